@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reductions on a GPU: one kernel, whose blocks read with a stride of the grid, 16 bytes a load and
+ * several loads in flight a thread, and which then finishes across its blocks.
+ */
+#include "config.h"
+
+#include "../lib/reduce.h"
+#include "launch.h"
+
+/* Threads of an SM that hold loads in flight: enough to saturate the memory, with 64 registers each. */
+#define THREADS_PER_SM 1024
+#define AUTO_BLOCK_SIZE 256
+#define MAX_BLOCK_SIZE 1024
+#define MAX_BLOCKS_PER_SM 16
+/* 16-byte loads in flight a thread, all arrays together. */
+#define LOADS 8
+
+/* One kernel's types and operations. */
+#define DEFINE_REDUCTION(name, op_name, type_name, T_, A_, R_, family, element_, value_, nothing_) \
+	struct name {                                                                              \
+		typedef T_ T;                                                                      \
+		typedef A_ A;                                                                      \
+		typedef R_ R;                                                                      \
+		enum { DOT = CUA_REDUCE_##op_name == CUA_REDUCE_DOT };                             \
+                                                                                                   \
+		static __device__ __forceinline__ A element(T a, T b)                              \
+		{                                                                                  \
+			(void)b;                                                                   \
+			return element_;                                                           \
+		}                                                                                  \
+		static __device__ __forceinline__ A combine(A a, A b)                              \
+		{                                                                                  \
+			return cua_combine_##family(a, b);                                         \
+		}                                                                                  \
+		static __device__ __forceinline__ A block(A v, struct cua_block_scratch *s)        \
+		{                                                                                  \
+			return cua_block_##family(v, s);                                           \
+		}                                                                                  \
+		static __device__ __forceinline__ int finish(const struct cua__reduce &r,          \
+							     struct cua_block_scratch *s,          \
+							     uint64_t block, A v, A *total)        \
+		{                                                                                  \
+			return cua_finish_##family(r.mode, r.finish, s, (A *)r.partials, block,    \
+						   r.blocks, v, total);                            \
+		}                                                                                  \
+		static __device__ __forceinline__ R value(A t)                                     \
+		{                                                                                  \
+			return value_;                                                             \
+		}                                                                                  \
+		static __device__ __forceinline__ R nothing(void)                                  \
+		{                                                                                  \
+			return nothing_;                                                           \
+		}                                                                                  \
+	};
+
+namespace {
+
+CUA__REDUCE_LIST(DEFINE_REDUCTION)
+
+template <typename T, int N> struct alignas(N * sizeof(T)) pack {
+	T v[N];
+};
+
+/*
+ * Adds this thread's part of m packs to the accumulators. A tile is what a block loads at once; the
+ * last one may be shorter.
+ */
+template <typename P, int N, int AT_ONCE>
+__device__ __forceinline__ void reduce_packs(typename P::A (&acc)[4], const typename P::T *x,
+					     const typename P::T *y, uint64_t m, uint64_t block,
+					     uint64_t blocks)
+{
+	typedef pack<typename P::T, N> Pack;
+	const Pack *xs = (const Pack *)x, *ys = (const Pack *)y;
+	const uint64_t tile = (uint64_t)blockDim.x * AT_ONCE, stride = blocks * tile;
+
+	for (uint64_t first = block * tile; first < m; first += stride) {
+		if (m - first >= tile) {
+			Pack a[AT_ONCE], b[AT_ONCE];
+
+#pragma unroll
+			for (int l = 0; l < AT_ONCE; l++) {
+				uint64_t i = first + (uint64_t)l * blockDim.x + threadIdx.x;
+
+				a[l] = xs[i];
+				if (P::DOT)
+					b[l] = ys[i];
+			}
+#pragma unroll
+			for (int l = 0; l < AT_ONCE; l++) {
+#pragma unroll
+				for (int j = 0; j < N; j++) {
+					typename P::A &t = acc[(l * N + j) % 4];
+
+					t = P::combine(t, P::element(a[l].v[j],
+								     P::DOT ? b[l].v[j] : a[l].v[j]));
+				}
+			}
+		} else {
+			for (uint64_t i = first + threadIdx.x; i < m; i += blockDim.x) {
+				Pack a = xs[i], b = P::DOT ? ys[i] : a;
+
+#pragma unroll
+				for (int j = 0; j < N; j++)
+					acc[j] = P::combine(acc[j], P::element(a.v[j], b.v[j]));
+			}
+		}
+	}
+}
+
+/* One thread's part of all elements. */
+template <typename P>
+__device__ __forceinline__ typename P::A reduce_part(const struct cua__reduce &r, uint64_t block)
+{
+	typedef typename P::T T;
+	const int N = 16 / sizeof(T);
+	const T *x = (const T *)r.x, *y = (const T *)r.y;
+	typename P::A acc[4] = {0, 0, 0, 0};
+
+	if (P::DOT && (((uintptr_t)x ^ (uintptr_t)y) & 15)) {
+		/* no 16-byte boundary in common */
+		reduce_packs<P, 1, LOADS>(acc, x, y, r.n, block, r.blocks);
+	} else {
+		uint64_t head = (-(uintptr_t)x & 15) / sizeof(T), m, tail;
+
+		if (head > r.n)
+			head = r.n;
+		m = (r.n - head) / N;
+		tail = head + m * N;
+		reduce_packs<P, N, P::DOT ? LOADS / 2 : LOADS>(acc, x + head, y + head, m, block, r.blocks);
+		/* fewer than N at either end; a block may have fewer threads than that */
+		if (block == 0) {
+			for (uint64_t i = threadIdx.x; i < head; i += blockDim.x)
+				acc[0] = P::combine(acc[0], P::element(x[i], P::DOT ? y[i] : x[i]));
+			for (uint64_t i = tail + threadIdx.x; i < r.n; i += blockDim.x)
+				acc[1] = P::combine(acc[1], P::element(x[i], P::DOT ? y[i] : x[i]));
+		}
+	}
+	return P::combine(P::combine(acc[0], acc[1]), P::combine(acc[2], acc[3]));
+}
+
+/* Without the 1 the compiler aims at 32 registers, and so at one load in flight a thread. */
+template <typename P>
+__global__ void __launch_bounds__(MAX_BLOCK_SIZE, 1) reduce_kernel(const struct cua__reduce r)
+{
+	__shared__ struct cua_block_scratch scratch;
+	uint64_t block = cua_finish_block(r.mode, r.finish, &scratch);
+	typename P::A v = P::block(reduce_part<P>(r, block), &scratch);
+
+	if (P::finish(r, &scratch, block, v, &v))
+		*(typename P::R *)r.result = r.n ? P::value(v) : P::nothing();
+}
+
+} // namespace
+
+static void cuda_plan(struct cua_context *ctx, struct cua__reduce *r)
+{
+	int locked = r->mode == CUA_FINISH_LOCK || r->mode == CUA_FINISH_ORDERED_LOCK;
+	unsigned per_sm = 1;
+
+	/* a lock is handed over once a block, so there it is better to have few */
+	if (!r->block_size)
+		r->block_size = locked ? MAX_BLOCK_SIZE : AUTO_BLOCK_SIZE;
+	if (r->blocks)
+		return;
+	if (!locked && r->block_size < THREADS_PER_SM)
+		per_sm = THREADS_PER_SM / r->block_size;
+	if (per_sm > MAX_BLOCKS_PER_SM)
+		per_sm = MAX_BLOCKS_PER_SM;
+	r->blocks = cua__grid(ctx, r->n,
+			      (uint64_t)r->block_size * LOADS * 16 /
+				      (cua_type_size(r->type) * (r->op == CUA_REDUCE_DOT ? 2 : 1)),
+			      per_sm);
+}
+
+static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__reduce *r)
+{
+#define RUN_REDUCTION(name, op_name, type_name, T, A, R, family, element, value, nothing)          \
+	if (r->op == CUA_REDUCE_##op_name && r->type == CUA_##type_name)                           \
+		return cua__launch(ctx, reduce_kernel<name>, r->blocks, r->block_size, 0, *r);
+	CUA__REDUCE_LIST(RUN_REDUCTION)
+	return CUA_ERROR_TYPE;
+}
+
+/* In the order of the struct. */
+const struct cua__reduce_ops cua__cuda_reduce = {cuda_plan, cuda_run};

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* The CUDA backend's runtime: devices, memory, the stream, and CUDA's errors as statuses. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../lib/driver.h"
+#include "launch.h"
+
+static enum cua_status status_of(cudaError_t error)
+{
+	switch (error) {
+	case cudaErrorMemoryAllocation:
+		return CUA_ERROR_NO_MEMORY;
+	case cudaErrorNoDevice:
+	case cudaErrorInvalidDevice:
+	case cudaErrorInsufficientDriver:
+	case cudaErrorNoKernelImageForDevice:
+	case cudaErrorInitializationError:
+	case cudaErrorSystemDriverMismatch:
+	case cudaErrorCompatNotSupportedOnDevice:
+	case cudaErrorUnsupportedPtxVersion:
+	case cudaErrorDevicesUnavailable:
+	case cudaErrorStubLibrary:
+	case cudaErrorSystemNotReady:
+	case cudaErrorMpsConnectionFailed:
+		return CUA_ERROR_NO_DEVICE;
+	case cudaErrorStreamCaptureUnsupported:
+	case cudaErrorStreamCaptureImplicit:
+		return CUA_ERROR_CAPTURE;
+	default:
+		return CUA_ERROR_CUDA;
+	}
+}
+
+extern "C" enum cua_status cua__cuda_status(struct cua_context *ctx, cudaError_t error)
+{
+	enum cua_status status;
+
+	if (error == cudaSuccess)
+		return CUA_OK;
+	/* an error that is not sticky would otherwise turn up in the user's next call */
+	cudaGetLastError();
+	status = status_of(error);
+	if (ctx && (status == CUA_ERROR_CUDA || status == CUA_ERROR_NO_DEVICE))
+		ctx->cuda_error = (int)error;
+	return status;
+}
+
+/* Its attributes can be had only if this build has code for the device. */
+static __global__ void probe_kernel(void)
+{
+}
+
+static enum cua_status cuda_device_count(int *count)
+{
+	int n = 0;
+
+	/* no driver, or none that fits, is a machine without devices */
+	if (cudaGetDeviceCount(&n) != cudaSuccess) {
+		cudaGetLastError();
+		n = 0;
+	}
+	*count = n;
+	return CUA_OK;
+}
+
+static enum cua_status cuda_device_query(int device, struct cua_device_info *info)
+{
+	struct cudaDeviceProp p;
+	enum cua_status status;
+	int count;
+
+	cuda_device_count(&count);
+	if (device >= count)
+		return CUA_ERROR_NO_DEVICE;
+	status = cua__cuda_status(NULL, cudaGetDeviceProperties(&p, device));
+	if (status)
+		return status;
+	snprintf(info->name, sizeof(info->name), "%.*s", (int)sizeof(info->name) - 1, p.name);
+	info->compute_major = p.major;
+	info->compute_minor = p.minor;
+	info->processors = (uint32_t)p.multiProcessorCount;
+	info->memory_bytes = p.totalGlobalMem;
+	return CUA_OK;
+}
+
+static int cuda_enter(struct cua_context *ctx)
+{
+	int previous = -1;
+
+	if (cudaGetDevice(&previous) != cudaSuccess)
+		previous = -1;
+	if (previous != ctx->device)
+		cua__cuda_status(ctx, cudaSetDevice(ctx->device));
+	return previous;
+}
+
+static void cuda_leave(struct cua_context *ctx, int previous)
+{
+	if (previous >= 0 && previous != ctx->device)
+		cua__cuda_status(ctx, cudaSetDevice(previous));
+}
+
+static enum cua_status cuda_open(struct cua_context *ctx, int device)
+{
+	struct cudaFuncAttributes attributes;
+	int previous = -1, value = 0, count;
+	cudaError_t error;
+
+	cuda_device_count(&count);
+	if (device >= count)
+		return CUA_ERROR_NO_DEVICE;
+	if (cudaGetDevice(&previous) != cudaSuccess)
+		previous = -1;
+	error = cudaSetDevice(device);
+	if (error == cudaSuccess)
+		error = cudaFuncGetAttributes(&attributes, (const void *)probe_kernel);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&ctx->processors, cudaDevAttrMultiProcessorCount, device);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&ctx->pageable_access, cudaDevAttrPageableMemoryAccess,
+					       device);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+	ctx->shared_bytes = (size_t)value;
+	cudaGetLastError();
+	if (previous >= 0 && previous != device)
+		cudaSetDevice(previous);
+	if (error == cudaErrorInvalidDeviceFunction)
+		error = cudaErrorNoKernelImageForDevice;
+	return cua__cuda_status(NULL, error);
+}
+
+static void cuda_close(struct cua_context *ctx)
+{
+	(void)ctx;
+}
+
+static enum cua_status cuda_may_wait(struct cua_context *ctx)
+{
+	enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+	enum cua_status status =
+		cua__cuda_status(ctx, cudaStreamIsCapturing((cudaStream_t)ctx->stream, &capture));
+
+	if (status)
+		return status;
+	return capture == cudaStreamCaptureStatusNone ? CUA_OK : CUA_ERROR_CAPTURE;
+}
+
+/*
+ * While any thread of the process captures a stream in the default mode, calls that might disturb
+ * it fail and spoil the capture, unless the calling thread has asked for the relaxed mode. Whether
+ * this context's own stream is being captured is checked by cuda_may_wait before.
+ */
+static enum cudaStreamCaptureMode relax(void)
+{
+	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+
+	if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess)
+		return cudaStreamCaptureModeGlobal;
+	return mode;
+}
+
+static void restore(enum cudaStreamCaptureMode mode)
+{
+	cudaThreadExchangeStreamCaptureMode(&mode);
+}
+
+static enum cua_status cuda_synchronize(struct cua_context *ctx)
+{
+	enum cudaStreamCaptureMode mode = relax();
+	cudaError_t error = cudaStreamSynchronize((cudaStream_t)ctx->stream);
+
+	restore(mode);
+	return cua__cuda_status(ctx, error);
+}
+
+static enum cua_status cuda_locate(struct cua_context *ctx, const void *p, struct cua__location *where)
+{
+	struct cudaPointerAttributes a;
+	struct cua__driver_pointer known;
+	enum cua_status status;
+
+	memset(where, 0, sizeof(*where));
+	where->owner = CUA_BACKEND_CPU;
+	where->device = -1;
+	where->address = p;
+	where->host_access = 1;
+	status = cua__cuda_status(ctx, cudaPointerGetAttributes(&a, p));
+	if (status)
+		return status;
+	if (a.type == cudaMemoryTypeUnregistered) {
+		cua__cpu_backend.runtime->locate(ctx, p, where);
+		where->pageable = 1;
+		where->place = ctx->pageable_access ? CUA__PLACE_BACKEND : CUA__PLACE_HOST;
+		return CUA_OK;
+	}
+	where->place = CUA__PLACE_BACKEND;
+	if (a.type == cudaMemoryTypeHost) {
+		/* registered memory may have another address on the device */
+		if (a.devicePointer)
+			where->address = a.devicePointer;
+		else
+			where->place = CUA__PLACE_HOST;
+	} else {
+		where->owner = CUA_BACKEND_CUDA;
+		where->device = a.device;
+		where->host_access = a.type == cudaMemoryTypeManaged;
+		if (a.type == cudaMemoryTypeDevice && a.device != ctx->device)
+			where->place = CUA__PLACE_OTHER;
+	}
+	if (cua__driver_query(p, &known)) {
+		where->base = known.base;
+		where->size = known.size;
+	}
+	return CUA_OK;
+}
+
+static enum cua_status cuda_allocate(struct cua_context *ctx, size_t bytes, void **p)
+{
+	enum cudaStreamCaptureMode mode = relax();
+	cudaError_t error = cudaMalloc(p, bytes ? bytes : 1);
+
+	restore(mode);
+	return cua__cuda_status(ctx, error);
+}
+
+static enum cua_status cuda_release(struct cua_context *ctx, void *p)
+{
+	enum cudaStreamCaptureMode mode = relax();
+	cudaError_t error = cudaFree(p);
+
+	restore(mode);
+	if (error == cudaErrorInvalidValue || error == cudaErrorInvalidDevicePointer) {
+		cua__cuda_status(NULL, error);
+		return CUA_ERROR_MEMORY_KIND;
+	}
+	return cua__cuda_status(ctx, error);
+}
+
+static enum cua_status cuda_copy(struct cua_context *ctx, void *dst, const void *src, size_t bytes)
+{
+	if (!bytes)
+		return CUA_OK;
+	return cua__cuda_status(ctx, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault,
+						     (cudaStream_t)ctx->stream));
+}
+
+static enum cua_status cuda_set_bytes(struct cua_context *ctx, void *dst, int byte, size_t bytes)
+{
+	if (!bytes)
+		return CUA_OK;
+	return cua__cuda_status(ctx, cudaMemsetAsync(dst, byte, bytes, (cudaStream_t)ctx->stream));
+}
+
+/* No designated initializers: C++ as old as nvcc's default has none. In the order of the struct. */
+static const struct cua__runtime runtime = {
+	cuda_device_count, cuda_device_query, cuda_open,   cuda_close,   cuda_enter,
+	cuda_leave,        cuda_may_wait,     cuda_synchronize, cuda_locate, cuda_allocate,
+	cuda_release,      cuda_copy,         cuda_set_bytes,
+};
+
+const struct cua__backend cua__cuda_backend = {
+	CUA_BACKEND_CUDA,     &runtime,           &cua__cuda_memory,  &cua__cuda_append,
+	&cua__cuda_reduce,    &cua__cuda_histogram, &cua__cuda_chained, &cua__cuda_hashmap,
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sums and dot products from plain C, on a GPU where there is one and else on the CPU.
+ *
+ *     cc sum.c $(pkg-config --cflags --libs cuatomic) -o sum
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cuatomic.h>
+
+#define N 1000000
+
+static void check(enum cua_status status, const char *what)
+{
+	if (status != CUA_OK) {
+		fprintf(stderr, "%s: %s\n", what, cua_strerror(status));
+		exit(1);
+	}
+}
+
+int main(void)
+{
+	struct cua_context *ctx;
+	float *values = (float *)malloc(N * sizeof(*values));
+	float sum, dot, smallest, largest;
+	void *x;
+	int i;
+
+	if (!values)
+		return 1;
+	for (i = 0; i < N; i++)
+		values[i] = (float)(i % 1000) - 250.0f;
+
+	check(cua_context_create(CUA_BACKEND_AUTO, 0, &ctx), "context");
+	check(cua_alloc(ctx, N * sizeof(*values), &x), "memory");
+	check(cua_copy(ctx, x, values, N * sizeof(*values)), "copy");
+
+	/* results in variables of the program: each call returns when its result is there */
+	check(cua_sum_f32(ctx, N, (const float *)x, &sum), "sum");
+	check(cua_dot_f32(ctx, N, (const float *)x, (const float *)x, &dot), "dot");
+	check(cua_min_f32(ctx, N, (const float *)x, &smallest), "min");
+	check(cua_max_f32(ctx, N, (const float *)x, &largest), "max");
+
+	printf("%s: sum %g, dot %g, min %g, max %g\n",
+	       cua_context_backend(ctx) == CUA_BACKEND_CUDA ? "CUDA" : "CPU", (double)sum, (double)dot,
+	       (double)smallest, (double)largest);
+
+	check(cua_free(ctx, x), "free");
+	cua_context_destroy(ctx);
+	free(values);
+	/* 1000 rounds of -250, -249, ..., 749; the squares are added in double and rounded once */
+	return sum == 249500000.0f && dot == (float)145583500000.0 && smallest == -250.0f &&
+		       largest == 749.0f
+	       ? 0
+	       : 1;
+}

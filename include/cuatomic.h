@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Everything of cuatomic: the host API and the inline algorithms. */
+#ifndef CUATOMIC_H
+#define CUATOMIC_H
+
+#include <cuatomic/append.h>
+#include <cuatomic/atomic.h>
+#include <cuatomic/chained.h>
+#include <cuatomic/context.h>
+#include <cuatomic/hash.h>
+#include <cuatomic/hashmap.h>
+#include <cuatomic/histogram.h>
+#include <cuatomic/memory.h>
+#include <cuatomic/port.h>
+#include <cuatomic/reduce.h>
+#include <cuatomic/spinlock.h>
+#include <cuatomic/status.h>
+#include <cuatomic/types.h>
+#include <cuatomic/version.h>
+
+#endif /* CUATOMIC_H */

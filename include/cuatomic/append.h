@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An append buffer: an array of a fixed capacity that many threads fill at once through one cursor,
+ * and a filter on top of it.
+ *
+ * Source: the consume/append buffers of graphics pipelines and the stream compaction by an atomic
+ * counter that textbooks show; one atomic for all lanes of a warp is the warp-aggregated increment.
+ * What is added here is that a full buffer is no error of the writer: nothing is ever stored past
+ * the capacity, and the cursor keeps counting, so that the demand tells the capacity to retry with.
+ *
+ * Synchronization: X means that the caller must order the two calls, - that the buffer does it.
+ *
+ *               reserve  push  store to at()  load of items  reset
+ *     reserve      -      -          -              -          X
+ *     push         -      -          -              X          X
+ *     store        -      -          X (1)          X          X
+ *     load         -      X          X              -          X
+ *     reset        X      X          X              X          X
+ *
+ *     (1) only where both store to the same index; each index is reserved for one caller.
+ *     To order a load after a push: the end of the kernel, or a release by the writer and an
+ *     acquire by the reader. The host calls below are ordered by the context's stream.
+ *
+ * Scope: the device. On the host, all threads.
+ * Memory order: relaxed. The cursor gives out places and publishes nothing.
+ * Progress: reserve and push are wait-free where the machine has a fetch-and-add. Any lane of a
+ *   diverged warp may call them; push_warp is called by all lanes of its mask together.
+ * Argument: the cursor only grows between two resets, by fetch-and-add, so that all ranges given
+ *   out are disjoint, and an index below the capacity has exactly one owner, who alone stores
+ *   there. The demand never rolls back, so it is the sum of all requests, whatever was stored. It
+ *   has 64 bits: the requests between two resets must add up to less than 2^64.
+ */
+#ifndef CUATOMIC_APPEND_H
+#define CUATOMIC_APPEND_H
+
+#include <cuatomic/context.h>
+#include <cuatomic/port.h>
+#include <cuatomic/status.h>
+#include <cuatomic/types.h>
+
+/* The handle of the host; only the library knows what is in it. */
+struct cua_append;
+
+/* The cursor, in the memory of the backend. */
+struct cua_append_cursor {
+	uint64_t demand; /* items asked for since the last reset, stored or not */
+};
+CUA_STATIC_ASSERT(sizeof(struct cua_append_cursor) == 8, "the cursor is ABI");
+
+#define CUA_APPEND_LAYOUT 1u
+
+/* What a kernel or a host thread gets by value: the buffer as the backend addresses it. */
+struct cua_append_view {
+	void *items; /* 256-byte aligned */
+	struct cua_append_cursor *cursor;
+	uint64_t capacity;  /* items */
+	uint64_t item_size; /* bytes */
+	uint32_t layout;    /* CUA_APPEND_LAYOUT */
+	uint32_t reserved;  /* 0 */
+};
+CUA_STATIC_ASSERT(sizeof(struct cua_append_view) == 24 + 2 * sizeof(void *), "the view is ABI");
+
+/* The cursor of an empty buffer; memory of zeros is one. */
+#define CUA_APPEND_CURSOR_INIT {0}
+
+/* Takes n places and returns the index of the first. Those from the capacity on do not exist. */
+CUA_FORCE uint64_t cua_append_reserve(const struct cua_append_view *view, uint64_t n)
+{
+	return cua_port_fetch_add_u64(&view->cursor->demand, n, CUA_RELAXED, CUA_SCOPE_DEVICE,
+				      CUA_SPACE_GLOBAL);
+}
+
+/* The address of the item with this index, or NULL where the buffer has no such place. */
+CUA_FORCE void *cua_append_at(const struct cua_append_view *view, uint64_t index)
+{
+	if (index >= view->capacity)
+		return NULL;
+	return (char *)view->items + index * view->item_size;
+}
+
+/*
+ * For the lanes of mask, which all call this together: one reservation for the lanes whose
+ * predicate is not 0. Returns the index for this lane; without meaning where its predicate is 0.
+ */
+CUA_FORCE uint64_t cua_append_reserve_warp(const struct cua_append_view *view, uint32_t mask,
+					   int predicate)
+{
+	uint32_t votes = cua_port_ballot(mask, predicate != 0);
+	uint32_t lane = cua_port_lane(), leader;
+	uint64_t first = 0;
+
+	if (votes == 0)
+		return 0;
+	leader = cua_port_ffs_u32(votes) - 1;
+	if (lane == leader)
+		first = cua_append_reserve(view, cua_port_popc_u32(votes));
+	first = cua_port_shuffle_u64(mask, first, leader);
+	return first + cua_port_popc_u32(votes & (((uint32_t)1 << lane) - 1));
+}
+
+/* Appends one item of the buffer's item size. Returns 1 if it was stored, 0 if there is no room. */
+CUA_FN int cua_append_push(const struct cua_append_view *view, const void *item)
+{
+	void *place = cua_append_at(view, cua_append_reserve(view, 1));
+
+	if (!place)
+		return 0;
+	memcpy(place, item, (size_t)view->item_size);
+	return 1;
+}
+
+/*
+ * CUA_DEFINE_APPEND(name, T) defines for items of type T, whose size is the buffer's item size:
+ *
+ *   int cua_append_push_name(const struct cua_append_view *view, T v)
+ *       appends v. Returns 1 if it was stored, 0 if the buffer is full.
+ *   int cua_append_push_warp_name(const struct cua_append_view *view, uint32_t mask,
+ *                                 int predicate, T v)
+ *       called by all lanes of mask together: appends the v of each lane whose predicate is not 0,
+ *       with one atomic for all of them. Returns 1 if this lane's v was stored, else 0.
+ */
+#define CUA_DEFINE_APPEND(name, T)                                                                 \
+	CUA_FN int cua_append_push_##name(const struct cua_append_view *view, T v)                 \
+	{                                                                                          \
+		uint64_t index = cua_append_reserve(view, 1);                                      \
+                                                                                                   \
+		if (index >= view->capacity)                                                       \
+			return 0;                                                                  \
+		CUA_WRITE(((T *)view->items)[index], v);                                           \
+		return 1;                                                                          \
+	}                                                                                          \
+	CUA_FN int cua_append_push_warp_##name(const struct cua_append_view *view, uint32_t mask,  \
+					       int predicate, T v)                                 \
+	{                                                                                          \
+		uint64_t index = cua_append_reserve_warp(view, mask, predicate);                   \
+                                                                                                   \
+		if (!predicate || index >= view->capacity)                                         \
+			return 0;                                                                  \
+		CUA_WRITE(((T *)view->items)[index], v);                                           \
+		return 1;                                                                          \
+	}
+
+CUA_DEFINE_APPEND(u32, uint32_t)
+CUA_DEFINE_APPEND(i32, int32_t)
+CUA_DEFINE_APPEND(u64, uint64_t)
+CUA_DEFINE_APPEND(i64, int64_t)
+CUA_DEFINE_APPEND(f32, float)
+CUA_DEFINE_APPEND(f64, double)
+
+/*
+ * The predicate of the filter: whether `x compare value` holds, as the C operators say. A NaN on
+ * either side makes only NE true; -0 equals 0.
+ */
+#define CUA__DEFINE_KEEP(name, T)                                                                  \
+	CUA_FORCE int cua_filter_keep_##name(T x, enum cua_compare compare, T value)               \
+	{                                                                                          \
+		switch (compare) {                                                                 \
+		case CUA_LT: return x < value;                                                     \
+		case CUA_LE: return x <= value;                                                    \
+		case CUA_EQ: return x == value;                                                    \
+		case CUA_NE: return x != value;                                                    \
+		case CUA_GE: return x >= value;                                                    \
+		case CUA_GT: return x > value;                                                     \
+		}                                                                                  \
+		return 0;                                                                          \
+	}
+CUA__DEFINE_KEEP(u32, uint32_t)
+CUA__DEFINE_KEEP(i32, int32_t)
+CUA__DEFINE_KEEP(u64, uint64_t)
+CUA__DEFINE_KEEP(i64, int64_t)
+CUA__DEFINE_KEEP(f32, float)
+CUA__DEFINE_KEEP(f64, double)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * An empty buffer for capacity items of item_size bytes each, in the memory of the context's
+ * backend. A capacity of 0 is allowed: such a buffer only counts.
+ * Errors: NULL, VALUE (item_size = 0), SIZE (the product overflows), NO_MEMORY, CAPTURE.
+ */
+CUA_API enum cua_status cua_append_create(struct cua_context *ctx, size_t item_size,
+					  uint64_t capacity, struct cua_append **buffer);
+/* Frees the buffer once the device has finished with it; NULL is allowed. Errors: CAPTURE. */
+CUA_API enum cua_status cua_append_destroy(struct cua_append *buffer);
+
+/* What kernels use the buffer through; valid until the buffer is destroyed. Errors: NULL. */
+CUA_API enum cua_status cua_append_view(const struct cua_append *buffer,
+					struct cua_append_view *view);
+/* The items, in backend memory: the first cua_append_size of them are stored. Errors: NULL. */
+CUA_API enum cua_status cua_append_items(const struct cua_append *buffer, void **items);
+
+/* Makes the buffer empty, in stream order. Errors: NULL. */
+CUA_API enum cua_status cua_append_reset(struct cua_append *buffer);
+
+/*
+ * demand: how many items were asked for since the last reset. size: how many of them have a place,
+ * which is the smaller of demand and capacity. Each result may be in backend memory: see context.h.
+ * Errors: NULL, ALIGNMENT, CAPTURE, MEMORY_KIND, OVERLAP (the result lies in the buffer).
+ */
+CUA_API enum cua_status cua_append_demand(struct cua_append *buffer, uint64_t *demand);
+CUA_API enum cua_status cua_append_size(struct cua_append *buffer, uint64_t *size);
+
+/*
+ * CUA_ERROR_FULL if more items were asked for than there are places, until the next reset; else
+ * CUA_OK. Waits for the stream. Other errors: NULL, CAPTURE.
+ */
+CUA_API enum cua_status cua_append_status(struct cua_append *buffer);
+
+/*
+ * Copies the first stored items, at most max_items, to dst (host or backend memory), and tells
+ * how many there were in *n. Waits for the stream. dst may be NULL if max_items is 0.
+ * Errors: NULL, ALIGNMENT (n), CAPTURE, MEMORY_KIND, OVERLAP (dst or n with the buffer or each
+ * other).
+ */
+CUA_API enum cua_status cua_append_read(struct cua_append *buffer, void *dst, size_t max_items,
+					uint64_t *n);
+
+/*
+ * Appends to out each element of x for which `element compare *value` holds, in no particular
+ * order. What does not fit is counted in out's demand and dropped. value is read on the host before
+ * the call returns. Types: U32 I32 U64 I64 F32 F64. In stream order; may be captured.
+ * Errors: NULL, TYPE (not one of these, or its size is not out's item size), VALUE (unknown
+ * compare), CONTEXT (out is another context's), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (x with out's
+ * items).
+ */
+CUA_API enum cua_status cua_filter(struct cua_context *ctx, enum cua_type type, size_t n,
+				   const void *x, enum cua_compare compare, const void *value,
+				   struct cua_append *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* The same by type. */
+#define CUA__DEFINE_FILTER(name, TYPE, T)                                                          \
+	static inline __attribute__((unused)) enum cua_status cua_filter_##name(                   \
+		struct cua_context *ctx, size_t n, const T *x, enum cua_compare compare, T value,  \
+		struct cua_append *out)                                                            \
+	{                                                                                          \
+		return cua_filter(ctx, TYPE, n, x, compare, &value, out);                          \
+	}
+CUA__DEFINE_FILTER(u32, CUA_U32, uint32_t)
+CUA__DEFINE_FILTER(i32, CUA_I32, int32_t)
+CUA__DEFINE_FILTER(u64, CUA_U64, uint64_t)
+CUA__DEFINE_FILTER(i64, CUA_I64, int64_t)
+CUA__DEFINE_FILTER(f32, CUA_F32, float)
+CUA__DEFINE_FILTER(f64, CUA_F64, double)
+
+#endif /* CUATOMIC_APPEND_H */

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Atomic operations on uint32_t, int32_t, uint64_t, int64_t, float and double, and a macro that makes
+ * any other read-modify-write out of compare-and-swap.
+ *
+ * Source: the operations are those of C11's <stdatomic.h> and of CUDA's atomicAdd family; the loop over
+ * compare-and-swap is the one of Sanders and Kandrot, CUDA by Example, appendix A, made safe for NaN.
+ *
+ * For each type suffix T of u32 i32 u64 i64 f32 f64; `old` is the value before, which is returned:
+ *
+ *   cua_atomic_load_T(p)
+ *   cua_atomic_store_T(p, v)
+ *   cua_atomic_exchange_T(p, v)
+ *   cua_atomic_compare_exchange_T(p, expected, desired)     desired if old is expected, else no change;
+ *                                                           floats are compared as bits, not as values
+ *   cua_atomic_fetch_{add,sub,mul,min,max}_T(p, v)
+ *   cua_atomic_fetch_{and,or,xor}_T(p, v)                   integers only
+ *   cua_atomic_{add,sub,min,max}_T(p, v)                    without a result, which a GPU does faster
+ *   cua_atomic_{and,or,xor}_T(p, v)                         integers only, without a result
+ *   cua_atomic_fetch_add_cas_{f32,f64}(p, v)                the same as fetch_add, by compare-and-swap
+ *
+ * These are relaxed and of device scope, like CUDA's atomicAdd. Each has a second form that takes both,
+ * cua_atomic_fetch_add_explicit_u32(p, v, order, scope), and so on.
+ *
+ * An object is a plain variable, aligned to its size, in global or shared memory or on the host; it is
+ * initialized by a plain assignment before it is shared.
+ *
+ * Synchronization: X means that the caller must order the two, - that they may run at the same time.
+ *
+ *                            plain access  cua_atomic_*
+ *     plain read                  -             X       (- where every one of them is a load)
+ *     plain write                 X             X
+ *     cua_atomic_*                X             -
+ *
+ * Scope: the device, or the one that is given. Operations on one object at the same time must all name
+ *   a scope that includes all the threads at work on it.
+ * Memory order: relaxed, or the one that is given, with the meaning of C11. A load takes CUA_RELAXED,
+ *   CUA_ACQUIRE or CUA_SEQ_CST, a store CUA_RELAXED, CUA_RELEASE or CUA_SEQ_CST, the others any. A
+ *   compare_exchange that fails is a load: it keeps the acquire of its order, and releases nothing.
+ *   A form without a result is the fetch form where its order includes acquire.
+ * Progress: wait-free where the machine has the instruction; a loop over compare-and-swap is lock-free,
+ *   and any lane of a diverged warp may run it. A GPU has load, store, exchange, compare_exchange; add,
+ *   sub; and for integers min, max, and, or, xor. All mul, and min and max of floats, are loops.
+ * Argument: the last compare-and-swap of a loop succeeds on the very bits that the new value was made
+ *   from, so nothing came between, and it has the order that was asked for. Bits are compared, because
+ *   a NaN would never equal itself. A loop ends without a store when the new bits are the old ones
+ *   and the order is relaxed or acquire: then the last read, itself of that order, is the operation. With
+ *   any other order the store is made, so that what it releases can be acquired from this object.
+ *
+ * Values:
+ *   Integers wrap around, signed ones too.
+ *   add, sub and mul of floats round once, to nearest even. On a GPU the native add_f32 and sub_f32 in
+ *   global memory take subnormal operands and results as zeros of their sign; in shared memory, on the
+ *   host, and in fetch_add_cas and mul nothing is flushed. The sign and payload of a NaN result
+ *   are the machine's.
+ *   min and max of floats: a NaN operand is ignored, and a NaN in memory gives way to any number; where
+ *   both are NaN the memory stays as it is. -0 is less than +0. Subnormals count.
+ */
+#ifndef CUATOMIC_ATOMIC_H
+#define CUATOMIC_ATOMIC_H
+
+#include <cuatomic/port.h>
+
+#define CUA__TYPE_u32 uint32_t
+#define CUA__TYPE_i32 int32_t
+#define CUA__TYPE_u64 uint64_t
+#define CUA__TYPE_i64 int64_t
+#define CUA__TYPE_f32 float
+#define CUA__TYPE_f64 double
+#define CUA__BITS_u32 32
+#define CUA__BITS_i32 32
+#define CUA__BITS_u64 64
+#define CUA__BITS_i64 64
+#define CUA__BITS_f32 32
+#define CUA__BITS_f64 64
+
+/* ---- any read-modify-write ---- */
+
+/*
+ * CUA_DEFINE_ATOMIC(name, suffix, expression)
+ *
+ * Defines, at file scope and with no semicolon after it,
+ *
+ *   T name(T *p, T operand)                                        relaxed, device scope
+ *   T name_explicit(T *p, T operand, enum cua_order order, enum cua_scope scope)
+ *
+ * where suffix is u32, i32, u64, i64, f32 or f64 and T its type. Both set *p to the value of the expression
+ * in one indivisible step and return what *p was. The expression is written in `old`, what *p holds, and
+ * `operand`; it may be computed several times for one call, so it must have no side effects, and what
+ * it calls must be compiled for the GPU too where the function is used there (CUA_FN).
+ *
+ *   CUA_DEFINE_ATOMIC(wrap_inc, u32, old >= operand ? 0 : old + 1)
+ *
+ * CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression) is the same for a type of exactly 32 or 64 bits that
+ * is aligned to its size, such as a struct; the expression, mostly a call, has that type.
+ */
+#define CUA_DEFINE_ATOMIC(name, suffix, expression)                                                \
+	CUA__DEFINE_LOOP_OF(name, name##_explicit, CUA__TYPE_##suffix, CUA__BITS_##suffix,         \
+			    expression)
+
+#define CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression)                                     \
+	CUA_STATIC_ASSERT(sizeof(type) * 8 == (bits), "the type must have exactly so many bits");  \
+	CUA_STATIC_ASSERT(__alignof__(type) * 8 >= (bits), "the type must be aligned to its size"); \
+	CUA__DEFINE_LOOP_OF(name, name##_explicit, type, bits, expression)
+
+/* Lets the arguments expand before they are pasted. */
+#define CUA__DEFINE_LOOP_OF(name, name_explicit, T, bits, expression)                              \
+	CUA__DEFINE_CAS_LOOP(name, name_explicit, T, bits, expression)
+
+#define CUA__DEFINE_CAS_LOOP(name, name_explicit, T, bits, expression)                             \
+	CUA_FORCE T cua__next_##name(T old, T operand)                                             \
+	{                                                                                          \
+		(void)old;                                                                         \
+		(void)operand;                                                                     \
+		return (expression);                                                               \
+	}                                                                                          \
+	CUA_FORCE T name_explicit(T *p, T operand, enum cua_order order, enum cua_scope scope)     \
+	{                                                                                          \
+		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
+		uint##bits##_t seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);   \
+		uint##bits##_t before, desired;                                                    \
+		T old, next;                                                                       \
+                                                                                                   \
+		do {                                                                               \
+			before = seen;                                                             \
+			memcpy(&old, &before, sizeof(old));                                        \
+			next = cua__next_##name(old, operand);                                     \
+			memcpy(&desired, &next, sizeof(desired));                                  \
+			if (desired == before && (order == CUA_RELAXED || order == CUA_ACQUIRE))   \
+				break;                                                             \
+			seen = cua_port_cas_b##bits(p, before, desired, order, scope,              \
+						    CUA_SPACE_GENERIC);                            \
+		} while (seen != before);                                                          \
+		return old;                                                                        \
+	}                                                                                          \
+	CUA_FORCE T name(T *p, T operand)                                                          \
+	{                                                                                          \
+		return name_explicit(p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE);                   \
+	}
+
+/* ---- load, store, exchange, compare_exchange ---- */
+
+#define CUA__DEFINE_ATOMIC_ACCESS(s, T, bits)                                                      \
+	CUA_FORCE T cua_atomic_load_explicit_##s(const T *p, enum cua_order order,                 \
+						 enum cua_scope scope)                             \
+	{                                                                                          \
+		uint##bits##_t seen = cua_port_load_b##bits(p, order, scope, CUA_SPACE_GENERIC);   \
+		T v;                                                                               \
+                                                                                                   \
+		memcpy(&v, &seen, sizeof(v));                                                      \
+		return v;                                                                          \
+	}                                                                                          \
+	CUA_FORCE T cua_atomic_load_##s(const T *p)                                                \
+	{                                                                                          \
+		return cua_atomic_load_explicit_##s(p, CUA_RELAXED, CUA_SCOPE_DEVICE);             \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_store_explicit_##s(T *p, T v, enum cua_order order,              \
+						     enum cua_scope scope)                         \
+	{                                                                                          \
+		uint##bits##_t desired;                                                            \
+                                                                                                   \
+		memcpy(&desired, &v, sizeof(desired));                                             \
+		cua_port_store_b##bits(p, desired, order, scope, CUA_SPACE_GENERIC);               \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_store_##s(T *p, T v)                                             \
+	{                                                                                          \
+		cua_atomic_store_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);                \
+	}                                                                                          \
+	CUA_FORCE T cua_atomic_exchange_explicit_##s(T *p, T v, enum cua_order order,              \
+						     enum cua_scope scope)                         \
+	{                                                                                          \
+		uint##bits##_t desired, seen;                                                      \
+		T old;                                                                             \
+                                                                                                   \
+		memcpy(&desired, &v, sizeof(desired));                                             \
+		seen = cua_port_exchange_b##bits(p, desired, order, scope, CUA_SPACE_GENERIC);     \
+		memcpy(&old, &seen, sizeof(old));                                                  \
+		return old;                                                                        \
+	}                                                                                          \
+	CUA_FORCE T cua_atomic_exchange_##s(T *p, T v)                                             \
+	{                                                                                          \
+		return cua_atomic_exchange_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);      \
+	}                                                                                          \
+	CUA_FORCE T cua_atomic_compare_exchange_explicit_##s(                                      \
+		T *p, T expected, T desired, enum cua_order order, enum cua_scope scope)           \
+	{                                                                                          \
+		uint##bits##_t before, after, seen;                                                \
+		T old;                                                                             \
+                                                                                                   \
+		memcpy(&before, &expected, sizeof(before));                                        \
+		memcpy(&after, &desired, sizeof(after));                                           \
+		seen = cua_port_cas_b##bits(p, before, after, order, scope, CUA_SPACE_GENERIC);    \
+		memcpy(&old, &seen, sizeof(old));                                                  \
+		return old;                                                                        \
+	}                                                                                          \
+	CUA_FORCE T cua_atomic_compare_exchange_##s(T *p, T expected, T desired)                   \
+	{                                                                                          \
+		return cua_atomic_compare_exchange_explicit_##s(p, expected, desired, CUA_RELAXED, \
+								CUA_SCOPE_DEVICE);                 \
+	}
+
+CUA__DEFINE_ATOMIC_ACCESS(u32, uint32_t, 32)
+CUA__DEFINE_ATOMIC_ACCESS(i32, int32_t, 32)
+CUA__DEFINE_ATOMIC_ACCESS(u64, uint64_t, 64)
+CUA__DEFINE_ATOMIC_ACCESS(i64, int64_t, 64)
+CUA__DEFINE_ATOMIC_ACCESS(f32, float, 32)
+CUA__DEFINE_ATOMIC_ACCESS(f64, double, 64)
+
+/* ---- what the port has: with a result, and without ---- */
+
+/* Converts the operand for the port's function, and its result back; no value is lost in between. */
+#define CUA__DEFINE_ATOMIC_FETCH(op, s, T, port, P, operand)                                       \
+	CUA_FORCE T cua_atomic_fetch_##op##_explicit_##s(T *p, T v, enum cua_order order,          \
+							 enum cua_scope scope)                     \
+	{                                                                                          \
+		return (T)cua_port_fetch_##port((P *)p, operand, order, scope, CUA_SPACE_GENERIC); \
+	}                                                                                          \
+	CUA_FORCE T cua_atomic_fetch_##op##_##s(T *p, T v)                                         \
+	{                                                                                          \
+		return cua_atomic_fetch_##op##_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);  \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_##op##_explicit_##s(T *p, T v, enum cua_order order,             \
+						      enum cua_scope scope)                        \
+	{                                                                                          \
+		/* a reduction without result cannot acquire */                                    \
+		if (order == CUA_RELAXED || order == CUA_RELEASE)                                  \
+			cua_port_##port((P *)p, operand, order, scope, CUA_SPACE_GENERIC);         \
+		else                                                                               \
+			(void)cua_port_fetch_##port((P *)p, operand, order, scope,                 \
+						    CUA_SPACE_GENERIC);                            \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_##op##_##s(T *p, T v)                                            \
+	{                                                                                          \
+		cua_atomic_##op##_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);               \
+	}
+
+#define CUA__DEFINE_ATOMIC_INTEGER(s, T, bits)                                                     \
+	CUA__DEFINE_ATOMIC_FETCH(add, s, T, add_u##bits, uint##bits##_t, (uint##bits##_t)v)        \
+	CUA__DEFINE_ATOMIC_FETCH(sub, s, T, add_u##bits, uint##bits##_t, 0 - (uint##bits##_t)v)    \
+	CUA__DEFINE_ATOMIC_FETCH(min, s, T, min_##s, T, v)                                         \
+	CUA__DEFINE_ATOMIC_FETCH(max, s, T, max_##s, T, v)                                         \
+	CUA__DEFINE_ATOMIC_FETCH(and, s, T, and_b##bits, void, (uint##bits##_t)v)                  \
+	CUA__DEFINE_ATOMIC_FETCH(or, s, T, or_b##bits, void, (uint##bits##_t)v)                    \
+	CUA__DEFINE_ATOMIC_FETCH(xor, s, T, xor_b##bits, void, (uint##bits##_t)v)
+
+CUA__DEFINE_ATOMIC_INTEGER(u32, uint32_t, 32)
+CUA__DEFINE_ATOMIC_INTEGER(i32, int32_t, 32)
+CUA__DEFINE_ATOMIC_INTEGER(u64, uint64_t, 64)
+CUA__DEFINE_ATOMIC_INTEGER(i64, int64_t, 64)
+CUA__DEFINE_ATOMIC_FETCH(add, f32, float, add_f32, float, v)
+CUA__DEFINE_ATOMIC_FETCH(add, f64, double, add_f64, double, v)
+CUA__DEFINE_ATOMIC_FETCH(sub, f32, float, add_f32, float, -v)
+CUA__DEFINE_ATOMIC_FETCH(sub, f64, double, add_f64, double, -v)
+
+/* ---- what it has not, by the macro above ---- */
+
+/* A loop under the two names of this header. */
+#define CUA__DEFINE_ATOMIC_LOOP(op, s, expression)                                                 \
+	CUA__DEFINE_LOOP_OF(cua_atomic_fetch_##op##_##s, cua_atomic_fetch_##op##_explicit_##s,     \
+			    CUA__TYPE_##s, CUA__BITS_##s, expression)
+
+CUA__DEFINE_ATOMIC_LOOP(mul, u32, old * operand)
+CUA__DEFINE_ATOMIC_LOOP(mul, i32, (int32_t)((uint32_t)old * (uint32_t)operand))
+CUA__DEFINE_ATOMIC_LOOP(mul, u64, old * operand)
+CUA__DEFINE_ATOMIC_LOOP(mul, i64, (int64_t)((uint64_t)old * (uint64_t)operand))
+CUA__DEFINE_ATOMIC_LOOP(mul, f32, cua_port_mul_rn_f32(old, operand))
+CUA__DEFINE_ATOMIC_LOOP(mul, f64, cua_port_mul_rn_f64(old, operand))
+
+CUA__DEFINE_ATOMIC_LOOP(add_cas, f32, cua_port_add_rn_f32(old, operand))
+CUA__DEFINE_ATOMIC_LOOP(add_cas, f64, cua_port_add_rn_f64(old, operand))
+
+/*
+ * The order of floats as the order of integers, so that no compiler flag that flushes subnormals has a
+ * say: -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN.
+ */
+CUA_FORCE int32_t cua__rank_f32(float v)
+{
+	int32_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return bits < 0 ? bits ^ INT32_MAX : bits;
+}
+
+CUA_FORCE int64_t cua__rank_f64(double v)
+{
+	int64_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return bits < 0 ? bits ^ INT64_MAX : bits;
+}
+
+CUA_FORCE int cua__is_nan_f32(float v)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return (bits & 0x7fffffffu) > 0x7f800000u;
+}
+
+CUA_FORCE int cua__is_nan_f64(double v)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return (bits & 0x7fffffffffffffffu) > 0x7ff0000000000000u;
+}
+
+/* Whether v shall replace old. */
+#define CUA__DEFINE_WINS(s, T)                                                                     \
+	CUA_FORCE int cua__min_wins_##s(T v, T old)                                                \
+	{                                                                                          \
+		return !cua__is_nan_##s(v) &&                                                      \
+		       (cua__is_nan_##s(old) || cua__rank_##s(v) < cua__rank_##s(old));            \
+	}                                                                                          \
+	CUA_FORCE int cua__max_wins_##s(T v, T old)                                                \
+	{                                                                                          \
+		return !cua__is_nan_##s(v) &&                                                      \
+		       (cua__is_nan_##s(old) || cua__rank_##s(v) > cua__rank_##s(old));            \
+	}
+CUA__DEFINE_WINS(f32, float)
+CUA__DEFINE_WINS(f64, double)
+
+CUA__DEFINE_ATOMIC_LOOP(min, f32, cua__min_wins_f32(operand, old) ? operand : old)
+CUA__DEFINE_ATOMIC_LOOP(min, f64, cua__min_wins_f64(operand, old) ? operand : old)
+CUA__DEFINE_ATOMIC_LOOP(max, f32, cua__max_wins_f32(operand, old) ? operand : old)
+CUA__DEFINE_ATOMIC_LOOP(max, f64, cua__max_wins_f64(operand, old) ? operand : old)
+
+#define CUA__DEFINE_ATOMIC_QUIET(op, s, T)                                                         \
+	CUA_FORCE void cua_atomic_##op##_explicit_##s(T *p, T v, enum cua_order order,             \
+						      enum cua_scope scope)                        \
+	{                                                                                          \
+		(void)cua_atomic_fetch_##op##_explicit_##s(p, v, order, scope);                    \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_##op##_##s(T *p, T v)                                            \
+	{                                                                                          \
+		(void)cua_atomic_fetch_##op##_##s(p, v);                                           \
+	}
+CUA__DEFINE_ATOMIC_QUIET(min, f32, float)
+CUA__DEFINE_ATOMIC_QUIET(min, f64, double)
+CUA__DEFINE_ATOMIC_QUIET(max, f32, float)
+CUA__DEFINE_ATOMIC_QUIET(max, f64, double)
+
+#endif /* CUATOMIC_ATOMIC_H */

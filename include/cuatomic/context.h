@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The context: where the host calls run, on which device and stream, with how many threads and how
+ * much workspace.
+ *
+ * Rules for every host call of cuatomic:
+ *
+ * - A context may be used by one thread at a time. Different contexts may be used by different threads
+ *   at once.
+ * - Array arguments are memory that the backend can access: anything that the host can address on the
+ *   CPU backend; device, managed and pinned memory on the CUDA backend (also ordinary host memory where
+ *   the system is coherent). Other memory is refused with CUA_ERROR_MEMORY_KIND.
+ * - Results: when the result pointer is memory that the device can write, the call is ordered in the
+ *   stream, waits for nothing and may be captured in a CUDA graph. When it is ordinary host memory (neither
+ *   pinned nor managed, also where the device could reach it) the call waits for the stream, and inside a
+ *   capture it is refused with CUA_ERROR_CAPTURE. On the CPU backend every call is finished when it returns.
+ * - A status other than CUA_OK for the arguments means that nothing was changed. What depends on the
+ *   data (full, overflow) is kept by the object and read by a call of its own.
+ * - n = 0 elements are valid in every call over arrays, which may then be NULL.
+ * - Work in the stream uses the context's workspace. Use one context for each stream that runs at the
+ *   same time, and do not run two launches of graphs captured from one context at the same time.
+ */
+#ifndef CUATOMIC_CONTEXT_H
+#define CUATOMIC_CONTEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cuatomic/status.h>
+#include <cuatomic/types.h>
+
+/* What cudaStream_t points to; declared here so that no CUDA header is needed. */
+struct CUstream_st;
+
+struct cua_context;
+
+enum cua_backend {
+	CUA_BACKEND_AUTO = 0, /* CUDA where there is a usable device, else the CPU */
+	CUA_BACKEND_CPU = 1,
+	CUA_BACKEND_CUDA = 2
+};
+
+/* A device, as `cua_device_query` describes it. */
+struct cua_device_info {
+	size_t struct_size; /* sizeof(struct cua_device_info), set by the caller */
+	char name[128];
+	int compute_major, compute_minor; /* 0, 0 for the CPU */
+	uint32_t processors;              /* multiprocessors, or logical CPUs */
+	uint64_t memory_bytes;
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of the library that is loaded, as CUA_VERSION_STRING was when it was built. */
+CUA_API const char *cua_version(void);
+/* The GPU architectures built in ("75 80 90 +PTX"), or "" for a build without CUDA. A static string. */
+CUA_API const char *cua_cuda_architectures(void);
+
+/* The number of usable devices of a backend: 1 for the CPU; 0 where there is no driver. */
+CUA_API enum cua_status cua_device_count(enum cua_backend backend, int *count);
+CUA_API enum cua_status cua_device_query(enum cua_backend backend, int device,
+					 struct cua_device_info *info);
+
+/*
+ * Creates a context. device: a CUDA device number, 0 for the CPU. The CUDA backend starts on the legacy
+ * default stream.
+ * CUA_ERROR_NO_DEVICE: no such device, no driver, or no code for its architecture in this build; AUTO
+ * takes the CPU then. CUA_ERROR_VALUE: unknown backend, or a negative device. CUA_ERROR_CAPTURE: a stream
+ * that waits for the legacy default stream is being captured.
+ */
+CUA_API enum cua_status cua_context_create(enum cua_backend backend, int device,
+					   struct cua_context **ctx);
+/*
+ * Waits for the stream and frees the context; NULL is allowed. Objects made with it must be gone, and
+ * graphs captured from its calls must not be launched any more: they use its workspace.
+ */
+CUA_API void cua_context_destroy(struct cua_context *ctx);
+
+/* CPU or CUDA, never AUTO; AUTO for NULL. */
+CUA_API enum cua_backend cua_context_backend(const struct cua_context *ctx);
+CUA_API int cua_context_device(const struct cua_context *ctx);
+
+/*
+ * The stream of all later calls; NULL is the legacy default stream. Work queued in the former stream
+ * still uses the workspace: synchronize first, or order the streams. CUA_ERROR_NO_DEVICE on a CPU context.
+ */
+CUA_API enum cua_status cua_context_set_stream(struct cua_context *ctx, struct CUstream_st *stream);
+CUA_API struct CUstream_st *cua_context_stream(const struct cua_context *ctx);
+
+/*
+ * Threads of the CPU backend, 1 to 1024; 0 chooses one for each logical CPU that the calling thread may run
+ * on, which is also the default. They take none of the program's signals.
+ */
+CUA_API enum cua_status cua_context_set_threads(struct cua_context *ctx, unsigned threads);
+CUA_API unsigned cua_context_threads(const struct cua_context *ctx);
+
+/*
+ * Makes the workspace at least so large now, so that a later call inside a capture need not grow it.
+ * The sizes are told by the cua_<operation>_workspace calls; a context starts with 1 MiB.
+ */
+CUA_API enum cua_status cua_context_reserve(struct cua_context *ctx, size_t bytes);
+
+/* Waits until all work queued in the context's stream is finished, and reports how it ended. */
+CUA_API enum cua_status cua_context_synchronize(struct cua_context *ctx);
+
+/* The cudaError_t behind the last CUA_ERROR_CUDA or CUA_ERROR_NO_DEVICE of this context; 0 for none. */
+CUA_API int cua_context_cuda_error(const struct cua_context *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CUATOMIC_CONTEXT_H */

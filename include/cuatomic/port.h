@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The port layer: the only place that knows the machine.
+ *
+ * Every algorithm of cuatomic is portable C over the functions named here. Each has two definitions:
+ * port/cuda.h (inline PTX, for code that nvcc compiles for a GPU) and port/host.h (the compiler's
+ * __atomic builtins). A translation unit that defines CUA_PORT_HEADER gets that header instead, which
+ * must define the same names.
+ *
+ * On the host a thread is a warp of one lane and a block of one thread, so that warp and block
+ * algorithms become the plain algorithm there, with no second copy.
+ *
+ * Names: cua_port_<operation>_<type>, where the types are those of PTX: b32 and b64 for operations on
+ * bits, u32, i32, u64, i64, f32 and f64 for arithmetic. Each atomic operation is one indivisible
+ * access to a naturally aligned object and takes
+ *
+ *   order   its memory order. A load takes RELAXED, ACQUIRE or SEQ_CST; a store or an operation
+ *           without result takes RELAXED, RELEASE or SEQ_CST, and acquires nothing; the others take
+ *           all five. A CAS that fails acquires as its order says and releases nothing.
+ *   scope   the threads for which it is atomic and ordered: those of the block, the device, or the
+ *           system (all devices and the host). The host has one scope and ignores this.
+ *   space   where the object lives: SHARED and GLOBAL save the address test of GENERIC, which is
+ *           always right. The host ignores this.
+ *
+ * All three are constants in practice: the functions are always inlined and one instruction remains.
+ *
+ *   load_b32 load_b64                    store_b32 store_b64
+ *   exchange_b32 exchange_b64            cas_b32 cas_b64 (return the old bits)
+ *   fetch_{and,or,xor}_{b32,b64}         {and,or,xor}_{b32,b64}          (without result: RED)
+ *   fetch_add_{u32,u64,f32,f64}          add_{u32,u64,f32,f64}
+ *   fetch_{min,max}_{u32,i32,u64,i64}    {min,max}_{u32,i32,u64,i64}
+ *   fence(order, scope)
+ *   pause(ns)                            sleep about ns nanoseconds or yield; not a fence
+ *   clock_ns()                           nanoseconds of this processor's clock: the host and a GPU have their own
+ *   lane() active_mask() ballot(mask, p) match_any_u32/u64(mask, v)
+ *   shuffle_u32/u64(mask, v, lane) sync_warp(mask)
+ *   thread() block_size() block() grid_size() sync_block()
+ *   CUA_WARP_LANES                       32, or 1 on the host
+ *   popc_u32 ffs_u32 (position of the lowest bit + 1, 0 for none)
+ *   is_global(p)                         whether a generic address is in global memory
+ *   mul_rn_f32/f64 add_rn_f32/f64 sub_rn_f32/f64   one rounding each, never contracted
+ *
+ * CUA_READ(lvalue) and CUA_WRITE(lvalue, value) are plain, not atomic, accesses to shared data
+ * that a lock or another order protects. They are marked so that a checker can see them.
+ */
+#ifndef CUATOMIC_PORT_H
+#define CUATOMIC_PORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__FAST_MATH__)
+#error "cuatomic: -ffast-math changes results that these headers promise; compile without it"
+#endif
+
+/* Memory orders, with the meaning of C11's. */
+enum cua_order { CUA_RELAXED = 0, CUA_ACQUIRE = 1, CUA_RELEASE = 2, CUA_ACQ_REL = 3, CUA_SEQ_CST = 4 };
+
+/* Scopes: the set of threads among which an operation is atomic and ordered. */
+enum cua_scope { CUA_SCOPE_BLOCK = 0, CUA_SCOPE_DEVICE = 1, CUA_SCOPE_SYSTEM = 2 };
+
+/* State spaces of an address. */
+enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED = 2 };
+
+#ifdef __CUDACC__
+#define CUA__TARGET __host__ __device__
+#else
+#define CUA__TARGET
+#endif
+
+/* CUA_FN: an inline function of these headers. CUA_FORCE: one that must vanish into its caller. */
+#define CUA_FN CUA__TARGET static __inline__ __attribute__((unused))
+#define CUA_FORCE CUA__TARGET static __inline__ __attribute__((always_inline, unused))
+
+#ifdef __cplusplus
+#define CUA_STATIC_ASSERT(condition, text) static_assert(condition, text)
+#else
+#define CUA_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#endif
+
+#if defined(CUA_PORT_HEADER)
+#include CUA_PORT_HEADER
+#elif defined(__CUDA_ARCH__)
+#include <cuatomic/port/cuda.h>
+#else
+#include <cuatomic/port/host.h>
+#endif
+
+/* Exponential backoff for a waiter: 32 ns doubling to 1 us, jittered so that waiters spread out. */
+struct cua_backoff {
+	uint32_t ns;
+	uint32_t seed;
+};
+
+CUA_FN void cua_backoff_init(struct cua_backoff *b)
+{
+	b->ns = 32;
+	b->seed = cua_port_thread() * 2654435761u + (uint32_t)cua_port_block() * 40503u + 1u;
+}
+
+/* One wait, between half the current length and the whole; then twice as long, up to `longest`. */
+CUA_FN void cua__backoff_wait_upto(struct cua_backoff *b, uint32_t longest)
+{
+	b->seed = b->seed * 1664525u + 1013904223u;
+	cua_port_pause(b->ns / 2 + (b->seed >> 16) % (b->ns / 2 + 1));
+	if (b->ns < longest)
+		b->ns *= 2;
+}
+
+/* The same, up to 1024 ns. */
+CUA_FN void cua_backoff_wait(struct cua_backoff *b)
+{
+	cua__backoff_wait_upto(b, 1024);
+}
+
+#endif /* CUATOMIC_PORT_H */

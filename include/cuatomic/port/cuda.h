@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The port layer on a GPU: inline PTX, sm_70 and newer. Included by <cuatomic/port.h> only.
+ *
+ * Mapping, after the PTX memory model: acquire, release and acq_rel are qualifiers of the access
+ * itself; seq_cst is fence.sc in front of the strongest of them. Every statement is volatile and
+ * clobbers memory, so that the compiler keeps plain accesses on their side of it.
+ */
+#ifndef CUATOMIC_PORT_CUDA_H
+#define CUATOMIC_PORT_CUDA_H
+
+#define CUA_READ(lvalue) (lvalue)
+#define CUA_WRITE(lvalue, value) ((lvalue) = (value))
+
+/* ---- fences, waiting, time ---- */
+
+CUA_FORCE void cua_port_fence(enum cua_order order, enum cua_scope scope)
+{
+	if (order == CUA_RELAXED) {
+		__asm__ volatile("" ::: "memory");
+	} else if (order == CUA_SEQ_CST) {
+		if (scope == CUA_SCOPE_BLOCK)
+			__asm__ volatile("fence.sc.cta;" ::: "memory");
+		else if (scope == CUA_SCOPE_DEVICE)
+			__asm__ volatile("fence.sc.gpu;" ::: "memory");
+		else
+			__asm__ volatile("fence.sc.sys;" ::: "memory");
+	} else {
+		if (scope == CUA_SCOPE_BLOCK)
+			__asm__ volatile("fence.acq_rel.cta;" ::: "memory");
+		else if (scope == CUA_SCOPE_DEVICE)
+			__asm__ volatile("fence.acq_rel.gpu;" ::: "memory");
+		else
+			__asm__ volatile("fence.acq_rel.sys;" ::: "memory");
+	}
+}
+
+CUA_FORCE void cua_port_pause(uint32_t ns)
+{
+	__nanosleep(ns);
+}
+
+CUA_FORCE uint64_t cua_port_clock_ns(void)
+{
+	uint64_t t;
+
+	__asm__ volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)::"memory");
+	return t;
+}
+
+/* ---- atomics ---- */
+
+/*
+ * Picks the state space. CASE takes the qualifiers as one string, the constraint of the address and
+ * the address.
+ */
+#define CUA__SPACES(CASE, qualifiers)                                                              \
+	do {                                                                                       \
+		if (space == CUA_SPACE_GLOBAL)                                                     \
+			CASE(qualifiers ".global", "l", __cvta_generic_to_global(p));              \
+		else if (space == CUA_SPACE_SHARED)                                                \
+			CASE(qualifiers ".shared", "r", (uint32_t)__cvta_generic_to_shared(p));    \
+		else                                                                               \
+			CASE(qualifiers, "l", p);                                                  \
+	} while (0)
+
+#define CUA__SCOPES(CASE, order_qualifier)                                                         \
+	do {                                                                                       \
+		if (scope == CUA_SCOPE_BLOCK)                                                      \
+			CUA__SPACES(CASE, order_qualifier ".cta");                                 \
+		else if (scope == CUA_SCOPE_DEVICE)                                                \
+			CUA__SPACES(CASE, order_qualifier ".gpu");                                 \
+		else                                                                               \
+			CUA__SPACES(CASE, order_qualifier ".sys");                                 \
+	} while (0)
+
+/* A read-modify-write may have any order. */
+#define CUA__ORDERS(CASE)                                                                          \
+	do {                                                                                       \
+		if (order == CUA_SEQ_CST)                                                          \
+			cua_port_fence(CUA_SEQ_CST, scope);                                        \
+		if (order == CUA_RELAXED)                                                          \
+			CUA__SCOPES(CASE, ".relaxed");                                             \
+		else if (order == CUA_ACQUIRE)                                                     \
+			CUA__SCOPES(CASE, ".acquire");                                             \
+		else if (order == CUA_RELEASE)                                                     \
+			CUA__SCOPES(CASE, ".release");                                             \
+		else                                                                               \
+			CUA__SCOPES(CASE, ".acq_rel");                                             \
+	} while (0)
+
+/* A load is relaxed or acquire; a store and a reduction without result, relaxed or release. */
+#define CUA__ORDERS_ONE_SIDED(CASE, strong)                                                        \
+	do {                                                                                       \
+		if (order == CUA_SEQ_CST)                                                          \
+			cua_port_fence(CUA_SEQ_CST, scope);                                        \
+		if (order == CUA_RELAXED)                                                          \
+			CUA__SCOPES(CASE, ".relaxed");                                             \
+		else                                                                               \
+			CUA__SCOPES(CASE, strong);                                                 \
+	} while (0)
+
+#define CUA__WHERE enum cua_order order, enum cua_scope scope, enum cua_space space
+
+#define CUA__LOAD_32(q, c, a)                                                                      \
+	__asm__ volatile("ld" q ".b32 %0, [%1];" : "=r"(v) : c(a) : "memory")
+#define CUA__LOAD_64(q, c, a)                                                                      \
+	__asm__ volatile("ld" q ".b64 %0, [%1];" : "=l"(v) : c(a) : "memory")
+#define CUA__STORE_32(q, c, a) __asm__ volatile("st" q ".b32 [%0], %1;" ::c(a), "r"(v) : "memory")
+#define CUA__STORE_64(q, c, a) __asm__ volatile("st" q ".b64 [%0], %1;" ::c(a), "l"(v) : "memory")
+#define CUA__CAS_32(q, c, a)                                                                       \
+	__asm__ volatile("atom" q ".cas.b32 %0, [%1], %2, %3;"                                     \
+			 : "=r"(old)                                                               \
+			 : c(a), "r"(expected), "r"(desired)                                       \
+			 : "memory")
+#define CUA__CAS_64(q, c, a)                                                                       \
+	__asm__ volatile("atom" q ".cas.b64 %0, [%1], %2, %3;"                                     \
+			 : "=l"(old)                                                               \
+			 : c(a), "l"(expected), "l"(desired)                                       \
+			 : "memory")
+
+#define CUA__DEFINE_ACCESS(bits)                                                                   \
+	CUA_FORCE uint##bits##_t cua_port_load_b##bits(const void *p, CUA__WHERE)                  \
+	{                                                                                          \
+		uint##bits##_t v;                                                                  \
+                                                                                                   \
+		CUA__ORDERS_ONE_SIDED(CUA__LOAD_##bits, ".acquire");                               \
+		return v;                                                                          \
+	}                                                                                          \
+	CUA_FORCE void cua_port_store_b##bits(void *p, uint##bits##_t v, CUA__WHERE)               \
+	{                                                                                          \
+		CUA__ORDERS_ONE_SIDED(CUA__STORE_##bits, ".release");                              \
+	}                                                                                          \
+	CUA_FORCE uint##bits##_t cua_port_cas_b##bits(void *p, uint##bits##_t expected,            \
+						      uint##bits##_t desired, CUA__WHERE)          \
+	{                                                                                          \
+		uint##bits##_t old;                                                                \
+                                                                                                   \
+		CUA__ORDERS(CUA__CAS_##bits);                                                      \
+		return old;                                                                        \
+	}
+CUA__DEFINE_ACCESS(32)
+CUA__DEFINE_ACCESS(64)
+
+/* atom with a result, `old = *p; *p = old OP v`. */
+#define CUA__DEFINE_ATOM(name, T, P, op, r)                                                        \
+	CUA_FORCE T cua_port_##name(P *p, T v, CUA__WHERE)                                         \
+	{                                                                                          \
+		T old;                                                                             \
+                                                                                                   \
+		CUA__ORDERS(CUA__ATOM_##op##_##r);                                                 \
+		return old;                                                                        \
+	}
+/* red, the same without a result. */
+#define CUA__DEFINE_RED(name, T, P, op, r)                                                         \
+	CUA_FORCE void cua_port_##name(P *p, T v, CUA__WHERE)                                      \
+	{                                                                                          \
+		CUA__ORDERS_ONE_SIDED(CUA__RED_##op##_##r, ".release");                            \
+	}
+
+#define CUA__ATOM(text, q, c, a, r)                                                                \
+	__asm__ volatile("atom" q text " %0, [%1], %2;" : "=" r(old) : c(a), r(v) : "memory")
+#define CUA__RED(text, q, c, a, r) __asm__ volatile("red" q text " [%0], %1;" ::c(a), r(v) : "memory")
+
+#define CUA__ATOM_exch_b32(q, c, a) CUA__ATOM(".exch.b32", q, c, a, "r")
+#define CUA__ATOM_exch_b64(q, c, a) CUA__ATOM(".exch.b64", q, c, a, "l")
+#define CUA__ATOM_and_b32(q, c, a) CUA__ATOM(".and.b32", q, c, a, "r")
+#define CUA__ATOM_and_b64(q, c, a) CUA__ATOM(".and.b64", q, c, a, "l")
+#define CUA__ATOM_or_b32(q, c, a) CUA__ATOM(".or.b32", q, c, a, "r")
+#define CUA__ATOM_or_b64(q, c, a) CUA__ATOM(".or.b64", q, c, a, "l")
+#define CUA__ATOM_xor_b32(q, c, a) CUA__ATOM(".xor.b32", q, c, a, "r")
+#define CUA__ATOM_xor_b64(q, c, a) CUA__ATOM(".xor.b64", q, c, a, "l")
+#define CUA__ATOM_add_u32(q, c, a) CUA__ATOM(".add.u32", q, c, a, "r")
+#define CUA__ATOM_add_u64(q, c, a) CUA__ATOM(".add.u64", q, c, a, "l")
+#define CUA__ATOM_add_f32(q, c, a) CUA__ATOM(".add.f32", q, c, a, "f")
+#define CUA__ATOM_add_f64(q, c, a) CUA__ATOM(".add.f64", q, c, a, "d")
+#define CUA__ATOM_min_u32(q, c, a) CUA__ATOM(".min.u32", q, c, a, "r")
+#define CUA__ATOM_min_i32(q, c, a) CUA__ATOM(".min.s32", q, c, a, "r")
+#define CUA__ATOM_min_u64(q, c, a) CUA__ATOM(".min.u64", q, c, a, "l")
+#define CUA__ATOM_min_i64(q, c, a) CUA__ATOM(".min.s64", q, c, a, "l")
+#define CUA__ATOM_max_u32(q, c, a) CUA__ATOM(".max.u32", q, c, a, "r")
+#define CUA__ATOM_max_i32(q, c, a) CUA__ATOM(".max.s32", q, c, a, "r")
+#define CUA__ATOM_max_u64(q, c, a) CUA__ATOM(".max.u64", q, c, a, "l")
+#define CUA__ATOM_max_i64(q, c, a) CUA__ATOM(".max.s64", q, c, a, "l")
+
+#define CUA__RED_and_b32(q, c, a) CUA__RED(".and.b32", q, c, a, "r")
+#define CUA__RED_and_b64(q, c, a) CUA__RED(".and.b64", q, c, a, "l")
+#define CUA__RED_or_b32(q, c, a) CUA__RED(".or.b32", q, c, a, "r")
+#define CUA__RED_or_b64(q, c, a) CUA__RED(".or.b64", q, c, a, "l")
+#define CUA__RED_xor_b32(q, c, a) CUA__RED(".xor.b32", q, c, a, "r")
+#define CUA__RED_xor_b64(q, c, a) CUA__RED(".xor.b64", q, c, a, "l")
+#define CUA__RED_add_u32(q, c, a) CUA__RED(".add.u32", q, c, a, "r")
+#define CUA__RED_add_u64(q, c, a) CUA__RED(".add.u64", q, c, a, "l")
+#define CUA__RED_add_f32(q, c, a) CUA__RED(".add.f32", q, c, a, "f")
+#define CUA__RED_add_f64(q, c, a) CUA__RED(".add.f64", q, c, a, "d")
+#define CUA__RED_min_u32(q, c, a) CUA__RED(".min.u32", q, c, a, "r")
+#define CUA__RED_min_i32(q, c, a) CUA__RED(".min.s32", q, c, a, "r")
+#define CUA__RED_min_u64(q, c, a) CUA__RED(".min.u64", q, c, a, "l")
+#define CUA__RED_min_i64(q, c, a) CUA__RED(".min.s64", q, c, a, "l")
+#define CUA__RED_max_u32(q, c, a) CUA__RED(".max.u32", q, c, a, "r")
+#define CUA__RED_max_i32(q, c, a) CUA__RED(".max.s32", q, c, a, "r")
+#define CUA__RED_max_u64(q, c, a) CUA__RED(".max.u64", q, c, a, "l")
+#define CUA__RED_max_i64(q, c, a) CUA__RED(".max.s64", q, c, a, "l")
+
+#define CUA__DEFINE_BOTH(op, suffix, T, P)                                                         \
+	CUA__DEFINE_ATOM(fetch_##op##_##suffix, T, P, op, suffix)                                  \
+	CUA__DEFINE_RED(op##_##suffix, T, P, op, suffix)
+
+CUA__DEFINE_ATOM(exchange_b32, uint32_t, void, exch, b32)
+CUA__DEFINE_ATOM(exchange_b64, uint64_t, void, exch, b64)
+CUA__DEFINE_BOTH(and, b32, uint32_t, void)
+CUA__DEFINE_BOTH(and, b64, uint64_t, void)
+CUA__DEFINE_BOTH(or, b32, uint32_t, void)
+CUA__DEFINE_BOTH(or, b64, uint64_t, void)
+CUA__DEFINE_BOTH(xor, b32, uint32_t, void)
+CUA__DEFINE_BOTH(xor, b64, uint64_t, void)
+CUA__DEFINE_BOTH(add, u32, uint32_t, uint32_t)
+CUA__DEFINE_BOTH(add, u64, uint64_t, uint64_t)
+CUA__DEFINE_BOTH(add, f32, float, float)
+CUA__DEFINE_BOTH(add, f64, double, double)
+CUA__DEFINE_BOTH(min, u32, uint32_t, uint32_t)
+CUA__DEFINE_BOTH(min, i32, int32_t, int32_t)
+CUA__DEFINE_BOTH(min, u64, uint64_t, uint64_t)
+CUA__DEFINE_BOTH(min, i64, int64_t, int64_t)
+CUA__DEFINE_BOTH(max, u32, uint32_t, uint32_t)
+CUA__DEFINE_BOTH(max, i32, int32_t, int32_t)
+CUA__DEFINE_BOTH(max, u64, uint64_t, uint64_t)
+CUA__DEFINE_BOTH(max, i64, int64_t, int64_t)
+
+/* ---- lanes and blocks ---- */
+
+#define CUA_WARP_LANES 32
+
+CUA_FORCE uint32_t cua_port_lane(void)
+{
+	uint32_t lane;
+
+	__asm__("mov.u32 %0, %%laneid;" : "=r"(lane));
+	return lane;
+}
+
+CUA_FORCE uint32_t cua_port_active_mask(void)
+{
+	return __activemask();
+}
+
+CUA_FORCE uint32_t cua_port_ballot(uint32_t mask, int predicate)
+{
+	return __ballot_sync(mask, predicate);
+}
+
+CUA_FORCE uint32_t cua_port_match_any_u32(uint32_t mask, uint32_t v)
+{
+	return __match_any_sync(mask, v);
+}
+
+CUA_FORCE uint32_t cua_port_match_any_u64(uint32_t mask, uint64_t v)
+{
+	return __match_any_sync(mask, (unsigned long long)v);
+}
+
+CUA_FORCE uint32_t cua_port_shuffle_u32(uint32_t mask, uint32_t v, uint32_t lane)
+{
+	return __shfl_sync(mask, v, (int)lane);
+}
+
+CUA_FORCE uint64_t cua_port_shuffle_u64(uint32_t mask, uint64_t v, uint32_t lane)
+{
+	return __shfl_sync(mask, (unsigned long long)v, (int)lane);
+}
+
+CUA_FORCE void cua_port_sync_warp(uint32_t mask)
+{
+	__syncwarp(mask);
+}
+
+CUA_FORCE uint32_t cua_port_thread(void)
+{
+	return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+}
+
+CUA_FORCE uint32_t cua_port_block_size(void)
+{
+	return blockDim.x * blockDim.y * blockDim.z;
+}
+
+CUA_FORCE uint64_t cua_port_block(void)
+{
+	return ((uint64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+}
+
+CUA_FORCE uint64_t cua_port_grid_size(void)
+{
+	return (uint64_t)gridDim.x * gridDim.y * gridDim.z;
+}
+
+CUA_FORCE void cua_port_sync_block(void)
+{
+	__syncthreads();
+}
+
+CUA_FORCE int cua_port_is_global(const void *p)
+{
+	return __isGlobal(p) != 0;
+}
+
+/* ---- arithmetic ---- */
+
+CUA_FORCE uint32_t cua_port_popc_u32(uint32_t v)
+{
+	return (uint32_t)__popc(v);
+}
+
+CUA_FORCE uint32_t cua_port_ffs_u32(uint32_t v)
+{
+	return (uint32_t)__ffs((int)v);
+}
+
+/* f32 as PTX, because -ftz=true would make the intrinsics flush subnormals */
+CUA_FORCE float cua_port_add_rn_f32(float a, float b)
+{
+	float r;
+
+	__asm__("add.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+	return r;
+}
+
+CUA_FORCE float cua_port_sub_rn_f32(float a, float b)
+{
+	float r;
+
+	__asm__("sub.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+	return r;
+}
+
+CUA_FORCE float cua_port_mul_rn_f32(float a, float b)
+{
+	float r;
+
+	__asm__("mul.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+	return r;
+}
+
+CUA_FORCE double cua_port_add_rn_f64(double a, double b)
+{
+	return __dadd_rn(a, b);
+}
+
+CUA_FORCE double cua_port_sub_rn_f64(double a, double b)
+{
+	return __dsub_rn(a, b);
+}
+
+CUA_FORCE double cua_port_mul_rn_f64(double a, double b)
+{
+	return __dmul_rn(a, b);
+}
+
+#endif /* CUATOMIC_PORT_CUDA_H */

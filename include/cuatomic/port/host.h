@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The port layer on host threads: the compiler's __atomic builtins. Included by <cuatomic/port.h> only.
+ *
+ * A thread is a warp of one lane and a block of one thread. Scope and space say nothing here.
+ */
+#ifndef CUATOMIC_PORT_HOST_H
+#define CUATOMIC_PORT_HOST_H
+
+#include <sched.h>
+#include <time.h>
+
+#define CUA_READ(lvalue) (lvalue)
+#define CUA_WRITE(lvalue, value) ((lvalue) = (value))
+
+/* Objects of any type are accessed through these as bits. */
+typedef uint32_t __attribute__((may_alias)) cua__bits32;
+typedef uint64_t __attribute__((may_alias)) cua__bits64;
+
+#define CUA__WHERE enum cua_order order, enum cua_scope scope, enum cua_space space
+#define CUA__IGNORE ((void)scope, (void)space)
+
+/* Written out, so that an order reaches the builtin as a constant that ThreadSanitizer sees. */
+#define CUA__HOST_ORDERS(S)                                                                        \
+	do {                                                                                       \
+		switch (order) {                                                                   \
+		case CUA_RELAXED: S(__ATOMIC_RELAXED, __ATOMIC_RELAXED); break;                    \
+		case CUA_ACQUIRE: S(__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE); break;                    \
+		case CUA_RELEASE: S(__ATOMIC_RELEASE, __ATOMIC_RELAXED); break;                    \
+		case CUA_ACQ_REL: S(__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE); break;                    \
+		default: S(__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); break;                             \
+		}                                                                                  \
+	} while (0)
+#define CUA__HOST_ORDERS_ONE_SIDED(S, strong)                                                      \
+	do {                                                                                       \
+		if (order == CUA_RELAXED)                                                          \
+			S(__ATOMIC_RELAXED, __ATOMIC_RELAXED);                                     \
+		else if (order == CUA_SEQ_CST)                                                     \
+			S(__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                                     \
+		else                                                                               \
+			S(strong, strong);                                                         \
+	} while (0)
+
+/* ---- fences, waiting, time ---- */
+
+#define CUA__FENCE(success, failure) __atomic_thread_fence(success)
+CUA_FORCE void cua_port_fence(enum cua_order order, enum cua_scope scope)
+{
+	(void)scope;
+	CUA__HOST_ORDERS(CUA__FENCE);
+}
+
+CUA_FORCE void cua_port_pause(uint32_t ns)
+{
+	/* past a few dozen cycles the holder may be waiting for this very core */
+	if (ns >= 64) {
+		sched_yield();
+		return;
+	}
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+/*
+ * A monotonic clock. <time.h> hides it from strict ISO C, so it is declared here under a name of ours; the
+ * symbol and its types are fixed by the ABI of 64-bit Linux.
+ */
+#if defined(__linux__) && defined(__LP64__)
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern int cua__clock_gettime(int clock, struct timespec *t) __asm__("clock_gettime");
+#ifdef __cplusplus
+}
+#endif
+#define CUA__MONOTONIC 1
+#endif
+
+CUA_FORCE uint64_t cua_port_clock_ns(void)
+{
+	struct timespec t;
+
+#if defined(CUA__MONOTONIC)
+	(void)cua__clock_gettime(CUA__MONOTONIC, &t);
+#else
+	timespec_get(&t, TIME_UTC);
+#endif
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- atomics ---- */
+
+#define CUA__DEFINE_ACCESS(bits)                                                                   \
+	CUA_FORCE uint##bits##_t cua_port_load_b##bits(const void *p, CUA__WHERE)                  \
+	{                                                                                          \
+		uint##bits##_t v;                                                                  \
+                                                                                                   \
+		CUA__IGNORE;                                                                       \
+		CUA__HOST_ORDERS_ONE_SIDED(CUA__LOAD_##bits, __ATOMIC_ACQUIRE);                    \
+		return v;                                                                          \
+	}                                                                                          \
+	CUA_FORCE void cua_port_store_b##bits(void *p, uint##bits##_t v, CUA__WHERE)               \
+	{                                                                                          \
+		CUA__IGNORE;                                                                       \
+		CUA__HOST_ORDERS_ONE_SIDED(CUA__STORE_##bits, __ATOMIC_RELEASE);                   \
+	}                                                                                          \
+	CUA_FORCE uint##bits##_t cua_port_exchange_b##bits(void *p, uint##bits##_t v, CUA__WHERE)  \
+	{                                                                                          \
+		uint##bits##_t old;                                                                \
+                                                                                                   \
+		CUA__IGNORE;                                                                       \
+		CUA__HOST_ORDERS(CUA__EXCHANGE_##bits);                                            \
+		return old;                                                                        \
+	}                                                                                          \
+	CUA_FORCE uint##bits##_t cua_port_cas_b##bits(void *p, uint##bits##_t expected,            \
+						      uint##bits##_t desired, CUA__WHERE)          \
+	{                                                                                          \
+		CUA__IGNORE;                                                                       \
+		CUA__HOST_ORDERS(CUA__CAS_##bits);                                                 \
+		return expected;                                                                   \
+	}
+#define CUA__LOAD_32(success, failure) v = __atomic_load_n((const cua__bits32 *)p, success)
+#define CUA__LOAD_64(success, failure) v = __atomic_load_n((const cua__bits64 *)p, success)
+#define CUA__STORE_32(success, failure) __atomic_store_n((cua__bits32 *)p, v, success)
+#define CUA__STORE_64(success, failure) __atomic_store_n((cua__bits64 *)p, v, success)
+#define CUA__EXCHANGE_32(success, failure) old = __atomic_exchange_n((cua__bits32 *)p, v, success)
+#define CUA__EXCHANGE_64(success, failure) old = __atomic_exchange_n((cua__bits64 *)p, v, success)
+#define CUA__CAS_32(success, failure)                                                              \
+	(void)__atomic_compare_exchange_n((cua__bits32 *)p, &expected, desired, 0, success, failure)
+#define CUA__CAS_64(success, failure)                                                              \
+	(void)__atomic_compare_exchange_n((cua__bits64 *)p, &expected, desired, 0, success, failure)
+CUA__DEFINE_ACCESS(32)
+CUA__DEFINE_ACCESS(64)
+
+/* The form without result is the same operation here. */
+#define CUA__DEFINE_RED(op, suffix, T, P)                                                          \
+	CUA_FORCE void cua_port_##op##_##suffix(P *p, T v, CUA__WHERE)                             \
+	{                                                                                          \
+		(void)cua_port_fetch_##op##_##suffix(p, v, order, scope, space);                   \
+	}
+
+#define CUA__FETCH_add(bits, success) old = __atomic_fetch_add((cua__bits##bits *)p, v, success)
+#define CUA__FETCH_and(bits, success) old = __atomic_fetch_and((cua__bits##bits *)p, v, success)
+#define CUA__FETCH_or(bits, success) old = __atomic_fetch_or((cua__bits##bits *)p, v, success)
+#define CUA__FETCH_xor(bits, success) old = __atomic_fetch_xor((cua__bits##bits *)p, v, success)
+#define CUA__DEFINE_NATIVE(op, suffix, bits, P)                                                    \
+	CUA_FORCE uint##bits##_t cua_port_fetch_##op##_##suffix(P *p, uint##bits##_t v,            \
+								CUA__WHERE)                        \
+	{                                                                                          \
+		uint##bits##_t old;                                                                \
+                                                                                                   \
+		CUA__IGNORE;                                                                       \
+		switch (order) {                                                                   \
+		case CUA_RELAXED: CUA__FETCH_##op(bits, __ATOMIC_RELAXED); break;                  \
+		case CUA_ACQUIRE: CUA__FETCH_##op(bits, __ATOMIC_ACQUIRE); break;                  \
+		case CUA_RELEASE: CUA__FETCH_##op(bits, __ATOMIC_RELEASE); break;                  \
+		case CUA_ACQ_REL: CUA__FETCH_##op(bits, __ATOMIC_ACQ_REL); break;                  \
+		default: CUA__FETCH_##op(bits, __ATOMIC_SEQ_CST); break;                           \
+		}                                                                                  \
+		return old;                                                                        \
+	}                                                                                          \
+	CUA__DEFINE_RED(op, suffix, uint##bits##_t, P)
+
+CUA__DEFINE_NATIVE(and, b32, 32, void)
+CUA__DEFINE_NATIVE(and, b64, 64, void)
+CUA__DEFINE_NATIVE(or, b32, 32, void)
+CUA__DEFINE_NATIVE(or, b64, 64, void)
+CUA__DEFINE_NATIVE(xor, b32, 32, void)
+CUA__DEFINE_NATIVE(xor, b64, 64, void)
+CUA__DEFINE_NATIVE(add, u32, 32, uint32_t)
+CUA__DEFINE_NATIVE(add, u64, 64, uint64_t)
+
+/* What the processor has no instruction for: compare-and-swap on the bits. */
+#define CUA__DEFINE_LOOP(op, suffix, bits, T, expr)                                                \
+	CUA_FORCE T cua_port_fetch_##op##_##suffix(T *p, T v, CUA__WHERE)                          \
+	{                                                                                          \
+		uint##bits##_t seen = cua_port_load_b##bits(p, CUA_RELAXED, scope, space);         \
+		uint##bits##_t before, desired;                                                    \
+		T old, next;                                                                       \
+                                                                                                   \
+		do {                                                                               \
+			before = seen;                                                             \
+			memcpy(&old, &before, sizeof(old));                                        \
+			next = (expr);                                                             \
+			memcpy(&desired, &next, sizeof(desired));                                  \
+			/* a relaxed operation that changes nothing need not take the line */      \
+			if (desired == before && order == CUA_RELAXED)                             \
+				break;                                                             \
+			seen = cua_port_cas_b##bits(p, before, desired, order, scope, space);      \
+		} while (seen != before);                                                          \
+		return old;                                                                        \
+	}                                                                                          \
+	CUA__DEFINE_RED(op, suffix, T, T)
+
+CUA__DEFINE_LOOP(add, f32, 32, float, old + v)
+CUA__DEFINE_LOOP(add, f64, 64, double, old + v)
+CUA__DEFINE_LOOP(min, u32, 32, uint32_t, v < old ? v : old)
+CUA__DEFINE_LOOP(min, i32, 32, int32_t, v < old ? v : old)
+CUA__DEFINE_LOOP(min, u64, 64, uint64_t, v < old ? v : old)
+CUA__DEFINE_LOOP(min, i64, 64, int64_t, v < old ? v : old)
+CUA__DEFINE_LOOP(max, u32, 32, uint32_t, v > old ? v : old)
+CUA__DEFINE_LOOP(max, i32, 32, int32_t, v > old ? v : old)
+CUA__DEFINE_LOOP(max, u64, 64, uint64_t, v > old ? v : old)
+CUA__DEFINE_LOOP(max, i64, 64, int64_t, v > old ? v : old)
+
+/* ---- lanes and blocks ---- */
+
+#define CUA_WARP_LANES 1
+
+CUA_FORCE uint32_t cua_port_lane(void)
+{
+	return 0;
+}
+
+CUA_FORCE uint32_t cua_port_active_mask(void)
+{
+	return 1;
+}
+
+CUA_FORCE uint32_t cua_port_ballot(uint32_t mask, int predicate)
+{
+	return mask & (predicate != 0);
+}
+
+CUA_FORCE uint32_t cua_port_match_any_u32(uint32_t mask, uint32_t v)
+{
+	(void)v;
+	return mask;
+}
+
+CUA_FORCE uint32_t cua_port_match_any_u64(uint32_t mask, uint64_t v)
+{
+	(void)v;
+	return mask;
+}
+
+CUA_FORCE uint32_t cua_port_shuffle_u32(uint32_t mask, uint32_t v, uint32_t lane)
+{
+	(void)mask;
+	(void)lane;
+	return v;
+}
+
+CUA_FORCE uint64_t cua_port_shuffle_u64(uint32_t mask, uint64_t v, uint32_t lane)
+{
+	(void)mask;
+	(void)lane;
+	return v;
+}
+
+CUA_FORCE void cua_port_sync_warp(uint32_t mask)
+{
+	(void)mask;
+}
+
+CUA_FORCE uint32_t cua_port_thread(void)
+{
+	return 0;
+}
+
+CUA_FORCE uint32_t cua_port_block_size(void)
+{
+	return 1;
+}
+
+CUA_FORCE uint64_t cua_port_block(void)
+{
+	return 0;
+}
+
+CUA_FORCE uint64_t cua_port_grid_size(void)
+{
+	return 1;
+}
+
+CUA_FORCE void cua_port_sync_block(void)
+{
+}
+
+CUA_FORCE int cua_port_is_global(const void *p)
+{
+	(void)p;
+	return 0;
+}
+
+/* ---- arithmetic: the library is compiled with -ffp-contract=off ---- */
+
+CUA_FORCE uint32_t cua_port_popc_u32(uint32_t v)
+{
+	return (uint32_t)__builtin_popcount(v);
+}
+
+CUA_FORCE uint32_t cua_port_ffs_u32(uint32_t v)
+{
+	return (uint32_t)__builtin_ffs((int)v);
+}
+
+CUA_FORCE float cua_port_add_rn_f32(float a, float b)
+{
+	return a + b;
+}
+
+CUA_FORCE float cua_port_sub_rn_f32(float a, float b)
+{
+	return a - b;
+}
+
+CUA_FORCE float cua_port_mul_rn_f32(float a, float b)
+{
+	return a * b;
+}
+
+CUA_FORCE double cua_port_add_rn_f64(double a, double b)
+{
+	return a + b;
+}
+
+CUA_FORCE double cua_port_sub_rn_f64(double a, double b)
+{
+	return a - b;
+}
+
+CUA_FORCE double cua_port_mul_rn_f64(double a, double b)
+{
+	return a * b;
+}
+
+#endif /* CUATOMIC_PORT_HOST_H */

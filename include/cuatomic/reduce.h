@@ -1,0 +1,825 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reductions: over a warp, over a block of any size from 1 to 1024 threads, and across the blocks
+ * of one launch, so that a single kernel ends with the result and nothing is left to add up
+ * elsewhere.
+ *
+ * Source: the dot product of Sanders and Kandrot, CUDA by Example, chapter 5, finished on the GPU
+ * under a lock as in its appendix A; the block that arrives last after the threadFenceReduction
+ * sample of the CUDA toolkit; the reduction over any set of lanes after Coates' "reduce peers".
+ *
+ * In a kernel:
+ *
+ *     __shared__ struct cua_block_scratch scratch;
+ *     float total, v = ...;                            one value a thread
+ *
+ *     v = cua_block_sum_f32(v, &scratch);              the sum of the block, in every thread of it
+ *     if (cua_finish_last_block_sum_f32(finish, &scratch, partials, cua_port_block(),
+ *                                       cua_port_grid_size(), v, &total) &&
+ *         cua_port_thread() == 0)
+ *             *result = total;                         the sum of the grid
+ *
+ * Four ways to finish across blocks, for any type of at most 8 bytes and any operation:
+ *
+ *   lock        a spinlock around the running value. Blocks combine in the order of their arrival, so
+ *               floats may differ from run to run. One hand-off a block: for small grids.
+ *   ordered     a lock taken in the order of the blocks' tickets. A block takes its ticket when it starts
+ *               (cua_finish_ticket) and uses it as its block number, also to choose its data: then the
+ *               result is the same in every run, and a block only waits for blocks that already run.
+ *   last block  each block stores a partial result; the block that arrives last reduces them, in
+ *               order. The result is the same in every run. The default of the host calls.
+ *   atomic      an atomic on the running value: native for the operations below, else compare-and-swap.
+ *               The order is that of arrival, as for the lock.
+ *
+ * Operations defined here: sum, min and max of u32, i32, u64, i64, f32 and f64, and any other by
+ * CUA_DEFINE_REDUCE and CUA_DEFINE_FINISH. Sums of integers wrap. min and max of floats ignore NaN,
+ * and give NaN only if all values are NaN; -0 is less than +0. So min and max depend neither on the
+ * order nor on the way.
+ *
+ * Synchronization: X means that the caller must order the two calls, - that the call does it.
+ * "block" is any of the block functions, on one scratch; "finish" any one of the ways, on one
+ * struct cua_finish.
+ *
+ *               block  init  ticket  finish
+ *     block       -      -      -       -
+ *     init        -      X      X       X
+ *     ticket      -      X      -       -
+ *     finish      -      X      -       -
+ *
+ *   The launches that use one struct cua_finish must come one after the other; each is in one way,
+ *   and every block of a launch finishes exactly once. The last one puts the state back to zero, so
+ *   the next launch, or the next replay of a graph, needs nothing done to it.
+ * Scope: warp, block, and the device (blocks of one device; threads of one host).
+ * Memory order: what a block did before it finished happens before what the block that gets the
+ *   total does after.
+ * Progress: the warp and block functions wait for all named lanes, or all threads of the block.
+ *   lock and ordered block. last block and atomic are lock-free, and no block waits for another one
+ *   in them.
+ * Argument:
+ *   lock: cell and arrived are accessed under the lock only; its release and acquire order them.
+ *   ordered: turn == t is written by the release store of block t - 1, after its access of cell,
+ *     and read by the acquire load of block t, before its own. Ticket t is taken only after tickets
+ *     0 to t - 1, by blocks that run and so come to their turn.
+ *   last block: a block stores its partial and then adds 1 to arrived, acquire and release. These
+ *     read-modify-writes form one release sequence, so the block that reads blocks - 1 acquires
+ *     what every other one released: all partials are visible to it. Its thread 0 passes that on by
+ *     the block's barrier.
+ *   atomic: a relaxed atomic on cell, then the same arrival; the last block's exchange of cell
+ *     comes after all of them.
+ *   Resets are made by the last block after all others have made their last access.
+ */
+#ifndef CUATOMIC_REDUCE_H
+#define CUATOMIC_REDUCE_H
+
+#include <cuatomic/context.h>
+#include <cuatomic/port.h>
+#include <cuatomic/spinlock.h>
+#include <cuatomic/status.h>
+#include <cuatomic/types.h>
+
+/* Shared memory of a block's reductions; on the host a variable of the thread. Any contents do. */
+struct cua_block_scratch {
+	uint64_t slot[32];
+};
+
+/* The state that finishes a launch across its blocks, in global memory; zeros before and after. */
+struct cua_finish {
+	uint64_t cell;    /* the running value: lock, ordered and atomic */
+	uint64_t arrived; /* blocks that have finished: lock, atomic and last block */
+	uint64_t ticket;  /* ordered: the next ticket */
+	struct cua_spinlock lock;
+	uint32_t reserved0;
+	uint64_t turn; /* ordered: whose turn it is; polled, so a sector of its own */
+	uint64_t reserved1[3];
+};
+CUA_STATIC_ASSERT(sizeof(struct cua_finish) == 64, "the state is ABI");
+CUA_STATIC_ASSERT(offsetof(struct cua_finish, turn) == 32, "the state is ABI");
+
+#define CUA_FINISH_INIT {0, 0, 0, CUA_SPINLOCK_INIT, 0, 0, {0, 0, 0}}
+
+/* The ways to finish across blocks. */
+enum cua_finish_mode {
+	CUA_FINISH_AUTO = 0, /* LAST_BLOCK */
+	CUA_FINISH_LAST_BLOCK = 1,
+	CUA_FINISH_ATOMIC = 2,
+	CUA_FINISH_LOCK = 3,
+	CUA_FINISH_ORDERED_LOCK = 4
+};
+
+CUA_FN void cua_finish_init(struct cua_finish *f)
+{
+	f->cell = 0;
+	f->arrived = 0;
+	f->ticket = 0;
+	cua_spinlock_init(&f->lock);
+	f->reserved0 = 0;
+	f->turn = 0;
+	f->reserved1[0] = f->reserved1[1] = f->reserved1[2] = 0;
+}
+
+/* A number for this block, from 0 in the order of the blocks' start. For one thread a block, once. */
+CUA_FN uint64_t cua_finish_ticket(struct cua_finish *f)
+{
+	return cua_port_fetch_add_u64(&f->ticket, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+}
+
+/* Thread 0's value in every thread of the block. */
+CUA_FORCE uint64_t cua__block_broadcast(uint64_t v, struct cua_block_scratch *s)
+{
+	if (cua_port_block_size() == 1)
+		return v;
+	if (cua_port_thread() == 0)
+		CUA_WRITE(s->slot[0], v);
+	cua_port_sync_block();
+	v = CUA_READ(s->slot[0]);
+	cua_port_sync_block();
+	return v;
+}
+
+/* The same for the whole block: every thread calls and gets the block's one ticket. */
+CUA_FN uint64_t cua_finish_ticket_block(struct cua_finish *f, struct cua_block_scratch *s)
+{
+	return cua__block_broadcast(cua_port_thread() == 0 ? cua_finish_ticket(f) : 0, s);
+}
+
+/*
+ * The block number to work with in this way: a ticket for ORDERED_LOCK, else the block's own number
+ * in the grid. Every thread of the block calls, once a launch.
+ */
+CUA_FN uint64_t cua_finish_block(enum cua_finish_mode mode, struct cua_finish *f,
+				 struct cua_block_scratch *s)
+{
+	return mode == CUA_FINISH_ORDERED_LOCK ? cua_finish_ticket_block(f, s) : cua_port_block();
+}
+
+/* Counts a block in; 1 for the last one, which then puts the count back. */
+CUA_FORCE int cua__finish_arrive(struct cua_finish *f, uint64_t blocks)
+{
+	if (cua_port_fetch_add_u64(&f->arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
+				   CUA_SPACE_GLOBAL) != blocks - 1)
+		return 0;
+	cua_port_store_b64(&f->arrived, 0, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	return 1;
+}
+
+/* Waits for the turn of a ticket: the more turns it is away, the longer between two looks. */
+CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
+{
+	uint64_t seen = ticket, now;
+	uint32_t ns = 32;
+
+	while ((now = cua_port_load_b64(&f->turn, CUA_RELAXED, CUA_SCOPE_DEVICE,
+					CUA_SPACE_GLOBAL)) != ticket) {
+		ns = now != seen ? 32 : ns < 256 ? ns * 2 : ns;
+		seen = now;
+		cua_port_pause(ticket - now < 1024 / ns ? (uint32_t)(ticket - now) * ns : 1024);
+	}
+	(void)cua_port_load_b64(&f->turn, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+}
+
+/* ---- reductions over warps and blocks ---- */
+
+/*
+ * CUA_DEFINE_REDUCE(name, type, expression)        at file scope, without a semicolon
+ *
+ * Defines, for a type of at most 8 bytes that can be copied bit by bit, and an associative
+ * operation written as an expression over its operands a and b, which need not be commutative:
+ *
+ *   type name_combine(type a, type b)
+ *     the operation itself.
+ *   type name_warp(type v, uint32_t mask)
+ *     the reduction over the lanes of mask, in the order of the lanes, in each of them. Exactly
+ *     these lanes call it, together, with the same mask.
+ *   type name_block(type v, struct cua_block_scratch *s)
+ *     the reduction over the block, in the order of the threads (x first, then y, then z), in every
+ *     thread. All threads of the block call it, together.
+ *   type name_block_n(type v, uint32_t n, struct cua_block_scratch *s)
+ *     the same over the first n threads only, 1 <= n <= block size, for a block with fewer values
+ *     than threads. All threads call it, with the same n; the others' v is not read.
+ *
+ * The order of operations depends on mask, block size and n alone, so a result is the same in every
+ * run. The scratch may be used again at once. These functions are not a barrier of the block for
+ * other data.
+ *
+ *     CUA_DEFINE_REDUCE(gcd, uint32_t, gcd_of(a, b))
+ */
+#define CUA_DEFINE_REDUCE(name, T, expression)                                                     \
+	CUA__DEFINE_REDUCE(name##_combine, name##_warp, name##_block, name##_block_n, T, expression)
+
+#define CUA__DEFINE_REDUCE(combine, warp, block, block_n, T, expression)                           \
+	CUA_STATIC_ASSERT(sizeof(T) <= 8, "a value of a reduction has at most 8 bytes");           \
+                                                                                                   \
+	CUA_FORCE T combine(T a, T b)                                                              \
+	{                                                                                          \
+		return (expression);                                                               \
+	}                                                                                          \
+                                                                                                   \
+	CUA_FORCE T combine##__shuffle(uint32_t mask, T v, uint32_t lane)                          \
+	{                                                                                          \
+		uint32_t low = 0;                                                                  \
+		uint64_t all = 0;                                                                  \
+                                                                                                   \
+		if (sizeof(T) <= sizeof(low)) {                                                    \
+			memcpy(&low, &v, sizeof(T) <= sizeof(low) ? sizeof(T) : sizeof(low));      \
+			low = cua_port_shuffle_u32(mask, low, lane);                               \
+			memcpy(&v, &low, sizeof(T) <= sizeof(low) ? sizeof(T) : sizeof(low));      \
+		} else {                                                                           \
+			memcpy(&all, &v, sizeof(v));                                               \
+			all = cua_port_shuffle_u64(mask, all, lane);                               \
+			memcpy(&v, &all, sizeof(v));                                               \
+		}                                                                                  \
+		return v;                                                                          \
+	}                                                                                          \
+                                                                                                   \
+	/* Lanes 0 to n - 1 of the lanes 0 to lanes - 1, which all call; valid in lane 0. After a  \
+	 * step each lane holds the values of twice as many neighbours above it. */                \
+	CUA_FORCE T combine##__low(T v, uint32_t lane, uint32_t lanes, uint32_t n)                 \
+	{                                                                                          \
+		uint32_t mask = 0xffffffffu >> (32 - lanes), step;                                 \
+                                                                                                   \
+		if (n > lanes)                                                                     \
+			n = lanes;                                                                 \
+		for (step = 1; step < CUA_WARP_LANES; step *= 2) {                                 \
+			int more = lane + step < n;                                                \
+			T other = combine##__shuffle(mask, v, more ? lane + step : lane);          \
+                                                                                                   \
+			if (more)                                                                  \
+				v = combine(v, other);                                             \
+		}                                                                                  \
+		return v;                                                                          \
+	}                                                                                          \
+                                                                                                   \
+	/* Each round a lane takes in the next one above it that still counts, and every second    \
+	 * lane that counts drops out. */                                                          \
+	CUA_FN T warp(T v, uint32_t mask)                                                          \
+	{                                                                                          \
+		uint32_t lane = cua_port_lane(), first = cua_port_ffs_u32(mask) - 1;               \
+		uint32_t above = mask & ~((2u << lane) - 1);                                       \
+		uint32_t rank = cua_port_popc_u32(mask & ((1u << lane) - 1));                      \
+                                                                                                   \
+		if ((mask & (mask + 1)) == 0) {                                                    \
+			uint32_t lanes = cua_port_popc_u32(mask);                                  \
+                                                                                                   \
+			v = combine##__low(v, lane, lanes, lanes);                                 \
+			return combine##__shuffle(mask, v, 0);                                     \
+		}                                                                                  \
+		while (cua_port_ballot(mask, above != 0)) {                                        \
+			uint32_t next = above ? cua_port_ffs_u32(above) - 1 : lane;                \
+			T other = combine##__shuffle(mask, v, next);                               \
+                                                                                                   \
+			if (above)                                                                 \
+				v = combine(v, other);                                             \
+			above &= cua_port_ballot(mask, !(rank & 1));                               \
+			rank /= 2;                                                                 \
+		}                                                                                  \
+		return combine##__shuffle(mask, v, first);                                         \
+	}                                                                                          \
+                                                                                                   \
+	CUA_FN T block_n(T v, uint32_t n, struct cua_block_scratch *s)                             \
+	{                                                                                          \
+		uint32_t size = cua_port_block_size(), thread = cua_port_thread();                 \
+		uint32_t warp_index = thread / CUA_WARP_LANES, lane = thread % CUA_WARP_LANES;     \
+		uint32_t start = thread - lane, warps = (n + CUA_WARP_LANES - 1) / CUA_WARP_LANES; \
+		uint32_t lanes = size - start < CUA_WARP_LANES ? size - start : CUA_WARP_LANES;    \
+		uint64_t bits = 0;                                                                 \
+                                                                                                   \
+		if (size == 1)                                                                     \
+			return v;                                                                  \
+		v = combine##__low(v, lane, lanes, n > start ? n - start : 0);                     \
+		if (size <= CUA_WARP_LANES)                                                        \
+			return combine##__shuffle(0xffffffffu >> (32 - lanes), v, 0);              \
+		if (lane == 0 && start < n) {                                                      \
+			memcpy(&bits, &v, sizeof(v));                                              \
+			CUA_WRITE(s->slot[warp_index], bits);                                      \
+		}                                                                                  \
+		cua_port_sync_block();                                                             \
+		if (warp_index == 0 && warps > 1) {                                                \
+			bits = lane < warps ? CUA_READ(s->slot[lane]) : 0;                         \
+			memcpy(&v, &bits, sizeof(v));                                              \
+			v = combine##__low(v, lane, lanes, warps);                                 \
+			if (lane == 0) {                                                           \
+				bits = 0;                                                          \
+				memcpy(&bits, &v, sizeof(v));                                      \
+				CUA_WRITE(s->slot[0], bits);                                       \
+			}                                                                          \
+		}                                                                                  \
+		/* also where warps is 1: a slot is read by all only after a barrier */            \
+		cua_port_sync_block();                                                             \
+		bits = CUA_READ(s->slot[0]);                                                       \
+		/* and written by the next call only after everyone has read it */                 \
+		cua_port_sync_block();                                                             \
+		memcpy(&v, &bits, sizeof(v));                                                      \
+		return v;                                                                          \
+	}                                                                                          \
+                                                                                                   \
+	CUA_FN T block(T v, struct cua_block_scratch *s)                                           \
+	{                                                                                          \
+		return block_n(v, cua_port_block_size(), s);                                       \
+	}
+
+/* ---- finishing across blocks ---- */
+
+/*
+ * CUA_DEFINE_FINISH(name, type, identity)          at file scope, after CUA_DEFINE_REDUCE(name, type, ...)
+ *
+ * Defines the four ways for that operation. identity is the value that changes none; only atomic
+ * needs it, and atomic and lock need an operation that is commutative. Each returns 1 in the block
+ * that finishes last, and there sets *total to the reduction of all blocks' v; it returns 0 in
+ * every other block, and leaves *total alone. blocks is how many finish, block the number of this
+ * one, from 0.
+ *
+ * For one thread a block, with the block's value v:
+ *   int name_finish_lock(struct cua_finish *f, uint64_t blocks, type v, type *total)
+ *   int name_finish_ordered(struct cua_finish *f, uint64_t block, uint64_t blocks, type v, type *total)
+ *     block is the ticket that the block took.
+ *   int name_finish_atomic(struct cua_finish *f, uint64_t blocks, type v, type *total)
+ *
+ * For all threads of the block, with v valid in thread 0; *total is set in every thread of the last
+ * block:
+ *   int name_finish_last_block(struct cua_finish *f, struct cua_block_scratch *s, type *partials,
+ *                              uint64_t block, uint64_t blocks, type v, type *total)
+ *     partials is global memory for one value a block, with any contents.
+ *   int name_finish(enum cua_finish_mode mode, struct cua_finish *f, struct cua_block_scratch *s,
+ *                   type *partials, uint64_t block, uint64_t blocks, type v, type *total)
+ *     any of the four ways (an unknown one is LAST_BLOCK); block is what cua_finish_block gave.
+ *     Returns 1 in thread 0 of the last block only. partials may be NULL for the other three.
+ */
+#define CUA_DEFINE_FINISH(name, T, identity)                                                       \
+	CUA_FN int name##_finish_atomic(struct cua_finish *f, uint64_t blocks, T v, T *total)      \
+	{                                                                                          \
+		T old = (identity);                                                                \
+		uint64_t none = 0, seen, before, desired;                                          \
+                                                                                                   \
+		/* cell holds the difference from the identity, which so is a cell of zeros */     \
+		memcpy(&none, &old, sizeof(old));                                                  \
+		seen = cua_port_load_b64(&f->cell, CUA_RELAXED, CUA_SCOPE_DEVICE,                  \
+					 CUA_SPACE_GLOBAL);                                        \
+		do {                                                                               \
+			T next;                                                                    \
+                                                                                                   \
+			before = seen;                                                             \
+			desired = before ^ none;                                                   \
+			memcpy(&old, &desired, sizeof(old));                                       \
+			next = name##_combine(old, v);                                             \
+			desired = 0;                                                               \
+			memcpy(&desired, &next, sizeof(next));                                     \
+			desired ^= none;                                                           \
+			seen = cua_port_cas_b64(&f->cell, before, desired, CUA_RELAXED,            \
+						CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);               \
+		} while (seen != before);                                                          \
+		if (!cua__finish_arrive(f, blocks))                                                \
+			return 0;                                                                  \
+		seen = none ^ cua_port_exchange_b64(&f->cell, 0, CUA_RELAXED, CUA_SCOPE_DEVICE,    \
+						    CUA_SPACE_GLOBAL);                             \
+		memcpy(total, &seen, sizeof(*total));                                              \
+		return 1;                                                                          \
+	}                                                                                          \
+	CUA__DEFINE_FINISH(name##_finish, name##_finish_lock, name##_finish_ordered,               \
+			   name##_finish_last_block, name##_finish_atomic, name##_combine,         \
+			   name##_block_n, T)
+
+#define CUA__DEFINE_FINISH(any, lock_way, ordered, last_block, atomic, combine, block_n, T)        \
+	CUA_FN int lock_way(struct cua_finish *f, uint64_t blocks, T v, T *total)                  \
+	{                                                                                          \
+		uint64_t arrived, bits;                                                            \
+		T before;                                                                          \
+		int last;                                                                          \
+                                                                                                   \
+		cua_spinlock_lock(&f->lock);                                                       \
+		arrived = CUA_READ(f->arrived);                                                    \
+		if (arrived) {                                                                     \
+			bits = CUA_READ(f->cell);                                                  \
+			memcpy(&before, &bits, sizeof(before));                                    \
+			v = combine(before, v);                                                    \
+		}                                                                                  \
+		last = ++arrived == blocks;                                                        \
+		bits = 0;                                                                          \
+		if (!last)                                                                         \
+			memcpy(&bits, &v, sizeof(v));                                              \
+		CUA_WRITE(f->cell, bits);                                                          \
+		CUA_WRITE(f->arrived, last ? 0 : arrived);                                         \
+		cua_spinlock_unlock(&f->lock);                                                     \
+		if (last)                                                                          \
+			*total = v;                                                                \
+		return last;                                                                       \
+	}                                                                                          \
+                                                                                                   \
+	CUA_FN int ordered(struct cua_finish *f, uint64_t block, uint64_t blocks, T v, T *total)   \
+	{                                                                                          \
+		int last = block == blocks - 1;                                                    \
+		uint64_t bits;                                                                     \
+		T before;                                                                          \
+                                                                                                   \
+		cua__finish_wait(f, block);                                                        \
+		if (block) {                                                                       \
+			bits = CUA_READ(f->cell);                                                  \
+			memcpy(&before, &bits, sizeof(before));                                    \
+			v = combine(before, v);                                                    \
+		}                                                                                  \
+		bits = 0;                                                                          \
+		if (last) {                                                                        \
+			*total = v;                                                                \
+			cua_port_store_b64(&f->ticket, 0, CUA_RELAXED, CUA_SCOPE_DEVICE,           \
+					   CUA_SPACE_GLOBAL);                                      \
+		} else {                                                                           \
+			memcpy(&bits, &v, sizeof(v));                                              \
+		}                                                                                  \
+		CUA_WRITE(f->cell, bits);                                                          \
+		cua_port_store_b64(&f->turn, last ? 0 : block + 1, CUA_RELEASE, CUA_SCOPE_DEVICE,  \
+				   CUA_SPACE_GLOBAL);                                              \
+		return last;                                                                       \
+	}                                                                                          \
+                                                                                                   \
+	CUA_FN int last_block(struct cua_finish *f, struct cua_block_scratch *s, T *partials,      \
+			      uint64_t block, uint64_t blocks, T v, T *total)                      \
+	{                                                                                          \
+		uint32_t size = cua_port_block_size(), thread = cua_port_thread();                 \
+		uint64_t last = 0, i, end;                                                         \
+                                                                                                   \
+		if (thread == 0) {                                                                 \
+			CUA_WRITE(partials[block], v);                                             \
+			last = (uint64_t)cua__finish_arrive(f, blocks);                            \
+		}                                                                                  \
+		if (!cua__block_broadcast(last, s))                                                \
+			return 0;                                                                  \
+		/* neighbours to one thread, so that their order is kept */                        \
+		i = blocks / size * thread + (thread < blocks % size ? thread : blocks % size);    \
+		end = i + blocks / size + (thread < blocks % size);                                \
+		if (i < end)                                                                       \
+			v = CUA_READ(partials[i]);                                                 \
+		for (i++; i < end; i++) {                                                          \
+			T next = CUA_READ(partials[i]);                                            \
+                                                                                                   \
+			v = combine(v, next);                                                      \
+		}                                                                                  \
+		*total = block_n(v, blocks < size ? (uint32_t)blocks : size, s);                   \
+		return 1;                                                                          \
+	}                                                                                          \
+                                                                                                   \
+	CUA_FN int any(enum cua_finish_mode mode, struct cua_finish *f,                            \
+		       struct cua_block_scratch *s, T *partials, uint64_t block, uint64_t blocks,  \
+		       T v, T *total)                                                              \
+	{                                                                                          \
+		int first = cua_port_thread() == 0;                                                \
+                                                                                                   \
+		if (mode == CUA_FINISH_LOCK)                                                       \
+			return first && lock_way(f, blocks, v, total);                             \
+		if (mode == CUA_FINISH_ORDERED_LOCK)                                               \
+			return first && ordered(f, block, blocks, v, total);                       \
+		if (mode == CUA_FINISH_ATOMIC)                                                     \
+			return first && atomic(f, blocks, v, total);                               \
+		return last_block(f, s, partials, block, blocks, v, total) && first;               \
+	}
+
+/* ---- floats in an order without gaps ---- */
+
+/*
+ * Keys: unsigned integers that are greater where the value is greater (max) or less (min), so that
+ * one unsigned maximum serves all types. 0 is the identity, and for floats also every NaN.
+ */
+CUA_FORCE uint32_t cua__bits_f32(float v)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return bits;
+}
+
+CUA_FORCE uint64_t cua__bits_f64(double v)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return bits;
+}
+
+CUA_FORCE float cua__from_bits_f32(uint32_t bits)
+{
+	float v;
+
+	memcpy(&v, &bits, sizeof(v));
+	return v;
+}
+
+CUA_FORCE double cua__from_bits_f64(uint64_t bits)
+{
+	double v;
+
+	memcpy(&v, &bits, sizeof(v));
+	return v;
+}
+
+/* Negative floats are in the reverse order of their bits, positive ones above them. */
+CUA_FORCE uint32_t cua__ordered_f32(uint32_t bits)
+{
+	return bits ^ ((0u - (bits >> 31)) | 0x80000000u);
+}
+
+CUA_FORCE uint64_t cua__ordered_f64(uint64_t bits)
+{
+	return bits ^ ((0u - (bits >> 63)) | 0x8000000000000000u);
+}
+
+CUA_FORCE uint32_t cua__bits_of_ordered_f32(uint32_t ordered)
+{
+	return ordered ^ (((ordered >> 31) - 1) | 0x80000000u);
+}
+
+CUA_FORCE uint64_t cua__bits_of_ordered_f64(uint64_t ordered)
+{
+	return ordered ^ (((ordered >> 63) - 1) | 0x8000000000000000u);
+}
+
+CUA_FORCE uint32_t cua__key_max_u32(uint32_t v)
+{
+	return v;
+}
+
+CUA_FORCE uint32_t cua__key_max_i32(int32_t v)
+{
+	return (uint32_t)v ^ 0x80000000u;
+}
+
+CUA_FORCE uint64_t cua__key_max_u64(uint64_t v)
+{
+	return v;
+}
+
+CUA_FORCE uint64_t cua__key_max_i64(int64_t v)
+{
+	return (uint64_t)v ^ 0x8000000000000000u;
+}
+
+CUA_FORCE uint32_t cua__key_max_f32(float v)
+{
+	return v != v ? 0 : cua__ordered_f32(cua__bits_f32(v));
+}
+
+CUA_FORCE uint64_t cua__key_max_f64(double v)
+{
+	return v != v ? 0 : cua__ordered_f64(cua__bits_f64(v));
+}
+
+CUA_FORCE uint32_t cua__value_max_u32(uint32_t key)
+{
+	return key;
+}
+
+CUA_FORCE int32_t cua__value_max_i32(uint32_t key)
+{
+	return (int32_t)(key ^ 0x80000000u);
+}
+
+CUA_FORCE uint64_t cua__value_max_u64(uint64_t key)
+{
+	return key;
+}
+
+CUA_FORCE int64_t cua__value_max_i64(uint64_t key)
+{
+	return (int64_t)(key ^ 0x8000000000000000u);
+}
+
+CUA_FORCE float cua__value_max_f32(uint32_t key)
+{
+	return cua__from_bits_f32(key ? cua__bits_of_ordered_f32(key) : 0x7fc00000u);
+}
+
+CUA_FORCE double cua__value_max_f64(uint64_t key)
+{
+	return cua__from_bits_f64(key ? cua__bits_of_ordered_f64(key) : 0x7ff8000000000000u);
+}
+
+CUA_FORCE uint32_t cua__key_min_u32(uint32_t v)
+{
+	return ~v;
+}
+
+CUA_FORCE uint32_t cua__key_min_i32(int32_t v)
+{
+	return ~cua__key_max_i32(v);
+}
+
+CUA_FORCE uint64_t cua__key_min_u64(uint64_t v)
+{
+	return ~v;
+}
+
+CUA_FORCE uint64_t cua__key_min_i64(int64_t v)
+{
+	return ~cua__key_max_i64(v);
+}
+
+CUA_FORCE uint32_t cua__key_min_f32(float v)
+{
+	return v != v ? 0 : ~cua__ordered_f32(cua__bits_f32(v));
+}
+
+CUA_FORCE uint64_t cua__key_min_f64(double v)
+{
+	return v != v ? 0 : ~cua__ordered_f64(cua__bits_f64(v));
+}
+
+CUA_FORCE uint32_t cua__value_min_u32(uint32_t key)
+{
+	return ~key;
+}
+
+CUA_FORCE int32_t cua__value_min_i32(uint32_t key)
+{
+	return cua__value_max_i32(~key);
+}
+
+CUA_FORCE uint64_t cua__value_min_u64(uint64_t key)
+{
+	return ~key;
+}
+
+CUA_FORCE int64_t cua__value_min_i64(uint64_t key)
+{
+	return cua__value_max_i64(~key);
+}
+
+CUA_FORCE float cua__value_min_f32(uint32_t key)
+{
+	return cua__from_bits_f32(key ? cua__bits_of_ordered_f32(~key) : 0x7fc00000u);
+}
+
+CUA_FORCE double cua__value_min_f64(uint64_t key)
+{
+	return cua__from_bits_f64(key ? cua__bits_of_ordered_f64(~key) : 0x7ff8000000000000u);
+}
+
+/* ---- the operations defined here ---- */
+
+/*
+ * For op in sum, min, max and t in u32, i32, u64, i64, f32, f64, as CUA_DEFINE_REDUCE and
+ * CUA_DEFINE_FINISH describe them:
+ *
+ *   T cua_combine_<op>_<t>(T a, T b)
+ *   T cua_warp_<op>_<t>(T v, uint32_t mask)
+ *   T cua_block_<op>_<t>(T v, struct cua_block_scratch *s)
+ *   T cua_block_n_<op>_<t>(T v, uint32_t n, struct cua_block_scratch *s)
+ *   int cua_finish_lock_<op>_<t>(f, blocks, v, &total)
+ *   int cua_finish_ordered_<op>_<t>(f, block, blocks, v, &total)
+ *   int cua_finish_last_block_<op>_<t>(f, s, partials, block, blocks, v, &total)
+ *   int cua_finish_atomic_<op>_<t>(f, blocks, v, &total)
+ *   int cua_finish_<op>_<t>(mode, f, s, partials, block, blocks, v, &total)
+ *
+ * The GPU's atomic sum of f32 in global memory takes subnormal numbers as zero; the other ways do
+ * not.
+ */
+#define CUA__DEFINE_ALL(op, t, T, bits, expression, update, value)                                 \
+	CUA__DEFINE_REDUCE(cua_combine_##op##_##t, cua_warp_##op##_##t, cua_block_##op##_##t,      \
+			   cua_block_n_##op##_##t, T, expression)                                  \
+	/* one native atomic on the first bytes of cell, where zeros are the identity */           \
+	CUA_FN int cua_finish_atomic_##op##_##t(struct cua_finish *f, uint64_t blocks, T v,        \
+						T *total)                                          \
+	{                                                                                          \
+		void *cell = &f->cell;                                                             \
+		uint##bits##_t last;                                                               \
+                                                                                                   \
+		update;                                                                            \
+		if (!cua__finish_arrive(f, blocks))                                                \
+			return 0;                                                                  \
+		last = cua_port_exchange_b##bits(cell, 0, CUA__FINISH_WHERE);                      \
+		*total = (value);                                                                  \
+		return 1;                                                                          \
+	}                                                                                          \
+	CUA__DEFINE_FINISH(cua_finish_##op##_##t, cua_finish_lock_##op##_##t,                      \
+			   cua_finish_ordered_##op##_##t, cua_finish_last_block_##op##_##t,        \
+			   cua_finish_atomic_##op##_##t, cua_combine_##op##_##t,                   \
+			   cua_block_n_##op##_##t, T)
+
+#define CUA__FINISH_WHERE CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
+#define CUA__SUM_INTEGER(bits)                                                                     \
+	cua_port_add_u##bits((uint##bits##_t *)cell, (uint##bits##_t)v, CUA__FINISH_WHERE)
+#define CUA__MAX_KEY(op, t, bits)                                                                  \
+	cua_port_max_u##bits((uint##bits##_t *)cell, cua__key_##op##_##t(v), CUA__FINISH_WHERE)
+
+CUA__DEFINE_ALL(sum, u32, uint32_t, 32, a + b, CUA__SUM_INTEGER(32), last)
+CUA__DEFINE_ALL(sum, i32, int32_t, 32, (int32_t)((uint32_t)a + (uint32_t)b), CUA__SUM_INTEGER(32),
+		(int32_t)last)
+CUA__DEFINE_ALL(sum, u64, uint64_t, 64, a + b, CUA__SUM_INTEGER(64), last)
+CUA__DEFINE_ALL(sum, i64, int64_t, 64, (int64_t)((uint64_t)a + (uint64_t)b), CUA__SUM_INTEGER(64),
+		(int64_t)last)
+CUA__DEFINE_ALL(sum, f32, float, 32, a + b,
+		cua_port_add_f32((float *)cell, v, CUA__FINISH_WHERE), cua__from_bits_f32(last))
+CUA__DEFINE_ALL(sum, f64, double, 64, a + b,
+		cua_port_add_f64((double *)cell, v, CUA__FINISH_WHERE), cua__from_bits_f64(last))
+
+#define CUA__DEFINE_MIN_MAX(op, t, T, bits, expression)                                            \
+	CUA__DEFINE_ALL(op, t, T, bits, expression, CUA__MAX_KEY(op, t, bits),                     \
+			cua__value_##op##_##t(last))
+#define CUA__DEFINE_MIN_MAX_FLOAT(op, t, T, bits)                                                  \
+	CUA__DEFINE_MIN_MAX(op, t, T, bits,                                                        \
+			    cua__value_##op##_##t(cua__key_##op##_##t(a) > cua__key_##op##_##t(b)  \
+							  ? cua__key_##op##_##t(a)                 \
+							  : cua__key_##op##_##t(b)))
+
+CUA__DEFINE_MIN_MAX(min, u32, uint32_t, 32, b < a ? b : a)
+CUA__DEFINE_MIN_MAX(min, i32, int32_t, 32, b < a ? b : a)
+CUA__DEFINE_MIN_MAX(min, u64, uint64_t, 64, b < a ? b : a)
+CUA__DEFINE_MIN_MAX(min, i64, int64_t, 64, b < a ? b : a)
+CUA__DEFINE_MIN_MAX_FLOAT(min, f32, float, 32)
+CUA__DEFINE_MIN_MAX_FLOAT(min, f64, double, 64)
+CUA__DEFINE_MIN_MAX(max, u32, uint32_t, 32, b > a ? b : a)
+CUA__DEFINE_MIN_MAX(max, i32, int32_t, 32, b > a ? b : a)
+CUA__DEFINE_MIN_MAX(max, u64, uint64_t, 64, b > a ? b : a)
+CUA__DEFINE_MIN_MAX(max, i64, int64_t, 64, b > a ? b : a)
+CUA__DEFINE_MIN_MAX_FLOAT(max, f32, float, 32)
+CUA__DEFINE_MIN_MAX_FLOAT(max, f64, double, 64)
+
+/* ---- host calls ---- */
+
+enum cua_reduce_op { CUA_REDUCE_SUM = 1, CUA_REDUCE_MIN = 2, CUA_REDUCE_MAX = 3, CUA_REDUCE_DOT = 4 };
+
+/* The most blocks that may be asked for. */
+#define CUA_REDUCE_BLOCKS_MAX (1u << 20)
+
+/* How a reduction runs; zeros choose. */
+struct cua_reduce_options {
+	size_t struct_size; /* sizeof(struct cua_reduce_options), set by the caller */
+	enum cua_finish_mode finish;
+	uint32_t blocks;     /* at most CUA_REDUCE_BLOCKS_MAX; on the CPU the number of workers */
+	uint32_t block_size; /* 1 to 1024; on the CPU a block is one thread, whatever this says */
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Reduces n elements of type U32, I32, U64, I64, F32 or F64 to *result:
+ *
+ *   SUM, DOT   U32, U64 -> uint64_t; I32, I64 -> int64_t; both modulo 2^64
+ *              F32 -> float, products and sums in double, rounded to float once at the end
+ *              F64 -> double; a product may be fused with its addition
+ *   MIN, MAX   the element type; NaN and -0 as at the top of this file, the NaN without sign and
+ *              payload
+ *
+ * Sums of floats start from +0. n = 0 gives 0, or for MIN the greatest and for MAX the least value
+ * of the type (infinities for floats). LAST_BLOCK, the default, and ORDERED_LOCK give the same bits
+ * whenever the arrays' lengths and alignment, the device (or the number of threads) and the options
+ * are the same. MIN, MAX and integers always do. y is the second factor of DOT and NULL for the
+ * others. options may be NULL.
+ *
+ * One kernel, which also writes the result. The call follows the rules for results in
+ * cuatomic/context.h.
+ * Errors: NULL; VALUE (options, op, or y where it has no use); TYPE; SIZE; ALIGNMENT (of x, y,
+ * result); OVERLAP (of result with x or y); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
+ */
+CUA_API enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_options *options,
+				   enum cua_reduce_op op, enum cua_type type, size_t n,
+				   const void *x, const void *y, void *result);
+
+/* The workspace that cua_reduce takes at most with these arguments. Errors: NULL, VALUE, TYPE, SIZE. */
+CUA_API enum cua_status cua_reduce_workspace(struct cua_context *ctx,
+					     const struct cua_reduce_options *options,
+					     enum cua_reduce_op op, enum cua_type type, size_t n,
+					     size_t *bytes);
+
+/* The same without options. */
+CUA_API enum cua_status cua_sum(struct cua_context *ctx, enum cua_type type, size_t n, const void *x,
+				void *result);
+CUA_API enum cua_status cua_min(struct cua_context *ctx, enum cua_type type, size_t n, const void *x,
+				void *result);
+CUA_API enum cua_status cua_max(struct cua_context *ctx, enum cua_type type, size_t n, const void *x,
+				void *result);
+CUA_API enum cua_status cua_dot(struct cua_context *ctx, enum cua_type type, size_t n, const void *x,
+				const void *y, void *result);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* And with the type in the name: cua_sum_f32(ctx, n, x, &result), cua_dot_u32(ctx, n, x, y, &result) */
+#define CUA__DEFINE_TYPED(t, type, T, Sum)                                                         \
+	static inline enum cua_status cua_sum_##t(struct cua_context *ctx, size_t n, const T *x,   \
+						  Sum *result)                                     \
+	{                                                                                          \
+		return cua_sum(ctx, type, n, x, result);                                           \
+	}                                                                                          \
+	static inline enum cua_status cua_min_##t(struct cua_context *ctx, size_t n, const T *x,   \
+						  T *result)                                       \
+	{                                                                                          \
+		return cua_min(ctx, type, n, x, result);                                           \
+	}                                                                                          \
+	static inline enum cua_status cua_max_##t(struct cua_context *ctx, size_t n, const T *x,   \
+						  T *result)                                       \
+	{                                                                                          \
+		return cua_max(ctx, type, n, x, result);                                           \
+	}                                                                                          \
+	static inline enum cua_status cua_dot_##t(struct cua_context *ctx, size_t n, const T *x,   \
+						  const T *y, Sum *result)                         \
+	{                                                                                          \
+		return cua_dot(ctx, type, n, x, y, result);                                        \
+	}
+CUA__DEFINE_TYPED(u32, CUA_U32, uint32_t, uint64_t)
+CUA__DEFINE_TYPED(i32, CUA_I32, int32_t, int64_t)
+CUA__DEFINE_TYPED(u64, CUA_U64, uint64_t, uint64_t)
+CUA__DEFINE_TYPED(i64, CUA_I64, int64_t, int64_t)
+CUA__DEFINE_TYPED(f32, CUA_F32, float, float)
+CUA__DEFINE_TYPED(f64, CUA_F64, double, double)
+
+#endif /* CUATOMIC_REDUCE_H */

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A spinlock of one word: test-and-test-and-set with bounded, jittered exponential backoff.
+ *
+ * Source: the compare-and-swap lock of Sanders and Kandrot, CUDA by Example, appendix A; waiting on a
+ * plain load (test-and-test-and-set) after Rudolph and Segall, 1984; backoff after Anderson, 1990.
+ *
+ * Synchronization: X means that the caller must order the two calls, - that the lock does it.
+ *
+ *               init  trylock  lock  unlock  locked
+ *     init       X       X       X      X       X
+ *     trylock    X       -       -      -       -
+ *     lock       X       -       -      -       -
+ *     unlock     X       -       -      X       -
+ *     locked     X       -       -      -       -
+ *
+ * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or _SYSTEM,
+ *   and all users of one lock must name the same scope or a wider one.
+ * Memory order: a successful trylock or lock acquires what the last unlock released.
+ * Progress: blocking, and not fair. A lane may call lock in a diverged warp on sm_70 and newer. In
+ *   every case CUA_WITH_LOCK is safe: a lane that fails retries only after the lanes that hold a lock
+ *   have run their critical section. A lane must not wait for a lock while it holds another one that a
+ *   lane it waits for may want.
+ * Argument: only the winner of the CAS 0 -> 1 enters; its acquire reads the 0 that the last holder's
+ *   release store wrote, so everything done under the lock before is visible. Waiters read with
+ *   relaxed loads, which take nothing from the holder but bandwidth; some waiter's CAS succeeds whenever the
+ *   word is 0, because a strong CAS fails only if another one succeeded.
+ */
+#ifndef CUATOMIC_SPINLOCK_H
+#define CUATOMIC_SPINLOCK_H
+
+#include <cuatomic/context.h>
+#include <cuatomic/port.h>
+#include <cuatomic/status.h>
+
+struct cua_spinlock {
+	uint32_t word; /* 0: free, 1: held */
+};
+CUA_STATIC_ASSERT(sizeof(struct cua_spinlock) == 4, "the lock is ABI");
+
+/* The value of a free lock; memory of zeros is an array of free locks. */
+#define CUA_SPINLOCK_INIT {0}
+
+CUA_FN void cua_spinlock_init(struct cua_spinlock *l)
+{
+	l->word = 0;
+}
+
+/* Takes the lock if it is free, without waiting. Returns 1 if it was taken, else 0. */
+CUA_FORCE int cua_spinlock_trylock_scope(struct cua_spinlock *l, enum cua_scope scope)
+{
+	/* a failing CAS would take the line from the holder */
+	if (cua_port_load_b32(&l->word, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != 0)
+		return 0;
+	return cua_port_cas_b32(&l->word, 0, 1, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC) == 0;
+}
+
+/* Takes the lock, waiting as long as it is held. */
+CUA_FORCE void cua_spinlock_lock_scope(struct cua_spinlock *l, enum cua_scope scope)
+{
+	struct cua_backoff backoff;
+
+	cua_backoff_init(&backoff);
+	while (!cua_spinlock_trylock_scope(l, scope))
+		cua_backoff_wait(&backoff);
+}
+
+/* Gives the lock back. Only its holder may call this. */
+CUA_FORCE void cua_spinlock_unlock_scope(struct cua_spinlock *l, enum cua_scope scope)
+{
+	cua_port_store_b32(&l->word, 0, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
+}
+
+/* Whether someone holds the lock at this moment; a hint, which orders nothing. */
+CUA_FORCE int cua_spinlock_locked_scope(const struct cua_spinlock *l, enum cua_scope scope)
+{
+	return cua_port_load_b32(&l->word, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != 0;
+}
+
+CUA_FN int cua_spinlock_trylock(struct cua_spinlock *l)
+{
+	return cua_spinlock_trylock_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_spinlock_lock(struct cua_spinlock *l)
+{
+	cua_spinlock_lock_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_spinlock_unlock(struct cua_spinlock *l)
+{
+	cua_spinlock_unlock_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_spinlock_locked(const struct cua_spinlock *l)
+{
+	return cua_spinlock_locked_scope(l, CUA_SCOPE_DEVICE);
+}
+
+/*
+ * CUA_WITH_LOCK(&lock) { critical section }
+ *
+ * Runs the block once under the lock, for every lane that comes here, however the warp has diverged.
+ * `break` and `continue` leave the block and unlock; return and goto must not leave it. The arguments
+ * are evaluated more than once.
+ * CUA_WITH_LOCK_SCOPE(&lock, scope) is the same at another scope.
+ */
+struct cua__section {
+	struct cua_backoff backoff;
+	int state; /* 0: waiting, 1: holding, 2: done */
+};
+
+CUA_FORCE struct cua__section cua__section_begin(void)
+{
+	struct cua__section s;
+
+	cua_backoff_init(&s.backoff);
+	s.state = 0;
+	return s;
+}
+
+/* The step between two tries: unlock after the block has run, else back off. */
+CUA_FORCE void cua__section_step(struct cua__section *s, struct cua_spinlock *l, enum cua_scope scope)
+{
+	if (s->state) {
+		cua_spinlock_unlock_scope(l, scope);
+		s->state = 2;
+	} else {
+		cua_backoff_wait(&s->backoff);
+	}
+}
+
+/* The names bear the line, so that one section in another shadows nothing. */
+#define CUA__SECTION(l, scope, s, once)                                                            \
+	for (struct cua__section s = cua__section_begin(); s.state != 2;                           \
+	     cua__section_step(&s, (l), (scope)))                                                  \
+		for (int once = s.state = cua_spinlock_trylock_scope((l), (scope)); once; once = 0)
+#define CUA__SECTION_AT(l, scope, line) CUA__SECTION(l, scope, cua__s_##line, cua__once_##line)
+#define CUA__SECTION_LINE(l, scope, line) CUA__SECTION_AT(l, scope, line)
+#define CUA_WITH_LOCK_SCOPE(l, scope) CUA__SECTION_LINE(l, scope, __LINE__)
+#define CUA_WITH_LOCK(l) CUA_WITH_LOCK_SCOPE(l, CUA_SCOPE_DEVICE)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Host: n free locks in the memory of the context's backend, and their release. n is 1 or more.
+ * The locks may be used by host threads (CPU backend) or in kernels on the context's device (CUDA).
+ * Errors: NULL, VALUE (n = 0), SIZE, NO_MEMORY, CAPTURE; destroy also MEMORY_KIND, for what is no start of
+ * an array on this device. Destroying NULL is allowed.
+ */
+CUA_API enum cua_status cua_spinlock_array_create(struct cua_context *ctx, size_t n,
+						  struct cua_spinlock **locks);
+CUA_API enum cua_status cua_spinlock_array_destroy(struct cua_context *ctx, struct cua_spinlock *locks);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CUATOMIC_SPINLOCK_H */

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The status that every host call returns: 0 is success, errors are negative.
+ *
+ * One list gives each status its enumerator, number and text. Numbers are never reused.
+ */
+#ifndef CUATOMIC_STATUS_H
+#define CUATOMIC_STATUS_H
+
+/* Marks the exported host functions; everything else in the library is hidden. */
+#if defined(__GNUC__)
+#define CUA_API __attribute__((visibility("default")))
+#else
+#define CUA_API
+#endif
+
+#define CUA_STATUS_LIST(X)                                                                         \
+	X(CUA_OK, 0, "success")                                                                    \
+	X(CUA_ERROR_NULL, -1, "a required pointer is NULL")                                        \
+	X(CUA_ERROR_VALUE, -2, "an argument has a value outside its range")                        \
+	X(CUA_ERROR_TYPE, -3, "this element type is unknown or not offered by this call")          \
+	X(CUA_ERROR_SIZE, -4, "a size overflows or is too large")                                  \
+	X(CUA_ERROR_ALIGNMENT, -5, "a pointer is not aligned to its element type")                 \
+	X(CUA_ERROR_OVERLAP, -6, "an output overlaps another argument")                            \
+	X(CUA_ERROR_MEMORY_KIND, -7, "the backend cannot access this memory")                      \
+	X(CUA_ERROR_NO_MEMORY, -8, "out of memory")                                                \
+	X(CUA_ERROR_NO_DEVICE, -9, "no usable CUDA device")                                        \
+	X(CUA_ERROR_CUDA, -10, "CUDA reported an error; see cua_context_cuda_error")               \
+	X(CUA_ERROR_CAPTURE, -11, "this call has to wait, and the stream is being captured")       \
+	X(CUA_ERROR_WORKSPACE, -12, "the workspace is too small and cannot grow in a capture")     \
+	X(CUA_ERROR_FULL, -13, "the container is full")                                            \
+	X(CUA_ERROR_NOT_FOUND, -14, "not found")                                                   \
+	X(CUA_ERROR_LAYOUT, -15, "header and library disagree about the layout of an object")      \
+	X(CUA_ERROR_SYSTEM, -16, "the operating system refused a resource")                        \
+	X(CUA_ERROR_CONTEXT, -17, "the objects belong to different contexts or backends")          \
+	X(CUA_ERROR_CORRUPT, -18, "the object's memory is not consistent")
+
+enum cua_status {
+#define CUA__STATUS(name, number, text) name = number,
+	CUA_STATUS_LIST(CUA__STATUS)
+#undef CUA__STATUS
+	/* makes the enumeration as wide as int everywhere */
+	CUA__STATUS_WIDTH = 0x7fffffff
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One sentence about the status, never NULL; a static string. */
+CUA_API const char *cua_strerror(enum cua_status status);
+/* The enumerator's name, "CUA_OK"; "CUA_ERROR_UNKNOWN" for another number. A static string. */
+CUA_API const char *cua_status_name(enum cua_status status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CUATOMIC_STATUS_H */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Enumerations shared by the host API and by code inside kernels.
+ *
+ * The numbers are part of the ABI: they are never reused or renumbered.
+ */
+#ifndef CUATOMIC_TYPES_H
+#define CUATOMIC_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cuatomic/status.h>
+
+/* Element types of the bulk calls. */
+enum cua_type {
+	CUA_I8 = 1,
+	CUA_U8 = 2,
+	CUA_I16 = 3,
+	CUA_U16 = 4,
+	CUA_I32 = 5,
+	CUA_U32 = 6,
+	CUA_I64 = 7,
+	CUA_U64 = 8,
+	CUA_F32 = 18,
+	CUA_F64 = 19
+};
+
+/* Comparisons: `element CMP value`. With a NaN on either side only NE is true, as in C. */
+enum cua_compare { CUA_LT = 1, CUA_LE = 2, CUA_EQ = 3, CUA_NE = 4, CUA_GE = 5, CUA_GT = 6 };
+
+/* Operations that change a stored value. */
+enum cua_update { CUA_UPDATE_ADD = 1, CUA_UPDATE_MIN = 2, CUA_UPDATE_MAX = 3 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes of one element; 0 for a value that is no type. */
+CUA_API size_t cua_type_size(enum cua_type type);
+/* "f32", "u64", ...; "unknown" for a value that is no type. */
+CUA_API const char *cua_type_name(enum cua_type type);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CUATOMIC_TYPES_H */

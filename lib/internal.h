@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The context, and what every host call is made of: check the arguments, begin the call, ask for
+ * results and scratch memory, let the backend work, end the call.
+ */
+#ifndef CUATOMIC_LIB_INTERNAL_H
+#define CUATOMIC_LIB_INTERNAL_H
+
+#include "backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cua__pool;
+
+/* A buffer that the calls of one context share in stream order. */
+struct cua__workspace {
+	char *base;
+	size_t size;
+	size_t used;
+	int captured;  /* a graph may hold addresses of it: keep it as long as the context */
+	int n_retired; /* buffers that were outgrown */
+	void **retired;
+};
+
+/* Zero between calls: tickets and locks of kernels that finish across blocks. */
+#define CUA__CONTROL_BYTES 4096
+
+struct cua_context {
+	const struct cua__backend *backend;
+	int device;
+	struct CUstream_st *stream;
+	int cuda_error;
+	unsigned threads;
+	struct cua__pool *pool;
+	struct cua__workspace workspace;
+	void *control;
+	/* CUDA: what launches want to know of the device */
+	int processors;
+	int pageable_access; /* the device reads and writes ordinary host memory */
+	size_t shared_bytes; /* most dynamic shared memory a block may ask for */
+};
+
+/* ---- a call ---- */
+
+#define CUA__MAX_RESULTS 4
+
+struct cua__call {
+	struct cua_context *ctx;
+	int previous_device;
+	int n_results;
+	struct {
+		void *user;
+		void *backend;
+		size_t bytes;
+	} results[CUA__MAX_RESULTS]; /* those that go to ordinary host memory at the end */
+};
+
+/* Starts a call: makes the device current. Every begin has one end, whatever happens between. */
+void cua__call_begin(struct cua__call *call, struct cua_context *ctx);
+
+/*
+ * Where the backend shall write a result of the user's: the user's own memory where the backend can
+ * write it, else scratch memory that cua__call_end copies back (waiting for the stream).
+ * Errors: NULL, ALIGNMENT (align is a power of two), CAPTURE, MEMORY_KIND, WORKSPACE, NO_MEMORY.
+ */
+enum cua_status cua__call_result(struct cua__call *call, void *user, size_t bytes, size_t align,
+				 void **backend);
+
+/* Scratch memory for this call, 256-byte aligned, in the workspace; contents undefined. */
+enum cua_status cua__call_scratch(struct cua__call *call, size_t bytes, void **p);
+
+/* Ends a call: on success copies results back. Returns status, or what went wrong in copying. */
+enum cua_status cua__call_end(struct cua__call *call, enum cua_status status);
+
+/* The workspace that one scratch of so many bytes takes. */
+static inline size_t cua__scratch_size(size_t bytes)
+{
+	return (bytes + 255) & ~(size_t)255;
+}
+
+/* ---- arguments ---- */
+
+/* n * size, or CUA_ERROR_SIZE; sizes above half the address space count as overflow. */
+enum cua_status cua__bytes(size_t n, size_t size, size_t *bytes);
+
+/*
+ * Checks an array argument of n elements: NULL (allowed when n = 0), overflow, alignment, and that the
+ * backend can access it. *backend (may be NULL) gets the address that the backend uses.
+ */
+enum cua_status cua__check_array(struct cua_context *ctx, const void *p, size_t n, size_t size,
+				 size_t align, const void **backend);
+
+/* Whether two byte ranges share a byte. */
+int cua__overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes);
+
+/* ---- the CPU's threads ---- */
+
+/*
+ * Runs fn(arg, worker, workers) once for each worker from 0 to workers - 1 on the context's threads
+ * and returns when all are done. Workers start in order of number; they may also run one after the
+ * other, so a worker may wait for a lower one only.
+ */
+void cua__parallel(struct cua_context *ctx, unsigned workers,
+		   void (*fn)(void *arg, unsigned worker, unsigned workers), void *arg);
+
+/* How many workers n items are worth, when fewer than grain items are not worth a thread. */
+unsigned cua__workers(const struct cua_context *ctx, size_t n, size_t grain);
+
+/* The contiguous part of n items that a worker takes. */
+static inline void cua__share(size_t n, unsigned worker, unsigned workers, size_t *begin, size_t *end)
+{
+	size_t each = n / workers, more = n % workers;
+
+	*begin = each * worker + (worker < more ? worker : more);
+	*end = *begin + each + (worker < more);
+}
+
+void cua__pool_destroy(struct cua__pool *pool);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CUATOMIC_LIB_INTERNAL_H */

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+
+# CUA_SANITIZER
+# --enable-sanitizer=LIST: build the host code under compiler sanitizers.
+AC_DEFUN([CUA_SANITIZER],
+[AC_ARG_ENABLE([sanitizer],
+  [AS_HELP_STRING([--enable-sanitizer=LIST],
+    [build the host code with -fsanitize=LIST: thread, address, undefined or
+     address,undefined])],
+  [], [enable_sanitizer=no])
+SANITIZER_FLAGS=
+cua_sanitizer_said=no
+AS_CASE([$enable_sanitizer],
+  [no], [],
+  [thread|address|undefined|address,undefined|undefined,address],
+    [SANITIZER_FLAGS="-fsanitize=$enable_sanitizer -fno-omit-frame-pointer"
+     cua_sanitizer_said=$enable_sanitizer
+     # A report of undefined behaviour has to fail the test that caused it.
+     AS_CASE([$enable_sanitizer], [*undefined*],
+       [SANITIZER_FLAGS="$SANITIZER_FLAGS -fno-sanitize-recover=undefined"])
+     # -O1 keeps memory accesses that -O2 would merge.
+     : ${CFLAGS="-g -O1"}],
+  [AC_MSG_ERROR([--enable-sanitizer=$enable_sanitizer: choose thread, address, undefined or address,undefined])])
+AC_SUBST([SANITIZER_FLAGS])
+])
+
+# CUA_TRY_CFLAG(FLAG)
+# Add FLAG to HOST_CFLAGS if the compiler takes it.
+AC_DEFUN([CUA_TRY_CFLAG],
+[AC_MSG_CHECKING([whether $CC takes $1])
+cua_save_CFLAGS=$CFLAGS
+CFLAGS="$CFLAGS -Werror $1"
+AC_COMPILE_IFELSE([AC_LANG_PROGRAM()],
+  [AC_MSG_RESULT([yes])
+   HOST_CFLAGS="$HOST_CFLAGS $1"],
+  [AC_MSG_RESULT([no])])
+CFLAGS=$cua_save_CFLAGS
+])
+
+# CUA_HOST_FLAGS
+# The flags of every host object, and those of the shared library's link.
+AC_DEFUN([CUA_HOST_FLAGS],
+[cua_cc_version=`$CC -dumpfullversion -dumpversion 2>/dev/null | $SED 1q`
+HOST_CFLAGS=
+# Contraction of x*y+z would make the CPU backend round differently from one
+# compiler and machine to the next.
+CUA_TRY_CFLAG([-std=gnu11])
+CUA_TRY_CFLAG([-pthread])
+CUA_TRY_CFLAG([-ffp-contract=off])
+CUA_TRY_CFLAG([-fvisibility=hidden])
+CUA_TRY_CFLAG([-Wall])
+CUA_TRY_CFLAG([-Wextra])
+CUA_TRY_CFLAG([-Wstrict-prototypes])
+AS_VAR_APPEND([HOST_CFLAGS], [" $SANITIZER_FLAGS"])
+AC_SUBST([HOST_CFLAGS])
+
+# clang leaves the sanitizers' symbols to the program, so a library built
+# under one cannot be linked with every symbol defined.
+HOST_DEFS_LDFLAGS=-Wl,-z,defs
+AS_IF([test -n "$SANITIZER_FLAGS"], [HOST_DEFS_LDFLAGS=])
+AC_SUBST([HOST_DEFS_LDFLAGS])
+])
+
+# CUA_CHECK
+# The check library.  CHECK_CFLAGS and CHECK_LIBS stand in for pkg-config.
+AC_DEFUN([CUA_CHECK],
+[PKG_CHECK_MODULES([CHECK], [check >= 0.12],
+  [cua_have_check=yes
+   cua_check_said=yes],
+  [cua_have_check=no
+   cua_check_said="no (check not found)"])
+AM_CONDITIONAL([HAVE_CHECK], [test "$cua_have_check" = yes])
+PKG_INSTALLDIR
+AC_ARG_WITH([bashcompletiondir],
+  [AS_HELP_STRING([--with-bashcompletiondir=DIR],
+    [folder of bash completions @<:@DATADIR/bash-completion/completions@:>@])],
+  [], [with_bashcompletiondir='${datadir}/bash-completion/completions'])
+AC_SUBST([bashcompletiondir], [$with_bashcompletiondir])
+])

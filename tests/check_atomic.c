@@ -1,0 +1,919 @@
+/* SPDX-License-Identifier: MIT */
+/* The atomics on host threads. */
+#include <pthread.h>
+
+#include <cuatomic/port.h>
+
+/* Counts what the loops ask of the port, and remembers the orders. */
+static _Thread_local struct {
+	unsigned loads, cas;
+	enum cua_order load_order, cas_order;
+} asked;
+
+#define COUNTED(bits)                                                                              \
+	static inline uint##bits##_t counted_load_b##bits(const void *p, enum cua_order order,     \
+							  enum cua_scope scope, enum cua_space space) \
+	{                                                                                          \
+		asked.loads++;                                                                     \
+		asked.load_order = order;                                                          \
+		return cua_port_load_b##bits(p, order, scope, space);                              \
+	}                                                                                          \
+	static inline uint##bits##_t counted_cas_b##bits(                                          \
+		void *p, uint##bits##_t expected, uint##bits##_t desired, enum cua_order order,    \
+		enum cua_scope scope, enum cua_space space)                                        \
+	{                                                                                          \
+		asked.cas++;                                                                       \
+		asked.cas_order = order;                                                           \
+		return cua_port_cas_b##bits(p, expected, desired, order, scope, space);            \
+	}
+COUNTED(32)
+COUNTED(64)
+#define cua_port_load_b32 counted_load_b32
+#define cua_port_load_b64 counted_load_b64
+#define cua_port_cas_b32 counted_cas_b32
+#define cua_port_cas_b64 counted_cas_b64
+
+#include "common.h"
+
+#include "atomic_model.h"
+
+/* cheaper than ck_assert where it is asked very often */
+#define EXPECT(condition, ...)                                                                     \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			ck_abort_msg(__VA_ARGS__);                                                 \
+	} while (0)
+
+static const enum cua_order orders[] = {CUA_RELAXED, CUA_ACQUIRE, CUA_RELEASE, CUA_ACQ_REL,
+					CUA_SEQ_CST};
+static const enum cua_scope scopes[] = {CUA_SCOPE_BLOCK, CUA_SCOPE_DEVICE, CUA_SCOPE_SYSTEM};
+
+/* ---- one thread: every operation, type, form, order and scope ---- */
+
+#define DEFINE_SEQUENTIAL(s, T)                                                                    \
+	static void try_##s(enum model_op op, T a, T v)                                            \
+	{                                                                                          \
+		T wanted = model_##s(op, a, v);                                                    \
+                                                                                                   \
+		for (int form = 0; form < 4; form++)                                               \
+			for (int o = 0; o < (form & 1 ? 5 : 1); o++)                               \
+				for (int c = 0; c < (form & 1 ? 3 : 1); c++) {                     \
+					T x = a;                                                   \
+					T old = apply_##s(op, form, &x, v, orders[o], scopes[c]);  \
+                                                                                                   \
+					EXPECT(model_same_##s(old, a) && model_same_##s(x, wanted), \
+					       #s " op %d form %d order %d: %.17g with %.17g is " \
+						  "%.17g, was %.17g",                              \
+					       (int)op, form, o, (double)a, (double)v, (double)x,  \
+					       (double)old);                                       \
+				}                                                                  \
+	}                                                                                          \
+	START_TEST(sequential_##s)                                                                 \
+	{                                                                                          \
+		uint64_t seed = test_seed("sequential_" #s);                                       \
+                                                                                                   \
+		for (int op = 0; op < N_OPS; op++) {                                               \
+			if (!MODEL_HAS_##s(op))                                                    \
+				continue;                                                          \
+			for (size_t i = 0; i < N_VALUES(s); i++)                                   \
+				for (size_t j = 0; j < N_VALUES(s); j++)                           \
+					try_##s((enum model_op)op, values_##s[i], values_##s[j]);  \
+			for (int i = 0; i < 1000; i++) {                                           \
+				uint64_t x = test_random(&seed), y = test_random(&seed);           \
+				T a, b;                                                            \
+                                                                                                   \
+				memcpy(&a, &x, sizeof(a));                                         \
+				memcpy(&b, &y, sizeof(b));                                         \
+				try_##s((enum model_op)op, a, b);                                  \
+			}                                                                          \
+		}                                                                                  \
+	}                                                                                          \
+	END_TEST                                                                                   \
+                                                                                                   \
+	START_TEST(access_##s)                                                                     \
+	{                                                                                          \
+		for (size_t i = 0; i < N_VALUES(s); i++)                                           \
+			for (size_t j = 0; j < N_VALUES(s); j++)                                   \
+				for (int o = -1; o < 5; o++)                                       \
+					for (int c = 0; c < 3; c++)                                \
+						access_once_##s(values_##s[i], values_##s[j], o,   \
+								scopes[c]);                        \
+	}                                                                                          \
+	END_TEST
+
+/* Load, store and compare_exchange; order -1 is the plain form. */
+#define DEFINE_ACCESS(s, T)                                                                        \
+	static void access_once_##s(T a, T b, int order, enum cua_scope scope)                     \
+	{                                                                                          \
+		int equal = memcmp(&a, &b, sizeof(a)) == 0;                                        \
+		T x = a, old;                                                                      \
+                                                                                                   \
+		if (order != CUA_RELEASE && order != CUA_ACQ_REL) {                                \
+			old = order < 0 ? cua_atomic_load_##s(&x)                                  \
+					: cua_atomic_load_explicit_##s(&x, (enum cua_order)order,  \
+								       scope);                     \
+			EXPECT(memcmp(&old, &a, sizeof(a)) == 0, "load");                          \
+		}                                                                                  \
+		if (order != CUA_ACQUIRE && order != CUA_ACQ_REL) {                                \
+			if (order < 0)                                                             \
+				cua_atomic_store_##s(&x, b);                                       \
+			else                                                                       \
+				cua_atomic_store_explicit_##s(&x, b, (enum cua_order)order,        \
+							      scope);                              \
+			EXPECT(memcmp(&x, &b, sizeof(b)) == 0, "store");                           \
+		}                                                                                  \
+		/* from a: expected b, which is there only where both are the same bits */         \
+		x = a;                                                                             \
+		old = order < 0 ? cua_atomic_compare_exchange_##s(&x, b, (T)42)                    \
+				: cua_atomic_compare_exchange_explicit_##s(                        \
+					  &x, b, (T)42, (enum cua_order)order, scope);             \
+		EXPECT(memcmp(&old, &a, sizeof(a)) == 0, "compare_exchange: old");                 \
+		if (equal)                                                                         \
+			EXPECT(x == (T)42, "compare_exchange: not done");                          \
+		else                                                                               \
+			EXPECT(memcmp(&x, &a, sizeof(a)) == 0, "compare_exchange: done");          \
+	}
+
+DEFINE_ACCESS(u32, uint32_t)
+DEFINE_ACCESS(i32, int32_t)
+DEFINE_ACCESS(u64, uint64_t)
+DEFINE_ACCESS(i64, int64_t)
+DEFINE_ACCESS(f32, float)
+DEFINE_ACCESS(f64, double)
+DEFINE_SEQUENTIAL(u32, uint32_t)
+DEFINE_SEQUENTIAL(i32, int32_t)
+DEFINE_SEQUENTIAL(u64, uint64_t)
+DEFINE_SEQUENTIAL(i64, int64_t)
+DEFINE_SEQUENTIAL(f32, float)
+DEFINE_SEQUENTIAL(f64, double)
+
+/* The written rule, in bits. */
+START_TEST(float_rules)
+{
+	for (size_t i = 0; i < N_MODEL_RULES; i++) {
+		double old, v, x;
+		uint64_t bits;
+
+		memcpy(&old, &model_rules[i].old, sizeof(old));
+		memcpy(&v, &model_rules[i].v, sizeof(v));
+		x = old;
+		cua_atomic_fetch_min_f64(&x, v);
+		memcpy(&bits, &x, sizeof(bits));
+		ck_assert_uint_eq(bits, model_rules[i].min);
+		x = old;
+		cua_atomic_max_f64(&x, v);
+		memcpy(&bits, &x, sizeof(bits));
+		ck_assert_uint_eq(bits, model_rules[i].max);
+	}
+
+	/* a NaN in the memory ends no loop and starts none that does not end */
+	{
+		float x = NAN;
+
+		ck_assert(isnan(cua_atomic_fetch_add_f32(&x, 1)));
+		ck_assert(isnan(cua_atomic_fetch_add_cas_f32(&x, 1)));
+		ck_assert(isnan(cua_atomic_fetch_mul_f32(&x, 2)));
+		ck_assert(isnan(x));
+		ck_assert(isnan(cua_atomic_fetch_max_f32(&x, -7)));
+		ck_assert(x == -7);
+	}
+	/* compare_exchange: the NaN is itself, and -0 is not +0 */
+	{
+		float x = NAN;
+
+		cua_atomic_compare_exchange_f32(&x, x, 0.0f);
+		ck_assert(x == 0);
+		cua_atomic_compare_exchange_f32(&x, -0.0f, 5.0f);
+		ck_assert(x == 0);
+	}
+}
+END_TEST
+
+START_TEST(overflow)
+{
+	int32_t i = INT32_MIN;
+	int64_t l = INT64_MIN;
+
+	ck_assert_int_eq(cua_atomic_fetch_sub_i32(&i, INT32_MIN), INT32_MIN);
+	ck_assert_int_eq(i, 0);
+	cua_atomic_sub_i32(&i, INT32_MIN);
+	ck_assert_int_eq(i, INT32_MIN);
+	cua_atomic_add_i32(&i, -1);
+	ck_assert_int_eq(i, INT32_MAX);
+	cua_atomic_fetch_mul_i32(&i, INT32_MAX);
+	ck_assert_int_eq(i, 1);
+	ck_assert(cua_atomic_fetch_sub_i64(&l, INT64_MIN) == INT64_MIN && l == 0);
+	cua_atomic_sub_i64(&l, INT64_MIN);
+	cua_atomic_add_i64(&l, -1);
+	ck_assert(l == INT64_MAX);
+	cua_atomic_fetch_mul_i64(&l, INT64_MAX);
+	ck_assert(l == 1);
+}
+END_TEST
+
+/*
+ * What a loop asks of the machine: nothing but a load where nothing changes and nothing is released, else
+ * a compare-and-swap of the order that was given.
+ */
+START_TEST(loop_orders)
+{
+	for (int o = 0; o < 5; o++) {
+		int stores = orders[o] != CUA_RELAXED && orders[o] != CUA_ACQUIRE;
+		enum cua_order first = orders[o] == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;
+		double d = 3;
+		float f = 3;
+
+		memset(&asked, 0, sizeof(asked));
+		cua_atomic_min_explicit_f64(&d, 4, orders[o], CUA_SCOPE_DEVICE);
+		ck_assert_uint_eq(asked.loads, 1);
+		ck_assert_uint_eq(asked.cas, stores);
+		ck_assert_int_eq(asked.load_order, first);
+		if (stores)
+			ck_assert_int_eq(asked.cas_order, orders[o]);
+
+		memset(&asked, 0, sizeof(asked));
+		cua_atomic_fetch_max_explicit_f32(&f, 4, orders[o], CUA_SCOPE_DEVICE);
+		ck_assert_uint_eq(asked.loads, 1);
+		ck_assert_uint_eq(asked.cas, 1);
+		ck_assert_int_eq(asked.load_order, first);
+		ck_assert_int_eq(asked.cas_order, orders[o]);
+	}
+}
+END_TEST
+
+/* ---- operations of the user ---- */
+
+CUA_DEFINE_ATOMIC(wrap_inc_u32, u32, old >= operand ? 0 : old + 1)
+CUA_DEFINE_ATOMIC(twice_i32, i32, old * 2)
+CUA_DEFINE_ATOMIC(mix_u64, u64, (old ^ operand) * 0x9e3779b97f4a7c15u)
+CUA_DEFINE_ATOMIC(towards_i64, i64, old < operand ? old + 1 : old > operand ? old - 1 : old)
+CUA_DEFINE_ATOMIC(hypot2_f32, f32, cua_port_add_rn_f32(cua_port_mul_rn_f32(old, old), operand))
+CUA_DEFINE_ATOMIC(halfway_f64, f64, (old + operand) / 2)
+
+struct span {
+	int16_t low, high;
+} __attribute__((aligned(4)));
+
+struct mean {
+	float sum;
+	uint32_t n;
+} __attribute__((aligned(8)));
+
+CUA_FN struct span span_join(struct span a, struct span b)
+{
+	a.low = b.low < a.low ? b.low : a.low;
+	a.high = b.high > a.high ? b.high : a.high;
+	return a;
+}
+
+CUA_FN struct mean mean_join(struct mean a, struct mean b)
+{
+	a.sum += b.sum;
+	a.n += b.n;
+	return a;
+}
+
+CUA_DEFINE_ATOMIC_STRUCT(span_widen, struct span, 32, span_join(old, operand))
+CUA_DEFINE_ATOMIC_STRUCT(mean_add, struct mean, 64, mean_join(old, operand))
+
+START_TEST(user_operations)
+{
+	uint32_t u = 0;
+	int32_t i = -3;
+	uint64_t l = 5;
+	int64_t t = -1;
+	float f = 3;
+	double d = 1;
+	struct span span = {1, 1}, to = {-4, 0};
+
+	for (uint32_t k = 0; k < 10; k++)
+		ck_assert_uint_eq(wrap_inc_u32(&u, 3), k % 4);
+	ck_assert_uint_eq(wrap_inc_u32_explicit(&u, 3, CUA_ACQ_REL, CUA_SCOPE_SYSTEM), 2);
+	ck_assert_uint_eq(u, 3);
+	ck_assert_int_eq(twice_i32(&i, 0), -3);
+	ck_assert_int_eq(i, -6);
+	ck_assert(mix_u64(&l, 6) == 5 && l == 3 * 0x9e3779b97f4a7c15u);
+	ck_assert(towards_i64(&t, 0) == -1 && towards_i64(&t, 0) == 0 && t == 0);
+	ck_assert(hypot2_f32(&f, 1) == 3 && f == 10);
+	ck_assert(halfway_f64(&d, 2) == 1 && d == 1.5);
+	span_widen(&span, to);
+	ck_assert_int_eq(span.low, -4);
+	ck_assert_int_eq(span.high, 1);
+}
+END_TEST
+
+/* ---- several threads ---- */
+
+#define THREADS 4
+
+struct team {
+	pthread_barrier_t start;
+	int n; /* operations a thread */
+	void (*run)(struct team *team, unsigned id);
+	/* where the threads meet, each in a cache line of its own */
+	struct {
+		uint32_t u;
+		uint64_t l;
+		int32_t i;
+		int64_t k;
+		float f;
+		double d;
+		struct span span;
+		struct mean mean;
+	} shared[1];
+	uint32_t *marks; /* THREADS * n */
+	uint64_t sums[THREADS];
+	unsigned wrong[THREADS];
+};
+
+struct member {
+	struct team *team;
+	unsigned id;
+	pthread_t thread;
+};
+
+static void *member_main(void *arg)
+{
+	struct member *m = arg;
+
+	pthread_barrier_wait(&m->team->start);
+	m->team->run(m->team, m->id);
+	return NULL;
+}
+
+/* Runs the threads; nothing is judged before they are gone. */
+static void run_team(struct team *team, int n, void (*run)(struct team *team, unsigned id))
+{
+	struct member member[THREADS];
+
+	memset(team, 0, sizeof(*team));
+	team->n = test_quick() ? n / 10 : n;
+	team->run = run;
+	team->marks = calloc((size_t)THREADS * (size_t)team->n, sizeof(*team->marks));
+	ck_assert_ptr_nonnull(team->marks);
+	ck_assert_int_eq(pthread_barrier_init(&team->start, NULL, THREADS), 0);
+	for (unsigned id = 0; id < THREADS; id++) {
+		member[id].team = team;
+		member[id].id = id;
+		ck_assert_int_eq(pthread_create(&member[id].thread, NULL, member_main, &member[id]), 0);
+	}
+	for (unsigned id = 0; id < THREADS; id++)
+		ck_assert_int_eq(pthread_join(member[id].thread, NULL), 0);
+	pthread_barrier_destroy(&team->start);
+}
+
+static unsigned team_wrong(const struct team *team)
+{
+	unsigned wrong = 0;
+
+	for (unsigned id = 0; id < THREADS; id++)
+		wrong += team->wrong[id];
+	return wrong;
+}
+
+/* Every old value comes once. */
+static void run_add(struct team *t, unsigned id)
+{
+	for (int i = 0; i < t->n; i++) {
+		uint32_t old = cua_atomic_fetch_add_u32(&t->shared->u, 1);
+
+		if (old < THREADS * (uint32_t)t->n)
+			cua_atomic_add_u32(&t->marks[old], 1);
+		else
+			t->wrong[id]++;
+		cua_atomic_add_u64(&t->shared->l, (uint64_t)1 << 32);
+		cua_atomic_sub_i32(&t->shared->i, (int32_t)id + 1);
+		cua_atomic_fetch_sub_i64(&t->shared->k, INT64_C(0x100000001));
+		cua_atomic_add_f32(&t->shared->f, 1);
+		cua_atomic_sub_f64(&t->shared->d, 0.5);
+	}
+}
+
+START_TEST(threads_add)
+{
+	struct team t;
+
+	run_team(&t, 20000, run_add);
+	ck_assert_uint_eq(team_wrong(&t), 0);
+	for (int i = 0; i < THREADS * t.n; i++)
+		EXPECT(t.marks[i] == 1, "old value %d came %u times", i, t.marks[i]);
+	ck_assert_uint_eq(t.shared->u, THREADS * (unsigned)t.n);
+	ck_assert(t.shared->l == (uint64_t)THREADS * (uint64_t)t.n << 32);
+	ck_assert_int_eq(t.shared->i, -t.n * THREADS * (THREADS + 1) / 2);
+	ck_assert(t.shared->k == -INT64_C(0x100000001) * THREADS * t.n);
+	ck_assert(t.shared->f == (float)(THREADS * t.n));
+	ck_assert(t.shared->d == -0.5 * THREADS * t.n);
+	free(t.marks);
+}
+END_TEST
+
+/* The two float adds, in any mixture, are one. */
+static void run_add_cas(struct team *t, unsigned id)
+{
+	for (int i = 0; i < t->n; i++) {
+		if ((i + (int)id) % 2) {
+			cua_atomic_fetch_add_cas_f32(&t->shared->f, 1);
+			cua_atomic_fetch_add_cas_f64(&t->shared->d, 0.25);
+		} else {
+			cua_atomic_fetch_add_f32(&t->shared->f, 1);
+			cua_atomic_fetch_add_f64(&t->shared->d, 0.25);
+		}
+	}
+}
+
+START_TEST(threads_add_cas)
+{
+	struct team t;
+
+	run_team(&t, 20000, run_add_cas);
+	ck_assert(t.shared->f == (float)(THREADS * t.n));
+	ck_assert(t.shared->d == 0.25 * THREADS * t.n);
+	free(t.marks);
+}
+END_TEST
+
+static void run_mul(struct team *t, unsigned id)
+{
+	(void)id;
+	for (int i = 0; i < t->n; i++) {
+		cua_atomic_fetch_mul_u32(&t->shared->u, 3);
+		cua_atomic_fetch_mul_u64(&t->shared->l, 5);
+		cua_atomic_fetch_mul_i32(&t->shared->i, -7);
+		cua_atomic_fetch_mul_i64(&t->shared->k, -9);
+		cua_atomic_fetch_mul_f32(&t->shared->f, i % 2 ? 0.5f : 2.0f);
+		cua_atomic_fetch_mul_f64(&t->shared->d, i % 2 ? 0.25 : 4.0);
+	}
+}
+
+/* x to the power of n, wrapping around. */
+static uint64_t power(uint64_t x, int n)
+{
+	uint64_t product = 1;
+
+	while (n--)
+		product *= x;
+	return product;
+}
+
+/* The start is 0, so each thread first makes it 1 or finds it so. */
+static void run_mul_from_one(struct team *t, unsigned id)
+{
+	cua_atomic_compare_exchange_u32(&t->shared->u, 0, 1);
+	cua_atomic_compare_exchange_u64(&t->shared->l, 0, 1);
+	cua_atomic_compare_exchange_i32(&t->shared->i, 0, 1);
+	cua_atomic_compare_exchange_i64(&t->shared->k, 0, 1);
+	cua_atomic_compare_exchange_f32(&t->shared->f, 0, 1);
+	cua_atomic_compare_exchange_f64(&t->shared->d, 0, 1);
+	run_mul(t, id);
+}
+
+START_TEST(threads_mul)
+{
+	struct team t;
+
+	run_team(&t, 10000, run_mul_from_one);
+	ck_assert_uint_eq(t.shared->u, (uint32_t)power(3, THREADS * t.n));
+	ck_assert(t.shared->l == power(5, THREADS * t.n));
+	ck_assert(t.shared->i == (int32_t)(uint32_t)power((uint64_t)-7, THREADS * t.n));
+	ck_assert(t.shared->k == (int64_t)power((uint64_t)-9, THREADS * t.n));
+	ck_assert(t.shared->f == 1);
+	ck_assert(t.shared->d == 1);
+	free(t.marks);
+}
+END_TEST
+
+/* An operand of every thread and step; each is different. */
+static uint64_t operand_of(unsigned id, int i)
+{
+	uint64_t state = ((uint64_t)id << 32) + (uint64_t)i;
+
+	return test_random(&state);
+}
+
+/* Old values never go up under min, nor down under max, as one thread sees them. */
+static void run_min_max(struct team *t, unsigned id)
+{
+	double last_d = INFINITY;
+	uint32_t last_u = 0;
+
+	for (int i = 0; i < t->n; i++) {
+		uint64_t v = operand_of(id, i);
+		uint32_t old_u = cua_atomic_fetch_max_u32(&t->shared->u, (uint32_t)v);
+		double old_d;
+
+		cua_atomic_max_u64(&t->shared->l, v);
+		cua_atomic_min_i32(&t->shared->i, (int32_t)(uint32_t)v);
+		cua_atomic_fetch_min_i64(&t->shared->k, (int64_t)v);
+		cua_atomic_max_f32(&t->shared->f, i % 100 == 99 ? NAN : (float)(uint32_t)v);
+		old_d = cua_atomic_fetch_min_f64(&t->shared->d,
+						 i % 100 == 99 ? NAN : (double)(int64_t)v);
+		t->wrong[id] += old_u < last_u;
+		t->wrong[id] += !(old_d <= last_d);
+		last_u = old_u;
+		last_d = old_d;
+	}
+}
+
+START_TEST(threads_min_max)
+{
+	struct team t;
+	uint32_t u = 0;
+	uint64_t l = 0;
+	int32_t i32 = 0;
+	int64_t k = 0;
+	float f = 0;
+	double d = 0;
+
+	run_team(&t, 20000, run_min_max);
+	for (unsigned id = 0; id < THREADS; id++)
+		for (int i = 0; i < t.n; i++) {
+			uint64_t v = operand_of(id, i);
+
+			u = (uint32_t)v > u ? (uint32_t)v : u;
+			l = v > l ? v : l;
+			i32 = (int32_t)(uint32_t)v < i32 ? (int32_t)(uint32_t)v : i32;
+			k = (int64_t)v < k ? (int64_t)v : k;
+			if (i % 100 == 99)
+				continue;
+			f = (float)(uint32_t)v > f ? (float)(uint32_t)v : f;
+			d = (double)(int64_t)v < d ? (double)(int64_t)v : d;
+		}
+	ck_assert_uint_eq(team_wrong(&t), 0);
+	ck_assert_uint_eq(t.shared->u, u);
+	ck_assert(t.shared->l == l);
+	ck_assert_int_eq(t.shared->i, i32);
+	ck_assert(t.shared->k == k);
+	ck_assert(t.shared->f == f);
+	ck_assert(t.shared->d == d);
+	free(t.marks);
+}
+END_TEST
+
+/* Each thread has bits of its own, and finds them as it left them. */
+static void run_bits(struct team *t, unsigned id)
+{
+	uint32_t mine = 0x11111111u << id;
+	uint64_t mine64 = (uint64_t)mine << 32 | mine;
+
+	for (int i = 0; i < t->n; i++) {
+		t->wrong[id] += (cua_atomic_fetch_or_u32(&t->shared->u, mine) & mine) != 0;
+		t->wrong[id] += (cua_atomic_fetch_and_u32(&t->shared->u, ~mine) & mine) != mine;
+		t->wrong[id] += (cua_atomic_fetch_xor_u64(&t->shared->l, mine64) & mine64) != 0;
+		t->wrong[id] += (cua_atomic_fetch_xor_u64(&t->shared->l, mine64) & mine64) != mine64;
+		cua_atomic_or_i32(&t->shared->i, (int32_t)mine);
+		cua_atomic_and_i32(&t->shared->i, (int32_t)~mine);
+		cua_atomic_xor_i64(&t->shared->k, (int64_t)mine64);
+	}
+	cua_atomic_or_i32(&t->shared->i, (int32_t)mine);
+	cua_atomic_or_u32(&t->shared->u, mine);
+}
+
+START_TEST(threads_bits)
+{
+	struct team t;
+
+	run_team(&t, 20000, run_bits);
+	ck_assert_uint_eq(team_wrong(&t), 0);
+	ck_assert_uint_eq(t.shared->u, 0xffffffff);
+	ck_assert(t.shared->l == 0);
+	ck_assert_int_eq(t.shared->i, -1);
+	ck_assert(t.shared->k == 0); /* n is even */
+	free(t.marks);
+}
+END_TEST
+
+/* What goes in comes out once; increments by compare_exchange are all counted. */
+static void run_exchange(struct team *t, unsigned id)
+{
+	for (int i = 0; i < t->n; i++) {
+		uint64_t v = (uint64_t)id * (uint64_t)t->n + (uint64_t)i + 1;
+		uint32_t seen = cua_atomic_load_u32(&t->shared->u), before;
+		double seen_d = cua_atomic_load_f64(&t->shared->d), before_d;
+
+		t->sums[id] += cua_atomic_exchange_u64(&t->shared->l, v);
+		t->sums[id] += (uint64_t)cua_atomic_exchange_f32(&t->shared->f, (float)(v % 1000));
+		do {
+			before = seen;
+			seen = cua_atomic_compare_exchange_u32(&t->shared->u, before, before + 1);
+		} while (seen != before);
+		do {
+			before_d = seen_d;
+			seen_d = cua_atomic_compare_exchange_f64(&t->shared->d, before_d, before_d + 1);
+		} while (seen_d != before_d);
+	}
+}
+
+START_TEST(threads_exchange)
+{
+	struct team t;
+	uint64_t in = 0, out, last;
+
+	run_team(&t, 20000, run_exchange);
+	out = t.shared->l + (uint64_t)t.shared->f;
+	last = (uint64_t)THREADS * (uint64_t)t.n;
+	for (uint64_t v = 1; v <= last; v++)
+		in += v + v % 1000;
+	for (unsigned id = 0; id < THREADS; id++)
+		out += t.sums[id];
+	ck_assert(in == out);
+	ck_assert_uint_eq(t.shared->u, (unsigned)last);
+	ck_assert(t.shared->d == (double)last);
+	free(t.marks);
+}
+END_TEST
+
+static void run_user(struct team *t, unsigned id)
+{
+	for (int i = 0; i < t->n; i++) {
+		struct mean one = {2, 1};
+		struct span reach = {(int16_t)-(i % 1000), (int16_t)(i % 1000 + (int)id)};
+
+		wrap_inc_u32(&t->shared->u, 998);
+		mean_add(&t->shared->mean, one);
+		span_widen(&t->shared->span, reach);
+	}
+}
+
+START_TEST(threads_user)
+{
+	struct team t;
+
+	run_team(&t, 20000, run_user);
+	ck_assert_uint_eq(t.shared->u, THREADS * (unsigned)t.n % 999);
+	ck_assert_uint_eq(t.shared->mean.n, THREADS * (unsigned)t.n);
+	ck_assert(t.shared->mean.sum == 2.0f * (float)(THREADS * t.n));
+	ck_assert_int_eq(t.shared->span.low, -999);
+	ck_assert_int_eq(t.shared->span.high, 999 + THREADS - 1);
+	free(t.marks);
+}
+END_TEST
+
+/* ---- message passing: plain data behind a release and an acquire ---- */
+
+/*
+ * The threads stand in a ring and hand a plain array around: only the one whose turn it is touches it.
+ * How the turn is passed on is the operation under test. ThreadSanitizer proves that the orders suffice.
+ */
+struct ring {
+	int rounds;
+	int how;
+	uint32_t turn_u;
+	double turn_d;
+	uint64_t data[16];
+	unsigned wrong;
+};
+
+struct ring_member {
+	struct ring *ring;
+	unsigned id;
+	pthread_t thread;
+};
+
+static int my_turn(struct ring *r, uint32_t mine)
+{
+	switch (r->how) {
+	case 0: return cua_atomic_load_explicit_u32(&r->turn_u, CUA_ACQUIRE, CUA_SCOPE_DEVICE) == mine;
+	case 1: return cua_atomic_fetch_or_explicit_u32(&r->turn_u, 0, CUA_ACQ_REL, CUA_SCOPE_DEVICE) == mine;
+	case 2:
+		/* an add of nothing ends without a store, and still acquires */
+		return cua_atomic_fetch_add_cas_explicit_f64(&r->turn_d, -0.0, CUA_ACQUIRE,
+							     CUA_SCOPE_DEVICE) == mine;
+	case 3:
+		/* as does a compare_exchange that fails */
+		return cua_atomic_compare_exchange_explicit_f64(&r->turn_d, -1, -2, CUA_ACQUIRE,
+								CUA_SCOPE_DEVICE) == mine;
+	default:
+		return cua_atomic_load_explicit_u32(&r->turn_u, CUA_SEQ_CST, CUA_SCOPE_SYSTEM) == mine;
+	}
+}
+
+static void pass_on(struct ring *r, uint32_t next)
+{
+	switch (r->how) {
+	case 0: cua_atomic_store_explicit_u32(&r->turn_u, next, CUA_RELEASE, CUA_SCOPE_DEVICE); break;
+	case 1: cua_atomic_add_explicit_u32(&r->turn_u, 1, CUA_RELEASE, CUA_SCOPE_DEVICE); break;
+	case 2: cua_atomic_max_explicit_f64(&r->turn_d, next, CUA_RELEASE, CUA_SCOPE_DEVICE); break;
+	case 3:
+		(void)cua_atomic_fetch_add_explicit_f64(&r->turn_d, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE);
+		break;
+	default:
+		cua_atomic_exchange_explicit_u32(&r->turn_u, next, CUA_SEQ_CST, CUA_SCOPE_SYSTEM);
+		break;
+	}
+}
+
+static void *ring_main(void *arg)
+{
+	struct ring_member *m = arg;
+	struct ring *r = m->ring;
+
+	for (int round = 0; round < r->rounds; round++) {
+		uint32_t mine = (uint32_t)round * THREADS + m->id;
+
+		while (!my_turn(r, mine))
+			cua_port_pause(100);
+		for (int i = 0; i < 16; i++) {
+			r->wrong += CUA_READ(r->data[i]) != mine;
+			CUA_WRITE(r->data[i], r->data[i] + 1);
+		}
+		pass_on(r, mine + 1);
+	}
+	return NULL;
+}
+
+START_TEST(message_passing)
+{
+	struct ring r;
+	struct ring_member member[THREADS];
+
+	memset(&r, 0, sizeof(r));
+	r.rounds = test_quick() ? 100 : 1000;
+	r.how = _i;
+	for (unsigned id = 0; id < THREADS; id++) {
+		member[id].ring = &r;
+		member[id].id = id;
+		ck_assert_int_eq(pthread_create(&member[id].thread, NULL, ring_main, &member[id]), 0);
+	}
+	for (unsigned id = 0; id < THREADS; id++)
+		ck_assert_int_eq(pthread_join(member[id].thread, NULL), 0);
+	ck_assert_uint_eq(r.wrong, 0);
+	for (int i = 0; i < 16; i++)
+		ck_assert_uint_eq(r.data[i], THREADS * (uint64_t)r.rounds);
+}
+END_TEST
+
+/* Store buffering: with seq_cst, two threads never both miss the other's store. */
+struct dekker {
+	pthread_barrier_t step;
+	int rounds, how;
+	uint32_t flag[2][16];
+	uint32_t saw[2];
+	unsigned wrong;
+};
+
+struct dekker_side {
+	struct dekker *d;
+	int me;
+};
+
+static void *dekker_main(void *arg)
+{
+	struct dekker_side *side = arg;
+	struct dekker *d = side->d;
+	int me = side->me;
+	uint32_t *mine = d->flag[me], *other = d->flag[1 - me];
+
+	for (int i = 0; i < d->rounds; i++) {
+		cua_atomic_store_u32(mine, 0);
+		pthread_barrier_wait(&d->step);
+		if (d->how == 0)
+			cua_atomic_store_explicit_u32(mine, 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE);
+		else
+			cua_atomic_add_explicit_u32(mine, 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE);
+		d->saw[me] = cua_atomic_load_explicit_u32(other, CUA_SEQ_CST, CUA_SCOPE_DEVICE);
+		pthread_barrier_wait(&d->step);
+		if (me == 0)
+			d->wrong += !d->saw[0] && !d->saw[1];
+		pthread_barrier_wait(&d->step);
+	}
+	return NULL;
+}
+
+START_TEST(store_buffering)
+{
+	struct dekker d;
+	struct dekker_side side[2] = {{&d, 0}, {&d, 1}};
+	pthread_t thread[2];
+
+	memset(&d, 0, sizeof(d));
+	d.rounds = test_quick() ? 200 : 3000;
+	d.how = _i;
+	ck_assert_int_eq(pthread_barrier_init(&d.step, NULL, 2), 0);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, dekker_main, &side[i]), 0);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+	pthread_barrier_destroy(&d.step);
+	ck_assert_uint_eq(d.wrong, 0);
+}
+END_TEST
+
+/* ---- the port, where the atomics do not pass through it ---- */
+
+#if defined(__linux__) && defined(__LP64__)
+static uint64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+#endif
+
+START_TEST(port_of_a_host_thread)
+{
+	uint32_t x = 5;
+	struct cua_backoff backoff;
+	uint64_t t = cua_port_clock_ns();
+
+	ck_assert_int_eq(CUA_WARP_LANES, 1);
+	ck_assert_uint_eq(cua_port_lane(), 0);
+	ck_assert_uint_eq(cua_port_active_mask(), 1);
+	ck_assert_uint_eq(cua_port_ballot(1, 77), 1);
+	ck_assert_uint_eq(cua_port_ballot(1, 0), 0);
+	ck_assert_uint_eq(cua_port_match_any_u32(1, 9), 1);
+	ck_assert_uint_eq(cua_port_match_any_u64(1, 9), 1);
+	ck_assert_uint_eq(cua_port_shuffle_u32(1, 9, 0), 9);
+	ck_assert(cua_port_shuffle_u64(1, UINT64_MAX, 0) == UINT64_MAX);
+	ck_assert_uint_eq(cua_port_thread(), 0);
+	ck_assert_uint_eq(cua_port_block_size(), 1);
+	ck_assert(cua_port_block() == 0 && cua_port_grid_size() == 1);
+	ck_assert_int_eq(cua_port_is_global(&x), 0);
+	cua_port_sync_warp(1);
+	cua_port_sync_block();
+	ck_assert_uint_eq(cua_port_popc_u32(0xf0f0f0f0), 16);
+	ck_assert_uint_eq(cua_port_ffs_u32(0), 0);
+	ck_assert_uint_eq(cua_port_ffs_u32(0x80000000), 32);
+	ck_assert(cua_port_mul_rn_f32(3, 0.5f) == 1.5f && cua_port_mul_rn_f64(3, 0.5) == 1.5);
+	ck_assert(cua_port_add_rn_f32(3, 0.5f) == 3.5f && cua_port_add_rn_f64(3, 0.5) == 3.5);
+	ck_assert(cua_port_sub_rn_f32(3, 0.5f) == 2.5f && cua_port_sub_rn_f64(3, 0.5) == 2.5);
+
+	/* the forms without result, and the fence, which the rest does not call in every order */
+	for (int o = 0; o < 5; o++) {
+#if !defined(__SANITIZE_THREAD__)
+		cua_port_fence(orders[o], CUA_SCOPE_DEVICE);
+#endif
+		if (orders[o] == CUA_ACQUIRE || orders[o] == CUA_ACQ_REL)
+			continue;
+		x = 5;
+		cua_port_add_u32(&x, 2, orders[o], CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
+		ck_assert_uint_eq(x, 7);
+	}
+	x = 5;
+	ck_assert_uint_eq(cua_port_fetch_min_u32(&x, 9, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL), 5);
+	ck_assert_uint_eq(x, 5);
+
+	cua_backoff_init(&backoff);
+	for (int i = 0; i < 20; i++)
+		cua_backoff_wait(&backoff);
+	ck_assert_uint_eq(backoff.ns, 1024);
+	ck_assert(cua_port_clock_ns() != 0 && t != 0);
+	for (int i = 0; i < 1000; i++) {
+		uint64_t now = cua_port_clock_ns();
+
+		ck_assert(now >= t);
+		t = now;
+	}
+#if defined(__linux__) && defined(__LP64__)
+	/* the system's monotonic clock, which no setting of the time moves */
+	for (int i = 0; i < 100; i++) {
+		uint64_t before = monotonic_ns(), now = cua_port_clock_ns(), after = monotonic_ns();
+
+		ck_assert(before <= now && now <= after);
+	}
+#endif
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("atomic");
+	TCase *one = tcase_create("one thread"), *many = tcase_create("threads");
+
+	tcase_set_timeout(one, 120);
+	tcase_set_timeout(many, 120);
+	tcase_add_test(one, sequential_u32);
+	tcase_add_test(one, sequential_i32);
+	tcase_add_test(one, sequential_u64);
+	tcase_add_test(one, sequential_i64);
+	tcase_add_test(one, sequential_f32);
+	tcase_add_test(one, sequential_f64);
+	tcase_add_test(one, access_u32);
+	tcase_add_test(one, access_i32);
+	tcase_add_test(one, access_u64);
+	tcase_add_test(one, access_i64);
+	tcase_add_test(one, access_f32);
+	tcase_add_test(one, access_f64);
+	tcase_add_test(one, float_rules);
+	tcase_add_test(one, overflow);
+	tcase_add_test(one, loop_orders);
+	tcase_add_test(one, user_operations);
+	tcase_add_test(one, port_of_a_host_thread);
+	tcase_add_test(many, threads_add);
+	tcase_add_test(many, threads_add_cas);
+	tcase_add_test(many, threads_mul);
+	tcase_add_test(many, threads_min_max);
+	tcase_add_test(many, threads_bits);
+	tcase_add_test(many, threads_exchange);
+	tcase_add_test(many, threads_user);
+	tcase_add_loop_test(many, message_passing, 0, 5);
+	tcase_add_loop_test(many, store_buffering, 0, 2);
+	suite_add_tcase(suite, one);
+	suite_add_tcase(suite, many);
+	return suite;
+}
+
+int main(void)
+{
+	return test_run(make_suite(), TEST_BACKEND);
+}

@@ -1,0 +1,646 @@
+/* SPDX-License-Identifier: MIT */
+#include "common.h"
+
+#include <pthread.h>
+
+static struct cua_chained *new_table(struct cua_context *ctx, uint64_t buckets, uint64_t capacity)
+{
+	struct cua_chained *table = NULL;
+
+	ck_assert_cua(cua_chained_create(ctx, buckets, capacity, &table));
+	return table;
+}
+
+static uint64_t size_of(struct cua_chained *table)
+{
+	uint64_t size = 99;
+
+	ck_assert_cua(cua_chained_size(table, &size));
+	return size;
+}
+
+static void verify(struct cua_chained *table, uint64_t entries)
+{
+	struct cua_chained_report report;
+
+	report.struct_size = sizeof(report);
+	ck_assert_cua(cua_chained_verify(table, &report));
+	ck_assert_uint_eq(report.entries, entries);
+	ck_assert_uint_eq(report.reached, entries);
+	ck_assert_uint_eq(report.misplaced, 0);
+	ck_assert_uint_eq(report.twice, 0);
+	ck_assert_uint_eq(report.lost, 0);
+	ck_assert_uint_eq(report.broken_links, 0);
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* ---- arguments ---- */
+
+START_TEST(bad_arguments)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_chained *table = NULL, *kept = (struct cua_chained *)&table;
+	struct cua_chained_view view;
+	struct cua_chained_report report;
+	uint64_t number = 5, some[4] = {1, 2, 3, 4}, *inside;
+	uint64_t *a = test_upload(ctx, some, 32), *b = test_upload(ctx, some, 32);
+	uint8_t *flags = test_alloc(ctx, 32);
+
+	ck_assert_status(cua_chained_create(NULL, 1, 1, &kept), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_create(ctx, 1, 1, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_create(ctx, 0, 1, &kept), CUA_ERROR_VALUE);
+	ck_assert_status(cua_chained_create(ctx, ~(uint64_t)0, 1, &kept), CUA_ERROR_SIZE);
+	ck_assert_status(cua_chained_create(ctx, 1, ~(uint64_t)0, &kept), CUA_ERROR_SIZE);
+	ck_assert_status(cua_chained_create(ctx, 1, (~(uint64_t)0 >> 1) / 24, &kept), CUA_ERROR_SIZE);
+	ck_assert_ptr_eq(kept, &table);
+	table = new_table(ctx, 3, 10);
+
+	ck_assert_status(cua_chained_view(NULL, &view), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_view(table, NULL), CUA_ERROR_NULL);
+	ck_assert_cua(cua_chained_view(table, &view));
+	ck_assert_uint_eq(view.layout, CUA_CHAINED_LAYOUT);
+	ck_assert_uint_eq(view.n_buckets, 3);
+	ck_assert_uint_eq(view.capacity, 10);
+	inside = (uint64_t *)view.entries;
+	ck_assert_status(cua_chained_clear(NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_status(NULL), CUA_ERROR_NULL);
+	ck_assert_cua(cua_chained_insert_n(table, 4, a, b));
+
+	ck_assert_status(cua_chained_insert_n(NULL, 1, a, b), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_insert_n(table, 1, NULL, b), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_insert_n(table, 1, a, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_insert_n(table, ~(size_t)0, a, b), CUA_ERROR_SIZE);
+	ck_assert_status(cua_chained_insert_n(table, 1, (void *)((char *)a + 4), b),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_chained_insert_n(table, 1, a, (void *)((char *)b + 1)),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_chained_insert_n(table, 1, inside, b), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_chained_insert_n(table, 1, a, view.heads), CUA_ERROR_OVERLAP);
+	ck_assert_cua(cua_chained_insert_n(table, 0, NULL, NULL));
+
+	ck_assert_status(cua_chained_find_n(NULL, 1, a, b, flags), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_find_n(table, 1, NULL, b, flags), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_find_n(table, 1, a, NULL, flags), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_find_n(table, ~(size_t)0, a, b, flags), CUA_ERROR_SIZE);
+	ck_assert_status(cua_chained_find_n(table, 1, (void *)((char *)a + 4), b, flags),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_chained_find_n(table, 1, a, (void *)((char *)b + 4), flags),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_chained_find_n(table, 2, a, a + 1, flags), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_chained_find_n(table, 2, a, b, (uint8_t *)a), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_chained_find_n(table, 2, a, b, (uint8_t *)b + 15), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_chained_find_n(table, 2, a, inside, flags), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_chained_find_n(table, 2, a, b, (uint8_t *)inside), CUA_ERROR_OVERLAP);
+	ck_assert_cua(cua_chained_find_n(table, 0, NULL, NULL, NULL));
+
+	ck_assert_status(cua_chained_count_n(NULL, 1, a, b), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_count_n(table, 1, NULL, b), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_count_n(table, 1, a, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_count_n(table, ~(size_t)0, a, b), CUA_ERROR_SIZE);
+	ck_assert_status(cua_chained_count_n(table, 1, (void *)((char *)a + 4), b),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_chained_count_n(table, 1, a, (void *)((char *)b + 4)),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_chained_count_n(table, 2, a, a), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_chained_count_n(table, 2, a, inside), CUA_ERROR_OVERLAP);
+	ck_assert_cua(cua_chained_count_n(table, 0, NULL, NULL));
+
+	ck_assert_status(cua_chained_values(NULL, 1, 1, b, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_values(table, 1, 1, NULL, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_values(table, 1, 1, b, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_values(table, 1, ~(uint64_t)0, b, &number), CUA_ERROR_SIZE);
+	ck_assert_status(cua_chained_values(table, 1, 1, (void *)((char *)b + 4), &number),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_chained_values(table, 1, 1, b, (void *)((char *)a + 4)),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_chained_values(table, 1, 2, b, b + 1), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_chained_values(table, 1, 2, inside, &number), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_chained_values(table, 1, 2, b, inside), CUA_ERROR_OVERLAP);
+
+	ck_assert_status(cua_chained_demand(NULL, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_demand(table, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_demand(table, (void *)((char *)a + 4)), CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_chained_demand(table, inside), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_chained_size(NULL, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_size(table, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_size(table, (void *)((char *)a + 4)), CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_chained_size(table, inside), CUA_ERROR_OVERLAP);
+
+	ck_assert_status(cua_chained_copy(NULL, ctx, &kept), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_copy(table, NULL, &kept), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_copy(table, ctx, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_verify(NULL, NULL), CUA_ERROR_NULL);
+	report.struct_size = 1;
+	ck_assert_status(cua_chained_verify(table, &report), CUA_ERROR_VALUE);
+	report.struct_size = sizeof(report) + 1;
+	ck_assert_status(cua_chained_verify(table, &report), CUA_ERROR_VALUE);
+	ck_assert_cua(cua_chained_verify(table, NULL));
+
+#if TEST_CUDA
+	{
+		/* ordinary memory, where the device cannot reach it */
+		enum cua_status status;
+		uint64_t *host = test_malloc(64);
+
+		memset(host, 0, 64);
+		status = cua_chained_count_n(table, 1, host, b);
+		ck_assert(status == CUA_ERROR_MEMORY_KIND || status == CUA_OK);
+		ck_assert_cua(cua_context_synchronize(ctx));
+		free(host);
+	}
+#endif
+	/* nothing of all that has changed the table */
+	ck_assert_uint_eq(number, 5);
+	ck_assert_cua(cua_chained_demand(table, &number));
+	ck_assert_uint_eq(number, 4);
+	verify(table, 4);
+	ck_assert_cua(cua_chained_destroy(table));
+	ck_assert_cua(cua_chained_destroy(NULL));
+	test_free(ctx, a);
+	test_free(ctx, b);
+	test_free(ctx, flags);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- against a model: pair i is (keys[i], i) ---- */
+
+static uint64_t key_number(uint64_t i)
+{
+	static const uint64_t unusual[] = {0, ~(uint64_t)0, 1, (uint64_t)1 << 63};
+
+	return i < 4 ? unusual[i] : i * 0x9e3779b97f4a7c15u;
+}
+
+/* n pairs over so many keys in all, in calls of random sizes; then everything is asked for. */
+static void against_model(struct cua_context *ctx, uint64_t *seed, uint64_t buckets, size_t n,
+			  uint64_t distinct)
+{
+	struct cua_chained *table = new_table(ctx, buckets, n);
+	uint64_t *numbers = test_malloc(n * 8), *keys = test_malloc(n * 8), *values = test_malloc(n * 8);
+	uint64_t *counts = calloc(distinct + 1, 8), *last = calloc(distinct + 1, 8), host = 0;
+	uint64_t *asked = test_malloc((distinct + 1) * 8), *got = test_malloc((n + distinct + 1) * 8);
+	uint8_t *flags = test_malloc(distinct + 1);
+	uint64_t *k, *v, *q, *r, *result = test_alloc(ctx, 8);
+	uint8_t *f = test_alloc(ctx, distinct + 1);
+
+	ck_assert(counts && last);
+	for (size_t i = 0; i < n; i++) {
+		numbers[i] = test_random(seed) % distinct;
+		keys[i] = key_number(numbers[i]);
+		values[i] = i ? i : ~(uint64_t)0;
+		counts[numbers[i]]++;
+	}
+	k = test_upload(ctx, keys, n * 8);
+	v = test_upload(ctx, values, n * 8);
+	for (size_t i = 0, some; i < n; i += some) {
+		some = test_random(seed) % 3 ? 1 + test_random(seed) % (n / 2 + 1) : 1;
+		if (some > n - i)
+			some = n - i;
+		ck_assert_cua(cua_chained_insert_n(table, some, k + i, v + i));
+		/* in a later call, so it is the last one of its key */
+		for (size_t j = i; j < i + some; j++)
+			last[numbers[j]] = i;
+	}
+	ck_assert_uint_eq(size_of(table), n);
+	ck_assert_cua(cua_chained_status(table));
+	verify(table, n);
+	/* one key more, that is absent */
+	for (size_t i = 0; i <= distinct; i++)
+		asked[i] = key_number(i);
+	q = test_upload(ctx, asked, (distinct + 1) * 8);
+	r = test_upload(ctx, asked, (distinct + 1) * 8);
+	ck_assert_cua(cua_chained_find_n(table, distinct + 1, q, r, f));
+	test_download(ctx, got, r, (distinct + 1) * 8);
+	test_download(ctx, flags, f, distinct + 1);
+	for (size_t i = 0; i <= distinct; i++) {
+		ck_assert_uint_eq(flags[i], counts[i] != 0);
+		if (counts[i]) {
+			uint64_t at = got[i] == ~(uint64_t)0 ? 0 : got[i];
+
+			ck_assert_uint_lt(at, n);
+			ck_assert_uint_eq(numbers[at], i);
+			ck_assert_uint_ge(at, last[i]);
+		} else {
+			ck_assert_uint_eq(got[i], asked[i]);
+		}
+	}
+	ck_assert_cua(cua_chained_find_n(table, distinct + 1, q, r, NULL));
+	ck_assert_cua(cua_chained_count_n(table, distinct + 1, q, r));
+	test_download(ctx, got, r, (distinct + 1) * 8);
+	for (size_t i = 0; i <= distinct; i++)
+		ck_assert_uint_eq(got[i], counts[i]);
+	/* all values of some keys */
+	for (int t = 0; t < 5; t++) {
+		uint64_t number = t == 4 ? distinct : test_random(seed) % distinct, m = 0;
+		uint64_t room = t == 3 ? counts[number] / 2 : n;
+		uint64_t *all = test_alloc(ctx, n * 8 + 8);
+
+		ck_assert_cua(cua_chained_values(table, key_number(number), room, room ? all : NULL,
+						 t & 1 ? &host : result));
+		if (!(t & 1))
+			test_download(ctx, &host, result, 8);
+		ck_assert_uint_eq(host, counts[number]);
+		m = host < room ? host : room;
+		test_download(ctx, got, all, m * 8);
+		for (uint64_t i = 0; i < m; i++)
+			got[i] = got[i] == ~(uint64_t)0 ? 0 : got[i];
+		qsort(got, m, 8, compare);
+		for (uint64_t i = 0; i < m; i++) {
+			ck_assert_uint_eq(numbers[got[i]], number);
+			ck_assert(!i || got[i] != got[i - 1]);
+		}
+		test_free(ctx, all);
+	}
+	test_free(ctx, k);
+	test_free(ctx, v);
+	test_free(ctx, q);
+	test_free(ctx, r);
+	test_free(ctx, f);
+	test_free(ctx, result);
+	free(numbers);
+	free(keys);
+	free(values);
+	free(counts);
+	free(last);
+	free(asked);
+	free(got);
+	free(flags);
+	ck_assert_cua(cua_chained_destroy(table));
+}
+
+START_TEST(model)
+{
+	uint64_t seed = test_seed("model");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	int quick = test_quick();
+
+	against_model(ctx, &seed, 1, 1, 1);
+	against_model(ctx, &seed, 1, 2, 1);
+	against_model(ctx, &seed, 7, 33, 50);
+	against_model(ctx, &seed, 1, 1500, 300);
+	against_model(ctx, &seed, 1024, quick ? 5001 : 100003, 999);
+	against_model(ctx, &seed, 100000, quick ? 5001 : 50001, 100000);
+	/* chains so long that a GPU searches the pool: one hot key, and some more than it lists */
+	against_model(ctx, &seed, 1000, quick ? 20001 : 300007, 1);
+	if (!quick) {
+		against_model(ctx, &seed, 10, 300007, 7);
+		against_model(ctx, &seed, 1, 40009, 100);
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- full ---- */
+
+START_TEST(full)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	static const uint64_t capacities[] = {0, 1, 31, 1000, 4097};
+	const size_t n = 5000;
+	uint64_t keys[5000], got[5000], demand = 0, stored;
+	uint8_t flags[5000];
+	uint64_t *k, *v = test_alloc(ctx, n * 8);
+	uint8_t *f = test_alloc(ctx, n);
+
+	for (size_t i = 0; i < n; i++)
+		keys[i] = key_number(i);
+	k = test_upload(ctx, keys, n * 8);
+	for (int c = 0; c < 5; c++) {
+		struct cua_chained *table = new_table(ctx, 100, capacities[c]);
+		size_t first = capacities[c] / 2;
+
+		ck_assert_cua(cua_chained_insert_n(table, first, k, k));
+		ck_assert_cua(cua_chained_status(table));
+		/* the pool runs out in the middle of this call */
+		ck_assert_cua(cua_chained_insert_n(table, n - first, k + first, k + first));
+		ck_assert_status(cua_chained_status(table), CUA_ERROR_FULL);
+		ck_assert_cua(cua_chained_demand(table, &demand));
+		ck_assert_uint_eq(demand, n);
+		ck_assert_uint_eq(size_of(table), capacities[c]);
+		verify(table, capacities[c]);
+		ck_assert_cua(cua_chained_find_n(table, n, k, v, f));
+		test_download(ctx, flags, f, n);
+		test_download(ctx, got, v, n * 8);
+		stored = 0;
+		for (size_t i = 0; i < n; i++) {
+			stored += flags[i];
+			ck_assert(i >= first || flags[i]);
+			ck_assert(!flags[i] || got[i] == keys[i]);
+		}
+		ck_assert_uint_eq(stored, capacities[c]);
+		/* sticky */
+		ck_assert_cua(cua_chained_insert_n(table, 1, k, k));
+		ck_assert_status(cua_chained_status(table), CUA_ERROR_FULL);
+		ck_assert_cua(cua_chained_clear(table));
+		ck_assert_cua(cua_chained_status(table));
+		verify(table, 0);
+		ck_assert_cua(cua_chained_find_n(table, n, k, v, f));
+		test_download(ctx, flags, f, n);
+		for (size_t i = 0; i < n; i++)
+			ck_assert_uint_eq(flags[i], 0);
+		ck_assert_cua(cua_chained_insert_n(table, capacities[c], k, k));
+		ck_assert_cua(cua_chained_status(table));
+		verify(table, capacities[c]);
+		ck_assert_cua(cua_chained_destroy(table));
+	}
+	test_free(ctx, k);
+	test_free(ctx, v);
+	test_free(ctx, f);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- copy: to the CPU, where the inline functions read it, and back ---- */
+
+START_TEST(copies)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND), *cpu = test_context(CUA_BACKEND_CPU);
+	const uint64_t n = 3000, capacity = 2500;
+	struct cua_chained *table = new_table(ctx, 50, capacity), *host = NULL, *back = NULL;
+	struct cua_chained_view view;
+	uint64_t keys[3000], demand = 0, value = 0, found = 0, *k;
+
+	for (uint64_t i = 0; i < n; i++)
+		keys[i] = key_number(i);
+	k = test_upload(ctx, keys, n * 8);
+	ck_assert_cua(cua_chained_insert_n(table, n, k, k));
+	ck_assert_cua(cua_chained_copy(table, cpu, &host));
+	ck_assert_cua(cua_chained_copy(host, ctx, &back));
+	ck_assert_cua(cua_chained_destroy(table));
+	verify(host, capacity);
+	verify(back, capacity);
+	ck_assert_status(cua_chained_status(host), CUA_ERROR_FULL);
+	ck_assert_cua(cua_chained_demand(back, &demand));
+	ck_assert_uint_eq(demand, n);
+	ck_assert_cua(cua_chained_view(host, &view));
+	for (uint64_t i = 0; i < n; i++)
+		if (cua_chained_find(&view, keys[i], &value)) {
+			ck_assert_uint_eq(value, keys[i]);
+			ck_assert_uint_eq(cua_chained_count(&view, keys[i]), 1);
+			found++;
+		}
+	ck_assert_uint_eq(found, capacity);
+	ck_assert_cua(cua_chained_destroy(host));
+	ck_assert_cua(cua_chained_destroy(back));
+	test_free(ctx, k);
+	cua_context_destroy(cpu);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- verify finds what is wrong ---- */
+
+struct damaged {
+	struct cua_context *ctx;
+	struct cua_chained *table;
+	struct cua_chained_view view;
+	struct cua_chained_entry *entries; /* of the table before the damage, on the host */
+	uint64_t *heads;
+	uint64_t n;
+	struct cua_chained_report report;
+};
+
+static void set(struct damaged *d, uint64_t *p, uint64_t v)
+{
+	ck_assert_cua(cua_copy(d->ctx, p, &v, 8));
+	ck_assert_cua(cua_context_synchronize(d->ctx));
+}
+
+static void find_damage(struct damaged *d)
+{
+	d->report.struct_size = sizeof(d->report);
+	ck_assert_status(cua_chained_verify(d->table, &d->report), CUA_ERROR_CORRUPT);
+	ck_assert_uint_eq(d->report.entries, d->n);
+	ck_assert_uint_eq(d->report.lost, d->n - d->report.reached);
+	/* and as it was it is sound */
+	ck_assert_cua(cua_copy(d->ctx, d->view.entries, d->entries, d->n * sizeof(*d->entries)));
+	ck_assert_cua(cua_copy(d->ctx, d->view.heads, d->heads, d->view.n_buckets * 8));
+	verify(d->table, d->n);
+}
+
+START_TEST(verify_damage)
+{
+	struct damaged d;
+	uint64_t *keys, *k, i, j;
+
+	d.ctx = test_context(TEST_BACKEND);
+	d.n = 5000;
+	keys = test_malloc(d.n * 8);
+	for (i = 0; i < d.n; i++)
+		keys[i] = key_number(i);
+	k = test_upload(d.ctx, keys, d.n * 8);
+	d.table = new_table(d.ctx, 20, d.n + 10);
+	ck_assert_cua(cua_chained_insert_n(d.table, d.n, k, k));
+	ck_assert_cua(cua_chained_view(d.table, &d.view));
+	d.entries = test_malloc(d.n * sizeof(*d.entries));
+	d.heads = test_malloc(20 * 8);
+	test_download(d.ctx, d.entries, d.view.entries, d.n * sizeof(*d.entries));
+	test_download(d.ctx, d.heads, d.view.heads, 20 * 8);
+	verify(d.table, d.n);
+
+	/* a key that belongs to another bucket, at the end, the begin and the middle of chains */
+	for (i = 0; i < d.n; i += 617) {
+		for (j = 0; cua_chained_bucket(&d.view, j) ==
+			    cua_chained_bucket(&d.view, d.entries[i].key);
+		     j++)
+			;
+		set(&d, &d.view.entries[i].key, j);
+		find_damage(&d);
+		ck_assert_uint_eq(d.report.misplaced, 1);
+		ck_assert_uint_eq(d.report.lost + d.report.twice + d.report.broken_links, 0);
+	}
+	/* a link out of the pool, to an entry not in use, and to nothing */
+	set(&d, &d.view.entries[d.heads[3]].next, (uint64_t)1 << 62);
+	find_damage(&d);
+	ck_assert_uint_eq(d.report.broken_links, 1);
+	ck_assert_uint_gt(d.report.lost, 0);
+	set(&d, &d.view.heads[19], d.n);
+	find_damage(&d);
+	ck_assert_uint_eq(d.report.broken_links, 1);
+	ck_assert_uint_gt(d.report.lost, 0);
+	set(&d, &d.view.heads[0], CUA_CHAINED_NONE);
+	find_damage(&d);
+	ck_assert_uint_gt(d.report.lost, 0);
+	ck_assert_uint_eq(d.report.misplaced + d.report.twice + d.report.broken_links, 0);
+	/* a cycle at the head, one of one entry, a chain in two buckets */
+	for (i = d.heads[7]; d.entries[i].next != CUA_CHAINED_NONE; i = d.entries[i].next)
+		;
+	set(&d, &d.view.entries[i].next, d.heads[7]);
+	find_damage(&d);
+	ck_assert_uint_eq(d.report.twice, 1);
+	set(&d, &d.view.entries[i].next, i);
+	find_damage(&d);
+	ck_assert_uint_eq(d.report.twice, 1);
+	set(&d, &d.view.heads[8], d.heads[7]);
+	find_damage(&d);
+	ck_assert_uint_eq(d.report.twice, 1);
+	ck_assert_uint_gt(d.report.lost, 0);
+	/* a cycle that no bucket leads to */
+	i = d.heads[9];
+	j = d.entries[d.entries[i].next].next;
+	set(&d, &d.view.heads[9], j);
+	set(&d, &d.view.entries[d.entries[i].next].next, i);
+	find_damage(&d);
+	ck_assert_uint_eq(d.report.lost, 2);
+	ck_assert_uint_eq(d.report.misplaced + d.report.twice + d.report.broken_links, 0);
+
+	/* an older, shorter report */
+	d.report.struct_size = offsetof(struct cua_chained_report, misplaced);
+	d.report.misplaced = 77;
+	ck_assert_cua(cua_chained_verify(d.table, &d.report));
+	ck_assert_uint_eq(d.report.reached, d.n);
+	ck_assert_uint_eq(d.report.misplaced, 77);
+
+	free(keys);
+	free(d.entries);
+	free(d.heads);
+	test_free(d.ctx, k);
+	ck_assert_cua(cua_chained_destroy(d.table));
+	cua_context_destroy(d.ctx);
+}
+END_TEST
+
+/* More than 2^31 pairs in one call, all of one key. */
+START_TEST(many)
+{
+	const size_t n = ((size_t)1 << 31) + 7;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t free_bytes = 0, total_bytes = 0, key = 7, count = 0, *keys, *out;
+	struct cua_chained *table;
+
+	ck_assert_cua(cua_memory_info(ctx, &free_bytes, &total_bytes));
+	if (test_quick() || TEST_BACKEND == CUA_BACKEND_CPU || free_bytes < (uint64_t)n * 36) {
+		printf("many: skipped\n");
+		cua_context_destroy(ctx);
+		return;
+	}
+	keys = test_alloc(ctx, 8 * n);
+	out = test_alloc(ctx, 8);
+	ck_assert_cua(cua_fill(ctx, keys, n, 8, &key));
+	table = new_table(ctx, 100, n - 1);
+	ck_assert_cua(cua_chained_insert_n(table, n, keys, keys));
+	ck_assert_status(cua_chained_status(table), CUA_ERROR_FULL);
+	ck_assert_cua(cua_chained_count_n(table, 1, keys, out));
+	test_download(ctx, &count, out, 8);
+	ck_assert_uint_eq(count, n - 1);
+	count = 0;
+	ck_assert_cua(cua_chained_values(table, key, 0, NULL, &count));
+	ck_assert_uint_eq(count, n - 1);
+	verify(table, n - 1);
+	ck_assert_cua(cua_chained_destroy(table));
+	test_free(ctx, keys);
+	test_free(ctx, out);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+#if !TEST_CUDA
+/* ---- host threads through the inline functions ---- */
+
+#define THREADS 4
+#define KEYS 5
+
+struct thread {
+	pthread_t id;
+	struct cua_chained_view view;
+	uint64_t number, rounds, stored, wrong;
+};
+
+/* Inserts (key, number << 32 | i) with growing i, and reads all the time. */
+static void *mix_main(void *arg)
+{
+	struct thread *t = arg;
+
+	for (uint64_t i = 0; i < t->rounds; i++) {
+		uint64_t key = i % KEYS, value = 0, before[THREADS], index;
+		int stored = cua_chained_insert(&t->view, key, t->number << 32 | i);
+
+		t->stored += (uint64_t)stored;
+		if (i % 64)
+			continue;
+		/* of each thread the values come latest first, and mine is there */
+		for (int j = 0; j < THREADS; j++)
+			before[j] = ~(uint64_t)0;
+		for (index = cua_chained_first(&t->view, key); index != CUA_CHAINED_NONE;
+		     index = cua_chained_next(&t->view, index)) {
+			value = cua_chained_value(&t->view, index);
+			t->wrong += value >> 32 >= THREADS || (uint32_t)value % KEYS != key ||
+				    (uint32_t)value >= before[value >> 32];
+			if (value >> 32 < THREADS)
+				before[value >> 32] = (uint32_t)value;
+			if (value == (t->number << 32 | i))
+				stored = 0;
+		}
+		t->wrong += stored != 0;
+	}
+	return NULL;
+}
+
+START_TEST(threads_mix)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t rounds = test_quick() ? 1000 : 6000;
+
+	for (int small = 0; small < 2; small++) {
+		uint64_t capacity = rounds * THREADS - (small ? 1234 : 0), stored = 0, demand = 0, all = 0;
+		struct cua_chained *table = new_table(ctx, 3, capacity);
+		struct thread threads[THREADS];
+
+		memset(threads, 0, sizeof(threads));
+		for (int i = 0; i < THREADS; i++) {
+			ck_assert_cua(cua_chained_view(table, &threads[i].view));
+			threads[i].number = (uint64_t)i;
+			threads[i].rounds = rounds;
+			ck_assert_int_eq(pthread_create(&threads[i].id, NULL, mix_main, &threads[i]), 0);
+		}
+		for (int i = 0; i < THREADS; i++)
+			ck_assert_int_eq(pthread_join(threads[i].id, NULL), 0);
+		for (int i = 0; i < THREADS; i++) {
+			ck_assert_uint_eq(threads[i].wrong, 0);
+			stored += threads[i].stored;
+		}
+		ck_assert_uint_eq(stored, capacity);
+		ck_assert_cua(cua_chained_demand(table, &demand));
+		ck_assert_uint_eq(demand, rounds * THREADS);
+		ck_assert_status(cua_chained_status(table), small ? CUA_ERROR_FULL : CUA_OK);
+		for (uint64_t key = 0; key < KEYS; key++)
+			all += cua_chained_count(&threads[0].view, key);
+		ck_assert_uint_eq(all, capacity);
+		verify(table, capacity);
+		ck_assert_cua(cua_chained_destroy(table));
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+#endif
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("chained");
+	TCase *tcase = tcase_create("chained");
+
+	tcase_set_timeout(tcase, 240);
+	tcase_add_test(tcase, bad_arguments);
+	tcase_add_test(tcase, model);
+	tcase_add_test(tcase, full);
+	tcase_add_test(tcase, copies);
+	tcase_add_test(tcase, verify_damage);
+	tcase_add_test(tcase, many);
+#if !TEST_CUDA
+	tcase_add_test(tcase, threads_mix);
+#endif
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+int main(void)
+{
+	return test_run(make_suite(), TEST_BACKEND);
+}

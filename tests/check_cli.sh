@@ -1,0 +1,305 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The command cuatomic: what it prints, what it refuses, how it ends, and that
+# the demonstration verifies every row on files of all kinds, and notices when a
+# result and its reference differ.
+#
+# CUATOMIC, CUATOMIC_PLANTED   the programs, if they are not those of this build
+set -uo pipefail
+
+# Set by `make check`.
+: "${top_srcdir:?}" "${top_builddir:?}"
+
+cuatomic=${CUATOMIC:-$top_builddir/tools/cuatomic}
+planted=${CUATOMIC_PLANTED:-$top_builddir/tests/demo_planted}
+cuatomic=$(cd "$(dirname "$cuatomic")" && pwd)/$(basename "$cuatomic")
+planted=$(cd "$(dirname "$planted")" && pwd)/$(basename "$planted")
+export LC_ALL=C
+tmp=$(mktemp -d)
+trap 'chmod -R u+rw "$tmp"; rm -rf "$tmp"' EXIT
+failed=0
+passed=0
+rows=16
+
+fail() {
+  failed=$((failed + 1))
+  printf 'FAILED: %s\n' "$*"
+  printf '  stdout: %s\n' "$(head -c 4000 "$tmp/out")"
+  printf '  stderr: %s\n' "$(head -c 4000 "$tmp/err")"
+}
+
+# runs STATUS WHAT COMMAND...: the command ends with this status. Input is our own.
+runs() {
+  local expected=$1 what=$2 rc=0
+  shift 2
+  "$@" >"$tmp/out" 2>"$tmp/err" || rc=$?
+  if [ "$rc" = "$expected" ]; then
+    passed=$((passed + 1))
+    return 0
+  fi
+  fail "$what: exit status $rc, not $expected"
+  return 1
+}
+says() { # says FILE WHAT PATTERN
+  if ! grep -Eq -- "$3" "$tmp/$1"; then
+    fail "$2: std$1 has no line like: $3"
+  fi
+}
+one_line() { # one_line WHAT: an error is one line on stderr and nothing on stdout
+  if [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -q '^cuatomic: ' "$tmp/err"; then
+    fail "$1: not one line on stderr"
+  fi
+  if [ -s "$tmp/out" ]; then
+    fail "$1: something on stdout"
+  fi
+}
+# demo WHAT ARGUMENT...: every row is there and verified, and stderr is empty.
+demo() {
+  local what=$1
+  shift
+  runs 0 "demo of $what" "$cuatomic" demo "$@" || return
+  [ ! -s "$tmp/err" ] || fail "demo of $what: something on stderr"
+  [ "$(grep -c ' yes$' "$tmp/out")" = $rows ] || fail "demo of $what: not $rows rows verified"
+  ! grep -q ' NO$' "$tmp/out" || fail "demo of $what: a row says NO"
+  says out "demo of $what" "^$rows results verified on the "
+}
+row() { # row PART RESULT: of the last demo
+  says out "row '$1'" "^$1 +$2 "
+}
+
+# ---- what it says of itself ----
+
+major=$(sed -n 's/^#define CUA_VERSION_STRING "\(.*\)"/\1/p' \
+  "$top_builddir/include/cuatomic/version.h")
+[ -n "$major" ] || fail "no version in cuatomic/version.h"
+for option in --version -V; do
+  runs 0 "$option" "$cuatomic" $option
+  [ "$(cat "$tmp/out")" = "cuatomic $major" ] || fail "$option: not the version of the headers"
+done
+for option in --help -h help "demo --help"; do
+  # shellcheck disable=SC2086 # two words
+  runs 0 "$option" "$cuatomic" $option
+  says out "$option" '^usage: cuatomic demo'
+  [ ! -s "$tmp/err" ] || fail "$option: something on stderr"
+done
+
+runs 0 "info" "$cuatomic" info
+says out info "^cuatomic $major\$"
+says out info '^CPU backend$'
+says out info '^    threads: +[1-9][0-9]*$'
+says out info '^CUDA backend$'
+says out info '^  (not built|no device|device 0: .+)$'
+runs 0 "info without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" info
+says out "info without a GPU" '^  (not built|no device)$'
+
+# ---- what it refuses ----
+
+runs 2 "no command" "$cuatomic" && one_line "no command"
+runs 2 "unknown command" "$cuatomic" demonstrate && one_line "unknown command"
+runs 2 "unknown option" "$cuatomic" --frobnicate && one_line "unknown option"
+runs 2 "unknown option of demo" "$cuatomic" demo --frobnicate && one_line "unknown option of demo"
+says err "unknown option of demo" "'--frobnicate'"
+runs 2 "unknown letter" "$cuatomic" demo -x && one_line "unknown letter"
+says err "unknown letter" "'-x'"
+runs 2 "unknown backend" "$cuatomic" demo --backend=tpu && one_line "unknown backend"
+runs 2 "no backend" "$cuatomic" demo --backend && one_line "no backend"
+for n in 0 1025 -1 two 1x '' 99999999999999999999; do
+  runs 2 "threads '$n'" "$cuatomic" demo "--threads=$n" && one_line "threads '$n'"
+done
+runs 2 "two files" "$cuatomic" demo a b && one_line "two files"
+runs 2 "an argument of info" "$cuatomic" info x && one_line "an argument of info"
+
+runs 1 "missing file" "$cuatomic" demo "$tmp/missing" && one_line "missing file"
+says err "missing file" "^cuatomic: $tmp/missing: No such file or directory\$"
+runs 1 "folder" "$cuatomic" demo "$tmp" && one_line "folder"
+says err "folder" "^cuatomic: $tmp: Is a directory\$"
+mkdir "$tmp/two lines"
+runs 1 "name with a newline" "$cuatomic" demo "$tmp/two"$'\n'"lines" && one_line "name with a newline"
+if [ "$(id -u)" != 0 ]; then
+  echo secret >"$tmp/secret"
+  chmod 000 "$tmp/secret"
+  runs 1 "unreadable file" "$cuatomic" demo "$tmp/secret" && one_line "unreadable file"
+  says err "unreadable file" 'Permission denied$'
+elif [ -r /proc/self/mem ]; then
+  # root may read every file of a disk, but not this one from its start
+  runs 1 "unreadable file" "$cuatomic" demo /proc/self/mem && one_line "unreadable file"
+fi
+if [ -e /dev/full ]; then
+  rc=0
+  "$cuatomic" --help >/dev/full 2>"$tmp/err" || rc=$?
+  [ $rc = 1 ] || fail "output that cannot be written: exit status $rc"
+  says err "output that cannot be written" '^cuatomic: standard output: '
+fi
+runs 1 "cuda without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" demo --backend=cuda /dev/null &&
+  one_line "cuda without a GPU"
+
+# ---- the demonstration ----
+
+# On every file but the first the CPU alone: the GPU has its own suites, and a
+# start of CUDA for each would take long.
+demo "the default"
+says out "the default" '^file: '
+export CUDA_VISIBLE_DEVICES=
+
+demo "the default, on the CPU" --backend=cpu --threads=3
+says out "the default, on the CPU" ', 3 threads$'
+says out "the default, on the CPU" '^GPU:  not used$'
+
+: >"$tmp/empty"
+demo "an empty file" "$tmp/empty"
+row sum 0
+row min 'no bytes'
+row 'filter' '0 bytes <= 32'
+row 'map: count words' '0 words'
+row 'map: find words' '0 keys, 0 collisions'
+row 'chains: insert words' '0 entries'
+
+printf x >"$tmp/one"
+demo "one byte" "$tmp/one"
+row sum 120
+row dot 0
+row max 120
+row 'map: count words' '1 words'
+printf ' ' >"$tmp/space"
+demo "one space" -t1 "$tmp/space"
+row 'filter' '1 bytes <= 32'
+row 'map: count words' '0 words'
+
+# words, and results known without the reference
+printf 'the cat and\tthe dog\nand\v\f\r the end' >"$tmp/words"
+demo "a few words" "$tmp/words"
+row 'map: count words' '8 words'
+row 'map: find words' '5 keys, 0 collisions'
+row 'chains: insert words' '8 entries'
+row 'chains: count words' '5 words looked up'
+row 'histogram of letters' '8 8 0 4 4 0 0'
+row 'fill and copy' '34 elements'
+
+head -c 3000000 /dev/urandom >"$tmp/binary"
+demo "a binary file" "$tmp/binary"
+row 'histogram of bytes' '256 values, most often [0-9]+'
+row 'fill and copy' '3000000 elements'
+head -c 1000000 /dev/zero >"$tmp/zeros"
+demo "zeros" "$tmp/zeros"
+row sum 0
+row 'map: count words' '1 words'
+
+yes again | head -c 6999996 >"$tmp/repeated"
+demo "one word again and again" "$tmp/repeated"
+row 'map: count words' '1166666 words'
+row 'map: find words' '1 keys, 0 collisions'
+row 'chains: insert words' '1166666 entries'
+
+seq 1 300000 >"$tmp/distinct"
+demo "all words different" "$tmp/distinct"
+row 'map: find words' '300000 keys, 0 collisions'
+row 'chains: insert words' '300000 entries'
+
+runs 0 "a pipe" bash -c "cat '$tmp/words' | '$cuatomic' demo -"
+row 'map: count words' '8 words'
+says out "a pipe" '^file: standard input, 34 bytes$'
+mkfifo "$tmp/fifo"
+cat "$tmp/words" >"$tmp/fifo" &
+runs 0 "a FIFO" "$cuatomic" demo "$tmp/fifo"
+row 'map: count words' '8 words'
+wait
+mkdir "$tmp/folder"
+cp "$tmp/words" "$tmp/folder/-words"
+runs 0 "a name like an option" bash -c "cd '$tmp/folder' && '$cuatomic' demo -- -words"
+row 'map: count words' '8 words'
+
+# ---- a wrong result ----
+
+# The test program's reference is wrong by one in the check that is named here.
+# The row is the one whose check it is; the others stay verified.
+plant() { # plant ROW CHECK
+  runs 1 "planted: $2" env DEMO_PLANT="$2" "$planted" demo "$tmp/words" || return
+  says out "planted: $2" "^$1 .* NO\$"
+  says out "planted: $2" "^1 of $rows results WRONG"
+  says err "planted: $2" "^cuatomic: $1, CPU: $2 is "
+  [ "$(grep -c ' yes$' "$tmp/out")" = $((rows - 1)) ] ||
+    fail "planted: $2: not all other rows are verified"
+}
+runs 0 "the test program" "$planted" demo "$tmp/words"
+plant 'sum' 'sum'
+plant 'sum, by an atomic' 'atomic sum'
+plant 'sum, under a lock' 'locked sum'
+plant 'sum, locks in order' 'ordered sum'
+plant 'dot' 'dot product'
+plant 'min' 'minimum'
+plant 'max' 'maximum'
+plant 'filter' 'count of a kept byte'
+plant 'filter' 'number of others kept'
+plant 'filter' 'number kept'
+plant 'filter' 'demand'
+plant 'histogram of bytes' 'count of a byte'
+plant 'histogram of letters' 'count of four letters'
+plant 'histogram, even bins' 'count of sixteen bytes'
+plant 'fill and copy' 'number of elements filled'
+plant 'map: count words' 'number of keys'
+plant 'map: find words' 'word found'
+plant 'map: find words' 'absent key found'
+plant 'map: find words' 'count of a word'
+plant 'chains: insert words' 'number of entries'
+plant 'chains: insert words' 'number of entries out of place'
+plant 'chains: insert words' 'number of entries reached'
+plant 'chains: insert words' 'checksum of the pairs'
+plant 'chains: count words' 'count of a word in a chain'
+plant 'chains: count words' 'place of a word'
+# each check in the sources is in the list above
+checks=$(cat "$top_srcdir"/tools/demo_bytes.c "$top_srcdir"/tools/demo_words.c | grep -c 'demo_expect')
+[ "$checks" = 26 ] ||
+  fail "the tool has $checks calls of demo_expect; bring this list up to date"
+
+# Without licence texts the default is the README of cuatomic, in a folder above the
+# program or where it is installed; this build need not be in either place.
+rc=0
+"$planted" demo >"$tmp/out" 2>"$tmp/err" || rc=$?
+if [ $rc = 0 ]; then
+  passed=$((passed + 1))
+  says out "the other default" '^file: .*README.md, '
+else
+  runs 1 "no default" "$planted" demo && one_line "no default"
+  says err "no default" 'there is no default file here'
+fi
+
+# ---- completion ----
+
+# The words that Bash would offer for the line given.
+complete_line() {
+  (
+    # shellcheck source=/dev/null
+    source "$top_srcdir/tools/cuatomic.bash"
+    COMP_WORDS=("$@")
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _cuatomic
+    printf '%s\n' "${COMPREPLY[@]}"
+  ) 2>"$tmp/err" | sort | tr '\n' ' '
+}
+completes() { # completes EXPECTED WORD...
+  local expected=$1 got
+  shift
+  got=$(complete_line "$@")
+  if [ "$got" = "$expected " ]; then
+    passed=$((passed + 1))
+  else
+    fail "completion of '$*': '$got', not '$expected'"
+  fi
+  [ ! -s "$tmp/err" ] || fail "completion of '$*': something on stderr"
+}
+completes '--help --version demo help info' cuatomic ''
+completes 'info' cuatomic i
+completes '--backend= --help --threads=' cuatomic demo --
+completes 'auto cpu cuda' cuatomic demo --backend = ''
+completes 'auto cpu cuda' cuatomic demo --backend =
+completes 'cuda' cuatomic demo --backend = cu
+completes 'cpu' cuatomic demo -b cp
+completes "$tmp/binary" cuatomic demo "$tmp/bin"
+completes '--help' cuatomic info ''
+# what it offers is what the command takes
+for command in $(complete_line cuatomic ''); do
+  [ "$command" = demo ] || runs 0 "completed: $command" "$cuatomic" "$command"
+done
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,680 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* the affinity of threads */
+#endif
+
+#include "common.h"
+
+#include <cuatomic/version.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+/* See check_memory.c. */
+static int may_run_out(void)
+{
+	return !SANITIZED && !(TEST_BACKEND == CUA_BACKEND_CUDA && test_quick());
+}
+
+static unsigned default_threads(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t set;
+
+	if (!sched_getaffinity(0, sizeof(set), &set))
+		n = CPU_COUNT(&set);
+	return n < 1 ? 1 : n > 1024 ? 1024 : (unsigned)n;
+}
+
+/*
+ * Fills enough memory to be worth several threads, and reads it back: 0 when all is well, else the
+ * line of the first call that is not. No check macro, so that any thread and any child may call it.
+ */
+#define TRY(call)                                                                                  \
+	do {                                                                                       \
+		if ((call) != CUA_OK)                                                              \
+			return __LINE__;                                                           \
+	} while (0)
+
+static int use_context(struct cua_context *ctx, uint32_t value)
+{
+	enum { N = 1 << 21 };
+	const uint32_t patterns[2] = {value, ~value};
+	uint32_t *host;
+	void *p;
+	int wrong = 0;
+
+	TRY(cua_alloc(ctx, N * 4, &p));
+	TRY(cua_fill(ctx, p, N / 2, 8, patterns));
+	host = malloc(N * 4);
+	if (!host)
+		return __LINE__;
+	TRY(cua_copy(ctx, host, p, N * 4));
+	for (uint32_t i = 0; i < N; i++)
+		if (host[i] != patterns[i % 2])
+			wrong = __LINE__;
+	free(host);
+	TRY(cua_free(ctx, p));
+	TRY(cua_context_synchronize(ctx));
+	return wrong;
+}
+
+/* ---- what needs no context ---- */
+
+START_TEST(statuses)
+{
+	static const struct {
+		enum cua_status status;
+		int number;
+		const char *name, *text;
+	} all[] = {
+#define ENTRY(name, number, text) {name, number, #name, text},
+		CUA_STATUS_LIST(ENTRY)
+#undef ENTRY
+	};
+	static const int unknown[] = {1, 2, -999, INT_MAX, INT_MIN};
+	const int n = (int)(sizeof(all) / sizeof(all[0]));
+
+	ck_assert_int_eq(CUA_OK, 0);
+	ck_assert_uint_eq(sizeof(enum cua_status), sizeof(int));
+	for (int i = 0; i < n; i++) {
+		ck_assert_int_eq((int)all[i].status, all[i].number);
+		ck_assert_int_le(all[i].number, 0);
+		ck_assert_str_eq(cua_status_name(all[i].status), all[i].name);
+		ck_assert_str_eq(cua_strerror(all[i].status), all[i].text);
+		for (int k = 0; k < i; k++) {
+			ck_assert_int_ne(all[i].number, all[k].number);
+			ck_assert_str_ne(all[i].text, all[k].text);
+		}
+	}
+	for (unsigned i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+		ck_assert_str_eq(cua_status_name((enum cua_status)unknown[i]), "CUA_ERROR_UNKNOWN");
+		ck_assert_str_eq(cua_strerror((enum cua_status)unknown[i]), "unknown status");
+	}
+}
+END_TEST
+
+START_TEST(types)
+{
+	static const struct {
+		enum cua_type type;
+		int number;
+		size_t size;
+		const char *name;
+	} all[] = {
+		{CUA_I8, 1, 1, "i8"},    {CUA_U8, 2, 1, "u8"},   {CUA_I16, 3, 2, "i16"},
+		{CUA_U16, 4, 2, "u16"},  {CUA_I32, 5, 4, "i32"}, {CUA_U32, 6, 4, "u32"},
+		{CUA_I64, 7, 8, "i64"},  {CUA_U64, 8, 8, "u64"}, {CUA_F32, 18, 4, "f32"},
+		{CUA_F64, 19, 8, "f64"},
+	};
+	int known = 0;
+
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		ck_assert_int_eq((int)all[i].type, all[i].number);
+		ck_assert_uint_eq(cua_type_size(all[i].type), all[i].size);
+		ck_assert_str_eq(cua_type_name(all[i].type), all[i].name);
+	}
+	for (int number = -3; number < 300; number++) {
+		enum cua_type type = (enum cua_type)number;
+
+		if (cua_type_size(type))
+			known++;
+		else
+			ck_assert_str_eq(cua_type_name(type), "unknown");
+	}
+	ck_assert_int_eq(known, (int)(sizeof(all) / sizeof(all[0])));
+}
+END_TEST
+
+START_TEST(version)
+{
+	ck_assert_str_eq(cua_version(), CUA_VERSION_STRING);
+	ck_assert_ptr_nonnull(cua_cuda_architectures());
+	if (TEST_BACKEND == CUA_BACKEND_CUDA)
+		ck_assert_uint_gt(strlen(cua_cuda_architectures()), 0);
+}
+END_TEST
+
+START_TEST(devices)
+{
+	struct cua_device_info info = {.struct_size = sizeof(info)}, before;
+	struct {
+		size_t struct_size;
+		char name[10];
+	} small = {sizeof(size_t) + 4, "abcdefghi"};
+	int count = -5;
+
+	ck_assert_status(cua_device_count(TEST_BACKEND, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_device_count(CUA_BACKEND_AUTO, &count), CUA_ERROR_VALUE);
+	ck_assert_status(cua_device_count((enum cua_backend)77, &count), CUA_ERROR_VALUE);
+	ck_assert_int_eq(count, -5);
+	ck_assert_cua(cua_device_count(CUA_BACKEND_CPU, &count));
+	ck_assert_int_eq(count, 1);
+	ck_assert_cua(cua_device_count(CUA_BACKEND_CUDA, &count));
+	if (TEST_BACKEND == CUA_BACKEND_CUDA)
+		ck_assert_int_ge(count, 1);
+	else
+		ck_assert_int_eq(count, 0); /* main has hidden them */
+
+	memset(info.name, 'x', sizeof(info.name));
+	info.compute_major = 7;
+	before = info;
+	ck_assert_status(cua_device_query(TEST_BACKEND, 0, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_device_query(CUA_BACKEND_AUTO, 0, &info), CUA_ERROR_VALUE);
+	ck_assert_status(cua_device_query((enum cua_backend)77, 0, &info), CUA_ERROR_VALUE);
+	ck_assert_status(cua_device_query(TEST_BACKEND, -1, &info), CUA_ERROR_VALUE);
+	ck_assert_status(cua_device_query(CUA_BACKEND_CPU, 1, &info), CUA_ERROR_NO_DEVICE);
+	ck_assert_status(cua_device_query(CUA_BACKEND_CUDA, count, &info), CUA_ERROR_NO_DEVICE);
+	ck_assert_status(cua_device_query(CUA_BACKEND_CUDA, INT_MAX, &info), CUA_ERROR_NO_DEVICE);
+	info.struct_size = before.struct_size = 0;
+	ck_assert_status(cua_device_query(TEST_BACKEND, 0, &info), CUA_ERROR_VALUE);
+	info.struct_size = before.struct_size = sizeof(size_t) - 1;
+	ck_assert_status(cua_device_query(TEST_BACKEND, 0, &info), CUA_ERROR_VALUE);
+	info.struct_size = before.struct_size = sizeof(info) + 1;
+	ck_assert_status(cua_device_query(TEST_BACKEND, 0, &info), CUA_ERROR_VALUE);
+	ck_assert_mem_eq(&info, &before, sizeof(info));
+
+	info.struct_size = sizeof(info);
+	ck_assert_cua(cua_device_query(TEST_BACKEND, 0, &info));
+	ck_assert_uint_eq(info.struct_size, sizeof(info));
+	ck_assert_ptr_nonnull(memchr(info.name, 0, sizeof(info.name)));
+	ck_assert_uint_gt(strlen(info.name), 0);
+	ck_assert_uint_gt(info.processors, 0);
+	ck_assert_uint_gt(info.memory_bytes, (uint64_t)16 << 20);
+	if (TEST_BACKEND == CUA_BACKEND_CUDA)
+		ck_assert_int_ge(info.compute_major, 7);
+	else
+		ck_assert(info.compute_major == 0 && info.compute_minor == 0);
+	/* a shorter struct of an older caller */
+	ck_assert_cua(cua_device_query(TEST_BACKEND, 0, (struct cua_device_info *)(void *)&small));
+	ck_assert_int_eq(memcmp(small.name, info.name, 4), 0);
+	ck_assert_str_eq(small.name + 4, "efghi");
+	ck_assert_uint_eq(small.struct_size, sizeof(size_t) + 4);
+}
+END_TEST
+
+/* ---- life ---- */
+
+START_TEST(create)
+{
+	struct cua_context *ctx = NULL, *untouched = (struct cua_context *)&ctx;
+	int count = 0;
+
+	ck_assert_cua(cua_device_count(TEST_BACKEND, &count));
+	ck_assert_status(cua_context_create(TEST_BACKEND, 0, NULL), CUA_ERROR_NULL);
+	ctx = untouched;
+	ck_assert_status(cua_context_create((enum cua_backend)3, 0, &ctx), CUA_ERROR_VALUE);
+	ck_assert_status(cua_context_create((enum cua_backend) - 1, 0, &ctx), CUA_ERROR_VALUE);
+	ck_assert_status(cua_context_create(TEST_BACKEND, -1, &ctx), CUA_ERROR_VALUE);
+	ck_assert_status(cua_context_create(CUA_BACKEND_AUTO, -1, &ctx), CUA_ERROR_VALUE);
+	ck_assert_status(cua_context_create(TEST_BACKEND, count, &ctx), CUA_ERROR_NO_DEVICE);
+	ck_assert_status(cua_context_create(TEST_BACKEND, INT_MAX, &ctx), CUA_ERROR_NO_DEVICE);
+	if (TEST_BACKEND == CUA_BACKEND_CPU)
+		ck_assert_status(cua_context_create(CUA_BACKEND_CUDA, 0, &ctx),
+				 CUA_ERROR_NO_DEVICE);
+	ck_assert_ptr_eq(ctx, untouched);
+
+	ck_assert_cua(cua_context_create(TEST_BACKEND, 0, &ctx));
+	ck_assert_int_eq((int)cua_context_backend(ctx), (int)TEST_BACKEND);
+	ck_assert_int_eq(cua_context_device(ctx), 0);
+	ck_assert_ptr_null(cua_context_stream(ctx));
+	ck_assert_uint_eq(cua_context_threads(ctx), default_threads());
+	ck_assert_int_eq(cua_context_cuda_error(ctx), 0);
+	ck_assert_cua(cua_context_synchronize(ctx));
+	ck_assert_int_eq(use_context(ctx, 1), 0);
+	cua_context_destroy(ctx);
+
+	/* AUTO takes the GPU where there is one, and else the CPU */
+	ck_assert_cua(cua_context_create(CUA_BACKEND_AUTO, 0, &ctx));
+	ck_assert_int_eq((int)cua_context_backend(ctx), (int)TEST_BACKEND);
+	ck_assert_int_eq(use_context(ctx, 2), 0);
+	cua_context_destroy(ctx);
+	/* also for a device number that no GPU has */
+	ck_assert_cua(cua_context_create(CUA_BACKEND_AUTO, 1000, &ctx));
+	ck_assert_int_eq((int)cua_context_backend(ctx), (int)CUA_BACKEND_CPU);
+	ck_assert_int_eq(cua_context_device(ctx), 0);
+	cua_context_destroy(ctx);
+
+	cua_context_destroy(NULL);
+	for (int i = 0; i < 10; i++) {
+		ck_assert_cua(cua_context_create(TEST_BACKEND, 0, &ctx));
+		cua_context_destroy(ctx);
+	}
+}
+END_TEST
+
+START_TEST(null_context)
+{
+	ck_assert_int_eq((int)cua_context_backend(NULL), (int)CUA_BACKEND_AUTO);
+	ck_assert_int_eq(cua_context_device(NULL), -1);
+	ck_assert_ptr_null(cua_context_stream(NULL));
+	ck_assert_uint_eq(cua_context_threads(NULL), 0);
+	ck_assert_int_eq(cua_context_cuda_error(NULL), 0);
+	ck_assert_status(cua_context_set_stream(NULL, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_context_set_threads(NULL, 1), CUA_ERROR_NULL);
+	ck_assert_status(cua_context_reserve(NULL, 1), CUA_ERROR_NULL);
+	ck_assert_status(cua_context_synchronize(NULL), CUA_ERROR_NULL);
+}
+END_TEST
+
+START_TEST(stream)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	if (TEST_BACKEND == CUA_BACKEND_CUDA)
+		ck_assert_cua(cua_context_set_stream(ctx, NULL));
+	else
+		ck_assert_status(cua_context_set_stream(ctx, NULL), CUA_ERROR_NO_DEVICE);
+	ck_assert_ptr_null(cua_context_stream(ctx));
+	ck_assert_int_eq(use_context(ctx, 3), 0);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+START_TEST(threads)
+{
+	static const unsigned counts[] = {1, 2, 3, 7, 7, 40, 1, 5};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		ck_assert_cua(cua_context_set_threads(ctx, counts[i]));
+		ck_assert_uint_eq(cua_context_threads(ctx), counts[i]);
+		ck_assert_int_eq(use_context(ctx, i), 0);
+		ck_assert_int_eq(use_context(ctx, ~i), 0);
+	}
+	ck_assert_status(cua_context_set_threads(ctx, 1025), CUA_ERROR_VALUE);
+	ck_assert_status(cua_context_set_threads(ctx, UINT_MAX), CUA_ERROR_VALUE);
+	ck_assert_uint_eq(cua_context_threads(ctx), 5);
+	ck_assert_cua(cua_context_set_threads(ctx, 1024));
+	ck_assert_uint_eq(cua_context_threads(ctx), 1024);
+	ck_assert_cua(cua_context_set_threads(ctx, 0));
+	ck_assert_uint_eq(cua_context_threads(ctx), default_threads());
+	ck_assert_int_eq(use_context(ctx, 9), 0);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* The threads of a context that is made on a thread bound to one CPU, and of one whose choice is renewed there. */
+struct bound {
+	struct cua_context *ctx;
+	int skipped;
+	unsigned created, renewed;
+};
+
+static void *bound_main(void *arg)
+{
+	struct bound *b = arg;
+	struct cua_context *ctx;
+	cpu_set_t set;
+	int cpu = 0;
+
+	b->skipped = 1;
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return NULL;
+	while (cpu < CPU_SETSIZE && !CPU_ISSET(cpu, &set))
+		cpu++;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		return NULL;
+	b->skipped = 0;
+	if (cua_context_create(TEST_BACKEND, 0, &ctx))
+		return NULL;
+	b->created = cua_context_threads(ctx);
+	cua_context_destroy(ctx);
+	if (cua_context_set_threads(b->ctx, 0) == CUA_OK)
+		b->renewed = cua_context_threads(b->ctx);
+	return NULL;
+}
+
+START_TEST(affinity)
+{
+	struct bound b = {test_context(TEST_BACKEND), 0, 0, 0};
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, bound_main, &b), 0);
+	pthread_join(thread, NULL);
+	if (b.skipped) {
+		printf("affinity: skipped, threads cannot be bound here\n");
+	} else {
+		ck_assert_uint_eq(b.created, 1);
+		ck_assert_uint_eq(b.renewed, 1);
+	}
+	ck_assert_cua(cua_context_set_threads(b.ctx, 0));
+	ck_assert_uint_eq(cua_context_threads(b.ctx), default_threads());
+	cua_context_destroy(b.ctx);
+}
+END_TEST
+
+START_TEST(reserve)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	ck_assert_cua(cua_context_reserve(ctx, 0));
+	ck_assert_cua(cua_context_reserve(ctx, 1));
+	/* growing, shrinking (which does nothing) and growing again */
+	for (size_t bytes = 1; bytes <= (size_t)1 << 25; bytes *= 3)
+		ck_assert_cua(cua_context_reserve(ctx, bytes));
+	ck_assert_cua(cua_context_reserve(ctx, 100));
+	ck_assert_status(cua_context_reserve(ctx, SIZE_MAX), CUA_ERROR_SIZE);
+	ck_assert_status(cua_context_reserve(ctx, SIZE_MAX / 2 + 1), CUA_ERROR_SIZE);
+	if (may_run_out())
+		ck_assert_status(cua_context_reserve(ctx, SIZE_MAX / 4), CUA_ERROR_NO_MEMORY);
+	ck_assert_int_eq(cua_context_cuda_error(ctx), 0);
+	ck_assert_int_eq(use_context(ctx, 4), 0);
+	ck_assert_cua(cua_context_reserve(ctx, (size_t)1 << 26));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- several at once ---- */
+
+START_TEST(several_contexts)
+{
+	enum { N = 5 };
+	struct cua_context *all[N], *cpu;
+
+	for (int i = 0; i < N; i++)
+		all[i] = test_context(TEST_BACKEND);
+	/* a context on the CPU beside them, whatever their backend */
+	cpu = test_context(CUA_BACKEND_CPU);
+	for (uint32_t round = 0; round < 2; round++) {
+		for (int i = 0; i < N; i++)
+			ck_assert_int_eq(use_context(all[i], round * N + (uint32_t)i), 0);
+		ck_assert_int_eq(use_context(cpu, round), 0);
+	}
+	for (int i = N - 1; i >= 0; i -= 2)
+		cua_context_destroy(all[i]);
+	ck_assert_int_eq(use_context(cpu, 7), 0);
+	for (int i = N - 2; i >= 0; i -= 2) {
+		ck_assert_int_eq(use_context(all[i], 8), 0);
+		cua_context_destroy(all[i]);
+	}
+	cua_context_destroy(cpu);
+}
+END_TEST
+
+struct thread_of_context {
+	pthread_t thread;
+	enum cua_backend backend;
+	uint32_t value;
+	int wrong;
+};
+
+static int thread_life(enum cua_backend backend, uint32_t value)
+{
+	for (uint32_t round = 0; round < 3; round++) {
+		struct cua_context *ctx;
+		int wrong;
+
+		TRY(cua_context_create(backend, 0, &ctx));
+		TRY(cua_context_set_threads(ctx, 1 + value % 3));
+		for (uint32_t i = 0; i < 3; i++) {
+			wrong = use_context(ctx, value * 100 + round * 10 + i);
+			if (wrong)
+				return wrong;
+		}
+		cua_context_destroy(ctx);
+	}
+	return 0;
+}
+
+static void *thread_main(void *arg)
+{
+	struct thread_of_context *t = arg;
+
+	t->wrong = thread_life(t->backend, t->value);
+	return NULL;
+}
+
+START_TEST(several_threads)
+{
+	enum { N = 6 };
+	struct thread_of_context threads[N];
+
+	if (test_under("racecheck")) {
+		printf("several_threads: skipped, the tool stalls when several threads launch\n");
+		return;
+	}
+	for (int i = 0; i < N; i++) {
+		threads[i].backend = i % 3 == 2 ? CUA_BACKEND_CPU : TEST_BACKEND;
+		threads[i].value = (uint32_t)i;
+		threads[i].wrong = 0;
+		ck_assert_int_eq(pthread_create(&threads[i].thread, NULL, thread_main, &threads[i]),
+				 0);
+	}
+	for (int i = 0; i < N; i++) {
+		pthread_join(threads[i].thread, NULL);
+		ck_assert_msg(!threads[i].wrong, "thread %d failed in line %d", i,
+			      threads[i].wrong);
+	}
+}
+END_TEST
+
+/* A context that one thread has made, used by another after it, and destroyed by a third. */
+static void *use_main(void *arg)
+{
+	return use_context(arg, 11) ? arg : NULL;
+}
+
+static void *destroy_main(void *arg)
+{
+	cua_context_destroy(arg);
+	return NULL;
+}
+
+START_TEST(handed_from_thread_to_thread)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	pthread_t thread;
+	void *result = ctx;
+
+	ck_assert_int_eq(use_context(ctx, 10), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, use_main, ctx), 0);
+	pthread_join(thread, &result);
+	ck_assert_ptr_null(result);
+	ck_assert_int_eq(use_context(ctx, 12), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, destroy_main, ctx), 0);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
+#if !TEST_CUDA
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t signals_taken;
+
+static void take_signal(int number)
+{
+	(void)number;
+	signals_taken++;
+}
+
+/* A signal for the process waits for the program's own thread, and goes to no thread of a context. */
+START_TEST(signals)
+{
+	struct cua_context *ctx = test_context(CUA_BACKEND_CPU);
+	struct sigaction action, former;
+	sigset_t block, before, after, pending;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = take_signal;
+	sigemptyset(&action.sa_mask);
+	signals_taken = 0;
+	ck_assert_int_eq(sigaction(SIGUSR1, &action, &former), 0);
+	ck_assert_int_eq(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
+	ck_assert_cua(cua_context_set_threads(ctx, 4));
+	ck_assert_int_eq(use_context(ctx, 40), 0);
+	/* starting threads has left the caller's mask as it was */
+	ck_assert_int_eq(pthread_sigmask(SIG_SETMASK, NULL, &after), 0);
+	for (int number = 1; number < 32; number++)
+		ck_assert_int_eq(sigismember(&before, number), sigismember(&after, number));
+
+	sigemptyset(&block);
+	sigaddset(&block, SIGUSR1);
+	ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, &block, NULL), 0);
+	ck_assert_int_eq(kill(getpid(), SIGUSR1), 0);
+	/* a helper that took it would do so before its next work is done */
+	ck_assert_int_eq(use_context(ctx, 41), 0);
+	ck_assert_int_eq(sigpending(&pending), 0);
+	ck_assert_int_eq(sigismember(&pending, SIGUSR1), 1);
+	ck_assert_int_eq((int)signals_taken, 0);
+	ck_assert_int_eq(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+	ck_assert_int_eq((int)signals_taken, 1);
+	ck_assert_int_eq(sigaction(SIGUSR1, &former, NULL), 0);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- fork ---- */
+
+/* Runs in the child: the parent's context, with more and with fewer threads, and one of its own. */
+static int child_life(struct cua_context *ctx, void *from_parent)
+{
+	struct cua_context *own;
+	int wrong;
+
+	wrong = use_context(ctx, 21);
+	if (wrong)
+		return wrong;
+	TRY(cua_context_set_threads(ctx, 3));
+	wrong = use_context(ctx, 22);
+	if (wrong)
+		return wrong;
+	TRY(cua_context_create(CUA_BACKEND_AUTO, 0, &own));
+	wrong = use_context(own, 23);
+	if (wrong)
+		return wrong;
+	/* the child has its own copy of the parent's memory, and of what is known of it */
+	TRY(cua_free(ctx, from_parent));
+	cua_context_destroy(own);
+	cua_context_destroy(ctx);
+	return 0;
+}
+
+struct allocator {
+	struct cua_context *ctx;
+	int stop;
+	int wrong;
+};
+
+/* Keeps the registry of allocations busy while another thread forks. */
+static void *allocator_main(void *arg)
+{
+	struct allocator *a = arg;
+
+	while (!__atomic_load_n(&a->stop, __ATOMIC_ACQUIRE)) {
+		void *p;
+
+		if (cua_alloc(a->ctx, 64, &p) || cua_free(a->ctx, p))
+			a->wrong = 1;
+	}
+	return NULL;
+}
+
+START_TEST(forks)
+{
+	struct cua_context *ctx, *other;
+	struct allocator allocator = {NULL, 0, 0};
+	pthread_t thread;
+	void *p;
+
+#if defined(__SANITIZE_THREAD__)
+	printf("forks: skipped, ThreadSanitizer allows a child of threads none of its own\n");
+	return;
+#endif
+	ctx = test_context(CUA_BACKEND_CPU);
+	other = test_context(CUA_BACKEND_CPU);
+	allocator.ctx = test_context(CUA_BACKEND_CPU);
+	ck_assert_cua(cua_context_set_threads(ctx, 4));
+	ck_assert_cua(cua_context_set_threads(other, 2));
+	p = test_alloc(ctx, 1000);
+	ck_assert_int_eq(use_context(ctx, 20), 0);
+	ck_assert_int_eq(use_context(other, 20), 0);
+	/* AddressSanitizer's allocator may be locked in a child of several threads */
+	if (!SANITIZED)
+		ck_assert_int_eq(pthread_create(&thread, NULL, allocator_main, &allocator), 0);
+	for (int i = 0; i < (test_quick() ? 3 : 20); i++) {
+		int status = -1;
+		pid_t child = fork();
+
+		if (child == 0) {
+			int wrong;
+
+			/*
+			 * a hang is a failure; the test framework's own handler would end the
+			 * parent
+			 */
+			signal(SIGALRM, SIG_DFL);
+			alarm(60);
+			wrong = child_life(ctx, p);
+			if (wrong)
+				fprintf(stderr, "child: line %d\n", wrong);
+			_exit(wrong != 0);
+		}
+		ck_assert_int_gt(child, 0);
+		ck_assert_int_eq(waitpid(child, &status, 0), child);
+		ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "fork %d: status %d",
+			      i, status);
+		/* the parent goes on as before */
+		ck_assert_int_eq(use_context(ctx, 30), 0);
+	}
+	__atomic_store_n(&allocator.stop, 1, __ATOMIC_RELEASE);
+	if (!SANITIZED)
+		pthread_join(thread, NULL);
+	ck_assert_int_eq(allocator.wrong, 0);
+	ck_assert_int_eq(use_context(other, 31), 0);
+	test_free(ctx, p);
+	cua_context_destroy(allocator.ctx);
+	cua_context_destroy(other);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+#endif
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("context");
+	TCase *tcase = tcase_create("context");
+
+	tcase_set_timeout(tcase, 120);
+	tcase_add_test(tcase, statuses);
+	tcase_add_test(tcase, types);
+	tcase_add_test(tcase, version);
+	tcase_add_test(tcase, devices);
+	tcase_add_test(tcase, create);
+	tcase_add_test(tcase, null_context);
+	tcase_add_test(tcase, stream);
+	tcase_add_test(tcase, threads);
+	tcase_add_test(tcase, affinity);
+	tcase_add_test(tcase, reserve);
+	tcase_add_test(tcase, several_contexts);
+	tcase_add_test(tcase, several_threads);
+	tcase_add_test(tcase, handed_from_thread_to_thread);
+#if !TEST_CUDA
+	tcase_add_test(tcase, signals);
+	tcase_add_test(tcase, forks);
+#endif
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+int main(void)
+{
+#if !TEST_CUDA
+	/* a machine without a GPU, for AUTO */
+	setenv("CUDA_VISIBLE_DEVICES", "", 1);
+#endif
+	return test_run(make_suite(), TEST_BACKEND);
+}

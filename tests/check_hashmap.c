@@ -1,0 +1,1087 @@
+/* SPDX-License-Identifier: MIT */
+#include "common.h"
+
+#include <pthread.h>
+
+/* Keys and values are uint64_t in the tests; backend arrays have the map's types. */
+static const enum cua_type types[2] = {CUA_U32, CUA_U64};
+
+static uint64_t cut(uint64_t v, enum cua_type type)
+{
+	return type == CUA_U32 ? (uint32_t)v : v;
+}
+
+/* A backend array of n elements of a type, from numbers. */
+static void *put(struct cua_context *ctx, enum cua_type type, size_t n, const uint64_t *v)
+{
+	size_t size = cua_type_size(type);
+	char *host = test_malloc(n * size);
+	void *p;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t narrow = (uint32_t)v[i];
+
+		memcpy(host + i * size, type == CUA_U32 ? (void *)&narrow : (void *)&v[i], size);
+	}
+	p = test_upload(ctx, host, n * size);
+	free(host);
+	return p;
+}
+
+static void get(struct cua_context *ctx, enum cua_type type, size_t n, const void *p, uint64_t *v)
+{
+	size_t size = cua_type_size(type);
+	char *host = test_malloc(n * size);
+
+	test_download(ctx, host, p, n * size);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t narrow = 0;
+
+		if (type == CUA_U32) {
+			memcpy(&narrow, host + i * size, size);
+			v[i] = narrow;
+		} else {
+			memcpy(&v[i], host + i * size, size);
+		}
+	}
+	free(host);
+}
+
+static struct cua_hashmap *new_map(struct cua_context *ctx, enum cua_type key_type,
+				   enum cua_type value_type, uint64_t capacity)
+{
+	struct cua_hashmap *map = NULL;
+
+	ck_assert_cua(cua_hashmap_create(ctx, NULL, key_type, value_type, capacity, &map));
+	return map;
+}
+
+static uint64_t size_of(struct cua_hashmap *map)
+{
+	uint64_t size = 99;
+
+	ck_assert_cua(cua_hashmap_size(map, &size));
+	return size;
+}
+
+/* Number i of a set of different keys that has every unusual pattern in it. */
+static uint64_t key_number(uint64_t i, enum cua_type type)
+{
+	static const uint64_t unusual[] = {0, ~(uint64_t)0, 1, 0x80000000, 0x7fffffff, 0xfffffffe};
+
+	if (i < sizeof(unusual) / sizeof(unusual[0]))
+		return cut(unusual[i], type);
+	/* bijective in 32 bits, and away from the unusual ones for the small i of the tests */
+	return type == CUA_U32 ? (uint32_t)(i * 2654435761u) : i * 0x9e3779b97f4a7c15u;
+}
+
+/* ---- arguments ---- */
+
+START_TEST(bad_arguments)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map = NULL, *kept = (struct cua_hashmap *)&map;
+	struct cua_hashmap_options options;
+	struct cua_hashmap_view view;
+	uint64_t number = 5, some[4] = {1, 2, 3, 4};
+	uint32_t *keys = test_alloc(ctx, 64);
+	uint64_t *values = test_alloc(ctx, 64);
+	uint8_t *flags = test_alloc(ctx, 64);
+	char *inside;
+
+	options.struct_size = sizeof(options);
+	options.seed = 1;
+	ck_assert_status(cua_hashmap_create(NULL, NULL, CUA_U32, CUA_U64, 9, &kept), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_create(ctx, NULL, CUA_U32, CUA_U64, 9, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_create(ctx, NULL, CUA_I32, CUA_U64, 9, &kept), CUA_ERROR_TYPE);
+	ck_assert_status(cua_hashmap_create(ctx, NULL, CUA_U32, CUA_F64, 9, &kept), CUA_ERROR_TYPE);
+	ck_assert_status(cua_hashmap_create(ctx, NULL, (enum cua_type)99, CUA_U64, 9, &kept),
+			 CUA_ERROR_TYPE);
+	ck_assert_status(cua_hashmap_create(ctx, NULL, CUA_U32, CUA_U64, 0, &kept), CUA_ERROR_VALUE);
+	ck_assert_status(cua_hashmap_create(ctx, NULL, CUA_U32, CUA_U64, ~(uint64_t)0, &kept),
+			 CUA_ERROR_SIZE);
+	options.struct_size = 1;
+	ck_assert_status(cua_hashmap_create(ctx, &options, CUA_U32, CUA_U64, 9, &kept), CUA_ERROR_VALUE);
+	options.struct_size = sizeof(options) + 1;
+	ck_assert_status(cua_hashmap_create(ctx, &options, CUA_U32, CUA_U64, 9, &kept), CUA_ERROR_VALUE);
+	ck_assert_ptr_eq(kept, &map);
+	options.struct_size = sizeof(options);
+	ck_assert_cua(cua_hashmap_create(ctx, &options, CUA_U32, CUA_U64, 9, &map));
+
+	ck_assert_status(cua_hashmap_view(NULL, &view), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_view(map, NULL), CUA_ERROR_NULL);
+	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_uint_eq(view.layout, CUA_HASHMAP_LAYOUT);
+	ck_assert_uint_eq(view.seed, 1);
+	inside = view.buckets;
+	ck_assert_status(cua_hashmap_capacity(NULL, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_capacity(map, NULL), CUA_ERROR_NULL);
+	ck_assert_uint_eq(number, 5);
+	ck_assert_cua(cua_hashmap_capacity(map, &number));
+	ck_assert_uint_eq(number, 14);
+	ck_assert_status(cua_hashmap_clear(NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_status(NULL), CUA_ERROR_NULL);
+
+	ck_assert_cua(cua_copy(ctx, keys, some, 16));
+	ck_assert_cua(cua_copy(ctx, values, some, 32));
+	ck_assert_cua(cua_hashmap_insert_n(map, 2, keys, values, NULL));
+	ck_assert_uint_eq(size_of(map), 2);
+
+	for (int assign = 0; assign < 3; assign++) {
+#define WRITE(map, n, keys, values, results)                                                       \
+	(assign == 2 ? cua_hashmap_update_n(map, CUA_UPDATE_ADD, n, keys, values, results)         \
+	 : assign    ? cua_hashmap_assign_n(map, n, keys, values, results)                         \
+		     : cua_hashmap_insert_n(map, n, keys, values, results))
+		ck_assert_status(WRITE(NULL, 1, keys, values, flags), CUA_ERROR_NULL);
+		ck_assert_status(WRITE(map, 1, NULL, values, flags), CUA_ERROR_NULL);
+		ck_assert_status(WRITE(map, 1, keys, NULL, flags), CUA_ERROR_NULL);
+		ck_assert_status(WRITE(map, ~(size_t)0, keys, values, flags), CUA_ERROR_SIZE);
+		ck_assert_status(WRITE(map, 1, (char *)keys + 2, values, flags), CUA_ERROR_ALIGNMENT);
+		ck_assert_status(WRITE(map, 1, keys, (char *)values + 4, flags), CUA_ERROR_ALIGNMENT);
+		ck_assert_status(WRITE(map, 4, keys, values, (uint8_t *)keys + 15), CUA_ERROR_OVERLAP);
+		ck_assert_status(WRITE(map, 4, keys, values, (uint8_t *)values), CUA_ERROR_OVERLAP);
+		ck_assert_status(WRITE(map, 4, inside, values, flags), CUA_ERROR_OVERLAP);
+		ck_assert_status(WRITE(map, 4, keys, inside, flags), CUA_ERROR_OVERLAP);
+		ck_assert_status(WRITE(map, 4, keys, values, (uint8_t *)inside), CUA_ERROR_OVERLAP);
+		ck_assert_cua(WRITE(map, 0, NULL, NULL, NULL));
+#undef WRITE
+	}
+	ck_assert_status(cua_hashmap_update_n(map, (enum cua_update)0, 1, keys, values, flags),
+			 CUA_ERROR_VALUE);
+	ck_assert_status(cua_hashmap_update_n(map, (enum cua_update)16, 1, keys, values, flags),
+			 CUA_ERROR_VALUE);
+
+	ck_assert_status(cua_hashmap_find_n(NULL, 1, keys, values, flags), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_find_n(map, 1, NULL, values, flags), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_find_n(map, 1, keys, NULL, flags), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_find_n(map, ~(size_t)0, keys, values, flags), CUA_ERROR_SIZE);
+	ck_assert_status(cua_hashmap_find_n(map, 1, (char *)keys + 1, values, flags),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_hashmap_find_n(map, 1, keys, (char *)values + 4, flags),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_hashmap_find_n(map, 2, keys, keys, flags), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_find_n(map, 4, keys, values, (uint8_t *)values + 31),
+			 CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_find_n(map, 4, keys, values, (uint8_t *)keys), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_find_n(map, 4, keys, inside, flags), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_find_n(map, 4, keys, values, (uint8_t *)inside), CUA_ERROR_OVERLAP);
+	ck_assert_cua(cua_hashmap_find_n(map, 0, NULL, NULL, NULL));
+
+	ck_assert_status(cua_hashmap_contains_n(NULL, 1, keys, flags), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_contains_n(map, 1, NULL, flags), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_contains_n(map, 1, keys, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_contains_n(map, ~(size_t)0, keys, flags), CUA_ERROR_SIZE);
+	ck_assert_status(cua_hashmap_contains_n(map, 1, (char *)keys + 1, flags), CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_hashmap_contains_n(map, 1, keys, (uint8_t *)keys + 3), CUA_ERROR_OVERLAP);
+	ck_assert_cua(cua_hashmap_contains_n(map, 0, NULL, NULL));
+
+	ck_assert_status(cua_hashmap_erase_n(NULL, 1, keys, flags), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_erase_n(map, 1, NULL, flags), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_erase_n(map, ~(size_t)0, keys, flags), CUA_ERROR_SIZE);
+	ck_assert_status(cua_hashmap_erase_n(map, 1, (char *)keys + 1, flags), CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_hashmap_erase_n(map, 1, keys, (uint8_t *)keys), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_erase_n(map, 1, inside, flags), CUA_ERROR_OVERLAP);
+	ck_assert_cua(cua_hashmap_erase_n(map, 0, NULL, NULL));
+
+	number = 5;
+	ck_assert_status(cua_hashmap_size(NULL, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_size(map, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_size(map, (uint64_t *)(void *)((char *)values + 4)),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_hashmap_size(map, (uint64_t *)(void *)inside), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_read(NULL, 1, keys, values, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_read(map, 1, NULL, values, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_read(map, 1, keys, NULL, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_read(map, 1, keys, values, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_read(map, ~(uint64_t)0, keys, values, &number), CUA_ERROR_SIZE);
+	ck_assert_status(cua_hashmap_read(map, 1, (char *)keys + 1, values, &number),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_hashmap_read(map, 1, keys, (char *)values + 4, &number),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_hashmap_read(map, 1, keys, values, (uint64_t *)(void *)(flags + 4)),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_hashmap_read(map, 2, values, values, &number), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_read(map, 2, keys, values, values + 1), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_read(map, 1, inside, values, &number), CUA_ERROR_OVERLAP);
+	ck_assert_uint_eq(number, 5);
+
+#if TEST_CUDA
+	{
+		/* ordinary memory, where the device cannot reach it */
+		enum cua_status status;
+		uint32_t *host = test_malloc(64);
+
+		memset(host, 0, 64);
+		status = cua_hashmap_contains_n(map, 1, host, flags);
+		ck_assert(status == CUA_ERROR_MEMORY_KIND || status == CUA_OK);
+		ck_assert_cua(cua_context_synchronize(ctx));
+		free(host);
+	}
+#endif
+	/* nothing of all that has changed the map */
+	ck_assert_uint_eq(size_of(map), 2);
+	ck_assert_cua(cua_hashmap_status(map));
+	number = 0;
+	ck_assert_cua(cua_hashmap_read(map, 0, NULL, NULL, &number));
+	ck_assert_uint_eq(number, 2);
+
+	ck_assert_cua(cua_hashmap_destroy(map));
+	ck_assert_cua(cua_hashmap_destroy(NULL));
+	test_free(ctx, keys);
+	test_free(ctx, values);
+	test_free(ctx, flags);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- against a model ---- */
+
+#define KEYS 1200
+
+struct model {
+	struct cua_context *ctx;
+	struct cua_hashmap *map;
+	enum cua_type key_type, value_type;
+	uint64_t slots;
+	uint64_t size;
+	uint8_t present[KEYS];
+	uint64_t value[KEYS];
+};
+
+enum { INSERT, ASSIGN, ADD, MIN, MAX, WRITES };
+
+static enum cua_status write_n(struct cua_hashmap *map, int op, size_t n, const void *keys,
+			       const void *values, uint8_t *results)
+{
+	switch (op) {
+	case INSERT: return cua_hashmap_insert_n(map, n, keys, values, results);
+	case ASSIGN: return cua_hashmap_assign_n(map, n, keys, values, results);
+	case ADD: return cua_hashmap_update_n(map, CUA_UPDATE_ADD, n, keys, values, results);
+	case MIN: return cua_hashmap_update_n(map, CUA_UPDATE_MIN, n, keys, values, results);
+	default: return cua_hashmap_update_n(map, CUA_UPDATE_MAX, n, keys, values, results);
+	}
+}
+
+static uint64_t write_one(uint64_t old, uint64_t v, int op, enum cua_type type)
+{
+	switch (op) {
+	case INSERT: return old;
+	case ASSIGN: return v;
+	case ADD: return cut(old + v, type);
+	case MIN: return v < old ? v : old;
+	default: return v > old ? v : old;
+	}
+}
+
+/* n different key numbers, in random order. */
+static void choose(uint64_t *seed, size_t n, uint64_t *numbers)
+{
+	static uint64_t all[KEYS];
+
+	for (size_t i = 0; i < KEYS; i++)
+		all[i] = i;
+	for (size_t i = 0; i < n; i++) {
+		size_t j = i + test_random(seed) % (KEYS - i);
+		uint64_t t = all[i];
+
+		all[i] = all[j];
+		all[j] = t;
+		numbers[i] = all[i];
+	}
+}
+
+static void check_all(struct model *m)
+{
+	uint64_t keys[KEYS], values[KEYS], n = 0, present = 0, *seen = calloc(KEYS, sizeof(*seen));
+	void *k = test_alloc(m->ctx, KEYS * 8), *v = test_alloc(m->ctx, KEYS * 8);
+
+	ck_assert_ptr_nonnull(seen);
+	ck_assert_uint_eq(size_of(m->map), m->size);
+	ck_assert_cua(cua_hashmap_read(m->map, KEYS, k, v, &n));
+	ck_assert_uint_eq(n, m->size);
+	get(m->ctx, m->key_type, n, k, keys);
+	get(m->ctx, m->value_type, n, v, values);
+	for (size_t i = 0; i < n; i++) {
+		size_t j;
+
+		for (j = 0; j < KEYS && key_number(j, m->key_type) != keys[i]; j++)
+			;
+		ck_assert_uint_lt(j, KEYS);
+		ck_assert(m->present[j] && !seen[j]);
+		ck_assert_uint_eq(m->value[j], values[i]);
+		seen[j] = 1;
+		present++;
+	}
+	ck_assert_uint_eq(present, m->size);
+	free(seen);
+	test_free(m->ctx, k);
+	test_free(m->ctx, v);
+}
+
+static void random_step(struct model *m, uint64_t *seed)
+{
+	size_t n = test_random(seed) % 400, op = test_random(seed) % (WRITES + 4);
+	uint64_t numbers[400], keys[400], values[400];
+	uint8_t flags[400];
+	int full = 0, report = test_random(seed) % 4 != 0;
+	void *k, *v, *f = test_alloc(m->ctx, 400);
+
+	choose(seed, n, numbers);
+	for (size_t i = 0; i < n; i++) {
+		keys[i] = key_number(numbers[i], m->key_type);
+		values[i] = cut(test_random(seed) >> (test_random(seed) % 64), m->value_type);
+		if (test_random(seed) % 16 == 0)
+			values[i] = cut(~(uint64_t)0, m->value_type);
+	}
+	k = put(m->ctx, m->key_type, n, keys);
+	v = put(m->ctx, m->value_type, n, values);
+	if (op < WRITES) {
+		ck_assert_cua(write_n(m->map, (int)op, n, k, v, f));
+		test_download(m->ctx, flags, f, n);
+		for (size_t i = 0; i < n; i++) {
+			uint64_t at = numbers[i];
+
+			if (flags[i] == CUA_HASHMAP_EXISTS) {
+				ck_assert(m->present[at]);
+				m->value[at] = write_one(m->value[at], values[i], (int)op,
+							 m->value_type);
+			} else if (flags[i] == CUA_HASHMAP_INSERTED) {
+				ck_assert(!m->present[at]);
+				m->present[at] = 1;
+				m->value[at] = values[i];
+				m->size++;
+			} else {
+				ck_assert_uint_eq(flags[i], CUA_HASHMAP_FULL);
+				ck_assert(!m->present[at]);
+				full = 1;
+			}
+		}
+		if (full) {
+			ck_assert_uint_eq(m->size, m->slots);
+			ck_assert_status(cua_hashmap_status(m->map), CUA_ERROR_FULL);
+		}
+	} else if (op == WRITES) {
+		ck_assert_cua(cua_hashmap_erase_n(m->map, n, k, f));
+		test_download(m->ctx, flags, f, n);
+		for (size_t i = 0; i < n; i++) {
+			ck_assert_uint_eq(flags[i], m->present[numbers[i]]);
+			m->size -= flags[i];
+			m->present[numbers[i]] = 0;
+		}
+	} else if (op == WRITES + 1) {
+		ck_assert_cua(cua_hashmap_contains_n(m->map, n, k, f));
+		test_download(m->ctx, flags, f, n);
+		for (size_t i = 0; i < n; i++)
+			ck_assert_uint_eq(flags[i], m->present[numbers[i]]);
+	} else {
+		uint64_t got[400];
+
+		ck_assert_cua(cua_hashmap_find_n(m->map, n, k, v, report ? f : NULL));
+		get(m->ctx, m->value_type, n, v, got);
+		test_download(m->ctx, flags, f, n);
+		for (size_t i = 0; i < n; i++) {
+			if (report)
+				ck_assert_uint_eq(flags[i], m->present[numbers[i]]);
+			ck_assert_uint_eq(got[i],
+					  m->present[numbers[i]] ? m->value[numbers[i]] : values[i]);
+		}
+	}
+	test_free(m->ctx, k);
+	test_free(m->ctx, v);
+	test_free(m->ctx, f);
+}
+
+START_TEST(random_sequences)
+{
+	uint64_t seed = test_seed("random_sequences");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	static const uint64_t capacities[] = {7, 300, 2 * KEYS};
+	int steps = test_quick() ? 12 : 60;
+
+	for (int t = 0; t < 4; t++)
+		for (int c = 0; c < 3; c++) {
+			struct model *m = calloc(1, sizeof(*m));
+			struct cua_hashmap_options options;
+
+			ck_assert_ptr_nonnull(m);
+			m->ctx = ctx;
+			m->key_type = types[t & 1];
+			m->value_type = types[t >> 1];
+			options.struct_size = sizeof(options);
+			options.seed = test_random(&seed);
+			ck_assert_cua(cua_hashmap_create(ctx, &options, m->key_type, m->value_type,
+							 capacities[c], &m->map));
+			ck_assert_cua(cua_hashmap_capacity(m->map, &m->slots));
+			ck_assert_uint_ge(m->slots, capacities[c]);
+			ck_assert_uint_lt(m->slots, capacities[c] + 7);
+			for (int i = 0; i < steps; i++) {
+				random_step(m, &seed);
+				if (i % 8 == 7)
+					check_all(m);
+			}
+			ck_assert_cua(cua_hashmap_clear(m->map));
+			memset(m->present, 0, sizeof(m->present));
+			m->size = 0;
+			check_all(m);
+			ck_assert_cua(cua_hashmap_status(m->map));
+			for (int i = 0; i < 3; i++)
+				random_step(m, &seed);
+			check_all(m);
+			ck_assert_cua(cua_hashmap_destroy(m->map));
+			free(m);
+		}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- equal keys in one call ---- */
+
+START_TEST(equal_keys)
+{
+	uint64_t seed = test_seed("equal_keys");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	size_t n = test_quick() ? 3001 : 100003;
+	uint64_t *keys = test_malloc(n * 8), *values = test_malloc(n * 8);
+	uint8_t *flags = test_malloc(n);
+	static const uint64_t distinct[] = {1, 2, 33, 1000};
+
+	for (int t = 0; t < 4; t++)
+		for (int d = 0; d < 4; d++)
+			for (int op = 0; op < WRITES; op++) {
+				enum cua_type kt = types[t & 1], vt = types[t >> 1];
+				struct cua_hashmap *map = new_map(ctx, kt, vt, 1000);
+				uint64_t expected[1000] = {0}, inserted[1000] = {0};
+				uint64_t number[1000], got[1000];
+				uint8_t seen[1000] = {0};
+				void *k, *v, *f = test_alloc(ctx, n), *some;
+
+				for (size_t i = 0; i < n; i++) {
+					keys[i] = test_random(&seed) % distinct[d];
+					values[i] = cut(test_random(&seed), vt);
+					if (seen[keys[i]] || op == INSERT || op == ASSIGN)
+						expected[keys[i]] = write_one(expected[keys[i]],
+									      values[i], op, vt);
+					else
+						expected[keys[i]] = values[i];
+					seen[keys[i]] = 1;
+				}
+				for (size_t i = 0; i < n; i++)
+					keys[i] = key_number(keys[i], kt);
+				for (size_t i = 0; i < distinct[d]; i++)
+					number[i] = key_number(i, kt);
+				k = put(ctx, kt, n, keys);
+				v = put(ctx, vt, n, values);
+				some = put(ctx, kt, distinct[d], number);
+				ck_assert_cua(write_n(map, op, n, k, v, f));
+				test_download(ctx, flags, f, n);
+				ck_assert_cua(cua_hashmap_find_n(map, distinct[d], some, v, f));
+				get(ctx, vt, distinct[d], v, got);
+				for (size_t i = 0; i < n; i++)
+					for (size_t j = 0; j < distinct[d] && distinct[d] < 50; j++)
+						if (keys[i] == number[j]) {
+							inserted[j] += flags[i] == CUA_HASHMAP_INSERTED;
+							ck_assert_uint_ne(flags[i], CUA_HASHMAP_FULL);
+							if (op <= ASSIGN && values[i] == got[j])
+								expected[j] = got[j];
+						}
+				for (size_t j = 0; j < distinct[d]; j++) {
+					if (!seen[j] || (op <= ASSIGN && distinct[d] >= 50))
+						continue;
+					ck_assert_uint_eq(got[j], expected[j]);
+					if (distinct[d] < 50)
+						ck_assert_uint_eq(inserted[j], 1);
+				}
+				/* the keys twice: each is erased once */
+				ck_assert_cua(cua_hashmap_erase_n(map, n, k, f));
+				test_download(ctx, flags, f, n);
+				for (size_t i = 0, m = 0; i <= n; i++) {
+					if (i == n) {
+						for (size_t j = 0; j < distinct[d]; j++)
+							m -= seen[j];
+						ck_assert_uint_eq(m, 0);
+					} else {
+						m += flags[i];
+					}
+				}
+				ck_assert_uint_eq(size_of(map), 0);
+				test_free(ctx, k);
+				test_free(ctx, v);
+				test_free(ctx, f);
+				test_free(ctx, some);
+				ck_assert_cua(cua_hashmap_destroy(map));
+			}
+	free(keys);
+	free(values);
+	free(flags);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- full, and keys that come and go ---- */
+
+#if !TEST_CUDA
+/* The longest reach of a home bucket, read through the view (host memory only). */
+static uint32_t longest_reach(const struct cua_hashmap *map)
+{
+	struct cua_hashmap_view view;
+	uint32_t longest = 0;
+
+	ck_assert_cua(cua_hashmap_view(map, &view));
+	for (uint64_t b = 0; b < view.n_buckets; b++) {
+		uint32_t reach = cua__hashmap_head(&view, b)->reach;
+
+		if (reach > longest)
+			longest = reach;
+	}
+	return longest;
+}
+#endif
+
+START_TEST(full)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t capacity = test_quick() ? 701 : 20003, slots = 0, n, got = 0, rejected = 0;
+	uint64_t *keys, *values;
+	uint8_t *flags, *again;
+	void *k, *v, *f;
+
+	for (int t = 0; t < 4; t++) {
+		enum cua_type kt = types[t & 1], vt = types[t >> 1];
+		struct cua_hashmap *map = new_map(ctx, kt, vt, capacity);
+
+		ck_assert_cua(cua_hashmap_capacity(map, &slots));
+		n = slots + 1000;
+		keys = test_malloc(n * 8);
+		values = test_malloc(n * 8);
+		flags = test_malloc(n);
+		again = test_malloc(n);
+		for (uint64_t i = 0; i < n; i++) {
+			keys[i] = key_number(i, kt);
+			values[i] = cut(keys[i] * 3 + 1, vt);
+		}
+		k = put(ctx, kt, n, keys);
+		v = put(ctx, vt, n, values);
+		f = test_alloc(ctx, n);
+		/* every capacity different keys fit */
+		ck_assert_cua(cua_hashmap_insert_n(map, capacity, k, v, f));
+		ck_assert_uint_eq(size_of(map), capacity);
+		ck_assert_cua(cua_hashmap_status(map));
+		ck_assert_cua(cua_hashmap_insert_n(map, n, k, v, f));
+		test_download(ctx, flags, f, n);
+		ck_assert_uint_eq(size_of(map), slots);
+		ck_assert_status(cua_hashmap_status(map), CUA_ERROR_FULL);
+		rejected = 0;
+		for (uint64_t i = 0; i < n; i++) {
+			rejected += flags[i] == CUA_HASHMAP_FULL;
+			if (i < capacity)
+				ck_assert_uint_eq(flags[i], CUA_HASHMAP_EXISTS);
+		}
+		ck_assert_uint_eq(rejected, 1000);
+		/* what was taken is there with its value, what was rejected is not */
+		ck_assert_cua(cua_hashmap_find_n(map, n, k, v, f));
+		test_download(ctx, again, f, n);
+		for (uint64_t i = 0; i < n; i++)
+			ck_assert_uint_eq(again[i], flags[i] != CUA_HASHMAP_FULL);
+		get(ctx, vt, n, v, values);
+		for (uint64_t i = 0; i < n; i++)
+			ck_assert_uint_eq(values[i], cut(keys[i] * 3 + 1, vt));
+		/* writes of present keys work in a full map, and a slot that gets free is used again */
+		ck_assert_cua(cua_hashmap_assign_n(map, capacity, k, v, f));
+		test_download(ctx, again, f, capacity);
+		for (uint64_t i = 0; i < capacity; i++)
+			ck_assert_uint_eq(again[i], CUA_HASHMAP_EXISTS);
+		ck_assert_cua(cua_hashmap_erase_n(map, 1, k, NULL));
+		ck_assert_cua(cua_hashmap_insert_n(map, n, k, v, f));
+		test_download(ctx, again, f, n);
+		got = 0;
+		for (uint64_t i = 0; i < n; i++)
+			got += again[i] == CUA_HASHMAP_INSERTED;
+		ck_assert_uint_eq(got, 1);
+		ck_assert_uint_eq(size_of(map), slots);
+		/* sticky until clear */
+		ck_assert_cua(cua_hashmap_erase_n(map, n, k, NULL));
+		ck_assert_uint_eq(size_of(map), 0);
+		ck_assert_status(cua_hashmap_status(map), CUA_ERROR_FULL);
+		ck_assert_cua(cua_hashmap_clear(map));
+		ck_assert_cua(cua_hashmap_status(map));
+		test_free(ctx, k);
+		test_free(ctx, v);
+		test_free(ctx, f);
+		free(keys);
+		free(values);
+		free(flags);
+		free(again);
+		ck_assert_cua(cua_hashmap_destroy(map));
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* Ever new keys at a load of one half: the map neither fills nor do its probes grow. */
+START_TEST(churn)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const uint64_t batch = 1000;
+	int rounds = test_quick() ? 20 : 400;
+	struct cua_hashmap *map = new_map(ctx, CUA_U64, CUA_U64, 10 * batch);
+	uint64_t *keys = test_malloc(batch * 8);
+	uint8_t *flags = test_malloc(batch);
+	uint64_t *old[5] = {NULL};
+	uint8_t *f = test_alloc(ctx, batch);
+
+	for (int round = 0; round < rounds; round++) {
+		uint64_t **k = &old[round % 5];
+
+		if (*k) {
+			ck_assert_cua(cua_hashmap_erase_n(map, batch, *k, f));
+			test_download(ctx, flags, f, batch);
+			for (uint64_t i = 0; i < batch; i++)
+				ck_assert_uint_eq(flags[i], 1);
+			test_free(ctx, *k);
+		}
+		for (uint64_t i = 0; i < batch; i++)
+			keys[i] = (uint64_t)round * batch + i;
+		*k = put(ctx, CUA_U64, batch, keys);
+		ck_assert_cua(cua_hashmap_insert_n(map, batch, *k, *k, f));
+		test_download(ctx, flags, f, batch);
+		for (uint64_t i = 0; i < batch; i++)
+			ck_assert_uint_eq(flags[i], CUA_HASHMAP_INSERTED);
+	}
+	ck_assert_uint_eq(size_of(map), 5 * batch);
+	ck_assert_cua(cua_hashmap_status(map));
+#if !TEST_CUDA
+	ck_assert_uint_lt(longest_reach(map), 100);
+#endif
+	for (int i = 0; i < 5; i++)
+		test_free(ctx, old[i]);
+	test_free(ctx, f);
+	free(keys);
+	free(flags);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- results in backend memory, odd offsets, many sizes ---- */
+
+START_TEST(sizes_and_places)
+{
+	static const size_t sizes[] = {1, 2, 31, 33, 255, 257, 1023, 1025, 4099};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t numbers[4100], *result = test_alloc(ctx, 16), host = 0;
+	uint8_t flags[4100];
+	void *k, *v, *k2, *v2;
+	uint8_t *f = test_alloc(ctx, 4100);
+
+	for (size_t i = 0; i < 4100; i++)
+		numbers[i] = key_number(i, CUA_U64);
+	for (int t = 0; t < 4; t++) {
+		enum cua_type kt = types[t & 1], vt = types[t >> 1];
+		size_t ks = cua_type_size(kt), vs = cua_type_size(vt);
+
+		for (size_t i = 0; i < 4100; i++)
+			numbers[i] = key_number(i, kt);
+		k = put(ctx, kt, 4100, numbers);
+		v = put(ctx, vt, 4100, numbers);
+		k2 = test_alloc(ctx, 4100 * 8);
+		v2 = test_alloc(ctx, 4100 * 8);
+		for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+			size_t n = sizes[s];
+			struct cua_hashmap *map = new_map(ctx, kt, vt, n);
+			uint64_t got[4100], read = 0;
+
+			/* arrays that begin at their second element */
+			ck_assert_cua(cua_hashmap_insert_n(map, n, (char *)k + ks, (char *)v + vs,
+							   f + 1));
+			ck_assert_cua(cua_hashmap_size(map, result));
+			test_download(ctx, &host, result, 8);
+			ck_assert_uint_eq(host, n);
+			ck_assert_cua(cua_hashmap_find_n(map, n, (char *)k + ks, (char *)v2 + vs,
+							 f + 1));
+			get(ctx, vt, n, (char *)v2 + vs, got);
+			test_download(ctx, flags, f + 1, n);
+			for (size_t i = 0; i < n; i++) {
+				ck_assert_uint_eq(flags[i], 1);
+				ck_assert_uint_eq(got[i], cut(numbers[i + 1], vt));
+			}
+			/* fewer places than pairs, and more */
+			ck_assert_cua(cua_hashmap_read(map, n / 2, n / 2 ? k2 : NULL, n / 2 ? v2 : NULL,
+						       result + 1));
+			test_download(ctx, &host, result + 1, 8);
+			ck_assert_uint_eq(host, n);
+			ck_assert_cua(cua_hashmap_read(map, 4100, k2, v2, &read));
+			ck_assert_uint_eq(read, n);
+			ck_assert_cua(cua_hashmap_contains_n(map, n, k2, f));
+			test_download(ctx, flags, f, n);
+			for (size_t i = 0; i < n; i++)
+				ck_assert_uint_eq(flags[i], 1);
+			ck_assert_cua(cua_hashmap_destroy(map));
+		}
+		test_free(ctx, k);
+		test_free(ctx, v);
+		test_free(ctx, k2);
+		test_free(ctx, v2);
+	}
+	test_free(ctx, result);
+	test_free(ctx, f);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* More than 2^31 elements in one call, all of one key. */
+START_TEST(many)
+{
+	const size_t n = ((size_t)1 << 31) + 7;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t free_bytes = 0, total_bytes = 0;
+	struct cua_hashmap *map;
+	uint32_t seven = 7, one = 1, value = 0;
+	uint32_t *keys, *values, *out;
+
+	ck_assert_cua(cua_memory_info(ctx, &free_bytes, &total_bytes));
+	if (test_quick() || TEST_BACKEND == CUA_BACKEND_CPU || free_bytes < 8 * n + 8 * (n / 4)) {
+		printf("many: skipped\n");
+		cua_context_destroy(ctx);
+		return;
+	}
+	keys = test_alloc(ctx, 4 * n);
+	values = test_alloc(ctx, 4 * n);
+	out = test_alloc(ctx, 4);
+	ck_assert_cua(cua_fill(ctx, keys, n, 4, &seven));
+	ck_assert_cua(cua_fill(ctx, values, n, 4, &one));
+	map = new_map(ctx, CUA_U32, CUA_U32, 100);
+	ck_assert_cua(cua_hashmap_update_n(map, CUA_UPDATE_ADD, n, keys, values, NULL));
+	ck_assert_cua(cua_hashmap_find_n(map, 1, keys, out, NULL));
+	test_download(ctx, &value, out, 4);
+	ck_assert_uint_eq(value, (uint32_t)n);
+	ck_assert_uint_eq(size_of(map), 1);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	test_free(ctx, keys);
+	test_free(ctx, values);
+	test_free(ctx, out);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+#if !TEST_CUDA
+/* ---- host threads through the inline functions ---- */
+
+#define THREADS 4
+#define HOT 12
+
+struct thread {
+	pthread_t id;
+	struct cua_hashmap_view view;
+	uint64_t seed, number;
+	int rounds;
+	/* what it did to each key, and what it saw that cannot be */
+	int64_t inserted[HOT], erased[HOT], full;
+	uint64_t wrong;
+};
+
+static void run_threads(struct thread *t, const struct cua_hashmap *map, int rounds, uint64_t *seed,
+			void *(*main)(void *))
+{
+	memset(t, 0, THREADS * sizeof(*t));
+	for (int i = 0; i < THREADS; i++) {
+		ck_assert_cua(cua_hashmap_view(map, &t[i].view));
+		t[i].seed = test_random(seed);
+		t[i].number = (uint64_t)i;
+		t[i].rounds = rounds;
+		ck_assert_int_eq(pthread_create(&t[i].id, NULL, main, &t[i]), 0);
+	}
+	for (int i = 0; i < THREADS; i++)
+		ck_assert_int_eq(pthread_join(t[i].id, NULL), 0);
+	for (int i = 0; i < THREADS; i++)
+		ck_assert_uint_eq(t[i].wrong, 0);
+}
+
+/* A value tells its key in the high half, so that a find can tell whose value it got. */
+static uint64_t value_of(const struct thread *t, uint64_t key, uint64_t low)
+{
+	return t->view.value_size == 8 ? key << 32 | (low & 0xffff) : key << 16 | (low & 0xff);
+}
+
+static uint64_t key_of(const struct thread *t, uint64_t value)
+{
+	return value >> (t->view.value_size == 8 ? 32 : 16);
+}
+
+static void *mix_main(void *arg)
+{
+	struct thread *t = arg;
+
+	for (int i = 0; i < t->rounds; i++) {
+		uint64_t r = test_random(&t->seed), value = 0;
+		uint64_t key = (r >> 32) % HOT;
+		int result = 0;
+
+		switch (r % 8) {
+		case 0:
+		case 1:
+			result = cua_hashmap_insert(&t->view, key, value_of(t, key, r >> 8));
+			break;
+		case 2:
+			result = cua_hashmap_assign(&t->view, key, value_of(t, key, r >> 8));
+			break;
+		case 3:
+			result = cua_hashmap_update(&t->view, key, value_of(t, key, r >> 8),
+						    r & 256 ? CUA_UPDATE_MIN : CUA_UPDATE_MAX);
+			break;
+		case 4: t->erased[key] += cua_hashmap_erase(&t->view, key); break;
+		default:
+			if (cua_hashmap_find(&t->view, key, &value) && key_of(t, value) != key)
+				t->wrong++;
+		}
+		t->inserted[key] += result == CUA_HASHMAP_INSERTED;
+		t->full += result == CUA_HASHMAP_FULL;
+	}
+	return NULL;
+}
+
+START_TEST(threads_mix)
+{
+	uint64_t seed = test_seed("threads_mix");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	int rounds = test_quick() ? 5000 : 60000;
+
+	/* 7 or 5 slots: less than the keys, so that the map is often full; and room for all */
+	for (int t = 0; t < 4; t++)
+		for (int small = 0; small < 2; small++) {
+			struct cua_hashmap *map =
+				new_map(ctx, types[t & 1], types[t >> 1], small ? 5 : 3 * HOT);
+			struct thread threads[THREADS];
+			uint64_t read = 0, keys[HOT], size = 0;
+			void *k = test_alloc(ctx, HOT * 8), *v = test_alloc(ctx, HOT * 8);
+			int64_t full = 0, present[HOT] = {0};
+
+			run_threads(threads, map, rounds, &seed, mix_main);
+			for (int i = 0; i < THREADS; i++)
+				full += threads[i].full;
+			ck_assert(small || !full);
+			ck_assert_status(cua_hashmap_status(map), full ? CUA_ERROR_FULL : CUA_OK);
+			ck_assert_cua(cua_hashmap_read(map, HOT, k, v, &read));
+			get(ctx, types[t & 1], read, k, keys);
+			for (uint64_t i = 0; i < read; i++) {
+				ck_assert_uint_lt(keys[i], HOT);
+				present[keys[i]]++;
+			}
+			for (int key = 0; key < HOT; key++) {
+				int64_t balance = 0;
+
+				for (int i = 0; i < THREADS; i++)
+					balance += threads[i].inserted[key] - threads[i].erased[key];
+				ck_assert_int_eq(balance, present[key]);
+				ck_assert(balance == 0 || balance == 1);
+				size += (uint64_t)balance;
+			}
+			ck_assert_uint_eq(size_of(map), size);
+			test_free(ctx, k);
+			test_free(ctx, v);
+			ck_assert_cua(cua_hashmap_destroy(map));
+		}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+static void *sum_main(void *arg)
+{
+	struct thread *t = arg;
+
+	for (int i = 0; i < t->rounds; i++)
+		t->inserted[i % 3] += cua_hashmap_update(&t->view, (uint64_t)(i % 3), 1,
+							 CUA_UPDATE_ADD) == CUA_HASHMAP_INSERTED;
+	return NULL;
+}
+
+/* No addition is lost, the first one neither. */
+START_TEST(threads_sum)
+{
+	uint64_t seed = 1;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	int rounds = test_quick() ? 3000 : 90000;
+
+	for (int t = 0; t < 4; t++) {
+		struct cua_hashmap *map = new_map(ctx, types[t & 1], types[t >> 1], 10);
+		struct thread threads[THREADS];
+		uint64_t value = 0;
+
+		run_threads(threads, map, rounds, &seed, sum_main);
+		for (uint64_t key = 0; key < 3; key++) {
+			int64_t inserted = 0;
+
+			for (int i = 0; i < THREADS; i++)
+				inserted += threads[i].inserted[key];
+			ck_assert_int_eq(inserted, 1);
+			ck_assert_int_eq(cua_hashmap_find(&threads[0].view, key, &value), 1);
+			ck_assert_uint_eq(value, (uint64_t)(THREADS * rounds / 3));
+		}
+		ck_assert_cua(cua_hashmap_destroy(map));
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+static void *own_main(void *arg)
+{
+	struct thread *t = arg;
+
+	/* it has two keys, and at most one of them in the map */
+	for (int i = 0; i < t->rounds; i++) {
+		uint64_t low = test_random(&t->seed), value = 0;
+		uint64_t key = t->number + (i & 1 ? THREADS : 0), other = (low >> 32) % (2 * THREADS);
+
+		t->wrong += cua_hashmap_insert(&t->view, key, value_of(t, key, low)) !=
+			    CUA_HASHMAP_INSERTED;
+		t->wrong += !cua_hashmap_find(&t->view, key, &value) || value != value_of(t, key, low);
+		t->wrong += cua_hashmap_insert(&t->view, key, 0) != CUA_HASHMAP_EXISTS;
+		t->wrong += cua_hashmap_assign(&t->view, key, value_of(t, key, low + 1)) !=
+			    CUA_HASHMAP_EXISTS;
+		t->wrong += !cua_hashmap_find(&t->view, key, &value) ||
+			    value != value_of(t, key, low + 1);
+		/* keys of others may be there, but with their own values */
+		t->wrong += cua_hashmap_find(&t->view, other, &value) && key_of(t, value) != other;
+		t->wrong += !cua_hashmap_erase(&t->view, key);
+		t->wrong += cua_hashmap_contains(&t->view, key);
+		t->wrong += cua_hashmap_erase(&t->view, key);
+	}
+	return NULL;
+}
+
+/* At most as many keys as slots at any moment, so that FULL would be wrong. */
+START_TEST(threads_own_keys)
+{
+	uint64_t seed = test_seed("threads_own_keys");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	for (int t = 0; t < 4; t++) {
+		/* one bucket; all slots but one a thread hold keys that stay */
+		struct cua_hashmap *map = new_map(ctx, types[t & 1], types[t >> 1], 1);
+		struct thread threads[THREADS];
+		struct cua_hashmap_view view;
+		uint64_t slots = 0;
+
+		ck_assert_cua(cua_hashmap_capacity(map, &slots));
+		ck_assert_cua(cua_hashmap_view(map, &view));
+		for (uint64_t i = 0; i < slots - THREADS; i++)
+			ck_assert_int_eq(cua_hashmap_insert(&view, 100 + i, 0), CUA_HASHMAP_INSERTED);
+		run_threads(threads, map, test_quick() ? 2000 : 20000, &seed, own_main);
+		ck_assert_cua(cua_hashmap_status(map));
+		ck_assert_uint_eq(size_of(map), slots - THREADS);
+		ck_assert_cua(cua_hashmap_destroy(map));
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+static pthread_barrier_t barrier;
+
+static void *last_slot_main(void *arg)
+{
+	struct thread *t = arg;
+
+	for (int i = 0; i < t->rounds; i++) {
+		int result;
+
+		pthread_barrier_wait(&barrier);
+		result = cua_hashmap_insert(&t->view, 1000 + t->number, t->number);
+		t->full += result == CUA_HASHMAP_FULL;
+		pthread_barrier_wait(&barrier);
+		if (result == CUA_HASHMAP_INSERTED) {
+			t->inserted[0]++;
+			if (!cua_hashmap_erase(&t->view, 1000 + t->number))
+				t->wrong++;
+		} else if (result != CUA_HASHMAP_FULL) {
+			t->wrong++;
+		}
+	}
+	return NULL;
+}
+
+/* One free slot and many threads: each time exactly one gets it. */
+START_TEST(threads_last_slot)
+{
+	uint64_t seed = 2;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	int rounds = test_quick() ? 200 : 3000;
+	struct cua_hashmap *map = new_map(ctx, CUA_U64, CUA_U32, 100);
+	struct thread threads[THREADS];
+	struct cua_hashmap_view view;
+	uint64_t slots = 0;
+	int64_t won = 0, full_count = 0;
+
+	ck_assert_cua(cua_hashmap_capacity(map, &slots));
+	ck_assert_cua(cua_hashmap_view(map, &view));
+	for (uint64_t i = 0; i < slots - 1; i++)
+		ck_assert_int_eq(cua_hashmap_insert(&view, i, 0), CUA_HASHMAP_INSERTED);
+	ck_assert_int_eq(pthread_barrier_init(&barrier, NULL, THREADS), 0);
+	run_threads(threads, map, rounds, &seed, last_slot_main);
+	pthread_barrier_destroy(&barrier);
+	for (int i = 0; i < THREADS; i++) {
+		won += threads[i].inserted[0];
+		full_count += threads[i].full;
+	}
+	ck_assert_int_eq(won, rounds);
+	ck_assert_int_eq(full_count, (int64_t)rounds * (THREADS - 1));
+	ck_assert_uint_eq(size_of(map), slots - 1);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* Keys in patterns that a weak hash piles up. */
+START_TEST(key_patterns)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const uint64_t n = 20000;
+	uint64_t *keys = test_malloc(n * 8);
+
+	for (int pattern = 0; pattern < 66; pattern++) {
+		struct cua_hashmap *map = new_map(ctx, CUA_U64, CUA_U32, 2 * n);
+		uint32_t *values = test_malloc(n * 4);
+
+		memset(values, 0, n * 4);
+		for (uint64_t i = 0; i < n; i++)
+			keys[i] = pattern < 48   ? i << pattern
+				  : pattern < 64 ? i * ((uint64_t)1 << (pattern - 32)) + (i & 1)
+						 : i * (2 * n) * (uint64_t)(pattern - 63);
+		ck_assert_cua(cua_hashmap_insert_n(map, n, keys, values, NULL));
+		ck_assert_uint_eq(size_of(map), n);
+		ck_assert_uint_lt(longest_reach(map), 100);
+		ck_assert_cua(cua_hashmap_destroy(map));
+		free(values);
+	}
+	free(keys);
+	cua_context_destroy(ctx);
+}
+END_TEST
+#endif
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("hashmap");
+	TCase *tcase = tcase_create("hashmap");
+
+	tcase_set_timeout(tcase, 240);
+	tcase_add_test(tcase, bad_arguments);
+	tcase_add_test(tcase, random_sequences);
+	tcase_add_test(tcase, equal_keys);
+	tcase_add_test(tcase, full);
+	tcase_add_test(tcase, churn);
+	tcase_add_test(tcase, sizes_and_places);
+	tcase_add_test(tcase, many);
+#if !TEST_CUDA
+	tcase_add_test(tcase, threads_mix);
+	tcase_add_test(tcase, threads_sum);
+	tcase_add_test(tcase, threads_own_keys);
+	tcase_add_test(tcase, threads_last_slot);
+	tcase_add_test(tcase, key_patterns);
+#endif
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+int main(void)
+{
+	return test_run(make_suite(), TEST_BACKEND);
+}

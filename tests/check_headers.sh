@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Every public header compiles alone, in every language it is for, without a
+# warning; and two translation units that include all of them link together.
+set -uo pipefail
+
+# Set by `make check`.
+: "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${CXX?}" "${NVCC?}" "${CUDART_LIBS?}" \
+  "${SANITIZER_FLAGS?}"
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+include=(-I"$top_srcdir/include" -I"$top_builddir/include")
+warnings=(-Wall -Wextra -Wpedantic -Werror)
+failed=0
+count=0
+
+# cuatomic/port/ is reached through cuatomic/port.h only.
+headers=$(cd "$top_srcdir/include" && find cuatomic.h cuatomic -maxdepth 1 -name '*.h' | LC_ALL=C sort)
+case $headers in
+*cuatomic/version.h*) ;;
+*) headers="$headers cuatomic/version.h" ;;
+esac
+
+# try WHAT COMMAND...
+try() {
+  local what=$1
+  shift
+  count=$((count + 1))
+  if ! "$@" >"$tmp/log" 2>&1 || [ -s "$tmp/log" ]; then
+    echo "FAILED: $what"
+    echo "  $*"
+    cat "$tmp/log"
+    failed=$((failed + 1))
+  fi
+}
+
+cuda_arch=
+if [ -n "$NVCC" ]; then
+  # The oldest architecture the headers are for, or the oldest nvcc has.
+  cuda_arch=$("$NVCC" --list-gpu-arch | sed -n 's/^compute_\([0-9]*\)$/\1/p' | sort -n |
+    while read -r n; do [ "$n" -lt 70 ] || { echo "$n"; break; }; done)
+fi
+nvcc=("$NVCC" -arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets -Werror=all-warnings
+  -Xcompiler=-Wall -Xcompiler=-Wextra -Xcompiler=-Werror)
+
+printf '#include <stddef.h>\n' >"$tmp/all.h"
+for h in $headers; do
+  # Twice, for the include guard.
+  printf '#include <%s>\n#include <%s>\nextern int unit_not_empty;\n' "$h" "$h" >"$tmp/alone.c"
+  cp "$tmp/alone.c" "$tmp/alone.cc"
+  cp "$tmp/alone.c" "$tmp/alone.cu"
+  printf '#include <%s>\n' "$h" >>"$tmp/all.h"
+  # shellcheck disable=SC2086 # CC and CXX may hold options
+  {
+    try "$h as C11" $CC -std=c11 "${warnings[@]}" "${include[@]}" -c "$tmp/alone.c" -o "$tmp/alone.o"
+    [ -z "$CXX" ] || try "$h as C++17" $CXX -std=c++17 "${warnings[@]}" "${include[@]}" -c "$tmp/alone.cc" -o "$tmp/alone.o"
+  }
+  [ -z "$NVCC" ] || try "$h as CUDA" "${nvcc[@]}" "${include[@]}" -c "$tmp/alone.cu" -o "$tmp/alone.o"
+done
+
+printf '#include "all.h"\nint second(void) { return 0; }\n' >"$tmp/second.c"
+cat >"$tmp/first.c" <<'END'
+#include "all.h"
+#ifdef __cplusplus
+extern "C"
+#endif
+int second(void);
+int main(void) { return second(); }
+END
+sed 's/^int second/extern "C" int second/' "$tmp/second.c" >"$tmp/second.cc"
+sed -i 's/^extern "C" int second/extern "C" int second(void);\n&/' "$tmp/second.cc"
+cp "$tmp/first.c" "$tmp/first.cc"
+cp "$tmp/first.c" "$tmp/first.cu"
+cp "$tmp/second.cc" "$tmp/second.cu"
+
+# The inline functions may call the library, as a user's unit would.
+libraries=()
+for lib in "$top_builddir"/lib/.libs/libcuatomic.so "$top_builddir"/lib/.libs/libcuatomic.a; do
+  [ ! -f "$lib" ] || { libraries=("$lib"); break; }
+done
+
+# shellcheck disable=SC2086
+for unit in first second; do
+  try "all headers as C11, $unit unit" $CC -std=c11 "${warnings[@]}" "${include[@]}" -I"$tmp" -c "$tmp/$unit.c" -o "$tmp/$unit.c.o"
+  [ -z "$CXX" ] || try "all headers as C++17, $unit unit" $CXX -std=c++17 "${warnings[@]}" "${include[@]}" -I"$tmp" -c "$tmp/$unit.cc" -o "$tmp/$unit.cc.o"
+  [ -z "$NVCC" ] || try "all headers as CUDA, $unit unit" "${nvcc[@]}" "${include[@]}" -I"$tmp" -c "$tmp/$unit.cu" -o "$tmp/$unit.cu.o"
+done
+# shellcheck disable=SC2086
+{
+  try "two C units link" $CC $SANITIZER_FLAGS "$tmp/first.c.o" "$tmp/second.c.o" "${libraries[@]}" $CUDART_LIBS -lpthread -lm -o "$tmp/both"
+  if [ -n "$CXX" ]; then
+    try "two C++ units link" $CXX $SANITIZER_FLAGS "$tmp/first.cc.o" "$tmp/second.cc.o" "${libraries[@]}" $CUDART_LIBS -lpthread -lm -o "$tmp/both"
+  fi
+  if [ -n "$NVCC" ]; then
+    try "two CUDA units link" "$NVCC" -arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets "$tmp/first.cu.o" "$tmp/second.cu.o" "${libraries[@]}" -lpthread -ldl -o "$tmp/both"
+    [ -z "$CXX" ] || try "a CUDA and a C++ unit link" "$NVCC" -arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets "$tmp/first.cu.o" "$tmp/second.cc.o" "${libraries[@]}" -lpthread -ldl -o "$tmp/both"
+  fi
+}
+
+[ -n "$CXX" ] || echo "not tested as C++: no C++ compiler"
+[ -n "$NVCC" ] || echo "not tested as CUDA: no nvcc in this build"
+echo "$count compiled or linked, $failed failed${cuda_arch:+, CUDA for sm_$cuda_arch}"
+[ "$failed" = 0 ]

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Install into an empty folder, then build programs against that copy with the
+# flags that pkg-config gives and nothing else, as a user does.
+set -euo pipefail
+
+# Set by `make check`.
+: "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${NVCC?}" "${NVCC_GENCODE?}" \
+  "${CUDA_LIBDIR?}" "${SANITIZER_FLAGS?}" "${PKG_CONFIG?}" "${MAKE:?}" "${prefix?}" \
+  "${libdir:?}" "${includedir?}" "${pkgconfigdir?}"
+
+if [ -z "$PKG_CONFIG" ] || ! command -v "${PKG_CONFIG%% *}" >/dev/null; then
+  echo "skipped: no pkg-config"
+  exit 77
+fi
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+root=$tmp/root
+here=$(cd "$(dirname "$0")" && pwd)
+examples=$(cd "$top_srcdir/examples" && pwd)
+builddir=$(cd "$top_builddir" && pwd)
+
+# This make is a test of the other one, not a part of its job pool.
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
+if ! $MAKE -C "$builddir" install DESTDIR="$root" >"$tmp/log" 2>&1; then
+  cat "$tmp/log"
+  echo "FAILED: make install"
+  exit 1
+fi
+
+export PKG_CONFIG_PATH=$root$pkgconfigdir
+# pc MODULE OPTIONS... [-- DEFINED_VARIABLES]: the flags for the copy in $root.
+pc() {
+  "$PKG_CONFIG" --define-variable=prefix="$root$prefix" \
+    --define-variable=libdir="${pc_libdir:-$root$libdir}" \
+    --define-variable=includedir="$root$includedir" "$@"
+}
+
+say() { echo "== $*"; }
+build() {
+  say "$*"
+  "$@"
+}
+
+read -ra cc <<<"$CC $SANITIZER_FLAGS"
+read -ra nvcc_arch <<<"$NVCC_GENCODE"
+
+version=$(pc --modversion cuatomic)
+[ "$version" = "$(pc --modversion cuatomic-device)" ]
+
+# The commands the package offers, from the copy.
+LD_LIBRARY_PATH=$root$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+
+read -ra flags < <(pc --cflags cuatomic) || true
+read -ra libs < <(pc --libs cuatomic) || true
+read -ra static_libs < <(pc --static --libs cuatomic) || true
+read -ra device_flags < <(pc --cflags cuatomic-device) || true
+if [ -n "$(pc --libs cuatomic-device)" ]; then
+  echo "FAILED: cuatomic-device.pc is for headers only, but names libraries"
+  exit 1
+fi
+
+if [ -f "$root$libdir/libcuatomic.so" ]; then
+  build "${cc[@]}" -Wall -Wextra "${flags[@]}" "$here/install_host.c" "${libs[@]}" -o "$tmp/host"
+  "$tmp/host" "$version"
+  build "${cc[@]}" -Wall -Wextra "${flags[@]}" "$examples/sum.c" "${libs[@]}" -o "$tmp/sum"
+  "$tmp/sum"
+fi
+
+if [ -f "$root$libdir/libcuatomic.a" ]; then
+  # A folder with the archive alone: beside a shared library the linker takes that.
+  mkdir "$tmp/static"
+  cp "$root$libdir/libcuatomic.a" "$tmp/static"
+  read -ra static_libs < <(pc_libdir=$tmp/static pc --static --libs cuatomic)
+  build "${cc[@]}" "${flags[@]}" "$here/install_host.c" "${static_libs[@]}" -o "$tmp/host_static"
+  "$tmp/host_static" "$version"
+  if readelf -dW "$tmp/host_static" | grep 'NEEDED.*libcuatomic' >/dev/null; then
+    echo "FAILED: the static program needs libcuatomic.so"
+    exit 1
+  fi
+fi
+
+if [ -n "$NVCC" ]; then
+  # Headers alone, compiled and linked by nvcc.
+  build "$NVCC" "${nvcc_arch[@]}" -Wno-deprecated-gpu-targets "${device_flags[@]}" "$here/install_device.cu" -o "$tmp/device"
+  rc=0
+  "$tmp/device" || rc=$?
+  case $rc in
+  0 | 77) ;;
+  *) echo "FAILED: install_device exits $rc"; exit 1 ;;
+  esac
+  # nvcc takes the library's flags as gcc does.
+  if [ -f "$root$libdir/libcuatomic.so" ]; then
+    build "$NVCC" "${nvcc_arch[@]}" -Wno-deprecated-gpu-targets "${flags[@]}" "$examples/dot.cu" "${libs[@]}" -o "$tmp/dot"
+  else
+    build "$NVCC" "${nvcc_arch[@]}" -Wno-deprecated-gpu-targets "${flags[@]}" "$examples/dot.cu" "${static_libs[@]}" -o "$tmp/dot"
+  fi
+  if [ $rc = 0 ]; then
+    "$tmp/dot"
+  fi
+fi
+
+say "cuatomic-uninstalled.pc"
+export PKG_CONFIG_PATH=$builddir/pkgconfig
+read -ra flags < <("$PKG_CONFIG" --cflags cuatomic)
+read -ra libs < <("$PKG_CONFIG" --libs cuatomic)
+libtool=$("$PKG_CONFIG" --variable=libtool cuatomic-uninstalled)
+build "${cc[@]}" "${flags[@]}" -c "$here/install_host.c" -o "$tmp/uninstalled.o"
+(
+  # libtool's wrapper relinks or runs from the folder it was made in
+  cd "$tmp"
+  build "$libtool" --silent --tag=CC --mode=link "${cc[@]}" uninstalled.o "${libs[@]}" -o uninstalled
+  unset LD_LIBRARY_PATH
+  [ -z "$CUDA_LIBDIR" ] || export LD_LIBRARY_PATH=$CUDA_LIBDIR
+  ./uninstalled "$version"
+)
+
+say "make uninstall"
+$MAKE -C "$builddir" uninstall DESTDIR="$root" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+left=$(find "$root" ! -type d)
+if [ -n "$left" ]; then
+  echo "FAILED: make uninstall leaves"
+  echo "$left"
+  exit 1
+fi

@@ -1,0 +1,385 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What the device code becomes: each primitive of the port layer, in every order,
+# scope and state space, must be the one PTX instruction that it stands for, and
+# the atomics and the spinlock must be made of the right ones. Needs nvcc, no GPU.
+set -uo pipefail
+
+# Set by `make check`.
+: "${top_srcdir:?}" "${top_builddir:?}" "${NVCC?}"
+
+if [ -z "$NVCC" ]; then
+  echo "skipped: no nvcc in this build"
+  exit 77
+fi
+export LC_ALL=C
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# ---- the kernels, and what each must contain ----
+
+# kernel NAME EXPECTED BODY: the body sees p (an address), v and w (operands) and
+# out (where results go). EXPECTED lists, in order, every instruction that is
+# atomic, ordered, a fence, a wait, between lanes, or arithmetic of floats; "loop"
+# is a branch back. In kernels named plain_* it also lists plain loads and stores.
+kernel() {
+  printf '%s %s\n' "$1" "$2" >&3
+  printf 'KERNEL(%s) { %s }\n' "$1" "$3" >&4
+}
+
+orders='RELAXED ACQUIRE RELEASE ACQ_REL SEQ_CST'
+declare -A scope_ptx=([BLOCK]=cta [DEVICE]=gpu [SYSTEM]=sys)
+declare -A space_ptx=([GENERIC]='' [GLOBAL]=.global [SHARED]=.shared)
+
+# everywhere CALL ORDER QUALIFIER NAME BEFORE AFTER BODY: one primitive in every
+# scope and space. The instruction is BEFORE, .order.scope.space, AFTER; AT in the
+# body is where order, scope and space go.
+everywhere() {
+  local order=$1 qualifier=$2 name=$3 before=$4 after=$5 body=$6 scope space fence
+  for scope in BLOCK DEVICE SYSTEM; do
+    fence=
+    [ "$order" != SEQ_CST ] || fence="fence.sc.${scope_ptx[$scope]} "
+    for space in GENERIC GLOBAL SHARED; do
+      kernel "port_${name}_${order}_${scope}_${space}" \
+        "$fence$before.$qualifier.${scope_ptx[$scope]}${space_ptx[$space]}$after" \
+        "${body/AT/CUA_$order, CUA_SCOPE_$scope, CUA_SPACE_$space}"
+    done
+  done
+}
+
+# With a result: any order.
+atom() {
+  local order qualifier
+  for order in $orders; do
+    case $order in
+    RELAXED) qualifier=relaxed ;;
+    ACQUIRE) qualifier=acquire ;;
+    RELEASE) qualifier=release ;;
+    *) qualifier=acq_rel ;;
+    esac
+    everywhere "$order" "$qualifier" "$1" atom "$2" "$3"
+  done
+}
+
+# A load: relaxed or acquire. A store or a RED: relaxed or release.
+load() {
+  everywhere RELAXED relaxed "$1" ld "$2" "$3"
+  everywhere ACQUIRE acquire "$1" ld "$2" "$3"
+  everywhere SEQ_CST acquire "$1" ld "$2" "$3"
+}
+
+quiet() {
+  everywhere RELAXED relaxed "$1" "$4" "$2" "$3"
+  everywhere RELEASE release "$1" "$4" "$2" "$3"
+  everywhere SEQ_CST release "$1" "$4" "$2" "$3"
+}
+
+port_kernels() {
+  local bits op type c
+  for bits in 32 64; do
+    load "load_b$bits" ".b$bits" "*out = cua_port_load_b$bits(p, AT);"
+    quiet "store_b$bits" ".b$bits" "cua_port_store_b$bits(p, (uint${bits}_t)v, AT);" st
+    atom "exchange_b$bits" ".exch.b$bits" \
+      "*out = cua_port_exchange_b$bits(p, (uint${bits}_t)v, AT);"
+    atom "cas_b$bits" ".cas.b$bits" \
+      "*out = cua_port_cas_b$bits(p, (uint${bits}_t)v, (uint${bits}_t)w, AT);"
+    for op in and or xor; do
+      atom "fetch_${op}_b$bits" ".$op.b$bits" \
+        "*out = cua_port_fetch_${op}_b$bits(p, (uint${bits}_t)v, AT);"
+      quiet "${op}_b$bits" ".$op.b$bits" "cua_port_${op}_b$bits(p, (uint${bits}_t)v, AT);" red
+    done
+  done
+  for op in add_u32 add_u64 add_f32 add_f64 min_u32 min_i32 min_u64 min_i64 \
+    max_u32 max_i32 max_u64 max_i64; do
+    type=${op#*_}
+    c=CUA__TYPE_$type
+    atom "fetch_$op" ".${op%_*}.${type/i/s}" \
+      "*($c *)out = cua_port_fetch_$op(($c *)p, ($c)v, AT);"
+    quiet "$op" ".${op%_*}.${type/i/s}" "cua_port_$op(($c *)p, ($c)v, AT);" red
+  done
+
+  local scope order name
+  for scope in BLOCK DEVICE SYSTEM; do
+    for order in $orders; do
+      case $order in
+      RELAXED) name= ;;
+      SEQ_CST) name=fence.sc.${scope_ptx[$scope]} ;;
+      *) name=fence.acq_rel.${scope_ptx[$scope]} ;;
+      esac
+      kernel "port_fence_${order}_$scope" "$name" "cua_port_fence(CUA_$order, CUA_SCOPE_$scope);"
+    done
+  done
+
+  kernel port_pause nanosleep.u32 'cua_port_pause((uint32_t)v);'
+  kernel port_clock_ns %globaltimer '*out = cua_port_clock_ns();'
+  kernel port_lane %laneid '*out = cua_port_lane();'
+  kernel port_active_mask activemask.b32 '*out = cua_port_active_mask();'
+  kernel port_ballot vote.sync.ballot.b32 '*out = cua_port_ballot((uint32_t)w, v == 5);'
+  kernel port_match_any_u32 match.any.sync.b32 \
+    '*out = cua_port_match_any_u32((uint32_t)w, (uint32_t)v);'
+  kernel port_match_any_u64 match.any.sync.b64 '*out = cua_port_match_any_u64((uint32_t)w, v);'
+  kernel port_shuffle_u32 shfl.sync.idx.b32 \
+    '*out = cua_port_shuffle_u32((uint32_t)w, (uint32_t)v, 3);'
+  kernel port_shuffle_u64 'shfl.sync.idx.b32 shfl.sync.idx.b32' \
+    '*out = cua_port_shuffle_u64((uint32_t)w, v, 3);'
+  kernel port_sync_warp bar.warp.sync 'cua_port_sync_warp((uint32_t)w);'
+  kernel port_sync_block bar.sync 'cua_port_sync_block();'
+
+  # A product and a sum stay two roundings, and flush nothing, in fast math too.
+  for bits in 32 64; do
+    c=CUA__TYPE_f$bits
+    kernel "port_mul_add_rn_f$bits" "mul.rn.f$bits add.rn.f$bits" "$c *x = ($c *)out;
+      *x = cua_port_add_rn_f$bits(cua_port_mul_rn_f$bits(x[1], x[2]), x[3]);"
+    kernel "port_mul_sub_rn_f$bits" "mul.rn.f$bits sub.rn.f$bits" "$c *x = ($c *)out;
+      *x = cua_port_sub_rn_f$bits(cua_port_mul_rn_f$bits(x[1], x[2]), x[3]);"
+  done
+
+  kernel plain_read_write 'ld.global.u32 st.global.u32' \
+    'uint32_t *x = (uint32_t *)p; CUA_WRITE(x[1], CUA_READ(x[0]));'
+  kernel plain_read_write_u64 'ld.global.u64 st.global.u64' \
+    'uint64_t *x = (uint64_t *)p; CUA_WRITE(x[1], CUA_READ(x[0]));'
+  # A plain access stays on its side of a lock.
+  kernel plain_under_lock 'atom.acquire.gpu.cas.b32 ld.global.u32 st.global.u32 st.release.gpu.b32' \
+    'uint32_t *x = (uint32_t *)out;
+     (void)cua_port_cas_b32(p, 0, 1, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+     CUA_WRITE(*x, CUA_READ(*x) + 1);
+     cua_port_store_b32(p, 0, CUA_RELEASE, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);'
+}
+
+atomic_kernels() {
+  local t bits c op name ptx mul
+  for t in u32 i32 u64 i64 f32 f64; do
+    bits=${t#?}
+    c=CUA__TYPE_$t
+    kernel "atomic_load_$t" "ld.relaxed.gpu.b$bits" "*($c *)out = cua_atomic_load_$t(($c *)p);"
+    kernel "atomic_store_$t" "st.relaxed.gpu.b$bits" "cua_atomic_store_$t(($c *)p, ($c)v);"
+    kernel "atomic_exchange_$t" "atom.relaxed.gpu.exch.b$bits" \
+      "*($c *)out = cua_atomic_exchange_$t(($c *)p, ($c)v);"
+    kernel "atomic_compare_exchange_$t" "atom.relaxed.gpu.cas.b$bits" \
+      "*($c *)out = cua_atomic_compare_exchange_$t(($c *)p, ($c)v, ($c)w);"
+    kernel "atomic_load_explicit_$t" "ld.acquire.sys.b$bits" \
+      "*($c *)out = cua_atomic_load_explicit_$t(($c *)p, CUA_ACQUIRE, CUA_SCOPE_SYSTEM);"
+    kernel "atomic_store_explicit_$t" "st.release.cta.b$bits" \
+      "cua_atomic_store_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_BLOCK);"
+    kernel "atomic_exchange_explicit_$t" "atom.acq_rel.cta.exch.b$bits" \
+      "*($c *)out = cua_atomic_exchange_explicit_$t(($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_BLOCK);"
+    kernel "atomic_compare_exchange_explicit_$t" "fence.sc.sys atom.acq_rel.sys.cas.b$bits" \
+      "*($c *)out = cua_atomic_compare_exchange_explicit_$t(($c *)p, ($c)v, ($c)w, CUA_SEQ_CST,
+        CUA_SCOPE_SYSTEM);"
+
+    for op in add sub min max and or xor; do
+      case $t$op in
+      fand | for | fxor | f??min | f??max | f??and | f??or | f??xor) continue ;;
+      f*) ptx=add.$t ;;
+      *add | *sub) ptx=add.u$bits ;;
+      *min | *max) ptx=$op.${t/i/s} ;;
+      *) ptx=$op.b$bits ;;
+      esac
+      name=${op}_$t
+      kernel "atomic_fetch_$name" "atom.relaxed.gpu.$ptx" \
+        "*($c *)out = cua_atomic_fetch_$name(($c *)p, ($c)v);"
+      kernel "atomic_fetch_${op}_explicit_$t" "atom.release.sys.$ptx" \
+        "*($c *)out = cua_atomic_fetch_${op}_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_SYSTEM);"
+      kernel "atomic_$name" "red.relaxed.gpu.$ptx" "cua_atomic_$name(($c *)p, ($c)v);"
+      kernel "atomic_${op}_explicit_release_$t" "red.release.cta.$ptx" \
+        "cua_atomic_${op}_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_BLOCK);"
+      # RED cannot acquire.
+      kernel "atomic_${op}_explicit_acquire_$t" "atom.acquire.gpu.$ptx" \
+        "cua_atomic_${op}_explicit_$t(($c *)p, ($c)v, CUA_ACQUIRE, CUA_SCOPE_DEVICE);"
+      kernel "atomic_${op}_explicit_seq_cst_$t" "fence.sc.gpu atom.acq_rel.gpu.$ptx" \
+        "cua_atomic_${op}_explicit_$t(($c *)p, ($c)v, CUA_SEQ_CST, CUA_SCOPE_DEVICE);"
+    done
+
+    # Loops: a relaxed load (acquire where that is all that is asked), then compare-and-swap.
+    mul=
+    [ "${t%??}" != f ] || mul="mul.rn.$t "
+    kernel "atomic_fetch_mul_$t" "ld.relaxed.gpu.b$bits ${mul}atom.relaxed.gpu.cas.b$bits loop" \
+      "*($c *)out = cua_atomic_fetch_mul_$t(($c *)p, ($c)v);"
+    kernel "atomic_fetch_mul_explicit_acquire_$t" \
+      "ld.acquire.cta.b$bits ${mul}atom.acquire.cta.cas.b$bits loop" \
+      "*($c *)out = cua_atomic_fetch_mul_explicit_$t(($c *)p, ($c)v, CUA_ACQUIRE, CUA_SCOPE_BLOCK);"
+    kernel "atomic_fetch_mul_explicit_acq_rel_$t" \
+      "ld.relaxed.sys.b$bits ${mul}atom.acq_rel.sys.cas.b$bits loop" \
+      "*($c *)out = cua_atomic_fetch_mul_explicit_$t(($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_SYSTEM);"
+    [ "${t%??}" = f ] || continue
+    kernel "atomic_fetch_add_cas_$t" "ld.relaxed.gpu.b$bits add.rn.$t atom.relaxed.gpu.cas.b$bits loop" \
+      "*($c *)out = cua_atomic_fetch_add_cas_$t(($c *)p, ($c)v);"
+    for op in min max; do
+      kernel "atomic_fetch_${op}_$t" "ld.relaxed.gpu.b$bits atom.relaxed.gpu.cas.b$bits loop" \
+        "*($c *)out = cua_atomic_fetch_${op}_$t(($c *)p, ($c)v);"
+      kernel "atomic_${op}_explicit_release_$t" "ld.relaxed.gpu.b$bits atom.release.gpu.cas.b$bits loop" \
+        "cua_atomic_${op}_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_DEVICE);"
+    done
+  done
+  kernel atomic_defined "ld.relaxed.gpu.b32 atom.relaxed.gpu.cas.b32 loop" \
+    '*(uint32_t *)out = wrap_inc((uint32_t *)p, (uint32_t)v);'
+}
+
+spinlock_kernels() {
+  local scope ptx lock='(struct cua_spinlock *)p'
+  for scope in BLOCK DEVICE SYSTEM; do
+    ptx=${scope_ptx[$scope]}
+    kernel "spinlock_trylock_$scope" "ld.relaxed.$ptx.b32 atom.acquire.$ptx.cas.b32" \
+      "*out = cua_spinlock_trylock_scope($lock, CUA_SCOPE_$scope);"
+    kernel "spinlock_unlock_$scope" "st.release.$ptx.b32" \
+      "cua_spinlock_unlock_scope($lock, CUA_SCOPE_$scope);"
+    kernel "spinlock_locked_$scope" "ld.relaxed.$ptx.b32" \
+      "*out = cua_spinlock_locked_scope($lock, CUA_SCOPE_$scope);"
+  done
+  kernel spinlock_trylock 'ld.relaxed.gpu.b32 atom.acquire.gpu.cas.b32' \
+    "*out = cua_spinlock_trylock($lock);"
+  kernel spinlock_unlock st.release.gpu.b32 "cua_spinlock_unlock($lock);"
+  kernel spinlock_locked ld.relaxed.gpu.b32 "*out = cua_spinlock_locked($lock);"
+}
+
+cat >"$tmp/kernels.cu" <<'END'
+#include <cuatomic/atomic.h>
+#include <cuatomic/spinlock.h>
+#define KERNEL(name) extern "C" __global__ void name(void *p, uint64_t v, uint64_t w, uint64_t *out)
+CUA_DEFINE_ATOMIC(wrap_inc, u32, old >= operand ? 0 : old + 1)
+END
+{
+  port_kernels
+  atomic_kernels
+  spinlock_kernels
+} 3>"$tmp/expected.unsorted" 4>>"$tmp/kernels.cu"
+sed 's/ *$//' "$tmp/expected.unsorted" | sort >"$tmp/expected"
+kernels=$(wc -l <"$tmp/expected")
+
+# ---- reading PTX ----
+
+# instructions FILE: one line a kernel, its name and the instructions that count.
+instructions() {
+  awk '
+    /^[ \t]*\.visible[ \t]+\.entry/ {
+      name = $0
+      sub(/.*\.entry[ \t]*/, "", name)
+      sub(/[^A-Za-z0-9_].*/, "", name)
+      list = ""
+      split("", seen)
+      next
+    }
+    name == "" { next }
+    /^}/ { print name list; name = ""; next }
+    {
+      sub(/\/\/.*/, "")
+      sub(/^[ \t{]+/, "")
+      sub(/^@!?%p[0-9]+[ \t]+/, "")
+    }
+    /^\$[A-Za-z0-9_]+:/ { label = $0; sub(/:.*/, "", label); seen[label] = 1; next }
+    {
+      op = $1
+      sub(/;$/, "", op)
+      n = split(op, part, ".")
+      base = part[1]
+    }
+    base == "bra" { label = $2; sub(/;.*/, "", label); if (label in seen) list = list " loop"; next }
+    base == "mov" {
+      if (match($0, /%(laneid|globaltimer|clock64|clock)/))
+        list = list " " substr($0, RSTART, RLENGTH)
+      next
+    }
+    base == "ld" || base == "st" {
+      if (op ~ /\.(relaxed|acquire|release|volatile|mmio)/ ||
+          (name ~ /^plain_/ && op !~ /\.param/))
+        list = list " " op
+      next
+    }
+    base ~ /^(fma|mad|mul|add|sub|min|max)$/ && part[n] !~ /^f(32|64)$/ { next }
+    base ~ /^(atom|red|fence|membar|nanosleep|vote|match|shfl|bar|barrier|activemask|fma|mad|mul|add|sub|min|max)$/ {
+      list = list " " op
+    }
+  ' "$1" | sed -E 's/barrier\.sync(\.aligned)?$/bar.sync/; s/(ld|st)\.global\.b(32|64)/\1.global.u\2/g' | sort
+}
+
+# differing PTX: the number of kernels that are not as expected. Leaves both sides
+# of each in $tmp/diff.
+differing() {
+  instructions "$1" >"$tmp/found"
+  diff "$tmp/expected" "$tmp/found" | grep '^[<>]' >"$tmp/diff"
+  sed 's/^. //' "$tmp/diff" | cut -d ' ' -f 1 | sort -u | wc -l
+}
+
+# ---- compiling ----
+
+offered=$("$NVCC" --list-gpu-arch | sed -n 's/^compute_\([0-9]*\)$/\1/p' | sort -n | awk '$1 >= 70')
+if [ -z "$offered" ]; then
+  echo "nvcc offers no architecture that the headers are for"
+  exit 1
+fi
+lowest=$(sed -n 1p <<<"$offered")
+highest=$(sed -n '$p' <<<"$offered")
+archs=$(awk -v low="$lowest" -v high="$highest" '$1 == low || $1 == 90 || $1 == high' <<<"$offered")
+
+# compile ARCH NAME FLAGS...
+compile() {
+  local arch=$1 name=$2
+  shift 2
+  "$NVCC" -ptx -O3 -arch="compute_$arch" -Wno-deprecated-gpu-targets -Werror=all-warnings "$@" \
+    -I"$top_srcdir/include" -I"$top_builddir/include" \
+    "$tmp/kernels.cu" -o "$tmp/$name.ptx" >"$tmp/$name.log" 2>&1
+}
+
+failed=0
+checked=0
+runs=()
+for arch in $archs; do
+  runs+=("$arch:compute_$arch")
+done
+# What is promised must not depend on the flags of the user's kernels.
+runs+=("$lowest:compute_$lowest with fast math:-use_fast_math")
+
+# Two at a time.
+for run in "${runs[@]}"; do
+  IFS=: read -r arch what flags <<<"$run"
+  # shellcheck disable=SC2086
+  compile "$arch" "$arch$flags" $flags &
+  while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n; done
+done
+wait
+
+for run in "${runs[@]}"; do
+  IFS=: read -r arch what flags <<<"$run"
+  if [ ! -s "$tmp/$arch$flags.ptx" ] || [ -s "$tmp/$arch$flags.log" ]; then
+    echo "FAILED: $what does not compile without a word"
+    head -n 40 "$tmp/$arch$flags.log"
+    failed=$((failed + 1))
+    continue
+  fi
+  n=$(differing "$tmp/$arch$flags.ptx")
+  checked=$((checked + kernels))
+  if [ "$n" != 0 ]; then
+    echo "FAILED: $what: $n kernels differ (< expected, > found)"
+    head -n 40 "$tmp/diff"
+    failed=$((failed + n))
+  fi
+done
+
+# ---- the check itself must be able to fail ----
+
+# planted WHAT KERNEL SED: one change inside one kernel must be found, in that one.
+planted() {
+  sed "/\.entry $2(/,/^}/{$3}" "$tmp/$lowest.ptx" >"$tmp/planted.ptx"
+  if [ "$(differing "$tmp/planted.ptx")" != 1 ] || ! grep -q "^< $2 " "$tmp/diff"; then
+    echo "FAILED: a planted error was not found: $1"
+    failed=$((failed + 1))
+  fi
+  plants=$((plants + 1))
+}
+plants=0
+if [ "$failed" = 0 ]; then
+  planted 'a lost acquire' spinlock_trylock 's/atom\.acquire\.gpu/atom.relaxed.gpu/'
+  planted 'a scope too narrow' spinlock_unlock 's/\.gpu/.cta/'
+  planted 'a plain store in place of a release' spinlock_unlock 's/st\.release\.gpu/st/'
+  planted 'the wrong space' port_cas_b32_ACQUIRE_DEVICE_GLOBAL 's/\.global\.cas/.cas/'
+  planted 'atom in place of red' atomic_add_u32 's/red\./atom./'
+  planted 'a lost fence' port_load_b32_SEQ_CST_DEVICE_GENERIC '/fence\.sc/d'
+  planted 'a fence too many' port_load_b32_RELAXED_DEVICE_GENERIC 's/ld\.relaxed/membar.gl; &/;s/; ld/;\n&/'
+  planted 'a contracted product' port_mul_add_rn_f32 's/mul\.rn/fma.rn/'
+  planted 'no loop' atomic_fetch_min_f32 '/bra/d'
+  planted 'a kernel that is missing' atomic_load_u32 's/\.visible .entry/.func/'
+fi
+
+echo "$checked kernels checked for ${archs//$'\n'/, } and for fast math," \
+  "$plants planted errors, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,812 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inline algorithms under the SIMT checker: lanes as coroutines, every shared access a choice of the
+ * scheduler. Compiled with the checker's port layer in place of the host's.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cuatomic/append.h>
+#include <cuatomic/chained.h>
+#include <cuatomic/hashmap.h>
+#include <cuatomic/reduce.h>
+#include <cuatomic/spinlock.h>
+
+#include "simt/simt.h"
+
+static uint64_t seed_of_run(void)
+{
+	static uint64_t seed;
+	const char *given = getenv("CUA_TEST_SEED");
+
+	if (!seed) {
+		seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 1000003u;
+		printf("simt: CUA_TEST_SEED=%llu\n", (unsigned long long)seed);
+		fflush(stdout);
+	}
+	return seed;
+}
+
+static void expect_ok(const struct simt_case *c, const char *how, struct simt_report r)
+{
+	ck_assert_msg(r.verdict == SIMT_OK, "%s, %s, %u x %u lanes: %s: %s (seed %llu, run %llu)",
+		      c->name, how, c->shape.blocks, c->shape.block_lanes,
+		      simt_verdict_name(r.verdict), r.message, (unsigned long long)r.seed,
+		      (unsigned long long)r.runs);
+}
+
+static const struct {
+	enum simt_policy policy;
+	const char *name;
+} policies[] = {
+	{SIMT_RANDOM, "random"},
+	{SIMT_STARVE_LANE, "a lane starved"},
+	{SIMT_STARVE_WARP, "a warp starved"},
+	{SIMT_LOCKSTEP, "lockstep"},
+};
+
+/* Random and adversarial schedules of one shape. */
+static void try_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned runs)
+{
+	c.shape.blocks = blocks;
+	c.shape.block_lanes = block_lanes;
+	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
+		expect_ok(&c, policies[i].name,
+			  simt_random(&c, policies[i].policy, seed_of_run(), runs));
+}
+
+/* Every schedule of a small shape with at most so many preemptions. */
+static void explore_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned preemptions)
+{
+	struct simt_report r;
+
+	c.shape.blocks = blocks;
+	c.shape.block_lanes = block_lanes;
+	r = simt_explore(&c, preemptions, 400000);
+	expect_ok(&c, "explored", r);
+	printf("simt: %s, %u x %u lanes, %u preemptions: %llu schedules%s\n", c.name, blocks, block_lanes,
+	       preemptions, (unsigned long long)r.runs, r.exhausted ? ", all" : "");
+}
+
+/* A planted bug must be found, and as what it is. */
+static void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes,
+			  enum simt_verdict expected, const char *says)
+{
+	struct simt_report r = {.verdict = SIMT_OK};
+
+	c.shape.blocks = blocks;
+	c.shape.block_lanes = block_lanes;
+	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]) && r.verdict == SIMT_OK; i++)
+		r = simt_random(&c, policies[i].policy, 1, 50);
+	ck_assert_msg(r.verdict == expected && strstr(r.message, says), "%s: %s: %s, expected %s: ...%s...",
+		      c.name, simt_verdict_name(r.verdict), r.message, simt_verdict_name(expected), says);
+	/* and the seed replays it */
+	{
+		char first[sizeof(r.message)];
+		struct simt_report again;
+		size_t i;
+
+		memcpy(first, r.message, sizeof(first));
+		for (i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+			again = simt_random(&c, policies[i].policy, r.seed, 1);
+			if (again.verdict == expected && !strcmp(again.message, first))
+				break;
+		}
+		ck_assert_msg(i < sizeof(policies) / sizeof(policies[0]), "%s: seed %llu does not replay",
+			      c.name, (unsigned long long)r.seed);
+	}
+}
+
+/* ---- one counter under a lock, right and with bugs planted ---- */
+
+static struct cua_spinlock lock;
+static uint64_t counter;
+
+static void counter_setup(void)
+{
+	cua_spinlock_init(&lock);
+	counter = 0;
+}
+
+static const char *counter_check(void)
+{
+	return counter == (uint64_t)simt_blocks() * simt_block_lanes() ? NULL : "an update was lost";
+}
+
+static void increment(void)
+{
+	CUA_WRITE(counter, CUA_READ(counter) + 1);
+}
+
+static void with_lock(void)
+{
+	CUA_WITH_LOCK(&lock) { increment(); }
+}
+
+static void lock_unlock(void)
+{
+	cua_spinlock_lock(&lock);
+	increment();
+	cua_spinlock_unlock(&lock);
+}
+
+static void take(enum cua_order order)
+{
+	while (cua_port_cas_b32(&lock.word, 0, 1, order, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC))
+		cua_port_pause(1);
+}
+
+static void give(enum cua_order order)
+{
+	cua_port_store_b32(&lock.word, 0, order, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+}
+
+static void by_fences(void)
+{
+	take(CUA_RELAXED);
+	cua_port_fence(CUA_ACQUIRE, CUA_SCOPE_DEVICE);
+	increment();
+	cua_port_fence(CUA_RELEASE, CUA_SCOPE_DEVICE);
+	give(CUA_RELAXED);
+}
+
+static void bug_no_acquire(void)
+{
+	take(CUA_RELAXED);
+	increment();
+	give(CUA_RELEASE);
+}
+
+static void bug_no_release(void)
+{
+	take(CUA_ACQUIRE);
+	increment();
+	give(CUA_RELAXED);
+}
+
+static void bug_no_fence(void)
+{
+	take(CUA_RELAXED);
+	increment();
+	cua_port_fence(CUA_RELEASE, CUA_SCOPE_DEVICE);
+	give(CUA_RELAXED);
+}
+
+static void bug_narrow_fence(void)
+{
+	take(CUA_RELAXED);
+	cua_port_fence(CUA_ACQUIRE, CUA_SCOPE_DEVICE);
+	increment();
+	cua_port_fence(CUA_RELEASE, CUA_SCOPE_BLOCK);
+	give(CUA_RELAXED);
+}
+
+static void bug_block_scope(void)
+{
+	CUA_WITH_LOCK_SCOPE(&lock, CUA_SCOPE_BLOCK) { increment(); }
+}
+
+static void bug_early_unlock(void)
+{
+	uint64_t v;
+
+	cua_spinlock_lock(&lock);
+	v = CUA_READ(counter);
+	cua_spinlock_unlock(&lock);
+	CUA_WRITE(counter, v + 1);
+}
+
+static void bug_sync_in_spin(void)
+{
+	int done = 0;
+
+	while (!done) {
+		if (cua_spinlock_trylock(&lock)) {
+			increment();
+			cua_spinlock_unlock(&lock);
+			done = 1;
+		} else {
+			cua_port_sync_warp(0xffffffffu);
+		}
+	}
+}
+
+static void bug_never_unlocked(void)
+{
+	cua_spinlock_lock(&lock);
+	increment();
+}
+
+static void bug_lost_update(void)
+{
+	uint64_t v = cua_port_load_b64(&counter, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+
+	cua_port_store_b64(&counter, v + 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+}
+
+static void bug_barrier_in_branch(void)
+{
+	if (cua_port_thread() % 2)
+		cua_port_sync_block();
+	else
+		take(CUA_ACQUIRE);
+	increment();
+}
+
+static struct simt_case counter_case(const char *name, void (*body)(void))
+{
+	struct simt_case c = {.name = name, .setup = counter_setup, .body = body, .check = counter_check};
+
+	c.max_steps = 300000;
+	return c;
+}
+
+START_TEST(checker_catches)
+{
+	expect_caught(counter_case("no acquire", bug_no_acquire), 2, 32, SIMT_RACE, "plain");
+	expect_caught(counter_case("no release", bug_no_release), 2, 32, SIMT_RACE, "plain");
+	expect_caught(counter_case("no acquire fence", bug_no_fence), 2, 32, SIMT_RACE, "plain");
+	expect_caught(counter_case("narrow fence", bug_narrow_fence), 2, 32, SIMT_RACE, "plain");
+	expect_caught(counter_case("block scope", bug_block_scope), 2, 1, SIMT_RACE, "block scope");
+	expect_caught(counter_case("early unlock", bug_early_unlock), 1, 2, SIMT_RACE, "plain");
+	expect_caught(counter_case("sync in a spin", bug_sync_in_spin), 1, 32, SIMT_DEADLOCK, "wait");
+	expect_caught(counter_case("never unlocked", bug_never_unlocked), 1, 2, SIMT_LIVELOCK, "no end");
+	expect_caught(counter_case("lost update", bug_lost_update), 1, 32, SIMT_FAILED, "lost");
+	expect_caught(counter_case("barrier in a branch", bug_barrier_in_branch), 1, 64, SIMT_LIVELOCK,
+		      "no end");
+}
+END_TEST
+
+START_TEST(spinlock)
+{
+	struct simt_case cases[] = {
+		counter_case("CUA_WITH_LOCK", with_lock),
+		counter_case("lock, unlock", lock_unlock),
+		counter_case("relaxed lock with fences", by_fences),
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		explore_shape(cases[i], 1, 2, 4);
+		explore_shape(cases[i], 3, 1, 3);
+		try_shape(cases[i], 2, 64, 3);
+		try_shape(cases[i], 4, 33, 2);
+	}
+	/* a block-scope lock is right inside one block */
+	try_shape(counter_case("block scope, one block", bug_block_scope), 1, 96, 3);
+}
+END_TEST
+
+/* ---- append ---- */
+
+static struct cua_append_cursor cursor;
+static uint32_t items[64];
+static struct cua_append_view append_view = {items, &cursor, 40, sizeof(items[0]), CUA_APPEND_LAYOUT, 0};
+
+static void append_setup(void)
+{
+	cursor.demand = 0;
+	memset(items, 0xff, sizeof(items));
+}
+
+static void append_lanes(void)
+{
+	uint32_t v = simt_lane();
+	uint32_t mask = 0;
+
+	/* half of the lanes alone, the others as a warp of odd lanes */
+	if (v % 2 == 0) {
+		cua_append_push_u32(&append_view, v);
+		return;
+	}
+	for (unsigned i = 1; i < 32 && i - v % 32 + v < simt_blocks() * simt_block_lanes(); i += 2)
+		if (cua_port_thread() - cua_port_lane() + i < cua_port_block_size())
+			mask |= 1u << i;
+	cua_append_push_warp_u32(&append_view, mask, v % 4 == 1, v);
+}
+
+static const char *append_check(void)
+{
+	unsigned n = simt_blocks() * simt_block_lanes(), expected = 0, stored = 0;
+	unsigned char seen[SIMT_MAX_LANES] = {0};
+
+	for (unsigned v = 0; v < n; v++)
+		expected += v % 2 == 0 || v % 4 == 1;
+	if (cursor.demand != expected)
+		return "the demand is wrong";
+	for (unsigned i = 0; i < 64; i++) {
+		uint32_t v = items[i];
+
+		if (i >= 40 || i >= expected) {
+			if (v != 0xffffffffu)
+				return "something was stored past the end";
+			continue;
+		}
+		if (v >= n || (v % 2 && v % 4 != 1) || seen[v]++)
+			return "an item is wrong or there twice";
+		stored++;
+	}
+	return stored == (expected < 40 ? expected : 40) ? NULL : "an item is missing";
+}
+
+START_TEST(append)
+{
+	struct simt_case c = {.name = "append", .setup = append_setup, .body = append_lanes,
+			      .check = append_check};
+
+	explore_shape(c, 1, 3, 3);
+	try_shape(c, 1, 32, 5);
+	try_shape(c, 2, 48, 5);
+}
+END_TEST
+
+/* ---- reductions ---- */
+
+static void block_sum(void)
+{
+	struct cua_block_scratch *s = simt_shared(sizeof(*s));
+	uint32_t n = simt_block_lanes(), total;
+
+	for (int again = 0; again < 2; again++) {
+		total = cua_block_sum_u32(simt_lane_in_block() + 1, s);
+		if (total != n * (n + 1) / 2)
+			simt_fail("the block's sum is wrong");
+	}
+}
+
+START_TEST(block_reduce)
+{
+	struct simt_case c = {.name = "block sum", .body = block_sum};
+	static const unsigned sizes[] = {1, 2, 31, 32, 33, 63, 64, 65, 100, 257};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		try_shape(c, 1, sizes[i], 1);
+	explore_shape(c, 1, 3, 1);
+}
+END_TEST
+
+static struct cua_finish finish;
+static double partials[16];
+static double grid_total;
+static unsigned totals;
+static enum cua_finish_mode mode;
+
+static void finish_setup(void)
+{
+	cua_finish_init(&finish);
+	for (int i = 0; i < 16; i++)
+		partials[i] = -1;
+	totals = 0;
+	grid_total = 0;
+}
+
+static void finish_body(void)
+{
+	struct cua_block_scratch *s = simt_shared(sizeof(*s));
+	uint64_t block = cua_finish_block(mode, &finish, s);
+	double total = 0;
+
+	if (cua_finish_sum_f64(mode, &finish, s, partials, block, simt_blocks(), (double)(1u << block),
+			       &total)) {
+		grid_total = total;
+		totals++;
+	}
+}
+
+static const char *finish_check(void)
+{
+	static const struct cua_finish zero;
+
+	if (totals != 1)
+		return "not exactly one block got the total";
+	if (grid_total != (double)((1u << simt_blocks()) - 1))
+		return "the total is wrong";
+	return memcmp(&finish, &zero, sizeof(zero)) ? "the state is not zero again" : NULL;
+}
+
+START_TEST(finishes)
+{
+	static const char *const names[] = {"", "last block", "atomic", "lock", "ordered lock"};
+
+	for (int m = CUA_FINISH_LAST_BLOCK; m <= CUA_FINISH_ORDERED_LOCK; m++) {
+		struct simt_case c = {.name = names[m], .setup = finish_setup, .body = finish_body,
+				      .check = finish_check};
+
+		mode = (enum cua_finish_mode)m;
+		explore_shape(c, 2, 1, 4);
+		explore_shape(c, 3, 1, 3);
+		try_shape(c, 8, 1, 20);
+		try_shape(c, 4, 33, 5);
+		try_shape(c, 3, 64, 5);
+	}
+}
+END_TEST
+
+/* ---- chained table ---- */
+
+static uint64_t heads[2];
+static struct cua_spinlock bucket_locks[2];
+static struct cua_chained_entry entries[48];
+static struct cua_chained_cursor pool;
+static struct cua_chained_view chained_view = {heads, bucket_locks, entries, &pool, 2, 48,
+					       CUA_CHAINED_LAYOUT, 0};
+
+static void chained_setup(void)
+{
+	heads[0] = heads[1] = CUA_CHAINED_NONE;
+	memset(bucket_locks, 0, sizeof(bucket_locks));
+	memset(entries, 0xee, sizeof(entries));
+	pool.demand = 0;
+}
+
+/* Each lane inserts two values of a key that it shares with others, looking in between. */
+static void chained_body(void)
+{
+	uint64_t key = simt_lane() % 3, value;
+
+	cua_chained_insert(&chained_view, key, simt_lane() * 2);
+	if (cua_chained_find(&chained_view, key, &value) && (value / 2) % 3 != key)
+		simt_fail("a found value belongs to another key");
+	cua_chained_insert(&chained_view, key, simt_lane() * 2 + 1);
+	for (uint64_t i = cua_chained_first(&chained_view, key); i != CUA_CHAINED_NONE;
+	     i = cua_chained_next(&chained_view, i))
+		if ((cua_chained_value(&chained_view, i) / 2) % 3 != key)
+			simt_fail("a value in the chain belongs to another key");
+}
+
+static const char *chained_check(void)
+{
+	uint64_t lanes = (uint64_t)simt_blocks() * simt_block_lanes(), reached = 0;
+	unsigned char seen[2 * SIMT_MAX_LANES] = {0};
+
+	if (pool.demand != 2 * lanes)
+		return "the demand is wrong";
+	for (int b = 0; b < 2; b++)
+		for (uint64_t i = heads[b]; i != CUA_CHAINED_NONE; i = entries[i].next) {
+			if (i >= 48 || reached++ > 48)
+				return "a link is broken";
+			if (seen[entries[i].value]++)
+				return "a value is there twice";
+		}
+	return reached == (2 * lanes < 48 ? 2 * lanes : 48) ? NULL : "an entry is lost";
+}
+
+START_TEST(chained)
+{
+	struct simt_case c = {.name = "chained", .setup = chained_setup, .body = chained_body,
+			      .check = chained_check};
+
+	explore_shape(c, 2, 1, 3);
+	explore_shape(c, 1, 3, 2);
+	try_shape(c, 1, 22, 10);
+	try_shape(c, 2, 32, 5);
+}
+END_TEST
+
+/* ---- hash map ---- */
+
+static uint64_t buckets[2 * CUA_HASHMAP_BUCKET_BYTES / 8];
+static struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
+static struct cua_hashmap_view map_view = {buckets, counts, 1, 0, 8, 8, CUA_HASHMAP_LAYOUT, 0};
+static uint64_t won, lost;
+
+static void map_setup(void)
+{
+	memset(buckets, 0, sizeof(buckets));
+	memset(counts, 0, sizeof(counts));
+	won = lost = 0;
+}
+
+/* Of the first bucket. */
+static void map_set_reach(uint32_t reach)
+{
+	memcpy((char *)buckets + offsetof(struct cua_hashmap_head, reach), &reach, sizeof(reach));
+}
+
+/* Values say whose key they are: value = key * 1000 + anything below 1000. */
+static void map_mixed(void)
+{
+	uint64_t key = simt_lane() % 2, value;
+
+	cua_hashmap_insert(&map_view, key, key * 1000 + simt_lane());
+	if (cua_hashmap_find(&map_view, key, &value) && value / 1000 != key)
+		simt_fail("find gave another key's value");
+	if (simt_lane() % 3 == 0)
+		cua_hashmap_erase(&map_view, key);
+	else
+		cua_hashmap_assign(&map_view, key, key * 1000 + 500);
+	if (cua_hashmap_find(&map_view, 1 - key, &value) && value / 1000 != 1 - key)
+		simt_fail("find gave another key's value");
+}
+
+static uint64_t map_size(void)
+{
+	uint64_t size = 0;
+
+	for (unsigned i = 0; i < CUA_HASHMAP_STRIPES; i++)
+		size += counts[i].inserted - counts[i].erased;
+	return size;
+}
+
+/* Counts the slots in use from the documented layout; fails on a busy one or a key there twice. */
+static const char *map_slots(uint64_t *used)
+{
+	uint64_t keys[10];
+	unsigned n = 0;
+
+	for (unsigned b = 0; b < map_view.n_buckets; b++)
+		for (unsigned i = 0; i < 5; i++) {
+			const char *slot = (const char *)buckets + b * CUA_HASHMAP_BUCKET_BYTES + 8 + i * 24;
+			uint32_t state;
+			uint64_t key;
+
+			memcpy(&state, slot, sizeof(state));
+			memcpy(&key, slot + 8, sizeof(key));
+			if ((state & 3) == 1)
+				return "a slot is busy for ever";
+			if ((state & 3) == 0)
+				continue;
+			for (unsigned k = 0; k < n; k++)
+				if (keys[k] == key)
+					return "a key is there twice";
+			keys[n++] = key;
+		}
+	*used = n;
+	return NULL;
+}
+
+static const char *map_check(void)
+{
+	uint64_t used = 0;
+	const char *wrong = map_slots(&used);
+
+	if (wrong)
+		return wrong;
+	return used == map_size() ? NULL : "the size is wrong";
+}
+
+/* Adds 1 to one key: the sum must be exact. */
+static void map_add(void)
+{
+	cua_hashmap_update(&map_view, 7, 1, CUA_UPDATE_ADD);
+}
+
+static const char *map_add_check(void)
+{
+	const char *wrong = map_check();
+	uint64_t sum = 0;
+
+	if (wrong)
+		return wrong;
+	for (unsigned b = 0; b < map_view.n_buckets; b++)
+		for (unsigned i = 0; i < 5; i++) {
+			const char *slot = (const char *)buckets + b * CUA_HASHMAP_BUCKET_BYTES + 8 + i * 24;
+			uint32_t state;
+
+			memcpy(&state, slot, sizeof(state));
+			if ((state & 3) == 2)
+				memcpy(&sum, slot + 16, sizeof(sum));
+		}
+	return sum == (uint64_t)simt_blocks() * simt_block_lanes() ? NULL : "an update was lost";
+}
+
+/* Five slots, of which four are taken: exactly one lane gets the last one. */
+static void map_last_slot_setup(void)
+{
+	map_setup();
+	for (unsigned i = 0; i < 4; i++) {
+		char *slot = (char *)buckets + 8 + i * 24;
+		uint32_t state = 4 | 2;
+		uint64_t key = 100 + i;
+
+		memcpy(slot, &state, sizeof(state));
+		memcpy(slot + 8, &key, sizeof(key));
+	}
+	map_set_reach(~(uint32_t)0);
+	counts[0].inserted = 4;
+}
+
+static void map_last_slot(void)
+{
+	int result = cua_hashmap_insert(&map_view, simt_lane(), 1);
+
+	cua_port_add_u64(result == CUA_HASHMAP_INSERTED ? &won : &lost, 1, CUA_RELAXED, CUA_SCOPE_DEVICE,
+			 CUA_SPACE_GLOBAL);
+	if (result == CUA_HASHMAP_EXISTS)
+		simt_fail("a key exists that nobody inserted");
+}
+
+static const char *map_last_slot_check(void)
+{
+	const char *wrong = map_check();
+
+	if (wrong)
+		return wrong;
+	return won == 1 && won + lost == (uint64_t)simt_blocks() * simt_block_lanes()
+		       ? NULL
+		       : "not exactly one lane got the last slot";
+}
+
+/*
+ * One key that comes and goes in one slot with another key in between, and lanes that watch it. The word
+ * `phase` says what the writer has finished: 0 there, 1 erasing, 2 gone, 3 inserting, 4 there.
+ */
+static uint64_t hot, cold;
+static uint32_t phase;
+
+static uint32_t phase_now(void)
+{
+	return cua_port_load_b32(&phase, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+}
+
+static void phase_set(uint32_t value)
+{
+	cua_port_store_b32(&phase, value, CUA_RELEASE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+}
+
+static void map_history_setup(void)
+{
+	map_setup();
+	phase = 0;
+	hot = 1;
+	for (cold = 2; cua__hashmap_home(&map_view, cold).slot != cua__hashmap_home(&map_view, hot).slot;
+	     cold++)
+		;
+	memcpy(cua__hashmap_slot(&map_view, cua__hashmap_home(&map_view, hot)),
+	       &(struct {
+		       uint32_t state, pad;
+		       uint64_t key, value;
+	       }){4 | 2, 0, hot, hot * 1000},
+	       24);
+	map_set_reach(1);
+	counts[0].inserted = 1;
+}
+
+static void map_history(void)
+{
+	uint32_t before, after;
+	uint64_t value = 0;
+	int there;
+
+	if (simt_lane() == 0) {
+		phase_set(1);
+		if (!cua_hashmap_erase(&map_view, hot))
+			simt_fail("erase did not find the key");
+		phase_set(2);
+		cua_hashmap_insert(&map_view, cold, cold * 1000);
+		cua_hashmap_erase(&map_view, cold);
+		phase_set(3);
+		if (cua_hashmap_insert(&map_view, hot, hot * 1000 + 1) != CUA_HASHMAP_INSERTED)
+			simt_fail("insert of an absent key did not insert it");
+		phase_set(4);
+		return;
+	}
+	before = phase_now();
+	there = cua_hashmap_find(&map_view, hot, &value);
+	after = phase_now();
+	if (there && value / 1000 != hot)
+		simt_fail("find gave another key's value");
+	if (there && before >= 2 && value % 1000 != 1)
+		simt_fail("find gave a value from before the erase");
+	if (before == 2 && after == 2 && there)
+		simt_fail("find found an absent key");
+	if (((before == 0 && after == 0) || before == 4) && !there)
+		simt_fail("find did not find a present key");
+}
+
+/* Keys of which each has one writer, which knows what it must see. */
+static void map_own(void)
+{
+	uint64_t key = 100 + simt_lane(), value = 0;
+
+	for (int again = 0; again < 2; again++) {
+		if (cua_hashmap_insert(&map_view, key, key * 1000) != CUA_HASHMAP_INSERTED)
+			simt_fail("insert of an absent key did not insert it");
+		if (!cua_hashmap_find(&map_view, key, &value) || value != key * 1000)
+			simt_fail("find did not find the lane's own key");
+		if (cua_hashmap_update(&map_view, key, 5, CUA_UPDATE_ADD) != CUA_HASHMAP_EXISTS ||
+		    !cua_hashmap_find(&map_view, key, &value) || value != key * 1000 + 5)
+			simt_fail("the update of the lane's own key is not there");
+		if (!cua_hashmap_erase(&map_view, key) || cua_hashmap_find(&map_view, key, &value))
+			simt_fail("erase did not remove the lane's own key");
+	}
+}
+
+/* A plain message, and a value or a key that says it is there. */
+static uint64_t message[2];
+
+static void map_message_setup(void)
+{
+	map_history_setup();
+	message[0] = message[1] = 0;
+}
+
+static void map_message(void)
+{
+	uint64_t value;
+
+	if (simt_lane() == 0) {
+		CUA_WRITE(message[0], 1);
+		cua_hashmap_assign(&map_view, hot, hot * 1000 + 1);
+		CUA_WRITE(message[1], 1);
+		cua_hashmap_insert(&map_view, cold, 1);
+		return;
+	}
+	if (cua_hashmap_find(&map_view, hot, &value) && value % 1000 == 1 && CUA_READ(message[0]) != 1)
+		simt_fail("the value came before the message");
+	if (cua_hashmap_contains(&map_view, cold) && CUA_READ(message[1]) != 1)
+		simt_fail("the key came before the message");
+}
+
+START_TEST(hashmap)
+{
+	struct simt_case history = {.name = "map, history", .setup = map_history_setup,
+				    .body = map_history, .check = map_check};
+	struct simt_case own = {.name = "map, own keys", .setup = map_setup, .body = map_own,
+				.check = map_check};
+	struct simt_case messages = {.name = "map, messages", .setup = map_message_setup,
+				     .body = map_message, .check = map_check};
+
+	struct simt_case mixed = {.name = "map, mixed", .setup = map_setup, .body = map_mixed,
+				  .check = map_check};
+	struct simt_case add = {.name = "map, add", .setup = map_setup, .body = map_add,
+				.check = map_add_check};
+	struct simt_case last = {.name = "map, last slot", .setup = map_last_slot_setup,
+				 .body = map_last_slot, .check = map_last_slot_check};
+
+	explore_shape(mixed, 2, 1, 2);
+	explore_shape(add, 3, 1, 2);
+	explore_shape(last, 2, 1, 3);
+	explore_shape(history, 2, 1, 3);
+	explore_shape(own, 2, 1, 1);
+	explore_shape(messages, 2, 1, 2);
+	try_shape(history, 1, 8, 50);
+	try_shape(history, 3, 3, 50);
+	try_shape(own, 1, 5, 20);
+	try_shape(messages, 2, 20, 5);
+	for (map_view.n_buckets = 1; map_view.n_buckets <= 2; map_view.n_buckets++) {
+		try_shape(mixed, 1, 32, 10);
+		try_shape(mixed, 3, 20, 10);
+		try_shape(add, 2, 40, 5);
+	}
+	map_view.n_buckets = 1;
+	try_shape(last, 2, 16, 10);
+}
+END_TEST
+
+int main(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	printf("skipped: the sanitizers do not follow coroutines\n");
+	return 77;
+#else
+	Suite *suite = suite_create("simt");
+	TCase *tc = tcase_create("simt");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 300);
+	tcase_add_test(tc, checker_catches);
+	tcase_add_test(tc, spinlock);
+	tcase_add_test(tc, append);
+	tcase_add_test(tc, block_reduce);
+	tcase_add_test(tc, finishes);
+	suite_add_tcase(suite, tc);
+	/* cases of their own, for check_simt_planted.sh */
+	tc = tcase_create("chained");
+	tcase_set_timeout(tc, 300);
+	tcase_add_test(tc, chained);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("hashmap");
+	tcase_set_timeout(tc, 300);
+	tcase_add_test(tc, hashmap);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+#endif
+}

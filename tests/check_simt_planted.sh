@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Whether the SIMT checker's cases can fail: each error below, planted into a copy
+# of a header, must be found.
+set -uo pipefail
+
+# Set by `make check`.
+: "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${PKG_CONFIG?}" "${SANITIZER_FLAGS?}"
+
+if [ -n "$SANITIZER_FLAGS" ]; then
+  echo "skipped: the sanitizers do not follow coroutines"
+  exit 77
+fi
+if ! flags=$("${PKG_CONFIG:-pkg-config}" --cflags --libs check); then
+  echo "skipped: pkg-config does not know the check library"
+  exit 77
+fi
+export LC_ALL=C
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+
+# build HEADER SED: the checker over a copy of the headers with HEADER edited.
+build() {
+  rm -rf "$tmp/include" && cp -R "$top_srcdir/include" "$tmp/include" || return
+  chmod -R u+w "$tmp/include"
+  sed "$2" "$top_srcdir/include/cuatomic/$1.h" >"$tmp/include/cuatomic/$1.h" || return
+  # CC and the flags of the library are lists of words
+  # shellcheck disable=SC2086
+  $CC -std=gnu11 -O1 -w -DCUA_PORT_HEADER='"simt/port_simt.h"' -I"$tmp/include" \
+    -I"$top_builddir/include" -I"$top_srcdir/tests" -o "$tmp/simt" "$top_srcdir/tests/check_simt.c" \
+    "$tmp/simt.o" $flags -lpthread -lm
+}
+
+# planted WHAT HEADER SED: the case of this header must fail, not crash or hang.
+planted() {
+  if ! build "$2" "$3"; then
+    echo "FAIL: $1: does not compile"
+    failed=1
+  elif cmp -s "$top_srcdir/include/cuatomic/$2.h" "$tmp/include/cuatomic/$2.h"; then
+    echo "FAIL: $1: there is nothing to edit in $2.h"
+    failed=1
+  elif CUA_TEST_SEED=1 CK_RUN_CASE="$2" timeout 120 "$tmp/simt" >"$tmp/log" 2>&1; then
+    echo "FAIL: $1: not found"
+    failed=1
+  elif ! grep -q 'Failures: 1, Errors: 0' "$tmp/log"; then
+    echo "FAIL: $1: not found, but"
+    cat "$tmp/log"
+    failed=1
+  else
+    echo "found: $1: $(sed -n 's/.*lanes: //p' "$tmp/log" | tail -n 1)"
+  fi
+}
+
+# shellcheck disable=SC2086
+$CC -std=gnu11 -O2 -w -I"$top_srcdir/tests" -c -o "$tmp/simt.o" "$top_srcdir/tests/simt/simt.c" || exit 1
+
+planted 'a find without its second look at the state' hashmap \
+  's/ != state)$/ != state \&\& 0)/'
+planted 'a claim that does not advance the version' hashmap \
+  's/ + CUA__HASHMAP_PHASE + 1;$/;/'
+planted 'an insert that does not store the reach' hashmap \
+  's/if (free_distance >= reach)$/if (0)/'
+planted 'a write that gives the lock back too early' hashmap \
+  's/result = cua__hashmap_write_locked/cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);&/'
+planted 'an erase that gives the lock back too early' hashmap \
+  's/result = cua__hashmap_erase_locked/cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);&/'
+planted 'a claimed slot that says at once it holds a key' hashmap \
+  's/state | CUA__HASHMAP_BUSY, CUA_ACQUIRE/state | CUA__HASHMAP_USED, CUA_ACQUIRE/'
+planted 'values stored without release' hashmap \
+  's/v, CUA_RELEASE, CUA__HASHMAP_AT/v, CUA_RELAXED, CUA__HASHMAP_AT/'
+planted 'values loaded without acquire' hashmap \
+  's/\(v = cua__hashmap_load(.*\)CUA_ACQUIRE/\1CUA_RELAXED/'
+planted 'an erase that does not count' hashmap \
+  's/&counts->erased, 1/\&counts->erased, 0/'
+planted 'a head stored without release' chained \
+  's/cua_port_store_b64(head, first, CUA_RELEASE/cua_port_store_b64(head, first, CUA_RELAXED/'
+planted 'a head loaded without acquire' chained \
+  's/^\([[:space:]]*\)CUA_ACQUIRE, CUA_SCOPE_DEVICE/\1CUA_RELAXED, CUA_SCOPE_DEVICE/'
+exit "$failed"

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command with a reference that can be made wrong: the environment variable DEMO_PLANT names
+ * the check whose expected value is then off by one. check_cli.sh expects the demonstration to
+ * notice. The licence texts are out of reach, so that the other default file is tested as well.
+ */
+#define CUATOMIC_DEMO_PLANT 1
+#define CUATOMIC_LICENSES "/nonexistent/common-licenses"
+
+#include "../tools/cuatomic.c"
+#include "../tools/demo.c"
+#include "../tools/demo_bytes.c"
+#include "../tools/demo_reference.c"
+#include "../tools/demo_words.c"
+#include "../tools/info.c"

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/* The spinlock in kernels: every lane of every warp, however it has diverged. */
+#include <cuda_runtime_api.h>
+
+#include "common.h"
+
+#define ck_assert_cuda(expression)                                                                        \
+	do {                                                                                       \
+		cudaError_t test__error = (expression);                                            \
+		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
+			      cudaGetErrorString(test__error));                                    \
+	} while (0)
+
+/* Zeroed memory that the host can read after the kernel. */
+static void *managed(size_t bytes)
+{
+	void *p = NULL;
+
+	ck_assert_cuda(cudaMallocManaged(&p, bytes));
+	ck_assert_cuda(cudaMemset(p, 0, bytes));
+	ck_assert_cuda(cudaDeviceSynchronize());
+	return p;
+}
+
+/* What one lock protects: plain data in three cache lines. */
+struct cell {
+	uint64_t count;
+	int64_t debit; /* debit + credit is 0 outside of a section */
+	uint8_t gap[112];
+	int64_t credit;
+	uint32_t wrong;
+};
+
+enum how { WITH_LOCK, WITH_LOCK_LEFT, LOCK_UNLOCK, TRYLOCK, DIVERGED, N_HOW };
+
+__device__ static uint32_t mix(uint32_t x)
+{
+	x ^= x >> 16;
+	x *= 0x7feb352du;
+	x ^= x >> 15;
+	x *= 0x846ca68bu;
+	return x ^ x >> 16;
+}
+
+__device__ static void work(struct cell *c)
+{
+	int64_t debit = CUA_READ(c->debit);
+
+	if (debit + CUA_READ(c->credit) != 0)
+		CUA_WRITE(c->wrong, CUA_READ(c->wrong) + 1);
+	CUA_WRITE(c->debit, debit - 3);
+	CUA_WRITE(c->credit, CUA_READ(c->credit) + 3);
+	CUA_WRITE(c->count, CUA_READ(c->count) + 1);
+}
+
+__device__ static void section(enum how how, struct cua_spinlock *l, struct cell *c,
+			       enum cua_scope scope, uint32_t random)
+{
+	if (how == DIVERGED)
+		how = (enum how)(random >> 8 & 3);
+	if (how == WITH_LOCK) {
+		CUA_WITH_LOCK_SCOPE(l, scope) {
+			work(c);
+		}
+	} else if (how == WITH_LOCK_LEFT) {
+		CUA_WITH_LOCK_SCOPE(l, scope) {
+			work(c);
+			if (random & 1)
+				break;
+			if (random & 2)
+				continue;
+			(void)cua_spinlock_locked_scope(l, scope);
+		}
+	} else if (how == LOCK_UNLOCK) {
+		cua_spinlock_lock_scope(l, scope);
+		work(c);
+		cua_spinlock_unlock_scope(l, scope);
+	} else {
+		for (int done = 0; !done;) {
+			if (cua_spinlock_trylock_scope(l, scope)) {
+				work(c);
+				cua_spinlock_unlock_scope(l, scope);
+				done = 1;
+			} else {
+				cua_port_pause(200);
+			}
+		}
+	}
+}
+
+/* Each lane runs `each` sections on locks of its choice; expected[i] counts the choices of lock i. */
+__global__ static void every_lane(enum how how, struct cua_spinlock *locks, struct cell *cells,
+				  uint32_t n_locks, uint32_t each, enum cua_scope scope,
+				  unsigned long long *expected)
+{
+	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x;
+
+	for (uint32_t i = 0; i < each; i++) {
+		uint32_t random = mix(id * 31 + i + 1), k = random % n_locks;
+
+		/* some lanes sit this one out, others come late */
+		if (random >> 28 == 0)
+			continue;
+		if (random >> 28 == 1)
+			cua_port_pause(random & 1023);
+		atomicAdd(&expected[k], 1ull);
+		section(how, &locks[k], &cells[k], scope, random);
+	}
+}
+
+static uint64_t check_cells(const struct cell *cells, const unsigned long long *expected,
+			    const struct cua_spinlock *locks, uint32_t n)
+{
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		ck_assert_msg(cells[i].wrong == 0, "lock %u: %u sections saw another one", i,
+			      cells[i].wrong);
+		ck_assert_msg(cells[i].count == expected[i], "lock %u: %llu sections, not %llu", i,
+			      (unsigned long long)cells[i].count, expected[i]);
+		ck_assert(cells[i].debit == -3 * (int64_t)expected[i]);
+		ck_assert(cells[i].credit == 3 * (int64_t)expected[i]);
+		ck_assert(cua_spinlock_locked(&locks[i]) == 0);
+		total += expected[i];
+	}
+	return total;
+}
+
+/* One run of every_lane on locks that the library made. */
+static void run_every_lane(struct cua_context *ctx, enum how how, uint32_t n_locks, unsigned blocks,
+			   unsigned threads, uint32_t each, enum cua_scope scope)
+{
+	struct cua_spinlock *locks, *after;
+	unsigned long long *expected;
+	struct cell *cells;
+
+	cells = (struct cell *)managed(n_locks * sizeof(*cells));
+	expected = (unsigned long long *)managed(n_locks * sizeof(*expected));
+	ck_assert_cua(cua_spinlock_array_create(ctx, n_locks, &locks));
+	every_lane<<<blocks, threads>>>(how, locks, cells, n_locks, each, scope, expected);
+	ck_assert_cuda(cudaGetLastError());
+	ck_assert_cuda(cudaDeviceSynchronize());
+	after = (struct cua_spinlock *)test_malloc(n_locks * sizeof(*after));
+	test_download(ctx, after, locks, n_locks * sizeof(*after));
+	ck_assert(check_cells(cells, expected, after, n_locks) > 0);
+	free(after);
+	ck_assert_cua(cua_spinlock_array_destroy(ctx, locks));
+	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(expected));
+}
+
+/* One lock for all: a few thousand sections, as they are done one after the other. */
+START_TEST(one_lock)
+{
+	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
+	unsigned blocks = test_quick() ? 4 : 40;
+
+	for (int how = 0; how < N_HOW; how++) {
+		run_every_lane(ctx, (enum how)how, 1, 1, 1, 20, CUA_SCOPE_DEVICE);
+		run_every_lane(ctx, (enum how)how, 1, 1, 32, 4, CUA_SCOPE_DEVICE);
+		run_every_lane(ctx, (enum how)how, 1, 3, 45, 4, CUA_SCOPE_DEVICE);
+		run_every_lane(ctx, (enum how)how, 1, blocks, 128, 2, CUA_SCOPE_DEVICE);
+	}
+	run_every_lane(ctx, DIVERGED, 1, blocks, 128, 1, CUA_SCOPE_SYSTEM);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+START_TEST(many_locks)
+{
+	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
+	unsigned blocks = test_quick() ? 8 : 128;
+
+	for (int how = 0; how < N_HOW; how++) {
+		run_every_lane(ctx, (enum how)how, 1021, blocks, 256, 4, CUA_SCOPE_DEVICE);
+		run_every_lane(ctx, (enum how)how, 5, test_quick() ? 2 : 32, 96, 2, CUA_SCOPE_DEVICE);
+	}
+	run_every_lane(ctx, DIVERGED, 1021, blocks, 256, 4, CUA_SCOPE_SYSTEM);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* More blocks than the device holds at once: those that wait must not keep out those they wait for. */
+START_TEST(more_blocks_than_fit)
+{
+	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
+	int processors = 0;
+
+	ck_assert_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
+	/* at most 32 blocks are resident in one multiprocessor */
+	run_every_lane(ctx, DIVERGED, 509, (unsigned)processors * (test_quick() ? 33 : 80), 32, 1,
+		       CUA_SCOPE_DEVICE);
+	run_every_lane(ctx, WITH_LOCK, 1, (unsigned)processors * (test_quick() ? 33 : 80), 1, 1,
+		       CUA_SCOPE_DEVICE);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* A lock in shared memory, at block scope. The data is in global memory, one cell a block. */
+__global__ static void block_lock(enum how how, struct cell *cells, uint32_t each)
+{
+	__shared__ struct cua_spinlock lock;
+
+	if (threadIdx.x == 0)
+		cua_spinlock_init(&lock);
+	__syncthreads();
+	for (uint32_t i = 0; i < each; i++)
+		section(how, &lock, &cells[blockIdx.x], CUA_SCOPE_BLOCK,
+			mix(blockIdx.x * 1024 + threadIdx.x + i * 77));
+}
+
+/* The same with the data in shared memory too. */
+__global__ static void block_lock_and_data(enum how how, struct cell *cells, uint32_t each)
+{
+	__shared__ struct cua_spinlock lock;
+	__shared__ struct cell cell;
+
+	if (threadIdx.x == 0) {
+		cua_spinlock_init(&lock);
+		memset(&cell, 0, sizeof(cell));
+	}
+	__syncthreads();
+	for (uint32_t i = 0; i < each; i++)
+		section(how, &lock, &cell, CUA_SCOPE_BLOCK,
+			mix(blockIdx.x * 1024 + threadIdx.x + i * 77));
+	__syncthreads();
+	if (threadIdx.x == 0)
+		cells[blockIdx.x] = cell;
+}
+
+static void check_blocks(struct cell *cells, unsigned blocks, uint64_t expected)
+{
+	ck_assert_cuda(cudaGetLastError());
+	ck_assert_cuda(cudaDeviceSynchronize());
+	for (unsigned i = 0; i < blocks; i++) {
+		ck_assert_uint_eq(cells[i].wrong, 0);
+		ck_assert_uint_eq(cells[i].count, expected);
+		ck_assert(cells[i].debit == -3 * (int64_t)expected);
+		ck_assert(cells[i].credit == 3 * (int64_t)expected);
+	}
+	ck_assert_cuda(cudaMemset(cells, 0, blocks * sizeof(*cells)));
+	ck_assert_cuda(cudaDeviceSynchronize());
+}
+
+START_TEST(block_scope)
+{
+	static const unsigned sizes[] = {1, 32, 33, 250};
+	unsigned blocks = test_quick() ? 4 : 200, n_sizes = test_quick() ? 3 : 4;
+	struct cell *cells;
+
+	if (test_under("racecheck")) {
+		printf("block_scope: skipped, the tool takes a lock in shared memory for a race\n");
+		return;
+	}
+	cells = (struct cell *)managed(blocks * sizeof(*cells));
+	for (int how = 0; how < N_HOW; how++)
+		for (unsigned i = 0; i < n_sizes; i++) {
+			block_lock<<<blocks, sizes[i]>>>((enum how)how, cells, 4);
+			check_blocks(cells, blocks, (uint64_t)sizes[i] * 4);
+			block_lock_and_data<<<blocks, sizes[i]>>>((enum how)how, cells, 4);
+			check_blocks(cells, blocks, (uint64_t)sizes[i] * 4);
+		}
+	ck_assert_cuda(cudaFree(cells));
+}
+END_TEST
+
+/* An outer and an inner lock, always in this order, by lanes of one warp and of many. */
+__global__ static void nested(struct cua_spinlock *outer, struct cua_spinlock *inner,
+			      struct cell *outer_cells, struct cell *inner_cells, uint32_t n,
+			      unsigned long long *outer_expected, unsigned long long *inner_expected)
+{
+	uint32_t random = mix(blockIdx.x * blockDim.x + threadIdx.x + 1);
+	uint32_t a = random % n, b = (random >> 12) % n;
+
+	atomicAdd(&outer_expected[a], 1ull);
+	atomicAdd(&inner_expected[b], 1ull);
+	CUA_WITH_LOCK(&outer[a]) {
+		work(&outer_cells[a]);
+		CUA_WITH_LOCK(&inner[b]) {
+			work(&inner_cells[b]);
+			if (random >> 31)
+				break;
+		}
+		if (random >> 30 & 1)
+			continue;
+	}
+}
+
+START_TEST(nested_locks)
+{
+	const uint32_t n = 13;
+	struct cua_spinlock *locks;
+	unsigned long long *expected;
+	struct cell *cells;
+	uint64_t total;
+	unsigned blocks = test_quick() ? 4 : 64;
+
+	locks = (struct cua_spinlock *)managed(2 * n * sizeof(*locks));
+	cells = (struct cell *)managed(2 * n * sizeof(*cells));
+	expected = (unsigned long long *)managed(2 * n * sizeof(*expected));
+	nested<<<blocks, 128>>>(locks, locks + n, cells, cells + n, n, expected, expected + n);
+	ck_assert_cuda(cudaGetLastError());
+	ck_assert_cuda(cudaDeviceSynchronize());
+	total = check_cells(cells, expected, locks, 2 * n);
+	ck_assert_uint_eq(total, 2 * 128 * (uint64_t)blocks);
+	ck_assert_cuda(cudaFree(locks));
+	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(expected));
+}
+END_TEST
+
+/* A static lock, and a try that may fail: the successes are those that the data counts. */
+__device__ static struct cua_spinlock static_lock = CUA_SPINLOCK_INIT;
+__device__ static struct cua_spinlock lone_lock = CUA_SPINLOCK_INIT;
+
+__global__ static void try_once(struct cell *c, unsigned long long *taken, uint32_t *results)
+{
+	if (threadIdx.x == 0 && blockIdx.x == 0) {
+		struct cua_spinlock *l = &lone_lock; /* of this lane alone */
+
+		results[0] = (uint32_t)cua_spinlock_trylock(l);
+		results[1] = (uint32_t)cua_spinlock_trylock(l);
+		results[2] = (uint32_t)cua_spinlock_locked(l);
+		cua_spinlock_unlock(l);
+		results[3] = (uint32_t)cua_spinlock_locked(l);
+		cua_spinlock_lock(l);
+		results[4] = (uint32_t)cua_spinlock_locked(l);
+		cua_spinlock_init(l);
+		results[5] = (uint32_t)cua_spinlock_locked(l);
+	}
+	if (cua_spinlock_trylock(&static_lock)) {
+		work(c);
+		cua_spinlock_unlock(&static_lock);
+		atomicAdd(taken, 1ull);
+	}
+}
+
+START_TEST(trylock_once)
+{
+	static const uint32_t wanted[6] = {1, 0, 1, 0, 1, 0};
+	unsigned long long *taken;
+	struct cell *cell;
+	uint32_t *results;
+
+	cell = (struct cell *)managed(sizeof(*cell));
+	taken = (unsigned long long *)managed(sizeof(*taken));
+	results = (uint32_t *)managed(sizeof(wanted));
+	try_once<<<test_quick() ? 4 : 64, 64>>>(cell, taken, results);
+	ck_assert_cuda(cudaGetLastError());
+	ck_assert_cuda(cudaDeviceSynchronize());
+	for (int i = 0; i < 6; i++)
+		ck_assert_uint_eq(results[i], wanted[i]);
+	ck_assert_uint_ge(*taken, 1);
+	ck_assert_uint_eq(cell->count, *taken);
+	ck_assert_uint_eq(cell->wrong, 0);
+	ck_assert_cuda(cudaFree(cell));
+	ck_assert_cuda(cudaFree(taken));
+	ck_assert_cuda(cudaFree(results));
+}
+END_TEST
+
+/* Making an array and freeing it wait, which a capture cannot. */
+START_TEST(capture)
+{
+	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
+	struct cua_spinlock mark, *locks = &mark, *made;
+	cudaStream_t stream;
+	cudaGraph_t graph;
+
+	ck_assert_cuda(cudaStreamCreate(&stream));
+	ck_assert_cua(cua_context_set_stream(ctx, stream));
+	ck_assert_cua(cua_spinlock_array_create(ctx, 10, &made));
+	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	ck_assert_status(cua_spinlock_array_create(ctx, 10, &locks), CUA_ERROR_CAPTURE);
+	ck_assert(locks == &mark);
+	ck_assert_status(cua_spinlock_array_destroy(ctx, made), CUA_ERROR_CAPTURE);
+	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
+	ck_assert_cuda(cudaGraphDestroy(graph));
+	ck_assert_cua(cua_spinlock_array_destroy(ctx, made));
+	ck_assert_cua(cua_context_set_stream(ctx, NULL));
+	cua_context_destroy(ctx);
+	ck_assert_cuda(cudaStreamDestroy(stream));
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("spinlock in kernels");
+	TCase *kernels = tcase_create("kernels");
+
+	tcase_set_timeout(kernels, 120);
+	tcase_add_test(kernels, one_lock);
+	tcase_add_test(kernels, many_locks);
+	tcase_add_test(kernels, more_blocks_than_fit);
+	tcase_add_test(kernels, block_scope);
+	tcase_add_test(kernels, nested_locks);
+	tcase_add_test(kernels, trylock_once);
+	tcase_add_test(kernels, capture);
+	suite_add_tcase(suite, kernels);
+	return suite;
+}
+
+int main(void)
+{
+	return test_run(make_suite(), CUA_BACKEND_CUDA);
+}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+# Bash completion of the command cuatomic.
+
+_cuatomic() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  local word i command=""
+  COMPREPLY=()
+
+  # Bash makes '=' a word of its own: "--backend", "=", "cp".
+  if [ "$current" = "=" ]; then
+    current=
+  elif [ "$previous" = "=" ] && [ "$COMP_CWORD" -ge 2 ]; then
+    previous=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+    demo | info | help)
+      command=${COMP_WORDS[i]}
+      break
+      ;;
+    esac
+  done
+
+  if [ -z "$command" ]; then
+    mapfile -t COMPREPLY < <(compgen -W "demo help info --help --version" -- "$current")
+    return
+  fi
+  if [ "$command" != demo ]; then
+    mapfile -t COMPREPLY < <(compgen -W "--help" -- "$current")
+    return
+  fi
+  case $previous in
+  -b | --backend)
+    mapfile -t COMPREPLY < <(compgen -W "auto cpu cuda" -- "$current")
+    return
+    ;;
+  -t | --threads)
+    return
+    ;;
+  esac
+  case $current in
+  -*)
+    mapfile -t COMPREPLY < <(compgen -W "--backend= --threads= --help" -- "$current")
+    for word in "${COMPREPLY[@]}"; do
+      case $word in
+      *=) compopt -o nospace 2>/dev/null || true ;;
+      esac
+    done
+    ;;
+  *)
+    # names of files with spaces are one reply each
+    compopt -o filenames 2>/dev/null || true
+    mapfile -t COMPREPLY < <(compgen -f -- "$current")
+    ;;
+  esac
+}
+
+complete -F _cuatomic cuatomic

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* The command `cuatomic`: finds the command named and runs it. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools.h"
+
+static int tool_help(int argc, char **argv);
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{"demo", tool_demo},
+	{"help", tool_help},
+	{"info", tool_info},
+};
+
+static const char help_text[] =
+	"usage: cuatomic demo [OPTION...] [FILE]\n"
+	"       cuatomic info\n"
+	"       cuatomic help\n"
+	"\n"
+	"demo   run every part of the library on the bytes and words of FILE ('-' is\n"
+	"       standard input) and check each result against a serial reference\n"
+	"info   version, backends and devices\n"
+	"help   this text\n"
+	"\n"
+	"Options of demo:\n"
+	"  -b, --backend=cpu|cuda|auto  where to run; auto (the default): on the CPU, and\n"
+	"                               on the first GPU where there is one\n"
+	"  -t, --threads=N              threads of the CPU backend, 1 to 1024\n"
+	"\n"
+	"  -h, --help                   this text\n"
+	"  -V, --version                version\n"
+	"\n"
+	"Exit status: 0 all is well, 1 a result is wrong or something failed, 2 wrong usage.\n"
+	"More: man cuatomic\n";
+
+static void print_line(const char *end, const char *format, va_list arguments)
+{
+	char line[1024];
+
+	vsnprintf(line, sizeof(line), format, arguments);
+	/* a name may hold a newline, and the message is one line */
+	for (char *c = line; *c; c++) {
+		if ((unsigned char)*c < ' ')
+			*c = '?';
+	}
+	fflush(stdout);
+	fprintf(stderr, "cuatomic: %s%s\n", line, end);
+}
+
+void tool_error(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	print_line("", format, arguments);
+	va_end(arguments);
+}
+
+void tool_die(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	print_line("", format, arguments);
+	va_end(arguments);
+	exit(TOOL_FAILED);
+}
+
+int tool_usage_error(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	print_line("; see cuatomic --help", format, arguments);
+	va_end(arguments);
+	return TOOL_USAGE;
+}
+
+int tool_finish(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	tool_error("standard output: %s", strerror(errno));
+	return TOOL_FAILED;
+}
+
+void *tool_alloc(size_t bytes)
+{
+	void *p = malloc(bytes ? bytes : 1);
+
+	if (!p)
+		tool_die("out of memory (%zu bytes asked for)", bytes);
+	return p;
+}
+
+double tool_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+const char *tool_bytes_text(char *buffer, uint64_t bytes)
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double value = (double)bytes;
+	int unit = -1;
+
+	while (value >= 1024 && unit + 1 < (int)(sizeof(units) / sizeof(units[0]))) {
+		value /= 1024;
+		unit++;
+	}
+	if (unit < 0)
+		snprintf(buffer, TOOL_BYTES_TEXT, "%d byte%s", (int)bytes, bytes == 1 ? "" : "s");
+	else
+		snprintf(buffer, TOOL_BYTES_TEXT, "%.1f %s", value, units[unit]);
+	return buffer;
+}
+
+static int tool_help(int argc, char **argv)
+{
+	if (argc > 1)
+		return tool_usage_error("help takes no argument '%s'", argv[1]);
+	fputs(help_text, stdout);
+	return TOOL_OK;
+}
+
+static int is_option(const char *argument, const char *brief, const char *full)
+{
+	return !strcmp(argument, brief) || !strcmp(argument, full);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return tool_usage_error("no command given");
+	/* also after a command, where people type them */
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (is_option(argv[i], "-h", "--help"))
+			return tool_finish(tool_help(1, argv));
+		if (is_option(argv[i], "-V", "--version")) {
+			printf("cuatomic %s\n", cua_version());
+			return tool_finish(TOOL_OK);
+		}
+	}
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (!strcmp(argv[1], commands[i].name))
+			return tool_finish(commands[i].run(argc - 1, argv + 1));
+	}
+	if (argv[1][0] == '-')
+		return tool_usage_error("unknown option '%s'", argv[1]);
+	return tool_usage_error("unknown command '%s'", argv[1]);
+}

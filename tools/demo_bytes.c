@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The parts that work on arrays: the file's bytes as numbers, a chunk at a time, so that a file of
+ * any size takes a bounded amount of memory.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "demo.h"
+
+#define CHUNK ((size_t)1 << 25)
+#define FILTER_LIMIT 32u
+#define EVEN_BINS 16u
+
+enum {
+	SUM,
+	SUM_ATOMIC,
+	SUM_LOCK,
+	SUM_ORDERED,
+	DOT,
+	SMALLEST,
+	LARGEST,
+	FILTER,
+	HISTOGRAM_BYTES,
+	HISTOGRAM_LETTERS,
+	HISTOGRAM_EVEN,
+	FILL,
+	N_BYTE_ROWS
+};
+
+static const char *const byte_parts[N_BYTE_ROWS] = {
+	[SUM] = "sum",
+	[SUM_ATOMIC] = "sum, by an atomic",
+	[SUM_LOCK] = "sum, under a lock",
+	[SUM_ORDERED] = "sum, locks in order",
+	[DOT] = "dot",
+	[SMALLEST] = "min",
+	[LARGEST] = "max",
+	[FILTER] = "filter",
+	[HISTOGRAM_BYTES] = "histogram of bytes",
+	[HISTOGRAM_LETTERS] = "histogram of letters",
+	[HISTOGRAM_EVEN] = "histogram, even bins",
+	[FILL] = "fill and copy",
+};
+
+/* A chunk on the host, and on each device that runs. */
+struct arrays {
+	size_t room; /* elements */
+	uint32_t *u32;
+	double *f64;    /* one more than room: dot multiplies neighbours */
+	uint32_t *kept; /* what comes back */
+	struct {
+		uint8_t *bytes;
+		uint32_t *u32;
+		double *f64;
+		struct cua_append *filtered;
+	} on[DEMO_DEVICES];
+};
+
+/* What the library said, added up over the chunks. */
+struct totals {
+	uint64_t sum, sum_atomic, sum_lock, sum_ordered, kept, filled;
+	double dot, largest;
+	uint64_t smallest;
+	uint64_t bytes[256], letters[7], even[EVEN_BINS];
+};
+
+static void *device_alloc(const struct demo *d, int device, size_t bytes)
+{
+	void *p = NULL;
+
+	DEMO_DO(d, device, "memory for the bytes", cua_alloc(d->ctx[device], bytes, &p));
+	return p;
+}
+
+static void arrays_create(const struct demo *d, struct arrays *a)
+{
+	a->room = d->size < CHUNK ? d->size : CHUNK;
+	a->u32 = tool_alloc(a->room * sizeof(*a->u32));
+	a->kept = tool_alloc(a->room * sizeof(*a->kept));
+	a->f64 = tool_alloc((a->room + 1) * sizeof(*a->f64));
+	for (int i = 0; i < DEMO_DEVICES; i++) {
+		if (!d->ctx[i])
+			continue;
+		a->on[i].bytes = device_alloc(d, i, a->room);
+		a->on[i].u32 = device_alloc(d, i, a->room * sizeof(*a->u32));
+		a->on[i].f64 = device_alloc(d, i, (a->room + 1) * sizeof(*a->f64));
+		DEMO_DO(d, i, byte_parts[FILTER],
+			cua_append_create(d->ctx[i], sizeof(uint32_t), a->room,
+					  &a->on[i].filtered));
+	}
+}
+
+static void arrays_destroy(const struct demo *d, struct arrays *a)
+{
+	for (int i = 0; i < DEMO_DEVICES; i++) {
+		if (!d->ctx[i])
+			continue;
+		cua_append_destroy(a->on[i].filtered);
+		cua_free(d->ctx[i], a->on[i].f64);
+		cua_free(d->ctx[i], a->on[i].u32);
+		cua_free(d->ctx[i], a->on[i].bytes);
+	}
+	free(a->f64);
+	free(a->kept);
+	free(a->u32);
+}
+
+/* n bytes from p as numbers; `more` is 1 when a byte follows them. */
+static void load(const struct demo *d, struct arrays *a, const uint8_t *p, size_t n, int more)
+{
+	for (size_t i = 0; i < n; i++) {
+		a->u32[i] = p[i];
+		a->f64[i] = p[i];
+	}
+	a->f64[n] = more ? p[n] : 0;
+	for (int i = 0; i < DEMO_DEVICES; i++) {
+		struct cua_context *ctx = d->ctx[i];
+
+		if (!ctx)
+			continue;
+		DEMO_DO(d, i, "copy", cua_copy(ctx, a->on[i].bytes, p, n));
+		DEMO_DO(d, i, "copy", cua_copy(ctx, a->on[i].u32, a->u32, n * sizeof(*a->u32)));
+		DEMO_DO(d, i, "copy",
+			cua_copy(ctx, a->on[i].f64, a->f64, (n + 1) * sizeof(*a->f64)));
+	}
+}
+
+static uint64_t sum_by(const struct demo *d, int i, const struct arrays *a, size_t n,
+		       enum cua_finish_mode finish, struct demo_row *row)
+{
+	struct cua_reduce_options options = {.struct_size = sizeof(options), .finish = finish};
+	uint64_t sum = 0;
+
+	DEMO_RUN(d, i, row,
+		 cua_reduce(d->ctx[i], &options, CUA_REDUCE_SUM, CUA_U32, n, a->on[i].u32, NULL,
+			    &sum));
+	return sum;
+}
+
+static void run_sums(const struct demo *d, int i, const struct arrays *a, size_t n,
+		     const struct reference_bytes *r, struct demo_row *rows, struct totals *t)
+{
+	uint64_t sum = 0;
+
+	DEMO_RUN(d, i, &rows[SUM], cua_sum(d->ctx[i], CUA_U32, n, a->on[i].u32, &sum));
+	demo_expect(&rows[SUM], i, "sum", sum, r->sum);
+	t->sum += sum;
+	sum = sum_by(d, i, a, n, CUA_FINISH_ATOMIC, &rows[SUM_ATOMIC]);
+	demo_expect(&rows[SUM_ATOMIC], i, "atomic sum", sum, r->sum);
+	t->sum_atomic += sum;
+	sum = sum_by(d, i, a, n, CUA_FINISH_LOCK, &rows[SUM_LOCK]);
+	demo_expect(&rows[SUM_LOCK], i, "locked sum", sum, r->sum);
+	t->sum_lock += sum;
+	sum = sum_by(d, i, a, n, CUA_FINISH_ORDERED_LOCK, &rows[SUM_ORDERED]);
+	demo_expect(&rows[SUM_ORDERED], i, "ordered sum", sum, r->sum);
+	t->sum_ordered += sum;
+}
+
+static void run_dot(const struct demo *d, int i, const struct arrays *a, size_t n,
+		    uint64_t expected, struct demo_row *row, struct totals *t)
+{
+	const double *x = a->on[i].f64;
+	double dot = 0;
+
+	/* all partial sums are whole numbers below 2^53: exact in any order */
+	DEMO_RUN(d, i, row, cua_dot(d->ctx[i], CUA_F64, n, x, x + 1, &dot));
+	demo_expect_f64(row, i, "dot product", dot, expected);
+	t->dot += dot;
+}
+
+static void run_min_max(const struct demo *d, int i, const struct arrays *a, size_t n,
+			const struct reference_bytes *r, struct demo_row *rows, struct totals *t)
+{
+	uint32_t smallest = 0;
+	double largest = 0;
+
+	DEMO_RUN(d, i, &rows[SMALLEST], cua_min(d->ctx[i], CUA_U32, n, a->on[i].u32, &smallest));
+	DEMO_RUN(d, i, &rows[LARGEST], cua_max(d->ctx[i], CUA_F64, n, a->on[i].f64, &largest));
+	if (!n) {
+		/* the smallest of nothing is no byte, but what changes no other minimum */
+		demo_expect(&rows[SMALLEST], i, "minimum", smallest, UINT32_MAX);
+		demo_expect(&rows[LARGEST], i, "maximum", largest == -INFINITY, 1);
+		return;
+	}
+	demo_expect(&rows[SMALLEST], i, "minimum", smallest, r->smallest);
+	demo_expect_f64(&rows[LARGEST], i, "maximum", largest, r->largest);
+	if (smallest < t->smallest)
+		t->smallest = smallest;
+	if (largest > t->largest)
+		t->largest = largest;
+}
+
+static void run_filter(const struct demo *d, int i, const struct arrays *a, size_t n,
+		       const struct reference_bytes *r, struct demo_row *row, struct totals *t)
+{
+	struct cua_append *out = a->on[i].filtered;
+	const uint32_t limit = FILTER_LIMIT;
+	uint64_t demand = 0, stored = 0, expected = 0, count[256] = {0}, strange = 0;
+
+	DEMO_DO(d, i, row->part, cua_append_reset(out));
+	DEMO_RUN(d, i, row, cua_filter(d->ctx[i], CUA_U32, n, a->on[i].u32, CUA_LE, &limit, out));
+	DEMO_DO(d, i, row->part, cua_append_status(out));
+	DEMO_DO(d, i, row->part, cua_append_demand(out, &demand));
+	DEMO_DO(d, i, row->part, cua_append_read(out, a->kept, a->room, &stored));
+	for (uint64_t k = 0; k < stored; k++) {
+		if (a->kept[k] <= limit)
+			count[a->kept[k]]++;
+		else
+			strange++;
+	}
+	/* the order is free, so the elements are compared as a multiset */
+	for (unsigned byte = 0; byte <= limit; byte++) {
+		demo_expect(row, i, "count of a kept byte", count[byte], r->count[byte]);
+		expected += r->count[byte];
+	}
+	demo_expect(row, i, "number of others kept", strange, 0);
+	demo_expect(row, i, "number kept", stored, expected);
+	demo_expect(row, i, "demand", demand, expected);
+	t->kept += stored;
+}
+
+static void run_histograms(const struct demo *d, int i, const struct arrays *a, size_t n,
+			   const struct reference_bytes *r, struct demo_row *rows, struct totals *t)
+{
+	uint64_t bytes[256] = {0}, letters[7] = {0}, even[EVEN_BINS] = {0}, expected;
+	const int64_t lower = 0, upper = 256;
+
+	DEMO_RUN(d, i, &rows[HISTOGRAM_BYTES],
+		 cua_histogram_bytes(d->ctx[i], NULL, n, a->on[i].bytes, bytes));
+	DEMO_RUN(d, i, &rows[HISTOGRAM_LETTERS],
+		 cua_histogram_letters(d->ctx[i], NULL, n, a->on[i].bytes, letters));
+	DEMO_RUN(d, i, &rows[HISTOGRAM_EVEN],
+		 cua_histogram_even(d->ctx[i], NULL, CUA_U32, n, a->on[i].u32, EVEN_BINS, &lower,
+				    &upper, even));
+	for (unsigned bin = 0; bin < 256; bin++) {
+		demo_expect(&rows[HISTOGRAM_BYTES], i, "count of a byte", bytes[bin],
+			    r->count[bin]);
+		t->bytes[bin] += bytes[bin];
+	}
+	for (unsigned bin = 0; bin < 7; bin++) {
+		demo_expect(&rows[HISTOGRAM_LETTERS], i, "count of four letters", letters[bin],
+			    r->letters[bin]);
+		t->letters[bin] += letters[bin];
+	}
+	for (unsigned bin = 0; bin < EVEN_BINS; bin++) {
+		expected = 0;
+		for (unsigned byte = bin * 16; byte < bin * 16 + 16; byte++)
+			expected += r->count[byte];
+		demo_expect(&rows[HISTOGRAM_EVEN], i, "count of sixteen bytes", even[bin],
+			    expected);
+		t->even[bin] += even[bin];
+	}
+}
+
+static void run_fill(const struct demo *d, int i, const struct arrays *a, const uint8_t *p,
+		     size_t n, struct demo_row *row, struct totals *t)
+{
+	uint32_t pattern = 0;
+	uint64_t same = 0;
+
+	memcpy(&pattern, p, n < 4 ? n : 4);
+	DEMO_RUN(d, i, row, cua_fill(d->ctx[i], a->on[i].u32, n, sizeof(pattern), &pattern));
+	if (n)
+		DEMO_DO(d, i, row->part,
+			cua_copy(d->ctx[i], a->kept, a->on[i].u32, n * sizeof(pattern)));
+	for (size_t k = 0; k < n; k++)
+		same += a->kept[k] == pattern;
+	demo_expect(row, i, "number of elements filled", same, n);
+	t->filled += same;
+}
+
+/* The counts of bins, or as many of them as fit. */
+static void bins_text(char *text, size_t room, const uint64_t *counts, unsigned bins)
+{
+	size_t used = 0;
+
+	text[0] = 0;
+	for (unsigned bin = 0; bin < bins; bin++) {
+		char count[24];
+		int n = snprintf(count, sizeof(count), bin ? " %llu" : "%llu",
+				 (unsigned long long)counts[bin]);
+
+		if (used + (size_t)n + 4 >= room) {
+			snprintf(text + used, room - used, " ...");
+			return;
+		}
+		memcpy(text + used, count, (size_t)n + 1);
+		used += (size_t)n;
+	}
+}
+
+static void write_byte_results(const struct demo *d, struct demo_row *rows, const struct totals *t)
+{
+	unsigned distinct = 0, most = 0;
+
+	for (unsigned byte = 0; byte < 256; byte++) {
+		distinct += t->bytes[byte] != 0;
+		if (t->bytes[byte] > t->bytes[most])
+			most = byte;
+	}
+#define RESULT(row, ...) snprintf(rows[row].result, sizeof(rows[row].result), __VA_ARGS__)
+	RESULT(SUM, "%llu", (unsigned long long)t->sum);
+	RESULT(SUM_ATOMIC, "%llu", (unsigned long long)t->sum_atomic);
+	RESULT(SUM_LOCK, "%llu", (unsigned long long)t->sum_lock);
+	RESULT(SUM_ORDERED, "%llu", (unsigned long long)t->sum_ordered);
+	RESULT(DOT, "%.0f", t->dot);
+	if (d->size) {
+		RESULT(SMALLEST, "%llu", (unsigned long long)t->smallest);
+		RESULT(LARGEST, "%.17g", t->largest);
+	} else {
+		RESULT(SMALLEST, "no bytes");
+		RESULT(LARGEST, "no bytes");
+	}
+	RESULT(FILTER, "%llu bytes <= %u", (unsigned long long)t->kept, FILTER_LIMIT);
+	RESULT(HISTOGRAM_BYTES, "%u values, most often %u", distinct, most);
+	bins_text(rows[HISTOGRAM_LETTERS].result, DEMO_RESULT_WIDTH + 1, t->letters, 7);
+	bins_text(rows[HISTOGRAM_EVEN].result, DEMO_RESULT_WIDTH + 1, t->even, EVEN_BINS);
+	RESULT(FILL, "%llu elements", (unsigned long long)t->filled);
+#undef RESULT
+}
+
+void demo_bytes(struct demo *d)
+{
+	struct demo_row rows[N_BYTE_ROWS] = {{.part = NULL}};
+	struct totals totals[DEMO_DEVICES];
+	struct reference_bytes reference;
+	struct arrays a;
+	size_t at = 0;
+
+	memset(totals, 0, sizeof(totals));
+	memset(&a, 0, sizeof(a));
+	for (int row = 0; row < N_BYTE_ROWS; row++)
+		rows[row].part = byte_parts[row];
+	for (int i = 0; i < DEMO_DEVICES; i++)
+		totals[i].smallest = 255;
+	arrays_create(d, &a);
+	/* an empty file is one empty chunk */
+	do {
+		const uint8_t *p = d->data + at;
+		size_t n = d->size - at < CHUNK ? d->size - at : CHUNK;
+		int more = at + n < d->size;
+		size_t n_dot = more ? n : n ? n - 1 : 0;
+		uint64_t dot = reference_dot(p, n_dot);
+
+		reference_bytes(&reference, p, n);
+		load(d, &a, p, n, more);
+		for (int i = 0; i < DEMO_DEVICES; i++) {
+			if (!d->ctx[i])
+				continue;
+			run_sums(d, i, &a, n, &reference, rows, &totals[i]);
+			run_dot(d, i, &a, n_dot, dot, &rows[DOT], &totals[i]);
+			run_min_max(d, i, &a, n, &reference, rows, &totals[i]);
+			run_filter(d, i, &a, n, &reference, &rows[FILTER], &totals[i]);
+			run_histograms(d, i, &a, n, &reference, rows, &totals[i]);
+			run_fill(d, i, &a, p, n, &rows[FILL], &totals[i]);
+		}
+		at += n;
+	} while (at < d->size);
+	arrays_destroy(d, &a);
+	write_byte_results(d, rows, &totals[d->first]);
+	for (int row = 0; row < N_BYTE_ROWS; row++)
+		demo_print_row(d, &rows[row]);
+}

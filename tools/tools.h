@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* What the commands of the tool share. */
+#ifndef CUATOMIC_TOOLS_H
+#define CUATOMIC_TOOLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cuatomic.h>
+
+#define TOOL_PRINTF __attribute__((format(printf, 1, 2)))
+
+enum tool_exit { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
+
+/* The commands. argv[0] is the command's name; the return value is the exit status. */
+int tool_demo(int argc, char **argv);
+int tool_info(int argc, char **argv);
+
+/* One line on stderr, after "cuatomic: ". */
+void tool_error(const char *format, ...) TOOL_PRINTF;
+/* The same, then the process ends with status 1. */
+void tool_die(const char *format, ...) TOOL_PRINTF __attribute__((noreturn));
+/* The same for wrong usage, naming the help; returns TOOL_USAGE. */
+int tool_usage_error(const char *format, ...) TOOL_PRINTF;
+
+/* Writes out stdout and returns status; when that fails says why and returns TOOL_FAILED. */
+int tool_finish(int status);
+
+/* Memory from malloc; ends the process when there is none. Zero bytes give a valid pointer too. */
+void *tool_alloc(size_t bytes);
+
+/* Seconds of a clock that never goes back. */
+double tool_now(void);
+
+/* "1.5 GiB" in buffer, which is returned. */
+#define TOOL_BYTES_TEXT 32
+const char *tool_bytes_text(char *buffer, uint64_t bytes);
+
+#endif /* CUATOMIC_TOOLS_H */
