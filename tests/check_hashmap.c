@@ -517,6 +517,119 @@ START_TEST(equal_keys)
 }
 END_TEST
 
+/*
+ * Batches so large that a block's share is many tiles, with few keys and many, in a map with room for all
+ * and in one for half of them. No key is erased, so one that was rejected once stays absent.
+ */
+START_TEST(large_batches)
+{
+	enum { MANY = 6000 };
+	struct per_key {
+		uint64_t items, inserted, full, combined, first, got, others;
+	};
+	uint64_t seed = test_seed("large_batches");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	/* more than one tile a block on a GPU of 200 multiprocessors */
+	size_t n = TEST_BACKEND == CUA_BACKEND_CPU || test_quick() ? 20011 : 600011;
+	uint32_t *which = test_malloc(n * sizeof(*which));
+	uint64_t *keys = test_malloc(n * 8), *values = test_malloc(n * 8), *got = test_malloc(MANY * 8);
+	struct per_key *of = test_malloc(MANY * sizeof(*of));
+	uint8_t *flags = test_malloc(n), *found = test_malloc(MANY);
+	static const uint64_t distinct[] = {3, 700, 1400, MANY};
+
+	for (int run = 0; run < 4 * WRITES * 2; run++) {
+		uint64_t d = distinct[run % 4];
+		int op = run / 4 % WRITES, half = run / 4 / WRITES;
+		enum cua_type kt = types[(run + op) & 1], vt = types[(run / 2 + half) & 1];
+		struct cua_hashmap *map = new_map(ctx, kt, vt, half ? d / 2 : d);
+		uint64_t slots = 0, present = 0;
+		void *k, *v, *f = test_alloc(ctx, n), *some;
+
+		memset(of, 0, MANY * sizeof(*of));
+		for (size_t i = 0; i < n; i++) {
+			struct per_key *p;
+
+			which[i] = (uint32_t)(test_random(&seed) % d);
+			p = &of[which[i]];
+			keys[i] = key_number(which[i], kt);
+			values[i] = cut(test_random(&seed), vt);
+			p->combined = p->items++ ? write_one(p->combined, values[i], op, vt) : values[i];
+		}
+		k = put(ctx, kt, n, keys);
+		v = put(ctx, vt, n, values);
+		for (size_t i = 0; i < d; i++)
+			got[i] = key_number(i, kt);
+		some = put(ctx, kt, d, got);
+		ck_assert_cua(write_n(map, op, n, k, v, f));
+		test_download(ctx, flags, f, n);
+		test_free(ctx, f);
+		f = test_alloc(ctx, MANY);
+		ck_assert_cua(cua_hashmap_capacity(map, &slots));
+		for (int again = 0; again < 2; again++) {
+			void *out = test_alloc(ctx, MANY * 8);
+
+			ck_assert_cua(cua_hashmap_find_n(map, d, some, out, f));
+			test_download(ctx, found, f, d);
+			get(ctx, vt, d, out, got);
+			test_free(ctx, out);
+			for (size_t i = 0; i < n && !again; i++) {
+				struct per_key *p = &of[which[i]];
+
+				p->got = got[which[i]];
+				if (flags[i] == CUA_HASHMAP_INSERTED) {
+					p->inserted++;
+					p->first = values[i];
+				} else if (flags[i] == CUA_HASHMAP_FULL) {
+					p->full++;
+				} else {
+					ck_assert_uint_eq(flags[i], CUA_HASHMAP_EXISTS);
+					p->others += values[i] == p->got;
+				}
+			}
+			present = 0;
+			for (uint64_t i = 0; i < d; i++) {
+				const struct per_key *p = &of[i];
+
+				present += found[i];
+				if (!again) {
+					ck_assert_uint_eq(p->inserted, found[i]);
+					ck_assert_uint_eq(p->full, found[i] ? 0 : p->items);
+				}
+				if (!found[i])
+					continue;
+				if (op > ASSIGN)
+					ck_assert_uint_eq(got[i], p->combined);
+				else if (!again && op == INSERT)
+					ck_assert_uint_eq(got[i], p->first);
+				else if (!again && p->items > 1)
+					ck_assert_uint_ne(p->others, 0);
+			}
+			ck_assert_uint_eq(size_of(map), present);
+			if (d > slots)
+				ck_assert_uint_eq(present, slots);
+			ck_assert_status(cua_hashmap_status(map),
+					 d > slots ? CUA_ERROR_FULL : CUA_OK);
+			/* once more, without results */
+			ck_assert_cua(cua_hashmap_clear(map));
+			ck_assert_cua(write_n(map, op, n, k, v, NULL));
+		}
+		test_free(ctx, k);
+		test_free(ctx, v);
+		test_free(ctx, f);
+		test_free(ctx, some);
+		ck_assert_cua(cua_hashmap_destroy(map));
+	}
+	free(which);
+	free(keys);
+	free(values);
+	free(got);
+	free(of);
+	free(flags);
+	free(found);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- full, and keys that come and go ---- */
 
 #if !TEST_CUDA
@@ -1066,6 +1179,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, bad_arguments);
 	tcase_add_test(tcase, random_sequences);
 	tcase_add_test(tcase, equal_keys);
+	tcase_add_test(tcase, large_batches);
 	tcase_add_test(tcase, full);
 	tcase_add_test(tcase, churn);
 	tcase_add_test(tcase, sizes_and_places);
