@@ -121,11 +121,12 @@ static __global__ void __launch_bounds__(LANES)
 			sums[s] = updates ? cua__hashmap_combine(sums[s], value, op) : value;
 		}
 		if (op == CUA__HASHMAP_ASSIGN) {
-			/* one of those that come after the owner remains */
+			/* one of those that come after the owner remains; racecheck knows an exchange, but
+			 * takes relaxed stores for a race */
 			__syncthreads();
 			if (valid && !owns)
-				cua_port_store_b64(&sums[s], value, CUA_RELAXED, CUA_SCOPE_BLOCK,
-						   CUA_SPACE_SHARED);
+				cua_port_exchange_b64(&sums[s], value, CUA_RELAXED, CUA_SCOPE_BLOCK,
+						      CUA_SPACE_SHARED);
 		}
 		items += LANES;
 		/* on to the next tile where it surely fits and likely leaves a quarter of the slots free */
