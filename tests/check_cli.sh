@@ -161,6 +161,9 @@ row dot 0
 row max 120
 row 'map: count words' '1 words'
 printf ' ' >"$tmp/space"
+cp "$tmp/space" "$tmp/two"$'\n\033lines'
+demo "a name with a newline" -t1 "$tmp/two"$'\n\033lines'
+says out "a name with a newline" '^file: .*two\?.*lines, 1 byte$'
 demo "one space" -t1 "$tmp/space"
 row 'filter' '1 bytes <= 32'
 row 'map: count words' '0 words'

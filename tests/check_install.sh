@@ -49,6 +49,14 @@ read -ra nvcc_arch <<<"$NVCC_GENCODE"
 version=$(pc --modversion cuatomic)
 [ "$version" = "$(pc --modversion cuatomic-device)" ]
 
+say "a manual page for each function of the library"
+while read -r symbol; do
+  if [ -z "$(find -L "$root" -type f -name "$symbol.3")" ]; then
+    echo "FAILED: the NAME of no page in doc/ has $symbol"
+    exit 1
+  fi
+done < <(sed -e '/^#/d' -e '/^$/d' "$top_srcdir/lib/libcuatomic.symbols")
+
 # The commands the package offers, from the copy.
 LD_LIBRARY_PATH=$root$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH

@@ -122,10 +122,8 @@ static void fill(enum cua_type type, size_t n, void *p, uint64_t *seed)
 static struct cua_reduce_options options_of(enum cua_finish_mode mode, uint32_t blocks,
 					    uint32_t block_size)
 {
-	struct cua_reduce_options o;
+	struct cua_reduce_options o = CUA_REDUCE_OPTIONS_INIT;
 
-	memset(&o, 0, sizeof(o));
-	o.struct_size = sizeof(o);
 	o.finish = mode;
 	o.blocks = blocks;
 	o.block_size = block_size;

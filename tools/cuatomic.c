@@ -41,16 +41,21 @@ static const char help_text[] =
 	"Exit status: 0 all is well, 1 a result is wrong or something failed, 2 wrong usage.\n"
 	"More: man cuatomic\n";
 
+void tool_one_line(char *text)
+{
+	for (; *text; text++) {
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+	}
+}
+
 static void print_line(const char *end, const char *format, va_list arguments)
 {
 	char line[1024];
 
 	vsnprintf(line, sizeof(line), format, arguments);
 	/* a name may hold a newline, and the message is one line */
-	for (char *c = line; *c; c++) {
-		if ((unsigned char)*c < ' ')
-			*c = '?';
-	}
+	tool_one_line(line);
 	fflush(stdout);
 	fprintf(stderr, "cuatomic: %s%s\n", line, end);
 }
@@ -99,6 +104,34 @@ void *tool_alloc(size_t bytes)
 	if (!p)
 		tool_die("out of memory (%zu bytes asked for)", bytes);
 	return p;
+}
+
+/* What the system could give without swapping; UINT64_MAX where it does not tell. */
+static uint64_t available_memory(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	unsigned long long kib;
+	uint64_t bytes = UINT64_MAX;
+	char line[128];
+
+	if (!f)
+		return bytes;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+			bytes = (uint64_t)kib * 1024;
+	}
+	fclose(f);
+	return bytes;
+}
+
+void tool_claim_memory(uint64_t bytes)
+{
+	char wanted[TOOL_BYTES_TEXT], left[TOOL_BYTES_TEXT];
+	uint64_t available = available_memory();
+
+	if (bytes > available)
+		tool_die("out of memory (%s more are needed, %s are available)",
+			 tool_bytes_text(wanted, bytes), tool_bytes_text(left, available));
 }
 
 double tool_now(void)

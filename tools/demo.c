@@ -21,36 +21,6 @@
 #define CUATOMIC_DOCDIR "/usr/local/share/doc/cuatomic"
 #endif
 
-/* ---- memory ---- */
-
-/* What the system could give without swapping; UINT64_MAX where it does not tell. */
-static uint64_t available_memory(void)
-{
-	FILE *f = fopen("/proc/meminfo", "re");
-	unsigned long long kib;
-	uint64_t bytes = UINT64_MAX;
-	char line[128];
-
-	if (!f)
-		return bytes;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
-			bytes = (uint64_t)kib * 1024;
-	}
-	fclose(f);
-	return bytes;
-}
-
-void demo_claim_memory(uint64_t bytes)
-{
-	char wanted[TOOL_BYTES_TEXT], left[TOOL_BYTES_TEXT];
-	uint64_t available = available_memory();
-
-	if (bytes > available)
-		tool_die("out of memory (%s more are needed, %s are available)",
-			 tool_bytes_text(wanted, bytes), tool_bytes_text(left, available));
-}
-
 /* ---- the file ---- */
 
 struct input {
@@ -66,7 +36,7 @@ static void make_room(struct input *in, size_t room)
 	if (room <= in->room)
 		return;
 	if (room > (size_t)1 << 20)
-		demo_claim_memory(room - in->size);
+		tool_claim_memory(room - in->size);
 	more = realloc(in->data, room);
 	if (!more)
 		tool_die("%s: out of memory", in->name);
@@ -462,6 +432,7 @@ int tool_demo(int argc, char **argv)
 	if (!status) {
 		d.data = in.data;
 		d.size = in.size;
+		tool_one_line(in.name);
 		printf("file: %s, %s\n", in.name, tool_bytes_text(size, in.size));
 		print_devices(&d, &o, gpu);
 		putchar('\n');

@@ -37,8 +37,6 @@ const char *demo_device_name(int device);
 /* Ends the process with one line about the call that failed. */
 void demo_failed(const struct demo *d, int device, const char *part, enum cua_status status)
 	__attribute__((noreturn));
-/* Ends the process unless so much more memory can be had; the kernel would kill it later. */
-void demo_claim_memory(uint64_t bytes);
 
 /*
  * Compares a result with the reference's. A difference makes the row wrong; the first one in a row

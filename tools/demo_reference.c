@@ -131,7 +131,7 @@ static void set_room(struct reference_words *r, unsigned part, uint64_t room)
 	r->bytes += (room - old_room) * sizeof(*slots);
 	if (r->bytes > r->claimed) {
 		/* this part's copy is small: it is the sum of all parts that may be too much */
-		demo_claim_memory(r->bytes - r->claimed + step);
+		tool_claim_memory(r->bytes - r->claimed + step);
 		r->claimed = r->bytes + step;
 	}
 	slots = new_slots(room);

@@ -16,6 +16,9 @@ enum tool_exit { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 int tool_demo(int argc, char **argv);
 int tool_info(int argc, char **argv);
 
+/* Puts '?' for each control character, which the name of a file may contain. */
+void tool_one_line(char *text);
+
 /* One line on stderr, after "cuatomic: ". */
 void tool_error(const char *format, ...) TOOL_PRINTF;
 /* The same, then the process ends with status 1. */
@@ -28,6 +31,9 @@ int tool_finish(int status);
 
 /* Memory from malloc; ends the process when there is none. Zero bytes give a valid pointer too. */
 void *tool_alloc(size_t bytes);
+
+/* Ends the process unless so much more memory can be had; the kernel would kill it later. */
+void tool_claim_memory(uint64_t bytes);
 
 /* Seconds of a clock that never goes back. */
 double tool_now(void);

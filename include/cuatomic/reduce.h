@@ -744,6 +744,7 @@ struct cua_reduce_options {
 	uint32_t blocks;     /* at most CUA_REDUCE_BLOCKS_MAX; on the CPU the number of workers */
 	uint32_t block_size; /* 1 to 1024; on the CPU a block is one thread, whatever this says */
 };
+#define CUA_REDUCE_OPTIONS_INIT {sizeof(struct cua_reduce_options), CUA_FINISH_AUTO, 0, 0}
 
 #ifdef __cplusplus
 extern "C" {

@@ -29,7 +29,6 @@
 	X(CUA_ERROR_CAPTURE, -11, "this call has to wait, and the stream is being captured")       \
 	X(CUA_ERROR_WORKSPACE, -12, "the workspace is too small and cannot grow in a capture")     \
 	X(CUA_ERROR_FULL, -13, "the container is full")                                            \
-	X(CUA_ERROR_NOT_FOUND, -14, "not found")                                                   \
 	X(CUA_ERROR_LAYOUT, -15, "header and library disagree about the layout of an object")      \
 	X(CUA_ERROR_SYSTEM, -16, "the operating system refused a resource")                        \
 	X(CUA_ERROR_CONTEXT, -17, "the objects belong to different contexts or backends")          \
