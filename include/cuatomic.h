@@ -6,6 +6,7 @@
 #include <cuatomic/append.h>
 #include <cuatomic/atomic.h>
 #include <cuatomic/chained.h>
+#include <cuatomic/combine.h>
 #include <cuatomic/context.h>
 #include <cuatomic/hash.h>
 #include <cuatomic/hashmap.h>

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Combining: one acquire of a lock for the critical sections of a whole warp or block.
+ *
+ * A lock that changes hands costs two trips to memory, some thousand cycles, and the sections of a warp or a
+ * block on one lock can share that. CUA_DEFINE_COMBINE makes functions in which one lane takes the lock, runs
+ * the sections of all with the protected value in its registers, and gives the lock back;
+ * CUA_WITH_LOCK_WARP lets each lane run its own section in turn.
+ *
+ * Source: flat combining, Hendler, Incze, Shavit and Tzafrir, 2010; here the lanes meet at a warp
+ * operation or a barrier, so that no publication list is needed.
+ *
+ * Synchronization: X means that the caller must order the two calls, - that the lock does it.
+ * "lock" is whatever takes the same cua_spinlock, init is cua_spinlock_init.
+ *
+ *                    init  lock  name_warp  name_block  CUA_WITH_LOCK_WARP
+ *     name_warp       X     -        -          -                -
+ *     name_block      X     -        -          -                -
+ *     ..LOCK_WARP     X     -        -          -                -
+ *
+ *   Two name_block on one scratch are ordered when the same block runs them.
+ * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or
+ *   _SYSTEM. All users of one lock must name a scope that includes all of them.
+ * Memory order: a section comes after all that its own lane did before the call, and before all that
+ *   this lane does after it, whichever lane runs it; it acquires what earlier sections under the lock
+ *   released, those of the same call included.
+ * Progress: blocking, not fair between warps or blocks; in lane order inside a call. sm_70 and newer:
+ *   a lane that holds one lock does not wait for lanes of its warp that want another, nor the other
+ *   way round, since the lanes of different locks meet in no operation after the match. No warp operation is inside the
+ *   wait for the lock: a lane waits alone there, and those that it serves wait for it. A lane that
+ *   already holds a lock must not call these, if another lane or block that has to come may want that lock.
+ * Argument: before the acquire, the lanes of one lock meet (sync_warp, sync_block), which orders what they did and
+ *   their arguments before the one that takes the lock; its acquire reads from the last holder's release.
+ *   The sections run one after another in that lane's program order or, in CUA_WITH_LOCK_WARP, with a sync_warp between two.
+ *   Its release comes after the last section, so that the next holder acquires all of them. After it the lanes meet again,
+ *   which brings them the sections' effects and keeps the scratch until everybody's section has been run.
+ */
+#ifndef CUATOMIC_COMBINE_H
+#define CUATOMIC_COMBINE_H
+
+#include <cuatomic/port.h>
+#include <cuatomic/spinlock.h>
+
+/*
+ * CUA_DEFINE_COMBINE(name, state_type, argument_type, statements) defines
+ *
+ *   void name_warp(struct cua_spinlock *l, state_type *state, argument_type argument, uint32_t mask)
+ *     Called by all lanes of mask, which may have different locks. The lanes with equal locks
+ *     must mean the same state; that of the lowest lane is used.
+ *   void name_block(struct cua_spinlock *l, state_type *state, argument_type argument,
+ *                   argument_type *scratch)
+ *     Called by all threads of the block with the same lock and state. scratch is memory of the block, an
+ *     element a thread, mostly shared memory; it may be used again at once.
+ *   void name_warp_scope(l, state, argument, mask, scope)
+ *   void name_block_scope(l, state, argument, n, scratch, scope)
+ *     n, the same in all threads, is how many threads of the block, the first ones, have a section;
+ *     scratch has n elements.
+ *
+ * The statements are a section. They use `state`, a pointer, and `argument`, a value, and must not
+ * return. state points to a copy in registers, read after the acquire and written back before the release;
+ * for an object that is too large to copy, let state_type be a pointer to it, of which every lane has its own.
+ * The sections of all lanes may be run by one lane: the statements must not ask which lane they are in.
+ *
+ * CUA_DEFINE_COMBINE_FETCH defines the same functions with a result, in each lane the value that its
+ * section left in `argument`. A lane without a section gets its argument back.
+ *
+ *     CUA_DEFINE_COMBINE_FETCH(take_number, uint64_t, uint64_t, {
+ *             uint64_t first = *state;
+ *             *state += argument;
+ *             argument = first;
+ *     });
+ */
+#define CUA_DEFINE_COMBINE(name, state_type, argument_type, ...)                                   \
+	CUA__DEFINE_COMBINE(name, state_type, argument_type, void, 0, __VA_ARGS__)
+#define CUA_DEFINE_COMBINE_FETCH(name, state_type, argument_type, ...)                             \
+	CUA__DEFINE_COMBINE(name, state_type, argument_type, argument_type, 1, __VA_ARGS__)
+#define CUA__COMBINE_TAIL_0
+#define CUA__COMBINE_TAIL_1 return
+
+/* Any object, word by word. */
+CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, size_t bytes,
+				    uint32_t lane)
+{
+	uint64_t word;
+	uint32_t half;
+	size_t i;
+
+	for (i = 0; i + sizeof(word) <= bytes; i += sizeof(word)) {
+		memcpy(&word, (const char *)from + i, sizeof(word));
+		word = cua_port_shuffle_u64(mask, word, lane);
+		memcpy((char *)to + i, &word, sizeof(word));
+	}
+	for (; i < bytes; i += sizeof(half)) {
+		size_t rest = bytes - i < sizeof(half) ? bytes - i : sizeof(half);
+
+		half = 0;
+		memcpy(&half, (const char *)from + i, rest);
+		half = cua_port_shuffle_u32(mask, half, lane);
+		memcpy((char *)to + i, &half, rest);
+	}
+}
+
+#define CUA__DEFINE_COMBINE(name, S, A, R, fetches, ...)				   \
+	CUA_FORCE A cua__##name##_section(S *state, A argument)				   \
+	{										   \
+		(void)state;								   \
+		__VA_ARGS__;								   \
+		return argument;							   \
+	}										   \
+	CUA_FORCE A cua__##name##_warp(struct cua_spinlock *l, S *state, A argument, uint32_t mask,\
+				       enum cua_scope scope)				   \
+	{										   \
+		uint32_t group = cua_port_match_any_u64(mask, (uint64_t)(uintptr_t)l);	   \
+		uint32_t lane = cua_port_lane(), leader = cua_port_ffs_u32(group) - 1, left;\
+		A result = argument;							   \
+		S value;								   \
+											   \
+		memset((void *)&value, 0, sizeof(value));				   \
+		cua_port_sync_warp(group);						   \
+		if (lane == leader) {							   \
+			cua_spinlock_lock_scope(l, scope);				   \
+			value = CUA_READ(*state);					   \
+		}									   \
+		for (left = group; left; left &= left - 1) {				   \
+			uint32_t turn = cua_port_ffs_u32(left) - 1;			   \
+			A given = argument;						   \
+											   \
+			cua__combine_shuffle(group, (void *)&given, (const void *)&argument,\
+					     sizeof(A), turn);				   \
+			if (lane == leader)						   \
+				given = cua__##name##_section(&value, given);		   \
+			if (fetches) {							   \
+				A changed = given;					   \
+											   \
+				cua__combine_shuffle(group, (void *)&changed,		   \
+						     (const void *)&given, sizeof(A), leader);\
+				if (lane == turn)					   \
+					result = changed;				   \
+			}								   \
+		}									   \
+		if (lane == leader) {							   \
+			CUA_WRITE(*state, value);					   \
+			cua_spinlock_unlock_scope(l, scope);				   \
+		}									   \
+		cua_port_sync_warp(group);						   \
+		return result;								   \
+	}										   \
+	CUA_FORCE A cua__##name##_block(struct cua_spinlock *l, S *state, A argument, uint32_t n,\
+					A *scratch, enum cua_scope scope)		   \
+	{										   \
+		uint32_t thread = cua_port_thread(), i;					   \
+		A result = argument;							   \
+											   \
+		if (thread < n)								   \
+			CUA_WRITE(scratch[thread], argument);				   \
+		cua_port_sync_block();							   \
+		if (thread == 0 && n != 0) {						   \
+			S value;							   \
+											   \
+			cua_spinlock_lock_scope(l, scope);				   \
+			value = CUA_READ(*state);					   \
+			for (i = 0; i < n; i++) {					   \
+				A given = CUA_READ(scratch[i]);				   \
+											   \
+				given = cua__##name##_section(&value, given);		   \
+				if (fetches)						   \
+					CUA_WRITE(scratch[i], given);			   \
+			}								   \
+			CUA_WRITE(*state, value);					   \
+			cua_spinlock_unlock_scope(l, scope);				   \
+		}									   \
+		cua_port_sync_block();							   \
+		if (fetches && thread < n)						   \
+			result = CUA_READ(scratch[thread]);				   \
+		return result;								   \
+	}										   \
+	CUA_FORCE R name##_warp_scope(struct cua_spinlock *l, S *state, A argument, uint32_t mask,\
+				      enum cua_scope scope)				   \
+	{										   \
+		CUA__COMBINE_TAIL_##fetches cua__##name##_warp(l, state, argument, mask, scope);\
+	}										   \
+	CUA_FORCE R name##_block_scope(struct cua_spinlock *l, S *state, A argument, uint32_t n,\
+				       A *scratch, enum cua_scope scope)		   \
+	{										   \
+		CUA__COMBINE_TAIL_##fetches cua__##name##_block(l, state, argument, n, scratch,\
+								scope);			   \
+	}										   \
+	CUA_FN R name##_warp(struct cua_spinlock *l, S *state, A argument, uint32_t mask)  \
+	{										   \
+		CUA__COMBINE_TAIL_##fetches cua__##name##_warp(l, state, argument, mask,   \
+							       CUA_SCOPE_DEVICE);	   \
+	}										   \
+	CUA_FN R name##_block(struct cua_spinlock *l, S *state, A argument, A *scratch)	   \
+	{										   \
+		CUA__COMBINE_TAIL_##fetches cua__##name##_block(			   \
+			l, state, argument, cua_port_block_size(), scratch, CUA_SCOPE_DEVICE);\
+	}										   \
+	CUA_STATIC_ASSERT(sizeof(S) > 0 && sizeof(A) > 0, "combining copies both")
+
+/*
+ * CUA_WITH_LOCK_WARP(&lock, mask) { critical section }
+ *
+ * Runs the block once for every lane of mask, in the lane itself, one lane after another in lane order, under one
+ * acquire for all lanes with the same lock. All lanes of mask must come here together, and the block must
+ * not use warp operations that name another lane. `break` and `continue` leave the block; return
+ * and goto must not leave it. The arguments are evaluated more than once.
+ * CUA_WITH_LOCK_WARP_SCOPE(&lock, mask, scope) is the same at another scope.
+ */
+struct cua__turns {
+	uint32_t group; /* the lanes with this lock */
+	uint32_t left;  /* those whose turn has not ended */
+};
+
+CUA_FORCE struct cua__turns cua__turns_begin(struct cua_spinlock *l, uint32_t mask, enum cua_scope scope)
+{
+	struct cua__turns t;
+
+	t.group = t.left = cua_port_match_any_u64(mask, (uint64_t)(uintptr_t)l);
+	if (cua_port_lane() == cua_port_ffs_u32(t.group) - 1)
+		cua_spinlock_lock_scope(l, scope);
+	cua_port_sync_warp(t.group);
+	return t;
+}
+
+CUA_FORCE int cua__turns_mine(const struct cua__turns *t)
+{
+	return cua_port_lane() == cua_port_ffs_u32(t->left) - 1;
+}
+
+/* Ends a turn; after the last one the lane that took the lock gives it back. */
+CUA_FORCE void cua__turns_step(struct cua__turns *t, struct cua_spinlock *l, enum cua_scope scope)
+{
+	t->left &= t->left - 1;
+	cua_port_sync_warp(t->group);
+	if (!t->left && cua_port_lane() == cua_port_ffs_u32(t->group) - 1)
+		cua_spinlock_unlock_scope(l, scope);
+}
+
+#define CUA__TURNS(l, mask, scope, t, once)                                                        \
+	for (struct cua__turns t = cua__turns_begin((l), (mask), (scope)); t.left;                 \
+	     cua__turns_step(&t, (l), (scope)))                                                    \
+		for (int once = cua__turns_mine(&t); once; once = 0)
+#define CUA__TURNS_AT(l, mask, scope, line)                                                        \
+	CUA__TURNS(l, mask, scope, cua__turns_##line, cua__turn_##line)
+#define CUA__TURNS_LINE(l, mask, scope, line) CUA__TURNS_AT(l, mask, scope, line)
+#define CUA_WITH_LOCK_WARP_SCOPE(l, mask, scope) CUA__TURNS_LINE(l, mask, scope, __LINE__)
+#define CUA_WITH_LOCK_WARP(l, mask) CUA_WITH_LOCK_WARP_SCOPE(l, mask, CUA_SCOPE_DEVICE)
+
+#endif /* CUATOMIC_COMBINE_H */
