@@ -6,83 +6,15 @@
  *
  * Every figure is the median of RUNS runs, after one that is not counted, with the least and the most.
  */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cuda_runtime.h>
-
 #include <cuatomic/chained.h>
 #include <cuatomic/reduce.h>
 
-#define RUNS 9
+#include "bench.h"
+
 #define DOT_N ((size_t)33 << 20)
 #define KEYS ((size_t)26214400)
 
-static void need(bool ok, const char *what)
-{
-	if (!ok) {
-		fprintf(stderr, "textbook: %s failed (%s)\n", what, cudaGetErrorString(cudaGetLastError()));
-		exit(1);
-	}
-}
-
-struct timing {
-	float median, least, most; /* microseconds */
-};
-
-static int by_size(const void *a, const void *b)
-{
-	float x = *(const float *)a, y = *(const float *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* before is run ahead of each measured call and not counted. */
-template <typename Before, typename Call> static struct timing measure(Before before, Call call)
-{
-	float us[RUNS];
-	cudaEvent_t start, end;
-	struct timing t;
-
-	need(!cudaEventCreate(&start) && !cudaEventCreate(&end), "cudaEventCreate");
-	for (int i = -1; i < RUNS; i++) {
-		float ms;
-
-		before();
-		cudaEventRecord(start);
-		call();
-		cudaEventRecord(end);
-		need(!cudaEventSynchronize(end) && !cudaEventElapsedTime(&ms, start, end), "a run");
-		if (i >= 0)
-			us[i] = ms * 1000;
-	}
-	cudaEventDestroy(start);
-	cudaEventDestroy(end);
-	qsort(us, RUNS, sizeof(us[0]), by_size);
-	t.median = us[RUNS / 2];
-	t.least = us[0];
-	t.most = us[RUNS - 1];
-	return t;
-}
-
-/* ---- the textbook's lock and programs ---- */
-
-struct textbook_lock {
-	int word;
-};
-
-static __device__ void textbook_acquire(struct textbook_lock *l)
-{
-	while (atomicCAS(&l->word, 0, 1) != 0)
-		;
-	__threadfence();
-}
-
-static __device__ void textbook_release(struct textbook_lock *l)
-{
-	__threadfence();
-	atomicExch(&l->word, 0);
-}
+/* ---- the textbook's programs ---- */
 
 static __global__ void textbook_dot(size_t n, const float *x, const float *y, float *result,
 				    struct textbook_lock *lock)
