@@ -392,11 +392,12 @@ static void try_warp(unsigned lane)
 
 		if (!(mask >> i & 1))
 			continue;
-		if (!in_warp(warp, i) || l->state != AT_WARP)
+		/* one that waits with another mask comes here after that */
+		if (!in_warp(warp, i) || l->state != AT_WARP || l->mask != mask)
 			return;
-		if (l->mask != mask || strcmp(l->what, me->what)) {
-			verdict(SIMT_FAILED, "warp operation %s with mask %#x meets %s with mask %#x",
-				me->what, mask, l->what, l->mask);
+		if (strcmp(l->what, me->what)) {
+			verdict(SIMT_FAILED, "warp operation %s meets %s with the same mask %#x",
+				me->what, l->what, mask);
 			return;
 		}
 	}
