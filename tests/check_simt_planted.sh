@@ -77,4 +77,22 @@ planted 'a head stored without release' chained \
   's/cua_port_store_b64(head, first, CUA_RELEASE/cua_port_store_b64(head, first, CUA_RELAXED/'
 planted 'a head loaded without acquire' chained \
   's/^\([[:space:]]*\)CUA_ACQUIRE, CUA_SCOPE_DEVICE/\1CUA_RELAXED, CUA_SCOPE_DEVICE/'
+planted 'turns without a sync_warp between two' combine \
+  's/^	cua_port_sync_warp(t->group);/	(void)0;/'
+planted 'turns that start before the lock is taken' combine \
+  's/^	cua_port_sync_warp(t.group);/	(void)0;/'
+planted 'no match of the locks in turns' combine \
+  's/t.left = cua_port_match_any_u64(.*;/t.left = mask;/'
+planted 'a warp that does not meet before its sections' combine \
+  '/memset((void \*)&value/,/lock_scope/s/cua_port_sync_warp(group)/(void)0/'
+planted 'a warp that does not meet after its sections' combine \
+  '/unlock_scope/,/return result/s/cua_port_sync_warp(group)/(void)0/'
+planted 'no match of the locks in a warp' combine \
+  's/group = cua_port_match_any_u64(.*);/group = mask;/'
+planted 'a block without the barrier before its sections' combine \
+  '/CUA_WRITE(scratch\[thread\], argument)/,/if (thread == 0/s/cua_port_sync_block()/(void)0/'
+planted 'a block without the barrier after its sections' combine \
+  '/unlock_scope/,/return result/s/cua_port_sync_block()/(void)0/'
+planted 'a state written back after the unlock' combine \
+  's/CUA_WRITE(\*state, value);/cua_spinlock_unlock_scope(l, scope); &/'
 exit "$failed"
