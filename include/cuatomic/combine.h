@@ -26,14 +26,17 @@
  *   released, those of the same call included.
  * Progress: blocking, not fair between warps or blocks; in lane order inside a call. sm_70 and newer:
  *   a lane that holds one lock does not wait for lanes of its warp that want another, nor the other
- *   way round, since the lanes of different locks meet in no operation after the match. No warp operation is inside the
- *   wait for the lock: a lane waits alone there, and those that it serves wait for it. A lane that
- *   already holds a lock must not call these, if another lane or block that has to come may want that lock.
- * Argument: before the acquire, the lanes of one lock meet (sync_warp, sync_block), which orders what they did and
- *   their arguments before the one that takes the lock; its acquire reads from the last holder's release.
- *   The sections run one after another in that lane's program order or, in CUA_WITH_LOCK_WARP, with a sync_warp between two.
- *   Its release comes after the last section, so that the next holder acquires all of them. After it the lanes meet again,
- *   which brings them the sections' effects and keeps the scratch until everybody's section has been run.
+ *   way round, since the lanes of different locks meet in no operation after the match. No warp
+ *   operation is inside the wait for the lock: a lane waits alone there, and those that it serves
+ *   wait for it. A lane that already holds a lock must not call these, if another lane or block that
+ *   has to come may want that lock.
+ * Argument: before the sections, the lanes of one lock meet (sync_warp, sync_block), which orders what they
+ *   did and their arguments before what the one that takes the lock runs; its acquire reads from the
+ *   last holder's release. The sections run one after another in that lane's program order or, in
+ *   CUA_WITH_LOCK_WARP, with a sync_warp between two. Its release comes after the last section, so that
+ *   the next holder acquires all of them, those of other lanes through the meeting. After it the lanes
+ *   meet again, which brings them the sections' effects and keeps the scratch until everybody's
+ *   section has been run.
  */
 #ifndef CUATOMIC_COMBINE_H
 #define CUATOMIC_COMBINE_H
@@ -200,10 +203,10 @@ CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, s
 /*
  * CUA_WITH_LOCK_WARP(&lock, mask) { critical section }
  *
- * Runs the block once for every lane of mask, in the lane itself, one lane after another in lane order, under one
- * acquire for all lanes with the same lock. All lanes of mask must come here together, and the block must
- * not use warp operations that name another lane. `break` and `continue` leave the block; return
- * and goto must not leave it. The arguments are evaluated more than once.
+ * Runs the block once for every lane of mask, in the lane itself, one lane after another in lane order,
+ * under one acquire for all lanes with the same lock. All lanes of mask must come here together, and the
+ * block must not use warp operations that name another lane. `break` and `continue` leave the block;
+ * return and goto must not leave it. The arguments are evaluated more than once.
  * CUA_WITH_LOCK_WARP_SCOPE(&lock, mask, scope) is the same at another scope.
  */
 struct cua__turns {
