@@ -518,6 +518,7 @@ static void candidates(struct bench *b)
 		return;
 	row<textbook_in_turn>(b, "- textbook, a lane at a time", false);
 	row<budget>(b, "- budget: CAS, load, store, release", false);
+	row<word_lock<CAS_ONLY, 0, 0>>(b, "- CAS only, no pause", false);
 	row<word_lock<CAS_ONLY, 32, 256>>(b, "- CAS only, 32 to 256 ns", false);
 	row<word_lock<CAS_ONLY, 32, 1024>>(b, "- CAS only, 32 to 1024 ns", false);
 	row<word_lock<CAS_ONLY, 32, 4096>>(b, "- CAS only, 32 to 4096 ns", false);
@@ -527,6 +528,8 @@ static void candidates(struct bench *b)
 	row<word_lock<LOAD_FIRST, 32, 4096>>(b, "- load first, 32 to 4096 ns", false);
 	row<word_lock<LOAD_FIRST, 32, 65536>>(b, "- load first, 32 to 65536 ns", false);
 	row<word_lock<CAS_FIRST, 0, 0>>(b, "- CAS first, no pause", false);
+	row<word_lock<CAS_FIRST, 32, 32>>(b, "- CAS first, 32 ns", false);
+	row<word_lock<CAS_FIRST, 32, 128>>(b, "- CAS first, 32 to 128 ns", false);
 	row<word_lock<CAS_FIRST, 32, 256>>(b, "- CAS first, 32 to 256 ns", false);
 	row<word_lock<CAS_FIRST, 32, 512>>(b, "- CAS first, 32 to 512 ns", false);
 	row<word_lock<CAS_FIRST, 32, 1024>>(b, "- CAS first, 32 to 1024 ns", false);
