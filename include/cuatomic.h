@@ -11,11 +11,18 @@
 #include <cuatomic/hash.h>
 #include <cuatomic/hashmap.h>
 #include <cuatomic/histogram.h>
+#include <cuatomic/lock.h>
+#include <cuatomic/mcslock.h>
 #include <cuatomic/memory.h>
 #include <cuatomic/port.h>
 #include <cuatomic/reduce.h>
+#include <cuatomic/rwlock.h>
+#include <cuatomic/section.h>
+#include <cuatomic/semaphore.h>
+#include <cuatomic/seqlock.h>
 #include <cuatomic/spinlock.h>
 #include <cuatomic/status.h>
+#include <cuatomic/ticketlock.h>
 #include <cuatomic/types.h>
 #include <cuatomic/version.h>
 

@@ -7,16 +7,17 @@
  *
  * Synchronization: X means that the caller must order the two calls, - that the lock does it.
  *
- *               init  trylock  lock  unlock  locked
- *     init       X       X       X      X       X
- *     trylock    X       -       -      -       -
- *     lock       X       -       -      -       -
- *     unlock     X       -       -      X       -
- *     locked     X       -       -      -       -
+ *               init  trylock  lock  lock_for  unlock  locked
+ *     init       X       X       X      X        X       X
+ *     trylock    X       -       -      -        -       -
+ *     lock       X       -       -      -        -       -
+ *     lock_for   X       -       -      -        -       -
+ *     unlock     X       -       -      -        X       -
+ *     locked     X       -       -      -        -       -
  *
  * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or _SYSTEM,
  *   and all users of one lock must name the same scope or a wider one.
- * Memory order: a successful trylock or lock acquires what the last unlock released.
+ * Memory order: a successful trylock, lock or lock_for acquires what the last unlock released.
  * Progress: blocking, and not fair. A lane may call lock in a diverged warp on sm_70 and newer. In
  *   every case CUA_WITH_LOCK is safe: a lane that fails retries only after the lanes that hold a lock
  *   have run their critical section. A lane must not wait for a lock while it holds another one that a
@@ -65,6 +66,21 @@ CUA_FORCE void cua_spinlock_lock_scope(struct cua_spinlock *l, enum cua_scope sc
 		cua_backoff_wait(&backoff);
 }
 
+/* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
+CUA_FORCE int cua_spinlock_lock_for_scope(struct cua_spinlock *l, uint64_t ns, enum cua_scope scope)
+{
+	uint64_t start = cua_port_clock_ns();
+	struct cua_backoff backoff;
+
+	cua_backoff_init(&backoff);
+	while (!cua_spinlock_trylock_scope(l, scope)) {
+		if (cua_port_clock_ns() - start >= ns)
+			return 0;
+		cua_backoff_wait(&backoff);
+	}
+	return 1;
+}
+
 /* Gives the lock back. Only its holder may call this. */
 CUA_FORCE void cua_spinlock_unlock_scope(struct cua_spinlock *l, enum cua_scope scope)
 {
@@ -85,6 +101,11 @@ CUA_FN int cua_spinlock_trylock(struct cua_spinlock *l)
 CUA_FN void cua_spinlock_lock(struct cua_spinlock *l)
 {
 	cua_spinlock_lock_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_spinlock_lock_for(struct cua_spinlock *l, uint64_t ns)
+{
+	return cua_spinlock_lock_for_scope(l, ns, CUA_SCOPE_DEVICE);
 }
 
 CUA_FN void cua_spinlock_unlock(struct cua_spinlock *l)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All locks. One algorithm a file, all of one shape:
+ *
+ *   init  trylock  lock  lock_for(timeout in ns)  unlock  locked   and CUA_WITH_<LOCK>(&lock) { section }
+ *
+ * each for the device, and with _scope for a block or the system.
+ *
+ *   want                                          take            words  fair
+ *   little contention, or many locks              spinlock.h        1    no
+ *   contention, first come first served           ticketlock.h      2    yes
+ *   the same with many waiters of many blocks     mcslock.h         2    yes; a node of 4 words each
+ *   sections that mostly read                     rwlock.h          4    readers and writers take turns
+ *   a few words, read all the time                seqlock.h         2    no; readers write nothing
+ *   at most n at once, or a signal                semaphore.h       1    no
+ *
+ * Where the section is one operation on one word, atomic.h needs no lock at all.
+ */
+#ifndef CUATOMIC_LOCK_H
+#define CUATOMIC_LOCK_H
+
+#include <cuatomic/mcslock.h>
+#include <cuatomic/rwlock.h>
+#include <cuatomic/semaphore.h>
+#include <cuatomic/seqlock.h>
+#include <cuatomic/spinlock.h>
+#include <cuatomic/ticketlock.h>
+
+#endif /* CUATOMIC_LOCK_H */

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the CUA_WITH_ macros of the locks have in common.
+ *
+ * A section is a loop around the block: begin joins those who wait, try looks once whether it is this
+ * lane's turn, and the step between two looks waits, or unlocks once the block has run. Because the
+ * block and the unlock are inside of the loop, a lane that waits holds up no lane of its warp that is being
+ * served, even where a diverged warp runs one branch to its end before the other.
+ *
+ * A lock `kind` brings struct cua__<kind>_section with an int state (0: waiting, 1: holding, 2: done) and
+ *
+ *   struct cua__<kind>_section cua__<kind>_section_begin(lock..., scope)
+ *   int cua__<kind>_section_try(section, lock..., scope)    1 when the lane holds the lock
+ *   void cua__<kind>_section_step(section, lock..., scope)
+ */
+#ifndef CUATOMIC_SECTION_H
+#define CUATOMIC_SECTION_H
+
+/* The names bear the line, so that one section in another shadows nothing. */
+#define CUA__WITH_NAMED(kind, s, once, ...)                                                        \
+	for (struct cua__##kind##_section s = cua__##kind##_section_begin(__VA_ARGS__);            \
+	     s.state != 2; cua__##kind##_section_step(&s, __VA_ARGS__))                            \
+		for (int once = s.state = cua__##kind##_section_try(&s, __VA_ARGS__); once; once = 0)
+#define CUA__WITH_AT(kind, line, ...)                                                              \
+	CUA__WITH_NAMED(kind, cua__s_##line, cua__once_##line, __VA_ARGS__)
+#define CUA__WITH(kind, line, ...) CUA__WITH_AT(kind, line, __VA_ARGS__)
+
+#endif /* CUATOMIC_SECTION_H */

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A sequence lock: writers exclude each other, readers write nothing and take a second look instead.
+ *
+ * For data of a few words that is read far more often than written. The data is accessed by relaxed
+ * atomics, through cua_seqlock_load_ and cua_seqlock_store_, because a reader may read while a writer writes; what
+ * it has read is to be used only after read_retry has said 0.
+ *
+ *     do {
+ *             begun = cua_seqlock_read_begin(&lock);
+ *             x = cua_seqlock_load_b64(&data.x);
+ *             y = cua_seqlock_load_b64(&data.y);
+ *     } while (cua_seqlock_read_retry(&lock, begun));
+ *
+ * Source: Hemminger's seqlock of Linux 2.5, 2002; the orders after Boehm, "Can seqlocks get along with
+ * programming language memory models?", 2012.
+ *
+ * Synchronization: X means that the caller must order the two calls, - that the lock does it. trylock, lock,
+ * lock_for and unlock are the writers'; read stands for read_begin, read_retry and read.
+ *
+ *               init  trylock  lock  lock_for  unlock  locked  read
+ *     init       X       X       X      X        X       X      X
+ *     trylock    X       -       -      -        -       -      -
+ *     lock       X       -       -      -        -       -      -
+ *     lock_for   X       -       -      -        -       -      -
+ *     unlock     X       -       -      -        X       -      -
+ *     locked     X       -       -      -        -       -      -
+ *     read       X       -       -      -        -       -      -
+ *
+ * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (lock and data in shared memory), _DEVICE or
+ *   _SYSTEM, and all users of one lock must name the same scope or a wider one.
+ * Memory order: a successful trylock, lock or lock_for, and a read_begin whose read_retry says 0, acquire what
+ *   the last unlock released.
+ * Progress: writers block each other and are not fair. A reader never holds up a writer; it waits while one
+ *   writes, and starves if writers leave it no gap. A lane may call lock and read_begin in a diverged warp on
+ *   sm_70 and newer; CUA_WITH_SEQLOCK is safe in every case, as in spinlock.h.
+ * Argument: a writer makes the sequence odd by a CAS, so there is one at a time, and even again by a
+ *   release store. read_begin acquires an even sequence. If the reader then reads a word that a later writer has
+ *   stored, the writer's release fence, before that store, and the reader's acquire fence, after that load,
+ *   order the odd sequence before the reader's second look, which therefore differs. The sequence has 64 bits and
+ *   does not come round.
+ */
+#ifndef CUATOMIC_SEQLOCK_H
+#define CUATOMIC_SEQLOCK_H
+
+#include <cuatomic/port.h>
+#include <cuatomic/section.h>
+
+struct cua_seqlock {
+	uint64_t sequence; /* odd while a writer writes */
+};
+CUA_STATIC_ASSERT(sizeof(struct cua_seqlock) == 8, "the lock is ABI");
+
+/* The value of a free lock; memory of zeros is an array of free locks. */
+#define CUA_SEQLOCK_INIT {0}
+
+CUA_FN void cua_seqlock_init(struct cua_seqlock *l)
+{
+	l->sequence = 0;
+}
+
+/* ---- writers ---- */
+
+/* Takes the lock to write if no other writer has it. Returns 1 if it was taken, else 0. */
+CUA_FORCE int cua_seqlock_trylock_scope(struct cua_seqlock *l, enum cua_scope scope)
+{
+	uint64_t seen = cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
+
+	if (seen & 1)
+		return 0;
+	if (cua_port_cas_b64(&l->sequence, seen, seen + 1, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC) != seen)
+		return 0;
+	/* a reader that sees what is stored from here on shall see the odd sequence too */
+	cua_port_fence(CUA_RELEASE, scope);
+	return 1;
+}
+
+/* Takes the lock to write, waiting for other writers. */
+CUA_FORCE void cua_seqlock_lock_scope(struct cua_seqlock *l, enum cua_scope scope)
+{
+	struct cua_backoff backoff;
+
+	cua_backoff_init(&backoff);
+	while (!cua_seqlock_trylock_scope(l, scope))
+		cua_backoff_wait(&backoff);
+}
+
+/* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
+CUA_FORCE int cua_seqlock_lock_for_scope(struct cua_seqlock *l, uint64_t ns, enum cua_scope scope)
+{
+	uint64_t start = cua_port_clock_ns();
+	struct cua_backoff backoff;
+
+	cua_backoff_init(&backoff);
+	while (!cua_seqlock_trylock_scope(l, scope)) {
+		if (cua_port_clock_ns() - start >= ns)
+			return 0;
+		cua_backoff_wait(&backoff);
+	}
+	return 1;
+}
+
+/* Gives the lock back. Only the writer that holds it may call this. */
+CUA_FORCE void cua_seqlock_unlock_scope(struct cua_seqlock *l, enum cua_scope scope)
+{
+	/* only the holder writes the sequence */
+	uint64_t odd = cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
+
+	cua_port_store_b64(&l->sequence, odd + 1, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
+}
+
+/* Whether a writer holds the lock at this moment; a hint, which orders nothing. */
+CUA_FORCE int cua_seqlock_locked_scope(const struct cua_seqlock *l, enum cua_scope scope)
+{
+	return (int)(cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC) & 1);
+}
+
+/* ---- readers ---- */
+
+/* Begins to read, as soon as no writer writes. Returns what read_retry wants to know. */
+CUA_FORCE uint64_t cua_seqlock_read_begin_scope(const struct cua_seqlock *l, enum cua_scope scope)
+{
+	uint64_t seen = cua_port_load_b64(&l->sequence, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
+	struct cua_backoff backoff;
+
+	if (!(seen & 1))
+		return seen;
+	cua_backoff_init(&backoff);
+	do {
+		do
+			cua__backoff_wait_upto(&backoff, 256);
+		while (cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC) & 1);
+		seen = cua_port_load_b64(&l->sequence, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
+	} while (seen & 1);
+	return seen;
+}
+
+/* Whether a writer has come since read_begin: 1 when all that was read must be read again, else 0. */
+CUA_FORCE int cua_seqlock_read_retry_scope(const struct cua_seqlock *l, uint64_t begun,
+					   enum cua_scope scope)
+{
+	cua_port_fence(CUA_ACQUIRE, scope);
+	return cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != begun;
+}
+
+/* ---- the data: one word of it, by readers and by the writer that holds the lock ---- */
+
+CUA_FORCE uint32_t cua_seqlock_load_b32_scope(const void *p, enum cua_scope scope)
+{
+	return cua_port_load_b32(p, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
+}
+
+CUA_FORCE uint64_t cua_seqlock_load_b64_scope(const void *p, enum cua_scope scope)
+{
+	return cua_port_load_b64(p, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
+}
+
+CUA_FORCE void cua_seqlock_store_b32_scope(void *p, uint32_t v, enum cua_scope scope)
+{
+	cua_port_store_b32(p, v, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
+}
+
+CUA_FORCE void cua_seqlock_store_b64_scope(void *p, uint64_t v, enum cua_scope scope)
+{
+	cua_port_store_b64(p, v, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
+}
+
+/* A snapshot of n words, in memory of the caller's own. */
+CUA_FORCE void cua_seqlock_read_scope(const struct cua_seqlock *l, const uint32_t *data, size_t n,
+				      enum cua_scope scope, uint32_t *out)
+{
+	uint64_t begun;
+
+	do {
+		begun = cua_seqlock_read_begin_scope(l, scope);
+		for (size_t i = 0; i < n; i++)
+			out[i] = cua_seqlock_load_b32_scope(&data[i], scope);
+	} while (cua_seqlock_read_retry_scope(l, begun, scope));
+}
+
+CUA_FN int cua_seqlock_trylock(struct cua_seqlock *l)
+{
+	return cua_seqlock_trylock_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_seqlock_lock(struct cua_seqlock *l)
+{
+	cua_seqlock_lock_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_seqlock_lock_for(struct cua_seqlock *l, uint64_t ns)
+{
+	return cua_seqlock_lock_for_scope(l, ns, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_seqlock_unlock(struct cua_seqlock *l)
+{
+	cua_seqlock_unlock_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_seqlock_locked(const struct cua_seqlock *l)
+{
+	return cua_seqlock_locked_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN uint64_t cua_seqlock_read_begin(const struct cua_seqlock *l)
+{
+	return cua_seqlock_read_begin_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_seqlock_read_retry(const struct cua_seqlock *l, uint64_t begun)
+{
+	return cua_seqlock_read_retry_scope(l, begun, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN uint32_t cua_seqlock_load_b32(const void *p)
+{
+	return cua_seqlock_load_b32_scope(p, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN uint64_t cua_seqlock_load_b64(const void *p)
+{
+	return cua_seqlock_load_b64_scope(p, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_seqlock_store_b32(void *p, uint32_t v)
+{
+	cua_seqlock_store_b32_scope(p, v, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_seqlock_store_b64(void *p, uint64_t v)
+{
+	cua_seqlock_store_b64_scope(p, v, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_seqlock_read(const struct cua_seqlock *l, const uint32_t *data, size_t n, uint32_t *out)
+{
+	cua_seqlock_read_scope(l, data, n, CUA_SCOPE_DEVICE, out);
+}
+
+/*
+ * CUA_WITH_SEQLOCK(&lock) { stores to the data }
+ *
+ * Runs the block once as the only writer, for every lane that comes here, however the warp has diverged.
+ * `break` and `continue` leave the block and unlock; return and goto must not leave it. The arguments are
+ * evaluated more than once.
+ * CUA_WITH_SEQLOCK_SCOPE(&lock, scope) is the same at another scope.
+ */
+struct cua__seqlock_section {
+	struct cua_backoff backoff;
+	int state; /* 0: waiting, 1: holding, 2: done */
+};
+
+CUA_FORCE struct cua__seqlock_section cua__seqlock_section_begin(struct cua_seqlock *l,
+								 enum cua_scope scope)
+{
+	struct cua__seqlock_section s;
+
+	(void)l;
+	(void)scope;
+	cua_backoff_init(&s.backoff);
+	s.state = 0;
+	return s;
+}
+
+CUA_FORCE int cua__seqlock_section_try(struct cua__seqlock_section *s, struct cua_seqlock *l,
+				       enum cua_scope scope)
+{
+	(void)s;
+	return cua_seqlock_trylock_scope(l, scope);
+}
+
+CUA_FORCE void cua__seqlock_section_step(struct cua__seqlock_section *s, struct cua_seqlock *l,
+					 enum cua_scope scope)
+{
+	if (s->state) {
+		cua_seqlock_unlock_scope(l, scope);
+		s->state = 2;
+	} else {
+		cua_backoff_wait(&s->backoff);
+	}
+}
+
+#define CUA_WITH_SEQLOCK_SCOPE(l, scope) CUA__WITH(seqlock, __LINE__, (l), (scope))
+#define CUA_WITH_SEQLOCK(l) CUA_WITH_SEQLOCK_SCOPE(l, CUA_SCOPE_DEVICE)
+
+#endif /* CUATOMIC_SEQLOCK_H */
