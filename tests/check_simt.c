@@ -13,8 +13,8 @@
 #include <cuatomic/chained.h>
 #include <cuatomic/combine.h>
 #include <cuatomic/hashmap.h>
+#include <cuatomic/lock.h>
 #include <cuatomic/reduce.h>
-#include <cuatomic/spinlock.h>
 
 #include "simt/simt.h"
 
@@ -130,6 +130,14 @@ static void with_lock(void)
 static void lock_unlock(void)
 {
 	cua_spinlock_lock(&lock);
+	increment();
+	cua_spinlock_unlock(&lock);
+}
+
+static void lock_for(void)
+{
+	while (!cua_spinlock_lock_for(&lock, 300))
+		cua_port_pause(1);
 	increment();
 	cua_spinlock_unlock(&lock);
 }
@@ -275,6 +283,9 @@ START_TEST(spinlock)
 		try_shape(cases[i], 2, 64, 3);
 		try_shape(cases[i], 4, 33, 2);
 	}
+	/* a try with a limit of time, again and again */
+	explore_shape(counter_case("lock_for", lock_for), 3, 1, 3);
+	try_shape(counter_case("lock_for", lock_for), 2, 40, 3);
 	/* a block-scope lock is right inside one block */
 	try_shape(counter_case("block scope, one block", bug_block_scope), 1, 96, 3);
 }
@@ -623,6 +634,621 @@ START_TEST(combine)
 		      "plain");
 	groups.max_steps = 100000;
 	expect_caught(groups, 1, 32, SIMT_LIVELOCK, "no end");
+}
+END_TEST
+
+/* ---- the other locks ---- */
+
+/* What a lane does, so that every way to take a lock meets every other. */
+static enum way { EACH_WAY, BY_SECTION, BY_LOCK, BY_TRYLOCK, BY_LOCK_FOR } way;
+
+static enum way way_of_lane(void)
+{
+	return way ? way : (enum way)(BY_SECTION + simt_lane() % 4);
+}
+
+/* One lock by one lane, whichever way. */
+#define TAKE_ONE_WAY(SECTION, lock_call, try_call, for_call, unlock_call, body)                    \
+	do {                                                                                       \
+		switch (way_of_lane()) {                                                           \
+		case BY_SECTION:                                                                   \
+			SECTION { body; }                                                          \
+			break;                                                                     \
+		case BY_LOCK:                                                                      \
+			lock_call;                                                                 \
+			body;                                                                      \
+			unlock_call;                                                               \
+			break;                                                                     \
+		case BY_TRYLOCK:                                                                   \
+			while (!(try_call))                                                        \
+				cua_port_pause(1);                                                 \
+			body;                                                                      \
+			unlock_call;                                                               \
+			break;                                                                     \
+		default:                                                                           \
+			while (!(for_call))                                                        \
+				cua_port_pause(1);                                                 \
+			body;                                                                      \
+			unlock_call;                                                               \
+		}                                                                                  \
+	} while (0)
+
+/* Every way by itself, then all together. */
+static void try_ways(struct simt_case c)
+{
+	for (int w = EACH_WAY; w <= BY_LOCK_FOR; w++) {
+		way = (enum way)w;
+		explore_shape(c, 1, 2, 4);
+		explore_shape(c, 3, 1, w ? 2 : 3);
+		try_shape(c, 1, 32, 3);
+		try_shape(c, 3, 34, 2);
+	}
+	way = EACH_WAY;
+}
+
+static struct cua_ticketlock ticketlock;
+
+static void ticket_setup(void)
+{
+	cua_ticketlock_init(&ticketlock);
+	/* the words come round */
+	ticketlock.next = ticketlock.owner = UINT32_MAX;
+	counter = 0;
+}
+
+static const char *ticket_check(void)
+{
+	return ticketlock.next != ticketlock.owner ? "the lock is still held" : counter_check();
+}
+
+static void ticket_body(void)
+{
+	TAKE_ONE_WAY(CUA_WITH_TICKETLOCK(&ticketlock), cua_ticketlock_lock(&ticketlock),
+		     cua_ticketlock_trylock(&ticketlock), cua_ticketlock_lock_for(&ticketlock, 300),
+		     cua_ticketlock_unlock(&ticketlock), increment());
+}
+
+/* It takes a ticket whenever there is one, whoever holds the lock. */
+static void bug_ticket_trylock(void)
+{
+	uint32_t next;
+
+	do
+		next = cua_port_load_b32(&ticketlock.next, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+	while (cua_port_cas_b32(&ticketlock.next, next, next + 1, CUA_ACQUIRE, CUA_SCOPE_DEVICE,
+				CUA_SPACE_GENERIC) != next);
+	increment();
+	cua_ticketlock_unlock(&ticketlock);
+}
+
+/* Tickets in the order of arrival: a lane that takes one later is served later. */
+static uint32_t served[SIMT_MAX_LANES];
+
+static void ticket_order_body(void)
+{
+	uint32_t ticket = cua_port_fetch_add_u32(&ticketlock.next, 0, CUA_RELAXED, CUA_SCOPE_DEVICE,
+						 CUA_SPACE_GENERIC) - UINT32_MAX;
+
+	/* not before those whose ticket had been taken */
+	CUA_WITH_TICKETLOCK(&ticketlock) {
+		if (CUA_READ(counter) < ticket)
+			simt_fail("overtook a lane that had come before");
+		CUA_WRITE(served[CUA_READ(counter)], simt_lane() + 1);
+		increment();
+	}
+}
+
+START_TEST(ticket)
+{
+	struct simt_case c = {.name = "ticketlock", .setup = ticket_setup, .body = ticket_body,
+			      .check = ticket_check, .max_steps = 20000000};
+	struct simt_case order = {.name = "ticketlock, order", .setup = ticket_setup,
+				  .body = ticket_order_body, .check = ticket_check,
+				  .max_steps = 20000000};
+	struct simt_case bug = {.name = "a ticket trylock that skips the owner check",
+				.setup = ticket_setup, .body = bug_ticket_trylock, .check = counter_check,
+				.max_steps = 300000};
+
+	try_ways(c);
+	explore_shape(order, 3, 1, 3);
+	try_shape(order, 2, 40, 3);
+	expect_caught(bug, 2, 4, SIMT_RACE, "plain");
+}
+END_TEST
+
+static struct cua_mcslock mcslock;
+static struct cua_mcslock_node nodes[SIMT_MAX_LANES];
+
+static void mcs_setup(void)
+{
+	cua_mcslock_init(&mcslock);
+	memset(nodes, 0xee, sizeof(nodes));
+	counter = 0;
+}
+
+static const char *mcs_check(void)
+{
+	return mcslock.tail ? "the lock is still held" : counter_check();
+}
+
+static void mcs_body(void)
+{
+	struct cua_mcslock_node *node = &nodes[simt_lane()];
+
+	TAKE_ONE_WAY(CUA_WITH_MCSLOCK(&mcslock, node), cua_mcslock_lock(&mcslock, node),
+		     cua_mcslock_trylock(&mcslock, node), cua_mcslock_lock_for(&mcslock, node, 300),
+		     cua_mcslock_unlock(&mcslock, node), increment());
+}
+
+/* One node for several sections in turn. */
+static void mcs_again_body(void)
+{
+	struct cua_mcslock_node *node = &nodes[simt_lane()];
+
+	for (int i = 0; i < 3; i++)
+		CUA_WITH_MCSLOCK(&mcslock, node) {
+			if (i == 1)
+				increment();
+		}
+}
+
+/* The queue by hand, with the orders of choice. */
+static void mcs_by_hand(enum cua_order acquire, enum cua_order release)
+{
+	struct cua_mcslock_node *node = &nodes[simt_lane()], *other;
+
+#define AT CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC
+	cua_port_store_b64(&node->next, 0, CUA_RELAXED, AT);
+	cua_port_store_b32(&node->waiting, 1, CUA_RELAXED, AT);
+	other = (struct cua_mcslock_node *)(uintptr_t)cua_port_exchange_b64(
+		&mcslock.tail, (uint64_t)(uintptr_t)node, CUA_ACQ_REL, AT);
+	if (other) {
+		cua_port_store_b64(&other->next, (uint64_t)(uintptr_t)node, CUA_RELEASE, AT);
+		while (cua_port_load_b32(&node->waiting, acquire, AT))
+			cua_port_pause(1);
+	}
+	increment();
+	if (cua_port_cas_b64(&mcslock.tail, (uint64_t)(uintptr_t)node, 0, CUA_RELEASE, AT) ==
+	    (uint64_t)(uintptr_t)node)
+		return;
+	while (!cua_port_load_b64(&node->next, CUA_RELAXED, AT))
+		cua_port_pause(1);
+	other = (struct cua_mcslock_node *)(uintptr_t)cua_port_load_b64(&node->next, CUA_ACQUIRE, AT);
+	cua_port_store_b32(&other->waiting, 0, release, AT);
+#undef AT
+}
+
+static void mcs_right(void)
+{
+	mcs_by_hand(CUA_ACQUIRE, CUA_RELEASE);
+}
+
+static void bug_mcs_no_acquire(void)
+{
+	mcs_by_hand(CUA_RELAXED, CUA_RELEASE);
+}
+
+static void bug_mcs_no_release(void)
+{
+	mcs_by_hand(CUA_ACQUIRE, CUA_RELAXED);
+}
+
+START_TEST(mcs)
+{
+	struct simt_case c = {.name = "mcslock", .setup = mcs_setup, .body = mcs_body, .check = mcs_check,
+			      .max_steps = 20000000};
+	struct simt_case again = c, bug = c;
+
+	try_ways(c);
+	again.name = "mcslock, again";
+	again.body = mcs_again_body;
+	explore_shape(again, 2, 1, 3);
+	try_shape(again, 2, 33, 3);
+	bug.name = "mcs by hand";
+	bug.body = mcs_right;
+	try_shape(bug, 2, 32, 3);
+	bug.name = "mcs without acquire";
+	bug.body = bug_mcs_no_acquire;
+	expect_caught(bug, 2, 32, SIMT_RACE, "plain");
+	bug.name = "mcs without release";
+	bug.body = bug_mcs_no_release;
+	expect_caught(bug, 2, 32, SIMT_RACE, "plain");
+}
+END_TEST
+
+static struct cua_rwlock rwlock;
+static uint64_t twin; /* equal to counter outside of writers' sections */
+static uint32_t readers_inside;
+
+static void rw_setup(void)
+{
+	cua_rwlock_init(&rwlock);
+	/* the words come round */
+	rwlock.readers_in = rwlock.readers_out = UINT32_MAX - 7;
+	rwlock.writers_in = rwlock.writers_out = UINT32_MAX;
+	counter = twin = 0;
+	readers_inside = 0;
+}
+
+static int rw_held(void)
+{
+	return (rwlock.readers_in & ~CUA__RWLOCK_PHASE) != rwlock.readers_out ||
+	       rwlock.writers_in != rwlock.writers_out;
+}
+
+static void rw_read(void)
+{
+	if (CUA_READ(counter) != CUA_READ(twin))
+		simt_fail("a reader saw half of a write");
+}
+
+static void rw_write(void)
+{
+	increment();
+	CUA_WRITE(twin, CUA_READ(twin) + 1);
+}
+
+/* Each lane writes once; it reads before or after. */
+static void rw_body(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		if ((i ^ simt_lane()) & 1)
+			TAKE_ONE_WAY(CUA_WITH_READ_LOCK(&rwlock), cua_rwlock_read_lock(&rwlock),
+				     cua_rwlock_read_trylock(&rwlock),
+				     cua_rwlock_read_lock_for(&rwlock, 300),
+				     cua_rwlock_read_unlock(&rwlock), rw_read());
+		else
+			TAKE_ONE_WAY(CUA_WITH_WRITE_LOCK(&rwlock), cua_rwlock_write_lock(&rwlock),
+				     cua_rwlock_write_trylock(&rwlock),
+				     cua_rwlock_write_lock_for(&rwlock, 300),
+				     cua_rwlock_write_unlock(&rwlock), rw_write());
+	}
+}
+
+/* Writers that come and go, by turn and by try, while one lane reads twice: it must see each of them. */
+static void rw_phases_body(void)
+{
+	if (simt_lane() == 0) {
+		for (int i = 0; i < 2; i++)
+			CUA_WITH_READ_LOCK(&rwlock) { rw_read(); }
+	} else {
+		if (cua_rwlock_write_trylock(&rwlock))
+			cua_rwlock_write_unlock(&rwlock);
+		CUA_WITH_WRITE_LOCK(&rwlock) { rw_write(); }
+	}
+}
+
+static const char *rw_phases_check(void)
+{
+	if (rw_held())
+		return "the lock is still held";
+	return counter == simt_blocks() * simt_block_lanes() - 1 ? NULL : "an update was lost";
+}
+
+static const char *rw_check(void)
+{
+	if (rw_held())
+		return "the lock is still held";
+	return twin != counter ? "the data is torn" : counter_check();
+}
+
+/* Readers may be inside together: each waits there for the other. */
+static void rw_together_body(void)
+{
+	CUA_WITH_READ_LOCK(&rwlock) {
+		cua_port_add_u32(&readers_inside, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+		while (cua_port_load_b32(&readers_inside, CUA_RELAXED, CUA_SCOPE_DEVICE,
+					 CUA_SPACE_GENERIC) < simt_blocks() * simt_block_lanes())
+			cua_port_pause(1);
+	}
+}
+
+/* A try to write that looks at the readers, takes the turn, and does not look again. */
+static void bug_rw_no_second_look(void)
+{
+	const uint32_t mark = CUA__RWLOCK_WRITER;
+
+	if (simt_lane() % 2) {
+		CUA_WITH_READ_LOCK(&rwlock) { rw_read(); }
+		return;
+	}
+#define AT CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC
+	for (;;) {
+		uint32_t turn = cua_port_load_b32(&rwlock.writers_out, CUA_ACQUIRE, AT);
+		uint32_t in = cua_port_load_b32(&rwlock.readers_in, CUA_RELAXED, AT);
+
+		if ((in & ~CUA__RWLOCK_PHASE) == cua_port_load_b32(&rwlock.readers_out, CUA_ACQUIRE, AT) &&
+		    cua_port_cas_b32(&rwlock.writers_in, turn, turn + 1, CUA_RELAXED, AT) == turn)
+			break;
+		cua_port_pause(1);
+	}
+	(void)cua_port_fetch_xor_b32(&rwlock.readers_in, mark, CUA_RELAXED, AT);
+#undef AT
+	rw_write();
+	cua_rwlock_write_unlock(&rwlock);
+}
+
+START_TEST(rw)
+{
+	struct simt_case c = {.name = "rwlock", .setup = rw_setup, .body = rw_body, .check = rw_check,
+			      .max_steps = 20000000};
+	struct simt_case together = {.name = "rwlock, readers together", .setup = rw_setup,
+				     .body = rw_together_body,
+				  .max_steps = 20000000};
+	struct simt_case phases = {.name = "rwlock, phases", .setup = rw_setup, .body = rw_phases_body,
+				   .check = rw_phases_check,
+				  .max_steps = 20000000};
+	struct simt_case bug = c;
+
+	try_ways(c);
+	explore_shape(together, 1, 2, 3);
+	try_shape(together, 2, 40, 3);
+	explore_shape(phases, 3, 1, 3);
+	try_shape(phases, 2, 5, 50);
+	try_shape(phases, 2, 40, 3);
+	bug.name = "a try to write that does not look again";
+	bug.body = bug_rw_no_second_look;
+	bug.check = NULL;
+	bug.max_steps = 300000;
+	expect_caught(bug, 2, 8, SIMT_RACE, "plain");
+}
+END_TEST
+
+static struct cua_seqlock seqlock;
+static uint32_t pair[2]; /* equal outside of writers' sections */
+static uint32_t plain_inside;
+
+static void seq_setup(void)
+{
+	cua_seqlock_init(&seqlock);
+	/* past 32 bits */
+	seqlock.sequence = UINT32_MAX - 1;
+	pair[0] = pair[1] = 0;
+	plain_inside = 0;
+}
+
+static void seq_write(void)
+{
+	uint32_t v = cua_seqlock_load_b32(&pair[0]) + 1;
+
+	/* writers exclude each other */
+	CUA_WRITE(plain_inside, CUA_READ(plain_inside) + 1);
+	cua_seqlock_store_b32(&pair[0], v);
+	cua_seqlock_store_b32(&pair[1], v);
+}
+
+static void seq_body(void)
+{
+	uint32_t snapshot[2], first, second;
+	uint64_t begun;
+
+	for (unsigned i = 0; i < 2; i++) {
+		if ((i ^ simt_lane()) & 1) {
+			TAKE_ONE_WAY(CUA_WITH_SEQLOCK(&seqlock), cua_seqlock_lock(&seqlock),
+				     cua_seqlock_trylock(&seqlock), cua_seqlock_lock_for(&seqlock, 300),
+				     cua_seqlock_unlock(&seqlock), seq_write());
+			continue;
+		}
+		cua_seqlock_read(&seqlock, pair, 2, snapshot);
+		if (snapshot[0] != snapshot[1])
+			simt_fail("a snapshot is torn");
+		do {
+			begun = cua_seqlock_read_begin(&seqlock);
+			first = cua_seqlock_load_b32(&pair[0]);
+			second = cua_seqlock_load_b32(&pair[1]);
+		} while (cua_seqlock_read_retry(&seqlock, begun));
+		if (first != second || first < snapshot[0])
+			simt_fail("a snapshot is torn or older than the one before");
+	}
+}
+
+static const char *seq_check(void)
+{
+	uint32_t n = simt_blocks() * simt_block_lanes();
+
+	if (seqlock.sequence & 1)
+		return "the lock is still held";
+	return pair[0] == n && pair[1] == n && plain_inside == n ? NULL : "an update was lost";
+}
+
+static void bug_seq_no_second_look(void)
+{
+	uint32_t first, second;
+
+	if (simt_lane() % 2) {
+		CUA_WITH_SEQLOCK(&seqlock) { seq_write(); }
+		return;
+	}
+	(void)cua_seqlock_read_begin(&seqlock);
+	first = cua_seqlock_load_b32(&pair[0]);
+	second = cua_seqlock_load_b32(&pair[1]);
+	if (first != second)
+		simt_fail("a snapshot is torn");
+}
+
+START_TEST(seq)
+{
+	struct simt_case c = {.name = "seqlock", .setup = seq_setup, .body = seq_body, .check = seq_check,
+			      .max_steps = 20000000};
+	struct simt_case bug = {.name = "a seqlock reader without the second look", .setup = seq_setup,
+				.body = bug_seq_no_second_look};
+
+	try_ways(c);
+	expect_caught(bug, 2, 8, SIMT_FAILED, "torn");
+}
+END_TEST
+
+static struct cua_semaphore semaphore;
+static uint32_t bound, inside;
+
+static void semaphore_setup(void)
+{
+	cua_semaphore_init(&semaphore, bound);
+	inside = 0;
+	counter = 0;
+}
+
+static void semaphore_section(void)
+{
+	if (cua_port_fetch_add_u32(&inside, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC) >= bound)
+		simt_fail("too many hold the semaphore");
+	if (bound == 1)
+		increment();
+	cua_port_add_u32(&inside, UINT32_MAX, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+}
+
+static void semaphore_body(void)
+{
+	TAKE_ONE_WAY(CUA_WITH_SEMAPHORE(&semaphore), cua_semaphore_lock(&semaphore),
+		     cua_semaphore_trylock(&semaphore), cua_semaphore_lock_for(&semaphore, 300),
+		     cua_semaphore_unlock(&semaphore), semaphore_section());
+}
+
+static const char *semaphore_check(void)
+{
+	if (semaphore.count != bound)
+		return "the count is wrong";
+	return bound == 1 ? counter_check() : NULL;
+}
+
+/* One lane gives what the others wait for, with a plain message. */
+static void semaphore_signal_setup(void)
+{
+	cua_semaphore_init(&semaphore, 0);
+	counter = 0;
+}
+
+static void semaphore_signal_body(void)
+{
+	if (simt_lane() == 0) {
+		CUA_WRITE(counter, 7);
+		for (unsigned i = 1; i < simt_blocks() * simt_block_lanes(); i++)
+			cua_semaphore_unlock(&semaphore);
+		return;
+	}
+	cua_semaphore_lock(&semaphore);
+	if (CUA_READ(counter) != 7)
+		simt_fail("the signal came before the message");
+}
+
+START_TEST(semaphores)
+{
+	struct simt_case c = {.name = "semaphore", .setup = semaphore_setup, .body = semaphore_body,
+			      .check = semaphore_check, .max_steps = 20000000};
+	struct simt_case signal = {.name = "semaphore, signal", .setup = semaphore_signal_setup,
+				   .body = semaphore_signal_body, .max_steps = 20000000};
+
+	for (bound = 1; bound <= 3; bound++)
+		try_ways(c);
+	explore_shape(signal, 3, 1, 3);
+	try_shape(signal, 2, 33, 3);
+}
+END_TEST
+
+/* ---- timeouts: lane 0 holds the lock until the others have run out of time ---- */
+
+static uint32_t timed_out;
+static unsigned kind;
+
+static void timeout_setup(void)
+{
+	mcs_setup();
+	ticket_setup();
+	rw_setup();
+	seq_setup();
+	cua_spinlock_init(&lock);
+	cua_semaphore_init(&semaphore, 1);
+	timed_out = 0;
+}
+
+/* The lock of this kind: 0 trylock, 1 lock_for, 2 unlock. */
+static int timeout_call(int what, uint64_t ns)
+{
+	struct cua_mcslock_node *node = &nodes[simt_lane()];
+
+	switch (kind) {
+	case 0:
+		return what == 0 ? cua_spinlock_trylock(&lock) :
+		       what == 1 ? cua_spinlock_lock_for(&lock, ns) : (cua_spinlock_unlock(&lock), 0);
+	case 1:
+		return what == 0 ? cua_ticketlock_trylock(&ticketlock) :
+		       what == 1 ? cua_ticketlock_lock_for(&ticketlock, ns) :
+				   (cua_ticketlock_unlock(&ticketlock), 0);
+	case 2:
+		return what == 0 ? cua_mcslock_trylock(&mcslock, node) :
+		       what == 1 ? cua_mcslock_lock_for(&mcslock, node, ns) :
+				   (cua_mcslock_unlock(&mcslock, node), 0);
+	case 3:
+		return what == 0 ? cua_rwlock_write_trylock(&rwlock) :
+		       what == 1 ? cua_rwlock_write_lock_for(&rwlock, ns) :
+				   (cua_rwlock_write_unlock(&rwlock), 0);
+	case 4: /* a writer keeps out readers */
+		if (simt_lane() == 0)
+			return what == 2 ? (cua_rwlock_write_unlock(&rwlock), 0) :
+					   cua_rwlock_write_trylock(&rwlock);
+		return what == 2 ? (cua_rwlock_read_unlock(&rwlock), 0) :
+				   cua_rwlock_read_lock_for(&rwlock, ns);
+	case 5: /* a reader keeps out writers */
+		if (simt_lane() == 0)
+			return what == 2 ? (cua_rwlock_read_unlock(&rwlock), 0) :
+					   cua_rwlock_read_trylock(&rwlock);
+		return what == 2 ? (cua_rwlock_write_unlock(&rwlock), 0) :
+				   cua_rwlock_write_lock_for(&rwlock, ns);
+	case 6:
+		return what == 0 ? cua_seqlock_trylock(&seqlock) :
+		       what == 1 ? cua_seqlock_lock_for(&seqlock, ns) : (cua_seqlock_unlock(&seqlock), 0);
+	default:
+		return what == 0 ? cua_semaphore_trylock(&semaphore) :
+		       what == 1 ? cua_semaphore_lock_for(&semaphore, ns) :
+				   (cua_semaphore_unlock(&semaphore), 0);
+	}
+}
+
+static void timeout_body(void)
+{
+	uint32_t others = simt_blocks() * simt_block_lanes() - 1;
+
+	if (simt_lane() == 0) {
+		if (!timeout_call(0, 0))
+			simt_fail("a free lock was not taken");
+		/* 1: it is held; then one more a lane that has given up */
+		cua_port_add_u32(&timed_out, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+		while (cua_port_load_b32(&timed_out, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC) !=
+		       others + 1)
+			cua_port_pause(1);
+		timeout_call(2, 0);
+		return;
+	}
+	while (!cua_port_load_b32(&timed_out, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC))
+		cua_port_pause(1);
+	if (timeout_call(1, 0) || timeout_call(1, 500))
+		simt_fail("a held lock was taken");
+	cua_port_add_u32(&timed_out, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+	if (!timeout_call(1, UINT64_MAX))
+		simt_fail("no time was left");
+	timeout_call(2, 0);
+}
+
+static const char *timeout_check(void)
+{
+	if (lock.word || ticketlock.next != ticketlock.owner || mcslock.tail || rw_held() ||
+	    seqlock.sequence & 1 || semaphore.count != 1)
+		return "a lock is still held";
+	return NULL;
+}
+
+START_TEST(timeouts)
+{
+	static const char *const names[] = {"spinlock", "ticketlock", "mcslock", "writers", "readers",
+					    "a writer and a reader", "seqlock", "semaphore"};
+
+	for (kind = 0; kind < sizeof(names) / sizeof(names[0]); kind++) {
+		struct simt_case c = {.name = names[kind], .setup = timeout_setup, .body = timeout_body,
+				      .check = timeout_check, .max_steps = 20000000};
+
+		try_shape(c, 1, 2, 5);
+		try_shape(c, 2, 4, 5);
+	}
 }
 END_TEST
 
@@ -1137,11 +1763,32 @@ int main(void)
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, checker_catches);
 	tcase_add_test(tc, spinlock);
+	tcase_add_test(tc, timeouts);
 	tcase_add_test(tc, append);
 	tcase_add_test(tc, block_reduce);
 	tcase_add_test(tc, finishes);
 	suite_add_tcase(suite, tc);
 	/* cases of their own, for check_simt_planted.sh */
+	tc = tcase_create("ticketlock");
+	tcase_set_timeout(tc, 300);
+	tcase_add_test(tc, ticket);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("mcslock");
+	tcase_set_timeout(tc, 300);
+	tcase_add_test(tc, mcs);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("rwlock");
+	tcase_set_timeout(tc, 300);
+	tcase_add_test(tc, rw);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("seqlock");
+	tcase_set_timeout(tc, 300);
+	tcase_add_test(tc, seq);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("semaphore");
+	tcase_set_timeout(tc, 300);
+	tcase_add_test(tc, semaphores);
+	suite_add_tcase(suite, tc);
 	tc = tcase_create("chained");
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, chained);

@@ -95,4 +95,40 @@ planted 'a block without the barrier after its sections' combine \
   '/unlock_scope/,/return result/s/cua_port_sync_block()/(void)0/'
 planted 'a state written back after the unlock' combine \
   's/CUA_WRITE(\*state, value);/cua_spinlock_unlock_scope(l, scope); &/'
+planted 'a ticket trylock that skips the owner check' ticketlock \
+  's/SPACE_GENERIC) != owner)$/SPACE_GENERIC) != owner \&\& 0)/; s/uint32_t owner = cua_port_load_b32(&l->owner, CUA_ACQUIRE/uint32_t owner = cua_port_load_b32(\&l->next, CUA_ACQUIRE/'
+planted 'a ticket unlock without release' ticketlock \
+  's/&l->owner, 1, CUA_RELEASE/\&l->owner, 1, CUA_RELAXED/'
+planted 'a ticket trylock without acquire' ticketlock \
+  '/_trylock_scope(/,/^}/s/CUA_ACQUIRE/CUA_RELAXED/'
+planted 'a ticket lock without acquire' ticketlock \
+  '/void cua_ticketlock_lock_scope(/,/^}/s/CUA_ACQUIRE/CUA_RELAXED/'
+planted 'a queue without release' mcslock \
+  's/waiting, 0, CUA_RELEASE/waiting, 0, CUA_RELAXED/'
+planted 'a queue without acquire' mcslock \
+  's/&node->waiting, CUA_ACQUIRE/\&node->waiting, CUA_RELAXED/'
+planted 'a queue joined without acquire' mcslock \
+  's/(uint64_t)(uintptr_t)node, CUA_ACQ_REL/(uint64_t)(uintptr_t)node, CUA_RELEASE/'
+planted 'a write lock that does not wait for the readers' rwlock \
+  's/!= came/!= came \&\& 0/'
+planted 'a try to write that does not look at the readers again' rwlock \
+  's/if (cua_port_cas_b32(&l->readers_in, in,.*/if (cua_port_fetch_xor_b32(\&l->readers_in, CUA__RWLOCK_WRITER, CUA_RELAXED, CUA__RWLOCK_AT) != ~0u)/'
+planted 'a writer that does not flip the phase' rwlock \
+  's/fetch_xor_b32(&l->readers_in, CUA__RWLOCK_WRITER/fetch_xor_b32(\&l->readers_in, CUA__RWLOCK_PRESENT/'
+planted 'a read unlock without release' rwlock \
+  's/CUA__RWLOCK_READER, CUA_RELEASE/CUA__RWLOCK_READER, CUA_RELAXED/'
+planted 'a read lock without acquire' rwlock \
+  's/CUA__RWLOCK_READER, CUA_ACQUIRE/CUA__RWLOCK_READER, CUA_RELAXED/'
+planted 'a write unlock without release to the writers' rwlock \
+  's/and_b32(&l->readers_in, ~CUA__RWLOCK_PRESENT, CUA_RELEASE/and_b32(\&l->readers_in, ~CUA__RWLOCK_PRESENT, CUA_RELAXED/; s/&l->writers_out, 1, CUA_RELEASE/\&l->writers_out, 1, CUA_RELAXED/'
+planted 'a read without its second look' seqlock \
+  's/ != begun;$/ != begun \&\& 0;/'
+planted 'a read that begins in the middle of a write' seqlock \
+  's/^\tif (!(seen & 1))$/\tif (1)/; s/ != begun;$/ != (begun | 1) \&\& 0;/'
+planted 'a seqlock taken by two writers' seqlock \
+  's/^\tif (seen & 1)$/\tif (0)/'
+planted 'a semaphore that lets in one too many' semaphore \
+  's/while (seen) {/while (seen + 1) {/'
+planted 'a semaphore without acquire' semaphore \
+  's/seen - 1, CUA_ACQUIRE/seen - 1, CUA_RELAXED/'
 exit "$failed"
