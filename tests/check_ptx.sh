@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What the device code becomes: each primitive of the port layer, in every order,
 # scope and state space, must be the one PTX instruction that it stands for, and
-# the atomics and the spinlock must be made of the right ones. Needs nvcc, no GPU.
+# the atomics and the locks must be made of the right ones. Needs nvcc, no GPU.
 set -uo pipefail
 
 # Set by `make check`.
@@ -232,9 +232,70 @@ spinlock_kernels() {
   kernel spinlock_locked ld.relaxed.gpu.b32 "*out = cua_spinlock_locked($lock);"
 }
 
+# The way through each lock when nobody else wants it.
+lock_kernels() {
+  local scope ptx at
+  local ticket='(struct cua_ticketlock *)p' mcs='(struct cua_mcslock *)p' rw='(struct cua_rwlock *)p'
+  local seq='(struct cua_seqlock *)p' semaphore='(struct cua_semaphore *)p'
+  local node='(struct cua_mcslock_node *)out'
+  for scope in BLOCK DEVICE SYSTEM; do
+    ptx=${scope_ptx[$scope]}
+    at=CUA_SCOPE_$scope
+    kernel "ticketlock_trylock_$scope" \
+      "ld.acquire.$ptx.b32 ld.relaxed.$ptx.b32 atom.relaxed.$ptx.cas.b32" \
+      "*out = cua_ticketlock_trylock_scope($ticket, $at);"
+    kernel "ticketlock_unlock_$scope" "red.release.$ptx.add.u32" \
+      "cua_ticketlock_unlock_scope($ticket, $at);"
+    kernel "ticketlock_locked_$scope" "ld.relaxed.$ptx.b32 ld.relaxed.$ptx.b32" \
+      "*out = cua_ticketlock_locked_scope($ticket, $at);"
+    kernel "mcslock_trylock_$scope" "ld.relaxed.$ptx.b64 st.relaxed.$ptx.b64 atom.acq_rel.$ptx.cas.b64" \
+      "*out = cua_mcslock_trylock_scope($mcs, $node, $at);"
+    kernel "mcslock_join_$scope" \
+      "st.relaxed.$ptx.b64 atom.acq_rel.$ptx.exch.b64 st.relaxed.$ptx.b32 st.release.$ptx.b64" \
+      "(void)cua__mcslock_join($mcs, $node, $at);"
+    kernel "mcslock_handed_$scope" "ld.relaxed.$ptx.b32 ld.acquire.$ptx.b32" \
+      "*(int *)p = cua__mcslock_handed($node, $at);"
+    kernel "mcslock_locked_$scope" "ld.relaxed.$ptx.b64" "*out = cua_mcslock_locked_scope($mcs, $at);"
+    kernel "rwlock_read_join_$scope" "atom.acquire.$ptx.add.u32" \
+      "*out = cua__rwlock_read_join($rw, $at);"
+    kernel "rwlock_read_free_$scope" "ld.relaxed.$ptx.b32 ld.acquire.$ptx.b32" \
+      "*out = cua__rwlock_read_free($rw, (uint32_t)v, $at);"
+    kernel "rwlock_read_trylock_$scope" "ld.relaxed.$ptx.b32 atom.acquire.$ptx.cas.b32 loop" \
+      "*out = cua_rwlock_read_trylock_scope($rw, $at);"
+    kernel "rwlock_read_unlock_$scope" "red.release.$ptx.add.u32" \
+      "cua_rwlock_read_unlock_scope($rw, $at);"
+    kernel "rwlock_write_mark_$scope" "atom.relaxed.$ptx.xor.b32" \
+      "*out = cua__rwlock_write_mark($rw, $at);"
+    kernel "rwlock_write_trylock_$scope" \
+      "ld.acquire.$ptx.b32 ld.relaxed.$ptx.b32 ld.relaxed.$ptx.b32 ld.relaxed.$ptx.b32 atom.relaxed.$ptx.cas.b32 ld.acquire.$ptx.b32 atom.relaxed.$ptx.cas.b32 red.release.$ptx.add.u32" \
+      "*out = cua_rwlock_write_trylock_scope($rw, $at);"
+    kernel "rwlock_write_unlock_$scope" "red.release.$ptx.and.b32 red.release.$ptx.add.u32" \
+      "cua_rwlock_write_unlock_scope($rw, $at);"
+    kernel "rwlock_locked_$scope" "ld.relaxed.$ptx.b32 ld.relaxed.$ptx.b32" \
+      "*out = cua_rwlock_locked_scope($rw, $at);"
+    kernel "seqlock_trylock_$scope" \
+      "ld.relaxed.$ptx.b64 atom.acquire.$ptx.cas.b64 fence.acq_rel.$ptx" \
+      "*out = cua_seqlock_trylock_scope($seq, $at);"
+    kernel "seqlock_unlock_$scope" "ld.relaxed.$ptx.b64 st.release.$ptx.b64" \
+      "cua_seqlock_unlock_scope($seq, $at);"
+    kernel "seqlock_read_retry_$scope" "fence.acq_rel.$ptx ld.relaxed.$ptx.b64" \
+      "*out = cua_seqlock_read_retry_scope($seq, v, $at);"
+    kernel "seqlock_load_$scope" "ld.relaxed.$ptx.b32 ld.relaxed.$ptx.b64" \
+      "*out = cua_seqlock_load_b32_scope(p, $at) + cua_seqlock_load_b64_scope(p, $at);"
+    kernel "seqlock_store_$scope" "st.relaxed.$ptx.b32 st.relaxed.$ptx.b64" \
+      "cua_seqlock_store_b32_scope(p, 1, $at); cua_seqlock_store_b64_scope(p, v, $at);"
+    kernel "semaphore_trylock_$scope" "ld.relaxed.$ptx.b32 atom.acquire.$ptx.cas.b32 loop" \
+      "*out = cua_semaphore_trylock_scope($semaphore, $at);"
+    kernel "semaphore_unlock_$scope" "red.release.$ptx.add.u32" \
+      "cua_semaphore_unlock_scope($semaphore, $at);"
+    kernel "semaphore_value_$scope" "ld.relaxed.$ptx.b32" \
+      "*out = cua_semaphore_value_scope($semaphore, $at);"
+  done
+}
+
 cat >"$tmp/kernels.cu" <<'END'
 #include <cuatomic/atomic.h>
-#include <cuatomic/spinlock.h>
+#include <cuatomic/lock.h>
 #define KERNEL(name) extern "C" __global__ void name(void *p, uint64_t v, uint64_t w, uint64_t *out)
 CUA_DEFINE_ATOMIC(wrap_inc, u32, old >= operand ? 0 : old + 1)
 END
@@ -242,6 +303,7 @@ END
   port_kernels
   atomic_kernels
   spinlock_kernels
+  lock_kernels
 } 3>"$tmp/expected.unsorted" 4>>"$tmp/kernels.cu"
 sed 's/ *$//' "$tmp/expected.unsorted" | sort >"$tmp/expected"
 kernels=$(wc -l <"$tmp/expected")
@@ -377,6 +439,8 @@ if [ "$failed" = 0 ]; then
   planted 'a fence too many' port_load_b32_RELAXED_DEVICE_GENERIC 's/ld\.relaxed/membar.gl; &/;s/; ld/;\n&/'
   planted 'a contracted product' port_mul_add_rn_f32 's/mul\.rn/fma.rn/'
   planted 'no loop' atomic_fetch_min_f32 '/bra/d'
+  planted 'a lost release of a ticket' ticketlock_unlock_DEVICE 's/red\.release/red.relaxed/'
+  planted 'a lost fence of a seqlock' seqlock_read_retry_DEVICE '/fence\.acq_rel/d'
   planted 'a kernel that is missing' atomic_load_u32 's/\.visible .entry/.func/'
 fi
 
