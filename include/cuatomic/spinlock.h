@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A spinlock of one word: test-and-test-and-set with bounded, jittered exponential backoff.
+ * A spinlock of one word: one swap, then test-and-test-and-set with bounded, jittered exponential
+ * backoff.
  *
  * Source: the compare-and-swap lock of Sanders and Kandrot, CUDA by Example, appendix A; waiting on a
  * plain load (test-and-test-and-set) after Rudolph and Segall, 1984; backoff after Anderson, 1990.
@@ -47,23 +48,38 @@ CUA_FN void cua_spinlock_init(struct cua_spinlock *l)
 	l->word = 0;
 }
 
+/* The first try of a waiter: without a look before it, which would cost a free lock a second access. */
+CUA_FORCE int cua__spinlock_swap(struct cua_spinlock *l, enum cua_scope scope)
+{
+	return cua_port_cas_b32(&l->word, 0, 1, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC) == 0;
+}
+
+/* The pause between two tries of a waiter. */
+CUA_FORCE void cua__spinlock_pause(struct cua_backoff *b)
+{
+	cua__backoff_wait_upto(b, 512);
+}
+
 /* Takes the lock if it is free, without waiting. Returns 1 if it was taken, else 0. */
 CUA_FORCE int cua_spinlock_trylock_scope(struct cua_spinlock *l, enum cua_scope scope)
 {
 	/* a failing CAS would take the line from the holder */
 	if (cua_port_load_b32(&l->word, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != 0)
 		return 0;
-	return cua_port_cas_b32(&l->word, 0, 1, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC) == 0;
+	return cua__spinlock_swap(l, scope);
 }
 
 /* Takes the lock, waiting as long as it is held. */
 CUA_FORCE void cua_spinlock_lock_scope(struct cua_spinlock *l, enum cua_scope scope)
 {
 	struct cua_backoff backoff;
+	int taken = cua__spinlock_swap(l, scope);
 
 	cua_backoff_init(&backoff);
-	while (!cua_spinlock_trylock_scope(l, scope))
-		cua_backoff_wait(&backoff);
+	while (!taken) {
+		cua__spinlock_pause(&backoff);
+		taken = cua_spinlock_trylock_scope(l, scope);
+	}
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -76,7 +92,7 @@ CUA_FORCE int cua_spinlock_lock_for_scope(struct cua_spinlock *l, uint64_t ns, e
 	while (!cua_spinlock_trylock_scope(l, scope)) {
 		if (cua_port_clock_ns() - start >= ns)
 			return 0;
-		cua_backoff_wait(&backoff);
+		cua__spinlock_pause(&backoff);
 	}
 	return 1;
 }
@@ -126,9 +142,16 @@ CUA_FN int cua_spinlock_locked(const struct cua_spinlock *l)
  * are evaluated more than once.
  * CUA_WITH_LOCK_SCOPE(&lock, scope) is the same at another scope.
  */
+enum cua__section_state {
+	CUA__SECTION_NEW,
+	CUA__SECTION_WAITS,
+	CUA__SECTION_HOLDS,
+	CUA__SECTION_DONE
+};
+
 struct cua__section {
 	struct cua_backoff backoff;
-	int state; /* 0: waiting, 1: holding, 2: done */
+	enum cua__section_state state;
 };
 
 CUA_FORCE struct cua__section cua__section_begin(void)
@@ -136,26 +159,36 @@ CUA_FORCE struct cua__section cua__section_begin(void)
 	struct cua__section s;
 
 	cua_backoff_init(&s.backoff);
-	s.state = 0;
+	s.state = CUA__SECTION_NEW;
 	return s;
+}
+
+/* One try. Returns whether the block runs now. */
+CUA_FORCE int cua__section_try(struct cua__section *s, struct cua_spinlock *l, enum cua_scope scope)
+{
+	int taken = s->state == CUA__SECTION_NEW ? cua__spinlock_swap(l, scope)
+						 : cua_spinlock_trylock_scope(l, scope);
+
+	s->state = taken ? CUA__SECTION_HOLDS : CUA__SECTION_WAITS;
+	return taken;
 }
 
 /* The step between two tries: unlock after the block has run, else back off. */
 CUA_FORCE void cua__section_step(struct cua__section *s, struct cua_spinlock *l, enum cua_scope scope)
 {
-	if (s->state) {
+	if (s->state == CUA__SECTION_HOLDS) {
 		cua_spinlock_unlock_scope(l, scope);
-		s->state = 2;
+		s->state = CUA__SECTION_DONE;
 	} else {
-		cua_backoff_wait(&s->backoff);
+		cua__spinlock_pause(&s->backoff);
 	}
 }
 
 /* The names bear the line, so that one section in another shadows nothing. */
 #define CUA__SECTION(l, scope, s, once)                                                            \
-	for (struct cua__section s = cua__section_begin(); s.state != 2;                           \
+	for (struct cua__section s = cua__section_begin(); s.state != CUA__SECTION_DONE;           \
 	     cua__section_step(&s, (l), (scope)))                                                  \
-		for (int once = s.state = cua_spinlock_trylock_scope((l), (scope)); once; once = 0)
+		for (int once = cua__section_try(&s, (l), (scope)); once; once = 0)
 #define CUA__SECTION_AT(l, scope, line) CUA__SECTION(l, scope, cua__s_##line, cua__once_##line)
 #define CUA__SECTION_LINE(l, scope, line) CUA__SECTION_AT(l, scope, line)
 #define CUA_WITH_LOCK_SCOPE(l, scope) CUA__SECTION_LINE(l, scope, __LINE__)
