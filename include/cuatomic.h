@@ -5,6 +5,8 @@
 
 #include <cuatomic/append.h>
 #include <cuatomic/atomic.h>
+#include <cuatomic/atomic_narrow.h>
+#include <cuatomic/atomic_warp.h>
 #include <cuatomic/chained.h>
 #include <cuatomic/combine.h>
 #include <cuatomic/context.h>

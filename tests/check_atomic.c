@@ -33,6 +33,9 @@ COUNTED(64)
 #define cua_port_cas_b32 counted_cas_b32
 #define cua_port_cas_b64 counted_cas_b64
 
+#include <cuatomic/atomic_narrow.h>
+#include <cuatomic/atomic_warp.h>
+
 #include "common.h"
 
 #include "atomic_model.h"
@@ -798,6 +801,234 @@ START_TEST(store_buffering)
 }
 END_TEST
 
+/* ---- nand, inc, dec, div ---- */
+
+START_TEST(more_operations)
+{
+	uint32_t a, v;
+	uint64_t b;
+	int64_t c;
+	float f;
+	double d;
+
+	for (size_t i = 0; i < N_VALUES(u32); i++)
+		for (size_t j = 0; j < N_VALUES(u32); j++) {
+			uint32_t old = values_u32[i];
+			uint32_t inc, dec;
+
+			v = values_u32[j];
+			inc = old >= v ? 0 : old + 1;
+			dec = old == 0 || old > v ? v : old - 1;
+			a = old;
+			ck_assert_uint_eq(cua_atomic_fetch_nand_u32(&a, v), old);
+			ck_assert_uint_eq(a, ~(old & v));
+			a = old;
+			ck_assert_uint_eq(cua_atomic_fetch_inc_u32(&a, v), old);
+			ck_assert_uint_eq(a, inc);
+			a = old;
+			cua_atomic_inc_explicit_u32(&a, v, CUA_ACQ_REL, CUA_SCOPE_DEVICE);
+			ck_assert_uint_eq(a, inc);
+			a = old;
+			ck_assert_uint_eq(cua_atomic_fetch_dec_u32(&a, v), old);
+			ck_assert_uint_eq(a, dec);
+			a = old;
+			cua_atomic_dec_u32(&a, v);
+			ck_assert_uint_eq(a, dec);
+		}
+	for (size_t i = 0; i < N_VALUES(u64); i++)
+		for (size_t j = 0; j < N_VALUES(u64); j++) {
+			uint64_t old = values_u64[i], w = values_u64[j];
+
+			b = old;
+			ck_assert(cua_atomic_fetch_nand_u64(&b, w) == old && b == ~(old & w));
+			b = old;
+			ck_assert(cua_atomic_fetch_inc_u64(&b, w) == old && b == (old >= w ? 0 : old + 1));
+			b = old;
+			cua_atomic_inc_u64(&b, w);
+			ck_assert(b == (old >= w ? 0 : old + 1));
+			b = old;
+			ck_assert(cua_atomic_fetch_dec_u64(&b, w) == old &&
+				  b == (old == 0 || old > w ? w : old - 1));
+			b = old;
+			cua_atomic_dec_explicit_u64(&b, w, CUA_SEQ_CST, CUA_SCOPE_SYSTEM);
+			ck_assert(b == (old == 0 || old > w ? w : old - 1));
+			c = (int64_t)old;
+			ck_assert(cua_atomic_fetch_nand_i64(&c, (int64_t)w) == (int64_t)old &&
+				  (uint64_t)c == ~(old & w));
+		}
+	for (size_t i = 0; i < N_VALUES(f64); i++)
+		for (size_t j = 0; j < N_VALUES(f64); j++) {
+			f = (float)values_f64[i];
+			ck_assert(model_same_f32(cua_atomic_fetch_div_f32(&f, (float)values_f64[j]),
+						 (float)values_f64[i]));
+			ck_assert(model_same_f32(f, (float)values_f64[i] / (float)values_f64[j]));
+			d = values_f64[i];
+			ck_assert(model_same_f64(cua_atomic_fetch_div_f64(&d, values_f64[j]),
+						 values_f64[i]));
+			ck_assert(model_same_f64(d, values_f64[i] / values_f64[j]));
+		}
+}
+END_TEST
+
+/* ---- 8 and 16 bits ---- */
+
+/* An object among neighbours, and what each operation must make of it. */
+#define DEFINE_NARROW(s, T)                                                                        \
+	static void narrow_##s(T old, T v, enum cua_order order)                                   \
+	{                                                                                          \
+		struct {                                                                           \
+			T before, x, after;                                                        \
+		} at;                                                                              \
+		const enum cua_scope scope = CUA_SCOPE_SYSTEM;                                     \
+                                                                                                   \
+		memset(&at, 0x5a, sizeof(at));                                                     \
+		NARROW_TRY(fetch_add, s, old, (T)(old + v))                                        \
+		NARROW_TRY(fetch_sub, s, old, (T)(old - v))                                        \
+		NARROW_TRY(fetch_mul, s, old, (T)((uint32_t)old * (uint32_t)v))                    \
+		NARROW_TRY(fetch_min, s, old, (v < old ? v : old))                                 \
+		NARROW_TRY(fetch_max, s, old, (v > old ? v : old))                                 \
+		NARROW_TRY(fetch_and, s, old, (T)(old & v))                                        \
+		NARROW_TRY(fetch_or, s, old, (T)(old | v))                                         \
+		NARROW_TRY(fetch_xor, s, old, (T)(old ^ v))                                        \
+		NARROW_TRY(fetch_nand, s, old, (T) ~(old & v))                                     \
+		NARROW_TRY(exchange, s, old, v)                                                    \
+		at.x = old;                                                                        \
+		cua_atomic_sub_##s(&at.x, v);                                                      \
+		EXPECT(at.x == (T)(old - v), "sub_" #s);                                           \
+		cua_atomic_max_explicit_##s(&at.x, v, CUA_RELEASE, scope);                         \
+		EXPECT(at.x == ((T)(old - v) > v ? (T)(old - v) : v), "max_" #s);                  \
+		cua_atomic_store_##s(&at.x, old);                                                  \
+		EXPECT(cua_atomic_load_##s(&at.x) == old, "load_" #s);                             \
+		EXPECT(cua_atomic_compare_exchange_explicit_##s(&at.x, v, (T)42, order, scope) == old, \
+		       "compare_exchange_" #s);                                                    \
+		EXPECT(at.x == (old == v ? (T)42 : old), "compare_exchange_" #s " made %d",        \
+		       (int)at.x);                                                                 \
+		memset(&at.x, 0x5a, sizeof(at.x));                                                 \
+		EXPECT(at.before == at.x && at.after == at.x, "a neighbour has changed");          \
+	}
+#define NARROW_TRY(op, s, was, wanted)                                                             \
+	at.x = old;                                                                                \
+	EXPECT(cua_atomic_##op##_##s(&at.x, v) == was && at.x == wanted,                           \
+	       #op "_" #s " of %d and %d made %d", (int)old, (int)v, (int)at.x);                   \
+	at.x = old;                                                                                \
+	EXPECT(cua_atomic_##op##_explicit_##s(&at.x, v, order, scope) == was && at.x == wanted,    \
+	       #op "_explicit_" #s " of %d and %d made %d", (int)old, (int)v, (int)at.x);
+DEFINE_NARROW(u8, uint8_t)
+DEFINE_NARROW(i8, int8_t)
+DEFINE_NARROW(u16, uint16_t)
+DEFINE_NARROW(i16, int16_t)
+
+START_TEST(narrow_values)
+{
+	uint64_t seed = test_seed("narrow_values");
+	int step = test_quick() ? 7 : 1;
+
+	for (int i = 0; i < 256; i += step)
+		for (int j = 0; j < 256; j += step) {
+			uint64_t r = test_random(&seed);
+			uint16_t edge = (uint16_t)(i * 0x101 + j % 3 - 1);
+
+			narrow_u8((uint8_t)i, (uint8_t)j, orders[r % 5]);
+			narrow_i8((int8_t)(uint8_t)i, (int8_t)(uint8_t)j, orders[r % 5]);
+			narrow_u16(edge, (uint16_t)(r >> 8), orders[r % 5]);
+			narrow_i16((int16_t)edge, (int16_t)(uint16_t)(r >> 24), orders[r % 5]);
+			narrow_u16(edge, edge, orders[r % 5]);
+		}
+}
+END_TEST
+
+/* Each thread on a byte of its own in one word, and all on one half of the next. */
+static uint8_t neighbours[THREADS < 4 ? 4 : THREADS];
+static uint16_t shared_half;
+
+static void *narrow_main(void *arg)
+{
+	uint8_t *mine = arg;
+
+	for (int i = 0; i < 20000; i++) {
+		cua_atomic_fetch_add_u8(mine, 1);
+		cua_atomic_add_u16(&shared_half, 3);
+	}
+	return NULL;
+}
+
+START_TEST(threads_narrow)
+{
+	pthread_t thread[THREADS];
+
+	memset(neighbours, 0, sizeof(neighbours));
+	shared_half = 0;
+	for (unsigned id = 0; id < THREADS; id++)
+		ck_assert_int_eq(pthread_create(&thread[id], NULL, narrow_main, &neighbours[id]), 0);
+	for (unsigned id = 0; id < THREADS; id++)
+		ck_assert_int_eq(pthread_join(thread[id], NULL), 0);
+	for (unsigned id = 0; id < THREADS; id++)
+		ck_assert_uint_eq(neighbours[id], (uint8_t)20000);
+	ck_assert_uint_eq(shared_half, (uint16_t)(THREADS * 60000u));
+}
+END_TEST
+
+/* ---- warps of one lane, blocks of one thread ---- */
+
+CUA_DEFINE_ATOMIC_WARP(add_mod, u32, (old + operand) % 1009)
+
+/* In a warp of one lane each is the plain operation. */
+#define WARP_TRY(op, OP, s, T)                                                                     \
+	x = values_##s[i];                                                                         \
+	EXPECT(model_same_##s(cua_atomic_fetch_##op##_warp_##s(1, &x, values_##s[j]),              \
+			      values_##s[i]) &&                                                    \
+		       model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])),             \
+	       "fetch_" #op "_warp_" #s);                                                          \
+	x = values_##s[i];                                                                         \
+	(void)cua_atomic_fetch_##op##_warp_explicit_##s(1, &x, values_##s[j], orders[i % 5],       \
+							CUA_SCOPE_BLOCK);                          \
+	EXPECT(model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])),                     \
+	       "fetch_" #op "_warp_explicit_" #s);                                                 \
+	x = values_##s[i];                                                                         \
+	cua_atomic_##op##_block_##s(&x, values_##s[j], &scratch);                                  \
+	EXPECT(model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])), #op "_block_" #s);
+#define WARP_QUIET(op, OP, s, T)                                                                   \
+	WARP_TRY(op, OP, s, T)                                                                     \
+	x = values_##s[i];                                                                         \
+	cua_atomic_##op##_warp_##s(1, &x, values_##s[j]);                                          \
+	EXPECT(model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])), #op "_warp_" #s);
+#define WARP_BITS(s, T)                                                                            \
+	WARP_QUIET(and, OP_AND, s, T)                                                              \
+	WARP_QUIET(or, OP_OR, s, T)                                                                \
+	WARP_QUIET(xor, OP_XOR, s, T)
+#define WARP_ALL(s, T, MORE)                                                                       \
+	for (size_t i = 0; i < N_VALUES(s); i++)                                                   \
+		for (size_t j = 0; j < N_VALUES(s); j++) {                                         \
+			T x;                                                                       \
+                                                                                                   \
+			WARP_QUIET(add, OP_ADD, s, T)                                              \
+			WARP_QUIET(sub, OP_SUB, s, T)                                              \
+			WARP_QUIET(min, OP_MIN, s, T)                                              \
+			WARP_QUIET(max, OP_MAX, s, T)                                              \
+			WARP_TRY(mul, OP_MUL, s, T)                                                \
+			MORE(s, T)                                                                 \
+		}
+#define WARP_FLOAT(s, T) WARP_TRY(add_cas, OP_ADD_CAS, s, T)
+
+START_TEST(warp_of_one)
+{
+	struct cua_block_scratch scratch;
+	uint32_t m = 1000;
+
+	WARP_ALL(u32, uint32_t, WARP_BITS)
+	WARP_ALL(i32, int32_t, WARP_BITS)
+	WARP_ALL(u64, uint64_t, WARP_BITS)
+	WARP_ALL(i64, int64_t, WARP_BITS)
+	WARP_ALL(f32, float, WARP_FLOAT)
+	WARP_ALL(f64, double, WARP_FLOAT)
+	ck_assert_uint_eq(add_mod_warp(1, &m, 10), 1000);
+	ck_assert_uint_eq(m, 1);
+	add_mod_block(&m, 5, &scratch);
+	ck_assert_uint_eq(m, 6);
+	ck_assert_uint_eq(add_mod(&m, 5), 6);
+}
+END_TEST
+
 /* ---- the port, where the atomics do not pass through it ---- */
 
 #if defined(__linux__) && defined(__LP64__)
@@ -898,6 +1129,9 @@ static Suite *make_suite(void)
 	tcase_add_test(one, overflow);
 	tcase_add_test(one, loop_orders);
 	tcase_add_test(one, user_operations);
+	tcase_add_test(one, more_operations);
+	tcase_add_test(one, narrow_values);
+	tcase_add_test(one, warp_of_one);
 	tcase_add_test(one, port_of_a_host_thread);
 	tcase_add_test(many, threads_add);
 	tcase_add_test(many, threads_add_cas);
@@ -905,6 +1139,7 @@ static Suite *make_suite(void)
 	tcase_add_test(many, threads_min_max);
 	tcase_add_test(many, threads_bits);
 	tcase_add_test(many, threads_exchange);
+	tcase_add_test(many, threads_narrow);
 	tcase_add_test(many, threads_user);
 	tcase_add_loop_test(many, message_passing, 0, 5);
 	tcase_add_loop_test(many, store_buffering, 0, 2);

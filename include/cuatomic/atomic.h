@@ -14,10 +14,17 @@
  *   cua_atomic_compare_exchange_T(p, expected, desired)     desired if old is expected, else no change;
  *                                                           floats are compared as bits, not as values
  *   cua_atomic_fetch_{add,sub,mul,min,max}_T(p, v)
- *   cua_atomic_fetch_{and,or,xor}_T(p, v)                   integers only
+ *   cua_atomic_fetch_div_T(p, v)                            floats only
+ *   cua_atomic_fetch_{and,or,xor,nand}_T(p, v)              integers only
+ *   cua_atomic_fetch_inc_T(p, v)                            unsigned only: 0 where old >= v, else old + 1
+ *   cua_atomic_fetch_dec_T(p, v)                            unsigned only: v where old is 0 or > v, else old - 1
  *   cua_atomic_{add,sub,min,max}_T(p, v)                    without a result, which a GPU does faster
  *   cua_atomic_{and,or,xor}_T(p, v)                         integers only, without a result
+ *   cua_atomic_{inc,dec}_T(p, v)                            unsigned only, without a result
  *   cua_atomic_fetch_add_cas_{f32,f64}(p, v)                the same as fetch_add, by compare-and-swap
+ *
+ * The family has more headers: atomic_narrow.h for uint8_t, int8_t, uint16_t and int16_t, and atomic_warp.h,
+ * for operations combined in a warp or block first. Use the latter where many lanes meet on one address.
  *
  * These are relaxed and of device scope, like CUDA's atomicAdd. Each has a second form that takes both,
  * cua_atomic_fetch_add_explicit_u32(p, v, order, scope), and so on.
@@ -40,7 +47,8 @@
  *   A form without a result is the fetch form where its order includes acquire.
  * Progress: wait-free where the machine has the instruction; a loop over compare-and-swap is lock-free,
  *   and any lane of a diverged warp may run it. A GPU has load, store, exchange, compare_exchange; add,
- *   sub; and for integers min, max, and, or, xor. All mul, and min and max of floats, are loops.
+ *   sub; and for integers min, max, and, or, xor, and inc and dec of u32.
+ *   All mul, div and nand, min and max of floats, and inc and dec of u64, are loops.
  * Argument: the last compare-and-swap of a loop succeeds on the very bits that the new value was made
  *   from, so nothing came between, and it has the order that was asked for. Bits are compared, because
  *   a NaN would never equal itself. A loop ends without a store when the new bits are the old ones
@@ -49,9 +57,9 @@
  *
  * Values:
  *   Integers wrap around, signed ones too.
- *   add, sub and mul of floats round once, to nearest even. On a GPU the native add_f32 and sub_f32 in
+ *   add, sub, mul and div of floats round once, to nearest even. On a GPU the native add_f32 and sub_f32 in
  *   global memory take subnormal operands and results as zeros of their sign; in shared memory, on the
- *   host, and in fetch_add_cas and mul nothing is flushed. The sign and payload of a NaN result
+ *   host, and in fetch_add_cas, mul and div nothing is flushed. The sign and payload of a NaN result
  *   are the machine's.
  *   min and max of floats: a NaN operand is ignored, and a NaN in memory gives way to any number; where
  *   both are NaN the memory stays as it is. -0 is less than +0. Subnormals count.
@@ -247,6 +255,8 @@ CUA__DEFINE_ATOMIC_INTEGER(u32, uint32_t, 32)
 CUA__DEFINE_ATOMIC_INTEGER(i32, int32_t, 32)
 CUA__DEFINE_ATOMIC_INTEGER(u64, uint64_t, 64)
 CUA__DEFINE_ATOMIC_INTEGER(i64, int64_t, 64)
+CUA__DEFINE_ATOMIC_FETCH(inc, u32, uint32_t, inc_u32, uint32_t, v)
+CUA__DEFINE_ATOMIC_FETCH(dec, u32, uint32_t, dec_u32, uint32_t, v)
 CUA__DEFINE_ATOMIC_FETCH(add, f32, float, add_f32, float, v)
 CUA__DEFINE_ATOMIC_FETCH(add, f64, double, add_f64, double, v)
 CUA__DEFINE_ATOMIC_FETCH(sub, f32, float, add_f32, float, -v)
@@ -265,6 +275,17 @@ CUA__DEFINE_ATOMIC_LOOP(mul, u64, old * operand)
 CUA__DEFINE_ATOMIC_LOOP(mul, i64, (int64_t)((uint64_t)old * (uint64_t)operand))
 CUA__DEFINE_ATOMIC_LOOP(mul, f32, cua_port_mul_rn_f32(old, operand))
 CUA__DEFINE_ATOMIC_LOOP(mul, f64, cua_port_mul_rn_f64(old, operand))
+
+CUA__DEFINE_ATOMIC_LOOP(div, f32, cua_port_div_rn_f32(old, operand))
+CUA__DEFINE_ATOMIC_LOOP(div, f64, cua_port_div_rn_f64(old, operand))
+
+CUA__DEFINE_ATOMIC_LOOP(nand, u32, ~(old & operand))
+CUA__DEFINE_ATOMIC_LOOP(nand, i32, ~(old & operand))
+CUA__DEFINE_ATOMIC_LOOP(nand, u64, ~(old & operand))
+CUA__DEFINE_ATOMIC_LOOP(nand, i64, ~(old & operand))
+
+CUA__DEFINE_ATOMIC_LOOP(inc, u64, old >= operand ? 0 : old + 1)
+CUA__DEFINE_ATOMIC_LOOP(dec, u64, old == 0 || old > operand ? operand : old - 1)
 
 CUA__DEFINE_ATOMIC_LOOP(add_cas, f32, cua_port_add_rn_f32(old, operand))
 CUA__DEFINE_ATOMIC_LOOP(add_cas, f64, cua_port_add_rn_f64(old, operand))
@@ -335,6 +356,8 @@ CUA__DEFINE_ATOMIC_LOOP(max, f64, cua__max_wins_f64(operand, old) ? operand : ol
 	{                                                                                          \
 		(void)cua_atomic_fetch_##op##_##s(p, v);                                           \
 	}
+CUA__DEFINE_ATOMIC_QUIET(inc, u64, uint64_t)
+CUA__DEFINE_ATOMIC_QUIET(dec, u64, uint64_t)
 CUA__DEFINE_ATOMIC_QUIET(min, f32, float)
 CUA__DEFINE_ATOMIC_QUIET(min, f64, double)
 CUA__DEFINE_ATOMIC_QUIET(max, f32, float)

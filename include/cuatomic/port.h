@@ -29,6 +29,7 @@
  *   fetch_{and,or,xor}_{b32,b64}         {and,or,xor}_{b32,b64}          (without result: RED)
  *   fetch_add_{u32,u64,f32,f64}          add_{u32,u64,f32,f64}
  *   fetch_{min,max}_{u32,i32,u64,i64}    {min,max}_{u32,i32,u64,i64}
+ *   fetch_{inc,dec}_u32                  {inc,dec}_u32    (wrapping at the operand: 0 to v)
  *   fence(order, scope)
  *   pause(ns)                            sleep about ns nanoseconds or yield; not a fence
  *   clock_ns()                           nanoseconds of this processor's clock: the host and a GPU have their own
@@ -38,7 +39,10 @@
  *   CUA_WARP_LANES                       32, or 1 on the host
  *   popc_u32 ffs_u32 (position of the lowest bit + 1, 0 for none)
  *   is_global(p)                         whether a generic address is in global memory
- *   mul_rn_f32/f64 add_rn_f32/f64 sub_rn_f32/f64   one rounding each, never contracted
+ *   mul_rn_f32/f64 add_rn_f32/f64 sub_rn_f32/f64 div_rn_f32/f64   one rounding each, never contracted
+ *
+ * A port that defines CUA_PORT_HAS_NARROW has load, store, exchange and cas of b8 and b16; for the
+ * others atomic_narrow.h makes them of those of b32.
  *
  * CUA_READ(lvalue) and CUA_WRITE(lvalue, value) are plain, not atomic, accesses to shared data
  * that a lock or another order protects. They are marked so that a checker can see them.

@@ -107,6 +107,8 @@ SIMT__DEFINE_FETCH(add, u32, uint32_t, uint32_t, old + v)
 SIMT__DEFINE_FETCH(add, u64, uint64_t, uint64_t, old + v)
 SIMT__DEFINE_FETCH(add, f32, float, float, old + v)
 SIMT__DEFINE_FETCH(add, f64, double, double, old + v)
+SIMT__DEFINE_FETCH(inc, u32, uint32_t, uint32_t, old >= v ? 0 : old + 1)
+SIMT__DEFINE_FETCH(dec, u32, uint32_t, uint32_t, old == 0 || old > v ? v : old - 1)
 #define SIMT__DEFINE_EXTREMES(suffix, T)                                                           \
 	SIMT__DEFINE_FETCH(min, suffix, T, T, v < old ? v : old)                                   \
 	SIMT__DEFINE_FETCH(max, suffix, T, T, v > old ? v : old)
@@ -231,6 +233,10 @@ CUA_FN uint32_t cua_port_ffs_u32(uint32_t v)
 	CUA_FN T cua_port_mul_rn_##suffix(T a, T b)                                                \
 	{                                                                                          \
 		return a * b;                                                                      \
+	}                                                                                          \
+	CUA_FN T cua_port_div_rn_##suffix(T a, T b)                                                \
+	{                                                                                          \
+		return a / b;                                                                      \
 	}
 SIMT__DEFINE_ARITHMETIC(f32, float)
 SIMT__DEFINE_ARITHMETIC(f64, double)

@@ -174,6 +174,8 @@ CUA__DEFINE_ACCESS(64)
 #define CUA__ATOM_add_u64(q, c, a) CUA__ATOM(".add.u64", q, c, a, "l")
 #define CUA__ATOM_add_f32(q, c, a) CUA__ATOM(".add.f32", q, c, a, "f")
 #define CUA__ATOM_add_f64(q, c, a) CUA__ATOM(".add.f64", q, c, a, "d")
+#define CUA__ATOM_inc_u32(q, c, a) CUA__ATOM(".inc.u32", q, c, a, "r")
+#define CUA__ATOM_dec_u32(q, c, a) CUA__ATOM(".dec.u32", q, c, a, "r")
 #define CUA__ATOM_min_u32(q, c, a) CUA__ATOM(".min.u32", q, c, a, "r")
 #define CUA__ATOM_min_i32(q, c, a) CUA__ATOM(".min.s32", q, c, a, "r")
 #define CUA__ATOM_min_u64(q, c, a) CUA__ATOM(".min.u64", q, c, a, "l")
@@ -193,6 +195,8 @@ CUA__DEFINE_ACCESS(64)
 #define CUA__RED_add_u64(q, c, a) CUA__RED(".add.u64", q, c, a, "l")
 #define CUA__RED_add_f32(q, c, a) CUA__RED(".add.f32", q, c, a, "f")
 #define CUA__RED_add_f64(q, c, a) CUA__RED(".add.f64", q, c, a, "d")
+#define CUA__RED_inc_u32(q, c, a) CUA__RED(".inc.u32", q, c, a, "r")
+#define CUA__RED_dec_u32(q, c, a) CUA__RED(".dec.u32", q, c, a, "r")
 #define CUA__RED_min_u32(q, c, a) CUA__RED(".min.u32", q, c, a, "r")
 #define CUA__RED_min_i32(q, c, a) CUA__RED(".min.s32", q, c, a, "r")
 #define CUA__RED_min_u64(q, c, a) CUA__RED(".min.u64", q, c, a, "l")
@@ -218,6 +222,8 @@ CUA__DEFINE_BOTH(add, u32, uint32_t, uint32_t)
 CUA__DEFINE_BOTH(add, u64, uint64_t, uint64_t)
 CUA__DEFINE_BOTH(add, f32, float, float)
 CUA__DEFINE_BOTH(add, f64, double, double)
+CUA__DEFINE_BOTH(inc, u32, uint32_t, uint32_t)
+CUA__DEFINE_BOTH(dec, u32, uint32_t, uint32_t)
 CUA__DEFINE_BOTH(min, u32, uint32_t, uint32_t)
 CUA__DEFINE_BOTH(min, i32, int32_t, int32_t)
 CUA__DEFINE_BOTH(min, u64, uint64_t, uint64_t)
@@ -341,6 +347,14 @@ CUA_FORCE float cua_port_mul_rn_f32(float a, float b)
 	return r;
 }
 
+CUA_FORCE float cua_port_div_rn_f32(float a, float b)
+{
+	float r;
+
+	__asm__("div.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+	return r;
+}
+
 CUA_FORCE double cua_port_add_rn_f64(double a, double b)
 {
 	return __dadd_rn(a, b);
@@ -354,6 +368,11 @@ CUA_FORCE double cua_port_sub_rn_f64(double a, double b)
 CUA_FORCE double cua_port_mul_rn_f64(double a, double b)
 {
 	return __dmul_rn(a, b);
+}
+
+CUA_FORCE double cua_port_div_rn_f64(double a, double b)
+{
+	return __ddiv_rn(a, b);
 }
 
 #endif /* CUATOMIC_PORT_CUDA_H */

@@ -16,6 +16,8 @@
 /* Objects of any type are accessed through these as bits. */
 typedef uint32_t __attribute__((may_alias)) cua__bits32;
 typedef uint64_t __attribute__((may_alias)) cua__bits64;
+typedef uint8_t __attribute__((may_alias)) cua__bits8;
+typedef uint16_t __attribute__((may_alias)) cua__bits16;
 
 #define CUA__WHERE enum cua_order order, enum cua_scope scope, enum cua_space space
 #define CUA__IGNORE ((void)scope, (void)space)
@@ -143,6 +145,20 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 CUA__DEFINE_ACCESS(32)
 CUA__DEFINE_ACCESS(64)
 
+#define CUA_PORT_HAS_NARROW 1
+#define CUA__LOAD_8(success, failure) v = __atomic_load_n((const cua__bits8 *)p, success)
+#define CUA__LOAD_16(success, failure) v = __atomic_load_n((const cua__bits16 *)p, success)
+#define CUA__STORE_8(success, failure) __atomic_store_n((cua__bits8 *)p, v, success)
+#define CUA__STORE_16(success, failure) __atomic_store_n((cua__bits16 *)p, v, success)
+#define CUA__EXCHANGE_8(success, failure) old = __atomic_exchange_n((cua__bits8 *)p, v, success)
+#define CUA__EXCHANGE_16(success, failure) old = __atomic_exchange_n((cua__bits16 *)p, v, success)
+#define CUA__CAS_8(success, failure)                                                               \
+	(void)__atomic_compare_exchange_n((cua__bits8 *)p, &expected, desired, 0, success, failure)
+#define CUA__CAS_16(success, failure)                                                              \
+	(void)__atomic_compare_exchange_n((cua__bits16 *)p, &expected, desired, 0, success, failure)
+CUA__DEFINE_ACCESS(8)
+CUA__DEFINE_ACCESS(16)
+
 /* The form without result is the same operation here. */
 #define CUA__DEFINE_RED(op, suffix, T, P)                                                          \
 	CUA_FORCE void cua_port_##op##_##suffix(P *p, T v, CUA__WHERE)                             \
@@ -205,6 +221,8 @@ CUA__DEFINE_NATIVE(add, u64, 64, uint64_t)
 
 CUA__DEFINE_LOOP(add, f32, 32, float, old + v)
 CUA__DEFINE_LOOP(add, f64, 64, double, old + v)
+CUA__DEFINE_LOOP(inc, u32, 32, uint32_t, old >= v ? 0 : old + 1)
+CUA__DEFINE_LOOP(dec, u32, 32, uint32_t, old == 0 || old > v ? v : old - 1)
 CUA__DEFINE_LOOP(min, u32, 32, uint32_t, v < old ? v : old)
 CUA__DEFINE_LOOP(min, i32, 32, int32_t, v < old ? v : old)
 CUA__DEFINE_LOOP(min, u64, 64, uint64_t, v < old ? v : old)
@@ -321,6 +339,11 @@ CUA_FORCE float cua_port_mul_rn_f32(float a, float b)
 	return a * b;
 }
 
+CUA_FORCE float cua_port_div_rn_f32(float a, float b)
+{
+	return a / b;
+}
+
 CUA_FORCE double cua_port_add_rn_f64(double a, double b)
 {
 	return a + b;
@@ -334,6 +357,11 @@ CUA_FORCE double cua_port_sub_rn_f64(double a, double b)
 CUA_FORCE double cua_port_mul_rn_f64(double a, double b)
 {
 	return a * b;
+}
+
+CUA_FORCE double cua_port_div_rn_f64(double a, double b)
+{
+	return a / b;
 }
 
 #endif /* CUATOMIC_PORT_HOST_H */

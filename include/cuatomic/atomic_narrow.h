@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Atomic operations on uint8_t, int8_t, uint16_t and int16_t, in the manner of atomic.h.
+ *
+ * Source: as in atomic.h; that an access to a byte can be one to the word around it is folklore.
+ *
+ * For each type suffix T of u8 i8 u16 i16; `old` is the value before, which is returned:
+ *
+ *   cua_atomic_load_T(p)
+ *   cua_atomic_store_T(p, v)
+ *   cua_atomic_exchange_T(p, v)
+ *   cua_atomic_compare_exchange_T(p, expected, desired)
+ *   cua_atomic_fetch_{add,sub,mul,min,max}_T(p, v)
+ *   cua_atomic_fetch_{and,or,xor,nand}_T(p, v)
+ *   cua_atomic_{add,sub,min,max,and,or,xor}_T(p, v)         without a result, but no faster
+ *
+ * and each with an explicit form that takes order and scope. CUA_DEFINE_ATOMIC takes these suffixes too.
+ *
+ * An object is a plain variable, aligned to its size. The host has instructions for it. A GPU has none
+ * for a byte: there every operation, loads and stores too, is one on the aligned 32-bit word that contains
+ * the object. That word is in the same allocation: cudaMalloc and its kin give out whole granules of 256
+ * bytes, and variables in shared and global memory lie within sections that are padded to whole words. The
+ * neighbours in the word keep their values.
+ *
+ * Synchronization: that of atomic.h. On a GPU neighbours in one aligned word may be accessed at the same
+ *   time by these functions; a plain write to one must be ordered with the atomics on the others, since
+ *   those write the whole word. An object in memory that the host accesses at the same time has its
+ *   word to itself.
+ * Scope: as in atomic.h, for all objects of one word.
+ * Memory order: as in atomic.h.
+ * Progress: lock-free on a GPU, where a change to a neighbour may make an operation try again; wait-free
+ *   loads, and for 8 and 16 bits on the host load, store, exchange and compare_exchange.
+ * Argument: the compare-and-swap is on all the bits that the new word was made from. A compare_exchange
+ *   fails only where the last read of the word, of the order that a failure has, saw another value in
+ *   the object itself.
+ *
+ * Values: integers wrap around, signed ones too. nand is ~(old & operand).
+ */
+#ifndef CUATOMIC_ATOMIC_NARROW_H
+#define CUATOMIC_ATOMIC_NARROW_H
+
+#include <cuatomic/atomic.h>
+
+#define CUA__TYPE_u8 uint8_t
+#define CUA__TYPE_i8 int8_t
+#define CUA__TYPE_u16 uint16_t
+#define CUA__TYPE_i16 int16_t
+#define CUA__BITS_u8 8
+#define CUA__BITS_i8 8
+#define CUA__BITS_u16 16
+#define CUA__BITS_i16 16
+
+#ifndef CUA_PORT_HAS_NARROW
+/* ---- what the port lacks, on the word that contains the object ---- */
+
+CUA_FORCE uint32_t *cua__word_of(const void *p)
+{
+	return (uint32_t *)(void *)((uintptr_t)p & ~(uintptr_t)3);
+}
+
+/* Where in the word the object starts; the lowest byte is the first one. */
+CUA_FORCE uint32_t cua__shift_of(const void *p)
+{
+	return (uint32_t)((uintptr_t)p & 3) * 8;
+}
+
+#define CUA__DEFINE_NARROW_ACCESS(bits)                                                            \
+	CUA_FORCE uint##bits##_t cua_port_load_b##bits(const void *p, enum cua_order order,        \
+						       enum cua_scope scope, enum cua_space space) \
+	{                                                                                          \
+		return (uint##bits##_t)(cua_port_load_b32(cua__word_of(p), order, scope, space) >> \
+					cua__shift_of(p));                                         \
+	}                                                                                          \
+	CUA_FORCE uint##bits##_t cua_port_cas_b##bits(                                             \
+		void *p, uint##bits##_t expected, uint##bits##_t desired, enum cua_order order,    \
+		enum cua_scope scope, enum cua_space space)                                        \
+	{                                                                                          \
+		uint32_t *word = cua__word_of(p), shift = cua__shift_of(p), before;                \
+		uint32_t change = (uint32_t)(uint##bits##_t)(expected ^ desired) << shift;         \
+		/* what a failure acquires */                                                      \
+		enum cua_order first = order == CUA_SEQ_CST   ? CUA_SEQ_CST                        \
+				       : order == CUA_RELEASE ? CUA_RELAXED                        \
+				       : order == CUA_ACQ_REL ? CUA_ACQUIRE                        \
+							      : order;                             \
+		uint32_t seen = cua_port_load_b32(word, first, scope, space);                      \
+                                                                                                   \
+		do {                                                                               \
+			before = seen;                                                             \
+			if ((uint##bits##_t)(before >> shift) != expected)                         \
+				break;                                                             \
+			seen = cua_port_cas_b32(word, before, before ^ change, order, scope,       \
+						space);                                            \
+		} while (seen != before);                                                          \
+		return (uint##bits##_t)(before >> shift);                                          \
+	}                                                                                          \
+	CUA_FORCE uint##bits##_t cua_port_exchange_b##bits(                                        \
+		void *p, uint##bits##_t v, enum cua_order order, enum cua_scope scope,             \
+		enum cua_space space)                                                              \
+	{                                                                                          \
+		uint32_t *word = cua__word_of(p), shift = cua__shift_of(p), before;                \
+		uint32_t keep = ~((uint32_t)(uint##bits##_t)-1 << shift);                          \
+		uint32_t seen = cua_port_load_b32(word, CUA_RELAXED, scope, space);                \
+                                                                                                   \
+		do {                                                                               \
+			before = seen;                                                             \
+			seen = cua_port_cas_b32(word, before,                                      \
+						(before & keep) | (uint32_t)v << shift, order,     \
+						scope, space);                                     \
+		} while (seen != before);                                                          \
+		return (uint##bits##_t)(before >> shift);                                          \
+	}                                                                                          \
+	CUA_FORCE void cua_port_store_b##bits(void *p, uint##bits##_t v, enum cua_order order,     \
+					      enum cua_scope scope, enum cua_space space)          \
+	{                                                                                          \
+		(void)cua_port_exchange_b##bits(p, v, order, scope, space);                        \
+	}
+
+CUA__DEFINE_NARROW_ACCESS(8)
+CUA__DEFINE_NARROW_ACCESS(16)
+#endif
+
+CUA__DEFINE_ATOMIC_ACCESS(u8, uint8_t, 8)
+CUA__DEFINE_ATOMIC_ACCESS(i8, int8_t, 8)
+CUA__DEFINE_ATOMIC_ACCESS(u16, uint16_t, 16)
+CUA__DEFINE_ATOMIC_ACCESS(i16, int16_t, 16)
+
+#define CUA__DEFINE_NARROW_LOOP(op, s, T, expression)                                              \
+	CUA__DEFINE_ATOMIC_LOOP(op, s, expression)                                                 \
+	CUA__DEFINE_ATOMIC_QUIET(op, s, T)
+
+#define CUA__DEFINE_ATOMIC_NARROW(s, T)                                                            \
+	CUA__DEFINE_NARROW_LOOP(add, s, T, (T)(old + operand))                                     \
+	CUA__DEFINE_NARROW_LOOP(sub, s, T, (T)(old - operand))                                     \
+	CUA__DEFINE_NARROW_LOOP(min, s, T, operand < old ? operand : old)                          \
+	CUA__DEFINE_NARROW_LOOP(max, s, T, operand > old ? operand : old)                          \
+	CUA__DEFINE_NARROW_LOOP(and, s, T, (T)(old & operand))                                     \
+	CUA__DEFINE_NARROW_LOOP(or, s, T, (T)(old | operand))                                      \
+	CUA__DEFINE_NARROW_LOOP(xor, s, T, (T)(old ^ operand))                                     \
+	CUA__DEFINE_ATOMIC_LOOP(mul, s, (T)((int32_t)(int16_t)old * (int32_t)(int16_t)operand))    \
+	CUA__DEFINE_ATOMIC_LOOP(nand, s, (T) ~(old & operand))
+
+CUA__DEFINE_ATOMIC_NARROW(u8, uint8_t)
+CUA__DEFINE_ATOMIC_NARROW(i8, int8_t)
+CUA__DEFINE_ATOMIC_NARROW(u16, uint16_t)
+CUA__DEFINE_ATOMIC_NARROW(i16, int16_t)
+
+#endif /* CUATOMIC_ATOMIC_NARROW_H */
