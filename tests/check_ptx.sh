@@ -89,7 +89,7 @@ port_kernels() {
       quiet "${op}_b$bits" ".$op.b$bits" "cua_port_${op}_b$bits(p, (uint${bits}_t)v, AT);" red
     done
   done
-  for op in add_u32 add_u64 add_f32 add_f64 min_u32 min_i32 min_u64 min_i64 \
+  for op in add_u32 add_u64 add_f32 add_f64 inc_u32 dec_u32 min_u32 min_i32 min_u64 min_i64 \
     max_u32 max_i32 max_u64 max_i64; do
     type=${op#*_}
     c=CUA__TYPE_$type
@@ -167,10 +167,12 @@ atomic_kernels() {
       "*($c *)out = cua_atomic_compare_exchange_explicit_$t(($c *)p, ($c)v, ($c)w, CUA_SEQ_CST,
         CUA_SCOPE_SYSTEM);"
 
-    for op in add sub min max and or xor; do
+    for op in add sub min max and or xor inc dec; do
       case $t$op in
+      i??inc | i??dec | u64inc | u64dec | f??inc | f??dec) continue ;;
       fand | for | fxor | f??min | f??max | f??and | f??or | f??xor) continue ;;
       f*) ptx=add.$t ;;
+      *inc | *dec) ptx=$op.u32 ;;
       *add | *sub) ptx=add.u$bits ;;
       *min | *max) ptx=$op.${t/i/s} ;;
       *) ptx=$op.b$bits ;;
@@ -201,6 +203,21 @@ atomic_kernels() {
     kernel "atomic_fetch_mul_explicit_acq_rel_$t" \
       "ld.relaxed.sys.b$bits ${mul}atom.acq_rel.sys.cas.b$bits loop" \
       "*($c *)out = cua_atomic_fetch_mul_explicit_$t(($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_SYSTEM);"
+    case $t in
+    u64)
+      for op in inc dec; do
+        kernel "atomic_fetch_${op}_$t" "ld.relaxed.gpu.b$bits atom.relaxed.gpu.cas.b$bits loop" \
+          "*($c *)out = cua_atomic_fetch_${op}_$t(($c *)p, ($c)v);"
+      done
+      ;;
+    f??)
+      kernel "atomic_fetch_div_$t" "ld.relaxed.gpu.b$bits div.rn.$t atom.relaxed.gpu.cas.b$bits loop" \
+        "*($c *)out = cua_atomic_fetch_div_$t(($c *)p, ($c)v);"
+      ;;
+    esac
+    [ "${t%??}" = f ] || kernel "atomic_fetch_nand_$t" \
+      "ld.relaxed.gpu.b$bits atom.relaxed.gpu.cas.b$bits loop" \
+      "*($c *)out = cua_atomic_fetch_nand_$t(($c *)p, ($c)v);"
     [ "${t%??}" = f ] || continue
     kernel "atomic_fetch_add_cas_$t" "ld.relaxed.gpu.b$bits add.rn.$t atom.relaxed.gpu.cas.b$bits loop" \
       "*($c *)out = cua_atomic_fetch_add_cas_$t(($c *)p, ($c)v);"
@@ -213,6 +230,58 @@ atomic_kernels() {
   done
   kernel atomic_defined "ld.relaxed.gpu.b32 atom.relaxed.gpu.cas.b32 loop" \
     '*(uint32_t *)out = wrap_inc((uint32_t *)p, (uint32_t)v);'
+}
+
+# The operation that the leader of a warp or block does, and the barriers around it.
+warp_kernels() {
+  local t bits c ptx loop mask='(uint32_t)w'
+  for t in u32 i32 u64 i64 f32 f64; do
+    bits=${t#?}
+    c=CUA__TYPE_$t
+    ptx=add.u$bits
+    [ "${t%??}" != f ] || ptx=add.$t
+    kernel "warp_add_$t" "red.relaxed.gpu.$ptx" "cua_atomic_add_warp_$t($mask, ($c *)p, ($c)v);"
+    kernel "warp_sub_$t" "red.relaxed.gpu.$ptx" "cua_atomic_sub_warp_$t($mask, ($c *)p, ($c)v);"
+    kernel "warp_fetch_add_$t" "atom.relaxed.gpu.$ptx" \
+      "*($c *)out = cua_atomic_fetch_add_warp_$t($mask, ($c *)p, ($c)v);"
+    kernel "warp_add_explicit_$t" "bar.warp.sync red.release.sys.$ptx bar.warp.sync" \
+      "cua_atomic_add_warp_explicit_$t($mask, ($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_SYSTEM);"
+    kernel "warp_fetch_add_explicit_$t" "bar.warp.sync atom.acq_rel.cta.$ptx bar.warp.sync" \
+      "*($c *)out = cua_atomic_fetch_add_warp_explicit_$t($mask, ($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_BLOCK);"
+    loop="ld.relaxed.gpu.b$bits atom.relaxed.gpu.cas.b$bits nanosleep.u32 ld.relaxed.gpu.b$bits"
+    kernel "warp_fetch_mul_$t" "$loop" \
+      "*($c *)out = cua_atomic_fetch_mul_warp_$t($mask, ($c *)p, ($c)v);"
+    [ "${t%??}" = f ] || {
+      kernel "warp_min_$t" "red.relaxed.gpu.min.${t/i/s}" "cua_atomic_min_warp_$t($mask, ($c *)p, ($c)v);"
+      kernel "warp_or_$t" "red.relaxed.gpu.or.b$bits" "cua_atomic_or_warp_$t($mask, ($c *)p, ($c)v);"
+      continue
+    }
+    kernel "warp_fetch_add_cas_$t" "$loop" \
+      "*($c *)out = cua_atomic_fetch_add_cas_warp_$t($mask, ($c *)p, ($c)v);"
+  done
+  kernel warp_defined "ld.relaxed.gpu.b32 atom.relaxed.gpu.cas.b32 nanosleep.u32 ld.relaxed.gpu.b32" \
+    "*(uint32_t *)out = add_mod_warp($mask, (uint32_t *)p, (uint32_t)v);"
+}
+
+# On the containing word: loops over its compare-and-swap.
+narrow_kernels() {
+  local t c op
+  for t in u8 i8 u16 i16; do
+    c=CUA__TYPE_$t
+    kernel "narrow_load_$t" ld.relaxed.gpu.b32 "*($c *)out = cua_atomic_load_$t(($c *)p);"
+    kernel "narrow_load_explicit_$t" ld.acquire.sys.b32 \
+      "*($c *)out = cua_atomic_load_explicit_$t(($c *)p, CUA_ACQUIRE, CUA_SCOPE_SYSTEM);"
+    kernel "narrow_store_explicit_$t" "ld.relaxed.cta.b32 atom.release.cta.cas.b32 loop" \
+      "cua_atomic_store_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_BLOCK);"
+    kernel "narrow_exchange_$t" "ld.relaxed.gpu.b32 atom.relaxed.gpu.cas.b32 loop" \
+      "*($c *)out = cua_atomic_exchange_$t(($c *)p, ($c)v);"
+    kernel "narrow_compare_exchange_$t" "ld.acquire.gpu.b32 atom.acq_rel.gpu.cas.b32 loop" \
+      "*($c *)out = cua_atomic_compare_exchange_explicit_$t(($c *)p, ($c)v, ($c)w, CUA_ACQ_REL, CUA_SCOPE_DEVICE);"
+    for op in add sub min max and or xor nand mul; do
+      kernel "narrow_fetch_${op}_$t" "ld.relaxed.gpu.b32 ld.relaxed.gpu.b32 atom.relaxed.gpu.cas.b32" \
+        "*($c *)out = cua_atomic_fetch_${op}_$t(($c *)p, ($c)v);"
+    done
+  done
 }
 
 spinlock_kernels() {
@@ -294,14 +363,18 @@ lock_kernels() {
 }
 
 cat >"$tmp/kernels.cu" <<'END'
-#include <cuatomic/atomic.h>
+#include <cuatomic/atomic_narrow.h>
+#include <cuatomic/atomic_warp.h>
 #include <cuatomic/lock.h>
 #define KERNEL(name) extern "C" __global__ void name(void *p, uint64_t v, uint64_t w, uint64_t *out)
 CUA_DEFINE_ATOMIC(wrap_inc, u32, old >= operand ? 0 : old + 1)
+CUA_DEFINE_ATOMIC_WARP(add_mod, u32, (old + operand) % 1009)
 END
 {
   port_kernels
   atomic_kernels
+  warp_kernels
+  narrow_kernels
   spinlock_kernels
   lock_kernels
 } 3>"$tmp/expected.unsorted" 4>>"$tmp/kernels.cu"
@@ -335,6 +408,8 @@ instructions() {
       n = split(op, part, ".")
       base = part[1]
     }
+    name ~ /^narrow_fetch_/ && base == "bra" { next }
+    name ~ /^warp_/ && base ~ /^(bra|mov|vote|match|shfl|activemask|fma|mad|mul|div|add|sub|min|max)$/ { next }
     base == "bra" { label = $2; sub(/;.*/, "", label); if (label in seen) list = list " loop"; next }
     base == "mov" {
       if (match($0, /%(laneid|globaltimer|clock64|clock)/))
@@ -347,8 +422,8 @@ instructions() {
         list = list " " op
       next
     }
-    base ~ /^(fma|mad|mul|add|sub|min|max)$/ && part[n] !~ /^f(32|64)$/ { next }
-    base ~ /^(atom|red|fence|membar|nanosleep|vote|match|shfl|bar|barrier|activemask|fma|mad|mul|add|sub|min|max)$/ {
+    base ~ /^(fma|mad|mul|div|add|sub|min|max)$/ && part[n] !~ /^f(32|64)$/ { next }
+    base ~ /^(atom|red|fence|membar|nanosleep|vote|match|shfl|bar|barrier|activemask|fma|mad|mul|div|add|sub|min|max)$/ {
       list = list " " op
     }
   ' "$1" | sed -E 's/barrier\.sync(\.aligned)?$/bar.sync/; s/(ld|st)\.global\.b(32|64)/\1.global.u\2/g' | sort
@@ -441,6 +516,7 @@ if [ "$failed" = 0 ]; then
   planted 'no loop' atomic_fetch_min_f32 '/bra/d'
   planted 'a lost release of a ticket' ticketlock_unlock_DEVICE 's/red\.release/red.relaxed/'
   planted 'a lost fence of a seqlock' seqlock_read_retry_DEVICE '/fence\.acq_rel/d'
+  planted 'a lost barrier of the warp' warp_add_explicit_u32 '/warp\.sync/d'
   planted 'a kernel that is missing' atomic_load_u32 's/\.visible .entry/.func/'
 fi
 

@@ -2,6 +2,9 @@
 /* The atomics, and the port layer below them, in kernels. */
 #include <cuda_runtime_api.h>
 
+#include <cuatomic/atomic_narrow.h>
+#include <cuatomic/atomic_warp.h>
+
 #include "common.h"
 
 #include "atomic_model.h"
@@ -793,6 +796,233 @@ START_TEST(port_lanes)
 }
 END_TEST
 
+/* ---- combined in the warp and in the block ---- */
+
+CUA_DEFINE_ATOMIC_WARP(add_mod, u64, (old + operand) % 1000003)
+
+#define CELLS 64u
+
+struct combined {
+	uint32_t count[CELLS], max_u32, or_u32, mul_u32, wrong, block_u32;
+	uint64_t mod, block_mod;
+	int64_t sub_i64, min_i64, block_i64;
+	float cas_f32, max_f32, block_f32;
+	double add_f64, mul_f64, block_f64;
+};
+
+/* Which cell: one for all, one in turn, random, or a few that many lanes share. */
+CUA_FN uint32_t cell_of(int how, uint32_t id, uint32_t i)
+{
+	switch (how) {
+	case 0: return i % CELLS;
+	case 1: return (id + i) % CELLS;
+	case 2: return (uint32_t)operand_of(id, i) % CELLS;
+	default: return (uint32_t)operand_of(id, i) % 3 * (id % 2);
+	}
+}
+
+/*
+ * The lanes of a diverged warp call in two groups, with the masks of both. marks[c][old] counts how often
+ * fetch_add gave old.
+ */
+__global__ static void combine(struct combined *m, uint32_t *marks, uint32_t room, uint32_t each, int how)
+{
+	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
+	uint32_t warp = blockIdx.x * 32 + threadIdx.x / 32;
+	uint32_t full = blockDim.x - threadIdx.x + lane >= 32
+				? 0xffffffffu
+				: (1u << (blockDim.x - threadIdx.x + lane)) - 1;
+
+	for (uint32_t i = 0; i < each; i++) {
+		uint32_t c = cell_of(how, id, i), split = (uint32_t)operand_of(warp, i) | 1;
+		uint32_t mask, old, before, peers;
+		uint64_t v = operand_of(id, i);
+
+		if (i % 2 == 0)
+			split = 0xffffffff;
+		if (split >> lane & 1) {
+			mask = full & split;
+			old = cua_atomic_fetch_add_warp_u32(mask, &m->count[c], 1);
+			peers = __match_any_sync(mask, c) & ((1u << lane) - 1);
+			before = __shfl_sync(mask, old, peers ? 31 - __clz((int)peers) : (int)lane);
+			if (peers && before + 1 != old)
+				cua_atomic_add_u32(&m->wrong, 1);
+			cua_atomic_sub_warp_i64(mask, &m->sub_i64, (int64_t)(v >> 20));
+			cua_atomic_fetch_mul_warp_u32(mask, &m->mul_u32, 3);
+			cua_atomic_fetch_add_cas_warp_f32(mask, &m->cas_f32, 1);
+			add_mod_warp(mask, &m->mod, v >> 40);
+		} else {
+			mask = full & ~split;
+			old = cua_atomic_fetch_add_warp_explicit_u32(mask, &m->count[c], 1, CUA_ACQ_REL,
+								     CUA_SCOPE_DEVICE);
+			cua_atomic_fetch_sub_warp_i64(mask, &m->sub_i64, (int64_t)(v >> 20));
+			cua_atomic_fetch_mul_warp_u32(mask, &m->mul_u32, 3);
+			cua_atomic_fetch_add_cas_warp_f32(mask, &m->cas_f32, 1);
+			add_mod_warp(mask, &m->mod, v >> 40);
+		}
+		if (old >= room || cua_atomic_fetch_add_u32(&marks[c * room + old], 1))
+			cua_atomic_add_u32(&m->wrong, 1);
+		cua_atomic_max_warp_u32(full, &m->max_u32, (uint32_t)v);
+		cua_atomic_min_warp_i64(full, &m->min_i64, (int64_t)v);
+		cua_atomic_or_warp_u32(full, &m->or_u32, 1u << (v % 32));
+		cua_atomic_max_warp_f32(full, &m->max_f32, v % 64 ? (float)(uint32_t)v : NAN);
+		cua_atomic_add_warp_f64(full, &m->add_f64, 0.5);
+		cua_atomic_fetch_mul_warp_f64(full, &m->mul_f64, -1);
+	}
+}
+
+__global__ static void combine_blocks(struct combined *m, uint32_t each)
+{
+	__shared__ struct cua_block_scratch scratch;
+	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x;
+
+	for (uint32_t i = 0; i < each; i++) {
+		uint64_t v = operand_of(id, i);
+
+		cua_atomic_add_block_u32(&m->block_u32, 1, &scratch);
+		cua_atomic_sub_block_i64(&m->block_i64, (int64_t)(v >> 20), &scratch);
+		cua_atomic_add_cas_block_f32(&m->block_f32, 1, &scratch);
+		cua_atomic_add_block_explicit_f64(&m->block_f64, 0.5, &scratch, CUA_ACQ_REL, CUA_SCOPE_DEVICE);
+		add_mod_block(&m->block_mod, v >> 40, &scratch);
+	}
+}
+
+START_TEST(combining)
+{
+	/* the last warp of a block is not full */
+	unsigned blocks = test_quick() ? 4 : 40, threads = 250, each = 8;
+	uint32_t total = blocks * threads * each, sum = 0, most = 0, bits = 0, product = 1;
+	struct combined *m = (struct combined *)managed(sizeof(*m));
+	uint32_t *marks = (uint32_t *)managed((size_t)CELLS * total * sizeof(*marks));
+	uint64_t mod = 0;
+	int64_t least = 0, difference = 0;
+	float greatest = 0;
+
+	m->mul_u32 = 1;
+	m->mul_f64 = 1;
+	combine<<<blocks, threads>>>(m, marks, total, each, _i);
+	combine_blocks<<<blocks, threads>>>(m, each);
+	wait_for_kernel();
+	for (uint32_t id = 0; id < blocks * threads; id++)
+		for (uint32_t i = 0; i < each; i++) {
+			uint64_t v = operand_of(id, i);
+
+			most = (uint32_t)v > most ? (uint32_t)v : most;
+			least = (int64_t)v < least ? (int64_t)v : least;
+			bits |= 1u << (v % 32);
+			if (v % 64 && (float)(uint32_t)v > greatest)
+				greatest = (float)(uint32_t)v;
+			difference -= (int64_t)(v >> 20);
+			mod = (mod + (v >> 40)) % 1000003;
+			product *= 3;
+		}
+	ck_assert_uint_eq(m->wrong, 0);
+	for (uint32_t c = 0; c < CELLS; c++) {
+		sum += m->count[c];
+		for (uint32_t i = 0; i < m->count[c]; i++)
+			EXPECT(marks[(size_t)c * total + i] == 1, "cell %u: old value %u came %u times", c, i,
+			       marks[(size_t)c * total + i]);
+	}
+	ck_assert_uint_eq(sum, total);
+	ck_assert(m->sub_i64 == difference);
+	ck_assert_uint_eq(m->mul_u32, product);
+	ck_assert(m->cas_f32 == (float)total);
+	ck_assert(m->mod == mod);
+	ck_assert_uint_eq(m->max_u32, most);
+	ck_assert(m->min_i64 == least);
+	ck_assert_uint_eq(m->or_u32, bits);
+	ck_assert(m->max_f32 == greatest);
+	ck_assert(m->add_f64 == 0.5 * total);
+	ck_assert(m->mul_f64 == (total % 2 ? -1 : 1));
+	ck_assert_uint_eq(m->block_u32, total);
+	ck_assert(m->block_i64 == difference);
+	ck_assert(m->block_f32 == (float)total);
+	ck_assert(m->block_f64 == 0.5 * total);
+	ck_assert(m->block_mod == mod);
+	ck_assert_cuda(cudaFree(m));
+	ck_assert_cuda(cudaFree(marks));
+}
+END_TEST
+
+/* ---- narrow types, inc, dec, nand, div ---- */
+
+struct narrow {
+	uint8_t byte[4];
+	uint16_t half[2];
+	int8_t last[4];
+	uint32_t inc_u32, dec_u32, nand_u32, wrong;
+	uint64_t inc_u64, dec_u64;
+	float div_f32;
+	double div_f64;
+};
+
+__global__ static void narrow_meet(struct narrow *m, uint32_t each)
+{
+	__shared__ uint8_t shared[8];
+	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (threadIdx.x < 8)
+		shared[threadIdx.x] = 0;
+	__syncthreads();
+	for (uint32_t i = 0; i < each; i++) {
+		cua_atomic_fetch_add_u8(&m->byte[id % 3], 1);
+		cua_atomic_sub_u16(&m->half[id % 2], 3);
+		cua_atomic_fetch_max_i8(&m->last[3], (int8_t)(uint8_t)(id % 128));
+		cua_atomic_min_i8(&m->last[0], (int8_t)-(int)(id % 128));
+		if (cua_atomic_load_u8(&m->byte[3]) != 0xa5)
+			cua_atomic_add_u32(&m->wrong, 1);
+		cua_atomic_add_u8(&shared[threadIdx.x % 8], 1);
+		cua_atomic_inc_u32(&m->inc_u32, 1000);
+		cua_atomic_fetch_dec_u32(&m->dec_u32, 1000);
+		cua_atomic_fetch_inc_u64(&m->inc_u64, 1000);
+		cua_atomic_dec_u64(&m->dec_u64, 1000);
+	}
+	__syncthreads();
+	if (threadIdx.x < 8 && shared[threadIdx.x] != (uint8_t)(blockDim.x / 8 * each))
+		cua_atomic_add_u32(&m->wrong, 1);
+	if (id == 0) {
+		cua_atomic_fetch_nand_u32(&m->nand_u32, 0x0ff0);
+		cua_atomic_fetch_div_f32(&m->div_f32, 3);
+		cua_atomic_fetch_div_f64(&m->div_f64, 3);
+	}
+}
+
+START_TEST(narrow_and_more)
+{
+	unsigned blocks = 8, threads = 96, each = test_quick() ? 2 : 7, total = blocks * threads * each;
+	struct narrow *m = (struct narrow *)managed(sizeof(*m));
+	uint64_t inc = 0, dec = 0;
+
+	m->byte[3] = 0xa5;
+	m->nand_u32 = 0xff00;
+	m->div_f32 = 1;
+	m->div_f64 = 1;
+	narrow_meet<<<blocks, threads>>>(m, each);
+	wait_for_kernel();
+	for (unsigned i = 0; i < total; i++) {
+		inc = inc >= 1000 ? 0 : inc + 1;
+		dec = dec == 0 || dec > 1000 ? 1000 : dec - 1;
+	}
+	ck_assert_uint_eq(m->wrong, 0);
+	for (int i = 0; i < 3; i++)
+		ck_assert_uint_eq(m->byte[i], (uint8_t)(total / 3));
+	ck_assert_uint_eq(m->byte[3], 0xa5);
+	for (int i = 0; i < 2; i++)
+		ck_assert_uint_eq(m->half[i], (uint16_t)(0 - total / 2 * 3));
+	ck_assert_int_eq(m->last[3], 127);
+	ck_assert_int_eq(m->last[0], -127);
+	ck_assert_int_eq(m->last[1], 0);
+	ck_assert_uint_eq(m->inc_u32, inc);
+	ck_assert_uint_eq(m->dec_u32, dec);
+	ck_assert(m->inc_u64 == inc);
+	ck_assert(m->dec_u64 == dec);
+	ck_assert_uint_eq(m->nand_u32, ~0x0f00u);
+	ck_assert(m->div_f32 == 1.0f / 3);
+	ck_assert(m->div_f64 == 1.0 / 3);
+	ck_assert_cuda(cudaFree(m));
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("atomics in kernels");
@@ -816,6 +1046,8 @@ static Suite *make_suite(void)
 	tcase_add_test(exact, port_lanes);
 	tcase_add_test(many, contended);
 	tcase_add_test(many, contended_loops);
+	tcase_add_loop_test(many, combining, 0, 4);
+	tcase_add_test(many, narrow_and_more);
 	tcase_add_test(many, block_scope);
 	tcase_add_test(many, message_passing);
 	tcase_add_test(many, store_buffering);
