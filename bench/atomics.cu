@@ -8,30 +8,12 @@
  * the result of every run is verified. Operands are such that every operation changes the value.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include <cuda_runtime.h>
+#include "bench.h"
 
 #include <cuatomic/atomic_warp.h>
 
-#define RUNS 9
 #define THREADS 256
-
-static void need(bool ok, const char *what)
-{
-	if (!ok) {
-		fprintf(stderr, "atomics: %s failed (%s)\n", what, cudaGetErrorString(cudaGetLastError()));
-		exit(1);
-	}
-}
-
-static int by_size(const void *a, const void *b)
-{
-	float x = *(const float *)a, y = *(const float *)b;
-
-	return (x > y) - (x < y);
-}
 
 /* ---- a user's operation: a sum modulo a prime ---- */
 
@@ -130,31 +112,20 @@ template <typename Call, typename Verify>
 static double row(const char *name, double n, double base, size_t bytes, double start, size_t start_bytes,
 		  Call call, Verify verify)
 {
-	float us[RUNS];
-	cudaEvent_t begin, end;
 	double rate;
+	struct timing t = measure_runs(
+		1, RUNS,
+		[=] {
+			need(!cudaMemset(memory, 0, bytes), "cudaMemset");
+			if (start_bytes)
+				need(!cudaMemcpy(memory, &start, start_bytes, cudaMemcpyHostToDevice),
+				     "cudaMemcpy");
+			need(!cudaDeviceSynchronize(), "cudaMemset");
+		},
+		call, [=] { need(verify(), name); });
 
-	need(!cudaEventCreate(&begin) && !cudaEventCreate(&end), "cudaEventCreate");
-	for (int i = -1; i < RUNS; i++) {
-		float ms;
-
-		need(!cudaMemset(memory, 0, bytes), "cudaMemset");
-		if (start_bytes)
-			need(!cudaMemcpy(memory, &start, start_bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-		need(!cudaDeviceSynchronize(), "cudaMemset");
-		cudaEventRecord(begin);
-		call();
-		cudaEventRecord(end);
-		need(!cudaEventSynchronize(end) && !cudaEventElapsedTime(&ms, begin, end), "a run");
-		need(verify(), name);
-		if (i >= 0)
-			us[i] = ms * 1000;
-	}
-	cudaEventDestroy(begin);
-	cudaEventDestroy(end);
-	qsort(us, RUNS, sizeof(us[0]), by_size);
-	rate = n / us[RUNS / 2] / 1e3;
-	printf("%-44s %11.0f %11.1f %9.1f %9.1f %10.5f", name, n, us[RUNS / 2], us[0], us[RUNS - 1], rate);
+	rate = n / t.median / 1e3;
+	printf("%-44s %11.0f %11.1f %9.1f %9.1f %10.5f", name, n, t.median, t.least, t.most, rate);
 	if (base > 0)
 		printf(" %8.2f", rate / base);
 	printf("\n");
