@@ -59,7 +59,7 @@
 
 /* In ns. All warps of a large GPU on one address must together not exceed what its L2 takes. */
 #ifndef CUA__ATOMIC_LONGEST_WAIT
-#define CUA__ATOMIC_LONGEST_WAIT 32768
+#define CUA__ATOMIC_LONGEST_WAIT 2048
 #endif
 
 /* The lanes of mask with the address of the caller. One address for all is common, and costs less. */
