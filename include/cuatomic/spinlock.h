@@ -33,6 +33,7 @@
 
 #include <cuatomic/context.h>
 #include <cuatomic/port.h>
+#include <cuatomic/section.h>
 #include <cuatomic/status.h>
 
 struct cua_spinlock {
@@ -142,56 +143,46 @@ CUA_FN int cua_spinlock_locked(const struct cua_spinlock *l)
  * are evaluated more than once.
  * CUA_WITH_LOCK_SCOPE(&lock, scope) is the same at another scope.
  */
-enum cua__section_state {
-	CUA__SECTION_NEW,
-	CUA__SECTION_WAITS,
-	CUA__SECTION_HOLDS,
-	CUA__SECTION_DONE
-};
-
-struct cua__section {
+struct cua__spinlock_section {
 	struct cua_backoff backoff;
-	enum cua__section_state state;
+	int tried;
+	int state; /* see section.h */
 };
 
-CUA_FORCE struct cua__section cua__section_begin(void)
+CUA_FORCE struct cua__spinlock_section cua__spinlock_section_begin(struct cua_spinlock *l,
+								   enum cua_scope scope)
 {
-	struct cua__section s;
+	struct cua__spinlock_section s;
 
+	(void)l;
+	(void)scope;
 	cua_backoff_init(&s.backoff);
-	s.state = CUA__SECTION_NEW;
+	s.tried = 0;
+	s.state = 0;
 	return s;
 }
 
-/* One try. Returns whether the block runs now. */
-CUA_FORCE int cua__section_try(struct cua__section *s, struct cua_spinlock *l, enum cua_scope scope)
+CUA_FORCE int cua__spinlock_section_try(struct cua__spinlock_section *s, struct cua_spinlock *l,
+					enum cua_scope scope)
 {
-	int taken = s->state == CUA__SECTION_NEW ? cua__spinlock_swap(l, scope)
-						 : cua_spinlock_trylock_scope(l, scope);
-
-	s->state = taken ? CUA__SECTION_HOLDS : CUA__SECTION_WAITS;
-	return taken;
+	if (s->tried)
+		return cua_spinlock_trylock_scope(l, scope);
+	s->tried = 1;
+	return cua__spinlock_swap(l, scope);
 }
 
-/* The step between two tries: unlock after the block has run, else back off. */
-CUA_FORCE void cua__section_step(struct cua__section *s, struct cua_spinlock *l, enum cua_scope scope)
+CUA_FORCE void cua__spinlock_section_step(struct cua__spinlock_section *s, struct cua_spinlock *l,
+					  enum cua_scope scope)
 {
-	if (s->state == CUA__SECTION_HOLDS) {
+	if (s->state) {
 		cua_spinlock_unlock_scope(l, scope);
-		s->state = CUA__SECTION_DONE;
+		s->state = 2;
 	} else {
 		cua__spinlock_pause(&s->backoff);
 	}
 }
 
-/* The names bear the line, so that one section in another shadows nothing. */
-#define CUA__SECTION(l, scope, s, once)                                                            \
-	for (struct cua__section s = cua__section_begin(); s.state != CUA__SECTION_DONE;           \
-	     cua__section_step(&s, (l), (scope)))                                                  \
-		for (int once = cua__section_try(&s, (l), (scope)); once; once = 0)
-#define CUA__SECTION_AT(l, scope, line) CUA__SECTION(l, scope, cua__s_##line, cua__once_##line)
-#define CUA__SECTION_LINE(l, scope, line) CUA__SECTION_AT(l, scope, line)
-#define CUA_WITH_LOCK_SCOPE(l, scope) CUA__SECTION_LINE(l, scope, __LINE__)
+#define CUA_WITH_LOCK_SCOPE(l, scope) CUA__WITH(spinlock, __LINE__, (l), (scope))
 #define CUA_WITH_LOCK(l) CUA_WITH_LOCK_SCOPE(l, CUA_SCOPE_DEVICE)
 
 #ifdef __cplusplus
