@@ -102,11 +102,11 @@ planted 'a ticket unlock without release' ticketlock \
 planted 'a ticket trylock without acquire' ticketlock \
   '/_trylock_scope(/,/^}/s/CUA_ACQUIRE/CUA_RELAXED/'
 planted 'a ticket lock without acquire' ticketlock \
-  '/void cua_ticketlock_lock_scope(/,/^}/s/CUA_ACQUIRE/CUA_RELAXED/'
+  '/void cua_ticketlock_lock_scope(/,/^}/s/cua_port_acquire_b32.*//'
 planted 'a queue without release' mcslock \
   's/waiting, 0, CUA_RELEASE/waiting, 0, CUA_RELAXED/'
 planted 'a queue without acquire' mcslock \
-  's/&node->waiting, CUA_ACQUIRE/\&node->waiting, CUA_RELAXED/'
+  's/cua_port_acquire_b32(&node->waiting.*//'
 planted 'a queue joined without acquire' mcslock \
   's/(uint64_t)(uintptr_t)node, CUA_ACQ_REL/(uint64_t)(uintptr_t)node, CUA_RELEASE/'
 planted 'a write lock that does not wait for the readers' rwlock \

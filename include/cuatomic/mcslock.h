@@ -97,7 +97,7 @@ CUA_FORCE int cua__mcslock_handed(const struct cua_mcslock_node *node, enum cua_
 {
 	if (cua_port_load_b32(&node->waiting, CUA_RELAXED, scope, CUA_SPACE_GENERIC))
 		return 0;
-	(void)cua_port_load_b32(&node->waiting, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
+	cua_port_acquire_b32(&node->waiting, scope, CUA_SPACE_GENERIC);
 	return 1;
 }
 
@@ -105,13 +105,12 @@ CUA_FORCE int cua__mcslock_handed(const struct cua_mcslock_node *node, enum cua_
 CUA_FORCE void cua_mcslock_lock_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
 				      enum cua_scope scope)
 {
-	struct cua_backoff backoff;
+	uint32_t looks = 0;
 
 	if (cua__mcslock_join(l, node, scope))
 		return;
-	cua_backoff_init(&backoff);
 	while (!cua__mcslock_handed(node, scope))
-		cua__backoff_wait_upto(&backoff, 64);
+		cua__wait_turn(&looks);
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -135,16 +134,15 @@ CUA_FORCE void cua_mcslock_unlock_scope(struct cua_mcslock *l, struct cua_mcsloc
 					enum cua_scope scope)
 {
 	uint64_t next = cua_port_load_b64(&node->next, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
-	struct cua_backoff backoff;
+	uint32_t looks = 0;
 
 	if (!next) {
 		if (cua_port_cas_b64(&l->tail, (uint64_t)(uintptr_t)node, 0, CUA_RELEASE, scope,
 				     CUA_SPACE_GENERIC) == (uint64_t)(uintptr_t)node)
 			return;
 		/* someone has come and is about to say so */
-		cua_backoff_init(&backoff);
 		while (!cua_port_load_b64(&node->next, CUA_RELAXED, scope, CUA_SPACE_GENERIC))
-			cua__backoff_wait_upto(&backoff, 64);
+			cua__wait_turn(&looks);
 		next = cua_port_load_b64(&node->next, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
 	}
 	cua_port_store_b32(&((struct cua_mcslock_node *)(uintptr_t)next)->waiting, 0, CUA_RELEASE, scope,
@@ -191,7 +189,7 @@ CUA_FN int cua_mcslock_locked(const struct cua_mcslock *l)
  * CUA_WITH_MCSLOCK_SCOPE(&lock, &node, scope) is the same at another scope.
  */
 struct cua__mcslock_section {
-	struct cua_backoff backoff;
+	uint32_t looks;
 	int first; /* the queue was empty */
 	int state; /* 0: waiting, 1: holding, 2: done */
 };
@@ -202,7 +200,7 @@ CUA_FORCE struct cua__mcslock_section cua__mcslock_section_begin(struct cua_mcsl
 {
 	struct cua__mcslock_section s;
 
-	cua_backoff_init(&s.backoff);
+	s.looks = 0;
 	s.first = cua__mcslock_join(l, node, scope);
 	s.state = 0;
 	return s;
@@ -222,7 +220,7 @@ CUA_FORCE void cua__mcslock_section_step(struct cua__mcslock_section *s, struct 
 		cua_mcslock_unlock_scope(l, node, scope);
 		s->state = 2;
 	} else {
-		cua__backoff_wait_upto(&s->backoff, 64);
+		cua__wait_turn(&s->looks);
 	}
 }
 

@@ -31,7 +31,10 @@
  *   fetch_{min,max}_{u32,i32,u64,i64}    {min,max}_{u32,i32,u64,i64}
  *   fetch_{inc,dec}_u32                  {inc,dec}_u32    (wrapping at the operand: 0 to v)
  *   fence(order, scope)
+ *   acquire_b32(p)                       makes the caller's last relaxed load of *p one that acquires
  *   pause(ns)                            sleep about ns nanoseconds or yield; not a fence
+ *   pause_lane(ns)                       the same where only the caller sleeps. On a GPU a warp sleeps as a
+ *                                        whole, with the lane in it that others may wait for: there, nothing
  *   clock_ns()                           nanoseconds of this processor's clock: the host and a GPU have their own
  *   lane() active_mask() ballot(mask, p) match_any_u32/u64(mask, v)
  *   shuffle_u32/u64(mask, v, lane) sync_warp(mask)
@@ -116,6 +119,12 @@ CUA_FN void cua__backoff_wait_upto(struct cua_backoff *b, uint32_t longest)
 CUA_FN void cua_backoff_wait(struct cua_backoff *b)
 {
 	cua__backoff_wait_upto(b, 1024);
+}
+
+/* Between two looks of a waiter in a queue, which must not sleep past its turn. */
+CUA_FORCE void cua__wait_turn(uint32_t *looks)
+{
+	cua_port_pause_lane((*looks)++ < 64 ? 32 : 64);
 }
 
 #endif /* CUATOMIC_PORT_H */

@@ -99,7 +99,7 @@ CUA_FORCE int cua__rwlock_read_free(const struct cua_rwlock *l, uint32_t mark, e
 {
 	if ((cua_port_load_b32(&l->readers_in, CUA_RELAXED, CUA__RWLOCK_AT) & CUA__RWLOCK_WRITER) == mark)
 		return 0;
-	(void)cua_port_load_b32(&l->readers_in, CUA_ACQUIRE, CUA__RWLOCK_AT);
+	cua_port_acquire_b32(&l->readers_in, CUA__RWLOCK_AT);
 	return 1;
 }
 
@@ -107,13 +107,12 @@ CUA_FORCE int cua__rwlock_read_free(const struct cua_rwlock *l, uint32_t mark, e
 CUA_FORCE void cua_rwlock_read_lock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
 	uint32_t mark = cua__rwlock_read_join(l, scope);
-	struct cua_backoff backoff;
+	uint32_t looks = 0;
 
 	if (!(mark & CUA__RWLOCK_PRESENT))
 		return;
-	cua_backoff_init(&backoff);
 	while (!cua__rwlock_read_free(l, mark, scope))
-		cua_backoff_wait(&backoff);
+		cua__wait_turn(&looks);
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -173,23 +172,15 @@ CUA_FORCE uint32_t cua__rwlock_write_mark(struct cua_rwlock *l, enum cua_scope s
 CUA_FORCE void cua_rwlock_write_lock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
 	uint32_t ticket = cua_port_fetch_add_u32(&l->writers_in, 1, CUA_RELAXED, CUA__RWLOCK_AT), came;
-	struct cua_backoff backoff;
+	uint32_t looks = 0;
 
-	if (cua_port_load_b32(&l->writers_out, CUA_ACQUIRE, CUA__RWLOCK_AT) != ticket) {
-		cua_backoff_init(&backoff);
-		do
-			cua_backoff_wait(&backoff);
-		while (cua_port_load_b32(&l->writers_out, CUA_RELAXED, CUA__RWLOCK_AT) != ticket);
-		(void)cua_port_load_b32(&l->writers_out, CUA_ACQUIRE, CUA__RWLOCK_AT);
-	}
+	while (cua_port_load_b32(&l->writers_out, CUA_RELAXED, CUA__RWLOCK_AT) != ticket)
+		cua__wait_turn(&looks);
+	cua_port_acquire_b32(&l->writers_out, CUA__RWLOCK_AT);
 	came = cua__rwlock_write_mark(l, scope);
-	if (cua_port_load_b32(&l->readers_out, CUA_ACQUIRE, CUA__RWLOCK_AT) != came) {
-		cua_backoff_init(&backoff);
-		do
-			cua_backoff_wait(&backoff);
-		while (cua_port_load_b32(&l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT) != came);
-		(void)cua_port_load_b32(&l->readers_out, CUA_ACQUIRE, CUA__RWLOCK_AT);
-	}
+	while (cua_port_load_b32(&l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT) != came)
+		cua__wait_turn(&looks);
+	cua_port_acquire_b32(&l->readers_out, CUA__RWLOCK_AT);
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -278,7 +269,7 @@ CUA_FN int cua_rwlock_locked(const struct cua_rwlock *l)
  * scope.
  */
 struct cua__rwlock_read_section {
-	struct cua_backoff backoff;
+	uint32_t looks;
 	uint32_t mark;
 	int state; /* 0: waiting, 1: holding, 2: done */
 };
@@ -288,7 +279,7 @@ CUA_FORCE struct cua__rwlock_read_section cua__rwlock_read_section_begin(struct 
 {
 	struct cua__rwlock_read_section s;
 
-	cua_backoff_init(&s.backoff);
+	s.looks = 0;
 	s.mark = cua__rwlock_read_join(l, scope);
 	s.state = 0;
 	return s;
@@ -307,12 +298,12 @@ CUA_FORCE void cua__rwlock_read_section_step(struct cua__rwlock_read_section *s,
 		cua_rwlock_read_unlock_scope(l, scope);
 		s->state = 2;
 	} else {
-		cua_backoff_wait(&s->backoff);
+		cua__wait_turn(&s->looks);
 	}
 }
 
 struct cua__rwlock_write_section {
-	struct cua_backoff backoff;
+	uint32_t looks;
 	uint32_t awaited; /* of writers_out, then of readers_out */
 	int marked;
 	int state; /* 0: waiting, 1: holding, 2: done */
@@ -323,7 +314,7 @@ CUA_FORCE struct cua__rwlock_write_section cua__rwlock_write_section_begin(struc
 {
 	struct cua__rwlock_write_section s;
 
-	cua_backoff_init(&s.backoff);
+	s.looks = 0;
 	s.awaited = cua_port_fetch_add_u32(&l->writers_in, 1, CUA_RELAXED, CUA__RWLOCK_AT);
 	s.marked = 0;
 	s.state = 0;
@@ -336,13 +327,13 @@ CUA_FORCE int cua__rwlock_write_section_try(struct cua__rwlock_write_section *s,
 	if (!s->marked) {
 		if (cua_port_load_b32(&l->writers_out, CUA_RELAXED, CUA__RWLOCK_AT) != s->awaited)
 			return 0;
-		(void)cua_port_load_b32(&l->writers_out, CUA_ACQUIRE, CUA__RWLOCK_AT);
+		cua_port_acquire_b32(&l->writers_out, CUA__RWLOCK_AT);
 		s->awaited = cua__rwlock_write_mark(l, scope);
 		s->marked = 1;
 	}
 	if (cua_port_load_b32(&l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT) != s->awaited)
 		return 0;
-	(void)cua_port_load_b32(&l->readers_out, CUA_ACQUIRE, CUA__RWLOCK_AT);
+	cua_port_acquire_b32(&l->readers_out, CUA__RWLOCK_AT);
 	return 1;
 }
 
@@ -353,7 +344,7 @@ CUA_FORCE void cua__rwlock_write_section_step(struct cua__rwlock_write_section *
 		cua_rwlock_write_unlock_scope(l, scope);
 		s->state = 2;
 	} else {
-		cua_backoff_wait(&s->backoff);
+		cua__wait_turn(&s->looks);
 	}
 }
 

@@ -3,9 +3,11 @@
  * What the CUA_WITH_ macros of the locks have in common.
  *
  * A section is a loop around the block: begin joins those who wait, try looks once whether it is this
- * lane's turn, and the step between two looks waits, or unlocks once the block has run. Because the
+ * lane's turn, and the step behind it unlocks once the block has run, or waits for the next look. Because the
  * block and the unlock are inside of the loop, a lane that waits holds up no lane of its warp that is being
- * served, even where a diverged warp runs one branch to its end before the other.
+ * served, even where a diverged warp runs one branch to its end before the other. The unlock comes with the
+ * block and the wait after both: a warp sleeps as a whole, so lanes that wait meet the one that is served
+ * first, or it would sleep with the lock in its hands.
  *
  * A lock `kind` brings struct cua__<kind>_section with an int state (0: waiting, 1: holding, 2: done) and
  *
@@ -19,8 +21,10 @@
 /* The names bear the line, so that one section in another shadows nothing. */
 #define CUA__WITH_NAMED(kind, s, once, ...)                                                        \
 	for (struct cua__##kind##_section s = cua__##kind##_section_begin(__VA_ARGS__);            \
-	     s.state != 2; cua__##kind##_section_step(&s, __VA_ARGS__))                            \
-		for (int once = s.state = cua__##kind##_section_try(&s, __VA_ARGS__); once; once = 0)
+	     s.state != 2;                                                                         \
+	     s.state == 2 ? (void)0 : cua__##kind##_section_step(&s, __VA_ARGS__))                 \
+		for (int once = s.state = cua__##kind##_section_try(&s, __VA_ARGS__); once;        \
+		     once = (cua__##kind##_section_step(&s, __VA_ARGS__), 0))
 #define CUA__WITH_AT(kind, line, ...)                                                              \
 	CUA__WITH_NAMED(kind, cua__s_##line, cua__once_##line, __VA_ARGS__)
 #define CUA__WITH(kind, line, ...) CUA__WITH_AT(kind, line, __VA_ARGS__)

@@ -55,10 +55,15 @@ CUA_FORCE int cua__spinlock_swap(struct cua_spinlock *l, enum cua_scope scope)
 	return cua_port_cas_b32(&l->word, 0, 1, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC) == 0;
 }
 
-/* The pause between two tries of a waiter. */
-CUA_FORCE void cua__spinlock_pause(struct cua_backoff *b)
+/*
+ * The longest pause of a waiter, in ns, by the lanes of its warp that begin to wait together. They
+ * sleep one after another, so each may sleep the shorter the more they are.
+ */
+CUA_FORCE uint32_t cua__spinlock_longest(void)
 {
-	cua__backoff_wait_upto(b, 512);
+	uint32_t lanes = cua_port_popc_u32(cua_port_active_mask());
+
+	return lanes == 1 ? 4096 : lanes < 8 ? 1024 : 512;
 }
 
 /* Takes the lock if it is free, without waiting. Returns 1 if it was taken, else 0. */
@@ -74,26 +79,28 @@ CUA_FORCE int cua_spinlock_trylock_scope(struct cua_spinlock *l, enum cua_scope 
 CUA_FORCE void cua_spinlock_lock_scope(struct cua_spinlock *l, enum cua_scope scope)
 {
 	struct cua_backoff backoff;
-	int taken = cua__spinlock_swap(l, scope);
+	uint32_t longest = cua__spinlock_longest();
 
+	if (cua__spinlock_swap(l, scope))
+		return;
 	cua_backoff_init(&backoff);
-	while (!taken) {
-		cua__spinlock_pause(&backoff);
-		taken = cua_spinlock_trylock_scope(l, scope);
-	}
+	do {
+		cua__backoff_wait_upto(&backoff, longest);
+	} while (!cua_spinlock_trylock_scope(l, scope));
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
 CUA_FORCE int cua_spinlock_lock_for_scope(struct cua_spinlock *l, uint64_t ns, enum cua_scope scope)
 {
 	uint64_t start = cua_port_clock_ns();
+	uint32_t longest = cua__spinlock_longest();
 	struct cua_backoff backoff;
 
 	cua_backoff_init(&backoff);
 	while (!cua_spinlock_trylock_scope(l, scope)) {
 		if (cua_port_clock_ns() - start >= ns)
 			return 0;
-		cua__spinlock_pause(&backoff);
+		cua__backoff_wait_upto(&backoff, longest);
 	}
 	return 1;
 }
@@ -145,7 +152,9 @@ CUA_FN int cua_spinlock_locked(const struct cua_spinlock *l)
  */
 struct cua__spinlock_section {
 	struct cua_backoff backoff;
-	int tried;
+	uint32_t longest;
+	uint32_t looks;
+	int lost;
 	int state; /* see section.h */
 };
 
@@ -157,7 +166,9 @@ CUA_FORCE struct cua__spinlock_section cua__spinlock_section_begin(struct cua_sp
 	(void)l;
 	(void)scope;
 	cua_backoff_init(&s.backoff);
-	s.tried = 0;
+	s.longest = cua__spinlock_longest();
+	s.looks = 0;
+	s.lost = 0;
 	s.state = 0;
 	return s;
 }
@@ -165,10 +176,22 @@ CUA_FORCE struct cua__spinlock_section cua__spinlock_section_begin(struct cua_sp
 CUA_FORCE int cua__spinlock_section_try(struct cua__spinlock_section *s, struct cua_spinlock *l,
 					enum cua_scope scope)
 {
-	if (s->tried)
-		return cua_spinlock_trylock_scope(l, scope);
-	s->tried = 1;
-	return cua__spinlock_swap(l, scope);
+	uint32_t lane = cua_port_lane(), together;
+
+	if (!s->looks++)
+		return cua__spinlock_swap(l, scope);
+	if (cua_spinlock_locked_scope(l, scope))
+		return 0;
+	/*
+	 * A lock that was free and yet lost is wanted by many: of the lanes that see it free together the
+	 * lowest swaps, and now and then one of the others, since they may want other locks. The mask is a
+	 * hint: in no case does a lane wait for another one.
+	 */
+	together = cua_port_active_mask();
+	if (s->lost && together & (((uint32_t)1 << lane) - 1) && (s->looks ^ lane) & 15)
+		return 0;
+	s->lost = !cua__spinlock_swap(l, scope);
+	return !s->lost;
 }
 
 CUA_FORCE void cua__spinlock_section_step(struct cua__spinlock_section *s, struct cua_spinlock *l,
@@ -178,7 +201,7 @@ CUA_FORCE void cua__spinlock_section_step(struct cua__spinlock_section *s, struc
 		cua_spinlock_unlock_scope(l, scope);
 		s->state = 2;
 	} else {
-		cua__spinlock_pause(&s->backoff);
+		cua__backoff_wait_upto(&s->backoff, s->longest);
 	}
 }
 

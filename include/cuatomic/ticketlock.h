@@ -2,8 +2,7 @@
 /*
  * A ticket lock: two words, first come, first served.
  *
- * Source: Reed and Kanodia, 1979 (event counts and sequencers); waiting in proportion to the distance after
- * Mellor-Crummey and Scott, 1991.
+ * Source: Reed and Kanodia, 1979 (event counts and sequencers).
  *
  * Synchronization: X means that the caller must order the two calls, - that the lock does it.
  *
@@ -24,8 +23,8 @@
  *   once taken has to be served, so lock_for takes none: it tries until the time is over, gets the lock only
  *   at a moment when nobody waits, and is not fair.
  * Argument: a ticket is given out once, so one lane at a time has owner == its ticket. unlock adds 1 to owner
- *   with release, and the lane with that ticket has read the sum by an acquire load when it enters; nobody
- *   else writes owner in between. trylock acquires owner first: if next still equals it when the CAS
+ *   with release, and the lane with that ticket has acquired the sum when it enters; nobody else writes
+ *   owner in between. trylock acquires owner first: if next still equals it when the CAS
  *   succeeds, nobody holds the lock or waits, and owner is still the same, because only the holder
  *   of ticket `owner` moves it on and there was none. The words wrap around together; at most 2^32 - 1
  *   lanes may wait, and a trylock must not sleep through 2^32 sections.
@@ -63,31 +62,15 @@ CUA_FORCE int cua_ticketlock_trylock_scope(struct cua_ticketlock *l, enum cua_sc
 	       owner;
 }
 
-/* One wait with so many before this lane, itself included. */
-CUA_FORCE void cua__ticketlock_wait(struct cua_backoff *b, uint32_t ahead)
-{
-	/* the next in line must not sleep past its turn */
-	if (ahead == 1)
-		cua__backoff_wait_upto(b, 64);
-	else
-		cua_port_pause(ahead < 32 ? ahead * 64 : 2048);
-}
-
 /* Takes a ticket and waits for its turn. */
 CUA_FORCE void cua_ticketlock_lock_scope(struct cua_ticketlock *l, enum cua_scope scope)
 {
 	uint32_t ticket = cua_port_fetch_add_u32(&l->next, 1, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
-	uint32_t owner = cua_port_load_b32(&l->owner, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
-	struct cua_backoff backoff;
+	uint32_t looks = 0;
 
-	if (owner == ticket)
-		return;
-	cua_backoff_init(&backoff);
-	do {
-		cua__ticketlock_wait(&backoff, ticket - owner);
-		owner = cua_port_load_b32(&l->owner, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
-	} while (owner != ticket);
-	(void)cua_port_load_b32(&l->owner, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
+	while (cua_port_load_b32(&l->owner, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != ticket)
+		cua__wait_turn(&looks);
+	cua_port_acquire_b32(&l->owner, scope, CUA_SPACE_GENERIC);
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -154,9 +137,8 @@ CUA_FN int cua_ticketlock_locked(const struct cua_ticketlock *l)
  * CUA_WITH_TICKETLOCK_SCOPE(&lock, scope) is the same at another scope.
  */
 struct cua__ticketlock_section {
-	struct cua_backoff backoff;
 	uint32_t ticket;
-	uint32_t ahead;
+	uint32_t looks;
 	int state; /* 0: waiting, 1: holding, 2: done */
 };
 
@@ -165,9 +147,8 @@ CUA_FORCE struct cua__ticketlock_section cua__ticketlock_section_begin(struct cu
 {
 	struct cua__ticketlock_section s;
 
-	cua_backoff_init(&s.backoff);
+	s.looks = 0;
 	s.ticket = cua_port_fetch_add_u32(&l->next, 1, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
-	s.ahead = 0;
 	s.state = 0;
 	return s;
 }
@@ -175,10 +156,9 @@ CUA_FORCE struct cua__ticketlock_section cua__ticketlock_section_begin(struct cu
 CUA_FORCE int cua__ticketlock_section_try(struct cua__ticketlock_section *s, struct cua_ticketlock *l,
 					  enum cua_scope scope)
 {
-	s->ahead = s->ticket - cua_port_load_b32(&l->owner, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
-	if (s->ahead)
+	if (cua_port_load_b32(&l->owner, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != s->ticket)
 		return 0;
-	(void)cua_port_load_b32(&l->owner, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
+	cua_port_acquire_b32(&l->owner, scope, CUA_SPACE_GENERIC);
 	return 1;
 }
 
@@ -186,10 +166,10 @@ CUA_FORCE void cua__ticketlock_section_step(struct cua__ticketlock_section *s, s
 					    enum cua_scope scope)
 {
 	if (s->state) {
-		cua_ticketlock_unlock_scope(l, scope);
+		cua_port_store_b32(&l->owner, s->ticket + 1, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
 		s->state = 2;
 	} else {
-		cua__ticketlock_wait(&s->backoff, s->ahead);
+		cua__wait_turn(&s->looks);
 	}
 }
 

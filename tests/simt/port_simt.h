@@ -35,6 +35,11 @@ CUA_FN void cua_port_pause(uint32_t ns)
 	simt_pause();
 }
 
+CUA_FN void cua_port_pause_lane(uint32_t ns)
+{
+	cua_port_pause(ns);
+}
+
 /* Time is counted in pauses, so that a timeout comes at the same point in every replay. */
 uint64_t simt_clock(void);
 CUA_FN uint64_t cua_port_clock_ns(void)
@@ -81,6 +86,11 @@ typedef uint64_t __attribute__((may_alias)) simt__bits64;
 void simt_cas(const void *p, size_t bytes, uint64_t expected, int order, int scope);
 SIMT__DEFINE_ACCESS(32)
 SIMT__DEFINE_ACCESS(64)
+
+CUA_FN void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cua_space space)
+{
+	(void)cua_port_load_b32(p, CUA_ACQUIRE, scope, space);
+}
 
 #define SIMT__DEFINE_FETCH(op, suffix, T, P, expr)                                                 \
 	CUA_FN T cua_port_fetch_##op##_##suffix(P *p, T v, CUA__WHERE)                             \

@@ -40,6 +40,11 @@ CUA_FORCE void cua_port_pause(uint32_t ns)
 	__nanosleep(ns);
 }
 
+CUA_FORCE void cua_port_pause_lane(uint32_t ns)
+{
+	(void)ns;
+}
+
 CUA_FORCE uint64_t cua_port_clock_ns(void)
 {
 	uint64_t t;
@@ -141,6 +146,29 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 	}
 CUA__DEFINE_ACCESS(32)
 CUA__DEFINE_ACCESS(64)
+
+/*
+ * Where the machine has it, a fence of acquire alone, which costs no trip to memory; that of acquire and
+ * release would wait for the stores on their way too.
+ */
+#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
+CUA_FORCE void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cua_space space)
+{
+	(void)p;
+	(void)space;
+	if (scope == CUA_SCOPE_BLOCK)
+		__asm__ volatile("fence.acquire.cta;" ::: "memory");
+	else if (scope == CUA_SCOPE_DEVICE)
+		__asm__ volatile("fence.acquire.gpu;" ::: "memory");
+	else
+		__asm__ volatile("fence.acquire.sys;" ::: "memory");
+}
+#else
+CUA_FORCE void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cua_space space)
+{
+	(void)cua_port_load_b32(p, CUA_ACQUIRE, scope, space);
+}
+#endif
 
 /* atom with a result, `old = *p; *p = old OP v`. */
 #define CUA__DEFINE_ATOM(name, T, P, op, r)                                                        \

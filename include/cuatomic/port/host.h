@@ -74,6 +74,11 @@ CUA_FORCE void cua_port_pause(uint32_t ns)
 #endif
 }
 
+CUA_FORCE void cua_port_pause_lane(uint32_t ns)
+{
+	cua_port_pause(ns);
+}
+
 /*
  * A monotonic clock. <time.h> hides it from strict ISO C, so it is declared here under a name of ours; the
  * symbol and its types are fixed by the ABI of 64-bit Linux.
@@ -144,6 +149,11 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 	(void)__atomic_compare_exchange_n((cua__bits64 *)p, &expected, desired, 0, success, failure)
 CUA__DEFINE_ACCESS(32)
 CUA__DEFINE_ACCESS(64)
+
+CUA_FORCE void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cua_space space)
+{
+	(void)cua_port_load_b32(p, CUA_ACQUIRE, scope, space);
+}
 
 #define CUA_PORT_HAS_NARROW 1
 #define CUA__LOAD_8(success, failure) v = __atomic_load_n((const cua__bits8 *)p, success)
