@@ -20,7 +20,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 failed=0
 
-# build HEADER SED: the checker over a copy of the headers with HEADER edited.
+# build HEADER SED: the cases of HEADER over a copy of the headers with this one edited.
 build() {
   rm -rf "$tmp/include" && cp -R "$top_srcdir/include" "$tmp/include" || return
   chmod -R u+w "$tmp/include"
@@ -28,8 +28,8 @@ build() {
   # CC and the flags of the library are lists of words
   # shellcheck disable=SC2086
   $CC -std=gnu11 -O1 -w -DCUA_PORT_HEADER='"simt/port_simt.h"' -I"$tmp/include" \
-    -I"$top_builddir/include" -I"$top_srcdir/tests" -o "$tmp/simt" "$top_srcdir/tests/check_simt.c" \
-    "$tmp/simt.o" $flags -lpthread -lm
+    -I"$top_builddir/include" -I"$top_srcdir/tests" -DSIMT_SUITES="SIMT_SUITE($1)" -o "$tmp/simt" \
+    "$top_srcdir/tests/check_simt.c" "$top_srcdir/tests/simt_$1.c" "$tmp/simt.o" $flags -lpthread -lm
 }
 
 # planted WHAT HEADER SED: the case of this header must fail, not crash or hang.
@@ -40,7 +40,7 @@ planted() {
   elif cmp -s "$top_srcdir/include/cuatomic/$2.h" "$tmp/include/cuatomic/$2.h"; then
     echo "FAIL: $1: there is nothing to edit in $2.h"
     failed=1
-  elif CUA_TEST_SEED=1 CK_RUN_CASE="$2" timeout 120 "$tmp/simt" >"$tmp/log" 2>&1; then
+  elif CUA_TEST_SEED=1 timeout 120 "$tmp/simt" >"$tmp/log" 2>&1; then
     echo "FAIL: $1: not found"
     failed=1
   elif ! grep -q 'Failures: 1, Errors: 0' "$tmp/log"; then
@@ -95,6 +95,18 @@ planted 'a block without the barrier after its sections' combine \
   '/unlock_scope/,/return result/s/cua_port_sync_block()/(void)0/'
 planted 'a state written back after the unlock' combine \
   's/CUA_WRITE(\*state, value);/cua_spinlock_unlock_scope(l, scope); &/'
+planted 'a spinlock without acquire' spinlock \
+  '/_swap(/,/^}/s/CUA_ACQUIRE/CUA_RELAXED/'
+planted 'a spinlock without release' spinlock \
+  's/&l->word, 0, CUA_RELEASE/\&l->word, 0, CUA_RELAXED/'
+planted 'a spinlock given back for the block alone' spinlock \
+  's/&l->word, 0, CUA_RELEASE, scope/\&l->word, 0, CUA_RELEASE, CUA_SCOPE_BLOCK/'
+planted 'a spinlock given back before the section' spinlock \
+  '/_section_try(/,/^}/s/return cua__spinlock_swap(l, scope);/return cua__spinlock_swap(l, scope) \&\& (cua_spinlock_unlock_scope(l, scope), 1);/'
+planted 'a full-mask sync inside the spin' spinlock \
+  '/_section_step(/,/^}/s/cua__spinlock_pause(.*);/cua_port_sync_warp(0xffffffffu);/'
+planted 'a spinlock that looks and does not swap' spinlock \
+  's/cua_port_cas_b32(&l->word, 0, 1, CUA_ACQUIRE,/cua_port_load_b32(\&l->word, CUA_ACQUIRE,/'
 planted 'a ticket trylock that skips the owner check' ticketlock \
   's/SPACE_GENERIC) != owner)$/SPACE_GENERIC) != owner \&\& 0)/; s/uint32_t owner = cua_port_load_b32(&l->owner, CUA_ACQUIRE/uint32_t owner = cua_port_load_b32(\&l->next, CUA_ACQUIRE/'
 planted 'a ticket unlock without release' ticketlock \
@@ -105,6 +117,8 @@ planted 'a ticket lock without acquire' ticketlock \
   '/void cua_ticketlock_lock_scope(/,/^}/s/cua_port_acquire_b32.*//'
 planted 'a queue without release' mcslock \
   's/waiting, 0, CUA_RELEASE/waiting, 0, CUA_RELAXED/'
+planted 'an end of the queue without release' mcslock \
+  's/(uint64_t)(uintptr_t)node, 0, CUA_RELEASE/(uint64_t)(uintptr_t)node, 0, CUA_RELAXED/'
 planted 'a queue without acquire' mcslock \
   's/cua_port_acquire_b32(&node->waiting.*//'
 planted 'a queue joined without acquire' mcslock \
@@ -121,14 +135,30 @@ planted 'a read lock without acquire' rwlock \
   's/CUA__RWLOCK_READER, CUA_ACQUIRE/CUA__RWLOCK_READER, CUA_RELAXED/'
 planted 'a write unlock without release to the writers' rwlock \
   's/and_b32(&l->readers_in, ~CUA__RWLOCK_PRESENT, CUA_RELEASE/and_b32(\&l->readers_in, ~CUA__RWLOCK_PRESENT, CUA_RELAXED/; s/&l->writers_out, 1, CUA_RELEASE/\&l->writers_out, 1, CUA_RELAXED/'
+planted 'a write unlock without release to the readers' rwlock \
+  's/and_b32(&l->readers_in, ~CUA__RWLOCK_PRESENT, CUA_RELEASE/and_b32(\&l->readers_in, ~CUA__RWLOCK_PRESENT, CUA_RELAXED/'
 planted 'a read without its second look' seqlock \
   's/ != begun;$/ != begun \&\& 0;/'
 planted 'a read that begins in the middle of a write' seqlock \
   's/^\tif (!(seen & 1))$/\tif (1)/; s/ != begun;$/ != (begun | 1) \&\& 0;/'
 planted 'a seqlock taken by two writers' seqlock \
   's/^\tif (seen & 1)$/\tif (0)/'
+planted 'a seqlock without acquire' seqlock \
+  's/seen + 1, CUA_ACQUIRE/seen + 1, CUA_RELAXED/'
+planted 'a seqlock without release' seqlock \
+  's/odd + 1, CUA_RELEASE/odd + 1, CUA_RELAXED/'
 planted 'a semaphore that lets in one too many' semaphore \
   's/while (seen) {/while (seen + 1) {/'
 planted 'a semaphore without acquire' semaphore \
   's/seen - 1, CUA_ACQUIRE/seen - 1, CUA_RELAXED/'
+planted 'a semaphore without release' semaphore \
+  's/&s->count, 1, CUA_RELEASE/\&s->count, 1, CUA_RELAXED/'
+planted 'partial sums handed on without release' reduce \
+  's/&f->arrived, 1, CUA_ACQ_REL/\&f->arrived, 1, CUA_ACQUIRE/'
+planted 'partial sums read without acquire' reduce \
+  's/&f->arrived, 1, CUA_ACQ_REL/\&f->arrived, 1, CUA_RELEASE/'
+planted 'a turn handed on without release' reduce \
+  's/last ? 0 : block + 1, CUA_RELEASE/last ? 0 : block + 1, CUA_RELAXED/'
+planted 'a turn taken without acquire' reduce \
+  's/&f->turn, CUA_ACQUIRE/\&f->turn, CUA_RELAXED/'
 exit "$failed"

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inline algorithms under the SIMT checker: lanes as coroutines, every shared access a choice of the
+ * scheduler. All of check_simt is compiled with the checker's port layer in place of the host's.
+ *
+ * A module's cases are in simt_<module>.c, a test case of their own, which check_simt_planted.sh runs over a
+ * header with a bug planted.
+ */
+#ifndef CUATOMIC_TESTS_SIMT_SUITES_H
+#define CUATOMIC_TESTS_SIMT_SUITES_H
+
+#include <check.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cuatomic/spinlock.h>
+
+#include "simt/simt.h"
+
+/* Every module that has cases; check_simt_planted.sh asks for one of them. */
+#ifndef SIMT_SUITES
+#define SIMT_SUITES                                                                                \
+	SIMT_SUITE(checker)                                                                        \
+	SIMT_SUITE(append)                                                                         \
+	SIMT_SUITE(atomic_narrow)                                                                  \
+	SIMT_SUITE(atomic_warp)                                                                    \
+	SIMT_SUITE(chained)                                                                        \
+	SIMT_SUITE(combine)                                                                        \
+	SIMT_SUITE(hashmap)                                                                        \
+	SIMT_SUITE(mcslock)                                                                        \
+	SIMT_SUITE(reduce)                                                                         \
+	SIMT_SUITE(rwlock)                                                                         \
+	SIMT_SUITE(semaphore)                                                                      \
+	SIMT_SUITE(seqlock)                                                                        \
+	SIMT_SUITE(spinlock)                                                                       \
+	SIMT_SUITE(ticketlock)                                                                     \
+	SIMT_SUITE(timeout)
+#endif
+
+#define SIMT_SUITE(module) TCase *simt_##module##_cases(void);
+SIMT_SUITES
+#undef SIMT_SUITE
+
+/* An empty test case with time enough. */
+TCase *simt_tcase(const char *name);
+
+/* Random and adversarial schedules of one shape. */
+void try_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned runs);
+/* Every schedule of a small shape with at most so many preemptions. */
+void explore_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned preemptions);
+/* A planted bug must be found, and as what it is; its seed must replay it. */
+void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes, enum simt_verdict expected,
+		   const char *says);
+
+/* ---- one counter, of which each lane must make one more ---- */
+
+extern struct cua_spinlock counter_lock;
+extern uint64_t counter;
+
+void counter_setup(void);
+const char *counter_check(void);
+/* With plain accesses. */
+void increment(void);
+struct simt_case counter_case(const char *name, void (*body)(void));
+
+/* ---- every way to take a lock ---- */
+
+/* What a lane does, so that every way to take a lock meets every other. */
+enum way { EACH_WAY, BY_SECTION, BY_LOCK, BY_TRYLOCK, BY_LOCK_FOR };
+enum way way_of_lane(void);
+/* Every way by itself, then all together. */
+void try_ways(struct simt_case c);
+
+/* One lock by one lane, whichever way. */
+#define TAKE_ONE_WAY(SECTION, lock_call, try_call, for_call, unlock_call, body)                    \
+	do {                                                                                       \
+		switch (way_of_lane()) {                                                           \
+		case BY_SECTION:                                                                   \
+			SECTION { body; }                                                          \
+			break;                                                                     \
+		case BY_LOCK:                                                                      \
+			lock_call;                                                                 \
+			body;                                                                      \
+			unlock_call;                                                               \
+			break;                                                                     \
+		case BY_TRYLOCK:                                                                   \
+			while (!(try_call))                                                        \
+				cua_port_pause(1);                                                 \
+			body;                                                                      \
+			unlock_call;                                                               \
+			break;                                                                     \
+		default:                                                                           \
+			while (!(for_call))                                                        \
+				cua_port_pause(1);                                                 \
+			body;                                                                      \
+			unlock_call;                                                               \
+		}                                                                                  \
+	} while (0)
+
+#endif /* CUATOMIC_TESTS_SIMT_SUITES_H */
