@@ -3,7 +3,7 @@
 #ifndef CUATOMIC_TESTS_DEVICE_H
 #define CUATOMIC_TESTS_DEVICE_H
 
-#include <cuda_runtime_api.h>
+#include <cuda_runtime.h>
 
 #include "common.h"
 
@@ -13,6 +13,8 @@
 		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
 			      cudaGetErrorString(test__error));                                    \
 	} while (0)
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Zeroed memory that the host can read after the kernel. */
 static inline void *managed(size_t bytes)
@@ -25,6 +27,7 @@ static inline void *managed(size_t bytes)
 	return p;
 }
 
+/* Reports the launch before it, and how the kernel ended. */
 static inline void finish_kernel(void)
 {
 	ck_assert_cuda(cudaGetLastError());

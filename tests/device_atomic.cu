@@ -1,42 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* The atomics, and the port layer below them, in kernels. */
-#include <cuda_runtime_api.h>
-
 #include <cuatomic/atomic_narrow.h>
 #include <cuatomic/atomic_warp.h>
 
-#include "common.h"
+#include "device.h"
 
 #include "atomic_model.h"
 
-#define ck_assert_cuda(expression)                                                                 \
-	do {                                                                                       \
-		cudaError_t test__error = (expression);                                            \
-		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
-			      cudaGetErrorString(test__error));                                    \
-	} while (0)
 /* cheaper than ck_assert where it is asked very often */
 #define EXPECT(condition, ...)                                                                     \
 	do {                                                                                       \
 		if (!(condition))                                                                  \
 			ck_abort_msg(__VA_ARGS__);                                                 \
 	} while (0)
-
-static void *managed(size_t bytes)
-{
-	void *p = NULL;
-
-	ck_assert_cuda(cudaMallocManaged(&p, bytes));
-	ck_assert_cuda(cudaMemset(p, 0, bytes));
-	ck_assert_cuda(cudaDeviceSynchronize());
-	return p;
-}
-
-static void wait_for_kernel(void)
-{
-	ck_assert_cuda(cudaGetLastError());
-	ck_assert_cuda(cudaDeviceSynchronize());
-}
 
 /* ---- every operation, type, form, order, scope and space, each lane on its own cell ---- */
 
@@ -97,7 +73,7 @@ CUA_FN struct combination combination_of(unsigned block)
 			v[i] = i < edges ? values_##s[i % N_VALUES(s)] : random_##s(&seed);        \
 		}                                                                                  \
 		exact_##s<<<N_COMBINATIONS, THREADS>>>(cells, olds, a, v, n);                      \
-		wait_for_kernel();                                                                 \
+		finish_kernel();                                                                   \
 		for (unsigned b = 0; b < N_COMBINATIONS; b++) {                                    \
 			struct combination c = combination_of(b);                                  \
                                                                                                    \
@@ -192,7 +168,7 @@ DEFINE_EXACT(f64, double)
 			b[i] = values_##s[i % N_VALUES(s)];                                        \
 		}                                                                                  \
 		access_##s<<<N_ACCESSES, THREADS>>>(cells, results, a, b, n);                      \
-		wait_for_kernel();                                                                 \
+		finish_kernel();                                                                   \
 		for (unsigned k = 0; k < N_ACCESSES * n; k++) {                                    \
 			const T *r = &results[(size_t)k * 6];                                      \
 			T was = a[k % n], set = b[k % n], wanted[6];                               \
@@ -266,7 +242,7 @@ START_TEST(float_rules)
 	memcpy(rule, model_rules, sizeof(model_rules));
 	rules<<<1, N_MODEL_RULES>>>(rule, minima, maxima);
 	subnormals<<<1, 1>>>(x);
-	wait_for_kernel();
+	finish_kernel();
 	for (size_t i = 0; i < N_MODEL_RULES; i++) {
 		uint64_t bits;
 
@@ -385,7 +361,7 @@ START_TEST(contended)
 
 	m->and_u32 = 0xffffffff;
 	meet_native<<<blocks, threads>>>(m, marks, each);
-	wait_for_kernel();
+	finish_kernel();
 	for (uint32_t id = 0; id < blocks * threads; id++)
 		for (uint32_t i = 0; i < each; i++) {
 			uint64_t v = operand_of(id, i);
@@ -482,7 +458,7 @@ START_TEST(contended_loops)
 	m->min_f64 = INFINITY;
 	m->max_f64 = NAN;
 	meet_loops<<<blocks, threads>>>(m, each);
-	wait_for_kernel();
+	finish_kernel();
 	for (uint32_t id = 0; id < blocks * threads; id++)
 		for (uint32_t i = 0; i < each; i++) {
 			uint32_t v = (uint32_t)operand_of(id, i);
@@ -547,7 +523,7 @@ START_TEST(block_scope)
 
 	for (unsigned i = 0; i < (test_quick() ? 4u : 7u); i++) {
 		meet_in_block<<<20, sizes[i]>>>(wrong);
-		wait_for_kernel();
+		finish_kernel();
 		ck_assert_uint_eq(*wrong, 0);
 	}
 	ck_assert_cuda(cudaFree(wrong));
@@ -641,7 +617,7 @@ START_TEST(message_passing)
 	for (int how = 0; how < 6; how++) {
 		memset(c, 0, sizeof(*c));
 		pass_messages<<<blocks, 1>>>(c, how);
-		wait_for_kernel();
+		finish_kernel();
 		ck_assert_msg(c->wrong == 0, "how %d: %u words were stale", how, c->wrong);
 		for (int i = 0; i < 64; i++)
 			ck_assert_uint_eq(c->data[i], blocks);
@@ -696,7 +672,7 @@ START_TEST(store_buffering)
 	for (int how = 0; how < 2; how++) {
 		memset(d, 0, sizeof(*d));
 		store_then_load<<<2, 1>>>(d, how, test_quick() ? 100 : 3000);
-		wait_for_kernel();
+		finish_kernel();
 		ck_assert_uint_eq(d->wrong, 0);
 	}
 	ck_assert_cuda(cudaFree(d));
@@ -758,7 +734,7 @@ START_TEST(port_lanes)
 	struct lanes *out = (struct lanes *)managed(n * sizeof(*out));
 
 	look_around<<<grid, block>>>(out, 0x1p-13f, 0x1p-28);
-	wait_for_kernel();
+	finish_kernel();
 	for (uint32_t i = 0; i < n; i++) {
 		const struct lanes *l = &out[i];
 		uint32_t lane = i % 32, match4 = 0, match5 = 0, three = 0, popc = 0, ffs = 0;
@@ -902,7 +878,7 @@ START_TEST(combining)
 	m->mul_f64 = 1;
 	combine<<<blocks, threads>>>(m, marks, total, each, _i);
 	combine_blocks<<<blocks, threads>>>(m, each);
-	wait_for_kernel();
+	finish_kernel();
 	for (uint32_t id = 0; id < blocks * threads; id++)
 		for (uint32_t i = 0; i < each; i++) {
 			uint64_t v = operand_of(id, i);
@@ -998,7 +974,7 @@ START_TEST(narrow_and_more)
 	m->div_f32 = 1;
 	m->div_f64 = 1;
 	narrow_meet<<<blocks, threads>>>(m, each);
-	wait_for_kernel();
+	finish_kernel();
 	for (unsigned i = 0; i < total; i++) {
 		inc = inc >= 1000 ? 0 : inc + 1;
 		dec = dec == 0 || dec > 1000 ? 1000 : dec - 1;

@@ -1,32 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Combining in kernels: exact counts, lane order, what the sections see, and other users of the lock. */
-#include <cuda_runtime_api.h>
-
-#include "common.h"
-
-#define ck_assert_cuda(expression)                                                                        \
-	do {                                                                                       \
-		cudaError_t test__error = (expression);                                            \
-		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
-			      cudaGetErrorString(test__error));                                    \
-	} while (0)
-
-/* Zeroed memory that the host can read after the kernel. */
-static void *managed(size_t bytes)
-{
-	void *p = NULL;
-
-	ck_assert_cuda(cudaMallocManaged(&p, bytes));
-	ck_assert_cuda(cudaMemset(p, 0, bytes));
-	ck_assert_cuda(cudaDeviceSynchronize());
-	return p;
-}
-
-static void finish(void)
-{
-	ck_assert_cuda(cudaGetLastError());
-	ck_assert_cuda(cudaDeviceSynchronize());
-}
+#include "device.h"
 
 /* What one lock protects. */
 struct cell {
@@ -67,22 +41,6 @@ CUA_DEFINE_COMBINE(visit, struct cell *, uint32_t, {
 	}
 });
 CUA_DEFINE_COMBINE(add, uint64_t, uint64_t, *state += argument);
-
-__device__ static uint32_t mix(uint32_t x)
-{
-	x ^= x >> 16;
-	x *= 0x7feb352du;
-	x ^= x >> 15;
-	x *= 0x846ca68bu;
-	return x ^ x >> 16;
-}
-
-__device__ static uint32_t whole_warp(void)
-{
-	uint32_t rest = cua_port_block_size() - cua_port_thread() / 32 * 32;
-
-	return rest < 32 ? ((uint32_t)1 << rest) - 1 : 0xffffffffu;
-}
 
 static void check_cells(const struct cell *cells, const unsigned long long *expected,
 			const struct cua_spinlock *locks, uint32_t n)
@@ -139,7 +97,7 @@ static void run_warps(uint32_t n_locks, unsigned blocks, unsigned threads, uint3
 	unsigned long long *errors = (unsigned long long *)managed(sizeof(*errors));
 
 	warps<<<blocks, threads>>>(locks, cells, n_locks, each, expected, sum, errors);
-	finish();
+	finish_kernel();
 	check_cells(cells, expected, locks, n_locks);
 	ck_assert_uint_eq(*errors, 0);
 	/* every number from 0 on was given once */
@@ -215,7 +173,7 @@ START_TEST(block)
 			unsigned long long expected = (unsigned long long)blocks * 3 * n;
 
 			blocks_number<<<blocks, size, threads * 8>>>(lock, cell, n, 3, sum, sum + 1);
-			finish();
+			finish_kernel();
 			check_cells(cell, &expected, lock, 1);
 			ck_assert_uint_eq(sum[1], 0);
 			ck_assert_uint_eq(sum[0], expected ? expected * (expected - 1) / 2 : 0);
@@ -246,7 +204,7 @@ START_TEST(hundred_million)
 	uint32_t each = test_quick() ? 10 : 3052;
 
 	many_adds<<<128, 256>>>(lock, counter, each);
-	finish();
+	finish_kernel();
 	ck_assert_uint_eq(*counter, (uint64_t)128 * 256 * each);
 	ck_assert_cuda(cudaFree(lock));
 	ck_assert_cuda(cudaFree(counter));
@@ -319,13 +277,13 @@ START_TEST(turns)
 
 	for (int i = 0; i < 3; i++) {
 		in_turn<<<blocks, 200>>>(locks, cells, n_locks[i], 4, expected);
-		finish();
+		finish_kernel();
 		check_cells(cells, expected, locks, 97);
 	}
 	ck_assert_cuda(cudaMemset(cells, 0, sizeof(*cells)));
 	ck_assert_cuda(cudaDeviceSynchronize());
 	every_way<<<blocks, 256>>>(locks, cells, 8);
-	finish();
+	finish_kernel();
 	total = (unsigned long long)blocks * 256 * 8;
 	check_cells(cells, &total, locks, 1);
 	ck_assert_cuda(cudaFree(locks));
@@ -370,7 +328,7 @@ START_TEST(block_scope)
 	cells = (struct cell *)managed(blocks * sizeof(*cells));
 	for (int i = 0; i < 4; i++) {
 		block_scope_kernel<<<blocks, sizes[i], sizes[i] * 8>>>(cells);
-		finish();
+		finish_kernel();
 		for (unsigned k = 0; k < blocks; k++) {
 			ck_assert_uint_eq(cells[k].wrong, 0);
 			ck_assert_uint_eq(cells[k].count, 4 * sizes[i]);
@@ -425,7 +383,7 @@ START_TEST(visibility)
 	unsigned long long *errors = (unsigned long long *)managed(sizeof(*errors));
 
 	messages<<<blocks, 128>>>(locks, wrong, letters, letters + blocks * 128, 20, errors);
-	finish();
+	finish_kernel();
 	for (int i = 0; i < 4; i++)
 		ck_assert_uint_eq(wrong[i], 0);
 	ck_assert_uint_eq(*errors, 0);

@@ -1,25 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The bin functions and private bins inside kernels, and the host calls in graphs. */
-#include <cuda_runtime.h>
 #include <math.h>
 
-#include "common.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-#define ck_assert_cuda(expression)                                                                 \
-	do {                                                                                       \
-		cudaError_t test__error = (expression);                                            \
-		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
-			      cudaGetErrorString(test__error));                                    \
-	} while (0)
-
-/* Reports the launch before it, and how the kernel ended. */
-static void finish_kernel(void)
-{
-	ck_assert_cuda(cudaGetLastError());
-	ck_assert_cuda(cudaDeviceSynchronize());
-}
+#include "device.h"
 
 static void *device_copy(const void *host, size_t bytes)
 {

@@ -1,54 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The locks in kernels: every lane of every warp, however it has diverged, and many blocks. */
-#include <cuda_runtime_api.h>
-
-#include "common.h"
-
-#define ck_assert_cuda(expression)                                                                        \
-	do {                                                                                       \
-		cudaError_t test__error = (expression);                                            \
-		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
-			      cudaGetErrorString(test__error));                                    \
-	} while (0)
-
-/* Zeroed memory that the host can read after the kernel. */
-static void *managed(size_t bytes)
-{
-	void *p = NULL;
-
-	ck_assert_cuda(cudaMallocManaged(&p, bytes));
-	ck_assert_cuda(cudaMemset(p, 0, bytes));
-	ck_assert_cuda(cudaDeviceSynchronize());
-	return p;
-}
-
-static void finish_kernel(void)
-{
-	ck_assert_cuda(cudaGetLastError());
-	ck_assert_cuda(cudaDeviceSynchronize());
-}
-
-static unsigned processors(void)
-{
-	int n = 0;
-
-	ck_assert_cuda(cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, 0));
-	return (unsigned)n;
-}
-
-__device__ static uint32_t mix(uint32_t x)
-{
-	x ^= x >> 16;
-	x *= 0x7feb352du;
-	x ^= x >> 15;
-	x *= 0x846ca68bu;
-	return x ^ x >> 16;
-}
-
-__device__ static uint32_t global_id(void)
-{
-	return blockIdx.x * blockDim.x + threadIdx.x;
-}
+#include "device.h"
 
 /* ---- every lock that excludes, behind the same calls ---- */
 

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory inside kernels and graphs, and memory that only the CUDA runtime can make. */
-#include "common.h"
+#include "device.h"
 
 #include <pthread.h>
-
-#define ck_assert_cuda(expression)                                                                 \
-	do {                                                                                       \
-		cudaError_t test__error = (expression);                                            \
-		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
-			      cudaGetErrorString(test__error));                                    \
-	} while (0)
 
 /* ---- spaces ---- */
 

@@ -1,24 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The reductions inside kernels, and the bulk calls in graphs. */
-#include <cuda_runtime.h>
-
-#include "common.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-#define ck_assert_cuda(expression)                                                                 \
-	do {                                                                                       \
-		cudaError_t test__error = (expression);                                            \
-		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
-			      cudaGetErrorString(test__error));                                    \
-	} while (0)
-
-/* Reports the launch before it, and how the kernel ended. */
-static void finish_kernel(void)
-{
-	ck_assert_cuda(cudaGetLastError());
-	ck_assert_cuda(cudaDeviceSynchronize());
-}
+#include "device.h"
 
 static void *device_zeros(size_t bytes)
 {

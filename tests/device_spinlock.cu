@@ -1,26 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The spinlock in kernels: every lane of every warp, however it has diverged. */
-#include <cuda_runtime_api.h>
-
-#include "common.h"
-
-#define ck_assert_cuda(expression)                                                                        \
-	do {                                                                                       \
-		cudaError_t test__error = (expression);                                            \
-		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
-			      cudaGetErrorString(test__error));                                    \
-	} while (0)
-
-/* Zeroed memory that the host can read after the kernel. */
-static void *managed(size_t bytes)
-{
-	void *p = NULL;
-
-	ck_assert_cuda(cudaMallocManaged(&p, bytes));
-	ck_assert_cuda(cudaMemset(p, 0, bytes));
-	ck_assert_cuda(cudaDeviceSynchronize());
-	return p;
-}
+#include "device.h"
 
 /* What one lock protects: plain data in three cache lines. */
 struct cell {
@@ -32,15 +12,6 @@ struct cell {
 };
 
 enum how { WITH_LOCK, WITH_LOCK_LEFT, LOCK_UNLOCK, TRYLOCK, DIVERGED, N_HOW };
-
-__device__ static uint32_t mix(uint32_t x)
-{
-	x ^= x >> 16;
-	x *= 0x7feb352du;
-	x ^= x >> 15;
-	x *= 0x846ca68bu;
-	return x ^ x >> 16;
-}
 
 __device__ static void work(struct cell *c)
 {
