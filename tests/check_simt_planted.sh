@@ -104,7 +104,7 @@ planted 'a spinlock given back for the block alone' spinlock \
 planted 'a spinlock given back before the section' spinlock \
   '/_section_try(/,/^}/s/return cua__spinlock_swap(l, scope);/return cua__spinlock_swap(l, scope) \&\& (cua_spinlock_unlock_scope(l, scope), 1);/'
 planted 'a full-mask sync inside the spin' spinlock \
-  '/_section_step(/,/^}/s/cua__spinlock_pause(.*);/cua_port_sync_warp(0xffffffffu);/'
+  '/_section_step(/,/^}/s/cua__backoff_wait_upto(.*);/cua_port_sync_warp(0xffffffffu);/'
 planted 'a spinlock that looks and does not swap' spinlock \
   's/cua_port_cas_b32(&l->word, 0, 1, CUA_ACQUIRE,/cua_port_load_b32(\&l->word, CUA_ACQUIRE,/'
 planted 'a ticket trylock that skips the owner check' ticketlock \

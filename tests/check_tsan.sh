@@ -74,12 +74,12 @@ planted() {
 planted 'a spinlock without acquire' spinlock spinlock '/_swap(/,/^}/s/CUA_ACQUIRE/CUA_RELAXED/'
 planted 'a spinlock without release' spinlock spinlock 's/&l->word, 0, CUA_RELEASE/\&l->word, 0, CUA_RELAXED/'
 planted 'a ticket lock without acquire' ticketlock ticketlock \
-  '/void cua_ticketlock_lock_scope(/,/^}/s/CUA_ACQUIRE/CUA_RELAXED/'
+  '/void cua_ticketlock_lock_scope(/,/^}/s/cua_port_acquire_b32.*//'
 planted 'a ticket trylock without acquire' ticketlock ticketlock \
   '/_trylock_scope(/,/^}/s/CUA_ACQUIRE/CUA_RELAXED/'
 planted 'a ticket unlock without release' ticketlock ticketlock \
   's/&l->owner, 1, CUA_RELEASE/\&l->owner, 1, CUA_RELAXED/'
-planted 'a queue without acquire' mcslock mcslock 's/&node->waiting, CUA_ACQUIRE/\&node->waiting, CUA_RELAXED/'
+planted 'a queue without acquire' mcslock mcslock 's/cua_port_acquire_b32(&node->waiting.*//'
 planted 'a queue joined without acquire' mcslock mcslock \
   's/(uint64_t)(uintptr_t)node, CUA_ACQ_REL/(uint64_t)(uintptr_t)node, CUA_RELEASE/'
 planted 'a queue without release' mcslock mcslock 's/waiting, 0, CUA_RELEASE/waiting, 0, CUA_RELAXED/'
