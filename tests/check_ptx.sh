@@ -124,6 +124,7 @@ port_kernels() {
     '*out = cua_port_shuffle_u64((uint32_t)w, v, 3);'
   kernel port_sync_warp bar.warp.sync 'cua_port_sync_warp((uint32_t)w);'
   kernel port_sync_block bar.sync 'cua_port_sync_block();'
+  kernel port_sync_block_or bar.red.or.pred '*out = cua_port_sync_block_or(v == 5);'
 
   # A product and a sum stay two roundings, and flush nothing, in fast math too.
   for bits in 32 64; do
@@ -426,7 +427,7 @@ instructions() {
     base ~ /^(atom|red|fence|membar|nanosleep|vote|match|shfl|bar|barrier|activemask|fma|mad|mul|div|add|sub|min|max)$/ {
       list = list " " op
     }
-  ' "$1" | sed -E 's/barrier\.sync(\.aligned)?$/bar.sync/; s/(ld|st)\.global\.b(32|64)/\1.global.u\2/g' | sort
+  ' "$1" | sed -E 's/barrier\.(sync|red\.or\.pred)(\.aligned)?/bar.\1/g; s/(ld|st)\.global\.b(32|64)/\1.global.u\2/g' | sort
 }
 
 # differing PTX ARCH: the number of kernels that are not as expected. Leaves both

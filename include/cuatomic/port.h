@@ -38,7 +38,8 @@
  *   clock_ns()                           nanoseconds of this processor's clock: the host and a GPU have their own
  *   lane() active_mask() ballot(mask, p) match_any_u32/u64(mask, v)
  *   shuffle_u32/u64(mask, v, lane) sync_warp(mask)
- *   thread() block_size() block() grid_size() sync_block()
+ *   thread() block_size() block() grid_size()
+ *   sync_block() sync_block_or(p)        the latter returns 1 where p is not 0 in any thread, else 0
  *   CUA_WARP_LANES                       32, or 1 on the host
  *   popc_u32 ffs_u32 (position of the lowest bit + 1, 0 for none)
  *   is_global(p)                         whether a generic address is in global memory

@@ -212,7 +212,12 @@ CUA_FN uint64_t cua_port_grid_size(void)
 
 CUA_FN void cua_port_sync_block(void)
 {
-	simt_block_meet();
+	(void)simt_block_meet("sync", 0);
+}
+
+CUA_FN int cua_port_sync_block_or(int predicate)
+{
+	return simt_block_meet("or", predicate);
 }
 
 CUA_FN int cua_port_is_global(const void *p)

@@ -449,6 +449,8 @@ void simt_warp_meet(const char *what, uint32_t mask, uint64_t value, uint64_t va
 /* A barrier opens when every lane of the block that has not returned has come. */
 static void try_block(unsigned block)
 {
+	const char *what = NULL;
+	uint64_t any = 0;
 	uint32_t *all;
 
 	for (unsigned i = 0; i < s.n; i++)
@@ -457,24 +459,40 @@ static void try_block(unsigned block)
 			return;
 	all = new_clock();
 	for (unsigned i = 0; i < s.n; i++)
-		if (s.lanes[i].block == block && s.lanes[i].state == AT_BLOCK)
+		if (s.lanes[i].block == block && s.lanes[i].state == AT_BLOCK) {
+			if (what && strcmp(s.lanes[i].what, what)) {
+				verdict(SIMT_FAILED, "barrier %s meets %s", s.lanes[i].what, what);
+				return;
+			}
+			what = s.lanes[i].what;
+			any |= s.lanes[i].value;
 			join(all, s.lanes[i].now);
+		}
 	for (unsigned i = 0; i < s.n; i++)
 		if (s.lanes[i].block == block && s.lanes[i].state == AT_BLOCK) {
 			join(s.lanes[i].now, all);
+			s.lanes[i].got[0] = any;
 			s.lanes[i].state = READY;
 		}
 	s.clocks_used -= s.n;
 }
 
-void simt_block_meet(void)
+int simt_block_meet(const char *what, int predicate)
 {
+	struct lane *l;
+
 	yield();
-	self()->now[s.current]++;
-	self()->state = AT_BLOCK;
-	try_block(self()->block);
-	if (self()->state == AT_BLOCK)
+	l = self();
+	l->now[s.current]++;
+	l->what = what;
+	l->value = predicate != 0;
+	l->state = AT_BLOCK;
+	try_block(l->block);
+	if (s.report.verdict != SIMT_OK)
+		end_run();
+	if (l->state == AT_BLOCK)
 		yield();
+	return self()->got[0] != 0;
 }
 
 unsigned simt_lane_in_block(void)

@@ -97,6 +97,7 @@ void simt_pause(void);
 /* Waits for the lanes of mask; then each lane of the mask can read what the others brought. */
 void simt_warp_meet(const char *what, uint32_t mask, uint64_t value, uint64_t values[SIMT_WARP_LANES],
 		    int orders_memory);
-void simt_block_meet(void);
+/* A barrier of the block. Returns whether the predicate was not 0 in any lane that came. */
+int simt_block_meet(const char *what, int predicate);
 
 #endif /* CUATOMIC_TESTS_SIMT_H */

@@ -333,6 +333,11 @@ CUA_FORCE void cua_port_sync_block(void)
 	__syncthreads();
 }
 
+CUA_FORCE int cua_port_sync_block_or(int predicate)
+{
+	return __syncthreads_or(predicate) != 0;
+}
+
 CUA_FORCE int cua_port_is_global(const void *p)
 {
 	return __isGlobal(p) != 0;

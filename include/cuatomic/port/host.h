@@ -316,6 +316,11 @@ CUA_FORCE void cua_port_sync_block(void)
 {
 }
 
+CUA_FORCE int cua_port_sync_block_or(int predicate)
+{
+	return predicate != 0;
+}
+
 CUA_FORCE int cua_port_is_global(const void *p)
 {
 	(void)p;
