@@ -227,6 +227,26 @@ static enum cua_status cuda_allocate(struct cua_context *ctx, size_t bytes, void
 	return cua__cuda_status(ctx, error);
 }
 
+/* Host and device at the same time: the atomics of both must be one, and managed memory must not be locked. */
+static enum cua_status cuda_allocate_system(struct cua_context *ctx, size_t bytes, void **p)
+{
+	enum cudaStreamCaptureMode mode;
+	int atomics = 0, concurrent = 0;
+	cudaError_t error;
+
+	error = cudaDeviceGetAttribute(&atomics, cudaDevAttrHostNativeAtomicSupported, ctx->device);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, ctx->device);
+	if (error == cudaSuccess && !(atomics && concurrent))
+		return CUA_ERROR_UNSUPPORTED;
+	if (error == cudaSuccess) {
+		mode = relax();
+		error = cudaMallocManaged(p, bytes ? bytes : 1, cudaMemAttachGlobal);
+		restore(mode);
+	}
+	return cua__cuda_status(ctx, error);
+}
+
 static enum cua_status cuda_release(struct cua_context *ctx, void *p)
 {
 	enum cudaStreamCaptureMode mode = relax();
@@ -259,7 +279,7 @@ static enum cua_status cuda_set_bytes(struct cua_context *ctx, void *dst, int by
 static const struct cua__runtime runtime = {
 	cuda_device_count, cuda_device_query, cuda_open,   cuda_close,   cuda_enter,
 	cuda_leave,        cuda_may_wait,     cuda_synchronize, cuda_locate, cuda_allocate,
-	cuda_release,      cuda_copy,         cuda_set_bytes,
+	cuda_allocate_system, cuda_release,   cuda_copy,        cuda_set_bytes,
 };
 
 const struct cua__backend cua__cuda_backend = {

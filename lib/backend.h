@@ -50,8 +50,12 @@ struct cua__runtime {
 	enum cua_status (*synchronize)(struct cua_context *ctx);
 	enum cua_status (*locate)(struct cua_context *ctx, const void *p, struct cua__location *where);
 
-	/* Synchronous allocation, 256-byte aligned. release takes what allocate gave, or NULL. */
+	/*
+	 * Synchronous allocation, 256-byte aligned; allocate_system's memory is for host and device at the same
+	 * time, or CUA_ERROR_UNSUPPORTED. release takes what either gave, or NULL.
+	 */
 	enum cua_status (*allocate)(struct cua_context *ctx, size_t bytes, void **p);
+	enum cua_status (*allocate_system)(struct cua_context *ctx, size_t bytes, void **p);
 	enum cua_status (*release)(struct cua_context *ctx, void *p);
 	/* In stream order; any combination of host and backend memory. */
 	enum cua_status (*copy)(struct cua_context *ctx, void *dst, const void *src, size_t bytes);

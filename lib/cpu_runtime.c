@@ -269,6 +269,7 @@ static const struct cua__runtime runtime = {
 	.synchronize = cpu_ok,
 	.locate = cpu_locate,
 	.allocate = cpu_allocate,
+	.allocate_system = cpu_allocate,
 	.release = cpu_release,
 	.copy = cpu_copy,
 	.set_bytes = cpu_set_bytes,

@@ -38,6 +38,52 @@ enum cua_status cua_alloc(struct cua_context *ctx, size_t bytes, void **p)
 	return status;
 }
 
+/* n elements of zeros, by the backend's function. */
+static enum cua_status alloc_zeros(struct cua_context *ctx, size_t n, size_t size,
+				   enum cua_status (*allocate)(struct cua_context *, size_t, void **),
+				   void **p)
+{
+	const struct cua__runtime *runtime = ctx->backend->runtime;
+	struct cua__call call;
+	enum cua_status status;
+	void *base = NULL;
+	size_t bytes;
+
+	if (!n || !size)
+		return CUA_ERROR_VALUE;
+	status = cua__bytes(n, size, &bytes);
+	if (status)
+		return status;
+	cua__call_begin(&call, ctx);
+	status = runtime->may_wait(ctx);
+	if (!status)
+		status = allocate(ctx, bytes, &base);
+	if (!status)
+		status = runtime->set_bytes(ctx, base, 0, bytes);
+	if (!status)
+		status = runtime->synchronize(ctx);
+	if (status)
+		runtime->release(ctx, base);
+	status = cua__call_end(&call, status);
+	if (!status)
+		*p = base;
+	return status;
+}
+
+enum cua_status cua_alloc_zero(struct cua_context *ctx, size_t n, size_t size, void **p)
+{
+	if (!ctx || !p)
+		return CUA_ERROR_NULL;
+	return alloc_zeros(ctx, n, size, ctx->backend->runtime->allocate, p);
+}
+
+enum cua_status cua_alloc_system(struct cua_context *ctx, size_t n, size_t size, void **p)
+{
+	if (!ctx || !p)
+		return CUA_ERROR_NULL;
+	return alloc_zeros(ctx, n, size, ctx->backend->runtime->allocate_system, p);
+}
+
 /*
  * Checks that p is the start of an allocation of this backend and device, as far as can be known.
  */

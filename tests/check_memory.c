@@ -67,6 +67,76 @@ START_TEST(allocation)
 }
 END_TEST
 
+START_TEST(zeros)
+{
+	static const size_t counts[] = {1, 3, 1000, 100003}, sizes[] = {1, 4, 12, 32};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	void *dirty, *p = NULL;
+
+	for (size_t i = 0; i < 16; i++) {
+		size_t n = counts[i / 4], size = sizes[i % 4], sum = 0;
+		unsigned char *host = test_malloc(n * size);
+
+		/* most likely the same memory */
+		dirty = test_alloc(ctx, n * size);
+		test_free(ctx, dirty);
+		ck_assert_cua(cua_alloc_zero(ctx, n, size, &p));
+		ck_assert_uint_eq((uintptr_t)p % 256, 0);
+		test_download(ctx, host, p, n * size);
+		for (size_t k = 0; k < n * size; k++)
+			sum += host[k] != 0;
+		ck_assert_uint_eq(sum, 0);
+		test_free(ctx, p);
+		free(host);
+	}
+	p = &p;
+	ck_assert_status(cua_alloc_zero(NULL, 1, 1, &p), CUA_ERROR_NULL);
+	ck_assert_status(cua_alloc_zero(ctx, 1, 1, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_alloc_zero(ctx, 0, 1, &p), CUA_ERROR_VALUE);
+	ck_assert_status(cua_alloc_zero(ctx, 1, 0, &p), CUA_ERROR_VALUE);
+	ck_assert_status(cua_alloc_zero(ctx, SIZE_MAX / 2, 3, &p), CUA_ERROR_SIZE);
+	if (may_run_out())
+		ck_assert_status(cua_alloc_zero(ctx, SIZE_MAX / 16, 4, &p), CUA_ERROR_NO_MEMORY);
+	ck_assert_ptr_eq(p, &p);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* Memory for host and device at once, where the hardware has it; device_groups.cu tells whether it must. */
+START_TEST(system_memory)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_pointer_info info = {.struct_size = sizeof(info)};
+	uint32_t *words;
+	void *p = &p;
+	enum cua_status status;
+
+	ck_assert_status(cua_alloc_system(NULL, 1, 4, &p), CUA_ERROR_NULL);
+	ck_assert_status(cua_alloc_system(ctx, 1, 4, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_alloc_system(ctx, 0, 4, &p), CUA_ERROR_VALUE);
+	ck_assert_status(cua_alloc_system(ctx, 1, 0, &p), CUA_ERROR_VALUE);
+	ck_assert_status(cua_alloc_system(ctx, SIZE_MAX / 2, 3, &p), CUA_ERROR_SIZE);
+	ck_assert_ptr_eq(p, &p);
+	status = cua_alloc_system(ctx, 1001, 4, &p);
+	if (TEST_BACKEND == CUA_BACKEND_CUDA && status == CUA_ERROR_UNSUPPORTED) {
+		ck_assert_ptr_eq(p, &p);
+		ck_assert_int_eq(cua_context_cuda_error(ctx), 0);
+		ck_assert_cua(cua_context_synchronize(ctx));
+	} else {
+		ck_assert_cua(status);
+		words = p;
+		for (int i = 0; i < 1001; i++)
+			ck_assert_uint_eq(words[i], 0);
+		words[1000] = 7;
+		ck_assert_cua(cua_pointer_query(ctx, p, &info));
+		ck_assert_int_eq(info.accessible, 1);
+		ck_assert_int_eq(info.host_accessible, 1);
+		test_free(ctx, p);
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 START_TEST(free_of_what_is_no_allocation)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -796,6 +866,8 @@ static Suite *make_suite(void)
 
 	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, allocation);
+	tcase_add_test(tcase, zeros);
+	tcase_add_test(tcase, system_memory);
 	tcase_add_test(tcase, free_of_what_is_no_allocation);
 	tcase_add_test(tcase, random_allocations);
 	tcase_add_test(tcase, copies);

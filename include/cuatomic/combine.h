@@ -208,6 +208,9 @@ CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, s
  * block must not use warp operations that name another lane. `break` and `continue` leave the block;
  * return and goto must not leave it. The arguments are evaluated more than once.
  * CUA_WITH_LOCK_WARP_SCOPE(&lock, mask, scope) is the same at another scope.
+ *
+ * The block is each lane's own section, in turn. For one section that all lanes of the warp run together,
+ * there is cua_spinlock_lock_warp; see lock_forms.h.
  */
 struct cua__turns {
 	uint32_t group; /* the lanes with this lock */

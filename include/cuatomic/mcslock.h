@@ -39,6 +39,7 @@
 #ifndef CUATOMIC_MCSLOCK_H
 #define CUATOMIC_MCSLOCK_H
 
+#include <cuatomic/lock_forms.h>
 #include <cuatomic/port.h>
 #include <cuatomic/section.h>
 
@@ -226,5 +227,10 @@ CUA_FORCE void cua__mcslock_section_step(struct cua__mcslock_section *s, struct 
 
 #define CUA_WITH_MCSLOCK_SCOPE(l, node, scope) CUA__WITH(mcslock, __LINE__, (l), (node), (scope))
 #define CUA_WITH_MCSLOCK(l, node) CUA_WITH_MCSLOCK_SCOPE(l, node, CUA_SCOPE_DEVICE)
+
+/* For a warp and for a block, and arrays; see lock_forms.h. */
+CUA__DEFINE_GROUPS(cua_mcslock, (struct cua_mcslock *l, struct cua_mcslock_node *node), (l, node),
+		   (void)0)
+CUA__DEFINE_LOCK_ARRAY(cua_mcslock, struct cua_mcslock)
 
 #endif /* CUATOMIC_MCSLOCK_H */

@@ -113,6 +113,22 @@ CUA_API enum cua_status cua_alloc(struct cua_context *ctx, size_t bytes, void **
 CUA_API enum cua_status cua_free(struct cua_context *ctx, void *p);
 
 /*
+ * The same for n elements of `size` bytes, all of them 0: arrays of free locks, of counters, and so on. n and
+ * size are 1 or more. cua_free frees it.
+ * Errors: NULL, VALUE (n or size is 0), SIZE, NO_MEMORY, CAPTURE.
+ */
+CUA_API enum cua_status cua_alloc_zero(struct cua_context *ctx, size_t n, size_t size, void **p);
+
+/*
+ * The same in memory that host threads and kernels on the context's device may use at the same time, by
+ * atomics and locks of CUA_SCOPE_SYSTEM. On the CPU backend that is all memory. On CUDA it takes hardware
+ * whose atomics are the host's too, and managed memory that both sides may access at once; elsewhere, as
+ * with most GPUs on PCI Express, nothing is allocated and the call says so. cua_free frees it.
+ * Errors: those of cua_alloc_zero, and UNSUPPORTED.
+ */
+CUA_API enum cua_status cua_alloc_system(struct cua_context *ctx, size_t n, size_t size, void **p);
+
+/*
  * Copies between any memory of the backend and of the host. Where one side is ordinary host memory
  * the call waits for the copy; otherwise it is ordered in the stream.
  * Errors: NULL, SIZE, OVERLAP, MEMORY_KIND (another device's memory; device memory on the CPU

@@ -42,6 +42,7 @@
 #ifndef CUATOMIC_RWLOCK_H
 #define CUATOMIC_RWLOCK_H
 
+#include <cuatomic/lock_forms.h>
 #include <cuatomic/port.h>
 #include <cuatomic/section.h>
 
@@ -352,5 +353,10 @@ CUA_FORCE void cua__rwlock_write_section_step(struct cua__rwlock_write_section *
 #define CUA_WITH_READ_LOCK(l) CUA_WITH_READ_LOCK_SCOPE(l, CUA_SCOPE_DEVICE)
 #define CUA_WITH_WRITE_LOCK_SCOPE(l, scope) CUA__WITH(rwlock_write, __LINE__, (l), (scope))
 #define CUA_WITH_WRITE_LOCK(l) CUA_WITH_WRITE_LOCK_SCOPE(l, CUA_SCOPE_DEVICE)
+
+/* For a warp and for a block, and arrays; see lock_forms.h. */
+CUA__DEFINE_GROUPS(cua_rwlock_read, (struct cua_rwlock *l), (l), (void)0)
+CUA__DEFINE_GROUPS(cua_rwlock_write, (struct cua_rwlock *l), (l), (void)0)
+CUA__DEFINE_LOCK_ARRAY(cua_rwlock, struct cua_rwlock)
 
 #endif /* CUATOMIC_RWLOCK_H */

@@ -29,6 +29,7 @@
 #ifndef CUATOMIC_SEMAPHORE_H
 #define CUATOMIC_SEMAPHORE_H
 
+#include <cuatomic/lock_forms.h>
 #include <cuatomic/port.h>
 #include <cuatomic/section.h>
 
@@ -180,5 +181,39 @@ CUA_FORCE void cua__semaphore_section_step(struct cua__semaphore_section *s, str
 
 #define CUA_WITH_SEMAPHORE_SCOPE(s, scope) CUA__WITH(semaphore, __LINE__, (s), (scope))
 #define CUA_WITH_SEMAPHORE(s) CUA_WITH_SEMAPHORE_SCOPE(s, CUA_SCOPE_DEVICE)
+
+/* For a warp and for a block, which take one; see lock_forms.h. */
+CUA__DEFINE_GROUPS(cua_semaphore, (struct cua_semaphore *s), (s), (void)0)
+
+/*
+ * Host: n semaphores that `count` may hold at once, in the memory of the context's backend, and their
+ * release; as the arrays of lock_forms.h.
+ */
+static inline enum cua_status cua_semaphore_array_create(struct cua_context *ctx, size_t n, uint32_t count,
+							 struct cua_semaphore **semaphores)
+{
+	enum cua_status status;
+	void *p = NULL;
+
+	if (!semaphores)
+		return CUA_ERROR_NULL;
+	status = cua_alloc_zero(ctx, n, sizeof(**semaphores), &p);
+	if (status)
+		return status;
+	status = cua_fill(ctx, p, n, sizeof(count), &count);
+	if (!status)
+		status = cua_context_synchronize(ctx);
+	if (status)
+		cua_free(ctx, p);
+	else
+		*semaphores = (struct cua_semaphore *)p;
+	return status;
+}
+
+static inline enum cua_status cua_semaphore_array_destroy(struct cua_context *ctx,
+							  struct cua_semaphore *semaphores)
+{
+	return cua_free(ctx, semaphores);
+}
 
 #endif /* CUATOMIC_SEMAPHORE_H */

@@ -43,6 +43,7 @@
 #ifndef CUATOMIC_SEQLOCK_H
 #define CUATOMIC_SEQLOCK_H
 
+#include <cuatomic/lock_forms.h>
 #include <cuatomic/port.h>
 #include <cuatomic/section.h>
 
@@ -283,5 +284,12 @@ CUA_FORCE void cua__seqlock_section_step(struct cua__seqlock_section *s, struct 
 
 #define CUA_WITH_SEQLOCK_SCOPE(l, scope) CUA__WITH(seqlock, __LINE__, (l), (scope))
 #define CUA_WITH_SEQLOCK(l) CUA_WITH_SEQLOCK_SCOPE(l, CUA_SCOPE_DEVICE)
+
+/*
+ * The writers' forms for a warp and for a block, and arrays; see lock_forms.h. Each lane of a group stores
+ * after a release fence of its own, as the argument above asks of a writer.
+ */
+CUA__DEFINE_GROUPS(cua_seqlock, (struct cua_seqlock *l), (l), cua_port_fence(CUA_RELEASE, scope))
+CUA__DEFINE_LOCK_ARRAY(cua_seqlock, struct cua_seqlock)
 
 #endif /* CUATOMIC_SEQLOCK_H */

@@ -31,10 +31,9 @@
 #ifndef CUATOMIC_SPINLOCK_H
 #define CUATOMIC_SPINLOCK_H
 
-#include <cuatomic/context.h>
+#include <cuatomic/lock_forms.h>
 #include <cuatomic/port.h>
 #include <cuatomic/section.h>
-#include <cuatomic/status.h>
 
 struct cua_spinlock {
 	uint32_t word; /* 0: free, 1: held */
@@ -208,22 +207,8 @@ CUA_FORCE void cua__spinlock_section_step(struct cua__spinlock_section *s, struc
 #define CUA_WITH_LOCK_SCOPE(l, scope) CUA__WITH(spinlock, __LINE__, (l), (scope))
 #define CUA_WITH_LOCK(l) CUA_WITH_LOCK_SCOPE(l, CUA_SCOPE_DEVICE)
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/*
- * Host: n free locks in the memory of the context's backend, and their release. n is 1 or more.
- * The locks may be used by host threads (CPU backend) or in kernels on the context's device (CUDA).
- * Errors: NULL, VALUE (n = 0), SIZE, NO_MEMORY, CAPTURE; destroy also MEMORY_KIND, for what is no start of
- * an array on this device. Destroying NULL is allowed.
- */
-CUA_API enum cua_status cua_spinlock_array_create(struct cua_context *ctx, size_t n,
-						  struct cua_spinlock **locks);
-CUA_API enum cua_status cua_spinlock_array_destroy(struct cua_context *ctx, struct cua_spinlock *locks);
-
-#ifdef __cplusplus
-}
-#endif
+/* For a warp and for a block, and arrays; see lock_forms.h. */
+CUA__DEFINE_GROUPS(cua_spinlock, (struct cua_spinlock *l), (l), (void)0)
+CUA__DEFINE_LOCK_ARRAY(cua_spinlock, struct cua_spinlock)
 
 #endif /* CUATOMIC_SPINLOCK_H */

@@ -32,6 +32,7 @@
 #ifndef CUATOMIC_TICKETLOCK_H
 #define CUATOMIC_TICKETLOCK_H
 
+#include <cuatomic/lock_forms.h>
 #include <cuatomic/port.h>
 #include <cuatomic/section.h>
 
@@ -175,5 +176,9 @@ CUA_FORCE void cua__ticketlock_section_step(struct cua__ticketlock_section *s, s
 
 #define CUA_WITH_TICKETLOCK_SCOPE(l, scope) CUA__WITH(ticketlock, __LINE__, (l), (scope))
 #define CUA_WITH_TICKETLOCK(l) CUA_WITH_TICKETLOCK_SCOPE(l, CUA_SCOPE_DEVICE)
+
+/* For a warp and for a block, and arrays; see lock_forms.h. */
+CUA__DEFINE_GROUPS(cua_ticketlock, (struct cua_ticketlock *l), (l), (void)0)
+CUA__DEFINE_LOCK_ARRAY(cua_ticketlock, struct cua_ticketlock)
 
 #endif /* CUATOMIC_TICKETLOCK_H */
