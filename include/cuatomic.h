@@ -25,6 +25,7 @@
 #include <cuatomic/seqlock.h>
 #include <cuatomic/spinlock.h>
 #include <cuatomic/status.h>
+#include <cuatomic/stripe.h>
 #include <cuatomic/ticketlock.h>
 #include <cuatomic/types.h>
 #include <cuatomic/version.h>
