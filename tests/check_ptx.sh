@@ -363,10 +363,45 @@ lock_kernels() {
   done
 }
 
+# The barriers around the one lane that takes a lock for its warp or its block.
+group_kernels() {
+  local scope ptx at mask='(uint32_t)w' stripes
+  local spin='(struct cua_spinlock *)p' seq='(struct cua_seqlock *)p'
+  local ticket='(struct cua_ticketlock *)p'
+  for scope in BLOCK DEVICE SYSTEM; do
+    ptx=${scope_ptx[$scope]}
+    at=CUA_SCOPE_$scope
+    kernel "warp_spinlock_trylock_$scope" \
+      "bar.warp.sync ld.relaxed.$ptx.b32 atom.acquire.$ptx.cas.b32 bar.warp.sync" \
+      "*out = cua_spinlock_trylock_warp_scope($spin, $mask, $at);"
+    kernel "warp_spinlock_unlock_$scope" "bar.warp.sync st.release.$ptx.b32" \
+      "cua_spinlock_unlock_warp_scope($spin, $mask, $at);"
+    kernel "warp_seqlock_trylock_$scope" \
+      "bar.warp.sync ld.relaxed.$ptx.b64 atom.acquire.$ptx.cas.b64 fence.acq_rel.$ptx bar.warp.sync fence.acq_rel.$ptx" \
+      "*out = cua_seqlock_trylock_warp_scope($seq, $mask, $at);"
+    kernel "block_spinlock_trylock_$scope" \
+      "bar.sync ld.relaxed.$ptx.b32 atom.acquire.$ptx.cas.b32 bar.red.or.pred" \
+      "*out = cua_spinlock_trylock_block_scope($spin, $at);"
+    kernel "block_spinlock_unlock_$scope" "bar.sync st.release.$ptx.b32" \
+      "cua_spinlock_unlock_block_scope($spin, $at);"
+    kernel "block_ticketlock_unlock_$scope" "bar.sync red.release.$ptx.add.u32" \
+      "cua_ticketlock_unlock_block_scope($ticket, $at);"
+    stripes="struct cua_stripes s; (void)cua_stripes_init((struct cua_stripe *)p, w, &s);"
+    kernel "stripes_trylock_$scope" "ld.relaxed.$ptx.b32 atom.acquire.$ptx.cas.b32" \
+      "$stripes *out = cua_stripes_trylock_scope(&s, out + v, $at);"
+    kernel "stripes_unlock_$scope" "st.release.$ptx.b32" \
+      "$stripes cua_stripes_unlock_scope(&s, out + v, $at);"
+  done
+  kernel warp_spinlock_unlock 'bar.warp.sync st.release.gpu.b32' \
+    "cua_spinlock_unlock_warp($spin, $mask);"
+  kernel block_spinlock_unlock 'bar.sync st.release.gpu.b32' "cua_spinlock_unlock_block($spin);"
+}
+
 cat >"$tmp/kernels.cu" <<'END'
 #include <cuatomic/atomic_narrow.h>
 #include <cuatomic/atomic_warp.h>
 #include <cuatomic/lock.h>
+#include <cuatomic/stripe.h>
 #define KERNEL(name) extern "C" __global__ void name(void *p, uint64_t v, uint64_t w, uint64_t *out)
 CUA_DEFINE_ATOMIC(wrap_inc, u32, old >= operand ? 0 : old + 1)
 CUA_DEFINE_ATOMIC_WARP(add_mod, u32, (old + operand) % 1009)
@@ -378,6 +413,7 @@ END
   narrow_kernels
   spinlock_kernels
   lock_kernels
+  group_kernels
 } 3>"$tmp/expected.unsorted" 4>>"$tmp/kernels.cu"
 sed 's/ *$//' "$tmp/expected.unsorted" | sort >"$tmp/expected"
 kernels=$(wc -l <"$tmp/expected")
@@ -522,6 +558,8 @@ if [ "$failed" = 0 ]; then
   planted 'a lost acquire after the wait' mcslock_handed_DEVICE 's/ld\.acquire/ld.relaxed/'
   planted 'a lost fence of a seqlock' seqlock_read_retry_DEVICE '/fence\.acq_rel/d'
   planted 'a lost barrier of the warp' warp_add_explicit_u32 '/warp\.sync/d'
+  planted 'a lost barrier before an unlock' warp_spinlock_unlock_DEVICE '/warp\.sync/d'
+  planted 'a barrier of a block without its answer' block_spinlock_trylock_DEVICE 's/\.red\.or\.pred/.sync/'
   planted 'a kernel that is missing' atomic_load_u32 's/\.visible .entry/.func/'
 fi
 

@@ -122,6 +122,14 @@ struct simt_case counter_case(const char *name, void (*body)(void))
 	return c;
 }
 
+/* The lanes of this lane's warp that exist. */
+uint32_t whole_warp(void)
+{
+	unsigned rest = simt_block_lanes() - simt_lane_in_block() / 32 * 32;
+
+	return rest < 32 ? ((uint32_t)1 << rest) - 1 : ~(uint32_t)0;
+}
+
 static enum way way;
 
 enum way way_of_lane(void)

@@ -161,4 +161,28 @@ planted 'a turn handed on without release' reduce \
   's/last ? 0 : block + 1, CUA_RELEASE/last ? 0 : block + 1, CUA_RELAXED/'
 planted 'a turn taken without acquire' reduce \
   's/&f->turn, CUA_ACQUIRE/\&f->turn, CUA_RELAXED/'
+planted 'a warp that is in before its lock is taken' lock_forms \
+  '/_lock_warp_scope(CUA__UNPACK params/,/^	}/s/cua_port_sync_warp(mask);/(void)0;/'
+planted 'a block that is in before its lock is taken' lock_forms \
+  '/_lock_block_scope(CUA__UNPACK params/,/^	}/s/cua_port_sync_block();/(void)0;/'
+planted 'a warp that does not meet first' lock_forms \
+  '/int cua__come_warp/,/^}/s/cua_port_sync_warp(mask);/(void)0;/'
+planted 'a block that does not meet first' lock_forms \
+  '/int cua__come_block/,/^}/s/cua_port_sync_block();/(void)0;/'
+planted 'a block that takes its lock before all have come' lock_forms \
+  '/_lock_block_scope(CUA__UNPACK params/,/^	}/s/cua__come_block()/cua_port_thread() == 0/'
+planted 'a vote that orders nothing' lock_forms \
+  '/int cua__tell_warp/,/^}/s/cua_port_sync_warp(mask);/(void)0;/'
+planted 'an answer for the first thread alone' lock_forms \
+  's/cua_port_sync_block_or(taken)/(cua_port_sync_block(), taken)/'
+planted 'two stripes in the order of the arguments' stripe \
+  's/i < j ? i : j/i/; s/i < j ? j : i/j/'
+planted 'one stripe taken twice' stripe \
+  '/_lock_two_scope/,/^}/s/if (i != j)/if (1)/'
+planted 'a striped atomic that unlocks too early' stripe \
+  's/CUA_WRITE(\*p, next);/cua_spinlock_unlock_scope(l, scope); &/'
+planted 'a striped load without its lock' stripe \
+  's/v = CUA_READ(\*p);/cua_spinlock_unlock_scope(l, scope); &/'
+planted 'a section on the stripe after its own' stripe \
+  's/s.l = cua_stripes_at(stripes, p);/s.l = \&stripes->locks[(cua_stripes_index(stripes, p) + 1) % stripes->n].lock;/'
 exit "$failed"

@@ -35,14 +35,6 @@ static void numbers_setup(void)
 	memset(given, 0xff, sizeof(given));
 }
 
-/* The lanes of this lane's warp that exist. */
-static uint32_t whole_warp(void)
-{
-	unsigned rest = simt_block_lanes() - simt_lane_in_block() / 32 * 32;
-
-	return rest < 32 ? ((uint32_t)1 << rest) - 1 : ~(uint32_t)0;
-}
-
 static unsigned lock_of_lane(unsigned lane)
 {
 	return lane * 7 % 5 % n_number_locks;

@@ -27,12 +27,14 @@
 	SIMT_SUITE(chained)                                                                        \
 	SIMT_SUITE(combine)                                                                        \
 	SIMT_SUITE(hashmap)                                                                        \
+	SIMT_SUITE(lock_forms)                                                                     \
 	SIMT_SUITE(mcslock)                                                                        \
 	SIMT_SUITE(reduce)                                                                         \
 	SIMT_SUITE(rwlock)                                                                         \
 	SIMT_SUITE(semaphore)                                                                      \
 	SIMT_SUITE(seqlock)                                                                        \
 	SIMT_SUITE(spinlock)                                                                       \
+	SIMT_SUITE(stripe)                                                                         \
 	SIMT_SUITE(ticketlock)                                                                     \
 	SIMT_SUITE(timeout)
 #endif
@@ -51,6 +53,9 @@ void explore_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, un
 /* A planted bug must be found, and as what it is; its seed must replay it. */
 void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes, enum simt_verdict expected,
 		   const char *says);
+
+/* The lanes of the caller's warp. */
+uint32_t whole_warp(void);
 
 /* ---- one counter, of which each lane must make one more ---- */
 
