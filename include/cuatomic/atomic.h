@@ -100,7 +100,8 @@
  *   CUA_DEFINE_ATOMIC(wrap_inc, u32, old >= operand ? 0 : old + 1)
  *
  * CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression) is the same for a type of exactly 32 or 64 bits that
- * is aligned to its size, such as a struct; the expression, mostly a call, has that type.
+ * is aligned to its size, such as a struct; the expression, mostly a call, has that type. For wider types there
+ * is CUA_DEFINE_ATOMIC_STRIPED of stripe.h.
  */
 #define CUA_DEFINE_ATOMIC(name, suffix, expression)                                                \
 	CUA__DEFINE_LOOP_OF(name, name##_explicit, CUA__TYPE_##suffix, CUA__BITS_##suffix,         \
