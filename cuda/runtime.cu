@@ -260,6 +260,36 @@ static enum cua_status cuda_release(struct cua_context *ctx, void *p)
 	return cua__cuda_status(ctx, error);
 }
 
+static enum cua_status cuda_allocate_mapped(struct cua_context *ctx, size_t bytes, void **p)
+{
+	enum cudaStreamCaptureMode mode = relax();
+	void *host = NULL, *device = NULL;
+	cudaError_t error;
+
+	error = cudaHostAlloc(&host, bytes ? bytes : 1, cudaHostAllocMapped | cudaHostAllocPortable);
+	if (error == cudaSuccess) {
+		error = cudaHostGetDevicePointer(&device, host, 0);
+		/* one address for both, as on every 64-bit system */
+		if (error == cudaSuccess && device != host)
+			error = cudaErrorNotSupported;
+		if (error != cudaSuccess)
+			cudaFreeHost(host);
+	}
+	restore(mode);
+	if (error == cudaSuccess)
+		*p = host;
+	return cua__cuda_status(ctx, error);
+}
+
+static enum cua_status cuda_release_mapped(struct cua_context *ctx, void *p)
+{
+	enum cudaStreamCaptureMode mode = relax();
+	cudaError_t error = cudaFreeHost(p);
+
+	restore(mode);
+	return cua__cuda_status(ctx, error);
+}
+
 static enum cua_status cuda_copy(struct cua_context *ctx, void *dst, const void *src, size_t bytes)
 {
 	if (!bytes)
@@ -279,7 +309,8 @@ static enum cua_status cuda_set_bytes(struct cua_context *ctx, void *dst, int by
 static const struct cua__runtime runtime = {
 	cuda_device_count, cuda_device_query, cuda_open,   cuda_close,   cuda_enter,
 	cuda_leave,        cuda_may_wait,     cuda_synchronize, cuda_locate, cuda_allocate,
-	cuda_allocate_system, cuda_release,   cuda_copy,        cuda_set_bytes,
+	cuda_allocate_system, cuda_release,   cuda_allocate_mapped, cuda_release_mapped,
+	cuda_copy,         cuda_set_bytes,
 };
 
 const struct cua__backend cua__cuda_backend = {

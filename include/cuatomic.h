@@ -14,6 +14,7 @@
 #include <cuatomic/hashmap.h>
 #include <cuatomic/histogram.h>
 #include <cuatomic/lock.h>
+#include <cuatomic/lock_debug.h>
 #include <cuatomic/lock_forms.h>
 #include <cuatomic/mcslock.h>
 #include <cuatomic/memory.h>

@@ -57,6 +57,9 @@ struct cua__runtime {
 	enum cua_status (*allocate)(struct cua_context *ctx, size_t bytes, void **p);
 	enum cua_status (*allocate_system)(struct cua_context *ctx, size_t bytes, void **p);
 	enum cua_status (*release)(struct cua_context *ctx, void *p);
+	/* Host memory that the backend reads and writes at the same address, also while kernels run. */
+	enum cua_status (*allocate_mapped)(struct cua_context *ctx, size_t bytes, void **p);
+	enum cua_status (*release_mapped)(struct cua_context *ctx, void *p);
 	/* In stream order; any combination of host and backend memory. */
 	enum cua_status (*copy)(struct cua_context *ctx, void *dst, const void *src, size_t bytes);
 	enum cua_status (*set_bytes)(struct cua_context *ctx, void *dst, int byte, size_t bytes);

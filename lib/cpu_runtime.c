@@ -271,6 +271,8 @@ static const struct cua__runtime runtime = {
 	.allocate = cpu_allocate,
 	.allocate_system = cpu_allocate,
 	.release = cpu_release,
+	.allocate_mapped = cpu_allocate,
+	.release_mapped = cpu_release,
 	.copy = cpu_copy,
 	.set_bytes = cpu_set_bytes,
 };

@@ -62,6 +62,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_mcslock_node) == 16, "the node is ABI");
 
 CUA_FN void cua_mcslock_init(struct cua_mcslock *l)
 {
+	CUA__LOCK_INIT(mcslock, l);
 	l->tail = 0;
 }
 
@@ -72,8 +73,9 @@ CUA_FORCE int cua_mcslock_trylock_scope(struct cua_mcslock *l, struct cua_mcsloc
 	if (cua_port_load_b64(&l->tail, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != 0)
 		return 0;
 	cua_port_store_b64(&node->next, 0, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
-	return cua_port_cas_b64(&l->tail, 0, (uint64_t)(uintptr_t)node, CUA_ACQ_REL, scope,
-				CUA_SPACE_GENERIC) == 0;
+	return CUA__LOCK_TOOK(mcslock, l,
+			      cua_port_cas_b64(&l->tail, 0, (uint64_t)(uintptr_t)node, CUA_ACQ_REL, scope,
+					       CUA_SPACE_GENERIC) == 0);
 }
 
 /* Joins the queue. Returns 1 if it was empty, and the lock is taken with that. */
@@ -106,12 +108,18 @@ CUA_FORCE int cua__mcslock_handed(const struct cua_mcslock_node *node, enum cua_
 CUA_FORCE void cua_mcslock_lock_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
 				      enum cua_scope scope)
 {
+	CUA__LOCK_ASK(mcslock, l, wait);
 	uint32_t looks = 0;
 
-	if (cua__mcslock_join(l, node, scope))
+	if (cua__mcslock_join(l, node, scope)) {
+		(void)CUA__LOCK_TOOK(mcslock, l, 1);
 		return;
-	while (!cua__mcslock_handed(node, scope))
+	}
+	while (!cua__mcslock_handed(node, scope)) {
+		CUA__LOCK_WAITING(mcslock, l, wait);
 		cua__wait_turn(&looks);
+	}
+	(void)CUA__LOCK_TOOK(mcslock, l, 1);
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -134,6 +142,7 @@ CUA_FORCE int cua_mcslock_lock_for_scope(struct cua_mcslock *l, struct cua_mcslo
 CUA_FORCE void cua_mcslock_unlock_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
 					enum cua_scope scope)
 {
+	CUA__LOCK_GIVE(mcslock, l);
 	uint64_t next = cua_port_load_b64(&node->next, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
 	uint32_t looks = 0;
 
@@ -211,7 +220,7 @@ CUA_FORCE int cua__mcslock_section_try(struct cua__mcslock_section *s, struct cu
 				       struct cua_mcslock_node *node, enum cua_scope scope)
 {
 	(void)l;
-	return s->first || cua__mcslock_handed(node, scope);
+	return CUA__LOCK_TOOK(mcslock, l, s->first || cua__mcslock_handed(node, scope));
 }
 
 CUA_FORCE void cua__mcslock_section_step(struct cua__mcslock_section *s, struct cua_mcslock *l,

@@ -40,9 +40,10 @@
  *   shuffle_u32/u64(mask, v, lane) sync_warp(mask)
  *   thread() block_size() block() grid_size()
  *   sync_block() sync_block_or(p)        the latter returns 1 where p is not 0 in any thread, else 0
+ *   grid_id()                            tells apart launches that run at the same time; on the host, threads
  *   CUA_WARP_LANES                       32, or 1 on the host
  *   popc_u32 ffs_u32 (position of the lowest bit + 1, 0 for none)
- *   is_global(p)                         whether a generic address is in global memory
+ *   is_global(p) is_shared(p)            whether a generic address is in global or in shared memory
  *   mul_rn_f32/f64 add_rn_f32/f64 sub_rn_f32/f64 div_rn_f32/f64   one rounding each, never contracted
  *
  * A port that defines CUA_PORT_HAS_NARROW has load, store, exchange and cas of b8 and b16; for the
@@ -85,6 +86,23 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #define CUA_STATIC_ASSERT(condition, text) static_assert(condition, text)
 #else
 #define CUA_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#endif
+
+/*
+ * CUA__UNIT_WORD(name) defines a 64-bit variable of the translation unit, 0 at first: one on the host and, in
+ * CUDA code, one on each device. CUA__UNIT_AT(name) is the address of the one of this side.
+ */
+#ifdef __CUDACC__
+#define CUA__UNIT_WORD(name)                                                                       \
+	static __device__ __attribute__((unused)) uint64_t name##_device;                          \
+	static __attribute__((unused)) uint64_t name
+#else
+#define CUA__UNIT_WORD(name) static __attribute__((unused)) uint64_t name
+#endif
+#ifdef __CUDA_ARCH__
+#define CUA__UNIT_AT(name) (&name##_device)
+#else
+#define CUA__UNIT_AT(name) (&name)
 #endif
 
 #if defined(CUA_PORT_HEADER)

@@ -65,6 +65,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_rwlock) == 16, "the lock is ABI");
 
 CUA_FN void cua_rwlock_init(struct cua_rwlock *l)
 {
+	CUA__LOCK_INIT(rwlock_write, l);
 	l->readers_in = 0;
 	l->readers_out = 0;
 	l->writers_in = 0;
@@ -82,7 +83,7 @@ CUA_FORCE int cua_rwlock_read_trylock_scope(struct cua_rwlock *l, enum cua_scope
 		old = cua_port_cas_b32(&l->readers_in, seen, seen + CUA__RWLOCK_READER, CUA_ACQUIRE,
 				       CUA__RWLOCK_AT);
 		if (old == seen)
-			return 1;
+			return CUA__LOCK_TOOK(rwlock_read, l, 1);
 		seen = old;
 	}
 	return 0;
@@ -107,13 +108,19 @@ CUA_FORCE int cua__rwlock_read_free(const struct cua_rwlock *l, uint32_t mark, e
 /* Takes the lock to read, waiting for at most one writer. */
 CUA_FORCE void cua_rwlock_read_lock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
+	CUA__LOCK_ASK(rwlock_read, l, wait);
 	uint32_t mark = cua__rwlock_read_join(l, scope);
 	uint32_t looks = 0;
 
-	if (!(mark & CUA__RWLOCK_PRESENT))
+	if (!(mark & CUA__RWLOCK_PRESENT)) {
+		(void)CUA__LOCK_TOOK(rwlock_read, l, 1);
 		return;
-	while (!cua__rwlock_read_free(l, mark, scope))
+	}
+	while (!cua__rwlock_read_free(l, mark, scope)) {
+		CUA__LOCK_WAITING(rwlock_read, l, wait);
 		cua__wait_turn(&looks);
+	}
+	(void)CUA__LOCK_TOOK(rwlock_read, l, 1);
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -134,6 +141,7 @@ CUA_FORCE int cua_rwlock_read_lock_for_scope(struct cua_rwlock *l, uint64_t ns, 
 /* Gives the lock back. Only one who holds it to read may call this. */
 CUA_FORCE void cua_rwlock_read_unlock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
+	CUA__LOCK_GIVE(rwlock_read, l);
 	cua_port_add_u32(&l->readers_out, CUA__RWLOCK_READER, CUA_RELEASE, CUA__RWLOCK_AT);
 }
 
@@ -157,7 +165,7 @@ CUA_FORCE int cua_rwlock_write_trylock_scope(struct cua_rwlock *l, enum cua_scop
 	out = cua_port_load_b32(&l->readers_out, CUA_ACQUIRE, CUA__RWLOCK_AT);
 	in = out | (in & CUA__RWLOCK_PHASE);
 	if (cua_port_cas_b32(&l->readers_in, in, in ^ CUA__RWLOCK_WRITER, CUA_RELAXED, CUA__RWLOCK_AT) == in)
-		return 1;
+		return CUA__LOCK_TOOK(rwlock_write, l, 1);
 	cua_port_add_u32(&l->writers_out, 1, CUA_RELEASE, CUA__RWLOCK_AT);
 	return 0;
 }
@@ -172,16 +180,22 @@ CUA_FORCE uint32_t cua__rwlock_write_mark(struct cua_rwlock *l, enum cua_scope s
 /* Takes the lock to write, waiting for the writers and the readers before. */
 CUA_FORCE void cua_rwlock_write_lock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
+	CUA__LOCK_ASK(rwlock_write, l, wait);
 	uint32_t ticket = cua_port_fetch_add_u32(&l->writers_in, 1, CUA_RELAXED, CUA__RWLOCK_AT), came;
 	uint32_t looks = 0;
 
-	while (cua_port_load_b32(&l->writers_out, CUA_RELAXED, CUA__RWLOCK_AT) != ticket)
+	while (cua_port_load_b32(&l->writers_out, CUA_RELAXED, CUA__RWLOCK_AT) != ticket) {
+		CUA__LOCK_WAITING(rwlock_write, l, wait);
 		cua__wait_turn(&looks);
+	}
 	cua_port_acquire_b32(&l->writers_out, CUA__RWLOCK_AT);
 	came = cua__rwlock_write_mark(l, scope);
-	while (cua_port_load_b32(&l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT) != came)
+	while (cua_port_load_b32(&l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT) != came) {
+		CUA__LOCK_WAITING(rwlock_write, l, wait);
 		cua__wait_turn(&looks);
+	}
 	cua_port_acquire_b32(&l->readers_out, CUA__RWLOCK_AT);
+	(void)CUA__LOCK_TOOK(rwlock_write, l, 1);
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -202,6 +216,7 @@ CUA_FORCE int cua_rwlock_write_lock_for_scope(struct cua_rwlock *l, uint64_t ns,
 /* Gives the lock back, first to the readers that wait. Only the writer that holds it may call this. */
 CUA_FORCE void cua_rwlock_write_unlock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
+	CUA__LOCK_GIVE(rwlock_write, l);
 	cua_port_and_b32(&l->readers_in, ~CUA__RWLOCK_PRESENT, CUA_RELEASE, CUA__RWLOCK_AT);
 	cua_port_add_u32(&l->writers_out, 1, CUA_RELEASE, CUA__RWLOCK_AT);
 }
@@ -289,7 +304,8 @@ CUA_FORCE struct cua__rwlock_read_section cua__rwlock_read_section_begin(struct 
 CUA_FORCE int cua__rwlock_read_section_try(struct cua__rwlock_read_section *s, struct cua_rwlock *l,
 					   enum cua_scope scope)
 {
-	return !(s->mark & CUA__RWLOCK_PRESENT) || cua__rwlock_read_free(l, s->mark, scope);
+	return CUA__LOCK_TOOK(rwlock_read, l,
+			      !(s->mark & CUA__RWLOCK_PRESENT) || cua__rwlock_read_free(l, s->mark, scope));
 }
 
 CUA_FORCE void cua__rwlock_read_section_step(struct cua__rwlock_read_section *s, struct cua_rwlock *l,
@@ -335,7 +351,7 @@ CUA_FORCE int cua__rwlock_write_section_try(struct cua__rwlock_write_section *s,
 	if (cua_port_load_b32(&l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT) != s->awaited)
 		return 0;
 	cua_port_acquire_b32(&l->readers_out, CUA__RWLOCK_AT);
-	return 1;
+	return CUA__LOCK_TOOK(rwlock_write, l, 1);
 }
 
 CUA_FORCE void cua__rwlock_write_section_step(struct cua__rwlock_write_section *s, struct cua_rwlock *l,

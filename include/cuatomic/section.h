@@ -18,10 +18,29 @@
 #ifndef CUATOMIC_SECTION_H
 #define CUATOMIC_SECTION_H
 
+/*
+ * Where a lock tells of itself: a blocking request (declares `wait`), one that other lanes of a group make
+ * for this one, a look in vain, what a try brought, the moments before an unlock and in init. Without
+ * CUA_LOCK_DEBUG all of this is nothing.
+ */
+#ifdef CUA_LOCK_DEBUG
+#include <cuatomic/lock_debug.h>
+#else
+#define CUA__LOCK_ASK(kind, l, wait) ((void)0)
+#define CUA__LOCK_MEET(kind, l) ((void)0)
+#define CUA__LOCK_WAITING(kind, l, wait) ((void)0)
+#define CUA__LOCK_TOOK(kind, l, taken) (taken)
+#define CUA__LOCK_GIVE(kind, l) ((void)0)
+#define CUA__LOCK_INIT(kind, l) ((void)0)
+#define CUA__LOCK_SECTION(kind, wait, ...)
+#define CUA__LOCK_SECTION_WAITING(kind, wait, ...)
+#endif
+
 /* The names bear the line, so that one section in another shadows nothing. */
 #define CUA__WITH_NAMED(kind, s, once, ...)                                                        \
+	CUA__LOCK_SECTION(kind, s##_wait, __VA_ARGS__)                                             \
 	for (struct cua__##kind##_section s = cua__##kind##_section_begin(__VA_ARGS__);            \
-	     s.state != 2;                                                                         \
+	     s.state != 2 CUA__LOCK_SECTION_WAITING(kind, s##_wait, __VA_ARGS__);                  \
 	     s.state == 2 ? (void)0 : cua__##kind##_section_step(&s, __VA_ARGS__))                 \
 		for (int once = s.state = cua__##kind##_section_try(&s, __VA_ARGS__); once;        \
 		     once = (cua__##kind##_section_step(&s, __VA_ARGS__), 0))

@@ -43,6 +43,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_semaphore) == 4, "the semaphore is ABI");
 
 CUA_FN void cua_semaphore_init(struct cua_semaphore *s, uint32_t count)
 {
+	CUA__LOCK_INIT(semaphore, s);
 	s->count = count;
 }
 
@@ -54,7 +55,7 @@ CUA_FORCE int cua_semaphore_trylock_scope(struct cua_semaphore *s, enum cua_scop
 	while (seen) {
 		old = cua_port_cas_b32(&s->count, seen, seen - 1, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
 		if (old == seen)
-			return 1;
+			return CUA__LOCK_TOOK(semaphore, s, 1);
 		seen = old;
 	}
 	return 0;
@@ -63,11 +64,14 @@ CUA_FORCE int cua_semaphore_trylock_scope(struct cua_semaphore *s, enum cua_scop
 /* Takes one, waiting as long as there is none. */
 CUA_FORCE void cua_semaphore_lock_scope(struct cua_semaphore *s, enum cua_scope scope)
 {
+	CUA__LOCK_ASK(semaphore, s, wait);
 	struct cua_backoff backoff;
 
 	cua_backoff_init(&backoff);
-	while (!cua_semaphore_trylock_scope(s, scope))
+	while (!cua_semaphore_trylock_scope(s, scope)) {
+		CUA__LOCK_WAITING(semaphore, s, wait);
 		cua_backoff_wait(&backoff);
+	}
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if one was taken, else 0. */
@@ -91,6 +95,7 @@ CUA_FORCE int cua_semaphore_lock_for_scope(struct cua_semaphore *s, uint64_t ns,
  */
 CUA_FORCE void cua_semaphore_unlock_scope(struct cua_semaphore *s, enum cua_scope scope)
 {
+	CUA__LOCK_GIVE(semaphore, s);
 	cua_port_add_u32(&s->count, 1, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
 }
 

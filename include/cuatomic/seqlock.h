@@ -57,6 +57,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_seqlock) == 8, "the lock is ABI");
 
 CUA_FN void cua_seqlock_init(struct cua_seqlock *l)
 {
+	CUA__LOCK_INIT(seqlock, l);
 	l->sequence = 0;
 }
 
@@ -73,17 +74,20 @@ CUA_FORCE int cua_seqlock_trylock_scope(struct cua_seqlock *l, enum cua_scope sc
 		return 0;
 	/* a reader that sees what is stored from here on shall see the odd sequence too */
 	cua_port_fence(CUA_RELEASE, scope);
-	return 1;
+	return CUA__LOCK_TOOK(seqlock, l, 1);
 }
 
 /* Takes the lock to write, waiting for other writers. */
 CUA_FORCE void cua_seqlock_lock_scope(struct cua_seqlock *l, enum cua_scope scope)
 {
+	CUA__LOCK_ASK(seqlock, l, wait);
 	struct cua_backoff backoff;
 
 	cua_backoff_init(&backoff);
-	while (!cua_seqlock_trylock_scope(l, scope))
+	while (!cua_seqlock_trylock_scope(l, scope)) {
+		CUA__LOCK_WAITING(seqlock, l, wait);
 		cua_backoff_wait(&backoff);
+	}
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -104,6 +108,7 @@ CUA_FORCE int cua_seqlock_lock_for_scope(struct cua_seqlock *l, uint64_t ns, enu
 /* Gives the lock back. Only the writer that holds it may call this. */
 CUA_FORCE void cua_seqlock_unlock_scope(struct cua_seqlock *l, enum cua_scope scope)
 {
+	CUA__LOCK_GIVE(seqlock, l);
 	/* only the holder writes the sequence */
 	uint64_t odd = cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
 
@@ -126,11 +131,13 @@ CUA_FORCE uint64_t cua_seqlock_read_begin_scope(const struct cua_seqlock *l, enu
 
 	if (!(seen & 1))
 		return seen;
+	CUA__LOCK_ASK(seqlock, l, wait);
 	cua_backoff_init(&backoff);
 	do {
-		do
+		do {
+			CUA__LOCK_WAITING(seqlock, l, wait);
 			cua__backoff_wait_upto(&backoff, 256);
-		while (cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC) & 1);
+		} while (cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC) & 1);
 		seen = cua_port_load_b64(&l->sequence, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
 	} while (seen & 1);
 	return seen;

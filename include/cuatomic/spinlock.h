@@ -45,13 +45,15 @@ CUA_STATIC_ASSERT(sizeof(struct cua_spinlock) == 4, "the lock is ABI");
 
 CUA_FN void cua_spinlock_init(struct cua_spinlock *l)
 {
+	CUA__LOCK_INIT(spinlock, l);
 	l->word = 0;
 }
 
 /* The first try of a waiter: without a look before it, which would cost a free lock a second access. */
 CUA_FORCE int cua__spinlock_swap(struct cua_spinlock *l, enum cua_scope scope)
 {
-	return cua_port_cas_b32(&l->word, 0, 1, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC) == 0;
+	return CUA__LOCK_TOOK(spinlock, l, cua_port_cas_b32(&l->word, 0, 1, CUA_ACQUIRE, scope,
+							    CUA_SPACE_GENERIC) == 0);
 }
 
 /*
@@ -77,6 +79,7 @@ CUA_FORCE int cua_spinlock_trylock_scope(struct cua_spinlock *l, enum cua_scope 
 /* Takes the lock, waiting as long as it is held. */
 CUA_FORCE void cua_spinlock_lock_scope(struct cua_spinlock *l, enum cua_scope scope)
 {
+	CUA__LOCK_ASK(spinlock, l, wait);
 	struct cua_backoff backoff;
 	uint32_t longest = cua__spinlock_longest();
 
@@ -84,6 +87,7 @@ CUA_FORCE void cua_spinlock_lock_scope(struct cua_spinlock *l, enum cua_scope sc
 		return;
 	cua_backoff_init(&backoff);
 	do {
+		CUA__LOCK_WAITING(spinlock, l, wait);
 		cua__backoff_wait_upto(&backoff, longest);
 	} while (!cua_spinlock_trylock_scope(l, scope));
 }
@@ -107,6 +111,7 @@ CUA_FORCE int cua_spinlock_lock_for_scope(struct cua_spinlock *l, uint64_t ns, e
 /* Gives the lock back. Only its holder may call this. */
 CUA_FORCE void cua_spinlock_unlock_scope(struct cua_spinlock *l, enum cua_scope scope)
 {
+	CUA__LOCK_GIVE(spinlock, l);
 	cua_port_store_b32(&l->word, 0, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
 }
 

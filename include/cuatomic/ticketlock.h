@@ -47,6 +47,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_ticketlock) == 8, "the lock is ABI");
 
 CUA_FN void cua_ticketlock_init(struct cua_ticketlock *l)
 {
+	CUA__LOCK_INIT(ticketlock, l);
 	l->next = 0;
 	l->owner = 0;
 }
@@ -59,19 +60,24 @@ CUA_FORCE int cua_ticketlock_trylock_scope(struct cua_ticketlock *l, enum cua_sc
 	/* a failing CAS would take the line from those who wait */
 	if (cua_port_load_b32(&l->next, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != owner)
 		return 0;
-	return cua_port_cas_b32(&l->next, owner, owner + 1, CUA_RELAXED, scope, CUA_SPACE_GENERIC) ==
-	       owner;
+	return CUA__LOCK_TOOK(ticketlock, l,
+			      cua_port_cas_b32(&l->next, owner, owner + 1, CUA_RELAXED, scope,
+					       CUA_SPACE_GENERIC) == owner);
 }
 
 /* Takes a ticket and waits for its turn. */
 CUA_FORCE void cua_ticketlock_lock_scope(struct cua_ticketlock *l, enum cua_scope scope)
 {
+	CUA__LOCK_ASK(ticketlock, l, wait);
 	uint32_t ticket = cua_port_fetch_add_u32(&l->next, 1, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
 	uint32_t looks = 0;
 
-	while (cua_port_load_b32(&l->owner, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != ticket)
+	while (cua_port_load_b32(&l->owner, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != ticket) {
+		CUA__LOCK_WAITING(ticketlock, l, wait);
 		cua__wait_turn(&looks);
+	}
 	cua_port_acquire_b32(&l->owner, scope, CUA_SPACE_GENERIC);
+	(void)CUA__LOCK_TOOK(ticketlock, l, 1);
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -92,6 +98,7 @@ CUA_FORCE int cua_ticketlock_lock_for_scope(struct cua_ticketlock *l, uint64_t n
 /* Hands the lock to the next ticket. Only its holder may call this. */
 CUA_FORCE void cua_ticketlock_unlock_scope(struct cua_ticketlock *l, enum cua_scope scope)
 {
+	CUA__LOCK_GIVE(ticketlock, l);
 	/* only the holder writes owner, but a sum without result need not wait for the word */
 	cua_port_add_u32(&l->owner, 1, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
 }
@@ -160,13 +167,14 @@ CUA_FORCE int cua__ticketlock_section_try(struct cua__ticketlock_section *s, str
 	if (cua_port_load_b32(&l->owner, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != s->ticket)
 		return 0;
 	cua_port_acquire_b32(&l->owner, scope, CUA_SPACE_GENERIC);
-	return 1;
+	return CUA__LOCK_TOOK(ticketlock, l, 1);
 }
 
 CUA_FORCE void cua__ticketlock_section_step(struct cua__ticketlock_section *s, struct cua_ticketlock *l,
 					    enum cua_scope scope)
 {
 	if (s->state) {
+		CUA__LOCK_GIVE(ticketlock, l);
 		cua_port_store_b32(&l->owner, s->ticket + 1, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
 		s->state = 2;
 	} else {

@@ -210,6 +210,11 @@ CUA_FN uint64_t cua_port_grid_size(void)
 	return simt_blocks();
 }
 
+CUA_FN uint64_t cua_port_grid_id(void)
+{
+	return 0;
+}
+
 CUA_FN void cua_port_sync_block(void)
 {
 	(void)simt_block_meet("sync", 0);
@@ -224,6 +229,13 @@ CUA_FN int cua_port_is_global(const void *p)
 {
 	(void)p;
 	return 1;
+}
+
+/* Blocks have their shared memory at addresses of their own here. */
+CUA_FN int cua_port_is_shared(const void *p)
+{
+	(void)p;
+	return 0;
 }
 
 CUA_FN uint32_t cua_port_popc_u32(uint32_t v)

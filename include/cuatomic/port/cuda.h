@@ -328,6 +328,14 @@ CUA_FORCE uint64_t cua_port_grid_size(void)
 	return (uint64_t)gridDim.x * gridDim.y * gridDim.z;
 }
 
+CUA_FORCE uint64_t cua_port_grid_id(void)
+{
+	uint64_t id;
+
+	__asm__("mov.u64 %0, %%gridid;" : "=l"(id));
+	return id;
+}
+
 CUA_FORCE void cua_port_sync_block(void)
 {
 	__syncthreads();
@@ -341,6 +349,11 @@ CUA_FORCE int cua_port_sync_block_or(int predicate)
 CUA_FORCE int cua_port_is_global(const void *p)
 {
 	return __isGlobal(p) != 0;
+}
+
+CUA_FORCE int cua_port_is_shared(const void *p)
+{
+	return __isShared(p) != 0;
 }
 
 /* ---- arithmetic ---- */

@@ -7,6 +7,7 @@
 #ifndef CUATOMIC_PORT_HOST_H
 #define CUATOMIC_PORT_HOST_H
 
+#include <errno.h>
 #include <sched.h>
 #include <time.h>
 
@@ -312,6 +313,12 @@ CUA_FORCE uint64_t cua_port_grid_size(void)
 	return 1;
 }
 
+/* C says that each thread has an errno of its own. */
+CUA_FORCE uint64_t cua_port_grid_id(void)
+{
+	return (uint64_t)(uintptr_t)&errno;
+}
+
 CUA_FORCE void cua_port_sync_block(void)
 {
 }
@@ -322,6 +329,12 @@ CUA_FORCE int cua_port_sync_block_or(int predicate)
 }
 
 CUA_FORCE int cua_port_is_global(const void *p)
+{
+	(void)p;
+	return 0;
+}
+
+CUA_FORCE int cua_port_is_shared(const void *p)
 {
 	(void)p;
 	return 0;
