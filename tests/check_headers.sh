@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Every public header compiles alone, in every language it is for, without a
-# warning; and two translation units that include all of them link together.
+# warning, also with CUA_LOCK_DEBUG; two translation units that include all of
+# them link together; and CUA_LOCK_DEBUG changes no size and no signature.
 set -uo pipefail
 
 # Set by `make check`.
@@ -52,10 +53,10 @@ for h in $headers; do
   cp "$tmp/alone.c" "$tmp/alone.cu"
   printf '#include <%s>\n' "$h" >>"$tmp/all.h"
   # shellcheck disable=SC2086 # CC and CXX may hold options
-  {
-    try "$h as C11" $CC -std=c11 "${warnings[@]}" "${include[@]}" -c "$tmp/alone.c" -o "$tmp/alone.o"
-    [ -z "$CXX" ] || try "$h as C++17" $CXX -std=c++17 "${warnings[@]}" "${include[@]}" -c "$tmp/alone.cc" -o "$tmp/alone.o"
-  }
+  for debug in '' -DCUA_LOCK_DEBUG; do
+    try "$h as C11 $debug" $CC -std=c11 $debug "${warnings[@]}" "${include[@]}" -c "$tmp/alone.c" -o "$tmp/alone.o"
+    [ -z "$CXX" ] || try "$h as C++17 $debug" $CXX -std=c++17 $debug "${warnings[@]}" "${include[@]}" -c "$tmp/alone.cc" -o "$tmp/alone.o"
+  done
   [ -z "$NVCC" ] || try "$h as CUDA" "${nvcc[@]}" "${include[@]}" -c "$tmp/alone.cu" -o "$tmp/alone.o"
 done
 
@@ -86,6 +87,7 @@ for unit in first second; do
   [ -z "$CXX" ] || try "all headers as C++17, $unit unit" $CXX -std=c++17 "${warnings[@]}" "${include[@]}" -I"$tmp" -c "$tmp/$unit.cc" -o "$tmp/$unit.cc.o"
   [ -z "$NVCC" ] || try "all headers as CUDA, $unit unit" "${nvcc[@]}" "${include[@]}" -I"$tmp" -c "$tmp/$unit.cu" -o "$tmp/$unit.cu.o"
 done
+[ -z "$NVCC" ] || try "all headers as CUDA -DCUA_LOCK_DEBUG" "${nvcc[@]}" -DCUA_LOCK_DEBUG "${include[@]}" -I"$tmp" -c "$tmp/first.cu" -o "$tmp/debug.cu.o"
 # shellcheck disable=SC2086
 {
   try "two C units link" $CC $SANITIZER_FLAGS "$tmp/first.c.o" "$tmp/second.c.o" "${libraries[@]}" $CUDART_LIBS -lpthread -lm -o "$tmp/both"
@@ -97,6 +99,44 @@ done
     [ -z "$CXX" ] || try "a CUDA and a C++ unit link" "$NVCC" -arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets "$tmp/first.cu.o" "$tmp/second.cc.o" "${libraries[@]}" -lpthread -ldl -o "$tmp/both"
   fi
 }
+
+# ---- CUA_LOCK_DEBUG: no size, no layout and no signature differs ----
+
+# The structs and functions of the locks, as the headers have them.
+lock_headers='combine mcslock rwlock section semaphore seqlock spinlock ticketlock'
+paths=()
+for h in $lock_headers; do paths+=("$top_srcdir/include/cuatomic/$h.h"); done
+structs=$(cat "${paths[@]}" | sed -n 's/^struct \(cua_[a-z_]*\|cua__[a-z_]*\) {$/\1/p' | sort -u)
+structs="$structs cua_backoff cua_lock_debug cua_lock_record cua_lock_verdict cua_hang_report"
+functions=$(cat "${paths[@]}" | tr '\n\t' '  ' | grep -o 'CUA_F[NORCE]* [^({;]*(' |
+  sed -n 's/.*[ *]\(cua_[a-z0-9_]*\|cua__[a-z0-9_]*\)($/\1/p' | sort -u)
+
+# shapes OPTION...: sizes, alignments and, as C++ mangles them, types.
+shapes() {
+  # shellcheck disable=SC2086
+  $CXX -std=c++17 -w "$@" "${include[@]}" -I"$tmp" -c "$tmp/shapes.cc" -o "$tmp/shapes.o" &&
+    nm -S "$tmp/shapes.o" | awk '$4 ~ /_of_/ { print $4, $3 == "T" ? "" : $2 }' | sort
+}
+if [ -n "$CXX" ]; then
+  {
+    printf '#include "all.h"\n#include <cuatomic/lock_debug.h>\n'
+    for name in $structs; do
+      printf 'char size_of_%s[sizeof(struct %s)], align_of_%s[alignof(struct %s)];\n' \
+        "$name" "$name" "$name" "$name"
+    done
+    for name in $functions; do
+      printf 'struct type_of_%s {}; void f(type_of_%s, decltype(&%s)) {}\n' "$name" "$name" "$name"
+    done
+  } >"$tmp/shapes.cc"
+  count=$((count + 1))
+  n=$(printf '%s\n' $structs $structs $functions | wc -l)
+  if [ "$n" -lt 100 ] || ! shapes >"$tmp/shapes" || ! shapes -DCUA_LOCK_DEBUG >"$tmp/shapes.debug" ||
+    [ "$(wc -l <"$tmp/shapes")" != "$n" ] || ! cmp -s "$tmp/shapes" "$tmp/shapes.debug"; then
+    echo "FAILED: CUA_LOCK_DEBUG changes a size or a signature (of $n)"
+    diff "$tmp/shapes" "$tmp/shapes.debug"
+    failed=$((failed + 1))
+  fi
+fi
 
 [ -n "$CXX" ] || echo "not tested as C++: no C++ compiler"
 [ -n "$NVCC" ] || echo "not tested as CUDA: no nvcc in this build"
