@@ -1060,6 +1060,8 @@ START_TEST(port_of_a_host_thread)
 	ck_assert_uint_eq(cua_port_block_size(), 1);
 	ck_assert(cua_port_block() == 0 && cua_port_grid_size() == 1);
 	ck_assert_int_eq(cua_port_is_global(&x), 0);
+	ck_assert_int_eq(cua_port_is_shared(&x), 0);
+	ck_assert(cua_port_grid_id() != 0 && cua_port_grid_id() == cua_port_grid_id());
 	cua_port_sync_warp(1);
 	cua_port_sync_block();
 	ck_assert_uint_eq(cua_port_popc_u32(0xf0f0f0f0), 16);

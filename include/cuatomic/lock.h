@@ -18,7 +18,8 @@
  *
  * Objects without a lock of their own find one by their address in stripe.h. Locks that host and device share
  * are in memory of cua_alloc_system and of CUA_SCOPE_SYSTEM. Where the section is one operation on one word,
- * atomic.h needs no lock at all.
+ * atomic.h needs no lock at all. Compiled with -DCUA_LOCK_DEBUG, all of them find mistakes and report hangs:
+ * lock_debug.h.
  */
 #ifndef CUATOMIC_LOCK_H
 #define CUATOMIC_LOCK_H
