@@ -114,7 +114,6 @@ port_kernels() {
   kernel port_clock_ns %globaltimer '*out = cua_port_clock_ns();'
   kernel port_lane %laneid '*out = cua_port_lane();'
   kernel port_grid_id %gridid '*out = cua_port_grid_id();'
-  kernel port_is_shared isspacep.shared '*out = cua_port_is_shared(p);'
   kernel port_active_mask activemask.b32 '*out = cua_port_active_mask();'
   kernel port_ballot vote.sync.ballot.b32 '*out = cua_port_ballot((uint32_t)w, v == 5);'
   kernel port_match_any_u32 match.any.sync.b32 \
@@ -462,7 +461,7 @@ instructions() {
       next
     }
     base ~ /^(fma|mad|mul|div|add|sub|min|max)$/ && part[n] !~ /^f(32|64)$/ { next }
-    base ~ /^(atom|red|fence|membar|nanosleep|isspacep|vote|match|shfl|bar|barrier|activemask|fma|mad|mul|div|add|sub|min|max)$/ {
+    base ~ /^(atom|red|fence|membar|nanosleep|vote|match|shfl|bar|barrier|activemask|fma|mad|mul|div|add|sub|min|max)$/ {
       list = list " " op
     }
   ' "$1" | sed -E 's/barrier\.(sync|red\.or\.pred)(\.aligned)?/bar.\1/g; s/(ld|st)\.global\.b(32|64)/\1.global.u\2/g' | sort

@@ -223,8 +223,7 @@ __global__ static void locks_twice(struct locks *l, int kind, struct cua_mcslock
 		say(step, 2);
 	} else if (blockIdx.x == 1 && threadIdx.x == 5) {
 		/* the verdict comes before the hang, which this ends in any case */
-		if (wait_for(&t->n_verdicts, 1))
-			say(step, 1);
+		(void)wait_for(&t->n_verdicts, 1);
 		if (kind != CUA_LOCK_READ)
 			unlock(l, kind, &nodes[0]);
 	}
@@ -302,7 +301,54 @@ START_TEST(mistakes)
 }
 END_TEST
 
-/* A lane of the warp holds the lock that the warp then combines: told before it hangs, so with trylock it ends. */
+/* A lock in shared memory has one address in every block, and is another lock in each. */
+__global__ static void unlocks_shared(struct cua_spinlock *global, uint64_t *step, uint32_t *spaces)
+{
+	__shared__ struct cua_spinlock lock;
+
+	if (threadIdx.x)
+		return;
+	lock.word = 0;
+	if (blockIdx.x == 0) {
+		spaces[0] = (uint32_t)cua_port_is_shared(&lock);
+		spaces[1] = (uint32_t)cua_port_is_shared(global);
+		cua_spinlock_lock_scope(&lock, CUA_SCOPE_BLOCK);
+		say(&step[0], 1);
+		(void)wait_for(&step[1], 1);
+		cua_spinlock_unlock_scope(&lock, CUA_SCOPE_BLOCK);
+	} else {
+		(void)wait_for(&step[0], 1);
+		cua_spinlock_unlock_scope(&lock, CUA_SCOPE_BLOCK);
+		say(&step[1], 1);
+	}
+}
+
+START_TEST(shared_mistake)
+{
+	uint64_t *step = (uint64_t *)managed(2 * sizeof(*step)), total;
+	uint32_t *spaces = (uint32_t *)managed(2 * sizeof(*spaces));
+	struct cua_lock_verdict v[2];
+	struct locks *l = managed_locks();
+	size_t n;
+
+	attach_new(64, 0);
+	unlocks_shared<<<2, 32>>>(&l->spin, step, spaces);
+	finish_kernel();
+	ck_assert_uint_eq(spaces[0], 1);
+	ck_assert_uint_eq(spaces[1], 0);
+	ck_assert_cua(cua_lock_debug_read_verdicts(table, 0, 2, v, &n, &total));
+	ck_assert_uint_eq(total, 1);
+	ck_assert_int_eq((int)v[0].mistake, CUA_LOCK_UNLOCK_FREE);
+	ck_assert_uint_eq(v[0].offender.block, 1);
+	expect_no_holders();
+	detach();
+	ck_assert_cuda(cudaFree(l));
+	ck_assert_cuda(cudaFree(step));
+	ck_assert_cuda(cudaFree(spaces));
+}
+END_TEST
+
+/* A lane of the warp holds the lock that the warp then combines; block 1 ends the hang. */
 CUA_DEFINE_COMBINE(add_up, uint64_t, uint64_t, { *state += argument; });
 
 __global__ static void combines_held(struct cua_spinlock *l, uint64_t *sum, const struct cua_lock_debug *t)
@@ -561,6 +607,7 @@ static Suite *make_suite(void)
 
 	tcase_set_timeout(kernels, 120);
 	tcase_add_loop_test(kernels, mistakes, CUA_LOCK_SPIN, KINDS);
+	tcase_add_test(kernels, shared_mistake);
 	tcase_add_test(kernels, combined_mistake);
 	tcase_add_loop_test(kernels, no_mistakes, CUA_LOCK_SPIN, KINDS);
 	tcase_add_test(kernels, attached_in_kernel);
