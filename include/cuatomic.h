@@ -5,6 +5,9 @@
 
 #include <cuatomic/append.h>
 #include <cuatomic/atomic.h>
+#include <cuatomic/atomic_b128.h>
+#include <cuatomic/atomic_complex.h>
+#include <cuatomic/atomic_half.h>
 #include <cuatomic/atomic_narrow.h>
 #include <cuatomic/atomic_warp.h>
 #include <cuatomic/chained.h>

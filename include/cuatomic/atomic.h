@@ -126,8 +126,8 @@
 	CUA_FORCE T name_explicit(T *p, T operand, enum cua_order order, enum cua_scope scope)     \
 	{                                                                                          \
 		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
-		uint##bits##_t seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);   \
-		uint##bits##_t before, desired;                                                    \
+		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);  \
+		cua__uint##bits before, desired;                                                   \
 		T old, next;                                                                       \
                                                                                                    \
 		do {                                                                               \
@@ -153,7 +153,7 @@
 	CUA_FORCE T cua_atomic_load_explicit_##s(const T *p, enum cua_order order,                 \
 						 enum cua_scope scope)                             \
 	{                                                                                          \
-		uint##bits##_t seen = cua_port_load_b##bits(p, order, scope, CUA_SPACE_GENERIC);   \
+		cua__uint##bits seen = cua_port_load_b##bits(p, order, scope, CUA_SPACE_GENERIC);  \
 		T v;                                                                               \
                                                                                                    \
 		memcpy(&v, &seen, sizeof(v));                                                      \
@@ -166,7 +166,7 @@
 	CUA_FORCE void cua_atomic_store_explicit_##s(T *p, T v, enum cua_order order,              \
 						     enum cua_scope scope)                         \
 	{                                                                                          \
-		uint##bits##_t desired;                                                            \
+		cua__uint##bits desired;                                                           \
                                                                                                    \
 		memcpy(&desired, &v, sizeof(desired));                                             \
 		cua_port_store_b##bits(p, desired, order, scope, CUA_SPACE_GENERIC);               \
@@ -178,7 +178,7 @@
 	CUA_FORCE T cua_atomic_exchange_explicit_##s(T *p, T v, enum cua_order order,              \
 						     enum cua_scope scope)                         \
 	{                                                                                          \
-		uint##bits##_t desired, seen;                                                      \
+		cua__uint##bits desired, seen;                                                     \
 		T old;                                                                             \
                                                                                                    \
 		memcpy(&desired, &v, sizeof(desired));                                             \
@@ -193,7 +193,7 @@
 	CUA_FORCE T cua_atomic_compare_exchange_explicit_##s(                                      \
 		T *p, T expected, T desired, enum cua_order order, enum cua_scope scope)           \
 	{                                                                                          \
-		uint##bits##_t before, after, seen;                                                \
+		cua__uint##bits before, after, seen;                                               \
 		T old;                                                                             \
                                                                                                    \
 		memcpy(&before, &expected, sizeof(before));                                        \

@@ -227,8 +227,8 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
 	CUA_FORCE T name(T *p, T operand, enum cua_order order, enum cua_scope scope)              \
 	{                                                                                          \
 		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
-		uint##bits##_t seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);   \
-		uint##bits##_t before, desired;                                                    \
+		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);  \
+		cua__uint##bits before, desired;                                                   \
 		struct cua_backoff backoff;                                                        \
 		T old, next;                                                                       \
                                                                                                    \

@@ -49,6 +49,18 @@
  * A port that defines CUA_PORT_HAS_NARROW has load, store, exchange and cas of b8 and b16; for the
  * others atomic_narrow.h makes them of those of b32.
  *
+ * A port that defines CUA_PORT_HAS_B128 has load, store, exchange and cas of b128, on objects aligned to 16
+ * bytes: a GPU of sm_90 or newer if nvcc is 12.4 or newer, and hosts of x86-64 (all but the first of 2003)
+ * and of 64-bit Arm. On the host a load may write the value that is there, so that the memory must be
+ * writable. In a .cu file it says so for the pass at hand, so ask it inside of functions.
+ *
+ * Where they are defined, the algorithms use
+ *   CUA_PORT_HAS_ADD_F16, CUA_PORT_HAS_ADD_BF16      fetch_add and add of these, given as bits; nothing flushed
+ *   CUA_PORT_HAS_ADD_V2_F32                          add_v2_f32: two adds of f32 to neighbours, each atomic, the
+ *                                                    first aligned to 8 bytes, in global memory only
+ *   CUA_PORT_HAS_CVT_F16, CUA_PORT_HAS_CVT_BF16      cvt_f16_f32, cvt_f32_f16; cvt_bf16_f32: conversion of a value
+ *                                                    to the type named first, to nearest even
+ *
  * CUA_READ(lvalue) and CUA_WRITE(lvalue, value) are plain, not atomic, accesses to shared data
  * that a lock or another order protects. They are marked so that a checker can see them.
  */
@@ -105,12 +117,80 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #define CUA__UNIT_AT(name) (&name)
 #endif
 
+/* Operands as bits, under names that macros can make of a width. */
+typedef uint8_t cua__uint8;
+typedef uint16_t cua__uint16;
+typedef uint32_t cua__uint32;
+typedef uint64_t cua__uint64;
+#if defined(__SIZEOF_INT128__)
+__extension__ typedef unsigned __int128 cua__uint128;
+#endif
+
 #if defined(CUA_PORT_HEADER)
 #include CUA_PORT_HEADER
 #elif defined(__CUDA_ARCH__)
 #include <cuatomic/port/cuda.h>
 #else
 #include <cuatomic/port/host.h>
+#endif
+
+#if !defined(CUA_PORT_HAS_B128) && defined(__SIZEOF_INT128__)
+/*
+ * No function has this name: where code for a machine without these instructions uses them, the compiler or
+ * the linker stops there and says it. Code for the host in a .cu file is not stopped by the GPU's lack.
+ */
+#ifdef __cplusplus
+extern "C" {
+#endif
+CUA__TARGET cua__uint128 cua__no_128_bit_atomics_on_this_machine__use_the_striped_ones_of_stripe_h(void)
+#if !defined(__CUDACC__) && defined(__has_attribute)
+#if __has_attribute(error)
+	__attribute__((error("no 128-bit atomics on this machine: use the striped ones of <cuatomic/stripe.h>")))
+#endif
+#endif
+	;
+#ifdef __cplusplus
+}
+#endif
+
+CUA_FORCE cua__uint128 cua__refused_b128(const void *p, enum cua_order order, enum cua_scope scope,
+					 enum cua_space space)
+{
+	(void)p;
+	(void)order;
+	(void)scope;
+	(void)space;
+	return cua__no_128_bit_atomics_on_this_machine__use_the_striped_ones_of_stripe_h();
+}
+
+CUA_FORCE cua__uint128 cua_port_load_b128(const void *p, enum cua_order order, enum cua_scope scope,
+					  enum cua_space space)
+{
+	return cua__refused_b128(p, order, scope, space);
+}
+
+CUA_FORCE void cua_port_store_b128(void *p, cua__uint128 v, enum cua_order order, enum cua_scope scope,
+				   enum cua_space space)
+{
+	(void)v;
+	(void)cua__refused_b128(p, order, scope, space);
+}
+
+CUA_FORCE cua__uint128 cua_port_exchange_b128(void *p, cua__uint128 v, enum cua_order order,
+					      enum cua_scope scope, enum cua_space space)
+{
+	(void)v;
+	return cua__refused_b128(p, order, scope, space);
+}
+
+CUA_FORCE cua__uint128 cua_port_cas_b128(void *p, cua__uint128 expected, cua__uint128 desired,
+					 enum cua_order order, enum cua_scope scope,
+					 enum cua_space space)
+{
+	(void)expected;
+	(void)desired;
+	return cua__refused_b128(p, order, scope, space);
+}
 #endif
 
 /* Exponential backoff for a waiter: 32 ns doubling to 1 us, jittered so that waiters spread out. */

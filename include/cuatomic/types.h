@@ -32,6 +32,30 @@ enum cua_compare { CUA_LT = 1, CUA_LE = 2, CUA_EQ = 3, CUA_NE = 4, CUA_GE = 5, C
 /* Operations that change a stored value. */
 enum cua_update { CUA_UPDATE_ADD = 1, CUA_UPDATE_MIN = 2, CUA_UPDATE_MAX = 3 };
 
+/*
+ * Values that C has no portable type for. They are plain data, with the same layout on the host and on a
+ * GPU. cua_f16 and cua_bf16 hold the bits of IEEE binary16 and of the upper half of a float.
+ */
+struct cua_f16 {
+	uint16_t bits;
+};
+
+struct cua_bf16 {
+	uint16_t bits;
+};
+
+struct cua_complex_f32 {
+	float re, im;
+} __attribute__((aligned(8)));
+
+struct cua_complex_f64 {
+	double re, im;
+} __attribute__((aligned(16)));
+
+struct cua_u128 {
+	uint64_t lo, hi;
+} __attribute__((aligned(16)));
+
 #ifdef __cplusplus
 extern "C" {
 #endif

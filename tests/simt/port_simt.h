@@ -49,43 +49,46 @@ CUA_FN uint64_t cua_port_clock_ns(void)
 
 typedef uint32_t __attribute__((may_alias)) simt__bits32;
 typedef uint64_t __attribute__((may_alias)) simt__bits64;
+typedef cua__uint128 __attribute__((may_alias)) simt__bits128;
 
 #define SIMT__DEFINE_ACCESS(bits)                                                                  \
-	CUA_FN uint##bits##_t cua_port_load_b##bits(const void *p, CUA__WHERE)                     \
+	CUA_FN cua__uint##bits cua_port_load_b##bits(const void *p, CUA__WHERE)                    \
 	{                                                                                          \
 		CUA__POINT(SIMT_LOAD, bits / 8);                                                   \
 		return *(const simt__bits##bits *)p;                                               \
 	}                                                                                          \
-	CUA_FN void cua_port_store_b##bits(void *p, uint##bits##_t v, CUA__WHERE)                  \
+	CUA_FN void cua_port_store_b##bits(void *p, cua__uint##bits v, CUA__WHERE)                 \
 	{                                                                                          \
 		CUA__POINT(SIMT_STORE, bits / 8);                                                  \
 		*(simt__bits##bits *)p = v;                                                        \
 	}                                                                                          \
-	CUA_FN uint##bits##_t cua_port_exchange_b##bits(void *p, uint##bits##_t v, CUA__WHERE)     \
+	CUA_FN cua__uint##bits cua_port_exchange_b##bits(void *p, cua__uint##bits v, CUA__WHERE)   \
 	{                                                                                          \
-		uint##bits##_t old;                                                                \
+		cua__uint##bits old;                                                               \
                                                                                                    \
 		CUA__POINT(SIMT_RMW, bits / 8);                                                    \
 		old = *(simt__bits##bits *)p;                                                      \
 		*(simt__bits##bits *)p = v;                                                        \
 		return old;                                                                        \
 	}                                                                                          \
-	CUA_FN uint##bits##_t cua_port_cas_b##bits(void *p, uint##bits##_t expected,               \
-						   uint##bits##_t desired, CUA__WHERE)             \
+	CUA_FN cua__uint##bits cua_port_cas_b##bits(void *p, cua__uint##bits expected,             \
+						   cua__uint##bits desired, CUA__WHERE)            \
 	{                                                                                          \
-		uint##bits##_t old;                                                                \
+		cua__uint##bits old;                                                               \
                                                                                                    \
 		(void)space;                                                                       \
-		simt_cas(p, bits / 8, expected, (int)order, (int)scope);                           \
+		simt_cas(p, bits / 8, &expected, (int)order, (int)scope);                          \
 		old = *(simt__bits##bits *)p;                                                      \
 		if (old == expected)                                                               \
 			*(simt__bits##bits *)p = desired;                                          \
 		return old;                                                                        \
 	}
 /* Like simt_atomic, but a load where the bits at p are not those expected. */
-void simt_cas(const void *p, size_t bytes, uint64_t expected, int order, int scope);
+void simt_cas(const void *p, size_t bytes, const void *expected, int order, int scope);
 SIMT__DEFINE_ACCESS(32)
 SIMT__DEFINE_ACCESS(64)
+#define CUA_PORT_HAS_B128 1
+SIMT__DEFINE_ACCESS(128)
 
 CUA_FN void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cua_space space)
 {

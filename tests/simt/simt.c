@@ -288,13 +288,10 @@ void simt_atomic(enum simt_access access, const void *p, size_t bytes, int order
 	atomic_effect(access, p, bytes, order, scope);
 }
 
-void simt_cas(const void *p, size_t bytes, uint64_t expected, int order, int scope)
+void simt_cas(const void *p, size_t bytes, const void *expected, int order, int scope)
 {
-	uint64_t seen = 0;
-
 	yield();
-	memcpy(&seen, p, bytes);
-	if (seen == expected)
+	if (memcmp(p, expected, bytes) == 0)
 		atomic_effect(SIMT_RMW, p, bytes, order, scope);
 	else
 		atomic_effect(SIMT_LOAD, p, bytes,

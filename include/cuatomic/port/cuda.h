@@ -261,6 +261,95 @@ CUA__DEFINE_BOTH(max, i32, int32_t, int32_t)
 CUA__DEFINE_BOTH(max, u64, uint64_t, uint64_t)
 CUA__DEFINE_BOTH(max, i64, int64_t, int64_t)
 
+/* ---- 16 bits ---- */
+
+#define CUA_PORT_HAS_ADD_F16 1
+#define CUA__ATOM_add_f16(q, c, a) CUA__ATOM(".add.noftz.f16", q, c, a, "h")
+#define CUA__RED_add_f16(q, c, a) CUA__RED(".add.noftz.f16", q, c, a, "h")
+CUA__DEFINE_BOTH(add, f16, uint16_t, void)
+
+#if __CUDA_ARCH__ >= 900
+#define CUA_PORT_HAS_ADD_BF16 1
+#define CUA__ATOM_add_bf16(q, c, a) CUA__ATOM(".add.noftz.bf16", q, c, a, "h")
+#define CUA__RED_add_bf16(q, c, a) CUA__RED(".add.noftz.bf16", q, c, a, "h")
+CUA__DEFINE_BOTH(add, bf16, uint16_t, void)
+#endif
+
+/* ---- two neighbours, and 128 bits ---- */
+
+/* PTX 8.1 */
+#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 1) && __CUDACC_VER_MAJOR__ >= 12
+#define CUA_PORT_HAS_ADD_V2_F32 1
+#define CUA__RED_V2(q, c, a)                                                                       \
+	__asm__ volatile("red" q ".add.v2.f32 [%0], {%1, %2};" ::c(a), "f"(first), "f"(second) : "memory")
+CUA_FORCE void cua_port_add_v2_f32(float *p, float first, float second, enum cua_order order,
+				   enum cua_scope scope)
+{
+	const enum cua_space space = CUA_SPACE_GLOBAL;
+
+	CUA__ORDERS_ONE_SIDED(CUA__RED_V2, ".release");
+}
+#endif
+
+/* PTX 8.4, the first that has it in system scope */
+#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 4) && __CUDACC_VER_MAJOR__ >= 12
+#define CUA_PORT_HAS_B128 1
+#define CUA__LOAD_128(q, c, a)                                                                     \
+	__asm__ volatile("{\n\t.reg .b128 v;\n\tld" q ".b128 v, [%2];\n\tmov.b128 {%0, %1}, v;\n\t}"   \
+			 : "=l"(low), "=l"(high)                                                   \
+			 : c(a)                                                                    \
+			 : "memory")
+#define CUA__STORE_128(q, c, a)                                                                    \
+	__asm__ volatile("{\n\t.reg .b128 v;\n\tmov.b128 v, {%1, %2};\n\tst" q ".b128 [%0], v;\n\t}" ::c(a), \
+			 "l"(low), "l"(high)                                                       \
+			 : "memory")
+#define CUA__EXCHANGE_128(q, c, a)                                                                 \
+	__asm__ volatile("{\n\t.reg .b128 v;\n\tmov.b128 v, {%0, %1};\n\t"                          \
+			 "atom" q ".exch.b128 v, [%2], v;\n\tmov.b128 {%0, %1}, v;\n\t}"          \
+			 : "+l"(low), "+l"(high)                                                   \
+			 : c(a)                                                                    \
+			 : "memory")
+#define CUA__CAS_128(q, c, a)                                                                      \
+	__asm__ volatile("{\n\t.reg .b128 e, d;\n\tmov.b128 e, {%0, %1};\n\tmov.b128 d, {%3, %4};\n\t" \
+			 "atom" q ".cas.b128 e, [%2], e, d;\n\tmov.b128 {%0, %1}, e;\n\t}"        \
+			 : "+l"(low), "+l"(high)                                                   \
+			 : c(a), "l"(desired_low), "l"(desired_high)                               \
+			 : "memory")
+
+CUA_FORCE cua__uint128 cua_port_load_b128(const void *p, CUA__WHERE)
+{
+	uint64_t low, high;
+
+	CUA__ORDERS_ONE_SIDED(CUA__LOAD_128, ".acquire");
+	return (cua__uint128)high << 64 | low;
+}
+
+CUA_FORCE void cua_port_store_b128(void *p, cua__uint128 v, CUA__WHERE)
+{
+	uint64_t low = (uint64_t)v, high = (uint64_t)(v >> 64);
+
+	CUA__ORDERS_ONE_SIDED(CUA__STORE_128, ".release");
+}
+
+CUA_FORCE cua__uint128 cua_port_exchange_b128(void *p, cua__uint128 v, CUA__WHERE)
+{
+	uint64_t low = (uint64_t)v, high = (uint64_t)(v >> 64);
+
+	CUA__ORDERS(CUA__EXCHANGE_128);
+	return (cua__uint128)high << 64 | low;
+}
+
+CUA_FORCE cua__uint128 cua_port_cas_b128(void *p, cua__uint128 expected, cua__uint128 desired,
+					 CUA__WHERE)
+{
+	uint64_t low = (uint64_t)expected, high = (uint64_t)(expected >> 64);
+	uint64_t desired_low = (uint64_t)desired, desired_high = (uint64_t)(desired >> 64);
+
+	CUA__ORDERS(CUA__CAS_128);
+	return (cua__uint128)high << 64 | low;
+}
+#endif
+
 /* ---- lanes and blocks ---- */
 
 #define CUA_WARP_LANES 32
@@ -400,6 +489,34 @@ CUA_FORCE float cua_port_div_rn_f32(float a, float b)
 	__asm__("div.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
 	return r;
 }
+
+#define CUA_PORT_HAS_CVT_F16 1
+CUA_FORCE uint16_t cua_port_cvt_f16_f32(float v)
+{
+	uint16_t bits;
+
+	__asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
+	return bits;
+}
+
+CUA_FORCE float cua_port_cvt_f32_f16(uint16_t bits)
+{
+	float v;
+
+	__asm__("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
+	return v;
+}
+
+#if __CUDA_ARCH__ >= 800
+#define CUA_PORT_HAS_CVT_BF16 1
+CUA_FORCE uint16_t cua_port_cvt_bf16_f32(float v)
+{
+	uint16_t bits;
+
+	__asm__("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(v));
+	return bits;
+}
+#endif
 
 CUA_FORCE double cua_port_add_rn_f64(double a, double b)
 {

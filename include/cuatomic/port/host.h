@@ -110,29 +110,29 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 /* ---- atomics ---- */
 
 #define CUA__DEFINE_ACCESS(bits)                                                                   \
-	CUA_FORCE uint##bits##_t cua_port_load_b##bits(const void *p, CUA__WHERE)                  \
+	CUA_FORCE cua__uint##bits cua_port_load_b##bits(const void *p, CUA__WHERE)                 \
 	{                                                                                          \
-		uint##bits##_t v;                                                                  \
+		cua__uint##bits v;                                                                 \
                                                                                                    \
 		CUA__IGNORE;                                                                       \
 		CUA__HOST_ORDERS_ONE_SIDED(CUA__LOAD_##bits, __ATOMIC_ACQUIRE);                    \
 		return v;                                                                          \
 	}                                                                                          \
-	CUA_FORCE void cua_port_store_b##bits(void *p, uint##bits##_t v, CUA__WHERE)               \
+	CUA_FORCE void cua_port_store_b##bits(void *p, cua__uint##bits v, CUA__WHERE)              \
 	{                                                                                          \
 		CUA__IGNORE;                                                                       \
 		CUA__HOST_ORDERS_ONE_SIDED(CUA__STORE_##bits, __ATOMIC_RELEASE);                   \
 	}                                                                                          \
-	CUA_FORCE uint##bits##_t cua_port_exchange_b##bits(void *p, uint##bits##_t v, CUA__WHERE)  \
+	CUA_FORCE cua__uint##bits cua_port_exchange_b##bits(void *p, cua__uint##bits v, CUA__WHERE)\
 	{                                                                                          \
-		uint##bits##_t old;                                                                \
+		cua__uint##bits old;                                                               \
                                                                                                    \
 		CUA__IGNORE;                                                                       \
 		CUA__HOST_ORDERS(CUA__EXCHANGE_##bits);                                            \
 		return old;                                                                        \
 	}                                                                                          \
-	CUA_FORCE uint##bits##_t cua_port_cas_b##bits(void *p, uint##bits##_t expected,            \
-						      uint##bits##_t desired, CUA__WHERE)          \
+	CUA_FORCE cua__uint##bits cua_port_cas_b##bits(void *p, cua__uint##bits expected,          \
+						      cua__uint##bits desired, CUA__WHERE)         \
 	{                                                                                          \
 		CUA__IGNORE;                                                                       \
 		CUA__HOST_ORDERS(CUA__CAS_##bits);                                                 \
@@ -169,6 +169,94 @@ CUA_FORCE void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cu
 	(void)__atomic_compare_exchange_n((cua__bits16 *)p, &expected, desired, 0, success, failure)
 CUA__DEFINE_ACCESS(8)
 CUA__DEFINE_ACCESS(16)
+
+/*
+ * 128 bits. The compiler's builtins would call libatomic, which may take a lock that no GPU and no other
+ * copy of it knows. So the instruction is written out, except where they do not: ThreadSanitizer has
+ * them itself, and clang has the instruction where it was told that the processor has it.
+ */
+#if defined(__SIZEOF_INT128__)
+typedef cua__uint128 __attribute__((may_alias)) cua__bits128;
+
+#if (defined(__SANITIZE_THREAD__) && !defined(__clang__)) ||                                       \
+	(defined(__clang__) && defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16))
+#define CUA_PORT_HAS_B128 1
+#define CUA__LOAD_128(success, failure) v = __atomic_load_n((const cua__bits128 *)p, success)
+#define CUA__STORE_128(success, failure) __atomic_store_n((cua__bits128 *)p, v, success)
+#define CUA__EXCHANGE_128(success, failure) old = __atomic_exchange_n((cua__bits128 *)p, v, success)
+#define CUA__CAS_128(success, failure)                                                             \
+	(void)__atomic_compare_exchange_n((cua__bits128 *)p, &expected, desired, 0, success, failure)
+CUA__DEFINE_ACCESS(128)
+
+#elif defined(__x86_64__) || defined(__aarch64__)
+#define CUA_PORT_HAS_B128 1
+/* A compare-and-swap in the order seq_cst, which does for every other one. */
+CUA_FORCE cua__uint128 cua__host_cas_b128(void *p, cua__uint128 expected, cua__uint128 desired)
+{
+#if defined(__x86_64__)
+	uint64_t low = (uint64_t)expected, high = (uint64_t)(expected >> 64);
+
+	__asm__ volatile("lock cmpxchg16b %0"
+			 : "+m"(*(cua__bits128 *)p), "+a"(low), "+d"(high)
+			 : "b"((uint64_t)desired), "c"((uint64_t)(desired >> 64))
+			 : "cc", "memory");
+#else
+	uint64_t old_low = (uint64_t)expected, old_high = (uint64_t)(expected >> 64), low, high;
+	uint32_t failed;
+
+	/* the pair that was read is one value only if a store to it succeeds, so the old one is stored too */
+	__asm__ volatile("1:	ldaxp	%0, %1, [%5]\n"
+			 "	cmp	%0, %3\n"
+			 "	ccmp	%1, %4, #0, eq\n"
+			 "	b.ne	2f\n"
+			 "	stlxp	%w2, %6, %7, [%5]\n"
+			 "	cbnz	%w2, 1b\n"
+			 "	b	3f\n"
+			 "2:	stlxp	%w2, %0, %1, [%5]\n"
+			 "	cbnz	%w2, 1b\n"
+			 "3:\n"
+			 : "=&r"(low), "=&r"(high), "=&r"(failed)
+			 : "r"(old_low), "r"(old_high), "r"(p), "r"((uint64_t)desired),
+			   "r"((uint64_t)(desired >> 64))
+			 : "cc", "memory");
+#endif
+	return (cua__uint128)high << 64 | low;
+}
+
+CUA_FORCE cua__uint128 cua_port_load_b128(const void *p, CUA__WHERE)
+{
+	CUA__IGNORE;
+	(void)order;
+	return cua__host_cas_b128((void *)(uintptr_t)p, 0, 0);
+}
+
+CUA_FORCE cua__uint128 cua_port_cas_b128(void *p, cua__uint128 expected, cua__uint128 desired,
+					 CUA__WHERE)
+{
+	CUA__IGNORE;
+	(void)order;
+	return cua__host_cas_b128(p, expected, desired);
+}
+
+CUA_FORCE cua__uint128 cua_port_exchange_b128(void *p, cua__uint128 v, CUA__WHERE)
+{
+	cua__uint128 seen = 0, before;
+
+	CUA__IGNORE;
+	(void)order;
+	do {
+		before = seen;
+		seen = cua__host_cas_b128(p, before, v);
+	} while (seen != before);
+	return before;
+}
+
+CUA_FORCE void cua_port_store_b128(void *p, cua__uint128 v, CUA__WHERE)
+{
+	(void)cua_port_exchange_b128(p, v, order, scope, space);
+}
+#endif
+#endif
 
 /* The form without result is the same operation here. */
 #define CUA__DEFINE_RED(op, suffix, T, P)                                                          \

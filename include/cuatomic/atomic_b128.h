@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Atomic operations on 128 bits, in the manner of atomic.h: struct cua_u128, and any struct of 16 bytes.
+ *
+ * Source: as in atomic.h. Processors and GPUs have a compare-and-swap of 16 bytes for what needs two words
+ * at once: a pointer with a count, a key with its value, a complex number.
+ *
+ * A value is hi * 2^64 + lo; `old` is the value before, which is returned:
+ *
+ *   cua_atomic_load_u128(p)
+ *   cua_atomic_store_u128(p, v)
+ *   cua_atomic_exchange_u128(p, v)
+ *   cua_atomic_compare_exchange_u128(p, expected, desired)
+ *   cua_atomic_fetch_{add,sub,min,max}_u128(p, v)
+ *   cua_atomic_fetch_{and,or,xor}_u128(p, v)
+ *   cua_atomic_{add,sub,min,max,and,or,xor}_u128(p, v)      without a result, but no faster
+ *
+ * and each with an explicit form that takes order and scope. With this header CUA_DEFINE_ATOMIC takes the
+ * suffix u128, and CUA_DEFINE_ATOMIC_STRUCT a type of 128 bits that is aligned to 16 bytes:
+ *
+ *   CUA_DEFINE_ATOMIC_STRUCT(best, struct scored, 128, better_of(old, operand))
+ *
+ * Where: a GPU of sm_90 or newer, compiled by nvcc 12.4 or newer, in global and in shared memory; a host of
+ * x86-64 (all but the first processors of 2003) or of 64-bit Arm. There CUA_PORT_HAS_B128 is defined; in a
+ * .cu file it speaks of the pass at hand, so ask it inside of a function. For other machines the header
+ * compiles, and code that uses a function does not: the error says no_128_bit_atomics_on_this_machine.
+ * Use the striped atomics of <cuatomic/stripe.h> there. No operation ever takes a lock or calls libatomic.
+ *
+ * An object is a plain variable, aligned to 16 bytes (cudaMalloc's memory is; malloc's is on the hosts above).
+ * On the host its memory must be writable even for a load, which is made by a compare-and-swap of a value
+ * with itself. A GPU has a load that only reads.
+ *
+ * Synchronization: that of atomic.h. Operations of other sizes on a part of an object count as plain access.
+ *   Host and GPU may share an object only where the GPU's atomics on it reach the host's memory whole.
+ * Scope: as in atomic.h.
+ * Memory order: as in atomic.h.
+ * Progress: on a GPU load, store, exchange and compare_exchange are wait-free instructions; the others are
+ *   loops over compare-and-swap, lock-free. On the host store and exchange are such loops too.
+ * Argument: that of the loops of atomic.h: the last compare-and-swap is on all 128 bits that the new value
+ *   was made from and has the order that was asked for. On the host every one of them is seq_cst. The store
+ *   of a host replaces bits that it has just read by a compare-and-swap, so it is never torn.
+ *
+ * Values: unsigned integers that wrap around.
+ */
+#ifndef CUATOMIC_ATOMIC_B128_H
+#define CUATOMIC_ATOMIC_B128_H
+
+#include <cuatomic/atomic.h>
+#include <cuatomic/types.h>
+
+#define CUA__TYPE_u128 struct cua_u128
+#define CUA__BITS_u128 128
+
+#if defined(__SIZEOF_INT128__)
+CUA_FORCE cua__uint128 cua__whole_u128(struct cua_u128 v)
+{
+	return (cua__uint128)v.hi << 64 | v.lo;
+}
+
+CUA_FORCE struct cua_u128 cua__halves_u128(cua__uint128 v)
+{
+	struct cua_u128 halves;
+
+	halves.lo = (uint64_t)v;
+	halves.hi = (uint64_t)(v >> 64);
+	return halves;
+}
+
+CUA__DEFINE_ATOMIC_ACCESS(u128, struct cua_u128, 128)
+
+#define CUA__DEFINE_ATOMIC_U128(op, expression)                                                    \
+	CUA_FORCE struct cua_u128 cua__##op##_of_u128(struct cua_u128 x, struct cua_u128 y)        \
+	{                                                                                          \
+		cua__uint128 a = cua__whole_u128(x), b = cua__whole_u128(y);                       \
+                                                                                                   \
+		return cua__halves_u128(expression);                                               \
+	}                                                                                          \
+	CUA__DEFINE_ATOMIC_LOOP(op, u128, cua__##op##_of_u128(old, operand))                       \
+	CUA__DEFINE_ATOMIC_QUIET(op, u128, struct cua_u128)
+
+CUA__DEFINE_ATOMIC_U128(add, a + b)
+CUA__DEFINE_ATOMIC_U128(sub, a - b)
+CUA__DEFINE_ATOMIC_U128(min, b < a ? b : a)
+CUA__DEFINE_ATOMIC_U128(max, b > a ? b : a)
+CUA__DEFINE_ATOMIC_U128(and, a &b)
+CUA__DEFINE_ATOMIC_U128(or, a | b)
+CUA__DEFINE_ATOMIC_U128(xor, a ^ b)
+#endif
+
+#endif /* CUATOMIC_ATOMIC_B128_H */

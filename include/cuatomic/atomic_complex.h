@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Atomic operations on complex numbers, struct cua_complex_f32 and struct cua_complex_f64, in the manner of
+ * atomic.h, under two contracts with two names.
+ *
+ * Source: as in atomic.h.
+ *
+ * With T of complex_f32 complex_f64; `old` is the value before, which is returned.
+ *
+ * By parts: each component is an atomic of its own, so that between the two another thread may come, or see
+ * one of them changed and the other not. This suffices for sums that are read when all is done, and is
+ * what a GPU does fast. Nothing but the forms by parts, and atomic.h on a component, may run at the same time:
+ *
+ *   cua_atomic_{add,sub}_parts_T(p, v)                      without a result
+ *
+ * As a whole: both components change, or are read, in one step.
+ *
+ *   cua_atomic_load_T(p)
+ *   cua_atomic_store_T(p, v)
+ *   cua_atomic_exchange_T(p, v)
+ *   cua_atomic_compare_exchange_T(p, expected, desired)     compared as bits
+ *   cua_atomic_fetch_{add,sub,mul}_T(p, v)
+ *   cua_atomic_{add,sub}_T(p, v)                            without a result, but no faster
+ *
+ * and each with an explicit form that takes order and scope. CUA_DEFINE_ATOMIC takes these suffixes too.
+ * Combined in the warp or in the block first, as in atomic_warp.h:
+ *
+ *   cua_atomic_add_parts_warp_T(mask, p, v)
+ *   cua_atomic_add_parts_block_T(p, v, scratch)
+ *   cua_atomic_fetch_add_warp_T(mask, p, v)
+ *   cua_atomic_add_warp_T(mask, p, v)
+ *   cua_atomic_add_block_T(p, v, scratch)
+ *
+ * An object is a plain variable, aligned to its size, 8 or 16 bytes. complex_f64 as a whole needs the 128-bit
+ * instructions; see atomic_b128.h, also for what that means for memory that only may be read. By
+ * parts it works everywhere.
+ *
+ * Synchronization: X means that the caller must order the two, - that they may run at the same time.
+ *
+ *                            plain access  by parts  as a whole
+ *     plain read                  -            X         X       (- where every one of them is a load)
+ *     plain write                 X            X         X
+ *     by parts                    X            -         X
+ *     as a whole                  X            X         -
+ *
+ * Scope: as in atomic.h.
+ * Memory order: as in atomic.h. By parts, each of the two operations has the order that was given; in a
+ *   vector instruction, it has it for both.
+ * Progress: by parts as the add of atomic.h, twice; a GPU of sm_90 or newer, compiled by nvcc 12.1 or newer, has
+ *   one instruction for both of complex_f32 in global memory. As a whole: load, store, exchange and
+ *   compare_exchange as in atomic.h and atomic_b128.h; the others are loops over compare-and-swap.
+ * Argument: that of the loops of atomic.h, on 64 or 128 bits. A reader of the whole never sees a value
+ *   torn, because only accesses of the whole run at the same time.
+ *
+ * Values: components are computed with one rounding an operation, to nearest even: (a + bi)(c + di) is
+ *   (ac - bd) + (ad + bc)i of rounded products, never contracted, and what C's Annex G says of infinities
+ *   is not done. By parts complex_f32 follows add_f32 of atomic.h: a GPU takes subnormals as zeros in
+ *   global memory. The loops flush nothing.
+ */
+#ifndef CUATOMIC_ATOMIC_COMPLEX_H
+#define CUATOMIC_ATOMIC_COMPLEX_H
+
+#include <cuatomic/atomic.h>
+#include <cuatomic/atomic_b128.h>
+#include <cuatomic/atomic_warp.h>
+#include <cuatomic/types.h>
+
+#define CUA__TYPE_complex_f32 struct cua_complex_f32
+#define CUA__TYPE_complex_f64 struct cua_complex_f64
+#define CUA__BITS_complex_f32 64
+#define CUA__BITS_complex_f64 128
+
+/* ---- by parts ---- */
+
+#if defined(CUA_PORT_HAS_ADD_V2_F32)
+#define CUA__ADD_BOTH_f32(p, v, order, scope)                                                      \
+	(cua_port_is_global(p) ? (cua_port_add_v2_f32(&(p)->re, (v).re, (v).im, order, scope), 1) : 0)
+#else
+#define CUA__ADD_BOTH_f32(p, v, order, scope) 0
+#endif
+#define CUA__ADD_BOTH_f64(p, v, order, scope) 0
+
+#define CUA__DEFINE_COMPLEX_PARTS(f, T)                                                            \
+	CUA_FORCE T cua__negative_complex_##f(T v)                                                 \
+	{                                                                                          \
+		v.re = -v.re;                                                                      \
+		v.im = -v.im;                                                                      \
+		return v;                                                                          \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_add_parts_explicit_complex_##f(T *p, T v, enum cua_order order,  \
+								 enum cua_scope scope)             \
+	{                                                                                          \
+		/* the instruction for both cannot acquire */                                      \
+		if ((order == CUA_RELAXED || order == CUA_RELEASE) &&                              \
+		    CUA__ADD_BOTH_##f(p, v, order, scope))                                         \
+			return;                                                                    \
+		cua_atomic_add_explicit_##f(&p->re, v.re, order, scope);                           \
+		cua_atomic_add_explicit_##f(&p->im, v.im, order, scope);                           \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_add_parts_complex_##f(T *p, T v)                                 \
+	{                                                                                          \
+		cua_atomic_add_parts_explicit_complex_##f(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);    \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_sub_parts_explicit_complex_##f(T *p, T v, enum cua_order order,  \
+								 enum cua_scope scope)             \
+	{                                                                                          \
+		cua_atomic_add_parts_explicit_complex_##f(p, cua__negative_complex_##f(v), order,  \
+							  scope);                                  \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_sub_parts_complex_##f(T *p, T v)                                 \
+	{                                                                                          \
+		cua_atomic_sub_parts_explicit_complex_##f(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);    \
+	}
+
+CUA__DEFINE_COMPLEX_PARTS(f32, struct cua_complex_f32)
+CUA__DEFINE_COMPLEX_PARTS(f64, struct cua_complex_f64)
+
+/* ---- as a whole ---- */
+
+#define CUA__DEFINE_COMPLEX_WHOLE(f, T, bits)                                                      \
+	CUA_FORCE T cua__add_of_complex_##f(T a, T b)                                              \
+	{                                                                                          \
+		a.re = cua_port_add_rn_##f(a.re, b.re);                                            \
+		a.im = cua_port_add_rn_##f(a.im, b.im);                                            \
+		return a;                                                                          \
+	}                                                                                          \
+	CUA_FORCE T cua__mul_of_complex_##f(T a, T b)                                              \
+	{                                                                                          \
+		T c;                                                                               \
+                                                                                                   \
+		c.re = cua_port_sub_rn_##f(cua_port_mul_rn_##f(a.re, b.re),                        \
+					   cua_port_mul_rn_##f(a.im, b.im));                       \
+		c.im = cua_port_add_rn_##f(cua_port_mul_rn_##f(a.re, b.im),                        \
+					   cua_port_mul_rn_##f(a.im, b.re));                       \
+		return c;                                                                          \
+	}                                                                                          \
+	CUA__DEFINE_ATOMIC_ACCESS(complex_##f, T, bits)                                            \
+	CUA__DEFINE_ATOMIC_LOOP(add, complex_##f, cua__add_of_complex_##f(old, operand))           \
+	CUA__DEFINE_ATOMIC_LOOP(sub, complex_##f,                                                  \
+				cua__add_of_complex_##f(old, cua__negative_complex_##f(operand)))  \
+	CUA__DEFINE_ATOMIC_LOOP(mul, complex_##f, cua__mul_of_complex_##f(old, operand))           \
+	CUA__DEFINE_ATOMIC_QUIET(add, complex_##f, T)                                              \
+	CUA__DEFINE_ATOMIC_QUIET(sub, complex_##f, T)                                              \
+	CUA__DEFINE_PATIENT(cua__patient_add_complex_##f, T, bits, cua__add_of_complex_##f)
+
+CUA__DEFINE_COMPLEX_WHOLE(f32, struct cua_complex_f32, 64)
+#if defined(__SIZEOF_INT128__)
+CUA__DEFINE_COMPLEX_WHOLE(f64, struct cua_complex_f64, 128)
+#endif
+
+/* ---- combined in the warp and in the block, a component after the other ---- */
+
+/* quiet: the leader's operation. */
+#define CUA__DEFINE_COMPLEX_QUIET(f, T, name, quiet)                                               \
+	CUA_FORCE void name##_warp_explicit_complex_##f(                                           \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
+	{                                                                                          \
+		uint32_t peers;                                                                    \
+                                                                                                   \
+		if (CUA_WARP_LANES == 1) {                                                         \
+			(void)quiet(p, v, order, scope);                                           \
+			return;                                                                    \
+		}                                                                                  \
+		peers = cua__warp_peers(mask, p);                                                  \
+		v.re = cua__group_add_##f##_sum(mask, peers, v.re);                                \
+		v.im = cua__group_add_##f##_sum(mask, peers, v.im);                                \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_warp(mask);                                                  \
+		if (!cua__warp_below(peers))                                                       \
+			(void)quiet(p, v, order, scope);                                           \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_warp(mask);                                                  \
+	}                                                                                          \
+	CUA_FORCE void name##_warp_complex_##f(uint32_t mask, T *p, T v)                           \
+	{                                                                                          \
+		name##_warp_explicit_complex_##f(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);       \
+	}                                                                                          \
+	CUA_FORCE void name##_block_explicit_complex_##f(T *p, T v, struct cua_block_scratch *s,   \
+							 enum cua_order order,                     \
+							 enum cua_scope scope)                     \
+	{                                                                                          \
+		v.re = cua__group_add_##f##_block(v.re, s);                                        \
+		v.im = cua__group_add_##f##_block(v.im, s);                                        \
+		/* the reduction of one warp has no barrier */                                     \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_block();                                                     \
+		if (cua_port_thread() == 0)                                                        \
+			(void)quiet(p, v, order, scope);                                           \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_block();                                                     \
+	}                                                                                          \
+	CUA_FORCE void name##_block_complex_##f(T *p, T v, struct cua_block_scratch *s)            \
+	{                                                                                          \
+		name##_block_explicit_complex_##f(p, v, s, CUA_RELAXED, CUA_SCOPE_DEVICE);         \
+	}
+
+CUA__DEFINE_COMPLEX_QUIET(f32, struct cua_complex_f32, cua_atomic_add_parts,
+			  cua_atomic_add_parts_explicit_complex_f32)
+CUA__DEFINE_COMPLEX_QUIET(f64, struct cua_complex_f64, cua_atomic_add_parts,
+			  cua_atomic_add_parts_explicit_complex_f64)
+
+#define CUA__DEFINE_COMPLEX_FETCH(f, T)                                                            \
+	CUA_FORCE T cua_atomic_fetch_add_warp_explicit_complex_##f(                                \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
+	{                                                                                          \
+		uint32_t lane = cua_port_lane(), peers, below, last, from;                         \
+		T all, before, old = v;                                                            \
+                                                                                                   \
+		if (CUA_WARP_LANES == 1)                                                           \
+			return cua__patient_add_complex_##f(p, v, order, scope);                   \
+		peers = cua__warp_peers(mask, p);                                                  \
+		below = cua__warp_below(peers);                                                    \
+		last = cua__warp_highest(peers);                                                   \
+		from = below ? cua__warp_highest(below) : lane;                                    \
+		all.re = cua__group_add_##f##_scan(mask, peers, v.re);                             \
+		all.im = cua__group_add_##f##_scan(mask, peers, v.im);                             \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_warp(mask);                                                  \
+		if (lane == last)                                                                  \
+			old = cua__patient_add_complex_##f(p, all, order, scope);                  \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_warp(mask);                                                  \
+		old.re = cua__group_add_##f##_combine__shuffle(mask, old.re, last);                \
+		old.im = cua__group_add_##f##_combine__shuffle(mask, old.im, last);                \
+		before.re = cua__group_add_##f##_combine__shuffle(mask, all.re, from);             \
+		before.im = cua__group_add_##f##_combine__shuffle(mask, all.im, from);             \
+		return below ? cua__add_of_complex_##f(old, before) : old;                         \
+	}                                                                                          \
+	CUA_FORCE T cua_atomic_fetch_add_warp_complex_##f(uint32_t mask, T *p, T v)                \
+	{                                                                                          \
+		return cua_atomic_fetch_add_warp_explicit_complex_##f(mask, p, v, CUA_RELAXED,     \
+								      CUA_SCOPE_DEVICE);           \
+	}                                                                                          \
+	CUA__DEFINE_COMPLEX_QUIET(f, T, cua_atomic_add, cua__patient_add_complex_##f)
+
+CUA__DEFINE_COMPLEX_FETCH(f32, struct cua_complex_f32)
+#if defined(__SIZEOF_INT128__)
+CUA__DEFINE_COMPLEX_FETCH(f64, struct cua_complex_f64)
+#endif
+
+#endif /* CUATOMIC_ATOMIC_COMPLEX_H */

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Atomic operations on 16-bit floats: struct cua_f16 (IEEE binary16) and struct cua_bf16 (the upper half of
+ * a float), in the manner of atomic.h; and their conversion from and to float.
+ *
+ * Source: as in atomic.h. That a sum, difference, product or quotient may be computed in a format of 2p + 2
+ * or more bits and then rounded again to p bits is Figueroa's theorem (When is double rounding
+ * innocuous?, 1995).
+ *
+ * For each type suffix T of f16 bf16; `old` is the value before, which is returned:
+ *
+ *   float cua_f32_from_T(v)                                 exact
+ *   struct cua_T cua_T_from_f32(x)                          rounded to nearest even
+ *
+ *   cua_atomic_load_T(p)
+ *   cua_atomic_store_T(p, v)
+ *   cua_atomic_exchange_T(p, v)
+ *   cua_atomic_compare_exchange_T(p, expected, desired)     compared as bits
+ *   cua_atomic_fetch_{add,sub,mul,div,min,max}_T(p, v)
+ *   cua_atomic_{add,sub,min,max}_T(p, v)                    without a result
+ *
+ * and each with an explicit form that takes order and scope. CUA_DEFINE_ATOMIC takes these suffixes too.
+ * Combined in the warp or in the block first, as in atomic_warp.h:
+ *
+ *   cua_atomic_fetch_{add,sub,min,max}_warp_T(mask, p, v)
+ *   cua_atomic_{add,sub,min,max}_warp_T(mask, p, v)
+ *   cua_atomic_{add,sub,min,max}_block_T(p, v, scratch)
+ *
+ * An object is a plain variable, aligned to 2 bytes. Neighbours in its aligned 32-bit word are as in
+ * atomic_narrow.h.
+ *
+ * Synchronization, scope, memory order: those of atomic_narrow.h; of atomic_warp.h for the combined forms.
+ * Progress: that of atomic_narrow.h. A GPU has add and sub of f16, from sm_90 on of bf16 too. All others are
+ *   loops over compare-and-swap.
+ * Argument: that of the loops of atomic.h. Native and loop give the same values: both round once.
+ *
+ * Values:
+ *   add, sub, mul and div round once, to nearest even; nothing is flushed, and what is too large becomes an
+ *   infinity. The loops compute in float and round again. This is one rounding in effect: float has 24 bits,
+ *   f16 has 11 and bf16 8, and 24 >= 2 * 11 + 2. It holds for subnormal results too. Sums are then
+ *   exact in float. A product of bf16 has 16 bits, so if float rounds it, it is below half of the least bf16.
+ *   A quotient of n bits by n bits that is no midpoint differs from each by more than 2^-(2n + 2) of itself.
+ *   A NaN becomes a quiet NaN in each conversion and result; its sign and payload are the machine's.
+ *   load, store, exchange and compare_exchange keep all bits.
+ *   min and max: a NaN operand is ignored, and a NaN in memory gives way to any number; where both are NaN
+ *   the memory stays as it is. -0 is less than +0. Subnormals count.
+ *   The combined add and sub: the operands are summed in float, in the order of atomic_warp.h, that sum
+ *   is rounded once to T, and added as by add. So it is more exact than one add a lane, but is infinite
+ *   where the operands alone are too large. A lane's result of fetch_add_warp is the value before
+ *   plus, with one rounding, the sum of the operands of the lanes before, so made and rounded to T.
+ *   It is not always what lane after lane would have seen, because rounding is not associative. It
+ *   is the same in every run for the same old value, mask and addresses.
+ */
+#ifndef CUATOMIC_ATOMIC_HALF_H
+#define CUATOMIC_ATOMIC_HALF_H
+
+#include <cuatomic/atomic_narrow.h>
+#include <cuatomic/atomic_warp.h>
+#include <cuatomic/types.h>
+
+#define CUA__TYPE_f16 struct cua_f16
+#define CUA__TYPE_bf16 struct cua_bf16
+#define CUA__BITS_f16 16
+#define CUA__BITS_bf16 16
+
+/* ---- conversions, on the bits, so that no compiler flag has a say ---- */
+
+CUA_FORCE uint32_t cua__bits_of_f32(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+CUA_FORCE float cua__f32_of_bits(uint32_t bits)
+{
+	float x;
+
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+CUA_FN float cua_f32_from_f16(struct cua_f16 v)
+{
+#if defined(CUA_PORT_HAS_CVT_F16)
+	return cua_port_cvt_f32_f16(v.bits);
+#else
+	uint32_t sign = (v.bits & 0x8000u) << 16, exponent = v.bits >> 10 & 31, fraction = v.bits & 0x3ffu;
+
+	if (exponent == 31)
+		return cua__f32_of_bits(sign | 0x7f800000u | fraction << 13 | (fraction ? 0x400000u : 0));
+	if (exponent == 0) {
+		if (fraction == 0)
+			return cua__f32_of_bits(sign);
+		for (exponent = 1; !(fraction & 0x400); exponent--)
+			fraction <<= 1;
+	}
+	/* the exponent of a subnormal may have wrapped below 0 */
+	return cua__f32_of_bits(sign | (exponent + 112) << 23 | (fraction & 0x3ff) << 13);
+#endif
+}
+
+CUA_FN struct cua_f16 cua_f16_from_f32(float x)
+{
+	struct cua_f16 v;
+#if defined(CUA_PORT_HAS_CVT_F16)
+	v.bits = cua_port_cvt_f16_f32(x);
+#else
+	uint32_t bits = cua__bits_of_f32(x), size = bits & 0x7fffffffu, all, rest, half, shift;
+
+	if (size > 0x7f800000u) { /* NaN */
+		all = 0x7e00 | (size >> 13 & 0x1ff);
+	} else if (size >= 0x477ff000u) { /* half way from the largest f16 to the next power of two */
+		all = 0x7c00;
+	} else if (size >= 0x38800000u) { /* 2^-14: a normal f16 */
+		all = (size - 0x38000000u + 0xfff + (size >> 13 & 1)) >> 13;
+	} else if (size < 0x33000000u) { /* 2^-25: nearer to 0 than to the least subnormal */
+		all = 0;
+	} else { /* a multiple of 2^-24 */
+		shift = 126 - (size >> 23);
+		half = 1u << (shift - 1);
+		all = (size & 0x7fffffu) | 0x800000u;
+		rest = all & (2 * half - 1);
+		all >>= shift;
+		if (rest > half || (rest == half && all & 1))
+			all++;
+	}
+	v.bits = (uint16_t)(all | (bits >> 16 & 0x8000));
+#endif
+	return v;
+}
+
+CUA_FN float cua_f32_from_bf16(struct cua_bf16 v)
+{
+	uint32_t bits = (uint32_t)v.bits << 16;
+
+	return cua__f32_of_bits((bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : bits);
+}
+
+CUA_FN struct cua_bf16 cua_bf16_from_f32(float x)
+{
+	struct cua_bf16 v;
+#if defined(CUA_PORT_HAS_CVT_BF16)
+	v.bits = cua_port_cvt_bf16_f32(x);
+#else
+	uint32_t bits = cua__bits_of_f32(x);
+
+	if ((bits & 0x7fffffffu) > 0x7f800000u)
+		v.bits = (uint16_t)(bits >> 16 | 0x40);
+	else
+		v.bits = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+#endif
+	return v;
+}
+
+/* ---- what is one operation on 16 bits, or a loop over them ---- */
+
+CUA__DEFINE_ATOMIC_ACCESS(f16, struct cua_f16, 16)
+CUA__DEFINE_ATOMIC_ACCESS(bf16, struct cua_bf16, 16)
+
+#define CUA__DEFINE_HALF_ARITHMETIC(op, s)                                                         \
+	CUA_FORCE struct cua_##s cua__##op##_of_##s(struct cua_##s a, struct cua_##s b)            \
+	{                                                                                          \
+		return cua_##s##_from_f32(                                                         \
+			cua_port_##op##_rn_f32(cua_f32_from_##s(a), cua_f32_from_##s(b)));         \
+	}
+
+/* infinity: its bits; the order of the bits as in atomic.h */
+#define CUA__DEFINE_HALF_VALUES(s, infinity)                                                       \
+	CUA__DEFINE_HALF_ARITHMETIC(add, s)                                                        \
+	CUA__DEFINE_HALF_ARITHMETIC(sub, s)                                                        \
+	CUA__DEFINE_HALF_ARITHMETIC(mul, s)                                                        \
+	CUA__DEFINE_HALF_ARITHMETIC(div, s)                                                        \
+	CUA_FORCE struct cua_##s cua__negative_##s(struct cua_##s v)                               \
+	{                                                                                          \
+		v.bits ^= 0x8000;                                                                  \
+		return v;                                                                          \
+	}                                                                                          \
+	CUA_FORCE int32_t cua__rank_##s(struct cua_##s v)                                          \
+	{                                                                                          \
+		return v.bits & 0x8000 ? -1 - (v.bits & 0x7fff) : v.bits;                          \
+	}                                                                                          \
+	CUA_FORCE int cua__is_nan_##s(struct cua_##s v)                                            \
+	{                                                                                          \
+		return (v.bits & 0x7fff) > (infinity);                                             \
+	}                                                                                          \
+	CUA__DEFINE_WINS(s, struct cua_##s)
+
+CUA__DEFINE_HALF_VALUES(f16, 0x7c00)
+CUA__DEFINE_HALF_VALUES(bf16, 0x7f80)
+
+#define CUA__DEFINE_HALF_LOOPS(s)                                                                  \
+	CUA__DEFINE_ATOMIC_LOOP(mul, s, cua__mul_of_##s(old, operand))                             \
+	CUA__DEFINE_ATOMIC_LOOP(div, s, cua__div_of_##s(old, operand))                             \
+	CUA__DEFINE_ATOMIC_LOOP(min, s, cua__min_wins_##s(operand, old) ? operand : old)           \
+	CUA__DEFINE_ATOMIC_LOOP(max, s, cua__max_wins_##s(operand, old) ? operand : old)           \
+	CUA__DEFINE_ATOMIC_QUIET(min, s, struct cua_##s)                                           \
+	CUA__DEFINE_ATOMIC_QUIET(max, s, struct cua_##s)
+
+CUA__DEFINE_HALF_LOOPS(f16)
+CUA__DEFINE_HALF_LOOPS(bf16)
+
+/* ---- add and sub: native, or a loop; and what a leader of many lanes does ---- */
+
+#define CUA__DEFINE_HALF_NATIVE(op, s, operand)                                                    \
+	CUA_FORCE struct cua_##s cua_atomic_fetch_##op##_explicit_##s(                             \
+		struct cua_##s *p, struct cua_##s v, enum cua_order order, enum cua_scope scope)   \
+	{                                                                                          \
+		struct cua_##s old;                                                                \
+                                                                                                   \
+		old.bits = cua_port_fetch_add_##s(p, (operand).bits, order, scope,                 \
+						  CUA_SPACE_GENERIC);                              \
+		return old;                                                                        \
+	}                                                                                          \
+	CUA_FORCE struct cua_##s cua_atomic_fetch_##op##_##s(struct cua_##s *p, struct cua_##s v)  \
+	{                                                                                          \
+		return cua_atomic_fetch_##op##_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);  \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_##op##_explicit_##s(struct cua_##s *p, struct cua_##s v,         \
+						      enum cua_order order, enum cua_scope scope)  \
+	{                                                                                          \
+		/* a reduction without result cannot acquire */                                    \
+		if (order == CUA_RELAXED || order == CUA_RELEASE)                                  \
+			cua_port_add_##s(p, (operand).bits, order, scope, CUA_SPACE_GENERIC);      \
+		else                                                                               \
+			(void)cua_atomic_fetch_##op##_explicit_##s(p, v, order, scope);            \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_##op##_##s(struct cua_##s *p, struct cua_##s v)                  \
+	{                                                                                          \
+		cua_atomic_##op##_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);               \
+	}
+#define CUA__DEFINE_HALF_ADD_NATIVE(s)                                                             \
+	CUA__DEFINE_HALF_NATIVE(add, s, v)                                                         \
+	CUA__DEFINE_HALF_NATIVE(sub, s, cua__negative_##s(v))                                      \
+	CUA_FORCE struct cua_##s cua__patient_add_##s(struct cua_##s *p, struct cua_##s v,         \
+						      enum cua_order order, enum cua_scope scope)  \
+	{                                                                                          \
+		return cua_atomic_fetch_add_explicit_##s(p, v, order, scope);                      \
+	}                                                                                          \
+	CUA_FORCE void cua__patient_quiet_add_##s(struct cua_##s *p, struct cua_##s v,             \
+						  enum cua_order order, enum cua_scope scope)      \
+	{                                                                                          \
+		cua_atomic_add_explicit_##s(p, v, order, scope);                                   \
+	}
+
+#define CUA__DEFINE_HALF_ADD_LOOP(s)                                                               \
+	CUA__DEFINE_ATOMIC_LOOP(add, s, cua__add_of_##s(old, operand))                             \
+	CUA__DEFINE_ATOMIC_LOOP(sub, s, cua__sub_of_##s(old, operand))                             \
+	CUA__DEFINE_ATOMIC_QUIET(add, s, struct cua_##s)                                           \
+	CUA__DEFINE_ATOMIC_QUIET(sub, s, struct cua_##s)                                           \
+	CUA__DEFINE_PATIENT(cua__patient_add_##s, struct cua_##s, 16, cua__add_of_##s)             \
+	CUA_FORCE void cua__patient_quiet_add_##s(struct cua_##s *p, struct cua_##s v,             \
+						  enum cua_order order, enum cua_scope scope)      \
+	{                                                                                          \
+		(void)cua__patient_add_##s(p, v, order, scope);                                    \
+	}
+
+#if defined(CUA_PORT_HAS_ADD_F16)
+CUA__DEFINE_HALF_ADD_NATIVE(f16)
+#else
+CUA__DEFINE_HALF_ADD_LOOP(f16)
+#endif
+#if defined(CUA_PORT_HAS_ADD_BF16)
+CUA__DEFINE_HALF_ADD_NATIVE(bf16)
+#else
+CUA__DEFINE_HALF_ADD_LOOP(bf16)
+#endif
+
+/* ---- combined in the warp and in the block ---- */
+
+CUA__DEFINE_ATOMIC_WARP_LOOP(min, f16, struct cua_f16, 16, CUA__DEFINE_ATOMIC_WARP_QUIET)
+CUA__DEFINE_ATOMIC_WARP_LOOP(max, f16, struct cua_f16, 16, CUA__DEFINE_ATOMIC_WARP_QUIET)
+CUA__DEFINE_ATOMIC_WARP_LOOP(min, bf16, struct cua_bf16, 16, CUA__DEFINE_ATOMIC_WARP_QUIET)
+CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__DEFINE_ATOMIC_WARP_QUIET)
+
+/* The forms of atomic_warp.h, with the sums of the lanes in float. */
+#define CUA__DEFINE_HALF_ADD_WARP(s, T)                                                            \
+	CUA_FORCE T cua_atomic_fetch_add_warp_explicit_##s(uint32_t mask, T *p, T v,               \
+							   enum cua_order order,                   \
+							   enum cua_scope scope)                   \
+	{                                                                                          \
+		uint32_t lane = cua_port_lane(), peers, below, last;                               \
+		float all, before;                                                                 \
+		T old = v;                                                                         \
+                                                                                                   \
+		if (CUA_WARP_LANES == 1)                                                           \
+			return cua__patient_add_##s(p, v, order, scope);                           \
+		peers = cua__warp_peers(mask, p);                                                  \
+		below = cua__warp_below(peers);                                                    \
+		last = cua__warp_highest(peers);                                                   \
+		all = cua__group_add_f32_scan(mask, peers, cua_f32_from_##s(v));                   \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_warp(mask);                                                  \
+		if (lane == last)                                                                  \
+			old = cua__patient_add_##s(p, cua_##s##_from_f32(all), order, scope);      \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_warp(mask);                                                  \
+		old = cua__group_min_##s##_combine__shuffle(mask, old, last);                      \
+		before = cua__group_add_f32_combine__shuffle(                                      \
+			mask, all, below ? cua__warp_highest(below) : lane);                       \
+		return below ? cua__add_of_##s(old, cua_##s##_from_f32(before)) : old;             \
+	}                                                                                          \
+	CUA_FORCE T cua_atomic_fetch_add_warp_##s(uint32_t mask, T *p, T v)                        \
+	{                                                                                          \
+		return cua_atomic_fetch_add_warp_explicit_##s(mask, p, v, CUA_RELAXED,             \
+							      CUA_SCOPE_DEVICE);                   \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_add_warp_explicit_##s(uint32_t mask, T *p, T v,                  \
+							enum cua_order order,                      \
+							enum cua_scope scope)                      \
+	{                                                                                          \
+		uint32_t peers;                                                                    \
+                                                                                                   \
+		if (CUA_WARP_LANES == 1) {                                                         \
+			cua__patient_quiet_add_##s(p, v, order, scope);                            \
+			return;                                                                    \
+		}                                                                                  \
+		peers = cua__warp_peers(mask, p);                                                  \
+		v = cua_##s##_from_f32(                                                            \
+			cua__group_add_f32_sum(mask, peers, cua_f32_from_##s(v)));                 \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_warp(mask);                                                  \
+		if (!cua__warp_below(peers))                                                       \
+			cua__patient_quiet_add_##s(p, v, order, scope);                            \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_warp(mask);                                                  \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_add_warp_##s(uint32_t mask, T *p, T v)                           \
+	{                                                                                          \
+		cua_atomic_add_warp_explicit_##s(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);       \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_add_block_explicit_##s(T *p, T v, struct cua_block_scratch *b,   \
+							 enum cua_order order,                     \
+							 enum cua_scope scope)                     \
+	{                                                                                          \
+		float all = cua__group_add_f32_block(cua_f32_from_##s(v), b);                      \
+                                                                                                   \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_block();                                                     \
+		if (cua_port_thread() == 0)                                                        \
+			cua__patient_quiet_add_##s(p, cua_##s##_from_f32(all), order, scope);      \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_block();                                                     \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_add_block_##s(T *p, T v, struct cua_block_scratch *b)            \
+	{                                                                                          \
+		cua_atomic_add_block_explicit_##s(p, v, b, CUA_RELAXED, CUA_SCOPE_DEVICE);         \
+	}                                                                                          \
+	CUA__DEFINE_ATOMIC_WARP_SUB(s, T, cua__negative_##s(v))
+
+CUA__DEFINE_HALF_ADD_WARP(f16, struct cua_f16)
+CUA__DEFINE_HALF_ADD_WARP(bf16, struct cua_bf16)
+
+#endif /* CUATOMIC_ATOMIC_HALF_H */
