@@ -37,7 +37,8 @@
 	SIMT_SUITE(spinlock)                                                                       \
 	SIMT_SUITE(stripe)                                                                         \
 	SIMT_SUITE(ticketlock)                                                                     \
-	SIMT_SUITE(timeout)
+	SIMT_SUITE(timeout)                                                                        \
+	SIMT_SUITE(wide)
 #endif
 
 #define SIMT_SUITE(module) TCase *simt_##module##_cases(void);
