@@ -22,9 +22,16 @@ trap 'rm -rf "$tmp"' EXIT
 # out (where results go). EXPECTED lists, in order, every instruction that is
 # atomic, ordered, a fence, a wait, between lanes, or arithmetic of floats; "loop"
 # is a branch back. In kernels named plain_* it also lists plain loads and stores.
+# With limit=LOW-HIGH it is there, and looked for, on these architectures only.
+limit=
 kernel() {
+  if [ -n "$limit" ]; then
+    printf '@%s ' "$limit" >&3
+    printf '#if __CUDA_ARCH__ >= %s0 && __CUDA_ARCH__ <= %s9\n' "${limit%-*}" "${limit#*-}" >&4
+  fi
   printf '%s %s\n' "$1" "$2" >&3
   printf 'KERNEL(%s) { %s }\n' "$1" "$3" >&4
+  [ -z "$limit" ] || printf '#endif\n' >&4
 }
 
 orders='RELAXED ACQUIRE RELEASE ACQ_REL SEQ_CST'
@@ -286,6 +293,103 @@ narrow_kernels() {
   done
 }
 
+# 16-bit floats: native adds, and loops that compute in float.
+half_kernels() {
+  local t c op of before='ld.relaxed.gpu.b32' after='ld.relaxed.gpu.b32 atom.relaxed.gpu.cas.b32'
+  for t in f16 bf16; do
+    c="struct cua_$t"
+    [ $t = f16 ] || limit=90-999
+    atom "fetch_add_$t" ".add.noftz.$t" \
+      "*(uint16_t *)out = cua_port_fetch_add_$t(p, (uint16_t)v, AT);"
+    quiet "add_$t" ".add.noftz.$t" "cua_port_add_$t(p, (uint16_t)v, AT);" red
+    of="$c x = {(uint16_t)v};"
+    for op in add sub; do
+      kernel "half_fetch_${op}_$t" "atom.relaxed.gpu.add.noftz.$t" \
+        "$of *($c *)out = cua_atomic_fetch_${op}_$t(($c *)p, x);"
+      kernel "half_${op}_$t" "red.relaxed.gpu.add.noftz.$t" "$of cua_atomic_${op}_$t(($c *)p, x);"
+      kernel "half_${op}_release_$t" "red.release.cta.add.noftz.$t" \
+        "$of cua_atomic_${op}_explicit_$t(($c *)p, x, CUA_RELEASE, CUA_SCOPE_BLOCK);"
+      # RED cannot acquire.
+      kernel "half_${op}_acquire_$t" "atom.acquire.gpu.add.noftz.$t" \
+        "$of cua_atomic_${op}_explicit_$t(($c *)p, x, CUA_ACQUIRE, CUA_SCOPE_DEVICE);"
+      kernel "half_${op}_seq_cst_$t" "fence.sc.sys atom.acq_rel.sys.add.noftz.$t" \
+        "$of *($c *)out = cua_atomic_fetch_${op}_explicit_$t(($c *)p, x, CUA_SEQ_CST, CUA_SCOPE_SYSTEM);"
+    done
+    kernel "warp_half_add_$t" "red.relaxed.gpu.add.noftz.$t" \
+      "$of cua_atomic_add_warp_$t((uint32_t)w, ($c *)p, x);"
+    limit=
+    for op in add sub mul div; do
+      kernel "half_${op}_of_$t" "$op.rn.f32" "$of *($c *)out = cua__${op}_of_$t(x, *($c *)p);"
+    done
+    for op in mul div min max; do
+      kernel "narrow_fetch_${op}_$t" "$before $after" \
+        "$of *($c *)out = cua_atomic_fetch_${op}_$t(($c *)p, x);"
+    done
+  done
+  limit=70-89
+  for op in add sub; do
+    kernel "narrow_fetch_${op}_bf16" "$before $after" \
+      "$of *($c *)out = cua_atomic_fetch_${op}_bf16(($c *)p, x);"
+  done
+  limit=
+}
+
+# 128 bits, and complex numbers.
+wide_kernels() {
+  local of='cua__uint128 x = (cua__uint128)v << 64 | w;' result='*(cua__uint128 *)out' op
+  local u='struct cua_u128' value='struct cua_u128 x = {v, w};'
+  local c='struct cua_complex_f32' d='struct cua_complex_f64'
+  local number='struct cua_complex_f32 x = {(float)v, (float)w};'
+  local double='struct cua_complex_f64 x = {(double)v, (double)w};'
+
+  limit=90-999
+  load load_b128 .b128 "$result = cua_port_load_b128(p, AT);"
+  quiet store_b128 .b128 "$of cua_port_store_b128(p, x, AT);" st
+  atom exchange_b128 .exch.b128 "$of $result = cua_port_exchange_b128(p, x, AT);"
+  atom cas_b128 .cas.b128 "$of $result = cua_port_cas_b128(p, x, x + 1, AT);"
+  kernel wide_load ld.relaxed.gpu.b128 "*($u *)out = cua_atomic_load_u128(($u *)p);"
+  kernel wide_store_explicit 'fence.sc.gpu st.release.gpu.b128' \
+    "$value cua_atomic_store_explicit_u128(($u *)p, x, CUA_SEQ_CST, CUA_SCOPE_DEVICE);"
+  kernel wide_exchange atom.relaxed.gpu.exch.b128 \
+    "$value *($u *)out = cua_atomic_exchange_u128(($u *)p, x);"
+  kernel wide_compare_exchange atom.acq_rel.cta.cas.b128 \
+    "$value *($u *)out = cua_atomic_compare_exchange_explicit_u128(($u *)p, x, x, CUA_ACQ_REL, CUA_SCOPE_BLOCK);"
+  for op in add sub min max and or xor; do
+    kernel "wide_fetch_$op" 'ld.relaxed.gpu.b128 atom.relaxed.gpu.cas.b128 loop' \
+      "$value *($u *)out = cua_atomic_fetch_${op}_u128(($u *)p, x);"
+  done
+  kernel wide_fetch_add_acquire 'ld.acquire.sys.b128 atom.acquire.sys.cas.b128 loop' \
+    "$value *($u *)out = cua_atomic_fetch_add_explicit_u128(($u *)p, x, CUA_ACQUIRE, CUA_SCOPE_SYSTEM);"
+  kernel wide_fetch_add_complex_f64 \
+    'ld.relaxed.gpu.b128 add.rn.f64 add.rn.f64 atom.relaxed.gpu.cas.b128 loop' \
+    "$double *($d *)out = cua_atomic_fetch_add_complex_f64(($d *)p, x);"
+  # The pointer given to a kernel is known to be to global memory; of any other it is asked, as
+  # in shared memory there is no instruction for both parts.
+  kernel wide_add_parts_complex_f32 red.relaxed.gpu.global.add.v2.f32 \
+    "$number cua_atomic_add_parts_complex_f32(($c *)p, x);"
+  kernel wide_add_parts_release_complex_f32 red.release.sys.global.add.v2.f32 \
+    "$number cua_atomic_add_parts_explicit_complex_f32(($c *)p, x, CUA_RELEASE, CUA_SCOPE_SYSTEM);"
+  kernel wide_add_parts_of_any_complex_f32 \
+    'red.relaxed.gpu.global.add.v2.f32 red.relaxed.gpu.add.f32 red.relaxed.gpu.add.f32' \
+    "$number cua_atomic_add_parts_complex_f32(*($c **)p, x);"
+  limit=70-89
+  kernel wide_add_parts_complex_f32 'red.relaxed.gpu.add.f32 red.relaxed.gpu.add.f32' \
+    "$number cua_atomic_add_parts_complex_f32(($c *)p, x);"
+  limit=
+  kernel wide_add_parts_acquire_complex_f32 'atom.acquire.gpu.add.f32 atom.acquire.gpu.add.f32' \
+    "$number cua_atomic_add_parts_explicit_complex_f32(($c *)p, x, CUA_ACQUIRE, CUA_SCOPE_DEVICE);"
+  kernel wide_sub_parts_complex_f64 'red.relaxed.gpu.add.f64 red.relaxed.gpu.add.f64' \
+    "$double cua_atomic_sub_parts_complex_f64(($d *)p, x);"
+  kernel wide_fetch_add_complex_f32 \
+    'ld.relaxed.gpu.b64 add.rn.f32 add.rn.f32 atom.relaxed.gpu.cas.b64 loop' \
+    "$number *($c *)out = cua_atomic_fetch_add_complex_f32(($c *)p, x);"
+  kernel wide_fetch_mul_complex_f32 \
+    'ld.relaxed.gpu.b64 mul.rn.f32 mul.rn.f32 sub.rn.f32 mul.rn.f32 mul.rn.f32 add.rn.f32 atom.relaxed.gpu.cas.b64 loop' \
+    "$number *($c *)out = cua_atomic_fetch_mul_complex_f32(($c *)p, x);"
+  kernel wide_exchange_complex_f32 atom.release.gpu.exch.b64 \
+    "$number *($c *)out = cua_atomic_exchange_explicit_complex_f32(($c *)p, x, CUA_RELEASE, CUA_SCOPE_DEVICE);"
+}
+
 spinlock_kernels() {
   local scope ptx lock='(struct cua_spinlock *)p'
   for scope in BLOCK DEVICE SYSTEM; do
@@ -399,6 +503,9 @@ group_kernels() {
 }
 
 cat >"$tmp/kernels.cu" <<'END'
+#include <cuatomic/atomic_b128.h>
+#include <cuatomic/atomic_complex.h>
+#include <cuatomic/atomic_half.h>
 #include <cuatomic/atomic_narrow.h>
 #include <cuatomic/atomic_warp.h>
 #include <cuatomic/lock.h>
@@ -412,12 +519,13 @@ END
   atomic_kernels
   warp_kernels
   narrow_kernels
+  half_kernels
+  wide_kernels
   spinlock_kernels
   lock_kernels
   group_kernels
 } 3>"$tmp/expected.unsorted" 4>>"$tmp/kernels.cu"
-sed 's/ *$//' "$tmp/expected.unsorted" | sort >"$tmp/expected"
-kernels=$(wc -l <"$tmp/expected")
+sed 's/ *$//' "$tmp/expected.unsorted" >"$tmp/expected"
 
 # ---- reading PTX ----
 
@@ -447,6 +555,8 @@ instructions() {
       base = part[1]
     }
     name ~ /^narrow_fetch_/ && base == "bra" { next }
+    # the compiler may turn their loop, and does the arithmetic in two places then
+    name ~ /^narrow_fetch_.*f16$/ && base ~ /^(add|sub|mul|div)$/ { next }
     name ~ /^warp_/ && base ~ /^(bra|mov|vote|match|shfl|activemask|fma|mad|mul|div|add|sub|min|max)$/ { next }
     base == "bra" { label = $2; sub(/;.*/, "", label); if (label in seen) list = list " loop"; next }
     base == "mov" {
@@ -470,11 +580,16 @@ instructions() {
 # differing PTX ARCH: the number of kernels that are not as expected. Leaves both
 # sides of each in $tmp/diff. acquire_again is the port's acquire_b32.
 differing() {
-  local acquire='ld.acquire.\1.b32'
-  [ "$2" -lt 90 ] || acquire='fence.acquire.\1'
+  awk -v arch="$(sed -n 's/^\.target sm_\([0-9]*\).*/\1/p' "$1")" '
+    /^@/ {
+      split(substr($1, 2), range, "-")
+      if (arch + 0 < range[1] + 0 || arch + 0 > range[2] + 0) next
+      sub(/^[^ ]* /, "")
+    }
+    { print }
+  ' "$tmp/expected" | sort >"$tmp/wanted"
   instructions "$1" >"$tmp/found"
-  diff <(sed "s/acquire_again\.\([a-z]*\)/$acquire/g" "$tmp/expected") "$tmp/found" |
-    grep '^[<>]' >"$tmp/diff"
+  diff "$tmp/wanted" "$tmp/found" | grep '^[<>]' >"$tmp/diff"
   sed 's/^. //' "$tmp/diff" | cut -d ' ' -f 1 | sort -u | wc -l
 }
 
@@ -524,8 +639,8 @@ for run in "${runs[@]}"; do
     failed=$((failed + 1))
     continue
   fi
-  n=$(differing "$tmp/$arch$flags.ptx" "$arch")
-  checked=$((checked + kernels))
+  n=$(differing "$tmp/$arch$flags.ptx")
+  checked=$((checked + $(wc -l <"$tmp/wanted")))
   if [ "$n" != 0 ]; then
     echo "FAILED: $what: $n kernels differ (< expected, > found)"
     head -n 40 "$tmp/diff"
@@ -533,12 +648,38 @@ for run in "${runs[@]}"; do
   fi
 done
 
+# ---- where there are no 128 bits ----
+
+# Code that uses them must not get through, and must say why.
+cat >"$tmp/refused.cu" <<'END'
+#include <cuatomic/atomic_b128.h>
+struct cua_u128 on_the_host(struct cua_u128 *p) { return cua_atomic_load_u128(p); }
+#ifdef USE
+__global__ void kernel(struct cua_u128 *p) { cua_atomic_add_u128(p, *p); }
+#endif
+END
+for arch in $archs; do
+  for use in '' -DUSE; do
+    "$NVCC" -c -arch="sm_$arch" -Wno-deprecated-gpu-targets $use -I"$top_srcdir/include" \
+      -I"$top_builddir/include" "$tmp/refused.cu" -o "$tmp/refused.o" >"$tmp/log" 2>&1
+    compiled=$?
+    wanted=0
+    [ -z "$use" ] || [ "$arch" -ge 90 ] || wanted=1
+    if [ $((compiled != 0)) != $wanted ] ||
+      { [ $wanted = 1 ] && ! grep -q no_128_bit_atomics_on_this_machine "$tmp/log"; }; then
+      echo "FAILED: 128 bits${use:+ in a kernel} for sm_$arch: nvcc returned $compiled"
+      cat "$tmp/log"
+      failed=$((failed + 1))
+    fi
+  done
+done
+
 # ---- the check itself must be able to fail ----
 
 # planted WHAT KERNEL SED: one change inside one kernel must be found, in that one.
 planted() {
   sed "/\.entry $2(/,/^}/{$3}" "$tmp/$lowest.ptx" >"$tmp/planted.ptx"
-  if [ "$(differing "$tmp/planted.ptx" "$lowest")" != 1 ] || ! grep -q "^< $2 " "$tmp/diff"; then
+  if [ "$(differing "$tmp/planted.ptx")" != 1 ] || ! grep -q "^< $2 " "$tmp/diff"; then
     echo "FAILED: a planted error was not found: $1"
     failed=$((failed + 1))
   fi
@@ -561,6 +702,8 @@ if [ "$failed" = 0 ]; then
   planted 'a lost barrier of the warp' warp_add_explicit_u32 '/warp\.sync/d'
   planted 'a lost barrier before an unlock' warp_spinlock_unlock_DEVICE '/warp\.sync/d'
   planted 'a barrier of a block without its answer' block_spinlock_trylock_DEVICE 's/\.red\.or\.pred/.sync/'
+  planted 'a contracted product of halves' half_mul_of_f16 's/mul\.rn/fma.rn/'
+  planted 'the parts of a number one by one' wide_fetch_add_complex_f32 's/cas\.b64/cas.b32/'
   planted 'a kernel that is missing' atomic_load_u32 's/\.visible .entry/.func/'
 fi
 
