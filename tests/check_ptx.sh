@@ -577,7 +577,7 @@ instructions() {
   ' "$1" | sed -E 's/barrier\.(sync|red\.or\.pred)(\.aligned)?/bar.\1/g; s/(ld|st)\.global\.b(32|64)/\1.global.u\2/g' | sort
 }
 
-# differing PTX ARCH: the number of kernels that are not as expected. Leaves both
+# differing PTX: the number of kernels that are not as expected. Leaves both
 # sides of each in $tmp/diff. acquire_again is the port's acquire_b32.
 differing() {
   awk -v arch="$(sed -n 's/^\.target sm_\([0-9]*\).*/\1/p' "$1")" '
@@ -586,7 +586,14 @@ differing() {
       if (arch + 0 < range[1] + 0 || arch + 0 > range[2] + 0) next
       sub(/^[^ ]* /, "")
     }
-    { print }
+    {
+      while (match($0, /acquire_again\.[a-z]+/)) {
+        scope = substr($0, RSTART + 14, RLENGTH - 14)
+        again = arch < 90 ? "ld.acquire." scope ".b32" : "fence.acquire." scope
+        $0 = substr($0, 1, RSTART - 1) again substr($0, RSTART + RLENGTH)
+      }
+      print
+    }
   ' "$tmp/expected" | sort >"$tmp/wanted"
   instructions "$1" >"$tmp/found"
   diff "$tmp/wanted" "$tmp/found" | grep '^[<>]' >"$tmp/diff"

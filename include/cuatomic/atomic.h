@@ -23,8 +23,9 @@
  *   cua_atomic_{inc,dec}_T(p, v)                            unsigned only, without a result
  *   cua_atomic_fetch_add_cas_{f32,f64}(p, v)                the same as fetch_add, by compare-and-swap
  *
- * The family has more headers: atomic_narrow.h for uint8_t, int8_t, uint16_t and int16_t, and atomic_warp.h,
- * for operations combined in a warp or block first. Use the latter where many lanes meet on one address.
+ * The family has more headers: atomic_narrow.h for uint8_t, int8_t, uint16_t and int16_t, atomic_half.h for
+ * 16-bit floats, atomic_b128.h for 128 bits, atomic_complex.h for complex numbers, and atomic_warp.h, for
+ * operations combined in a warp or block first. Use the last where many lanes meet on one address.
  *
  * These are relaxed and of device scope, like CUDA's atomicAdd. Each has a second form that takes both,
  * cua_atomic_fetch_add_explicit_u32(p, v, order, scope), and so on.
@@ -99,9 +100,9 @@
  *
  *   CUA_DEFINE_ATOMIC(wrap_inc, u32, old >= operand ? 0 : old + 1)
  *
- * CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression) is the same for a type of exactly 32 or 64 bits that
- * is aligned to its size, such as a struct; the expression, mostly a call, has that type. For wider types there
- * is CUA_DEFINE_ATOMIC_STRIPED of stripe.h.
+ * CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression) is the same for a type of exactly 32 or 64 bits, with
+ * atomic_b128.h of 128, that is aligned to its size, such as a struct; the expression, mostly a call, has
+ * that type. For wider types there is CUA_DEFINE_ATOMIC_STRIPED of stripe.h.
  */
 #define CUA_DEFINE_ATOMIC(name, suffix, expression)                                                \
 	CUA__DEFINE_LOOP_OF(name, name##_explicit, CUA__TYPE_##suffix, CUA__BITS_##suffix,         \

@@ -31,7 +31,8 @@
  * with itself. A GPU has a load that only reads.
  *
  * Synchronization: that of atomic.h. Operations of other sizes on a part of an object count as plain access.
- *   Host and GPU may share an object only where the GPU's atomics on it reach the host's memory whole.
+ *   A GPU and the host must not operate on one object at the same time: no bus between them is known to
+ *   carry an atomic of 16 bytes.
  * Scope: as in atomic.h.
  * Memory order: as in atomic.h.
  * Progress: on a GPU load, store, exchange and compare_exchange are wait-free instructions; the others are

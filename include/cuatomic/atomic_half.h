@@ -38,7 +38,8 @@
  *   add, sub, mul and div round once, to nearest even; nothing is flushed, and what is too large becomes an
  *   infinity. The loops compute in float and round again. This is one rounding in effect: float has 24 bits,
  *   f16 has 11 and bf16 8, and 24 >= 2 * 11 + 2. It holds for subnormal results too. Sums are then
- *   exact in float. A product of bf16 has 16 bits, so if float rounds it, it is below half of the least bf16.
+ *   exact in float, and products of f16 always. A product of bf16 has 16 bits, so if float rounds it, it is
+ *   below half of the least bf16.
  *   A quotient of n bits by n bits that is no midpoint differs from each by more than 2^-(2n + 2) of itself.
  *   A NaN becomes a quiet NaN in each conversion and result; its sign and payload are the machine's.
  *   load, store, exchange and compare_exchange keep all bits.
