@@ -641,6 +641,46 @@ START_TEST(rounded_once)
 }
 END_TEST
 
+/* By parts in shared memory, where no instruction is for both, in each order. */
+__global__ static void shared_parts(struct cua_complex_f32 *f, struct cua_complex_f64 *d)
+{
+	__shared__ struct cua_complex_f32 x;
+	__shared__ struct cua_complex_f64 y;
+	struct cua_complex_f32 v = {1, -2};
+	struct cua_complex_f64 w = {0.5, -4};
+
+	if (threadIdx.x == 0) {
+		x.re = x.im = 0;
+		y.re = y.im = 0;
+	}
+	__syncthreads();
+	for (int o = 0; o < 5; o++) {
+		cua_atomic_add_parts_explicit_complex_f32(&x, v, (enum cua_order)o, CUA_SCOPE_BLOCK);
+		cua_atomic_sub_parts_explicit_complex_f64(&y, w, (enum cua_order)o, CUA_SCOPE_BLOCK);
+		cua_atomic_sub_parts_explicit_complex_f32(f, v, (enum cua_order)o, CUA_SCOPE_SYSTEM);
+	}
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		f[1] = x;
+		d[0] = y;
+	}
+}
+
+START_TEST(parts)
+{
+	struct cua_complex_f32 *f = (struct cua_complex_f32 *)managed(2 * sizeof(*f));
+	struct cua_complex_f64 *d = (struct cua_complex_f64 *)managed(sizeof(*d));
+
+	shared_parts<<<1, 96>>>(f, d);
+	wait_for_kernel();
+	ck_assert(f[0].re == -5 * 96 && f[0].im == 10 * 96);
+	ck_assert(f[1].re == 5 * 96 && f[1].im == -10 * 96);
+	ck_assert(d[0].re == -2.5 * 96 && d[0].im == 20 * 96);
+	ck_assert_cuda(cudaFree(f));
+	ck_assert_cuda(cudaFree(d));
+}
+END_TEST
+
 /* ---- a message under 128 bits, and under 16 ---- */
 
 struct post {
@@ -727,6 +767,7 @@ static Suite *make_suite(void)
 	tcase_add_test(exact, accesses_u128);
 	tcase_add_test(exact, rounded_once);
 	tcase_add_test(many, contended);
+	tcase_add_test(many, parts);
 	tcase_add_loop_test(many, combining, 0, 4);
 	tcase_add_loop_test(many, message_passing, 0, 2);
 	suite_add_tcase(suite, exact);
