@@ -10,6 +10,9 @@
 /* CUDA's error as a status; keeps it for cua_context_cuda_error and clears CUDA's own record. */
 extern "C" enum cua_status cua__cuda_status(struct cua_context *ctx, cudaError_t error);
 
+/* atomic_path.cu, for the table of runtime.cu. */
+extern "C" enum cua_status cua__cuda_atomic_paths(struct cua_context *ctx, void *cells);
+
 /*
  * Launches a kernel on the context's stream and reports what this launch alone did: <<<>>> would also
  * find the errors of others. A template, because only it sees the kernel's parameter types.

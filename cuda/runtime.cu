@@ -310,7 +310,7 @@ static const struct cua__runtime runtime = {
 	cuda_device_count, cuda_device_query, cuda_open,   cuda_close,   cuda_enter,
 	cuda_leave,        cuda_may_wait,     cuda_synchronize, cuda_locate, cuda_allocate,
 	cuda_allocate_system, cuda_release,   cuda_allocate_mapped, cuda_release_mapped,
-	cuda_copy,         cuda_set_bytes,
+	cuda_copy,         cuda_set_bytes,    cua__cuda_atomic_paths,
 };
 
 const struct cua__backend cua__cuda_backend = {

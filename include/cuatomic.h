@@ -9,6 +9,7 @@
 #include <cuatomic/atomic_complex.h>
 #include <cuatomic/atomic_half.h>
 #include <cuatomic/atomic_narrow.h>
+#include <cuatomic/atomic_path.h>
 #include <cuatomic/atomic_warp.h>
 #include <cuatomic/chained.h>
 #include <cuatomic/combine.h>

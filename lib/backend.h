@@ -63,6 +63,8 @@ struct cua__runtime {
 	/* In stream order; any combination of host and backend memory. */
 	enum cua_status (*copy)(struct cua_context *ctx, void *dst, const void *src, size_t bytes);
 	enum cua_status (*set_bytes)(struct cua_context *ctx, void *dst, int byte, size_t bytes);
+	/* Fills the table of lib/atomic_path.h, which is zeros, in stream order. */
+	enum cua_status (*atomic_paths)(struct cua_context *ctx, void *cells);
 };
 
 struct cua__memory_ops;

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "atomic_path.h"
 #include "driver.h"
 #include "internal.h"
 
@@ -258,6 +259,13 @@ static enum cua_status cpu_set_bytes(struct cua_context *ctx, void *dst, int byt
 	return CUA_OK;
 }
 
+static enum cua_status cpu_atomic_paths(struct cua_context *ctx, void *cells)
+{
+	(void)ctx;
+	cua__paths_fill(cells);
+	return CUA_OK;
+}
+
 static const struct cua__runtime runtime = {
 	.device_count = cpu_device_count,
 	.device_query = cpu_device_query,
@@ -275,6 +283,7 @@ static const struct cua__runtime runtime = {
 	.release_mapped = cpu_release,
 	.copy = cpu_copy,
 	.set_bytes = cpu_set_bytes,
+	.atomic_paths = cpu_atomic_paths,
 };
 
 const struct cua__backend cua__cpu_backend = {

@@ -88,6 +88,9 @@ says out info "^cuatomic $major\$"
 says out info '^CPU backend$'
 says out info '^    threads: +[1-9][0-9]*$'
 says out info '^CUDA backend$'
+says out info '^    u32 +(N +){6}'
+says out info '^    f32 +N +N +N +N +32 +32 +32 +32 +32 +32 +\. +\.'
+says out info '^    N native, 8 to 128 loop'
 says out info '^  (not built|no device|device 0: .+)$'
 runs 0 "info without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" info
 says out "info without a GPU" '^  (not built|no device)$'

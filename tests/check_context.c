@@ -103,6 +103,55 @@ START_TEST(statuses)
 }
 END_TEST
 
+/* Both backends; what is known of every machine, and what depends on it. */
+START_TEST(atomic_paths)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	enum cua_atomic_path path = CUA_PATH_STRIPE;
+	int gpu = cua_context_backend(ctx) == CUA_BACKEND_CUDA;
+	const struct {
+		enum cua_type type;
+		enum cua_atomic_op op;
+		enum cua_atomic_path cpu, cuda;
+	} known[] = {
+		{CUA_U32, CUA_OP_ADD, CUA_PATH_NATIVE, CUA_PATH_NATIVE},
+		{CUA_U32, CUA_OP_INC, CUA_PATH_CAS_32, CUA_PATH_NATIVE},
+		{CUA_U64, CUA_OP_INC, CUA_PATH_CAS_64, CUA_PATH_CAS_64},
+		{CUA_I64, CUA_OP_MAX, CUA_PATH_CAS_64, CUA_PATH_NATIVE},
+		{CUA_F32, CUA_OP_ADD, CUA_PATH_CAS_32, CUA_PATH_NATIVE},
+		{CUA_F32, CUA_OP_MIN, CUA_PATH_CAS_32, CUA_PATH_CAS_32},
+		{CUA_F64, CUA_OP_DIV, CUA_PATH_CAS_64, CUA_PATH_CAS_64},
+		{CUA_U8, CUA_OP_STORE, CUA_PATH_NATIVE, CUA_PATH_WORD},
+		{CUA_I8, CUA_OP_ADD, CUA_PATH_CAS_8, CUA_PATH_WORD},
+		{CUA_U16, CUA_OP_EXCHANGE, CUA_PATH_NATIVE, CUA_PATH_CAS_16},
+		{CUA_I16, CUA_OP_COMPARE_EXCHANGE, CUA_PATH_NATIVE, CUA_PATH_NATIVE},
+		{CUA_F16, CUA_OP_ADD, CUA_PATH_CAS_16, CUA_PATH_NATIVE},
+		{CUA_BF16, CUA_OP_MUL, CUA_PATH_CAS_16, CUA_PATH_CAS_16},
+		{CUA_COMPLEX_F32, CUA_OP_LOAD, CUA_PATH_NATIVE, CUA_PATH_NATIVE},
+		{CUA_COMPLEX_F32, CUA_OP_ADD, CUA_PATH_CAS_64, CUA_PATH_CAS_64},
+		{CUA_F32, CUA_OP_AND, CUA_PATH_NONE, CUA_PATH_NONE},
+		{CUA_I32, CUA_OP_INC, CUA_PATH_NONE, CUA_PATH_NONE},
+		{CUA_U32, CUA_OP_DIV, CUA_PATH_NONE, CUA_PATH_NONE},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		ck_assert_status(cua_atomic_path(ctx, known[i].type, known[i].op, &path), CUA_OK);
+		ck_assert_int_eq((int)path, (int)(gpu ? known[i].cuda : known[i].cpu));
+	}
+	/* the form without a lock where there is one, never anything else */
+	ck_assert_status(cua_atomic_path(ctx, CUA_U128, CUA_OP_ADD, &path), CUA_OK);
+	ck_assert(path == CUA_PATH_CAS_128 || path == CUA_PATH_STRIPE);
+	path = CUA_PATH_WORD;
+	ck_assert_status(cua_atomic_path(NULL, CUA_U32, CUA_OP_ADD, &path), CUA_ERROR_NULL);
+	ck_assert_status(cua_atomic_path(ctx, CUA_U32, CUA_OP_ADD, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_atomic_path(ctx, (enum cua_type)9, CUA_OP_ADD, &path), CUA_ERROR_TYPE);
+	ck_assert_status(cua_atomic_path(ctx, CUA_U32, (enum cua_atomic_op)0, &path), CUA_ERROR_VALUE);
+	ck_assert_status(cua_atomic_path(ctx, CUA_U32, (enum cua_atomic_op)17, &path), CUA_ERROR_VALUE);
+	ck_assert_int_eq((int)path, (int)CUA_PATH_WORD);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 START_TEST(types)
 {
 	static const struct {
@@ -114,7 +163,9 @@ START_TEST(types)
 		{CUA_I8, 1, 1, "i8"},    {CUA_U8, 2, 1, "u8"},   {CUA_I16, 3, 2, "i16"},
 		{CUA_U16, 4, 2, "u16"},  {CUA_I32, 5, 4, "i32"}, {CUA_U32, 6, 4, "u32"},
 		{CUA_I64, 7, 8, "i64"},  {CUA_U64, 8, 8, "u64"}, {CUA_F32, 18, 4, "f32"},
-		{CUA_F64, 19, 8, "f64"},
+		{CUA_F64, 19, 8, "f64"}, {CUA_U128, 10, 16, "u128"}, {CUA_F16, 16, 2, "f16"},
+		{CUA_BF16, 17, 2, "bf16"}, {CUA_COMPLEX_F32, 24, 8, "complex_f32"},
+		{CUA_COMPLEX_F64, 25, 16, "complex_f64"},
 	};
 	int known = 0;
 
@@ -651,6 +702,7 @@ static Suite *make_suite(void)
 	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, statuses);
 	tcase_add_test(tcase, types);
+	tcase_add_test(tcase, atomic_paths);
 	tcase_add_test(tcase, version);
 	tcase_add_test(tcase, devices);
 	tcase_add_test(tcase, create);

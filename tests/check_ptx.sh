@@ -83,6 +83,9 @@ quiet() {
 
 port_kernels() {
   local bits op type c
+  load load_b16 .b16 "*out = cua_port_load_b16(p, AT);"
+  quiet store_b16 .b16 "cua_port_store_b16(p, (uint16_t)v, AT);" st
+  atom cas_b16 .cas.b16 "*out = cua_port_cas_b16(p, (uint16_t)v, (uint16_t)w, AT);"
   for bits in 32 64; do
     load "load_b$bits" ".b$bits" "*out = cua_port_load_b$bits(p, AT);"
     quiet "store_b$bits" ".b$bits" "cua_port_store_b$bits(p, (uint${bits}_t)v, AT);" st
@@ -275,7 +278,7 @@ warp_kernels() {
 # On the containing word: loops over its compare-and-swap.
 narrow_kernels() {
   local t c op
-  for t in u8 i8 u16 i16; do
+  for t in u8 i8; do
     c=CUA__TYPE_$t
     kernel "narrow_load_$t" ld.relaxed.gpu.b32 "*($c *)out = cua_atomic_load_$t(($c *)p);"
     kernel "narrow_load_explicit_$t" ld.acquire.sys.b32 \
@@ -291,11 +294,44 @@ narrow_kernels() {
         "*($c *)out = cua_atomic_fetch_${op}_$t(($c *)p, ($c)v);"
     done
   done
+  # Of 16 bits: no word around them.
+  for t in u16 i16; do
+    c=CUA__TYPE_$t
+    kernel "half_load_explicit_$t" ld.acquire.sys.b16 \
+      "*($c *)out = cua_atomic_load_explicit_$t(($c *)p, CUA_ACQUIRE, CUA_SCOPE_SYSTEM);"
+    kernel "half_store_explicit_$t" st.release.cta.b16 \
+      "cua_atomic_store_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_BLOCK);"
+    kernel "half_exchange_$t" "ld.relaxed.gpu.b16 atom.relaxed.gpu.cas.b16 loop" \
+      "*($c *)out = cua_atomic_exchange_$t(($c *)p, ($c)v);"
+    kernel "half_compare_exchange_$t" atom.acq_rel.gpu.cas.b16 \
+      "*($c *)out = cua_atomic_compare_exchange_explicit_$t(($c *)p, ($c)v, ($c)w, CUA_ACQ_REL, CUA_SCOPE_DEVICE);"
+    for op in add sub min max and or xor nand mul; do
+      kernel "half_fetch_${op}_$t" "ld.relaxed.gpu.b16 atom.relaxed.gpu.cas.b16 loop" \
+        "*($c *)out = cua_atomic_fetch_${op}_$t(($c *)p, ($c)v);"
+    done
+  done
+}
+
+# In a state space that the caller names.
+space_kernels() {
+  local space at
+  for space in GLOBAL SHARED; do
+    at="CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_$space"
+    kernel "in_add_f32_$space" "red.relaxed.gpu${space_ptx[$space]}.add.f32" \
+      "cua_atomic_add_in_f32((float *)p, (float)v, $at);"
+    kernel "in_fetch_max_u64_$space" "atom.relaxed.gpu${space_ptx[$space]}.max.u64" \
+      "*out = cua_atomic_fetch_max_in_u64((uint64_t *)p, v, $at);"
+    kernel "in_fetch_mul_u32_$space" \
+      "ld.relaxed.gpu${space_ptx[$space]}.b32 atom.relaxed.gpu${space_ptx[$space]}.cas.b32 loop" \
+      "*(uint32_t *)out = cua_atomic_fetch_mul_in_u32((uint32_t *)p, (uint32_t)v, $at);"
+    kernel "in_exchange_u32_$space" "atom.relaxed.gpu${space_ptx[$space]}.exch.b32" \
+      "*(uint32_t *)out = cua_atomic_exchange_in_u32((uint32_t *)p, (uint32_t)v, $at);"
+  done
 }
 
 # 16-bit floats: native adds, and loops that compute in float.
 half_kernels() {
-  local t c op of before='ld.relaxed.gpu.b32' after='ld.relaxed.gpu.b32 atom.relaxed.gpu.cas.b32'
+  local t c op of loop='ld.relaxed.gpu.b16 atom.relaxed.gpu.cas.b16 loop'
   for t in f16 bf16; do
     c="struct cua_$t"
     [ $t = f16 ] || limit=90-999
@@ -322,13 +358,13 @@ half_kernels() {
       kernel "half_${op}_of_$t" "$op.rn.f32" "$of *($c *)out = cua__${op}_of_$t(x, *($c *)p);"
     done
     for op in mul div min max; do
-      kernel "narrow_fetch_${op}_$t" "$before $after" \
+      kernel "half_fetch_${op}_$t" "$loop" \
         "$of *($c *)out = cua_atomic_fetch_${op}_$t(($c *)p, x);"
     done
   done
   limit=70-89
   for op in add sub; do
-    kernel "narrow_fetch_${op}_bf16" "$before $after" \
+    kernel "half_fetch_${op}_bf16" "$loop" \
       "$of *($c *)out = cua_atomic_fetch_${op}_bf16(($c *)p, x);"
   done
   limit=
@@ -521,6 +557,7 @@ END
   narrow_kernels
   half_kernels
   wide_kernels
+  space_kernels
   spinlock_kernels
   lock_kernels
   group_kernels
@@ -609,7 +646,11 @@ if [ -z "$offered" ]; then
 fi
 lowest=$(sed -n 1p <<<"$offered")
 highest=$(sed -n '$p' <<<"$offered")
-archs=$(awk -v low="$lowest" -v high="$highest" '$1 == low || $1 == 90 || $1 == high' <<<"$offered")
+archs=$(awk -v low="$lowest" -v high="$highest" \
+  '$1 == low || $1 == 75 || $1 == 80 || $1 == 90 || $1 == 100 || $1 == 120 || $1 == high' <<<"$offered")
+for arch in 75 80 90 100 120; do
+  grep -qx "$arch" <<<"$archs" || echo "skipped: this nvcc has no compute_$arch"
+done
 
 # compile ARCH NAME FLAGS...
 compile() {

@@ -34,6 +34,7 @@
 	SIMT_SUITE(rwlock)                                                                         \
 	SIMT_SUITE(semaphore)                                                                      \
 	SIMT_SUITE(seqlock)                                                                        \
+	SIMT_SUITE(serial)                                                                         \
 	SIMT_SUITE(spinlock)                                                                       \
 	SIMT_SUITE(stripe)                                                                         \
 	SIMT_SUITE(ticketlock)                                                                     \

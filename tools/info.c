@@ -4,11 +4,46 @@
 
 #include "tools.h"
 
-/* Whether this build runs there: the one sure way to know is to make a context. */
-static const char *readiness(enum cua_backend backend, int device, unsigned *threads)
+/* Rows types, columns operations; one letter a path. */
+static void print_paths(struct cua_context *ctx)
+{
+	static const enum cua_type types[] = {
+		CUA_I8,  CUA_U8,  CUA_I16,  CUA_U16, CUA_I32, CUA_U32,         CUA_I64,        CUA_U64,
+		CUA_U128, CUA_F16, CUA_BF16, CUA_F32, CUA_F64, CUA_COMPLEX_F32, CUA_COMPLEX_F64,
+	};
+	static const char *const ops[] = {"load", "store", "exch", "cas", "add", "sub",  "mul", "div",
+					  "min",  "max",   "and",  "or",  "xor", "nand", "inc", "dec"};
+	static const char *const paths[] = {".", "N", "8", "16", "32", "64", "128", "W", "S"};
+
+	printf("    atomics:    ");
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		printf("%6s", ops[i]);
+	putchar('\n');
+	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+		printf("    %-12s", cua_type_name(types[t]));
+		for (int op = CUA_OP_LOAD; op <= CUA_OP_DEC; op++) {
+			enum cua_atomic_path path;
+			enum cua_status status =
+				cua_atomic_path(ctx, types[t], (enum cua_atomic_op)op, &path);
+
+			printf("%6s", status || (size_t)path >= sizeof(paths) / sizeof(paths[0])
+					      ? "?"
+					      : paths[path]);
+		}
+		putchar('\n');
+	}
+	printf("    N native, 8 to 128 loop over compare-and-swap of so many bits, W on the word around it,\n"
+	       "    S only under a lock stripe, . no such operation\n");
+}
+
+/* Whether this build runs there: the one sure way to know is to make a context. *kept is it, or NULL. */
+static const char *readiness(enum cua_backend backend, int device, unsigned *threads, struct cua_context **kept)
 {
 	struct cua_context *ctx;
-	enum cua_status status = cua_context_create(backend, device, &ctx);
+	enum cua_status status;
+
+	*kept = NULL;
+	status = cua_context_create(backend, device, &ctx);
 
 	if (status == CUA_ERROR_NO_DEVICE)
 		return "not usable: this build has no code for it, or the driver is too old";
@@ -16,7 +51,7 @@ static const char *readiness(enum cua_backend backend, int device, unsigned *thr
 		return cua_strerror(status);
 	if (threads)
 		*threads = cua_context_threads(ctx);
-	cua_context_destroy(ctx);
+	*kept = ctx;
 	return "ready";
 }
 
@@ -26,17 +61,22 @@ static void print_cpu(void)
 	enum cua_status status = cua_device_query(CUA_BACKEND_CPU, 0, &info);
 	char memory[TOOL_BYTES_TEXT];
 	unsigned threads = 0;
-	const char *ready = readiness(CUA_BACKEND_CPU, 0, &threads);
+	struct cua_context *ctx;
+	const char *ready = readiness(CUA_BACKEND_CPU, 0, &threads, &ctx);
 
 	printf("\nCPU backend\n");
 	if (status) {
 		printf("  %s\n", cua_strerror(status));
+		cua_context_destroy(ctx);
 		return;
 	}
 	printf("  device 0: %s\n", info.name);
 	printf("    threads:            %u\n", threads);
 	printf("    memory:             %s\n", tool_bytes_text(memory, info.memory_bytes));
 	printf("    state:              %s\n", ready);
+	if (ctx)
+		print_paths(ctx);
+	cua_context_destroy(ctx);
 }
 
 static void print_cuda(void)
@@ -59,6 +99,7 @@ static void print_cuda(void)
 	for (int device = 0; device < n; device++) {
 		struct cua_device_info info = {.struct_size = sizeof(info)};
 		char memory[TOOL_BYTES_TEXT];
+		struct cua_context *ctx;
 
 		status = cua_device_query(CUA_BACKEND_CUDA, device, &info);
 		if (status) {
@@ -69,7 +110,11 @@ static void print_cuda(void)
 		printf("    compute capability: %d.%d\n", info.compute_major, info.compute_minor);
 		printf("    multiprocessors:    %u\n", (unsigned)info.processors);
 		printf("    memory:             %s\n", tool_bytes_text(memory, info.memory_bytes));
-		printf("    state:              %s\n", readiness(CUA_BACKEND_CUDA, device, NULL));
+		printf("    state:              %s\n",
+		       readiness(CUA_BACKEND_CUDA, device, NULL, &ctx));
+		if (ctx)
+			print_paths(ctx);
+		cua_context_destroy(ctx);
 	}
 }
 

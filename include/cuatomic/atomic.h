@@ -28,7 +28,11 @@
  * operations combined in a warp or block first. Use the last where many lanes meet on one address.
  *
  * These are relaxed and of device scope, like CUDA's atomicAdd. Each has a second form that takes both,
- * cua_atomic_fetch_add_explicit_u32(p, v, order, scope), and so on.
+ * cua_atomic_fetch_add_explicit_u32(p, v, order, scope), and so on, and a third that also says in which
+ * state space the object lies, cua_atomic_fetch_add_in_u32(p, v, order, scope, space). CUA_SPACE_GENERIC, which
+ * the others are for, is always right. Where a kernel knows that the object is in global memory,
+ * CUA_SPACE_GLOBAL saves the GPU a test of the address, and CUA_SPACE_SHARED likewise; a wrong one is
+ * undefined. The host ignores it. CUA_ATOMIC_PATH below tells what an operation is made of.
  *
  * An object is a plain variable, aligned to its size, in global or shared memory or on the host; it is
  * initialized by a plain assignment before it is shared.
@@ -83,6 +87,23 @@
 #define CUA__BITS_f32 32
 #define CUA__BITS_f64 64
 
+/* ---- paths ---- */
+
+/*
+ * CUA_ATOMIC_PATH(operation, suffix), a constant of type enum cua_atomic_path: what cua_atomic_<operation>_<suffix>
+ * is made of in the code at hand, CUA_ATOMIC_PATH(fetch_add, f32). The operation has a result, as its form without
+ * one is not made of anything slower; a suffix that has no such operation does not compile. It is set
+ * by the macros that define the operation, and by those of the port below them. In a .cu file the host's
+ * pass and the GPU's have each their own, so use it inside of functions.
+ */
+#define CUA_ATOMIC_PATH(operation, suffix)                                                         \
+	((enum cua_atomic_path)cua__path_cua_atomic_##operation##_##suffix)
+
+#define CUA__PATH_OF(name, path) enum { cua__path_##name = (path) };
+#define CUA__LOOP_PATH(bits)                                                                       \
+	((int)cua__port_path_cas_b##bits == (int)CUA_PATH_NATIVE ? (int)CUA_PATH_CAS_##bits        \
+								  : (int)cua__port_path_cas_b##bits)
+
 /* ---- any read-modify-write ---- */
 
 /*
@@ -92,8 +113,9 @@
  *
  *   T name(T *p, T operand)                                        relaxed, device scope
  *   T name_explicit(T *p, T operand, enum cua_order order, enum cua_scope scope)
+ *   T name_in(T *p, T operand, enum cua_order order, enum cua_scope scope, enum cua_space space)
  *
- * where suffix is u32, i32, u64, i64, f32 or f64 and T its type. Both set *p to the value of the expression
+ * where suffix is u32, i32, u64, i64, f32 or f64 and T its type. All three set *p to the value of the expression
  * in one indivisible step and return what *p was. The expression is written in `old`, what *p holds, and
  * `operand`; it may be computed several times for one call, so it must have no side effects, and what
  * it calls must be compiled for the GPU too where the function is used there (CUA_FN).
@@ -106,28 +128,32 @@
  */
 #define CUA_DEFINE_ATOMIC(name, suffix, expression)                                                \
 	CUA__DEFINE_LOOP_OF(name, name##_explicit, CUA__TYPE_##suffix, CUA__BITS_##suffix,         \
-			    expression)
+			    expression)                                                            \
+	CUA__DEFINE_LOOP_IN(name, name##_in, CUA__TYPE_##suffix)
 
 #define CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression)                                     \
 	CUA_STATIC_ASSERT(sizeof(type) * 8 == (bits), "the type must have exactly so many bits");  \
 	CUA_STATIC_ASSERT(__alignof__(type) * 8 >= (bits), "the type must be aligned to its size"); \
-	CUA__DEFINE_LOOP_OF(name, name##_explicit, type, bits, expression)
+	CUA__DEFINE_LOOP_OF(name, name##_explicit, type, bits, expression)                         \
+	CUA__DEFINE_LOOP_IN(name, name##_in, type)
 
 /* Lets the arguments expand before they are pasted. */
 #define CUA__DEFINE_LOOP_OF(name, name_explicit, T, bits, expression)                              \
 	CUA__DEFINE_CAS_LOOP(name, name_explicit, T, bits, expression)
 
 #define CUA__DEFINE_CAS_LOOP(name, name_explicit, T, bits, expression)                             \
+	CUA__PATH_OF(name, CUA__LOOP_PATH(bits))                                                   \
 	CUA_FORCE T cua__next_##name(T old, T operand)                                             \
 	{                                                                                          \
 		(void)old;                                                                         \
 		(void)operand;                                                                     \
 		return (expression);                                                               \
 	}                                                                                          \
-	CUA_FORCE T name_explicit(T *p, T operand, enum cua_order order, enum cua_scope scope)     \
+	CUA_FORCE T cua__in_##name(T *p, T operand, enum cua_order order, enum cua_scope scope,    \
+				   enum cua_space space)                                           \
 	{                                                                                          \
 		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
-		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);  \
+		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, space);              \
 		cua__uint##bits before, desired;                                                   \
 		T old, next;                                                                       \
                                                                                                    \
@@ -138,70 +164,107 @@
 			memcpy(&desired, &next, sizeof(desired));                                  \
 			if (desired == before && (order == CUA_RELAXED || order == CUA_ACQUIRE))   \
 				break;                                                             \
-			seen = cua_port_cas_b##bits(p, before, desired, order, scope,              \
-						    CUA_SPACE_GENERIC);                            \
+			seen = cua_port_cas_b##bits(p, before, desired, order, scope, space);      \
 		} while (seen != before);                                                          \
 		return old;                                                                        \
+	}                                                                                          \
+	CUA_FORCE T name_explicit(T *p, T operand, enum cua_order order, enum cua_scope scope)     \
+	{                                                                                          \
+		return cua__in_##name(p, operand, order, scope, CUA_SPACE_GENERIC);                \
 	}                                                                                          \
 	CUA_FORCE T name(T *p, T operand)                                                          \
 	{                                                                                          \
 		return name_explicit(p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE);                   \
 	}
 
+/* The loop under its public name, with the space; T is the type. */
+#define CUA__DEFINE_LOOP_IN(name, name_in, T)                                                      \
+	CUA_FORCE T name_in(T *p, T operand, enum cua_order order, enum cua_scope scope,           \
+			    enum cua_space space)                                                  \
+	{                                                                                          \
+		return cua__in_##name(p, operand, order, scope, space);                            \
+	}
+
 /* ---- load, store, exchange, compare_exchange ---- */
 
 #define CUA__DEFINE_ATOMIC_ACCESS(s, T, bits)                                                      \
-	CUA_FORCE T cua_atomic_load_explicit_##s(const T *p, enum cua_order order,                 \
-						 enum cua_scope scope)                             \
+	CUA__PATH_OF(cua_atomic_load_##s, cua__port_path_load_b##bits)                             \
+	CUA__PATH_OF(cua_atomic_store_##s, cua__port_path_store_b##bits)                           \
+	CUA__PATH_OF(cua_atomic_exchange_##s, cua__port_path_exchange_b##bits)                     \
+	CUA__PATH_OF(cua_atomic_compare_exchange_##s, cua__port_path_cas_b##bits)                  \
+	CUA_FORCE T cua_atomic_load_in_##s(const T *p, enum cua_order order, enum cua_scope scope, \
+					   enum cua_space space)                                   \
 	{                                                                                          \
-		cua__uint##bits seen = cua_port_load_b##bits(p, order, scope, CUA_SPACE_GENERIC);  \
+		cua__uint##bits seen = cua_port_load_b##bits(p, order, scope, space);              \
 		T v;                                                                               \
                                                                                                    \
 		memcpy(&v, &seen, sizeof(v));                                                      \
 		return v;                                                                          \
 	}                                                                                          \
+	CUA_FORCE T cua_atomic_load_explicit_##s(const T *p, enum cua_order order,                 \
+						 enum cua_scope scope)                             \
+	{                                                                                          \
+		return cua_atomic_load_in_##s(p, order, scope, CUA_SPACE_GENERIC);                 \
+	}                                                                                          \
 	CUA_FORCE T cua_atomic_load_##s(const T *p)                                                \
 	{                                                                                          \
 		return cua_atomic_load_explicit_##s(p, CUA_RELAXED, CUA_SCOPE_DEVICE);             \
 	}                                                                                          \
-	CUA_FORCE void cua_atomic_store_explicit_##s(T *p, T v, enum cua_order order,              \
-						     enum cua_scope scope)                         \
+	CUA_FORCE void cua_atomic_store_in_##s(T *p, T v, enum cua_order order,                    \
+					       enum cua_scope scope, enum cua_space space)         \
 	{                                                                                          \
 		cua__uint##bits desired;                                                           \
                                                                                                    \
 		memcpy(&desired, &v, sizeof(desired));                                             \
-		cua_port_store_b##bits(p, desired, order, scope, CUA_SPACE_GENERIC);               \
+		cua_port_store_b##bits(p, desired, order, scope, space);                           \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_store_explicit_##s(T *p, T v, enum cua_order order,              \
+						     enum cua_scope scope)                         \
+	{                                                                                          \
+		cua_atomic_store_in_##s(p, v, order, scope, CUA_SPACE_GENERIC);                    \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_store_##s(T *p, T v)                                             \
 	{                                                                                          \
 		cua_atomic_store_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);                \
 	}                                                                                          \
-	CUA_FORCE T cua_atomic_exchange_explicit_##s(T *p, T v, enum cua_order order,              \
-						     enum cua_scope scope)                         \
+	CUA_FORCE T cua_atomic_exchange_in_##s(T *p, T v, enum cua_order order,                    \
+					       enum cua_scope scope, enum cua_space space)         \
 	{                                                                                          \
 		cua__uint##bits desired, seen;                                                     \
 		T old;                                                                             \
                                                                                                    \
 		memcpy(&desired, &v, sizeof(desired));                                             \
-		seen = cua_port_exchange_b##bits(p, desired, order, scope, CUA_SPACE_GENERIC);     \
+		seen = cua_port_exchange_b##bits(p, desired, order, scope, space);                 \
 		memcpy(&old, &seen, sizeof(old));                                                  \
 		return old;                                                                        \
+	}                                                                                          \
+	CUA_FORCE T cua_atomic_exchange_explicit_##s(T *p, T v, enum cua_order order,              \
+						     enum cua_scope scope)                         \
+	{                                                                                          \
+		return cua_atomic_exchange_in_##s(p, v, order, scope, CUA_SPACE_GENERIC);          \
 	}                                                                                          \
 	CUA_FORCE T cua_atomic_exchange_##s(T *p, T v)                                             \
 	{                                                                                          \
 		return cua_atomic_exchange_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);      \
 	}                                                                                          \
-	CUA_FORCE T cua_atomic_compare_exchange_explicit_##s(                                      \
-		T *p, T expected, T desired, enum cua_order order, enum cua_scope scope)           \
+	CUA_FORCE T cua_atomic_compare_exchange_in_##s(T *p, T expected, T desired,                \
+						       enum cua_order order, enum cua_scope scope, \
+						       enum cua_space space)                       \
 	{                                                                                          \
 		cua__uint##bits before, after, seen;                                               \
 		T old;                                                                             \
                                                                                                    \
 		memcpy(&before, &expected, sizeof(before));                                        \
 		memcpy(&after, &desired, sizeof(after));                                           \
-		seen = cua_port_cas_b##bits(p, before, after, order, scope, CUA_SPACE_GENERIC);    \
+		seen = cua_port_cas_b##bits(p, before, after, order, scope, space);                \
 		memcpy(&old, &seen, sizeof(old));                                                  \
 		return old;                                                                        \
+	}                                                                                          \
+	CUA_FORCE T cua_atomic_compare_exchange_explicit_##s(                                      \
+		T *p, T expected, T desired, enum cua_order order, enum cua_scope scope)           \
+	{                                                                                          \
+		return cua_atomic_compare_exchange_in_##s(p, expected, desired, order, scope,      \
+							  CUA_SPACE_GENERIC);                      \
 	}                                                                                          \
 	CUA_FORCE T cua_atomic_compare_exchange_##s(T *p, T expected, T desired)                   \
 	{                                                                                          \
@@ -220,10 +283,29 @@ CUA__DEFINE_ATOMIC_ACCESS(f64, double, 64)
 
 /* Converts the operand for the port's function, and its result back; no value is lost in between. */
 #define CUA__DEFINE_ATOMIC_FETCH(op, s, T, port, P, operand)                                       \
+	CUA__PATH_OF(cua_atomic_fetch_##op##_##s, cua__port_path_fetch_##port)                     \
+	CUA_FORCE T cua_atomic_fetch_##op##_in_##s(T *p, T v, enum cua_order order,                \
+						   enum cua_scope scope, enum cua_space space)     \
+	{                                                                                          \
+		return (T)cua_port_fetch_##port((P *)p, operand, order, scope, space);             \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_##op##_in_##s(T *p, T v, enum cua_order order,                   \
+						enum cua_scope scope, enum cua_space space)        \
+	{                                                                                          \
+		/* a reduction without result cannot acquire */                                    \
+		if (order == CUA_RELAXED || order == CUA_RELEASE)                                  \
+			cua_port_##port((P *)p, operand, order, scope, space);                     \
+		else                                                                               \
+			(void)cua_port_fetch_##port((P *)p, operand, order, scope, space);         \
+	}                                                                                          \
+	CUA__DEFINE_ATOMIC_SHORT(op, s, T)
+
+/* The shorter forms of an operation, with a result and without, by those that take the space. */
+#define CUA__DEFINE_ATOMIC_SHORT(op, s, T)                                                         \
 	CUA_FORCE T cua_atomic_fetch_##op##_explicit_##s(T *p, T v, enum cua_order order,          \
 							 enum cua_scope scope)                     \
 	{                                                                                          \
-		return (T)cua_port_fetch_##port((P *)p, operand, order, scope, CUA_SPACE_GENERIC); \
+		return cua_atomic_fetch_##op##_in_##s(p, v, order, scope, CUA_SPACE_GENERIC);      \
 	}                                                                                          \
 	CUA_FORCE T cua_atomic_fetch_##op##_##s(T *p, T v)                                         \
 	{                                                                                          \
@@ -232,12 +314,7 @@ CUA__DEFINE_ATOMIC_ACCESS(f64, double, 64)
 	CUA_FORCE void cua_atomic_##op##_explicit_##s(T *p, T v, enum cua_order order,             \
 						      enum cua_scope scope)                        \
 	{                                                                                          \
-		/* a reduction without result cannot acquire */                                    \
-		if (order == CUA_RELAXED || order == CUA_RELEASE)                                  \
-			cua_port_##port((P *)p, operand, order, scope, CUA_SPACE_GENERIC);         \
-		else                                                                               \
-			(void)cua_port_fetch_##port((P *)p, operand, order, scope,                 \
-						    CUA_SPACE_GENERIC);                            \
+		cua_atomic_##op##_in_##s(p, v, order, scope, CUA_SPACE_GENERIC);                   \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_##op##_##s(T *p, T v)                                            \
 	{                                                                                          \
@@ -269,7 +346,8 @@ CUA__DEFINE_ATOMIC_FETCH(sub, f64, double, add_f64, double, -v)
 /* A loop under the two names of this header. */
 #define CUA__DEFINE_ATOMIC_LOOP(op, s, expression)                                                 \
 	CUA__DEFINE_LOOP_OF(cua_atomic_fetch_##op##_##s, cua_atomic_fetch_##op##_explicit_##s,     \
-			    CUA__TYPE_##s, CUA__BITS_##s, expression)
+			    CUA__TYPE_##s, CUA__BITS_##s, expression)                              \
+	CUA__DEFINE_LOOP_IN(cua_atomic_fetch_##op##_##s, cua_atomic_fetch_##op##_in_##s, CUA__TYPE_##s)
 
 CUA__DEFINE_ATOMIC_LOOP(mul, u32, old * operand)
 CUA__DEFINE_ATOMIC_LOOP(mul, i32, (int32_t)((uint32_t)old * (uint32_t)operand))
@@ -349,6 +427,11 @@ CUA__DEFINE_ATOMIC_LOOP(max, f32, cua__max_wins_f32(operand, old) ? operand : ol
 CUA__DEFINE_ATOMIC_LOOP(max, f64, cua__max_wins_f64(operand, old) ? operand : old)
 
 #define CUA__DEFINE_ATOMIC_QUIET(op, s, T)                                                         \
+	CUA_FORCE void cua_atomic_##op##_in_##s(T *p, T v, enum cua_order order,                   \
+						enum cua_scope scope, enum cua_space space)        \
+	{                                                                                          \
+		(void)cua_atomic_fetch_##op##_in_##s(p, v, order, scope, space);                   \
+	}                                                                                          \
 	CUA_FORCE void cua_atomic_##op##_explicit_##s(T *p, T v, enum cua_order order,             \
 						      enum cua_scope scope)                        \
 	{                                                                                          \

@@ -205,32 +205,27 @@ CUA__DEFINE_HALF_LOOPS(bf16)
 /* ---- add and sub: native, or a loop; and what a leader of many lanes does ---- */
 
 #define CUA__DEFINE_HALF_NATIVE(op, s, operand)                                                    \
-	CUA_FORCE struct cua_##s cua_atomic_fetch_##op##_explicit_##s(                             \
-		struct cua_##s *p, struct cua_##s v, enum cua_order order, enum cua_scope scope)   \
+	CUA__PATH_OF(cua_atomic_fetch_##op##_##s, cua__port_path_fetch_add_##s)                    \
+	CUA_FORCE struct cua_##s cua_atomic_fetch_##op##_in_##s(                                   \
+		struct cua_##s *p, struct cua_##s v, enum cua_order order, enum cua_scope scope,   \
+		enum cua_space space)                                                              \
 	{                                                                                          \
 		struct cua_##s old;                                                                \
                                                                                                    \
-		old.bits = cua_port_fetch_add_##s(p, (operand).bits, order, scope,                 \
-						  CUA_SPACE_GENERIC);                              \
+		old.bits = cua_port_fetch_add_##s(p, (operand).bits, order, scope, space);         \
 		return old;                                                                        \
 	}                                                                                          \
-	CUA_FORCE struct cua_##s cua_atomic_fetch_##op##_##s(struct cua_##s *p, struct cua_##s v)  \
-	{                                                                                          \
-		return cua_atomic_fetch_##op##_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);  \
-	}                                                                                          \
-	CUA_FORCE void cua_atomic_##op##_explicit_##s(struct cua_##s *p, struct cua_##s v,         \
-						      enum cua_order order, enum cua_scope scope)  \
+	CUA_FORCE void cua_atomic_##op##_in_##s(struct cua_##s *p, struct cua_##s v,               \
+						enum cua_order order, enum cua_scope scope,        \
+						enum cua_space space)                              \
 	{                                                                                          \
 		/* a reduction without result cannot acquire */                                    \
 		if (order == CUA_RELAXED || order == CUA_RELEASE)                                  \
-			cua_port_add_##s(p, (operand).bits, order, scope, CUA_SPACE_GENERIC);      \
+			cua_port_add_##s(p, (operand).bits, order, scope, space);                  \
 		else                                                                               \
-			(void)cua_atomic_fetch_##op##_explicit_##s(p, v, order, scope);            \
+			(void)cua_atomic_fetch_##op##_in_##s(p, v, order, scope, space);           \
 	}                                                                                          \
-	CUA_FORCE void cua_atomic_##op##_##s(struct cua_##s *p, struct cua_##s v)                  \
-	{                                                                                          \
-		cua_atomic_##op##_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);               \
-	}
+	CUA__DEFINE_ATOMIC_SHORT(op, s, struct cua_##s)
 #define CUA__DEFINE_HALF_ADD_NATIVE(s)                                                             \
 	CUA__DEFINE_HALF_NATIVE(add, s, v)                                                         \
 	CUA__DEFINE_HALF_NATIVE(sub, s, cua__negative_##s(v))                                      \

@@ -16,20 +16,21 @@
  *
  * and each with an explicit form that takes order and scope. CUA_DEFINE_ATOMIC takes these suffixes too.
  *
- * An object is a plain variable, aligned to its size. The host has instructions for it. A GPU has none
- * for a byte: there every operation, loads and stores too, is one on the aligned 32-bit word that contains
- * the object. That word is in the same allocation: cudaMalloc and its kin give out whole granules of 256
- * bytes, and variables in shared and global memory lie within sections that are padded to whole words. The
- * neighbours in the word keep their values.
+ * An object is a plain variable, aligned to its size. The host has instructions for both widths, a GPU load,
+ * store and compare-and-swap of 16 bits. A GPU has none for a byte: there every operation, loads and stores
+ * too, is one on the aligned 32-bit word that contains the byte. That word is in the same allocation:
+ * cudaMalloc and its kin give out whole granules of 256 bytes, and variables in shared and global memory
+ * lie within sections that are padded to whole words. The neighbours in the word keep their values.
  *
- * Synchronization: that of atomic.h. On a GPU neighbours in one aligned word may be accessed at the same
- *   time by these functions; a plain write to one must be ordered with the atomics on the others, since
- *   those write the whole word. An object in memory that the host accesses at the same time has its
- *   word to itself.
- * Scope: as in atomic.h, for all objects of one word.
+ * Synchronization: that of atomic.h. On a GPU bytes of one aligned word may be accessed at the same time by
+ *   the functions for bytes; a plain write to one, or an operation for another width on one, must be
+ *   ordered with the atomics on the others, since those write the whole word. A byte in memory that the
+ *   host accesses at the same time has its word to itself. Objects of 16 bits know nothing of neighbours.
+ * Scope: as in atomic.h; for bytes on a GPU, that of all the bytes of one word.
  * Memory order: as in atomic.h.
- * Progress: lock-free on a GPU, where a change to a neighbour may make an operation try again; wait-free
- *   loads, and for 8 and 16 bits on the host load, store, exchange and compare_exchange.
+ * Progress: lock-free; for bytes on a GPU a change to a neighbour may make an operation try again. Wait-free
+ *   are the loads, and on the host store, exchange and compare_exchange too; on a GPU, those of 16 bits but
+ *   for exchange.
  * Argument: the compare-and-swap is on all the bits that the new word was made from. A compare_exchange
  *   fails only where the last read of the word, of the order that a failure has, saw another value in
  *   the object itself.
@@ -50,7 +51,7 @@
 #define CUA__BITS_u16 16
 #define CUA__BITS_i16 16
 
-#ifndef CUA_PORT_HAS_NARROW
+#if !defined(CUA_PORT_HAS_B8) || !defined(CUA_PORT_HAS_B16)
 /* ---- what the port lacks, on the word that contains the object ---- */
 
 CUA_FORCE uint32_t *cua__word_of(const void *p)
@@ -65,6 +66,7 @@ CUA_FORCE uint32_t cua__shift_of(const void *p)
 }
 
 #define CUA__DEFINE_NARROW_ACCESS(bits)                                                            \
+	CUA__PORT_PATHS(bits, CUA_PATH_WORD, CUA_PATH_WORD, CUA_PATH_WORD)                         \
 	CUA_FORCE uint##bits##_t cua_port_load_b##bits(const void *p, enum cua_order order,        \
 						       enum cua_scope scope, enum cua_space space) \
 	{                                                                                          \
@@ -115,8 +117,12 @@ CUA_FORCE uint32_t cua__shift_of(const void *p)
 		(void)cua_port_exchange_b##bits(p, v, order, scope, space);                        \
 	}
 
+#if !defined(CUA_PORT_HAS_B8)
 CUA__DEFINE_NARROW_ACCESS(8)
+#endif
+#if !defined(CUA_PORT_HAS_B16)
 CUA__DEFINE_NARROW_ACCESS(16)
+#endif
 #endif
 
 CUA__DEFINE_ATOMIC_ACCESS(u8, uint8_t, 8)

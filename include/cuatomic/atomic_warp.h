@@ -6,18 +6,24 @@
  * Source: aggregation in the warp is common practice on GPUs since shuffles and match exist; the scan is
  * that of Hillis and Steele (Data Parallel Algorithms, 1986), here along the lanes of equal address.
  *
- * With T of u32 i32 u64 i64 f32 f64 and the operations of atomic.h:
+ * With T of u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 and the operations of atomic.h and atomic_narrow.h:
  *
- *   cua_atomic_fetch_{add,sub,mul,min,max}_warp_T(mask, p, v)
+ *   cua_atomic_fetch_{add,sub,min,max}_warp_T(mask, p, v)
+ *   cua_atomic_fetch_mul_warp_T(mask, p, v)                 32 and 64 bits
  *   cua_atomic_fetch_{and,or,xor}_warp_T(mask, p, v)        integers only
  *   cua_atomic_fetch_add_cas_warp_{f32,f64}(mask, p, v)
  *   cua_atomic_{add,sub,min,max}_warp_T(mask, p, v)         without a result
  *   cua_atomic_{and,or,xor}_warp_T(mask, p, v)              integers only, without a result
+ *   cua_atomic_fetch_nand_warp_T(mask, p, v)                integers only       one lane after the other:
+ *   cua_atomic_fetch_div_warp_T(mask, p, v)                 f32 and f64         the lanes of one address
+ *   cua_atomic_[fetch_]{inc,dec}_warp_T(mask, p, v)         u32 and u64         do one compare-and-swap
  *     Each lane brings an address and an operand. mask is the caller's: exactly its lanes call,
  *     together, with the same mask. They may bring one address, 32 different ones, or any mixture.
  *
  *   cua_atomic_{add,sub,mul,min,max}_block_T(p, v, scratch) and {and,or,xor}, add_cas likewise
- *     All threads of the block call, together, with one and the same address, and get no result.
+ *   cua_atomic_fetch_{...}_block_T(p, v, scratch)           each thread gets its own old value
+ *     All threads of the block call, together, with one and the same address. The old values are those of
+ *     the threads coming one after the other in the order of their numbers.
  *
  * and each with an explicit form, cua_atomic_fetch_add_warp_explicit_u32(mask, p, v, order, scope). User
  * operations: CUA_DEFINE_ATOMIC_WARP below.
@@ -35,7 +41,10 @@
  * Results: a lane gets the value that it would have seen had the lanes of its address come one after the
  *   other, in the order of the lanes, and nothing in between. For sums and products of floats that value
  *   is rounded in the order of the scan: old + (a sum of the operands of the lanes before). It is the same
- *   in every run for the same old value, mask and addresses. Integers, min and max are exact.
+ *   in every run for the same old value, mask and addresses. Integers, min and max are exact, and so are
+ *   nand, inc, dec and div: they are computed as the lanes would have done it alone, operand by operand, so
+ *   that the lanes may bring different bounds, and a quotient rounds as often as there are lanes: it is
+ *   old / a / b, not old / (a * b).
  * Synchronization: that of atomic.h; to the others a call is the plain operation, once an address. The
  *   scratch belongs to the block, and may be used again at once.
  * Scope: as in atomic.h.
@@ -47,14 +56,14 @@
  *   after each failure, up to CUA__ATOMIC_LONGEST_WAIT, because each attempt that fails delays those
  *   that would not; it never waits for another thread.
  * Argument: operations on one address are applied as one, f(old, f(a, f(b, c))), which associativity makes
- *   f(f(f(old, a), b), c), the lanes in order. The barrier of the warp, or block, before a releasing
+ *   f(f(f(old, a), b), c), the lanes in order; what is not associative is computed as the latter. The barrier of the warp, or block, before a releasing
  *   operation orders the others' accesses before the leader's, whose release is cumulative; the one
  *   after an acquiring operation hands on what the leader has acquired.
  */
 #ifndef CUATOMIC_ATOMIC_WARP_H
 #define CUATOMIC_ATOMIC_WARP_H
 
-#include <cuatomic/atomic.h>
+#include <cuatomic/atomic_narrow.h>
 #include <cuatomic/reduce.h>
 
 /* In ns. All warps of a large GPU on one address must together not exceed what its L2 takes. */
@@ -201,6 +210,64 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
 		name_explicit(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);                          \
 	}
 
+/*
+ * The warps scan, their totals are scanned in the scratch, and thread 0 adds the last of them. Slot i holds
+ * the total of the warps up to i; what thread 0 got then takes the place of the last one.
+ */
+#define CUA__DEFINE_FETCH_BLOCK(name, name_explicit, group, T, fetch)                              \
+	CUA_FORCE T name_explicit(T *p, T v, struct cua_block_scratch *s, enum cua_order order,    \
+				  enum cua_scope scope)                                            \
+	{                                                                                          \
+		uint32_t size = cua_port_block_size(), thread = cua_port_thread();                 \
+		uint32_t index = thread / CUA_WARP_LANES, lane = thread % CUA_WARP_LANES;          \
+		uint32_t warps = (size + CUA_WARP_LANES - 1) / CUA_WARP_LANES, i;                  \
+		uint32_t lanes = size - (thread - lane) < CUA_WARP_LANES ? size - (thread - lane)  \
+									 : CUA_WARP_LANES;         \
+		uint32_t mask = 0xffffffffu >> (32 - lanes);                                       \
+		uint64_t bits = 0;                                                                 \
+		T all, before, total, old;                                                         \
+                                                                                                   \
+		if (size == 1)                                                                     \
+			return fetch(p, v, order, scope);                                          \
+		all = group##_scan(mask, mask, v);                                                 \
+		before = group##_combine__shuffle(mask, all, lane ? lane - 1 : 0);                 \
+		if (lane == lanes - 1) {                                                           \
+			memcpy(&bits, &all, sizeof(all));                                          \
+			CUA_WRITE(s->slot[index], bits);                                           \
+		}                                                                                  \
+		/* also what the others did before a releasing call */                             \
+		cua_port_sync_block();                                                             \
+		if (thread == 0) {                                                                 \
+			for (i = 0; i < warps; i++) {                                              \
+				bits = CUA_READ(s->slot[i]);                                       \
+				memcpy(&total, &bits, sizeof(total));                              \
+				all = i ? group##_combine(all, total) : total;                     \
+				bits = 0;                                                          \
+				memcpy(&bits, &all, sizeof(all));                                  \
+				CUA_WRITE(s->slot[i], bits);                                       \
+			}                                                                          \
+			old = fetch(p, all, order, scope);                                         \
+			bits = 0;                                                                  \
+			memcpy(&bits, &old, sizeof(old));                                          \
+			CUA_WRITE(s->slot[warps - 1], bits);                                       \
+		}                                                                                  \
+		cua_port_sync_block();                                                             \
+		bits = CUA_READ(s->slot[warps - 1]);                                               \
+		memcpy(&old, &bits, sizeof(old));                                                  \
+		if (index) {                                                                       \
+			bits = CUA_READ(s->slot[index - 1]);                                       \
+			memcpy(&total, &bits, sizeof(total));                                      \
+			old = group##_combine(old, total);                                         \
+		}                                                                                  \
+		/* the slots are free again only after everyone has read them */                   \
+		cua_port_sync_block();                                                             \
+		return lane ? group##_combine(old, before) : old;                                  \
+	}                                                                                          \
+	CUA_FORCE T name(T *p, T v, struct cua_block_scratch *s)                                   \
+	{                                                                                          \
+		return name_explicit(p, v, s, CUA_RELAXED, CUA_SCOPE_DEVICE);                      \
+	}
+
 #define CUA__DEFINE_QUIET_BLOCK(name, name_explicit, group, T, quiet)                              \
 	CUA_FORCE void name_explicit(T *p, T v, struct cua_block_scratch *s, enum cua_order order, \
 				     enum cua_scope scope)                                         \
@@ -259,6 +326,9 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
  *
  *   T name_warp(uint32_t mask, T *p, T operand)
  *   T name_warp_explicit(uint32_t mask, T *p, T operand, enum cua_order order, enum cua_scope scope)
+ *   T name_fetch_block(T *p, T operand, struct cua_block_scratch *s)
+ *   T name_fetch_block_explicit(T *p, T operand, struct cua_block_scratch *s, enum cua_order order,
+ *                               enum cua_scope scope)
  *   void name_block(T *p, T operand, struct cua_block_scratch *s)
  *   void name_block_explicit(T *p, T operand, struct cua_block_scratch *s, enum cua_order order,
  *                            enum cua_scope scope)
@@ -287,8 +357,127 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
 	CUA__DEFINE_PATIENT(cua__patient_##name, T, bits, cua__next_##name)                        \
 	CUA__DEFINE_FETCH_WARP(name##_warp, name##_warp_explicit, cua__group_##name, T,            \
 			       cua__patient_##name)                                                \
+	CUA__DEFINE_FETCH_BLOCK(name##_fetch_block, name##_fetch_block_explicit,                   \
+				cua__group_##name, T, cua__patient_##name)                         \
 	CUA__DEFINE_QUIET_BLOCK(name##_block, name##_block_explicit, cua__group_##name, T,         \
 				cua__patient_##name)
+
+/* ---- one lane after the other ---- */
+
+/* The bits of one lane, for all. */
+CUA_FORCE uint8_t cua__shuffle_b8(uint32_t mask, uint8_t v, uint32_t lane)
+{
+	return (uint8_t)cua_port_shuffle_u32(mask, v, lane);
+}
+
+CUA_FORCE uint16_t cua__shuffle_b16(uint32_t mask, uint16_t v, uint32_t lane)
+{
+	return (uint16_t)cua_port_shuffle_u32(mask, v, lane);
+}
+
+CUA_FORCE uint32_t cua__shuffle_b32(uint32_t mask, uint32_t v, uint32_t lane)
+{
+	return cua_port_shuffle_u32(mask, v, lane);
+}
+
+CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
+{
+	return cua_port_shuffle_u64(mask, v, lane);
+}
+
+/*
+ * Each lane applies the operands of the lanes of its address below it to what the highest of them has read;
+ * that one applies its own too, and does one compare-and-swap for all. plain: the operation of one thread.
+ */
+#define CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain)                      \
+	CUA_FORCE T name_explicit(uint32_t mask, T *p, T operand, enum cua_order order,            \
+				  enum cua_scope scope)                                            \
+	{                                                                                          \
+		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
+		uint32_t lane = cua_port_lane(), peers, below, rest, last;                         \
+		cua__uint##bits seen = 0, other, before, desired;                                  \
+		struct cua_backoff backoff;                                                        \
+		T old, next;                                                                       \
+		int pending;                                                                       \
+                                                                                                   \
+		if (CUA_WARP_LANES == 1)                                                           \
+			return plain(p, operand, order, scope);                                    \
+		peers = cua__warp_peers(mask, p);                                                  \
+		below = cua__warp_below(peers);                                                    \
+		last = cua__warp_highest(peers);                                                   \
+		pending = lane == last;                                                            \
+		cua_backoff_init(&backoff);                                                        \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_warp(mask);                                                  \
+		if (pending)                                                                       \
+			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);          \
+		do {                                                                               \
+			before = cua__shuffle_b##bits(mask, seen, last);                           \
+			memcpy(&old, &before, sizeof(old));                                        \
+			for (rest = below; cua_port_ballot(mask, rest != 0); rest &= rest - 1) {   \
+				memcpy(&other, &operand, sizeof(other));                           \
+				other = cua__shuffle_b##bits(                                      \
+					mask, other, rest ? cua_port_ffs_u32(rest) - 1 : lane);    \
+				memcpy(&next, &other, sizeof(next));                               \
+				if (rest)                                                          \
+					old = next_of(old, next);                                  \
+			}                                                                          \
+			if (pending) {                                                             \
+				next = next_of(old, operand);                                      \
+				memcpy(&desired, &next, sizeof(desired));                          \
+				/* the value that was read is kept: a later round must give the same */ \
+				pending = desired != before ||                                     \
+					  (order != CUA_RELAXED && order != CUA_ACQUIRE);          \
+				if (pending)                                                       \
+					pending = cua_port_cas_b##bits(p, before, desired, order, scope, \
+								       CUA_SPACE_GENERIC) != before; \
+				if (pending) {                                                     \
+					cua__backoff_wait_upto(&backoff, CUA__ATOMIC_LONGEST_WAIT); \
+					seen = cua_port_load_b##bits(p, first, scope,              \
+								     CUA_SPACE_GENERIC);           \
+				}                                                                  \
+			}                                                                          \
+		} while (cua_port_ballot(mask, pending));                                          \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_warp(mask);                                                  \
+		return old;                                                                        \
+	}                                                                                          \
+	CUA_FORCE T name(uint32_t mask, T *p, T operand)                                           \
+	{                                                                                          \
+		return name_explicit(mask, p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE);             \
+	}
+
+/*
+ * CUA_DEFINE_ATOMIC_SERIAL_WARP(name, suffix, expression)
+ *
+ * Defines what CUA_DEFINE_ATOMIC does, and
+ *
+ *   T name_warp(uint32_t mask, T *p, T operand)
+ *   T name_warp_explicit(uint32_t mask, T *p, T operand, enum cua_order order, enum cua_scope scope)
+ *
+ * for any expression, associative or not: a quotient, a counter that wraps, a step of a state machine. The
+ * operands of the lanes of one address are applied one after the other, in the order of the lanes, as one
+ * indivisible step of one compare-and-swap, and each lane gets exactly what it would have got alone. That takes
+ * as many steps as the largest number of lanes of one address, again after each compare-and-swap that
+ * fails; where the expression is associative CUA_DEFINE_ATOMIC_WARP takes the logarithm of that.
+ *
+ *   CUA_DEFINE_ATOMIC_SERIAL_WARP(collatz, u32, (old & 1 ? 3 * old + 1 : old / 2) + operand)
+ *
+ * CUA_DEFINE_ATOMIC_STRUCT_SERIAL_WARP(name, type, bits, expression) is the same of CUA_DEFINE_ATOMIC_STRUCT.
+ */
+#define CUA_DEFINE_ATOMIC_SERIAL_WARP(name, suffix, expression)                                    \
+	CUA_DEFINE_ATOMIC(name, suffix, expression)                                                \
+	CUA__DEFINE_SERIAL_OF(name##_warp, name##_warp_explicit, CUA__TYPE_##suffix,               \
+			      CUA__BITS_##suffix, cua__next_##name, name##_explicit)
+
+#define CUA_DEFINE_ATOMIC_STRUCT_SERIAL_WARP(name, type, bits, expression)                         \
+	CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression)                                     \
+	CUA__DEFINE_SERIAL_OF(name##_warp, name##_warp_explicit, type, bits, cua__next_##name,     \
+			      name##_explicit)
+
+/* Lets the arguments expand before they are pasted. */
+#define CUA__DEFINE_SERIAL_OF(name, name_explicit, T, bits, next_of, plain)                        \
+	CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain)
 
 /* ---- the operations of atomic.h ---- */
 
@@ -296,6 +485,8 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
 #define CUA__DEFINE_ATOMIC_WARP(op, s, T, by, fetch, quiet)                                        \
 	CUA__DEFINE_FETCH_WARP(cua_atomic_fetch_##op##_warp_##s,                                   \
 			       cua_atomic_fetch_##op##_warp_explicit_##s, by##_##s, T, fetch)      \
+	CUA__DEFINE_FETCH_BLOCK(cua_atomic_fetch_##op##_block_##s,                                 \
+				cua_atomic_fetch_##op##_block_explicit_##s, by##_##s, T, fetch)    \
 	CUA__DEFINE_QUIET_BLOCK(cua_atomic_##op##_block_##s, cua_atomic_##op##_block_explicit_##s, \
 				by##_##s, T, quiet)
 
@@ -350,9 +541,21 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
 		cua_atomic_add_block_##s(p, negative, b);                                          \
 	}
 
+#define CUA__DEFINE_ATOMIC_SUB_FETCH_BLOCK(s, T, negative)                                         \
+	CUA_FORCE T cua_atomic_fetch_sub_block_explicit_##s(                                       \
+		T *p, T v, struct cua_block_scratch *b, enum cua_order order, enum cua_scope scope) \
+	{                                                                                          \
+		return cua_atomic_fetch_add_block_explicit_##s(p, negative, b, order, scope);      \
+	}                                                                                          \
+	CUA_FORCE T cua_atomic_fetch_sub_block_##s(T *p, T v, struct cua_block_scratch *b)         \
+	{                                                                                          \
+		return cua_atomic_fetch_add_block_##s(p, negative, b);                             \
+	}
+
 #define CUA__DEFINE_ATOMIC_WARP_INTEGER(s, T, bits)                                                \
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(add, s, T, (T)((uint##bits##_t)a + (uint##bits##_t)b))      \
 	CUA__DEFINE_ATOMIC_WARP_SUB(s, T, (T)(0 - (uint##bits##_t)v))                              \
+	CUA__DEFINE_ATOMIC_SUB_FETCH_BLOCK(s, T, (T)(0 - (uint##bits##_t)v))                       \
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(min, s, T, b < a ? b : a)                                   \
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(max, s, T, b > a ? b : a)                                   \
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(and, s, T, a &b)                                            \
@@ -363,6 +566,7 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
 #define CUA__DEFINE_ATOMIC_WARP_FLOAT(s, T, bits)                                                  \
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(add, s, T, cua_port_add_rn_##s(a, b))                       \
 	CUA__DEFINE_ATOMIC_WARP_SUB(s, T, -v)                                                      \
+	CUA__DEFINE_ATOMIC_SUB_FETCH_BLOCK(s, T, -v)                                               \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(mul, s, T, bits, CUA__DEFINE_ATOMIC_WARP)                     \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(add_cas, s, T, bits, CUA__DEFINE_ATOMIC_WARP)                 \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(min, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)               \
@@ -374,5 +578,73 @@ CUA__DEFINE_ATOMIC_WARP_INTEGER(u64, uint64_t, 64)
 CUA__DEFINE_ATOMIC_WARP_INTEGER(i64, int64_t, 64)
 CUA__DEFINE_ATOMIC_WARP_FLOAT(f32, float, 32)
 CUA__DEFINE_ATOMIC_WARP_FLOAT(f64, double, 64)
+
+/* ---- those of atomic_narrow.h ---- */
+
+#define CUA__DEFINE_ATOMIC_WARP_NARROW(s, T, bits)                                                 \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(add, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)               \
+	CUA__DEFINE_ATOMIC_WARP_SUB(s, T, (T)(0 - v))                                              \
+	CUA__DEFINE_ATOMIC_SUB_FETCH_BLOCK(s, T, (T)(0 - v))                                       \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(min, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)               \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(max, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)               \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(and, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)               \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(or, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)                \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(xor, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)
+
+CUA__DEFINE_ATOMIC_WARP_NARROW(u8, uint8_t, 8)
+CUA__DEFINE_ATOMIC_WARP_NARROW(i8, int8_t, 8)
+CUA__DEFINE_ATOMIC_WARP_NARROW(u16, uint16_t, 16)
+CUA__DEFINE_ATOMIC_WARP_NARROW(i16, int16_t, 16)
+
+/* ---- those that are not associative ---- */
+
+#define CUA__DEFINE_ATOMIC_SERIAL(op, s, next_of)                                                  \
+	CUA__DEFINE_SERIAL_OF(cua_atomic_fetch_##op##_warp_##s,                                    \
+			      cua_atomic_fetch_##op##_warp_explicit_##s, CUA__TYPE_##s,            \
+			      CUA__BITS_##s, next_of, cua_atomic_fetch_##op##_explicit_##s)
+#define CUA__DEFINE_ATOMIC_SERIAL_LOOP(op, s)                                                      \
+	CUA__DEFINE_ATOMIC_SERIAL(op, s, cua__next_cua_atomic_fetch_##op##_##s)
+
+CUA__DEFINE_ATOMIC_SERIAL_LOOP(nand, u8)
+CUA__DEFINE_ATOMIC_SERIAL_LOOP(nand, i8)
+CUA__DEFINE_ATOMIC_SERIAL_LOOP(nand, u16)
+CUA__DEFINE_ATOMIC_SERIAL_LOOP(nand, i16)
+CUA__DEFINE_ATOMIC_SERIAL_LOOP(nand, u32)
+CUA__DEFINE_ATOMIC_SERIAL_LOOP(nand, i32)
+CUA__DEFINE_ATOMIC_SERIAL_LOOP(nand, u64)
+CUA__DEFINE_ATOMIC_SERIAL_LOOP(nand, i64)
+CUA__DEFINE_ATOMIC_SERIAL_LOOP(div, f32)
+CUA__DEFINE_ATOMIC_SERIAL_LOOP(div, f64)
+CUA__DEFINE_ATOMIC_SERIAL_LOOP(inc, u64)
+CUA__DEFINE_ATOMIC_SERIAL_LOOP(dec, u64)
+
+CUA_FORCE uint32_t cua__next_inc_u32(uint32_t old, uint32_t v)
+{
+	return old >= v ? 0 : old + 1;
+}
+
+CUA_FORCE uint32_t cua__next_dec_u32(uint32_t old, uint32_t v)
+{
+	return old == 0 || old > v ? v : old - 1;
+}
+
+CUA__DEFINE_ATOMIC_SERIAL(inc, u32, cua__next_inc_u32)
+CUA__DEFINE_ATOMIC_SERIAL(dec, u32, cua__next_dec_u32)
+
+#define CUA__DEFINE_ATOMIC_SERIAL_QUIET(op, s, T)                                                  \
+	CUA_FORCE void cua_atomic_##op##_warp_explicit_##s(uint32_t mask, T *p, T v,               \
+							   enum cua_order order,                   \
+							   enum cua_scope scope)                   \
+	{                                                                                          \
+		(void)cua_atomic_fetch_##op##_warp_explicit_##s(mask, p, v, order, scope);         \
+	}                                                                                          \
+	CUA_FORCE void cua_atomic_##op##_warp_##s(uint32_t mask, T *p, T v)                        \
+	{                                                                                          \
+		(void)cua_atomic_fetch_##op##_warp_##s(mask, p, v);                                \
+	}
+CUA__DEFINE_ATOMIC_SERIAL_QUIET(inc, u32, uint32_t)
+CUA__DEFINE_ATOMIC_SERIAL_QUIET(dec, u32, uint32_t)
+CUA__DEFINE_ATOMIC_SERIAL_QUIET(inc, u64, uint64_t)
+CUA__DEFINE_ATOMIC_SERIAL_QUIET(dec, u64, uint64_t)
 
 #endif /* CUATOMIC_ATOMIC_WARP_H */

@@ -46,8 +46,8 @@
  *   is_global(p) is_shared(p)            whether a generic address is in global or in shared memory
  *   mul_rn_f32/f64 add_rn_f32/f64 sub_rn_f32/f64 div_rn_f32/f64   one rounding each, never contracted
  *
- * A port that defines CUA_PORT_HAS_NARROW has load, store, exchange and cas of b8 and b16; for the
- * others atomic_narrow.h makes them of those of b32.
+ * A port that defines CUA_PORT_HAS_B8 or CUA_PORT_HAS_B16 has load, store, exchange and cas of that width; for
+ * the others atomic_narrow.h makes them of those of b32. A GPU has b16 and not b8.
  *
  * A port that defines CUA_PORT_HAS_B128 has load, store, exchange and cas of b128, on objects aligned to 16
  * bytes: a GPU of sm_90 or newer if nvcc is 12.4 or newer, and hosts of x86-64 (all but the first of 2003)
@@ -61,6 +61,9 @@
  *   CUA_PORT_HAS_CVT_F16, CUA_PORT_HAS_CVT_BF16      cvt_f16_f32, cvt_f32_f16; cvt_bf16_f32: conversion of a value
  *                                                    to the type named first, to nearest even
  *
+ * CUA_PORT_PATH(name, path), by the macro that defines the function, says what it is made of, for each
+ * of load, store, exchange, cas and the fetch forms: CUA_PORT_PATH(fetch_add_u32, CUA_PATH_NATIVE).
+ *
  * CUA_READ(lvalue) and CUA_WRITE(lvalue, value) are plain, not atomic, accesses to shared data
  * that a lock or another order protects. They are marked so that a checker can see them.
  */
@@ -70,6 +73,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include <cuatomic/types.h>
 
 #if defined(__FAST_MATH__)
 #error "cuatomic: -ffast-math changes results that these headers promise; compile without it"
@@ -117,6 +122,16 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #define CUA__UNIT_AT(name) (&name)
 #endif
 
+/* What a function of the port is made of, as a constant; an enum cua_atomic_path. */
+#define CUA_PORT_PATH(name, path) enum { cua__port_path_##name = (path) };
+#define CUA__PORT_PATHS(bits, access, cas, exchange)                                               \
+	CUA_PORT_PATH(load_b##bits, access)                                                        \
+	CUA_PORT_PATH(store_b##bits, access)                                                       \
+	CUA_PORT_PATH(exchange_b##bits, exchange)                                                  \
+	CUA_PORT_PATH(cas_b##bits, cas)
+#define CUA__PORT_NATIVE(bits)                                                                     \
+	CUA__PORT_PATHS(bits, CUA_PATH_NATIVE, CUA_PATH_NATIVE, CUA_PATH_NATIVE)
+
 /* Operands as bits, under names that macros can make of a width. */
 typedef uint8_t cua__uint8;
 typedef uint16_t cua__uint16;
@@ -152,6 +167,8 @@ CUA__TARGET cua__uint128 cua__no_128_bit_atomics_on_this_machine__use_the_stripe
 #ifdef __cplusplus
 }
 #endif
+
+CUA__PORT_PATHS(128, CUA_PATH_STRIPE, CUA_PATH_STRIPE, CUA_PATH_STRIPE)
 
 CUA_FORCE cua__uint128 cua__refused_b128(const void *p, enum cua_order order, enum cua_scope scope,
 					 enum cua_space space)

@@ -22,8 +22,46 @@ enum cua_type {
 	CUA_U32 = 6,
 	CUA_I64 = 7,
 	CUA_U64 = 8,
+	CUA_U128 = 10, /* this one and the next two: atomics only, no bulk call takes them */
+	CUA_F16 = 16,
+	CUA_BF16 = 17,
 	CUA_F32 = 18,
-	CUA_F64 = 19
+	CUA_F64 = 19,
+	CUA_COMPLEX_F32 = 24, /* these two: atomics only */
+	CUA_COMPLEX_F64 = 25
+};
+
+/* The atomic operations, with and without a result, as cua_atomic_path is asked about them. */
+enum cua_atomic_op {
+	CUA_OP_LOAD = 1,
+	CUA_OP_STORE = 2,
+	CUA_OP_EXCHANGE = 3,
+	CUA_OP_COMPARE_EXCHANGE = 4,
+	CUA_OP_ADD = 5,
+	CUA_OP_SUB = 6,
+	CUA_OP_MUL = 7,
+	CUA_OP_DIV = 8,
+	CUA_OP_MIN = 9,
+	CUA_OP_MAX = 10,
+	CUA_OP_AND = 11,
+	CUA_OP_OR = 12,
+	CUA_OP_XOR = 13,
+	CUA_OP_NAND = 14,
+	CUA_OP_INC = 15,
+	CUA_OP_DEC = 16
+};
+
+/* What an atomic operation is made of. */
+enum cua_atomic_path {
+	CUA_PATH_NONE = 0,    /* there is no such operation on this type */
+	CUA_PATH_NATIVE = 1,  /* one instruction, or on the host what the compiler makes of its builtin */
+	CUA_PATH_CAS_8 = 2,   /* a loop over compare-and-swap of so many bits */
+	CUA_PATH_CAS_16 = 3,
+	CUA_PATH_CAS_32 = 4,
+	CUA_PATH_CAS_64 = 5,
+	CUA_PATH_CAS_128 = 6,
+	CUA_PATH_WORD = 7,  /* on the aligned 32-bit word around it: a load of it, else a loop over its CAS */
+	CUA_PATH_STRIPE = 8 /* nothing without a lock: the striped atomics, and only those */
 };
 
 /* Comparisons: `element CMP value`. With a NaN on either side only NE is true, as in C. */

@@ -52,6 +52,7 @@ typedef uint64_t __attribute__((may_alias)) simt__bits64;
 typedef cua__uint128 __attribute__((may_alias)) simt__bits128;
 
 #define SIMT__DEFINE_ACCESS(bits)                                                                  \
+	CUA__PORT_NATIVE(bits)                                                                     \
 	CUA_FN cua__uint##bits cua_port_load_b##bits(const void *p, CUA__WHERE)                    \
 	{                                                                                          \
 		CUA__POINT(SIMT_LOAD, bits / 8);                                                   \
@@ -96,6 +97,7 @@ CUA_FN void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cua_s
 }
 
 #define SIMT__DEFINE_FETCH(op, suffix, T, P, expr)                                                 \
+	CUA_PORT_PATH(fetch_##op##_##suffix, CUA_PATH_NATIVE)                                      \
 	CUA_FN T cua_port_fetch_##op##_##suffix(P *p, T v, CUA__WHERE)                             \
 	{                                                                                          \
 		T old, next;                                                                       \

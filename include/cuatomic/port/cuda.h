@@ -107,12 +107,20 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 
 #define CUA__WHERE enum cua_order order, enum cua_scope scope, enum cua_space space
 
+#define CUA__LOAD_16(q, c, a)                                                                      \
+	__asm__ volatile("ld" q ".b16 %0, [%1];" : "=h"(v) : c(a) : "memory")
 #define CUA__LOAD_32(q, c, a)                                                                      \
 	__asm__ volatile("ld" q ".b32 %0, [%1];" : "=r"(v) : c(a) : "memory")
 #define CUA__LOAD_64(q, c, a)                                                                      \
 	__asm__ volatile("ld" q ".b64 %0, [%1];" : "=l"(v) : c(a) : "memory")
+#define CUA__STORE_16(q, c, a) __asm__ volatile("st" q ".b16 [%0], %1;" ::c(a), "h"(v) : "memory")
 #define CUA__STORE_32(q, c, a) __asm__ volatile("st" q ".b32 [%0], %1;" ::c(a), "r"(v) : "memory")
 #define CUA__STORE_64(q, c, a) __asm__ volatile("st" q ".b64 [%0], %1;" ::c(a), "l"(v) : "memory")
+#define CUA__CAS_16(q, c, a)                                                                       \
+	__asm__ volatile("atom" q ".cas.b16 %0, [%1], %2, %3;"                                     \
+			 : "=h"(old)                                                               \
+			 : c(a), "h"(expected), "h"(desired)                                       \
+			 : "memory")
 #define CUA__CAS_32(q, c, a)                                                                       \
 	__asm__ volatile("atom" q ".cas.b32 %0, [%1], %2, %3;"                                     \
 			 : "=r"(old)                                                               \
@@ -125,6 +133,9 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 			 : "memory")
 
 #define CUA__DEFINE_ACCESS(bits)                                                                   \
+	CUA_PORT_PATH(load_b##bits, CUA_PATH_NATIVE)                                               \
+	CUA_PORT_PATH(store_b##bits, CUA_PATH_NATIVE)                                              \
+	CUA_PORT_PATH(cas_b##bits, CUA_PATH_NATIVE)                                                \
 	CUA_FORCE uint##bits##_t cua_port_load_b##bits(const void *p, CUA__WHERE)                  \
 	{                                                                                          \
 		uint##bits##_t v;                                                                  \
@@ -144,6 +155,7 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 		CUA__ORDERS(CUA__CAS_##bits);                                                      \
 		return old;                                                                        \
 	}
+CUA__DEFINE_ACCESS(16)
 CUA__DEFINE_ACCESS(32)
 CUA__DEFINE_ACCESS(64)
 
@@ -170,8 +182,23 @@ CUA_FORCE void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cu
 }
 #endif
 
+/* Of 16 bits there is no exchange. */
+#define CUA_PORT_HAS_B16 1
+CUA_PORT_PATH(exchange_b16, CUA_PATH_CAS_16)
+CUA_FORCE uint16_t cua_port_exchange_b16(void *p, uint16_t v, CUA__WHERE)
+{
+	uint16_t seen = cua_port_load_b16(p, CUA_RELAXED, scope, space), before;
+
+	do {
+		before = seen;
+		seen = cua_port_cas_b16(p, before, v, order, scope, space);
+	} while (seen != before);
+	return before;
+}
+
 /* atom with a result, `old = *p; *p = old OP v`. */
 #define CUA__DEFINE_ATOM(name, T, P, op, r)                                                        \
+	CUA_PORT_PATH(name, CUA_PATH_NATIVE)                                                       \
 	CUA_FORCE T cua_port_##name(P *p, T v, CUA__WHERE)                                         \
 	{                                                                                          \
 		T old;                                                                             \
@@ -315,6 +342,8 @@ CUA_FORCE void cua_port_add_v2_f32(float *p, float first, float second, enum cua
 			 : "+l"(low), "+l"(high)                                                   \
 			 : c(a), "l"(desired_low), "l"(desired_high)                               \
 			 : "memory")
+
+CUA__PORT_NATIVE(128)
 
 CUA_FORCE cua__uint128 cua_port_load_b128(const void *p, CUA__WHERE)
 {

@@ -110,6 +110,7 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 /* ---- atomics ---- */
 
 #define CUA__DEFINE_ACCESS(bits)                                                                   \
+	CUA__PORT_NATIVE(bits)                                                                     \
 	CUA_FORCE cua__uint##bits cua_port_load_b##bits(const void *p, CUA__WHERE)                 \
 	{                                                                                          \
 		cua__uint##bits v;                                                                 \
@@ -156,7 +157,8 @@ CUA_FORCE void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cu
 	(void)cua_port_load_b32(p, CUA_ACQUIRE, scope, space);
 }
 
-#define CUA_PORT_HAS_NARROW 1
+#define CUA_PORT_HAS_B8 1
+#define CUA_PORT_HAS_B16 1
 #define CUA__LOAD_8(success, failure) v = __atomic_load_n((const cua__bits8 *)p, success)
 #define CUA__LOAD_16(success, failure) v = __atomic_load_n((const cua__bits16 *)p, success)
 #define CUA__STORE_8(success, failure) __atomic_store_n((cua__bits8 *)p, v, success)
@@ -223,6 +225,8 @@ CUA_FORCE cua__uint128 cua__host_cas_b128(void *p, cua__uint128 expected, cua__u
 	return (cua__uint128)high << 64 | low;
 }
 
+CUA__PORT_PATHS(128, CUA_PATH_CAS_128, CUA_PATH_NATIVE, CUA_PATH_CAS_128)
+
 CUA_FORCE cua__uint128 cua_port_load_b128(const void *p, CUA__WHERE)
 {
 	CUA__IGNORE;
@@ -270,6 +274,7 @@ CUA_FORCE void cua_port_store_b128(void *p, cua__uint128 v, CUA__WHERE)
 #define CUA__FETCH_or(bits, success) old = __atomic_fetch_or((cua__bits##bits *)p, v, success)
 #define CUA__FETCH_xor(bits, success) old = __atomic_fetch_xor((cua__bits##bits *)p, v, success)
 #define CUA__DEFINE_NATIVE(op, suffix, bits, P)                                                    \
+	CUA_PORT_PATH(fetch_##op##_##suffix, CUA_PATH_NATIVE)                                      \
 	CUA_FORCE uint##bits##_t cua_port_fetch_##op##_##suffix(P *p, uint##bits##_t v,            \
 								CUA__WHERE)                        \
 	{                                                                                          \
@@ -298,6 +303,7 @@ CUA__DEFINE_NATIVE(add, u64, 64, uint64_t)
 
 /* What the processor has no instruction for: compare-and-swap on the bits. */
 #define CUA__DEFINE_LOOP(op, suffix, bits, T, expr)                                                \
+	CUA_PORT_PATH(fetch_##op##_##suffix, CUA_PATH_CAS_##bits)                                  \
 	CUA_FORCE T cua_port_fetch_##op##_##suffix(T *p, T v, CUA__WHERE)                          \
 	{                                                                                          \
 		uint##bits##_t seen = cua_port_load_b##bits(p, CUA_RELAXED, scope, space);         \
