@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomics under contention: all threads on one address, plain, combined in the warp and combined in the
- * block; and on spread addresses. The peers are CUDA's atomicAdd and the textbook's loop over atomicCAS
- * (Sanders and Kandrot, CUDA by Example, appendix A), in the same run.
+ * Atomics: all threads on one address, a lane at a time, combined in the warp and combined in the block; and on
+ * spread addresses, inside the L2 and far beyond it. Peers in the same run: CUDA's atomics, those of libcu++, and
+ * the textbook's loop over atomicCAS (Sanders and Kandrot, CUDA by Example, appendix A).
  *
- * Every figure is the median of RUNS runs, after one that is not counted, with the least and the most;
- * the result of every run is verified. Operands are such that every operation changes the value.
+ * The ceiling is the machine's own addition without a result, on a type of the same size at the same addresses, a
+ * lane each. Only what combines first, and so does fewer operations, can pass it.
+ *
+ * Operands are such that every operation changes the value, and the result of every run is compared with what it
+ * must be.
  */
 #include <math.h>
 
-#include "bench.h"
+#if CUDART_VERSION >= 12000
+#include <cuda/atomic>
+#define HAVE_ATOMIC_REF 1
+#endif
 
 #include <cuatomic/atomic_warp.h>
+
+#include "bench.h"
 
 #define THREADS 256
 
@@ -21,27 +29,6 @@
 CUA_DEFINE_ATOMIC_WARP(add_mod, u64, (old + operand) % PRIME)
 
 /* ---- one operation of one thread ---- */
-
-struct textbook_add_f32 {
-	typedef float type;
-	static __device__ void apply(float *p, float v, struct cua_block_scratch *)
-	{
-		int *word = (int *)p, seen = *(volatile int *)word, before;
-
-		do {
-			before = seen;
-			seen = atomicCAS(word, before, __float_as_int(__int_as_float(before) + v));
-		} while (seen != before);
-	}
-};
-
-struct cuda_add_f32 {
-	typedef float type;
-	static __device__ void apply(float *p, float v, struct cua_block_scratch *)
-	{
-		atomicAdd(p, v);
-	}
-};
 
 #define WAY(name, T, call)                                                                         \
 	struct name {                                                                              \
@@ -53,31 +40,83 @@ struct cuda_add_f32 {
 		}                                                                                  \
 	};
 
-WAY(cas_f32, float, cua_atomic_fetch_add_cas_f32(p, v))
-WAY(cas_warp_f32, float, cua_atomic_fetch_add_cas_warp_f32(0xffffffff, p, v))
-WAY(cas_block_f32, float, cua_atomic_add_cas_block_f32(p, v, s))
-WAY(mul_f64, double, cua_atomic_fetch_mul_f64(p, v))
-WAY(mul_warp_f64, double, cua_atomic_fetch_mul_warp_f64(0xffffffff, p, v))
-WAY(mul_block_f64, double, cua_atomic_mul_block_f64(p, v, s))
-WAY(mod, uint64_t, add_mod(p, v))
-WAY(mod_warp, uint64_t, add_mod_warp(0xffffffff, p, v))
-WAY(mod_block, uint64_t, add_mod_block(p, v, s))
-WAY(add_f32, float, cua_atomic_add_f32(p, v))
-WAY(add_warp_f32, float, cua_atomic_add_warp_f32(0xffffffff, p, v))
-WAY(add_block_f32, float, cua_atomic_add_block_f32(p, v, s))
-WAY(fetch_add_f32, float, if (cua_atomic_fetch_add_f32(p, v) < 0) __trap())
-WAY(fetch_add_warp_f32, float, if (cua_atomic_fetch_add_warp_f32(0xffffffff, p, v) < 0) __trap())
-WAY(max_f32, float, cua_atomic_max_f32(p, v))
-WAY(max_warp_f32, float, cua_atomic_max_warp_f32(0xffffffff, p, v))
-WAY(add_u32, uint32_t, cua_atomic_add_u32(p, v))
-WAY(add_warp_u32, uint32_t, cua_atomic_add_warp_u32(0xffffffff, p, v))
+/* The textbook's loop; `make` is the new value made from `old` and v. */
+#define TEXTBOOK(name, T, WORD, load, store, make)                                                 \
+	struct name {                                                                              \
+		typedef T type;                                                                    \
+		static __device__ void apply(T *p, T v, struct cua_block_scratch *)                \
+		{                                                                                  \
+			WORD *word = (WORD *)p, seen = *(volatile WORD *)word, before;             \
+                                                                                                   \
+			do {                                                                       \
+				T old = load(seen);                                                \
+                                                                                                   \
+				before = seen;                                                     \
+				seen = atomicCAS(word, before, store(make));                       \
+			} while (seen != before);                                                  \
+		}                                                                                  \
+	};
 
-static __device__ uint64_t mix(uint64_t z)
-{
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
+#define NATIVE(T, p, v) cua_port_add_##T(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL)
+#define SAME(x) (x)
+typedef unsigned long long word64;
+
+WAY(native_f32, float, NATIVE(f32, p, v))
+WAY(native_f64, double, NATIVE(f64, p, v))
+WAY(native_u32, uint32_t, NATIVE(u32, p, v))
+WAY(native_u64, uint64_t, NATIVE(u64, p, v))
+
+TEXTBOOK(textbook_add_f32, float, int, __int_as_float, __float_as_int, old + v)
+TEXTBOOK(textbook_add_f64, double, word64, __longlong_as_double, __double_as_longlong, old + v)
+TEXTBOOK(textbook_mul_f64, double, word64, __longlong_as_double, __double_as_longlong, old *v)
+TEXTBOOK(textbook_mod, uint64_t, word64, SAME, SAME, (old + v) % PRIME)
+TEXTBOOK(textbook_max_f32, float, int, __int_as_float, __float_as_int, old < v ? v : old)
+
+WAY(cuda_add_f32, float, atomicAdd(p, v))
+WAY(cuda_add_f64, double, atomicAdd(p, v))
+WAY(cuda_add_u32, uint32_t, atomicAdd(p, v))
+WAY(cuda_max_u32, uint32_t, atomicMax(p, v))
+WAY(cuda_min_u32, uint32_t, atomicMin(p, v))
+#ifdef HAVE_ATOMIC_REF
+template <typename T> struct ref_add {
+	typedef T type;
+	static __device__ void apply(T *p, T v, struct cua_block_scratch *)
+	{
+		cuda::atomic_ref<T, cuda::thread_scope_device>(*p).fetch_add(v, cuda::memory_order_relaxed);
+	}
+};
+#endif
+
+/* A lane, its warp and its block, of one operation. */
+#define THREE(name, T, plain, warp, block)                                                         \
+	WAY(name, T, plain)                                                                        \
+	WAY(name##_warp, T, warp)                                                                  \
+	WAY(name##_block, T, block)
+#define ALL_LANES 0xffffffff
+
+THREE(add_f32, float, cua_atomic_add_f32(p, v), cua_atomic_add_warp_f32(ALL_LANES, p, v),
+      cua_atomic_add_block_f32(p, v, s))
+THREE(add_f64, double, cua_atomic_add_f64(p, v), cua_atomic_add_warp_f64(ALL_LANES, p, v),
+      cua_atomic_add_block_f64(p, v, s))
+THREE(cas_f32, float, cua_atomic_fetch_add_cas_f32(p, v), cua_atomic_fetch_add_cas_warp_f32(ALL_LANES, p, v),
+      cua_atomic_add_cas_block_f32(p, v, s))
+THREE(cas_f64, double, cua_atomic_fetch_add_cas_f64(p, v),
+      cua_atomic_fetch_add_cas_warp_f64(ALL_LANES, p, v), cua_atomic_add_cas_block_f64(p, v, s))
+THREE(mul_f64, double, cua_atomic_fetch_mul_f64(p, v), cua_atomic_fetch_mul_warp_f64(ALL_LANES, p, v),
+      cua_atomic_mul_block_f64(p, v, s))
+THREE(mod, uint64_t, add_mod(p, v), add_mod_warp(ALL_LANES, p, v), add_mod_block(p, v, s))
+THREE(add_u32, uint32_t, cua_atomic_add_u32(p, v), cua_atomic_add_warp_u32(ALL_LANES, p, v),
+      cua_atomic_add_block_u32(p, v, s))
+THREE(max_u32, uint32_t, cua_atomic_max_u32(p, v), cua_atomic_max_warp_u32(ALL_LANES, p, v),
+      cua_atomic_max_block_u32(p, v, s))
+THREE(min_u32, uint32_t, cua_atomic_min_u32(p, v), cua_atomic_min_warp_u32(ALL_LANES, p, v),
+      cua_atomic_min_block_u32(p, v, s))
+THREE(max_f32, float, cua_atomic_max_f32(p, v), cua_atomic_max_warp_f32(ALL_LANES, p, v),
+      cua_atomic_max_block_f32(p, v, s))
+WAY(fetch_add_f32, float, if (cua_atomic_fetch_add_f32(p, v) < 0) __trap())
+WAY(fetch_add_warp_f32, float, if (cua_atomic_fetch_add_warp_f32(ALL_LANES, p, v) < 0) __trap())
+
+/* ---- kernels ---- */
 
 /* Each thread applies v `each` times to one of `cells` cells (a power of two), a new one each time. */
 template <class W>
@@ -94,44 +133,44 @@ static __global__ void apply_all(typename W::type *p, uint64_t cells, typename W
 			W::apply(p + (mix(id << 32 | i) & (cells - 1)), v, &scratch);
 }
 
-/* A maximum that each operation raises, or would but for the others. */
-template <class W> static __global__ void raise_all(float *p, unsigned each)
+/* A maximum, or minimum, that each operation moves, or would but for the others. */
+template <class W, bool FALLS> static __global__ void move_all(typename W::type *p, unsigned each)
 {
 	__shared__ struct cua_block_scratch scratch;
 	unsigned id = blockIdx.x * blockDim.x + threadIdx.x;
 
-	for (unsigned i = 0; i < each; i++)
-		W::apply(p, (float)(i * 64 + id % 64), &scratch);
+	for (unsigned i = 0; i < each; i++) {
+		unsigned v = i * 64 + id % 64;
+
+		W::apply(p, (typename W::type)(FALLS ? ~v : v), &scratch);
+	}
 }
 
+/* The sum of all cells, or of their logarithms: each thread adds its share to *sum. */
+template <typename T>
+static __global__ void sum_cells(const T *p, uint64_t cells, bool logarithms, double *sum)
+{
+	double mine = 0;
+
+	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < cells;
+	     i += (uint64_t)gridDim.x * blockDim.x)
+		mine += logarithms ? log((double)p[i]) : (double)p[i];
+	atomicAdd(sum, mine);
+}
+
+template <typename T> static __global__ void fill(T *p, uint64_t cells, T v)
+{
+	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < cells;
+	     i += (uint64_t)gridDim.x * blockDim.x)
+		p[i] = v;
+}
+
+/* ---- a row ---- */
+
+static struct table table;
 static unsigned blocks;
 static void *memory;
-
-/* Runs `call`, which does n operations; verify returns whether the memory is right after it. */
-template <typename Call, typename Verify>
-static double row(const char *name, double n, double base, size_t bytes, double start, size_t start_bytes,
-		  Call call, Verify verify)
-{
-	double rate;
-	struct timing t = measure_runs(
-		1, RUNS,
-		[=] {
-			need(!cudaMemset(memory, 0, bytes), "cudaMemset");
-			if (start_bytes)
-				need(!cudaMemcpy(memory, &start, start_bytes, cudaMemcpyHostToDevice),
-				     "cudaMemcpy");
-			need(!cudaDeviceSynchronize(), "cudaMemset");
-		},
-		call, [=] { need(verify(), name); });
-
-	rate = n / t.median / 1e3;
-	printf("%-44s %11.0f %11.1f %9.1f %9.1f %10.5f", name, n, t.median, t.least, t.most, rate);
-	if (base > 0)
-		printf(" %8.2f", rate / base);
-	printf("\n");
-	fflush(stdout);
-	return rate;
-}
+static double *sum;
 
 template <typename T> static T first(void)
 {
@@ -141,9 +180,27 @@ template <typename T> static T first(void)
 	return x;
 }
 
-static void heading(const char *what, const char *of)
+/* Runs `call`, which does n operations on cells that are `start`; verify tells whether they are right after it. */
+template <typename T, typename Call, typename Verify>
+static void row(enum table_kind kind, const char *way, double n, uint64_t cells, T start, Call call,
+		Verify verify)
 {
-	printf("\n%-44s %11s %11s %9s %9s %10s %s\n", what, "operations", "us", "least", "most", "G/s", of);
+	struct figure f = measure(
+		n,
+		[=] {
+			fill<<<blocks * 8, THREADS>>>((T *)memory, cells, start);
+			need(!cudaDeviceSynchronize(), "fill");
+		},
+		call,
+		[=] {
+			if (!verify()) {
+				fflush(stdout);
+				fprintf(stderr, "cuatomic bench: atomics: %s, %s: wrong result\n", table.name, way);
+				exit(1);
+			}
+		});
+
+	table_add(&table, kind, way, f);
 }
 
 /* n is kept at 2^24 at most, up to where counts are exact in a float. */
@@ -154,133 +211,223 @@ static unsigned each_of(unsigned most)
 	return most < exact ? most : exact;
 }
 
-template <class W> static double sum_row(const char *name, unsigned most, double base)
+template <class W> static void sum_row(enum table_kind kind, const char *way, unsigned most)
 {
 	typedef typename W::type T;
 	unsigned each = each_of(most);
 	double n = (double)blocks * THREADS * each;
 
-	return row(name, n, base, sizeof(T), 0, 0,
-		   [=] { apply_all<W><<<blocks, THREADS>>>((T *)memory, 1, (T)1, each); },
-		   [=] { return (double)first<T>() == n; });
+	row(kind, way, n, 1, (T)0, [=] { apply_all<W><<<blocks, THREADS>>>((T *)memory, 1, (T)1, each); },
+	    [=] { return (double)first<T>() == n; });
 }
 
 /* A factor that is not lost in rounding, and of which one that is missing shows. */
-template <class W> static double product_row(const char *name, unsigned most, double base)
+#define FACTOR (1 + 0x1p-20)
+
+template <class W> static void product_row(enum table_kind kind, const char *way, unsigned most)
 {
 	unsigned each = each_of(most);
-	double n = (double)blocks * THREADS * each, factor = 1 + 0x1p-20, wanted = exp(n * log1p(0x1p-20));
+	double n = (double)blocks * THREADS * each, wanted = exp(n * log1p(0x1p-20));
 
-	return row(name, n, base, sizeof(double), 1, sizeof(double),
-		   [=] { apply_all<W><<<blocks, THREADS>>>((double *)memory, 1, factor, each); },
-		   [=] { return fabs(first<double>() / wanted - 1) < 0x1p-21; });
+	row(kind, way, n, 1, 1.0,
+	    [=] { apply_all<W><<<blocks, THREADS>>>((double *)memory, 1, FACTOR, each); },
+	    [=] { return fabs(first<double>() / wanted - 1) < 0x1p-21; });
 }
 
-template <class W> static double mod_row(const char *name, unsigned most, double base)
+template <class W> static void mod_row(enum table_kind kind, const char *way, unsigned most)
 {
 	unsigned each = each_of(most);
 	double n = (double)blocks * THREADS * each;
 	uint64_t v = 4000000007u % PRIME, wanted = (uint64_t)n * v % PRIME;
 
-	return row(name, n, base, sizeof(uint64_t), 0, 0,
-		   [=] { apply_all<W><<<blocks, THREADS>>>((uint64_t *)memory, 1, v, each); },
-		   [=] { return first<uint64_t>() == wanted; });
+	row(kind, way, n, 1, (uint64_t)0,
+	    [=] { apply_all<W><<<blocks, THREADS>>>((uint64_t *)memory, 1, v, each); },
+	    [=] { return first<uint64_t>() == wanted; });
 }
 
-template <class W> static double raise_row(const char *name, unsigned most, double base)
+template <class W, bool FALLS = false> static void move_row(enum table_kind kind, const char *way, unsigned most)
 {
+	typedef typename W::type T;
 	unsigned each = each_of(most);
 	double n = (double)blocks * THREADS * each;
+	unsigned last = each * 64 - 1;
 
-	return row(name, n, base, sizeof(float), 0, 0,
-		   [=] { raise_all<W><<<blocks, THREADS>>>((float *)memory, each); },
-		   [=] { return first<float>() == (float)(each * 64 - 1); });
+	row(kind, way, n, 1, (T)(FALLS ? ~0u : 0u),
+	    [=] { move_all<W, FALLS><<<blocks, THREADS>>>((T *)memory, each); },
+	    [=] { return first<T>() == (T)(FALLS ? ~last : last); });
 }
 
-template <class W> static double spread_row(const char *name, uint64_t cells, double base)
+/* With factors, cells begin at 1 and their logarithms are added up. */
+template <class W>
+static void spread_row(enum table_kind kind, const char *way, uint64_t bytes, bool factors = false)
 {
 	typedef typename W::type T;
 	unsigned wide = blocks * 8, each = 256;
-	double n = (double)wide * THREADS * each;
-	T *host = (T *)malloc(cells * sizeof(T));
-	double rate;
+	uint64_t cells = bytes / sizeof(T);
+	double n = (double)wide * THREADS * each, wanted = factors ? n * log1p(0x1p-20) : n;
+	T v = (T)(factors ? FACTOR : 1);
 
-	need(host != NULL, "malloc");
-	rate = row(name, n, base, cells * sizeof(T), 0, 0,
-		   [=] { apply_all<W><<<wide, THREADS>>>((T *)memory, cells, (T)1, each); },
-		   [=] {
-			   double sum = 0;
+	row(kind, way, n, cells, (T)(factors ? 1 : 0),
+	    [=] { apply_all<W><<<wide, THREADS>>>((T *)memory, cells, v, each); },
+	    [=] {
+		    double got;
 
-			   need(!cudaMemcpy(host, memory, cells * sizeof(T), cudaMemcpyDeviceToHost),
-				"cudaMemcpy");
-			   for (uint64_t i = 0; i < cells; i++)
-				   sum += (double)host[i];
-			   return sum == n;
-		   });
-	free(host);
-	return rate;
+		    need(!cudaMemset(sum, 0, sizeof(*sum)), "cudaMemset");
+		    sum_cells<<<wide, THREADS>>>((const T *)memory, cells, factors, sum);
+		    need(!cudaMemcpy(&got, sum, sizeof(got), cudaMemcpyDeviceToHost), "sum of the cells");
+		    return fabs(got - wanted) < (factors ? 0x1p-21 : 0.5);
+	    });
 }
 
-int main(void)
+/* ---- the cases ---- */
+
+static void one_address(void)
 {
-	static const struct {
-		uint64_t cells;
-		const char *what;
-	} spreads[] = {{16, "16 addresses"}, {1 << 10, "1 Ki addresses"},
-		       {1 << 23, "8 Mi addresses, 32 MB"}, {1 << 28, "256 Mi addresses, 1 GB"}};
-	cudaDeviceProp info;
-	double base;
+	table_begin(&table, "one address: f32 add");
+	sum_row<native_f32>(TABLE_CEILING, "ceiling: a lane each, global", 400);
+	sum_row<cuda_add_f32>(TABLE_PEER, "atomicAdd", 400);
+#ifdef HAVE_ATOMIC_REF
+	sum_row<ref_add<float>>(TABLE_PEER, "cuda::atomic_ref::fetch_add", 400);
+#endif
+	sum_row<add_f32>(TABLE_OURS, "cua_atomic_add_f32", 400);
+	sum_row<add_f32_warp>(TABLE_OURS, "cua_atomic_add_warp_f32", 400);
+	sum_row<add_f32_block>(TABLE_OURS, "cua_atomic_add_block_f32", 400);
+	sum_row<fetch_add_f32>(TABLE_OURS, "cua_atomic_fetch_add_f32", 400);
+	sum_row<fetch_add_warp_f32>(TABLE_OURS, "cua_atomic_fetch_add_warp_f32", 400);
+	table_end(&table);
 
-	if (cudaGetDeviceProperties(&info, 0) != cudaSuccess) {
-		fprintf(stderr, "atomics: no CUDA device\n");
-		return 77;
-	}
-	blocks = (unsigned)info.multiProcessorCount;
-	need(!cudaMalloc(&memory, (size_t)4 << 28), "cudaMalloc");
-	printf("%s; %u blocks of %u threads (spread: %u); medians of %d\n", info.name, blocks, THREADS,
-	       blocks * 8, RUNS);
+	table_begin(&table, "one address: f64 add");
+	sum_row<native_f64>(TABLE_CEILING, "ceiling: a lane each, global", 400);
+	sum_row<cuda_add_f64>(TABLE_PEER, "atomicAdd", 400);
+	sum_row<add_f64>(TABLE_OURS, "cua_atomic_add_f64", 400);
+	sum_row<add_f64_warp>(TABLE_OURS, "cua_atomic_add_warp_f64", 400);
+	sum_row<add_f64_block>(TABLE_OURS, "cua_atomic_add_block_f64", 400);
+	table_end(&table);
 
-	heading("float add by compare-and-swap, one address", "of textbook");
-	base = sum_row<textbook_add_f32>("textbook", 1, 0);
-	sum_row<cas_f32>("cua_atomic_fetch_add_cas_f32", 1, base);
-	sum_row<cas_warp_f32>("cua_atomic_fetch_add_cas_warp_f32", 64, base);
-	sum_row<cas_block_f32>("cua_atomic_add_cas_block_f32", 400, base);
+	table_begin(&table, "one address: u32 add");
+	sum_row<native_u32>(TABLE_CEILING, "ceiling: a lane each, global", 400);
+	sum_row<cuda_add_u32>(TABLE_PEER, "atomicAdd", 400);
+#ifdef HAVE_ATOMIC_REF
+	sum_row<ref_add<uint32_t>>(TABLE_PEER, "cuda::atomic_ref::fetch_add", 400);
+#endif
+	sum_row<add_u32>(TABLE_OURS, "cua_atomic_add_u32", 400);
+	sum_row<add_u32_warp>(TABLE_OURS, "cua_atomic_add_warp_u32", 400);
+	sum_row<add_u32_block>(TABLE_OURS, "cua_atomic_add_block_u32", 400);
+	table_end(&table);
 
-	heading("f64 product, one address", "of plain");
-	base = product_row<mul_f64>("cua_atomic_fetch_mul_f64", 1, 0);
-	product_row<mul_warp_f64>("cua_atomic_fetch_mul_warp_f64", 64, base);
-	product_row<mul_block_f64>("cua_atomic_mul_block_f64", 400, base);
+	table_begin(&table, "one address: f32 add by CAS");
+	sum_row<native_f32>(TABLE_CEILING, "ceiling: native add, a lane each", 400);
+	sum_row<textbook_add_f32>(TABLE_PEER, "textbook", 1);
+	sum_row<cas_f32>(TABLE_OURS, "cua_atomic_fetch_add_cas_f32", 1);
+	sum_row<cas_f32_warp>(TABLE_OURS, "cua_atomic_fetch_add_cas_warp_f32", 64);
+	sum_row<cas_f32_block>(TABLE_OURS, "cua_atomic_add_cas_block_f32", 400);
+	table_end(&table);
 
-	heading("u64 sum modulo a prime (user), one address", "of plain");
-	base = mod_row<mod>("add_mod", 1, 0);
-	mod_row<mod_warp>("add_mod_warp", 64, base);
-	mod_row<mod_block>("add_mod_block", 400, base);
+	table_begin(&table, "one address: f64 add by CAS");
+	sum_row<native_f64>(TABLE_CEILING, "ceiling: native add, a lane each", 400);
+	sum_row<textbook_add_f64>(TABLE_PEER, "textbook", 1);
+	sum_row<cas_f64>(TABLE_OURS, "cua_atomic_fetch_add_cas_f64", 1);
+	sum_row<cas_f64_warp>(TABLE_OURS, "cua_atomic_fetch_add_cas_warp_f64", 64);
+	sum_row<cas_f64_block>(TABLE_OURS, "cua_atomic_add_cas_block_f64", 400);
+	table_end(&table);
 
-	heading("float maximum, one address", "of plain");
-	base = raise_row<max_f32>("cua_atomic_max_f32", 16, 0);
-	raise_row<max_warp_f32>("cua_atomic_max_warp_f32", 16, base);
+	table_begin(&table, "one address: f64 mul");
+	sum_row<native_f64>(TABLE_CEILING, "ceiling: native add, a lane each", 400);
+	product_row<textbook_mul_f64>(TABLE_PEER, "textbook", 1);
+	product_row<mul_f64>(TABLE_OURS, "cua_atomic_fetch_mul_f64", 1);
+	product_row<mul_f64_warp>(TABLE_OURS, "cua_atomic_fetch_mul_warp_f64", 64);
+	product_row<mul_f64_block>(TABLE_OURS, "cua_atomic_mul_block_f64", 400);
+	table_end(&table);
 
-	heading("native float add, one address", "of atomicAdd");
-	base = sum_row<cuda_add_f32>("atomicAdd", 400, 0);
-	sum_row<add_f32>("cua_atomic_add_f32", 400, base);
-	sum_row<add_warp_f32>("cua_atomic_add_warp_f32", 400, base);
-	sum_row<add_block_f32>("cua_atomic_add_block_f32", 400, base);
-	sum_row<fetch_add_f32>("cua_atomic_fetch_add_f32", 400, base);
-	sum_row<fetch_add_warp_f32>("cua_atomic_fetch_add_warp_f32", 400, base);
+	table_begin(&table, "one address: user, u64");
+	sum_row<native_u64>(TABLE_CEILING, "ceiling: native add, a lane each", 400);
+	mod_row<textbook_mod>(TABLE_PEER, "textbook", 1);
+	mod_row<mod>(TABLE_OURS, "CUA_DEFINE_ATOMIC_WARP, plain", 1);
+	mod_row<mod_warp>(TABLE_OURS, "CUA_DEFINE_ATOMIC_WARP, warp", 64);
+	mod_row<mod_block>(TABLE_OURS, "CUA_DEFINE_ATOMIC_WARP, block", 400);
+	table_end(&table);
 
-	heading("native u32 add, one address", "of plain");
-	base = sum_row<add_u32>("cua_atomic_add_u32", 400, 0);
-	sum_row<add_warp_u32>("cua_atomic_add_warp_u32", 400, base);
+	table_begin(&table, "one address: u32 max");
+	sum_row<native_u32>(TABLE_CEILING, "ceiling: native add, a lane each", 400);
+	move_row<cuda_max_u32>(TABLE_PEER, "atomicMax", 400);
+	move_row<max_u32>(TABLE_OURS, "cua_atomic_max_u32", 400);
+	move_row<max_u32_warp>(TABLE_OURS, "cua_atomic_max_warp_u32", 400);
+	move_row<max_u32_block>(TABLE_OURS, "cua_atomic_max_block_u32", 400);
+	table_end(&table);
 
-	for (auto &s : spreads) {
-		char what[64];
+	table_begin(&table, "one address: u32 min");
+	sum_row<native_u32>(TABLE_CEILING, "ceiling: native add, a lane each", 400);
+	move_row<cuda_min_u32, true>(TABLE_PEER, "atomicMin", 400);
+	move_row<min_u32, true>(TABLE_OURS, "cua_atomic_min_u32", 400);
+	move_row<min_u32_warp, true>(TABLE_OURS, "cua_atomic_min_warp_u32", 400);
+	move_row<min_u32_block, true>(TABLE_OURS, "cua_atomic_min_block_u32", 400);
+	table_end(&table);
 
-		snprintf(what, sizeof(what), "native float add, %s", s.what);
-		heading(what, "of atomicAdd");
-		base = spread_row<cuda_add_f32>("atomicAdd", s.cells, 0);
-		spread_row<add_f32>("cua_atomic_add_f32", s.cells, base);
-		spread_row<add_warp_f32>("cua_atomic_add_warp_f32", s.cells, base);
-	}
+	table_begin(&table, "one address: f32 max");
+	sum_row<native_f32>(TABLE_CEILING, "ceiling: native add, a lane each", 400);
+	move_row<textbook_max_f32>(TABLE_PEER, "textbook", 1);
+	move_row<max_f32>(TABLE_OURS, "cua_atomic_max_f32", 16);
+	move_row<max_f32_warp>(TABLE_OURS, "cua_atomic_max_warp_f32", 16);
+	move_row<max_f32_block>(TABLE_OURS, "cua_atomic_max_block_f32", 64);
+	table_end(&table);
+}
+
+static void spread_case(const char *where, const char *what)
+{
+	char name[28];
+
+	snprintf(name, sizeof(name), "%s: %s", where, what);
+	table_begin(&table, name);
+}
+
+static void spread(const char *where, uint64_t bytes)
+{
+	spread_case(where, "f32 add");
+	spread_row<native_f32>(TABLE_CEILING, "ceiling: a lane each, global", bytes);
+	spread_row<cuda_add_f32>(TABLE_PEER, "atomicAdd", bytes);
+	spread_row<add_f32>(TABLE_OURS, "cua_atomic_add_f32", bytes);
+	spread_row<add_f32_warp>(TABLE_OURS, "cua_atomic_add_warp_f32", bytes);
+	table_end(&table);
+
+	spread_case(where, "u32 add");
+	spread_row<native_u32>(TABLE_CEILING, "ceiling: a lane each, global", bytes);
+	spread_row<cuda_add_u32>(TABLE_PEER, "atomicAdd", bytes);
+	spread_row<add_u32>(TABLE_OURS, "cua_atomic_add_u32", bytes);
+	spread_row<add_u32_warp>(TABLE_OURS, "cua_atomic_add_warp_u32", bytes);
+	table_end(&table);
+
+	spread_case(where, "f32 add by CAS");
+	spread_row<native_f32>(TABLE_CEILING, "ceiling: native add, a lane each", bytes);
+	spread_row<textbook_add_f32>(TABLE_PEER, "textbook", bytes);
+	spread_row<cas_f32>(TABLE_OURS, "cua_atomic_fetch_add_cas_f32", bytes);
+	spread_row<cas_f32_warp>(TABLE_OURS, "cua_atomic_fetch_add_cas_warp_f32", bytes);
+	table_end(&table);
+
+	spread_case(where, "f64 mul");
+	spread_row<native_f64>(TABLE_CEILING, "ceiling: native add, a lane each", bytes);
+	spread_row<textbook_mul_f64>(TABLE_PEER, "textbook", bytes, true);
+	spread_row<mul_f64>(TABLE_OURS, "cua_atomic_fetch_mul_f64", bytes, true);
+	spread_row<mul_f64_warp>(TABLE_OURS, "cua_atomic_fetch_mul_warp_f64", bytes, true);
+	table_end(&table);
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = parse_options(argc, argv, "atomics", false);
+	cudaDeviceProp device = print_head("atomics");
+
+	blocks = o.quick ? 8 : (unsigned)device.multiProcessorCount;
+	need(!cudaMalloc(&memory, (size_t)1 << 30) && !cudaMalloc(&sum, sizeof(*sum)), "memory");
+	printf("one address: %u blocks of %u threads; spread: %u blocks, random addresses in 4 KiB, 32 MiB "
+	       "(inside the L2 where it is larger) and 1 GiB\n",
+	       blocks, THREADS, blocks * 8);
+	table_columns("");
+	one_address();
+	spread("4 KiB", 4096);
+	spread("32 MiB", (uint64_t)32 << 20);
+	if (!o.quick)
+		spread("1 GiB", (uint64_t)1 << 30);
 	cudaFree(memory);
+	cudaFree(sum);
 	return 0;
 }

@@ -1,45 +1,94 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs here share: the clock, the median and the peer that all are compared with. */
+/* What the programs here share: arguments, the head of the table, the clock and the textbook's lock. */
 #ifndef CUATOMIC_BENCH_H
 #define CUATOMIC_BENCH_H
 
+#include "config.h"
+
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cuda_runtime.h>
+#include <cuatomic/version.h>
 
-#define RUNS 9
+#include "table.h"
+
+struct options {
+	bool quick;      /* short runs, to test that everything works */
+	bool candidates; /* see locks.cu */
+};
 
 static void need(bool ok, const char *what)
 {
 	if (!ok) {
-		fprintf(stderr, "bench: %s failed (%s)\n", what, cudaGetErrorString(cudaGetLastError()));
+		cudaError_t error = cudaGetLastError();
+
+		fflush(stdout);
+		fprintf(stderr, "cuatomic bench: %s: %s\n", what,
+			error ? cudaGetErrorString(error) : "wrong result");
 		exit(1);
 	}
 }
 
-struct timing {
-	float median, least, most; /* microseconds */
-	int runs;
-};
-
-static inline int by_size(const void *a, const void *b)
+/* Exit status 2 for what is unknown, as that of the command. */
+static inline struct options parse_options(int argc, char **argv, const char *name, bool has_candidates)
 {
-	float x = *(const float *)a, y = *(const float *)b;
+	struct options o = {};
 
-	return (x > y) - (x < y);
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--quick")) {
+			o.quick = true;
+		} else if (has_candidates && !strcmp(argv[i], "candidates")) {
+			o.candidates = true;
+		} else {
+			fprintf(stderr, "cuatomic bench: %s takes no argument '%s'\n", name, argv[i]);
+			exit(2);
+		}
+	}
+	return o;
+}
+
+/* The first line of every table. Ends the program where there is no device. */
+static inline cudaDeviceProp print_head(const char *name)
+{
+	cudaDeviceProp device;
+	char driver[64] = "unknown";
+	int driver_cuda = 0, runtime = 0;
+	FILE *f;
+
+	if (cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
+		fprintf(stderr, "cuatomic bench: %s: no CUDA device\n", name);
+		exit(1);
+	}
+	f = fopen("/sys/module/nvidia/version", "r");
+	if (f) {
+		if (fscanf(f, "%63s", driver) != 1)
+			strcpy(driver, "unknown");
+		fclose(f);
+	}
+	need(!cudaDriverGetVersion(&driver_cuda) && !cudaRuntimeGetVersion(&runtime), "versions");
+	printf("%s: %s, compute capability %d.%d, %d multiprocessors\n", name, device.name, device.major,
+	       device.minor, device.multiProcessorCount);
+	printf("driver %s (CUDA %d.%d), runtime %d.%d, nvcc %d.%d.%d, architectures %s, cuatomic %s\n", driver,
+	       driver_cuda / 1000, driver_cuda % 1000 / 10, runtime / 1000, runtime % 1000 / 10,
+	       __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__, __CUDACC_VER_BUILD__, CUA_CUDA_ARCHS,
+	       CUA_VERSION_STRING);
+	printf("medians of %d runs; every result is checked\n", BENCH_RUNS);
+	return device;
 }
 
 /*
- * Times `runs` calls after `ignored` ones, at most RUNS. before is run ahead of each call and not
- * counted, after behind each.
+ * Times `runs` calls after `ignored` ones, at most BENCH_RUNS, of `operations` each. before is run ahead of
+ * each call and not counted, after behind each.
  */
 template <typename Before, typename Call, typename After>
-static struct timing measure_runs(int ignored, int runs, Before before, Call call, After after)
+static struct figure measure_runs(double operations, int ignored, int runs, Before before, Call call,
+				  After after)
 {
-	float us[RUNS];
+	double rates[BENCH_RUNS];
 	cudaEvent_t start, end;
-	struct timing t;
 
 	need(!cudaEventCreate(&start) && !cudaEventCreate(&end), "cudaEventCreate");
 	for (int i = -ignored; i < runs; i++) {
@@ -51,22 +100,18 @@ static struct timing measure_runs(int ignored, int runs, Before before, Call cal
 		cudaEventRecord(end);
 		need(!cudaEventSynchronize(end) && !cudaEventElapsedTime(&ms, start, end), "a run");
 		if (i >= 0)
-			us[i] = ms * 1000;
+			rates[i] = operations / ((double)ms * 1e3);
 		after();
 	}
 	cudaEventDestroy(start);
 	cudaEventDestroy(end);
-	qsort(us, (size_t)runs, sizeof(us[0]), by_size);
-	t.median = us[runs / 2];
-	t.least = us[0];
-	t.most = us[runs - 1];
-	t.runs = runs;
-	return t;
+	return table_figure(rates, runs);
 }
 
-template <typename Before, typename Call> static struct timing measure(Before before, Call call)
+template <typename Before, typename Call, typename After>
+static struct figure measure(double operations, Before before, Call call, After after)
 {
-	return measure_runs(1, RUNS, before, call, [] {});
+	return measure_runs(operations, 1, BENCH_RUNS, before, call, after);
 }
 
 /* The textbook's lock. */
@@ -86,6 +131,13 @@ __device__ static inline void textbook_release(struct textbook_lock *l)
 {
 	__threadfence();
 	atomicExch(&l->word, 0);
+}
+
+static __device__ inline uint64_t mix(uint64_t z)
+{
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
 }
 
 #endif /* CUATOMIC_BENCH_H */

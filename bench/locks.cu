@@ -3,35 +3,37 @@
  * Locks: critical sections a second, where a section adds 1 to a plain 64-bit counter and all threads want
  * one lock. Peers in the same run: the textbook's lock and cuda::binary_semaphore of libcu++.
  *
- * Every figure is the median of RUNS runs with the least and the most, after one that sets how many
- * sections a thread runs, so that a run takes about RUN_US. A lock that needs longer than LONG_US for one section a
- * thread has this run only. The counter is compared with what it must be after every run.
+ * The ceiling is what the machine needs for a section that never waits: a swap, a load, a store and a store
+ * that releases, by one thread. Only who takes the lock once for several sections can pass it.
  *
- * "fair" is the least and the most sections that a thread got while all threads together ran FAIR_EACH for each.
+ * A run takes about run_us, for which one that is not counted sets how many sections a thread runs. A
+ * candidate that needs longer than long_us for one section a thread has one run only, marked *. The counter is
+ * compared with what it must be after every run.
  *
- * `locks candidates` adds the strategies of waiting among which the library's was chosen.
+ * The last column is the least and the most sections that a thread got while all threads together ran FAIR_EACH
+ * for each.
+ *
+ * The argument `candidates` adds the strategies of waiting among which the library's was chosen.
  */
-#include <stdint.h>
-#include <string.h>
+#include <new>
+#include <stddef.h>
 
 #include <cuda/semaphore>
-#include <new>
 
 #include <cuatomic/combine.h>
-#include <cuatomic/spinlock.h>
+#include <cuatomic/lock.h>
 
 #include "bench.h"
 
-#define RUN_US 30e3f
-#define LONG_US 300e3f
 #define MOST_EACH 20000
 #define FAIR_EACH 4
 #define BLOCK_THREADS 256
 
-/* A lock of any kind and the counter, which share no cache line. */
+/* A lock of any kind and the counter, which share no cache line; and a node for each thread. */
 struct place {
 	alignas(128) unsigned char lock[128];
 	alignas(128) uint64_t counter;
+	alignas(128) struct cua_mcslock_node *nodes;
 };
 
 /* The plain section. */
@@ -98,21 +100,75 @@ template <cuda::thread_scope SCOPE> struct semaphore : kind {
 
 /* ---- ours ---- */
 
-template <enum cua_scope SCOPE> struct spinlock : kind {
+/* A lock by its two calls. */
+#define LOCK_AND_UNLOCK(name, LOCK, take, give)                                                    \
+	template <enum cua_scope SCOPE> struct name : kind {                                       \
+		template <typename Body> static __device__ void section(struct place *p, Body body)\
+		{                                                                                  \
+			struct LOCK *l = (struct LOCK *)p->lock;                                   \
+											   \
+			take(l, SCOPE);                                                            \
+			body();                                                                    \
+			give(l, SCOPE);                                                            \
+		}                                                                                  \
+	};
+
+/* The same lock by its macro. */
+#define WITH_MACRO(name, base, LOCK, WITH)                                                         \
+	template <enum cua_scope SCOPE> struct name : base<SCOPE> {                                \
+		template <typename Body> static __device__ void section(struct place *p, Body body)\
+		{                                                                                  \
+			WITH((struct LOCK *)p->lock, SCOPE)                                        \
+				body();                                                            \
+		}                                                                                  \
+	};
+
+LOCK_AND_UNLOCK(spinlock, cua_spinlock, cua_spinlock_lock_scope, cua_spinlock_unlock_scope)
+WITH_MACRO(with_lock, spinlock, cua_spinlock, CUA_WITH_LOCK_SCOPE)
+LOCK_AND_UNLOCK(ticketlock, cua_ticketlock, cua_ticketlock_lock_scope, cua_ticketlock_unlock_scope)
+WITH_MACRO(with_ticketlock, ticketlock, cua_ticketlock, CUA_WITH_TICKETLOCK_SCOPE)
+LOCK_AND_UNLOCK(write_lock, cua_rwlock, cua_rwlock_write_lock_scope, cua_rwlock_write_unlock_scope)
+WITH_MACRO(with_write_lock, write_lock, cua_rwlock, CUA_WITH_WRITE_LOCK_SCOPE)
+LOCK_AND_UNLOCK(count, cua_semaphore, cua_semaphore_lock_scope, cua_semaphore_unlock_scope)
+
+template <enum cua_scope SCOPE> struct count_of_one : count<SCOPE> {
+	static __device__ void init(struct place *p)
+	{
+		cua_semaphore_init((struct cua_semaphore *)p->lock, 1);
+	}
+};
+WITH_MACRO(with_semaphore, count_of_one, cua_semaphore, CUA_WITH_SEMAPHORE_SCOPE)
+
+/* The node of this thread. */
+template <enum cua_scope SCOPE> static __device__ struct cua_mcslock_node *node_of(struct place *p)
+{
+	if constexpr (SCOPE == CUA_SCOPE_BLOCK) {
+		__shared__ struct cua_mcslock_node nodes[BLOCK_THREADS];
+
+		return &nodes[threadIdx.x];
+	} else {
+		return &p->nodes[blockIdx.x * blockDim.x + threadIdx.x];
+	}
+}
+
+template <enum cua_scope SCOPE> struct mcslock : kind {
 	template <typename Body> static __device__ void section(struct place *p, Body body)
 	{
-		struct cua_spinlock *l = (struct cua_spinlock *)p->lock;
+		struct cua_mcslock *l = (struct cua_mcslock *)p->lock;
+		struct cua_mcslock_node *node = node_of<SCOPE>(p);
 
-		cua_spinlock_lock_scope(l, SCOPE);
+		cua_mcslock_lock_scope(l, node, SCOPE);
 		body();
-		cua_spinlock_unlock_scope(l, SCOPE);
+		cua_mcslock_unlock_scope(l, node, SCOPE);
 	}
 };
 
-template <enum cua_scope SCOPE> struct with_lock : kind {
+template <enum cua_scope SCOPE> struct with_mcslock : kind {
 	template <typename Body> static __device__ void section(struct place *p, Body body)
 	{
-		CUA_WITH_LOCK_SCOPE((struct cua_spinlock *)p->lock, SCOPE)
+		struct cua_mcslock_node *node = node_of<SCOPE>(p);
+
+		CUA_WITH_MCSLOCK_SCOPE((struct cua_mcslock *)p->lock, node, SCOPE)
 			body();
 	}
 };
@@ -342,17 +398,18 @@ template <bool ACQUIRE, unsigned EACH_NS, unsigned LAST> struct ticket_one_word 
 };
 
 /* What the machine needs at least, with no order for the section but that of the addresses. */
-struct budget : kind {
+template <enum cua_scope SCOPE> struct budget : kind {
+	static constexpr bool lanes = false;
 	template <typename Body> static __device__ void section(struct place *p, Body)
 	{
 		uint32_t *word = (uint32_t *)p->lock;
 		uint64_t v;
 
-		while (cua_port_cas_b32(word, 0, 1, CUA_RELAXED, WORD) != 0)
+		while (cua_port_cas_b32(word, 0, 1, CUA_RELAXED, SCOPE, CUA_SPACE_GENERIC) != 0)
 			;
-		v = cua_port_load_b64(&p->counter, CUA_RELAXED, WORD);
-		cua_port_store_b64(&p->counter, v + 1, CUA_RELAXED, WORD);
-		cua_port_store_b32(word, 0, CUA_RELEASE, WORD);
+		v = cua_port_load_b64(&p->counter, CUA_RELAXED, SCOPE, CUA_SPACE_GENERIC);
+		cua_port_store_b64(&p->counter, v + 1, CUA_RELAXED, SCOPE, CUA_SPACE_GENERIC);
+		cua_port_store_b32(word, 0, CUA_RELEASE, SCOPE, CUA_SPACE_GENERIC);
 	}
 };
 
@@ -411,11 +468,12 @@ static __global__ void run_fair(struct place *p, uint64_t total, unsigned *got)
 /* ---- a case and its rows ---- */
 
 struct bench {
+	struct table table;
 	struct place *place;
 	unsigned *got, *host_got;
 	unsigned blocks, threads; /* of the case */
-	bool candidates;
-	double best_peer; /* M/s */
+	bool candidates, quick;
+	double run_us, long_us;
 };
 
 static void check_counter(const struct bench *b, const char *name, uint64_t expected)
@@ -424,26 +482,29 @@ static void check_counter(const struct bench *b, const char *name, uint64_t expe
 
 	need(!cudaMemcpy(&counter, &b->place->counter, sizeof(counter), cudaMemcpyDeviceToHost), name);
 	if (counter != expected) {
-		fprintf(stderr, "locks: %s: %llu sections, not %llu\n", name, (unsigned long long)counter,
-			(unsigned long long)expected);
+		fflush(stdout);
+		fprintf(stderr, "cuatomic bench: locks: %s, %s: %llu sections, not %llu\n", b->table.name,
+			name, (unsigned long long)counter, (unsigned long long)expected);
 		exit(1);
 	}
 }
 
 template <typename Kind> static void reset(const struct bench *b)
 {
-	cudaMemsetAsync(b->place, 0, sizeof(*b->place));
+	cudaMemsetAsync(b->place, 0, offsetof(struct place, nodes));
 	prepare<Kind><<<1, 1>>>(b->place);
 }
 
-template <typename Kind>
-static struct timing time_runs(const struct bench *b, const char *name, bool shared, unsigned each,
-			       int ignored, int runs)
+/* SHARED: lock and counter in shared memory. */
+template <typename Kind, bool SHARED>
+static struct figure time_runs(const struct bench *b, const char *name, unsigned each, int ignored, int runs)
 {
+	double sections = (double)b->blocks * b->threads * each;
+
 	return measure_runs(
-		ignored, runs, [=] { reset<Kind>(b); },
+		sections, ignored, runs, [=] { reset<Kind>(b); },
 		[=] {
-			if (shared)
+			if constexpr (SHARED)
 				run_shared<Kind><<<b->blocks, b->threads>>>(b->place, each);
 			else
 				run_global<Kind><<<b->blocks, b->threads>>>(b->place, each);
@@ -451,7 +512,8 @@ static struct timing time_runs(const struct bench *b, const char *name, bool sha
 		[=] { check_counter(b, name, (uint64_t)b->blocks * b->threads * each); });
 }
 
-template <typename Kind> static void fairness(const struct bench *b, const char *name)
+template <typename Kind>
+static void fairness(const struct bench *b, const char *name, struct table_row *row)
 {
 	unsigned n = b->blocks * b->threads, least = ~0u, most = 0, none = 0;
 	uint64_t total = (uint64_t)FAIR_EACH * n;
@@ -465,160 +527,180 @@ template <typename Kind> static void fairness(const struct bench *b, const char 
 		most = b->host_got[i] > most ? b->host_got[i] : most;
 		none += b->host_got[i] == 0;
 	}
-	printf("  %u to %u, %.0f %% none", least, most, 100.0 * none / n);
+	snprintf(row->note, sizeof(row->note), "%u to %u, %.0f %% none", least, most, 100.0 * none / n);
 }
 
-template <typename Kind> static void row(struct bench *b, const char *name, bool is_peer, bool shared = false)
+template <typename Kind, bool SHARED = false>
+static void row(struct bench *b, enum table_kind kind, const char *name, bool is_candidate = false)
 {
-	double threads = (double)b->blocks * b->threads, sections, rate;
+	double threads = (double)b->blocks * b->threads, us;
+	struct figure f = time_runs<Kind, SHARED>(b, name, 1, 0, 1);
+	struct table_row *row;
 	unsigned each = 1;
-	struct timing t = time_runs<Kind>(b, name, shared, 1, 0, 1);
 
-	if (t.median <= LONG_US) {
-		if (t.median < RUN_US) {
+	us = threads / f.median;
+	if (us <= b->long_us || (!is_candidate && !b->quick)) {
+		if (us < b->run_us) {
 			/* again, without the loading of the kernel */
-			t = time_runs<Kind>(b, name, shared, 8, 0, 1);
-			if (8 * RUN_US > t.median)
-				each = (unsigned)(8 * RUN_US / t.median);
-			each = each > MOST_EACH ? MOST_EACH : each;
+			f = time_runs<Kind, SHARED>(b, name, 8, 0, 1);
+			us = threads / f.median;
+			if (b->run_us > us)
+				each = b->run_us > us * MOST_EACH ? MOST_EACH : (unsigned)(b->run_us / us);
 		}
-		t = time_runs<Kind>(b, name, shared, each, 1, RUNS);
+		f = time_runs<Kind, SHARED>(b, name, each, 1, BENCH_RUNS);
 	}
-	sections = threads * each;
-	rate = sections / t.median;
-	if (is_peer && rate > b->best_peer)
-		b->best_peer = rate;
-	printf("%-40s %9.3f %9.3f %9.3f %7.2f %6u %4d", name, rate, sections / t.most, sections / t.least,
-	       rate / b->best_peer, each, t.runs);
-	if constexpr (Kind::lanes)
-		if (b->threads > 1 && !shared && t.median / each <= LONG_US)
-			fairness<Kind>(b, name);
-	printf("\n");
-	fflush(stdout);
+	row = table_add(&b->table, kind, name, f);
+	if constexpr (Kind::lanes && !SHARED)
+		if (b->blocks * b->threads > 1 && threads / f.median <= b->long_us)
+			fairness<Kind>(b, name, row);
 }
 
-static void heading(struct bench *b, const char *what, unsigned blocks, unsigned threads)
+/* Locks of block scope are in shared memory. */
+#define IN_SHARED (SCOPE == CUA_SCOPE_BLOCK)
+
+template <enum cua_scope SCOPE>
+static void begin(struct bench *b, const char *name, unsigned blocks, unsigned threads)
 {
+	table_begin(&b->table, name);
+	b->blocks = 1;
+	b->threads = 1;
+	row<budget<SCOPE>, IN_SHARED>(b, TABLE_CEILING, "ceiling: one thread that never waits");
 	b->blocks = blocks;
 	b->threads = threads;
-	b->best_peer = 0;
-	printf("\n%s: %u x %u\n%-40s %9s %9s %9s %7s %6s %4s  %s\n", what, blocks, threads, "", "M/s",
-	       "least", "most", "x peer", "each", "runs", threads > 1 ? "fair" : "");
 }
 
-static void peers(struct bench *b)
+template <enum cua_scope SCOPE, cuda::thread_scope PEER>
+static void plain(struct bench *b, const char *semaphore_name)
 {
-	row<textbook>(b, "textbook", true);
-	row<semaphore<cuda::thread_scope_device>>(b, "cuda::binary_semaphore, device", true);
+	row<textbook, IN_SHARED>(b, TABLE_PEER, "textbook");
+	row<semaphore<PEER>, IN_SHARED>(b, TABLE_PEER, semaphore_name);
+	row<spinlock<SCOPE>, IN_SHARED>(b, TABLE_OURS, "cua_spinlock_lock, unlock");
+	row<with_lock<SCOPE>, IN_SHARED>(b, TABLE_OURS, "CUA_WITH_LOCK");
+	row<ticketlock<SCOPE>, IN_SHARED>(b, TABLE_OURS, "cua_ticketlock_lock, unlock");
+	row<with_ticketlock<SCOPE>, IN_SHARED>(b, TABLE_OURS, "CUA_WITH_TICKETLOCK");
+	row<mcslock<SCOPE>, IN_SHARED>(b, TABLE_OURS, "cua_mcslock_lock, unlock");
+	row<with_mcslock<SCOPE>, IN_SHARED>(b, TABLE_OURS, "CUA_WITH_MCSLOCK");
+	row<write_lock<SCOPE>, IN_SHARED>(b, TABLE_OURS, "cua_rwlock_write_lock, unlock");
+	row<with_write_lock<SCOPE>, IN_SHARED>(b, TABLE_OURS, "CUA_WITH_WRITE_LOCK");
+	row<count_of_one<SCOPE>, IN_SHARED>(b, TABLE_OURS, "cua_semaphore_lock, unlock, of 1");
+	row<with_semaphore<SCOPE>, IN_SHARED>(b, TABLE_OURS, "CUA_WITH_SEMAPHORE, of 1");
+}
+
+static void plain_device(struct bench *b)
+{
+	plain<CUA_SCOPE_DEVICE, cuda::thread_scope_device>(b, "cuda::binary_semaphore, device");
+}
+
+template <enum cua_scope SCOPE> static void combining(struct bench *b)
+{
+	row<with_lock_warp<SCOPE>, IN_SHARED>(b, TABLE_OURS, "CUA_WITH_LOCK_WARP");
+	row<combine_warp<SCOPE>, IN_SHARED>(b, TABLE_OURS, "combine, warp");
+	row<combine_block<SCOPE>, IN_SHARED>(b, TABLE_OURS, "combine, block");
+}
+
+static void fetching(struct bench *b)
+{
+	row<fetch_warp>(b, TABLE_OURS, "combine, warp, with results");
+	row<fetch_block>(b, TABLE_OURS, "combine, block, with results");
 }
 
 static void candidates(struct bench *b)
 {
 	if (!b->candidates)
 		return;
-	row<textbook_in_turn>(b, "- textbook, a lane at a time", false);
-	row<budget>(b, "- budget: CAS, load, store, release", false);
-	row<word_lock<CAS_ONLY, 0, 0>>(b, "- CAS only, no pause", false);
-	row<word_lock<CAS_ONLY, 32, 256>>(b, "- CAS only, 32 to 256 ns", false);
-	row<word_lock<CAS_ONLY, 32, 1024>>(b, "- CAS only, 32 to 1024 ns", false);
-	row<word_lock<CAS_ONLY, 32, 4096>>(b, "- CAS only, 32 to 4096 ns", false);
-	row<word_lock<LOAD_FIRST, 0, 0>>(b, "- load first, no pause", false);
-	row<word_lock<LOAD_FIRST, 32, 256>>(b, "- load first, 32 to 256 ns", false);
-	row<word_lock<LOAD_FIRST, 32, 1024>>(b, "- load first, 32 to 1024 ns", false);
-	row<word_lock<LOAD_FIRST, 32, 4096>>(b, "- load first, 32 to 4096 ns", false);
-	row<word_lock<LOAD_FIRST, 32, 65536>>(b, "- load first, 32 to 65536 ns", false);
-	row<word_lock<CAS_FIRST, 0, 0>>(b, "- CAS first, no pause", false);
-	row<word_lock<CAS_FIRST, 32, 32>>(b, "- CAS first, 32 ns", false);
-	row<word_lock<CAS_FIRST, 32, 128>>(b, "- CAS first, 32 to 128 ns", false);
-	row<word_lock<CAS_FIRST, 32, 256>>(b, "- CAS first, 32 to 256 ns", false);
-	row<word_lock<CAS_FIRST, 32, 512>>(b, "- CAS first, 32 to 512 ns", false);
-	row<word_lock<CAS_FIRST, 32, 1024>>(b, "- CAS first, 32 to 1024 ns", false);
-	row<word_lock<CAS_FIRST, 32, 4096>>(b, "- CAS first, 32 to 4096 ns", false);
-	row<word_lock<CAS_FIRST, 1024, 65536>>(b, "- CAS first, 1024 to 65536 ns", false);
-	row<word_lock<CAS_FENCE, 32, 1024>>(b, "- CAS first, relaxed and fence", false);
-	row<word_lock<SWAP_BACK, 32, 1024>>(b, "- CAS first, given back by exchange", false);
-	row<word_lock<RED_BACK, 32, 1024>>(b, "- CAS first, given back by reduction", false);
-	row<gated<512, 100>>(b, "- lowest waiting lane, to 512 ns", false);
-	row<gated<1024, 500>>(b, "- lowest waiting lane, to 1024 ns", false);
-	row<gated<4096, 2000>>(b, "- lowest waiting lane, to 4096 ns", false);
-	row<ticket_two_words<true, 0, 0>>(b, "- ticket, two words, no pause", false);
-	row<ticket_two_words<true, 50, 100000>>(b, "- ticket, two words, 50 ns a place", false);
-	row<ticket_two_words<true, 300, 500000>>(b, "- ticket, two words, 300 ns a place", false);
-	row<ticket_two_words<false, 300, 500000>>(b, "- ticket, two words, 300 ns, relaxed", false);
-	row<ticket_one_word<true, 0, 0>>(b, "- ticket, one word, no pause", false);
-	row<ticket_one_word<true, 50, 100000>>(b, "- ticket, one word, 50 ns a place", false);
-	row<ticket_one_word<true, 300, 500000>>(b, "- ticket, one word, 300 ns a place", false);
-	row<ticket_one_word<true, 600, 500000>>(b, "- ticket, one word, 600 ns a place", false);
-	row<ticket_one_word<false, 0, 0>>(b, "- ticket, one word, no pause, relaxed", false);
-	row<ticket_one_word<false, 300, 500000>>(b, "- ticket, one word, 300 ns, relaxed", false);
-}
-
-static void plain(struct bench *b)
-{
-	row<spinlock<CUA_SCOPE_DEVICE>>(b, "cua_spinlock_lock, unlock", false);
-	row<with_lock<CUA_SCOPE_DEVICE>>(b, "CUA_WITH_LOCK", false);
-}
-
-static void combining(struct bench *b)
-{
-	row<with_lock_warp<CUA_SCOPE_DEVICE>>(b, "CUA_WITH_LOCK_WARP", false);
-	row<combine_warp<CUA_SCOPE_DEVICE>>(b, "combine, warp", false);
-	row<fetch_warp>(b, "combine, warp, with results", false);
-	row<combine_block<CUA_SCOPE_DEVICE>>(b, "combine, block", false);
-	row<fetch_block>(b, "combine, block, with results", false);
+	row<textbook_in_turn>(b, TABLE_OURS, "- textbook, a lane at a time", true);
+	row<budget<CUA_SCOPE_DEVICE>>(b, TABLE_OURS, "- budget: CAS, load, store, release", true);
+	row<word_lock<CAS_ONLY, 0, 0>>(b, TABLE_OURS, "- CAS only, no pause", true);
+	row<word_lock<CAS_ONLY, 32, 256>>(b, TABLE_OURS, "- CAS only, 32 to 256 ns", true);
+	row<word_lock<CAS_ONLY, 32, 1024>>(b, TABLE_OURS, "- CAS only, 32 to 1024 ns", true);
+	row<word_lock<CAS_ONLY, 32, 4096>>(b, TABLE_OURS, "- CAS only, 32 to 4096 ns", true);
+	row<word_lock<LOAD_FIRST, 0, 0>>(b, TABLE_OURS, "- load first, no pause", true);
+	row<word_lock<LOAD_FIRST, 32, 256>>(b, TABLE_OURS, "- load first, 32 to 256 ns", true);
+	row<word_lock<LOAD_FIRST, 32, 1024>>(b, TABLE_OURS, "- load first, 32 to 1024 ns", true);
+	row<word_lock<LOAD_FIRST, 32, 4096>>(b, TABLE_OURS, "- load first, 32 to 4096 ns", true);
+	row<word_lock<LOAD_FIRST, 32, 65536>>(b, TABLE_OURS, "- load first, 32 to 65536 ns", true);
+	row<word_lock<CAS_FIRST, 0, 0>>(b, TABLE_OURS, "- CAS first, no pause", true);
+	row<word_lock<CAS_FIRST, 32, 32>>(b, TABLE_OURS, "- CAS first, 32 ns", true);
+	row<word_lock<CAS_FIRST, 32, 128>>(b, TABLE_OURS, "- CAS first, 32 to 128 ns", true);
+	row<word_lock<CAS_FIRST, 32, 256>>(b, TABLE_OURS, "- CAS first, 32 to 256 ns", true);
+	row<word_lock<CAS_FIRST, 32, 512>>(b, TABLE_OURS, "- CAS first, 32 to 512 ns", true);
+	row<word_lock<CAS_FIRST, 32, 1024>>(b, TABLE_OURS, "- CAS first, 32 to 1024 ns", true);
+	row<word_lock<CAS_FIRST, 32, 4096>>(b, TABLE_OURS, "- CAS first, 32 to 4096 ns", true);
+	row<word_lock<CAS_FIRST, 1024, 65536>>(b, TABLE_OURS, "- CAS first, 1024 to 65536 ns", true);
+	row<word_lock<CAS_FENCE, 32, 1024>>(b, TABLE_OURS, "- CAS first, relaxed and fence", true);
+	row<word_lock<SWAP_BACK, 32, 1024>>(b, TABLE_OURS, "- CAS first, given back by exchange", true);
+	row<word_lock<RED_BACK, 32, 1024>>(b, TABLE_OURS, "- CAS first, given back by reduction", true);
+	row<gated<512, 100>>(b, TABLE_OURS, "- lowest waiting lane, to 512 ns", true);
+	row<gated<1024, 500>>(b, TABLE_OURS, "- lowest waiting lane, to 1024 ns", true);
+	row<gated<4096, 2000>>(b, TABLE_OURS, "- lowest waiting lane, to 4096 ns", true);
+	row<ticket_two_words<true, 0, 0>>(b, TABLE_OURS, "- ticket, two words, no pause", true);
+	row<ticket_two_words<true, 50, 100000>>(b, TABLE_OURS, "- ticket, two words, 50 ns a place", true);
+	row<ticket_two_words<true, 300, 500000>>(b, TABLE_OURS, "- ticket, two words, 300 ns a place", true);
+	row<ticket_two_words<false, 300, 500000>>(b, TABLE_OURS, "- ticket, two words, 300 ns, relaxed", true);
+	row<ticket_one_word<true, 0, 0>>(b, TABLE_OURS, "- ticket, one word, no pause", true);
+	row<ticket_one_word<true, 50, 100000>>(b, TABLE_OURS, "- ticket, one word, 50 ns a place", true);
+	row<ticket_one_word<true, 300, 500000>>(b, TABLE_OURS, "- ticket, one word, 300 ns a place", true);
+	row<ticket_one_word<true, 600, 500000>>(b, TABLE_OURS, "- ticket, one word, 600 ns a place", true);
+	row<ticket_one_word<false, 0, 0>>(b, TABLE_OURS, "- ticket, one word, no pause, relaxed", true);
+	row<ticket_one_word<false, 300, 500000>>(b, TABLE_OURS, "- ticket, one word, 300 ns, relaxed", true);
 }
 
 int main(int argc, char **argv)
 {
-	struct cudaDeviceProp device;
+	struct options o = parse_options(argc, argv, "locks", true);
+	struct cudaDeviceProp device = print_head("locks");
+	unsigned processors = (unsigned)device.multiProcessorCount, n = processors * BLOCK_THREADS;
 	struct bench b = {};
-	unsigned processors;
+	struct cua_mcslock_node *nodes;
+	char name[28];
 
-	if (cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
-		fprintf(stderr, "locks: no CUDA device\n");
-		return 77;
-	}
-	processors = (unsigned)device.multiProcessorCount;
-	b.candidates = argc > 1 && !strcmp(argv[1], "candidates");
-	b.host_got = (unsigned *)malloc(processors * BLOCK_THREADS * sizeof(*b.host_got));
+	b.quick = o.quick;
+	b.candidates = o.candidates;
+	b.run_us = o.quick ? 1e3 : 30e3;
+	b.long_us = o.quick ? 20e3 : 300e3;
+	b.host_got = (unsigned *)malloc(n * sizeof(*b.host_got));
 	need(b.host_got && !cudaMalloc(&b.place, sizeof(*b.place)) &&
-		     !cudaMalloc(&b.got, processors * BLOCK_THREADS * sizeof(*b.got)),
-	     "cudaMalloc");
-	printf("%s, %u multiprocessors; medians of %d\n", device.name, processors, RUNS);
-	printf("critical sections: increment of a plain 64-bit counter under one lock\n");
+		     !cudaMalloc(&b.got, n * sizeof(*b.got)) && !cudaMalloc(&nodes, n * sizeof(*nodes)) &&
+		     !cudaMemcpy(&b.place->nodes, &nodes, sizeof(nodes), cudaMemcpyHostToDevice),
+	     "memory");
+	printf("critical sections: increment of a plain 64-bit counter under one lock; * one run only\n");
+	snprintf(name, sizeof(name), "sections a thread, of %d", FAIR_EACH);
+	table_columns(name);
 
-	heading(&b, "all threads", processors, BLOCK_THREADS);
-	peers(&b);
-	plain(&b);
-	combining(&b);
+	snprintf(name, sizeof(name), "all threads, %u x %u", processors, BLOCK_THREADS);
+	begin<CUA_SCOPE_DEVICE>(&b, name, processors, BLOCK_THREADS);
+	plain_device(&b);
+	combining<CUA_SCOPE_DEVICE>(&b);
+	fetching(&b);
 	candidates(&b);
+	table_end(&b.table);
 
-	heading(&b, "one thread a block", processors, 1);
-	peers(&b);
-	plain(&b);
+	snprintf(name, sizeof(name), "a thread a block, %u x 1", processors);
+	begin<CUA_SCOPE_DEVICE>(&b, name, processors, 1);
+	plain_device(&b);
 	candidates(&b);
+	table_end(&b.table);
 
-	heading(&b, "one thread", 1, 1);
-	peers(&b);
-	plain(&b);
+	begin<CUA_SCOPE_DEVICE>(&b, "one thread", 1, 1);
+	plain_device(&b);
 	candidates(&b);
+	table_end(&b.table);
 
-	heading(&b, "one block, lock of device scope in global memory", 1, BLOCK_THREADS);
-	peers(&b);
-	plain(&b);
-	combining(&b);
+	snprintf(name, sizeof(name), "one block, 1 x %u", BLOCK_THREADS);
+	begin<CUA_SCOPE_DEVICE>(&b, name, 1, BLOCK_THREADS);
+	plain_device(&b);
+	combining<CUA_SCOPE_DEVICE>(&b);
+	fetching(&b);
+	table_end(&b.table);
 
-	heading(&b, "one block, lock and counter in shared memory", 1, BLOCK_THREADS);
-	row<textbook>(&b, "textbook", true, true);
-	row<semaphore<cuda::thread_scope_block>>(&b, "cuda::binary_semaphore, block", true, true);
-	row<spinlock<CUA_SCOPE_BLOCK>>(&b, "cua_spinlock, block scope", false, true);
-	row<with_lock<CUA_SCOPE_BLOCK>>(&b, "CUA_WITH_LOCK_SCOPE, block", false, true);
-	row<with_lock_warp<CUA_SCOPE_BLOCK>>(&b, "CUA_WITH_LOCK_WARP_SCOPE, block", false, true);
-	row<combine_warp<CUA_SCOPE_BLOCK>>(&b, "combine, warp, block scope", false, true);
-	row<combine_block<CUA_SCOPE_BLOCK>>(&b, "combine, block, block scope", false, true);
+	begin<CUA_SCOPE_BLOCK>(&b, "one block, shared memory", 1, BLOCK_THREADS);
+	plain<CUA_SCOPE_BLOCK, cuda::thread_scope_block>(&b, "cuda::binary_semaphore, block");
+	combining<CUA_SCOPE_BLOCK>(&b);
+	table_end(&b.table);
 
 	cudaFree(b.place);
 	cudaFree(b.got);
+	cudaFree(nodes);
 	free(b.host_got);
 	return 0;
 }

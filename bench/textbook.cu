@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two programs of the textbooks at their sizes: a dot product finished on the GPU under a lock, and a
- * hash table with a lock a bucket. Peers are our own writing of the programs as the books describe them
- * (Sanders and Kandrot, CUDA by Example, appendix A): one compare-and-swap spin lock with __threadfence.
- *
- * Every figure is the median of RUNS runs, after one that is not counted, with the least and the most.
+ * The two programs of the textbooks at their sizes, in millions of elements a second: a dot product finished on
+ * the GPU under a lock, and a hash table with a lock a bucket. Peers are our own writing of the programs as the
+ * books describe them (Sanders and Kandrot, CUDA by Example, appendix A): one compare-and-swap spin lock with
+ * __threadfence. The ceiling of the dot product is what two kernels reach that only read the arrays.
  */
+#include <math.h>
+
 #include <cuatomic/chained.h>
 #include <cuatomic/reduce.h>
 
 #include "bench.h"
 
-#define DOT_N ((size_t)33 << 20)
-#define KEYS ((size_t)26214400)
+static size_t dot_n = (size_t)33 << 20;
+static size_t n_keys = 26214400;
+static struct table table;
 
 /* ---- the textbook's programs ---- */
 
@@ -68,13 +70,6 @@ static __global__ void textbook_insert(size_t n, const unsigned *keys, struct te
 
 /* ---- inputs ---- */
 
-static __device__ uint64_t mix(uint64_t z)
-{
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
-
 static __global__ void make_floats(size_t n, float *x, uint64_t seed)
 {
 	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
@@ -107,6 +102,42 @@ static __global__ void read_all(size_t n, const uint4 *x, unsigned *sink)
 		*sink = sum;
 }
 
+/* How many entries the chains have. */
+static __global__ void count_entries(unsigned buckets, struct textbook_entry *const *heads,
+				     unsigned long long *count)
+{
+	unsigned long long n = 0;
+
+	for (unsigned b = blockIdx.x * blockDim.x + threadIdx.x; b < buckets; b += gridDim.x * blockDim.x)
+		for (const struct textbook_entry *e = heads[b]; e; e = e->next)
+			n++;
+	atomicAdd(count, n);
+}
+
+static void check(bool right, const char *way)
+{
+	if (right)
+		return;
+	fflush(stdout);
+	fprintf(stderr, "cuatomic bench: textbook: %s, %s: wrong result\n", table.name, way);
+	exit(1);
+}
+
+static double dot_on_host(size_t n, const float *x, const float *y)
+{
+	float *a = (float *)malloc(n * sizeof(*a)), *b = (float *)malloc(n * sizeof(*b));
+	double sum = 0;
+
+	need(a && b && !cudaMemcpy(a, x, n * sizeof(*a), cudaMemcpyDeviceToHost) &&
+		     !cudaMemcpy(b, y, n * sizeof(*b), cudaMemcpyDeviceToHost),
+	     "arrays on the host");
+	for (size_t i = 0; i < n; i++)
+		sum += (double)a[i] * (double)b[i];
+	free(a);
+	free(b);
+	return sum;
+}
+
 static void dots(struct cua_context *ctx)
 {
 	static const struct {
@@ -117,57 +148,66 @@ static void dots(struct cua_context *ctx)
 		    {CUA_FINISH_LOCK, "lock"},
 		    {CUA_FINISH_ORDERED_LOCK, "ordered lock"}};
 	static const unsigned grids[] = {32, 132, 1056};
+	size_t n = dot_n;
 	float *x, *y, *result;
 	struct textbook_lock *lock;
 	unsigned *sink;
-	double bytes = 2.0 * DOT_N * sizeof(float), ceiling;
-	struct timing t;
+	double wanted;
+	char way[TABLE_NAME];
 
-	need(!cudaMalloc(&x, DOT_N * 4) && !cudaMalloc(&y, DOT_N * 4) && !cudaMalloc(&result, 4) &&
+	need(!cudaMalloc(&x, n * 4) && !cudaMalloc(&y, n * 4) && !cudaMalloc(&result, 4) &&
 		     !cudaMalloc(&lock, sizeof(*lock)) && !cudaMalloc(&sink, 4),
-	     "cudaMalloc");
-	make_floats<<<1056, 256>>>(DOT_N, x, 1);
-	make_floats<<<1056, 256>>>(DOT_N, y, 2);
-	cudaMemset(lock, 0, sizeof(*lock));
+	     "memory");
+	make_floats<<<1056, 256>>>(n, x, 1);
+	make_floats<<<1056, 256>>>(n, y, 2);
+	need(!cudaMemset(lock, 0, sizeof(*lock)), "cudaMemset");
+	wanted = dot_on_host(n, x, y);
 	auto nothing = [] {};
 	auto clear = [=] { cudaMemset(result, 0, 4); };
+	auto verify = [&] {
+		float got;
 
-	t = measure(nothing, [=] {
-		read_all<<<1056, 256>>>(DOT_N / 4, (const uint4 *)x, sink);
-		read_all<<<1056, 256>>>(DOT_N / 4, (const uint4 *)y, sink);
-	});
-	ceiling = bytes / t.median / 1e3;
-	printf("dot of %zu floats, %.0f MB\n%-28s %9s %9s %9s %8s %8s\n", DOT_N, bytes / 1e6, "", "us",
-	       "least", "most", "GB/s", "of read");
-#define ROW(name, t)                                                                               \
-	printf("%-28s %9.1f %9.1f %9.1f %8.0f %7.2f\n", name, (t).median, (t).least, (t).most,     \
-	       bytes / (t).median / 1e3, bytes / (t).median / 1e3 / ceiling)
-	ROW("read only, two kernels", t);
+		need(!cudaMemcpy(&got, result, sizeof(got), cudaMemcpyDeviceToHost), way);
+		/* blocks of few threads add some thousand floats in a row */
+		check(fabs((double)got - wanted) <= 1e-3 * wanted, way);
+	};
+
+	table_begin(&table, "dot product");
+	table_add(&table, TABLE_CEILING, "ceiling: read only, two kernels",
+		  measure((double)n, nothing,
+			  [=] {
+				  read_all<<<1056, 256>>>(n / 4, (const uint4 *)x, sink);
+				  read_all<<<1056, 256>>>(n / 4, (const uint4 *)y, sink);
+			  },
+			  nothing));
 	for (unsigned g : grids) {
-		char name[64];
-
-		snprintf(name, sizeof(name), "textbook, %u blocks", g);
-		t = measure(clear, [=] { textbook_dot<<<g, 256>>>(DOT_N, x, y, result, lock); });
-		ROW(name, t);
+		snprintf(way, sizeof(way), "textbook, %u blocks", g);
+		table_add(&table, TABLE_PEER, way,
+			  measure((double)n, clear,
+				  [=] { textbook_dot<<<g, 256>>>(n, x, y, result, lock); }, verify));
 	}
-	t = measure(nothing, [=] { need(cua_dot_f32(ctx, DOT_N, x, y, result) == CUA_OK, "cua_dot"); });
-	ROW("cua_dot", t);
-	for (auto &way : ways)
+	snprintf(way, sizeof(way), "cua_dot");
+	table_add(&table, TABLE_OURS, way,
+		  measure((double)n, clear,
+			  [=] { need(cua_dot_f32(ctx, n, x, y, result) == CUA_OK, "cua_dot"); }, verify));
+	for (auto &finish : ways)
 		for (unsigned g : grids) {
 			struct cua_reduce_options options = {};
-			char name[64];
 
 			options.struct_size = sizeof(options);
-			options.finish = way.mode;
+			options.finish = finish.mode;
 			options.blocks = g;
-			snprintf(name, sizeof(name), "cua_dot, %s, %u blocks", way.name, g);
-			t = measure(nothing, [=] {
-				need(cua_reduce(ctx, &options, CUA_REDUCE_DOT, CUA_F32, DOT_N, x, y,
-						result) == CUA_OK,
-				     "cua_reduce");
-			});
-			ROW(name, t);
+			snprintf(way, sizeof(way), "cua_dot, %s, %u blocks", finish.name, g);
+			table_add(&table, TABLE_OURS, way,
+				  measure((double)n, clear,
+					  [=] {
+						  need(cua_reduce(ctx, &options, CUA_REDUCE_DOT, CUA_F32, n,
+								  x, y, result) == CUA_OK,
+						       "cua_reduce");
+					  },
+					  verify));
 		}
+	table_end(&table);
 	cudaFree(x);
 	cudaFree(y);
 	cudaFree(result);
@@ -177,63 +217,80 @@ static void dots(struct cua_context *ctx)
 
 static void tables(struct cua_context *ctx)
 {
-	static const unsigned buckets[] = {1024, 1 << 20};
+	static const unsigned all_buckets[] = {1024, 1 << 20};
+	size_t n = n_keys;
 	uint64_t *keys;
 	unsigned *narrow;
 	struct textbook_entry **heads, *pool;
 	struct textbook_lock *locks;
+	unsigned long long *count;
 
-	need(!cudaMalloc(&keys, KEYS * 8) && !cudaMalloc(&narrow, KEYS * 4) &&
+	need(!cudaMalloc(&keys, n * 8) && !cudaMalloc(&narrow, n * 4) &&
 		     !cudaMalloc(&heads, sizeof(*heads) << 20) &&
-		     !cudaMalloc(&locks, sizeof(*locks) << 20) &&
-		     !cudaMalloc(&pool, KEYS * sizeof(*pool)),
-	     "cudaMalloc");
-	make_keys<<<1056, 256>>>(KEYS, keys, narrow);
-	cudaMemset(locks, 0, sizeof(*locks) << 20);
-	printf("\nhash table with a lock a bucket, %zu random keys\n%-28s %9s %9s %9s %8s\n", KEYS, "",
-	       "ms", "least", "most", "Gkeys/s");
-#define TABLE_ROW(name, t)                                                                         \
-	printf("%-28s %9.2f %9.2f %9.2f %8.3f\n", name, (t).median / 1e3, (t).least / 1e3,         \
-	       (t).most / 1e3, KEYS / (t).median / 1e3)
-	for (unsigned b : buckets) {
-		struct cua_chained *table;
-		struct timing t;
-		char name[64];
+		     !cudaMalloc(&locks, sizeof(*locks) << 20) && !cudaMalloc(&pool, n * sizeof(*pool)) &&
+		     !cudaMalloc(&count, sizeof(*count)),
+	     "memory");
+	make_keys<<<1056, 256>>>(n, keys, narrow);
+	need(!cudaMemset(locks, 0, sizeof(*locks) << 20), "cudaMemset");
+	for (unsigned b : all_buckets) {
+		struct cua_chained *chained;
+		char name[28];
 
-		snprintf(name, sizeof(name), "textbook, %u buckets", b);
-		t = measure([=] { cudaMemset(heads, 0, sizeof(*heads) * b); },
-			    [=] { textbook_insert<<<132, 256>>>(KEYS, narrow, heads, b, pool, locks); });
-		TABLE_ROW(name, t);
-		need(cua_chained_create(ctx, b, KEYS, &table) == CUA_OK, "cua_chained_create");
-		snprintf(name, sizeof(name), "cua_chained, %u buckets", b);
-		t = measure([=] { need(cua_chained_clear(table) == CUA_OK, "cua_chained_clear"); },
-			    [=] {
-				    need(cua_chained_insert_n(table, KEYS, keys, keys) == CUA_OK,
-					 "cua_chained_insert_n");
-			    });
-		TABLE_ROW(name, t);
-		need(cua_chained_verify(table, NULL) == CUA_OK, "cua_chained_verify");
-		cua_chained_destroy(table);
+		snprintf(name, sizeof(name), "hash table, %u buckets", b);
+		table_begin(&table, name);
+		table_add(&table, TABLE_PEER, "textbook",
+			  measure((double)n, [=] { cudaMemset(heads, 0, sizeof(*heads) * b); },
+				  [=] { textbook_insert<<<132, 256>>>(n, narrow, heads, b, pool, locks); },
+				  [=] {
+					  unsigned long long got;
+
+					  cudaMemset(count, 0, sizeof(*count));
+					  count_entries<<<132, 256>>>(b, heads, count);
+					  need(!cudaMemcpy(&got, count, sizeof(got), cudaMemcpyDeviceToHost),
+					       "textbook");
+					  check(got == n, "textbook");
+				  }));
+		need(cua_chained_create(ctx, b, n, &chained) == CUA_OK, "cua_chained_create");
+		table_add(&table, TABLE_OURS, "cua_chained_insert_n",
+			  measure((double)n,
+				  [=] { need(cua_chained_clear(chained) == CUA_OK, "cua_chained_clear"); },
+				  [=] {
+					  need(cua_chained_insert_n(chained, n, keys, keys) == CUA_OK,
+					       "cua_chained_insert_n");
+				  },
+				  [=] {
+					  struct cua_chained_report report = {};
+
+					  report.struct_size = sizeof(report);
+					  check(cua_chained_verify(chained, &report) == CUA_OK &&
+							report.reached == n,
+						"cua_chained_insert_n");
+				  }));
+		cua_chained_destroy(chained);
+		table_end(&table);
 	}
 	cudaFree(keys);
 	cudaFree(narrow);
 	cudaFree(heads);
 	cudaFree(locks);
 	cudaFree(pool);
+	cudaFree(count);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	struct options o = parse_options(argc, argv, "textbook", false);
 	struct cua_context *ctx;
-	struct cua_device_info info = {};
 
-	info.struct_size = sizeof(info);
-	if (cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) != CUA_OK) {
-		fprintf(stderr, "textbook: no CUDA device\n");
-		return 77;
+	(void)print_head("textbook");
+	need(cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK, "cua_context_create");
+	if (o.quick) {
+		dot_n = (size_t)1 << 20;
+		n_keys = 1 << 18;
 	}
-	need(cua_device_query(CUA_BACKEND_CUDA, 0, &info) == CUA_OK, "cua_device_query");
-	printf("%s, %u multiprocessors; medians of %d\n", info.name, info.processors, RUNS);
+	printf("dot product of %zu floats; %zu random keys into an empty table with a lock a bucket\n", dot_n,
+	       n_keys);
+	table_columns("");
 	dots(ctx);
 	tables(ctx);
 	cua_context_destroy(ctx);
