@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The command cuatomic: what it prints, what it refuses, how it ends, and that
-# the demonstration verifies every row on files of all kinds, and notices when a
-# result and its reference differ.
+# the demonstration verifies every row on files of all kinds, that every benchmark
+# runs, and that both notice a wrong result.
 #
 # CUATOMIC, CUATOMIC_PLANTED   the programs, if they are not those of this build
 set -uo pipefail
@@ -109,6 +109,13 @@ runs 2 "no backend" "$cuatomic" demo --backend && one_line "no backend"
 for n in 0 1025 -1 two 1x '' 99999999999999999999; do
   runs 2 "threads '$n'" "$cuatomic" demo "--threads=$n" && one_line "threads '$n'"
 done
+runs 2 "unknown benchmark" "$cuatomic" bench everything && one_line "unknown benchmark"
+runs 2 "unknown option of bench" "$cuatomic" bench locks --loud && one_line "unknown option of bench"
+runs 2 "unknown backend of bench" "$cuatomic" bench -b tpu locks && one_line "unknown backend of bench"
+runs 2 "no threads of bench" "$cuatomic" bench locks -t 0 && one_line "no threads of bench"
+runs 2 "an argument of bench" "$cuatomic" bench -b cpu locks candidates && one_line "an argument of bench"
+says err "an argument of bench" "'candidates'"
+runs 1 "textbook on the CPU" "$cuatomic" bench textbook -b cpu && one_line "textbook on the CPU"
 runs 2 "two files" "$cuatomic" demo a b && one_line "two files"
 runs 2 "an argument of info" "$cuatomic" info x && one_line "an argument of info"
 
@@ -135,6 +142,90 @@ if [ -e /dev/full ]; then
 fi
 runs 1 "cuda without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" demo --backend=cuda /dev/null &&
   one_line "cuda without a GPU"
+
+# ---- the benchmarks ----
+
+runs 0 "list of benchmarks" "$cuatomic" bench
+cp "$tmp/out" "$tmp/benchmarks"
+for name in atomics locks textbook; do
+  says out "list of benchmarks" "^$name +[a-z]"
+done
+
+# table WHAT CASE WAY...: of the last benchmark, each row once, and one peer that is the best
+table() {
+  local what=$1 case=$2 way
+  shift 2
+  says out "$what" '^case +way +M/s +\(least to most\) +x peer +of ceiling'
+  for way; do
+    [ "$(grep -Ec "^$case +$way +[0-9.]+ \([0-9.]+ to [0-9.]+\) +[0-9.-]+ +[0-9.]+" "$tmp/out")" = 1 ] ||
+      fail "$what: not one row '$case', '$way'"
+  done
+  grep -Eq "^$case .*\) +1\.00 " "$tmp/out" || fail "$what: $case has no best peer"
+}
+
+for threads in 1 3; do
+  if runs 0 "bench locks, $threads" "$cuatomic" bench locks --quick -b cpu -t $threads; then
+    [ ! -s "$tmp/err" ] || fail "bench locks: something on stderr"
+    for case in "one thread" "all threads, $threads"; do
+      table "bench locks, $threads" "$case" "ceiling: one thread that never waits" pthread_mutex \
+        pthread_spinlock "pthread_rwlock, writers" "sem_t, of 1" "cua_spinlock_lock, unlock" \
+        "cua_ticketlock_lock, unlock" "cua_mcslock_lock, unlock" "cua_rwlock_write_lock, unlock" \
+        "cua_semaphore_lock, unlock, of 1"
+    done
+  fi
+done
+if runs 0 "bench atomics" env CUDA_VISIBLE_DEVICES= "$cuatomic" bench atomics -q -t 2; then
+  [ ! -s "$tmp/err" ] || fail "bench atomics: something on stderr"
+  says out "bench atomics" '^no GPU \(.+\), so on the CPU$'
+  says out "bench atomics" '^atomics: .*, 2 threads; cuatomic '
+  for case in "one address" "4 Ki addresses"; do
+    table "bench atomics" "$case: u32 add" __atomic_fetch_add pthread_mutex cua_atomic_add_u32
+    table "bench atomics" "$case: f32 add" "loop of __atomic_compare_exchange" pthread_mutex \
+      cua_atomic_add_f32 cua_atomic_fetch_add_cas_f32
+    table "bench atomics" "$case: f64 mul" "loop of __atomic_compare_exchange" pthread_mutex \
+      cua_atomic_fetch_mul_f64
+    table "bench atomics" "$case: u32 max" "loop of __atomic_compare_exchange" pthread_mutex \
+      cua_atomic_max_u32
+    table "bench atomics" "$case: user, u64" "loop of __atomic_compare_exchange" pthread_mutex \
+      CUA_DEFINE_ATOMIC
+  done
+fi
+
+# The test program takes the result of one way to be wrong by one.
+for name in locks:'cua_ticketlock_lock, unlock' locks:'pthread_mutex' \
+  atomics:cua_atomic_add_u32 atomics:cua_atomic_add_f32 atomics:cua_atomic_fetch_mul_f64 \
+  atomics:cua_atomic_max_u32 atomics:CUA_DEFINE_ATOMIC; do
+  way=${name#*:}
+  runs 1 "planted: $way" env BENCH_PLANT="$way" "$planted" bench "${name%%:*}" -q -b cpu -t 2 || continue
+  [ "$(wc -l <"$tmp/err")" = 1 ] || fail "planted: $way: not one line on stderr"
+  says err "planted: $way" "^cuatomic: bench ${name%%:*}: .*, $way: the result is [0-9]+, not [0-9]+\$"
+done
+
+# A program of a GPU takes over, with its arguments and its exit status.
+mkdir "$tmp/programs"
+printf '#!/bin/sh\necho "$0" "$@"\nexit 7\n' >"$tmp/programs/bench-locks"
+chmod +x "$tmp/programs/bench-locks"
+runs 7 "the program of a benchmark" env CUATOMIC_BENCH_DIR="$tmp/programs" \
+  "$cuatomic" bench --backend=cuda locks --quick candidates 'a b'
+says out "the program of a benchmark" "^$tmp/programs/bench-locks --quick candidates a b\$"
+runs 1 "no program" env CUATOMIC_BENCH_DIR="$tmp/programs" "$cuatomic" bench -b cuda atomics &&
+  one_line "no program"
+says err "no program" "$tmp/programs/bench-atomics: No such file"
+
+# Those of this build.
+programs=$(cd "$top_builddir/bench" && pwd)
+while read -r name _; do
+  [ -x "$programs/bench-$name" ] || continue
+  runs 1 "bench $name without a GPU" env CUATOMIC_BENCH_DIR="$programs" CUDA_VISIBLE_DEVICES= \
+    "$cuatomic" bench -b cuda "$name" && says err "bench $name without a GPU" 'no CUDA device$'
+  runs 2 "argument of bench $name" env CUATOMIC_BENCH_DIR="$programs" \
+    "$cuatomic" bench -b cuda "$name" nonsense && says err "argument of bench $name" "'nonsense'"
+  if "$cuatomic" demo --backend=cuda /dev/null >/dev/null 2>&1; then
+    runs 0 "bench $name on the GPU" env CUATOMIC_BENCH_DIR="$programs" "$cuatomic" bench -q "$name"
+    says out "bench $name on the GPU" '^case +way +M/s '
+    says out "bench $name on the GPU" 'ceiling: .* 1\.000'
+  fi
+done <"$tmp/benchmarks"
 
 # ---- the demonstration ----
 
@@ -293,7 +384,7 @@ completes() { # completes EXPECTED WORD...
   fi
   [ ! -s "$tmp/err" ] || fail "completion of '$*': something on stderr"
 }
-completes '--help --version demo help info' cuatomic ''
+completes '--help --version bench demo help info' cuatomic ''
 completes 'info' cuatomic i
 completes '--backend= --help --threads=' cuatomic demo --
 completes 'auto cpu cuda' cuatomic demo --backend = ''
@@ -302,6 +393,12 @@ completes 'cuda' cuatomic demo --backend = cu
 completes 'cpu' cuatomic demo -b cp
 completes "$tmp/binary" cuatomic demo "$tmp/bin"
 completes '--help' cuatomic info ''
+completes 'atomics locks textbook' cuatomic bench ''
+completes 'locks' cuatomic bench --quick l
+completes '--backend= --help --quick --threads=' cuatomic bench --
+completes 'cpu' cuatomic bench --backend = cp
+[ "$(complete_line cuatomic bench '')" = "$(cut -d ' ' -f 1 "$tmp/benchmarks" | tr '\n' ' ')" ] ||
+  fail "completion of bench: not the list of the command"
 # what it offers is what the command takes
 for command in $(complete_line cuatomic ''); do
   [ "$command" = demo ] || runs 0 "completed: $command" "$cuatomic" "$command"

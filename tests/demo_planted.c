@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The command with a reference that can be made wrong: the environment variable DEMO_PLANT names
- * the check whose expected value is then off by one. check_cli.sh expects the demonstration to
- * notice. The licence texts are out of reach, so that the other default file is tested as well.
+ * the check whose expected value is then off by one, and BENCH_PLANT the row of a benchmark. check_cli.sh
+ * expects the command to notice. The licence texts are out of reach, so that the other default file is tested as well.
  */
 #define CUATOMIC_DEMO_PLANT 1
 #define CUATOMIC_LICENSES "/nonexistent/common-licenses"
 
+#include "../tools/bench.c"
+#include "../tools/bench_atomics.c"
+#include "../tools/bench_locks.c"
 #include "../tools/cuatomic.c"
 #include "../tools/demo.c"
 #include "../tools/demo_bytes.c"

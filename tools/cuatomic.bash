@@ -3,7 +3,7 @@
 
 _cuatomic() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local word i command=""
+  local word i command="" options
   COMPREPLY=()
 
   # Bash makes '=' a word of its own: "--backend", "=", "cp".
@@ -15,7 +15,7 @@ _cuatomic() {
 
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-    demo | info | help)
+    bench | demo | info | help)
       command=${COMP_WORDS[i]}
       break
       ;;
@@ -23,10 +23,10 @@ _cuatomic() {
   done
 
   if [ -z "$command" ]; then
-    mapfile -t COMPREPLY < <(compgen -W "demo help info --help --version" -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W "bench demo help info --help --version" -- "$current")
     return
   fi
-  if [ "$command" != demo ]; then
+  if [ "$command" != bench ] && [ "$command" != demo ]; then
     mapfile -t COMPREPLY < <(compgen -W "--help" -- "$current")
     return
   fi
@@ -41,7 +41,9 @@ _cuatomic() {
   esac
   case $current in
   -*)
-    mapfile -t COMPREPLY < <(compgen -W "--backend= --threads= --help" -- "$current")
+    options="--backend= --threads= --help"
+    [ "$command" = demo ] || options="$options --quick"
+    mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
     for word in "${COMPREPLY[@]}"; do
       case $word in
       *=) compopt -o nospace 2>/dev/null || true ;;
@@ -49,6 +51,10 @@ _cuatomic() {
     done
     ;;
   *)
+    if [ "$command" = bench ]; then
+      mapfile -t COMPREPLY < <(compgen -W "atomics locks textbook" -- "$current")
+      return
+    fi
     # names of files with spaces are one reply each
     compopt -o filenames 2>/dev/null || true
     mapfile -t COMPREPLY < <(compgen -f -- "$current")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The command `cuatomic`: finds the command named and runs it. */
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
+	{"bench", tool_bench},
 	{"demo", tool_demo},
 	{"help", tool_help},
 	{"info", tool_info},
@@ -22,17 +24,22 @@ static const struct {
 
 static const char help_text[] =
 	"usage: cuatomic demo [OPTION...] [FILE]\n"
+	"       cuatomic bench [OPTION...] [NAME]\n"
 	"       cuatomic info\n"
 	"       cuatomic help\n"
 	"\n"
 	"demo   run every part of the library on the bytes and words of FILE ('-' is\n"
 	"       standard input) and check each result against a serial reference\n"
+	"bench  measure a part of the library beside others that do the same; without\n"
+	"       NAME, list what there is\n"
 	"info   version, backends and devices\n"
 	"help   this text\n"
 	"\n"
-	"Options of demo:\n"
-	"  -b, --backend=cpu|cuda|auto  where to run; auto (the default): on the CPU, and\n"
-	"                               on the first GPU where there is one\n"
+	"Options of demo and bench:\n"
+	"  -b, --backend=cpu|cuda|auto  where to run; auto (the default): demo on the CPU,\n"
+	"                               and on the first GPU where there is one; bench on\n"
+	"                               the GPU, or where there is none on the CPU\n"
+	"  -q, --quick                  bench: short runs, whose figures mean little\n"
 	"  -t, --threads=N              threads of the CPU backend, 1 to 1024\n"
 	"\n"
 	"  -h, --help                   this text\n"
@@ -87,6 +94,29 @@ int tool_usage_error(const char *format, ...)
 	print_line("; see cuatomic --help", format, arguments);
 	va_end(arguments);
 	return TOOL_USAGE;
+}
+
+int tool_option_error(int returned, const char *argument)
+{
+	if (returned == ':')
+		return tool_usage_error("option '%s' needs a value", argument);
+	/* an unknown letter may stand in the middle of its argument */
+	if (optopt > ' ' && argument[1] != '-')
+		return tool_usage_error("unknown option '-%c'", optopt);
+	return tool_usage_error("unknown option '%s'", argument);
+}
+
+int tool_parse_threads(const char *text, unsigned *threads)
+{
+	char *end;
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || n < 1 || n > 1024)
+		return tool_usage_error("'%s' is no number of threads (1 to 1024)", text);
+	*threads = (unsigned)n;
+	return TOOL_OK;
 }
 
 int tool_finish(int status)

@@ -289,19 +289,6 @@ struct options {
 	const char *path;
 };
 
-static int parse_threads(const char *text, unsigned *threads)
-{
-	char *end;
-	unsigned long n;
-
-	errno = 0;
-	n = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno || n < 1 || n > 1024)
-		return tool_usage_error("'%s' is no number of threads (1 to 1024)", text);
-	*threads = (unsigned)n;
-	return TOOL_OK;
-}
-
 static int parse_backend(const char *text, struct options *o)
 {
 	o->cpu = !strcmp(text, "cpu") || !strcmp(text, "auto");
@@ -323,19 +310,10 @@ static int parse(int argc, char **argv, struct options *o)
 
 	opterr = 0;
 	while (status == TOOL_OK && (c = getopt_long(argc, argv, ":b:t:", names, NULL)) != -1) {
-		const char *argument = argv[optind - 1];
-
 		switch (c) {
 		case 'b': status = parse_backend(optarg, o); break;
-		case 't': status = parse_threads(optarg, &o->threads); break;
-		case ':': status = tool_usage_error("option '%s' needs a value", argument); break;
-		default:
-			/* an unknown letter may stand in the middle of its argument */
-			if (optopt > ' ' && argument[1] != '-')
-				status = tool_usage_error("unknown option '-%c'", optopt);
-			else
-				status = tool_usage_error("unknown option '%s'", argument);
-			break;
+		case 't': status = tool_parse_threads(optarg, &o->threads); break;
+		default: status = tool_option_error(c, argv[optind - 1]); break;
 		}
 	}
 	if (status)

@@ -13,6 +13,7 @@
 enum tool_exit { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 
 /* The commands. argv[0] is the command's name; the return value is the exit status. */
+int tool_bench(int argc, char **argv);
 int tool_demo(int argc, char **argv);
 int tool_info(int argc, char **argv);
 
@@ -25,6 +26,12 @@ void tool_error(const char *format, ...) TOOL_PRINTF;
 void tool_die(const char *format, ...) TOOL_PRINTF __attribute__((noreturn));
 /* The same for wrong usage, naming the help; returns TOOL_USAGE. */
 int tool_usage_error(const char *format, ...) TOOL_PRINTF;
+
+/* The same for what getopt_long, silent and with ':', returned for an argument. */
+int tool_option_error(int returned, const char *argument);
+
+/* The value of an option -t. Returns TOOL_OK or TOOL_USAGE. */
+int tool_parse_threads(const char *text, unsigned *threads);
 
 /* Writes out stdout and returns status; when that fails says why and returns TOOL_FAILED. */
 int tool_finish(int status);

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `cuatomic bench`: runs the program of a benchmark where there is a GPU, and measures the CPU backend where
+ * there is none.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#ifndef CUATOMIC_BENCHDIR
+#define CUATOMIC_BENCHDIR "/usr/local/libexec/cuatomic"
+#endif
+
+static const struct benchmark {
+	const char *name;
+	const char *what;
+	void (*cpu)(const struct bench_options *o); /* NULL: on a GPU only */
+} benchmarks[] = {
+	{"atomics", "atomic operations on one address and on many", bench_atomics},
+	{"locks", "critical sections under one lock", bench_locks},
+	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL},
+};
+
+/* ---- a run on threads ---- */
+
+#ifdef CUATOMIC_DEMO_PLANT
+/* Only in a test program: makes the result wrong by one of the way that BENCH_PLANT names. */
+static uint64_t bench_plant(const char *way)
+{
+	const char *name = getenv("BENCH_PLANT");
+
+	return name && !strcmp(name, way);
+}
+#else
+#define bench_plant(way) 0
+#endif
+
+uint64_t bench_total(const struct bench_run *r)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < r->threads; i++)
+		n += r->workers[i].done;
+	return n;
+}
+
+static void *bench_thread(void *argument)
+{
+	struct bench_worker *w = argument;
+
+	pthread_barrier_wait(&w->run->start);
+	w->run->loop(w);
+	w->end = tool_now();
+	return NULL;
+}
+
+/* Returns millions of operations a second. */
+static double run_once(struct bench_run *r)
+{
+	struct timespec pause = {0, (long)(r->seconds * 1e9)};
+	pthread_t *threads = tool_alloc(r->threads * sizeof(*threads));
+	double start, end = 0;
+
+	r->before(r);
+	r->stop = 0;
+	pthread_barrier_init(&r->start, NULL, r->threads + 1);
+	for (unsigned i = 0; i < r->threads; i++) {
+		r->workers[i] = (struct bench_worker){.run = r, .index = i};
+		if (pthread_create(&threads[i], NULL, bench_thread, &r->workers[i]))
+			tool_die("bench %s: %u threads cannot be had", r->name, r->threads);
+	}
+	start = tool_now();
+	pthread_barrier_wait(&r->start);
+	nanosleep(&pause, NULL);
+	__atomic_store_n(&r->stop, 1, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < r->threads; i++) {
+		pthread_join(threads[i], NULL);
+		if (r->workers[i].end > end)
+			end = r->workers[i].end;
+	}
+	pthread_barrier_destroy(&r->start);
+	free(threads);
+	return (double)bench_total(r) / (end - start) * 1e-6;
+}
+
+void bench_row(struct table *t, enum table_kind kind, struct bench_run *r)
+{
+	double rates[BENCH_RUNS];
+
+	r->workers = tool_alloc(r->threads * sizeof(*r->workers));
+	r->least_share = 1;
+	r->most_share = 0;
+	/* one run more, which is not counted */
+	for (int i = -1; i < BENCH_RUNS; i++) {
+		double rate = run_once(r);
+		uint64_t total = bench_total(r), got = r->result(r) + bench_plant(r->way), wanted = r->expected(r);
+
+		if (got != wanted)
+			tool_die("bench %s: %s, %s: the result is %llu, not %llu", r->name, t->name, r->way,
+				 (unsigned long long)got, (unsigned long long)wanted);
+		if (i < 0)
+			continue;
+		rates[i] = rate;
+		for (unsigned j = 0; j < r->threads && total; j++) {
+			double share = (double)r->workers[j].done / (double)total;
+
+			r->least_share = share < r->least_share ? share : r->least_share;
+			r->most_share = share > r->most_share ? share : r->most_share;
+		}
+	}
+	table_add(t, kind, r->way, table_figure(rates, BENCH_RUNS));
+	free(r->workers);
+	r->workers = NULL;
+}
+
+/* ---- the command ---- */
+
+enum place { BENCH_AUTO, BENCH_CPU, BENCH_CUDA };
+
+struct arguments {
+	enum place place;
+	unsigned threads; /* 0: as the backend has them */
+	int quick;
+	const struct benchmark *benchmark; /* NULL: the list */
+	char **rest;
+	int n_rest;
+};
+
+static int parse_arguments(int argc, char **argv, struct arguments *a)
+{
+	static const struct option names[] = {
+		{"backend", required_argument, NULL, 'b'},
+		{"quick", no_argument, NULL, 'q'},
+		{"threads", required_argument, NULL, 't'},
+		{NULL, 0, NULL, 0},
+	};
+	int c, status = TOOL_OK;
+
+	opterr = 0;
+	while (status == TOOL_OK && (c = getopt_long(argc, argv, ":b:qt:", names, NULL)) != -1) {
+		switch (c) {
+		case 'b':
+			a->place = !strcmp(optarg, "cpu") ? BENCH_CPU
+				   : !strcmp(optarg, "cuda") ? BENCH_CUDA
+							     : BENCH_AUTO;
+			if (a->place == BENCH_AUTO && strcmp(optarg, "auto") != 0)
+				status = tool_usage_error("unknown backend '%s' (cpu, cuda or auto)", optarg);
+			break;
+		case 'q': a->quick = 1; break;
+		case 't': status = tool_parse_threads(optarg, &a->threads); break;
+		default: status = tool_option_error(c, argv[optind - 1]); break;
+		}
+	}
+	if (status || optind == argc)
+		return status;
+	for (size_t i = 0; i < sizeof(benchmarks) / sizeof(benchmarks[0]); i++)
+		if (!strcmp(argv[optind], benchmarks[i].name))
+			a->benchmark = &benchmarks[i];
+	if (!a->benchmark)
+		return tool_usage_error("unknown benchmark '%s'; cuatomic bench lists them", argv[optind]);
+	a->rest = argv + optind + 1;
+	a->n_rest = argc - optind - 1;
+	return TOOL_OK;
+}
+
+/* Puts the benchmark's program in the place of this one. Returns only if that fails. */
+static int run_program(const struct arguments *a)
+{
+	const char *folder = getenv("CUATOMIC_BENCH_DIR");
+	char **argv = tool_alloc(((size_t)a->n_rest + 3) * sizeof(*argv));
+	char *path;
+	size_t room;
+	int n = 0;
+
+	if (!folder || !*folder)
+		folder = CUATOMIC_BENCHDIR;
+	room = strlen(folder) + strlen("/bench-") + strlen(a->benchmark->name) + 1;
+	path = tool_alloc(room);
+	snprintf(path, room, "%s/bench-%s", folder, a->benchmark->name);
+	argv[n++] = path;
+	if (a->quick)
+		argv[n++] = (char *)"--quick";
+	for (int i = 0; i < a->n_rest; i++)
+		argv[n++] = a->rest[i];
+	argv[n] = NULL;
+	fflush(stdout);
+	execv(path, argv);
+	tool_error("%s: %s", path, strerror(errno));
+	free(path);
+	free(argv);
+	return TOOL_FAILED;
+}
+
+/* NULL if there is a GPU for this build to run on, else why not. */
+static const char *why_no_gpu(void)
+{
+	enum cua_status status;
+	int n = 0;
+
+	if (!*cua_cuda_architectures())
+		return "built without CUDA";
+	status = cua_device_count(CUA_BACKEND_CUDA, &n);
+	if (status)
+		return cua_strerror(status);
+	return n ? NULL : "no device";
+}
+
+static int run_on_cpu(const struct arguments *a)
+{
+	struct bench_options o = {.quick = a->quick};
+	struct cua_device_info info = {.struct_size = sizeof(info)};
+	struct cua_context *ctx;
+	enum cua_status status;
+
+	if (a->n_rest)
+		return tool_usage_error("%s takes no argument '%s' on the CPU", a->benchmark->name,
+					a->rest[0]);
+	status = cua_context_create(CUA_BACKEND_CPU, 0, &ctx);
+	if (!status)
+		status = cua_context_set_threads(ctx, a->threads);
+	if (!status)
+		status = cua_device_query(CUA_BACKEND_CPU, 0, &info);
+	if (status) {
+		tool_error("CPU backend: %s", cua_strerror(status));
+		return TOOL_FAILED;
+	}
+	o.threads = cua_context_threads(ctx);
+	cua_context_destroy(ctx);
+	printf("%s: %s, %u thread%s; cuatomic %s\n", a->benchmark->name, info.name, o.threads,
+	       o.threads == 1 ? "" : "s", cua_version());
+	printf("medians of %d runs; every result is checked\n", BENCH_RUNS);
+	a->benchmark->cpu(&o);
+	return TOOL_OK;
+}
+
+static void print_list(void)
+{
+	for (size_t i = 0; i < sizeof(benchmarks) / sizeof(benchmarks[0]); i++)
+		printf("%-10s %s\n", benchmarks[i].name, benchmarks[i].what);
+}
+
+int tool_bench(int argc, char **argv)
+{
+	struct arguments a = {.place = BENCH_AUTO};
+	int status = parse_arguments(argc, argv, &a);
+	const char *why = NULL;
+
+	if (status)
+		return status;
+	if (!a.benchmark) {
+		print_list();
+		return TOOL_OK;
+	}
+	if (a.place == BENCH_CUDA)
+		return run_program(&a);
+	if (a.place == BENCH_AUTO) {
+		why = why_no_gpu();
+		if (!why)
+			return run_program(&a);
+	}
+	if (!a.benchmark->cpu) {
+		tool_error("bench %s runs on a GPU only%s%s", a.benchmark->name, why ? ": " : "",
+			   why ? why : "");
+		return TOOL_FAILED;
+	}
+	if (why)
+		printf("no GPU (%s), so on the CPU\n", why);
+	return run_on_cpu(&a);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of `cuatomic bench` share: the measuring of loops on threads. */
+#ifndef CUATOMIC_BENCH_H
+#define CUATOMIC_BENCH_H
+
+#include <pthread.h>
+
+#include "../bench/table.h"
+#include "tools.h"
+
+struct bench_options {
+	int quick;
+	unsigned threads; /* of the cases with all threads */
+};
+
+struct bench_worker {
+	struct bench_run *run;
+	unsigned index;
+	uint64_t done; /* operations so far */
+	double end;
+};
+
+/* One run, or the like of several. */
+struct bench_run {
+	const char *name; /* of the benchmark */
+	const char *way;
+	double seconds; /* a run takes about this */
+	uint64_t cap;   /* operations of a thread at most */
+	unsigned threads;
+	size_t cells; /* for the loop and the check, which know what it means */
+	void (*before)(struct bench_run *);
+	void (*loop)(struct bench_worker *);
+	uint64_t (*result)(const struct bench_run *); /* equal to expected if all is right */
+	uint64_t (*expected)(const struct bench_run *);
+
+	struct bench_worker *workers; /* set in a run */
+	double least_share, most_share; /* of a thread in the operations, of all runs */
+	pthread_barrier_t start;
+	int stop;
+};
+
+/* A loop of one statement, whose number is i. */
+#define BENCH_LOOP(name, ...)                                                                      \
+	static void name(struct bench_worker *w)                                                   \
+	{                                                                                          \
+		const uint64_t cap = w->run->cap;                                                  \
+		uint64_t i = 0;                                                                    \
+                                                                                                   \
+		for (; i < cap && !__atomic_load_n(&w->run->stop, __ATOMIC_RELAXED); i++) {        \
+			__VA_ARGS__;                                                               \
+		}                                                                                  \
+		w->done = i;                                                                       \
+	}
+
+/* All operations of the run that has ended. */
+uint64_t bench_total(const struct bench_run *r);
+
+/* Runs the loop BENCH_RUNS times and adds the row. A wrong result ends the process. */
+void bench_row(struct table *t, enum table_kind kind, struct bench_run *r);
+
+/* The tables. */
+void bench_atomics(const struct bench_options *o);
+void bench_locks(const struct bench_options *o);
+
+#endif /* CUATOMIC_BENCH_H */

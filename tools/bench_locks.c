@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `cuatomic bench locks` on the CPU: critical sections a second under one lock, of the library's locks and those of
+ * POSIX threads. The ceiling is what a section needs that never waits: a swap that acquires, the increment, a
+ * store that releases, by one thread.
+ */
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+
+#include <cuatomic/lock.h>
+
+#include "bench.h"
+
+/* A lock of any kind and the counter, which share no cache line. */
+static struct {
+	_Alignas(128) union {
+		uint32_t word;
+		pthread_mutex_t mutex;
+		pthread_spinlock_t spin;
+		pthread_rwlock_t rwlock;
+		sem_t semaphore;
+		struct cua_spinlock cua_spinlock;
+		struct cua_ticketlock cua_ticketlock;
+		struct cua_mcslock cua_mcslock;
+		struct cua_rwlock cua_rwlock;
+		struct cua_semaphore cua_semaphore;
+	} lock;
+	_Alignas(128) uint64_t counter;
+} place;
+
+static uint64_t counted(const struct bench_run *r)
+{
+	(void)r;
+	return place.counter;
+}
+
+/* ---- before a run ---- */
+
+static void zero(struct bench_run *r)
+{
+	(void)r;
+	memset(&place, 0, sizeof(place));
+}
+
+static void init_mutex(struct bench_run *r)
+{
+	zero(r);
+	pthread_mutex_init(&place.lock.mutex, NULL);
+}
+
+static void init_spin(struct bench_run *r)
+{
+	zero(r);
+	pthread_spin_init(&place.lock.spin, PTHREAD_PROCESS_PRIVATE);
+}
+
+static void init_rwlock(struct bench_run *r)
+{
+	zero(r);
+	pthread_rwlock_init(&place.lock.rwlock, NULL);
+}
+
+static void init_sem(struct bench_run *r)
+{
+	zero(r);
+	sem_init(&place.lock.semaphore, 0, 1);
+}
+
+static void init_semaphore(struct bench_run *r)
+{
+	zero(r);
+	cua_semaphore_init(&place.lock.cua_semaphore, 1);
+}
+
+/* ---- the ways ---- */
+
+#define SECTION_LOOP(name, take, give)                                                             \
+	BENCH_LOOP(name, {                                                                         \
+		take;                                                                              \
+		place.counter++;                                                                   \
+		give;                                                                              \
+	})
+
+SECTION_LOOP(never_waits, (void)__atomic_exchange_n(&place.lock.word, 1, __ATOMIC_ACQUIRE),
+	     __atomic_store_n(&place.lock.word, 0, __ATOMIC_RELEASE))
+SECTION_LOOP(mutex, pthread_mutex_lock(&place.lock.mutex), pthread_mutex_unlock(&place.lock.mutex))
+SECTION_LOOP(spin, pthread_spin_lock(&place.lock.spin), pthread_spin_unlock(&place.lock.spin))
+SECTION_LOOP(rwlock, pthread_rwlock_wrlock(&place.lock.rwlock), pthread_rwlock_unlock(&place.lock.rwlock))
+SECTION_LOOP(sem, while (sem_wait(&place.lock.semaphore)) continue, sem_post(&place.lock.semaphore))
+SECTION_LOOP(our_spinlock, cua_spinlock_lock(&place.lock.cua_spinlock),
+	     cua_spinlock_unlock(&place.lock.cua_spinlock))
+SECTION_LOOP(our_ticketlock, cua_ticketlock_lock(&place.lock.cua_ticketlock),
+	     cua_ticketlock_unlock(&place.lock.cua_ticketlock))
+SECTION_LOOP(our_rwlock, cua_rwlock_write_lock(&place.lock.cua_rwlock),
+	     cua_rwlock_write_unlock(&place.lock.cua_rwlock))
+SECTION_LOOP(our_semaphore, cua_semaphore_lock(&place.lock.cua_semaphore),
+	     cua_semaphore_unlock(&place.lock.cua_semaphore))
+BENCH_LOOP(our_mcslock, {
+	struct cua_mcslock_node node;
+
+	cua_mcslock_lock(&place.lock.cua_mcslock, &node);
+	place.counter++;
+	cua_mcslock_unlock(&place.lock.cua_mcslock, &node);
+})
+
+static const struct way {
+	const char *name;
+	enum table_kind kind;
+	void (*before)(struct bench_run *);
+	void (*loop)(struct bench_worker *);
+} ways[] = {
+	{"ceiling: one thread that never waits", TABLE_CEILING, zero, never_waits},
+	{"pthread_mutex", TABLE_PEER, init_mutex, mutex},
+	{"pthread_spinlock", TABLE_PEER, init_spin, spin},
+	{"pthread_rwlock, writers", TABLE_PEER, init_rwlock, rwlock},
+	{"sem_t, of 1", TABLE_PEER, init_sem, sem},
+	{"cua_spinlock_lock, unlock", TABLE_OURS, zero, our_spinlock},
+	{"cua_ticketlock_lock, unlock", TABLE_OURS, zero, our_ticketlock},
+	{"cua_mcslock_lock, unlock", TABLE_OURS, zero, our_mcslock},
+	{"cua_rwlock_write_lock, unlock", TABLE_OURS, zero, our_rwlock},
+	{"cua_semaphore_lock, unlock, of 1", TABLE_OURS, init_semaphore, our_semaphore},
+};
+
+static void run_case(const struct bench_options *o, const char *name, unsigned threads)
+{
+	struct table table = {.n = 0};
+
+	table_begin(&table, name);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct bench_run r = {
+			.name = "locks",
+			.way = ways[i].name,
+			.seconds = o->quick ? 1e-3 : 20e-3,
+			.cap = UINT64_MAX,
+			.threads = ways[i].kind == TABLE_CEILING ? 1 : threads,
+			.before = ways[i].before,
+			.loop = ways[i].loop,
+			.result = counted,
+			.expected = bench_total,
+		};
+
+		bench_row(&table, ways[i].kind, &r);
+		if (r.threads > 1) {
+			struct table_row *row = &table.rows[table.n - 1];
+
+			snprintf(row->note, sizeof(row->note), "%.1f to %.1f %%", 100 * r.least_share,
+				 100 * r.most_share);
+		}
+	}
+	table_end(&table);
+}
+
+void bench_locks(const struct bench_options *o)
+{
+	char name[28];
+
+	printf("critical sections: increment of a plain 64-bit counter under one lock\n");
+	table_columns("a thread's share");
+	run_case(o, "one thread", 1);
+	snprintf(name, sizeof(name), "all threads, %u", o->threads);
+	run_case(o, name, o->threads);
+}
