@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Every public function and every macro that makes or holds code has a manual page: its name is in the NAME of a
+# page, for which `make install` links it. And no page has a name that the headers do not have.
+#
+# A family shares the name of its plain form: cua_atomic_fetch_add stands for cua_atomic_fetch_add_explicit_u32.
+#
+# CHECK_MANUAL_DOC   look for the pages here [doc of the source]
+set -uo pipefail
+
+# Set by `make check`.
+: "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}"
+
+export LC_ALL=C
+doc=${CHECK_MANUAL_DOC:-$top_srcdir/doc}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+
+# What a name may have at its end beyond that of its family.
+type='_(b|bf|c|f|i|u)[0-9]+'
+plain() { sed -E "s/_scope$//; s/$type$//; s/_explicit$//; s/_(warp|block)$//; s/_explicit$//; s/_cas$//"; }
+
+# ---- what the headers have ----
+
+for header in "$top_srcdir"/include/cuatomic/*.h; do
+  echo "#include <cuatomic/$(basename "$header")>"
+done >"$tmp/all.c"
+# shellcheck disable=SC2086 # a command with its flags
+if ! $CC -E -P -I"$top_srcdir/include" -I"$top_builddir/include" "$tmp/all.c" >"$tmp/all.i"; then
+  echo "FAILED: the headers do not go through the preprocessor"
+  exit 1
+fi
+# Names with two underscores are internal, and those of the port layer are described in port.h alone.
+{
+  grep -oE '\bcua_[A-Za-z0-9_]+ ?\(' "$tmp/all.i" | tr -d ' ('
+  grep -hoE '^#define CUA_(WITH|DEFINE)_[A-Z_]+' "$top_srcdir"/include/cuatomic/*.h | cut -d ' ' -f 2 |
+    sed 's/_SCOPE$//'
+} | grep -Ev '__|^cua_port_' | sort -u >"$tmp/public"
+n=$(wc -l <"$tmp/public")
+if [ "$n" -lt 500 ]; then
+  echo "FAILED: only $n functions were found in the headers"
+  exit 1
+fi
+
+# ---- what the pages have ----
+
+pages=$(sed -n '/^dist_man_MANS/,/[^\\]$/p' "$top_srcdir/doc/Makefile.am" | grep -oE '[A-Za-z_]+\.3')
+for page in "$doc"/*.3; do
+  page=$(basename "$page")
+  if ! grep -qxF "$page" <<<"$pages"; then
+    echo "FAILED: $page is not in doc/Makefile.am"
+    failed=1
+  fi
+  for name in $(sed -n '/^\.SH NAME/,/^\.SH SYNOPSIS/{/^\./d;s/\\-.*//;s/,/ /g;p;}' "$doc/$page"); do
+    case $name in
+    cua_* | CUA_*) echo "$name $page" ;;
+    esac
+  done >>"$tmp/named"
+done
+cut -d ' ' -f 1 "$tmp/named" | sort >"$tmp/names"
+
+# ---- compared ----
+
+for name in $(uniq -d "$tmp/names"); do
+  echo "FAILED: two pages have the name $name"
+  failed=1
+done
+plain <"$tmp/public" >"$tmp/families"
+paste -d ' ' "$tmp/public" "$tmp/families" >"$tmp/both"
+awk 'NR == FNR { named[$1]; next }
+  { short = $1; sub(/_scope$/, "", short) }
+  !($1 in named || short in named || $2 in named) {
+    print "FAILED: the NAME of no page in doc/ has " $1 ", nor its family " $2; bad = 1
+  }
+  END { exit bad }' "$tmp/named" "$tmp/both" || failed=1
+# The page of the atomics is known by the family's name, too.
+while read -r name page; do
+  if [ "$name" != cua_atomic ] && ! grep -qwF -e "$name" "$tmp/both" &&
+    ! grep -qwF -e "$name" "$top_srcdir"/include/cuatomic/*.h; then
+    echo "FAILED: $page has the name $name, the headers have not"
+    failed=1
+  fi
+done <"$tmp/named"
+
+echo "$n public functions and macros, $(wc -l <"$tmp/names") names of pages"
+[ $failed = 0 ]
