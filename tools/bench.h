@@ -39,14 +39,14 @@ struct bench_run {
 	int stop;
 };
 
-/* A loop of one statement, whose number is i. */
+/* A loop of one statement, whose number is i; it is run once at least. */
 #define BENCH_LOOP(name, ...)                                                                      \
 	static void name(struct bench_worker *w)                                                   \
 	{                                                                                          \
 		const uint64_t cap = w->run->cap;                                                  \
 		uint64_t i = 0;                                                                    \
                                                                                                    \
-		for (; i < cap && !__atomic_load_n(&w->run->stop, __ATOMIC_RELAXED); i++) {        \
+		for (; i < cap && (!i || !__atomic_load_n(&w->run->stop, __ATOMIC_RELAXED)); i++) {\
 			__VA_ARGS__;                                                               \
 		}                                                                                  \
 		w->done = i;                                                                       \
