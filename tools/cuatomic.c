@@ -24,7 +24,7 @@ static const struct {
 
 static const char help_text[] =
 	"usage: cuatomic demo [OPTION...] [FILE]\n"
-	"       cuatomic bench [OPTION...] [NAME]\n"
+	"       cuatomic bench [OPTION...] [NAME [ARGUMENT...]]\n"
 	"       cuatomic info\n"
 	"       cuatomic help\n"
 	"\n"
