@@ -672,7 +672,7 @@ START_TEST(parts)
 	struct cua_complex_f64 *d = (struct cua_complex_f64 *)managed(sizeof(*d));
 
 	shared_parts<<<1, 96>>>(f, d);
-	wait_for_kernel();
+	finish_kernel();
 	ck_assert(f[0].re == -5 * 96 && f[0].im == 10 * 96);
 	ck_assert(f[1].re == 5 * 96 && f[1].im == -10 * 96);
 	ck_assert(d[0].re == -2.5 * 96 && d[0].im == 20 * 96);

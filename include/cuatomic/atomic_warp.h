@@ -52,9 +52,9 @@
  *   releasing call is released, what the operation acquires is acquired for all. Relaxed calls are
  *   no barrier of the warp or of the block.
  * Progress: the calling lanes, or threads, wait for one another, and for the operations of their leaders.
- *   Those are wait-free or lock-free as in atomic.h. A leader in a loop over compare-and-swap waits longer
- *   after each failure, up to CUA__ATOMIC_LONGEST_WAIT, because each attempt that fails delays those
- *   that would not; it never waits for another thread.
+ *   Those are wait-free or lock-free as in atomic.h. A leader in a loop over compare-and-swap pauses longer
+ *   after every second failure, up to 8 us, because each attempt that fails delays those that would not; it
+ *   never waits for another thread.
  * Argument: operations on one address are applied as one, f(old, f(a, f(b, c))), which associativity makes
  *   f(f(f(old, a), b), c), the lanes in order; what is not associative is computed as the latter. The barrier of the warp, or block, before a releasing
  *   operation orders the others' accesses before the leader's, whose release is cumulative; the one
@@ -66,10 +66,14 @@
 #include <cuatomic/atomic_narrow.h>
 #include <cuatomic/reduce.h>
 
-/* In ns. All warps of a large GPU on one address must together not exceed what its L2 takes. */
-#ifndef CUA__ATOMIC_LONGEST_WAIT
-#define CUA__ATOMIC_LONGEST_WAIT 2048
-#endif
+/*
+ * Pauses of a leader in a loop over compare-and-swap, in ns: the first, and the longest. All leaders of a large GPU
+ * on one address must together not exceed what its L2 takes, and a block has one where it has many warps.
+ */
+#define CUA__ATOMIC_WARP_WAIT 16, 8192
+#define CUA__ATOMIC_BLOCK_WAIT 4, 128
+/* The longest where the other lanes' work waits with the leader. */
+#define CUA__ATOMIC_SERIAL_WAIT 2048
 
 /* The lanes of mask with the address of the caller. One address for all is common, and costs less. */
 CUA_FORCE uint32_t cua__warp_peers(uint32_t mask, const void *p)
@@ -291,16 +295,19 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
  * L2 the time of one that succeeds, so a loser waits, and then looks again.
  */
 #define CUA__DEFINE_PATIENT(name, T, bits, next_of)                                                \
-	CUA_FORCE T name(T *p, T operand, enum cua_order order, enum cua_scope scope)              \
+	CUA_FORCE T name##_waiting(T *p, T operand, enum cua_order order, enum cua_scope scope,    \
+				   uint32_t shortest, uint32_t longest)                            \
 	{                                                                                          \
 		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
 		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);  \
 		cua__uint##bits before, desired;                                                   \
 		struct cua_backoff backoff;                                                        \
+		uint32_t tries;                                                                    \
 		T old, next;                                                                       \
                                                                                                    \
 		cua_backoff_init(&backoff);                                                        \
-		for (;;) {                                                                         \
+		backoff.ns = shortest;                                                             \
+		for (tries = 1;; tries++) {                                                        \
 			before = seen;                                                             \
 			memcpy(&old, &before, sizeof(old));                                        \
 			next = next_of(old, operand);                                              \
@@ -311,9 +318,19 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
 						    CUA_SPACE_GENERIC);                            \
 			if (seen == before)                                                        \
 				return old;                                                        \
-			cua__backoff_wait_upto(&backoff, CUA__ATOMIC_LONGEST_WAIT);                \
+			if (tries % 2)                                                             \
+				continue;                                                          \
+			cua__backoff_wait_upto(&backoff, longest);                                 \
 			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);          \
 		}                                                                                  \
+	}                                                                                          \
+	CUA_FORCE T name(T *p, T operand, enum cua_order order, enum cua_scope scope)              \
+	{                                                                                          \
+		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_WARP_WAIT);            \
+	}                                                                                          \
+	CUA_FORCE T name##_of_block(T *p, T operand, enum cua_order order, enum cua_scope scope)   \
+	{                                                                                          \
+		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_BLOCK_WAIT);           \
 	}
 
 /* ---- any read-modify-write ---- */
@@ -358,9 +375,9 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
 	CUA__DEFINE_FETCH_WARP(name##_warp, name##_warp_explicit, cua__group_##name, T,            \
 			       cua__patient_##name)                                                \
 	CUA__DEFINE_FETCH_BLOCK(name##_fetch_block, name##_fetch_block_explicit,                   \
-				cua__group_##name, T, cua__patient_##name)                         \
+				cua__group_##name, T, cua__patient_##name##_of_block)              \
 	CUA__DEFINE_QUIET_BLOCK(name##_block, name##_block_explicit, cua__group_##name, T,         \
-				cua__patient_##name)
+				cua__patient_##name##_of_block)
 
 /* ---- one lane after the other ---- */
 
@@ -394,7 +411,7 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 				  enum cua_scope scope)                                            \
 	{                                                                                          \
 		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
-		uint32_t lane = cua_port_lane(), peers, below, rest, last;                         \
+		uint32_t lane = cua_port_lane(), peers, below, rest, last;         \
 		cua__uint##bits seen = 0, other, before, desired;                                  \
 		struct cua_backoff backoff;                                                        \
 		T old, next;                                                                       \
@@ -432,7 +449,7 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 					pending = cua_port_cas_b##bits(p, before, desired, order, scope, \
 								       CUA_SPACE_GENERIC) != before; \
 				if (pending) {                                                     \
-					cua__backoff_wait_upto(&backoff, CUA__ATOMIC_LONGEST_WAIT); \
+					cua__backoff_wait_upto(&backoff, CUA__ATOMIC_SERIAL_WAIT); \
 					seen = cua_port_load_b##bits(p, first, scope,              \
 								     CUA_SPACE_GENERIC);           \
 				}                                                                  \
@@ -481,32 +498,35 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 
 /* ---- the operations of atomic.h ---- */
 
-/* by: the group that combines; leader: the operation, whose operand is what combining has made. */
-#define CUA__DEFINE_ATOMIC_WARP(op, s, T, by, fetch, quiet)                                        \
+/* by: the group that combines; the others: the operation of a leader, whose operand is what combining has made. */
+#define CUA__DEFINE_ATOMIC_WARP(op, s, T, by, fetch, quiet, block_fetch, block_quiet)              \
 	CUA__DEFINE_FETCH_WARP(cua_atomic_fetch_##op##_warp_##s,                                   \
 			       cua_atomic_fetch_##op##_warp_explicit_##s, by##_##s, T, fetch)      \
 	CUA__DEFINE_FETCH_BLOCK(cua_atomic_fetch_##op##_block_##s,                                 \
-				cua_atomic_fetch_##op##_block_explicit_##s, by##_##s, T, fetch)    \
+				cua_atomic_fetch_##op##_block_explicit_##s, by##_##s, T,           \
+				block_fetch)                                                       \
 	CUA__DEFINE_QUIET_BLOCK(cua_atomic_##op##_block_##s, cua_atomic_##op##_block_explicit_##s, \
-				by##_##s, T, quiet)
+				by##_##s, T, block_quiet)
 
-#define CUA__DEFINE_ATOMIC_WARP_QUIET(op, s, T, by, fetch, quiet)                                  \
-	CUA__DEFINE_ATOMIC_WARP(op, s, T, by, fetch, quiet)                                        \
+#define CUA__DEFINE_ATOMIC_WARP_QUIET(op, s, T, by, fetch, quiet, block_fetch, block_quiet)        \
+	CUA__DEFINE_ATOMIC_WARP(op, s, T, by, fetch, quiet, block_fetch, block_quiet)              \
 	CUA__DEFINE_QUIET_WARP(cua_atomic_##op##_warp_##s, cua_atomic_##op##_warp_explicit_##s,    \
 			       by##_##s, T, quiet)
 
 #define CUA__DEFINE_ATOMIC_WARP_NATIVE(op, s, T, expression)                                       \
 	CUA__DEFINE_GROUP(cua__group_##op##_##s, T, expression)                                    \
-	CUA__DEFINE_ATOMIC_WARP_QUIET(op, s, T, cua__group_##op,                                   \
-				      cua_atomic_fetch_##op##_explicit_##s,                        \
-				      cua_atomic_##op##_explicit_##s)
+	CUA__DEFINE_ATOMIC_WARP_QUIET(                                                             \
+		op, s, T, cua__group_##op, cua_atomic_fetch_##op##_explicit_##s,                   \
+		cua_atomic_##op##_explicit_##s, cua_atomic_fetch_##op##_explicit_##s,              \
+		cua_atomic_##op##_explicit_##s)
 
 /* The loops of atomic.h, patiently; they are named by their fetch form there. */
 #define CUA__DEFINE_ATOMIC_WARP_LOOP(op, s, T, bits, EACH)                                         \
 	CUA__DEFINE_GROUP(cua__group_##op##_##s, T, cua__next_cua_atomic_fetch_##op##_##s(a, b))   \
 	CUA__DEFINE_PATIENT(cua__patient_##op##_##s, T, bits,                                      \
 			    cua__next_cua_atomic_fetch_##op##_##s)                                 \
-	EACH(op, s, T, cua__group_##op, cua__patient_##op##_##s, cua__patient_##op##_##s)
+	EACH(op, s, T, cua__group_##op, cua__patient_##op##_##s, cua__patient_##op##_##s,          \
+	     cua__patient_##op##_##s##_of_block, cua__patient_##op##_##s##_of_block)
 
 /* A difference is the sum with the negative. */
 #define CUA__DEFINE_ATOMIC_WARP_SUB(s, T, negative)                                                \
