@@ -64,7 +64,7 @@ CUA_FORCE uint32_t cua__spinlock_longest(void)
 {
 	uint32_t lanes = cua_port_popc_u32(cua_port_active_mask());
 
-	return lanes == 1 ? 4096 : lanes < 8 ? 1024 : 512;
+	return lanes == 1 ? 1024 : 512;
 }
 
 /* Takes the lock if it is free, without waiting. Returns 1 if it was taken, else 0. */
