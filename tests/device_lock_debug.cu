@@ -550,6 +550,13 @@ START_TEST(hang)
 	ck_assert_cuda(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
 	ck_assert_cuda(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
 	attach_new(1024, LIMIT_NS);
+	/* the first launch of a kernel may have to wait until no other one runs */
+	flags[1] = 1;
+	holds<<<1, 1>>>(l, held, &nodes[2], &flags[0], &flags[1]);
+	waits<<<2, 32>>>(l, wanted, nodes, _i % 2, sum);
+	finish_kernel();
+	memset(flags, 0, 2 * sizeof(*flags));
+	*sum = 0;
 	start = cua_port_clock_ns();
 	holds<<<1, 1, 0, a>>>(l, held, &nodes[2], &flags[0], &flags[1]);
 	ck_assert_cuda(cudaGetLastError());

@@ -237,10 +237,16 @@ CUA_FN void cua_backoff_wait(struct cua_backoff *b)
 	cua__backoff_wait_upto(b, 1024);
 }
 
-/* Between two looks of a waiter in a queue, which must not sleep past its turn. */
+/*
+ * Between two looks of a waiter in a queue, which must not sleep past its turn. Now and then it sleeps all the
+ * same: a GPU need not run the other lanes of a diverged warp while one spins, and one of them may be served.
+ */
 CUA_FORCE void cua__wait_turn(uint32_t *looks)
 {
-	cua_port_pause_lane((*looks)++ < 64 ? 32 : 64);
+	if (++*looks % 16 == 0)
+		cua_port_pause(32);
+	else
+		cua_port_pause_lane(*looks < 64 ? 32 : 64);
 }
 
 #endif /* CUATOMIC_PORT_H */
