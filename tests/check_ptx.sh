@@ -331,7 +331,7 @@ space_kernels() {
 
 # 16-bit floats: native adds, and loops that compute in float.
 half_kernels() {
-  local t c op of loop='ld.relaxed.gpu.b16 atom.relaxed.gpu.cas.b16 loop'
+  local t c op of step load=ld.relaxed.gpu.b16 cas=atom.relaxed.gpu.cas.b16
   for t in f16 bf16; do
     c="struct cua_$t"
     [ $t = f16 ] || limit=90-999
@@ -358,13 +358,15 @@ half_kernels() {
       kernel "half_${op}_of_$t" "$op.rn.f32" "$of *($c *)out = cua__${op}_of_$t(x, *($c *)p);"
     done
     for op in mul div min max; do
-      kernel "half_fetch_${op}_$t" "$loop" \
+      step=
+      [[ $op == m[ia][nx] ]] || step=" $op.rn.f32"
+      kernel "half_fetch_${op}_$t" "$load$step $cas loop" \
         "$of *($c *)out = cua_atomic_fetch_${op}_$t(($c *)p, x);"
     done
   done
   limit=70-89
   for op in add sub; do
-    kernel "half_fetch_${op}_bf16" "$loop" \
+    kernel "half_fetch_${op}_bf16" "$load $op.rn.f32 $cas loop" \
       "$of *($c *)out = cua_atomic_fetch_${op}_bf16(($c *)p, x);"
   done
   limit=
