@@ -426,18 +426,24 @@ template <typename Kind> static __global__ void run_global(struct place *p, unsi
 		Kind::section(p, increment{&p->counter});
 }
 
-/* Lock and counter in shared memory; the counter goes to p in the end. */
+/*
+ * Lock and counter in shared memory; the counter goes to p in the end. Their address comes from memory, as a lock's
+ * mostly does: the compiler would compute that of a variable again in each section.
+ */
 template <typename Kind> static __global__ void run_shared(struct place *p, unsigned each)
 {
-	__shared__ struct place here;
+	__shared__ struct place here, *volatile where;
+	struct place *at;
 
 	if (threadIdx.x == 0) {
 		memset((void *)&here, 0, sizeof(here));
 		Kind::init(&here);
+		where = &here;
 	}
 	__syncthreads();
+	at = where;
 	for (unsigned i = 0; i < each; i++)
-		Kind::section(&here, increment{&here.counter});
+		Kind::section(at, increment{&at->counter});
 	__syncthreads();
 	if (threadIdx.x == 0)
 		p->counter += here.counter;

@@ -52,9 +52,9 @@
  *   releasing call is released, what the operation acquires is acquired for all. Relaxed calls are
  *   no barrier of the warp or of the block.
  * Progress: the calling lanes, or threads, wait for one another, and for the operations of their leaders.
- *   Those are wait-free or lock-free as in atomic.h. A leader in a loop over compare-and-swap pauses longer
- *   after every second failure, up to 8 us, because each attempt that fails delays those that would not; it
- *   never waits for another thread.
+ *   Those are wait-free or lock-free as in atomic.h. A leader in a loop over compare-and-swap pauses the
+ *   longer the more often it fails, up to 8 us, because each attempt that fails delays those that would
+ *   not; it never waits for another thread.
  * Argument: operations on one address are applied as one, f(old, f(a, f(b, c))), which associativity makes
  *   f(f(f(old, a), b), c), the lanes in order; what is not associative is computed as the latter. The barrier of the warp, or block, before a releasing
  *   operation orders the others' accesses before the leader's, whose release is cumulative; the one
@@ -67,8 +67,8 @@
 #include <cuatomic/reduce.h>
 
 /*
- * Pauses of a leader in a loop over compare-and-swap, in ns: the first, and the longest. All leaders of a large GPU
- * on one address must together not exceed what its L2 takes, and a block has one where it has many warps.
+ * The first and the longest pause, in ns, of a leader in a loop over compare-and-swap. All leaders of a large
+ * GPU on one address must together not exceed what its L2 takes, and a block has one where it has many warps.
  */
 #define CUA__ATOMIC_WARP_WAIT 16, 8192
 #define CUA__ATOMIC_BLOCK_WAIT 4, 128
@@ -292,37 +292,42 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
 
 /*
  * A leader's loop over compare-and-swap. Many warps on one address: an attempt that fails has taken the
- * L2 the time of one that succeeds, so a loser waits, and then looks again.
+ * L2 the time of one that succeeds, so a loser tries once more at once, then waits, and looks again.
  */
 #define CUA__DEFINE_PATIENT(name, T, bits, next_of)                                                \
+	/* One attempt on what was seen; every step between a read and its swap costs successes. */ \
+	CUA_FORCE int name##_attempt(T *p, T operand, enum cua_order order, enum cua_scope scope,  \
+				     cua__uint##bits *seen, T *old)                                \
+	{                                                                                          \
+		cua__uint##bits before = *seen, desired;                                           \
+		T next;                                                                            \
+                                                                                                   \
+		memcpy(old, &before, sizeof(*old));                                                \
+		next = next_of(*old, operand);                                                     \
+		memcpy(&desired, &next, sizeof(desired));                                          \
+		if (desired != before || (order != CUA_RELAXED && order != CUA_ACQUIRE))           \
+			*seen = cua_port_cas_b##bits(p, before, desired, order, scope,             \
+						     CUA_SPACE_GENERIC);                           \
+		return *seen == before;                                                            \
+	}                                                                                          \
 	CUA_FORCE T name##_waiting(T *p, T operand, enum cua_order order, enum cua_scope scope,    \
 				   uint32_t shortest, uint32_t longest)                            \
 	{                                                                                          \
 		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
 		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);  \
-		cua__uint##bits before, desired;                                                   \
 		struct cua_backoff backoff;                                                        \
-		uint32_t tries;                                                                    \
-		T old, next;                                                                       \
+		T old;                                                                             \
                                                                                                    \
 		cua_backoff_init(&backoff);                                                        \
 		backoff.ns = shortest;                                                             \
-		for (tries = 1;; tries++) {                                                        \
-			before = seen;                                                             \
-			memcpy(&old, &before, sizeof(old));                                        \
-			next = next_of(old, operand);                                              \
-			memcpy(&desired, &next, sizeof(desired));                                  \
-			if (desired == before && (order == CUA_RELAXED || order == CUA_ACQUIRE))   \
-				return old;                                                        \
-			seen = cua_port_cas_b##bits(p, before, desired, order, scope,              \
-						    CUA_SPACE_GENERIC);                            \
-			if (seen == before)                                                        \
-				return old;                                                        \
-			if (tries % 2)                                                             \
-				continue;                                                          \
+		while (!name##_attempt(p, operand, order, scope, &seen, &old)) {                   \
+			/* on what the swap has told */                                            \
+			if (name##_attempt(p, operand, order, scope, &seen, &old))                 \
+				break;                                                             \
 			cua__backoff_wait_upto(&backoff, longest);                                 \
 			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);          \
 		}                                                                                  \
+		return old;                                                                        \
 	}                                                                                          \
 	CUA_FORCE T name(T *p, T operand, enum cua_order order, enum cua_scope scope)              \
 	{                                                                                          \
