@@ -11,7 +11,7 @@
  *   want                                          take            words  fair
  *   little contention, or many locks              spinlock.h        1    no
  *   contention, first come first served           ticketlock.h      2    yes
- *   the same with many waiters of many blocks     mcslock.h         2    yes; a node of 4 words each
+ *   the same, each waiter at a word of its own    mcslock.h         2    yes; a node of 4 words each
  *   sections that mostly read                     rwlock.h          4    readers and writers take turns
  *   a few words, read all the time                seqlock.h         2    no; readers write nothing
  *   at most n at once, or a signal                semaphore.h       1    no
