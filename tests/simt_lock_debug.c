@@ -18,21 +18,39 @@ static struct cua_lock_verdict verdicts[VERDICTS];
 static struct cua_hang_report reports[REPORTS];
 static struct cua_lock_debug table;
 
-static struct {
+struct locks {
 	struct cua_spinlock spin[2];
 	struct cua_ticketlock ticket;
 	struct cua_rwlock rw;
 	struct cua_semaphore semaphore;
-} l;
+};
+static struct locks arena[1024];
+static struct locks *locks;
 static uint64_t sum, awaited, limit_ns;
+
+/* Wherever this program is loaded, the two spinlocks want the same record. */
+static struct locks *locks_that_collide(void)
+{
+	static struct locks *found;
+
+	for (struct locks *p = arena; !found; p++) {
+		ck_assert(p < arena + sizeof(arena) / sizeof(arena[0]));
+		if (((cua_hash_u64((uintptr_t)&p->spin[0], CUA_LOCK_SPIN) ^
+		      cua_hash_u64((uintptr_t)&p->spin[1], CUA_LOCK_SPIN)) &
+		     (RECORDS - 1)) == 0)
+			found = p;
+	}
+	return found;
+}
 
 static void setup(void)
 {
 	memset(records, 0, sizeof(records));
 	memset(verdicts, 0, sizeof(verdicts));
 	memset(reports, 0, sizeof(reports));
-	memset(&l, 0, sizeof(l));
-	l.semaphore.count = 2;
+	locks = locks_that_collide();
+	memset(locks, 0, sizeof(*locks));
+	locks->semaphore.count = 2;
 	sum = 0;
 	cua_lock_debug_init(&table, RECORDS, records, VERDICTS, verdicts, REPORTS, reports, limit_ns);
 	/* attach would be an access of a lane */
@@ -62,12 +80,12 @@ static const char *clean(void)
 static void right_use(void)
 {
 	unsigned id = simt_block() * simt_block_lanes() + simt_lane_in_block();
-	struct cua_spinlock *mine = &l.spin[id & 1];
+	struct cua_spinlock *mine = &locks->spin[id & 1];
 
 	cua_spinlock_lock(mine);
 	cua_spinlock_unlock(mine);
-	CUA_WITH_LOCK(&l.spin[0]) {
-		CUA_WITH_LOCK(&l.spin[1])
+	CUA_WITH_LOCK(&locks->spin[0]) {
+		CUA_WITH_LOCK(&locks->spin[1])
 			CUA_WRITE(sum, CUA_READ(sum) + 1);
 	}
 }
@@ -83,16 +101,16 @@ static void mixed_use(void)
 {
 	unsigned id = simt_block() * simt_block_lanes() + simt_lane_in_block();
 
-	CUA_WITH_TICKETLOCK(&l.ticket) {
+	CUA_WITH_TICKETLOCK(&locks->ticket) {
 	}
-	cua_semaphore_lock(&l.semaphore);
+	cua_semaphore_lock(&locks->semaphore);
 	if (id % 3)
-		CUA_WITH_READ_LOCK(&l.rw) {
+		CUA_WITH_READ_LOCK(&locks->rw) {
 		}
 	else
-		CUA_WITH_WRITE_LOCK(&l.rw) {
+		CUA_WITH_WRITE_LOCK(&locks->rw) {
 		}
-	cua_semaphore_unlock(&l.semaphore);
+	cua_semaphore_unlock(&locks->semaphore);
 }
 
 /* ---- mistakes, and a lane that reads the log meanwhile ---- */
@@ -102,7 +120,7 @@ static void unlocks_free(void)
 	unsigned id = simt_lane_in_block();
 
 	if (simt_block() == 0) {
-		cua_spinlock_unlock(&l.spin[id & 1]);
+		cua_spinlock_unlock(&locks->spin[id & 1]);
 		return;
 	}
 	for (unsigned i = 0; i < simt_block_lanes() && i < VERDICTS; i++) {
@@ -136,17 +154,17 @@ static void stranger(void)
 	if (simt_block() || id > 1)
 		return;
 	if (id == 0)
-		cua_rwlock_write_lock(&l.rw);
+		cua_rwlock_write_lock(&locks->rw);
 	cua_port_sync_warp(3);
 	if (id == 1)
-		cua_rwlock_write_unlock(&l.rw);
+		cua_rwlock_write_unlock(&locks->rw);
 }
 
 static const char *stranger_check(void)
 {
 	if (table.n_verdicts != 1 || verdicts[0].mistake != CUA_LOCK_STRANGER_UNLOCK ||
 	    verdicts[0].kind != CUA_LOCK_WRITE || verdicts[0].owner.thread != 0 ||
-	    verdicts[0].offender.thread != 1 || verdicts[0].address != (uint64_t)(uintptr_t)&l.rw)
+	    verdicts[0].offender.thread != 1 || verdicts[0].address != (uint64_t)(uintptr_t)&locks->rw)
 		return "not the verdict";
 	return nobody_holds();
 }
@@ -157,8 +175,8 @@ CUA_DEFINE_COMBINE(add_up, uint64_t, uint64_t, { *state += argument; });
 static void combines_held(void)
 {
 	if (simt_lane_in_block() == 2)
-		cua_spinlock_lock(&l.spin[0]);
-	add_up_warp(&l.spin[0], &sum, 1, simt_warp_mask());
+		cua_spinlock_lock(&locks->spin[0]);
+	add_up_warp(&locks->spin[0], &sum, 1, simt_warp_mask());
 }
 
 /* ---- a hang: the first lane holds until every other one has reported ---- */
@@ -166,25 +184,25 @@ static void combines_held(void)
 static void hang(void)
 {
 	if (simt_block() == 0 && simt_lane_in_block() == 0) {
-		cua_spinlock_lock(&l.spin[0]);
+		cua_spinlock_lock(&locks->spin[0]);
 		CUA_WRITE(sum, 1);
 		while (cua_port_load_b64(&table.n_reports, CUA_RELAXED, CUA_SCOPE_SYSTEM,
 					 CUA_SPACE_GENERIC) < awaited)
 			cua_port_pause(500);
-		cua_spinlock_unlock(&l.spin[0]);
+		cua_spinlock_unlock(&locks->spin[0]);
 		return;
 	}
-	while (!cua_spinlock_locked(&l.spin[0]) &&
+	while (!cua_spinlock_locked(&locks->spin[0]) &&
 	       cua_port_load_b64(&table.n_reports, CUA_RELAXED, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC) <
 		       awaited)
 		cua_port_pause(100);
 	if (simt_lane_in_block() & 1) {
-		CUA_WITH_LOCK(&l.spin[0])
+		CUA_WITH_LOCK(&locks->spin[0])
 			CUA_WRITE(sum, CUA_READ(sum) + 1);
 	} else {
-		cua_spinlock_lock(&l.spin[0]);
+		cua_spinlock_lock(&locks->spin[0]);
 		CUA_WRITE(sum, CUA_READ(sum) + 1);
-		cua_spinlock_unlock(&l.spin[0]);
+		cua_spinlock_unlock(&locks->spin[0]);
 	}
 }
 
