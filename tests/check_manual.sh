@@ -3,7 +3,8 @@
 # Every public function and every macro that makes or holds code has a manual page: its name is in the NAME of a
 # page, for which `make install` links it. And no page has a name that the headers do not have.
 #
-# A family shares the name of its plain form: cua_atomic_fetch_add stands for cua_atomic_fetch_add_explicit_u32.
+# A family shares the name of its plain form: cua_atomic_fetch_add stands for cua_atomic_fetch_add_explicit_u32 and
+# for cua_atomic_fetch_add_in_complex_f64.
 #
 # CHECK_MANUAL_DOC   look for the pages here [doc of the source]
 set -uo pipefail
@@ -18,8 +19,8 @@ trap 'rm -rf "$tmp"' EXIT
 failed=0
 
 # What a name may have at its end beyond that of its family.
-type='_(b|bf|c|f|i|u)[0-9]+'
-plain() { sed -E "s/_scope$//; s/$type$//; s/_explicit$//; s/_(warp|block)$//; s/_explicit$//; s/_cas$//"; }
+type='_(b|bf|c|complex_f|f|i|u)[0-9]+'
+plain() { sed -E "s/_scope$//; s/$type$//; s/_(explicit|in)$//; s/_(warp|block)$//; s/_explicit$//; s/_cas$//"; }
 
 # ---- what the headers have ----
 
@@ -74,9 +75,9 @@ awk 'NR == FNR { named[$1]; next }
     print "FAILED: the NAME of no page in doc/ has " $1 ", nor its family " $2; bad = 1
   }
   END { exit bad }' "$tmp/named" "$tmp/both" || failed=1
-# The page of the atomics is known by the family's name, too.
+# A page is known by its own name, too: cua_atomic for the family.
 while read -r name page; do
-  if [ "$name" != cua_atomic ] && ! grep -qwF -e "$name" "$tmp/both" &&
+  if [ "$name.3" != "$page" ] && ! grep -qwF -e "$name" "$tmp/both" &&
     ! grep -qwF -e "$name" "$top_srcdir"/include/cuatomic/*.h; then
     echo "FAILED: $page has the name $name, the headers have not"
     failed=1
