@@ -21,7 +21,8 @@ trap 'rm -rf "$tmp"' EXIT
 # kernel NAME EXPECTED BODY: the body sees p (an address), v and w (operands) and
 # out (where results go). EXPECTED lists, in order, every instruction that is
 # atomic, ordered, a fence, a wait, between lanes, or arithmetic of floats; "loop"
-# is a branch back. In kernels named plain_* it also lists plain loads and stores.
+# is a branch back. In kernels named patient_* the order of instructions is the compiler's, which lays out such
+# loops in several ways: there they are listed sorted. In kernels named plain_* it also lists plain loads and stores.
 # With limit=LOW-HIGH it is there, and looked for, on these architectures only.
 limit=
 kernel() {
@@ -246,7 +247,7 @@ atomic_kernels() {
 
 # The operation that the leader of a warp or block does, and the barriers around it.
 warp_kernels() {
-  local t bits c ptx loop mask='(uint32_t)w'
+  local t bits c ptx loop serial explicit cas op ops mask='(uint32_t)w'
   for t in u32 i32 u64 i64 f32 f64; do
     bits=${t#?}
     c=CUA__TYPE_$t
@@ -260,19 +261,44 @@ warp_kernels() {
       "cua_atomic_add_warp_explicit_$t($mask, ($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_SYSTEM);"
     kernel "warp_fetch_add_explicit_$t" "bar.warp.sync atom.acq_rel.cta.$ptx bar.warp.sync" \
       "*($c *)out = cua_atomic_fetch_add_warp_explicit_$t($mask, ($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_BLOCK);"
-    loop="ld.relaxed.gpu.b$bits atom.relaxed.gpu.cas.b$bits nanosleep.u32 ld.relaxed.gpu.b$bits"
-    kernel "warp_fetch_mul_$t" "$loop" \
+    kernel "patient_block_add_$t" "atom.relaxed.gpu.$ptx atom.relaxed.gpu.$ptx bar.sync bar.sync bar.sync" \
+      "BLOCK *($c *)out = cua_atomic_fetch_add_block_$t(($c *)p, ($c)v, &scratch);"
+    kernel "patient_block_add_explicit_$t" \
+      "atom.acq_rel.sys.$ptx atom.acq_rel.sys.$ptx bar.sync bar.sync bar.sync" \
+      "BLOCK *($c *)out = cua_atomic_fetch_add_block_explicit_$t(($c *)p, ($c)v, &scratch, CUA_ACQ_REL, CUA_SCOPE_SYSTEM);"
+    # What was seen, a swap, a second one on what that has told, a pause, and what is seen then.
+    cas="atom.relaxed.gpu.cas.b$bits"
+    loop="$cas $cas ld.relaxed.gpu.b$bits ld.relaxed.gpu.b$bits nanosleep.u32"
+    kernel "patient_fetch_mul_$t" "$loop" \
       "*($c *)out = cua_atomic_fetch_mul_warp_$t($mask, ($c *)p, ($c)v);"
+    # One lane after the other: one swap a round.
+    serial="$cas ld.relaxed.gpu.b$bits ld.relaxed.gpu.b$bits nanosleep.u32"
+    explicit="atom.acq_rel.sys.cas.b$bits bar.warp.sync bar.warp.sync ld.relaxed.sys.b$bits"
+    explicit="$explicit ld.relaxed.sys.b$bits nanosleep.u32"
+    case $t in
+    f*) ops=div ;;
+    u*) ops='nand inc dec' ;;
+    *) ops=nand ;;
+    esac
+    for op in $ops; do
+      kernel "patient_serial_${op}_$t" "$serial" \
+        "*($c *)out = cua_atomic_fetch_${op}_warp_$t($mask, ($c *)p, ($c)v);"
+      kernel "patient_serial_${op}_explicit_$t" "$explicit" \
+        "*($c *)out = cua_atomic_fetch_${op}_warp_explicit_$t($mask, ($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_SYSTEM);"
+    done
     [ "${t%??}" = f ] || {
       kernel "warp_min_$t" "red.relaxed.gpu.min.${t/i/s}" "cua_atomic_min_warp_$t($mask, ($c *)p, ($c)v);"
       kernel "warp_or_$t" "red.relaxed.gpu.or.b$bits" "cua_atomic_or_warp_$t($mask, ($c *)p, ($c)v);"
       continue
     }
-    kernel "warp_fetch_add_cas_$t" "$loop" \
+    kernel "patient_fetch_add_cas_$t" "$loop" \
       "*($c *)out = cua_atomic_fetch_add_cas_warp_$t($mask, ($c *)p, ($c)v);"
   done
-  kernel warp_defined "ld.relaxed.gpu.b32 atom.relaxed.gpu.cas.b32 nanosleep.u32 ld.relaxed.gpu.b32" \
+  cas=atom.relaxed.gpu.cas.b32
+  kernel patient_defined "$cas $cas ld.relaxed.gpu.b32 ld.relaxed.gpu.b32 nanosleep.u32" \
     "*(uint32_t *)out = add_mod_warp($mask, (uint32_t *)p, (uint32_t)v);"
+  kernel patient_serial_defined "$cas ld.relaxed.gpu.b32 ld.relaxed.gpu.b32 nanosleep.u32" \
+    "*(uint32_t *)out = five_warp($mask, (uint32_t *)p, (uint32_t)v);"
 }
 
 # On the containing word: loops over its compare-and-swap.
@@ -540,6 +566,48 @@ group_kernels() {
   kernel block_spinlock_unlock 'bar.sync st.release.gpu.b32' "cua_spinlock_unlock_block($spin);"
 }
 
+# path OP SUFFIX CALL: a kernel with the operation, and with what CUA_ATOMIC_PATH says of it in a comment.
+path() {
+  local name=$1_$2
+  [ -z "$limit" ] || printf '#if __CUDA_ARCH__ >= %s0\n' "$limit" >&4
+  printf 'KERNEL(path_%s) { SAY(CUA_ATOMIC_PATH(%s, %s)); %s }\n' "$name" "${4:-$1}" "$2" "$3" >&4
+  # Where there is no such code the constant must say so.
+  [ -z "$limit" ] ||
+    printf '#else\nKERNEL(path_%s) { SAY(CUA_ATOMIC_PATH(%s, %s)); }\n#endif\n' "$name" "${4:-$1}" "$2" >&4
+}
+
+# Every operation on every type, with a result and without: these are asked about their paths alone.
+path_kernels() {
+  local s c op ops quiet
+  for s in u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64 u128 complex_f32 complex_f64; do
+    c=CUA__TYPE_$s
+    limit=
+    quiet='add sub min max'
+    case $s in
+    u128 | complex_f64) limit=90 ;;
+    esac
+    case $s in
+    u128) quiet="$quiet and or xor" ops= ;;
+    complex*) quiet='add sub' ops=mul ;;
+    u32 | u64) quiet="$quiet and or xor inc dec" ops='mul nand' ;;
+    [ui]*) quiet="$quiet and or xor" ops='mul nand' ;;
+    *) ops='mul div' ;;
+    esac
+    path load "$s" "*($c *)out = cua_atomic_load_$s(($c *)p);"
+    path store "$s" "cua_atomic_store_$s(($c *)p, made<$c>(v, w));"
+    path exchange "$s" "*($c *)out = cua_atomic_exchange_$s(($c *)p, made<$c>(v, w));"
+    path compare_exchange "$s" \
+      "*($c *)out = cua_atomic_compare_exchange_$s(($c *)p, made<$c>(v, w), made<$c>(w, v));"
+    for op in $quiet $ops; do
+      path "fetch_$op" "$s" "*($c *)out = cua_atomic_fetch_${op}_$s(($c *)p, made<$c>(v, w));"
+    done
+    for op in $quiet; do
+      path "$op" "$s" "cua_atomic_${op}_$s(($c *)p, made<$c>(v, w));" "fetch_$op"
+    done
+  done
+  limit=
+}
+
 cat >"$tmp/kernels.cu" <<'END'
 #include <cuatomic/atomic_b128.h>
 #include <cuatomic/atomic_complex.h>
@@ -549,8 +617,19 @@ cat >"$tmp/kernels.cu" <<'END'
 #include <cuatomic/lock.h>
 #include <cuatomic/stripe.h>
 #define KERNEL(name) extern "C" __global__ void name(void *p, uint64_t v, uint64_t w, uint64_t *out)
+#define SAY(path) asm volatile("// CUA_PATH %0" ::"n"((int)(path)))
+template <typename T> static __device__ T made(uint64_t v, uint64_t w)
+{
+	uint64_t words[2] = {v, w};
+	T x;
+
+	memcpy(&x, words, sizeof(x));
+	return x;
+}
 CUA_DEFINE_ATOMIC(wrap_inc, u32, old >= operand ? 0 : old + 1)
 CUA_DEFINE_ATOMIC_WARP(add_mod, u32, (old + operand) % 1009)
+CUA_DEFINE_ATOMIC_SERIAL_WARP(five, u32, old * 5 + operand)
+#define BLOCK __shared__ struct cua_block_scratch scratch;
 END
 {
   port_kernels
@@ -563,6 +642,7 @@ END
   spinlock_kernels
   lock_kernels
   group_kernels
+  path_kernels
 } 3>"$tmp/expected.unsorted" 4>>"$tmp/kernels.cu"
 sed 's/ *$//' "$tmp/expected.unsorted" >"$tmp/expected"
 
@@ -571,6 +651,17 @@ sed 's/ *$//' "$tmp/expected.unsorted" >"$tmp/expected"
 # instructions FILE: one line a kernel, its name and the instructions that count.
 instructions() {
   awk '
+    function sorted(list, word, n, i, j, x) {
+      n = split(list, word, " ")
+      for (i = 2; i <= n; i++) {
+        x = word[i]
+        for (j = i - 1; j > 0 && word[j] > x; j--) word[j + 1] = word[j]
+        word[j + 1] = x
+      }
+      list = ""
+      for (i = 1; i <= n; i++) list = list " " word[i]
+      return list
+    }
     /^[ \t]*\.visible[ \t]+\.entry/ {
       name = $0
       sub(/.*\.entry[ \t]*/, "", name)
@@ -579,8 +670,8 @@ instructions() {
       split("", seen)
       next
     }
-    name == "" { next }
-    /^}/ { print name list; name = ""; next }
+    name == "" || name ~ /^path_/ { next }
+    /^}/ { print name (name ~ /^patient_/ ? sorted(list) : list); name = ""; next }
     {
       sub(/\/\/.*/, "")
       sub(/^[ \t{]+/, "")
@@ -596,7 +687,7 @@ instructions() {
     name ~ /^narrow_fetch_/ && base == "bra" { next }
     # the compiler may turn their loop, and does the arithmetic in two places then
     name ~ /^narrow_fetch_.*f16$/ && base ~ /^(add|sub|mul|div)$/ { next }
-    name ~ /^warp_/ && base ~ /^(bra|mov|vote|match|shfl|activemask|fma|mad|mul|div|add|sub|min|max)$/ { next }
+    name ~ /^(warp|patient)_/ && base ~ /^(bra|mov|vote|match|shfl|activemask|fma|mad|mul|div|add|sub|min|max)$/ { next }
     base == "bra" { label = $2; sub(/;.*/, "", label); if (label in seen) list = list " loop"; next }
     base == "mov" {
       if (match($0, /%(laneid|gridid|globaltimer|clock64|clock)/))
@@ -639,6 +730,63 @@ differing() {
   sed 's/^. //' "$tmp/diff" | cut -d ' ' -f 1 | sort -u | wc -l
 }
 
+# paths PTX: the number of path_* kernels in it; a line of $tmp/lies for each whose code is not what its path says.
+paths() {
+  awk -v lies="$tmp/lies" '
+    BEGIN {
+      printf "" >lies
+      split("8 16 32 64 128", cas)
+    }
+    function lie(why) { print name ": path " path ", " why ":" list >lies }
+    # Every read and every compare-and-swap of so many bits, and at least the latter, again and again.
+    function loop_of(bits) { return all ~ "^(l" bits " )*(c" bits " )+$" && back && !masked }
+    /^[ \t]*\.visible[ \t]+\.entry/ {
+      name = $0
+      sub(/.*\.entry[ \t]*/, "", name)
+      sub(/[^A-Za-z0-9_].*/, "", name)
+      path = list = all = ""
+      back = masked = n = 0
+      split("", seen)
+      next
+    }
+    name !~ /^path_/ { next }
+    /\/\/ CUA_PATH [0-9]+/ { path = $NF; next }
+    /^}/ {
+      total++
+      if (path == "") lie("which is not said")
+      else if (path == 1) {
+        if (n != 1 || back || masked || (all ~ /c/ && name !~ /compare_exchange/))
+          lie("but not one instruction")
+      } else if (path >= 2 && path <= 6) {
+        if (!loop_of(cas[path - 1])) lie("but no loop over such a compare-and-swap")
+      } else if (path == 7) {
+        if (!masked || (name ~ /^path_load/ ? all != "l32 " : all !~ /^(l32 )+(c32 )+$/ || !back))
+          lie("but not the word around it")
+      } else if (path == 8) {
+        if (n) lie("but without a lock")
+      } else lie("which is none")
+      name = ""
+      next
+    }
+    {
+      sub(/\/\/.*/, "")
+      sub(/^[ \t{]+/, "")
+      sub(/^@!?%p[0-9]+[ \t]+/, "")
+    }
+    /^\$[A-Za-z0-9_]+:/ { label = $0; sub(/:.*/, "", label); seen[label] = 1; next }
+    $1 ~ /^bra/ { label = $2; sub(/;.*/, "", label); if (label in seen) back = 1; next }
+    $1 == "and.b64" && / -4;/ { masked = 1; next }
+    $1 ~ /^(atom|red|fence|membar)\./ || $1 ~ /^(ld|st)\.(relaxed|acquire|release|volatile)/ {
+      n++
+      list = list " " $1
+      bits = $1
+      sub(/.*\.[a-z]+/, "", bits)
+      all = all ($1 ~ /\.cas\./ ? "c" : $1 ~ /^ld/ ? "l" : "o") bits " "
+    }
+    END { print total + 0 }
+  ' "$1"
+}
+
 # ---- compiling ----
 
 offered=$("$NVCC" --list-gpu-arch | sed -n 's/^compute_\([0-9]*\)$/\1/p' | sort -n | awk '$1 >= 70')
@@ -665,6 +813,8 @@ compile() {
 
 failed=0
 checked=0
+said=0
+operations=$(grep -o '^KERNEL(path_[a-z0-9_]*' "$tmp/kernels.cu" | sort -u | wc -l)
 runs=()
 for arch in $archs; do
   runs+=("$arch:compute_$arch")
@@ -695,6 +845,13 @@ for run in "${runs[@]}"; do
     echo "FAILED: $what: $n kernels differ (< expected, > found)"
     head -n 40 "$tmp/diff"
     failed=$((failed + n))
+  fi
+  n=$(paths "$tmp/$arch$flags.ptx")
+  said=$((said + n))
+  if [ "$n" != "$operations" ] || [ -s "$tmp/lies" ]; then
+    echo "FAILED: $what: the paths of $n operations of $operations"
+    head -n 40 "$tmp/lies"
+    failed=$((failed + 1))
   fi
 done
 
@@ -735,8 +892,23 @@ planted() {
   fi
   plants=$((plants + 1))
 }
+# planted_path WHAT KERNEL SED: the same of a kernel and its path.
+planted_path() {
+  sed "/\.entry $2(/,/^}/{$3}" "$tmp/$lowest.ptx" >"$tmp/planted.ptx"
+  paths "$tmp/planted.ptx" >"$tmp/log"
+  if [ "$(wc -l <"$tmp/lies")" != 1 ] || ! grep -q "^$2: " "$tmp/lies"; then
+    echo "FAILED: a planted lie was not found: $1"
+    failed=$((failed + 1))
+  fi
+  plants=$((plants + 1))
+}
 plants=0
 if [ "$failed" = 0 ]; then
+  planted_path 'an instruction that is said to be a loop' path_fetch_add_u32 's/CUA_PATH 1/CUA_PATH 4/'
+  planted_path 'a loop that is said to be an instruction' path_min_f32 's/CUA_PATH 4/CUA_PATH 1/'
+  planted_path 'a swap of another width' path_fetch_mul_u64 's/cas\.b64/cas.b32/'
+  planted_path 'a loop that is none' path_exchange_u16 '/bra/d'
+  planted_path 'a word that is not the one around' path_store_u8 's/, -4;/, -8;/'
   planted 'a lost acquire' spinlock_trylock 's/atom\.acquire\.gpu/atom.relaxed.gpu/'
   planted 'a scope too narrow' spinlock_unlock 's/\.gpu/.cta/'
   planted 'a plain store in place of a release' spinlock_unlock 's/st\.release\.gpu/st/'
@@ -750,6 +922,8 @@ if [ "$failed" = 0 ]; then
   planted 'a lost acquire after the wait' mcslock_handed_DEVICE 's/ld\.acquire/ld.relaxed/'
   planted 'a lost fence of a seqlock' seqlock_read_retry_DEVICE '/fence\.acq_rel/d'
   planted 'a lost barrier of the warp' warp_add_explicit_u32 '/warp\.sync/d'
+  planted 'a lost barrier of lanes in turn' patient_serial_div_explicit_f32 '/warp\.sync/d'
+  planted 'no barriers around the scratch' patient_block_add_u32 's/bar\.sync/bar.arrive/'
   planted 'a lost barrier before an unlock' warp_spinlock_unlock_DEVICE '/warp\.sync/d'
   planted 'a barrier of a block without its answer' block_spinlock_trylock_DEVICE 's/\.red\.or\.pred/.sync/'
   planted 'a contracted product of halves' half_mul_of_f16 's/mul\.rn/fma.rn/'
@@ -757,6 +931,6 @@ if [ "$failed" = 0 ]; then
   planted 'a kernel that is missing' atomic_load_u32 's/\.visible .entry/.func/'
 fi
 
-echo "$checked kernels checked for ${archs//$'\n'/, } and for fast math," \
+echo "$checked kernels and $said paths checked for ${archs//$'\n'/, } and for fast math," \
   "$plants planted errors, $failed failed"
 [ "$failed" = 0 ]
