@@ -968,9 +968,94 @@ START_TEST(threads_narrow)
 }
 END_TEST
 
+/* ---- in a state space, which the host ignores ---- */
+
+#define IN_TRY(name, OP, s, T)                                                                     \
+	x = values_##s[i];                                                                         \
+	EXPECT(model_same_##s(cua_atomic_##name##_in_##s(&x, values_##s[j], AT), values_##s[i]) && \
+		       model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])),             \
+	       #name "_in_" #s);
+#define IN_QUIET(op, OP, s, T)                                                                     \
+	IN_TRY(fetch_##op, OP, s, T)                                                               \
+	x = values_##s[i];                                                                         \
+	cua_atomic_##op##_in_##s(&x, values_##s[j], AT);                                           \
+	EXPECT(model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])), #op "_in_" #s);
+#define IN_BITS(s, T)                                                                              \
+	IN_QUIET(and, OP_AND, s, T)                                                                \
+	IN_QUIET(or, OP_OR, s, T)                                                                  \
+	IN_QUIET(xor, OP_XOR, s, T)                                                                \
+	x = values_##s[i];                                                                         \
+	EXPECT(cua_atomic_fetch_nand_in_##s(&x, values_##s[j], AT) == values_##s[i] &&             \
+		       x == (T) ~(values_##s[i] & values_##s[j]),                                  \
+	       "fetch_nand_in_" #s);
+#define IN_FLOAT(s, T)                                                                             \
+	IN_TRY(fetch_add_cas, OP_ADD_CAS, s, T)                                                    \
+	x = values_##s[i];                                                                         \
+	(void)cua_atomic_fetch_div_in_##s(&x, values_##s[j], AT);                                  \
+	EXPECT(model_same_##s(x, values_##s[i] / values_##s[j]), "fetch_div_in_" #s);
+#define IN_ALL(s, T, MORE)                                                                         \
+	for (size_t i = 0; i < N_VALUES(s); i++)                                                   \
+		for (size_t j = 0; j < N_VALUES(s); j++) {                                         \
+			T x, old = values_##s[i];                                                  \
+			int same = memcmp(&old, &values_##s[j], sizeof(T)) == 0;                   \
+                                                                                                   \
+			IN_TRY(exchange, OP_EXCHANGE, s, T)                                        \
+			IN_QUIET(add, OP_ADD, s, T)                                                \
+			IN_QUIET(sub, OP_SUB, s, T)                                                \
+			IN_QUIET(min, OP_MIN, s, T)                                                \
+			IN_QUIET(max, OP_MAX, s, T)                                                \
+			IN_TRY(fetch_mul, OP_MUL, s, T)                                            \
+			MORE(s, T)                                                                 \
+			cua_atomic_store_in_##s(&x, old, CUA_RELEASE, CUA_SCOPE_BLOCK,             \
+						CUA_SPACE_SHARED);                                 \
+			EXPECT(model_same_##s(cua_atomic_load_in_##s(&x, CUA_ACQUIRE,              \
+								     CUA_SCOPE_SYSTEM,             \
+								     CUA_SPACE_GENERIC),           \
+					      old),                                                \
+			       "load_in_" #s);                                                     \
+			(void)cua_atomic_compare_exchange_in_##s(&x, values_##s[j], 42, AT);       \
+			EXPECT(model_same_##s(x, same ? 42 : old), "compare_exchange_in_" #s);     \
+		}
+#define AT orders[(i + j) % 5], scopes[i % 3], spaces[j % 3]
+
+CUA_DEFINE_ATOMIC(five, u32, old * 5 + operand)
+
+START_TEST(state_spaces)
+{
+	static const enum cua_space spaces[] = {CUA_SPACE_GENERIC, CUA_SPACE_GLOBAL, CUA_SPACE_SHARED};
+	uint32_t word = 7;
+
+	IN_ALL(u32, uint32_t, IN_BITS)
+	IN_ALL(i32, int32_t, IN_BITS)
+	IN_ALL(u64, uint64_t, IN_BITS)
+	IN_ALL(i64, int64_t, IN_BITS)
+	IN_ALL(f32, float, IN_FLOAT)
+	IN_ALL(f64, double, IN_FLOAT)
+	for (size_t i = 0; i < N_VALUES(u32); i++)
+		for (size_t j = 0; j < N_VALUES(u32); j++) {
+			uint32_t old = values_u32[i], v = values_u32[j], x = old;
+			uint8_t b = (uint8_t)old;
+			int16_t h = (int16_t)(uint16_t)old;
+
+			ck_assert_uint_eq(cua_atomic_fetch_inc_in_u32(&x, v, AT), old);
+			ck_assert_uint_eq(x, old >= v ? 0 : old + 1);
+			x = old;
+			cua_atomic_dec_in_u32(&x, v, AT);
+			ck_assert_uint_eq(x, old == 0 || old > v ? v : old - 1);
+			ck_assert_uint_eq(cua_atomic_fetch_add_in_u8(&b, (uint8_t)v, AT), (uint8_t)old);
+			ck_assert_uint_eq(b, (uint8_t)(old + v));
+			cua_atomic_sub_in_i16(&h, (int16_t)(uint16_t)v, AT);
+			ck_assert_uint_eq((uint16_t)h, (uint16_t)(old - v));
+		}
+	ck_assert_uint_eq(five_in(&word, 3, CUA_ACQ_REL, CUA_SCOPE_BLOCK, CUA_SPACE_GLOBAL), 7);
+	ck_assert_uint_eq(word, 38);
+}
+END_TEST
+
 /* ---- warps of one lane, blocks of one thread ---- */
 
 CUA_DEFINE_ATOMIC_WARP(add_mod, u32, (old + operand) % 1009)
+CUA_DEFINE_ATOMIC_SERIAL_WARP(triple, u32, old * 3 - operand)
 
 /* In a warp of one lane each is the plain operation. */
 #define WARP_TRY(op, OP, s, T)                                                                     \
@@ -986,7 +1071,13 @@ CUA_DEFINE_ATOMIC_WARP(add_mod, u32, (old + operand) % 1009)
 	       "fetch_" #op "_warp_explicit_" #s);                                                 \
 	x = values_##s[i];                                                                         \
 	cua_atomic_##op##_block_##s(&x, values_##s[j], &scratch);                                  \
-	EXPECT(model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])), #op "_block_" #s);
+	EXPECT(model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])), #op "_block_" #s);  \
+	x = values_##s[i];                                                                         \
+	EXPECT(model_same_##s(cua_atomic_fetch_##op##_block_explicit_##s(                          \
+				      &x, values_##s[j], &scratch, orders[j % 5], CUA_SCOPE_DEVICE), \
+			      values_##s[i]) &&                                                    \
+		       model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])),             \
+	       "fetch_" #op "_block_" #s);
 #define WARP_QUIET(op, OP, s, T)                                                                   \
 	WARP_TRY(op, OP, s, T)                                                                     \
 	x = values_##s[i];                                                                         \
@@ -1026,6 +1117,75 @@ START_TEST(warp_of_one)
 	add_mod_block(&m, 5, &scratch);
 	ck_assert_uint_eq(m, 6);
 	ck_assert_uint_eq(add_mod(&m, 5), 6);
+	ck_assert_uint_eq(add_mod_fetch_block(&m, 5, &scratch), 11);
+	ck_assert_uint_eq(triple_warp(1, &m, 8), 16);
+	ck_assert_uint_eq(triple_warp_explicit(1, &m, 1, CUA_SEQ_CST, CUA_SCOPE_SYSTEM), 40);
+	ck_assert_uint_eq(triple(&m, 0), 119);
+	ck_assert_uint_eq(m, 357);
+}
+END_TEST
+
+#define SERIAL_TRY(op, s, T, wanted)                                                               \
+	for (size_t i = 0; i < N_VALUES(s); i++)                                                   \
+		for (size_t j = 0; j < N_VALUES(s); j++) {                                         \
+			T old = values_##s[i], v = values_##s[j], x = old, y = old;                \
+                                                                                                   \
+			EXPECT(model_same_##s(cua_atomic_fetch_##op##_warp_##s(1, &x, v), old) &&  \
+				       model_same_##s(x, (T)(wanted)),                             \
+			       "fetch_" #op "_warp_" #s);                                          \
+			(void)cua_atomic_fetch_##op##_warp_explicit_##s(1, &y, v, orders[i % 5],   \
+									CUA_SCOPE_BLOCK);          \
+			EXPECT(model_same_##s(y, (T)(wanted)), "fetch_" #op "_warp_explicit_" #s); \
+		}
+#define NARROW_WARP(op, s, T, wanted)                                                              \
+	x = was;                                                                                   \
+	EXPECT(cua_atomic_fetch_##op##_warp_##s(1, &x, v) == was && x == (T)(wanted),              \
+	       "fetch_" #op "_warp_" #s);                                                          \
+	x = was;                                                                                   \
+	EXPECT(cua_atomic_fetch_##op##_block_##s(&x, v, &scratch) == was && x == (T)(wanted),      \
+	       "fetch_" #op "_block_" #s);                                                         \
+	x = was;                                                                                   \
+	cua_atomic_##op##_block_##s(&x, v, &scratch);                                              \
+	EXPECT(x == (T)(wanted), #op "_block_" #s);                                                \
+	x = was;                                                                                   \
+	cua_atomic_##op##_warp_##s(1, &x, v);                                                      \
+	EXPECT(x == (T)(wanted), #op "_warp_" #s);
+#define NARROW_WARPS(s, T)                                                                         \
+	for (int i = 0; i < 256; i += 5)                                                           \
+		for (int j = 0; j < 256; j += 3) {                                                 \
+			T was = (T)(i * 0x101), v = (T)(j * 0x101 + 1), x;                         \
+                                                                                                   \
+			NARROW_WARP(add, s, T, was + v)                                            \
+			NARROW_WARP(sub, s, T, was - v)                                            \
+			NARROW_WARP(min, s, T, was < v ? was : v)                                  \
+			NARROW_WARP(max, s, T, was > v ? was : v)                                  \
+			NARROW_WARP(and, s, T, was &v)                                             \
+			NARROW_WARP(or, s, T, was | v)                                             \
+			NARROW_WARP(xor, s, T, was ^ v)                                            \
+			x = was;                                                                   \
+			EXPECT(cua_atomic_fetch_nand_warp_##s(1, &x, v) == was &&                  \
+				       x == (T) ~(was & v),                                        \
+			       "fetch_nand_warp_" #s);                                             \
+		}
+
+START_TEST(serial_warp_of_one)
+{
+	struct cua_block_scratch scratch;
+
+	SERIAL_TRY(nand, u32, uint32_t, ~(old & v))
+	SERIAL_TRY(nand, i32, int32_t, ~(old & v))
+	SERIAL_TRY(nand, u64, uint64_t, ~(old & v))
+	SERIAL_TRY(nand, i64, int64_t, ~(old & v))
+	SERIAL_TRY(div, f32, float, old / v)
+	SERIAL_TRY(div, f64, double, old / v)
+	SERIAL_TRY(inc, u32, uint32_t, old >= v ? 0 : old + 1)
+	SERIAL_TRY(inc, u64, uint64_t, old >= v ? 0 : old + 1)
+	SERIAL_TRY(dec, u32, uint32_t, old == 0 || old > v ? v : old - 1)
+	SERIAL_TRY(dec, u64, uint64_t, old == 0 || old > v ? v : old - 1)
+	NARROW_WARPS(u8, uint8_t)
+	NARROW_WARPS(i8, int8_t)
+	NARROW_WARPS(u16, uint16_t)
+	NARROW_WARPS(i16, int16_t)
 }
 END_TEST
 
@@ -1133,7 +1293,9 @@ static Suite *make_suite(void)
 	tcase_add_test(one, user_operations);
 	tcase_add_test(one, more_operations);
 	tcase_add_test(one, narrow_values);
+	tcase_add_test(one, state_spaces);
 	tcase_add_test(one, warp_of_one);
+	tcase_add_test(one, serial_warp_of_one);
 	tcase_add_test(one, port_of_a_host_thread);
 	tcase_add_test(many, threads_add);
 	tcase_add_test(many, threads_add_cas);
