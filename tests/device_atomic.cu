@@ -999,6 +999,213 @@ START_TEST(narrow_and_more)
 }
 END_TEST
 
+/* ---- one lane, or thread, after the other: each result is known ---- */
+
+CUA_DEFINE_ATOMIC_SERIAL_WARP(collatz, u32, (old & 1 ? 3 * old + 1 : old / 2) + operand)
+
+#define TURN_CELLS 4u
+#define TURN_ROUNDS 12u
+#define TURN_BLOCKS 6u
+
+/* The lanes of a round call in two groups, each with cells of its own. */
+CUA_FN uint32_t group_of(uint32_t block, uint32_t round)
+{
+	return round % 3 == 0 ? 0xffffffffu : (uint32_t)operand_of(block, round) | 1;
+}
+
+CUA_FN uint32_t turn_cell(uint32_t block, uint32_t round, uint32_t lane, uint32_t group)
+{
+	uint32_t c = round % 4 == 0   ? 0
+		     : round % 4 == 1 ? lane % TURN_CELLS
+				      : (uint32_t)operand_of(block * 32 + lane, round) % TURN_CELLS;
+
+	return (block * 2 + (group >> lane & 1)) * TURN_CELLS + c;
+}
+
+/* An operand that does something: small for counters, and no zero for quotients. */
+#define TURN_OPERAND(T, id, round) ((T)(operand_of(id, round) % 5 + 1))
+
+#define DEFINE_TURNS(name, s, T, next)                                                             \
+	__global__ static void turns_##name##_##s(T *cells, T *olds)                               \
+	{                                                                                          \
+		uint32_t lane = threadIdx.x, block = blockIdx.x, r;                                \
+                                                                                                   \
+		for (r = 0; r < TURN_ROUNDS; r++) {                                                \
+			uint32_t group = group_of(block, r), i = (block * TURN_ROUNDS + r) * 32 + lane; \
+			T *p = &cells[turn_cell(block, r, lane, group)];                           \
+			T v = TURN_OPERAND(T, block * 32 + lane, r);                               \
+                                                                                                   \
+			if (group >> lane & 1)                                                     \
+				olds[i] = TURN_CALL(name, s)(group, p, v);                         \
+			else                                                                       \
+				olds[i] = TURN_EXPLICIT(name, s)(~group, p, v, CUA_ACQ_REL,        \
+								 CUA_SCOPE_DEVICE);                \
+			__syncwarp();                                                              \
+		}                                                                                  \
+	}                                                                                          \
+	START_TEST(in_turn_##name##_##s)                                                           \
+	{                                                                                          \
+		const uint32_t n = TURN_BLOCKS * 2 * TURN_CELLS;                                   \
+		T *cells = (T *)managed(n * sizeof(T)), wanted[TURN_BLOCKS * 2 * TURN_CELLS];      \
+		T *olds = (T *)managed(TURN_BLOCKS * TURN_ROUNDS * 32 * sizeof(T));                \
+		uint32_t i, block, r, lane;                                                        \
+                                                                                                   \
+		for (i = 0; i < n; i++)                                                            \
+			cells[i] = wanted[i] = (T)(operand_of(i, 99) % 7 * 13);                    \
+		turns_##name##_##s<<<TURN_BLOCKS, 32>>>(cells, olds);                              \
+		finish_kernel();                                                                   \
+		for (i = 0; i < TURN_BLOCKS * TURN_ROUNDS * 32; i++) {                             \
+			lane = i % 32, r = i / 32 % TURN_ROUNDS, block = i / 32 / TURN_ROUNDS;     \
+			T *w = &wanted[turn_cell(block, r, lane, group_of(block, r))], old = *w;   \
+			T v = TURN_OPERAND(T, block * 32 + lane, r);                               \
+                                                                                                   \
+			EXPECT(memcmp(&olds[i], &old, sizeof(T)) == 0,                             \
+			       "block %u, round %u, lane %u: %g, not %g", block, r, lane,          \
+			       (double)olds[i], (double)old);                                      \
+			*w = (T)(next);                                                            \
+		}                                                                                  \
+		for (i = 0; i < n; i++)                                                            \
+			EXPECT(memcmp(&cells[i], &wanted[i], sizeof(T)) == 0, "cell %u: %g, not %g", \
+			       i, (double)cells[i], (double)wanted[i]);                            \
+		ck_assert_cuda(cudaFree(cells));                                                   \
+		ck_assert_cuda(cudaFree(olds));                                                    \
+	}                                                                                          \
+	END_TEST
+
+#define TURN_CALL(name, s) cua_atomic_fetch_##name##_warp_##s
+#define TURN_EXPLICIT(name, s) cua_atomic_fetch_##name##_warp_explicit_##s
+DEFINE_TURNS(nand, u8, uint8_t, ~(old & v))
+DEFINE_TURNS(nand, i16, int16_t, ~(old & v))
+DEFINE_TURNS(nand, u32, uint32_t, ~(old & v))
+DEFINE_TURNS(nand, i64, int64_t, ~(old & v))
+DEFINE_TURNS(inc, u32, uint32_t, old >= v ? 0 : old + 1)
+DEFINE_TURNS(inc, u64, uint64_t, old >= v ? 0 : old + 1)
+DEFINE_TURNS(dec, u32, uint32_t, old == 0 || old > v ? v : old - 1)
+DEFINE_TURNS(dec, u64, uint64_t, old == 0 || old > v ? v : old - 1)
+DEFINE_TURNS(div, f32, float, old / v)
+DEFINE_TURNS(div, f64, double, old / v)
+DEFINE_TURNS(add, u8, uint8_t, old + v)
+DEFINE_TURNS(sub, i16, int16_t, old - v)
+DEFINE_TURNS(max, i8, int8_t, old > v ? old : v)
+DEFINE_TURNS(xor, u16, uint16_t, old ^ v)
+#undef TURN_CALL
+#undef TURN_EXPLICIT
+#define TURN_CALL(name, s) name##_warp
+#define TURN_EXPLICIT(name, s) name##_warp_explicit
+DEFINE_TURNS(collatz, u32, uint32_t, (old & 1 ? 3 * old + 1 : old / 2) + v)
+
+#define DEFINE_BLOCK_TURNS(name, s, T, call, next)                                                 \
+	__global__ static void block_turns_##name##_##s(T *cells, T *olds)                         \
+	{                                                                                          \
+		__shared__ struct cua_block_scratch scratch;                                       \
+		uint32_t id = blockIdx.x * blockDim.x + threadIdx.x, r;                            \
+                                                                                                   \
+		for (r = 0; r < TURN_ROUNDS; r++)                                                  \
+			olds[id * TURN_ROUNDS + r] = call(&cells[blockIdx.x],                      \
+							  TURN_OPERAND(T, id, r), &scratch);       \
+	}                                                                                          \
+	START_TEST(block_in_turn_##name##_##s)                                                     \
+	{                                                                                          \
+		static const uint32_t sizes[] = {1, 31, 32, 33, 250, 1024};                        \
+		uint32_t size = sizes[_i], block, r, i;                                            \
+		T *cells = (T *)managed(TURN_BLOCKS * sizeof(T));                                  \
+		T *olds = (T *)managed((size_t)TURN_BLOCKS * size * TURN_ROUNDS * sizeof(T));      \
+                                                                                                   \
+		for (block = 0; block < TURN_BLOCKS; block++)                                      \
+			cells[block] = (T)(block + 3);                                             \
+		block_turns_##name##_##s<<<TURN_BLOCKS, size>>>(cells, olds);                      \
+		finish_kernel();                                                                   \
+		for (block = 0; block < TURN_BLOCKS; block++) {                                    \
+			T old = (T)(block + 3);                                                    \
+                                                                                                   \
+			for (r = 0; r < TURN_ROUNDS; r++)                                          \
+				for (i = block * size; i < (block + 1) * size; i++) {              \
+					T v = TURN_OPERAND(T, i, r);                               \
+                                                                                                   \
+					EXPECT(olds[(size_t)i * TURN_ROUNDS + r] == old,           \
+					       "block %u of %u, round %u, thread %u", block, size, r, \
+					       i - block * size);                                  \
+					old = (T)(next);                                           \
+				}                                                                  \
+			EXPECT(cells[block] == old, "the cell of block %u", block);                \
+		}                                                                                  \
+		ck_assert_cuda(cudaFree(cells));                                                   \
+		ck_assert_cuda(cudaFree(olds));                                                    \
+	}                                                                                          \
+	END_TEST
+DEFINE_BLOCK_TURNS(add, u32, uint32_t, cua_atomic_fetch_add_block_u32, old + v)
+DEFINE_BLOCK_TURNS(mul, u64, uint64_t, cua_atomic_fetch_mul_block_u64, old *v)
+DEFINE_BLOCK_TURNS(sub, i64, int64_t, cua_atomic_fetch_sub_block_i64, old - v)
+DEFINE_BLOCK_TURNS(add, f64, double, cua_atomic_fetch_add_block_f64, old + v)
+DEFINE_BLOCK_TURNS(add, u8, uint8_t, cua_atomic_fetch_add_block_u8, old + v)
+DEFINE_BLOCK_TURNS(xor, i16, int16_t, cua_atomic_fetch_xor_block_i16, old ^ v)
+DEFINE_BLOCK_TURNS(add_mod, u64, uint64_t, add_mod_fetch_block, (old + v) % 1000003)
+
+/* ---- in a state space ---- */
+
+struct in_space {
+	uint32_t a, b;
+	uint64_t c;
+	float d;
+	double e;
+	int16_t f, g;
+};
+
+/* The same on a lane's own object, wherever it is; returns what the old values come to. */
+CUA_FN uint64_t in_space_steps(struct in_space *x, uint32_t v, enum cua_space space)
+{
+	const enum cua_order order = CUA_ACQ_REL;
+	const enum cua_scope scope = CUA_SCOPE_BLOCK;
+	uint64_t sum;
+
+	sum = cua_atomic_fetch_add_in_u32(&x->a, v, order, scope, space);
+	cua_atomic_sub_in_u32(&x->a, 3, CUA_RELAXED, scope, space);
+	sum = sum * 31 + cua_atomic_fetch_mul_in_u32(&x->a, v, order, scope, space);
+	sum = sum * 31 + cua_atomic_fetch_inc_in_u32(&x->b, v, order, scope, space);
+	sum = sum * 31 + cua_atomic_exchange_in_u32(&x->b, v, order, scope, space);
+	sum = sum * 31 + cua_atomic_fetch_nand_in_u32(&x->b, v, order, scope, space);
+	sum = sum * 31 + cua_atomic_fetch_max_in_u64(&x->c, v, order, scope, space);
+	sum = sum * 31 + cua_atomic_compare_exchange_in_u64(&x->c, v, v * 7ull, order, scope, space);
+	cua_atomic_add_in_f32(&x->d, (float)v, CUA_RELEASE, scope, space);
+	sum = sum * 31 + (uint64_t)cua_atomic_fetch_mul_in_f32(&x->d, 2, order, scope, space);
+	cua_atomic_add_in_f64(&x->e, v, CUA_RELAXED, scope, space);
+	cua_atomic_min_in_f64(&x->e, 1000, order, scope, space);
+	cua_atomic_store_in_i16(&x->f, (int16_t)(v % 100), CUA_RELEASE, scope, space);
+	cua_atomic_add_in_i16(&x->f, 5, order, scope, space);
+	return sum * 31 + (uint64_t)cua_atomic_load_in_i16(&x->f, CUA_ACQUIRE, scope, space);
+}
+
+__global__ static void in_spaces_kernel(struct in_space *cells, uint64_t *sums)
+{
+	__shared__ struct in_space shared[64];
+	uint32_t i = threadIdx.x;
+
+	memset((void *)&shared[i], 0, sizeof(shared[i]));
+	sums[i] = in_space_steps(&cells[i], i * 37, CUA_SPACE_GLOBAL);
+	sums[64 + i] = in_space_steps(&shared[i], i * 37, CUA_SPACE_SHARED);
+	cells[64 + i] = shared[i];
+	sums[128 + i] = in_space_steps(&cells[128 + i], i * 37, CUA_SPACE_GENERIC);
+}
+
+START_TEST(in_spaces)
+{
+	struct in_space *cells = (struct in_space *)managed(192 * sizeof(*cells)), wanted;
+	uint64_t *sums = (uint64_t *)managed(192 * sizeof(*sums)), sum;
+
+	memset((void *)cells, 0, 192 * sizeof(*cells));
+	in_spaces_kernel<<<1, 64>>>(cells, sums);
+	finish_kernel();
+	for (uint32_t i = 0; i < 192; i++) {
+		memset((void *)&wanted, 0, sizeof(wanted));
+		sum = in_space_steps(&wanted, i % 64 * 37, CUA_SPACE_GENERIC);
+		EXPECT(sums[i] == sum, "space %u, lane %u: the old values", i / 64, i % 64);
+		EXPECT(memcmp(&cells[i], &wanted, sizeof(wanted)) == 0, "space %u, lane %u", i / 64, i % 64);
+	}
+	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(sums));
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("atomics in kernels");
@@ -1020,6 +1227,29 @@ static Suite *make_suite(void)
 	tcase_add_test(exact, accesses_f64);
 	tcase_add_test(exact, float_rules);
 	tcase_add_test(exact, port_lanes);
+	tcase_add_test(exact, in_spaces);
+	tcase_add_test(exact, in_turn_nand_u8);
+	tcase_add_test(exact, in_turn_nand_i16);
+	tcase_add_test(exact, in_turn_nand_u32);
+	tcase_add_test(exact, in_turn_nand_i64);
+	tcase_add_test(exact, in_turn_inc_u32);
+	tcase_add_test(exact, in_turn_inc_u64);
+	tcase_add_test(exact, in_turn_dec_u32);
+	tcase_add_test(exact, in_turn_dec_u64);
+	tcase_add_test(exact, in_turn_div_f32);
+	tcase_add_test(exact, in_turn_div_f64);
+	tcase_add_test(exact, in_turn_add_u8);
+	tcase_add_test(exact, in_turn_sub_i16);
+	tcase_add_test(exact, in_turn_max_i8);
+	tcase_add_test(exact, in_turn_xor_u16);
+	tcase_add_test(exact, in_turn_collatz_u32);
+	tcase_add_loop_test(exact, block_in_turn_add_u32, 0, 6);
+	tcase_add_loop_test(exact, block_in_turn_mul_u64, 0, 6);
+	tcase_add_loop_test(exact, block_in_turn_sub_i64, 0, 6);
+	tcase_add_loop_test(exact, block_in_turn_add_f64, 0, 6);
+	tcase_add_loop_test(exact, block_in_turn_add_u8, 0, 6);
+	tcase_add_loop_test(exact, block_in_turn_xor_i16, 0, 6);
+	tcase_add_loop_test(exact, block_in_turn_add_mod_u64, 0, 6);
 	tcase_add_test(many, contended);
 	tcase_add_test(many, contended_loops);
 	tcase_add_loop_test(many, combining, 0, 4);
