@@ -36,7 +36,9 @@
  *     cua_atomic_add_block_f32(total, v, &scratch);           all threads are here
  *
  * Which: where the lanes of a warp often meet on one address, warp; where a whole block has one, block;
- * where addresses seldom meet, the plain forms of atomic.h, which need no mask.
+ * where addresses seldom meet, the plain forms of atomic.h, which need no mask. The warp forms of inc and dec of
+ * u32 are a loop over compare-and-swap, where the plain ones are an instruction: they pay only where many lanes
+ * meet.
  *
  * Results: a lane gets the value that it would have seen had the lanes of its address come one after the
  *   other, in the order of the lanes, and nothing in between. For sums and products of floats that value
@@ -56,9 +58,9 @@
  *   longer the more often it fails, up to 8 us, because each attempt that fails delays those that would
  *   not; it never waits for another thread.
  * Argument: operations on one address are applied as one, f(old, f(a, f(b, c))), which associativity makes
- *   f(f(f(old, a), b), c), the lanes in order; what is not associative is computed as the latter. The barrier of the warp, or block, before a releasing
- *   operation orders the others' accesses before the leader's, whose release is cumulative; the one
- *   after an acquiring operation hands on what the leader has acquired.
+ *   f(f(f(old, a), b), c), the lanes in order; what is not associative is computed as the latter. The barrier
+ *   of the warp, or block, before a releasing operation orders the others' accesses before the leader's, whose
+ *   release is cumulative; the one after an acquiring operation hands on what the leader has acquired.
  */
 #ifndef CUATOMIC_ATOMIC_WARP_H
 #define CUATOMIC_ATOMIC_WARP_H
@@ -416,7 +418,7 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 				  enum cua_scope scope)                                            \
 	{                                                                                          \
 		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
-		uint32_t lane = cua_port_lane(), peers, below, rest, last;         \
+		uint32_t lane = cua_port_lane(), peers, below, rest, last;                         \
 		cua__uint##bits seen = 0, other, before, desired;                                  \
 		struct cua_backoff backoff;                                                        \
 		T old, next;                                                                       \
