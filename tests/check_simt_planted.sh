@@ -20,7 +20,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 failed=0
 
-# build HEADER SED: the cases of HEADER over a copy of the headers with this one edited.
+# build HEADER SED MODULE: the cases of MODULE over a copy of the headers with HEADER edited.
 build() {
   rm -rf "$tmp/include" && cp -R "$top_srcdir/include" "$tmp/include" || return
   chmod -R u+w "$tmp/include"
@@ -28,13 +28,13 @@ build() {
   # CC and the flags of the library are lists of words
   # shellcheck disable=SC2086
   $CC -std=gnu11 -O1 -w -DCUA_PORT_HEADER='"simt/port_simt.h"' -I"$tmp/include" \
-    -I"$top_builddir/include" -I"$top_srcdir/tests" -DSIMT_SUITES="SIMT_SUITE($1)" -o "$tmp/simt" \
-    "$top_srcdir/tests/check_simt.c" "$top_srcdir/tests/simt_$1.c" "$tmp/simt.o" $flags -lpthread -lm
+    -I"$top_builddir/include" -I"$top_srcdir/tests" -DSIMT_SUITES="SIMT_SUITE($3)" -o "$tmp/simt" \
+    "$top_srcdir/tests/check_simt.c" "$top_srcdir/tests/simt_$3.c" "$tmp/simt.o" $flags -lpthread -lm
 }
 
-# planted WHAT HEADER SED: the case of this header must fail, not crash or hang.
+# planted WHAT HEADER SED [MODULE]: the case of this header, or of MODULE, must fail, not crash or hang.
 planted() {
-  if ! build "$2" "$3"; then
+  if ! build "$2" "$3" "${4:-$2}"; then
     echo "FAIL: $1: does not compile"
     failed=1
   elif cmp -s "$top_srcdir/include/cuatomic/$2.h" "$tmp/include/cuatomic/$2.h"; then
@@ -191,4 +191,14 @@ planted 'a verdict that is ready before it is written' lock_debug \
   's/&v->ready, 1, CUA_RELEASE/\&v->ready, 1, CUA_RELAXED/'
 planted 'two reports of one wait' lock_debug \
   's/^\tw->limit = 0;$//'
+planted 'lanes in turn that do not see those below' atomic_warp \
+  's/old = next_of(old, next);/(void)next;/' serial
+planted 'lanes in turn whose swap is not asked whether it failed' atomic_warp \
+  '/CUA__DEFINE_SERIAL_WARP(/,/^	}/s/CUA_SPACE_GENERIC) != before;/CUA_SPACE_GENERIC) != before \&\& 0;/' serial
+planted 'a fetch of a block that frees its scratch too early' atomic_warp \
+  '/the slots are free again/,/return lane/s/cua_port_sync_block()/(void)0/' serial
+planted 'a fetch of a block without the totals of the warps' atomic_warp \
+  's/old = group##_combine(old, total);/(void)total;/' serial
+planted 'a wide loop that does not try again' atomic \
+  's/while (seen != before);/while (0);/' wide
 exit "$failed"

@@ -76,6 +76,89 @@ static const char *wrapping_check(void)
 	return sum == n ? NULL : "a byte lost an update";
 }
 
+/* The same of what the header has: quotients, a counter with the bounds of each lane, bytes and halves. */
+static float quotients[2];
+static uint16_t halves[2];
+static uint64_t counters[2];
+static uint32_t nands[2];
+static int8_t most[2];
+static struct kinds {
+	float quotient;
+	uint64_t counter;
+	uint32_t nand;
+	uint16_t half;
+	uint8_t byte;
+	int8_t most;
+} kinds[64];
+
+static void kinds_setup(void)
+{
+	setup();
+	for (int c = 0; c < 2; c++) {
+		quotients[c] = 1;
+		halves[c] = 3;
+		counters[c] = 2;
+		nands[c] = 0xff00;
+		most[c] = -3;
+	}
+	memset(kinds, 0, sizeof(kinds));
+}
+
+static void kinds_body(void)
+{
+	unsigned id = simt_lane(), c = cell_of(id);
+	uint32_t mask = simt_warp_mask();
+
+	kinds[id].quotient = cua_atomic_fetch_div_warp_f32(mask, &quotients[c], (float)(id + 3));
+	kinds[id].counter = cua_atomic_fetch_dec_warp_u64(mask, &counters[c], id % 4 + 1);
+	kinds[id].nand = cua_atomic_fetch_nand_warp_explicit_u32(mask, &nands[c], id * 5, CUA_ACQ_REL,
+								 CUA_SCOPE_DEVICE);
+	kinds[id].half = cua_atomic_fetch_nand_warp_u16(mask, &halves[c], (uint16_t)(id * 9 + 1));
+	kinds[id].byte = cua_atomic_fetch_sub_warp_u8(mask, &bytes[c], (uint8_t)(id + 1));
+	kinds[id].most = cua_atomic_fetch_max_warp_i8(mask, &most[c], (int8_t)(id % 5 - 2));
+}
+
+static const char *kinds_check(void)
+{
+	struct kinds now[2];
+	unsigned n = simt_blocks() * simt_block_lanes();
+
+	memset(now, 0, sizeof(now));
+	for (int c = 0; c < 2; c++) {
+		now[c].quotient = 1;
+		now[c].half = 3;
+		now[c].counter = 2;
+		now[c].nand = 0xff00;
+		now[c].most = -3;
+	}
+	for (unsigned id = 0; id < n; id++) {
+		struct kinds *k = &now[cell_of(id)], *got = &kinds[id];
+		uint64_t bound = id % 4 + 1;
+		int8_t v = (int8_t)(id % 5 - 2);
+
+		if (got->quotient != k->quotient)
+			return "a quotient is wrong";
+		if (got->counter != k->counter)
+			return "a counter is wrong";
+		if (got->nand != k->nand || got->half != k->half)
+			return "a nand is wrong";
+		if (got->byte != k->byte || got->most != k->most)
+			return "a byte is wrong";
+		k->quotient /= (float)(id + 3);
+		k->counter = k->counter == 0 || k->counter > bound ? bound : k->counter - 1;
+		k->nand = ~(k->nand & (id * 5));
+		k->half = (uint16_t) ~(k->half & (id * 9 + 1));
+		k->byte = (uint8_t)(k->byte - (id + 1));
+		k->most = k->most > v ? k->most : v;
+	}
+	for (int c = 0; c < 2; c++)
+		if (quotients[c] != now[c].quotient || counters[c] != now[c].counter ||
+		    nands[c] != now[c].nand || halves[c] != now[c].half || bytes[c] != now[c].byte ||
+		    most[c] != now[c].most)
+			return "a last value is wrong";
+	return NULL;
+}
+
 /* Each thread of a block gets its place; two calls with one scratch, without a barrier between. */
 static void in_block(void)
 {
@@ -107,12 +190,16 @@ START_TEST(serial_atomics)
 				  .check = serial_check};
 	struct simt_case wrap = {.name = "wrapping counters", .setup = setup, .body = wrapping,
 				 .check = wrapping_check};
+	struct simt_case every = {.name = "every kind in turn", .setup = kinds_setup, .body = kinds_body,
+				  .check = kinds_check};
 	struct simt_case block = {.name = "fetch of blocks", .setup = setup, .body = in_block,
 				  .check = in_block_check};
 
 	for (pattern = 0; pattern < 3; pattern++) {
 		explore_shape(lanes, 1, 3, 2);
 		try_shape(lanes, 1, 32, 5);
+		try_shape(every, 1, 2, 20);
+		try_shape(every, 1, 32, 5);
 	}
 	explore_shape(wrap, 2, 2, 1);
 	try_shape(wrap, 3, 20, 5);
