@@ -477,6 +477,56 @@ START_TEST(reinit)
 }
 END_TEST
 
+/* A stripe is a spinlock: it is known by its own address, and its section tells what a lock's does. */
+START_TEST(stripes)
+{
+	static struct cua_stripe stripe[1];
+	uint64_t me = cua_port_grid_id(), address = (uint64_t)(uintptr_t)&stripe[0].lock;
+	struct cua_lock_verdict v[3] = {0};
+	struct cua_stripes view;
+	int object[2] = {0, 0};
+
+	attach_new(64, 8, 0);
+	memset(stripe, 0, sizeof(stripe));
+	ck_assert_cua(cua_stripes_init(stripe, 1, &view));
+	for (int how = 0; how < 3; how++) {
+		CUA_WITH_STRIPE(&view, &object[0]) {
+			ck_assert_int_eq(cua_stripes_locked(&view, &object[0]), 1);
+			object[0]++;
+			if (how == 1)
+				break;
+			if (how == 2)
+				continue;
+		}
+		ck_assert_int_eq(cua_stripes_locked(&view, &object[0]), 0);
+	}
+	ck_assert_int_eq(object[0], 3);
+	cua_stripes_lock_two(&view, &object[0], &object[1]);
+	cua_stripes_unlock_two(&view, &object[0], &object[1]);
+	expect_clean();
+
+	CUA_WITH_STRIPE(&view, &object[0]) {
+		/* the word lies, so that the mistake does not hang */
+		stripe[0].lock.word = 0;
+		CUA_WITH_STRIPE(&view, &object[1])
+			object[1]++;
+		cua_stripe_init(&stripe[0]);
+	}
+	ck_assert_int_eq(object[1], 1);
+	ck_assert_uint_eq(verdicts(v, 3), 3);
+	ck_assert_uint_eq(v[0].mistake, CUA_LOCK_SELF_RELOCK);
+	ck_assert_uint_eq(v[1].mistake, CUA_LOCK_REINIT);
+	ck_assert_uint_eq(v[2].mistake, CUA_LOCK_UNLOCK_FREE);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_uint_eq(v[i].kind, CUA_LOCK_SPIN);
+		ck_assert_uint_eq(v[i].address, address);
+		ck_assert_uint_eq(v[i].offender.grid, me);
+		ck_assert_uint_eq(v[i].owner.grid, i < 2 ? me : 0);
+	}
+	detach();
+}
+END_TEST
+
 /* What does not fit is counted, and says nothing about locks. */
 START_TEST(full)
 {
@@ -794,6 +844,7 @@ static Suite *make_suite(void)
 	tcase_add_loop_test(tc, stranger_unlock, CUA_LOCK_SPIN, KINDS);
 	tcase_add_loop_test(tc, self_relock, 0, 9);
 	tcase_add_loop_test(tc, reinit, CUA_LOCK_SPIN, KINDS);
+	tcase_add_test(tc, stripes);
 	tcase_add_test(tc, full);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("no mistakes");

@@ -8,8 +8,8 @@
  *     cua_lock_debug_attach(table);          locks of this side: the host, or in a kernel the device
  *     cua_lock_debug_attach_device(table);   locks in kernels, called by the host in CUDA code
  *
- * From then on the locks of lock.h and combine.h in this unit keep a record of each holder in the table, log
- * what they find wrong, and report waits beyond the table's limit. The log and the reports can be read
+ * From then on the locks of lock.h, combine.h and stripe.h in this unit keep a record of each holder in the
+ * table, log what they find wrong, and report waits beyond the table's limit. The log and the reports can be read
  * while a kernel hangs. A unit without a table, or without the macro, does as it always did: structs, calls
  * and the code without the macro are the same.
  *
@@ -25,7 +25,7 @@
  *
  * What a holder is:
  *
- *   spinlock, ticketlock, mcslock, seqlock   the lane that took it
+ *   spinlock (also a stripe), ticketlock, mcslock, seqlock   the lane that took it
  *   rwlock                the writer; each reader, who has to unlock it itself
  *   semaphore             the lane that took one last, until it gives one back. Another lane may give it,
  *                         so a semaphore has reports and no verdicts

@@ -37,7 +37,6 @@
 #include <cuatomic/hash.h>
 #include <cuatomic/memory.h>
 #include <cuatomic/port.h>
-#include <cuatomic/section.h>
 #include <cuatomic/spinlock.h>
 #include <cuatomic/status.h>
 
@@ -70,6 +69,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_stripes) == sizeof(void *) + 16, "the view i
 /* Makes a stripe free, whatever it was; nobody may be using it. */
 CUA_FN void cua_stripe_init(struct cua_stripe *stripe)
 {
+	cua_spinlock_init(&stripe->lock);
 	memset((void *)stripe, 0, sizeof(*stripe));
 }
 
@@ -200,46 +200,18 @@ CUA_FN void cua_stripes_unlock_two(const struct cua_stripes *s, const void *p, c
  * CUA_WITH_STRIPE(&stripes, p) { critical section on the object at p }
  *
  * Runs the block once under the object's stripe, for every lane that comes here, however the warp has diverged.
- * `break` and `continue` leave the block and unlock; return and goto must not leave it. The arguments
- * are evaluated more than once.
+ * `break` and `continue` leave the block and unlock; return and goto must not leave it. The stripes and p
+ * are evaluated once.
  * CUA_WITH_STRIPE_SCOPE(&stripes, p, scope) is the same at another scope.
  */
-struct cua__stripe_section {
-	struct cua__spinlock_section inner;
-	struct cua_spinlock *l;
-	int state; /* see section.h */
-};
+#define CUA__WITH_STRIPE_NAMED(l, stripes, p, scope)                                               \
+	for (struct cua_spinlock *l = cua_stripes_at((stripes), (p)); l; l = NULL)                 \
+		CUA_WITH_LOCK_SCOPE(l, scope)
+#define CUA__WITH_STRIPE_AT(line, stripes, p, scope)                                               \
+	CUA__WITH_STRIPE_NAMED(cua__stripe_##line, stripes, p, scope)
+#define CUA__WITH_STRIPE(line, stripes, p, scope) CUA__WITH_STRIPE_AT(line, stripes, p, scope)
 
-CUA_FORCE struct cua__stripe_section cua__stripe_section_begin(const struct cua_stripes *stripes,
-							       const void *p, enum cua_scope scope)
-{
-	struct cua__stripe_section s;
-
-	s.l = cua_stripes_at(stripes, p);
-	s.inner = cua__spinlock_section_begin(s.l, scope);
-	s.state = 0;
-	return s;
-}
-
-CUA_FORCE int cua__stripe_section_try(struct cua__stripe_section *s, const struct cua_stripes *stripes,
-				      const void *p, enum cua_scope scope)
-{
-	(void)stripes;
-	(void)p;
-	return cua__spinlock_section_try(&s->inner, s->l, scope);
-}
-
-CUA_FORCE void cua__stripe_section_step(struct cua__stripe_section *s, const struct cua_stripes *stripes,
-					const void *p, enum cua_scope scope)
-{
-	(void)stripes;
-	(void)p;
-	s->inner.state = s->state;
-	cua__spinlock_section_step(&s->inner, s->l, scope);
-	s->state = s->inner.state;
-}
-
-#define CUA_WITH_STRIPE_SCOPE(stripes, p, scope) CUA__WITH(stripe, __LINE__, (stripes), (p), (scope))
+#define CUA_WITH_STRIPE_SCOPE(stripes, p, scope) CUA__WITH_STRIPE(__LINE__, stripes, p, scope)
 #define CUA_WITH_STRIPE(stripes, p) CUA_WITH_STRIPE_SCOPE(stripes, p, CUA_SCOPE_DEVICE)
 
 /* ---- atomic operations on objects of any size ---- */
