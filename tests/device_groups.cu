@@ -1,42 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The locks taken by warps, parts of warps and blocks, and locks that host and device share. */
-#include <cuda_runtime_api.h>
 #include <pthread.h>
 
-#include "common.h"
+#include "device.h"
 #include "group_calls.h"
-
-#define ck_assert_cuda(expression)                                                                        \
-	do {                                                                                       \
-		cudaError_t test__error = (expression);                                            \
-		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
-			      cudaGetErrorString(test__error));                                    \
-	} while (0)
-
-/* Zeroed memory that the host can read after the kernel. */
-static void *managed(size_t bytes)
-{
-	void *p = NULL;
-
-	ck_assert_cuda(cudaMallocManaged(&p, bytes));
-	ck_assert_cuda(cudaMemset(p, 0, bytes));
-	ck_assert_cuda(cudaDeviceSynchronize());
-	return p;
-}
-
-static void finish_kernel(void)
-{
-	ck_assert_cuda(cudaGetLastError());
-	ck_assert_cuda(cudaDeviceSynchronize());
-}
-
-static unsigned processors(void)
-{
-	int n = 0;
-
-	ck_assert_cuda(cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, 0));
-	return (unsigned)n;
-}
 
 static int attribute(enum cudaDeviceAttr which)
 {
@@ -59,21 +26,13 @@ struct cell {
 	unsigned long long groups, lanes;
 };
 
-/* The lanes of this warp, whole or partial. */
-__device__ static uint32_t warp_lanes(void)
-{
-	uint32_t rest = blockDim.x - threadIdx.x / 32 * 32;
-
-	return rest >= 32 ? 0xffffffffu : (1u << rest) - 1;
-}
-
 __device__ static uint32_t part_lanes(void)
 {
 	uint32_t part = 0;
 
 	for (uint32_t i = threadIdx.x % 32 % 3; i < 32; i += 3)
 		part |= 1u << i;
-	return part & warp_lanes();
+	return part & whole_warp();
 }
 
 __device__ static void meet(uint32_t mask, int block)
@@ -110,7 +69,7 @@ __device__ static void work(struct group_locks *l, enum group_kind kind, struct 
 		level = blockIdx.x % 2 ? BLOCK_LEVEL : (enum level)(threadIdx.x / 32 % 3);
 	block = level == BLOCK_LEVEL;
 	if (level == WARP_LEVEL)
-		mask = warp_lanes();
+		mask = whole_warp();
 	else if (level == PART_LEVEL)
 		mask = part_lanes();
 	if (block) {
@@ -251,7 +210,7 @@ END_TEST
 /* A lane's section, its block's, its warp's, on one lock: nobody is waited for who still wants the lock. */
 __global__ static void in_turn(struct cua_spinlock *l, uint64_t *count, uint32_t each)
 {
-	uint32_t mask = warp_lanes();
+	uint32_t mask = whole_warp();
 
 	for (uint32_t i = 0; i < each; i++) {
 		CUA_WITH_LOCK(l)
@@ -374,7 +333,7 @@ __global__ static void give_up(struct group_locks *l, enum group_kind kind, stru
 		    group_take(l, kind, node, GROUP_TRYLOCK, 0, 0, 1, CUA_SCOPE_DEVICE))
 			atomicAdd(wrong, 1u);
 	} else {
-		uint32_t mask = warp_lanes();
+		uint32_t mask = whole_warp();
 
 		node += threadIdx.x / 32;
 		if (group_take(l, kind, node, GROUP_LOCK_FOR, 20000, mask, 0, CUA_SCOPE_DEVICE) ||
@@ -418,7 +377,7 @@ struct shared {
 
 __global__ static void device_side(struct shared *s, enum group_kind kind, uint32_t each)
 {
-	uint32_t node = blockIdx.x * blockDim.x + threadIdx.x;
+	uint32_t node = global_id();
 
 	cua_port_add_u32(&s->started, 1, CUA_RELAXED, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);
 	for (uint32_t i = 0; i < each; i++) {

@@ -1,38 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Lock debugging in kernels: mistakes, right use by many lanes, and hangs that the host looks at. */
 #define CUA_LOCK_DEBUG 1
-#include <cuda_runtime_api.h>
 #include <sched.h>
 
-#include "common.h"
-
-#define ck_assert_cuda(expression)                                                                        \
-	do {                                                                                       \
-		cudaError_t test__error = (expression);                                            \
-		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
-			      cudaGetErrorString(test__error));                                    \
-	} while (0)
+#include "device.h"
 
 #define LIMIT_NS 20000000u
 /* No kernel of this program waits longer, whatever goes wrong. */
 #define PATIENCE_NS 20000000000ull
-
-/* Zeroed memory that the host can read after the kernel. */
-static void *managed(size_t bytes)
-{
-	void *p = NULL;
-
-	ck_assert_cuda(cudaMallocManaged(&p, bytes));
-	ck_assert_cuda(cudaMemset(p, 0, bytes));
-	ck_assert_cuda(cudaDeviceSynchronize());
-	return p;
-}
-
-static void finish_kernel(void)
-{
-	ck_assert_cuda(cudaGetLastError());
-	ck_assert_cuda(cudaDeviceSynchronize());
-}
 
 static struct cua_context *ctx;
 static struct cua_lock_debug *table;
@@ -386,7 +361,7 @@ END_TEST
 __global__ static void right_use(struct locks *l, int kind, struct cua_mcslock_node *nodes, uint64_t *sum,
 				 unsigned rounds)
 {
-	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x;
+	uint32_t id = global_id();
 	__shared__ struct cua_spinlock shared_lock;
 	__shared__ struct cua_ticketlock shared_ticket;
 	__shared__ uint64_t scratch[64], shared_sum;
@@ -526,7 +501,7 @@ static const struct {
 	{CUA_LOCK_READ, CUA_LOCK_WRITE},  {CUA_LOCK_WRITE, CUA_LOCK_WRITE},
 	{CUA_LOCK_SEQ, CUA_LOCK_SEQ},	  {CUA_LOCK_SEMAPHORE, CUA_LOCK_SEMAPHORE},
 };
-enum { N_HANGS = sizeof(hangs) / sizeof(hangs[0]) };
+enum { N_HANGS = COUNT(hangs) };
 
 static uint64_t load(const uint64_t *p)
 {

@@ -1,41 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lock stripes and striped atomics in kernels: every lane of every warp, however it has diverged. */
-#include <cuda_runtime_api.h>
-
-#include "common.h"
-
-#define ck_assert_cuda(expression)                                                                        \
-	do {                                                                                       \
-		cudaError_t test__error = (expression);                                            \
-		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
-			      cudaGetErrorString(test__error));                                    \
-	} while (0)
-
-/* Zeroed memory that the host can read after the kernel. */
-static void *managed(size_t bytes)
-{
-	void *p = NULL;
-
-	ck_assert_cuda(cudaMallocManaged(&p, bytes));
-	ck_assert_cuda(cudaMemset(p, 0, bytes));
-	ck_assert_cuda(cudaDeviceSynchronize());
-	return p;
-}
-
-static void finish_kernel(void)
-{
-	ck_assert_cuda(cudaGetLastError());
-	ck_assert_cuda(cudaDeviceSynchronize());
-}
-
-__device__ static uint32_t mix(uint32_t x)
-{
-	x ^= x >> 16;
-	x *= 0x7feb352du;
-	x ^= x >> 15;
-	x *= 0x846ca68bu;
-	return x ^ x >> 16;
-}
+#include "device.h"
 
 struct wide {
 	uint64_t word[3];
@@ -102,7 +67,7 @@ __global__ static void additions(struct cua_stripes stripes, struct wide *object
 				 int way, enum cua_scope scope, unsigned long long *expected,
 				 unsigned long long *torn)
 {
-	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x;
+	uint32_t id = global_id();
 
 	for (uint32_t i = 0; i < each; i++) {
 		uint32_t random = mix(id * 31 + i + 1), k = random % n;
@@ -152,7 +117,7 @@ END_TEST
 /* Amounts move between accounts, in both directions at once. */
 __global__ static void moves(struct cua_stripes stripes, int64_t *accounts, uint32_t n, uint32_t each)
 {
-	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x;
+	uint32_t id = global_id();
 
 	for (uint32_t i = 0; i < each; i++) {
 		uint32_t random = mix(id * 13 + i + 1);
