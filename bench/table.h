@@ -89,7 +89,7 @@ static inline struct table_row *table_add(struct table *t, enum table_kind kind,
 /* The columns, once a program; last names what the notes are, or is "". */
 static inline void table_columns(const char *last)
 {
-	printf("\n%-27s %-*s %9s %-20s %8s %10s%s%s\n", "case", TABLE_NAME, "way", "M/s",
+	printf("\n%-27s %-*s %9s %-20s %8s %12s%s%s\n", "case", TABLE_NAME, "way", "M/s",
 	       "(least to most)", "x peer", "of ceiling", *last ? "  " : "", last);
 	fflush(stdout);
 }
@@ -120,7 +120,7 @@ static inline void table_end(struct table *t)
 			snprintf(of_peer, sizeof(of_peer), "%.2f", row->figure.median / peer);
 		if (ceiling > 0)
 			snprintf(of_ceiling, sizeof(of_ceiling), "%.3f", row->figure.median / ceiling);
-		printf("%-27s %-*s %9s %-20s %8s %10s%s%s\n", t->name, TABLE_NAME, row->way,
+		printf("%-27s %-*s %9s %-20s %8s %12s%s%s\n", t->name, TABLE_NAME, row->way,
 		       table_number(median, row->figure.median), spread, of_peer, of_ceiling,
 		       row->note[0] ? "  " : "", row->note);
 	}

@@ -211,6 +211,9 @@ says out "the program of a benchmark" "^$tmp/programs/bench-locks --quick candid
 runs 1 "no program" env CUATOMIC_BENCH_DIR="$tmp/programs" "$cuatomic" bench -b cuda atomics &&
   one_line "no program"
 says err "no program" "$tmp/programs/bench-atomics: No such file"
+if "$cuatomic" info | grep -q '^  not built'; then
+  says err "no program, no CUDA" '; no GPU \(built without CUDA\)$'
+fi
 
 # Those of this build.
 programs=$(cd "$top_builddir/bench" && pwd)

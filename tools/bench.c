@@ -167,14 +167,29 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 	return TOOL_OK;
 }
 
+/* NULL if there is a GPU for this build to run on, else why not. */
+static const char *why_no_gpu(void)
+{
+	enum cua_status status;
+	int n = 0;
+
+	if (!*cua_cuda_architectures())
+		return "built without CUDA";
+	status = cua_device_count(CUA_BACKEND_CUDA, &n);
+	if (status)
+		return cua_strerror(status);
+	return n ? NULL : "no device";
+}
+
 /* Puts the benchmark's program in the place of this one. Returns only if that fails. */
 static int run_program(const struct arguments *a)
 {
 	const char *folder = getenv("CUATOMIC_BENCH_DIR");
 	char **argv = tool_alloc(((size_t)a->n_rest + 3) * sizeof(*argv));
+	const char *why;
 	char *path;
 	size_t room;
-	int n = 0;
+	int n = 0, error;
 
 	if (!folder || !*folder)
 		folder = CUATOMIC_BENCHDIR;
@@ -189,24 +204,13 @@ static int run_program(const struct arguments *a)
 	argv[n] = NULL;
 	fflush(stdout);
 	execv(path, argv);
-	tool_error("%s: %s", path, strerror(errno));
+	error = errno;
+	why = why_no_gpu();
+	tool_error("%s: %s%s%s%s", path, strerror(error), why ? "; no GPU (" : "", why ? why : "",
+		   why ? ")" : "");
 	free(path);
 	free(argv);
 	return TOOL_FAILED;
-}
-
-/* NULL if there is a GPU for this build to run on, else why not. */
-static const char *why_no_gpu(void)
-{
-	enum cua_status status;
-	int n = 0;
-
-	if (!*cua_cuda_architectures())
-		return "built without CUDA";
-	status = cua_device_count(CUA_BACKEND_CUDA, &n);
-	if (status)
-		return cua_strerror(status);
-	return n ? NULL : "no device";
 }
 
 static int run_on_cpu(const struct arguments *a)
