@@ -22,9 +22,9 @@
  *   and newer, whose lanes progress on their own; CUA_WITH_TICKETLOCK does not even need that. A ticket
  *   once taken has to be served, so lock_for takes none: it tries until the time is over, gets the lock only
  *   at a moment when nobody waits, and is not fair.
- * Argument: a ticket is given out once, so one lane at a time has owner == its ticket. unlock adds 1 to owner
- *   with release, and the lane with that ticket has acquired the sum when it enters; nobody else writes
- *   owner in between. trylock acquires owner first: if next still equals it when the CAS
+ * Argument: a ticket is given out once, so one lane at a time has owner == its ticket. unlock moves owner on by
+ *   1 with release, and the lane with that ticket has acquired the new value when it enters; nobody else
+ *   writes owner in between. trylock acquires owner first: if next still equals it when the CAS
  *   succeeds, nobody holds the lock or waits, and owner is still the same, because only the holder
  *   of ticket `owner` moves it on and there was none. The words wrap around together; at most 2^32 - 1
  *   lanes may wait, and a trylock must not sleep through 2^32 sections.
