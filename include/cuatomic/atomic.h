@@ -87,6 +87,16 @@
 #define CUA__BITS_f32 32
 #define CUA__BITS_f64 64
 
+CUA_FORCE float cua__negative_f32(float v)
+{
+	return cua_port_neg_f32(v);
+}
+
+CUA_FORCE double cua__negative_f64(double v)
+{
+	return -v;
+}
+
 /* ---- paths ---- */
 
 /*
@@ -338,8 +348,8 @@ CUA__DEFINE_ATOMIC_FETCH(inc, u32, uint32_t, inc_u32, uint32_t, v)
 CUA__DEFINE_ATOMIC_FETCH(dec, u32, uint32_t, dec_u32, uint32_t, v)
 CUA__DEFINE_ATOMIC_FETCH(add, f32, float, add_f32, float, v)
 CUA__DEFINE_ATOMIC_FETCH(add, f64, double, add_f64, double, v)
-CUA__DEFINE_ATOMIC_FETCH(sub, f32, float, add_f32, float, -v)
-CUA__DEFINE_ATOMIC_FETCH(sub, f64, double, add_f64, double, -v)
+CUA__DEFINE_ATOMIC_FETCH(sub, f32, float, add_f32, float, cua__negative_f32(v))
+CUA__DEFINE_ATOMIC_FETCH(sub, f64, double, add_f64, double, cua__negative_f64(v))
 
 /* ---- what it has not, by the macro above ---- */
 

@@ -83,8 +83,8 @@
 #define CUA__DEFINE_COMPLEX_PARTS(f, T)                                                            \
 	CUA_FORCE T cua__negative_complex_##f(T v)                                                 \
 	{                                                                                          \
-		v.re = -v.re;                                                                      \
-		v.im = -v.im;                                                                      \
+		v.re = cua__negative_##f(v.re);                                                    \
+		v.im = cua__negative_##f(v.im);                                                    \
 		return v;                                                                          \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_add_parts_explicit_complex_##f(T *p, T v, enum cua_order order,  \

@@ -592,8 +592,8 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 
 #define CUA__DEFINE_ATOMIC_WARP_FLOAT(s, T, bits)                                                  \
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(add, s, T, cua_port_add_rn_##s(a, b))                       \
-	CUA__DEFINE_ATOMIC_WARP_SUB(s, T, -v)                                                      \
-	CUA__DEFINE_ATOMIC_SUB_FETCH_BLOCK(s, T, -v)                                               \
+	CUA__DEFINE_ATOMIC_WARP_SUB(s, T, cua__negative_##s(v))                                    \
+	CUA__DEFINE_ATOMIC_SUB_FETCH_BLOCK(s, T, cua__negative_##s(v))                             \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(mul, s, T, bits, CUA__DEFINE_ATOMIC_WARP)                     \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(add_cas, s, T, bits, CUA__DEFINE_ATOMIC_WARP)                 \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(min, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)               \

@@ -44,6 +44,7 @@
  *   CUA_WARP_LANES                       32, or 1 on the host
  *   popc_u32 ffs_u32 (position of the lowest bit + 1, 0 for none)
  *   is_global(p) is_shared(p)            whether a generic address is in global or in shared memory
+ *   neg_f32                              the sign changed, and nothing flushed
  *   mul_rn_f32/f64 add_rn_f32/f64 sub_rn_f32/f64 div_rn_f32/f64   one rounding each, never contracted
  *
  * A port that defines CUA_PORT_HAS_B8 or CUA_PORT_HAS_B16 has load, store, exchange and cas of that width; for

@@ -253,6 +253,11 @@ CUA_FN uint32_t cua_port_ffs_u32(uint32_t v)
 	return (uint32_t)__builtin_ffs((int)v);
 }
 
+CUA_FN float cua_port_neg_f32(float v)
+{
+	return -v;
+}
+
 #define SIMT__DEFINE_ARITHMETIC(suffix, T)                                                         \
 	CUA_FN T cua_port_add_rn_##suffix(T a, T b)                                                \
 	{                                                                                          \

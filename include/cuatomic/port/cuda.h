@@ -503,6 +503,15 @@ CUA_FORCE float cua_port_sub_rn_f32(float a, float b)
 	return r;
 }
 
+/* The minus of C takes subnormals as zeros where nvcc is told to flush them. */
+CUA_FORCE float cua_port_neg_f32(float v)
+{
+	float r;
+
+	__asm__("neg.f32 %0, %1;" : "=f"(r) : "f"(v));
+	return r;
+}
+
 CUA_FORCE float cua_port_mul_rn_f32(float a, float b)
 {
 	float r;

@@ -456,6 +456,11 @@ CUA_FORCE float cua_port_sub_rn_f32(float a, float b)
 	return a - b;
 }
 
+CUA_FORCE float cua_port_neg_f32(float v)
+{
+	return -v;
+}
+
 CUA_FORCE float cua_port_mul_rn_f32(float a, float b)
 {
 	return a * b;
