@@ -13,6 +13,8 @@
 #define CUA__PATH_TYPES 26
 #define CUA__PATH_OPS 17
 #define CUA__PATH_CELLS (CUA__PATH_TYPES * CUA__PATH_OPS)
+CUA_STATIC_ASSERT((int)CUA_COMPLEX_F64 < CUA__PATH_TYPES && (int)CUA_OP_DEC < CUA__PATH_OPS,
+		  "the table has a cell for each");
 
 /* ENTRY(type, op, form, suffix): what is not listed does not exist. */
 #define CUA__PATHS_ACCESS(ENTRY, type, s)                                                          \
