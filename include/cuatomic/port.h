@@ -240,7 +240,8 @@ CUA_FN void cua_backoff_wait(struct cua_backoff *b)
 
 /*
  * Between two looks of a waiter in a queue, which must not sleep past its turn. Now and then it sleeps all the
- * same: a GPU need not run the other lanes of a diverged warp while one spins, and one of them may be served.
+ * same: a GPU may leave the other lanes of a diverged warp while one spins, and one of them may be in turn. The
+ * progress that the locks promise there rests on this sleep.
  */
 CUA_FORCE void cua__wait_turn(uint32_t *looks)
 {
