@@ -106,7 +106,8 @@ enum cua_status cua_lock_debug_create(struct cua_context *ctx,
 			    chosen.max_reports, reports, chosen.limit_ns);
 	t->ctx = ctx;
 	status = cua__call_end(&call, CUA_OK);
-	*table = t;
+	if (!status)
+		*table = t;
 	return status;
 }
 
