@@ -184,7 +184,7 @@ planted 'a striped atomic that unlocks too early' stripe \
 planted 'a striped load without its lock' stripe \
   's/v = CUA_READ(\*p);/cua_spinlock_unlock_scope(l, scope); &/'
 planted 'a section on the stripe after its own' stripe \
-  's/s.l = cua_stripes_at(stripes, p);/s.l = \&stripes->locks[(cua_stripes_index(stripes, p) + 1) % stripes->n].lock;/'
+  's/l = cua_stripes_at((stripes), (p)); l;/l = \&(stripes)->locks[(cua_stripes_index((stripes), (p)) + 1) % (stripes)->n].lock; l;/'
 planted 'a record that two lanes write' lock_debug \
   's/CUA__DEBUG_AT) != seen)$/CUA__DEBUG_AT) != seen \&\& 0)/'
 planted 'a verdict that is ready before it is written' lock_debug \

@@ -1095,7 +1095,7 @@ DEFINE_TURNS(xor, u16, uint16_t, old ^ v)
 DEFINE_TURNS(collatz, u32, uint32_t, (old & 1 ? 3 * old + 1 : old / 2) + v)
 
 #define DEFINE_BLOCK_TURNS(name, s, T, call, next)                                                 \
-	__global__ static void block_turns_##name##_##s(T *cells, T *olds)                         \
+	__global__ static void __launch_bounds__(1024) block_turns_##name##_##s(T *cells, T *olds) \
 	{                                                                                          \
 		__shared__ struct cua_block_scratch scratch;                                       \
 		uint32_t id = blockIdx.x * blockDim.x + threadIdx.x, r;                            \
@@ -1108,7 +1108,8 @@ DEFINE_TURNS(collatz, u32, uint32_t, (old & 1 ? 3 * old + 1 : old / 2) + v)
 	{                                                                                          \
 		static const uint32_t sizes[] = {1, 31, 32, 33, 250, 1024};                        \
 		uint32_t size = sizes[_i], block, r, i;                                            \
-		T *cells = (T *)managed(TURN_BLOCKS * sizeof(T));                                  \
+		/* a byte is changed by the word around it */                                      \
+		T *cells = (T *)managed((TURN_BLOCKS * sizeof(T) + 3) / 4 * 4);                    \
 		T *olds = (T *)managed((size_t)TURN_BLOCKS * size * TURN_ROUNDS * sizeof(T));      \
                                                                                                    \
 		for (block = 0; block < TURN_BLOCKS; block++)                                      \

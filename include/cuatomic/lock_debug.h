@@ -208,6 +208,8 @@ cua_lock_debug_attach_device(struct cua_lock_debug *table)
 #endif
 
 #define CUA__DEBUG_AT CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC
+/* Counters in host memory are changed by one side only, and not every GPU can do that for the whole system. */
+#define CUA__DEBUG_COUNT CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC
 
 /* A lock as one lane sees it. */
 struct cua__lock_look {
@@ -356,7 +358,7 @@ CUA_FN void cua__lock_debug_insert(const struct cua__lock_look *k)
 	}
 	if (n)
 		cua_port_store_b32(&t->records[k->home].dropped, 1, CUA_RELAXED, CUA__DEBUG_AT);
-	cua_port_add_u64(&t->n_dropped, 1, CUA_RELAXED, CUA__DEBUG_AT);
+	cua_port_add_u64(&t->n_dropped, 1, CUA_RELAXED, CUA__DEBUG_COUNT);
 }
 
 /* Whether the lack of a record of this lane says that it does not hold the lock. */
@@ -379,7 +381,7 @@ CUA_FN void cua__lock_debug_verdict(const struct cua__lock_look *k, enum cua_loc
 				    const struct cua__lock_found *owner)
 {
 	struct cua_lock_debug *t = k->table;
-	uint64_t n = cua_port_fetch_add_u64(&t->n_verdicts, 1, CUA_RELAXED, CUA__DEBUG_AT);
+	uint64_t n = cua_port_fetch_add_u64(&t->n_verdicts, 1, CUA_RELAXED, CUA__DEBUG_COUNT);
 	struct cua_lock_verdict *v;
 
 	if (n >= t->max_verdicts)
@@ -398,7 +400,7 @@ CUA_FN void cua__lock_debug_verdict(const struct cua__lock_look *k, enum cua_loc
 CUA_FN void cua__lock_debug_report(const struct cua__lock_look *k, uint64_t now, uint64_t waited)
 {
 	struct cua_lock_debug *t = k->table;
-	uint64_t n = cua_port_fetch_add_u64(&t->n_reports, 1, CUA_RELAXED, CUA__DEBUG_AT);
+	uint64_t n = cua_port_fetch_add_u64(&t->n_reports, 1, CUA_RELAXED, CUA__DEBUG_COUNT);
 	struct cua__lock_found owner;
 	struct cua_hang_report *r;
 	uint32_t kind = k->kind == CUA_LOCK_READ ? (uint32_t)CUA_LOCK_WRITE : k->kind;
