@@ -53,16 +53,16 @@ CUA_STATIC_ASSERT((int)CUA_COMPLEX_F64 < CUA__PATH_TYPES && (int)CUA_OP_DEC < CU
 	ENTRY(type, CUA_OP_MUL, fetch_mul, s)
 #if defined(__SIZEOF_INT128__)
 #define CUA__PATHS_128(ENTRY)                                                                      \
-	CUA__PATHS_BITS(ENTRY, CUA_U128, u128)                                                     \
+	CUA__PATHS_COUNTER(ENTRY, CUA_U128, u128)                                                  \
 	CUA__PATHS_COMPLEX(ENTRY, CUA_COMPLEX_F64, complex_f64)
 #else
 #define CUA__PATHS_128(ENTRY)
 #endif
 #define CUA__PATHS(ENTRY)                                                                          \
 	CUA__PATHS_INTEGER(ENTRY, CUA_I8, i8)                                                      \
-	CUA__PATHS_INTEGER(ENTRY, CUA_U8, u8)                                                      \
+	CUA__PATHS_COUNTER(ENTRY, CUA_U8, u8)                                                      \
 	CUA__PATHS_INTEGER(ENTRY, CUA_I16, i16)                                                    \
-	CUA__PATHS_INTEGER(ENTRY, CUA_U16, u16)                                                    \
+	CUA__PATHS_COUNTER(ENTRY, CUA_U16, u16)                                                    \
 	CUA__PATHS_INTEGER(ENTRY, CUA_I32, i32)                                                    \
 	CUA__PATHS_COUNTER(ENTRY, CUA_U32, u32)                                                    \
 	CUA__PATHS_INTEGER(ENTRY, CUA_I64, i64)                                                    \

@@ -918,6 +918,26 @@ DEFINE_NARROW(i8, int8_t)
 DEFINE_NARROW(u16, uint16_t)
 DEFINE_NARROW(i16, int16_t)
 
+#define DEFINE_NARROW_COUNTER(s, T)                                                                \
+	static void narrow_counter_##s(T old, T v, enum cua_order order)                           \
+	{                                                                                          \
+		const enum cua_scope scope = CUA_SCOPE_SYSTEM;                                     \
+		struct {                                                                           \
+			T before, x, after;                                                        \
+		} at;                                                                              \
+                                                                                                   \
+		memset(&at, 0x5a, sizeof(at));                                                     \
+		NARROW_TRY(fetch_inc, s, old, (T)(old < v ? old + 1 : 0))                          \
+		NARROW_TRY(fetch_dec, s, old, (T)(old != 0 && old <= v ? old - 1 : v))             \
+		at.x = old;                                                                        \
+		cua_atomic_inc_##s(&at.x, v);                                                      \
+		EXPECT(at.x == (T)(old < v ? old + 1 : 0), "inc_" #s);                             \
+		memset(&at.x, 0x5a, sizeof(at.x));                                                 \
+		EXPECT(at.before == at.x && at.after == at.x, "a neighbour has changed");          \
+	}
+DEFINE_NARROW_COUNTER(u8, uint8_t)
+DEFINE_NARROW_COUNTER(u16, uint16_t)
+
 START_TEST(narrow_values)
 {
 	uint64_t seed = test_seed("narrow_values");
@@ -929,6 +949,8 @@ START_TEST(narrow_values)
 			uint16_t edge = (uint16_t)(i * 0x101 + j % 3 - 1);
 
 			narrow_u8((uint8_t)i, (uint8_t)j, orders[r % 5]);
+			narrow_counter_u8((uint8_t)i, (uint8_t)j, orders[r % 5]);
+			narrow_counter_u16(edge, (uint16_t)(edge + j % 5 - 2), orders[r % 5]);
 			narrow_i8((int8_t)(uint8_t)i, (int8_t)(uint8_t)j, orders[r % 5]);
 			narrow_u16(edge, (uint16_t)(r >> 8), orders[r % 5]);
 			narrow_i16((int16_t)edge, (int16_t)(uint16_t)(r >> 24), orders[r % 5]);

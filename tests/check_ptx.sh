@@ -587,10 +587,9 @@ path_kernels() {
     u128 | complex_f64) limit=90 ;;
     esac
     case $s in
-    u128) quiet="$quiet and or xor" ops= ;;
     complex*) quiet='add sub' ops=mul ;;
-    u32 | u64) quiet="$quiet and or xor inc dec" ops='mul nand' ;;
-    [ui]*) quiet="$quiet and or xor" ops='mul nand' ;;
+    u*) quiet="$quiet and or xor inc dec" ops='mul nand' ;;
+    i*) quiet="$quiet and or xor" ops='mul nand' ;;
     *) ops='mul div' ;;
     esac
     path load "$s" "*($c *)out = cua_atomic_load_$s(($c *)p);"

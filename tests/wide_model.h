@@ -20,16 +20,19 @@ enum wide_op {
 	WIDE_SUB,
 	WIDE_MIN, /* not complex */
 	WIDE_MAX,
-	WIDE_MUL, /* not u128 */
+	WIDE_MUL,
 	WIDE_DIV, /* 16-bit floats */
 	WIDE_AND, /* u128 */
 	WIDE_OR,
 	WIDE_XOR,
+	WIDE_NAND,
+	WIDE_INC,
+	WIDE_DEC,
 	N_WIDE_OPS
 };
 #define WIDE_HAS_f16(op) ((op) <= WIDE_DIV)
 #define WIDE_HAS_bf16(op) ((op) <= WIDE_DIV)
-#define WIDE_HAS_u128(op) ((op) <= WIDE_MAX || (op) >= WIDE_AND)
+#define WIDE_HAS_u128(op) ((op) != WIDE_DIV)
 #define WIDE_HAS_complex_f32(op) ((op) <= WIDE_SUB || (op) == WIDE_MUL)
 #define WIDE_HAS_complex_f64(op) ((op) <= WIDE_SUB || (op) == WIDE_MUL)
 
@@ -124,11 +127,33 @@ WIDE_HALF(bf16, 7, -133)
 
 /* ---- 128 bits: two words and a carry ---- */
 
+/* By digits of 32 bits, as on paper. */
+static inline struct cua_u128 wide_product(struct cua_u128 x, struct cua_u128 y)
+{
+	uint32_t a[4] = {(uint32_t)x.lo, (uint32_t)(x.lo >> 32), (uint32_t)x.hi, (uint32_t)(x.hi >> 32)};
+	uint32_t b[4] = {(uint32_t)y.lo, (uint32_t)(y.lo >> 32), (uint32_t)y.hi, (uint32_t)(y.hi >> 32)};
+	uint32_t digit[4] = {0, 0, 0, 0};
+	struct cua_u128 r;
+
+	for (int i = 0; i < 4; i++) {
+		uint64_t carry = 0;
+
+		for (int j = 0; i + j < 4; j++) {
+			carry += (uint64_t)a[i] * b[j] + digit[i + j];
+			digit[i + j] = (uint32_t)carry;
+			carry >>= 32;
+		}
+	}
+	r.lo = digit[0] | (uint64_t)digit[1] << 32;
+	r.hi = digit[2] | (uint64_t)digit[3] << 32;
+	return r;
+}
+
 static inline struct cua_u128 wide_u128(enum wide_op op, struct cua_u128 old, struct cua_u128 v)
 {
 	struct cua_u128 r = old;
 	int less = v.hi < old.hi || (v.hi == old.hi && v.lo < old.lo);
-	int equal = v.hi == old.hi && v.lo == old.lo;
+	int equal = v.hi == old.hi && v.lo == old.lo, zero = !old.hi && !old.lo;
 
 	switch (op) {
 	case WIDE_EXCHANGE: return v;
@@ -145,6 +170,19 @@ static inline struct cua_u128 wide_u128(enum wide_op op, struct cua_u128 old, st
 	case WIDE_AND: r.lo &= v.lo, r.hi &= v.hi; return r;
 	case WIDE_OR: r.lo |= v.lo, r.hi |= v.hi; return r;
 	case WIDE_XOR: r.lo ^= v.lo, r.hi ^= v.hi; return r;
+	case WIDE_NAND: r.lo = ~(r.lo & v.lo), r.hi = ~(r.hi & v.hi); return r;
+	case WIDE_MUL: return wide_product(old, v);
+	case WIDE_INC:
+		r.lo = less || equal ? 0 : old.lo + 1;
+		r.hi = less || equal ? 0 : old.hi + (r.lo == 0);
+		return r;
+	case WIDE_DEC:
+		/* less: v < old */
+		if (zero || less)
+			return v;
+		r.lo = old.lo - 1;
+		r.hi = old.hi - (old.lo == 0);
+		return r;
 	default: return r;
 	}
 }
@@ -235,7 +273,11 @@ WIDE_COMPLEX(f64, double)
 	WIDE_MIN_MAX(s)                                                                            \
 	WIDE_QUIET(WIDE_AND, and, s)                                                               \
 	WIDE_QUIET(WIDE_OR, or, s)                                                                 \
-	WIDE_QUIET(WIDE_XOR, xor, s)
+	WIDE_QUIET(WIDE_XOR, xor, s)                                                               \
+	WIDE_QUIET(WIDE_INC, inc, s)                                                               \
+	WIDE_QUIET(WIDE_DEC, dec, s)                                                               \
+	WIDE_FETCH(WIDE_MUL, mul, s)                                                               \
+	WIDE_FETCH(WIDE_NAND, nand, s)
 WIDE_APPLY(f16, struct cua_f16, WIDE_HALF_OPS(f16))
 WIDE_APPLY(bf16, struct cua_bf16, WIDE_HALF_OPS(bf16))
 WIDE_APPLY(complex_f32, struct cua_complex_f32, WIDE_FETCH(WIDE_MUL, mul, complex_f32))

@@ -11,9 +11,10 @@
  *   cua_atomic_store_u128(p, v)
  *   cua_atomic_exchange_u128(p, v)
  *   cua_atomic_compare_exchange_u128(p, expected, desired)
- *   cua_atomic_fetch_{add,sub,min,max}_u128(p, v)
- *   cua_atomic_fetch_{and,or,xor}_u128(p, v)
- *   cua_atomic_{add,sub,min,max,and,or,xor}_u128(p, v)      without a result, but no faster
+ *   cua_atomic_fetch_{add,sub,mul,min,max}_u128(p, v)
+ *   cua_atomic_fetch_{and,or,xor,nand}_u128(p, v)
+ *   cua_atomic_fetch_{inc,dec}_u128(p, v)
+ *   cua_atomic_{add,sub,min,max,and,or,xor,inc,dec}_u128(p, v)   without a result, but no faster
  *
  * and each with an explicit form that takes order and scope. With this header CUA_DEFINE_ATOMIC takes the
  * suffix u128, and CUA_DEFINE_ATOMIC_STRUCT a type of 128 bits that is aligned to 16 bytes:
@@ -41,7 +42,7 @@
  *   was made from and has the order that was asked for. On the host every one of them is seq_cst. The store
  *   of a host replaces bits that it has just read by a compare-and-swap, so it is never torn.
  *
- * Values: unsigned integers that wrap around.
+ * Values: unsigned integers that wrap around; inc, dec and nand are those of atomic.h.
  */
 #ifndef CUATOMIC_ATOMIC_B128_H
 #define CUATOMIC_ATOMIC_B128_H
@@ -69,14 +70,16 @@ CUA_FORCE struct cua_u128 cua__halves_u128(cua__uint128 v)
 
 CUA__DEFINE_ATOMIC_ACCESS(u128, struct cua_u128, 128)
 
-#define CUA__DEFINE_ATOMIC_U128(op, expression)                                                    \
+#define CUA__DEFINE_FETCH_U128(op, expression)                                                     \
 	CUA_FORCE struct cua_u128 cua__##op##_of_u128(struct cua_u128 x, struct cua_u128 y)        \
 	{                                                                                          \
 		cua__uint128 a = cua__whole_u128(x), b = cua__whole_u128(y);                       \
                                                                                                    \
 		return cua__halves_u128(expression);                                               \
 	}                                                                                          \
-	CUA__DEFINE_ATOMIC_LOOP(op, u128, cua__##op##_of_u128(old, operand))                       \
+	CUA__DEFINE_ATOMIC_LOOP(op, u128, cua__##op##_of_u128(old, operand))
+#define CUA__DEFINE_ATOMIC_U128(op, expression)                                                    \
+	CUA__DEFINE_FETCH_U128(op, expression)                                                     \
 	CUA__DEFINE_ATOMIC_QUIET(op, u128, struct cua_u128)
 
 CUA__DEFINE_ATOMIC_U128(add, a + b)
@@ -86,6 +89,10 @@ CUA__DEFINE_ATOMIC_U128(max, b > a ? b : a)
 CUA__DEFINE_ATOMIC_U128(and, a &b)
 CUA__DEFINE_ATOMIC_U128(or, a | b)
 CUA__DEFINE_ATOMIC_U128(xor, a ^ b)
+CUA__DEFINE_ATOMIC_U128(inc, a >= b ? 0 : a + 1)
+CUA__DEFINE_ATOMIC_U128(dec, a == 0 || a > b ? b : a - 1)
+CUA__DEFINE_FETCH_U128(mul, a *b)
+CUA__DEFINE_FETCH_U128(nand, ~(a & b))
 #endif
 
 #endif /* CUATOMIC_ATOMIC_B128_H */

@@ -12,7 +12,9 @@
  *   cua_atomic_compare_exchange_T(p, expected, desired)
  *   cua_atomic_fetch_{add,sub,mul,min,max}_T(p, v)
  *   cua_atomic_fetch_{and,or,xor,nand}_T(p, v)
+ *   cua_atomic_fetch_{inc,dec}_T(p, v)                      unsigned only
  *   cua_atomic_{add,sub,min,max,and,or,xor}_T(p, v)         without a result, but no faster
+ *   cua_atomic_{inc,dec}_T(p, v)                            unsigned only, without a result
  *
  * and each with an explicit form that takes order and scope. CUA_DEFINE_ATOMIC takes these suffixes too.
  *
@@ -35,7 +37,7 @@
  *   fails only where the last read of the word, of the order that a failure has, saw another value in
  *   the object itself.
  *
- * Values: integers wrap around, signed ones too. nand is ~(old & operand).
+ * Values: integers wrap around, signed ones too. nand is ~(old & operand); inc and dec are those of atomic.h.
  */
 #ifndef CUATOMIC_ATOMIC_NARROW_H
 #define CUATOMIC_ATOMIC_NARROW_H
@@ -145,9 +147,15 @@ CUA__DEFINE_ATOMIC_ACCESS(i16, int16_t, 16)
 	CUA__DEFINE_ATOMIC_LOOP(mul, s, (T)((int32_t)(int16_t)old * (int32_t)(int16_t)operand))    \
 	CUA__DEFINE_ATOMIC_LOOP(nand, s, (T) ~(old & operand))
 
+#define CUA__DEFINE_ATOMIC_NARROW_COUNTER(s, T)                                                    \
+	CUA__DEFINE_NARROW_LOOP(inc, s, T, (T)(old >= operand ? 0 : old + 1))                      \
+	CUA__DEFINE_NARROW_LOOP(dec, s, T, (T)(old == 0 || old > operand ? operand : old - 1))
+
 CUA__DEFINE_ATOMIC_NARROW(u8, uint8_t)
 CUA__DEFINE_ATOMIC_NARROW(i8, int8_t)
 CUA__DEFINE_ATOMIC_NARROW(u16, uint16_t)
 CUA__DEFINE_ATOMIC_NARROW(i16, int16_t)
+CUA__DEFINE_ATOMIC_NARROW_COUNTER(u8, uint8_t)
+CUA__DEFINE_ATOMIC_NARROW_COUNTER(u16, uint16_t)
 
 #endif /* CUATOMIC_ATOMIC_NARROW_H */
