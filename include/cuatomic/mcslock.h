@@ -26,9 +26,9 @@
  * Progress: blocking and fair: the lock is granted in the order in which lanes joined the queue, which only
  *   running lanes do. unlock waits for a lane that has joined but not yet linked its node, which takes that
  *   lane two instructions; because the two may be lanes of one warp, this lock is for sm_70 and newer, where
- *   the other lanes run at the latest when one that waits sleeps, as it does now and then. There lock may be called in a diverged warp, and CUA_WITH_MCSLOCK
- *   too. lock_for does not join the queue: it tries until the time is over, gets the lock only at a moment
- *   when nobody holds it or waits, and is not fair.
+ *   the other lanes run at the latest when one that waits sleeps, as it does now and then. There lock may be
+ *   called in a diverged warp, and CUA_WITH_MCSLOCK too. lock_for does not join the queue: it tries until
+ *   the time is over, gets the lock only at a moment when nobody holds it or waits, and is not fair.
  * Argument: the exchange on tail orders the lanes; who got 0 enters. Its acquire reads the 0 that the last
  *   holder's CAS stored with release. Who got a node links itself there with release; the holder acquires
  *   the link, so its store to the successor's word comes after the successor's own, and that release store is

@@ -25,9 +25,9 @@
  * Memory order: whoever takes the lock to read acquires what the last writer released; whoever takes it to
  *   write acquires also what all readers before released. Readers are not ordered among themselves.
  * Progress: blocking. lock is fair as above, and only lanes that run are waited for. A lane may call it in a
- *   diverged warp on sm_70 and newer, as in ticketlock.h; CUA_WITH_READ_LOCK and CUA_WITH_WRITE_LOCK do not even need that. A lane
- *   that holds the lock must not take it again, not even to read: a writer may have come in between. A
- *   reader that waits is counted already, so lock_for does not wait in turn: it tries until the time is over,
+ *   diverged warp on sm_70 and newer, as in ticketlock.h; CUA_WITH_READ_LOCK and CUA_WITH_WRITE_LOCK do
+ *   not even need that. A lane that holds the lock must not take it again, not even to read: a writer may
+ *   have come in between. A reader that waits is counted already, so lock_for does not wait in turn: it tries until the time is over,
  *   and is not fair. A try to write may hold up other writers for a moment, but no reader.
  * Argument: writers exclude each other by tickets, as in ticketlock.h; every change of writers_out is made
  *   with release by the lane whose turn it is. The writer in turn marks readers_in, and what it reads

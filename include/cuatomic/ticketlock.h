@@ -20,8 +20,8 @@
  * Progress: blocking and fair: lock is granted in the order of the tickets. A ticket is taken by a lane that
  *   runs, so nobody waits for a block that has not started. A lane may call lock in a diverged warp on sm_70
  *   and newer, where the other lanes run at the latest when it sleeps, as it does now and then;
- *   CUA_WITH_TICKETLOCK does not even need that. A ticket once taken has to be served, so lock_for takes none: it tries until the time is over, gets the lock only
- *   at a moment when nobody waits, and is not fair.
+ *   CUA_WITH_TICKETLOCK does not even need that. A ticket once taken has to be served, so lock_for takes
+ *   none: it tries until the time is over, gets the lock only at a moment when nobody waits, and is not fair.
  * Argument: a ticket is given out once, so one lane at a time has owner == its ticket. unlock moves owner on by
  *   1 with release, and the lane with that ticket has acquired the new value when it enters; nobody else
  *   writes owner in between. trylock acquires owner first: if next still equals it when the CAS
