@@ -4,28 +4,8 @@
 
 #include <cuatomic/port.h>
 
-/* Counts what the loops ask of the port, and remembers the orders. */
-static _Thread_local struct {
-	unsigned loads, cas;
-	enum cua_order load_order, cas_order;
-} asked;
+#include "counted_port.h"
 
-#define COUNTED(bits)                                                                              \
-	static inline cua__uint##bits counted_load_b##bits(const void *p, enum cua_order order,    \
-							   enum cua_scope scope, enum cua_space space) \
-	{                                                                                          \
-		asked.loads++;                                                                     \
-		asked.load_order = order;                                                          \
-		return cua_port_load_b##bits(p, order, scope, space);                              \
-	}                                                                                          \
-	static inline cua__uint##bits counted_cas_b##bits(                                         \
-		void *p, cua__uint##bits expected, cua__uint##bits desired, enum cua_order order,  \
-		enum cua_scope scope, enum cua_space space)                                        \
-	{                                                                                          \
-		asked.cas++;                                                                       \
-		asked.cas_order = order;                                                           \
-		return cua_port_cas_b##bits(p, expected, desired, order, scope, space);            \
-	}
 COUNTED(16)
 COUNTED(128)
 #define cua_port_load_b16 counted_load_b16
@@ -40,13 +20,6 @@ COUNTED(128)
 #include "common.h"
 
 #include "wide_model.h"
-
-/* cheaper than ck_assert where it is asked very often */
-#define EXPECT(condition, ...)                                                                     \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			ck_abort_msg(__VA_ARGS__);                                                 \
-	} while (0)
 
 static const enum cua_order orders[] = {CUA_RELAXED, CUA_ACQUIRE, CUA_RELEASE, CUA_ACQ_REL,
 					CUA_SEQ_CST};

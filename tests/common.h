@@ -66,6 +66,13 @@ uint64_t test_random(uint64_t *state);
 	} while (0)
 #define ck_assert_cua(expression) ck_assert_status(expression, CUA_OK)
 
+/* Cheaper than ck_assert where it is asked very often. */
+#define EXPECT(condition, ...)                                                                     \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			ck_abort_msg(__VA_ARGS__);                                                 \
+	} while (0)
+
 #ifdef __cplusplus
 }
 #endif

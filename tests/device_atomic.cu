@@ -7,13 +7,6 @@
 
 #include "atomic_model.h"
 
-/* cheaper than ck_assert where it is asked very often */
-#define EXPECT(condition, ...)                                                                     \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			ck_abort_msg(__VA_ARGS__);                                                 \
-	} while (0)
-
 /* ---- every operation, type, form, order, scope and space, each lane on its own cell ---- */
 
 #define THREADS 128u

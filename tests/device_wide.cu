@@ -8,13 +8,6 @@
 
 #include "wide_model.h"
 
-/* cheaper than ck_assert where it is asked very often */
-#define EXPECT(condition, ...)                                                                     \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			ck_abort_msg(__VA_ARGS__);                                                 \
-	} while (0)
-
 /* ---- whether this GPU has 128 bits ---- */
 
 __global__ static void ask_wide(int *has)

@@ -9,6 +9,11 @@
 #ifndef CUATOMIC_PORT_CUDA_H
 #define CUATOMIC_PORT_CUDA_H
 
+/* Instructions need a version of the compiler, besides the architecture. */
+#define CUA__NVCC(major, minor)                                                                    \
+	(__CUDACC_VER_MAJOR__ > (major) ||                                                         \
+	 (__CUDACC_VER_MAJOR__ == (major) && __CUDACC_VER_MINOR__ >= (minor)))
+
 #define CUA_READ(lvalue) (lvalue)
 #define CUA_WRITE(lvalue, value) ((lvalue) = (value))
 
@@ -163,7 +168,7 @@ CUA__DEFINE_ACCESS(64)
  * Where the machine has it, a fence of acquire alone, which costs no trip to memory; that of acquire and
  * release would wait for the stores on their way too.
  */
-#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
+#if __CUDA_ARCH__ >= 900 && CUA__NVCC(12, 8)
 CUA_FORCE void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cua_space space)
 {
 	(void)p;
@@ -305,7 +310,7 @@ CUA__DEFINE_BOTH(add, bf16, uint16_t, void)
 /* ---- two neighbours, and 128 bits ---- */
 
 /* PTX 8.1 */
-#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 1) && __CUDACC_VER_MAJOR__ >= 12
+#if __CUDA_ARCH__ >= 900 && CUA__NVCC(12, 1)
 #define CUA_PORT_HAS_ADD_V2_F32 1
 #define CUA__RED_V2(q, c, a)                                                                       \
 	__asm__ volatile("red" q ".add.v2.f32 [%0], {%1, %2};" ::c(a), "f"(first), "f"(second) : "memory")
@@ -319,7 +324,7 @@ CUA_FORCE void cua_port_add_v2_f32(float *p, float first, float second, enum cua
 #endif
 
 /* PTX 8.4, the first that has it in system scope */
-#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 4) && __CUDACC_VER_MAJOR__ >= 12
+#if __CUDA_ARCH__ >= 900 && CUA__NVCC(12, 4)
 #define CUA_PORT_HAS_B128 1
 #define CUA__LOAD_128(q, c, a)                                                                     \
 	__asm__ volatile("{\n\t.reg .b128 v;\n\tld" q ".b128 v, [%2];\n\tmov.b128 {%0, %1}, v;\n\t}"   \
