@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions on a GPU: one kernel, whose blocks read with a stride of the grid, 16 bytes a load and
- * several loads in flight a thread, and which then finishes across its blocks.
+ * Reductions on a GPU. Here is the plain way: one kernel, whose blocks read with a stride of the grid, 16 bytes
+ * a load and several loads in flight a thread, and which then finishes across its blocks. What is FIXED, and
+ * what the plain way does not have, goes through the tree (tree.h).
  */
 #include "config.h"
 
 #include "../lib/reduce.h"
 #include "launch.h"
+#include "tree.h"
 
 /* Threads of an SM that hold loads in flight: enough to saturate the memory, with 64 registers each. */
 #define THREADS_PER_SM 1024
@@ -41,7 +43,7 @@
 							     struct cua_block_scratch *s,          \
 							     uint64_t block, A v, A *total)        \
 		{                                                                                  \
-			return cua_finish_##family(r.mode, r.finish, s, (A *)r.partials, block,    \
+			return cua_finish_##family(r.finish_mode, r.finish, s, (A *)r.partials, block,    \
 						   r.blocks, v, total);                            \
 		}                                                                                  \
 		static __device__ __forceinline__ R value(A t)                                     \
@@ -111,7 +113,8 @@ __device__ __forceinline__ void reduce_packs(typename P::A (&acc)[4], const type
 
 /* One thread's part of all elements. */
 template <typename P>
-__device__ __forceinline__ typename P::A reduce_part(const struct cua__reduce &r, uint64_t block)
+__device__ __forceinline__ typename P::A reduce_part(const struct cua__reduce &r, uint64_t n,
+						      uint64_t block)
 {
 	typedef typename P::T T;
 	const int N = 16 / sizeof(T);
@@ -120,20 +123,20 @@ __device__ __forceinline__ typename P::A reduce_part(const struct cua__reduce &r
 
 	if (P::DOT && (((uintptr_t)x ^ (uintptr_t)y) & 15)) {
 		/* no 16-byte boundary in common */
-		reduce_packs<P, 1, LOADS>(acc, x, y, r.n, block, r.blocks);
+		reduce_packs<P, 1, LOADS>(acc, x, y, n, block, r.blocks);
 	} else {
 		uint64_t head = (-(uintptr_t)x & 15) / sizeof(T), m, tail;
 
-		if (head > r.n)
-			head = r.n;
-		m = (r.n - head) / N;
+		if (head > n)
+			head = n;
+		m = (n - head) / N;
 		tail = head + m * N;
 		reduce_packs<P, N, P::DOT ? LOADS / 2 : LOADS>(acc, x + head, y + head, m, block, r.blocks);
 		/* fewer than N at either end; a block may have fewer threads than that */
 		if (block == 0) {
 			for (uint64_t i = threadIdx.x; i < head; i += blockDim.x)
 				acc[0] = P::combine(acc[0], P::element(x[i], P::DOT ? y[i] : x[i]));
-			for (uint64_t i = tail + threadIdx.x; i < r.n; i += blockDim.x)
+			for (uint64_t i = tail + threadIdx.x; i < n; i += blockDim.x)
 				acc[1] = P::combine(acc[1], P::element(x[i], P::DOT ? y[i] : x[i]));
 		}
 	}
@@ -142,23 +145,44 @@ __device__ __forceinline__ typename P::A reduce_part(const struct cua__reduce &r
 
 /* Without the 1 the compiler aims at 32 registers, and so at one load in flight a thread. */
 template <typename P>
-__global__ void __launch_bounds__(MAX_BLOCK_SIZE, 1) reduce_kernel(const struct cua__reduce r)
+__global__ void __launch_bounds__(MAX_BLOCK_SIZE, 1)
+	reduce_kernel(const __grid_constant__ struct cua__reduce r)
 {
 	__shared__ struct cua_block_scratch scratch;
-	uint64_t block = cua_finish_block(r.mode, r.finish, &scratch);
-	typename P::A v = P::block(reduce_part<P>(r, block), &scratch);
+	uint64_t block = cua_finish_block(r.finish_mode, r.finish, &scratch);
+	uint64_t n = cua__reduce_count(&r);
+	typename P::A v = P::block(reduce_part<P>(r, n, block), &scratch);
 
 	if (P::finish(r, &scratch, block, v, &v))
-		*(typename P::R *)r.result = r.n ? P::value(v) : P::nothing();
+		*(typename P::R *)r.result = n ? P::value(v) : P::nothing();
 }
 
 } // namespace
 
+/* Blocks that take as many chunks each, all of them running at once. */
+static void plan_tree(struct cua_context *ctx, struct cua__reduce *r)
+{
+	uint64_t chunks = cua__tree_shape(r->n, cua_type_size(r->type)).chunks;
+	uint64_t most = (uint64_t)ctx->processors * (THREADS_PER_SM / CUA__TREE_THREADS), each;
+
+	if (!r->blocks) {
+		each = (chunks - 1) / most + 1;
+		r->blocks = (uint32_t)((chunks - 1) / each + 1);
+	}
+	r->block_size = CUA__TREE_THREADS;
+}
+
 static void cuda_plan(struct cua_context *ctx, struct cua__reduce *r)
 {
-	int locked = r->mode == CUA_FINISH_LOCK || r->mode == CUA_FINISH_ORDERED_LOCK;
+	int locked = r->finish_mode == CUA_FINISH_LOCK || r->finish_mode == CUA_FINISH_ORDERED_LOCK;
 	unsigned per_sm = 1;
 
+	if (r->finish_mode == CUA_FINISH_LAST_BLOCK &&
+	    (r->mode == CUA_REDUCE_FIXED || !cua__reduce_has_plain(r))) {
+		plan_tree(ctx, r);
+		return;
+	}
+	r->kind = CUA__TREE_NONE;
 	/* a lock is handed over once a block, so there it is better to have few */
 	if (!r->block_size)
 		r->block_size = locked ? MAX_BLOCK_SIZE : AUTO_BLOCK_SIZE;
@@ -176,6 +200,14 @@ static void cuda_plan(struct cua_context *ctx, struct cua__reduce *r)
 
 static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__reduce *r)
 {
+	if (r->kind >= CUA__TREE_product_b32)
+		return cua__tree_run_moments(ctx, r);
+	if (r->kind >= CUA__TREE_order_b16)
+		return cua__tree_run_orders(ctx, r);
+	if (r->kind >= CUA__TREE_dot_b32)
+		return cua__tree_run_dots(ctx, r);
+	if (r->kind)
+		return cua__tree_run_sums(ctx, r);
 #define RUN_REDUCTION(name, op_name, type_name, T, A, R, family, element, value, nothing)          \
 	if (r->op == CUA_REDUCE_##op_name && r->type == CUA_##type_name)                           \
 		return cua__launch(ctx, reduce_kernel<name>, r->blocks, r->block_size, 0, *r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions on the CPU: a worker is a block of one thread, which reduces a contiguous part and
- * then finishes as a block of a kernel does.
+ * Reductions on the CPU in the plain way, for finishes by an atomic or under a lock: a worker is a block of
+ * one thread, which reduces a contiguous part and then finishes as a block of a kernel does. All others go
+ * through the tree.
  */
 #include "config.h"
 
@@ -24,7 +25,7 @@ typedef void part_fn(const struct cua__reduce *r, struct cua_block_scratch *s, u
 				uint64_t block, size_t begin, size_t end)                          \
 	{                                                                                          \
 		const T *x = r->x;                                                                 \
-		const T *y = r->op == CUA_REDUCE_DOT ? r->y : r->x;                                \
+		const T *y = r->y;                                                                 \
 		size_t i = begin;                                                                  \
 		A chains[CHAINS] = {0}, t = 0;                                                     \
                                                                                                    \
@@ -45,11 +46,37 @@ typedef void part_fn(const struct cua__reduce *r, struct cua_block_scratch *s, u
 			(void)b;                                                                   \
 			t = cua_combine_##family(t, (element));                                    \
 		}                                                                                  \
-		if (cua_finish_##family(r->mode, r->finish, s, r->partials, block, r->blocks, t,   \
+		if (cua_finish_##family(r->finish_mode, r->finish, s, r->partials, block, r->blocks, t,   \
 					&t))                                                       \
-			*(R *)r->result = r->n ? (value) : (nothing);                              \
+			*(R *)r->result = r->n ? (value) : (nothing);                            \
 	}
 CUA__REDUCE_LIST(DEFINE_PART)
+
+static const struct {
+	enum cua_reduce_op op;
+	enum cua_type type;
+	part_fn *part;
+} parts[] = {
+#define PART(name, op_name, type_name, T, A, R, family, element, value, nothing)                   \
+	{CUA_REDUCE_##op_name, CUA_##type_name, part_##name},
+	CUA__REDUCE_LIST(PART)
+};
+#define N_PARTS (sizeof(parts) / sizeof(parts[0]))
+
+static size_t part_of(const struct cua__reduce *r)
+{
+	size_t i = 0;
+
+	while (i < N_PARTS && (parts[i].op != r->op || parts[i].type != r->type))
+		i++;
+	return i;
+}
+
+int cua__reduce_has_plain(const struct cua__reduce *r)
+{
+	/* a result in a wider type is of the tree */
+	return part_of(r) < N_PARTS && (r->type != CUA_F32 || r->result_type == CUA_F32);
+}
 
 struct job {
 	const struct cua__reduce *reduce;
@@ -64,23 +91,17 @@ static void work(void *arg, unsigned worker, unsigned workers)
 	uint64_t block = worker;
 	size_t begin, end;
 
-	if (r->mode == CUA_FINISH_ORDERED_LOCK)
+	if (r->finish_mode == CUA_FINISH_ORDERED_LOCK)
 		block = cua_finish_ticket_block(r->finish, &scratch);
 	cua__share(r->n, (unsigned)block, workers, &begin, &end);
 	job->part(r, &scratch, block, begin, end);
 }
 
-static part_fn *part_of(enum cua_reduce_op op, enum cua_type type)
-{
-#define FIND_PART(name, op_name, type_name, T, A, R, family, element, value, nothing)              \
-	if (op == CUA_REDUCE_##op_name && type == CUA_##type_name)                                 \
-		return part_##name;
-	CUA__REDUCE_LIST(FIND_PART)
-	return NULL;
-}
-
 static void cpu_plan(struct cua_context *ctx, struct cua__reduce *r)
 {
+	if (r->finish_mode == CUA_FINISH_LAST_BLOCK)
+		return;
+	r->kind = CUA__TREE_NONE;
 	if (!r->blocks)
 		r->blocks = cua__workers(ctx, r->n, GRAIN);
 	r->block_size = 1;
@@ -88,8 +109,13 @@ static void cpu_plan(struct cua_context *ctx, struct cua__reduce *r)
 
 static enum cua_status cpu_run(struct cua_context *ctx, const struct cua__reduce *r)
 {
-	struct job job = {r, part_of(r->op, r->type)};
+	struct cua__reduce counted = *r;
+	struct job job = {&counted, NULL};
 
+	if (r->kind)
+		return cua__cpu_tree(ctx, r);
+	counted.n = cua__reduce_count(r);
+	job.part = parts[part_of(r)].part;
 	cua__parallel(ctx, r->blocks, work, &job);
 	return CUA_OK;
 }

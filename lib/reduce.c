@@ -7,12 +7,153 @@
 
 CUA_STATIC_ASSERT(CUA__REDUCE_CONTROL + sizeof(struct cua_finish) <= 1024, "the others' control");
 
-/* The result's size, which is also its alignment: sums of integers have 64 bits. */
-static size_t result_size(enum cua_reduce_op op, enum cua_type type)
+#define ALL_BITS UINT64_MAX
+
+static int is_float(enum cua_type type)
 {
-	if ((op == CUA_REDUCE_SUM || op == CUA_REDUCE_DOT) && type != CUA_F32)
-		return 8;
-	return cua_type_size(type);
+	return type == CUA_F16 || type == CUA_BF16 || type == CUA_F32 || type == CUA_F64;
+}
+
+static int is_complex(enum cua_type type)
+{
+	return type == CUA_COMPLEX_F32 || type == CUA_COMPLEX_F64;
+}
+
+/* The kinds of tree.h by the element type, in the order of `column`; for complex numbers CUA__TREE_NONE. */
+#define KINDS_BY_BITS(kind) {CUA__TREE_##kind##_b32, CUA__TREE_##kind##_b64, CUA__TREE_##kind##_b16, \
+			     CUA__TREE_##kind##_b16, CUA__TREE_##kind##_b32, CUA__TREE_##kind##_b64}
+#define KINDS_BY_TYPE(kind) CUA__TREE_##kind##_b32, CUA__TREE_##kind##_b64, CUA__TREE_##kind##_f16, \
+			    CUA__TREE_##kind##_bf16, CUA__TREE_##kind##_f32, CUA__TREE_##kind##_f64
+
+static int column(enum cua_type type)
+{
+	switch (type) {
+	case CUA_I32:
+	case CUA_U32: return 0;
+	case CUA_I64:
+	case CUA_U64: return 1;
+	case CUA_F16: return 2;
+	case CUA_BF16: return 3;
+	case CUA_F32: return 4;
+	case CUA_F64: return 5;
+	case CUA_COMPLEX_F32: return 6;
+	case CUA_COMPLEX_F64: return 7;
+	default: return -1;
+	}
+}
+
+static enum cua__tree_kind kind_of(enum cua_reduce_op op, enum cua_type type)
+{
+	static const enum cua__tree_kind sums[8] = {KINDS_BY_TYPE(sum), CUA__TREE_sum_c32,
+						    CUA__TREE_sum_c64};
+	static const enum cua__tree_kind dots[8] = {KINDS_BY_TYPE(dot), CUA__TREE_dot_c32,
+						    CUA__TREE_dot_c64};
+	static const enum cua__tree_kind products[8] = {KINDS_BY_TYPE(product)};
+	static const enum cua__tree_kind moments[8] = {KINDS_BY_TYPE(moments)};
+	static const enum cua__tree_kind orders[8] = KINDS_BY_BITS(order);
+	static const enum cua__tree_kind places[8] = KINDS_BY_BITS(place);
+	static const enum cua__tree_kind counts[8] = KINDS_BY_BITS(count);
+	int c = column(type);
+
+	if (c < 0)
+		return CUA__TREE_NONE;
+	switch (op) {
+	case CUA_REDUCE_SUM: return sums[c];
+	case CUA_REDUCE_DOT:
+	case CUA_REDUCE_DOT_CONJ: return dots[c];
+	case CUA_REDUCE_PRODUCT: return products[c];
+	case CUA_REDUCE_MIN:
+	case CUA_REDUCE_MAX: return orders[c];
+	case CUA_REDUCE_ARGMIN:
+	case CUA_REDUCE_ARGMAX: return places[c];
+	case CUA_REDUCE_COUNT: return counts[c];
+	default: break;
+	}
+	if (is_complex(type))
+		return CUA__TREE_NONE;
+	switch (op) {
+	case CUA_REDUCE_SUM_ABS:
+	case CUA_REDUCE_MEAN: return sums[c];
+	case CUA_REDUCE_SUM_SQUARES: return dots[c];
+	case CUA_REDUCE_NORM2:
+		if (!is_float(type))
+			return CUA__TREE_NONE;
+		return type == CUA_F64 ? CUA__TREE_norm_f64 : dots[c];
+	case CUA_REDUCE_VARIANCE:
+	case CUA_REDUCE_VARIANCE_SAMPLE: return moments[c];
+	default: return CUA__TREE_NONE;
+	}
+}
+
+/* The type of the result where none is asked for. */
+static enum cua_type result_type(enum cua_reduce_op op, enum cua_type type)
+{
+	int is_signed = type == CUA_I32 || type == CUA_I64;
+
+	switch (op) {
+	case CUA_REDUCE_MIN:
+	case CUA_REDUCE_MAX: return type;
+	case CUA_REDUCE_ARGMIN:
+	case CUA_REDUCE_ARGMAX:
+	case CUA_REDUCE_COUNT: return CUA_U64;
+	default: break;
+	}
+	if (is_float(type) || is_complex(type))
+		return type;
+	if (op == CUA_REDUCE_MEAN || op == CUA_REDUCE_VARIANCE || op == CUA_REDUCE_VARIANCE_SAMPLE)
+		return CUA_F64;
+	return is_signed && op != CUA_REDUCE_SUM_ABS ? CUA_I64 : CUA_U64;
+}
+
+/* Whether a result may be given in another type: a wider one of its sort. */
+static int may_widen(enum cua_reduce_op op, enum cua_type type, enum cua_type wanted)
+{
+	if (op == CUA_REDUCE_MIN || op == CUA_REDUCE_MAX || result_type(op, type) == CUA_U64)
+		return 0;
+	if (is_complex(type))
+		return is_complex(wanted) && cua_type_size(wanted) >= cua_type_size(type);
+	return is_float(type) && is_float(wanted) && cua_type_size(wanted) > cua_type_size(type);
+}
+
+/* What the functions of a kind want to know. */
+static void describe(struct cua__reduce *r)
+{
+	unsigned bits = 8 * (unsigned)cua_type_size(r->type);
+	uint64_t all;
+	int minimum = r->op == CUA_REDUCE_MIN || r->op == CUA_REDUCE_ARGMIN;
+
+	r->conjugate = r->op == CUA_REDUCE_DOT_CONJ ? -1 : 1;
+	if (is_complex(r->type))
+		return;
+	all = ALL_BITS >> (64 - bits);
+	r->top = (uint64_t)1 << (bits - 1);
+	r->flip = minimum ? all : 0;
+	r->finite = r->keep = all;
+	if (r->type == CUA_U32 || r->type == CUA_U64)
+		return;
+	if (!is_float(r->type)) {
+		if (r->op == CUA_REDUCE_SUM_ABS)
+			r->absolute = all;
+		else
+			r->sign = r->top;
+		return;
+	}
+	r->sign = r->top;
+	r->low = all ^ r->top;
+	switch (r->type) {
+	case CUA_F16: r->finite = 0x7c00, r->quiet = 0x7e00; break;
+	case CUA_BF16: r->finite = 0x7f80, r->quiet = 0x7fc0; break;
+	case CUA_F32: r->finite = 0x7f800000u, r->quiet = 0x7fc00000u; break;
+	default: r->finite = 0x7ff0000000000000u, r->quiet = 0x7ff8000000000000u; break;
+	}
+	/* a sum, and nothing else, minds the signs */
+	if (r->op != CUA_REDUCE_SUM && r->op != CUA_REDUCE_MEAN)
+		r->keep = r->low;
+}
+
+static int has_second(enum cua_reduce_op op)
+{
+	return op == CUA_REDUCE_DOT || op == CUA_REDUCE_DOT_CONJ;
 }
 
 /* The arguments that cua_reduce and cua_reduce_workspace have in common, into a plan. */
@@ -32,36 +173,47 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_reduce_opt
 		memcpy(&o, options, options->struct_size);
 	}
 	if ((int)o.finish < CUA_FINISH_AUTO || o.finish > CUA_FINISH_ORDERED_LOCK ||
-	    o.blocks > CUA_REDUCE_BLOCKS_MAX || o.block_size > MAX_BLOCK_SIZE)
+	    o.blocks > CUA_REDUCE_BLOCKS_MAX || o.block_size > MAX_BLOCK_SIZE ||
+	    (int)o.mode < CUA_REDUCE_AUTO || o.mode > CUA_REDUCE_EXACT)
 		return CUA_ERROR_VALUE;
-	if ((int)op < CUA_REDUCE_SUM || op > CUA_REDUCE_DOT)
+	if ((int)op < CUA_REDUCE_SUM || op > CUA_REDUCE_DOT_CONJ)
 		return CUA_ERROR_VALUE;
-	switch (type) {
-	case CUA_U32:
-	case CUA_I32:
-	case CUA_U64:
-	case CUA_I64:
-	case CUA_F32:
-	case CUA_F64: break;
-	default: return CUA_ERROR_TYPE;
+	memset(r, 0, sizeof(*r));
+	r->kind = kind_of(op, type);
+	r->result_type = result_type(op, type);
+	if (r->kind == CUA__TREE_NONE)
+		return CUA_ERROR_TYPE;
+	if (o.result_type && o.result_type != r->result_type) {
+		if (!may_widen(op, type, o.result_type))
+			return CUA_ERROR_TYPE;
+		r->result_type = o.result_type;
 	}
 	status = cua__bytes(n, cua_type_size(type), &bytes);
 	if (status)
 		return status;
-	memset(r, 0, sizeof(*r));
 	r->op = op;
 	r->type = type;
-	r->mode = o.finish ? o.finish : CUA_FINISH_LAST_BLOCK;
+	r->mode = o.mode ? o.mode : CUA_REDUCE_FAST;
+	r->finish_mode = o.finish ? o.finish : CUA_FINISH_LAST_BLOCK;
 	r->blocks = o.blocks;
 	r->block_size = o.block_size;
 	r->n = n;
+	r->count = o.count;
+	describe(r);
+	if (r->mode == CUA_REDUCE_EXACT)
+		return CUA_ERROR_UNSUPPORTED;
+	if (r->finish_mode != CUA_FINISH_LAST_BLOCK &&
+	    (r->mode != CUA_REDUCE_FAST || !cua__reduce_has_plain(r)))
+		return CUA_ERROR_UNSUPPORTED;
 	ctx->backend->reduce->plan(ctx, r);
 	return CUA_OK;
 }
 
 static size_t partials_size(const struct cua__reduce *r)
 {
-	return r->mode == CUA_FINISH_LAST_BLOCK ? (size_t)r->blocks * sizeof(uint64_t) : 0;
+	if (r->kind)
+		return cua__tree_partials(r);
+	return r->finish_mode == CUA_FINISH_LAST_BLOCK ? (size_t)r->blocks * sizeof(uint64_t) : 0;
 }
 
 enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_options *options,
@@ -71,25 +223,33 @@ enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_opti
 	struct cua__reduce r;
 	struct cua__call call;
 	enum cua_status status;
+	const void *count = NULL;
 	size_t size, out;
 
 	status = plan(ctx, options, op, type, n, &r);
 	if (status)
 		return status;
-	if (op != CUA_REDUCE_DOT && y)
+	if (!has_second(op) && y)
 		return CUA_ERROR_VALUE;
 	if (!result)
 		return CUA_ERROR_NULL;
 	size = cua_type_size(type);
-	out = result_size(op, type);
+	out = cua_type_size(r.result_type);
 	status = cua__check_array(ctx, x, n, size, size, &r.x);
-	if (!status && op == CUA_REDUCE_DOT)
+	if (!status && has_second(op))
 		status = cua__check_array(ctx, y, n, size, size, &r.y);
+	if (!status && r.count)
+		status = cua__check_array(ctx, r.count, 1, sizeof(*r.count), sizeof(*r.count), &count);
 	if (status)
 		return status;
 	if (cua__overlap(result, out, x, n * size) ||
-	    (op == CUA_REDUCE_DOT && cua__overlap(result, out, y, n * size)))
+	    (r.y && cua__overlap(result, out, y, n * size)) ||
+	    (r.count && cua__overlap(result, out, r.count, sizeof(*r.count))))
 		return CUA_ERROR_OVERLAP;
+	r.count = count;
+	/* a sum of squares is the dot product of an array with itself */
+	if (!has_second(op))
+		r.y = r.x;
 
 	r.finish = (struct cua_finish *)(void *)((char *)ctx->control + CUA__REDUCE_CONTROL);
 	cua__call_begin(&call, ctx);
@@ -113,7 +273,7 @@ enum cua_status cua_reduce_workspace(struct cua_context *ctx,
 		return CUA_ERROR_NULL;
 	status = plan(ctx, options, op, type, n, &r);
 	if (!status)
-		*bytes = cua__scratch_size(result_size(op, type)) +
+		*bytes = cua__scratch_size(cua_type_size(r.result_type)) +
 			 cua__scratch_size(partials_size(&r));
 	return status;
 }

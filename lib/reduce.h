@@ -1,36 +1,79 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What both backends' reductions share. Every reduction is one of four: the sum of u64 or f64, or
- * the maximum of unsigned keys of 32 or 64 bits (cuatomic/reduce.h), all with zeros as the
- * identity.
+ * What both backends' reductions share. There are two ways to reduce:
+ *   the tree (tree.h), for every operation, type and mode but EXACT;
+ *   the plain way, for those operations that can finish by an atomic or under a lock. Each is one of four: the
+ *   sum of u64 or f64, or the maximum of unsigned keys of 32 or 64 bits (cuatomic/reduce.h), all with zeros as
+ *   the identity.
  */
 #ifndef CUATOMIC_LIB_REDUCE_H
 #define CUATOMIC_LIB_REDUCE_H
 
 #include "internal.h"
 
+/* The ways through the elements that tree.h defines, X(kind). */
+#define CUA__TREE_KINDS(X)                                                                         \
+	X(sum_b32) X(sum_b64) X(sum_f16) X(sum_bf16) X(sum_f32) X(sum_f64) X(sum_c32) X(sum_c64)   \
+	X(dot_b32) X(dot_b64) X(dot_f16) X(dot_bf16) X(dot_f32) X(dot_f64) X(dot_c32) X(dot_c64)   \
+	X(norm_f64)                                                                                \
+	X(order_b16) X(order_b32) X(order_b64) X(place_b16) X(place_b32) X(place_b64)              \
+	X(count_b16) X(count_b32) X(count_b64)                                                     \
+	X(product_b32) X(product_b64) X(product_f16) X(product_bf16) X(product_f32) X(product_f64) \
+	X(moments_b32) X(moments_b64) X(moments_f16) X(moments_bf16) X(moments_f32) X(moments_f64)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+enum cua__tree_kind {
+	CUA__TREE_NONE = 0,
+#define CUA__TREE_KIND(kind) CUA__TREE_##kind,
+	CUA__TREE_KINDS(CUA__TREE_KIND)
+#undef CUA__TREE_KIND
+};
+
 /* A checked call, with everything as the backend addresses it. */
 struct cua__reduce {
 	enum cua_reduce_op op;
-	enum cua_type type;
-	enum cua_finish_mode mode;
+	enum cua_type type, result_type;
+	enum cua_reduce_mode mode;
+	enum cua_finish_mode finish_mode;
+	enum cua__tree_kind kind; /* 0: the plain way */
 	uint32_t blocks, block_size;
 	uint64_t n;
-	const void *x, *y; /* y is NULL but for DOT */
+	const uint64_t *count; /* NULL, or where the number of elements is, if it is less than n */
+	const void *x, *y;     /* y is x where there is one array */
 	void *result;
-	void *partials; /* 8 bytes a block; NULL where the mode needs none */
+	void *partials; /* one a block, or one a chunk; NULL where none are needed */
 	struct cua_finish *finish;
+	/* What tells apart the operations and types of one kind, in as many bits as an element has; see tree.h. */
+	uint64_t top, sign, keep, low, finite, flip, quiet, absolute;
+	double conjugate;
 };
 
 struct cua__reduce_ops {
-	/* Replaces mode, blocks and block_size by choices where they are 0; reads op, type and n. */
+	/* Replaces finish_mode, blocks and block_size by choices where they are 0; reads the rest but addresses. */
 	void (*plan)(struct cua_context *ctx, struct cua__reduce *r);
 	enum cua_status (*run)(struct cua_context *ctx, const struct cua__reduce *r);
 };
+
+/* Whether the plain way has this operation, type and type of result. */
+int cua__reduce_has_plain(const struct cua__reduce *r);
+
+/* The bytes of partial results that the tree needs. */
+size_t cua__tree_partials(const struct cua__reduce *r);
+
+/* The elements of a call: n, or what is found in memory if that is less. */
+CUA_FN uint64_t cua__reduce_count(const struct cua__reduce *r)
+{
+	uint64_t count = r->count ? *r->count : r->n;
+
+	return count < r->n ? count : r->n;
+}
+
+/* The tree on the CPU: by the context's threads, or by the caller alone. The kernels are in cuda/tree_*.cu. */
+enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce *r);
+void cua__cpu_tree_serial(const struct cua__reduce *r);
 
 /* Where the state lies in the context's control memory. */
 #define CUA__REDUCE_CONTROL 0

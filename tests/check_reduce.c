@@ -159,7 +159,7 @@ START_TEST(test_arguments)
 	REFUSED(CUA_ERROR_NULL, ctx, NULL, CUA_REDUCE_SUM, CUA_F64, 0, NULL, NULL, NULL);
 	REFUSED(CUA_ERROR_VALUE, ctx, NULL, CUA_REDUCE_SUM, CUA_F64, 4, x, y, &r);
 	REFUSED(CUA_ERROR_VALUE, ctx, NULL, (enum cua_reduce_op)0, CUA_F64, 4, x, NULL, &r);
-	REFUSED(CUA_ERROR_VALUE, ctx, NULL, (enum cua_reduce_op)5, CUA_F64, 4, x, NULL, &r);
+	REFUSED(CUA_ERROR_VALUE, ctx, NULL, (enum cua_reduce_op)16, CUA_F64, 4, x, NULL, &r);
 	REFUSED(CUA_ERROR_VALUE, ctx, NULL, (enum cua_reduce_op)-1, CUA_F64, 4, x, NULL, &r);
 	REFUSED(CUA_ERROR_TYPE, ctx, NULL, CUA_REDUCE_SUM, CUA_U8, 4, x, NULL, &r);
 	REFUSED(CUA_ERROR_TYPE, ctx, NULL, CUA_REDUCE_SUM, CUA_I16, 4, x, NULL, &r);
@@ -206,7 +206,7 @@ START_TEST(test_arguments)
 			 CUA_ERROR_NULL);
 	ck_assert_status(cua_reduce_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_F64, 4, &bytes),
 			 CUA_ERROR_VALUE);
-	ck_assert_status(cua_reduce_workspace(ctx, NULL, (enum cua_reduce_op)9, CUA_F64, 4, &bytes),
+	ck_assert_status(cua_reduce_workspace(ctx, NULL, (enum cua_reduce_op)16, CUA_F64, 4, &bytes),
 			 CUA_ERROR_VALUE);
 	ck_assert_status(cua_reduce_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_I8, 4, &bytes),
 			 CUA_ERROR_TYPE);
@@ -620,8 +620,11 @@ START_TEST(test_workspace)
 	x = test_upload(ctx, host, sizeof(host));
 	o.blocks = 200000;
 	ck_assert_cua(cua_reduce_workspace(ctx, &o, CUA_REDUCE_MIN, CUA_U32, 100, &bytes));
-	ck_assert_uint_ge(bytes, (size_t)o.blocks * 8);
-	ck_assert_uint_gt(bytes, (size_t)1 << 20);
+	/* the CPU keeps partial results of chunks, and there is one of these */
+	if (TEST_BACKEND == CUA_BACKEND_CUDA)
+		ck_assert_uint_ge(bytes, (size_t)o.blocks * 8);
+	else
+		ck_assert_uint_lt(bytes, 4096);
 	o.finish = CUA_FINISH_LOCK;
 	ck_assert_cua(cua_reduce_workspace(ctx, &o, CUA_REDUCE_MIN, CUA_U32, 100, &locked));
 	ck_assert_uint_lt(locked, 4096);

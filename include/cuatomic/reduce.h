@@ -732,7 +732,31 @@ CUA__DEFINE_MIN_MAX_FLOAT(max, f64, double, 64)
 
 /* ---- host calls ---- */
 
-enum cua_reduce_op { CUA_REDUCE_SUM = 1, CUA_REDUCE_MIN = 2, CUA_REDUCE_MAX = 3, CUA_REDUCE_DOT = 4 };
+enum cua_reduce_op {
+	CUA_REDUCE_SUM = 1,
+	CUA_REDUCE_MIN = 2,
+	CUA_REDUCE_MAX = 3,
+	CUA_REDUCE_DOT = 4,
+	CUA_REDUCE_PRODUCT = 5,
+	CUA_REDUCE_ARGMIN = 6,
+	CUA_REDUCE_ARGMAX = 7,
+	CUA_REDUCE_COUNT = 8,
+	CUA_REDUCE_SUM_SQUARES = 9,
+	CUA_REDUCE_SUM_ABS = 10,
+	CUA_REDUCE_NORM2 = 11,
+	CUA_REDUCE_MEAN = 12,
+	CUA_REDUCE_VARIANCE = 13,
+	CUA_REDUCE_VARIANCE_SAMPLE = 14,
+	CUA_REDUCE_DOT_CONJ = 15
+};
+
+/* What is promised of the bits of a result. */
+enum cua_reduce_mode {
+	CUA_REDUCE_AUTO = 0, /* FAST */
+	CUA_REDUCE_FAST = 1, /* the order that is quickest here */
+	CUA_REDUCE_FIXED = 2, /* one order for every machine: it depends on n and the type alone */
+	CUA_REDUCE_EXACT = 3  /* the true sum, rounded once */
+};
 
 /* The most blocks that may be asked for. */
 #define CUA_REDUCE_BLOCKS_MAX (1u << 20)
@@ -742,39 +766,80 @@ struct cua_reduce_options {
 	size_t struct_size; /* sizeof(struct cua_reduce_options), set by the caller */
 	enum cua_finish_mode finish;
 	uint32_t blocks;     /* at most CUA_REDUCE_BLOCKS_MAX; on the CPU the number of workers */
-	uint32_t block_size; /* 1 to 1024; on the CPU a block is one thread, whatever this says */
+	uint32_t block_size; /* 1 to 1024, a wish: the CPU's block is one thread, the tree's has 256 */
+	enum cua_reduce_mode mode;
+	enum cua_type result_type; /* a float type at least as wide as the elements' */
+	const uint64_t *count;     /* memory that the backend reads, 8-byte aligned: the call takes
+				      min(*count, n) elements, as it is when the call runs */
 };
-#define CUA_REDUCE_OPTIONS_INIT {sizeof(struct cua_reduce_options), CUA_FINISH_AUTO, 0, 0}
+#define CUA_REDUCE_OPTIONS_INIT                                                                    \
+	{sizeof(struct cua_reduce_options), CUA_FINISH_AUTO, 0, 0, CUA_REDUCE_AUTO,               \
+	 (enum cua_type)0, NULL}
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /*
- * Reduces n elements of type U32, I32, U64, I64, F32 or F64 to *result:
+ * Reduces n elements of an array, or of two, to *result:
  *
- *   SUM, DOT   U32, U64 -> uint64_t; I32, I64 -> int64_t; both modulo 2^64
- *              F32 -> float, products and sums in double, rounded to float once at the end
- *              F64 -> double; a product may be fused with its addition
- *   MIN, MAX   the element type; NaN and -0 as at the top of this file, the NaN without sign and
- *              payload
+ *   op                      types              result               of n = 0
+ *   SUM                     all below          integers: 64 bits    0
+ *   DOT                     all below          integers: 64 bits    0
+ *   DOT_CONJ                all below          as DOT               0
+ *   PRODUCT                 real               integers: 64 bits    1
+ *   SUM_SQUARES             real               integers: 64 bits    0
+ *   SUM_ABS                 real               integers: uint64_t   0
+ *   NORM2                   floats             the type             0
+ *   MEAN                    real               integers: double     NaN
+ *   VARIANCE                real               integers: double     NaN
+ *   VARIANCE_SAMPLE         real               integers: double     NaN, also of n = 1
+ *   MIN, MAX                real               the type             the greatest, the least value
+ *   ARGMIN, ARGMAX          real               uint64_t             UINT64_MAX
+ *   COUNT                   real               uint64_t             0
  *
- * Sums of floats start from +0. n = 0 gives 0, or for MIN the greatest and for MAX the least value
- * of the type (infinities for floats). LAST_BLOCK, the default, and ORDERED_LOCK give the same bits
- * whenever the arrays' lengths and alignment, the device (or the number of threads) and the options
- * are the same. MIN, MAX and integers always do. y is the second factor of DOT and NULL for the
- * others. options may be NULL.
+ * Real types are I32, U32, I64, U64, F16, BF16, F32 and F64; all are these and COMPLEX_F32 and COMPLEX_F64.
+ * Sums and products of integers are modulo 2^64, signed for signed types. Floats give a result of their own
+ * type, or of options->result_type, where MIN and MAX have no choice: a wider type that has a real value for
+ * real types and a complex one for complex types.
+ *
+ *   Arithmetic   Floats are summed and multiplied in double, those of F16 in float as long as they are added up
+ *                by one thread; the result is rounded once to its type. Products of F16, BF16 and F32 are
+ *                exact before they are added; those of F64 are rounded or, in FAST, may be fused with their
+ *                addition. Sums start from +0.
+ *   DOT_CONJ     conjugates the elements of x. For real types it is DOT.
+ *   NORM2        the square root of the sum of squares, which for F64 neither overflows nor underflows.
+ *   MEAN         the sum divided by n; that of integers is summed in 128 bits.
+ *   VARIANCE     the mean of the squared distances from the mean, VARIANCE_SAMPLE their sum divided by n - 1,
+ *                from one pass over shifted values (Chan, Golub and LeVeque).
+ *   MIN, MAX     NaN and -0 as at the top of this file.
+ *   ARGMIN, ARGMAX   the index of the first element that has the value which MIN or MAX give; if all elements
+ *                are NaN, 0. -0 is less than +0.
+ *   COUNT        the elements that are not zero; a NaN is none, -0 is one.
+ *   NaN          a result that is NaN is the quiet one without sign and payload.
+ *
+ * y is the second factor of DOT and DOT_CONJ, and NULL for the others. options may be NULL.
+ *
+ * What is the same, always: results of integers, MIN, MAX, ARGMIN, ARGMAX and COUNT. Of the others:
+ *   FIXED   gives the same bits for the same elements, whatever their address, the device, the number of
+ *           threads or the other options; on a GPU and on the CPU. The finish is AUTO or LAST_BLOCK.
+ *   FAST    with LAST_BLOCK, the default, or ORDERED_LOCK gives the same bits as long as the lengths and
+ *           alignment of the arrays, the device (or number of threads) and the options are the same. The CPU's
+ *           way with LAST_BLOCK is that of FIXED. The ways under a lock and by an atomic are there for SUM,
+ *           MIN, MAX and DOT of types of 32 and 64 bits with results of the default type.
  *
  * One kernel, which also writes the result. The call follows the rules for results in
  * cuatomic/context.h.
- * Errors: NULL; VALUE (options, op, or y where it has no use); TYPE; SIZE; ALIGNMENT (of x, y,
- * result); OVERLAP (of result with x or y); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
+ * Errors: NULL; VALUE (options, op, or y where it has no use); TYPE (also of the result); UNSUPPORTED (a finish
+ * that this operation, type or mode does not have; EXACT); SIZE; ALIGNMENT (of x, y, result, count); OVERLAP (of
+ * result with x, y or count); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
  */
 CUA_API enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_options *options,
 				   enum cua_reduce_op op, enum cua_type type, size_t n,
 				   const void *x, const void *y, void *result);
 
-/* The workspace that cua_reduce takes at most with these arguments. Errors: NULL, VALUE, TYPE, SIZE. */
+/* The workspace that cua_reduce takes at most with these arguments. Errors: NULL, VALUE, TYPE,
+ * UNSUPPORTED, SIZE. */
 CUA_API enum cua_status cua_reduce_workspace(struct cua_context *ctx,
 					     const struct cua_reduce_options *options,
 					     enum cua_reduce_op op, enum cua_type type, size_t n,

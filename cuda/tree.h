@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernels of the tree (lib/tree_block.h): each tree_*.cu has a part of the kinds, to be compiled side by side. */
+#ifndef CUATOMIC_CUDA_TREE_H
+#define CUATOMIC_CUDA_TREE_H
+
+#include "../lib/tree_block.h"
+#include "launch.h"
+
+/* At least two blocks a multiprocessor: so the compiler keeps the loads in flight and not 32 registers. */
+#define DEFINE_KERNEL(kind, T, two, C, A, none, widen, combine, store)                             \
+	CUA__DEFINE_TREE_BLOCK(kind, T, two, C, A, none, widen, combine, store)                    \
+	static __global__ void __launch_bounds__(CUA__TREE_THREADS, 2)                             \
+		tree_##kind(const __grid_constant__ struct cua__reduce r)                          \
+	{                                                                                          \
+		__shared__ struct cua__tree_scratch scratch;                                       \
+                                                                                                   \
+		cua__tree_block_##kind(&r, &scratch);                                              \
+	}
+
+#define RUN_KERNEL(kind, T, two, C, A, none, widen, combine, store)                                \
+	case CUA__TREE_##kind:                                                                     \
+		return cua__launch(ctx, tree_##kind, r->blocks, CUA__TREE_THREADS, 0, *r);
+
+/* All the kernels of one file, and the function that launches them. */
+#define DEFINE_KERNELS(run, LIST)                                                                  \
+	LIST(DEFINE_KERNEL)                                                                        \
+	extern "C" enum cua_status run(struct cua_context *ctx, const struct cua__reduce *r)       \
+	{                                                                                          \
+		switch (r->kind) {                                                                 \
+			LIST(RUN_KERNEL)                                                           \
+		default: return CUA_ERROR_TYPE;                                                    \
+		}                                                                                  \
+	}
+
+extern "C" {
+enum cua_status cua__tree_run_sums(struct cua_context *ctx, const struct cua__reduce *r);
+enum cua_status cua__tree_run_dots(struct cua_context *ctx, const struct cua__reduce *r);
+enum cua_status cua__tree_run_orders(struct cua_context *ctx, const struct cua__reduce *r);
+enum cua_status cua__tree_run_moments(struct cua_context *ctx, const struct cua__reduce *r);
+}
+
+#endif /* CUATOMIC_CUDA_TREE_H */

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+/* Minima, maxima, where they are, and counts, in the order of the tree. */
+#include "config.h"
+
+#include "tree.h"
+
+DEFINE_KERNELS(cua__tree_run_orders, CUA__TREE_ORDERS)

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reductions on the CPU in the order of tree.h. A worker takes the columns of a chunk side by side, many
+ * rows at a time, in loops over the columns that the compiler makes vectors of.
+ */
+#include "config.h"
+
+#include <fenv.h>
+
+#include "tree.h"
+
+/* Fewer bytes than this are not worth a thread. */
+#define GRAIN_BYTES 131072
+
+/* The same source for each width of vectors, chosen when the library is loaded. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && defined(__GNUC__) &&      \
+	!defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define VECTORS __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define VECTORS
+#endif
+
+typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
+		      void *partial);
+
+#define TAKE(kind, l)                                                                              \
+	v = cua__tree_##kind##_take(&call, v, x[j + (l)*WIDTH], y[j + (l)*WIDTH], row + (l));
+
+#define DEFINE_TREE(kind, T, two, C, A, none, widen, combine, store)                               \
+	/* Values 0 to used - 1 of 2 * half that lie `apart`. */                                   \
+	static inline __attribute__((always_inline)) A values_##kind(A *v, unsigned half,          \
+								     unsigned apart, unsigned used) \
+	{                                                                                          \
+		for (unsigned d = half; d; d /= 2)                                                 \
+			for (unsigned i = 0; i < d && i + d < used; i++)                           \
+				v[i * apart] =                                                     \
+					cua__tree_##combine(v[i * apart], v[(i + d) * apart]);     \
+		return v[0];                                                                       \
+	}                                                                                          \
+                                                                                                   \
+	static inline __attribute__((always_inline)) A strip_##kind(                               \
+		const struct cua__reduce *r, uint64_t first, uint32_t rows, uint32_t left)         \
+	{                                                                                          \
+		enum { N = 16 / sizeof(T), WIDTH = 32 * N };                                       \
+		const T *x = (const T *)r->x + first, *y = (const T *)r->y + first;                \
+		struct cua__reduce call = *r;                                                      \
+		uint32_t row = 0;                                                                  \
+		unsigned used = 32;                                                                \
+		C c[WIDTH];                                                                        \
+		A v[WIDTH], pairs[WIDTH];                                                          \
+                                                                                                   \
+		for (size_t j = 0; j < WIDTH; j++)                                                 \
+			c[j] = cua__tree_##none();                                                 \
+		for (; row + 8 <= rows; row += 8, x += 8 * WIDTH, y += 8 * WIDTH) {                \
+			for (size_t j = 0; j < WIDTH; j++) {                                       \
+				C v = c[j];                                                        \
+                                                                                                   \
+				TAKE(kind, 0)                                                      \
+				TAKE(kind, 1)                                                      \
+				TAKE(kind, 2)                                                      \
+				TAKE(kind, 3)                                                      \
+				TAKE(kind, 4)                                                      \
+				TAKE(kind, 5)                                                      \
+				TAKE(kind, 6)                                                      \
+				TAKE(kind, 7)                                                      \
+				c[j] = v;                                                          \
+			}                                                                          \
+		}                                                                                  \
+		for (; row < rows; row++, x += WIDTH, y += WIDTH) {                                \
+			for (size_t j = 0; j < WIDTH; j++) {                                       \
+				C v = c[j];                                                        \
+                                                                                                   \
+				TAKE(kind, 0)                                                      \
+				c[j] = v;                                                          \
+			}                                                                          \
+		}                                                                                  \
+		for (size_t j = 0; j < left; j++) {                                                \
+			C v = c[j];                                                                \
+                                                                                                   \
+			TAKE(kind, 0)                                                              \
+			c[j] = v;                                                                  \
+		}                                                                                  \
+		if (!rows)                                                                         \
+			used = left ? (left + N - 1) / N : 1;                                      \
+		for (size_t j = 0; j < WIDTH; j++)                                                 \
+			v[j] = cua__tree_##widen(&call, c[j], rows + (j < left), first + j, WIDTH); \
+		for (size_t w = WIDTH / 2; w >= 32; w /= 2) {                                      \
+			for (size_t j = 0; j < w; j++)                                             \
+				pairs[j] = cua__tree_##combine(v[2 * j], v[2 * j + 1]);            \
+			memcpy(v, pairs, w * sizeof(A));                                           \
+		}                                                                                  \
+		return used == 32 ? values_##kind(v, 16, 1, 32) : values_##kind(v, 16, 1, used);   \
+	}                                                                                          \
+                                                                                                   \
+	VECTORS void cua__cpu_tree_chunk_##kind(const struct cua__reduce *r,                       \
+						const struct cua__tree_shape *shape,               \
+						uint64_t chunk, void *partial)                     \
+	{                                                                                          \
+		enum { WIDTH = 32 * 16 / sizeof(T) };                                              \
+		uint64_t size = shape->rows * WIDTH, first = chunk * CUA__TREE_WARPS * size;       \
+		A v[CUA__TREE_WARPS], total;                                                       \
+		unsigned used = 0;                                                                 \
+                                                                                                   \
+		do {                                                                               \
+			uint32_t left, rows = cua__tree_strip(shape, first, WIDTH, &left);         \
+                                                                                                   \
+			v[used++] = left ? strip_##kind(r, first, rows, left)                      \
+					 : strip_##kind(r, first, rows, 0);                        \
+			first += size;                                                             \
+		} while (used < CUA__TREE_WARPS && first < shape->n);                              \
+		total = values_##kind(v, CUA__TREE_WARPS / 2, 1, used);                            \
+		memcpy(partial, &total, sizeof(total));                                            \
+	}                                                                                          \
+                                                                                                   \
+	/* The result, from the partial results of the chunks or, without them, of the elements. */ \
+	static void finish_##kind(const struct cua__reduce *r, const struct cua__tree_shape *shape, \
+				  const void *partials)                                            \
+	{                                                                                          \
+		A v[CUA__TREE_THREADS], next;                                                      \
+		unsigned places = CUA__TREE_THREADS, warps, lanes;                                 \
+                                                                                                   \
+		for (uint64_t chunk = 0; chunk < shape->chunks; chunk++) {                         \
+			A *place = &v[chunk % CUA__TREE_THREADS];                                  \
+                                                                                                   \
+			if (partials)                                                              \
+				memcpy(&next, (const char *)partials + chunk * sizeof(A),          \
+				       sizeof(A));                                                 \
+			else                                                                       \
+				cua__cpu_tree_chunk_##kind(r, shape, chunk, &next);                              \
+			*place = chunk < CUA__TREE_THREADS ? next                                  \
+							   : cua__tree_##combine(*place, next);    \
+		}                                                                                  \
+		if (shape->chunks < places)                                                        \
+			places = (unsigned)shape->chunks;                                          \
+		warps = (places + 31) / 32;                                                        \
+		for (unsigned w = 0; w < warps; w++) {                                             \
+			lanes = places - w * 32 < 32 ? places - w * 32 : 32;                       \
+			(void)values_##kind(v + w * 32, 16, 1, lanes);                             \
+		}                                                                                  \
+		cua__tree_##store(r, shape->n, values_##kind(v, CUA__TREE_WARPS / 2, 32, warps));  \
+	}
+
+#define DECLARE_CHUNK(kind, T, two, C, A, none, widen, combine, store)                             \
+	chunk_fn cua__cpu_tree_chunk_##kind;
+CUA__TREE_LIST(DECLARE_CHUNK)
+CUA__TREE_LIST(DEFINE_TREE)
+
+static const struct {
+	size_t element, partial;
+	chunk_fn *chunk;
+	void (*finish)(const struct cua__reduce *r, const struct cua__tree_shape *shape,
+		       const void *partials);
+} kinds[] = {
+#define KIND(kind, T, two, C, A, none, widen, combine, store)                                      \
+	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), cua__cpu_tree_chunk_##kind, finish_##kind},
+	CUA__TREE_LIST(KIND)
+};
+
+size_t cua__tree_partials(const struct cua__reduce *r)
+{
+	size_t size = kinds[r->kind].element;
+	struct cua__tree_shape shape = cua__tree_shape(r->n, size);
+	uint64_t chunks = shape.chunks;
+
+	/* fewer elements may have more chunks */
+	if (r->count && shape.rows > CUA__TREE_ROWS)
+		chunks = CUA__TREE_CHUNKS;
+	return (size_t)chunks * kinds[r->kind].partial;
+}
+
+void cua__cpu_tree_serial(const struct cua__reduce *r)
+{
+	struct cua__tree_shape shape =
+		cua__tree_shape(cua__reduce_count(r), kinds[r->kind].element);
+
+	kinds[r->kind].finish(r, &shape, NULL);
+}
+
+struct job {
+	const struct cua__reduce *reduce;
+	struct cua__tree_shape shape;
+};
+
+static void work(void *arg, unsigned worker, unsigned workers)
+{
+	const struct job *job = arg;
+	const struct cua__reduce *r = job->reduce;
+	size_t chunk, end;
+	fenv_t caller;
+
+	/* the rounding is to nearest, and subnormals are numbers, whatever the caller chose */
+	fegetenv(&caller);
+	fesetenv(FE_DFL_ENV);
+	if (workers == 1) {
+		kinds[r->kind].finish(r, &job->shape, NULL);
+	} else {
+		cua__share(job->shape.chunks, worker, workers, &chunk, &end);
+		for (; chunk < end; chunk++)
+			kinds[r->kind].chunk(r, &job->shape, chunk,
+					     (char *)r->partials + chunk * kinds[r->kind].partial);
+		if (cua__finish_arrive(r->finish, workers))
+			kinds[r->kind].finish(r, &job->shape, r->partials);
+	}
+	fesetenv(&caller);
+}
+
+enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce *r)
+{
+	size_t size = kinds[r->kind].element;
+	struct job job = {r, cua__tree_shape(cua__reduce_count(r), size)};
+	unsigned workers = r->blocks ? r->blocks
+				     : cua__workers(ctx, job.shape.n, GRAIN_BYTES / size);
+
+	cua__parallel(ctx, workers < job.shape.chunks ? workers : (unsigned)job.shape.chunks, work, &job);
+	return CUA_OK;
+}
