@@ -95,8 +95,8 @@ done
     try "two C++ units link" $CXX $SANITIZER_FLAGS "$tmp/first.cc.o" "$tmp/second.cc.o" "${libraries[@]}" $CUDART_LIBS -lpthread -lm -o "$tmp/both"
   fi
   if [ -n "$NVCC" ]; then
-    try "two CUDA units link" "$NVCC" -arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets "$tmp/first.cu.o" "$tmp/second.cu.o" "${libraries[@]}" -lpthread -ldl -o "$tmp/both"
-    [ -z "$CXX" ] || try "a CUDA and a C++ unit link" "$NVCC" -arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets "$tmp/first.cu.o" "$tmp/second.cc.o" "${libraries[@]}" -lpthread -ldl -o "$tmp/both"
+    try "two CUDA units link" "$NVCC" -arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets "$tmp/first.cu.o" "$tmp/second.cu.o" "${libraries[@]}" -o "$tmp/both"
+    [ -z "$CXX" ] || try "a CUDA and a C++ unit link" "$NVCC" -arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets "$tmp/first.cu.o" "$tmp/second.cc.o" "${libraries[@]}" -o "$tmp/both"
   fi
 }
 

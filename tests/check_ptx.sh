@@ -35,6 +35,28 @@ kernel() {
   [ -z "$limit" ] || printf '#endif\n' >&4
 }
 
+# Some instructions need a compiler besides an architecture, as nvcc's version tells what PTX it writes.
+nvcc_version=$("$NVCC" --version | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
+if [ -z "$nvcc_version" ]; then
+  echo "nvcc does not tell its version"
+  exit 1
+fi
+# since ARCH MAJOR MINOR: the first architecture for which this nvcc has what came with both; 999 where it is older.
+since() {
+  local major=${nvcc_version% *} minor=${nvcc_version#* }
+  if [ "$major" -gt "$2" ] || { [ "$major" -eq "$2" ] && [ "$minor" -ge "$3" ]; }; then
+    echo "$1"
+  else
+    echo 999
+  fi
+}
+b128_from=$(since 90 12 4)
+add_v2_from=$(since 90 12 1)
+acquire_fence_from=$(since 90 12 8)
+[ "$b128_from" != 999 ] || echo "skipped: this nvcc has no atomics of 128 bits"
+[ "$add_v2_from" != 999 ] || echo "skipped: this nvcc has no add of two neighbours"
+[ "$acquire_fence_from" != 999 ] || echo "skipped: this nvcc has no fence of acquire"
+
 orders='RELAXED ACQUIRE RELEASE ACQ_REL SEQ_CST'
 declare -A scope_ptx=([BLOCK]=cta [DEVICE]=gpu [SYSTEM]=sys)
 declare -A space_ptx=([GENERIC]='' [GLOBAL]=.global [SHARED]=.shared)
@@ -406,7 +428,7 @@ wide_kernels() {
   local number='struct cua_complex_f32 x = {(float)v, (float)w};'
   local double='struct cua_complex_f64 x = {(double)v, (double)w};'
 
-  limit=90-999
+  limit=$b128_from-999
   load load_b128 .b128 "$result = cua_port_load_b128(p, AT);"
   quiet store_b128 .b128 "$of cua_port_store_b128(p, x, AT);" st
   atom exchange_b128 .exch.b128 "$of $result = cua_port_exchange_b128(p, x, AT);"
@@ -427,6 +449,7 @@ wide_kernels() {
   kernel wide_fetch_add_complex_f64 \
     'ld.relaxed.gpu.b128 add.rn.f64 add.rn.f64 atom.relaxed.gpu.cas.b128 loop' \
     "$double *($d *)out = cua_atomic_fetch_add_complex_f64(($d *)p, x);"
+  limit=$add_v2_from-999
   # The pointer given to a kernel is known to be to global memory; of any other it is asked, as
   # in shared memory there is no instruction for both parts.
   kernel wide_add_parts_complex_f32 red.relaxed.gpu.global.add.v2.f32 \
@@ -436,7 +459,7 @@ wide_kernels() {
   kernel wide_add_parts_of_any_complex_f32 \
     'red.relaxed.gpu.global.add.v2.f32 red.relaxed.gpu.add.f32 red.relaxed.gpu.add.f32' \
     "$number cua_atomic_add_parts_complex_f32(*($c **)p, x);"
-  limit=70-89
+  limit=70-$((add_v2_from - 1))
   kernel wide_add_parts_complex_f32 'red.relaxed.gpu.add.f32 red.relaxed.gpu.add.f32' \
     "$number cua_atomic_add_parts_complex_f32(($c *)p, x);"
   limit=
@@ -584,7 +607,7 @@ path_kernels() {
     limit=
     quiet='add sub min max'
     case $s in
-    u128 | complex_f64) limit=90 ;;
+    u128 | complex_f64) limit=$b128_from ;;
     esac
     case $s in
     complex*) quiet='add sub' ops=mul ;;
@@ -709,7 +732,8 @@ instructions() {
 # differing PTX: the number of kernels that are not as expected. Leaves both
 # sides of each in $tmp/diff. acquire_again is the port's acquire_b32.
 differing() {
-  awk -v arch="$(sed -n 's/^\.target sm_\([0-9]*\).*/\1/p' "$1")" '
+  awk -v fence_from="$acquire_fence_from" \
+    -v arch="$(sed -n 's/^\.target sm_\([0-9]*\).*/\1/p' "$1")" '
     /^@/ {
       split(substr($1, 2), range, "-")
       if (arch + 0 < range[1] + 0 || arch + 0 > range[2] + 0) next
@@ -718,7 +742,7 @@ differing() {
     {
       while (match($0, /acquire_again\.[a-z]+/)) {
         scope = substr($0, RSTART + 14, RLENGTH - 14)
-        again = arch < 90 ? "ld.acquire." scope ".b32" : "fence.acquire." scope
+        again = arch < fence_from ? "ld.acquire." scope ".b32" : "fence.acquire." scope
         $0 = substr($0, 1, RSTART - 1) again substr($0, RSTART + RLENGTH)
       }
       print
@@ -870,7 +894,7 @@ for arch in $archs; do
       -I"$top_builddir/include" "$tmp/refused.cu" -o "$tmp/refused.o" >"$tmp/log" 2>&1
     compiled=$?
     wanted=0
-    [ -z "$use" ] || [ "$arch" -ge 90 ] || wanted=1
+    [ -z "$use" ] || [ "$arch" -ge "$b128_from" ] || wanted=1
     if [ $((compiled != 0)) != $wanted ] ||
       { [ $wanted = 1 ] && ! grep -q no_128_bit_atomics_on_this_machine "$tmp/log"; }; then
       echo "FAILED: 128 bits${use:+ in a kernel} for sm_$arch: nvcc returned $compiled"
