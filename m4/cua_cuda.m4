@@ -26,7 +26,7 @@ AC_ARG_WITH([cudart],
   [AS_HELP_STRING([--with-cudart=KIND],
     [link the CUDA runtime static or shared @<:@static@:>@])],
   [], [with_cudart=default])
-AC_ARG_VAR([NVCC], [CUDA compiler])
+AC_ARG_VAR([NVCC], [CUDA compiler; -ccbin gives it another host compiler])
 AC_ARG_VAR([NVCCFLAGS], [CUDA compiler flags, after all others])
 
 AS_CASE([$with_cudart], [default|static|shared], [],
@@ -84,8 +84,10 @@ AC_SUBST([CUDART_PC_LIBS])
 AC_DEFUN([_CUA_CUDA_FIND],
 [AS_CASE([$cua_cuda],
   [auto|yes],
-    [AC_PATH_PROG([NVCC], [nvcc], [],
-      [$PATH$PATH_SEPARATOR${CUDA_HOME-/usr/local/cuda}/bin$PATH_SEPARATOR${CUDA_PATH-/usr/local/cuda}/bin$PATH_SEPARATOR/usr/local/cuda/bin])
+    [# AC_PATH_PROG would drop the options that NVCC may hold, as CC may.
+     AS_IF([test -z "$NVCC"],
+       [AC_PATH_PROG([NVCC], [nvcc], [],
+         [$PATH$PATH_SEPARATOR${CUDA_HOME-/usr/local/cuda}/bin$PATH_SEPARATOR${CUDA_PATH-/usr/local/cuda}/bin$PATH_SEPARATOR/usr/local/cuda/bin])])
      AS_IF([test -z "$NVCC"], [cua_cuda_why="nvcc was not found"])],
   [NVCC=$cua_cuda/bin/nvcc
    AS_IF([test ! -x "$NVCC"], [cua_cuda_why="there is no $NVCC"])])
@@ -264,10 +266,14 @@ _CUAEOF
 NVCC_NO_LIBSTDCXX="-fno-exceptions -fno-rtti -fno-threadsafe-statics"
 cua_try="$NVCC -forward-unknown-to-host-compiler $NVCC_GENCODE $CPPFLAGS $NVCC_NO_LIBSTDCXX $NVCC_CFLAGS $NVCCFLAGS -c -o conftest.$ac_objext conftest.cu"
 AS_ECHO(["$cua_try"]) >&AS_MESSAGE_LOG_FD
-AS_IF([eval "$cua_try" >&AS_MESSAGE_LOG_FD 2>&1],
+eval "$cua_try" >conftest.err 2>&1
+cua_tried=$?
+cat conftest.err >&AS_MESSAGE_LOG_FD
+AS_IF([test $cua_tried = 0],
   [AS_IF([$CC $CFLAGS $LDFLAGS -o conftest$ac_exeext conftest.$ac_objext $CUDART_LIBS $LIBS >&AS_MESSAGE_LOG_FD 2>&1], [],
     [cua_cuda_why="a program of nvcc's does not link (see config.log)"])],
-  [cua_cuda_why="nvcc does not compile a program (see config.log)"])
-rm -f conftest.cu conftest.$ac_objext conftest$ac_exeext
+  [cua_cuda_why=`grep -i -e error -e fatal conftest.err | $SED 1q`
+   cua_cuda_why="nvcc does not compile a program (${cua_cuda_why:-see config.log})"])
+rm -f conftest.err conftest.cu conftest.$ac_objext conftest$ac_exeext
 AS_IF([test -z "$cua_cuda_why"], [AC_MSG_RESULT([yes])], [AC_MSG_RESULT([no])])
 ])

@@ -36,14 +36,16 @@ try() {
   fi
 }
 
+# The compilers may hold options.
+read -ra nvcc <<<"$NVCC"
 cuda_arch=
 if [ -n "$NVCC" ]; then
   # The oldest architecture the headers are for, or the oldest nvcc has.
-  cuda_arch=$("$NVCC" --list-gpu-arch | sed -n 's/^compute_\([0-9]*\)$/\1/p' | sort -n |
+  cuda_arch=$("${nvcc[@]}" --list-gpu-arch | sed -n 's/^compute_\([0-9]*\)$/\1/p' | sort -n |
     while read -r n; do [ "$n" -lt 70 ] || { echo "$n"; break; }; done)
 fi
-nvcc=("$NVCC" -arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets -Werror=all-warnings
-  -Xcompiler=-Wall -Xcompiler=-Wextra -Xcompiler=-Werror)
+nvcc+=(-arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets)
+nvcc_strict=("${nvcc[@]}" -Werror=all-warnings -Xcompiler=-Wall -Xcompiler=-Wextra -Xcompiler=-Werror)
 
 printf '#include <stddef.h>\n' >"$tmp/all.h"
 for h in $headers; do
@@ -57,7 +59,7 @@ for h in $headers; do
     try "$h as C11 $debug" $CC -std=c11 $debug "${warnings[@]}" "${include[@]}" -c "$tmp/alone.c" -o "$tmp/alone.o"
     [ -z "$CXX" ] || try "$h as C++17 $debug" $CXX -std=c++17 $debug "${warnings[@]}" "${include[@]}" -c "$tmp/alone.cc" -o "$tmp/alone.o"
   done
-  [ -z "$NVCC" ] || try "$h as CUDA" "${nvcc[@]}" "${include[@]}" -c "$tmp/alone.cu" -o "$tmp/alone.o"
+  [ -z "$NVCC" ] || try "$h as CUDA" "${nvcc_strict[@]}" "${include[@]}" -c "$tmp/alone.cu" -o "$tmp/alone.o"
 done
 
 printf '#include "all.h"\nint second(void) { return 0; }\n' >"$tmp/second.c"
@@ -85,9 +87,9 @@ done
 for unit in first second; do
   try "all headers as C11, $unit unit" $CC -std=c11 "${warnings[@]}" "${include[@]}" -I"$tmp" -c "$tmp/$unit.c" -o "$tmp/$unit.c.o"
   [ -z "$CXX" ] || try "all headers as C++17, $unit unit" $CXX -std=c++17 "${warnings[@]}" "${include[@]}" -I"$tmp" -c "$tmp/$unit.cc" -o "$tmp/$unit.cc.o"
-  [ -z "$NVCC" ] || try "all headers as CUDA, $unit unit" "${nvcc[@]}" "${include[@]}" -I"$tmp" -c "$tmp/$unit.cu" -o "$tmp/$unit.cu.o"
+  [ -z "$NVCC" ] || try "all headers as CUDA, $unit unit" "${nvcc_strict[@]}" "${include[@]}" -I"$tmp" -c "$tmp/$unit.cu" -o "$tmp/$unit.cu.o"
 done
-[ -z "$NVCC" ] || try "all headers as CUDA -DCUA_LOCK_DEBUG" "${nvcc[@]}" -DCUA_LOCK_DEBUG "${include[@]}" -I"$tmp" -c "$tmp/first.cu" -o "$tmp/debug.cu.o"
+[ -z "$NVCC" ] || try "all headers as CUDA -DCUA_LOCK_DEBUG" "${nvcc_strict[@]}" -DCUA_LOCK_DEBUG "${include[@]}" -I"$tmp" -c "$tmp/first.cu" -o "$tmp/debug.cu.o"
 # shellcheck disable=SC2086
 {
   try "two C units link" $CC $SANITIZER_FLAGS "$tmp/first.c.o" "$tmp/second.c.o" "${libraries[@]}" $CUDART_LIBS -lpthread -lm -o "$tmp/both"
@@ -95,8 +97,8 @@ done
     try "two C++ units link" $CXX $SANITIZER_FLAGS "$tmp/first.cc.o" "$tmp/second.cc.o" "${libraries[@]}" $CUDART_LIBS -lpthread -lm -o "$tmp/both"
   fi
   if [ -n "$NVCC" ]; then
-    try "two CUDA units link" "$NVCC" -arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets "$tmp/first.cu.o" "$tmp/second.cu.o" "${libraries[@]}" -o "$tmp/both"
-    [ -z "$CXX" ] || try "a CUDA and a C++ unit link" "$NVCC" -arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets "$tmp/first.cu.o" "$tmp/second.cc.o" "${libraries[@]}" -o "$tmp/both"
+    try "two CUDA units link" "${nvcc[@]}" "$tmp/first.cu.o" "$tmp/second.cu.o" "${libraries[@]}" -o "$tmp/both"
+    [ -z "$CXX" ] || try "a CUDA and a C++ unit link" "${nvcc[@]}" "$tmp/first.cu.o" "$tmp/second.cc.o" "${libraries[@]}" -o "$tmp/both"
   fi
 }
 

@@ -44,7 +44,7 @@ build() {
 }
 
 read -ra cc <<<"$CC $SANITIZER_FLAGS"
-read -ra nvcc_arch <<<"$NVCC_GENCODE"
+read -ra nvcc <<<"$NVCC $NVCC_GENCODE -Wno-deprecated-gpu-targets"
 
 version=$(pc --modversion cuatomic)
 [ "$version" = "$(pc --modversion cuatomic-device)" ]
@@ -92,7 +92,7 @@ fi
 
 if [ -n "$NVCC" ]; then
   # Headers alone, compiled and linked by nvcc.
-  build "$NVCC" "${nvcc_arch[@]}" -Wno-deprecated-gpu-targets "${device_flags[@]}" "$here/install_device.cu" -o "$tmp/device"
+  build "${nvcc[@]}" "${device_flags[@]}" "$here/install_device.cu" -o "$tmp/device"
   rc=0
   "$tmp/device" || rc=$?
   case $rc in
@@ -101,9 +101,9 @@ if [ -n "$NVCC" ]; then
   esac
   # nvcc takes the library's flags as gcc does.
   if [ -f "$root$libdir/libcuatomic.so" ]; then
-    build "$NVCC" "${nvcc_arch[@]}" -Wno-deprecated-gpu-targets "${flags[@]}" "$examples/dot.cu" "${libs[@]}" -o "$tmp/dot"
+    build "${nvcc[@]}" "${flags[@]}" "$examples/dot.cu" "${libs[@]}" -o "$tmp/dot"
   else
-    build "$NVCC" "${nvcc_arch[@]}" -Wno-deprecated-gpu-targets "${flags[@]}" "$examples/dot.cu" "${static_libs[@]}" -o "$tmp/dot"
+    build "${nvcc[@]}" "${flags[@]}" "$examples/dot.cu" "${static_libs[@]}" -o "$tmp/dot"
   fi
   if [ $rc = 0 ]; then
     "$tmp/dot"

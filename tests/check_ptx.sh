@@ -13,6 +13,7 @@ if [ -z "$NVCC" ]; then
   exit 77
 fi
 export LC_ALL=C
+read -ra nvcc <<<"$NVCC"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
@@ -36,7 +37,7 @@ kernel() {
 }
 
 # Some instructions need a compiler besides an architecture, as nvcc's version tells what PTX it writes.
-nvcc_version=$("$NVCC" --version | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
+nvcc_version=$("${nvcc[@]}" --version | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
 if [ -z "$nvcc_version" ]; then
   echo "nvcc does not tell its version"
   exit 1
@@ -812,7 +813,7 @@ paths() {
 
 # ---- compiling ----
 
-offered=$("$NVCC" --list-gpu-arch | sed -n 's/^compute_\([0-9]*\)$/\1/p' | sort -n | awk '$1 >= 70')
+offered=$("${nvcc[@]}" --list-gpu-arch | sed -n 's/^compute_\([0-9]*\)$/\1/p' | sort -n | awk '$1 >= 70')
 if [ -z "$offered" ]; then
   echo "nvcc offers no architecture that the headers are for"
   exit 1
@@ -829,7 +830,7 @@ done
 compile() {
   local arch=$1 name=$2
   shift 2
-  "$NVCC" -ptx -O3 -arch="compute_$arch" -Wno-deprecated-gpu-targets -Werror=all-warnings "$@" \
+  "${nvcc[@]}" -ptx -O3 -arch="compute_$arch" -Wno-deprecated-gpu-targets -Werror=all-warnings "$@" \
     -I"$top_srcdir/include" -I"$top_builddir/include" \
     "$tmp/kernels.cu" -o "$tmp/$name.ptx" >"$tmp/$name.log" 2>&1
 }
@@ -890,7 +891,7 @@ __global__ void kernel(struct cua_u128 *p) { cua_atomic_add_u128(p, *p); }
 END
 for arch in $archs; do
   for use in '' -DUSE; do
-    "$NVCC" -c -arch="sm_$arch" -Wno-deprecated-gpu-targets $use -I"$top_srcdir/include" \
+    "${nvcc[@]}" -c -arch="sm_$arch" -Wno-deprecated-gpu-targets $use -I"$top_srcdir/include" \
       -I"$top_builddir/include" "$tmp/refused.cu" -o "$tmp/refused.o" >"$tmp/log" 2>&1
     compiled=$?
     wanted=0
