@@ -657,7 +657,7 @@ int main(int argc, char **argv)
 	struct cudaDeviceProp device = print_head("locks");
 	unsigned processors = (unsigned)device.multiProcessorCount, n = processors * BLOCK_THREADS;
 	struct bench b = {};
-	struct cua_mcslock_node *nodes;
+	struct cua_mcslock_node *nodes = NULL;
 	char name[28];
 
 	b.quick = o.quick;

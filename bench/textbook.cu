@@ -149,9 +149,9 @@ static void dots(struct cua_context *ctx)
 		    {CUA_FINISH_ORDERED_LOCK, "ordered lock"}};
 	static const unsigned grids[] = {32, 132, 1056};
 	size_t n = dot_n;
-	float *x, *y, *result;
-	struct textbook_lock *lock;
-	unsigned *sink;
+	float *x = NULL, *y = NULL, *result = NULL;
+	struct textbook_lock *lock = NULL;
+	unsigned *sink = NULL;
 	double wanted;
 	char way[TABLE_NAME];
 
@@ -222,7 +222,7 @@ static void tables(struct cua_context *ctx)
 	uint64_t *keys;
 	unsigned *narrow;
 	struct textbook_entry **heads, *pool;
-	struct textbook_lock *locks;
+	struct textbook_lock *locks = NULL;
 	unsigned long long *count;
 
 	need(!cudaMalloc(&keys, n * 8) && !cudaMalloc(&narrow, n * 4) &&

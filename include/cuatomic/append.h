@@ -235,9 +235,9 @@ CUA_API enum cua_status cua_filter(struct cua_context *ctx, enum cua_type type, 
 
 /* The same by type. */
 #define CUA__DEFINE_FILTER(name, TYPE, T)                                                          \
-	static inline __attribute__((unused)) enum cua_status cua_filter_##name(                   \
-		struct cua_context *ctx, size_t n, const T *x, enum cua_compare compare, T value,  \
-		struct cua_append *out)                                                            \
+	CUA__HOST_FN enum cua_status cua_filter_##name(struct cua_context *ctx, size_t n,          \
+						       const T *x, enum cua_compare compare,       \
+						       T value, struct cua_append *out)            \
 	{                                                                                          \
 		return cua_filter(ctx, TYPE, n, x, compare, &value, out);                          \
 	}

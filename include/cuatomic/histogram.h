@@ -293,9 +293,9 @@ CUA_API enum cua_status cua_histogram_workspace(struct cua_context *ctx,
 
 /* Even bins by type, with the default options. */
 #define CUA__DEFINE_EVEN(name, TYPE, T, L)                                                         \
-	static inline __attribute__((unused)) enum cua_status cua_histogram_even_##name(           \
-		struct cua_context *ctx, size_t n, const T *x, size_t bins, L lower, L upper,      \
-		uint64_t *counts)                                                                  \
+	CUA__HOST_FN enum cua_status cua_histogram_even_##name(struct cua_context *ctx, size_t n,  \
+							       const T *x, size_t bins, L lower,   \
+							       L upper, uint64_t *counts)          \
 	{                                                                                          \
 		return cua_histogram_even(ctx, NULL, TYPE, n, x, bins, &lower, &upper, counts);    \
 	}

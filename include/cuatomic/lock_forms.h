@@ -182,8 +182,8 @@ CUA_FORCE int cua__tell_warp(int taken, uint32_t mask)
  * allowed.
  */
 #define CUA__DEFINE_LOCK_ARRAY(name, T)                                                            \
-	static inline enum cua_status name##_array_create(struct cua_context *ctx, size_t n,       \
-							  T **locks)                               \
+	CUA__HOST_FN enum cua_status name##_array_create(struct cua_context *ctx, size_t n,        \
+							 T **locks)                                \
 	{                                                                                          \
 		enum cua_status status;                                                            \
 		void *p = NULL;                                                                    \
@@ -195,7 +195,7 @@ CUA_FORCE int cua__tell_warp(int taken, uint32_t mask)
 			*locks = (T *)p;                                                           \
 		return status;                                                                     \
 	}                                                                                          \
-	static inline enum cua_status name##_array_destroy(struct cua_context *ctx, T *locks)      \
+	CUA__HOST_FN enum cua_status name##_array_destroy(struct cua_context *ctx, T *locks)       \
 	{                                                                                          \
 		return cua_free(ctx, locks);                                                       \
 	}

@@ -96,9 +96,13 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #define CUA__TARGET
 #endif
 
-/* CUA_FN: an inline function of these headers. CUA_FORCE: one that must vanish into its caller. */
+/*
+ * CUA_FN: an inline function of these headers. CUA_FORCE: one that must vanish into its caller.
+ * CUA__HOST_FN: one for the host alone.
+ */
 #define CUA_FN CUA__TARGET static __inline__ __attribute__((unused))
 #define CUA_FORCE CUA__TARGET static __inline__ __attribute__((always_inline, unused))
+#define CUA__HOST_FN static __inline__ __attribute__((unused))
 
 #ifdef __cplusplus
 #define CUA_STATIC_ASSERT(condition, text) static_assert(condition, text)

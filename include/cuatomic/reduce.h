@@ -861,23 +861,23 @@ CUA_API enum cua_status cua_dot(struct cua_context *ctx, enum cua_type type, siz
 
 /* And with the type in the name: cua_sum_f32(ctx, n, x, &result), cua_dot_u32(ctx, n, x, y, &result) */
 #define CUA__DEFINE_TYPED(t, type, T, Sum)                                                         \
-	static inline enum cua_status cua_sum_##t(struct cua_context *ctx, size_t n, const T *x,   \
-						  Sum *result)                                     \
+	CUA__HOST_FN enum cua_status cua_sum_##t(struct cua_context *ctx, size_t n, const T *x,    \
+						 Sum *result)                                      \
 	{                                                                                          \
 		return cua_sum(ctx, type, n, x, result);                                           \
 	}                                                                                          \
-	static inline enum cua_status cua_min_##t(struct cua_context *ctx, size_t n, const T *x,   \
-						  T *result)                                       \
+	CUA__HOST_FN enum cua_status cua_min_##t(struct cua_context *ctx, size_t n, const T *x,    \
+						 T *result)                                        \
 	{                                                                                          \
 		return cua_min(ctx, type, n, x, result);                                           \
 	}                                                                                          \
-	static inline enum cua_status cua_max_##t(struct cua_context *ctx, size_t n, const T *x,   \
-						  T *result)                                       \
+	CUA__HOST_FN enum cua_status cua_max_##t(struct cua_context *ctx, size_t n, const T *x,    \
+						 T *result)                                        \
 	{                                                                                          \
 		return cua_max(ctx, type, n, x, result);                                           \
 	}                                                                                          \
-	static inline enum cua_status cua_dot_##t(struct cua_context *ctx, size_t n, const T *x,   \
-						  const T *y, Sum *result)                         \
+	CUA__HOST_FN enum cua_status cua_dot_##t(struct cua_context *ctx, size_t n, const T *x,    \
+						 const T *y, Sum *result)                          \
 	{                                                                                          \
 		return cua_dot(ctx, type, n, x, y, result);                                        \
 	}

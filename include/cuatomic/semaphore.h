@@ -194,8 +194,9 @@ CUA__DEFINE_GROUPS(cua_semaphore, (struct cua_semaphore *s), (s), (void)0)
  * Host: n semaphores that `count` may hold at once, in the memory of the context's backend, and their
  * release; as the arrays of lock_forms.h.
  */
-static inline enum cua_status cua_semaphore_array_create(struct cua_context *ctx, size_t n, uint32_t count,
-							 struct cua_semaphore **semaphores)
+CUA__HOST_FN enum cua_status cua_semaphore_array_create(struct cua_context *ctx, size_t n,
+							uint32_t count,
+							struct cua_semaphore **semaphores)
 {
 	enum cua_status status;
 	void *p = NULL;
@@ -215,8 +216,8 @@ static inline enum cua_status cua_semaphore_array_create(struct cua_context *ctx
 	return status;
 }
 
-static inline enum cua_status cua_semaphore_array_destroy(struct cua_context *ctx,
-							  struct cua_semaphore *semaphores)
+CUA__HOST_FN enum cua_status cua_semaphore_array_destroy(struct cua_context *ctx,
+							 struct cua_semaphore *semaphores)
 {
 	return cua_free(ctx, semaphores);
 }

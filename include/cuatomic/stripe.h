@@ -353,8 +353,8 @@ CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
  * cua_alloc_system and cua_stripes_init in place of create.
  * Errors: NULL, VALUE (n = 0), SIZE, NO_MEMORY, CAPTURE; destroy: LAYOUT, and those of cua_free.
  */
-static inline enum cua_status cua_stripes_create(struct cua_context *ctx, size_t n,
-						 struct cua_stripes *stripes)
+CUA__HOST_FN enum cua_status cua_stripes_create(struct cua_context *ctx, size_t n,
+						struct cua_stripes *stripes)
 {
 	enum cua_status status;
 	void *p = NULL;
@@ -367,7 +367,8 @@ static inline enum cua_status cua_stripes_create(struct cua_context *ctx, size_t
 	return status;
 }
 
-static inline enum cua_status cua_stripes_destroy(struct cua_context *ctx, struct cua_stripes *stripes)
+CUA__HOST_FN enum cua_status cua_stripes_destroy(struct cua_context *ctx,
+						 struct cua_stripes *stripes)
 {
 	enum cua_status status;
 
