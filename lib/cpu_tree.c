@@ -12,21 +12,13 @@
 /* Fewer bytes than this are not worth a thread. */
 #define GRAIN_BYTES 131072
 
-/* The same source for each width of vectors, chosen when the library is loaded. */
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && defined(__GNUC__) &&      \
-	!defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define VECTORS __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define VECTORS
-#endif
-
 typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
 		      void *partial);
 
 #define TAKE(kind, l)                                                                              \
 	v = cua__tree_##kind##_take(&call, v, x[j + (l)*WIDTH], y[j + (l)*WIDTH], row + (l));
 
-#define DEFINE_TREE(kind, T, two, C, A, none, widen, combine, store)                               \
+#define DEFINE_STRIP(kind, T, two, C, A, none, widen, combine, store)                              \
 	/* Values 0 to used - 1 of 2 * half that lie `apart`. */                                   \
 	static inline __attribute__((always_inline)) A values_##kind(A *v, unsigned half,          \
 								     unsigned apart, unsigned used) \
@@ -90,11 +82,13 @@ typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape 
 			memcpy(v, pairs, w * sizeof(A));                                           \
 		}                                                                                  \
 		return used == 32 ? values_##kind(v, 16, 1, 32) : values_##kind(v, 16, 1, used);   \
-	}                                                                                          \
-                                                                                                   \
-	VECTORS void cua__cpu_tree_chunk_##kind(const struct cua__reduce *r,                       \
-						const struct cua__tree_shape *shape,               \
-						uint64_t chunk, void *partial)                     \
+	}
+CUA__TREE_LIST(DEFINE_STRIP)
+
+#define DEFINE_CHUNK(level, target, kind, T, A, combine)                                           \
+	target static void chunk_##kind##_##level(const struct cua__reduce *r,                     \
+						  const struct cua__tree_shape *shape,             \
+						  uint64_t chunk, void *partial)                   \
 	{                                                                                          \
 		enum { WIDTH = 32 * 16 / sizeof(T) };                                              \
 		uint64_t size = shape->rows * WIDTH, first = chunk * CUA__TREE_WARPS * size;       \
@@ -110,11 +104,27 @@ typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape 
 		} while (used < CUA__TREE_WARPS && first < shape->n);                              \
 		total = values_##kind(v, CUA__TREE_WARPS / 2, 1, used);                            \
 		memcpy(partial, &total, sizeof(total));                                            \
-	}                                                                                          \
-                                                                                                   \
-	/* The result, from the partial results of the chunks or, without them, of the elements. */ \
+	}
+
+/* The same source for each width of vectors. */
+#define DEFINE_PLAIN(kind, T, two, C, A, none, widen, combine, store)                              \
+	DEFINE_CHUNK(plain, , kind, T, A, combine)
+CUA__TREE_LIST(DEFINE_PLAIN)
+#if defined(__x86_64__) && defined(__GNUC__)
+#define HAVE_LEVELS 1
+#define DEFINE_AVX2(kind, T, two, C, A, none, widen, combine, store)                               \
+	DEFINE_CHUNK(avx2, __attribute__((target("avx2"))), kind, T, A, combine)
+#define DEFINE_AVX512(kind, T, two, C, A, none, widen, combine, store)                             \
+	DEFINE_CHUNK(avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), kind,  \
+		     T, A, combine)
+CUA__TREE_LIST(DEFINE_AVX2)
+CUA__TREE_LIST(DEFINE_AVX512)
+#endif
+
+/* The result, from the partial results of the chunks or, without them, of the elements. */
+#define DEFINE_FINISH(kind, T, two, C, A, none, widen, combine, store)                             \
 	static void finish_##kind(const struct cua__reduce *r, const struct cua__tree_shape *shape, \
-				  const void *partials)                                            \
+				  const void *partials, chunk_fn *of_chunk)                        \
 	{                                                                                          \
 		A v[CUA__TREE_THREADS], next;                                                      \
 		unsigned places = CUA__TREE_THREADS, warps, lanes;                                 \
@@ -126,7 +136,7 @@ typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape 
 				memcpy(&next, (const char *)partials + chunk * sizeof(A),          \
 				       sizeof(A));                                                 \
 			else                                                                       \
-				cua__cpu_tree_chunk_##kind(r, shape, chunk, &next);                              \
+				of_chunk(r, shape, chunk, &next);                                  \
 			*place = chunk < CUA__TREE_THREADS ? next                                  \
 							   : cua__tree_##combine(*place, next);    \
 		}                                                                                  \
@@ -139,22 +149,37 @@ typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape 
 		}                                                                                  \
 		cua__tree_##store(r, shape->n, values_##kind(v, CUA__TREE_WARPS / 2, 32, warps));  \
 	}
-
-#define DECLARE_CHUNK(kind, T, two, C, A, none, widen, combine, store)                             \
-	chunk_fn cua__cpu_tree_chunk_##kind;
-CUA__TREE_LIST(DECLARE_CHUNK)
-CUA__TREE_LIST(DEFINE_TREE)
+CUA__TREE_LIST(DEFINE_FINISH)
 
 static const struct {
 	size_t element, partial;
-	chunk_fn *chunk;
+	chunk_fn *chunk[3]; /* from the narrowest to the widest vectors */
 	void (*finish)(const struct cua__reduce *r, const struct cua__tree_shape *shape,
-		       const void *partials);
+		       const void *partials, chunk_fn *of_chunk);
 } kinds[] = {
+#if HAVE_LEVELS
+#define CHUNKS(kind) {chunk_##kind##_plain, chunk_##kind##_avx2, chunk_##kind##_avx512}
+#else
+#define CHUNKS(kind) {chunk_##kind##_plain, NULL, NULL}
+#endif
 #define KIND(kind, T, two, C, A, none, widen, combine, store)                                      \
-	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), cua__cpu_tree_chunk_##kind, finish_##kind},
+	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), CHUNKS(kind), finish_##kind},
 	CUA__TREE_LIST(KIND)
 };
+
+static chunk_fn *chunk_of(const struct cua__reduce *r)
+{
+	int level = 0;
+
+#if HAVE_LEVELS
+	if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+	    __builtin_cpu_supports("avx512vl"))
+		level = 2;
+	else if (__builtin_cpu_supports("avx2"))
+		level = 1;
+#endif
+	return kinds[r->kind].chunk[level];
+}
 
 size_t cua__tree_partials(const struct cua__reduce *r)
 {
@@ -173,7 +198,7 @@ void cua__cpu_tree_serial(const struct cua__reduce *r)
 	struct cua__tree_shape shape =
 		cua__tree_shape(cua__reduce_count(r), kinds[r->kind].element);
 
-	kinds[r->kind].finish(r, &shape, NULL);
+	kinds[r->kind].finish(r, &shape, NULL, chunk_of(r));
 }
 
 struct job {
@@ -185,6 +210,7 @@ static void work(void *arg, unsigned worker, unsigned workers)
 {
 	const struct job *job = arg;
 	const struct cua__reduce *r = job->reduce;
+	chunk_fn *of_chunk = chunk_of(r);
 	size_t chunk, end;
 	fenv_t caller;
 
@@ -192,14 +218,14 @@ static void work(void *arg, unsigned worker, unsigned workers)
 	fegetenv(&caller);
 	fesetenv(FE_DFL_ENV);
 	if (workers == 1) {
-		kinds[r->kind].finish(r, &job->shape, NULL);
+		kinds[r->kind].finish(r, &job->shape, NULL, of_chunk);
 	} else {
 		cua__share(job->shape.chunks, worker, workers, &chunk, &end);
 		for (; chunk < end; chunk++)
-			kinds[r->kind].chunk(r, &job->shape, chunk,
-					     (char *)r->partials + chunk * kinds[r->kind].partial);
+			of_chunk(r, &job->shape, chunk,
+				 (char *)r->partials + chunk * kinds[r->kind].partial);
 		if (cua__finish_arrive(r->finish, workers))
-			kinds[r->kind].finish(r, &job->shape, r->partials);
+			kinds[r->kind].finish(r, &job->shape, r->partials, of_chunk);
 	}
 	fesetenv(&caller);
 }

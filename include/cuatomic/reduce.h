@@ -815,7 +815,7 @@ extern "C" {
  *   MIN, MAX     NaN and -0 as at the top of this file.
  *   ARGMIN, ARGMAX   the index of the first element that has the value which MIN or MAX give; if all elements
  *                are NaN, 0. -0 is less than +0.
- *   COUNT        the elements that are not zero; a NaN is none, -0 is one.
+ *   COUNT        the elements that are not zero; -0 is zero, a NaN is not.
  *   NaN          a result that is NaN is the quiet one without sign and payload.
  *
  * y is the second factor of DOT and DOT_CONJ, and NULL for the others. options may be NULL.
@@ -859,33 +859,53 @@ CUA_API enum cua_status cua_dot(struct cua_context *ctx, enum cua_type type, siz
 }
 #endif
 
-/* And with the type in the name: cua_sum_f32(ctx, n, x, &result), cua_dot_u32(ctx, n, x, y, &result) */
-#define CUA__DEFINE_TYPED(t, type, T, Sum)                                                         \
-	CUA__HOST_FN enum cua_status cua_sum_##t(struct cua_context *ctx, size_t n, const T *x,    \
-						 Sum *result)                                      \
+/*
+ * And with the type in the name: cua_sum_f32(ctx, n, x, &result), cua_dot_u32(ctx, n, x, y, &result). For each
+ * operation and type of cua_reduce; COUNT is cua_count_nonzero.
+ */
+#define CUA__DEFINE_TYPED(name, op, t, type, T, Result)                                            \
+	CUA__HOST_FN enum cua_status cua_##name##_##t(struct cua_context *ctx, size_t n,           \
+						      const T *x, Result *result)                  \
 	{                                                                                          \
-		return cua_sum(ctx, type, n, x, result);                                           \
-	}                                                                                          \
-	CUA__HOST_FN enum cua_status cua_min_##t(struct cua_context *ctx, size_t n, const T *x,    \
-						 T *result)                                        \
-	{                                                                                          \
-		return cua_min(ctx, type, n, x, result);                                           \
-	}                                                                                          \
-	CUA__HOST_FN enum cua_status cua_max_##t(struct cua_context *ctx, size_t n, const T *x,    \
-						 T *result)                                        \
-	{                                                                                          \
-		return cua_max(ctx, type, n, x, result);                                           \
-	}                                                                                          \
-	CUA__HOST_FN enum cua_status cua_dot_##t(struct cua_context *ctx, size_t n, const T *x,    \
-						 const T *y, Sum *result)                          \
-	{                                                                                          \
-		return cua_dot(ctx, type, n, x, y, result);                                        \
+		return cua_reduce(ctx, NULL, CUA_REDUCE_##op, type, n, x, NULL, result);           \
 	}
-CUA__DEFINE_TYPED(u32, CUA_U32, uint32_t, uint64_t)
-CUA__DEFINE_TYPED(i32, CUA_I32, int32_t, int64_t)
-CUA__DEFINE_TYPED(u64, CUA_U64, uint64_t, uint64_t)
-CUA__DEFINE_TYPED(i64, CUA_I64, int64_t, int64_t)
-CUA__DEFINE_TYPED(f32, CUA_F32, float, float)
-CUA__DEFINE_TYPED(f64, CUA_F64, double, double)
+#define CUA__DEFINE_TYPED_PAIR(name, op, t, type, T, Result)                                       \
+	CUA__HOST_FN enum cua_status cua_##name##_##t(struct cua_context *ctx, size_t n,           \
+						      const T *x, const T *y, Result *result)      \
+	{                                                                                          \
+		return cua_reduce(ctx, NULL, CUA_REDUCE_##op, type, n, x, y, result);              \
+	}
+#define CUA__DEFINE_TYPED_REAL(t, type, T, Sum, Size, Mean)                                        \
+	CUA__DEFINE_TYPED(sum, SUM, t, type, T, Sum)                                               \
+	CUA__DEFINE_TYPED(product, PRODUCT, t, type, T, Sum)                                       \
+	CUA__DEFINE_TYPED(min, MIN, t, type, T, T)                                                 \
+	CUA__DEFINE_TYPED(max, MAX, t, type, T, T)                                                 \
+	CUA__DEFINE_TYPED(argmin, ARGMIN, t, type, T, uint64_t)                                    \
+	CUA__DEFINE_TYPED(argmax, ARGMAX, t, type, T, uint64_t)                                    \
+	CUA__DEFINE_TYPED(count_nonzero, COUNT, t, type, T, uint64_t)                              \
+	CUA__DEFINE_TYPED(sum_squares, SUM_SQUARES, t, type, T, Sum)                               \
+	CUA__DEFINE_TYPED(sum_abs, SUM_ABS, t, type, T, Size)                                      \
+	CUA__DEFINE_TYPED(mean, MEAN, t, type, T, Mean)                                            \
+	CUA__DEFINE_TYPED(variance, VARIANCE, t, type, T, Mean)                                    \
+	CUA__DEFINE_TYPED(variance_sample, VARIANCE_SAMPLE, t, type, T, Mean)                      \
+	CUA__DEFINE_TYPED_PAIR(dot, DOT, t, type, T, Sum)
+CUA__DEFINE_TYPED_REAL(u32, CUA_U32, uint32_t, uint64_t, uint64_t, double)
+CUA__DEFINE_TYPED_REAL(i32, CUA_I32, int32_t, int64_t, uint64_t, double)
+CUA__DEFINE_TYPED_REAL(u64, CUA_U64, uint64_t, uint64_t, uint64_t, double)
+CUA__DEFINE_TYPED_REAL(i64, CUA_I64, int64_t, int64_t, uint64_t, double)
+CUA__DEFINE_TYPED_REAL(f16, CUA_F16, struct cua_f16, struct cua_f16, struct cua_f16, struct cua_f16)
+CUA__DEFINE_TYPED_REAL(bf16, CUA_BF16, struct cua_bf16, struct cua_bf16, struct cua_bf16, struct cua_bf16)
+CUA__DEFINE_TYPED_REAL(f32, CUA_F32, float, float, float, float)
+CUA__DEFINE_TYPED_REAL(f64, CUA_F64, double, double, double, double)
+CUA__DEFINE_TYPED(norm2, NORM2, f16, CUA_F16, struct cua_f16, struct cua_f16)
+CUA__DEFINE_TYPED(norm2, NORM2, bf16, CUA_BF16, struct cua_bf16, struct cua_bf16)
+CUA__DEFINE_TYPED(norm2, NORM2, f32, CUA_F32, float, float)
+CUA__DEFINE_TYPED(norm2, NORM2, f64, CUA_F64, double, double)
+#define CUA__DEFINE_TYPED_COMPLEX(t, type, T)                                                      \
+	CUA__DEFINE_TYPED(sum, SUM, t, type, T, T)                                                 \
+	CUA__DEFINE_TYPED_PAIR(dot, DOT, t, type, T, T)                                            \
+	CUA__DEFINE_TYPED_PAIR(dot_conj, DOT_CONJ, t, type, T, T)
+CUA__DEFINE_TYPED_COMPLEX(complex_f32, CUA_COMPLEX_F32, struct cua_complex_f32)
+CUA__DEFINE_TYPED_COMPLEX(complex_f64, CUA_COMPLEX_F64, struct cua_complex_f64)
 
 #endif /* CUATOMIC_REDUCE_H */
