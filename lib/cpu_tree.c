@@ -18,6 +18,18 @@ typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape 
 #define TAKE(kind, l)                                                                              \
 	v = cua__tree_##kind##_take(&call, v, x[j + (l)*WIDTH], y[j + (l)*WIDTH], row + (l));
 
+#define TAKE_8(kind)                                                                               \
+	TAKE(kind, 0) TAKE(kind, 1) TAKE(kind, 2) TAKE(kind, 3)                                    \
+	TAKE(kind, 4) TAKE(kind, 5) TAKE(kind, 6) TAKE(kind, 7)
+
+/* Where a pack has at least n columns: from one array to another, which the compiler makes vectors of. */
+#define PAIR(combine, from, to, n)                                                                 \
+	if (N >= n) {                                                                              \
+		for (size_t j = 0; j < WIDTH / n; j++)                                             \
+			to[j] = cua__tree_##combine(from[2 * j], from[2 * j + 1]);                 \
+		packs = to;                                                                        \
+	}
+
 #define DEFINE_STRIP(kind, T, two, C, A, none, widen, combine, store)                              \
 	/* Values 0 to used - 1 of 2 * half that lie `apart`. */                                   \
 	static inline __attribute__((always_inline)) A values_##kind(A *v, unsigned half,          \
@@ -39,24 +51,30 @@ typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape 
 		uint32_t row = 0;                                                                  \
 		unsigned used = 32;                                                                \
 		C c[WIDTH];                                                                        \
-		A v[WIDTH], pairs[WIDTH];                                                          \
+		A v[WIDTH], pairs[WIDTH], *packs = v;                                              \
                                                                                                    \
-		for (size_t j = 0; j < WIDTH; j++)                                                 \
-			c[j] = cua__tree_##none();                                                 \
-		for (; row + 8 <= rows; row += 8, x += 8 * WIDTH, y += 8 * WIDTH) {                \
+		if (rows >= 8) {                                                                   \
 			for (size_t j = 0; j < WIDTH; j++) {                                       \
-				C v = c[j];                                                        \
+				C v = cua__tree_##none();                                          \
                                                                                                    \
-				TAKE(kind, 0)                                                      \
-				TAKE(kind, 1)                                                      \
-				TAKE(kind, 2)                                                      \
-				TAKE(kind, 3)                                                      \
-				TAKE(kind, 4)                                                      \
-				TAKE(kind, 5)                                                      \
-				TAKE(kind, 6)                                                      \
-				TAKE(kind, 7)                                                      \
+				TAKE_8(kind)                                                       \
 				c[j] = v;                                                          \
 			}                                                                          \
+			for (row = 8; row + 8 <= rows; row += 8) {                                 \
+				x += 8 * WIDTH;                                                    \
+				y += 8 * WIDTH;                                                    \
+				for (size_t j = 0; j < WIDTH; j++) {                               \
+					C v = c[j];                                                \
+                                                                                                   \
+					TAKE_8(kind)                                               \
+					c[j] = v;                                                  \
+				}                                                                  \
+			}                                                                          \
+			x += 8 * WIDTH;                                                            \
+			y += 8 * WIDTH;                                                            \
+		} else {                                                                           \
+			for (size_t j = 0; j < WIDTH; j++)                                         \
+				c[j] = cua__tree_##none();                                         \
 		}                                                                                  \
 		for (; row < rows; row++, x += WIDTH, y += WIDTH) {                                \
 			for (size_t j = 0; j < WIDTH; j++) {                                       \
@@ -76,12 +94,11 @@ typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape 
 			used = left ? (left + N - 1) / N : 1;                                      \
 		for (size_t j = 0; j < WIDTH; j++)                                                 \
 			v[j] = cua__tree_##widen(&call, c[j], rows + (j < left), first + j, WIDTH); \
-		for (size_t w = WIDTH / 2; w >= 32; w /= 2) {                                      \
-			for (size_t j = 0; j < w; j++)                                             \
-				pairs[j] = cua__tree_##combine(v[2 * j], v[2 * j + 1]);            \
-			memcpy(v, pairs, w * sizeof(A));                                           \
-		}                                                                                  \
-		return used == 32 ? values_##kind(v, 16, 1, 32) : values_##kind(v, 16, 1, used);   \
+		PAIR(combine, v, pairs, 2)                                                         \
+		PAIR(combine, pairs, v, 4)                                                         \
+		PAIR(combine, v, pairs, 8)                                                         \
+		return used == 32 ? values_##kind(packs, 16, 1, 32)                                \
+				  : values_##kind(packs, 16, 1, used);                             \
 	}
 CUA__TREE_LIST(DEFINE_STRIP)
 

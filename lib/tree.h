@@ -90,20 +90,23 @@ struct cua__norm {
 	double large, fit, small;
 };
 
-/* An f16 as a float, without branches. */
+/*
+ * An f16 as a float, without branches. Its bits with the exponent of a float are right but for infinities, NaN
+ * and subnormals; with one more in the exponent, subnormals are too large by just what is taken away.
+ */
 CUA_FORCE float cua__f32_of_f16(struct cua_f16 v)
 {
 #if defined(CUA_PORT_HAS_CVT_F16)
 	return cua_port_cvt_f32_f16(v.bits);
 #else
-	uint32_t size = v.bits & 0x7fffu;
-	uint32_t normal = (size << 13) + (size >= 0x7c00 ? 224u << 23 : 112u << 23);
-	uint32_t subnormal = cua__bits_f32((float)(int32_t)size * 0x1p-24f);
-	/* a mask, because a compiler makes no vectors of a condition on arithmetic that might trap */
-	uint32_t is_normal = 0 - (uint32_t)(size >= 0x400);
+	uint32_t bits = (uint32_t)(v.bits & 0x7fff) << 13;
+	uint32_t normal = bits + (112u << 23) + ((0 - (uint32_t)(bits >= 31u << 23)) & 112u << 23);
+	float tiny = cua__from_bits_f32(bits + (113u << 23)) - cua__from_bits_f32(113u << 23);
+	uint32_t is_tiny = 0 - (uint32_t)(bits < 1u << 23);
 
-	return cua__from_bits_f32((normal & is_normal) | (subnormal & ~is_normal) |
-				  (v.bits & 0x8000u) << 16);
+	/* masks, because a compiler makes no vectors of a condition on arithmetic that might trap */
+	return cua__from_bits_f32((normal & ~is_tiny) | (cua__bits_f32(tiny) & is_tiny) |
+				  (uint32_t)(v.bits & 0x8000) << 16);
 #endif
 }
 
