@@ -26,7 +26,7 @@
 /* ---- a user's operation: a sum modulo a prime ---- */
 
 #define PRIME 4294967291u
-CUA_DEFINE_ATOMIC_WARP(add_mod, u64, (old + operand) % PRIME)
+CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u64, (old + operand) % PRIME)
 
 /* ---- one operation of one thread ---- */
 

@@ -6,10 +6,16 @@
 
 #include "counted_port.h"
 
+COUNTED(8)
+COUNTED(16)
 COUNTED(32)
 COUNTED(64)
+#define cua_port_load_b8 counted_load_b8
+#define cua_port_load_b16 counted_load_b16
 #define cua_port_load_b32 counted_load_b32
 #define cua_port_load_b64 counted_load_b64
+#define cua_port_cas_b8 counted_cas_b8
+#define cua_port_cas_b16 counted_cas_b16
 #define cua_port_cas_b32 counted_cas_b32
 #define cua_port_cas_b64 counted_cas_b64
 
@@ -1049,7 +1055,10 @@ END_TEST
 
 /* ---- warps of one lane, blocks of one thread ---- */
 
-CUA_DEFINE_ATOMIC_WARP(add_mod, u32, (old + operand) % 1009)
+CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u32, (old + operand) % 1009)
+CUA_DEFINE_ATOMIC_WARP(highest, u32, operand > old ? operand : old)
+CUA_DEFINE_ATOMIC_STRUCT_WARP(span_gather, struct span, 32, span_join(old, operand))
+CUA_DEFINE_ATOMIC_STRUCT_CHANGING_WARP(mean_gather, struct mean, 64, mean_join(old, operand))
 CUA_DEFINE_ATOMIC_SERIAL_WARP(triple, u32, old * 3 - operand)
 
 /* In a warp of one lane each is the plain operation. */
@@ -1099,6 +1108,8 @@ CUA_DEFINE_ATOMIC_SERIAL_WARP(triple, u32, old * 3 - operand)
 START_TEST(warp_of_one)
 {
 	struct cua_block_scratch scratch;
+	struct span span = {1, 1}, wider = {-4, 0}, higher = {2, 9};
+	struct mean mean = {1, 1}, more = {3, 2};
 	uint32_t m = 1000;
 
 	WARP_ALL(u32, uint32_t, WARP_BITS)
@@ -1117,6 +1128,58 @@ START_TEST(warp_of_one)
 	ck_assert_uint_eq(triple_warp_explicit(1, &m, 1, CUA_SEQ_CST, CUA_SCOPE_SYSTEM), 40);
 	ck_assert_uint_eq(triple(&m, 0), 119);
 	ck_assert_uint_eq(m, 357);
+	ck_assert_int_eq(span_gather_warp(1, &span, wider).low, 1);
+	span_gather_block(&span, higher, &scratch);
+	ck_assert(span.low == -4 && span.high == 9);
+	ck_assert_uint_eq(mean_gather_warp(1, &mean, more).n, 1);
+	mean_gather_block(&mean, more, &scratch);
+	ck_assert(mean.sum == 7 && mean.n == 5);
+}
+END_TEST
+
+/*
+ * What a leader asks of the machine where nothing changes: a swap, unless the operation is one that often leaves
+ * a value as it is and nothing is released.
+ */
+#define LEADER(T, before, swaps, call)                                                             \
+	{                                                                                          \
+		T x = (before), was = x;                                                           \
+                                                                                                   \
+		memset(&asked, 0, sizeof(asked));                                                  \
+		(void)(call);                                                                      \
+		EXPECT(!memcmp(&x, &was, sizeof(x)) && asked.loads == 1 && asked.cas == (swaps),   \
+		       #call);                                                                     \
+	}
+START_TEST(leader_keeps)
+{
+	struct cua_block_scratch scratch;
+	struct span span = {1, 1};
+	struct mean none = {0, 0}, mean = {1, 1};
+
+	for (int o = 0; o < 5; o++) {
+		enum cua_order order = orders[o];
+		enum cua_scope at = CUA_SCOPE_DEVICE;
+		unsigned stores = order != CUA_RELAXED && order != CUA_ACQUIRE;
+
+		LEADER(float, 3, stores, cua_atomic_fetch_max_warp_explicit_f32(1, &x, 2, order, at))
+		LEADER(double, 3, stores, cua_atomic_fetch_min_warp_explicit_f64(1, &x, 4, order, at))
+		LEADER(float, 3, stores,
+		       cua_atomic_fetch_max_block_explicit_f32(&x, 2, &scratch, order, at))
+		LEADER(uint8_t, 3, stores, cua_atomic_fetch_or_warp_explicit_u8(1, &x, 2, order, at))
+		LEADER(uint32_t, 3, stores, highest_warp_explicit(1, &x, 2, order, at))
+		LEADER(struct span, span, stores, span_gather_warp_explicit(1, &x, span, order, at))
+		LEADER(float, -0.f, 1,
+		       cua_atomic_fetch_add_cas_warp_explicit_f32(1, &x, -0.f, order, at))
+		LEADER(double, 3, 1, cua_atomic_fetch_add_cas_warp_explicit_f64(1, &x, 0, order, at))
+		LEADER(float, -0.f, 1, cua_atomic_fetch_mul_warp_explicit_f32(1, &x, 1, order, at))
+		LEADER(uint64_t, 3, 1,
+		       cua_atomic_fetch_mul_block_explicit_u64(&x, 1, &scratch, order, at))
+		LEADER(uint8_t, 3, 1, cua_atomic_fetch_add_warp_explicit_u8(1, &x, 0, order, at))
+		LEADER(int16_t, 3, 1, cua_atomic_fetch_sub_warp_explicit_i16(1, &x, 0, order, at))
+		LEADER(uint32_t, 3, 1, add_mod_warp_explicit(1, &x, 1009, order, at))
+		LEADER(uint32_t, 3, 1, add_mod_fetch_block_explicit(&x, 0, &scratch, order, at))
+		LEADER(struct mean, mean, 1, mean_gather_warp_explicit(1, &x, none, order, at))
+	}
 }
 END_TEST
 
@@ -1290,6 +1353,7 @@ static Suite *make_suite(void)
 	tcase_add_test(one, narrow_values);
 	tcase_add_test(one, state_spaces);
 	tcase_add_test(one, warp_of_one);
+	tcase_add_test(one, leader_keeps);
 	tcase_add_test(one, serial_warp_of_one);
 	tcase_add_test(one, port_of_a_host_thread);
 	tcase_add_test(many, threads_add);

@@ -23,7 +23,9 @@ trap 'rm -rf "$tmp"' EXIT
 # out (where results go). EXPECTED lists, in order, every instruction that is
 # atomic, ordered, a fence, a wait, between lanes, or arithmetic of floats; "loop"
 # is a branch back. In kernels named patient_* the order of instructions is the compiler's, which lays out such
-# loops in several ways: there they are listed sorted. In kernels named plain_* it also lists plain loads and stores.
+# loops in several ways: there they are listed sorted. In kernels named leader_*, whose loop it may also turn, each is
+# listed once, with "again" for a swap on what another one has told and "test" for a branch between a read and its swap.
+# In kernels named plain_* it also lists plain loads and stores.
 # With limit=LOW-HIGH it is there, and looked for, on these architectures only.
 limit=
 kernel() {
@@ -291,8 +293,8 @@ warp_kernels() {
       "BLOCK *($c *)out = cua_atomic_fetch_add_block_explicit_$t(($c *)p, ($c)v, &scratch, CUA_ACQ_REL, CUA_SCOPE_SYSTEM);"
     # What was seen, a swap, a second one on what that has told, a pause, and what is seen then.
     cas="atom.relaxed.gpu.cas.b$bits"
-    loop="$cas $cas ld.relaxed.gpu.b$bits ld.relaxed.gpu.b$bits nanosleep.u32"
-    kernel "patient_fetch_mul_$t" "$loop" \
+    loop="again $cas ld.relaxed.gpu.b$bits nanosleep.u32"
+    kernel "leader_fetch_mul_$t" "$loop" \
       "*($c *)out = cua_atomic_fetch_mul_warp_$t($mask, ($c *)p, ($c)v);"
     # One lane after the other: one swap a round.
     serial="$cas ld.relaxed.gpu.b$bits ld.relaxed.gpu.b$bits nanosleep.u32"
@@ -314,11 +316,17 @@ warp_kernels() {
       kernel "warp_or_$t" "red.relaxed.gpu.or.b$bits" "cua_atomic_or_warp_$t($mask, ($c *)p, ($c)v);"
       continue
     }
-    kernel "patient_fetch_add_cas_$t" "$loop" \
+    kernel "leader_fetch_add_cas_$t" "$loop" \
       "*($c *)out = cua_atomic_fetch_add_cas_warp_$t($mask, ($c *)p, ($c)v);"
+    kernel "leader_block_add_cas_$t" "${loop/ ld/ bar.sync ld}" \
+      "BLOCK cua_atomic_add_cas_block_$t(($c *)p, ($c)v, &scratch);"
+    kernel "leader_fetch_max_$t" "$loop test" \
+      "*($c *)out = cua_atomic_fetch_max_warp_$t($mask, ($c *)p, ($c)v);"
   done
   cas=atom.relaxed.gpu.cas.b32
-  kernel patient_defined "$cas $cas ld.relaxed.gpu.b32 ld.relaxed.gpu.b32 nanosleep.u32" \
+  kernel leader_defined "again $cas ld.relaxed.gpu.b32 nanosleep.u32 test" \
+    "*(uint32_t *)out = highest_warp($mask, (uint32_t *)p, (uint32_t)v);"
+  kernel leader_changing_defined "again $cas ld.relaxed.gpu.b32 nanosleep.u32" \
     "*(uint32_t *)out = add_mod_warp($mask, (uint32_t *)p, (uint32_t)v);"
   kernel patient_serial_defined "$cas ld.relaxed.gpu.b32 ld.relaxed.gpu.b32 nanosleep.u32" \
     "*(uint32_t *)out = five_warp($mask, (uint32_t *)p, (uint32_t)v);"
@@ -650,7 +658,8 @@ template <typename T> static __device__ T made(uint64_t v, uint64_t w)
 	return x;
 }
 CUA_DEFINE_ATOMIC(wrap_inc, u32, old >= operand ? 0 : old + 1)
-CUA_DEFINE_ATOMIC_WARP(add_mod, u32, (old + operand) % 1009)
+CUA_DEFINE_ATOMIC_WARP(highest, u32, operand > old ? operand : old)
+CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u32, (old + operand) % 1009)
 CUA_DEFINE_ATOMIC_SERIAL_WARP(five, u32, old * 5 + operand)
 #define BLOCK __shared__ struct cua_block_scratch scratch;
 END
@@ -674,7 +683,7 @@ sed 's/ *$//' "$tmp/expected.unsorted" >"$tmp/expected"
 # instructions FILE: one line a kernel, its name and the instructions that count.
 instructions() {
   awk '
-    function sorted(list, word, n, i, j, x) {
+    function sorted(list, once, word, n, i, j, x) {
       n = split(list, word, " ")
       for (i = 2; i <= n; i++) {
         x = word[i]
@@ -682,23 +691,25 @@ instructions() {
         word[j + 1] = x
       }
       list = ""
-      for (i = 1; i <= n; i++) list = list " " word[i]
+      for (i = 1; i <= n; i++)
+        if (!once || i == 1 || word[i] != word[i - 1]) list = list " " word[i]
       return list
     }
     /^[ \t]*\.visible[ \t]+\.entry/ {
       name = $0
       sub(/.*\.entry[ \t]*/, "", name)
       sub(/[^A-Za-z0-9_].*/, "", name)
-      list = ""
+      list = after = ""
+      tested = 0
       split("", seen)
       next
     }
     name == "" || name ~ /^path_/ { next }
-    /^}/ { print name (name ~ /^patient_/ ? sorted(list) : list); name = ""; next }
+    /^}/ { print name (name ~ /^(patient|leader)_/ ? sorted(list, name ~ /^leader_/) : list); name = ""; next }
     {
       sub(/\/\/.*/, "")
       sub(/^[ \t{]+/, "")
-      sub(/^@!?%p[0-9]+[ \t]+/, "")
+      conditional = sub(/^@!?%p[0-9]+[ \t]+/, "")
     }
     /^\$[A-Za-z0-9_]+:/ { label = $0; sub(/:.*/, "", label); seen[label] = 1; next }
     {
@@ -710,7 +721,16 @@ instructions() {
     name ~ /^narrow_fetch_/ && base == "bra" { next }
     # the compiler may turn their loop, and does the arithmetic in two places then
     name ~ /^narrow_fetch_.*f16$/ && base ~ /^(add|sub|mul|div)$/ { next }
-    name ~ /^(warp|patient)_/ && base ~ /^(bra|mov|vote|match|shfl|activemask|fma|mad|mul|div|add|sub|min|max)$/ { next }
+    name ~ /^leader_/ {
+      if (base == "bra" && conditional) tested = 1
+      if (base == "ld" && op ~ /\.relaxed/) { after = "ld"; tested = 0 }
+      if (base == "atom") {
+        if (after == "ld" && (tested || conditional)) list = list " test"
+        if (after == "atom") list = list " again"
+        after = "atom"
+      }
+    }
+    name ~ /^(warp|patient|leader)_/ && base ~ /^(bra|mov|vote|match|shfl|activemask|fma|mad|mul|div|add|sub|min|max)$/ { next }
     base == "bra" { label = $2; sub(/;.*/, "", label); if (label in seen) list = list " loop"; next }
     base == "mov" {
       if (match($0, /%(laneid|gridid|globaltimer|clock64|clock)/))
@@ -947,6 +967,8 @@ if [ "$failed" = 0 ]; then
   planted 'a lost fence of a seqlock' seqlock_read_retry_DEVICE '/fence\.acq_rel/d'
   planted 'a lost barrier of the warp' warp_add_explicit_u32 '/warp\.sync/d'
   planted 'a lost barrier of lanes in turn' patient_serial_div_explicit_f32 '/warp\.sync/d'
+  planted 'a test before a swap' leader_fetch_mul_f32 's/^\(.*\)atom\.relaxed/\t@%p1 bra L__planted;\n&/'
+  planted 'no test before a swap' leader_defined '/bra/d'
   planted 'no barriers around the scratch' patient_block_add_u32 's/bar\.sync/bar.arrive/'
   planted 'a lost barrier before an unlock' warp_spinlock_unlock_DEVICE '/warp\.sync/d'
   planted 'a barrier of a block without its answer' block_spinlock_trylock_DEVICE 's/\.red\.or\.pred/.sync/'

@@ -493,7 +493,7 @@ CUA_FN uint32_t cell_of(enum by by, uint32_t id, uint32_t block_size, uint32_t n
 #define STRESS_THREADS 256u
 #define ALL_LANES 0xffffffffu
 
-CUA_DEFINE_ATOMIC_WARP(add_mod, u64, (old + operand) % 1000003)
+CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u64, (old + operand) % 1000003)
 
 /*
  * apply is the atomic, of p, operand and the block's scratch; expression the plain change of old. The operand is made of

@@ -6,7 +6,7 @@
 
 #include "simt_suites.h"
 
-CUA_DEFINE_ATOMIC_WARP(user_add, u32, old + operand)
+CUA_DEFINE_ATOMIC_CHANGING_WARP(user_add, u32, old + operand)
 
 static uint32_t cells[4];
 static uint32_t seen_marks[512];

@@ -141,7 +141,8 @@ CUA__DEFINE_COMPLEX_PARTS(f64, struct cua_complex_f64)
 	CUA__DEFINE_ATOMIC_LOOP(mul, complex_##f, cua__mul_of_complex_##f(old, operand))           \
 	CUA__DEFINE_ATOMIC_QUIET(add, complex_##f, T)                                              \
 	CUA__DEFINE_ATOMIC_QUIET(sub, complex_##f, T)                                              \
-	CUA__DEFINE_PATIENT(cua__patient_add_complex_##f, T, bits, cua__add_of_complex_##f)
+	CUA__DEFINE_PATIENT(cua__patient_add_complex_##f, T, bits, cua__add_of_complex_##f,        \
+			    CUA__KEEPS_SELDOM)
 
 CUA__DEFINE_COMPLEX_WHOLE(f32, struct cua_complex_f32, 64)
 #if defined(__SIZEOF_INT128__)

@@ -245,7 +245,8 @@ CUA__DEFINE_HALF_LOOPS(bf16)
 	CUA__DEFINE_ATOMIC_LOOP(sub, s, cua__sub_of_##s(old, operand))                             \
 	CUA__DEFINE_ATOMIC_QUIET(add, s, struct cua_##s)                                           \
 	CUA__DEFINE_ATOMIC_QUIET(sub, s, struct cua_##s)                                           \
-	CUA__DEFINE_PATIENT(cua__patient_add_##s, struct cua_##s, 16, cua__add_of_##s)             \
+	CUA__DEFINE_PATIENT(cua__patient_add_##s, struct cua_##s, 16, cua__add_of_##s,             \
+			    CUA__KEEPS_SELDOM)                                                     \
 	CUA_FORCE void cua__patient_quiet_add_##s(struct cua_##s *p, struct cua_##s v,             \
 						  enum cua_order order, enum cua_scope scope)      \
 	{                                                                                          \
@@ -265,10 +266,14 @@ CUA__DEFINE_HALF_ADD_LOOP(bf16)
 
 /* ---- combined in the warp and in the block ---- */
 
-CUA__DEFINE_ATOMIC_WARP_LOOP(min, f16, struct cua_f16, 16, CUA__DEFINE_ATOMIC_WARP_QUIET)
-CUA__DEFINE_ATOMIC_WARP_LOOP(max, f16, struct cua_f16, 16, CUA__DEFINE_ATOMIC_WARP_QUIET)
-CUA__DEFINE_ATOMIC_WARP_LOOP(min, bf16, struct cua_bf16, 16, CUA__DEFINE_ATOMIC_WARP_QUIET)
-CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__DEFINE_ATOMIC_WARP_QUIET)
+CUA__DEFINE_ATOMIC_WARP_LOOP(min, f16, struct cua_f16, 16, CUA__KEEPS_OFTEN,
+			     CUA__DEFINE_ATOMIC_WARP_QUIET)
+CUA__DEFINE_ATOMIC_WARP_LOOP(max, f16, struct cua_f16, 16, CUA__KEEPS_OFTEN,
+			     CUA__DEFINE_ATOMIC_WARP_QUIET)
+CUA__DEFINE_ATOMIC_WARP_LOOP(min, bf16, struct cua_bf16, 16, CUA__KEEPS_OFTEN,
+			     CUA__DEFINE_ATOMIC_WARP_QUIET)
+CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__KEEPS_OFTEN,
+			     CUA__DEFINE_ATOMIC_WARP_QUIET)
 
 /* The forms of atomic_warp.h, with the sums of the lanes in float. */
 #define CUA__DEFINE_HALF_ADD_WARP(s, T)                                                            \

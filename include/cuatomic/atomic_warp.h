@@ -295,8 +295,13 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
 /*
  * A leader's loop over compare-and-swap. Many warps on one address: an attempt that fails has taken the
  * L2 the time of one that succeeds, so a loser tries once more at once, then waits, and looks again.
+ *
+ * keeps: whether the operation often leaves the value as it was, as a maximum does. That is tested then, and
+ * saves the swap; elsewhere the test would only delay it.
  */
-#define CUA__DEFINE_PATIENT(name, T, bits, next_of)                                                \
+#define CUA__KEEPS_OFTEN 1
+#define CUA__KEEPS_SELDOM 0
+#define CUA__DEFINE_PATIENT(name, T, bits, next_of, keeps)                                         \
 	/* One attempt on what was seen; every step between a read and its swap costs successes. */ \
 	CUA_FORCE int name##_attempt(T *p, T operand, enum cua_order order, enum cua_scope scope,  \
 				     cua__uint##bits *seen, T *old)                                \
@@ -307,7 +312,8 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
 		memcpy(old, &before, sizeof(*old));                                                \
 		next = next_of(*old, operand);                                                     \
 		memcpy(&desired, &next, sizeof(desired));                                          \
-		if (desired != before || (order != CUA_RELAXED && order != CUA_ACQUIRE))           \
+		if (!(keeps) || desired != before ||                                               \
+		    (order != CUA_RELAXED && order != CUA_ACQUIRE))                                \
 			*seen = cua_port_cas_b##bits(p, before, desired, order, scope,             \
 						     CUA_SPACE_GENERIC);                           \
 		return *seen == before;                                                            \
@@ -361,24 +367,40 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
  * earlier one as `old`. So it must be associative, f(f(x, a), b) is f(x, f(a, b)): a sum, a product, a
  * maximum, but not a difference. Operations on one address by many warps come in any order.
  *
- *   CUA_DEFINE_ATOMIC_WARP(add_mod, u32, (old + operand) % 1009)
+ *   CUA_DEFINE_ATOMIC_WARP(longest, u32, operand > old ? operand : old)
  *
  * CUA_DEFINE_ATOMIC_STRUCT_WARP(name, type, bits, expression) is the same of CUA_DEFINE_ATOMIC_STRUCT.
+ *
+ * A relaxed or acquiring leader whose operation would leave the value as it is does no compare-and-swap. That
+ * saves most of them for a maximum, and costs others the time of the test. So for an expression that seldom leaves
+ * a value as it is, the same without the test, and with the same results:
+ *
+ *   CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u32, (old + operand) % 1009)
+ *
+ * and CUA_DEFINE_ATOMIC_STRUCT_CHANGING_WARP(name, type, bits, expression).
  */
 #define CUA_DEFINE_ATOMIC_WARP(name, suffix, expression)                                           \
 	CUA_DEFINE_ATOMIC(name, suffix, expression)                                                \
-	CUA__DEFINE_WARP_OF(name, CUA__TYPE_##suffix, CUA__BITS_##suffix)
+	CUA__DEFINE_WARP_OF(name, CUA__TYPE_##suffix, CUA__BITS_##suffix, CUA__KEEPS_OFTEN)
 
 #define CUA_DEFINE_ATOMIC_STRUCT_WARP(name, type, bits, expression)                                \
 	CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression)                                     \
-	CUA__DEFINE_WARP_OF(name, type, bits)
+	CUA__DEFINE_WARP_OF(name, type, bits, CUA__KEEPS_OFTEN)
+
+#define CUA_DEFINE_ATOMIC_CHANGING_WARP(name, suffix, expression)                                  \
+	CUA_DEFINE_ATOMIC(name, suffix, expression)                                                \
+	CUA__DEFINE_WARP_OF(name, CUA__TYPE_##suffix, CUA__BITS_##suffix, CUA__KEEPS_SELDOM)
+
+#define CUA_DEFINE_ATOMIC_STRUCT_CHANGING_WARP(name, type, bits, expression)                       \
+	CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression)                                     \
+	CUA__DEFINE_WARP_OF(name, type, bits, CUA__KEEPS_SELDOM)
 
 /* Lets the arguments expand before they are pasted. */
-#define CUA__DEFINE_WARP_OF(name, T, bits) CUA__DEFINE_USER_WARP(name, T, bits)
+#define CUA__DEFINE_WARP_OF(name, T, bits, keeps) CUA__DEFINE_USER_WARP(name, T, bits, keeps)
 
-#define CUA__DEFINE_USER_WARP(name, T, bits)                                                       \
+#define CUA__DEFINE_USER_WARP(name, T, bits, keeps)                                                \
 	CUA__DEFINE_GROUP(cua__group_##name, T, cua__next_##name(a, b))                            \
-	CUA__DEFINE_PATIENT(cua__patient_##name, T, bits, cua__next_##name)                        \
+	CUA__DEFINE_PATIENT(cua__patient_##name, T, bits, cua__next_##name, keeps)                 \
 	CUA__DEFINE_FETCH_WARP(name##_warp, name##_warp_explicit, cua__group_##name, T,            \
 			       cua__patient_##name)                                                \
 	CUA__DEFINE_FETCH_BLOCK(name##_fetch_block, name##_fetch_block_explicit,                   \
@@ -413,7 +435,7 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
  * Each lane applies the operands of the lanes of its address below it to what the highest of them has read;
  * that one applies its own too, and does one compare-and-swap for all. plain: the operation of one thread.
  */
-#define CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain)                      \
+#define CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain, keeps)               \
 	CUA_FORCE T name_explicit(uint32_t mask, T *p, T operand, enum cua_order order,            \
 				  enum cua_scope scope)                                            \
 	{                                                                                          \
@@ -450,7 +472,7 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 				next = next_of(old, operand);                                      \
 				memcpy(&desired, &next, sizeof(desired));                          \
 				/* the value that was read is kept: a later round must give the same */ \
-				pending = desired != before ||                                     \
+				pending = !(keeps) || desired != before ||                         \
 					  (order != CUA_RELAXED && order != CUA_ACQUIRE);          \
 				if (pending)                                                       \
 					pending = cua_port_cas_b##bits(p, before, desired, order, scope, \
@@ -492,16 +514,17 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 #define CUA_DEFINE_ATOMIC_SERIAL_WARP(name, suffix, expression)                                    \
 	CUA_DEFINE_ATOMIC(name, suffix, expression)                                                \
 	CUA__DEFINE_SERIAL_OF(name##_warp, name##_warp_explicit, CUA__TYPE_##suffix,               \
-			      CUA__BITS_##suffix, cua__next_##name, name##_explicit)
+			      CUA__BITS_##suffix, cua__next_##name, name##_explicit,               \
+			      CUA__KEEPS_OFTEN)
 
 #define CUA_DEFINE_ATOMIC_STRUCT_SERIAL_WARP(name, type, bits, expression)                         \
 	CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression)                                     \
 	CUA__DEFINE_SERIAL_OF(name##_warp, name##_warp_explicit, type, bits, cua__next_##name,     \
-			      name##_explicit)
+			      name##_explicit, CUA__KEEPS_OFTEN)
 
 /* Lets the arguments expand before they are pasted. */
-#define CUA__DEFINE_SERIAL_OF(name, name_explicit, T, bits, next_of, plain)                        \
-	CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain)
+#define CUA__DEFINE_SERIAL_OF(name, name_explicit, T, bits, next_of, plain, keeps)                 \
+	CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain, keeps)
 
 /* ---- the operations of atomic.h ---- */
 
@@ -528,10 +551,10 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 		cua_atomic_##op##_explicit_##s)
 
 /* The loops of atomic.h, patiently; they are named by their fetch form there. */
-#define CUA__DEFINE_ATOMIC_WARP_LOOP(op, s, T, bits, EACH)                                         \
+#define CUA__DEFINE_ATOMIC_WARP_LOOP(op, s, T, bits, keeps, EACH)                                  \
 	CUA__DEFINE_GROUP(cua__group_##op##_##s, T, cua__next_cua_atomic_fetch_##op##_##s(a, b))   \
 	CUA__DEFINE_PATIENT(cua__patient_##op##_##s, T, bits,                                      \
-			    cua__next_cua_atomic_fetch_##op##_##s)                                 \
+			    cua__next_cua_atomic_fetch_##op##_##s, keeps)                          \
 	EACH(op, s, T, cua__group_##op, cua__patient_##op##_##s, cua__patient_##op##_##s,          \
 	     cua__patient_##op##_##s##_of_block, cua__patient_##op##_##s##_of_block)
 
@@ -588,16 +611,19 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(and, s, T, a &b)                                            \
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(or, s, T, a | b)                                            \
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(xor, s, T, a ^ b)                                           \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(mul, s, T, bits, CUA__DEFINE_ATOMIC_WARP)
+	CUA__DEFINE_ATOMIC_WARP_LOOP(mul, s, T, bits, CUA__KEEPS_SELDOM, CUA__DEFINE_ATOMIC_WARP)
 
 #define CUA__DEFINE_ATOMIC_WARP_FLOAT(s, T, bits)                                                  \
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(add, s, T, cua_port_add_rn_##s(a, b))                       \
 	CUA__DEFINE_ATOMIC_WARP_SUB(s, T, cua__negative_##s(v))                                    \
 	CUA__DEFINE_ATOMIC_SUB_FETCH_BLOCK(s, T, cua__negative_##s(v))                             \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(mul, s, T, bits, CUA__DEFINE_ATOMIC_WARP)                     \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(add_cas, s, T, bits, CUA__DEFINE_ATOMIC_WARP)                 \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(min, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)               \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(max, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)
+	CUA__DEFINE_ATOMIC_WARP_LOOP(mul, s, T, bits, CUA__KEEPS_SELDOM, CUA__DEFINE_ATOMIC_WARP)  \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(add_cas, s, T, bits, CUA__KEEPS_SELDOM,                       \
+				     CUA__DEFINE_ATOMIC_WARP)                                      \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(min, s, T, bits, CUA__KEEPS_OFTEN,                            \
+				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(max, s, T, bits, CUA__KEEPS_OFTEN,                            \
+				     CUA__DEFINE_ATOMIC_WARP_QUIET)
 
 CUA__DEFINE_ATOMIC_WARP_INTEGER(u32, uint32_t, 32)
 CUA__DEFINE_ATOMIC_WARP_INTEGER(i32, int32_t, 32)
@@ -609,14 +635,20 @@ CUA__DEFINE_ATOMIC_WARP_FLOAT(f64, double, 64)
 /* ---- those of atomic_narrow.h ---- */
 
 #define CUA__DEFINE_ATOMIC_WARP_NARROW(s, T, bits)                                                 \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(add, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)               \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(add, s, T, bits, CUA__KEEPS_SELDOM,                           \
+				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
 	CUA__DEFINE_ATOMIC_WARP_SUB(s, T, (T)(0 - v))                                              \
 	CUA__DEFINE_ATOMIC_SUB_FETCH_BLOCK(s, T, (T)(0 - v))                                       \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(min, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)               \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(max, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)               \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(and, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)               \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(or, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)                \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(xor, s, T, bits, CUA__DEFINE_ATOMIC_WARP_QUIET)
+	CUA__DEFINE_ATOMIC_WARP_LOOP(min, s, T, bits, CUA__KEEPS_OFTEN,                            \
+				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(max, s, T, bits, CUA__KEEPS_OFTEN,                            \
+				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(and, s, T, bits, CUA__KEEPS_OFTEN,                            \
+				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(or, s, T, bits, CUA__KEEPS_OFTEN,                             \
+				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(xor, s, T, bits, CUA__KEEPS_SELDOM,                           \
+				     CUA__DEFINE_ATOMIC_WARP_QUIET)
 
 CUA__DEFINE_ATOMIC_WARP_NARROW(u8, uint8_t, 8)
 CUA__DEFINE_ATOMIC_WARP_NARROW(i8, int8_t, 8)
@@ -628,7 +660,8 @@ CUA__DEFINE_ATOMIC_WARP_NARROW(i16, int16_t, 16)
 #define CUA__DEFINE_ATOMIC_SERIAL(op, s, next_of)                                                  \
 	CUA__DEFINE_SERIAL_OF(cua_atomic_fetch_##op##_warp_##s,                                    \
 			      cua_atomic_fetch_##op##_warp_explicit_##s, CUA__TYPE_##s,            \
-			      CUA__BITS_##s, next_of, cua_atomic_fetch_##op##_explicit_##s)
+			      CUA__BITS_##s, next_of, cua_atomic_fetch_##op##_explicit_##s,        \
+			      CUA__KEEPS_SELDOM)
 #define CUA__DEFINE_ATOMIC_SERIAL_LOOP(op, s)                                                      \
 	CUA__DEFINE_ATOMIC_SERIAL(op, s, cua__next_cua_atomic_fetch_##op##_##s)
 
