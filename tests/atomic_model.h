@@ -197,4 +197,28 @@ static const struct model_rule {
 };
 #define N_MODEL_RULES (sizeof(model_rules) / sizeof(model_rules[0]))
 
+/* Objects of a user, and associative operations on them. */
+struct span {
+	int16_t low, high;
+} __attribute__((aligned(4)));
+
+struct mean {
+	float sum;
+	uint32_t n;
+} __attribute__((aligned(8)));
+
+CUA_FN struct span span_join(struct span a, struct span b)
+{
+	a.low = b.low < a.low ? b.low : a.low;
+	a.high = b.high > a.high ? b.high : a.high;
+	return a;
+}
+
+CUA_FN struct mean mean_join(struct mean a, struct mean b)
+{
+	a.sum += b.sum;
+	a.n += b.n;
+	return a;
+}
+
 #endif /* CUATOMIC_TESTS_ATOMIC_MODEL_H */
