@@ -17,8 +17,6 @@ COUNTED(128)
 #include <cuatomic/atomic_complex.h>
 #include <cuatomic/atomic_half.h>
 
-#include "common.h"
-
 #include "wide_model.h"
 
 static const enum cua_order orders[] = {CUA_RELAXED, CUA_ACQUIRE, CUA_RELEASE, CUA_ACQ_REL,
@@ -163,65 +161,6 @@ DEFINE_CONVERSIONS(bf16, 7)
 	}                                                                                          \
 	END_TEST
 
-#define SHOW_f16 "%#x"
-#define SHOW_bf16 "%#x"
-#define SHOW_u128 "%#llx:%#llx"
-#define SHOW_complex_f32 "%.9g%+.9gi"
-#define SHOW_complex_f64 "%.17g%+.17gi"
-#define PARTS_f16(v) (v).bits
-#define PARTS_bf16(v) (v).bits
-#define PARTS_u128(v) (unsigned long long)(v).hi, (unsigned long long)(v).lo
-#define PARTS_complex_f32(v) (double)(v).re, (double)(v).im
-#define PARTS_complex_f64(v) (v).re, (v).im
-
-static struct cua_f16 random_f16(uint64_t *seed)
-{
-	struct cua_f16 v = {(uint16_t)test_random(seed)};
-
-	return v;
-}
-
-static struct cua_bf16 random_bf16(uint64_t *seed)
-{
-	struct cua_bf16 v = {(uint16_t)test_random(seed)};
-
-	return v;
-}
-
-static struct cua_u128 random_u128(uint64_t *seed)
-{
-	struct cua_u128 v;
-
-	v.lo = test_random(seed);
-	v.hi = test_random(seed);
-	return v;
-}
-
-static double random_part(uint64_t *seed)
-{
-	uint64_t r = test_random(seed);
-
-	return ldexp((double)(int64_t)r, (int)(r % 41) - 63);
-}
-
-static struct cua_complex_f32 random_complex_f32(uint64_t *seed)
-{
-	struct cua_complex_f32 v;
-
-	v.re = (float)random_part(seed);
-	v.im = (float)random_part(seed);
-	return v;
-}
-
-static struct cua_complex_f64 random_complex_f64(uint64_t *seed)
-{
-	struct cua_complex_f64 v;
-
-	v.re = random_part(seed);
-	v.im = random_part(seed);
-	return v;
-}
-
 DEFINE_SEQUENTIAL(f16, struct cua_f16)
 DEFINE_SEQUENTIAL(bf16, struct cua_bf16)
 DEFINE_SEQUENTIAL(u128, struct cua_u128)
@@ -319,19 +258,6 @@ START_TEST(half_of_one)
 END_TEST
 
 /* ---- operations of the user ---- */
-
-struct scored {
-	double score;
-	uint32_t who, n;
-} __attribute__((aligned(16)));
-
-CUA_FN struct scored scored_better(struct scored a, struct scored b)
-{
-	struct scored r = b.score > a.score ? b : a;
-
-	r.n = a.n + b.n;
-	return r;
-}
 
 CUA_DEFINE_ATOMIC_STRUCT(scored_join, struct scored, 128, scored_better(old, operand))
 CUA_DEFINE_ATOMIC(wide_mix, u128, cua__halves_u128(cua__whole_u128(old) * 3 + cua__whole_u128(operand)))

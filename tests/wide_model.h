@@ -14,6 +14,8 @@
 #include <cuatomic/atomic_complex.h>
 #include <cuatomic/atomic_half.h>
 
+#include "common.h"
+
 enum wide_op {
 	WIDE_EXCHANGE,
 	WIDE_ADD,
@@ -311,5 +313,82 @@ static const struct cua_complex_f64 wide_values_complex_f64[] = {
 	{INFINITY, 1}, {NAN, 1}, {9007199254740992.0, 1.0 / 3},
 };
 #define N_WIDE_VALUES(s) (sizeof(wide_values_##s) / sizeof(wide_values_##s[0]))
+
+/* ---- random values, and how a value is printed ---- */
+
+#define SHOW_f16 "%#x"
+#define SHOW_bf16 "%#x"
+#define SHOW_u128 "%#llx:%#llx"
+#define SHOW_complex_f32 "%.9g%+.9gi"
+#define SHOW_complex_f64 "%.17g%+.17gi"
+#define PARTS_f16(v) (v).bits
+#define PARTS_bf16(v) (v).bits
+#define PARTS_u128(v) (unsigned long long)(v).hi, (unsigned long long)(v).lo
+#define PARTS_complex_f32(v) (double)(v).re, (double)(v).im
+#define PARTS_complex_f64(v) (v).re, (v).im
+
+static inline struct cua_f16 random_f16(uint64_t *seed)
+{
+	struct cua_f16 v = {(uint16_t)test_random(seed)};
+
+	return v;
+}
+
+static inline struct cua_bf16 random_bf16(uint64_t *seed)
+{
+	struct cua_bf16 v = {(uint16_t)test_random(seed)};
+
+	return v;
+}
+
+static inline struct cua_u128 random_u128(uint64_t *seed)
+{
+	struct cua_u128 v;
+
+	v.lo = test_random(seed);
+	v.hi = test_random(seed);
+	return v;
+}
+
+/* Of either sign, and neither so small nor so near to another that a sum is subnormal. */
+static inline double random_part(uint64_t *seed)
+{
+	uint64_t r = test_random(seed);
+
+	return ldexp((double)(int64_t)r, (int)(r % 41) - 63);
+}
+
+static inline struct cua_complex_f32 random_complex_f32(uint64_t *seed)
+{
+	struct cua_complex_f32 v;
+
+	v.re = (float)random_part(seed);
+	v.im = (float)random_part(seed);
+	return v;
+}
+
+static inline struct cua_complex_f64 random_complex_f64(uint64_t *seed)
+{
+	struct cua_complex_f64 v;
+
+	v.re = random_part(seed);
+	v.im = random_part(seed);
+	return v;
+}
+
+/* ---- an object of a user, and the better of two ---- */
+
+struct scored {
+	double score;
+	uint32_t who, n;
+} __attribute__((aligned(16)));
+
+CUA_FN struct scored scored_better(struct scored a, struct scored b)
+{
+	struct scored r = b.score > a.score ? b : a;
+
+	r.n = a.n + b.n;
+	return r;
+}
 
 #endif /* CUATOMIC_TESTS_WIDE_MODEL_H */
