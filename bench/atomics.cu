@@ -425,7 +425,7 @@ int main(int argc, char **argv)
 	printf("one address: %u blocks of %u threads; spread: %u blocks, random addresses in 4 KiB, 32 MiB "
 	       "(inside the L2 where it is larger) and 1 GiB\n",
 	       blocks, THREADS, blocks * 8);
-	table_columns("");
+	table_columns("M/s", "");
 	one_address();
 	spread("4 KiB", 4096);
 	spread("32 MiB", (uint64_t)32 << 20);

@@ -80,8 +80,8 @@ static inline cudaDeviceProp print_head(const char *name)
 }
 
 /*
- * Times `runs` calls after `ignored` ones, at most BENCH_RUNS, of `operations` each. before is run ahead of
- * each call and not counted, after behind each.
+ * Times `runs` calls after `ignored` ones, at most BENCH_RUNS, of `operations` each; the figures are millions of
+ * them a second. before is run ahead of each call and not counted, after behind each.
  */
 template <typename Before, typename Call, typename After>
 static struct figure measure_runs(double operations, int ignored, int runs, Before before, Call call,

@@ -671,7 +671,7 @@ int main(int argc, char **argv)
 	     "memory");
 	printf("critical sections: increment of a plain 64-bit counter under one lock; * one run only\n");
 	snprintf(name, sizeof(name), "sections a thread, of %d", FAIR_EACH);
-	table_columns(name);
+	table_columns("M/s", name);
 
 	snprintf(name, sizeof(name), "all threads, %u x %u", processors, BLOCK_THREADS);
 	begin<CUA_SCOPE_DEVICE>(&b, name, processors, BLOCK_THREADS);

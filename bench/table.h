@@ -20,10 +20,10 @@ enum table_kind {
 	TABLE_OURS
 };
 
-/* Runs of one way, in millions of operations a second. */
+/* Runs of one way, in the unit that the columns name. */
 struct figure {
 	double median, least, most;
-	int runs;
+	int runs; /* 0: none, the way is not available */
 };
 
 struct table_row {
@@ -86,10 +86,10 @@ static inline struct table_row *table_add(struct table *t, enum table_kind kind,
 	return row;
 }
 
-/* The columns, once a program; last names what the notes are, or is "". */
-static inline void table_columns(const char *last)
+/* The columns, once a program; unit is that of the figures, and last names what the notes are, or is "". */
+static inline void table_columns(const char *unit, const char *last)
 {
-	printf("\n%-27s %-*s %9s %-20s %8s %12s%s%s\n", "case", TABLE_NAME, "way", "M/s",
+	printf("\n%-27s %-*s %9s %-20s %8s %12s%s%s\n", "case", TABLE_NAME, "way", unit,
 	       "(least to most)", "x peer", "of ceiling", *last ? "  " : "", last);
 	fflush(stdout);
 }
@@ -113,6 +113,11 @@ static inline void table_end(struct table *t)
 		const struct table_row *row = &t->rows[i];
 		char median[24], least[24], most[24], spread[64], of_peer[24] = "-", of_ceiling[24] = "-";
 
+		if (!row->figure.runs) {
+			printf("%-27s %-*s %9s %-20s %8s %12s\n", t->name, TABLE_NAME, row->way, "-",
+			       "not available", "-", "-");
+			continue;
+		}
 		snprintf(spread, sizeof(spread), "(%s to %s)%s", table_number(least, row->figure.least),
 			 table_number(most, row->figure.most),
 			 row->figure.runs < BENCH_RUNS ? " *" : "");

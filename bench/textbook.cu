@@ -290,7 +290,7 @@ int main(int argc, char **argv)
 	}
 	printf("dot product of %zu floats; %zu random keys into an empty table with a lock a bucket\n", dot_n,
 	       n_keys);
-	table_columns("");
+	table_columns("M/s", "");
 	dots(ctx);
 	tables(ctx);
 	cua_context_destroy(ctx);

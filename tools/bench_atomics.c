@@ -259,7 +259,7 @@ void bench_atomics(const struct bench_options *o)
 	for (size_t i = 0; i < MUTEXES; i++)
 		pthread_mutex_init(&mutexes[i], NULL);
 	printf("all threads on one address, and on %zu random ones (then with %d mutexes)\n", many, MUTEXES);
-	table_columns("");
+	table_columns("M/s", "");
 	run_cells(o, "one address", 1);
 	run_cells(o, o->quick ? "4 Ki addresses" : "1 Mi addresses", many);
 	free(cells);
