@@ -147,7 +147,7 @@ runs 1 "cuda without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" demo --backend
 
 runs 0 "list of benchmarks" "$cuatomic" bench
 cp "$tmp/out" "$tmp/benchmarks"
-for name in atomics locks textbook; do
+for name in atomics locks reduce textbook; do
   says out "list of benchmarks" "^$name +[a-z]"
 done
 
@@ -155,7 +155,7 @@ done
 table() {
   local what=$1 case=$2 way
   shift 2
-  says out "$what" '^case +way +M/s +\(least to most\) +x peer +of ceiling'
+  says out "$what" '^case +way +(M|GB)/s +\(least to most\) +x peer +of ceiling'
   for way; do
     [ "$(grep -Ec "^$case +$way +[0-9.]+ \([0-9.]+ to [0-9.]+\) +[0-9.-]+ +[0-9.]+" "$tmp/out")" = 1 ] ||
       fail "$what: not one row '$case', '$way'"
@@ -191,14 +191,45 @@ if runs 0 "bench atomics" env CUDA_VISIBLE_DEVICES= "$cuatomic" bench atomics -q
   done
 fi
 
-# The test program takes the result of one way to be wrong by one.
+for threads in 1 3; do
+  if runs 0 "bench reduce, $threads" "$cuatomic" bench reduce --quick -b cpu -t $threads; then
+    [ ! -s "$tmp/err" ] || fail "bench reduce: something on stderr"
+    for type in f32 f64 "i32 to i64" i64; do
+      for case in "sum $type" "dot $type"; do
+        table "bench reduce, $threads" "$case" "ceiling: vector loads, all threads" \
+          "a loop, one thread" "cua_reduce, FAST" "cua_reduce, FIXED"
+      done
+    done
+    for case in "min f32" "argmin f32" "variance f32"; do
+      table "bench reduce, $threads" "$case" "ceiling: vector loads, all threads" \
+        "a loop, one thread" "cua_reduce, FAST" "cua_reduce, FIXED"
+    done
+    for type in f16 bf16; do
+      for mode in FAST FIXED; do
+        says out "bench reduce, $threads" "^sum $type to f32 +cua_reduce, $mode +[0-9.]+ \("
+        says out "bench reduce, $threads" "^dot $type to f32 +cua_reduce, $mode +[0-9.]+ \("
+      done
+    done
+    # a way that is not there has no figures, and ends nothing
+    for case in "sum f32" "dot f64" "sum bf16 to f32"; do
+      says out "bench reduce, $threads" "^$case +cua_reduce, EXACT +([0-9.]+ \(|- not available )"
+    done
+  fi
+done
+
+# The test program takes the result of one way to be wrong by one, or by as much as shows.
 for name in locks:'cua_ticketlock_lock, unlock' locks:'pthread_mutex' \
   atomics:cua_atomic_add_u32 atomics:cua_atomic_add_f32 atomics:cua_atomic_fetch_mul_f64 \
-  atomics:cua_atomic_max_u32 atomics:CUA_DEFINE_ATOMIC; do
+  atomics:cua_atomic_max_u32 atomics:CUA_DEFINE_ATOMIC \
+  reduce:'ceiling: vector loads, all threads' reduce:'sum f32, a loop, one thread' \
+  reduce:'sum f32, cua_reduce, FAST' reduce:'min f32, cua_reduce, FIXED' reduce:'argmin f32, cua_reduce, FAST' \
+  reduce:'variance f32, cua_reduce, FIXED' reduce:'dot f64, cua_reduce, FAST' \
+  reduce:'dot i32 to i64, cua_reduce, FIXED' reduce:'sum i64, a loop, one thread' \
+  reduce:'dot f16 to f32, cua_reduce, FAST' reduce:'sum bf16 to f32, cua_reduce, FIXED'; do
   way=${name#*:}
   runs 1 "planted: $way" env BENCH_PLANT="$way" "$planted" bench "${name%%:*}" -q -b cpu -t 2 || continue
   [ "$(wc -l <"$tmp/err")" = 1 ] || fail "planted: $way: not one line on stderr"
-  says err "planted: $way" "^cuatomic: bench ${name%%:*}: .*, $way: the result is [0-9]+, not [0-9]+\$"
+  says err "planted: $way" "^cuatomic: bench ${name%%:*}: .*$way: the result is [0-9.e+-]+, not [0-9.e+-]+\$"
 done
 
 # A program of a GPU takes over, with its arguments and its exit status.
@@ -225,7 +256,7 @@ while read -r name _; do
     "$cuatomic" bench -b cuda "$name" nonsense && says err "argument of bench $name" "'nonsense'"
   if "$cuatomic" demo --backend=cuda /dev/null >/dev/null 2>&1; then
     runs 0 "bench $name on the GPU" env CUATOMIC_BENCH_DIR="$programs" "$cuatomic" bench -q "$name"
-    says out "bench $name on the GPU" '^case +way +M/s '
+    says out "bench $name on the GPU" '^case +way +(M|GB)/s '
     says out "bench $name on the GPU" 'ceiling: .* 1\.000'
   fi
 done <"$tmp/benchmarks"
@@ -396,7 +427,7 @@ completes 'cuda' cuatomic demo --backend = cu
 completes 'cpu' cuatomic demo -b cp
 completes "$tmp/binary" cuatomic demo "$tmp/bin"
 completes '--help' cuatomic info ''
-completes 'atomics locks textbook' cuatomic bench ''
+completes 'atomics locks reduce textbook' cuatomic bench ''
 completes 'locks' cuatomic bench --quick l
 completes '--backend= --help --quick --threads=' cuatomic bench --
 completes 'cpu' cuatomic bench --backend = cp

@@ -10,6 +10,7 @@
 #include "../tools/bench.c"
 #include "../tools/bench_atomics.c"
 #include "../tools/bench_locks.c"
+#include "../tools/bench_reduce.c"
 #include "../tools/cuatomic.c"
 #include "../tools/demo.c"
 #include "../tools/demo_bytes.c"

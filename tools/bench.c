@@ -22,21 +22,19 @@ static const struct benchmark {
 } benchmarks[] = {
 	{"atomics", "atomic operations on one address and on many", bench_atomics},
 	{"locks", "critical sections under one lock", bench_locks},
+	{"reduce", "sums, dot products and other reductions of whole arrays", bench_reduce},
 	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL},
 };
 
 /* ---- a run on threads ---- */
 
 #ifdef CUATOMIC_DEMO_PLANT
-/* Only in a test program: makes the result wrong by one of the way that BENCH_PLANT names. */
-static uint64_t bench_plant(const char *way)
+uint64_t bench_plant(const char *way)
 {
 	const char *name = getenv("BENCH_PLANT");
 
 	return name && !strcmp(name, way);
 }
-#else
-#define bench_plant(way) 0
 #endif
 
 uint64_t bench_total(const struct bench_run *r)

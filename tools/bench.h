@@ -52,6 +52,13 @@ struct bench_run {
 		w->done = i;                                                                       \
 	}
 
+/* How much to add to the result of this way: 0, but in a test program 1 for the one that BENCH_PLANT names. */
+#ifdef CUATOMIC_DEMO_PLANT
+uint64_t bench_plant(const char *way);
+#else
+#define bench_plant(way) 0
+#endif
+
 /* All operations of the run that has ended. */
 uint64_t bench_total(const struct bench_run *r);
 
@@ -61,5 +68,6 @@ void bench_row(struct table *t, enum table_kind kind, struct bench_run *r);
 /* The tables. */
 void bench_atomics(const struct bench_options *o);
 void bench_locks(const struct bench_options *o);
+void bench_reduce(const struct bench_options *o);
 
 #endif /* CUATOMIC_BENCH_H */

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `cuatomic bench reduce` on the CPU: reductions of arrays that no cache holds, in GB/s of what they have to read.
+ * Peers are the loops that one would write, on one thread. The ceiling is the speed at which all threads together read
+ * the same memory in vectors, of the compiler's vector extension.
+ *
+ * The result of every run is compared with that of a plain loop in a wider type.
+ */
+#include <math.h>
+#include <string.h>
+
+#include <cuatomic/reduce.h>
+
+#include "bench.h"
+
+#define ARRAY_BYTES ((size_t)64 << 20)
+#define QUICK_BYTES ((size_t)256 << 10)
+
+/* ---- the ceiling ---- */
+
+typedef uint64_t vector __attribute__((vector_size(64)));
+
+/* Bytes that are read between two looks at the clock's end, a multiple of 1000 and of four vectors. */
+#define PIECE 64000
+#define PIECE_VECTORS (PIECE / sizeof(vector))
+CUA_STATIC_ASSERT(PIECE % (4 * sizeof(vector)) == 0 && PIECE % 1000 == 0, "pieces are whole");
+
+static const char *memory; /* both arrays, one behind the other */
+static uint64_t *piece_sums; /* of the 64-bit words of each piece, for the check */
+static uint64_t *worker_sums;
+
+#define DEFINE_READ(name, target)                                                                  \
+	target static uint64_t name(const char *p)                                                 \
+	{                                                                                          \
+		const vector *v = (const vector *)(const void *)p;                                 \
+		vector sums[4] = {{0}};                                                            \
+		uint64_t sum = 0;                                                                  \
+                                                                                                   \
+		for (size_t i = 0; i < PIECE_VECTORS; i += 4)                                      \
+			for (size_t j = 0; j < 4; j++)                                             \
+				sums[j] += v[i + j];                                               \
+		sums[0] += sums[1] + sums[2] + sums[3];                                            \
+		for (size_t j = 0; j < sizeof(vector) / sizeof(uint64_t); j++)                     \
+			sum += sums[0][j];                                                         \
+		return sum;                                                                        \
+	}
+
+static uint64_t (*read_piece)(const char *p);
+
+/* The ceiling may take what the library may: the widest vectors of the machine. */
+DEFINE_READ(read_plain, )
+#if defined(__x86_64__) && defined(__GNUC__)
+DEFINE_READ(read_avx2, __attribute__((target("avx2"))))
+DEFINE_READ(read_avx512, __attribute__((target("avx512f"))))
+#endif
+
+static void choose_read(void)
+{
+	read_piece = read_plain;
+#if defined(__x86_64__) && defined(__GNUC__)
+	if (__builtin_cpu_supports("avx512f"))
+		read_piece = read_avx512;
+	else if (__builtin_cpu_supports("avx2"))
+		read_piece = read_avx2;
+#endif
+}
+
+/* Pieces of a worker, of all that are read; one at least. */
+static void share_of(const struct bench_worker *w, size_t *first, size_t *end)
+{
+	size_t n = w->run->cells;
+
+	*first = n * w->index / w->run->threads;
+	*end = n * (w->index + 1) / w->run->threads;
+	if (*end == *first)
+		*end = *first + 1;
+}
+
+/* Goes through its share again and again; an operation is 1000 bytes. */
+static void read_share(struct bench_worker *w)
+{
+	size_t first, end, i;
+	uint64_t sum = 0, done = 0;
+
+	share_of(w, &first, &end);
+	i = first;
+	do {
+		sum += read_piece(memory + i * PIECE);
+		done += PIECE / 1000;
+		if (++i == end)
+			i = first;
+	} while (!__atomic_load_n(&w->run->stop, __ATOMIC_RELAXED));
+	worker_sums[w->index] = sum;
+	w->done = done;
+}
+
+static void read_nothing_yet(struct bench_run *r)
+{
+	(void)r;
+}
+
+static uint64_t words_read(const struct bench_run *r)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < r->threads; i++)
+		sum += worker_sums[i];
+	return sum;
+}
+
+static uint64_t words_there(const struct bench_run *r)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < r->threads; i++) {
+		uint64_t pieces = r->workers[i].done / (PIECE / 1000), whole = 0, rest = 0;
+		size_t first, end;
+
+		share_of(&r->workers[i], &first, &end);
+		for (size_t j = first; j < end; j++) {
+			whole += piece_sums[j];
+			rest += j - first < pieces % (end - first) ? piece_sums[j] : 0;
+		}
+		sum += pieces / (end - first) * whole + rest;
+	}
+	return sum;
+}
+
+static void add_ceiling(const struct bench_options *o, struct table *t, size_t bytes)
+{
+	struct bench_run r = {
+		.name = "reduce",
+		.way = "ceiling: vector loads, all threads",
+		.seconds = o->quick ? 1e-3 : 10e-3,
+		.threads = o->threads,
+		.cells = bytes / PIECE,
+		.before = read_nothing_yet,
+		.loop = read_share,
+		.result = words_read,
+		.expected = words_there,
+	};
+
+	for (size_t i = 0; i < r.cells; i++) {
+		piece_sums[i] = 0;
+		for (size_t j = 0; j < PIECE; j += sizeof(uint64_t)) {
+			uint64_t word;
+
+			memcpy(&word, memory + i * PIECE + j, sizeof(word));
+			piece_sums[i] += word;
+		}
+	}
+	bench_row(t, TABLE_CEILING, &r);
+}
+
+/* ---- the cases ---- */
+
+union value {
+	float f32;
+	double f64;
+	int64_t i64;
+	uint64_t u64;
+};
+
+/* A loop that a peer is: n elements at x and y to *result. */
+#define LOOP(name, T, A, member, start, ...)                                                       \
+	static void name(size_t n, const void *xs, const void *ys, union value *result)            \
+	{                                                                                          \
+		const T *x = xs, *y = ys;                                                          \
+		A t = (start);                                                                     \
+                                                                                                   \
+		(void)y;                                                                           \
+		for (size_t i = 0; i < n; i++) {                                                   \
+			__VA_ARGS__;                                                               \
+		}                                                                                  \
+		result->member = t;                                                                \
+	}
+
+LOOP(loop_sum_i32, int32_t, int64_t, i64, 0, t += x[i])
+LOOP(loop_dot_i32, int32_t, int64_t, i64, 0, t += (int64_t)x[i] * y[i])
+LOOP(loop_sum_i64, uint64_t, uint64_t, u64, 0, t += x[i])
+LOOP(loop_dot_i64, uint64_t, uint64_t, u64, 0, t += x[i] * y[i])
+LOOP(loop_sum_f32, float, double, f64, 0, t += (double)x[i])
+LOOP(loop_dot_f32, float, double, f64, 0, t += (double)x[i] * (double)y[i])
+LOOP(loop_sum_f64, double, double, f64, 0, t += x[i])
+LOOP(loop_dot_f64, double, double, f64, 0, t += x[i] * y[i])
+LOOP(loop_min_f32, float, float, f32, x[0], t = x[i] < t ? x[i] : t)
+LOOP(loop_argmin_f32, float, uint64_t, u64, 0, t = x[i] < x[t] ? i : t)
+
+static void loop_variance_f32(size_t n, const void *xs, const void *ys, union value *result)
+{
+	const float *x = xs;
+	double sum = 0, squares = 0;
+
+	(void)ys;
+	for (size_t i = 0; i < n; i++) {
+		sum += (double)x[i];
+		squares += (double)x[i] * (double)x[i];
+	}
+	result->f64 = squares / (double)n - sum / (double)n * (sum / (double)n);
+}
+
+enum reading { OF_F32, OF_F64, OF_I64, OF_U64 };
+
+/* Those of one type come one after the other. */
+static const struct reduction {
+	const char *name;
+	enum cua_reduce_op op;
+	enum cua_type type, result_type;
+	enum reading reading;
+	int has_exact; /* may be called in this mode */
+	void (*loop)(size_t n, const void *x, const void *y, union value *result);
+	enum reading loop_reading;
+} reductions[] = {
+	{"sum f32", CUA_REDUCE_SUM, CUA_F32, 0, OF_F32, 1, loop_sum_f32, OF_F64},
+	{"dot f32", CUA_REDUCE_DOT, CUA_F32, 0, OF_F32, 1, loop_dot_f32, OF_F64},
+	{"min f32", CUA_REDUCE_MIN, CUA_F32, 0, OF_F32, 0, loop_min_f32, OF_F32},
+	{"argmin f32", CUA_REDUCE_ARGMIN, CUA_F32, 0, OF_U64, 0, loop_argmin_f32, OF_U64},
+	{"variance f32", CUA_REDUCE_VARIANCE, CUA_F32, 0, OF_F32, 0, loop_variance_f32, OF_F64},
+	{"sum f64", CUA_REDUCE_SUM, CUA_F64, 0, OF_F64, 1, loop_sum_f64, OF_F64},
+	{"dot f64", CUA_REDUCE_DOT, CUA_F64, 0, OF_F64, 1, loop_dot_f64, OF_F64},
+	{"sum i32 to i64", CUA_REDUCE_SUM, CUA_I32, 0, OF_I64, 0, loop_sum_i32, OF_I64},
+	{"dot i32 to i64", CUA_REDUCE_DOT, CUA_I32, 0, OF_I64, 0, loop_dot_i32, OF_I64},
+	{"sum i64", CUA_REDUCE_SUM, CUA_I64, 0, OF_I64, 0, loop_sum_i64, OF_I64},
+	{"dot i64", CUA_REDUCE_DOT, CUA_I64, 0, OF_I64, 0, loop_dot_i64, OF_I64},
+	{"sum f16 to f32", CUA_REDUCE_SUM, CUA_F16, CUA_F32, OF_F32, 1, NULL, OF_F32},
+	{"dot f16 to f32", CUA_REDUCE_DOT, CUA_F16, CUA_F32, OF_F32, 1, NULL, OF_F32},
+	{"sum bf16 to f32", CUA_REDUCE_SUM, CUA_BF16, CUA_F32, OF_F32, 1, NULL, OF_F32},
+	{"dot bf16 to f32", CUA_REDUCE_DOT, CUA_BF16, CUA_F32, OF_F32, 1, NULL, OF_F32},
+};
+
+/* ---- elements ---- */
+
+/* Floats are in [0, 1), those of 16 bits in [1, 2); integers are any, of 32 bits small enough for a product. */
+static void fill(enum cua_type type, size_t n, char *array, uint64_t seed)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t z = (i + (seed << 40)) * 0x9e3779b97f4a7c15u;
+		uint16_t half;
+		float f;
+		double d;
+		int32_t s;
+
+		z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+		z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+		z ^= z >> 31;
+		switch (type) {
+		case CUA_F32: f = (float)(z >> 40) * 0x1p-24f, memcpy(array + 4 * i, &f, 4); break;
+		case CUA_F64: d = (double)(z >> 11) * 0x1p-53, memcpy(array + 8 * i, &d, 8); break;
+		case CUA_I32: s = (int32_t)(z >> 43) - (1 << 20), memcpy(array + 4 * i, &s, 4); break;
+		case CUA_I64: memcpy(array + 8 * i, &z, 8); break;
+		case CUA_F16: half = (uint16_t)(0x3c00 | z >> 54), memcpy(array + 2 * i, &half, 2); break;
+		default: half = (uint16_t)(0x3f80 | z >> 57), memcpy(array + 2 * i, &half, 2); break;
+		}
+	}
+}
+
+static long double float_at(enum cua_type type, const char *array, size_t i)
+{
+	uint16_t half;
+	float f;
+	double d;
+
+	switch (type) {
+	case CUA_F32: memcpy(&f, array + 4 * i, 4); return (long double)f;
+	case CUA_F64: memcpy(&d, array + 8 * i, 8); return (long double)d;
+	case CUA_F16: memcpy(&half, array + 2 * i, 2); return 1 + (long double)(half & 0x3ff) / 0x400;
+	default: memcpy(&half, array + 2 * i, 2); return 1 + (long double)(half & 0x7f) / 0x80;
+	}
+}
+
+static int64_t integer_at(enum cua_type type, const char *array, size_t i)
+{
+	int32_t s;
+	int64_t l;
+
+	if (type == CUA_I32) {
+		memcpy(&s, array + 4 * i, 4);
+		return s;
+	}
+	memcpy(&l, array + 8 * i, 8);
+	return l;
+}
+
+/* ---- what is compared ---- */
+
+struct expected {
+	int is_integer;
+	int64_t i;
+	double f, within;
+};
+
+static struct expected expect(const struct reduction *r, size_t n, const char *x, const char *y)
+{
+	struct expected e = {.is_integer = r->reading == OF_I64 || r->reading == OF_U64};
+	long double sum = 0, squares = 0, least = 2;
+	uint64_t whole = 0, place = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		long double f;
+
+		if (r->reading == OF_I64) {
+			whole += (uint64_t)integer_at(r->type, x, i) *
+				 (uint64_t)(r->op == CUA_REDUCE_DOT ? integer_at(r->type, y, i) : 1);
+			continue;
+		}
+		f = float_at(r->type, x, i);
+		sum += r->op == CUA_REDUCE_DOT ? f * float_at(r->type, y, i) : f;
+		squares += f * f;
+		if (f < least) {
+			least = f;
+			place = i;
+		}
+	}
+	switch (r->op) {
+	case CUA_REDUCE_MIN: e.f = (double)least; return e;
+	case CUA_REDUCE_ARGMIN: e.i = (int64_t)place; return e;
+	case CUA_REDUCE_VARIANCE: sum = squares / n - sum / n * (sum / n); break;
+	default: break;
+	}
+	e.i = (int64_t)whole;
+	e.f = (double)sum;
+	e.within = fabs(e.f) * (r->reading == OF_F64 ? 1e-9 : 1e-6);
+	return e;
+}
+
+static void check(const struct table *t, const char *way, enum reading reading, union value got,
+		  const struct expected *wanted)
+{
+	double f = reading == OF_F32 ? (double)got.f32 : got.f64;
+	char row[sizeof(t->name) + TABLE_NAME + 4];
+	uint64_t planted;
+
+	snprintf(row, sizeof(row), "%s, %s", t->name, way);
+	planted = bench_plant(row);
+	if (wanted->is_integer) {
+		got.u64 += planted;
+		if (got.i64 != wanted->i)
+			tool_die("bench reduce: %s, %s: the result is %lld, not %lld", t->name, way,
+				 (long long)got.i64, (long long)wanted->i);
+		return;
+	}
+	f += (double)planted * 2 * (wanted->within + 1e-9);
+	/* a NaN is within nothing */
+	if (!(fabs(f - wanted->f) <= wanted->within))
+		tool_die("bench reduce: %s, %s: the result is %.17g, not %.17g", t->name, way, f, wanted->f);
+}
+
+/* ---- what is timed ---- */
+
+struct call {
+	const struct reduction *reduction;
+	size_t n;
+	const char *x, *y;
+	struct cua_context *ctx;
+	enum cua_reduce_mode mode; /* AUTO: the loop */
+};
+
+static enum cua_status make_call(const struct call *c, union value *result)
+{
+	struct cua_reduce_options options = CUA_REDUCE_OPTIONS_INIT;
+	const struct reduction *r = c->reduction;
+
+	if (!c->mode) {
+		r->loop(c->n, c->x, c->y, result);
+		return CUA_OK;
+	}
+	options.mode = c->mode;
+	options.result_type = r->result_type;
+	return cua_reduce(c->ctx, &options, r->op, r->type, c->n, c->x, r->op == CUA_REDUCE_DOT ? c->y : NULL,
+			  result);
+}
+
+/* Calls again and again for about `seconds` a run. */
+static void add_calls(struct table *t, const struct call *c, const char *way, double seconds, double bytes,
+		      const struct expected *wanted)
+{
+	const struct reduction *r = c->reduction;
+	const struct figure none = {0, 0, 0, 0};
+	double rates[BENCH_RUNS];
+
+	/* one run more, which is not counted */
+	for (int i = -1; i < BENCH_RUNS; i++) {
+		double start = tool_now(), taken;
+		int calls = 0;
+
+		do {
+			union value result;
+			enum cua_status status;
+
+			memset(&result, 0xff, sizeof(result));
+			status = make_call(c, &result);
+			if (status == CUA_ERROR_UNSUPPORTED) {
+				table_add(t, TABLE_OURS, way, none);
+				return;
+			}
+			if (status)
+				tool_die("bench reduce: %s, %s: %s", t->name, way, cua_strerror(status));
+			check(t, way, c->mode ? r->reading : r->loop_reading, result, wanted);
+			calls++;
+			taken = tool_now() - start;
+		} while (taken < seconds);
+		if (i >= 0)
+			rates[i] = bytes * calls / taken * 1e-9;
+	}
+	table_add(t, c->mode ? TABLE_OURS : TABLE_PEER, way, table_figure(rates, BENCH_RUNS));
+}
+
+void bench_reduce(const struct bench_options *o)
+{
+	static const char *const names[] = {"a loop, one thread", "cua_reduce, FAST", "cua_reduce, FIXED",
+					    "cua_reduce, EXACT"};
+	size_t bytes = o->quick ? QUICK_BYTES : ARRAY_BYTES;
+	double seconds = o->quick ? 1e-3 : 10e-3;
+	enum cua_type filled = (enum cua_type)0;
+	struct cua_context *ctx;
+	enum cua_status status;
+	void *arrays = NULL;
+	char *x, *y;
+
+	status = cua_context_create(CUA_BACKEND_CPU, 0, &ctx);
+	if (!status)
+		status = cua_context_set_threads(ctx, o->threads);
+	if (!status)
+		status = cua_alloc(ctx, 2 * bytes, &arrays);
+	if (status)
+		tool_die("bench reduce: %s", cua_strerror(status));
+	x = arrays;
+	y = x + bytes;
+	memory = x;
+	choose_read();
+	piece_sums = tool_alloc(2 * bytes / PIECE * sizeof(*piece_sums));
+	worker_sums = tool_alloc(o->threads * sizeof(*worker_sums));
+	printf("arrays of %zu KiB; dot reads two of them\n", bytes >> 10);
+	table_columns("GB/s", "");
+	for (size_t i = 0; i < sizeof(reductions) / sizeof(reductions[0]); i++) {
+		const struct reduction *r = &reductions[i];
+		struct call c = {.reduction = r, .n = bytes / cua_type_size(r->type), .x = x, .y = y, .ctx = ctx};
+		size_t read = r->op == CUA_REDUCE_DOT ? 2 * bytes : bytes;
+		struct table table = {.n = 0};
+		struct expected wanted;
+
+		if (r->type != filled) {
+			fill(r->type, c.n, x, 1);
+			fill(r->type, c.n, y, 2);
+			filled = r->type;
+		}
+		wanted = expect(r, c.n, x, y);
+		table_begin(&table, r->name);
+		add_ceiling(o, &table, read);
+		if (r->loop)
+			add_calls(&table, &c, names[0], seconds, (double)read, &wanted);
+		for (int m = CUA_REDUCE_FAST; m <= (r->has_exact ? CUA_REDUCE_EXACT : CUA_REDUCE_FIXED); m++) {
+			c.mode = (enum cua_reduce_mode)m;
+			add_calls(&table, &c, names[m], seconds, (double)read, &wanted);
+		}
+		table_end(&table);
+	}
+	free(piece_sums);
+	free(worker_sums);
+	cua_free(ctx, arrays);
+	cua_context_destroy(ctx);
+}
