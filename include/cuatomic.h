@@ -26,6 +26,7 @@
 #include <cuatomic/reduce.h>
 #include <cuatomic/rwlock.h>
 #include <cuatomic/section.h>
+#include <cuatomic/segment.h>
 #include <cuatomic/semaphore.h>
 #include <cuatomic/seqlock.h>
 #include <cuatomic/spinlock.h>

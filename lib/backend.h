@@ -73,6 +73,7 @@ struct cua__reduce_ops;
 struct cua__histogram_ops;
 struct cua__chained_ops;
 struct cua__hashmap_ops;
+struct cua__segment_ops;
 
 struct cua__backend {
 	enum cua_backend kind;
@@ -83,6 +84,7 @@ struct cua__backend {
 	const struct cua__histogram_ops *histogram;
 	const struct cua__chained_ops *chained;
 	const struct cua__hashmap_ops *hashmap;
+	const struct cua__segment_ops *segment;
 };
 
 extern const struct cua__backend cua__cpu_backend;
@@ -97,6 +99,7 @@ extern const struct cua__reduce_ops cua__cpu_reduce, cua__cuda_reduce;
 extern const struct cua__histogram_ops cua__cpu_histogram, cua__cuda_histogram;
 extern const struct cua__chained_ops cua__cpu_chained, cua__cuda_chained;
 extern const struct cua__hashmap_ops cua__cpu_hashmap, cua__cuda_hashmap;
+extern const struct cua__segment_ops cua__cpu_segment, cua__cuda_segment;
 
 #ifdef __cplusplus
 }

@@ -295,4 +295,5 @@ const struct cua__backend cua__cpu_backend = {
 	.histogram = &cua__cpu_histogram,
 	.chained = &cua__cpu_chained,
 	.hashmap = &cua__cpu_hashmap,
+	.segment = &cua__cpu_segment,
 };

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "segment.h"
+
+CUA_STATIC_ASSERT(CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONTROL_BYTES <= CUA__CONTROL_BYTES, "the control");
+
+/* The result's size, which is also its alignment: sums of integers have 64 bits. */
+static size_t result_size(enum cua_reduce_op op, enum cua_type type)
+{
+	return op == CUA_REDUCE_SUM && type != CUA_F32 ? 8 : cua_type_size(type);
+}
+
+/* What all calls have in common. */
+static enum cua_status plan(struct cua_context *ctx, const struct cua_segment_options *options,
+			    enum cua_reduce_op op, enum cua_type type, size_t n,
+			    struct cua__segments *s)
+{
+	struct cua_segment_options o = {.struct_size = sizeof(o)};
+	size_t bytes;
+
+	if (!ctx)
+		return CUA_ERROR_NULL;
+	if (options) {
+		if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof(o))
+			return CUA_ERROR_VALUE;
+		memcpy(&o, options, options->struct_size);
+	}
+	if ((int)o.mode < CUA_REDUCE_AUTO || o.mode > CUA_REDUCE_FIXED)
+		return CUA_ERROR_VALUE;
+	if ((int)op < CUA_REDUCE_SUM || op > CUA_REDUCE_MAX)
+		return CUA_ERROR_VALUE;
+	switch (type) {
+	case CUA_U32:
+	case CUA_I32:
+	case CUA_U64:
+	case CUA_I64:
+	case CUA_F32:
+	case CUA_F64: break;
+	default: return CUA_ERROR_TYPE;
+	}
+	memset(s, 0, sizeof(*s));
+	s->op = op;
+	s->type = type;
+	s->fixed = o.mode == CUA_REDUCE_FIXED && op == CUA_REDUCE_SUM &&
+		   (type == CUA_F32 || type == CUA_F64);
+	s->n = n;
+	s->control = (char *)ctx->control + CUA__SEGMENT_CONTROL;
+	return cua__bytes(n, cua_type_size(type), &bytes);
+}
+
+/* ---- segments ---- */
+
+static enum cua_status plan_segmented(struct cua_context *ctx,
+				      const struct cua_segment_options *options,
+				      enum cua_reduce_op op, enum cua_type type, size_t n,
+				      size_t segments, struct cua__segments *s)
+{
+	enum cua_status status = plan(ctx, options, op, type, n, s);
+	size_t bytes;
+
+	if (status)
+		return status;
+	s->segments = segments;
+	if (segments == SIZE_MAX)
+		return CUA_ERROR_SIZE;
+	return cua__bytes(segments + 1, sizeof(uint64_t), &bytes);
+}
+
+enum cua_status cua_segmented_reduce(struct cua_context *ctx,
+				     const struct cua_segment_options *options,
+				     enum cua_reduce_op op, enum cua_type type, size_t n,
+				     const void *x, size_t segments, const uint64_t *offsets,
+				     void *results)
+{
+	struct cua__segments s;
+	struct cua__call call;
+	enum cua_status status;
+	size_t size, out, n_offsets;
+	const void *p;
+
+	status = plan_segmented(ctx, options, op, type, n, segments, &s);
+	if (status)
+		return status;
+	size = cua_type_size(type);
+	out = result_size(op, type);
+	n_offsets = segments ? segments + 1 : 0;
+	status = cua__check_array(ctx, x, n, size, size, &s.x);
+	if (!status) {
+		status = cua__check_array(ctx, offsets, n_offsets, sizeof(*offsets),
+					  sizeof(*offsets), &p);
+		s.offsets = (const uint64_t *)p;
+	}
+	if (!status) {
+		status = cua__check_array(ctx, results, segments, out, out, &p);
+		s.results = (void *)p;
+	}
+	if (status)
+		return status;
+	if (cua__overlap(results, segments * out, x, n * size) ||
+	    cua__overlap(results, segments * out, offsets, n_offsets * sizeof(*offsets)))
+		return CUA_ERROR_OVERLAP;
+	if (!segments)
+		return CUA_OK;
+	cua__call_begin(&call, ctx);
+	status = cua__call_scratch(&call, ctx->backend->segment->segments_scratch(ctx, &s),
+				   &s.scratch);
+	if (!status)
+		status = ctx->backend->segment->segments(ctx, &s);
+	return cua__call_end(&call, status);
+}
+
+enum cua_status cua_segmented_reduce_workspace(struct cua_context *ctx,
+					       const struct cua_segment_options *options,
+					       enum cua_reduce_op op, enum cua_type type, size_t n,
+					       size_t segments, size_t *bytes)
+{
+	struct cua__segments s;
+	enum cua_status status;
+
+	if (!bytes)
+		return CUA_ERROR_NULL;
+	status = plan_segmented(ctx, options, op, type, n, segments, &s);
+	if (!status)
+		*bytes = segments ? cua__scratch_size(
+					    ctx->backend->segment->segments_scratch(ctx, &s))
+				  : 0;
+	return status;
+}
+
+enum cua_status cua_segmented_sum(struct cua_context *ctx, enum cua_type type, size_t n,
+				  const void *x, size_t segments, const uint64_t *offsets,
+				  void *results)
+{
+	return cua_segmented_reduce(ctx, NULL, CUA_REDUCE_SUM, type, n, x, segments, offsets,
+				    results);
+}
+
+/* ---- runs of equal keys ---- */
+
+static enum cua_status plan_by_key(struct cua_context *ctx,
+				   const struct cua_segment_options *options, enum cua_reduce_op op,
+				   enum cua_type key_type, enum cua_type type, size_t n,
+				   uint64_t capacity, struct cua__segments *s, struct cua__runs *r)
+{
+	enum cua_status status = plan(ctx, options, op, type, n, s);
+	size_t bytes;
+
+	if (status)
+		return status;
+	switch (key_type) {
+	case CUA_U32:
+	case CUA_I32:
+	case CUA_U64:
+	case CUA_I64: break;
+	default: return CUA_ERROR_TYPE;
+	}
+	memset(r, 0, sizeof(*r));
+	r->key_size = cua_type_size(key_type);
+	r->n = n;
+	r->capacity = capacity < n ? capacity : n;
+	s->segments = r->capacity;
+	status = cua__bytes(n, r->key_size, &bytes);
+	return status ? status : cua__bytes(n + 1, sizeof(uint64_t), &bytes);
+}
+
+static size_t offsets_size(const struct cua__runs *r)
+{
+	return (size_t)(r->capacity + 1) * sizeof(uint64_t);
+}
+
+enum cua_status cua_reduce_by_key(struct cua_context *ctx,
+				  const struct cua_segment_options *options, enum cua_reduce_op op,
+				  enum cua_type key_type, enum cua_type type, size_t n,
+				  const void *keys, const void *x, uint64_t capacity,
+				  void *unique_keys, void *results, uint64_t *count)
+{
+	const struct cua__segment_ops *ops;
+	struct {
+		const void *p;
+		size_t bytes;
+	} arrays[5];
+	struct cua__segments s;
+	struct cua__runs r;
+	struct cua__call call;
+	enum cua_status status;
+	size_t size, out, room;
+	void *scratch = NULL, *user = NULL;
+	const void *p;
+
+	status = plan_by_key(ctx, options, op, key_type, type, n, capacity, &s, &r);
+	if (status)
+		return status;
+	if (!count)
+		return CUA_ERROR_NULL;
+	ops = ctx->backend->segment;
+	size = cua_type_size(type);
+	out = result_size(op, type);
+	room = (size_t)r.capacity;
+	status = cua__check_array(ctx, keys, n, r.key_size, r.key_size, &r.keys);
+	if (!status)
+		status = cua__check_array(ctx, x, room ? n : 0, size, size, &s.x);
+	if (!status) {
+		status = cua__check_array(ctx, unique_keys, room, r.key_size, r.key_size, &p);
+		r.unique_keys = (void *)p;
+	}
+	if (!status) {
+		status = cua__check_array(ctx, results, room, out, out, &p);
+		s.results = (void *)p;
+	}
+	if (status)
+		return status;
+	arrays[0].p = keys;
+	arrays[0].bytes = n * r.key_size;
+	arrays[1].p = x;
+	arrays[1].bytes = room ? n * size : 0;
+	arrays[2].p = unique_keys;
+	arrays[2].bytes = room * r.key_size;
+	arrays[3].p = results;
+	arrays[3].bytes = room * out;
+	arrays[4].p = count;
+	arrays[4].bytes = sizeof(*count);
+	for (int i = 2; i < 5; i++)
+		for (int j = 0; j < i; j++)
+			if (cua__overlap(arrays[i].p, arrays[i].bytes, arrays[j].p,
+					 arrays[j].bytes))
+				return CUA_ERROR_OVERLAP;
+
+	cua__call_begin(&call, ctx);
+	status = cua__call_result(&call, count, sizeof(*count), sizeof(*count), &user);
+	r.count = (uint64_t *)user;
+	if (!status && !n) {
+		status = ctx->backend->runtime->set_bytes(ctx, r.count, 0, sizeof(*r.count));
+		return cua__call_end(&call, status);
+	}
+	if (!status)
+		status = cua__call_scratch(&call, sizeof(*r.total), &scratch);
+	r.total = (uint64_t *)scratch;
+	if (!status)
+		status = cua__call_scratch(&call, offsets_size(&r), &scratch);
+	r.offsets = (uint64_t *)scratch;
+	if (!status)
+		status = cua__call_scratch(&call, ops->runs_scratch(ctx, &r), &r.scratch);
+	if (!status && room)
+		status = cua__call_scratch(&call, ops->segments_scratch(ctx, &s), &s.scratch);
+	s.count = r.total;
+	s.offsets = r.offsets;
+	if (!status)
+		status = ops->runs(ctx, &r);
+	if (!status && room)
+		status = ops->segments(ctx, &s);
+	return cua__call_end(&call, status);
+}
+
+enum cua_status cua_reduce_by_key_workspace(struct cua_context *ctx,
+					    const struct cua_segment_options *options,
+					    enum cua_reduce_op op, enum cua_type key_type,
+					    enum cua_type type, size_t n, uint64_t capacity,
+					    size_t *bytes)
+{
+	struct cua__segments s;
+	struct cua__runs r;
+	enum cua_status status;
+
+	if (!bytes)
+		return CUA_ERROR_NULL;
+	status = plan_by_key(ctx, options, op, key_type, type, n, capacity, &s, &r);
+	if (status)
+		return status;
+	/* the count, where it goes to ordinary host memory */
+	*bytes = cua__scratch_size(sizeof(*r.count));
+	if (n)
+		*bytes += cua__scratch_size(sizeof(*r.total)) +
+			  cua__scratch_size(offsets_size(&r)) +
+			  cua__scratch_size(ctx->backend->segment->runs_scratch(ctx, &r));
+	if (r.capacity)
+		*bytes += cua__scratch_size(ctx->backend->segment->segments_scratch(ctx, &s));
+	return CUA_OK;
+}

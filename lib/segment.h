@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What both backends' segmented reductions share: the calls, the merge path, and the operations as
+ * accumulators of 64 bits. As in reduce.h every operation is a sum of u64 or f64, or the maximum of
+ * unsigned keys, all with zeros as the identity.
+ */
+#ifndef CUATOMIC_LIB_SEGMENT_H
+#define CUATOMIC_LIB_SEGMENT_H
+
+#include "internal.h"
+#include "tree.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A checked call, with everything as the backend addresses it. */
+struct cua__segments {
+	enum cua_reduce_op op; /* SUM, MIN or MAX */
+	enum cua_type type;
+	int fixed; /* the tree of mode FIXED; only for sums of floats, the others need none */
+	uint64_t n;
+	const void *x;
+	uint64_t segments;
+	const uint64_t *count; /* memory of the backend: there are min(*count, segments); NULL: segments */
+	const uint64_t *offsets;
+	void *results;
+	void *scratch; /* as large as segments_scratch said */
+	void *control; /* CUA__SEGMENT_CONTROL_BYTES of zeros, to be left as zeros */
+};
+
+/* A checked search for runs of equal keys. */
+struct cua__runs {
+	size_t key_size; /* 4 or 8 */
+	uint64_t n;      /* not 0 */
+	const void *keys;
+	uint64_t capacity;
+	void *unique_keys;
+	uint64_t *offsets; /* min(capacity, runs) + 1 of them: the last one ends the last run with a place */
+	uint64_t *total;   /* how many runs there are */
+	uint64_t *count;   /* the same for the user */
+	void *scratch;
+};
+
+struct cua__segment_ops {
+	size_t (*segments_scratch)(struct cua_context *ctx, const struct cua__segments *s);
+	size_t (*runs_scratch)(struct cua_context *ctx, const struct cua__runs *r);
+	/* segments > 0 */
+	enum cua_status (*segments)(struct cua_context *ctx, const struct cua__segments *s);
+	enum cua_status (*runs)(struct cua_context *ctx, const struct cua__runs *r);
+};
+
+/* In the context's control memory. */
+#define CUA__SEGMENT_CONTROL 1024
+#define CUA__SEGMENT_CONTROL_BYTES 64
+
+/*
+ * X(name, op, type, element type, accumulator, result type, family, the accumulator of element a,
+ *   the result of accumulator t, the result of an empty segment)
+ */
+#define CUA__SEGMENT_LIST(X)                                                                       \
+	X(sum_u32, SUM, U32, uint32_t, uint64_t, uint64_t, sum_u64, a, t, 0)                       \
+	X(sum_i32, SUM, I32, int32_t, uint64_t, uint64_t, sum_u64, (uint64_t)(int64_t)a, t, 0)     \
+	X(sum_u64, SUM, U64, uint64_t, uint64_t, uint64_t, sum_u64, a, t, 0)                       \
+	X(sum_i64, SUM, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a, t, 0)              \
+	X(sum_f32, SUM, F32, float, double, float, sum_f64, (double)a,                             \
+	  cua__segment_round_f32(t), 0)                                                            \
+	X(sum_f64, SUM, F64, double, double, double, sum_f64, a, cua__segment_round_f64(t), 0)     \
+	CUA__SEGMENT_EXTREMES(X, u32, U32, uint32_t, 32, 0, UINT32_MAX)                            \
+	CUA__SEGMENT_EXTREMES(X, i32, I32, int32_t, 32, INT32_MIN, INT32_MAX)                      \
+	CUA__SEGMENT_EXTREMES(X, u64, U64, uint64_t, 64, 0, UINT64_MAX)                            \
+	CUA__SEGMENT_EXTREMES(X, i64, I64, int64_t, 64, INT64_MIN, INT64_MAX)                      \
+	CUA__SEGMENT_EXTREMES(X, f32, F32, float, 32, cua__from_bits_f32(0xff800000u),             \
+			      cua__from_bits_f32(0x7f800000u))                                     \
+	CUA__SEGMENT_EXTREMES(X, f64, F64, double, 64, cua__from_bits_f64(0xfff0000000000000u),    \
+			      cua__from_bits_f64(0x7ff0000000000000u))
+#define CUA__SEGMENT_EXTREMES(X, t_, type, T, bits, least, greatest)                               \
+	X(min_##t_, MIN, type, T, uint##bits##_t, T, max_u##bits, cua__key_min_##t_(a),            \
+	  cua__value_min_##t_(t), greatest)                                                        \
+	X(max_##t_, MAX, type, T, uint##bits##_t, T, max_u##bits, cua__key_max_##t_(a),            \
+	  cua__value_max_##t_(t), least)
+
+/* ---- the merge path ---- */
+
+/*
+ * The elements first to last - 1 and the ends of the segments, merged: an end comes after the elements of
+ * its segment. Its place in this order is the number of elements plus the number of ends before it. Equal
+ * parts of the path are equal work, whatever the lengths are.
+ */
+struct cua__path {
+	const uint64_t *offsets;
+	uint64_t segments;
+	uint64_t first, last;
+};
+
+CUA_FORCE uint64_t cua__path_offset(const struct cua__path *p, uint64_t i)
+{
+	uint64_t at = p->offsets[i];
+
+	return at < p->first ? p->first : at > p->last ? p->last : at;
+}
+
+/* first and last are clamped to n and to their order, so that every clamped offset is a place in x. */
+CUA_FORCE void cua__path_init(struct cua__path *p, const struct cua__segments *s)
+{
+	uint64_t first, last;
+
+	p->offsets = s->offsets;
+	p->segments = s->segments;
+	if (s->count && *s->count < p->segments)
+		p->segments = *s->count;
+	first = p->segments ? s->offsets[0] : 0;
+	last = p->segments ? s->offsets[p->segments] : 0;
+	p->last = last < s->n ? last : s->n;
+	p->first = first < p->last ? first : p->last;
+}
+
+CUA_FORCE uint64_t cua__path_length(const struct cua__path *p)
+{
+	return p->segments + (p->last - p->first);
+}
+
+/*
+ * How many ends are among the first d places of the path; the others are elements. The bounds hold also
+ * where the offsets do not ascend: the result is at most segments, and leaves at most last - first.
+ */
+CUA_FN uint64_t cua__path_search(const struct cua__path *p, uint64_t d)
+{
+	uint64_t elements = p->last - p->first;
+	uint64_t low = d > elements ? d - elements : 0, high = d < p->segments ? d : p->segments;
+
+	while (low < high) {
+		uint64_t mid = low + (high - low) / 2;
+
+		if (cua__path_offset(p, mid + 1) - p->first + mid < d)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/*
+ * What a worker or a block tells of its part of the path. Whoever is last goes through the parts in order
+ * and finishes the segments that were cut.
+ */
+struct cua__part {
+	uint64_t first; /* the segment that is open where the part begins */
+	uint64_t ends;  /* how many segments end in the part */
+	uint64_t head;  /* up to the first end, which finishes segment `first` */
+	uint64_t tail;  /* after the last end, or everything if there is none */
+};
+
+/* ---- mode FIXED: the sum of a segment is that of tree.h ---- */
+
+/* A float result of a sum; every NaN becomes the same one. */
+CUA_FORCE float cua__segment_round_f32(double sum)
+{
+	return sum != sum ? cua__from_bits_f32(0x7fc00000u) : (float)sum;
+}
+
+CUA_FORCE double cua__segment_round_f64(double sum)
+{
+	return sum != sum ? cua__from_bits_f64(0x7ff8000000000000u) : sum;
+}
+
+/* The sum of the 4 or 2 columns of a pack. */
+CUA_FORCE double cua__segment_pack_sum(enum cua_type type, const double c[4])
+{
+	double low = cua__tree_f64_add(c[0], c[1]);
+
+	return type == CUA_F32 ? cua__tree_f64_add(low, cua__tree_f64_add(c[2], c[3])) : low;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CUATOMIC_LIB_SEGMENT_H */

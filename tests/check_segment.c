@@ -1,0 +1,1078 @@
+/* SPDX-License-Identifier: MIT */
+/* Segmented reductions and reductions by key, on either backend. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "common.h"
+
+#include <float.h>
+#include <math.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Any element or result, compared by its bits. */
+union value {
+	uint32_t u32;
+	int32_t i32;
+	uint64_t u64;
+	int64_t i64;
+	float f32;
+	double f64;
+};
+
+static const enum cua_type types[] = {CUA_U32, CUA_I32, CUA_U64, CUA_I64, CUA_F32, CUA_F64};
+static const enum cua_reduce_op ops[] = {CUA_REDUCE_SUM, CUA_REDUCE_MIN, CUA_REDUCE_MAX};
+static const enum cua_reduce_mode modes[] = {CUA_REDUCE_AUTO, CUA_REDUCE_FAST, CUA_REDUCE_FIXED};
+
+static size_t result_size(enum cua_reduce_op op, enum cua_type type)
+{
+	return op == CUA_REDUCE_SUM && type != CUA_F32 ? 8 : cua_type_size(type);
+}
+
+static struct cua_segment_options options_of(enum cua_reduce_mode mode)
+{
+	struct cua_segment_options o = CUA_SEGMENT_OPTIONS_INIT;
+
+	o.mode = mode;
+	return o;
+}
+
+/* ---- the serial model ---- */
+
+static int less_f32(float a, float b)
+{
+	return a < b || (a == b && signbit(a) && !signbit(b));
+}
+
+static int less_f64(double a, double b)
+{
+	return a < b || (a == b && signbit(a) && !signbit(b));
+}
+
+#define LESS(a, b) ((a) < (b))
+#define NEVER(x) ((void)(x), 0)
+
+/* M: how a sum is formed; R: where it goes. */
+#define DEFINE_MODEL(t, T, M, R, out, LESS_THAN, is_nan, greatest, least, none)                    \
+	static union value model_##t(enum cua_reduce_op op, size_t n, const T *x)                  \
+	{                                                                                          \
+		union value v = {.u64 = 0};                                                        \
+		M sum = 0;                                                                         \
+		T best = op == CUA_REDUCE_MIN ? (greatest) : (least);                              \
+		size_t used = 0;                                                                   \
+                                                                                                   \
+		for (size_t i = 0; i < n; i++) {                                                   \
+			sum += (M)x[i];                                                            \
+			if (is_nan(x[i]))                                                          \
+				continue;                                                          \
+			if (!used++ || (op == CUA_REDUCE_MIN ? LESS_THAN(x[i], best)               \
+							     : LESS_THAN(best, x[i])))             \
+				best = x[i];                                                       \
+		}                                                                                  \
+		if (n && !used)                                                                    \
+			best = (none);                                                             \
+		if (op == CUA_REDUCE_SUM)                                                          \
+			v.out = (R)sum;                                                            \
+		else                                                                               \
+			v.t = best;                                                                \
+		return v;                                                                          \
+	}
+DEFINE_MODEL(u32, uint32_t, uint64_t, uint64_t, u64, LESS, NEVER, UINT32_MAX, 0, 0)
+DEFINE_MODEL(i32, int32_t, uint64_t, uint64_t, u64, LESS, NEVER, INT32_MAX, INT32_MIN, 0)
+DEFINE_MODEL(u64, uint64_t, uint64_t, uint64_t, u64, LESS, NEVER, UINT64_MAX, 0, 0)
+DEFINE_MODEL(i64, int64_t, uint64_t, uint64_t, u64, LESS, NEVER, INT64_MAX, INT64_MIN, 0)
+DEFINE_MODEL(f32, float, double, float, f32, less_f32, isnan, HUGE_VALF, -HUGE_VALF, NAN)
+DEFINE_MODEL(f64, double, double, double, f64, less_f64, isnan, HUGE_VAL, -HUGE_VAL, (double)NAN)
+
+static union value model(enum cua_reduce_op op, enum cua_type type, size_t n, const void *x)
+{
+	switch (type) {
+	case CUA_U32: return model_u32(op, n, x);
+	case CUA_I32: return model_i32(op, n, x);
+	case CUA_U64: return model_u64(op, n, x);
+	case CUA_I64: return model_i64(op, n, x);
+	case CUA_F32: return model_f32(op, n, x);
+	default: return model_f64(op, n, x);
+	}
+}
+
+/* ---- the tree of mode FIXED, as it is described and in no other way ---- */
+
+static double element(enum cua_type type, const void *x, size_t i)
+{
+	return type == CUA_F32 ? (double)((const float *)x)[i] : ((const double *)x)[i];
+}
+
+static double tree_of_256(double v[256])
+{
+	double warps[8];
+
+	for (int w = 0; w < 8; w++) {
+		double *lane = v + 32 * w;
+
+		for (int d = 16; d >= 1; d /= 2)
+			for (int i = 0; i < d; i++)
+				lane[i] = lane[i] + lane[i + d];
+		warps[w] = lane[0];
+	}
+	for (int d = 4; d >= 1; d /= 2)
+		for (int i = 0; i < d; i++)
+			warps[i] = warps[i] + warps[i + d];
+	return warps[0];
+}
+
+static union value tree(enum cua_type type, size_t n, const void *x)
+{
+	size_t size = cua_type_size(type), pack = 16 / size, width = 32 * pack;
+	size_t all = (n + width - 1) / width, rows = 8, strips;
+	double partials[256] = {0};
+	union value v = {.u64 = 0};
+
+	/* at most 8192 chunks of 8 strips */
+	while (all > rows * 8 * 8192)
+		rows *= 2;
+	strips = (all + rows - 1) / rows;
+	for (size_t s = 0; s < strips; s += 8) {
+		double packs[256] = {0};
+
+		for (size_t w = 0; w < 8; w++)
+			for (size_t t = 0; t < 32; t++) {
+				double column[4] = {0};
+
+				for (size_t row = 0; row < rows; row++)
+					for (size_t c = 0; c < pack; c++) {
+						size_t i = ((s + w) * rows + row) * width +
+							   t * pack + c;
+
+						if (i < n)
+							column[c] += element(type, x, i);
+					}
+				packs[w * 32 + t] = pack == 2 ? column[0] + column[1]
+							      : (column[0] + column[1]) +
+									(column[2] + column[3]);
+			}
+		partials[s / 8 % 256] += tree_of_256(packs);
+	}
+	if (type == CUA_F32)
+		v.f32 = (float)tree_of_256(partials);
+	else
+		v.f64 = tree_of_256(partials);
+	return v;
+}
+
+/* ---- input ---- */
+
+/* Integers of all bits; floats that are small integers, so that every order of adding is exact. */
+static void fill(enum cua_type type, size_t n, void *p, uint64_t *seed)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t r = test_random(seed);
+
+		switch (type) {
+		case CUA_U32:
+		case CUA_I32: ((uint32_t *)p)[i] = (uint32_t)r; break;
+		case CUA_F32: ((float *)p)[i] = (float)(r % 2001) - 1000; break;
+		case CUA_F64: ((double *)p)[i] = (double)(r % 2000001) - 1000000; break;
+		default: ((uint64_t *)p)[i] = r; break;
+		}
+	}
+}
+
+/*
+ * Floats of many sizes and both signs, of which large ones cancel near by: then two orders hardly ever have
+ * the same sum, also rounded to float.
+ */
+static void fill_wild(enum cua_type type, size_t n, void *p, uint64_t *seed)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t r = test_random(seed), back = (r >> 32) % 40 + 1;
+		double v = ldexp((double)(int64_t)r, (int)(r % 81) - 100);
+
+		if (i >= back && r % 2)
+			v = -(type == CUA_F32 ? (double)((float *)p)[i - back]
+					      : ((double *)p)[i - back]);
+		if (type == CUA_F32)
+			((float *)p)[i] = (float)v;
+		else
+			((double *)p)[i] = v;
+	}
+}
+
+enum shape { ALL_IN_ONE, ONES, TENS, HUNDREDS, EMPTY, A_FEW, MIXED, EDGES, SHAPES };
+
+/* Lengths around what the loops treat in different ways. */
+static const size_t edges[] = {0,   1,   2,    3,    4,    5,    7,    8,    9,    15,   16,
+			       17,  31,  32,   33,   63,   64,   65,   127,  128,  129,  255,
+			       256, 257, 511,  512,  513,  1023, 1024, 1025, 2047, 2049, 4095,
+			       4096, 4097, 8191, 8192, 8193, 16385};
+
+static size_t next_length(enum shape shape, size_t n, uint64_t *seed)
+{
+	uint64_t r = test_random(seed);
+
+	switch (shape) {
+	case ALL_IN_ONE: return n;
+	case ONES: return 1;
+	case TENS: return (size_t)(r % 11);
+	case HUNDREDS: return (size_t)(r % 400);
+	case EMPTY: return r % 64 ? 0 : (size_t)(r >> 8) % 200;
+	case A_FEW: return n / 3 + (size_t)(r % 5);
+	case MIXED: return (size_t)(r >> 8) % ((size_t)1 << (r % 15));
+	default: return edges[r % COUNT(edges)];
+	}
+}
+
+/* Offsets of segments over n elements; those before the first and after the last belong to none. */
+static size_t make_offsets(enum shape shape, size_t n, uint64_t *offsets, size_t most, uint64_t *seed)
+{
+	size_t at = n > 20 ? (size_t)(test_random(seed) % 4) : 0, segments = 0;
+
+	offsets[0] = at;
+	while (segments < most) {
+		at += next_length(shape, n, seed);
+		if (at > n)
+			break;
+		offsets[++segments] = at;
+	}
+	if (shape == ALL_IN_ONE && !segments)
+		offsets[++segments] = n;
+	return segments;
+}
+
+/* ---- arguments ---- */
+
+START_TEST(test_arguments)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const uint32_t host[4] = {1, 2, 3, 4};
+	const uint64_t host_offsets[3] = {0, 1, 4};
+	const uint64_t poison[4] = {0xa5a5a5a5a5a5a5a5, 0xa5a5a5a5a5a5a5a5, 0xa5a5a5a5a5a5a5a5,
+				    0xa5a5a5a5a5a5a5a5};
+	uint32_t *x = test_upload(ctx, host, sizeof(host));
+	uint64_t *offsets = test_upload(ctx, host_offsets, sizeof(host_offsets));
+	uint64_t *results = test_alloc(ctx, 4 * sizeof(*results)), got[4];
+	struct cua_segment_options o = CUA_SEGMENT_OPTIONS_INIT;
+	size_t bytes = 77;
+
+#define CALL(o_, op, type, n, x_, segments, offsets_, results_)                                    \
+	cua_segmented_reduce(ctx, o_, op, type, n, x_, segments, offsets_, results_)
+	ck_assert_status(cua_segmented_reduce(NULL, NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, offsets,
+					      results),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_segmented_sum(NULL, CUA_U32, 4, x, 2, offsets, results),
+			 CUA_ERROR_NULL);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, NULL, 2, offsets, results),
+			 CUA_ERROR_NULL);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, NULL, results),
+			 CUA_ERROR_NULL);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, offsets, NULL),
+			 CUA_ERROR_NULL);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_DOT, CUA_U32, 4, x, 2, offsets, results),
+			 CUA_ERROR_VALUE);
+	ck_assert_status(CALL(NULL, (enum cua_reduce_op)0, CUA_U32, 4, x, 2, offsets, results),
+			 CUA_ERROR_VALUE);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U8, 4, x, 2, offsets, results),
+			 CUA_ERROR_TYPE);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, (enum cua_type)0, 4, x, 2, offsets, results),
+			 CUA_ERROR_TYPE);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, SIZE_MAX / 4, x, 2, offsets, results),
+			 CUA_ERROR_SIZE);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, SIZE_MAX, offsets, results),
+			 CUA_ERROR_SIZE);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, SIZE_MAX / 8, offsets, results),
+			 CUA_ERROR_SIZE);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 2, (char *)x + 2, 2, offsets, results),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 1,
+			      (uint64_t *)((char *)offsets + 4), results),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, offsets,
+			      (char *)results + 4),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U64, 2, results, 2, offsets, results + 1),
+			 CUA_ERROR_OVERLAP);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, results, results + 2),
+			 CUA_ERROR_OVERLAP);
+	o.mode = CUA_REDUCE_EXACT;
+	ck_assert_status(CALL(&o, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, offsets, results),
+			 CUA_ERROR_VALUE);
+	o.mode = (enum cua_reduce_mode)-1;
+	ck_assert_status(CALL(&o, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, offsets, results),
+			 CUA_ERROR_VALUE);
+	o = options_of(CUA_REDUCE_FAST);
+	o.struct_size = 0;
+	ck_assert_status(CALL(&o, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, offsets, results),
+			 CUA_ERROR_VALUE);
+	o.struct_size = sizeof(o) + 1;
+	ck_assert_status(CALL(&o, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, offsets, results),
+			 CUA_ERROR_VALUE);
+	ck_assert_status(cua_segmented_reduce_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, 4, 2,
+							NULL),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_segmented_reduce_workspace(NULL, NULL, CUA_REDUCE_SUM, CUA_U32, 4, 2,
+							&bytes),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_segmented_reduce_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_U8, 4, 2,
+							&bytes),
+			 CUA_ERROR_TYPE);
+	ck_assert_status(cua_segmented_reduce_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_U32, 4, 2,
+							&bytes),
+			 CUA_ERROR_VALUE);
+	ck_assert_status(cua_segmented_reduce_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_U32,
+							SIZE_MAX / 4, 2, &bytes),
+			 CUA_ERROR_SIZE);
+	ck_assert_uint_eq(bytes, 77);
+#if TEST_CUDA
+	{
+		struct cua_context *cpu = test_context(CUA_BACKEND_CPU);
+
+		ck_assert_status(cua_segmented_sum(cpu, CUA_U32, 4, x, 2, host_offsets, got),
+				 CUA_ERROR_MEMORY_KIND);
+		ck_assert_status(cua_segmented_sum(cpu, CUA_U32, 4, host, 2, offsets, got),
+				 CUA_ERROR_MEMORY_KIND);
+		ck_assert_status(cua_segmented_sum(cpu, CUA_U32, 4, host, 2, host_offsets, results),
+				 CUA_ERROR_MEMORY_KIND);
+		cua_context_destroy(cpu);
+	}
+#endif
+	/* nothing was written, and no segments are nothing to do */
+	ck_assert_cua(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 0, offsets, results));
+	ck_assert_cua(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 0, NULL, NULL));
+	ck_assert_cua(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 0, NULL, 0, NULL, NULL));
+	test_download(ctx, got, results, sizeof(got));
+	ck_assert_mem_eq(got, poison, sizeof(got));
+	ck_assert_cua(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, offsets, results));
+	test_download(ctx, got, results, sizeof(got));
+	ck_assert_uint_eq(got[0], 1);
+	ck_assert_uint_eq(got[1], 9);
+	ck_assert_mem_eq(got + 2, poison, 16);
+	/* segments without elements */
+	ck_assert_cua(CALL(NULL, CUA_REDUCE_MIN, CUA_U64, 0, NULL, 2, offsets, results));
+	test_download(ctx, got, results, sizeof(got));
+	ck_assert(got[0] == UINT64_MAX && got[1] == UINT64_MAX && got[2] == poison[2]);
+#undef CALL
+	test_free(ctx, x);
+	test_free(ctx, offsets);
+	test_free(ctx, results);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+START_TEST(test_by_key_arguments)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const uint32_t host[4] = {1, 2, 2, 4};
+	const uint64_t poison = 0xa5a5a5a5a5a5a5a5;
+	uint32_t *x = test_upload(ctx, host, sizeof(host));
+	uint32_t *keys = test_upload(ctx, host, sizeof(host));
+	uint64_t *results = test_alloc(ctx, 8 * sizeof(*results)), got[4], count = 99;
+	uint32_t *unique = test_alloc(ctx, 8 * sizeof(*unique)), got_keys[4];
+	struct cua_segment_options o = options_of(CUA_REDUCE_EXACT);
+	size_t bytes = 77;
+
+#define CALL(...) cua_reduce_by_key(ctx, __VA_ARGS__)
+#define GOOD CUA_REDUCE_SUM, CUA_U32, CUA_U32, 4
+	ck_assert_status(cua_reduce_by_key(NULL, NULL, GOOD, keys, x, 4, unique, results, &count),
+			 CUA_ERROR_NULL);
+	ck_assert_status(CALL(NULL, GOOD, NULL, x, 4, unique, results, &count), CUA_ERROR_NULL);
+	ck_assert_status(CALL(NULL, GOOD, keys, NULL, 4, unique, results, &count), CUA_ERROR_NULL);
+	ck_assert_status(CALL(NULL, GOOD, keys, x, 4, NULL, results, &count), CUA_ERROR_NULL);
+	ck_assert_status(CALL(NULL, GOOD, keys, x, 4, unique, NULL, &count), CUA_ERROR_NULL);
+	ck_assert_status(CALL(NULL, GOOD, keys, x, 4, unique, results, NULL), CUA_ERROR_NULL);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_DOT, CUA_U32, CUA_U32, 4, keys, x, 4, unique,
+			      results, &count),
+			 CUA_ERROR_VALUE);
+	ck_assert_status(CALL(&o, GOOD, keys, x, 4, unique, results, &count), CUA_ERROR_VALUE);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_F32, CUA_U32, 4, keys, x, 4, unique,
+			      results, &count),
+			 CUA_ERROR_TYPE);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U16, CUA_U32, 4, keys, x, 4, unique,
+			      results, &count),
+			 CUA_ERROR_TYPE);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, CUA_BF16, 4, keys, x, 4, unique,
+			      results, &count),
+			 CUA_ERROR_TYPE);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, CUA_U32, SIZE_MAX / 4, keys, x, 4,
+			      unique, results, &count),
+			 CUA_ERROR_SIZE);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, CUA_U32, SIZE_MAX / 8, keys, x, 4,
+			      unique, results, &count),
+			 CUA_ERROR_SIZE);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, CUA_U32, 2, (char *)keys + 2, x, 4,
+			      unique, results, &count),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, CUA_U32, 2, keys, (char *)x + 2, 4,
+			      unique, results, &count),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(CALL(NULL, GOOD, keys, x, 4, (char *)unique + 2, results, &count),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(CALL(NULL, GOOD, keys, x, 4, unique, (char *)results + 4, &count),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(CALL(NULL, GOOD, keys, x, 4, unique, results,
+			      (uint64_t *)((char *)(results + 5) + 4)),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(CALL(NULL, GOOD, keys, x, 4, keys + 3, results, &count),
+			 CUA_ERROR_OVERLAP);
+	ck_assert_status(CALL(NULL, GOOD, keys, x, 4, x, results, &count), CUA_ERROR_OVERLAP);
+	ck_assert_status(CALL(NULL, GOOD, keys, x, 4, unique, (uint64_t *)(void *)unique, &count),
+			 CUA_ERROR_OVERLAP);
+	ck_assert_status(CALL(NULL, GOOD, keys, x, 4, unique, results, results + 3),
+			 CUA_ERROR_OVERLAP);
+	ck_assert_status(CALL(NULL, GOOD, keys, x, 4, unique, results, (uint64_t *)(void *)unique),
+			 CUA_ERROR_OVERLAP);
+	ck_assert_status(CALL(NULL, GOOD, keys, x, 4, unique, results, (uint64_t *)(void *)keys),
+			 CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_reduce_by_key_workspace(ctx, NULL, GOOD, 4, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_reduce_by_key_workspace(NULL, NULL, GOOD, 4, &bytes), CUA_ERROR_NULL);
+	ck_assert_status(cua_reduce_by_key_workspace(ctx, &o, GOOD, 4, &bytes), CUA_ERROR_VALUE);
+	ck_assert_status(cua_reduce_by_key_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_F64, CUA_U32, 4,
+						     4, &bytes),
+			 CUA_ERROR_TYPE);
+	ck_assert_status(cua_reduce_by_key_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_U64, CUA_U32,
+						     SIZE_MAX / 8, 4, &bytes),
+			 CUA_ERROR_SIZE);
+	ck_assert_uint_eq(bytes, 77);
+	ck_assert_uint_eq(count, 99);
+	test_download(ctx, got, results, sizeof(got));
+	test_download(ctx, got_keys, unique, sizeof(got_keys));
+	for (int i = 0; i < 4; i++)
+		ck_assert(got[i] == poison && got_keys[i] == (uint32_t)poison);
+
+	/* the least calls */
+	ck_assert_cua(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, CUA_U32, 0, NULL, NULL, 4, unique,
+			   results, &count));
+	ck_assert_uint_eq(count, 0);
+	ck_assert_cua(CALL(NULL, GOOD, keys, NULL, 0, NULL, NULL, &count));
+	ck_assert_uint_eq(count, 3);
+	ck_assert_cua(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, CUA_U32, 0, NULL, NULL, 0, NULL, NULL,
+			   results));
+	test_download(ctx, got, results, sizeof(*got));
+	ck_assert_uint_eq(got[0], 0);
+	/* capacity may be anything: there are no more than n runs */
+	ck_assert_cua(CALL(NULL, GOOD, keys, x, UINT64_MAX, unique, results, results + 4));
+	test_download(ctx, got, results, sizeof(got));
+	test_download(ctx, got_keys, unique, sizeof(got_keys));
+	test_download(ctx, &count, results + 4, sizeof(count));
+	ck_assert_uint_eq(count, 3);
+	ck_assert(got[0] == 1 && got[1] == 4 && got[2] == 4 && got[3] == poison);
+	ck_assert(got_keys[0] == 1 && got_keys[1] == 2 && got_keys[2] == 4);
+	ck_assert(got_keys[3] == (uint32_t)poison);
+#undef GOOD
+#undef CALL
+	test_free(ctx, x);
+	test_free(ctx, keys);
+	test_free(ctx, results);
+	test_free(ctx, unique);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- values ---- */
+
+/* Every result bit by bit, and nothing written around them. */
+static void check_segments(struct cua_context *ctx, enum cua_reduce_mode mode, enum cua_reduce_op op,
+			   enum cua_type type, size_t n, const char *host_x, const void *x,
+			   size_t segments, const uint64_t *host_offsets, const uint64_t *offsets,
+			   int as_tree)
+{
+	struct cua_segment_options o = options_of(mode);
+	size_t size = cua_type_size(type), out = result_size(op, type);
+	char *results = test_alloc(ctx, (segments + 4) * out);
+	char *got = test_malloc((segments + 4) * out);
+
+	ck_assert_cua(cua_segmented_reduce(ctx, &o, op, type, n, x, segments, offsets,
+					   results + out));
+	test_download(ctx, got, results, (segments + 4) * out);
+	for (size_t i = 0; i < segments; i++) {
+		const char *at = host_x + host_offsets[i] * size;
+		size_t length = (size_t)(host_offsets[i + 1] - host_offsets[i]);
+		union value expected =
+			as_tree ? tree(type, length, at) : model(op, type, length, at), v;
+
+		v.u64 = 0;
+		memcpy(&v, got + (i + 1) * out, out);
+		EXPECT(memcmp(&v, &expected, out) == 0,
+		       "mode %d op %d %s n %zu, segment %zu of %zu from %llu, length %zu: %llx, not %llx",
+		       (int)mode, (int)op, cua_type_name(type), n, i, segments,
+		       (unsigned long long)host_offsets[i], length, (unsigned long long)v.u64,
+		       (unsigned long long)expected.u64);
+	}
+	for (size_t i = 0; i < out; i++)
+		ck_assert_uint_eq((uint8_t)got[i], 0xa5);
+	for (size_t i = (segments + 1) * out; i < (segments + 4) * out; i++)
+		ck_assert_uint_eq((uint8_t)got[i], 0xa5);
+	free(got);
+	test_free(ctx, results);
+}
+
+/* All types, ops and modes over every kind of lengths, at every alignment. */
+START_TEST(test_shapes)
+{
+	static const size_t sizes[] = {0, 1, 3, 31, 255, 1000, 4097, 30011, 200003};
+	size_t n_sizes = test_quick() ? COUNT(sizes) - 1 : COUNT(sizes);
+	size_t most = sizes[n_sizes - 1], most_segments = most + most / 4 + 300;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	enum cua_type type = types[_i];
+	size_t size = cua_type_size(type);
+	uint64_t seed = test_seed("test_shapes");
+	char *host = test_malloc((most + 4) * size), *x;
+	uint64_t *host_offsets = test_malloc((most_segments + 1) * 8), *offsets;
+
+	fill(type, most + 4, host, &seed);
+	x = test_upload(ctx, host, (most + 4) * size);
+	for (size_t l = 0; l < n_sizes; l++)
+		for (int shape = 0; shape < SHAPES; shape++) {
+			size_t n = sizes[l], first = (size_t)(test_random(&seed) % 4);
+			size_t segments = make_offsets((enum shape)shape, n, host_offsets,
+						       n + n / 4 + 300, &seed);
+
+			ck_assert_cua(cua_context_set_threads(
+				ctx, 1 + (unsigned)(test_random(&seed) % 6)));
+			offsets = test_upload(ctx, host_offsets, (segments + 1) * 8);
+			for (size_t m = 0; m < COUNT(modes); m++)
+				for (size_t op = 0; op < COUNT(ops); op++)
+					check_segments(ctx, modes[m], ops[op], type, n,
+						       host + first * size, x + first * size,
+						       segments, host_offsets, offsets, 0);
+			test_free(ctx, offsets);
+		}
+	test_free(ctx, x);
+	free(host);
+	free(host_offsets);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* FIXED has the tree's bits, wherever a segment lies, and whatever is around it. */
+START_TEST(test_fixed)
+{
+	size_t most = test_quick() ? 60000 : 600000, most_segments = most + 1000;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	enum cua_type type = _i ? CUA_F64 : CUA_F32;
+	size_t size = cua_type_size(type);
+	uint64_t seed = test_seed("test_fixed");
+	char *host = test_malloc((most + 4) * size), *x;
+	uint64_t *host_offsets = test_malloc((most_segments + 1) * 8), *offsets;
+
+	fill_wild(type, most + 4, host, &seed);
+	x = test_upload(ctx, host, (most + 4) * size);
+	for (int shape = 0; shape < SHAPES; shape++)
+		for (size_t n = most; n > 1000; n /= 5) {
+			size_t first = (size_t)(test_random(&seed) % 4);
+			size_t segments = make_offsets((enum shape)shape, n, host_offsets,
+						       most_segments, &seed);
+
+			ck_assert_cua(cua_context_set_threads(
+				ctx, 1 + (unsigned)(test_random(&seed) % 6)));
+			offsets = test_upload(ctx, host_offsets, (segments + 1) * 8);
+			check_segments(ctx, CUA_REDUCE_FIXED, CUA_REDUCE_SUM, type, n,
+				       host + first * size, x + first * size, segments,
+				       host_offsets, offsets, 1);
+			test_free(ctx, offsets);
+		}
+	test_free(ctx, x);
+	free(host);
+	free(host_offsets);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* A segment by itself: as cua_reduce in this mode, and as the tree; also with strips of more than 8 rows. */
+START_TEST(test_fixed_alone)
+{
+	static const size_t lengths[] = {0, 1, 63, 64, 65, 511, 512, 513, 4095, 4096, 4097, 100003,
+					 262144, 2000003, (size_t)4096 * 8192 + 12345};
+	size_t n_lengths = test_quick() ? COUNT(lengths) - 2 : COUNT(lengths);
+	size_t most = lengths[n_lengths - 1];
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_segment_options o = options_of(CUA_REDUCE_FIXED);
+	struct cua_reduce_options alone = CUA_REDUCE_OPTIONS_INIT;
+	uint64_t seed = test_seed("test_fixed_alone");
+	double *host = test_malloc((most + 1) * 8), *x, *result = test_alloc(ctx, 8), got, reduced;
+
+	alone.mode = CUA_REDUCE_FIXED;
+	fill_wild(CUA_F64, most + 1, host, &seed);
+	x = test_upload(ctx, host, (most + 1) * 8);
+	for (size_t l = 0; l < n_lengths; l++) {
+		uint64_t first = l % 2, ends[2] = {first, first + lengths[l]}, *offsets;
+		union value expected = tree(CUA_F64, lengths[l], host + first);
+
+		offsets = test_upload(ctx, ends, sizeof(ends));
+		ck_assert_cua(cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F64, most + 1, x, 1,
+						   offsets, result));
+		test_download(ctx, &got, result, 8);
+		ck_assert_cua(cua_reduce(ctx, &alone, CUA_REDUCE_SUM, CUA_F64, lengths[l], x + first,
+					 NULL, &reduced));
+		ck_assert_msg(!memcmp(&got, &expected, 8), "length %zu: %a, not %a", lengths[l], got,
+			      expected.f64);
+		ck_assert_msg(!memcmp(&got, &reduced, 8), "length %zu: %a, but cua_reduce %a", lengths[l],
+			      got, reduced);
+		test_free(ctx, offsets);
+	}
+	test_free(ctx, x);
+	test_free(ctx, result);
+	free(host);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* FAST gives the same bits in every run, and is near the true sum; f32 is rounded once. */
+START_TEST(test_fast_sums)
+{
+	size_t n = test_quick() ? 20011 : 300007, most = n + 300;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t seed = test_seed("test_fast_sums");
+	double *host = test_malloc(n * 8), *x, *first = test_malloc(most * 8);
+	double *got = test_malloc(most * 8), *results;
+	uint64_t *host_offsets = test_malloc((most + 1) * 8), *offsets;
+
+	ck_assert_cua(cua_context_set_threads(ctx, 5));
+	fill_wild(CUA_F64, n, host, &seed);
+	x = test_upload(ctx, host, n * 8);
+	results = test_alloc(ctx, most * 8);
+	for (int shape = 0; shape < SHAPES; shape++) {
+		size_t segments = make_offsets((enum shape)shape, n, host_offsets, most, &seed);
+
+		offsets = test_upload(ctx, host_offsets, (segments + 1) * 8);
+		for (int run = 0; run < 5; run++) {
+			ck_assert_cua(cua_segmented_sum_f64(ctx, n, x, segments, offsets, results));
+			test_download(ctx, run ? got : first, results, segments * 8);
+			if (run)
+				ck_assert_mem_eq(got, first, segments * 8);
+		}
+		for (size_t i = 0; i < segments; i++) {
+			double sum = 0, sizes = 0;
+
+			for (uint64_t j = host_offsets[i]; j < host_offsets[i + 1]; j++) {
+				sum += host[j];
+				sizes += fabs(host[j]);
+			}
+			EXPECT(fabs(first[i] - sum) <= 1e-10 * sizes, "segment %zu: %g, not %g", i,
+			       first[i], sum);
+		}
+		test_free(ctx, offsets);
+	}
+	test_free(ctx, x);
+	test_free(ctx, results);
+	free(host);
+	free(first);
+	free(got);
+	free(host_offsets);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* Special values in one segment change nothing in its neighbours. */
+START_TEST(test_special_floats)
+{
+	enum { PER = 700, SEGMENTS = 60, N = PER * SEGMENTS };
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	float *host = test_malloc(N * sizeof(*host)), *x, got[SEGMENTS];
+	const uint64_t host_minus[4] = {2 * PER + 14, 2 * PER + 15, 2 * PER + 50, 3 * PER};
+	uint64_t host_offsets[SEGMENTS + 1], *offsets, *minus;
+	float *results = test_alloc(ctx, sizeof(got));
+
+	for (int i = 0; i <= SEGMENTS; i++)
+		host_offsets[i] = (uint64_t)(i * PER);
+	for (int i = 0; i < N; i++) {
+		int in = i % PER;
+
+		switch (i / PER % 6) {
+		case 0: host[i] = 1; break;
+		case 1: host[i] = i % 2 ? NAN : -NAN; break;
+		case 2: host[i] = in == 13 ? -INFINITY : -0.0f; break;
+		case 3: host[i] = in == 699 ? NAN : in % 2 ? -0.0f : 0; break;
+		case 4: host[i] = in < 350 ? FLT_MAX : -FLT_MAX; break;
+		default: host[i] = in ? 1 : 16777216; break;
+		}
+	}
+	x = test_upload(ctx, host, N * sizeof(*host));
+	offsets = test_upload(ctx, host_offsets, sizeof(host_offsets));
+	minus = test_upload(ctx, host_minus, sizeof(host_minus));
+	for (size_t m = 0; m < COUNT(modes); m++) {
+		struct cua_segment_options o = options_of(modes[m]);
+
+		ck_assert_cua(cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F32, N, x, SEGMENTS,
+						   offsets, results));
+		test_download(ctx, got, results, sizeof(got));
+		for (int i = 0; i < SEGMENTS; i += 6) {
+			uint32_t bits;
+
+			ck_assert(got[i] == PER);
+			memcpy(&bits, &got[i + 1], 4);
+			ck_assert_uint_eq(bits, 0x7fc00000);
+			ck_assert(isinf(got[i + 2]) && got[i + 2] < 0);
+			memcpy(&bits, &got[i + 3], 4);
+			ck_assert_uint_eq(bits, 0x7fc00000);
+			/* no overflow on the way, and one rounding at the end */
+			ck_assert(got[i + 4] == 0 && !signbit(got[i + 4]));
+			ck_assert(got[i + 5] == 16777216 + 699 + 1);
+		}
+		/* -0 by itself: a sum starts from +0 */
+		ck_assert_cua(cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F32, N, x, 3, minus,
+						   results));
+		test_download(ctx, got, results, 3 * sizeof(*got));
+		for (int i = 0; i < 3; i++)
+			ck_assert(got[i] == 0 && !signbit(got[i]));
+		ck_assert_cua(cua_segmented_reduce(ctx, &o, CUA_REDUCE_MAX, CUA_F32, N, x, SEGMENTS,
+						   offsets, results));
+		test_download(ctx, got, results, sizeof(got));
+		for (int i = 0; i < SEGMENTS; i += 6) {
+			uint32_t bits;
+
+			memcpy(&bits, &got[i + 1], 4);
+			ck_assert_uint_eq(bits, 0x7fc00000);
+			ck_assert(got[i + 2] == 0 && signbit(got[i + 2]));
+			ck_assert(got[i + 3] == 0 && !signbit(got[i + 3]));
+			ck_assert(got[i + 4] == FLT_MAX);
+		}
+	}
+	test_free(ctx, x);
+	test_free(ctx, offsets);
+	test_free(ctx, minus);
+	test_free(ctx, results);
+	free(host);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- offsets that are wrong ---- */
+
+/*
+ * Nothing outside of the arrays is touched; the arrays here end where their memory does. Too large offsets
+ * count as n.
+ */
+START_TEST(test_bad_offsets)
+{
+	enum { N = 50000, MOST = 60000 };
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t seed = test_seed("test_bad_offsets");
+	uint64_t *host = test_malloc(N * 8), *x, *host_offsets = test_malloc((MOST + 1) * 8), *offsets;
+	double *d = test_malloc(N * 8), *y;
+
+	fill(CUA_U64, N, host, &seed);
+	fill(CUA_F64, N, d, &seed);
+	x = test_upload(ctx, host, N * 8);
+	y = test_upload(ctx, d, N * 8);
+	for (int round = 0; round < (test_quick() ? 20 : 100); round++) {
+		size_t segments = round % 2 ? MOST : (size_t)(test_random(&seed) % 3000) + 1;
+		uint64_t *results = test_alloc(ctx, segments * 8 + 16), *got;
+		int kind = round % 5;
+
+		for (size_t i = 0; i <= segments; i++) {
+			uint64_t r = test_random(&seed);
+
+			host_offsets[i] = kind == 0   ? r
+					  : kind == 1 ? r % N
+					  : kind == 2 ? (segments - i) * N / segments
+					  : kind == 3 ? (i * 2 * N / segments) ^ (r % 64 == 0) * 999
+						      : (r % 50 ? i * N / segments : r % (2 * N));
+		}
+		ck_assert_cua(cua_context_set_threads(ctx, 1 + (unsigned)round % 7));
+		offsets = test_upload(ctx, host_offsets, (segments + 1) * 8);
+		for (size_t m = 0; m < COUNT(modes); m++) {
+			struct cua_segment_options o = options_of(modes[m]);
+
+			ck_assert_cua(cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F64, N, y,
+							   segments, offsets, results));
+			ck_assert_cua(cua_segmented_reduce(ctx, &o, ops[round % 3], CUA_U64, N, x,
+							   segments, offsets, results));
+		}
+		got = test_malloc(segments * 8 + 16);
+		test_download(ctx, got, results, segments * 8 + 16);
+		ck_assert_uint_eq(got[segments], 0xa5a5a5a5a5a5a5a5);
+		ck_assert_uint_eq(got[segments + 1], 0xa5a5a5a5a5a5a5a5);
+		free(got);
+		test_free(ctx, results);
+		test_free(ctx, offsets);
+	}
+	/* in order, but beyond the end */
+	for (int i = 0; i <= 100; i++)
+		host_offsets[i] = i < 50 ? (uint64_t)i * 900 : UINT64_MAX - 100 + (uint64_t)i;
+	offsets = test_upload(ctx, host_offsets, 101 * 8);
+	for (size_t m = 0; m < COUNT(modes); m++) {
+		struct cua_segment_options o = options_of(modes[m]);
+		double *results = test_alloc(ctx, 100 * 8), got[100];
+
+		ck_assert_cua(cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F64, N, y, 100,
+						   offsets, results));
+		test_download(ctx, got, results, sizeof(got));
+		for (size_t i = 0; i < 100; i++) {
+			size_t begin = i < 50 ? i * 900 : N, end = i < 49 ? begin + 900 : N;
+
+			ck_assert(got[i] == model_f64(CUA_REDUCE_SUM, end - begin, d + begin).f64);
+		}
+		test_free(ctx, results);
+	}
+	test_free(ctx, offsets);
+	test_free(ctx, x);
+	test_free(ctx, y);
+	free(host);
+	free(d);
+	free(host_offsets);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- runs of equal keys ---- */
+
+static void set_key(void *keys, size_t key_size, size_t i, uint64_t v)
+{
+	memcpy((char *)keys + i * key_size, &v, key_size);
+}
+
+START_TEST(test_by_key)
+{
+	static const size_t sizes[] = {1, 2, 33, 1000, 4097, 30011, 300007};
+	static const enum cua_type key_types[] = {CUA_U32, CUA_I32, CUA_U64, CUA_I64};
+	size_t n_sizes = test_quick() ? COUNT(sizes) - 1 : COUNT(sizes), most = sizes[n_sizes - 1];
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	enum cua_type type = types[_i];
+	size_t size = cua_type_size(type);
+	uint64_t seed = test_seed("test_by_key");
+	char *host_x = test_malloc((most + 4) * size), *x;
+	char *host_keys = test_malloc((most + 4) * 8), *keys;
+	uint64_t *starts = test_malloc((most + 1) * 8);
+
+	fill(type, most + 4, host_x, &seed);
+	x = test_upload(ctx, host_x, (most + 4) * size);
+	for (size_t l = 0; l < n_sizes; l++)
+		for (int shape = 0; shape < SHAPES; shape++) {
+			size_t n = sizes[l], first = (size_t)(test_random(&seed) % 4), runs = 0;
+			enum cua_type key_type = key_types[test_random(&seed) % 4];
+			size_t key_size = cua_type_size(key_type);
+			uint64_t key = test_random(&seed), capacity[5], count;
+			int wild = test_random(&seed) % 2;
+
+			/* neighbours that differ in one bit, high or low, or keys in order */
+			for (size_t i = 0; i < n;) {
+				size_t length = next_length((enum shape)shape, n, &seed);
+
+				starts[runs] = i;
+				if (!length)
+					continue;
+				key = wild ? key ^ (uint64_t)1 << (test_random(&seed) % (key_size * 8))
+					   : key + 1;
+				for (; length && i < n; length--, i++)
+					set_key(host_keys, key_size, first + i, key);
+				runs++;
+			}
+			starts[runs] = n;
+			keys = test_upload(ctx, host_keys, (n + 4) * key_size);
+			ck_assert_cua(cua_context_set_threads(
+				ctx, 1 + (unsigned)(test_random(&seed) % 6)));
+			capacity[0] = runs;
+			capacity[1] = runs + 5;
+			capacity[2] = runs - 1;
+			capacity[3] = test_random(&seed) % runs;
+			capacity[4] = 0;
+			for (size_t c = 0; c < COUNT(capacity); c++) {
+				enum cua_reduce_op op = ops[(c + l) % 3];
+				struct cua_segment_options o = options_of(modes[(c + (size_t)shape) % 3]);
+				size_t out = result_size(op, type), room = (size_t)capacity[c];
+				size_t stored = room < runs ? room : runs;
+				char *results = test_alloc(ctx, (room + 4) * out);
+				char *unique = test_alloc(ctx, (room + 4) * key_size);
+				char *got = test_malloc((room + 4) * out);
+				char *got_keys = test_malloc((room + 4) * key_size);
+
+				count = 0;
+				ck_assert_cua(cua_reduce_by_key(
+					ctx, &o, op, key_type, type, n, keys + first * key_size,
+					x + first * size, capacity[c], unique + key_size,
+					results + out, &count));
+				ck_assert_uint_eq(count, runs);
+				test_download(ctx, got, results, (room + 4) * out);
+				test_download(ctx, got_keys, unique, (room + 4) * key_size);
+				for (size_t i = 0; i < stored; i++) {
+					size_t begin = first + (size_t)starts[i];
+					union value v = model(op, type,
+							      (size_t)(starts[i + 1] - starts[i]),
+							      host_x + begin * size);
+
+					EXPECT(!memcmp(got_keys + (i + 1) * key_size,
+						       host_keys + begin * key_size, key_size),
+					       "%s n %zu, key of run %zu of %zu",
+					       cua_type_name(key_type), n, i, runs);
+					EXPECT(!memcmp(got + (i + 1) * out, &v, out),
+					       "%s op %d n %zu, result of run %zu of %zu from %llu",
+					       cua_type_name(type), (int)op, n, i, runs,
+					       (unsigned long long)starts[i]);
+				}
+				for (size_t i = 0; i < (room + 4) * out; i++)
+					if (i < out || i >= (stored + 1) * out)
+						ck_assert_uint_eq((uint8_t)got[i], 0xa5);
+				for (size_t i = 0; i < (room + 4) * key_size; i++)
+					if (i < key_size || i >= (stored + 1) * key_size)
+						ck_assert_uint_eq((uint8_t)got_keys[i], 0xa5);
+				free(got);
+				free(got_keys);
+				test_free(ctx, results);
+				test_free(ctx, unique);
+			}
+			test_free(ctx, keys);
+		}
+	test_free(ctx, x);
+	free(host_x);
+	free(host_keys);
+	free(starts);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* FIXED by key is FIXED of the segments that the keys make. */
+START_TEST(test_by_key_fixed)
+{
+	size_t n = test_quick() ? 40000 : 400000, runs = 0;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_segment_options o = options_of(CUA_REDUCE_FIXED);
+	uint64_t seed = test_seed("test_by_key_fixed"), *starts = test_malloc((n + 1) * 8), *count;
+	float *host = test_malloc(n * 4), *x, *results, *got = test_malloc(n * 4);
+	uint32_t *host_keys = test_malloc(n * 4), *keys, *unique;
+
+	fill_wild(CUA_F32, n, host, &seed);
+	for (size_t i = 0; i < n;) {
+		size_t length = next_length(MIXED, n, &seed);
+
+		starts[runs] = i;
+		if (!length)
+			continue;
+		for (; length && i < n; length--, i++)
+			host_keys[i] = (uint32_t)runs;
+		runs++;
+	}
+	starts[runs] = n;
+	x = test_upload(ctx, host, n * 4);
+	keys = test_upload(ctx, host_keys, n * 4);
+	results = test_alloc(ctx, n * 4);
+	unique = test_alloc(ctx, n * 4);
+	count = test_alloc(ctx, 8);
+	ck_assert_cua(cua_reduce_by_key(ctx, &o, CUA_REDUCE_SUM, CUA_I32, CUA_F32, n, keys, x, n, unique,
+					results, count));
+	test_download(ctx, got, results, n * 4);
+	for (size_t i = 0; i < runs; i++) {
+		union value v = tree(CUA_F32, (size_t)(starts[i + 1] - starts[i]), host + starts[i]);
+
+		EXPECT(!memcmp(&got[i], &v, 4), "run %zu of %zu: %a, not %a", i, runs,
+		       (double)got[i], (double)v.f32);
+	}
+	test_free(ctx, x);
+	test_free(ctx, keys);
+	test_free(ctx, results);
+	test_free(ctx, unique);
+	test_free(ctx, count);
+	free(host);
+	free(host_keys);
+	free(starts);
+	free(got);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- the rest ---- */
+
+START_TEST(test_typed)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const uint64_t host_offsets[4] = {1, 1, 2, 4};
+	uint64_t *offsets = test_upload(ctx, host_offsets, sizeof(host_offsets));
+	struct cua_segment_options o = options_of(CUA_REDUCE_FIXED);
+	uint64_t *u = test_alloc(ctx, 3 * sizeof(*u));
+
+#define TYPED(t, T, Sum, minus)                                                                    \
+	do {                                                                                       \
+		T a[5] = {9, (T)(minus 3), 7, 2, 9};                                               \
+		T *x = test_upload(ctx, a, sizeof(a));                                             \
+		Sum *sums = test_alloc(ctx, 3 * sizeof(*sums)), got[3];                            \
+                                                                                                   \
+		ck_assert_cua(cua_segmented_sum_##t(ctx, 5, x, 3, offsets, sums));                 \
+		test_download(ctx, got, sums, sizeof(got));                                        \
+		ck_assert(got[0] == 0 && got[1] == (Sum)(minus 3) && got[2] == 9);                 \
+		test_free(ctx, x);                                                                 \
+		test_free(ctx, sums);                                                              \
+	} while (0)
+	TYPED(u32, uint32_t, uint64_t, +);
+	TYPED(i32, int32_t, int64_t, -);
+	TYPED(u64, uint64_t, uint64_t, +);
+	TYPED(i64, int64_t, int64_t, -);
+	TYPED(f32, float, float, -);
+	TYPED(f64, double, double, -);
+#undef TYPED
+	/* a struct of options that is older than the library */
+	o.struct_size = sizeof(size_t);
+	o.mode = (enum cua_reduce_mode)1234;
+	ck_assert_cua(cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_U32, 0, NULL, 3, offsets, u));
+	test_free(ctx, u);
+	test_free(ctx, offsets);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* The workspace that is told is enough: a context that has it does not grow. */
+START_TEST(test_workspace)
+{
+	enum { N = 300000 };
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint32_t *keys = test_malloc(N * 4), *device_keys, *unique = test_alloc(ctx, N * 4);
+	float *x = test_alloc(ctx, N * 4), *results = test_alloc(ctx, N * 4);
+	size_t small = 0, large = 0, segmented = 0;
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < N; i++)
+		keys[i] = i;
+	device_keys = test_upload(ctx, keys, N * 4);
+	for (size_t m = 0; m < COUNT(modes); m++) {
+		struct cua_segment_options o = options_of(modes[m]);
+
+		ck_assert_cua(cua_reduce_by_key_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_U32, CUA_F32,
+							  N, 10, &small));
+		ck_assert_cua(cua_reduce_by_key_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_U32, CUA_F32,
+							  N, UINT64_MAX, &large));
+		ck_assert_cua(cua_segmented_reduce_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_F32, N, N,
+							     &segmented));
+		ck_assert_uint_ge(large, (size_t)N * 8);
+		ck_assert_uint_lt(small, (size_t)1 << 20);
+		ck_assert_uint_lt(segmented, (size_t)1 << 20);
+		ck_assert_cua(cua_context_reserve(ctx, large));
+		ck_assert_cua(cua_reduce_by_key(ctx, &o, CUA_REDUCE_SUM, CUA_U32, CUA_F32, N,
+						device_keys, x, N, unique, results, &count));
+		ck_assert_uint_eq(count, N);
+	}
+	ck_assert_cua(cua_segmented_reduce_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_F32, N, 0,
+						     &segmented));
+	ck_assert_uint_eq(segmented, 0);
+	test_free(ctx, x);
+	test_free(ctx, unique);
+	test_free(ctx, results);
+	test_free(ctx, device_keys);
+	free(keys);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("segment");
+	TCase *tc = tcase_create("segment");
+
+	tcase_set_timeout(tc, 240);
+	tcase_add_test(tc, test_arguments);
+	tcase_add_test(tc, test_by_key_arguments);
+	tcase_add_loop_test(tc, test_shapes, 0, (int)COUNT(types));
+	tcase_add_loop_test(tc, test_fixed, 0, 2);
+	tcase_add_test(tc, test_fixed_alone);
+	tcase_add_test(tc, test_fast_sums);
+	tcase_add_test(tc, test_special_floats);
+	tcase_add_test(tc, test_bad_offsets);
+	tcase_add_loop_test(tc, test_by_key, 0, (int)COUNT(types));
+	tcase_add_test(tc, test_by_key_fixed);
+	tcase_add_test(tc, test_typed);
+	tcase_add_test(tc, test_workspace);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+int main(void)
+{
+	return test_run(make_suite(), TEST_BACKEND);
+}
