@@ -20,14 +20,20 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 failed=0
 
+# A public header, or one of the library's own that has kernels.
+file_of() {
+  if [ -f "$top_srcdir/include/cuatomic/$1.h" ]; then echo "include/cuatomic/$1.h"; else echo "lib/$1.h"; fi
+}
+
 # build HEADER SED MODULE: the cases of MODULE over a copy of the headers with HEADER edited.
 build() {
-  rm -rf "$tmp/include" && cp -R "$top_srcdir/include" "$tmp/include" || return
-  chmod -R u+w "$tmp/include"
-  sed "$2" "$top_srcdir/include/cuatomic/$1.h" >"$tmp/include/cuatomic/$1.h" || return
+  rm -rf "$tmp/include" "$tmp/lib" || return
+  cp -R "$top_srcdir/include" "$tmp/include" && mkdir "$tmp/lib" && cp "$top_srcdir"/lib/*.h "$tmp/lib" || return
+  chmod -R u+w "$tmp/include" "$tmp/lib"
+  sed "$2" "$top_srcdir/$(file_of "$1")" >"$tmp/$(file_of "$1")" || return
   # CC and the flags of the library are lists of words
   # shellcheck disable=SC2086
-  $CC -std=gnu11 -O1 -w -DCUA_PORT_HEADER='"simt/port_simt.h"' -I"$tmp/include" \
+  $CC -std=gnu11 -O1 -w -DCUA_PORT_HEADER='"simt/port_simt.h"' -I"$tmp" -I"$tmp/include" \
     -I"$top_builddir/include" -I"$top_srcdir/tests" -DSIMT_SUITES="SIMT_SUITE($3)" -o "$tmp/simt" \
     "$top_srcdir/tests/check_simt.c" "$top_srcdir/tests/simt_$3.c" "$tmp/simt.o" $flags -lpthread -lm
 }
@@ -37,7 +43,7 @@ planted() {
   if ! build "$2" "$3" "${4:-$2}"; then
     echo "FAIL: $1: does not compile"
     failed=1
-  elif cmp -s "$top_srcdir/include/cuatomic/$2.h" "$tmp/include/cuatomic/$2.h"; then
+  elif cmp -s "$top_srcdir/$(file_of "$2")" "$tmp/$(file_of "$2")"; then
     echo "FAIL: $1: there is nothing to edit in $2.h"
     failed=1
   elif CUA_TEST_SEED=1 timeout 120 "$tmp/simt" >"$tmp/log" 2>&1; then
@@ -185,6 +191,26 @@ planted 'a striped load without its lock' stripe \
   's/v = CUA_READ(\*p);/cua_spinlock_unlock_scope(l, scope); &/'
 planted 'a section on the stripe after its own' stripe \
   's/l = cua_stripes_at((stripes), (p)); l;/l = \&(stripes)->locks[(cua_stripes_index((stripes), (p)) + 1) % (stripes)->n].lock; l;/'
+planted 'parts of segments that are told without release' reduce \
+  's/(&f->arrived, 1, CUA_ACQ_REL,/(\&f->arrived, 1, CUA_ACQUIRE,/' segment
+planted 'partials of a segment that are told without release' segment_kernel \
+  's/(&l->arrived, 1, CUA_ACQ_REL,/(\&l->arrived, 1, CUA_ACQUIRE,/' segment
+planted 'partials of a segment that are read without acquire' segment_kernel \
+  's/(&l->arrived, 1, CUA_ACQ_REL,/(\&l->arrived, 1, CUA_RELEASE,/' segment
+planted 'a tile of a path that is read before it is there' segment_kernel \
+  '/m = (uint32_t)(p->last - j);/,/this thread/s/cua_port_sync_block()/(void)0/' segment
+planted 'a scan of segments that frees its scratch too early' segment_kernel \
+  '/\*total_ended = ended;/,/^}/s/cua_port_sync_block()/(void)0/' segment
+planted 'a segment without what other tiles have of it' segment_kernel \
+  's/before = cua__segment_combine(op, type, \*carry, before)/(void)0/' segment
+planted 'a segment without what the part before has of it' segment_kernel \
+  's/before = tail;/before = 0;/' segment
+planted 'a sum in another order' segment_kernel \
+  's/c\[j\] = cua__tree_f64_add(c\[j\], cua__fixed_element/c[j] = cua__tree_f64_add(c[0], cua__fixed_element/' segment
+planted 'a look back past a known prefix' segment_kernel \
+  's/known == 0 || lane < cua_port_ffs_u32(known)/1/' segment
+planted 'runs of a tile that are read before they are numbered' segment_kernel \
+  '/before + total <= r->capacity/,/before = CUA_READ/s/cua_port_sync_block()/(void)0/' segment
 planted 'a record that two lanes write' lock_debug \
   's/CUA__DEBUG_AT) != seen)$/CUA__DEBUG_AT) != seen \&\& 0)/'
 planted 'a verdict that is ready before it is written' lock_debug \

@@ -32,6 +32,7 @@
 	SIMT_SUITE(mcslock)                                                                        \
 	SIMT_SUITE(reduce)                                                                         \
 	SIMT_SUITE(rwlock)                                                                         \
+	SIMT_SUITE(segment)                                                                        \
 	SIMT_SUITE(semaphore)                                                                      \
 	SIMT_SUITE(seqlock)                                                                        \
 	SIMT_SUITE(serial)                                                                         \
