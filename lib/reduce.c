@@ -5,7 +5,7 @@
 
 #define MAX_BLOCK_SIZE 1024u
 
-CUA_STATIC_ASSERT(CUA__REDUCE_CONTROL + sizeof(struct cua_finish) <= 1024, "the others' control");
+CUA_STATIC_ASSERT(CUA__REDUCE_CONTROL + sizeof(struct cua_finish) <= 512, "the others' control");
 
 #define ALL_BITS UINT64_MAX
 

@@ -3,7 +3,7 @@
 
 #include "segment.h"
 
-CUA_STATIC_ASSERT(CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONTROL_BYTES <= CUA__CONTROL_BYTES, "the control");
+CUA_STATIC_ASSERT(CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONTROL_BYTES <= 1024, "the others' control");
 
 /* The result's size, which is also its alignment: sums of integers have 64 bits. */
 static size_t result_size(enum cua_reduce_op op, enum cua_type type)

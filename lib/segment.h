@@ -51,7 +51,7 @@ struct cua__segment_ops {
 };
 
 /* In the context's control memory. */
-#define CUA__SEGMENT_CONTROL 1024
+#define CUA__SEGMENT_CONTROL 512
 #define CUA__SEGMENT_CONTROL_BYTES 64
 
 /*
