@@ -14,6 +14,7 @@
 #include <cuatomic/chained.h>
 #include <cuatomic/combine.h>
 #include <cuatomic/context.h>
+#include <cuatomic/exact.h>
 #include <cuatomic/hash.h>
 #include <cuatomic/hashmap.h>
 #include <cuatomic/histogram.h>

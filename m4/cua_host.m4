@@ -77,3 +77,17 @@ AC_ARG_WITH([bashcompletiondir],
   [], [with_bashcompletiondir='${datadir}/bash-completion/completions'])
 AC_SUBST([bashcompletiondir], [$with_bashcompletiondir])
 ])
+
+# CUA_MPFR
+# MPFR, a second opinion for the tests of exact sums.
+AC_DEFUN([CUA_MPFR],
+[MPFR_CPPFLAGS= MPFR_LIBS=
+cua_mpfr_said=no
+AC_CHECK_HEADER([mpfr.h],
+  [AC_CHECK_LIB([mpfr], [mpfr_subnormalize],
+    [MPFR_CPPFLAGS=-DTEST_MPFR=1
+     MPFR_LIBS="-lmpfr -lgmp"
+     cua_mpfr_said=yes], [], [-lgmp])])
+AC_SUBST([MPFR_CPPFLAGS])
+AC_SUBST([MPFR_LIBS])
+])
