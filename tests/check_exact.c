@@ -417,9 +417,14 @@ START_TEST(test_rounding)
 			memcpy(&y[n], &half, 8);
 			y[n++] |= sign;
 			if (turn % 3) {
-				/* 2^-2148 up or down */
-				x[n] = 1;
-				y[n++] = 1 | (test_random(&seed) & format_minus(f64));
+				/* up or down by 2^-2148, or by a power of two that is just below the half */
+				int below = power - 2 - (int)(test_random(&seed) % 80);
+
+				half = turn % 3 == 1 ? 0x1p-1074 : ldexp(1, below / 2);
+				memcpy(&x[n], &half, 8);
+				half = turn % 3 == 1 ? 0x1p-1074 : ldexp(1, below - below / 2);
+				memcpy(&y[n], &half, 8);
+				y[n++] |= test_random(&seed) & format_minus(f64);
 			}
 			for (int i = 0; i < n; i++)
 				inline_add_product(&e, f64, x[i], y[i]);
