@@ -70,6 +70,7 @@ struct cua__runtime {
 struct cua__memory_ops;
 struct cua__append_ops;
 struct cua__reduce_ops;
+struct cua__exact_ops;
 struct cua__histogram_ops;
 struct cua__chained_ops;
 struct cua__hashmap_ops;
@@ -81,6 +82,7 @@ struct cua__backend {
 	const struct cua__memory_ops *memory;
 	const struct cua__append_ops *append;
 	const struct cua__reduce_ops *reduce;
+	const struct cua__exact_ops *exact;
 	const struct cua__histogram_ops *histogram;
 	const struct cua__chained_ops *chained;
 	const struct cua__hashmap_ops *hashmap;
@@ -96,6 +98,7 @@ extern const struct cua__backend cua__cuda_backend;
 extern const struct cua__memory_ops cua__cpu_memory, cua__cuda_memory;
 extern const struct cua__append_ops cua__cpu_append, cua__cuda_append;
 extern const struct cua__reduce_ops cua__cpu_reduce, cua__cuda_reduce;
+extern const struct cua__exact_ops cua__cpu_exact, cua__cuda_exact;
 extern const struct cua__histogram_ops cua__cpu_histogram, cua__cuda_histogram;
 extern const struct cua__chained_ops cua__cpu_chained, cua__cuda_chained;
 extern const struct cua__hashmap_ops cua__cpu_hashmap, cua__cuda_hashmap;

@@ -292,6 +292,7 @@ const struct cua__backend cua__cpu_backend = {
 	.memory = &cua__cpu_memory,
 	.append = &cua__cpu_append,
 	.reduce = &cua__cpu_reduce,
+	.exact = &cua__cpu_exact,
 	.histogram = &cua__cpu_histogram,
 	.chained = &cua__cpu_chained,
 	.hashmap = &cua__cpu_hashmap,

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "exact_elements.h"
 #include "exact_model.h"
 #if TEST_MPFR
 #include <mpfr.h>
@@ -118,96 +119,6 @@ static void expect_sum(struct model *m, const struct format *f, size_t n, const 
 #endif
 }
 
-/* ---- the inline functions, by format ---- */
-
-static void inline_add(struct cua_exact *e, const struct format *f, uint64_t bits)
-{
-	struct cua_f16 h;
-	struct cua_bf16 b;
-	float s;
-	double d;
-
-	switch (f->type) {
-	case CUA_F16:
-		memcpy(&h, &bits, sizeof(h));
-		cua_exact_add_f16(e, h);
-		break;
-	case CUA_BF16:
-		memcpy(&b, &bits, sizeof(b));
-		cua_exact_add_bf16(e, b);
-		break;
-	case CUA_F32:
-		memcpy(&s, &bits, sizeof(s));
-		cua_exact_add_f32(e, s);
-		break;
-	default:
-		memcpy(&d, &bits, sizeof(d));
-		cua_exact_add_f64(e, d);
-		break;
-	}
-}
-
-static void inline_add_product(struct cua_exact *e, const struct format *f, uint64_t x, uint64_t y)
-{
-	struct cua_f16 h[2];
-	struct cua_bf16 b[2];
-	float s[2];
-	double d[2];
-
-	switch (f->type) {
-	case CUA_F16:
-		memcpy(&h[0], &x, sizeof(h[0]));
-		memcpy(&h[1], &y, sizeof(h[0]));
-		cua_exact_add_product_f16(e, h[0], h[1]);
-		break;
-	case CUA_BF16:
-		memcpy(&b[0], &x, sizeof(b[0]));
-		memcpy(&b[1], &y, sizeof(b[0]));
-		cua_exact_add_product_bf16(e, b[0], b[1]);
-		break;
-	case CUA_F32:
-		memcpy(&s[0], &x, sizeof(s[0]));
-		memcpy(&s[1], &y, sizeof(s[0]));
-		cua_exact_add_product_f32(e, s[0], s[1]);
-		break;
-	default:
-		memcpy(&d[0], &x, sizeof(d[0]));
-		memcpy(&d[1], &y, sizeof(d[0]));
-		cua_exact_add_product_f64(e, d[0], d[1]);
-		break;
-	}
-}
-
-static uint64_t inline_round(const struct cua_exact *sum, const struct format *f)
-{
-	struct cua_exact e = *sum;
-	uint64_t bits = 0;
-	struct cua_f16 h;
-	struct cua_bf16 b;
-	float s;
-	double d;
-
-	switch (f->type) {
-	case CUA_F16:
-		h = cua_exact_round_f16(&e);
-		memcpy(&bits, &h, sizeof(h));
-		break;
-	case CUA_BF16:
-		b = cua_exact_round_bf16(&e);
-		memcpy(&bits, &b, sizeof(b));
-		break;
-	case CUA_F32:
-		s = cua_exact_round_f32(&e);
-		memcpy(&bits, &s, sizeof(s));
-		break;
-	default:
-		d = cua_exact_round_f64(&e);
-		memcpy(&bits, &d, sizeof(d));
-		break;
-	}
-	return bits;
-}
-
 /* Every format's rounding is the model's. */
 static void assert_rounds(const struct cua_exact *e, const struct model *m, const char *what)
 {
@@ -222,108 +133,6 @@ static void assert_rounds(const struct cua_exact *e, const struct model *m, cons
 static void assert_same(const struct cua_exact *a, const struct cua_exact *b, const char *what)
 {
 	ck_assert_msg(memcmp(a, b, sizeof(*a)) == 0, "%s: two sums of the same elements differ", what);
-}
-
-/* ---- elements ---- */
-
-enum kind {
-	KIND_NEAR,      /* exponents near 1 */
-	KIND_WIDE,      /* all finite numbers */
-	KIND_SUBNORMAL, /* and the least normal ones */
-	KIND_CANCEL,    /* nearly all cancels */
-	KIND_EXTREME,   /* the largest and the least numbers */
-	KIND_SPARSE,    /* mostly zeros of both signs */
-	KIND_OUTLIER,   /* near 1, and now and then any finite number */
-	KIND_STEPS,     /* near some exponent, for a while, and then near another one */
-	KIND_SPECIAL,   /* infinities, rarely NaN */
-	KINDS
-};
-static const char *const kind_names[] = {"near",   "wide",    "subnormal", "cancel", "extreme",
-					 "sparse", "outlier", "steps",     "special"};
-
-static uint64_t random_finite(const struct format *f, uint64_t *seed)
-{
-	uint64_t bits;
-
-	do
-		bits = test_random(seed) & (2 * format_minus(f) - 1);
-	while ((bits & (format_minus(f) - 1)) >= format_infinity(f));
-	return bits;
-}
-
-static uint64_t random_near(const struct format *f, int exponent, int spread, uint64_t *seed)
-{
-	uint64_t r = test_random(seed), all = ((uint64_t)1 << f->exponent) - 1;
-	int64_t e = exponent + (int64_t)(test_random(seed) % (uint64_t)spread) - spread / 2;
-
-	e = e < 0 ? 0 : e >= (int64_t)all ? (int64_t)all - 1 : e;
-	return (r & format_minus(f)) | (uint64_t)e << f->fraction |
-	       (r & (((uint64_t)1 << f->fraction) - 1));
-}
-
-static uint64_t random_element(const struct format *f, enum kind kind, size_t i, uint64_t *seed)
-{
-	uint64_t r = test_random(seed), minus = format_minus(f);
-	int bias = (1 << (f->exponent - 1)) - 1;
-
-	switch (kind) {
-	case KIND_NEAR: return random_near(f, bias, 8, seed);
-	case KIND_SUBNORMAL: return random_near(f, 0, 4, seed);
-	case KIND_EXTREME:
-		return (r & minus) | (r % 3 ? format_infinity(f) - 1 - r / 8 % 3 : 1 + r / 8 % 3);
-	case KIND_SPARSE: return r % 16 ? r & minus : random_near(f, bias, 8, seed);
-	case KIND_OUTLIER: return r % 64 ? random_near(f, bias, 8, seed) : random_finite(f, seed);
-	case KIND_STEPS: return random_near(f, (int)(i / 700 * 37 % (2 * (unsigned)bias)), 8, seed);
-	case KIND_SPECIAL:
-		if (r % 97 == 0)
-			return r / 97 % 8 == 0 ? format_nan(f) | (r & minus) | r / 1024 % 2
-			       : r / 97 % 8 < 7 ? format_infinity(f)
-						: minus | format_infinity(f);
-		return r % 7 ? random_finite(f, seed) : r & minus;
-	default: return random_finite(f, seed);
-	}
-}
-
-/* x, and y unless it is NULL. */
-static void fill(const struct format *f, enum kind kind, size_t n, void *x, void *y, uint64_t *seed)
-{
-	for (size_t i = 0; i < n; i++) {
-		format_store(f, x, i, random_element(f, kind, i, seed));
-		if (y)
-			format_store(f, y, i, random_element(f, kind, i, seed));
-	}
-	if (kind != KIND_CANCEL)
-		return;
-	/* pairs, in some order, and few elements that are left */
-	for (size_t i = 0; i + 1 < n; i += 2) {
-		format_store(f, x, i + 1, format_load(f, x, i) ^ format_minus(f));
-		if (y)
-			format_store(f, y, i + 1, format_load(f, y, i));
-	}
-	for (size_t i = n; i > 1; i--) {
-		size_t j = test_random(seed) % i;
-		uint64_t a = format_load(f, x, i - 1), b;
-
-		format_store(f, x, i - 1, format_load(f, x, j));
-		format_store(f, x, j, a);
-		if (y) {
-			b = format_load(f, y, i - 1);
-			format_store(f, y, i - 1, format_load(f, y, j));
-			format_store(f, y, j, b);
-		}
-	}
-	if (n && test_random(seed) % 2)
-		format_store(f, x, test_random(seed) % n, test_random(seed) % 3);
-}
-
-static void sum_inline(struct cua_exact *e, const struct format *f, size_t n, const void *x, const void *y)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (y)
-			inline_add_product(e, f, format_load(f, x, i), format_load(f, y, i));
-		else
-			inline_add(e, f, format_load(f, x, i));
-	}
 }
 
 #if !TEST_CUDA
@@ -362,7 +171,7 @@ START_TEST(test_inline)
 	for (int turn = 0; turn < (test_quick() ? 2 : 12); turn++) {
 		for (int k = 0; k < FORMATS * KINDS * 2; k++) {
 			const struct format *f = &formats[k % FORMATS];
-			enum kind kind = (enum kind)(k / FORMATS % KINDS);
+			enum kind_of_element kind = (enum kind_of_element)(k / FORMATS % KINDS);
 			int dot = k >= FORMATS * KINDS;
 			size_t n = test_random(&seed) % 200;
 			struct cua_exact e = CUA_EXACT_INIT;
@@ -499,7 +308,7 @@ START_TEST(test_splits)
 
 	for (int turn = 0; turn < (test_quick() ? 20 : 200); turn++) {
 		const struct format *f = &formats[turn % FORMATS];
-		enum kind kind = (enum kind)(test_random(&seed) % KINDS);
+		enum kind_of_element kind = (enum kind_of_element)(test_random(&seed) % KINDS);
 		int dot = turn / FORMATS % 2, parts = 1 + (int)(test_random(&seed) % 9);
 		struct cua_exact whole = CUA_EXACT_INIT, merged = CUA_EXACT_INIT, part[9], empty = CUA_EXACT_INIT;
 
@@ -601,6 +410,320 @@ START_TEST(test_rules)
 END_TEST
 #endif
 
+/* ---- the host calls ---- */
+
+static struct cua_exact *upload_sum(struct cua_context *ctx, const struct cua_exact *e)
+{
+	return test_upload(ctx, e, sizeof(*e));
+}
+
+START_TEST(test_arguments)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	double host[8] = {1, 2, 3, 4, 5, 6, 7, 8}, result = -1;
+	double *x = test_upload(ctx, host, sizeof(host)), *y = test_upload(ctx, host, sizeof(host)), *none = NULL;
+	struct cua_exact e = CUA_EXACT_INIT, before, *partial;
+	/* room for one that is not aligned */
+	char *memory = test_alloc(ctx, 4 * sizeof(e));
+
+	cua_exact_add_f64(&e, 5);
+	before = e;
+#define REFUSED(expected, call)                                                                    \
+	do {                                                                                       \
+		ck_assert_status(call, expected);                                                  \
+		assert_same(&e, &before, #call);                                                   \
+	} while (0)
+	REFUSED(CUA_ERROR_NULL, cua_exact_sum(NULL, CUA_F64, 4, x, &e));
+	REFUSED(CUA_ERROR_NULL, cua_exact_sum(ctx, CUA_F64, 4, none, &e));
+	REFUSED(CUA_ERROR_NULL, cua_exact_sum(ctx, CUA_F64, 4, x, NULL));
+	REFUSED(CUA_ERROR_NULL, cua_exact_sum(ctx, CUA_F64, 0, NULL, NULL));
+	REFUSED(CUA_ERROR_NULL, cua_exact_dot(NULL, CUA_F64, 4, x, y, &e));
+	REFUSED(CUA_ERROR_NULL, cua_exact_dot(ctx, CUA_F64, 4, none, y, &e));
+	REFUSED(CUA_ERROR_NULL, cua_exact_dot(ctx, CUA_F64, 4, x, none, &e));
+	REFUSED(CUA_ERROR_TYPE, cua_exact_sum(ctx, CUA_U32, 4, x, &e));
+	REFUSED(CUA_ERROR_TYPE, cua_exact_sum(ctx, CUA_COMPLEX_F32, 4, x, &e));
+	REFUSED(CUA_ERROR_TYPE, cua_exact_dot(ctx, (enum cua_type)0, 4, x, y, &e));
+	REFUSED(CUA_ERROR_TYPE, cua_exact_dot(ctx, (enum cua_type)99, 4, x, y, &e));
+	REFUSED(CUA_ERROR_SIZE, cua_exact_sum(ctx, CUA_F64, SIZE_MAX / 8, x, &e));
+	REFUSED(CUA_ERROR_SIZE, cua_exact_dot(ctx, CUA_F16, SIZE_MAX / 2, x, y, &e));
+	REFUSED(CUA_ERROR_ALIGNMENT, cua_exact_sum(ctx, CUA_F64, 4, (char *)x + 4, &e));
+	REFUSED(CUA_ERROR_ALIGNMENT, cua_exact_sum(ctx, CUA_F16, 4, (char *)x + 1, &e));
+	REFUSED(CUA_ERROR_ALIGNMENT, cua_exact_dot(ctx, CUA_F32, 4, x, (char *)y + 2, &e));
+	REFUSED(CUA_ERROR_ALIGNMENT,
+		cua_exact_sum(ctx, CUA_F64, 4, x, (struct cua_exact *)(void *)(memory + 4)));
+	REFUSED(CUA_ERROR_OVERLAP, cua_exact_sum(ctx, CUA_F64, 200, memory, (struct cua_exact *)(void *)(memory + 8)));
+	REFUSED(CUA_ERROR_OVERLAP, cua_exact_dot(ctx, CUA_F64, 4, x, memory, (struct cua_exact *)(void *)memory));
+	before.layout = e.layout = CUA_EXACT_LAYOUT + 1;
+	REFUSED(CUA_ERROR_LAYOUT, cua_exact_sum(ctx, CUA_F64, 4, x, &e));
+	REFUSED(CUA_ERROR_LAYOUT, cua_exact_dot(ctx, CUA_F64, 4, x, y, &e));
+	before.layout = e.layout = CUA_EXACT_LAYOUT;
+
+	partial = upload_sum(ctx, &e);
+	REFUSED(CUA_ERROR_NULL, cua_exact_finish(NULL, partial, CUA_F64, &result));
+	REFUSED(CUA_ERROR_NULL, cua_exact_finish(ctx, NULL, CUA_F64, &result));
+	REFUSED(CUA_ERROR_NULL, cua_exact_finish(ctx, partial, CUA_F64, NULL));
+	REFUSED(CUA_ERROR_TYPE, cua_exact_finish(ctx, partial, CUA_I64, &result));
+	REFUSED(CUA_ERROR_ALIGNMENT, cua_exact_finish(ctx, partial, CUA_F64, (char *)&result + 4));
+	REFUSED(CUA_ERROR_ALIGNMENT,
+		cua_exact_finish(ctx, (struct cua_exact *)(void *)(memory + 4), CUA_F64, &result));
+	REFUSED(CUA_ERROR_OVERLAP, cua_exact_finish(ctx, partial, CUA_F64, &partial->digit[3]));
+	ck_assert(result == -1);
+	ck_assert_cua(cua_exact_finish(ctx, partial, CUA_F64, &result));
+	ck_assert(result == 5);
+	/* the next bytes are no part of it */
+	ck_assert_cua(cua_exact_sum(ctx, CUA_F64, 8, x, &e));
+	ck_assert(cua_exact_round_f64(&e) == 41);
+	test_free(ctx, partial);
+	test_free(ctx, memory);
+	test_free(ctx, x);
+	test_free(ctx, y);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* One call, with a partial in the backend's memory or in the host's, after another sum or none. */
+static void try_call(struct cua_context *ctx, const struct format *f, int dot, size_t n, const void *x,
+		     const void *y, const void *host_x, const void *host_y, uint64_t *seed, const char *what)
+{
+	struct cua_exact e = CUA_EXACT_INIT, expected, *partial;
+	uint64_t r = test_random(seed);
+	struct model m;
+
+	expect_sum(&m, f, n, host_x, dot ? host_y : NULL);
+	if (r & 1) {
+		/* digits that have not been normalized */
+		for (int i = 0; i < 3; i++) {
+			uint64_t bits = random_finite(&formats[3], seed);
+
+			inline_add(&e, &formats[3], bits);
+			model_add(&m, &formats[3], bits);
+		}
+	}
+	expected = e;
+	sum_inline(&expected, f, n, host_x, dot ? host_y : NULL);
+	cua_exact_normalize(&expected);
+	partial = r & 2 ? upload_sum(ctx, &e) : &e;
+	if (dot)
+		ck_assert_cua(cua_exact_dot(ctx, f->type, n, x, y, partial));
+	else
+		ck_assert_cua(cua_exact_sum(ctx, f->type, n, x, partial));
+	if (r & 2) {
+		for (int k = 0; k < FORMATS; k++) {
+			uint64_t got = 0, wanted = model_round(&m, &formats[k]);
+
+			ck_assert_cua(cua_exact_finish(ctx, partial, formats[k].type, &got));
+			ck_assert_msg(got == wanted, "%s: finished as %s: %llx, expected %llx", what,
+				      formats[k].name, (unsigned long long)got, (unsigned long long)wanted);
+		}
+		test_download(ctx, &e, partial, sizeof(e));
+		test_free(ctx, partial);
+	}
+	assert_rounds(&e, &m, what);
+	assert_same(&e, &expected, what);
+}
+
+START_TEST(test_calls)
+{
+	uint64_t seed = test_seed("calls");
+	static const size_t sizes[] = {0, 1, 2, 3, 15, 16, 17, 511, 512, 513, 1025, 2999, 5000};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	size_t room = 5000 + 32;
+	char *host_x = test_malloc(room * 8), *host_y = test_malloc(room * 8);
+	char *x = test_alloc(ctx, room * 8), *y = test_alloc(ctx, room * 8);
+
+	for (int k = 0; k < FORMATS * KINDS * 2; k++) {
+		const struct format *f = &formats[k % FORMATS];
+		enum kind_of_element kind = (enum kind_of_element)(k / FORMATS % KINDS);
+		int dot = k >= FORMATS * KINDS;
+
+		fill(f, kind, room, host_x, host_y, &seed);
+		ck_assert_cua(cua_copy(ctx, x, host_x, room * 8));
+		ck_assert_cua(cua_copy(ctx, y, host_y, room * 8));
+		ck_assert_cua(cua_context_synchronize(ctx));
+		for (size_t i = 0; i < (test_quick() ? 6 : sizeof(sizes) / sizeof(sizes[0])); i++) {
+			size_t at_x = test_random(&seed) % 16 * (size_t)f->size;
+			size_t at_y = test_random(&seed) % 3 ? at_x : test_random(&seed) % 16 * (size_t)f->size;
+			size_t n = sizes[test_quick() ? test_random(&seed) % 13 : i];
+			char what[100];
+
+			snprintf(what, sizeof(what), "%s of %zu %s, %s, at %zu and %zu", dot ? "dot" : "sum", n,
+				 f->name, kind_names[kind], at_x, at_y);
+			try_call(ctx, f, dot, n, x + at_x, y + at_y, host_x + at_x, host_y + at_y, &seed, what);
+		}
+	}
+	free(host_x);
+	free(host_y);
+	test_free(ctx, x);
+	test_free(ctx, y);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* Sums of f64 whose condition number is up to 1e300, and products of half the exponents. */
+START_TEST(test_condition)
+{
+	uint64_t seed = test_seed("condition");
+	enum { N = 2000 };
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	double *host_x = test_malloc(N * 8), *host_y = test_malloc(N * 8);
+
+	for (int decade = 0; decade <= 300; decade += 50) {
+		struct cua_exact sum = CUA_EXACT_INIT, dot = CUA_EXACT_INIT;
+		double *x, *y, result, expected = ldexp((double)(test_random(&seed) >> 11 | 1), -60);
+		struct model m;
+
+		for (int i = 0; i < N; i++) {
+			host_x[i] = ldexp((double)(int64_t)test_random(&seed), -63);
+			host_x[i] *= pow(10, (double)(test_random(&seed) % (unsigned)(decade + 1)));
+			host_y[i] = 1;
+		}
+		for (int i = 0; i < N / 2; i++)
+			host_x[N / 2 + i] = -host_x[i];
+		host_x[0] = expected;
+		host_x[N / 2] = 0;
+		for (int i = N; i > 1; i--) {
+			size_t j = test_random(&seed) % (uint64_t)i;
+			double t = host_x[i - 1];
+
+			host_x[i - 1] = host_x[j];
+			host_x[j] = t;
+		}
+		x = test_upload(ctx, host_x, N * 8);
+		ck_assert_cua(cua_exact_sum(ctx, CUA_F64, N, x, &sum));
+		expect_sum(&m, &formats[3], N, host_x, NULL);
+		assert_rounds(&sum, &m, "condition");
+		result = cua_exact_round_f64(&sum);
+		ck_assert_msg(result == expected, "10^%d: %a, expected %a", decade, result, expected);
+		/* with the power of two on the other side */
+		for (int i = 0; i < N; i++) {
+			int power;
+
+			host_x[i] = frexp(host_x[i], &power);
+			host_y[i] = ldexp(1 + ldexp(1, -52), power);
+		}
+		y = test_upload(ctx, host_y, N * 8);
+		test_free(ctx, x);
+		x = test_upload(ctx, host_x, N * 8);
+		ck_assert_cua(cua_exact_dot(ctx, CUA_F64, N, x, y, &dot));
+		expect_sum(&m, &formats[3], N, host_x, host_y);
+		assert_rounds(&dot, &m, "condition of products");
+		test_free(ctx, x);
+		test_free(ctx, y);
+	}
+	free(host_x);
+	free(host_y);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* The same bits with every number of threads, in every order, and in every split, on every backend. */
+START_TEST(test_same)
+{
+	uint64_t seed = test_seed("same");
+	size_t n = test_quick() ? 70001 : 700001;
+	struct cua_context *ctx = test_context(TEST_BACKEND), *cpu = test_context(CUA_BACKEND_CPU);
+	char *host_x = test_malloc(n * 8), *host_y = test_malloc(n * 8);
+
+	for (int k = 0; k < FORMATS * KINDS; k++) {
+		const struct format *f = &formats[k % FORMATS];
+		enum kind_of_element kind = (enum kind_of_element)(k / FORMATS % KINDS);
+		size_t bytes = n * (size_t)f->size;
+		char *x, *y;
+		struct cua_exact first[2] = {CUA_EXACT_INIT, CUA_EXACT_INIT};
+
+		fill(f, kind, n, host_x, host_y, &seed);
+		x = test_upload(ctx, host_x, bytes);
+		y = test_upload(ctx, host_y, bytes);
+		ck_assert_cua(cua_exact_sum(ctx, f->type, n, x, &first[0]));
+		ck_assert_cua(cua_exact_dot(ctx, f->type, n, x, y, &first[1]));
+		for (unsigned threads = 1; threads < 12; threads += 5) {
+			struct cua_exact e[2] = {CUA_EXACT_INIT, CUA_EXACT_INIT};
+
+			ck_assert_cua(cua_context_set_threads(cpu, threads));
+			ck_assert_cua(cua_exact_sum(cpu, f->type, n, host_x, &e[0]));
+			ck_assert_cua(cua_exact_dot(cpu, f->type, n, host_x, host_y, &e[1]));
+			assert_same(&e[0], &first[0], kind_names[kind]);
+			assert_same(&e[1], &first[1], kind_names[kind]);
+		}
+		for (int turn = 0; turn < 2; turn++) {
+			size_t cut = test_random(&seed) % n, rest = n - cut, at = cut * (size_t)f->size;
+			struct cua_exact a = CUA_EXACT_INIT, b = CUA_EXACT_INIT;
+
+			if (turn) {
+				ck_assert_cua(cua_exact_dot(ctx, f->type, rest, x + at, y + at, &a));
+				ck_assert_cua(cua_exact_dot(cpu, f->type, cut, host_x, host_y, &b));
+			} else {
+				ck_assert_cua(cua_exact_sum(ctx, f->type, rest, x + at, &a));
+				ck_assert_cua(cua_exact_sum(cpu, f->type, cut, host_x, &b));
+			}
+			cua_exact_merge(&a, &b);
+			cua_exact_normalize(&a);
+			assert_same(&a, &first[turn], kind_names[kind]);
+		}
+		/* in another order */
+		{
+			struct cua_exact e = CUA_EXACT_INIT;
+
+			for (size_t i = n; i > 1; i--) {
+				size_t j = test_random(&seed) % i;
+				uint64_t t = format_load(f, host_x, i - 1);
+
+				format_store(f, host_x, i - 1, format_load(f, host_x, j));
+				format_store(f, host_x, j, t);
+			}
+			ck_assert_cua(cua_copy(ctx, x, host_x, bytes));
+			ck_assert_cua(cua_exact_sum(ctx, f->type, n, x, &e));
+			assert_same(&e, &first[0], kind_names[kind]);
+		}
+		test_free(ctx, x);
+		test_free(ctx, y);
+	}
+	free(host_x);
+	free(host_y);
+	cua_context_destroy(cpu);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* 10^9 elements in one partial, piece by piece; integers tell what the sum must be. */
+START_TEST(test_many)
+{
+	uint64_t seed = test_seed("many"), all = test_quick() ? 10000019 : 1000000007, left = all;
+	size_t n = (size_t)1 << 22;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_exact zero = CUA_EXACT_INIT, *partial = upload_sum(ctx, &zero), expected = CUA_EXACT_INIT;
+	struct cua_exact piece = CUA_EXACT_INIT, rest = CUA_EXACT_INIT;
+	float *host = test_malloc(n * sizeof(float)), *x;
+	uint64_t got = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t bits = random_element(&formats[2], i % 4 ? KIND_NEAR : KIND_OUTLIER, i, &seed);
+
+		format_store(&formats[2], host, i, bits);
+		cua_exact_add_f32(&piece, host[i]);
+		if (i < all % n)
+			cua_exact_add_f32(&rest, host[i]);
+	}
+	x = test_upload(ctx, host, n * sizeof(float));
+	while (left) {
+		size_t now = left < n ? (size_t)left : n;
+
+		ck_assert_cua(cua_exact_sum(ctx, CUA_F32, now, x, partial));
+		cua_exact_merge(&expected, now == n ? &piece : &rest);
+		left -= now;
+	}
+	cua_exact_normalize(&expected);
+	ck_assert_cua(cua_exact_finish(ctx, partial, CUA_F64, &got));
+	test_download(ctx, &zero, partial, sizeof(zero));
+	assert_same(&zero, &expected, "10^9 elements");
+	ck_assert_uint_eq(got, inline_round(&expected, &formats[3]));
+	free(host);
+	test_free(ctx, x);
+	test_free(ctx, partial);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("exact");
@@ -615,6 +738,11 @@ int main(void)
 	tcase_add_test(tc, test_splits);
 	tcase_add_test(tc, test_rules);
 #endif
+	tcase_add_test(tc, test_arguments);
+	tcase_add_test(tc, test_calls);
+	tcase_add_test(tc, test_condition);
+	tcase_add_test(tc, test_same);
+	tcase_add_test(tc, test_many);
 	suite_add_tcase(suite, tc);
 	return test_run(suite, TEST_BACKEND);
 }

@@ -172,6 +172,10 @@ port_kernels() {
       *x = cua_port_sub_rn_f$bits(cua_port_mul_rn_f$bits(x[1], x[2]), x[3]);"
   done
 
+  kernel port_fma_rn_f64 fma.rn.f64 'CUA__TYPE_f64 *x = (CUA__TYPE_f64 *)out;
+    *x = cua_port_fma_rn_f64(x[1], x[2], x[3]);'
+  kernel port_cvt_f64_f32 cvt.f64.f32 '*(CUA__TYPE_f64 *)out = cua_port_cvt_f64_f32(*(CUA__TYPE_f32 *)p);'
+
   kernel plain_read_write 'ld.global.u32 st.global.u32' \
     'uint32_t *x = (uint32_t *)p; CUA_WRITE(x[1], CUA_READ(x[0]));'
   kernel plain_read_write_u64 'ld.global.u64 st.global.u64' \
@@ -743,6 +747,7 @@ instructions() {
         list = list " " op
       next
     }
+    op ~ /^cvt(\.ftz)?\.f64\.f32$/ { list = list " " op; next }
     base ~ /^(fma|mad|mul|div|add|sub|min|max)$/ && part[n] !~ /^f(32|64)$/ { next }
     base ~ /^(atom|red|fence|membar|nanosleep|vote|match|shfl|bar|barrier|activemask|fma|mad|mul|div|add|sub|min|max)$/ {
       list = list " " op

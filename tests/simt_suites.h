@@ -26,6 +26,7 @@
 	SIMT_SUITE(atomic_warp)                                                                    \
 	SIMT_SUITE(chained)                                                                        \
 	SIMT_SUITE(combine)                                                                        \
+	SIMT_SUITE(exact)                                                                          \
 	SIMT_SUITE(hashmap)                                                                        \
 	SIMT_SUITE(lock_debug)                                                                     \
 	SIMT_SUITE(lock_forms)                                                                     \

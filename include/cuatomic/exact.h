@@ -375,4 +375,39 @@ CUA__DEFINE_EXACT(bf16, struct cua_bf16, uint16_t)
 CUA__DEFINE_EXACT(f32, float, uint32_t)
 CUA__DEFINE_EXACT(f64, double, uint64_t)
 
+/* ---- host calls ---- */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Add the sum of n elements, or of n products, of type F16, BF16, F32 or F64 to *partial, which is then
+ * normalized. *partial is initialized before: CUA_EXACT_INIT, zeros, or an earlier sum of any type. Where it is
+ * memory that the device can write, the call is ordered in the stream, and otherwise it waits, by the rules
+ * for results in cuatomic/context.h.
+ *
+ * One kernel. The sum is the same on every backend, device, stream and number of threads.
+ * Errors: NULL; TYPE; SIZE; ALIGNMENT; OVERLAP (of partial with x or y); LAYOUT (of a partial in host memory;
+ * in other memory its sum becomes NaN); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
+ */
+CUA_API enum cua_status cua_exact_sum(struct cua_context *ctx, enum cua_type type, size_t n,
+				      const void *x, struct cua_exact *partial);
+CUA_API enum cua_status cua_exact_dot(struct cua_context *ctx, enum cua_type type, size_t n,
+				      const void *x, const void *y, struct cua_exact *partial);
+
+/*
+ * *result = *partial, rounded to type: F16, BF16, F32 or F64. *partial is memory that the backend can access, and
+ * stays as it is; the result follows the rules of cuatomic/context.h. A partial in host memory is also rounded
+ * by cua_exact_round_f64 and the like, without a context.
+ * Errors: NULL; TYPE; ALIGNMENT; OVERLAP; LAYOUT (on the CPU backend; the result is NaN on a device);
+ * MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
+ */
+CUA_API enum cua_status cua_exact_finish(struct cua_context *ctx, const struct cua_exact *partial,
+					 enum cua_type type, void *result);
+
+#ifdef __cplusplus
+}
+#endif
+
 #endif /* CUATOMIC_EXACT_H */

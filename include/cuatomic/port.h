@@ -46,6 +46,8 @@
  *   is_global(p) is_shared(p)            whether a generic address is in global or in shared memory
  *   neg_f32                              the sign changed, and nothing flushed
  *   mul_rn_f32/f64 add_rn_f32/f64 sub_rn_f32/f64 div_rn_f32/f64   one rounding each, never contracted
+ *   fma_rn_f64(a, b, c)                  a b + c with one rounding; on the host perhaps a call of libm
+ *   cvt_f64_f32                          exact, and nothing flushed
  *
  * A port that defines CUA_PORT_HAS_B8 or CUA_PORT_HAS_B16 has load, store, exchange and cas of that width; for
  * the others atomic_narrow.h makes them of those of b32. A GPU has b16 and not b8.

@@ -278,4 +278,14 @@ CUA_FN float cua_port_neg_f32(float v)
 SIMT__DEFINE_ARITHMETIC(f32, float)
 SIMT__DEFINE_ARITHMETIC(f64, double)
 
+CUA_FN double cua_port_fma_rn_f64(double a, double b, double c)
+{
+	return __builtin_fma(a, b, c);
+}
+
+CUA_FN double cua_port_cvt_f64_f32(float v)
+{
+	return v;
+}
+
 #endif /* CUATOMIC_TESTS_PORT_SIMT_H */

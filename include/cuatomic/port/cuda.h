@@ -581,4 +581,17 @@ CUA_FORCE double cua_port_div_rn_f64(double a, double b)
 	return __ddiv_rn(a, b);
 }
 
+CUA_FORCE double cua_port_fma_rn_f64(double a, double b, double c)
+{
+	return __fma_rn(a, b, c);
+}
+
+CUA_FORCE double cua_port_cvt_f64_f32(float v)
+{
+	double r;
+
+	__asm__("cvt.f64.f32 %0, %1;" : "=d"(r) : "f"(v));
+	return r;
+}
+
 #endif /* CUATOMIC_PORT_CUDA_H */

@@ -491,4 +491,14 @@ CUA_FORCE double cua_port_div_rn_f64(double a, double b)
 	return a / b;
 }
 
+CUA_FORCE double cua_port_fma_rn_f64(double a, double b, double c)
+{
+	return __builtin_fma(a, b, c);
+}
+
+CUA_FORCE double cua_port_cvt_f64_f32(float v)
+{
+	return v;
+}
+
 #endif /* CUATOMIC_PORT_HOST_H */
