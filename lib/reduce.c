@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "exact.h"
 #include "reduce.h"
 
 #define MAX_BLOCK_SIZE 1024u
@@ -200,17 +201,20 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_reduce_opt
 	r->n = n;
 	r->count = o.count;
 	describe(r);
-	if (r->mode == CUA_REDUCE_EXACT)
-		return CUA_ERROR_UNSUPPORTED;
 	if (r->finish_mode != CUA_FINISH_LAST_BLOCK &&
 	    (r->mode != CUA_REDUCE_FAST || !cua__reduce_has_plain(r)))
 		return CUA_ERROR_UNSUPPORTED;
+	if (r->mode == CUA_REDUCE_EXACT)
+		return is_float(type) && (op == CUA_REDUCE_SUM || has_second(op)) ? CUA_OK
+										   : CUA_ERROR_UNSUPPORTED;
 	ctx->backend->reduce->plan(ctx, r);
 	return CUA_OK;
 }
 
 static size_t partials_size(const struct cua__reduce *r)
 {
+	if (r->mode == CUA_REDUCE_EXACT)
+		return 0;
 	if (r->kind)
 		return cua__tree_partials(r);
 	return r->finish_mode == CUA_FINISH_LAST_BLOCK ? (size_t)r->blocks * sizeof(uint64_t) : 0;
@@ -256,7 +260,11 @@ enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_opti
 	status = cua__call_result(&call, result, out, out, &r.result);
 	if (!status && partials_size(&r))
 		status = cua__call_scratch(&call, partials_size(&r), &r.partials);
-	if (!status)
+	if (!status && r.mode == CUA_REDUCE_EXACT)
+		status = cua__exact_reduce(ctx, has_second(op) ? CUA_REDUCE_DOT : CUA_REDUCE_SUM, type,
+					   r.result_type, n, r.count, r.x,
+					   has_second(op) ? r.y : NULL, r.result);
+	else if (!status)
 		status = ctx->backend->reduce->run(ctx, &r);
 	return cua__call_end(&call, status);
 }

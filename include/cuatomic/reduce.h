@@ -823,6 +823,9 @@ extern "C" {
  * What is the same, always: results of integers, MIN, MAX, ARGMIN, ARGMAX and COUNT. Of the others:
  *   FIXED   gives the same bits for the same elements, whatever their address, the device, the number of
  *           threads or the other options; on a GPU and on the CPU. The finish is AUTO or LAST_BLOCK.
+ *   EXACT   gives the true sum, rounded once to the type of the result: the same bits everywhere, in any order
+ *           of the elements. It is there for SUM and DOT of F16, BF16, F32 and F64, with the rules of
+ *           cuatomic/exact.h for NaN, infinities and zeros, which also takes sums apart and puts them together.
  *   FAST    with LAST_BLOCK, the default, or ORDERED_LOCK gives the same bits as long as the lengths and
  *           alignment of the arrays, the device (or number of threads) and the options are the same. The CPU's
  *           way with LAST_BLOCK is that of FIXED. The ways under a lock and by an atomic are there for SUM,
@@ -831,7 +834,7 @@ extern "C" {
  * One kernel, which also writes the result. The call follows the rules for results in
  * cuatomic/context.h.
  * Errors: NULL; VALUE (options, op, or y where it has no use); TYPE (also of the result); UNSUPPORTED (a finish
- * that this operation, type or mode does not have; EXACT); SIZE; ALIGNMENT (of x, y, result, count); OVERLAP (of
+ * or a mode that this operation or type does not have); SIZE; ALIGNMENT (of x, y, result, count); OVERLAP (of
  * result with x, y or count); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
  */
 CUA_API enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_options *options,
