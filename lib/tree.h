@@ -537,10 +537,11 @@ CUA_FORCE struct cua_complex_f64 cua__tree_complex_product(const struct cua__red
 							   struct cua_complex_f64 b)
 {
 	struct cua_complex_f64 p;
+	double im = cua_port_mul_rn_f64(a.im, r->conjugate), minus = cua_port_mul_rn_f64(a.im, -r->conjugate);
 
-	a.im *= r->conjugate;
-	p.re = cua_port_sub_rn_f64(cua_port_mul_rn_f64(a.re, b.re), cua_port_mul_rn_f64(a.im, b.im));
-	p.im = cua_port_add_rn_f64(cua_port_mul_rn_f64(a.re, b.im), cua_port_mul_rn_f64(a.im, b.re));
+	/* no difference: of it and the sum, GCC makes fused operations for vectors although it must not */
+	p.re = cua_port_add_rn_f64(cua_port_mul_rn_f64(a.re, b.re), cua_port_mul_rn_f64(minus, b.im));
+	p.im = cua_port_add_rn_f64(cua_port_mul_rn_f64(a.re, b.im), cua_port_mul_rn_f64(im, b.re));
 	return p;
 }
 
