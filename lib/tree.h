@@ -786,7 +786,7 @@ CUA__TREE_DEFINE_MOMENTS(f64, double, a)
 
 /*
  * The 2-norm of f64, whose squares need not be f64: three sums, after Blue, A portable Fortran program to
- * find the Euclidean norm of a vector (1978).
+ * find the Euclidean norm of a vector (1978). What fits leaves room for 2^63 squares.
  */
 CUA_FORCE struct cua__norm cua__tree_norm_f64_none(void)
 {
@@ -799,7 +799,7 @@ CUA_FORCE struct cua__norm cua__tree_norm_f64_take(const struct cua__reduce *r, 
 						   double b, uint32_t row)
 {
 	double size = cua__from_bits_f64(cua__bits_f64(a) & r->keep);
-	int large = size > 0x1p500, small = size < 0x1p-500;
+	int large = size > 0x1p480, small = size < 0x1p-500;
 	double scaled = cua_port_mul_rn_f64(size, large ? 0x1p-600 : small ? 0x1p600 : 1.0);
 	double square = cua_port_mul_rn_f64(scaled, scaled);
 
