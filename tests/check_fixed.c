@@ -137,6 +137,32 @@ static void fill(enum cua_type type, enum pattern pattern, size_t n, void *p, ui
 
 /* ---- calls ---- */
 
+/* Whether there is such a result. */
+static int may_give(enum cua_reduce_op op, enum cua_type type, enum cua_type result)
+{
+	int is_float = !model_is_integer(type) && !model_is_complex(type);
+
+	if (!model_has(op, type))
+		return 0;
+	if (!result || result == model_default_result(op, type))
+		return 1;
+	if (op == CUA_REDUCE_MIN || op == CUA_REDUCE_MAX || op == CUA_REDUCE_ARGMIN ||
+	    op == CUA_REDUCE_ARGMAX || op == CUA_REDUCE_COUNT)
+		return 0;
+	if (model_is_complex(type))
+		return type == CUA_COMPLEX_F32 && result == CUA_COMPLEX_F64;
+	return is_float && ((type != CUA_F64 && result == CUA_F64) ||
+			    ((type == CUA_F16 || type == CUA_BF16) && result == CUA_F32));
+}
+
+/* The widest result now and then, because a narrow one hides what its digits do not reach. */
+static enum cua_type some_result(enum cua_reduce_op op, enum cua_type type, uint64_t *seed)
+{
+	enum cua_type widest = model_is_complex(type) ? CUA_COMPLEX_F64 : CUA_F64;
+
+	return test_random(seed) % 2 && may_give(op, type, widest) ? widest : (enum cua_type)0;
+}
+
 static void expect_bits(const union model_result *got, const union model_result *expected,
 			const struct model_call *c, const char *what)
 {
@@ -192,12 +218,14 @@ static void lengths_of(enum cua_type type, const size_t *lengths, size_t n_lengt
 			for (int op = FIRST_OP; op <= LAST_OP; op++) {
 				size_t sx = test_random(seed) % 3 * (test_random(seed) % 9) / 2 * size;
 				size_t sy = test_random(seed) % 3 * (test_random(seed) % 9) / 2 * size;
-				struct model_call c = {(enum cua_reduce_op)op, type, (enum cua_type)0,
+				struct model_call c = {(enum cua_reduce_op)op, type,
+						       some_result((enum cua_reduce_op)op, type, seed),
 						       lengths[l], host_x + sx, host_y + sy};
 				union model_result expected;
 
 				if (!model_has(c.op, type))
 					continue;
+				o.result_type = fast.result_type = c.result;
 				expected = model_reduce(&c);
 				snprintf(what, sizeof(what), "%s, shifted by %zu and %zu",
 					 pattern_names[p], sx / size, sy / size);
@@ -335,13 +363,14 @@ static void random_calls(int i)
 		for (int k = 0; k < 10; k++) {
 			size_t sx = test_random(&seed) % 40 * size, sy = test_random(&seed) % 40 * size;
 			struct cua_reduce_options o = fixed();
-			struct model_call c = {
-				(enum cua_reduce_op)(FIRST_OP + test_random(&seed) % LAST_OP), type,
-				(enum cua_type)0, n, host_x + sx, host_y + sy};
+			enum cua_reduce_op op = (enum cua_reduce_op)(FIRST_OP + test_random(&seed) % LAST_OP);
+			struct model_call c = {op, type, some_result(op, type, &seed), n, host_x + sx,
+					       host_y + sy};
 			union model_result expected;
 
 			if (!model_has(c.op, type))
 				continue;
+			o.result_type = c.result;
 			expected = model_reduce(&c);
 			for (int t = 0; t < 3; t++) {
 				unsigned threads = 1 + (unsigned)(test_random(&seed) % 7);
@@ -364,23 +393,6 @@ static void random_calls(int i)
 }
 
 /* ---- types of results ---- */
-
-static int may_give(enum cua_reduce_op op, enum cua_type type, enum cua_type result)
-{
-	int is_float = !model_is_integer(type) && !model_is_complex(type);
-
-	if (!model_has(op, type))
-		return 0;
-	if (!result || result == model_default_result(op, type))
-		return 1;
-	if (op == CUA_REDUCE_MIN || op == CUA_REDUCE_MAX || op == CUA_REDUCE_ARGMIN ||
-	    op == CUA_REDUCE_ARGMAX || op == CUA_REDUCE_COUNT)
-		return 0;
-	if (model_is_complex(type))
-		return type == CUA_COMPLEX_F32 && result == CUA_COMPLEX_F64;
-	return is_float && ((type != CUA_F64 && result == CUA_F64) ||
-			    ((type == CUA_F16 || type == CUA_BF16) && result == CUA_F32));
-}
 
 static void result_types(int i)
 {
@@ -846,8 +858,17 @@ static void float_rules(int i)
 			expect_rule(SUM, type, inf, greatest, greatest);
 			expect_rule(SUM, type, greatest, greatest, greatest, greatest | sign);
 		}
-		expect_rule(SUM, type, two, least, two, least);
 	}
+	/* just above and just below the middle between two results, which a rounding to f32 would hide */
+	expect_rule(SUM, CUA_F16, 0x3c01, 0x3c00, 0x1000, 0x0001);
+	expect_rule(SUM, CUA_F16, 0x3c01, 0x3c01, 0x1000, 0x8001);
+	expect_rule(SUM, CUA_F16, 0xbc01, 0xbc00, 0x9000, 0x8001);
+	expect_rule(SUM, CUA_BF16, 0x3f81, 0x3f80, 0x3b80, 0x3080);
+	expect_rule(SUM, CUA_BF16, 0x3f81, 0x3f81, 0x3b80, 0xb080);
+	expect_rule(SUM, CUA_F32, 0x3f800001, 0x3f800000, 0x33800000, 0x26800000);
+	/* half way to beyond the greatest, and just below that */
+	expect_rule(SUM, CUA_F16, 0x7c00, 0x7bff, 0x4c00);
+	expect_rule(SUM, CUA_F16, 0x7bff, 0x7bff, 0x4c00, 0x8001);
 	cua_context_destroy(ctx);
 }
 
@@ -886,6 +907,7 @@ static void integer_rules(int i)
 	expect_rule(COUNT, CUA_I64, 2, 0, (uint64_t)INT64_MIN, 1, 0);
 	expect_rule(COUNT, CUA_U32, 1, 0, 0x80000000);
 	expect_rule(MEAN, CUA_I32, 0xbff8000000000000, 0xfffffffe, 0xffffffff); /* -1.5 */
+	expect_rule(MEAN, CUA_I64, 0xc3e0000000000000, (uint64_t)INT64_MIN, (uint64_t)INT64_MIN); /* -2^63 */
 	expect_rule(MEAN, CUA_U64, 0x43f0000000000000, UINT64_MAX, UINT64_MAX, UINT64_MAX);
 	expect_rule(VARIANCE, CUA_I64, 0x4000000000000000, 1, 3, (uint64_t)-1, 1); /* 2 */
 	expect_rule(VARIANCE, CUA_U32, 0x43cfffffffc00000, 0, 0xffffffff);	 /* (2^31 - 1/2)^2 */

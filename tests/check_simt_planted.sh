@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Whether the SIMT checker's cases can fail: each error below, planted into a copy
-# of a header, must be found.
+# of a header, must be found. A header is one of include/cuatomic, or of lib as lib/<name>.
 set -uo pipefail
 
 # Set by `make check`.
@@ -27,15 +27,16 @@ file_of() {
 
 # build HEADER SED MODULE: the cases of MODULE over a copy of the headers with HEADER edited.
 build() {
-  rm -rf "$tmp/include" "$tmp/lib" || return
-  cp -R "$top_srcdir/include" "$tmp/include" && mkdir "$tmp/lib" && cp "$top_srcdir"/lib/*.h "$tmp/lib" || return
+  rm -rf "$tmp/include" "$tmp/lib" && cp -R "$top_srcdir/include" "$tmp/include" &&
+    mkdir "$tmp/lib" && cp "$top_srcdir"/lib/*.h "$tmp/lib" || return
   chmod -R u+w "$tmp/include" "$tmp/lib"
   sed "$2" "$top_srcdir/$(file_of "$1")" >"$tmp/$(file_of "$1")" || return
   # CC and the flags of the library are lists of words
   # shellcheck disable=SC2086
-  $CC -std=gnu11 -O1 -w -DCUA_PORT_HEADER='"simt/port_simt.h"' -I"$tmp" -I"$tmp/include" \
-    -I"$top_builddir/include" -I"$top_srcdir/tests" -DSIMT_SUITES="SIMT_SUITE($3)" -o "$tmp/simt" \
-    "$top_srcdir/tests/check_simt.c" "$top_srcdir/tests/simt_$3.c" "$tmp/simt.o" $flags -lpthread -lm
+  $CC -std=gnu11 -O1 -w -ffp-contract=off -DCUA_PORT_HEADER='"simt/port_simt.h"' \
+    -I"$tmp/include" -I"$top_builddir/include" -I"$top_srcdir/tests" -I"$tmp" \
+    -DSIMT_SUITES="SIMT_SUITE($3)" -o "$tmp/simt" "$top_srcdir/tests/check_simt.c" \
+    "$top_srcdir/tests/simt_$3.c" "$tmp/simt.o" "$tmp/types.o" $flags -lpthread -lm
 }
 
 # planted WHAT HEADER SED [MODULE]: the case of this header, or of MODULE, must fail, not crash or hang.
@@ -60,6 +61,8 @@ planted() {
 
 # shellcheck disable=SC2086
 $CC -std=gnu11 -O2 -w -I"$top_srcdir/tests" -c -o "$tmp/simt.o" "$top_srcdir/tests/simt/simt.c" || exit 1
+# shellcheck disable=SC2086
+$CC -std=gnu11 -O2 -w -I"$top_srcdir/include" -c -o "$tmp/types.o" "$top_srcdir/lib/types.c" || exit 1
 
 planted 'a find without its second look at the state' hashmap \
   's/ != state)$/ != state \&\& 0)/'
@@ -225,6 +228,22 @@ planted 'a fetch of a block that frees its scratch too early' atomic_warp \
   '/the slots are free again/,/return lane/s/cua_port_sync_block()/(void)0/' serial
 planted 'a fetch of a block without the totals of the warps' atomic_warp \
   's/old = group##_combine(old, total);/(void)total;/' serial
+planted 'partial results of chunks handed on without order' reduce \
+  's/&f->arrived, 1, CUA_ACQ_REL/\&f->arrived, 1, CUA_RELAXED/' tree
+planted 'a last block that does not wait for its first thread' tree_block \
+  '/CUA_WRITE(s->last,/,/CUA_READ(s->last)/s/cua_port_sync_block();/(void)0;/' tree
+planted 'chunks that share one place for the values of warps' tree_block \
+  's/turn ^= 1;/turn ^= 0;/' tree
+planted 'values of warps that are read too early' tree_block \
+  '/cua__tree_packs_##kind(A v/,/return v;/s/cua_port_sync_block();/(void)0;/' tree
+planted 'a block that arrives before its last partial result' tree_block \
+  '/if (thread == 0)/{N;s/(thread == 0)\(.*s->last\)/(thread == 33)\1/;}' tree
+planted 'chunks that go to other places' tree_block \
+  's/chunk = thread; chunk/chunk = (thread + 1) % CUA__TREE_THREADS; chunk/' tree
+planted 'lanes that take in their neighbours first' tree_block \
+  's/(lane + half) % 32/(lane + (half > 4 ? 24 - half : half)) % 32/' tree
+planted 'a row without its last element' tree_block \
+  's/int more = pack + j < left;/int more = pack + j + 1 < left;/' tree
 planted 'a wide loop that does not try again' atomic \
   's/while (seen != before);/while (0);/' wide
 exit "$failed"

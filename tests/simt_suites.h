@@ -41,6 +41,7 @@
 	SIMT_SUITE(stripe)                                                                         \
 	SIMT_SUITE(ticketlock)                                                                     \
 	SIMT_SUITE(timeout)                                                                        \
+	SIMT_SUITE(tree)                                                                           \
 	SIMT_SUITE(wide)
 #endif
 

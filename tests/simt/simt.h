@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define SIMT_WARP_LANES 32
-#define SIMT_MAX_LANES 512
+#define SIMT_MAX_LANES 1024
 
 enum simt_policy {
 	SIMT_RANDOM,      /* any lane that can run */
