@@ -47,6 +47,21 @@ fi
 nvcc+=(-arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets)
 nvcc_strict=("${nvcc[@]}" -Werror=all-warnings -Xcompiler=-Wall -Xcompiler=-Wextra -Xcompiler=-Werror)
 
+# try_fast_math WHAT COMMAND...: the headers that calculate refuse -ffast-math, and the others do not mind.
+try_fast_math() {
+  local what=$1
+  shift
+  count=$((count + 1))
+  if "$@" -ffast-math -c -o "$tmp/alone.o" >"$tmp/log" 2>&1; then
+    "$@" -ffast-math -E -o - | grep 'cua_port_[a-z0-9_]*(' >/dev/null || return
+  elif grep 'cuatomic: -ffast-math' "$tmp/log" >/dev/null; then
+    return
+  fi
+  echo "FAILED: $what with -ffast-math is neither refused nor harmless"
+  cat "$tmp/log"
+  failed=$((failed + 1))
+}
+
 printf '#include <stddef.h>\n' >"$tmp/all.h"
 for h in $headers; do
   # Twice, for the include guard.
@@ -60,6 +75,10 @@ for h in $headers; do
     [ -z "$CXX" ] || try "$h as C++17 $debug" $CXX -std=c++17 $debug "${warnings[@]}" "${include[@]}" -c "$tmp/alone.cc" -o "$tmp/alone.o"
   done
   [ -z "$NVCC" ] || try "$h as CUDA" "${nvcc_strict[@]}" "${include[@]}" -c "$tmp/alone.cu" -o "$tmp/alone.o"
+  # shellcheck disable=SC2086
+  try_fast_math "$h as C11" $CC -std=c11 "${include[@]}" "$tmp/alone.c"
+  # shellcheck disable=SC2086
+  [ -z "$CXX" ] || try_fast_math "$h as C++17" $CXX -std=c++17 "${include[@]}" "$tmp/alone.cc"
 done
 
 printf '#include "all.h"\nint second(void) { return 0; }\n' >"$tmp/second.c"

@@ -75,6 +75,16 @@ if [ -f "$root$libdir/libcuatomic.so" ]; then
   "$tmp/host" "$version"
   build "${cc[@]}" -Wall -Wextra "${flags[@]}" "$examples/sum.c" "${libs[@]}" -o "$tmp/sum"
   "$tmp/sum"
+  # Linked with -ffast-math a program takes subnormal numbers as zero.
+  build "${cc[@]}" -Wall -Wextra "${flags[@]}" -c "$here/install_fixed.c" -o "$tmp/fixed.o"
+  build "${cc[@]}" "$tmp/fixed.o" "${libs[@]}" -o "$tmp/fixed"
+  build "${cc[@]}" -ffast-math "$tmp/fixed.o" "${libs[@]}" -o "$tmp/fixed_fast"
+  "$tmp/fixed" >"$tmp/fixed.bits"
+  "$tmp/fixed_fast" >"$tmp/fixed_fast.bits"
+  if [ "$(wc -l <"$tmp/fixed.bits")" -lt 100 ] || ! diff "$tmp/fixed.bits" "$tmp/fixed_fast.bits"; then
+    echo "FAILED: a program linked with -ffast-math has other results"
+    exit 1
+  fi
 fi
 
 if [ -f "$root$libdir/libcuatomic.a" ]; then
