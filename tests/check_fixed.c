@@ -183,7 +183,8 @@ static void expect_call(struct cua_context *ctx, const struct cua_reduce_options
 {
 	/* as aligned as any result */
 	union model_result got = {.words = {0x5a5a5a5a5a5a5a5a, 0x5a5a5a5a5a5a5a5a}};
-	enum cua_status status = cua_reduce(ctx, o, c->op, c->type, c->n, x, has_second(c->op) ? y : NULL, &got);
+	enum cua_status status = cua_reduce(ctx, o, c->op, c->type, c->n, x,
+					    has_second(c->op) ? y : NULL, &got);
 
 	if (status)
 		ck_abort_msg("%s: op %d of %llu %s: %s", what, (int)c->op, (unsigned long long)c->n,
@@ -445,7 +446,7 @@ static void result_types(int i)
 		test_free(ctx, x);
 		test_free(ctx, y);
 	}
-	/* of each integer 2 * 14, of floats 2 * 15, 10 more of f32 and 20 of f16 and bf16, of complex 6 and 3 */
+	/* integers 2 * 14 each, floats 2 * 15, f32 10 more, f16 and bf16 20, complex ones 6 and once 3 */
 	ck_assert_uint_eq(given, 4 * 28 + 4 * 30 + 10 + 2 * 20 + 2 * 6 + 3);
 	free(host_x);
 	free(host_y);
@@ -561,7 +562,8 @@ static void accurate_variances(int i)
 		v = true_variance(CUA_U64, N, u, sample);
 		expect_near(reduce_f64(ctx, op, CUA_U64, N, u), v, 1e-3L * v);
 		/* two elements: 1e9 and 1e9 + 1, whose variance is 1/4 or 1/2 */
-		expect_near(reduce_f64(ctx, op, CUA_F64, 2, (double[]){1e9, 1e9 + 1}), sample ? 0.5L : 0.25L, 0);
+		expect_near(reduce_f64(ctx, op, CUA_F64, 2, (double[]){1e9, 1e9 + 1}),
+			    sample ? 0.5L : 0.25L, 0);
 	}
 	/* all equal */
 	for (size_t k = 0; k < N; k++)
@@ -785,7 +787,8 @@ static void float_rules(int i)
 	} floats[] = {
 		{CUA_F16, 0x8000, 0x3c00, 0x4000, 0x7c00, 0x7e00, 0xfc01, 1, 0x7bff},
 		{CUA_BF16, 0x8000, 0x3f80, 0x4000, 0x7f80, 0x7fc0, 0xff81, 1, 0x7f7f},
-		{CUA_F32, 0x80000000, 0x3f800000, 0x40000000, 0x7f800000, 0x7fc00000, 0xff800001, 1, 0x7f7fffff},
+		{CUA_F32, 0x80000000, 0x3f800000, 0x40000000, 0x7f800000, 0x7fc00000, 0xff800001, 1,
+		 0x7f7fffff},
 		{CUA_F64, 0x8000000000000000, 0x3ff0000000000000, 0x4000000000000000, 0x7ff0000000000000,
 		 0x7ff8000000000000, 0xfff0000000000001, 1, 0x7fefffffffffffff},
 	};
@@ -924,7 +927,8 @@ static void nothing(int i)
 	for (size_t t = 0; t < COUNT(types); t++) {
 		for (int op = FIRST_OP; op <= LAST_OP; op++) {
 			union model_result got = {.words = {1, 1}}, expected = {.words = {0, 0}};
-			struct model_call c = {(enum cua_reduce_op)op, types[t], (enum cua_type)0, 0, NULL, NULL};
+			struct model_call c = {(enum cua_reduce_op)op, types[t], (enum cua_type)0, 0, NULL,
+					       NULL};
 
 			if (!model_has(c.op, c.type))
 				continue;
@@ -1141,7 +1145,8 @@ static void modes(int i)
 					o.mode = k == 3 ? CUA_REDUCE_FAST : (enum cua_reduce_mode)k;
 					o.finish = (enum cua_finish_mode)finish;
 					if (k == 3) {
-						if (type != CUA_F32 || (op != CUA_REDUCE_SUM && op != CUA_REDUCE_DOT))
+						if (type != CUA_F32 ||
+						    (op != CUA_REDUCE_SUM && op != CUA_REDUCE_DOT))
 							continue;
 						o.result_type = CUA_F64;
 					}
@@ -1184,8 +1189,8 @@ static void set_environment(int which)
 		_mm_setcsr(_mm_getcsr() | 0x8040);
 #endif
 #if defined(__GLIBC__)
-	/* an invalid operation is a signal */
-	if (which % 2)
+	/* an invalid operation is a signal; what a driver calculates is not ours */
+	if (which % 2 && TEST_BACKEND == CUA_BACKEND_CPU)
 		feenableexcept(FE_INVALID | FE_OVERFLOW);
 #endif
 }
@@ -1322,7 +1327,8 @@ static void results_in_place(int i)
 		for (int op = FIRST_OP; op <= LAST_OP; op++)
 			if (model_has((enum cua_reduce_op)op, types[t]))
 				ck_assert_cua(cua_reduce(ctx, &o, (enum cua_reduce_op)op, types[t], N, x,
-							 has_second((enum cua_reduce_op)op) ? x : NULL, &results[op]));
+							 has_second((enum cua_reduce_op)op) ? x : NULL,
+							 &results[op]));
 		test_download(ctx, got, results, sizeof(got));
 		for (int op = 0; op <= LAST_OP + 1; op++) {
 			size_t written = 0;
@@ -1360,8 +1366,9 @@ static void graphs(int i)
 		enum cua_reduce_op op;
 		enum cua_type type;
 	} calls[] = {
-		{CUA_REDUCE_SUM, CUA_F32},	{CUA_REDUCE_DOT_CONJ, CUA_COMPLEX_F32}, {CUA_REDUCE_MEAN, CUA_I64},
-		{CUA_REDUCE_ARGMIN, CUA_F16}, {CUA_REDUCE_VARIANCE, CUA_F32},   {CUA_REDUCE_NORM2, CUA_F64},
+		{CUA_REDUCE_SUM, CUA_F32},    {CUA_REDUCE_DOT_CONJ, CUA_COMPLEX_F32},
+		{CUA_REDUCE_MEAN, CUA_I64},   {CUA_REDUCE_ARGMIN, CUA_F16},
+		{CUA_REDUCE_VARIANCE, CUA_F32}, {CUA_REDUCE_NORM2, CUA_F64},
 		{CUA_REDUCE_PRODUCT, CUA_U32},
 	};
 	uint64_t seed = test_seed("graphs"), n = N, *count;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The library exports what lib/libcuatomic.symbols lists and nothing else, and
-# needs no library that a program without CUDA or C++ would not have.
+# needs no library that a program without CUDA or C++ would not have. No product
+# is fused with a sum in the fixed tree, for no width of vectors.
 set -euo pipefail
 
 # Set by `make check`.
@@ -35,6 +36,15 @@ if [ -f "$archive" ] && ! readelf -SW "$archive" 2>/dev/null | grep '\.gnu\.lto_
     failed=1
   fi
 fi
+
+for object in "$top_builddir"/lib/.libs/cpu_tree.o "$top_builddir"/lib/cpu_tree.o; do
+  if [ -f "$object" ] && command -v objdump >/dev/null &&
+    objdump -d --no-show-raw-insn "$object" | grep -wE 'v?fn?m(add|sub|la|ls)[0-9a-z]*' >"$tmp/fused"; then
+    echo "$object fuses products with sums:"
+    head -n 5 "$tmp/fused"
+    failed=1
+  fi
+done
 
 if [ ! -f "$so" ]; then
   [ "$failed" = 0 ] || exit 1

@@ -74,8 +74,8 @@ static void tree_describe(uint64_t n, size_t shift)
 	struct cua__reduce *r = &tree_call;
 	/* with all digits that there are */
 	int widens = type == CUA_F32 && tree_case->op != CUA_REDUCE_ARGMIN;
-	struct model_call c = {tree_case->op, type, widens ? CUA_F64 : model_default_result(tree_case->op, type),
-			       n, tree_x + shift * size, tree_y + shift * size};
+	enum cua_type result = widens ? CUA_F64 : model_default_result(tree_case->op, type);
+	struct model_call c = {tree_case->op, type, result, n, tree_x + shift * size, tree_y + shift * size};
 
 	memset(r, 0, sizeof(*r));
 	r->op = tree_case->op;
