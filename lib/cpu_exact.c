@@ -171,12 +171,13 @@ static void work(void *arg, unsigned worker, unsigned workers)
 {
 	struct job *job = arg;
 	struct cua_exact sum = CUA_EXACT_INIT;
-	uint64_t mode = cua__float_mode_begin();
+	fenv_t mode;
 	size_t begin, end;
 
+	cua__float_mode_begin(&mode);
 	cua__share(job->n, worker, workers, &begin, &end);
 	add_part(&sum, job->kind, job->loops, job->reduce->x, job->reduce->y, begin, end);
-	cua__float_mode_end(mode);
+	cua__float_mode_end(&mode);
 	CUA_WITH_LOCK (&job->lock)
 		cua_exact_merge(&job->sum, &sum);
 }

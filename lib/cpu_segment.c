@@ -6,8 +6,7 @@
  */
 #include "config.h"
 
-#include <fenv.h>
-
+#include "float_mode.h"
 #include "segment.h"
 
 /* Fewer elements and ends than this are not worth a thread. */
@@ -274,13 +273,12 @@ static void fixed_work(void *arg, unsigned worker, unsigned workers)
 
 	(void)workers;
 	/* as in cpu_tree.c */
-	fegetenv(&caller);
-	fesetenv(FE_DFL_ENV);
+	cua__float_mode_begin(&caller);
 	if (f->job.s->type == CUA_F32)
 		fixed_f32(f, part[0].first, part[1].first);
 	else
 		fixed_f64(f, part[0].first, part[1].first);
-	fesetenv(&caller);
+	cua__float_mode_end(&caller);
 }
 
 static size_t parts_size(struct cua_context *ctx, const struct cua__segments *s)

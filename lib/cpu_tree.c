@@ -5,12 +5,15 @@
  */
 #include "config.h"
 
-#include <fenv.h>
-
+#include "float_mode.h"
 #include "tree.h"
 
 /* Fewer bytes than this are not worth a thread. */
 #define GRAIN_BYTES 131072
+
+/* How far FAST makes strips longer: to so many rows, or as long as a worker has so many chunks. */
+#define FAST_ROWS 128
+#define FAST_CHUNKS 8
 
 typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
 		      void *partial);
@@ -123,11 +126,15 @@ CUA__TREE_LIST(DEFINE_STRIP)
 		memcpy(partial, &total, sizeof(total));                                            \
 	}
 
-/* The same source for each width of vectors. */
+/*
+ * The same source for each width of vectors, as far as it gains by them. Under the sanitizers, which take long to
+ * compile them, there is one.
+ */
 #define DEFINE_PLAIN(kind, T, two, C, A, none, widen, combine, store)                              \
 	DEFINE_CHUNK(plain, , kind, T, A, combine)
 CUA__TREE_LIST(DEFINE_PLAIN)
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                    \
+	!defined(__SANITIZE_THREAD__)
 #define HAVE_LEVELS 1
 #define DEFINE_AVX2(kind, T, two, C, A, none, widen, combine, store)                               \
 	DEFINE_CHUNK(avx2, __attribute__((target("avx2"))), kind, T, A, combine)
@@ -135,7 +142,8 @@ CUA__TREE_LIST(DEFINE_PLAIN)
 	DEFINE_CHUNK(avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), kind,  \
 		     T, A, combine)
 CUA__TREE_LIST(DEFINE_AVX2)
-CUA__TREE_LIST(DEFINE_AVX512)
+CUA__TREE_SUMS(DEFINE_AVX512)
+CUA__TREE_DOTS(DEFINE_AVX512)
 #endif
 
 /* The result, from the partial results of the chunks or, without them, of the elements. */
@@ -170,18 +178,24 @@ CUA__TREE_LIST(DEFINE_FINISH)
 
 static const struct {
 	size_t element, partial;
-	chunk_fn *chunk[3]; /* from the narrowest to the widest vectors */
+	chunk_fn *chunk[3]; /* from the narrowest to the widest vectors; NULL as the one before */
 	void (*finish)(const struct cua__reduce *r, const struct cua__tree_shape *shape,
 		       const void *partials, chunk_fn *of_chunk);
 } kinds[] = {
 #if HAVE_LEVELS
-#define CHUNKS(kind) {chunk_##kind##_plain, chunk_##kind##_avx2, chunk_##kind##_avx512}
+#define CHUNKS(kind, widest) {chunk_##kind##_plain, chunk_##kind##_avx2, widest}
+#define WIDEST(kind) chunk_##kind##_avx512
 #else
-#define CHUNKS(kind) {chunk_##kind##_plain, NULL, NULL}
+#define CHUNKS(kind, widest) {chunk_##kind##_plain, NULL, NULL}
 #endif
 #define KIND(kind, T, two, C, A, none, widen, combine, store)                                      \
-	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), CHUNKS(kind), finish_##kind},
-	CUA__TREE_LIST(KIND)
+	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), CHUNKS(kind, NULL), finish_##kind},
+#define KIND_WIDE(kind, T, two, C, A, none, widen, combine, store)                                 \
+	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), CHUNKS(kind, WIDEST(kind)), finish_##kind},
+	CUA__TREE_SUMS(KIND_WIDE)
+	CUA__TREE_DOTS(KIND_WIDE)
+	CUA__TREE_ORDERS(KIND)
+	CUA__TREE_MOMENTS(KIND)
 };
 
 static chunk_fn *chunk_of(const struct cua__reduce *r)
@@ -195,6 +209,8 @@ static chunk_fn *chunk_of(const struct cua__reduce *r)
 	else if (__builtin_cpu_supports("avx2"))
 		level = 1;
 #endif
+	while (!kinds[r->kind].chunk[level])
+		level--;
 	return kinds[r->kind].chunk[level];
 }
 
@@ -232,8 +248,7 @@ static void work(void *arg, unsigned worker, unsigned workers)
 	fenv_t caller;
 
 	/* the rounding is to nearest, and subnormals are numbers, whatever the caller chose */
-	fegetenv(&caller);
-	fesetenv(FE_DFL_ENV);
+	cua__float_mode_begin(&caller);
 	if (workers == 1) {
 		kinds[r->kind].finish(r, &job->shape, NULL, of_chunk);
 	} else {
@@ -244,7 +259,7 @@ static void work(void *arg, unsigned worker, unsigned workers)
 		if (cua__finish_arrive(r->finish, workers))
 			kinds[r->kind].finish(r, &job->shape, r->partials, of_chunk);
 	}
-	fesetenv(&caller);
+	cua__float_mode_end(&caller);
 }
 
 enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce *r)
@@ -254,6 +269,12 @@ enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce 
 	unsigned workers = r->blocks ? r->blocks
 				     : cua__workers(ctx, job.shape.n, GRAIN_BYTES / size);
 
+	/* longer strips, where nothing is promised of the bits, have less to combine */
+	while (r->mode == CUA_REDUCE_FAST && job.shape.rows < FAST_ROWS &&
+	       job.shape.chunks / FAST_CHUNKS >= workers) {
+		job.shape.rows *= 2;
+		job.shape.chunks = (job.shape.chunks + 1) / 2;
+	}
 	cua__parallel(ctx, workers < job.shape.chunks ? workers : (unsigned)job.shape.chunks, work, &job);
 	return CUA_OK;
 }

@@ -490,7 +490,7 @@ struct cua__fixed_long {
 };
 
 /* An entry: the number on the list, and the chunk. */
-#define CUA__FIXED_CHUNK_BITS 13
+#define CUA__FIXED_CHUNK_BITS 11
 CUA_STATIC_ASSERT(1u << CUA__FIXED_CHUNK_BITS == CUA__TREE_CHUNKS, "a chunk's number has so many bits");
 
 /* Where they are in the scratch memory; capacity is the most entries that offsets in order make. */

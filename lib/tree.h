@@ -33,7 +33,7 @@
 #define CUA__TREE_WARPS 8u
 #define CUA__TREE_THREADS (32 * CUA__TREE_WARPS)
 #define CUA__TREE_ROWS 8u
-#define CUA__TREE_CHUNKS 8192u
+#define CUA__TREE_CHUNKS 2048u
 
 struct cua__tree_shape {
 	uint64_t n;

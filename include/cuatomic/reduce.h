@@ -811,7 +811,8 @@ extern "C" {
  *   NORM2        the square root of the sum of squares, which for F64 neither overflows nor underflows.
  *   MEAN         the sum divided by n; that of integers is summed in 128 bits.
  *   VARIANCE     the mean of the squared distances from the mean, VARIANCE_SAMPLE their sum divided by n - 1,
- *                from one pass over shifted values (Chan, Golub and LeVeque).
+ *                from one pass over shifted values (Chan, Golub and LeVeque). Integers of 64 bits are rounded to
+ *                double before.
  *   MIN, MAX     NaN and -0 as at the top of this file.
  *   ARGMIN, ARGMAX   the index of the first element that has the value which MIN or MAX give; if all elements
  *                are NaN, 0. -0 is less than +0.
@@ -827,9 +828,9 @@ extern "C" {
  *           of the elements. It is there for SUM and DOT of F16, BF16, F32 and F64, with the rules of
  *           cuatomic/exact.h for NaN, infinities and zeros, which also takes sums apart and puts them together.
  *   FAST    with LAST_BLOCK, the default, or ORDERED_LOCK gives the same bits as long as the lengths and
- *           alignment of the arrays, the device (or number of threads) and the options are the same. The CPU's
- *           way with LAST_BLOCK is that of FIXED. The ways under a lock and by an atomic are there for SUM,
- *           MIN, MAX and DOT of types of 32 and 64 bits with results of the default type.
+ *           alignment of the arrays, the device (or number of threads) and the options are the same. The ways
+ *           under a lock and by an atomic are there for SUM, MIN, MAX and DOT of types of 32 and 64 bits with
+ *           results of the default type.
  *
  * One kernel, which also writes the result. The call follows the rules for results in
  * cuatomic/context.h.

@@ -22,12 +22,12 @@ enum cua_type {
 	CUA_U32 = 6,
 	CUA_I64 = 7,
 	CUA_U64 = 8,
-	CUA_U128 = 10, /* this one and the next two: atomics only, no bulk call takes them */
+	CUA_U128 = 10, /* atomics only, no bulk call takes it */
 	CUA_F16 = 16,
 	CUA_BF16 = 17,
 	CUA_F32 = 18,
 	CUA_F64 = 19,
-	CUA_COMPLEX_F32 = 24, /* these two: atomics only */
+	CUA_COMPLEX_F32 = 24, /* these two: atomics and reductions */
 	CUA_COMPLEX_F64 = 25
 };
 
