@@ -245,7 +245,7 @@ static struct cua__reduce one_segment(const struct cua__segments *s, uint64_t i,
 				continue;                                                          \
 			}                                                                          \
 			if (end - begin <= 32 * 16 / sizeof(T)) {                                  \
-				results[i] = cua__segment_round_##t(                               \
+				results[i] = cua__round_##t(                                       \
 					short_##t(x + begin, (unsigned)(end - begin)));            \
 				continue;                                                          \
 			}                                                                          \

@@ -75,6 +75,17 @@ CUA_FN uint64_t cua__reduce_count(const struct cua__reduce *r)
 enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce *r);
 void cua__cpu_tree_serial(const struct cua__reduce *r);
 
+/* A float result; every NaN becomes the same one. */
+CUA_FORCE float cua__round_f32(double v)
+{
+	return v != v ? cua__from_bits_f32(0x7fc00000u) : (float)v;
+}
+
+CUA_FORCE double cua__round_f64(double v)
+{
+	return v != v ? cua__from_bits_f64(0x7ff8000000000000u) : v;
+}
+
 /* Where the state lies in the context's control memory. */
 #define CUA__REDUCE_CONTROL 0
 
@@ -87,16 +98,17 @@ void cua__cpu_tree_serial(const struct cua__reduce *r);
 	X(sum_i32, SUM, I32, int32_t, uint64_t, uint64_t, sum_u64, (uint64_t)(int64_t)a, t, 0)     \
 	X(sum_u64, SUM, U64, uint64_t, uint64_t, uint64_t, sum_u64, a, t, 0)                       \
 	X(sum_i64, SUM, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a, t, 0)              \
-	X(sum_f32, SUM, F32, float, double, float, sum_f64, (double)a, (float)t, 0)                \
-	X(sum_f64, SUM, F64, double, double, double, sum_f64, a, t, 0)                             \
+	X(sum_f32, SUM, F32, float, double, float, sum_f64, (double)a, cua__round_f32(t), 0)       \
+	X(sum_f64, SUM, F64, double, double, double, sum_f64, a, cua__round_f64(t), 0)             \
 	X(dot_u32, DOT, U32, uint32_t, uint64_t, uint64_t, sum_u64, (uint64_t)a * b, t, 0)         \
 	X(dot_i32, DOT, I32, int32_t, uint64_t, uint64_t, sum_u64,                                 \
 	  (uint64_t)((int64_t)a * (int64_t)b), t, 0)                                               \
 	X(dot_u64, DOT, U64, uint64_t, uint64_t, uint64_t, sum_u64, a * b, t, 0)                   \
 	X(dot_i64, DOT, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a * (uint64_t)b, t,   \
 	  0)                                                                                       \
-	X(dot_f32, DOT, F32, float, double, float, sum_f64, (double)a * (double)b, (float)t, 0)    \
-	X(dot_f64, DOT, F64, double, double, double, sum_f64, a * b, t, 0)                         \
+	X(dot_f32, DOT, F32, float, double, float, sum_f64, (double)a * (double)b,                 \
+	  cua__round_f32(t), 0)                                                                    \
+	X(dot_f64, DOT, F64, double, double, double, sum_f64, a * b, cua__round_f64(t), 0)         \
 	X(min_u32, MIN, U32, uint32_t, uint32_t, uint32_t, max_u32, cua__key_min_u32(a),           \
 	  cua__value_min_u32(t), UINT32_MAX)                                                       \
 	X(min_i32, MIN, I32, int32_t, uint32_t, int32_t, max_u32, cua__key_min_i32(a),             \

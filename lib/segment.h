@@ -63,9 +63,8 @@ struct cua__segment_ops {
 	X(sum_i32, SUM, I32, int32_t, uint64_t, uint64_t, sum_u64, (uint64_t)(int64_t)a, t, 0)     \
 	X(sum_u64, SUM, U64, uint64_t, uint64_t, uint64_t, sum_u64, a, t, 0)                       \
 	X(sum_i64, SUM, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a, t, 0)              \
-	X(sum_f32, SUM, F32, float, double, float, sum_f64, (double)a,                             \
-	  cua__segment_round_f32(t), 0)                                                            \
-	X(sum_f64, SUM, F64, double, double, double, sum_f64, a, cua__segment_round_f64(t), 0)     \
+	X(sum_f32, SUM, F32, float, double, float, sum_f64, (double)a, cua__round_f32(t), 0)       \
+	X(sum_f64, SUM, F64, double, double, double, sum_f64, a, cua__round_f64(t), 0)             \
 	CUA__SEGMENT_EXTREMES(X, u32, U32, uint32_t, 32, 0, UINT32_MAX)                            \
 	CUA__SEGMENT_EXTREMES(X, i32, I32, int32_t, 32, INT32_MIN, INT32_MAX)                      \
 	CUA__SEGMENT_EXTREMES(X, u64, U64, uint64_t, 64, 0, UINT64_MAX)                            \
@@ -152,17 +151,6 @@ struct cua__part {
 };
 
 /* ---- mode FIXED: the sum of a segment is that of tree.h ---- */
-
-/* A float result of a sum; every NaN becomes the same one. */
-CUA_FORCE float cua__segment_round_f32(double sum)
-{
-	return sum != sum ? cua__from_bits_f32(0x7fc00000u) : (float)sum;
-}
-
-CUA_FORCE double cua__segment_round_f64(double sum)
-{
-	return sum != sum ? cua__from_bits_f64(0x7ff8000000000000u) : sum;
-}
 
 /* The sum of the 4 or 2 columns of a pack. */
 CUA_FORCE double cua__segment_pack_sum(enum cua_type type, const double c[4])

@@ -564,9 +564,9 @@ CUA_FORCE double cua__fixed_element(enum cua_type type, const struct cua__segmen
 CUA_FORCE void cua__fixed_put(enum cua_type type, const struct cua__segments *s, uint64_t i, double sum)
 {
 	if (type == CUA_F32)
-		CUA_WRITE(((float *)s->results)[i], cua__segment_round_f32(sum));
+		CUA_WRITE(((float *)s->results)[i], cua__round_f32(sum));
 	else
-		CUA_WRITE(((double *)s->results)[i], cua__segment_round_f64(sum));
+		CUA_WRITE(((double *)s->results)[i], cua__round_f64(sum));
 }
 
 /* A tiny segment, by one lane. */

@@ -134,31 +134,27 @@ CUA_FN float cua__f32_odd(double v)
 /* Rounds once to the type of the result. A NaN has no sign and no payload. */
 CUA_FN void cua__tree_store_f64(const struct cua__reduce *r, double v)
 {
-	if (v != v)
-		v = cua__from_bits_f64(0x7ff8000000000000u);
+	v = cua__round_f64(v);
 	switch (r->result_type) {
 	case CUA_F16: *(struct cua_f16 *)r->result = cua_f16_from_f32(cua__f32_odd(v)); break;
 	case CUA_BF16: *(struct cua_bf16 *)r->result = cua_bf16_from_f32(cua__f32_odd(v)); break;
-	case CUA_F32:
-		*(float *)r->result = v != v ? cua__from_bits_f32(0x7fc00000u) : (float)v;
-		break;
+	case CUA_F32: *(float *)r->result = cua__round_f32(v); break;
 	default: *(double *)r->result = v; break;
 	}
 }
 
 CUA_FN void cua__tree_store_complex(const struct cua__reduce *r, struct cua_complex_f64 v)
 {
-	if (v.re != v.re)
-		v.re = cua__from_bits_f64(0x7ff8000000000000u);
-	if (v.im != v.im)
-		v.im = cua__from_bits_f64(0x7ff8000000000000u);
 	if (r->result_type == CUA_COMPLEX_F32) {
 		struct cua_complex_f32 *result = (struct cua_complex_f32 *)r->result;
 
-		result->re = v.re != v.re ? cua__from_bits_f32(0x7fc00000u) : (float)v.re;
-		result->im = v.im != v.im ? cua__from_bits_f32(0x7fc00000u) : (float)v.im;
+		result->re = cua__round_f32(v.re);
+		result->im = cua__round_f32(v.im);
 	} else {
-		*(struct cua_complex_f64 *)r->result = v;
+		struct cua_complex_f64 *result = (struct cua_complex_f64 *)r->result;
+
+		result->re = cua__round_f64(v.re);
+		result->im = cua__round_f64(v.im);
 	}
 }
 

@@ -256,8 +256,8 @@ static void make_fixed(enum cua_type type, uint64_t n, uint64_t most_length, uns
 	for (uint64_t i = 0; i < segments.segments; i++) {
 		double sum = serial_sum(offsets[i], offsets[i + 1] - offsets[i]);
 
-		expected_f64[i] = cua__segment_round_f64(sum);
-		expected_f32[i] = cua__segment_round_f32(sum);
+		expected_f64[i] = cua__round_f64(sum);
+		expected_f32[i] = cua__round_f32(sum);
 	}
 }
 
