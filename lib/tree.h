@@ -134,12 +134,19 @@ CUA_FN float cua__f32_odd(double v)
 /* Rounds once to the type of the result. A NaN has no sign and no payload. */
 CUA_FN void cua__tree_store_f64(const struct cua__reduce *r, double v)
 {
-	v = cua__round_f64(v);
+	/* a GPU's own conversion gives a NaN of 16 bits all bits of the payload */
+	const struct cua_f16 nan_f16 = {0x7e00};
+	const struct cua_bf16 nan_bf16 = {0x7fc0};
+
 	switch (r->result_type) {
-	case CUA_F16: *(struct cua_f16 *)r->result = cua_f16_from_f32(cua__f32_odd(v)); break;
-	case CUA_BF16: *(struct cua_bf16 *)r->result = cua_bf16_from_f32(cua__f32_odd(v)); break;
+	case CUA_F16:
+		*(struct cua_f16 *)r->result = v != v ? nan_f16 : cua_f16_from_f32(cua__f32_odd(v));
+		break;
+	case CUA_BF16:
+		*(struct cua_bf16 *)r->result = v != v ? nan_bf16 : cua_bf16_from_f32(cua__f32_odd(v));
+		break;
 	case CUA_F32: *(float *)r->result = cua__round_f32(v); break;
-	default: *(double *)r->result = v; break;
+	default: *(double *)r->result = cua__round_f64(v); break;
 	}
 }
 
