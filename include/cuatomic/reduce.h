@@ -821,7 +821,8 @@ extern "C" {
  *
  * y is the second factor of DOT and DOT_CONJ, and NULL for the others. options may be NULL.
  *
- * What is the same, always: results of integers, MIN, MAX, ARGMIN, ARGMAX and COUNT. Of the others:
+ * What is the same, always: results of integers but for the variances, MIN, MAX, ARGMIN, ARGMAX and COUNT. Of the
+ * others:
  *   FIXED   gives the same bits for the same elements, whatever their address, the device, the number of
  *           threads or the other options; on a GPU and on the CPU. The finish is AUTO or LAST_BLOCK.
  *   EXACT   gives the true sum, rounded once to the type of the result: the same bits everywhere, in any order
