@@ -94,11 +94,11 @@ static struct cua__exact_parts parts_at(const struct kind *kind, const void *x, 
 	uint64_t bits;
 
 	if (kind->size == 8)
-		bits = ((const cua__exact_bits64 *)x)[i];
+		bits = ((const cua__raw64 *)x)[i];
 	else if (kind->size == 4)
-		bits = ((const cua__exact_bits32 *)x)[i];
+		bits = ((const cua__raw32 *)x)[i];
 	else
-		bits = ((const cua__exact_bits16 *)x)[i];
+		bits = ((const cua__raw16 *)x)[i];
 	return cua__exact_parts_of(bits, kind->fraction_bits, kind->exponent_bits);
 }
 

@@ -219,7 +219,7 @@ LOOP_FN void LOOP(floats_of_f16)(const uint16_t *h, float *f)
 
 LOOP_FN void LOOP(floats_of_bf16)(const uint16_t *h, float *f)
 {
-	cua__exact_bits32 *bits = (cua__exact_bits32 *)(void *)f;
+	cua__raw32 *bits = (cua__raw32 *)(void *)f;
 
 	for (int i = 0; i < BLOCK; i++)
 		bits[i] = (uint32_t)h[i] << 16;

@@ -3,11 +3,6 @@
 
 #include "exact.h"
 
-static int is_float(enum cua_type type)
-{
-	return type == CUA_F16 || type == CUA_BF16 || type == CUA_F32 || type == CUA_F64;
-}
-
 static struct cua__exact_state *state_of(struct cua_context *ctx)
 {
 	return (struct cua__exact_state *)(void *)((char *)ctx->control + CUA__EXACT_CONTROL);
@@ -44,7 +39,7 @@ static enum cua_status add(struct cua_context *ctx, enum cua_reduce_op op, enum 
 
 	if (!ctx || !partial)
 		return CUA_ERROR_NULL;
-	if (!is_float(type))
+	if (!cua__is_float(type))
 		return CUA_ERROR_TYPE;
 	size = cua_type_size(type);
 	status = cua__bytes(n, size, &bytes);
@@ -104,7 +99,7 @@ enum cua_status cua_exact_finish(struct cua_context *ctx, const struct cua_exact
 
 	if (!ctx || !partial || !result)
 		return CUA_ERROR_NULL;
-	if (!is_float(type))
+	if (!cua__is_float(type))
 		return CUA_ERROR_TYPE;
 	size = cua_type_size(type);
 	status = cua__check_array(ctx, partial, 1, sizeof(*partial), sizeof(uint64_t), &backend);

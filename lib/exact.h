@@ -57,11 +57,6 @@ enum cua_status cua__exact_reduce(struct cua_context *ctx, enum cua_reduce_op op
 				  enum cua_type result_type, uint64_t n, const uint64_t *count,
 				  const void *x, const void *y, void *result);
 
-/* Results and elements as bits, whatever their type. */
-typedef uint64_t __attribute__((may_alias)) cua__exact_bits64;
-typedef uint32_t __attribute__((may_alias)) cua__exact_bits32;
-typedef uint16_t __attribute__((may_alias)) cua__exact_bits16;
-
 /* ---- windows ---- */
 
 #define CUA__WINDOW_STEP 51
@@ -102,19 +97,19 @@ CUA_FN void cua__exact_store(const int64_t *digit, int lo, int hi, uint32_t flag
 			     void *result)
 {
 	if (type == CUA_F64)
-		CUA_WRITE(*(cua__exact_bits64 *)result,
+		CUA_WRITE(*(cua__raw64 *)result,
 			  cua__exact_round(digit, lo, hi, flags, CUA__EXACT_FRACTION_f64,
 					   CUA__EXACT_EXPONENT_f64));
 	else if (type == CUA_F32)
-		CUA_WRITE(*(cua__exact_bits32 *)result,
+		CUA_WRITE(*(cua__raw32 *)result,
 			  (uint32_t)cua__exact_round(digit, lo, hi, flags, CUA__EXACT_FRACTION_f32,
 						     CUA__EXACT_EXPONENT_f32));
 	else if (type == CUA_F16)
-		CUA_WRITE(*(cua__exact_bits16 *)result,
+		CUA_WRITE(*(cua__raw16 *)result,
 			  (uint16_t)cua__exact_round(digit, lo, hi, flags, CUA__EXACT_FRACTION_f16,
 						     CUA__EXACT_EXPONENT_f16));
 	else
-		CUA_WRITE(*(cua__exact_bits16 *)result,
+		CUA_WRITE(*(cua__raw16 *)result,
 			  (uint16_t)cua__exact_round(digit, lo, hi, flags, CUA__EXACT_FRACTION_bf16,
 						     CUA__EXACT_EXPONENT_bf16));
 }

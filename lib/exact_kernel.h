@@ -25,12 +25,6 @@
 
 #include "exact.h"
 
-#ifdef __CUDA_ARCH__
-#define CUA__UNROLL _Pragma("unroll")
-#else
-#define CUA__UNROLL
-#endif
-
 /* Tiles after which a block's digits are carried; a power of two. */
 #ifndef CUA__EXACT_TILES
 #define CUA__EXACT_TILES 8192
@@ -107,10 +101,10 @@ CUA_FORCE uint64_t cua__exact_element(enum cua_type type, const struct cua__exac
 CUA_FORCE uint64_t cua__exact_load(enum cua_type type, const void *x, uint64_t i)
 {
 	if (type == CUA_F64)
-		return ((const cua__exact_bits64 *)x)[i];
+		return ((const cua__raw64 *)x)[i];
 	if (type == CUA_F32)
-		return ((const cua__exact_bits32 *)x)[i];
-	return ((const cua__exact_bits16 *)x)[i];
+		return ((const cua__raw32 *)x)[i];
+	return ((const cua__raw16 *)x)[i];
 }
 
 CUA_FORCE double cua__exact_double(enum cua_type type, uint64_t bits)

@@ -80,6 +80,25 @@ static inline size_t cua__scratch_size(size_t bytes)
 	return (bytes + 255) & ~(size_t)255;
 }
 
+/* ---- elements ---- */
+
+/* Elements and results as bits, whatever their type. */
+typedef uint16_t __attribute__((may_alias)) cua__raw16;
+typedef uint32_t __attribute__((may_alias)) cua__raw32;
+typedef uint64_t __attribute__((may_alias)) cua__raw64;
+
+static inline int cua__is_float(enum cua_type type)
+{
+	return type == CUA_F16 || type == CUA_BF16 || type == CUA_F32 || type == CUA_F64;
+}
+
+/* Before a loop of a kernel's, over an array that has to be in registers. */
+#ifdef __CUDA_ARCH__
+#define CUA__UNROLL _Pragma("unroll")
+#else
+#define CUA__UNROLL
+#endif
+
 /* ---- arguments ---- */
 
 /* n * size, or CUA_ERROR_SIZE; sizes above half the address space count as overflow. */

@@ -10,11 +10,6 @@ CUA_STATIC_ASSERT(CUA__REDUCE_CONTROL + sizeof(struct cua_finish) <= 512, "the o
 
 #define ALL_BITS UINT64_MAX
 
-static int is_float(enum cua_type type)
-{
-	return type == CUA_F16 || type == CUA_BF16 || type == CUA_F32 || type == CUA_F64;
-}
-
 static int is_complex(enum cua_type type)
 {
 	return type == CUA_COMPLEX_F32 || type == CUA_COMPLEX_F64;
@@ -77,7 +72,7 @@ static enum cua__tree_kind kind_of(enum cua_reduce_op op, enum cua_type type)
 	case CUA_REDUCE_MEAN: return sums[c];
 	case CUA_REDUCE_SUM_SQUARES: return dots[c];
 	case CUA_REDUCE_NORM2:
-		if (!is_float(type))
+		if (!cua__is_float(type))
 			return CUA__TREE_NONE;
 		return type == CUA_F64 ? CUA__TREE_norm_f64 : dots[c];
 	case CUA_REDUCE_VARIANCE:
@@ -99,7 +94,7 @@ static enum cua_type result_type(enum cua_reduce_op op, enum cua_type type)
 	case CUA_REDUCE_COUNT: return CUA_U64;
 	default: break;
 	}
-	if (is_float(type) || is_complex(type))
+	if (cua__is_float(type) || is_complex(type))
 		return type;
 	if (op == CUA_REDUCE_MEAN || op == CUA_REDUCE_VARIANCE || op == CUA_REDUCE_VARIANCE_SAMPLE)
 		return CUA_F64;
@@ -113,7 +108,7 @@ static int may_widen(enum cua_reduce_op op, enum cua_type type, enum cua_type wa
 		return 0;
 	if (is_complex(type))
 		return is_complex(wanted) && cua_type_size(wanted) >= cua_type_size(type);
-	return is_float(type) && is_float(wanted) && cua_type_size(wanted) > cua_type_size(type);
+	return cua__is_float(type) && cua__is_float(wanted) && cua_type_size(wanted) > cua_type_size(type);
 }
 
 /* What the functions of a kind want to know. */
@@ -132,7 +127,7 @@ static void describe(struct cua__reduce *r)
 	r->finite = r->keep = all;
 	if (r->type == CUA_U32 || r->type == CUA_U64)
 		return;
-	if (!is_float(r->type)) {
+	if (!cua__is_float(r->type)) {
 		if (r->op == CUA_REDUCE_SUM_ABS)
 			r->absolute = all;
 		else
@@ -205,8 +200,9 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_reduce_opt
 	    (r->mode != CUA_REDUCE_FAST || !cua__reduce_has_plain(r)))
 		return CUA_ERROR_UNSUPPORTED;
 	if (r->mode == CUA_REDUCE_EXACT)
-		return is_float(type) && (op == CUA_REDUCE_SUM || has_second(op)) ? CUA_OK
-										   : CUA_ERROR_UNSUPPORTED;
+		return cua__is_float(type) && (op == CUA_REDUCE_SUM || has_second(op))
+			       ? CUA_OK
+			       : CUA_ERROR_UNSUPPORTED;
 	ctx->backend->reduce->plan(ctx, r);
 	return CUA_OK;
 }

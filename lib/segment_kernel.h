@@ -38,8 +38,6 @@ struct cua__segment_shared {
 struct cua__segment_pack {
 	uint32_t word[4];
 } __attribute__((aligned(16), may_alias));
-typedef uint32_t __attribute__((may_alias)) cua__raw32;
-typedef uint64_t __attribute__((may_alias)) cua__raw64;
 
 /* ---- elements, accumulators, results ---- */
 

@@ -191,10 +191,4 @@ struct cua__tree_scratch {
 			cua__tree_##store(r, shape.n, v);                                          \
 	}
 
-#if defined(__CUDA_ARCH__)
-#define CUA__UNROLL _Pragma("unroll")
-#else
-#define CUA__UNROLL
-#endif
-
 #endif /* CUATOMIC_LIB_TREE_BLOCK_H */
