@@ -11,7 +11,7 @@
 /* Fewer bytes than this are not worth a thread. */
 #define GRAIN_BYTES 131072
 
-/* How far FAST makes strips longer: to so many rows, or as long as a worker has so many chunks. */
+/* How far FAST makes strips longer: up to so many rows, and while each worker has so many chunks. */
 #define FAST_ROWS 128
 #define FAST_CHUNKS 8
 
