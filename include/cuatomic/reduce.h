@@ -826,7 +826,7 @@ extern "C" {
  *   FIXED   gives the same bits for the same elements, whatever their address, the device, the number of
  *           threads or the other options; on a GPU and on the CPU. The finish is AUTO or LAST_BLOCK.
  *   EXACT   gives the true sum, rounded once to the type of the result: the same bits everywhere, in any order
- *           of the elements. It is there for SUM and DOT of F16, BF16, F32 and F64, with the rules of
+ *           of the elements. It is there for SUM, DOT and DOT_CONJ of F16, BF16, F32 and F64, with the rules of
  *           cuatomic/exact.h for NaN, infinities and zeros, which also takes sums apart and puts them together.
  *   FAST    with LAST_BLOCK, the default, or ORDERED_LOCK gives the same bits as long as the lengths and
  *           alignment of the arrays, the device (or number of threads) and the options are the same. The ways
