@@ -95,7 +95,7 @@ static enum cua_status cuda_segments(struct cua_context *ctx, const struct cua__
 	if (s->op == CUA_REDUCE_##op_name && s->type == CUA_##type_name)                           \
 		return cua__launch(ctx, fast_kernel<CUA_REDUCE_##op_name, CUA_##type_name>,        \
 				   fast_blocks(ctx, s), CUA__SEGMENT_BLOCK, 0, *s);
-	CUA__SEGMENT_LIST(RUN_FAST)
+	CUA__REDUCE_SINGLE(RUN_FAST)
 	return CUA_ERROR_TYPE;
 }
 

@@ -134,7 +134,7 @@ static void put(uint64_t *to, const void *from, size_t size)
 			carry = cua_combine_##family(carry, t);                                    \
 		}                                                                                  \
 	}
-CUA__SEGMENT_LIST(DEFINE_RANGE)
+CUA__REDUCE_SINGLE(DEFINE_RANGE)
 
 static void work(void *arg, unsigned worker, unsigned workers)
 {
@@ -145,7 +145,7 @@ static void work(void *arg, unsigned worker, unsigned workers)
 		part_##name(job, worker, workers);                                                 \
 		return;                                                                            \
 	}
-	CUA__SEGMENT_LIST(RUN_PART)
+	CUA__REDUCE_SINGLE(RUN_PART)
 }
 
 static void join(const struct job *job, unsigned workers)
@@ -155,7 +155,7 @@ static void join(const struct job *job, unsigned workers)
 		join_##name(job, workers);                                                         \
 		return;                                                                            \
 	}
-	CUA__SEGMENT_LIST(RUN_JOIN)
+	CUA__REDUCE_SINGLE(RUN_JOIN)
 }
 
 /* ---- mode FIXED ---- */

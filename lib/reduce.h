@@ -92,23 +92,15 @@ CUA_FORCE double cua__round_f64(double v)
 /*
  * X(name, op, type, element type, accumulator, result type, family,
  *   the accumulator of elements a (and b), the result of accumulator t, the result for n = 0)
+ * Those of one array, which segments have too, and with the dot products all that have a plain way.
  */
-#define CUA__REDUCE_LIST(X)                                                                        \
+#define CUA__REDUCE_SINGLE(X)                                                                      \
 	X(sum_u32, SUM, U32, uint32_t, uint64_t, uint64_t, sum_u64, a, t, 0)                       \
 	X(sum_i32, SUM, I32, int32_t, uint64_t, uint64_t, sum_u64, (uint64_t)(int64_t)a, t, 0)     \
 	X(sum_u64, SUM, U64, uint64_t, uint64_t, uint64_t, sum_u64, a, t, 0)                       \
 	X(sum_i64, SUM, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a, t, 0)              \
 	X(sum_f32, SUM, F32, float, double, float, sum_f64, (double)a, cua__round_f32(t), 0)       \
 	X(sum_f64, SUM, F64, double, double, double, sum_f64, a, cua__round_f64(t), 0)             \
-	X(dot_u32, DOT, U32, uint32_t, uint64_t, uint64_t, sum_u64, (uint64_t)a * b, t, 0)         \
-	X(dot_i32, DOT, I32, int32_t, uint64_t, uint64_t, sum_u64,                                 \
-	  (uint64_t)((int64_t)a * (int64_t)b), t, 0)                                               \
-	X(dot_u64, DOT, U64, uint64_t, uint64_t, uint64_t, sum_u64, a * b, t, 0)                   \
-	X(dot_i64, DOT, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a * (uint64_t)b, t,   \
-	  0)                                                                                       \
-	X(dot_f32, DOT, F32, float, double, float, sum_f64, (double)a * (double)b,                 \
-	  cua__round_f32(t), 0)                                                                    \
-	X(dot_f64, DOT, F64, double, double, double, sum_f64, a * b, cua__round_f64(t), 0)         \
 	X(min_u32, MIN, U32, uint32_t, uint32_t, uint32_t, max_u32, cua__key_min_u32(a),           \
 	  cua__value_min_u32(t), UINT32_MAX)                                                       \
 	X(min_i32, MIN, I32, int32_t, uint32_t, int32_t, max_u32, cua__key_min_i32(a),             \
@@ -133,6 +125,18 @@ CUA_FORCE double cua__round_f64(double v)
 	  cua__value_max_f32(t), cua__from_bits_f32(0xff800000u))                                  \
 	X(max_f64, MAX, F64, double, uint64_t, double, max_u64, cua__key_max_f64(a),               \
 	  cua__value_max_f64(t), cua__from_bits_f64(0xfff0000000000000u))
+
+#define CUA__REDUCE_LIST(X)                                                                        \
+	CUA__REDUCE_SINGLE(X)                                                                      \
+	X(dot_u32, DOT, U32, uint32_t, uint64_t, uint64_t, sum_u64, (uint64_t)a * b, t, 0)         \
+	X(dot_i32, DOT, I32, int32_t, uint64_t, uint64_t, sum_u64,                                 \
+	  (uint64_t)((int64_t)a * (int64_t)b), t, 0)                                               \
+	X(dot_u64, DOT, U64, uint64_t, uint64_t, uint64_t, sum_u64, a * b, t, 0)                   \
+	X(dot_i64, DOT, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a * (uint64_t)b, t,   \
+	  0)                                                                                       \
+	X(dot_f32, DOT, F32, float, double, float, sum_f64, (double)a * (double)b,                 \
+	  cua__round_f32(t), 0)                                                                    \
+	X(dot_f64, DOT, F64, double, double, double, sum_f64, a * b, cua__round_f64(t), 0)
 
 #ifdef __cplusplus
 }

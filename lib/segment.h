@@ -54,31 +54,6 @@ struct cua__segment_ops {
 #define CUA__SEGMENT_CONTROL 512
 #define CUA__SEGMENT_CONTROL_BYTES 64
 
-/*
- * X(name, op, type, element type, accumulator, result type, family, the accumulator of element a,
- *   the result of accumulator t, the result of an empty segment)
- */
-#define CUA__SEGMENT_LIST(X)                                                                       \
-	X(sum_u32, SUM, U32, uint32_t, uint64_t, uint64_t, sum_u64, a, t, 0)                       \
-	X(sum_i32, SUM, I32, int32_t, uint64_t, uint64_t, sum_u64, (uint64_t)(int64_t)a, t, 0)     \
-	X(sum_u64, SUM, U64, uint64_t, uint64_t, uint64_t, sum_u64, a, t, 0)                       \
-	X(sum_i64, SUM, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a, t, 0)              \
-	X(sum_f32, SUM, F32, float, double, float, sum_f64, (double)a, cua__round_f32(t), 0)       \
-	X(sum_f64, SUM, F64, double, double, double, sum_f64, a, cua__round_f64(t), 0)             \
-	CUA__SEGMENT_EXTREMES(X, u32, U32, uint32_t, 32, 0, UINT32_MAX)                            \
-	CUA__SEGMENT_EXTREMES(X, i32, I32, int32_t, 32, INT32_MIN, INT32_MAX)                      \
-	CUA__SEGMENT_EXTREMES(X, u64, U64, uint64_t, 64, 0, UINT64_MAX)                            \
-	CUA__SEGMENT_EXTREMES(X, i64, I64, int64_t, 64, INT64_MIN, INT64_MAX)                      \
-	CUA__SEGMENT_EXTREMES(X, f32, F32, float, 32, cua__from_bits_f32(0xff800000u),             \
-			      cua__from_bits_f32(0x7f800000u))                                     \
-	CUA__SEGMENT_EXTREMES(X, f64, F64, double, 64, cua__from_bits_f64(0xfff0000000000000u),    \
-			      cua__from_bits_f64(0x7ff0000000000000u))
-#define CUA__SEGMENT_EXTREMES(X, t_, type, T, bits, least, greatest)                               \
-	X(min_##t_, MIN, type, T, uint##bits##_t, T, max_u##bits, cua__key_min_##t_(a),            \
-	  cua__value_min_##t_(t), greatest)                                                        \
-	X(max_##t_, MAX, type, T, uint##bits##_t, T, max_u##bits, cua__key_max_##t_(a),            \
-	  cua__value_max_##t_(t), least)
-
 /* ---- the merge path ---- */
 
 /*

@@ -65,7 +65,7 @@ CUA_FORCE uint64_t cua__segment_element(enum cua_reduce_op op, enum cua_type typ
 		memcpy(&result, &v, sizeof(v));                                                    \
 		return result;                                                                     \
 	}
-	CUA__SEGMENT_LIST(CUA__SEGMENT_ELEMENT)
+	CUA__REDUCE_SINGLE(CUA__SEGMENT_ELEMENT)
 	return 0;
 }
 
@@ -97,7 +97,7 @@ CUA_FORCE void cua__segment_put(enum cua_reduce_op op, enum cua_type type,
 		CUA_WRITE(((R *)s->results)[i], empty ? (R)(nothing) : (R)(value));                \
 		return;                                                                            \
 	}
-	CUA__SEGMENT_LIST(CUA__SEGMENT_PUT)
+	CUA__REDUCE_SINGLE(CUA__SEGMENT_PUT)
 }
 
 /* ---- what a block has in common ---- */
