@@ -52,30 +52,13 @@ typedef void part_fn(const struct cua__reduce *r, struct cua_block_scratch *s, u
 	}
 CUA__REDUCE_LIST(DEFINE_PART)
 
-static const struct {
-	enum cua_reduce_op op;
-	enum cua_type type;
-	part_fn *part;
-} parts[] = {
-#define PART(name, op_name, type_name, T, A, R, family, element, value, nothing)                   \
-	{CUA_REDUCE_##op_name, CUA_##type_name, part_##name},
-	CUA__REDUCE_LIST(PART)
-};
-#define N_PARTS (sizeof(parts) / sizeof(parts[0]))
-
-static size_t part_of(const struct cua__reduce *r)
+static part_fn *part_of(const struct cua__reduce *r)
 {
-	size_t i = 0;
-
-	while (i < N_PARTS && (parts[i].op != r->op || parts[i].type != r->type))
-		i++;
-	return i;
-}
-
-int cua__reduce_has_plain(const struct cua__reduce *r)
-{
-	/* a result in a wider type is of the tree */
-	return part_of(r) < N_PARTS && (r->type != CUA_F32 || r->result_type == CUA_F32);
+#define FIND_PART(name, op_name, type_name, T, A, R, family, element, value, nothing)              \
+	if (r->op == CUA_REDUCE_##op_name && r->type == CUA_##type_name)                           \
+		return part_##name;
+	CUA__REDUCE_LIST(FIND_PART)
+	return NULL;
 }
 
 struct job {
@@ -115,7 +98,7 @@ static enum cua_status cpu_run(struct cua_context *ctx, const struct cua__reduce
 	if (r->kind)
 		return cua__cpu_tree(ctx, r);
 	counted.n = cua__reduce_count(r);
-	job.part = parts[part_of(r)].part;
+	job.part = part_of(r);
 	cua__parallel(ctx, r->blocks, work, &job);
 	return CUA_OK;
 }

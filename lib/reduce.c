@@ -147,6 +147,18 @@ static void describe(struct cua__reduce *r)
 		r->keep = r->low;
 }
 
+int cua__reduce_has_plain(const struct cua__reduce *r)
+{
+	/* a result in another type than the default one is of the tree */
+	if (r->result_type != result_type(r->op, r->type))
+		return 0;
+#define HAS_PLAIN(name, op_name, type_name, T, A, R, family, element, value, nothing)              \
+	if (r->op == CUA_REDUCE_##op_name && r->type == CUA_##type_name)                           \
+		return 1;
+	CUA__REDUCE_LIST(HAS_PLAIN)
+	return 0;
+}
+
 static int has_second(enum cua_reduce_op op)
 {
 	return op == CUA_REDUCE_DOT || op == CUA_REDUCE_DOT_CONJ;
