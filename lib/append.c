@@ -224,15 +224,8 @@ enum cua_status cua_filter(struct cua_context *ctx, enum cua_type type, size_t n
 
 	if (!ctx || !value || !out)
 		return CUA_ERROR_NULL;
-	switch (type) {
-	case CUA_U32:
-	case CUA_I32:
-	case CUA_U64:
-	case CUA_I64:
-	case CUA_F32:
-	case CUA_F64: break;
-	default: return CUA_ERROR_TYPE;
-	}
+	if (!cua__is_word(type))
+		return CUA_ERROR_TYPE;
 	size = cua_type_size(type);
 	if (size != out->view.item_size)
 		return CUA_ERROR_TYPE;

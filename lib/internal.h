@@ -92,6 +92,20 @@ static inline int cua__is_float(enum cua_type type)
 	return type == CUA_F16 || type == CUA_BF16 || type == CUA_F32 || type == CUA_F64;
 }
 
+/* Integers and floats of 32 and 64 bits. */
+static inline int cua__is_word(enum cua_type type)
+{
+	switch (type) {
+	case CUA_I32:
+	case CUA_U32:
+	case CUA_I64:
+	case CUA_U64:
+	case CUA_F32:
+	case CUA_F64: return 1;
+	default: return 0;
+	}
+}
+
 /* Before a loop of a kernel's, over an array that has to be in registers. */
 #ifdef __CUDA_ARCH__
 #define CUA__UNROLL _Pragma("unroll")

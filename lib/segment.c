@@ -30,15 +30,8 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_segment_op
 		return CUA_ERROR_VALUE;
 	if ((int)op < CUA_REDUCE_SUM || op > CUA_REDUCE_MAX)
 		return CUA_ERROR_VALUE;
-	switch (type) {
-	case CUA_U32:
-	case CUA_I32:
-	case CUA_U64:
-	case CUA_I64:
-	case CUA_F32:
-	case CUA_F64: break;
-	default: return CUA_ERROR_TYPE;
-	}
+	if (!cua__is_word(type))
+		return CUA_ERROR_TYPE;
 	memset(s, 0, sizeof(*s));
 	s->op = op;
 	s->type = type;
