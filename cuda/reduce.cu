@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(MAX_BLOCK_SIZE, 1)
 static void plan_tree(struct cua_context *ctx, struct cua__reduce *r)
 {
 	uint64_t chunks = cua__tree_shape(r->n, cua_type_size(r->type)).chunks;
-	uint64_t most = (uint64_t)ctx->processors * (THREADS_PER_SM / CUA__TREE_THREADS), each;
+	uint64_t most = (uint64_t)ctx->processors * TREE_BLOCKS_PER_SM, each;
 
 	if (!r->blocks) {
 		each = (chunks - 1) / most + 1;

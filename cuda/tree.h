@@ -6,10 +6,15 @@
 #include "../lib/tree_block.h"
 #include "launch.h"
 
-/* At least two blocks a multiprocessor: so the compiler keeps the loads in flight and not 32 registers. */
+/*
+ * Blocks that a multiprocessor is sure to run at once. So few, because the compiler then keeps all loads of a
+ * thread in flight.
+ */
+#define TREE_BLOCKS_PER_SM 2
+
 #define DEFINE_KERNEL(kind, T, two, C, A, none, widen, combine, store)                             \
 	CUA__DEFINE_TREE_BLOCK(kind, T, two, C, A, none, widen, combine, store)                    \
-	static __global__ void __launch_bounds__(CUA__TREE_THREADS, 2)                             \
+	static __global__ void __launch_bounds__(CUA__TREE_THREADS, TREE_BLOCKS_PER_SM)            \
 		tree_##kind(const __grid_constant__ struct cua__reduce r)                          \
 	{                                                                                          \
 		__shared__ struct cua__tree_scratch scratch;                                       \
