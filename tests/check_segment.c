@@ -8,26 +8,12 @@
 #include <float.h>
 #include <math.h>
 
+#include "reduce_model.h"
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Any element or result, compared by its bits. */
-union value {
-	uint32_t u32;
-	int32_t i32;
-	uint64_t u64;
-	int64_t i64;
-	float f32;
-	double f64;
-};
-
-static const enum cua_type types[] = {CUA_U32, CUA_I32, CUA_U64, CUA_I64, CUA_F32, CUA_F64};
 static const enum cua_reduce_op ops[] = {CUA_REDUCE_SUM, CUA_REDUCE_MIN, CUA_REDUCE_MAX};
 static const enum cua_reduce_mode modes[] = {CUA_REDUCE_AUTO, CUA_REDUCE_FAST, CUA_REDUCE_FIXED};
-
-static size_t result_size(enum cua_reduce_op op, enum cua_type type)
-{
-	return op == CUA_REDUCE_SUM && type != CUA_F32 ? 8 : cua_type_size(type);
-}
 
 static struct cua_segment_options options_of(enum cua_reduce_mode mode)
 {
@@ -35,65 +21,6 @@ static struct cua_segment_options options_of(enum cua_reduce_mode mode)
 
 	o.mode = mode;
 	return o;
-}
-
-/* ---- the serial model ---- */
-
-static int less_f32(float a, float b)
-{
-	return a < b || (a == b && signbit(a) && !signbit(b));
-}
-
-static int less_f64(double a, double b)
-{
-	return a < b || (a == b && signbit(a) && !signbit(b));
-}
-
-#define LESS(a, b) ((a) < (b))
-#define NEVER(x) ((void)(x), 0)
-
-/* M: how a sum is formed; R: where it goes. */
-#define DEFINE_MODEL(t, T, M, R, out, LESS_THAN, is_nan, greatest, least, none)                    \
-	static union value model_##t(enum cua_reduce_op op, size_t n, const T *x)                  \
-	{                                                                                          \
-		union value v = {.u64 = 0};                                                        \
-		M sum = 0;                                                                         \
-		T best = op == CUA_REDUCE_MIN ? (greatest) : (least);                              \
-		size_t used = 0;                                                                   \
-                                                                                                   \
-		for (size_t i = 0; i < n; i++) {                                                   \
-			sum += (M)x[i];                                                            \
-			if (is_nan(x[i]))                                                          \
-				continue;                                                          \
-			if (!used++ || (op == CUA_REDUCE_MIN ? LESS_THAN(x[i], best)               \
-							     : LESS_THAN(best, x[i])))             \
-				best = x[i];                                                       \
-		}                                                                                  \
-		if (n && !used)                                                                    \
-			best = (none);                                                             \
-		if (op == CUA_REDUCE_SUM)                                                          \
-			v.out = (R)sum;                                                            \
-		else                                                                               \
-			v.t = best;                                                                \
-		return v;                                                                          \
-	}
-DEFINE_MODEL(u32, uint32_t, uint64_t, uint64_t, u64, LESS, NEVER, UINT32_MAX, 0, 0)
-DEFINE_MODEL(i32, int32_t, uint64_t, uint64_t, u64, LESS, NEVER, INT32_MAX, INT32_MIN, 0)
-DEFINE_MODEL(u64, uint64_t, uint64_t, uint64_t, u64, LESS, NEVER, UINT64_MAX, 0, 0)
-DEFINE_MODEL(i64, int64_t, uint64_t, uint64_t, u64, LESS, NEVER, INT64_MAX, INT64_MIN, 0)
-DEFINE_MODEL(f32, float, double, float, f32, less_f32, isnan, HUGE_VALF, -HUGE_VALF, NAN)
-DEFINE_MODEL(f64, double, double, double, f64, less_f64, isnan, HUGE_VAL, -HUGE_VAL, (double)NAN)
-
-static union value model(enum cua_reduce_op op, enum cua_type type, size_t n, const void *x)
-{
-	switch (type) {
-	case CUA_U32: return model_u32(op, n, x);
-	case CUA_I32: return model_i32(op, n, x);
-	case CUA_U64: return model_u64(op, n, x);
-	case CUA_I64: return model_i64(op, n, x);
-	case CUA_F32: return model_f32(op, n, x);
-	default: return model_f64(op, n, x);
-	}
 }
 
 /* ---- the tree of mode FIXED, as it is described and in no other way ---- */
@@ -161,22 +88,6 @@ static union value tree(enum cua_type type, size_t n, const void *x)
 }
 
 /* ---- input ---- */
-
-/* Integers of all bits; floats that are small integers, so that every order of adding is exact. */
-static void fill(enum cua_type type, size_t n, void *p, uint64_t *seed)
-{
-	for (size_t i = 0; i < n; i++) {
-		uint64_t r = test_random(seed);
-
-		switch (type) {
-		case CUA_U32:
-		case CUA_I32: ((uint32_t *)p)[i] = (uint32_t)r; break;
-		case CUA_F32: ((float *)p)[i] = (float)(r % 2001) - 1000; break;
-		case CUA_F64: ((double *)p)[i] = (double)(r % 2000001) - 1000000; break;
-		default: ((uint64_t *)p)[i] = r; break;
-		}
-	}
-}
 
 /*
  * Floats of many sizes and both signs, of which large ones cancel near by: then two orders hardly ever have
@@ -487,7 +398,7 @@ static void check_segments(struct cua_context *ctx, enum cua_reduce_mode mode, e
 		const char *at = host_x + host_offsets[i] * size;
 		size_t length = (size_t)(host_offsets[i + 1] - host_offsets[i]);
 		union value expected =
-			as_tree ? tree(type, length, at) : model(op, type, length, at), v;
+			as_tree ? tree(type, length, at) : model(op, type, length, at, at), v;
 
 		v.u64 = 0;
 		memcpy(&v, got + (i + 1) * out, out);
@@ -800,7 +711,7 @@ START_TEST(test_bad_offsets)
 		for (size_t i = 0; i < 100; i++) {
 			size_t begin = i < 50 ? i * 900 : N, end = i < 49 ? begin + 900 : N;
 
-			ck_assert(got[i] == model_f64(CUA_REDUCE_SUM, end - begin, d + begin).f64);
+			ck_assert(got[i] == model_f64(CUA_REDUCE_SUM, end - begin, d + begin, d + begin).f64);
 		}
 		test_free(ctx, results);
 	}
@@ -888,6 +799,7 @@ START_TEST(test_by_key)
 					size_t begin = first + (size_t)starts[i];
 					union value v = model(op, type,
 							      (size_t)(starts[i + 1] - starts[i]),
+							      host_x + begin * size,
 							      host_x + begin * size);
 
 					EXPECT(!memcmp(got_keys + (i + 1) * key_size,
