@@ -421,9 +421,8 @@ END_TEST
 static struct cua_reduce_options options_of(enum cua_finish_mode mode, uint32_t blocks,
 					    uint32_t block_size)
 {
-	struct cua_reduce_options o;
+	struct cua_reduce_options o = CUA_REDUCE_OPTIONS_INIT;
 
-	o.struct_size = sizeof(o);
 	o.finish = mode;
 	o.blocks = blocks;
 	o.block_size = block_size;
