@@ -6,7 +6,7 @@
 
 #define BLOCK_SIZE 256
 /* So many have enough loads in flight, and registers for three windows. */
-#define BLOCKS_PER_SM 3
+#define BLOCKS_PER_SM 2
 
 namespace {
 
@@ -15,6 +15,7 @@ __global__ void __launch_bounds__(BLOCK_SIZE, BLOCKS_PER_SM) exact_kernel(const 
 {
 	__shared__ struct cua__exact_shared shared;
 
+	cua__after_predecessor();
 	cua__exact_block(&shared, &r, TYPE, DOT);
 }
 
@@ -31,8 +32,8 @@ template <enum cua_type TYPE>
 static enum cua_status launch(struct cua_context *ctx, const struct cua__exact *r, unsigned grid)
 {
 	if (r->op == CUA_REDUCE_DOT)
-		return cua__launch(ctx, exact_kernel<TYPE, 1>, grid, BLOCK_SIZE, 0, *r);
-	return cua__launch(ctx, exact_kernel<TYPE, 0>, grid, BLOCK_SIZE, 0, *r);
+		return cua__launch_early(ctx, exact_kernel<TYPE, 1>, grid, BLOCK_SIZE, 0, *r);
+	return cua__launch_early(ctx, exact_kernel<TYPE, 0>, grid, BLOCK_SIZE, 0, *r);
 }
 
 static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__exact *r)

@@ -31,6 +31,46 @@ static enum cua_status cua__launch(struct cua_context *ctx, void (*kernel)(P...)
 						      list, shared, (cudaStream_t)ctx->stream));
 }
 
+/*
+ * The same for a kernel that begins with cua__after_predecessor: it may be launched while the kernel before it
+ * still runs, which hides most of what a launch costs. For small kernels; not in graphs, whose edges are the older
+ * kind with some releases of CUDA.
+ */
+template <typename... P>
+static enum cua_status cua__launch_early(struct cua_context *ctx, void (*kernel)(P...), unsigned grid,
+					 unsigned block, size_t shared, typename cua__same<P>::type... args)
+{
+	void *list[] = {(void *)&args...};
+	cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+	cudaLaunchAttribute attribute = {};
+	cudaLaunchConfig_t config = {};
+
+	if (!ctx->early_launch ||
+	    cudaStreamIsCapturing((cudaStream_t)ctx->stream, &capture) != cudaSuccess ||
+	    capture != cudaStreamCaptureStatusNone)
+		return cua__launch(ctx, kernel, grid, block, shared, args...);
+	attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+	attribute.val.programmaticStreamSerializationAllowed = 1;
+	config.gridDim = dim3(grid);
+	config.blockDim = dim3(block);
+	config.dynamicSmemBytes = shared;
+	config.stream = (cudaStream_t)ctx->stream;
+	config.attrs = &attribute;
+	config.numAttrs = 1;
+	return cua__cuda_status(ctx, cudaLaunchKernelExC(&config, (const void *)kernel, list));
+}
+
+#ifdef __CUDACC__
+/* Before anything else in the kernels of cua__launch_early: waits until the kernels before have ended. */
+static __device__ __forceinline__ void cua__after_predecessor(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.wait;" ::: "memory");
+	asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+#endif
+
 /* Blocks for n items at per_block items each, at least 1, at most so many for each multiprocessor. */
 static inline unsigned cua__grid(const struct cua_context *ctx, uint64_t n, uint64_t per_block,
 				 unsigned blocks_per_processor)

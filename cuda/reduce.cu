@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include "../lib/cached.h"
 #include "../lib/reduce.h"
 #include "launch.h"
 #include "tree.h"
@@ -64,6 +65,18 @@ template <typename T, int N> struct alignas(N * sizeof(T)) pack {
 	T v[N];
 };
 
+template <typename Pack> __device__ __forceinline__ Pack load_pack(const Pack *p, uint64_t policy)
+{
+	struct cua__pack words;
+	Pack v;
+
+	if (sizeof(v) != sizeof(words))
+		return *p;
+	words = cua__cached_load(p, policy);
+	memcpy(&v, &words, sizeof(v));
+	return v;
+}
+
 /*
  * Adds this thread's part of m packs to the accumulators. A tile is what a block loads at once; the
  * last one may be shorter.
@@ -71,7 +84,7 @@ template <typename T, int N> struct alignas(N * sizeof(T)) pack {
 template <typename P, int N, int AT_ONCE>
 __device__ __forceinline__ void reduce_packs(typename P::A (&acc)[4], const typename P::T *x,
 					     const typename P::T *y, uint64_t m, uint64_t block,
-					     uint64_t blocks)
+					     uint64_t blocks, const struct cua__cached &cached)
 {
 	typedef pack<typename P::T, N> Pack;
 	const Pack *xs = (const Pack *)x, *ys = (const Pack *)y;
@@ -79,15 +92,17 @@ __device__ __forceinline__ void reduce_packs(typename P::A (&acc)[4], const type
 
 	for (uint64_t first = block * tile; first < m; first += stride) {
 		if (m - first >= tile) {
+			uint64_t policy_x = cua__cached_policy(&cached, xs + first);
+			uint64_t policy_y = cua__cached_policy(&cached, ys + first);
 			Pack a[AT_ONCE], b[AT_ONCE];
 
 #pragma unroll
 			for (int l = 0; l < AT_ONCE; l++) {
 				uint64_t i = first + (uint64_t)l * blockDim.x + threadIdx.x;
 
-				a[l] = xs[i];
+				a[l] = load_pack(xs + i, policy_x);
 				if (P::DOT)
-					b[l] = ys[i];
+					b[l] = load_pack(ys + i, policy_y);
 			}
 #pragma unroll
 			for (int l = 0; l < AT_ONCE; l++) {
@@ -119,11 +134,12 @@ __device__ __forceinline__ typename P::A reduce_part(const struct cua__reduce &r
 	typedef typename P::T T;
 	const int N = 16 / sizeof(T);
 	const T *x = (const T *)r.x, *y = (const T *)r.y;
+	const struct cua__cached cached = cua__cached(n * sizeof(T) * (P::DOT ? 2 : 1), r.kept_bytes);
 	typename P::A acc[4] = {0, 0, 0, 0};
 
 	if (P::DOT && (((uintptr_t)x ^ (uintptr_t)y) & 15)) {
 		/* no 16-byte boundary in common */
-		reduce_packs<P, 1, LOADS>(acc, x, y, n, block, r.blocks);
+		reduce_packs<P, 1, LOADS>(acc, x, y, n, block, r.blocks, cached);
 	} else {
 		uint64_t head = (-(uintptr_t)x & 15) / sizeof(T), m, tail;
 
@@ -131,7 +147,8 @@ __device__ __forceinline__ typename P::A reduce_part(const struct cua__reduce &r
 			head = n;
 		m = (n - head) / N;
 		tail = head + m * N;
-		reduce_packs<P, N, P::DOT ? LOADS / 2 : LOADS>(acc, x + head, y + head, m, block, r.blocks);
+		reduce_packs<P, N, P::DOT ? LOADS / 2 : LOADS>(acc, x + head, y + head, m, block, r.blocks,
+							     cached);
 		/* fewer than N at either end; a block may have fewer threads than that */
 		if (block == 0) {
 			for (uint64_t i = threadIdx.x; i < head; i += blockDim.x)
@@ -149,6 +166,8 @@ __global__ void __launch_bounds__(MAX_BLOCK_SIZE, 1)
 	reduce_kernel(const __grid_constant__ struct cua__reduce r)
 {
 	__shared__ struct cua_block_scratch scratch;
+
+	cua__after_predecessor();
 	uint64_t block = cua_finish_block(r.finish_mode, r.finish, &scratch);
 	uint64_t n = cua__reduce_count(&r);
 	typename P::A v = P::block(reduce_part<P>(r, n, block), &scratch);
@@ -177,6 +196,7 @@ static void cuda_plan(struct cua_context *ctx, struct cua__reduce *r)
 	int locked = r->finish_mode == CUA_FINISH_LOCK || r->finish_mode == CUA_FINISH_ORDERED_LOCK;
 	unsigned per_sm = 1;
 
+	r->kept_bytes = ctx->kept_bytes;
 	if (r->finish_mode == CUA_FINISH_LAST_BLOCK &&
 	    (r->mode == CUA_REDUCE_FIXED || !cua__reduce_has_plain(r))) {
 		plan_tree(ctx, r);
@@ -210,7 +230,7 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__reduc
 		return cua__tree_run_sums(ctx, r);
 #define RUN_REDUCTION(name, op_name, type_name, T, A, R, family, element, value, nothing)          \
 	if (r->op == CUA_REDUCE_##op_name && r->type == CUA_##type_name)                           \
-		return cua__launch(ctx, reduce_kernel<name>, r->blocks, r->block_size, 0, *r);
+		return cua__launch_early(ctx, reduce_kernel<name>, r->blocks, r->block_size, 0, *r);
 	CUA__REDUCE_LIST(RUN_REDUCTION)
 	return CUA_ERROR_TYPE;
 }

@@ -125,6 +125,13 @@ static enum cua_status cuda_open(struct cua_context *ctx, int device)
 	if (error == cudaSuccess)
 		error = cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
 	ctx->shared_bytes = (size_t)value;
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&value, cudaDevAttrL2CacheSize, device);
+	ctx->kept_bytes = (size_t)value / 2;
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, device);
+	/* code for an older architecture, translated for this one, does not wait for the kernel before it */
+	ctx->early_launch = value >= 9 && attributes.ptxVersion >= 90;
 	cudaGetLastError();
 	if (previous >= 0 && previous != device)
 		cudaSetDevice(previous);
@@ -180,7 +187,6 @@ static enum cua_status cuda_synchronize(struct cua_context *ctx)
 static enum cua_status cuda_locate(struct cua_context *ctx, const void *p, struct cua__location *where)
 {
 	struct cudaPointerAttributes a;
-	struct cua__driver_pointer known;
 	enum cua_status status;
 
 	memset(where, 0, sizeof(*where));
@@ -211,11 +217,17 @@ static enum cua_status cuda_locate(struct cua_context *ctx, const void *p, struc
 		if (a.type == cudaMemoryTypeDevice && a.device != ctx->device)
 			where->place = CUA__PLACE_OTHER;
 	}
-	if (cua__driver_query(p, &known)) {
+	return CUA_OK;
+}
+
+static void cuda_extent(const void *p, struct cua__location *where)
+{
+	struct cua__driver_pointer known;
+
+	if (!where->base && cua__driver_query(p, &known)) {
 		where->base = known.base;
 		where->size = known.size;
 	}
-	return CUA_OK;
 }
 
 static enum cua_status cuda_allocate(struct cua_context *ctx, size_t bytes, void **p)
@@ -308,8 +320,8 @@ static enum cua_status cuda_set_bytes(struct cua_context *ctx, void *dst, int by
 /* No designated initializers: C++ as old as nvcc's default has none. In the order of the struct. */
 static const struct cua__runtime runtime = {
 	cuda_device_count, cuda_device_query, cuda_open,   cuda_close,   cuda_enter,
-	cuda_leave,        cuda_may_wait,     cuda_synchronize, cuda_locate, cuda_allocate,
-	cuda_allocate_system, cuda_release,   cuda_allocate_mapped, cuda_release_mapped,
+	cuda_leave,        cuda_may_wait,     cuda_synchronize, cuda_locate, cuda_extent,
+	cuda_allocate,     cuda_allocate_system, cuda_release, cuda_allocate_mapped, cuda_release_mapped,
 	cuda_copy,         cuda_set_bytes,    cua__cuda_atomic_paths,
 };
 

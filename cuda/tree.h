@@ -19,12 +19,13 @@
 	{                                                                                          \
 		__shared__ struct cua__tree_scratch scratch;                                       \
                                                                                                    \
+		cua__after_predecessor();                                                          \
 		cua__tree_block_##kind(&r, &scratch);                                              \
 	}
 
 #define RUN_KERNEL(kind, T, two, C, A, none, widen, combine, store)                                \
 	case CUA__TREE_##kind:                                                                     \
-		return cua__launch(ctx, tree_##kind, r->blocks, CUA__TREE_THREADS, 0, *r);
+		return cua__launch_early(ctx, tree_##kind, r->blocks, CUA__TREE_THREADS, 0, *r);
 
 /* All the kernels of one file, and the function that launches them. */
 #define DEFINE_KERNELS(run, LIST)                                                                  \

@@ -211,6 +211,12 @@ static enum cua_status cpu_locate(struct cua_context *ctx, const void *p, struct
 	return CUA_OK;
 }
 
+static void cpu_extent(const void *p, struct cua__location *where)
+{
+	(void)p;
+	(void)where;
+}
+
 /* Tables are accessed at random: with small pages most accesses would miss the TLB as well. */
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -276,6 +282,7 @@ static const struct cua__runtime runtime = {
 	.may_wait = cpu_ok,
 	.synchronize = cpu_ok,
 	.locate = cpu_locate,
+	.extent = cpu_extent,
 	.allocate = cpu_allocate,
 	.allocate_system = cpu_allocate,
 	.release = cpu_release,

@@ -22,6 +22,7 @@ enum cua_status cua__exact_reduce(struct cua_context *ctx, enum cua_reduce_op op
 		.y = y,
 		.result = result,
 		.state = state_of(ctx),
+		.kept_bytes = ctx->kept_bytes,
 	};
 
 	return ctx->backend->exact->run(ctx, &r);
@@ -54,6 +55,7 @@ static enum cua_status add(struct cua_context *ctx, enum cua_reduce_op op, enum 
 		return CUA_ERROR_OVERLAP;
 
 	r.state = state_of(ctx);
+	r.kept_bytes = ctx->kept_bytes;
 	cua__call_begin(&call, ctx);
 	status = cua__call_result(&call, partial, sizeof(*partial), sizeof(uint64_t), &backend);
 	if (!status && (call.n_results || ctx->backend->kind == CUA_BACKEND_CPU) &&

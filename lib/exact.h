@@ -28,6 +28,7 @@ struct cua__exact {
 	struct cua_exact *partial;   /* what the sum is added to */
 	int fresh;                   /* the partial's contents do not count */
 	struct cua__exact_state *state;
+	uint64_t kept_bytes; /* of an array, that a GPU's L2 keeps for the next reader */
 };
 
 /* The sum of all blocks of a launch, in the context's control memory; zeros before and after. */

@@ -23,6 +23,7 @@
 #ifndef CUATOMIC_LIB_EXACT_KERNEL_H
 #define CUATOMIC_LIB_EXACT_KERNEL_H
 
+#include "cached.h"
 #include "exact.h"
 
 /* Tiles after which a block's digits are carried; a power of two. */
@@ -39,11 +40,6 @@ struct cua__exact_shared {
 	uint32_t flags;
 	uint32_t lo, hi; /* the digits that are not zero are in between */
 	uint32_t last;
-};
-
-/* 16 bytes of elements. */
-struct __attribute__((may_alias, aligned(16))) cua__exact_pack {
-	uint32_t w[4];
 };
 
 /* A lane's windows. */
@@ -88,7 +84,7 @@ CUA_FORCE uint32_t cua__exact_element_size(enum cua_type type)
 }
 
 /* Element j of a pack, as bits. */
-CUA_FORCE uint64_t cua__exact_element(enum cua_type type, const struct cua__exact_pack *p, int j)
+CUA_FORCE uint64_t cua__exact_element(enum cua_type type, const struct cua__pack *p, int j)
 {
 	if (type == CUA_F64)
 		return p->w[2 * j] | (uint64_t)p->w[2 * j + 1] << 32;
@@ -337,83 +333,113 @@ CUA_FORCE void cua__exact_keep(struct cua__exact_windows *w, const struct cua__e
 
 /* ---- a tile that does not fit ---- */
 
+/* The power of two of the leading bit. */
+CUA_FORCE int cua__exact_leading(struct cua__exact_parts v)
+{
+	/* a double holds a mantissa as it is */
+	return v.at - CUA__EXACT_POINT + (int)(cua__exact_bits_f64((double)v.mantissa) >> 52) - 1023;
+}
+
 /* A power of two above which there is no leading bit of an element or a product; less than -9999 for zero. */
 CUA_FORCE int cua__exact_power(enum cua_type type, int dot, uint64_t a, uint64_t b)
 {
 	struct cua__exact_parts x = cua__exact_parts_in(type, a), y = cua__exact_parts_in(type, dot ? b : 0);
-	int power = x.at - CUA__EXACT_POINT;
 
 	if (x.flags || y.flags || !x.mantissa || (dot && !y.mantissa))
 		return -10000;
-	for (uint64_t m = x.mantissa; m > 1; m >>= 1)
-		power++;
 	if (!dot)
-		return power;
-	power += y.at - CUA__EXACT_POINT + 1;
-	for (uint64_t m = y.mantissa; m > 1; m >>= 1)
-		power++;
-	return power;
+		return cua__exact_leading(x);
+	return cua__exact_leading(x) + cua__exact_leading(y) + 1;
+}
+
+/* The pack of N elements at index i of m; zeros where there is none. */
+CUA_FORCE struct cua__pack cua__exact_pack_at(enum cua_type type, int N, const void *x, uint64_t i, uint64_t m,
+					      uint64_t how)
+{
+	struct cua__pack p = {{0, 0, 0, 0}};
+	uint64_t v;
+
+	if (i >= m)
+		return p;
+	if (N > 1)
+		return cua__cached_load((const struct cua__pack *)x + i, how);
+	v = cua__exact_load(type, x, i);
+	p.w[0] = (uint32_t)v;
+	p.w[1] = (uint32_t)(v >> 32);
+	return p;
 }
 
 /*
  * The tiles of a warp, element by element. A lane has `packs` of N elements, the first at index `first`, each
- * `stride` packs after the one before; those from m on do not exist.
+ * `stride` packs after the one before; those from m on do not exist. A pack is loaded while the one before it is
+ * added, because nothing else hides how long that takes.
  */
 CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_windows *w, enum cua_type type,
 				int dot, int N, const void *x, const void *y, uint64_t first, uint32_t stride,
-				uint32_t packs, uint64_t m, uint32_t mask)
+				uint32_t packs, uint64_t m, uint32_t mask, uint64_t how_x, uint64_t how_y)
 {
 	const int windows = cua__exact_windows_of(type, dot);
 	const uint32_t lane = cua_port_lane();
+	const struct cua__pack none = {{0, 0, 0, 0}};
 	int power = -10000, k;
 	uint64_t votes = 0; /* elements that fit and, from bit 32 on, that do not */
 
-	for (uint32_t e = 0; e < packs * (uint32_t)N; e++) {
-		uint64_t pack = first + e / (uint32_t)N * (uint64_t)stride, i = pack * (uint64_t)N + e % (uint32_t)N;
-		struct cua__exact_tile t;
-		uint64_t a, b;
-		int p;
+	/* what there is to choose, and then the sums */
+	for (int adding = 0; adding < 2; adding++) {
+		struct cua__pack a, b = none, next_a, next_b = none;
 
-		if (pack >= m)
+		next_a = cua__exact_pack_at(type, N, x, first, m, how_x);
+		if (dot)
+			next_b = cua__exact_pack_at(type, N, y, first, m, how_y);
+		for (uint32_t l = 0; l < packs; l++) {
+			uint64_t next = first + (l + 1) * (uint64_t)stride;
+
+			a = next_a;
+			b = next_b;
+			if (l + 1 < packs) {
+				next_a = cua__exact_pack_at(type, N, x, next, m, how_x);
+				if (dot)
+					next_b = cua__exact_pack_at(type, N, y, next, m, how_y);
+			}
+			if (next - stride >= m)
+				break;
+			CUA__UNROLL
+			for (int j = 0; j < N; j++) {
+				uint64_t u = cua__exact_element(type, &a, j), v = cua__exact_element(type, &b, j);
+				struct cua__exact_tile t;
+				int fits, p;
+
+				cua__exact_clear(&t);
+				cua__exact_take(&t, w, type, dot, u, v);
+				fits = cua__exact_fits(&t);
+				if (!adding) {
+					p = cua__exact_power(type, dot, u, v);
+					power = p > power ? p : power;
+					votes += fits ? 1 : (uint64_t)1 << 32;
+				} else if (fits) {
+					cua__exact_keep(w, &t, type, dot, 1);
+				} else {
+					cua__exact_add_element(s, type, dot, u, v);
+				}
+			}
+		}
+		if (adding)
 			break;
-		a = cua__exact_load(type, x, i);
-		b = dot ? cua__exact_load(type, y, i) : 0;
-		p = cua__exact_power(type, dot, a, b);
-		power = p > power ? p : power;
-		cua__exact_clear(&t);
-		cua__exact_take(&t, w, type, dot, a, b);
-		votes += cua__exact_fits(&t) ? 1 : (uint64_t)1 << 32;
-	}
-	votes = cua_port_shuffle_u64(mask, cua__exact_warp_sum(mask, votes), 0);
-	for (uint32_t d = CUA_WARP_LANES / 2; d > 0; d /= 2) {
-		int other = (int)cua_port_shuffle_u32(mask, (uint32_t)power, lane ^ d);
+		votes = cua_port_shuffle_u64(mask, cua__exact_warp_sum(mask, votes), 0);
+		for (uint32_t d = CUA_WARP_LANES / 2; d > 0; d /= 2) {
+			int other = (int)cua_port_shuffle_u32(mask, (uint32_t)power, lane ^ d);
 
-		if (mask >> (lane ^ d) & 1 && other > power)
-			power = other;
-	}
-	/* of a warp that is not full, not every lane has seen every other */
-	power = (int)cua_port_shuffle_u32(mask, (uint32_t)power, 0);
-	k = cua__window_for(power, cua__exact_least(type, dot), cua__exact_most(type, dot));
-	/* a few elements that are far from the others do not move the windows */
-	if (power > -10000 && k != w->k && votes >> 32 > (votes & 0xffffffffu)) {
-		cua__exact_close(s, w, windows, mask);
-		cua__exact_open(w, windows, k);
-	}
-	for (uint32_t e = 0; e < packs * (uint32_t)N; e++) {
-		uint64_t pack = first + e / (uint32_t)N * (uint64_t)stride, i = pack * (uint64_t)N + e % (uint32_t)N;
-		struct cua__exact_tile t;
-		uint64_t a, b;
-
-		if (pack >= m)
-			break;
-		a = cua__exact_load(type, x, i);
-		b = dot ? cua__exact_load(type, y, i) : 0;
-		cua__exact_clear(&t);
-		cua__exact_take(&t, w, type, dot, a, b);
-		if (cua__exact_fits(&t))
-			cua__exact_keep(w, &t, type, dot, 1);
-		else
-			cua__exact_add_element(s, type, dot, a, b);
+			if (mask >> (lane ^ d) & 1 && other > power)
+				power = other;
+		}
+		/* of a warp that is not full, not every lane has seen every other */
+		power = (int)cua_port_shuffle_u32(mask, (uint32_t)power, 0);
+		k = cua__window_for(power, cua__exact_least(type, dot), cua__exact_most(type, dot));
+		/* a few elements that are far from the others do not move the windows */
+		if (power > -10000 && k != w->k && votes >> 32 > (votes & 0xffffffffu)) {
+			cua__exact_close(s, w, windows, mask);
+			cua__exact_open(w, windows, k);
+		}
 	}
 }
 
@@ -421,7 +447,8 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 
 /* The m packs of N elements of x and y; N is 1 where they do not lie on 16 bytes. */
 CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_windows *w, enum cua_type type,
-				int dot, int N, const void *x, const void *y, uint64_t m)
+				int dot, int N, const void *x, const void *y, uint64_t m,
+				const struct cua__cached *cached)
 {
 	enum { MOST = CUA__EXACT_LOADS };
 	const uint32_t packs = N == 1 || !dot ? MOST : MOST / 2, size = cua_port_block_size();
@@ -429,37 +456,22 @@ CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_w
 	const uint32_t lanes = size - warp < CUA_WARP_LANES ? size - warp : CUA_WARP_LANES;
 	const uint32_t mask = (uint32_t)(((uint64_t)1 << lanes) - 1);
 	const uint64_t tile = (uint64_t)size * packs, stride = tile * cua_port_grid_size();
-	const struct cua__exact_pack *xs = (const struct cua__exact_pack *)x;
-	const struct cua__exact_pack *ys = (const struct cua__exact_pack *)y;
+	const struct cua__pack *xs = (const struct cua__pack *)x;
+	const struct cua__pack *ys = (const struct cua__pack *)y;
 	uint32_t tiles = 0;
 
 	for (uint64_t first = cua_port_block() * tile; first < m; first += stride) {
-		struct cua__exact_pack a[MOST], b[MOST];
+		uint64_t how_x = cua__cached_policy(cached, xs + first);
+		uint64_t how_y = cua__cached_policy(cached, ys + first);
+		struct cua__pack a[MOST], b[MOST];
 		struct cua__exact_tile t;
 
 		CUA__UNROLL
 		for (uint32_t l = 0; l < packs; l++) {
 			uint64_t i = first + (uint64_t)l * size + thread;
 
-			a[l].w[0] = a[l].w[1] = a[l].w[2] = a[l].w[3] = 0;
-			b[l] = a[l];
-			if (i >= m)
-				continue;
-			if (N > 1) {
-				a[l] = xs[i];
-				if (dot)
-					b[l] = ys[i];
-			} else {
-				uint64_t v = cua__exact_load(type, x, i);
-
-				a[l].w[0] = (uint32_t)v;
-				a[l].w[1] = (uint32_t)(v >> 32);
-				if (dot) {
-					v = cua__exact_load(type, y, i);
-					b[l].w[0] = (uint32_t)v;
-					b[l].w[1] = (uint32_t)(v >> 32);
-				}
-			}
+			a[l] = cua__exact_pack_at(type, N, x, i, m, how_x);
+			b[l] = dot ? cua__exact_pack_at(type, N, y, i, m, how_y) : a[l];
 		}
 		cua__exact_clear(&t);
 		CUA__UNROLL
@@ -470,7 +482,8 @@ CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_w
 						cua__exact_element(type, &b[l], j));
 		}
 		if (cua_port_ballot(mask, !cua__exact_fits(&t)))
-			cua__exact_retry(s, w, type, dot, N, x, y, first + thread, size, packs, m, mask);
+			cua__exact_retry(s, w, type, dot, N, x, y, first + thread, size, packs, m, mask, how_x,
+					 how_y);
 		else
 			cua__exact_keep(w, &t, type, dot, packs * (uint32_t)N);
 		if (++tiles % CUA__EXACT_TILES == 0)
@@ -585,16 +598,18 @@ CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__e
 	const uint32_t size = cua__exact_element_size(type), N = 16 / size;
 	const char *x = (const char *)r->x, *y = (const char *)(dot ? r->y : r->x);
 	struct cua__exact_windows w;
+	struct cua__cached cached;
 	uint64_t n = r->n, i;
 
 	if (r->count && *r->count < n)
 		n = *r->count;
+	cached = cua__cached(n * size * (dot ? 2 : 1), r->kept_bytes);
 	cua__exact_begin(s);
 	cua__exact_open(&w, cua__exact_windows_of(type, dot),
 			cua__window_for(0, cua__exact_least(type, dot), cua__exact_most(type, dot)));
 	if (((uintptr_t)x ^ (uintptr_t)y) & 15) {
 		/* no 16-byte boundary in common */
-		cua__exact_packs(s, &w, type, dot, 1, x, y, n);
+		cua__exact_packs(s, &w, type, dot, 1, x, y, n, &cached);
 	} else {
 		uint64_t head = ((0 - (uintptr_t)x) & 15) / size, m, tail;
 
@@ -610,7 +625,7 @@ CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__e
 						       dot ? cua__exact_load(type, y, at) : 0);
 			}
 		}
-		cua__exact_packs(s, &w, type, dot, (int)N, x + head * size, y + head * size, m);
+		cua__exact_packs(s, &w, type, dot, (int)N, x + head * size, y + head * size, m, &cached);
 	}
 	if (cua__exact_arrive(s, r->state))
 		cua__exact_finish_block(s, r);

@@ -40,6 +40,8 @@ struct cua_context {
 	int processors;
 	int pageable_access; /* the device reads and writes ordinary host memory */
 	size_t shared_bytes; /* most dynamic shared memory a block may ask for */
+	size_t kept_bytes;   /* of an array, that the L2 keeps for the next reader */
+	int early_launch;    /* kernels may be launched before the one before them has ended */
 };
 
 /* ---- a call ---- */

@@ -94,6 +94,7 @@ static enum cua_status check_allocation(struct cua_context *ctx, const void *p)
 
 	if (status)
 		return status;
+	ctx->backend->runtime->extent(p, &where);
 	if (where.place != CUA__PLACE_BACKEND || where.owner != ctx->backend->kind ||
 	    (where.base && where.base != p))
 		return CUA_ERROR_MEMORY_KIND;
@@ -401,6 +402,7 @@ enum cua_status cua_pointer_query(struct cua_context *ctx, const void *p,
 	status = cua__call_end(&call, ctx->backend->runtime->locate(ctx, p, &where));
 	if (status)
 		return status;
+	ctx->backend->runtime->extent(p, &where);
 	out.struct_size = info->struct_size;
 	out.backend = where.owner;
 	out.device = where.device;
@@ -444,6 +446,7 @@ static enum cua_status check_symbol(struct cua_context *ctx, const void *symbol,
 	if (where.place != CUA__PLACE_BACKEND ||
 	    (ctx->backend->kind == CUA_BACKEND_CUDA && where.owner != CUA_BACKEND_CUDA))
 		return CUA_ERROR_MEMORY_KIND;
+	ctx->backend->runtime->extent(symbol, &where);
 	if (where.base) {
 		size_t end =
 			(size_t)((const char *)symbol - (const char *)where.base) + offset + bytes;

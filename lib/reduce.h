@@ -46,6 +46,7 @@ struct cua__reduce {
 	void *result;
 	void *partials; /* one a block, or one a chunk; NULL where none are needed */
 	struct cua_finish *finish;
+	uint64_t kept_bytes; /* of an array, that a GPU's L2 keeps for the next reader */
 	/* What tells apart the operations and types of one kind, in as many bits as an element has; see tree.h. */
 	uint64_t top, sign, keep, low, finite, flip, quiet, absolute;
 	double conjugate;

@@ -489,7 +489,7 @@ struct cua__fixed_long {
 
 /* An entry: the number on the list, and the chunk. */
 #define CUA__FIXED_CHUNK_BITS 11
-CUA_STATIC_ASSERT(1u << CUA__FIXED_CHUNK_BITS == CUA__TREE_CHUNKS, "a chunk's number has so many bits");
+CUA_STATIC_ASSERT(1u << CUA__FIXED_CHUNK_BITS >= CUA__TREE_CHUNKS, "a chunk's number has so many bits");
 
 /* Where they are in the scratch memory; capacity is the most entries that offsets in order make. */
 struct cua__fixed_lists {
@@ -704,6 +704,7 @@ CUA_FORCE void cua__segment_fixed_long(enum cua_type type, const struct cua__seg
 	const char *x = (const char *)s->x;
 	uint64_t entries = CUA_READ(f.state->entries), cut = CUA_READ(f.state->cut), e;
 	uint32_t turn = 0;
+	const struct cua__cached cached = cua__cached(0, 0);
 	struct cua__path path;
 	struct cua__reduce one;
 
@@ -713,7 +714,7 @@ CUA_FORCE void cua__segment_fixed_long(enum cua_type type, const struct cua__seg
 	memset(&one, 0, sizeof(one));
 	one.keep = UINT64_MAX;
 	for (e = cua_port_block(); e < entries; e += cua_port_grid_size()) {
-		uint64_t entry = CUA_READ(f.entry[e]), c = entry % CUA__TREE_CHUNKS, last = 0;
+		uint64_t entry = CUA_READ(f.entry[e]), c = entry % (1u << CUA__FIXED_CHUNK_BITS), last = 0;
 		struct cua__fixed_long *l = &f.list[entry >> CUA__FIXED_CHUNK_BITS];
 		uint64_t i = CUA_READ(l->segment), begin = cua__path_offset(&path, i);
 		struct cua__tree_shape shape =
@@ -722,8 +723,8 @@ CUA_FORCE void cua__segment_fixed_long(enum cua_type type, const struct cua__seg
 		double v;
 
 		one.x = one.y = x + begin * size;
-		v = type == CUA_F32 ? cua__tree_pack_of_chunk_sum_f32(&one, &shape, c, aligned)
-				    : cua__tree_pack_of_chunk_sum_f64(&one, &shape, c, aligned);
+		v = type == CUA_F32 ? cua__tree_pack_of_chunk_sum_f32(&one, &shape, c, aligned, &cached)
+				    : cua__tree_pack_of_chunk_sum_f64(&one, &shape, c, aligned, &cached);
 		/* the warps' values are in one place and then in the other, as in tree_block.h */
 		v = cua__tree_packs_sum_f64(v, sh->tree.warps[turn]);
 		turn ^= 1;

@@ -4,8 +4,9 @@
  * alone. So the result has the same bits on every GPU, for every grid, alignment and stream, and on the CPU.
  *
  * The tree. A pack is 16 bytes of elements, a row 32 packs, one a lane of a warp. A strip is a number of rows
- * one after the other, a chunk CUA__TREE_WARPS strips, one a warp of a block. The rows of a strip are a power
- * of two, from CUA__TREE_ROWS up, that leaves at most CUA__TREE_CHUNKS chunks.
+ * one after the other, a chunk CUA__TREE_WARPS strips, one a warp of a block. The rows of a strip are the least
+ * multiple of CUA__TREE_ROWS that leaves at most CUA__TREE_CHUNKS chunks. (No power of two, because the strips are
+ * read side by side, and memory is slower where all of them are equally far from their ends.)
  *   A column of a strip takes its elements in row after row.
  *   The columns of a pack are combined with their neighbours, pairs with pairs, and so on.
  *   The packs of a row, and then the strips of a chunk: value i takes in value i + d, for d half of the
@@ -33,7 +34,7 @@
 #define CUA__TREE_WARPS 8u
 #define CUA__TREE_THREADS (32 * CUA__TREE_WARPS)
 #define CUA__TREE_ROWS 8u
-#define CUA__TREE_CHUNKS 2048u
+#define CUA__TREE_CHUNKS 2000u
 
 struct cua__tree_shape {
 	uint64_t n;
@@ -49,8 +50,8 @@ CUA_FN struct cua__tree_shape cua__tree_shape(uint64_t n, size_t size)
 
 	s.n = n;
 	s.rows = CUA__TREE_ROWS;
-	while (all > s.rows * CUA__TREE_WARPS * CUA__TREE_CHUNKS)
-		s.rows *= 2;
+	if (all)
+		s.rows *= (all - 1) / (CUA__TREE_ROWS * CUA__TREE_WARPS * CUA__TREE_CHUNKS) + 1;
 	s.chunks = all ? (all - 1) / (s.rows * CUA__TREE_WARPS) + 1 : 1;
 	return s;
 }

@@ -13,6 +13,7 @@
 #ifndef CUATOMIC_LIB_TREE_BLOCK_H
 #define CUATOMIC_LIB_TREE_BLOCK_H
 
+#include "cached.h"
 #include "tree.h"
 
 /* 8-byte words of the largest value that is combined. */
@@ -29,12 +30,15 @@ struct cua__tree_scratch {
 		T v[16 / sizeof(T)];                                                               \
 	} __attribute__((aligned(16)));                                                            \
                                                                                                    \
-	CUA_FORCE struct cua__tree_pack_##kind cua__tree_load_##kind(const T *p, int aligned)      \
+	CUA_FORCE struct cua__tree_pack_##kind cua__tree_load_##kind(const T *p, int aligned,      \
+								     uint64_t policy)              \
 	{                                                                                          \
 		struct cua__tree_pack_##kind v;                                                    \
                                                                                                    \
 		if (aligned) {                                                                     \
-			v = *(const struct cua__tree_pack_##kind *)(const void *)p;                \
+			struct cua__pack words = cua__cached_load(p, policy);                      \
+                                                                                                   \
+			memcpy(&v, &words, sizeof(v));                                             \
 		} else {                                                                           \
 			CUA__UNROLL                                                                \
 			for (unsigned j = 0; j < 16 / sizeof(T); j++)                              \
@@ -89,7 +93,8 @@ struct cua__tree_scratch {
 	/* The columns of this thread's pack in a chunk. */                                        \
 	CUA_FORCE A cua__tree_pack_of_chunk_##kind(const struct cua__reduce *r,                    \
 						   const struct cua__tree_shape *shape,            \
-						   uint64_t chunk, int aligned)                    \
+						   uint64_t chunk, int aligned,                    \
+						   const struct cua__cached *cached)               \
 	{                                                                                          \
 		enum { N = 16 / sizeof(T), WIDTH = 32 * N, AT_ONCE = two ? 4 : 8 };                \
 		uint32_t pack = cua_port_thread() % 32 * N, left, row = 0, rows;                   \
@@ -105,11 +110,13 @@ struct cua__tree_scratch {
 			c[j] = cua__tree_##none();                                                 \
 		for (; row + AT_ONCE <= rows; row += AT_ONCE) {                                    \
 			struct cua__tree_pack_##kind a[AT_ONCE], b[AT_ONCE];                       \
+			uint64_t how_x = cua__cached_policy(cached, x - pack);                     \
+			uint64_t how_y = cua__cached_policy(cached, y - pack);                     \
                                                                                                    \
 			CUA__UNROLL                                                                \
 			for (unsigned l = 0; l < AT_ONCE; l++) {                                   \
-				a[l] = cua__tree_load_##kind(x, aligned);                          \
-				b[l] = two ? cua__tree_load_##kind(y, aligned) : a[l];             \
+				a[l] = cua__tree_load_##kind(x, aligned, how_x);                   \
+				b[l] = two ? cua__tree_load_##kind(y, aligned, how_y) : a[l];      \
 				x += WIDTH;                                                        \
 				y += WIDTH;                                                        \
 			}                                                                          \
@@ -122,8 +129,11 @@ struct cua__tree_scratch {
 			}                                                                          \
 		}                                                                                  \
 		for (; row < rows; row++) {                                                        \
-			struct cua__tree_pack_##kind a = cua__tree_load_##kind(x, aligned);        \
-			struct cua__tree_pack_##kind b = two ? cua__tree_load_##kind(y, aligned) : a; \
+			uint64_t how_x = cua__cached_policy(cached, x - pack);                     \
+			uint64_t how_y = cua__cached_policy(cached, y - pack);                     \
+			struct cua__tree_pack_##kind a = cua__tree_load_##kind(x, aligned, how_x); \
+			struct cua__tree_pack_##kind b =                                           \
+				two ? cua__tree_load_##kind(y, aligned, how_y) : a;                \
                                                                                                    \
 			CUA__UNROLL                                                                \
 			for (unsigned j = 0; j < N; j++)                                           \
@@ -155,13 +165,16 @@ struct cua__tree_scratch {
 	{                                                                                          \
 		struct cua__tree_shape shape = cua__tree_shape(cua__reduce_count(r), sizeof(T));   \
 		int aligned = (((uintptr_t)r->x | (uintptr_t)r->y) & 15) == 0;                     \
+		enum { LOADS = 8 }; /* partial results in flight */                                \
 		uint32_t thread = cua_port_thread(), turn = 0;                                     \
 		uint64_t blocks = cua_port_grid_size(), chunk, words[sizeof(A) / 8];               \
 		uint64_t *partials = (uint64_t *)r->partials;                                      \
+		const struct cua__cached cached =                                                  \
+			cua__cached(shape.n * sizeof(T) * (two ? 2 : 1), r->kept_bytes);           \
 		A v;                                                                               \
                                                                                                    \
 		for (chunk = cua_port_block(); chunk < shape.chunks; chunk += blocks) {            \
-			v = cua__tree_pack_of_chunk_##kind(r, &shape, chunk, aligned);             \
+			v = cua__tree_pack_of_chunk_##kind(r, &shape, chunk, aligned, &cached);    \
 			v = cua__tree_packs_##kind(v, s->warps[turn]);                             \
 			turn ^= 1;                                                                 \
 			if (thread)                                                                \
@@ -177,14 +190,23 @@ struct cua__tree_scratch {
 		if (!CUA_READ(s->last))                                                            \
 			return;                                                                    \
 		v = cua__tree_##widen(r, cua__tree_##none(), 0, 0, 0);                             \
-		for (chunk = thread; chunk < shape.chunks; chunk += CUA__TREE_THREADS) {             \
-			A next;                                                                    \
+		for (chunk = thread; chunk < shape.chunks; chunk += LOADS * CUA__TREE_THREADS) {   \
+			A next[LOADS];                                                             \
                                                                                                    \
 			CUA__UNROLL                                                                \
-			for (unsigned w = 0; w < sizeof(A) / 8; w++)                               \
-				words[w] = CUA_READ(partials[chunk * (sizeof(A) / 8) + w]);        \
-			memcpy(&next, words, sizeof(next));                                        \
-			v = cua__tree_##combine(v, next);                                          \
+			for (unsigned l = 0; l < LOADS; l++) {                                     \
+				uint64_t at = chunk + l * CUA__TREE_THREADS;                       \
+                                                                                                   \
+				at = at < shape.chunks ? at : chunk;                               \
+				CUA__UNROLL                                                        \
+				for (unsigned w = 0; w < sizeof(A) / 8; w++)                       \
+					words[w] = CUA_READ(partials[at * (sizeof(A) / 8) + w]);   \
+				memcpy(&next[l], words, sizeof(next[l]));                          \
+			}                                                                          \
+			CUA__UNROLL                                                                \
+			for (unsigned l = 0; l < LOADS; l++)                                       \
+				if (chunk + l * CUA__TREE_THREADS < shape.chunks)                  \
+					v = cua__tree_##combine(v, next[l]);                       \
 		}                                                                                  \
 		v = cua__tree_packs_##kind(v, s->warps[0]);                                        \
 		if (thread == 0)                                                                   \

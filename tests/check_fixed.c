@@ -281,7 +281,7 @@ static void bits_of_places(int i)
 			   &seed);
 }
 
-/* Where the rows of a strip double, and where a number in memory says that they do not. */
+/* Where the rows of a strip become more, and where a number in memory says that they do not. */
 static void bits_of_many(int i)
 {
 	static const struct {
@@ -309,7 +309,7 @@ static void bits_of_many(int i)
 	ctx = test_context(TEST_BACKEND);
 	size = cua_type_size(c.type);
 	chunk = 64 * 32 * 16 / size;
-	n = 2048 * chunk;
+	n = 2000 * chunk;
 	bytes = (n + 1) * size;
 	host = test_malloc(bytes);
 	fill(c.type, TAME, n / 64 + 1, host, &seed);

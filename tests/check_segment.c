@@ -55,9 +55,9 @@ static union value tree(enum cua_type type, size_t n, const void *x)
 	double partials[256] = {0};
 	union value v = {.u64 = 0};
 
-	/* at most 2048 chunks of 8 strips */
-	while (all > rows * 8 * 2048)
-		rows *= 2;
+	/* at most 2000 chunks of 8 strips */
+	while (all > rows * 8 * 2000)
+		rows += 8;
 	strips = (all + rows - 1) / rows;
 	for (size_t s = 0; s < strips; s += 8) {
 		double packs[256] = {0};

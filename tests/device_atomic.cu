@@ -443,7 +443,7 @@ START_TEST(contended_loops)
 END_TEST
 
 /* Block scope in shared memory. */
-__global__ static void meet_in_block(uint32_t *wrong)
+__global__ static void __launch_bounds__(1024) meet_in_block(uint32_t *wrong)
 {
 	__shared__ uint32_t count, most;
 	__shared__ uint64_t wide;

@@ -359,7 +359,7 @@ END_TEST
 /* ---- right use, by every lane ---- */
 
 __global__ static void right_use(struct locks *l, int kind, struct cua_mcslock_node *nodes, uint64_t *sum,
-				 unsigned rounds)
+				 unsigned rounds, bool in_block)
 {
 	uint32_t id = global_id();
 	__shared__ struct cua_spinlock shared_lock;
@@ -381,7 +381,7 @@ __global__ static void right_use(struct locks *l, int kind, struct cua_mcslock_n
 			else
 				++*sum;
 			unlock(l, kind, &nodes[id]);
-		} else {
+		} else if (in_block) {
 			/* of the same address in every block */
 			CUA_WITH_LOCK_SCOPE(&shared_lock, CUA_SCOPE_BLOCK) {
 				CUA_WITH_TICKETLOCK_SCOPE(&shared_ticket, CUA_SCOPE_BLOCK)
@@ -408,6 +408,8 @@ __global__ static void right_use(struct locks *l, int kind, struct cua_mcslock_n
 START_TEST(no_mistakes)
 {
 	const unsigned blocks = 32, threads = 64, rounds = test_quick() ? 3 : 12, n = blocks * threads;
+	/* this tool takes a lock in shared memory for a race */
+	const bool in_block = !test_under("racecheck");
 	struct cua_mcslock_node *nodes = (struct cua_mcslock_node *)managed(n * sizeof(*nodes));
 	uint64_t *sum = (uint64_t *)managed(2 * sizeof(*sum)), locked = 0;
 	struct locks *l = managed_locks();
@@ -416,19 +418,21 @@ START_TEST(no_mistakes)
 		for (unsigned i = 0; i < rounds; i++)
 			locked += id % 3 == i % 3;
 	attach_new(65536, 0);
-	right_use<<<blocks, threads>>>(l, _i, nodes, sum, rounds);
+	right_use<<<blocks, threads>>>(l, _i, nodes, sum, rounds, in_block);
 	finish_kernel();
 	ck_assert_uint_eq(sum[0],
 			  (uint64_t)n * rounds * (_i == CUA_LOCK_SPIN ? 4 : 1) + locked);
-	ck_assert_uint_eq(sum[1], (uint64_t)n * rounds - locked);
+	ck_assert_uint_eq(sum[1], in_block ? (uint64_t)n * rounds - locked : 0);
 	expect_clean();
 	expect_no_holders();
 	detach();
+	if (!in_block)
+		printf("no_mistakes: without locks in shared memory, which the tool takes for races\n");
 	/* and without a table */
 	attach_new(64, 1);
 	ck_assert_cua(cua_lock_debug_attach_device(NULL));
 	sum[0] = 0;
-	right_use<<<blocks, threads>>>(l, _i, nodes, sum, 1);
+	right_use<<<blocks, threads>>>(l, _i, nodes, sum, 1, in_block);
 	finish_kernel();
 	ck_assert_uint_ge(sum[0], n);
 	expect_clean();

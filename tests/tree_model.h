@@ -350,8 +350,8 @@ static inline struct model_value model_tree(const struct model_call *c)
 	uint64_t rows = 8, chunks;
 	struct model_value places[MODEL_PLACES], strips[MODEL_STRIPS];
 
-	while ((c->n + MODEL_STRIPS * rows * width - 1) / (MODEL_STRIPS * rows * width) > 2048)
-		rows *= 2;
+	while ((c->n + MODEL_STRIPS * rows * width - 1) / (MODEL_STRIPS * rows * width) > 2000)
+		rows += 8;
 	chunks = (c->n + MODEL_STRIPS * rows * width - 1) / (MODEL_STRIPS * rows * width);
 	memset(places, 0, sizeof(places));
 	for (uint64_t chunk = 0; chunk < chunks; chunk++) {
