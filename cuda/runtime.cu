@@ -127,7 +127,7 @@ static enum cua_status cuda_open(struct cua_context *ctx, int device)
 	ctx->shared_bytes = (size_t)value;
 	if (error == cudaSuccess)
 		error = cudaDeviceGetAttribute(&value, cudaDevAttrL2CacheSize, device);
-	ctx->kept_bytes = (size_t)value / 2;
+	ctx->kept_bytes = (size_t)value / 3;
 	if (error == cudaSuccess)
 		error = cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, device);
 	/* code for an older architecture, translated for this one, does not wait for the kernel before it */

@@ -53,9 +53,12 @@ CUA_FORCE struct cua__pack cua__cached_load(const void *p, uint64_t policy)
 	__asm__("ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
 		: "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
 		: "l"(__cvta_generic_to_global(p)), "l"(policy));
-#else
+#elif defined(__CUDA_ARCH__)
 	(void)policy;
 	v = *(const struct cua__pack *)p;
+#else
+	(void)policy;
+	memcpy(&v, p, sizeof(v));
 #endif
 	return v;
 }
