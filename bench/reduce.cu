@@ -16,6 +16,9 @@
 #include <cub/version.cuh>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <thrust/iterator/zip_iterator.h>
+#include <thrust/tuple.h>
 
 #include <cuatomic/reduce.h>
 
@@ -65,7 +68,8 @@ static struct expected two(double v, double w, double within)
 	return e;
 }
 
-static void verify(const char *way, enum reading reading, const struct expected &wanted)
+/* Whether the result is right; one of ours that is not ends the program. */
+static bool verify(enum table_kind kind, const char *way, enum reading reading, const struct expected &wanted)
 {
 	union {
 		float f32[2];
@@ -93,8 +97,11 @@ static void verify(const char *way, enum reading reading, const struct expected 
 			fprintf(stderr,
 				"cuatomic bench: reduce: %s, %s: the result is %.17g, not %.17g within %.3g\n",
 				table.name, way, v[i], wanted.v[i], wanted.within[i]);
-			exit(1);
+			if (kind == TABLE_OURS)
+				exit(1);
+			return false;
 		}
+	return true;
 }
 
 /* ---- what is timed ---- */
@@ -118,13 +125,14 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void add_row(enum table_kind kind, const char *way, struct figure f)
+static void add_row(enum table_kind kind, const char *way, struct figure f, bool right)
 {
 	struct table_row *row = table_add(&table, kind, way, f);
 	char number[24];
 
 	if (f.runs)
-		snprintf(row->note, sizeof(row->note), "%s us", table_number(number, bytes / (f.median * 1e3)));
+		snprintf(row->note, sizeof(row->note), "%s us%s", table_number(number, bytes / (f.median * 1e3)),
+			 right ? "" : ", WRONG");
 }
 
 /* Adds the row of a call, which leaves the wanted result in `result`. */
@@ -133,9 +141,11 @@ static struct figure row(enum table_kind kind, const char *way, enum reading rea
 			 const struct expected &wanted, Call call)
 {
 	auto poison = [] { need(!cudaMemset(result, 0xff, 16) && !cudaDeviceSynchronize(), "poison"); };
+	bool right = true;
 	auto check = [&] {
-		if (kind != TABLE_CEILING)
-			verify(way, reading, wanted);
+		/* said once */
+		if (kind != TABLE_CEILING && right)
+			right = verify(kind, way, reading, wanted);
 	};
 	struct figure f;
 
@@ -167,7 +177,7 @@ static struct figure row(enum table_kind kind, const char *way, enum reading rea
 			},
 			check);
 	}
-	add_row(kind, way, f);
+	add_row(kind, way, f, right);
 	return f;
 }
 
@@ -486,6 +496,13 @@ static void cub_sum(size_t n, const T *x, enum reading reading, const struct exp
 #define WITH_ITERATOR "cub::DeviceReduce::Sum, transform iterator"
 #define REDUCE_WITH_ITERATOR "cub::DeviceReduce::Reduce, transform it."
 
+template <typename T> struct product_of_pair {
+	__host__ __device__ T operator()(const thrust::tuple<T, T> &pair) const
+	{
+		return thrust::get<0>(pair) * thrust::get<1>(pair);
+	}
+};
+
 template <typename T> static void cub_dot(size_t n, const T *x, const T *y, enum reading reading,
 					  const struct expected &wanted)
 {
@@ -493,6 +510,14 @@ template <typename T> static void cub_dot(size_t n, const T *x, const T *y, enum
 
 	cub_row(WITH_ITERATOR, reading, wanted, [=](void *t, size_t &has) {
 		return cub::DeviceReduce::Sum(t, has, over<T>(products), (T *)result, (int)n);
+	});
+	/* the way Thrust's users know */
+	cub_row("cub::DeviceReduce::Sum, Thrust's zip iterator", reading, wanted, [=](void *t, size_t &has) {
+		auto pairs = thrust::make_zip_iterator(thrust::make_tuple(x, y));
+
+		return cub::DeviceReduce::Sum(
+			t, has, thrust::make_transform_iterator(pairs, product_of_pair<T>()), (T *)result,
+			(int)n);
 	});
 }
 
@@ -551,7 +576,7 @@ static void our_rows(const struct ours &o, enum reading reading, const struct ex
 		status = call(o, options);
 		figures[m] = none;
 		if (status == CUA_ERROR_UNSUPPORTED) {
-			add_row(TABLE_OURS, names[m], figures[m]);
+			add_row(TABLE_OURS, names[m], figures[m], true);
 			continue;
 		}
 		need_ok(status, names[m]);
@@ -613,8 +638,8 @@ static void reproducible(const char *what, size_t n, size_t size, int arrays, In
 	begin(name, n, size, arrays);
 	cub_one_phase(TABLE_PEER, "cub::DeviceReduce::Sum, gpu_to_gpu", n, x, (R *)nullptr,
 		      cuda::execution::determinism::gpu_to_gpu, reading, wanted);
-	add_row(TABLE_OURS, "cua_reduce, FIXED", figures[1]);
-	add_row(TABLE_OURS, "cua_reduce, EXACT", figures[2]);
+	add_row(TABLE_OURS, "cua_reduce, FIXED", figures[1], true);
+	add_row(TABLE_OURS, "cua_reduce, EXACT", figures[2], true);
 	table_end(&table);
 }
 #endif

@@ -261,8 +261,8 @@ static void bits_of(int i)
 		chunk + 1, chunk + strip + row + 1, 2 * chunk - 1, 3 * chunk + 5 * strip + 3,
 	};
 
-	lengths_of(type, lengths, test_quick() ? COUNT(lengths) - 1 : COUNT(lengths), (1u << PATTERNS) - 1,
-		   &seed);
+	lengths_of(type, lengths, test_quick() ? COUNT(lengths) - 1 : COUNT(lengths),
+		   test_traced() ? 1u << TAME : (1u << PATTERNS) - 1, &seed);
 }
 
 /* Where chunks come to places that have one. */

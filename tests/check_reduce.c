@@ -161,7 +161,7 @@ END_TEST
 START_TEST(test_values)
 {
 	static const size_t lengths[] = {0, 1, 2, 31, 32, 33, 1000, 100003, 1000003};
-	size_t n_lengths = test_quick() ? 7 : SANITIZED ? 8 : 9, most = lengths[n_lengths - 1];
+	size_t n_lengths = test_traced() ? 6 : test_quick() ? 7 : SANITIZED ? 8 : 9, most = lengths[n_lengths - 1];
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	enum cua_type type = types[_i];
 	size_t size = cua_type_size(type), bytes = (most + 4) * size;
@@ -234,7 +234,7 @@ START_TEST(test_random_options)
 	uint64_t seed = test_seed("test_random_options");
 	uint64_t *host_x = test_malloc(N * 8), *host_y = test_malloc(N * 8);
 	char *x, *y;
-	int rounds = test_quick() ? 50 : 500;
+	int rounds = test_traced() ? 10 : test_quick() ? 50 : 500;
 
 	for (int round = 0; round < rounds; round++) {
 		enum cua_type type = types[test_random(&seed) % COUNT(types)];

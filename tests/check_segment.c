@@ -420,7 +420,7 @@ static void check_segments(struct cua_context *ctx, enum cua_reduce_mode mode, e
 START_TEST(test_shapes)
 {
 	static const size_t sizes[] = {0, 1, 3, 31, 255, 1000, 4097, 30011, 200003};
-	size_t n_sizes = test_quick() ? COUNT(sizes) - 1 : COUNT(sizes);
+	size_t n_sizes = test_traced() ? COUNT(sizes) - 3 : test_quick() ? COUNT(sizes) - 1 : COUNT(sizes);
 	size_t most = sizes[n_sizes - 1], most_segments = most + most / 4 + 300;
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	enum cua_type type = types[_i];
@@ -665,7 +665,7 @@ START_TEST(test_bad_offsets)
 	fill(CUA_F64, N, d, &seed);
 	x = test_upload(ctx, host, N * 8);
 	y = test_upload(ctx, d, N * 8);
-	for (int round = 0; round < (test_quick() ? 20 : 100); round++) {
+	for (int round = 0; round < (test_traced() ? 4 : test_quick() ? 20 : 100); round++) {
 		size_t segments = round % 2 ? MOST : (size_t)(test_random(&seed) % 3000) + 1;
 		uint64_t *results = test_alloc(ctx, segments * 8 + 16), *got;
 		int kind = round % 5;
@@ -736,7 +736,8 @@ START_TEST(test_by_key)
 {
 	static const size_t sizes[] = {1, 2, 33, 1000, 4097, 30011, 300007};
 	static const enum cua_type key_types[] = {CUA_U32, CUA_I32, CUA_U64, CUA_I64};
-	size_t n_sizes = test_quick() ? COUNT(sizes) - 1 : COUNT(sizes), most = sizes[n_sizes - 1];
+	size_t n_sizes = test_traced() ? COUNT(sizes) - 3 : test_quick() ? COUNT(sizes) - 1 : COUNT(sizes);
+	size_t most = sizes[n_sizes - 1];
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	enum cua_type type = types[_i];
 	size_t size = cua_type_size(type);

@@ -104,6 +104,13 @@ int test_under(const char *tool)
 	return name && !strcmp(name, tool);
 }
 
+int test_traced(void)
+{
+	const char *name = getenv("CUA_TEST_TOOL");
+
+	return name && *name;
+}
+
 uint64_t test_seed(const char *test)
 {
 	const char *given = getenv("CUA_TEST_SEED");

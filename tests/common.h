@@ -52,6 +52,8 @@ void *test_malloc(size_t bytes);
 int test_quick(void);
 /* 1 under this tool of compute-sanitizer, as CUA_TEST_TOOL names it. */
 int test_under(const char *tool);
+/* 1 under any of them: each call costs a hundredfold, so there shall be few. */
+int test_traced(void);
 
 /* The seed of this test, printed once: CUA_TEST_SEED, else one from the clock. */
 uint64_t test_seed(const char *test);
