@@ -16,6 +16,9 @@
 #include "cached.h"
 #include "tree.h"
 
+/* 16-byte loads in flight a thread, all arrays together. */
+#define CUA__TREE_LOADS 8
+
 /* 8-byte words of the largest value that is combined. */
 #define CUA__TREE_WORDS 3
 
@@ -90,13 +93,44 @@ struct cua__tree_scratch {
 		return v;                                                                          \
 	}                                                                                          \
                                                                                                    \
-	/* The columns of this thread's pack in a chunk. */                                        \
+	/* Takes in rows of a strip, AT_ONCE of each array in flight, as long as there are so many. */ \
+	CUA_FORCE uint32_t cua__tree_rows_##kind(const struct cua__reduce *r, C *c, const T **x,   \
+						 const T **y, uint32_t row, uint32_t rows,         \
+						 unsigned at_once, int aligned,                    \
+						 const struct cua__cached *cached)                 \
+	{                                                                                          \
+		enum { N = 16 / sizeof(T), WIDTH = 32 * N, MOST = CUA__TREE_LOADS };               \
+                                                                                                   \
+		for (; row + at_once <= rows; row += at_once) {                                    \
+			struct cua__tree_pack_##kind a[MOST], b[MOST];                             \
+			uint64_t how_x = cua__cached_policy(cached, *x);                           \
+			uint64_t how_y = cua__cached_policy(cached, *y);                           \
+                                                                                                   \
+			CUA__UNROLL                                                                \
+			for (unsigned l = 0; l < at_once; l++) {                                   \
+				a[l] = cua__tree_load_##kind(*x, aligned, how_x);                  \
+				b[l] = two ? cua__tree_load_##kind(*y, aligned, how_y) : a[l];     \
+				*x += WIDTH;                                                       \
+				*y += WIDTH;                                                       \
+			}                                                                          \
+			CUA__UNROLL                                                                \
+			for (unsigned l = 0; l < at_once; l++) {                                   \
+				CUA__UNROLL                                                        \
+				for (unsigned j = 0; j < N; j++)                                   \
+					c[j] = cua__tree_##kind##_take(r, c[j], a[l].v[j],         \
+								       b[l].v[j], row + l);        \
+			}                                                                          \
+		}                                                                                  \
+		return row;                                                                        \
+	}                                                                                          \
+                                                                                                   \
+	/* The columns of this thread's pack in a chunk; aligned is a constant. */                 \
 	CUA_FORCE A cua__tree_pack_of_chunk_##kind(const struct cua__reduce *r,                    \
 						   const struct cua__tree_shape *shape,            \
 						   uint64_t chunk, int aligned,                    \
 						   const struct cua__cached *cached)               \
 	{                                                                                          \
-		enum { N = 16 / sizeof(T), WIDTH = 32 * N, AT_ONCE = two ? 4 : 8 };                \
+		enum { N = 16 / sizeof(T), WIDTH = 32 * N, LOADS = CUA__TREE_LOADS / (two ? 2 : 1) }; \
 		uint32_t pack = cua_port_thread() % 32 * N, left, row = 0, rows;                   \
 		uint64_t strip = chunk * CUA__TREE_WARPS + cua_port_thread() / 32;                 \
 		uint64_t first = strip * shape->rows * WIDTH;                                      \
@@ -108,39 +142,11 @@ struct cua__tree_scratch {
 		CUA__UNROLL                                                                        \
 		for (unsigned j = 0; j < N; j++)                                                   \
 			c[j] = cua__tree_##none();                                                 \
-		for (; row + AT_ONCE <= rows; row += AT_ONCE) {                                    \
-			struct cua__tree_pack_##kind a[AT_ONCE], b[AT_ONCE];                       \
-			uint64_t how_x = cua__cached_policy(cached, x - pack);                     \
-			uint64_t how_y = cua__cached_policy(cached, y - pack);                     \
-                                                                                                   \
-			CUA__UNROLL                                                                \
-			for (unsigned l = 0; l < AT_ONCE; l++) {                                   \
-				a[l] = cua__tree_load_##kind(x, aligned, how_x);                   \
-				b[l] = two ? cua__tree_load_##kind(y, aligned, how_y) : a[l];      \
-				x += WIDTH;                                                        \
-				y += WIDTH;                                                        \
-			}                                                                          \
-			CUA__UNROLL                                                                \
-			for (unsigned l = 0; l < AT_ONCE; l++) {                                   \
-				CUA__UNROLL                                                        \
-				for (unsigned j = 0; j < N; j++)                                   \
-					c[j] = cua__tree_##kind##_take(r, c[j], a[l].v[j],         \
-								       b[l].v[j], row + l);        \
-			}                                                                          \
-		}                                                                                  \
-		for (; row < rows; row++) {                                                        \
-			uint64_t how_x = cua__cached_policy(cached, x - pack);                     \
-			uint64_t how_y = cua__cached_policy(cached, y - pack);                     \
-			struct cua__tree_pack_##kind a = cua__tree_load_##kind(x, aligned, how_x); \
-			struct cua__tree_pack_##kind b =                                           \
-				two ? cua__tree_load_##kind(y, aligned, how_y) : a;                \
-                                                                                                   \
-			CUA__UNROLL                                                                \
-			for (unsigned j = 0; j < N; j++)                                           \
-				c[j] = cua__tree_##kind##_take(r, c[j], a.v[j], b.v[j], row);      \
-			x += WIDTH;                                                                \
-			y += WIDTH;                                                                \
-		}                                                                                  \
+		row = cua__tree_rows_##kind(r, c, &x, &y, row, rows, LOADS, aligned, cached);      \
+		if (LOADS > CUA__TREE_ROWS)                                                        \
+			row = cua__tree_rows_##kind(r, c, &x, &y, row, rows, CUA__TREE_ROWS,       \
+						    aligned, cached);                              \
+		row = cua__tree_rows_##kind(r, c, &x, &y, row, rows, 1, aligned, cached);          \
 		CUA__UNROLL                                                                        \
 		for (unsigned j = 0; j < N; j++) {                                                 \
 			int more = pack + j < left;                                                \
@@ -174,7 +180,10 @@ struct cua__tree_scratch {
 		A v;                                                                               \
                                                                                                    \
 		for (chunk = cua_port_block(); chunk < shape.chunks; chunk += blocks) {            \
-			v = cua__tree_pack_of_chunk_##kind(r, &shape, chunk, aligned, &cached);    \
+			if (aligned)                                                               \
+				v = cua__tree_pack_of_chunk_##kind(r, &shape, chunk, 1, &cached);  \
+			else                                                                       \
+				v = cua__tree_pack_of_chunk_##kind(r, &shape, chunk, 0, &cached);  \
 			v = cua__tree_packs_##kind(v, s->warps[turn]);                             \
 			turn ^= 1;                                                                 \
 			if (thread)                                                                \
