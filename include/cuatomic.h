@@ -15,6 +15,7 @@
 #include <cuatomic/combine.h>
 #include <cuatomic/context.h>
 #include <cuatomic/exact.h>
+#include <cuatomic/filter.h>
 #include <cuatomic/hash.h>
 #include <cuatomic/hashmap.h>
 #include <cuatomic/histogram.h>

@@ -5,18 +5,12 @@
 
 #include "append.h"
 
-struct cua_append {
-	struct cua_context *ctx;
-	struct cua_append_view view;
-};
-
 static size_t items_bytes(const struct cua_append_view *view)
 {
 	return (size_t)(view->capacity * view->item_size);
 }
 
-/* Whether a range shares a byte with what the buffer lives in. */
-static int inside(const struct cua_append_view *view, const void *p, size_t bytes)
+int cua__append_overlap(const struct cua_append_view *view, const void *p, size_t bytes)
 {
 	return cua__overlap(p, bytes, view->items, items_bytes(view)) ||
 	       cua__overlap(p, bytes, view->cursor, sizeof(*view->cursor));
@@ -130,7 +124,7 @@ enum cua_status cua_append_demand(struct cua_append *buffer, uint64_t *demand)
 
 	if (!buffer || !demand)
 		return CUA_ERROR_NULL;
-	if (inside(&buffer->view, demand, sizeof(*demand)))
+	if (cua__append_overlap(&buffer->view, demand, sizeof(*demand)))
 		return CUA_ERROR_OVERLAP;
 	cua__call_begin(&call, buffer->ctx);
 	status = cua__call_result(&call, demand, sizeof(*demand), sizeof(*demand), &out);
@@ -148,7 +142,7 @@ enum cua_status cua_append_size(struct cua_append *buffer, uint64_t *size)
 
 	if (!buffer || !size)
 		return CUA_ERROR_NULL;
-	if (inside(&buffer->view, size, sizeof(*size)))
+	if (cua__append_overlap(&buffer->view, size, sizeof(*size)))
 		return CUA_ERROR_OVERLAP;
 	cua__call_begin(&call, buffer->ctx);
 	status = cua__call_result(&call, size, sizeof(*size), sizeof(*size), &out);
@@ -188,7 +182,7 @@ enum cua_status cua_append_read(struct cua_append *buffer, void *dst, size_t max
 	if (max_items > view->capacity)
 		max_items = (size_t)view->capacity;
 	bytes = max_items * (size_t)view->item_size;
-	if (inside(view, n, sizeof(*n)) || inside(view, dst, bytes) ||
+	if (cua__append_overlap(view, n, sizeof(*n)) || cua__append_overlap(view, dst, bytes) ||
 	    cua__overlap(n, sizeof(*n), dst, bytes))
 		return CUA_ERROR_OVERLAP;
 	status = cua_append_size(buffer, &count);
@@ -211,36 +205,5 @@ enum cua_status cua_append_read(struct cua_append *buffer, void *dst, size_t max
 				       (size_t)count * (size_t)view->item_size);
 	if (!status)
 		status = runtime->synchronize(ctx);
-	return cua__call_end(&call, status);
-}
-
-enum cua_status cua_filter(struct cua_context *ctx, enum cua_type type, size_t n, const void *x,
-			   enum cua_compare compare, const void *value, struct cua_append *out)
-{
-	struct cua__call call;
-	enum cua_status status;
-	const void *elements;
-	size_t size;
-
-	if (!ctx || !value || !out)
-		return CUA_ERROR_NULL;
-	if (!cua__is_word(type))
-		return CUA_ERROR_TYPE;
-	size = cua_type_size(type);
-	if (size != out->view.item_size)
-		return CUA_ERROR_TYPE;
-	if ((int)compare < CUA_LT || compare > CUA_GT)
-		return CUA_ERROR_VALUE;
-	if (out->ctx != ctx)
-		return CUA_ERROR_CONTEXT;
-	status = cua__check_array(ctx, x, n, size, size, &elements);
-	if (status)
-		return status;
-	if (n && (inside(&out->view, x, n * size) || inside(&out->view, elements, n * size)))
-		return CUA_ERROR_OVERLAP;
-	if (!n)
-		return CUA_OK;
-	cua__call_begin(&call, ctx);
-	status = ctx->backend->append->filter(ctx, &out->view, type, n, elements, compare, value);
 	return cua__call_end(&call, status);
 }

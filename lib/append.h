@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a backend does for the append buffer and its filter. */
+/* The append buffer, and what a backend does for it. */
 #ifndef CUATOMIC_LIB_APPEND_H
 #define CUATOMIC_LIB_APPEND_H
 
@@ -9,15 +9,19 @@
 extern "C" {
 #endif
 
+struct cua_append {
+	struct cua_context *ctx;
+	struct cua_append_view view;
+};
+
 struct cua__append_ops {
 	/* *size = the smaller of demand and capacity */
 	enum cua_status (*size)(struct cua_context *ctx, const struct cua_append_view *view,
 				uint64_t *size);
-	/* n > 0; value points to a host value of the type */
-	enum cua_status (*filter)(struct cua_context *ctx, const struct cua_append_view *view,
-				  enum cua_type type, size_t n, const void *x,
-				  enum cua_compare compare, const void *value);
 };
+
+/* Whether a range shares a byte with what the buffer lives in. */
+int cua__append_overlap(const struct cua_append_view *view, const void *p, size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -71,6 +71,7 @@ struct cua__runtime {
 
 struct cua__memory_ops;
 struct cua__append_ops;
+struct cua__filter_ops;
 struct cua__reduce_ops;
 struct cua__exact_ops;
 struct cua__histogram_ops;
@@ -83,6 +84,7 @@ struct cua__backend {
 	const struct cua__runtime *runtime;
 	const struct cua__memory_ops *memory;
 	const struct cua__append_ops *append;
+	const struct cua__filter_ops *filter;
 	const struct cua__reduce_ops *reduce;
 	const struct cua__exact_ops *exact;
 	const struct cua__histogram_ops *histogram;
@@ -99,6 +101,7 @@ extern const struct cua__backend cua__cuda_backend;
 /* Each module's tables; the structs are in lib/<module>.h. */
 extern const struct cua__memory_ops cua__cpu_memory, cua__cuda_memory;
 extern const struct cua__append_ops cua__cpu_append, cua__cuda_append;
+extern const struct cua__filter_ops cua__cpu_filter, cua__cuda_filter;
 extern const struct cua__reduce_ops cua__cpu_reduce, cua__cuda_reduce;
 extern const struct cua__exact_ops cua__cpu_exact, cua__cuda_exact;
 extern const struct cua__histogram_ops cua__cpu_histogram, cua__cuda_histogram;

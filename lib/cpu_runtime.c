@@ -298,6 +298,7 @@ const struct cua__backend cua__cpu_backend = {
 	.runtime = &runtime,
 	.memory = &cua__cpu_memory,
 	.append = &cua__cpu_append,
+	.filter = &cua__cpu_filter,
 	.reduce = &cua__cpu_reduce,
 	.exact = &cua__cpu_exact,
 	.histogram = &cua__cpu_histogram,

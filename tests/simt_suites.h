@@ -27,6 +27,7 @@
 	SIMT_SUITE(chained)                                                                        \
 	SIMT_SUITE(combine)                                                                        \
 	SIMT_SUITE(exact)                                                                          \
+	SIMT_SUITE(filter)                                                                         \
 	SIMT_SUITE(hashmap)                                                                        \
 	SIMT_SUITE(lock_debug)                                                                     \
 	SIMT_SUITE(lock_forms)                                                                     \

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An append buffer: an array of a fixed capacity that many threads fill at once through one cursor,
- * and a filter on top of it.
+ * An append buffer: an array of a fixed capacity that many threads fill at once through one cursor.
  *
  * Source: the consume/append buffers of graphics pipelines and the stream compaction by an atomic
  * counter that textbooks show; one atomic for all lanes of a warp is the warp-aggregated increment.
@@ -147,30 +146,6 @@ CUA_DEFINE_APPEND(i64, int64_t)
 CUA_DEFINE_APPEND(f32, float)
 CUA_DEFINE_APPEND(f64, double)
 
-/*
- * The predicate of the filter: whether `x compare value` holds, as the C operators say. A NaN on
- * either side makes only NE true; -0 equals 0.
- */
-#define CUA__DEFINE_KEEP(name, T)                                                                  \
-	CUA_FORCE int cua_filter_keep_##name(T x, enum cua_compare compare, T value)               \
-	{                                                                                          \
-		switch (compare) {                                                                 \
-		case CUA_LT: return x < value;                                                     \
-		case CUA_LE: return x <= value;                                                    \
-		case CUA_EQ: return x == value;                                                    \
-		case CUA_NE: return x != value;                                                    \
-		case CUA_GE: return x >= value;                                                    \
-		case CUA_GT: return x > value;                                                     \
-		}                                                                                  \
-		return 0;                                                                          \
-	}
-CUA__DEFINE_KEEP(u32, uint32_t)
-CUA__DEFINE_KEEP(i32, int32_t)
-CUA__DEFINE_KEEP(u64, uint64_t)
-CUA__DEFINE_KEEP(i64, int64_t)
-CUA__DEFINE_KEEP(f32, float)
-CUA__DEFINE_KEEP(f64, double)
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -217,35 +192,8 @@ CUA_API enum cua_status cua_append_status(struct cua_append *buffer);
 CUA_API enum cua_status cua_append_read(struct cua_append *buffer, void *dst, size_t max_items,
 					uint64_t *n);
 
-/*
- * Appends to out each element of x for which `element compare *value` holds, in no particular
- * order. What does not fit is counted in out's demand and dropped. value is read on the host before
- * the call returns. Types: U32 I32 U64 I64 F32 F64. In stream order; may be captured.
- * Errors: NULL, TYPE (not one of these, or its size is not out's item size), VALUE (unknown
- * compare), CONTEXT (out is another context's), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (x with out's
- * items).
- */
-CUA_API enum cua_status cua_filter(struct cua_context *ctx, enum cua_type type, size_t n,
-				   const void *x, enum cua_compare compare, const void *value,
-				   struct cua_append *out);
-
 #ifdef __cplusplus
 }
 #endif
-
-/* The same by type. */
-#define CUA__DEFINE_FILTER(name, TYPE, T)                                                          \
-	CUA__HOST_FN enum cua_status cua_filter_##name(struct cua_context *ctx, size_t n,          \
-						       const T *x, enum cua_compare compare,       \
-						       T value, struct cua_append *out)            \
-	{                                                                                          \
-		return cua_filter(ctx, TYPE, n, x, compare, &value, out);                          \
-	}
-CUA__DEFINE_FILTER(u32, CUA_U32, uint32_t)
-CUA__DEFINE_FILTER(i32, CUA_I32, int32_t)
-CUA__DEFINE_FILTER(u64, CUA_U64, uint64_t)
-CUA__DEFINE_FILTER(i64, CUA_I64, int64_t)
-CUA__DEFINE_FILTER(f32, CUA_F32, float)
-CUA__DEFINE_FILTER(f64, CUA_F64, double)
 
 #endif /* CUATOMIC_APPEND_H */

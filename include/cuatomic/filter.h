@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The filter: copies the elements of an array that a comparison or an array of flags keeps, or their indexes,
+ * behind each other, into an array or an append buffer.
+ *
+ * Source: stream compaction, of which the textbooks show the atomic counter and the scan. What is added is that a
+ * destination that is too small is no error of the call: nothing is stored past its capacity, and the count
+ * tells the capacity to retry with.
+ *
+ *     x         5 1 7 2 8        keep what is > 4
+ *     values    5 7 8            ordered; without order as 8 5 7
+ *     indexes   0 2 4
+ *     values    5 7 8 1 2        ordered, partition
+ *
+ * Without order the elements kept come in any order, and the next call may have another one. A filter in order is
+ * stable, and its result has the same bits on every device and backend. It costs a little more on a GPU.
+ */
+#ifndef CUATOMIC_FILTER_H
+#define CUATOMIC_FILTER_H
+
+#include <cuatomic/append.h>
+#include <cuatomic/context.h>
+#include <cuatomic/port.h>
+#include <cuatomic/status.h>
+#include <cuatomic/types.h>
+
+/*
+ * The predicate of the filter: whether `x compare value` holds, as the C operators say. A NaN on
+ * either side makes only NE true; -0 equals 0.
+ */
+#define CUA__DEFINE_KEEP(name, T)                                                                  \
+	CUA_FORCE int cua_filter_keep_##name(T x, enum cua_compare compare, T value)               \
+	{                                                                                          \
+		switch (compare) {                                                                 \
+		case CUA_LT: return x < value;                                                     \
+		case CUA_LE: return x <= value;                                                    \
+		case CUA_EQ: return x == value;                                                    \
+		case CUA_NE: return x != value;                                                    \
+		case CUA_GE: return x >= value;                                                    \
+		case CUA_GT: return x > value;                                                     \
+		}                                                                                  \
+		return 0;                                                                          \
+	}
+CUA__DEFINE_KEEP(u32, uint32_t)
+CUA__DEFINE_KEEP(i32, int32_t)
+CUA__DEFINE_KEEP(u64, uint64_t)
+CUA__DEFINE_KEEP(i64, int64_t)
+CUA__DEFINE_KEEP(f32, float)
+CUA__DEFINE_KEEP(f64, double)
+
+/* How to filter; zeros choose a comparison, without order, of values. */
+struct cua_filter_options {
+	size_t struct_size;   /* sizeof(struct cua_filter_options), set by the caller */
+	int ordered;          /* not 0: what is kept stays in the order of x */
+	int partition;        /* not 0: what is not kept goes behind what is, in order too if `ordered` says so */
+	const uint8_t *flags; /* n bytes in memory of the backend, one an element, 0 drops it; NULL: compare */
+	void *indexes;        /* room for capacity indexes of the elements, from 0 on; NULL: none */
+	enum cua_type index_type; /* U32 or U64; 0: none */
+};
+#define CUA_FILTER_OPTIONS_INIT {sizeof(struct cua_filter_options), 0, 0, NULL, NULL, (enum cua_type)0}
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Stores each element of x for which `element compare *value` holds at the next place of values, and its index at the
+ * same place of options->indexes. *count becomes the number of elements kept; where that is more than capacity,
+ * those without a place are dropped: in order the last ones, else any.
+ *
+ * With options->flags the flags decide, and compare and value are ignored. values may be NULL if only indexes or the
+ * count are wanted; x too, if flags decide. Indexes of U32 need n <= 2^32.
+ *
+ * A partition stores all n elements or indexes, so its capacity is n at least; the others begin at place *count. Without
+ * order they are in any order too.
+ *
+ * values may be x itself, unless it is a partition; the filter is then ordered. Elsewhere the outputs must not
+ * overlap the inputs nor each other.
+ *
+ * Types: by comparison integers and floats of 8 to 64 bits, by flags all. value is read on the host before the call
+ * returns. options may be NULL. The call follows the rules of cuatomic/context.h: in stream order, and with a count in
+ * memory of the backend it may be captured.
+ * Errors: NULL; VALUE (options, compare, index_type without indexes); TYPE; SIZE (n, or a capacity
+ * below n of a partition); ALIGNMENT; OVERLAP; UNSUPPORTED (a partition in place); MEMORY_KIND; CAPTURE;
+ * WORKSPACE; NO_MEMORY; CUDA.
+ */
+CUA_API enum cua_status cua_filter_array(struct cua_context *ctx,
+					 const struct cua_filter_options *options,
+					 enum cua_type type, size_t n, const void *x,
+					 enum cua_compare compare, const void *value,
+					 uint64_t capacity, void *values, uint64_t *count);
+
+/*
+ * The same to the end of an append buffer: of values, or with options->index_type of indexes of that type. What
+ * does not fit is counted in the buffer's demand and dropped. In order, nobody else may append at the same time. There is
+ * no partition, and options->indexes is NULL.
+ * Errors: as above; TYPE also where the size is not the buffer's item size; CONTEXT (out is another context's).
+ */
+CUA_API enum cua_status cua_filter_append(struct cua_context *ctx,
+					  const struct cua_filter_options *options,
+					  enum cua_type type, size_t n, const void *x,
+					  enum cua_compare compare, const void *value,
+					  struct cua_append *out);
+
+/* The workspace that either takes at most with these arguments. Errors: NULL, VALUE, TYPE, SIZE. */
+CUA_API enum cua_status cua_filter_workspace(struct cua_context *ctx,
+					     const struct cua_filter_options *options,
+					     enum cua_type type, size_t n, size_t *bytes);
+
+/* cua_filter_append without options: by comparison, and in no particular order. */
+CUA_API enum cua_status cua_filter(struct cua_context *ctx, enum cua_type type, size_t n,
+				   const void *x, enum cua_compare compare, const void *value,
+				   struct cua_append *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* The same by type. */
+#define CUA__DEFINE_FILTER(name, TYPE, T)                                                          \
+	CUA__HOST_FN enum cua_status cua_filter_##name(struct cua_context *ctx, size_t n,          \
+						       const T *x, enum cua_compare compare,       \
+						       T value, struct cua_append *out)            \
+	{                                                                                          \
+		return cua_filter(ctx, TYPE, n, x, compare, &value, out);                          \
+	}
+CUA__DEFINE_FILTER(u32, CUA_U32, uint32_t)
+CUA__DEFINE_FILTER(i32, CUA_I32, int32_t)
+CUA__DEFINE_FILTER(u64, CUA_U64, uint64_t)
+CUA__DEFINE_FILTER(i64, CUA_I64, int64_t)
+CUA__DEFINE_FILTER(f32, CUA_F32, float)
+CUA__DEFINE_FILTER(f64, CUA_F64, double)
+
+#endif /* CUATOMIC_FILTER_H */

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel of the filter: the very function that the GPU runs, with small blocks. */
+#define CUA__FILTER_LOOKS 2u
+/* the checker looks at words of 4 bytes */
+#define CUA__FILTER_LOCAL uint32_t
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/filter_kernel.h"
+#include "simt_suites.h"
+
+enum { MOST = 5000, WORDS = 64, GUARD = 0x5a };
+
+static struct cua__filter_kind kind;
+static struct cua__filter f;
+static struct cua__filter_state state;
+static uint64_t tiles[WORDS], demand, count;
+static uint64_t all_kept;
+
+/* Elements of any size, and where they begin in memory. */
+static unsigned char original[MOST * 16 + 64] __attribute__((aligned(128)));
+static unsigned char x[MOST * 16 + 64] __attribute__((aligned(128)));
+static unsigned char values[MOST * 16 + 192] __attribute__((aligned(128)));
+static uint8_t flags[MOST + 8];
+static uint32_t indexes[MOST + 40];
+static unsigned x_at, flags_at, values_at;
+static uint64_t demand_before;
+
+/* What is kept, in order, and then the others. */
+static uint32_t expected[MOST], kept;
+
+static uint64_t rng;
+static uint64_t next_random(void)
+{
+	rng = rng * 6364136223846793005u + 1442695040888963407u;
+	return rng >> 33;
+}
+
+static unsigned char *element(unsigned char *array, unsigned at, uint64_t i)
+{
+	return array + (at + i) * kind.size;
+}
+
+/* n elements, of which so many of 8 are kept; the key of one is one byte of it, and no two are alike if there is room. */
+static void make(enum cua__filter_key key, uint32_t size, uint32_t warps, uint64_t n, unsigned of_8)
+{
+	uint32_t others = 0;
+
+	memset(&f, 0, sizeof(f));
+	memset(original, 0, sizeof(original));
+	kind.key = f.key = key;
+	kind.size = f.size = size;
+	kind.loads = 4;
+	kind.warps = warps;
+	kind.lean = kind.ordered = 0;
+	f.n = n;
+	x_at = (unsigned)(next_random() % (size == 16 ? 1 : 16 / size));
+	flags_at = (unsigned)(next_random() % 5);
+	values_at = (unsigned)(next_random() % (128 / size));
+	/* an integer below 200 is kept, or with inverted none such */
+	f.low = 0;
+	f.range = 199;
+	f.inverted = key != CUA__FILTER_FLAG && next_random() % 2 != 0;
+	kept = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		int keep = next_random() % 8 < of_8;
+		uint64_t v = keep != f.inverted ? next_random() % 200 : 200 + next_random() % 50;
+
+		if (size > 2 && keep == f.inverted)
+			v += (i + 1) << 8;
+		memcpy(element(original, x_at, i), &v, size < 8 ? size : 8);
+		if (size == 16)
+			memcpy(element(original, x_at, i) + 8, &i, 8);
+		flags[flags_at + i] = (uint8_t)(keep ? 1 + next_random() % 255 : 0);
+		kept += (uint32_t)keep;
+	}
+	for (uint64_t i = 0, k = 0; i < n; i++)
+		if (flags[flags_at + i])
+			expected[k++] = (uint32_t)i;
+		else
+			expected[kept + others++] = (uint32_t)i;
+	f.flags = flags + flags_at;
+	f.x = x + x_at * size;
+	f.capacity = n;
+	f.values = values + values_at * size;
+	f.count = &count;
+	f.state = &state;
+	f.tiles = tiles;
+	f.tiles_stay = 1;
+	f.all_kept = &all_kept;
+	demand_before = 0;
+}
+
+static void setup(void)
+{
+	memcpy(x, original, sizeof(x));
+	memset(values, GUARD, sizeof(values));
+	memset(indexes, GUARD, sizeof(indexes));
+	memset(&state, 0, sizeof(state));
+	memset(tiles, 0, sizeof(tiles));
+	demand = demand_before;
+	all_kept = kept;
+	count = 77;
+}
+
+static void body(void)
+{
+	struct {
+		struct cua__filter_shared shared;
+		uint64_t stage[1024] __attribute__((aligned(16)));
+		CUA__FILTER_LOCAL locals[1024];
+	} *block = simt_shared(sizeof(*block));
+
+	cua__filter_block(kind, &f, &block->shared, block->stage, block->locals);
+}
+
+static char message[160];
+static const char *wrong(const char *what, uint64_t i)
+{
+	snprintf(message, sizeof(message), "%s %d of %d, kept %d", what, (int)i, (int)f.n, (int)kept);
+	return message;
+}
+
+/* Places of the output that hold elements or indexes from..end - 1 of the expected ones. */
+static const char *check_part(uint64_t from, uint64_t end, uint64_t place, int ordered)
+{
+	static uint8_t seen[MOST];
+	const unsigned char *out = f.in_place ? x + x_at * kind.size : values + values_at * kind.size;
+
+	memset(seen, 0, sizeof(seen));
+	for (uint64_t i = from; i < end; i++, place++) {
+		uint64_t e = expected[i];
+
+		if (place >= f.capacity)
+			break;
+		if (f.indexes && !ordered) {
+			e = indexes[place];
+			if (e >= f.n || seen[e]++ || (flags[flags_at + e] != 0) != (from == 0 && i < kept))
+				return wrong("index", i);
+		} else if (f.indexes && indexes[place] != e) {
+			return wrong("index", i);
+		}
+		if (!f.values)
+			continue;
+		if (f.indexes || ordered) {
+			if (memcmp(out + place * kind.size, element(original, x_at, e), kind.size))
+				return wrong("element", i);
+			continue;
+		}
+		/* no two are alike where it is by flags, in 16 bytes */
+		memcpy(&e, out + place * kind.size + 8, 8);
+		if (e >= f.n || seen[e]++ || !flags[flags_at + e] ||
+		    memcmp(out + place * kind.size, element(original, x_at, e), kind.size))
+			return wrong("element without order", i);
+	}
+	return NULL;
+}
+
+static const char *check(void)
+{
+	static const struct cua__filter_state zero;
+	static const uint64_t no_words[WORDS];
+	const char *problem = check_part(0, kept, demand_before, kind.lean ? kind.ordered : f.ordered);
+	uint64_t stored = demand_before + (f.partition ? f.n : kept);
+
+	if (stored > f.capacity)
+		stored = f.capacity;
+	if (!problem && f.partition)
+		problem = check_part(kept, f.n, kept, f.ordered);
+	if (problem)
+		return problem;
+	if (f.demand ? demand != demand_before + kept : count != kept)
+		return wrong("the count is", f.demand ? demand - demand_before : count);
+	if (!f.in_place)
+		for (unsigned i = 0; i < kind.size; i++)
+			if (values[(values_at + stored) * kind.size + i] != GUARD ||
+			    (values_at && values[values_at * kind.size - 1] != GUARD))
+				return "something was stored outside";
+	if (f.indexes && indexes[stored] != GUARD * 0x01010101u)
+		return "an index was stored outside";
+	if (memcmp(&state, &zero, sizeof(zero)) || memcmp(tiles, no_words, sizeof(tiles)))
+		return "the state is not zero again";
+	return NULL;
+}
+
+static struct simt_case filter_case(const char *name)
+{
+	struct simt_case c = {.name = name, .setup = setup, .body = body, .check = check,
+			      .max_steps = 20000000};
+
+	return c;
+}
+
+static const struct shape {
+	unsigned blocks, warps;
+	uint64_t n;
+	unsigned of_8;
+} shapes[] = {
+	{1, 1, 1, 8},   {2, 1, 127, 4},  {2, 1, 128, 8},  {2, 1, 129, 1},
+	{3, 1, 900, 4}, {2, 2, 1500, 7}, {3, 1, 2000, 0}, {4, 1, 1999, 8},
+};
+#define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
+
+/* By flags, elements of 16 bytes: the smallest tiles. */
+START_TEST(flagged)
+{
+	for (rng = 1; rng < 4; rng++)
+		for (size_t i = 0; i < SHAPES; i++)
+			for (int ordered = 0; ordered < 2; ordered++) {
+				const struct shape *s = &shapes[i];
+
+				make(CUA__FILTER_FLAG, 16, s->warps, s->n, s->of_8);
+				kind.lean = i % 2;
+				kind.ordered = f.ordered = ordered;
+				if (i % 3 == 1)
+					f.capacity = s->n / 3;
+				if (i % 4 == 3) {
+					demand_before = i % 8 == 3 ? 5 : s->n * 2;
+					f.demand = &demand;
+				}
+				try_shape(filter_case(ordered ? "in order" : "without order"), s->blocks,
+					  s->warps * 32, 1);
+			}
+}
+END_TEST
+
+/*
+ * By comparison, in order; at times into the array itself. Smaller elements would race, as above.
+ */
+START_TEST(compared)
+{
+	static const uint32_t sizes[] = {4, 8};
+
+	rng = 3;
+	for (size_t i = 0; i < SHAPES; i++)
+		for (size_t j = 0; j < 2; j++)
+			for (int in_place = 0; in_place < 2; in_place++) {
+				const struct shape *s = &shapes[i];
+				uint64_t n = s->n;
+
+				make(CUA__FILTER_INTEGER, sizes[j], s->warps, n, s->of_8);
+				kind.lean = kind.ordered = f.ordered = 1;
+				if (in_place) {
+					f.values = (void *)(uintptr_t)f.x;
+					f.in_place = 1;
+				} else if (i % 3 == 2) {
+					f.capacity = n / 4;
+				}
+				try_shape(filter_case(in_place ? "in place" : "compared"), s->blocks,
+					  s->warps * 32, 1);
+			}
+}
+END_TEST
+
+/* Indexes, with and without values, and partitions. */
+START_TEST(indexes_and_partitions)
+{
+	for (rng = 5; rng < 7; rng++)
+		for (size_t i = 0; i < SHAPES; i++)
+			for (unsigned how = 0; how < 8; how++) {
+				const struct shape *s = &shapes[i];
+
+				make(how & 4 ? CUA__FILTER_FLAG : CUA__FILTER_INTEGER, 8, s->warps, s->n,
+				     s->of_8);
+				f.indexes = indexes;
+				f.index_size = 4;
+				f.ordered = how & 1;
+				f.partition = how >> 1 & 1;
+				if (i % 2 && how & 4) {
+					f.values = NULL;
+					f.x = NULL;
+				}
+				try_shape(filter_case("indexes"), s->blocks, s->warps * 32, 1);
+			}
+}
+END_TEST
+
+/* The look-back alone: a tile for each block, which has as many kept as its number says. */
+static uint64_t places_of[16];
+
+static void look_setup(void)
+{
+	setup();
+	memset(places_of, 0xff, sizeof(places_of));
+}
+
+static void look_body(void)
+{
+	uint64_t tile = cua_port_block(), own = tile * 3 + 1, before;
+
+	if (cua_port_lane() == 0)
+		cua__filter_tell(&f, tile, (tile ? CUA__FILTER_OWN : CUA__FILTER_PREFIX) | own);
+	before = cua__filter_before(&f, tile, own);
+	if (cua_port_lane() == tile % 32)
+		CUA_WRITE(places_of[tile], before);
+}
+
+static const char *look_check(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < simt_blocks(); i++) {
+		if (places_of[i] != sum)
+			return "a place is wrong";
+		sum += i * 3 + 1;
+	}
+	return NULL;
+}
+
+START_TEST(look_back)
+{
+	struct simt_case c = {.name = "look-back", .setup = look_setup, .body = look_body,
+			      .check = look_check, .max_steps = 20000000};
+
+	rng = 9;
+	make(CUA__FILTER_FLAG, 16, 1, 100, 4);
+	try_shape(c, 1, 32, 1);
+	try_shape(c, 3, 32, 100);
+	try_shape(c, 12, 32, 30);
+	f.in_place = 1;
+	try_shape(c, 5, 32, 50);
+}
+END_TEST
+
+TCase *simt_filter_cases(void)
+{
+	TCase *tc = simt_tcase("filter");
+
+	tcase_add_test(tc, flagged);
+	tcase_add_test(tc, compared);
+	tcase_add_test(tc, indexes_and_partitions);
+	tcase_add_test(tc, look_back);
+	return tc;
+}
