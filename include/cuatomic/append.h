@@ -32,6 +32,7 @@
 #ifndef CUATOMIC_APPEND_H
 #define CUATOMIC_APPEND_H
 
+#include <cuatomic/atomic_warp.h>
 #include <cuatomic/context.h>
 #include <cuatomic/port.h>
 #include <cuatomic/status.h>
@@ -97,6 +98,17 @@ CUA_FORCE uint64_t cua_append_reserve_warp(const struct cua_append_view *view, u
 	return first + cua_port_popc_u32(votes & (((uint32_t)1 << lane) - 1));
 }
 
+/*
+ * For all threads of a block, which call this together: one reservation of the n places of each. Returns the index of
+ * the caller's first; those of the threads follow each other in the order of their numbers.
+ */
+CUA_FORCE uint64_t cua_append_reserve_block(const struct cua_append_view *view, uint64_t n,
+					    struct cua_block_scratch *scratch)
+{
+	return cua_atomic_fetch_add_block_explicit_u64(&view->cursor->demand, n, scratch, CUA_RELAXED,
+						       CUA_SCOPE_DEVICE);
+}
+
 /* Appends one item of the buffer's item size. Returns 1 if it was stored, 0 if there is no room. */
 CUA_FN int cua_append_push(const struct cua_append_view *view, const void *item)
 {
@@ -145,6 +157,93 @@ CUA_DEFINE_APPEND(u64, uint64_t)
 CUA_DEFINE_APPEND(i64, int64_t)
 CUA_DEFINE_APPEND(f32, float)
 CUA_DEFINE_APPEND(f64, double)
+
+/*
+ * CUA_DEFINE_APPEND_STAGE(name, T, room) defines a stage in the shared memory of a block, `struct
+ * cua_append_stage_name`, which collects up to `room` items of type T. They go to the buffer together, with one
+ * atomic operation on its cursor, and with stores of whole lines:
+ *
+ *     __shared__ struct cua_append_stage_numbers stage;
+ *
+ *     cua_append_stage_init_numbers(&stage);
+ *     for (...) {
+ *             cua_append_stage_make_room_numbers(&view, &stage, n);     n: what the block pushes until the next one
+ *             if (...)
+ *                     cua_append_stage_push_numbers(&view, &stage, v);
+ *     }
+ *     cua_append_stage_flush_numbers(&view, &stage);
+ *
+ * init, make_room and flush are called by all threads of the block together, and have barriers. make_room flushes the
+ * stage if it has no room for n items more, n <= room; a room of twice as many lets it be flushed half as often.
+ *
+ * push is called by any lane of any warp, diverged or not. An item that the stage has no room for goes to the buffer by
+ * itself, so that n only has to be right for the sake of speed. What is in the stage is counted in the
+ * buffer's demand when it is flushed. Only threads of one block use a stage; relaxed, as the buffer itself.
+ */
+#define CUA_DEFINE_APPEND_STAGE(name, T, room)                                                     \
+	struct cua_append_stage_##name {                                                           \
+		uint64_t first;                                                                    \
+		uint32_t used; /* also of items that had no room */                                \
+		T items[room];                                                                     \
+	};                                                                                         \
+	CUA_FN void cua_append_stage_init_##name(struct cua_append_stage_##name *stage)            \
+	{                                                                                          \
+		if (cua_port_thread() == 0)                                                        \
+			CUA_WRITE(stage->used, 0);                                                 \
+		cua_port_sync_block();                                                             \
+	}                                                                                          \
+	CUA_FORCE void cua_append_stage_push_##name(const struct cua_append_view *view,            \
+						    struct cua_append_stage_##name *stage, T v)    \
+	{                                                                                          \
+		uint32_t place = cua_port_fetch_add_u32(&stage->used, 1, CUA_RELAXED,              \
+							CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);        \
+		uint64_t index;                                                                    \
+                                                                                                   \
+		if (place < (room)) {                                                              \
+			CUA_WRITE(stage->items[place], v);                                         \
+			return;                                                                    \
+		}                                                                                  \
+		index = cua_append_reserve(view, 1);                                               \
+		if (index < view->capacity)                                                        \
+			CUA_WRITE(((T *)view->items)[index], v);                                   \
+	}                                                                                          \
+	CUA_FN void cua_append_stage_make_room_##name(const struct cua_append_view *view,          \
+						      struct cua_append_stage_##name *stage, uint32_t n) \
+	{                                                                                          \
+		uint32_t used, skip, i, threads = cua_port_block_size();                           \
+		uint64_t first;                                                                    \
+                                                                                                   \
+		cua_port_sync_block();                                                             \
+		used = CUA_READ(stage->used);                                                      \
+		if (used > (room) - n && used) {                                                   \
+			if (used > (room))                                                         \
+				used = (room);                                                     \
+			if (cua_port_thread() == 0)                                                \
+				CUA_WRITE(stage->first, cua_append_reserve(view, used));           \
+			cua_port_sync_block();                                                     \
+			first = CUA_READ(stage->first);                                            \
+			if (first > view->capacity)                                                \
+				first = view->capacity;                                            \
+			if (used > view->capacity - first)                                         \
+				used = (uint32_t)(view->capacity - first);                         \
+			/* a warp begins where a line does, where lines have whole items */        \
+			skip = (uint32_t)(first % (sizeof(T) < 128 ? 128 / sizeof(T) : 1));        \
+			for (i = cua_port_thread(); i < used + skip; i += threads)                 \
+				if (i >= skip)                                                     \
+					CUA_WRITE(((T *)view->items)[first + (i - skip)],          \
+						  CUA_READ(stage->items[i - skip]));               \
+			cua_port_sync_block();                                                     \
+			if (cua_port_thread() == 0)                                                \
+				CUA_WRITE(stage->used, 0);                                         \
+		}                                                                                  \
+		/* nobody pushes before all have seen how many there are */                        \
+		cua_port_sync_block();                                                             \
+	}                                                                                          \
+	CUA_FN void cua_append_stage_flush_##name(const struct cua_append_view *view,              \
+						  struct cua_append_stage_##name *stage)           \
+	{                                                                                          \
+		cua_append_stage_make_room_##name(view, stage, (room));                            \
+	}
 
 #ifdef __cplusplus
 extern "C" {

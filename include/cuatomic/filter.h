@@ -48,6 +48,59 @@ CUA__DEFINE_KEEP(i64, int64_t)
 CUA__DEFINE_KEEP(f32, float)
 CUA__DEFINE_KEEP(f64, double)
 
+/*
+ * CUA_DEFINE_FILTER(name, T, C, ...) defines a filter by a predicate of the user's own, for kernels of the user's: the
+ * last arguments are an expression over `x`, the element, of type T, `i`, its index, and `c`, of type C, what the
+ * kernel is called with. What it keeps goes to an append buffer of items T, in no particular order:
+ *
+ *     CUA_DEFINE_FILTER(near, float, struct point, x > c.low && x < c.high)
+ *
+ *     __global__ void keep_near(struct cua_append_view view, uint64_t n, const float *x, struct point c)
+ *     {
+ *             __shared__ struct cua_append_stage_near stage;
+ *
+ *             cua_filter_by_near(&view, n, x, c, &stage);
+ *     }
+ *
+ * All threads of all blocks of the grid call it, once; a block of at most 1024 threads. The stage takes the
+ * shared memory of 4096 items.
+ */
+#define CUA__FILTER_STEP 4u /* elements of a thread that are loaded at a time */
+#define CUA_DEFINE_FILTER(name, T, C, ...)                                                         \
+	CUA_DEFINE_APPEND_STAGE(name, T, 4096u)                                                    \
+	CUA_FORCE int cua__filter_keep_##name(T x, uint64_t i, C c)                                \
+	{                                                                                          \
+		(void)x;                                                                           \
+		(void)i;                                                                           \
+		(void)c;                                                                           \
+		return (__VA_ARGS__) ? 1 : 0;                                                      \
+	}                                                                                          \
+	CUA_FN void cua_filter_by_##name(const struct cua_append_view *view, uint64_t n, const T *x, C c, \
+					 struct cua_append_stage_##name *stage)                    \
+	{                                                                                          \
+		const uint32_t threads = cua_port_block_size();                                    \
+		const uint64_t tile = (uint64_t)CUA__FILTER_STEP * threads;                        \
+		uint64_t begin, i;                                                                 \
+		uint32_t j;                                                                        \
+                                                                                                   \
+		cua_append_stage_init_##name(stage);                                               \
+		for (begin = cua_port_block() * tile; begin < n; begin += cua_port_grid_size() * tile) { \
+			T v[CUA__FILTER_STEP];                                                     \
+                                                                                                   \
+			for (j = 0; j < CUA__FILTER_STEP; j++) {                                   \
+				i = begin + j * threads + cua_port_thread();                       \
+				v[j] = x[i < n ? i : n - 1];                                       \
+			}                                                                          \
+			cua_append_stage_make_room_##name(view, stage, (uint32_t)tile);            \
+			for (j = 0; j < CUA__FILTER_STEP; j++) {                                   \
+				i = begin + j * threads + cua_port_thread();                       \
+				if (i < n && cua__filter_keep_##name(v[j], i, c))                  \
+					cua_append_stage_push_##name(view, stage, v[j]);           \
+			}                                                                          \
+		}                                                                                  \
+		cua_append_stage_flush_##name(view, stage);                                        \
+	}
+
 /* How to filter; zeros choose a comparison, without order, of values. */
 struct cua_filter_options {
 	size_t struct_size;   /* sizeof(struct cua_filter_options), set by the caller */

@@ -1,0 +1,651 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Append buffers and filters, in GB/s of what they have to move: the elements read (and flags, where they are given) and
+ * those written. Peers in the same run: CUB's, with its temporary memory allocated before, and the filter of the
+ * textbooks with one atomic operation an element.
+ *
+ * The ceiling is the faster one of two kernels that copy, 16 bytes a thread: one whose blocks stay and one with
+ * a block a tile. Elements are uniform random numbers, compared with a limit, so that a share of them is kept. Counts go to
+ * device memory. Each run's result is checked: the count, two sums over what was stored, and what is in order is
+ * compared with CUB's output, of which the sums are right.
+ */
+#include <math.h>
+#include <time.h>
+
+#include <cub/device/device_partition.cuh>
+#include <cub/device/device_select.cuh>
+#include <cub/version.cuh>
+
+#include <cuatomic.h>
+
+#include "../lib/filter_kernel.h"
+#include "bench.h"
+
+#define THREADS 256
+#define LOADS 4
+
+static struct table table;
+static struct cua_context *ctx;
+static unsigned processors;
+static bool small;
+static uint32_t *x, *out, *reference;
+static uint8_t *flags;
+static uint64_t *count;            /* of a call */
+static unsigned long long *sums;   /* of what it stored, and how many places differ from the reference */
+static void *temporary;
+static size_t temporary_bytes;
+
+/* ---- the case at hand ---- */
+
+static size_t n;
+static uint32_t limit;
+static uint64_t kept;
+static uint64_t expected_sums[2], all_sums[2];
+static double bytes;
+static int calls;
+static bool waits; /* by the host's clock, each call with a wait for it */
+
+/* Kept, or of all, the sums of the elements and of their mixed squares. */
+static __global__ void add_up(size_t n, const uint32_t *x, uint32_t limit, unsigned long long *sums)
+{
+	unsigned long long mine[3] = {0, 0, 0};
+
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x)
+		if (x[i] < limit || limit == UINT32_MAX) {
+			mine[0] += x[i];
+			mine[1] += mix(x[i]);
+			mine[2]++;
+		}
+	for (int i = 0; i < 3; i++)
+		atomicAdd(&sums[i], mine[i]);
+}
+
+static __global__ void differences(size_t n, const uint32_t *a, const uint32_t *b, unsigned long long *different)
+{
+	unsigned long long mine = 0;
+
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x)
+		mine += a[i] != b[i];
+	if (mine)
+		atomicAdd(different, mine);
+}
+
+static void sums_of(size_t n, const uint32_t *x, uint32_t limit, uint64_t got[3])
+{
+	need(!cudaMemset(sums, 0, 4 * sizeof(*sums)), "sums");
+	add_up<<<processors * 8, THREADS>>>(n, x, limit, sums);
+	need(!cudaMemcpy(got, sums, 3 * sizeof(*got), cudaMemcpyDeviceToHost), "sums");
+}
+
+static void wrong(const char *way, const char *what)
+{
+	fflush(stdout);
+	fprintf(stderr, "cuatomic bench: append: %s, %s: %s\n", table.name, way, what);
+	exit(1);
+}
+
+/* What a call has to leave in `out`. */
+enum shape { KEPT, KEPT_IN_ORDER, PARTITION, PARTITION_IN_ORDER };
+
+static void verify(const char *way, enum shape shape)
+{
+	const bool partition = shape == PARTITION || shape == PARTITION_IN_ORDER;
+	uint64_t got[3], counted = 0;
+
+	need(!cudaMemcpy(&counted, count, sizeof(counted), cudaMemcpyDeviceToHost), way);
+	if (counted != kept)
+		wrong(way, "the count is wrong");
+	sums_of((size_t)kept, out, UINT32_MAX, got);
+	if (got[0] != expected_sums[0] || got[1] != expected_sums[1])
+		wrong(way, "the elements are wrong");
+	if (partition) {
+		sums_of(n, out, UINT32_MAX, got);
+		if (got[0] != all_sums[0] || got[1] != all_sums[1])
+			wrong(way, "the other elements are wrong");
+	}
+	if (shape == KEPT_IN_ORDER || shape == PARTITION_IN_ORDER) {
+		uint64_t different = 1;
+
+		need(!cudaMemset(sums, 0, sizeof(*sums)), "sums");
+		differences<<<processors * 8, THREADS>>>(partition ? n : (size_t)kept, out, reference, sums);
+		need(!cudaMemcpy(&different, sums, sizeof(different), cudaMemcpyDeviceToHost), "differences");
+		if (different)
+			wrong(way, "the elements are not in order");
+	}
+}
+
+/* ---- what is timed ---- */
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void add_row(enum table_kind kind, const char *way, struct figure f, double moved)
+{
+	struct table_row *row = table_add(&table, kind, way, f);
+	char number[24];
+
+	if (f.runs)
+		snprintf(row->note, sizeof(row->note), "%s us", table_number(number, moved / (f.median * 1e3)));
+}
+
+template <typename Call>
+static void row_of(enum table_kind kind, const char *way, enum shape shape, double moved, Call call)
+{
+	auto poison = [] {
+		need(!cudaMemset(out, 0xff, n * sizeof(*out)) && !cudaMemset(count, 0xff, sizeof(*count)) &&
+			     !cudaDeviceSynchronize(),
+		     "poison");
+	};
+	auto check = [&] {
+		if (kind != TABLE_CEILING)
+			verify(way, shape);
+	};
+	struct figure f;
+
+	if (waits) {
+		double rates[BENCH_RUNS];
+
+		for (int i = -1; i < BENCH_RUNS; i++) {
+			double start, end;
+
+			poison();
+			start = now();
+			for (int c = 0; c < calls; c++) {
+				call();
+				cudaStreamSynchronize(0);
+			}
+			end = now();
+			need(!cudaGetLastError(), way);
+			if (i >= 0)
+				rates[i] = moved * calls / (end - start) * 1e-9;
+			check();
+		}
+		f = table_figure(rates, BENCH_RUNS);
+	} else {
+		f = measure(
+			moved * calls * 1e-3, poison,
+			[&] {
+				for (int c = 0; c < calls; c++)
+					call();
+			},
+			check);
+	}
+	add_row(kind, way, f, moved);
+}
+
+template <typename Call> static void row(enum table_kind kind, const char *way, enum shape shape, Call call)
+{
+	row_of(kind, way, shape, bytes, call);
+}
+
+/* ---- the ceiling ---- */
+
+static __global__ void __launch_bounds__(THREADS) copy_all(size_t words, const uint4 *x, uint4 *out)
+{
+	const size_t tile = THREADS * LOADS;
+
+	for (size_t first = blockIdx.x * tile; first < words; first += gridDim.x * tile) {
+		uint4 v[LOADS];
+
+		if (words - first >= tile) {
+#pragma unroll
+			for (int l = 0; l < LOADS; l++)
+				v[l] = x[first + (size_t)l * THREADS + threadIdx.x];
+#pragma unroll
+			for (int l = 0; l < LOADS; l++)
+				out[first + (size_t)l * THREADS + threadIdx.x] = v[l];
+		} else {
+			for (size_t i = first + threadIdx.x; i < words; i += THREADS)
+				out[i] = x[i];
+		}
+	}
+}
+
+static void ceilings(void)
+{
+	size_t words = n / 4, tiles = (words - 1) / (THREADS * LOADS) + 1;
+	size_t stay = processors * 8 < tiles ? processors * 8 : tiles;
+
+	for (int many = 0; many < 2; many++) {
+		unsigned blocks = (unsigned)(many ? tiles : stay);
+
+		row_of(TABLE_CEILING, many ? "ceiling: copies, a block a tile" : "ceiling: copies, blocks that stay",
+		       KEPT, (double)words * 32, [=] {
+			       copy_all<<<blocks, THREADS>>>(words, (const uint4 *)x, (uint4 *)out);
+		       });
+		if (stay == tiles)
+			break;
+	}
+}
+
+/* ---- the case's elements ---- */
+
+static __global__ void make_elements(size_t n, uint32_t *x)
+{
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x)
+		x[i] = (uint32_t)(mix(i + 1) >> 32);
+}
+
+static __global__ void make_flags(size_t n, const uint32_t *x, uint32_t limit, uint8_t *flags)
+{
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x)
+		flags[i] = x[i] < limit;
+}
+
+static const char *size_text(char text[24], size_t n)
+{
+	if (n % ((size_t)1 << 20) == 0)
+		snprintf(text, 24, "%zu Mi", n >> 20);
+	else
+		snprintf(text, 24, "%zu Ki", n >> 10);
+	return text;
+}
+
+static void set_timing(bool host_clock, int many)
+{
+	waits = host_clock;
+	calls = small && many > 3 ? 3 : many;
+}
+
+/* Begins a case of which `percent` are kept; extra bytes an element are read too. */
+static void begin(const char *what, size_t elements, double percent, double extra)
+{
+	char name[64], text[24];
+	uint64_t got[3];
+
+	n = elements;
+	limit = (uint32_t)(percent / 100 * 4294967296.0);
+	snprintf(name, sizeof(name), "%s %g %%, %s%s", what, percent, size_text(text, n),
+		 waits ? ", wait" : calls > 1 ? ", stream" : "");
+	table_begin(&table, name);
+	make_elements<<<processors * 8, THREADS>>>(n, x);
+	make_flags<<<processors * 8, THREADS>>>(n, x, limit, flags);
+	sums_of(n, x, limit, got);
+	memcpy(expected_sums, got, sizeof(expected_sums));
+	kept = got[2];
+	sums_of(n, x, UINT32_MAX, got);
+	memcpy(all_sums, got, sizeof(all_sums));
+	bytes = (double)n * (4 + extra) + (double)kept * 4;
+	ceilings();
+}
+
+/* ---- peers ---- */
+
+struct below {
+	uint32_t limit;
+	__host__ __device__ bool operator()(uint32_t v) const
+	{
+		return v < limit;
+	}
+};
+
+template <typename Call> static void cub_row(const char *way, enum shape shape, Call f)
+{
+	size_t wants = 0;
+
+	need(!f(nullptr, wants), way);
+	if (wants > temporary_bytes) {
+		cudaFree(temporary);
+		need(!cudaMalloc(&temporary, wants), "memory");
+		temporary_bytes = wants;
+	}
+	row(TABLE_PEER, way, shape, [=] {
+		size_t has = wants;
+
+		need(!f(temporary, has), way);
+	});
+}
+
+static void keep_as_reference(void)
+{
+	need(!cudaMemcpy(reference, out, n * sizeof(*out), cudaMemcpyDeviceToDevice), "reference");
+}
+
+static void cub_select(void)
+{
+	struct below op = {limit};
+
+	cub_row("cub::DeviceSelect::If", KEPT, [=](void *t, size_t &has) {
+		return cub::DeviceSelect::If(t, has, x, out, count, (int)n, op);
+	});
+	keep_as_reference();
+}
+
+static __global__ void textbook_filter(size_t n, const uint32_t *x, uint32_t limit, uint32_t *out,
+				       unsigned long long *count)
+{
+	size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i < n && x[i] < limit)
+		out[atomicAdd(count, 1ull)] = x[i];
+}
+
+static void textbook_row(void)
+{
+	row(TABLE_PEER, "one atomicAdd an element", KEPT, [] {
+		cudaMemsetAsync(count, 0, sizeof(*count));
+		textbook_filter<<<(unsigned)((n + THREADS - 1) / THREADS), THREADS>>>(
+			n, x, limit, out, (unsigned long long *)count);
+	});
+}
+
+/* ---- ours ---- */
+
+static void need_ok(enum cua_status status, const char *way)
+{
+	if (status)
+		wrong(way, cua_strerror(status));
+}
+
+static void our_row(const char *way, enum shape shape, bool by_flags)
+{
+	struct cua_filter_options options = CUA_FILTER_OPTIONS_INIT;
+
+	options.ordered = shape == KEPT_IN_ORDER || shape == PARTITION_IN_ORDER;
+	options.partition = shape == PARTITION || shape == PARTITION_IN_ORDER;
+	options.flags = by_flags ? flags : NULL;
+	row(TABLE_OURS, way, shape, [=] {
+		need_ok(cua_filter_array(ctx, &options, CUA_U32, n, x, CUA_LT, &limit, n, out, count), way);
+	});
+}
+
+/* A kernel of the user's: a thread pushes what it keeps of 16 elements. */
+CUA_DEFINE_APPEND_STAGE(numbers, uint32_t, 8192)
+
+static __global__ void __launch_bounds__(THREADS)
+	push_kernel(struct cua_append_view view, size_t n, const uint32_t *x, uint32_t limit)
+{
+	__shared__ struct cua_append_stage_numbers stage;
+	const size_t tile = THREADS * LOADS * 4;
+
+	cua_append_stage_init_numbers(&stage);
+	for (size_t first = blockIdx.x * tile; first < n; first += gridDim.x * tile) {
+		uint4 v[LOADS];
+
+#pragma unroll
+		for (int l = 0; l < LOADS; l++)
+			v[l] = ((const uint4 *)(x + first))[l * THREADS + threadIdx.x];
+		cua_append_stage_make_room_numbers(&view, &stage, tile);
+#pragma unroll
+		for (int l = 0; l < LOADS; l++) {
+			if (v[l].x < limit)
+				cua_append_stage_push_numbers(&view, &stage, v[l].x);
+			if (v[l].y < limit)
+				cua_append_stage_push_numbers(&view, &stage, v[l].y);
+			if (v[l].z < limit)
+				cua_append_stage_push_numbers(&view, &stage, v[l].z);
+			if (v[l].w < limit)
+				cua_append_stage_push_numbers(&view, &stage, v[l].w);
+		}
+	}
+	cua_append_stage_flush_numbers(&view, &stage);
+}
+
+CUA_DEFINE_FILTER(below, uint32_t, uint32_t, x < c)
+
+static __global__ void __launch_bounds__(1024)
+	predicate_kernel(struct cua_append_view view, size_t n, const uint32_t *x, uint32_t limit)
+{
+	__shared__ struct cua_append_stage_below stage;
+
+	cua_filter_by_below(&view, n, x, limit, &stage);
+}
+
+static __global__ void __launch_bounds__(THREADS)
+	push_block_kernel(struct cua_append_view view, size_t n, const uint32_t *x, uint32_t limit)
+{
+	__shared__ struct cua_block_scratch scratch;
+	const size_t tile = THREADS * 16;
+
+	for (size_t first = blockIdx.x * tile; first < n; first += gridDim.x * tile) {
+		uint32_t v[16], mine = 0;
+		uint64_t place;
+
+#pragma unroll
+		for (int l = 0; l < 16; l++) {
+			v[l] = x[first + l * THREADS + threadIdx.x];
+			mine += v[l] < limit;
+		}
+		place = cua_append_reserve_block(&view, mine, &scratch);
+#pragma unroll
+		for (int l = 0; l < 16; l++)
+			if (v[l] < limit) {
+				if (place < view.capacity)
+					((uint32_t *)view.items)[place] = v[l];
+				place++;
+			}
+	}
+}
+
+/* A view over `out`, whose cursor is the count. */
+static struct cua_append_view view_of_out(void)
+{
+	struct cua_append_view view = {};
+
+	view.items = out;
+	view.cursor = (struct cua_append_cursor *)count;
+	view.capacity = n;
+	view.item_size = sizeof(*out);
+	view.layout = CUA_APPEND_LAYOUT;
+	return view;
+}
+
+static void push_rows(void)
+{
+	struct cua_append_view view = view_of_out();
+
+	row(TABLE_OURS, "cua_append_stage_push", KEPT, [=] {
+		cudaMemsetAsync(count, 0, sizeof(*count));
+		push_kernel<<<processors * 6, THREADS>>>(view, n, x, limit);
+	});
+	row(TABLE_OURS, "CUA_DEFINE_FILTER", KEPT, [=] {
+		cudaMemsetAsync(count, 0, sizeof(*count));
+		predicate_kernel<<<processors * 8, THREADS>>>(view, n, x, limit);
+	});
+	row(TABLE_OURS, "cua_append_reserve_block", KEPT, [=] {
+		cudaMemsetAsync(count, 0, sizeof(*count));
+		push_block_kernel<<<processors * 6, THREADS>>>(view, n, x, limit);
+	});
+}
+
+/* ---- candidates: the kernel of the filter, by loads of a thread, threads of a block, blocks of a multiprocessor ---- */
+
+template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS, bool ORDERED>
+static __global__ void __launch_bounds__(WARPS * 32, BLOCKS) candidate(const __grid_constant__ struct cua__filter f)
+{
+	constexpr struct cua__filter_kind kind = {CUA__FILTER_INTEGER, 4, CANDIDATE_LOADS, WARPS, 1, ORDERED};
+	__shared__ struct cua__filter_shared shared;
+	extern __shared__ uint4 stage[];
+
+	cua__filter_block(kind, &f, &shared, stage, NULL);
+}
+
+template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS, bool ORDERED>
+static void candidate_row(struct cua__filter_state *state, uint64_t *words)
+{
+	constexpr uint32_t TILE = WARPS * 32 * CANDIDATE_LOADS * 4;
+	void (*kernel)(struct cua__filter) = candidate<CANDIDATE_LOADS, WARPS, BLOCKS, ORDERED>;
+	struct cua__filter f = {};
+	size_t tiles = (n + TILE - 1) / TILE;
+	int fits = 0;
+	char way[TABLE_NAME + 1];
+
+	f.key = CUA__FILTER_INTEGER;
+	f.size = 4;
+	f.n = n;
+	f.x = x;
+	f.range = limit - 1;
+	f.ordered = ORDERED;
+	f.capacity = n;
+	f.values = out;
+	f.count = count;
+	f.state = state;
+	f.tiles = words;
+	need(!cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+				   (int)(TILE * 4)) &&
+		     !cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fits, (const void *)kernel, WARPS * 32,
+								    TILE * 4),
+	     "candidate");
+	fits = fits < BLOCKS ? fits : BLOCKS;
+	snprintf(way, sizeof(way), "%s: %2u, %4u, %2d", ORDERED ? "ordered" : "any order",
+		 CANDIDATE_LOADS, WARPS * 32, fits);
+	row(TABLE_OURS, way, ORDERED ? KEPT_IN_ORDER : KEPT, [=] {
+		if (ORDERED)
+			cudaMemsetAsync(words, 0, tiles * sizeof(*words));
+		kernel<<<processors * (unsigned)fits, WARPS * 32, TILE * 4>>>(f);
+	});
+}
+
+template <bool ORDERED> static void candidate_rows(struct cua__filter_state *state, uint64_t *words)
+{
+	candidate_row<4, 8, 8, ORDERED>(state, words);
+	candidate_row<4, 8, 6, ORDERED>(state, words);
+	candidate_row<4, 8, 5, ORDERED>(state, words);
+	candidate_row<4, 8, 4, ORDERED>(state, words);
+	candidate_row<4, 8, 3, ORDERED>(state, words);
+	candidate_row<4, 16, 4, ORDERED>(state, words);
+	candidate_row<4, 16, 3, ORDERED>(state, words);
+	candidate_row<4, 16, 2, ORDERED>(state, words);
+	candidate_row<4, 32, 1, ORDERED>(state, words);
+	candidate_row<8, 4, 8, ORDERED>(state, words);
+	candidate_row<8, 4, 6, ORDERED>(state, words);
+	candidate_row<8, 8, 5, ORDERED>(state, words);
+	candidate_row<8, 8, 4, ORDERED>(state, words);
+	candidate_row<8, 8, 3, ORDERED>(state, words);
+	candidate_row<8, 8, 2, ORDERED>(state, words);
+	candidate_row<8, 16, 2, ORDERED>(state, words);
+	candidate_row<8, 16, 1, ORDERED>(state, words);
+}
+
+static void candidates(size_t elements)
+{
+	static const double shares[] = {1, 10, 50, 90};
+	struct cua__filter_state *state;
+	uint64_t *words;
+
+	need(!cudaMalloc(&state, sizeof(*state)) && !cudaMemset(state, 0, sizeof(*state)) &&
+		     !cudaMalloc(&words, (elements / 1024 + 1) * sizeof(*words)),
+	     "memory");
+	for (double share : shares) {
+		begin("candidates", elements, share, 0);
+		cub_select();
+		candidate_rows<false>(state, words);
+		candidate_rows<true>(state, words);
+		table_end(&table);
+	}
+	cudaFree(state);
+	cudaFree(words);
+}
+
+/* ---- the cases ---- */
+
+static void select_case(size_t elements, double share)
+{
+	begin("filter", elements, share, 0);
+	cub_select();
+	our_row("cua_filter_array", KEPT, false);
+	our_row("cua_filter_array, ordered", KEPT_IN_ORDER, false);
+	table_end(&table);
+}
+
+static void flagged_case(size_t elements, double share)
+{
+	begin("by flags", elements, share, 1);
+	cub_row("cub::DeviceSelect::Flagged", KEPT, [=](void *t, size_t &has) {
+		return cub::DeviceSelect::Flagged(t, has, x, flags, out, count, (int)n);
+	});
+	keep_as_reference();
+	our_row("cua_filter_array", KEPT, true);
+	our_row("cua_filter_array, ordered", KEPT_IN_ORDER, true);
+	table_end(&table);
+}
+
+/* CUB has the others in reverse order, so that only their sums can be compared. */
+static void partition_case(size_t elements, double share)
+{
+	struct below op;
+
+	begin("partition", elements, share, 0);
+	bytes = (double)n * 8;
+	op.limit = limit;
+	cub_row("cub::DevicePartition::If", PARTITION, [=](void *t, size_t &has) {
+		return cub::DevicePartition::If(t, has, x, out, count, (int)n, op);
+	});
+	our_row("cua_filter_array, partition", PARTITION, false);
+	/* the reference has the others in the order of the array: kept ones of the opposite comparison */
+	{
+		struct cua_filter_options options = CUA_FILTER_OPTIONS_INIT;
+
+		options.ordered = 1;
+		need_ok(cua_filter_array(ctx, &options, CUA_U32, n, x, CUA_LT, &limit, n, reference, count),
+			"reference");
+		need_ok(cua_filter_array(ctx, &options, CUA_U32, n, x, CUA_GE, &limit, n - kept,
+					 reference + kept, count),
+			"reference");
+	}
+	our_row("cua_filter_array, partition, ordered", PARTITION_IN_ORDER, false);
+	table_end(&table);
+}
+
+static void push_case(size_t elements, double share)
+{
+	begin("push", elements, share, 0);
+	textbook_row();
+	push_rows();
+	table_end(&table);
+}
+
+int main(int argc, char **argv)
+{
+	const size_t Ki = 1 << 10, Mi = 1 << 20;
+	struct options o = parse_options(argc, argv, "append", true);
+	cudaDeviceProp device = print_head("append");
+	const size_t many = o.quick ? 512 * Ki : 512 * Mi;
+	static const double shares[] = {1, 10, 50, 90};
+
+	small = o.quick;
+	processors = (unsigned)device.multiProcessorCount;
+	printf("CUB %d.%d.%d; elements of u32 in device memory; the L2 has %d MiB\n", CUB_VERSION / 100000,
+	       CUB_VERSION / 100 % 1000, CUB_VERSION % 100, device.l2CacheSize >> 20);
+	need(!cudaMalloc(&x, many * sizeof(*x)) && !cudaMalloc(&out, many * sizeof(*out)) &&
+		     !cudaMalloc(&reference, many * sizeof(*reference)) && !cudaMalloc(&flags, many) &&
+		     !cudaMalloc(&count, sizeof(*count)) && !cudaMalloc(&sums, 4 * sizeof(*sums)) &&
+		     cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK,
+	     "context and memory");
+	printf("wait: a call and the wait for it, by the host's clock, the mean of 100; stream: of 200 calls in a "
+	       "row; others: one call\n");
+	table_columns("GB/s", "a call");
+	set_timing(false, 1);
+	if (o.candidates) {
+		candidates(many);
+	} else {
+		for (double share : shares)
+			select_case(many, share);
+		flagged_case(many, 50);
+		partition_case(many, 50);
+		for (double share : shares)
+			push_case(many / 2, share);
+		for (int wait = 0; wait < 2; wait++) {
+			set_timing(wait, wait ? 100 : 200);
+			select_case(64 * Ki, 50);
+		}
+	}
+	cua_context_destroy(ctx);
+	cudaFree(x);
+	cudaFree(out);
+	cudaFree(reference);
+	cudaFree(flags);
+	cudaFree(count);
+	cudaFree(sums);
+	cudaFree(temporary);
+	return 0;
+}
