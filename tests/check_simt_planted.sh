@@ -220,6 +220,22 @@ planted 'a look back past a known prefix' segment_kernel \
   's/known == 0 || lane < cua_port_ffs_u32(known)/1/' segment
 planted 'runs of a tile that are read before they are numbered' segment_kernel \
   '/before + total <= r->capacity/,/before = CUA_READ/s/cua_port_sync_block()/(void)0/' segment
+planted 'a stage that is pushed to before all have seen how full it is' append \
+  '/nobody pushes before all have seen/,/^	}/s/cua_port_sync_block()/(void)0/'
+planted 'an item that is stored where the stage has no room' append \
+  's/if (place < (room)) {/if (1) {/'
+planted 'a filter in place whose words are told without release' filter_kernel \
+  's/word, CUA_RELEASE/word, CUA_RELAXED/' filter
+planted 'a filter in place whose words are read without acquire' filter_kernel \
+  's/&f->tiles\[tile\], CUA_ACQUIRE/\&f->tiles[tile], CUA_RELAXED/' filter
+planted 'a filter that looks back past a known prefix' filter_kernel \
+  's/known == 0 || lane < cua_port_ffs_u32(known)/1/' filter
+planted 'a first tile that does not tell where the buffer ended' filter_kernel \
+  's/staged ? CUA__FILTER_OWN | total/1 ? CUA__FILTER_OWN | total/' filter
+planted 'a stage of the filter that is stored before it is full' filter_kernel \
+  '/CUA_WRITE(sh->next, ticket)/,/if (is_staged)/s/cua_port_sync_block()/(void)0/' filter
+planted 'a stage of the filter that is filled before it is stored' filter_kernel \
+  '/CUA_WRITE(sh->kept\[warp\], own)/,/nobody reads/s/cua_port_sync_block()/(void)0/' filter
 planted 'a record that two lanes write' lock_debug \
   's/CUA__DEBUG_AT) != seen)$/CUA__DEBUG_AT) != seen \&\& 0)/'
 planted 'a verdict that is ready before it is written' lock_debug \

@@ -229,6 +229,120 @@ START_TEST(test_reserve)
 }
 END_TEST
 
+/* ---- a block together ---- */
+
+CUA_DEFINE_APPEND_STAGE(wide, uint64_t, 512u)
+
+/* Thread number i pushes the items i * each to i * each + each - 1 whose last bit it is told, at times diverged. */
+static __global__ void stage_kernel(struct cua_append_view view, uint32_t each, uint32_t n, int bits)
+{
+	__shared__ struct cua_append_stage_wide stage;
+	const uint64_t thread = cua_port_block() * cua_port_block_size() + cua_port_thread();
+
+	cua_append_stage_init_wide(&stage);
+	for (uint32_t k = 0; k < each; k++) {
+		const uint64_t v = thread * each + k;
+
+		cua_append_stage_make_room_wide(&view, &stage, n);
+		if (v % 3 == 0) {
+			if (bits & 1)
+				cua_append_stage_push_wide(&view, &stage, v);
+		} else if (bits & 2) {
+			cua_append_stage_push_wide(&view, &stage, v);
+		}
+	}
+	cua_append_stage_flush_wide(&view, &stage);
+}
+
+static __global__ void reserve_block_kernel(struct cua_append_view view, uint32_t each, int bits)
+{
+	__shared__ struct cua_block_scratch scratch;
+	const uint64_t thread = cua_port_block() * cua_port_block_size() + cua_port_thread();
+	uint64_t place;
+	uint32_t mine = 0;
+
+	for (uint32_t k = 0; k < each; k++)
+		mine += bits >> ((thread * each + k) % 3 != 0) & 1;
+	place = cua_append_reserve_block(&view, mine, &scratch);
+	for (uint32_t k = 0; k < each; k++) {
+		const uint64_t v = thread * each + k;
+		uint64_t *item;
+
+		if (!(bits >> (v % 3 != 0) & 1))
+			continue;
+		item = (uint64_t *)cua_append_at(&view, place++);
+		if (item)
+			*item = v;
+	}
+}
+
+CUA_DEFINE_FILTER(thirds, uint64_t, int, c >> (x % 3 != 0) & 1 && x == i)
+
+static __global__ void predicate_kernel(struct cua_append_view view, uint64_t n, const uint64_t *x, int bits)
+{
+	__shared__ struct cua_append_stage_thirds stage;
+
+	cua_filter_by_thirds(&view, n, x, bits, &stage);
+}
+
+START_TEST(test_block)
+{
+	static const struct {
+		unsigned grid, block;
+	} shapes[] = {{1, 1}, {1, 33}, {3, 100}, {64, 256}, {20, 1024}};
+	const uint32_t each = 7;
+
+	for (size_t s = 0; s < COUNT(shapes); s++) {
+		const uint64_t all = (uint64_t)shapes[s].grid * shapes[s].block * each;
+		unsigned char *seen = (unsigned char *)test_malloc(all);
+		uint64_t *x = (uint64_t *)managed(all * sizeof(*x));
+
+		for (uint64_t i = 0; i < all; i++)
+			x[i] = i;
+		for (int way = 0; way < 5; way++)
+			for (int bits = 0; bits < 4; bits++)
+				for (int room = 0; room < 3; room++) {
+					const uint64_t wanted = (bits & 1 ? (all + 2) / 3 : 0) +
+								(bits & 2 ? all - (all + 2) / 3 : 0);
+					const uint64_t capacity = room == 0 ? wanted + 3
+								  : room == 1 ? wanted / 2
+									      : 0;
+					struct own b = own_create(8, capacity);
+					/* right, too few, and the whole stage */
+					const uint32_t n = way == 0   ? (shapes[s].block < 512 ? shapes[s].block : 512)
+							   : way == 1 ? 1
+								      : 512;
+					uint64_t *items;
+
+					if (way < 3)
+						stage_kernel<<<shapes[s].grid, shapes[s].block>>>(b.view, each, n,
+												  bits);
+					else if (way == 3)
+						reserve_block_kernel<<<shapes[s].grid, shapes[s].block>>>(
+							b.view, each, bits);
+					else
+						predicate_kernel<<<shapes[s].grid, shapes[s].block>>>(b.view, all, x,
+												      bits);
+					finish_kernel();
+					ck_assert_uint_eq(own_demand(&b), wanted);
+					items = (uint64_t *)own_items(&b);
+					memset(seen, 0, all);
+					for (uint64_t i = 0; i < (wanted < capacity ? wanted : capacity); i++) {
+						if (items[i] >= all || seen[items[i]] ||
+						    !(bits >> (items[i] % 3 != 0) & 1))
+							ck_abort_msg("way %d: %llu should not be there", way,
+								     (unsigned long long)items[i]);
+						seen[items[i]] = 1;
+					}
+					free(items);
+					own_destroy(&b);
+				}
+		free(seen);
+		ck_assert_cuda(cudaFree(x));
+	}
+}
+END_TEST
+
 /* ---- graphs ---- */
 
 /* Reset, filter and counts in a graph, replayed on changing data; at times there is no room. */
@@ -317,6 +431,96 @@ START_TEST(test_graph)
 }
 END_TEST
 
+/* Filters in order, of few and of many tiles, in place, with indexes and a partition, replayed on changing data. */
+START_TEST(test_filter_graph)
+{
+	enum { N = 3000017, FEW = 20000 };
+	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
+	struct cua_filter_options o = CUA_FILTER_OPTIONS_INIT;
+	uint32_t *host = (uint32_t *)test_malloc(N * sizeof(*host)), *back = (uint32_t *)test_malloc(N * sizeof(*back));
+	uint32_t *x = (uint32_t *)test_alloc(ctx, N * sizeof(*x)), *out = (uint32_t *)test_alloc(ctx, N * sizeof(*out));
+	uint32_t *split = (uint32_t *)test_alloc(ctx, N * sizeof(*split));
+	uint64_t *indexes = (uint64_t *)test_alloc(ctx, FEW * sizeof(*indexes));
+	uint64_t *back_indexes = (uint64_t *)test_malloc(FEW * sizeof(*back_indexes));
+	uint64_t *counts = (uint64_t *)test_alloc(ctx, 4 * sizeof(*counts)), got[4];
+	const uint32_t limit = 5000;
+	size_t bytes = 0;
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+
+	o.ordered = 1;
+	ck_assert_cua(cua_filter_workspace(ctx, &o, CUA_U32, N, &bytes));
+	ck_assert_cua(cua_context_reserve(ctx, bytes));
+	o.partition = 1;
+	ck_assert_cua(cua_filter_workspace(ctx, &o, CUA_U32, N, &bytes));
+	ck_assert_cua(cua_context_reserve(ctx, bytes));
+	ck_assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	ck_assert_cua(cua_context_synchronize(ctx));
+	ck_assert_cua(cua_context_set_stream(ctx, stream));
+	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	ck_assert_cua(cua_filter_array(ctx, &o, CUA_U32, N, x, CUA_LT, &limit, N, split, &counts[0]));
+	o.partition = 0;
+	ck_assert_cua(cua_filter_array(ctx, &o, CUA_U32, N, x, CUA_GE, &limit, N, out, &counts[1]));
+	o.indexes = indexes;
+	o.index_type = CUA_U64;
+	ck_assert_cua(cua_filter_array(ctx, &o, CUA_U32, FEW, x, CUA_GE, &limit, FEW, NULL, &counts[2]));
+	o.indexes = NULL;
+	o.index_type = (enum cua_type)0;
+	o.ordered = 0;
+	ck_assert_cua(cua_filter_array(ctx, &o, CUA_U32, N, x, CUA_LT, &limit, N, x, &counts[3]));
+	ck_assert_status(cua_filter_array(ctx, &o, CUA_U32, N, x, CUA_LT, &limit, N, out, &got[0]),
+			 CUA_ERROR_CAPTURE);
+	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
+	ck_assert_cuda(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	for (uint32_t replay = 0; replay < 4; replay++) {
+		uint64_t below = 0, above = 0, few = 0;
+
+		for (uint32_t i = 0; i < N; i++)
+			host[i] = mix(i + replay) % (limit * (1 + replay * replay));
+		ck_assert_cuda(cudaMemcpyAsync(x, host, N * sizeof(*x), cudaMemcpyHostToDevice, stream));
+		ck_assert_cuda(cudaGraphLaunch(exec, stream));
+		ck_assert_cuda(cudaStreamSynchronize(stream));
+		ck_assert_cuda(cudaMemcpy(got, counts, sizeof(got), cudaMemcpyDeviceToHost));
+		ck_assert_cuda(cudaMemcpy(back, split, N * sizeof(*back), cudaMemcpyDeviceToHost));
+		ck_assert_cuda(cudaMemcpy(back_indexes, indexes, FEW * sizeof(*indexes), cudaMemcpyDeviceToHost));
+		for (uint32_t i = 0; i < N; i++)
+			if (host[i] < limit) {
+				if (back[below] != host[i])
+					ck_abort_msg("replay %u: place %u of the partition", replay, (unsigned)below);
+				below++;
+			} else {
+				if (back[got[0] + above] != host[i])
+					ck_abort_msg("replay %u: place %u of the others", replay, (unsigned)above);
+				if (i < FEW && back_indexes[few++] != i)
+					ck_abort_msg("replay %u: index %u", replay, i);
+				above++;
+			}
+		ck_assert_uint_eq(got[0], below);
+		ck_assert_uint_eq(got[1], above);
+		ck_assert_uint_eq(got[2], few);
+		ck_assert_uint_eq(got[3], below);
+		/* the others by themselves are those of the partition; in place stands its first part */
+		ck_assert_cuda(cudaMemcpy(host, out, above * sizeof(*host), cudaMemcpyDeviceToHost));
+		ck_assert_mem_eq(host, back + below, above * sizeof(*host));
+		ck_assert_cuda(cudaMemcpy(host, x, below * sizeof(*host), cudaMemcpyDeviceToHost));
+		ck_assert_mem_eq(host, back, below * sizeof(*host));
+	}
+	ck_assert_cuda(cudaGraphExecDestroy(exec));
+	ck_assert_cuda(cudaGraphDestroy(graph));
+	test_free(ctx, x);
+	test_free(ctx, out);
+	test_free(ctx, split);
+	test_free(ctx, indexes);
+	test_free(ctx, counts);
+	free(host);
+	free(back);
+	free(back_indexes);
+	cua_context_destroy(ctx);
+	ck_assert_cuda(cudaStreamDestroy(stream));
+}
+END_TEST
+
 /* Elements and results in managed and in pinned memory, with a user's kernel between the calls. */
 static __global__ void keep_odd(struct cua_append_view view, const uint32_t *x, uint32_t n)
 {
@@ -384,7 +588,9 @@ static Suite *make_suite(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, test_pushes);
 	tcase_add_test(tc, test_reserve);
+	tcase_add_test(tc, test_block);
 	tcase_add_test(tc, test_graph);
+	tcase_add_test(tc, test_filter_graph);
 	tcase_add_test(tc, test_memory);
 	suite_add_tcase(suite, tc);
 	return suite;

@@ -56,6 +56,39 @@ static const char *append_check(void)
 	return stored == (expected < 40 ? expected : 40) ? NULL : "an item is missing";
 }
 
+/* The same items through a stage that is too small, and by a block's reservation: those of even lanes and of some odd. */
+CUA_DEFINE_APPEND_STAGE(few, uint32_t, 20u)
+
+static int staged_keeps(uint32_t v)
+{
+	return v % 2 == 0 || v % 4 == 1;
+}
+
+static void append_staged(void)
+{
+	struct cua_append_stage_few *stage = simt_shared(sizeof(*stage));
+	uint32_t v = simt_lane();
+
+	cua_append_stage_init_few(stage);
+	if (v % 2 == 0)
+		cua_append_stage_push_few(&append_view, stage, v);
+	cua_append_stage_make_room_few(&append_view, stage, 10);
+	if (v % 4 == 1)
+		cua_append_stage_push_few(&append_view, stage, v);
+	cua_append_stage_flush_few(&append_view, stage);
+}
+
+static void append_reserved(void)
+{
+	struct cua_block_scratch *scratch = simt_shared(sizeof(*scratch));
+	uint32_t v = simt_lane();
+	uint64_t place = cua_append_reserve_block(&append_view, (uint64_t)staged_keeps(v), scratch);
+	uint32_t *item = cua_append_at(&append_view, place);
+
+	if (staged_keeps(v) && item)
+		CUA_WRITE(*item, v);
+}
+
 START_TEST(append)
 {
 	struct simt_case c = {.name = "append", .setup = append_setup, .body = append_lanes,
@@ -67,10 +100,27 @@ START_TEST(append)
 }
 END_TEST
 
+START_TEST(append_by_block)
+{
+	struct simt_case c = {.name = "append by a block", .setup = append_setup, .check = append_check};
+
+	c.body = append_staged;
+	explore_shape(c, 1, 3, 2);
+	explore_shape(c, 2, 2, 1);
+	try_shape(c, 1, 32, 20);
+	try_shape(c, 2, 48, 20);
+	c.body = append_reserved;
+	explore_shape(c, 2, 2, 1);
+	try_shape(c, 1, 33, 20);
+	try_shape(c, 2, 48, 20);
+}
+END_TEST
+
 TCase *simt_append_cases(void)
 {
 	TCase *tc = simt_tcase("append");
 
 	tcase_add_test(tc, append);
+	tcase_add_test(tc, append_by_block);
 	return tc;
 }

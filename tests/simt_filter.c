@@ -203,7 +203,7 @@ static const struct shape {
 #define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 
 /* By flags, elements of 16 bytes: the smallest tiles. */
-START_TEST(flagged)
+static void try_flagged(void)
 {
 	for (rng = 1; rng < 4; rng++)
 		for (size_t i = 0; i < SHAPES; i++)
@@ -223,12 +223,11 @@ START_TEST(flagged)
 					  s->warps * 32, 1);
 			}
 }
-END_TEST
 
 /*
  * By comparison, in order; at times into the array itself. Smaller elements would race, as above.
  */
-START_TEST(compared)
+static void try_compared(void)
 {
 	static const uint32_t sizes[] = {4, 8};
 
@@ -251,10 +250,9 @@ START_TEST(compared)
 					  s->warps * 32, 1);
 			}
 }
-END_TEST
 
 /* Indexes, with and without values, and partitions. */
-START_TEST(indexes_and_partitions)
+static void try_indexes_and_partitions(void)
 {
 	for (rng = 5; rng < 7; rng++)
 		for (size_t i = 0; i < SHAPES; i++)
@@ -274,7 +272,6 @@ START_TEST(indexes_and_partitions)
 				try_shape(filter_case("indexes"), s->blocks, s->warps * 32, 1);
 			}
 }
-END_TEST
 
 /* The look-back alone: a tile for each block, which has as many kept as its number says. */
 static uint64_t places_of[16];
@@ -308,7 +305,7 @@ static const char *look_check(void)
 	return NULL;
 }
 
-START_TEST(look_back)
+static void try_look_back(void)
 {
 	struct simt_case c = {.name = "look-back", .setup = look_setup, .body = look_body,
 			      .check = look_check, .max_steps = 20000000};
@@ -321,15 +318,20 @@ START_TEST(look_back)
 	f.in_place = 1;
 	try_shape(c, 5, 32, 50);
 }
+
+START_TEST(filter)
+{
+	try_flagged();
+	try_compared();
+	try_indexes_and_partitions();
+	try_look_back();
+}
 END_TEST
 
 TCase *simt_filter_cases(void)
 {
 	TCase *tc = simt_tcase("filter");
 
-	tcase_add_test(tc, flagged);
-	tcase_add_test(tc, compared);
-	tcase_add_test(tc, indexes_and_partitions);
-	tcase_add_test(tc, look_back);
+	tcase_add_test(tc, filter);
 	return tc;
 }

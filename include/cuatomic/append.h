@@ -232,7 +232,6 @@ CUA_DEFINE_APPEND(f64, double)
 				if (i >= skip)                                                     \
 					CUA_WRITE(((T *)view->items)[first + (i - skip)],          \
 						  CUA_READ(stage->items[i - skip]));               \
-			cua_port_sync_block();                                                     \
 			if (cua_port_thread() == 0)                                                \
 				CUA_WRITE(stage->used, 0);                                         \
 		}                                                                                  \
