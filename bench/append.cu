@@ -266,8 +266,8 @@ static void begin(const char *what, size_t elements, double percent, double extr
 	limit = (uint32_t)(percent / 100 * 4294967296.0);
 	snprintf(name, sizeof(name), "%s %g %%, %s%s", what, percent, size_text(text, n),
 		 waits ? ", wait" : calls > 1 ? ", stream" : "");
-	name[sizeof(table.name) - 1] = 0;
-	table_begin(&table, name);
+	snprintf(table.name, sizeof(table.name), "%.*s", (int)sizeof(table.name) - 1, name);
+	table.n = 0;
 	make_elements<<<processors * 8, THREADS>>>(n, x);
 	make_flags<<<processors * 8, THREADS>>>(n, x, limit, flags);
 	sums_of(n, x, limit, got);
