@@ -385,7 +385,7 @@ static enum cua_status run_private(struct cua_context *ctx, const struct cua__hi
 	}
 	return cua__launch(
 		ctx, kernel, cua__grid(ctx, h->n, block * elements_a_thread, blocks_per_processor),
-		block, shared, Rule::of(h), h->n, (const T *)h->x, h->private_bins, h->counts);
+		block, shared, Rule::of(h), h->n, (const T *)h->x, h->private_bins, (uint64_t *)h->counts);
 }
 
 template <typename Rule>
@@ -400,7 +400,8 @@ static enum cua_status run(struct cua_context *ctx, const struct cua__histogram 
 			   h->strategy == CUA_HISTOGRAM_BLOCKED ? blocked_kernel<Rule>
 								: interleaved_kernel<Rule>,
 			   cua__grid(ctx, h->n, GLOBAL_BLOCK * elements_a_thread, 8), GLOBAL_BLOCK,
-			   0, Rule::of(h), h->n, (const T *)h->x, h->counts);
+			   0, Rule::of(h), h->n, (const T *)h->x,
+			   (uint64_t *)h->counts);
 }
 
 static void cuda_plan(struct cua_context *ctx, struct cua__histogram *h)
@@ -418,6 +419,26 @@ static void cuda_plan(struct cua_context *ctx, struct cua__histogram *h)
 
 static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__histogram *h)
 {
+	if (h->channels > 1 || h->width != h->n || h->outside || h->weight_type ||
+	    h->count_type != CUA_U64 || h->rule == CUA__BIN_EDGES)
+		return CUA_ERROR_UNSUPPORTED;
+	if (h->rule == CUA__BIN_EVEN)
+		switch (h->type) {
+		case CUA_U8:
+		case CUA_U16:
+		case CUA_U32:
+		case CUA_I32:
+		case CUA_F32:
+		case CUA_F64: break;
+		default: return CUA_ERROR_UNSUPPORTED;
+		}
+	if (h->clear) {
+		enum cua_status status = ctx->backend->runtime->set_bytes(
+			ctx, h->counts, 0, h->bins * sizeof(uint64_t));
+
+		if (status)
+			return status;
+	}
 	if (h->rule == CUA__BIN_BYTE)
 		return run<byte_rule>(ctx, h);
 	if (h->rule == CUA__BIN_LETTER)
@@ -432,4 +453,9 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__histo
 	}
 }
 
-const struct cua__histogram_ops cua__cuda_histogram = {cuda_plan, cuda_run};
+static enum cua_status cuda_finish(struct cua_context *, const struct cua__histogram *)
+{
+	return CUA_ERROR_UNSUPPORTED;
+}
+
+const struct cua__histogram_ops cua__cuda_histogram = {cuda_plan, cuda_run, cuda_finish};

@@ -24,7 +24,7 @@ struct job {
 static inline void add_shared(const struct cua__histogram *h, uint32_t bin, uint64_t n)
 {
 	if (bin != CUA_HISTOGRAM_NO_BIN)
-		cua_port_add_u64(&h->counts[bin], n, CUA_RELAXED, CUA_SCOPE_DEVICE,
+		cua_port_add_u64((uint64_t *)h->counts + bin, n, CUA_RELAXED, CUA_SCOPE_DEVICE,
 				 CUA_SPACE_GLOBAL);
 }
 
@@ -145,6 +145,21 @@ static enum cua_status cpu_run(struct cua_context *ctx, const struct cua__histog
 {
 	struct job job = {.h = h};
 
+	if (h->channels > 1 || h->width != h->n || h->outside || h->weight_type ||
+	    h->count_type != CUA_U64 || h->rule == CUA__BIN_EDGES)
+		return CUA_ERROR_UNSUPPORTED;
+	if (h->rule == CUA__BIN_EVEN)
+		switch (h->type) {
+		case CUA_U8:
+		case CUA_U16:
+		case CUA_U32:
+		case CUA_I32:
+		case CUA_F32:
+		case CUA_F64: break;
+		default: return CUA_ERROR_UNSUPPORTED;
+		}
+	if (h->clear)
+		memset(h->counts, 0, h->bins * sizeof(uint64_t));
 	if (h->rule == CUA__BIN_BYTE)
 		job.count = count_bytes;
 	else if (h->rule == CUA__BIN_LETTER)

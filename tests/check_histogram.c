@@ -133,7 +133,7 @@ START_TEST(test_arguments)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_histogram_options o = CUA_HISTOGRAM_OPTIONS_INIT;
 	const unsigned char text[8] = {'a', 'b', 'c', 'd', 'e', 'z', 'A', 0};
-	const int64_t zero = 0, ten = 10, far = ((int64_t)1 << 32) + 1;
+	const int64_t zero = 0, ten = 10;
 	const double f_zero = 0, f_ten = 10, f_nan = (double)NAN, f_infinite = HUGE_VAL;
 	uint64_t *counts = test_malloc(256 * 8), *untouched = test_malloc(256 * 8);
 	unsigned char *x = test_upload(ctx, text, sizeof(text));
@@ -188,10 +188,8 @@ START_TEST(test_arguments)
 	EVEN(CUA_ERROR_NULL, ctx, NULL, CUA_U8, 8, x, 2, NULL, &ten, counts);
 	EVEN(CUA_ERROR_NULL, ctx, NULL, CUA_U8, 8, x, 2, &zero, NULL, counts);
 	EVEN(CUA_ERROR_NULL, ctx, NULL, CUA_U8, 8, x, 2, &zero, &ten, NULL);
-	EVEN(CUA_ERROR_TYPE, ctx, NULL, CUA_I8, 8, x, 2, &zero, &ten, counts);
-	EVEN(CUA_ERROR_TYPE, ctx, NULL, CUA_I16, 4, x, 2, &zero, &ten, counts);
-	EVEN(CUA_ERROR_TYPE, ctx, NULL, CUA_I64, 1, x, 2, &zero, &ten, counts);
-	EVEN(CUA_ERROR_TYPE, ctx, NULL, CUA_U64, 1, x, 2, &zero, &ten, counts);
+	EVEN(CUA_ERROR_TYPE, ctx, NULL, CUA_U128, 1, x, 2, &zero, &ten, counts);
+	EVEN(CUA_ERROR_TYPE, ctx, NULL, CUA_COMPLEX_F32, 1, x, 2, &zero, &ten, counts);
 	EVEN(CUA_ERROR_TYPE, ctx, NULL, (enum cua_type)0, 1, x, 2, &zero, &ten, counts);
 	EVEN(CUA_ERROR_TYPE, ctx, NULL, (enum cua_type)99, 1, x, 2, &zero, &ten, counts);
 	EVEN(CUA_ERROR_VALUE, ctx, NULL, CUA_U8, 8, x, 0, &zero, &ten, counts);
@@ -199,7 +197,6 @@ START_TEST(test_arguments)
 	     counts);
 	EVEN(CUA_ERROR_VALUE, ctx, NULL, CUA_U8, 8, x, 2, &ten, &ten, counts);
 	EVEN(CUA_ERROR_VALUE, ctx, NULL, CUA_U8, 8, x, 2, &ten, &zero, counts);
-	EVEN(CUA_ERROR_VALUE, ctx, NULL, CUA_U32, 2, x, 2, &zero, &far, counts);
 	EVEN(CUA_ERROR_VALUE, ctx, NULL, CUA_F32, 2, x, 0, &f_zero, &f_ten, counts);
 	EVEN(CUA_ERROR_SIZE, ctx, NULL, CUA_F32, 2, x, SIZE_MAX, &f_zero, &f_ten, counts);
 	EVEN(CUA_ERROR_VALUE, ctx, NULL, CUA_F32, 2, x, 2, &f_ten, &f_ten, counts);
@@ -778,9 +775,6 @@ START_TEST(test_integer_rule)
 	memset(&range, 0xee, sizeof(range));
 	ck_assert_status(cua_histogram_range_i64(3, 3, 1, &range), CUA_ERROR_VALUE);
 	ck_assert_status(cua_histogram_range_i64(4, 3, 1, &range), CUA_ERROR_VALUE);
-	ck_assert_status(cua_histogram_range_i64(INT64_MIN, INT64_MAX, 1, &range), CUA_ERROR_VALUE);
-	ck_assert_status(cua_histogram_range_i64(0, ((int64_t)1 << 32) + 1, 1, &range),
-			 CUA_ERROR_VALUE);
 	ck_assert_status(cua_histogram_range_i64(0, 1, 0, &range), CUA_ERROR_VALUE);
 	ck_assert_status(cua_histogram_range_i64(0, 1, CUA_HISTOGRAM_MAX_BINS + 1, &range),
 			 CUA_ERROR_SIZE);

@@ -9,13 +9,19 @@
  * The bin rules below are part of the interface, and are the same on every backend:
  *
  *   bytes    256 bins; a byte is its own bin.
- *   letters  7 bins; 'a' to 'd' are bin 0, 'e' to 'h' bin 1, ... 'y' and 'z' bin 6. Other bytes,
- *            capital letters among them, are ignored.
- *   even     `bins` bins of equal width over [lower, upper). What is outside, and NaN, is ignored.
- *            integers: floor((x - lower) * bins / (upper - lower)), exactly.
+ *   letters  7 bins; 'a' to 'd' are bin 0, 'e' to 'h' bin 1, ... 'y' and 'z' bin 6. Other bytes are in
+ *            no bin: below 'a', capital letters among them, or above 'z'.
+ *   even     `bins` bins of equal width over [lower, upper).
+ *            integers: floor((x - lower) * bins / (upper - lower)), exactly, whatever the width.
  *            floating point: floor((x*h - lower*h) * (bins / (upper*h - lower*h))) in double, each
  *            operation rounded to nearest, and at most bins - 1. h is 1, but 1/2 where
  *            upper - lower overflows and 2^128 where it is below 2^-900.
+ *   edges    bin i is [edge i, edge i + 1), of bins + 1 edges that ascend. Equal edges have an empty bin
+ *            between them: an element that is equal to several falls behind the last of them.
+ *   closed   even bins and edges: upper, or the last edge, is in the last bin too.
+ *
+ * An element in no bin is below, above or NaN, and is counted as such if that is asked for. -0 equals 0. f16
+ * and bf16 are what they are as double.
  *
  * Synchronization: X means that the caller must order the two calls, - that the histogram does it.
  *
@@ -46,10 +52,23 @@
 
 #define CUA_HISTOGRAM_BYTE_BINS 256
 #define CUA_HISTOGRAM_LETTER_BINS 7
-/* Most bins of an even histogram. */
+/* Most bins of an even histogram, of one channel. */
 #define CUA_HISTOGRAM_MAX_BINS ((size_t)1 << 31)
-/* What the bin functions return for an element that is ignored. */
+/* Most edges; the bins between them are one less. */
+#define CUA_HISTOGRAM_MAX_EDGES ((size_t)65537)
+#define CUA_HISTOGRAM_MAX_CHANNELS 4
+/* What the bin functions return for an element that is in no bin. */
 #define CUA_HISTOGRAM_NO_BIN 0xffffffffu
+
+/* Why an element is not counted, and where `outside` of the options counts it. */
+enum cua_histogram_side {
+	CUA_HISTOGRAM_BELOW = 0,
+	CUA_HISTOGRAM_ABOVE = 1,
+	CUA_HISTOGRAM_NAN = 2,
+	/* in a bin, but its weight is NaN or beyond the limit */
+	CUA_HISTOGRAM_REFUSED = 3
+};
+#define CUA_HISTOGRAM_SIDES 4
 
 /* How the elements are shared out and where they are counted. */
 enum cua_histogram_strategy {
@@ -68,27 +87,124 @@ enum cua_histogram_strategy {
 	CUA_HISTOGRAM_AGGREGATED = 4
 };
 
+/* 0 in a member is its default. */
 struct cua_histogram_options {
 	size_t struct_size; /* sizeof(struct cua_histogram_options), set by the caller */
 	enum cua_histogram_strategy strategy;
 	int accumulate; /* not 0: add to the counts that are there, which are else overwritten */
+	/* CUA_U64; CUA_U32: uint32_t, modulo 2^32; with float weights CUA_F64, also by default */
+	enum cua_type count_type;
+	unsigned channels; /* values interleaved in an element, 1 to 4; default 1 */
+	unsigned counted;  /* the first so many channels are counted; default all */
+	int closed;        /* not 0: upper, or the last edge, is in the last bin */
+	size_t width;      /* elements of a row, of which n is a multiple; default: all in one row */
+	/* bytes from row to row, a multiple of a value's size; default: rows without a gap */
+	size_t pitch;
+	/* NULL, or CUA_HISTOGRAM_SIDES counts for each counted channel, in backend or host memory */
+	uint64_t *outside;
+	/* NULL, or a weight for each element, without gaps, in backend memory */
+	const void *weights;
+	enum cua_type weight_type; /* with weights: I32 U32 I64 U64 F32 F64 */
+	double weight_limit;       /* of float weights: |weight| is at most this; default 1 */
 };
-#define CUA_HISTOGRAM_OPTIONS_INIT {sizeof(struct cua_histogram_options), CUA_HISTOGRAM_AUTO, 0}
+#define CUA_HISTOGRAM_OPTIONS_INIT                                                                 \
+	{sizeof(struct cua_histogram_options), CUA_HISTOGRAM_AUTO, 0, (enum cua_type)0, 0, 0, 0, 0,\
+	 0, NULL, NULL, (enum cua_type)0, 0}
 
-/* Even bins, prepared by one of the two functions below. */
+/* Even bins, prepared by one of the cua_histogram_range functions. */
 struct cua_histogram_range {
-	/* integers */
-	int64_t lower;
-	uint64_t width;   /* upper - lower */
-	uint64_t inverse; /* floor(2^64 / width), or 2^64 - 1 for a width of 1 */
+	/*
+	 * integers: d = x - lower, modulo 2^64, is in the range if d <= last. Its bin is
+	 * d * whole + d * part / 2^64, where whole + part / 2^64 is bins / width, rounded up.
+	 */
+	uint64_t lower;
+	uint64_t width; /* upper - lower */
+	uint64_t last;
+	uint64_t part;
 	/* floating point */
-	double from, to;
 	double factor; /* h of the rule */
-	double origin; /* from * h */
-	double scale;  /* bins in (to - from) * h */
+	double origin; /* lower * h */
+	double scale;  /* bins / (upper - lower) h */
+	/* x is in the range if the key of it - first < span, modulo 2^32 or 2^64: see cua__histogram_key */
+	uint64_t first_f64, span_f64;
+	uint32_t first_f32, span_f32;
+	uint32_t whole;
 	uint32_t bins;
-	uint32_t reserved; /* 0 */
+	uint32_t is_float;
+	uint32_t closed;
 };
+
+/* ---- keys ---- */
+
+/*
+ * Unsigned integers in the order of the elements: NaNs lie below or above all numbers, by their sign. -0 has a
+ * key of its own here, the one below that of 0.
+ */
+CUA_FORCE uint32_t cua__histogram_key_of_b32(uint32_t bits)
+{
+	return bits ^ (bits >> 31 ? UINT32_MAX : 0x80000000u);
+}
+
+CUA_FORCE uint64_t cua__histogram_key_of_b64(uint64_t bits)
+{
+	return bits ^ (bits >> 63 ? UINT64_MAX : 0x8000000000000000u);
+}
+
+CUA_FORCE uint32_t cua__histogram_key_f32(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return cua__histogram_key_of_b32(bits);
+}
+
+CUA_FORCE uint64_t cua__histogram_key_f64(double x)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return cua__histogram_key_of_b64(bits);
+}
+
+/* Also with flags that let the compiler forget NaNs. */
+CUA_FORCE int cua__histogram_is_nan_f32(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return (bits & 0x7fffffffu) > 0x7f800000u;
+}
+
+CUA_FORCE int cua__histogram_is_nan_f64(double x)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return (bits & 0x7fffffffffffffffu) > 0x7ff0000000000000u;
+}
+
+#define CUA__HISTOGRAM_MINUS_ZERO 0x7fffffffffffffffu /* the key of -0 */
+
+/* The key of the least float whose double has this key or a greater one; that behind infinity if there is none. */
+CUA_FN uint32_t cua__histogram_least_f32(uint64_t key)
+{
+	uint32_t least = 0x007fffffu, end = 0xff800001u; /* of -infinity, and behind infinity */
+
+	while (least < end) {
+		uint32_t middle = least + (end - least) / 2, bits;
+		float v;
+
+		bits = middle >> 31 ? middle ^ 0x80000000u : ~middle;
+		memcpy(&v, &bits, sizeof(v));
+		if (cua__histogram_key_f64(cua_port_cvt_f64_f32(v)) < key)
+			least = middle + 1;
+		else
+			end = middle;
+	}
+	return least;
+}
+
+/* ---- even bins ---- */
 
 CUA_FORCE enum cua_status cua__histogram_bins(size_t bins, struct cua_histogram_range *range)
 {
@@ -101,30 +217,67 @@ CUA_FORCE enum cua_status cua__histogram_bins(size_t bins, struct cua_histogram_
 	return CUA_OK;
 }
 
-/*
- * Even bins for integers of at most 64 bits with a sign, or 63 without.
- * Errors: VALUE (lower >= upper, upper - lower > 2^32, or bins = 0), SIZE (bins > MAX_BINS).
- */
-CUA_FN enum cua_status cua_histogram_range_i64(int64_t lower, int64_t upper, size_t bins,
-					       struct cua_histogram_range *range)
+CUA_FN enum cua_status cua__histogram_range_integer(uint64_t lower, uint64_t width, size_t bins,
+						    struct cua_histogram_range *range)
 {
-	uint64_t width = (uint64_t)upper - (uint64_t)lower;
 	struct cua_histogram_range r;
 	enum cua_status status;
+	uint64_t rest;
 
-	if (lower >= upper || width > (uint64_t)1 << 32)
-		return CUA_ERROR_VALUE;
 	status = cua__histogram_bins(bins, &r);
 	if (status)
 		return status;
 	r.lower = lower;
 	r.width = width;
-	/* 2^64 has one bit too many: one less gives the same but for powers of two */
-	r.inverse = UINT64_MAX / width;
-	if (width > 1 && (width & (width - 1)) == 0)
-		r.inverse++;
+	r.last = width - 1;
+	r.whole = (uint32_t)(r.bins / width);
+	/* part = rest * 2^64 / width, bit by bit */
+	rest = r.bins % width;
+	for (int bit = 0; bit < 64; bit++) {
+		const uint64_t carry = rest >> 63;
+
+		rest <<= 1;
+		r.part <<= 1;
+		if (carry || rest >= width) {
+			rest -= width;
+			r.part |= 1;
+		}
+	}
+	if (rest)
+		r.part++;
 	*range = r;
 	return CUA_OK;
+}
+
+/*
+ * Even bins for integers with a sign, and without one below 2^63.
+ * Errors: VALUE (lower >= upper, or bins = 0), SIZE (bins > MAX_BINS).
+ */
+CUA_FN enum cua_status cua_histogram_range_i64(int64_t lower, int64_t upper, size_t bins,
+					       struct cua_histogram_range *range)
+{
+	if (lower >= upper)
+		return CUA_ERROR_VALUE;
+	return cua__histogram_range_integer((uint64_t)lower, (uint64_t)upper - (uint64_t)lower,
+					    bins, range);
+}
+
+/* The same for integers without a sign. */
+CUA_FN enum cua_status cua_histogram_range_u64(uint64_t lower, uint64_t upper, size_t bins,
+					       struct cua_histogram_range *range)
+{
+	if (lower >= upper)
+		return CUA_ERROR_VALUE;
+	return cua__histogram_range_integer(lower, upper - lower, bins, range);
+}
+
+/* Sets the limits of a float range: the first key in it, and the first behind it. */
+CUA_FN void cua__histogram_set_keys(struct cua_histogram_range *range, uint64_t first, uint64_t end)
+{
+	range->first_f64 = first;
+	range->span_f64 = end - first;
+	range->first_f32 = cua__histogram_least_f32(first);
+	range->span_f32 = cua__histogram_least_f32(end) - range->first_f32;
 }
 
 /*
@@ -138,31 +291,46 @@ CUA_FN enum cua_status cua_histogram_range_f64(double lower, double upper, size_
 	const double largest = 1.7976931348623157e308; /* the largest double */
 	const double small = 1.1830521861667747e-271;  /* 2^-900 */
 	const double enlarge = 3.4028236692093846e38;  /* 2^128 */
+	const uint64_t infinity = 0xfff0000000000000u, minus_infinity = 0x000fffffffffffffu;
+	uint64_t first = cua__histogram_key_f64(lower), end = cua__histogram_key_f64(upper);
 	double width = cua_port_sub_rn_f64(upper, lower);
 	struct cua_histogram_range r;
 	enum cua_status status;
 
-	if (!(lower < upper) || !(lower >= -largest) || !(upper <= largest))
+	/* -0 equals 0, so a limit of 0 is before both */
+	if (first == CUA__HISTOGRAM_MINUS_ZERO + 1)
+		first--;
+	if (end == CUA__HISTOGRAM_MINUS_ZERO + 1)
+		end--;
+	if (first >= end || first <= minus_infinity || end >= infinity)
 		return CUA_ERROR_VALUE;
 	status = cua__histogram_bins(bins, &r);
 	if (status)
 		return status;
-	r.from = lower;
-	r.to = upper;
 	r.factor = width > largest ? 0.5 : width < small ? enlarge : 1.0;
 	r.origin = cua_port_mul_rn_f64(lower, r.factor);
 	width = cua_port_sub_rn_f64(cua_port_mul_rn_f64(upper, r.factor), r.origin);
 	r.scale = (double)r.bins / width;
+	r.is_float = 1;
+	cua__histogram_set_keys(&r, first, end);
 	*range = r;
 	return CUA_OK;
 }
 
-/* The bin of a byte of text, or NO_BIN. */
-CUA_FORCE uint32_t cua_histogram_letter_bin(uint32_t byte)
+/* Takes upper into the last bin. */
+CUA_FN void cua_histogram_range_close(struct cua_histogram_range *range)
 {
-	uint32_t letter = byte - 'a';
+	uint64_t end;
 
-	return letter < 26 ? letter / 4 : CUA_HISTOGRAM_NO_BIN;
+	if (range->closed)
+		return;
+	range->closed = 1;
+	range->last = range->width;
+	if (range->is_float) {
+		end = range->first_f64 + range->span_f64;
+		cua__histogram_set_keys(range, range->first_f64,
+					end + (end == CUA__HISTOGRAM_MINUS_ZERO ? 2 : 1));
+	}
 }
 
 /* The upper half of a * b. */
@@ -181,38 +349,227 @@ CUA_FORCE uint64_t cua__mul_high_u64(uint64_t a, uint64_t b)
 #endif
 }
 
+/* The bin of an integer that is d above lower, for widths up to 2^32. */
+CUA_FORCE uint32_t cua__histogram_narrow_bin(const struct cua_histogram_range *range, uint64_t d)
+{
+	/*
+	 * Rounding up adds less than d / 2^64 to the quotient, and a quotient that is no integer is
+	 * at least 1 / width below the next one. d < width <= 2^32, or d = width, which only a
+	 * closed range has and which gives `bins`.
+	 */
+	uint64_t bin = d * range->whole + cua__mul_high_u64(d, range->part);
+
+	return bin < range->bins ? (uint32_t)bin : range->bins - 1;
+}
+
+/* The same for larger widths, where whole is 0. */
+CUA_FORCE uint32_t cua__histogram_wide_bin(const struct cua_histogram_range *range, uint64_t d)
+{
+	/* rounding up adds less than 1, so this is right or one too large: if bin * width > d * bins */
+	uint64_t bin = cua__mul_high_u64(d, range->part);
+	uint64_t high = cua__mul_high_u64(bin, range->width);
+	uint64_t exact = cua__mul_high_u64(d, range->bins);
+
+	if (high > exact || (high == exact && bin * range->width > d * range->bins))
+		bin--;
+	return bin < range->bins ? (uint32_t)bin : range->bins - 1;
+}
+
+/* The bin of an integer by a range of cua_histogram_range_u64, or NO_BIN. */
+CUA_FORCE uint32_t cua_histogram_even_bin_u64(const struct cua_histogram_range *range, uint64_t x)
+{
+	uint64_t d = x - range->lower;
+
+	if (d > range->last)
+		return CUA_HISTOGRAM_NO_BIN;
+	return range->width > (uint64_t)1 << 32
+		       ? cua__histogram_wide_bin(range, d)
+		       : cua__histogram_narrow_bin(range, d);
+}
+
 /* The bin of an integer by a range of cua_histogram_range_i64, or NO_BIN. */
 CUA_FORCE uint32_t cua_histogram_even_bin_i64(const struct cua_histogram_range *range, int64_t x)
 {
-	uint64_t d = (uint64_t)x - (uint64_t)range->lower;
-	uint64_t product, bin;
+	return cua_histogram_even_bin_u64(range, (uint64_t)x);
+}
 
-	if (d >= range->width)
-		return CUA_HISTOGRAM_NO_BIN;
-	/*
-	 * d < 2^32 and bins <= 2^31, so product < 2^63. The inverse is at most 1 below 2^64 /
-	 * width, so product * inverse / 2^64 is at most 1/2 below the quotient: its floor is right
-	 * or one too small.
-	 */
-	product = d * range->bins;
-	bin = cua__mul_high_u64(product, range->inverse);
-	if (product - bin * range->width >= range->width)
-		bin++;
-	return (uint32_t)bin;
+/* The bin of a number that is in the range. */
+CUA_FORCE uint32_t cua__histogram_float_bin(const struct cua_histogram_range *range, double x)
+{
+	double t = cua_port_sub_rn_f64(cua_port_mul_rn_f64(x, range->factor), range->origin);
+	/* the product is at most a little above bins */
+	uint32_t bin = (uint32_t)cua_port_mul_rn_f64(t, range->scale);
+
+	return bin < range->bins ? bin : range->bins - 1;
 }
 
 /* The bin of a number by a range of cua_histogram_range_f64, or NO_BIN. */
 CUA_FORCE uint32_t cua_histogram_even_bin_f64(const struct cua_histogram_range *range, double x)
 {
-	double t;
-	uint64_t bin;
-
-	if (!(x >= range->from && x < range->to))
+	if (cua__histogram_key_f64(x) - range->first_f64 >= range->span_f64)
 		return CUA_HISTOGRAM_NO_BIN;
-	t = cua_port_sub_rn_f64(cua_port_mul_rn_f64(x, range->factor), range->origin);
-	bin = (uint64_t)cua_port_mul_rn_f64(t, range->scale);
-	return bin < range->bins ? (uint32_t)bin : range->bins - 1;
+	return cua__histogram_float_bin(range, x);
 }
+
+/* The same for a float, with less to do. */
+CUA_FORCE uint32_t cua_histogram_even_bin_f32(const struct cua_histogram_range *range, float x)
+{
+	if (cua__histogram_key_f32(x) - range->first_f32 >= range->span_f32)
+		return CUA_HISTOGRAM_NO_BIN;
+	return cua__histogram_float_bin(range, cua_port_cvt_f64_f32(x));
+}
+
+/* On which side of the range an element is that is in no bin. */
+CUA_FORCE enum cua_histogram_side cua_histogram_side_i64(const struct cua_histogram_range *range,
+							 int64_t x)
+{
+	return x < (int64_t)range->lower ? CUA_HISTOGRAM_BELOW : CUA_HISTOGRAM_ABOVE;
+}
+
+CUA_FORCE enum cua_histogram_side cua_histogram_side_u64(const struct cua_histogram_range *range,
+							 uint64_t x)
+{
+	return x < range->lower ? CUA_HISTOGRAM_BELOW : CUA_HISTOGRAM_ABOVE;
+}
+
+CUA_FORCE enum cua_histogram_side cua_histogram_side_f64(const struct cua_histogram_range *range,
+							 double x)
+{
+	if (cua__histogram_is_nan_f64(x))
+		return CUA_HISTOGRAM_NAN;
+	return cua__histogram_key_f64(x) < range->first_f64 ? CUA_HISTOGRAM_BELOW
+							    : CUA_HISTOGRAM_ABOVE;
+}
+
+/* ---- letters ---- */
+
+/* The bin of a byte of text, or NO_BIN. */
+CUA_FORCE uint32_t cua_histogram_letter_bin(uint32_t byte)
+{
+	uint32_t letter = byte - 'a';
+
+	return letter < 26 ? letter / 4 : CUA_HISTOGRAM_NO_BIN;
+}
+
+CUA_FORCE enum cua_histogram_side cua_histogram_letter_side(uint32_t byte)
+{
+	return byte < 'a' ? CUA_HISTOGRAM_BELOW : CUA_HISTOGRAM_ABOVE;
+}
+
+/* ---- edges ---- */
+
+/* The keys of edges and of what is looked for among them: here -0 has the key of 0. */
+CUA_FORCE uint32_t cua__histogram_edge_key_u32(uint32_t x)
+{
+	return x;
+}
+
+CUA_FORCE uint32_t cua__histogram_edge_key_i32(int32_t x)
+{
+	return (uint32_t)x ^ 0x80000000u;
+}
+
+CUA_FORCE uint64_t cua__histogram_edge_key_u64(uint64_t x)
+{
+	return x;
+}
+
+CUA_FORCE uint64_t cua__histogram_edge_key_i64(int64_t x)
+{
+	return (uint64_t)x ^ 0x8000000000000000u;
+}
+
+CUA_FORCE uint32_t cua__histogram_edge_key_f32(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return cua__histogram_key_of_b32(bits == 0x80000000u ? 0 : bits);
+}
+
+CUA_FORCE uint64_t cua__histogram_edge_key_f64(double x)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return cua__histogram_key_of_b64(bits == 0x8000000000000000u ? 0 : bits);
+}
+
+#define cua__histogram_is_nan_u32(x) 0
+#define cua__histogram_is_nan_i32(x) 0
+#define cua__histogram_is_nan_u64(x) 0
+#define cua__histogram_is_nan_i64(x) 0
+
+/*
+ * uint32_t cua_histogram_edge_bin_<t>(const T *edges, uint32_t bins, int closed, T x): the bin of x among
+ *   bins + 1 edges that ascend, or NO_BIN. t: u32 i32 u64 i64 f32 f64.
+ * enum cua_histogram_side cua_histogram_edge_side_<t>(const T *edges, T x): where x is that is in none.
+ */
+#define CUA__DEFINE_EDGE_BIN(t, T, K)                                                              \
+	CUA_FORCE uint32_t cua_histogram_edge_bin_##t(const T *edges, uint32_t bins, int closed,   \
+						      T x)                                         \
+	{                                                                                          \
+		const K key = cua__histogram_edge_key_##t(x);                                      \
+		uint32_t at = 0, n = bins + 1;                                                     \
+                                                                                                   \
+		/* the last edge that is not above x is one of the n from `at` on, or none is */   \
+		while (n > 1) {                                                                    \
+			const uint32_t half = n / 2;                                               \
+                                                                                                   \
+			at += cua__histogram_edge_key_##t(edges[at + half]) <= key ? half : 0;     \
+			n -= half;                                                                 \
+		}                                                                                  \
+		if (at == 0 && key < cua__histogram_edge_key_##t(edges[0]))                        \
+			return CUA_HISTOGRAM_NO_BIN;                                               \
+		if (at < bins)                                                                     \
+			return at;                                                                 \
+		return closed && key == cua__histogram_edge_key_##t(edges[bins])                   \
+			       ? bins - 1                                                          \
+			       : CUA_HISTOGRAM_NO_BIN;                                             \
+	}                                                                                          \
+	CUA_FORCE enum cua_histogram_side cua_histogram_edge_side_##t(const T *edges, T x)         \
+	{                                                                                          \
+		if (cua__histogram_is_nan_##t(x))                                                  \
+			return CUA_HISTOGRAM_NAN;                                                  \
+		return cua__histogram_edge_key_##t(x) < cua__histogram_edge_key_##t(edges[0])      \
+			       ? CUA_HISTOGRAM_BELOW                                               \
+			       : CUA_HISTOGRAM_ABOVE;                                              \
+	}
+CUA__DEFINE_EDGE_BIN(u32, uint32_t, uint32_t)
+CUA__DEFINE_EDGE_BIN(i32, int32_t, uint32_t)
+CUA__DEFINE_EDGE_BIN(u64, uint64_t, uint64_t)
+CUA__DEFINE_EDGE_BIN(i64, int64_t, uint64_t)
+CUA__DEFINE_EDGE_BIN(f32, float, uint32_t)
+CUA__DEFINE_EDGE_BIN(f64, double, uint64_t)
+
+/* ---- weights ---- */
+
+/*
+ * A float weight of at most 2^62 units as an integer of units, to nearest, ties to even; per_unit, a power of
+ * two, is 1 / unit.
+ */
+CUA_FORCE int64_t cua__histogram_units(double weight, double per_unit)
+{
+	const double integers = 4503599627370496.0; /* 2^52: from here on there are no fractions */
+	double t = cua_port_mul_rn_f64(weight, per_unit);
+
+	if (t > -integers && t < integers) {
+		double shift = t < 0 ? -integers : integers;
+
+		t = cua_port_sub_rn_f64(cua_port_add_rn_f64(t, shift), shift);
+	}
+	return (int64_t)t;
+}
+
+/* The sum that so many units are; added to what was there before, with a rounding of its own, where asked. */
+CUA_FORCE double cua__histogram_sum(uint64_t units, double unit, int add, double before)
+{
+	double sum = cua_port_mul_rn_f64((double)(int64_t)units, unit);
+
+	return add ? cua_port_add_rn_f64(before, sum) : sum;
+}
+
+/* ---- private bins ---- */
 
 /*
  * Private bins of a block, in shared memory, for kernels of your own: all threads of the block call
@@ -254,34 +611,62 @@ extern "C" {
 #endif
 
 /*
- * Host. options may be NULL for the defaults. counts has one uint64_t a bin, in backend or host
- * memory: see context.h. With n = 0 the counts are cleared, or left as they are with accumulate.
+ * Host. options may be NULL for the defaults. n is the number of elements, of `channels` values each. With
+ * width, they lie in n / width rows, each `pitch` bytes behind the one before. The counts of channel c are
+ * at counts + c * bins, for the first `counted` channels; they and `outside` are in backend or host memory: see
+ * context.h. With n = 0 they are cleared, or left as they are with accumulate.
  *
- * Errors: NULL (ctx, counts, or x with n > 0), VALUE (struct_size is not that of a version of the
- * options, unknown strategy), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (counts with x), CAPTURE,
- * WORKSPACE, NO_MEMORY.
+ * Weights: what is counted is the sum of the weights of the elements in a bin, one weight for all channels of
+ *   an element.
+ *   integers  The sum is modulo 2^64, or 2^32 with count_type U32.
+ *   floats    counts are doubles. A weight is rounded to the nearest multiple of a unit, ties to even, and the sum of
+ *             these is exact, so that it does not depend on any order; then it is rounded to a double, and
+ *             with accumulate added to the count. The unit is the least power of two, at least 2^-1022,
+ *             of which weight_limit has no more than 2^62 / n. An element whose weight is NaN or
+ *             beyond the limit is not counted, but in `outside`.
+ *
+ * outside: how many elements of a channel are below, above and NaN, and how many that are in a bin have a weight
+ *   that is refused, in the order of enum cua_histogram_side.
+ *
+ * Errors: NULL (ctx, counts, or x with n > 0), TYPE (count_type, weight_type), VALUE (struct_size is not that of a
+ * version of the options, unknown strategy, more than 4 channels, more counted than channels, n that is no
+ * multiple of width, pitch without width or below a row, a weight_limit that is negative, infinite or NaN),
+ * SIZE, ALIGNMENT (also of pitch), MEMORY_KIND, OVERLAP (counts or outside with each other, x or weights), CAPTURE,
+ * WORKSPACE, NO_MEMORY, UNSUPPORTED.
  */
 CUA_API enum cua_status cua_histogram_bytes(struct cua_context *ctx,
 					    const struct cua_histogram_options *options, size_t n,
-					    const void *x, uint64_t *counts);
+					    const void *x, void *counts);
 CUA_API enum cua_status cua_histogram_letters(struct cua_context *ctx,
 					      const struct cua_histogram_options *options, size_t n,
-					      const void *x, uint64_t *counts);
+					      const void *x, void *counts);
 
 /*
- * Even bins over [lower, upper). Types: U8 U16 U32 I32 F32 F64. lower and upper point to host
+ * Even bins over [lower, upper). Types: I8 to U64, F16 BF16 F32 F64. lower and upper point to host
  * values that are read before the call returns: int64_t for the integer types, so that [0, 256) or
- * [0, 2^32) can be said, and double for F32 and F64.
- * Further errors: NULL (lower, upper), TYPE, and those of cua_histogram_range_i64 and _f64.
+ * [0, 2^32) can be said, but uint64_t for U64; and double for the floating-point types.
+ * Further errors: NULL (lower, upper), TYPE, and those of the cua_histogram_range functions.
  */
 CUA_API enum cua_status cua_histogram_even(struct cua_context *ctx,
 					   const struct cua_histogram_options *options,
 					   enum cua_type type, size_t n, const void *x, size_t bins,
-					   const void *lower, const void *upper, uint64_t *counts);
+					   const void *lower, const void *upper, void *counts);
 
 /*
- * The workspace that one of these calls with so many bins takes: see cua_context_reserve.
- * Errors: NULL (ctx, bytes), VALUE, SIZE.
+ * Bins between bins + 1 edges of the element's type, which ascend and may be infinite. They are in host memory and
+ * are read before the call returns.
+ * Further errors: NULL (edges), TYPE, VALUE (edges that descend or are NaN, bins = 0), SIZE (bins >= MAX_EDGES),
+ * ALIGNMENT (edges), CAPTURE (always in a capture).
+ */
+CUA_API enum cua_status cua_histogram_edges(struct cua_context *ctx,
+					    const struct cua_histogram_options *options,
+					    enum cua_type type, size_t n, const void *x,
+					    size_t bins, const void *edges, void *counts);
+
+/*
+ * The most workspace that one of these calls with so many bins takes, whatever n: see cua_context_reserve. Of
+ * the options the strategy, counted, the counts' and the weights' type matter.
+ * Errors: NULL (ctx, bytes), VALUE, TYPE, SIZE.
  */
 CUA_API enum cua_status cua_histogram_workspace(struct cua_context *ctx,
 						const struct cua_histogram_options *options,
@@ -291,19 +676,31 @@ CUA_API enum cua_status cua_histogram_workspace(struct cua_context *ctx,
 }
 #endif
 
-/* Even bins by type, with the default options. */
-#define CUA__DEFINE_EVEN(name, TYPE, T, L)                                                         \
+/* By type, with the default options. */
+#define CUA__DEFINE_HISTOGRAM(name, TYPE, T, L)                                                    \
 	CUA__HOST_FN enum cua_status cua_histogram_even_##name(struct cua_context *ctx, size_t n,  \
 							       const T *x, size_t bins, L lower,   \
 							       L upper, uint64_t *counts)          \
 	{                                                                                          \
 		return cua_histogram_even(ctx, NULL, TYPE, n, x, bins, &lower, &upper, counts);    \
+	}                                                                                          \
+	CUA__HOST_FN enum cua_status cua_histogram_edges_##name(struct cua_context *ctx, size_t n, \
+								const T *x, size_t bins,           \
+								const T *edges, uint64_t *counts)  \
+	{                                                                                          \
+		return cua_histogram_edges(ctx, NULL, TYPE, n, x, bins, edges, counts);            \
 	}
-CUA__DEFINE_EVEN(u8, CUA_U8, uint8_t, int64_t)
-CUA__DEFINE_EVEN(u16, CUA_U16, uint16_t, int64_t)
-CUA__DEFINE_EVEN(u32, CUA_U32, uint32_t, int64_t)
-CUA__DEFINE_EVEN(i32, CUA_I32, int32_t, int64_t)
-CUA__DEFINE_EVEN(f32, CUA_F32, float, double)
-CUA__DEFINE_EVEN(f64, CUA_F64, double, double)
+CUA__DEFINE_HISTOGRAM(i8, CUA_I8, int8_t, int64_t)
+CUA__DEFINE_HISTOGRAM(u8, CUA_U8, uint8_t, int64_t)
+CUA__DEFINE_HISTOGRAM(i16, CUA_I16, int16_t, int64_t)
+CUA__DEFINE_HISTOGRAM(u16, CUA_U16, uint16_t, int64_t)
+CUA__DEFINE_HISTOGRAM(i32, CUA_I32, int32_t, int64_t)
+CUA__DEFINE_HISTOGRAM(u32, CUA_U32, uint32_t, int64_t)
+CUA__DEFINE_HISTOGRAM(i64, CUA_I64, int64_t, int64_t)
+CUA__DEFINE_HISTOGRAM(u64, CUA_U64, uint64_t, uint64_t)
+CUA__DEFINE_HISTOGRAM(f16, CUA_F16, struct cua_f16, double)
+CUA__DEFINE_HISTOGRAM(bf16, CUA_BF16, struct cua_bf16, double)
+CUA__DEFINE_HISTOGRAM(f32, CUA_F32, float, double)
+CUA__DEFINE_HISTOGRAM(f64, CUA_F64, double, double)
 
 #endif /* CUATOMIC_HISTOGRAM_H */
