@@ -1,183 +1,619 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histograms on the CPU. The private bins of a worker have 64 bits and lie in the workspace; one
- * more behind them takes the elements that are ignored, so that the loop needs no branch.
+ * Histograms on the CPU. A worker takes its elements in blocks: first the bin of each element of a block is
+ * found, by a loop a type, and then a loop a strategy counts these bins. An element in no bin has the
+ * number bins + its side here, so that the loops need no branch for it.
+ *
+ * Private bins have 32 bits, or 64 for sums of weights, and lie in the workspace. Few bins have several
+ * copies, which neighbours use in turn, so that an addition need not wait for the one before it. Types of 8 bits,
+ * and of 16 where there is much to count, are counted by value, without looking for bins; at the end
+ * the bin of each value is found once.
  */
 #include "config.h"
 
+#include "cpu_histogram_bytes.h"
+#include "float_mode.h"
 #include "histogram.h"
 
 /* Fewer elements than this are not worth a thread. */
 #define GRAIN 65536
 /* Elements that a worker takes at a turn where the workers take turns. */
 #define PIECE 4096
-/* Private bins of a worker: what a core's cache holds. */
-#define PRIVATE_BINS 65536
+/* Private bins of a worker, of all channels: what AUTO takes, and the most that a strategy takes. */
+#define PRIVATE_BINS ((size_t)1 << 20)
+#define PRIVATE_BINS_ASKED ((size_t)65536)
+/* Values of one channel that are in work at a time. */
+#define BLOCK 1024
+/* No private bin overflows in so many elements. */
+#define MOST_BETWEEN_FLUSHES ((size_t)1 << 31)
+/* Elements of a worker from which on 16-bit types are counted by value. */
+#define VALUES_FROM ((size_t)1 << 19)
+#define VALUES 65536
+#define VALUE_COPIES 2
+/* Up to so many bins there are so many copies. */
+#define BINS_FOR_4 1024
+#define BINS_FOR_2 4096
 
-typedef void count_fn(const struct cua__histogram *h, uint64_t *own, size_t begin, size_t end);
+#define CHANNELS CUA_HISTOGRAM_MAX_CHANNELS
+#define SIDES CUA_HISTOGRAM_SIDES
 
-struct job {
+/* What a worker has. */
+struct worker {
 	const struct cua__histogram *h;
-	count_fn *count;
+	void *own;                 /* its part of the scratch memory */
+	size_t counted;            /* elements since the last flush */
+	uint32_t bin[BLOCK];
+	uint64_t weight[BLOCK];
+	uint64_t outside[CHANNELS][SIDES];
+	uint64_t bytes[CHANNELS][256];
 };
 
-static inline void add_shared(const struct cua__histogram *h, uint32_t bin, uint64_t n)
+/* ---- the results, which the workers share ---- */
+
+static inline void add_shared(const struct cua__histogram *h, size_t at, uint64_t n)
 {
-	if (bin != CUA_HISTOGRAM_NO_BIN)
-		cua_port_add_u64((uint64_t *)h->counts + bin, n, CUA_RELAXED, CUA_SCOPE_DEVICE,
+	if (h->count_type == CUA_U32)
+		cua_port_add_u32((uint32_t *)h->counts + at, (uint32_t)n, CUA_RELAXED, CUA_SCOPE_DEVICE,
+				 CUA_SPACE_GLOBAL);
+	else
+		cua_port_add_u64((uint64_t *)h->counts + at, n, CUA_RELAXED, CUA_SCOPE_DEVICE,
 				 CUA_SPACE_GLOBAL);
 }
 
-static inline void add(const struct cua__histogram *h, uint64_t *own, uint32_t bin, uint64_t n)
+/* n elements of channel c whose bin is a number as above. */
+static inline void add_result(struct worker *w, unsigned c, uint32_t bin, uint64_t n)
 {
-	if (bin < h->private_bins)
-		own[bin] += n;
+	if (bin < w->h->bins)
+		add_shared(w->h, (size_t)c * w->h->bins + bin, n);
 	else
-		add_shared(h, bin, n);
+		w->outside[c][bin - w->h->bins] += n;
 }
 
-/* Counts x[begin..end) as the strategy says; BIN is an expression of the element `v`. */
-#define DEFINE_COUNT(name, T, BIN)                                                                 \
-	static void count_##name(const struct cua__histogram *h, uint64_t *own, size_t begin,      \
-				 size_t end)                                                       \
+/* ---- bins ---- */
+
+/* The bins of n values, `stride` values apart. */
+typedef void find_fn(const struct cua__histogram *h, const void *values, size_t n, size_t stride,
+		     uint32_t *bins);
+
+#define FIND_LOOP(T, stride, BIN, SIDE)                                                            \
+	for (size_t i = 0; i < n; i++) {                                                           \
+		const T v = x[i * (stride)];                                                       \
+		uint32_t bin = (BIN);                                                              \
+                                                                                                   \
+		bins[i] = bin != CUA_HISTOGRAM_NO_BIN ? bin : none + (uint32_t)(SIDE);             \
+	}
+
+/* BIN and SIDE are expressions of the value `v`, h, and a copy of its range. */
+#define DEFINE_FIND(name, T, BIN, SIDE)                                                            \
+	static void find_##name(const struct cua__histogram *h, const void *values, size_t n,      \
+				size_t stride, uint32_t *bins)                                     \
 	{                                                                                          \
 		const struct cua_histogram_range range = h->range;                                 \
-		const uint32_t own_bins = h->private_bins;                                         \
-		const T *x = h->x;                                                                 \
+		const uint32_t none = h->bins;                                                     \
+		const T *x = values;                                                               \
                                                                                                    \
 		(void)range;                                                                       \
-		if (h->strategy == CUA_HISTOGRAM_AGGREGATED) {                                     \
-			uint32_t last = CUA_HISTOGRAM_NO_BIN;                                      \
-			uint64_t run = 0;                                                          \
-                                                                                                   \
-			for (size_t i = begin; i < end; i++) {                                     \
-				T v = x[i];                                                        \
-				uint32_t bin = (BIN);                                              \
-                                                                                                   \
-				if (bin != last) {                                                 \
-					add(h, own, last, run);                                    \
-					last = bin;                                                \
-					run = 0;                                                   \
-				}                                                                  \
-				run++;                                                             \
-			}                                                                          \
-			add(h, own, last, run);                                                    \
-		} else if (own_bins == h->bins) {                                                  \
-			for (size_t i = begin; i < end; i++) {                                     \
-				T v = x[i];                                                        \
-				uint32_t bin = (BIN);                                              \
-                                                                                                   \
-				own[bin < own_bins ? bin : own_bins]++;                            \
-			}                                                                          \
-		} else if (own_bins) {                                                             \
-			for (size_t i = begin; i < end; i++) {                                     \
-				T v = x[i];                                                        \
-                                                                                                   \
-				add(h, own, (BIN), 1);                                             \
-			}                                                                          \
+		if (stride == 1) {                                                                 \
+			FIND_LOOP(T, 1, BIN, SIDE)                                                 \
 		} else {                                                                           \
-			for (size_t i = begin; i < end; i++) {                                     \
-				T v = x[i];                                                        \
-                                                                                                   \
-				add_shared(h, (BIN), 1);                                           \
-			}                                                                          \
+			FIND_LOOP(T, stride, BIN, SIDE)                                            \
 		}                                                                                  \
 	}
-DEFINE_COUNT(bytes, uint8_t, v)
-DEFINE_COUNT(letters, uint8_t, cua_histogram_letter_bin(v))
-DEFINE_COUNT(u8, uint8_t, cua_histogram_even_bin_i64(&range, v))
-DEFINE_COUNT(u16, uint16_t, cua_histogram_even_bin_i64(&range, v))
-DEFINE_COUNT(u32, uint32_t, cua_histogram_even_bin_i64(&range, v))
-DEFINE_COUNT(i32, int32_t, cua_histogram_even_bin_i64(&range, v))
-DEFINE_COUNT(f32, float, cua_histogram_even_bin_f64(&range, (double)v))
-DEFINE_COUNT(f64, double, cua_histogram_even_bin_f64(&range, v))
+
+DEFINE_FIND(byte, uint8_t, v, 0)
+DEFINE_FIND(letter, uint8_t, cua_histogram_letter_bin(v), cua_histogram_letter_side(v))
+
+/* The width of the range is the same for all, so the loop asks once. */
+#define D(v) ((uint64_t)(v) - range.lower)
+#define NARROW(v) (D(v) > range.last ? CUA_HISTOGRAM_NO_BIN : cua__histogram_narrow_bin(&range, D(v)))
+#define DEFINE_EVEN_INTEGER(t, T, W, wide)                                                         \
+	DEFINE_FIND(narrow_##t, T, NARROW((wide)v), cua_histogram_side_##W(&range, v))             \
+	DEFINE_FIND(wide_##t, T, cua_histogram_even_bin_##W(&range, v),                            \
+		    cua_histogram_side_##W(&range, v))                                             \
+	static void find_even_##t(const struct cua__histogram *h, const void *values, size_t n,    \
+				  size_t stride, uint32_t *bins)                                   \
+	{                                                                                          \
+		if (h->range.width > (uint64_t)1 << 32)                                            \
+			find_wide_##t(h, values, n, stride, bins);                                 \
+		else                                                                               \
+			find_narrow_##t(h, values, n, stride, bins);                               \
+	}
+DEFINE_EVEN_INTEGER(i8, int8_t, i64, int64_t)
+DEFINE_EVEN_INTEGER(u8, uint8_t, i64, int64_t)
+DEFINE_EVEN_INTEGER(i16, int16_t, i64, int64_t)
+DEFINE_EVEN_INTEGER(u16, uint16_t, i64, int64_t)
+DEFINE_EVEN_INTEGER(i32, int32_t, i64, int64_t)
+DEFINE_EVEN_INTEGER(u32, uint32_t, i64, int64_t)
+DEFINE_EVEN_INTEGER(i64, int64_t, i64, int64_t)
+DEFINE_EVEN_INTEGER(u64, uint64_t, u64, uint64_t)
+
+static inline float of_f16(uint16_t bits)
+{
+	const struct cua_f16 v = {bits};
+
+	return cua_f32_from_f16(v);
+}
+
+static inline float of_bf16(uint16_t bits)
+{
+	const struct cua_bf16 v = {bits};
+
+	return cua_f32_from_bf16(v);
+}
+
+#define DEFINE_EVEN_F32(t, T, F32)                                                                 \
+	DEFINE_FIND(even_##t, T, cua_histogram_even_bin_f32(&range, F32),                          \
+		    cua_histogram_side_f64(&range, cua_port_cvt_f64_f32(F32)))
+DEFINE_EVEN_F32(f16, cua__raw16, of_f16(v))
+DEFINE_EVEN_F32(bf16, cua__raw16, of_bf16(v))
+DEFINE_EVEN_F32(f32, float, v)
+DEFINE_FIND(even_f64, double, cua_histogram_even_bin_f64(&range, v), cua_histogram_side_f64(&range, v))
+
+/* What the value is, as one that there are functions of edges for. */
+#define DEFINE_EDGES(t, T, W, bits, OF)                                                            \
+	DEFINE_FIND(edges_##t, T,                                                                  \
+		    cua_histogram_edge_bin_u##bits((const uint##bits##_t *)h->edges, none,         \
+						   h->closed, cua__histogram_edge_key_##W(OF)),    \
+		    cua__histogram_is_nan_##W(OF)                                                  \
+			    ? CUA_HISTOGRAM_NAN                                                    \
+			    : cua_histogram_edge_side_u##bits((const uint##bits##_t *)h->edges,    \
+							      cua__histogram_edge_key_##W(OF)))
+DEFINE_EDGES(i8, int8_t, i32, 32, v)
+DEFINE_EDGES(u8, uint8_t, u32, 32, v)
+DEFINE_EDGES(i16, int16_t, i32, 32, v)
+DEFINE_EDGES(u16, uint16_t, u32, 32, v)
+DEFINE_EDGES(i32, int32_t, i32, 32, v)
+DEFINE_EDGES(u32, uint32_t, u32, 32, v)
+DEFINE_EDGES(i64, int64_t, i64, 64, v)
+DEFINE_EDGES(u64, uint64_t, u64, 64, v)
+DEFINE_EDGES(f16, cua__raw16, f32, 32, of_f16(v))
+DEFINE_EDGES(bf16, cua__raw16, f32, 32, of_bf16(v))
+DEFINE_EDGES(f32, float, f32, 32, v)
+DEFINE_EDGES(f64, double, f64, 64, v)
+
+static find_fn *finder_of(const struct cua__histogram *h)
+{
+	const int edges = h->rule == CUA__BIN_EDGES;
+
+	if (h->rule == CUA__BIN_BYTE)
+		return find_byte;
+	if (h->rule == CUA__BIN_LETTER)
+		return find_letter;
+	switch (h->type) {
+	case CUA_I8: return edges ? find_edges_i8 : find_even_i8;
+	case CUA_U8: return edges ? find_edges_u8 : find_even_u8;
+	case CUA_I16: return edges ? find_edges_i16 : find_even_i16;
+	case CUA_U16: return edges ? find_edges_u16 : find_even_u16;
+	case CUA_I32: return edges ? find_edges_i32 : find_even_i32;
+	case CUA_U32: return edges ? find_edges_u32 : find_even_u32;
+	case CUA_I64: return edges ? find_edges_i64 : find_even_i64;
+	case CUA_U64: return edges ? find_edges_u64 : find_even_u64;
+	case CUA_F16: return edges ? find_edges_f16 : find_even_f16;
+	case CUA_BF16: return edges ? find_edges_bf16 : find_even_bf16;
+	case CUA_F32: return edges ? find_edges_f32 : find_even_f32;
+	default: return edges ? find_edges_f64 : find_even_f64;
+	}
+}
+
+/* ---- weights ---- */
+
+/* What a refused weight is here; no number of units is that low. */
+#define REFUSED ((uint64_t)1 << 63)
+
+/* The weights of n elements from number i on. */
+static void read_weights(const struct cua__histogram *h, size_t i, size_t n, uint64_t *weight)
+{
+	const void *p = h->weights;
+
+	switch (h->weight_type) {
+	case CUA_I32:
+		for (size_t k = 0; k < n; k++)
+			weight[k] = (uint64_t)(int64_t)((const int32_t *)p)[i + k];
+		break;
+	case CUA_U32:
+		for (size_t k = 0; k < n; k++)
+			weight[k] = ((const uint32_t *)p)[i + k];
+		break;
+	case CUA_I64:
+	case CUA_U64: memcpy(weight, (const uint64_t *)p + i, n * sizeof(*weight)); break;
+	default:
+		for (size_t k = 0; k < n; k++) {
+			double v = h->weight_type == CUA_F32
+					   ? cua_port_cvt_f64_f32(((const float *)p)[i + k])
+					   : ((const double *)p)[i + k];
+
+			weight[k] = v >= -h->weight_limit && v <= h->weight_limit
+					    ? (uint64_t)cua__histogram_units(v, h->per_unit)
+					    : REFUSED;
+		}
+	}
+}
+
+/* ---- private bins ---- */
+
+static unsigned copies_of(const struct cua__histogram *h)
+{
+	size_t bins = (size_t)h->private_bins * h->counted;
+
+	if (h->weight_type)
+		return 1;
+	return bins <= BINS_FOR_4 ? 4 : bins <= BINS_FOR_2 ? 2 : 1;
+}
+
+/* Bins of a copy: those that are private and, where these are all, one for each side. */
+static size_t slots_of(const struct cua__histogram *h)
+{
+	return (size_t)h->private_bins + SIDES;
+}
+
+/* Bytes of all private bins of a worker. */
+static size_t private_bytes(const struct cua__histogram *h)
+{
+	size_t size = h->weight_type ? sizeof(uint64_t) : sizeof(uint32_t);
+
+	return h->private_bins ? slots_of(h) * copies_of(h) * h->counted * size : 0;
+}
+
+/* Adds the private bins to the results, and clears them. */
+static void flush(struct worker *w)
+{
+	const struct cua__histogram *h = w->h;
+	const unsigned copies = copies_of(h);
+	const size_t slots = slots_of(h);
+
+	w->counted = 0;
+	for (unsigned c = 0; c < h->counted && h->private_bins; c++) {
+		uint32_t *own = (uint32_t *)w->own + c * slots * copies;
+		uint64_t *sums = (uint64_t *)w->own + c * slots;
+
+		for (size_t i = 0; i < slots; i++) {
+			/* the sides are behind the private bins, whether or not these are all */
+			uint32_t bin = i < h->private_bins ? (uint32_t)i
+							   : h->bins + (uint32_t)(i - h->private_bins);
+			uint64_t n = 0;
+
+			if (h->weight_type)
+				n = sums[i];
+			else
+				for (unsigned k = 0; k < copies; k++)
+					n += own[k * slots + i];
+			if (n)
+				add_result(w, c, bin, n);
+		}
+	}
+	if (h->private_bins)
+		memset(w->own, 0, private_bytes(h));
+}
+
+/* ---- counting the bins of a block ---- */
+
+static void count_copies(struct worker *w, unsigned c, size_t n, const unsigned copies)
+{
+	const size_t slots = slots_of(w->h);
+	uint32_t *own = (uint32_t *)w->own + c * slots * copies;
+	const uint32_t *bin = w->bin;
+	size_t i = 0;
+
+	if (copies == 4) {
+		uint32_t *a = own, *b = own + slots, *d = own + 2 * slots, *e = own + 3 * slots;
+
+		for (; n - i >= 4; i += 4) {
+			a[bin[i]]++;
+			b[bin[i + 1]]++;
+			d[bin[i + 2]]++;
+			e[bin[i + 3]]++;
+		}
+	} else if (copies == 2) {
+		for (; n - i >= 2; i += 2) {
+			own[bin[i]]++;
+			own[slots + bin[i + 1]]++;
+		}
+	}
+	for (; i < n; i++)
+		own[bin[i]]++;
+}
+
+/* Adds `by` to a bin that is private or not. */
+static inline void add_either(struct worker *w, unsigned c, uint32_t bin, uint64_t by)
+{
+	const struct cua__histogram *h = w->h;
+
+	if (bin >= h->private_bins)
+		add_result(w, c, bin, by);
+	else if (h->weight_type)
+		((uint64_t *)w->own)[c * slots_of(h) + bin] += by;
+	else
+		((uint32_t *)w->own)[c * slots_of(h) * copies_of(h) + bin] += (uint32_t)by;
+}
+
+static void count_runs(struct worker *w, unsigned c, size_t n)
+{
+	uint32_t last = w->bin[0];
+	uint64_t run = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (w->bin[i] != last) {
+			add_either(w, c, last, run);
+			last = w->bin[i];
+			run = 0;
+		}
+		run++;
+	}
+	add_either(w, c, last, run);
+}
+
+static void count_weights(struct worker *w, unsigned c, size_t n)
+{
+	const struct cua__histogram *h = w->h;
+	const int may_refuse = cua__is_float(h->weight_type), all = h->private_bins == h->bins;
+	uint64_t *own = (uint64_t *)w->own + c * slots_of(h);
+
+	for (size_t i = 0; i < n; i++) {
+		const int inside = w->bin[i] < h->bins;
+		const int refused = may_refuse && inside && w->weight[i] == REFUSED;
+		const uint32_t bin = refused ? h->bins + CUA_HISTOGRAM_REFUSED : w->bin[i];
+		/* outside, elements are counted */
+		const uint64_t by = inside && !refused ? w->weight[i] : 1;
+
+		if (all)
+			own[bin] += by;
+		else
+			add_either(w, c, bin, by);
+	}
+}
+
+static void count_block(struct worker *w, unsigned c, size_t n)
+{
+	const struct cua__histogram *h = w->h;
+
+	if (h->weight_type)
+		count_weights(w, c, n);
+	else if (h->strategy == CUA_HISTOGRAM_AGGREGATED)
+		count_runs(w, c, n);
+	else if (h->private_bins == h->bins)
+		count_copies(w, c, n, copies_of(h));
+	else
+		for (size_t i = 0; i < n; i++)
+			add_either(w, c, w->bin[i], 1);
+}
+
+/* ---- ways through the elements ---- */
+
+/* n elements at p, without gaps, of which the first is number `first`. */
+typedef void count_fn(struct worker *w, const char *p, size_t first, size_t n);
+
+static void count_by_bin(struct worker *w, const char *p, size_t first, size_t n)
+{
+	const struct cua__histogram *h = w->h;
+	const size_t value = cua_type_size(h->type), element = value * h->channels;
+	find_fn *find = finder_of(h);
+
+	for (size_t i = 0; i < n; i += BLOCK) {
+		const size_t block = n - i < BLOCK ? n - i : BLOCK;
+
+		if (h->weight_type)
+			read_weights(h, first + i, block, w->weight);
+		for (unsigned c = 0; c < h->counted; c++) {
+			find(h, p + i * element + c * value, block, h->channels, w->bin);
+			count_block(w, c, block);
+		}
+		w->counted += block;
+		if (w->counted >= MOST_BETWEEN_FLUSHES - BLOCK)
+			flush(w);
+	}
+}
+
+static void count_by_byte(struct worker *w, const char *p, size_t first, size_t n)
+{
+	(void)first;
+	count_bytes((const uint8_t *)p, n * w->h->channels, w->h->channels, w->bytes);
+}
+
+static uint32_t *values_of(struct worker *w, unsigned c)
+{
+	return (uint32_t *)w->own + (size_t)c * VALUES * VALUE_COPIES;
+}
+
+static void flush_values(struct worker *w)
+{
+	const struct cua__histogram *h = w->h;
+	find_fn *find = finder_of(h);
+
+	for (unsigned v = 0; v < VALUES; v += BLOCK) {
+		uint16_t value[BLOCK];
+
+		for (unsigned i = 0; i < BLOCK; i++)
+			value[i] = (uint16_t)(v + i);
+		find(h, value, BLOCK, 1, w->bin);
+		for (unsigned c = 0; c < h->counted; c++) {
+			uint32_t *own = values_of(w, c) + v;
+
+			for (unsigned i = 0; i < BLOCK; i++) {
+				uint64_t n = (uint64_t)own[i] + own[VALUES + i];
+
+				if (n)
+					add_result(w, c, w->bin[i], n);
+			}
+		}
+	}
+	memset(w->own, 0, sizeof(uint32_t) * VALUES * VALUE_COPIES * h->counted);
+	w->counted = 0;
+}
+
+static void count_by_value(struct worker *w, const char *p, size_t first, size_t n)
+{
+	const size_t channels = w->h->channels;
+
+	(void)first;
+	while (n) {
+		const size_t room = MOST_BETWEEN_FLUSHES - w->counted, piece = n < room ? n : room;
+
+		for (unsigned c = 0; c < w->h->counted; c++) {
+			const cua__raw16 *x = (const cua__raw16 *)(const void *)p + c;
+			uint32_t *a = values_of(w, c), *b = a + VALUES;
+
+			for (size_t i = 0; i + 2 <= piece; i += 2) {
+				a[x[i * channels]]++;
+				b[x[(i + 1) * channels]]++;
+			}
+			if (piece % 2)
+				a[x[(piece - 1) * channels]]++;
+		}
+		p += piece * channels * sizeof(cua__raw16);
+		n -= piece;
+		w->counted += piece;
+		if (w->counted == MOST_BETWEEN_FLUSHES)
+			flush_values(w);
+	}
+}
+
+static void flush_bytes(struct worker *w)
+{
+	uint8_t value[256];
+
+	for (unsigned v = 0; v < 256; v++)
+		value[v] = (uint8_t)v;
+	finder_of(w->h)(w->h, value, 256, 1, w->bin);
+	for (unsigned c = 0; c < w->h->counted; c++)
+		for (unsigned v = 0; v < 256; v++)
+			if (w->bytes[c][v])
+				add_result(w, c, w->bin[v], w->bytes[c][v]);
+}
+
+/* Elements begin to end, row by row. */
+static void count_rows(struct worker *w, count_fn *count, size_t begin, size_t end)
+{
+	const struct cua__histogram *h = w->h;
+	const size_t element = cua_type_size(h->type) * h->channels;
+
+	while (begin < end) {
+		const size_t row = begin / h->width, at = begin % h->width, left = h->width - at;
+		const size_t n = end - begin < left ? end - begin : left;
+
+		count(w, (const char *)h->x + row * h->pitch + at * element, begin, n);
+		begin += n;
+	}
+}
+
+/* Whether values are counted, and not bins; for an unknown n, whether they ever are. */
+static int by_value(const struct cua__histogram *h, size_t size)
+{
+	return !h->weight_type && h->strategy == CUA_HISTOGRAM_PRIVATIZED &&
+	       (h->n == SIZE_MAX || (cua_type_size(h->type) == size &&
+				     (size == 1 || h->n / h->workers >= VALUES_FROM)));
+}
 
 static size_t own_bytes(const struct cua__histogram *h)
 {
-	return cua__scratch_size(((size_t)h->private_bins + 1) * sizeof(uint64_t));
+	const size_t values = sizeof(uint32_t) * VALUES * VALUE_COPIES * h->counted;
+	size_t bytes = private_bytes(h);
+
+	if (h->n == SIZE_MAX)
+		bytes = by_value(h, 2) && values > bytes ? values : bytes;
+	else if (by_value(h, 1))
+		bytes = 0;
+	else if (by_value(h, 2))
+		bytes = values;
+	return cua__scratch_size(bytes);
 }
 
 static void work(void *arg, unsigned worker, unsigned workers)
 {
-	const struct job *job = arg;
-	const struct cua__histogram *h = job->h;
-	uint64_t *own = NULL;
+	const struct cua__histogram *h = arg;
+	const int bytes = by_value(h, 1), values = by_value(h, 2);
+	count_fn *count = bytes ? count_by_byte : values ? count_by_value : count_by_bin;
+	struct worker w;
 	size_t begin, end;
+	fenv_t mode;
 
-	if (h->private_bins) {
-		own = (uint64_t *)(void *)((char *)h->scratch + worker * own_bytes(h));
-		memset(own, 0, ((size_t)h->private_bins + 1) * sizeof(*own));
-	}
+	cua__float_mode_begin(&mode);
+	w.h = h;
+	w.own = h->scratch_bytes ? (char *)h->scratch + worker * own_bytes(h) : NULL;
+	w.counted = 0;
+	memset(w.outside, 0, sizeof(w.outside));
+	memset(w.bytes, 0, bytes ? sizeof(w.bytes) : 0);
+	if (w.own)
+		memset(w.own, 0, own_bytes(h));
 	if (h->strategy == CUA_HISTOGRAM_INTERLEAVED) {
 		size_t pieces = h->n / PIECE + (h->n % PIECE != 0);
 
 		for (size_t piece = worker; piece < pieces; piece += workers) {
 			begin = piece * PIECE;
 			end = h->n - begin > PIECE ? begin + PIECE : h->n;
-			job->count(h, own, begin, end);
+			count_rows(&w, count, begin, end);
 		}
 	} else {
 		cua__share(h->n, worker, workers, &begin, &end);
-		job->count(h, own, begin, end);
+		count_rows(&w, count, begin, end);
 	}
-	for (uint32_t bin = 0; bin < h->private_bins; bin++)
-		if (own[bin])
-			add_shared(h, bin, own[bin]);
+	if (bytes)
+		flush_bytes(&w);
+	else if (values)
+		flush_values(&w);
+	else
+		flush(&w);
+	for (unsigned c = 0; c < h->counted && h->outside; c++)
+		for (unsigned side = 0; side < SIDES; side++)
+			if (w.outside[c][side])
+				cua_port_add_u64(&h->outside[c * SIDES + side], w.outside[c][side],
+						 CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	cua__float_mode_end(&mode);
 }
 
 static void cpu_plan(struct cua_context *ctx, struct cua__histogram *h)
 {
-	size_t grain;
+	const size_t bins = (size_t)h->bins * h->counted;
+	size_t most = PRIVATE_BINS_ASKED / h->counted;
 
-	if (h->strategy == CUA_HISTOGRAM_AUTO)
-		h->strategy = h->bins <= PRIVATE_BINS ? CUA_HISTOGRAM_PRIVATIZED
-						      : CUA_HISTOGRAM_INTERLEAVED;
+	if (h->strategy == CUA_HISTOGRAM_AUTO) {
+		h->strategy = bins <= PRIVATE_BINS ? CUA_HISTOGRAM_PRIVATIZED
+						   : CUA_HISTOGRAM_INTERLEAVED;
+		most = PRIVATE_BINS;
+	}
 	h->private_bins = 0;
 	if (h->strategy == CUA_HISTOGRAM_PRIVATIZED || h->strategy == CUA_HISTOGRAM_AGGREGATED)
-		h->private_bins = h->bins < PRIVATE_BINS ? h->bins : PRIVATE_BINS;
+		h->private_bins = h->bins < most ? h->bins : (uint32_t)most;
 	/* clearing and merging private bins costs about what counting as many elements does */
-	grain = GRAIN + (size_t)h->private_bins;
-	h->workers = cua__workers(ctx, h->n, grain);
-	h->scratch_bytes = h->private_bins ? h->workers * own_bytes(h) : 0;
+	h->workers = cua__workers(ctx, h->n, GRAIN + (size_t)h->private_bins * h->counted);
+	h->scratch_bytes = h->workers * own_bytes(h);
 }
 
 static enum cua_status cpu_run(struct cua_context *ctx, const struct cua__histogram *h)
 {
-	struct job job = {.h = h};
+	if (h->clear) {
+		memset(h->counts, 0, (size_t)h->bins * h->counted * cua__histogram_count_size(h));
+		if (h->outside)
+			memset(h->outside, 0, h->counted * SIDES * sizeof(*h->outside));
+	}
+	/* the workers only read it */
+	cua__parallel(ctx, h->workers, work, (void *)(uintptr_t)h);
+	return CUA_OK;
+}
 
-	if (h->channels > 1 || h->width != h->n || h->outside || h->weight_type ||
-	    h->count_type != CUA_U64 || h->rule == CUA__BIN_EDGES)
-		return CUA_ERROR_UNSUPPORTED;
-	if (h->rule == CUA__BIN_EVEN)
-		switch (h->type) {
-		case CUA_U8:
-		case CUA_U16:
-		case CUA_U32:
-		case CUA_I32:
-		case CUA_F32:
-		case CUA_F64: break;
-		default: return CUA_ERROR_UNSUPPORTED;
-		}
-	if (h->clear)
-		memset(h->counts, 0, h->bins * sizeof(uint64_t));
-	if (h->rule == CUA__BIN_BYTE)
-		job.count = count_bytes;
-	else if (h->rule == CUA__BIN_LETTER)
-		job.count = count_letters;
-	else
-		switch (h->type) {
-		case CUA_U8: job.count = count_u8; break;
-		case CUA_U16: job.count = count_u16; break;
-		case CUA_U32: job.count = count_u32; break;
-		case CUA_I32: job.count = count_i32; break;
-		case CUA_F32: job.count = count_f32; break;
-		default: job.count = count_f64; break;
-		}
-	cua__parallel(ctx, h->workers, work, &job);
+static void finish_share(void *arg, unsigned worker, unsigned workers)
+{
+	const struct cua__histogram *h = arg;
+	const uint64_t *counts = h->counts;
+	size_t begin, end;
+	fenv_t mode;
+
+	cua__share((size_t)h->bins * h->counted, worker, workers, &begin, &end);
+	cua__float_mode_begin(&mode);
+	for (size_t i = begin; i < end; i++)
+		h->sums[i] = cua__histogram_sum(counts[i], h->unit, h->add_sums,
+						h->add_sums ? h->sums[i] : 0);
+	cua__float_mode_end(&mode);
+}
+
+static enum cua_status cpu_finish(struct cua_context *ctx, const struct cua__histogram *h)
+{
+	cua__parallel(ctx, cua__workers(ctx, (size_t)h->bins * h->counted, GRAIN), finish_share,
+		      (void *)(uintptr_t)h);
 	return CUA_OK;
 }
 
 const struct cua__histogram_ops cua__cpu_histogram = {
 	.plan = cpu_plan,
 	.run = cpu_run,
+	.finish = cpu_finish,
 };
