@@ -1,0 +1,711 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Histograms with all that the options can say, on either backend against the serial model: channels, rows, counts of what
+ * is outside, weights, types of counts, closed ranges, edges.
+ */
+#include "histogram_model.h"
+
+static struct cua_histogram_options no_options(void)
+{
+	struct cua_histogram_options o = CUA_HISTOGRAM_OPTIONS_INIT;
+
+	return o;
+}
+
+static enum cua_status make_call(struct cua_context *ctx, const struct model_call *m,
+				 const struct cua_histogram_options *o, const void *x, void *counts)
+{
+	switch (m->rule) {
+	case MODEL_BYTES: return cua_histogram_bytes(ctx, o, m->n, x, counts);
+	case MODEL_LETTERS: return cua_histogram_letters(ctx, o, m->n, x, counts);
+	case MODEL_EVEN:
+		return cua_histogram_even(ctx, o, m->type, m->n, x, m->bins, &m->lower, &m->upper,
+					  counts);
+	default: return cua_histogram_edges(ctx, o, m->type, m->n, x, m->bins, m->edges, counts);
+	}
+}
+
+/* ---- random calls ---- */
+
+static double any_double(uint64_t *seed)
+{
+	const double odd[] = {0.0, -0.0, 1, -1, 0.5, 1e-30, -1e30, 5e-324, DBL_MAX, 65504, 1e-7, 255};
+	uint64_t r = test_random(seed);
+	double v;
+
+	if (r % 4 == 0)
+		return odd[(r >> 8) % COUNT(odd)];
+	if (r % 4 < 3)
+		return ((double)(r >> 11) * 0x1p-53 - 0.5) * ldexp(1, (int)(r >> 2) % 24);
+	memcpy(&v, &r, sizeof(v));
+	return isfinite(v) ? v : 1;
+}
+
+static uint64_t any_integer(uint64_t *seed)
+{
+	uint64_t r = test_random(seed), v = test_random(seed) >> r % 64;
+
+	return r >> 32 & 1 ? 0 - v : v;
+}
+
+static void store(enum cua_type type, void *array, size_t i, double f, uint64_t v)
+{
+	switch (type) {
+	case CUA_F16: ((struct cua_f16 *)array)[i] = cua_f16_from_f32((float)f); return;
+	case CUA_BF16: ((struct cua_bf16 *)array)[i] = cua_bf16_from_f32((float)f); return;
+	case CUA_F32: ((float *)array)[i] = (float)f; return;
+	case CUA_F64: ((double *)array)[i] = f; return;
+	default: memcpy((char *)array + i * cua_type_size(type), &v, cua_type_size(type));
+	}
+}
+
+/* Any value, mostly one between the limits, or an edge or one beside it. */
+static void store_any(const struct model_call *m, void *array, size_t i, uint64_t *seed)
+{
+	uint64_t r = test_random(seed), v = any_integer(seed);
+	double f = any_double(seed);
+	size_t size = cua_type_size(m->type);
+
+	if (m->rule == MODEL_LETTERS && r % 4)
+		v = 'a' - 2 + (r >> 8) % 30;
+	else if (r % 16 == 0)
+		f = r >> 8 & 1 ? (double)NAN : r >> 9 & 1 ? HUGE_VAL : -HUGE_VAL;
+	else if (m->rule == MODEL_EDGES && r % 2) {
+		memcpy((char *)array + i * size,
+		       (const char *)m->edges + (r >> 8) % (m->bins + 1) * size, size);
+		return;
+	} else if (m->rule == MODEL_EVEN && r % 4 && model_is_float(m->type))
+		f = r % 8 == 1	 ? m->lower.f
+		    : r % 8 == 2 ? m->upper.f
+				 : m->lower.f + (m->upper.f * 0.5 - m->lower.f * 0.5) * 2 *
+							(double)(r >> 11) * 0x1p-53;
+	else if (m->rule == MODEL_EVEN && r % 4)
+		v = r % 8 == 1	 ? m->lower.u - (r >> 8 & 1)
+		    : r % 8 == 2 ? m->upper.u - (r >> 8 & 1)
+				 : m->lower.u + test_random(seed) % (m->upper.u - m->lower.u);
+	store(m->type, array, i, f, v);
+}
+
+static void sort(enum cua_type type, char *p, size_t n)
+{
+	size_t size = cua_type_size(type);
+	char key[8];
+
+	for (size_t gap = 1093; gap; gap /= 3)
+		for (size_t i = gap; i < n; i++) {
+			size_t j = i;
+
+			memcpy(key, p + i * size, size);
+			for (; j >= gap && model_compare(type, key, 0, p, j - gap) < 0; j -= gap)
+				memcpy(p + j * size, p + (j - gap) * size, size);
+			memcpy(p + j * size, key, size);
+		}
+}
+
+/* Sets the limits of an even histogram; the type is set. */
+static void make_limits(struct model_call *m, uint64_t *seed)
+{
+	if (model_is_float(m->type)) {
+		do {
+			m->lower.f = any_double(seed);
+			m->upper.f = any_double(seed);
+		} while (!(m->lower.f < m->upper.f));
+	} else if (m->type == CUA_U64) {
+		do {
+			m->lower.u = any_integer(seed);
+			m->upper.u = any_integer(seed);
+		} while (m->lower.u >= m->upper.u);
+	} else {
+		do {
+			m->lower.i = (int64_t)any_integer(seed);
+			m->upper.i = (int64_t)any_integer(seed);
+		} while (m->lower.i >= m->upper.i);
+	}
+}
+
+#define MOST_BINS 5000
+#define MOST_N 3000
+/* Bytes of all elements, with the gaps between the rows. */
+#define ROOM ((size_t)MOST_N * 4 * 8 * 3)
+
+/* A random call; x, edges and weights are written to the buffers. */
+static void make_random(struct model_call *m, uint64_t *seed, char *x, char *edges, char *weights)
+{
+	static const size_t few[] = {1,	  2,   3,    7,	   26,	 64,	   255,
+				     256, 257, 1000, 1024, 1025, MOST_BINS};
+	static const enum cua_type weight_types[] = {CUA_I32, CUA_U32, CUA_I64, CUA_U64, CUA_F32, CUA_F64};
+	uint64_t r = test_random(seed), q = test_random(seed);
+	size_t values, size;
+
+	memset(m, 0, sizeof(*m));
+	m->rule = (enum model_rule)(r % 8 < 2 ? r % 8 : 2 + r % 2);
+	m->type = m->rule < MODEL_EVEN ? CUA_U8 : model_types[(r >> 8) % COUNT(model_types)];
+	m->bins = m->rule == MODEL_BYTES     ? CUA_HISTOGRAM_BYTE_BINS
+		  : m->rule == MODEL_LETTERS ? CUA_HISTOGRAM_LETTER_BINS
+					     : few[(r >> 16) % COUNT(few)];
+	m->n = (r >> 24) % 8 == 0 ? (r >> 32) % 4 : (size_t)((r >> 32) % MOST_N);
+	/* the model looks at one edge after the other */
+	if (m->rule == MODEL_EDGES && m->bins > 300)
+		m->n /= 16;
+	m->o = no_options();
+	m->o.strategy = (enum cua_histogram_strategy)(q % 5);
+	m->o.accumulate = q >> 8 & 1;
+	m->o.closed = q >> 9 & 1;
+	m->o.channels = (q >> 10) % 5;
+	if (q >> 13 & 1)
+		m->o.counted = (unsigned)(1 + (q >> 14) % model_channels(m));
+	size = cua_type_size(m->type);
+	if (q >> 17 & 1 && m->n) {
+		m->o.width = 1 + (q >> 18) % 100;
+		m->n -= m->n % m->o.width;
+		if (q >> 25 & 1)
+			m->o.pitch = m->o.width * model_channels(m) * size + (q >> 26) % 4 * size;
+	}
+	if (q >> 28 & 1)
+		m->o.weight_type = weight_types[(q >> 29) % COUNT(weight_types)];
+	if (model_is_float(m->o.weight_type)) {
+		const double limits[] = {0, 1, 0.3, 1000, 1e-300, 1e300, DBL_MAX, 5e-324, 1e-3};
+
+		m->o.count_type = q >> 34 & 1 ? CUA_F64 : (enum cua_type)0;
+		m->o.weight_limit = limits[(q >> 36) % COUNT(limits)];
+	} else {
+		m->o.count_type = q >> 34 & 1 ? CUA_U32 : q >> 35 & 1 ? CUA_U64 : (enum cua_type)0;
+	}
+	if (m->rule == MODEL_EVEN)
+		make_limits(m, seed);
+	if (m->rule == MODEL_EDGES) {
+		m->edges = edges;
+		for (size_t i = 0; i <= m->bins; i++) {
+			double f = test_random(seed) % 64 ? any_double(seed) : HUGE_VAL;
+
+			store(m->type, edges, i, f, any_integer(seed));
+		}
+		sort(m->type, edges, m->bins + 1);
+	}
+	m->x = x;
+	values = m->n ? model_place(m, m->n - 1) + model_channels(m) : 0;
+	ck_assert_uint_le(values * size, ROOM);
+	for (size_t i = 0; i < values; i++)
+		store_any(m, x, i, seed);
+	m->weights = weights;
+	for (size_t i = 0; i < m->n && m->o.weight_type; i++) {
+		double limit = m->o.weight_limit != 0 ? m->o.weight_limit : 1, f;
+		uint64_t w = test_random(seed);
+
+		f = limit * ((double)(w >> 11) * 0x1p-52 - 1);
+		if (w % 16 == 0)
+			f = w >> 4 & 1 ? limit : -limit;
+		else if (w % 16 == 1)
+			f = w >> 4 & 1 ? (double)NAN : w >> 5 & 1 ? nextafter(limit, HUGE_VAL) : -HUGE_VAL;
+		else if (w % 16 == 2)
+			f = ldexp(limit, -(int)(w >> 4) % 80);
+		store(m->o.weight_type, weights, i, f, any_integer(seed));
+	}
+}
+
+static void describe(const struct model_call *m, char *text, size_t size)
+{
+	snprintf(text, size,
+		 "rule %d of %s, n %zu, %zu bins, strategy %d, channels %u of %u, width %zu, pitch %zu, "
+		 "weights %d, limit %g, counts %d, closed %d, accumulate %d, limits %llx %llx",
+		 (int)m->rule, cua_type_name(m->type), m->n, m->bins, (int)m->o.strategy, m->o.counted,
+		 m->o.channels, m->o.width, m->o.pitch, (int)m->o.weight_type, m->o.weight_limit,
+		 (int)m->o.count_type, m->o.closed, m->o.accumulate, (unsigned long long)m->lower.u,
+		 (unsigned long long)m->upper.u);
+}
+
+/* What a count shall be: `sum` of the model, on top of `before`, as the bits of the count's type. */
+static uint64_t expected_count(const struct model_call *m, uint64_t before, uint64_t sum)
+{
+	volatile double total, old;
+	uint64_t bits;
+
+	if (!model_is_float(m->o.weight_type)) {
+		sum += m->o.accumulate ? before : 0;
+		return m->o.count_type == CUA_U32 ? (uint32_t)sum : sum;
+	}
+	total = ldexp((double)(int64_t)sum, m->n ? model_unit(m) : 0);
+	memcpy((void *)&old, &before, sizeof(old));
+	if (m->o.accumulate)
+		total = m->n ? old + total : old;
+	memcpy(&bits, (const void *)&total, sizeof(bits));
+	return bits;
+}
+
+START_TEST(test_random_calls)
+{
+	uint64_t seed = test_seed("test_random_calls");
+	int rounds = test_quick() || SANITIZED ? 300 : 2500, done = 0;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const size_t most = (size_t)MOST_BINS * 4;
+	char *x = test_malloc(ROOM), *edges = test_malloc((MOST_BINS + 1) * 8);
+	char *weights = test_malloc(MOST_N * 8), *ours = test_alloc(ctx, ROOM + 64), text[512];
+	char *our_weights = test_alloc(ctx, MOST_N * 8);
+	uint64_t *sums = test_malloc(most * 8), *before = test_malloc(most * 8);
+	uint64_t *got = test_malloc((most + 1) * 8), *device = test_alloc(ctx, most * 8 + 4);
+	uint64_t sides[16], sides_before[16], sides_got[17];
+	uint64_t *device_sides = test_alloc(ctx, sizeof(sides));
+
+	for (int i = 0; i < rounds; i++) {
+		struct model_call m;
+		struct cua_histogram_options o;
+		uint64_t r;
+		size_t all, size, first, count_size;
+		int on_device, with_sides;
+		enum cua_status status;
+
+		make_random(&m, &seed, x, edges, weights);
+		r = test_random(&seed);
+		on_device = r & 1;
+		with_sides = r >> 1 & 1;
+		size = cua_type_size(m.type);
+		first = (r >> 8) % 16;
+		all = m.bins * model_counted(&m);
+		count_size = m.o.count_type == CUA_U32 ? 4 : 8;
+		describe(&m, text, sizeof(text));
+
+		memset(sums, 0, all * 8);
+		memset(sides, 0, sizeof(sides));
+		model_count(&m, sums, sides);
+		for (size_t k = 0; k < all; k++) {
+			double f = any_double(&seed);
+
+			before[k] = test_random(&seed);
+			if (model_is_float(m.o.weight_type))
+				memcpy(&before[k], &f, sizeof(f));
+		}
+		for (size_t k = 0; k < 16; k++)
+			sides_got[k] = sides_before[k] = test_random(&seed);
+		sides_got[16] = 77;
+
+		if (m.n)
+			ck_assert_cua(cua_copy(ctx, ours + first * size, x,
+					       (model_place(&m, m.n - 1) + model_channels(&m)) * size));
+		ck_assert_cua(cua_copy(ctx, our_weights, weights, MOST_N * 8));
+		memset(got, 0xee, (all + 1) * 8);
+		for (size_t k = 0; k < all; k++)
+			memcpy((char *)got + k * count_size, &before[k], count_size);
+		ck_assert_cua(cua_copy(ctx, device, got, all * count_size));
+		ck_assert_cua(cua_copy(ctx, device_sides, sides_got, sizeof(sides)));
+		o = m.o;
+		o.weights = o.weight_type ? our_weights : NULL;
+		o.outside = with_sides ? (on_device ? device_sides : sides_got) : NULL;
+		ck_assert_cua(cua_context_set_threads(ctx, (unsigned)(1 + (r >> 16) % 3)));
+		status = make_call(ctx, &m, &o, ours + first * size, on_device ? device : got);
+		if (left_out(status))
+			continue;
+		EXPECT(!status, "%s: %s", text, cua_status_name(status));
+		done++;
+		if (on_device) {
+			test_download(ctx, got, device, all * count_size);
+			test_download(ctx, sides_got, device_sides, sizeof(sides));
+		}
+		for (size_t k = 0; k < all; k++) {
+			uint64_t value = 0, expected = expected_count(&m, before[k], sums[k]);
+
+			memcpy(&value, (char *)got + k * count_size, count_size);
+			EXPECT(value == expected, "%s: bin %zu has %llx, not %llx", text, k,
+			       (unsigned long long)value, (unsigned long long)expected);
+		}
+		EXPECT(((unsigned char *)got)[all * count_size] == 0xee, "%s: a bin too many", text);
+		for (size_t k = 0; k < 16; k++) {
+			uint64_t expected = sides_before[k];
+
+			if (with_sides && k < model_counted(&m) * CUA_HISTOGRAM_SIDES)
+				expected = sides[k] + (o.accumulate ? sides_before[k] : 0);
+			EXPECT(sides_got[k] == expected, "%s: outside %zu is %llx, not %llx", text, k,
+			       (unsigned long long)sides_got[k], (unsigned long long)expected);
+		}
+	}
+	/* of what is left out there has to be little enough */
+	ck_assert_int_gt(done, rounds / 100);
+	test_free(ctx, ours);
+	test_free(ctx, our_weights);
+	test_free(ctx, device);
+	test_free(ctx, device_sides);
+	free(x);
+	free(edges);
+	free(weights);
+	free(sums);
+	free(before);
+	free(got);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- many elements, so that all workers and blocks have some ---- */
+
+static void check_long(struct cua_context *ctx, struct model_call *m, const char *what)
+{
+	size_t all = m->bins * model_counted(m), values = model_place(m, m->n - 1) + model_channels(m);
+	size_t size = cua_type_size(m->type);
+	uint64_t *sums = test_malloc(all * 8), *got = test_malloc(all * 8), sides[16] = {0}, sides_got[16];
+	void *x = test_upload(ctx, m->x, values * size);
+	struct cua_histogram_options o = m->o;
+	enum cua_status status;
+
+	memset(sums, 0, all * 8);
+	model_count(m, sums, sides);
+	o.outside = sides_got;
+	for (int strategy = 0; strategy < 5; strategy++) {
+		o.strategy = (enum cua_histogram_strategy)strategy;
+		status = make_call(ctx, m, &o, x, got);
+		if (left_out(status))
+			continue;
+		ck_assert_cua(status);
+		for (size_t i = 0; i < all; i++)
+			EXPECT(got[i] == sums[i], "%s, %s, %u channels, strategy %d: bin %zu has %llu, not %llu",
+			       what, cua_type_name(m->type), model_channels(m), strategy, i,
+			       (unsigned long long)got[i], (unsigned long long)sums[i]);
+		for (unsigned i = 0; i < model_counted(m) * CUA_HISTOGRAM_SIDES; i++)
+			EXPECT(sides_got[i] == sides[i], "%s, %s, strategy %d: outside %u is %llu, not %llu",
+			       what, cua_type_name(m->type), strategy, i,
+			       (unsigned long long)sides_got[i], (unsigned long long)sides[i]);
+	}
+	test_free(ctx, x);
+	free(sums);
+	free(got);
+}
+
+/* Types of 8 and 16 bits may be counted by value; constant, sorted and random data. */
+START_TEST(test_long)
+{
+	const size_t n = test_quick() || SANITIZED ? 50001 : 530001;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t seed = test_seed("test_long");
+	uint16_t *x = test_malloc(n * 2 * 2);
+
+	for (int kind = 0; kind < 3; kind++) {
+		for (size_t i = 0; i < n * 2; i++)
+			x[i] = kind == 0   ? (uint16_t)test_random(&seed)
+			       : kind == 1 ? 0x3c55
+					   : (uint16_t)(i * 65536 / (n * 2));
+		for (unsigned t = 0; t < COUNT(model_types); t++)
+			for (unsigned channels = 1; channels < 4; channels++) {
+				const double edges[] = {-100, -0.5, 0, 1, 77, 100};
+				struct model_call m = {.rule = MODEL_EVEN, .type = model_types[t], .x = x};
+				char typed[6 * 8];
+
+				if (cua_type_size(m.type) > 2 || (channels > 1 && kind))
+					continue;
+				m.o = no_options();
+				ck_assert_cua(cua_context_set_threads(ctx, channels > 1 ? 1 : 2));
+				m.o.channels = channels;
+				m.o.closed = kind == 1;
+				m.n = n * 4 / cua_type_size(m.type) / channels;
+				m.bins = 300;
+				if (model_is_float(m.type)) {
+					m.lower.f = -10;
+					m.upper.f = 1000;
+				} else {
+					m.lower.i = m.type == CUA_I8 ? -100 : 3;
+					m.upper.i = m.type == CUA_I8 || m.type == CUA_U8 ? 99 : 40000;
+				}
+				check_long(ctx, &m, "even");
+				m.rule = MODEL_EDGES;
+				m.bins = 5;
+				for (size_t i = 0; i < 6; i++)
+					store(m.type, typed, i, edges[i],
+					      (uint64_t)(int64_t)(edges[i] + (model_is_float(m.type) ||
+									 m.type == CUA_I8 ||
+									 m.type == CUA_I16
+								 ? 0
+								 : 100)));
+				m.edges = typed;
+				check_long(ctx, &m, "edges");
+			}
+	}
+	free(x);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- cases with known answers ---- */
+
+/* What others have got wrong: the answers are written down here. */
+START_TEST(test_known)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t counts[512];
+	int16_t *i16 = test_malloc(65536 * 2);
+	int8_t i8[256];
+	struct cua_bf16 bf16[256];
+	struct cua_f16 f16[4];
+	uint64_t u64[6] = {0, 1, (uint64_t)1 << 63, ((uint64_t)1 << 63) - 1, UINT64_MAX, UINT64_MAX - 1};
+	int64_t i64[4] = {INT64_MIN, -1, 0, INT64_MAX};
+	struct cua_histogram_options closed = no_options();
+	enum cua_status status;
+	void *x;
+
+#define KNOWN(data, n, type, options, bins, lower, upper)                                          \
+	do {                                                                                       \
+		x = test_upload(ctx, data, (n) * cua_type_size(type));                             \
+		memset(counts, 0xee, sizeof(counts));                                              \
+		status = cua_histogram_even(ctx, options, type, n, x, bins, lower, upper, counts); \
+		test_free(ctx, x);                                                                 \
+	} while (0)
+	closed.closed = 1;
+	/* all values of 16 bits with a sign */
+	for (int i = 0; i < 65536; i++)
+		i16[i] = (int16_t)(i - 32768);
+	KNOWN(i16, 65536, CUA_I16, NULL, 4, &(int64_t){-32768}, &(int64_t){32768});
+	if (!left_out(status)) {
+		ck_assert_cua(status);
+		for (int i = 0; i < 4; i++)
+			ck_assert_uint_eq(counts[i], 16384);
+	}
+	KNOWN(i16, 65536, CUA_I16, &closed, 5, &(int64_t){-32768}, &(int64_t){32767});
+	if (!left_out(status)) {
+		/* 65535 is 5 times 13107, and the last bin has the upper limit too */
+		ck_assert_cua(status);
+		for (int i = 0; i < 5; i++)
+			ck_assert_uint_eq(counts[i], 13107 + (i == 4));
+	}
+	/* negative bytes */
+	for (int i = 0; i < 256; i++)
+		i8[i] = (int8_t)(i - 128);
+	KNOWN(i8, 256, CUA_I8, NULL, 256, &(int64_t){-128}, &(int64_t){128});
+	if (!left_out(status)) {
+		ck_assert_cua(status);
+		for (int i = 0; i < 256; i++)
+			ck_assert_uint_eq(counts[i], 1);
+	}
+	KNOWN(i8, 256, CUA_I8, NULL, 3, &(int64_t){-128}, &(int64_t){-119});
+	if (!left_out(status)) {
+		ck_assert_cua(status);
+		for (int i = 0; i < 3; i++)
+			ck_assert_uint_eq(counts[i], 3);
+	}
+	/* more bins than a bf16 has bits for: from 256 to 512 only the even numbers are bf16 */
+	for (int i = 0; i < 256; i++)
+		bf16[i] = cua_bf16_from_f32((float)(2 * i));
+	KNOWN(bf16, 256, CUA_BF16, NULL, 510, &(double){0}, &(double){510});
+	if (!left_out(status)) {
+		ck_assert_cua(status);
+		for (int i = 0; i < 510; i++)
+			ck_assert_uint_eq(counts[i], i % 2 == 0);
+		ck_assert_uint_eq(counts[510], 0xeeeeeeeeeeeeeeeeu);
+	}
+	/* f16 beyond its own largest number */
+	for (int i = 0; i < 4; i++)
+		f16[i].bits = (uint16_t)(i == 3 ? 0x7bff : 0x3c00 + i);
+	KNOWN(f16, 4, CUA_F16, NULL, 2, &(double){0}, &(double){131008});
+	if (!left_out(status)) {
+		ck_assert_cua(status);
+		ck_assert_uint_eq(counts[0], 3); /* 65504 is the first of bin 1 */
+		ck_assert_uint_eq(counts[1], 1);
+	}
+	/* integers whose bins a float or a multiplication of 32 bits gets wrong */
+	for (int i = 0; i < 65536; i++)
+		i16[i] = (int16_t)(i % 10000);
+	KNOWN(i16, 10000, CUA_I16, NULL, 7, &(int64_t){0}, &(int64_t){10000});
+	if (!left_out(status)) {
+		/* the least x of bin i is 10000 i / 7, rounded up */
+		ck_assert_cua(status);
+		for (int i = 0; i < 7; i++)
+			ck_assert_uint_eq(counts[i], (unsigned)(((i + 1) * 10000 + 6) / 7 - (i * 10000 + 6) / 7));
+	}
+	/* the whole of 64 bits */
+	KNOWN(u64, 6, CUA_U64, &closed, 2, &(uint64_t){0}, &(uint64_t){UINT64_MAX});
+	if (!left_out(status)) {
+		/* 2 x / (2^64 - 1) is 1 from 2^63 on */
+		ck_assert_cua(status);
+		ck_assert_uint_eq(counts[0], 3);
+		ck_assert_uint_eq(counts[1], 3);
+	}
+	KNOWN(u64, 6, CUA_U64, NULL, 1, &(uint64_t){1}, &(uint64_t){UINT64_MAX});
+	if (!left_out(status)) {
+		ck_assert_cua(status);
+		ck_assert_uint_eq(counts[0], 4);
+	}
+	KNOWN(i64, 4, CUA_I64, &closed, 4, &(int64_t){INT64_MIN}, &(int64_t){INT64_MAX});
+	if (!left_out(status)) {
+		/* -1 and 0 are on both sides of the middle, which is no integer */
+		ck_assert_cua(status);
+		ck_assert_uint_eq(counts[0], 1);
+		ck_assert_uint_eq(counts[1], 1);
+		ck_assert_uint_eq(counts[2], 1);
+		ck_assert_uint_eq(counts[3], 1);
+	}
+#undef KNOWN
+	free(i16);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* Edges that are equal, infinite or zero, and what falls between them. */
+START_TEST(test_known_edges)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const float edges[] = {-HUGE_VALF, -0.0f, 0.0f, 1, 1, 1, HUGE_VALF};
+	const float values[] = {-HUGE_VALF, -1, -0.0f, 0.0f, 0.5f, 1, 2, HUGE_VALF, (float)NAN, -(float)NAN};
+	const uint64_t open[6] = {2, 0, 3, 0, 0, 2}, closed[6] = {2, 0, 3, 0, 0, 3};
+	struct cua_histogram_options o = no_options();
+	uint64_t counts[6], outside[4];
+	float *x = test_upload(ctx, values, sizeof(values));
+	enum cua_status status;
+
+	o.outside = outside;
+	for (int i = 0; i < 2; i++) {
+		o.closed = i;
+		status = cua_histogram_edges(ctx, &o, CUA_F32, COUNT(values), x, 6, edges, counts);
+		if (left_out(status))
+			continue;
+		ck_assert_cua(status);
+		ck_assert_mem_eq(counts, i ? closed : open, sizeof(counts));
+		ck_assert_uint_eq(outside[CUA_HISTOGRAM_BELOW], 0);
+		ck_assert_uint_eq(outside[CUA_HISTOGRAM_ABOVE], i ? 0 : 1);
+		ck_assert_uint_eq(outside[CUA_HISTOGRAM_NAN], 2);
+		ck_assert_uint_eq(outside[CUA_HISTOGRAM_REFUSED], 0);
+	}
+	status = cua_histogram_edges_f32(ctx, COUNT(values), x, 2, edges + 1, counts);
+	if (!left_out(status)) {
+		ck_assert_cua(status);
+		ck_assert_uint_eq(counts[0], 0);
+		ck_assert_uint_eq(counts[1], 3);
+	}
+	test_free(ctx, x);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* As many edges as there can be, of which most are distinct. */
+START_TEST(test_most_edges)
+{
+	const size_t bins = CUA_HISTOGRAM_MAX_EDGES - 1, n = 100003;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t *edges = test_malloc((bins + 1) * 8), *values = test_malloc(n * 8);
+	uint64_t *counts = test_malloc(bins * 8), *expected = test_malloc(bins * 8), *x;
+	enum cua_status status;
+
+	/* edge i is i^2, so the bin of v is the root of it */
+	for (size_t i = 0; i <= bins; i++)
+		edges[i] = (uint64_t)i * i;
+	memset(expected, 0, bins * 8);
+	for (size_t i = 0; i < n; i++) {
+		size_t root = i * 7919 % bins;
+
+		values[i] = (uint64_t)root * root + (i % 3 == 0 ? 0 : i % 3 == 1 ? root : 2 * root);
+		expected[root]++;
+	}
+	x = test_upload(ctx, values, n * 8);
+	status = cua_histogram_edges(ctx, NULL, CUA_U64, n, x, bins, edges, counts);
+	if (!left_out(status)) {
+		ck_assert_cua(status);
+		for (size_t i = 0; i < bins; i++)
+			EXPECT(counts[i] == expected[i], "bin %zu has %llu, not %llu", i,
+			       (unsigned long long)counts[i], (unsigned long long)expected[i]);
+	}
+	test_free(ctx, x);
+	free(edges);
+	free(values);
+	free(counts);
+	free(expected);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* Float weights give the same bits in any order and by any number of threads. */
+START_TEST(test_order)
+{
+	const size_t n = 300007, bins = 10;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t seed = test_seed("test_order");
+	float *values = test_malloc(n * 4), *w = test_malloc(n * 4), *x, *weights;
+	double first[10], again[10];
+	struct cua_histogram_options o = no_options();
+	enum cua_status status = CUA_OK;
+
+	for (size_t i = 0; i < n; i++) {
+		values[i] = (float)(test_random(&seed) % bins);
+		w[i] = (float)((double)(test_random(&seed) >> 11) * 0x1p-53 - 0.25) *
+		       (i % 7 ? 1.0f : 1e-6f);
+	}
+	o.weight_type = CUA_F32;
+	for (int round = 0; round < 5 && !left_out(status); round++) {
+		x = test_upload(ctx, values, n * 4);
+		weights = test_upload(ctx, w, n * 4);
+		o.weights = weights;
+		o.strategy = (enum cua_histogram_strategy)round;
+		ck_assert_cua(cua_context_set_threads(ctx, (unsigned)round + 1));
+		status = cua_histogram_even(ctx, &o, CUA_F32, n, x, bins, &(double){0},
+					    &(double){10}, round ? again : first);
+		if (!left_out(status)) {
+			ck_assert_cua(status);
+			ck_assert_mem_eq(round ? again : first, first, sizeof(first));
+		}
+		test_free(ctx, x);
+		test_free(ctx, weights);
+		/* another order */
+		for (size_t i = n - 1; i; i--) {
+			size_t j = test_random(&seed) % (i + 1);
+			float t = values[i];
+
+			values[i] = values[j];
+			values[j] = t;
+			t = w[i];
+			w[i] = w[j];
+			w[j] = t;
+		}
+	}
+	free(values);
+	free(w);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* With the workspace that was told a call takes no more. */
+START_TEST(test_workspace)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const size_t n = 5000, bins = 3000;
+	uint64_t *counts = test_malloc(bins * 2 * 8), outside[8];
+	double edges[3001];
+	double *x = test_alloc(ctx, n * 2 * 8), *weights = test_alloc(ctx, n * 8);
+	struct cua_histogram_options o = no_options();
+	size_t bytes = 0;
+	enum cua_status status;
+
+	for (size_t i = 0; i <= bins; i++)
+		edges[i] = (double)i;
+	o.channels = 2;
+	o.weight_type = CUA_F64;
+	o.weights = weights;
+	o.outside = outside;
+	ck_assert_cua(cua_histogram_workspace(ctx, &o, bins, &bytes));
+	/* a sum and a result for each bin and channel, and the edges */
+	ck_assert_uint_ge(bytes, 2 * bins * 2 * 8 + (bins + 1) * 8);
+	ck_assert_cua(cua_context_reserve(ctx, bytes));
+	status = cua_histogram_edges(ctx, &o, CUA_F64, n, x, bins, edges, counts);
+	if (!left_out(status))
+		ck_assert_cua(status);
+	o.weight_type = CUA_F16;
+	ck_assert_status(cua_histogram_workspace(ctx, &o, bins, &bytes), CUA_ERROR_TYPE);
+	test_free(ctx, x);
+	test_free(ctx, weights);
+	free(counts);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("histogram_options");
+	TCase *tc = tcase_create("histogram_options");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, test_random_calls);
+	tcase_add_test(tc, test_long);
+	tcase_add_test(tc, test_known);
+	tcase_add_test(tc, test_known_edges);
+	tcase_add_test(tc, test_most_edges);
+	tcase_add_test(tc, test_order);
+	tcase_add_test(tc, test_workspace);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+int main(void)
+{
+	return test_run(make_suite(), TEST_BACKEND);
+}
