@@ -32,7 +32,7 @@
 #define VALUE_COPIES 2
 /* Up to so many bins there are so many copies. */
 #define BINS_FOR_4 1024
-#define BINS_FOR_2 4096
+#define BINS_FOR_2 2048
 
 #define CHANNELS CUA_HISTOGRAM_MAX_CHANNELS
 #define SIDES CUA_HISTOGRAM_SIDES
@@ -71,61 +71,14 @@ static inline void add_result(struct worker *w, unsigned c, uint32_t bin, uint64
 
 /* ---- bins ---- */
 
-/* The bins of n values, `stride` values apart. */
-typedef void find_fn(const struct cua__histogram *h, const void *values, size_t n, size_t stride,
+/* The bins of n values, at most BLOCK, `step` values apart. */
+typedef void find_fn(const struct cua__histogram *h, const void *values, size_t n, size_t step,
 		     uint32_t *bins);
 
-#define FIND_LOOP(T, stride, BIN, SIDE)                                                            \
-	for (size_t i = 0; i < n; i++) {                                                           \
-		const T v = x[i * (stride)];                                                       \
-		uint32_t bin = (BIN);                                                              \
-                                                                                                   \
-		bins[i] = bin != CUA_HISTOGRAM_NO_BIN ? bin : none + (uint32_t)(SIDE);             \
-	}
-
-/* BIN and SIDE are expressions of the value `v`, h, and a copy of its range. */
-#define DEFINE_FIND(name, T, BIN, SIDE)                                                            \
-	static void find_##name(const struct cua__histogram *h, const void *values, size_t n,      \
-				size_t stride, uint32_t *bins)                                     \
-	{                                                                                          \
-		const struct cua_histogram_range range = h->range;                                 \
-		const uint32_t none = h->bins;                                                     \
-		const T *x = values;                                                               \
-                                                                                                   \
-		(void)range;                                                                       \
-		if (stride == 1) {                                                                 \
-			FIND_LOOP(T, 1, BIN, SIDE)                                                 \
-		} else {                                                                           \
-			FIND_LOOP(T, stride, BIN, SIDE)                                            \
-		}                                                                                  \
-	}
-
-DEFINE_FIND(byte, uint8_t, v, 0)
-DEFINE_FIND(letter, uint8_t, cua_histogram_letter_bin(v), cua_histogram_letter_side(v))
-
-/* The width of the range is the same for all, so the loop asks once. */
-#define D(v) ((uint64_t)(v) - range.lower)
-#define NARROW(v) (D(v) > range.last ? CUA_HISTOGRAM_NO_BIN : cua__histogram_narrow_bin(&range, D(v)))
-#define DEFINE_EVEN_INTEGER(t, T, W, wide)                                                         \
-	DEFINE_FIND(narrow_##t, T, NARROW((wide)v), cua_histogram_side_##W(&range, v))             \
-	DEFINE_FIND(wide_##t, T, cua_histogram_even_bin_##W(&range, v),                            \
-		    cua_histogram_side_##W(&range, v))                                             \
-	static void find_even_##t(const struct cua__histogram *h, const void *values, size_t n,    \
-				  size_t stride, uint32_t *bins)                                   \
-	{                                                                                          \
-		if (h->range.width > (uint64_t)1 << 32)                                            \
-			find_wide_##t(h, values, n, stride, bins);                                 \
-		else                                                                               \
-			find_narrow_##t(h, values, n, stride, bins);                               \
-	}
-DEFINE_EVEN_INTEGER(i8, int8_t, i64, int64_t)
-DEFINE_EVEN_INTEGER(u8, uint8_t, i64, int64_t)
-DEFINE_EVEN_INTEGER(i16, int16_t, i64, int64_t)
-DEFINE_EVEN_INTEGER(u16, uint16_t, i64, int64_t)
-DEFINE_EVEN_INTEGER(i32, int32_t, i64, int64_t)
-DEFINE_EVEN_INTEGER(u32, uint32_t, i64, int64_t)
-DEFINE_EVEN_INTEGER(i64, int64_t, i64, int64_t)
-DEFINE_EVEN_INTEGER(u64, uint64_t, u64, uint64_t)
+struct finders {
+	find_fn *byte, *letter;
+	find_fn *even[CUA_F64 + 1], *edges[CUA_F64 + 1]; /* by type */
+};
 
 static inline float of_f16(uint16_t bits)
 {
@@ -141,57 +94,56 @@ static inline float of_bf16(uint16_t bits)
 	return cua_f32_from_bf16(v);
 }
 
-#define DEFINE_EVEN_F32(t, T, F32)                                                                 \
-	DEFINE_FIND(even_##t, T, cua_histogram_even_bin_f32(&range, F32),                          \
-		    cua_histogram_side_f64(&range, cua_port_cvt_f64_f32(F32)))
-DEFINE_EVEN_F32(f16, cua__raw16, of_f16(v))
-DEFINE_EVEN_F32(bf16, cua__raw16, of_bf16(v))
-DEFINE_EVEN_F32(f32, float, v)
-DEFINE_FIND(even_f64, double, cua_histogram_even_bin_f64(&range, v), cua_histogram_side_f64(&range, v))
+/* The number that has this key. */
+static inline float number_f32(uint32_t key)
+{
+	const uint32_t bits = key >> 31 ? key ^ 0x80000000u : ~key;
+	float v;
 
-/* What the value is, as one that there are functions of edges for. */
-#define DEFINE_EDGES(t, T, W, bits, OF)                                                            \
-	DEFINE_FIND(edges_##t, T,                                                                  \
-		    cua_histogram_edge_bin_u##bits((const uint##bits##_t *)h->edges, none,         \
-						   h->closed, cua__histogram_edge_key_##W(OF)),    \
-		    cua__histogram_is_nan_##W(OF)                                                  \
-			    ? CUA_HISTOGRAM_NAN                                                    \
-			    : cua_histogram_edge_side_u##bits((const uint##bits##_t *)h->edges,    \
-							      cua__histogram_edge_key_##W(OF)))
-DEFINE_EDGES(i8, int8_t, i32, 32, v)
-DEFINE_EDGES(u8, uint8_t, u32, 32, v)
-DEFINE_EDGES(i16, int16_t, i32, 32, v)
-DEFINE_EDGES(u16, uint16_t, u32, 32, v)
-DEFINE_EDGES(i32, int32_t, i32, 32, v)
-DEFINE_EDGES(u32, uint32_t, u32, 32, v)
-DEFINE_EDGES(i64, int64_t, i64, 64, v)
-DEFINE_EDGES(u64, uint64_t, u64, 64, v)
-DEFINE_EDGES(f16, cua__raw16, f32, 32, of_f16(v))
-DEFINE_EDGES(bf16, cua__raw16, f32, 32, of_bf16(v))
-DEFINE_EDGES(f32, float, f32, 32, v)
-DEFINE_EDGES(f64, double, f64, 64, v)
+	memcpy(&v, &bits, sizeof(v));
+	return v;
+}
+
+static inline double number_f64(uint64_t key)
+{
+	const uint64_t bits = key >> 63 ? key ^ 0x8000000000000000u : ~key;
+	double v;
+
+	memcpy(&v, &bits, sizeof(v));
+	return v;
+}
+
+#define FIND(name) name##_any
+#define FIND_TARGET
+#include "cpu_histogram_bins.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define HAVE_WIDER 1
+#define FIND(name) name##_avx2
+#define FIND_TARGET __attribute__((target("avx2")))
+#include "cpu_histogram_bins.h"
+
+#define FIND(name) name##_avx512
+#define FIND_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#include "cpu_histogram_bins.h"
+#endif
 
 static find_fn *finder_of(const struct cua__histogram *h)
 {
-	const int edges = h->rule == CUA__BIN_EDGES;
+	const struct finders *finders = &finders_any;
 
-	if (h->rule == CUA__BIN_BYTE)
-		return find_byte;
-	if (h->rule == CUA__BIN_LETTER)
-		return find_letter;
-	switch (h->type) {
-	case CUA_I8: return edges ? find_edges_i8 : find_even_i8;
-	case CUA_U8: return edges ? find_edges_u8 : find_even_u8;
-	case CUA_I16: return edges ? find_edges_i16 : find_even_i16;
-	case CUA_U16: return edges ? find_edges_u16 : find_even_u16;
-	case CUA_I32: return edges ? find_edges_i32 : find_even_i32;
-	case CUA_U32: return edges ? find_edges_u32 : find_even_u32;
-	case CUA_I64: return edges ? find_edges_i64 : find_even_i64;
-	case CUA_U64: return edges ? find_edges_u64 : find_even_u64;
-	case CUA_F16: return edges ? find_edges_f16 : find_even_f16;
-	case CUA_BF16: return edges ? find_edges_bf16 : find_even_bf16;
-	case CUA_F32: return edges ? find_edges_f32 : find_even_f32;
-	default: return edges ? find_edges_f64 : find_even_f64;
+#if HAVE_WIDER
+	if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+	    __builtin_cpu_supports("avx512vl"))
+		finders = &finders_avx512;
+	else if (__builtin_cpu_supports("avx2"))
+		finders = &finders_avx2;
+#endif
+	switch (h->rule) {
+	case CUA__BIN_BYTE: return finders->byte;
+	case CUA__BIN_LETTER: return finders->letter;
+	case CUA__BIN_EVEN: return finders->even[h->type];
+	default: return finders->edges[h->type];
 	}
 }
 
@@ -287,27 +239,22 @@ static void flush(struct worker *w)
 
 /* ---- counting the bins of a block ---- */
 
-static void count_copies(struct worker *w, unsigned c, size_t n, const unsigned copies)
+static void count_copies(struct worker *w, unsigned c, size_t n)
 {
+	const unsigned copies = copies_of(w->h);
 	const size_t slots = slots_of(w->h);
 	uint32_t *own = (uint32_t *)w->own + c * slots * copies;
+	/* element i goes to copy i % copies */
+	uint32_t *own1 = own + 1 % copies * slots, *own2 = own + 2 % copies * slots,
+		 *own3 = own + 3 % copies * slots;
 	const uint32_t *bin = w->bin;
-	size_t i = 0;
+	size_t i;
 
-	if (copies == 4) {
-		uint32_t *a = own, *b = own + slots, *d = own + 2 * slots, *e = own + 3 * slots;
-
-		for (; n - i >= 4; i += 4) {
-			a[bin[i]]++;
-			b[bin[i + 1]]++;
-			d[bin[i + 2]]++;
-			e[bin[i + 3]]++;
-		}
-	} else if (copies == 2) {
-		for (; n - i >= 2; i += 2) {
-			own[bin[i]]++;
-			own[slots + bin[i + 1]]++;
-		}
+	for (i = 0; n - i >= 4; i += 4) {
+		own[bin[i]]++;
+		own1[bin[i + 1]]++;
+		own2[bin[i + 2]]++;
+		own3[bin[i + 3]]++;
 	}
 	for (; i < n; i++)
 		own[bin[i]]++;
@@ -371,7 +318,7 @@ static void count_block(struct worker *w, unsigned c, size_t n)
 	else if (h->strategy == CUA_HISTOGRAM_AGGREGATED)
 		count_runs(w, c, n);
 	else if (h->private_bins == h->bins)
-		count_copies(w, c, n, copies_of(h));
+		count_copies(w, c, n);
 	else
 		for (size_t i = 0; i < n; i++)
 			add_either(w, c, w->bin[i], 1);

@@ -79,6 +79,7 @@ BYTE_TARGET static inline void make_planes(const uint8_t *x, __m512i plane[8])
 	const __m512i unit = _mm512_set1_epi64((long long)0x8040201008040201u);
 	__m512i word[8], pair[8];
 
+#pragma GCC unroll 8
 	for (int i = 0; i < 8; i++) {
 		const __m512i v = _mm512_loadu_si512(x + 64 * i);
 
@@ -86,10 +87,12 @@ BYTE_TARGET static inline void make_planes(const uint8_t *x, __m512i plane[8])
 						  _mm512_gf2p8affine_epi64_epi8(unit, v, 0));
 	}
 	/* word b of each vector belongs to plane b */
+#pragma GCC unroll 4
 	for (int i = 0; i < 8; i += 2) {
 		pair[i] = _mm512_unpacklo_epi64(word[i], word[i + 1]);
 		pair[i + 1] = _mm512_unpackhi_epi64(word[i], word[i + 1]);
 	}
+#pragma GCC unroll 2
 	for (int b = 0; b < 2; b++) {
 		const __m512i even0 = _mm512_shuffle_i64x2(pair[b], pair[2 + b], 0x88);
 		const __m512i odd0 = _mm512_shuffle_i64x2(pair[b], pair[2 + b], 0xdd);

@@ -147,7 +147,7 @@ runs 1 "cuda without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" demo --backend
 
 runs 0 "list of benchmarks" "$cuatomic" bench
 cp "$tmp/out" "$tmp/benchmarks"
-for name in atomics locks reduce textbook; do
+for name in atomics histogram locks reduce textbook; do
   says out "list of benchmarks" "^$name +[a-z]"
 done
 
@@ -192,6 +192,18 @@ if runs 0 "bench atomics" env CUDA_VISIBLE_DEVICES= "$cuatomic" bench atomics -q
 fi
 
 for threads in 1 3; do
+  if runs 0 "bench histogram, $threads" "$cuatomic" bench histogram --quick -b cpu -t $threads; then
+    [ ! -s "$tmp/err" ] || fail "bench histogram: something on stderr"
+    for case in "u8 256, uniform" "u8 256, constant" "u8 256, zipf 1.5" "u8 256, sorted" \
+      "u8 256, clustered" "letters, uniform" "u32 256, clustered" "u32 4096, uniform" \
+      "u32 65536, zipf 1.5" "f32 256, uniform" "f32 256 edges, zipf 1.5"; do
+      table "bench histogram, $threads" "$case" "ceiling: vector loads, all threads" \
+        "a loop, one thread" "cua_histogram, one thread" "cua_histogram, all threads"
+    done
+  fi
+done
+
+for threads in 1 3; do
   if runs 0 "bench reduce, $threads" "$cuatomic" bench reduce --quick -b cpu -t $threads; then
     [ ! -s "$tmp/err" ] || fail "bench reduce: something on stderr"
     for type in f32 f64 "i32 to i64" i64; do
@@ -221,6 +233,10 @@ done
 for name in locks:'cua_ticketlock_lock, unlock' locks:'pthread_mutex' \
   atomics:cua_atomic_add_u32 atomics:cua_atomic_add_f32 atomics:cua_atomic_fetch_mul_f64 \
   atomics:cua_atomic_max_u32 atomics:CUA_DEFINE_ATOMIC \
+  histogram:'ceiling: vector loads, all threads' histogram:'u8 256, zipf 1.5, a loop, one thread' \
+  histogram:'letters, uniform, cua_histogram, one thread' \
+  histogram:'u32 4096, uniform, cua_histogram, all threads' \
+  histogram:'f32 256 edges, uniform, cua_histogram, all threads' \
   reduce:'ceiling: vector loads, all threads' reduce:'sum f32, a loop, one thread' \
   reduce:'sum f32, cua_reduce, FAST' reduce:'min f32, cua_reduce, FIXED' reduce:'argmin f32, cua_reduce, FAST' \
   reduce:'variance f32, cua_reduce, FIXED' reduce:'dot f64, cua_reduce, FAST' \
@@ -427,7 +443,7 @@ completes 'cuda' cuatomic demo --backend = cu
 completes 'cpu' cuatomic demo -b cp
 completes "$tmp/binary" cuatomic demo "$tmp/bin"
 completes '--help' cuatomic info ''
-completes 'atomics locks reduce textbook' cuatomic bench ''
+completes 'atomics histogram locks reduce textbook' cuatomic bench ''
 completes 'locks' cuatomic bench --quick l
 completes '--backend= --help --quick --threads=' cuatomic bench --
 completes 'cpu' cuatomic bench --backend = cp

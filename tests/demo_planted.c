@@ -9,7 +9,9 @@
 
 #include "../tools/bench.c"
 #include "../tools/bench_atomics.c"
+#include "../tools/bench_histogram.c"
 #include "../tools/bench_locks.c"
+#include "../tools/bench_read.c"
 #include "../tools/bench_reduce.c"
 #include "../tools/cuatomic.c"
 #include "../tools/demo.c"

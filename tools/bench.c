@@ -21,6 +21,7 @@ static const struct benchmark {
 	void (*cpu)(const struct bench_options *o); /* NULL: on a GPU only */
 } benchmarks[] = {
 	{"atomics", "atomic operations on one address and on many", bench_atomics},
+	{"histogram", "counts of bytes, letters, even bins and bins between edges", bench_histogram},
 	{"locks", "critical sections under one lock", bench_locks},
 	{"reduce", "sums, dot products and other reductions of whole arrays", bench_reduce},
 	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL},

@@ -65,8 +65,13 @@ uint64_t bench_total(const struct bench_run *r);
 /* Runs the loop BENCH_RUNS times and adds the row. A wrong result ends the process. */
 void bench_row(struct table *t, enum table_kind kind, struct bench_run *r);
 
+/* Adds the row of the ceiling for reading so many bytes, 64 000 at least. */
+void bench_read_ceiling(const struct bench_options *o, struct table *t, const char *name, const void *array,
+			size_t bytes);
+
 /* The tables. */
 void bench_atomics(const struct bench_options *o);
+void bench_histogram(const struct bench_options *o);
 void bench_locks(const struct bench_options *o);
 void bench_reduce(const struct bench_options *o);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `cuatomic bench reduce` on the CPU: reductions of arrays that no cache holds, in GB/s of what they have to read.
- * Peers are the loops that one would write, on one thread. The ceiling is the speed at which all threads together read
- * the same memory in vectors, of the compiler's vector extension.
+ * Peers are the loops that one would write, on one thread.
  *
  * The result of every run is compared with that of a plain loop in a wider type.
  */
@@ -15,142 +14,6 @@
 
 #define ARRAY_BYTES ((size_t)64 << 20)
 #define QUICK_BYTES ((size_t)256 << 10)
-
-/* ---- the ceiling ---- */
-
-typedef uint64_t vector __attribute__((vector_size(64)));
-
-/* Bytes that are read between two looks at the clock's end, a multiple of 1000 and of four vectors. */
-#define PIECE 64000
-#define PIECE_VECTORS (PIECE / sizeof(vector))
-CUA_STATIC_ASSERT(PIECE % (4 * sizeof(vector)) == 0 && PIECE % 1000 == 0, "pieces are whole");
-
-static const char *memory; /* both arrays, one behind the other */
-static uint64_t *piece_sums; /* of the 64-bit words of each piece, for the check */
-static uint64_t *worker_sums;
-
-#define DEFINE_READ(name, target)                                                                  \
-	target static uint64_t name(const char *p)                                                 \
-	{                                                                                          \
-		const vector *v = (const vector *)(const void *)p;                                 \
-		vector sums[4] = {{0}};                                                            \
-		uint64_t sum = 0;                                                                  \
-                                                                                                   \
-		for (size_t i = 0; i < PIECE_VECTORS; i += 4)                                      \
-			for (size_t j = 0; j < 4; j++)                                             \
-				sums[j] += v[i + j];                                               \
-		sums[0] += sums[1] + sums[2] + sums[3];                                            \
-		for (size_t j = 0; j < sizeof(vector) / sizeof(uint64_t); j++)                     \
-			sum += sums[0][j];                                                         \
-		return sum;                                                                        \
-	}
-
-static uint64_t (*read_piece)(const char *p);
-
-/* The ceiling may take what the library may: the widest vectors of the machine. */
-DEFINE_READ(read_plain, )
-#if defined(__x86_64__) && defined(__GNUC__)
-DEFINE_READ(read_avx2, __attribute__((target("avx2"))))
-DEFINE_READ(read_avx512, __attribute__((target("avx512f"))))
-#endif
-
-static void choose_read(void)
-{
-	read_piece = read_plain;
-#if defined(__x86_64__) && defined(__GNUC__)
-	if (__builtin_cpu_supports("avx512f"))
-		read_piece = read_avx512;
-	else if (__builtin_cpu_supports("avx2"))
-		read_piece = read_avx2;
-#endif
-}
-
-/* Pieces of a worker, of all that are read; one at least. */
-static void share_of(const struct bench_worker *w, size_t *first, size_t *end)
-{
-	size_t n = w->run->cells;
-
-	*first = n * w->index / w->run->threads;
-	*end = n * (w->index + 1) / w->run->threads;
-	if (*end == *first)
-		*end = *first + 1;
-}
-
-/* Goes through its share again and again; an operation is 1000 bytes. */
-static void read_share(struct bench_worker *w)
-{
-	size_t first, end, i;
-	uint64_t sum = 0, done = 0;
-
-	share_of(w, &first, &end);
-	i = first;
-	do {
-		sum += read_piece(memory + i * PIECE);
-		done += PIECE / 1000;
-		if (++i == end)
-			i = first;
-	} while (!__atomic_load_n(&w->run->stop, __ATOMIC_RELAXED));
-	worker_sums[w->index] = sum;
-	w->done = done;
-}
-
-static void read_nothing_yet(struct bench_run *r)
-{
-	(void)r;
-}
-
-static uint64_t words_read(const struct bench_run *r)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < r->threads; i++)
-		sum += worker_sums[i];
-	return sum;
-}
-
-static uint64_t words_there(const struct bench_run *r)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < r->threads; i++) {
-		uint64_t pieces = r->workers[i].done / (PIECE / 1000), whole = 0, rest = 0;
-		size_t first, end;
-
-		share_of(&r->workers[i], &first, &end);
-		for (size_t j = first; j < end; j++) {
-			whole += piece_sums[j];
-			rest += j - first < pieces % (end - first) ? piece_sums[j] : 0;
-		}
-		sum += pieces / (end - first) * whole + rest;
-	}
-	return sum;
-}
-
-static void add_ceiling(const struct bench_options *o, struct table *t, size_t bytes)
-{
-	struct bench_run r = {
-		.name = "reduce",
-		.way = "ceiling: vector loads, all threads",
-		.seconds = o->quick ? 1e-3 : 10e-3,
-		.threads = o->threads,
-		.cells = bytes / PIECE,
-		.before = read_nothing_yet,
-		.loop = read_share,
-		.result = words_read,
-		.expected = words_there,
-	};
-
-	for (size_t i = 0; i < r.cells; i++) {
-		piece_sums[i] = 0;
-		for (size_t j = 0; j < PIECE; j += sizeof(uint64_t)) {
-			uint64_t word;
-
-			memcpy(&word, memory + i * PIECE + j, sizeof(word));
-			piece_sums[i] += word;
-		}
-	}
-	bench_row(t, TABLE_CEILING, &r);
-}
 
 /* ---- the cases ---- */
 
@@ -426,10 +289,6 @@ void bench_reduce(const struct bench_options *o)
 		tool_die("bench reduce: %s", cua_strerror(status));
 	x = arrays;
 	y = x + bytes;
-	memory = x;
-	choose_read();
-	piece_sums = tool_alloc(2 * bytes / PIECE * sizeof(*piece_sums));
-	worker_sums = tool_alloc(o->threads * sizeof(*worker_sums));
 	printf("arrays of %zu KiB; dot reads two of them\n", bytes >> 10);
 	table_columns("GB/s", "");
 	for (size_t i = 0; i < sizeof(reductions) / sizeof(reductions[0]); i++) {
@@ -446,7 +305,7 @@ void bench_reduce(const struct bench_options *o)
 		}
 		wanted = expect(r, c.n, x, y);
 		table_begin(&table, r->name);
-		add_ceiling(o, &table, read);
+		bench_read_ceiling(o, &table, "reduce", x, read);
 		if (r->loop)
 			add_calls(&table, &c, names[0], seconds, (double)read, &wanted);
 		for (int m = CUA_REDUCE_FAST; m <= (r->has_exact ? CUA_REDUCE_EXACT : CUA_REDUCE_FIXED); m++) {
@@ -455,8 +314,6 @@ void bench_reduce(const struct bench_options *o)
 		}
 		table_end(&table);
 	}
-	free(piece_sums);
-	free(worker_sums);
 	cua_free(ctx, arrays);
 	cua_context_destroy(ctx);
 }
