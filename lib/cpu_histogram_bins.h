@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bins of blocks of elements, on the CPU. This file is included once for each set of instructions, with FIND(name) and
- * FIND_TARGET defined; without a guard. Whole blocks without gaps have loops of constant length, which a compiler
- * makes vectors of without asking; so what is in them has no branches.
+ * The bins of blocks of elements, on the CPU. This file is included once for each set of instructions, with
+ * FIND(name) and FIND_TARGET defined; so it has no guard. Whole blocks without gaps have loops of constant length, of
+ * which a compiler makes vectors if nothing in them branches.
  */
 
 /* Sets bins[i] for all i by statements that use x[i * step] and set `bin`. */

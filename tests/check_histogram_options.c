@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histograms with all that the options can say, on either backend against the serial model: channels, rows, counts of what
- * is outside, weights, types of counts, closed ranges, edges.
+ * Histograms with all that the options can say, on either backend against the serial model: channels, rows,
+ * counts of what is outside, weights, types of counts, closed ranges, edges.
  */
 #include "histogram_model.h"
 

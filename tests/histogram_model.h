@@ -225,8 +225,8 @@ static UNUSED int model_unit(const struct model_call *m)
 }
 
 /*
- * Adds what the call counts to bins * counted sums, and to CUA_HISTOGRAM_SIDES for each counted channel. The sums of float
- * weights are numbers of units.
+ * Adds what the call counts to bins * counted sums, and to CUA_HISTOGRAM_SIDES for each counted channel. The sums
+ * of float weights are numbers of units.
  */
 static UNUSED void model_count(const struct model_call *m, uint64_t *sums, uint64_t *outside)
 {

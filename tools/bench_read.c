@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ceiling of benchmarks that have to read an array once: the speed at which all threads together read it in vectors,
- * of the compiler's vector extension.
+ * The ceiling of benchmarks that have to read an array once: the speed at which all threads together read it in
+ * vectors, of the compiler's vector extension.
  */
 #include <string.h>
 
