@@ -11,19 +11,19 @@
 
 #include "bench.h"
 
-#define HISTOGRAM_BYTES ((size_t)64 << 20)
-#define HISTOGRAM_QUICK_BYTES ((size_t)256 << 10)
-#define HISTOGRAM_MOST_BINS 65536
-#define HISTOGRAM_EDGES 257
+#define COUNTED_BYTES ((size_t)64 << 20)
+#define COUNTED_QUICK_BYTES ((size_t)256 << 10)
+#define MOST_BINS 65536
+#define EDGES 257
 
 /* ---- the cases ---- */
 
-enum input { UNIFORM, CONSTANT, ZIPF, SORTED, CLUSTERED };
+enum distribution { UNIFORM, CONSTANT, ZIPF, SORTED, CLUSTERED };
 
-static const char *const input_names[] = {"uniform", "constant", "zipf 1.5", "sorted", "clustered"};
+static const char *const distribution_names[] = {"uniform", "constant", "zipf 1.5", "sorted", "clustered"};
 
 /* Edge k is k^2. */
-static float edges[HISTOGRAM_EDGES];
+static float edges[EDGES];
 
 static void count_bytes_plainly(size_t n, const void *elements, size_t bins, uint64_t *counts)
 {
@@ -168,7 +168,7 @@ static uint64_t mixed(uint64_t z)
 	return z ^ (z >> 31);
 }
 
-static size_t choose_bin(enum input input, size_t i, size_t n, size_t bins, uint64_t r)
+static size_t choose_bin(enum distribution input, size_t i, size_t n, size_t bins, uint64_t r)
 {
 	double u = ((double)(r >> 11) + 1) * 0x1p-53, v;
 
@@ -181,9 +181,9 @@ static size_t choose_bin(enum input input, size_t i, size_t n, size_t bins, uint
 	}
 }
 
-static void make_elements(const struct shape *s, enum input input, size_t n, void *x, uint64_t *expected)
+static void make_elements(const struct shape *s, enum distribution input, size_t n, void *x, uint64_t *expected)
 {
-	memset(expected, 0, HISTOGRAM_MOST_BINS * sizeof(*expected));
+	memset(expected, 0, MOST_BINS * sizeof(*expected));
 	for (size_t i = 0; i < n; i++) {
 		uint64_t r = mixed(i + ((uint64_t)input << 40));
 		size_t k = choose_bin(input, i, n, s->made, r);
@@ -253,9 +253,9 @@ static void add_histogram(struct table *t, const struct histogram_run *h, struct
 
 void bench_histogram(const struct bench_options *o)
 {
-	const size_t bytes = o->quick ? HISTOGRAM_QUICK_BYTES : HISTOGRAM_BYTES;
-	uint64_t *counts = tool_alloc(2 * HISTOGRAM_MOST_BINS * sizeof(*counts));
-	uint64_t *expected = counts + HISTOGRAM_MOST_BINS;
+	const size_t bytes = o->quick ? COUNTED_QUICK_BYTES : COUNTED_BYTES;
+	uint64_t *counts = tool_alloc(2 * MOST_BINS * sizeof(*counts));
+	uint64_t *expected = counts + MOST_BINS;
 	struct cua_context *ctx;
 	enum cua_status status;
 	void *x = NULL;
@@ -265,7 +265,7 @@ void bench_histogram(const struct bench_options *o)
 		status = cua_alloc(ctx, bytes, &x);
 	if (status)
 		tool_die("bench histogram: %s", cua_strerror(status));
-	for (size_t k = 0; k < HISTOGRAM_EDGES; k++)
+	for (size_t k = 0; k < EDGES; k++)
 		edges[k] = (float)(k * k);
 	printf("arrays of %zu KiB\n", bytes >> 10);
 	table_columns("GB/s", "");
@@ -285,8 +285,8 @@ void bench_histogram(const struct bench_options *o)
 
 			if (!s->all_inputs && input != UNIFORM && input != ZIPF)
 				continue;
-			make_elements(s, (enum input)input, h.n, x, expected);
-			snprintf(name, sizeof(name), "%s, %s", s->name, input_names[input]);
+			make_elements(s, (enum distribution)input, h.n, x, expected);
+			snprintf(name, sizeof(name), "%s, %s", s->name, distribution_names[input]);
 			table_begin(&table, name);
 			bench_read_ceiling(o, &table, "histogram", x, bytes);
 			add_histogram(&table, &h, NULL, "a loop, one thread");
