@@ -24,8 +24,8 @@
 #define PRIVATE_BINS_ASKED ((size_t)65536)
 /* Values of one channel that are in work at a time. */
 #define BLOCK 1024
-/* No private bin overflows in so many elements. */
-#define MOST_BETWEEN_FLUSHES ((size_t)1 << 31)
+/* No private bin overflows in so many elements; fewer than have to be, so that all large calls go that way. */
+#define MOST_BETWEEN_FLUSHES ((size_t)1 << 26)
 /* Elements of a worker from which on 16-bit types are counted by value. */
 #define VALUES_FROM ((size_t)1 << 19)
 #define VALUES 65536

@@ -667,6 +667,9 @@ START_TEST(test_big)
 	struct cua_context *ctx;
 	uint64_t counts[256] = {0}, two[2] = {0};
 	unsigned char *x;
+#if !TEST_CUDA
+	struct cua_histogram_options o;
+#endif
 
 	if (test_quick() || SANITIZED || sizeof(size_t) < 8) {
 		printf("test_big: skipped in a quick or instrumented run\n");
@@ -731,6 +734,12 @@ START_TEST(test_big)
 					     two));
 	ck_assert_uint_eq(two[1], 0);
 	ck_assert_uint_eq(two[0], n);
+	/* more than 2^32 in one bin of a strategy that has no copies of it */
+	o = options_of(CUA_HISTOGRAM_AGGREGATED, 0);
+	ck_assert_cua(cua_histogram_even(ctx, &o, CUA_U8, 2 * n, x, 2, &(int64_t){0},
+					 &(int64_t){256}, two));
+	ck_assert_uint_eq(two[1], 0);
+	ck_assert_uint_eq(two[0], 2 * n);
 	munmap(x, n * 4);
 #endif
 	cua_context_destroy(ctx);
