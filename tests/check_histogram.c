@@ -241,6 +241,7 @@ START_TEST(test_memory_kind)
 	const int64_t zero = 0, ten = 10;
 	uint64_t counts[256], *device = test_alloc(ctx, sizeof(counts));
 	char *ordinary = test_malloc(100), *x = test_alloc(ctx, 100);
+	struct cua_histogram_options o = options_of(CUA_HISTOGRAM_AUTO, 0);
 	enum cua_status status;
 
 	memset(counts, 0xee, sizeof(counts));
@@ -251,6 +252,19 @@ START_TEST(test_memory_kind)
 	ck_assert_status(cua_histogram_even(cpu, NULL, CUA_U8, 100, x, 3, &zero, &ten, counts),
 			 CUA_ERROR_MEMORY_KIND);
 	ck_assert_status(cua_histogram_bytes(cpu, NULL, 100, ordinary, device),
+			 CUA_ERROR_MEMORY_KIND);
+	/* edges are read by the host, on either backend */
+	ck_assert_status(cua_histogram_edges(cpu, NULL, CUA_U8, 100, ordinary, 10, x, counts),
+			 CUA_ERROR_MEMORY_KIND);
+	ck_assert_status(cua_histogram_edges(ctx, NULL, CUA_U8, 100, x, 10, x, counts),
+			 CUA_ERROR_MEMORY_KIND);
+	o.outside = device;
+	ck_assert_status(cua_histogram_bytes(cpu, &o, 100, ordinary, counts),
+			 CUA_ERROR_MEMORY_KIND);
+	o.outside = NULL;
+	o.weights = device;
+	o.weight_type = CUA_U32;
+	ck_assert_status(cua_histogram_bytes(cpu, &o, 100, ordinary, counts),
 			 CUA_ERROR_MEMORY_KIND);
 	/* ordinary host memory is the device's where the system is coherent */
 	status = cua_histogram_letters(ctx, NULL, 100, ordinary, counts);

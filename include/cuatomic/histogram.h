@@ -628,11 +628,11 @@ extern "C" {
  * outside: how many elements of a channel are below, above and NaN, and how many that are in a bin have a weight
  *   that is refused, in the order of enum cua_histogram_side.
  *
- * Errors: NULL (ctx, counts, or x with n > 0), TYPE (count_type, weight_type), VALUE (struct_size is not that of a
- * version of the options, unknown strategy, more than 4 channels, more counted than channels, n that is no
- * multiple of width, pitch without width or below a row, a weight_limit that is negative, infinite or NaN),
- * SIZE, ALIGNMENT (also of pitch), MEMORY_KIND, OVERLAP (counts or outside with each other, x or weights), CAPTURE,
- * WORKSPACE, NO_MEMORY, UNSUPPORTED.
+ * Errors: NULL (ctx, counts, or with n > 0 x, and weights if there is a weight_type), TYPE (count_type, weight_type;
+ * weights without it), VALUE (struct_size is not that of a version of the options, unknown strategy, more than 4
+ * channels, more counted than channels, n that is no multiple of width, pitch without width or below a row, a
+ * weight_limit that is negative, infinite or NaN), SIZE, ALIGNMENT (also of pitch), MEMORY_KIND, OVERLAP (counts
+ * or outside with each other or with what is read), CAPTURE, WORKSPACE, NO_MEMORY, UNSUPPORTED.
  */
 CUA_API enum cua_status cua_histogram_bytes(struct cua_context *ctx,
 					    const struct cua_histogram_options *options, size_t n,
@@ -656,7 +656,7 @@ CUA_API enum cua_status cua_histogram_even(struct cua_context *ctx,
  * Bins between bins + 1 edges of the element's type, which ascend and may be infinite. They are in host memory and
  * are read before the call returns.
  * Further errors: NULL (edges), TYPE, VALUE (edges that descend or are NaN, bins = 0), SIZE (bins >= MAX_EDGES),
- * ALIGNMENT (edges), CAPTURE (always in a capture).
+ * ALIGNMENT (edges), MEMORY_KIND (edges that the host cannot read), CAPTURE (always in a capture).
  */
 CUA_API enum cua_status cua_histogram_edges(struct cua_context *ctx,
 					    const struct cua_histogram_options *options,
