@@ -1,0 +1,727 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Histograms of whole arrays, in GB/s of what they have to read, on data of five kinds: uniform;
+ * constant; Zipf's law with exponent 1.5, the most frequent bins next to each other; sorted; and
+ * clustered, in runs of equal elements. The peer is CUB's, with its temporary memory allocated
+ * before.
+ *
+ * The ceiling is the faster one of two kernels that only read the same bytes, 16 a load: one whose
+ * blocks stay and go through the array, and one with a block a tile. Counts go to device memory;
+ * each run's are compared with those that a plain kernel of this program has counted by a rule of
+ * its own.
+ */
+#include <math.h>
+#include <time.h>
+
+#include <cub/device/device_histogram.cuh>
+#include <cub/version.cuh>
+
+#include <cuatomic/histogram.h>
+
+#include "bench.h"
+
+#define THREADS 256
+#define LOADS 4
+#define MOST_BINS ((size_t)1 << 20)
+/* Elements of a run of the clustered data. */
+#define RUN 777
+/* Runs of a peer that takes more than this many seconds for one are fewer. */
+#define SLOW 0.01
+#define SLOW_RUNS 3
+
+static struct table table;
+static struct cua_context *ctx;
+static unsigned processors;
+static char *memory; /* the array */
+static size_t room;  /* bytes of it */
+static bool small;   /* arrays of a thousandth */
+static void *counts; /* of a call */
+static unsigned long long *wanted;
+static unsigned *sink; /* also the number of wrong counts */
+static double *shares; /* of Zipf's law: of the bins up to each */
+static double *share_on_host;
+static size_t shares_bins; /* how many they were made for */
+static void *temporary;    /* CUB's */
+static size_t temporary_bytes;
+
+enum data { UNIFORM, CONSTANT, ZIPF, SORTED, CLUSTERED, DATA };
+
+static const char *const data_names[DATA] = {"uniform", "constant", "zipf 1.5", "sorted",
+					     "clustered"};
+
+/* ---- what is timed ---- */
+
+/* How the calls of a case are timed, and how many bytes one has to read. */
+enum timing {
+	ONE_CALL,  /* by events around it */
+	IN_STREAM, /* by events around many */
+	CALL_WAIT  /* by the host's clock, each with a wait for it */
+};
+
+static enum timing timing;
+static int calls;
+static double bytes;
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Adds the row of a call. check is run behind each of its runs. */
+template <typename Call, typename Check>
+static struct figure row(enum table_kind kind, const char *way, Call call, Check check)
+{
+	auto poison = [] {
+		need(!cudaMemset(counts, 0xa5, MOST_BINS * 8) && !cudaDeviceSynchronize(),
+		     "poison");
+	};
+	struct table_row *added;
+	struct figure f;
+	char number[24];
+
+	if (timing == CALL_WAIT) {
+		double rates[BENCH_RUNS];
+
+		for (int i = -1; i < BENCH_RUNS; i++) {
+			double start, end;
+
+			poison();
+			start = now();
+			for (int c = 0; c < calls; c++) {
+				call();
+				cudaStreamSynchronize(0);
+			}
+			end = now();
+			need(!cudaGetLastError(), way);
+			if (i >= 0)
+				rates[i] = bytes * calls / (end - start) * 1e-9;
+			check();
+		}
+		f = table_figure(rates, BENCH_RUNS);
+	} else {
+		double start, taken;
+
+		/* the first one loads the code, and tells how long one takes */
+		for (int i = 0; i < 2; i++) {
+			poison();
+			start = now();
+			call();
+			need(!cudaDeviceSynchronize(), way);
+			taken = now() - start;
+			check();
+		}
+		f = measure_runs(
+			bytes * calls * 1e-3, 0, taken > SLOW ? SLOW_RUNS : BENCH_RUNS, poison,
+			[&] {
+				for (int c = 0; c < calls; c++)
+					call();
+			},
+			check);
+	}
+	added = table_add(&table, kind, way, f);
+	snprintf(added->note, sizeof(added->note), "%s us",
+		 table_number(number, bytes / (f.median * 1e3)));
+	return f;
+}
+
+/* ---- the ceiling ---- */
+
+static __global__ void __launch_bounds__(THREADS)
+	read_all(size_t words, const uint4 *x, unsigned *sink)
+{
+	const size_t tile = THREADS * LOADS;
+	unsigned sum = 0;
+
+	for (size_t first = blockIdx.x * tile; first < words; first += gridDim.x * tile) {
+		uint4 v[LOADS];
+
+		if (words - first >= tile) {
+#pragma unroll
+			for (int l = 0; l < LOADS; l++)
+				v[l] = x[first + (size_t)l * THREADS + threadIdx.x];
+#pragma unroll
+			for (int l = 0; l < LOADS; l++)
+				sum += v[l].x ^ v[l].y ^ v[l].z ^ v[l].w;
+		} else {
+			for (size_t i = first + threadIdx.x; i < words; i += THREADS)
+				sum += x[i].x ^ x[i].y ^ x[i].z ^ x[i].w;
+		}
+	}
+	/* never, but that is not known to the compiler */
+	if (sum == 0x12345678u)
+		*sink = sum;
+}
+
+static void ceilings(void)
+{
+	size_t words = (size_t)bytes / 16, tiles = (words - 1) / (THREADS * LOADS) + 1;
+	size_t stay = processors * 8 < tiles ? processors * 8 : tiles;
+
+	for (int many = 0; many < 2; many++) {
+		unsigned blocks = (unsigned)(many ? tiles : stay);
+
+		row(
+			TABLE_CEILING,
+			many ? "ceiling: reads, a block a tile"
+			     : "ceiling: reads, blocks that stay",
+			[=] { read_all<<<blocks, THREADS>>>(words, (const uint4 *)memory, sink); },
+			[] {});
+		if (stay == tiles)
+			break;
+	}
+}
+
+/* ---- elements ---- */
+
+/* The bin that element i shall fall into. */
+static __device__ inline uint32_t bin_of(enum data data, size_t i, size_t n, uint32_t bins,
+					 const double *shares)
+{
+	uint32_t low = 0, high = bins - 1;
+	double u;
+
+	switch (data) {
+	case UNIFORM: return (uint32_t)(mix(i + 1) >> 16) % bins;
+	case CONSTANT: return bins / 3;
+	case SORTED: return (uint32_t)((unsigned __int128)i * bins / n);
+	case CLUSTERED: return (uint32_t)(mix(i / RUN + 1) >> 16) % bins;
+	default: break;
+	}
+	u = (double)(mix(i + 1) >> 11) * 0x1p-53;
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (u < shares[middle])
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* Elements by their bins: v(bin, r) is one in the bin, by a random number r. */
+struct byte_elements {
+	typedef uint8_t type;
+	__device__ uint8_t value(uint32_t bin, uint64_t) const
+	{
+		return (uint8_t)bin;
+	}
+	__device__ uint32_t bin(uint8_t v) const
+	{
+		return v;
+	}
+};
+
+/* Text: now and then there is a space. */
+struct letter_elements {
+	typedef uint8_t type;
+	__device__ uint8_t value(uint32_t bin, uint64_t r) const
+	{
+		return (uint8_t)(r % 8 == 0 ? ' ' : 'a' + bin * 4 + (r >> 8) % (bin == 6 ? 2 : 4));
+	}
+	__device__ uint32_t bin(uint8_t v) const
+	{
+		return v < 'a' || v > 'z' ? UINT32_MAX : (v - 'a') >> 2;
+	}
+};
+
+/* Bins of `each` integers. */
+struct integer_elements {
+	typedef uint32_t type;
+	uint32_t each;
+	__device__ uint32_t value(uint32_t bin, uint64_t r) const
+	{
+		return bin * each + (uint32_t)(r >> 32) % each;
+	}
+	__device__ uint32_t bin(uint32_t v) const
+	{
+		return v / each;
+	}
+};
+
+/* The unit interval, in a power of two of bins: products are exact. */
+struct float_elements {
+	typedef float type;
+	uint32_t bins;
+	__device__ float value(uint32_t bin, uint64_t r) const
+	{
+		/* 11 bits, so that the sum is exact */
+		return ((float)bin + (float)(r >> 53) * 0x1p-11f) / (float)bins;
+	}
+	__device__ uint32_t bin(float v) const
+	{
+		return (uint32_t)(v * (float)bins);
+	}
+};
+
+/* Bins that are the wider the higher they are: edge i is (i / bins)^2, rounded once, so the same on
+ * the host. */
+struct edge_elements {
+	typedef float type;
+	uint32_t bins;
+	__host__ __device__ float edge(uint32_t i) const
+	{
+		return (float)i * (float)i / ((float)bins * (float)bins);
+	}
+	__device__ float value(uint32_t bin, uint64_t r) const
+	{
+		float from = edge(bin), to = edge(bin + 1),
+		      v = from + (to - from) * ((float)(r >> 53) * 0x1p-11f);
+
+		return v < to ? v : from;
+	}
+	__device__ uint32_t bin(float v) const
+	{
+		uint32_t i = (uint32_t)(sqrtf(v) * (float)bins);
+
+		while (i > 0 && v < edge(i))
+			i--;
+		while (v >= edge(i + 1))
+			i++;
+		return i;
+	}
+};
+
+template <typename E>
+static __global__ void make_elements(E e, enum data data, size_t n, uint32_t bins,
+				     const double *shares, typename E::type *x)
+{
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x) {
+		uint64_t r = mix((data == CONSTANT    ? 0
+				  : data == CLUSTERED ? i / RUN
+						      : i) +
+				 ((uint64_t)1 << 50));
+
+		/* sorted by bins, and in any order within one */
+		x[i] = e.value(bin_of(data, i, n, bins, shares), r);
+	}
+}
+
+/* A thread counts runs of equal bins in a few neighbours, so that no data takes long. */
+template <typename E>
+static __global__ void count_plainly(E e, size_t n, const typename E::type *x, uint32_t bins,
+				     unsigned long long *counts)
+{
+	const size_t each = 64, step = (size_t)gridDim.x * blockDim.x * each;
+
+	for (size_t i = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * each; i < n; i += step) {
+		size_t end = n - i < each ? n : i + each;
+		uint32_t last = UINT32_MAX;
+		unsigned long long run = 0;
+
+		for (size_t j = i; j < end; j++) {
+			uint32_t bin = e.bin(x[j]);
+
+			if (bin != last) {
+				if (last < bins)
+					atomicAdd(&counts[last], run);
+				last = bin;
+				run = 0;
+			}
+			run++;
+		}
+		if (last < bins)
+			atomicAdd(&counts[last], run);
+	}
+}
+
+/* Of bins that are few: the counts of a block are its own. */
+template <typename E>
+static __global__ void count_few_plainly(E e, size_t n, const typename E::type *x, uint32_t bins,
+					 unsigned long long *counts)
+{
+	extern __shared__ unsigned own[];
+
+	for (uint32_t b = threadIdx.x; b < bins; b += blockDim.x)
+		own[b] = 0;
+	__syncthreads();
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x) {
+		uint32_t bin = e.bin(x[i]);
+
+		if (bin < bins)
+			atomicAdd(&own[bin], 1u);
+	}
+	__syncthreads();
+	for (uint32_t b = threadIdx.x; b < bins; b += blockDim.x)
+		atomicAdd(&counts[b], (unsigned long long)own[b]);
+}
+
+template <typename Count>
+static __global__ void compare(uint32_t bins, const Count *got, const unsigned long long *wanted,
+			       unsigned *wrong)
+{
+	for (uint32_t b = blockIdx.x * blockDim.x + threadIdx.x; b < bins;
+	     b += gridDim.x * blockDim.x)
+		if (got[b] != wanted[b])
+			atomicAdd(wrong, 1u);
+}
+
+template <typename Count> static void verify(const char *way, size_t bins)
+{
+	unsigned wrong = 1;
+
+	need(!cudaMemset(sink, 0, sizeof(*sink)), "verify");
+	compare<<<64, THREADS>>>((uint32_t)bins, (const Count *)counts, wanted, sink);
+	need(!cudaMemcpy(&wrong, sink, sizeof(wrong), cudaMemcpyDeviceToHost), way);
+	if (wrong) {
+		fflush(stdout);
+		fprintf(stderr, "cuatomic bench: histogram: %s, %s: %u of %zu counts are wrong\n",
+			table.name, way, wrong, bins);
+		exit(1);
+	}
+}
+
+/* The array, and what its counts are. */
+template <typename E>
+static typename E::type *make(const E &e, enum data data, size_t n, size_t bins)
+{
+	typename E::type *x = (typename E::type *)memory;
+	unsigned long long sum = 0;
+
+	if (data == ZIPF && shares_bins != bins) {
+		double total = 0;
+
+		for (size_t b = 0; b < bins; b++)
+			share_on_host[b] = total += 1 / ((double)(b + 1) * sqrt((double)(b + 1)));
+		for (size_t b = 0; b < bins; b++)
+			share_on_host[b] /= total;
+		need(!cudaMemcpy(shares, share_on_host, bins * sizeof(*shares),
+				 cudaMemcpyHostToDevice),
+		     "shares");
+		shares_bins = bins;
+	}
+	make_elements<<<processors * 8, THREADS>>>(e, data, n, (uint32_t)bins, shares, x);
+	need(!cudaMemset(wanted, 0, bins * sizeof(*wanted)), "counts");
+	if (bins <= 8192)
+		count_few_plainly<<<processors * 4, THREADS, bins * 4>>>(e, n, x, (uint32_t)bins,
+									 wanted);
+	else
+		count_plainly<<<processors * 8, THREADS>>>(e, n, x, (uint32_t)bins, wanted);
+	need(!cudaDeviceSynchronize(), "elements");
+	/* a check of the check: nothing but spaces may be missing */
+	need(!cudaMemcpy(share_on_host, wanted, bins * sizeof(*wanted), cudaMemcpyDeviceToHost),
+	     "counts");
+	for (size_t b = 0; b < bins; b++)
+		sum += ((unsigned long long *)share_on_host)[b];
+	need(bins == CUA_HISTOGRAM_LETTER_BINS ? sum > n / 2 && sum < n : sum == n, "elements");
+	return x;
+}
+
+/* ---- a case ---- */
+
+/* What a case was like on each of the data. */
+struct outcome {
+	char name[28];
+	double peer[DATA], ceiling[DATA], ours[DATA];
+};
+
+#define MOST_OUTCOMES 32
+static struct outcome outcomes[MOST_OUTCOMES];
+static int n_outcomes;
+
+static const char *size_text(char text[24], size_t n)
+{
+	if (n % ((size_t)1 << 30) == 0)
+		snprintf(text, 24, "%zu Gi", n >> 30);
+	else if (n % ((size_t)1 << 20) == 0)
+		snprintf(text, 24, "%zu Mi", n >> 20);
+	else
+		snprintf(text, 24, "%zu Ki", n >> 10);
+	return text;
+}
+
+static void set_timing(enum timing t, int many)
+{
+	timing = t;
+	calls = small && many > 3 ? 3 : many;
+}
+
+/* As many elements as there is room for. */
+static size_t fitting(size_t n, size_t size)
+{
+	if (small)
+		n >>= 10;
+	while (n * size > room)
+		n /= 2;
+	return n;
+}
+
+static void need_ok(enum cua_status status, const char *way)
+{
+	if (status == CUA_OK)
+		return;
+	fflush(stdout);
+	fprintf(stderr, "cuatomic bench: histogram: %s, %s: %s\n", table.name, way,
+		cua_strerror(status));
+	exit(1);
+}
+
+/*
+ * One case on all data, or on uniform data alone: peer(temporary, bytes, x, n) is CUB's call with
+ * counts of 32 bits, ours(x, n) that of the library.
+ */
+template <typename E, typename Peer, typename Ours>
+static void run_case(const char *what, const E &e, size_t n, size_t bins, enum data last,
+		     const char *peer_way, Peer peer, const char *our_way, Ours ours)
+{
+	const char *how[] = {"", ", stream", ", wait"};
+	struct outcome *o =
+		&outcomes[n_outcomes < MOST_OUTCOMES ? n_outcomes++ : MOST_OUTCOMES - 1];
+
+	memset(o, 0, sizeof(*o));
+	snprintf(o->name, sizeof(o->name), "%s%s", what, how[timing]);
+	for (int d = 0; d <= last; d++) {
+		typename E::type *x = make(e, (enum data)d, n, bins);
+		size_t wants = 0;
+		char name[28];
+
+		snprintf(name, sizeof(name), "%.16s, %s%s", what, data_names[d], how[timing]);
+		table_begin(&table, name);
+		bytes = (double)n * (double)sizeof(*x);
+		ceilings();
+		need(!peer(nullptr, wants, x, n), peer_way);
+		if (wants > temporary_bytes) {
+			cudaFree(temporary);
+			temporary = NULL;
+			temporary_bytes = 0;
+			if (cudaMalloc(&temporary, wants) == cudaSuccess)
+				temporary_bytes = wants;
+			(void)cudaGetLastError();
+		}
+		if (wants <= temporary_bytes) {
+			row(
+				TABLE_PEER, peer_way,
+				[&] {
+					size_t has = wants;
+
+					need(!peer(temporary, has, x, n), peer_way);
+				},
+				[&] { verify<unsigned>(peer_way, bins); });
+		} else {
+			static const struct figure none = {};
+
+			table_add(&table, TABLE_PEER, peer_way, none);
+		}
+		row(
+			TABLE_OURS, our_way, [&] { need_ok(ours(x, n), our_way); },
+			[&] { verify<unsigned long long>(our_way, bins); });
+		o->peer[d] = table_best(&table, TABLE_PEER);
+		o->ceiling[d] = table_best(&table, TABLE_CEILING);
+		o->ours[d] = table_best(&table, TABLE_OURS);
+		table_end(&table);
+	}
+}
+
+/* CUB's even bins; lower and upper are of the type that it wants the limits in. */
+template <typename T, typename L>
+static cudaError_t cub_even(void *t, size_t &has, const T *x, size_t n, size_t bins, L lower,
+			    L upper)
+{
+	if (n > INT32_MAX)
+		return cub::DeviceHistogram::HistogramEven(
+			t, has, x, (unsigned *)counts, (int)bins + 1, lower, upper, (long long)n);
+	return cub::DeviceHistogram::HistogramEven(t, has, x, (unsigned *)counts, (int)bins + 1,
+						   lower, upper, (int)n);
+}
+
+#define EVEN_PEER "cub::DeviceHistogram::HistogramEven"
+
+static void byte_case(size_t n, enum data last)
+{
+	struct byte_elements e;
+
+	run_case(
+		"u8 256", e, n, 256, last, EVEN_PEER,
+		[](void *t, size_t &has, const uint8_t *x, size_t count) {
+			return cub_even(t, has, x, count, 256, 0, 256);
+		},
+		"cua_histogram_bytes",
+		[](const uint8_t *x, size_t count) {
+			return cua_histogram_bytes(ctx, NULL, count, x, (uint64_t *)counts);
+		});
+}
+
+/* The last one of CUB's bins has two more characters, which the text does not have. */
+static void letter_case(size_t n, enum data last)
+{
+	struct letter_elements e;
+
+	run_case(
+		"u8 letters", e, n, CUA_HISTOGRAM_LETTER_BINS, last, EVEN_PEER,
+		[](void *t, size_t &has, const uint8_t *x, size_t count) {
+			return cub_even(t, has, x, count, 7, (int)'a', 'a' + 28);
+		},
+		"cua_histogram_letters",
+		[](const uint8_t *x, size_t count) {
+			return cua_histogram_letters(ctx, NULL, count, x, (uint64_t *)counts);
+		});
+}
+
+static void integer_case(size_t n, size_t bins, uint32_t each, enum data last)
+{
+	struct integer_elements e = {each};
+	const int64_t lower = 0, upper = (int64_t)bins * each;
+	char what[28], text[24];
+
+	snprintf(text, sizeof(text), "%zu", bins);
+	snprintf(what, sizeof(what), "u32 %.10s%s", bins < MOST_BINS ? text : size_text(text, bins),
+		 each > 1 ? " wide" : "");
+	run_case(
+		what, e, n, bins, last, EVEN_PEER,
+		[=](void *t, size_t &has, const uint32_t *x, size_t count) {
+			return cub_even(t, has, x, count, bins, (uint32_t)lower, (uint32_t)upper);
+		},
+		"cua_histogram_even",
+		[=](const uint32_t *x, size_t count) {
+			return cua_histogram_even(ctx, NULL, CUA_U32, count, x, bins, &lower,
+						  &upper, (uint64_t *)counts);
+		});
+}
+
+static void float_case(size_t n, size_t bins, enum data last)
+{
+	struct float_elements e = {(uint32_t)bins};
+	const double lower = 0, upper = 1;
+	char what[28];
+
+	snprintf(what, sizeof(what), "f32 %zu", bins);
+	run_case(
+		what, e, n, bins, last, EVEN_PEER,
+		[=](void *t, size_t &has, const float *x, size_t count) {
+			return cub_even(t, has, x, count, bins, 0.0f, 1.0f);
+		},
+		"cua_histogram_even",
+		[=](const float *x, size_t count) {
+			return cua_histogram_even(ctx, NULL, CUA_F32, count, x, bins, &lower,
+						  &upper, (uint64_t *)counts);
+		});
+}
+
+#ifdef CUA_HISTOGRAM_MAX_EDGES
+static void edge_case(size_t n, size_t bins, enum data last)
+{
+	struct edge_elements e = {(uint32_t)bins};
+	float *edges = (float *)malloc((bins + 1) * sizeof(*edges)), *on_device;
+	char what[28];
+
+	need(edges && !cudaMalloc(&on_device, (bins + 1) * sizeof(*edges)), "memory");
+	for (size_t i = 0; i <= bins; i++)
+		edges[i] = e.edge((uint32_t)i);
+	need(!cudaMemcpy(on_device, edges, (bins + 1) * sizeof(*edges), cudaMemcpyHostToDevice),
+	     "edges");
+	snprintf(what, sizeof(what), "f32 %zu edges", bins + 1);
+	run_case(
+		what, e, n, bins, last, "cub::DeviceHistogram::HistogramRange",
+		[=](void *t, size_t &has, const float *x, size_t count) {
+			return cub::DeviceHistogram::HistogramRange(t, has, x, (unsigned *)counts,
+								    (int)bins + 1, on_device,
+								    (int)count);
+		},
+		"cua_histogram_edges",
+		[=](const float *x, size_t count) {
+			return cua_histogram_edges(ctx, NULL, CUA_F32, count, x, bins, edges,
+						   (uint64_t *)counts);
+		});
+	cudaFree(on_device);
+	free(edges);
+}
+#endif
+
+/* What counts most: the worst of the data. */
+static void print_outcomes(void)
+{
+	printf("\n%-27s %-27s %-20s %s\n", "case", "least share of ceiling", "slowest of fastest",
+	       "least x peer");
+	for (int i = 0; i < n_outcomes; i++) {
+		const struct outcome *o = &outcomes[i];
+		double share = HUGE_VAL, ratio = HUGE_VAL, slowest = HUGE_VAL, fastest = 0;
+		int worst = 0;
+		char text[64];
+
+		for (int d = 0; d < DATA && o->ours[d] > 0; d++) {
+			if (o->ours[d] / o->ceiling[d] < share) {
+				share = o->ours[d] / o->ceiling[d];
+				worst = d;
+			}
+			slowest = fmin(slowest, o->ours[d]);
+			fastest = fmax(fastest, o->ours[d]);
+			if (o->peer[d] > 0)
+				ratio = fmin(ratio, o->ours[d] / o->peer[d]);
+		}
+		snprintf(text, sizeof(text), "%.3f (%s)", share, data_names[worst]);
+		printf("%-27s %-27s %-20.3f %.2f\n", o->name, text, slowest / fastest, ratio);
+	}
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	const size_t Ki = 1 << 10, Mi = 1 << 20, Gi = 1 << 30;
+	struct options o = parse_options(argc, argv, "histogram", false);
+	cudaDeviceProp device = print_head("histogram");
+	char text[3][24];
+
+	small = o.quick;
+	processors = (unsigned)device.multiProcessorCount;
+	for (room = small ? 2 * Mi : 2 * Gi; cudaMalloc(&memory, room) != cudaSuccess; room /= 2)
+		need(room > 2 * Mi, "memory");
+	/* a failed attempt is no error */
+	(void)cudaGetLastError();
+	share_on_host = (double *)malloc(MOST_BINS * sizeof(*share_on_host));
+	need(share_on_host && !cudaMalloc(&counts, MOST_BINS * 8) &&
+		     !cudaMalloc(&wanted, MOST_BINS * 8) && !cudaMalloc(&shares, MOST_BINS * 8) &&
+		     !cudaMalloc(&sink, sizeof(*sink)) &&
+		     cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK,
+	     "context and memory");
+	printf("CUB %d.%d.%d, which counts in 32 bits; cuatomic counts in 64; the array is in "
+	       "device memory, as are the "
+	       "counts; the L2 has %d MiB\n",
+	       CUB_VERSION / 100000, CUB_VERSION / 100 % 1000, CUB_VERSION % 100,
+	       device.l2CacheSize >> 20);
+	printf("u8: %s elements; u32, f32: %s; stream and wait: %s; clustered: runs of %d\n",
+	       size_text(text[0], fitting(2 * Gi, 1)), size_text(text[1], fitting(512 * Mi, 4)),
+	       size_text(text[2], 64 * Ki), RUN);
+	printf("wait: a call and the wait for it, by the host's clock, the mean of 100; stream: of "
+	       "200 calls in a "
+	       "row; others: one call; * fewer runs\n");
+
+	table_columns("GB/s", "a call");
+	set_timing(ONE_CALL, 1);
+	byte_case(fitting(2 * Gi, 1), CLUSTERED);
+	letter_case(fitting(2 * Gi, 1), CLUSTERED);
+	for (size_t bins = 256; bins <= MOST_BINS; bins *= bins == 4096 || bins == 16384 ? 4 : 16)
+		integer_case(fitting(512 * Mi, 4), bins, 1, CLUSTERED);
+	integer_case(fitting(512 * Mi, 4), 1000, 1234567, CLUSTERED);
+	float_case(fitting(512 * Mi, 4), 256, CLUSTERED);
+	float_case(fitting(512 * Mi, 4), 4096, CLUSTERED);
+#ifdef CUA_HISTOGRAM_MAX_EDGES
+	edge_case(fitting(512 * Mi, 4), 255, CLUSTERED);
+#endif
+	for (int wait = 0; wait < 2; wait++) {
+		set_timing(wait ? CALL_WAIT : IN_STREAM, wait ? 100 : 200);
+		byte_case(64 * Ki, UNIFORM);
+		letter_case(64 * Ki, UNIFORM);
+		integer_case(64 * Ki, 256, 1, UNIFORM);
+		integer_case(64 * Ki, 4096, 1, UNIFORM);
+		float_case(64 * Ki, 256, UNIFORM);
+#ifdef CUA_HISTOGRAM_MAX_EDGES
+		edge_case(64 * Ki, 255, UNIFORM);
+#endif
+	}
+	print_outcomes();
+
+	cua_context_destroy(ctx);
+	cudaFree(memory);
+	cudaFree(counts);
+	cudaFree(wanted);
+	cudaFree(shares);
+	cudaFree(sink);
+	cudaFree(temporary);
+	free(share_on_host);
+	return 0;
+}
