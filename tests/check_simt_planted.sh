@@ -200,6 +200,20 @@ planted 'a striped load without its lock' stripe \
   's/v = CUA_READ(\*p);/cua_spinlock_unlock_scope(l, scope); &/'
 planted 'a section on the stripe after its own' stripe \
   's/l = cua_stripes_at((stripes), (p)); l;/l = \&(stripes)->locks[(cua_stripes_index((stripes), (p)) + 1) % (stripes)->n].lock; l;/'
+planted 'rows of a histogram that are told without release' reduce \
+  's/(&f->arrived, 1, CUA_ACQ_REL,/(\&f->arrived, 1, CUA_ACQUIRE,/' histogram
+planted 'a row of a histogram that is stored too early' histogram_kernel \
+  '/if (counter == CUA__COUNT_GLOBAL)$/,/store_row/s/cua_port_sync_block()/(void)0/' histogram
+planted 'rows of a histogram that are merged before the block knows of them' histogram_kernel \
+  '/cua__finish_arrive/,/groups > blocks/s/cua_port_sync_block()/(void)0/' histogram
+planted 'a packed bin that keeps what it got from the one below' histogram_kernel \
+  's/^\t\tshould = 0;/\t\tshould = 1;/' histogram
+planted 'a packed bin that loses what ran over' histogram_kernel \
+  's/if (is != should \&\& field < own->slots)/if (is != should \&\& field != slot)/' histogram
+planted 'a hot bin that is forgotten for the next one' histogram_kernel \
+  '/old + CUA__HISTOGRAM_HOT_LANES ||/,/own->hot = sample/s/cua__histogram_hot_flush(j, own)/own->hot_n = 0/' histogram
+planted 'a weight without its carry' histogram_kernel \
+  's/ + (old + (uint32_t)n < old);/;/' histogram
 planted 'parts of segments that are told without release' reduce \
   's/(&f->arrived, 1, CUA_ACQ_REL,/(\&f->arrived, 1, CUA_ACQUIRE,/' segment
 planted 'partials of a segment that are told without release' segment_kernel \

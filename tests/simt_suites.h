@@ -29,6 +29,7 @@
 	SIMT_SUITE(exact)                                                                          \
 	SIMT_SUITE(filter)                                                                         \
 	SIMT_SUITE(hashmap)                                                                        \
+	SIMT_SUITE(histogram)                                                                      \
 	SIMT_SUITE(lock_debug)                                                                     \
 	SIMT_SUITE(lock_forms)                                                                     \
 	SIMT_SUITE(mcslock)                                                                        \
