@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include <cub/device/device_reduce.cuh>
+#include <cub/device/device_segmented_reduce.cuh>
 #include <cub/version.cuh>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -21,6 +22,7 @@
 #include <thrust/tuple.h>
 
 #include <cuatomic/reduce.h>
+#include <cuatomic/segment.h>
 
 #include "bench.h"
 
@@ -114,6 +116,7 @@ enum timing {
 };
 
 static enum timing timing;
+static void (*fold)(void); /* makes one result of many, or NULL */
 static int calls;
 static double bytes;
 
@@ -144,8 +147,11 @@ static struct figure row(enum table_kind kind, const char *way, enum reading rea
 	bool right = true;
 	auto check = [&] {
 		/* said once */
-		if (kind != TABLE_CEILING && right)
-			right = verify(kind, way, reading, wanted);
+		if (kind == TABLE_CEILING || !right)
+			return;
+		if (fold)
+			fold();
+		right = verify(kind, way, reading, wanted);
 	};
 	struct figure f;
 
@@ -814,6 +820,130 @@ static void complex_case(size_t n)
 	table_end(&table);
 }
 
+/* ---- segments ---- */
+
+/* Segments of 1 to 2 * mean - 1 elements; what a call takes and gives is in the second half of the memory. */
+static size_t segments;
+static uint64_t *offsets;
+static uint32_t *keys, *runs;
+static float *segment_sums;
+static uint64_t *runs_found;
+
+static __global__ void make_offsets(size_t segments, size_t mean, size_t n, uint64_t *offsets)
+{
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i <= segments;
+	     i += (size_t)gridDim.x * blockDim.x)
+		offsets[i] = i == 0 ? 0 : i == segments ? n : i * mean + mix(i) % mean;
+}
+
+/* A warp a segment. */
+static __global__ void make_keys(size_t segments, const uint64_t *offsets, uint32_t *keys)
+{
+	for (size_t i = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) / 32; i < segments;
+	     i += (size_t)gridDim.x * blockDim.x / 32)
+		for (uint64_t j = offsets[i] + threadIdx.x % 32; j < offsets[i + 1]; j += 32)
+			keys[j] = (uint32_t)i;
+}
+
+/* The sum of the segments' sums, each with a weight of its own, in `sums`; from x where there are none. */
+static __global__ void weigh(size_t segments, const uint64_t *offsets, const float *x, const float *results,
+			     double *sums)
+{
+	double mine = 0;
+
+	for (size_t i = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) / 32; i < segments;
+	     i += (size_t)gridDim.x * blockDim.x / 32) {
+		double sum = results && threadIdx.x % 32 == 0 ? (double)results[i] : 0;
+
+		if (!results)
+			for (uint64_t j = offsets[i] + threadIdx.x % 32; j < offsets[i + 1]; j += 32)
+				sum += (double)x[j];
+		mine += sum * (1 + unit(i, 7));
+	}
+	atomicAdd(sums, mine);
+}
+
+static double weighed(const float *results)
+{
+	double v;
+
+	need(!cudaMemset(sums, 0, sizeof(v)), "cudaMemset");
+	weigh<<<processors * 8, THREADS>>>(segments, offsets, array<float>(0), results, sums);
+	need(!cudaMemcpy(&v, sums, sizeof(v), cudaMemcpyDeviceToHost), "weights");
+	return v;
+}
+
+/* And poisons the sums, for the next call to write them. */
+static void weigh_sums(void)
+{
+	double v = weighed(segment_sums);
+
+	need(!cudaMemcpy(result, &v, sizeof(v), cudaMemcpyHostToDevice) &&
+		     !cudaMemset(segment_sums, 0xff, segments * sizeof(*segment_sums)),
+	     "sums");
+}
+
+/* Calls ours(options) in both modes. */
+template <typename Call> static void both_modes(const char *name, const struct expected &wanted, Call ours)
+{
+	for (int m = 0; m < 2; m++) {
+		struct cua_segment_options options = CUA_SEGMENT_OPTIONS_INIT;
+		char way[TABLE_NAME];
+
+		options.mode = m ? CUA_REDUCE_FIXED : CUA_REDUCE_FAST;
+		snprintf(way, sizeof(way), "%s, %s", name, m ? "FIXED" : "FAST");
+		row(TABLE_OURS, way, OF_F64, wanted, [&] { need_ok(ours(&options), way); });
+	}
+}
+
+static void segment_cases(size_t n, size_t mean)
+{
+	const float *x = make<float>(n, 0);
+	char *second = memory + room / 2, name[28], text[24];
+	struct expected wanted;
+
+	segments = n / mean;
+	keys = (uint32_t *)second;
+	offsets = (uint64_t *)(second + n * 4);
+	segment_sums = (float *)(offsets + segments + 2);
+	runs = (uint32_t *)(segment_sums + segments);
+	runs_found = (uint64_t *)(((uintptr_t)(runs + segments) + 7) & ~(uintptr_t)7);
+	make_offsets<<<processors * 8, THREADS>>>(segments, mean, n, offsets);
+	make_keys<<<processors * 8, THREADS>>>(segments, offsets, keys);
+	need(!cudaDeviceSynchronize(), "segments");
+	wanted = about(weighed(NULL));
+	fold = weigh_sums;
+
+	snprintf(name, sizeof(name), "segments of %zu, %s", mean, size_text(text, n));
+	table_begin(&table, name);
+	bytes = (double)n * 4 + (double)segments * 12;
+	ceilings(1);
+	cub_row("cub::DeviceSegmentedReduce::Sum", OF_F64, wanted, [=](void *t, size_t &has) {
+		return cub::DeviceSegmentedReduce::Sum(t, has, x, segment_sums, (int)segments, offsets,
+						       offsets + 1);
+	});
+	both_modes("cua_segmented_reduce", wanted, [=](const struct cua_segment_options *o) {
+		return cua_segmented_reduce(ctx, o, CUA_REDUCE_SUM, CUA_F32, n, x, segments, offsets,
+					    segment_sums);
+	});
+	table_end(&table);
+
+	snprintf(name, sizeof(name), "runs of %zu, %s", mean, size_text(text, n));
+	table_begin(&table, name);
+	bytes = (double)n * 8 + (double)segments * 8;
+	ceilings(2);
+	cub_row("cub::DeviceReduce::ReduceByKey", OF_F64, wanted, [=](void *t, size_t &has) {
+		return cub::DeviceReduce::ReduceByKey(t, has, keys, runs, x, segment_sums, runs_found, plus(),
+						      (int)n);
+	});
+	both_modes("cua_reduce_by_key", wanted, [=](const struct cua_segment_options *o) {
+		return cua_reduce_by_key(ctx, o, CUA_REDUCE_SUM, CUA_U32, CUA_F32, n, keys, x, segments,
+					 runs, segment_sums, runs_found);
+	});
+	table_end(&table);
+	fold = NULL;
+}
+
 /* ---- ways to finish ---- */
 
 static void finish_table(size_t n)
@@ -908,6 +1038,8 @@ int main(int argc, char **argv)
 	variance_case(fitting(256 * Mi, 4, 1));
 	norm_case(fitting(256 * Mi, 8, 1));
 	complex_case(fitting(256 * Mi, 8, 2));
+	for (size_t mean = 10; mean <= 100000; mean *= 100)
+		segment_cases(fitting(256 * Mi, 16, 1), mean);
 
 	finish_table(fitting(33 * Mi, 4, 1));
 	set_timing(IN_STREAM, 50);
