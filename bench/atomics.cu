@@ -5,9 +5,10 @@
  * the textbook's loop over atomicCAS (Sanders and Kandrot, CUDA by Example, appendix A).
  *
  * The ceiling is the machine's own addition without a result, on a type of the same size at the same addresses, a
- * lane each. Only what combines first, and so does fewer operations, can pass it.
+ * lane each. What combines first, and so does fewer operations, can pass it; so can a maximum, which leaves out what
+ * would change nothing.
  *
- * Operands are such that every operation changes the value, and the result of every run is compared with what it
+ * Operands are such that every operation but the maxima changes the value, and the result of every run is compared with what it
  * must be.
  */
 #include <math.h>
@@ -344,9 +345,9 @@ static void one_address(void)
 	table_begin(&table, "one address: user, u64");
 	sum_row<native_u64>(TABLE_CEILING, "ceiling: native add, a lane each", 400);
 	mod_row<textbook_mod>(TABLE_PEER, "textbook", 1);
-	mod_row<mod>(TABLE_OURS, "CUA_DEFINE_ATOMIC_WARP, plain", 1);
-	mod_row<mod_warp>(TABLE_OURS, "CUA_DEFINE_ATOMIC_WARP, warp", 64);
-	mod_row<mod_block>(TABLE_OURS, "CUA_DEFINE_ATOMIC_WARP, block", 400);
+	mod_row<mod>(TABLE_OURS, "CUA_DEFINE_ATOMIC_CHANGING_WARP, plain", 1);
+	mod_row<mod_warp>(TABLE_OURS, "CUA_DEFINE_ATOMIC_CHANGING_WARP, warp", 64);
+	mod_row<mod_block>(TABLE_OURS, "CUA_DEFINE_ATOMIC_CHANGING_WARP, block", 400);
 	table_end(&table);
 
 	table_begin(&table, "one address: u32 max");

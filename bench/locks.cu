@@ -4,7 +4,8 @@
  * one lock. Peers in the same run: the textbook's lock and cuda::binary_semaphore of libcu++.
  *
  * The ceiling is what the machine needs for a section that never waits: a swap, a load, a store and a store
- * that releases, by one thread. Only who takes the lock once for several sections can pass it.
+ * that releases, by one thread. Who takes the lock once for several sections passes it, and a lock that nobody
+ * else wants may by a little, where its order of accesses is a better one.
  *
  * A run takes about run_us, for which one that is not counted sets how many sections a thread runs. A
  * candidate that needs longer than long_us for one section a thread has one run only, marked *. The counter is
