@@ -8,6 +8,9 @@
 /* With more registers a thread, and so more loads in flight; the long runs without an end want them. */
 #define BLOCKS_PER_PROCESSOR 4
 
+/* A thread sums a short segment, and a block a chunk of a long one; the merge path pays for very long ones. */
+#define TREE_BELOW 4096
+
 namespace {
 
 template <enum cua_reduce_op OP, enum cua_type TYPE>
@@ -112,4 +115,4 @@ static enum cua_status cuda_runs(struct cua_context *ctx, const struct cua__runs
 
 /* In the order of the struct. */
 const struct cua__segment_ops cua__cuda_segment = {cuda_segments_scratch, cuda_runs_scratch,
-						   cuda_segments, cuda_runs};
+						   cuda_segments, cuda_runs, TREE_BELOW};

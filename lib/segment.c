@@ -12,6 +12,19 @@ static size_t result_size(enum cua_reduce_op op, enum cua_type type)
 }
 
 /* What all calls have in common. */
+/* Only sums of floats depend on the order. */
+static int has_tree(const struct cua__segments *s)
+{
+	return s->op == CUA_REDUCE_SUM && (s->type == CUA_F32 || s->type == CUA_F64);
+}
+
+/* The number of segments is known: is the tree the faster way? */
+static void plan_fast(const struct cua_context *ctx, struct cua__segments *s)
+{
+	if (has_tree(s) && s->segments && s->n / s->segments < ctx->backend->segment->tree_below)
+		s->fixed = 1;
+}
+
 static enum cua_status plan(struct cua_context *ctx, const struct cua_segment_options *options,
 			    enum cua_reduce_op op, enum cua_type type, size_t n,
 			    struct cua__segments *s)
@@ -35,8 +48,7 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_segment_op
 	memset(s, 0, sizeof(*s));
 	s->op = op;
 	s->type = type;
-	s->fixed = o.mode == CUA_REDUCE_FIXED && op == CUA_REDUCE_SUM &&
-		   (type == CUA_F32 || type == CUA_F64);
+	s->fixed = o.mode == CUA_REDUCE_FIXED && has_tree(s);
 	s->n = n;
 	s->control = (char *)ctx->control + CUA__SEGMENT_CONTROL;
 	return cua__bytes(n, cua_type_size(type), &bytes);
@@ -55,6 +67,7 @@ static enum cua_status plan_segmented(struct cua_context *ctx,
 	if (status)
 		return status;
 	s->segments = segments;
+	plan_fast(ctx, s);
 	if (segments == SIZE_MAX)
 		return CUA_ERROR_SIZE;
 	return cua__bytes(segments + 1, sizeof(uint64_t), &bytes);
@@ -153,6 +166,7 @@ static enum cua_status plan_by_key(struct cua_context *ctx,
 	r->n = n;
 	r->capacity = capacity < n ? capacity : n;
 	s->segments = r->capacity;
+	plan_fast(ctx, s);
 	status = cua__bytes(n, r->key_size, &bytes);
 	return status ? status : cua__bytes(n + 1, sizeof(uint64_t), &bytes);
 }

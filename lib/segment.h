@@ -48,6 +48,8 @@ struct cua__segment_ops {
 	/* segments > 0 */
 	enum cua_status (*segments)(struct cua_context *ctx, const struct cua__segments *s);
 	enum cua_status (*runs)(struct cua_context *ctx, const struct cua__runs *r);
+	/* segments of fewer elements, on average, are summed faster by the tree, whatever the mode */
+	size_t tree_below;
 };
 
 /* In the context's control memory. */
