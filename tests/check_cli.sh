@@ -192,6 +192,19 @@ if runs 0 "bench atomics" env CUDA_VISIBLE_DEVICES= "$cuatomic" bench atomics -q
 fi
 
 for threads in 1 3; do
+  if runs 0 "bench append, $threads" "$cuatomic" bench append --quick -b cpu -t $threads; then
+    [ ! -s "$tmp/err" ] || fail "bench append: something on stderr"
+    for case in "f32, 10 % kept" "f32, 50 % kept" "f32, 90 % kept" "f32, indexes of 50 %" \
+      "f32, partition, 50 %" "f32, 50 % by flags" "u8, 50 % kept" "u16, 50 % kept" "u64, 50 % kept"; do
+      table "bench append, $threads" "$case" "ceiling: memcpy, all threads" \
+        "a loop, one thread" "cua_filter_array in order, one thread" \
+        "cua_filter_array in order, all threads" "cua_filter_array, all threads"
+    done
+    says out "bench append, $threads" "^f32, 50 % by flags +cua_filter_append, all threads +[0-9.]+ \("
+  fi
+done
+
+for threads in 1 3; do
   if runs 0 "bench histogram, $threads" "$cuatomic" bench histogram --quick -b cpu -t $threads; then
     [ ! -s "$tmp/err" ] || fail "bench histogram: something on stderr"
     for case in "u8 256, uniform" "u8 256, constant" "u8 256, zipf 1.5" "u8 256, sorted" \
@@ -233,6 +246,10 @@ done
 for name in locks:'cua_ticketlock_lock, unlock' locks:'pthread_mutex' \
   atomics:cua_atomic_add_u32 atomics:cua_atomic_add_f32 atomics:cua_atomic_fetch_mul_f64 \
   atomics:cua_atomic_max_u32 atomics:CUA_DEFINE_ATOMIC \
+  append:'ceiling: memcpy, all threads' append:'f32, 10 % kept, a loop, one thread' \
+  append:'f32, partition, 50 %, cua_filter_array in order, one thread' \
+  append:'u8, 50 % kept, cua_filter_array, all threads' \
+  append:'f32, 50 % by flags, cua_filter_append, all threads' \
   histogram:'ceiling: vector loads, all threads' histogram:'u8 256, zipf 1.5, a loop, one thread' \
   histogram:'letters, uniform, cua_histogram, one thread' \
   histogram:'u32 4096, uniform, cua_histogram, all threads' \
@@ -443,7 +460,7 @@ completes 'cuda' cuatomic demo --backend = cu
 completes 'cpu' cuatomic demo -b cp
 completes "$tmp/binary" cuatomic demo "$tmp/bin"
 completes '--help' cuatomic info ''
-completes 'atomics histogram locks reduce textbook' cuatomic bench ''
+completes 'append atomics histogram locks reduce textbook' cuatomic bench ''
 completes 'locks' cuatomic bench --quick l
 completes '--backend= --help --quick --threads=' cuatomic bench --
 completes 'cpu' cuatomic bench --backend = cp

@@ -8,6 +8,7 @@
 #define CUATOMIC_LICENSES "/nonexistent/common-licenses"
 
 #include "../tools/bench.c"
+#include "../tools/bench_append.c"
 #include "../tools/bench_atomics.c"
 #include "../tools/bench_histogram.c"
 #include "../tools/bench_locks.c"

@@ -20,6 +20,7 @@ static const struct benchmark {
 	const char *what;
 	void (*cpu)(const struct bench_options *o); /* NULL: on a GPU only */
 } benchmarks[] = {
+	{"append", "filters: elements below a limit, or by flags; partitions", bench_append},
 	{"atomics", "atomic operations on one address and on many", bench_atomics},
 	{"histogram", "counts of bytes, letters, even bins and bins between edges", bench_histogram},
 	{"locks", "critical sections under one lock", bench_locks},

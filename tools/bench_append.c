@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `cuatomic bench append` on the CPU: filters of arrays that no cache holds, in GB/s of what they have to move: the
+ * elements read, with flags where they decide, and what is stored. The ceiling is the faster one of two copies by all
+ * threads: memcpy, and vectors stored past the caches. Peers are the loops that one would write, on one thread.
+ *
+ * Elements are random, and compared with a limit that a share of them is below.
+ */
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <emmintrin.h>
+#endif
+
+#include <cuatomic/filter.h>
+
+#include "bench.h"
+
+#define MOVED_BYTES ((size_t)64 << 20)
+#define MOVED_QUICK_BYTES ((size_t)256 << 10)
+
+enum result { VALUES, INDEXES, PARTITION };
+
+/* ---- the cases ---- */
+
+static const struct append_shape {
+	const char *name;
+	enum cua_type type;
+	size_t size;
+	int percent;
+	int flagged;
+	enum result result;
+} append_shapes[] = {
+	{"f32, 10 % kept", CUA_F32, 4, 10, 0, VALUES},
+	{"f32, 50 % kept", CUA_F32, 4, 50, 0, VALUES},
+	{"f32, 90 % kept", CUA_F32, 4, 90, 0, VALUES},
+	{"f32, indexes of 50 %", CUA_F32, 4, 50, 0, INDEXES},
+	{"f32, partition, 50 %", CUA_F32, 4, 50, 0, PARTITION},
+	{"f32, 50 % by flags", CUA_F32, 4, 50, 1, VALUES},
+	{"u8, 50 % kept", CUA_U8, 1, 50, 0, VALUES},
+	{"u16, 50 % kept", CUA_U16, 2, 50, 0, VALUES},
+	{"u64, 50 % kept", CUA_U64, 8, 50, 0, VALUES},
+};
+
+struct append_run {
+	const struct append_shape *shape;
+	struct cua_context *ctx;
+	struct cua_append *buffer;
+	size_t n, stored; /* elements, and how many of them the outputs have */
+	uint64_t kept;
+	double bytes;
+	double seconds;
+	const void *x;
+	const uint8_t *flags;
+	char *out, *expected; /* of n elements or indexes */
+	char limit[8];
+};
+
+/* One element, or index, of the outputs. */
+static size_t stored_size(const struct append_shape *s)
+{
+	return s->result == INDEXES ? sizeof(uint32_t) : s->size;
+}
+
+/* Returns how many are kept. */
+#define DEFINE_PLAIN(name, T)                                                                      \
+	static uint64_t filter_##name##_plainly(const struct append_run *a, void *stored)          \
+	{                                                                                          \
+		const T *x = a->x, limit = *(const T *)(const void *)a->limit;                     \
+		const uint8_t *flags = a->flags;                                                   \
+		const size_t n = a->n;                                                             \
+		uint32_t *indexes = stored;                                                        \
+		T *out = stored;                                                                   \
+		size_t count = 0, end = n;                                                         \
+                                                                                                   \
+		if (a->shape->flagged) {                                                           \
+			for (size_t i = 0; i < n; i++)                                             \
+				if (flags[i])                                                      \
+					out[count++] = x[i];                                       \
+		} else if (a->shape->result == INDEXES) {                                          \
+			for (size_t i = 0; i < n; i++)                                             \
+				if (x[i] < limit)                                                  \
+					indexes[count++] = (uint32_t)i;                            \
+		} else if (a->shape->result == PARTITION) {                                        \
+			for (size_t i = 0; i < n; i++)                                             \
+				if (x[i] < limit)                                                  \
+					out[count++] = x[i];                                       \
+				else                                                               \
+					out[--end] = x[i];                                         \
+		} else {                                                                           \
+			for (size_t i = 0; i < n; i++)                                             \
+				if (x[i] < limit)                                                  \
+					out[count++] = x[i];                                       \
+		}                                                                                  \
+		return count;                                                                      \
+	}
+DEFINE_PLAIN(u8, uint8_t)
+DEFINE_PLAIN(u16, uint16_t)
+DEFINE_PLAIN(u64, uint64_t)
+DEFINE_PLAIN(f32, float)
+
+static uint64_t filter_plainly(const struct append_run *a, void *stored)
+{
+	switch (a->shape->type) {
+	case CUA_U8: return filter_u8_plainly(a, stored);
+	case CUA_U16: return filter_u16_plainly(a, stored);
+	case CUA_U64: return filter_u64_plainly(a, stored);
+	default: return filter_f32_plainly(a, stored);
+	}
+}
+
+static uint64_t mixed_number(uint64_t z)
+{
+	z *= 0x9e3779b97f4a7c15u;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+static void make_filtered(struct append_run *a, void *x, uint8_t *flags)
+{
+	const struct append_shape *s = a->shape;
+	const uint8_t limit8 = (uint8_t)(s->percent * 256 / 100);
+	const uint16_t limit16 = (uint16_t)(s->percent * 65536 / 100);
+	const uint64_t limit64 = UINT64_MAX / 100 * (uint64_t)s->percent;
+	const float limit = (float)s->percent / 100;
+
+	switch (s->type) {
+	case CUA_U8: memcpy(a->limit, &limit8, sizeof(limit8)); break;
+	case CUA_U16: memcpy(a->limit, &limit16, sizeof(limit16)); break;
+	case CUA_U64: memcpy(a->limit, &limit64, sizeof(limit64)); break;
+	default: memcpy(a->limit, &limit, sizeof(limit)); break;
+	}
+	for (size_t i = 0; i < a->n; i++) {
+		uint64_t r = mixed_number(i + 1);
+
+		switch (s->type) {
+		case CUA_U8: ((uint8_t *)x)[i] = (uint8_t)(r >> 56); break;
+		case CUA_U16: ((uint16_t *)x)[i] = (uint16_t)(r >> 48); break;
+		case CUA_U64: ((uint64_t *)x)[i] = r; break;
+		default: ((float *)x)[i] = (float)(r >> 40) * 0x1p-24f; break;
+		}
+		if (s->flagged)
+			flags[i] = mixed_number(r) % 100 < (uint64_t)s->percent;
+	}
+}
+
+/* ---- the ceilings ---- */
+
+/* What is copied between two looks at the clock's end. A thousand bytes read or written are an operation. */
+#define COPIED 64000
+
+static const char *copy_from;
+static char *copy_to;
+
+static void copy_plain(void *to, const void *from)
+{
+	memcpy(to, from, COPIED);
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+static void copy_past_caches(void *to, const void *from)
+{
+	__m128i *out = to;
+	const __m128i *in = from;
+
+	for (size_t i = 0; i < COPIED / sizeof(*in); i++)
+		_mm_stream_si128(out + i, _mm_load_si128(in + i));
+	_mm_sfence();
+}
+#endif
+
+/* Pieces of a worker, of all that are copied; one at least. */
+static void copy_share_of(const struct bench_worker *w, size_t *first, size_t *end)
+{
+	size_t n = w->run->cells;
+
+	*first = n * w->index / w->run->threads;
+	*end = n * (w->index + 1) / w->run->threads;
+	if (*end == *first)
+		*end = *first + 1;
+}
+
+/* Goes through its share again and again. */
+#define DEFINE_COPY_SHARE(name)                                                                    \
+	static void name##_share(struct bench_worker *w)                                           \
+	{                                                                                          \
+		size_t first, end, i;                                                              \
+		uint64_t done = 0;                                                                 \
+                                                                                                   \
+		copy_share_of(w, &first, &end);                                                         \
+		i = first;                                                                         \
+		do {                                                                               \
+			name(copy_to + i * COPIED, copy_from + i * COPIED);                        \
+			done += 2 * COPIED / 1000;                                                 \
+			if (++i == end)                                                            \
+				i = first;                                                         \
+		} while (!__atomic_load_n(&w->run->stop, __ATOMIC_RELAXED));                       \
+		w->done = done;                                                                    \
+	}
+DEFINE_COPY_SHARE(copy_plain)
+#if defined(__x86_64__) && defined(__GNUC__)
+DEFINE_COPY_SHARE(copy_past_caches)
+#endif
+
+static void copy_nothing_yet(struct bench_run *r)
+{
+	memset(copy_to, 0, r->cells * COPIED);
+}
+
+/* Of the pieces copied, those that are not what they are copies of; two workers never copy one piece in part. */
+static uint64_t pieces_wrong(const struct bench_run *r)
+{
+	uint64_t wrong = 0;
+
+	for (unsigned i = 0; i < r->threads; i++) {
+		size_t pieces = (size_t)(r->workers[i].done / (2 * COPIED / 1000)), first, end;
+
+		copy_share_of(&r->workers[i], &first, &end);
+		for (size_t j = first; j < end && j - first < pieces; j++)
+			wrong += memcmp(copy_to + j * COPIED, copy_from + j * COPIED, COPIED) != 0;
+	}
+	return wrong;
+}
+
+static uint64_t none_wrong(const struct bench_run *r)
+{
+	(void)r;
+	return 0;
+}
+
+static void add_ceilings(const struct bench_options *o, struct table *t, const struct append_run *a, size_t bytes)
+{
+	struct bench_run r = {
+		.name = "append",
+		.way = "ceiling: memcpy, all threads",
+		.seconds = o->quick ? 1e-3 : 10e-3,
+		.threads = o->threads,
+		.cells = bytes / COPIED,
+		.before = copy_nothing_yet,
+		.loop = copy_plain_share,
+		.result = pieces_wrong,
+		.expected = none_wrong,
+	};
+
+	copy_from = a->x;
+	copy_to = a->out;
+	bench_row(t, TABLE_CEILING, &r);
+#if defined(__x86_64__) && defined(__GNUC__)
+	r.way = "ceiling: copy past the caches, all threads";
+	r.loop = copy_past_caches_share;
+	bench_row(t, TABLE_CEILING, &r);
+#endif
+}
+
+/* ---- what is timed ---- */
+
+enum append_way { LOOP, ANY_ORDER, ORDERED, BUFFER };
+
+static enum cua_status call_filter(const struct append_run *a, enum append_way way, uint64_t *count)
+{
+	struct cua_filter_options options = CUA_FILTER_OPTIONS_INIT;
+	const struct append_shape *s = a->shape;
+	enum cua_status status;
+
+	if (way == LOOP) {
+		*count = filter_plainly(a, a->out);
+		return CUA_OK;
+	}
+	options.ordered = way == ORDERED;
+	options.partition = s->result == PARTITION;
+	if (s->flagged)
+		options.flags = a->flags;
+	if (s->result == INDEXES)
+		options.index_type = CUA_U32;
+	if (way == BUFFER) {
+		status = cua_append_reset(a->buffer);
+		if (!status)
+			status = cua_filter_append(a->ctx, &options, s->type, a->n, a->x, CUA_LT, a->limit,
+						   a->buffer);
+		return status ? status : cua_append_size(a->buffer, count);
+	}
+	if (s->result == INDEXES)
+		options.indexes = a->out;
+	return cua_filter_array(a->ctx, &options, s->type, a->n, a->x, CUA_LT, a->limit, a->n,
+				s->result == INDEXES ? NULL : a->out, count);
+}
+
+/* A sum over the items, which no order changes. */
+static uint64_t sum_of(const char *items, size_t n, size_t size)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t v = 0;
+
+		memcpy(&v, items + i * size, size);
+		sum += mixed_number(v + 1);
+	}
+	return sum;
+}
+
+/* Returns what has to be 0: of what is in order the places that differ, else of the sums of both parts. */
+static uint64_t errors_of(const struct append_run *a, enum append_way way, const char *got)
+{
+	const size_t size = stored_size(a->shape);
+	const size_t kept = (size_t)a->kept;
+
+	if (way == ORDERED)
+		return memcmp(got, a->expected, a->stored * size) != 0;
+	return (sum_of(got, kept, size) != sum_of(a->expected, kept, size)) +
+	       (sum_of(got + kept * size, a->stored - kept, size) !=
+		sum_of(a->expected + kept * size, a->stored - kept, size));
+}
+
+/* Calls again and again for about `seconds` a run. */
+static void add_append(struct table *t, const struct append_run *a, enum append_way way, const char *name)
+{
+	char row[sizeof(t->name) + TABLE_NAME + 4];
+	double rates[BENCH_RUNS];
+	void *got = a->out;
+
+	snprintf(row, sizeof(row), "%s, %s", t->name, name);
+	if (way == BUFFER)
+		cua_append_items(a->buffer, &got);
+	/* one run more, which is not counted */
+	for (int i = -1; i < BENCH_RUNS; i++) {
+		double taken = 0;
+		uint64_t count = 0;
+		int calls = 0;
+
+		memset(got, 0, a->n * stored_size(a->shape));
+		do {
+			double start = tool_now();
+			enum cua_status status = call_filter(a, way, &count);
+
+			taken += tool_now() - start;
+			if (status)
+				tool_die("bench append: %s: %s", row, cua_strerror(status));
+			count += bench_plant(row);
+			if (count != a->kept)
+				tool_die("bench append: %s: the result is %llu, not %llu", row,
+					 (unsigned long long)count, (unsigned long long)a->kept);
+			calls++;
+		} while (taken < a->seconds);
+		if (errors_of(a, way, got))
+			tool_die("bench append: %s: what is stored is not what is to be kept", row);
+		if (i >= 0)
+			rates[i] = a->bytes * calls / taken * 1e-9;
+	}
+	table_add(t, way == LOOP ? TABLE_PEER : TABLE_OURS, name, table_figure(rates, BENCH_RUNS));
+}
+
+static void set_threads(struct cua_context *ctx, unsigned threads)
+{
+	enum cua_status status = cua_context_set_threads(ctx, threads);
+
+	if (status)
+		tool_die("bench append: %s", cua_strerror(status));
+}
+
+/* The elements that are kept, then those that are not, all in order. */
+static void fill_expected(struct append_run *a)
+{
+	const size_t size = stored_size(a->shape);
+	size_t count = (size_t)filter_plainly(a, a->expected);
+
+	a->kept = count;
+	a->stored = a->shape->result == PARTITION ? a->n : count;
+	/* the loop stores the others from the end on */
+	for (size_t i = count, j = a->stored; i < j; i++) {
+		char item[8];
+
+		if (i >= --j)
+			break;
+		memcpy(item, a->expected + i * size, size);
+		memcpy(a->expected + i * size, a->expected + j * size, size);
+		memcpy(a->expected + j * size, item, size);
+	}
+}
+
+void bench_append(const struct bench_options *o)
+{
+	const size_t bytes = o->quick ? MOVED_QUICK_BYTES : MOVED_BYTES;
+	char *expected = tool_alloc(bytes);
+	struct cua_context *ctx;
+	enum cua_status status;
+	void *x = NULL, *out = NULL, *flags = NULL;
+
+	status = cua_context_create(CUA_BACKEND_CPU, 0, &ctx);
+	if (!status)
+		status = cua_alloc(ctx, bytes, &x);
+	if (!status)
+		status = cua_alloc(ctx, bytes, &out);
+	if (!status)
+		status = cua_alloc(ctx, bytes / 4, &flags);
+	if (status)
+		tool_die("bench append: %s", cua_strerror(status));
+	printf("arrays of %zu KiB\n", bytes >> 10);
+	table_columns("GB/s", "");
+	for (size_t i = 0; i < sizeof(append_shapes) / sizeof(append_shapes[0]); i++) {
+		const struct append_shape *s = &append_shapes[i];
+		struct append_run a = {
+			.shape = s,
+			.ctx = ctx,
+			.n = bytes / s->size,
+			.seconds = o->quick ? 1e-3 : 10e-3,
+			.x = x,
+			.flags = flags,
+			.out = out,
+			.expected = expected,
+		};
+		struct table table = {.n = 0};
+
+		make_filtered(&a, x, flags);
+		fill_expected(&a);
+		a.bytes = (double)(a.n * s->size + (s->flagged ? a.n : 0) + a.stored * stored_size(s));
+		table_begin(&table, s->name);
+		add_ceilings(o, &table, &a, bytes);
+		add_append(&table, &a, LOOP, "a loop, one thread");
+		set_threads(ctx, 1);
+		add_append(&table, &a, ORDERED, "cua_filter_array in order, one thread");
+		set_threads(ctx, o->threads);
+		add_append(&table, &a, ORDERED, "cua_filter_array in order, all threads");
+		add_append(&table, &a, ANY_ORDER, "cua_filter_array, all threads");
+		if (s->result != PARTITION) {
+			status = cua_append_create(ctx, stored_size(s), a.n, &a.buffer);
+			if (status)
+				tool_die("bench append: %s", cua_strerror(status));
+			add_append(&table, &a, BUFFER, "cua_filter_append, all threads");
+			cua_append_destroy(a.buffer);
+		}
+		table_end(&table);
+	}
+	free(expected);
+	cua_free(ctx, flags);
+	cua_free(ctx, out);
+	cua_free(ctx, x);
+	cua_context_destroy(ctx);
+}
