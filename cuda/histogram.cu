@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include "../lib/histogram_kernel.h"
+#include "../lib/segment.h"
 #include "launch.h"
 
 #define ANY_BLOCK 256u
@@ -17,7 +18,9 @@
 #define PLAIN_SHARED_BYTES ((size_t)48 << 10)
 
 #define CONTROL 640
-static_assert(CONTROL + sizeof(struct cua_finish) <= 1024, "the others' control memory");
+static_assert(CONTROL >= CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONTROL_BYTES,
+	      "behind what segmented reductions have");
+static_assert(CONTROL + sizeof(struct cua_finish) <= 1024, "before the exact sums");
 
 namespace
 {
@@ -65,7 +68,7 @@ typedef void (*count_function)(const struct cua__histogram_job);
 template <enum cua_type TYPE, enum cua__histogram_rule RULE>
 count_function count_of(enum cua__histogram_counter counter)
 {
-	constexpr bool PACKED = RULE != CUA__RULE_TREE && RULE != CUA__RULE_VALUE;
+	constexpr bool PACKED = RULE != CUA__RULE_EDGES && RULE != CUA__RULE_VALUE;
 	constexpr bool WIDE = TYPE == CUA_I64 || TYPE == CUA_U64 || TYPE == CUA_F64;
 	constexpr bool WORD = TYPE == CUA_I32 || TYPE == CUA_U32 || TYPE == CUA_F32;
 
@@ -88,7 +91,7 @@ count_function count_of(enum cua__histogram_counter counter)
 
 template <enum cua_type TYPE> count_function count_of(const struct cua__histogram_plan *p)
 {
-	return p->rule == CUA__RULE_TREE ? count_of<TYPE, CUA__RULE_TREE>(p->counter)
+	return p->rule == CUA__RULE_EDGES ? count_of<TYPE, CUA__RULE_EDGES>(p->counter)
 					 : count_of < TYPE,
 	       TYPE == CUA_I64 || TYPE == CUA_U64 ? CUA__RULE_EVEN
 						  : CUA__RULE_EVEN_FAST > (p->counter);

@@ -12,8 +12,9 @@
  * four. What a slot has more than that lies in the counts themselves. The slots may be split into
  * ranges, each counted by blocks of its own. GLOBAL    the counts themselves.
  *
- * The last three would be slow where many lanes have the same slot, so a warp keeps the number of a
- * hot one in registers: that which a sample of its elements has, if enough lanes do.
+ * The last three would be slow where many lanes have the same slot, so a warp keeps the numbers of a
+ * hot group of four slots in registers: that in which a sample of its elements is, if enough lanes
+ * are; and what is the same in all of a warp is added at once.
  *
  * A field of HALVES and BYTES may run over at its top and carry into the next one. Every addition
  * to a word, whose old bits it gets, settles what it has done: a field that has not changed by what
@@ -63,7 +64,7 @@ enum cua__histogram_rule {
 	CUA__RULE_EVEN_FAST, /* integers of at most 32 bits whose range is within the type, floats
 				without a factor */
 	CUA__RULE_EVEN,      /* any */
-	CUA__RULE_TREE       /* edges, in a tree in shared memory */
+	CUA__RULE_EDGES      /* edges, with a guide in shared memory */
 };
 
 /* 16 bytes of elements. */
@@ -79,8 +80,9 @@ struct cua__histogram_job {
 	uint32_t last_bin;
 	float least_f32, most_f32;
 	double least_f64, most_f64;
-	uint32_t levels; /* of the tree of edges, at least 3 */
-	uint32_t tree_words;
+	uint32_t levels; /* the logarithm of a power of two that is not less than the edges */
+	uint32_t cells;  /* of the guide to them */
+	uint32_t edge_words; /* of edges and guide in shared memory */
 	/* slots */
 	uint32_t slots;       /* all of them */
 	uint32_t ranges;      /* blocks b with b % ranges = r count range r */
@@ -369,20 +371,39 @@ CUA_FORCE int cua__histogram_is_nan(enum cua_type type, uint64_t raw)
 }
 
 /*
- * The edges between bins, as a tree: node k has the nodes 2k, for keys below it, and 2k + 1. All
- * levels are full; behind the last of these edges come copies of the histogram's last one. The
- * first three levels are in registers.
+ * Edges are found by a guide: the range is cut into cells, and an entry of the guide says how many
+ * of the edges between bins lie in lower cells than its own. Only the edges in the element's cell are
+ * left, which are few, and they are searched by halves. What takes elements and edges to cells needs
+ * to be monotonic, and the same for both, and nothing else: then an edge in a lower cell is not above
+ * the element, and one in a higher cell is. It is either the difference of the keys, shifted right, or
+ * for floats a line; the one that leaves fewer edges in a cell. Elements in cells without an edge all
+ * load the same one, as lanes that load different ones wait for each other.
  */
-struct cua__histogram_tree {
-	const void *nodes;
-	uint64_t top[8];
+struct cua__histogram_edges {
+	/* in shared memory: edge i at [i], of 1 to bins - 1, and behind them what is not below any; as
+	 * bits of floats if by_value, else as the difference of its key from the first one's */
+	const void *edges;
+	const cua__raw16 *guide;
+	int by_value;
+	int nothing;          /* is in the range */
+	uint32_t window;      /* half of a power of two that is more than the edges in any cell */
+	uint32_t shift;       /* of keys */
+	uint64_t first, span; /* key of the first edge; and the difference of the last key in range */
 	uint64_t least, most; /* keys in the range */
+	uint64_t from, to;    /* bits of the least and the greatest float in the range */
+	float scale_f32;
+	double scale_f64;
 };
 
-CUA_FORCE uint64_t cua__histogram_node(enum cua_type type, const void *nodes, uint32_t k)
+/* In the guide: no edge is in the cell. */
+#define CUA__HISTOGRAM_NO_EDGE 0x8000u
+/* Cells of a guide: a power of two. */
+#define CUA__HISTOGRAM_LEAST_CELLS 64u
+
+CUA_FORCE uint64_t cua__histogram_node(enum cua_type type, const void *edges, uint32_t i)
 {
-	return cua__histogram_key_bytes(type) == 8 ? CUA_READ(((const uint64_t *)nodes)[k])
-						   : CUA_READ(((const uint32_t *)nodes)[k]);
+	return cua__histogram_key_bytes(type) == 8 ? CUA_READ(((const uint64_t *)edges)[i])
+						   : CUA_READ(((const uint32_t *)edges)[i]);
 }
 
 /* The i-th key of the edges. */
@@ -393,96 +414,303 @@ CUA_FORCE uint64_t cua__histogram_key(enum cua_type type, const struct cua__hist
 						   : ((const uint32_t *)h->edges)[i];
 }
 
-/* By all threads of the block; ends with a barrier. */
-CUA_FORCE void cua__histogram_tree_build(enum cua_type type, const struct cua__histogram_job *j,
-					 uint32_t *shared, struct cua__histogram_tree *tree)
+/* Bits of the float with a key, of f64 or else f32. */
+CUA_FORCE uint64_t cua__histogram_float_of_key(enum cua_type type, uint64_t key)
 {
-	const uint32_t nodes = (uint32_t)1 << j->levels;
-	uint32_t k, depth = 0;
+	if (type == CUA_F64)
+		return key >> 63 ? key ^ 0x8000000000000000u : ~key;
+	return (uint32_t)(key >> 31 ? key ^ 0x80000000u : ~key);
+}
 
-	for (k = cua_port_thread() + 1; k < nodes; k += cua_port_block_size()) {
-		uint32_t i;
+/* An edge as it lies in shared memory. */
+CUA_FORCE uint64_t cua__histogram_edge_of_key(enum cua_type type, int by_value,
+					      const struct cua__histogram_edges *e, uint64_t key)
+{
+	return by_value ? cua__histogram_float_of_key(type, key) : key - e->first;
+}
 
-		while (k >> depth > 1)
-			depth++;
-		i = (((k - ((uint32_t)1 << depth)) * 2 + 1) << (j->levels - 1 - depth));
-		i = i < j->h.bins ? i : j->h.bins;
+/* Of an element in the range, or of an edge, both in that form. */
+CUA_FORCE uint32_t cua__histogram_cell(enum cua_type type, int by_value,
+				       const struct cua__histogram_edges *e, uint64_t v)
+{
+	float f;
+	double d;
+	uint32_t bits;
+	uint64_t bits64;
+
+	if (!by_value)
+		return cua__histogram_key_bytes(type) == 8 ? (uint32_t)(v >> e->shift)
+							   : (uint32_t)v >> e->shift;
+	/* the power of two brings the integer to the lowest bits */
+	if (type == CUA_F64) {
+		d = cua_port_sub_rn_f64(cua__histogram_f64(v), cua__histogram_f64(e->from));
+		d = cua_port_add_rn_f64(cua_port_mul_rn_f64(d, e->scale_f64), 0x1p52);
+		memcpy(&bits64, &d, sizeof(bits64));
+		return (uint32_t)bits64;
+	}
+	f = cua_port_sub_rn_f32(cua__histogram_f32(v), cua__histogram_f32(e->from));
+	f = cua_port_add_rn_f32(cua_port_mul_rn_f32(f, e->scale_f32), 0x1p23f);
+	memcpy(&bits, &f, sizeof(bits));
+	return bits - 0x4b000000u;
+}
+
+CUA_FORCE int cua__histogram_not_below(enum cua_type type, int by_value, uint64_t v, uint64_t edge)
+{
+	if (by_value)
+		return type == CUA_F64 ? cua__histogram_f64(v) >= cua__histogram_f64(edge)
+				       : cua__histogram_f32(v) >= cua__histogram_f32(edge);
+	return cua__histogram_key_bytes(type) == 8 ? v >= edge : (uint32_t)v >= (uint32_t)edge;
+}
+
+/* An element in that form, brought into the range; adds to *out whether it was not there. */
+CUA_FORCE uint64_t cua__histogram_into_range(enum cua_type type, int by_value,
+					     const struct cua__histogram_edges *e, uint64_t raw,
+					     int *out)
+{
+	float f, g;
+	double d, c;
+	uint32_t bits;
+
+	if (!by_value) {
+		const uint64_t v = cua__histogram_edge_key(type, raw) - e->first;
+
+		if (cua__histogram_key_bytes(type) == 8) {
+			*out |= v > e->span;
+			return v > e->span ? e->span : v;
+		}
+		*out |= (uint32_t)v > (uint32_t)e->span;
+		return (uint32_t)v > (uint32_t)e->span ? (uint32_t)e->span : (uint32_t)v;
+	}
+	if (type == CUA_F64) {
+		d = cua__histogram_f64(raw);
+		c = d >= cua__histogram_f64(e->from) ? d : cua__histogram_f64(e->from);
+		c = c <= cua__histogram_f64(e->to) ? c : cua__histogram_f64(e->to);
+		*out |= d != c;
+		memcpy(&raw, &c, sizeof(raw));
+		return raw;
+	}
+	f = cua__histogram_as_f32(type, raw);
+#ifdef __CUDA_ARCH__
+	g = fminf(fmaxf(f, cua__histogram_f32(e->from)), cua__histogram_f32(e->to));
+#else
+	g = f >= cua__histogram_f32(e->from) ? f : cua__histogram_f32(e->from);
+	g = g <= cua__histogram_f32(e->to) ? g : cua__histogram_f32(e->to);
+#endif
+	*out |= f != g;
+	memcpy(&bits, &g, sizeof(bits));
+	return bits;
+}
+
+/* Whether a line can be used, and what it is. */
+CUA_FORCE int cua__histogram_line(enum cua_type type, const struct cua__histogram_job *j,
+				  struct cua__histogram_edges *e)
+{
+	const uint64_t last = cua__histogram_float_of_key(
+		type, cua__histogram_key(type, &j->h, j->h.bins));
+	double d;
+	float f;
+
+	if (!cua__histogram_is_float(type) || e->nothing)
+		return 0;
+	/* what is infinite or not a number fails */
+	if (type == CUA_F64) {
+		d = cua_port_sub_rn_f64(cua__histogram_f64(last), cua__histogram_f64(e->from));
+		e->scale_f64 = cua_port_div_rn_f64((double)(j->cells - 1), d);
+		return d > 0 && d < 0x1p1000 && e->scale_f64 < 0x1p1000;
+	}
+	f = cua_port_sub_rn_f32(cua__histogram_f32(last), cua__histogram_f32(e->from));
+	e->scale_f32 = cua_port_div_rn_f32((float)(j->cells - 1), f);
+	return f > 0 && f < 0x1p120f && e->scale_f32 < 0x1p120f;
+}
+
+/* The least power of two that is more than the edges in any cell, of those that this thread looks
+ * at, as its logarithm. */
+CUA_FORCE uint32_t cua__histogram_crowd(enum cua_type type, int by_value,
+					const struct cua__histogram_job *j,
+					const struct cua__histogram_edges *e)
+{
+	uint32_t i, most = 0;
+
+#define CUA__CELL_OF(i)                                                                            \
+	cua__histogram_cell(                                                                       \
+		type, by_value, e,                                                                 \
+		cua__histogram_edge_of_key(type, by_value, e, cua__histogram_key(type, &j->h, i)))
+	for (i = cua_port_thread() + 1; i < j->h.bins; i += cua_port_block_size()) {
+		const uint32_t cell = CUA__CELL_OF(i);
+
+		while (i + ((uint32_t)1 << most) - 1 < j->h.bins &&
+		       CUA__CELL_OF(i + ((uint32_t)1 << most) - 1) == cell)
+			most++;
+	}
+#undef CUA__CELL_OF
+	return most;
+}
+
+/* How many edges are in cells below c: i of them, and up to 2 * w - 1 more, by a power of two w. */
+CUA_FORCE uint32_t cua__histogram_edges_before(enum cua_type type, int by_value,
+					       const struct cua__histogram_job *j,
+					       const struct cua__histogram_edges *e,
+					       const uint32_t *shared, uint32_t i, uint32_t w,
+					       uint32_t c)
+{
+	for (; w; w /= 2)
+		if (i + w < j->h.bins && cua__histogram_cell(type, by_value, e,
+							     cua__histogram_node(type, shared,
+										 i + w)) < c)
+			i += w;
+	return i;
+}
+
+/* The edges and the guide in shared memory, when the form is known. */
+CUA_FORCE void cua__histogram_guide_build(enum cua_type type, int by_value,
+					  const struct cua__histogram_job *j, uint32_t *shared,
+					  const struct cua__histogram_edges *e)
+{
+	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
+	const uint32_t each = ((j->cells + threads - 1) / threads + 1) / 2 * 2;
+	uint32_t *guide = shared + (j->edge_words - j->cells / 2);
+	uint32_t i, c, next, two = 0;
+
+	for (i = thread; i <= j->h.bins; i += threads) {
+		uint64_t v = by_value ? type == CUA_F64 ? 0x7ff0000000000000u : 0x7f800000u
+				      : ~(uint64_t)0;
+
+		if (i < j->h.bins)
+			v = cua__histogram_edge_of_key(type, by_value, e,
+						       cua__histogram_key(type, &j->h, i));
 		if (cua__histogram_key_bytes(type) == 8)
-			CUA_WRITE(((uint64_t *)(void *)shared)[k],
-				  cua__histogram_key(type, &j->h, i));
+			CUA_WRITE(((uint64_t *)(void *)shared)[i], v);
 		else
-			CUA_WRITE(shared[k], (uint32_t)cua__histogram_key(type, &j->h, i));
+			CUA_WRITE(shared[i], (uint32_t)v);
 	}
 	cua_port_sync_block();
-	tree->nodes = shared;
-	CUA__UNROLL
-	for (k = 1; k < 8; k++)
-		tree->top[k] = cua__histogram_node(type, shared, k);
-	tree->least = cua__histogram_key(type, &j->h, 0);
-	tree->most = cua__histogram_key(type, &j->h, j->h.bins);
-	if (!j->h.closed && tree->most-- == 0) {
-		/* nothing is below 0 */
-		tree->most = 0;
-		tree->least = 1;
+	i = cua__histogram_edges_before(type, by_value, j, e, shared, 0,
+					(uint32_t)1 << (j->levels - 1), thread * each);
+	for (c = thread * each; c < thread * each + each && c < j->cells; c++) {
+		next = cua__histogram_edges_before(type, by_value, j, e, shared, i, e->window, c + 1);
+		two = two >> 16 | (i | (i == next ? CUA__HISTOGRAM_NO_EDGE : 0)) << 16;
+		if (c % 2)
+			CUA_WRITE(guide[c / 2], two);
+		i = next;
 	}
+	cua_port_sync_block();
 }
 
-/* The slots of n elements, level by level for all of them, so that the loads of a level are in
- * flight together. */
-CUA_FORCE void cua__histogram_slots_tree(enum cua_type type, const struct cua__histogram_job *j,
-					 const struct cua__histogram_tree *tree, uint32_t n,
-					 const uint64_t *raw, uint32_t *slot)
+/* By all threads of the block; ends with a barrier. */
+CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__histogram_job *j,
+					  uint32_t *shared, struct cua__histogram_edges *e)
 {
-	const int wide = cua__histogram_key_bytes(type) == 8;
-	uint64_t key[16], node;
-	uint32_t k, level;
-	int out = 0;
+	const uint64_t last = cua__histogram_key(type, &j->h, j->h.bins);
+	/* where the guide will be: what crowds some thread has found, by keys and by the line */
+	uint32_t *found = shared + (j->edge_words - j->cells / 2);
+	uint32_t crowd[2] = {31, 31}, i;
+	int line;
 
-#define CUA__NOT_BELOW(key, node) (wide ? (key) >= (node) : (uint32_t)(key) >= (uint32_t)(node))
+	e->edges = shared;
+	e->guide = (const cua__raw16 *)(const void *)found;
+	e->first = e->least = cua__histogram_key(type, &j->h, 0);
+	/* nothing is below 0 */
+	e->nothing = !j->h.closed && (last == 0 || last - 1 < e->first);
+	e->most = last - (uint64_t)(!j->h.closed);
+	/* the key of -0 is that of 0 */
+	if (cua__histogram_is_float(type) && !j->h.closed &&
+	    last == (uint64_t)1 << (type == CUA_F64 ? 63 : 31))
+		e->most--;
+	e->span = e->nothing ? 0 : e->most - e->first;
+	for (e->shift = 0; (last - e->first) >> e->shift >= j->cells; e->shift++)
+		;
+	e->from = cua__histogram_float_of_key(type, e->least);
+	e->to = cua__histogram_float_of_key(type, e->most);
+	e->scale_f32 = 0;
+	e->scale_f64 = 0;
+	line = cua__histogram_line(type, j, e);
+	for (i = cua_port_thread(); i < 32; i += cua_port_block_size())
+		CUA_WRITE(found[i], 0);
+	cua_port_sync_block();
+	cua_port_add_u32(&found[cua__histogram_crowd(type, 0, j, e)], 1, CUA_RELAXED,
+			 CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
+	if (cua__histogram_is_float(type) && line)
+		cua_port_add_u32(&found[16 + cua__histogram_crowd(type, 1, j, e)], 1, CUA_RELAXED,
+				 CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
+	cua_port_sync_block();
+	for (i = 0; i < 16; i++) {
+		if (CUA_READ(found[i]))
+			crowd[0] = i;
+		if (CUA_READ(found[16 + i]))
+			crowd[1] = i;
+	}
+	cua_port_sync_block();
+	e->by_value = cua__histogram_is_float(type) && crowd[1] <= crowd[0];
+	e->window = ((uint32_t)1 << crowd[e->by_value]) / 2;
+	if (cua__histogram_is_float(type) && e->by_value)
+		cua__histogram_guide_build(type, 1, j, shared, e);
+	else
+		cua__histogram_guide_build(type, 0, j, shared, e);
+}
+
+/* Step by step for all of n elements, so that the loads of a step are in flight together. */
+CUA_FORCE int cua__histogram_search(enum cua_type type, int by_value, uint32_t bins,
+				    const struct cua__histogram_edges *e, uint32_t n,
+				    const uint64_t *raw, uint32_t *slot)
+{
+	uint64_t v[16];
+	uint32_t k, w;
+	int out = e->nothing;
+
 	CUA__UNROLL
 	for (k = 0; k < n; k++) {
-		int right, again;
-
-		key[k] = cua__histogram_edge_key(type, raw[k]);
-		right = CUA__NOT_BELOW(key[k], tree->top[1]);
-		node = right ? tree->top[3] : tree->top[2];
-		again = CUA__NOT_BELOW(key[k], node);
-		node = right   ? again ? tree->top[7] : tree->top[6]
-			 : again ? tree->top[5]
-			       : tree->top[4];
-		slot[k] = 8 + 4 * (uint32_t)right + 2 * (uint32_t)again +
-			  (uint32_t)CUA__NOT_BELOW(key[k], node);
+		v[k] = cua__histogram_into_range(type, by_value, e, raw[k], &out);
+		slot[k] = CUA_READ(e->guide[cua__histogram_cell(type, by_value, e, v[k])]);
 	}
 	CUA__NO_UNROLL
-	for (level = 3; level < j->levels; level++) {
+	for (w = e->window; w; w /= 2) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++) {
-			node = cua__histogram_node(type, tree->nodes, slot[k]);
-			slot[k] = 2 * slot[k] + (uint32_t)CUA__NOT_BELOW(key[k], node);
-		}
-	}
-	CUA__UNROLL
-	for (k = 0; k < n; k++) {
-		slot[k] -= (uint32_t)1 << j->levels;
-		slot[k] = slot[k] < j->last_bin ? slot[k] : j->last_bin;
-		out |= !CUA__NOT_BELOW(key[k], tree->least) || !CUA__NOT_BELOW(tree->most, key[k]);
-	}
-	if (out) {
-		CUA__UNROLL
-		for (k = 0; k < n; k++) {
-			const int below = !CUA__NOT_BELOW(key[k], tree->least);
+			const uint32_t i = slot[k] + w < bins ? slot[k] + w : bins;
 
-			if (!below && CUA__NOT_BELOW(tree->most, key[k]))
-				continue;
-			slot[k] = j->h.bins + (below ? CUA_HISTOGRAM_BELOW : CUA_HISTOGRAM_ABOVE);
-			if (cua__histogram_is_nan(type, raw[k]))
-				slot[k] = j->h.bins + CUA_HISTOGRAM_NAN;
+			slot[k] += cua__histogram_not_below(type, by_value, v[k],
+							    cua__histogram_node(type, e->edges, i))
+					   ? w
+					   : 0;
 		}
 	}
-#undef CUA__NOT_BELOW
+	return out;
 }
 
-/* The same without a tree. */
+/* The slots of n elements. */
+CUA_FORCE void cua__histogram_slots_guided(enum cua_type type, const struct cua__histogram_job *j,
+					   const struct cua__histogram_edges *e, uint32_t n,
+					   const uint64_t *raw, uint32_t *slot)
+{
+	uint32_t k;
+	int out;
+
+	if (cua__histogram_is_float(type) && e->by_value)
+		out = cua__histogram_search(type, 1, j->h.bins, e, n, raw, slot);
+	else
+		out = cua__histogram_search(type, 0, j->h.bins, e, n, raw, slot);
+	CUA__UNROLL
+	for (k = 0; k < n; k++) {
+		slot[k] &= CUA__HISTOGRAM_NO_EDGE - 1;
+		slot[k] = slot[k] < j->last_bin ? slot[k] : j->last_bin;
+	}
+	if (!out)
+		return;
+	CUA__UNROLL
+	for (k = 0; k < n; k++) {
+		const uint64_t key = cua__histogram_edge_key(type, raw[k]);
+		const int below = key < e->least;
+
+		if (cua__histogram_is_nan(type, raw[k]))
+			slot[k] = j->h.bins + CUA_HISTOGRAM_NAN;
+		else if (e->nothing ? !below : key > e->most)
+			slot[k] = j->h.bins + CUA_HISTOGRAM_ABOVE;
+		else if (below)
+			slot[k] = j->h.bins + CUA_HISTOGRAM_BELOW;
+	}
+}
+
+/* The same without a guide. */
 CUA_FORCE uint32_t cua__histogram_slot_edges(enum cua_type type, const struct cua__histogram_job *j,
 					     uint64_t raw)
 {
@@ -506,13 +734,13 @@ CUA_FORCE uint32_t cua__histogram_slot_edges(enum cua_type type, const struct cu
 /* The slots of n elements, at most 16. */
 CUA_FORCE void cua__histogram_slots(enum cua_type type, enum cua__histogram_rule rule,
 				    const struct cua__histogram_job *j,
-				    const struct cua__histogram_tree *tree, uint32_t n,
+				    const struct cua__histogram_edges *edges, uint32_t n,
 				    const uint64_t *raw, uint32_t *slot)
 {
 	uint32_t k;
 
-	if (rule == CUA__RULE_TREE) {
-		cua__histogram_slots_tree(type, j, tree, n, raw, slot);
+	if (rule == CUA__RULE_EDGES) {
+		cua__histogram_slots_guided(type, j, edges, n, raw, slot);
 		return;
 	}
 	if (rule == CUA__RULE_EVEN_FAST) {
@@ -550,14 +778,22 @@ struct cua__histogram_own {
 	uint32_t lane;
 	/* the slots that are counted here */
 	uint32_t first, slots;
-	/* of the warp: one of these, counted from the first, and how often this lane has met it */
-	uint32_t hot, hot_n;
+	/* of the warp: a group of 4 of these that begins at 4 * hot, counted from the first, and how
+	 * often this lane has met each: in fields of 8 bits, and before that, of slots 0 and 2 and
+	 * of 1 and 3, in fields of 16 */
+	uint32_t hot, hot_n, hot_even, hot_odd;
+	uint32_t hot_tiles; /* that the warp has had since */
 };
 
 #define CUA__HISTOGRAM_NONE 0xffffffffu   /* a slot of another range */
 #define CUA__HISTOGRAM_NO_HOT 0xfffffffeu /* no slot at all */
-/* A slot becomes the hot one if so many lanes more have it than the present one. */
+/* A group becomes the hot one if so many lanes more have it than the present one. */
+#ifndef CUA__HISTOGRAM_HOT_LANES
 #define CUA__HISTOGRAM_HOT_LANES 5u
+#endif
+/* Tiles until fields of 8 bits are brought to those of 16, and until these are flushed. */
+#define CUA__HISTOGRAM_HOT_SHORT 8u
+#define CUA__HISTOGRAM_HOT_LONG 2048u
 
 /* A field's bits, and how many are in a word. */
 CUA_FORCE uint32_t cua__histogram_field_bits(enum cua__histogram_counter counter)
@@ -608,23 +844,51 @@ CUA_FORCE void cua__histogram_settle(enum cua__histogram_counter counter,
 	}
 }
 
-/* An addition of 1 to a slot found `old`, in which the top bit of some field is set. */
+/*
+ * An addition of `add`, not more than the top bit of BYTES, to a slot found `old`, in which the top bit
+ * of some field is set or is set by it. The one that brings a field above its top bit takes that off.
+ */
 CUA_FORCE void cua__histogram_relieve(enum cua__histogram_counter counter,
 				      const struct cua__histogram_job *j,
 				      const struct cua__histogram_own *own, uint32_t slot,
-				      uint32_t old)
+				      uint32_t old, uint32_t add)
 {
 	const uint32_t a_word = cua__histogram_a_word(counter), bits = 32 / a_word;
 	const uint32_t at = slot % a_word * bits, top = (uint32_t)1 << (bits - 1);
 	uint32_t field;
 
-	cua__histogram_settle(counter, j, own, slot, old, old + ((uint32_t)1 << at), 1);
+	cua__histogram_settle(counter, j, own, slot, old, old + (add << at), add);
 	field = (old >> at) & (2 * top - 1);
-	if (field != top)
+	if (field > top || field + add <= top)
 		return;
 	old = cua_port_fetch_add_u32(&own->words[slot / a_word], 0 - (top << at), CUA_RELAXED,
 				     CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
 	cua__histogram_settle(counter, j, own, slot, old, old - (top << at), 0);
+}
+
+CUA_FORCE uint32_t cua__histogram_tops(enum cua__histogram_counter counter)
+{
+	return counter == CUA__COUNT_HALVES ? 0x80008000u : 0x80808080u;
+}
+
+/* Adds to a slot, counted from the first of the range, at most the top bit of BYTES. */
+CUA_FORCE void cua__histogram_count_many(enum cua__histogram_counter counter,
+					 const struct cua__histogram_job *j,
+					 const struct cua__histogram_own *own, uint32_t slot,
+					 uint32_t add)
+{
+	const uint32_t a_word = cua__histogram_a_word(counter);
+	uint32_t old, one;
+
+	if (counter == CUA__COUNT_GLOBAL) {
+		cua__histogram_add(&j->h, 0, slot, add);
+		return;
+	}
+	one = add << slot % a_word * (32 / a_word);
+	old = cua_port_fetch_add_u32(&own->words[slot / a_word], one, CUA_RELAXED, CUA_SCOPE_BLOCK,
+				     CUA_SPACE_SHARED);
+	if ((old | (old + one)) & cua__histogram_tops(counter))
+		cua__histogram_relieve(counter, j, own, slot, old, add);
 }
 
 /* Adds 1 to packed slots, counted from the first of the range, where `not_it` is 0. */
@@ -633,7 +897,7 @@ CUA_FORCE void cua__histogram_count_packed(enum cua__histogram_counter counter,
 					   const struct cua__histogram_own *own, uint32_t n,
 					   const uint32_t *slot, const int *not_it)
 {
-	const uint32_t tops = counter == CUA__COUNT_HALVES ? 0x80008000u : 0x80808080u;
+	const uint32_t tops = cua__histogram_tops(counter);
 	uint32_t old[16], all = 0, k, l;
 
 	CUA__UNROLL
@@ -665,7 +929,7 @@ CUA_FORCE void cua__histogram_count_packed(enum cua__histogram_counter counter,
 			its_not = l == k ? not_it[l] : its_not;
 		}
 		if (!its_not && (its_old & tops))
-			cua__histogram_relieve(counter, j, own, its_slot, its_old);
+			cua__histogram_relieve(counter, j, own, its_slot, its_old, 1);
 	}
 }
 
@@ -718,46 +982,95 @@ CUA_FORCE void cua__histogram_count_one(enum cua__histogram_counter counter,
 	cua__histogram_count(counter, j, own, slot);
 }
 
-/* Brings what the warp has of its hot slot to the counts. By whole warps. */
+/* The fields of 8 bits to those of 16. */
+CUA_FORCE void cua__histogram_hot_widen(struct cua__histogram_own *own)
+{
+	own->hot_even += own->hot_n & 0xff00ffu;
+	own->hot_odd += (own->hot_n >> 8) & 0xff00ffu;
+	own->hot_n = 0;
+}
+
+/* Brings what the warp has of its hot group to the counts. By whole warps. */
 CUA_FORCE void cua__histogram_hot_flush(const struct cua__histogram_job *j,
 					struct cua__histogram_own *own)
 {
-	uint64_t n = own->hot_n;
+	const uint32_t lane = own->lane;
+	uint64_t all, even, odd;
 	uint32_t step;
 
 	if (own->hot == CUA__HISTOGRAM_NO_HOT)
 		return;
-	for (step = 16; step; step /= 2)
-		n += cua_port_shuffle_u64(CUA__HISTOGRAM_FULL, n, own->lane ^ step);
-	if (own->lane == 0)
-		cua__histogram_add(&j->h, 0, own->first + own->hot, n);
-	own->hot_n = 0;
+	cua__histogram_hot_widen(own);
+	if (own->hot_tiles < CUA__HISTOGRAM_HOT_SHORT) {
+		/* the sums of 32 lanes fit the fields, too */
+		all = own->hot_even | (uint64_t)own->hot_odd << 32;
+		for (step = 16; step; step /= 2)
+			all += cua_port_shuffle_u64(CUA__HISTOGRAM_FULL, all, lane ^ step);
+		all = (uint16_t)(all >> (lane & 1) * 32 >> (lane & 2) * 8);
+	} else {
+		even = (own->hot_even & 0xffff) | (uint64_t)(own->hot_even >> 16) << 32;
+		odd = (own->hot_odd & 0xffff) | (uint64_t)(own->hot_odd >> 16) << 32;
+		for (step = 16; step; step /= 2) {
+			even += cua_port_shuffle_u64(CUA__HISTOGRAM_FULL, even, lane ^ step);
+			odd += cua_port_shuffle_u64(CUA__HISTOGRAM_FULL, odd, lane ^ step);
+		}
+		all = (uint32_t)((lane & 1 ? odd : even) >> (lane & 2) * 16);
+	}
+	if (lane < 4 && all)
+		cua__histogram_add(&j->h, 0, own->first + own->hot * 4 + lane, all);
+	own->hot_even = own->hot_odd = own->hot_tiles = 0;
+}
+
+/* Behind each tile, by whole warps: before the fields could run over. */
+CUA_FORCE void cua__histogram_hot_keep(const struct cua__histogram_job *j,
+				       struct cua__histogram_own *own)
+{
+	if (++own->hot_tiles % CUA__HISTOGRAM_HOT_SHORT)
+		return;
+	cua__histogram_hot_widen(own);
+	if (own->hot_tiles >= CUA__HISTOGRAM_HOT_LONG)
+		cua__histogram_hot_flush(j, own);
 }
 
 /*
- * Chooses the hot slot anew: one lane's now, if it is in enough others, or none, if the present one
- * is in hardly any lane. By whole warps.
+ * Chooses the hot group anew: that of one lane's first slot now, if enough others' are in it, or none, if
+ * the present one is in hardly any lane. If all n slots of all lanes are the same, which is so where
+ * data has long runs, they are counted at once instead, and the result is 1. By whole warps.
  */
-CUA_FORCE void cua__histogram_hot_choose(const struct cua__histogram_job *j,
-					 struct cua__histogram_own *own, uint32_t slot,
-					 uint32_t from)
+CUA_FORCE int cua__histogram_hot_choose(enum cua__histogram_counter counter,
+					const struct cua__histogram_job *j,
+					struct cua__histogram_own *own, uint32_t n,
+					const uint32_t *slot, uint32_t from)
 {
-	uint32_t old = 0, now, sample;
+	uint32_t old = 0, now, sample, differs = 0, k;
 
 	if (own->hot != CUA__HISTOGRAM_NO_HOT) {
-		old = cua_port_popc_u32(cua_port_ballot(CUA__HISTOGRAM_FULL, slot == own->hot));
-		if (old >= 16)
-			return;
+		old = cua_port_popc_u32(
+			cua_port_ballot(CUA__HISTOGRAM_FULL, slot[0] / 4 == own->hot));
+		if (old >= 16 && old < 32)
+			return 0;
 	}
-	sample = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, slot, from);
-	now = cua_port_popc_u32(cua_port_ballot(CUA__HISTOGRAM_FULL, slot == sample));
+	sample = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, slot[0], from);
+	now = cua_port_popc_u32(cua_port_ballot(CUA__HISTOGRAM_FULL, (slot[0] ^ sample) < 4));
+	if (now == 32) {
+		CUA__UNROLL
+		for (k = 0; k < n; k++)
+			differs |= slot[k] ^ sample;
+		if (cua_port_ballot(CUA__HISTOGRAM_FULL, differs != 0) == 0) {
+			if (own->lane == from % 32 && sample != CUA__HISTOGRAM_NONE)
+				cua__histogram_count_many(counter, j, own, sample, n * 32);
+			return 1;
+		}
+	}
 	if (now <= old + CUA__HISTOGRAM_HOT_LANES || sample == CUA__HISTOGRAM_NONE) {
 		if (own->hot == CUA__HISTOGRAM_NO_HOT || old > 1)
-			return;
+			return 0;
 		sample = CUA__HISTOGRAM_NO_HOT;
 	}
 	cua__histogram_hot_flush(j, own);
-	own->hot = sample;
+	own->hot = sample == CUA__HISTOGRAM_NO_HOT ? sample : sample / 4;
+	own->hot_tiles = 0;
+	return 0;
 }
 
 /* ---- traversal ---- */
@@ -787,7 +1100,7 @@ CUA_FORCE uint64_t cua__histogram_at(size_t size, const struct cua__histogram_pa
 CUA_FORCE void
 cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
 			  enum cua__histogram_counter counter, const struct cua__histogram_job *j,
-			  const struct cua__histogram_tree *tree, struct cua__histogram_own *own,
+			  const struct cua__histogram_edges *edges, struct cua__histogram_own *own,
 			  const struct cua__histogram_pack *p, int together, uint32_t from)
 {
 	const uint32_t n = 16 / (uint32_t)cua__histogram_size(type);
@@ -798,7 +1111,7 @@ cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
 	CUA__UNROLL
 	for (k = 0; k < n; k++)
 		raw[k] = cua__histogram_at(16 / n, p, k);
-	cua__histogram_slots(type, rule, j, tree, n, raw, slot);
+	cua__histogram_slots(type, rule, j, edges, n, raw, slot);
 	if (!together || !cua__histogram_has_hot(counter)) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
@@ -810,12 +1123,15 @@ cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
 		slot[k] = cua__histogram_in_range(counter, own, slot[k]);
 		not_it[k] = counter == CUA__COUNT_BYTES && slot[k] == CUA__HISTOGRAM_NONE;
 	}
-	cua__histogram_hot_choose(j, own, slot[0], from);
+	if (cua__histogram_hot_choose(counter, j, own, n, slot, from))
+		return;
 	if (own->hot != CUA__HISTOGRAM_NO_HOT) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++) {
-			own->hot_n += slot[k] == own->hot;
-			not_it[k] |= slot[k] == own->hot;
+			const int is_hot = slot[k] / 4 == own->hot;
+
+			own->hot_n += is_hot ? (uint32_t)1 << slot[k] % 4 * 8 : 0;
+			not_it[k] |= is_hot;
 		}
 		if (counter != CUA__COUNT_GLOBAL)
 			cua__histogram_count_packed(counter, j, own, n, slot, not_it);
@@ -835,13 +1151,13 @@ cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
 CUA_FORCE void cua__histogram_count_single(enum cua_type type, enum cua__histogram_rule rule,
 					   enum cua__histogram_counter counter,
 					   const struct cua__histogram_job *j,
-					   const struct cua__histogram_tree *tree,
+					   const struct cua__histogram_edges *edges,
 					   const struct cua__histogram_own *own, uint64_t i)
 {
 	uint64_t raw = cua__histogram_load(cua__histogram_size(type), j->h.x, i);
 	uint32_t slot;
 
-	cua__histogram_slots(type, rule, j, tree, 1, &raw, &slot);
+	cua__histogram_slots(type, rule, j, edges, 1, &raw, &slot);
 	cua__histogram_count_one(counter, j, own, slot);
 }
 
@@ -853,7 +1169,7 @@ CUA_FORCE void cua__histogram_count_single(enum cua_type type, enum cua__histogr
 CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_rule rule,
 					enum cua__histogram_counter counter,
 					const struct cua__histogram_job *j,
-					const struct cua__histogram_tree *tree,
+					const struct cua__histogram_edges *edges,
 					struct cua__histogram_own *own)
 {
 	const size_t size = cua__histogram_size(type);
@@ -879,13 +1195,13 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 		const uint64_t behind = head + packs * (16 / size);
 
 		if (thread < head)
-			cua__histogram_count_single(type, rule, counter, j, tree, own, thread);
+			cua__histogram_count_single(type, rule, counter, j, edges, own, thread);
 		if (thread < n - behind)
-			cua__histogram_count_single(type, rule, counter, j, tree, own,
+			cua__histogram_count_single(type, rule, counter, j, edges, own,
 						    behind + thread);
 		for (i = full * tile + thread; i < packs; i += cua_port_block_size()) {
 			now[0] = p[i];
-			cua__histogram_count_pack(type, rule, counter, j, tree, own, &now[0], 0, 0);
+			cua__histogram_count_pack(type, rule, counter, j, edges, own, &now[0], 0, 0);
 		}
 	}
 	if (member >= full)
@@ -905,8 +1221,10 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 		}
 		CUA__UNROLL
 		for (l = 0; l < loads; l++)
-			cua__histogram_count_pack(type, rule, counter, j, tree, own, &now[l], 1,
+			cua__histogram_count_pack(type, rule, counter, j, edges, own, &now[l], 1,
 						  l * 11 + 3);
+		if (cua__histogram_has_hot(counter))
+			cua__histogram_hot_keep(j, own);
 		if (!more)
 			break;
 		CUA__UNROLL
@@ -1029,20 +1347,20 @@ CUA_FORCE void cua__histogram_kernel(enum cua_type type, enum cua__histogram_rul
 				     enum cua__histogram_counter counter,
 				     const struct cua__histogram_job *j, uint32_t *shared)
 {
-	struct cua__histogram_tree tree;
+	struct cua__histogram_edges edges;
 	struct cua__histogram_own own;
 	uint32_t words, i;
 
-	if (rule == CUA__RULE_TREE) {
-		cua__histogram_tree_build(type, j, shared, &tree);
-		shared += j->tree_words;
+	if (rule == CUA__RULE_EDGES) {
+		cua__histogram_edges_build(type, j, shared, &edges);
+		shared += j->edge_words;
 	}
 	own.words = shared;
 	own.lane = cua_port_lane();
 	own.first = 0;
 	own.slots = j->slots;
 	own.hot = CUA__HISTOGRAM_NO_HOT;
-	own.hot_n = 0;
+	own.hot_n = own.hot_even = own.hot_odd = own.hot_tiles = 0;
 	if (cua__histogram_has_hot(counter)) {
 		own.first = (uint32_t)cua_port_block() % j->ranges * j->range_slots;
 		own.slots = j->slots - own.first < j->range_slots ? j->slots - own.first
@@ -1052,7 +1370,7 @@ CUA_FORCE void cua__histogram_kernel(enum cua_type type, enum cua__histogram_rul
 	for (i = cua_port_thread(); i < words; i += cua_port_block_size())
 		CUA_WRITE(shared[i], 0);
 	cua_port_sync_block();
-	cua__histogram_count_all(type, rule, counter, j, &tree, &own);
+	cua__histogram_count_all(type, rule, counter, j, &edges, &own);
 	if (cua__histogram_has_hot(counter)) {
 		cua_port_sync_warp(CUA__HISTOGRAM_FULL);
 		cua__histogram_hot_flush(j, &own);
@@ -1130,8 +1448,11 @@ CUA_FORCE void cua__histogram_merge(enum cua__histogram_counter counter,
 #define CUA__HISTOGRAM_RANGES 16u
 /* Most words of all rows that one block merges. */
 #define CUA__HISTOGRAM_MERGED_HERE 40000u
-/* Most bytes of a tree of edges. */
-#define CUA__HISTOGRAM_TREE ((size_t)32 << 10)
+/* Most bytes of edges, up to a power of two of them. */
+#define CUA__HISTOGRAM_EDGES ((size_t)32 << 10)
+/* Cells of the guide to them, and fewer where building it would take long. */
+#define CUA__HISTOGRAM_CELLS 16384u
+#define CUA__HISTOGRAM_FEW_CELLS 1024u
 /* A block's count of 32 bits has room for more than these elements. */
 #define CUA__HISTOGRAM_MOST_A_BLOCK ((uint64_t)1 << 31)
 
@@ -1191,7 +1512,7 @@ static inline int cua__histogram_has_kernel(enum cua_type type, enum cua__histog
 {
 	if (counter <= CUA__COUNT_WORDS)
 		return 1;
-	if (rule == CUA__RULE_TREE || cua__histogram_size(type) == 2)
+	if (rule == CUA__RULE_EDGES || cua__histogram_size(type) == 2)
 		return 0;
 	return counter == CUA__COUNT_HALVES || cua__histogram_size(type) == 4;
 }
@@ -1221,13 +1542,24 @@ static inline int cua__histogram_choose(const struct cua__histogram *h, uint32_t
 		else if (!cua__histogram_fast_range(h->type, &h->range, job))
 			return 0;
 	} else {
-		p->rule = CUA__RULE_TREE;
-		for (job->levels = 3; (uint64_t)1 << job->levels < h->bins; job->levels++)
+		p->rule = CUA__RULE_EDGES;
+		for (job->levels = 1; (uint64_t)1 << job->levels < h->bins; job->levels++)
 			;
-		if (((size_t)1 << job->levels) * key_size > CUA__HISTOGRAM_TREE)
+		if (((size_t)1 << job->levels) * key_size > CUA__HISTOGRAM_EDGES)
 			return 0;
-		job->tree_words = (uint32_t)(((size_t)1 << job->levels) * key_size / 4);
-		words -= job->tree_words;
+		job->cells = h->n * size <= CUA__HISTOGRAM_SMALL_BYTES ? CUA__HISTOGRAM_FEW_CELLS
+								       : CUA__HISTOGRAM_CELLS;
+		for (;; job->cells /= 2) {
+			job->edge_words = (uint32_t)(((size_t)h->bins + 1) * key_size / 4);
+			/* the counters behind them are of 32 bits, but rows are merged in 64 */
+			job->edge_words = (job->edge_words + 1) / 2 * 2 + job->cells / 2;
+			if (job->edge_words <= words / 4 ||
+			    job->cells <= CUA__HISTOGRAM_LEAST_CELLS)
+				break;
+		}
+		if (job->edge_words >= words)
+			return 0;
+		words -= job->edge_words;
 	}
 	/* so few elements are not worth the clearing */
 	if (h->n < slots / 4 && size > 1)
@@ -1277,10 +1609,10 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 	merging = 2 * (p->block > job->row_words ? p->block : job->row_words);
 	merging = merging > words ? merging : words;
 	job->finish_here = p->counter <= CUA__COUNT_WORDS &&
-			   (merging + job->tree_words) * 4 <= shared_bytes &&
+			   (merging + job->edge_words) * 4 <= shared_bytes &&
 			   (p->rule == CUA__RULE_VALUE ||
 			    (uint64_t)job->row_words * job->blocks <= CUA__HISTOGRAM_MERGED_HERE);
-	p->shared = ((job->finish_here ? merging : words) + job->tree_words) * 4;
+	p->shared = ((job->finish_here ? merging : words) + job->edge_words) * 4;
 	return 1;
 }
 
