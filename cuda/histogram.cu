@@ -31,6 +31,7 @@ __global__ void __launch_bounds__(CUA__HISTOGRAM_BLOCK)
 {
 	extern __shared__ __align__(16) uint32_t shared[];
 
+	cua__after_predecessor();
 	cua__histogram_kernel(TYPE, RULE, COUNTER, &job, shared);
 }
 
@@ -40,6 +41,7 @@ __global__ void __launch_bounds__(MERGE_BLOCK)
 {
 	__shared__ uint64_t shared[MERGE_BLOCK * 4];
 
+	cua__after_predecessor();
 	cua__histogram_merge(COUNTER, &job, add, shared);
 }
 
@@ -104,7 +106,10 @@ count_function count_of(enum cua_type type, const struct cua__histogram_plan *p)
 	case CUA_U8: return count_of<CUA_U8, CUA__RULE_VALUE>(p->counter);
 	case CUA_I16: return count_of<CUA_I16>(p);
 	case CUA_U16: return count_of<CUA_U16>(p);
-	case CUA_I32: return count_of<CUA_I32>(p);
+	case CUA_I32:
+		return p->rule == CUA__RULE_EDGES
+			       ? count_of<CUA_I32, CUA__RULE_EDGES>(p->counter)
+			       : count_of<CUA_U32, CUA__RULE_EVEN_FAST>(p->counter);
 	case CUA_U32: return count_of<CUA_U32>(p);
 	case CUA_I64: return count_of<CUA_I64>(p);
 	case CUA_U64: return count_of<CUA_U64>(p);
@@ -239,10 +244,12 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__histo
 	if (!status)
 		status = allow_shared(ctx, (const void *)kernel, p.shared);
 	if (!status)
-		status = cua__launch(ctx, kernel, job->blocks, p.block, p.shared, *job);
+		status = p.block < CUA__HISTOGRAM_BLOCK
+				 ? cua__launch_early(ctx, kernel, job->blocks, p.block, p.shared, *job)
+				 : cua__launch(ctx, kernel, job->blocks, p.block, p.shared, *job);
 	if (status || job->finish_here || p.counter == CUA__COUNT_GLOBAL)
 		return status;
-	return cua__launch(ctx,
+	return cua__launch_early(ctx,
 			   p.counter == CUA__COUNT_HALVES  ? merge_kernel<CUA__COUNT_HALVES>
 			   : p.counter == CUA__COUNT_BYTES ? merge_kernel<CUA__COUNT_BYTES>
 							   : merge_kernel<CUA__COUNT_WORDS>,

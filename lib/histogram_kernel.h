@@ -77,6 +77,7 @@ struct cua__histogram_job {
 	struct cua__histogram h;
 	/* EVEN_FAST */
 	uint32_t lower, last;
+	uint32_t bias; /* the top bit, if they are signed: then a kernel for U32 is right for I32, too */
 	uint32_t last_bin;
 	float least_f32, most_f32;
 	double least_f64, most_f64;
@@ -252,11 +253,9 @@ CUA_FORCE uint32_t cua__histogram_side_fast(enum cua_type type, const struct cua
 		       : f < j->least_f32 ? CUA_HISTOGRAM_BELOW
 					  : CUA_HISTOGRAM_ABOVE;
 	}
-	if (cua__histogram_is_signed(type))
-		return (int32_t)cua__histogram_as_i64(type, raw) < (int32_t)j->lower
-			       ? CUA_HISTOGRAM_BELOW
-			       : CUA_HISTOGRAM_ABOVE;
-	return (uint32_t)raw < j->lower ? CUA_HISTOGRAM_BELOW : CUA_HISTOGRAM_ABOVE;
+	return ((uint32_t)cua__histogram_as_i64(type, raw) ^ j->bias) < (j->lower ^ j->bias)
+		       ? CUA_HISTOGRAM_BELOW
+		       : CUA_HISTOGRAM_ABOVE;
 }
 
 /* The bins of all, as if they were in the range, and then the sides of those that are not. */
@@ -1164,13 +1163,13 @@ CUA_FORCE void cua__histogram_count_single(enum cua_type type, enum cua__histogr
 /*
  * All elements of one row without gaps, of one channel, to the slots of the block. A tile is what a
  * block loads at once, a contiguous part of it a warp; the next tile is on its way while one is
- * counted.
+ * counted. The `words` of shared memory that are counted in become zeros while the first one is on its way.
  */
 CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_rule rule,
 					enum cua__histogram_counter counter,
 					const struct cua__histogram_job *j,
 					const struct cua__histogram_edges *edges,
-					struct cua__histogram_own *own)
+					struct cua__histogram_own *own, uint32_t words)
 {
 	const size_t size = cua__histogram_size(type);
 	const uint32_t loads = CUA__HISTOGRAM_LOADS, thread = cua_port_thread();
@@ -1181,16 +1180,28 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 	const char *x = (const char *)j->h.x;
 	uint64_t head = (16 - (uintptr_t)x % 16) % 16 / size, packs, full, i, n = j->h.n;
 	const struct cua__histogram_pack *p;
-	struct cua__histogram_pack now[CUA__HISTOGRAM_LOADS], next[CUA__HISTOGRAM_LOADS];
-	uint32_t l;
+	struct cua__histogram_pack now[CUA__HISTOGRAM_LOADS], next[CUA__HISTOGRAM_LOADS], rest;
+	uint32_t l, w;
 
 	if (head > n)
 		head = n;
 	packs = (n - head) * size / 16;
 	full = packs / tile;
+	/* what is left then is less than a tile a block; where there may be a hot group, it is not
+	 * counted by it, so it is as little as can be there */
+	if (!cua__histogram_has_hot(counter))
+		full = full / members * members;
 	p = (const struct cua__histogram_pack *)(const void *)(x + head * size);
+	if (member < full) {
+		CUA__UNROLL
+		for (l = 0; l < loads; l++)
+			now[l] = p[(uint64_t)member * tile + mine + l * 32];
+	}
+	for (w = thread; w < words; w += cua_port_block_size())
+		CUA_WRITE(own->words[w], 0);
+	cua_port_sync_block();
 
-	/* one by one: before the packs, behind them, and packs of no full tile */
+	/* one by one: before the packs and behind them */
 	if (member == members - 1) {
 		const uint64_t behind = head + packs * (16 / size);
 
@@ -1199,17 +1210,16 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 		if (thread < n - behind)
 			cua__histogram_count_single(type, rule, counter, j, edges, own,
 						    behind + thread);
-		for (i = full * tile + thread; i < packs; i += cua_port_block_size()) {
-			now[0] = p[i];
-			cua__histogram_count_pack(type, rule, counter, j, edges, own, &now[0], 0, 0);
-		}
+	}
+	CUA__NO_UNROLL
+	for (i = full * tile + member * cua_port_block_size() + thread; i < packs;
+	     i += members * cua_port_block_size()) {
+		rest = p[i];
+		cua__histogram_count_pack(type, rule, counter, j, edges, own, &rest, 0, 0);
 	}
 	if (member >= full)
 		return;
 	p += (uint64_t)member * tile + mine;
-	CUA__UNROLL
-	for (l = 0; l < loads; l++)
-		now[l] = p[l * 32];
 	for (i = member;; i += members) {
 		const int more = i + members < full;
 
@@ -1292,17 +1302,24 @@ CUA_FORCE void cua__histogram_put_values(enum cua_type type, const struct cua__h
 	}
 }
 
-/*
- * Merges all rows, of slots that are words, in the block that arrives last. shared: at least 2
- * words a thread and 2 a slot.
- */
+/* Words of shared memory that cua__histogram_finish wants. */
+CUA_FORCE uint32_t cua__histogram_finish_words(uint32_t threads, uint32_t slots)
+{
+	return 2 * (4 * threads > slots ? 4 * threads : slots);
+}
+
+/* Merges all rows, of slots that are words, in the block that arrives last. */
 CUA_FORCE void cua__histogram_finish(enum cua_type type, enum cua__histogram_rule rule,
 				     const struct cua__histogram_job *j, uint32_t *shared)
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
 	const uint32_t slots = j->row_words, blocks = j->blocks;
 	uint64_t *sums = (uint64_t *)(void *)shared;
-	uint32_t groups = slots < threads ? threads / slots : 1, i, b;
+	/* 4 slots at once, where rows of them are aligned */
+	const uint32_t packed =
+		slots % 4 == 0 && (uintptr_t)j->rows % sizeof(struct cua__histogram_pack) == 0;
+	const uint32_t places = packed ? slots / 4 : slots;
+	uint32_t groups = places < threads ? threads / places : 1, i, b, k;
 
 	cua_port_sync_block();
 	if (thread == 0)
@@ -1313,17 +1330,36 @@ CUA_FORCE void cua__histogram_finish(enum cua_type type, enum cua__histogram_rul
 	cua_port_sync_block();
 	if (groups > blocks)
 		groups = blocks;
-	/* thread t has slot t % slots of the rows of group t / slots, or more slots of all rows */
-	for (i = thread; i < slots * groups; i += threads) {
-		const uint32_t *row = j->rows + i % slots;
-		uint64_t sum = 0;
+	/* thread t has place t % places of the rows of group t / places, or more places of all rows */
+	for (i = thread; i < places * groups; i += threads) {
+		const struct cua__histogram_pack *pack =
+			(const struct cua__histogram_pack *)(const void *)j->rows + i % places;
+		const uint32_t *row = j->rows + i % places, group = i / places;
+		uint64_t sum[4] = {0, 0, 0, 0};
 
+		if (packed) {
+#ifdef __CUDA_ARCH__
+#pragma unroll 9
+#endif
+			for (b = group; b < blocks; b += groups) {
+				const struct cua__histogram_pack v =
+					CUA_READ(pack[(uint64_t)b * places]);
+
+				CUA__UNROLL
+				for (k = 0; k < 4; k++)
+					sum[k] += v.word[k];
+			}
+			CUA__UNROLL
+			for (k = 0; k < 4; k++)
+				CUA_WRITE(sums[group * slots + i % places * 4 + k], sum[k]);
+		} else {
 #ifdef __CUDA_ARCH__
 #pragma unroll 8
 #endif
-		for (b = i / slots; b < blocks; b += groups)
-			sum += CUA_READ(row[(uint64_t)b * slots]);
-		CUA_WRITE(sums[i], sum);
+			for (b = group; b < blocks; b += groups)
+				sum[0] += CUA_READ(row[(uint64_t)b * slots]);
+			CUA_WRITE(sums[i], sum[0]);
+		}
 	}
 	cua_port_sync_block();
 	for (i = thread; i < slots; i += threads) {
@@ -1349,7 +1385,6 @@ CUA_FORCE void cua__histogram_kernel(enum cua_type type, enum cua__histogram_rul
 {
 	struct cua__histogram_edges edges;
 	struct cua__histogram_own own;
-	uint32_t words, i;
 
 	if (rule == CUA__RULE_EDGES) {
 		cua__histogram_edges_build(type, j, shared, &edges);
@@ -1366,11 +1401,8 @@ CUA_FORCE void cua__histogram_kernel(enum cua_type type, enum cua__histogram_rul
 		own.slots = j->slots - own.first < j->range_slots ? j->slots - own.first
 								  : j->range_slots;
 	}
-	words = cua__histogram_words(counter, j->range_slots);
-	for (i = cua_port_thread(); i < words; i += cua_port_block_size())
-		CUA_WRITE(shared[i], 0);
-	cua_port_sync_block();
-	cua__histogram_count_all(type, rule, counter, j, &edges, &own);
+	cua__histogram_count_all(type, rule, counter, j, &edges, &own,
+				 cua__histogram_words(counter, j->range_slots));
 	if (cua__histogram_has_hot(counter)) {
 		cua_port_sync_warp(CUA__HISTOGRAM_FULL);
 		cua__histogram_hot_flush(j, &own);
@@ -1500,6 +1532,7 @@ static inline int cua__histogram_fast_range(enum cua_type type, const struct cua
 	if (r->width > (uint64_t)1 << 32 || (int64_t)r->lower < least || (int64_t)r->lower > most)
 		return 0;
 	job->lower = (uint32_t)r->lower;
+	job->bias = cua__histogram_is_signed(type) ? 0x80000000u : 0;
 	/* the last one that the type has */
 	job->last = (uint32_t)(r->last < (uint64_t)most - r->lower ? r->last
 								   : (uint64_t)most - r->lower);
@@ -1606,7 +1639,7 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 	job->blocks = blocks ? (uint32_t)blocks : job->ranges;
 	words = cua__histogram_words(p->counter, job->range_slots);
 	job->row_words = p->counter == CUA__COUNT_COLUMNS ? job->slots : (uint32_t)words;
-	merging = 2 * (p->block > job->row_words ? p->block : job->row_words);
+	merging = cua__histogram_finish_words(p->block, job->row_words);
 	merging = merging > words ? merging : words;
 	job->finish_here = p->counter <= CUA__COUNT_WORDS &&
 			   (merging + job->edge_words) * 4 <= shared_bytes &&

@@ -6,6 +6,7 @@
 #define CUA__HISTOGRAM_SMALL_BLOCK 32u
 #define CUA__HISTOGRAM_COLUMN_SLOTS 20u
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +34,12 @@ static uint64_t next_random(void)
 
 /* ---- a histogram and what it has to be ---- */
 
-enum data { ANY, FEW, ONE, RUNS };
+/* BLOCKS: long runs; NEAR: about an edge */
+enum data { ANY, FEW, ONE, RUNS, BLOCKS, NEAR };
+
+/* One apart; powers of two, of both signs; the last one is 0; all equal; from the least to the greatest. */
+enum edges { EVENLY, POWERS, UP_TO_0, EQUAL, ENDLESS };
+
 
 struct setting {
 	enum cua_type type;
@@ -45,6 +51,7 @@ struct setting {
 	uint32_t processors;
 	enum cua__histogram_counter counter; /* that is to be chosen */
 	int u32_counts, accumulate;
+	enum edges edges;
 };
 
 static uint64_t element(const struct setting *t, size_t i)
@@ -59,6 +66,15 @@ static uint64_t element(const struct setting *t, size_t i)
 	case FEW: v = 30 + next_random() % 9; break;
 	case ONE: v = 33; break;
 	case RUNS: v = 20 + i / 150 * 7 % range; break;
+	case BLOCKS: v = 20 + i / 700 * 7 % range; break;
+	case NEAR:
+		v = next_random() % (t->bins + 1);
+		if (t->type == CUA_I64)
+			return (keys[v] ^ 0x8000000000000000u) + next_random() % 3 - 1;
+		if (next_random() % 20 == 0)
+			return next_random() % 2 ? 0x80000000u : 0;
+		v = ((const uint32_t *)(const void *)keys)[v] + next_random() % 3 - 1;
+		return (uint32_t)(v >> 31 & 1 ? v ^ 0x80000000u : ~v);
 	}
 	switch (t->type) {
 	case CUA_U8: return v % CUA__HISTOGRAM_BYTES;
@@ -149,8 +165,18 @@ static void make(const struct setting *t, int closed)
 	/* the edges as elements, in the upper half, and as keys; some are equal */
 	for (uint32_t i = 0; i <= t->bins && t->rule == CUA__BIN_EDGES; i++) {
 		int64_t edge = (int64_t)(i - i % 5 / 4) - 3;
-		float f = (float)edge;
+		float f;
 
+		switch (t->edges) {
+		case EVENLY: break;
+		case POWERS: edge = edge < 20 ? -(1 << (20 - edge)) : 1 << (edge - 20) % 30; break;
+		case UP_TO_0: edge = (int64_t)i - t->bins; break;
+		case EQUAL: edge = 33; break;
+		case ENDLESS: edge = i == 0 ? INT64_MIN : i == t->bins ? INT64_MAX : edge; break;
+		}
+		f = (float)edge;
+		if (t->edges == ENDLESS && (i == 0 || i == t->bins))
+			f = i ? HUGE_VALF : -HUGE_VALF;
 		if (t->type == CUA_F32) {
 			((float *)(void *)(keys + MOST_BINS / 2))[i] = f;
 			((uint32_t *)(void *)keys)[i] = cua__histogram_edge_key_f32(f);
@@ -255,11 +281,13 @@ BODY(words_f64, CUA_F64, CUA__RULE_EVEN_FAST, CUA__COUNT_WORDS)
 BODY(words_i64, CUA_I64, CUA__RULE_EVEN, CUA__COUNT_WORDS)
 BODY(halves_u32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_HALVES)
 BODY(halves_i64, CUA_I64, CUA__RULE_EVEN, CUA__COUNT_HALVES)
-BODY(bytes_i32, CUA_I32, CUA__RULE_EVEN_FAST, CUA__COUNT_BYTES)
+/* as on the GPU, whose kernels for U32 count I32 as well */
+BODY(bytes_i32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_BYTES)
 BODY(bytes_f32, CUA_F32, CUA__RULE_EVEN_FAST, CUA__COUNT_BYTES)
 BODY(global_u32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_GLOBAL)
 BODY(edges_f32, CUA_F32, CUA__RULE_EDGES, CUA__COUNT_WORDS)
 BODY(edges_i64, CUA_I64, CUA__RULE_EDGES, CUA__COUNT_COLUMNS)
+BODY(edges_few_f32, CUA_F32, CUA__RULE_EDGES, CUA__COUNT_COLUMNS)
 
 static void merge(void)
 {
@@ -301,31 +329,43 @@ START_TEST(kernels)
 #define B CUA__BIN_BYTE
 #define E CUA__BIN_EVEN
 #define D CUA__BIN_EDGES
-		{{CUA_U8, B, 16, 5000, ANY, 16384, 3, CUA__COUNT_COLUMNS, 0, 0}, values},
-		{{CUA_U8, B, 16, 77, ONE, 16384, 3, CUA__COUNT_COLUMNS, 1, 1}, values},
-		{{CUA_U8, B, 16, 5, ANY, 16384, 1, CUA__COUNT_COLUMNS, 0, 1}, values},
-		{{CUA_U32, E, 16, 3001, ANY, 16384, 2, CUA__COUNT_COLUMNS, 0, 0}, columns_u32},
-		{{CUA_F32, E, 9, 2003, ANY, 16384, 4, CUA__COUNT_COLUMNS, 1, 0}, columns_f32},
-		{{CUA_U32, E, 100, 4003, FEW, 16384, 4, CUA__COUNT_WORDS, 0, 0}, words_u32},
-		{{CUA_U32, E, 500, 999, ANY, 16384, 4, CUA__COUNT_WORDS, 0, 1}, words_u32},
-		{{CUA_I16, E, 77, 2100, ANY, 16384, 2, CUA__COUNT_WORDS, 1, 0}, words_i16},
-		{{CUA_F64, E, 60, 1001, ANY, 16384, 3, CUA__COUNT_WORDS, 0, 0}, words_f64},
-		{{CUA_I64, E, 60, 1001, RUNS, 16384, 3, CUA__COUNT_WORDS, 0, 0}, words_i64},
-		{{CUA_U32, E, 199, 3001, ANY, 512, 3, CUA__COUNT_HALVES, 0, 0}, halves_u32},
-		{{CUA_U32, E, 199, 3001, RUNS, 512, 3, CUA__COUNT_HALVES, 1, 1}, halves_u32},
-		{{CUA_I64, E, 150, 1200, FEW, 512, 2, CUA__COUNT_HALVES, 0, 0}, halves_i64},
+		{{CUA_U8, B, 16, 5000, ANY, 16384, 3, CUA__COUNT_COLUMNS, 0, 0, EVENLY}, values},
+		{{CUA_U8, B, 16, 77, ONE, 16384, 3, CUA__COUNT_COLUMNS, 1, 1, EVENLY}, values},
+		{{CUA_U8, B, 16, 5, ANY, 16384, 1, CUA__COUNT_COLUMNS, 0, 1, EVENLY}, values},
+		{{CUA_U32, E, 16, 3001, ANY, 16384, 2, CUA__COUNT_COLUMNS, 0, 0, EVENLY}, columns_u32},
+		{{CUA_F32, E, 9, 2003, ANY, 16384, 4, CUA__COUNT_COLUMNS, 1, 0, EVENLY}, columns_f32},
+		{{CUA_U32, E, 100, 4003, FEW, 16384, 4, CUA__COUNT_WORDS, 0, 0, EVENLY}, words_u32},
+		{{CUA_U32, E, 500, 999, ANY, 16384, 4, CUA__COUNT_WORDS, 0, 1, EVENLY}, words_u32},
+		{{CUA_I16, E, 77, 2100, ANY, 16384, 2, CUA__COUNT_WORDS, 1, 0, EVENLY}, words_i16},
+		{{CUA_F64, E, 60, 1001, ANY, 16384, 3, CUA__COUNT_WORDS, 0, 0, EVENLY}, words_f64},
+		{{CUA_I64, E, 60, 1001, RUNS, 16384, 3, CUA__COUNT_WORDS, 0, 0, EVENLY}, words_i64},
+		{{CUA_U32, E, 199, 3001, ANY, 512, 3, CUA__COUNT_HALVES, 0, 0, EVENLY}, halves_u32},
+		{{CUA_U32, E, 199, 3001, RUNS, 512, 3, CUA__COUNT_HALVES, 1, 1, EVENLY}, halves_u32},
+		{{CUA_I64, E, 150, 1200, FEW, 512, 2, CUA__COUNT_HALVES, 0, 0, EVENLY}, halves_i64},
+		{{CUA_U32, E, 199, 5999, BLOCKS, 512, 2, CUA__COUNT_HALVES, 0, 0, EVENLY}, halves_u32},
 		/* one range, and then several; fields of 8 bits run over */
-		{{CUA_I32, E, 240, 5990, FEW, 256, 1, CUA__COUNT_BYTES, 0, 0}, bytes_i32},
-		{{CUA_I32, E, 240, 5990, FEW, 256, 2, CUA__COUNT_BYTES, 1, 1}, bytes_i32},
-		{{CUA_I32, E, 240, 3000, ONE, 256, 2, CUA__COUNT_BYTES, 0, 0}, bytes_i32},
-		{{CUA_I32, E, 900, 5000, ANY, 256, 9, CUA__COUNT_BYTES, 0, 1}, bytes_i32},
-		{{CUA_F32, E, 999, 4000, RUNS, 256, 5, CUA__COUNT_BYTES, 0, 0}, bytes_f32},
-		{{CUA_U32, E, 1000, 3000, ANY, 56, 3, CUA__COUNT_GLOBAL, 0, 0}, global_u32},
-		{{CUA_U32, E, 1000, 3000, RUNS, 56, 3, CUA__COUNT_GLOBAL, 1, 1}, global_u32},
-		{{CUA_F32, D, 100, 2500, ANY, 8192, 2, CUA__COUNT_WORDS, 0, 0}, edges_f32},
-		{{CUA_F32, D, 64, 1500, RUNS, 8192, 2, CUA__COUNT_WORDS, 1, 1}, edges_f32},
-		{{CUA_I64, D, 9, 1500, ANY, 8192, 3, CUA__COUNT_COLUMNS, 0, 0}, edges_i64},
-		{{CUA_I64, D, 1, 300, FEW, 8192, 3, CUA__COUNT_COLUMNS, 0, 0}, edges_i64},
+		{{CUA_I32, E, 240, 5990, FEW, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},
+		{{CUA_I32, E, 240, 5990, FEW, 256, 2, CUA__COUNT_BYTES, 1, 1, EVENLY}, bytes_i32},
+		{{CUA_I32, E, 240, 3000, ONE, 256, 2, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},
+		{{CUA_I32, E, 900, 5000, ANY, 256, 9, CUA__COUNT_BYTES, 0, 1, EVENLY}, bytes_i32},
+		{{CUA_F32, E, 999, 4000, RUNS, 256, 5, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_f32},
+		{{CUA_F32, E, 999, 5990, BLOCKS, 256, 5, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_f32},
+		{{CUA_I32, E, 240, 5990, BLOCKS, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},
+		{{CUA_U32, E, 1000, 3000, ANY, 56, 3, CUA__COUNT_GLOBAL, 0, 0, EVENLY}, global_u32},
+		{{CUA_U32, E, 1000, 3000, RUNS, 56, 3, CUA__COUNT_GLOBAL, 1, 1, EVENLY}, global_u32},
+		{{CUA_F32, D, 100, 2500, ANY, 8192, 2, CUA__COUNT_WORDS, 0, 0, EVENLY}, edges_f32},
+		{{CUA_F32, D, 64, 1500, RUNS, 8192, 2, CUA__COUNT_WORDS, 1, 1, EVENLY}, edges_f32},
+		{{CUA_I64, D, 9, 1500, ANY, 8192, 3, CUA__COUNT_COLUMNS, 0, 0, EVENLY}, edges_i64},
+		{{CUA_I64, D, 1, 300, FEW, 8192, 3, CUA__COUNT_COLUMNS, 0, 0, EVENLY}, edges_i64},
+		{{CUA_F32, D, 100, 1500, NEAR, 8192, 2, CUA__COUNT_WORDS, 0, 0, EVENLY}, edges_f32},
+		{{CUA_F32, D, 48, 1500, NEAR, 8192, 2, CUA__COUNT_WORDS, 0, 0, POWERS}, edges_f32},
+		{{CUA_F32, D, 70, 1500, NEAR, 8192, 2, CUA__COUNT_WORDS, 0, 0, UP_TO_0}, edges_f32},
+		{{CUA_F32, D, 16, 900, NEAR, 8192, 2, CUA__COUNT_COLUMNS, 0, 0, EQUAL}, edges_few_f32},
+		{{CUA_F32, D, 70, 1500, NEAR, 8192, 2, CUA__COUNT_WORDS, 0, 0, ENDLESS}, edges_f32},
+		{{CUA_F32, D, 1, 300, NEAR, 8192, 2, CUA__COUNT_COLUMNS, 0, 0, ENDLESS}, edges_few_f32},
+		{{CUA_I64, D, 16, 900, NEAR, 8192, 2, CUA__COUNT_COLUMNS, 0, 0, POWERS}, edges_i64},
+		{{CUA_I64, D, 16, 900, NEAR, 8192, 2, CUA__COUNT_COLUMNS, 0, 0, EQUAL}, edges_i64},
+		{{CUA_I64, D, 16, 900, NEAR, 8192, 2, CUA__COUNT_COLUMNS, 0, 0, ENDLESS}, edges_i64},
 #undef B
 #undef E
 #undef D
