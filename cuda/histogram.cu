@@ -123,11 +123,11 @@ count_function count_of(enum cua_type type, const struct cua__histogram_plan *p)
 void (*any_of(enum cua_type type))(const struct cua__histogram_job, uint32_t)
 {
 	switch (type) {
-	case CUA_I8: return any_kernel<CUA_I8>;
+	case CUA_I8:
 	case CUA_U8: return any_kernel<CUA_U8>;
-	case CUA_I16: return any_kernel<CUA_I16>;
+	case CUA_I16:
 	case CUA_U16: return any_kernel<CUA_U16>;
-	case CUA_I32: return any_kernel<CUA_I32>;
+	case CUA_I32:
 	case CUA_U32: return any_kernel<CUA_U32>;
 	case CUA_I64: return any_kernel<CUA_I64>;
 	case CUA_U64: return any_kernel<CUA_U64>;

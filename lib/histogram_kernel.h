@@ -75,9 +75,11 @@ struct cua__histogram_pack {
 /* What the kernels take. */
 struct cua__histogram_job {
 	struct cua__histogram h;
+	/* the top bit for signed integers of at most 32 bits, else 0; by it some kernels for unsigned
+	 * ones are right for signed ones, too */
+	uint32_t bias;
 	/* EVEN_FAST */
 	uint32_t lower, last;
-	uint32_t bias; /* the top bit, if they are signed: then a kernel for U32 is right for I32, too */
 	uint32_t last_bin;
 	float least_f32, most_f32;
 	double least_f64, most_f64;
@@ -714,8 +716,11 @@ CUA_FORCE uint32_t cua__histogram_slot_edges(enum cua_type type, const struct cu
 					     uint64_t raw)
 {
 	const struct cua__histogram *h = &j->h;
-	const uint64_t key = cua__histogram_edge_key(type, raw);
+	uint64_t key = cua__histogram_edge_key(type, raw);
 	uint32_t bin;
+
+	if (type == CUA_U8 || type == CUA_U16 || type == CUA_U32)
+		key = (uint32_t)key ^ j->bias;
 
 	if (cua__histogram_is_nan(type, raw))
 		return h->bins + CUA_HISTOGRAM_NAN;
@@ -1532,7 +1537,6 @@ static inline int cua__histogram_fast_range(enum cua_type type, const struct cua
 	if (r->width > (uint64_t)1 << 32 || (int64_t)r->lower < least || (int64_t)r->lower > most)
 		return 0;
 	job->lower = (uint32_t)r->lower;
-	job->bias = cua__histogram_is_signed(type) ? 0x80000000u : 0;
 	/* the last one that the type has */
 	job->last = (uint32_t)(r->last < (uint64_t)most - r->lower ? r->last
 								   : (uint64_t)most - r->lower);
@@ -1627,6 +1631,8 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 	size_t words, merging;
 
 	memset(p, 0, sizeof(*p));
+	if (cua__histogram_is_signed(h->type) && h->type != CUA_I64)
+		job->bias = 0x80000000u;
 	if (!cua__histogram_choose(h, processors, shared_bytes, p))
 		return 0;
 	p->block = bytes <= CUA__HISTOGRAM_SMALL_BYTES && job->slots <= CUA__HISTOGRAM_SMALL_SLOTS
@@ -1756,6 +1762,8 @@ CUA_FORCE void cua__histogram_any_kernel(enum cua_type type, const struct cua__h
 	const uint32_t words =
 		own_bins ? (own_bins + CUA_HISTOGRAM_SIDES) * h->counted * (h->weight_type ? 2 : 1)
 			 : 0;
+	const int is_small = type == CUA_U8 || type == CUA_U16 || type == CUA_U32;
+	const uint64_t top = is_small ? j->bias >> (32 - size * 8) : 0;
 	struct cua__histogram_any a;
 	uint32_t w, c;
 
@@ -1786,7 +1794,7 @@ CUA_FORCE void cua__histogram_any_kernel(enum cua_type type, const struct cua__h
 			CUA__UNROLL
 			for (c = 0; c < CUA_HISTOGRAM_MAX_CHANNELS; c++)
 				raw[u][c] = is[u] && c < h->counted
-						    ? cua__histogram_load(size, at, c)
+						    ? (cua__histogram_load(size, at, c) ^ top) - top
 						    : 0;
 			i += step;
 			row += step_rows;

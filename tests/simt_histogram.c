@@ -390,7 +390,8 @@ static void any_body(void)
 					       (any_job.h.weight_type ? 2 : 1)
 				     : 0;
 
-	cua__histogram_any_kernel(CUA_I16, &any_job, any_own, simt_shared(words * 4));
+	/* as on the GPU */
+	cua__histogram_any_kernel(CUA_U16, &any_job, any_own, simt_shared(words * 4));
 }
 
 static void any_setup(void)
@@ -445,6 +446,7 @@ START_TEST(any)
 		const size_t pitch = cases[i].width * cases[i].channels + cases[i].gap;
 
 		memset(&any_job, 0, sizeof(any_job));
+		any_job.bias = 0x80000000u;
 		memset(expected, 0, sizeof(expected));
 		memset(any_outside, 0, sizeof(any_outside));
 		h->type = CUA_I16;
