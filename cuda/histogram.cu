@@ -245,15 +245,16 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__histo
 		status = allow_shared(ctx, (const void *)kernel, p.shared);
 	if (!status)
 		status = p.block < CUA__HISTOGRAM_BLOCK
-				 ? cua__launch_early(ctx, kernel, job->blocks, p.block, p.shared, *job)
+				 ? cua__launch_early(ctx, kernel, job->blocks, p.block, p.shared,
+						     *job)
 				 : cua__launch(ctx, kernel, job->blocks, p.block, p.shared, *job);
 	if (status || job->finish_here || p.counter == CUA__COUNT_GLOBAL)
 		return status;
 	return cua__launch_early(ctx,
-			   p.counter == CUA__COUNT_HALVES  ? merge_kernel<CUA__COUNT_HALVES>
-			   : p.counter == CUA__COUNT_BYTES ? merge_kernel<CUA__COUNT_BYTES>
-							   : merge_kernel<CUA__COUNT_WORDS>,
-			   cua__histogram_merges(job), MERGE_BLOCK, 0, *job, !job->h.clear);
+				 p.counter == CUA__COUNT_HALVES  ? merge_kernel<CUA__COUNT_HALVES>
+				 : p.counter == CUA__COUNT_BYTES ? merge_kernel<CUA__COUNT_BYTES>
+								 : merge_kernel<CUA__COUNT_WORDS>,
+				 cua__histogram_merges(job), MERGE_BLOCK, 0, *job, !job->h.clear);
 }
 
 static enum cua_status cuda_finish(struct cua_context *ctx, const struct cua__histogram *h)

@@ -6,30 +6,36 @@
  * A slot is a bin of the histogram, or one of the CUA_HISTOGRAM_SIDES behind the bins: every
  * element has one, so that counting needs no branch. Where an element is counted:
  *
- *   COLUMNS   each lane has a column of slots to itself: the lanes of a warp never meet in a bank
- * of shared memory, whatever the data. WORDS     the block's slots are words of shared memory, and
- * increments of 1: the hardware merges those of equal lanes. HALVES    two slots a word, and BYTES
- * four. What a slot has more than that lies in the counts themselves. The slots may be split into
- * ranges, each counted by blocks of its own. GLOBAL    the counts themselves.
+ *   COLUMNS  each lane has a column of slots to itself: the lanes of a warp never meet in a bank of
+ *            shared memory, whatever the data.
+ *   WORDS    the block's slots are words of shared memory, and increments of 1: the hardware merges
+ *            those of equal lanes.
+ *   HALVES   two slots a word, and
+ *   BYTES    four. What a slot has more than that lies in the counts themselves. The slots may be
+ *            split into ranges, each counted by blocks of its own.
+ *   GLOBAL   the counts themselves.
  *
- * The last three would be slow where many lanes have the same slot, so a warp keeps the numbers of a
- * hot group of four slots in registers: that in which a sample of its elements is, if enough lanes
- * are; and what is the same in all of a warp is added at once.
+ * The last three would be slow where many lanes have the same slot, so a warp keeps the numbers of
+ * a hot group of four in registers: that in which a sample of its elements is, if enough lanes are;
+ * and what is the same in all of a warp is added at once.
  *
  * A field of HALVES and BYTES may run over at its top and carry into the next one. Every addition
  * to a word, whose old bits it gets, settles what it has done: a field that has not changed by what
  * it should, and by that alone, gets the difference in the counts. So the field and the count
  * together are right after each settled addition, whatever else is in flight, and at the end of the
- * block there is none that is not settled. Nothing is to be settled below the top bit of a field;
- * the addition that finds it set, and nothing else, takes it off, so that few do.
+ * block there is none that is not settled. Nothing is to be settled where no top bit is set before
+ * or after; the addition that brings a field above its top bit, and nothing else, takes that off,
+ * so that few do.
  *
  * Scope: blocks of one device. A block has a multiple of 32 threads. Shared memory is given as
- * words. Progress: no block waits for another one. Argument: the slots of a block are changed by
- * atomics between two barriers, and each has one writer before and one reader behind them. The
- * blocks' results lie in scratch memory, a row a block. They are merged by a later launch, or by
- * the block that arrives last: thread 0 of a block arrives behind a barrier, acquire and release at
- *   device scope (cua__finish_arrive of cuatomic/reduce.h), so that the last one has acquired all
- * rows, and the barrier behind that passes them on to its block.
+ * words.
+ * Progress: no block waits for another one.
+ * Argument: the slots of a block are changed by atomics between two barriers, and each has one
+ * writer before and one reader behind them. The blocks' results lie in scratch memory, a row a
+ * block. They are merged by a later launch, or by the block that arrives last: thread 0 of a block
+ * arrives behind a barrier, acquire and release at device scope (cua__finish_arrive of
+ * cuatomic/reduce.h), so that the last one has acquired all rows, and the barrier behind that passes
+ * them on to its block.
  */
 #ifndef CUATOMIC_LIB_HISTOGRAM_KERNEL_H
 #define CUATOMIC_LIB_HISTOGRAM_KERNEL_H
@@ -75,16 +81,16 @@ struct cua__histogram_pack {
 /* What the kernels take. */
 struct cua__histogram_job {
 	struct cua__histogram h;
-	/* the top bit for signed integers of at most 32 bits, else 0; by it some kernels for unsigned
-	 * ones are right for signed ones, too */
+	/* the top bit for signed integers of at most 32 bits, else 0; by it some kernels for
+	 * unsigned ones are right for signed ones, too */
 	uint32_t bias;
 	/* EVEN_FAST */
 	uint32_t lower, last;
 	uint32_t last_bin;
 	float least_f32, most_f32;
 	double least_f64, most_f64;
-	uint32_t levels; /* the logarithm of a power of two that is not less than the edges */
-	uint32_t cells;  /* of the guide to them */
+	uint32_t levels;     /* the logarithm of a power of two that is not less than the edges */
+	uint32_t cells;      /* of the guide to them */
 	uint32_t edge_words; /* of edges and guide in shared memory */
 	/* slots */
 	uint32_t slots;       /* all of them */
@@ -373,23 +379,24 @@ CUA_FORCE int cua__histogram_is_nan(enum cua_type type, uint64_t raw)
 
 /*
  * Edges are found by a guide: the range is cut into cells, and an entry of the guide says how many
- * of the edges between bins lie in lower cells than its own. Only the edges in the element's cell are
- * left, which are few, and they are searched by halves. What takes elements and edges to cells needs
- * to be monotonic, and the same for both, and nothing else: then an edge in a lower cell is not above
- * the element, and one in a higher cell is. It is either the difference of the keys, shifted right, or
- * for floats a line; the one that leaves fewer edges in a cell. Elements in cells without an edge all
- * load the same one, as lanes that load different ones wait for each other.
+ * of the edges between bins lie in lower cells than its own. Only the edges in the element's cell
+ * are left, which are few, and they are searched by halves. What takes elements and edges to cells
+ * needs to be monotonic, and the same for both, and nothing else: then an edge in a lower cell is
+ * not above the element, and one in a higher cell is. It is either the difference of the keys,
+ * shifted right, or for floats a line; the one that leaves fewer edges in a cell. Elements in cells
+ * without an edge all load the same one, as lanes that load different ones wait for each other.
  */
 struct cua__histogram_edges {
-	/* in shared memory: edge i at [i], of 1 to bins - 1, and behind them what is not below any; as
-	 * bits of floats if by_value, else as the difference of its key from the first one's */
+	/* in shared memory: edge i at [i], of 1 to bins - 1, and behind them what is not below any;
+	 * as bits of floats if by_value, else as the difference of its key from the first one's */
 	const void *edges;
 	const cua__raw16 *guide;
 	int by_value;
-	int nothing;          /* is in the range */
-	uint32_t window;      /* half of a power of two that is more than the edges in any cell */
-	uint32_t shift;       /* of keys */
-	uint64_t first, span; /* key of the first edge; and the difference of the last key in range */
+	int nothing;     /* is in the range */
+	uint32_t window; /* half of a power of two that is more than the edges in any cell */
+	uint32_t shift;  /* of keys */
+	uint64_t first,
+		span; /* key of the first edge; and the difference of the last key in range */
 	uint64_t least, most; /* keys in the range */
 	uint64_t from, to;    /* bits of the least and the greatest float in the range */
 	float scale_f32;
@@ -405,6 +412,14 @@ CUA_FORCE uint64_t cua__histogram_node(enum cua_type type, const void *edges, ui
 {
 	return cua__histogram_key_bytes(type) == 8 ? CUA_READ(((const uint64_t *)edges)[i])
 						   : CUA_READ(((const uint32_t *)edges)[i]);
+}
+
+CUA_FORCE void cua__histogram_set_node(enum cua_type type, void *edges, uint32_t i, uint64_t v)
+{
+	if (cua__histogram_key_bytes(type) == 8)
+		CUA_WRITE(((uint64_t *)edges)[i], v);
+	else
+		CUA_WRITE(((uint32_t *)edges)[i], (uint32_t)v);
 }
 
 /* The i-th key of the edges. */
@@ -504,10 +519,9 @@ CUA_FORCE uint64_t cua__histogram_into_range(enum cua_type type, int by_value,
 
 /* Whether a line can be used, and what it is. */
 CUA_FORCE int cua__histogram_line(enum cua_type type, const struct cua__histogram_job *j,
-				  struct cua__histogram_edges *e)
+				  uint64_t last_key, struct cua__histogram_edges *e)
 {
-	const uint64_t last = cua__histogram_float_of_key(
-		type, cua__histogram_key(type, &j->h, j->h.bins));
+	const uint64_t last = cua__histogram_float_of_key(type, last_key);
 	double d;
 	float f;
 
@@ -525,17 +539,17 @@ CUA_FORCE int cua__histogram_line(enum cua_type type, const struct cua__histogra
 }
 
 /* The least power of two that is more than the edges in any cell, of those that this thread looks
- * at, as its logarithm. */
+ * at, as its logarithm. Their keys are in shared memory. */
 CUA_FORCE uint32_t cua__histogram_crowd(enum cua_type type, int by_value,
-					const struct cua__histogram_job *j,
+					const struct cua__histogram_job *j, const uint32_t *shared,
 					const struct cua__histogram_edges *e)
 {
 	uint32_t i, most = 0;
 
 #define CUA__CELL_OF(i)                                                                            \
-	cua__histogram_cell(                                                                       \
-		type, by_value, e,                                                                 \
-		cua__histogram_edge_of_key(type, by_value, e, cua__histogram_key(type, &j->h, i)))
+	cua__histogram_cell(type, by_value, e,                                                     \
+			    cua__histogram_edge_of_key(type, by_value, e,                          \
+						       cua__histogram_node(type, shared, i)))
 	for (i = cua_port_thread() + 1; i < j->h.bins; i += cua_port_block_size()) {
 		const uint32_t cell = CUA__CELL_OF(i);
 
@@ -555,14 +569,14 @@ CUA_FORCE uint32_t cua__histogram_edges_before(enum cua_type type, int by_value,
 					       uint32_t c)
 {
 	for (; w; w /= 2)
-		if (i + w < j->h.bins && cua__histogram_cell(type, by_value, e,
-							     cua__histogram_node(type, shared,
-										 i + w)) < c)
+		if (i + w < j->h.bins &&
+		    cua__histogram_cell(type, by_value, e,
+					cua__histogram_node(type, shared, i + w)) < c)
 			i += w;
 	return i;
 }
 
-/* The edges and the guide in shared memory, when the form is known. */
+/* The edges, of which the keys are in shared memory, and the guide, when the form is known. */
 CUA_FORCE void cua__histogram_guide_build(enum cua_type type, int by_value,
 					  const struct cua__histogram_job *j, uint32_t *shared,
 					  const struct cua__histogram_edges *e)
@@ -578,17 +592,15 @@ CUA_FORCE void cua__histogram_guide_build(enum cua_type type, int by_value,
 
 		if (i < j->h.bins)
 			v = cua__histogram_edge_of_key(type, by_value, e,
-						       cua__histogram_key(type, &j->h, i));
-		if (cua__histogram_key_bytes(type) == 8)
-			CUA_WRITE(((uint64_t *)(void *)shared)[i], v);
-		else
-			CUA_WRITE(shared[i], (uint32_t)v);
+						       cua__histogram_node(type, shared, i));
+		cua__histogram_set_node(type, shared, i, v);
 	}
 	cua_port_sync_block();
 	i = cua__histogram_edges_before(type, by_value, j, e, shared, 0,
 					(uint32_t)1 << (j->levels - 1), thread * each);
 	for (c = thread * each; c < thread * each + each && c < j->cells; c++) {
-		next = cua__histogram_edges_before(type, by_value, j, e, shared, i, e->window, c + 1);
+		next = cua__histogram_edges_before(type, by_value, j, e, shared, i, e->window,
+						   c + 1);
 		two = two >> 16 | (i | (i == next ? CUA__HISTOGRAM_NO_EDGE : 0)) << 16;
 		if (c % 2)
 			CUA_WRITE(guide[c / 2], two);
@@ -601,15 +613,21 @@ CUA_FORCE void cua__histogram_guide_build(enum cua_type type, int by_value,
 CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__histogram_job *j,
 					  uint32_t *shared, struct cua__histogram_edges *e)
 {
-	const uint64_t last = cua__histogram_key(type, &j->h, j->h.bins);
 	/* where the guide will be: what crowds some thread has found, by keys and by the line */
 	uint32_t *found = shared + (j->edge_words - j->cells / 2);
 	uint32_t crowd[2] = {31, 31}, i;
+	uint64_t last;
 	int line;
 
+	for (i = cua_port_thread(); i <= j->h.bins; i += cua_port_block_size())
+		cua__histogram_set_node(type, shared, i, cua__histogram_key(type, &j->h, i));
+	for (i = cua_port_thread(); i < 32; i += cua_port_block_size())
+		CUA_WRITE(found[i], 0);
+	cua_port_sync_block();
 	e->edges = shared;
 	e->guide = (const cua__raw16 *)(const void *)found;
-	e->first = e->least = cua__histogram_key(type, &j->h, 0);
+	e->first = e->least = cua__histogram_node(type, shared, 0);
+	last = cua__histogram_node(type, shared, j->h.bins);
 	/* nothing is below 0 */
 	e->nothing = !j->h.closed && (last == 0 || last - 1 < e->first);
 	e->most = last - (uint64_t)(!j->h.closed);
@@ -624,15 +642,12 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 	e->to = cua__histogram_float_of_key(type, e->most);
 	e->scale_f32 = 0;
 	e->scale_f64 = 0;
-	line = cua__histogram_line(type, j, e);
-	for (i = cua_port_thread(); i < 32; i += cua_port_block_size())
-		CUA_WRITE(found[i], 0);
-	cua_port_sync_block();
-	cua_port_add_u32(&found[cua__histogram_crowd(type, 0, j, e)], 1, CUA_RELAXED,
+	line = cua__histogram_line(type, j, last, e);
+	cua_port_add_u32(&found[cua__histogram_crowd(type, 0, j, shared, e)], 1, CUA_RELAXED,
 			 CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
 	if (cua__histogram_is_float(type) && line)
-		cua_port_add_u32(&found[16 + cua__histogram_crowd(type, 1, j, e)], 1, CUA_RELAXED,
-				 CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
+		cua_port_add_u32(&found[16 + cua__histogram_crowd(type, 1, j, shared, e)], 1,
+				 CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
 	cua_port_sync_block();
 	for (i = 0; i < 16; i++) {
 		if (CUA_READ(found[i]))
@@ -782,9 +797,9 @@ struct cua__histogram_own {
 	uint32_t lane;
 	/* the slots that are counted here */
 	uint32_t first, slots;
-	/* of the warp: a group of 4 of these that begins at 4 * hot, counted from the first, and how
-	 * often this lane has met each: in fields of 8 bits, and before that, of slots 0 and 2 and
-	 * of 1 and 3, in fields of 16 */
+	/* of the warp: a group of 4 of these that begins at 4 * hot, counted from the first, and
+	 * how often this lane has met each: in fields of 8 bits, and before that, of slots 0 and 2
+	 * and of 1 and 3, in fields of 16 */
 	uint32_t hot, hot_n, hot_even, hot_odd;
 	uint32_t hot_tiles; /* that the warp has had since */
 };
@@ -849,8 +864,9 @@ CUA_FORCE void cua__histogram_settle(enum cua__histogram_counter counter,
 }
 
 /*
- * An addition of `add`, not more than the top bit of BYTES, to a slot found `old`, in which the top bit
- * of some field is set or is set by it. The one that brings a field above its top bit takes that off.
+ * An addition of `add`, not more than the top bit of BYTES, to a slot found `old`, in which the top
+ * bit of some field is set or is set by it. The one that brings a field above its top bit takes
+ * that off.
  */
 CUA_FORCE void cua__histogram_relieve(enum cua__histogram_counter counter,
 				      const struct cua__histogram_job *j,
@@ -1037,9 +1053,10 @@ CUA_FORCE void cua__histogram_hot_keep(const struct cua__histogram_job *j,
 }
 
 /*
- * Chooses the hot group anew: that of one lane's first slot now, if enough others' are in it, or none, if
- * the present one is in hardly any lane. If all n slots of all lanes are the same, which is so where
- * data has long runs, they are counted at once instead, and the result is 1. By whole warps.
+ * Chooses the hot group anew: that of one lane's first slot now, if enough others' are in it, or
+ * none, if the present one is in hardly any lane. If all n slots of all lanes are the same, which
+ * is so where data has long runs, they are counted at once instead, and the result is 1. By whole
+ * warps.
  */
 CUA_FORCE int cua__histogram_hot_choose(enum cua__histogram_counter counter,
 					const struct cua__histogram_job *j,
@@ -1168,7 +1185,8 @@ CUA_FORCE void cua__histogram_count_single(enum cua_type type, enum cua__histogr
 /*
  * All elements of one row without gaps, of one channel, to the slots of the block. A tile is what a
  * block loads at once, a contiguous part of it a warp; the next tile is on its way while one is
- * counted. The `words` of shared memory that are counted in become zeros while the first one is on its way.
+ * counted. The `words` of shared memory that are counted in become zeros while the first one is on
+ * its way.
  */
 CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_rule rule,
 					enum cua__histogram_counter counter,
@@ -1335,7 +1353,8 @@ CUA_FORCE void cua__histogram_finish(enum cua_type type, enum cua__histogram_rul
 	cua_port_sync_block();
 	if (groups > blocks)
 		groups = blocks;
-	/* thread t has place t % places of the rows of group t / places, or more places of all rows */
+	/* thread t has place t % places of the rows of group t / places, or more places of all rows
+	 */
 	for (i = thread; i < places * groups; i += threads) {
 		const struct cua__histogram_pack *pack =
 			(const struct cua__histogram_pack *)(const void *)j->rows + i % places;
