@@ -458,23 +458,29 @@ static void push_rows(void)
 	});
 }
 
-/* ---- candidates: the kernel of the filter, by loads of a thread, threads of a block, blocks of a multiprocessor ---- */
+/* ---- candidates ---- */
 
-template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS, bool ORDERED>
+/* Kernels of the filter, by loads of a thread, threads of a block, blocks of a multiprocessor, and tiles staged. */
+
+template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS, uint32_t STAGES>
 static __global__ void __launch_bounds__(WARPS * 32, BLOCKS) candidate(const __grid_constant__ struct cua__filter f)
 {
-	constexpr struct cua__filter_kind kind = {CUA__FILTER_INTEGER, 4, CANDIDATE_LOADS, WARPS, 1, ORDERED};
+	constexpr struct cua__filter_kind kind = {CUA__FILTER_INTEGER, 4, CANDIDATE_LOADS, WARPS, 1, STAGES};
 	__shared__ struct cua__filter_shared shared;
 	extern __shared__ uint4 stage[];
 
-	cua__filter_block(kind, &f, &shared, stage, NULL);
+	if (STAGES > 1)
+		cua__filter_in_order(kind, &f, &shared, stage, NULL);
+	else
+		cua__filter_any_order(kind, &f, &shared, stage, NULL);
 }
 
-template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS, bool ORDERED>
+template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS, uint32_t STAGES>
 static void candidate_row(struct cua__filter_state *state, uint64_t *words)
 {
 	constexpr uint32_t TILE = WARPS * 32 * CANDIDATE_LOADS * 4;
-	void (*kernel)(struct cua__filter) = candidate<CANDIDATE_LOADS, WARPS, BLOCKS, ORDERED>;
+	constexpr uint32_t STAGE = TILE * 4 * STAGES;
+	void (*kernel)(struct cua__filter) = candidate<CANDIDATE_LOADS, WARPS, BLOCKS, STAGES>;
 	struct cua__filter f = {};
 	size_t tiles = (n + TILE - 1) / TILE;
 	int fits = 0;
@@ -485,46 +491,52 @@ static void candidate_row(struct cua__filter_state *state, uint64_t *words)
 	f.n = n;
 	f.x = x;
 	f.range = limit - 1;
-	f.ordered = ORDERED;
+	f.ordered = STAGES > 1;
 	f.capacity = n;
 	f.values = out;
 	f.count = count;
 	f.state = state;
 	f.tiles = words;
 	need(!cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-				   (int)(TILE * 4)) &&
+				   (int)STAGE) &&
 		     !cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fits, (const void *)kernel, WARPS * 32,
-								    TILE * 4),
+								    STAGE),
 	     "candidate");
 	fits = fits < BLOCKS ? fits : BLOCKS;
-	snprintf(way, sizeof(way), "%s: %2u, %4u, %2d", ORDERED ? "ordered" : "any order",
-		 CANDIDATE_LOADS, WARPS * 32, fits);
-	row(TABLE_OURS, way, ORDERED ? KEPT_IN_ORDER : KEPT, [=] {
-		if (ORDERED)
+	snprintf(way, sizeof(way), "%s: %2u, %4u, %2d, %u", STAGES > 1 ? "ordered" : "any order",
+		 CANDIDATE_LOADS, WARPS * 32, fits, STAGES);
+	row(TABLE_OURS, way, STAGES > 1 ? KEPT_IN_ORDER : KEPT, [=] {
+		if (STAGES > 1)
 			cudaMemsetAsync(words, 0, tiles * sizeof(*words));
-		kernel<<<processors * (unsigned)fits, WARPS * 32, TILE * 4>>>(f);
+		kernel<<<processors * (unsigned)fits, WARPS * 32, STAGE>>>(f);
 	});
 }
 
-template <bool ORDERED> static void candidate_rows(struct cua__filter_state *state, uint64_t *words)
+static void candidate_rows(struct cua__filter_state *state, uint64_t *words)
 {
-	candidate_row<4, 8, 8, ORDERED>(state, words);
-	candidate_row<4, 8, 6, ORDERED>(state, words);
-	candidate_row<4, 8, 5, ORDERED>(state, words);
-	candidate_row<4, 8, 4, ORDERED>(state, words);
-	candidate_row<4, 8, 3, ORDERED>(state, words);
-	candidate_row<4, 16, 4, ORDERED>(state, words);
-	candidate_row<4, 16, 3, ORDERED>(state, words);
-	candidate_row<4, 16, 2, ORDERED>(state, words);
-	candidate_row<4, 32, 1, ORDERED>(state, words);
-	candidate_row<8, 4, 8, ORDERED>(state, words);
-	candidate_row<8, 4, 6, ORDERED>(state, words);
-	candidate_row<8, 8, 5, ORDERED>(state, words);
-	candidate_row<8, 8, 4, ORDERED>(state, words);
-	candidate_row<8, 8, 3, ORDERED>(state, words);
-	candidate_row<8, 8, 2, ORDERED>(state, words);
-	candidate_row<8, 16, 2, ORDERED>(state, words);
-	candidate_row<8, 16, 1, ORDERED>(state, words);
+	candidate_row<4, 8, 6, 1>(state, words);
+	candidate_row<4, 8, 4, 1>(state, words);
+	candidate_row<4, 16, 2, 1>(state, words);
+	candidate_row<8, 8, 5, 1>(state, words);
+	candidate_row<8, 8, 4, 1>(state, words);
+	candidate_row<8, 8, 3, 1>(state, words);
+	candidate_row<4, 4, 8, 3>(state, words);
+	candidate_row<4, 8, 6, 2>(state, words);
+	candidate_row<4, 8, 5, 2>(state, words);
+	candidate_row<4, 8, 4, 2>(state, words);
+	candidate_row<4, 8, 4, 3>(state, words);
+	candidate_row<4, 8, 3, 3>(state, words);
+	candidate_row<4, 16, 3, 2>(state, words);
+	candidate_row<4, 16, 2, 2>(state, words);
+	candidate_row<4, 16, 2, 3>(state, words);
+	candidate_row<4, 32, 1, 3>(state, words);
+	candidate_row<8, 4, 6, 2>(state, words);
+	candidate_row<8, 4, 4, 3>(state, words);
+	candidate_row<8, 8, 3, 2>(state, words);
+	candidate_row<8, 8, 2, 2>(state, words);
+	candidate_row<8, 8, 2, 3>(state, words);
+	candidate_row<8, 16, 1, 2>(state, words);
+	candidate_row<8, 16, 1, 3>(state, words);
 }
 
 static void candidates(size_t elements)
@@ -539,8 +551,7 @@ static void candidates(size_t elements)
 	for (double share : shares) {
 		begin("candidates", elements, share, 0);
 		cub_select();
-		candidate_rows<false>(state, words);
-		candidate_rows<true>(state, words);
+		candidate_rows(state, words);
 		table_end(&table);
 	}
 	cudaFree(state);

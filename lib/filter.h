@@ -16,13 +16,20 @@ enum cua__filter_key {
 	CUA__FILTER_FLOAT    /* sign and magnitude become an integer in the same order */
 };
 
-/* Tickets and sums of a kernel; zeros between calls. */
+/* Tiles of a short array, at most. */
+#define CUA__FILTER_SHORT 128
+
+/* Tickets and sums of a kernel; zeros between calls, but for those of the short arrays in order. */
 struct cua__filter_state {
 	uint64_t ticket;
 	uint64_t pad_1[7];
 	uint64_t kept, rest; /* without order: places given out so far */
 	uint64_t arrived;
 	uint64_t pad_2[5];
+	uint64_t short_ticket;
+	uint64_t short_kept;
+	uint64_t pad_3[6];
+	uint64_t short_tiles[CUA__FILTER_SHORT]; /* their words */
 };
 
 /*
@@ -51,8 +58,7 @@ struct cua__filter {
 	/* of the CUDA backend */
 	const uint64_t *all_kept; /* ordered partition: how many are kept, which another pass has counted */
 	struct cua__filter_state *state;
-	uint64_t *tiles; /* ordered: a word of zeros for each tile */
-	int tiles_stay;  /* they are to be left as zeros */
+	uint64_t *tiles; /* ordered: a word of zeros for each tile, or those of a short array */
 };
 
 struct cua__filter_ops {

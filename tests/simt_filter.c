@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel of the filter: the very function that the GPU runs, with small blocks. */
+/* The kernels of the filter: the very functions that the GPU runs, with small blocks. */
 #define CUA__FILTER_LOOKS 2u
+#define CUA__FILTER_PATIENCE 3u
 /* the checker looks at words of 4 bytes */
 #define CUA__FILTER_LOCAL uint32_t
 
@@ -10,9 +11,14 @@
 #include "lib/filter_kernel.h"
 #include "simt_suites.h"
 
-enum { MOST = 5000, WORDS = 64, GUARD = 0x5a };
+enum { MOST = 5000, WORDS = 300, GUARD = 0x5a };
+/* calls of short arrays before, of which words are left */
+enum { CALLS = 5 };
+/* The kernel. */
+enum kernel { ANY_ORDER, IN_ORDER, SHORT };
 
 static struct cua__filter_kind kind;
+static enum kernel kernel;
 static struct cua__filter f;
 static struct cua__filter_state state;
 static uint64_t tiles[WORDS], demand, count;
@@ -53,7 +59,9 @@ static void make(enum cua__filter_key key, uint32_t size, uint32_t warps, uint64
 	kind.size = f.size = size;
 	kind.loads = 4;
 	kind.warps = warps;
-	kind.lean = kind.ordered = 0;
+	kind.lean = 0;
+	/* of two warps there is no room for three */
+	kind.stages = warps == 1 && n % 2 ? 3 : 2;
 	f.n = n;
 	x_at = (unsigned)(next_random() % (size == 16 ? 1 : 16 / size));
 	flags_at = (unsigned)(next_random() % 5);
@@ -87,7 +95,6 @@ static void make(enum cua__filter_key key, uint32_t size, uint32_t warps, uint64
 	f.count = &count;
 	f.state = &state;
 	f.tiles = tiles;
-	f.tiles_stay = 1;
 	f.all_kept = &all_kept;
 	demand_before = 0;
 }
@@ -99,6 +106,9 @@ static void setup(void)
 	memset(indexes, GUARD, sizeof(indexes));
 	memset(&state, 0, sizeof(state));
 	memset(tiles, 0, sizeof(tiles));
+	state.short_ticket = CALLS << 16;
+	for (unsigned i = 0; i < CUA__FILTER_SHORT; i++)
+		state.short_tiles[i] = (i % (CALLS + 1)) << 16 | 77;
 	demand = demand_before;
 	all_kept = kept;
 	count = 77;
@@ -112,7 +122,12 @@ static void body(void)
 		CUA__FILTER_LOCAL locals[1024];
 	} *block = simt_shared(sizeof(*block));
 
-	cua__filter_block(kind, &f, &block->shared, block->stage, block->locals);
+	if (kernel == ANY_ORDER)
+		cua__filter_any_order(kind, &f, &block->shared, block->stage, block->locals);
+	else if (kernel == IN_ORDER)
+		cua__filter_in_order(kind, &f, &block->shared, block->stage, block->locals);
+	else
+		cua__filter_short(kind, &f, &block->shared, block->stage, block->locals);
 }
 
 static char message[160];
@@ -159,9 +174,7 @@ static const char *check_part(uint64_t from, uint64_t end, uint64_t place, int o
 
 static const char *check(void)
 {
-	static const struct cua__filter_state zero;
-	static const uint64_t no_words[WORDS];
-	const char *problem = check_part(0, kept, demand_before, kind.lean ? kind.ordered : f.ordered);
+	const char *problem = check_part(0, kept, demand_before, f.ordered);
 	uint64_t stored = demand_before + (f.partition ? f.n : kept);
 
 	if (stored > f.capacity)
@@ -179,8 +192,10 @@ static const char *check(void)
 				return "something was stored outside";
 	if (f.indexes && indexes[stored] != GUARD * 0x01010101u)
 		return "an index was stored outside";
-	if (memcmp(&state, &zero, sizeof(zero)) || memcmp(tiles, no_words, sizeof(tiles)))
+	if (state.ticket || state.kept || state.rest || state.arrived || state.short_kept)
 		return "the state is not zero again";
+	if (state.short_ticket != (uint64_t)(CALLS + (kernel == SHORT && f.ordered)) << 16)
+		return "the calls are miscounted";
 	return NULL;
 }
 
@@ -190,6 +205,19 @@ static struct simt_case filter_case(const char *name)
 			      .max_steps = 20000000};
 
 	return c;
+}
+
+/* On so many blocks, or for a short array on one a tile. */
+static void try_kernel(const char *name, enum kernel how, unsigned blocks, unsigned runs)
+{
+	kernel = how;
+	if (kernel == SHORT) {
+		kind.loads = 2;
+		kind.lean = 0;
+		f.tiles = state.short_tiles;
+		blocks = (unsigned)cua__filter_tiles(kind, &f);
+	}
+	try_shape(filter_case(name), blocks, kind.warps * 32, runs);
 }
 
 static const struct shape {
@@ -207,20 +235,23 @@ static void try_flagged(void)
 {
 	for (rng = 1; rng < 4; rng++)
 		for (size_t i = 0; i < SHAPES; i++)
-			for (int ordered = 0; ordered < 2; ordered++) {
+			for (unsigned how = 0; how < 4; how++) {
+				static const char *const names[] = {"any order", "in order", "short, any order",
+								    "short, in order"};
 				const struct shape *s = &shapes[i];
+				const uint64_t n = how & 2 ? (s->n + 2) / 3 : s->n;
 
-				make(CUA__FILTER_FLAG, 16, s->warps, s->n, s->of_8);
+				make(CUA__FILTER_FLAG, 16, s->warps, n, s->of_8);
 				kind.lean = i % 2;
-				kind.ordered = f.ordered = ordered;
+				f.ordered = how & 1;
 				if (i % 3 == 1)
-					f.capacity = s->n / 3;
+					f.capacity = n / 3;
 				if (i % 4 == 3) {
-					demand_before = i % 8 == 3 ? 5 : s->n * 2;
+					demand_before = i % 8 == 3 ? 5 : n * 2;
 					f.demand = &demand;
 				}
-				try_shape(filter_case(ordered ? "in order" : "without order"), s->blocks,
-					  s->warps * 32, 1);
+				try_kernel(names[how], how & 2 ? SHORT : f.ordered ? IN_ORDER : ANY_ORDER,
+					s->blocks, 1);
 			}
 }
 
@@ -234,20 +265,21 @@ static void try_compared(void)
 	rng = 3;
 	for (size_t i = 0; i < SHAPES; i++)
 		for (size_t j = 0; j < 2; j++)
-			for (int in_place = 0; in_place < 2; in_place++) {
+			for (int how = 0; how < 4; how++) {
+				const int in_place = how & 1;
 				const struct shape *s = &shapes[i];
 				uint64_t n = s->n;
 
 				make(CUA__FILTER_INTEGER, sizes[j], s->warps, n, s->of_8);
-				kind.lean = kind.ordered = f.ordered = 1;
+				kind.lean = f.ordered = 1;
 				if (in_place) {
 					f.values = (void *)(uintptr_t)f.x;
 					f.in_place = 1;
 				} else if (i % 3 == 2) {
 					f.capacity = n / 4;
 				}
-				try_shape(filter_case(in_place ? "in place" : "compared"), s->blocks,
-					  s->warps * 32, 1);
+				try_kernel(in_place ? "in place" : "compared", how & 2 ? SHORT : IN_ORDER,
+					s->blocks, 1);
 			}
 }
 
@@ -265,58 +297,113 @@ static void try_indexes_and_partitions(void)
 				f.index_size = 4;
 				f.ordered = how & 1;
 				f.partition = how >> 1 & 1;
-				if (i % 2 && how & 4) {
+				if (i % 2) {
 					f.values = NULL;
-					f.x = NULL;
+					if (how & 4)
+						f.x = NULL;
 				}
-				try_shape(filter_case("indexes"), s->blocks, s->warps * 32, 1);
+				if (i % 4 == 3 && !f.partition) {
+					demand_before = i % 8 == 3 ? 5 : s->n / 2;
+					f.demand = &demand;
+				}
+				/* the checker has no room for 500 lanes and so many words */
+				if ((f.ordered || !f.partition) && s->n <= 1500)
+					try_kernel("indexes, short", SHORT, 0, 1);
+				kind.loads = 4;
+				f.tiles = tiles;
+				try_kernel("indexes", f.ordered ? IN_ORDER : ANY_ORDER, s->blocks, 1);
 			}
 }
 
-/* The look-back alone: a tile for each block, which has as many kept as its number says. */
-static uint64_t places_of[16];
+/*
+ * The scan alone: block 0 scans, and a warp of another block has each 32 tiles, of which it stores a plain word before it
+ * tells the count, from the highest lane down or up. Who knows a place reads the words of all lower tiles.
+ */
+enum { SCANNED = 100 };
+static uint64_t places_of[SCANNED];
+static uint32_t told_before[SCANNED];
 
-static void look_setup(void)
+static void scan_setup(void)
 {
 	setup();
 	memset(places_of, 0xff, sizeof(places_of));
+	memset(told_before, 0, sizeof(told_before));
 }
 
-static void look_body(void)
+static void scan_body(void)
 {
-	uint64_t tile = cua_port_block(), own = tile * 3 + 1, before;
+	const uint32_t thread = cua_port_thread(), size = cua_port_block_size();
 
-	if (cua_port_lane() == 0)
-		cua__filter_tell(&f, tile, (tile ? CUA__FILTER_OWN : CUA__FILTER_PREFIX) | own);
-	before = cua__filter_before(&f, tile, own);
-	if (cua_port_lane() == tile % 32)
-		CUA_WRITE(places_of[tile], before);
+	if (cua_port_block() == 0) {
+		struct cua__filter_shared *sh = simt_shared(sizeof(*sh));
+		uint64_t first = 0, place = 1000;
+		uint32_t turn = 0;
+
+		while (first < SCANNED) {
+			uint32_t told = cua__filter_scan_step(kind, &f, sh, turn, SCANNED, first, &place);
+
+			first += told;
+			turn ^= 1;
+			if (!told)
+				cua_port_pause(20);
+		}
+		return;
+	}
+	for (uint32_t tile = ((uint32_t)cua_port_block() - 1) * size + thread; tile < SCANNED;
+	     tile += size * (simt_blocks() - 1)) {
+		uint64_t word = 0;
+
+		CUA_WRITE(told_before[tile], tile + 1);
+		cua__filter_tell(&f, f.in_place, tile, CUA__FILTER_COUNT | (tile % 7));
+		while (word < CUA__FILTER_PLACE) {
+			word = cua__filter_look(&f, f.in_place, tile);
+			cua_port_pause(20);
+		}
+		CUA_WRITE(places_of[tile], word & CUA__FILTER_NUMBER);
+		for (uint32_t i = 0; f.in_place && i < tile; i += 1 + tile / 8)
+			if (CUA_READ(told_before[i]) != i + 1)
+				simt_fail("a place was known before a lower tile was read");
+	}
 }
 
-static const char *look_check(void)
+static const char *scan_check(void)
 {
-	uint64_t sum = 0;
+	uint64_t sum = 1000;
 
-	for (unsigned i = 0; i < simt_blocks(); i++) {
+	for (unsigned i = 0; i < SCANNED; i++) {
 		if (places_of[i] != sum)
 			return "a place is wrong";
-		sum += i * 3 + 1;
+		sum += i % 7;
 	}
 	return NULL;
 }
 
-static void try_look_back(void)
+static void try_scan(void)
 {
-	struct simt_case c = {.name = "look-back", .setup = look_setup, .body = look_body,
-			      .check = look_check, .max_steps = 20000000};
+	struct simt_case c = {.name = "scan", .setup = scan_setup, .body = scan_body,
+			      .check = scan_check, .max_steps = 20000000};
 
 	rng = 9;
-	make(CUA__FILTER_FLAG, 16, 1, 100, 4);
-	try_shape(c, 1, 32, 1);
-	try_shape(c, 3, 32, 100);
-	try_shape(c, 12, 32, 30);
-	f.in_place = 1;
-	try_shape(c, 5, 32, 50);
+	for (unsigned warps = 1; warps < 3; warps++)
+		for (int in_place = 0; in_place < 2; in_place++) {
+			make(CUA__FILTER_FLAG, 16, warps, 100, 4);
+			f.in_place = in_place;
+			/* all tiles are waited for at once: as many lanes as tiles */
+			try_shape(c, 1 + (SCANNED + warps * 32 - 1) / (warps * 32), warps * 32, 8);
+		}
+}
+
+/* In order behind the items of a buffer, with so few elements that the last block is soon done: its end moves once. */
+static void try_end_of_buffer(void)
+{
+	rng = 11;
+	for (int how = 0; how < 2; how++) {
+		make(CUA__FILTER_FLAG, 16, 1, 129, 8);
+		f.ordered = 1;
+		demand_before = 5;
+		f.demand = &demand;
+		try_kernel("end of a buffer", how ? SHORT : IN_ORDER, 3, 25);
+	}
 }
 
 START_TEST(filter)
@@ -324,7 +411,8 @@ START_TEST(filter)
 	try_flagged();
 	try_compared();
 	try_indexes_and_partitions();
-	try_look_back();
+	try_scan();
+	try_end_of_buffer();
 }
 END_TEST
 
