@@ -11,6 +11,9 @@
 #define IN_ORDER_BLOCKS_PER_PROCESSOR 4
 /* A place has the time of two tiles to come. */
 #define IN_ORDER_STAGES 3
+/* Larger tiles and fewer blocks, where their stages fit, are faster. */
+#define WIDE_LOADS 8u
+#define WIDE_BLOCKS_PER_PROCESSOR 2
 /* Of a thread. A tile of values alone is twice as large. */
 #define SHORT_LOADS 2u
 
@@ -45,13 +48,12 @@ __global__ void __launch_bounds__(WARPS * 32, ANY_ORDER_BLOCKS_PER_PROCESSOR)
 	cua__filter_any_order(kind, &f, &shared, stage, locals);
 }
 
-template <enum cua__filter_key KEY, uint32_t SIZE, bool LEAN>
-__global__ void __launch_bounds__(WARPS * 32, IN_ORDER_BLOCKS_PER_PROCESSOR)
+template <enum cua__filter_key KEY, uint32_t SIZE, bool LEAN, uint32_t LOADS, int BLOCKS>
+__global__ void __launch_bounds__(WARPS * 32, BLOCKS)
 	in_order_kernel(const __grid_constant__ struct cua__filter f)
 {
-	constexpr struct cua__filter_kind kind = {KEY, SIZE, in_order_loads(SIZE, LEAN), WARPS, LEAN,
-						   IN_ORDER_STAGES};
-	constexpr uint32_t TILE = tile_size(SIZE, kind.loads);
+	constexpr struct cua__filter_kind kind = {KEY, SIZE, LOADS, WARPS, LEAN, IN_ORDER_STAGES};
+	constexpr uint32_t TILE = tile_size(SIZE, LOADS);
 	__shared__ struct cua__filter_shared shared;
 	extern __shared__ uint4 in_order_stage[];
 
@@ -73,7 +75,7 @@ __global__ void __launch_bounds__(WARPS * 32) short_kernel(const __grid_constant
 }
 
 typedef void (*kernel)(struct cua__filter);
-enum way { ANY_ORDER, IN_ORDER, SHORT };
+enum way { ANY_ORDER, IN_ORDER, IN_ORDER_WIDE, SHORT };
 
 template <enum cua__filter_key KEY, uint32_t SIZE> kernel kernel_of(enum way way, bool lean)
 {
@@ -82,8 +84,12 @@ template <enum cua__filter_key KEY, uint32_t SIZE> kernel kernel_of(enum way way
 		return lean ? (kernel)any_order_kernel<KEY, SIZE, true>
 			    : (kernel)any_order_kernel<KEY, SIZE, false>;
 	case IN_ORDER:
-		return lean ? (kernel)in_order_kernel<KEY, SIZE, true>
-			    : (kernel)in_order_kernel<KEY, SIZE, false>;
+		return lean ? (kernel)in_order_kernel<KEY, SIZE, true, in_order_loads(SIZE, true),
+						      IN_ORDER_BLOCKS_PER_PROCESSOR>
+			    : (kernel)in_order_kernel<KEY, SIZE, false, in_order_loads(SIZE, false),
+						      IN_ORDER_BLOCKS_PER_PROCESSOR>;
+	case IN_ORDER_WIDE:
+		return (kernel)in_order_kernel<KEY, SIZE, true, WIDE_LOADS, WIDE_BLOCKS_PER_PROCESSOR>;
 	default: return (kernel)short_kernel<KEY, SIZE>;
 	}
 }
@@ -116,11 +122,19 @@ static enum way way_of(const struct cua__filter *f)
 	return f->ordered ? IN_ORDER : ANY_ORDER;
 }
 
+static uint32_t loads_of(uint32_t size, enum way way, bool lean)
+{
+	switch (way) {
+	case ANY_ORDER: return any_order_loads(lean);
+	case IN_ORDER: return in_order_loads(size, lean);
+	case IN_ORDER_WIDE: return WIDE_LOADS;
+	default: return SHORT_LOADS;
+	}
+}
+
 static uint64_t tiles_of(const struct cua__filter *f, enum way way, bool lean)
 {
-	const uint32_t loads = way == SHORT	  ? SHORT_LOADS
-			       : way == ANY_ORDER ? any_order_loads(lean)
-						  : in_order_loads(f->size, lean);
+	const uint32_t loads = loads_of(f->size, way, lean);
 	const struct cua__filter_kind kind = {f->key, f->size, loads, WARPS, lean, 1};
 
 	return cua__filter_tiles(kind, f);
@@ -142,24 +156,29 @@ static size_t cuda_scratch(struct cua_context *ctx, const struct cua__filter *f)
 }
 
 /* Of the stages, and of the numbers of elements. */
-static unsigned in_order_shared(const struct cua__filter *f, bool lean)
+static unsigned in_order_shared(const struct cua__filter *f, enum way way, bool lean)
 {
-	return IN_ORDER_STAGES * tile_size(f->size, in_order_loads(f->size, lean)) *
+	return IN_ORDER_STAGES * tile_size(f->size, loads_of(f->size, way, lean)) *
 	       (f->size + (lean ? 0 : (unsigned)sizeof(CUA__FILTER_LOCAL)));
 }
 
 static enum cua_status launch(struct cua_context *ctx, const struct cua__filter *f)
 {
-	const enum way way = way_of(f);
 	const bool lean = is_lean(f);
-	uint64_t blocks = tiles_of(f, way, lean), most;
-	kernel k = f->key == CUA__FILTER_FLAG	   ? kernel_of<CUA__FILTER_FLAG>(f->size, way, lean)
+	enum way way = way_of(f);
+	enum cua_status status;
+	uint64_t blocks, most;
+	unsigned shared;
+	kernel k;
+
+	if (way == IN_ORDER && lean && f->size > 2 &&
+	    WIDE_BLOCKS_PER_PROCESSOR * (in_order_shared(f, IN_ORDER_WIDE, lean) + sizeof(struct cua__filter_shared)) <=
+		    ctx->shared_bytes)
+		way = IN_ORDER_WIDE;
+	blocks = tiles_of(f, way, lean);
+	k = f->key == CUA__FILTER_FLAG	   ? kernel_of<CUA__FILTER_FLAG>(f->size, way, lean)
 		   : f->key == CUA__FILTER_INTEGER ? kernel_of<CUA__FILTER_INTEGER>(f->size, way, lean)
 						   : kernel_of<CUA__FILTER_FLOAT>(f->size, way, lean);
-
-	enum cua_status status;
-	unsigned shared;
-
 	if (way == SHORT)
 		return cua__launch_early(ctx, k, (unsigned)blocks, WARPS * 32, 0, *f);
 	if (way == ANY_ORDER) {
@@ -168,8 +187,9 @@ static enum cua_status launch(struct cua_context *ctx, const struct cua__filter 
 	}
 	/* one scans */
 	blocks++;
-	most = (uint64_t)ctx->processors * IN_ORDER_BLOCKS_PER_PROCESSOR;
-	shared = in_order_shared(f, lean);
+	most = (uint64_t)ctx->processors *
+	       (way == IN_ORDER ? IN_ORDER_BLOCKS_PER_PROCESSOR : WIDE_BLOCKS_PER_PROCESSOR);
+	shared = in_order_shared(f, way, lean);
 	status = cua__cuda_status(ctx, cudaFuncSetAttribute((const void *)k,
 							    cudaFuncAttributeMaxDynamicSharedMemorySize,
 							    (int)shared));

@@ -808,7 +808,7 @@ struct cua__histogram_own {
 #define CUA__HISTOGRAM_NO_HOT 0xfffffffeu /* no slot at all */
 /* A group becomes the hot one if so many lanes more have it than the present one. */
 #ifndef CUA__HISTOGRAM_HOT_LANES
-#define CUA__HISTOGRAM_HOT_LANES 5u
+#define CUA__HISTOGRAM_HOT_LANES 10u
 #endif
 /* Tiles until fields of 8 bits are brought to those of 16, and until these are flushed. */
 #define CUA__HISTOGRAM_HOT_SHORT 8u
@@ -1195,7 +1195,9 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 					struct cua__histogram_own *own, uint32_t words)
 {
 	const size_t size = cua__histogram_size(type);
-	const uint32_t loads = CUA__HISTOGRAM_LOADS, thread = cua_port_thread();
+	/* settling what halves return takes the registers of one */
+	const uint32_t loads = CUA__HISTOGRAM_LOADS - (counter == CUA__COUNT_HALVES);
+	const uint32_t thread = cua_port_thread();
 	const uint32_t tile = cua_port_block_size() * loads;
 	const uint32_t mine = thread / 32 * (32 * loads) + own->lane;
 	const uint32_t member = (uint32_t)cua_port_block() / j->ranges,
