@@ -1208,6 +1208,9 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 	struct cua__histogram_pack now[CUA__HISTOGRAM_LOADS], next[CUA__HISTOGRAM_LOADS], rest;
 	uint32_t l, w;
 
+	/* read only where they have been loaded, which not every compiler sees */
+	memset(now, 0, sizeof(now));
+	memset(next, 0, sizeof(next));
 	if (head > n)
 		head = n;
 	packs = (n - head) * size / 16;
