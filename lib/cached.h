@@ -29,8 +29,9 @@ CUA_FORCE struct cua__cached cua__cached(uint64_t bytes, uint64_t keeps)
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 	if (bytes > keeps)
 		c.kept = (uint32_t)((float)keeps / (float)bytes * 4294967040.0f);
-	__asm__("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(c.first));
-	__asm__("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(c.last));
+	/* volatile, so that no load by these is before a wait for the kernels that write the array */
+	__asm__ volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(c.first));
+	__asm__ volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(c.last));
 #else
 	(void)bytes;
 	(void)keeps;
@@ -44,7 +45,7 @@ CUA_FORCE uint64_t cua__cached_policy(const struct cua__cached *c, const void *p
 	return (uint32_t)((uintptr_t)p >> 15) * 2654435769u <= c->kept ? c->last : c->first;
 }
 
-/* 16 bytes, aligned, that nothing writes while the kernel runs. */
+/* 16 bytes, aligned, that nothing writes from the making of the policy to the end of the kernel. */
 CUA_FORCE struct cua__pack cua__cached_load(const void *p, uint64_t policy)
 {
 	struct cua__pack v;
