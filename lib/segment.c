@@ -11,20 +11,20 @@ static size_t result_size(enum cua_reduce_op op, enum cua_type type)
 	return op == CUA_REDUCE_SUM && type != CUA_F32 ? 8 : cua_type_size(type);
 }
 
-/* What all calls have in common. */
 /* Only sums of floats depend on the order. */
 static int has_tree(const struct cua__segments *s)
 {
 	return s->op == CUA_REDUCE_SUM && (s->type == CUA_F32 || s->type == CUA_F64);
 }
 
-/* The number of segments is known: is the tree the faster way? */
+/* The tree is chosen where it is the faster way; of runs of keys only the most that there may be are known. */
 static void plan_fast(const struct cua_context *ctx, struct cua__segments *s)
 {
 	if (has_tree(s) && s->segments && s->n / s->segments < ctx->backend->segment->tree_below)
 		s->fixed = 1;
 }
 
+/* What all calls have in common. */
 static enum cua_status plan(struct cua_context *ctx, const struct cua_segment_options *options,
 			    enum cua_reduce_op op, enum cua_type type, size_t n,
 			    struct cua__segments *s)
