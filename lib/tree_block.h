@@ -143,9 +143,6 @@ struct cua__tree_scratch {
 		for (unsigned j = 0; j < N; j++)                                                   \
 			c[j] = cua__tree_##none();                                                 \
 		row = cua__tree_rows_##kind(r, c, &x, &y, row, rows, LOADS, aligned, cached);      \
-		if (LOADS > CUA__TREE_ROWS)                                                        \
-			row = cua__tree_rows_##kind(r, c, &x, &y, row, rows, CUA__TREE_ROWS,       \
-						    aligned, cached);                              \
 		row = cua__tree_rows_##kind(r, c, &x, &y, row, rows, 1, aligned, cached);          \
 		CUA__UNROLL                                                                        \
 		for (unsigned j = 0; j < N; j++) {                                                 \
