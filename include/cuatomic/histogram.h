@@ -72,7 +72,7 @@ enum cua_histogram_side {
 
 /* How the elements are shared out and where they are counted. */
 enum cua_histogram_strategy {
-	/* privatized where all bins can be private, else interleaved */
+	/* what should be the fastest for these bins, elements and n */
 	CUA_HISTOGRAM_AUTO = 0,
 	/* a thread takes a contiguous part; one atomic an element */
 	CUA_HISTOGRAM_BLOCKED = 1,
@@ -632,7 +632,7 @@ extern "C" {
  * weights without it), VALUE (struct_size is not that of a version of the options, unknown strategy, more than 4
  * channels, more counted than channels, n that is no multiple of width, pitch without width or below a row, a
  * weight_limit that is negative, infinite or NaN), SIZE, ALIGNMENT (also of pitch), MEMORY_KIND, OVERLAP (counts
- * or outside with each other or with what is read), CAPTURE, WORKSPACE, NO_MEMORY, UNSUPPORTED.
+ * or outside with each other or with what is read), CAPTURE, WORKSPACE, NO_MEMORY.
  */
 CUA_API enum cua_status cua_histogram_bytes(struct cua_context *ctx,
 					    const struct cua_histogram_options *options, size_t n,
