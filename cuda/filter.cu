@@ -140,12 +140,12 @@ static uint64_t tiles_of(const struct cua__filter *f, enum way way, bool lean)
 	return cua__filter_tiles(kind, f);
 }
 
-/* As many as any alignment needs. */
+/* As many as any alignment needs: whoever asks for the workspace may not know where the array will lie. */
 static size_t words_size(const struct cua__filter *f)
 {
 	if (way_of(f) != IN_ORDER)
 		return 0;
-	return (size_t)(tiles_of(f, IN_ORDER, is_lean(f)) + 1) * sizeof(uint64_t);
+	return (size_t)(f->n / tile_size(f->size, in_order_loads(f->size, is_lean(f))) + 2) * sizeof(uint64_t);
 }
 
 static size_t cuda_scratch(struct cua_context *ctx, const struct cua__filter *f)

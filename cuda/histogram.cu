@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include "../lib/exact.h"
 #include "../lib/histogram_kernel.h"
 #include "../lib/segment.h"
 #include "launch.h"
@@ -17,10 +18,9 @@
 #define MERGE_BLOCK 256u
 #define PLAIN_SHARED_BYTES ((size_t)48 << 10)
 
-#define CONTROL 640
-static_assert(CONTROL >= CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONTROL_BYTES,
-	      "behind what segmented reductions have");
-static_assert(CONTROL + sizeof(struct cua_finish) <= 1024, "before the exact sums");
+static_assert(CUA__HISTOGRAM_CONTROL >= CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONTROL_BYTES &&
+		      CUA__HISTOGRAM_CONTROL + sizeof(struct cua_finish) <= CUA__EXACT_CONTROL,
+	      "between the segments' control and the exact sums'");
 
 namespace
 {
@@ -236,7 +236,8 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__histo
 	if (!has_plan)
 		return run_any(ctx, &p);
 	job->rows = (uint32_t *)h->scratch;
-	job->finish = (struct cua_finish *)(void *)((char *)ctx->control + CONTROL);
+	job->finish = (struct cua_finish *)(void *)((char *)ctx->control +
+					      CUA__HISTOGRAM_CONTROL);
 	/* what is added to while others count; and one block would take long to clear so many */
 	if (p.counter > CUA__COUNT_WORDS || (p.rule == CUA__RULE_VALUE && h->bins > 4096))
 		status = clear_counts(ctx, &job->h);

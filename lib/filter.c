@@ -24,15 +24,17 @@ struct ranks {
 static struct ranks rank(enum cua_type type, const void *value)
 {
 	unsigned bits = (unsigned)cua_type_size(type) * 8;
-	uint64_t sign = (uint64_t)1 << (bits - 1), v = 0, infinity;
+	uint64_t sign = (uint64_t)1 << (bits - 1), v, infinity;
 	struct ranks r = {.most = UINT64_MAX >> (64 - bits)};
+	uint16_t v16;
+	uint32_t v32;
 
-	/* the bytes of a number are in the order of this machine */
+	/* the bytes of a number are in the order of this machine, and it may lie anywhere */
 	switch (bits) {
 	case 8: v = *(const uint8_t *)value; break;
-	case 16: v = *(const cua__raw16 *)value; break;
-	case 32: v = *(const cua__raw32 *)value; break;
-	default: v = *(const cua__raw64 *)value; break;
+	case 16: memcpy(&v16, value, sizeof(v16)), v = v16; break;
+	case 32: memcpy(&v32, value, sizeof(v32)), v = v32; break;
+	default: memcpy(&v, value, sizeof(v)); break;
 	}
 	r.last = r.most;
 	switch (type) {

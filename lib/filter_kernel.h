@@ -35,10 +35,10 @@
  *   of a tile that it has taken before it waits for any place but those of its tiles before, whose
  *   counts it has told as well. A place comes when the counts of all lower tiles are told, so
  *   whoever has the lowest tile that is taken and not told waits for nobody but the scanning block,
- *   and only for places that this one can tell. The scanning block waits for counts of taken tiles only: where no other block runs and takes one, it takes one itself,
- *   and scans on while that one waits for its place. It is the block with the first ticket, so it
- *   runs. A tile of a short array waits for counts of lower tiles only, each told by a block that
- *   runs and has waited for none.
+ *   and only for places that this one can tell. The scanning block waits for counts of taken tiles
+ *   only: where no other block runs and takes one, it takes one itself, and scans on while that one
+ *   waits for its place. It is the block with the first ticket, so it runs. A tile of a short array
+ *   waits for counts of lower tiles only, each told by a block that runs and has waited for none.
  */
 #ifndef CUATOMIC_LIB_FILTER_KERNEL_H
 #define CUATOMIC_LIB_FILTER_KERNEL_H

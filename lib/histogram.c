@@ -161,6 +161,9 @@ static enum cua_status stage_edges(struct cua__call *call, struct cua__histogram
 	status = cua__call_scratch(call, bytes, &staged);
 	if (!status)
 		status = call->ctx->backend->runtime->copy(call->ctx, staged, keys, bytes);
+	/* where a device reads ordinary memory itself, the copy may come after this call, which frees the keys */
+	if (!status && call->ctx->pageable_access)
+		status = call->ctx->backend->runtime->synchronize(call->ctx);
 	h->edges = staged;
 	return status;
 }

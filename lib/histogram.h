@@ -77,6 +77,9 @@ static inline size_t cua__histogram_count_size(const struct cua__histogram *h)
 	return h->count_type == CUA_U32 ? 4 : 8;
 }
 
+/* In the context's control memory. */
+#define CUA__HISTOGRAM_CONTROL 640
+
 #ifdef __cplusplus
 }
 #endif

@@ -125,7 +125,7 @@ struct cua_histogram_range {
 	double factor; /* h of the rule */
 	double origin; /* lower * h */
 	double scale;  /* bins / (upper - lower) h */
-	/* x is in the range if the key of it - first < span, modulo 2^32 or 2^64: see cua__histogram_key */
+	/* x is in the range if the key of it - first < span, modulo 2^32 or 2^64: see cua__histogram_key_f32 */
 	uint64_t first_f64, span_f64;
 	uint32_t first_f32, span_f32;
 	uint32_t whole;
