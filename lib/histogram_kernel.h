@@ -808,7 +808,7 @@ struct cua__histogram_own {
 #define CUA__HISTOGRAM_NO_HOT 0xfffffffeu /* no slot at all */
 /* A group becomes the hot one if so many lanes more have it than the present one. */
 #ifndef CUA__HISTOGRAM_HOT_LANES
-#define CUA__HISTOGRAM_HOT_LANES 10u
+#define CUA__HISTOGRAM_HOT_LANES 5u
 #endif
 /* Tiles until fields of 8 bits are brought to those of 16, and until these are flushed. */
 #define CUA__HISTOGRAM_HOT_SHORT 8u
@@ -1195,9 +1195,7 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 					struct cua__histogram_own *own, uint32_t words)
 {
 	const size_t size = cua__histogram_size(type);
-	/* settling what halves return takes the registers of one */
-	const uint32_t loads = CUA__HISTOGRAM_LOADS - (counter == CUA__COUNT_HALVES);
-	const uint32_t thread = cua_port_thread();
+	const uint32_t loads = CUA__HISTOGRAM_LOADS, thread = cua_port_thread();
 	const uint32_t tile = cua_port_block_size() * loads;
 	const uint32_t mine = thread / 32 * (32 * loads) + own->lane;
 	const uint32_t member = (uint32_t)cua_port_block() / j->ranges,
@@ -1208,9 +1206,11 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 	struct cua__histogram_pack now[CUA__HISTOGRAM_LOADS], next[CUA__HISTOGRAM_LOADS], rest;
 	uint32_t l, w;
 
+#ifndef __CUDA_ARCH__
 	/* read only where they have been loaded, which not every compiler sees */
 	memset(now, 0, sizeof(now));
 	memset(next, 0, sizeof(next));
+#endif
 	if (head > n)
 		head = n;
 	packs = (n - head) * size / 16;
