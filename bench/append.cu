@@ -10,7 +10,6 @@
  * compared with CUB's output, of which the sums are right.
  */
 #include <math.h>
-#include <time.h>
 
 #include <cub/device/device_partition.cuh>
 #include <cub/device/device_select.cuh>
@@ -19,21 +18,13 @@
 #include <cuatomic.h>
 
 #include "../lib/filter_kernel.h"
-#include "bench.h"
+#include "calls.h"
 
-#define THREADS 256
-#define LOADS 4
-
-static struct table table;
 static struct cua_context *ctx;
-static unsigned processors;
-static bool small;
 static uint32_t *x, *out, *reference;
 static uint8_t *flags;
 static uint64_t *count;            /* of a call */
 static unsigned long long *sums;   /* of what it stored, and how many places differ from the reference */
-static void *temporary;
-static size_t temporary_bytes;
 
 /* ---- the case at hand ---- */
 
@@ -42,8 +33,6 @@ static uint32_t limit;
 static uint64_t kept;
 static uint64_t expected_sums[2], all_sums[2];
 static double bytes;
-static int calls;
-static bool waits; /* by the host's clock, each call with a wait for it */
 
 /* Kept, or of all, the sums of the elements and of their mixed squares. */
 static __global__ void add_up(size_t n, const uint32_t *x, uint32_t limit, unsigned long long *sums)
@@ -118,23 +107,6 @@ static void verify(const char *way, enum shape shape)
 
 /* ---- what is timed ---- */
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void add_row(enum table_kind kind, const char *way, struct figure f, double moved)
-{
-	struct table_row *row = table_add(&table, kind, way, f);
-	char number[24];
-
-	if (f.runs)
-		snprintf(row->note, sizeof(row->note), "%s us", table_number(number, moved / (f.median * 1e3)));
-}
-
 template <typename Call>
 static void row_of(enum table_kind kind, const char *way, enum shape shape, double moved, Call call)
 {
@@ -147,37 +119,7 @@ static void row_of(enum table_kind kind, const char *way, enum shape shape, doub
 		if (kind != TABLE_CEILING)
 			verify(way, shape);
 	};
-	struct figure f;
-
-	if (waits) {
-		double rates[BENCH_RUNS];
-
-		for (int i = -1; i < BENCH_RUNS; i++) {
-			double start, end;
-
-			poison();
-			start = now();
-			for (int c = 0; c < calls; c++) {
-				call();
-				cudaStreamSynchronize(0);
-			}
-			end = now();
-			need(!cudaGetLastError(), way);
-			if (i >= 0)
-				rates[i] = moved * calls / (end - start) * 1e-9;
-			check();
-		}
-		f = table_figure(rates, BENCH_RUNS);
-	} else {
-		f = measure(
-			moved * calls * 1e-3, poison,
-			[&] {
-				for (int c = 0; c < calls; c++)
-					call();
-			},
-			check);
-	}
-	add_row(kind, way, f, moved);
+	add_row(kind, way, measure_calls(way, moved, 1, BENCH_RUNS, poison, call, check), moved, true);
 }
 
 template <typename Call> static void row(enum table_kind kind, const char *way, enum shape shape, Call call)
@@ -210,19 +152,14 @@ static __global__ void __launch_bounds__(THREADS) copy_all(size_t words, const u
 
 static void ceilings(void)
 {
-	size_t words = n / 4, tiles = (words - 1) / (THREADS * LOADS) + 1;
-	size_t stay = processors * 8 < tiles ? processors * 8 : tiles;
+	size_t words = n / 4;
 
-	for (int many = 0; many < 2; many++) {
-		unsigned blocks = (unsigned)(many ? tiles : stay);
-
-		row_of(TABLE_CEILING, many ? "ceiling: copies, a block a tile" : "ceiling: copies, blocks that stay",
+	both_grids(words, [=](unsigned blocks, bool stay) {
+		row_of(TABLE_CEILING, stay ? "ceiling: copies, blocks that stay" : "ceiling: copies, a block a tile",
 		       KEPT, (double)words * 32, [=] {
 			       copy_all<<<blocks, THREADS>>>(words, (const uint4 *)x, (uint4 *)out);
 		       });
-		if (stay == tiles)
-			break;
-	}
+	});
 }
 
 /* ---- the case's elements ---- */
@@ -241,21 +178,6 @@ static __global__ void make_flags(size_t n, const uint32_t *x, uint32_t limit, u
 		flags[i] = x[i] < limit;
 }
 
-static const char *size_text(char text[24], size_t n)
-{
-	if (n % ((size_t)1 << 20) == 0)
-		snprintf(text, 24, "%zu Mi", n >> 20);
-	else
-		snprintf(text, 24, "%zu Ki", n >> 10);
-	return text;
-}
-
-static void set_timing(bool host_clock, int many)
-{
-	waits = host_clock;
-	calls = small && many > 3 ? 3 : many;
-}
-
 /* Begins a case of which `percent` are kept; extra bytes an element are read too. */
 static void begin(const char *what, size_t elements, double percent, double extra)
 {
@@ -265,7 +187,7 @@ static void begin(const char *what, size_t elements, double percent, double extr
 	n = elements;
 	limit = (uint32_t)(percent / 100 * 4294967296.0);
 	snprintf(name, sizeof(name), "%s %g %%, %s%s", what, percent, size_text(text, n),
-		 waits ? ", wait" : calls > 1 ? ", stream" : "");
+		 timing_names[timing]);
 	snprintf(table.name, sizeof(table.name), "%.*s", (int)sizeof(table.name) - 1, name);
 	table.n = 0;
 	make_elements<<<processors * 8, THREADS>>>(n, x);
@@ -291,19 +213,7 @@ struct below {
 
 template <typename Call> static void cub_row(const char *way, enum shape shape, Call f)
 {
-	size_t wants = 0;
-
-	need(!f(nullptr, wants), way);
-	if (wants > temporary_bytes) {
-		cudaFree(temporary);
-		need(!cudaMalloc(&temporary, wants), "memory");
-		temporary_bytes = wants;
-	}
-	row(TABLE_PEER, way, shape, [=] {
-		size_t has = wants;
-
-		need(!f(temporary, has), way);
-	});
+	row(TABLE_PEER, way, shape, cub_call(way, f));
 }
 
 static void keep_as_reference(void)
@@ -636,7 +546,7 @@ int main(int argc, char **argv)
 	printf("wait: a call and the wait for it, by the host's clock, the mean of 100; stream: of 200 calls in a "
 	       "row; others: one call\n");
 	table_columns("GB/s", "a call");
-	set_timing(false, 1);
+	set_timing(ONE_CALL, 1);
 	if (o.candidates) {
 		candidates(many);
 	} else {
@@ -647,7 +557,7 @@ int main(int argc, char **argv)
 		for (double share : shares)
 			push_case(many / 2, share);
 		for (int wait = 0; wait < 2; wait++) {
-			set_timing(wait, wait ? 100 : 200);
+			set_timing(wait ? CALL_WAIT : IN_STREAM, wait ? 100 : 200);
 			select_case(64 * Ki, 50);
 		}
 	}

@@ -11,17 +11,14 @@
  * its own.
  */
 #include <math.h>
-#include <time.h>
 
 #include <cub/device/device_histogram.cuh>
 #include <cub/version.cuh>
 
 #include <cuatomic/histogram.h>
 
-#include "bench.h"
+#include "calls.h"
 
-#define THREADS 256
-#define LOADS 4
 #define MOST_BINS ((size_t)1 << 20)
 /* Elements of a run of the clustered data. */
 #define RUN 777
@@ -29,20 +26,15 @@
 #define SLOW 0.01
 #define SLOW_RUNS 3
 
-static struct table table;
 static struct cua_context *ctx;
-static unsigned processors;
 static char *memory; /* the array */
 static size_t room;  /* bytes of it */
-static bool small;   /* arrays of a thousandth */
 static void *counts; /* of a call */
 static unsigned long long *wanted;
 static unsigned *sink; /* also the number of wrong counts */
 static double *shares; /* of Zipf's law: of the bins up to each */
 static double *share_on_host;
 static size_t shares_bins; /* how many they were made for */
-static void *temporary;    /* CUB's */
-static size_t temporary_bytes;
 
 enum data { UNIFORM, CONSTANT, ZIPF, SORTED, CLUSTERED, DATA };
 
@@ -51,24 +43,7 @@ static const char *const data_names[DATA] = {"uniform", "constant", "zipf 1.5", 
 
 /* ---- what is timed ---- */
 
-/* How the calls of a case are timed, and how many bytes one has to read. */
-enum timing {
-	ONE_CALL,  /* by events around it */
-	IN_STREAM, /* by events around many */
-	CALL_WAIT  /* by the host's clock, each with a wait for it */
-};
-
-static enum timing timing;
-static int calls;
-static double bytes;
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+static double bytes; /* that a call has to read */
 
 /* Adds the row of a call. check is run behind each of its runs and says whether the result is right. */
 template <typename Call, typename Check>
@@ -81,100 +56,40 @@ static struct figure row(enum table_kind kind, const char *way, Call call, Check
 	bool right = true;
 	/* said once */
 	auto verified = [&] { right = right && check(); };
-	struct table_row *added;
+	int runs = BENCH_RUNS;
 	struct figure f;
-	char number[24];
 
-	if (timing == CALL_WAIT) {
-		double rates[BENCH_RUNS];
+	/* the first one loads the code, and tells how long one takes */
+	for (int i = 0; i < 2 && timing != CALL_WAIT; i++) {
+		double start;
 
-		for (int i = -1; i < BENCH_RUNS; i++) {
-			double start, end;
-
-			poison();
-			start = now();
-			for (int c = 0; c < calls; c++) {
-				call();
-				cudaStreamSynchronize(0);
-			}
-			end = now();
-			need(!cudaGetLastError(), way);
-			if (i >= 0)
-				rates[i] = bytes * calls / (end - start) * 1e-9;
-			verified();
-		}
-		f = table_figure(rates, BENCH_RUNS);
-	} else {
-		double start, taken;
-
-		/* the first one loads the code, and tells how long one takes */
-		for (int i = 0; i < 2; i++) {
-			poison();
-			start = now();
-			call();
-			need(!cudaDeviceSynchronize(), way);
-			taken = now() - start;
-			verified();
-		}
-		f = measure_runs(
-			bytes * calls * 1e-3, 0, taken > SLOW ? SLOW_RUNS : BENCH_RUNS, poison,
-			[&] {
-				for (int c = 0; c < calls; c++)
-					call();
-			},
-			verified);
+		poison();
+		start = now();
+		call();
+		need(!cudaDeviceSynchronize(), way);
+		runs = now() - start > SLOW ? SLOW_RUNS : BENCH_RUNS;
+		verified();
 	}
-	added = table_add(&table, kind, way, f);
-	snprintf(added->note, sizeof(added->note), "%s us%s",
-		 table_number(number, bytes / (f.median * 1e3)), right ? "" : ", WRONG");
+	f = measure_calls(way, bytes, 0, runs, poison, call, verified);
+	add_row(kind, way, f, bytes, right);
 	return f;
 }
 
 /* ---- the ceiling ---- */
 
-static __global__ void __launch_bounds__(THREADS)
-	read_all(size_t words, const uint4 *x, unsigned *sink)
-{
-	const size_t tile = THREADS * LOADS;
-	unsigned sum = 0;
-
-	for (size_t first = blockIdx.x * tile; first < words; first += gridDim.x * tile) {
-		uint4 v[LOADS];
-
-		if (words - first >= tile) {
-#pragma unroll
-			for (int l = 0; l < LOADS; l++)
-				v[l] = x[first + (size_t)l * THREADS + threadIdx.x];
-#pragma unroll
-			for (int l = 0; l < LOADS; l++)
-				sum += v[l].x ^ v[l].y ^ v[l].z ^ v[l].w;
-		} else {
-			for (size_t i = first + threadIdx.x; i < words; i += THREADS)
-				sum += x[i].x ^ x[i].y ^ x[i].z ^ x[i].w;
-		}
-	}
-	/* never, but that is not known to the compiler */
-	if (sum == 0x12345678u)
-		*sink = sum;
-}
-
 static void ceilings(void)
 {
-	size_t words = (size_t)bytes / 16, tiles = (words - 1) / (THREADS * LOADS) + 1;
-	size_t stay = processors * 8 < tiles ? processors * 8 : tiles;
+	size_t words = (size_t)bytes / 16;
+	const uint4 *x = (const uint4 *)memory;
 
-	for (int many = 0; many < 2; many++) {
-		unsigned blocks = (unsigned)(many ? tiles : stay);
-
+	both_grids(words, [=](unsigned blocks, bool stay) {
 		row(
 			TABLE_CEILING,
-			many ? "ceiling: reads, a block a tile"
-			     : "ceiling: reads, blocks that stay",
-			[=] { read_all<<<blocks, THREADS>>>(words, (const uint4 *)memory, sink); },
+			stay ? "ceiling: reads, blocks that stay"
+			     : "ceiling: reads, a block a tile",
+			[=] { read_all<1><<<blocks, THREADS>>>(words, x, x, sink); },
 			[] { return true; });
-		if (stay == tiles)
-			break;
-	}
+	});
 }
 
 /* ---- elements ---- */
@@ -433,23 +348,6 @@ struct outcome {
 static struct outcome outcomes[MOST_OUTCOMES];
 static int n_outcomes;
 
-static const char *size_text(char text[24], size_t n)
-{
-	if (n % ((size_t)1 << 30) == 0)
-		snprintf(text, 24, "%zu Gi", n >> 30);
-	else if (n % ((size_t)1 << 20) == 0)
-		snprintf(text, 24, "%zu Mi", n >> 20);
-	else
-		snprintf(text, 24, "%zu Ki", n >> 10);
-	return text;
-}
-
-static void set_timing(enum timing t, int many)
-{
-	timing = t;
-	calls = small && many > 3 ? 3 : many;
-}
-
 /* As many elements as there is room for. */
 static size_t fitting(size_t n, size_t size)
 {
@@ -478,31 +376,22 @@ template <typename E, typename Peer, typename Ours>
 static void run_case(const char *what, const E &e, size_t n, size_t bins, enum data last,
 		     const char *peer_way, Peer peer, const char *our_way, Ours ours)
 {
-	const char *how[] = {"", ", stream", ", wait"};
 	struct outcome *o =
 		&outcomes[n_outcomes < MOST_OUTCOMES ? n_outcomes++ : MOST_OUTCOMES - 1];
 
 	memset(o, 0, sizeof(*o));
-	snprintf(o->name, sizeof(o->name), "%s%s", what, how[timing]);
+	snprintf(o->name, sizeof(o->name), "%s%s", what, timing_names[timing]);
 	for (int d = 0; d <= last; d++) {
 		typename E::type *x = make(e, (enum data)d, n, bins);
 		size_t wants = 0;
 		char name[28];
 
-		snprintf(name, sizeof(name), "%.16s, %s%s", what, data_names[d], how[timing]);
+		snprintf(name, sizeof(name), "%.16s, %s%s", what, data_names[d], timing_names[timing]);
 		table_begin(&table, name);
 		bytes = (double)n * (double)sizeof(*x);
 		ceilings();
 		need(!peer(nullptr, wants, x, n), peer_way);
-		if (wants > temporary_bytes) {
-			cudaFree(temporary);
-			temporary = NULL;
-			temporary_bytes = 0;
-			if (cudaMalloc(&temporary, wants) == cudaSuccess)
-				temporary_bytes = wants;
-			(void)cudaGetLastError();
-		}
-		if (wants <= temporary_bytes) {
+		if (temporary_holds(wants)) {
 			row(
 				TABLE_PEER, peer_way,
 				[&] {

@@ -10,7 +10,6 @@
  */
 #include <iterator>
 #include <math.h>
-#include <time.h>
 
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_segmented_reduce.cuh>
@@ -24,7 +23,7 @@
 #include <cuatomic/reduce.h>
 #include <cuatomic/segment.h>
 
-#include "bench.h"
+#include "calls.h"
 
 #if defined(CCCL_VERSION)
 #if CCCL_VERSION >= 3001000
@@ -32,20 +31,12 @@
 #endif
 #endif
 
-#define THREADS 256
-#define LOADS 4
-
-static struct table table;
 static struct cua_context *ctx;
-static unsigned processors;
 static char *memory;      /* the arrays: one from its start, a second one from its middle */
 static size_t room;       /* bytes of it */
-static bool small;        /* arrays of a thousandth */
 static void *result;      /* of a call */
 static double *sums;      /* two, of the references */
 static unsigned *sink;
-static void *temporary;   /* CUB's */
-static size_t temporary_bytes;
 
 /* ---- what is compared ---- */
 
@@ -108,35 +99,8 @@ static bool verify(enum table_kind kind, const char *way, enum reading reading, 
 
 /* ---- what is timed ---- */
 
-/* How the calls of a case are timed, and how many bytes one has to read. */
-enum timing {
-	ONE_CALL,  /* by events around it */
-	IN_STREAM, /* by events around many */
-	CALL_WAIT  /* by the host's clock, each with a wait for it */
-};
-
-static enum timing timing;
 static void (*fold)(void); /* makes one result of many, or NULL */
-static int calls;
-static double bytes;
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void add_row(enum table_kind kind, const char *way, struct figure f, bool right)
-{
-	struct table_row *row = table_add(&table, kind, way, f);
-	char number[24];
-
-	if (f.runs)
-		snprintf(row->note, sizeof(row->note), "%s us%s", table_number(number, bytes / (f.median * 1e3)),
-			 right ? "" : ", WRONG");
-}
+static double bytes; /* that a call has to read */
 
 /* Adds the row of a call, which leaves the wanted result in `result`. */
 template <typename Call>
@@ -153,99 +117,29 @@ static struct figure row(enum table_kind kind, const char *way, enum reading rea
 			fold();
 		right = verify(kind, way, reading, wanted);
 	};
-	struct figure f;
+	struct figure f = measure_calls(way, bytes, 1, BENCH_RUNS, poison, call, check);
 
-	if (timing == CALL_WAIT) {
-		double rates[BENCH_RUNS];
-
-		for (int i = -1; i < BENCH_RUNS; i++) {
-			double start, end;
-
-			poison();
-			start = now();
-			for (int c = 0; c < calls; c++) {
-				call();
-				cudaStreamSynchronize(0);
-			}
-			end = now();
-			need(!cudaGetLastError(), way);
-			if (i >= 0)
-				rates[i] = bytes * calls / (end - start) * 1e-9;
-			check();
-		}
-		f = table_figure(rates, BENCH_RUNS);
-	} else {
-		f = measure(
-			bytes * calls * 1e-3, poison,
-			[&] {
-				for (int c = 0; c < calls; c++)
-					call();
-			},
-			check);
-	}
-	add_row(kind, way, f, right);
+	add_row(kind, way, f, bytes, right);
 	return f;
 }
 
 /* ---- the ceiling ---- */
 
-/* Tiles of THREADS * LOADS words from each of `arrays` arrays, every gridDim.x-th one. */
-template <int ARRAYS>
-static __global__ void __launch_bounds__(THREADS) read_all(size_t words, const uint4 *x, const uint4 *y,
-							   unsigned *sink)
-{
-	const size_t tile = THREADS * LOADS;
-	unsigned sum = 0;
-
-	for (size_t first = blockIdx.x * tile; first < words; first += gridDim.x * tile) {
-		uint4 v[ARRAYS][LOADS];
-
-		if (words - first >= tile) {
-#pragma unroll
-			for (int l = 0; l < LOADS; l++) {
-				size_t i = first + (size_t)l * THREADS + threadIdx.x;
-
-				v[0][l] = x[i];
-				if (ARRAYS == 2)
-					v[ARRAYS - 1][l] = y[i];
-			}
-#pragma unroll
-			for (int l = 0; l < LOADS; l++)
-#pragma unroll
-				for (int a = 0; a < ARRAYS; a++)
-					sum += v[a][l].x ^ v[a][l].y ^ v[a][l].z ^ v[a][l].w;
-		} else {
-			for (size_t i = first + threadIdx.x; i < words; i += THREADS)
-				sum += ARRAYS == 2 ? x[i].x ^ x[i].y ^ x[i].z ^ x[i].w ^ y[i].x ^ y[i].y ^
-							     y[i].z ^ y[i].w
-						   : x[i].x ^ x[i].y ^ x[i].z ^ x[i].w;
-		}
-	}
-	/* never, but that is not known to the compiler */
-	if (sum == 0x12345678u)
-		*sink = sum;
-}
-
 static void ceilings(int arrays)
 {
-	size_t words = (size_t)bytes / 16 / (size_t)arrays, tiles = (words - 1) / (THREADS * LOADS) + 1;
+	size_t words = (size_t)bytes / 16 / (size_t)arrays;
 	const uint4 *x = (const uint4 *)memory, *y = (const uint4 *)(memory + room / 2);
-	size_t stay = processors * 8 < tiles ? processors * 8 : tiles;
 	struct expected nothing = {};
 
-	for (int many = 0; many < 2; many++) {
-		unsigned blocks = (unsigned)(many ? tiles : stay);
-
-		row(TABLE_CEILING, many ? "ceiling: reads, a block a tile" : "ceiling: reads, blocks that stay",
+	both_grids(words, [=](unsigned blocks, bool stay) {
+		row(TABLE_CEILING, stay ? "ceiling: reads, blocks that stay" : "ceiling: reads, a block a tile",
 		    OF_F32, nothing, [=] {
 			    if (arrays == 2)
 				    read_all<2><<<blocks, THREADS>>>(words, x, y, sink);
 			    else
 				    read_all<1><<<blocks, THREADS>>>(words, x, y, sink);
 		    });
-		if (stay == tiles)
-			break;
-	}
+	});
 }
 
 /* ---- elements ---- */
@@ -432,19 +326,7 @@ static struct expected about(double v)
 template <typename Call>
 static struct figure cub_row(const char *way, enum reading reading, const struct expected &wanted, Call f)
 {
-	size_t wants = 0;
-
-	need(!f(nullptr, wants), way);
-	if (wants > temporary_bytes) {
-		cudaFree(temporary);
-		need(!cudaMalloc(&temporary, wants), "memory");
-		temporary_bytes = wants;
-	}
-	return row(TABLE_PEER, way, reading, wanted, [=] {
-		size_t has = wants;
-
-		need(!f(temporary, has), way);
-	});
+	return row(TABLE_PEER, way, reading, wanted, cub_call(way, f));
 }
 
 /* A transform iterator over the numbers from `at` on; CUB's own is not in all of its releases. */
@@ -582,7 +464,7 @@ static void our_rows(const struct ours &o, enum reading reading, const struct ex
 		status = call(o, options);
 		figures[m] = none;
 		if (status == CUA_ERROR_UNSUPPORTED) {
-			add_row(TABLE_OURS, names[m], figures[m], true);
+			add_row(TABLE_OURS, names[m], figures[m], bytes, true);
 			continue;
 		}
 		need_ok(status, names[m]);
@@ -593,33 +475,15 @@ static void our_rows(const struct ours &o, enum reading reading, const struct ex
 
 /* ---- the cases ---- */
 
-static const char *size_text(char text[24], size_t n)
-{
-	if (n % ((size_t)1 << 30) == 0)
-		snprintf(text, 24, "%zu Gi", n >> 30);
-	else if (n % ((size_t)1 << 20) == 0)
-		snprintf(text, 24, "%zu Mi", n >> 20);
-	else
-		snprintf(text, 24, "%zu Ki", n >> 10);
-	return text;
-}
-
 /* Begins a case of n elements of `size` bytes in each of `arrays` arrays, in one timed call. */
 static void begin(const char *what, size_t n, size_t size, int arrays)
 {
 	char name[28], text[24];
-	const char *how[] = {"", ", stream", ", wait"};
 
-	snprintf(name, sizeof(name), "%s, %s%s", what, size_text(text, n), how[timing]);
+	snprintf(name, sizeof(name), "%s, %s%s", what, size_text(text, n), timing_names[timing]);
 	table_begin(&table, name);
 	bytes = (double)n * (double)size * arrays;
 	ceilings(arrays);
-}
-
-static void set_timing(enum timing t, int many)
-{
-	timing = t;
-	calls = small && many > 3 ? 3 : many;
 }
 
 /* As many elements as there is room for, in one array or each of two. */
@@ -644,8 +508,8 @@ static void reproducible(const char *what, size_t n, size_t size, int arrays, In
 	begin(name, n, size, arrays);
 	cub_one_phase(TABLE_PEER, "cub::DeviceReduce::Sum, gpu_to_gpu", n, x, (R *)nullptr,
 		      cuda::execution::determinism::gpu_to_gpu, reading, wanted);
-	add_row(TABLE_OURS, "cua_reduce, FIXED", figures[1], true);
-	add_row(TABLE_OURS, "cua_reduce, EXACT", figures[2], true);
+	add_row(TABLE_OURS, "cua_reduce, FIXED", figures[1], bytes, true);
+	add_row(TABLE_OURS, "cua_reduce, EXACT", figures[2], bytes, true);
 	table_end(&table);
 }
 #endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* What the programs share that time whole calls over arrays: how a call is timed, CUB's memory, and the speed of reading. */
+#ifndef CUATOMIC_BENCH_CALLS_H
+#define CUATOMIC_BENCH_CALLS_H
+
+#include <time.h>
+
+#include "bench.h"
+
+#define THREADS 256
+/* 16-byte words of an array that a thread of a ceiling has in flight. */
+#define LOADS 4
+
+enum timing {
+	ONE_CALL,  /* by events around it */
+	IN_STREAM, /* by events around many */
+	CALL_WAIT  /* by the host's clock, each with a wait for it */
+};
+static const char *const timing_names[] = {"", ", stream", ", wait"};
+
+static struct table table;
+static unsigned processors;
+static bool small; /* arrays of a thousandth */
+static enum timing timing;
+static int calls; /* of a timed run */
+
+static inline void set_timing(enum timing t, int many)
+{
+	timing = t;
+	calls = small && many > 3 ? 3 : many;
+}
+
+static inline double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static inline const char *size_text(char text[24], size_t n)
+{
+	if (n % ((size_t)1 << 30) == 0)
+		snprintf(text, 24, "%zu Gi", n >> 30);
+	else if (n % ((size_t)1 << 20) == 0)
+		snprintf(text, 24, "%zu Mi", n >> 20);
+	else
+		snprintf(text, 24, "%zu Ki", n >> 10);
+	return text;
+}
+
+/* As measure_runs, in GB/s of calls that move so many bytes each; with a wait, BENCH_RUNS after one that is ignored. */
+template <typename Before, typename Call, typename After>
+static struct figure measure_calls(const char *way, double moved, int ignored, int runs, Before before,
+				   Call call, After after)
+{
+	double rates[BENCH_RUNS];
+
+	if (timing != CALL_WAIT)
+		return measure_runs(
+			moved * calls * 1e-3, ignored, runs, before,
+			[&] {
+				for (int c = 0; c < calls; c++)
+					call();
+			},
+			after);
+	for (int i = -1; i < BENCH_RUNS; i++) {
+		double start, end;
+
+		before();
+		start = now();
+		for (int c = 0; c < calls; c++) {
+			call();
+			cudaStreamSynchronize(0);
+		}
+		end = now();
+		need(!cudaGetLastError(), way);
+		if (i >= 0)
+			rates[i] = moved * calls / (end - start) * 1e-9;
+		after();
+	}
+	return table_figure(rates, BENCH_RUNS);
+}
+
+/* Adds a row, with the time of a call that moves so many bytes, and whether its results were wrong. */
+static inline void add_row(enum table_kind kind, const char *way, struct figure f, double moved, bool right)
+{
+	struct table_row *row = table_add(&table, kind, way, f);
+	char number[24];
+
+	if (f.runs)
+		snprintf(row->note, sizeof(row->note), "%s us%s", table_number(number, moved / (f.median * 1e3)),
+			 right ? "" : ", WRONG");
+}
+
+/* ---- CUB's temporary memory ---- */
+
+static void *temporary;
+static size_t temporary_bytes;
+
+/* Memory of at least so many bytes; false, and none, if there is not so much. */
+static inline bool temporary_holds(size_t wants)
+{
+	if (wants <= temporary_bytes)
+		return true;
+	cudaFree(temporary);
+	temporary = NULL;
+	temporary_bytes = 0;
+	if (cudaMalloc(&temporary, wants) != cudaSuccess) {
+		(void)cudaGetLastError();
+		return false;
+	}
+	temporary_bytes = wants;
+	return true;
+}
+
+/* f(temporary, bytes) is a call of CUB: what it is as a call without arguments. */
+template <typename Call> static auto cub_call(const char *way, Call f)
+{
+	size_t wants = 0;
+
+	need(!f(nullptr, wants), way);
+	need(temporary_holds(wants), "memory");
+	return [=] {
+		size_t has = wants;
+
+		need(!f(temporary, has), way);
+	};
+}
+
+/* ---- the speed of reading ---- */
+
+/* Tiles of THREADS * LOADS words from each of ARRAYS arrays, every gridDim.x-th one. */
+template <int ARRAYS>
+static __global__ void __launch_bounds__(THREADS) read_all(size_t words, const uint4 *x, const uint4 *y,
+							   unsigned *sink)
+{
+	const size_t tile = THREADS * LOADS;
+	unsigned sum = 0;
+
+	for (size_t first = blockIdx.x * tile; first < words; first += gridDim.x * tile) {
+		uint4 v[ARRAYS][LOADS];
+
+		if (words - first >= tile) {
+#pragma unroll
+			for (int l = 0; l < LOADS; l++) {
+				size_t i = first + (size_t)l * THREADS + threadIdx.x;
+
+				v[0][l] = x[i];
+				if (ARRAYS == 2)
+					v[ARRAYS - 1][l] = y[i];
+			}
+#pragma unroll
+			for (int l = 0; l < LOADS; l++)
+#pragma unroll
+				for (int a = 0; a < ARRAYS; a++)
+					sum += v[a][l].x ^ v[a][l].y ^ v[a][l].z ^ v[a][l].w;
+		} else {
+			for (size_t i = first + threadIdx.x; i < words; i += THREADS)
+				sum += ARRAYS == 2 ? x[i].x ^ x[i].y ^ x[i].z ^ x[i].w ^ y[i].x ^ y[i].y ^
+							     y[i].z ^ y[i].w
+						   : x[i].x ^ x[i].y ^ x[i].z ^ x[i].w;
+		}
+	}
+	/* never, but that is not known to the compiler */
+	if (sum == 0x12345678u)
+		*sink = sum;
+}
+
+/* row(blocks, stay) for both kinds of a kernel that takes tiles of so many words, unless they are the same. */
+template <typename Row> static void both_grids(size_t words, Row row)
+{
+	size_t tiles = (words - 1) / (THREADS * LOADS) + 1;
+	size_t stay = processors * 8 < tiles ? processors * 8 : tiles;
+
+	row((unsigned)stay, true);
+	if (stay != tiles)
+		row((unsigned)tiles, false);
+}
+
+#endif /* CUATOMIC_BENCH_CALLS_H */
