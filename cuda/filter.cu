@@ -105,6 +105,13 @@ template <enum cua__filter_key KEY> kernel kernel_of(uint32_t size, enum way way
 	}
 }
 
+template <uint32_t SIZE> kernel runs_kernel(enum way way)
+{
+	return way == SHORT ? (kernel)short_kernel<CUA__FILTER_CHANGE, SIZE>
+			    : (kernel)in_order_kernel<CUA__FILTER_CHANGE, SIZE, false, in_order_loads(SIZE, false),
+						      IN_ORDER_BLOCKS_PER_PROCESSOR>;
+}
+
 } // namespace
 
 static bool is_lean(const struct cua__filter *f)
@@ -176,9 +183,12 @@ static enum cua_status launch(struct cua_context *ctx, const struct cua__filter 
 		    ctx->shared_bytes)
 		way = IN_ORDER_WIDE;
 	blocks = tiles_of(f, way, lean);
-	k = f->key == CUA__FILTER_FLAG	   ? kernel_of<CUA__FILTER_FLAG>(f->size, way, lean)
-		   : f->key == CUA__FILTER_INTEGER ? kernel_of<CUA__FILTER_INTEGER>(f->size, way, lean)
-						   : kernel_of<CUA__FILTER_FLOAT>(f->size, way, lean);
+	switch (f->key) {
+	case CUA__FILTER_FLAG: k = kernel_of<CUA__FILTER_FLAG>(f->size, way, lean); break;
+	case CUA__FILTER_INTEGER: k = kernel_of<CUA__FILTER_INTEGER>(f->size, way, lean); break;
+	case CUA__FILTER_FLOAT: k = kernel_of<CUA__FILTER_FLOAT>(f->size, way, lean); break;
+	default: k = f->size == 4 ? runs_kernel<4>(way) : runs_kernel<8>(way);
+	}
 	if (way == SHORT)
 		return cua__launch_early(ctx, k, (unsigned)blocks, WARPS * 32, 0, *f);
 	if (way == ANY_ORDER) {

@@ -2,6 +2,7 @@
 /* Segmented reductions on a GPU: the kernels of lib/segment_kernel.h and what launches them. */
 #include "config.h"
 
+#include "../lib/filter.h"
 #include "../lib/segment_kernel.h"
 #include "launch.h"
 
@@ -37,14 +38,6 @@ __global__ void __launch_bounds__(CUA__SEGMENT_BLOCK, 4)
 	cua__segment_fixed_long(TYPE, &s, &shared);
 }
 
-template <size_t KEY_SIZE>
-__global__ void __launch_bounds__(CUA__SEGMENT_BLOCK) runs_kernel(const struct cua__runs r)
-{
-	__shared__ struct cua__runs_shared shared;
-
-	cua__runs_number(KEY_SIZE, &r, &shared);
-}
-
 } // namespace
 
 static unsigned fast_blocks(const struct cua_context *ctx, const struct cua__segments *s)
@@ -53,20 +46,36 @@ static unsigned fast_blocks(const struct cua_context *ctx, const struct cua__seg
 			 BLOCKS_PER_PROCESSOR);
 }
 
-static size_t runs_size(const struct cua__runs *r)
-{
-	return sizeof(uint64_t) * (size_t)(1 + r->n / CUA__RUNS_TILE + (r->n % CUA__RUNS_TILE != 0));
-}
-
 static size_t cuda_segments_scratch(struct cua_context *ctx, const struct cua__segments *s)
 {
 	return s->fixed ? cua__fixed_lists_size(s) : fast_blocks(ctx, s) * sizeof(struct cua__part);
 }
 
+/* The keys that begin a run, in order, and where they are. */
+static struct cua__filter runs_filter(const struct cua_context *ctx, const struct cua__runs *r)
+{
+	struct cua__filter f = {};
+
+	f.key = CUA__FILTER_CHANGE;
+	f.size = (uint32_t)r->key_size;
+	f.n = r->n;
+	f.x = r->keys;
+	f.ordered = 1;
+	f.capacity = r->capacity;
+	f.values = r->capacity ? r->unique_keys : NULL;
+	f.indexes = r->offsets;
+	f.index_size = sizeof(*r->offsets);
+	f.count = r->total;
+	f.count_too = r->count;
+	f.state = (struct cua__filter_state *)((char *)ctx->control + CUA__FILTER_CONTROL);
+	return f;
+}
+
 static size_t cuda_runs_scratch(struct cua_context *ctx, const struct cua__runs *r)
 {
-	(void)ctx;
-	return runs_size(r);
+	const struct cua__filter f = runs_filter(ctx, r);
+
+	return cua__cuda_filter.scratch(ctx, &f);
 }
 
 static enum cua_status fixed(struct cua_context *ctx, const struct cua__segments *s)
@@ -104,13 +113,9 @@ static enum cua_status cuda_segments(struct cua_context *ctx, const struct cua__
 
 static enum cua_status cuda_runs(struct cua_context *ctx, const struct cua__runs *r)
 {
-	enum cua_status status = ctx->backend->runtime->set_bytes(ctx, r->scratch, 0, runs_size(r));
+	const struct cua__filter f = runs_filter(ctx, r);
 
-	if (status)
-		return status;
-	return cua__launch(ctx, r->key_size == 4 ? runs_kernel<4> : runs_kernel<8>,
-			   cua__grid(ctx, r->n, CUA__RUNS_TILE, 2048 / CUA__SEGMENT_BLOCK),
-			   CUA__SEGMENT_BLOCK, 0, *r);
+	return cua__cuda_filter.filter(ctx, &f, r->scratch);
 }
 
 /* In the order of the struct. */

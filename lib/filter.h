@@ -13,7 +13,8 @@ extern "C" {
 enum cua__filter_key {
 	CUA__FILTER_FLAG,    /* not at all: its flag decides */
 	CUA__FILTER_INTEGER, /* its bits, as an integer */
-	CUA__FILTER_FLOAT    /* sign and magnitude become an integer in the same order */
+	CUA__FILTER_FLOAT,   /* sign and magnitude become an integer in the same order */
+	CUA__FILTER_CHANGE   /* kept where its bits differ from those before it: it begins a run of equal ones */
 };
 
 /* Tiles of a short array, at most. */
@@ -37,6 +38,9 @@ struct cua__filter_state {
  *
  * An element is kept where its key is one of `range` + 1 consecutive ones from `low` on, modulo 2 to its bits,
  * or with `inverted` where it is none of them: every comparison with a value is one of these.
+ *
+ * Runs of equal elements are of 4 or 8 bytes, in order, and have indexes of 8 bytes. Of these there is one more than
+ * values: where the run ends that is the last one with a place.
  */
 struct cua__filter {
 	enum cua__filter_key key;
@@ -55,6 +59,7 @@ struct cua__filter {
 	uint32_t index_size; /* 4 or 8 */
 	uint64_t *demand;    /* the cursor of a buffer, behind whose items the kept ones go; or NULL */
 	uint64_t *count;     /* without demand: becomes the number of elements kept */
+	uint64_t *count_too; /* of runs: the same, in another place */
 	/* of the CUDA backend */
 	const uint64_t *all_kept; /* ordered partition: how many are kept, which another pass has counted */
 	struct cua__filter_state *state;

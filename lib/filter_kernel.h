@@ -116,6 +116,12 @@ CUA_FORCE uint64_t cua__filter_bits64(const struct cua__filter_pack *v, uint32_t
 	return v->word[c * 2 % 4] | (uint64_t)v->word[(c * 2 + 1) % 4] << 32;
 }
 
+/* The bits of element c, of 4 or 8 bytes. */
+CUA_FORCE uint64_t cua__filter_element(const struct cua__filter_kind k, const struct cua__filter_pack *v, uint32_t c)
+{
+	return k.size == 8 ? cua__filter_bits64(v, c) : cua__filter_bits32(4, v, c);
+}
+
 CUA_FORCE void cua__filter_load(const struct cua__filter_kind k, struct cua__filter_pack *v, const char *p)
 {
 	if (k.size == 1) {
@@ -188,12 +194,28 @@ CUA_FORCE uint32_t cua__filter_keeps(const struct cua__filter_kind k, const stru
 	return bits;
 }
 
+/* The element before p, of 4 or 8 bytes. */
+CUA_FORCE uint64_t cua__filter_load_before(const struct cua__filter_kind k, const char *p)
+{
+	if (k.size == 4)
+		return CUA_READ(*(const cua__raw32 *)(const void *)(p - 4));
+	return CUA_READ(*(const cua__raw64 *)(const void *)(p - 8));
+}
+
 /* A thread's elements of a tile. Those of load j, lane l are at (j * 32 + l) * per in its warp's part. */
 struct cua__filter_items {
 	struct cua__filter_pack v[8];
 	uint32_t flags[8];
 	uint32_t valid; /* a bit each, as of what is kept */
+	/* of runs: the element before the warp's first one, by lane 0, and the bit of the array's first one */
+	uint64_t before;
+	uint32_t start;
 };
+
+CUA_FORCE void cua__filter_read_nothing(struct cua__filter_items *t)
+{
+	t->before = t->start = t->valid = 0;
+}
 
 CUA_FORCE void cua__filter_read(const struct cua__filter_kind k, const struct cua__filter *f,
 				uint64_t tile, uint32_t shift, struct cua__filter_items *t)
@@ -208,6 +230,12 @@ CUA_FORCE void cua__filter_read(const struct cua__filter_kind k, const struct cu
 	const int has_values = k.lean || k.key != CUA__FILTER_FLAG || f->values;
 	uint32_t j, c;
 
+	t->before = t->start = 0;
+	if (k.key == CUA__FILTER_CHANGE) {
+		t->start = at == 0 && !shift;
+		if (thread % 32 == 0 && at > shift && at - shift <= f->n)
+			t->before = cua__filter_load_before(k, x);
+	}
 	if ((tile || !shift) && end <= f->n + shift) {
 		t->valid = CUA__FILTER_ALL >> (32 - k.loads * per);
 		if (has_values) {
@@ -245,6 +273,8 @@ CUA_FORCE void cua__filter_read(const struct cua__filter_kind k, const struct cu
 			if (at + step < shift || at + step >= f->n + shift)
 				continue;
 			t->valid |= (uint32_t)1 << (j * per + c);
+			if (k.key == CUA__FILTER_CHANGE && at + step == shift)
+				t->start = (uint32_t)1 << (j * per + c);
 			if (has_values)
 				cua__filter_load_one(k, &t->v[j], c, x + step * k.size);
 			if (k.key == CUA__FILTER_FLAG)
@@ -292,8 +322,13 @@ CUA_FORCE uint64_t cua__filter_base(const struct cua__filter *f)
 }
 
 /* In order: so many were kept in all. By one thread, which knows the last place. */
-CUA_FORCE void cua__filter_tell_all(const struct cua__filter *f, uint64_t kept)
+CUA_FORCE void cua__filter_tell_all(const struct cua__filter_kind k, const struct cua__filter *f, uint64_t kept)
 {
+	if (k.key == CUA__FILTER_CHANGE) {
+		CUA_WRITE(*f->count_too, kept);
+		if (kept <= f->capacity)
+			CUA_WRITE(((cua__raw64 *)f->indexes)[kept], f->n);
+	}
 	if (f->demand)
 		cua_port_add_u64(f->demand, kept, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	else
@@ -440,7 +475,10 @@ CUA_FORCE void cua__filter_store_indexes(const struct cua__filter_kind k, const 
 {
 	uint32_t i;
 
-	for (i = cua_port_thread(); i < total && first + i < f->capacity; i += k.warps * 32) {
+	/* of runs there is room for the beginning of one more */
+	const uint64_t capacity = f->capacity + (k.key == CUA__FILTER_CHANGE);
+
+	for (i = cua_port_thread(); i < total && first + i < capacity; i += k.warps * 32) {
 		uint64_t index = begin + CUA_READ(locals[from + i]);
 
 		if (f->index_size == 4)
@@ -464,6 +502,33 @@ struct cua__filter_ranks {
 	uint64_t one;     /* 1, and not known to the compiler */
 };
 
+/* The beginnings of runs among a thread's elements, a bit each as of what is kept. By a whole warp. */
+CUA_FORCE uint32_t cua__filter_changes(const struct cua__filter_kind k, const struct cua__filter_items *t)
+{
+	const uint32_t per = cua__filter_per(k), lane = cua_port_thread() % 32;
+	uint64_t lowest = t->before;
+	uint32_t bits = t->start, j, c;
+
+	CUA__UNROLL
+	for (j = 0; j < k.loads; j++) {
+		uint64_t last = cua__filter_element(k, &t->v[j], per - 1);
+		/* of the lane below; lane 0 gets that of lane 31, which is before its next pack */
+		uint64_t other = k.size == 4 ? cua_port_shuffle_u32(CUA__FILTER_ALL, (uint32_t)last, (lane + 31) % 32)
+					     : cua_port_shuffle_u64(CUA__FILTER_ALL, last, (lane + 31) % 32);
+		uint64_t before = lane ? other : lowest;
+
+		lowest = other;
+		CUA__UNROLL
+		for (c = 0; c < per; c++) {
+			const uint64_t element = cua__filter_element(k, &t->v[j], c);
+
+			bits |= (uint32_t)(element != before) << (j * per + c);
+			before = element;
+		}
+	}
+	return bits;
+}
+
 CUA_FORCE void cua__filter_rank(const struct cua__filter_kind k, const struct cua__filter *f,
 				const struct cua__filter_items *t, struct cua__filter_ranks *r)
 {
@@ -472,10 +537,14 @@ CUA_FORCE void cua__filter_rank(const struct cua__filter_kind k, const struct cu
 	uint32_t kept = 0, mine[2] = {0, 0}, upto[2] = {0, 0}, whole[2] = {0, 0}, j, w;
 
 	/* how many are kept of each load, 8 bits each: a warp has at most 128 */
-	CUA__UNROLL
-	for (j = 0; j < k.loads; j++)
-		kept |= cua__filter_keeps(k, f, &t->v[j], t->flags[j]) << j * per;
-	kept = (f->inverted ? ~kept : kept) & t->valid;
+	if (k.key == CUA__FILTER_CHANGE) {
+		kept = cua__filter_changes(k, t) & t->valid;
+	} else {
+		CUA__UNROLL
+		for (j = 0; j < k.loads; j++)
+			kept |= cua__filter_keeps(k, f, &t->v[j], t->flags[j]) << j * per;
+		kept = (f->inverted ? ~kept : kept) & t->valid;
+	}
 	CUA__UNROLL
 	for (j = 0; j < k.loads; j++)
 		mine[j / 4] |= cua_port_popc_u32(kept >> j * per & of_pack) << j % 4 * 8;
@@ -784,7 +853,7 @@ CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cu
 		}
 	}
 	if (thread == 0)
-		cua__filter_tell_all(f, place - base);
+		cua__filter_tell_all(k, f, place - base);
 }
 
 /*
@@ -809,7 +878,7 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 		return;
 	}
 	tile = ticket - 1;
-	t.valid = 0;
+	cua__filter_read_nothing(&t);
 	if (tile < tiles)
 		cua__filter_read(k, f, tile, shift, &t);
 	do {
@@ -833,7 +902,7 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 						     (char *)stage + to * room * k.size, locals + to * room);
 			to = to + 1 == k.stages ? 0 : to + 1;
 			tile = CUA_READ(sh->next) - 1;
-			t.valid = 0;
+			cua__filter_read_nothing(&t);
 			if (tile < tiles)
 				cua__filter_read(k, f, tile, shift, &t);
 		} else {
@@ -952,7 +1021,7 @@ CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct c
 
 		place = base + lower;
 		if (thread == 0 && s.tile == tiles - 1)
-			cua__filter_tell_all(f, (uint64_t)lower + s.kept);
+			cua__filter_tell_all(k, f, (uint64_t)lower + s.kept);
 	} else if (thread == 0 && !f->ordered && !f->demand) {
 		if (place >> 32 == tiles - 1) {
 			CUA_WRITE(*f->count, (uint32_t)place + (uint64_t)s.kept);

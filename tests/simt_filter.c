@@ -406,6 +406,86 @@ static void try_end_of_buffer(void)
 	}
 }
 
+/* ---- runs of equal elements ---- */
+
+static uint64_t starts[MOST + 2], expected_starts[MOST + 1], count_too;
+
+static void runs_setup(void)
+{
+	setup();
+	memset(starts, GUARD, sizeof(starts));
+	count_too = 77;
+}
+
+static const char *runs_check(void)
+{
+	const uint64_t stored = kept < f.capacity ? kept : f.capacity;
+	uint64_t guard;
+
+	memset(&guard, GUARD, sizeof(guard));
+	if (count != kept || count_too != kept)
+		return wrong("the count is", count);
+	for (uint64_t i = 0; i < stored; i++)
+		if (memcmp(values + (values_at + i) * kind.size, element(original, x_at, expected_starts[i]), kind.size))
+			return wrong("element", i);
+	if (values[(values_at + stored) * kind.size] != GUARD || starts[stored + 1] != guard)
+		return "something was stored outside";
+	for (uint64_t i = 0; i <= stored; i++)
+		if (starts[i] != expected_starts[i])
+			return wrong("beginning", i);
+	return state.ticket || state.arrived ? "the state is not zero again" : NULL;
+}
+
+/* Runs of up to most_length elements. The first key is 0, and also lies before the array: nothing but its place begins that run. */
+static void make_runs(uint32_t size, uint32_t warps, uint64_t n, uint64_t most_length)
+{
+	uint64_t key = 0;
+
+	make(CUA__FILTER_CHANGE, size, warps, n, 8);
+	if (size == 4)
+		kind.stages = 2;
+	f.ordered = 1;
+	f.flags = NULL;
+	f.indexes = starts;
+	f.index_size = 8;
+	f.count_too = &count_too;
+	kept = 0;
+	for (uint64_t i = 0; i < n; key ^= (uint64_t)1 << next_random() % (size * 8)) {
+		uint64_t length = 1 + next_random() % most_length;
+
+		expected_starts[kept++] = i;
+		for (; length && i < n; length--)
+			memcpy(element(original, x_at, i++), &key, size);
+	}
+	expected_starts[kept] = n;
+	if (x_at)
+		memcpy(original + (x_at - 1) * size, element(original, x_at, 0), size);
+}
+
+static void try_runs(void)
+{
+	static const uint64_t lengths[] = {1, 3, 40, MOST};
+	struct simt_case c = {.name = "runs", .setup = runs_setup, .body = body, .check = runs_check,
+			      .max_steps = 20000000};
+
+	rng = 13;
+	for (size_t i = 0; i < SHAPES; i++)
+		for (int how = 0; how < 4; how++) {
+			const struct shape *s = &shapes[i];
+
+			make_runs(how & 1 ? 8 : 4, s->warps, s->n, lengths[(i + (size_t)how / 2) % 4]);
+			/* room for all and more, for all, for one less, for none */
+			f.capacity = i % 4 == 0 ? s->n : i % 4 == 1 ? kept : i % 4 == 2 ? kept - 1 : 0;
+			if (!f.capacity)
+				f.values = NULL;
+			kernel = how & 2 ? SHORT : IN_ORDER;
+			f.tiles = how & 2 ? state.short_tiles : tiles;
+			if (how & 2)
+				kind.loads = 2;
+			try_shape(c, how & 2 ? (unsigned)cua__filter_tiles(kind, &f) : s->blocks, s->warps * 32, 2);
+		}
+}
+
 START_TEST(filter)
 {
 	try_flagged();
@@ -416,10 +496,17 @@ START_TEST(filter)
 }
 END_TEST
 
+START_TEST(runs)
+{
+	try_runs();
+}
+END_TEST
+
 TCase *simt_filter_cases(void)
 {
 	TCase *tc = simt_tcase("filter");
 
 	tcase_add_test(tc, filter);
+	tcase_add_test(tc, runs);
 	return tc;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernels of segmented reductions: the very functions that the GPU runs, in small tiles. */
 #define CUA__SEGMENT_ITEMS 3u
-#define CUA__RUNS_ITEMS 2u
 
 #include <math.h>
 #include <stdio.h>
@@ -331,95 +330,6 @@ START_TEST(fixed)
 }
 END_TEST
 
-/* ---- runs of equal keys ---- */
-
-static struct cua__runs runs;
-static struct {
-	uint64_t ticket, tile[100];
-} state;
-static uint32_t keys[MOST], unique_keys[MOST + 1], expected_keys[MOST + 1];
-static uint64_t total, count, run_offsets[MOST + 2], expected_offsets[MOST + 2], expected_runs;
-
-static void make_runs(uint64_t n, uint64_t most_length, uint64_t capacity)
-{
-	uint32_t key = 7;
-
-	expected_runs = 0;
-	for (uint64_t i = 0; i < n; key ^= 1u << next_random() % 32) {
-		uint64_t length = 1 + next_random() % most_length;
-
-		expected_keys[expected_runs] = key;
-		expected_offsets[expected_runs++] = i;
-		for (; length && i < n; length--)
-			keys[i++] = key;
-	}
-	expected_offsets[expected_runs] = n;
-	runs.key_size = 4;
-	runs.n = n;
-	runs.keys = keys;
-	runs.capacity = capacity;
-	runs.unique_keys = unique_keys;
-	runs.offsets = run_offsets;
-	runs.total = &total;
-	runs.count = &count;
-	runs.scratch = &state;
-}
-
-static void runs_setup(void)
-{
-	memset(&state, 0, sizeof(state));
-	memset(unique_keys, 0xff, sizeof(unique_keys));
-	memset(run_offsets, 0xff, sizeof(run_offsets));
-	total = count = UINT64_MAX;
-}
-
-static void runs_body(void)
-{
-	cua__runs_number(4, &runs, simt_shared(sizeof(struct cua__runs_shared)));
-}
-
-static const char *runs_check(void)
-{
-	uint64_t stored = expected_runs < runs.capacity ? expected_runs : runs.capacity;
-
-	if (total != expected_runs || count != expected_runs)
-		return "the count is wrong";
-	if (memcmp(unique_keys, expected_keys, stored * sizeof(*keys)))
-		return "a key is wrong";
-	if (memcmp(run_offsets, expected_offsets, (stored + 1) * sizeof(*offsets)))
-		return "an offset is wrong";
-	if (unique_keys[stored] != UINT32_MAX || run_offsets[stored + 1] != UINT64_MAX)
-		return "something was stored past the end";
-	return NULL;
-}
-
-START_TEST(numbering)
-{
-	struct simt_case c = {.name = "runs", .setup = runs_setup, .body = runs_body,
-			      .check = runs_check, .max_steps = 20000000};
-
-	rng = 2;
-	make_runs(200, 3, MOST);
-	try_shape(c, 2, 32, 20);
-	make_runs(3000, 5, MOST);
-	try_shape(c, 3, 32, 5);
-	make_runs(3000, 100, 20);
-	try_shape(c, 5, 32, 5);
-	make_runs(3000, 1, 0);
-	try_shape(c, 2, 64, 5);
-	make_runs(1, 1, 1);
-	try_shape(c, 2, 32, 5);
-	/* exactly full, and one too few */
-	make_runs(500, 7, MOST);
-	runs.capacity = expected_runs;
-	try_shape(c, 3, 64, 5);
-	runs.capacity--;
-	try_shape(c, 3, 64, 5);
-	make_runs(5000, 40, MOST);
-	try_shape(c, 2, 256, 2);
-}
-END_TEST
-
 TCase *simt_segment_cases(void)
 {
 	TCase *tc = simt_tcase("segment");
@@ -427,6 +337,5 @@ TCase *simt_segment_cases(void)
 	tcase_add_test(tc, fast);
 	tcase_add_test(tc, join);
 	tcase_add_test(tc, fixed);
-	tcase_add_test(tc, numbering);
 	return tc;
 }

@@ -4,7 +4,7 @@
  * equal keys that stand next to each other.
  *
  * Source: the merge path of Green, McColl and Bader, which cuts segments and elements together into
- * equal pieces; the look-back of Merrill and Garland, which numbers the runs in one pass.
+ * equal pieces; runs of equal keys are what a filter in order keeps: the keys that differ from the one before.
  *
  * Segment i is the elements offsets[i] to offsets[i + 1] - 1, so that segments + 1 offsets are given,
  * as in the rows of a sparse matrix:
