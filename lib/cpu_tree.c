@@ -8,12 +8,22 @@
 #include "float_mode.h"
 #include "tree.h"
 
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                    \
+	!defined(__SANITIZE_THREAD__)
+/* Wider vectors than the whole library is compiled for are there for some machines. */
+#define HAVE_LEVELS 1
+#include <immintrin.h>
+#endif
+
 /* Fewer bytes than this are not worth a thread. */
 #define GRAIN_BYTES 131072
 
 /* How far FAST makes strips longer: up to so many rows, and while each worker has so many chunks. */
 #define FAST_ROWS 128
 #define FAST_CHUNKS 8
+/* And the packs of a row, of sums and of dot products, for memory to be read nearly in its order. */
+#define FAST_SUM_PACKS 16
+#define FAST_DOT_PACKS 8
 
 typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
 		      void *partial);
@@ -46,15 +56,17 @@ typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape 
 	}                                                                                          \
                                                                                                    \
 	static inline __attribute__((always_inline)) A strip_##kind(                               \
-		const struct cua__reduce *r, uint64_t first, uint32_t rows, uint32_t left)         \
+		const struct cua__reduce *r, uint64_t first, uint32_t rows, uint32_t left,         \
+		const unsigned n_packs)                                                            \
 	{                                                                                          \
-		enum { N = 16 / sizeof(T), WIDTH = 32 * N };                                       \
+		enum { N = 16 / sizeof(T) };                                                       \
+		const size_t WIDTH = n_packs * N;                                                  \
 		const T *x = (const T *)r->x + first, *y = (const T *)r->y + first;                \
 		struct cua__reduce call = *r;                                                      \
 		uint32_t row = 0;                                                                  \
-		unsigned used = 32;                                                                \
-		C c[WIDTH];                                                                        \
-		A v[WIDTH], pairs[WIDTH], *packs = v;                                              \
+		unsigned used = n_packs;                                                           \
+		C c[32 * N];                                                                       \
+		A v[32 * N], pairs[32 * N], *packs = v;                                            \
                                                                                                    \
 		if (rows >= 8) {                                                                   \
 			for (size_t j = 0; j < WIDTH; j++) {                                       \
@@ -100,26 +112,27 @@ typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape 
 		PAIR(combine, v, pairs, 2)                                                         \
 		PAIR(combine, pairs, v, 4)                                                         \
 		PAIR(combine, v, pairs, 8)                                                         \
-		return used == 32 ? values_##kind(packs, 16, 1, 32)                                \
-				  : values_##kind(packs, 16, 1, used);                             \
+		return used == n_packs ? values_##kind(packs, n_packs / 2, 1, n_packs)             \
+				       : values_##kind(packs, n_packs / 2, 1, used);               \
 	}
 CUA__TREE_LIST(DEFINE_STRIP)
 
-#define DEFINE_CHUNK(level, target, kind, T, A, combine)                                           \
-	target static void chunk_##kind##_##level(const struct cua__reduce *r,                     \
-						  const struct cua__tree_shape *shape,             \
-						  uint64_t chunk, void *partial)                   \
+/* packs: those of a row, 32 in the tree. A strip has as many elements whatever they are. */
+#define DEFINE_CHUNK(name, target, kind, T, A, combine, packs)                                     \
+	target static void name(const struct cua__reduce *r, const struct cua__tree_shape *shape,  \
+				uint64_t chunk, void *partial)                                     \
 	{                                                                                          \
-		enum { WIDTH = 32 * 16 / sizeof(T) };                                              \
-		uint64_t size = shape->rows * WIDTH, first = chunk * CUA__TREE_WARPS * size;       \
+		enum { WIDTH = packs * 16 / sizeof(T) };                                           \
+		const struct cua__tree_shape narrow = {shape->n, shape->rows * (32 / packs), 0};   \
+		uint64_t size = narrow.rows * WIDTH, first = chunk * CUA__TREE_WARPS * size;       \
 		A v[CUA__TREE_WARPS], total;                                                       \
 		unsigned used = 0;                                                                 \
                                                                                                    \
 		do {                                                                               \
-			uint32_t left, rows = cua__tree_strip(shape, first, WIDTH, &left);         \
+			uint32_t left, rows = cua__tree_strip(&narrow, first, WIDTH, &left);       \
                                                                                                    \
-			v[used++] = left ? strip_##kind(r, first, rows, left)                      \
-					 : strip_##kind(r, first, rows, 0);                        \
+			v[used++] = left ? strip_##kind(r, first, rows, left, packs)               \
+					 : strip_##kind(r, first, rows, 0, packs);                 \
 			first += size;                                                             \
 		} while (used < CUA__TREE_WARPS && first < shape->n);                              \
 		total = values_##kind(v, CUA__TREE_WARPS / 2, 1, used);                            \
@@ -130,20 +143,59 @@ CUA__TREE_LIST(DEFINE_STRIP)
  * The same source for each width of vectors, as far as it gains by them. Under the sanitizers, which take long to
  * compile them, there is one.
  */
+#define TREE_CHUNK(level, target, kind, T, A, combine)                                             \
+	DEFINE_CHUNK(chunk_##kind##_##level, target, kind, T, A, combine, 32)
+
 #define DEFINE_PLAIN(kind, T, two, C, A, none, widen, combine, store)                              \
-	DEFINE_CHUNK(plain, , kind, T, A, combine)
+	TREE_CHUNK(plain, , kind, T, A, combine)
 CUA__TREE_LIST(DEFINE_PLAIN)
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                    \
-	!defined(__SANITIZE_THREAD__)
-#define HAVE_LEVELS 1
+#if HAVE_LEVELS
+#define AVX2 __attribute__((target("avx2")))
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 #define DEFINE_AVX2(kind, T, two, C, A, none, widen, combine, store)                               \
-	DEFINE_CHUNK(avx2, __attribute__((target("avx2"))), kind, T, A, combine)
-#define DEFINE_AVX512(kind, T, two, C, A, none, widen, combine, store)                             \
-	DEFINE_CHUNK(avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), kind,  \
-		     T, A, combine)
+	TREE_CHUNK(avx2, AVX2, kind, T, A, combine)
+#define FAST_PACKS(two) (two ? FAST_DOT_PACKS : FAST_SUM_PACKS)
+#define DEFINE_WIDE(kind, T, two, C, A, none, widen, combine, store)                               \
+	TREE_CHUNK(avx512, AVX512, kind, T, A, combine)                                            \
+	DEFINE_CHUNK(fast_##kind##_avx2, AVX2, kind, T, A, combine, FAST_PACKS(two))               \
+	DEFINE_CHUNK(fast_##kind##_avx512, AVX512, kind, T, A, combine, FAST_PACKS(two))
 CUA__TREE_LIST(DEFINE_AVX2)
-CUA__TREE_SUMS(DEFINE_AVX512)
-CUA__TREE_DOTS(DEFINE_AVX512)
+CUA__TREE_SUMS(DEFINE_WIDE)
+CUA__TREE_DOTS(DEFINE_WIDE)
+
+/* A sum of f16 for mode FAST, with the conversion that the processor has and no compiler's loop gets. */
+AVX512 static void fast_halves(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
+			       void *partial)
+{
+	enum { N = 16, COLUMNS = 4 * N };
+	const uint64_t size = shape->rows * (32 * 16 / sizeof(struct cua_f16));
+	const __m256i keep = _mm256_set1_epi16((int16_t)r->keep);
+	uint64_t i = chunk * CUA__TREE_WARPS * size, end = i + CUA__TREE_WARPS * size;
+	double total = 0;
+
+	if (end > shape->n)
+		end = shape->n;
+	while (i < end) {
+		const struct cua_f16 *x = (const struct cua_f16 *)r->x + i;
+		const uint64_t n = end - i < size ? end - i : size;
+		__m512 v[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps()};
+		uint64_t k = 0;
+
+		for (; k + COLUMNS <= n; k += COLUMNS)
+			for (size_t j = 0; j < 4; j++) {
+				__m256i bits = _mm256_loadu_si256((const void *)(x + k + j * N));
+
+				v[j] = _mm512_add_ps(v[j], _mm512_cvtph_ps(_mm256_and_si256(bits, keep)));
+			}
+		for (size_t j = 0; j < 4; j++)
+			for (size_t l = 0; l < N; l++)
+				total += (double)v[j][l];
+		for (; k < n; k++)
+			total += (double)cua__tree_sum_f16_take(r, 0, x[k], x[k], 0);
+		i += n;
+	}
+	memcpy(partial, &total, sizeof(total));
+}
 #endif
 
 /* The result, from the partial results of the chunks or, without them, of the elements. */
@@ -178,20 +230,26 @@ CUA__TREE_LIST(DEFINE_FINISH)
 
 static const struct {
 	size_t element, partial;
-	chunk_fn *chunk[3]; /* from the narrowest to the widest vectors; NULL as the one before */
+	/* from the narrowest to the widest vectors; NULL as the one before */
+	chunk_fn *chunk[3];
+	chunk_fn *fast[3];
 	void (*finish)(const struct cua__reduce *r, const struct cua__tree_shape *shape,
 		       const void *partials, chunk_fn *of_chunk);
 } kinds[] = {
 #if HAVE_LEVELS
-#define CHUNKS(kind, widest) {chunk_##kind##_plain, chunk_##kind##_avx2, widest}
-#define WIDEST(kind) chunk_##kind##_avx512
+#define TREE_LEVELS(kind, widest) {chunk_##kind##_plain, chunk_##kind##_avx2, widest}
+#define LEVELS(kind) TREE_LEVELS(kind, NULL), TREE_LEVELS(kind, NULL)
+#define LEVELS_WIDE(kind)                                                                          \
+	TREE_LEVELS(kind, chunk_##kind##_avx512),                                                  \
+		{chunk_##kind##_plain, fast_##kind##_avx2, fast_##kind##_avx512}
 #else
-#define CHUNKS(kind, widest) {chunk_##kind##_plain, NULL, NULL}
+#define LEVELS(kind) {chunk_##kind##_plain, NULL, NULL}, {chunk_##kind##_plain, NULL, NULL}
+#define LEVELS_WIDE(kind) LEVELS(kind)
 #endif
 #define KIND(kind, T, two, C, A, none, widen, combine, store)                                      \
-	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), CHUNKS(kind, NULL), finish_##kind},
+	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), LEVELS(kind), finish_##kind},
 #define KIND_WIDE(kind, T, two, C, A, none, widen, combine, store)                                 \
-	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), CHUNKS(kind, WIDEST(kind)), finish_##kind},
+	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), LEVELS_WIDE(kind), finish_##kind},
 	CUA__TREE_SUMS(KIND_WIDE)
 	CUA__TREE_DOTS(KIND_WIDE)
 	CUA__TREE_ORDERS(KIND)
@@ -200,6 +258,7 @@ static const struct {
 
 static chunk_fn *chunk_of(const struct cua__reduce *r)
 {
+	chunk_fn *const *of = r->mode == CUA_REDUCE_FAST ? kinds[r->kind].fast : kinds[r->kind].chunk;
 	int level = 0;
 
 #if HAVE_LEVELS
@@ -209,9 +268,13 @@ static chunk_fn *chunk_of(const struct cua__reduce *r)
 	else if (__builtin_cpu_supports("avx2"))
 		level = 1;
 #endif
-	while (!kinds[r->kind].chunk[level])
+#if HAVE_LEVELS
+	if (r->mode == CUA_REDUCE_FAST && r->kind == CUA__TREE_sum_f16 && level == 2)
+		return fast_halves;
+#endif
+	while (!of[level])
 		level--;
-	return kinds[r->kind].chunk[level];
+	return of[level];
 }
 
 size_t cua__tree_partials(const struct cua__reduce *r)
