@@ -131,8 +131,9 @@ CUA__TREE_LIST(DEFINE_STRIP)
 		do {                                                                               \
 			uint32_t left, rows = cua__tree_strip(&narrow, first, WIDTH, &left);       \
                                                                                                    \
-			v[used++] = left ? strip_##kind(r, first, rows, left, packs)               \
-					 : strip_##kind(r, first, rows, 0, packs);                 \
+			/* most strips are whole, and short in the tree */                         \
+			v[used++] = left || packs < 32 ? strip_##kind(r, first, rows, left, packs) \
+						       : strip_##kind(r, first, rows, 0, packs);   \
 			first += size;                                                             \
 		} while (used < CUA__TREE_WARPS && first < shape->n);                              \
 		total = values_##kind(v, CUA__TREE_WARPS / 2, 1, used);                            \

@@ -201,8 +201,7 @@ static const char *check(void)
 
 static struct simt_case filter_case(const char *name)
 {
-	struct simt_case c = {.name = name, .setup = setup, .body = body, .check = check,
-			      .max_steps = 20000000};
+	struct simt_case c = {.name = name, .setup = setup, .body = body, .check = check};
 
 	return c;
 }
@@ -381,7 +380,7 @@ static const char *scan_check(void)
 static void try_scan(void)
 {
 	struct simt_case c = {.name = "scan", .setup = scan_setup, .body = scan_body,
-			      .check = scan_check, .max_steps = 20000000};
+			      .check = scan_check};
 
 	rng = 9;
 	for (unsigned warps = 1; warps < 3; warps++)
@@ -465,8 +464,7 @@ static void make_runs(uint32_t size, uint32_t warps, uint64_t n, uint64_t most_l
 static void try_runs(void)
 {
 	static const uint64_t lengths[] = {1, 3, 40, MOST};
-	struct simt_case c = {.name = "runs", .setup = runs_setup, .body = body, .check = runs_check,
-			      .max_steps = 20000000};
+	struct simt_case c = {.name = "runs", .setup = runs_setup, .body = body, .check = runs_check};
 
 	rng = 13;
 	for (size_t i = 0; i < SHAPES; i++)

@@ -304,7 +304,7 @@ static void merge(void)
 
 static void try_setting(const struct setting *t, void (*body)(void), int closed)
 {
-	struct simt_case c = {.name = "histogram", .setup = setup, .body = body, .max_steps = 20000000};
+	struct simt_case c = {.name = "histogram", .setup = setup, .body = body};
 	int merges;
 
 	make(t, closed);
@@ -440,7 +440,7 @@ START_TEST(any)
 	rng = 2;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct simt_case c = {.name = "any histogram", .setup = any_setup, .body = any_body,
-				      .check = any_check, .max_steps = 20000000};
+				      .check = any_check};
 		struct cua__histogram *h = &any_job.h;
 		int16_t *x = (int16_t *)(void *)memory + 1;
 		const size_t pitch = cases[i].width * cases[i].channels + cases[i].gap;

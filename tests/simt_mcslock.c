@@ -85,8 +85,7 @@ static void bug_mcs_no_release(void)
 
 START_TEST(mcs)
 {
-	struct simt_case c = {.name = "mcslock", .setup = mcs_setup, .body = mcs_body, .check = mcs_check,
-			      .max_steps = 20000000};
+	struct simt_case c = {.name = "mcslock", .setup = mcs_setup, .body = mcs_body, .check = mcs_check};
 	struct simt_case again = c, bug = c;
 
 	try_ways(c);

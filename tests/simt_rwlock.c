@@ -118,14 +118,11 @@ static void bug_rw_no_second_look(void)
 
 START_TEST(rw)
 {
-	struct simt_case c = {.name = "rwlock", .setup = rw_setup, .body = rw_body, .check = rw_check,
-			      .max_steps = 20000000};
+	struct simt_case c = {.name = "rwlock", .setup = rw_setup, .body = rw_body, .check = rw_check};
 	struct simt_case together = {.name = "rwlock, readers together", .setup = rw_setup,
-				     .body = rw_together_body,
-				  .max_steps = 20000000};
+				     .body = rw_together_body};
 	struct simt_case phases = {.name = "rwlock, phases", .setup = rw_setup, .body = rw_phases_body,
-				   .check = rw_phases_check,
-				  .max_steps = 20000000};
+				   .check = rw_phases_check};
 	struct simt_case bug = c;
 
 	try_ways(c);

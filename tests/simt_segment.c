@@ -130,7 +130,7 @@ START_TEST(fast)
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		for (int kind = 0; kind < 3; kind++) {
 			struct simt_case c = {.name = "segments", .setup = segments_setup,
-					      .check = segments_check, .max_steps = 20000000};
+					      .check = segments_check};
 
 			make_segments(kind == 2 ? CUA_REDUCE_MAX : CUA_REDUCE_SUM,
 				      kind ? CUA_F32 : CUA_F64, shapes[i].n, shapes[i].most_length,
@@ -313,8 +313,7 @@ START_TEST(fixed)
 	rng = 3;
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		for (int f32 = 0; f32 < 2; f32++) {
-			struct simt_case c = {.name = "short segments", .setup = short_setup,
-					      .max_steps = 20000000};
+			struct simt_case c = {.name = "short segments", .setup = short_setup};
 
 			make_fixed(f32 ? CUA_F32 : CUA_F64, shapes[i].n, shapes[i].most_length,
 				   shapes[i].empty);

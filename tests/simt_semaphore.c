@@ -60,9 +60,9 @@ static void semaphore_signal_body(void)
 START_TEST(semaphores)
 {
 	struct simt_case c = {.name = "semaphore", .setup = semaphore_setup, .body = semaphore_body,
-			      .check = semaphore_check, .max_steps = 20000000};
+			      .check = semaphore_check};
 	struct simt_case signal = {.name = "semaphore, signal", .setup = semaphore_signal_setup,
-				   .body = semaphore_signal_body, .max_steps = 20000000};
+				   .body = semaphore_signal_body};
 
 	for (bound = 1; bound <= 3; bound++)
 		try_ways(c);

@@ -78,8 +78,7 @@ static void bug_seq_no_second_look(void)
 
 START_TEST(seq)
 {
-	struct simt_case c = {.name = "seqlock", .setup = seq_setup, .body = seq_body, .check = seq_check,
-			      .max_steps = 20000000};
+	struct simt_case c = {.name = "seqlock", .setup = seq_setup, .body = seq_body, .check = seq_check};
 	struct simt_case bug = {.name = "a seqlock reader without the second look", .setup = seq_setup,
 				.body = bug_seq_no_second_look};
 

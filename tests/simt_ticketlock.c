@@ -59,10 +59,9 @@ static void ticket_order_body(void)
 START_TEST(ticket)
 {
 	struct simt_case c = {.name = "ticketlock", .setup = ticket_setup, .body = ticket_body,
-			      .check = ticket_check, .max_steps = 20000000};
+			      .check = ticket_check};
 	struct simt_case order = {.name = "ticketlock, order", .setup = ticket_setup,
-				  .body = ticket_order_body, .check = ticket_check,
-				  .max_steps = 20000000};
+				  .body = ticket_order_body, .check = ticket_check};
 	struct simt_case bug = {.name = "a ticket trylock that skips the owner check",
 				.setup = ticket_setup, .body = bug_ticket_trylock, .check = counter_check,
 				.max_steps = 300000};
