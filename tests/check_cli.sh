@@ -19,7 +19,7 @@ tmp=$(mktemp -d)
 trap 'chmod -R u+rw "$tmp"; rm -rf "$tmp"' EXIT
 failed=0
 passed=0
-rows=16
+rows=20
 
 fail() {
   failed=$((failed + 1))
@@ -337,6 +337,9 @@ row 'map: find words' '5 keys, 0 collisions'
 row 'chains: insert words' '8 entries'
 row 'chains: count words' '5 words looked up'
 row 'histogram of letters' '8 8 0 4 4 0 0'
+row 'sums of segments' '1 of up to 80 bytes'
+row 'sums of runs' '34 runs of one byte'
+row 'filter, in order' '10 bytes <= 32'
 row 'fill and copy' '34 elements'
 
 head -c 3000000 /dev/urandom >"$tmp/binary"
@@ -346,6 +349,7 @@ row 'fill and copy' '3000000 elements'
 head -c 1000000 /dev/zero >"$tmp/zeros"
 demo "zeros" "$tmp/zeros"
 row sum 0
+row 'sums of runs' '1 runs of one byte'
 row 'map: count words' '1 words'
 
 yes again | head -c 6999996 >"$tmp/repeated"
@@ -390,12 +394,19 @@ plant 'sum, by an atomic' 'atomic sum'
 plant 'sum, under a lock' 'locked sum'
 plant 'sum, locks in order' 'ordered sum'
 plant 'dot' 'dot product'
+plant 'dot, exact' 'exact dot product'
+plant 'sums of segments' 'sum of a segment'
+plant 'sums of runs' 'byte of a run'
+plant 'sums of runs' 'sum of a run'
+plant 'sums of runs' 'number of runs'
 plant 'min' 'minimum'
 plant 'max' 'maximum'
 plant 'filter' 'count of a kept byte'
 plant 'filter' 'number of others kept'
 plant 'filter' 'number kept'
 plant 'filter' 'demand'
+plant 'filter, in order' 'byte kept in order'
+plant 'filter, in order' 'number kept in order'
 plant 'histogram of bytes' 'count of a byte'
 plant 'histogram of letters' 'count of four letters'
 plant 'histogram, even bins' 'count of sixteen bytes'
@@ -412,7 +423,7 @@ plant 'chains: count words' 'count of a word in a chain'
 plant 'chains: count words' 'place of a word'
 # each check in the sources is in the list above
 checks=$(cat "$top_srcdir"/tools/demo_bytes.c "$top_srcdir"/tools/demo_words.c | grep -c 'demo_expect')
-[ "$checks" = 26 ] ||
+[ "$checks" = 33 ] ||
   fail "the tool has $checks calls of demo_expect; bring this list up to date"
 
 # Without licence texts the default is the README of cuatomic, in a folder above the

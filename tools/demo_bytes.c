@@ -13,6 +13,9 @@
 #define CHUNK ((size_t)1 << 25)
 #define FILTER_LIMIT 32u
 #define EVEN_BINS 16u
+/* Elements of a segment, and the runs of a chunk that are looked at. */
+#define SEGMENT ((size_t)80)
+#define RUNS ((size_t)65536)
 
 enum {
 	SUM,
@@ -20,9 +23,13 @@ enum {
 	SUM_LOCK,
 	SUM_ORDERED,
 	DOT,
+	DOT_EXACT,
+	SEGMENTS,
+	BY_KEY,
 	SMALLEST,
 	LARGEST,
 	FILTER,
+	FILTER_ORDERED,
 	HISTOGRAM_BYTES,
 	HISTOGRAM_LETTERS,
 	HISTOGRAM_EVEN,
@@ -36,9 +43,13 @@ static const char *const byte_parts[N_BYTE_ROWS] = {
 	[SUM_LOCK] = "sum, under a lock",
 	[SUM_ORDERED] = "sum, locks in order",
 	[DOT] = "dot",
+	[DOT_EXACT] = "dot, exact",
+	[SEGMENTS] = "sums of segments",
+	[BY_KEY] = "sums of runs",
 	[SMALLEST] = "min",
 	[LARGEST] = "max",
 	[FILTER] = "filter",
+	[FILTER_ORDERED] = "filter, in order",
 	[HISTOGRAM_BYTES] = "histogram of bytes",
 	[HISTOGRAM_LETTERS] = "histogram of letters",
 	[HISTOGRAM_EVEN] = "histogram, even bins",
@@ -51,18 +62,22 @@ struct arrays {
 	uint32_t *u32;
 	double *f64;    /* one more than room: dot multiplies neighbours */
 	uint32_t *kept; /* what comes back */
+	uint64_t *sums; /* also the offsets of the segments */
+	size_t n_sums;
 	struct {
 		uint8_t *bytes;
 		uint32_t *u32;
 		double *f64;
+		uint32_t *kept;
+		uint64_t *sums, *offsets;
 		struct cua_append *filtered;
 	} on[DEMO_DEVICES];
 };
 
 /* What the library said, added up over the chunks. */
 struct totals {
-	uint64_t sum, sum_atomic, sum_lock, sum_ordered, kept, filled;
-	double dot, largest;
+	uint64_t sum, sum_atomic, sum_lock, sum_ordered, segments, runs, kept, kept_ordered, filled;
+	double dot, dot_exact, largest;
 	uint64_t smallest;
 	uint64_t bytes[256], letters[7], even[EVEN_BINS];
 };
@@ -79,14 +94,19 @@ static void arrays_create(const struct demo *d, struct arrays *a)
 {
 	a->room = d->size < CHUNK ? d->size : CHUNK;
 	a->u32 = tool_alloc(a->room * sizeof(*a->u32));
-	a->kept = tool_alloc(a->room * sizeof(*a->kept));
+	a->kept = tool_alloc((a->room > RUNS ? a->room : RUNS) * sizeof(*a->kept));
 	a->f64 = tool_alloc((a->room + 1) * sizeof(*a->f64));
+	a->n_sums = a->room / SEGMENT + 2 > RUNS ? a->room / SEGMENT + 2 : RUNS;
+	a->sums = tool_alloc(a->n_sums * sizeof(*a->sums));
 	for (int i = 0; i < DEMO_DEVICES; i++) {
 		if (!d->ctx[i])
 			continue;
 		a->on[i].bytes = device_alloc(d, i, a->room);
 		a->on[i].u32 = device_alloc(d, i, a->room * sizeof(*a->u32));
 		a->on[i].f64 = device_alloc(d, i, (a->room + 1) * sizeof(*a->f64));
+		a->on[i].kept = device_alloc(d, i, (a->room > RUNS ? a->room : RUNS) * sizeof(*a->kept));
+		a->on[i].sums = device_alloc(d, i, a->n_sums * sizeof(*a->sums));
+		a->on[i].offsets = device_alloc(d, i, a->n_sums * sizeof(*a->sums));
 		DEMO_DO(d, i, byte_parts[FILTER],
 			cua_append_create(d->ctx[i], sizeof(uint32_t), a->room,
 					  &a->on[i].filtered));
@@ -99,10 +119,14 @@ static void arrays_destroy(const struct demo *d, struct arrays *a)
 		if (!d->ctx[i])
 			continue;
 		cua_append_destroy(a->on[i].filtered);
+		cua_free(d->ctx[i], a->on[i].offsets);
+		cua_free(d->ctx[i], a->on[i].sums);
+		cua_free(d->ctx[i], a->on[i].kept);
 		cua_free(d->ctx[i], a->on[i].f64);
 		cua_free(d->ctx[i], a->on[i].u32);
 		cua_free(d->ctx[i], a->on[i].bytes);
 	}
+	free(a->sums);
 	free(a->f64);
 	free(a->kept);
 	free(a->u32);
@@ -159,16 +183,75 @@ static void run_sums(const struct demo *d, int i, const struct arrays *a, size_t
 	t->sum_ordered += sum;
 }
 
-static void run_dot(const struct demo *d, int i, const struct arrays *a, size_t n,
-		    uint64_t expected, struct demo_row *row, struct totals *t)
+static void run_dots(const struct demo *d, int i, const struct arrays *a, size_t n, uint64_t expected,
+		     struct demo_row *rows, struct totals *t)
 {
+	struct cua_reduce_options options = {.struct_size = sizeof(options), .mode = CUA_REDUCE_EXACT};
 	const double *x = a->on[i].f64;
 	double dot = 0;
 
 	/* all partial sums are whole numbers below 2^53: exact in any order */
-	DEMO_RUN(d, i, row, cua_dot(d->ctx[i], CUA_F64, n, x, x + 1, &dot));
-	demo_expect_f64(row, i, "dot product", dot, expected);
+	DEMO_RUN(d, i, &rows[DOT], cua_dot(d->ctx[i], CUA_F64, n, x, x + 1, &dot));
+	demo_expect_f64(&rows[DOT], i, "dot product", dot, expected);
 	t->dot += dot;
+	DEMO_RUN(d, i, &rows[DOT_EXACT],
+		 cua_reduce(d->ctx[i], &options, CUA_REDUCE_DOT, CUA_F64, n, x, x + 1, &dot));
+	demo_expect_f64(&rows[DOT_EXACT], i, "exact dot product", dot, expected);
+	t->dot_exact += dot;
+}
+
+/* The sums of every SEGMENT bytes; the last ones may be fewer. */
+static void run_segments(const struct demo *d, int i, const struct arrays *a, const uint8_t *p, size_t n,
+			 struct demo_row *row, struct totals *t)
+{
+	const size_t segments = n / SEGMENT + (n % SEGMENT != 0);
+
+	for (size_t s = 0; s <= segments; s++)
+		a->sums[s] = s < segments ? s * SEGMENT : n;
+	DEMO_DO(d, i, row->part,
+		cua_copy(d->ctx[i], a->on[i].offsets, a->sums, (segments + 1) * sizeof(*a->sums)));
+	DEMO_RUN(d, i, row,
+		 cua_segmented_sum(d->ctx[i], CUA_U32, n, a->on[i].u32, segments, a->on[i].offsets,
+				   a->on[i].sums));
+	if (segments)
+		DEMO_DO(d, i, row->part,
+			cua_copy(d->ctx[i], a->sums, a->on[i].sums, segments * sizeof(*a->sums)));
+	for (size_t s = 0; s < segments; s++) {
+		uint64_t expected = 0;
+
+		for (size_t k = s * SEGMENT; k < n && k < (s + 1) * SEGMENT; k++)
+			expected += p[k];
+		demo_expect(row, i, "sum of a segment", a->sums[s], expected);
+	}
+	t->segments += segments;
+}
+
+/* The sums of runs of one byte. All of them are counted, and the first ones looked at. */
+static void run_by_key(const struct demo *d, int i, const struct arrays *a, const uint8_t *p, size_t n,
+		       struct demo_row *row, struct totals *t)
+{
+	uint64_t runs = 0, expected = 0, stored;
+
+	DEMO_RUN(d, i, row,
+		 cua_reduce_by_key(d->ctx[i], NULL, CUA_REDUCE_SUM, CUA_U32, CUA_U32, n, a->on[i].u32,
+				   a->on[i].u32, RUNS, a->on[i].kept, a->on[i].sums, &runs));
+	stored = runs < RUNS ? runs : RUNS;
+	if (stored) {
+		DEMO_DO(d, i, row->part,
+			cua_copy(d->ctx[i], a->kept, a->on[i].kept, stored * sizeof(*a->kept)));
+		DEMO_DO(d, i, row->part,
+			cua_copy(d->ctx[i], a->sums, a->on[i].sums, stored * sizeof(*a->sums)));
+	}
+	for (size_t k = 0, end; k < n; k = end, expected++) {
+		for (end = k; end < n && p[end] == p[k];)
+			end++;
+		if (expected >= stored)
+			continue;
+		demo_expect(row, i, "byte of a run", a->kept[expected], p[k]);
+		demo_expect(row, i, "sum of a run", a->sums[expected], (uint64_t)p[k] * (end - k));
+	}
+	demo_expect(row, i, "number of runs", runs, expected);
+	t->runs += runs;
 }
 
 static void run_min_max(const struct demo *d, int i, const struct arrays *a, size_t n,
@@ -220,6 +303,31 @@ static void run_filter(const struct demo *d, int i, const struct arrays *a, size
 	demo_expect(row, i, "number kept", stored, expected);
 	demo_expect(row, i, "demand", demand, expected);
 	t->kept += stored;
+}
+
+static void run_filter_ordered(const struct demo *d, int i, const struct arrays *a, const uint8_t *p,
+			       size_t n, struct demo_row *row, struct totals *t)
+{
+	const struct cua_filter_options options = {.struct_size = sizeof(options), .ordered = 1};
+	const uint32_t limit = FILTER_LIMIT;
+	uint64_t kept = 0, stored, expected = 0;
+
+	DEMO_RUN(d, i, row,
+		 cua_filter_array(d->ctx[i], &options, CUA_U32, n, a->on[i].u32, CUA_LE, &limit, n,
+				  a->on[i].kept, &kept));
+	stored = kept < n ? kept : n;
+	if (stored)
+		DEMO_DO(d, i, row->part,
+			cua_copy(d->ctx[i], a->kept, a->on[i].kept, stored * sizeof(*a->kept)));
+	for (size_t k = 0; k < n; k++) {
+		if (p[k] > limit)
+			continue;
+		if (expected < stored)
+			demo_expect(row, i, "byte kept in order", a->kept[expected], p[k]);
+		expected++;
+	}
+	demo_expect(row, i, "number kept in order", kept, expected);
+	t->kept_ordered += kept;
 }
 
 static void run_histograms(const struct demo *d, int i, const struct arrays *a, size_t n,
@@ -307,6 +415,9 @@ static void write_byte_results(const struct demo *d, struct demo_row *rows, cons
 	RESULT(SUM_LOCK, "%llu", (unsigned long long)t->sum_lock);
 	RESULT(SUM_ORDERED, "%llu", (unsigned long long)t->sum_ordered);
 	RESULT(DOT, "%.0f", t->dot);
+	RESULT(DOT_EXACT, "%.0f", t->dot_exact);
+	RESULT(SEGMENTS, "%llu of up to %zu bytes", (unsigned long long)t->segments, SEGMENT);
+	RESULT(BY_KEY, "%llu runs of one byte", (unsigned long long)t->runs);
 	if (d->size) {
 		RESULT(SMALLEST, "%llu", (unsigned long long)t->smallest);
 		RESULT(LARGEST, "%.17g", t->largest);
@@ -315,6 +426,7 @@ static void write_byte_results(const struct demo *d, struct demo_row *rows, cons
 		RESULT(LARGEST, "no bytes");
 	}
 	RESULT(FILTER, "%llu bytes <= %u", (unsigned long long)t->kept, FILTER_LIMIT);
+	RESULT(FILTER_ORDERED, "%llu bytes <= %u", (unsigned long long)t->kept_ordered, FILTER_LIMIT);
 	RESULT(HISTOGRAM_BYTES, "%u values, most often %u", distinct, most);
 	bins_text(rows[HISTOGRAM_LETTERS].result, DEMO_RESULT_WIDTH + 1, t->letters, 7);
 	bins_text(rows[HISTOGRAM_EVEN].result, DEMO_RESULT_WIDTH + 1, t->even, EVEN_BINS);
@@ -351,9 +463,12 @@ void demo_bytes(struct demo *d)
 			if (!d->ctx[i])
 				continue;
 			run_sums(d, i, &a, n, &reference, rows, &totals[i]);
-			run_dot(d, i, &a, n_dot, dot, &rows[DOT], &totals[i]);
+			run_dots(d, i, &a, n_dot, dot, rows, &totals[i]);
+			run_segments(d, i, &a, p, n, &rows[SEGMENTS], &totals[i]);
+			run_by_key(d, i, &a, p, n, &rows[BY_KEY], &totals[i]);
 			run_min_max(d, i, &a, n, &reference, rows, &totals[i]);
 			run_filter(d, i, &a, n, &reference, &rows[FILTER], &totals[i]);
+			run_filter_ordered(d, i, &a, p, n, &rows[FILTER_ORDERED], &totals[i]);
 			run_histograms(d, i, &a, n, &reference, rows, &totals[i]);
 			run_fill(d, i, &a, p, n, &rows[FILL], &totals[i]);
 		}
