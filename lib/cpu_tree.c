@@ -164,37 +164,133 @@ CUA__TREE_LIST(DEFINE_AVX2)
 CUA__TREE_SUMS(DEFINE_WIDE)
 CUA__TREE_DOTS(DEFINE_WIDE)
 
-/* A sum of f16 for mode FAST, with the conversion that the processor has and no compiler's loop gets. */
-AVX512 static void fast_halves(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
-			       void *partial)
+/*
+ * Mode FAST, by instructions that a compiler's loops do not get: the conversion of halves, and sums and products of
+ * 32-bit integers with 64 bits.
+ */
+#define FAST_VECTORS 4
+
+/* Of a chunk: where it begins, and its elements of so many bytes. */
+static inline uint64_t fast_extent(const struct cua__tree_shape *shape, uint64_t chunk, size_t size, uint64_t *first)
 {
-	enum { N = 16, COLUMNS = 4 * N };
-	const uint64_t size = shape->rows * (32 * 16 / sizeof(struct cua_f16));
-	const __m256i keep = _mm256_set1_epi16((int16_t)r->keep);
-	uint64_t i = chunk * CUA__TREE_WARPS * size, end = i + CUA__TREE_WARPS * size;
+	const uint64_t elements = CUA__TREE_WARPS * shape->rows * (32 * 16 / size);
+
+	*first = chunk * elements;
+	return shape->n - *first < elements ? shape->n - *first : elements;
+}
+
+AVX512 static inline __attribute__((always_inline)) void fast_halves(const struct cua__reduce *r,
+								     const struct cua__tree_shape *shape,
+								     uint64_t chunk, void *partial, int dot)
+{
+	/* floats are added up as long as a column of the tree is, at its longest */
+	enum { N = 16, COLUMNS = FAST_VECTORS * N, STRIP = COLUMNS * 512 };
+	const __m256i keep = _mm256_set1_epi16(dot ? -1 : (int16_t)r->keep);
+	uint64_t first, n = fast_extent(shape, chunk, sizeof(struct cua_f16), &first);
+	const struct cua_f16 *x = (const struct cua_f16 *)r->x + first, *y = (const struct cua_f16 *)r->y + first;
 	double total = 0;
 
-	if (end > shape->n)
-		end = shape->n;
-	while (i < end) {
-		const struct cua_f16 *x = (const struct cua_f16 *)r->x + i;
-		const uint64_t n = end - i < size ? end - i : size;
-		__m512 v[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps()};
-		uint64_t k = 0;
+	for (uint64_t k = 0, end; k < n; k = end) {
+		__m512 v[FAST_VECTORS];
 
-		for (; k + COLUMNS <= n; k += COLUMNS)
-			for (size_t j = 0; j < 4; j++) {
-				__m256i bits = _mm256_loadu_si256((const void *)(x + k + j * N));
+		end = n - k < STRIP ? n : k + STRIP;
+		for (size_t j = 0; j < FAST_VECTORS; j++)
+			v[j] = _mm512_setzero_ps();
+		for (; end - k >= COLUMNS; k += COLUMNS)
+			for (size_t j = 0; j < FAST_VECTORS; j++) {
+				__m256i a = _mm256_loadu_si256((const void *)(x + k + j * N));
+				__m256i b = _mm256_loadu_si256((const void *)(y + k + j * N));
 
-				v[j] = _mm512_add_ps(v[j], _mm512_cvtph_ps(_mm256_and_si256(bits, keep)));
+				v[j] = _mm512_add_ps(
+					v[j], dot ? _mm512_mul_ps(_mm512_cvtph_ps(a), _mm512_cvtph_ps(b))
+						  : _mm512_cvtph_ps(_mm256_and_si256(a, keep)));
 			}
-		for (size_t j = 0; j < 4; j++)
+		for (size_t j = 0; j < FAST_VECTORS; j++)
 			for (size_t l = 0; l < N; l++)
 				total += (double)v[j][l];
-		for (; k < n; k++)
-			total += (double)cua__tree_sum_f16_take(r, 0, x[k], x[k], 0);
-		i += n;
+		for (; k < end; k++)
+			total += (double)(dot ? cua__tree_dot_f16_take(r, 0, x[k], y[k], 0)
+					      : cua__tree_sum_f16_take(r, 0, x[k], x[k], 0));
 	}
+	memcpy(partial, &total, sizeof(total));
+}
+
+AVX512 static void fast_sum_halves(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
+				   void *partial)
+{
+	fast_halves(r, shape, chunk, partial, 0);
+}
+
+AVX512 static void fast_dot_halves(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
+				   void *partial)
+{
+	fast_halves(r, shape, chunk, partial, 1);
+}
+
+AVX512 static inline __attribute__((always_inline)) uint64_t fast_products(const struct cua__reduce *r,
+									   const uint32_t *x, const uint32_t *y,
+									   uint64_t n, int has_sign)
+{
+	enum { N = 16 };
+	__m512i even[FAST_VECTORS / 2], odd[FAST_VECTORS / 2];
+	uint64_t total = 0, k = 0;
+
+	for (size_t j = 0; j < FAST_VECTORS / 2; j++)
+		even[j] = odd[j] = _mm512_setzero_si512();
+	for (; n - k >= FAST_VECTORS / 2 * N; k += FAST_VECTORS / 2 * N)
+		for (size_t j = 0; j < FAST_VECTORS / 2; j++) {
+			__m512i a = _mm512_loadu_si512(x + k + j * N), b = _mm512_loadu_si512(y + k + j * N);
+			__m512i c = _mm512_srli_epi64(a, 32), d = _mm512_srli_epi64(b, 32);
+
+			even[j] = _mm512_add_epi64(even[j],
+						   has_sign ? _mm512_mul_epi32(a, b) : _mm512_mul_epu32(a, b));
+			odd[j] = _mm512_add_epi64(odd[j],
+						  has_sign ? _mm512_mul_epi32(c, d) : _mm512_mul_epu32(c, d));
+		}
+	for (size_t j = 0; j < FAST_VECTORS / 2; j++)
+		total += (uint64_t)_mm512_reduce_add_epi64(_mm512_add_epi64(even[j], odd[j]));
+	for (; k < n; k++)
+		total = cua__tree_dot_b32_take(r, total, x[k], y[k], 0);
+	return total;
+}
+
+AVX512 static void fast_sum_integers(const struct cua__reduce *r, const struct cua__tree_shape *shape,
+				     uint64_t chunk, void *partial)
+{
+	enum { N = 16 };
+	const __m512i sign = _mm512_set1_epi32((int)r->sign), low = _mm512_set1_epi64(0xffffffff);
+	const __m512i absolute = _mm512_set1_epi32((int)r->absolute);
+	uint64_t first, n = fast_extent(shape, chunk, sizeof(uint32_t), &first), total = 0, k = 0;
+	const uint32_t *x = (const uint32_t *)r->x + first;
+	struct cua__wide sum;
+	__m512i v[FAST_VECTORS];
+
+	for (size_t j = 0; j < FAST_VECTORS; j++)
+		v[j] = _mm512_setzero_si512();
+	for (; n - k >= FAST_VECTORS * N; k += FAST_VECTORS * N)
+		for (size_t j = 0; j < FAST_VECTORS; j++) {
+			__m512i a = _mm512_loadu_si512(x + k + j * N);
+			__m512i turn = _mm512_and_si512(_mm512_srai_epi32(a, 31), absolute);
+
+			a = _mm512_xor_si512(_mm512_sub_epi32(_mm512_xor_si512(a, turn), turn), sign);
+			v[j] = _mm512_add_epi64(v[j], _mm512_add_epi64(_mm512_and_si512(a, low),
+								       _mm512_srli_epi64(a, 32)));
+		}
+	for (size_t j = 0; j < FAST_VECTORS; j++)
+		total += (uint64_t)_mm512_reduce_add_epi64(v[j]);
+	for (; k < n; k++)
+		total = cua__tree_sum_b32_take(r, total, x[k], x[k], 0);
+	sum = cua__tree_sum_b32_widen(r, total, n, first, 0);
+	memcpy(partial, &sum, sizeof(sum));
+}
+
+AVX512 static void fast_dot_integers(const struct cua__reduce *r, const struct cua__tree_shape *shape,
+				     uint64_t chunk, void *partial)
+{
+	uint64_t first, n = fast_extent(shape, chunk, sizeof(uint32_t), &first), total;
+	const uint32_t *x = (const uint32_t *)r->x + first, *y = (const uint32_t *)r->y + first;
+
+	total = r->sign ? fast_products(r, x, y, n, 1) : fast_products(r, x, y, n, 0);
 	memcpy(partial, &total, sizeof(total));
 }
 #endif
@@ -270,8 +366,15 @@ static chunk_fn *chunk_of(const struct cua__reduce *r)
 		level = 1;
 #endif
 #if HAVE_LEVELS
-	if (r->mode == CUA_REDUCE_FAST && r->kind == CUA__TREE_sum_f16 && level == 2)
-		return fast_halves;
+	if (r->mode == CUA_REDUCE_FAST && level == 2) {
+		switch (r->kind) {
+		case CUA__TREE_sum_b32: return fast_sum_integers;
+		case CUA__TREE_sum_f16: return fast_sum_halves;
+		case CUA__TREE_dot_f16: return fast_dot_halves;
+		case CUA__TREE_dot_b32: return fast_dot_integers;
+		default: break;
+		}
+	}
 #endif
 	while (!of[level])
 		level--;
