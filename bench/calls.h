@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs share that time whole calls over arrays: how a call is timed, CUB's memory, and the speed of reading. */
+/*
+ * What the programs share that time whole calls over arrays: how a call is timed, CUB's memory, and the speed of
+ * reading.
+ */
 #ifndef CUATOMIC_BENCH_CALLS_H
 #define CUATOMIC_BENCH_CALLS_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Segmented reductions on a GPU: the kernels of lib/segment_kernel.h and what launches them. */
+/*
+ * Segmented reductions on a GPU: the kernels of lib/segment_kernel.h and what launches them. Runs of equal keys are found
+ * by the kernels of the filter.
+ */
 #include "config.h"
 
 #include "../lib/filter.h"

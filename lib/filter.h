@@ -39,8 +39,8 @@ struct cua__filter_state {
  * An element is kept where its key is one of `range` + 1 consecutive ones from `low` on, modulo 2 to its bits,
  * or with `inverted` where it is none of them: every comparison with a value is one of these.
  *
- * Runs of equal elements are of 4 or 8 bytes, in order, and have indexes of 8 bytes. Of these there is one more than
- * values: where the run ends that is the last one with a place.
+ * Runs of equal elements are of 4 or 8 bytes, in order, and have indexes of 8 bytes. There is room for one index more
+ * than for values: behind the beginning of the last run that has a place stands where it ends.
  */
 struct cua__filter {
 	enum cua__filter_key key;

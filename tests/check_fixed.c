@@ -456,6 +456,9 @@ static void result_types(int i)
 
 /* ---- the true values ---- */
 
+/* Another one only while a test says so. */
+static enum cua_reduce_mode true_mode = CUA_REDUCE_FIXED;
+
 static double reduce_f64(struct cua_context *ctx, enum cua_reduce_op op, enum cua_type type, size_t n,
 			 const void *host)
 {
@@ -463,6 +466,7 @@ static double reduce_f64(struct cua_context *ctx, enum cua_reduce_op op, enum cu
 	void *x = test_upload(ctx, host, n * cua_type_size(type));
 	double result = -1;
 
+	o.mode = true_mode;
 	o.result_type = CUA_F64;
 	ck_assert_cua(cua_reduce(ctx, &o, op, type, n, x, has_second(op) ? x : NULL, &result));
 	test_free(ctx, x);
@@ -481,13 +485,15 @@ static double reduce_f64(struct cua_context *ctx, enum cua_reduce_op op, enum cu
 /* Sums of every float type: the error is that of the few additions between an element and the result. */
 static void accurate_sums(int i)
 {
-	enum { N = 100003 };
+	/* in FAST so many that strips grow on the CPU */
+	const size_t N = i ? ((size_t)1 << 20) + 3 : 100003;
 	static const enum cua_type floats[] = {CUA_F16, CUA_BF16, CUA_F32, CUA_F64};
 	uint64_t seed = test_seed("accurate sums");
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	void *host = test_malloc(N * 8);
 
-	(void)i;
+	true_mode = i ? CUA_REDUCE_FAST : CUA_REDUCE_FIXED;
+	ck_assert_cua(cua_context_set_threads(ctx, i == 2 ? 3 : 1));
 	for (size_t t = 0; t < COUNT(floats); t++) {
 		enum cua_type type = floats[t];
 		long double sum = 0, size = 0, squares = 0, most;
@@ -500,17 +506,72 @@ static void accurate_sums(int i)
 			size += fabsl(v);
 			squares += v * v;
 		}
-		/* 8 additions of a column, and 16 more of doubles */
+		/* 8 additions of a column, and 16 more of doubles; in FAST some hundreds */
 		most = type == CUA_F16 ? 8 * 0x1p-24L + 16 * 0x1p-53L : 25 * 0x1p-53L;
+		if (i)
+			most *= 100;
 		expect_near(reduce_f64(ctx, CUA_REDUCE_SUM, type, N, host), sum, most * size);
 		expect_near(reduce_f64(ctx, CUA_REDUCE_SUM_ABS, type, N, host), size, most * size);
-		expect_near(reduce_f64(ctx, CUA_REDUCE_MEAN, type, N, host), sum / N, 1.01L * most * size / N);
+		expect_near(reduce_f64(ctx, CUA_REDUCE_MEAN, type, N, host), sum / (long double)N,
+			    1.01L * most * size / (long double)N);
 		expect_near(reduce_f64(ctx, CUA_REDUCE_SUM_SQUARES, type, N, host), squares, most * squares);
 		expect_near(reduce_f64(ctx, CUA_REDUCE_DOT, type, N, host), squares, most * squares);
 		expect_near(reduce_f64(ctx, CUA_REDUCE_NORM2, type, N, host), sqrtl(squares),
 			    most * sqrtl(squares));
 	}
 	free(host);
+	cua_context_destroy(ctx);
+	true_mode = CUA_REDUCE_FIXED;
+}
+
+/* What sums and dot products of floats have in FAST whatever their order: NaN, infinities, and no sign of zero. */
+static void fast_specials(int i)
+{
+	enum { N = 70001 };
+	static const enum cua_type floats[] = {CUA_F16, CUA_BF16, CUA_F32, CUA_F64};
+	static const uint64_t infinities[] = {0x7c00, 0x7f80, 0x7f800000, (uint64_t)0x7ff << 52};
+	static const double least[] = {0x1p-24, 0x1p-133, 0x1p-149, 0x1p-1074};
+	uint64_t seed = test_seed("fast specials");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	(void)i;
+	true_mode = CUA_REDUCE_FAST;
+	for (size_t t = 0; t < COUNT(floats); t++) {
+		const enum cua_type type = floats[t];
+		const size_t size = cua_type_size(type);
+		const uint64_t minus = (uint64_t)1 << (size * 8 - 1), infinity = infinities[t];
+		const size_t at = test_random(&seed) % N, other = (at + 1 + test_random(&seed) % (N - 1)) % N;
+		char *host = test_malloc(N * size);
+		uint64_t v = minus;
+		double sum;
+
+		for (size_t k = 0; k < N; k++)
+			memcpy(host + k * size, &v, size);
+		sum = reduce_f64(ctx, CUA_REDUCE_SUM, type, N, host);
+		ck_assert(sum == 0 && !signbit(sum));
+		ck_assert(reduce_f64(ctx, CUA_REDUCE_DOT, type, N, host) == 0);
+		v = minus | infinity;
+		memcpy(host + at * size, &v, size);
+		ck_assert(reduce_f64(ctx, CUA_REDUCE_SUM, type, N, host) == -HUGE_VAL);
+		ck_assert(reduce_f64(ctx, CUA_REDUCE_SUM_ABS, type, N, host) == HUGE_VAL);
+		v = infinity;
+		memcpy(host + other * size, &v, size);
+		sum = reduce_f64(ctx, CUA_REDUCE_SUM, type, N, host);
+		ck_assert(sum != sum);
+		v = infinity | 1;
+		memcpy(host + at * size, &v, size);
+		sum = reduce_f64(ctx, CUA_REDUCE_SUM, type, N, host);
+		ck_assert(sum != sum);
+		sum = reduce_f64(ctx, CUA_REDUCE_DOT, type, N, host);
+		ck_assert(sum != sum);
+		/* the least numbers there are, of which any sum of so many is exact */
+		v = 1;
+		for (size_t k = 0; k < N; k++)
+			memcpy(host + k * size, &v, size);
+		ck_assert(reduce_f64(ctx, CUA_REDUCE_SUM, type, N, host) == N * least[t]);
+		free(host);
+	}
+	true_mode = CUA_REDUCE_FIXED;
 	cua_context_destroy(ctx);
 }
 
@@ -1444,7 +1505,8 @@ static const struct {
 	{bits_of_many, 5},
 	{random_calls, 1},
 	{result_types, 1},
-	{accurate_sums, 1},
+	{accurate_sums, 3},
+	{fast_specials, 1},
 	{accurate_variances, 1},
 	{accurate_means, 1},
 	{accurate_norms, 1},

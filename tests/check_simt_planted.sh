@@ -230,10 +230,18 @@ planted 'a segment without what the part before has of it' segment_kernel \
   's/before = tail;/before = 0;/' segment
 planted 'a sum in another order' segment_kernel \
   's/c\[j\] = cua__tree_f64_add(c\[j\], cua__fixed_element/c[j] = cua__tree_f64_add(c[0], cua__fixed_element/' segment
-planted 'a look back past a known prefix' segment_kernel \
-  's/known == 0 || lane < cua_port_ffs_u32(known)/1/' segment
-planted 'runs of a tile that are read before they are numbered' segment_kernel \
-  '/before + total <= r->capacity/,/before = CUA_READ/s/cua_port_sync_block()/(void)0/' segment
+planted 'a run that begins again with each warp' filter_kernel \
+  's/t->before = cua__filter_load_before(k, x);/;/' filter
+planted 'a run that begins again with each load' filter_kernel \
+  's/lowest = other;/lowest = last;/' filter
+planted 'a first key that begins no run where the array begins a pack' filter_kernel \
+  's/t->start = at == 0 \&\& !shift;/t->start = 0;/' filter
+planted 'a first key that begins no run inside a pack' filter_kernel \
+  's/t->start = (uint32_t)1 << (j \* per + c);/;/' filter
+planted 'the end of the last run, where all places are taken' filter_kernel \
+  's/if (kept <= f->capacity)$/if (kept < f->capacity)/' filter
+planted 'the end of the last run with a place' filter_kernel \
+  's/f->capacity + (k.key == CUA__FILTER_CHANGE)/f->capacity/' filter
 planted 'a stage that is pushed to before all have seen how full it is' append \
   '/nobody pushes before all have seen/,/^	}/s/cua_port_sync_block()/(void)0/'
 planted 'an item that is stored where the stage has no room' append \

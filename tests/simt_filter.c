@@ -435,14 +435,17 @@ static const char *runs_check(void)
 	return state.ticket || state.arrived ? "the state is not zero again" : NULL;
 }
 
-/* Runs of up to most_length elements. The first key is 0, and also lies before the array: nothing but its place begins that run. */
+/*
+ * Runs of up to most_length elements. The first key is 0, and also lies before the array: nothing but its place begins
+ * that run.
+ */
 static void make_runs(uint32_t size, uint32_t warps, uint64_t n, uint64_t most_length)
 {
 	uint64_t key = 0;
 
 	make(CUA__FILTER_CHANGE, size, warps, n, 8);
-	if (size == 4)
-		kind.stages = 2;
+	/* as on a GPU; there is no room for the numbers of more */
+	kind.loads = 2;
 	f.ordered = 1;
 	f.flags = NULL;
 	f.indexes = starts;
@@ -478,8 +481,6 @@ static void try_runs(void)
 				f.values = NULL;
 			kernel = how & 2 ? SHORT : IN_ORDER;
 			f.tiles = how & 2 ? state.short_tiles : tiles;
-			if (how & 2)
-				kind.loads = 2;
 			try_shape(c, how & 2 ? (unsigned)cua__filter_tiles(kind, &f) : s->blocks, s->warps * 32, 2);
 		}
 }

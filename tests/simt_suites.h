@@ -54,7 +54,7 @@ SIMT_SUITES
 /* An empty test case with time enough. */
 TCase *simt_tcase(const char *name);
 
-/* Random and adversarial schedules of one shape. */
+/* Random and adversarial schedules of one shape, of 20 000 000 steps at least before one counts as endless. */
 void try_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned runs);
 /* Every schedule of a small shape with at most so many preemptions. */
 void explore_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned preemptions);

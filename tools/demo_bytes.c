@@ -13,8 +13,8 @@
 #define CHUNK ((size_t)1 << 25)
 #define FILTER_LIMIT 32u
 #define EVEN_BINS 16u
-/* Elements of a segment, and the runs of a chunk that are looked at. */
-#define SEGMENT ((size_t)80)
+/* Elements of a segment, of which a chunk has whole ones, and the runs of a chunk that are looked at. */
+#define SEGMENT ((size_t)64)
 #define RUNS ((size_t)65536)
 
 enum {
@@ -251,7 +251,8 @@ static void run_by_key(const struct demo *d, int i, const struct arrays *a, cons
 		demo_expect(row, i, "sum of a run", a->sums[expected], (uint64_t)p[k] * (end - k));
 	}
 	demo_expect(row, i, "number of runs", runs, expected);
-	t->runs += runs;
+	/* the first one may go on from the chunk before */
+	t->runs += runs - (n && p > d->data && p[-1] == p[0]);
 }
 
 static void run_min_max(const struct demo *d, int i, const struct arrays *a, size_t n,

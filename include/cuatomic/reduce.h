@@ -829,8 +829,8 @@ extern "C" {
  *           of the elements. It is there for SUM, DOT and DOT_CONJ of F16, BF16, F32 and F64, with the rules of
  *           cuatomic/exact.h for NaN, infinities and zeros, which also takes sums apart and puts them together.
  *   FAST    with LAST_BLOCK, the default, or ORDERED_LOCK gives the same bits as long as the lengths and
- *           alignment of the arrays, the device (or number of threads) and the options are the same. The ways
- *           under a lock and by an atomic are there for SUM, MIN, MAX and DOT of types of 32 and 64 bits with
+ *           alignment of the arrays, the device (on the CPU its kind, and the number of threads) and the options
+ *           are the same. The ways under a lock and by an atomic are there for SUM, MIN, MAX and DOT of types of 32 and 64 bits with
  *           results of the default type.
  *
  * One kernel, which also writes the result. The call follows the rules for results in
