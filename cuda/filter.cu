@@ -214,6 +214,7 @@ static enum cua_status cuda_filter(struct cua_context *ctx, const struct cua__fi
 	enum cua_status status = CUA_OK;
 	size_t words = words_size(&f);
 
+	f.state = (struct cua__filter_state *)((char *)ctx->control + CUA__FILTER_CONTROL);
 	if (f.ordered && f.partition) {
 		/* the others begin where the last one that is kept ends, so that has to be known first */
 		counting = f;

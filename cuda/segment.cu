@@ -55,7 +55,7 @@ static size_t cuda_segments_scratch(struct cua_context *ctx, const struct cua__s
 }
 
 /* The keys that begin a run, in order, and where they are. */
-static struct cua__filter runs_filter(const struct cua_context *ctx, const struct cua__runs *r)
+static struct cua__filter runs_filter(const struct cua__runs *r)
 {
 	struct cua__filter f = {};
 
@@ -70,13 +70,12 @@ static struct cua__filter runs_filter(const struct cua_context *ctx, const struc
 	f.index_size = sizeof(*r->offsets);
 	f.count = r->total;
 	f.count_too = r->count;
-	f.state = (struct cua__filter_state *)((char *)ctx->control + CUA__FILTER_CONTROL);
 	return f;
 }
 
 static size_t cuda_runs_scratch(struct cua_context *ctx, const struct cua__runs *r)
 {
-	const struct cua__filter f = runs_filter(ctx, r);
+	const struct cua__filter f = runs_filter(r);
 
 	return cua__cuda_filter.scratch(ctx, &f);
 }
@@ -116,7 +115,7 @@ static enum cua_status cuda_segments(struct cua_context *ctx, const struct cua__
 
 static enum cua_status cuda_runs(struct cua_context *ctx, const struct cua__runs *r)
 {
-	const struct cua__filter f = runs_filter(ctx, r);
+	const struct cua__filter f = runs_filter(r);
 
 	return cua__cuda_filter.filter(ctx, &f, r->scratch);
 }

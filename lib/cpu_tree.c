@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions on the CPU in the order of tree.h, and in mode FAST in one that is quicker here. A worker takes the columns of a chunk side by side, many
- * rows at a time, in loops over the columns that the compiler makes vectors of.
+ * Reductions on the CPU in the order of tree.h, and in mode FAST in one that is quicker here. A worker takes the
+ * columns of a chunk side by side, many rows at a time, in loops over the columns that the compiler makes vectors of.
  */
 #include "config.h"
 
@@ -156,10 +156,19 @@ CUA__TREE_LIST(DEFINE_PLAIN)
 #define DEFINE_AVX2(kind, T, two, C, A, none, widen, combine, store)                               \
 	TREE_CHUNK(avx2, AVX2, kind, T, A, combine)
 #define FAST_PACKS(two) (two ? FAST_DOT_PACKS : FAST_SUM_PACKS)
+/* Kinds that have a function of their own below, in place of the last one: for others SECOND finds DEFINE_CHUNK. */
+#define NO_CHUNK(...)
+#define OWN_sum_b32 , NO_CHUNK
+#define OWN_sum_f16 , NO_CHUNK
+#define OWN_dot_b32 , NO_CHUNK
+#define OWN_dot_f16 , NO_CHUNK
+#define SECOND(...) SECOND_OF(__VA_ARGS__, )
+#define SECOND_OF(first, second, ...) second
 #define DEFINE_WIDE(kind, T, two, C, A, none, widen, combine, store)                               \
 	TREE_CHUNK(avx512, AVX512, kind, T, A, combine)                                            \
 	DEFINE_CHUNK(fast_##kind##_avx2, AVX2, kind, T, A, combine, FAST_PACKS(two))               \
-	DEFINE_CHUNK(fast_##kind##_avx512, AVX512, kind, T, A, combine, FAST_PACKS(two))
+	SECOND(OWN_##kind, DEFINE_CHUNK)                                                           \
+	(fast_##kind##_avx512, AVX512, kind, T, A, combine, FAST_PACKS(two))
 CUA__TREE_LIST(DEFINE_AVX2)
 CUA__TREE_SUMS(DEFINE_WIDE)
 CUA__TREE_DOTS(DEFINE_WIDE)
@@ -215,13 +224,13 @@ AVX512 static inline __attribute__((always_inline)) void fast_halves(const struc
 	memcpy(partial, &total, sizeof(total));
 }
 
-AVX512 static void fast_sum_halves(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
+AVX512 static void fast_sum_f16_avx512(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
 				   void *partial)
 {
 	fast_halves(r, shape, chunk, partial, 0);
 }
 
-AVX512 static void fast_dot_halves(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
+AVX512 static void fast_dot_f16_avx512(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
 				   void *partial)
 {
 	fast_halves(r, shape, chunk, partial, 1);
@@ -254,7 +263,7 @@ AVX512 static inline __attribute__((always_inline)) uint64_t fast_products(const
 	return total;
 }
 
-AVX512 static void fast_sum_integers(const struct cua__reduce *r, const struct cua__tree_shape *shape,
+AVX512 static void fast_sum_b32_avx512(const struct cua__reduce *r, const struct cua__tree_shape *shape,
 				     uint64_t chunk, void *partial)
 {
 	enum { N = 16 };
@@ -284,7 +293,7 @@ AVX512 static void fast_sum_integers(const struct cua__reduce *r, const struct c
 	memcpy(partial, &sum, sizeof(sum));
 }
 
-AVX512 static void fast_dot_integers(const struct cua__reduce *r, const struct cua__tree_shape *shape,
+AVX512 static void fast_dot_b32_avx512(const struct cua__reduce *r, const struct cua__tree_shape *shape,
 				     uint64_t chunk, void *partial)
 {
 	uint64_t first, n = fast_extent(shape, chunk, sizeof(uint32_t), &first), total;
@@ -364,15 +373,6 @@ static chunk_fn *chunk_of(const struct cua__reduce *r)
 		level = 2;
 	else if (__builtin_cpu_supports("avx2"))
 		level = 1;
-	if (r->mode == CUA_REDUCE_FAST && level == 2) {
-		switch (r->kind) {
-		case CUA__TREE_sum_b32: return fast_sum_integers;
-		case CUA__TREE_sum_f16: return fast_sum_halves;
-		case CUA__TREE_dot_f16: return fast_dot_halves;
-		case CUA__TREE_dot_b32: return fast_dot_integers;
-		default: break;
-		}
-	}
 #endif
 	while (!of[level])
 		level--;

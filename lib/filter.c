@@ -168,7 +168,6 @@ static enum cua_status run(struct cua_context *ctx, struct cua__call *call, stru
 	enum cua_status status = CUA_OK;
 	void *scratch = NULL;
 
-	f->state = (struct cua__filter_state *)(void *)((char *)ctx->control + CUA__FILTER_CONTROL);
 	if (bytes)
 		status = cua__call_scratch(call, bytes, &scratch);
 	return status ? status : ctx->backend->filter->filter(ctx, f, scratch);

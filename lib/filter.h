@@ -60,7 +60,7 @@ struct cua__filter {
 	uint64_t *demand;    /* the cursor of a buffer, behind whose items the kept ones go; or NULL */
 	uint64_t *count;     /* without demand: becomes the number of elements kept */
 	uint64_t *count_too; /* of runs: the same, in another place */
-	/* of the CUDA backend */
+	/* set by the CUDA backend */
 	const uint64_t *all_kept; /* ordered partition: how many are kept, which another pass has counted */
 	struct cua__filter_state *state;
 	uint64_t *tiles; /* ordered: a word of zeros for each tile, or those of a short array */

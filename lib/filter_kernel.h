@@ -476,10 +476,9 @@ CUA_FORCE void cua__filter_store_indexes(const struct cua__filter_kind k, const 
 					 uint64_t first, uint32_t total, uint64_t begin,
 					 const CUA__FILTER_LOCAL *locals, uint32_t from)
 {
-	uint32_t i;
-
 	/* of runs there is room for the beginning of one more */
 	const uint64_t capacity = f->capacity + (k.key == CUA__FILTER_CHANGE);
+	uint32_t i;
 
 	for (i = cua_port_thread(); i < total && first + i < capacity; i += k.warps * 32) {
 		uint64_t index = begin + CUA_READ(locals[from + i]);
@@ -727,7 +726,7 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 		const int more = tile < tiles;
 		uint32_t before;
 
-		t.valid = 0;
+		cua__filter_read_nothing(&t);
 		if (more)
 			cua__filter_read(k, f, tile, shift, &t);
 
