@@ -23,9 +23,15 @@ static __host__ __device__ constexpr uint32_t any_order_loads(bool lean)
 }
 
 /* There is room for the stages of as many blocks. */
-static __host__ __device__ constexpr uint32_t in_order_loads(uint32_t size, bool lean)
+static __host__ __device__ constexpr uint32_t in_order_loads(enum cua__filter_key key, uint32_t size, bool lean)
 {
-	return (lean ? 4 : 2) * (size <= 2 ? 2 : 1);
+	return (lean || key == CUA__FILTER_CHANGE ? 4 : 2) * (size <= 2 ? 2 : 1);
+}
+
+/* Bytes of an element in a stage: of runs only the numbers of elements are there. */
+static __host__ __device__ constexpr uint32_t staged_size(enum cua__filter_key key, uint32_t size)
+{
+	return key == CUA__FILTER_CHANGE ? 0 : size;
 }
 
 static __host__ __device__ constexpr uint32_t tile_size(uint32_t size, uint32_t loads)
@@ -58,7 +64,8 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS)
 	extern __shared__ uint4 in_order_stage[];
 
 	cua__filter_in_order(kind, &f, &shared, in_order_stage,
-			     (CUA__FILTER_LOCAL *)((char *)in_order_stage + IN_ORDER_STAGES * TILE * SIZE));
+			     (CUA__FILTER_LOCAL *)((char *)in_order_stage +
+						   IN_ORDER_STAGES * TILE * staged_size(KEY, SIZE)));
 }
 
 template <enum cua__filter_key KEY, uint32_t SIZE>
@@ -84,9 +91,9 @@ template <enum cua__filter_key KEY, uint32_t SIZE> kernel kernel_of(enum way way
 		return lean ? (kernel)any_order_kernel<KEY, SIZE, true>
 			    : (kernel)any_order_kernel<KEY, SIZE, false>;
 	case IN_ORDER:
-		return lean ? (kernel)in_order_kernel<KEY, SIZE, true, in_order_loads(SIZE, true),
+		return lean ? (kernel)in_order_kernel<KEY, SIZE, true, in_order_loads(KEY, SIZE, true),
 						      IN_ORDER_BLOCKS_PER_PROCESSOR>
-			    : (kernel)in_order_kernel<KEY, SIZE, false, in_order_loads(SIZE, false),
+			    : (kernel)in_order_kernel<KEY, SIZE, false, in_order_loads(KEY, SIZE, false),
 						      IN_ORDER_BLOCKS_PER_PROCESSOR>;
 	case IN_ORDER_WIDE:
 		return (kernel)in_order_kernel<KEY, SIZE, true, WIDE_LOADS, WIDE_BLOCKS_PER_PROCESSOR>;
@@ -108,7 +115,8 @@ template <enum cua__filter_key KEY> kernel kernel_of(uint32_t size, enum way way
 template <uint32_t SIZE> kernel runs_kernel(enum way way)
 {
 	return way == SHORT ? (kernel)short_kernel<CUA__FILTER_CHANGE, SIZE>
-			    : (kernel)in_order_kernel<CUA__FILTER_CHANGE, SIZE, false, in_order_loads(SIZE, false),
+			    : (kernel)in_order_kernel<CUA__FILTER_CHANGE, SIZE, false,
+						      in_order_loads(CUA__FILTER_CHANGE, SIZE, false),
 						      IN_ORDER_BLOCKS_PER_PROCESSOR>;
 }
 
@@ -129,11 +137,11 @@ static enum way way_of(const struct cua__filter *f)
 	return f->ordered ? IN_ORDER : ANY_ORDER;
 }
 
-static uint32_t loads_of(uint32_t size, enum way way, bool lean)
+static uint32_t loads_of(const struct cua__filter *f, enum way way, bool lean)
 {
 	switch (way) {
 	case ANY_ORDER: return any_order_loads(lean);
-	case IN_ORDER: return in_order_loads(size, lean);
+	case IN_ORDER: return in_order_loads(f->key, f->size, lean);
 	case IN_ORDER_WIDE: return WIDE_LOADS;
 	default: return SHORT_LOADS;
 	}
@@ -141,8 +149,7 @@ static uint32_t loads_of(uint32_t size, enum way way, bool lean)
 
 static uint64_t tiles_of(const struct cua__filter *f, enum way way, bool lean)
 {
-	const uint32_t loads = loads_of(f->size, way, lean);
-	const struct cua__filter_kind kind = {f->key, f->size, loads, WARPS, lean, 1};
+	const struct cua__filter_kind kind = {f->key, f->size, loads_of(f, way, lean), WARPS, lean, 1};
 
 	return cua__filter_tiles(kind, f);
 }
@@ -152,7 +159,7 @@ static size_t words_size(const struct cua__filter *f)
 {
 	if (way_of(f) != IN_ORDER)
 		return 0;
-	return (size_t)(f->n / tile_size(f->size, in_order_loads(f->size, is_lean(f))) + 2) * sizeof(uint64_t);
+	return (size_t)(f->n / tile_size(f->size, loads_of(f, IN_ORDER, is_lean(f))) + 2) * sizeof(uint64_t);
 }
 
 static size_t cuda_scratch(struct cua_context *ctx, const struct cua__filter *f)
@@ -165,8 +172,8 @@ static size_t cuda_scratch(struct cua_context *ctx, const struct cua__filter *f)
 /* Of the stages, and of the numbers of elements. */
 static unsigned in_order_shared(const struct cua__filter *f, enum way way, bool lean)
 {
-	return IN_ORDER_STAGES * tile_size(f->size, loads_of(f->size, way, lean)) *
-	       (f->size + (lean ? 0 : (unsigned)sizeof(CUA__FILTER_LOCAL)));
+	return IN_ORDER_STAGES * tile_size(f->size, loads_of(f, way, lean)) *
+	       (staged_size(f->key, f->size) + (lean ? 0 : (unsigned)sizeof(CUA__FILTER_LOCAL)));
 }
 
 static enum cua_status launch(struct cua_context *ctx, const struct cua__filter *f)

@@ -1,45 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Segmented reductions on a GPU: the kernels of lib/segment_kernel.h and what launches them. Runs of equal keys are found
- * by the kernels of the filter.
+ * Segmented reductions on a GPU: the kernels of lib/segment_kernel.h and lib/segment_tree.h, and what launches them.
+ * Runs of equal keys are found by the kernels of the filter.
  */
 #include "config.h"
 
 #include "../lib/filter.h"
 #include "../lib/segment_kernel.h"
+#include "../lib/segment_tree.h"
 #include "launch.h"
 
 /* With more registers a thread, and so more loads in flight; the long runs without an end want them. */
 #define BLOCKS_PER_PROCESSOR 4
 
-/* A thread sums a short segment, and a block a chunk of a long one; the merge path pays for very long ones. */
-#define TREE_BELOW 4096
+/* Of the tree, where most segments are so long: columns of elements of 2 bytes need more registers. */
+static __host__ __device__ constexpr unsigned tree_blocks(enum cua__fixed_length most, size_t size)
+{
+	return (most == CUA__FIXED_TINY ? 6 : most == CUA__FIXED_FEW_ROWS ? 4 : 3) -
+	       (size > 2 ? 0 : most == CUA__FIXED_LONGER ? 1 : 2);
+}
+
+/* Bytes of a segment, on average: then most are not longer than what a lane takes, and than what some lanes do. */
+#define TINY_BELOW 96
+#define FEW_ROWS_BELOW 1024
+
+/* The merge path, which has no list of what is long, pays for segments of more elements. */
+#define TREE_BELOW 16384
 
 namespace {
 
 template <enum cua_reduce_op OP, enum cua_type TYPE>
 __global__ void __launch_bounds__(CUA__SEGMENT_BLOCK, BLOCKS_PER_PROCESSOR)
-	fast_kernel(const struct cua__segments s)
+	fast_kernel(const __grid_constant__ struct cua__segments s)
 {
 	__shared__ struct cua__segment_shared shared;
 
 	cua__segment_fast(OP, TYPE, &s, &shared);
 }
 
-template <enum cua_type TYPE>
-__global__ void __launch_bounds__(CUA__SEGMENT_BLOCK) fixed_short_kernel(const struct cua__segments s)
-{
-	cua__segment_fixed_short(TYPE, &s);
-}
-
-template <enum cua_type TYPE>
-__global__ void __launch_bounds__(CUA__SEGMENT_BLOCK, 4)
-	fixed_long_kernel(const struct cua__segments s)
-{
-	__shared__ struct cua__fixed_shared shared;
-
-	cua__segment_fixed_long(TYPE, &s, &shared);
-}
+#define DEFINE_KERNELS(kind, T, two, C, A, none, widen, combine, store)                            \
+	template <enum cua__fixed_length MOST>                                                     \
+	__global__ void __launch_bounds__(CUA__TREE_THREADS, tree_blocks(MOST, sizeof(T)))         \
+		short_##kind(const __grid_constant__ struct cua__segments s)                       \
+	{                                                                                          \
+		cua__segment_fixed_short_##kind(&s, MOST);                                         \
+	}                                                                                          \
+                                                                                                   \
+	__global__ void __launch_bounds__(CUA__TREE_THREADS, tree_blocks(CUA__FIXED_LONGER, sizeof(T))) \
+		long_##kind(const __grid_constant__ struct cua__segments s)                        \
+	{                                                                                          \
+		cua__segment_fixed_long_##kind(&s);                                                \
+	}
+CUA__TREE_FLOAT_SUMS(DEFINE_KERNELS)
 
 } // namespace
 
@@ -51,7 +63,7 @@ static unsigned fast_blocks(const struct cua_context *ctx, const struct cua__seg
 
 static size_t cuda_segments_scratch(struct cua_context *ctx, const struct cua__segments *s)
 {
-	return s->fixed ? cua__fixed_lists_size(s) : fast_blocks(ctx, s) * sizeof(struct cua__part);
+	return s->kind ? cua__fixed_lists_size(s) : fast_blocks(ctx, s) * sizeof(struct cua__part);
 }
 
 /* The keys that begin a run, in order, and where they are. */
@@ -83,27 +95,46 @@ static size_t cuda_runs_scratch(struct cua_context *ctx, const struct cua__runs 
 static enum cua_status fixed(struct cua_context *ctx, const struct cua__segments *s)
 {
 	const struct cua__fixed_lists f = cua__fixed_lists(s);
+	const uint64_t strip = cua__fixed_strip(s->size);
+	void (*is_short)(struct cua__segments) = NULL, (*is_long)(struct cua__segments) = NULL;
+	/* a warp for 32 segments, or for each strip's worth of elements */
+	uint64_t warps = s->segments < s->n / strip ? s->segments : s->n / strip;
+	/* so many are the most that there may be; where they turn out to be fewer, it takes longer */
+	const uint64_t mean = s->n / s->segments * s->size;
+	const enum cua__fixed_length most = mean < TINY_BELOW	    ? CUA__FIXED_TINY
+					    : mean < FEW_ROWS_BELOW ? CUA__FIXED_FEW_ROWS
+								    : CUA__FIXED_LONGER;
 	enum cua_status status;
 
+	switch (s->kind) {
+#define CHOOSE(kind, T, two, C, A, none, widen, combine, store)                                    \
+	case CUA__TREE_##kind:                                                                     \
+		is_short = most == CUA__FIXED_TINY	 ? short_##kind<CUA__FIXED_TINY>           \
+			   : most == CUA__FIXED_FEW_ROWS ? short_##kind<CUA__FIXED_FEW_ROWS>       \
+							 : short_##kind<CUA__FIXED_LONGER>;        \
+		is_long = long_##kind;                                                             \
+		break;
+		CUA__TREE_FLOAT_SUMS(CHOOSE)
+	default: return CUA_ERROR_TYPE;
+	}
+	if (warps < s->segments / 32 + 1)
+		warps = s->segments / 32 + 1;
 	status = ctx->backend->runtime->set_bytes(ctx, f.state, 0, sizeof(*f.state));
 	if (!status)
-		status = cua__launch(ctx,
-				     s->type == CUA_F32 ? fixed_short_kernel<CUA_F32>
-							: fixed_short_kernel<CUA_F64>,
-				     cua__grid(ctx, s->segments, CUA__SEGMENT_BLOCK, 8),
-				     CUA__SEGMENT_BLOCK, 0, *s);
+		status = cua__launch(ctx, is_short,
+				     cua__grid(ctx, warps, CUA__TREE_WARPS, tree_blocks(most, s->size)),
+				     CUA__TREE_THREADS, 0, *s);
 	/* no segment is longer than n */
-	if (!status && s->n > cua__fixed_strip(s->type))
-		status = cua__launch(ctx,
-				     s->type == CUA_F32 ? fixed_long_kernel<CUA_F32>
-							: fixed_long_kernel<CUA_F64>,
-				     cua__grid(ctx, f.capacity, 1, 4), CUA__SEGMENT_BLOCK, 0, *s);
+	if (!status && s->n > CUA__TREE_WARPS * strip)
+		status = cua__launch(ctx, is_long, cua__grid(ctx, f.capacity, CUA__TREE_WARPS,
+					       tree_blocks(CUA__FIXED_LONGER, s->size)),
+				     CUA__TREE_THREADS, 0, *s);
 	return status;
 }
 
 static enum cua_status cuda_segments(struct cua_context *ctx, const struct cua__segments *s)
 {
-	if (s->fixed)
+	if (s->kind)
 		return fixed(ctx, s);
 #define RUN_FAST(name, op_name, type_name, T, A, R, family, element, value, nothing)               \
 	if (s->op == CUA_REDUCE_##op_name && s->type == CUA_##type_name)                           \

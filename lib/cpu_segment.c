@@ -165,6 +165,7 @@ static void join(const struct job *job, unsigned workers)
  * where the tree may be cut.
  */
 #define LONG ((uint64_t)1 << 18)
+#define PARTIALS (CUA__TREE_CHUNKS * sizeof(struct cua_complex_f64))
 
 struct fixed_job {
 	struct job job;
@@ -172,84 +173,78 @@ struct fixed_job {
 	uint64_t *long_segments; /* most_long of them */
 };
 
-/*
- * A sum of at most 32 packs, 0 < n: then each column has one element and each pack one row. What is missing
- * would add +0, and so it is left out.
- */
-#define DEFINE_SHORT(t, T, type)                                                                   \
-	static double short_##t(const T *x, unsigned n)                                            \
+/* Segment i, elements begin to begin + n - 1. */
+static struct cua__reduce one_segment(const struct cua__segments *s, uint64_t i, uint64_t begin, uint64_t n)
+{
+	struct cua__reduce r = cua__segment_reduce(s);
+
+	r.n = n;
+	r.x = r.y = (const char *)s->x + begin * s->size;
+	r.result = (char *)s->results + i * s->size;
+	return r;
+}
+
+/* Segments i to i_end - 1. */
+#define DEFINE_FIXED(kind, T, two, C, A, none, widen, combine, store)                              \
+	static inline A element_##kind(const struct cua__reduce *r, T a)                           \
+	{                                                                                          \
+		C c = cua__tree_##kind##_take(r, cua__tree_##none(), a, a, 0);                     \
+                                                                                                   \
+		return cua__tree_##widen(r, c, 1, 0, 0);                                           \
+	}                                                                                          \
+                                                                                                   \
+	/*                                                                                         \
+	 * A sum of at most 32 packs, 0 < n: then each column has one element and each pack one row. What is \
+	 * missing would add +0, and so it is left out.                                            \
+	 */                                                                                        \
+	static A short_##kind(const struct cua__reduce *r, const T *x, unsigned n)                 \
 	{                                                                                          \
 		enum { N = 16 / sizeof(T) };                                                       \
 		unsigned packs = 0, left = n;                                                      \
-		double v[32], c[4] = {0, 0, 0, 0};                                                 \
+		A v[32], c[N];                                                                     \
                                                                                                    \
 		if (n == 1)                                                                        \
-			return cua__tree_f64_add(0, (double)x[0]);                                 \
-		for (; left >= N; left -= N, x += N) {                                             \
-			for (int j = 0; j < N; j++)                                                \
-				c[j] = (double)x[j];                                               \
-			v[packs++] = cua__segment_pack_sum(type, c);                               \
-		}                                                                                  \
-		if (left) {                                                                        \
+			return element_##kind(r, x[0]);                                            \
+		for (; left; left -= left < N ? left : N, x += N) {                                \
 			for (unsigned j = 0; j < N; j++)                                           \
-				c[j] = j < left ? (double)x[j] : 0;                                \
-			v[packs++] = cua__segment_pack_sum(type, c);                               \
+				c[j] = j < left ? element_##kind(r, x[j])                          \
+						: cua__tree_##widen(r, cua__tree_##none(), 0, 0, 0); \
+			for (unsigned w = N / 2; w; w /= 2)                                        \
+				for (unsigned j = 0; j < w; j++)                                   \
+					c[j] = cua__tree_##combine(c[2 * j], c[2 * j + 1]);        \
+			v[packs++] = c[0];                                                         \
 		}                                                                                  \
 		for (unsigned d = 16; d; d /= 2) {                                                 \
 			if (packs <= d)                                                            \
 				continue;                                                          \
 			for (unsigned i = 0; i + d < packs; i++)                                   \
-				v[i] = cua__tree_f64_add(v[i], v[i + d]);                          \
+				v[i] = cua__tree_##combine(v[i], v[i + d]);                        \
 			packs = d;                                                                 \
 		}                                                                                  \
-		/* of -0 alone the sum is +0, as if it had been added to the first one */          \
-		return cua__tree_f64_add(0, v[0]);                                                 \
-	}
-DEFINE_SHORT(f32, float, CUA_F32)
-DEFINE_SHORT(f64, double, CUA_F64)
-
-/* Segment i, elements begin to begin + n - 1, as a reduction by itself. */
-static struct cua__reduce one_segment(const struct cua__segments *s, uint64_t i, uint64_t begin, uint64_t n)
-{
-	size_t size = cua_type_size(s->type);
-
-	return (struct cua__reduce){
-		.op = CUA_REDUCE_SUM,
-		.type = s->type,
-		.result_type = s->type,
-		.mode = CUA_REDUCE_FIXED,
-		.finish_mode = CUA_FINISH_LAST_BLOCK,
-		.kind = s->type == CUA_F32 ? CUA__TREE_sum_f32 : CUA__TREE_sum_f64,
-		.n = n,
-		.x = (const char *)s->x + begin * size,
-		.y = (const char *)s->x + begin * size,
-		.result = (char *)s->results + i * size,
-		.keep = UINT64_MAX, /* of an element's bits: the sign, too */
-	};
-}
-
-#define DEFINE_FIXED(t, T)                                                                         \
-	static void fixed_##t(struct fixed_job *f, uint64_t i, uint64_t i_end)                     \
+		return v[0];                                                                       \
+	}                                                                                          \
+                                                                                                   \
+	static void fixed_##kind(struct fixed_job *f, uint64_t i, uint64_t i_end)                  \
 	{                                                                                          \
 		const struct cua__path *p = &f->job.path;                                          \
 		const T *x = f->job.s->x;                                                          \
-		T *results = f->job.s->results;                                                    \
-		uint64_t begin, end = cua__path_offset(p, i), slot;                                \
-		struct cua__reduce r;                                                              \
+		uint64_t begin, end = cua__path_offset(p, i), n, slot;                             \
+		struct cua__reduce r = cua__segment_reduce(f->job.s);                              \
                                                                                                    \
 		for (; i < i_end; i++) {                                                           \
 			begin = end;                                                               \
 			end = cua__path_offset(p, i + 1);                                          \
-			if (begin >= end) {                                                        \
-				results[i] = 0;                                                    \
+			n = begin < end ? end - begin : 0;                                         \
+			if (n <= 32 * 16 / sizeof(T)) {                                            \
+				A v = cua__tree_##widen(&r, cua__tree_##none(), 0, 0, 0);          \
+                                                                                                   \
+				if (n)                                                             \
+					v = short_##kind(&r, x + begin, (unsigned)n);              \
+				r.result = (T *)f->job.s->results + i;                             \
+				cua__tree_##store(&r, n, v);                                       \
 				continue;                                                          \
 			}                                                                          \
-			if (end - begin <= 32 * 16 / sizeof(T)) {                                  \
-				results[i] = cua__round_##t(                                       \
-					short_##t(x + begin, (unsigned)(end - begin)));            \
-				continue;                                                          \
-			}                                                                          \
-			if (end - begin >= LONG) {                                                 \
+			if (n >= LONG) {                                                           \
 				slot = cua_port_fetch_add_u64(&f->n_long, 1, CUA_RELAXED,          \
 							      CUA_SCOPE_DEVICE,                    \
 							      CUA_SPACE_GENERIC);                  \
@@ -258,12 +253,13 @@ static struct cua__reduce one_segment(const struct cua__segments *s, uint64_t i,
 					continue;                                                  \
 				}                                                                  \
 			}                                                                          \
-			r = one_segment(f->job.s, i, begin, end - begin);                          \
+			r.n = n;                                                                   \
+			r.x = r.y = x + begin;                                                     \
+			r.result = (T *)f->job.s->results + i;                                     \
 			cua__cpu_tree_serial(&r);                                                  \
 		}                                                                                  \
 	}
-DEFINE_FIXED(f32, float)
-DEFINE_FIXED(f64, double)
+CUA__TREE_FLOAT_SUMS(DEFINE_FIXED)
 
 static void fixed_work(void *arg, unsigned worker, unsigned workers)
 {
@@ -274,10 +270,12 @@ static void fixed_work(void *arg, unsigned worker, unsigned workers)
 	(void)workers;
 	/* as in cpu_tree.c */
 	cua__float_mode_begin(&caller);
-	if (f->job.s->type == CUA_F32)
-		fixed_f32(f, part[0].first, part[1].first);
-	else
-		fixed_f64(f, part[0].first, part[1].first);
+	switch (f->job.s->kind) {
+#define RUN_FIXED(kind, T, two, C, A, none, widen, combine, store)                                 \
+	case CUA__TREE_##kind: fixed_##kind(f, part[0].first, part[1].first); break;
+		CUA__TREE_FLOAT_SUMS(RUN_FIXED)
+	default: break;
+	}
 	cua__float_mode_end(&caller);
 }
 
@@ -291,8 +289,8 @@ static size_t segments_scratch(struct cua_context *ctx, const struct cua__segmen
 	size_t size = parts_size(ctx, s);
 
 	/* the partial results of a long segment, and the list of the long ones */
-	if (s->fixed)
-		size += (CUA__TREE_CHUNKS + (size_t)(s->n / LONG)) * 8;
+	if (s->kind)
+		size += PARTIALS + (size_t)(s->n / LONG) * 8;
 	return size;
 }
 
@@ -301,7 +299,7 @@ static void run_fixed(struct cua_context *ctx, const struct job *job, unsigned w
 	struct fixed_job f = {.job = *job, .most_long = job->s->n / LONG};
 	char *partials = (char *)job->s->scratch + parts_size(ctx, job->s);
 
-	f.long_segments = (uint64_t *)(void *)(partials + CUA__TREE_CHUNKS * sizeof(double));
+	f.long_segments = (uint64_t *)(void *)(partials + PARTIALS);
 	cua__parallel(ctx, workers, fixed_work, &f);
 	for (uint64_t l = 0; l < f.n_long && l < f.most_long; l++) {
 		uint64_t i = f.long_segments[l], begin = cua__path_offset(&job->path, i);
@@ -327,7 +325,7 @@ static enum cua_status segments(struct cua_context *ctx, const struct cua__segme
 
 		job.parts[w].first = w && i < job.parts[w - 1].first ? job.parts[w - 1].first : i;
 	}
-	if (s->fixed) {
+	if (s->kind) {
 		run_fixed(ctx, &job, workers);
 		return CUA_OK;
 	}

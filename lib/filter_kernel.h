@@ -471,7 +471,10 @@ CUA_FORCE void cua__filter_store(const struct cua__filter_kind k, const struct c
 		cua__filter_store_8(threads, (uint8_t *)f->values + first, (const uint8_t *)stage + from, n);
 }
 
-/* Indexes instead: those of the elements that `locals` has the numbers of, from `begin` on. */
+/*
+ * Indexes instead: those of the elements that `locals` has the numbers of, from `begin` on. Of runs the values, too:
+ * they are read again from the array, which is still in a cache, and take no room in the stage.
+ */
 CUA_FORCE void cua__filter_store_indexes(const struct cua__filter_kind k, const struct cua__filter *f,
 					 uint64_t first, uint32_t total, uint64_t begin,
 					 const CUA__FILTER_LOCAL *locals, uint32_t from)
@@ -487,7 +490,19 @@ CUA_FORCE void cua__filter_store_indexes(const struct cua__filter_kind k, const 
 			CUA_WRITE(((cua__raw32 *)f->indexes)[first + i], (uint32_t)index);
 		else
 			CUA_WRITE(((cua__raw64 *)f->indexes)[first + i], index);
+		if (k.key != CUA__FILTER_CHANGE || first + i >= f->capacity)
+			continue;
+		if (k.size == 4)
+			CUA_WRITE(((cua__raw32 *)f->values)[first + i], CUA_READ(((const cua__raw32 *)f->x)[index]));
+		else
+			CUA_WRITE(((cua__raw64 *)f->values)[first + i], CUA_READ(((const cua__raw64 *)f->x)[index]));
 	}
+}
+
+/* Whether values are staged. */
+CUA_FORCE int cua__filter_stages(const struct cua__filter_kind k, const struct cua__filter *f)
+{
+	return k.key != CUA__FILTER_CHANGE && (k.lean || f->values);
 }
 
 /* A tile of which the kept ones are staged. */
@@ -598,7 +613,7 @@ CUA_FORCE void cua__filter_stage_tile(const struct cua__filter_kind k, const str
 {
 	const uint32_t per = cua__filter_per(k), thread = cua_port_thread();
 	const uint32_t lane = thread % 32, warp = thread / 32;
-	const int has_values = k.lean || f->values, has_indexes = !k.lean && f->indexes;
+	const int has_values = cua__filter_stages(k, f), has_indexes = !k.lean && f->indexes;
 	const int partition = !k.lean && f->partition;
 	uint32_t j, c;
 
@@ -634,7 +649,7 @@ CUA_FORCE void cua__filter_store_tile(const struct cua__filter_kind k, const str
 				      uint32_t shift, const struct cua__filter_staged *s, uint64_t first,
 				      uint64_t rest, const void *stage, const CUA__FILTER_LOCAL *locals)
 {
-	const int has_values = k.lean || f->values, has_indexes = !k.lean && f->indexes;
+	const int has_values = cua__filter_stages(k, f), has_indexes = !k.lean && f->indexes;
 	const uint64_t begin = s->tile * cua__filter_tile(k) - shift;
 
 	if (has_values)

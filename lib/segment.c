@@ -8,25 +8,39 @@ CUA_STATIC_ASSERT(CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONTROL_BYTES <= 1024, "th
 /* The result's size, which is also its alignment: sums of integers have 64 bits. */
 static size_t result_size(enum cua_reduce_op op, enum cua_type type)
 {
-	return op == CUA_REDUCE_SUM && type != CUA_F32 ? 8 : cua_type_size(type);
+	return op == CUA_REDUCE_SUM && cua__is_word(type) && type != CUA_F32 ? 8 : cua_type_size(type);
 }
 
 /* Only sums of floats depend on the order. */
-static int has_tree(const struct cua__segments *s)
+static enum cua__tree_kind tree_of(enum cua_reduce_op op, enum cua_type type)
 {
-	return s->op == CUA_REDUCE_SUM && (s->type == CUA_F32 || s->type == CUA_F64);
+	if (op != CUA_REDUCE_SUM)
+		return CUA__TREE_NONE;
+	switch (type) {
+	case CUA_F16: return CUA__TREE_sum_f16;
+	case CUA_BF16: return CUA__TREE_sum_bf16;
+	case CUA_F32: return CUA__TREE_sum_f32;
+	case CUA_F64: return CUA__TREE_sum_f64;
+	case CUA_COMPLEX_F32: return CUA__TREE_sum_c32;
+	case CUA_COMPLEX_F64: return CUA__TREE_sum_c64;
+	default: return CUA__TREE_NONE;
+	}
 }
 
-/* The tree is chosen where it is the faster way; of runs of keys only the most that there may be are known. */
-static void plan_fast(const struct cua_context *ctx, struct cua__segments *s)
+/*
+ * In mode FAST the tree is chosen where it is the faster way, or the only one; of runs of keys only the most that
+ * there may be are known.
+ */
+static void plan_tree(const struct cua_context *ctx, enum cua_reduce_mode mode, struct cua__segments *s)
 {
-	if (has_tree(s) && s->segments && s->n / s->segments < ctx->backend->segment->tree_below)
-		s->fixed = 1;
+	if (mode == CUA_REDUCE_FIXED || !cua__is_word(s->type) ||
+	    (s->segments && s->n / s->segments < ctx->backend->segment->tree_below))
+		s->kind = tree_of(s->op, s->type);
 }
 
 /* What all calls have in common. */
 static enum cua_status plan(struct cua_context *ctx, const struct cua_segment_options *options,
-			    enum cua_reduce_op op, enum cua_type type, size_t n,
+			    enum cua_reduce_op op, enum cua_type type, size_t n, uint64_t segments,
 			    struct cua__segments *s)
 {
 	struct cua_segment_options o = {.struct_size = sizeof(o)};
@@ -43,15 +57,17 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_segment_op
 		return CUA_ERROR_VALUE;
 	if ((int)op < CUA_REDUCE_SUM || op > CUA_REDUCE_MAX)
 		return CUA_ERROR_VALUE;
-	if (!cua__is_word(type))
+	if (!cua__is_word(type) && !tree_of(op, type))
 		return CUA_ERROR_TYPE;
 	memset(s, 0, sizeof(*s));
 	s->op = op;
 	s->type = type;
-	s->fixed = o.mode == CUA_REDUCE_FIXED && has_tree(s);
+	s->size = cua_type_size(type);
 	s->n = n;
+	s->segments = segments;
+	plan_tree(ctx, o.mode, s);
 	s->control = (char *)ctx->control + CUA__SEGMENT_CONTROL;
-	return cua__bytes(n, cua_type_size(type), &bytes);
+	return cua__bytes(n, s->size, &bytes);
 }
 
 /* ---- segments ---- */
@@ -61,13 +77,11 @@ static enum cua_status plan_segmented(struct cua_context *ctx,
 				      enum cua_reduce_op op, enum cua_type type, size_t n,
 				      size_t segments, struct cua__segments *s)
 {
-	enum cua_status status = plan(ctx, options, op, type, n, s);
+	enum cua_status status = plan(ctx, options, op, type, n, segments, s);
 	size_t bytes;
 
 	if (status)
 		return status;
-	s->segments = segments;
-	plan_fast(ctx, s);
 	if (segments == SIZE_MAX)
 		return CUA_ERROR_SIZE;
 	return cua__bytes(segments + 1, sizeof(uint64_t), &bytes);
@@ -88,7 +102,7 @@ enum cua_status cua_segmented_reduce(struct cua_context *ctx,
 	status = plan_segmented(ctx, options, op, type, n, segments, &s);
 	if (status)
 		return status;
-	size = cua_type_size(type);
+	size = s.size;
 	out = result_size(op, type);
 	n_offsets = segments ? segments + 1 : 0;
 	status = cua__check_array(ctx, x, n, size, size, &s.x);
@@ -149,7 +163,8 @@ static enum cua_status plan_by_key(struct cua_context *ctx,
 				   enum cua_type key_type, enum cua_type type, size_t n,
 				   uint64_t capacity, struct cua__segments *s, struct cua__runs *r)
 {
-	enum cua_status status = plan(ctx, options, op, type, n, s);
+	uint64_t room = capacity < n ? capacity : n;
+	enum cua_status status = plan(ctx, options, op, type, n, room, s);
 	size_t bytes;
 
 	if (status)
@@ -164,9 +179,7 @@ static enum cua_status plan_by_key(struct cua_context *ctx,
 	memset(r, 0, sizeof(*r));
 	r->key_size = cua_type_size(key_type);
 	r->n = n;
-	r->capacity = capacity < n ? capacity : n;
-	s->segments = r->capacity;
-	plan_fast(ctx, s);
+	r->capacity = room;
 	status = cua__bytes(n, r->key_size, &bytes);
 	return status ? status : cua__bytes(n + 1, sizeof(uint64_t), &bytes);
 }
@@ -201,7 +214,7 @@ enum cua_status cua_reduce_by_key(struct cua_context *ctx,
 	if (!count)
 		return CUA_ERROR_NULL;
 	ops = ctx->backend->segment;
-	size = cua_type_size(type);
+	size = s.size;
 	out = result_size(op, type);
 	room = (size_t)r.capacity;
 	status = cua__check_array(ctx, keys, n, r.key_size, r.key_size, &r.keys);

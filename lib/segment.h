@@ -18,7 +18,9 @@ extern "C" {
 struct cua__segments {
 	enum cua_reduce_op op; /* SUM, MIN or MAX */
 	enum cua_type type;
-	int fixed; /* the tree of mode FIXED; only for sums of floats, the others need none */
+	size_t size; /* of an element */
+	/* by the tree of mode FIXED, if not NONE; only sums of floats, the others need none */
+	enum cua__tree_kind kind;
 	uint64_t n;
 	const void *x;
 	uint64_t segments;
@@ -129,12 +131,19 @@ struct cua__part {
 
 /* ---- mode FIXED: the sum of a segment is that of tree.h ---- */
 
-/* The sum of the 4 or 2 columns of a pack. */
-CUA_FORCE double cua__segment_pack_sum(enum cua_type type, const double c[4])
+/* A segment's sum as a reduction by itself; elements and result are to be filled in. */
+CUA_FORCE struct cua__reduce cua__segment_reduce(const struct cua__segments *s)
 {
-	double low = cua__tree_f64_add(c[0], c[1]);
+	struct cua__reduce r;
 
-	return type == CUA_F32 ? cua__tree_f64_add(low, cua__tree_f64_add(c[2], c[3])) : low;
+	memset(&r, 0, sizeof(r));
+	r.op = CUA_REDUCE_SUM;
+	r.type = r.result_type = s->type;
+	r.mode = CUA_REDUCE_FIXED;
+	r.finish_mode = CUA_FINISH_LAST_BLOCK;
+	r.kind = s->kind;
+	r.keep = UINT64_MAX; /* of an element's bits: the sign, too */
+	return r;
 }
 
 #ifdef __cplusplus

@@ -854,6 +854,9 @@ CUA_FN void cua__tree_norm_store(const struct cua__reduce *r, uint64_t n, struct
 	  wide_store)                                                                              \
 	X(sum_b64, uint64_t, 0, struct cua__wide, struct cua__wide, sum_b64_none, sum_b64_widen,   \
 	  wide_add, wide_store)                                                                    \
+	CUA__TREE_FLOAT_SUMS(X)
+
+#define CUA__TREE_FLOAT_SUMS(X)                                                                    \
 	X(sum_f16, struct cua_f16, 0, float, double, sum_f16_none, f32_widen, f64_add, f64_store)  \
 	X(sum_bf16, struct cua_bf16, 0, double, double, sum_f64_none, f64_widen, f64_add,          \
 	  f64_store)                                                                               \

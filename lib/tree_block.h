@@ -50,22 +50,25 @@ struct cua__tree_scratch {
 		return v;                                                                          \
 	}                                                                                          \
                                                                                                    \
+	CUA_FORCE A cua__tree_from_##kind(A v, uint32_t lane)                                      \
+	{                                                                                          \
+		uint64_t words[sizeof(A) / 8];                                                     \
+                                                                                                   \
+		memcpy(words, &v, sizeof(v));                                                      \
+		CUA__UNROLL                                                                        \
+		for (unsigned w = 0; w < sizeof(A) / 8; w++)                                       \
+			words[w] = cua_port_shuffle_u64(0xffffffffu, words[w], lane);              \
+		memcpy(&v, words, sizeof(v));                                                      \
+		return v;                                                                          \
+	}                                                                                          \
+                                                                                                   \
 	/* The values of lanes 0 to 2 * half - 1, in lane 0. */                                    \
 	CUA_FN A cua__tree_lanes_##kind(A v, uint32_t half)                                        \
 	{                                                                                          \
 		uint32_t lane = cua_port_lane();                                                   \
-		uint64_t words[sizeof(A) / 8];                                                     \
-		A other;                                                                           \
                                                                                                    \
-		for (; half; half /= 2) {                                                          \
-			memcpy(words, &v, sizeof(v));                                              \
-			CUA__UNROLL                                                                \
-			for (unsigned w = 0; w < sizeof(A) / 8; w++)                               \
-				words[w] = cua_port_shuffle_u64(0xffffffffu, words[w],             \
-								(lane + half) % 32);               \
-			memcpy(&other, words, sizeof(other));                                      \
-			v = cua__tree_##combine(v, other);                                         \
-		}                                                                                  \
+		for (; half; half /= 2)                                                            \
+			v = cua__tree_##combine(v, cua__tree_from_##kind(v, (lane + half) % 32));  \
 		return v;                                                                          \
 	}                                                                                          \
                                                                                                    \

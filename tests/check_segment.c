@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "reduce_model.h"
+#include "tree_model.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -23,90 +24,77 @@ static struct cua_segment_options options_of(enum cua_reduce_mode mode)
 	return o;
 }
 
-/* ---- the tree of mode FIXED, as it is described and in no other way ---- */
+/* Sums of these are the only operation, or have an order of their own. */
+static const enum cua_type trees[] = {CUA_F32,	CUA_F64,	 CUA_F16,
+				      CUA_BF16, CUA_COMPLEX_F32, CUA_COMPLEX_F64};
 
-static double element(enum cua_type type, const void *x, size_t i)
+static int is_word(enum cua_type type)
 {
-	return type == CUA_F32 ? (double)((const float *)x)[i] : ((const double *)x)[i];
+	for (size_t i = 0; i < COUNT(types); i++)
+		if (types[i] == type)
+			return 1;
+	return 0;
 }
 
-static double tree_of_256(double v[256])
+/* The sum of one segment in the tree of mode FIXED. */
+static union model_result tree(enum cua_type type, size_t n, const void *x)
 {
-	double warps[8];
+	struct model_call call = {.op = CUA_REDUCE_SUM, .type = type, .n = n, .x = x};
 
-	for (int w = 0; w < 8; w++) {
-		double *lane = v + 32 * w;
-
-		for (int d = 16; d >= 1; d /= 2)
-			for (int i = 0; i < d; i++)
-				lane[i] = lane[i] + lane[i + d];
-		warps[w] = lane[0];
-	}
-	for (int d = 4; d >= 1; d /= 2)
-		for (int i = 0; i < d; i++)
-			warps[i] = warps[i] + warps[i + d];
-	return warps[0];
-}
-
-static union value tree(enum cua_type type, size_t n, const void *x)
-{
-	size_t size = cua_type_size(type), pack = 16 / size, width = 32 * pack;
-	size_t all = (n + width - 1) / width, rows = 8, strips;
-	double partials[256] = {0};
-	union value v = {.u64 = 0};
-
-	/* at most 2000 chunks of 8 strips */
-	while (all > rows * 8 * 2000)
-		rows += 8;
-	strips = (all + rows - 1) / rows;
-	for (size_t s = 0; s < strips; s += 8) {
-		double packs[256] = {0};
-
-		for (size_t w = 0; w < 8; w++)
-			for (size_t t = 0; t < 32; t++) {
-				double column[4] = {0};
-
-				for (size_t row = 0; row < rows; row++)
-					for (size_t c = 0; c < pack; c++) {
-						size_t i = ((s + w) * rows + row) * width +
-							   t * pack + c;
-
-						if (i < n)
-							column[c] += element(type, x, i);
-					}
-				packs[w * 32 + t] = pack == 2 ? column[0] + column[1]
-							      : (column[0] + column[1]) +
-									(column[2] + column[3]);
-			}
-		partials[s / 8 % 256] += tree_of_256(packs);
-	}
-	if (type == CUA_F32)
-		v.f32 = (float)tree_of_256(partials);
-	else
-		v.f64 = tree_of_256(partials);
-	return v;
+	return model_reduce(&call);
 }
 
 /* ---- input ---- */
 
+static void store(enum cua_type type, void *p, size_t i, double v)
+{
+	switch (type) {
+	case CUA_F16: ((struct cua_f16 *)p)[i] = cua_f16_from_f32((float)v); break;
+	case CUA_BF16: ((struct cua_bf16 *)p)[i] = cua_bf16_from_f32((float)v); break;
+	case CUA_F32: ((float *)p)[i] = (float)v; break;
+	default: ((double *)p)[i] = v;
+	}
+}
+
+/* The type of the parts of a complex number, which are elements by themselves to what fills arrays. */
+static enum cua_type part_type(enum cua_type type)
+{
+	return type == CUA_COMPLEX_F32 ? CUA_F32 : type == CUA_COMPLEX_F64 ? CUA_F64 : type;
+}
+
 /*
  * Floats of many sizes and both signs, of which large ones cancel near by: then two orders hardly ever have
- * the same sum, also rounded to float.
+ * the same sum, also rounded to the type.
  */
 static void fill_wild(enum cua_type type, size_t n, void *p, uint64_t *seed)
 {
+	enum cua_type part = part_type(type);
+
+	if (part != type)
+		n *= 2;
 	for (size_t i = 0; i < n; i++) {
 		uint64_t r = test_random(seed), back = (r >> 32) % 40 + 1;
-		double v = ldexp((double)(int64_t)r, (int)(r % 81) - 100);
 
 		if (i >= back && r % 2)
-			v = -(type == CUA_F32 ? (double)((float *)p)[i - back]
-					      : ((double *)p)[i - back]);
-		if (type == CUA_F32)
-			((float *)p)[i] = (float)v;
+			store(part, p, i, -model_element(part, p, i - back).re);
+		else if (part == CUA_F16)
+			store(part, p, i, ldexp((double)(int64_t)r, (int)(r % 20) - 70));
 		else
-			((double *)p)[i] = v;
+			store(part, p, i, ldexp((double)(int64_t)r, (int)(r % 81) - 100));
 	}
+}
+
+/* Small integers, of which every order of adding has the same sum. */
+static void fill_small(enum cua_type type, size_t n, void *p, uint64_t *seed)
+{
+	enum cua_type part = part_type(type);
+
+	if (is_word(type)) {
+		fill(type, n, p, seed);
+		return;
+	}
+	for (size_t i = 0; i < (part == type ? n : 2 * n); i++)
+		store(part, p, i, (double)(test_random(seed) % 201) - 100);
 }
 
 enum shape { ALL_IN_ONE, ONES, TENS, HUNDREDS, EMPTY, A_FEW, MIXED, EDGES, SHAPES };
@@ -186,6 +174,12 @@ START_TEST(test_arguments)
 			 CUA_ERROR_TYPE);
 	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, (enum cua_type)0, 4, x, 2, offsets, results),
 			 CUA_ERROR_TYPE);
+	for (size_t i = 2; i < COUNT(trees); i++) {
+		ck_assert_status(CALL(NULL, CUA_REDUCE_MIN, trees[i], 1, x, 2, offsets, results),
+				 CUA_ERROR_TYPE);
+		ck_assert_status(CALL(NULL, CUA_REDUCE_MAX, trees[i], 1, x, 2, offsets, results),
+				 CUA_ERROR_TYPE);
+	}
 	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, SIZE_MAX / 4, x, 2, offsets, results),
 			 CUA_ERROR_SIZE);
 	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, SIZE_MAX, offsets, results),
@@ -300,7 +294,7 @@ START_TEST(test_by_key_arguments)
 	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U16, CUA_U32, 4, keys, x, 4, unique,
 			      results, &count),
 			 CUA_ERROR_TYPE);
-	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, CUA_BF16, 4, keys, x, 4, unique,
+	ck_assert_status(CALL(NULL, CUA_REDUCE_MIN, CUA_U32, CUA_BF16, 4, keys, x, 4, unique,
 			      results, &count),
 			 CUA_ERROR_TYPE);
 	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, CUA_U32, SIZE_MAX / 4, keys, x, 4,
@@ -387,7 +381,7 @@ static void check_segments(struct cua_context *ctx, enum cua_reduce_mode mode, e
 			   int as_tree)
 {
 	struct cua_segment_options o = options_of(mode);
-	size_t size = cua_type_size(type), out = result_size(op, type);
+	size_t size = cua_type_size(type), out = is_word(type) ? result_size(op, type) : size;
 	char *results = test_alloc(ctx, (segments + 4) * out);
 	char *got = test_malloc((segments + 4) * out);
 
@@ -397,16 +391,22 @@ static void check_segments(struct cua_context *ctx, enum cua_reduce_mode mode, e
 	for (size_t i = 0; i < segments; i++) {
 		const char *at = host_x + host_offsets[i] * size;
 		size_t length = (size_t)(host_offsets[i + 1] - host_offsets[i]);
-		union value expected =
-			as_tree ? tree(type, length, at) : model(op, type, length, at, at), v;
+		union model_result expected, v = {.words = {0, 0}};
 
-		v.u64 = 0;
+		if (as_tree || !is_word(type)) {
+			expected = tree(type, length, at);
+		} else {
+			union value serial = model(op, type, length, at, at);
+
+			memcpy(&expected, &serial, sizeof(serial));
+		}
 		memcpy(&v, got + (i + 1) * out, out);
 		EXPECT(memcmp(&v, &expected, out) == 0,
-		       "mode %d op %d %s n %zu, segment %zu of %zu from %llu, length %zu: %llx, not %llx",
+		       "mode %d op %d %s n %zu, segment %zu of %zu from %llu, length %zu: %llx %llx, not %llx %llx",
 		       (int)mode, (int)op, cua_type_name(type), n, i, segments,
-		       (unsigned long long)host_offsets[i], length, (unsigned long long)v.u64,
-		       (unsigned long long)expected.u64);
+		       (unsigned long long)host_offsets[i], length, (unsigned long long)v.words[0],
+		       (unsigned long long)v.words[1], (unsigned long long)expected.words[0],
+		       (unsigned long long)expected.words[1]);
 	}
 	for (size_t i = 0; i < out; i++)
 		ck_assert_uint_eq((uint8_t)got[i], 0xa5);
@@ -420,16 +420,18 @@ static void check_segments(struct cua_context *ctx, enum cua_reduce_mode mode, e
 START_TEST(test_shapes)
 {
 	static const size_t sizes[] = {0, 1, 3, 31, 255, 1000, 4097, 30011, 200003};
-	size_t n_sizes = test_traced() ? COUNT(sizes) - 3 : test_quick() ? COUNT(sizes) - 1 : COUNT(sizes);
+	enum cua_type type = (size_t)_i < COUNT(types) ? types[_i] : trees[(size_t)_i - COUNT(types) + 2];
+	/* the model of a tree takes its time for short segments, too */
+	size_t fewer = test_traced() || !is_word(type) ? 3 : test_quick();
+	size_t n_sizes = COUNT(sizes) - fewer, n_ops = is_word(type) ? COUNT(ops) : 1;
 	size_t most = sizes[n_sizes - 1], most_segments = most + most / 4 + 300;
 	struct cua_context *ctx = test_context(TEST_BACKEND);
-	enum cua_type type = types[_i];
 	size_t size = cua_type_size(type);
 	uint64_t seed = test_seed("test_shapes");
 	char *host = test_malloc((most + 4) * size), *x;
 	uint64_t *host_offsets = test_malloc((most_segments + 1) * 8), *offsets;
 
-	fill(type, most + 4, host, &seed);
+	fill_small(type, most + 4, host, &seed);
 	x = test_upload(ctx, host, (most + 4) * size);
 	for (size_t l = 0; l < n_sizes; l++)
 		for (int shape = 0; shape < SHAPES; shape++) {
@@ -441,7 +443,7 @@ START_TEST(test_shapes)
 				ctx, 1 + (unsigned)(test_random(&seed) % 6)));
 			offsets = test_upload(ctx, host_offsets, (segments + 1) * 8);
 			for (size_t m = 0; m < COUNT(modes); m++)
-				for (size_t op = 0; op < COUNT(ops); op++)
+				for (size_t op = 0; op < n_ops; op++)
 					check_segments(ctx, modes[m], ops[op], type, n,
 						       host + first * size, x + first * size,
 						       segments, host_offsets, offsets, 0);
@@ -457,9 +459,9 @@ END_TEST
 /* FIXED has the tree's bits, wherever a segment lies, and whatever is around it. */
 START_TEST(test_fixed)
 {
-	size_t most = test_quick() ? 60000 : 600000, most_segments = most + 1000;
+	size_t most = test_quick() ? 60000 : 300000, most_segments = most + 1000;
 	struct cua_context *ctx = test_context(TEST_BACKEND);
-	enum cua_type type = _i ? CUA_F64 : CUA_F32;
+	enum cua_type type = trees[_i];
 	size_t size = cua_type_size(type);
 	uint64_t seed = test_seed("test_fixed");
 	char *host = test_malloc((most + 4) * size), *x;
@@ -506,7 +508,7 @@ START_TEST(test_fixed_alone)
 	x = test_upload(ctx, host, (most + 1) * 8);
 	for (size_t l = 0; l < n_lengths; l++) {
 		uint64_t first = l % 2, ends[2] = {first, first + lengths[l]}, *offsets;
-		union value expected = tree(CUA_F64, lengths[l], host + first);
+		union model_result expected = tree(CUA_F64, lengths[l], host + first);
 
 		offsets = test_upload(ctx, ends, sizeof(ends));
 		ck_assert_cua(cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F64, most + 1, x, 1,
@@ -711,7 +713,7 @@ START_TEST(test_bad_offsets)
 		for (size_t i = 0; i < 100; i++) {
 			size_t begin = i < 50 ? i * 900 : N, end = i < 49 ? begin + 900 : N;
 
-			ck_assert(got[i] == model_f64(CUA_REDUCE_SUM, end - begin, d + begin, d + begin).f64);
+			ck_assert(got[i] == serial_f64(CUA_REDUCE_SUM, end - begin, d + begin, d + begin).f64);
 		}
 		test_free(ctx, results);
 	}
@@ -864,7 +866,8 @@ START_TEST(test_by_key_fixed)
 					results, count));
 	test_download(ctx, got, results, n * 4);
 	for (size_t i = 0; i < runs; i++) {
-		union value v = tree(CUA_F32, (size_t)(starts[i + 1] - starts[i]), host + starts[i]);
+		union model_result v =
+			tree(CUA_F32, (size_t)(starts[i + 1] - starts[i]), host + starts[i]);
 
 		EXPECT(!memcmp(&got[i], &v, 4), "run %zu of %zu: %a, not %a", i, runs,
 		       (double)got[i], (double)v.f32);
@@ -910,6 +913,27 @@ START_TEST(test_typed)
 	TYPED(i64, int64_t, int64_t, -);
 	TYPED(f32, float, float, -);
 	TYPED(f64, double, double, -);
+#undef TYPED
+#define TYPED(t, T, ...)                                                                           \
+	do {                                                                                       \
+		T a[4] = {__VA_ARGS__};                                                            \
+		T *x = test_upload(ctx, a, sizeof(a)), *sums = test_alloc(ctx, 3 * sizeof(*sums)); \
+		T got[3], zero;                                                                    \
+                                                                                                   \
+		memset(&zero, 0, sizeof(zero));                                                    \
+		ck_assert_cua(cua_segmented_sum_##t(ctx, 4, x, 3, offsets, sums));                 \
+		test_download(ctx, got, sums, sizeof(got));                                        \
+		ck_assert_mem_eq(&got[0], &zero, sizeof(zero));                                    \
+		ck_assert_mem_eq(&got[1], &a[1], sizeof(zero));                                    \
+		ck_assert_mem_eq(&got[2], &a[0], sizeof(zero));                                    \
+		test_free(ctx, x);                                                                 \
+		test_free(ctx, sums);                                                              \
+	} while (0)
+	/* the first is the sum of the last two */
+	TYPED(f16, struct cua_f16, {0x4880}, {0x1234}, {0x4700}, {0x4000});
+	TYPED(bf16, struct cua_bf16, {0x4110}, {0x1234}, {0x40e0}, {0x4000});
+	TYPED(complex_f32, struct cua_complex_f32, {9, -1}, {5, 6}, {7, 1}, {2, -2});
+	TYPED(complex_f64, struct cua_complex_f64, {9, -1}, {5, 6}, {7, 1}, {2, -2});
 #undef TYPED
 	/* a struct of options that is older than the library */
 	o.struct_size = sizeof(size_t);
@@ -971,8 +995,8 @@ static Suite *make_suite(void)
 	tcase_set_timeout(tc, 240);
 	tcase_add_test(tc, test_arguments);
 	tcase_add_test(tc, test_by_key_arguments);
-	tcase_add_loop_test(tc, test_shapes, 0, (int)COUNT(types));
-	tcase_add_loop_test(tc, test_fixed, 0, 2);
+	tcase_add_loop_test(tc, test_shapes, 0, (int)(COUNT(types) + COUNT(trees) - 2));
+	tcase_add_loop_test(tc, test_fixed, 0, (int)COUNT(trees));
 	tcase_add_test(tc, test_fixed_alone);
 	tcase_add_test(tc, test_fast_sums);
 	tcase_add_test(tc, test_special_floats);

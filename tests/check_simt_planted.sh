@@ -216,10 +216,6 @@ planted 'a weight without its carry' histogram_kernel \
   's/ + (old + (uint32_t)n < old);/;/' histogram
 planted 'parts of segments that are told without release' reduce \
   's/(&f->arrived, 1, CUA_ACQ_REL,/(\&f->arrived, 1, CUA_ACQUIRE,/' segment
-planted 'partials of a segment that are told without release' segment_kernel \
-  's/(&l->arrived, 1, CUA_ACQ_REL,/(\&l->arrived, 1, CUA_ACQUIRE,/' segment
-planted 'partials of a segment that are read without acquire' segment_kernel \
-  's/(&l->arrived, 1, CUA_ACQ_REL,/(\&l->arrived, 1, CUA_RELEASE,/' segment
 planted 'a tile of a path that is read before it is there' segment_kernel \
   '/m = (uint32_t)(p->last - j);/,/this thread/s/cua_port_sync_block()/(void)0/' segment
 planted 'a scan of segments that frees its scratch too early' segment_kernel \
@@ -228,8 +224,24 @@ planted 'a segment without what other tiles have of it' segment_kernel \
   's/before = cua__segment_combine(op, type, \*carry, before)/(void)0/' segment
 planted 'a segment without what the part before has of it' segment_kernel \
   's/before = tail;/before = 0;/' segment
-planted 'a sum in another order' segment_kernel \
-  's/c\[j\] = cua__tree_f64_add(c\[j\], cua__fixed_element/c[j] = cua__tree_f64_add(c[0], cua__fixed_element/' segment
+planted 'partials of a segment that are told without release' segment_tree \
+  's/(&l->arrived, 1, CUA_ACQ_REL,/(\&l->arrived, 1, CUA_ACQUIRE,/' segment
+planted 'partials of a segment that are read without acquire' segment_tree \
+  's/(&l->arrived, 1, CUA_ACQ_REL,/(\&l->arrived, 1, CUA_RELEASE,/' segment
+planted 'partials of a segment that other lanes read before lane 0 has them' segment_tree \
+  's/cua_port_sync_warp(CUA__FIXED_FULL)/(void)0/' segment
+planted 'a strip without what is moved out of its last row' segment_tree \
+  's/if (shift && full - (int32_t)shift < there)/if (0)/' segment
+planted 'columns of a strip that are not put in their places' segment_tree \
+  's/a\[j\] = moved\[j\];/(void)moved[j];/' segment
+planted 'few rows without what is moved out of the last one' segment_tree \
+  's/c\[0\]\[j\], last.v\[j\], last.v\[j\], 0)/c[0][j], v[0][0].v[j], v[0][0].v[j], 0)/' segment
+planted 'few rows whose last lane takes columns of the wrong pack' segment_tree \
+  's/of ? a\[p\]\[j\] : a\[(p + 1) % PACKS\]\[j\]/a[p][j]/' segment
+planted 'a strip with what is before and after it' segment_tree \
+  's/if (at < 0 || at + WIDTH > there)/if (0)/' segment
+planted 'a segment on the list of which one chunk is another one' segment_tree \
+  's/place << CUA__FIXED_CHUNK_BITS | c)/place << CUA__FIXED_CHUNK_BITS | c \/ 2)/' segment
 planted 'a run that begins again with each warp' filter_kernel \
   's/t->before = cua__filter_load_before(k, x);/;/' filter
 planted 'a run that begins again with each load' filter_kernel \

@@ -42,7 +42,7 @@ static int less_f64(double a, double b)
 
 /* M: how a sum is formed; R: where it goes. */
 #define DEFINE_MODEL(t, T, M, R, out, LESS_THAN, is_nan, greatest, least, none)                    \
-	static union value model_##t(enum cua_reduce_op op, size_t n, const T *x, const T *y)      \
+	static union value serial_##t(enum cua_reduce_op op, size_t n, const T *x, const T *y)      \
 	{                                                                                          \
 		union value v;                                                                     \
 		M sum = 0;                                                                         \
@@ -78,12 +78,12 @@ static union value model(enum cua_reduce_op op, enum cua_type type, size_t n, co
 			 const void *y)
 {
 	switch (type) {
-	case CUA_U32: return model_u32(op, n, x, y);
-	case CUA_I32: return model_i32(op, n, x, y);
-	case CUA_U64: return model_u64(op, n, x, y);
-	case CUA_I64: return model_i64(op, n, x, y);
-	case CUA_F32: return model_f32(op, n, x, y);
-	default: return model_f64(op, n, x, y);
+	case CUA_U32: return serial_u32(op, n, x, y);
+	case CUA_I32: return serial_i32(op, n, x, y);
+	case CUA_U64: return serial_u64(op, n, x, y);
+	case CUA_I64: return serial_i64(op, n, x, y);
+	case CUA_F32: return serial_f32(op, n, x, y);
+	default: return serial_f64(op, n, x, y);
 	}
 }
 

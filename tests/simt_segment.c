@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "lib/segment_kernel.h"
+#include "lib/segment_tree.h"
 #include "simt_suites.h"
+#include "tree_model.h"
 
 enum { MOST = 40000 };
 
@@ -43,6 +45,7 @@ static void make_segments(enum cua_reduce_op op, enum cua_type type, uint64_t n,
 	memset(&segments, 0, sizeof(segments));
 	segments.op = op;
 	segments.type = type;
+	segments.size = cua_type_size(type);
 	segments.n = n;
 	segments.segments = i;
 	segments.offsets = offsets;
@@ -202,79 +205,91 @@ END_TEST
 
 static uint64_t lists[100000];
 
-/* The lowest of 2 * half values, after the tree's way to combine them. */
-static double combined(double *v, unsigned half)
-{
-	for (unsigned d = half; d; d /= 2)
-		for (unsigned i = 0; i < d; i++)
-			v[i] += v[i + d];
-	return v[0];
-}
+static struct cua_complex_f32 x_c32[MOST + 8], results_c32[MOST + 2];
+static struct cua_f16 x_f16[MOST + 8], results_f16[MOST + 2];
+static union model_result expected[MOST];
 
-/* The sum of a segment in the tree of lib/tree.h; with strips of 8 rows, since these segments are short. */
-static double serial_sum(uint64_t begin, uint64_t n)
-{
-	int f32 = segments.type == CUA_F32;
-	uint64_t width = 32 * (f32 ? 4 : 2), strips = (n + 8 * width - 1) / (8 * width);
-	double places[256] = {0}, warps[8];
-
-	for (uint64_t chunk = 0; chunk * 8 < strips; chunk++) {
-		for (uint64_t w = 0; w < 8; w++) {
-			double column[128] = {0}, packs[32];
-			uint64_t first = (chunk * 8 + w) * 8 * width;
-
-			for (uint64_t k = first; k < n && k < first + 8 * width; k++)
-				column[k % width] +=
-					f32 ? (double)x_f32[begin + k + 1] : x_f64[begin + k + 1];
-			for (uint64_t p = 0; p < 32; p++)
-				packs[p] = f32 ? (column[4 * p] + column[4 * p + 1]) +
-							 (column[4 * p + 2] + column[4 * p + 3])
-					       : column[2 * p] + column[2 * p + 1];
-			warps[w] = combined(packs, 16);
-		}
-		places[chunk % 256] += combined(warps, 4);
-	}
-	for (int w = 0; w < 8; w++)
-		warps[w] = combined(places + 32 * w, 16);
-	return combined(warps, 4);
-}
+/* The types, and how each is reached; elements begin at every place of a pack. */
+static const struct fixed_type {
+	enum cua_type type;
+	enum cua__tree_kind kind;
+	char *x, *results;
+} fixed_types[] = {
+	{CUA_F32, CUA__TREE_sum_f32, (char *)x_f32, (char *)results_f32},
+	{CUA_F64, CUA__TREE_sum_f64, (char *)x_f64, (char *)results_f64},
+	{CUA_F16, CUA__TREE_sum_f16, (char *)x_f16, (char *)results_f16},
+	{CUA_COMPLEX_F32, CUA__TREE_sum_c32, (char *)x_c32, (char *)results_c32},
+};
 
 /* Now of many sizes, so that another order has another sum. */
-static void make_fixed(enum cua_type type, uint64_t n, uint64_t most_length, unsigned empty)
+static void make_fixed(const struct fixed_type *t, uint64_t n, uint64_t most_length, unsigned empty)
 {
-	make_segments(CUA_REDUCE_SUM, type, n, most_length, empty);
-	segments.fixed = 1;
+	size_t size = cua_type_size(t->type), first = next_random() % 8;
+
+	make_segments(CUA_REDUCE_SUM, t->type, n, most_length, empty);
+	segments.kind = t->kind;
 	segments.scratch = lists;
+	segments.x = t->x + first * size;
+	segments.results = t->results;
 	ck_assert_uint_le(cua__fixed_lists_size(&segments), sizeof(lists));
 	for (uint64_t k = 0; k < n; k++) {
-		x_f64[k + 1] = ldexp((double)next_random(), (int)(next_random() % 80));
+		double v = ldexp((double)next_random(), (int)(next_random() % 80));
+
 		if (k > 40 && next_random() % 2)
-			x_f64[k + 1] = -x_f64[k + 1 - next_random() % 40];
-		x_f32[k + 1] = (float)x_f64[k + 1];
+			v = -x_f64[first + k - next_random() % 40];
+		x_f64[first + k] = v;
+		x_f32[first + k] = (float)v;
+		x_f16[first + k] = cua_f16_from_f32((float)ldexp(v, -100));
+		x_c32[first + k].re = (float)v;
+		x_c32[first + k].im = (float)(1 / (v + 1));
 	}
 	for (uint64_t i = 0; i < segments.segments; i++) {
-		double sum = serial_sum(offsets[i], offsets[i + 1] - offsets[i]);
+		struct model_call call = {.op = CUA_REDUCE_SUM,
+					  .type = t->type,
+					  .n = offsets[i + 1] - offsets[i],
+					  .x = (const char *)segments.x + offsets[i] * size};
 
-		expected_f64[i] = cua__round_f64(sum);
-		expected_f32[i] = cua__round_f32(sum);
+		expected[i] = model_reduce(&call);
 	}
+}
+
+static const char *fixed_check(void)
+{
+	static char message[160];
+	const char *results = segments.results;
+
+	for (uint64_t i = 0; i < segments.segments; i++) {
+		if (!memcmp(results + i * segments.size, &expected[i], segments.size))
+			continue;
+		snprintf(message, sizeof(message), "type %d, segment %d of %d (%d to %d)", (int)segments.type,
+			 (int)i, (int)segments.segments, (int)offsets[i], (int)offsets[i + 1]);
+		return message;
+	}
+	for (size_t j = 0; j < segments.size; j++)
+		if ((unsigned char)results[segments.segments * segments.size + j] != 0xff)
+			return "something was stored past the end";
+	return NULL;
 }
 
 static void short_setup(void)
 {
 	segments_setup();
+	memset(results_f16, 0xff, sizeof(results_f16));
+	memset(results_c32, 0xff, sizeof(results_c32));
 	memset(lists, 0xff, sizeof(lists));
 	memset(lists, 0, sizeof(struct cua__fixed_state));
 }
 
-static void short_f32(void)
-{
-	cua__segment_fixed_short(CUA_F32, &segments);
-}
+static enum cua__fixed_length most;
 
-static void short_f64(void)
+static void fixed_short(void)
 {
-	cua__segment_fixed_short(CUA_F64, &segments);
+	switch (segments.kind) {
+	case CUA__TREE_sum_f32: cua__segment_fixed_short_sum_f32(&segments, most); break;
+	case CUA__TREE_sum_f64: cua__segment_fixed_short_sum_f64(&segments, most); break;
+	case CUA__TREE_sum_f16: cua__segment_fixed_short_sum_f16(&segments, most); break;
+	default: cua__segment_fixed_short_sum_c32(&segments, most);
+	}
 }
 
 /* The second kernel starts from the list that the last run of the first one left. */
@@ -282,21 +297,22 @@ static void long_setup(void)
 {
 	struct cua__fixed_lists f = cua__fixed_lists(&segments);
 
-	for (uint64_t i = 0; i < f.state->listed; i++) {
-		f.list[i].arrived = 0;
-		memset(&results_f64[f.list[i].segment], 0xff, segments.type == CUA_F64 ? 8 : 0);
-		memset(&results_f32[f.list[i].segment], 0xff, segments.type == CUA_F32 ? 4 : 0);
+	for (uint64_t e = 0; e < f.state->entries; e++) {
+		struct cua__fixed_long *l = &f.list[f.entry[e] >> CUA__FIXED_CHUNK_BITS];
+
+		l->arrived = 0;
+		memset((char *)segments.results + l->segment * segments.size, 0xff, segments.size);
 	}
 }
 
-static void long_f32(void)
+static void fixed_long(void)
 {
-	cua__segment_fixed_long(CUA_F32, &segments, simt_shared(sizeof(struct cua__fixed_shared)));
-}
-
-static void long_f64(void)
-{
-	cua__segment_fixed_long(CUA_F64, &segments, simt_shared(sizeof(struct cua__fixed_shared)));
+	switch (segments.kind) {
+	case CUA__TREE_sum_f32: cua__segment_fixed_long_sum_f32(&segments); break;
+	case CUA__TREE_sum_f64: cua__segment_fixed_long_sum_f64(&segments); break;
+	case CUA__TREE_sum_f16: cua__segment_fixed_long_sum_f16(&segments); break;
+	default: cua__segment_fixed_long_sum_c32(&segments);
+	}
 }
 
 START_TEST(fixed)
@@ -306,23 +322,24 @@ START_TEST(fixed)
 		uint64_t n, most_length;
 		unsigned empty;
 	} shapes[] = {
-		{2, 64, 500, 5, 1},    {2, 32, 3000, 40, 0},      {1, 64, 5000, 700, 1},
+		{2, 64, 500, 5, 1},     {2, 32, 3000, 40, 0},     {1, 64, 5000, 700, 1},
 		{2, 96, 9000, 3000, 0}, {2, 32, 39000, 39000, 0}, {1, 32, 20000, 9000, 2},
+		{2, 64, 6000, 120, 0},
 	};
 
 	rng = 3;
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
-		for (int f32 = 0; f32 < 2; f32++) {
+		for (size_t t = 0; t < sizeof(fixed_types) / sizeof(fixed_types[0]); t++) {
 			struct simt_case c = {.name = "short segments", .setup = short_setup};
 
-			make_fixed(f32 ? CUA_F32 : CUA_F64, shapes[i].n, shapes[i].most_length,
-				   shapes[i].empty);
-			c.body = f32 ? short_f32 : short_f64;
+			make_fixed(&fixed_types[t], shapes[i].n, shapes[i].most_length, shapes[i].empty);
+			most = (enum cua__fixed_length)((i + t) % 3);
+			c.body = fixed_short;
 			try_shape(c, shapes[i].blocks, shapes[i].lanes, 2);
 			c.name = "long segments";
 			c.setup = long_setup;
-			c.body = f32 ? long_f32 : long_f64;
-			c.check = segments_check;
+			c.body = fixed_long;
+			c.check = fixed_check;
 			try_shape(c, 2, 256, 2);
 			try_shape(c, 1, 256, 1);
 		}

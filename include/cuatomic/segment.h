@@ -43,12 +43,12 @@ extern "C" {
 #endif
 
 /*
- * Reduces each of the segments of the n elements of x to results[i], 0 <= i < segments. Types U32, I32,
- * U64, I64, F32 and F64; op is SUM, MIN or MAX, with the results' types and the rules of cua_reduce:
+ * Reduces each of the segments of the n elements of x to results[i], 0 <= i < segments. op is SUM, MIN or MAX,
+ * with the results' types and the rules of cua_reduce:
  *
  *   SUM        U32, U64 -> uint64_t; I32, I64 -> int64_t; both modulo 2^64
- *              F32 -> float, added in double and rounded to float once at the end; F64 -> double
- *   MIN, MAX   the element type; NaN and -0 as in cuatomic/reduce.h
+ *              F16, BF16, F32, F64, COMPLEX_F32, COMPLEX_F64 -> the element type, rounded once at the end
+ *   MIN, MAX   U32, I32, U64, I64, F32 and F64 -> the element type; NaN and -0 as in cuatomic/reduce.h
  *
  * An empty segment gives 0, or for MIN the greatest and for MAX the least value of the type (infinities
  * for floats). Elements before offsets[0] and from offsets[segments] on belong to no segment.
@@ -127,7 +127,11 @@ CUA__DEFINE_SEGMENTED(u32, CUA_U32, uint32_t, uint64_t)
 CUA__DEFINE_SEGMENTED(i32, CUA_I32, int32_t, int64_t)
 CUA__DEFINE_SEGMENTED(u64, CUA_U64, uint64_t, uint64_t)
 CUA__DEFINE_SEGMENTED(i64, CUA_I64, int64_t, int64_t)
+CUA__DEFINE_SEGMENTED(f16, CUA_F16, struct cua_f16, struct cua_f16)
+CUA__DEFINE_SEGMENTED(bf16, CUA_BF16, struct cua_bf16, struct cua_bf16)
 CUA__DEFINE_SEGMENTED(f32, CUA_F32, float, float)
 CUA__DEFINE_SEGMENTED(f64, CUA_F64, double, double)
+CUA__DEFINE_SEGMENTED(complex_f32, CUA_COMPLEX_F32, struct cua_complex_f32, struct cua_complex_f32)
+CUA__DEFINE_SEGMENTED(complex_f64, CUA_COMPLEX_F64, struct cua_complex_f64, struct cua_complex_f64)
 
 #endif /* CUATOMIC_SEGMENT_H */
