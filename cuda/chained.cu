@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "../lib/chained.h"
+#include "../lib/chained_kernel.h"
 #include "launch.h"
 
 /* ---- insert ---- */
@@ -114,13 +114,48 @@ static enum cua_status launch_insert(struct cua_context *ctx, const struct cua_c
 			   INSERT_THREADS, tile<ITEMS>::bytes, *view, n, keys, values);
 }
 
-static enum cua_status cuda_insert(struct cua_context *ctx, const struct cua_chained_view *view, size_t n,
-				   const uint64_t *keys, const uint64_t *values)
+#define BULK_THREADS 1024u
+
+template <enum cua__chained_way WAY>
+static __global__ void __launch_bounds__(BULK_THREADS) bulk_kernel(const struct cua__chained_bulk bulk)
+{
+	extern __shared__ uint64_t bulk_words[];
+
+	cua__chained_bulk_add(&bulk, WAY, bulk_words);
+}
+
+template <enum cua__chained_way WAY>
+static enum cua_status launch_bulk(struct cua_context *ctx, const struct cua__chained_bulk *bulk, unsigned grid)
+{
+	const size_t bytes = cua__chained_bulk_bytes(BULK_THREADS, bulk->slots);
+	enum cua_status status = cua__cuda_status(
+		ctx, cudaFuncSetAttribute((const void *)bulk_kernel<WAY>,
+					  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+
+	return status ? status : cua__launch(ctx, bulk_kernel<WAY>, grid, BULK_THREADS, bytes, *bulk);
+}
+
+static enum cua_status cuda_insert(struct cua_context *ctx, const struct cua_chained_view *view, int build,
+				   size_t n, const uint64_t *keys, const uint64_t *values)
 {
 	/* the static part of shared memory has to fit beside the tile, and every processor gets some work */
 	const size_t room = ctx->shared_bytes - 64;
 	const uint64_t each = n / (uint64_t)ctx->processors;
+	struct cua__chained_bulk bulk = {*view, n, keys, values, 0};
+	unsigned grid = cua__grid(ctx, n, BULK_THREADS, 1);
 
+	/* a number in a share has 32 bits */
+	if (n / grid >> 31)
+		grid = (unsigned)(n >> 31) + 1;
+	/* worth it where a block has an entry or more for each bucket; a head's exchange costs less than a lock */
+	if (view->n_buckets <= n / grid / (build ? 4 : 1) &&
+	    cua__chained_bulk_bytes(BULK_THREADS, view->n_buckets) <= ctx->shared_bytes) {
+		bulk.slots = (uint32_t)view->n_buckets;
+		return build ? launch_bulk<CUA__CHAINED_GATHER>(ctx, &bulk, grid)
+			     : launch_bulk<CUA__CHAINED_INSERT>(ctx, &bulk, grid);
+	}
+	if (build)
+		return launch_bulk<CUA__CHAINED_BUILD>(ctx, &bulk, grid);
 	if (room >= tile<8>::bytes && each >= tile<8>::size)
 		return launch_insert<8>(ctx, view, n, keys, values);
 	if (room >= tile<4>::bytes && each >= tile<4>::size)

@@ -134,8 +134,8 @@ static int in_table(const struct cua_chained *table, const void *p, size_t bytes
 	return cua__overlap(p, bytes, table->base, table->bytes);
 }
 
-enum cua_status cua_chained_insert_n(struct cua_chained *table, size_t n, const uint64_t *keys,
-				     const uint64_t *values)
+static enum cua_status insert(struct cua_chained *table, int build, size_t n, const uint64_t *keys,
+			      const uint64_t *values)
 {
 	const void *k, *v;
 	struct cua__call call;
@@ -153,8 +153,20 @@ enum cua_status cua_chained_insert_n(struct cua_chained *table, size_t n, const 
 	if (!n)
 		return CUA_OK;
 	cua__call_begin(&call, table->ctx);
-	status = table->ctx->backend->chained->insert(table->ctx, &table->view, n, k, v);
+	status = table->ctx->backend->chained->insert(table->ctx, &table->view, build, n, k, v);
 	return cua__call_end(&call, status);
+}
+
+enum cua_status cua_chained_insert_n(struct cua_chained *table, size_t n, const uint64_t *keys,
+				     const uint64_t *values)
+{
+	return insert(table, 0, n, keys, values);
+}
+
+enum cua_status cua_chained_build_n(struct cua_chained *table, size_t n, const uint64_t *keys,
+				    const uint64_t *values)
+{
+	return insert(table, 1, n, keys, values);
 }
 
 enum cua_status cua_chained_find_n(struct cua_chained *table, size_t n, const uint64_t *keys,

@@ -53,8 +53,9 @@ struct cua__chained_check {
 };
 
 struct cua__chained_ops {
-	enum cua_status (*insert)(struct cua_context *ctx, const struct cua_chained_view *view, size_t n,
-				  const uint64_t *keys, const uint64_t *values);
+	/* with build while nobody reads */
+	enum cua_status (*insert)(struct cua_context *ctx, const struct cua_chained_view *view, int build,
+				  size_t n, const uint64_t *keys, const uint64_t *values);
 	enum cua_status (*find)(struct cua_context *ctx, const struct cua_chained_view *view, size_t n,
 				const uint64_t *keys, uint64_t *values_out, uint8_t *found);
 	/* pending->n and its totals are 0 */

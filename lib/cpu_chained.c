@@ -12,7 +12,7 @@
 
 /*
  * A worker takes entries for a chunk of pairs at once and links those of one bucket to one chain, so
- * that a bucket is locked once a chunk, however often its keys come.
+ * that a bucket is locked once a chunk, or its head exchanged once, however often its keys come.
  */
 #define CHUNK 1024u
 #define SLOTS (2 * CHUNK)
@@ -25,11 +25,12 @@ struct group {
 
 struct insert_job {
 	const struct cua_chained_view *view;
+	int build;
 	size_t n;
 	const uint64_t *keys, *values;
 };
 
-static void insert_chunk(const struct cua_chained_view *view, uint32_t n, const uint64_t *keys,
+static void insert_chunk(const struct cua_chained_view *view, int build, uint32_t n, const uint64_t *keys,
 			 const uint64_t *values)
 {
 	struct group groups[CHUNK];
@@ -57,7 +58,8 @@ static void insert_chunk(const struct cua_chained_view *view, uint32_t n, const 
 			slots[s] = (uint16_t)n_groups++;
 			g->bucket = bucket;
 			g->last = base + i;
-			__builtin_prefetch(&view->locks[bucket], 1);
+			if (!build)
+				__builtin_prefetch(&view->locks[bucket], 1);
 			__builtin_prefetch(&view->heads[bucket], 1);
 		} else {
 			g = &groups[slots[s]];
@@ -65,8 +67,14 @@ static void insert_chunk(const struct cua_chained_view *view, uint32_t n, const 
 		}
 		g->first = base + i;
 	}
-	for (uint32_t i = 0; i < n_groups; i++)
-		cua__chained_splice(view, groups[i].bucket, groups[i].first, groups[i].last);
+	for (uint32_t i = 0; i < n_groups; i++) {
+		const struct group *g = &groups[i];
+
+		if (build)
+			cua__chained_exchange(view, g->bucket, g->first, g->last);
+		else
+			cua__chained_splice(view, g->bucket, g->first, g->last);
+	}
 }
 
 static void insert_worker(void *arg, unsigned worker, unsigned workers)
@@ -78,15 +86,15 @@ static void insert_worker(void *arg, unsigned worker, unsigned workers)
 	while (i < end) {
 		uint32_t n = end - i < CHUNK ? (uint32_t)(end - i) : CHUNK;
 
-		insert_chunk(job->view, n, job->keys + i, job->values + i);
+		insert_chunk(job->view, job->build, n, job->keys + i, job->values + i);
 		i += n;
 	}
 }
 
-static enum cua_status cpu_insert(struct cua_context *ctx, const struct cua_chained_view *view, size_t n,
-				  const uint64_t *keys, const uint64_t *values)
+static enum cua_status cpu_insert(struct cua_context *ctx, const struct cua_chained_view *view, int build,
+				  size_t n, const uint64_t *keys, const uint64_t *values)
 {
-	struct insert_job job = {view, n, keys, values};
+	struct insert_job job = {view, build, n, keys, values};
 
 	cua__parallel(ctx, cua__workers(ctx, n, GRAIN), insert_worker, &job);
 	return CUA_OK;

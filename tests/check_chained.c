@@ -33,6 +33,10 @@ static void verify(struct cua_chained *table, uint64_t entries)
 	ck_assert_uint_eq(report.broken_links, 0);
 }
 
+/* The two calls that add pairs, by the lock and without. */
+static enum cua_status (*const add_n[2])(struct cua_chained *table, size_t n, const uint64_t *keys,
+					 const uint64_t *values) = {cua_chained_insert_n, cua_chained_build_n};
+
 static int compare(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -72,17 +76,17 @@ START_TEST(bad_arguments)
 	ck_assert_status(cua_chained_status(NULL), CUA_ERROR_NULL);
 	ck_assert_cua(cua_chained_insert_n(table, 4, a, b));
 
-	ck_assert_status(cua_chained_insert_n(NULL, 1, a, b), CUA_ERROR_NULL);
-	ck_assert_status(cua_chained_insert_n(table, 1, NULL, b), CUA_ERROR_NULL);
-	ck_assert_status(cua_chained_insert_n(table, 1, a, NULL), CUA_ERROR_NULL);
-	ck_assert_status(cua_chained_insert_n(table, ~(size_t)0, a, b), CUA_ERROR_SIZE);
-	ck_assert_status(cua_chained_insert_n(table, 1, (void *)((char *)a + 4), b),
-			 CUA_ERROR_ALIGNMENT);
-	ck_assert_status(cua_chained_insert_n(table, 1, a, (void *)((char *)b + 1)),
-			 CUA_ERROR_ALIGNMENT);
-	ck_assert_status(cua_chained_insert_n(table, 1, inside, b), CUA_ERROR_OVERLAP);
-	ck_assert_status(cua_chained_insert_n(table, 1, a, view.heads), CUA_ERROR_OVERLAP);
-	ck_assert_cua(cua_chained_insert_n(table, 0, NULL, NULL));
+	for (int i = 0; i < 2; i++) {
+		ck_assert_status(add_n[i](NULL, 1, a, b), CUA_ERROR_NULL);
+		ck_assert_status(add_n[i](table, 1, NULL, b), CUA_ERROR_NULL);
+		ck_assert_status(add_n[i](table, 1, a, NULL), CUA_ERROR_NULL);
+		ck_assert_status(add_n[i](table, ~(size_t)0, a, b), CUA_ERROR_SIZE);
+		ck_assert_status(add_n[i](table, 1, (void *)((char *)a + 4), b), CUA_ERROR_ALIGNMENT);
+		ck_assert_status(add_n[i](table, 1, a, (void *)((char *)b + 1)), CUA_ERROR_ALIGNMENT);
+		ck_assert_status(add_n[i](table, 1, inside, b), CUA_ERROR_OVERLAP);
+		ck_assert_status(add_n[i](table, 1, a, view.heads), CUA_ERROR_OVERLAP);
+		ck_assert_cua(add_n[i](table, 0, NULL, NULL));
+	}
 
 	ck_assert_status(cua_chained_find_n(NULL, 1, a, b, flags), CUA_ERROR_NULL);
 	ck_assert_status(cua_chained_find_n(table, 1, NULL, b, flags), CUA_ERROR_NULL);
@@ -203,7 +207,7 @@ static void against_model(struct cua_context *ctx, uint64_t *seed, uint64_t buck
 		some = test_random(seed) % 3 ? 1 + test_random(seed) % (n / 2 + 1) : 1;
 		if (some > n - i)
 			some = n - i;
-		ck_assert_cua(cua_chained_insert_n(table, some, k + i, v + i));
+		ck_assert_cua(add_n[test_random(seed) % 2](table, some, k + i, v + i));
 		/* in a later call, so it is the last one of its key */
 		for (size_t j = i; j < i + some; j++)
 			last[numbers[j]] = i;
@@ -289,6 +293,8 @@ START_TEST(model)
 	against_model(ctx, &seed, 100000, quick ? 5001 : 50001, 100000);
 	/* chains so long that a GPU searches the pool: one hot key, and some more than it lists */
 	against_model(ctx, &seed, 1000, quick ? 20001 : 300007, 1);
+	/* few keys and many buckets, so that pushes meet */
+	against_model(ctx, &seed, 200000, quick ? 20001 : 300007, 3);
 	if (!quick) {
 		against_model(ctx, &seed, 10, 300007, 7);
 		against_model(ctx, &seed, 1, 40009, 100);
@@ -312,19 +318,22 @@ START_TEST(full)
 	for (size_t i = 0; i < n; i++)
 		keys[i] = key_number(i);
 	k = test_upload(ctx, keys, n * 8);
-	for (int c = 0; c < 5; c++) {
-		struct cua_chained *table = new_table(ctx, 100, capacities[c]);
-		size_t first = capacities[c] / 2;
+	for (int c = 0; c < 20; c++) {
+		/* with few buckets and with many, and the call that overruns by the lock and without */
+		struct cua_chained *table = new_table(ctx, c < 10 ? 100 : 100000, capacities[c % 5]);
+		uint64_t capacity = capacities[c % 5];
+		int build = c / 5 % 2;
+		size_t first = capacity / 2;
 
-		ck_assert_cua(cua_chained_insert_n(table, first, k, k));
+		ck_assert_cua(add_n[!build](table, first, k, k));
 		ck_assert_cua(cua_chained_status(table));
 		/* the pool runs out in the middle of this call */
-		ck_assert_cua(cua_chained_insert_n(table, n - first, k + first, k + first));
+		ck_assert_cua(add_n[build](table, n - first, k + first, k + first));
 		ck_assert_status(cua_chained_status(table), CUA_ERROR_FULL);
 		ck_assert_cua(cua_chained_demand(table, &demand));
 		ck_assert_uint_eq(demand, n);
-		ck_assert_uint_eq(size_of(table), capacities[c]);
-		verify(table, capacities[c]);
+		ck_assert_uint_eq(size_of(table), capacity);
+		verify(table, capacity);
 		ck_assert_cua(cua_chained_find_n(table, n, k, v, f));
 		test_download(ctx, flags, f, n);
 		test_download(ctx, got, v, n * 8);
@@ -334,9 +343,9 @@ START_TEST(full)
 			ck_assert(i >= first || flags[i]);
 			ck_assert(!flags[i] || got[i] == keys[i]);
 		}
-		ck_assert_uint_eq(stored, capacities[c]);
+		ck_assert_uint_eq(stored, capacity);
 		/* sticky */
-		ck_assert_cua(cua_chained_insert_n(table, 1, k, k));
+		ck_assert_cua(add_n[build](table, 1, k, k));
 		ck_assert_status(cua_chained_status(table), CUA_ERROR_FULL);
 		ck_assert_cua(cua_chained_clear(table));
 		ck_assert_cua(cua_chained_status(table));
@@ -345,9 +354,9 @@ START_TEST(full)
 		test_download(ctx, flags, f, n);
 		for (size_t i = 0; i < n; i++)
 			ck_assert_uint_eq(flags[i], 0);
-		ck_assert_cua(cua_chained_insert_n(table, capacities[c], k, k));
+		ck_assert_cua(add_n[build](table, capacity, k, k));
 		ck_assert_cua(cua_chained_status(table));
-		verify(table, capacities[c]);
+		verify(table, capacity);
 		ck_assert_cua(cua_chained_destroy(table));
 	}
 	test_free(ctx, k);
@@ -370,7 +379,8 @@ START_TEST(copies)
 	for (uint64_t i = 0; i < n; i++)
 		keys[i] = key_number(i);
 	k = test_upload(ctx, keys, n * 8);
-	ck_assert_cua(cua_chained_insert_n(table, n, k, k));
+	ck_assert_cua(cua_chained_insert_n(table, n / 2, k, k));
+	ck_assert_cua(cua_chained_build_n(table, n - n / 2, k + n / 2, k + n / 2));
 	ck_assert_cua(cua_chained_copy(table, cpu, &host));
 	ck_assert_cua(cua_chained_copy(host, ctx, &back));
 	ck_assert_cua(cua_chained_destroy(table));
@@ -524,17 +534,19 @@ START_TEST(many)
 	keys = test_alloc(ctx, 8 * n);
 	out = test_alloc(ctx, 8);
 	ck_assert_cua(cua_fill(ctx, keys, n, 8, &key));
-	table = new_table(ctx, 100, n - 1);
-	ck_assert_cua(cua_chained_insert_n(table, n, keys, keys));
-	ck_assert_status(cua_chained_status(table), CUA_ERROR_FULL);
-	ck_assert_cua(cua_chained_count_n(table, 1, keys, out));
-	test_download(ctx, &count, out, 8);
-	ck_assert_uint_eq(count, n - 1);
-	count = 0;
-	ck_assert_cua(cua_chained_values(table, key, 0, NULL, &count));
-	ck_assert_uint_eq(count, n - 1);
-	verify(table, n - 1);
-	ck_assert_cua(cua_chained_destroy(table));
+	for (int i = 0; i < 3; i++) {
+		table = new_table(ctx, i < 2 ? 100 : 1 << 20, n - 1);
+		ck_assert_cua(add_n[i != 0](table, n, keys, keys));
+		ck_assert_status(cua_chained_status(table), CUA_ERROR_FULL);
+		ck_assert_cua(cua_chained_count_n(table, 1, keys, out));
+		test_download(ctx, &count, out, 8);
+		ck_assert_uint_eq(count, n - 1);
+		count = 0;
+		ck_assert_cua(cua_chained_values(table, key, 0, NULL, &count));
+		ck_assert_uint_eq(count, n - 1);
+		verify(table, n - 1);
+		ck_assert_cua(cua_chained_destroy(table));
+	}
 	test_free(ctx, keys);
 	test_free(ctx, out);
 	cua_context_destroy(ctx);
@@ -551,19 +563,33 @@ struct thread {
 	pthread_t id;
 	struct cua_chained_view view;
 	uint64_t number, rounds, stored, wrong;
+	enum { INSERTS, PUSHES, BUILDS } way;
 };
 
-/* Inserts (key, number << 32 | i) with growing i, and reads all the time. */
+static int add_one(const struct thread *t, uint64_t key, uint64_t i)
+{
+	uint64_t value = t->number << 32 | i;
+
+	if (t->way == INSERTS)
+		return cua_chained_insert(&t->view, key, value);
+	/* of those who build some push */
+	if (t->way == BUILDS && t->number != 1)
+		return cua_chained_build(&t->view, key, value);
+	return i & 1 ? cua_chained_push(&t->view, key, value)
+		     : cua_chained_push_warp(&t->view, 1, 1, key, value);
+}
+
+/* Adds (key, number << 32 | i) with growing i, and reads all the time, unless some build. */
 static void *mix_main(void *arg)
 {
 	struct thread *t = arg;
 
 	for (uint64_t i = 0; i < t->rounds; i++) {
 		uint64_t key = i % KEYS, value = 0, before[THREADS], index;
-		int stored = cua_chained_insert(&t->view, key, t->number << 32 | i);
+		int stored = add_one(t, key, i);
 
 		t->stored += (uint64_t)stored;
-		if (i % 64)
+		if (i % 64 || t->way == BUILDS)
 			continue;
 		/* of each thread the values come latest first, and mine is there */
 		for (int j = 0; j < THREADS; j++)
@@ -588,7 +614,8 @@ START_TEST(threads_mix)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	uint64_t rounds = test_quick() ? 1000 : 6000;
 
-	for (int small = 0; small < 2; small++) {
+	for (int c = 0; c < 6; c++) {
+		int small = c & 1;
 		uint64_t capacity = rounds * THREADS - (small ? 1234 : 0), stored = 0, demand = 0, all = 0;
 		struct cua_chained *table = new_table(ctx, 3, capacity);
 		struct thread threads[THREADS];
@@ -598,6 +625,7 @@ START_TEST(threads_mix)
 			ck_assert_cua(cua_chained_view(table, &threads[i].view));
 			threads[i].number = (uint64_t)i;
 			threads[i].rounds = rounds;
+			threads[i].way = c / 2;
 			ck_assert_int_eq(pthread_create(&threads[i].id, NULL, mix_main, &threads[i]), 0);
 		}
 		for (int i = 0; i < THREADS; i++)

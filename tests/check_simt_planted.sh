@@ -92,6 +92,30 @@ planted 'a head stored without release' chained \
   's/cua_port_store_b64(head, first, CUA_RELEASE/cua_port_store_b64(head, first, CUA_RELAXED/'
 planted 'a head loaded without acquire' chained \
   's/^\([[:space:]]*\)CUA_ACQUIRE, CUA_SCOPE_DEVICE/\1CUA_RELAXED, CUA_SCOPE_DEVICE/'
+planted 'a push without release' chained \
+  's/before, first, CUA_RELEASE/before, first, CUA_RELAXED/'
+planted 'a push that does not ask whether its swap failed' chained \
+  '/cua__chained_swap(const/,/^}/s/^		    before)$/		    before || 1)/'
+planted 'a push that is tried again with its old link' chained \
+  '/cua__chained_swap(const/,/^}/s/CUA_WRITE(/if (backoff.ns == 32) &/'
+planted 'lanes of a warp that do not meet before one pushes for all' chained \
+  '/part of what its last lane/,/swap(/s/cua_port_sync_warp(mask)/(void)0/'
+planted 'a lane that returns before its pair is there' chained \
+  '/finds its own pair/,/return/s/cua_port_sync_warp(mask)/(void)0/'
+planted 'lanes of a warp in the chain of another bucket' chained \
+  's/ & cua_port_match_any_u64(mask, bucket);/;/'
+planted 'an entry of a warp that is linked to one that has no place' chained \
+  's/group = cua_port_ballot(mask, stored) &/group = votes \&/'
+planted 'a chain of a block that is inserted before it is whole' chained_kernel \
+  '/also makes all entries/,/for (/s/cua_port_sync_block()/(void)0/' chained
+planted 'entries of a warp that are stored before all lanes have theirs there' chained_kernel \
+  '/stage\[3 \* lane + 2\]/,/UNROLL/s/cua_port_sync_warp(CUA__CHAINED_ALL)/(void)0/' chained
+planted 'entries of a warp that are written over before they are stored' chained_kernel \
+  '/all have read what/,/CUA_WRITE/s/cua_port_sync_warp(CUA__CHAINED_ALL)/(void)0/' chained
+planted 'a build by lanes of a warp that all link to the former head' chained_kernel \
+  's/next\[j\] = above ? .*/next[j] = before;/' chained
+planted 'a bulk insert past the end of the pool' chained_kernel \
+  's/if (mine > view->capacity - base)/if (0)/' chained
 planted 'turns without a sync_warp between two' combine \
   's/^	cua_port_sync_warp(t->group);/	(void)0;/'
 planted 'turns that start before the lock is taken' combine \

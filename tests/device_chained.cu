@@ -40,13 +40,21 @@ static void verify(struct cua_chained *table, uint64_t entries)
 /* ---- lanes ---- */
 
 enum { STORED, WRONG, COUNTERS };
+enum way { INSERT, PUSH, BUILD, WAYS };
+
+static __device__ int add(const struct cua_chained_view *view, enum way way, uint64_t key, uint64_t value)
+{
+	return way == INSERT ? cua_chained_insert(view, key, value)
+	       : way == PUSH ? cua_chained_push(view, key, value)
+			     : cua_chained_build(view, key, value);
+}
 
 /*
- * Thread t inserts (key, t * each + j) for j below each. Lanes insert together or in two diverged
- * halves, and look for what is there while others insert.
+ * Thread t adds (key, t * each + j) for j below each. Lanes do so together or in two diverged
+ * halves, and look for what is there while others insert or push.
  */
-static __global__ void insert_lanes(struct cua_chained_view view, unsigned each, uint64_t n_keys,
-				    uint64_t *counters)
+static __global__ void add_lanes(struct cua_chained_view view, enum way way, unsigned each, uint64_t n_keys,
+				 uint64_t *counters)
 {
 	uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
 	unsigned stored = 0, wrong = 0;
@@ -55,13 +63,25 @@ static __global__ void insert_lanes(struct cua_chained_view view, unsigned each,
 		uint64_t id = thread * each + j, key = id % n_keys, value = 0;
 		int done;
 
-		if (j % 3 == 0)
-			done = cua_chained_insert(&view, key, id);
-		else if ((threadIdx.x + j) % 3 == 0)
-			done = cua_chained_insert(&view, key, id);
-		else
-			done = cua_chained_insert(&view, key, id);
+		if (way == PUSH && j % 3 == 1) {
+			/* a lane of five alone */
+			int alone = threadIdx.x % 5 == 0;
+
+			done = cua_chained_push_warp(&view, 0xffffffffu, !alone, key, id);
+			if (alone) {
+				wrong += done;
+				done = cua_chained_push(&view, key, id);
+			}
+		} else if (j % 3 == 0) {
+			done = add(&view, way, key, id);
+		} else if ((threadIdx.x + j) % 3 == 0) {
+			done = add(&view, way, key, id);
+		} else {
+			done = add(&view, way, key, id);
+		}
 		stored += done;
+		if (way == BUILD)
+			continue;
 		if (cua_chained_find(&view, key, &value))
 			wrong += value % n_keys != key;
 		else
@@ -91,7 +111,8 @@ START_TEST(test_lanes)
 	const uint64_t n = (uint64_t)blocks * threads * each;
 
 	for (int b = 0; b < 3; b++)
-		for (int small = 0; small < 2; small++) {
+		for (int c = 0; c < 2 * WAYS; c++) {
+			int small = c & 1;
 			uint64_t capacity = small ? n - n / 3 : n, counters[COUNTERS], demand = 0, found = 0;
 			uint64_t n_keys = buckets[b] == 1000 ? 1500 : 40;
 			struct cua_chained *table = new_table(ctx, buckets[b], capacity), *host = NULL;
@@ -100,7 +121,7 @@ START_TEST(test_lanes)
 			uint8_t *seen = (uint8_t *)calloc(n, 1);
 
 			ck_assert_ptr_nonnull(seen);
-			insert_lanes<<<blocks, threads>>>(view, each, n_keys, device);
+			add_lanes<<<blocks, threads>>>(view, (enum way)(c / 2), each, n_keys, device);
 			finish_kernel();
 			ck_assert_cuda(cudaMemcpy(counters, device, sizeof(counters),
 						  cudaMemcpyDeviceToHost));
@@ -157,7 +178,8 @@ START_TEST(test_graph)
 	ck_assert_cua(cua_context_set_stream(ctx, stream));
 	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 	ck_assert_cua(cua_chained_clear(table));
-	ck_assert_cua(cua_chained_insert_n(table, N - 1, keys, values));
+	ck_assert_cua(cua_chained_insert_n(table, N - 2000, keys, values));
+	ck_assert_cua(cua_chained_build_n(table, 1999, keys + N - 2000, values + N - 2000));
 	ck_assert_cua(cua_chained_insert_n(table, 1, keys + N - 1, values + N - 1));
 	ck_assert_cua(cua_chained_find_n(table, N, keys, got, found));
 	ck_assert_cua(cua_chained_count_n(table, KEYS, values, counts));
@@ -238,6 +260,8 @@ START_TEST(test_time)
 		const char *what;
 	} runs[] = {
 		{1024, 0, "random keys, 1024 buckets"},
+		{5000, 0, "random keys, 5000 buckets"},
+		{30000, 0, "random keys, 30000 buckets"},
 		{1 << 20, 0, "random keys, 1 Mi buckets"},
 		{1 << 20, 1, "one key, 1 Mi buckets"},
 		{1 << 20, 2, "two keys, 1 Mi buckets"},
@@ -250,7 +274,8 @@ START_TEST(test_time)
 
 	ck_assert_cuda(cudaEventCreate(&start));
 	ck_assert_cuda(cudaEventCreate(&stop));
-	for (unsigned r = 0; r < sizeof(runs) / sizeof(runs[0]); r++) {
+	for (unsigned c = 0; c < 2 * sizeof(runs) / sizeof(runs[0]); c++) {
+		unsigned r = c / 2, build = c % 2;
 		struct cua_chained *table = new_table(ctx, runs[r].buckets, n);
 		float ms = 0, best = 1e30f;
 
@@ -259,14 +284,14 @@ START_TEST(test_time)
 		for (int i = 0; i < (test_quick() ? 1 : 5); i++) {
 			ck_assert_cua(cua_chained_clear(table));
 			ck_assert_cuda(cudaEventRecord(start, 0));
-			ck_assert_cua(cua_chained_insert_n(table, n, keys, keys));
+			ck_assert_cua((build ? cua_chained_build_n : cua_chained_insert_n)(table, n, keys, keys));
 			ck_assert_cuda(cudaEventRecord(stop, 0));
 			ck_assert_cuda(cudaEventSynchronize(stop));
 			ck_assert_cuda(cudaEventElapsedTime(&ms, start, stop));
 			best = ms < best ? ms : best;
 		}
-		printf("insert of %llu pairs, %s: %.3f ms, %.3f Gkeys/s\n", (unsigned long long)n,
-		       runs[r].what, best, (double)n / best / 1e6);
+		printf("%s of %llu pairs, %s: %.3f ms, %.3f Gkeys/s\n", build ? "build" : "insert",
+		       (unsigned long long)n, runs[r].what, best, (double)n / best / 1e6);
 		ck_assert_cua(cua_chained_status(table));
 		ck_assert_cuda(cudaEventRecord(start, 0));
 		verify(table, n);

@@ -1,32 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A chained hash table: buckets, a pool of entries made in advance, a lock a bucket. Keys and values are
- * 64-bit; a key may be there many times.
+ * 64-bit; a key may be there many times. There are three ways to add a pair:
+ *
+ *   insert  under the lock of its bucket, as the textbook has it;
+ *   push    without the lock, by a compare-and-swap of the bucket's head, while others may read;
+ *   build   by an exchange of the head, which never has to be tried again, while nobody reads.
  *
  * Source: the hash table of Sanders and Kandrot, CUDA by Example, appendix A.3. Links are indexes into
  * the pool instead of pointers, so that a copy of the table is a table; entries are written before the
- * lock is taken, and a bulk insert links a whole group of entries of one bucket under one lock.
+ * lock is taken, and a bulk insert links a whole group of entries of one bucket under one lock. The push is
+ * that of Treiber's stack, 1986; to join by an exchange and link afterwards, as build does, is how Mellor-Crummey
+ * and Scott's queue lock of 1991 begins.
  *
  * Synchronization: X means that the caller must order the two calls, - that the table does it.
  *
- *               insert  find  count  first/next  clear  bulk count, values, size, verify, copy
- *     insert      -      -      -        -         X                 X
- *     find        -      -      -        -         X                 -
- *     count       -      -      -        -         X                 -
- *     first/next  -      -      -        -         X                 -
- *     clear       X      X      X        X         X                 X
+ *               insert  push  build  find  count  first/next  clear  bulk count, values, size, verify, copy
+ *     insert      -      X      X     -      -        -         X                 X
+ *     push        X      -      -     -      -        -         X                 X
+ *     build       X      -      -     X      X        X         X                 X
+ *     find        -      -      X     -      -        -         X                 -
+ *     count       -      -      X     -      -        -         X                 -
+ *     first/next  -      -      X     -      -        -         X                 -
+ *     clear       X      X      X     X      X        X         X                 X
  *
- *     The bulk calls insert_n and find_n are many inserts and finds. The host calls of one context
- *     are ordered by its stream.
+ *     The bulk calls insert_n, build_n and find_n are many inserts, builds and finds. The host calls of one
+ *     context are ordered by its stream; in a kernel, a barrier of all who build and read orders them.
  *
  * Scope: the device. On the host, all threads.
- * Memory order: a find (count, first) that sees an entry acquires what the inserter of that entry did
- *   before inserting it.
- * Progress: insert is blocking (a spinlock a bucket, held for two stores); find, count, first and next are
- *   wait-free and end after as many steps as the chain had entries when they began. All may be called by
- *   any lane of a diverged warp.
- * Full: the pool hands out its entries by fetch-and-add. An insert that gets none changes nothing but the
- *   demand, which goes on counting; that is the sticky status, and tells the capacity to retry with.
+ * Memory order: a find (count, first) that sees an entry acquires what the inserter or pusher of that entry did
+ *   before. build publishes nothing: who reads later was ordered behind it by the caller.
+ * Progress: insert is blocking (a spinlock a bucket, held for two stores); push is lock-free, since a swap fails
+ *   only where another one of its bucket succeeded; build is wait-free where the machine has fetch-and-add and
+ *   exchange. find, count, first and next are wait-free and end after as many steps as the chain had entries
+ *   when they began. All may be called by any lane of a diverged warp; push_warp is called by all lanes of its mask
+ *   together.
+ * Full: the pool hands out its entries by fetch-and-add. An insert, push or build that gets none changes nothing
+ *   but the demand, which goes on counting; that is the sticky status, and tells the capacity to retry with.
  * Argument: an entry belongs to its inserter until it is published. Under the bucket's lock the inserter
  *   reads the head, writes it into the new entry's link and stores the entry as the head with release.
  *   A finder loads the head with acquire, so that entry is complete for it. Its link names an entry that was
@@ -34,6 +44,14 @@
  *   acquired; so its contents, too, happen before the finder's reads, and so on down the chain. A published
  *   entry is never written again (until clear), so finders need no lock; and a link leads to
  *   an entry published earlier, so that a chain has no cycle.
+ *   A pusher writes the head that it has seen into its link and swaps with release, if that still is the head.
+ *   An index is never the head twice, so the link names what the swap replaced. Each swap reads what
+ *   the one before has stored: all swaps of a head are one release sequence, and a finder that acquires the last one
+ *   synchronizes with all of them, so with those that published the entries further down.
+ *   A builder gets the former head from the exchange and writes it into its link afterwards, so that the chain ends
+ *   at its entry for a moment: that is why nobody may read. The head passes from one to the next in one order, so
+ *   each former head gets into one link, and when all have written theirs the chain is whole. A push
+ *   between two exchanges does not read the entry whose index it links to.
  */
 #ifndef CUATOMIC_CHAINED_H
 #define CUATOMIC_CHAINED_H
@@ -59,7 +77,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_chained_entry) == 24, "the entry is ABI");
 
 /* The pool's cursor. */
 struct cua_chained_cursor {
-	uint64_t demand; /* inserts since the last clear, stored or not */
+	uint64_t demand; /* pairs to add since the last clear, stored or not */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_chained_cursor) == 8, "the cursor is ABI");
 
@@ -125,6 +143,116 @@ CUA_FN int cua_chained_insert(const struct cua_chained_view *view, uint64_t key,
 	CUA_WRITE(view->entries[index].value, value);
 	cua__chained_splice(view, cua_chained_bucket(view, key), index, index);
 	return 1;
+}
+
+/*
+ * The same without the lock: the last entry gets the head that was there, and one compare-and-swap makes the
+ * first entry the head, if that one still is. Where hundreds push to one bucket, most swaps fail, and each costs
+ * a release; so the waits between two tries may become much longer than those for a lock.
+ */
+#define CUA__CHAINED_LONGEST_WAIT 65536u /* ns */
+CUA_FN void cua__chained_swap(const struct cua_chained_view *view, uint64_t bucket, uint64_t first,
+			      uint64_t last)
+{
+	uint64_t *head = &view->heads[bucket];
+	struct cua_backoff backoff;
+
+	cua_backoff_init(&backoff);
+	for (;;) {
+		uint64_t before =
+			cua_port_load_b64(head, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+
+		CUA_WRITE(view->entries[last].next, before);
+		if (cua_port_cas_b64(head, before, first, CUA_RELEASE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL) ==
+		    before)
+			return;
+		cua__backoff_wait_upto(&backoff, CUA__CHAINED_LONGEST_WAIT);
+	}
+}
+
+/* And by an exchange, while nobody reads. */
+CUA_FORCE void cua__chained_exchange(const struct cua_chained_view *view, uint64_t bucket, uint64_t first,
+				     uint64_t last)
+{
+	CUA_WRITE(view->entries[last].next,
+		  cua_port_exchange_b64(&view->heads[bucket], first, CUA_RELAXED, CUA_SCOPE_DEVICE,
+					CUA_SPACE_GLOBAL));
+}
+
+/* Adds a pair without a lock; the key may be there already. Returns 1, or 0 where the pool is full. */
+CUA_FN int cua_chained_push(const struct cua_chained_view *view, uint64_t key, uint64_t value)
+{
+	uint64_t index = cua_port_fetch_add_u64(&view->cursor->demand, 1, CUA_RELAXED,
+						CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+
+	if (index >= view->capacity)
+		return 0;
+	CUA_WRITE(view->entries[index].key, key);
+	CUA_WRITE(view->entries[index].value, value);
+	cua__chained_swap(view, cua_chained_bucket(view, key), index, index);
+	return 1;
+}
+
+/*
+ * Adds a pair while nobody reads, however many add pairs to its bucket; the key may be there already. Returns 1,
+ * or 0 where the pool is full.
+ */
+CUA_FN int cua_chained_build(const struct cua_chained_view *view, uint64_t key, uint64_t value)
+{
+	uint64_t index = cua_port_fetch_add_u64(&view->cursor->demand, 1, CUA_RELAXED,
+						CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+
+	if (index >= view->capacity)
+		return 0;
+	CUA_WRITE(view->entries[index].key, key);
+	CUA_WRITE(view->entries[index].value, value);
+	cua__chained_exchange(view, cua_chained_bucket(view, key), index, index);
+	return 1;
+}
+
+/* How many lanes of votes are below this one. */
+CUA_FORCE uint64_t cua__chained_rank(uint32_t votes, uint32_t lane)
+{
+	return cua_port_popc_u32(votes & (((uint32_t)1 << lane) - 1));
+}
+
+/*
+ * For the lanes of mask, which all call this together: pushes the pair of each lane whose predicate is
+ * not 0. One fetch-and-add takes all entries, and lanes whose keys have one bucket link their entries before
+ * one of them swaps the head. Returns 1 if this lane's pair was stored, else 0.
+ */
+CUA_FN int cua_chained_push_warp(const struct cua_chained_view *view, uint32_t mask, int predicate,
+				 uint64_t key, uint64_t value)
+{
+	uint32_t lane = cua_port_lane(), votes = cua_port_ballot(mask, predicate != 0), group, above;
+	uint64_t bucket = cua_chained_bucket(view, key), first = 0, index;
+	int stored;
+
+	if (votes == 0)
+		return 0;
+	if (lane == cua_port_ffs_u32(votes) - 1)
+		first = cua_port_fetch_add_u64(&view->cursor->demand, cua_port_popc_u32(votes), CUA_RELAXED,
+					       CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	first = cua_port_shuffle_u64(mask, first, cua_port_ffs_u32(votes) - 1);
+	index = first + cua__chained_rank(votes, lane);
+	stored = predicate && index < view->capacity;
+	group = cua_port_ballot(mask, stored) & cua_port_match_any_u64(mask, bucket);
+	above = group & ~(((uint32_t)2 << lane) - 1);
+	if (stored) {
+		CUA_WRITE(view->entries[index].key, key);
+		CUA_WRITE(view->entries[index].value, value);
+		if (above)
+			CUA_WRITE(view->entries[index].next,
+				  first + cua__chained_rank(votes, cua_port_ffs_u32(above) - 1));
+	}
+	/* makes the entries of the group part of what its last lane releases */
+	cua_port_sync_warp(mask);
+	if (stored && !above)
+		cua__chained_swap(view, bucket, first + cua__chained_rank(votes, cua_port_ffs_u32(group) - 1),
+				  index);
+	/* a lane that returns finds its own pair */
+	cua_port_sync_warp(mask);
+	return stored;
 }
 
 /* The first entry with this key from index on, down the chain. */
@@ -222,8 +350,9 @@ CUA_API enum cua_status cua_chained_clear(struct cua_chained *table);
 /*
  * Many at once, in stream order; may be captured. Arrays are backend memory of n elements each.
  *
- * insert_n: adds the n pairs. Of the values that one call adds for one key, any may be the one "pushed
- *   last". When the pool runs out the rest is counted in the demand and dropped.
+ * insert_n: adds the n pairs, as inserts do. Of the values that one call adds for one key, any may be the one
+ *   "pushed last". When the pool runs out the rest is counted in the demand and dropped.
+ * build_n: the same as builds do, several times as fast. The table need not be empty.
  * find_n: values_out[i] gets the value of keys[i] that was pushed last and found[i] 1; where there is none
  *   found[i] gets 0 and values_out[i] stays as it is. found may be NULL.
  * count_n: counts_out[i] gets the number of pairs with keys[i].
@@ -232,6 +361,8 @@ CUA_API enum cua_status cua_chained_clear(struct cua_chained *table);
  */
 CUA_API enum cua_status cua_chained_insert_n(struct cua_chained *table, size_t n, const uint64_t *keys,
 					     const uint64_t *values);
+CUA_API enum cua_status cua_chained_build_n(struct cua_chained *table, size_t n, const uint64_t *keys,
+					    const uint64_t *values);
 CUA_API enum cua_status cua_chained_find_n(struct cua_chained *table, size_t n, const uint64_t *keys,
 					   uint64_t *values_out, uint8_t *found);
 CUA_API enum cua_status cua_chained_count_n(struct cua_chained *table, size_t n, const uint64_t *keys,
@@ -247,7 +378,7 @@ CUA_API enum cua_status cua_chained_values(struct cua_chained *table, uint64_t k
 					   uint64_t *values_out, uint64_t *n);
 
 /*
- * demand: how many inserts there were since the last clear. size: how many of them have an entry, which
+ * demand: how many pairs were to be added since the last clear. size: how many of them have an entry, which
  * is the smaller of demand and capacity. Each result may be in backend memory: see context.h.
  * Errors: NULL, ALIGNMENT, CAPTURE, MEMORY_KIND, OVERLAP (the result lies in the table).
  */
@@ -255,7 +386,7 @@ CUA_API enum cua_status cua_chained_demand(struct cua_chained *table, uint64_t *
 CUA_API enum cua_status cua_chained_size(struct cua_chained *table, uint64_t *size);
 
 /*
- * CUA_ERROR_FULL if there were more inserts than the pool has entries, until the next clear; else CUA_OK.
+ * CUA_ERROR_FULL if there were more pairs than the pool has entries, until the next clear; else CUA_OK.
  * Waits for the stream. Other errors: NULL, CAPTURE.
  */
 CUA_API enum cua_status cua_chained_status(struct cua_chained *table);
