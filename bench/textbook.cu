@@ -102,6 +102,27 @@ static __global__ void read_all(size_t n, const uint4 *x, unsigned *sink)
 		*sink = sum;
 }
 
+/* ---- calls of a kernel ---- */
+
+enum way { PUSH, PUSH_WARP, BUILD };
+
+template <enum way WAY>
+static __global__ void add_lanes(struct cua_chained_view view, size_t n, const uint64_t *keys)
+{
+	/* whole warps */
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i - threadIdx.x % 32 < n;
+	     i += (size_t)gridDim.x * blockDim.x) {
+		uint64_t key = i < n ? keys[i] : 0;
+
+		if (WAY == PUSH_WARP)
+			cua_chained_push_warp(&view, 0xffffffffu, i < n, key, key);
+		else if (i < n && WAY == PUSH)
+			cua_chained_push(&view, key, key);
+		else if (i < n)
+			cua_chained_build(&view, key, key);
+	}
+}
+
 /* How many entries the chains have. */
 static __global__ void count_entries(unsigned buckets, struct textbook_entry *const *heads,
 				     unsigned long long *count)
@@ -234,6 +255,7 @@ static void tables(struct cua_context *ctx)
 	need(!cudaMemset(locks, 0, sizeof(*locks) << 20), "cudaMemset");
 	for (unsigned b : all_buckets) {
 		struct cua_chained *chained;
+		struct cua_chained_view view;
 		char name[28];
 
 		snprintf(name, sizeof(name), "hash table, %u buckets", b);
@@ -250,22 +272,31 @@ static void tables(struct cua_context *ctx)
 					       "textbook");
 					  check(got == n, "textbook");
 				  }));
-		need(cua_chained_create(ctx, b, n, &chained) == CUA_OK, "cua_chained_create");
-		table_add(&table, TABLE_OURS, "cua_chained_insert_n",
-			  measure((double)n,
-				  [=] { need(cua_chained_clear(chained) == CUA_OK, "cua_chained_clear"); },
-				  [=] {
-					  need(cua_chained_insert_n(chained, n, keys, keys) == CUA_OK,
-					       "cua_chained_insert_n");
-				  },
-				  [=] {
+		need(cua_chained_create(ctx, b, n, &chained) == CUA_OK &&
+			     cua_chained_view(chained, &view) == CUA_OK,
+		     "cua_chained_create");
+		auto clear = [=] { need(cua_chained_clear(chained) == CUA_OK, "cua_chained_clear"); };
+		auto add = [&](const char *way, auto call) {
+			table_add(&table, TABLE_OURS, way, measure((double)n, clear, call, [=] {
 					  struct cua_chained_report report = {};
 
 					  report.struct_size = sizeof(report);
 					  check(cua_chained_verify(chained, &report) == CUA_OK &&
 							report.reached == n,
-						"cua_chained_insert_n");
+						way);
 				  }));
+		};
+
+		add("cua_chained_insert_n", [=] {
+			need(cua_chained_insert_n(chained, n, keys, keys) == CUA_OK, "cua_chained_insert_n");
+		});
+		add("cua_chained_build_n", [=] {
+			need(cua_chained_build_n(chained, n, keys, keys) == CUA_OK, "cua_chained_build_n");
+		});
+		add("cua_chained_build in a kernel", [=] { add_lanes<BUILD><<<1056, 256>>>(view, n, keys); });
+		add("cua_chained_push in a kernel", [=] { add_lanes<PUSH><<<1056, 256>>>(view, n, keys); });
+		add("cua_chained_push_warp in a kernel",
+		    [=] { add_lanes<PUSH_WARP><<<1056, 256>>>(view, n, keys); });
 		cua_chained_destroy(chained);
 		table_end(&table);
 	}
