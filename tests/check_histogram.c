@@ -681,7 +681,9 @@ START_TEST(test_big)
 	struct cua_context *ctx;
 	uint64_t counts[256] = {0}, two[2] = {0};
 	unsigned char *x;
-#if !TEST_CUDA
+#if TEST_CUDA
+	uint64_t five[5];
+#else
 	struct cua_histogram_options o;
 #endif
 
@@ -728,6 +730,22 @@ START_TEST(test_big)
 	ck_assert_uint_eq(counts[0], 1);
 	ck_assert_uint_eq(counts[2], 1);
 	ck_assert_uint_eq(counts[6], 2);
+	/* values of 8 bits; and twice as many in two rows with a gap between them */
+	for (size_t s = 0; s <= COUNT(strategies); s++) {
+		struct cua_histogram_options o = options_of(strategies[s % COUNT(strategies)], 0);
+		const size_t rows = s < COUNT(strategies) ? 1 : 2;
+
+		if (rows > 1) {
+			o.width = n;
+			o.pitch = n + 1;
+		}
+		ck_assert_cua(cua_histogram_even(ctx, &o, CUA_U8, rows * n, x, 5, &(int64_t){0},
+						 &(int64_t){130}, five));
+		ck_assert_uint_eq(five[0], rows * n - 4);
+		ck_assert_uint_eq(five[1] + five[2], 0);
+		ck_assert_uint_eq(five[3], 1);
+		ck_assert_uint_eq(five[4], 3);
+	}
 	for (size_t s = 0; s < COUNT(strategies); s++) {
 		struct cua_histogram_options o = options_of(strategies[s], 0);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The bin functions and private bins inside kernels, and the host calls in graphs. */
+/* The bin functions and private bins inside kernels, and the host calls in graphs and from many threads. */
 #include <math.h>
+#include <pthread.h>
 
 #include "device.h"
+#include "histogram_calls.h"
 
 static void *device_copy(const void *host, size_t bytes)
 {
@@ -235,6 +237,141 @@ START_TEST(test_letters)
 }
 END_TEST
 
+/* ---- random calls, prepared ---- */
+
+/* A random call on device memory, and what its counts are to be. */
+struct prepared {
+	struct model_call m; /* all in host memory */
+	struct cua_histogram_options o;
+	char *x, *edges, *weights;
+	void *our_x, *our_weights, *our_counts, *our_sides;
+	size_t bins;                            /* of all channels */
+	uint64_t *counts, sides[16];            /* as bits of the counts' type */
+	uint64_t *first_counts, first_sides[16]; /* before the first call */
+	char text[512];
+};
+
+/* Elements and weights to the device, in stream order, and what one more call makes of the counts. */
+static void prepare_next(struct prepared *p, cudaStream_t stream)
+{
+	uint64_t *sums = (uint64_t *)test_malloc(p->bins * 8), sides[16] = {0};
+
+	memset(sums, 0, p->bins * 8);
+	model_count(&p->m, sums, sides);
+	for (size_t k = 0; k < p->bins; k++)
+		p->counts[k] = expected_count(&p->m, p->counts[k], sums[k]);
+	for (size_t k = 0; k < model_counted(&p->m) * CUA_HISTOGRAM_SIDES; k++)
+		p->sides[k] = sides[k] + (p->o.accumulate ? p->sides[k] : 0);
+	ck_assert_cuda(cudaMemcpyAsync(p->our_x, p->x, ROOM, cudaMemcpyHostToDevice, stream));
+	ck_assert_cuda(cudaMemcpyAsync(p->our_weights, p->weights, MOST_N * 8,
+				       cudaMemcpyHostToDevice, stream));
+	ck_assert_cuda(cudaStreamSynchronize(stream));
+	free(sums);
+}
+
+static size_t count_bytes(const struct prepared *p)
+{
+	return p->m.o.count_type == CUA_U32 ? 4 : 8;
+}
+
+/* Counts as they were before the first call, on the device, in stream order; packed is room for them. */
+static cudaError_t put_first_counts(const struct prepared *p, char *packed, cudaStream_t stream)
+{
+	const size_t size = count_bytes(p);
+	cudaError_t error;
+
+	for (size_t k = 0; k < p->bins; k++)
+		memcpy(packed + k * size, &p->first_counts[k], size);
+	error = cudaMemcpyAsync(p->our_counts, packed, p->bins * size, cudaMemcpyHostToDevice,
+				stream);
+	if (error == cudaSuccess)
+		error = cudaMemcpyAsync(p->our_sides, p->first_sides, sizeof(p->first_sides),
+					cudaMemcpyHostToDevice, stream);
+	return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
+}
+
+/* Which count is wrong, of those outside behind all others; -1 if none is, -2 if they cannot be had. */
+static long long wrong_count(const struct prepared *p, char *packed, cudaStream_t stream)
+{
+	const size_t size = count_bytes(p);
+	uint64_t sides[16], v;
+
+	if (cudaMemcpyAsync(packed, p->our_counts, p->bins * size, cudaMemcpyDeviceToHost,
+			    stream) != cudaSuccess ||
+	    cudaMemcpyAsync(sides, p->our_sides, sizeof(sides), cudaMemcpyDeviceToHost, stream) !=
+		    cudaSuccess ||
+	    cudaStreamSynchronize(stream) != cudaSuccess)
+		return -2;
+	for (size_t k = 0; k < p->bins; k++) {
+		v = 0;
+		memcpy(&v, packed + k * size, size);
+		if (v != p->counts[k])
+			return (long long)k;
+	}
+	for (size_t k = 0; k < 16; k++)
+		if (sides[k] != p->sides[k])
+			return (long long)(p->bins + k);
+	return -1;
+}
+
+/* Any call, of other elements each time that prepare_next is called. */
+static void prepare(struct cua_context *ctx, uint64_t *seed, struct prepared *p)
+{
+	p->x = (char *)test_malloc(ROOM);
+	p->edges = (char *)test_malloc((MOST_BINS + 1) * 8);
+	p->weights = (char *)test_malloc(MOST_N * 8);
+	memset(p->x, 0, ROOM);
+	memset(p->weights, 0, MOST_N * 8);
+	make_random(&p->m, seed, p->x, p->edges, p->weights);
+	describe(&p->m, p->text, sizeof(p->text));
+	p->bins = p->m.bins * model_counted(&p->m);
+	p->our_x = test_alloc(ctx, ROOM);
+	p->our_weights = test_alloc(ctx, MOST_N * 8);
+	p->our_counts = test_alloc(ctx, p->bins * 8);
+	p->our_sides = test_alloc(ctx, sizeof(p->sides));
+	p->o = p->m.o;
+	p->o.weights = p->o.weight_type ? p->our_weights : NULL;
+	p->o.outside = (uint64_t *)p->our_sides;
+	p->counts = (uint64_t *)test_malloc(p->bins * 8);
+	p->first_counts = (uint64_t *)test_malloc(p->bins * 8);
+	for (size_t k = 0; k < p->bins; k++) {
+		double f = any_double(seed);
+
+		p->counts[k] = test_random(seed);
+		if (model_is_float(p->m.o.weight_type))
+			memcpy(&p->counts[k], &f, sizeof(f));
+		if (count_bytes(p) == 4)
+			p->counts[k] = (uint32_t)p->counts[k];
+		p->first_counts[k] = p->counts[k];
+	}
+	for (size_t k = 0; k < 16; k++)
+		p->first_sides[k] = p->sides[k] = test_random(seed);
+}
+
+static void forget(struct cua_context *ctx, struct prepared *p)
+{
+	test_free(ctx, p->our_x);
+	test_free(ctx, p->our_weights);
+	test_free(ctx, p->our_counts);
+	test_free(ctx, p->our_sides);
+	free(p->x);
+	free(p->edges);
+	free(p->weights);
+	free(p->counts);
+	free(p->first_counts);
+}
+
+static void reserve(struct cua_context *ctx, const struct prepared *p, int n)
+{
+	size_t bytes, most = 0;
+
+	for (int i = 0; i < n; i++) {
+		ck_assert_cua(cua_histogram_workspace(ctx, &p[i].o, p[i].m.bins, &bytes));
+		most = bytes > most ? bytes : most;
+	}
+	ck_assert_cua(cua_context_reserve(ctx, most));
+}
+
 /* ---- graphs ---- */
 
 #define GRAPH_BINS                                                                                 \
@@ -335,6 +472,161 @@ START_TEST(test_graph)
 }
 END_TEST
 
+/* Random calls in a graph: rows, channels, weights, accumulated counts; other elements before each replay. */
+START_TEST(test_graph_options)
+{
+	enum { CALLS = 40, REPLAYS = 3 };
+	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
+	struct prepared *p = (struct prepared *)test_malloc(CALLS * sizeof(*p));
+	uint64_t seed = test_seed("test_graph_options");
+	char *packed = (char *)test_malloc((size_t)MOST_BINS * 4 * 8);
+	cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+	enum cua_status status[CALLS];
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+
+	for (int i = 0; i < CALLS; i++)
+		prepare(ctx, &seed, &p[i]);
+	reserve(ctx, p, CALLS);
+	ck_assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	ck_assert_cua(cua_context_synchronize(ctx));
+	ck_assert_cua(cua_context_set_stream(ctx, stream));
+	for (int i = 0; i < CALLS; i++)
+		ck_assert_cuda(put_first_counts(&p[i], packed, stream));
+	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	for (int i = 0; i < CALLS; i++)
+		status[i] = make_call(ctx, &p[i].m, &p[i].o, p[i].our_x, p[i].our_counts);
+	ck_assert_cuda(cudaStreamIsCapturing(stream, &capturing));
+	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
+	ck_assert_int_eq((int)capturing, (int)cudaStreamCaptureStatusActive);
+	for (int i = 0; i < CALLS; i++)
+		EXPECT(status[i] == (p[i].m.rule == MODEL_EDGES ? CUA_ERROR_CAPTURE : CUA_OK),
+		       "%s: %s", p[i].text, cua_status_name(status[i]));
+	ck_assert_cuda(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int replay = 0; replay < REPLAYS; replay++) {
+		for (int i = 0; i < CALLS; i++) {
+			if (p[i].m.rule == MODEL_EDGES)
+				continue;
+			if (replay)
+				fill_random(&p[i].m, &seed, p[i].x, p[i].weights);
+			prepare_next(&p[i], stream);
+		}
+		ck_assert_cuda(cudaGraphLaunch(exec, stream));
+		for (int i = 0; i < CALLS; i++) {
+			long long wrong = wrong_count(&p[i], packed, stream);
+
+			EXPECT(wrong == -1, "replay %d, %s: count %lld", replay, p[i].text, wrong);
+		}
+	}
+	ck_assert_cuda(cudaGraphExecDestroy(exec));
+	ck_assert_cuda(cudaGraphDestroy(graph));
+	for (int i = 0; i < CALLS; i++)
+		forget(ctx, &p[i]);
+	cua_context_destroy(ctx);
+	ck_assert_cuda(cudaStreamDestroy(stream));
+	free(p);
+	free(packed);
+}
+END_TEST
+
+/* ---- threads ---- */
+
+#define THREADS 4
+#define THREAD_CALLS 12
+
+/* A thread with a context and a stream of its own. */
+struct counting {
+	pthread_t id;
+	struct cua_context *ctx;
+	cudaStream_t stream;
+	struct prepared calls[THREAD_CALLS];
+	char *packed, error[700];
+	int rounds;
+};
+
+/* All calls of a round are in flight at once. */
+static const char *count_round(struct counting *c, struct prepared **p, long long *wrong)
+{
+	enum cua_status status;
+
+	for (int i = 0; i < THREAD_CALLS; i++) {
+		*p = &c->calls[i];
+		if (put_first_counts(*p, c->packed, c->stream) != cudaSuccess)
+			return "copy";
+	}
+	for (int i = 0; i < THREAD_CALLS; i++) {
+		*p = &c->calls[i];
+		status = make_call(c->ctx, &(*p)->m, &(*p)->o, (*p)->our_x, (*p)->our_counts);
+		if (status)
+			return cua_status_name(status);
+	}
+	for (int i = 0; i < THREAD_CALLS; i++) {
+		*p = &c->calls[i];
+		*wrong = wrong_count(*p, c->packed, c->stream);
+		if (*wrong != -1)
+			return "wrong";
+	}
+	return NULL;
+}
+
+static void *count_main(void *arg)
+{
+	struct counting *c = (struct counting *)arg;
+
+	for (int round = 0; round < c->rounds; round++) {
+		struct prepared *p = NULL;
+		long long wrong = -1;
+		const char *what = count_round(c, &p, &wrong);
+
+		if (!what)
+			continue;
+		snprintf(c->error, sizeof(c->error), "round %d, %s: %s, count %lld", round, p->text,
+			 what, wrong);
+		break;
+	}
+	return NULL;
+}
+
+/* Calls of several contexts at once, each on a stream of its own from a thread of its own. */
+START_TEST(test_threads)
+{
+	struct counting *all = (struct counting *)test_malloc(THREADS * sizeof(*all));
+	uint64_t seed = test_seed("test_threads");
+
+	for (int t = 0; t < THREADS; t++) {
+		struct counting *c = &all[t];
+
+		c->ctx = test_context(CUA_BACKEND_CUDA);
+		c->error[0] = 0;
+		c->rounds = test_quick() ? 5 : 100;
+		c->packed = (char *)test_malloc((size_t)MOST_BINS * 4 * 8);
+		ck_assert_cuda(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
+		for (int i = 0; i < THREAD_CALLS; i++) {
+			prepare(c->ctx, &seed, &c->calls[i]);
+			prepare_next(&c->calls[i], c->stream);
+		}
+		ck_assert_cua(cua_context_synchronize(c->ctx));
+		ck_assert_cua(cua_context_set_stream(c->ctx, c->stream));
+	}
+	for (int t = 0; t < THREADS; t++)
+		ck_assert_int_eq(pthread_create(&all[t].id, NULL, count_main, &all[t]), 0);
+	for (int t = 0; t < THREADS; t++)
+		ck_assert_int_eq(pthread_join(all[t].id, NULL), 0);
+	for (int t = 0; t < THREADS; t++) {
+		struct counting *c = &all[t];
+
+		EXPECT(!c->error[0], "thread %d: %s", t, c->error);
+		for (int i = 0; i < THREAD_CALLS; i++)
+			forget(c->ctx, &c->calls[i]);
+		cua_context_destroy(c->ctx);
+		ck_assert_cuda(cudaStreamDestroy(c->stream));
+		free(c->packed);
+	}
+	free(all);
+}
+END_TEST
+
 /* Elements and counts in pinned and in managed memory; the counts accumulate there. */
 START_TEST(test_memory)
 {
@@ -386,6 +678,8 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, test_private);
 	tcase_add_test(tc, test_letters);
 	tcase_add_test(tc, test_graph);
+	tcase_add_test(tc, test_graph_options);
+	tcase_add_test(tc, test_threads);
 	tcase_add_test(tc, test_memory);
 	suite_add_tcase(suite, tc);
 	return suite;
