@@ -10,17 +10,24 @@
 #include "config.h"
 
 #include "../lib/exact.h"
+#include "../lib/filter.h"
 #include "../lib/histogram_kernel.h"
 #include "../lib/segment.h"
 #include "launch.h"
 
 #define ANY_BLOCK 256u
 #define MERGE_BLOCK 256u
+/* Keys of edges that a kernel takes as a parameter; all of them are at most 4096 bytes. */
+#define NEAR_EDGE_BYTES 3072u
 #define PLAIN_SHARED_BYTES ((size_t)48 << 10)
 
 static_assert(CUA__HISTOGRAM_CONTROL >= CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONTROL_BYTES &&
 		      CUA__HISTOGRAM_CONTROL + sizeof(struct cua_finish) <= CUA__EXACT_CONTROL,
 	      "between the segments' control and the exact sums'");
+static_assert(CUA__HISTOGRAM_SUMS_CONTROL >=
+			      CUA__FILTER_CONTROL + sizeof(struct cua__filter_state) &&
+		      CUA__HISTOGRAM_SUMS_CONTROL + CUA__HISTOGRAM_SUMS * 4 <= CUA__CONTROL_BYTES,
+	      "the sums, behind the filters' control");
 
 namespace
 {
@@ -30,9 +37,36 @@ __global__ void __launch_bounds__(CUA__HISTOGRAM_BLOCK)
 	count_kernel(const __grid_constant__ struct cua__histogram_job job)
 {
 	extern __shared__ __align__(16) uint32_t shared[];
+	struct cua__histogram_block block;
 
+	cua__histogram_begin(TYPE, RULE, COUNTER, &job, NULL, shared, &block);
 	cua__after_predecessor();
-	cua__histogram_kernel(TYPE, RULE, COUNTER, &job, shared);
+	cua__histogram_run(TYPE, RULE, COUNTER, &job, &block);
+}
+
+struct near_edges {
+	uint64_t keys[NEAR_EDGE_BYTES / 8];
+};
+static_assert(sizeof(struct cua__histogram_job) + sizeof(struct near_edges) <= 4096, "parameters");
+
+/* The keys of the edges are at job.h.edges, or `near` if that is NULL. */
+template <enum cua_type TYPE, enum cua__histogram_counter COUNTER>
+__global__ void __launch_bounds__(CUA__HISTOGRAM_BLOCK)
+	edges_kernel(const __grid_constant__ struct cua__histogram_job job,
+		     const __grid_constant__ struct near_edges near)
+{
+	extern __shared__ __align__(16) uint32_t shared[];
+	struct cua__histogram_block block;
+	const void *keys = job.h.edges;
+
+	/* what is in memory the work before may have stored */
+	if (keys)
+		cua__after_predecessor();
+	else
+		keys = &near;
+	cua__histogram_begin(TYPE, CUA__RULE_EDGES, COUNTER, &job, keys, shared, &block);
+	cua__after_predecessor();
+	cua__histogram_run(TYPE, CUA__RULE_EDGES, COUNTER, &job, &block);
 }
 
 template <enum cua__histogram_counter COUNTER>
@@ -70,7 +104,7 @@ typedef void (*count_function)(const struct cua__histogram_job);
 template <enum cua_type TYPE, enum cua__histogram_rule RULE>
 count_function count_of(enum cua__histogram_counter counter)
 {
-	constexpr bool PACKED = RULE != CUA__RULE_EDGES && RULE != CUA__RULE_VALUE;
+	constexpr bool PACKED = RULE != CUA__RULE_VALUE;
 	constexpr bool WIDE = TYPE == CUA_I64 || TYPE == CUA_U64 || TYPE == CUA_F64;
 	constexpr bool WORD = TYPE == CUA_I32 || TYPE == CUA_U32 || TYPE == CUA_F32;
 
@@ -93,10 +127,10 @@ count_function count_of(enum cua__histogram_counter counter)
 
 template <enum cua_type TYPE> count_function count_of(const struct cua__histogram_plan *p)
 {
-	return p->rule == CUA__RULE_EDGES ? count_of<TYPE, CUA__RULE_EDGES>(p->counter)
-					 : count_of < TYPE,
-	       TYPE == CUA_I64 || TYPE == CUA_U64 ? CUA__RULE_EVEN
-						  : CUA__RULE_EVEN_FAST > (p->counter);
+	constexpr enum cua__histogram_rule RULE =
+		TYPE == CUA_I64 || TYPE == CUA_U64 ? CUA__RULE_EVEN : CUA__RULE_EVEN_FAST;
+
+	return count_of<TYPE, RULE>(p->counter);
 }
 
 count_function count_of(enum cua_type type, const struct cua__histogram_plan *p)
@@ -107,9 +141,6 @@ count_function count_of(enum cua_type type, const struct cua__histogram_plan *p)
 	case CUA_I16: return count_of<CUA_I16>(p);
 	case CUA_U16: return count_of<CUA_U16>(p);
 	case CUA_I32:
-		return p->rule == CUA__RULE_EDGES
-			       ? count_of<CUA_I32, CUA__RULE_EDGES>(p->counter)
-			       : count_of<CUA_U32, CUA__RULE_EVEN_FAST>(p->counter);
 	case CUA_U32: return count_of<CUA_U32>(p);
 	case CUA_I64: return count_of<CUA_I64>(p);
 	case CUA_U64: return count_of<CUA_U64>(p);
@@ -117,6 +148,31 @@ count_function count_of(enum cua_type type, const struct cua__histogram_plan *p)
 	case CUA_BF16: return count_of<CUA_BF16>(p);
 	case CUA_F32: return count_of<CUA_F32>(p);
 	default: return count_of<CUA_F64>(p);
+	}
+}
+
+typedef void (*edges_function)(const struct cua__histogram_job, const struct near_edges);
+
+template <enum cua_type TYPE> edges_function edges_of(enum cua__histogram_counter counter)
+{
+	return counter == CUA__COUNT_COLUMNS ? edges_kernel<TYPE, CUA__COUNT_COLUMNS>
+					     : edges_kernel<TYPE, CUA__COUNT_WORDS>;
+}
+
+/* Of types of more than 8 bits, and counters that there are for edges. */
+edges_function edges_of(enum cua_type type, enum cua__histogram_counter counter)
+{
+	switch (type) {
+	case CUA_I16: return edges_of<CUA_I16>(counter);
+	case CUA_U16: return edges_of<CUA_U16>(counter);
+	case CUA_I32: return edges_of<CUA_I32>(counter);
+	case CUA_U32: return edges_of<CUA_U32>(counter);
+	case CUA_I64: return edges_of<CUA_I64>(counter);
+	case CUA_U64: return edges_of<CUA_U64>(counter);
+	case CUA_F16: return edges_of<CUA_F16>(counter);
+	case CUA_BF16: return edges_of<CUA_BF16>(counter);
+	case CUA_F32: return edges_of<CUA_F32>(counter);
+	default: return edges_of<CUA_F64>(counter);
 	}
 }
 
@@ -202,6 +258,35 @@ enum cua_status run_any(struct cua_context *ctx, struct cua__histogram_plan *p)
 	return status;
 }
 
+/* The kernel that counts by edges. */
+enum cua_status run_edges(struct cua_context *ctx, const struct cua__histogram_plan *p)
+{
+	const edges_function kernel = edges_of(p->job.h.type, p->counter);
+	struct cua__histogram_job job = p->job;
+	struct near_edges near;
+	enum cua_status status = allow_shared(ctx, (const void *)kernel, p->shared);
+
+	if (status)
+		return status;
+	memset(&near, 0, sizeof(near));
+	if (job.h.edges_on_host) {
+		memcpy(near.keys, job.h.edges,
+		       ((size_t)job.h.bins + 1) * cua__histogram_key_bytes(job.h.type));
+		job.h.edges = NULL;
+	}
+	return cua__launch_early(ctx, kernel, job.blocks, p->block, p->shared, job, near);
+}
+
+enum cua_status run_count(struct cua_context *ctx, const struct cua__histogram_plan *p)
+{
+	const count_function kernel = count_of(p->job.h.type, p);
+	enum cua_status status = allow_shared(ctx, (const void *)kernel, p->shared);
+
+	if (status)
+		return status;
+	return cua__launch_early(ctx, kernel, p->job.blocks, p->block, p->shared, p->job);
+}
+
 } // namespace
 
 static void cuda_plan(struct cua_context *ctx, struct cua__histogram *h)
@@ -210,9 +295,16 @@ static void cuda_plan(struct cua_context *ctx, struct cua__histogram *h)
 	struct cua__histogram_plan p;
 
 	h->scratch_bytes = 0;
+	h->edges_on_host = 0;
 	if (h->n != SIZE_MAX) {
-		if (cua__histogram_plan(h, (uint32_t)ctx->processors, ctx->shared_bytes, &p))
-			h->scratch_bytes = (size_t)p.job.row_words * p.job.blocks * 4;
+		if (cua__histogram_plan(h, (uint32_t)ctx->processors, ctx->shared_bytes, &p)) {
+			if (!p.sums)
+				h->scratch_bytes = (size_t)p.job.row_words * p.job.blocks * 4;
+			h->edges_on_host = p.rule == CUA__RULE_EDGES &&
+					   ((size_t)h->bins + 1) *
+							   cua__histogram_key_bytes(h->type) <=
+						   NEAR_EDGE_BYTES;
+		}
 		return;
 	}
 	/* a row is as many words as there are slots, at most what fits shared memory; or one for
@@ -229,7 +321,6 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__histo
 	struct cua__histogram_job *job = &p.job;
 	const int has_plan =
 		cua__histogram_plan(h, (uint32_t)ctx->processors, ctx->shared_bytes, &p);
-	count_function kernel;
 	enum cua_status status = CUA_OK;
 
 	job->h = *h;
@@ -238,17 +329,13 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__histo
 	job->rows = (uint32_t *)h->scratch;
 	job->finish = (struct cua_finish *)(void *)((char *)ctx->control +
 					      CUA__HISTOGRAM_CONTROL);
+	if (p.sums)
+		job->sums = (uint32_t *)(void *)((char *)ctx->control + CUA__HISTOGRAM_SUMS_CONTROL);
 	/* what is added to while others count; and one block would take long to clear so many */
 	if (p.counter > CUA__COUNT_WORDS || (p.rule == CUA__RULE_VALUE && h->bins > 4096))
 		status = clear_counts(ctx, &job->h);
-	kernel = count_of(h->type, &p);
 	if (!status)
-		status = allow_shared(ctx, (const void *)kernel, p.shared);
-	if (!status)
-		status = p.block < CUA__HISTOGRAM_BLOCK
-				 ? cua__launch_early(ctx, kernel, job->blocks, p.block, p.shared,
-						     *job)
-				 : cua__launch(ctx, kernel, job->blocks, p.block, p.shared, *job);
+		status = p.rule == CUA__RULE_EDGES ? run_edges(ctx, &p) : run_count(ctx, &p);
 	if (status || job->finish_here || p.counter == CUA__COUNT_GLOBAL)
 		return status;
 	return cua__launch_early(ctx,

@@ -32,7 +32,7 @@ static enum cua_status cua__launch(struct cua_context *ctx, void (*kernel)(P...)
 }
 
 /*
- * The same for a kernel that begins with cua__after_predecessor: it may be launched while the kernel before it
+ * The same for a kernel that calls cua__after_predecessor: it may be launched while the kernel before it
  * still runs, which hides most of what a launch costs. For small kernels; not in graphs, whose edges are the older
  * kind with some releases of CUDA.
  */
@@ -61,7 +61,10 @@ static enum cua_status cua__launch_early(struct cua_context *ctx, void (*kernel)
 }
 
 #ifdef __CUDACC__
-/* Before anything else in the kernels of cua__launch_early: waits until the kernels before have ended. */
+/*
+ * In the kernels of cua__launch_early, before they touch memory that others may have to do with: waits until the kernels before have
+ * ended.
+ */
 static __device__ __forceinline__ void cua__after_predecessor(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

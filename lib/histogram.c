@@ -244,7 +244,8 @@ static enum cua_status count(struct cua_context *ctx, const struct cua_histogram
 	if (!status &&
 	    (any_overlap(&backend[0], backend + 1, 3) || any_overlap(&backend[1], backend + 2, 2)))
 		status = CUA_ERROR_OVERLAP;
-	if (!status && h->rule == CUA__BIN_EDGES && n)
+	h->edges = keys;
+	if (!status && h->rule == CUA__BIN_EDGES && n && !h->edges_on_host)
 		status = stage_edges(&call, h, keys);
 	if (!status && fixed_point && n)
 		status = cua__call_scratch(&call, bins * sizeof(uint64_t), &sums);

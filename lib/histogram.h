@@ -28,7 +28,8 @@ struct cua__histogram {
 	/* the bins */
 	enum cua__bin_rule rule;
 	struct cua_histogram_range range; /* EVEN; of _u64 for U64, of _i64 for the other integers */
-	/* EDGES: bins + 1 keys, 8 bytes each for types of 64 bits and else 4; see cua__histogram_edge_key */
+	/* EDGES: bins + 1 keys, 8 bytes each for types of 64 bits and else 4; see cua__histogram_edge_key. On the
+	 * host, where run itself reads them, if edges_on_host */
 	const void *edges;
 	int closed; /* EDGES; in the range for EVEN */
 	uint32_t bins; /* of one channel */
@@ -52,6 +53,7 @@ struct cua__histogram {
 	uint32_t private_bins; /* the first of the bins; 0 where the strategy has none */
 	unsigned workers;      /* CPU */
 	size_t scratch_bytes;
+	int edges_on_host;
 };
 
 struct cua__histogram_ops {
@@ -79,6 +81,9 @@ static inline size_t cua__histogram_count_size(const struct cua__histogram *h)
 
 /* In the context's control memory. */
 #define CUA__HISTOGRAM_CONTROL 640
+/* And numbers of 32 bits, behind what all the others have there. */
+#define CUA__HISTOGRAM_SUMS_CONTROL 8192
+#define CUA__HISTOGRAM_SUMS 8192u
 
 #ifdef __cplusplus
 }

@@ -32,10 +32,12 @@
  * Progress: no block waits for another one.
  * Argument: the slots of a block are changed by atomics between two barriers, and each has one
  * writer before and one reader behind them. The blocks' results lie in scratch memory, a row a
- * block. They are merged by a later launch, or by the block that arrives last: thread 0 of a block
- * arrives behind a barrier, acquire and release at device scope (cua__finish_arrive of
- * cuatomic/reduce.h), so that the last one has acquired all rows, and the barrier behind that passes
- * them on to its block.
+ * block, or are added to sums that all blocks share, by relaxed additions at device scope. They are
+ * merged by a later launch, or by the block that arrives last: thread 0 of a block arrives behind a
+ * barrier, acquire and release at device scope (cua__finish_arrive of cuatomic/reduce.h), so that
+ * the last one has acquired all rows and all additions, and the barrier behind that passes them on to
+ * its block. Nobody adds to the sums then, so it may set them back to zero by plain stores, which the
+ * next launch sees.
  */
 #ifndef CUATOMIC_LIB_HISTOGRAM_KERNEL_H
 #define CUATOMIC_LIB_HISTOGRAM_KERNEL_H
@@ -101,6 +103,7 @@ struct cua__histogram_job {
 	int finish_here; /* the last block merges the rows */
 	struct cua_finish *finish;
 	uint32_t *rows;
+	uint32_t *sums; /* NULL, or zeros that the blocks add to instead of storing rows */
 };
 
 /* ---- results ---- */
@@ -423,11 +426,10 @@ CUA_FORCE void cua__histogram_set_node(enum cua_type type, void *edges, uint32_t
 }
 
 /* The i-th key of the edges. */
-CUA_FORCE uint64_t cua__histogram_key(enum cua_type type, const struct cua__histogram *h,
-				      uint32_t i)
+CUA_FORCE uint64_t cua__histogram_key(enum cua_type type, const void *keys, uint32_t i)
 {
-	return cua__histogram_key_bytes(type) == 8 ? ((const uint64_t *)h->edges)[i]
-						   : ((const uint32_t *)h->edges)[i];
+	return cua__histogram_key_bytes(type) == 8 ? ((const uint64_t *)keys)[i]
+						   : ((const uint32_t *)keys)[i];
 }
 
 /* Bits of the float with a key, of f64 or else f32. */
@@ -611,7 +613,8 @@ CUA_FORCE void cua__histogram_guide_build(enum cua_type type, int by_value,
 
 /* By all threads of the block; ends with a barrier. */
 CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__histogram_job *j,
-					  uint32_t *shared, struct cua__histogram_edges *e)
+					  const void *keys, uint32_t *shared,
+					  struct cua__histogram_edges *e)
 {
 	/* where the guide will be: what crowds some thread has found, by keys and by the line */
 	uint32_t *found = shared + (j->edge_words - j->cells / 2);
@@ -620,7 +623,7 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 	int line;
 
 	for (i = cua_port_thread(); i <= j->h.bins; i += cua_port_block_size())
-		cua__histogram_set_node(type, shared, i, cua__histogram_key(type, &j->h, i));
+		cua__histogram_set_node(type, shared, i, cua__histogram_key(type, keys, i));
 	for (i = cua_port_thread(); i < 32; i += cua_port_block_size())
 		CUA_WRITE(found[i], 0);
 	cua_port_sync_block();
@@ -747,7 +750,7 @@ CUA_FORCE uint32_t cua__histogram_slot_edges(enum cua_type type, const struct cu
 	if (bin != CUA_HISTOGRAM_NO_BIN)
 		return bin;
 	return h->bins +
-	       (key < cua__histogram_key(type, h, 0) ? CUA_HISTOGRAM_BELOW : CUA_HISTOGRAM_ABOVE);
+	       (key < cua__histogram_key(type, h->edges, 0) ? CUA_HISTOGRAM_BELOW : CUA_HISTOGRAM_ABOVE);
 }
 
 /* The slots of n elements, at most 16. */
@@ -1185,14 +1188,13 @@ CUA_FORCE void cua__histogram_count_single(enum cua_type type, enum cua__histogr
 /*
  * All elements of one row without gaps, of one channel, to the slots of the block. A tile is what a
  * block loads at once, a contiguous part of it a warp; the next tile is on its way while one is
- * counted. The `words` of shared memory that are counted in become zeros while the first one is on
- * its way.
+ * counted.
  */
 CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_rule rule,
 					enum cua__histogram_counter counter,
 					const struct cua__histogram_job *j,
 					const struct cua__histogram_edges *edges,
-					struct cua__histogram_own *own, uint32_t words)
+					struct cua__histogram_own *own)
 {
 	const size_t size = cua__histogram_size(type);
 	const uint32_t loads = CUA__HISTOGRAM_LOADS, thread = cua_port_thread();
@@ -1204,7 +1206,7 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 	uint64_t head = (16 - (uintptr_t)x % 16) % 16 / size, packs, full, i, n = j->h.n;
 	const struct cua__histogram_pack *p;
 	struct cua__histogram_pack now[CUA__HISTOGRAM_LOADS], next[CUA__HISTOGRAM_LOADS], rest;
-	uint32_t l, w;
+	uint32_t l;
 
 #ifndef __CUDA_ARCH__
 	/* read only where they have been loaded, which not every compiler sees */
@@ -1225,8 +1227,7 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 		for (l = 0; l < loads; l++)
 			now[l] = p[(uint64_t)member * tile + mine + l * 32];
 	}
-	for (w = thread; w < words; w += cua_port_block_size())
-		CUA_WRITE(own->words[w], 0);
+	/* the zeros */
 	cua_port_sync_block();
 
 	/* one by one: before the packs and behind them */
@@ -1282,7 +1283,7 @@ CUA_FORCE uint32_t cua__histogram_field(enum cua__histogram_counter counter, uin
 	return bits == 32 ? word : (word >> k * bits) & (((uint32_t)1 << bits) - 1);
 }
 
-/* Stores the block's slots as its row; behind a barrier. */
+/* Stores the block's slots as its row, or adds them to the sums; behind a barrier. */
 CUA_FORCE void cua__histogram_store_row(enum cua__histogram_counter counter,
 					const struct cua__histogram_job *j, const uint32_t *words)
 {
@@ -1300,7 +1301,11 @@ CUA_FORCE void cua__histogram_store_row(enum cua__histogram_counter counter,
 		} else {
 			v = CUA_READ(words[i]);
 		}
-		CUA_WRITE(row[i], v);
+		if (!j->sums)
+			CUA_WRITE(row[i], v);
+		else if (v)
+			cua_port_add_u32(&j->sums[i], v, CUA_RELAXED, CUA_SCOPE_DEVICE,
+					 CUA_SPACE_GLOBAL);
 	}
 }
 
@@ -1336,7 +1341,114 @@ CUA_FORCE uint32_t cua__histogram_finish_words(uint32_t threads, uint32_t slots)
 	return 2 * (4 * threads > slots ? 4 * threads : slots);
 }
 
-/* Merges all rows, of slots that are words, in the block that arrives last. */
+/* Rows of which a thread has a place in flight, whichever place it is. */
+#define CUA__HISTOGRAM_ROWS 9u
+
+/*
+ * Adds up the rows, of places of `a_place` words each: group g of the block's threads those of blocks
+ * g, g + groups and so on, to sums[g * row_words] and behind it.
+ */
+CUA_FORCE void cua__histogram_add_rows(uint32_t a_place, const struct cua__histogram_job *j,
+				       uint32_t groups, uint64_t *sums)
+{
+	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
+	const uint32_t places = j->row_words / a_place, group = thread / places;
+	const uint32_t *rows = j->rows;
+	uint32_t place = groups == 1 ? thread : group < groups ? thread % places : places;
+	uint32_t block = groups == 1 ? 0 : group, first = block, r, k;
+	uint64_t sum[4] = {0, 0, 0, 0};
+
+	while (place < places) {
+		struct cua__histogram_pack v[CUA__HISTOGRAM_ROWS];
+		uint32_t next_place = place, next_block = block;
+
+		CUA__UNROLL
+		for (r = 0; r < CUA__HISTOGRAM_ROWS; r++) {
+			const uint64_t at =
+				((uint64_t)next_block * places + next_place) * a_place;
+
+			CUA__UNROLL
+			for (k = 0; k < 4; k++)
+				v[r].word[k] = 0;
+			if (next_place < places) {
+				if (a_place == 4)
+					v[r] = CUA_READ(*(const struct cua__histogram_pack *)
+							(const void *)&rows[at]);
+				else
+					v[r].word[0] = CUA_READ(rows[at]);
+			}
+			next_block += groups;
+			if (next_block >= j->blocks) {
+				next_block = first;
+				next_place += threads;
+			}
+		}
+		CUA__UNROLL
+		for (r = 0; r < CUA__HISTOGRAM_ROWS; r++) {
+			CUA__UNROLL
+			for (k = 0; k < a_place; k++)
+				sum[k] += v[r].word[k];
+			block += groups;
+			if (block < j->blocks)
+				continue;
+			if (place < places) {
+				CUA__UNROLL
+				for (k = 0; k < a_place; k++)
+					CUA_WRITE(sums[first * j->row_words + place * a_place + k],
+						  sum[k]);
+			}
+			CUA__UNROLL
+			for (k = 0; k < a_place; k++)
+				sum[k] = 0;
+			block = first;
+			place += threads;
+		}
+	}
+}
+
+/* Whether the block is the last one to arrive: 1 in all of its threads then. */
+CUA_FORCE int cua__histogram_is_last(const struct cua__histogram_job *j, uint32_t *shared)
+{
+	int is_last;
+
+	cua_port_sync_block();
+	if (cua_port_thread() == 0)
+		CUA_WRITE(shared[0], (uint32_t)cua__finish_arrive(j->finish, j->blocks));
+	cua_port_sync_block();
+	is_last = CUA_READ(shared[0]) != 0;
+	cua_port_sync_block();
+	return is_last;
+}
+
+/* Makes counts of the sums, which become zeros again; or numbers of 64 bits in shared memory, of VALUE. */
+CUA_FORCE void cua__histogram_take_sums(enum cua__histogram_rule rule,
+					const struct cua__histogram_job *j, uint64_t *values)
+{
+	const uint32_t threads = cua_port_block_size(), slots = j->row_words;
+	uint32_t v[CUA__HISTOGRAM_ROWS], first, i, k;
+
+	for (first = cua_port_thread(); first < slots; first += threads * CUA__HISTOGRAM_ROWS) {
+		CUA__UNROLL
+		for (k = 0; k < CUA__HISTOGRAM_ROWS; k++) {
+			i = first + k * threads;
+			v[k] = i < slots ? CUA_READ(j->sums[i]) : 0;
+		}
+		CUA__UNROLL
+		for (k = 0; k < CUA__HISTOGRAM_ROWS; k++) {
+			i = first + k * threads;
+			if (i >= slots)
+				continue;
+			if (v[k])
+				CUA_WRITE(j->sums[i], 0);
+			if (rule == CUA__RULE_VALUE)
+				CUA_WRITE(values[i], v[k]);
+			else
+				cua__histogram_put(&j->h, !j->h.clear, i, v[k]);
+		}
+	}
+}
+
+/* Merges all blocks' slots, which are words, in the block that arrives last. */
 CUA_FORCE void cua__histogram_finish(enum cua_type type, enum cua__histogram_rule rule,
 				     const struct cua__histogram_job *j, uint32_t *shared)
 {
@@ -1344,52 +1456,27 @@ CUA_FORCE void cua__histogram_finish(enum cua_type type, enum cua__histogram_rul
 	const uint32_t slots = j->row_words, blocks = j->blocks;
 	uint64_t *sums = (uint64_t *)(void *)shared;
 	/* 4 slots at once, where rows of them are aligned */
-	const uint32_t packed =
+	const int packed =
 		slots % 4 == 0 && (uintptr_t)j->rows % sizeof(struct cua__histogram_pack) == 0;
 	const uint32_t places = packed ? slots / 4 : slots;
-	uint32_t groups = places < threads ? threads / places : 1, i, b, k;
+	uint32_t groups = places < threads ? threads / places : 1, i, b;
 
-	cua_port_sync_block();
-	if (thread == 0)
-		CUA_WRITE(shared[0], (uint32_t)cua__finish_arrive(j->finish, blocks));
-	cua_port_sync_block();
-	if (!CUA_READ(shared[0]))
+	if (!cua__histogram_is_last(j, shared))
 		return;
-	cua_port_sync_block();
+	if (j->sums) {
+		cua__histogram_take_sums(rule, j, sums);
+		if (rule == CUA__RULE_VALUE) {
+			cua_port_sync_block();
+			cua__histogram_put_values(type, j, sums);
+		}
+		return;
+	}
 	if (groups > blocks)
 		groups = blocks;
-	/* thread t has place t % places of the rows of group t / places, or more places of all rows
-	 */
-	for (i = thread; i < places * groups; i += threads) {
-		const struct cua__histogram_pack *pack =
-			(const struct cua__histogram_pack *)(const void *)j->rows + i % places;
-		const uint32_t *row = j->rows + i % places, group = i / places;
-		uint64_t sum[4] = {0, 0, 0, 0};
-
-		if (packed) {
-#ifdef __CUDA_ARCH__
-#pragma unroll 9
-#endif
-			for (b = group; b < blocks; b += groups) {
-				const struct cua__histogram_pack v =
-					CUA_READ(pack[(uint64_t)b * places]);
-
-				CUA__UNROLL
-				for (k = 0; k < 4; k++)
-					sum[k] += v.word[k];
-			}
-			CUA__UNROLL
-			for (k = 0; k < 4; k++)
-				CUA_WRITE(sums[group * slots + i % places * 4 + k], sum[k]);
-		} else {
-#ifdef __CUDA_ARCH__
-#pragma unroll 8
-#endif
-			for (b = group; b < blocks; b += groups)
-				sum[0] += CUA_READ(row[(uint64_t)b * slots]);
-			CUA_WRITE(sums[i], sum[0]);
-		}
-	}
+	if (packed)
+		cua__histogram_add_rows(4, j, groups, sums);
+	else
+		cua__histogram_add_rows(1, j, groups, sums);
 	cua_port_sync_block();
 	for (i = thread; i < slots; i += threads) {
 		uint64_t sum = CUA_READ(sums[i]);
@@ -1407,41 +1494,60 @@ CUA_FORCE void cua__histogram_finish(enum cua_type type, enum cua__histogram_rul
 	}
 }
 
-/* The kernel: counts all, and merges the rows if it is to. */
-CUA_FORCE void cua__histogram_kernel(enum cua_type type, enum cua__histogram_rule rule,
-				     enum cua__histogram_counter counter,
-				     const struct cua__histogram_job *j, uint32_t *shared)
-{
+/* What a block has; edges and words are in its shared memory. */
+struct cua__histogram_block {
 	struct cua__histogram_edges edges;
 	struct cua__histogram_own own;
+};
+
+/* What a block does before it reads elements, counts or scratch memory. keys: of edges. */
+CUA_FORCE void cua__histogram_begin(enum cua_type type, enum cua__histogram_rule rule,
+				    enum cua__histogram_counter counter,
+				    const struct cua__histogram_job *j, const void *keys,
+				    uint32_t *shared, struct cua__histogram_block *block)
+{
+	struct cua__histogram_own *own = &block->own;
+	const uint32_t words = cua__histogram_words(counter, j->range_slots);
+	uint32_t w;
 
 	if (rule == CUA__RULE_EDGES) {
-		cua__histogram_edges_build(type, j, shared, &edges);
+		cua__histogram_edges_build(type, j, keys, shared, &block->edges);
 		shared += j->edge_words;
 	}
-	own.words = shared;
-	own.lane = cua_port_lane();
-	own.first = 0;
-	own.slots = j->slots;
-	own.hot = CUA__HISTOGRAM_NO_HOT;
-	own.hot_n = own.hot_even = own.hot_odd = own.hot_tiles = 0;
+	own->words = shared;
+	own->lane = cua_port_lane();
+	own->first = 0;
+	own->slots = j->slots;
+	own->hot = CUA__HISTOGRAM_NO_HOT;
+	own->hot_n = own->hot_even = own->hot_odd = own->hot_tiles = 0;
 	if (cua__histogram_has_hot(counter)) {
-		own.first = (uint32_t)cua_port_block() % j->ranges * j->range_slots;
-		own.slots = j->slots - own.first < j->range_slots ? j->slots - own.first
-								  : j->range_slots;
+		own->first = (uint32_t)cua_port_block() % j->ranges * j->range_slots;
+		own->slots = j->slots - own->first < j->range_slots ? j->slots - own->first
+								    : j->range_slots;
 	}
-	cua__histogram_count_all(type, rule, counter, j, &edges, &own,
-				 cua__histogram_words(counter, j->range_slots));
+	for (w = cua_port_thread(); w < words; w += cua_port_block_size())
+		CUA_WRITE(own->words[w], 0);
+}
+
+/* Counts all, and merges the rows if it is to. */
+CUA_FORCE void cua__histogram_run(enum cua_type type, enum cua__histogram_rule rule,
+				  enum cua__histogram_counter counter,
+				  const struct cua__histogram_job *j,
+				  struct cua__histogram_block *block)
+{
+	struct cua__histogram_own *own = &block->own;
+
+	cua__histogram_count_all(type, rule, counter, j, &block->edges, own);
 	if (cua__histogram_has_hot(counter)) {
 		cua_port_sync_warp(CUA__HISTOGRAM_FULL);
-		cua__histogram_hot_flush(j, &own);
+		cua__histogram_hot_flush(j, own);
 	}
 	if (counter == CUA__COUNT_GLOBAL)
 		return;
 	cua_port_sync_block();
-	cua__histogram_store_row(counter, j, shared);
+	cua__histogram_store_row(counter, j, own->words);
 	if (j->finish_here && (counter == CUA__COUNT_COLUMNS || counter == CUA__COUNT_WORDS))
-		cua__histogram_finish(type, rule, j, shared);
+		cua__histogram_finish(type, rule, j, own->words);
 }
 
 /*
@@ -1497,9 +1603,15 @@ CUA_FORCE void cua__histogram_merge(enum cua__histogram_counter counter,
 #endif
 /* Of arrays that few large blocks would read. */
 #ifndef CUA__HISTOGRAM_SMALL_BLOCK
-#define CUA__HISTOGRAM_SMALL_BLOCK 256u
+#define CUA__HISTOGRAM_SMALL_BLOCK 512u
 #endif
+#ifndef CUA__HISTOGRAM_SMALL_BYTES
 #define CUA__HISTOGRAM_SMALL_BYTES ((uint64_t)4 << 20)
+#endif
+/* 16-byte packs that a thread of theirs counts, as long as there are processors; and most additions that all
+ * blocks make to the sums. */
+#define CUA__HISTOGRAM_SMALL_LOADS 2u
+#define CUA__HISTOGRAM_MOST_ADDED 300000u
 #define CUA__HISTOGRAM_SMALL_SLOTS 1024u
 /* Most slots in columns: 256 bins, and the sides. */
 #ifndef CUA__HISTOGRAM_COLUMN_SLOTS
@@ -1522,6 +1634,7 @@ struct cua__histogram_plan {
 	enum cua__histogram_rule rule;
 	enum cua__histogram_counter counter;
 	uint32_t block; /* threads */
+	int sums;       /* job.sums is to be so many zeros as there are row_words */
 	size_t shared;  /* bytes */
 };
 
@@ -1651,6 +1764,7 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 {
 	struct cua__histogram_job *job = &p->job;
 	const uint64_t bytes = h->n * cua__histogram_size(h->type);
+	const int is_small = bytes <= CUA__HISTOGRAM_SMALL_BYTES;
 	uint64_t blocks;
 	size_t words, merging;
 
@@ -1659,22 +1773,27 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 		job->bias = 0x80000000u;
 	if (!cua__histogram_choose(h, processors, shared_bytes, p))
 		return 0;
-	p->block = bytes <= CUA__HISTOGRAM_SMALL_BYTES && job->slots <= CUA__HISTOGRAM_SMALL_SLOTS
+	p->block = is_small && job->slots <= CUA__HISTOGRAM_SMALL_SLOTS
 			   ? CUA__HISTOGRAM_SMALL_BLOCK
 			   : CUA__HISTOGRAM_BLOCK;
-	blocks = bytes / (p->block * CUA__HISTOGRAM_LOADS * 16);
+	p->sums = is_small && p->counter <= CUA__COUNT_WORDS && job->slots <= CUA__HISTOGRAM_SUMS;
+	blocks = bytes / (p->block * 16 *
+			  (p->sums ? CUA__HISTOGRAM_SMALL_LOADS : CUA__HISTOGRAM_LOADS));
 	if (blocks > processors)
 		blocks = processors;
+	if (p->sums && blocks > CUA__HISTOGRAM_MOST_ADDED / job->slots)
+		blocks = CUA__HISTOGRAM_MOST_ADDED / job->slots;
 	blocks = blocks / job->ranges * job->ranges;
 	job->blocks = blocks ? (uint32_t)blocks : job->ranges;
 	words = cua__histogram_words(p->counter, job->range_slots);
 	job->row_words = p->counter == CUA__COUNT_COLUMNS ? job->slots : (uint32_t)words;
-	merging = cua__histogram_finish_words(p->block, job->row_words);
+	merging = p->sums ? 2 * CUA__HISTOGRAM_BYTES
+			  : cua__histogram_finish_words(p->block, job->row_words);
 	merging = merging > words ? merging : words;
-	job->finish_here = p->counter <= CUA__COUNT_WORDS &&
+	job->finish_here = p->sums || (p->counter <= CUA__COUNT_WORDS &&
 			   (merging + job->edge_words) * 4 <= shared_bytes &&
 			   (p->rule == CUA__RULE_VALUE ||
-			    (uint64_t)job->row_words * job->blocks <= CUA__HISTOGRAM_MERGED_HERE);
+			    (uint64_t)job->row_words * job->blocks <= CUA__HISTOGRAM_MERGED_HERE));
 	p->shared = ((job->finish_here ? merging : words) + job->edge_words) * 4;
 	return 1;
 }

@@ -25,7 +25,7 @@ struct cua__workspace {
 };
 
 /* Zero between calls: tickets and locks of kernels that finish across blocks. */
-#define CUA__CONTROL_BYTES 8192
+#define CUA__CONTROL_BYTES (8192 + 32768)
 
 struct cua_context {
 	const struct cua__backend *backend;

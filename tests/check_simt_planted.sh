@@ -229,7 +229,9 @@ planted 'rows of a histogram that are told without release' reduce \
 planted 'a row of a histogram that is stored too early' histogram_kernel \
   '/if (counter == CUA__COUNT_GLOBAL)$/,/store_row/s/cua_port_sync_block()/(void)0/' histogram
 planted 'rows of a histogram that are merged before the block knows of them' histogram_kernel \
-  '/cua__finish_arrive/,/groups > blocks/s/cua_port_sync_block()/(void)0/' histogram
+  '/cua__finish_arrive/,/^}/s/cua_port_sync_block()/(void)0/' histogram
+planted 'a sum of a histogram that is not zero again' histogram_kernel \
+  's/CUA_WRITE(j->sums\[i\], 0)/(void)0/' histogram
 planted 'a packed bin that keeps what it got from the one below' histogram_kernel \
   's/^\t\tshould = 0;/\t\tshould = 1;/' histogram
 planted 'a packed bin that loses what ran over' histogram_kernel \

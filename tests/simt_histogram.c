@@ -4,6 +4,8 @@
 #define CUA__HISTOGRAM_BYTES 16u
 #define CUA__HISTOGRAM_BLOCK 64u
 #define CUA__HISTOGRAM_SMALL_BLOCK 32u
+/* some of the cases are small, and others are not */
+#define CUA__HISTOGRAM_SMALL_BYTES 8010u
 #define CUA__HISTOGRAM_COLUMN_SLOTS 20u
 
 #include <math.h>
@@ -22,7 +24,7 @@ static uint64_t counts[MOST_BINS + 1], outside[CUA_HISTOGRAM_SIDES + 1];
 static uint64_t counts_before[MOST_BINS + 1], outside_before[CUA_HISTOGRAM_SIDES + 1];
 static uint64_t expected[MOST_BINS], expected_outside[CUA_HISTOGRAM_SIDES];
 static uint64_t start[MOST_BINS + CUA_HISTOGRAM_SIDES]; /* what accumulates */
-static uint32_t rows[MOST_WORDS];
+static uint32_t rows[MOST_WORDS], sums[CUA__HISTOGRAM_SUMS];
 static uint64_t keys[MOST_BINS + 1];
 
 static uint64_t rng;
@@ -192,6 +194,7 @@ static void make(const struct setting *t, int closed)
 	plan.job.h = h;
 	plan.job.rows = rows;
 	plan.job.finish = &control;
+	plan.job.sums = plan.sums ? sums : NULL;
 	memset(expected, 0, sizeof(expected));
 	memset(expected_outside, 0, sizeof(expected_outside));
 	for (uint32_t i = 0; i < t->bins + CUA_HISTOGRAM_SIDES; i++)
@@ -221,6 +224,7 @@ static void setup(void)
 	memset(counts, 0xee, sizeof(counts));
 	memset(outside, 0xee, sizeof(outside));
 	memset(rows, 0xee, sizeof(rows));
+	memset(sums, 0, sizeof(sums));
 	memset(&control, 0, sizeof(control));
 	for (uint32_t i = 0; i < h->bins && cleared; i++)
 		if (h->count_type == CUA_U32)
@@ -250,6 +254,9 @@ static const char *compare(void)
 	if (count_at(counts, h->bins) != (h->count_type == CUA_U32 ? 0xeeeeeeeeu : 0xeeeeeeeeeeeeeeeeu) ||
 	    outside[CUA_HISTOGRAM_SIDES] != 0xeeeeeeeeeeeeeeeeu)
 		return "something was stored past the end";
+	for (uint32_t i = 0; i < CUA__HISTOGRAM_SUMS; i++)
+		if (sums[i])
+			return "a sum is not zero again";
 	return memcmp(&control, &zero, sizeof(zero)) ? "the state is not zero again" : NULL;
 }
 
@@ -270,7 +277,11 @@ static void merge_setup(void)
 #define BODY(name, type, rule, counter)                                                            \
 	static void name(void)                                                                     \
 	{                                                                                          \
-		cua__histogram_kernel(type, rule, counter, &plan.job, simt_shared(plan.shared));   \
+		struct cua__histogram_block block;                                                 \
+                                                                                                   \
+		cua__histogram_begin(type, rule, counter, &plan.job, plan.job.h.edges,             \
+				     simt_shared(plan.shared), &block);                            \
+		cua__histogram_run(type, rule, counter, &plan.job, &block);                        \
 	}
 BODY(values, CUA_U8, CUA__RULE_VALUE, CUA__COUNT_COLUMNS)
 BODY(columns_u32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_COLUMNS)
