@@ -88,6 +88,7 @@ struct cua__histogram_job {
 	uint32_t bias;
 	/* EVEN_FAST */
 	uint32_t lower, last;
+	int whole_bins; /* range.whole bins for each integer, and nothing above them */
 	uint32_t last_bin;
 	float least_f32, most_f32;
 	double least_f64, most_f64;
@@ -298,6 +299,11 @@ CUA_FORCE void cua__histogram_slots_even_fast(enum cua_type type,
 			slot[k] = (uint32_t)cua_port_mul_rn_f64(cua_port_sub_rn_f64(x, r->origin),
 								r->scale);
 		}
+	} else if (j->whole_bins) {
+		CUA__UNROLL
+		for (k = 0; k < n; k++)
+			slot[k] = ((uint32_t)cua__histogram_as_i64(type, raw[k]) - j->lower) *
+				  (uint32_t)r->whole;
 	} else if (part_low == 0) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++) {
@@ -316,9 +322,11 @@ CUA_FORCE void cua__histogram_slots_even_fast(enum cua_type type,
 							    32);
 		}
 	}
-	CUA__UNROLL
-	for (k = 0; k < n; k++)
-		slot[k] = slot[k] < j->last_bin ? slot[k] : j->last_bin;
+	if (cua__histogram_is_float(type) || !j->whole_bins) {
+		CUA__UNROLL
+		for (k = 0; k < n; k++)
+			slot[k] = slot[k] < j->last_bin ? slot[k] : j->last_bin;
+	}
 	if (out) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
@@ -1056,17 +1064,56 @@ CUA_FORCE void cua__histogram_hot_keep(const struct cua__histogram_job *j,
 }
 
 /*
+ * If all n slots of all lanes are the same, as in a long run of equal elements, or one of two, as
+ * where such a run ends and the next one begins, counts them at once; 1 if so. `sample` is the slot of
+ * some lane, near_sample says whether the first slots of all are near it. By whole warps.
+ */
+CUA_FORCE int cua__histogram_count_two(enum cua__histogram_counter counter,
+				       const struct cua__histogram_job *j,
+				       const struct cua__histogram_own *own, uint32_t n,
+				       const uint32_t *slot, uint32_t sample, int near_sample)
+{
+	uint32_t first = sample, last = sample, firsts = n * 32, differs = !near_sample, k;
+
+	if (near_sample) {
+		CUA__UNROLL
+		for (k = 0; k < n; k++)
+			differs |= slot[k] ^ sample;
+	}
+	if (cua_port_ballot(CUA__HISTOGRAM_FULL, differs != 0)) {
+		first = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, slot[0], 0);
+		last = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, slot[n - 1], 31);
+		differs = 0;
+		CUA__UNROLL
+		for (k = 0; k < n; k++)
+			differs |= slot[k] != first && slot[k] != last;
+		if (cua_port_ballot(CUA__HISTOGRAM_FULL, differs != 0))
+			return 0;
+		firsts = 0;
+		CUA__UNROLL
+		for (k = 0; k < n; k++)
+			firsts += cua_port_popc_u32(
+				cua_port_ballot(CUA__HISTOGRAM_FULL, slot[k] == first));
+	}
+	/* lane 0 counts the first one, and lane 1 the last one if it is another */
+	first = own->lane ? last : first;
+	firsts = own->lane ? n * 32 - firsts : firsts;
+	if (own->lane < 2 && firsts && first != CUA__HISTOGRAM_NONE)
+		cua__histogram_count_many(counter, j, own, first, firsts);
+	return 1;
+}
+
+/*
  * Chooses the hot group anew: that of one lane's first slot now, if enough others' are in it, or
- * none, if the present one is in hardly any lane. If all n slots of all lanes are the same, which
- * is so where data has long runs, they are counted at once instead, and the result is 1. By whole
- * warps.
+ * none, if the present one is in hardly any lane. If cua__histogram_count_two counts all n slots of
+ * all lanes instead, the result is 1. By whole warps.
  */
 CUA_FORCE int cua__histogram_hot_choose(enum cua__histogram_counter counter,
 					const struct cua__histogram_job *j,
 					struct cua__histogram_own *own, uint32_t n,
 					const uint32_t *slot, uint32_t from)
 {
-	uint32_t old = 0, now, sample, differs = 0, k;
+	uint32_t old = 0, now, sample;
 
 	if (own->hot != CUA__HISTOGRAM_NO_HOT) {
 		old = cua_port_popc_u32(
@@ -1076,16 +1123,9 @@ CUA_FORCE int cua__histogram_hot_choose(enum cua__histogram_counter counter,
 	}
 	sample = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, slot[0], from);
 	now = cua_port_popc_u32(cua_port_ballot(CUA__HISTOGRAM_FULL, (slot[0] ^ sample) < 4));
-	if (now == 32) {
-		CUA__UNROLL
-		for (k = 0; k < n; k++)
-			differs |= slot[k] ^ sample;
-		if (cua_port_ballot(CUA__HISTOGRAM_FULL, differs != 0) == 0) {
-			if (own->lane == from % 32 && sample != CUA__HISTOGRAM_NONE)
-				cua__histogram_count_many(counter, j, own, sample, n * 32);
-			return 1;
-		}
-	}
+	if ((now > old + CUA__HISTOGRAM_HOT_LANES || now == 32) &&
+	    cua__histogram_count_two(counter, j, own, n, slot, sample, now == 32))
+		return 1;
 	if (now <= old + CUA__HISTOGRAM_HOT_LANES || sample == CUA__HISTOGRAM_NONE) {
 		if (own->hot == CUA__HISTOGRAM_NO_HOT || old > 1)
 			return 0;
@@ -1152,10 +1192,13 @@ cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
 	if (own->hot != CUA__HISTOGRAM_NO_HOT) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++) {
-			const int is_hot = slot[k] / 4 == own->hot;
+			/* its number in the group, if it is below 4; the shift has no other bit, nor is
+			 * one lost where slots are that few */
+			const uint32_t at = slot[k] ^ own->hot * 4;
 
-			own->hot_n += is_hot ? (uint32_t)1 << slot[k] % 4 * 8 : 0;
-			not_it[k] |= is_hot;
+			own->hot_n += cua_port_shl_u32(
+				1, counter == CUA__COUNT_GLOBAL && at >= 4 ? 32 : at * 8);
+			not_it[k] |= at < 4;
 		}
 		if (counter != CUA__COUNT_GLOBAL)
 			cua__histogram_count_packed(counter, j, own, n, slot, not_it);
@@ -1674,6 +1717,7 @@ static inline int cua__histogram_fast_range(enum cua_type type, const struct cua
 	if (r->width > (uint64_t)1 << 32 || (int64_t)r->lower < least || (int64_t)r->lower > most)
 		return 0;
 	job->lower = (uint32_t)r->lower;
+	job->whole_bins = r->part == 0 && r->last < r->width;
 	/* the last one that the type has */
 	job->last = (uint32_t)(r->last < (uint64_t)most - r->lower ? r->last
 								   : (uint64_t)most - r->lower);

@@ -196,6 +196,41 @@ START_TEST(test_long)
 }
 END_TEST
 
+/* As many bins as integers, or a multiple; runs of all lengths; some elements are outside. */
+START_TEST(test_whole_bins)
+{
+	static const enum cua_type types[] = {CUA_I16, CUA_U16, CUA_I32, CUA_U32};
+	static const uint32_t widths[] = {1, 7, 100, 30000}, runs[] = {1, 40, 777};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const size_t n = test_quick() ? 20000 : 100003;
+	uint32_t *x = test_malloc(n * sizeof(*x));
+
+	for (size_t i = 0; i < COUNT(types) * COUNT(widths) * 4; i++) {
+		struct model_call m;
+
+		memset(&m, 0, sizeof(m));
+		m.o = no_options();
+		m.o.closed = i & 1;
+		m.rule = MODEL_EVEN;
+		m.type = types[i / 4 % COUNT(types)];
+		m.lower.i = m.type == CUA_I16 || m.type == CUA_I32 ? -5 : 2;
+		m.upper.i = m.lower.i + widths[i / 16];
+		m.bins = widths[i / 16] * (i & 2 ? 3 : 1);
+		m.n = n;
+		m.x = x;
+		for (size_t k = 0; k < n; k++) {
+			uint32_t r = (uint32_t)(k / runs[(i + k / 5000) % COUNT(runs)]) * 2654435761u;
+			int32_t v = (int32_t)m.lower.i - 2 + (int32_t)((r >> 8) % (widths[i / 16] + 5));
+
+			store(m.type, x, k, 0, (uint64_t)(int64_t)v);
+		}
+		check_long(ctx, &m, "whole bins");
+	}
+	free(x);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- cases with known answers ---- */
 
 /* What others have got wrong: the answers are written down here. */
@@ -472,6 +507,7 @@ static Suite *make_suite(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, test_random_calls);
 	tcase_add_test(tc, test_long);
+	tcase_add_test(tc, test_whole_bins);
 	tcase_add_test(tc, test_known);
 	tcase_add_test(tc, test_known_edges);
 	tcase_add_test(tc, test_most_edges);

@@ -491,7 +491,7 @@ END_TEST
 struct lanes {
 	uint32_t lane, active, ballot, match32, match64, shuffle32, thread, block_size;
 	uint64_t shuffle64, block, grid_size;
-	uint32_t popc, ffs, global_is, shared_is, local_is, clock_runs;
+	uint32_t popc, ffs, shl, global_is, shared_is, local_is, clock_runs;
 	float f32;
 	double f64;
 };
@@ -517,6 +517,7 @@ __global__ static void look_around(struct lanes *out, float fx, double dx)
 	l.shuffle64 = cua_port_shuffle_u64(0xffffffff, (uint64_t)l.lane << 40 | l.lane, 31 - l.lane);
 	l.popc = cua_port_popc_u32(l.lane);
 	l.ffs = cua_port_ffs_u32(l.lane);
+	l.shl = cua_port_shl_u32(3, l.lane * 2);
 	l.global_is = (uint32_t)cua_port_is_global(out);
 	l.shared_is = (uint32_t)cua_port_is_global(shared);
 	l.local_is = (uint32_t)cua_port_is_global(&local);
@@ -568,6 +569,7 @@ START_TEST(port_lanes)
 		ck_assert_uint_eq(l->shuffle64, (uint64_t)(31 - lane) << 40 | (31 - lane));
 		ck_assert_uint_eq(l->popc, popc);
 		ck_assert_uint_eq(l->ffs, ffs);
+		ck_assert_uint_eq(l->shl, lane < 16 ? (uint32_t)3 << lane * 2 : 0);
 		ck_assert_uint_eq(l->global_is, 1);
 		ck_assert_uint_eq(l->shared_is, 0);
 		ck_assert_uint_eq(l->local_is, 0);

@@ -36,8 +36,8 @@ static uint64_t next_random(void)
 
 /* ---- a histogram and what it has to be ---- */
 
-/* BLOCKS: long runs; NEAR: about an edge */
-enum data { ANY, FEW, ONE, RUNS, BLOCKS, NEAR };
+/* BLOCKS: long runs; MOVING: a few, and others after a while; NEAR: about an edge */
+enum data { ANY, FEW, ONE, RUNS, BLOCKS, MOVING, NEAR };
 
 /* One apart; powers of two, of both signs; the last one is 0; all equal; from the least to the greatest. */
 enum edges { EVENLY, POWERS, UP_TO_0, EQUAL, ENDLESS };
@@ -69,6 +69,7 @@ static uint64_t element(const struct setting *t, size_t i)
 	case ONE: v = 33; break;
 	case RUNS: v = 20 + i / 150 * 7 % range; break;
 	case BLOCKS: v = 20 + i / 700 * 7 % range; break;
+	case MOVING: v = 20 + (i / 300 * 50 + next_random() % 9) % range; break;
 	case NEAR:
 		v = next_random() % (t->bins + 1);
 		if (t->type == CUA_I64)
@@ -354,6 +355,7 @@ START_TEST(kernels)
 		{{CUA_U32, E, 199, 3001, RUNS, 512, 3, CUA__COUNT_HALVES, 1, 1, EVENLY}, halves_u32},
 		{{CUA_I64, E, 150, 1200, FEW, 512, 2, CUA__COUNT_HALVES, 0, 0, EVENLY}, halves_i64},
 		{{CUA_U32, E, 199, 5999, BLOCKS, 512, 2, CUA__COUNT_HALVES, 0, 0, EVENLY}, halves_u32},
+		{{CUA_U32, E, 199, 5999, MOVING, 512, 2, CUA__COUNT_HALVES, 0, 0, EVENLY}, halves_u32},
 		/* one range, and then several; fields of 8 bits run over */
 		{{CUA_I32, E, 240, 5990, FEW, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},
 		{{CUA_I32, E, 240, 5990, FEW, 256, 2, CUA__COUNT_BYTES, 1, 1, EVENLY}, bytes_i32},
@@ -362,8 +364,10 @@ START_TEST(kernels)
 		{{CUA_F32, E, 999, 4000, RUNS, 256, 5, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_f32},
 		{{CUA_F32, E, 999, 5990, BLOCKS, 256, 5, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_f32},
 		{{CUA_I32, E, 240, 5990, BLOCKS, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},
+		{{CUA_I32, E, 240, 5990, MOVING, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},
 		{{CUA_U32, E, 1000, 3000, ANY, 56, 3, CUA__COUNT_GLOBAL, 0, 0, EVENLY}, global_u32},
 		{{CUA_U32, E, 1000, 3000, RUNS, 56, 3, CUA__COUNT_GLOBAL, 1, 1, EVENLY}, global_u32},
+		{{CUA_U32, E, 1000, 3000, MOVING, 56, 3, CUA__COUNT_GLOBAL, 0, 0, EVENLY}, global_u32},
 		{{CUA_F32, D, 100, 2500, ANY, 8192, 2, CUA__COUNT_WORDS, 0, 0, EVENLY}, edges_f32},
 		{{CUA_F32, D, 64, 1500, RUNS, 8192, 2, CUA__COUNT_WORDS, 1, 1, EVENLY}, edges_f32},
 		{{CUA_I64, D, 9, 1500, ANY, 8192, 3, CUA__COUNT_COLUMNS, 0, 0, EVENLY}, edges_i64},

@@ -253,6 +253,11 @@ CUA_FN uint32_t cua_port_ffs_u32(uint32_t v)
 	return (uint32_t)__builtin_ffs((int)v);
 }
 
+CUA_FN uint32_t cua_port_shl_u32(uint32_t v, uint32_t by)
+{
+	return by < 32 ? v << by : 0;
+}
+
 CUA_FN float cua_port_neg_f32(float v)
 {
 	return -v;

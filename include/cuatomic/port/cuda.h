@@ -491,6 +491,13 @@ CUA_FORCE uint32_t cua_port_ffs_u32(uint32_t v)
 	return (uint32_t)__ffs((int)v);
 }
 
+/* v << by, and 0 if that is above 31; as PTX, whose shifts are so, while those of C are not defined there. */
+CUA_FORCE uint32_t cua_port_shl_u32(uint32_t v, uint32_t by)
+{
+	asm("shl.b32 %0, %1, %2;" : "=r"(v) : "r"(v), "r"(by));
+	return v;
+}
+
 /* f32 as PTX, because -ftz=true would make the intrinsics flush subnormals */
 CUA_FORCE float cua_port_add_rn_f32(float a, float b)
 {

@@ -446,6 +446,11 @@ CUA_FORCE uint32_t cua_port_ffs_u32(uint32_t v)
 	return (uint32_t)__builtin_ffs((int)v);
 }
 
+CUA_FORCE uint32_t cua_port_shl_u32(uint32_t v, uint32_t by)
+{
+	return by < 32 ? v << by : 0;
+}
+
 CUA_FORCE float cua_port_add_rn_f32(float a, float b)
 {
 	return a + b;
