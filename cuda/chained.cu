@@ -128,9 +128,10 @@ template <enum cua__chained_way WAY>
 static enum cua_status launch_bulk(struct cua_context *ctx, const struct cua__chained_bulk *bulk, unsigned grid)
 {
 	const size_t bytes = cua__chained_bulk_bytes(BULK_THREADS, bulk->slots);
+	/* always the most: what is set holds for the other threads of the process, too */
 	enum cua_status status = cua__cuda_status(
 		ctx, cudaFuncSetAttribute((const void *)bulk_kernel<WAY>,
-					  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+					  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)ctx->shared_bytes));
 
 	return status ? status : cua__launch(ctx, bulk_kernel<WAY>, grid, BULK_THREADS, bytes, *bulk);
 }

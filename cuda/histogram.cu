@@ -200,9 +200,9 @@ enum cua_status allow_shared(struct cua_context *ctx, const void *kernel, size_t
 {
 	if (shared <= PLAIN_SHARED_BYTES)
 		return CUA_OK;
-	return cua__cuda_status(
-		ctx, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-					  (int)shared));
+	/* always the most: what is set holds for the other threads of the process, too */
+	return cua__cuda_status(ctx, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+							  (int)ctx->shared_bytes));
 }
 
 /* Counts, and the sides, become zeros before they are added to. */

@@ -602,12 +602,13 @@ START_TEST(test_threads)
 		c->rounds = test_quick() ? 5 : 100;
 		c->packed = (char *)test_malloc((size_t)MOST_BINS * 4 * 8);
 		ck_assert_cuda(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
-		for (int i = 0; i < THREAD_CALLS; i++) {
+		for (int i = 0; i < THREAD_CALLS; i++)
 			prepare(c->ctx, &seed, &c->calls[i]);
-			prepare_next(&c->calls[i], c->stream);
-		}
+		/* new memory is filled in the context's first stream */
 		ck_assert_cua(cua_context_synchronize(c->ctx));
 		ck_assert_cua(cua_context_set_stream(c->ctx, c->stream));
+		for (int i = 0; i < THREAD_CALLS; i++)
+			prepare_next(&c->calls[i], c->stream);
 	}
 	for (int t = 0; t < THREADS; t++)
 		ck_assert_int_eq(pthread_create(&all[t].id, NULL, count_main, &all[t]), 0);
