@@ -33,7 +33,7 @@ static enum cua_status cua__launch(struct cua_context *ctx, void (*kernel)(P...)
 
 /*
  * The same for a kernel that calls cua__after_predecessor: it may be launched while the kernel before it
- * still runs, which hides most of what a launch costs. For small kernels; not in graphs, whose edges are the older
+ * still runs, which hides most of what a launch costs. Not in graphs, whose edges are the older
  * kind with some releases of CUDA.
  */
 template <typename... P>
@@ -62,8 +62,8 @@ static enum cua_status cua__launch_early(struct cua_context *ctx, void (*kernel)
 
 #ifdef __CUDACC__
 /*
- * In the kernels of cua__launch_early, before they touch memory that others may have to do with: waits until the kernels before have
- * ended.
+ * In all threads of the kernels of cua__launch_early, before they touch memory that others may read or write: waits
+ * until the kernels before have ended.
  */
 static __device__ __forceinline__ void cua__after_predecessor(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels of segmented reductions along the merge path, as functions that every thread of a grid calls: cuda/segment.cu makes
- * kernels of them. op and type are constants there.
+ * The kernels of segmented reductions along the merge path, as functions that every thread of a grid calls:
+ * cuda/segment.cu makes kernels of them. op and type are constants there.
  *
  * Accumulators are 64 bits whatever they hold, and zeros are the identity of each.
  *

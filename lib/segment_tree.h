@@ -9,9 +9,9 @@
  * mixed, and the order of the list, which is by chance, changes no sum.
  *
  * Segments begin anywhere, and memory is read in packs of 16 bytes that do not. Where a strip begins k elements
- * after the beginning of a pack, its element e is read as if it were element e + k: by a lane that does so for each row,
- * and so has columns of the tree all the same, in the order of the rows, only not its own ones. Those
- * are put in their places when all rows are in.
+ * after the beginning of a pack, its element e is read as if it were element e + k. As that is so in each row, a lane
+ * still has whole columns of the tree, in the order of the rows, but others than its own. They are put in their places
+ * when all rows are in.
  *
  * Scope: blocks of one device. A block has a multiple of 32 threads.
  * Progress and argument: see each kernel.
@@ -35,7 +35,7 @@
 /* In global memory, of zeros before the first kernel. */
 struct cua__fixed_state {
 	uint64_t entries; /* asked for */
-	uint64_t cut;     /* entries at the end of the list without contents; not with offsets in order */
+	uint64_t cut;     /* entries at the end of the list that are never written; 0 where offsets are in order */
 };
 
 /* A segment on the list, at the place of its first entry. */

@@ -293,7 +293,7 @@ START_TEST(model)
 	against_model(ctx, &seed, 100000, quick ? 5001 : 50001, 100000);
 	/* chains so long that a GPU searches the pool: one hot key, and some more than it lists */
 	against_model(ctx, &seed, 1000, quick ? 20001 : 300007, 1);
-	/* few keys and many buckets, so that pushes meet */
+	/* few keys and many buckets, so that lanes of a warp build in one bucket */
 	against_model(ctx, &seed, 200000, quick ? 20001 : 300007, 3);
 	if (!quick) {
 		against_model(ctx, &seed, 10, 300007, 7);

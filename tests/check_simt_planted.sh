@@ -227,9 +227,11 @@ planted 'a section on the stripe after its own' stripe \
 planted 'rows of a histogram that are told without release' reduce \
   's/(&f->arrived, 1, CUA_ACQ_REL,/(\&f->arrived, 1, CUA_ACQUIRE,/' histogram
 planted 'a row of a histogram that is stored too early' histogram_kernel \
-  '/if (counter == CUA__COUNT_GLOBAL)$/,/store_row/s/cua_port_sync_block()/(void)0/' histogram
+  '/^CUA_FORCE void cua__histogram_run(/,/store_row/s/cua_port_sync_block()/(void)0/' histogram
 planted 'rows of a histogram that are merged before the block knows of them' histogram_kernel \
-  '/cua__finish_arrive/,/^}/s/cua_port_sync_block()/(void)0/' histogram
+  '/cua__finish_arrive(j/,/is_last = /s/cua_port_sync_block()/(void)0/' histogram
+planted 'the answer to who is last, written over before all have read it' histogram_kernel \
+  '/is_last = CUA_READ/,/return/s/cua_port_sync_block()/(void)0/' histogram
 planted 'a sum of a histogram that is not zero again' histogram_kernel \
   's/CUA_WRITE(j->sums\[i\], 0)/(void)0/' histogram
 planted 'a packed bin that keeps what it got from the one below' histogram_kernel \

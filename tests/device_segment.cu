@@ -218,6 +218,20 @@ START_TEST(test_big)
 			       "shape %d, segment %zu: %llu", shape, i, (unsigned long long)got[i]);
 		test_free(ctx, offsets);
 	}
+	/* in the tree, of the bits as floats, from the second one on: a strip more or less would show */
+	{
+		struct cua_segment_options o = CUA_SEGMENT_OPTIONS_INIT;
+		const uint64_t ends[2] = {1, n};
+		const float expected = (float)(7 * ldexp((double)(n - 1), -149));
+		float sum = 0;
+
+		o.mode = CUA_REDUCE_FIXED;
+		offsets = (uint64_t *)test_upload(ctx, ends, sizeof(ends));
+		ck_assert_cua(cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F32, n, x, 1, offsets, results));
+		test_download(ctx, &sum, results, sizeof(sum));
+		EXPECT(sum == expected, "%a, not %a", (double)sum, (double)expected);
+		test_free(ctx, offsets);
+	}
 	test_free(ctx, x);
 	test_free(ctx, results);
 	free(host_offsets);

@@ -352,7 +352,7 @@ CUA_API enum cua_status cua_chained_clear(struct cua_chained *table);
  *
  * insert_n: adds the n pairs, as inserts do. Of the values that one call adds for one key, any may be the one
  *   "pushed last". When the pool runs out the rest is counted in the demand and dropped.
- * build_n: the same as builds do, several times as fast. The table need not be empty.
+ * build_n: the same, as builds add them: several times as fast. The table need not be empty.
  * find_n: values_out[i] gets the value of keys[i] that was pushed last and found[i] 1; where there is none
  *   found[i] gets 0 and values_out[i] stays as it is. found may be NULL.
  * count_n: counts_out[i] gets the number of pairs with keys[i].

@@ -13,13 +13,14 @@
  *     offsets  0      3 3     5   6         4 segments, the second one is empty
  *     sums     8 0 14 4
  *
- * The work is cut into equal parts whatever the lengths are: one segment of everything, a million of a
- * few elements, masses of empty ones, and any mixture take the time of their elements and offsets.
+ * The work is cut into equal parts, or long segments into chunks, so that the time is that of the elements and
+ * offsets, and does not depend much on the lengths: one segment of everything, a million of a few elements, masses
+ * of empty ones, and any mixture.
  *
  * Two modes:
  *
  *   FAST   the order of additions depends on the lengths of all segments and on the device (or the number
- *          of threads). The default.
+ *          of threads). The default. Sums of F16, BF16 and complex numbers are those of FIXED.
  *   FIXED  each result has the bits that cua_reduce in mode FIXED gives for the segment alone. They
  *          depend on its elements and their number, and not on where it lies, what is around it, the
  *          device, the number of threads or the backend.
