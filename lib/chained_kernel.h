@@ -18,7 +18,8 @@
  * Argument: as in cuatomic/chained.h, an entry belongs to its block until it is published. An exchange in shared
  *   memory gives each number of the share to exactly one successor, and the one that finds the slot empty is
  *   the chain's last one: it alone writes that word. All entries of a chain are written before the barrier
- *   that the thread passes which publishes it, so that its release is one for them, too.
+ *   that the thread passes which publishes it, so that its release is one for them, too. BUILD publishes an entry
+ *   before it is written: nobody reads before the kernel has ended.
  */
 #ifndef CUATOMIC_LIB_CHAINED_KERNEL_H
 #define CUATOMIC_LIB_CHAINED_KERNEL_H

@@ -874,8 +874,8 @@ CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cu
 }
 
 /*
- * stage has room for the elements of kind.stages tiles; locals, which only kernels that are not lean use, for so many
- * numbers. Tile i has ticket i + 1.
+ * stage has room for the elements of kind.stages tiles, but of runs, which need none; locals, which only kernels that
+ * are not lean use, for so many numbers. Tile i has ticket i + 1.
  */
 CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struct cua__filter *f,
 				    struct cua__filter_shared *sh, void *stage, CUA__FILTER_LOCAL *locals)

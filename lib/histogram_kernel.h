@@ -270,8 +270,11 @@ CUA_FORCE uint32_t cua__histogram_side_fast(enum cua_type type, const struct cua
 		       : CUA_HISTOGRAM_ABOVE;
 }
 
-/* The bins of all, as if they were in the range, and then the sides of those that are not. */
-CUA_FORCE void cua__histogram_slots_even_fast(enum cua_type type,
+/*
+ * The bins of all, as if they were in the range, and then the sides of those that are not. whole_bins: those of the
+ * job, or 0, which is the same in more steps.
+ */
+CUA_FORCE void cua__histogram_slots_even_fast(enum cua_type type, int whole_bins,
 					      const struct cua__histogram_job *j, uint32_t n,
 					      const uint64_t *raw, uint32_t *slot)
 {
@@ -299,7 +302,7 @@ CUA_FORCE void cua__histogram_slots_even_fast(enum cua_type type,
 			slot[k] = (uint32_t)cua_port_mul_rn_f64(cua_port_sub_rn_f64(x, r->origin),
 								r->scale);
 		}
-	} else if (j->whole_bins) {
+	} else if (whole_bins) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
 			slot[k] = ((uint32_t)cua__histogram_as_i64(type, raw[k]) - j->lower) *
@@ -322,7 +325,7 @@ CUA_FORCE void cua__histogram_slots_even_fast(enum cua_type type,
 							    32);
 		}
 	}
-	if (cua__histogram_is_float(type) || !j->whole_bins) {
+	if (cua__histogram_is_float(type) || !whole_bins) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
 			slot[k] = slot[k] < j->last_bin ? slot[k] : j->last_bin;
@@ -763,6 +766,7 @@ CUA_FORCE uint32_t cua__histogram_slot_edges(enum cua_type type, const struct cu
 
 /* The slots of n elements, at most 16. */
 CUA_FORCE void cua__histogram_slots(enum cua_type type, enum cua__histogram_rule rule,
+				    enum cua__histogram_counter counter,
 				    const struct cua__histogram_job *j,
 				    const struct cua__histogram_edges *edges, uint32_t n,
 				    const uint64_t *raw, uint32_t *slot)
@@ -774,7 +778,9 @@ CUA_FORCE void cua__histogram_slots(enum cua_type type, enum cua__histogram_rule
 		return;
 	}
 	if (rule == CUA__RULE_EVEN_FAST) {
-		cua__histogram_slots_even_fast(type, j, n, raw, slot);
+		/* behind counts in global memory, whose atomics are the bound, uniform data were slower with it */
+		cua__histogram_slots_even_fast(type, counter != CUA__COUNT_GLOBAL && j->whole_bins, j, n, raw,
+					       slot);
 		return;
 	}
 	CUA__UNROLL
@@ -1175,7 +1181,7 @@ cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
 	CUA__UNROLL
 	for (k = 0; k < n; k++)
 		raw[k] = cua__histogram_at(16 / n, p, k);
-	cua__histogram_slots(type, rule, j, edges, n, raw, slot);
+	cua__histogram_slots(type, rule, counter, j, edges, n, raw, slot);
 	if (!together || !cua__histogram_has_hot(counter)) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
@@ -1224,7 +1230,7 @@ CUA_FORCE void cua__histogram_count_single(enum cua_type type, enum cua__histogr
 	uint64_t raw = cua__histogram_load(cua__histogram_size(type), j->h.x, i);
 	uint32_t slot;
 
-	cua__histogram_slots(type, rule, j, edges, 1, &raw, &slot);
+	cua__histogram_slots(type, rule, counter, j, edges, 1, &raw, &slot);
 	cua__histogram_count_one(counter, j, own, slot);
 }
 

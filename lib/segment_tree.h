@@ -103,8 +103,8 @@ CUA_FORCE int cua__fixed_whole(const struct cua__path *p, uint64_t first, uint64
 }
 
 /*
- * Puts segment first + lane on the list where it has chunks > 0; by a whole warp. Where the list is full, which it is not
- * with offsets in order, returns 0, and the end of the list is cut where it may not be written.
+ * Puts segment first + lane on the list where it has chunks > 0; by a whole warp. Where the list is full, which it
+ * is not with offsets in order, returns 0, and the end of the list is cut where it may not be written.
  */
 CUA_FORCE int cua__fixed_list(const struct cua__fixed_lists *f, uint64_t first, uint32_t chunks)
 {
@@ -144,8 +144,8 @@ CUA_FORCE int cua__fixed_list(const struct cua__fixed_lists *f, uint64_t first, 
 }
 
 /*
- * The segments that a warp takes at a time, a power of two of at most 32: the work of some strips, where it is the warp that
- * does it, and not so many that other warps have none.
+ * The segments that a warp takes at a time, a power of two of at most 32: the work of some strips, where it is the warp
+ * that does it, and not so many that other warps have none.
  */
 CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps, uint32_t strip)
 {
@@ -216,8 +216,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 	 * The sums of the packs of a strip that begins at x, of `there` elements and `rows` rows at most. By a whole  \
 	 * warp; whole is a constant.                                                                                  \
 	 */                                                                                                            \
-	CUA_FORCE A cua__fixed_packs_##kind(const struct cua__reduce *one, const T *x, uint32_t shift, uint64_t elements, \
-					    uint64_t rows, int whole)                                                  \
+	CUA_FORCE A cua__fixed_packs_##kind(const struct cua__reduce *one, const T *x, uint32_t shift,                 \
+					    uint64_t elements, uint64_t rows, int whole)                               \
 	{                                                                                                              \
 		enum { N = 16 / sizeof(T), WIDTH = 32 * N, LOADS = CUA__TREE_LOADS };                                  \
 		const uint32_t lane = cua_port_lane();                                                                 \
@@ -283,8 +283,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 	}                                                                                                              \
                                                                                                                        \
 	/* The same of element `first` of x and those after it; none where there are 0. */                             \
-	CUA_FORCE A cua__fixed_strip_##kind(const struct cua__reduce *one, const struct cua__path *path, const void *array, \
-					    uint64_t first, uint64_t there, uint64_t rows)                             \
+	CUA_FORCE A cua__fixed_strip_##kind(const struct cua__reduce *one, const struct cua__path *path,               \
+					    const void *array, uint64_t first, uint64_t there, uint64_t rows)          \
 	{                                                                                                              \
 		const T *x = (const T *)array + first;                                                                 \
 		const uint32_t shift = (uint32_t)((uintptr_t)x % 16 / sizeof(T));                                      \
@@ -326,7 +326,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 				for (uint32_t j = 0; j < N; j++)                                                       \
 					a[j] = cua__tree_##widen(                                                      \
 						&one,                                                                  \
-						cua__tree_##kind##_take(&one, cua__tree_##none(), v.v[j], zero, 0), 0, 0, 0); \
+						cua__tree_##kind##_take(&one, cua__tree_##none(), v.v[j], zero, 0),    \
+						0, 0, 0);                                                              \
 				CUA__UNROLL                                                                            \
 				for (uint32_t w = N / 2; w; w /= 2) {                                                  \
 					CUA__UNROLL                                                                    \
@@ -346,8 +347,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 	}                                                                                                              \
                                                                                                                        \
 	/*                                                                                                             \
-	 * Segments of at most CUA__FIXED_GROUP_ROWS rows, by as many lanes each as columns leave registers for; every lane of \
-	 * the warp calls. n is 0 for a group that has none.                                                           \
+	 * Segments of at most CUA__FIXED_GROUP_ROWS rows, by as many lanes each as columns leave registers for; every lane \
+	 * of the warp calls. n is 0 for a group that has none.                                                        \
 	 */                                                                                                            \
 	CUA_FORCE void cua__fixed_group_##kind(const struct cua__segments *s, const struct cua__path *path, uint64_t i, \
 					       uint64_t begin, uint64_t n)                                             \
@@ -361,7 +362,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 		};                                                                                                     \
 		const struct cua__reduce one = cua__segment_reduce(s);                                                 \
 		const T *x = (const T *)s->x + begin;                                                                  \
-		const uint32_t shift = (uint32_t)((uintptr_t)x % 16 / sizeof(T)), lane = cua_port_lane(), of = lane % LANES; \
+		const uint32_t shift = (uint32_t)((uintptr_t)x % 16 / sizeof(T));                                      \
+		const uint32_t lane = cua_port_lane(), of = lane % LANES;                                              \
 		/* less than any place, where there is nothing */                                                      \
 		const int32_t there = n ? (int32_t)n : -N, first = (int32_t)(of * N) - (int32_t)shift;                 \
 		const int whole = !cua_port_ballot(CUA__FIXED_FULL, n && !cua__fixed_whole(path, begin, n, shift, N)); \
@@ -392,7 +394,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 				cua__fixed_cut_##kind(&v[row][p], first + row * WIDTH + p * LANES * N, there);         \
 				CUA__UNROLL                                                                            \
 				for (int j = 0; j < N; j++)                                                            \
-					c[p][j] = cua__tree_##kind##_take(&one, c[p][j], v[row][p].v[j], v[row][p].v[j], 0); \
+					c[p][j] = cua__tree_##kind##_take(&one, c[p][j], v[row][p].v[j],               \
+									  v[row][p].v[j], 0);                          \
 			}                                                                                              \
 		}                                                                                                      \
 		cua__fixed_cut_##kind(&last, first + ROWS * WIDTH, there);                                             \
@@ -449,7 +452,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
                                                                                                                        \
 	/* Chunk c of a segment, by a warp; in lane 0. */                                                              \
 	CUA_FORCE A cua__fixed_chunk_##kind(const struct cua__reduce *one, const struct cua__segments *s,              \
-					    const struct cua__path *path, uint64_t begin, uint64_t n, uint64_t rows, uint64_t c) \
+					    const struct cua__path *path, uint64_t begin, uint64_t n, uint64_t rows,   \
+					    uint64_t c)                                                                \
 	{                                                                                                              \
 		const uint64_t strip = rows * (32 * 16 / sizeof(T));                                                   \
 		A v = cua__tree_##widen(one, cua__tree_##none(), 0, 0, 0), sum;                                        \
@@ -481,8 +485,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 	}                                                                                                              \
                                                                                                                        \
 	/* Of segments first to first + 31, each described by its lane, those of few rows. */                          \
-	CUA_FORCE void cua__fixed_groups_##kind(const struct cua__segments *s, const struct cua__path *path, uint64_t first, \
-						uint64_t begin, uint64_t n)                                            \
+	CUA_FORCE void cua__fixed_groups_##kind(const struct cua__segments *s, const struct cua__path *path,           \
+						uint64_t first, uint64_t begin, uint64_t n)                            \
 	{                                                                                                              \
 		enum { N = 16 / sizeof(T), LANES = CUA__FIXED_GROUP(T, C) };                                           \
 		const uint32_t lane = cua_port_lane();                                                                 \
@@ -505,8 +509,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 	}                                                                                                              \
                                                                                                                        \
 	/* And those of more than `few` elements. */                                                                   \
-	CUA_FORCE void cua__fixed_longer_##kind(const struct cua__segments *s, const struct cua__path *path, uint64_t first, \
-						uint64_t begin, uint64_t n, uint32_t few)                              \
+	CUA_FORCE void cua__fixed_longer_##kind(const struct cua__segments *s, const struct cua__path *path,           \
+						uint64_t first, uint64_t begin, uint64_t n, uint32_t few)              \
 	{                                                                                                              \
 		const struct cua__fixed_lists f = cua__fixed_lists(s);                                                 \
 		const int is_long = n > CUA__TREE_WARPS * cua__fixed_strip(sizeof(T));                                 \
@@ -535,7 +539,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 	CUA__FIXED_APART void cua__fixed_longer_apart_##kind(const struct cua__segments *s, struct cua__path path,     \
 							     uint64_t first, uint64_t begin, uint64_t n)               \
 	{                                                                                                              \
-		cua__fixed_longer_##kind(s, &path, first, begin, n, CUA__FIXED_GROUP_ROWS * (uint32_t)(32 * 16 / sizeof(T))); \
+		cua__fixed_longer_##kind(s, &path, first, begin, n,                                                    \
+					 CUA__FIXED_GROUP_ROWS * (uint32_t)(32 * 16 / sizeof(T)));                     \
 	}                                                                                                              \
                                                                                                                        \
 	CUA__FIXED_APART void cua__fixed_rest_apart_##kind(const struct cua__segments *s, struct cua__path path,       \
@@ -562,7 +567,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 		uint32_t last = 0;                                                                                     \
 		A v, sum;                                                                                              \
                                                                                                                        \
-		v = cua__fixed_chunk_##kind(&one, s, path, begin, n, shape.rows, entry % (1u << CUA__FIXED_CHUNK_BITS)); \
+		v = cua__fixed_chunk_##kind(&one, s, path, begin, n, shape.rows,                                       \
+					    entry % (1u << CUA__FIXED_CHUNK_BITS));                                    \
 		if (shape.chunks > 1) {                                                                                \
 			if (lane == 0) {                                                                               \
 				memcpy(words, &v, sizeof(v));                                                          \
@@ -596,7 +602,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 			cua__fixed_put_##kind(s, i, n, v);                                                             \
 	}                                                                                                              \
 	/*                                                                                                             \
-	 * The first kernel. No thread waits for another warp. `most` is a constant and says what most segments are expected to be. \
+	 * The first kernel. No thread waits for another warp. `most` is a constant and says how long most segments are \
+	 * expected to be.                                                                                             \
 	 */                                                                                                            \
 	CUA_FORCE void cua__segment_fixed_short_##kind(const struct cua__segments *s, enum cua__fixed_length most)     \
 	{                                                                                                              \
@@ -637,9 +644,10 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 	}                                                                                                              \
                                                                                                                        \
 	/*                                                                                                             \
-	 * The second kernel. No warp waits for another one: each stores its chunk's partial and then adds 1 to the segment's \
-	 * count, acquire and release at device scope. The warp whose lane 0 finds all others there has acquired       \
-	 * their partials, by the release sequence of these, its lanes by the barrier after it, and finishes the segment. \
+	 * The second kernel. No warp waits for another one: each stores its chunk's partial and then adds 1 to the    \
+	 * segment's count, acquire and release at device scope. The warp whose lane 0 finds all others there has      \
+	 * acquired their partials, by the release sequence of these, its lanes by the barrier after it, and finishes  \
+	 * the segment.                                                                                                \
 	 */                                                                                                            \
 	CUA_FORCE void cua__segment_fixed_long_##kind(const struct cua__segments *s)                                   \
 	{                                                                                                              \

@@ -136,12 +136,14 @@ static void bulk_setup(void)
  */
 static void bulk_body(void)
 {
-	if (bulk_way != CUA__CHAINED_INSERT)
-		for (uint64_t i = simt_lane(); i < bulk_alone; i += simt_blocks() * simt_block_lanes())
+	if (bulk_way != CUA__CHAINED_INSERT) {
+		for (uint64_t i = simt_lane(); i < bulk_alone; i += simt_blocks() * simt_block_lanes()) {
 			if (i % 3)
 				cua_chained_build(&bulk.view, bulk_keys[bulk.n + i], bulk.n + i);
 			else
 				cua_chained_push(&bulk.view, bulk_keys[bulk.n + i], bulk.n + i);
+		}
+	}
 	cua__chained_bulk_add(&bulk, bulk_way,
 			      simt_shared(cua__chained_bulk_bytes((uint32_t)simt_block_lanes(), bulk.slots)));
 	if (bulk_way != CUA__CHAINED_INSERT)
