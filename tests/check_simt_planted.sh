@@ -240,6 +240,10 @@ planted 'a packed bin that loses what ran over' histogram_kernel \
   's/if (is != should \&\& field < own->slots)/if (is != should \&\& field != slot)/' histogram
 planted 'a hot bin that is forgotten for the next one' histogram_kernel \
   '/old + CUA__HISTOGRAM_HOT_LANES ||/,/own->hot = sample/s/cua__histogram_hot_flush(j, own)/own->hot_n = 0/' histogram
+planted 'a pack of two values of which the second one counts all' histogram_kernel \
+  's/own->lane ? n \* 32 - firsts : firsts/own->lane ? n * 32 : firsts/' histogram
+planted 'a pack of more than two values that is counted as two' histogram_kernel \
+  's/differs |= slot\[k\] != first \&\& slot\[k\] != last/differs |= 0/' histogram
 planted 'a weight without its carry' histogram_kernel \
   's/ + (old + (uint32_t)n < old);/;/' histogram
 planted 'parts of segments that are told without release' reduce \
@@ -270,6 +274,8 @@ planted 'a strip with what is before and after it' segment_tree \
   's/if (at < 0 || at + WIDTH > there)/if (0)/' segment
 planted 'a segment on the list of which one chunk is another one' segment_tree \
   's/place << CUA__FIXED_CHUNK_BITS | c)/place << CUA__FIXED_CHUNK_BITS | c \/ 2)/' segment
+planted 'a segment without a place on the list that is left out and not stored' segment_tree \
+  's/return listed;/return 1;/' segment
 planted 'a run that begins again with each warp' filter_kernel \
   's/t->before = cua__filter_load_before(k, x);/;/' filter
 planted 'a run that begins again with each load' filter_kernel \

@@ -297,7 +297,7 @@ static void long_setup(void)
 {
 	struct cua__fixed_lists f = cua__fixed_lists(&segments);
 
-	for (uint64_t e = 0; e < f.state->entries; e++) {
+	for (uint64_t e = 0; e < f.state->entries && e < f.capacity - f.state->cut; e++) {
 		struct cua__fixed_long *l = &f.list[f.entry[e] >> CUA__FIXED_CHUNK_BITS];
 
 		l->arrived = 0;
@@ -346,6 +346,48 @@ START_TEST(fixed)
 }
 END_TEST
 
+/*
+ * Offsets that do not ascend ask for more places of the list than there are: one segment gets in, the others have a
+ * result of 0, and nobody reads a place that was not written.
+ */
+static const char *cut_check(void)
+{
+	unsigned right = 0;
+
+	for (uint64_t i = 0; i < segments.segments; i++)
+		if (results_f32[i] != 0 && (i % 2 || memcmp(&results_f32[i], &expected[0], sizeof(float)) || right++))
+			return "a segment that has no place has a sum";
+	return right ? NULL : "no segment has its sum";
+}
+
+START_TEST(fixed_cut)
+{
+	struct simt_case c = {.name = "more long segments than places", .setup = short_setup};
+
+	rng = 5;
+	for (int blocks = 1; blocks < 3; blocks++) {
+		struct model_call call = {.op = CUA_REDUCE_SUM, .type = CUA_F32, .n = 20000};
+
+		make_fixed(&fixed_types[0], 20000, 20000, 0);
+		segments.segments = 41;
+		for (uint64_t i = 0; i <= segments.segments; i++)
+			offsets[i] = i % 2 ? segments.n : 0;
+		call.x = segments.x;
+		expected[0] = model_reduce(&call);
+		most = CUA__FIXED_LONGER;
+		c.name = "more long segments than places";
+		c.setup = short_setup;
+		c.check = NULL;
+		c.body = fixed_short;
+		try_shape(c, (unsigned)blocks, 64, 2);
+		c.setup = long_setup;
+		c.check = cut_check;
+		c.body = fixed_long;
+		try_shape(c, (unsigned)blocks, 64, 2);
+	}
+}
+END_TEST
+
 TCase *simt_segment_cases(void)
 {
 	TCase *tc = simt_tcase("segment");
@@ -353,5 +395,6 @@ TCase *simt_segment_cases(void)
 	tcase_add_test(tc, fast);
 	tcase_add_test(tc, join);
 	tcase_add_test(tc, fixed);
+	tcase_add_test(tc, fixed_cut);
 	return tc;
 }
