@@ -841,11 +841,13 @@ START_TEST(test_by_key_fixed)
 	size_t n = test_quick() ? 40000 : 400000, runs = 0;
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_segment_options o = options_of(CUA_REDUCE_FIXED);
+	enum cua_type type = trees[_i];
+	size_t size = cua_type_size(type);
 	uint64_t seed = test_seed("test_by_key_fixed"), *starts = test_malloc((n + 1) * 8), *count;
-	float *host = test_malloc(n * 4), *x, *results, *got = test_malloc(n * 4);
+	char *host = test_malloc(n * size), *x, *results, *got = test_malloc(n * size);
 	uint32_t *host_keys = test_malloc(n * 4), *keys, *unique;
 
-	fill_wild(CUA_F32, n, host, &seed);
+	fill_wild(type, n, host, &seed);
 	for (size_t i = 0; i < n;) {
 		size_t length = next_length(MIXED, n, &seed);
 
@@ -857,20 +859,20 @@ START_TEST(test_by_key_fixed)
 		runs++;
 	}
 	starts[runs] = n;
-	x = test_upload(ctx, host, n * 4);
+	x = test_upload(ctx, host, n * size);
 	keys = test_upload(ctx, host_keys, n * 4);
-	results = test_alloc(ctx, n * 4);
+	results = test_alloc(ctx, n * size);
 	unique = test_alloc(ctx, n * 4);
 	count = test_alloc(ctx, 8);
-	ck_assert_cua(cua_reduce_by_key(ctx, &o, CUA_REDUCE_SUM, CUA_I32, CUA_F32, n, keys, x, n, unique,
-					results, count));
-	test_download(ctx, got, results, n * 4);
+	ck_assert_cua(cua_reduce_by_key(ctx, &o, CUA_REDUCE_SUM, CUA_I32, type, n, keys, x, n, unique, results,
+					count));
+	test_download(ctx, got, results, n * size);
 	for (size_t i = 0; i < runs; i++) {
 		union model_result v =
-			tree(CUA_F32, (size_t)(starts[i + 1] - starts[i]), host + starts[i]);
+			tree(type, (size_t)(starts[i + 1] - starts[i]), host + starts[i] * size);
 
-		EXPECT(!memcmp(&got[i], &v, 4), "run %zu of %zu: %a, not %a", i, runs,
-		       (double)got[i], (double)v.f32);
+		EXPECT(!memcmp(got + i * size, &v, size), "%s, run %zu of %zu, of %d elements", cua_type_name(type),
+		       i, runs, (int)(starts[i + 1] - starts[i]));
 	}
 	test_free(ctx, x);
 	test_free(ctx, keys);
@@ -1002,7 +1004,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, test_special_floats);
 	tcase_add_test(tc, test_bad_offsets);
 	tcase_add_loop_test(tc, test_by_key, 0, (int)COUNT(types));
-	tcase_add_test(tc, test_by_key_fixed);
+	tcase_add_loop_test(tc, test_by_key_fixed, 0, (int)COUNT(trees));
 	tcase_add_test(tc, test_typed);
 	tcase_add_test(tc, test_workspace);
 	suite_add_tcase(suite, tc);
