@@ -198,7 +198,7 @@ static void cuda_plan(struct cua_context *ctx, struct cua__reduce *r)
 
 	r->kept_bytes = ctx->kept_bytes;
 	if (r->finish_mode == CUA_FINISH_LAST_BLOCK &&
-	    (r->mode == CUA_REDUCE_FIXED || !cua__reduce_has_plain(r))) {
+	    (!cua__reduce_in_any_order(r) || !cua__reduce_has_plain(r))) {
 		plan_tree(ctx, r);
 		return;
 	}

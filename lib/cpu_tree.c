@@ -364,7 +364,7 @@ static const struct {
 
 static chunk_fn *chunk_of(const struct cua__reduce *r)
 {
-	chunk_fn *const *of = r->mode == CUA_REDUCE_FAST ? kinds[r->kind].fast : kinds[r->kind].chunk;
+	chunk_fn *const *of = cua__reduce_in_any_order(r) ? kinds[r->kind].fast : kinds[r->kind].chunk;
 	int level = 0;
 
 #if HAVE_LEVELS
@@ -435,7 +435,7 @@ enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce 
 				     : cua__workers(ctx, job.shape.n, GRAIN_BYTES / size);
 
 	/* longer strips, where nothing is promised of the bits, have less to combine */
-	while (r->mode == CUA_REDUCE_FAST && job.shape.rows < FAST_ROWS &&
+	while (cua__reduce_in_any_order(r) && job.shape.rows < FAST_ROWS &&
 	       job.shape.chunks / FAST_CHUNKS >= workers) {
 		job.shape.rows *= 2;
 		job.shape.chunks = (job.shape.chunks + 1) / 2;

@@ -61,6 +61,9 @@ struct cua__reduce_ops {
 /* Whether the plain way has this operation, type and type of result. */
 int cua__reduce_has_plain(const struct cua__reduce *r);
 
+/* Whether the elements may be taken in any order: where no bit is promised, and where none depends on it. */
+int cua__reduce_in_any_order(const struct cua__reduce *r);
+
 /* The bytes of partial results that the tree needs. */
 size_t cua__tree_partials(const struct cua__reduce *r);
 
