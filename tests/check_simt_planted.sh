@@ -3,6 +3,8 @@
 # Whether the SIMT checker's cases can fail: each error below, planted into a copy
 # of a header, must be found. A header is one of include/cuatomic or of lib.
 #
+# As many at once as there are processors.
+#
 # CUA_TEST_QUICK=1   skips all of it, which takes minutes
 set -uo pipefail
 
@@ -24,45 +26,57 @@ fi
 export LC_ALL=C
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-failed=0
+jobs=$(nproc)
+running=0
+number=0
 
 # A public header, or one of the library's own that has kernels.
 file_of() {
   if [ -f "$top_srcdir/include/cuatomic/$1.h" ]; then echo "include/cuatomic/$1.h"; else echo "lib/$1.h"; fi
 }
 
-# build HEADER SED MODULE: the cases of MODULE over a copy of the headers with HEADER edited.
+# build DIR HEADER SED MODULE: the cases of MODULE over a copy of the headers with HEADER edited.
 build() {
-  rm -rf "$tmp/include" "$tmp/lib" && cp -R "$top_srcdir/include" "$tmp/include" &&
-    mkdir "$tmp/lib" && cp "$top_srcdir"/lib/*.h "$tmp/lib" || return
-  chmod -R u+w "$tmp/include" "$tmp/lib"
-  sed "$2" "$top_srcdir/$(file_of "$1")" >"$tmp/$(file_of "$1")" || return
+  mkdir "$1" "$1/lib" && cp -R "$top_srcdir/include" "$1/include" && cp "$top_srcdir"/lib/*.h "$1/lib" || return
+  chmod -R u+w "$1/include" "$1/lib"
+  sed "$3" "$top_srcdir/$(file_of "$2")" >"$1/$(file_of "$2")" || return
   # CC and the flags of the library are lists of words
   # shellcheck disable=SC2086
   $CC -std=gnu11 -O1 -w -ffp-contract=off -DCUA_PORT_HEADER='"simt/port_simt.h"' \
-    -I"$tmp/include" -I"$top_builddir/include" -I"$top_srcdir/tests" -I"$tmp" \
-    -DSIMT_SUITES="SIMT_SUITE($3)" -o "$tmp/simt" "$top_srcdir/tests/check_simt.c" \
-    "$top_srcdir/tests/simt_$3.c" "$tmp/simt.o" "$tmp/types.o" $flags -lpthread -lm
+    -I"$1/include" -I"$top_builddir/include" -I"$top_srcdir/tests" -I"$1" \
+    -DSIMT_SUITES="SIMT_SUITE($4)" -o "$1/simt" "$top_srcdir/tests/check_simt.c" \
+    "$top_srcdir/tests/simt_$4.c" "$tmp/simt.o" "$tmp/types.o" $flags -lpthread -lm
 }
 
-# planted WHAT HEADER SED [MODULE]: the case of this header, or of MODULE, must fail, not crash or hang.
-planted() {
-  if ! build "$2" "$3" "${4:-$2}"; then
-    echo "FAIL: $1: does not compile"
-    failed=1
-  elif cmp -s "$top_srcdir/$(file_of "$2")" "$tmp/$(file_of "$2")"; then
-    echo "FAIL: $1: there is nothing to edit in $2.h"
-    failed=1
-  elif CUA_TEST_SEED=1 timeout 120 "$tmp/simt" >"$tmp/log" 2>&1; then
-    echo "FAIL: $1: not found"
-    failed=1
-  elif ! grep -q 'Failures: [1-9][0-9]*, Errors: 0' "$tmp/log"; then
-    echo "FAIL: $1: not found, but"
-    cat "$tmp/log"
-    failed=1
+# find_it DIR WHAT HEADER SED MODULE: the case of MODULE must fail, not crash or hang.
+find_it() {
+  if ! build "$1" "$3" "$4" "$5" 2>&1; then
+    echo "FAIL: $2: does not compile"
+  elif cmp -s "$top_srcdir/$(file_of "$3")" "$1/$(file_of "$3")"; then
+    echo "FAIL: $2: there is nothing to edit in $3.h"
+  elif CUA_TEST_SEED=1 timeout 240 "$1/simt" >"$1/log" 2>&1; then
+    echo "FAIL: $2: not found"
+  elif ! grep -q 'Failures: [1-9][0-9]*, Errors: 0' "$1/log"; then
+    echo "FAIL: $2: not found, but"
+    cat "$1/log"
   else
-    echo "found: $1: $(sed -n 's/.*lanes: //p' "$tmp/log" | tail -n 1)"
+    echo "found: $2: $(sed -n 's/.*lanes: //p' "$1/log" | tail -n 1)"
   fi
+}
+
+# planted WHAT HEADER SED [MODULE]: the same of the case of this header, or of MODULE, beside others.
+planted() {
+  number=$((number + 1))
+  if [ "$running" -ge "$jobs" ]; then
+    wait -n
+    running=$((running - 1))
+  fi
+  {
+    find_it "$tmp/$number" "$1" "$2" "$3" "${4:-$2}" >"$tmp/$number.told"
+    cat "$tmp/$number.told"
+    rm -rf "${tmp:?}/$number"
+  } &
+  running=$((running + 1))
 }
 
 # shellcheck disable=SC2086
@@ -362,4 +376,7 @@ planted 'a row without its last element' tree_block \
   's/int more = pack + j < left;/int more = pack + j + 1 < left;/' tree
 planted 'a wide loop that does not try again' atomic \
   's/while (seen != before);/while (0);/' wide
-exit "$failed"
+wait
+if grep -q '^FAIL' "$tmp"/*.told || [ "$(cat "$tmp"/*.told | grep -c '^found')" != "$number" ]; then
+  exit 1
+fi
