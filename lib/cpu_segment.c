@@ -253,9 +253,7 @@ static struct cua__reduce one_segment(const struct cua__segments *s, uint64_t i,
 					continue;                                                  \
 				}                                                                  \
 			}                                                                          \
-			r.n = n;                                                                   \
-			r.x = r.y = x + begin;                                                     \
-			r.result = (T *)f->job.s->results + i;                                     \
+			r = one_segment(f->job.s, i, begin, n);                                    \
 			cua__cpu_tree_serial(&r);                                                  \
 		}                                                                                  \
 	}

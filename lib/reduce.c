@@ -38,7 +38,7 @@ static int column(enum cua_type type)
 	}
 }
 
-static enum cua__tree_kind kind_of(enum cua_reduce_op op, enum cua_type type)
+enum cua__tree_kind cua__reduce_kind(enum cua_reduce_op op, enum cua_type type)
 {
 	static const enum cua__tree_kind sums[8] = {KINDS_BY_TYPE(sum), CUA__TREE_sum_c32,
 						    CUA__TREE_sum_c64};
@@ -212,7 +212,7 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_reduce_opt
 	if ((int)op < CUA_REDUCE_SUM || op > CUA_REDUCE_DOT_CONJ)
 		return CUA_ERROR_VALUE;
 	memset(r, 0, sizeof(*r));
-	r->kind = kind_of(op, type);
+	r->kind = cua__reduce_kind(op, type);
 	r->result_type = result_type(op, type);
 	if (r->kind == CUA__TREE_NONE)
 		return CUA_ERROR_TYPE;

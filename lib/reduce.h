@@ -58,6 +58,9 @@ struct cua__reduce_ops {
 	enum cua_status (*run)(struct cua_context *ctx, const struct cua__reduce *r);
 };
 
+/* The way of an operation on a type through the elements; NONE where there is no such operation. */
+enum cua__tree_kind cua__reduce_kind(enum cua_reduce_op op, enum cua_type type);
+
 /* Whether the plain way has this operation, type and type of result. */
 int cua__reduce_has_plain(const struct cua__reduce *r);
 

@@ -14,17 +14,9 @@ static size_t result_size(enum cua_reduce_op op, enum cua_type type)
 /* Only sums of floats depend on the order. */
 static enum cua__tree_kind tree_of(enum cua_reduce_op op, enum cua_type type)
 {
-	if (op != CUA_REDUCE_SUM)
-		return CUA__TREE_NONE;
-	switch (type) {
-	case CUA_F16: return CUA__TREE_sum_f16;
-	case CUA_BF16: return CUA__TREE_sum_bf16;
-	case CUA_F32: return CUA__TREE_sum_f32;
-	case CUA_F64: return CUA__TREE_sum_f64;
-	case CUA_COMPLEX_F32: return CUA__TREE_sum_c32;
-	case CUA_COMPLEX_F64: return CUA__TREE_sum_c64;
-	default: return CUA__TREE_NONE;
-	}
+	int is_integer = cua__is_word(type) && !cua__is_float(type);
+
+	return op == CUA_REDUCE_SUM && !is_integer ? cua__reduce_kind(op, type) : CUA__TREE_NONE;
 }
 
 /*
