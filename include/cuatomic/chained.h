@@ -131,25 +131,24 @@ CUA_FN void cua__chained_splice(const struct cua_chained_view *view, uint64_t bu
 	}
 }
 
-/* An entry with this pair, which is in no chain yet; NONE where the pool is full. */
-CUA_FORCE uint64_t cua__chained_take(const struct cua_chained_view *view, uint64_t key, uint64_t value)
+/* Makes *index an entry with this pair, which is in no chain yet. Returns 0 where the pool is full. */
+CUA_FORCE int cua__chained_take(const struct cua_chained_view *view, uint64_t key, uint64_t value, uint64_t *index)
 {
-	uint64_t index = cua_port_fetch_add_u64(&view->cursor->demand, 1, CUA_RELAXED,
-						CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
-
-	if (index >= view->capacity)
-		return CUA_CHAINED_NONE;
-	CUA_WRITE(view->entries[index].key, key);
-	CUA_WRITE(view->entries[index].value, value);
-	return index;
+	*index = cua_port_fetch_add_u64(&view->cursor->demand, 1, CUA_RELAXED, CUA_SCOPE_DEVICE,
+					CUA_SPACE_GLOBAL);
+	if (*index >= view->capacity)
+		return 0;
+	CUA_WRITE(view->entries[*index].key, key);
+	CUA_WRITE(view->entries[*index].value, value);
+	return 1;
 }
 
 /* Adds a pair; the key may be there already. Returns 1, or 0 where the pool is full. */
 CUA_FN int cua_chained_insert(const struct cua_chained_view *view, uint64_t key, uint64_t value)
 {
-	uint64_t index = cua__chained_take(view, key, value);
+	uint64_t index;
 
-	if (index == CUA_CHAINED_NONE)
+	if (!cua__chained_take(view, key, value, &index))
 		return 0;
 	cua__chained_splice(view, cua_chained_bucket(view, key), index, index);
 	return 1;
@@ -192,9 +191,9 @@ CUA_FORCE void cua__chained_exchange(const struct cua_chained_view *view, uint64
 /* Adds a pair without a lock; the key may be there already. Returns 1, or 0 where the pool is full. */
 CUA_FN int cua_chained_push(const struct cua_chained_view *view, uint64_t key, uint64_t value)
 {
-	uint64_t index = cua__chained_take(view, key, value);
+	uint64_t index;
 
-	if (index == CUA_CHAINED_NONE)
+	if (!cua__chained_take(view, key, value, &index))
 		return 0;
 	cua__chained_swap(view, cua_chained_bucket(view, key), index, index);
 	return 1;
@@ -206,9 +205,9 @@ CUA_FN int cua_chained_push(const struct cua_chained_view *view, uint64_t key, u
  */
 CUA_FN int cua_chained_build(const struct cua_chained_view *view, uint64_t key, uint64_t value)
 {
-	uint64_t index = cua__chained_take(view, key, value);
+	uint64_t index;
 
-	if (index == CUA_CHAINED_NONE)
+	if (!cua__chained_take(view, key, value, &index))
 		return 0;
 	cua__chained_exchange(view, cua_chained_bucket(view, key), index, index);
 	return 1;
