@@ -1,277 +1,1043 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include <cuatomic/hashmap_tile.h>
+
 #include "../lib/hashmap.h"
+#include "hashmap_build.h"
 #include "launch.h"
 
 #define THREADS 256u
-#define BLOCKS_PER_PROCESSOR 8u
+/* of a batch that would not fill the device */
+#define FEW_THREADS 64u
+#define BLOCKS_PER_PROCESSOR 16u
+/* of threads with 64 registers each: so many work at a time */
+#define RESIDENT_BLOCKS 4u
 #define ALL_LANES (~(uint32_t)0)
 
-#define EACH(i, n)                                                                                 \
-	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);                \
+/* Whole warps: all lanes of a warp take part in each turn, also those that have no element left. */
+#define EACH_WARP(i, n)                                                                                      \
+	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i - threadIdx.x % 32 < (n);       \
 	     i += (uint64_t)gridDim.x * blockDim.x)
 
-/* ---- insert, assign, update ---- */
+/* Which sizes are words: what cua__hashmap_is_word and is_wide say, as constants of C++. */
+constexpr uint32_t first_layout(uint32_t ks, uint32_t vs)
+{
+	return ks + vs <= 16 && (ks != 16 || vs == 0) && vs != 16 ? CUA_HASHMAP_WORDS : CUA_HASHMAP_STATES;
+}
 
-#define NO_ITEM (~(uint32_t)0)
-#define MOST_ITEMS ((uint32_t)1 << 31)
+constexpr uint32_t other_layout(uint32_t ks, uint32_t vs)
+{
+	return ks + vs <= 8 ? CUA_HASHMAP_WORDS : CUA_HASHMAP_STATES;
+}
+
+/* FUNCTION<ks, vs, layout>(...) for the sizes and the layout of a map. */
+#define CASE(ks, vs)                                                                                         \
+	case ks * 32 + vs:                                                                                   \
+		return view->layout == CUA_HASHMAP_WORDS ? FUNCTION(ks, vs, (first_layout(ks, vs)))          \
+							 : FUNCTION(ks, vs, (other_layout(ks, vs)));
+#define BY_SIZE                                                                                              \
+	switch (view->key_size * 32 + view->value_size) {                                                    \
+		CUA__HASHMAP_SIZES(CASE)                                                                     \
+	default: return CUA_ERROR_TYPE;                                                                      \
+	}
+
+static int is_few(const struct cua_context *ctx, uint64_t n)
+{
+	return n / THREADS < (uint64_t)ctx->processors;
+}
+
+/* A kernel with a thread for each of n elements, or so many blocks for each multiprocessor. */
+template <typename... P>
+static enum cua_status launch_each(struct cua_context *ctx, uint64_t n, unsigned blocks, void (*kernel)(P...),
+				   typename cua__same<P>::type... args)
+{
+	const unsigned threads = is_few(ctx, n) ? FEW_THREADS : THREADS;
+
+	return cua__launch_early(ctx, kernel, cua__grid(ctx, n, threads, blocks), threads, 0, args...);
+}
+
+/* The same view, of which the compiler knows the layout. */
+static __device__ __forceinline__ struct cua_hashmap_view with_layout(const struct cua_hashmap_view *view,
+								      uint32_t layout)
+{
+	struct cua_hashmap_view known = *view;
+
+	known.layout = layout;
+	return known;
+}
+
+/* ---- insert, for words ---- */
+
+struct outcome {
+	int result;
+	struct cua_u128 value;
+};
+
+template <uint32_t KS, uint32_t VS>
+static __device__ __noinline__ struct outcome enter_alone(const struct cua_hashmap_view *view,
+							  struct cua_u128 key, struct cua_u128 value)
+{
+	const uint64_t hash = cua__hashmap_hash(view, KS, key);
+	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct outcome o;
+	uint32_t added = 0;
+
+	o.result = cua__hashmap_word_enter(view, KS, VS, hash, key, NULL, value, CUA_RELAXED, &spot, &added);
+	if (o.result == CUA_HASHMAP_FULL)
+		cua__hashmap_reject(view, hash, key, value);
+	o.value = cua__hashmap_word_value(KS, VS, spot.word);
+	return o;
+}
 
 /*
- * A key that comes often would be written under one lock as often, by all blocks at once. So a block
- * combines the equal keys of its share in shared memory, in a table of keys and sums, and writes the sums to
- * the map when the table fills up or the share ends. The item that brought a key into the table owns it
- * and gets the outcome of the write; the others count as coming right after it.
- *
- * Items are numbered from the first tile that the table has seen. A slot holds its owner's number; while
- * the owner is of the tile at hand its key is in `keys`, from the next tile on in slot_keys.
+ * The elements of a warp that have more to do than the others, by number. They wait until there is one for
+ * each lane, for else a warp would go the long way for one of them in nearly every turn.
  */
-template <unsigned LANES, unsigned SLOTS>
-static __global__ void __launch_bounds__(LANES)
-	write_kernel(struct cua_hashmap_view view, int op, uint64_t n, const void *keys,
-		     const void *values, uint8_t *results)
+struct later {
+	uint64_t elements[THREADS / 32][64];
+};
+
+/* Lanes with `waits` add an element. *n of them wait, the same in all lanes, and then at most 63. */
+static __device__ __forceinline__ void later_add(struct later *l, int waits, uint64_t element, uint32_t *n)
 {
-	const uint64_t step = gridDim.x * (uint64_t)LANES;
-	const uint64_t identity = op == CUA_UPDATE_MIN ? ~(uint64_t)0 : 0;
-	const int updates = op != CUA__HASHMAP_INSERT && op != CUA__HASHMAP_ASSIGN;
-	const uint32_t lane = cua_port_lane();
-	__shared__ uint32_t owners[SLOTS];
-	__shared__ uint64_t slot_keys[SLOTS], sums[SLOTS];
-	__shared__ uint16_t list[SLOTS]; /* the slots in use */
-	__shared__ uint32_t listed;
-	/* the same in all threads: the table's tiles are at first, first + step, ... */
-	uint64_t first = blockIdx.x * (uint64_t)LANES;
-	uint32_t items = 0, before = 0; /* of earlier tiles: items, slots in use */
+	const uint32_t votes = cua_port_ballot(ALL_LANES, waits);
+	const uint32_t below = ((uint32_t)1 << cua_port_lane()) - 1;
 
-	for (uint32_t s = threadIdx.x; s < SLOTS; s += LANES) {
-		owners[s] = NO_ITEM;
-		sums[s] = identity;
+	if (waits)
+		l->elements[threadIdx.x / 32][*n + cua_port_popc_u32(votes & below)] = element;
+	*n += cua_port_popc_u32(votes);
+	cua_port_sync_warp(ALL_LANES);
+}
+
+/* Takes up to 32 of them, one a lane; returns whether this lane has one. */
+static __device__ __forceinline__ int later_take(const struct later *l, uint64_t *element, uint32_t *n)
+{
+	const uint32_t most = *n < 32 ? *n : 32;
+	const int has = cua_port_lane() < most;
+
+	*n -= most;
+	if (has)
+		*element = l->elements[threadIdx.x / 32][*n + cua_port_lane()];
+	cua_port_sync_warp(ALL_LANES);
+	return has;
+}
+
+struct bulk_insert {
+	struct cua_hashmap_view view;
+	uint64_t n;
+	const void *keys, *values;
+	void *values_out;
+	uint8_t *results;
+};
+
+template <uint32_t VS>
+static __device__ __forceinline__ void tell_insert(const struct bulk_insert *c, uint64_t i, int result,
+						   struct cua_u128 brought, struct cua_u128 there)
+{
+	if (VS && c->values_out && result != CUA_HASHMAP_FULL)
+		cua__hashmap_set(c->values_out, VS, i, result == CUA_HASHMAP_EXISTS ? there : brought);
+	if (c->results)
+		c->results[i] = (uint8_t)result;
+}
+
+/*
+ * Those of a warp whose home is full. Returns how many the warp has inserted and not counted, with those
+ * before.
+ */
+template <uint32_t KS, uint32_t VS>
+static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c, uint64_t i, int active,
+						     uint32_t added)
+{
+	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
+	struct cua_u128 key = {0, 0}, value = {0, 0};
+	int result;
+
+	if (active) {
+		key = cua__hashmap_get(c->keys, KS, i);
+		value = cua__hashmap_get(c->values, VS, i);
 	}
-	if (threadIdx.x == 0)
-		listed = 0;
-	for (uint64_t start = first; start < n; start += step) {
-		const uint64_t i = start + threadIdx.x;
-		const int valid = i < n;
-		uint32_t s = 0, used, group;
-		uint64_t key = 0, value = 0;
-		int owns = 0, follows;
+	result = cua__tile_enter_full(&c->view, KS, VS, ALL_LANES,
+				      active && !cua__hashmap_word_cell(&c->view, KS, VS, key, NULL),
+				      cua__hashmap_hash(&c->view, KS, key), key, NULL, value, &seen);
+	added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
+	if (cua_port_ballot(ALL_LANES, active && !result))
+		cua__tile_count(&c->view, ALL_LANES, CUA_RELAXED, &added);
+	if (active && !result) {
+		struct outcome o = enter_alone<KS, VS>(&c->view, key, value);
 
-		if (valid) {
-			key = cua__hashmap_get(keys, view.key_size, i);
-			value = cua__hashmap_get(values, view.value_size, i);
-			s = (uint32_t)cua_hash_u64(key, view.seed) % SLOTS;
-		}
-		__syncthreads();
-		while (valid) {
-			uint32_t owner = cua_port_load_b32(&owners[s], CUA_RELAXED, CUA_SCOPE_BLOCK,
-							   CUA_SPACE_SHARED);
+		result = o.result;
+		seen.value = o.value;
+	}
+	if (active)
+		tell_insert<VS>(c, i, result, value, seen.value);
+	return added;
+}
 
-			if (owner == NO_ITEM)
-				owner = cua_port_cas_b32(&owners[s], NO_ITEM, items + threadIdx.x,
-							 CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
-			owns = owner == NO_ITEM;
-			if (owns || (owner < items ? slot_keys[s]
-						   : cua__hashmap_get(keys, view.key_size,
-								      start + (owner - items))) == key)
-				break;
-			s = (s + 1) % SLOTS;
-		}
-		group = cua_port_ballot(ALL_LANES, owns);
-		if (group) {
-			const uint32_t leader = cua_port_ffs_u32(group) - 1;
-			uint32_t at = 0;
+template <uint32_t KS, uint32_t VS>
+static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
+	insert_kernel(const __grid_constant__ struct bulk_insert c)
+{
+	__shared__ struct later l;
+	uint32_t added = 0, waiting = 0;
+	uint64_t late;
 
-			if (lane == leader)
-				at = cua_port_fetch_add_u32(&listed, cua_port_popc_u32(group), CUA_RELAXED,
-							    CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
-			at = cua_port_shuffle_u32(ALL_LANES, at, leader) +
-			     cua_port_popc_u32(group & (((uint32_t)1 << lane) - 1));
-			if (owns)
-				list[at] = (uint16_t)s;
-		}
-		/* updates: the owner's own value comes after the barrier, without an atomic */
-		follows = updates && valid && !owns;
-		if (cua_port_ballot(ALL_LANES, follows)) {
-			uint64_t sum = value;
+	if (!cua__hashmap_has_words(KS, VS))
+		return;
+	cua__after_predecessor();
+	EACH_WARP(i, c.n) {
+		struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
+		struct cua_u128 key = {0, 0}, value = {0, 0};
+		int result;
 
-			group = cua_port_match_any_u32(ALL_LANES, follows ? s : lane | 0x80000000u);
-			if (cua_port_ballot(ALL_LANES, cua_port_popc_u32(group) > 1))
-				for (uint32_t l = 0; l < CUA_WARP_LANES; l++) {
-					uint64_t other = cua_port_shuffle_u64(ALL_LANES, value, l);
+		if (i < c.n) {
+			key = cua__hashmap_get(c.keys, KS, i);
+			value = cua__hashmap_get(c.values, VS, i);
+		}
+		result = cua__tile_enter_home(&c.view, KS, VS, ALL_LANES, i < c.n,
+					      cua__hashmap_hash(&c.view, KS, key), key, NULL, value,
+					      CUA_RELAXED, CUA__TILE_VALUE, &seen);
+		if (result)
+			tell_insert<VS>(&c, i, result, value, seen.value);
+		added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
+		later_add(&l, i < c.n && !result, i, &waiting);
+		if (waiting >= 32) {
+			(void)later_take(&l, &late, &waiting);
+			added = insert_later<KS, VS>(&c, late, 1, added);
+		}
+	}
+	if (waiting) {
+		int has = later_take(&l, &late, &waiting);
 
-					if (l != lane && (group >> l & 1))
-						sum = cua__hashmap_combine(sum, other, op);
-				}
-			if (!follows || lane != cua_port_ffs_u32(group) - 1)
-				;
-			else if (op == CUA_UPDATE_ADD)
-				cua_port_add_u64(&sums[s], sum, CUA_RELAXED, CUA_SCOPE_BLOCK,
-						 CUA_SPACE_SHARED);
-			else if (op == CUA_UPDATE_MIN)
-				cua_port_min_u64(&sums[s], sum, CUA_RELAXED, CUA_SCOPE_BLOCK,
-						 CUA_SPACE_SHARED);
-			else
-				cua_port_max_u64(&sums[s], sum, CUA_RELAXED, CUA_SCOPE_BLOCK,
-						 CUA_SPACE_SHARED);
-		}
-		__syncthreads();
-		used = listed;
-		if (owns) {
-			slot_keys[s] = key;
-			sums[s] = updates ? cua__hashmap_combine(sums[s], value, op) : value;
-		}
-		if (op == CUA__HASHMAP_ASSIGN) {
-			/* one of those that come after the owner remains; racecheck knows an exchange, but
-			 * takes relaxed stores for a race */
-			__syncthreads();
-			if (valid && !owns)
-				cua_port_exchange_b64(&sums[s], value, CUA_RELAXED, CUA_SCOPE_BLOCK,
-						      CUA_SPACE_SHARED);
-		}
-		items += LANES;
-		/* on to the next tile where it surely fits and likely leaves a quarter of the slots free */
-		if (n - start > step && used <= SLOTS - LANES &&
-		    used + (used - before) <= SLOTS / 4 * 3 && items < MOST_ITEMS) {
-			before = used;
+		added = insert_later<KS, VS>(&c, late, has, added);
+	}
+	cua__tile_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
+}
+
+/* ---- assign and update, and inserts where slots have states ---- */
+
+/*
+ * A key that comes often would be written as often, by all blocks at once, and one address takes few writes
+ * a second. So the lanes of a warp that have one key write it once. Where that has happened, or a write met
+ * others, the key is listed in the block's shared memory, and from then on its operands are combined there
+ * and written once at the end.
+ *
+ * What a listed key gets in between has its result at once: EXISTS, for the key was there when it was
+ * listed. If the key is still there, or again, at the end, these updates take effect then. If it is not,
+ * they took effect before it was erased, for they are no older than the call, and changed only a value that
+ * is gone. An assign to a listed key took effect just before one that was written, by the warp that listed
+ * the key. An exchange wants the value before it, so nothing is listed for it.
+ */
+template <uint32_t KS, uint32_t VS> struct list {
+	static constexpr uint32_t ROOM = KS == 16 || VS == 16 ? 1024 : 2048;
+	uint64_t tags[ROOM]; /* the key's low half ^ MARK; 0: none; BEING_LISTED */
+	uint64_t highs[KS == 16 ? ROOM : 1];
+	uint64_t sums[ROOM][VS == 16 ? 2 : 1];
+};
+
+#define BEING_LISTED 1u
+/* Of the keys whose tags mean something else, which are never listed, nobody is fond. */
+#define MARK 0x9e3779b97f4a7c15u
+#define IN_BLOCK CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
+
+/* A list with so many places, a power of two and at least 2. */
+template <uint32_t KS, uint32_t VS>
+static __device__ void list_clear(struct list<KS, VS> *l, uint32_t room, int op)
+{
+	const uint64_t identity = op == CUA_UPDATE_MIN || op == CUA_UPDATE_AND ? ~(uint64_t)0 : 0;
+
+	for (uint32_t i = threadIdx.x; i < room; i += blockDim.x) {
+		l->tags[i] = 0;
+		for (uint64_t &sum : l->sums[i])
+			sum = identity;
+	}
+}
+
+/*
+ * The first place where a key of this hash may be, and how many pairs of places are looked at from there
+ * on, cyclically. Other places in each block, so that no key is left out everywhere.
+ */
+#define LIST_PAIRS 8u
+static __device__ __forceinline__ uint32_t list_place(uint32_t room, uint64_t hash)
+{
+	return ((uint32_t)(hash >> 8) ^ blockIdx.x * 0x9e3779b1u >> 8) & (room - 2);
+}
+
+/* Where the key is listed, or -1. */
+template <uint32_t KS, uint32_t VS>
+static __device__ __forceinline__ int list_find(const struct list<KS, VS> *l, uint32_t room, uint64_t hash,
+						struct cua_u128 key)
+{
+	uint32_t at = list_place(room, hash);
+	uint64_t tags[2];
+
+	if ((key.lo ^ MARK) <= BEING_LISTED)
+		return -1;
+#pragma unroll 1
+	for (uint32_t i = 0; i < LIST_PAIRS; i++, at = (at + 2) & (room - 1)) {
+		cua_port_load_2xb64(&l->tags[at], KS == 16 ? CUA_ACQUIRE : CUA_RELAXED, IN_BLOCK, tags);
+		for (uint32_t j = 0; j < 2; j++)
+			if (tags[j] == (key.lo ^ MARK) && (KS != 16 || l->highs[at + j] == key.hi))
+				return (int)(at + j);
+		if (!tags[1])
+			break;
+	}
+	return -1;
+}
+
+template <uint32_t KS, uint32_t VS>
+static __device__ __noinline__ void list_add(struct list<KS, VS> *l, uint32_t room, uint64_t hash,
+					     struct cua_u128 key)
+{
+	uint32_t at = list_place(room, hash);
+
+	if ((key.lo ^ MARK) <= BEING_LISTED)
+		return;
+	for (uint32_t i = 0; i < 2 * LIST_PAIRS; i++, at = (at + 1) & (room - 1)) {
+		const uint64_t tag = cua_port_cas_b64(&l->tags[at], 0, BEING_LISTED, CUA_RELAXED, IN_BLOCK);
+
+		if (KS != 16 && tag == (key.lo ^ MARK))
+			return;
+		if (tag)
 			continue;
-		}
-		__syncthreads();
-		for (uint32_t l = threadIdx.x; l < used; l += LANES) {
-			s = list[l];
-			/* the sum has served: the outcome takes its place */
-			sums[s] = (uint64_t)cua__hashmap_write(&view, slot_keys[s], sums[s], op);
-		}
-		__syncthreads();
-		for (uint32_t item = threadIdx.x; results && item < items; item += LANES, first += step) {
-			const uint64_t at = first + threadIdx.x;
-			uint8_t result;
-
-			if (at >= n)
-				break;
-			key = cua__hashmap_get(keys, view.key_size, at);
-			for (s = (uint32_t)cua_hash_u64(key, view.seed) % SLOTS; slot_keys[s] != key;)
-				s = (s + 1) % SLOTS;
-			result = (uint8_t)sums[s];
-			if (result == CUA_HASHMAP_INSERTED && owners[s] != item)
-				result = CUA_HASHMAP_EXISTS;
-			results[at] = result;
-		}
-		__syncthreads();
-		for (uint32_t l = threadIdx.x; l < used; l += LANES) {
-			owners[list[l]] = NO_ITEM;
-			sums[list[l]] = identity;
-		}
-		if (threadIdx.x == 0)
-			listed = 0;
-		first = start + step;
-		items = before = 0;
+		if (KS == 16)
+			l->highs[at] = key.hi;
+		/* racecheck knows an exchange, but takes a store for a race */
+		(void)cua_port_exchange_b64(&l->tags[at], key.lo ^ MARK, CUA_RELEASE, IN_BLOCK);
+		return;
 	}
 }
 
-/* The large kernel's registers allow two blocks a multiprocessor: more would only share less. */
-static enum cua_status cuda_write(struct cua_context *ctx, const struct cua_hashmap_view *view, int op,
-				  size_t n, const void *keys, const void *values, uint8_t *results)
+/*
+ * With values of 16 bytes, not MIN or MAX. Apart, as is all that uniform keys do not need: its registers
+ * are not theirs.
+ */
+template <uint32_t KS, uint32_t VS>
+static __device__ __noinline__ void list_combine(struct list<KS, VS> *l, int at, int op, struct cua_u128 v)
 {
-	/* a small batch spreads over the processors */
-	if (n / 1024 < (uint64_t)ctx->processors)
-		return cua__launch(ctx, write_kernel<256, 1024>, cua__grid(ctx, n, 256, 4), 256, 0, *view,
-				   op, n, keys, values, results);
-	return cua__launch(ctx, write_kernel<512, 2048>, cua__grid(ctx, n, 512, 2), 512, 0, *view, op, n,
-			   keys, values, results);
+	uint64_t *sum = l->sums[at];
+
+	switch (op) {
+	case CUA_UPDATE_ADD:
+		if (VS == 16)
+			v.hi += cua_port_fetch_add_u64(sum, v.lo, CUA_RELAXED, IN_BLOCK) + v.lo < v.lo;
+		else
+			cua_port_add_u64(sum, v.lo, CUA_RELAXED, IN_BLOCK);
+		if (VS == 16)
+			cua_port_add_u64(sum + VS / 16, v.hi, CUA_RELAXED, IN_BLOCK);
+		break;
+	case CUA_UPDATE_MIN: cua_port_min_u64(sum, v.lo, CUA_RELAXED, IN_BLOCK); break;
+	case CUA_UPDATE_MAX: cua_port_max_u64(sum, v.lo, CUA_RELAXED, IN_BLOCK); break;
+	case CUA_UPDATE_AND:
+		cua_port_and_b64(sum, v.lo, CUA_RELAXED, IN_BLOCK);
+		if (VS == 16)
+			cua_port_and_b64(sum + VS / 16, v.hi, CUA_RELAXED, IN_BLOCK);
+		break;
+	case CUA_UPDATE_OR:
+		cua_port_or_b64(sum, v.lo, CUA_RELAXED, IN_BLOCK);
+		if (VS == 16)
+			cua_port_or_b64(sum + VS / 16, v.hi, CUA_RELAXED, IN_BLOCK);
+		break;
+	case CUA_UPDATE_XOR:
+		cua_port_xor_b64(sum, v.lo, CUA_RELAXED, IN_BLOCK);
+		if (VS == 16)
+			cua_port_xor_b64(sum + VS / 16, v.hi, CUA_RELAXED, IN_BLOCK);
+		break;
+	default: break;
+	}
 }
 
-/* ---- find and erase: a lane a key ---- */
-
-static __global__ void find_kernel(struct cua_hashmap_view view, uint64_t n, const void *keys,
-				   void *values_out, uint8_t *found)
+/* One write by one lane, however long it takes. */
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
+static __device__ __noinline__ struct outcome write_alone(const struct cua_hashmap_view *view, int op,
+							  struct cua_u128 key, struct cua_u128 value)
 {
-	EACH(i, n) {
-		uint64_t value;
-		int there = cua_hashmap_find(&view, cua__hashmap_get(keys, view.key_size, i), &value);
+	const struct cua_hashmap_view known = with_layout(view, LAYOUT);
+	struct outcome o = {0, {0, 0}};
 
-		if (there && values_out)
-			cua__hashmap_set(values_out, view.value_size, i, value);
-		if (found)
+	o.result = cua__hashmap_write(&known, KS, VS, op, cua__hashmap_hash(view, KS, key), key, value,
+				      &o.value);
+	return o;
+}
+
+/* An update of a key that is there; nothing where it is not. */
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
+static __device__ __noinline__ void update_present(const struct cua_hashmap_view *view, int op,
+						   struct cua_u128 key, struct cua_u128 operand)
+{
+	const struct cua_hashmap_view known = with_layout(view, LAYOUT);
+	const uint64_t hash = cua__hashmap_hash(view, KS, key);
+	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	int changed = 0;
+
+	while (changed <= 0 && cua__hashmap_spot_of(&known, KS, VS, hash, key, NULL, &spot) > 0) {
+		do {
+			struct cua_u128 next =
+				cua__hashmap_combine(spot.value, operand, VS, (enum cua_update)op);
+
+			changed = cua__hashmap_same(next, spot.value)
+					  ? 1
+					  : cua__hashmap_change(&known, KS, VS, hash, key, NULL, &spot, next);
+		} while (!changed);
+	}
+}
+
+/*
+ * One write a lane by a warp of tiles, for words. Returns a result, where EXISTS comes with the value
+ * before in *there; or 0 where the lane has to do it alone. *met: whether others wrote the same pair
+ * meanwhile.
+ */
+template <uint32_t KS, uint32_t VS>
+static __device__ __forceinline__ int write_tile(const struct cua_hashmap_view *view, int op, int active,
+						 uint64_t hash, struct cua_u128 key, struct cua_u128 value,
+						 struct cua_u128 *there, int *met)
+{
+	const int slotted = active && !cua__hashmap_word_cell(view, KS, VS, key, NULL);
+	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	int result = 0, changed = 1;
+
+	cua__tile_look(view, KS, VS, ALL_LANES, slotted, hash, key, NULL, CUA_RELAXED,
+		       CUA__TILE_VALUE | CUA__TILE_SLOT | CUA__TILE_OPEN, &seen);
+	if (seen.there > 0) {
+		result = CUA_HASHMAP_EXISTS;
+		cua__tile_spot(view, KS, VS, key, &seen, &spot);
+	} else if (seen.there < 0) {
+		result = cua__hashmap_word_claim(cua__hashmap_word_bucket(view, seen.home), KS, VS, seen.slot,
+						 key, NULL, cua__hashmap_word_of(KS, VS, key, value),
+						 CUA_RELAXED, &spot);
+	}
+	if (result != CUA_HASHMAP_EXISTS)
+		return result;
+	do {
+		struct cua_u128 next = value;
+
+		*met |= !changed;
+		*there = cua__hashmap_word_value(KS, VS, spot.word);
+		if (op != CUA__HASHMAP_ASSIGN)
+			next = cua__hashmap_combine(*there, value, VS, (enum cua_update)op);
+		changed = cua__hashmap_same(next, *there)
+				  ? 1
+				  : cua__hashmap_word_change(KS, VS, &spot, next, CUA_RELAXED);
+	} while (!changed);
+	return changed > 0 ? result : 0;
+}
+
+/* The lanes of the caller's warp that are active and have its key. */
+template <uint32_t KS>
+static __device__ __forceinline__ uint32_t lanes_of(uint32_t active, struct cua_u128 key)
+{
+	uint32_t group = KS == 4 ? cua_port_match_any_u32(ALL_LANES, (uint32_t)key.lo)
+				 : cua_port_match_any_u64(ALL_LANES, key.lo);
+
+	if (KS == 16)
+		group &= cua_port_match_any_u64(ALL_LANES, key.hi);
+	return group & active;
+}
+
+template <uint32_t VS>
+static __device__ __forceinline__ struct cua_u128 value_of_lane(struct cua_u128 value, uint32_t lane)
+{
+	if (VS == 4)
+		value.lo = cua_port_shuffle_u32(ALL_LANES, (uint32_t)value.lo, lane);
+	else if (VS)
+		value.lo = cua_port_shuffle_u64(ALL_LANES, value.lo, lane);
+	if (VS == 16)
+		value.hi = cua_port_shuffle_u64(ALL_LANES, value.hi, lane);
+	return value;
+}
+
+/* The value, combined with those of the lanes in `rest`. */
+template <uint32_t VS>
+static __device__ __noinline__ struct cua_u128 combine_lanes(int op, struct cua_u128 value, uint32_t rest)
+{
+	const uint32_t lane = cua_port_lane();
+	struct cua_u128 operand = value;
+
+	while (cua_port_ballot(ALL_LANES, rest != 0)) {
+		const struct cua_u128 other =
+			value_of_lane<VS>(value, rest ? cua_port_ffs_u32(rest) - 1 : lane);
+
+		if (rest)
+			operand = cua__hashmap_combine(operand, other, VS, (enum cua_update)op);
+		rest &= rest - 1;
+	}
+	return operand;
+}
+
+struct bulk_write {
+	struct bulk_insert c;
+	int op;
+	uint32_t room; /* of the list */
+};
+
+template <uint32_t VS>
+static __device__ __forceinline__ void tell_write(const struct bulk_write *b, uint64_t i, int result,
+						  struct cua_u128 there)
+{
+	if (VS && b->c.values_out && result != CUA_HASHMAP_FULL &&
+	    (b->op == CUA__HASHMAP_INSERT || result == CUA_HASHMAP_EXISTS))
+		cua__hashmap_set(b->c.values_out, VS, i, there);
+	if (b->c.results)
+		b->c.results[i] = (uint8_t)result;
+}
+
+/* As insert_later. */
+template <uint32_t KS, uint32_t VS>
+static __device__ __noinline__ uint32_t write_later(const struct bulk_write *b, uint64_t i, int active,
+						    uint32_t added)
+{
+	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
+	struct cua_u128 key = {0, 0}, value = {0, 0}, there = {0, 0};
+	int result;
+
+	if (active) {
+		key = cua__hashmap_get(b->c.keys, KS, i);
+		value = cua__hashmap_get(b->c.values, VS, i);
+	}
+	result = cua__tile_enter_full(&b->c.view, KS, VS, ALL_LANES,
+				      active && !cua__hashmap_word_cell(&b->c.view, KS, VS, key, NULL),
+				      cua__hashmap_hash(&b->c.view, KS, key), key, NULL, value, &seen);
+	added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
+	cua__tile_count(&b->c.view, ALL_LANES, CUA_RELAXED, &added);
+	if (active && result != CUA_HASHMAP_INSERTED) {
+		struct outcome o = write_alone<KS, VS, CUA_HASHMAP_WORDS>(&b->c.view, b->op, key, value);
+
+		result = o.result;
+		there = o.value;
+	}
+	if (active)
+		tell_write<VS>(b, i, result, there);
+	return added;
+}
+
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
+static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
+	write_kernel(const __grid_constant__ struct bulk_write b)
+{
+	__shared__ __align__(16) struct list<KS, VS> l;
+	__shared__ struct later q;
+	const struct cua_hashmap_view &view = b.c.view;
+	const void *const keys = b.c.keys, *const values = b.c.values;
+	const uint64_t n = b.c.n;
+	const uint32_t room = b.room;
+	const int op = b.op;
+	const uint32_t lane = cua_port_lane();
+	const int updates = op != CUA__HASHMAP_INSERT && op != CUA__HASHMAP_ASSIGN;
+	const int lists = op == CUA__HASHMAP_ASSIGN
+				  ? !b.c.values_out
+				  : updates && (VS != 16 || (op != CUA_UPDATE_MIN && op != CUA_UPDATE_MAX));
+	uint32_t added = 0, waiting = 0;
+	uint64_t late = 0;
+
+	if (LAYOUT == CUA_HASHMAP_WORDS && !cua__hashmap_has_words(KS, VS))
+		return;
+	list_clear(&l, room, op);
+	cua__after_predecessor();
+	__syncthreads();
+	EACH_WARP(i, n) {
+		struct cua_u128 key = {0, 0}, value = {0, 0}, operand, there = {0, 0};
+		int result = 0, met = 0, listed = -1, leads = i < n, alone, waits = 0;
+		uint32_t group = (uint32_t)1 << lane, rest;
+		uint64_t hash;
+
+		if (i < n) {
+			key = cua__hashmap_get(keys, KS, i);
+			value = cua__hashmap_get(values, VS, i);
+		}
+		operand = value;
+		hash = cua__hashmap_hash(&view, KS, key);
+		if (op != CUA__HASHMAP_INSERT) {
+			group = lanes_of<KS>(cua_port_ballot(ALL_LANES, i < n), key);
+			leads = leads && lane == cua_port_ffs_u32(group) - 1;
+		}
+		rest = leads ? group & (group - 1) : 0;
+		if (!cua_port_ballot(ALL_LANES, rest != 0)) {
+			;
+		} else if (updates) {
+			operand = combine_lanes<VS>(op, value, rest);
+		} else {
+			/* one after the other, in the order of the lanes */
+			operand = value_of_lane<VS>(value, group ? 31 - __clz((int)group) : lane);
+		}
+		if (lists && leads)
+			listed = list_find(&l, room, hash, key);
+		if (listed >= 0) {
+			result = CUA_HASHMAP_EXISTS;
+			if (updates)
+				list_combine(&l, listed, op, operand);
+		}
+		alone = leads && listed < 0;
+		/* warps with frequent keys alone stay off the map */
+		if (LAYOUT == CUA_HASHMAP_WORDS && cua_port_ballot(ALL_LANES, alone)) {
+			const int by_tile =
+				write_tile<KS, VS>(&view, op, alone, hash, key, operand, &there, &met);
+
+			added += cua_port_popc_u32(
+				cua_port_ballot(ALL_LANES, by_tile == CUA_HASHMAP_INSERTED));
+			if (alone)
+				result = by_tile;
+			/* a reserved key may well be frequent, and is listed at once */
+			if (cua__hashmap_word_cell(&view, KS, VS, key, NULL))
+				met = 1;
+			waits = alone && !result && !met && !(group & (group - 1));
+			alone = alone && !result && !waits;
+			later_add(&q, waits, i, &waiting);
+			if (waiting >= 32) {
+				(void)later_take(&q, &late, &waiting);
+				added = write_later<KS, VS>(&b, late, 1, added);
+			}
+			if (cua_port_ballot(ALL_LANES, alone))
+				cua__tile_count(&view, ALL_LANES, CUA_RELAXED, &added);
+		}
+		if (alone) {
+			struct outcome o = write_alone<KS, VS, LAYOUT>(&view, op, key, operand);
+
+			result = o.result;
+			there = o.value;
+		}
+		/* an inserted key of one lane has no assign after it */
+		if (lists && leads && listed < 0 && (met || (group & (group - 1))) && result &&
+		    result != CUA_HASHMAP_FULL &&
+		    (updates || result == CUA_HASHMAP_EXISTS || (group & (group - 1))))
+			list_add(&l, room, hash, key);
+		if (cua_port_ballot(ALL_LANES, i < n && !leads)) {
+			const uint32_t below = group & (((uint32_t)1 << lane) - 1);
+			const struct cua_u128 before =
+				value_of_lane<VS>(value, below ? 31 - __clz((int)below) : lane);
+
+			result = (int)cua_port_shuffle_u32(ALL_LANES, (uint32_t)result,
+							   group ? cua_port_ffs_u32(group) - 1 : lane);
+			if (!leads) {
+				there = before;
+				if (result == CUA_HASHMAP_INSERTED)
+					result = CUA_HASHMAP_EXISTS;
+			}
+		}
+		if (i < n && !waits)
+			tell_write<VS>(&b, i, result, there);
+	}
+	if (LAYOUT == CUA_HASHMAP_WORDS && waiting) {
+		int has = later_take(&q, &late, &waiting);
+
+		added = write_later<KS, VS>(&b, late, has, added);
+	}
+	if (LAYOUT == CUA_HASHMAP_WORDS)
+		cua__tile_count(&view, ALL_LANES, CUA_RELAXED, &added);
+	__syncthreads();
+	for (uint32_t j = threadIdx.x; updates && j < room; j += blockDim.x) {
+		const struct cua_u128 key = {KS == 4 ? (uint32_t)(l.tags[j] ^ MARK) : l.tags[j] ^ MARK,
+					     KS == 16 ? l.highs[KS == 16 ? j : 0] : 0};
+		const struct cua_u128 sum = {l.sums[j][0], VS == 16 ? l.sums[j][VS / 16] : 0};
+
+		if (l.tags[j] > BEING_LISTED)
+			update_present<KS, VS, LAYOUT>(&view, op, key, sum);
+	}
+}
+
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
+static enum cua_status write_of(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				const struct cua__hashmap_call *c)
+{
+	/* the blocks of a small batch have few keys each */
+	const uint32_t room = is_few(ctx, c->n) ? FEW_THREADS : list<KS, VS>::ROOM;
+
+	const struct bulk_write b = {{*view, c->n, c->keys, c->values, c->values_out, c->flags}, c->op, room};
+
+	return launch_each(ctx, c->n, RESIDENT_BLOCKS, write_kernel<KS, VS, LAYOUT>, b);
+}
+
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct inserts {
+	static enum cua_status run(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				   const struct cua__hashmap_call *c)
+	{
+		return write_of<KS, VS, LAYOUT>(ctx, view, c);
+	}
+};
+
+template <uint32_t KS, uint32_t VS> struct inserts<KS, VS, CUA_HASHMAP_WORDS> {
+	static enum cua_status run(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				   const struct cua__hashmap_call *c)
+	{
+		const struct bulk_insert b = {*view, c->n, c->keys, c->values, c->values_out, c->flags};
+
+		return launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, insert_kernel<KS, VS>, b);
+	}
+};
+
+static enum cua_status cuda_insert(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				   const struct cua__hashmap_call *c)
+{
+#define FUNCTION(ks, vs, layout) inserts<ks, vs, layout>::run(ctx, view, c)
+	BY_SIZE
+#undef FUNCTION
+}
+
+static enum cua_status cuda_change(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				   const struct cua__hashmap_call *c)
+{
+#define FUNCTION(ks, vs, layout) write_of<ks, vs, layout>(ctx, view, c)
+	BY_SIZE
+#undef FUNCTION
+}
+
+static enum cua_status cuda_write(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				  const struct cua__hashmap_call *call)
+{
+	enum cua_status status;
+
+	if (call->op != CUA__HASHMAP_INSERT)
+		return cuda_change(ctx, view, call);
+	status = cua__cuda_hashmap_insert_parts(ctx, view, call);
+	return status == CUA_ERROR_UNSUPPORTED ? cuda_insert(ctx, view, call) : status;
+}
+
+static enum cua_status cuda_build(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				  const struct cua__hashmap_call *call)
+{
+	enum cua_status status = cua__cuda_hashmap_build(ctx, view, call);
+
+	return status == CUA_ERROR_UNSUPPORTED ? cuda_insert(ctx, view, call) : status;
+}
+
+/* ---- find and erase ---- */
+
+struct bulk_find {
+	struct cua_hashmap_view view;
+	uint64_t n;
+	const void *keys;
+	void *values_out;
+	uint8_t *found;
+};
+
+template <uint32_t VS>
+static __device__ __forceinline__ void tell_find(const struct bulk_find *c, uint64_t i, int there,
+						 struct cua_u128 value)
+{
+	if (VS && there && c->values_out)
+		cua__hashmap_set(c->values_out, VS, i, value);
+	if (c->found)
+		c->found[i] = (uint8_t)there;
+}
+
+/*
+ * How far to look, up to MOST_FAR, in front of the element's number: arrays on a GPU have fewer than 2^56
+ * elements.
+ */
+#define FAR_SHIFT 56
+#define MOST_FAR 255u
+
+/* Those of a warp whose keys may be behind their home. */
+template <uint32_t KS, uint32_t VS>
+static __device__ __noinline__ void find_later(const struct bulk_find *c, uint64_t late, int active)
+{
+	const uint64_t i = late & (((uint64_t)1 << FAR_SHIFT) - 1);
+	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
+	struct cua_u128 key = {0, 0};
+	uint32_t far = (uint32_t)(late >> FAR_SHIFT);
+	uint64_t hash;
+
+	if (active)
+		key = cua__hashmap_get(c->keys, KS, i);
+	hash = cua__hashmap_hash(&c->view, KS, key);
+	seen.home = (uint32_t)cua_hash_range(hash, c->view.n_buckets);
+	if (far == MOST_FAR) {
+		seen.classes = ~(uint64_t)0;
+		far = cua__tile_far(&c->view, cua__hashmap_is_wide(KS, VS), hash, &seen);
+	}
+	cua__tile_walk(&c->view, KS, VS, ALL_LANES, active, 1, far, hash, key, NULL, CUA_RELAXED,
+		       CUA__TILE_VALUE, &seen);
+	if (active)
+		tell_find<VS>(c, i, seen.there > 0, seen.value);
+}
+
+template <uint32_t KS, uint32_t VS>
+static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
+	find_kernel(const __grid_constant__ struct bulk_find c)
+{
+	__shared__ struct later l;
+	uint32_t waiting = 0;
+	uint64_t late = 0;
+
+	if (!cua__hashmap_has_words(KS, VS))
+		return;
+	cua__after_predecessor();
+	EACH_WARP(i, c.n) {
+		struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
+		struct cua_u128 key = {0, 0};
+		uint32_t far = 0;
+		const char *cell;
+		uint64_t hash;
+
+		if (i < c.n)
+			key = cua__hashmap_get(c.keys, KS, i);
+		hash = cua__hashmap_hash(&c.view, KS, key);
+		cell = cua__hashmap_word_cell(&c.view, KS, VS, key, NULL);
+		seen.home = (uint32_t)cua_hash_range(hash, c.view.n_buckets);
+		cua__tile_look_home(&c.view, KS, VS, ALL_LANES, key, NULL, CUA_RELAXED, CUA__TILE_VALUE,
+				    &seen);
+		if (cell) {
+			const struct cua_u128 w =
+				cua__hashmap_word_load(cell, cua__hashmap_is_wide(KS, VS), CUA_RELAXED);
+
+			seen.there = cua__hashmap_word_empty(w) ? -1 : 1;
+			seen.value = cua__hashmap_word_value(KS, VS, w);
+		}
+		if (i < c.n && !seen.there)
+			far = cua__tile_far(&c.view, cua__hashmap_is_wide(KS, VS), hash, &seen);
+		if (i < c.n && !far)
+			tell_find<VS>(&c, i, seen.there > 0, seen.value);
+		later_add(&l, far != 0, i | (uint64_t)(far < MOST_FAR ? far : MOST_FAR) << FAR_SHIFT,
+			  &waiting);
+		if (waiting >= 32) {
+			(void)later_take(&l, &late, &waiting);
+			find_later<KS, VS>(&c, late, 1);
+		}
+	}
+	if (waiting) {
+		int has = later_take(&l, &late, &waiting);
+
+		find_later<KS, VS>(&c, late, has);
+	}
+}
+
+template <uint32_t KS, uint32_t VS>
+static __global__ void __launch_bounds__(THREADS)
+	state_find_kernel(const __grid_constant__ struct bulk_find c)
+{
+	cua__after_predecessor();
+	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < c.n;
+	     i += (uint64_t)gridDim.x * blockDim.x) {
+		const struct cua_u128 key = cua__hashmap_get(c.keys, KS, i);
+		struct cua_u128 value = {0, 0};
+		int there = cua__hashmap_state_find(&c.view, KS, VS, cua__hashmap_hash(&c.view, KS, key), key,
+						    NULL, c.values_out ? &value : NULL);
+
+		tell_find<VS>(&c, i, there, value);
+	}
+}
+
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct finds {
+	static enum cua_status run(struct cua_context *ctx, const struct bulk_find *c)
+	{
+		return launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, state_find_kernel<KS, VS>, *c);
+	}
+};
+
+template <uint32_t KS, uint32_t VS> struct finds<KS, VS, CUA_HASHMAP_WORDS> {
+	static enum cua_status run(struct cua_context *ctx, const struct bulk_find *c)
+	{
+		return launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, find_kernel<KS, VS>, *c);
+	}
+};
+
+static enum cua_status cuda_find(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				 const struct cua__hashmap_call *c)
+{
+	const struct bulk_find b = {*view, c->n, c->keys, c->values_out, c->flags};
+
+#define FUNCTION(ks, vs, layout) finds<ks, vs, layout>::run(ctx, &b)
+	BY_SIZE
+#undef FUNCTION
+}
+
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
+static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
+	erase_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t n, const void *keys,
+		     uint8_t *found)
+{
+	if (LAYOUT == CUA_HASHMAP_WORDS && !cua__hashmap_has_words(KS, VS))
+		return;
+	cua__after_predecessor();
+	EACH_WARP(i, n) {
+		struct cua_u128 key = {0, 0};
+		uint64_t hash;
+		int there;
+
+		if (i < n)
+			key = cua__hashmap_get(keys, KS, i);
+		hash = cua__hashmap_hash(&view, KS, key);
+		if (LAYOUT == CUA_HASHMAP_WORDS)
+			there = cua__tile_erase(&view, KS, VS, ALL_LANES, i < n, hash, key, NULL,
+						CUA_RELEASE);
+		else
+			there = i < n && cua__hashmap_state_erase(&view, KS, VS, hash, key, NULL, NULL);
+		if (i < n && found)
 			found[i] = (uint8_t)there;
 	}
 }
 
-static enum cua_status cuda_find(struct cua_context *ctx, const struct cua_hashmap_view *view, size_t n,
-				 const void *keys, void *values_out, uint8_t *found)
+static enum cua_status cuda_erase(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				  const struct cua__hashmap_call *c)
 {
-	return cua__launch(ctx, find_kernel, cua__grid(ctx, n, THREADS, BLOCKS_PER_PROCESSOR), THREADS, 0,
-			   *view, n, keys, values_out, found);
+#define FUNCTION(ks, vs, layout)                                                                             \
+	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, erase_kernel<ks, vs, layout>, *view, c->n, c->keys,     \
+		    c->flags)
+	BY_SIZE
+#undef FUNCTION
 }
 
-static __global__ void erase_kernel(struct cua_hashmap_view view, uint64_t n, const void *keys,
-				    uint8_t *found)
-{
-	EACH(i, n) {
-		int there = cua_hashmap_erase(&view, cua__hashmap_get(keys, view.key_size, i));
+/* ---- size and retrieve ---- */
 
-		if (found)
-			found[i] = (uint8_t)there;
+static __global__ void size_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t *size)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = threadIdx.x; i < CUA_HASHMAP_STRIPES; i += 32)
+		n += cua_port_load_b64(&view.counts[i].inserted, CUA_RELAXED, CUA__HASHMAP_AT) -
+		     cua_port_load_b64(&view.counts[i].erased, CUA_RELAXED, CUA__HASHMAP_AT);
+	for (uint32_t half = 16; half; half /= 2)
+		n += cua_port_shuffle_u64(ALL_LANES, n, threadIdx.x ^ half);
+	if (threadIdx.x == 0)
+		*size = n + cua__hashmap_cells_used(&view);
+}
+
+static enum cua_status cuda_size(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t *size)
+{
+	return cua__launch(ctx, size_kernel, 1, 32, 0, *view, size);
+}
+
+/* What a thread reads at a time: 16 bytes of a bucket of words, or a slot with a state. */
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct piece {
+	static constexpr int WIDE = KS + VS > 8;
+	static constexpr uint32_t PAIRS = LAYOUT == CUA_HASHMAP_WORDS && !WIDE ? 2 : 1;
+	static constexpr uint32_t LOADS = LAYOUT == CUA_HASHMAP_WORDS ? 4 : 1;
+	struct cua_u128 keys[PAIRS], values[PAIRS];
+
+	static __device__ __forceinline__ uint64_t count(const struct cua_hashmap_view *view)
+	{
+		return LAYOUT == CUA_HASHMAP_WORDS ? view->n_buckets * (CUA__HASHMAP_WORD_BYTES / 16)
+						   : cua__hashmap_state_all(view, KS, VS);
 	}
-}
 
-static enum cua_status cuda_erase(struct cua_context *ctx, const struct cua_hashmap_view *view, size_t n,
-				  const void *keys, uint8_t *found)
+	/* Returns which of PAIRS are there, as bits. */
+	__device__ __forceinline__ uint32_t load(const struct cua_hashmap_view *view, uint64_t at)
+	{
+		uint32_t used = 0;
+		uint64_t w[2];
+
+		if (LAYOUT != CUA_HASHMAP_WORDS)
+			return (uint32_t)cua__hashmap_state_at(view, KS, VS, at, &keys[0], &values[0]);
+		cua__tile_load((const char *)view->buckets + 16 * at, WIDE, w);
+		for (uint32_t j = 0; j < PAIRS; j++) {
+			const struct cua_u128 word = {w[j], WIDE ? w[1] : 0};
+
+			/* the head is in front */
+			if ((j || at % (CUA__HASHMAP_WORD_BYTES / 16)) &&
+			    cua__hashmap_word_used(KS, VS, word))
+				used |= 1u << j;
+			keys[j] = cua__hashmap_word_key(KS, word);
+			values[j] = cua__hashmap_word_value(KS, VS, word);
+		}
+		return used;
+	}
+};
+
+/* One addition a block and turn. */
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
+static __global__ void __launch_bounds__(THREADS)
+	retrieve_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t max, void *keys_out,
+			void *values_out, uint64_t *n)
 {
-	return cua__launch(ctx, erase_kernel, cua__grid(ctx, n, THREADS, BLOCKS_PER_PROCESSOR), THREADS,
-			   0, *view, n, keys, found);
-}
+	typedef struct piece<KS, VS, LAYOUT> P;
+	__shared__ uint32_t warps[THREADS / 32];
+	__shared__ uint64_t first;
+	const uint64_t count = P::count(&view), turn = THREADS * (uint64_t)P::LOADS;
+	const uint32_t lane = cua_port_lane(), below = ((uint32_t)1 << lane) - 1;
 
-/* ---- size and read ---- */
+	if (LAYOUT == CUA_HASHMAP_WORDS && !cua__hashmap_has_words(KS, VS))
+		return;
+	for (uint64_t start = blockIdx.x * turn; start < count; start += gridDim.x * turn) {
+		P p[P::LOADS];
+		uint32_t used[P::LOADS], at[P::LOADS], sum = 0;
 
-static __global__ void size_kernel(struct cua_hashmap_view view, uint64_t *size)
-{
-	*size = cua__hashmap_count(&view);
-}
+#pragma unroll
+		for (uint32_t j = 0; j < P::LOADS; j++) {
+			const uint64_t i = start + j * THREADS + threadIdx.x;
 
-static enum cua_status cuda_size(struct cua_context *ctx, const struct cua_hashmap_view *view,
-				 uint64_t *size)
-{
-	return cua__launch(ctx, size_kernel, 1, 1, 0, *view, size);
-}
+			used[j] = i < count ? p[j].load(&view, i) : 0;
+		}
+#pragma unroll
+		for (uint32_t j = 0; j < P::LOADS; j++) {
+			at[j] = sum;
+#pragma unroll
+			for (uint32_t k = 0; k < P::PAIRS; k++) {
+				const uint32_t votes = cua_port_ballot(ALL_LANES, used[j] >> k & 1);
 
-/* A lane a bucket; the pairs that a warp finds get their places by one addition. */
-static __global__ void read_kernel(struct cua_hashmap_view view, uint64_t max, void *keys_out,
-				   void *values_out, uint64_t *n)
-{
-	const uint32_t lane = cua_port_lane(), slots = cua__hashmap_slots(&view);
-	const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+				at[j] += cua_port_popc_u32(votes & below);
+				sum += cua_port_popc_u32(votes);
+			}
+		}
+		if (lane == 0)
+			warps[threadIdx.x / 32] = sum;
+		__syncthreads();
+		if (threadIdx.x == 0) {
+			uint32_t all = 0;
 
-	/* whole warps: the bound is the same for all lanes */
-	for (uint64_t b = (uint64_t)blockIdx.x * blockDim.x; b < view.n_buckets; b += step) {
-		for (uint32_t s = 0; s < slots; s++) {
-			uint64_t bucket = b + threadIdx.x, key, value, at = 0;
-			int there = bucket < view.n_buckets &&
-				    cua__hashmap_pair(&view, bucket, s, &key, &value);
-			uint32_t pairs = cua_port_ballot(ALL_LANES, there);
+			for (uint32_t w = 0; w < THREADS / 32; w++) {
+				const uint32_t of_warp = warps[w];
 
-			if (!pairs)
-				continue;
-			if (lane == cua_port_ffs_u32(pairs) - 1)
-				at = cua_port_fetch_add_u64(n, cua_port_popc_u32(pairs), CUA_RELAXED,
-							    CUA__HASHMAP_AT);
-			at = cua_port_shuffle_u64(ALL_LANES, at, cua_port_ffs_u32(pairs) - 1) +
-			     cua_port_popc_u32(pairs & (((uint32_t)1 << lane) - 1));
-			if (there && at < max) {
-				cua__hashmap_set(keys_out, view.key_size, at, key);
-				cua__hashmap_set(values_out, view.value_size, at, value);
+				warps[w] = all;
+				all += of_warp;
+			}
+			first = all ? cua_port_fetch_add_u64(n, all, CUA_RELAXED, CUA__HASHMAP_AT) : 0;
+		}
+		__syncthreads();
+#pragma unroll
+		for (uint32_t j = 0; j < P::LOADS; j++) {
+			uint64_t to = first + warps[threadIdx.x / 32] + at[j];
+
+#pragma unroll
+			for (uint32_t k = 0; k < P::PAIRS; k++) {
+				if (!(used[j] >> k & 1))
+					continue;
+				if (to < max) {
+					cua__hashmap_set(keys_out, KS, to, p[j].keys[k]);
+					cua__hashmap_set(values_out, VS, to, p[j].values[k]);
+				}
+				to++;
+			}
+		}
+		__syncthreads();
+	}
+	/* the cells */
+	if (LAYOUT == CUA_HASHMAP_WORDS && blockIdx.x == 0 && threadIdx.x < 2) {
+		const struct cua_hashmap_view known = with_layout(&view, LAYOUT);
+		struct cua_u128 key, value;
+
+		if (cua__hashmap_at(&known, KS, VS, cua__hashmap_places(&known, KS, VS) - 2 + threadIdx.x,
+				    &key, &value)) {
+			const uint64_t to = cua_port_fetch_add_u64(n, 1, CUA_RELAXED, CUA__HASHMAP_AT);
+
+			if (to < max) {
+				cua__hashmap_set(keys_out, KS, to, key);
+				cua__hashmap_set(values_out, VS, to, value);
 			}
 		}
 	}
 }
 
-static enum cua_status cuda_read(struct cua_context *ctx, const struct cua_hashmap_view *view,
-				 uint64_t max, void *keys_out, void *values_out, uint64_t *n)
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
+static enum cua_status retrieve_of(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t max,
+				   void *keys_out, void *values_out, uint64_t *n)
 {
-	return cua__launch(ctx, read_kernel,
-			   cua__grid(ctx, view->n_buckets, THREADS, BLOCKS_PER_PROCESSOR), THREADS, 0,
-			   *view, max, keys_out, values_out, n);
+	typedef struct piece<KS, VS, LAYOUT> P;
+	const uint64_t count = LAYOUT == CUA_HASHMAP_WORDS ? view->n_buckets * (CUA__HASHMAP_WORD_BYTES / 16)
+							   : cua__hashmap_state_all(view, KS, VS);
+
+	return cua__launch(ctx, retrieve_kernel<KS, VS, LAYOUT>,
+			   cua__grid(ctx, count, THREADS * P::LOADS, BLOCKS_PER_PROCESSOR), THREADS, 0, *view,
+			   max, keys_out, values_out, n);
+}
+
+static enum cua_status cuda_retrieve(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				     uint64_t max, void *keys_out, void *values_out, uint64_t *n)
+{
+#define FUNCTION(ks, vs, layout) retrieve_of<ks, vs, layout>(ctx, view, max, keys_out, values_out, n)
+	BY_SIZE
+#undef FUNCTION
 }
 
 const struct cua__hashmap_ops cua__cuda_hashmap = {
-	cuda_write, cuda_find, cuda_erase, cuda_size, cuda_read,
+	cuda_write, cuda_build, cuda_find, cuda_erase, cuda_size, cuda_retrieve, &cua__cuda_hashmap_whole,
 };

@@ -329,4 +329,5 @@ const struct cua__backend cua__cuda_backend = {
 	CUA_BACKEND_CUDA,   &runtime,          &cua__cuda_memory, &cua__cuda_append,
 	&cua__cuda_filter,  &cua__cuda_reduce, &cua__cuda_exact,  &cua__cuda_histogram,
 	&cua__cuda_chained, &cua__cuda_hashmap, &cua__cuda_segment,
+	&cua__cuda_multimap,
 };

@@ -24,6 +24,7 @@
 #include <cuatomic/lock_forms.h>
 #include <cuatomic/mcslock.h>
 #include <cuatomic/memory.h>
+#include <cuatomic/multimap.h>
 #include <cuatomic/port.h>
 #include <cuatomic/reduce.h>
 #include <cuatomic/rwlock.h>

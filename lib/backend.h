@@ -77,6 +77,7 @@ struct cua__exact_ops;
 struct cua__histogram_ops;
 struct cua__chained_ops;
 struct cua__hashmap_ops;
+struct cua__multimap_ops;
 struct cua__segment_ops;
 
 struct cua__backend {
@@ -91,6 +92,7 @@ struct cua__backend {
 	const struct cua__chained_ops *chained;
 	const struct cua__hashmap_ops *hashmap;
 	const struct cua__segment_ops *segment;
+	const struct cua__multimap_ops *multimap;
 };
 
 extern const struct cua__backend cua__cpu_backend;
@@ -107,6 +109,7 @@ extern const struct cua__exact_ops cua__cpu_exact, cua__cuda_exact;
 extern const struct cua__histogram_ops cua__cpu_histogram, cua__cuda_histogram;
 extern const struct cua__chained_ops cua__cpu_chained, cua__cuda_chained;
 extern const struct cua__hashmap_ops cua__cpu_hashmap, cua__cuda_hashmap;
+extern const struct cua__multimap_ops cua__cpu_multimap, cua__cuda_multimap;
 extern const struct cua__segment_ops cua__cpu_segment, cua__cuda_segment;
 
 #ifdef __cplusplus

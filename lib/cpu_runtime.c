@@ -305,4 +305,5 @@ const struct cua__backend cua__cpu_backend = {
 	.chained = &cua__cpu_chained,
 	.hashmap = &cua__cpu_hashmap,
 	.segment = &cua__cpu_segment,
+	.multimap = &cua__cpu_multimap,
 };

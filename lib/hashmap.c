@@ -6,21 +6,96 @@
 
 #include "hashmap.h"
 
-struct cua_hashmap {
-	struct cua_context *ctx;
-	struct cua_hashmap_view view;
-	/* one allocation, zeros at first: counts, then buckets */
-	char *base;
-	size_t bytes;
-};
-
-#define COUNTS_BYTES (CUA_HASHMAP_STRIPES * sizeof(struct cua_hashmap_counts))
+#define BUCKETS_AT 2304u
+CUA_STATIC_ASSERT(BUCKETS_AT % 256 == 0 &&
+			  BUCKETS_AT >= CUA_HASHMAP_STRIPES * sizeof(struct cua_hashmap_counts) + 32,
+		  "the buckets are behind the cells");
+/* A lane of a GPU numbers buckets in 32 bits. */
+#define MOST_WORD_BUCKETS ((uint64_t)1 << 32)
 
 /* ---- life ---- */
 
-static uint32_t size_of(enum cua_type type)
+static int size_of(enum cua_type type, int is_value, uint32_t *size)
 {
-	return type == CUA_U32 ? 4 : type == CUA_U64 ? 8 : 0;
+	*size = type == CUA_U32 ? 4 : type == CUA_U64 ? 8 : type == CUA_U128 ? 16 : 0;
+	return *size || (is_value && type == CUA_NONE);
+}
+
+/* The buckets of a map with this capacity; 0 where they are too many. */
+static uint64_t buckets_for(uint64_t capacity, uint64_t slots, int words)
+{
+	uint64_t n = capacity / slots + (capacity % slots != 0), power = 1;
+
+	if (!words)
+		return n;
+	if (n > MOST_WORD_BUCKETS - CUA__HASHMAP_WINDOW)
+		return 0;
+	if (n > CUA__HASHMAP_WINDOW)
+		return (n + CUA__HASHMAP_WINDOW - 1) / CUA__HASHMAP_WINDOW * CUA__HASHMAP_WINDOW;
+	while (power < n)
+		power *= 2;
+	return power;
+}
+
+enum cua_status cua__hashmap_lay_out(struct cua_hashmap *map, uint64_t capacity)
+{
+	const uint32_t ks = map->view.key_size, vs = map->view.value_size;
+	int words = cua__hashmap_is_word(ks, vs);
+	enum cua_atomic_path path;
+	enum cua_status status;
+	size_t buckets, rejects;
+
+	if (words && cua__hashmap_is_wide(ks, vs)) {
+		words = 0;
+		if (!map->options.portable) {
+			status = cua_atomic_path(map->ctx, CUA_U128, CUA_OP_COMPARE_EXCHANGE, &path);
+			if (status)
+				return status;
+			words = path == CUA_PATH_NATIVE;
+		}
+	}
+	map->view.layout = words ? CUA_HASHMAP_WORDS : CUA_HASHMAP_STATES;
+	map->view.n_buckets = buckets_for(capacity, words ? cua__hashmap_word_slots(ks, vs)
+							  : cua__hashmap_state_slots(ks, vs),
+					  words);
+	if (!map->view.n_buckets ||
+	    cua__bytes(map->view.n_buckets, words ? CUA__HASHMAP_WORD_BYTES : CUA__HASHMAP_STATE_BUCKET,
+		       &buckets) ||
+	    cua__bytes(map->options.rejects, sizeof(struct cua_hashmap_pair), &rejects) ||
+	    buckets > SIZE_MAX / 4 || rejects > SIZE_MAX / 4)
+		return CUA_ERROR_SIZE;
+	map->cleared = BUCKETS_AT + buckets + (rejects ? sizeof(uint64_t) : 0);
+	map->bytes = BUCKETS_AT + buckets +
+		     (rejects ? offsetof(struct cua_hashmap_rejects, pairs) + rejects : 0);
+	return CUA_OK;
+}
+
+enum cua_status cua__hashmap_provide(struct cua_hashmap *map)
+{
+	const struct cua__runtime *runtime = map->ctx->backend->runtime;
+	enum cua_status status = runtime->may_wait(map->ctx);
+	void *base = NULL;
+
+	if (!status)
+		status = runtime->allocate(map->ctx, map->bytes, &base);
+	if (status)
+		return status;
+	map->base = base;
+	map->view.counts = base;
+	map->view.buckets = map->base + BUCKETS_AT;
+	map->view.rejects = NULL;
+	status = runtime->set_bytes(map->ctx, base, 0, map->cleared);
+	if (!status && map->options.rejects) {
+		map->view.rejects = (void *)(map->base + map->cleared - sizeof(uint64_t));
+		status = runtime->copy(map->ctx,
+				       (char *)map->view.rejects + offsetof(struct cua_hashmap_rejects, room),
+				       &map->options.rejects, sizeof(map->options.rejects));
+	}
+	if (!status)
+		status = runtime->synchronize(map->ctx);
+	if (status)
+		runtime->release(map->ctx, base);
+	return status;
 }
 
 enum cua_status cua_hashmap_create(struct cua_context *ctx, const struct cua_hashmap_options *options,
@@ -28,59 +103,39 @@ enum cua_status cua_hashmap_create(struct cua_context *ctx, const struct cua_has
 				   struct cua_hashmap **result)
 {
 	struct cua_hashmap_options chosen = {.struct_size = sizeof(chosen)};
-	const struct cua__runtime *runtime;
+	uint32_t key_size, value_size;
 	struct cua_hashmap *map;
 	struct cua__call call;
 	enum cua_status status;
-	uint64_t slots;
-	size_t bytes;
-	void *base = NULL;
 
 	if (!ctx || !result)
 		return CUA_ERROR_NULL;
-	if (!size_of(key_type) || !size_of(value_type))
+	if (!size_of(key_type, 0, &key_size) || !size_of(value_type, 1, &value_size))
 		return CUA_ERROR_TYPE;
 	if (!capacity || (options && (options->struct_size < sizeof(size_t) ||
 				      options->struct_size > sizeof(chosen))))
 		return CUA_ERROR_VALUE;
 	if (options)
 		memcpy(&chosen, options, options->struct_size);
+	if (chosen.grow_percent > 95 || chosen.own_hash > 1 || chosen.portable > 1)
+		return CUA_ERROR_VALUE;
 	map = calloc(1, sizeof(*map));
 	if (!map)
 		return CUA_ERROR_NO_MEMORY;
 	map->ctx = ctx;
+	map->options = chosen;
 	map->view.seed = chosen.seed;
-	map->view.key_size = size_of(key_type);
-	map->view.value_size = size_of(value_type);
-	map->view.layout = CUA_HASHMAP_LAYOUT;
-	slots = cua__hashmap_slots(&map->view);
-	map->view.n_buckets = capacity / slots + (capacity % slots != 0);
-	if (cua__bytes(map->view.n_buckets, 2 * CUA_HASHMAP_BUCKET_BYTES, &bytes)) {
-		free(map);
-		return CUA_ERROR_SIZE;
-	}
-	map->bytes = COUNTS_BYTES + bytes / 2;
-
-	runtime = ctx->backend->runtime;
-	cua__call_begin(&call, ctx);
-	status = runtime->may_wait(ctx);
-	if (!status)
-		status = runtime->allocate(ctx, map->bytes, &base);
+	map->view.key_size = key_size;
+	map->view.value_size = value_size;
+	status = cua__hashmap_lay_out(map, capacity);
 	if (!status) {
-		status = runtime->set_bytes(ctx, base, 0, map->bytes);
-		if (!status)
-			status = runtime->synchronize(ctx);
-		if (status)
-			runtime->release(ctx, base);
+		cua__call_begin(&call, ctx);
+		status = cua__call_end(&call, cua__hashmap_provide(map));
 	}
-	status = cua__call_end(&call, status);
 	if (status) {
 		free(map);
 		return status;
 	}
-	map->base = base;
-	map->view.counts = base;
-	map->view.buckets = map->base + COUNTS_BYTES;
 	*result = map;
 	return CUA_OK;
 }
@@ -117,12 +172,25 @@ enum cua_status cua_hashmap_view(const struct cua_hashmap *map, struct cua_hashm
 	return CUA_OK;
 }
 
+uint64_t cua__hashmap_slots(const struct cua_hashmap_view *view)
+{
+	return view->n_buckets *
+	       (view->layout == CUA_HASHMAP_WORDS
+			? cua__hashmap_word_slots(view->key_size, view->value_size)
+			: cua__hashmap_state_slots(view->key_size, view->value_size));
+}
+
 enum cua_status cua_hashmap_capacity(const struct cua_hashmap *map, uint64_t *capacity)
 {
 	if (!map || !capacity)
 		return CUA_ERROR_NULL;
-	*capacity = map->view.n_buckets * cua__hashmap_slots(&map->view);
+	*capacity = cua__hashmap_slots(&map->view);
 	return CUA_OK;
+}
+
+enum cua_status cua__hashmap_empty(struct cua_hashmap *map)
+{
+	return map->ctx->backend->runtime->set_bytes(map->ctx, map->base, 0, map->cleared);
 }
 
 enum cua_status cua_hashmap_clear(struct cua_hashmap *map)
@@ -132,75 +200,125 @@ enum cua_status cua_hashmap_clear(struct cua_hashmap *map)
 	if (!map)
 		return CUA_ERROR_NULL;
 	cua__call_begin(&call, map->ctx);
-	return cua__call_end(&call, map->ctx->backend->runtime->set_bytes(map->ctx, map->base, 0,
-									  map->bytes));
+	return cua__call_end(&call, cua__hashmap_empty(map));
 }
 
 /* ---- many at once ---- */
 
-/* An array argument as the user gave it, with its bytes, and as the backend addresses it. */
-struct array {
-	const void *user;
-	const void *backend;
-	size_t bytes;
-};
-
-static enum cua_status check(const struct cua_hashmap *map, const void *p, size_t n, size_t size,
-			     struct array *a)
+enum cua_status cua__hashmap_check(const struct cua_hashmap *map, const void *p, size_t n, size_t size,
+				   struct cua__hashmap_array *a)
 {
-	enum cua_status status = cua__check_array(map->ctx, p, n, size, size, &a->backend);
+	enum cua_status status = CUA_OK;
 
+	/* elements of no size, or none */
+	a->user = a->backend = NULL;
+	a->bytes = 0;
+	if (!size || (!p && !n))
+		return CUA_OK;
+	status = cua__check_array(map->ctx, p, n, size, size, &a->backend);
 	a->user = p;
 	a->bytes = status ? 0 : n * size;
 	return status;
 }
 
-static int meet(const struct array *a, const struct array *b)
+int cua__hashmap_meet(const struct cua__hashmap_array *a, const struct cua__hashmap_array *b)
 {
 	return cua__overlap(a->user, a->bytes, b->user, b->bytes);
 }
 
-static int in_map(const struct cua_hashmap *map, const struct array *a)
+int cua__hashmap_in_map(const struct cua_hashmap *map, const struct cua__hashmap_array *a)
 {
 	return cua__overlap(a->user, a->bytes, map->base, map->bytes);
 }
 
-static enum cua_status write_n(struct cua_hashmap *map, int op, size_t n, const void *keys,
-			       const void *values, uint8_t *results)
+/* What a bulk call does with its arrays. */
+enum {
+	TAKES_VALUES = 1,  /* values are read */
+	GIVES_VALUES = 2,  /* values_out is required, else not there */
+	NEEDS_FLAGS = 4,   /* flags are required, else allowed */
+	OF_VALUES = 8,     /* is no call for sets */
+	CLEARS = 16,       /* the map first */
+	ADDS = 32          /* keys: the map may grow */
+};
+
+static enum cua_status bulk(struct cua_hashmap *map, cua__hashmap_bulk_fn *fn, int what,
+			    struct cua__hashmap_call *c)
 {
-	struct array k, v, r;
+	struct cua__hashmap_array k, v, o, f;
 	struct cua__call call;
 	enum cua_status status;
+	uint32_t vs;
+	int grows;
 
 	if (!map)
 		return CUA_ERROR_NULL;
-	status = check(map, keys, n, map->view.key_size, &k);
+	if (map->options.own_hash)
+		return CUA_ERROR_UNSUPPORTED;
+	vs = map->view.value_size;
+	if ((what & OF_VALUES) && !vs)
+		return CUA_ERROR_TYPE;
+	status = cua__hashmap_check(map, c->keys, c->n, map->view.key_size, &k);
 	if (!status)
-		status = check(map, values, n, map->view.value_size, &v);
+		status = cua__hashmap_check(map, c->values, what & TAKES_VALUES ? c->n : 0, vs, &v);
 	if (!status)
-		status = check(map, results, results ? n : 0, 1, &r);
+		status = cua__hashmap_check(map, c->values_out, what & GIVES_VALUES ? c->n : 0, vs, &o);
+	if (!status)
+		status = cua__hashmap_check(map, c->flags, c->flags || (what & NEEDS_FLAGS) ? c->n : 0, 1, &f);
 	if (status)
 		return status;
-	if (meet(&r, &k) || meet(&r, &v) || in_map(map, &k) || in_map(map, &v) || in_map(map, &r))
+	/* values may be replaced in place */
+	if (cua__hashmap_meet(&k, &o) || cua__hashmap_meet(&k, &f) || cua__hashmap_meet(&v, &f) ||
+	    cua__hashmap_meet(&o, &f) || (o.user != v.user && cua__hashmap_meet(&o, &v)) ||
+	    cua__hashmap_in_map(map, &k) || cua__hashmap_in_map(map, &v) ||
+	    cua__hashmap_in_map(map, &o) || cua__hashmap_in_map(map, &f))
 		return CUA_ERROR_OVERLAP;
-	if (!n)
-		return CUA_OK;
+	c->keys = k.backend;
+	c->values = v.backend;
+	c->values_out = (void *)o.backend;
+	c->flags = (void *)f.backend;
+	grows = map->options.grow_percent && (what & ADDS) && c->n;
 	cua__call_begin(&call, map->ctx);
-	status = map->ctx->backend->hashmap->write(map->ctx, &map->view, op, n, k.backend, v.backend,
-						   (void *)r.backend);
+	if (grows)
+		status = map->ctx->backend->runtime->may_wait(map->ctx);
+	if (!status && (what & CLEARS))
+		status = cua__hashmap_empty(map);
+	if (!status && grows)
+		status = cua__hashmap_write_growing(map, fn, c);
+	else if (!status && c->n)
+		status = fn(map->ctx, &map->view, c);
 	return cua__call_end(&call, status);
 }
+
+#define BULK(map, name, what, ...)                                                                 \
+	bulk(map, (map) ? (map)->ctx->backend->hashmap->name : NULL, what,                         \
+	     &(struct cua__hashmap_call){__VA_ARGS__})
 
 enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
 				     const void *values, uint8_t *results)
 {
-	return write_n(map, CUA__HASHMAP_INSERT, n, keys, values, results);
+	return BULK(map, write, ADDS | TAKES_VALUES, .op = CUA__HASHMAP_INSERT, .n = n, .keys = keys,
+		    .values = values, .flags = results);
+}
+
+enum cua_status cua_hashmap_insert_or_get_n(struct cua_hashmap *map, size_t n, const void *keys,
+					    const void *values, void *values_out, uint8_t *results)
+{
+	return BULK(map, write, ADDS | TAKES_VALUES | GIVES_VALUES | OF_VALUES, .op = CUA__HASHMAP_INSERT, .n = n,
+		    .keys = keys, .values = values, .values_out = values_out, .flags = results);
 }
 
 enum cua_status cua_hashmap_assign_n(struct cua_hashmap *map, size_t n, const void *keys,
 				     const void *values, uint8_t *results)
 {
-	return write_n(map, CUA__HASHMAP_ASSIGN, n, keys, values, results);
+	return BULK(map, write, ADDS | TAKES_VALUES | OF_VALUES, .op = CUA__HASHMAP_ASSIGN, .n = n, .keys = keys,
+		    .values = values, .flags = results);
+}
+
+enum cua_status cua_hashmap_exchange_n(struct cua_hashmap *map, size_t n, const void *keys,
+				       const void *values, void *values_out, uint8_t *results)
+{
+	return BULK(map, write, ADDS | TAKES_VALUES | GIVES_VALUES | OF_VALUES, .op = CUA__HASHMAP_ASSIGN, .n = n,
+		    .keys = keys, .values = values, .values_out = values_out, .flags = results);
 }
 
 enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op, size_t n,
@@ -208,71 +326,35 @@ enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op
 {
 	if (!map)
 		return CUA_ERROR_NULL;
-	if (op != CUA_UPDATE_ADD && op != CUA_UPDATE_MIN && op != CUA_UPDATE_MAX)
+	if ((int)op < CUA_UPDATE_ADD || op > CUA_UPDATE_XOR)
 		return CUA_ERROR_VALUE;
-	return write_n(map, (int)op, n, keys, values, results);
+	return BULK(map, write, ADDS | TAKES_VALUES | OF_VALUES, .op = (int)op, .n = n, .keys = keys,
+		    .values = values, .flags = results);
 }
 
-/* values_out may be NULL where with_values is 0; found, where it is not. */
-static enum cua_status find_n(struct cua_hashmap *map, int with_values, size_t n, const void *keys,
-			      void *values_out, uint8_t *found)
+enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
+				    const void *values, uint8_t *results)
 {
-	struct array k, v, f;
-	struct cua__call call;
-	enum cua_status status;
-
-	if (!map)
-		return CUA_ERROR_NULL;
-	status = check(map, keys, n, map->view.key_size, &k);
-	if (!status)
-		status = check(map, values_out, with_values ? n : 0, map->view.value_size, &v);
-	if (!status)
-		status = check(map, found, found || !with_values ? n : 0, 1, &f);
-	if (status)
-		return status;
-	if (meet(&k, &v) || meet(&k, &f) || meet(&v, &f) || in_map(map, &v) || in_map(map, &f))
-		return CUA_ERROR_OVERLAP;
-	if (!n)
-		return CUA_OK;
-	cua__call_begin(&call, map->ctx);
-	status = map->ctx->backend->hashmap->find(map->ctx, &map->view, n, k.backend, (void *)v.backend,
-						  (void *)f.backend);
-	return cua__call_end(&call, status);
+	return BULK(map, build, ADDS | TAKES_VALUES | CLEARS, .op = CUA__HASHMAP_INSERT, .n = n, .keys = keys,
+		    .values = values, .flags = results);
 }
 
 enum cua_status cua_hashmap_find_n(struct cua_hashmap *map, size_t n, const void *keys, void *values_out,
 				   uint8_t *found)
 {
-	return find_n(map, 1, n, keys, values_out, found);
+	return BULK(map, find, GIVES_VALUES | OF_VALUES, .n = n, .keys = keys, .values_out = values_out,
+		    .flags = found);
 }
 
 enum cua_status cua_hashmap_contains_n(struct cua_hashmap *map, size_t n, const void *keys,
 				       uint8_t *found)
 {
-	return find_n(map, 0, n, keys, NULL, found);
+	return BULK(map, find, NEEDS_FLAGS, .n = n, .keys = keys, .flags = found);
 }
 
 enum cua_status cua_hashmap_erase_n(struct cua_hashmap *map, size_t n, const void *keys, uint8_t *found)
 {
-	struct array k, f;
-	struct cua__call call;
-	enum cua_status status;
-
-	if (!map)
-		return CUA_ERROR_NULL;
-	status = check(map, keys, n, map->view.key_size, &k);
-	if (!status)
-		status = check(map, found, found ? n : 0, 1, &f);
-	if (status)
-		return status;
-	if (meet(&k, &f) || in_map(map, &k) || in_map(map, &f))
-		return CUA_ERROR_OVERLAP;
-	if (!n)
-		return CUA_OK;
-	cua__call_begin(&call, map->ctx);
-	status = map->ctx->backend->hashmap->erase(map->ctx, &map->view, n, k.backend,
-						   (void *)f.backend);
-	return cua__call_end(&call, status);
+	return BULK(map, erase, 0, .n = n, .keys = keys, .flags = found);
 }
 
 /* ---- the state of the whole ---- */
@@ -291,42 +373,6 @@ enum cua_status cua_hashmap_size(struct cua_hashmap *map, uint64_t *size)
 	status = cua__call_result(&call, size, sizeof(*size), sizeof(*size), &result);
 	if (!status)
 		status = map->ctx->backend->hashmap->size(map->ctx, &map->view, result);
-	return cua__call_end(&call, status);
-}
-
-enum cua_status cua_hashmap_read(struct cua_hashmap *map, uint64_t max, void *keys_out, void *values_out,
-				 uint64_t *n)
-{
-	struct array k, v, r;
-	struct cua__call call;
-	enum cua_status status;
-	const struct cua__runtime *runtime;
-	void *result, *count;
-
-	if (!map || !n)
-		return CUA_ERROR_NULL;
-	status = check(map, keys_out, max, map->view.key_size, &k);
-	if (!status)
-		status = check(map, values_out, max, map->view.value_size, &v);
-	if (status)
-		return status;
-	r.user = n;
-	r.bytes = sizeof(*n);
-	if (meet(&k, &v) || meet(&k, &r) || meet(&v, &r) || in_map(map, &k) || in_map(map, &v) ||
-	    in_map(map, &r))
-		return CUA_ERROR_OVERLAP;
-	runtime = map->ctx->backend->runtime;
-	cua__call_begin(&call, map->ctx);
-	status = cua__call_result(&call, n, sizeof(*n), sizeof(*n), &result);
-	if (!status)
-		status = cua__call_scratch(&call, sizeof(*n), &count);
-	if (!status)
-		status = runtime->set_bytes(map->ctx, count, 0, sizeof(*n));
-	if (!status)
-		status = map->ctx->backend->hashmap->read(map->ctx, &map->view, max, (void *)k.backend,
-							  (void *)v.backend, count);
-	if (!status)
-		status = runtime->copy(map->ctx, result, count, sizeof(*n));
 	return cua__call_end(&call, status);
 }
 

@@ -91,3 +91,39 @@ AC_CHECK_HEADER([mpfr.h],
 AC_SUBST([MPFR_CPPFLAGS])
 AC_SUBST([MPFR_LIBS])
 ])
+
+# CUA_CUCKOO
+# libcuckoo, which a benchmark measures the map beside, in C++. Its absence is no error unless it was asked for.
+AC_DEFUN([CUA_CUCKOO],
+[AC_ARG_WITH([libcuckoo],
+  [AS_HELP_STRING([--with-libcuckoo],
+    [build the benchmark that has libcuckoo as its peer @<:@where it is found@:>@])],
+  [], [with_libcuckoo=auto])
+AC_ARG_VAR([CXXFLAGS], [C++ compiler flags])
+: ${CXXFLAGS="-g -O2"}
+cua_have_cuckoo=no
+AS_IF([test "$with_libcuckoo" != no && test -n "$CXX"],
+  [AC_MSG_CHECKING([for libcuckoo])
+   AS_ECHO(["#include <libcuckoo/cuckoohash_map.hh>
+libcuckoo::cuckoohash_map<int, int> map;"]) >conftest.cc
+   AS_IF([$CXX $CPPFLAGS $CXXFLAGS -std=c++17 -c conftest.cc -o conftest.$OBJEXT >&AS_MESSAGE_LOG_FD 2>&1],
+     [cua_have_cuckoo=yes])
+   rm -f conftest.cc conftest.$OBJEXT
+   AC_MSG_RESULT([$cua_have_cuckoo])])
+AS_IF([test "$with_libcuckoo" = yes && test "$cua_have_cuckoo" = no],
+  [AC_MSG_ERROR([libcuckoo was asked for, but was not found])])
+AM_CONDITIONAL([HAVE_CUCKOO], [test "$cua_have_cuckoo" = yes])
+])
+
+# CUA_ZLIB
+# zlib, for the example kmer-count.
+AC_DEFUN([CUA_ZLIB],
+[ZLIB_LIBS=
+cua_zlib_said="no (zlib not found)"
+AC_CHECK_HEADER([zlib.h],
+  [AC_CHECK_LIB([z], [inflateReset2],
+    [ZLIB_LIBS=-lz
+     cua_zlib_said=yes])])
+AC_SUBST([ZLIB_LIBS])
+AM_CONDITIONAL([HAVE_ZLIB], [test -n "$ZLIB_LIBS"])
+])

@@ -147,7 +147,7 @@ runs 1 "cuda without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" demo --backend
 
 runs 0 "list of benchmarks" "$cuatomic" bench
 cp "$tmp/out" "$tmp/benchmarks"
-for name in atomics histogram locks reduce textbook; do
+for name in atomics hashmap histogram locks reduce textbook; do
   says out "list of benchmarks" "^$name +[a-z]"
 done
 
@@ -205,6 +205,26 @@ for threads in 1 3; do
 done
 
 for threads in 1 3; do
+  # without the program that goes on
+  if runs 0 "bench hashmap, $threads" env CUATOMIC_BENCH_DIR="$tmp" \
+    "$cuatomic" bench hashmap --quick -b cpu -t $threads; then
+    [ ! -s "$tmp/err" ] || fail "bench hashmap: something on stderr"
+    for shape in "4\+4, 0.8" "8\+8, 0.8" "4\+4, 0.5, 1 Mi"; do
+      for op in insert "find hits" "find misses" "erase half" "insert half"; do
+        ceiling=additions
+        [ "${op%% *}" != find ] || ceiling=reads
+        table "bench hashmap, $threads" "$shape, $op" "ceiling: random $ceiling, all threads" \
+          "linear probing, one thread" "cua_hashmap, one thread" "cua_hashmap, all threads"
+      done
+    done
+    for case in uniform "zipf 1.0" "one key"; do
+      table "bench hashmap, $threads" "update, $case" "ceiling: random additions, all threads" \
+        "linear probing, one thread" "cua_hashmap, one thread" "cua_hashmap, all threads"
+    done
+  fi
+done
+
+for threads in 1 3; do
   if runs 0 "bench histogram, $threads" "$cuatomic" bench histogram --quick -b cpu -t $threads; then
     [ ! -s "$tmp/err" ] || fail "bench histogram: something on stderr"
     for case in "u8 256, uniform" "u8 256, constant" "u8 256, zipf 1.5" "u8 256, sorted" \
@@ -250,6 +270,12 @@ for name in locks:'cua_ticketlock_lock, unlock' locks:'pthread_mutex' \
   append:'f32, partition, 50 %, cua_filter_array in order, one thread' \
   append:'u8, 50 % kept, cua_filter_array, all threads' \
   append:'f32, 50 % by flags, cua_filter_append, all threads' \
+  hashmap:'ceiling: random reads, all threads' hashmap:'ceiling: random additions, all threads' \
+  hashmap:'4+4, 0.8, insert, linear probing, one thread' hashmap:'4+4, 0.8, insert, cua_hashmap, all threads' \
+  hashmap:'8+8, 0.8, find hits, cua_hashmap, one thread' hashmap:'8+8, 0.8, find misses, cua_hashmap, all threads' \
+  hashmap:'4+4, 0.5, 1 Mi, erase half, linear probing, one thread' \
+  hashmap:'8+8, 0.8, insert half, cua_hashmap, all threads' \
+  hashmap:'update, uniform, cua_hashmap, all threads' hashmap:'update, one key, cua_hashmap, one thread' \
   histogram:'ceiling: vector loads, all threads' histogram:'u8 256, zipf 1.5, a loop, one thread' \
   histogram:'letters, uniform, cua_histogram, one thread' \
   histogram:'u32 4096, uniform, cua_histogram, all threads' \
@@ -262,7 +288,7 @@ for name in locks:'cua_ticketlock_lock, unlock' locks:'pthread_mutex' \
   way=${name#*:}
   runs 1 "planted: $way" env BENCH_PLANT="$way" "$planted" bench "${name%%:*}" -q -b cpu -t 2 || continue
   [ "$(wc -l <"$tmp/err")" = 1 ] || fail "planted: $way: not one line on stderr"
-  says err "planted: $way" "^cuatomic: bench ${name%%:*}: .*$way: the result is [0-9.e+-]+, not [0-9.e+-]+\$"
+  says err "planted: $way" "^cuatomic: bench ${name%%:*}: .*${way//+/\\+}: the result is [0-9.e+-]+, not [0-9.e+-]+\$"
 done
 
 # A program of a GPU takes over, with its arguments and its exit status.
@@ -279,8 +305,30 @@ if "$cuatomic" info | grep -q '^  not built'; then
   says err "no program, no CUDA" '; no GPU \(built without CUDA\)$'
 fi
 
+# A second program goes on where the first table is printed.
+printf '#!/bin/sh\necho "$0" "$@"\nexit 7\n' >"$tmp/programs/bench-cuckoo"
+chmod +x "$tmp/programs/bench-cuckoo"
+runs 7 "the program that goes on" env CUATOMIC_BENCH_DIR="$tmp/programs" "$cuatomic" bench hashmap -q -b cpu -t 2
+says out "the program that goes on" "^$tmp/programs/bench-cuckoo --threads=2 --quick\$"
+
 # Those of this build.
 programs=$(cd "$top_builddir/bench" && pwd)
+if [ -x "$programs/bench-cuckoo" ]; then
+  runs 0 "bench-cuckoo --help" "$programs/bench-cuckoo" --help
+  says out "bench-cuckoo --help" '^usage: bench-cuckoo '
+  for argument in nonsense --threads=0 --threads=x; do
+    runs 2 "bench-cuckoo $argument" "$programs/bench-cuckoo" $argument && one_line "bench-cuckoo $argument"
+  done
+  if runs 0 "bench hashmap with libcuckoo" env CUATOMIC_BENCH_DIR="$programs" \
+    "$cuatomic" bench hashmap -q -b cpu -t 2; then
+    [ ! -s "$tmp/err" ] || fail "bench hashmap with libcuckoo: something on stderr"
+    for case in "insert, 2 threads" "find hits, 2 threads" "find misses, 2 threads"; do
+      for way in libcuckoo "libcuckoo, large pages" cua_hashmap; do
+        says out "bench hashmap with libcuckoo" "^$case +$way +[0-9.]+ \([0-9.]+ to [0-9.]+\) \* +[0-9.]+ "
+      done
+    done
+  fi
+fi
 while read -r name _; do
   [ -x "$programs/bench-$name" ] || continue
   runs 1 "bench $name without a GPU" env CUATOMIC_BENCH_DIR="$programs" CUDA_VISIBLE_DEVICES= \
@@ -471,7 +519,7 @@ completes 'cuda' cuatomic demo --backend = cu
 completes 'cpu' cuatomic demo -b cp
 completes "$tmp/binary" cuatomic demo "$tmp/bin"
 completes '--help' cuatomic info ''
-completes 'append atomics histogram locks reduce textbook' cuatomic bench ''
+completes 'append atomics hashmap histogram locks reduce textbook' cuatomic bench ''
 completes 'locks' cuatomic bench --quick l
 completes '--backend= --help --quick --threads=' cuatomic bench --
 completes 'cpu' cuatomic bench --backend = cp

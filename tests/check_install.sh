@@ -7,7 +7,7 @@ set -euo pipefail
 # Set by `make check`.
 : "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${NVCC?}" "${NVCC_GENCODE?}" \
   "${CUDA_LIBDIR?}" "${SANITIZER_FLAGS?}" "${PKG_CONFIG?}" "${MAKE:?}" "${prefix?}" \
-  "${libdir:?}" "${includedir?}" "${pkgconfigdir?}"
+  "${libdir:?}" "${includedir?}" "${pkgconfigdir?}" "${docdir:?}" "${ZLIB_LIBS?}"
 
 if [ -z "$PKG_CONFIG" ] || ! command -v "${PKG_CONFIG%% *}" >/dev/null; then
   echo "skipped: no pkg-config"
@@ -75,6 +75,11 @@ if [ -f "$root$libdir/libcuatomic.so" ]; then
   "$tmp/host" "$version"
   build "${cc[@]}" -Wall -Wextra "${flags[@]}" "$examples/sum.c" "${libs[@]}" -o "$tmp/sum"
   "$tmp/sum"
+  if [ -n "$ZLIB_LIBS" ]; then
+    build "${cc[@]}" -Wall -Wextra "${flags[@]}" "$root$docdir"/examples/kmer-count/*.c "${libs[@]}" -lz -pthread \
+      -o "$tmp/kmer-count"
+    [ "$("$tmp/kmer-count" -k 3 -d - - <<<$'>a\nACGTT')" = $'AAC 1\nACG 2' ]
+  fi
   # Linked with -ffast-math a program takes subnormal numbers as zero.
   build "${cc[@]}" -Wall -Wextra "${flags[@]}" -c "$here/install_fixed.c" -o "$tmp/fixed.o"
   build "${cc[@]}" "$tmp/fixed.o" "${libs[@]}" -o "$tmp/fixed"

@@ -15,7 +15,7 @@ TCase *simt_tcase(const char *name)
 	return tc;
 }
 
-static uint64_t seed_of_run(void)
+uint64_t simt_seed(void)
 {
 	static uint64_t seed;
 	const char *given = getenv("CUA_TEST_SEED");
@@ -55,7 +55,7 @@ void try_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsign
 	c.shape.block_lanes = block_lanes;
 	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
 		expect_ok(&c, policies[i].name,
-			  simt_random(&c, policies[i].policy, seed_of_run(), runs));
+			  simt_random(&c, policies[i].policy, simt_seed(), runs));
 }
 
 void explore_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned preemptions)

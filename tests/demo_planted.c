@@ -10,6 +10,7 @@
 #include "../tools/bench.c"
 #include "../tools/bench_append.c"
 #include "../tools/bench_atomics.c"
+#include "../tools/bench_hashmap.c"
 #include "../tools/bench_histogram.c"
 #include "../tools/bench_locks.c"
 #include "../tools/bench_read.c"

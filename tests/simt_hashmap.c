@@ -1,138 +1,215 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash map. */
+/* The hash map whose pairs are words, by lanes and by tiles. */
 #include <string.h>
 
-#include <cuatomic/hashmap.h>
+#include <cuatomic/hashmap_tile.h>
 
 #include "simt_suites.h"
 
-static uint64_t buckets[2 * CUA_HASHMAP_BUCKET_BYTES / 8];
-static struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
-static struct cua_hashmap_view map_view = {buckets, counts, 1, 0, 8, 8, CUA_HASHMAP_LAYOUT, 0};
+CUA_DEFINE_HASHMAP(slim, uint32_t, uint32_t)
+CUA_DEFINE_HASHMAP_TILE(slim, uint32_t, uint32_t)
+CUA_DEFINE_HASHMAP(broad, uint64_t, uint64_t)
+CUA_DEFINE_HASHMAP_TILE(broad, uint64_t, uint64_t)
+
+#define MOST_BUCKETS 8u
+
+/* In front of the cells, as in a map. */
+static struct {
+	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
+	uint64_t cells[4];
+} at_counts __attribute__((aligned(64)));
+static uint64_t buckets[MOST_BUCKETS * 8] __attribute__((aligned(64)));
+static struct cua_hashmap_view map_view = {buckets, at_counts.counts, NULL, 1, 0, 4, 4, CUA_HASHMAP_WORDS, 0};
+static int is_broad;
 static uint64_t won, lost;
+
+/* ---- one name for maps of both widths ---- */
+
+static int map_insert(uint64_t key, uint64_t value)
+{
+	return is_broad ? broad_insert(&map_view, key, value)
+			: slim_insert(&map_view, (uint32_t)key, (uint32_t)value);
+}
+
+static int map_assign(uint64_t key, uint64_t value)
+{
+	return is_broad ? broad_assign(&map_view, key, value)
+			: slim_assign(&map_view, (uint32_t)key, (uint32_t)value);
+}
+
+static int map_find(uint64_t key, uint64_t *value)
+{
+	uint32_t narrow = 0;
+	int there =
+		is_broad ? broad_find(&map_view, key, value) : slim_find(&map_view, (uint32_t)key, &narrow);
+
+	if (!is_broad && there)
+		*value = narrow;
+	return there;
+}
+
+static int map_erase(uint64_t key)
+{
+	return is_broad ? broad_erase(&map_view, key) : slim_erase(&map_view, (uint32_t)key);
+}
+
+static int map_update(uint64_t key, uint64_t value)
+{
+	return cua_hashmap_update(&map_view, key, value, CUA_UPDATE_ADD);
+}
+
+static int tile_insert(uint32_t mask, int active, uint64_t key, uint64_t value)
+{
+	return is_broad ? broad_insert_tile(&map_view, mask, active, key, value)
+			: slim_insert_tile(&map_view, mask, active, (uint32_t)key, (uint32_t)value);
+}
+
+static int tile_find(uint32_t mask, int active, uint64_t key, uint64_t *value)
+{
+	uint32_t narrow = 0;
+	int there = is_broad ? broad_find_tile(&map_view, mask, active, key, value)
+			     : slim_find_tile(&map_view, mask, active, (uint32_t)key, &narrow);
+
+	if (!is_broad && there)
+		*value = narrow;
+	return there;
+}
+
+static int tile_erase(uint32_t mask, int active, uint64_t key)
+{
+	return is_broad ? broad_erase_tile(&map_view, mask, active, key)
+			: slim_erase_tile(&map_view, mask, active, (uint32_t)key);
+}
+
+/* ---- the documented layout ---- */
+
+static unsigned slots(void)
+{
+	return is_broad ? 3 : 7;
+}
+
+static void set_slot(unsigned bucket, unsigned slot, uint64_t key, uint64_t value)
+{
+	uint64_t *at = buckets + 8 * bucket + (slot + 1) * (is_broad ? 2 : 1);
+
+	at[0] = is_broad ? key : key | value << 32;
+	if (is_broad)
+		at[1] = value;
+}
+
+/* Whether a slot holds a pair. */
+static int get_slot(unsigned bucket, unsigned slot, uint64_t *key, uint64_t *value)
+{
+	const uint64_t *at = buckets + 8 * bucket + (slot + 1) * (is_broad ? 2 : 1);
+
+	*key = is_broad ? at[0] : (uint32_t)at[0];
+	*value = is_broad ? at[1] : at[0] >> 32;
+	return *key > (is_broad ? 1 : 0);
+}
 
 static void map_setup(void)
 {
+	map_view.key_size = map_view.value_size = is_broad ? 8 : 4;
 	memset(buckets, 0, sizeof(buckets));
-	memset(counts, 0, sizeof(counts));
+	memset(&at_counts, 0, sizeof(at_counts));
 	won = lost = 0;
 }
 
-/* Of the first bucket. */
-static void map_set_reach(uint32_t reach)
+/* The key number i, from 0, whose home is bucket 0. */
+static uint64_t key_at_home(unsigned i)
 {
-	memcpy((char *)buckets + offsetof(struct cua_hashmap_head, reach), &reach, sizeof(reach));
+	for (uint64_t key = is_broad ? 2 : 1;; key++)
+		if (cua_hash_range(cua_hash_u64(key, map_view.seed), map_view.n_buckets) == 0 && i-- == 0)
+			return key;
 }
 
-/* Values say whose key they are: value = key * 1000 + anything below 1000. */
-static void map_mixed(void)
+#define STANDS 50u /* the number of the first key that fills slots */
+
+/* n slots of bucket 0 hold keys that belong there. */
+static void fill_home(unsigned n)
 {
-	uint64_t key = simt_lane() % 2, value;
-
-	cua_hashmap_insert(&map_view, key, key * 1000 + simt_lane());
-	if (cua_hashmap_find(&map_view, key, &value) && value / 1000 != key)
-		simt_fail("find gave another key's value");
-	if (simt_lane() % 3 == 0)
-		cua_hashmap_erase(&map_view, key);
-	else
-		cua_hashmap_assign(&map_view, key, key * 1000 + 500);
-	if (cua_hashmap_find(&map_view, 1 - key, &value) && value / 1000 != 1 - key)
-		simt_fail("find gave another key's value");
-}
-
-static uint64_t map_size(void)
-{
-	uint64_t size = 0;
-
-	for (unsigned i = 0; i < CUA_HASHMAP_STRIPES; i++)
-		size += counts[i].inserted - counts[i].erased;
-	return size;
-}
-
-/* Counts the slots in use from the documented layout; fails on a busy one or a key there twice. */
-static const char *map_slots(uint64_t *used)
-{
-	uint64_t keys[10];
-	unsigned n = 0;
-
-	for (unsigned b = 0; b < map_view.n_buckets; b++)
-		for (unsigned i = 0; i < 5; i++) {
-			const char *slot = (const char *)buckets + b * CUA_HASHMAP_BUCKET_BYTES + 8 + i * 24;
-			uint32_t state;
-			uint64_t key;
-
-			memcpy(&state, slot, sizeof(state));
-			memcpy(&key, slot + 8, sizeof(key));
-			if ((state & 3) == 1)
-				return "a slot is busy for ever";
-			if ((state & 3) == 0)
-				continue;
-			for (unsigned k = 0; k < n; k++)
-				if (keys[k] == key)
-					return "a key is there twice";
-			keys[n++] = key;
-		}
-	*used = n;
-	return NULL;
+	for (unsigned i = 0; i < n; i++)
+		set_slot(0, i, key_at_home(STANDS + i), 5);
+	at_counts.counts[0].inserted = n;
 }
 
 static const char *map_check(void)
 {
-	uint64_t used = 0;
-	const char *wrong = map_slots(&used);
+	uint64_t keys[MOST_BUCKETS * 7], value, size = 0;
+	unsigned n = 0;
 
-	if (wrong)
-		return wrong;
-	return used == map_size() ? NULL : "the size is wrong";
+	for (unsigned i = 0; i < CUA_HASHMAP_STRIPES; i++)
+		size += at_counts.counts[i].inserted - at_counts.counts[i].erased;
+	for (unsigned b = 0; b < map_view.n_buckets; b++) {
+		if (buckets[8 * b] & 1)
+			return "a bucket is locked for ever";
+		for (unsigned i = 0; i < slots(); i++) {
+			if (!get_slot(b, i, &keys[n], &value))
+				continue;
+			for (unsigned k = 0; k < n; k++)
+				if (keys[k] == keys[n])
+					return "a key is there twice";
+			n++;
+		}
+	}
+	return n == size ? NULL : "the size is wrong";
+}
+
+/* ---- lanes ---- */
+
+/* Values say whose key they are: value = key * 1000 + anything below 1000. Key 0 has a cell. */
+static void map_mixed(void)
+{
+	uint64_t key = simt_lane() % 3, value;
+
+	map_insert(key, key * 1000 + simt_lane());
+	if (map_find(key, &value) && value / 1000 != key)
+		simt_fail("find gave another key's value");
+	if (simt_lane() % 4 == 0)
+		map_erase(key);
+	else
+		map_assign(key, key * 1000 + 500);
+	if (map_find(2 - key, &value) && value / 1000 != 2 - key)
+		simt_fail("find gave another key's value");
 }
 
 /* Adds 1 to one key: the sum must be exact. */
 static void map_add(void)
 {
-	cua_hashmap_update(&map_view, 7, 1, CUA_UPDATE_ADD);
+	map_update(7, 1);
 }
 
 static const char *map_add_check(void)
 {
 	const char *wrong = map_check();
-	uint64_t sum = 0;
+	uint64_t key, value, sum = 0;
 
+	for (unsigned b = 0; b < map_view.n_buckets; b++)
+		for (unsigned i = 0; i < slots(); i++)
+			if (get_slot(b, i, &key, &value))
+				sum += value;
 	if (wrong)
 		return wrong;
-	for (unsigned b = 0; b < map_view.n_buckets; b++)
-		for (unsigned i = 0; i < 5; i++) {
-			const char *slot = (const char *)buckets + b * CUA_HASHMAP_BUCKET_BYTES + 8 + i * 24;
-			uint32_t state;
-
-			memcpy(&state, slot, sizeof(state));
-			if ((state & 3) == 2)
-				memcpy(&sum, slot + 16, sizeof(sum));
-		}
 	return sum == (uint64_t)simt_blocks() * simt_block_lanes() ? NULL : "an update was lost";
 }
 
-/* Five slots, of which four are taken: exactly one lane gets the last one. */
+static void tell(int is_won)
+{
+	cua_port_add_u64(is_won ? &won : &lost, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+}
+
+/* All slots but one are taken: exactly one lane gets the last one. */
 static void map_last_slot_setup(void)
 {
 	map_setup();
-	for (unsigned i = 0; i < 4; i++) {
-		char *slot = (char *)buckets + 8 + i * 24;
-		uint32_t state = 4 | 2;
-		uint64_t key = 100 + i;
-
-		memcpy(slot, &state, sizeof(state));
-		memcpy(slot + 8, &key, sizeof(key));
-	}
-	map_set_reach(~(uint32_t)0);
-	counts[0].inserted = 4;
+	fill_home(slots() - 1);
 }
 
 static void map_last_slot(void)
 {
-	int result = cua_hashmap_insert(&map_view, simt_lane(), 1);
+	int result = map_insert(key_at_home(simt_lane()), 1);
 
-	cua_port_add_u64(result == CUA_HASHMAP_INSERTED ? &won : &lost, 1, CUA_RELAXED, CUA_SCOPE_DEVICE,
-			 CUA_SPACE_GLOBAL);
+	tell(result == CUA_HASHMAP_INSERTED);
 	if (result == CUA_HASHMAP_EXISTS)
 		simt_fail("a key exists that nobody inserted");
 }
@@ -146,6 +223,64 @@ static const char *map_last_slot_check(void)
 	return won == 1 && won + lost == (uint64_t)simt_blocks() * simt_block_lanes()
 		       ? NULL
 		       : "not exactly one lane got the last slot";
+}
+
+/* Two lanes put one key where a third makes room and a fourth takes room; it gets there once. */
+static unsigned filled_before;
+
+static void map_once_setup(void)
+{
+	map_setup();
+	fill_home(slots() - 1 + filled_before);
+}
+
+static void map_once(void)
+{
+	uint64_t value;
+
+	if (simt_lane() < 2) {
+		tell(map_insert(key_at_home(0), 1000) == CUA_HASHMAP_INSERTED);
+		if (!map_find(key_at_home(0), &value))
+			simt_fail("find did not find an inserted key");
+	} else if (simt_lane() == 2) {
+		if (!map_erase(key_at_home(STANDS)))
+			simt_fail("erase did not find a key");
+	} else {
+		map_insert(key_at_home(1), 1);
+	}
+}
+
+static const char *map_once_check(void)
+{
+	const char *wrong = map_check();
+
+	if (wrong)
+		return wrong;
+	return won == 1 ? NULL : "not exactly one lane inserted the key";
+}
+
+/* Of lanes that erase one key one has erased it. */
+static void map_erase_setup(void)
+{
+	map_setup();
+	fill_home(2);
+}
+
+static void map_erase_one(void)
+{
+	if (simt_lane() == 2)
+		map_assign(key_at_home(STANDS), 6);
+	else
+		tell(map_erase(key_at_home(STANDS)));
+}
+
+static const char *map_erase_check(void)
+{
+	const char *wrong = map_check();
+
+	if (wrong)
+		return wrong;
+	return won == 1 || (won == 2 && simt_blocks() > 2) ? NULL : "a key was erased twice";
 }
 
 /*
@@ -165,22 +300,15 @@ static void phase_set(uint32_t value)
 	cua_port_store_b32(&phase, value, CUA_RELEASE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
+/* Its home is full, so that slots are used again. */
 static void map_history_setup(void)
 {
 	map_setup();
+	fill_home(slots());
 	phase = 0;
-	hot = 1;
-	for (cold = 2; cua__hashmap_home(&map_view, cold).slot != cua__hashmap_home(&map_view, hot).slot;
-	     cold++)
-		;
-	memcpy(cua__hashmap_slot(&map_view, cua__hashmap_home(&map_view, hot)),
-	       &(struct {
-		       uint32_t state, pad;
-		       uint64_t key, value;
-	       }){4 | 2, 0, hot, hot * 1000},
-	       24);
-	map_set_reach(1);
-	counts[0].inserted = 1;
+	hot = key_at_home(STANDS);
+	cold = key_at_home(0);
+	set_slot(0, 0, hot, hot * 1000);
 }
 
 static void map_history(void)
@@ -191,19 +319,19 @@ static void map_history(void)
 
 	if (simt_lane() == 0) {
 		phase_set(1);
-		if (!cua_hashmap_erase(&map_view, hot))
+		if (!map_erase(hot))
 			simt_fail("erase did not find the key");
 		phase_set(2);
-		cua_hashmap_insert(&map_view, cold, cold * 1000);
-		cua_hashmap_erase(&map_view, cold);
+		map_insert(cold, cold * 1000);
+		map_erase(cold);
 		phase_set(3);
-		if (cua_hashmap_insert(&map_view, hot, hot * 1000 + 1) != CUA_HASHMAP_INSERTED)
+		if (map_insert(hot, hot * 1000 + 1) != CUA_HASHMAP_INSERTED)
 			simt_fail("insert of an absent key did not insert it");
 		phase_set(4);
 		return;
 	}
 	before = phase_now();
-	there = cua_hashmap_find(&map_view, hot, &value);
+	there = map_find(hot, &value);
 	after = phase_now();
 	if (there && value / 1000 != hot)
 		simt_fail("find gave another key's value");
@@ -215,20 +343,26 @@ static void map_history(void)
 		simt_fail("find did not find a present key");
 }
 
-/* Keys of which each has one writer, which knows what it must see. */
+/*
+ * Keys of one home of which each has one writer, which knows what it must see; more of them than fit there.
+ */
 static void map_own(void)
 {
-	uint64_t key = 100 + simt_lane(), value = 0;
+	uint64_t key = key_at_home(simt_lane()), value = 0;
 
 	for (int again = 0; again < 2; again++) {
-		if (cua_hashmap_insert(&map_view, key, key * 1000) != CUA_HASHMAP_INSERTED)
+		if (map_insert(key, key * 1000) != CUA_HASHMAP_INSERTED)
 			simt_fail("insert of an absent key did not insert it");
-		if (!cua_hashmap_find(&map_view, key, &value) || value != key * 1000)
+		if (!map_find(key, &value) || value != key * 1000)
 			simt_fail("find did not find the lane's own key");
-		if (cua_hashmap_update(&map_view, key, 5, CUA_UPDATE_ADD) != CUA_HASHMAP_EXISTS ||
-		    !cua_hashmap_find(&map_view, key, &value) || value != key * 1000 + 5)
+		if (map_update(key, 5) != CUA_HASHMAP_EXISTS || !map_find(key, &value) ||
+		    value != key * 1000 + 5)
 			simt_fail("the update of the lane's own key is not there");
-		if (!cua_hashmap_erase(&map_view, key) || cua_hashmap_find(&map_view, key, &value))
+		if (!map_erase(key) || map_find(key, &value))
+			simt_fail("erase did not remove the lane's own key");
+		if (again == 0 && map_insert(key, 1) != CUA_HASHMAP_INSERTED)
+			simt_fail("insert of an erased key did not insert it");
+		if (again == 0 && !map_erase(key))
 			simt_fail("erase did not remove the lane's own key");
 	}
 }
@@ -238,8 +372,19 @@ static uint64_t message[2];
 
 static void map_message_setup(void)
 {
-	map_history_setup();
+	map_setup();
+	fill_home(filled_before ? slots() : 1);
+	hot = key_at_home(STANDS);
+	cold = key_at_home(0);
 	message[0] = message[1] = 0;
+}
+
+static void map_message_write(void)
+{
+	CUA_WRITE(message[0], 1);
+	map_assign(hot, 1);
+	CUA_WRITE(message[1], 1);
+	map_insert(cold, 1);
 }
 
 static void map_message(void)
@@ -247,51 +392,286 @@ static void map_message(void)
 	uint64_t value;
 
 	if (simt_lane() == 0) {
-		CUA_WRITE(message[0], 1);
-		cua_hashmap_assign(&map_view, hot, hot * 1000 + 1);
-		CUA_WRITE(message[1], 1);
-		cua_hashmap_insert(&map_view, cold, 1);
+		map_message_write();
 		return;
 	}
-	if (cua_hashmap_find(&map_view, hot, &value) && value % 1000 == 1 && CUA_READ(message[0]) != 1)
+	if (map_find(hot, &value) && value == 1 && CUA_READ(message[0]) != 1)
 		simt_fail("the value came before the message");
-	if (cua_hashmap_contains(&map_view, cold) && CUA_READ(message[1]) != 1)
+	if (map_find(cold, &value) && CUA_READ(message[1]) != 1)
 		simt_fail("the key came before the message");
 }
 
-START_TEST(hashmap)
+/* ---- tiles ---- */
+
+/* The lanes that call together: the warp, or in every other block each tile by itself. */
+static uint32_t callers(void)
 {
-	struct simt_case history = {.name = "map, history", .setup = map_history_setup,
-				    .body = map_history, .check = map_check};
-	struct simt_case own = {.name = "map, own keys", .setup = map_setup, .body = map_own,
-				.check = map_check};
-	struct simt_case messages = {.name = "map, messages", .setup = map_message_setup,
-				     .body = map_message, .check = map_check};
+	uint32_t base = simt_lane_in_block() % 32 / 4 * 4;
 
-	struct simt_case mixed = {.name = "map, mixed", .setup = map_setup, .body = map_mixed,
-				  .check = map_check};
-	struct simt_case add = {.name = "map, add", .setup = map_setup, .body = map_add,
-				.check = map_add_check};
-	struct simt_case last = {.name = "map, last slot", .setup = map_last_slot_setup,
-				 .body = map_last_slot, .check = map_last_slot_check};
+	return simt_block() % 2 ? (uint32_t)15 << base : whole_warp();
+}
 
+static void tile_mixed(void)
+{
+	const uint32_t mask = callers();
+	uint64_t key = simt_lane() % 6, other = (simt_lane() / 2) % 6, value;
+	int active = simt_lane() % 5 != 3;
+
+	if (!tile_insert(mask, active, key, key * 1000 + simt_lane()) != !active)
+		simt_fail("a lane got what it did not ask for");
+	if (tile_find(mask, 1, key, &value) && value / 1000 != key)
+		simt_fail("find gave another key's value");
+	if (tile_erase(mask, simt_lane() % 4 == 0, key) && simt_lane() % 4)
+		simt_fail("a lane erased what it did not ask for");
+	if (simt_lane() % 2)
+		map_assign(other, other * 1000 + 500);
+	if (tile_find(mask, active, other, &value) && value / 1000 != other)
+		simt_fail("find gave another key's value");
+}
+
+static void tile_own(void)
+{
+	const uint32_t mask = callers();
+	uint64_t key = key_at_home(simt_lane()), value = 0;
+	int active = simt_lane() % 4 != 2;
+
+	for (int again = 0; again < 2; again++) {
+		if (tile_insert(mask, active, key, key * 1000) != (active ? CUA_HASHMAP_INSERTED : 0))
+			simt_fail("insert of an absent key did not insert it");
+		if (tile_find(mask, 1, key, &value) != active || (active && value != key * 1000))
+			simt_fail("find did not find the lane's own key");
+		if (tile_insert(mask, active, key, 1) != (active ? CUA_HASHMAP_EXISTS : 0))
+			simt_fail("insert of a present key did not find it");
+		/* looks like a head that says that keys are one bucket away */
+		if (!is_broad && tile_find(mask, 1, (uint64_t)1 << 24, &value))
+			simt_fail("a head was taken for a pair");
+		if (tile_erase(mask, 1, key) != active || tile_find(mask, 1, key, &value))
+			simt_fail("erase did not remove the lane's own key");
+	}
+}
+
+/* As many keys of one home as there are slots; some are far away. */
+static void tile_far(void)
+{
+	const uint32_t mask = callers();
+	uint64_t value = 0;
+
+	for (unsigned i = simt_lane(); i < map_view.n_buckets * slots();
+	     i += simt_blocks() * simt_block_lanes())
+		if (map_insert(key_at_home(i), i) != CUA_HASHMAP_INSERTED)
+			simt_fail("insert of an absent key did not insert it");
+	for (unsigned i = 0; i < map_view.n_buckets * slots(); i += simt_block_lanes()) {
+		unsigned k = i + simt_lane_in_block();
+		int active = k < map_view.n_buckets * slots() &&
+			     k % (simt_blocks() * simt_block_lanes()) == simt_lane();
+
+		if (tile_find(mask, active, key_at_home(k), &value) != active || (active && value != k))
+			simt_fail("find did not find a key that is far from its home");
+	}
+	if (tile_find(mask, 1, key_at_home(60 + simt_lane()), &value))
+		simt_fail("find found an absent key");
+}
+
+/* As bulk calls insert: what is inserted is counted late, and a full home is for the second try. */
+static int bulk_insert(uint32_t mask, uint64_t key, uint32_t *added)
+{
+	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
+	const struct cua_u128 bits = {key, 0}, value = {1, 0};
+	const uint64_t hash = cua_hash_u64(key, map_view.seed);
+	int again, result;
+
+	result = is_broad ? cua__tile_enter_home(&map_view, 8, 8, mask, 1, hash, bits, NULL, value,
+						 CUA_RELAXED, 0, &seen)
+			  : cua__tile_enter_home(&map_view, 4, 4, mask, 1, hash, bits, NULL, value,
+						 CUA_RELAXED, 0, &seen);
+	again = is_broad
+			? cua__tile_enter_full(&map_view, 8, 8, mask, !result, hash, bits, NULL, value, &seen)
+			: cua__tile_enter_full(&map_view, 4, 4, mask, !result, hash, bits, NULL, value,
+					       &seen);
+	if (!result)
+		result = again;
+	*added += cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));
+	if (cua_port_ballot(mask, !result))
+		cua__tile_count(&map_view, mask, CUA_RELAXED, added);
+	return result ? result : map_insert(key, 1);
+}
+
+/* More keys than slots. */
+static void tile_full(void)
+{
+	const uint32_t mask = whole_warp();
+	uint32_t added = 0;
+
+	for (unsigned again = 0; again < 2; again++) {
+		int result = bulk_insert(mask, key_at_home(2 * simt_lane() + again), &added);
+
+		tell(result == CUA_HASHMAP_INSERTED);
+		if (result == CUA_HASHMAP_EXISTS)
+			simt_fail("a key exists that nobody inserted");
+		cua_port_sync_warp(mask);
+	}
+	cua__tile_count(&map_view, mask, CUA_RELAXED, &added);
+}
+
+/* One key less than slots, by each block; some come and go. */
+static void tile_bulk(void)
+{
+	const uint32_t mask = whole_warp();
+	const unsigned keys = map_view.n_buckets * slots() - 1;
+	uint32_t added = 0;
+	uint64_t value;
+
+	for (unsigned i = 0; i < keys; i += simt_block_lanes()) {
+		const unsigned k = (i + simt_lane_in_block()) % keys;
+		int result = bulk_insert(mask, key_at_home(k), &added);
+
+		if (k)
+			tell(result == CUA_HASHMAP_INSERTED);
+		if (result == CUA_HASHMAP_FULL)
+			simt_fail("a map with room is full");
+		if (tile_find(mask, 1, key_at_home(k), &value) != 1 && k)
+			simt_fail("find did not find an inserted key");
+		/* makes room before others */
+		if (simt_lane_in_block() == 0)
+			map_erase(key_at_home(0));
+	}
+	cua__tile_count(&map_view, mask, CUA_RELAXED, &added);
+}
+
+static const char *tile_bulk_check(void)
+{
+	const char *wrong = map_check();
+
+	if (wrong)
+		return wrong;
+	return won == map_view.n_buckets * slots() - 2 ? NULL : "a key was inserted twice";
+}
+
+static const char *tile_full_check(void)
+{
+	const char *wrong = map_check();
+
+	if (wrong)
+		return wrong;
+	return won == map_view.n_buckets * slots() ? NULL : "not all slots were used";
+}
+
+static void tile_message(void)
+{
+	const uint32_t mask = whole_warp();
+	uint64_t value;
+
+	if (simt_block() == 0) {
+		if (simt_lane() == 0)
+			map_message_write();
+		return;
+	}
+	if (tile_find(mask, 1, hot, &value) && value == 1 && CUA_READ(message[0]) != 1)
+		simt_fail("the value came before the message");
+	if (tile_find(mask, 1, cold, &value) && CUA_READ(message[1]) != 1)
+		simt_fail("the key came before the message");
+	if (tile_insert(mask, simt_lane_in_block() == 1, cold, 2) == CUA_HASHMAP_EXISTS &&
+	    CUA_READ(message[1]) != 1)
+		simt_fail("the key came before the message");
+	/* it may be this block's own key now */
+	if (tile_find(mask, 1, cold, &value) && value == 1 && CUA_READ(message[1]) != 1)
+		simt_fail("the key came before the message");
+}
+
+static void lanes_of_width(void)
+{
+	struct simt_case mixed = {
+		.name = "map, mixed", .setup = map_setup, .body = map_mixed, .check = map_check};
+	struct simt_case add = {
+		.name = "map, add", .setup = map_setup, .body = map_add, .check = map_add_check};
+	struct simt_case last = {.name = "map, last slot",
+				 .setup = map_last_slot_setup,
+				 .body = map_last_slot,
+				 .check = map_last_slot_check};
+	struct simt_case once = {
+		.name = "map, once", .setup = map_once_setup, .body = map_once, .check = map_once_check};
+	struct simt_case erase = {.name = "map, erase",
+				  .setup = map_erase_setup,
+				  .body = map_erase_one,
+				  .check = map_erase_check};
+	struct simt_case history = {
+		.name = "map, history", .setup = map_history_setup, .body = map_history, .check = map_check};
+	struct simt_case own = {
+		.name = "map, own keys", .setup = map_setup, .body = map_own, .check = map_check};
+	struct simt_case messages = {
+		.name = "map, messages", .setup = map_message_setup, .body = map_message, .check = map_check};
+
+	map_view.n_buckets = 1;
 	explore_shape(mixed, 2, 1, 2);
 	explore_shape(add, 3, 1, 2);
-	explore_shape(last, 2, 1, 3);
-	explore_shape(history, 2, 1, 3);
+	explore_shape(last, 2, 1, 2);
+	explore_shape(erase, 2, 1, 3);
+	explore_shape(history, 2, 1, 2);
+	try_shape(history, 1, 8, 20);
+	try_shape(history, 3, 3, 20);
+	try_shape(last, 2, 16, 10);
+	map_view.n_buckets = 2;
+	for (filled_before = 0; filled_before < 2; filled_before++) {
+		explore_shape(once, 3, 1, 2);
+		try_shape(once, 4, 1, 200);
+		explore_shape(messages, 2, 1, 2);
+		try_shape(messages, 2, 20, 5);
+	}
 	explore_shape(own, 2, 1, 1);
-	explore_shape(messages, 2, 1, 2);
-	try_shape(history, 1, 8, 50);
-	try_shape(history, 3, 3, 50);
-	try_shape(own, 1, 5, 20);
-	try_shape(messages, 2, 20, 5);
+	try_shape(own, 1, slots() + 2, 20);
 	for (map_view.n_buckets = 1; map_view.n_buckets <= 2; map_view.n_buckets++) {
 		try_shape(mixed, 1, 32, 10);
 		try_shape(mixed, 3, 20, 10);
 		try_shape(add, 2, 40, 5);
 	}
-	map_view.n_buckets = 1;
-	try_shape(last, 2, 16, 10);
+}
+
+static void tiles_of_width(void)
+{
+	struct simt_case mixed = {
+		.name = "map, tiles, mixed", .setup = map_setup, .body = tile_mixed, .check = map_check};
+	struct simt_case own = {
+		.name = "map, tiles, own keys", .setup = map_setup, .body = tile_own, .check = map_check};
+	struct simt_case far = {
+		.name = "map, tiles, far keys", .setup = map_setup, .body = tile_far, .check = map_check};
+	struct simt_case full = {
+		.name = "map, tiles, full", .setup = map_setup, .body = tile_full, .check = tile_full_check};
+	struct simt_case bulk = {
+		.name = "map, tiles, bulk", .setup = map_setup, .body = tile_bulk, .check = tile_bulk_check};
+	struct simt_case messages = {.name = "map, tiles, messages",
+				     .setup = map_message_setup,
+				     .body = tile_message,
+				     .check = map_check};
+
+	map_view.n_buckets = 2;
+	try_shape(mixed, 1, 32, 5);
+	try_shape(mixed, 3, 8, 10);
+	try_shape(own, 1, 8, 20);
+	try_shape(own, 2, 4, 20);
+	for (filled_before = 0; filled_before < 2; filled_before++) {
+		try_shape(messages, 2, 4, 50);
+		try_shape(messages, 2, 8, 20);
+	}
+	try_shape(full, 1, 8, 20);
+	try_shape(full, 2, 12, 10);
+	try_shape(bulk, 2, 4, 50);
+	try_shape(bulk, 3, 8, 20);
+	map_view.n_buckets = MOST_BUCKETS;
+	try_shape(far, 1, 4, 3);
+	try_shape(far, 2, 8, 3);
+}
+
+START_TEST(hashmap)
+{
+	is_broad = _i;
+	lanes_of_width();
+}
+END_TEST
+
+START_TEST(hashmap_tiles)
+{
+	is_broad = _i;
+	tiles_of_width();
 }
 END_TEST
 
@@ -299,6 +679,7 @@ TCase *simt_hashmap_cases(void)
 {
 	TCase *tc = simt_tcase("hashmap");
 
-	tcase_add_test(tc, hashmap);
+	tcase_add_loop_test(tc, hashmap, 0, 2);
+	tcase_add_loop_test(tc, hashmap_tiles, 0, 2);
 	return tc;
 }

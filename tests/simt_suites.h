@@ -29,10 +29,15 @@
 	SIMT_SUITE(exact)                                                                          \
 	SIMT_SUITE(filter)                                                                         \
 	SIMT_SUITE(hashmap)                                                                        \
+	SIMT_SUITE(hashmap_parts)                                                                  \
+	SIMT_SUITE(hashmap_ops)                                                                    \
+	SIMT_SUITE(hashmap_state)                                                                  \
 	SIMT_SUITE(histogram)                                                                      \
+	SIMT_SUITE(linear)                                                                         \
 	SIMT_SUITE(lock_debug)                                                                     \
 	SIMT_SUITE(lock_forms)                                                                     \
 	SIMT_SUITE(mcslock)                                                                        \
+	SIMT_SUITE(multimap)                                                                       \
 	SIMT_SUITE(reduce)                                                                         \
 	SIMT_SUITE(rwlock)                                                                         \
 	SIMT_SUITE(segment)                                                                        \
@@ -53,6 +58,9 @@ SIMT_SUITES
 
 /* An empty test case with time enough. */
 TCase *simt_tcase(const char *name);
+
+/* The seed of this run, printed when it is first asked for: CUA_TEST_SEED, else one from the clock. */
+uint64_t simt_seed(void);
 
 /* Random and adversarial schedules of one shape, of 20 000 000 steps at least before one counts as endless. */
 void try_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned runs);

@@ -19,13 +19,15 @@ static const struct benchmark {
 	const char *name;
 	const char *what;
 	void (*cpu)(const struct bench_options *o); /* NULL: on a GPU only */
+	const char *more; /* of the CPU: a program with a peer in C++, where it was built; or NULL */
 } benchmarks[] = {
-	{"append", "filters: elements below a limit, or by flags; partitions", bench_append},
-	{"atomics", "atomic operations on one address and on many", bench_atomics},
-	{"histogram", "counts of bytes, letters, even bins and bins between edges", bench_histogram},
-	{"locks", "critical sections under one lock", bench_locks},
-	{"reduce", "sums, dot products and other reductions of whole arrays", bench_reduce},
-	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL},
+	{"append", "filters: elements below a limit, or by flags; partitions", bench_append, NULL},
+	{"atomics", "atomic operations on one address and on many", bench_atomics, NULL},
+	{"hashmap", "bulk calls and calls in kernels of the map of unique keys", bench_hashmap, "cuckoo"},
+	{"histogram", "counts of bytes, letters, even bins and bins between edges", bench_histogram, NULL},
+	{"locks", "critical sections under one lock", bench_locks, NULL},
+	{"reduce", "sums, dot products and other reductions of whole arrays", bench_reduce, NULL},
+	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL, NULL},
 };
 
 /* ---- a run on threads ---- */
@@ -181,21 +183,29 @@ static const char *why_no_gpu(void)
 	return n ? NULL : "no device";
 }
 
-/* Puts the benchmark's program in the place of this one. Returns only if that fails. */
-static int run_program(const struct arguments *a)
+/* The path of a benchmark's program, in new memory. */
+static char *program_path(const char *name)
 {
 	const char *folder = getenv("CUATOMIC_BENCH_DIR");
-	char **argv = tool_alloc(((size_t)a->n_rest + 3) * sizeof(*argv));
-	const char *why;
-	char *path;
 	size_t room;
-	int n = 0, error;
+	char *path;
 
 	if (!folder || !*folder)
 		folder = CUATOMIC_BENCHDIR;
-	room = strlen(folder) + strlen("/bench-") + strlen(a->benchmark->name) + 1;
+	room = strlen(folder) + strlen("/bench-") + strlen(name) + 1;
 	path = tool_alloc(room);
-	snprintf(path, room, "%s/bench-%s", folder, a->benchmark->name);
+	snprintf(path, room, "%s/bench-%s", folder, name);
+	return path;
+}
+
+/* Puts the benchmark's program in the place of this one. Returns only if that fails. */
+static int run_program(const struct arguments *a)
+{
+	char **argv = tool_alloc(((size_t)a->n_rest + 3) * sizeof(*argv));
+	char *path = program_path(a->benchmark->name);
+	const char *why;
+	int n = 0, error;
+
 	argv[n++] = path;
 	if (a->quick)
 		argv[n++] = (char *)"--quick";
@@ -211,6 +221,24 @@ static int run_program(const struct arguments *a)
 	free(path);
 	free(argv);
 	return TOOL_FAILED;
+}
+
+/* Goes on with the program of the CPU's further peers, where there is one. */
+static int run_more(const struct benchmark *b, const struct bench_options *o)
+{
+	char *path = program_path(b->more), threads[32];
+	char *argv[] = {path, threads, o->quick ? (char *)"--quick" : NULL, NULL};
+	int status = TOOL_OK;
+
+	snprintf(threads, sizeof(threads), "--threads=%u", o->threads);
+	if (access(path, X_OK) == 0) {
+		fflush(stdout);
+		execv(path, argv);
+		tool_error("%s: %s", path, strerror(errno));
+		status = TOOL_FAILED;
+	}
+	free(path);
+	return status;
 }
 
 static int run_on_cpu(const struct arguments *a)
@@ -238,7 +266,7 @@ static int run_on_cpu(const struct arguments *a)
 	       o.threads == 1 ? "" : "s", cua_version());
 	printf("medians of %d runs; every result is checked\n", BENCH_RUNS);
 	a->benchmark->cpu(&o);
-	return TOOL_OK;
+	return a->benchmark->more ? run_more(a->benchmark, &o) : TOOL_OK;
 }
 
 static void print_list(void)

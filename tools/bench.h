@@ -72,6 +72,7 @@ void bench_read_ceiling(const struct bench_options *o, struct table *t, const ch
 /* The tables. */
 void bench_append(const struct bench_options *o);
 void bench_atomics(const struct bench_options *o);
+void bench_hashmap(const struct bench_options *o);
 void bench_histogram(const struct bench_options *o);
 void bench_locks(const struct bench_options *o);
 void bench_reduce(const struct bench_options *o);

@@ -231,7 +231,7 @@ static void open_tables(struct words *w)
 		if (!d->ctx[i])
 			continue;
 		if (i == DEMO_CPU)
-			tool_claim_memory(capacity / 5 * CUA_HASHMAP_BUCKET_BYTES);
+			tool_claim_memory(capacity / 5 * 128);
 		status = cua_hashmap_create(d->ctx[i], NULL, CUA_U64, CUA_U64, capacity,
 					    &w->on[i].map);
 		if (status)

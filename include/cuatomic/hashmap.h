@@ -1,75 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash map of unique keys: keys and values of 32 or 64 bits, every bit pattern allowed for both.
+ * A hash map of unique keys: keys of 4, 8 or 16 bytes with values of as many, or with none (a set), every bit
+ * pattern allowed for both.
  *
- * Source: open addressing with linear probing, and for each home bucket the longest probe that one of its
- * keys ever needed (as in Amble and Knuth's ordered tables and in hopscotch hashing), so that an
- * erased slot is simply free again and a miss stays short however often keys come and go; versioned
- * slots after the sequence locks of the Linux kernel.
+ * Source: open addressing in buckets of one or two cache lines; hashmap_word.h, where a pair is one atomic word, and
+ * hashmap_state.h, where it is not, have the layouts, their sources and the arguments.
  *
  * Synchronization: X means that the caller must order the two calls, - that the map does it.
  *
- *               insert  assign  update  find/contains  erase  clear  size, read
- *     insert      -       -       -          -           -      X        X
- *     assign      -       -       -          -           -      X        X
- *     update      -       -       -          -           -      X        X
- *     find        -       -       -          -           -      X        -
- *     erase       -       -       -          -           -      X        X
- *     clear       X       X       X          X           X      X        X
+ *               insert  assign  update  find/contains  erase  at  clear  size, retrieve
+ *     insert      -       -       -          -           -     X    X        X
+ *     assign      -       -       -          -           -     X    X        X
+ *     update      -       -       -          -           -     X    X        X
+ *     find        -       -       -          -           -     -    X        -
+ *     erase       -       -       -          -           -     X    X        X
+ *     at          X       X       X          -           X     -    X        -
+ *     clear       X       X       X          X           X     X    X        X
  *
- *     Any mix of the first five may run in one kernel, on one key too, and each is linearizable, where one
- *     call comes before another if it happens before it. Calls on different keys by lanes that do
- *     not synchronize have no common order: two lanes that each insert a key and then look for the other's
- *     may both miss it, unless a cua_port_fence of CUA_SEQ_CST stands between the two calls of each.
- *     The bulk calls insert_n, ... are many of them. The host calls of one context are ordered by its stream.
- *     size and read while a writer runs touch nothing wrong, but what they tell is no moment's state.
+ *     insert stands for insert_or_get as well, update for exchange and compare_exchange. Any mix of these, find
+ *     and erase may run in one kernel, on one key too, and each is linearizable, where one call comes before
+ *     another if it happens before it. Calls on different keys by lanes that do not synchronize have no
+ *     common order: two lanes that each insert a key and then look for the other's may both miss it, unless a
+ *     cua_port_fence of CUA_SEQ_CST stands between the two calls of each. The bulk calls insert_n, ... are
+ *     many of them. The host calls of one context are ordered by its stream.
+ *     retrieve stands for merge from a map, statistics, copy_to_host, for_each and save, too; merge into one is many
+ *     inserts, assigns or updates; resize is like clear, and so are bulk calls that may grow the map.
+ *     at, size and retrieve while a writer runs touch nothing wrong, but what they tell is no moment's state.
  *
  * Scope: the device. On the host, all threads.
- * Memory order: a find that sees a value acquires what the writer of that value did before writing it.
- *   Writers of keys with one home bucket acquire and release its lock.
- * Progress: find and contains are wait-free; insert of a present key and erase of an absent one as well,
- *   unless they come to the lock while others change the key. Other writes are blocking: a spinlock a home
- *   bucket, of which a lane holds one at a time. All may be called by any lane of a diverged warp.
- * Probing is bounded: find, erase and update of a present key look at no more slots than the longest probe
- *   that a key of the home bucket ever needed; an insert looks on to the first free slot, or learns
- *   from the counts that there is none. The longest probe is kept until clear; below a load of 0.8 it is a
- *   few slots.
- * Full: FULL is returned only where at one moment all slots held a key, and changes nothing.
+ * Memory order: a find that sees a value acquires what the writer of that value did before writing it. The
+ *   elements of bulk calls are ordered with other work as their stream orders it.
+ * Progress:
+ *                                        a word a pair                 a state a slot
+ *     find, contains, a miss or hit      wait-free                     wait-free; find of a value of 16
+ *                                                                      bytes: blocking
+ *     insert of a present key            wait-free                     wait-free
+ *     insert of an absent key            lock-free while its home      blocking
+ *                                        bucket was never full, then
+ *                                        blocking
+ *     assign, update of a present key    lock-free                     blocking
+ *     erase of an absent key             wait-free                     wait-free
+ *     erase of a present key             lock-free                     blocking
  *
- * Argument. A slot has a state: FREE, BUSY or FULL, and a version that grows each time it is claimed.
+ *   A call that blocks waits for a spinlock of the key's home bucket, of which a lane holds one at a time. All calls may be
+ *   made by any lane of a diverged warp.
+ * Full: FULL is returned only where at one moment all slots held a key; the map is unchanged, the pair is counted
+ *   and, if the map was made to keep rejected pairs, kept. Of many lanes that want the last slot exactly one gets it.
  *
- *   Writers. Whoever changes the presence or the value of a key holds the lock of its home bucket, so the
- *   writes of one key are one after the other, and between them a key stays in its slot. A slot with
- *   key k is changed only by holders of k's lock; a FREE slot is claimed by CAS, FREE -> BUSY with the next
- *   version, by writers of any home, of whom one wins. The holder finds k by looking at the slots from home on
- *   up to the home's reach; k is not beyond, because reach is raised before k is published and never
- *   lowered. So k is never there twice.
- *
- *   Order. Claim; key and value by store-release; reach by store-release; FULL by store-release. Erase stores
- *   FREE with release. A reader that takes a key or a value from a later claim has, by the release of that
- *   store and its own acquire, the later state in its past, and its second look at the state
- *   tells it.
- *
- *   Find. A hit read the state FULL with version v, k, the value, and the same state again: the slot
- *   held k all that time, and the hit takes effect when the value is read. Values are one atomic
- *   word, never torn, also when they are updated in place. A miss is right because k was absent at
- *   some moment of the call: had k been there from the first to the last step, it would have been in
- *   one slot, within the reach read at the start, in one state, and that slot would have been a hit. In
- *   particular, if the second look differs then k left that slot, or was not yet published in it, during the
- *   call. So a find never starts again, and an erase and insert into another slot while it looks
- *   cannot mislead it: between the two k was absent.
- *
- *   Insert, assign, update take effect when FULL, or the value in place, is stored; erase when FREE is
- *   stored; an insert that finds the key like a find.
- *
- *   FULL. An insert counts itself after it has published its key, an erase before it frees its slot. The
- *   lane adds up the inserts first and the erases then. When it begins with the erases, there are
- *   at least as many keys as the difference; if that is the number of slots, all were full at that
- *   moment. Where it is less and no free slot was met, somebody is in between, and the lane gives its
- *   lock back and starts again.
- *
- *   Versions have 30 bits. A find would be misled only if it stood still between two loads while its
- *   slot was claimed an exact multiple of 2^30 times.
+ *   An insert counts itself after its key is there, an erase before it frees its slot; one that another was faster than
+ *   takes its count back. The lane that finds no free
+ *   slot adds up the inserts first and the erases then. When it begins with the erases, there are at
+ *   least as many keys as the difference; if that is the number of slots, all held a key at that moment.
+ *   Where it is less, somebody is in between, and the lane gives its lock back and starts again.
  */
 #ifndef CUATOMIC_HASHMAP_H
 #define CUATOMIC_HASHMAP_H
@@ -84,221 +66,81 @@
 /* The handle of the host; only the library knows what is in it. */
 struct cua_hashmap;
 
-/* What became of one insert, assign or update. */
+/* What became of an operation on one key. */
 enum cua_hashmap_result {
-	CUA_HASHMAP_INSERTED = 1, /* the key was absent, and is now there with the value */
-	CUA_HASHMAP_EXISTS = 2,   /* the key was there: kept, overwritten or updated */
-	CUA_HASHMAP_FULL = 3      /* the key was absent and there is no slot: nothing changed */
+	CUA_HASHMAP_ABSENT = 0,     /* compare_exchange: the key is not there */
+	CUA_HASHMAP_INSERTED = 1,   /* the key was absent, and is now there with the value */
+	CUA_HASHMAP_EXISTS = 2,     /* the key was there: kept, overwritten or updated */
+	CUA_HASHMAP_FULL = 3,       /* the key was absent and there is no slot: nothing changed */
+	CUA_HASHMAP_DIFFERS = 4,    /* compare_exchange: the key is there with another value */
+	CUA_HASHMAP_UNSUPPORTED = 5 /* code for a machine that lacks the map's CAS of 128 bits: see portable below */
 };
-
-/*
- * The map is an array of buckets of 128 bytes: the head, then slots. A slot is {state, key, value}:
- *
- *     key, value   slot        key at  value at  slots a bucket, from byte
- *     4, 4         16 bytes    4       8         7               16
- *     4, 8         16 bytes    4       8         7               16
- *     8, 4         16 bytes    8       4         7               16
- *     8, 8         24 bytes    8       16        5               8
- *
- * State, at byte 0 of the slot: version << 2 | phase. Memory of zeros is an empty map.
- */
-#define CUA_HASHMAP_BUCKET_BYTES 128u
-#define CUA__HASHMAP_FREE 0u
-#define CUA__HASHMAP_BUSY 1u
-#define CUA__HASHMAP_USED 2u
-#define CUA__HASHMAP_PHASE 3u
-
-struct cua_hashmap_head {
-	struct cua_spinlock lock; /* of the keys whose home is here */
-	uint32_t reach;           /* slots to look at for such a key, from its home slot on; ~0: all */
-};
-CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_head) == 8, "the bucket is ABI");
 
 /* Counts, striped by home bucket so that no address is hot; sums of all stripes count. */
 #define CUA_HASHMAP_STRIPES 64u
 struct cua_hashmap_counts {
-	uint64_t inserted; /* keys, counted once they are there */
-	uint64_t erased;   /* keys, counted before they go */
+	uint64_t inserted; /* keys in slots, counted once they are there */
+	uint64_t erased;   /* keys in slots, counted before they go */
 	uint64_t rejected; /* writes that found the map full */
 	uint64_t reserved;
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_counts) == 32, "the counts are ABI");
 
-#define CUA_HASHMAP_LAYOUT 1u
+/* A pair that found the map full; sizes below 16 bytes are in lo, the rest is 0. */
+struct cua_hashmap_pair {
+	struct cua_u128 key, value;
+};
+
+/* The rejected pairs that are kept. */
+struct cua_hashmap_rejects {
+	uint64_t count; /* rejected since the last clear, also those that found no room here */
+	uint64_t room;
+	struct cua_hashmap_pair pairs[1]; /* of `room` */
+};
+
+/* Layouts: the slot is one word, or has a state. */
+#define CUA_HASHMAP_WORDS 2u
+#define CUA_HASHMAP_STATES 3u
 
 /* What a kernel or a host thread gets by value: the map as the backend addresses it. */
 struct cua_hashmap_view {
 	void *buckets;
-	struct cua_hashmap_counts *counts;
+	struct cua_hashmap_counts *counts;   /* CUA_HASHMAP_STRIPES, then two cells of 16 bytes */
+	struct cua_hashmap_rejects *rejects; /* or NULL */
 	uint64_t n_buckets;
 	uint64_t seed;
-	uint32_t key_size, value_size; /* 4 or 8 */
-	uint32_t layout;               /* CUA_HASHMAP_LAYOUT */
-	uint32_t reserved;             /* 0 */
+	uint32_t key_size, value_size; /* 4, 8 or 16; value_size may be 0 */
+	uint32_t layout;
+	uint32_t reserved; /* 0 */
 };
-CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_view) == 32 + 2 * sizeof(void *), "the view is ABI");
+CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_view) == 32 + 3 * sizeof(void *), "the view is ABI");
 
-/* What a write does where the key is there already: one of these or of enum cua_update. */
-#define CUA__HASHMAP_INSERT 16
-#define CUA__HASHMAP_ASSIGN 17
+/* Whether two keys are one; NULL where this type is expected: the same bits. Always a constant that vanishes. */
+typedef int cua__hashmap_equal_fn(struct cua_u128 a, struct cua_u128 b);
+
+/* The value that follows `old`; a constant as well. */
+typedef struct cua_u128 cua__hashmap_next_fn(struct cua_u128 old, struct cua_u128 operand);
+
+/* Where a key was met, and with what. */
+struct cua__hashmap_spot {
+	char *at;
+	uint64_t version;      /* with a state a slot */
+	struct cua_u128 value; /* with a state a slot */
+	struct cua_u128 word;  /* with a word a pair */
+};
 
 #define CUA__HASHMAP_AT CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
 
-/* ---- where things are ---- */
-
-CUA_FORCE int cua__hashmap_wide(const struct cua_hashmap_view *view)
-{
-	return view->key_size + view->value_size == 16;
-}
-
-CUA_FORCE uint32_t cua__hashmap_slots(const struct cua_hashmap_view *view)
-{
-	return cua__hashmap_wide(view) ? 5 : 7;
-}
-
-CUA_FORCE struct cua_hashmap_head *cua__hashmap_head(const struct cua_hashmap_view *view, uint64_t bucket)
-{
-	return (struct cua_hashmap_head *)(void *)((char *)view->buckets +
-						   bucket * CUA_HASHMAP_BUCKET_BYTES);
-}
-
-/* A slot, by its bucket and its number there. */
-struct cua__hashmap_place {
-	uint64_t bucket;
-	uint32_t slot;
-};
-
-CUA_FORCE struct cua__hashmap_place cua__hashmap_home(const struct cua_hashmap_view *view, uint64_t key)
-{
-	uint64_t hash = cua_hash_u64(key, view->seed);
-	struct cua__hashmap_place home;
-
-	home.bucket = cua_hash_range(hash, view->n_buckets);
-	/* the bucket is made of the high bits, the slot of the low ones */
-	home.slot = (uint32_t)(((uint64_t)(uint32_t)hash * cua__hashmap_slots(view)) >> 32);
-	return home;
-}
-
-CUA_FORCE void cua__hashmap_step(const struct cua_hashmap_view *view, struct cua__hashmap_place *p)
-{
-	if (++p->slot < cua__hashmap_slots(view))
-		return;
-	p->slot = 0;
-	if (++p->bucket == view->n_buckets)
-		p->bucket = 0;
-}
-
-CUA_FORCE char *cua__hashmap_slot(const struct cua_hashmap_view *view, struct cua__hashmap_place p)
-{
-	char *bucket = (char *)view->buckets + p.bucket * CUA_HASHMAP_BUCKET_BYTES;
-
-	return cua__hashmap_wide(view) ? bucket + 8 + p.slot * 24 : bucket + 16 + p.slot * 16;
-}
-
-CUA_FORCE uint64_t cua__hashmap_load(const char *p, uint32_t size, enum cua_order order)
-{
-	return size == 8 ? cua_port_load_b64(p, order, CUA__HASHMAP_AT)
-			 : cua_port_load_b32(p, order, CUA__HASHMAP_AT);
-}
-
-CUA_FORCE void cua__hashmap_store(char *p, uint32_t size, uint64_t v)
-{
-	if (size == 8)
-		cua_port_store_b64(p, v, CUA_RELEASE, CUA__HASHMAP_AT);
-	else
-		cua_port_store_b32(p, (uint32_t)v, CUA_RELEASE, CUA__HASHMAP_AT);
-}
-
-CUA_FORCE char *cua__hashmap_key(const struct cua_hashmap_view *view, char *slot)
-{
-	return slot + (view->key_size == 8 ? 8 : 4);
-}
-
-CUA_FORCE char *cua__hashmap_value(const struct cua_hashmap_view *view, char *slot)
-{
-	if (view->key_size == 4)
-		return slot + 8;
-	return slot + (view->value_size == 8 ? 16 : 4);
-}
-
-/* A key or value as a map of this size holds it: the low 32 bits where it has no more. */
-CUA_FORCE uint64_t cua__hashmap_cut(uint64_t v, uint32_t size)
-{
-	return size == 8 ? v : (uint32_t)v;
-}
-
-/* Slots to look at for a key of this home bucket. */
-CUA_FORCE uint64_t cua__hashmap_reach(const struct cua_hashmap_view *view, uint64_t bucket)
-{
-	uint64_t all = view->n_buckets * cua__hashmap_slots(view);
-	uint32_t reach = cua_port_load_b32(&cua__hashmap_head(view, bucket)->reach, CUA_RELAXED,
-					   CUA__HASHMAP_AT);
-
-	return reach == ~(uint32_t)0 || reach > all ? all : reach;
-}
-
-CUA_FORCE struct cua_hashmap_counts *cua__hashmap_counts(const struct cua_hashmap_view *view,
-							 uint64_t bucket)
-{
-	return &view->counts[bucket % CUA_HASHMAP_STRIPES];
-}
-
-/* ---- looking ---- */
-
 /*
- * Whether the slot, whose state was just read as `seen`, holds the key; sets *state to the state that says
- * so. Without order at first: what a relaxed look mistakes for another key was not there all the time.
+ * Nanoseconds. Hundreds of lanes may want one hot key, and each look at the lock is traffic that its
+ * holder waits behind; a lane has waited about as long already when its wait gets this long.
  */
-CUA_FORCE int cua__hashmap_match(const struct cua_hashmap_view *view, char *slot, uint32_t seen,
-				 uint64_t key, uint32_t *state)
-{
-	const char *at = cua__hashmap_key(view, slot);
-
-	if ((seen & CUA__HASHMAP_PHASE) != CUA__HASHMAP_USED ||
-	    cua__hashmap_load(at, view->key_size, CUA_RELAXED) != key)
-		return 0;
-	*state = cua_port_load_b32(slot, CUA_ACQUIRE, CUA__HASHMAP_AT);
-	return (*state & CUA__HASHMAP_PHASE) == CUA__HASHMAP_USED &&
-	       cua__hashmap_load(at, view->key_size, CUA_ACQUIRE) == key;
-}
-
-CUA_FN int cua__hashmap_lookup(const struct cua_hashmap_view *view, struct cua__hashmap_place p,
-			       uint64_t key, uint64_t *value)
-{
-	uint64_t left = cua__hashmap_reach(view, p.bucket), v;
-	uint32_t state;
-
-	for (; left; left--, cua__hashmap_step(view, &p)) {
-		char *slot = cua__hashmap_slot(view, p);
-		uint32_t seen = cua_port_load_b32(slot, CUA_RELAXED, CUA__HASHMAP_AT);
-
-		if (!cua__hashmap_match(view, slot, seen, key, &state))
-			continue;
-		v = cua__hashmap_load(cua__hashmap_value(view, slot), view->value_size, CUA_ACQUIRE);
-		if (cua_port_load_b32(slot, CUA_RELAXED, CUA__HASHMAP_AT) != state)
-			return 0;
-		*value = v;
-		return 1;
-	}
-	return 0;
-}
-
-/* ---- writing ---- */
-
-/* The value after a write to a present key. */
-CUA_FORCE uint64_t cua__hashmap_combine(uint64_t old, uint64_t value, int op)
-{
-	switch (op) {
-	case CUA_UPDATE_ADD: return old + value;
-	case CUA_UPDATE_MIN: return value < old ? value : old;
-	case CUA_UPDATE_MAX: return value > old ? value : old;
-	case CUA__HASHMAP_ASSIGN: return value;
-	default: return old;
-	}
-}
+#define CUA__HASHMAP_LONGEST_WAIT 16384u
+/* Of hundreds of thousands of lanes that all change one value, one wins at a time: they wait for longer. */
+#define CUA__HASHMAP_LONGEST_BACKOFF ((uint32_t)1 << 20)
 
 /* Whether all slots held a key at some moment of this call; may miss it while writers are at work. */
-CUA_FN int cua__hashmap_full(const struct cua_hashmap_view *view)
+CUA_FN int cua__hashmap_full(const struct cua_hashmap_view *view, uint32_t slots)
 {
 	uint64_t inserted = 0, erased = 0;
 	uint32_t i;
@@ -307,158 +149,622 @@ CUA_FN int cua__hashmap_full(const struct cua_hashmap_view *view)
 		inserted += cua_port_load_b64(&view->counts[i].inserted, CUA_ACQUIRE, CUA__HASHMAP_AT);
 	for (i = 0; i < CUA_HASHMAP_STRIPES; i++)
 		erased += cua_port_load_b64(&view->counts[i].erased, CUA_ACQUIRE, CUA__HASHMAP_AT);
-	return inserted - erased == view->n_buckets * cua__hashmap_slots(view);
+	return inserted - erased == view->n_buckets * slots;
 }
 
-/* Slots that an insert looks at before it asks whether the map is full. */
-#define CUA__HASHMAP_PATIENCE 64u
-
-/* A write under the lock of the home bucket. Returns a result, or 0 to come back with the lock released. */
-CUA_FN int cua__hashmap_write_locked(const struct cua_hashmap_view *view, struct cua__hashmap_place home,
-				     uint64_t key, uint64_t value, int op)
+CUA_FORCE struct cua_hashmap_counts *cua__hashmap_counts(const struct cua_hashmap_view *view,
+							 uint64_t bucket)
 {
-	uint64_t all = view->n_buckets * cua__hashmap_slots(view);
-	uint64_t reach = cua__hashmap_reach(view, home.bucket), distance, free_distance = 0;
-	uint64_t ask = reach + CUA__HASHMAP_PATIENCE;
-	struct cua__hashmap_place p = home;
-	uint32_t state, free_state = 0;
-	char *free_slot = NULL;
+	return &view->counts[bucket % CUA_HASHMAP_STRIPES];
+}
 
-	for (distance = 0; distance < (free_slot ? reach : all); distance++, cua__hashmap_step(view, &p)) {
-		char *slot = cua__hashmap_slot(view, p);
-		uint32_t seen = cua_port_load_b32(slot, CUA_RELAXED, CUA__HASHMAP_AT);
+CUA_FORCE int cua__hashmap_same(struct cua_u128 a, struct cua_u128 b)
+{
+	return a.lo == b.lo && a.hi == b.hi;
+}
 
-		if ((seen & CUA__HASHMAP_PHASE) == CUA__HASHMAP_FREE) {
-			if (!free_slot) {
-				free_slot = slot;
-				free_state = seen;
-				free_distance = distance;
-			}
-		} else if (distance < reach && cua__hashmap_match(view, slot, seen, key, &state)) {
-			char *at = cua__hashmap_value(view, slot);
+/* ---- keys and values as two words of 64 bits ---- */
 
-			/* only the holder of the lock writes it, so no read-modify-write is needed */
-			if (op != CUA__HASHMAP_INSERT)
-				cua__hashmap_store(at, view->value_size,
-						   cua__hashmap_combine(
-							   cua__hashmap_load(at, view->value_size,
-									     CUA_RELAXED),
-							   value, op));
-			return CUA_HASHMAP_EXISTS;
+CUA_FORCE struct cua_u128 cua__hashmap_bits(const void *p, uint32_t size)
+{
+	struct cua_u128 bits = {0, 0};
+	uint32_t low;
+
+	if (size == 4) {
+		memcpy(&low, p, 4);
+		bits.lo = low;
+	} else if (size) {
+		memcpy(&bits, p, size);
+	}
+	return bits;
+}
+
+CUA_FORCE void cua__hashmap_unbits(void *p, uint32_t size, struct cua_u128 bits)
+{
+	uint32_t low = (uint32_t)bits.lo;
+
+	if (size == 4)
+		memcpy(p, &low, 4);
+	else if (size)
+		memcpy(p, &bits, size);
+}
+
+CUA_FORCE struct cua_u128 cua__hashmap_u64(uint64_t v, uint32_t size)
+{
+	struct cua_u128 bits;
+
+	bits.lo = size == 4 ? (uint32_t)v : v;
+	bits.hi = 0;
+	return bits;
+}
+
+CUA_FORCE int cua__hashmap_below(struct cua_u128 a, struct cua_u128 b)
+{
+	return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
+}
+
+CUA_FORCE struct cua_u128 cua__hashmap_cut(struct cua_u128 v, uint32_t size)
+{
+	if (size == 4)
+		v.lo = (uint32_t)v.lo;
+	if (size != 16)
+		v.hi = 0;
+	return v;
+}
+
+/* The value after an update, of unsigned numbers of so many bytes. */
+CUA_FORCE struct cua_u128 cua__hashmap_combine(struct cua_u128 old, struct cua_u128 operand, uint32_t vs,
+					       enum cua_update op)
+{
+	switch (op) {
+	case CUA_UPDATE_ADD:
+		old.hi += operand.hi;
+		old.lo += operand.lo;
+		old.hi += old.lo < operand.lo;
+		break;
+	case CUA_UPDATE_MIN: return cua__hashmap_below(operand, old) ? operand : old;
+	case CUA_UPDATE_MAX: return cua__hashmap_below(old, operand) ? operand : old;
+	case CUA_UPDATE_AND:
+		old.lo &= operand.lo;
+		old.hi &= operand.hi;
+		break;
+	case CUA_UPDATE_OR:
+		old.lo |= operand.lo;
+		old.hi |= operand.hi;
+		break;
+	default:
+		old.lo ^= operand.lo;
+		old.hi ^= operand.hi;
+	}
+	return cua__hashmap_cut(old, vs);
+}
+
+#define CUA__DEFINE_HASHMAP_NEXT(name, op)                                                         \
+	CUA_FORCE struct cua_u128 cua__hashmap_next_##name(struct cua_u128 old, struct cua_u128 operand) \
+	{                                                                                          \
+		return cua__hashmap_combine(old, operand, 16, op);                                 \
+	}
+CUA__DEFINE_HASHMAP_NEXT(add, CUA_UPDATE_ADD)
+CUA__DEFINE_HASHMAP_NEXT(min, CUA_UPDATE_MIN)
+CUA__DEFINE_HASHMAP_NEXT(max, CUA_UPDATE_MAX)
+CUA__DEFINE_HASHMAP_NEXT(and, CUA_UPDATE_AND)
+CUA__DEFINE_HASHMAP_NEXT(or, CUA_UPDATE_OR)
+CUA__DEFINE_HASHMAP_NEXT(xor, CUA_UPDATE_XOR)
+
+CUA_FORCE struct cua_u128 cua__hashmap_next_assign(struct cua_u128 old, struct cua_u128 operand)
+{
+	(void)old;
+	return operand;
+}
+
+#include <cuatomic/hashmap_state.h>
+#include <cuatomic/hashmap_word.h>
+
+/* ---- one operation on one key, for all layouts; sizes are constants of the caller ---- */
+
+#define CUA__HASHMAP_IS_WORDS(view, ks, vs)                                                        \
+	(cua__hashmap_is_word(ks, vs) &&                                                           \
+	 (!cua__hashmap_is_wide(ks, vs) || (view)->layout == CUA_HASHMAP_WORDS))
+
+/* Whether this code can work on a map of words of these sizes. */
+CUA_FORCE int cua__hashmap_has_words(uint32_t ks, uint32_t vs)
+{
+#if defined(CUA_PORT_HAS_B128)
+	(void)ks;
+	(void)vs;
+	return 1;
+#else
+	return !cua__hashmap_is_wide(ks, vs);
+#endif
+}
+
+CUA_FORCE uint64_t cua__hashmap_hash(const struct cua_hashmap_view *view, uint32_t ks, struct cua_u128 key)
+{
+	return ks == 16 ? cua_hash_u128(key, view->seed) : cua_hash_u64(key.lo, view->seed);
+}
+
+/* Counts, and keeps if there is room, a pair that found the map full. */
+CUA_FN void cua__hashmap_reject(const struct cua_hashmap_view *view, uint64_t hash, struct cua_u128 key,
+				struct cua_u128 value)
+{
+	struct cua_hashmap_rejects *rejects = view->rejects;
+
+	cua_port_add_u64(&cua__hashmap_counts(view, cua_hash_range(hash, view->n_buckets))->rejected, 1,
+			 CUA_RELAXED, CUA__HASHMAP_AT);
+	if (rejects) {
+		uint64_t at = cua_port_fetch_add_u64(&rejects->count, 1, CUA_RELAXED, CUA__HASHMAP_AT);
+
+		if (at < rejects->room) {
+			rejects->pairs[at].key = key;
+			rejects->pairs[at].value = value;
 		}
-		if (distance == ask && cua__hashmap_full(view))
-			break;
 	}
-	if (!free_slot) {
-		if (!cua__hashmap_full(view))
-			return 0;
-		cua_port_add_u64(&cua__hashmap_counts(view, home.bucket)->rejected, 1, CUA_RELAXED,
-				 CUA__HASHMAP_AT);
-		return CUA_HASHMAP_FULL;
-	}
-	state = (free_state & ~CUA__HASHMAP_PHASE) + CUA__HASHMAP_PHASE + 1;
-	if (cua_port_cas_b32(free_slot, free_state, state | CUA__HASHMAP_BUSY, CUA_ACQUIRE,
-			     CUA__HASHMAP_AT) != free_state)
+}
+
+CUA_FORCE int cua__hashmap_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				struct cua_u128 *value)
+{
+	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
+		return cua__hashmap_state_find(view, ks, vs, hash, key, equal, value);
+	return cua__hashmap_has_words(ks, vs) &&
+	       cua__hashmap_word_find(view, ks, vs, hash, key, equal, CUA_ACQUIRE, value);
+}
+
+/* Where the key is, with its value: 1; 0 where it is absent; -1 where this code cannot tell. */
+CUA_FORCE int cua__hashmap_spot_of(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				   uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				   struct cua__hashmap_spot *spot)
+{
+	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
+		return cua__hashmap_state_locate(view, ks, vs, hash, key, equal, spot);
+	if (!cua__hashmap_has_words(ks, vs))
+		return -1;
+	if (!cua__hashmap_word_spot(view, ks, vs, hash, key, equal, CUA_ACQUIRE, spot))
 		return 0;
-	cua__hashmap_store(cua__hashmap_key(view, free_slot), view->key_size, key);
-	cua__hashmap_store(cua__hashmap_value(view, free_slot), view->value_size, value);
-	if (free_distance >= reach)
-		cua_port_store_b32(&cua__hashmap_head(view, home.bucket)->reach,
-				   free_distance < ~(uint32_t)0 ? (uint32_t)free_distance + 1
-								: ~(uint32_t)0,
-				   CUA_RELEASE, CUA__HASHMAP_AT);
-	cua_port_store_b32(free_slot, state | CUA__HASHMAP_USED, CUA_RELEASE, CUA__HASHMAP_AT);
-	cua_port_add_u64(&cua__hashmap_counts(view, home.bucket)->inserted, 1, CUA_RELEASE,
-			 CUA__HASHMAP_AT);
-	return CUA_HASHMAP_INSERTED;
+	spot->value = cua__hashmap_word_value(ks, vs, spot->word);
+	return 1;
 }
 
-/*
- * Nanoseconds. Hundreds of lanes may want one hot key, and each look at the lock is traffic that its
- * holder waits behind; a lane has waited about as long already when its wait gets this long.
- */
-#define CUA__HASHMAP_LONGEST_WAIT 16384u
-
-CUA_FN int cua__hashmap_write(const struct cua_hashmap_view *view, uint64_t key, uint64_t value, int op)
+/* Inserts if absent: INSERTED, EXISTS with the spot, or FULL, and then the pair is rejected. */
+CUA_FORCE int cua__hashmap_enter(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				 uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				 struct cua_u128 value, struct cua__hashmap_spot *spot)
 {
-	struct cua__hashmap_place home;
-	struct cua_spinlock *lock;
-	struct cua_backoff backoff;
-	uint64_t ignored;
-	int result = 0;
+	uint32_t added = 0;
+	int result;
 
-	key = cua__hashmap_cut(key, view->key_size);
-	value = cua__hashmap_cut(value, view->value_size);
-	home = cua__hashmap_home(view, key);
-	lock = &cua__hashmap_head(view, home.bucket)->lock;
-	cua_backoff_init(&backoff);
-	while (!result) {
-		/* a hot key is found without the lock once it is there, also by those who wait */
-		if (op == CUA__HASHMAP_INSERT && cua__hashmap_lookup(view, home, key, &ignored)) {
-			result = CUA_HASHMAP_EXISTS;
-		} else if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
-			/* the unlock is in the winner's branch: a lane never waits for its own warp */
-			result = cua__hashmap_write_locked(view, home, key, value, op);
-			cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);
-		}
-		if (!result)
-			cua__backoff_wait_upto(&backoff, CUA__HASHMAP_LONGEST_WAIT);
+	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs)) {
+		result = cua__hashmap_state_enter(view, ks, vs, hash, key, equal, value, spot);
+	} else if (!cua__hashmap_has_words(ks, vs)) {
+		return CUA_HASHMAP_UNSUPPORTED;
+	} else {
+		result = cua__hashmap_word_enter(view, ks, vs, hash, key, equal, value, CUA_ACQUIRE, spot,
+						 &added);
+		cua__hashmap_count_added(view, cua_hash_range(hash, view->n_buckets), &added);
+		spot->value = cua__hashmap_word_value(ks, vs, spot->word);
 	}
+	if (result == CUA_HASHMAP_FULL)
+		cua__hashmap_reject(view, hash, key, value);
 	return result;
 }
 
-/* Erases under the lock of the home bucket. Returns whether the key was there. */
-CUA_FN int cua__hashmap_erase_locked(const struct cua_hashmap_view *view, struct cua__hashmap_place p,
-				     uint64_t key)
+/* Where enter met the key: 1 changed, 0 the value differs and the spot has it, -1 the key is gone. */
+CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				  uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				  struct cua__hashmap_spot *spot, struct cua_u128 desired)
 {
-	struct cua_hashmap_counts *counts = cua__hashmap_counts(view, p.bucket);
-	uint64_t left = cua__hashmap_reach(view, p.bucket);
-	uint32_t state;
+	int changed;
 
-	for (; left; left--, cua__hashmap_step(view, &p)) {
-		char *slot = cua__hashmap_slot(view, p);
-		uint32_t seen = cua_port_load_b32(slot, CUA_RELAXED, CUA__HASHMAP_AT);
-
-		if (!cua__hashmap_match(view, slot, seen, key, &state))
-			continue;
-		/* before the slot is free: see FULL above */
-		cua_port_add_u64(&counts->erased, 1, CUA_RELAXED, CUA__HASHMAP_AT);
-		cua_port_store_b32(slot, (state & ~CUA__HASHMAP_PHASE) | CUA__HASHMAP_FREE, CUA_RELEASE,
-				   CUA__HASHMAP_AT);
-		return 1;
-	}
-	return 0;
+	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
+		return cua__hashmap_state_change(view, ks, vs, hash, key, equal, spot, desired);
+	changed = cua__hashmap_word_change(ks, vs, spot, desired, CUA_ACQ_REL);
+	if (!changed)
+		spot->value = cua__hashmap_word_value(ks, vs, spot->word);
+	return changed;
 }
 
-/* ---- operations of one lane. A map of 32-bit keys or values takes the low 32 bits of theirs. ---- */
+/*
+ * Where the key is there its value becomes next(value, operand), and the spot has the value before; else the pair (key,
+ * operand) is added. `next` is a constant, and may run more than once.
+ */
+CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				     struct cua_u128 operand, cua__hashmap_next_fn *next,
+				     struct cua__hashmap_spot *spot)
+{
+	struct cua_backoff backoff;
+
+	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs)) {
+		/* under the lock: a loop of many lanes would take a hot key's lock once for each failure */
+		int result = cua__hashmap_state_update(view, ks, vs, hash, key, equal, operand, next,
+						       &spot->value);
+
+		if (result == CUA_HASHMAP_FULL)
+			cua__hashmap_reject(view, hash, key, operand);
+		return result;
+	}
+	cua_backoff_init(&backoff);
+	for (;;) {
+		int changed, result = cua__hashmap_enter(view, ks, vs, hash, key, equal, operand, spot);
+
+		if (result != CUA_HASHMAP_EXISTS)
+			return result;
+		do {
+			struct cua_u128 desired = cua__hashmap_cut(next(spot->value, operand), vs);
+
+			/* what changes nothing took effect when the value was read */
+			changed = cua__hashmap_same(desired, spot->value)
+					  ? 1
+					  : cua__hashmap_change(view, ks, vs, hash, key, equal, spot,
+								desired);
+			if (!changed)
+				cua__backoff_wait_upto(&backoff, CUA__HASHMAP_LONGEST_BACKOFF);
+		} while (!changed);
+		if (changed > 0)
+			return result;
+	}
+}
+
+/* The same by an operation on unsigned numbers. */
+CUA_FORCE int cua__hashmap_update(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				  uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				  struct cua_u128 operand, enum cua_update op)
+{
+	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+
+#define CUA__CASE(name) \
+	return cua__hashmap_update_by(view, ks, vs, hash, key, equal, operand, cua__hashmap_next_##name, &spot)
+	switch (op) {
+	case CUA_UPDATE_ADD: CUA__CASE(add);
+	case CUA_UPDATE_MIN: CUA__CASE(min);
+	case CUA_UPDATE_MAX: CUA__CASE(max);
+	case CUA_UPDATE_AND: CUA__CASE(and);
+	case CUA_UPDATE_OR: CUA__CASE(or);
+	default: CUA__CASE(xor);
+	}
+#undef CUA__CASE
+}
+
+CUA_FORCE int cua__hashmap_compare_exchange(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+					    uint64_t hash, struct cua_u128 key,
+					    cua__hashmap_equal_fn *equal, struct cua_u128 *expected,
+					    struct cua_u128 desired)
+{
+	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+
+	for (;;) {
+		int changed = cua__hashmap_spot_of(view, ks, vs, hash, key, equal, &spot);
+
+		if (changed <= 0)
+			return changed < 0 ? CUA_HASHMAP_UNSUPPORTED : CUA_HASHMAP_ABSENT;
+		do {
+			if (!cua__hashmap_same(spot.value, *expected)) {
+				*expected = spot.value;
+				return CUA_HASHMAP_DIFFERS;
+			}
+			changed = cua__hashmap_change(view, ks, vs, hash, key, equal, &spot, desired);
+		} while (!changed);
+		if (changed > 0)
+			return CUA_HASHMAP_EXISTS;
+	}
+}
+
+/* Erases the key. Returns whether it was there, and then the value that it had. */
+CUA_FORCE int cua__hashmap_take(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				struct cua_u128 *old)
+{
+	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
+		return cua__hashmap_state_erase(view, ks, vs, hash, key, equal, old);
+	return cua__hashmap_has_words(ks, vs) &&
+	       cua__hashmap_word_erase(view, ks, vs, hash, key, equal, old);
+}
+
+CUA_FORCE int cua__hashmap_erase(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				 uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal)
+{
+	struct cua_u128 old;
+
+	return cua__hashmap_take(view, ks, vs, hash, key, equal, &old);
+}
+
+/* Places that a pair can be at, of which `at` tells; places behind the slots are those of reserved keys. */
+CUA_FORCE uint64_t cua__hashmap_places(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs)
+{
+	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
+		return view->n_buckets * cua__hashmap_state_slots(ks, vs);
+	return view->n_buckets * cua__hashmap_word_slots(ks, vs) + 2;
+}
+
+CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint64_t place,
+			      struct cua_u128 *key, struct cua_u128 *value)
+{
+	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
+		return cua__hashmap_state_at(view, ks, vs, place, key, value);
+	return cua__hashmap_has_words(ks, vs) && cua__hashmap_word_at(view, ks, vs, place, key, value);
+}
+
+/* ---- operations of one lane, by type ---- */
+
+/*
+ * CUA_DEFINE_HASHMAP(name, K, V) defines, at file scope and with no semicolon after it, for a map whose keys
+ * and values have the sizes of the types K and V:
+ *
+ *   int name_insert(view, key, value)               adds the pair if the key is absent
+ *   int name_insert_or_get(view, key, value, &there)  the same; there: the value of the key, old or new
+ *   int name_assign(view, key, value)               sets the key's value, whether it was there or not
+ *   int name_exchange(view, key, value, &old)       the same; old is set where the key was there
+ *   int name_compare_exchange(view, key, &expected, desired)  if the value has the bits of expected it becomes desired:
+ *                                                   EXISTS; else DIFFERS, and expected is set; or ABSENT
+ *   int name_find(view, key, &value)                1 and the value, or 0
+ *   int name_contains(view, key)                    1 or 0
+ *   int name_erase(view, key)                       1, or 0 where the key was absent
+ *   uint64_t name_places(view)                      how many places name_at knows
+ *   int name_at(view, place, &key, &value)          1 and the pair at this place, or 0
+ *
+ * where `view` is a const struct cua_hashmap_view *, and results are an enum cua_hashmap_result unless said
+ * otherwise. Keys are equal if their bits are: padding in a struct counts. To visit all pairs, share the
+ * places out among lanes.
+ *
+ * CUA_DEFINE_HASHSET(name, K) defines insert(view, key), contains, erase, places and at(view, place, &key).
+ *
+ * CUA_DEFINE_HASHMAP_WITH(name, K, V, hash, equal) and CUA_DEFINE_HASHSET_WITH(name, K, hash, equal) take the functions
+ * uint64_t hash(K key, uint64_t seed) and int equal(K a, K b), which nvcc must see as __host__ __device__ (CUA_FN); equal keys must
+ * have equal hashes, and all 64 bits of a hash count. A map with a hash or an equality of its own is made with own_hash.
+ *
+ * CUA_DEFINE_HASHMAP_UPDATE(update, name, expression) defines int update(view, key, operand), after CUA_DEFINE_HASHMAP(name,
+ * K, V): where the key is there its value becomes the expression of `old` and `operand`, both of type V, evaluated perhaps
+ * more than once and perhaps under a lock; else the pair (key, operand) is added.
+ */
+#define CUA__HASHMAP_SIZE_CHECK(K, vs)                                                             \
+	CUA_STATIC_ASSERT(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16,                     \
+			  "keys have 4, 8 or 16 bytes");                                           \
+	CUA_STATIC_ASSERT((vs) == 0 || (vs) == 4 || (vs) == 8 || (vs) == 16,                       \
+			  "values have 4, 8 or 16 bytes");
+
+#define CUA__DEFINE_HASH_ANY(name, K, vs, equal_fn)                                                \
+	CUA__HASHMAP_SIZE_CHECK(K, vs)                                                             \
+	CUA_FN int name##_contains(const struct cua_hashmap_view *view, K key)                     \
+	{                                                                                          \
+		struct cua_u128 value;                                                             \
+                                                                                                   \
+		return cua__hashmap_find(view, sizeof(K), vs, name##__hash(view, key),             \
+					 cua__hashmap_bits(&key, sizeof(K)), equal_fn, &value);    \
+	}                                                                                          \
+	CUA_FN int name##_erase(const struct cua_hashmap_view *view, K key)                        \
+	{                                                                                          \
+		return cua__hashmap_erase(view, sizeof(K), vs, name##__hash(view, key),            \
+					  cua__hashmap_bits(&key, sizeof(K)), equal_fn);           \
+	}                                                                                          \
+	CUA_FN uint64_t name##_places(const struct cua_hashmap_view *view)                         \
+	{                                                                                          \
+		return cua__hashmap_places(view, sizeof(K), vs);                                   \
+	}
+
+#define CUA__DEFINE_HASHSET(name, K, equal_fn)                                                     \
+	CUA__DEFINE_HASH_ANY(name, K, 0, equal_fn)                                                 \
+	CUA_FN int name##_insert(const struct cua_hashmap_view *view, K key)                       \
+	{                                                                                          \
+		const struct cua_u128 none = {0, 0};                                               \
+		struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};				\
+                                                                                                   \
+		return cua__hashmap_enter(view, sizeof(K), 0, name##__hash(view, key),             \
+					  cua__hashmap_bits(&key, sizeof(K)), equal_fn, none,      \
+					  &spot);                                                  \
+	}                                                                                          \
+	CUA_FN int name##_at(const struct cua_hashmap_view *view, uint64_t place, K *key)          \
+	{                                                                                          \
+		struct cua_u128 k, v;                                                              \
+                                                                                                   \
+		if (!cua__hashmap_at(view, sizeof(K), 0, place, &k, &v))                           \
+			return 0;                                                                  \
+		cua__hashmap_unbits(key, sizeof(K), k);                                            \
+		return 1;                                                                          \
+	}
+
+#define CUA__DEFINE_HASHMAP(name, K, V, equal_fn)                                                  \
+	typedef K name##__key_type;                                                                \
+	typedef V name##__value_type;                                                              \
+	CUA__DEFINE_HASH_ANY(name, K, sizeof(V), equal_fn)                                         \
+	CUA_FN int name##__enter(const struct cua_hashmap_view *view, K key, V value,              \
+				 struct cua__hashmap_spot *spot)                                   \
+	{                                                                                          \
+		return cua__hashmap_enter(view, sizeof(K), sizeof(V), name##__hash(view, key),     \
+					  cua__hashmap_bits(&key, sizeof(K)), equal_fn,            \
+					  cua__hashmap_bits(&value, sizeof(V)), spot);             \
+	}                                                                                          \
+	CUA_FORCE int name##__update(const struct cua_hashmap_view *view, K key, V operand,        \
+				     cua__hashmap_next_fn *next, struct cua__hashmap_spot *spot)   \
+	{                                                                                          \
+		return cua__hashmap_update_by(view, sizeof(K), sizeof(V), name##__hash(view, key), \
+					      cua__hashmap_bits(&key, sizeof(K)), equal_fn,        \
+					      cua__hashmap_bits(&operand, sizeof(V)), next, spot); \
+	}                                                                                          \
+	CUA_FN int name##_insert(const struct cua_hashmap_view *view, K key, V value)              \
+	{                                                                                          \
+		struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};				\
+                                                                                                   \
+		return name##__enter(view, key, value, &spot);                                     \
+	}                                                                                          \
+	CUA_FN int name##_insert_or_get(const struct cua_hashmap_view *view, K key, V value,       \
+					V *there)                                                  \
+	{                                                                                          \
+		struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};				\
+		int result = name##__enter(view, key, value, &spot);                               \
+                                                                                                   \
+		if (result == CUA_HASHMAP_EXISTS)                                                  \
+			cua__hashmap_unbits(there, sizeof(V), spot.value);                         \
+		else if (result == CUA_HASHMAP_INSERTED)                                           \
+			*there = value;                                                            \
+		return result;                                                                     \
+	}                                                                                          \
+	CUA_FN int name##_exchange(const struct cua_hashmap_view *view, K key, V value, V *old)    \
+	{                                                                                          \
+		struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};				\
+		int result = name##__update(view, key, value, cua__hashmap_next_assign, &spot);    \
+                                                                                                   \
+		if (result == CUA_HASHMAP_EXISTS)                                                  \
+			cua__hashmap_unbits(old, sizeof(V), spot.value);                           \
+		return result;                                                                     \
+	}                                                                                          \
+	CUA_FN int name##_assign(const struct cua_hashmap_view *view, K key, V value)              \
+	{                                                                                          \
+		V old;                                                                             \
+                                                                                                   \
+		return name##_exchange(view, key, value, &old);                                    \
+	}                                                                                          \
+	CUA_FN int name##_compare_exchange(const struct cua_hashmap_view *view, K key,             \
+					   V *expected, V desired)                                 \
+	{                                                                                          \
+		struct cua_u128 seen = cua__hashmap_bits(expected, sizeof(V));                     \
+		int result = cua__hashmap_compare_exchange(                                        \
+			view, sizeof(K), sizeof(V), name##__hash(view, key),                       \
+			cua__hashmap_bits(&key, sizeof(K)), equal_fn, &seen,                       \
+			cua__hashmap_bits(&desired, sizeof(V)));                                   \
+                                                                                                   \
+		if (result == CUA_HASHMAP_DIFFERS)                                                 \
+			cua__hashmap_unbits(expected, sizeof(V), seen);                            \
+		return result;                                                                     \
+	}                                                                                          \
+	CUA_FN int name##_find(const struct cua_hashmap_view *view, K key, V *value)               \
+	{                                                                                          \
+		struct cua_u128 there;                                                             \
+                                                                                                   \
+		if (!cua__hashmap_find(view, sizeof(K), sizeof(V), name##__hash(view, key),        \
+				       cua__hashmap_bits(&key, sizeof(K)), equal_fn, &there))      \
+			return 0;                                                                  \
+		cua__hashmap_unbits(value, sizeof(V), there);                                      \
+		return 1;                                                                          \
+	}                                                                                          \
+	CUA_FN int name##_at(const struct cua_hashmap_view *view, uint64_t place, K *key,          \
+			     V *value)                                                             \
+	{                                                                                          \
+		struct cua_u128 k, v;                                                              \
+                                                                                                   \
+		if (!cua__hashmap_at(view, sizeof(K), sizeof(V), place, &k, &v))                   \
+			return 0;                                                                  \
+		cua__hashmap_unbits(key, sizeof(K), k);                                            \
+		cua__hashmap_unbits(value, sizeof(V), v);                                          \
+		return 1;                                                                          \
+	}
+
+#define CUA__DEFINE_HASH_OF_BITS(name, K)                                                          \
+	CUA_FORCE uint64_t name##__hash(const struct cua_hashmap_view *view, K key)                \
+	{                                                                                          \
+		return cua__hashmap_hash(view, sizeof(K), cua__hashmap_bits(&key, sizeof(K)));     \
+	}
+
+#define CUA__DEFINE_HASH_WITH(name, K, hash, equal)                                                \
+	CUA_FORCE uint64_t name##__hash(const struct cua_hashmap_view *view, K key)                \
+	{                                                                                          \
+		return hash(key, view->seed);                                                      \
+	}                                                                                          \
+	CUA_FORCE int name##__equal(struct cua_u128 a, struct cua_u128 b)                          \
+	{                                                                                          \
+		K x, y;                                                                            \
+                                                                                                   \
+		cua__hashmap_unbits(&x, sizeof(K), a);                                             \
+		cua__hashmap_unbits(&y, sizeof(K), b);                                             \
+		return equal(x, y);                                                                \
+	}
+
+#define CUA_DEFINE_HASHMAP(name, K, V)                                                             \
+	CUA__DEFINE_HASH_OF_BITS(name, K)                                                          \
+	CUA__DEFINE_HASHMAP(name, K, V, NULL)
+
+#define CUA_DEFINE_HASHSET(name, K)                                                                \
+	CUA__DEFINE_HASH_OF_BITS(name, K)                                                          \
+	CUA__DEFINE_HASHSET(name, K, NULL)
+
+#define CUA_DEFINE_HASHMAP_WITH(name, K, V, hash, equal)                                           \
+	CUA__DEFINE_HASH_WITH(name, K, hash, equal)                                                \
+	CUA__DEFINE_HASHMAP(name, K, V, name##__equal)
+
+#define CUA_DEFINE_HASHSET_WITH(name, K, hash, equal)                                              \
+	CUA__DEFINE_HASH_WITH(name, K, hash, equal)                                                \
+	CUA__DEFINE_HASHSET(name, K, name##__equal)
+
+#define CUA_DEFINE_HASHMAP_UPDATE(update, name, expression)                                        \
+	CUA_FORCE struct cua_u128 update##__next(struct cua_u128 before, struct cua_u128 with)     \
+	{                                                                                          \
+		name##__value_type old, operand, next;                                             \
+                                                                                                   \
+		cua__hashmap_unbits(&old, sizeof(old), before);                                    \
+		cua__hashmap_unbits(&operand, sizeof(operand), with);                              \
+		next = (name##__value_type)(expression);                                           \
+		return cua__hashmap_bits(&next, sizeof(next));                                     \
+	}                                                                                          \
+	CUA_FN int update(const struct cua_hashmap_view *view, name##__key_type key,               \
+			  name##__value_type operand)                                              \
+	{                                                                                          \
+		struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};                         \
+                                                                                                   \
+		return name##__update(view, key, operand, update##__next, &spot);                  \
+	}
+
+/*
+ * The same without types, for keys and values of at most 8 bytes: a map of 32-bit keys or values takes the low
+ * 32 bits of theirs. The sizes are looked up in each call. On a set values are ignored, and found as 0.
+ */
+#define CUA__HASHMAP_BY_SIZE(call)                                                                 \
+	switch (view->key_size * 16 + view->value_size) {                                          \
+	case 4 * 16 + 4: return call(4, 4);                                                        \
+	case 4 * 16 + 8: return call(4, 8);                                                        \
+	case 8 * 16 + 4: return call(8, 4);                                                        \
+	case 8 * 16 + 8: return call(8, 8);                                                        \
+	case 4 * 16: return call(4, 0);                                                            \
+	case 8 * 16: return call(8, 0);                                                            \
+	default: return 0;                                                                         \
+	}
+#define CUA__HASHMAP_WHERE(ks, vs)                                                                 \
+	view, ks, vs, cua_hash_u64(cua__hashmap_u64(key, ks).lo, view->seed), cua__hashmap_u64(key, ks), NULL
 
 /* Adds the pair if the key is absent; else nothing is changed. Returns an enum cua_hashmap_result. */
 CUA_FN int cua_hashmap_insert(const struct cua_hashmap_view *view, uint64_t key, uint64_t value)
 {
-	return cua__hashmap_write(view, key, value, CUA__HASHMAP_INSERT);
+	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+
+#define CUA__CALL(ks, vs)                                                                          \
+	cua__hashmap_enter(CUA__HASHMAP_WHERE(ks, vs), cua__hashmap_u64(value, vs), &spot)
+	CUA__HASHMAP_BY_SIZE(CUA__CALL)
+#undef CUA__CALL
 }
 
 /* Sets the key's value, whether it was there or not. Returns an enum cua_hashmap_result. */
 CUA_FN int cua_hashmap_assign(const struct cua_hashmap_view *view, uint64_t key, uint64_t value)
 {
-	return cua__hashmap_write(view, key, value, CUA__HASHMAP_ASSIGN);
+	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+
+#define CUA__CALL(ks, vs)                                                                          \
+	cua__hashmap_update_by(CUA__HASHMAP_WHERE(ks, vs), cua__hashmap_u64(value, vs),            \
+			       cua__hashmap_next_assign, &spot)
+	CUA__HASHMAP_BY_SIZE(CUA__CALL)
+#undef CUA__CALL
 }
 
 /*
- * If the key is there its value becomes the sum (wrapping), the smaller or the larger of the two, as
- * unsigned numbers; else the pair is added. Returns an enum cua_hashmap_result.
+ * If the key is there its value becomes that of the operation, on unsigned numbers, of it and `value`, where a
+ * sum wraps; else the pair is added. Returns an enum cua_hashmap_result.
  */
 CUA_FN int cua_hashmap_update(const struct cua_hashmap_view *view, uint64_t key, uint64_t value,
 			      enum cua_update op)
 {
-	return cua__hashmap_write(view, key, value, (int)op);
+#define CUA__CALL(ks, vs)                                                                          \
+	cua__hashmap_update(CUA__HASHMAP_WHERE(ks, vs), cua__hashmap_u64(value, vs), op)
+	CUA__HASHMAP_BY_SIZE(CUA__CALL)
+#undef CUA__CALL
 }
 
 /* Returns 1 and sets *value, or returns 0 where the key is absent. */
 CUA_FN int cua_hashmap_find(const struct cua_hashmap_view *view, uint64_t key, uint64_t *value)
 {
-	key = cua__hashmap_cut(key, view->key_size);
-	return cua__hashmap_lookup(view, cua__hashmap_home(view, key), key, value);
+	struct cua_u128 there;
+
+#define CUA__CALL(ks, vs)                                                                          \
+	(cua__hashmap_find(CUA__HASHMAP_WHERE(ks, vs), &there) ? (*value = there.lo, 1) : 0)
+	CUA__HASHMAP_BY_SIZE(CUA__CALL)
+#undef CUA__CALL
 }
 
 /* Returns whether the key is there. */
@@ -472,33 +778,55 @@ CUA_FN int cua_hashmap_contains(const struct cua_hashmap_view *view, uint64_t ke
 /* Removes the key. Returns 1, or 0 where it was absent. */
 CUA_FN int cua_hashmap_erase(const struct cua_hashmap_view *view, uint64_t key)
 {
-	struct cua__hashmap_place home;
-	struct cua_spinlock *lock;
-	struct cua_backoff backoff;
-	uint64_t ignored;
-	int result = -1;
-
-	key = cua__hashmap_cut(key, view->key_size);
-	home = cua__hashmap_home(view, key);
-	lock = &cua__hashmap_head(view, home.bucket)->lock;
-	cua_backoff_init(&backoff);
-	while (result < 0) {
-		if (!cua__hashmap_lookup(view, home, key, &ignored)) {
-			result = 0;
-		} else if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
-			result = cua__hashmap_erase_locked(view, home, key);
-			cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);
-		}
-		if (result < 0)
-			cua__backoff_wait_upto(&backoff, CUA__HASHMAP_LONGEST_WAIT);
-	}
-	return result;
+#define CUA__CALL(ks, vs) cua__hashmap_erase(CUA__HASHMAP_WHERE(ks, vs))
+	CUA__HASHMAP_BY_SIZE(CUA__CALL)
+#undef CUA__CALL
 }
+
+/* ---- from the host ---- */
 
 /* What a map is made with; NULL in its place means the defaults. */
 struct cua_hashmap_options {
-	size_t struct_size; /* sizeof(struct cua_hashmap_options), set by the caller */
-	uint64_t seed;      /* of the hash; 0 by default */
+	size_t struct_size;    /* sizeof(struct cua_hashmap_options), set by the caller */
+	uint64_t seed;         /* of the hash; 0 by default */
+	uint64_t rejects;      /* pairs to keep that found the map full; 0 by default */
+	uint32_t grow_percent; /* 0: bulk calls never grow the map; 1 to 95: see cua_hashmap_resize */
+	uint32_t own_hash;     /* 1: keys are hashed and compared by the user's kernels alone */
+	/* 1: a GPU map of pairs of 12 to 16 bytes has no words of 128 bits, so that code for any GPU can use it */
+	uint32_t portable;
+};
+
+/* The order of retrieved pairs. */
+enum cua_hashmap_order {
+	CUA_HASHMAP_ANY = 0,
+	CUA_HASHMAP_SORTED = 1 /* by key, as an unsigned number: always the same for the same pairs */
+};
+
+/* What becomes of a key that both maps of a merge have: one of these or of enum cua_update. */
+enum cua_hashmap_merge {
+	CUA_HASHMAP_KEEP = 0, /* its value in the map that is merged into */
+	CUA_HASHMAP_ADD = CUA_UPDATE_ADD,
+	CUA_HASHMAP_MIN = CUA_UPDATE_MIN,
+	CUA_HASHMAP_MAX = CUA_UPDATE_MAX,
+	CUA_HASHMAP_AND = CUA_UPDATE_AND,
+	CUA_HASHMAP_OR = CUA_UPDATE_OR,
+	CUA_HASHMAP_XOR = CUA_UPDATE_XOR,
+	CUA_HASHMAP_REPLACE = 16 /* the value of the other one */
+};
+
+/* What cua_hashmap_statistics tells. */
+#define CUA_HASHMAP_PROBES 32
+struct cua_hashmap_statistics {
+	size_t struct_size; /* sizeof(struct cua_hashmap_statistics), set by the caller */
+	uint64_t keys;
+	uint64_t slots;
+	uint64_t free;   /* slots that no key was ever in, or with states: is in */
+	uint64_t erased; /* slots that hold no key and are used again, but end no search */
+	uint64_t rejected;
+	uint64_t worst_bucket; /* the most keys that have one bucket for their home */
+	/* probes[i]: keys that are i buckets behind their home in the order of search; the last one: or farther */
+	uint64_t probes[CUA_HASHMAP_PROBES];
+	double load; /* keys by slots */
 };
 
 #ifdef __cplusplus
@@ -506,10 +834,16 @@ extern "C" {
 #endif
 
 /*
- * An empty map in the memory of the context's backend, at most 18.3 bytes a slot, 25.6 with 8 + 8. Any
- * `capacity` different keys fit, for certain; the slots are that many, rounded up to whole buckets. Probes get
- * long above nine tenths of the slots: ask for 1.25 to 2 times the keys expected. Types: U32 and U64.
- * Errors: NULL, TYPE, VALUE (capacity = 0, struct_size), SIZE, NO_MEMORY, CAPTURE.
+ * An empty map in the memory of the context's backend. Any `capacity` different keys fit, for certain; the slots are that
+ * many, rounded up to whole buckets, and those to a power of two below 512 buckets of words, to a multiple of 512 above.
+ * Bytes a slot: 9.2 for pairs of up to 8 bytes, 21.4 for words of 128 bits, else 18.3 to 42.7. Probes get long above 0.9 of
+ * the slots: ask for 1.25 to 2 times the keys expected.
+ *
+ * Types: U32, U64 and U128, which stand for all types of their size; the value's may be NONE, which makes a set: arrays
+ * of values are then ignored and may be NULL. Pairs of up to 8 bytes are words, and pairs of 12 to 16, except 12 + 4 and
+ * 4 + 12, where the machine has a CAS of 128 bits: a GPU of compute capability 9.0, x86-64 and 64-bit Arm hosts. Kernels that
+ * use such a map must be compiled for 9.0 with CUDA 12.4 or newer; others get UNSUPPORTED.
+ * Errors: NULL, TYPE, VALUE (capacity = 0, an option), SIZE, NO_MEMORY, CAPTURE.
  */
 CUA_API enum cua_status cua_hashmap_create(struct cua_context *ctx,
 					   const struct cua_hashmap_options *options,
@@ -518,12 +852,12 @@ CUA_API enum cua_status cua_hashmap_create(struct cua_context *ctx,
 /* Frees the map once the device has finished with it; NULL is allowed. Errors: CAPTURE. */
 CUA_API enum cua_status cua_hashmap_destroy(struct cua_hashmap *map);
 
-/* What kernels use the map through; valid until the map is destroyed. Errors: NULL. */
+/* What kernels use the map through; valid until the map is resized, grows or is destroyed. Errors: NULL. */
 CUA_API enum cua_status cua_hashmap_view(const struct cua_hashmap *map, struct cua_hashmap_view *view);
 /* The number of slots, which is at least the capacity asked for. Errors: NULL. */
 CUA_API enum cua_status cua_hashmap_capacity(const struct cua_hashmap *map, uint64_t *capacity);
 
-/* Removes all keys and the status FULL, in stream order. Errors: NULL. */
+/* Removes all keys, the status FULL and the rejected pairs, in stream order. Errors: NULL. */
 CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
 
 /*
@@ -533,19 +867,30 @@ CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
  *
  * insert_n, assign_n, update_n: results[i], where results is not NULL, gets the enum cua_hashmap_result.
  *   Keys that find no slot are FULL there, make the status FULL, and change nothing.
+ * insert_or_get_n, exchange_n: values_out[i] gets the value that is there after, or for exchange was there before; where the
+ *   key is FULL, or for exchange absent, it stays as it is. values_out may be `values`.
+ * build_n: the map is cleared and then holds these pairs; of equal keys any one remains and the others are EXISTS.
  * find_n: values_out[i] gets the value and found[i] 1; for an absent key found[i] gets 0 and values_out[i]
  *   stays as it is. found may be NULL.
  * contains_n: found[i] gets 1 or 0.
  * erase_n: found[i], where found is not NULL, gets whether this element removed its key.
- * Errors: NULL, VALUE (unknown op), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another
- * argument or the map).
+ * Errors: NULL, VALUE (unknown op), TYPE (assign, update, exchange or find of a set), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an
+ * output with another argument or the map), UNSUPPORTED (own_hash); with grow_percent also NO_MEMORY and, for calls that
+ * insert, CAPTURE; WORKSPACE.
  */
 CUA_API enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
 					     const void *values, uint8_t *results);
+CUA_API enum cua_status cua_hashmap_insert_or_get_n(struct cua_hashmap *map, size_t n, const void *keys,
+						    const void *values, void *values_out,
+						    uint8_t *results);
 CUA_API enum cua_status cua_hashmap_assign_n(struct cua_hashmap *map, size_t n, const void *keys,
 					     const void *values, uint8_t *results);
+CUA_API enum cua_status cua_hashmap_exchange_n(struct cua_hashmap *map, size_t n, const void *keys,
+					       const void *values, void *values_out, uint8_t *results);
 CUA_API enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op, size_t n,
 					     const void *keys, const void *values, uint8_t *results);
+CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
+					    const void *values, uint8_t *results);
 CUA_API enum cua_status cua_hashmap_find_n(struct cua_hashmap *map, size_t n, const void *keys,
 					   void *values_out, uint8_t *found);
 CUA_API enum cua_status cua_hashmap_contains_n(struct cua_hashmap *map, size_t n, const void *keys,
@@ -560,13 +905,89 @@ CUA_API enum cua_status cua_hashmap_erase_n(struct cua_hashmap *map, size_t n, c
 CUA_API enum cua_status cua_hashmap_size(struct cua_hashmap *map, uint64_t *size);
 
 /*
- * All pairs, in no particular order: the first max of them to keys_out and values_out (backend memory; may
- * be NULL if max is 0), and how many there are, also when more than max, to *n. The result *n may be in
- * backend memory: see context.h.
- * Errors: NULL, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP, CAPTURE, WORKSPACE.
+ * All pairs: the first max of them to keys_out and values_out (backend memory; may be NULL if max is 0, values_out also
+ * for a set), and how many there are, also when more than max, to *n, which may be in backend memory: see
+ * context.h. ANY: in any order, with one pass over the map. SORTED: those that are given are sorted by key; where there are more than
+ * max, any of them are given. May be captured.
+ *
+ * Source of the sort: LSD radix sort (Knuth, vol. 3, 5.2.5) by bytes; a byte that all keys have in common costs nothing.
+ * The workspace is then the bytes of the arrays and a little more.
+ * Errors: NULL, VALUE (order), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP, CAPTURE, WORKSPACE, NO_MEMORY.
  */
-CUA_API enum cua_status cua_hashmap_read(struct cua_hashmap *map, uint64_t max, void *keys_out,
-					 void *values_out, uint64_t *n);
+CUA_API enum cua_status cua_hashmap_retrieve(struct cua_hashmap *map, enum cua_hashmap_order order,
+					     uint64_t max, void *keys_out, void *values_out, uint64_t *n);
+
+/* The workspace that retrieve takes at most with these arguments. Errors: NULL, VALUE, SIZE. */
+CUA_API enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map,
+						       enum cua_hashmap_order order, uint64_t max,
+						       size_t *bytes);
+
+/*
+ * The pairs that found the map full since the last clear and were kept, as retrieve gives pairs; *n is the number of all
+ * that were rejected, of which the first options.rejects are kept. Errors: those of retrieve.
+ */
+CUA_API enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t max, void *keys_out,
+					     void *values_out, uint64_t *n);
+
+/*
+ * Gives the map room for `capacity` keys, more or fewer than before: all pairs move to new memory, for a while beside
+ * the old. Views, and graphs captured of the map's calls, are of no use then. Rejected pairs and the status stay. Waits
+ * for the stream.
+ * Errors, after which nothing has changed: NULL, VALUE (capacity = 0), SIZE (too large, or below the number of keys),
+ * NO_MEMORY, CAPTURE, UNSUPPORTED (own_hash).
+ *
+ * With options.grow_percent the bulk calls that add keys do it themselves: before more than that share of the slots could
+ * hold keys, to at least twice the slots, in parts of at least 65536 elements, between which they see how many of
+ * their keys were new. Such a call waits for the stream; if it fails, the elements that it has not come to
+ * are FULL in results.
+ */
+CUA_API enum cua_status cua_hashmap_resize(struct cua_hashmap *map, uint64_t capacity);
+
+/*
+ * Adds all pairs of `from`, which stays as it is, to the map; `how` says which value a key has afterwards that is
+ * in both. The map does not grow: pairs that find no slot are rejected, as by insert_n. In stream order; may be captured.
+ * Errors: NULL, VALUE (how), CONTEXT (maps of two contexts), TYPE (sizes that differ; for sets, other than KEEP),
+ * OVERLAP (the same map twice), UNSUPPORTED (own_hash).
+ */
+CUA_API enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hashmap *from,
+					  enum cua_hashmap_merge how);
+
+/*
+ * How the map is filled, with one pass over it and 4 bytes of workspace a bucket. Waits for the stream.
+ * Errors: NULL, VALUE (struct_size), UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY.
+ */
+CUA_API enum cua_status cua_hashmap_statistics(struct cua_hashmap *map,
+					       struct cua_hashmap_statistics *statistics);
+
+/*
+ * All pairs, in any order: the first max of them to ordinary memory of any alignment, and how many there are to *n.
+ * keys and values are as with retrieve. Waits for the stream. Errors: NULL, SIZE, CAPTURE, NO_MEMORY.
+ */
+CUA_API enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, void *keys, void *values,
+						 uint64_t *n);
+
+/*
+ * Calls fn(arg, key, value) for each pair, in any order, on the calling thread, until it returns not 0. The two point to
+ * copies, of any alignment, that are there until fn returns; value is NULL for a set. fn may write to the map, and may
+ * or may not meet what it has written; it must not resize or destroy it. Waits for the stream.
+ * Errors: NULL, CAPTURE, NO_MEMORY.
+ */
+CUA_API enum cua_status cua_hashmap_for_each(struct cua_hashmap *map,
+					     int (*fn)(void *arg, const void *key, const void *value), void *arg);
+
+/*
+ * Writes the map to a file, which is there as a whole or not at all: it is written beside and renamed. Rejected pairs
+ * and the status are not saved. load makes the map of such a file, of any backend: with the slots it had and, where
+ * options is NULL, its options. Both wait for the stream.
+ *
+ * The file: a header of 88 bytes and the pairs, key and value, in the machine's byte order and in any order; a checksum
+ * each. load looks at all of it before it makes the map.
+ * Errors: NULL, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY, SYSTEM (errno says why); of load also VALUE (options), SIZE
+ * and CORRUPT: no such file, of another version or byte order, truncated or changed.
+ */
+CUA_API enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path);
+CUA_API enum cua_status cua_hashmap_load(struct cua_context *ctx, const struct cua_hashmap_options *options,
+					 const char *path, struct cua_hashmap **map);
 
 /*
  * CUA_ERROR_FULL if a key was rejected since the last clear, by a call from the host or in a kernel;

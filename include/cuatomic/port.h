@@ -25,6 +25,7 @@
  * All three are constants in practice: the functions are always inlined and one instruction remains.
  *
  *   load_b32 load_b64                    store_b32 store_b64
+ *   load_2xb64(p, ..., out)              two neighbours, each by itself; p is aligned to 16 bytes
  *   exchange_b32 exchange_b64            cas_b32 cas_b64 (return the old bits)
  *   fetch_{and,or,xor}_{b32,b64}         {and,or,xor}_{b32,b64}          (without result: RED)
  *   fetch_add_{u32,u64,f32,f64}          add_{u32,u64,f32,f64}
@@ -154,6 +155,15 @@ __extension__ typedef unsigned __int128 cua__uint128;
 #include <cuatomic/port/cuda.h>
 #else
 #include <cuatomic/port/host.h>
+#endif
+
+#if !defined(CUA_PORT_HAS_2XB64)
+CUA_FORCE void cua_port_load_2xb64(const void *p, enum cua_order order, enum cua_scope scope,
+				   enum cua_space space, uint64_t out[2])
+{
+	out[0] = cua_port_load_b64(p, order, scope, space);
+	out[1] = cua_port_load_b64((const char *)p + 8, order, scope, space);
+}
 #endif
 
 #if !defined(CUA_PORT_HAS_B128) && defined(__SIZEOF_INT128__)

@@ -14,6 +14,7 @@
 
 /* Element types of the bulk calls. */
 enum cua_type {
+	CUA_NONE = 0, /* no element: the values of a hash map that is a set */
 	CUA_I8 = 1,
 	CUA_U8 = 2,
 	CUA_I16 = 3,
@@ -22,7 +23,7 @@ enum cua_type {
 	CUA_U32 = 6,
 	CUA_I64 = 7,
 	CUA_U64 = 8,
-	CUA_U128 = 10, /* atomics only, no bulk call takes it */
+	CUA_U128 = 10, /* atomics and hash maps */
 	CUA_F16 = 16,
 	CUA_BF16 = 17,
 	CUA_F32 = 18,
@@ -68,7 +69,14 @@ enum cua_atomic_path {
 enum cua_compare { CUA_LT = 1, CUA_LE = 2, CUA_EQ = 3, CUA_NE = 4, CUA_GE = 5, CUA_GT = 6 };
 
 /* Operations that change a stored value. */
-enum cua_update { CUA_UPDATE_ADD = 1, CUA_UPDATE_MIN = 2, CUA_UPDATE_MAX = 3 };
+enum cua_update {
+	CUA_UPDATE_ADD = 1,
+	CUA_UPDATE_MIN = 2,
+	CUA_UPDATE_MAX = 3,
+	CUA_UPDATE_AND = 4,
+	CUA_UPDATE_OR = 5,
+	CUA_UPDATE_XOR = 6
+};
 
 /*
  * Values that C has no portable type for. They are plain data, with the same layout on the host and on a

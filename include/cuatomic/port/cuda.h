@@ -164,6 +164,19 @@ CUA__DEFINE_ACCESS(16)
 CUA__DEFINE_ACCESS(32)
 CUA__DEFINE_ACCESS(64)
 
+/* A vector access is one of each element, in no order among them. */
+#define CUA_PORT_HAS_2XB64 1
+#define CUA__LOAD_2X64(q, c, a)                                                                    \
+	__asm__ volatile("ld" q ".v2.b64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : c(a) : "memory")
+CUA_FORCE void cua_port_load_2xb64(const void *p, CUA__WHERE, uint64_t out[2])
+{
+	uint64_t first, second;
+
+	CUA__ORDERS_ONE_SIDED(CUA__LOAD_2X64, ".acquire");
+	out[0] = first;
+	out[1] = second;
+}
+
 /*
  * Where the machine has it, a fence of acquire alone, which costs no trip to memory; that of acquire and
  * release would wait for the stores on their way too.

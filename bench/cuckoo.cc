@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT
+// The map of unique keys on the CPU beside libcuckoo's, in one process and in turns, on the same threads, keys and
+// values: the part of `cuatomic bench hashmap` that needs C++. The help below says what is compared.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include <sys/mman.h>
+#include <time.h>
+
+#include <libcuckoo/cuckoohash_map.hh>
+
+#include <cuatomic/hashmap.h>
+
+#include "keys.h"
+#include "table.h"
+
+#define KEYS 26214400
+#define QUICK_KEYS 16384
+#define LOAD 80 // percent
+#define RUNS 5
+#define SLOW 60 // seconds of a run of all ways, of which there are fewer then
+#define SLOW_RUNS 3
+
+static const char help_text[] =
+	"usage: bench-cuckoo [--quick] [--threads=N]\n"
+	"\n"
+	"Inserts 26214400 distinct keys of 4 bytes with values of 4 bytes into an empty map\n"
+	"that has room for as many at a load of 0.8, looks for all of them in another order,\n"
+	"and looks for as many that are not there. Millions of keys a second of\n"
+	"\n"
+	"  libcuckoo    cuckoohash_map<uint32_t, uint32_t> with that much reserved, whose\n"
+	"               threads call insert and find for a share of the keys each; slots are\n"
+	"               a power of two there, so that the load is 0.78. Once with its own\n"
+	"               allocator, and once with one that asks for large pages, as cuatomic does\n"
+	"  cuatomic     cua_hashmap_insert_n and cua_hashmap_find_n of the CPU backend, with as\n"
+	"               many threads\n"
+	"\n"
+	"in turns, and cuatomic's as a multiple of the better libcuckoo. The result of every\n"
+	"call is checked. 'cuatomic bench hashmap' runs this where there is no GPU.\n";
+
+// ---- what both are given ----
+
+enum op { INSERT, FIND, MISS, OPS };
+static const char *const op_names[OPS] = {"insert", "find hits", "find misses"};
+
+static size_t n = KEYS;
+static unsigned threads; // 0: as many as the backend has
+static struct cua_context *ctx;
+static uint32_t *keys, *values, *asked, *absent, *out;
+static uint8_t *found;
+
+[[noreturn]] static void die(const char *what, const char *why)
+{
+	fflush(stdout);
+	fprintf(stderr, "cuatomic: bench hashmap: %s: %s\n", what, why);
+	exit(1);
+}
+
+static void need(enum cua_status status, const char *what)
+{
+	if (status)
+		die(what, cua_strerror(status));
+}
+
+static double now()
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+// ---- libcuckoo ----
+
+// Memory in large pages.
+template <typename T> struct large_pages {
+	typedef T value_type;
+
+	large_pages() = default;
+	template <typename U> large_pages(const large_pages<U> &)
+	{
+	}
+	T *allocate(size_t count)
+	{
+		const size_t page = (size_t)2 << 20, bytes = (count * sizeof(T) + page - 1) / page * page;
+		void *p = count * sizeof(T) < page ? malloc(count * sizeof(T)) : aligned_alloc(page, bytes);
+
+		if (!p)
+			throw std::bad_alloc();
+		if (count * sizeof(T) >= page)
+			(void)madvise(p, bytes, MADV_HUGEPAGE);
+		return static_cast<T *>(p);
+	}
+	void deallocate(T *p, size_t)
+	{
+		free(p);
+	}
+	template <typename U> bool operator==(const large_pages<U> &) const
+	{
+		return true;
+	}
+	template <typename U> bool operator!=(const large_pages<U> &) const
+	{
+		return false;
+	}
+};
+
+template <template <typename> class Allocator> class cuckoo
+{
+	typedef libcuckoo::cuckoohash_map<uint32_t, uint32_t, std::hash<uint32_t>, std::equal_to<uint32_t>,
+					  Allocator<std::pair<const uint32_t, uint32_t>>>
+		map_type;
+	map_type map;
+
+	// part(first, end) on each of the threads
+	template <typename Part> static void share(Part part)
+	{
+		std::vector<std::thread> all;
+
+		for (unsigned t = 1; t < threads; t++)
+			all.emplace_back(part, n * t / threads, n * (t + 1) / threads);
+		part((size_t)0, n / threads);
+		for (std::thread &t : all)
+			t.join();
+	}
+	void find(const uint32_t *wanted)
+	{
+		share([=](size_t first, size_t end) {
+			for (size_t i = first; i < end; i++)
+				found[i] = map.find(wanted[i], out[i]);
+		});
+	}
+
+      public:
+	cuckoo() : map(n * 100 / LOAD)
+	{
+	}
+	void clear()
+	{
+		map.clear();
+	}
+	void call(enum op op)
+	{
+		if (op == FIND)
+			find(asked);
+		else if (op == MISS)
+			find(absent);
+		else
+			share([=](size_t first, size_t end) {
+				for (size_t i = first; i < end; i++)
+					map.insert(keys[i], values[i]);
+			});
+	}
+	uint64_t size() const
+	{
+		return map.size();
+	}
+	uint64_t capacity() const
+	{
+		return map.capacity();
+	}
+};
+
+// ---- cuatomic ----
+
+class ours
+{
+	struct cua_hashmap *map = nullptr;
+
+      public:
+	ours()
+	{
+		need(cua_hashmap_create(ctx, nullptr, CUA_U32, CUA_U32, n * 100 / LOAD, &map), "cua_hashmap_create");
+	}
+	~ours()
+	{
+		cua_hashmap_destroy(map);
+	}
+	void clear()
+	{
+		need(cua_hashmap_clear(map), "cua_hashmap_clear");
+	}
+	void call(enum op op)
+	{
+		if (op == INSERT)
+			need(cua_hashmap_insert_n(map, n, keys, values, nullptr), "cua_hashmap_insert_n");
+		else
+			need(cua_hashmap_find_n(map, n, op == FIND ? asked : absent, out, found),
+			     "cua_hashmap_find_n");
+	}
+	uint64_t size() const
+	{
+		uint64_t result;
+
+		need(cua_hashmap_size(map, &result), "cua_hashmap_size");
+		return result;
+	}
+	uint64_t capacity() const
+	{
+		uint64_t result;
+
+		need(cua_hashmap_capacity(map, &result), "cua_hashmap_capacity");
+		return result;
+	}
+};
+
+// ---- measuring ----
+
+struct way {
+	const char *name;
+	enum table_kind kind;
+	double rates[OPS][RUNS];
+};
+
+// How many keys an operation did right.
+static uint64_t right(enum op op, uint64_t size)
+{
+	uint64_t count = 0;
+
+	if (op == INSERT)
+		return size;
+	for (size_t i = 0; i < n; i++)
+		count += op == MISS ? found[i] == 0 : found[i] == 1 && out[i] == keys_value(4, asked[i]);
+	return count;
+}
+
+// One run, the first one not counted.
+template <typename Map> static void measure(Map &map, struct way *way, int run)
+{
+	map.clear();
+	for (int op = INSERT; op < OPS; op++) {
+		double start, taken;
+		uint64_t got;
+
+		memset(found, 2, n);
+		memset(out, 0, n * sizeof(*out));
+		start = now();
+		map.call((enum op)op);
+		taken = now() - start;
+		got = right((enum op)op, map.size());
+		if (got != n) {
+			char why[96];
+
+			snprintf(why, sizeof(why), "%s: %llu of %zu are right", op_names[op],
+				 (unsigned long long)got, n);
+			die(way->name, why);
+		}
+		if (run >= 0)
+			way->rates[op][run] = (double)n / taken * 1e-6;
+	}
+}
+
+template <typename T> static void get_memory(T **p)
+{
+	void *memory;
+
+	need(cua_alloc(ctx, n * sizeof(T), &memory), "memory");
+	*p = static_cast<T *>(memory);
+}
+
+static void make_keys()
+{
+	get_memory(&keys);
+	get_memory(&values);
+	get_memory(&asked);
+	get_memory(&absent);
+	get_memory(&out);
+	get_memory(&found);
+	for (size_t i = 0; i < n; i++) {
+		keys[i] = (uint32_t)keys_key(4, i);
+		values[i] = (uint32_t)keys_value(4, keys[i]);
+		asked[i] = (uint32_t)keys_key(4, keys_turn(i, n));
+		absent[i] = (uint32_t)keys_key(4, n + i);
+	}
+}
+
+static void parse(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		char *end = argv[i];
+
+		if (!strcmp(argv[i], "--help")) {
+			fputs(help_text, stdout);
+			exit(0);
+		}
+		if (!strcmp(argv[i], "--quick")) {
+			n = QUICK_KEYS;
+			continue;
+		}
+		if (!strncmp(argv[i], "--threads=", 10))
+			threads = (unsigned)strtoul(argv[i] + 10, &end, 10);
+		if (*end || threads < 1 || threads > 1024) {
+			fprintf(stderr, "cuatomic: bench hashmap: bench-cuckoo takes no argument '%s'\n", argv[i]);
+			exit(2);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct way ways[] = {{"libcuckoo", TABLE_PEER, {}},
+			     {"libcuckoo, large pages", TABLE_PEER, {}},
+			     {"cua_hashmap", TABLE_OURS, {}}};
+	struct table table = {};
+	int runs = RUNS;
+
+	parse(argc, argv);
+	need(cua_context_create(CUA_BACKEND_CPU, 0, &ctx), "cua_context_create");
+	need(cua_context_set_threads(ctx, threads), "cua_context_set_threads");
+	threads = cua_context_threads(ctx);
+	make_keys();
+	{
+		cuckoo<std::allocator> small;
+		cuckoo<large_pages> large;
+		ours map;
+
+		for (int run = -1; run < runs; run++) {
+			double start = now();
+
+			measure(small, &ways[0], run);
+			measure(large, &ways[1], run);
+			measure(map, &ways[2], run);
+			if (now() - start > SLOW)
+				runs = SLOW_RUNS;
+		}
+		printf("\nlibcuckoo, %u thread%s: %zu keys of 4 bytes and values of 4 bytes, in turns, medians of %d "
+		       "runs; load %.2f of libcuckoo's slots, %.2f of cuatomic's\n",
+		       threads, threads == 1 ? "" : "s", n, runs, (double)n / (double)small.capacity(),
+		       (double)n / (double)map.capacity());
+	}
+	table_columns("M/s", "");
+	for (int op = INSERT; op < OPS; op++) {
+		char name[28];
+
+		snprintf(name, sizeof(name), "%s, %u thread%s", op_names[op], threads, threads == 1 ? "" : "s");
+		table_begin(&table, name);
+		for (struct way &way : ways)
+			table_add(&table, way.kind, way.name, table_figure(way.rates[op], runs));
+		table_end(&table);
+	}
+	cua_context_destroy(ctx);
+	return 0;
+}

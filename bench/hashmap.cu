@@ -1,0 +1,912 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The map of unique keys, in millions of keys a second: bulk calls and calls of lanes in a kernel, on
+ * tables that the L2 does not hold and on one that it does.
+ *
+ * The toolkit comes with no hash table, so ceilings are what there is to compare with, measured in each case
+ * over memory as large as the table: a compare-and-swap of a random 64-bit word for each key, for what writes;
+ * and for what only reads, 64 aligned bytes at a random place for each key, read by four lanes that take each
+ * other's turn. A build is not bound to one random access a key, and may pass its ceiling. Where keys and
+ * values have 8 bytes the chained table, which has no other, is the peer, with as many buckets as keys.
+ *
+ * Keys are numbers from 1 on under a mixing function that is one to one; lookups come in another order than
+ * inserts. What is skewed is drawn by Zipf's law on the GPU, see keys.h, and counted by a kernel of this program.
+ */
+#include <cuatomic/chained.h>
+#include <cuatomic/hashmap.h>
+
+#include "calls.h"
+#include "keys.h"
+
+#define BATCH ((size_t)8192)
+#define BATCHES 100
+/* Runs of what takes more than so many seconds for one are fewer. */
+#define SLOW 0.1
+#define SLOW_RUNS 3
+/* Calls of the small table in a row. */
+#define IN_A_ROW 20
+
+static struct cua_context *ctx;
+static size_t n;       /* keys of the case */
+static unsigned width; /* bytes of a key, and of a value */
+static char *keys, *values, *asked, *absent, *out;
+static uint8_t *found;
+static unsigned *counts;         /* of update keys, by number */
+static unsigned long long *sink; /* what kernels count */
+
+static void need_ok(enum cua_status status, const char *way)
+{
+	if (status == CUA_OK)
+		return;
+	fflush(stdout);
+	fprintf(stderr, "cuatomic bench: hashmap: %s, %s: %s\n", table.name, way, cua_strerror(status));
+	exit(1);
+}
+
+static void need_right(bool right, const char *way)
+{
+	if (right)
+		return;
+	fflush(stdout);
+	fprintf(stderr, "cuatomic bench: hashmap: %s, %s: wrong result\n", table.name, way);
+	exit(1);
+}
+
+/* How often a kernel counts: count(sink). */
+template <typename Count> static unsigned long long counted(Count count)
+{
+	unsigned long long result;
+
+	need(!cudaMemset(sink, 0, sizeof(*sink)), "counting");
+	count(sink);
+	need(!cudaMemcpy(&result, sink, sizeof(result), cudaMemcpyDeviceToHost), "counting");
+	return result;
+}
+
+static unsigned many_blocks(size_t items)
+{
+	size_t blocks = (items - 1) / THREADS + 1;
+
+	return (unsigned)(blocks < processors * 32 ? blocks : processors * 32);
+}
+
+#define EACH(i, n)                                                                                 \
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);                     \
+	     i += (size_t)gridDim.x * blockDim.x)
+
+/* ---- keys ---- */
+
+template <typename T>
+static __global__ void make_pairs(size_t n, T *keys, T *values, T *asked, T *absent)
+{
+	EACH(i, n) {
+		T key = (T)keys_key(sizeof(T), i);
+
+		keys[i] = key;
+		values[i] = (T)keys_value(sizeof(T), key);
+		asked[i] = (T)keys_key(sizeof(T), keys_turn(i, n));
+		absent[i] = (T)keys_key(sizeof(T), n + i);
+	}
+}
+
+enum skew { UNIFORM, ZIPF, ONE_KEY, SKEWS };
+static const char *const skew_names[SKEWS] = {"uniform", "zipf 1.0", "one key"};
+
+/* Keys to update, each by 1, of `all` that there may be. */
+static __global__ void make_skewed(enum skew skew, size_t n, size_t all, uint32_t *keys, uint32_t *ones)
+{
+	EACH(i, n) {
+		uint64_t r = keys_mix64(i + 1), which = 0;
+
+		if (skew != ONE_KEY)
+			which = skew == ZIPF ? keys_zipf(r, all) : keys_below(r, all);
+		keys[i] = (uint32_t)keys_key(4, which);
+		ones[i] = 1;
+	}
+}
+
+/* Counts the same by number; the compiler adds up equal ones of a warp only where that is all of it. */
+static __global__ void count_skewed(enum skew skew, size_t n, size_t all, unsigned *counts)
+{
+	EACH(i, n) {
+		uint64_t r = keys_mix64(i + 1);
+
+		if (skew == ONE_KEY)
+			atomicAdd(&counts[0], 1u);
+		else
+			atomicAdd(&counts[skew == ZIPF ? keys_zipf(r, all) : keys_below(r, all)], 1u);
+	}
+}
+
+/* ---- whether results are right ---- */
+
+template <typename T>
+static __global__ void count_found(size_t n, const T *asked, const T *out, const uint8_t *found,
+				   unsigned long long *right)
+{
+	unsigned long long own = 0;
+
+	EACH(i, n)
+		own += found[i] == 1 && out[i] == (T)keys_value(sizeof(T), asked[i]);
+	if (own)
+		atomicAdd(right, own);
+}
+
+static __global__ void count_absent(size_t n, const uint8_t *found, unsigned long long *right)
+{
+	unsigned long long own = 0;
+
+	EACH(i, n)
+		own += found[i] == 0;
+	if (own)
+		atomicAdd(right, own);
+}
+
+static __global__ void count_sums(size_t n, const uint32_t *out, const uint8_t *found, const unsigned *counts,
+				  unsigned long long *right)
+{
+	unsigned long long own = 0;
+
+	EACH(i, n)
+		own += counts[i] ? found[i] == 1 && out[i] == counts[i] : found[i] == 0;
+	if (own)
+		atomicAdd(right, own);
+}
+
+static void poison_found(void)
+{
+	need(!cudaMemsetAsync(found, 2, n) && !cudaMemsetAsync(out, 0, n * width), "poison");
+}
+
+/* Whether the first `some` that were asked for were found with their values. */
+static bool found_right(const char *wanted, size_t some)
+{
+	return counted([=](unsigned long long *right) {
+		       if (width == 4)
+			       count_found<<<many_blocks(some), THREADS>>>(some, (const uint32_t *)wanted,
+									   (const uint32_t *)out, found, right);
+		       else
+			       count_found<<<many_blocks(some), THREADS>>>(some, (const uint64_t *)wanted,
+									   (const uint64_t *)out, found, right);
+	       }) == some;
+}
+
+static bool absent_right(void)
+{
+	return counted([=](unsigned long long *right) {
+		       count_absent<<<many_blocks(n), THREADS>>>(n, found, right);
+	       }) == n;
+}
+
+/* ---- what is timed ---- */
+
+/* A row of calls of so many operations each; a thousand bytes of calls.h are one. check: is the result right? */
+template <typename Before, typename Call, typename Check>
+static struct figure row(enum table_kind kind, const char *way, size_t ops, Before before, Call call, Check check)
+{
+	const double moved = (double)ops * 1e3;
+	auto verified = [&] { need_right(check(), way); };
+	int runs = BENCH_RUNS;
+	struct figure f;
+
+	/* the first one loads the code, and the second one tells how long one takes */
+	for (int i = 0; i < 2 && timing != CALL_WAIT; i++) {
+		double start;
+
+		before();
+		need(!cudaDeviceSynchronize(), way);
+		start = now();
+		call();
+		need(!cudaDeviceSynchronize(), way);
+		runs = now() - start > SLOW ? SLOW_RUNS : BENCH_RUNS;
+		verified();
+	}
+	f = measure_calls(way, moved, 0, runs, before, call, verified);
+	add_row(kind, way, f, moved, true);
+	return f;
+}
+
+/* The same for calls in a row that each need something done before, of which no time is counted. */
+template <typename Before, typename Call, typename Check>
+static void row_between(enum table_kind kind, const char *way, size_t ops, Before before, Call call, Check check)
+{
+	double rates[BENCH_RUNS];
+	cudaEvent_t start[IN_A_ROW], end[IN_A_ROW];
+
+	for (int c = 0; c < IN_A_ROW; c++)
+		need(!cudaEventCreate(&start[c]) && !cudaEventCreate(&end[c]), "cudaEventCreate");
+	for (int i = -1; i < BENCH_RUNS; i++) {
+		double sum = 0;
+
+		for (int c = 0; c < IN_A_ROW; c++) {
+			before();
+			cudaEventRecord(start[c]);
+			call();
+			cudaEventRecord(end[c]);
+		}
+		need(!cudaDeviceSynchronize(), way);
+		for (int c = 0; c < IN_A_ROW; c++) {
+			float ms;
+
+			need(!cudaEventElapsedTime(&ms, start[c], end[c]), way);
+			sum += (double)ms;
+		}
+		if (i >= 0)
+			rates[i] = (double)ops * IN_A_ROW / (sum * 1e3);
+		need_right(check(), way);
+	}
+	for (int c = 0; c < IN_A_ROW; c++) {
+		cudaEventDestroy(start[c]);
+		cudaEventDestroy(end[c]);
+	}
+	add_row(kind, way, table_figure(rates, BENCH_RUNS), (double)ops * 1e3, true);
+}
+
+/* ---- the ceilings ---- */
+
+static char *area; /* as large as the table */
+static size_t area_bytes;
+
+static __global__ void swap_random(size_t n, unsigned long long *words, size_t n_words,
+				   unsigned long long *swapped)
+{
+	const size_t step = (size_t)gridDim.x * blockDim.x;
+	unsigned long long own = 0;
+
+	for (size_t first = (size_t)blockIdx.x * blockDim.x + threadIdx.x; first < n; first += step * LOADS) {
+		unsigned long long old[LOADS];
+
+#pragma unroll
+		for (int l = 0; l < LOADS; l++) {
+			size_t i = first + l * step;
+
+			old[l] = 1;
+			if (i < n)
+				old[l] = atomicCAS(&words[keys_below(keys_mix64(i + 1), n_words)], 0ull, i + 1);
+		}
+#pragma unroll
+		for (int l = 0; l < LOADS; l++)
+			own += old[l] == 0;
+	}
+	if (own)
+		atomicAdd(swapped, own);
+}
+
+static __global__ void count_words(size_t n_words, const unsigned long long *words, unsigned long long *set)
+{
+	unsigned long long own = 0;
+
+	EACH(i, n_words)
+		own += words[i] != 0;
+	if (own)
+		atomicAdd(set, own);
+}
+
+/* Words of 16 bytes; four are a line, and all of them its number. */
+static __global__ void make_lines(size_t words, uint4 *x)
+{
+	EACH(i, words) {
+		unsigned line = (unsigned)(i / 4);
+
+		x[i] = make_uint4(line, line, line, line);
+	}
+}
+
+/* n is a multiple of 32. */
+static __global__ void __launch_bounds__(THREADS) read_lines(size_t n, size_t lines, const uint4 *x,
+							     unsigned long long *right)
+{
+	unsigned long long own = 0;
+
+	EACH(i, n) {
+		unsigned line = (unsigned)keys_below(keys_mix64(i + 1), lines), turn[4];
+		uint4 v[4];
+
+#pragma unroll
+		for (int t = 0; t < 4; t++) {
+			turn[t] = __shfl_sync(0xffffffffu, line, t, 4);
+			v[t] = __ldcg(&x[(size_t)turn[t] * 4 + threadIdx.x % 4]);
+		}
+#pragma unroll
+		for (int t = 0; t < 4; t++)
+			own += (v[t].x == turn[t]) & (v[t].y == turn[t]) & (v[t].z == turn[t]) &
+			       (v[t].w == turn[t]);
+	}
+	if (own)
+		atomicAdd(right, own);
+}
+
+/* between: of calls in a row each finds the words as they were. */
+static void swap_ceiling(size_t ops, bool between)
+{
+	static const char way[] = "ceiling: random 64-bit CAS";
+	unsigned long long *words = (unsigned long long *)area;
+	const size_t n_words = area_bytes / 8;
+	auto before = [=] {
+		need(!cudaMemsetAsync(sink, 0, sizeof(*sink)) && !cudaMemsetAsync(area, 0, area_bytes), way);
+		/* where the host's clock runs from here on */
+		if (timing == CALL_WAIT)
+			need(!cudaDeviceSynchronize(), way);
+	};
+	auto call = [=] { swap_random<<<processors * 8, THREADS>>>(ops, words, n_words, sink); };
+	auto right = [=] {
+		unsigned long long swapped;
+
+		need(!cudaMemcpy(&swapped, sink, sizeof(swapped), cudaMemcpyDeviceToHost), way);
+		return swapped && swapped == counted([=](unsigned long long *set) {
+					  count_words<<<many_blocks(n_words), THREADS>>>(n_words, words, set);
+				  });
+	};
+
+	if (between)
+		row_between(TABLE_CEILING, way, ops, before, call, right);
+	else
+		row(TABLE_CEILING, way, ops, before, call, right);
+}
+
+static void line_ceiling(void)
+{
+	const size_t ops = n;
+
+	make_lines<<<many_blocks(area_bytes / 16), THREADS>>>(area_bytes / 16, (uint4 *)area);
+	row(
+		TABLE_CEILING, "ceiling: random 64-byte reads", ops,
+		[] { need(!cudaMemsetAsync(sink, 0, sizeof(*sink)), "ceiling"); },
+		[=] {
+			read_lines<<<processors * 8, THREADS>>>(ops, area_bytes / 64, (const uint4 *)area, sink);
+		},
+		[=] {
+			unsigned long long right;
+
+			need(!cudaMemcpy(&right, sink, sizeof(right), cudaMemcpyDeviceToHost), "ceiling");
+			/* of one call, or of several */
+			return right && right % (4 * ops) == 0;
+		});
+}
+
+/* ---- calls of a kernel: a lane a key ---- */
+
+template <typename T>
+static __global__ void insert_lanes(struct cua_hashmap_view view, size_t n, const T *keys, const T *values)
+{
+	EACH(i, n)
+		cua_hashmap_insert(&view, keys[i], values[i]);
+}
+
+static __global__ void update_lanes(struct cua_hashmap_view view, size_t n, const uint32_t *keys,
+				    const uint32_t *values)
+{
+	EACH(i, n)
+		cua_hashmap_update(&view, keys[i], values[i], CUA_UPDATE_ADD);
+}
+
+template <typename T>
+static __global__ void find_lanes(struct cua_hashmap_view view, size_t n, const T *asked, T *out, uint8_t *found)
+{
+	EACH(i, n) {
+		uint64_t value = 0;
+
+		found[i] = (uint8_t)cua_hashmap_find(&view, asked[i], &value);
+		if (found[i])
+			out[i] = (T)value;
+	}
+}
+
+#ifdef CUA_DEFINE_HASHMAP
+CUA_DEFINE_HASHMAP(pairs32, uint32_t, uint32_t)
+CUA_DEFINE_HASHMAP(pairs64, uint64_t, uint64_t)
+CUA_DEFINE_HASHMAP_UPDATE(add32, pairs32, old + operand)
+
+static __device__ int typed_insert(const struct cua_hashmap_view *view, uint32_t key, uint32_t value)
+{
+	return pairs32_insert(view, key, value);
+}
+static __device__ int typed_insert(const struct cua_hashmap_view *view, uint64_t key, uint64_t value)
+{
+	return pairs64_insert(view, key, value);
+}
+static __device__ int typed_find(const struct cua_hashmap_view *view, uint32_t key, uint32_t *value)
+{
+	return pairs32_find(view, key, value);
+}
+static __device__ int typed_find(const struct cua_hashmap_view *view, uint64_t key, uint64_t *value)
+{
+	return pairs64_find(view, key, value);
+}
+
+template <typename T>
+static __global__ void insert_typed(struct cua_hashmap_view view, size_t n, const T *keys, const T *values)
+{
+	EACH(i, n)
+		typed_insert(&view, keys[i], values[i]);
+}
+
+template <typename T>
+static __global__ void find_typed(struct cua_hashmap_view view, size_t n, const T *asked, T *out, uint8_t *found)
+{
+	EACH(i, n) {
+		T value = 0;
+
+		found[i] = (uint8_t)typed_find(&view, asked[i], &value);
+		if (found[i])
+			out[i] = value;
+	}
+}
+
+static __global__ void update_typed(struct cua_hashmap_view view, size_t n, const uint32_t *keys,
+				    const uint32_t *values)
+{
+	EACH(i, n)
+		add32(&view, keys[i], values[i]);
+}
+#endif
+
+static unsigned lane_blocks(size_t items)
+{
+	return (unsigned)((items - 1) / THREADS + 1);
+}
+
+/* kernel(T) for the type of the case's keys and values */
+#define OF_WIDTH(call32, call64)                                                                   \
+	do {                                                                                       \
+		if (width == 4)                                                                    \
+			call32;                                                                    \
+		else                                                                               \
+			call64;                                                                    \
+	} while (0)
+
+/* ---- the map ---- */
+
+static struct cua_hashmap *map;
+static struct cua_hashmap_view view;
+
+/* A map of so much capacity, and as much memory again for the ceilings. */
+static void open_map(uint64_t capacity)
+{
+	const enum cua_type type = width == 4 ? CUA_U32 : CUA_U64;
+	size_t before, after, all;
+
+	need(!cudaDeviceSynchronize() && !cudaMemGetInfo(&before, &all), "memory");
+	need_ok(cua_hashmap_create(ctx, NULL, type, type, capacity, &map), "cua_hashmap_create");
+	need_ok(cua_hashmap_view(map, &view), "cua_hashmap_view");
+	need(!cudaDeviceSynchronize() && !cudaMemGetInfo(&after, &all), "memory");
+	area_bytes = before - after;
+	/* memory that the driver had already is not seen */
+	if (before < after || area_bytes < capacity * 2 * width)
+		area_bytes = (size_t)capacity * 2 * width;
+	area_bytes = (area_bytes + 4095) / 4096 * 4096;
+	need(!cudaMalloc(&area, area_bytes), "memory");
+}
+
+static void close_map(void)
+{
+	cudaFree(area);
+	need_ok(cua_hashmap_destroy(map), "cua_hashmap_destroy");
+}
+
+static void clear_map(void)
+{
+	need_ok(cua_hashmap_clear(map), "cua_hashmap_clear");
+}
+
+static void insert_some(size_t some)
+{
+	need_ok(cua_hashmap_insert_n(map, some, keys, values, NULL), "cua_hashmap_insert_n");
+}
+
+static void erase_some(size_t some)
+{
+	need_ok(cua_hashmap_erase_n(map, some, keys, NULL), "cua_hashmap_erase_n");
+}
+
+static void find_some(size_t some, const char *wanted)
+{
+	need_ok(cua_hashmap_find_n(map, some, wanted, out, found), "cua_hashmap_find_n");
+}
+
+/* A new table of all pairs at once. */
+#ifdef CUA_DEFINE_HASHMAP
+#define BUILD_WAY "cua_hashmap_build_n"
+static void build_all(void)
+{
+	need_ok(cua_hashmap_build_n(map, n, keys, values, NULL), BUILD_WAY);
+}
+#else
+#define BUILD_WAY "cua_hashmap_clear, insert_n"
+static void build_all(void)
+{
+	clear_map();
+	insert_some(n);
+}
+#endif
+
+static bool has_size(uint64_t wanted)
+{
+	uint64_t size = ~wanted;
+
+	need_ok(cua_hashmap_size(map, &size), "cua_hashmap_size");
+	return size == wanted;
+}
+
+/* Whether all pairs are there, and no other. */
+static bool has_all(void)
+{
+	poison_found();
+	find_some(n, asked);
+	return found_right(asked, n) && has_size(n);
+}
+
+/* ---- the cases of a shape ---- */
+
+static const char *shape_name;
+
+static void begin(const char *what)
+{
+	char name[sizeof(table.name)];
+
+	snprintf(name, sizeof(name), "%s, %s%s", shape_name, what, timing_names[timing]);
+	table_begin(&table, name);
+}
+
+static void open_shape(const char *name, unsigned size, size_t n_keys, unsigned load)
+{
+	shape_name = name;
+	width = size;
+	n = n_keys;
+	OF_WIDTH((make_pairs<<<many_blocks(n), THREADS>>>(n, (uint32_t *)keys, (uint32_t *)values,
+							  (uint32_t *)asked, (uint32_t *)absent)),
+		 (make_pairs<<<many_blocks(n), THREADS>>>(n, (uint64_t *)keys, (uint64_t *)values,
+							  (uint64_t *)asked, (uint64_t *)absent)));
+	need(!cudaDeviceSynchronize(), "keys");
+	open_map((uint64_t)n * 100 / load);
+}
+
+static struct cua_chained *chained;
+
+static void clear_chained(void)
+{
+	need_ok(cua_chained_clear(chained), "cua_chained_clear");
+}
+
+static void find_chained(const char *wanted)
+{
+	need_ok(cua_chained_find_n(chained, n, (const uint64_t *)wanted, (uint64_t *)out, found),
+		"cua_chained_find_n");
+}
+
+static bool chained_has_all(void)
+{
+	uint64_t size = 0;
+
+	poison_found();
+	find_chained(asked);
+	need_ok(cua_chained_size(chained, &size), "cua_chained_size");
+	return found_right(asked, n) && size == n;
+}
+
+static void chained_inserts(void)
+{
+	row(
+		TABLE_PEER, "cua_chained_insert_n", n, clear_chained,
+		[] {
+			need_ok(cua_chained_insert_n(chained, n, (const uint64_t *)keys, (const uint64_t *)values),
+				"cua_chained_insert_n");
+		},
+		chained_has_all);
+}
+
+static void chained_build(void)
+{
+	row(
+		TABLE_PEER, "cua_chained_build_n", n, clear_chained,
+		[] {
+			need_ok(cua_chained_build_n(chained, n, (const uint64_t *)keys, (const uint64_t *)values),
+				"cua_chained_build_n");
+		},
+		chained_has_all);
+}
+
+static void insert_case(void)
+{
+	begin("insert");
+	swap_ceiling(n, false);
+	if (chained)
+		chained_inserts();
+	row(TABLE_OURS, "cua_hashmap_insert_n", n, clear_map, [] { insert_some(n); }, has_all);
+	row(
+		TABLE_OURS, "cua_hashmap_insert in a kernel", n, clear_map,
+		[] {
+			OF_WIDTH((insert_lanes<<<lane_blocks(n), THREADS>>>(view, n, (const uint32_t *)keys,
+									    (const uint32_t *)values)),
+				 (insert_lanes<<<lane_blocks(n), THREADS>>>(view, n, (const uint64_t *)keys,
+									    (const uint64_t *)values)));
+		},
+		has_all);
+#ifdef CUA_DEFINE_HASHMAP
+	row(
+		TABLE_OURS, "CUA_DEFINE_HASHMAP, insert in a kernel", n, clear_map,
+		[] {
+			OF_WIDTH((insert_typed<<<lane_blocks(n), THREADS>>>(view, n, (const uint32_t *)keys,
+									    (const uint32_t *)values)),
+				 (insert_typed<<<lane_blocks(n), THREADS>>>(view, n, (const uint64_t *)keys,
+									    (const uint64_t *)values)));
+		},
+		has_all);
+#endif
+	table_end(&table);
+}
+
+static void build_case(void)
+{
+	begin("build");
+	swap_ceiling(n, false);
+	if (chained)
+		chained_build();
+	row(TABLE_OURS, BUILD_WAY, n, [] {}, build_all, has_all);
+	table_end(&table);
+}
+
+/* The map has all pairs, and so has the chained table. */
+static void find_case(const char *what, bool hits)
+{
+	const char *wanted = hits ? asked : absent;
+	auto right = [=] { return hits ? found_right(asked, n) : absent_right(); };
+
+	begin(what);
+	line_ceiling();
+	if (chained)
+		row(TABLE_PEER, "cua_chained_find_n", n, poison_found, [=] { find_chained(wanted); }, right);
+	row(TABLE_OURS, "cua_hashmap_find_n", n, poison_found, [=] { find_some(n, wanted); }, right);
+	if (timing == ONE_CALL) {
+		row(
+			TABLE_OURS, "cua_hashmap_find in a kernel", n, poison_found,
+			[=] {
+				OF_WIDTH((find_lanes<<<lane_blocks(n), THREADS>>>(
+						 view, n, (const uint32_t *)wanted, (uint32_t *)out, found)),
+					 (find_lanes<<<lane_blocks(n), THREADS>>>(
+						 view, n, (const uint64_t *)wanted, (uint64_t *)out, found)));
+			},
+			right);
+#ifdef CUA_DEFINE_HASHMAP
+		row(
+			TABLE_OURS, "CUA_DEFINE_HASHMAP, find in a kernel", n, poison_found,
+			[=] {
+				OF_WIDTH((find_typed<<<lane_blocks(n), THREADS>>>(
+						 view, n, (const uint32_t *)wanted, (uint32_t *)out, found)),
+					 (find_typed<<<lane_blocks(n), THREADS>>>(
+						 view, n, (const uint64_t *)wanted, (uint64_t *)out, found)));
+			},
+			right);
+#endif
+	}
+	table_end(&table);
+}
+
+static void erase_cases(void)
+{
+	const size_t half = n / 2;
+
+	begin("erase half");
+	swap_ceiling(half, false);
+	row(TABLE_OURS, "cua_hashmap_erase_n", half, [] { insert_some(n); }, [=] { erase_some(half); },
+	    [=] { return has_size(n - half); });
+	table_end(&table);
+	begin("insert that half");
+	swap_ceiling(half, false);
+	row(TABLE_OURS, "cua_hashmap_insert_n", half, [=] { erase_some(half); },
+	    [=] { insert_some(half); }, has_all);
+	table_end(&table);
+}
+
+static void large_shape(const char *name, unsigned size, size_t n_keys, unsigned load, bool with_chained)
+{
+	open_shape(name, size, n_keys, load);
+	if (with_chained)
+		need_ok(cua_chained_create(ctx, n, n, &chained), "cua_chained_create");
+	build_case();
+	insert_case();
+	find_case("find hits", true);
+	find_case("find misses", false);
+	cua_chained_destroy(chained);
+	chained = NULL;
+	erase_cases();
+	close_map();
+}
+
+/* In the L2. */
+static void small_shape(size_t n_keys)
+{
+	open_shape("4+4, 1 M, 0.5", 4, n_keys, 50);
+	insert_case();
+	find_case("find hits", true);
+	find_case("find misses", false);
+	set_timing(IN_STREAM, IN_A_ROW);
+	begin("insert");
+	swap_ceiling(n, true);
+	row_between(TABLE_OURS, "cua_hashmap_insert_n, clears not counted", n, clear_map,
+		    [] { insert_some(n); }, has_all);
+	table_end(&table);
+	find_case("hits", true);
+	find_case("misses", false);
+	set_timing(ONE_CALL, 1);
+	close_map();
+}
+
+/* ---- updates ---- */
+
+static double uniform_rate[3]; /* of each way of updating */
+
+/* Adds 1 to the values of `ops` keys of a cleared map. */
+template <typename Call>
+static void update_row(enum skew skew, int which, const char *way, size_t ops, Call call)
+{
+	struct figure f;
+	char *note;
+
+	need(!cudaMemset(counts, 0, n * sizeof(*counts)), "counts");
+	count_skewed<<<many_blocks(ops), THREADS>>>(skew, ops, n, counts);
+	f = row(TABLE_OURS, way, ops, clear_map, call, [=] {
+		poison_found();
+		find_some(n, keys);
+		return counted([=](unsigned long long *right) {
+			       count_sums<<<many_blocks(n), THREADS>>>(n, (const uint32_t *)out, found, counts,
+								       right);
+		       }) == n;
+	});
+	if (skew == UNIFORM)
+		uniform_rate[which] = f.median;
+	note = table.rows[table.n - 1].note;
+	snprintf(note + strlen(note), sizeof(table.rows[0].note) - strlen(note), ", %.2f of uniform",
+		 f.median / uniform_rate[which]);
+}
+
+/* Lanes that want one key come one after the other: fewer operations do. */
+static void update_cases(size_t n_keys)
+{
+	static const size_t lane_share[SKEWS] = {1, 16, 400};
+	const uint32_t *update = (const uint32_t *)absent, *ones = (const uint32_t *)values;
+
+	open_shape("4+4, 0.8", 4, n_keys, 80);
+	for (int s = 0; s < SKEWS; s++) {
+		const enum skew skew = (enum skew)s;
+		const size_t few = n / lane_share[s];
+		char what[24];
+
+		make_skewed<<<many_blocks(n), THREADS>>>(skew, n, n, (uint32_t *)absent, (uint32_t *)values);
+		snprintf(what, sizeof(what), "add, %s", skew_names[s]);
+		begin(what);
+		swap_ceiling(n, false);
+		update_row(skew, 0, "cua_hashmap_update_n", n, [=] {
+			need_ok(cua_hashmap_update_n(map, CUA_UPDATE_ADD, n, update, ones, NULL),
+				"cua_hashmap_update_n");
+		});
+		update_row(skew, 1, "cua_hashmap_update in a kernel", few,
+			   [=] { update_lanes<<<lane_blocks(few), THREADS>>>(view, few, update, ones); });
+#ifdef CUA_DEFINE_HASHMAP
+		update_row(skew, 2, "CUA_DEFINE_HASHMAP_UPDATE in a kernel", few,
+			   [=] { update_typed<<<lane_blocks(few), THREADS>>>(view, few, update, ones); });
+#endif
+		table_end(&table);
+	}
+
+	/* all lanes look for one key, or insert it */
+	begin("one key there");
+	swap_ceiling(n, false);
+	row(
+		TABLE_OURS, "cua_hashmap_insert in a kernel", n, clear_map,
+		[=] { insert_lanes<<<lane_blocks(n), THREADS>>>(view, n, update, ones); },
+		[] { return has_size(1); });
+	row(
+		TABLE_OURS, "cua_hashmap_find in a kernel", n, poison_found,
+		[=] { find_lanes<<<lane_blocks(n), THREADS>>>(view, n, update, (uint32_t *)out, found); },
+		[=] {
+			return counted([=](unsigned long long *right) {
+				       count_sums<<<many_blocks(n), THREADS>>>(n, (const uint32_t *)out, found, ones,
+									       right);
+			       }) == n;
+		});
+	table_end(&table);
+	close_map();
+}
+
+/* ---- small batches ---- */
+
+/* Batches of new keys, one after the other, into a warm map. */
+static void batch_cases(size_t batches)
+{
+	static const struct {
+		enum timing timing;
+		const char *name;
+	} ways[] = {{ONE_CALL, "batch"}, {IN_STREAM, "batch"}, {CALL_WAIT, "batch"}};
+
+	open_shape("8 Ki", 4, BATCH * batches, 20);
+	for (auto &w : ways) {
+		size_t at = 0;
+
+		set_timing(w.timing, w.timing == ONE_CALL ? 1 : (int)batches);
+		begin(w.name);
+		swap_ceiling(BATCH, false);
+		row(
+			TABLE_OURS, "cua_hashmap_insert_n", BATCH,
+			[&] {
+				at = 0;
+				clear_map();
+				/* the host's clock runs from here on */
+				need(!cudaDeviceSynchronize(), "cua_hashmap_clear");
+			},
+			[&] {
+				need_ok(cua_hashmap_insert_n(map, BATCH, keys + at * width,
+							     values + at * width, NULL),
+					"cua_hashmap_insert_n");
+				at += BATCH;
+			},
+			[&] {
+				poison_found();
+				find_some(at, keys);
+				return found_right(keys, at) && has_size(at);
+			});
+		insert_some(n);
+		row(
+			TABLE_OURS, "cua_hashmap_find_n", BATCH,
+			[&] {
+				at = 0;
+				poison_found();
+				need(!cudaDeviceSynchronize(), "poison");
+			},
+			[&] {
+				need_ok(cua_hashmap_find_n(map, BATCH, asked + at * width, out + at * width,
+							   found + at),
+					"cua_hashmap_find_n");
+				at += BATCH;
+			},
+			[&] { return found_right(asked, at); });
+		table_end(&table);
+	}
+	set_timing(ONE_CALL, 1);
+	close_map();
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = parse_options(argc, argv, "hashmap", false);
+	cudaDeviceProp device = print_head("hashmap");
+	const size_t large = o.quick ? (size_t)1 << 16 : 100000000, little = o.quick ? 1 << 12 : 1000000;
+	const size_t batches = o.quick ? 3 : BATCHES;
+	size_t most = large > BATCH * batches ? large : BATCH * batches;
+
+	small = o.quick;
+	processors = (unsigned)device.multiProcessorCount;
+	need(!cudaMalloc(&keys, most * 8) && !cudaMalloc(&values, most * 8) && !cudaMalloc(&asked, most * 8) &&
+		     !cudaMalloc(&absent, most * 8) && !cudaMalloc(&out, most * 8) && !cudaMalloc(&found, most) &&
+		     !cudaMalloc(&counts, most * sizeof(*counts)) && !cudaMalloc(&sink, sizeof(*sink)) &&
+		     cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK,
+	     "context and memory");
+	printf("%zu distinct keys, 1 M: %zu, of 4 or 8 bytes and values of as many, at a load of the capacity; all in "
+	       "device memory; the L2 has %d MiB\n",
+	       large, little, device.l2CacheSize >> 20);
+	printf("stream: %d calls in a row, of batches %zu; wait: a call and the wait for it, by the host's clock, the "
+	       "mean of %zu; others: one call; * fewer runs\n",
+	       IN_A_ROW, batches, batches);
+
+	table_columns("M/s", "a call");
+	set_timing(ONE_CALL, 1);
+	large_shape("4+4, 0.5", 4, large, 50, false);
+	large_shape("4+4, 0.8", 4, large, 80, false);
+	large_shape("4+4, 0.9", 4, large, 90, false);
+	large_shape("8+8, 0.5", 8, large, 50, false);
+	large_shape("8+8, 0.8", 8, large, 80, true);
+	update_cases(large);
+	small_shape(little);
+	batch_cases(batches);
+
+	cua_context_destroy(ctx);
+	cudaFree(keys);
+	cudaFree(values);
+	cudaFree(asked);
+	cudaFree(absent);
+	cudaFree(out);
+	cudaFree(found);
+	cudaFree(counts);
+	cudaFree(sink);
+	return 0;
+}

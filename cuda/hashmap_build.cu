@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/* Many pairs into a hash map of words: the kernels of lib/hashmap_parts.h and what launches them.
+ */
+#include "config.h"
+
+#include "../lib/hashmap_parts.h"
+#include "hashmap_build.h"
+#include "launch.h"
+
+#define SCATTER_THREADS 512u
+#define SCATTER_BLOCKS_PER_PROCESSOR 2
+#define BUILD_THREADS 512u
+/* 32 registers; where fewer threads fit on a multiprocessor so many blocks cannot be asked for. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define BUILD_BLOCKS_PER_PROCESSOR 1
+#else
+#define BUILD_BLOCKS_PER_PROCESSOR 4
+#endif
+#define INSERT_THREADS 256u
+#define INSERT_EACH 4u
+#define INSERT_BLOCKS_PER_PROCESSOR 4
+#define SPILL_THREADS 256u
+#define SPILL_BLOCKS_PER_PROCESSOR 4u
+
+#define MOST_PARTS (2 * SCATTER_THREADS)
+/* A window can be a part of the pairs themselves where there are no more. */
+#define MOST_WINDOWS_AT_ONCE 512u
+/* What a scatter and a build cost pays from so many pairs on, in a map of so many windows. */
+#define LEAST_PAIRS ((uint64_t)1 << 18)
+#define LEAST_WINDOWS 16u
+/* Of an insert: a part of the map, in buckets, and how much of the map is at work. */
+#define INSERT_SHIFT 16u
+#define INSERT_BYTES ((uint64_t)33 << 20)
+
+static __host__ __device__ constexpr bool is_wide(uint32_t ks, uint32_t vs)
+{
+	return ks + vs > 8;
+}
+
+static __host__ __device__ constexpr uint32_t scatter_each(uint32_t ks, uint32_t vs)
+{
+	return is_wide(ks, vs) ? 8 : 16;
+}
+
+/* All words that there is room for where a window lies. */
+static __host__ __device__ constexpr uint32_t build_each(uint32_t ks, uint32_t vs)
+{
+	return CUA__PARTS_WINDOW_BYTES / (is_wide(ks, vs) ? 16 : 8) / BUILD_THREADS;
+}
+
+/* Words, 4 KiB of them. */
+static __host__ __device__ constexpr uint32_t list_room(uint32_t ks, uint32_t vs)
+{
+	return is_wide(ks, vs) ? 256 : 512;
+}
+
+namespace
+{
+
+template <uint32_t KS, uint32_t VS, int AGAIN>
+__global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
+	scatter_kernel(const __grid_constant__ struct cua__parts a)
+{
+	constexpr struct cua__parts_kind kind = {KS, VS, SCATTER_THREADS, scatter_each(KS, VS),
+						 AGAIN};
+	constexpr uint32_t TILE = SCATTER_THREADS * scatter_each(KS, VS);
+	__shared__ struct cua__parts_shared shared;
+	extern __shared__ uint4 scatter_stage[];
+	CUA__PARTS_LOCAL *part_of =
+		(CUA__PARTS_LOCAL *)((char *)scatter_stage + TILE * (is_wide(KS, VS) ? 16 : 8));
+	uint32_t *number = (uint32_t *)(part_of + TILE);
+
+	if (cua__hashmap_has_words(KS, VS))
+		cua__parts_scatter(kind, &a, blockIdx.x, &shared, scatter_stage, part_of, number,
+				   number + a.parts);
+}
+
+template <uint32_t KS, uint32_t VS>
+__global__ void __launch_bounds__(BUILD_THREADS, BUILD_BLOCKS_PER_PROCESSOR)
+	build_kernel(const __grid_constant__ struct cua__parts a)
+{
+	constexpr struct cua__parts_kind kind = {KS, VS, BUILD_THREADS, build_each(KS, VS), 0};
+	__shared__ struct cua__parts_shared shared;
+	__shared__ uint32_t number[CUA__PARTS_BUCKETS];
+	extern __shared__ uint4 build_table[];
+
+	if (cua__hashmap_has_words(KS, VS))
+		cua__parts_build(kind, &a, blockIdx.x, &shared, build_table, number,
+				 (char *)build_table + CUA__PARTS_WINDOW_BYTES, list_room(KS, VS));
+}
+
+template <uint32_t KS, uint32_t VS>
+__global__ void __launch_bounds__(SPILL_THREADS)
+	spill_kernel(const __grid_constant__ struct cua__parts a)
+{
+	constexpr struct cua__parts_kind kind = {KS, VS, SPILL_THREADS, 1, 0};
+
+	if (cua__hashmap_has_words(KS, VS))
+		cua__parts_insert_spilled(kind, &a);
+}
+
+template <uint32_t KS, uint32_t VS>
+__global__ void __launch_bounds__(INSERT_THREADS, INSERT_BLOCKS_PER_PROCESSOR)
+	insert_kernel(const __grid_constant__ struct cua__parts a)
+{
+	constexpr struct cua__parts_kind kind = {KS, VS, INSERT_THREADS, INSERT_EACH, 0};
+	__shared__ struct cua__parts_shared shared;
+	__shared__ __align__(
+		16) char list[INSERT_THREADS * INSERT_EACH * (is_wide(KS, VS) ? 16 : 8)];
+
+	if (cua__hashmap_has_words(KS, VS))
+		cua__parts_insert_tile(kind, &a, blockIdx.x, &shared, list);
+}
+
+} // namespace
+
+typedef void (*kernel)(struct cua__parts);
+
+struct kernels {
+	uint32_t tile;          /* words of a block that scatters */
+	uint32_t scatter_bytes; /* of shared memory, and what each part adds */
+	uint32_t part_bytes;
+	uint32_t build_bytes;
+	kernel scatter, again, build, spill, insert;
+};
+
+template <uint32_t KS, uint32_t VS> static void kernels_of(struct kernels *k)
+{
+	const uint32_t size = is_wide(KS, VS) ? 16 : 8;
+
+	k->tile = SCATTER_THREADS * scatter_each(KS, VS);
+	k->scatter_bytes = k->tile * (size + (uint32_t)sizeof(CUA__PARTS_LOCAL));
+	k->part_bytes = 2 * sizeof(uint32_t);
+	k->build_bytes = CUA__PARTS_WINDOW_BYTES + list_room(KS, VS) * size;
+	k->scatter = scatter_kernel<KS, VS, 0>;
+	k->again = scatter_kernel<KS, VS, 1>;
+	k->build = build_kernel<KS, VS>;
+	k->spill = spill_kernel<KS, VS>;
+	k->insert = insert_kernel<KS, VS>;
+}
+
+static bool find_kernels(const struct cua_hashmap_view *view, struct kernels *k)
+{
+	if (view->layout != CUA_HASHMAP_WORDS)
+		return false;
+	switch (view->key_size * 32 + view->value_size) {
+	case 4 * 32 + 4: kernels_of<4, 4>(k); return true;
+	case 4 * 32: kernels_of<4, 0>(k); return true;
+	case 8 * 32: kernels_of<8, 0>(k); return true;
+	case 8 * 32 + 8: kernels_of<8, 8>(k); return true;
+	case 8 * 32 + 4: kernels_of<8, 4>(k); return true;
+	case 4 * 32 + 8: kernels_of<4, 8>(k); return true;
+	case 16 * 32: kernels_of<16, 0>(k); return true;
+	default: return false;
+	}
+}
+
+/* ---- launching ---- */
+
+static enum cua_status launch(struct cua_context *ctx, kernel k, uint64_t grid, unsigned block,
+			      unsigned shared, const struct cua__parts *a)
+{
+	enum cua_status status = cua__cuda_status(
+		ctx,
+		cudaFuncSetAttribute((const void *)k, cudaFuncAttributeMaxDynamicSharedMemorySize,
+				     (int)shared));
+
+	return status ? status : cua__launch(ctx, k, (unsigned)grid, block, shared, *a);
+}
+
+static enum cua_status scatter(struct cua_context *ctx, const struct kernels *k, kernel which,
+			       uint64_t tiles, struct cua__parts *a)
+{
+	/* over 10 standard deviations more than the mean */
+	a->many = 2 * (k->tile / a->parts) + 48;
+	return launch(ctx, which, tiles, SCATTER_THREADS,
+		      k->scatter_bytes + a->parts * k->part_bytes, a);
+}
+
+static uint64_t divide_up(uint64_t n, uint64_t by)
+{
+	return n / by + (n % by != 0);
+}
+
+/* Words that 8 standard deviations, and a share of equal keys, do not exceed; of whole cache lines.
+ */
+static uint64_t room_of(uint64_t mean)
+{
+	uint64_t root = 1;
+
+	while (root * root < mean)
+		root *= 2;
+	return (mean + mean / 32 + 8 * root + 63) / 16 * 16;
+}
+
+/* What the parts of both need of the workspace. */
+struct plan {
+	uint64_t windows, parts;
+	uint64_t room;       /* of a part */
+	uint64_t counters;   /* of parts, windows, and the spilled */
+	uint64_t spill_room; /* words, as the next */
+	uint64_t words;
+};
+
+static enum cua_status take(struct cua_context *ctx, const struct cua_hashmap_view *view,
+			    const struct plan *plan, struct cua__parts *a, uint64_t **counters,
+			    void **words)
+{
+	const size_t size = is_wide(view->key_size, view->value_size) ? 16 : 8;
+	const size_t counter_bytes = cua__scratch_size(plan->counters * sizeof(uint64_t));
+	struct cua__call call = {};
+	void *base;
+
+	call.ctx = ctx;
+	/* any failure, in a capture or for lack of memory, is a reason to go the plain way */
+	if (cua__call_scratch(&call, counter_bytes + plan->words * size, &base))
+		return CUA_ERROR_UNSUPPORTED;
+	*counters = (uint64_t *)base;
+	*words = (char *)base + counter_bytes;
+	a->spilled = *counters + (plan->counters - 1);
+	a->spill = (char *)*words + (plan->words - plan->spill_room) * size;
+	a->spill_room = plan->spill_room;
+	return ctx->backend->runtime->set_bytes(ctx, base, 0, counter_bytes);
+}
+
+static struct cua__parts parts_of(const struct cua_hashmap_view *view,
+				  const struct cua__hashmap_call *call)
+{
+	struct cua__parts a = {};
+
+	a.view = *view;
+	a.keys = call->keys;
+	a.values = call->values;
+	a.n = call->n;
+	return a;
+}
+
+static bool fits(struct cua_context *ctx, const struct cua_hashmap_view *view,
+		 const struct cua__hashmap_call *call, struct kernels *k)
+{
+	return !call->flags && !call->values_out && call->n >= LEAST_PAIRS &&
+	       view->n_buckets >> 32 == 0 && call->n >> 42 == 0 && find_kernels(view, k) &&
+	       k->scatter_bytes + MOST_PARTS * k->part_bytes + sizeof(struct cua__parts_shared) <=
+		       ctx->shared_bytes;
+}
+
+/* ---- build ---- */
+
+enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
+					const struct cua_hashmap_view *view,
+					const struct cua__hashmap_call *call)
+{
+	const uint32_t slots = cua__hashmap_word_slots(view->key_size, view->value_size);
+	struct cua__parts a = parts_of(view, call), first, second;
+	uint64_t *counters, tiles;
+	enum cua_status status;
+	uint32_t log = 0; /* of the windows of a part */
+	struct kernels k;
+	struct plan plan;
+	void *words;
+
+	if (!fits(ctx, view, call, &k) || view->n_buckets % CUA__HASHMAP_WINDOW ||
+	    view->n_buckets < LEAST_WINDOWS * CUA__HASHMAP_WINDOW ||
+	    /* with more the windows would spill, whatever the pairs are */
+	    call->n > view->n_buckets * slots)
+		return CUA_ERROR_UNSUPPORTED;
+	plan.windows = view->n_buckets / CUA__HASHMAP_WINDOW;
+	plan.parts = 0;
+	plan.room = 0;
+	if (plan.windows > MOST_WINDOWS_AT_ONCE) {
+		log = 5;
+		while ((plan.windows >> log) > ((uint64_t)4 << log))
+			log++;
+		plan.parts = divide_up(plan.windows, (uint64_t)1 << log);
+		plan.room = room_of(
+			(uint64_t)((double)call->n / (double)plan.windows * (double)(1u << log)));
+		if (plan.parts > MOST_PARTS || (1u << log) > MOST_PARTS || plan.room >> 32)
+			return CUA_ERROR_UNSUPPORTED;
+	}
+	plan.counters = plan.parts + plan.windows + 1;
+	plan.spill_room = call->n / 8;
+	plan.words = plan.parts * plan.room + plan.spill_room;
+	status = take(ctx, view, &plan, &a, &counters, &words);
+	if (status)
+		return status;
+
+	/* to the windows, from the pairs or from parts of them */
+	second = a;
+	second.to = view->buckets;
+	second.filled = counters + plan.parts;
+	second.room =
+		CUA__PARTS_WINDOW_BYTES / (is_wide(view->key_size, view->value_size) ? 16 : 8);
+	second.shift = CUA__HASHMAP_WINDOW_LOG;
+	second.parts = (uint32_t)plan.windows;
+	tiles = divide_up(call->n, k.tile);
+	if (plan.parts) {
+		first = a;
+		first.to = words;
+		first.filled = counters;
+		first.room = plan.room;
+		first.shift = CUA__HASHMAP_WINDOW_LOG + log;
+		first.parts = (uint32_t)plan.parts;
+		second.from = words;
+		second.from_filled = counters;
+		second.from_room = plan.room;
+		second.from_tiles = divide_up(plan.room, k.tile);
+		second.parts = 1u << log;
+		status = scatter(ctx, &k, k.scatter, tiles, &first);
+		tiles = plan.parts * second.from_tiles;
+	}
+	if (!status)
+		status = scatter(ctx, &k, plan.parts ? k.again : k.scatter, tiles, &second);
+	if (!status)
+		status = launch(ctx, k.build, plan.windows, BUILD_THREADS, k.build_bytes, &second);
+	if (!status)
+		status =
+			launch(ctx, k.spill, (uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
+			       SPILL_THREADS, 0, &second);
+	return status;
+}
+
+/* ---- insert ---- */
+
+enum cua_status cua__cuda_hashmap_insert_parts(struct cua_context *ctx,
+					       const struct cua_hashmap_view *view,
+					       const struct cua__hashmap_call *call)
+{
+	struct cua__parts a = parts_of(view, call);
+	uint32_t shift = INSERT_SHIFT;
+	uint64_t *counters, tiles, groups;
+	enum cua_status status;
+	struct kernels k;
+	struct plan plan;
+	void *words;
+
+	if (!fits(ctx, view, call, &k) || call->op != CUA__HASHMAP_INSERT ||
+	    view->n_buckets * CUA__HASHMAP_WORD_BYTES < 4 * INSERT_BYTES ||
+	    /* nothing is near enough to come to one line */
+	    call->n < view->n_buckets)
+		return CUA_ERROR_UNSUPPORTED;
+	while ((view->n_buckets - 1) >> shift >= MOST_PARTS)
+		shift++;
+	plan.windows = 0;
+	plan.parts = ((view->n_buckets - 1) >> shift) + 1;
+	plan.room = room_of((uint64_t)((double)call->n / (double)view->n_buckets *
+				       (double)((uint64_t)1 << shift)));
+	if (plan.room >> 32)
+		return CUA_ERROR_UNSUPPORTED;
+	plan.counters = plan.parts + 1;
+	plan.spill_room = call->n / 8;
+	plan.words = plan.parts * plan.room + plan.spill_room;
+	status = take(ctx, view, &plan, &a, &counters, &words);
+	if (status)
+		return status;
+	a.to = words;
+	a.filled = counters;
+	a.room = plan.room;
+	a.shift = shift;
+	a.parts = (uint32_t)plan.parts;
+	status = scatter(ctx, &k, k.scatter, divide_up(call->n, k.tile), &a);
+	if (status)
+		return status;
+	a.from = words;
+	a.from_filled = counters;
+	a.from_room = plan.room;
+	a.from_tiles = divide_up(plan.room, INSERT_THREADS * INSERT_EACH);
+	a.at_once = (uint32_t)(INSERT_BYTES >> shift) / CUA__HASHMAP_WORD_BYTES;
+	if (!a.at_once)
+		a.at_once = 1;
+	groups = divide_up(plan.parts, a.at_once);
+	tiles = groups * a.at_once * a.from_tiles;
+	status = launch(ctx, k.insert, tiles, INSERT_THREADS, 0, &a);
+	if (!status)
+		status =
+			launch(ctx, k.spill, (uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
+			       SPILL_THREADS, 0, &a);
+	return status;
+}

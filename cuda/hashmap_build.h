@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Many pairs into a hash map of words by way of parts: hashmap_build.cu. Both take a call without
+ * values_out and flags, and else, or where it would not pay or there is no workspace, return
+ * CUA_ERROR_UNSUPPORTED and have done nothing: the caller inserts in the plain way then.
+ */
+#ifndef CUATOMIC_CUDA_HASHMAP_BUILD_H
+#define CUATOMIC_CUDA_HASHMAP_BUILD_H
+
+#include "../lib/hashmap.h"
+
+/*
+ * Into a map whose counts and cells are zeros, and of which no other call knows. The buckets are
+ * not read: after anything but UNSUPPORTED they need not have been cleared.
+ */
+enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
+					const struct cua_hashmap_view *view,
+					const struct cua__hashmap_call *call);
+/* Into any map, also while others use it. */
+enum cua_status cua__cuda_hashmap_insert_parts(struct cua_context *ctx,
+					       const struct cua_hashmap_view *view,
+					       const struct cua__hashmap_call *call);
+
+#endif /* CUATOMIC_CUDA_HASHMAP_BUILD_H */

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* Batches of k-mers go to a map of k-mers and counts, which grows when it becomes full. */
+#include <stdlib.h>
+
+#include "kmer-count.h"
+
+/* The map grows beyond this load, in percent, because then its probes get long. */
+#define LOAD_MAX 80u
+
+static void check(const struct counter *c, enum cua_status status, const char *what)
+{
+	if (status == CUA_ERROR_CUDA)
+		die("%s: %s (CUDA error %d)", what, cua_strerror(status), cua_context_cuda_error(c->ctx));
+	if (status != CUA_OK)
+		die("%s: %s", what, cua_strerror(status));
+}
+
+static void *backend_alloc(const struct counter *c, uint64_t n, size_t size)
+{
+	void *p;
+
+	check(c, n > SIZE_MAX / size ? CUA_ERROR_SIZE : cua_alloc(c->ctx, (size_t)n * size, &p), "memory");
+	return p;
+}
+
+static uint64_t map_capacity(const struct counter *c)
+{
+	uint64_t capacity;
+
+	check(c, cua_hashmap_capacity(c->map, &capacity), "capacity");
+	return capacity;
+}
+
+static void grow(struct counter *c, uint64_t capacity)
+{
+	check(c, cua_hashmap_resize(c->map, capacity), "growing the table");
+	c->growths++;
+}
+
+void counter_open(struct counter *c, enum cua_backend backend, unsigned threads, uint64_t capacity,
+		  size_t batch)
+{
+	static const uint64_t one = 1;
+	enum cua_status status = cua_context_create(backend, 0, &c->ctx);
+
+	if (status)
+		die("%s: %s", backend == CUA_BACKEND_CUDA ? "CUDA" : "starting", cua_strerror(status));
+	if (cua_context_backend(c->ctx) == CUA_BACKEND_CPU)
+		check(c, cua_context_set_threads(c->ctx, threads), "threads");
+	check(c, cua_hashmap_create(c->ctx, NULL, CUA_U64, CUA_U64, capacity, &c->map), "table of k-mers");
+	c->batch = batch;
+	c->keys = (uint64_t *)backend_alloc(c, batch, sizeof(*c->keys));
+	c->ones = (uint64_t *)backend_alloc(c, batch, sizeof(*c->ones));
+	c->results = (uint8_t *)backend_alloc(c, batch, sizeof(*c->results));
+	c->host_results = (uint8_t *)must_alloc(batch, sizeof(*c->host_results));
+	check(c, cua_fill(c->ctx, c->ones, batch, sizeof(one), &one), "memory");
+	c->growths = 0;
+}
+
+/* Adds one to each of n keys. Those that find the map full move to the front; returns how many. */
+static size_t add_one(struct counter *c, uint64_t *keys, size_t n)
+{
+	enum cua_status status;
+	size_t n_full = 0;
+
+	check(c, cua_copy(c->ctx, c->keys, keys, n * sizeof(*keys)), "copying k-mers");
+	check(c, cua_hashmap_update_n(c->map, CUA_UPDATE_ADD, n, c->keys, c->ones, c->results), "counting");
+	/* it says so for ever, once it was so */
+	status = cua_hashmap_status(c->map);
+	if (status == CUA_OK)
+		return 0;
+	if (status != CUA_ERROR_FULL)
+		check(c, status, "counting");
+	check(c, cua_copy(c->ctx, c->host_results, c->results, n * sizeof(*c->results)), "copying results");
+	for (size_t i = 0; i < n; i++) {
+		if (c->host_results[i] == CUA_HASHMAP_FULL)
+			keys[n_full++] = keys[i];
+	}
+	return n_full;
+}
+
+void counter_add(struct counter *c, uint64_t *keys, size_t n)
+{
+	while ((n = add_one(c, keys, n)) > 0) {
+		uint64_t capacity = map_capacity(c);
+
+		/* room for all of them, of which many may be equal */
+		grow(c, capacity + (n > capacity ? n : capacity));
+	}
+	if (counter_size(c) * 100 > map_capacity(c) * LOAD_MAX)
+		grow(c, 2 * map_capacity(c));
+}
+
+uint64_t counter_size(struct counter *c)
+{
+	uint64_t size;
+
+	check(c, cua_hashmap_size(c->map, &size), "size");
+	return size;
+}
+
+static uint64_t *to_host(struct counter *c, uint64_t *p, uint64_t n)
+{
+	uint64_t *host = (uint64_t *)must_alloc(n, sizeof(*host));
+
+	check(c, cua_copy(c->ctx, host, p, (size_t)n * sizeof(*host)), "copying the table");
+	check(c, cua_free(c->ctx, p), "memory");
+	return host;
+}
+
+uint64_t counter_read(struct counter *c, uint64_t **keys, uint64_t **counts)
+{
+	uint64_t n = counter_size(c);
+	uint64_t *backend_keys = (uint64_t *)backend_alloc(c, n, sizeof(*backend_keys));
+	uint64_t *backend_counts = (uint64_t *)backend_alloc(c, n, sizeof(*backend_counts));
+
+	check(c, cua_hashmap_retrieve(c->map, CUA_HASHMAP_SORTED, n, backend_keys, backend_counts, &n),
+	      "reading the table");
+	*keys = to_host(c, backend_keys, n);
+	*counts = to_host(c, backend_counts, n);
+	return n;
+}
+
+void counter_close(struct counter *c)
+{
+	free(c->host_results);
+	cua_free(c->ctx, c->keys);
+	cua_free(c->ctx, c->ones);
+	cua_free(c->ctx, c->results);
+	cua_hashmap_destroy(c->map);
+	cua_context_destroy(c->ctx);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kmer-count.h"
+
+/* ---- temporary files, which go whatever happens ---- */
+
+#define OUTPUTS_MAX 2
+
+static char *volatile temporaries[OUTPUTS_MAX];
+
+static void remove_temporaries(void)
+{
+	for (int i = 0; i < OUTPUTS_MAX; i++) {
+		if (temporaries[i])
+			unlink(temporaries[i]);
+	}
+}
+
+static void on_signal(int number)
+{
+	/* the handler is reset: this ends the process, with the status that the shell expects */
+	remove_temporaries();
+	raise(number);
+}
+
+static void remember_temporary(char *path)
+{
+	static const int signals[] = {SIGHUP, SIGINT, SIGTERM, SIGPIPE};
+	static int n;
+
+	if (!n) {
+		atexit(remove_temporaries);
+		for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+			struct sigaction action;
+
+			/* what is ignored, as under nohup, stays so */
+			if (sigaction(signals[i], NULL, &action) || action.sa_handler == SIG_IGN)
+				continue;
+			memset(&action, 0, sizeof(action));
+			action.sa_handler = on_signal;
+			action.sa_flags = (int)SA_RESETHAND;
+			sigaction(signals[i], &action, NULL);
+		}
+	}
+	temporaries[n++] = path;
+}
+
+static void forget_temporary(const char *path)
+{
+	for (int i = 0; i < OUTPUTS_MAX; i++) {
+		if (temporaries[i] == path)
+			temporaries[i] = NULL;
+	}
+}
+
+/* ---- outputs ---- */
+
+/* The target of links, so that it is replaced and not the link. */
+static char *resolved(const char *path)
+{
+	char *target = realpath(path, NULL);
+
+	if (!target && errno == ENOENT)
+		target = strdup(path);
+	if (!target)
+		die("%s: %s", path, strerror(errno));
+	return target;
+}
+
+void output_open(struct output *o, const char *path)
+{
+	struct stat st;
+	mode_t mode;
+	size_t room;
+	int fd, exists;
+
+	memset(o, 0, sizeof(*o));
+	o->path = path;
+	if (!path)
+		return;
+	if (!strcmp(path, "-")) {
+		o->path = "standard output";
+		o->f = stdout;
+		return;
+	}
+	exists = !stat(path, &st);
+	if (exists && !S_ISREG(st.st_mode)) {
+		/* a device or a pipe stays what it is */
+		o->f = fopen(path, "we");
+		if (!o->f)
+			die("%s: %s", path, strerror(errno));
+		return;
+	}
+	o->target = resolved(path);
+	room = strlen(o->target) + sizeof(".XXXXXX");
+	o->temporary = (char *)must_alloc(room, 1);
+	snprintf(o->temporary, room, "%s.XXXXXX", o->target);
+	fd = mkstemp(o->temporary);
+	if (fd < 0)
+		die("%s: %s", path, strerror(errno));
+	remember_temporary(o->temporary);
+	mode = umask(0);
+	umask(mode);
+	o->f = fchmod(fd, exists ? st.st_mode & 0777 : 0666 & ~mode) ? NULL : fdopen(fd, "w");
+	if (!o->f)
+		die("%s: %s", path, strerror(errno));
+}
+
+void output_finish(struct output *outputs, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct output *o = &outputs[i];
+		int failed;
+
+		if (!o->f)
+			continue;
+		failed = fflush(o->f) || ferror(o->f);
+		if (!failed && o->temporary)
+			failed = fsync(fileno(o->f)) != 0;
+		if ((!failed && o->f != stdout && fclose(o->f)) || failed)
+			die("%s: %s", o->path, strerror(errno));
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct output *o = &outputs[i];
+
+		if (!o->temporary)
+			continue;
+		if (rename(o->temporary, o->target))
+			die("%s: %s", o->path, strerror(errno));
+		forget_temporary(o->temporary);
+		free(o->temporary);
+		free(o->target);
+	}
+}
+
+/* ---- what is written ---- */
+
+void write_histogram(FILE *f, const uint64_t *counts, uint64_t n, uint64_t high)
+{
+	uint64_t *bins = (uint64_t *)must_alloc(high + 2, sizeof(*bins));
+
+	memset(bins, 0, (size_t)(high + 2) * sizeof(*bins));
+	for (uint64_t i = 0; i < n; i++)
+		bins[counts[i] > high ? high + 1 : counts[i]]++;
+	for (uint64_t count = 1; count <= high + 1; count++) {
+		if (bins[count])
+			fprintf(f, "%" PRIu64 " %" PRIu64 "\n", count, bins[count]);
+	}
+	free(bins);
+}
+
+void write_dump(FILE *f, unsigned k, const uint64_t *keys, const uint64_t *counts, uint64_t n)
+{
+	char word[K_MAX + 1];
+
+	word[k] = 0;
+	for (uint64_t i = 0; i < n && !ferror(f); i++) {
+		for (unsigned j = 0; j < k; j++)
+			word[j] = "ACGT"[keys[i] >> 2 * (k - 1 - j) & 3];
+		fprintf(f, "%s %" PRIu64 "\n", word, counts[i]);
+	}
+}

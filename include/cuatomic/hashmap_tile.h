@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operations of the hash map by tiles of 4 lanes, for maps whose pairs are words.
+ *
+ * Source: cooperative probing of a bucket by a part of a warp, as in WarpDrive (Juenger, Hundt, Schmidt,
+ * 2018) and SlabHash (Ashkiani, Farach-Colton, Owens, 2018). Here a tile has a key for each lane and reads
+ * their buckets at the same time.
+ *
+ * A tile is an aligned group of 4 lanes of a warp: lanes 0 to 3, 4 to 7, ... Each lane brings a key of its
+ * own, and lane i of the tile reads bytes 16 i to 16 i + 15 of the buckets of all 4, so that a bucket of 64
+ * bytes costs one access. Whole tiles call together, in converged code: `mask` has the calling lanes of the
+ * warp, and each of them passes the same mask. A lane without a key passes active = 0 and gets 0.
+ *
+ * CUA_DEFINE_HASHMAP_TILE(name, K, V), at file scope, without a semicolon, after CUA_DEFINE_HASHMAP(name,
+ * K, V), defines
+ *
+ *   int name_find_tile(view, mask, active, key, &value)      as name_find, ...
+ *   int name_contains_tile(view, mask, active, key)
+ *   int name_insert_tile(view, mask, active, key, value)
+ *   int name_insert_or_get_tile(view, mask, active, key, value, &there)
+ *   int name_erase_tile(view, mask, active, key)
+ *
+ * CUA_DEFINE_HASHMAP_TILE_WITH(name, K, V) is for maps of CUA_DEFINE_HASHMAP_WITH.
+ *
+ * A map whose slots have states, and a host thread, which is a warp of one lane, get the operations of one
+ * lane. So does the insert of a key that is not in its home bucket where that is full.
+ *
+ * Synchronization, scope, memory order, progress: each lane's operation is the one of hashmap.h, and none
+ * returns before the looks of the others in mask are done.
+ *
+ * Argument: hashmap_word.h has no order among the loads of a bucket, so it does not matter which lane does
+ * them. A hit
+ *   acquires in the lane that loaded the word, and the lanes meet before the lane with the key goes on.
+ *   What a warp has inserted is counted before one of its lanes may wait for a full map to be certain.
+ */
+#ifndef CUATOMIC_HASHMAP_TILE_H
+#define CUATOMIC_HASHMAP_TILE_H
+
+#include <cuatomic/hashmap.h>
+
+#define CUA_HASHMAP_TILE_LANES 4u
+
+/* A function that callers' registers are not to pay for. */
+#define CUA__RARE CUA__TARGET static __attribute__((noinline, unused))
+
+/* What a look by a tile is to tell besides whether the key is there. */
+#define CUA__TILE_VALUE 1u
+#define CUA__TILE_SLOT 2u /* of the key */
+#define CUA__TILE_OPEN 4u /* the first EMPTY slot of the home */
+#define CUA__TILE_FREE 8u /* the first slot that is EMPTY or ERASED in the buckets where the key may be put */
+
+/* What a lane knows of its key after a tile's look. A table on a GPU has fewer than 2^32 buckets. */
+struct cua__hashmap_seen {
+	int there; /* as of cua__hashmap_word_search: 1, 0 or -1 */
+	uint32_t home;
+	uint32_t bucket; /* where it is, if it is there; FREE, and it is not: where it can be put */
+	uint32_t slot;   /* SLOT: of the key; OPEN: the first EMPTY one, if there < 0; FREE: there, or NONE */
+	uint32_t distance; /* FREE: of that bucket */
+	uint64_t classes;  /* those of the home's head */
+	struct cua_u128 value;
+};
+
+#define CUA__TILE_NONE (~(uint32_t)0)
+/* Buckets that a tile looks at for a free slot. */
+#define CUA__TILE_PATIENCE 16u
+
+/* Whether this code serves such a map by tiles. */
+#define CUA__HASHMAP_HAS_TILES(view, ks, vs)                                                                 \
+	(CUA_WARP_LANES > 1 && CUA__HASHMAP_IS_WORDS(view, ks, vs) && cua__hashmap_has_words(ks, vs))
+
+CUA_FORCE struct cua_u128 cua__tile_key(uint32_t mask, uint32_t ks, struct cua_u128 key, uint32_t lane)
+{
+	if (ks == 4)
+		key.lo = cua_port_shuffle_u32(mask, (uint32_t)key.lo, lane);
+	else
+		key.lo = cua_port_shuffle_u64(mask, key.lo, lane);
+	if (ks == 16)
+		key.hi = cua_port_shuffle_u64(mask, key.hi, lane);
+	return key;
+}
+
+/* 16 bytes of a bucket: two slots of 64 bits or one of 128, of which the first may be the head. */
+CUA_FORCE void cua__tile_load(const char *at, int wide, uint64_t out[2])
+{
+#if defined(CUA_PORT_HAS_B128)
+	if (wide) {
+		struct cua_u128 w = cua__hashmap_word_load(at, 1, CUA_RELAXED);
+
+		out[0] = w.lo;
+		out[1] = w.hi;
+		return;
+	}
+#endif
+	(void)wide;
+	cua_port_load_2xb64(at, CUA_RELAXED, CUA__HASHMAP_AT, out);
+}
+
+/*
+ * What the lanes of a tile see in one bucket, a bit a lane: the key, or EMPTY, in their first and second
+ * slot. With slots of 128 bits there is no second. Lane 0 has the head in place of its first slot.
+ */
+struct cua__tile_votes {
+	uint32_t key_first, key_second, empty_first, empty_second, free_first, free_second;
+};
+
+/*
+ * The lanes of mask vote on a bucket of their tile, of which each has its 16 bytes, about a key that is the
+ * same in the tile. Without branches on the lane: the compiler would make two copies of the code, and the
+ * lanes would not converge. Returns the value at this lane, if it voted for the key.
+ */
+CUA_FORCE struct cua_u128 cua__tile_vote(uint32_t ks, uint32_t vs, uint32_t mask, uint32_t base,
+					 const uint64_t w[2], struct cua_u128 key,
+					 cua__hashmap_equal_fn *equal, uint32_t wants,
+					 struct cua__tile_votes *votes)
+{
+	const int wide = cua__hashmap_is_wide(ks, vs);
+	const struct cua_u128 first = {w[0], wide ? w[1] : 0}, second = {w[1], 0};
+	const int in_first = cua__hashmap_word_has(ks, vs, first, key, equal);
+	const int in_second = !wide && cua__hashmap_word_has(ks, vs, second, key, equal);
+
+	votes->key_first = cua_port_ballot(mask, in_first) >> base & 14;
+	votes->key_second = wide ? 0 : cua_port_ballot(mask, in_second) >> base & 15;
+	votes->empty_second = wide ? 0 : cua_port_ballot(mask, cua__hashmap_word_empty(second)) >> base & 15;
+	votes->empty_first = wide || (wants & CUA__TILE_OPEN)
+				     ? cua_port_ballot(mask, cua__hashmap_word_empty(first)) >> base & 14
+				     : 0;
+	votes->free_first = votes->free_second = 0;
+	if (wants & CUA__TILE_FREE) {
+		votes->free_first =
+			cua_port_ballot(mask, !cua__hashmap_word_used(ks, vs, first)) >> base & 14;
+		if (!wide)
+			votes->free_second =
+				cua_port_ballot(mask, !cua__hashmap_word_used(ks, vs, second)) >> base & 15;
+	}
+	return cua__hashmap_word_value(ks, vs, in_second ? second : first);
+}
+
+/* As cua__hashmap_word_search: whether the key is there, or else an EMPTY slot is the last one. */
+CUA_FORCE int cua__tile_there(int wide, const struct cua__tile_votes *votes)
+{
+	if (votes->key_first | votes->key_second)
+		return 1;
+	return (wide ? votes->empty_first : votes->empty_second) >> 3 ? -1 : 0;
+}
+
+/* The lane of the tile where the key is, if it is there. */
+CUA_FORCE uint32_t cua__tile_hit(const struct cua__tile_votes *votes)
+{
+	uint32_t lanes = votes->key_first | votes->key_second;
+
+	return lanes ? cua_port_ffs_u32(lanes) - 1 : 0;
+}
+
+/* The first slot of those in two sets of lanes, with their first and second slots; or NONE. */
+CUA_FORCE uint32_t cua__tile_lowest(int wide, uint32_t firsts, uint32_t seconds)
+{
+	uint32_t first = cua_port_ffs_u32(firsts), second = cua_port_ffs_u32(seconds);
+
+	if (wide)
+		return firsts ? first - 2 : CUA__TILE_NONE;
+	/* lane i has the slots 2 i - 1 and 2 i */
+	first = firsts ? 2 * first - 3 : CUA__TILE_NONE;
+	second = seconds ? 2 * second - 2 : CUA__TILE_NONE;
+	return first < second ? first : second;
+}
+
+/* The slot of the key, or else the first EMPTY one. */
+CUA_FORCE uint32_t cua__tile_slot(int wide, const struct cua__tile_votes *votes)
+{
+	if (votes->key_first | votes->key_second) {
+		uint32_t hit = cua__tile_hit(votes);
+
+		return wide ? hit - 1 : 2 * hit - !(votes->key_second >> hit & 1);
+	}
+	return cua__tile_lowest(wide, votes->empty_first, votes->empty_second);
+}
+
+CUA_FORCE struct cua_u128 cua__tile_value(uint32_t vs, uint32_t mask, struct cua_u128 value, uint32_t lane)
+{
+	if (vs == 4)
+		value.lo = cua_port_shuffle_u32(mask, (uint32_t)value.lo, lane);
+	else if (vs)
+		value.lo = cua_port_shuffle_u64(mask, value.lo, lane);
+	return value;
+}
+
+/* In the lanes that voted for a key: the word that they have was acquired. */
+CUA_FORCE void cua__tile_acquire(const struct cua_hashmap_view *view, uint32_t bucket, uint32_t part,
+				 const struct cua__tile_votes *votes)
+{
+	if (votes->key_second >> part & 1)
+		cua_port_acquire_b32(cua__hashmap_word_bucket(view, bucket) + 16 * part + 8, CUA_SCOPE_DEVICE,
+				     CUA_SPACE_GLOBAL);
+	else if (votes->key_first >> part & 1)
+		cua_port_acquire_b32(cua__hashmap_word_bucket(view, bucket) + 16 * part, CUA_SCOPE_DEVICE,
+				     CUA_SPACE_GLOBAL);
+}
+
+/*
+ * Each lane of mask looks for its key in its home bucket; seen->home is set. What lanes without a key learn
+ * has no meaning. `order` and `wants` are constants.
+ */
+CUA_FORCE void cua__tile_look_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				   uint32_t mask, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				   enum cua_order order, uint32_t wants, struct cua__hashmap_seen *seen)
+{
+	const int wide = cua__hashmap_is_wide(ks, vs);
+	const uint32_t part = cua_port_lane() % 4, base = cua_port_lane() - part;
+	uint64_t w[4][2];
+	uint32_t b[4], j;
+
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+	for (j = 0; j < 4; j++) {
+		b[j] = cua_port_shuffle_u32(mask, seen->home, base + j);
+		cua__tile_load(cua__hashmap_word_bucket(view, b[j]) + 16 * part, wide, w[j]);
+	}
+	seen->bucket = seen->home;
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+	for (j = 0; j < 4; j++) {
+		struct cua__tile_votes votes;
+		struct cua_u128 value;
+		uint64_t classes;
+		int there;
+
+		value = cua__tile_vote(ks, vs, mask, base, w[j], cua__tile_key(mask, ks, key, base + j),
+				       equal, wants, &votes);
+		there = cua__tile_there(wide, &votes);
+		if (order != CUA_RELAXED)
+			cua__tile_acquire(view, b[j], part, &votes);
+		if (wants & CUA__TILE_VALUE)
+			value = cua__tile_value(vs, mask, value, base + cua__tile_hit(&votes));
+		classes = wide ? cua_port_shuffle_u64(mask, w[j][1], base)
+			       : cua_port_shuffle_u32(mask, (uint32_t)(w[j][0] >> 32), base);
+		if (part == j) {
+			seen->there = there;
+			seen->value = value;
+			seen->classes = classes;
+			if (wants & (CUA__TILE_SLOT | CUA__TILE_OPEN))
+				seen->slot = cua__tile_slot(wide, &votes);
+		}
+	}
+	if (order != CUA_RELAXED)
+		cua_port_sync_warp(mask);
+}
+
+/* How many buckets behind its home may hold a lane's key. */
+CUA_FORCE uint32_t cua__tile_far(const struct cua_hashmap_view *view, int wide, uint64_t hash,
+				 const struct cua__hashmap_seen *seen)
+{
+	uint64_t far = seen->classes >> (wide ? 4 : 2) * cua__hashmap_class(hash) & (wide ? 15 : 3);
+
+	if (far < (wide ? 15 : 3))
+		return (uint32_t)far;
+	far = cua__hashmap_word_far(
+		wide, cua__hashmap_word_head(cua__hashmap_word_bucket(view, seen->home), wide, CUA_RELAXED),
+		hash);
+	return (uint32_t)(far < view->n_buckets ? far : view->n_buckets - 1);
+}
+
+/*
+ * Each lane of mask with `pending` looks for its key in the buckets from a distance on, up to `far`, a tile
+ * in those of all its lanes at a time. With FREE it goes on until there is also a place for the key, and
+ * `far` is found out in the home, at distance 0; there = -1 then means that the home has EMPTY slots.
+ */
+CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
+			      int pending, uint32_t distance, uint32_t far, uint64_t hash,
+			      struct cua_u128 key, cua__hashmap_equal_fn *equal, enum cua_order order,
+			      uint32_t wants, struct cua__hashmap_seen *seen)
+{
+	const int wide = cua__hashmap_is_wide(ks, vs);
+	const uint32_t part = cua_port_lane() % 4, base = cua_port_lane() - part;
+	uint32_t bucket = seen->home, waiting;
+
+	if (pending && distance)
+		bucket = (uint32_t)cua__hashmap_word_probe(view, seen->home, hash, distance);
+	while ((waiting = cua_port_ballot(mask, pending)) != 0) {
+		struct cua_u128 value = {0, 0};
+		uint64_t w[4][2], classes = 0;
+		uint32_t b[4], slot = 0, free = CUA__TILE_NONE, j;
+		int there = 0;
+
+		waiting = waiting >> base & 15;
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+		for (j = 0; j < 4; j++) {
+			b[j] = cua_port_shuffle_u32(mask, bucket, base + j);
+			w[j][0] = w[j][1] = 0;
+			if (waiting >> j & 1)
+				cua__tile_load(cua__hashmap_word_bucket(view, b[j]) + 16 * part, wide, w[j]);
+		}
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+		for (j = 0; j < 4; j++) {
+			struct cua__tile_votes votes;
+			struct cua_u128 v =
+				cua__tile_vote(ks, vs, mask, base, w[j],
+					       cua__tile_key(mask, ks, key, base + j), equal, wants, &votes);
+			uint64_t c = 0;
+
+			if (order != CUA_RELAXED && (waiting >> j & 1))
+				cua__tile_acquire(view, b[j], part, &votes);
+			if (wants & CUA__TILE_VALUE)
+				v = cua__tile_value(vs, mask, v, base + cua__tile_hit(&votes));
+			if (wants & CUA__TILE_FREE)
+				c = wide ? cua_port_shuffle_u64(mask, w[j][1], base)
+					 : cua_port_shuffle_u32(mask, (uint32_t)(w[j][0] >> 32), base);
+			if (part == j) {
+				there = cua__tile_there(wide, &votes);
+				value = v;
+				classes = c;
+				if (wants & CUA__TILE_SLOT)
+					slot = cua__tile_slot(wide, &votes);
+				if (wants & CUA__TILE_FREE)
+					free = cua__tile_lowest(wide, votes.free_first, votes.free_second);
+			}
+		}
+		if (order != CUA_RELAXED)
+			cua_port_sync_warp(mask);
+		if (!pending)
+			continue;
+		if (there > 0) {
+			seen->there = 1;
+			seen->value = value;
+			seen->bucket = bucket;
+			seen->slot = slot;
+			pending = 0;
+			continue;
+		}
+		if (!(wants & CUA__TILE_FREE)) {
+			pending = !there && distance < far;
+		} else {
+			if (distance == 0) {
+				seen->classes = classes;
+				far = cua__tile_far(view, wide, hash, seen);
+				seen->there = there;
+				seen->slot = CUA__TILE_NONE;
+			}
+			if (seen->slot == CUA__TILE_NONE && free != CUA__TILE_NONE) {
+				seen->bucket = bucket;
+				seen->slot = free;
+				seen->distance = distance;
+			}
+			pending = !there && (distance < far || seen->slot == CUA__TILE_NONE) &&
+				  distance + 1 < view->n_buckets && distance < CUA__TILE_PATIENCE;
+			/* not all places of the key were seen */
+			if (!pending && !there && distance < far)
+				seen->slot = CUA__TILE_NONE;
+		}
+		if (pending)
+			bucket = (uint32_t)cua__hashmap_word_probe(view, seen->home, hash, ++distance);
+	}
+}
+
+/* Both. A lane without a key that has a slot is not active. */
+CUA_FORCE void cua__tile_look(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
+			      int active, uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+			      enum cua_order order, uint32_t wants, struct cua__hashmap_seen *seen)
+{
+	uint32_t far = 0;
+
+	seen->home = (uint32_t)cua_hash_range(hash, view->n_buckets);
+	cua__tile_look_home(view, ks, vs, mask, key, equal, order, wants, seen);
+	if (!active)
+		seen->there = 0;
+	else if (seen->there == 0)
+		far = cua__tile_far(view, cua__hashmap_is_wide(ks, vs), hash, seen);
+	if (cua_port_ballot(mask, far != 0))
+		cua__tile_walk(view, ks, vs, mask, far != 0, 1, far, hash, key, equal, order,
+			       wants & ~CUA__TILE_OPEN, seen);
+}
+
+/* Where a key is that a look has found, with its word. */
+CUA_FORCE void cua__tile_spot(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+			      struct cua_u128 key, const struct cua__hashmap_seen *seen,
+			      struct cua__hashmap_spot *spot)
+{
+	spot->at = cua__hashmap_word_bucket(view, seen->bucket) +
+		   (seen->slot + 1) * (cua__hashmap_is_wide(ks, vs) ? 16 : 8);
+	spot->word = cua__hashmap_word_of(ks, vs, key, seen->value);
+}
+
+/* Returns 1 where the lane's key is there, and with VALUE its value. */
+CUA_FORCE int cua__tile_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
+			     int active, uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+			     enum cua_order order, uint32_t wants, struct cua_u128 *value)
+{
+	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
+	const char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
+
+	cua__tile_look(view, ks, vs, mask, active && !cell, hash, key, equal, order, wants, &seen);
+	if (cell && active) {
+		struct cua_u128 w = cua__hashmap_word_load(cell, cua__hashmap_is_wide(ks, vs), CUA_ACQUIRE);
+
+		seen.there = !cua__hashmap_word_empty(w);
+		seen.value = cua__hashmap_word_value(ks, vs, w);
+	}
+	*value = seen.value;
+	return seen.there > 0;
+}
+
+/* The counts that a warp adds to. */
+CUA_FORCE struct cua_hashmap_counts *cua__tile_counts(const struct cua_hashmap_view *view)
+{
+	return cua__hashmap_counts(view, cua_port_block() * 8 + cua_port_thread() / 32);
+}
+
+/*
+ * One lane adds to the map's counts what the lanes of mask have inserted, a number that all have, and sets
+ * it to 0.
+ */
+CUA_FORCE void cua__tile_count(const struct cua_hashmap_view *view, uint32_t mask, enum cua_order order,
+			       uint32_t *added)
+{
+	if (order != CUA_RELAXED)
+		cua_port_sync_warp(mask);
+	if (*added && cua_port_lane() == cua_port_ffs_u32(mask) - 1)
+		cua_port_add_u64(&cua__tile_counts(view)->inserted, *added,
+				 order == CUA_RELAXED ? CUA_RELAXED : CUA_RELEASE, CUA__HASHMAP_AT);
+	*added = 0;
+}
+
+/*
+ * Inserts where the key is absent and its home has an EMPTY slot. Returns INSERTED, not counted; or EXISTS,
+ * with VALUE and the value in *seen; or 0. What the lanes of mask have inserted must be counted before one
+ * of them goes on alone, where it may wait for a full map to be certain.
+ */
+CUA_FORCE int cua__tile_enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				   uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
+				   cua__hashmap_equal_fn *equal, struct cua_u128 value, enum cua_order order,
+				   uint32_t wants, struct cua__hashmap_seen *seen)
+{
+	const enum cua_order both = order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL;
+	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	int result = 0;
+
+	seen->home = (uint32_t)cua_hash_range(hash, view->n_buckets);
+	cua__tile_look_home(view, ks, vs, mask, key, equal, order, wants | CUA__TILE_OPEN, seen);
+	if (!active || cua__hashmap_word_cell(view, ks, vs, key, equal))
+		return 0;
+	if (seen->there > 0)
+		return CUA_HASHMAP_EXISTS;
+	if (seen->there < 0) {
+		result = cua__hashmap_word_claim(cua__hashmap_word_bucket(view, seen->home), ks, vs,
+						 seen->slot, key, equal,
+						 cua__hashmap_word_of(ks, vs, key, value), both, &spot);
+		seen->value = cua__hashmap_word_value(ks, vs, spot.word);
+	}
+	return result;
+}
+
+/*
+ * What cua__hashmap_word_enter_full does, for the lanes of mask at once, but nobody waits: each lane tries
+ * once to get the lock of its home, and looks whether it got it or not. Returns INSERTED, not counted;
+ * EXISTS, with the value in *seen; or 0 where the lane has to do it alone, also since the home has EMPTY
+ * slots. Without order.
+ */
+CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				   uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
+				   cua__hashmap_equal_fn *equal, struct cua_u128 value,
+				   struct cua__hashmap_seen *seen)
+{
+	const int wide = cua__hashmap_is_wide(ks, vs);
+	const struct cua_u128 word = cua__hashmap_word_of(ks, vs, key, value), empty = {0, 0};
+	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
+	struct cua__hashmap_head head = {CUA__HASHMAP_LOCKED, 0};
+	struct cua_u128 was;
+	int result = 0;
+	char *home;
+
+	seen->home = (uint32_t)cua_hash_range(hash, view->n_buckets);
+	seen->there = 0;
+	seen->slot = CUA__TILE_NONE;
+	home = cua__hashmap_word_bucket(view, seen->home);
+	if (active)
+		head.lo = cua_port_fetch_or_b64(home, CUA__HASHMAP_LOCKED, CUA_ACQUIRE, CUA__HASHMAP_AT);
+	cua__tile_walk(view, ks, vs, mask, active, 0, 0, hash, key, equal, CUA_RELAXED,
+		       CUA__TILE_VALUE | CUA__TILE_FREE, seen);
+	if (seen->there > 0)
+		result = CUA_HASHMAP_EXISTS;
+	if (head.lo & CUA__HASHMAP_LOCKED)
+		return result;
+	if (wide)
+		head.hi = seen->there > 0 ? cua_port_load_b64(home + 8, CUA_RELAXED, CUA__HASHMAP_AT)
+					  : seen->classes;
+	if (seen->there == 0 && seen->slot != CUA__TILE_NONE) {
+		char *at = cua__hashmap_word_bucket(view, seen->bucket) + (seen->slot + 1) * (wide ? 16 : 8);
+
+		if (cua__hashmap_word_cas(at, wide, empty, word, CUA_RELAXED, &was) ||
+		    (cua__hashmap_same(was, erased) &&
+		     cua__hashmap_word_cas(at, wide, erased, word, CUA_RELAXED, &was))) {
+			result = CUA_HASHMAP_INSERTED;
+			head = cua__hashmap_word_raise(wide, head, hash, seen->distance);
+		}
+	}
+	cua__hashmap_word_unlock(home, wide, head);
+	return result;
+}
+
+/* Removes the lane's key. Returns 1; or 0 where it was absent. `order` is one of a CAS, and releases. */
+CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
+			      int active, uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+			      enum cua_order order)
+{
+	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
+	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	uint32_t there;
+
+	cua__tile_look(view, ks, vs, mask, active && !cell, hash, key, equal, CUA_RELAXED,
+		       CUA__TILE_VALUE | CUA__TILE_SLOT, &seen);
+	there = cua_port_ballot(mask, seen.there > 0);
+	if (there && cua_port_lane() == cua_port_ffs_u32(mask) - 1)
+		cua_port_add_u64(&cua__tile_counts(view)->erased, cua_port_popc_u32(there), CUA_RELAXED,
+				 CUA__HASHMAP_AT);
+	cua_port_sync_warp(mask);
+	if (seen.there > 0) {
+		cua__tile_spot(view, ks, vs, key, &seen, &spot);
+		return cua__hashmap_word_take(view, ks, vs, hash, key, equal, order, &spot);
+	}
+	return active && cell && cua__hashmap_word_erase_cell(cell, ks, vs, &seen.value);
+}
+
+#define CUA__DEFINE_HASHMAP_TILE(name, K, V, equal_fn)                                                       \
+	CUA__RARE int name##__insert_or_get_alone(const struct cua_hashmap_view *view, K key, V value,       \
+						  V *there)                                                  \
+	{                                                                                                    \
+		return name##_insert_or_get(view, key, value, there);                                        \
+	}                                                                                                    \
+	CUA_FN int name##_find_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key,   \
+				    V *value)                                                                \
+	{                                                                                                    \
+		struct cua_u128 there;                                                                       \
+                                                                                                             \
+		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                                     \
+			return active && name##_find(view, key, value);                                      \
+		if (!cua__tile_find(view, sizeof(K), sizeof(V), mask, active, name##__hash(view, key),       \
+				    cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQUIRE,               \
+				    CUA__TILE_VALUE, &there))                                                \
+			return 0;                                                                            \
+		cua__hashmap_unbits(value, sizeof(V), there);                                                \
+		return 1;                                                                                    \
+	}                                                                                                    \
+	CUA_FN int name##_contains_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,      \
+					K key)                                                               \
+	{                                                                                                    \
+		struct cua_u128 there;                                                                       \
+                                                                                                             \
+		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                                     \
+			return active && name##_contains(view, key);                                         \
+		return cua__tile_find(view, sizeof(K), sizeof(V), mask, active, name##__hash(view, key),     \
+				      cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQUIRE, 0, &there); \
+	}                                                                                                    \
+	CUA_FN int name##_insert_or_get_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, \
+					     K key, V value, V *there)                                       \
+	{                                                                                                    \
+		struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};                                  \
+		uint32_t added;                                                                              \
+		int result;                                                                                  \
+                                                                                                             \
+		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                                     \
+			return active ? name##_insert_or_get(view, key, value, there) : 0;                   \
+		result = cua__tile_enter_home(view, sizeof(K), sizeof(V), mask, active,                      \
+					      name##__hash(view, key), cua__hashmap_bits(&key, sizeof(K)),   \
+					      equal_fn, cua__hashmap_bits(&value, sizeof(V)), CUA_ACQUIRE,   \
+					      CUA__TILE_VALUE, &seen);                                       \
+		/* before one of the lanes may wait for a full map to be certain */                          \
+		added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));            \
+		cua__tile_count(view, mask, CUA_ACQUIRE, &added);                                            \
+		if (result == CUA_HASHMAP_EXISTS)                                                            \
+			cua__hashmap_unbits(there, sizeof(V), seen.value);                                   \
+		else if (result == CUA_HASHMAP_INSERTED)                                                     \
+			*there = value;                                                                      \
+		else if (active)                                                                             \
+			result = name##__insert_or_get_alone(view, key, value, there);                       \
+		return result;                                                                               \
+	}                                                                                                    \
+	CUA_FN int name##_insert_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key, \
+				      V value)                                                               \
+	{                                                                                                    \
+		V there;                                                                                     \
+                                                                                                             \
+		return name##_insert_or_get_tile(view, mask, active, key, value, &there);                    \
+	}                                                                                                    \
+	CUA_FN int name##_erase_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key)  \
+	{                                                                                                    \
+		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                                     \
+			return active && name##_erase(view, key);                                            \
+		return cua__tile_erase(view, sizeof(K), sizeof(V), mask, active, name##__hash(view, key),    \
+				       cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQ_REL);           \
+	}
+
+#define CUA_DEFINE_HASHMAP_TILE(name, K, V) CUA__DEFINE_HASHMAP_TILE(name, K, V, NULL)
+#define CUA_DEFINE_HASHMAP_TILE_WITH(name, K, V) CUA__DEFINE_HASHMAP_TILE(name, K, V, name##__equal)
+
+#endif /* CUATOMIC_HASHMAP_TILE_H */

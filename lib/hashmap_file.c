@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/* A hash map in a file. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hashmap.h"
+
+#define PART_BYTES ((size_t)4 << 20)
+#define FILE_VERSION 1u
+#define SAME_ORDER 0x01020304u
+
+struct header {
+	char magic[8];
+	uint32_t order; /* SAME_ORDER where the machine's is the file's */
+	uint32_t version;
+	uint32_t key_size, value_size;
+	uint64_t count;
+	uint64_t slots;
+	uint64_t seed;
+	uint64_t rejects;
+	uint32_t grow_percent, portable;
+	uint64_t reserved;
+	uint64_t pairs_sum;
+	uint64_t header_sum; /* of all before it */
+};
+CUA_STATIC_ASSERT(sizeof(struct header) == 88, "the header is a file format");
+
+static const char magic[8] = {'c', 'u', 'a', 'm', 'a', 'p', '\r', '\n'};
+
+/*
+ * 64 bits of bytes: each word is mixed in by steps that are bijective both in the sum and in the word, so that a change
+ * within one word is always seen. Parts but the last one are of whole words.
+ */
+static uint64_t add_up(uint64_t sum, const void *bytes, size_t n)
+{
+	const char *p = bytes;
+
+	for (; n; p += 8) {
+		size_t take = n < 8 ? n : 8;
+		uint64_t word = 0;
+
+		memcpy(&word, p, take);
+		sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
+		sum ^= sum >> 29;
+		n -= take;
+	}
+	return sum;
+}
+
+static uint64_t header_sum(const struct header *h)
+{
+	return add_up(h->version, h, offsetof(struct header, header_sum));
+}
+
+/* ---- save ---- */
+
+static enum cua_status write_all(int fd, const void *bytes, size_t n)
+{
+	const char *p = bytes;
+
+	while (n) {
+		ssize_t done = write(fd, p, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return CUA_ERROR_SYSTEM;
+		p += done;
+		n -= (size_t)done;
+	}
+	return CUA_OK;
+}
+
+/* Pairs one after the other, as the file has them; whole words but at the end. */
+struct stream {
+	int fd;
+	uint32_t ks, vs;
+	char *bytes;
+	size_t used, room;
+	uint64_t sum;
+};
+
+static enum cua_status flush(struct stream *s)
+{
+	enum cua_status status = write_all(s->fd, s->bytes, s->used);
+
+	s->sum = add_up(s->sum, s->bytes, s->used);
+	s->used = 0;
+	return status;
+}
+
+static enum cua_status save_pairs(struct cua_hashmap *map, struct stream *s, struct header *h)
+{
+	struct cua__hashmap_pass pass;
+	enum cua_status status;
+	int more = 1;
+
+	status = cua__hashmap_pass_begin(&pass, map);
+	while (!status && more) {
+		status = cua__hashmap_pass_next(&pass, &more);
+		for (uint64_t i = 0; !status && i < pass.n; i++) {
+			memcpy(s->bytes + s->used, pass.keys + i * s->ks, s->ks);
+			memcpy(s->bytes + s->used + s->ks, pass.values + i * s->vs, s->vs);
+			s->used += s->ks + s->vs;
+			if (s->used == s->room)
+				status = flush(s);
+		}
+		h->count += pass.n;
+	}
+	if (!status)
+		status = flush(s);
+	h->pairs_sum = s->sum;
+	cua__hashmap_pass_end(&pass);
+	return status;
+}
+
+static enum cua_status save_to(struct cua_hashmap *map, int fd)
+{
+	const uint32_t size = map->view.key_size + map->view.value_size;
+	struct header h;
+	struct stream s = {fd, map->view.key_size, map->view.value_size, NULL, 0, 0, 0};
+	enum cua_status status;
+
+	memset(&h, 0, sizeof(h));
+	memcpy(h.magic, magic, sizeof(magic));
+	h.order = SAME_ORDER;
+	h.version = FILE_VERSION;
+	h.key_size = map->view.key_size;
+	h.value_size = map->view.value_size;
+	h.slots = cua__hashmap_slots(&map->view);
+	h.seed = map->options.seed;
+	h.rejects = map->options.rejects;
+	h.grow_percent = map->options.grow_percent;
+	h.portable = map->options.portable;
+	/* a multiple of words, too */
+	s.room = PART_BYTES / (8 * size) * (8 * size);
+	s.bytes = malloc(s.room);
+	if (!s.bytes)
+		return CUA_ERROR_NO_MEMORY;
+	/* its place; what it says is known at the end */
+	status = write_all(fd, &h, sizeof(h));
+	if (!status)
+		status = save_pairs(map, &s, &h);
+	free(s.bytes);
+	h.header_sum = header_sum(&h);
+	if (!status && lseek(fd, 0, SEEK_SET) != 0)
+		status = CUA_ERROR_SYSTEM;
+	if (!status)
+		status = write_all(fd, &h, sizeof(h));
+	if (!status && fsync(fd))
+		status = CUA_ERROR_SYSTEM;
+	return status;
+}
+
+/* Makes the new name of a file in this folder last; not all file systems can. */
+static void sync_folder(char *path)
+{
+	char *slash = strrchr(path, '/');
+	int fd;
+
+	if (slash)
+		slash[slash == path] = 0;
+	fd = open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	(void)fsync(fd);
+	close(fd);
+}
+
+enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
+{
+	enum cua_status status;
+	int fd = -1, saved;
+	size_t length;
+	char *beside;
+
+	if (!map || !path)
+		return CUA_ERROR_NULL;
+	if (map->options.own_hash)
+		return CUA_ERROR_UNSUPPORTED;
+	length = strlen(path) + 32;
+	beside = malloc(length);
+	if (!beside)
+		return CUA_ERROR_NO_MEMORY;
+	/* not mkstemp, which would make a file for its owner alone */
+	for (unsigned i = 0; fd < 0 && i < 1000; i++) {
+		snprintf(beside, length, "%s.%ld.%u.tmp", path, (long)getpid(), i);
+		fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd < 0 && errno != EEXIST)
+			break;
+	}
+	if (fd < 0) {
+		saved = errno;
+		free(beside);
+		errno = saved;
+		return CUA_ERROR_SYSTEM;
+	}
+	status = save_to(map, fd);
+	saved = errno;
+	if (close(fd) && !status) {
+		status = CUA_ERROR_SYSTEM;
+		saved = errno;
+	}
+	if (!status && rename(beside, path)) {
+		status = CUA_ERROR_SYSTEM;
+		saved = errno;
+	}
+	if (status)
+		unlink(beside);
+	else
+		sync_folder(beside);
+	free(beside);
+	errno = saved;
+	return status;
+}
+
+/* ---- load ---- */
+
+/* All n bytes, or CORRUPT where the file ends. */
+static enum cua_status read_all(int fd, void *bytes, size_t n)
+{
+	char *p = bytes;
+
+	while (n) {
+		ssize_t done = read(fd, p, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return CUA_ERROR_SYSTEM;
+		if (!done)
+			return CUA_ERROR_CORRUPT;
+		p += done;
+		n -= (size_t)done;
+	}
+	return CUA_OK;
+}
+
+static enum cua_type type_of(uint32_t size)
+{
+	return size == 4 ? CUA_U32 : size == 8 ? CUA_U64 : size == 16 ? CUA_U128 : CUA_NONE;
+}
+
+static enum cua_status read_header(int fd, struct header *h)
+{
+	enum cua_status status;
+	struct stat file;
+	uint64_t size;
+
+	if (fstat(fd, &file))
+		return CUA_ERROR_SYSTEM;
+	if (!S_ISREG(file.st_mode) || file.st_size < (off_t)sizeof(*h))
+		return CUA_ERROR_CORRUPT;
+	status = read_all(fd, h, sizeof(*h));
+	if (status)
+		return status;
+	if (memcmp(h->magic, magic, sizeof(magic)) || h->order != SAME_ORDER || h->version != FILE_VERSION ||
+	    h->header_sum != header_sum(h) || type_of(h->key_size) == CUA_NONE ||
+	    (h->value_size && type_of(h->value_size) == CUA_NONE) || !h->slots)
+		return CUA_ERROR_CORRUPT;
+	size = h->key_size + h->value_size;
+	/* the rest is the pairs and nothing else: a count that is absurd is found here */
+	if ((uint64_t)file.st_size - sizeof(*h) != h->count * size ||
+	    h->count != ((uint64_t)file.st_size - sizeof(*h)) / size ||
+	    (h->count > h->slots && h->count - h->slots > 2))
+		return CUA_ERROR_CORRUPT;
+	return CUA_OK;
+}
+
+/* The pairs in parts, each to the map if there is one; CORRUPT if their sum is not that of the header. */
+static enum cua_status read_pairs(int fd, const struct header *h, struct cua_hashmap *map)
+{
+	const uint32_t ks = h->key_size, vs = h->value_size;
+	const size_t most = PART_BYTES / (8 * (ks + vs)) * 8;
+	char *bytes = malloc(2 * most * (ks + vs)), *keys, *values;
+	enum cua_status status = CUA_OK;
+	uint64_t sum = 0;
+
+	if (!bytes)
+		return CUA_ERROR_NO_MEMORY;
+	keys = bytes + most * (ks + vs);
+	values = keys + most * ks;
+	for (uint64_t done = 0, n; !status && done < h->count; done += n) {
+		n = h->count - done < most ? h->count - done : most;
+		status = read_all(fd, bytes, n * (ks + vs));
+		if (status)
+			break;
+		sum = add_up(sum, bytes, n * (ks + vs));
+		for (uint64_t i = 0; map && i < n; i++) {
+			memcpy(keys + i * ks, bytes + i * (ks + vs), ks);
+			memcpy(values + i * vs, bytes + i * (ks + vs) + ks, vs);
+		}
+		if (map)
+			status = cua__hashmap_insert_from_host(map, n, keys, values);
+	}
+	free(bytes);
+	return status ? status : sum == h->pairs_sum ? CUA_OK : CUA_ERROR_CORRUPT;
+}
+
+static enum cua_status load_from(struct cua_context *ctx, const struct cua_hashmap_options *options, int fd,
+				 struct cua_hashmap **result)
+{
+	struct cua_hashmap_options own = {.struct_size = sizeof(own)};
+	struct cua_hashmap *map = NULL;
+	struct header h;
+	enum cua_status status;
+	uint64_t size = 0;
+
+	status = read_header(fd, &h);
+	if (!status)
+		status = read_pairs(fd, &h, NULL);
+	if (!status && lseek(fd, sizeof(h), SEEK_SET) != (off_t)sizeof(h))
+		status = CUA_ERROR_SYSTEM;
+	if (status)
+		return status;
+	own.seed = h.seed;
+	own.rejects = h.rejects;
+	own.grow_percent = h.grow_percent;
+	own.portable = h.portable;
+	status = cua_hashmap_create(ctx, options ? options : &own, type_of(h.key_size), type_of(h.value_size),
+				    h.slots, &map);
+	if (status)
+		return status;
+	if (map->options.own_hash)
+		status = CUA_ERROR_UNSUPPORTED;
+	if (!status)
+		status = read_pairs(fd, &h, map);
+	if (!status)
+		status = cua_hashmap_size(map, &size);
+	/* a key twice */
+	if (!status && size != h.count)
+		status = CUA_ERROR_CORRUPT;
+	if (status)
+		cua_hashmap_destroy(map);
+	else
+		*result = map;
+	return status;
+}
+
+enum cua_status cua_hashmap_load(struct cua_context *ctx, const struct cua_hashmap_options *options,
+				 const char *path, struct cua_hashmap **map)
+{
+	enum cua_status status;
+	int fd, saved;
+
+	if (!ctx || !path || !map)
+		return CUA_ERROR_NULL;
+	/* what is not a file shall not make it wait */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return CUA_ERROR_SYSTEM;
+	status = load_from(ctx, options, fd, map);
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return status;
+}

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: MIT */
+/* The hash map's calls on the map as a whole. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hashmap.h"
+
+/* Bytes of pairs that a pass gives the host at a time. */
+#define PART_BYTES ((size_t)4 << 20)
+/* Elements for which a map that grows has room before a part is written, so that parts are worth a launch. */
+#define LEAST_PART ((uint64_t)1 << 16)
+
+static uint64_t places_of(const struct cua_hashmap_view *view)
+{
+	return cua__hashmap_places(view, view->key_size, view->value_size);
+}
+
+/* ---- pairs to backend memory ---- */
+
+struct request {
+	struct cua_hashmap *map;
+	uint64_t max;
+	void *keys_out, *values_out;
+	uint64_t *n;
+	int rejected, sorted;
+};
+
+static enum cua_status sort(struct cua__call *call, const struct request *r, uint64_t max, void *keys, void *values,
+			    const uint64_t *n)
+{
+	const struct cua__hashmap_whole_ops *whole = call->ctx->backend->hashmap->whole;
+	struct cua__hashmap_sort s = {r->map->view.key_size, r->map->view.value_size, max, n, keys, values, NULL};
+	enum cua_status status;
+
+	if (!max)
+		return CUA_OK;
+	status = cua__call_scratch(call, whole->sort_scratch(call->ctx, s.key_size, s.value_size, max),
+				   &s.scratch);
+	return status ? status : whole->sort(call->ctx, &s);
+}
+
+static enum cua_status give(const struct request *r)
+{
+	struct cua_hashmap *map = r->map;
+	struct cua_context *ctx;
+	struct cua__hashmap_array k, v, n;
+	struct cua__call call;
+	enum cua_status status;
+	void *result, *count;
+	uint64_t max = r->max;
+
+	if (!map || !r->n)
+		return CUA_ERROR_NULL;
+	status = cua__hashmap_check(map, r->keys_out, max, map->view.key_size, &k);
+	if (!status)
+		status = cua__hashmap_check(map, r->values_out, max, map->view.value_size, &v);
+	if (status)
+		return status;
+	n.user = r->n;
+	n.bytes = sizeof(*r->n);
+	if (cua__hashmap_meet(&k, &v) || cua__hashmap_meet(&k, &n) || cua__hashmap_meet(&v, &n) ||
+	    cua__hashmap_in_map(map, &k) || cua__hashmap_in_map(map, &v) || cua__hashmap_in_map(map, &n))
+		return CUA_ERROR_OVERLAP;
+	if (max > places_of(&map->view) && !r->rejected)
+		max = places_of(&map->view);
+	ctx = map->ctx;
+	cua__call_begin(&call, ctx);
+	status = cua__call_result(&call, r->n, sizeof(*r->n), sizeof(*r->n), &result);
+	if (!status)
+		status = cua__call_scratch(&call, sizeof(*r->n), &count);
+	if (!status)
+		status = ctx->backend->runtime->set_bytes(ctx, count, 0, sizeof(*r->n));
+	if (!status && r->rejected)
+		status = ctx->backend->hashmap->whole->rejected(ctx, &map->view, max, (void *)k.backend,
+								(void *)v.backend, count);
+	else if (!status)
+		status = ctx->backend->hashmap->retrieve(ctx, &map->view, max, (void *)k.backend,
+							 (void *)v.backend, count);
+	if (!status && r->sorted)
+		status = sort(&call, r, max, (void *)k.backend, (void *)v.backend, count);
+	if (!status)
+		status = ctx->backend->runtime->copy(ctx, result, count, sizeof(*r->n));
+	return cua__call_end(&call, status);
+}
+
+enum cua_status cua_hashmap_retrieve(struct cua_hashmap *map, enum cua_hashmap_order order, uint64_t max,
+				     void *keys_out, void *values_out, uint64_t *n)
+{
+	struct request r = {map, max, keys_out, values_out, n, 0, order == CUA_HASHMAP_SORTED};
+
+	if (map && n && order != CUA_HASHMAP_ANY && order != CUA_HASHMAP_SORTED)
+		return CUA_ERROR_VALUE;
+	return give(&r);
+}
+
+enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map, enum cua_hashmap_order order,
+					       uint64_t max, size_t *bytes)
+{
+	size_t keys;
+
+	if (!map || !bytes)
+		return CUA_ERROR_NULL;
+	if (order != CUA_HASHMAP_ANY && order != CUA_HASHMAP_SORTED)
+		return CUA_ERROR_VALUE;
+	if (cua__bytes(max, map->view.key_size, &keys) || cua__bytes(max, map->view.value_size, &keys))
+		return CUA_ERROR_SIZE;
+	/* the count, and its copy for ordinary memory */
+	*bytes = 2 * cua__scratch_size(sizeof(uint64_t));
+	if (max > places_of(&map->view))
+		max = places_of(&map->view);
+	if (order == CUA_HASHMAP_SORTED && max)
+		*bytes += cua__scratch_size(map->ctx->backend->hashmap->whole->sort_scratch(
+			map->ctx, map->view.key_size, map->view.value_size, max));
+	return CUA_OK;
+}
+
+enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t max, void *keys_out, void *values_out,
+				     uint64_t *n)
+{
+	struct request r = {map, max, keys_out, values_out, n, 1, 0};
+
+	return give(&r);
+}
+
+/* ---- resize ---- */
+
+/* What is before the buckets, on the host. */
+struct front {
+	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
+	struct cua_u128 cells[2];
+	uint64_t in_slots, keys; /* those in cells too */
+};
+
+/* Waits for the stream. */
+static enum cua_status read_front(struct cua_hashmap *map, struct front *f)
+{
+	const struct cua__runtime *runtime = map->ctx->backend->runtime;
+	enum cua_status status = runtime->may_wait(map->ctx);
+
+	if (!status)
+		status = runtime->copy(map->ctx, f, map->view.counts, offsetof(struct front, in_slots));
+	if (!status)
+		status = runtime->synchronize(map->ctx);
+	if (status)
+		return status;
+	f->in_slots = 0;
+	for (uint32_t i = 0; i < CUA_HASHMAP_STRIPES; i++)
+		f->in_slots += f->counts[i].inserted - f->counts[i].erased;
+	f->keys = f->in_slots + (f->cells[0].lo != 0) + (f->cells[1].lo != 0);
+	return CUA_OK;
+}
+
+/* Within a call: another memory for the same pairs. On an error nothing has changed. */
+static enum cua_status resize(struct cua_hashmap *map, uint64_t capacity)
+{
+	const struct cua__runtime *runtime = map->ctx->backend->runtime;
+	struct cua_hashmap fresh = *map;
+	enum cua_status status;
+	struct front front;
+
+	status = read_front(map, &front);
+	if (status)
+		return status;
+	if (capacity < front.keys)
+		return CUA_ERROR_SIZE;
+	status = cua__hashmap_lay_out(&fresh, capacity);
+	if (!status)
+		status = cua__hashmap_provide(&fresh);
+	if (status)
+		return status;
+	/* what was rejected before; what is moved counts itself */
+	for (uint32_t i = 0; i < CUA_HASHMAP_STRIPES; i++)
+		front.counts[i].inserted = front.counts[i].erased = 0;
+	status = runtime->copy(map->ctx, fresh.view.counts, front.counts, sizeof(front.counts));
+	if (!status && map->view.rejects)
+		status = runtime->copy(map->ctx, fresh.view.rejects, map->view.rejects,
+				       offsetof(struct cua_hashmap_rejects, pairs) +
+					       map->options.rejects * sizeof(struct cua_hashmap_pair));
+	if (!status)
+		status = map->ctx->backend->hashmap->whole->move(map->ctx, &map->view, &fresh.view,
+								 CUA__HASHMAP_INSERT);
+	if (!status)
+		status = runtime->synchronize(map->ctx);
+	if (status) {
+		runtime->release(map->ctx, fresh.base);
+		return status;
+	}
+	runtime->release(map->ctx, map->base);
+	*map = fresh;
+	return CUA_OK;
+}
+
+enum cua_status cua_hashmap_resize(struct cua_hashmap *map, uint64_t capacity)
+{
+	struct cua__call call;
+
+	if (!map)
+		return CUA_ERROR_NULL;
+	if (!capacity)
+		return CUA_ERROR_VALUE;
+	if (map->options.own_hash)
+		return CUA_ERROR_UNSUPPORTED;
+	cua__call_begin(&call, map->ctx);
+	return cua__call_end(&call, resize(map, capacity));
+}
+
+/* ---- growth ---- */
+
+/* Makes room for `more` keys below the limit of the load; *room is how many there are then. */
+static enum cua_status make_room(struct cua_hashmap *map, uint64_t more, uint64_t *room)
+{
+	const uint32_t percent = map->options.grow_percent;
+	uint64_t keys, slots = cua__hashmap_slots(&map->view), limit, wanted;
+	enum cua_status status;
+	struct front front;
+
+	status = read_front(map, &front);
+	if (status)
+		return status;
+	keys = front.in_slots;
+	/* of slots * percent / 100, without overflow */
+	limit = slots / 100 * percent + slots % 100 * percent / 100;
+	if (limit < keys || limit - keys < more) {
+		if (keys + more < keys || keys + more > UINT64_MAX / 200 || slots > UINT64_MAX / 4)
+			return CUA_ERROR_SIZE;
+		/* two more: keys that have cells need no slots, but are keys to resize */
+		wanted = (keys + more) * 100 / percent + 2;
+		status = resize(map, wanted > 2 * slots ? wanted : 2 * slots);
+		if (status)
+			return status;
+		slots = cua__hashmap_slots(&map->view);
+		limit = slots / 100 * percent + slots % 100 * percent / 100;
+	}
+	*room = limit - keys;
+	return CUA_OK;
+}
+
+static const void *part_of(const void *array, size_t done, size_t size)
+{
+	return array && size ? (const char *)array + done * size : NULL;
+}
+
+enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, cua__hashmap_bulk_fn *first,
+					   const struct cua__hashmap_call *call)
+{
+	const uint32_t ks = map->view.key_size, vs = map->view.value_size;
+	enum cua_status status = CUA_OK;
+	size_t done = 0;
+
+	while (done < call->n) {
+		struct cua__hashmap_call part = *call;
+		uint64_t rest = call->n - done, room;
+
+		/* equal keys take one slot, and those that are there take none: how many is known only afterwards */
+		status = make_room(map, rest < LEAST_PART ? rest : LEAST_PART, &room);
+		if (status)
+			break;
+		part.n = rest < room ? rest : room;
+		part.keys = part_of(call->keys, done, ks);
+		part.values = part_of(call->values, done, vs);
+		part.values_out = (void *)part_of(call->values_out, done, vs);
+		part.flags = (void *)part_of(call->flags, done, 1);
+		status = (done ? map->ctx->backend->hashmap->write : first)(map->ctx, &map->view, &part);
+		if (status)
+			break;
+		done += part.n;
+	}
+	/* what was not done is told by its result */
+	if (status && call->flags)
+		map->ctx->backend->runtime->set_bytes(map->ctx, call->flags + done, CUA_HASHMAP_FULL,
+						      call->n - done);
+	return status;
+}
+
+/* ---- merge ---- */
+
+enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hashmap *from,
+				  enum cua_hashmap_merge how)
+{
+	struct cua__call call;
+	int op = (int)how;
+
+	if (!map || !from)
+		return CUA_ERROR_NULL;
+	if (map->ctx != from->ctx)
+		return CUA_ERROR_CONTEXT;
+	if (how == CUA_HASHMAP_KEEP)
+		op = CUA__HASHMAP_INSERT;
+	else if (how == CUA_HASHMAP_REPLACE)
+		op = CUA__HASHMAP_ASSIGN;
+	else if (op < CUA_UPDATE_ADD || op > CUA_UPDATE_XOR)
+		return CUA_ERROR_VALUE;
+	if (map->view.key_size != from->view.key_size || map->view.value_size != from->view.value_size ||
+	    (!map->view.value_size && how != CUA_HASHMAP_KEEP))
+		return CUA_ERROR_TYPE;
+	if (map->options.own_hash || from->options.own_hash)
+		return CUA_ERROR_UNSUPPORTED;
+	if (map == from)
+		return CUA_ERROR_OVERLAP;
+	cua__call_begin(&call, map->ctx);
+	return cua__call_end(&call, map->ctx->backend->hashmap->whole->move(map->ctx, &from->view, &map->view, op));
+}
+
+/* ---- statistics ---- */
+
+CUA_STATIC_ASSERT(CUA_HASHMAP_PROBES == CUA__HASHMAP_FAR + 1, "the last one counts all longer ones");
+
+enum cua_status cua_hashmap_statistics(struct cua_hashmap *map, struct cua_hashmap_statistics *statistics)
+{
+	struct cua_hashmap_statistics out = {.struct_size = sizeof(out)};
+	struct front front;
+	struct cua__hashmap_tally tally;
+	const struct cua__runtime *runtime;
+	struct cua__call call;
+	enum cua_status status;
+	void *homes, *backend;
+	size_t bytes;
+
+	if (!map || !statistics)
+		return CUA_ERROR_NULL;
+	if (statistics->struct_size < sizeof(size_t) || statistics->struct_size > sizeof(out))
+		return CUA_ERROR_VALUE;
+	if (map->options.own_hash)
+		return CUA_ERROR_UNSUPPORTED;
+	if (cua__bytes(map->view.n_buckets, sizeof(uint32_t), &bytes))
+		return CUA_ERROR_SIZE;
+	runtime = map->ctx->backend->runtime;
+	cua__call_begin(&call, map->ctx);
+	status = runtime->may_wait(map->ctx);
+	if (!status)
+		status = cua__call_scratch(&call, bytes, &homes);
+	if (!status)
+		status = cua__call_scratch(&call, sizeof(tally), &backend);
+	if (!status)
+		status = runtime->set_bytes(map->ctx, homes, 0, bytes);
+	if (!status)
+		status = runtime->set_bytes(map->ctx, backend, 0, sizeof(tally));
+	if (!status)
+		status = map->ctx->backend->hashmap->whole->tally(map->ctx, &map->view, homes, backend);
+	if (!status)
+		status = runtime->copy(map->ctx, &tally, backend, sizeof(tally));
+	if (!status)
+		status = read_front(map, &front);
+	status = cua__call_end(&call, status);
+	if (status)
+		return status;
+	out.struct_size = statistics->struct_size;
+	out.slots = cua__hashmap_slots(&map->view);
+	memcpy(out.probes, tally.probes, sizeof(out.probes));
+	for (uint32_t i = 0; i < CUA_HASHMAP_PROBES; i++)
+		out.keys += out.probes[i];
+	out.erased = tally.erased;
+	out.free = out.slots - front.in_slots - out.erased;
+	out.worst_bucket = tally.worst;
+	out.load = (double)out.keys / (double)out.slots;
+	for (uint32_t i = 0; i < CUA_HASHMAP_STRIPES; i++)
+		out.rejected += front.counts[i].rejected;
+	memcpy(statistics, &out, statistics->struct_size);
+	return CUA_OK;
+}
+
+/* ---- pairs to the host ---- */
+
+enum cua_status cua__hashmap_pass_begin(struct cua__hashmap_pass *pass, struct cua_hashmap *map)
+{
+	const uint32_t ks = map->view.key_size, vs = map->view.value_size;
+
+	pass->map = map;
+	pass->place = pass->n = 0;
+	pass->room = PART_BYTES / (ks + vs);
+	if (pass->room > places_of(&map->view))
+		pass->room = places_of(&map->view);
+	pass->keys = malloc(pass->room * (ks + vs));
+	pass->values = pass->keys ? pass->keys + pass->room * ks : NULL;
+	return pass->keys ? CUA_OK : CUA_ERROR_NO_MEMORY;
+}
+
+void cua__hashmap_pass_end(struct cua__hashmap_pass *pass)
+{
+	free(pass->keys);
+}
+
+enum cua_status cua__hashmap_pass_next(struct cua__hashmap_pass *pass, int *more)
+{
+	struct cua_hashmap *map = pass->map;
+	const struct cua__runtime *runtime = map->ctx->backend->runtime;
+	const uint32_t ks = map->view.key_size, vs = map->view.value_size;
+	uint64_t all = places_of(&map->view), room = pass->room;
+	void *keys, *values, *count;
+	struct cua__call call;
+	enum cua_status status;
+
+	*more = pass->place < all;
+	pass->n = 0;
+	if (!*more)
+		return CUA_OK;
+	if (room > all - pass->place)
+		room = all - pass->place;
+	cua__call_begin(&call, map->ctx);
+	status = runtime->may_wait(map->ctx);
+	if (!status)
+		status = cua__call_scratch(&call, room * ks, &keys);
+	if (!status)
+		status = cua__call_scratch(&call, room * vs, &values);
+	if (!status)
+		status = cua__call_scratch(&call, sizeof(pass->n), &count);
+	if (!status)
+		status = runtime->set_bytes(map->ctx, count, 0, sizeof(pass->n));
+	if (!status)
+		status = map->ctx->backend->hashmap->whole->slice(map->ctx, &map->view, pass->place, room, keys,
+								  values, count);
+	if (!status)
+		status = runtime->copy(map->ctx, &pass->n, count, sizeof(pass->n));
+	if (!status)
+		status = runtime->synchronize(map->ctx);
+	if (!status)
+		status = runtime->copy(map->ctx, pass->keys, keys, pass->n * ks);
+	if (!status && vs)
+		status = runtime->copy(map->ctx, pass->values, values, pass->n * vs);
+	if (!status)
+		status = runtime->synchronize(map->ctx);
+	pass->place += room;
+	return cua__call_end(&call, status);
+}
+
+enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, void *keys, void *values,
+					 uint64_t *n)
+{
+	struct cua__hashmap_pass pass;
+	enum cua_status status;
+	uint32_t ks, vs;
+	uint64_t all = 0;
+	size_t bytes;
+	int more = 1;
+
+	if (!map || !n)
+		return CUA_ERROR_NULL;
+	ks = map->view.key_size;
+	vs = map->view.value_size;
+	if (max && (!keys || (vs && !values)))
+		return CUA_ERROR_NULL;
+	if (cua__bytes(max, ks, &bytes) || cua__bytes(max, vs, &bytes))
+		return CUA_ERROR_SIZE;
+	status = cua__hashmap_pass_begin(&pass, map);
+	while (!status && more) {
+		uint64_t fit;
+
+		status = cua__hashmap_pass_next(&pass, &more);
+		if (status)
+			break;
+		fit = all >= max ? 0 : pass.n < max - all ? pass.n : max - all;
+		if (fit)
+			memcpy((char *)keys + all * ks, pass.keys, fit * ks);
+		if (fit && vs)
+			memcpy((char *)values + all * vs, pass.values, fit * vs);
+		all += pass.n;
+	}
+	cua__hashmap_pass_end(&pass);
+	if (!status)
+		*n = all;
+	return status;
+}
+
+enum cua_status cua_hashmap_for_each(struct cua_hashmap *map,
+				     int (*fn)(void *arg, const void *key, const void *value), void *arg)
+{
+	struct cua__hashmap_pass pass;
+	enum cua_status status;
+	uint32_t ks, vs;
+	int more = 1;
+
+	if (!map || !fn)
+		return CUA_ERROR_NULL;
+	ks = map->view.key_size;
+	vs = map->view.value_size;
+	status = cua__hashmap_pass_begin(&pass, map);
+	while (!status && more) {
+		status = cua__hashmap_pass_next(&pass, &more);
+		for (uint64_t i = 0; !status && more && i < pass.n; i++)
+			if (fn(arg, pass.keys + i * ks, vs ? pass.values + i * vs : NULL))
+				more = 0;
+	}
+	cua__hashmap_pass_end(&pass);
+	return status;
+}
+
+enum cua_status cua__hashmap_insert_from_host(struct cua_hashmap *map, uint64_t n, const void *keys,
+					      const void *values)
+{
+	const struct cua__runtime *runtime = map->ctx->backend->runtime;
+	const uint32_t ks = map->view.key_size, vs = map->view.value_size;
+	struct cua__hashmap_call insert = {.op = CUA__HASHMAP_INSERT, .n = n};
+	struct cua__call call;
+	enum cua_status status;
+	void *k, *v = NULL;
+
+	cua__call_begin(&call, map->ctx);
+	status = cua__call_scratch(&call, n * ks, &k);
+	if (!status)
+		status = cua__call_scratch(&call, n * vs, &v);
+	if (!status)
+		status = runtime->copy(map->ctx, k, keys, n * ks);
+	if (!status && vs)
+		status = runtime->copy(map->ctx, v, values, n * vs);
+	insert.keys = k;
+	insert.values = vs ? v : NULL;
+	if (!status)
+		status = map->ctx->backend->hashmap->write(map->ctx, &map->view, &insert);
+	if (!status)
+		status = runtime->synchronize(map->ctx);
+	return cua__call_end(&call, status);
+}

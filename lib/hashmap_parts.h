@@ -1,0 +1,761 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A hash map of words (hashmap_word.h) filled on a GPU from many pairs at once, as functions that
+ * every thread of a block calls: cuda/hashmap_build.cu makes kernels of them.
+ *
+ * Source: radix partitioning with staging in shared memory, as in hash joins on GPUs; then a table
+ * that is built where it is small and near. Here a part is a range of home buckets.
+ *
+ * Scatter: pairs go to parts as the words that they are in the map. Each part has fixed room. A
+ * block takes a tile of pairs, numbers those of each part in shared memory, claims their places
+ * with one fetch- and-add a part, and stores them from shared memory in runs. What finds no room is
+ * spilled.
+ *
+ * Build, of a map that holds nothing yet. The parts of the last scatter are the map's windows, and
+ * each one's words lie where its buckets will be. A block reads them and builds the buckets in
+ * shared memory:
+ *
+ *     each word takes a number in its home bucket | a thread a bucket: equal keys become one, the
+ * rest of the slots EMPTY | words that have found no slot go along their probe sequence | store
+ *
+ * Words that find no slot in their window are spilled. Another kernel inserts what was spilled as
+ * any insert does: from the list, or, where there was no room in the list, all pairs once more, of
+ * which most are there then.
+ *
+ * Argument of the build: see hashmap_word.h. What it says of EMPTY slots holds, for slots are taken
+ * in order and only a bucket's thread, between two barriers, takes pairs out and moves the others
+ * up. A key that is away from home went by buckets that were full then, and stay full; all this is
+ * under the lock of a bucket. Two words with one key go along one sequence, and the later one meets
+ * the earlier.
+ *
+ * Hot keys fill the room of a part. So where a tile has many words of one part, most words whose
+ * key the tile has once more go at once. And of equal keys that stand next to each other in the
+ * stage only the first is spilled.
+ *
+ * Scope: blocks of one device. A block has a multiple of 32 threads, at most 1024.
+ * Memory order: kernels end between the passes; inside a block barriers order everything else.
+ */
+#ifndef CUATOMIC_LIB_HASHMAP_PARTS_H
+#define CUATOMIC_LIB_HASHMAP_PARTS_H
+
+#include <cuatomic/hashmap_tile.h>
+
+#include "hashmap.h"
+
+#define CUA__PARTS_ALL 0xffffffffu
+/* The number of a part in a tile. */
+#ifndef CUA__PARTS_LOCAL
+#define CUA__PARTS_LOCAL uint16_t
+#endif
+#define CUA__PARTS_BLOCK CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
+
+/* What a kernel is made for: constants, all of them. */
+struct cua__parts_kind {
+	uint32_t ks, vs;
+	uint32_t threads; /* of a block */
+	uint32_t each;    /* words of a thread */
+	int again;        /* a scatter of what another has scattered */
+};
+
+struct cua__parts {
+	struct cua_hashmap_view view;
+	/* the pairs */
+	const void *keys, *values;
+	uint64_t n;
+	/* again: words in parts that another scatter has filled, and the tiles that a part may have
+	 */
+	const void *from;
+	const uint64_t *from_filled;
+	uint64_t from_room, from_tiles;
+	/* where words go; all of them in order of home bucket */
+	void *to;
+	uint64_t *filled; /* how many wanted to a part, which may be more than the room */
+	uint64_t room;    /* < 2^32 */
+	uint32_t shift;   /* a home bucket's part, by its number */
+	uint32_t many;    /* of a tile in one part: more come of equal keys */
+	uint32_t parts;   /* of the pairs, or of each part that they come from, a power of two then;
+			     at most 2 a thread */
+	/* words that found no room */
+	void *spill;
+	uint64_t *spilled;
+	uint64_t spill_room;
+	/*
+	 * of an insert: parts that are at work at the same time, so that their traffic spreads over
+	 * the memory
+	 */
+	uint32_t at_once;
+};
+
+/* Of a block, beside the stage. */
+struct cua__parts_shared {
+	uint32_t warps[32];
+	uint32_t listed, inserted;
+};
+
+/* ---- words ---- */
+
+struct cua__parts_wide {
+	uint64_t lo, hi;
+} __attribute__((aligned(16), may_alias));
+
+CUA_FORCE struct cua_u128 cua__parts_get(const struct cua__parts_kind k, const void *words,
+					 uint64_t i)
+{
+	struct cua_u128 word = {0, 0};
+
+	if (cua__hashmap_is_wide(k.ks, k.vs)) {
+		const struct cua__parts_wide w =
+			CUA_READ(((const struct cua__parts_wide *)words)[i]);
+
+		word.lo = w.lo;
+		word.hi = w.hi;
+	} else {
+		word.lo = CUA_READ(((const cua__raw64 *)words)[i]);
+	}
+	return word;
+}
+
+CUA_FORCE void cua__parts_set(const struct cua__parts_kind k, void *words, uint64_t i,
+			      struct cua_u128 word)
+{
+	if (cua__hashmap_is_wide(k.ks, k.vs)) {
+		struct cua__parts_wide w = {word.lo, word.hi};
+
+		CUA_WRITE(((struct cua__parts_wide *)words)[i], w);
+	} else {
+		CUA_WRITE(((cua__raw64 *)words)[i], word.lo);
+	}
+}
+
+CUA_FORCE int cua__parts_same_key(const struct cua__parts_kind k, struct cua_u128 a,
+				  struct cua_u128 b)
+{
+	return cua__hashmap_same(cua__hashmap_word_key(k.ks, a), cua__hashmap_word_key(k.ks, b));
+}
+
+CUA_FORCE uint64_t cua__parts_hash(const struct cua__parts_kind k, const struct cua__parts *a,
+				   struct cua_u128 word)
+{
+	return cua__hashmap_hash(&a->view, k.ks, cua__hashmap_word_key(k.ks, word));
+}
+
+/* cua_hash_range, of which half is saved since the map has less than 2^32 buckets. */
+CUA_FORCE uint32_t cua__parts_home(const struct cua__parts *a, uint64_t hash)
+{
+	const uint64_t n = (uint32_t)a->view.n_buckets;
+
+	return (uint32_t)(((hash >> 32) * n + ((uint64_t)(uint32_t)hash * n >> 32)) >> 32);
+}
+
+/* By whole warps, for the lanes that have a word to spill. */
+CUA_FORCE void cua__parts_spill(const struct cua__parts_kind k, const struct cua__parts *a, int has,
+				struct cua_u128 word)
+{
+	const uint32_t mask = cua_port_ballot(CUA__PARTS_ALL, has), lane = cua_port_lane();
+	uint64_t at = 0;
+
+	if (!mask)
+		return;
+	if (lane == 0)
+		at = cua_port_fetch_add_u64(a->spilled, cua_port_popc_u32(mask), CUA_RELAXED,
+					    CUA__HASHMAP_AT);
+	at = cua_port_shuffle_u64(CUA__PARTS_ALL, at, 0) +
+	     cua_port_popc_u32(mask & (((uint32_t)1 << lane) - 1));
+	if (has && at < a->spill_room)
+		cua__parts_set(k, a->spill, at, word);
+}
+
+/* The sum over a warp, in all lanes. */
+CUA_FORCE uint32_t cua__parts_warp_sum(uint32_t v)
+{
+	uint32_t step;
+
+	CUA__UNROLL
+	for (step = 16; step; step /= 2)
+		v += cua_port_shuffle_u32(CUA__PARTS_ALL, v, cua_port_lane() ^ step);
+	return v;
+}
+
+/* ---- scatter ---- */
+
+#define CUA__PARTS_NONE 0xffffffffu
+
+CUA_FORCE uint32_t cua__parts_tile(const struct cua__parts_kind k)
+{
+	return k.threads * k.each;
+}
+
+/*
+ * What comes before this thread's v in the block; *total is the sum of all. Behind it is a barrier
+ * to come.
+ */
+CUA_FORCE uint32_t cua__parts_scan(const struct cua__parts_kind k, struct cua__parts_shared *sh,
+				   uint32_t v, uint32_t *total)
+{
+	const uint32_t thread = cua_port_thread(), lane = cua_port_lane();
+	uint32_t sum = v, step, w, before = 0, all = 0;
+
+	CUA__UNROLL
+	for (step = 1; step < 32; step *= 2) {
+		uint32_t other = cua_port_shuffle_u32(CUA__PARTS_ALL, sum,
+						      lane >= step ? lane - step : lane);
+
+		sum += lane >= step ? other : 0;
+	}
+	if (lane == 31)
+		CUA_WRITE(sh->warps[thread / 32], sum);
+	cua_port_sync_block();
+	CUA__UNROLL
+	for (w = 0; w < k.threads / 32; w++) {
+		uint32_t of_warp = CUA_READ(sh->warps[w]);
+
+		before += w < thread / 32 ? of_warp : 0;
+		all += of_warp;
+	}
+	*total = all;
+	return before + sum - v;
+}
+
+/* The words at hand of this thread; with pairs, one with a reserved key is put into its cell, and
+ * is none. */
+CUA_FORCE void cua__parts_read(const struct cua__parts_kind k, const struct cua__parts *a,
+			       uint64_t first, uint64_t end, struct cua_u128 *word, uint32_t *there)
+{
+	const uint32_t thread = cua_port_thread();
+	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua_u128 key[32], value[32];
+	uint32_t j;
+
+	*there = 0;
+	CUA__UNROLL
+	for (j = 0; j < k.each; j++) {
+		const uint64_t i = first + j * k.threads + thread;
+
+		if (i >= end)
+			continue;
+		*there |= (uint32_t)1 << j;
+		if (k.again) {
+			word[j] = cua__parts_get(k, a->from, i);
+		} else {
+			key[j] = cua__hashmap_get(a->keys, k.ks, i);
+			value[j] = cua__hashmap_get(a->values, k.vs, i);
+		}
+	}
+	if (k.again)
+		return;
+	CUA__UNROLL
+	for (j = 0; j < k.each; j++) {
+		char *cell;
+
+		if (!(*there >> j & 1))
+			continue;
+		cell = cua__hashmap_word_cell(&a->view, k.ks, k.vs, key[j], NULL);
+		if (cell) {
+			(void)cua__hashmap_word_enter_cell(cell, k.ks, k.vs, value[j], &spot);
+			*there &= ~((uint32_t)1 << j);
+		}
+		word[j] = cua__hashmap_word_of(k.ks, k.vs, key[j], value[j]);
+	}
+}
+
+/*
+ * Where a key comes often in a tile most of its words go. A word that meets its key in a table
+ * goes; else it is put there over what was there. So what is in the table stays. By all threads;
+ * table is the stage, which nobody uses yet.
+ */
+CUA_FORCE void cua__parts_filter(const struct cua__parts_kind k, const struct cua__parts *a,
+				 void *table, const struct cua_u128 *word, uint32_t *there)
+{
+	const uint32_t thread = cua_port_thread(), size = cua__parts_tile(k);
+	uint64_t *low = (uint64_t *)table;
+	uint32_t j;
+
+	CUA__UNROLL
+	for (j = 0; j < k.each; j++)
+		cua_port_store_b64(&low[j * k.threads + thread], 0, CUA_RELAXED, CUA__PARTS_BLOCK);
+	cua_port_sync_block();
+	CUA__UNROLL
+	for (j = 0; j < k.each; j++) {
+		struct cua_u128 other = {0, 0};
+		uint64_t *at;
+
+		if (!(*there >> j & 1))
+			continue;
+		at = &low[(uint32_t)(cua__parts_hash(k, a, word[j]) >> 4) % size];
+		other.lo = cua_port_load_b64(at, CUA_RELAXED, CUA__PARTS_BLOCK);
+		if (other.lo && cua__parts_same_key(k, other, word[j]))
+			*there &= ~((uint32_t)1 << j);
+		else
+			cua_port_store_b64(at, word[j].lo, CUA_RELAXED, CUA__PARTS_BLOCK);
+	}
+	cua_port_sync_block();
+}
+
+/* stage and part_of have room for a tile, number and offset for as many as there are parts. */
+CUA_FORCE void cua__parts_scatter(const struct cua__parts_kind k, const struct cua__parts *a,
+				  uint64_t tile, struct cua__parts_shared *sh, void *stage,
+				  CUA__PARTS_LOCAL *part_of, uint32_t *number, uint32_t *offset)
+{
+	const uint32_t thread = cua_port_thread(), size = cua__parts_tile(k);
+	uint64_t first = tile * size, end = a->n, first_part = 0, claimed[2] = {0, 0};
+	struct cua_u128 word[32];
+	uint32_t place[32], there, j, p, before, total, n[2];
+	int filtered;
+
+	if (k.again) {
+		const uint64_t part = tile / a->from_tiles, start = part * a->from_room;
+		const uint64_t filled = CUA_READ(a->from_filled[part]);
+
+		first = start + tile % a->from_tiles * size;
+		end = start + (filled < a->from_room ? filled : a->from_room);
+		first_part = part * a->parts;
+	}
+	if (first >= end)
+		return;
+	for (p = thread; p < a->parts; p += k.threads)
+		CUA_WRITE(number[p], 0);
+	cua__parts_read(k, a, first, end, word, &there);
+	cua_port_sync_block();
+	for (filtered = k.ks == 16;; filtered = 1) {
+		CUA__UNROLL
+		for (j = 0; j < k.each; j++) {
+			place[j] = CUA__PARTS_NONE;
+			if (!(there >> j & 1))
+				continue;
+			p = cua__parts_home(a, cua__parts_hash(k, a, word[j])) >> a->shift;
+			if (k.again)
+				p &= a->parts - 1;
+			place[j] = p << 16 | cua_port_fetch_add_u32(&number[p], 1, CUA_RELAXED,
+								    CUA__PARTS_BLOCK);
+		}
+		cua_port_sync_block();
+		CUA__UNROLL
+		for (j = 0; j < 2; j++) {
+			p = thread * 2 + j;
+			n[j] = p < a->parts ? CUA_READ(number[p]) : 0;
+		}
+		if (!cua_port_sync_block_or(!filtered && (n[0] > a->many || n[1] > a->many)))
+			break;
+		cua__parts_filter(k, a, stage, word, &there);
+		for (p = thread; p < a->parts; p += k.threads)
+			CUA_WRITE(number[p], 0);
+		cua_port_sync_block();
+	}
+	CUA__UNROLL
+	for (j = 0; j < 2; j++)
+		if (n[j])
+			claimed[j] = cua_port_fetch_add_u64(&a->filled[first_part + thread * 2 + j],
+							    n[j], CUA_RELAXED, CUA__HASHMAP_AT);
+	before = cua__parts_scan(k, sh, n[0] + n[1], &total);
+	CUA__UNROLL
+	for (j = 0; j < 2; j++) {
+		p = thread * 2 + j;
+		if (p < a->parts)
+			CUA_WRITE(number[p], before);
+		n[j] += before;
+		before = n[j];
+	}
+	cua_port_sync_block();
+	CUA__UNROLL
+	for (j = 0; j < k.each; j++) {
+		uint32_t at;
+
+		if (place[j] == CUA__PARTS_NONE)
+			continue;
+		at = CUA_READ(number[place[j] >> 16]) + (place[j] & 0xffff);
+		cua__parts_set(k, stage, at, word[j]);
+		CUA_WRITE(part_of[at], (CUA__PARTS_LOCAL)(place[j] >> 16));
+	}
+	/* a word's place in its part is its place in the stage and this, modulo 2^32 */
+	CUA__UNROLL
+	for (j = 0; j < 2; j++) {
+		p = thread * 2 + j;
+		if (p < a->parts)
+			CUA_WRITE(offset[p],
+				  (uint32_t)(claimed[j] < a->room ? claimed[j] : a->room) -
+					  CUA_READ(number[p]));
+	}
+	cua_port_sync_block();
+	CUA__UNROLL
+	for (j = 0; j < k.each; j++) {
+		const uint32_t i = j * k.threads + thread;
+		struct cua_u128 w = {0, 0};
+		uint32_t at;
+		int spills = 0;
+
+		if (i < total) {
+			w = cua__parts_get(k, stage, i);
+			p = CUA_READ(part_of[i]);
+			at = CUA_READ(offset[p]) + i;
+			if (at < a->room)
+				cua__parts_set(k, a->to, (first_part + p) * a->room + at, w);
+			else
+				spills = i == 0 || !cua__parts_same_key(
+							   k, cua__parts_get(k, stage, i - 1), w);
+		}
+		cua__parts_spill(k, a, spills, w);
+	}
+}
+
+/* ---- build ---- */
+
+#define CUA__PARTS_BUCKETS ((uint32_t)CUA__HASHMAP_WINDOW)
+#define CUA__PARTS_WINDOW_BYTES (CUA__PARTS_BUCKETS * CUA__HASHMAP_WORD_BYTES)
+/* In a bucket's number of pairs: it is being looked at. */
+#define CUA__PARTS_BUSY 0x80000000u
+
+/*
+ * Word i of a bucket, 0 being the head, in shared memory: turned with the bucket, since threads
+ * tend to use the same word of different buckets.
+ */
+CUA_FORCE uint32_t cua__parts_at(const struct cua__parts_kind k, uint32_t bucket, uint32_t i)
+{
+	return cua__hashmap_is_wide(k.ks, k.vs) ? bucket * 4 + (i ^ (bucket / 2 & 3))
+						: bucket * 8 + (i ^ (bucket / 2 & 7));
+}
+
+/* Takes out all but one of equal keys among the n pairs of a bucket. Returns how many remain. */
+CUA_FORCE uint32_t cua__parts_unique(const struct cua__parts_kind k, void *table, uint32_t bucket,
+				     uint32_t n)
+{
+	uint32_t kept = 1, i, j;
+
+	for (i = 1; i < n; i++) {
+		const struct cua_u128 w = cua__parts_get(k, table, cua__parts_at(k, bucket, i + 1));
+
+		for (j = 0; j < kept; j++)
+			if (cua__parts_same_key(
+				    k, cua__parts_get(k, table, cua__parts_at(k, bucket, j + 1)),
+				    w))
+				break;
+		if (j < kept)
+			continue;
+		cua__parts_set(k, table, cua__parts_at(k, bucket, kept + 1), w);
+		kept++;
+	}
+	return kept;
+}
+
+/* A bucket whose words have all their numbers: becomes what it is in the map. Returns its pairs. */
+CUA_FORCE uint32_t cua__parts_finish(const struct cua__parts_kind k, void *table, uint32_t *number,
+				     uint32_t bucket)
+{
+	const uint32_t slots = cua__hashmap_word_slots(k.ks, k.vs);
+	const struct cua_u128 empty = {0, 0};
+	struct cua_u128 w[7];
+	uint32_t n = CUA_READ(number[bucket]), i, j;
+	int equal = 0;
+
+	n = n < slots ? n : slots;
+	CUA__UNROLL
+	for (i = 0; i < slots; i++)
+		w[i] = cua__parts_get(k, table, cua__parts_at(k, bucket, i + 1));
+	CUA__UNROLL
+	for (i = 1; i < slots; i++) {
+		int same = 0;
+
+		CUA__UNROLL
+		for (j = 0; j < i; j++)
+			same |= cua__parts_same_key(k, w[i], w[j]);
+		equal |= same && i < n;
+	}
+	if (equal)
+		n = cua__parts_unique(k, table, bucket, n);
+	CUA__UNROLL
+	for (i = 0; i < slots; i++)
+		if (i >= n)
+			cua__parts_set(k, table, cua__parts_at(k, bucket, i + 1), empty);
+	cua__parts_set(k, table, cua__parts_at(k, bucket, 0), empty);
+	CUA_WRITE(number[bucket], n);
+	return n;
+}
+
+/* Waits for the bucket. Returns its number of pairs. */
+CUA_FORCE int cua__parts_try(uint32_t *number, uint32_t bucket, uint32_t n)
+{
+	return !(n & CUA__PARTS_BUSY) && cua_port_cas_b32(&number[bucket], n, n | CUA__PARTS_BUSY,
+							  CUA_ACQUIRE, CUA__PARTS_BLOCK) == n;
+}
+
+/*
+ * Looks for the key, and puts the word behind the others. Returns INSERTED, EXISTS, or 0 where the
+ * bucket is full.
+ */
+CUA_FORCE int cua__parts_enter(const struct cua__parts_kind k, void *table, uint32_t *number,
+			       uint32_t bucket, struct cua_u128 word)
+{
+	const uint32_t slots = cua__hashmap_word_slots(k.ks, k.vs);
+	int result = -1;
+
+	while (result < 0) {
+		uint32_t n = cua_port_load_b32(&number[bucket], CUA_ACQUIRE, CUA__PARTS_BLOCK), i;
+		/* slots of a full bucket do not change */
+		const int full = (n & ~CUA__PARTS_BUSY) == slots;
+
+		if (!full && !cua__parts_try(number, bucket, n))
+			continue;
+		result = 0;
+		CUA__UNROLL
+		for (i = 0; i < slots; i++)
+			if ((full || i < n) &&
+			    cua__parts_same_key(
+				    k, cua__parts_get(k, table, cua__parts_at(k, bucket, i + 1)),
+				    word))
+				result = CUA_HASHMAP_EXISTS;
+		if (full)
+			break;
+		if (!result) {
+			cua__parts_set(k, table, cua__parts_at(k, bucket, n + 1), word);
+			result = CUA_HASHMAP_INSERTED;
+			n++;
+		}
+		cua_port_store_b32(&number[bucket], n, CUA_RELEASE, CUA__PARTS_BLOCK);
+	}
+	return result;
+}
+
+/* A word with no slot so far. Returns INSERTED, EXISTS, or 0 where the window is full. */
+CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__parts *a,
+			      void *table, uint32_t *number, struct cua_u128 word)
+{
+	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
+	const uint64_t hash = cua__parts_hash(k, a, word);
+	const uint32_t home = cua__parts_home(a, hash), here = home % CUA__PARTS_BUCKETS;
+	uint32_t distance, at;
+	int result = 0;
+
+	for (distance = 0; distance < CUA__PARTS_BUCKETS; distance++) {
+		at = (uint32_t)cua__hashmap_word_probe(&a->view, home, hash, distance) %
+		     CUA__PARTS_BUCKETS;
+		result = cua__parts_enter(k, table, number, at, word);
+		if (result)
+			break;
+	}
+	at = cua__parts_at(k, here, 0);
+	while (distance && result == CUA_HASHMAP_INSERTED) {
+		const uint32_t n = cua_port_load_b32(&number[here], CUA_RELAXED, CUA__PARTS_BLOCK);
+
+		if (cua__parts_try(number, here, n)) {
+			const struct cua_u128 w = cua__parts_get(k, table, at);
+			struct cua__hashmap_head head = {w.lo, w.hi};
+			struct cua_u128 raised;
+
+			head = cua__hashmap_word_raise(wide, head, hash, distance);
+			raised.lo = head.lo;
+			raised.hi = head.hi;
+			cua__parts_set(k, table, at, raised);
+			cua_port_store_b32(&number[here], n, CUA_RELEASE, CUA__PARTS_BLOCK);
+			break;
+		}
+	}
+	return result;
+}
+
+/*
+ * table has room for a window, number for as many as it has buckets. list is for words that find no
+ * slot at first; what it has no room for goes where the window's words were.
+ */
+CUA_FORCE void cua__parts_build(const struct cua__parts_kind k, const struct cua__parts *a,
+				uint64_t window, struct cua__parts_shared *sh, void *table,
+				uint32_t *number, void *list, uint32_t list_room)
+{
+	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
+	const uint32_t thread = cua_port_thread(), slots = cua__hashmap_word_slots(k.ks, k.vs);
+	char *words = cua__hashmap_word_bucket(&a->view, window * CUA__PARTS_BUCKETS);
+	struct cua__parts_wide *out = (struct cua__parts_wide *)(void *)words;
+	const uint64_t filled = CUA_READ(a->filled[window]);
+	const uint32_t n = (uint32_t)(filled < a->room ? filled : a->room);
+	struct cua_u128 word[32];
+	uint32_t inserted = 0, listed, i, j, bucket;
+
+	for (bucket = thread; bucket < CUA__PARTS_BUCKETS; bucket += k.threads)
+		CUA_WRITE(number[bucket], 0);
+	if (thread == 0) {
+		CUA_WRITE(sh->listed, 0);
+		CUA_WRITE(sh->inserted, 0);
+	}
+	CUA__UNROLL
+	for (j = 0; j < k.each; j++)
+		if (j * k.threads + thread < n)
+			word[j] = cua__parts_get(k, words, j * k.threads + thread);
+	cua_port_sync_block();
+	CUA__UNROLL
+	for (j = 0; j < k.each; j++) {
+		if (j * k.threads + thread >= n)
+			continue;
+		bucket = cua__parts_home(a, cua__parts_hash(k, a, word[j])) % CUA__PARTS_BUCKETS;
+		i = cua_port_fetch_add_u32(&number[bucket], 1, CUA_RELAXED, CUA__PARTS_BLOCK);
+		if (i < slots) {
+			cua__parts_set(k, table, cua__parts_at(k, bucket, i + 1), word[j]);
+			continue;
+		}
+		i = cua_port_fetch_add_u32(&sh->listed, 1, CUA_RELAXED, CUA__PARTS_BLOCK);
+		if (i < list_room)
+			cua__parts_set(k, list, i, word[j]);
+		else
+			cua__parts_set(k, words, i, word[j]);
+	}
+	cua_port_sync_block();
+	for (bucket = thread; bucket < CUA__PARTS_BUCKETS; bucket += k.threads)
+		inserted += cua__parts_finish(k, table, number, bucket);
+	listed = CUA_READ(sh->listed);
+	cua_port_sync_block();
+	/* the bound is the same for a warp */
+	for (i = thread; i - cua_port_lane() < listed; i += k.threads) {
+		struct cua_u128 w = {0, 0};
+		int result = -1;
+
+		if (i < listed) {
+			w = i < list_room ? cua__parts_get(k, list, i)
+					  : cua__parts_get(k, words, i);
+			result = cua__parts_walk(k, a, table, number, w);
+		}
+		inserted += result == CUA_HASHMAP_INSERTED;
+		cua_port_sync_warp(CUA__PARTS_ALL);
+		cua__parts_spill(k, a, result == 0, w);
+	}
+	inserted = cua__parts_warp_sum(inserted);
+	if (cua_port_lane() == 0)
+		cua_port_add_u32(&sh->inserted, inserted, CUA_RELAXED, CUA__PARTS_BLOCK);
+	cua_port_sync_block();
+	CUA__UNROLL
+	for (j = 0; j < CUA__PARTS_WINDOW_BYTES / 16 / k.threads; j++) {
+		struct cua__parts_wide pack;
+
+		i = j * k.threads + thread;
+		if (wide) {
+			const struct cua_u128 w =
+				cua__parts_get(k, table, cua__parts_at(k, i / 4, i % 4));
+
+			pack.lo = w.lo;
+			pack.hi = w.hi;
+		} else {
+			pack.lo = cua__parts_get(k, table, cua__parts_at(k, i / 4, i % 4 * 2)).lo;
+			pack.hi =
+				cua__parts_get(k, table, cua__parts_at(k, i / 4, i % 4 * 2 + 1)).lo;
+		}
+		out[i] = pack;
+	}
+	if (thread == 0)
+		cua_port_add_u64(&cua__hashmap_counts(&a->view, window)->inserted,
+				 CUA_READ(sh->inserted), CUA_RELAXED, CUA__HASHMAP_AT);
+}
+
+/* ---- insert ---- */
+
+/* As any insert, by one lane. */
+CUA_FORCE void cua__parts_insert(const struct cua__parts_kind k, const struct cua__parts *a,
+				 struct cua_u128 key, struct cua_u128 value)
+{
+	const uint64_t hash = cua__hashmap_hash(&a->view, k.ks, key);
+	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	uint32_t added = 0;
+
+	if (cua__hashmap_word_enter(&a->view, k.ks, k.vs, hash, key, NULL, value, CUA_RELAXED,
+				    &spot, &added) == CUA_HASHMAP_FULL)
+		cua__hashmap_reject(&a->view, hash, key, value);
+	cua__hashmap_count_added(&a->view, cua_hash_range(hash, a->view.n_buckets), &added);
+}
+
+/* By all threads of a grid: from the list, or from the pairs where the list was too short. */
+CUA_FORCE void cua__parts_insert_spilled(const struct cua__parts_kind k, const struct cua__parts *a)
+{
+	const uint64_t step = cua_port_grid_size() * k.threads, spilled = CUA_READ(*a->spilled);
+	const int listed = spilled <= a->spill_room;
+	const uint64_t n = listed ? spilled : a->n;
+	uint64_t i;
+
+	i = cua_port_block() * k.threads + cua_port_thread();
+	/* what is spilled takes long: it spreads over the warps */
+	if (listed)
+		i = i % 32 * (step / 32) + i / 32;
+	for (; i < n; i += step) {
+		if (listed) {
+			const struct cua_u128 w = cua__parts_get(k, a->spill, i);
+
+			cua__parts_insert(k, a, cua__hashmap_word_key(k.ks, w),
+					  cua__hashmap_word_value(k.ks, k.vs, w));
+		} else {
+			cua__parts_insert(k, a, cua__hashmap_get(a->keys, k.ks, i),
+					  cua__hashmap_get(a->values, k.vs, i));
+		}
+	}
+}
+
+/*
+ * The words of a tile of a part, of `parts` that a scatter has filled; tiles are numbered from one
+ * part to the next of those that are at work at once. list has room for a tile.
+ */
+CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const struct cua__parts *a,
+				      uint64_t tile, struct cua__parts_shared *sh, void *list)
+{
+	const uint32_t size = cua__parts_tile(k), thread = cua_port_thread();
+	const uint64_t tiles = a->from_tiles * a->at_once;
+	const uint64_t part = tile / tiles * a->at_once + tile % a->at_once;
+	const uint64_t first = tile % tiles / a->at_once * size;
+	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
+	struct cua_u128 word[32];
+	uint32_t added = 0, j, n, listed;
+	uint64_t filled;
+
+	if (part >= a->parts)
+		return;
+	filled = CUA_READ(a->from_filled[part]);
+	if (filled > a->from_room)
+		filled = a->from_room;
+	if (first >= filled)
+		return;
+	n = filled - first < size ? (uint32_t)(filled - first) : size;
+	if (thread == 0)
+		CUA_WRITE(sh->listed, 0);
+	CUA__UNROLL
+	for (j = 0; j < k.each; j++) {
+		word[j].lo = word[j].hi = 0;
+		if (j * k.threads + thread < n)
+			word[j] = cua__parts_get(
+				k, a->from, part * a->from_room + first + j * k.threads + thread);
+	}
+	cua_port_sync_block();
+	CUA__UNROLL
+	for (j = 0; j < k.each; j++) {
+		const int has = j * k.threads + thread < n;
+		const int result = cua__tile_enter_home(
+			&a->view, k.ks, k.vs, CUA__PARTS_ALL, has, cua__parts_hash(k, a, word[j]),
+			cua__hashmap_word_key(k.ks, word[j]), NULL,
+			cua__hashmap_word_value(k.ks, k.vs, word[j]), CUA_RELAXED, 0, &seen);
+
+		added += cua_port_popc_u32(
+			cua_port_ballot(CUA__PARTS_ALL, result == CUA_HASHMAP_INSERTED));
+		if (has && !result)
+			cua__parts_set(k, list,
+				       cua_port_fetch_add_u32(&sh->listed, 1, CUA_RELAXED,
+							      CUA__PARTS_BLOCK),
+				       word[j]);
+		cua_port_sync_warp(CUA__PARTS_ALL);
+	}
+	cua_port_sync_block();
+	listed = CUA_READ(sh->listed);
+	/* those whose home is full, together; the bound is the same for a warp */
+	for (j = thread; j - cua_port_lane() < listed; j += k.threads) {
+		struct cua_u128 w = {0, 0};
+		int result;
+
+		if (j < listed)
+			w = cua__parts_get(k, list, j);
+		result = cua__tile_enter_full(&a->view, k.ks, k.vs, CUA__PARTS_ALL, j < listed,
+					      cua__parts_hash(k, a, w),
+					      cua__hashmap_word_key(k.ks, w), NULL,
+					      cua__hashmap_word_value(k.ks, k.vs, w), &seen);
+		added += cua_port_popc_u32(
+			cua_port_ballot(CUA__PARTS_ALL, result == CUA_HASHMAP_INSERTED));
+		if (cua_port_ballot(CUA__PARTS_ALL, j < listed && !result))
+			cua__tile_count(&a->view, CUA__PARTS_ALL, CUA_RELAXED, &added);
+		if (j < listed && !result)
+			cua__parts_insert(k, a, cua__hashmap_word_key(k.ks, w),
+					  cua__hashmap_word_value(k.ks, k.vs, w));
+		cua_port_sync_warp(CUA__PARTS_ALL);
+	}
+	cua__tile_count(&a->view, CUA__PARTS_ALL, CUA_RELAXED, &added);
+}
+
+#endif /* CUATOMIC_LIB_HASHMAP_PARTS_H */

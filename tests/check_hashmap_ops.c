@@ -1,0 +1,1239 @@
+/* SPDX-License-Identifier: MIT */
+/* The hash map as a whole: sorted, rejected, resized, grown, merged, told of, copied, saved and loaded. */
+#include "common.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if TEST_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
+static const uint32_t sizes[4] = {4, 8, 16, 0};
+
+static enum cua_type type_of(uint32_t size)
+{
+	return size == 4 ? CUA_U32 : size == 8 ? CUA_U64 : size == 16 ? CUA_U128 : CUA_NONE;
+}
+
+/* All sizes: key of sizes[c % 3], value of sizes[c / 3], c < CASES; 0: 4 + 4, 4: 8 + 8, 8: 16 + 16, 9: 4 + 0. */
+#define CASES 12
+
+static void cut(struct cua_u128 *v, uint32_t size)
+{
+	if (size == 4)
+		v->lo = (uint32_t)v->lo;
+	if (size < 16)
+		v->hi = 0;
+	if (!size)
+		v->lo = 0;
+}
+
+/* Number i of different keys, with every unusual pattern. */
+static struct cua_u128 key_number(uint64_t i, uint32_t size)
+{
+	static const uint64_t unusual[] = {0, ~(uint64_t)0, 1, 2, 0x80000000, 0x7fffffff};
+	struct cua_u128 key = {i * 2654435761u, 0};
+
+	if (i < sizeof(unusual) / sizeof(unusual[0])) {
+		key.lo = key.hi = unusual[i];
+		if (i != 1)
+			key.hi = 0;
+	} else if (size > 4) {
+		key.lo = i * 0x9e3779b97f4a7c15u;
+		key.hi = i % 3 ? key.lo >> 7 : 0;
+	}
+	cut(&key, size);
+	return key;
+}
+
+static struct cua_u128 value_number(uint64_t i, uint32_t size)
+{
+	struct cua_u128 v = {(i + 1) * 0xd1342543de82ef95u, ~i};
+
+	cut(&v, size);
+	return v;
+}
+
+static int below(struct cua_u128 a, struct cua_u128 b)
+{
+	return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
+}
+
+static int same(struct cua_u128 a, struct cua_u128 b)
+{
+	return a.lo == b.lo && a.hi == b.hi;
+}
+
+struct pair {
+	struct cua_u128 key, value;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct pair *x = a, *y = b;
+
+	return below(x->key, y->key) ? -1 : below(y->key, x->key);
+}
+
+/* ---- arrays of the map's sizes ---- */
+
+static void pack(void *out, uint32_t size, size_t i, struct cua_u128 v)
+{
+	memcpy((char *)out + i * size, &v, size);
+}
+
+static struct cua_u128 unpack(const void *in, uint32_t size, size_t i)
+{
+	struct cua_u128 v = {0, 0};
+
+	memcpy(&v, (const char *)in + i * size, size);
+	return v;
+}
+
+static void *keys_of(struct cua_context *ctx, const struct pair *p, size_t n, uint32_t size, int values)
+{
+	char *host = test_malloc(n * size + 1);
+	void *result;
+
+	for (size_t i = 0; i < n; i++)
+		pack(host, size, i, values ? p[i].value : p[i].key);
+	result = test_upload(ctx, host, n * size + 1);
+	free(host);
+	return result;
+}
+
+static struct pair *random_pairs(size_t n, uint32_t ks, uint32_t vs, uint64_t first)
+{
+	struct pair *p = test_malloc((n + 1) * sizeof(*p));
+
+	for (size_t i = 0; i < n; i++) {
+		p[i].key = key_number(first + i, ks);
+		p[i].value = value_number(first + i, vs);
+	}
+	return p;
+}
+
+struct maker {
+	struct cua_context *ctx;
+	struct cua_hashmap *map;
+	uint32_t ks, vs;
+};
+
+static struct maker make(struct cua_context *ctx, int c, uint64_t capacity,
+			 const struct cua_hashmap_options *options)
+{
+	struct maker m = {ctx, NULL, sizes[c % 3], sizes[c / 3]};
+
+	ck_assert_cua(cua_hashmap_create(ctx, options, type_of(m.ks), type_of(m.vs), capacity, &m.map));
+	return m;
+}
+
+static enum cua_status insert(const struct maker *m, const struct pair *p, size_t n)
+{
+	void *k = keys_of(m->ctx, p, n, m->ks, 0), *v = keys_of(m->ctx, p, n, m->vs, 1);
+	enum cua_status status = cua_hashmap_insert_n(m->map, n, k, v, NULL);
+
+	ck_assert_cua(cua_context_synchronize(m->ctx));
+	test_free(m->ctx, k);
+	test_free(m->ctx, v);
+	return status;
+}
+
+/* The pairs of the map, in ascending order of keys, sorted by us; *n of them. */
+static struct pair *contents(const struct maker *m, uint64_t *n)
+{
+	uint64_t size = 99, copied = 0;
+	struct pair *p;
+	char *k, *v;
+
+	ck_assert_cua(cua_hashmap_size(m->map, &size));
+	k = test_malloc(size * m->ks + 1);
+	v = test_malloc(size * m->vs + 1);
+	p = test_malloc((size + 1) * sizeof(*p));
+	ck_assert_cua(cua_hashmap_copy_to_host(m->map, size, k, v, &copied));
+	ck_assert_uint_eq(copied, size);
+	for (uint64_t i = 0; i < size; i++) {
+		p[i].key = unpack(k, m->ks, i);
+		p[i].value = unpack(v, m->vs, i);
+	}
+	qsort(p, size, sizeof(*p), by_key);
+	free(k);
+	free(v);
+	*n = size;
+	return p;
+}
+
+/* That the map holds these pairs, which are sorted here, and finds them. */
+static void expect_pairs(const struct maker *m, struct pair *p, size_t n)
+{
+	uint64_t there;
+	struct pair *c = contents(m, &there);
+	void *k = keys_of(m->ctx, p, n, m->ks, 0);
+	uint8_t *f = test_alloc(m->ctx, n + 1), *found = test_malloc(n + 1);
+
+	ck_assert_uint_eq(there, n);
+	ck_assert_cua(cua_hashmap_contains_n(m->map, n, k, f));
+	test_download(m->ctx, found, f, n);
+	for (size_t i = 0; i < n; i++)
+		EXPECT(found[i] == 1, "key %zu of %zu is not found", i, n);
+	qsort(p, n, sizeof(*p), by_key);
+	for (size_t i = 0; i < n; i++) {
+		EXPECT(same(c[i].key, p[i].key), "key %zu of %zu", i, n);
+		EXPECT(same(c[i].value, p[i].value), "value %zu of %zu", i, n);
+	}
+	free(c);
+	free(found);
+	test_free(m->ctx, k);
+	test_free(m->ctx, f);
+}
+
+static uint64_t slots_of(const struct maker *m)
+{
+	uint64_t slots = 0;
+
+	ck_assert_cua(cua_hashmap_capacity(m->map, &slots));
+	return slots;
+}
+
+/* ---- arguments ---- */
+
+static int never(void *arg, const void *key, const void *value)
+{
+	(void)arg;
+	(void)key;
+	(void)value;
+	ck_abort_msg("called");
+	return 1;
+}
+
+START_TEST(bad_arguments)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND), *other = test_context(TEST_BACKEND);
+	struct cua_hashmap_options own = {.struct_size = sizeof(own), .own_hash = 1};
+	struct cua_hashmap_statistics s = {.struct_size = sizeof(s)};
+	struct maker m = make(ctx, 0, 20, NULL), set = make(ctx, 9, 20, NULL), wide = make(ctx, 4, 20, NULL);
+	struct maker large = make(ctx, 8, 20, NULL);
+	struct maker strange = make(other, 0, 20, NULL), hashed = make(ctx, 0, 20, &own);
+	struct pair *p = random_pairs(10, 4, 4, 0);
+	uint64_t n = 5, slots = slots_of(&m);
+	uint32_t *k = test_alloc(ctx, 64), *v = test_alloc(ctx, 64);
+	struct cua_hashmap *loaded = NULL;
+	struct cua_hashmap_view view;
+	char host[64];
+	size_t bytes = 5;
+
+	ck_assert_cua(insert(&m, p, 10));
+	ck_assert_cua(cua_hashmap_view(m.map, &view));
+	ck_assert_status(cua_hashmap_retrieve(m.map, (enum cua_hashmap_order)2, 1, k, v, &n), CUA_ERROR_VALUE);
+	ck_assert_status(cua_hashmap_retrieve(NULL, CUA_HASHMAP_SORTED, 1, k, v, &n), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_retrieve_workspace(NULL, CUA_HASHMAP_SORTED, 1, &bytes), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_retrieve_workspace(m.map, CUA_HASHMAP_SORTED, 1, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_retrieve_workspace(m.map, (enum cua_hashmap_order)2, 1, &bytes),
+			 CUA_ERROR_VALUE);
+	ck_assert_status(cua_hashmap_retrieve_workspace(m.map, CUA_HASHMAP_SORTED, ~(uint64_t)0, &bytes),
+			 CUA_ERROR_SIZE);
+	ck_assert_uint_eq(bytes, 5);
+	ck_assert_status(cua_hashmap_rejected(NULL, 1, k, v, &n), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_rejected(m.map, 1, NULL, v, &n), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_rejected(m.map, 1, k, v, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_rejected(m.map, 2, k, k, &n), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_rejected(m.map, 1, (char *)k + 1, v, &n), CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_hashmap_rejected(m.map, 1, view.buckets, v, &n), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_rejected(m.map, ~(uint64_t)0, k, v, &n), CUA_ERROR_SIZE);
+
+	ck_assert_status(cua_hashmap_resize(NULL, 9), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_resize(m.map, 0), CUA_ERROR_VALUE);
+	ck_assert_status(cua_hashmap_resize(m.map, 9), CUA_ERROR_SIZE);
+	ck_assert_status(cua_hashmap_resize(m.map, ~(uint64_t)0), CUA_ERROR_SIZE);
+	/* more than there are addresses */
+	ck_assert_status(cua_hashmap_resize(large.map, (uint64_t)1 << 44), CUA_ERROR_NO_MEMORY);
+	ck_assert_status(cua_hashmap_resize(hashed.map, 90), CUA_ERROR_UNSUPPORTED);
+	ck_assert_uint_eq(slots_of(&m), slots);
+
+	ck_assert_status(cua_hashmap_merge(NULL, m.map, CUA_HASHMAP_KEEP), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_merge(m.map, NULL, CUA_HASHMAP_KEEP), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_merge(m.map, m.map, CUA_HASHMAP_KEEP), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_merge(m.map, strange.map, CUA_HASHMAP_KEEP), CUA_ERROR_CONTEXT);
+	ck_assert_status(cua_hashmap_merge(m.map, wide.map, CUA_HASHMAP_KEEP), CUA_ERROR_TYPE);
+	ck_assert_status(cua_hashmap_merge(m.map, set.map, CUA_HASHMAP_KEEP), CUA_ERROR_TYPE);
+	ck_assert_status(cua_hashmap_merge(set.map, set.map, CUA_HASHMAP_ADD), CUA_ERROR_TYPE);
+	ck_assert_status(cua_hashmap_merge(m.map, hashed.map, CUA_HASHMAP_KEEP), CUA_ERROR_UNSUPPORTED);
+	for (int how = -1; how < 20; how++)
+		if (how < 0 || (how > 6 && how != 16))
+			ck_assert_status(cua_hashmap_merge(m.map, wide.map, (enum cua_hashmap_merge)how),
+					 CUA_ERROR_VALUE);
+
+	ck_assert_status(cua_hashmap_statistics(NULL, &s), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_statistics(m.map, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_statistics(hashed.map, &s), CUA_ERROR_UNSUPPORTED);
+	s.struct_size++;
+	ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_VALUE);
+	s.struct_size = 0;
+	ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_VALUE);
+
+	ck_assert_status(cua_hashmap_copy_to_host(NULL, 1, host, host + 4, &n), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, NULL, host, &n), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, NULL, &n), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, host + 4, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, ~(uint64_t)0, host, host + 4, &n), CUA_ERROR_SIZE);
+	ck_assert_status(cua_hashmap_for_each(NULL, never, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_for_each(m.map, NULL, NULL), CUA_ERROR_NULL);
+	ck_assert_cua(cua_hashmap_for_each(set.map, never, NULL));
+
+	ck_assert_status(cua_hashmap_save(NULL, "x"), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_save(m.map, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_save(hashed.map, "x"), CUA_ERROR_UNSUPPORTED);
+	ck_assert_status(cua_hashmap_load(NULL, NULL, "x", &loaded), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_load(ctx, NULL, NULL, &loaded), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_load(ctx, NULL, "x", NULL), CUA_ERROR_NULL);
+	errno = 0;
+	ck_assert_status(cua_hashmap_load(ctx, NULL, "/no such/file", &loaded), CUA_ERROR_SYSTEM);
+	ck_assert_int_eq(errno, ENOENT);
+	errno = 0;
+	ck_assert_status(cua_hashmap_save(m.map, "/no such/file"), CUA_ERROR_SYSTEM);
+	ck_assert_int_eq(errno, ENOENT);
+	ck_assert_ptr_null(loaded);
+	ck_assert_uint_eq(n, 5);
+	expect_pairs(&m, p, 10);
+
+	free(p);
+	test_free(ctx, k);
+	test_free(ctx, v);
+	ck_assert_cua(cua_hashmap_destroy(m.map));
+	ck_assert_cua(cua_hashmap_destroy(set.map));
+	ck_assert_cua(cua_hashmap_destroy(wide.map));
+	ck_assert_cua(cua_hashmap_destroy(large.map));
+	ck_assert_cua(cua_hashmap_destroy(hashed.map));
+	ck_assert_cua(cua_hashmap_destroy(strange.map));
+	cua_context_destroy(ctx);
+	cua_context_destroy(other);
+}
+END_TEST
+
+/* ---- sorted ---- */
+
+static void check_sorted(const struct maker *m, struct pair *p, size_t n, uint64_t max)
+{
+	char *k = test_alloc(m->ctx, max * m->ks + 16), *v = test_alloc(m->ctx, max * m->vs + 16);
+	char *keys = test_malloc(max * m->ks + 16), *values = test_malloc(max * m->vs + 16);
+	const uint64_t fit = n < max ? n : max;
+	uint64_t there = 99;
+	size_t at = 0;
+
+	ck_assert_cua(cua_hashmap_retrieve(m->map, CUA_HASHMAP_SORTED, max, max ? k : NULL,
+					   max && m->vs ? v : NULL, &there));
+	ck_assert_uint_eq(there, n);
+	test_download(m->ctx, keys, k, max * m->ks + 16);
+	test_download(m->ctx, values, v, max * m->vs + 16);
+	qsort(p, n, sizeof(*p), by_key);
+	for (uint64_t i = 0; i < fit; i++) {
+		struct cua_u128 key = unpack(keys, m->ks, i);
+
+		/* those that are given ascend, and are of the map */
+		while (at < n && below(p[at].key, key))
+			at++;
+		EXPECT(at < n && same(p[at].key, key), "key %llu of %zu, max %llu", (unsigned long long)i, n,
+		       (unsigned long long)max);
+		EXPECT(same(p[at].value, unpack(values, m->vs, i)), "value %llu of %zu", (unsigned long long)i, n);
+		at++;
+	}
+	/* nothing behind them */
+	for (int i = 0; i < 16; i++) {
+		EXPECT((uint8_t)keys[fit * m->ks + (size_t)i] == 0xa5 || max * m->ks + 16 > 4096, "written behind");
+		EXPECT((uint8_t)values[fit * m->vs + (size_t)i] == 0xa5 || max * m->vs + 16 > 4096, "written behind");
+	}
+	free(keys);
+	free(values);
+	test_free(m->ctx, k);
+	test_free(m->ctx, v);
+}
+
+START_TEST(sorted)
+{
+	static const size_t counts[] = {0, 1, 2, 3, 100, 255, 4097, 50001};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	for (int c = 0; c < CASES; c++)
+		for (size_t j = 0; j < sizeof(counts) / sizeof(counts[0]); j++) {
+			size_t n = counts[j];
+			struct maker m = make(ctx, c, n + 5, NULL);
+			struct pair *p = random_pairs(n, m.ks, m.vs, 0);
+
+			if (test_quick() && n > 5000 && c) {
+				n = 5000;
+				p = (free(p), random_pairs(n, m.ks, m.vs, 0));
+			}
+			/* at times keys with bytes in common: only bits 16 to 31 and, of 16 bytes, 64 to 71 differ */
+			for (size_t i = 0; (c + j) % 2 && i < n; i++) {
+				p[i].key.lo = (uint64_t)0x77 << (m.ks == 4 ? 0 : 40) | (uint64_t)(i & 0xffff) << 16;
+				p[i].key.hi = m.ks == 16 ? i % 7 : 0;
+			}
+			ck_assert_cua(cua_context_set_threads(ctx, 1 + (unsigned)j % 4));
+			ck_assert_cua(insert(&m, p, n));
+			check_sorted(&m, p, n, n);
+			check_sorted(&m, p, n, n + 100);
+			check_sorted(&m, p, n, n / 3);
+			free(p);
+			ck_assert_cua(cua_hashmap_destroy(m.map));
+		}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- rejected ---- */
+
+START_TEST(rejected)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	for (int c = 0; c < CASES; c++)
+		for (uint64_t room = 0; room < 60; room += 30) {
+			struct cua_hashmap_options o = {.struct_size = sizeof(o), .rejects = room};
+			struct maker m = make(ctx, c, 40, &o);
+			size_t slots = slots_of(&m), n = slots + 50, kept, held = 0;
+			struct pair *p = random_pairs(n, m.ks, m.vs, 6), *r;
+			char keys[1024], values[1024];
+			char *k = test_alloc(ctx, 1024), *v = test_alloc(ctx, 1024);
+			uint64_t all = 99;
+
+			ck_assert_cua(cua_hashmap_rejected(m.map, 60, k, v, &all));
+			ck_assert_uint_eq(all, 0);
+			ck_assert_cua(insert(&m, p, n));
+			ck_assert_status(cua_hashmap_status(m.map), CUA_ERROR_FULL);
+			for (int resized = 0; resized < 2; resized++) {
+				ck_assert_cua(cua_hashmap_rejected(m.map, 60, k, v, &all));
+				ck_assert_uint_eq(all, 50);
+				kept = room < all ? room : all;
+				test_download(ctx, keys, k, 1024);
+				test_download(ctx, values, v, 1024);
+				r = test_malloc(n * sizeof(*r));
+				held = 0;
+				for (size_t i = 0; i < n; i++) {
+					size_t times = 0;
+
+					for (size_t j = 0; j < kept; j++)
+						times += same(p[i].key, unpack(keys, m.ks, j)) &&
+							 same(p[i].value, unpack(values, m.vs, j));
+					ck_assert_uint_le(times, 1);
+					held += times;
+				}
+				free(r);
+				ck_assert_uint_eq(held, kept);
+				ck_assert_int_eq((uint8_t)keys[kept * m.ks], 0xa5);
+				/* fewer places than are kept */
+				ck_assert_cua(cua_hashmap_rejected(m.map, 0, NULL, NULL, &all));
+				ck_assert_uint_eq(all, 50);
+				ck_assert_cua(cua_hashmap_resize(m.map, 2 * slots));
+				ck_assert_status(cua_hashmap_status(m.map), CUA_ERROR_FULL);
+			}
+			ck_assert_cua(cua_hashmap_clear(m.map));
+			ck_assert_cua(cua_hashmap_rejected(m.map, 60, k, v, &all));
+			ck_assert_uint_eq(all, 0);
+			ck_assert_cua(cua_hashmap_status(m.map));
+			free(p);
+			test_free(ctx, k);
+			test_free(ctx, v);
+			ck_assert_cua(cua_hashmap_destroy(m.map));
+		}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- resize ---- */
+
+START_TEST(resized)
+{
+	uint64_t seed = test_seed("resized");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	for (int c = 0; c < CASES; c++) {
+		struct maker m = make(ctx, c, 10, NULL);
+		size_t n = 10;
+		struct pair *p = random_pairs(6000, m.ks, m.vs, 0);
+
+		ck_assert_cua(insert(&m, p, n));
+		for (int round = 0; round < 12; round++) {
+			uint64_t capacity = n + test_random(&seed) % (round % 3 ? 2000 : 3), slots;
+			void *k;
+
+			ck_assert_cua(cua_hashmap_resize(m.map, capacity));
+			slots = slots_of(&m);
+			ck_assert_uint_ge(slots, capacity);
+			expect_pairs(&m, p, n);
+			p = (free(p), random_pairs(6000, m.ks, m.vs, 0));
+			if (n > 1)
+				ck_assert_status(cua_hashmap_resize(m.map, n - 1), CUA_ERROR_SIZE);
+			ck_assert_uint_eq(slots_of(&m), slots);
+			/* more, or some away again */
+			if (test_random(&seed) % 2) {
+				size_t more = (slots - n) / 2;
+
+				if (n + more > 6000)
+					more = 6000 - n;
+				ck_assert_cua(insert(&m, p + n, more));
+				n += more;
+			} else {
+				size_t gone = n / 3;
+
+				k = keys_of(ctx, p + n - gone, gone, m.ks, 0);
+				ck_assert_cua(cua_hashmap_erase_n(m.map, gone, k, NULL));
+				ck_assert_cua(cua_context_synchronize(ctx));
+				test_free(ctx, k);
+				n -= gone;
+			}
+		}
+		ck_assert_cua(cua_hashmap_status(m.map));
+		free(p);
+		ck_assert_cua(cua_hashmap_destroy(m.map));
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- growth ---- */
+
+/* From one slot to as many as the keys need, through each call that adds keys. */
+START_TEST(growth)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	for (int c = 0; c < CASES; c++)
+		for (int call = 0; call < 6; call++) {
+			struct cua_hashmap_options o = {.struct_size = sizeof(o), .grow_percent = 70};
+			struct maker m = make(ctx, c, 1, &o);
+			size_t n = test_quick() ? 3000 : c == 4 && call == 0 ? 1000000 : c == 3 ? 200000 : 20000;
+			struct pair *p = random_pairs(n, m.ks, m.vs, 0);
+			void *k = keys_of(ctx, p, n, m.ks, 0), *v = keys_of(ctx, p, n, m.vs, 1);
+			char *w = test_alloc(ctx, n * m.vs + 1);
+			uint8_t *r = test_alloc(ctx, n), *results = test_malloc(n);
+			enum cua_status expected = call % 5 && !m.vs ? CUA_ERROR_TYPE : CUA_OK;
+			uint64_t size = 0;
+			size_t half = n / 2 + 1;
+
+			/* twice, the first time in two calls */
+			for (int again = 0; again < 3; again++) {
+				size_t from = again == 1 ? half : 0, count = again == 0 ? half : n - from;
+				char *keys = (char *)k + from * m.ks, *values = (char *)v + from * m.vs;
+				enum cua_status status;
+
+				if (call == 5)
+					keys = k, values = v, from = 0, count = n;
+				status = call == 0   ? cua_hashmap_insert_n(m.map, count, keys, values, r + from)
+					 : call == 1 ? cua_hashmap_assign_n(m.map, count, keys, values, r + from)
+					 : call == 2 ? cua_hashmap_update_n(m.map, CUA_UPDATE_MAX, count, keys,
+									    values, r + from)
+					 : call == 3 ? cua_hashmap_insert_or_get_n(m.map, count, keys, values,
+										   w + from * m.vs, r + from)
+					 : call == 4 ? cua_hashmap_exchange_n(m.map, count, keys, values,
+									      w + from * m.vs, r + from)
+						     : cua_hashmap_build_n(m.map, count, keys, values, r + from);
+				ck_assert_status(status, expected);
+				if (status)
+					continue;
+				test_download(ctx, results, r, n);
+				for (size_t i = from; i < from + count; i++)
+					EXPECT(results[i] == (again == 2 && call != 5 ? CUA_HASHMAP_EXISTS
+										       : CUA_HASHMAP_INSERTED),
+					       "result %zu is %d", i, results[i]);
+				ck_assert_cua(cua_hashmap_size(m.map, &size));
+				ck_assert_uint_eq(size, from + count);
+			}
+			if (!expected) {
+				ck_assert_cua(cua_hashmap_status(m.map));
+				/* room for all, and not for many times as many */
+				ck_assert_uint_le(n, slots_of(&m) / 10 * 7 + 9);
+				ck_assert_uint_le(slots_of(&m), 2 * n * 10 / 7 + 2 * 65536 * 10 / 7 + 8192);
+				expect_pairs(&m, p, n);
+			}
+			free(p);
+			free(results);
+			test_free(ctx, k);
+			test_free(ctx, v);
+			test_free(ctx, w);
+			test_free(ctx, r);
+			ck_assert_cua(cua_hashmap_destroy(m.map));
+		}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* Many elements of few keys: the map does not grow for them. */
+START_TEST(growth_of_equal_keys)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap_options o = {.struct_size = sizeof(o), .grow_percent = 50};
+	struct maker m = make(ctx, 4, 100, &o);
+	const size_t n = test_quick() ? 200000 : 2000000;
+	struct pair *p = test_malloc(n * sizeof(*p)), *sums = random_pairs(90, 8, 8, 0);
+	void *k, *v;
+
+	for (size_t i = 0; i < n; i++) {
+		p[i].key = sums[i % 90].key;
+		p[i].value.lo = i;
+	}
+	for (size_t j = 0; j < 90; j++)
+		sums[j].value.lo = sums[j].value.hi = 0;
+	for (size_t i = 0; i < n; i++)
+		sums[i % 90].value.lo += i;
+	k = keys_of(ctx, p, n, 8, 0);
+	v = keys_of(ctx, p, n, 8, 1);
+	ck_assert_cua(cua_hashmap_update_n(m.map, CUA_UPDATE_ADD, n, k, v, NULL));
+	expect_pairs(&m, sums, 90);
+	ck_assert_uint_le(slots_of(&m), 2 * 65536 + 4096);
+	free(p);
+	free(sums);
+	test_free(ctx, k);
+	test_free(ctx, v);
+	ck_assert_cua(cua_hashmap_destroy(m.map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+#if !TEST_CUDA && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* There is no memory to grow on: what was done stays done, and the results tell which elements it was. */
+START_TEST(growth_without_memory)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap_options o = {.struct_size = sizeof(o), .grow_percent = 50};
+	struct maker m = make(ctx, 8, 100, &o);
+	const size_t n = 700000;
+	struct pair *p = random_pairs(n, 16, 16, 0);
+	void *k = keys_of(ctx, p, n, 16, 0), *v = keys_of(ctx, p, n, 16, 1);
+	uint8_t *results = test_alloc(ctx, n);
+	struct rlimit old, limit;
+	unsigned long pages = 0;
+	uint64_t size = 0, slots;
+	size_t done = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	ck_assert(f && fscanf(f, "%lu", &pages) == 1);
+	fclose(f);
+	ck_assert_cua(cua_hashmap_insert_n(m.map, 10, k, v, results));
+	slots = slots_of(&m);
+	ck_assert_int_eq(getrlimit(RLIMIT_AS, &old), 0);
+	limit = old;
+	limit.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (20 << 20);
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	ck_assert_status(cua_hashmap_resize(m.map, n), CUA_ERROR_NO_MEMORY);
+	ck_assert_uint_eq(slots_of(&m), slots);
+	ck_assert_status(cua_hashmap_insert_n(m.map, n, k, v, results), CUA_ERROR_NO_MEMORY);
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &old), 0);
+	while (done < n && results[done] == (done < 10 ? CUA_HASHMAP_EXISTS : CUA_HASHMAP_INSERTED))
+		done++;
+	ck_assert_uint_ge(done, 10);
+	ck_assert_uint_lt(done, n);
+	for (size_t i = done; i < n; i++)
+		EXPECT(results[i] == CUA_HASHMAP_FULL, "result %zu is %d", i, results[i]);
+	ck_assert_cua(cua_hashmap_size(m.map, &size));
+	ck_assert_uint_eq(size, done);
+	ck_assert_cua(cua_hashmap_status(m.map));
+	/* now there is */
+	ck_assert_cua(cua_hashmap_insert_n(m.map, n, k, v, results));
+	expect_pairs(&m, p, n);
+	free(p);
+	test_free(ctx, k);
+	test_free(ctx, v);
+	test_free(ctx, results);
+	ck_assert_cua(cua_hashmap_destroy(m.map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+#define HAVE_LIMITS
+#endif
+
+/* ---- merge ---- */
+
+static struct cua_u128 combined(struct cua_u128 a, struct cua_u128 b, int how, uint32_t size)
+{
+	switch (how) {
+	case CUA_HASHMAP_KEEP: break;
+	case CUA_HASHMAP_REPLACE: a = b; break;
+	case CUA_HASHMAP_ADD:
+		a.lo += b.lo;
+		a.hi += b.hi + (a.lo < b.lo);
+		break;
+	case CUA_HASHMAP_MIN: a = below(b, a) ? b : a; break;
+	case CUA_HASHMAP_MAX: a = below(a, b) ? b : a; break;
+	case CUA_HASHMAP_AND:
+		a.lo &= b.lo;
+		a.hi &= b.hi;
+		break;
+	case CUA_HASHMAP_OR:
+		a.lo |= b.lo;
+		a.hi |= b.hi;
+		break;
+	default:
+		a.lo ^= b.lo;
+		a.hi ^= b.hi;
+	}
+	cut(&a, size);
+	return a;
+}
+
+START_TEST(merged)
+{
+	static const int all[] = {CUA_HASHMAP_KEEP, CUA_HASHMAP_ADD, CUA_HASHMAP_MIN, CUA_HASHMAP_MAX,
+				  CUA_HASHMAP_AND,  CUA_HASHMAP_OR,  CUA_HASHMAP_XOR, CUA_HASHMAP_REPLACE};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	for (int c = 0; c < CASES; c++)
+		for (size_t h = 0; h < sizeof(all) / sizeof(all[0]); h++) {
+			struct cua_hashmap_options o = {.struct_size = sizeof(o), .seed = 77};
+			struct maker m = make(ctx, c, 4000, NULL), from = make(ctx, c, 2500, &o);
+			/* 0 .. 1999 here, 0 .. 499 and 2000 .. 2999 there with other values */
+			struct pair *a = random_pairs(3000, m.ks, m.vs, 0), *b = random_pairs(3000, m.ks, m.vs, 0);
+
+			for (size_t i = 0; i < 3000; i++)
+				b[i].value = value_number(i * 31 + 5, m.vs);
+			ck_assert_cua(insert(&m, a, 2000));
+			ck_assert_cua(insert(&from, b, 500));
+			ck_assert_cua(insert(&from, b + 2000, 1000));
+			if (!m.vs && h) {
+				ck_assert_status(cua_hashmap_merge(m.map, from.map, (enum cua_hashmap_merge)all[h]),
+						 CUA_ERROR_TYPE);
+			} else {
+				ck_assert_cua(
+					cua_hashmap_merge(m.map, from.map, (enum cua_hashmap_merge)all[h]));
+				for (size_t i = 0; i < 500; i++)
+					a[i].value = combined(a[i].value, b[i].value, all[h], m.vs);
+				memcpy(a + 2000, b + 2000, 1000 * sizeof(*a));
+				expect_pairs(&m, a, 3000);
+			}
+			memmove(b + 500, b + 2000, 1000 * sizeof(*b));
+			expect_pairs(&from, b, 1500);
+			free(a);
+			free(b);
+			ck_assert_cua(cua_hashmap_destroy(m.map));
+			ck_assert_cua(cua_hashmap_destroy(from.map));
+		}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* What does not fit is rejected. */
+START_TEST(merged_full)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct maker m = make(ctx, 0, 7, NULL), from = make(ctx, 0, 100, NULL);
+	struct pair *p = random_pairs(50, 4, 4, 6);
+	uint64_t size = 0, all = 0;
+
+	ck_assert_cua(insert(&from, p, 50));
+	ck_assert_cua(cua_hashmap_merge(m.map, from.map, CUA_HASHMAP_KEEP));
+	ck_assert_status(cua_hashmap_status(m.map), CUA_ERROR_FULL);
+	ck_assert_cua(cua_hashmap_size(m.map, &size));
+	ck_assert_uint_eq(size, slots_of(&m));
+	ck_assert_cua(cua_hashmap_rejected(m.map, 0, NULL, NULL, &all));
+	ck_assert_uint_eq(all, 50 - size);
+	free(p);
+	ck_assert_cua(cua_hashmap_destroy(m.map));
+	ck_assert_cua(cua_hashmap_destroy(from.map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- statistics ---- */
+
+START_TEST(statistics)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	for (int c = 0; c < CASES; c++)
+		for (int percent = 0; percent <= 100; percent += 25) {
+			struct maker m = make(ctx, c, 3000, NULL);
+			struct cua_hashmap_statistics s = {.struct_size = sizeof(s)};
+			size_t slots = slots_of(&m), n = slots * (size_t)percent / 100, gone = n / 4;
+			struct pair *p = random_pairs(n, m.ks, m.vs, 6);
+			struct cua_hashmap_view view;
+			uint64_t homes[4096] = {0}, worst = 0, sum = 0, buckets = 0;
+			void *k;
+
+			ck_assert_cua(cua_hashmap_view(m.map, &view));
+			ck_assert_uint_le(view.n_buckets, 4096);
+			ck_assert_cua(insert(&m, p, n));
+			ck_assert_cua(cua_hashmap_statistics(m.map, &s));
+			for (size_t i = 0; i < n; i++) {
+				uint64_t hash = m.ks == 16 ? cua_hash_u128(p[i].key, 0)
+							   : cua_hash_u64(p[i].key.lo, 0);
+				uint64_t home = cua_hash_range(hash, view.n_buckets);
+
+				if (++homes[home] > worst)
+					worst = homes[home];
+			}
+			for (int i = 0; i < CUA_HASHMAP_PROBES; i++)
+				sum += s.probes[i];
+			for (uint64_t i = 0; i < view.n_buckets; i++)
+				buckets += homes[i] > 0;
+			ck_assert_uint_eq(s.keys, n);
+			ck_assert_uint_eq(sum, n);
+			ck_assert_uint_eq(s.slots, slots);
+			ck_assert_uint_eq(s.free + s.erased, slots - n);
+			ck_assert_uint_eq(s.erased, 0);
+			ck_assert_uint_eq(s.worst_bucket, worst);
+			ck_assert(s.load > (double)percent / 100 - 0.01 && s.load < (double)percent / 100 + 0.01);
+			ck_assert_uint_eq(s.rejected, 0);
+			/* the first key of each home bucket of words is there; most keys are, up to a high load */
+			if (percent <= 75)
+				ck_assert_uint_ge(s.probes[0], n / 2);
+			if (view.layout == CUA_HASHMAP_WORDS && percent <= 25)
+				ck_assert_uint_ge(s.probes[0], buckets * 9 / 10);
+
+			k = keys_of(ctx, p, gone, m.ks, 0);
+			ck_assert_cua(cua_hashmap_erase_n(m.map, gone, k, NULL));
+			/* a shorter struct */
+			s.struct_size = offsetof(struct cua_hashmap_statistics, probes);
+			s.probes[0] = 12345;
+			ck_assert_cua(cua_hashmap_statistics(m.map, &s));
+			ck_assert_uint_eq(s.probes[0], 12345);
+			ck_assert_uint_eq(s.keys, n - gone);
+			ck_assert_uint_eq(s.free + s.erased, slots - n + gone);
+			if (view.layout == CUA_HASHMAP_WORDS)
+				ck_assert_uint_ge(s.erased, gone);
+			free(p);
+			test_free(ctx, k);
+			ck_assert_cua(cua_hashmap_destroy(m.map));
+		}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- to the host ---- */
+
+struct visits {
+	const struct maker *m;
+	struct pair *pairs;
+	uint64_t n, enough;
+};
+
+static int visit(void *arg, const void *key, const void *value)
+{
+	struct visits *v = arg;
+
+	v->pairs[v->n].key = unpack(key, v->m->ks, 0);
+	if (v->m->vs)
+		v->pairs[v->n].value = unpack(value, v->m->vs, 0);
+	else
+		v->pairs[v->n].value.lo = value != NULL;
+	return ++v->n == v->enough;
+}
+
+START_TEST(to_the_host)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	for (int c = 0; c < CASES; c++) {
+		/* more places than a part has, for the last one */
+		size_t n = c == CASES - 1 && !test_quick() ? 300000 : 2001;
+		struct maker m = make(ctx, c, n + 100, NULL);
+		struct pair *p = random_pairs(n, m.ks, m.vs, 0);
+		struct visits v = {&m, test_malloc(n * sizeof(*v.pairs)), 0, 0};
+		char *keys = test_malloc(n * m.ks + 16), *values = test_malloc(n * m.vs + 16);
+		uint64_t there = 0;
+
+		memset(v.pairs, 0, n * sizeof(*v.pairs));
+		ck_assert_cua(cua_hashmap_for_each(m.map, visit, &v));
+		ck_assert_uint_eq(v.n, 0);
+		ck_assert_cua(insert(&m, p, n));
+		expect_pairs(&m, p, n);
+		ck_assert_cua(cua_hashmap_for_each(m.map, visit, &v));
+		ck_assert_uint_eq(v.n, n);
+		qsort(v.pairs, n, sizeof(*v.pairs), by_key);
+		for (size_t i = 0; i < n; i++)
+			EXPECT(same(v.pairs[i].key, p[i].key) && same(v.pairs[i].value, p[i].value), "pair %zu", i);
+		v.n = 0;
+		v.enough = 1000;
+		ck_assert_cua(cua_hashmap_for_each(m.map, visit, &v));
+		ck_assert_uint_eq(v.n, 1000);
+		/* fewer places, not aligned */
+		memset(keys, 0x5c, n * m.ks + 16);
+		memset(values, 0x5c, n * m.vs + 16);
+		ck_assert_cua(cua_hashmap_copy_to_host(m.map, 777, keys + 1, values + 1, &there));
+		ck_assert_uint_eq(there, n);
+		for (int i = 0; i < 8; i++) {
+			ck_assert_int_eq(keys[1 + 777 * m.ks + (size_t)i], 0x5c);
+			ck_assert_int_eq(values[1 + 777 * m.vs + (size_t)i], 0x5c);
+		}
+		for (size_t i = 0; i < 777; i++) {
+			struct pair want = {unpack(keys + 1, m.ks, i), {0, 0}};
+			const struct pair *found = bsearch(&want, p, n, sizeof(*p), by_key);
+
+			EXPECT(found && same(found->value, unpack(values + 1, m.vs, i)), "copied pair %zu", i);
+		}
+		ck_assert_cua(cua_hashmap_copy_to_host(m.map, 0, NULL, NULL, &there));
+		ck_assert_uint_eq(there, n);
+		free(p);
+		free(v.pairs);
+		free(keys);
+		free(values);
+		ck_assert_cua(cua_hashmap_destroy(m.map));
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- files ---- */
+
+/* A folder of the test's own, that it goes to. */
+static void go_to_folder(char *folder)
+{
+	strcpy(folder, "/tmp/check_hashmap_ops.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	ck_assert_int_eq(chdir(folder), 0);
+}
+
+static int files_here(void)
+{
+	DIR *dir = opendir(".");
+	int n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 2;
+}
+
+static void leave_folder(const char *folder)
+{
+	ck_assert_int_eq(files_here(), 0);
+	ck_assert_int_eq(chdir("/"), 0);
+	ck_assert_int_eq(rmdir(folder), 0);
+}
+
+static char *read_file(const char *path, size_t *size)
+{
+	FILE *f = fopen(path, "rb");
+	char *bytes = test_malloc(1 << 20);
+
+	ck_assert_ptr_nonnull(f);
+	*size = fread(bytes, 1, 1 << 20, f);
+	fclose(f);
+	return bytes;
+}
+
+static void write_file(const char *path, const char *bytes, size_t size)
+{
+	FILE *f = fopen(path, "wb");
+
+	ck_assert_ptr_nonnull(f);
+	ck_assert_uint_eq(fwrite(bytes, 1, size, f), size);
+	ck_assert_int_eq(fclose(f), 0);
+}
+
+START_TEST(saved)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND), *cpu = test_context(CUA_BACKEND_CPU);
+	char folder[64];
+
+	go_to_folder(folder);
+	for (int c = 0; c < CASES; c++)
+		for (int large = 0; large < 3; large++) {
+			struct cua_hashmap_options o = {.struct_size = sizeof(o), .seed = 5, .rejects = 3};
+			size_t n = large == 2 ? (c == 2 && !test_quick() ? 700001 : 3001) : large ? 1 : 0;
+			struct maker m = make(ctx, c, n + 10, &o), l = m;
+			struct pair *p = random_pairs(n, m.ks, m.vs, 0);
+			struct cua_hashmap_view view;
+
+			ck_assert_cua(insert(&m, p, n));
+			ck_assert_cua(cua_hashmap_save(m.map, "a"));
+			/* over one that is there */
+			ck_assert_cua(cua_hashmap_save(m.map, "./a"));
+			ck_assert_int_eq(files_here(), c || large ? 2 : 1);
+			for (int other = 0; other < 2; other++) {
+				l.ctx = other ? cpu : ctx;
+				ck_assert_cua(cua_hashmap_load(l.ctx, NULL, "a", &l.map));
+				expect_pairs(&l, p, n);
+				ck_assert_cua(cua_hashmap_view(l.map, &view));
+				ck_assert_uint_eq(view.seed, 5);
+				ck_assert_ptr_nonnull(view.rejects);
+				ck_assert_uint_ge(slots_of(&l), slots_of(&m));
+				if (!other)
+					ck_assert_uint_eq(slots_of(&l), slots_of(&m));
+				/* and from there back again */
+				ck_assert_cua(cua_hashmap_save(l.map, "b"));
+				ck_assert_cua(cua_hashmap_destroy(l.map));
+				l.ctx = ctx;
+				o.seed = 6;
+				o.rejects = 0;
+				ck_assert_cua(cua_hashmap_load(ctx, &o, "b", &l.map));
+				expect_pairs(&l, p, n);
+				ck_assert_cua(cua_hashmap_view(l.map, &view));
+				ck_assert_uint_eq(view.seed, 6);
+				ck_assert_ptr_null(view.rejects);
+				ck_assert_cua(cua_hashmap_destroy(l.map));
+			}
+			o.own_hash = 1;
+			ck_assert_status(cua_hashmap_load(ctx, &o, "b", &l.map), CUA_ERROR_UNSUPPORTED);
+			free(p);
+			ck_assert_cua(cua_hashmap_destroy(m.map));
+		}
+	ck_assert_int_eq(unlink("a") | unlink("b"), 0);
+	leave_folder(folder);
+	cua_context_destroy(ctx);
+	cua_context_destroy(cpu);
+}
+END_TEST
+
+/* The same sum as the library's, to write headers that lie. */
+static void sign(char *header)
+{
+	uint64_t sum = 1, word;
+
+	for (int i = 0; i < 80; i += 8) {
+		memcpy(&word, header + i, 8);
+		sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
+		sum ^= sum >> 29;
+	}
+	memcpy(header + 80, &sum, 8);
+}
+
+START_TEST(corrupt_files)
+{
+	uint64_t seed = test_seed("corrupt_files");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct maker m = make(ctx, 0, 20, NULL);
+	struct pair *p = random_pairs(13, 4, 4, 0);
+	struct cua_hashmap *none = NULL;
+	char folder[64], *good, *bad;
+	const uint64_t absurd[] = {0, 12, 14, (uint64_t)1 << 61, ((uint64_t)1 << 61) + 13, ~(uint64_t)0};
+	size_t size, other;
+
+	go_to_folder(folder);
+	ck_assert_cua(insert(&m, p, 13));
+	ck_assert_cua(cua_hashmap_save(m.map, "a"));
+	good = read_file("a", &size);
+	ck_assert_uint_eq(size, 88 + 13 * 8);
+	bad = test_malloc(size + 8);
+	memset(bad, 0, size + 8);
+	/* cut off anywhere, and too long */
+	for (size_t cut_at = 0; cut_at < size; cut_at++) {
+		write_file("b", good, cut_at);
+		ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), CUA_ERROR_CORRUPT);
+	}
+	memcpy(bad, good, size);
+	write_file("b", bad, size + 8);
+	ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), CUA_ERROR_CORRUPT);
+	/* any bit, and pairs in another place */
+	for (size_t bit = 0; bit < 8 * size; bit++) {
+		bad[bit / 8] = (char)(bad[bit / 8] ^ 1 << bit % 8);
+		write_file("b", bad, size);
+		ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), CUA_ERROR_CORRUPT);
+		bad[bit / 8] = good[bit / 8];
+	}
+	for (int i = 0; i < 200; i++) {
+		size_t a = 88 + test_random(&seed) % 13 * 8, b = 88 + test_random(&seed) % 13 * 8;
+
+		memcpy(bad + a, good + b, 8);
+		memcpy(bad + b, good + a, 8);
+		write_file("b", bad, size);
+		ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), a == b ? CUA_OK : CUA_ERROR_CORRUPT);
+		if (a == b)
+			ck_assert_cua(cua_hashmap_destroy(none));
+		none = NULL;
+		memcpy(bad, good, size);
+	}
+	/* headers that are signed and wrong: the count */
+	sign(bad);
+	ck_assert_mem_eq(bad, good, size);
+	for (size_t i = 0; i < sizeof(absurd) / sizeof(absurd[0]); i++) {
+		memcpy(bad + 24, &absurd[i], 8);
+		sign(bad);
+		write_file("b", bad, size);
+		ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), CUA_ERROR_CORRUPT);
+	}
+	memcpy(bad, good, size);
+	/* fewer slots than pairs, more than there can be, sizes of no type, another version */
+	memset(bad + 32, 0, 8);
+	bad[32] = 5;
+	sign(bad);
+	write_file("b", bad, size);
+	ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), CUA_ERROR_CORRUPT);
+	memset(bad + 32, 0xff, 8);
+	sign(bad);
+	write_file("b", bad, size);
+	ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), CUA_ERROR_SIZE);
+	for (int at = 8; at < 24; at += 4) {
+		memcpy(bad, good, size);
+		bad[at] = 7;
+		sign(bad);
+		write_file("b", bad, size);
+		ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), CUA_ERROR_CORRUPT);
+	}
+	/* what is no file */
+	ck_assert_status(cua_hashmap_load(ctx, NULL, ".", &none), CUA_ERROR_CORRUPT);
+	ck_assert_status(cua_hashmap_load(ctx, NULL, "/dev/zero", &none), CUA_ERROR_CORRUPT);
+	ck_assert_int_eq(mkfifo("f", 0600), 0);
+	ck_assert_status(cua_hashmap_load(ctx, NULL, "f", &none), CUA_ERROR_CORRUPT);
+	ck_assert_int_eq(mkdir("d", 0700), 0);
+	errno = 0;
+	ck_assert_status(cua_hashmap_save(m.map, "d"), CUA_ERROR_SYSTEM);
+	ck_assert(errno == EISDIR || errno == EEXIST || errno == ENOTEMPTY);
+	ck_assert_ptr_null(none);
+	ck_assert_int_eq(files_here(), 4);
+	ck_assert_int_eq(rmdir("d") | unlink("f") | unlink("b"), 0);
+	/* the file that could not be replaced stays */
+	free(bad);
+	bad = read_file("a", &other);
+	ck_assert_uint_eq(other, size);
+	ck_assert_mem_eq(bad, good, size);
+	ck_assert_int_eq(unlink("a"), 0);
+	leave_folder(folder);
+	free(good);
+	free(bad);
+	free(p);
+	ck_assert_cua(cua_hashmap_destroy(m.map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* The disk is full at any place of the file: what was there stays, and nothing else. */
+START_TEST(no_space)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct maker m = make(ctx, 4, 100, NULL);
+	struct pair *p = random_pairs(50, 8, 8, 0);
+	char folder[64], *before, *after;
+	size_t size, then;
+	struct rlimit old, limit;
+
+	go_to_folder(folder);
+	ck_assert_cua(insert(&m, p, 20));
+	ck_assert_cua(cua_hashmap_save(m.map, "a"));
+	before = read_file("a", &size);
+	ck_assert_cua(insert(&m, p + 20, 30));
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+	ck_assert(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+	for (rlim_t at = 0; at < 88 + 50 * 16; at += 37) {
+		enum cua_status status;
+		int error;
+
+		limit = old;
+		limit.rlim_cur = at;
+		ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+		errno = 0;
+		status = cua_hashmap_save(m.map, "a");
+		error = errno;
+		ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+		ck_assert_status(status, CUA_ERROR_SYSTEM);
+		ck_assert_int_eq(error, EFBIG);
+		ck_assert_int_eq(files_here(), 1);
+		after = read_file("a", &then);
+		ck_assert_uint_eq(then, size);
+		ck_assert_mem_eq(after, before, size);
+		free(after);
+	}
+	ck_assert_int_eq(unlink("a"), 0);
+	leave_folder(folder);
+	free(before);
+	free(p);
+	ck_assert_cua(cua_hashmap_destroy(m.map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+#if TEST_CUDA
+/* ---- captured ---- */
+
+START_TEST(captured)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap_options o = {.struct_size = sizeof(o), .grow_percent = 50};
+	struct cua_hashmap_statistics s = {.struct_size = sizeof(s)};
+	struct maker m = make(ctx, 4, 100000, NULL), from = make(ctx, 4, 30000, NULL), grows = make(ctx, 4, 10, &o);
+	struct pair *p = random_pairs(20000, 8, 8, 0);
+	uint64_t *k = test_alloc(ctx, 8 * 100000), *v = test_alloc(ctx, 8 * 100000), *n = test_alloc(ctx, 8), there;
+	uint64_t *keys = test_malloc(8 * 20000);
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	size_t bytes = 0;
+
+	ck_assert_int_eq(cudaStreamCreate(&stream), cudaSuccess);
+	ck_assert_cua(insert(&m, p, 10000));
+	ck_assert_cua(insert(&from, p + 10000, 10000));
+	ck_assert_cua(cua_context_set_stream(ctx, (struct CUstream_st *)stream));
+	ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+	/* more than the workspace that a context begins with: it cannot grow now */
+	ck_assert_status(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 100000, k, v, n), CUA_ERROR_WORKSPACE);
+	ck_assert_status(cua_hashmap_resize(m.map, 90000), CUA_ERROR_CAPTURE);
+	ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_CAPTURE);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 20000, keys, keys, &there), CUA_ERROR_CAPTURE);
+	ck_assert_status(cua_hashmap_for_each(m.map, never, NULL), CUA_ERROR_CAPTURE);
+	ck_assert_status(cua_hashmap_save(m.map, "/tmp/check_hashmap_ops"), CUA_ERROR_CAPTURE);
+	ck_assert_status(cua_hashmap_insert_n(grows.map, 5, k, v, NULL), CUA_ERROR_CAPTURE);
+	ck_assert_status(cua_hashmap_build_n(grows.map, 5, k, v, NULL), CUA_ERROR_CAPTURE);
+	ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+	ck_assert_int_eq(cudaGraphDestroy(graph), cudaSuccess);
+
+	ck_assert_cua(cua_hashmap_retrieve_workspace(m.map, CUA_HASHMAP_SORTED, 20000, &bytes));
+	ck_assert_cua(cua_context_reserve(ctx, bytes));
+	ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+	ck_assert_cua(cua_hashmap_merge(m.map, from.map, CUA_HASHMAP_ADD));
+	ck_assert_cua(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 20000, k, v, n));
+	ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+	ck_assert_int_eq(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+	for (int launch = 0; launch < 2; launch++) {
+		ck_assert_int_eq(cudaGraphLaunch(exec, stream), cudaSuccess);
+		test_download(ctx, &there, n, 8);
+		ck_assert_uint_eq(there, 20000);
+		qsort(p, 20000, sizeof(*p), by_key);
+		test_download(ctx, keys, k, 8 * 20000);
+		for (size_t i = 0; i < 20000; i++)
+			EXPECT(keys[i] == p[i].key.lo, "key %zu", i);
+	}
+	ck_assert_int_eq(cudaGraphExecDestroy(exec), cudaSuccess);
+	ck_assert_int_eq(cudaGraphDestroy(graph), cudaSuccess);
+	ck_assert_cua(cua_hashmap_destroy(m.map));
+	ck_assert_cua(cua_hashmap_destroy(from.map));
+	ck_assert_cua(cua_hashmap_destroy(grows.map));
+	free(p);
+	free(keys);
+	test_free(ctx, k);
+	test_free(ctx, v);
+	test_free(ctx, n);
+	ck_assert_cua(cua_context_set_stream(ctx, NULL));
+	ck_assert_int_eq(cudaStreamDestroy(stream), cudaSuccess);
+	cua_context_destroy(ctx);
+}
+END_TEST
+#endif
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("hashmap_ops");
+	TCase *tcase = tcase_create("hashmap_ops");
+
+	tcase_set_timeout(tcase, 240);
+	tcase_add_test(tcase, bad_arguments);
+	tcase_add_test(tcase, sorted);
+	tcase_add_test(tcase, rejected);
+	tcase_add_test(tcase, resized);
+	tcase_add_test(tcase, growth);
+	tcase_add_test(tcase, growth_of_equal_keys);
+#ifdef HAVE_LIMITS
+	tcase_add_test(tcase, growth_without_memory);
+#endif
+	tcase_add_test(tcase, merged);
+	tcase_add_test(tcase, merged_full);
+	tcase_add_test(tcase, statistics);
+	tcase_add_test(tcase, to_the_host);
+	tcase_add_test(tcase, saved);
+	tcase_add_test(tcase, corrupt_files);
+	tcase_add_test(tcase, no_space);
+#if TEST_CUDA
+	tcase_add_test(tcase, captured);
+#endif
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+int main(void)
+{
+	return test_run(make_suite(), TEST_BACKEND);
+}

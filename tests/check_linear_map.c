@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Host threads on small hash maps, many short rounds of calls on few keys: each round's history must be
+ * linearizable. Threads stop between accesses now and then; see noisy_port.h.
+ */
+#include "common.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#define LINEAR_TICK(clock) cua_port_fetch_add_u64(clock, 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL)
+#include "linear_calls.h"
+
+enum { LANES = 4, CALLS = 24, KEYS = 4, FILL = 32 };
+enum { EVENTS = LANES * CALLS + KEYS };
+
+/* ---- noise ---- */
+
+/* One access in `often` is followed by something; 0: none is. */
+static uint32_t often;
+static _Thread_local uint64_t noise_random;
+
+void noise(void)
+{
+	uint64_t r;
+
+	if (!often)
+		return;
+	r = noise_random = noise_random * 6364136223846793005u + 1442695040888963407u;
+	r >>= 33;
+	if (r % often)
+		return;
+	r /= often;
+	if (r % 4 == 0)
+		sched_yield();
+	else
+		for (volatile uint32_t spin = (uint32_t)(r % 400); spin; spin--)
+			;
+}
+
+/* ---- rounds ---- */
+
+static struct {
+	struct cua_hashmap_view view;
+	enum linear_mix mix;
+	int typed;
+	uint64_t seed;
+	uint64_t keys[KEYS];
+	unsigned n_keys, n_calls;
+	uint64_t clock;
+	struct linear_event events[EVENTS];
+	pthread_barrier_t begin, end;
+	uint32_t arrived;
+	int stop;
+} now;
+
+static void *lane_main(void *arg)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)arg;
+
+	for (;;) {
+		pthread_barrier_wait(&now.begin);
+		if (now.stop)
+			return NULL;
+		noise_random = now.seed + lane;
+		__atomic_fetch_add(&now.arrived, 1, __ATOMIC_ACQ_REL);
+		while (__atomic_load_n(&now.arrived, __ATOMIC_ACQUIRE) % LANES)
+			sched_yield();
+		linear_run(&now.view, &now.clock, now.typed, now.events + lane * now.n_calls, now.n_calls);
+		pthread_barrier_wait(&now.end);
+	}
+}
+
+/* A map, and keys that stay in it during a round. */
+struct small_map {
+	struct cua_hashmap *map;
+	struct cua_hashmap_view view;
+	uint64_t slots;
+};
+
+static struct small_map new_map(struct cua_context *ctx, int type, uint64_t capacity)
+{
+	static const enum cua_type types[2] = {CUA_U32, CUA_U64};
+	struct small_map m;
+
+	ck_assert_cua(cua_hashmap_create(ctx, NULL, types[type & 1], types[type >> 1], capacity, &m.map));
+	ck_assert_cua(cua_hashmap_view(m.map, &m.view));
+	ck_assert_cua(cua_hashmap_capacity(m.map, &m.slots));
+	return m;
+}
+
+static uint64_t size_of(const struct small_map *m)
+{
+	uint64_t size = 99;
+
+	ck_assert_cua(cua_hashmap_size(m->map, &size));
+	return size;
+}
+
+static void fail_round(const char *test, int round, uint64_t seed, uint64_t key, const char *why)
+{
+	linear_print(stdout, now.events, LANES * now.n_calls + now.n_keys, key);
+	ck_abort_msg("%s, round %d (seed %llu), keys of %u and values of %u bytes, %u keys, mix %d%s: %s",
+		     test, round, (unsigned long long)seed, now.view.key_size, now.view.value_size,
+		     now.n_keys, (int)now.mix, now.typed ? ", typed" : "", why);
+}
+
+/* One round on a map with `fill` keys that stay. */
+static void run_round(const char *test, int round, const struct small_map *m, unsigned fill, uint64_t seed)
+{
+	struct linear_event *last = now.events + LANES * now.n_calls;
+	size_t n_events = LANES * now.n_calls + now.n_keys;
+	struct linear_report r;
+	uint64_t left = 0;
+
+	ck_assert_cua(cua_hashmap_clear(m->map));
+	for (unsigned i = 0; i < fill; i++)
+		EXPECT(cua_hashmap_insert(&m->view, linear_fill_key(i), i) == CUA_HASHMAP_INSERTED,
+		       "there is no room for key %u", i);
+	now.clock = 0;
+	now.view = m->view;
+	for (uint32_t lane = 0; lane < LANES; lane++)
+		linear_plan(now.events + lane * now.n_calls, now.n_calls, now.seed, now.mix, now.keys,
+			    now.n_keys, lane);
+	pthread_barrier_wait(&now.begin);
+	pthread_barrier_wait(&now.end);
+	for (unsigned i = 0; i < now.n_keys; i++)
+		last[i] = (struct linear_event){.key = now.keys[i], .op = LINEAR_FIND, .lane = LANES};
+	linear_run(&m->view, &now.clock, 0, last, now.n_keys);
+	for (unsigned i = 0; i < now.n_keys; i++)
+		left += last[i].result;
+	r = linear_check(now.events, n_events, m->view.value_size);
+	if (r.verdict == LINEAR_OK)
+		r = linear_check_full(now.events, n_events, m->slots - fill);
+	if (r.verdict != LINEAR_OK)
+		fail_round(test, round, seed, r.key, r.message);
+
+	/* the others are as they were, and no key was there twice */
+	for (unsigned i = 0; i < fill; i++) {
+		uint64_t value = 99;
+
+		EXPECT(cua_hashmap_find(&m->view, linear_fill_key(i), &value) && value == i,
+		       "%s, round %d (seed %llu): key %u, which stays, is gone", test, round,
+		       (unsigned long long)seed, i);
+	}
+	if (size_of(m) != fill + left)
+		fail_round(test, round, seed, now.keys[0], "the size is wrong");
+	for (unsigned i = 0; i < now.n_keys; i++)
+		if (cua_hashmap_erase(&m->view, now.keys[i]) != (int)last[i].result ||
+		    cua_hashmap_contains(&m->view, now.keys[i]))
+			fail_round(test, round, seed, now.keys[i], "the key was there twice");
+	if (size_of(m) != fill)
+		fail_round(test, round, seed, now.keys[0], "the size is wrong in the end");
+}
+
+/* How many of the map's slots are taken by keys that stay, of those that leave room or not for the others. */
+static unsigned choose_fill(uint64_t *seed, const struct small_map *m)
+{
+	uint64_t r = test_random(seed), room = (r >> 8) % (KEYS + 1);
+
+	if (r % 4 == 0 || m->slots > FILL)
+		return 0;
+	return m->slots > room ? (unsigned)(m->slots - room) : 0;
+}
+
+static void run_rounds(const char *test, enum linear_mix mix)
+{
+	uint64_t seed = test_seed(test);
+	struct cua_context *ctx = test_context(CUA_BACKEND_CPU);
+	pthread_t threads[LANES];
+	struct small_map maps[4][3];
+	const int rounds = test_quick() ? 500 : 6000;
+	/* a busy machine may take long to give a thread its turn */
+	const uint64_t end = cua_port_clock_ns() + (test_quick() ? 2 : 10) * (uint64_t)1000000000;
+
+	ck_assert_cua(cua_context_set_threads(ctx, 1));
+	for (int t = 0; t < 4; t++) {
+		/* a bucket, and the next larger maps */
+		maps[t][0] = new_map(ctx, t, 1);
+		maps[t][1] = new_map(ctx, t, maps[t][0].slots + 1);
+		maps[t][2] = new_map(ctx, t, maps[t][1].slots + 1);
+	}
+	ck_assert_int_eq(pthread_barrier_init(&now.begin, NULL, LANES + 1), 0);
+	ck_assert_int_eq(pthread_barrier_init(&now.end, NULL, LANES + 1), 0);
+	for (uintptr_t i = 0; i < LANES; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, lane_main, (void *)i), 0);
+	for (int round = 0; round < rounds && (round < 50 || cua_port_clock_ns() < end); round++) {
+		uint64_t first = seed, r = test_random(&seed);
+		const struct small_map *m = &maps[r % 4][(r >> 2) % 3];
+
+		now.mix = mix;
+		now.typed = LINEAR_TYPED && (r >> 8) % 4;
+		now.n_keys = 1 + (unsigned)(r >> 16) % KEYS;
+		now.n_calls = 4 + (unsigned)(r >> 24) % (CALLS - 3);
+		now.seed = test_random(&seed);
+		linear_choose_keys(test_random(&seed), m->view.key_size, now.keys, now.n_keys);
+		/* nobody else is running now */
+		often = (uint32_t[]){0, 3, 20, 100}[(r >> 32) % 4];
+		run_round(test, round, m, choose_fill(&seed, m), first);
+	}
+	now.stop = 1;
+	pthread_barrier_wait(&now.begin);
+	for (int i = 0; i < LANES; i++)
+		ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+	pthread_barrier_destroy(&now.begin);
+	pthread_barrier_destroy(&now.end);
+	for (int t = 0; t < 4; t++)
+		for (int i = 0; i < 3; i++)
+			ck_assert_cua(cua_hashmap_destroy(maps[t][i].map));
+	cua_context_destroy(ctx);
+}
+
+START_TEST(any_mix)
+{
+	run_rounds("any_mix", LINEAR_MIX_ALL);
+}
+END_TEST
+
+START_TEST(churn)
+{
+	run_rounds("churn", LINEAR_MIX_CHURN);
+}
+END_TEST
+
+START_TEST(watched)
+{
+	run_rounds("watched", LINEAR_MIX_WATCH);
+}
+END_TEST
+
+START_TEST(sums)
+{
+	run_rounds("sums", LINEAR_MIX_SUMS);
+}
+END_TEST
+
+/* ---- keys whose owners erase and insert them again and again ---- */
+
+enum { OWN = 2, ALL = OWN * LANES / 2 };
+
+static struct {
+	struct cua_hashmap_view view;
+	uint32_t stamps[ALL], owners_done;
+	uint32_t generations;
+	uint64_t wrong[LANES];
+	pthread_barrier_t begin;
+} storm;
+
+/* Half of the lanes own keys, the others look. */
+static void *storm_main(void *arg)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)arg;
+	uint64_t random = lane, wrong = 0;
+
+	noise_random = lane;
+	pthread_barrier_wait(&storm.begin);
+	if (lane < LANES / 2) {
+		for (uint32_t g = 1; g <= storm.generations; g++)
+			for (uint32_t key = OWN * lane; key < OWN * (lane + 1); key++)
+				wrong += linear_live(&storm.view, key, g, &storm.stamps[key]);
+		__atomic_fetch_add(&storm.owners_done, 1, __ATOMIC_RELEASE);
+	} else {
+		do {
+			uint32_t key = (uint32_t)(test_random(&random) % ALL), seen = 0;
+
+			for (int i = 0; i < 8; i++)
+				wrong += linear_look(&storm.view, key, &storm.stamps[key], &seen);
+		} while (__atomic_load_n(&storm.owners_done, __ATOMIC_ACQUIRE) < LANES / 2);
+	}
+	storm.wrong[lane] = wrong;
+	return NULL;
+}
+
+START_TEST(generations)
+{
+	struct cua_context *ctx = test_context(CUA_BACKEND_CPU);
+	pthread_t threads[LANES];
+
+	for (int type = 0; type < 4; type++)
+		for (uint32_t noisy = 0; noisy < 2; noisy++) {
+			struct small_map m = new_map(ctx, type, ALL);
+
+			memset(&storm, 0, sizeof(storm));
+			storm.view = m.view;
+			storm.generations = noisy ? 300 : 10000;
+			if (test_quick())
+				storm.generations /= 20;
+			often = noisy * 10;
+			ck_assert_int_eq(pthread_barrier_init(&storm.begin, NULL, LANES), 0);
+			for (unsigned i = 0; i < m.slots - ALL; i++)
+				ck_assert_int_eq(cua_hashmap_insert(&m.view, linear_fill_key(i), i),
+						 CUA_HASHMAP_INSERTED);
+			for (uintptr_t i = 0; i < LANES; i++)
+				ck_assert_int_eq(pthread_create(&threads[i], NULL, storm_main, (void *)i), 0);
+			for (int i = 0; i < LANES; i++)
+				ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+			for (int i = 0; i < LANES; i++)
+				ck_assert_uint_eq(storm.wrong[i], 0);
+			pthread_barrier_destroy(&storm.begin);
+			ck_assert_uint_eq(size_of(&m), m.slots - ALL);
+			ck_assert_cua(cua_hashmap_destroy(m.map));
+		}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("linear_map");
+	TCase *tcase = tcase_create("linear_map");
+
+	tcase_set_timeout(tcase, 240);
+	tcase_add_test(tcase, any_mix);
+	tcase_add_test(tcase, churn);
+	tcase_add_test(tcase, watched);
+	tcase_add_test(tcase, sums);
+	tcase_add_test(tcase, generations);
+	suite_add_tcase(suite, tcase);
+	return test_run(suite, CUA_BACKEND_CPU);
+}

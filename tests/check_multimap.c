@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: MIT */
+#include "common.h"
+
+#include <pthread.h>
+
+CUA_DEFINE_MULTIMAP(words, uint32_t, uint32_t)
+
+static struct cua_multimap *new_multimap(struct cua_context *ctx, const struct cua_multimap_options *options,
+					 enum cua_type key, enum cua_type value, uint64_t keys,
+					 uint64_t entries)
+{
+	struct cua_multimap *mm = NULL;
+
+	ck_assert_cua(cua_multimap_create(ctx, options, key, value, keys, entries, &mm));
+	return mm;
+}
+
+static void expect_sizes(struct cua_multimap *mm, uint64_t pairs, uint64_t keys)
+{
+	uint64_t size = 99, n = 99;
+
+	ck_assert_cua(cua_multimap_size(mm, &size));
+	ck_assert_cua(cua_multimap_keys(mm, &n));
+	ck_assert_uint_eq(size, pairs);
+	ck_assert_uint_eq(n, keys);
+}
+
+/* ---- arguments ---- */
+
+START_TEST(bad_arguments)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_multimap *mm = NULL, *kept = (struct cua_multimap *)&mm;
+	struct cua_multimap_options options = {.struct_size = sizeof(options)};
+	struct cua_multimap_view view;
+	uint64_t number = 5, some[4] = {1, 2, 3, 4}, *inside, *in_map;
+	uint64_t *a = test_upload(ctx, some, 32), *b = test_upload(ctx, some, 32), *o = test_alloc(ctx, 64);
+	uint8_t *flags = test_alloc(ctx, 32);
+	const size_t huge = ~(size_t)0;
+
+	ck_assert_status(cua_multimap_create(NULL, NULL, CUA_U64, CUA_U64, 1, 1, &kept), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, 1, 1, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_create(ctx, NULL, CUA_U128, CUA_U64, 1, 1, &kept), CUA_ERROR_TYPE);
+	ck_assert_status(cua_multimap_create(ctx, NULL, CUA_U64, CUA_NONE, 1, 1, &kept), CUA_ERROR_TYPE);
+	ck_assert_status(cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, 0, 1, &kept), CUA_ERROR_VALUE);
+	ck_assert_status(cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, 1, 0, &kept), CUA_ERROR_VALUE);
+	ck_assert_status(cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, huge, 1, &kept), CUA_ERROR_SIZE);
+	ck_assert_status(cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, 1, huge, &kept), CUA_ERROR_SIZE);
+	ck_assert_status(cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, 1, (uint64_t)1 << 40, &kept),
+			 CUA_ERROR_SIZE);
+	options.link_size = 4;
+	ck_assert_status(cua_multimap_create(ctx, &options, CUA_U64, CUA_U64, 1, 1, &kept), CUA_ERROR_VALUE);
+	options.link_size = 0;
+	options.portable = 2;
+	ck_assert_status(cua_multimap_create(ctx, &options, CUA_U64, CUA_U64, 1, 1, &kept), CUA_ERROR_VALUE);
+	options.portable = 0;
+	options.struct_size++;
+	ck_assert_status(cua_multimap_create(ctx, &options, CUA_U64, CUA_U64, 1, 1, &kept), CUA_ERROR_VALUE);
+	ck_assert_ptr_eq(kept, &mm);
+	mm = new_multimap(ctx, NULL, CUA_U64, CUA_U64, 10, 10);
+
+	ck_assert_status(cua_multimap_view(NULL, &view), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_view(mm, NULL), CUA_ERROR_NULL);
+	ck_assert_cua(cua_multimap_view(mm, &view));
+	ck_assert_uint_eq(view.layout, CUA_MULTIMAP_LAYOUT);
+	ck_assert_uint_eq(view.capacity, 10);
+	inside = view.entries;
+	in_map = view.map.buckets;
+	ck_assert_status(cua_multimap_clear(NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_reclaim(NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_status(NULL), CUA_ERROR_NULL);
+	ck_assert_cua(cua_multimap_insert_n(mm, 4, a, b, NULL));
+
+	ck_assert_status(cua_multimap_insert_n(NULL, 1, a, b, flags), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_insert_n(mm, 1, NULL, b, flags), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_insert_n(mm, 1, a, NULL, flags), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_insert_n(mm, huge, a, b, flags), CUA_ERROR_SIZE);
+	ck_assert_status(cua_multimap_insert_n(mm, 1, (char *)a + 4, b, flags), CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_multimap_insert_n(mm, 1, a, (char *)b + 4, flags), CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_multimap_insert_n(mm, 1, inside, b, flags), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_multimap_insert_n(mm, 1, a, in_map, flags), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_multimap_insert_n(mm, 4, a, b, (uint8_t *)b + 31), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_multimap_insert_n(mm, 1, a, b, (uint8_t *)view.reusable), CUA_ERROR_OVERLAP);
+	ck_assert_cua(cua_multimap_insert_n(mm, 0, NULL, NULL, NULL));
+
+	for (int i = 0; i < 2; i++) {
+		enum cua_status (*fn)(struct cua_multimap *, size_t, const void *, uint64_t *) =
+			i ? cua_multimap_erase_n : cua_multimap_count_n;
+
+		ck_assert_status(fn(NULL, 1, a, o), CUA_ERROR_NULL);
+		ck_assert_status(fn(mm, 1, NULL, o), CUA_ERROR_NULL);
+		ck_assert_status(fn(mm, huge, a, o), CUA_ERROR_SIZE);
+		ck_assert_status(fn(mm, 1, (char *)a + 4, o), CUA_ERROR_ALIGNMENT);
+		ck_assert_status(fn(mm, 1, a, (void *)((char *)o + 4)), CUA_ERROR_ALIGNMENT);
+		ck_assert_status(fn(mm, 4, a, a + 3), CUA_ERROR_OVERLAP);
+		ck_assert_status(fn(mm, 1, a, inside), CUA_ERROR_OVERLAP);
+		ck_assert_status(fn(mm, 1, in_map, o), CUA_ERROR_OVERLAP);
+		ck_assert_cua(fn(mm, 0, NULL, NULL));
+	}
+	ck_assert_status(cua_multimap_count_n(mm, 1, a, NULL), CUA_ERROR_NULL);
+
+	ck_assert_status(cua_multimap_retrieve_n(NULL, 1, a, 4, o, b, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_retrieve_n(mm, 1, NULL, 4, o, b, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, 4, NULL, b, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, 4, o, NULL, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, 4, o, b, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_retrieve_n(mm, 0, NULL, 0, NULL, NULL, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_retrieve_n(mm, huge, a, 4, o, b, &number), CUA_ERROR_SIZE);
+	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, huge, o, b, &number), CUA_ERROR_SIZE);
+	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, 4, (void *)((char *)o + 4), b, &number),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, 4, o, b, (void *)((char *)o + 36)),
+			 CUA_ERROR_ALIGNMENT);
+	/* the element behind the last offset counts */
+	ck_assert_status(cua_multimap_retrieve_n(mm, 2, a, 4, b - 0, b + 2, &number), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, 4, o, a, &number), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, 4, o, b, o + 1), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, 4, o, inside, &number), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, 4, o, b, inside), CUA_ERROR_OVERLAP);
+
+	ck_assert_status(cua_multimap_retrieve(NULL, 4, o, b, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_retrieve(mm, 4, NULL, b, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_retrieve(mm, 4, o, NULL, &number), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_retrieve(mm, 4, o, b, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_retrieve(mm, huge, o, b, &number), CUA_ERROR_SIZE);
+	ck_assert_status(cua_multimap_retrieve(mm, 4, o, o + 3, &number), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_multimap_retrieve(mm, 4, o, b, o), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_multimap_retrieve(mm, 1, inside, b, &number), CUA_ERROR_OVERLAP);
+
+	for (int i = 0; i < 2; i++) {
+		enum cua_status (*fn)(struct cua_multimap *, uint64_t *) =
+			i ? cua_multimap_size : cua_multimap_keys;
+
+		ck_assert_status(fn(NULL, &number), CUA_ERROR_NULL);
+		ck_assert_status(fn(mm, NULL), CUA_ERROR_NULL);
+		ck_assert_status(fn(mm, (void *)((char *)a + 4)), CUA_ERROR_ALIGNMENT);
+		ck_assert_status(fn(mm, in_map), CUA_ERROR_OVERLAP);
+	}
+	/* nothing of all that has changed the multimap */
+	ck_assert_uint_eq(number, 5);
+	expect_sizes(mm, 4, 4);
+	ck_assert_cua(cua_multimap_status(mm));
+	ck_assert_cua(cua_multimap_destroy(mm));
+	ck_assert_cua(cua_multimap_destroy(NULL));
+	test_free(ctx, a);
+	test_free(ctx, b);
+	test_free(ctx, o);
+	test_free(ctx, flags);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- against a model: pair i is (key_bits(number), value_bits(i)) ---- */
+
+static uint64_t key_bits(uint64_t number)
+{
+	static const uint64_t unusual[] = {0, ~(uint64_t)0, 1, (uint64_t)1 << 63 | (uint64_t)1 << 31};
+
+	return number < 4 ? unusual[number] : number * 0x9e3779b97f4a7c15u;
+}
+
+static uint64_t value_bits(uint64_t i)
+{
+	return i | i << 32;
+}
+
+static void put(void *array, uint32_t size, uint64_t i, uint64_t bits)
+{
+	if (size == 4)
+		((uint32_t *)array)[i] = (uint32_t)bits;
+	else
+		((uint64_t *)array)[i] = bits;
+}
+
+struct model {
+	struct cua_context *ctx;
+	struct cua_multimap *mm;
+	uint32_t ks, vs;
+	uint64_t keys, entries; /* different keys there can be; room */
+	uint64_t n;             /* pairs ever inserted */
+	uint64_t *number, *call; /* of each pair: its key, and which call has inserted it */
+	uint8_t *alive;
+	uint64_t *count; /* of each key */
+	uint64_t live, used, calls;
+};
+
+/* The number of a value of this key, checked. */
+static uint64_t check_value(const struct model *m, const void *values, uint64_t at, uint64_t number,
+			    uint8_t *seen)
+{
+	uint64_t bits = m->vs == 4 ? ((const uint32_t *)values)[at] : ((const uint64_t *)values)[at];
+	uint64_t i = (uint32_t)bits;
+
+	EXPECT(m->vs == 4 || bits == value_bits(i), "half a value");
+	EXPECT(i < m->n && m->alive[i], "a value that was never inserted, or was erased");
+	EXPECT(m->number[i] == number, "a value of another key");
+	EXPECT(!seen[i]++, "a value is there twice");
+	return i;
+}
+
+/* Asks for all keys and one that is absent, and for some twice. */
+static void check_keys(struct model *m, uint64_t *seed)
+{
+	const uint64_t asked = m->keys + 1 + test_random(seed) % 700;
+	uint64_t *number = test_malloc(asked * 8), *counts = test_malloc(asked * 8 + 8);
+	void *keys = test_malloc(asked * m->ks), *k, *c = test_alloc(m->ctx, asked * 8 + 8);
+	uint64_t wanted = 0, total = 0, max, *where = test_alloc(m->ctx, 8);
+	uint8_t *seen = test_malloc(m->n + 1);
+	void *v, *values;
+
+	for (uint64_t i = 0; i < asked; i++) {
+		number[i] = i <= m->keys ? i : test_random(seed) % m->keys;
+		put(keys, m->ks, i, key_bits(number[i]));
+		wanted += m->count[number[i]];
+	}
+	k = test_upload(m->ctx, keys, asked * m->ks);
+	ck_assert_cua(cua_multimap_count_n(m->mm, asked, k, c));
+	test_download(m->ctx, counts, c, asked * 8);
+	for (uint64_t i = 0; i < asked; i++)
+		EXPECT(counts[i] == m->count[number[i]], "a count is wrong");
+	ck_assert_cua(cua_multimap_retrieve_n(m->mm, asked, k, 0, c, NULL, &total));
+	ck_assert_uint_eq(total, wanted);
+	v = test_alloc(m->ctx, wanted * m->vs + 16);
+	values = test_malloc(wanted * m->vs + 16);
+	for (int part = 0; part < 3; part++) {
+		max = part == 0 ? wanted + 1 : part == 1 ? wanted : test_random(seed) % (wanted + 1);
+		ck_assert_cua(cua_fill(m->ctx, v, wanted * m->vs / 4 + 2, 4, &(uint32_t){0xabcdabcd}));
+		ck_assert_cua(cua_multimap_retrieve_n(m->mm, asked, k, max, c, v, part ? &total : where));
+		if (!part)
+			test_download(m->ctx, &total, where, 8);
+		ck_assert_uint_eq(total, wanted);
+		test_download(m->ctx, counts, c, asked * 8 + 8);
+		test_download(m->ctx, values, v, wanted * m->vs + 8);
+		total = 0;
+		for (uint64_t i = 0; i < asked; i++) {
+			uint64_t before = ~(uint64_t)0;
+
+			EXPECT(counts[i] == (total < max ? total : max), "an offset is wrong");
+			total += m->count[number[i]];
+			EXPECT(counts[i + 1] == (total < max ? total : max), "an offset is wrong");
+			memset(seen, 0, m->n);
+			for (uint64_t at = counts[i]; at < counts[i + 1]; at++) {
+				uint64_t call = m->call[check_value(m, values, at, number[i], seen)];
+
+				EXPECT(call <= before, "an older value comes first");
+				before = call;
+			}
+		}
+		/* nothing is written beyond */
+		for (uint64_t at = (max < wanted ? max : wanted) * m->vs / 4; at < wanted * m->vs / 4 + 2; at++)
+			EXPECT(((uint32_t *)values)[at] == 0xabcdabcd, "a value beyond the end");
+	}
+	test_free(m->ctx, k);
+	test_free(m->ctx, c);
+	test_free(m->ctx, v);
+	test_free(m->ctx, where);
+	free(number);
+	free(counts);
+	free(keys);
+	free(seen);
+	free(values);
+}
+
+static void check_all(struct model *m, uint64_t *seed)
+{
+	uint64_t max = test_random(seed) % 2 ? m->live : test_random(seed) % (m->live + 1), n = 0;
+	void *k = test_alloc(m->ctx, m->live * m->ks + 8), *v = test_alloc(m->ctx, m->live * m->vs + 8);
+	void *keys = test_malloc(m->live * m->ks + 8), *values = test_malloc(m->live * m->vs + 8);
+	uint8_t *seen = calloc(m->n + 1, 1);
+	uint64_t distinct = 0;
+
+	ck_assert_ptr_nonnull(seen);
+	for (uint64_t i = 0; i < m->keys; i++)
+		distinct += m->count[i] != 0;
+	expect_sizes(m->mm, m->live, distinct);
+	ck_assert_cua(cua_multimap_status(m->mm));
+	ck_assert_cua(cua_multimap_retrieve(m->mm, max, max ? k : NULL, max ? v : NULL, &n));
+	ck_assert_uint_eq(n, m->live);
+	test_download(m->ctx, keys, k, max * m->ks);
+	test_download(m->ctx, values, v, max * m->vs);
+	for (uint64_t i = 0; i < max; i++) {
+		uint64_t number = m->number[*(uint32_t *)((char *)values + i * m->vs) % m->n], bits = 0;
+
+		check_value(m, values, i, number, seen);
+		memcpy(&bits, (char *)keys + i * m->ks, m->ks);
+		EXPECT(bits == (m->ks == 4 ? (uint32_t)key_bits(number) : key_bits(number)),
+		       "a pair has another key");
+	}
+	test_free(m->ctx, k);
+	test_free(m->ctx, v);
+	free(keys);
+	free(values);
+	free(seen);
+}
+
+static void insert_some(struct model *m, uint64_t *seed, uint64_t some)
+{
+	void *keys = test_malloc(some * m->ks), *values = test_malloc(some * m->vs), *k, *v;
+	uint8_t *results = test_malloc(some), *r = test_alloc(m->ctx, some);
+
+	for (uint64_t j = 0; j < some; j++) {
+		uint64_t i = m->n + j;
+
+		/* half of them have one of a few keys */
+		m->number[i] = test_random(seed) % (test_random(seed) % 2 ? m->keys : m->keys / 50 + 1);
+		m->call[i] = m->calls;
+		m->alive[i] = 1;
+		m->count[m->number[i]]++;
+		put(keys, m->ks, j, key_bits(m->number[i]));
+		put(values, m->vs, j, value_bits(i));
+	}
+	k = test_upload(m->ctx, keys, some * m->ks);
+	v = test_upload(m->ctx, values, some * m->vs);
+	ck_assert_cua(cua_multimap_insert_n(m->mm, some, k, v, m->calls % 2 ? r : NULL));
+	if (m->calls % 2) {
+		test_download(m->ctx, results, r, some);
+		for (uint64_t j = 0; j < some; j++)
+			EXPECT(results[j] == CUA_MULTIMAP_INSERTED, "an insert found no room");
+	}
+	m->calls++;
+	m->n += some;
+	m->live += some;
+	m->used += some;
+	test_free(m->ctx, k);
+	test_free(m->ctx, v);
+	test_free(m->ctx, r);
+	free(keys);
+	free(values);
+	free(results);
+}
+
+/* Of equal keys one element removes all. */
+static void erase_some(struct model *m, uint64_t *seed, uint64_t some)
+{
+	uint64_t *number = test_malloc(some * 8), *removed = test_malloc(some * 8);
+	uint64_t *sum = calloc(m->keys + 1, 8), *r = test_alloc(m->ctx, some * 8);
+	void *keys = test_malloc(some * m->ks), *k;
+	int wanted = test_random(seed) % 4 != 0;
+
+	ck_assert_ptr_nonnull(sum);
+	for (uint64_t j = 0; j < some; j++) {
+		number[j] = test_random(seed) % (m->keys + 1);
+		put(keys, m->ks, j, key_bits(number[j]));
+	}
+	k = test_upload(m->ctx, keys, some * m->ks);
+	ck_assert_cua(cua_multimap_erase_n(m->mm, some, k, wanted ? r : NULL));
+	test_download(m->ctx, removed, r, some * 8);
+	for (uint64_t j = 0; j < some && wanted; j++) {
+		EXPECT(!removed[j] || removed[j] == m->count[number[j]], "not all of a key was removed");
+		sum[number[j]] += removed[j];
+	}
+	for (uint64_t j = 0; j < some; j++) {
+		uint64_t i = number[j];
+
+		EXPECT(!wanted || sum[i] == m->count[i] || !m->count[i], "a key was removed twice, or not");
+		m->live -= m->count[i];
+		m->count[i] = 0;
+	}
+	for (uint64_t i = 0; i < m->n; i++)
+		m->alive[i] = m->alive[i] && m->count[m->number[i]];
+	test_free(m->ctx, k);
+	test_free(m->ctx, r);
+	free(number);
+	free(removed);
+	free(sum);
+	free(keys);
+}
+
+static void against_model(struct cua_context *ctx, uint64_t *seed, const struct cua_multimap_options *options,
+			  uint32_t ks, uint32_t vs, uint64_t keys, uint64_t entries, int steps)
+{
+	struct model m = {.ctx = ctx, .ks = ks, .vs = vs, .keys = keys, .entries = entries};
+	const uint64_t most = entries * (uint64_t)steps + 1;
+
+	m.mm = new_multimap(ctx, options, ks == 4 ? CUA_U32 : CUA_U64, vs == 4 ? CUA_U32 : CUA_U64, keys, entries);
+	m.number = test_malloc(most * 8);
+	m.call = test_malloc(most * 8);
+	m.alive = test_malloc(most);
+	m.count = calloc(keys + 1, 8);
+	ck_assert_ptr_nonnull(m.count);
+	check_keys(&m, seed);
+	for (int step = 0; step < steps; step++) {
+		uint64_t left;
+
+		if (test_random(seed) % 3 == 0) {
+			ck_assert_cua(cua_multimap_reclaim(m.mm));
+			m.used = m.live;
+		}
+		left = entries - m.used;
+		if (left)
+			insert_some(&m, seed, test_random(seed) % 3 ? 1 + test_random(seed) % left : left);
+		if (step % 3 == 1)
+			check_keys(&m, seed);
+		if (test_random(seed) % 3)
+			erase_some(&m, seed, 1 + test_random(seed) % keys);
+		if (step % 3 == 2 && m.n)
+			check_all(&m, seed);
+		if (test_random(seed) % 9 == 0) {
+			ck_assert_cua(cua_multimap_clear(m.mm));
+			memset(m.alive, 0, m.n);
+			memset(m.count, 0, keys * 8);
+			m.live = m.used = 0;
+		}
+	}
+	check_keys(&m, seed);
+	ck_assert_cua(cua_multimap_destroy(m.mm));
+	free(m.number);
+	free(m.call);
+	free(m.alive);
+	free(m.count);
+}
+
+START_TEST(model)
+{
+	uint64_t seed = test_seed("model");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	for (int i = 0; i < 16; i++) {
+		struct cua_multimap_options options = {.struct_size = sizeof(options)};
+		uint32_t ks = i & 1 ? 4 : 8, vs = i & 2 ? 4 : 8;
+		int big = !test_quick() && (i & 8);
+
+		options.seed = test_random(&seed) % 2 ? 0 : test_random(&seed);
+		options.link_size = i & 4 ? 8 : 0;
+		options.portable = i & 8 ? 1 : 0;
+		against_model(ctx, &seed, options.seed ? &options : NULL, ks, vs, 1, 1, 5);
+		against_model(ctx, &seed, &options, ks, vs, 5, 40, 12);
+		against_model(ctx, &seed, &options, ks, vs, 300, 2000, test_traced() ? 4 : 12);
+		if (big)
+			against_model(ctx, &seed, &options, ks, vs, 20000, 50000, 6);
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- full ---- */
+
+/* The pool has room for `entries` of n pairs of one key, or the map for some of n keys. */
+START_TEST(full)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	enum { N = 3000 };
+	static const uint64_t entries[] = {1, 31, 1000, 2999};
+	uint64_t keys[N], counts[N], stored, slots = 0, size = 0;
+	uint8_t results[N], *r = test_alloc(ctx, N);
+	uint64_t *k, *v, *c = test_alloc(ctx, N * 8);
+
+	for (size_t i = 0; i < N; i++)
+		keys[i] = 7;
+	v = test_upload(ctx, keys, N * 8);
+	for (size_t i = 0; i < N; i++)
+		keys[i] = key_bits(i);
+	k = test_upload(ctx, keys, N * 8);
+	for (int i = 0; i < 8; i++) {
+		struct cua_multimap *mm = new_multimap(ctx, NULL, CUA_U64, CUA_U64, N, entries[i % 4]);
+
+		ck_assert_cua(cua_multimap_insert_n(mm, N, i < 4 ? k : v, v, r));
+		test_download(ctx, results, r, N);
+		stored = 0;
+		for (size_t j = 0; j < N; j++) {
+			stored += results[j] == CUA_MULTIMAP_INSERTED;
+			EXPECT(results[j] == CUA_MULTIMAP_INSERTED || results[j] == CUA_MULTIMAP_FULL, "result");
+		}
+		ck_assert_uint_eq(stored, entries[i % 4]);
+		ck_assert_status(cua_multimap_status(mm), CUA_ERROR_FULL);
+		expect_sizes(mm, stored, i < 4 ? stored : 1);
+		ck_assert_cua(cua_multimap_count_n(mm, N, k, c));
+		test_download(ctx, counts, c, N * 8);
+		for (size_t j = 0; j < N && i < 4; j++)
+			EXPECT(counts[j] == (results[j] == CUA_MULTIMAP_INSERTED), "a count of a full pool");
+		/* erased entries serve after the next reclaim; the status stays */
+		ck_assert_cua(cua_multimap_erase_n(mm, N, i < 4 ? k : v, NULL));
+		expect_sizes(mm, 0, 0);
+		ck_assert_cua(cua_multimap_insert_n(mm, 1, k, v, r));
+		test_download(ctx, results, r, 1);
+		ck_assert_int_eq(results[0], CUA_MULTIMAP_FULL);
+		ck_assert_cua(cua_multimap_reclaim(mm));
+		ck_assert_cua(cua_multimap_insert_n(mm, entries[i % 4], i < 4 ? k : v, v, NULL));
+		expect_sizes(mm, stored, i < 4 ? stored : 1);
+		ck_assert_status(cua_multimap_status(mm), CUA_ERROR_FULL);
+		ck_assert_cua(cua_multimap_clear(mm));
+		ck_assert_cua(cua_multimap_status(mm));
+		expect_sizes(mm, 0, 0);
+		ck_assert_cua(cua_multimap_insert_n(mm, entries[i % 4], k, v, NULL));
+		ck_assert_cua(cua_multimap_status(mm));
+		ck_assert_cua(cua_multimap_destroy(mm));
+	}
+	/* the map is full: entries go back, and serve keys that are there */
+	for (int i = 0; i < 4; i++) {
+		struct cua_multimap_options options = {.struct_size = sizeof(options), .portable = i & 1};
+		struct cua_multimap *mm = new_multimap(ctx, &options, CUA_U64, CUA_U64, 50, N);
+
+		ck_assert_cua(cua_multimap_insert_n(mm, N - 100, k, v, r));
+		ck_assert_status(cua_multimap_status(mm), CUA_ERROR_FULL);
+		ck_assert_cua(cua_multimap_keys(mm, &slots));
+		ck_assert_uint_ge(slots, 50);
+		ck_assert_uint_lt(slots, 500);
+		expect_sizes(mm, slots, slots);
+		test_download(ctx, results, r, N - 100);
+		for (size_t j = 0; j < N - 100; j++)
+			if (results[j] == CUA_MULTIMAP_INSERTED)
+				keys[N - 1] = keys[j];
+		for (size_t j = 0; j < N; j++)
+			counts[j] = keys[N - 1];
+		ck_assert_cua(cua_copy(ctx, c, counts, N * 8));
+		if (i & 2)
+			ck_assert_cua(cua_multimap_reclaim(mm));
+		ck_assert_cua(cua_multimap_insert_n(mm, N - slots, c, v, r));
+		test_download(ctx, results, r, N - slots);
+		for (size_t j = 0; j < N - slots; j++)
+			EXPECT(results[j] == CUA_MULTIMAP_INSERTED, "an entry that was given back is lost");
+		ck_assert_cua(cua_multimap_insert_n(mm, 1, c, v, r));
+		test_download(ctx, results, r, 1);
+		ck_assert_int_eq(results[0], CUA_MULTIMAP_FULL);
+		ck_assert_cua(cua_multimap_size(mm, &size));
+		ck_assert_uint_eq(size, N);
+		ck_assert_cua(cua_multimap_destroy(mm));
+	}
+	test_free(ctx, k);
+	test_free(ctx, v);
+	test_free(ctx, c);
+	test_free(ctx, r);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+#if !TEST_CUDA
+/* ---- host threads through the inline functions ---- */
+
+#define THREADS 4
+#define KEYS 3
+
+struct thread {
+	pthread_t id;
+	struct cua_multimap_view view;
+	uint32_t number, rounds;
+	uint64_t inserted, erased, wrong;
+};
+
+/* Inserts number << 24 | i with growing i; looks and erases now and then. */
+static void *mix_main(void *arg)
+{
+	struct thread *t = arg;
+
+	for (uint32_t i = 0; i < t->rounds; i++) {
+		uint32_t key = i % KEYS, last[THREADS];
+
+		t->wrong += words_insert(&t->view, key, t->number << 24 | i) != CUA_MULTIMAP_INSERTED;
+		t->inserted++;
+		if (i % 16 == t->number) {
+			for (int j = 0; j < THREADS; j++)
+				last[j] = t->rounds;
+			for (uint64_t at = words_first(&t->view, key); at; at = words_next(&t->view, at)) {
+				uint32_t value = words_value(&t->view, at), who = value >> 24;
+
+				t->wrong += who >= THREADS || (value & 0xffffff) % KEYS != key ||
+					    (value & 0xffffff) >= last[who % THREADS];
+				last[who % THREADS] = value & 0xffffff;
+			}
+		}
+		if (i % 61 == 60)
+			t->erased += words_erase(&t->view, (i / 61) % KEYS);
+	}
+	return NULL;
+}
+
+START_TEST(threads_mix)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const uint32_t rounds = test_quick() ? 3000 : 30000;
+	struct cua_multimap *mm = new_multimap(ctx, NULL, CUA_U32, CUA_U32, KEYS, (uint64_t)rounds * THREADS);
+
+	for (int again = 0; again < 2; again++) {
+		struct thread threads[THREADS];
+		uint64_t inserted = 0, erased = 0, size = 0, all = 0;
+
+		memset(threads, 0, sizeof(threads));
+		for (uint32_t i = 0; i < THREADS; i++) {
+			ck_assert_cua(cua_multimap_view(mm, &threads[i].view));
+			threads[i].number = i;
+			threads[i].rounds = rounds;
+			ck_assert_int_eq(pthread_create(&threads[i].id, NULL, mix_main, &threads[i]), 0);
+		}
+		for (int i = 0; i < THREADS; i++)
+			ck_assert_int_eq(pthread_join(threads[i].id, NULL), 0);
+		for (int i = 0; i < THREADS; i++) {
+			ck_assert_uint_eq(threads[i].wrong, 0);
+			inserted += threads[i].inserted;
+			erased += threads[i].erased;
+		}
+		for (uint32_t key = 0; key < KEYS; key++)
+			all += words_count(&threads[0].view, key);
+		ck_assert_uint_eq(all, inserted - erased);
+		ck_assert_cua(cua_multimap_size(mm, &size));
+		ck_assert_uint_eq(size, all);
+		ck_assert_cua(cua_multimap_status(mm));
+		/* all that was inserted goes, and its entries serve once more */
+		for (uint32_t key = 0; key < KEYS; key++)
+			all -= words_erase(&threads[0].view, key);
+		ck_assert_uint_eq(all, 0);
+		ck_assert_cua(cua_multimap_reclaim(mm));
+	}
+	ck_assert_cua(cua_multimap_destroy(mm));
+	cua_context_destroy(ctx);
+}
+END_TEST
+#endif
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("multimap");
+	TCase *tcase = tcase_create("multimap");
+
+	tcase_set_timeout(tcase, 240);
+	tcase_add_test(tcase, bad_arguments);
+	tcase_add_test(tcase, model);
+	tcase_add_test(tcase, full);
+#if !TEST_CUDA
+	tcase_add_test(tcase, threads_mix);
+#endif
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+int main(void)
+{
+	return test_run(make_suite(), TEST_BACKEND);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls on a hash map that are recorded for linear.h, the same in host threads, in kernels and under the SIMT
+ * checker. LINEAR_TICK(clock), defined before this is included, is the next tick.
+ */
+#ifndef CUATOMIC_TESTS_LINEAR_CALLS_H
+#define CUATOMIC_TESTS_LINEAR_CALLS_H
+
+#include <cuatomic/hashmap.h>
+
+#include "linear.h"
+
+CUA_STATIC_ASSERT((int)LINEAR_INSERTED == (int)CUA_HASHMAP_INSERTED &&
+			  (int)LINEAR_EXISTS == (int)CUA_HASHMAP_EXISTS &&
+			  (int)LINEAR_FULL == (int)CUA_HASHMAP_FULL,
+		  "results are the map's");
+
+/*
+ * The operations that exist for keys and values of types: with them LINEAR_TYPED is 1, and
+ * linear_typed() runs any operation through the functions that the macros of hashmap.h define.
+ */
+#ifdef CUA_DEFINE_HASHMAP
+#define LINEAR_TYPED 1
+CUA_STATIC_ASSERT((int)LINEAR_ABSENT == (int)CUA_HASHMAP_ABSENT &&
+			  (int)LINEAR_DIFFERS == (int)CUA_HASHMAP_DIFFERS,
+		  "results are the map's");
+#define LINEAR__DEFINE(name, K, V)                                                                           \
+	CUA_DEFINE_HASHMAP(name, K, V)                                                                       \
+	CUA_DEFINE_HASHMAP_UPDATE(name##_add, name, old + operand)                                           \
+	CUA_DEFINE_HASHMAP_UPDATE(name##_min, name, operand < old ? operand : old)                           \
+	CUA_DEFINE_HASHMAP_UPDATE(name##_max, name, operand > old ? operand : old)                           \
+	CUA_DEFINE_HASHMAP_UPDATE(name##_and, name, old & operand)                                           \
+	CUA_DEFINE_HASHMAP_UPDATE(name##_or, name, old | operand)                                            \
+	CUA_DEFINE_HASHMAP_UPDATE(name##_xor, name, old ^ operand)                                           \
+	CUA_FN int name##_run(const struct cua_hashmap_view *view, struct linear_event *e)                   \
+	{                                                                                                    \
+		K key = (K)e->key;                                                                           \
+		V given = (V)e->given, got = 0;                                                              \
+		int result = 0;                                                                              \
+                                                                                                             \
+		switch (e->op) {                                                                             \
+		case LINEAR_INSERT: result = name##_insert(view, key, given); break;                         \
+		case LINEAR_ASSIGN: result = name##_assign(view, key, given); break;                         \
+		case LINEAR_ADD: result = name##_add(view, key, given); break;                               \
+		case LINEAR_MIN: result = name##_min(view, key, given); break;                               \
+		case LINEAR_MAX: result = name##_max(view, key, given); break;                               \
+		case LINEAR_AND: result = name##_and(view, key, given); break;                               \
+		case LINEAR_OR: result = name##_or(view, key, given); break;                                 \
+		case LINEAR_XOR: result = name##_xor(view, key, given); break;                               \
+		case LINEAR_INSERT_OR_GET: result = name##_insert_or_get(view, key, given, &got); break;     \
+		case LINEAR_EXCHANGE: result = name##_exchange(view, key, given, &got); break;               \
+		case LINEAR_COMPARE_EXCHANGE:                                                                \
+			got = (V)e->expected;                                                                \
+			result = name##_compare_exchange(view, key, &got, given);                            \
+			break;                                                                               \
+		case LINEAR_FIND: result = name##_find(view, key, &got); break;                              \
+		case LINEAR_CONTAINS: result = name##_contains(view, key); break;                            \
+		case LINEAR_ERASE: result = name##_erase(view, key); break;                                  \
+		}                                                                                            \
+		e->got = got;                                                                                \
+		return result;                                                                               \
+	}
+LINEAR__DEFINE(linear_map_4_4, uint32_t, uint32_t)
+LINEAR__DEFINE(linear_map_4_8, uint32_t, uint64_t)
+LINEAR__DEFINE(linear_map_8_4, uint64_t, uint32_t)
+LINEAR__DEFINE(linear_map_8_8, uint64_t, uint64_t)
+#undef LINEAR__DEFINE
+
+CUA_FN int linear_typed(const struct cua_hashmap_view *view, struct linear_event *e)
+{
+	if (view->key_size == 4)
+		return view->value_size == 4 ? linear_map_4_4_run(view, e) : linear_map_4_8_run(view, e);
+	return view->value_size == 4 ? linear_map_8_4_run(view, e) : linear_map_8_8_run(view, e);
+}
+#else
+#define LINEAR_TYPED 0
+CUA_FN int linear_typed(const struct cua_hashmap_view *view, struct linear_event *e)
+{
+	(void)view;
+	(void)e;
+	return -1;
+}
+#endif
+
+/* The functions that take keys and values as 64 bits, for the operations that they have. */
+CUA_FN int linear_untyped(const struct cua_hashmap_view *view, struct linear_event *e)
+{
+	switch (e->op) {
+	case LINEAR_INSERT: return cua_hashmap_insert(view, e->key, e->given);
+	case LINEAR_ASSIGN: return cua_hashmap_assign(view, e->key, e->given);
+	case LINEAR_ADD: return cua_hashmap_update(view, e->key, e->given, CUA_UPDATE_ADD);
+	case LINEAR_MIN: return cua_hashmap_update(view, e->key, e->given, CUA_UPDATE_MIN);
+	case LINEAR_MAX: return cua_hashmap_update(view, e->key, e->given, CUA_UPDATE_MAX);
+#if LINEAR_TYPED
+	case LINEAR_AND: return cua_hashmap_update(view, e->key, e->given, CUA_UPDATE_AND);
+	case LINEAR_OR: return cua_hashmap_update(view, e->key, e->given, CUA_UPDATE_OR);
+	case LINEAR_XOR: return cua_hashmap_update(view, e->key, e->given, CUA_UPDATE_XOR);
+#endif
+	case LINEAR_FIND: return cua_hashmap_find(view, e->key, &e->got);
+	case LINEAR_CONTAINS: return cua_hashmap_contains(view, e->key);
+	case LINEAR_ERASE: return cua_hashmap_erase(view, e->key);
+	default: return linear_typed(view, e);
+	}
+}
+
+/* An expected value that stands for the last value that the lane has seen. */
+#define LINEAR_LAST (~(uint64_t)0 - 9)
+
+/* Makes the calls that the events name in turn, and completes the events. */
+CUA_FN void linear_run(const struct cua_hashmap_view *view, uint64_t *clock, int typed,
+		       struct linear_event *events, unsigned n)
+{
+	uint64_t last = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct linear_event e = events[i];
+		int result;
+
+		if (e.expected == LINEAR_LAST)
+			e.expected = last;
+		e.got = 0;
+		e.called = LINEAR_TICK(clock);
+		result = typed ? linear_typed(view, &e) : linear_untyped(view, &e);
+		e.returned = LINEAR_TICK(clock);
+		e.result = (uint32_t)result;
+		last = e.got ? e.got : last;
+		events[i] = e;
+	}
+}
+
+/* ---- what to call ---- */
+
+enum linear_mix {
+	LINEAR_MIX_ALL,   /* anything */
+	LINEAR_MIX_CHURN, /* keys come and go under those that look them up */
+	LINEAR_MIX_WATCH, /* even lanes erase and insert again, odd ones look */
+	LINEAR_MIX_SUMS,  /* updates in place, rarely an erase */
+	LINEAR_MIXES
+};
+
+CUA__HOST_FN uint64_t linear_take(uint64_t *random, uint64_t n)
+{
+	uint64_t taken = *random % n;
+
+	*random /= n;
+	return taken;
+}
+
+/* Different keys as a map of this key size holds them; about half of them are likely special to some map. */
+CUA__HOST_FN void linear_choose_keys(uint64_t seed, unsigned key_bytes, uint64_t *keys, unsigned n)
+{
+	uint64_t counter = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		int again;
+
+		do {
+			uint64_t r = cua_hash_u64(counter++, seed), small = (r >> 8) % 3;
+
+			keys[i] = r % 2 ? r : r % 4 ? (uint64_t)0 - small : small;
+			if (key_bytes == 4)
+				keys[i] = (uint32_t)keys[i];
+			again = 0;
+			for (unsigned j = 0; j < i; j++)
+				again |= keys[j] == keys[i];
+		} while (again);
+	}
+}
+
+/* Keys that stay in the map while others come and go. */
+CUA__HOST_FN uint64_t linear_fill_key(uint64_t i)
+{
+	return 0x5000000 + i;
+}
+
+/* Names n random calls of a lane on some of the keys. */
+CUA__HOST_FN void linear_plan(struct linear_event *events, unsigned n, uint64_t seed, enum linear_mix mix,
+			      const uint64_t *keys, unsigned n_keys, uint32_t lane)
+{
+	const unsigned writes = LINEAR_TYPED ? LINEAR_FIND : LINEAR_MAX + 1;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct linear_event *e = &events[i];
+		uint64_t random = cua_hash_u64((uint64_t)lane << 32 | i, seed),
+			 value = cua_hash_u64(random, 1);
+		enum linear_op op, write;
+		unsigned kind;
+		int seldom;
+
+		memset(e, 0, sizeof(*e));
+		e->key = keys[linear_take(&random, n_keys)];
+		e->lane = lane;
+		kind = (unsigned)linear_take(&random, 8);
+		write = (enum linear_op)linear_take(&random, writes);
+		seldom = !linear_take(&random, 4);
+		switch (mix) {
+		case LINEAR_MIX_CHURN:
+			op = kind < 3   ? LINEAR_ERASE
+			     : kind < 5 ? LINEAR_INSERT
+			     : kind < 6 ? write
+					: LINEAR_FIND;
+			break;
+		case LINEAR_MIX_WATCH:
+			if (lane % 2)
+				op = kind < 6 ? LINEAR_FIND : kind < 7 ? LINEAR_CONTAINS : LINEAR_INSERT;
+			else
+				op = kind < 4 ? LINEAR_ERASE : kind < 7 ? LINEAR_INSERT : LINEAR_ASSIGN;
+			break;
+		case LINEAR_MIX_SUMS:
+			op = kind < 6 ? LINEAR_ADD : kind < 7 ? write : seldom ? LINEAR_ERASE : LINEAR_FIND;
+			break;
+		default:
+			op = kind < 4   ? write
+			     : kind < 6 ? LINEAR_ERASE
+			     : seldom   ? LINEAR_CONTAINS
+					: LINEAR_FIND;
+		}
+		e->op = op;
+		/* mostly a value that nobody else has, sometimes one that may be special */
+		switch (linear_take(&random, 16)) {
+		case 0: value = 0; break;
+		case 1: value = ~(uint64_t)0; break;
+		case 2: value = ~(uint64_t)0 - value % 4; break;
+		case 3: value %= 4; break;
+		}
+		e->given = value;
+		e->expected = linear_take(&random, 8) ? LINEAR_LAST : value % 4;
+	}
+}
+
+/* ---- keys that their owners erase and insert again, each time as the next generation ---- */
+
+/*
+ * What the owner of a key is about: 4 g - 3 inserts generation g, 4 g - 2 it is there, 4 g - 1 erases it, 4 g
+ * it is gone. Moved and read by read-modify-writes, so that a look is before the owner's next step or after
+ * it.
+ */
+CUA_FN uint32_t linear_stamp(uint32_t *stamp, uint32_t add)
+{
+	return cua_port_fetch_add_u32(stamp, add, CUA_ACQ_REL, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+}
+
+/* Keys below 2^16 and as many generations. */
+CUA_FN uint64_t linear_generation(uint64_t key, uint32_t generation)
+{
+	return key << 16 | generation;
+}
+
+/* The next generation of a key comes and goes. Returns how much of it was wrong. */
+CUA_FN unsigned linear_live(const struct cua_hashmap_view *view, uint64_t key, uint32_t generation,
+			    uint32_t *stamp)
+{
+	uint64_t value = linear_generation(key, generation), seen = 0;
+	unsigned wrong = 0;
+
+	linear_stamp(stamp, 1);
+	wrong += cua_hashmap_insert(view, key, value) != CUA_HASHMAP_INSERTED;
+	linear_stamp(stamp, 1);
+	wrong += cua_hashmap_update(view, key, value, CUA_UPDATE_MAX) != CUA_HASHMAP_EXISTS;
+	wrong += !cua_hashmap_find(view, key, &seen) || seen != value;
+	linear_stamp(stamp, 1);
+	wrong += !cua_hashmap_erase(view, key);
+	linear_stamp(stamp, 1);
+	return wrong;
+}
+
+/* A look at somebody's key; *generation is the last one that this lane has seen of it. Returns whether it is
+ * wrong. */
+CUA_FN unsigned linear_look(const struct cua_hashmap_view *view, uint64_t key, uint32_t *stamp,
+			    uint32_t *generation)
+{
+	uint64_t value = 0;
+	uint32_t before = linear_stamp(stamp, 0), after, seen;
+	int there = cua_hashmap_find(view, key, &value);
+
+	after = linear_stamp(stamp, 0);
+	if (!there)
+		return before == after && before % 4 == 2;
+	seen = (uint32_t)value & 0xffff;
+	if (value >> 16 != key || seen < *generation || seen < (before + 4) / 4 || seen > (after + 3) / 4)
+		return 1;
+	*generation = seen;
+	return before == after && before % 4 == 0;
+}
+
+#endif /* CUATOMIC_TESTS_LINEAR_CALLS_H */

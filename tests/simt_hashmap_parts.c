@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernels that build a hash map by parts, one after the other: the very functions that the GPU
+ * runs, with small windows.
+ */
+#define CUA__HASHMAP_WINDOW_LOG 4u
+/* the checker looks at words of 4 bytes */
+#define CUA__PARTS_LOCAL uint32_t
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/hashmap_parts.h"
+#include "simt_suites.h"
+
+enum {
+	WINDOWS = 4,
+	BUCKETS = WINDOWS << CUA__HASHMAP_WINDOW_LOG,
+	MOST = 480,
+	MOST_BLOCKS = 2,
+	LANES = 32,
+	EACH = 4
+};
+enum { TILE = LANES * EACH, PARTS = WINDOWS / 2 };
+
+enum data { DISTINCT, FEW_KEYS, HALF_ARE_ONE, ONE_WINDOW, RESERVED };
+/* What the map is filled by. */
+enum route { TWO_SCATTERS, ONE_SCATTER, INSERT };
+
+static uint32_t ks, vs;
+static enum route way;
+static struct cua__parts first, second, inserts;
+
+static char buckets[BUCKETS * CUA__HASHMAP_WORD_BYTES] __attribute__((aligned(64)));
+static struct {
+	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
+	uint64_t cells[4];
+} state __attribute__((aligned(64)));
+static unsigned char keys[MOST * 16] __attribute__((aligned(16)));
+static unsigned char values[MOST * 16] __attribute__((aligned(16)));
+static char words[4 * MOST * 16] __attribute__((aligned(16)));
+static char spill[MOST * 16] __attribute__((aligned(16)));
+static uint64_t part_filled[PARTS], window_filled[WINDOWS], spilled, arrived;
+static uint64_t distinct;
+
+/* Of a block. */
+static struct {
+	char stage[TILE * 16] __attribute__((aligned(16)));
+	char table[CUA__PARTS_WINDOW_BYTES] __attribute__((aligned(16)));
+	char list[TILE * 16] __attribute__((aligned(16)));
+	uint32_t part_of[TILE], number[TILE], offset[TILE];
+	struct cua__parts_shared sh;
+} block[MOST_BLOCKS];
+static uint32_t list_room;
+
+static uint64_t rng;
+static uint64_t next_random(void)
+{
+	rng = rng * 6364136223846793005u + 1442695040888963407u;
+	return rng >> 20;
+}
+
+static int wide(void)
+{
+	return cua__hashmap_is_wide(ks, vs);
+}
+
+/* Values are the numbers of the pairs. */
+static void make(enum data data, uint64_t n)
+{
+	struct cua_hashmap_view view;
+	uint64_t candidate = 2;
+
+	memset(&view, 0, sizeof(view));
+	view.n_buckets = BUCKETS;
+	view.seed = 7;
+	distinct = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		struct cua_u128 key = {0, 0}, value = {i, 0};
+
+		switch (data) {
+		case FEW_KEYS: key.lo = 2 + next_random() % (n / 4 + 1); break;
+		case HALF_ARE_ONE: key.lo = next_random() % 2 ? 99 : 100 + i; break;
+		case ONE_WINDOW:
+			do
+				key.lo = candidate++;
+			while (cua_hash_u64(key.lo, view.seed) / (UINT64_MAX / WINDOWS + 1) != 1);
+			break;
+		case RESERVED: key.lo = next_random() % 5; break;
+		default: key.lo = 2 + i * 77;
+		}
+		/* its hash is not that of its low half */
+		if (ks == 16 && data != ONE_WINDOW)
+			key.hi = key.lo * 3;
+		cua__hashmap_set(keys, ks, i, key);
+		cua__hashmap_set(values, vs, i, value);
+		distinct++;
+		for (uint64_t j = 0; j < i; j++)
+			if (!memcmp(keys + i * ks, keys + j * ks, ks)) {
+				distinct--;
+				break;
+			}
+	}
+	memset(&first, 0, sizeof(first));
+	first.view.buckets = buckets;
+	first.view.counts = state.counts;
+	first.view.n_buckets = BUCKETS;
+	first.view.seed = view.seed;
+	first.view.key_size = ks;
+	first.view.value_size = vs;
+	first.view.layout = CUA_HASHMAP_WORDS;
+	first.keys = keys;
+	first.values = values;
+	first.n = n;
+	first.spill = spill;
+	first.spilled = &spilled;
+	second = first;
+	second.to = buckets;
+	second.filled = window_filled;
+	second.room = CUA__PARTS_WINDOW_BYTES / (wide() ? 16 : 8);
+	second.shift = CUA__HASHMAP_WINDOW_LOG;
+	second.parts = WINDOWS;
+	first.to = words;
+	first.filled = part_filled;
+	first.shift = CUA__HASHMAP_WINDOW_LOG + 1;
+	first.parts = PARTS;
+}
+
+/* Room of a part, room for spilled words, of the list of a window, and what is many of a tile in
+ * one part. */
+static void shape(uint64_t room, uint64_t spill_room, uint32_t room_of_list, uint32_t many)
+{
+	first.room = room;
+	first.spill_room = second.spill_room = spill_room;
+	first.many = second.many = many;
+	list_room = room_of_list;
+	inserts = first;
+	inserts.from = words;
+	inserts.from_filled = part_filled;
+	inserts.from_room = room;
+	inserts.from_tiles = room / TILE + 1;
+	inserts.at_once = 2;
+	if (way == TWO_SCATTERS) {
+		second.from = words;
+		second.from_filled = part_filled;
+		second.from_room = room;
+		second.from_tiles = room / TILE + 1;
+		second.parts = WINDOWS / PARTS;
+	}
+}
+
+static void setup(void)
+{
+	/* a build does not read the buckets */
+	memset(buckets, way == INSERT ? 0 : 0xee, sizeof(buckets));
+	memset(&state, 0, sizeof(state));
+	memset(part_filled, 0, sizeof(part_filled));
+	memset(window_filled, 0, sizeof(window_filled));
+	memset(block, 0xdd, sizeof(block));
+	spilled = arrived = 0;
+}
+
+/* As between kernels. */
+static void next_kernel(uint64_t number)
+{
+	cua_port_sync_block();
+	if (cua_port_thread() == 0) {
+		cua_port_fetch_add_u64(&arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
+				       CUA_SPACE_GLOBAL);
+		while (cua_port_load_b64(&arrived, CUA_ACQUIRE, CUA_SCOPE_DEVICE,
+					 CUA_SPACE_GLOBAL) < number * simt_blocks())
+			cua_port_pause(32);
+	}
+	cua_port_sync_block();
+}
+
+static void look(void)
+{
+	const struct cua_hashmap_view *view = &first.view;
+	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide() ? 16 : 8;
+	uint64_t found = 0;
+
+	for (uint64_t i = 0; i < first.n; i++) {
+		const struct cua_u128 key = cua__hashmap_get(keys, ks, i);
+		struct cua_u128 value = {0, 0};
+
+		if (!cua__hashmap_word_find(view, ks, vs, cua__hashmap_hash(view, ks, key), key,
+					    NULL, CUA_ACQUIRE, &value))
+			simt_fail("a pair is lost");
+		else if (vs &&
+			 (value.lo >= first.n || memcmp(keys + value.lo * ks, keys + i * ks, ks)))
+			simt_fail("a key has the value of another one");
+	}
+	for (uint64_t place = 0; place < cua__hashmap_places(view, ks, vs); place++) {
+		struct cua_u128 key, value;
+
+		found += (uint64_t)cua__hashmap_at(view, ks, vs, place, &key, &value);
+	}
+	if (found != distinct)
+		simt_fail("a key is there twice, or one that nobody brought");
+	if (cua__hashmap_count(view) != distinct)
+		simt_fail("the counts are wrong");
+	for (uint64_t b = 0; b < BUCKETS; b++) {
+		const char *bucket = buckets + b * CUA__HASHMAP_WORD_BYTES;
+		int empty = 0;
+
+		for (uint32_t i = 0; i < slots; i++) {
+			const struct cua_u128 w = cua__hashmap_word_load(bucket + (i + 1) * size,
+									 wide(), CUA_RELAXED);
+
+			if (!cua__hashmap_word_empty(w) && empty)
+				simt_fail("an EMPTY slot is not among the last");
+			empty |= cua__hashmap_word_empty(w);
+		}
+		if (cua__hashmap_word_head(bucket, wide(), CUA_RELAXED).lo & CUA__HASHMAP_LOCKED)
+			simt_fail("a bucket is locked");
+	}
+}
+
+static void body(void)
+{
+	struct cua__parts_kind scatter = {ks, vs, LANES, EACH, 0}, again = {ks, vs, LANES, EACH, 1};
+	struct cua__parts_kind build = {ks, vs, LANES,
+					CUA__PARTS_WINDOW_BYTES / (wide() ? 16 : 8) / LANES, 0};
+	struct cua__parts_kind one = {ks, vs, LANES, 1, 0};
+	const uint64_t blocks = simt_blocks(), b = simt_block();
+	const struct cua__parts *start = way == ONE_SCATTER ? &second : &first;
+	uint64_t i;
+
+	for (i = b; i * TILE < first.n; i += blocks) {
+		cua__parts_scatter(scatter, start, i, &block[b].sh, block[b].stage,
+				   block[b].part_of, block[b].number, block[b].offset);
+		cua_port_sync_block();
+	}
+	next_kernel(1);
+	for (i = b; way == TWO_SCATTERS && i < PARTS * second.from_tiles; i += blocks) {
+		cua__parts_scatter(again, &second, i, &block[b].sh, block[b].stage,
+				   block[b].part_of, block[b].number, block[b].offset);
+		cua_port_sync_block();
+	}
+	next_kernel(2);
+	for (i = b; way != INSERT && i < WINDOWS; i += blocks) {
+		cua__parts_build(build, &second, i, &block[b].sh, block[b].table, block[b].number,
+				 block[b].list, list_room);
+		cua_port_sync_block();
+	}
+	for (i = b; way == INSERT && i < PARTS * inserts.from_tiles; i += blocks) {
+		cua__parts_insert_tile(again, &inserts, i, &block[b].sh, block[b].list);
+		cua_port_sync_block();
+	}
+	next_kernel(3);
+	cua__parts_insert_spilled(one, way == INSERT ? &inserts : &second);
+	next_kernel(4);
+	if (simt_lane() == 0)
+		look();
+}
+
+static const char *nothing(void)
+{
+	return NULL;
+}
+
+static const struct {
+	uint32_t ks, vs;
+} sizes[] = {{4, 4}, {4, 0}, {8, 0}, {8, 8}, {8, 4}, {16, 0}};
+
+static void try_data(enum data data, unsigned of_8, uint64_t room, uint64_t spill_room,
+		     uint32_t room_of_list, uint32_t many)
+{
+	const struct simt_case c = {.name = "parts",
+				    .setup = setup,
+				    .body = body,
+				    .check = nothing,
+				    .max_steps = 20000000};
+	uint64_t n = (uint64_t)BUCKETS * cua__hashmap_word_slots(ks, vs) * of_8 / 8;
+
+	make(data, n);
+	shape(room ? room : n, spill_room, room_of_list, many);
+	try_shape(c, 1 + of_8 % 2, LANES, 1);
+}
+
+START_TEST(hashmap_parts)
+{
+	const uint32_t many = 60;
+
+	ks = sizes[_i].ks;
+	vs = sizes[_i].vs;
+	rng = simt_seed();
+	for (way = TWO_SCATTERS; way <= INSERT; way++) {
+		try_data(DISTINCT, 7, 0, 100, 16, many);
+		/*
+		 * a list with no room, and parts that spill: to the list, and so many that all is
+		 * inserted again
+		 */
+		try_data(DISTINCT, 6, 64, MOST, 0, TILE);
+		try_data(DISTINCT, 5, 64, 5, 16, TILE);
+		try_data(FEW_KEYS, 8, 0, 100, 2, 2);
+		try_data(HALF_ARE_ONE, 7, 100, 100, 16, many);
+		try_data(HALF_ARE_ONE, 6, 100, 100, 16, TILE);
+		try_data(ONE_WINDOW, 3, 0, MOST, 16, TILE);
+		try_data(RESERVED, 2, 0, 20, 16, TILE);
+	}
+}
+END_TEST
+
+TCase *simt_hashmap_parts_cases(void)
+{
+	TCase *tc = simt_tcase("hashmap_parts");
+
+	tcase_add_loop_test(tc, hashmap_parts, 0, sizeof(sizes) / sizeof(sizes[0]));
+	return tc;
+}
