@@ -178,7 +178,7 @@ planted 'an erase that does not look whose the slot is now' hashmap_word \
 planted 'an erase that keeps its count when another one was faster' hashmap_word \
   's/~(uint64_t)0, CUA_RELAXED, CUA__HASHMAP_AT/0, CUA_RELAXED, CUA__HASHMAP_AT/' hashmap
 planted 'an erase that does not count' hashmap_word \
-  's/->erased, 1,/->erased, 0,/' hashmap
+  's/cua_port_add_u64(counted, 1,/cua_port_add_u64(counted, 0,/' hashmap
 planted 'a find that ends at the home' hashmap_word \
   's/^	far = cua__hashmap_word_far(wide, head, hash);/	far = 0;/' hashmap
 planted 'pairs put without release' hashmap_word \

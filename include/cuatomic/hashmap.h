@@ -3,7 +3,7 @@
  * A hash map of unique keys: keys of 4, 8 or 16 bytes with values of as many, or with none (a set), every bit
  * pattern allowed for both.
  *
- * Source: open addressing in buckets of one or two cache lines; hashmap_word.h, where a pair is one atomic word, and
+ * Source: open addressing in buckets of 64 or 128 bytes; hashmap_word.h, where a pair is one atomic word, and
  * hashmap_state.h, where it is not, have the layouts, their sources and the arguments.
  *
  * Synchronization: X means that the caller must order the two calls, - that the map does it.
@@ -48,8 +48,7 @@
  *   and, if the map was made to keep rejected pairs, kept. Of many lanes that want the last slot exactly one gets it.
  *
  *   An insert counts itself after its key is there, an erase before it frees its slot; one that another was faster than
- *   takes its count back. The lane that finds no free
- *   slot adds up the inserts first and the erases then. When it begins with the erases, there are at
+ *   takes its count back. The lane that finds no free slot adds up the inserts first and the erases then. When it begins with the erases, there are at
  *   least as many keys as the difference; if that is the number of slots, all held a key at that moment.
  *   Where it is less, somebody is in between, and the lane gives its lock back and starts again.
  */
@@ -840,8 +839,8 @@ extern "C" {
  * the slots: ask for 1.25 to 2 times the keys expected.
  *
  * Types: U32, U64 and U128, which stand for all types of their size; the value's may be NONE, which makes a set: arrays
- * of values are then ignored and may be NULL. Pairs of up to 8 bytes are words, and pairs of 12 to 16, except 12 + 4 and
- * 4 + 12, where the machine has a CAS of 128 bits: a GPU of compute capability 9.0, x86-64 and 64-bit Arm hosts. Kernels that
+ * of values are then ignored and may be NULL. Pairs of up to 8 bytes are words, and pairs of 12 and 16 where the machine has
+ * a CAS of 128 bits: a GPU of compute capability 9.0, x86-64 and 64-bit Arm hosts. Kernels that
  * use such a map must be compiled for 9.0 with CUDA 12.4 or newer; others get UNSUPPORTED.
  * Errors: NULL, TYPE, VALUE (capacity = 0, an option), SIZE, NO_MEMORY, CAPTURE.
  */

@@ -510,18 +510,18 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	uint64_t *counted = &cua__tile_counts(view)->erased;
 	uint32_t there;
 
 	cua__tile_look(view, ks, vs, mask, active && !cell, hash, key, equal, CUA_RELAXED,
 		       CUA__TILE_VALUE | CUA__TILE_SLOT, &seen);
 	there = cua_port_ballot(mask, seen.there > 0);
 	if (there && cua_port_lane() == cua_port_ffs_u32(mask) - 1)
-		cua_port_add_u64(&cua__tile_counts(view)->erased, cua_port_popc_u32(there), CUA_RELAXED,
-				 CUA__HASHMAP_AT);
+		cua_port_add_u64(counted, cua_port_popc_u32(there), CUA_RELAXED, CUA__HASHMAP_AT);
 	cua_port_sync_warp(mask);
 	if (seen.there > 0) {
 		cua__tile_spot(view, ks, vs, key, &seen, &spot);
-		return cua__hashmap_word_take(view, ks, vs, hash, key, equal, order, &spot);
+		return cua__hashmap_word_take(ks, vs, key, equal, order, counted, &spot);
 	}
 	return active && cell && cua__hashmap_word_erase_cell(cell, ks, vs, &seen.value);
 }

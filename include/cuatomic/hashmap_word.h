@@ -56,7 +56,7 @@
  *   still is. An erase takes effect by CAS, word -> ERASED. An insert takes effect when its word and class are there. Each
  *   key's changes are those of one word, or are separated by its erase.
  *
- *   Locks are taken by an acquiring CAS on the head and given back by a releasing store, which also raises the
+ *   Locks are taken by an acquiring CAS, or OR, on the head and given back by a releasing store, which also raises the
  *   class. A CAS that writes a pair releases; a find that meets it acquires.
  */
 /* hashmap.h includes this where what it needs is there */
@@ -701,20 +701,20 @@ CUA_FORCE int cua__hashmap_word_change(uint32_t ks, uint32_t vs, struct cua__has
 }
 
 /*
- * Erases the key at the spot, which the caller has counted as erased already: see FULL in hashmap.h. Returns 1, with the
- * last word in the spot; or 0 where another one erased it meanwhile, and then the count is undone.
+ * Erases the key at the spot, which the caller has counted at *counted already: see FULL in hashmap.h. Returns 1, with the
+ * last word in the spot; or 0 where another one erased it meanwhile. Then the count is undone, where it was made: whoever
+ * adds up the counts may miss both or the second, but never the first alone.
  */
-CUA_FORCE int cua__hashmap_word_take(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				     enum cua_order order, struct cua__hashmap_spot *spot)
+CUA_FORCE int cua__hashmap_word_take(uint32_t ks, uint32_t vs, struct cua_u128 key,
+				     cua__hashmap_equal_fn *equal, enum cua_order order, uint64_t *counted,
+				     struct cua__hashmap_spot *spot)
 {
 	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
 	struct cua_u128 seen;
 
 	while (!cua__hashmap_word_cas(spot->at, cua__hashmap_is_wide(ks, vs), spot->word, erased, order, &seen)) {
 		if (!cua__hashmap_word_has(ks, vs, seen, key, equal)) {
-			cua_port_add_u64(&cua__hashmap_counts(view, cua_hash_range(hash, view->n_buckets))->erased,
-					 ~(uint64_t)0, CUA_RELAXED, CUA__HASHMAP_AT);
+			cua_port_add_u64(counted, ~(uint64_t)0, CUA_RELAXED, CUA__HASHMAP_AT);
 			return 0;
 		}
 		spot->word = seen;
@@ -746,14 +746,14 @@ CUA_FORCE int cua__hashmap_word_erase(const struct cua_hashmap_view *view, uint3
 {
 	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
 	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	uint64_t *counted = &cua__hashmap_counts(view, cua_hash_range(hash, view->n_buckets))->erased;
 
 	if (cell)
 		return cua__hashmap_word_erase_cell(cell, ks, vs, old);
 	if (!cua__hashmap_word_look(view, ks, vs, hash, key, equal, CUA_RELAXED, &spot))
 		return 0;
-	cua_port_add_u64(&cua__hashmap_counts(view, cua_hash_range(hash, view->n_buckets))->erased, 1,
-			 CUA_RELAXED, CUA__HASHMAP_AT);
-	if (!cua__hashmap_word_take(view, ks, vs, hash, key, equal, CUA_ACQ_REL, &spot))
+	cua_port_add_u64(counted, 1, CUA_RELAXED, CUA__HASHMAP_AT);
+	if (!cua__hashmap_word_take(ks, vs, key, equal, CUA_ACQ_REL, counted, &spot))
 		return 0;
 	*old = cua__hashmap_word_value(ks, vs, spot.word);
 	return 1;
