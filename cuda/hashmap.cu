@@ -79,7 +79,7 @@ static __device__ __noinline__ struct outcome enter_alone(const struct cua_hashm
 							  struct cua_u128 key, struct cua_u128 value)
 {
 	const uint64_t hash = cua__hashmap_hash(view, KS, key);
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	struct outcome o;
 	uint32_t added = 0;
 
@@ -367,7 +367,7 @@ static __device__ __noinline__ void update_present(const struct cua_hashmap_view
 {
 	const struct cua_hashmap_view known = with_layout(view, LAYOUT);
 	const uint64_t hash = cua__hashmap_hash(view, KS, key);
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	int changed = 0;
 
 	while (changed <= 0 && cua__hashmap_spot_of(&known, KS, VS, hash, key, NULL, &spot) > 0) {
@@ -394,7 +394,7 @@ static __device__ __forceinline__ int write_tile(const struct cua_hashmap_view *
 {
 	const int slotted = active && !cua__hashmap_word_cell(view, KS, VS, key, NULL);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	int result = 0, changed = 1;
 
 	cua__tile_look(view, KS, VS, ALL_LANES, slotted, hash, key, NULL, CUA_RELAXED,

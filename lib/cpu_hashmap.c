@@ -76,7 +76,7 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 {
 	const struct cua__hashmap_call *call = job->call;
 	const struct cua_hashmap_view *view = job->view;
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	uint32_t added = 0;
 	struct ring ring;
 

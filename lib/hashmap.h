@@ -179,7 +179,7 @@ CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t k
 				 uint64_t hash, struct cua_u128 key, struct cua_u128 value,
 				 struct cua_u128 *there)
 {
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 
 	*there = value;
 	for (;;) {

@@ -222,7 +222,7 @@ CUA_FORCE void cua__parts_read(const struct cua__parts_kind k, const struct cua_
 			       uint64_t first, uint64_t end, struct cua_u128 *word, uint32_t *there)
 {
 	const uint32_t thread = cua_port_thread();
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	struct cua_u128 key[32], value[32];
 	uint32_t j;
 
@@ -648,7 +648,7 @@ CUA_FORCE void cua__parts_insert(const struct cua__parts_kind k, const struct cu
 				 struct cua_u128 key, struct cua_u128 value)
 {
 	const uint64_t hash = cua__hashmap_hash(&a->view, k.ks, key);
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	uint32_t added = 0;
 
 	if (cua__hashmap_word_enter(&a->view, k.ks, k.vs, hash, key, NULL, value, CUA_RELAXED,

@@ -226,7 +226,7 @@ START_TEST(random_sequences)
 		for (int i = 0; i < steps; i++) {
 			uint64_t r = test_random(&seed), key = (r >> 8) % n_keys, n = r >> 40;
 			uint64_t had = there[key];
-			struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+			struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 			struct cua_u128 value = nothing;
 			int expected = had ? CUA_HASHMAP_EXISTS
 					   : size < m->slots ? CUA_HASHMAP_INSERTED
@@ -546,7 +546,7 @@ static void *own_main(void *arg)
 		uint64_t r = test_random(&t->seed), other = (r >> 8) % m->slots;
 		uint64_t own = other - other % THREADS + t->number, key = own < m->slots ? own : t->number;
 		uint64_t n = (r >> 40 & COUNT) | key << 20, had = there[key];
-		struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 		struct cua_u128 value = nothing;
 		int expected = had ? CUA_HASHMAP_EXISTS : CUA_HASHMAP_INSERTED;
 

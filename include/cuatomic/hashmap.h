@@ -123,7 +123,6 @@ typedef struct cua_u128 cua__hashmap_next_fn(struct cua_u128 old, struct cua_u12
 /* Where a key was met, and with what. */
 struct cua__hashmap_spot {
 	char *at;
-	uint64_t version;      /* with a state a slot */
 	struct cua_u128 value; /* with a state a slot */
 	struct cua_u128 word;  /* with a word a pair */
 };
@@ -410,7 +409,7 @@ CUA_FORCE int cua__hashmap_update(const struct cua_hashmap_view *view, uint32_t 
 				  uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
 				  struct cua_u128 operand, enum cua_update op)
 {
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 
 #define CUA__CASE(name) \
 	return cua__hashmap_update_by(view, ks, vs, hash, key, equal, operand, cua__hashmap_next_##name, &spot)
@@ -430,7 +429,7 @@ CUA_FORCE int cua__hashmap_compare_exchange(const struct cua_hashmap_view *view,
 					    cua__hashmap_equal_fn *equal, struct cua_u128 *expected,
 					    struct cua_u128 desired)
 {
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 
 	for (;;) {
 		int changed = cua__hashmap_spot_of(view, ks, vs, hash, key, equal, &spot);
@@ -546,7 +545,7 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	CUA_FN int name##_insert(const struct cua_hashmap_view *view, K key)                       \
 	{                                                                                          \
 		const struct cua_u128 none = {0, 0};                                               \
-		struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};				\
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
                                                                                                    \
 		return cua__hashmap_enter(view, sizeof(K), 0, name##__hash(view, key),             \
 					  cua__hashmap_bits(&key, sizeof(K)), equal_fn, none,      \
@@ -582,14 +581,14 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	}                                                                                          \
 	CUA_FN int name##_insert(const struct cua_hashmap_view *view, K key, V value)              \
 	{                                                                                          \
-		struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};				\
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
                                                                                                    \
 		return name##__enter(view, key, value, &spot);                                     \
 	}                                                                                          \
 	CUA_FN int name##_insert_or_get(const struct cua_hashmap_view *view, K key, V value,       \
 					V *there)                                                  \
 	{                                                                                          \
-		struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};				\
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
 		int result = name##__enter(view, key, value, &spot);                               \
                                                                                                    \
 		if (result == CUA_HASHMAP_EXISTS)                                                  \
@@ -600,7 +599,7 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	}                                                                                          \
 	CUA_FN int name##_exchange(const struct cua_hashmap_view *view, K key, V value, V *old)    \
 	{                                                                                          \
-		struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};				\
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
 		int result = name##__update(view, key, value, cua__hashmap_next_assign, &spot);    \
                                                                                                    \
 		if (result == CUA_HASHMAP_EXISTS)                                                  \
@@ -697,7 +696,7 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	CUA_FN int update(const struct cua_hashmap_view *view, name##__key_type key,               \
 			  name##__value_type operand)                                              \
 	{                                                                                          \
-		struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};                         \
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
                                                                                                    \
 		return name##__update(view, key, operand, update##__next, &spot);                  \
 	}
@@ -722,7 +721,7 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 /* Adds the pair if the key is absent; else nothing is changed. Returns an enum cua_hashmap_result. */
 CUA_FN int cua_hashmap_insert(const struct cua_hashmap_view *view, uint64_t key, uint64_t value)
 {
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 
 #define CUA__CALL(ks, vs)                                                                          \
 	cua__hashmap_enter(CUA__HASHMAP_WHERE(ks, vs), cua__hashmap_u64(value, vs), &spot)
@@ -733,7 +732,7 @@ CUA_FN int cua_hashmap_insert(const struct cua_hashmap_view *view, uint64_t key,
 /* Sets the key's value, whether it was there or not. Returns an enum cua_hashmap_result. */
 CUA_FN int cua_hashmap_assign(const struct cua_hashmap_view *view, uint64_t key, uint64_t value)
 {
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 
 #define CUA__CALL(ks, vs)                                                                          \
 	cua__hashmap_update_by(CUA__HASHMAP_WHERE(ks, vs), cua__hashmap_u64(value, vs),            \

@@ -281,7 +281,6 @@ CUA_FORCE int cua__hashmap_state_lookup(const struct cua_hashmap_view *view, uin
 			if (seen == state && !wait) {
 				if (spot) {
 					spot->at = slot;
-					spot->version = state;
 					spot->value = v;
 				}
 				return 1;
@@ -358,7 +357,6 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 					cua__hashmap_state_put(slot, ks, vs, state, next(old, value));
 				if (spot) {
 					spot->at = slot;
-					spot->version = state;
 					spot->value = old;
 				}
 			}

@@ -436,7 +436,7 @@ CUA_FORCE int cua__tile_enter_home(const struct cua_hashmap_view *view, uint32_t
 				   uint32_t wants, struct cua__hashmap_seen *seen)
 {
 	const enum cua_order both = order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL;
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	int result = 0;
 
 	seen->home = (uint32_t)cua_hash_range(hash, view->n_buckets);
@@ -509,7 +509,7 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 {
 	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	uint64_t *counted = &cua__tile_counts(view)->erased;
 	uint32_t there;
 

@@ -434,7 +434,7 @@ CUA_FORCE int cua__hashmap_word_find(const struct cua_hashmap_view *view, uint32
 				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
 				     enum cua_order order, struct cua_u128 *value)
 {
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 
 	if (!cua__hashmap_word_spot(view, ks, vs, hash, key, equal, order, &spot))
 		return 0;
@@ -745,7 +745,7 @@ CUA_FORCE int cua__hashmap_word_erase(const struct cua_hashmap_view *view, uint3
 				      struct cua_u128 *old)
 {
 	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	uint64_t *counted = &cua__hashmap_counts(view, cua_hash_range(hash, view->n_buckets))->erased;
 
 	if (cell)

@@ -275,7 +275,7 @@ CUA_FORCE int cua__multimap_join_of(const struct cua_multimap_view *view, uint32
 				    uint32_t ls, uint64_t hash, struct cua_u128 key, uint64_t first,
 				    uint64_t last)
 {
-	struct cua__hashmap_spot spot = {NULL, 0, {0, 0}, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	struct cua_u128 head = {0, 0};
 	struct cua_backoff backoff;
 
