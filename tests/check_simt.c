@@ -28,6 +28,13 @@ uint64_t simt_seed(void)
 	return seed;
 }
 
+int simt_quick(void)
+{
+	const char *quick = getenv("CUA_TEST_QUICK");
+
+	return quick && *quick && strcmp(quick, "0");
+}
+
 static void expect_ok(const struct simt_case *c, const char *how, struct simt_report r)
 {
 	ck_assert_msg(r.verdict == SIMT_OK, "%s, %s, %u x %u lanes: %s: %s (seed %llu, run %llu)",
@@ -53,6 +60,8 @@ void try_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsign
 		c.max_steps = 20000000;
 	c.shape.blocks = blocks;
 	c.shape.block_lanes = block_lanes;
+	if (simt_quick())
+		runs = runs / 8 + 1;
 	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
 		expect_ok(&c, policies[i].name,
 			  simt_random(&c, policies[i].policy, simt_seed(), runs));
@@ -64,7 +73,7 @@ void explore_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, un
 
 	c.shape.blocks = blocks;
 	c.shape.block_lanes = block_lanes;
-	r = simt_explore(&c, preemptions, 400000);
+	r = simt_explore(&c, preemptions, simt_quick() ? 40000 : 400000);
 	expect_ok(&c, "explored", r);
 	printf("simt: %s, %u x %u lanes, %u preemptions: %llu schedules%s\n", c.name, blocks, block_lanes,
 	       preemptions, (unsigned long long)r.runs, r.exhausted ? ", all" : "");

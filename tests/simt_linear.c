@@ -225,13 +225,6 @@ static void close_map(void)
 	ck_assert_int_eq(cua_hashmap_destroy(map), CUA_OK);
 }
 
-static int quick(void)
-{
-	const char *q = getenv("CUA_TEST_QUICK");
-
-	return q && *q && strcmp(q, "0");
-}
-
 /* Every schedule of what is planned, in one block or in several. */
 static void explore(const char *name, unsigned blocks, unsigned block_lanes, unsigned preemptions)
 {
@@ -290,7 +283,7 @@ START_TEST(linear_scripts)
 					while (n_planned[lanes])
 						lanes++;
 					before = n_planned[BEFORE];
-					if (before > slots - fill || (quick() && (i + type + room) % 4))
+					if (before > slots - fill || (simt_quick() && (i + type + room) % 4))
 						continue;
 					explore(scripts[i], lanes, 1, lanes > 2 ? 1 : 2);
 				}
@@ -312,7 +305,7 @@ START_TEST(linear_random)
 	ctx = NULL;
 	ck_assert_int_eq(cua_context_create(CUA_BACKEND_CPU, 0, &ctx), CUA_OK);
 	ck_assert_int_eq(cua_context_set_threads(ctx, 1), CUA_OK);
-	for (int i = 0; i < (quick() ? 40 : 400); i++) {
+	for (int i = 0; i < (simt_quick() ? 40 : 400); i++) {
 		uint64_t r = cua_hash_u64((uint64_t)i, seed), room = (r >> 16) % (KEYS + 2);
 		unsigned lanes = 2 + (r >> 24) % 2, keys = 1 + (unsigned)((r >> 32) % KEYS);
 

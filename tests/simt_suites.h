@@ -56,6 +56,9 @@
 SIMT_SUITES
 #undef SIMT_SUITE
 
+/* Whether CUA_TEST_QUICK asks for fewer schedules. */
+int simt_quick(void);
+
 /* An empty test case with time enough. */
 TCase *simt_tcase(const char *name);
 
