@@ -1039,5 +1039,5 @@ static enum cua_status cuda_retrieve(struct cua_context *ctx, const struct cua_h
 }
 
 const struct cua__hashmap_ops cua__cuda_hashmap = {
-	cuda_write, cuda_build, cuda_find, cuda_erase, cuda_size, cuda_retrieve, &cua__cuda_hashmap_whole,
+	cuda_write, cuda_build, cua__cuda_hashmap_build_scratch, cuda_find, cuda_erase, cuda_size, cuda_retrieve, &cua__cuda_hashmap_whole,
 };

@@ -157,13 +157,13 @@ static bool find_kernels(const struct cua_hashmap_view *view, struct kernels *k)
 
 /* ---- launching ---- */
 
+/* `most` is the same for all launches of a kernel: what is set holds for the other threads of the process, too. */
 static enum cua_status launch(struct cua_context *ctx, kernel k, uint64_t grid, unsigned block,
-			      unsigned shared, const struct cua__parts *a)
+			      unsigned shared, unsigned most, const struct cua__parts *a)
 {
 	enum cua_status status = cua__cuda_status(
-		ctx,
-		cudaFuncSetAttribute((const void *)k, cudaFuncAttributeMaxDynamicSharedMemorySize,
-				     (int)shared));
+		ctx, cudaFuncSetAttribute((const void *)k, cudaFuncAttributeMaxDynamicSharedMemorySize,
+					  (int)most));
 
 	return status ? status : cua__launch(ctx, k, (unsigned)grid, block, shared, *a);
 }
@@ -174,7 +174,7 @@ static enum cua_status scatter(struct cua_context *ctx, const struct kernels *k,
 	/* over 10 standard deviations more than the mean */
 	a->many = 2 * (k->tile / a->parts) + 48;
 	return launch(ctx, which, tiles, SCATTER_THREADS,
-		      k->scatter_bytes + a->parts * k->part_bytes, a);
+		      k->scatter_bytes + a->parts * k->part_bytes, k->scatter_bytes + MOST_PARTS * k->part_bytes, a);
 }
 
 static uint64_t divide_up(uint64_t n, uint64_t by)
@@ -202,18 +202,28 @@ struct plan {
 	uint64_t words;
 };
 
+static size_t word_bytes(const struct cua_hashmap_view *view)
+{
+	return is_wide(view->key_size, view->value_size) ? 16 : 8;
+}
+
+static size_t plan_bytes(const struct cua_hashmap_view *view, const struct plan *plan)
+{
+	return cua__scratch_size(plan->counters * sizeof(uint64_t)) + plan->words * word_bytes(view);
+}
+
 static enum cua_status take(struct cua_context *ctx, const struct cua_hashmap_view *view,
 			    const struct plan *plan, struct cua__parts *a, uint64_t **counters,
 			    void **words)
 {
-	const size_t size = is_wide(view->key_size, view->value_size) ? 16 : 8;
+	const size_t size = word_bytes(view);
 	const size_t counter_bytes = cua__scratch_size(plan->counters * sizeof(uint64_t));
 	struct cua__call call = {};
 	void *base;
 
 	call.ctx = ctx;
 	/* any failure, in a capture or for lack of memory, is a reason to go the plain way */
-	if (cua__call_scratch(&call, counter_bytes + plan->words * size, &base))
+	if (cua__call_scratch(&call, plan_bytes(view, plan), &base))
 		return CUA_ERROR_UNSUPPORTED;
 	*counters = (uint64_t *)base;
 	*words = (char *)base + counter_bytes;
@@ -246,40 +256,52 @@ static bool fits(struct cua_context *ctx, const struct cua_hashmap_view *view,
 
 /* ---- build ---- */
 
+/* *log: of the windows of a part. */
+static bool plan_build(struct cua_context *ctx, const struct cua_hashmap_view *view,
+		       const struct cua__hashmap_call *call, struct kernels *k, struct plan *plan,
+		       uint32_t *log)
+{
+	const uint32_t slots = cua__hashmap_word_slots(view->key_size, view->value_size);
+
+	if (!fits(ctx, view, call, k) || view->n_buckets % CUA__HASHMAP_WINDOW ||
+	    view->n_buckets < LEAST_WINDOWS * CUA__HASHMAP_WINDOW ||
+	    /* with more the windows would spill, whatever the pairs are */
+	    call->n > view->n_buckets * slots)
+		return false;
+	plan->windows = view->n_buckets / CUA__HASHMAP_WINDOW;
+	plan->parts = 0;
+	plan->room = 0;
+	*log = 0;
+	if (plan->windows > MOST_WINDOWS_AT_ONCE) {
+		*log = 5;
+		while ((plan->windows >> *log) > ((uint64_t)4 << *log))
+			++*log;
+		plan->parts = divide_up(plan->windows, (uint64_t)1 << *log);
+		plan->room = room_of(
+			(uint64_t)((double)call->n / (double)plan->windows * (double)(1u << *log)));
+		if (plan->parts > MOST_PARTS || (1u << *log) > MOST_PARTS || plan->room >> 32)
+			return false;
+	}
+	plan->counters = plan->parts + plan->windows + 1;
+	plan->spill_room = call->n / 8;
+	plan->words = plan->parts * plan->room + plan->spill_room;
+	return true;
+}
+
 enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 					const struct cua_hashmap_view *view,
 					const struct cua__hashmap_call *call)
 {
-	const uint32_t slots = cua__hashmap_word_slots(view->key_size, view->value_size);
 	struct cua__parts a = parts_of(view, call), first, second;
 	uint64_t *counters, tiles;
 	enum cua_status status;
-	uint32_t log = 0; /* of the windows of a part */
 	struct kernels k;
 	struct plan plan;
+	uint32_t log;
 	void *words;
 
-	if (!fits(ctx, view, call, &k) || view->n_buckets % CUA__HASHMAP_WINDOW ||
-	    view->n_buckets < LEAST_WINDOWS * CUA__HASHMAP_WINDOW ||
-	    /* with more the windows would spill, whatever the pairs are */
-	    call->n > view->n_buckets * slots)
+	if (!plan_build(ctx, view, call, &k, &plan, &log))
 		return CUA_ERROR_UNSUPPORTED;
-	plan.windows = view->n_buckets / CUA__HASHMAP_WINDOW;
-	plan.parts = 0;
-	plan.room = 0;
-	if (plan.windows > MOST_WINDOWS_AT_ONCE) {
-		log = 5;
-		while ((plan.windows >> log) > ((uint64_t)4 << log))
-			log++;
-		plan.parts = divide_up(plan.windows, (uint64_t)1 << log);
-		plan.room = room_of(
-			(uint64_t)((double)call->n / (double)plan.windows * (double)(1u << log)));
-		if (plan.parts > MOST_PARTS || (1u << log) > MOST_PARTS || plan.room >> 32)
-			return CUA_ERROR_UNSUPPORTED;
-	}
-	plan.counters = plan.parts + plan.windows + 1;
-	plan.spill_room = call->n / 8;
-	plan.words = plan.parts * plan.room + plan.spill_room;
 	status = take(ctx, view, &plan, &a, &counters, &words);
 	if (status)
 		return status;
@@ -311,44 +333,72 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 	if (!status)
 		status = scatter(ctx, &k, plan.parts ? k.again : k.scatter, tiles, &second);
 	if (!status)
-		status = launch(ctx, k.build, plan.windows, BUILD_THREADS, k.build_bytes, &second);
+		status = launch(ctx, k.build, plan.windows, BUILD_THREADS, k.build_bytes, k.build_bytes, &second);
 	if (!status)
 		status =
 			launch(ctx, k.spill, (uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
-			       SPILL_THREADS, 0, &second);
+			       SPILL_THREADS, 0, 0, &second);
 	return status;
 }
 
 /* ---- insert ---- */
+
+/* *shift: of the number of a bucket, which gives its part's. */
+static bool plan_insert(struct cua_context *ctx, const struct cua_hashmap_view *view,
+			const struct cua__hashmap_call *call, struct kernels *k, struct plan *plan,
+			uint32_t *shift)
+{
+	if (!fits(ctx, view, call, k) || call->op != CUA__HASHMAP_INSERT ||
+	    view->n_buckets * CUA__HASHMAP_WORD_BYTES < 4 * INSERT_BYTES ||
+	    /* nothing is near enough to come to one line */
+	    call->n < view->n_buckets)
+		return false;
+	*shift = INSERT_SHIFT;
+	while ((view->n_buckets - 1) >> *shift >= MOST_PARTS)
+		++*shift;
+	plan->windows = 0;
+	plan->parts = ((view->n_buckets - 1) >> *shift) + 1;
+	plan->room = room_of((uint64_t)((double)call->n / (double)view->n_buckets *
+					(double)((uint64_t)1 << *shift)));
+	if (plan->room >> 32)
+		return false;
+	plan->counters = plan->parts + 1;
+	plan->spill_room = call->n / 8;
+	plan->words = plan->parts * plan->room + plan->spill_room;
+	return true;
+}
+
+size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view, size_t n)
+{
+	struct cua__hashmap_call call = {};
+	size_t build = 0, insert = 0;
+	struct kernels k;
+	struct plan plan;
+	uint32_t log;
+
+	call.op = CUA__HASHMAP_INSERT;
+	call.n = n;
+	if (plan_build(ctx, view, &call, &k, &plan, &log))
+		build = plan_bytes(view, &plan);
+	if (plan_insert(ctx, view, &call, &k, &plan, &log))
+		insert = plan_bytes(view, &plan);
+	return build > insert ? build : insert;
+}
 
 enum cua_status cua__cuda_hashmap_insert_parts(struct cua_context *ctx,
 					       const struct cua_hashmap_view *view,
 					       const struct cua__hashmap_call *call)
 {
 	struct cua__parts a = parts_of(view, call);
-	uint32_t shift = INSERT_SHIFT;
 	uint64_t *counters, tiles, groups;
 	enum cua_status status;
 	struct kernels k;
 	struct plan plan;
+	uint32_t shift;
 	void *words;
 
-	if (!fits(ctx, view, call, &k) || call->op != CUA__HASHMAP_INSERT ||
-	    view->n_buckets * CUA__HASHMAP_WORD_BYTES < 4 * INSERT_BYTES ||
-	    /* nothing is near enough to come to one line */
-	    call->n < view->n_buckets)
+	if (!plan_insert(ctx, view, call, &k, &plan, &shift))
 		return CUA_ERROR_UNSUPPORTED;
-	while ((view->n_buckets - 1) >> shift >= MOST_PARTS)
-		shift++;
-	plan.windows = 0;
-	plan.parts = ((view->n_buckets - 1) >> shift) + 1;
-	plan.room = room_of((uint64_t)((double)call->n / (double)view->n_buckets *
-				       (double)((uint64_t)1 << shift)));
-	if (plan.room >> 32)
-		return CUA_ERROR_UNSUPPORTED;
-	plan.counters = plan.parts + 1;
-	plan.spill_room = call->n / 8;
-	plan.words = plan.parts * plan.room + plan.spill_room;
 	status = take(ctx, view, &plan, &a, &counters, &words);
 	if (status)
 		return status;
@@ -369,10 +419,10 @@ enum cua_status cua__cuda_hashmap_insert_parts(struct cua_context *ctx,
 		a.at_once = 1;
 	groups = divide_up(plan.parts, a.at_once);
 	tiles = groups * a.at_once * a.from_tiles;
-	status = launch(ctx, k.insert, tiles, INSERT_THREADS, 0, &a);
+	status = launch(ctx, k.insert, tiles, INSERT_THREADS, 0, 0, &a);
 	if (!status)
 		status =
 			launch(ctx, k.spill, (uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
-			       SPILL_THREADS, 0, &a);
+			       SPILL_THREADS, 0, 0, &a);
 	return status;
 }

@@ -6,6 +6,8 @@
 /* Elements worth a thread of their own, and keys whose buckets are on their way at the same time. */
 #define GRAIN 4096
 #define AHEAD 16
+/* Keys that wait for a bucket behind their home bucket. */
+#define LATER 32
 
 struct job {
 	const struct cua_hashmap_view *view;
@@ -71,21 +73,76 @@ CUA_FORCE void write_range(const struct job *job, uint32_t ks, uint32_t vs, size
 	}
 }
 
+/*
+ * An element of a map of words that needs a bucket behind its home bucket. The bucket has been asked for; meanwhile others
+ * have their turn, so that the one in ten keys that is not at home does not cost the whole latency of the memory.
+ */
+struct later {
+	size_t i;
+	uint64_t hash, distance, far;
+	struct cua_u128 key;
+};
+
+CUA_FORCE char *bucket_of(const struct cua_hashmap_view *view, const struct later *l)
+{
+	return cua__hashmap_word_bucket(
+		view, cua__hashmap_word_probe(view, cua_hash_range(l->hash, view->n_buckets), l->hash,
+					      l->distance));
+}
+
 /* Inserts into a map of words; what one thread has put is counted at the end, or where the map may be full. */
 CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end)
 {
 	const struct cua__hashmap_call *call = job->call;
 	const struct cua_hashmap_view *view = job->view;
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
+	struct later later[LATER];
+	unsigned waiting = 0, done = 0;
 	uint32_t added = 0;
 	struct ring ring;
+	size_t next = begin;
 
-	EACH(i, ring, begin, end, 1) {
-		uint64_t hash = ring.hashes[i % AHEAD];
-		struct cua_u128 key = ring.keys[i % AHEAD], value = cua__hashmap_get(call->values, vs, i);
-		int result = cua__hashmap_word_enter(view, ks, vs, hash, key, NULL, value, CUA_ACQUIRE,
-						     &spot, &added);
+	for (size_t i = begin; i < begin + AHEAD; i++)
+		ask(&ring, job, ks, vs, i, end, 1);
+	while (next < end || waiting) {
+		struct cua_u128 key, value;
+		uint64_t hash;
+		int result;
+		size_t i;
 
+		if (waiting == LATER || next == end) {
+			i = later[done].i;
+			hash = later[done].hash;
+			key = later[done].key;
+			value = cua__hashmap_get(call->values, vs, i);
+			result = cua__hashmap_word_enter(view, ks, vs, hash, key, NULL, value,
+							 CUA_ACQUIRE, &spot, &added);
+			if (++done == waiting)
+				waiting = done = 0;
+		} else {
+			char *cell;
+
+			i = next++;
+			hash = ring.hashes[i % AHEAD];
+			key = ring.keys[i % AHEAD];
+			value = cua__hashmap_get(call->values, vs, i);
+			cell = cua__hashmap_word_cell(view, ks, vs, key, NULL);
+			if (cell)
+				result = cua__hashmap_word_enter_cell(cell, ks, vs, value, &spot);
+			else
+				result = cua__hashmap_word_enter_home(
+					view, ks, vs, hash, key, NULL,
+					cua__hashmap_word_of(ks, vs, key, value), CUA_ACQUIRE, &spot);
+			added += !cell && result == CUA_HASHMAP_INSERTED;
+			ask(&ring, job, ks, vs, i + AHEAD, end, 1);
+			if (!result) {
+				struct later l = {i, hash, 1, 0, key};
+
+				__builtin_prefetch(bucket_of(view, &l), 1);
+				later[waiting++] = l;
+				continue;
+			}
+		}
 		if (result == CUA_HASHMAP_FULL)
 			cua__hashmap_reject(view, hash, key, value);
 		if (call->flags)
@@ -97,9 +154,17 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 	cua__hashmap_count_added(view, begin / GRAIN, &added);
 }
 
+CUA_FORCE void tell(const struct cua__hashmap_call *call, uint32_t vs, size_t i, int found,
+		    struct cua_u128 value)
+{
+	if (found && call->values_out)
+		cua__hashmap_set(call->values_out, vs, i, value);
+	if (call->flags)
+		call->flags[i] = (uint8_t)found;
+}
+
 CUA_FORCE void find_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end)
 {
-	const struct cua__hashmap_call *call = job->call;
 	struct ring ring;
 
 	EACH(i, ring, begin, end, 0) {
@@ -107,10 +172,68 @@ CUA_FORCE void find_range(const struct job *job, uint32_t ks, uint32_t vs, size_
 		int found = cua__hashmap_find(job->view, ks, vs, ring.hashes[i % AHEAD],
 					      ring.keys[i % AHEAD], NULL, &value);
 
-		if (found && call->values_out)
-			cua__hashmap_set(call->values_out, vs, i, value);
-		if (call->flags)
-			call->flags[i] = (uint8_t)found;
+		tell(job->call, vs, i, found, value);
+	}
+}
+
+/* The same in a map of words: cua__hashmap_word_find a bucket at a time. */
+CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end)
+{
+	const struct cua_hashmap_view *view = job->view;
+	const int wide = cua__hashmap_is_wide(ks, vs);
+	struct later later[LATER], l;
+	unsigned waiting = 0, done = 0, left = 0;
+	struct ring ring;
+	size_t next = begin;
+
+	for (size_t i = begin; i < begin + AHEAD; i++)
+		ask(&ring, job, ks, vs, i, end, 0);
+	while (next < end || waiting) {
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
+		struct cua__hashmap_head head;
+		char *bucket, *cell;
+		uint32_t first;
+		int there;
+
+		if (waiting == LATER || next == end) {
+			l = later[done++];
+			there = cua__hashmap_word_search(bucket_of(view, &l), ks, vs, l.key, NULL,
+							 CUA_ACQUIRE, &spot, &first);
+			l.distance++;
+		} else {
+			l.i = next++;
+			l.hash = ring.hashes[l.i % AHEAD];
+			l.key = ring.keys[l.i % AHEAD];
+			ask(&ring, job, ks, vs, l.i + AHEAD, end, 0);
+			cell = cua__hashmap_word_cell(view, ks, vs, l.key, NULL);
+			l.distance = 1;
+			l.far = 0;
+			if (cell) {
+				spot.word = cua__hashmap_word_load(cell, wide, CUA_ACQUIRE);
+				there = cua__hashmap_word_empty(spot.word) ? -1 : 1;
+			} else {
+				bucket = cua__hashmap_word_bucket(
+					view, cua_hash_range(l.hash, view->n_buckets));
+				head = cua__hashmap_word_head(bucket, wide, CUA_RELAXED);
+				l.far = cua__hashmap_word_far(wide, head, l.hash);
+				there = cua__hashmap_word_search(bucket, ks, vs, l.key, NULL, CUA_ACQUIRE,
+								 &spot, &first);
+			}
+		}
+		if (!there && l.distance <= l.far && l.distance < view->n_buckets) {
+			__builtin_prefetch(bucket_of(view, &l));
+			/* those that went on lie before those whose turn comes */
+			if (done)
+				later[left++] = l;
+			else
+				later[waiting++] = l;
+		} else {
+			tell(job->call, vs, l.i, there > 0, cua__hashmap_word_value(ks, vs, spot.word));
+		}
+		if (done && done == waiting) {
+			waiting = left;
+			done = left = 0;
+		}
 	}
 }
 
@@ -138,7 +261,10 @@ CUA_FORCE void erase_range(const struct job *job, uint32_t ks, uint32_t vs, size
 	}                                                                                          \
 	static void find_##ks##_##vs(const struct job *job, size_t begin, size_t end)              \
 	{                                                                                          \
-		find_range(job, ks, vs, begin, end);                                               \
+		if (CUA__HASHMAP_IS_WORDS(job->view, ks, vs))                                      \
+			find_words(job, ks, vs, begin, end);                                       \
+		else                                                                               \
+			find_range(job, ks, vs, begin, end);                                       \
 	}                                                                                          \
 	static void erase_##ks##_##vs(const struct job *job, size_t begin, size_t end)             \
 	{                                                                                          \
@@ -190,6 +316,14 @@ void cua__cpu_hashmap_write_serial(const struct cua_hashmap_view *view, const st
 	write_worker(&job, 0, 1);
 }
 
+static size_t cpu_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view, size_t n)
+{
+	(void)ctx;
+	(void)view;
+	(void)n;
+	return 0;
+}
+
 static enum cua_status cpu_size(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				uint64_t *size)
 {
@@ -198,33 +332,13 @@ static enum cua_status cpu_size(struct cua_context *ctx, const struct cua_hashma
 	return CUA_OK;
 }
 
-static enum cua_status cpu_retrieve(struct cua_context *ctx, const struct cua_hashmap_view *view,
-				    uint64_t max, void *keys_out, void *values_out, uint64_t *n)
-{
-	const uint32_t ks = view->key_size, vs = view->value_size;
-	uint64_t places = cua__hashmap_places(view, ks, vs);
-	struct cua_u128 key, value;
-
-	(void)ctx;
-	for (uint64_t i = 0; i < places; i++) {
-		if (!cua__hashmap_at(view, ks, vs, i, &key, &value))
-			continue;
-		if (*n < max) {
-			cua__hashmap_set(keys_out, ks, *n, key);
-			if (values_out)
-				cua__hashmap_set(values_out, vs, *n, value);
-		}
-		++*n;
-	}
-	return CUA_OK;
-}
-
 const struct cua__hashmap_ops cua__cpu_hashmap = {
 	.write = cpu_write,
 	.build = cpu_write,
+	.build_scratch = cpu_build_scratch,
 	.find = cpu_find,
 	.erase = cpu_erase,
 	.size = cpu_size,
-	.retrieve = cpu_retrieve,
+	.retrieve = cua__cpu_hashmap_retrieve,
 	.whole = &cua__cpu_hashmap_whole,
 };

@@ -149,6 +149,46 @@ static enum cua_status cpu_slice(struct cua_context *ctx, const struct cua_hashm
 	return CUA_OK;
 }
 
+struct retrieving {
+	const struct cua_hashmap_view *view;
+	uint64_t max, *n;
+	void *keys, *values;
+};
+
+/* Pairs that were found together lie together; where, is the turn of the workers. */
+static void retrieve_worker(void *arg, unsigned worker, unsigned workers)
+{
+	const struct retrieving *r = arg;
+	const uint32_t ks = r->view->key_size, vs = r->view->value_size;
+	struct cua_u128 keys[PLACES], values[PLACES];
+	size_t begin, end;
+
+	cua__share(cua__hashmap_places(r->view, ks, vs), worker, workers, &begin, &end);
+	for (size_t first = begin; first < end; first += PLACES) {
+		uint64_t n = 0, at;
+
+		cpu_slice(NULL, r->view, first, end - first < PLACES ? end - first : PLACES, keys, values, &n);
+		at = cua_port_fetch_add_u64(r->n, n, CUA_RELAXED, CUA__HASHMAP_AT);
+		if (at >= r->max)
+			continue;
+		n = n < r->max - at ? n : r->max - at;
+		memcpy((char *)r->keys + at * ks, keys, n * ks);
+		if (r->values)
+			memcpy((char *)r->values + at * vs, values, n * vs);
+	}
+}
+
+enum cua_status cua__cpu_hashmap_retrieve(struct cua_context *ctx, const struct cua_hashmap_view *view,
+					  uint64_t max, void *keys_out, void *values_out, uint64_t *n)
+{
+	struct retrieving r = {view, max, n, keys_out, values_out};
+
+	cua__parallel(ctx,
+		      cua__workers(ctx, cua__hashmap_places(view, view->key_size, view->value_size), GRAIN),
+		      retrieve_worker, &r);
+	return CUA_OK;
+}
+
 struct moving {
 	const struct cua_hashmap_view *from, *to;
 	int op;

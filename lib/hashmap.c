@@ -45,7 +45,10 @@ enum cua_status cua__hashmap_lay_out(struct cua_hashmap *map, uint64_t capacity)
 	enum cua_status status;
 	size_t buckets, rejects;
 
-	if (words && cua__hashmap_is_wide(ks, vs)) {
+	/* a map keeps the layout that it was made with */
+	if (map->view.layout) {
+		words = map->view.layout == CUA_HASHMAP_WORDS;
+	} else if (words && cua__hashmap_is_wide(ks, vs)) {
 		words = 0;
 		if (!map->options.portable) {
 			status = cua_atomic_path(map->ctx, CUA_U128, CUA_OP_COMPARE_EXCHANGE, &path);

@@ -28,6 +28,8 @@ struct cua__hashmap_ops {
 	/* into a map that was just cleared, of which no other call knows */
 	enum cua_status (*build)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_call *call);
+	/* bytes of the workspace that build, or write of an insert without results, takes at most for n pairs */
+	size_t (*build_scratch)(struct cua_context *ctx, const struct cua_hashmap_view *view, size_t n);
 	enum cua_status (*find)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				const struct cua__hashmap_call *call);
 	enum cua_status (*erase)(struct cua_context *ctx, const struct cua_hashmap_view *view,
@@ -81,6 +83,9 @@ extern const struct cua__hashmap_whole_ops cua__cpu_hashmap_whole, cua__cuda_has
 
 /* The CPU's write on the calling thread alone. */
 void cua__cpu_hashmap_write_serial(const struct cua_hashmap_view *view, const struct cua__hashmap_call *call);
+/* The retrieve of cua__cpu_hashmap. */
+enum cua_status cua__cpu_hashmap_retrieve(struct cua_context *ctx, const struct cua_hashmap_view *view,
+					  uint64_t max, void *keys_out, void *values_out, uint64_t *n);
 
 /* ---- the host's side ---- */
 

@@ -174,18 +174,23 @@ static void sync_folder(char *path)
 	close(fd);
 }
 
-enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
+/*
+ * Writes a new file with the permissions of the one at this path, if there is one, and puts it in its place. What is there
+ * and is no file stays.
+ */
+static enum cua_status replace(struct cua_hashmap *map, const char *path)
 {
+	size_t length = strlen(path) + 32;
 	enum cua_status status;
-	int fd = -1, saved;
-	size_t length;
+	int fd = -1, saved, exists;
+	struct stat old;
 	char *beside;
 
-	if (!map || !path)
-		return CUA_ERROR_NULL;
-	if (map->options.own_hash)
-		return CUA_ERROR_UNSUPPORTED;
-	length = strlen(path) + 32;
+	exists = !stat(path, &old);
+	if (exists && !S_ISREG(old.st_mode)) {
+		errno = S_ISDIR(old.st_mode) ? EISDIR : EINVAL;
+		return CUA_ERROR_SYSTEM;
+	}
 	beside = malloc(length);
 	if (!beside)
 		return CUA_ERROR_NO_MEMORY;
@@ -202,7 +207,7 @@ enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
 		errno = saved;
 		return CUA_ERROR_SYSTEM;
 	}
-	status = save_to(map, fd);
+	status = exists && fchmod(fd, old.st_mode & 07777) ? CUA_ERROR_SYSTEM : save_to(map, fd);
 	saved = errno;
 	if (close(fd) && !status) {
 		status = CUA_ERROR_SYSTEM;
@@ -217,6 +222,25 @@ enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
 	else
 		sync_folder(beside);
 	free(beside);
+	errno = saved;
+	return status;
+}
+
+enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
+{
+	enum cua_status status;
+	char *resolved;
+	int saved;
+
+	if (!map || !path)
+		return CUA_ERROR_NULL;
+	if (map->options.own_hash)
+		return CUA_ERROR_UNSUPPORTED;
+	/* a symbolic link stays one */
+	resolved = realpath(path, NULL);
+	status = replace(map, resolved ? resolved : path);
+	saved = errno;
+	free(resolved);
 	errno = saved;
 	return status;
 }
@@ -256,7 +280,11 @@ static enum cua_status read_header(int fd, struct header *h)
 
 	if (fstat(fd, &file))
 		return CUA_ERROR_SYSTEM;
-	if (!S_ISREG(file.st_mode) || file.st_size < (off_t)sizeof(*h))
+	if (!S_ISREG(file.st_mode)) {
+		errno = S_ISDIR(file.st_mode) ? EISDIR : EINVAL;
+		return CUA_ERROR_SYSTEM;
+	}
+	if (file.st_size < (off_t)sizeof(*h))
 		return CUA_ERROR_CORRUPT;
 	status = read_all(fd, h, sizeof(*h));
 	if (status)
@@ -324,8 +352,9 @@ static enum cua_status load_from(struct cua_context *ctx, const struct cua_hashm
 	own.rejects = h.rejects;
 	own.grow_percent = h.grow_percent;
 	own.portable = h.portable;
+	/* keys that had cells need slots where a layout has no cells */
 	status = cua_hashmap_create(ctx, options ? options : &own, type_of(h.key_size), type_of(h.value_size),
-				    h.slots, &map);
+				    h.count > h.slots ? h.count : h.slots, &map);
 	if (status)
 		return status;
 	if (map->options.own_hash)

@@ -116,6 +116,18 @@ enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map, en
 	return CUA_OK;
 }
 
+enum cua_status cua_hashmap_build_workspace(const struct cua_hashmap *map, size_t n, size_t *bytes)
+{
+	size_t keys;
+
+	if (!map || !bytes)
+		return CUA_ERROR_NULL;
+	if (cua__bytes(n, map->view.key_size, &keys) || cua__bytes(n, map->view.value_size, &keys))
+		return CUA_ERROR_SIZE;
+	*bytes = cua__scratch_size(map->ctx->backend->hashmap->build_scratch(map->ctx, &map->view, n));
+	return CUA_OK;
+}
+
 enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t max, void *keys_out, void *values_out,
 				     uint64_t *n)
 {

@@ -893,7 +893,181 @@ START_TEST(many)
 }
 END_TEST
 
+/* More than 2^32 keys, in less and in more than 64 GiB, where there is memory for them: size, places, hits, misses, erase. */
+#define LARGE_LOG 32
+#define LARGE_PART_LOG 27
+
+START_TEST(large)
+{
+	const size_t part = (size_t)1 << LARGE_PART_LOG, n = ((size_t)1 << LARGE_LOG) + part;
+	const enum cua_type value_type = _i ? CUA_U64 : CUA_NONE;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t free_bytes = 0, total_bytes = 0, capacity;
+	uint64_t *keys, *values, *host, *host_values;
+	struct cua_hashmap *map;
+	uint8_t *found, *host_found;
+
+	ck_assert_cua(cua_memory_info(ctx, &free_bytes, &total_bytes));
+	/* 64 bytes hold 7 keys or 3 pairs; a ninth of the slots stays free */
+	if (test_quick() || test_traced() || free_bytes / 64 < (n + n / 8) / (_i ? 3 : 7) + 5 * part / 8) {
+		printf("large, %d: skipped\n", _i);
+		cua_context_destroy(ctx);
+		return;
+	}
+	map = new_map(ctx, CUA_U64, value_type, n + n / 8);
+	ck_assert_cua(cua_hashmap_capacity(map, &capacity));
+	ck_assert_uint_ge(capacity, n + n / 8);
+	keys = test_alloc(ctx, 8 * part);
+	values = test_alloc(ctx, 8 * part);
+	found = test_alloc(ctx, part);
+	host = test_malloc(8 * part);
+	host_values = test_malloc(8 * part);
+	host_found = test_malloc(part);
+	/* pass 0 inserts, 1 looks at some, 2 erases some, 3 looks at those again; the part behind the last is of absent keys */
+	for (int pass = 0; pass < 4; pass++) {
+		for (size_t p = 0; p <= n / part; p++) {
+			const int there = p < n / part && (pass < 3 || p % 16 != 0);
+			const int looks = pass == 1 || pass == 3;
+
+			if (pass == 0 ? p == n / part : p % 16 != 0 && p + 2 < n / part)
+				continue;
+			for (size_t i = 0; i < part; i++) {
+				host[i] = key_number(p * part + i, CUA_U64);
+				host_values[i] = ~host[i];
+			}
+			ck_assert_cua(cua_copy(ctx, keys, host, 8 * part));
+			ck_assert_cua(cua_copy(ctx, values, host_values, 8 * part));
+			if (pass == 0)
+				ck_assert_cua(cua_hashmap_insert_n(map, part, keys, _i ? values : NULL, found));
+			else if (pass == 2 && p % 16 == 0)
+				ck_assert_cua(cua_hashmap_erase_n(map, part, keys, found));
+			else if (_i)
+				ck_assert_cua(cua_hashmap_find_n(map, part, keys, values, found));
+			else
+				ck_assert_cua(cua_hashmap_contains_n(map, part, keys, found));
+			test_download(ctx, host_found, found, part);
+			for (size_t i = 0; i < part; i++)
+				if (host_found[i] != (pass == 0 ? CUA_HASHMAP_INSERTED : there))
+					ck_abort_msg("pass %d, key %zu: %u", pass, p * part + i, host_found[i]);
+			if (!_i || !looks || !there)
+				continue;
+			test_download(ctx, host_values, values, 8 * part);
+			for (size_t i = 0; i < part; i++)
+				if (host_values[i] != ~host[i])
+					ck_abort_msg("pass %d, value of key %zu", pass, p * part + i);
+		}
+		ck_assert_uint_eq(size_of(map), pass < 2 ? n : n - (n / part + 15) / 16 * part);
+	}
+	ck_assert_cua(cua_hashmap_destroy(map));
+	test_free(ctx, keys);
+	test_free(ctx, values);
+	test_free(ctx, found);
+	free(host);
+	free(host_values);
+	free(host_found);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 #if !TEST_CUDA
+/* ---- what the macros define ---- */
+
+/* Names of the user's, as the macros might have them, in an expression; values that are structs. */
+static uint32_t next = 1000, before = 100, with = 10;
+struct two {
+	uint32_t a, b;
+};
+
+static struct two add_two(struct two x, struct two y)
+{
+	x.a += y.a;
+	x.b += y.b;
+	return x;
+}
+
+static int equal_text(const char *a, const char *b)
+{
+	return a == b || ((uintptr_t)a > 1 && (uintptr_t)b > 1 && !strcmp(a, b));
+}
+
+static uint64_t hash_text(const char *text, uint64_t seed)
+{
+	uint64_t h = seed;
+
+	if ((uintptr_t)text <= 1)
+		return (uintptr_t)text;
+	for (; *text; text++)
+		h = cua_hash_u64(h ^ (unsigned char)*text, seed);
+	return h;
+}
+
+CUA_DEFINE_HASHMAP(macro_u32, uint32_t, uint32_t)
+CUA_DEFINE_HASHMAP_UPDATE(macro_named, macro_u32, old + operand + next + before + with)
+CUA_DEFINE_HASHMAP(macro_two, uint32_t, struct two)
+CUA_DEFINE_HASHMAP_UPDATE(macro_two_add, macro_two, add_two(old, operand))
+CUA_DEFINE_HASHMAP_WITH(macro_text, const char *, uint64_t, hash_text, equal_text)
+CUA_DEFINE_HASHSET(macro_set, uint64_t)
+
+START_TEST(macros)
+{
+	struct cua_hashmap_options own = {.struct_size = sizeof(own), .own_hash = 1};
+	struct cua_context *ctx = test_context(CUA_BACKEND_CPU);
+	struct cua_hashmap *map = new_map(ctx, CUA_U32, CUA_U32, 10);
+	struct cua_hashmap_view view, other;
+	struct two two = {1, 2};
+	char text[] = "abc", same_text[] = "abc";
+	uint32_t value = 0;
+	uint64_t wide = 0, key = 0;
+
+	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_int_eq(macro_named(&view, 1, 1), CUA_HASHMAP_INSERTED);
+	ck_assert_int_eq(macro_named(&view, 1, 1), CUA_HASHMAP_EXISTS);
+	ck_assert_int_eq(macro_u32_find(&view, 1, &value), 1);
+	ck_assert_uint_eq(value, 1112);
+	/* of other sizes or of a layout of the future: nothing is touched */
+	ck_assert_int_eq(macro_two_insert(&view, 1, two), CUA_HASHMAP_UNSUPPORTED);
+	ck_assert_int_eq(macro_two_assign(&view, 1, two), CUA_HASHMAP_UNSUPPORTED);
+	ck_assert_int_eq(macro_two_add(&view, 1, two), CUA_HASHMAP_UNSUPPORTED);
+	ck_assert_int_eq(macro_two_compare_exchange(&view, 1, &two, two), CUA_HASHMAP_UNSUPPORTED);
+	ck_assert_int_eq(macro_two_find(&view, 1, &two) | macro_two_contains(&view, 1) | macro_two_erase(&view, 1), 0);
+	ck_assert_int_eq(macro_set_insert(&view, 1), CUA_HASHMAP_UNSUPPORTED);
+	ck_assert_int_eq(macro_set_contains(&view, 1) | macro_set_erase(&view, 1) | macro_set_at(&view, 0, &key), 0);
+	ck_assert_uint_eq(macro_set_places(&view), 0);
+	other = view;
+	other.layout = 4;
+	ck_assert_int_eq(macro_u32_insert(&other, 2, 2), CUA_HASHMAP_UNSUPPORTED);
+	ck_assert_int_eq(macro_u32_contains(&other, 1), 0);
+	ck_assert_uint_eq(size_of(map), 1);
+	ck_assert_cua(cua_hashmap_destroy(map));
+
+	map = new_map(ctx, CUA_U32, CUA_U64, 10);
+	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_int_eq(macro_two_add(&view, 1, two), CUA_HASHMAP_INSERTED);
+	ck_assert_int_eq(macro_two_add(&view, 1, two), CUA_HASHMAP_EXISTS);
+	ck_assert_int_eq(macro_two_find(&view, 1, &two), 1);
+	ck_assert(two.a == 2 && two.b == 4);
+	ck_assert_cua(cua_hashmap_destroy(map));
+
+	ck_assert_cua(cua_hashmap_create(ctx, &own, CUA_U64, CUA_U64, 10, &map));
+	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_int_eq(macro_text_insert(&view, text, 5), CUA_HASHMAP_INSERTED);
+	ck_assert_int_eq(macro_text_insert(&view, same_text, 6), CUA_HASHMAP_EXISTS);
+	ck_assert_int_eq(macro_text_find(&view, same_text, &wide), 1);
+	ck_assert_uint_eq(wide, 5);
+	ck_assert_int_eq(macro_text_find(&view, "", &wide), 0);
+	ck_assert_cua(cua_hashmap_destroy(map));
+
+	map = NULL;
+	ck_assert_cua(cua_hashmap_create(ctx, NULL, CUA_U128, CUA_NONE, 10, &map));
+	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_int_eq(cua_hashmap_insert(&view, 1, 1), CUA_HASHMAP_UNSUPPORTED);
+	ck_assert_int_eq(cua_hashmap_assign(&view, 1, 1), CUA_HASHMAP_UNSUPPORTED);
+	ck_assert_int_eq(cua_hashmap_contains(&view, 1) | cua_hashmap_erase(&view, 1), 0);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- host threads through the inline functions ---- */
 
 #define THREADS 4
@@ -1201,7 +1375,9 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, churn);
 	tcase_add_test(tcase, sizes_and_places);
 	tcase_add_test(tcase, many);
+	tcase_add_loop_test(tcase, large, 0, 2);
 #if !TEST_CUDA
+	tcase_add_test(tcase, macros);
 	tcase_add_test(tcase, threads_mix);
 	tcase_add_test(tcase, threads_sum);
 	tcase_add_test(tcase, threads_own_keys);

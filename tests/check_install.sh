@@ -56,6 +56,11 @@ while read -r symbol; do
     exit 1
   fi
 done < <(sed -e '/^#/d' -e '/^$/d' "$top_srcdir/lib/libcuatomic.symbols")
+# other names would be other packages' pages
+if find "$root" -name '*.3' ! -name 'cua_*' ! -name 'CUA_*' | grep .; then
+  echo "FAILED: manual pages that are not of cuatomic"
+  exit 1
+fi
 
 # The commands the package offers, from the copy.
 LD_LIBRARY_PATH=$root$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

@@ -330,8 +330,9 @@ done
 error 2 "no length" "'x' is no length" -k x in/line.fa
 error 2 "standard input twice" "standard input can" - -
 error 2 "two outputs in one file" "histogram and dump cannot" -o out/dump in/line.fa
-for k in 0 32 33 64; do
-  error 1 "k = $k" "k-mers of $k letters: 1 to 31 are possible" -k "$k" in/line.fa
+error 2 "two names of one file" "histogram and dump cannot" -o out/../out/both -d out/both in/line.fa
+for k in 0 32 33 64 -1; do
+  error 2 "k = $k" "'$k' is no length of k-mers \\(1 to 31\\)" -k "$k" in/line.fa
 done
 error 2 "an output that is read" "'in/line.fa' is also to be read" -o in/line.fa in/lines.fa in/line.fa
 error 1 "no memory" "table of k-mers: " --capacity 18446744073709551615 in/line.fa

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Host threads on small hash maps, many short rounds of calls on few keys: each round's history must be
- * linearizable. Threads stop between accesses now and then; see noisy_port.h.
+ * linearizable. Threads stop between accesses now and then; see noisy_port.h. And one thread that stops between any two of
+ * its accesses, for calls as of another one.
  */
 #include "common.h"
 
@@ -20,10 +21,26 @@ enum { EVENTS = LANES * CALLS + KEYS };
 static uint32_t often;
 static _Thread_local uint64_t noise_random;
 
+/* Before accesses number at[0] and at[1] of a call come those of two others. */
+static struct {
+	int armed;
+	unsigned accesses, at[2];
+} steps;
+static void other_calls(int i);
+
 void noise(void)
 {
 	uint64_t r;
 
+	if (steps.armed) {
+		unsigned access = steps.accesses++;
+
+		steps.armed = 0;
+		for (int i = 0; i < 2; i++)
+			if (access == steps.at[i])
+				other_calls(i);
+		steps.armed = 1;
+	}
 	if (!often)
 		return;
 	r = noise_random = noise_random * 6364136223846793005u + 1442695040888963407u;
@@ -304,6 +321,149 @@ START_TEST(generations)
 }
 END_TEST
 
+/* ---- calls of another thread between any two accesses of one ---- */
+
+enum { STEP_KEYS = 4, STEP_EVENTS = 24 };
+CUA_DEFINE_HASHSET(long_keys, struct cua_u128)
+
+static struct {
+	struct cua_hashmap_view view;
+	struct linear_event events[STEP_EVENTS];
+	size_t n_events;
+	uint64_t clock;
+	int other[2];
+} step;
+
+/* A call, recorded; keys by number. The keys of 16 bytes share halves. */
+static uint32_t step_call(enum linear_op op, unsigned key, uint32_t lane)
+{
+	static const uint64_t keys[STEP_KEYS] = {0, 5, ~(uint64_t)0, 1};
+	static const struct cua_u128 longs[STEP_KEYS] = {{5, 6}, {5, 7}, {9, 6}, {77, 1}};
+	size_t i = step.n_events++;
+	struct linear_event e = {.key = keys[key], .op = op, .lane = lane, .given = 100 + i};
+	int result;
+
+	if (step.view.key_size == 4)
+		e.key = (uint32_t)e.key;
+	e.called = step.clock++;
+	if (step.view.key_size != 16)
+		result = linear_untyped(&step.view, &e);
+	else if (op == LINEAR_INSERT)
+		result = long_keys_insert(&step.view, longs[key]);
+	else if (op == LINEAR_ERASE)
+		result = long_keys_erase(&step.view, longs[key]);
+	else
+		result = long_keys_contains(&step.view, longs[key]);
+	e.result = (uint32_t)result;
+	e.returned = step.clock++;
+	step.events[i] = e;
+	return e.result;
+}
+
+/* What the other thread does: for each an insert or an erase, or first an erase and then an insert. */
+static const struct {
+	int erase, insert; /* -1: none */
+} others[] = {{-1, -1}, {-1, 0}, {0, -1}, {-1, 1}, {1, -1}, {0, 1}, {1, 0}, {1, 2}, {2, 1}};
+enum { OTHERS = sizeof(others) / sizeof(others[0]) };
+
+static void other_calls(int i)
+{
+	int other = step.other[i];
+
+	if (others[other].erase >= 0)
+		step_call(LINEAR_ERASE, (unsigned)others[other].erase, 1);
+	if (others[other].insert >= 0)
+		step_call(LINEAR_INSERT, (unsigned)others[other].insert, 1);
+}
+
+/* Returns whether both of the others had their turn. */
+static int step_round(const struct small_map *m, const char *before, enum linear_op op, unsigned first,
+		      unsigned second)
+{
+	struct linear_report r;
+	uint32_t there[STEP_KEYS];
+
+	ck_assert_cua(cua_hashmap_clear(m->map));
+	step.view = m->view;
+	step.n_events = 0;
+	step.clock = 0;
+	for (; *before; before++)
+		step_call(LINEAR_INSERT, (unsigned)(*before - '0'), 0);
+	steps.at[0] = first;
+	steps.at[1] = second;
+	steps.accesses = 0;
+	steps.armed = 1;
+	step_call(op, 0, 0);
+	steps.armed = 0;
+	if (steps.accesses <= second)
+		return 0;
+	for (unsigned key = 0; key < STEP_KEYS; key++)
+		there[key] = step_call(LINEAR_CONTAINS, key, 0);
+	for (unsigned key = 0; key < STEP_KEYS; key++)
+		r.verdict = step_call(LINEAR_ERASE, key, 0) == there[key] && !step_call(LINEAR_CONTAINS, key, 0) &&
+					    (key == 0 || r.verdict == LINEAR_OK)
+				    ? LINEAR_OK
+				    : LINEAR_WRONG;
+	snprintf(r.message, sizeof(r.message), "a key was there twice");
+	if (r.verdict == LINEAR_OK)
+		r = linear_check(step.events, step.n_events, m->view.value_size);
+	if (r.verdict == LINEAR_OK)
+		r = linear_check_full(step.events, step.n_events, m->slots);
+	if (r.verdict != LINEAR_OK) {
+		for (unsigned i = 0; i < step.n_events; i++)
+			linear_print(stdout, step.events + i, 1, step.events[i].key);
+		ck_abort_msg("keys of %u and values of %u bytes, call %d, others %d and %d before accesses %u and %u: %s",
+			     m->view.key_size, m->view.value_size, (int)op, step.other[0], step.other[1], first,
+			     second, r.message);
+	}
+	return 1;
+}
+
+START_TEST(between_accesses)
+{
+	static const char *const before[] = {"", "0", "1", "01", "10", "031", "012"};
+	static const enum linear_op ops[] = {LINEAR_INSERT, LINEAR_ASSIGN, LINEAR_ADD,
+					     LINEAR_FIND,   LINEAR_ERASE,  LINEAR_CONTAINS};
+	struct cua_context *ctx = test_context(CUA_BACKEND_CPU);
+	uint64_t rounds = 0;
+
+	often = 0;
+	ck_assert_cua(cua_context_set_threads(ctx, 1));
+	for (int type = 0; type < 5; type++) {
+		struct small_map m;
+
+		if (type < 4) {
+			m = new_map(ctx, type, 1);
+		} else {
+			ck_assert_cua(cua_hashmap_create(ctx, NULL, CUA_U128, CUA_NONE, 1, &m.map));
+			ck_assert_cua(cua_hashmap_view(m.map, &m.view));
+			ck_assert_cua(cua_hashmap_capacity(m.map, &m.slots));
+		}
+		for (unsigned i = 0; i < 7 * 6 * OTHERS * OTHERS; i++) {
+			const char *keys = before[i % 7];
+			enum linear_op op = ops[i / 7 % 6];
+			size_t inserts = strlen(keys) + (op < LINEAR_FIND);
+			unsigned first, second;
+
+			step.other[0] = (int)(i / 42 % OTHERS);
+			step.other[1] = (int)(i / 42 / OTHERS);
+			for (int j = 0; j < 2; j++)
+				inserts += others[step.other[j]].insert >= 0;
+			/* in a full map the other one would wait for what this one does: unlock, count, free */
+			if ((op != LINEAR_FIND && op != LINEAR_CONTAINS && inserts > m.slots) ||
+			    (type == 4 && (op == LINEAR_ASSIGN || op == LINEAR_ADD || op == LINEAR_FIND)))
+				continue;
+			for (first = 0; step_round(&m, keys, op, first, first); first++)
+				for (second = first + 1; step_round(&m, keys, op, first, second); second++)
+					rounds++;
+		}
+		ck_assert_cua(cua_hashmap_destroy(m.map));
+	}
+	printf("between_accesses: %llu histories\n", (unsigned long long)rounds);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("linear_map");
@@ -315,6 +475,7 @@ int main(void)
 	tcase_add_test(tcase, watched);
 	tcase_add_test(tcase, sums);
 	tcase_add_test(tcase, generations);
+	tcase_add_test(tcase, between_accesses);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite, CUA_BACKEND_CPU);
 }

@@ -111,6 +111,10 @@ planted 'an erase that says so by an earlier look' hashmap "$(instead erase '' \
   'int was = cua_hashmap_contains(view, key); cua_hashmap_erase_right(view, key); return was;')" linear
 planted 'a find of which the value comes from a second look' hashmap "$(instead find ', uint64_t *value' \
   '*value = 0; if (!cua_hashmap_contains(view, key)) return 0; cua_hashmap_find_right(view, key, value); return 1;')" linear
+planted 'a write by a tile that is not counted' hashmap_tile \
+  's/added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));/added = 0;/' linear
+planted 'an update by a tile that changes nothing' hashmap_tile \
+  '/^CUA_FORCE int cua__tile_write(/,/^}/s/return \(cua__hashmap_change_by\)/return 1 || \1/' linear
 planted 'a find without its second look at the state' hashmap_state \
   's/if (seen == state && !wait)/if (!wait)/'
 planted 'a claim that does not advance the version' hashmap_state \

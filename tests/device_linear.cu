@@ -87,8 +87,8 @@ enum { LANES = 16, CALLS = 48, KEYS = 4, EVENTS = LANES * CALLS + KEYS, MOST_SLO
 
 /* As many lanes as all blocks have; so few blocks that all of them are there at once, and wait for each
  * other. */
-static __global__ void history_kernel(struct cua_hashmap_view view, int typed, struct linear_event *events,
-				      unsigned n_calls, uint64_t *clock, uint32_t *arrived)
+static __global__ void history_kernel(struct cua_hashmap_view view, int typed, int tiled,
+				      struct linear_event *events, unsigned n_calls, uint64_t *clock, uint32_t *arrived)
 {
 	if (threadIdx.x == 0) {
 		(void)cua_port_fetch_add_u32(arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
@@ -97,7 +97,11 @@ static __global__ void history_kernel(struct cua_hashmap_view view, int typed, s
 			cua_port_pause(32);
 	}
 	cua_port_sync_block();
-	linear_run(&view, clock, typed, events + global_id() * n_calls, n_calls);
+	if (tiled)
+		linear_run_tile(&view, clock, ~(uint32_t)0 >> (32 - blockDim.x),
+				events + global_id() * n_calls, n_calls, n_calls);
+	else
+		linear_run(&view, clock, typed, events + global_id() * n_calls, n_calls);
 }
 
 struct history {
@@ -115,6 +119,8 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 	const unsigned threads = 1u << (r >> 24) % 5, n_events = LANES * n_calls + n_keys;
 	const enum linear_mix mix = (enum linear_mix)((r >> 32) % LINEAR_MIXES);
 	const int typed = LINEAR_TYPED && (r >> 40) % 4;
+	/* blocks are whole tiles of one warp then */
+	const int tiled = threads >= 4 && (r >> 42) % 2 && m->view.key_size == m->view.value_size;
 	const uint64_t room = (r >> 48) % (KEYS + 2);
 	uint64_t fill = room <= KEYS && room < m->slots && m->slots <= MOST_SLOTS ? m->slots - room : 0,
 		 left = 0;
@@ -147,7 +153,7 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 	ck_assert_cuda(cudaMemcpy(h->on_device, h->events, sizeof(h->events), cudaMemcpyHostToDevice));
 	ck_assert_cuda(cudaMemset(h->clock, 0, 2 * sizeof(*h->clock)));
 	ck_assert_cuda(cudaDeviceSynchronize());
-	history_kernel<<<LANES / threads, threads>>>(m->view, typed, h->on_device, n_calls, h->clock,
+	history_kernel<<<LANES / threads, threads>>>(m->view, typed, tiled, h->on_device, n_calls, h->clock,
 						     (uint32_t *)(h->clock + 1));
 	finish_kernel();
 	ck_assert_cuda(cudaMemcpy(h->events, h->on_device, sizeof(h->events), cudaMemcpyDeviceToHost));

@@ -6,7 +6,7 @@
 #ifndef CUATOMIC_TESTS_LINEAR_CALLS_H
 #define CUATOMIC_TESTS_LINEAR_CALLS_H
 
-#include <cuatomic/hashmap.h>
+#include <cuatomic/hashmap_tile.h>
 
 #include "linear.h"
 
@@ -24,15 +24,21 @@ CUA_STATIC_ASSERT((int)LINEAR_INSERTED == (int)CUA_HASHMAP_INSERTED &&
 CUA_STATIC_ASSERT((int)LINEAR_ABSENT == (int)CUA_HASHMAP_ABSENT &&
 			  (int)LINEAR_DIFFERS == (int)CUA_HASHMAP_DIFFERS,
 		  "results are the map's");
+CUA_STATIC_ASSERT((int)LINEAR_XOR - (int)LINEAR_ADD == (int)CUA_UPDATE_XOR - (int)CUA_UPDATE_ADD,
+		  "updates come in the same order");
+CUA__RARE int linear_untyped(const struct cua_hashmap_view *view, struct linear_event *e);
+
+/* The updates by a number that says which. */
+CUA__RARE int linear_update(const struct cua_hashmap_view *view, const struct linear_event *e)
+{
+	return cua_hashmap_update(view, e->key, e->given, (enum cua_update)(CUA_UPDATE_ADD + (e->op - LINEAR_ADD)));
+}
+
 #define LINEAR__DEFINE(name, K, V)                                                                           \
 	CUA_DEFINE_HASHMAP(name, K, V)                                                                       \
 	CUA_DEFINE_HASHMAP_UPDATE(name##_add, name, old + operand)                                           \
-	CUA_DEFINE_HASHMAP_UPDATE(name##_min, name, operand < old ? operand : old)                           \
-	CUA_DEFINE_HASHMAP_UPDATE(name##_max, name, operand > old ? operand : old)                           \
 	CUA_DEFINE_HASHMAP_UPDATE(name##_and, name, old & operand)                                           \
-	CUA_DEFINE_HASHMAP_UPDATE(name##_or, name, old | operand)                                            \
-	CUA_DEFINE_HASHMAP_UPDATE(name##_xor, name, old ^ operand)                                           \
-	CUA_FN int name##_run(const struct cua_hashmap_view *view, struct linear_event *e)                   \
+	CUA__RARE int name##_run(const struct cua_hashmap_view *view, struct linear_event *e)                   \
 	{                                                                                                    \
 		K key = (K)e->key;                                                                           \
 		V given = (V)e->given, got = 0;                                                              \
@@ -42,11 +48,11 @@ CUA_STATIC_ASSERT((int)LINEAR_ABSENT == (int)CUA_HASHMAP_ABSENT &&
 		case LINEAR_INSERT: result = name##_insert(view, key, given); break;                         \
 		case LINEAR_ASSIGN: result = name##_assign(view, key, given); break;                         \
 		case LINEAR_ADD: result = name##_add(view, key, given); break;                               \
-		case LINEAR_MIN: result = name##_min(view, key, given); break;                               \
-		case LINEAR_MAX: result = name##_max(view, key, given); break;                               \
 		case LINEAR_AND: result = name##_and(view, key, given); break;                               \
-		case LINEAR_OR: result = name##_or(view, key, given); break;                                 \
-		case LINEAR_XOR: result = name##_xor(view, key, given); break;                               \
+		case LINEAR_MIN:                                                                             \
+		case LINEAR_MAX:                                                                             \
+		case LINEAR_OR:                                                                              \
+		case LINEAR_XOR: result = linear_update(view, e); break;                                     \
 		case LINEAR_INSERT_OR_GET: result = name##_insert_or_get(view, key, given, &got); break;     \
 		case LINEAR_EXCHANGE: result = name##_exchange(view, key, given, &got); break;               \
 		case LINEAR_COMPARE_EXCHANGE:                                                                \
@@ -61,12 +67,64 @@ CUA_STATIC_ASSERT((int)LINEAR_ABSENT == (int)CUA_HASHMAP_ABSENT &&
 		return result;                                                                               \
 	}
 LINEAR__DEFINE(linear_map_4_4, uint32_t, uint32_t)
-LINEAR__DEFINE(linear_map_4_8, uint32_t, uint64_t)
-LINEAR__DEFINE(linear_map_8_4, uint64_t, uint32_t)
 LINEAR__DEFINE(linear_map_8_8, uint64_t, uint64_t)
 #undef LINEAR__DEFINE
 
-CUA_FN int linear_typed(const struct cua_hashmap_view *view, struct linear_event *e)
+/* Of two sizes: what there is without types goes without, for compilers take long enough. */
+#define LINEAR__DEFINE(name, K, V)                                                                           \
+	CUA_DEFINE_HASHMAP(name, K, V)                                                                       \
+	CUA__RARE int name##_run(const struct cua_hashmap_view *view, struct linear_event *e)                   \
+	{                                                                                                    \
+		K key = (K)e->key;                                                                           \
+		V given = (V)e->given, got = 0;                                                              \
+		int result = 0;                                                                              \
+                                                                                                             \
+		if (e->op == LINEAR_INSERT_OR_GET) {                                                         \
+			result = name##_insert_or_get(view, key, given, &got);                               \
+		} else if (e->op == LINEAR_EXCHANGE) {                                                       \
+			result = name##_exchange(view, key, given, &got);                                    \
+		} else if (e->op == LINEAR_COMPARE_EXCHANGE) {                                               \
+			got = (V)e->expected;                                                                \
+			result = name##_compare_exchange(view, key, &got, given);                            \
+		} else {                                                                                     \
+			return linear_untyped(view, e);                                                      \
+		}                                                                                            \
+		e->got = got;                                                                                \
+		return result;                                                                               \
+	}
+LINEAR__DEFINE(linear_map_4_8, uint32_t, uint64_t)
+LINEAR__DEFINE(linear_map_8_4, uint64_t, uint32_t)
+#undef LINEAR__DEFINE
+
+/* The calls by tiles: all lanes make all of them, each with what its event names. */
+#define LINEAR__DEFINE_TILE(name, K, V)                                                                      \
+	CUA_DEFINE_HASHMAP_TILE(name, K, V)                                                                  \
+	CUA_DEFINE_HASHMAP_UPDATE_TILE(name##_add, name)                                                     \
+	CUA__RARE int name##_run_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,           \
+				   struct linear_event *e)                                                   \
+	{                                                                                                    \
+		const int op = active ? (int)e->op : -1;                                                     \
+		K key = (K)e->key;                                                                           \
+		V given = (V)e->given, got = 0;                                                              \
+		const int puts = op == LINEAR_INSERT || op == LINEAR_INSERT_OR_GET;                          \
+		const int sets = op == LINEAR_ASSIGN || op == LINEAR_EXCHANGE;                               \
+		const int looks = op == LINEAR_FIND || op == LINEAR_CONTAINS;                                \
+		int result = name##_insert_or_get_tile(view, mask, puts, key, given, &got);                  \
+                                                                                                             \
+		result |= name##_exchange_tile(view, mask, sets, key, given, &got);                          \
+		result |= name##_add_tile(view, mask, op == LINEAR_ADD, key, given);                         \
+		result |= name##_find_tile(view, mask, looks, key, &got);                                    \
+		result |= name##_erase_tile(view, mask, op == LINEAR_ERASE, key);                            \
+		e->got = got;                                                                                \
+		if (active && !puts && !sets && !looks && op != LINEAR_ADD && op != LINEAR_ERASE)            \
+			result = name##_run(view, e);                                                        \
+		return result;                                                                               \
+	}
+LINEAR__DEFINE_TILE(linear_map_4_4, uint32_t, uint32_t)
+LINEAR__DEFINE_TILE(linear_map_8_8, uint64_t, uint64_t)
+#undef LINEAR__DEFINE_TILE
+
+CUA__RARE int linear_typed(const struct cua_hashmap_view *view, struct linear_event *e)
 {
 	if (view->key_size == 4)
 		return view->value_size == 4 ? linear_map_4_4_run(view, e) : linear_map_4_8_run(view, e);
@@ -74,7 +132,7 @@ CUA_FN int linear_typed(const struct cua_hashmap_view *view, struct linear_event
 }
 #else
 #define LINEAR_TYPED 0
-CUA_FN int linear_typed(const struct cua_hashmap_view *view, struct linear_event *e)
+CUA__RARE int linear_typed(const struct cua_hashmap_view *view, struct linear_event *e)
 {
 	(void)view;
 	(void)e;
@@ -83,19 +141,17 @@ CUA_FN int linear_typed(const struct cua_hashmap_view *view, struct linear_event
 #endif
 
 /* The functions that take keys and values as 64 bits, for the operations that they have. */
-CUA_FN int linear_untyped(const struct cua_hashmap_view *view, struct linear_event *e)
+CUA__RARE int linear_untyped(const struct cua_hashmap_view *view, struct linear_event *e)
 {
 	switch (e->op) {
 	case LINEAR_INSERT: return cua_hashmap_insert(view, e->key, e->given);
 	case LINEAR_ASSIGN: return cua_hashmap_assign(view, e->key, e->given);
-	case LINEAR_ADD: return cua_hashmap_update(view, e->key, e->given, CUA_UPDATE_ADD);
-	case LINEAR_MIN: return cua_hashmap_update(view, e->key, e->given, CUA_UPDATE_MIN);
-	case LINEAR_MAX: return cua_hashmap_update(view, e->key, e->given, CUA_UPDATE_MAX);
-#if LINEAR_TYPED
-	case LINEAR_AND: return cua_hashmap_update(view, e->key, e->given, CUA_UPDATE_AND);
-	case LINEAR_OR: return cua_hashmap_update(view, e->key, e->given, CUA_UPDATE_OR);
-	case LINEAR_XOR: return cua_hashmap_update(view, e->key, e->given, CUA_UPDATE_XOR);
-#endif
+	case LINEAR_ADD:
+	case LINEAR_MIN:
+	case LINEAR_MAX:
+	case LINEAR_AND:
+	case LINEAR_OR:
+	case LINEAR_XOR: return linear_update(view, e);
 	case LINEAR_FIND: return cua_hashmap_find(view, e->key, &e->got);
 	case LINEAR_CONTAINS: return cua_hashmap_contains(view, e->key);
 	case LINEAR_ERASE: return cua_hashmap_erase(view, e->key);
@@ -127,6 +183,39 @@ CUA_FN void linear_run(const struct cua_hashmap_view *view, uint64_t *clock, int
 		events[i] = e;
 	}
 }
+
+#if LINEAR_TYPED
+/*
+ * The same by tiles, in a map whose keys and values have the same size: the lanes of a warp in mask make their i-th calls
+ * together, of `most` calls, for it is the largest of their n.
+ */
+CUA_FN void linear_run_tile(const struct cua_hashmap_view *view, uint64_t *clock, uint32_t mask,
+			    struct linear_event *events, unsigned n, unsigned most)
+{
+	uint64_t last = 0;
+
+	for (unsigned i = 0; i < most; i++) {
+		const int active = i < n;
+		struct linear_event e = events[active ? i : 0];
+		int result;
+
+		if (e.expected == LINEAR_LAST)
+			e.expected = last;
+		e.got = 0;
+		if (active)
+			e.called = LINEAR_TICK(clock);
+		cua_port_sync_warp(mask);
+		result = view->key_size == 4 ? linear_map_4_4_run_tile(view, mask, active, &e)
+					     : linear_map_8_8_run_tile(view, mask, active, &e);
+		if (!active)
+			continue;
+		e.returned = LINEAR_TICK(clock);
+		e.result = (uint32_t)result;
+		last = e.got ? e.got : last;
+		events[i] = e;
+	}
+}
+#endif
 
 /* ---- what to call ---- */
 
@@ -250,16 +339,19 @@ CUA_FN uint64_t linear_generation(uint64_t key, uint32_t generation)
 CUA_FN unsigned linear_live(const struct cua_hashmap_view *view, uint64_t key, uint32_t generation,
 			    uint32_t *stamp)
 {
-	uint64_t value = linear_generation(key, generation), seen = 0;
+	struct linear_event e = {key, linear_generation(key, generation), 0, 0, 0, 0, LINEAR_INSERT, 0, 0, 0};
 	unsigned wrong = 0;
 
 	linear_stamp(stamp, 1);
-	wrong += cua_hashmap_insert(view, key, value) != CUA_HASHMAP_INSERTED;
+	wrong += linear_untyped(view, &e) != CUA_HASHMAP_INSERTED;
 	linear_stamp(stamp, 1);
-	wrong += cua_hashmap_update(view, key, value, CUA_UPDATE_MAX) != CUA_HASHMAP_EXISTS;
-	wrong += !cua_hashmap_find(view, key, &seen) || seen != value;
+	e.op = LINEAR_MAX;
+	wrong += linear_untyped(view, &e) != CUA_HASHMAP_EXISTS;
+	e.op = LINEAR_FIND;
+	wrong += !linear_untyped(view, &e) || e.got != e.given;
 	linear_stamp(stamp, 1);
-	wrong += !cua_hashmap_erase(view, key);
+	e.op = LINEAR_ERASE;
+	wrong += !linear_untyped(view, &e);
 	linear_stamp(stamp, 1);
 	return wrong;
 }
@@ -269,15 +361,15 @@ CUA_FN unsigned linear_live(const struct cua_hashmap_view *view, uint64_t key, u
 CUA_FN unsigned linear_look(const struct cua_hashmap_view *view, uint64_t key, uint32_t *stamp,
 			    uint32_t *generation)
 {
-	uint64_t value = 0;
+	struct linear_event e = {key, 0, 0, 0, 0, 0, LINEAR_FIND, 0, 0, 0};
 	uint32_t before = linear_stamp(stamp, 0), after, seen;
-	int there = cua_hashmap_find(view, key, &value);
+	int there = linear_untyped(view, &e);
 
 	after = linear_stamp(stamp, 0);
 	if (!there)
 		return before == after && before % 4 == 2;
-	seen = (uint32_t)value & 0xffff;
-	if (value >> 16 != key || seen < *generation || seen < (before + 4) / 4 || seen > (after + 3) / 4)
+	seen = (uint32_t)e.got & 0xffff;
+	if (e.got >> 16 != key || seen < *generation || seen < (before + 4) / 4 || seen > (after + 3) / 4)
 		return 1;
 	*generation = seen;
 	return before == after && before % 4 == 0;

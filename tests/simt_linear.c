@@ -19,7 +19,7 @@ static struct cua_hashmap *map;
 static struct cua_hashmap_view map_view;
 static uint64_t slots, tick;
 static unsigned fill, n_events;
-static int typed;
+static int typed, tiled;
 
 /* What the lanes call, and before them the setup; then what they called, and last what is found in the end.
  */
@@ -117,6 +117,13 @@ static void history_body(void)
 {
 	unsigned lane = simt_lane();
 
+#if LINEAR_TYPED
+	if (tiled) {
+		linear_run_tile(&map_view, &tick, whole_warp(), events + first_event[lane], n_planned[lane],
+				CALLS);
+		return;
+	}
+#endif
 	linear_run(&map_view, &tick, typed, events + first_event[lane], n_planned[lane]);
 }
 
@@ -325,6 +332,24 @@ START_TEST(linear_random)
 		try_shape(c, (r >> 9 & 1) ? 6 : 2, (r >> 9 & 1) ? 1 : 3, 5);
 		plan_random(r + 2, LANES, 2, KEYS);
 		try_shape(c, 2, LANES / 2, 1);
+		tiled = LINEAR_TYPED && map_view.key_size == map_view.value_size;
+		if (tiled) {
+			plan_random(r + 3, 8, CALLS, keys);
+			try_shape(c, 2, 4, 5);
+			try_shape(c, 1, 8, 5);
+			plan_random(r + 4, LANES, 2, KEYS);
+			try_shape(c, 2, LANES / 2, 1);
+			/* some change the value of a key that others erase */
+			plan_nothing();
+			plan(BEFORE, LINEAR_INSERT, hot[0], 1);
+			for (unsigned lane = 0; lane < 8; lane++) {
+				plan(lane, lane >= 4 ? LINEAR_ERASE : lane % 2 ? LINEAR_ADD : LINEAR_EXCHANGE, hot[0],
+				     lane + 10);
+				plan(lane, lane >= 4 ? LINEAR_INSERT : LINEAR_FIND, hot[0], lane + 20);
+			}
+			try_shape(c, 2, 4, 10);
+		}
+		tiled = 0;
 		close_map();
 	}
 	printf("simt: linear, random calls: %llu schedules\n", (unsigned long long)schedules);

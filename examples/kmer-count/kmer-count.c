@@ -369,6 +369,8 @@ static void run(const struct options *o)
 
 	output_open(&outputs[0], o->histogram);
 	output_open(&outputs[1], o->dump);
+	if (output_same(&outputs[0], &outputs[1]))
+		usage_error("histogram and dump cannot both go to '%s'", o->dump);
 	counter_open(&counter, o->backend, o->threads, o->capacity, BATCH);
 	reader_start(&reader, o);
 	n_kmers = count_all(&reader, &counter, isatty(STDERR_FILENO) ? total : 0);
@@ -447,7 +449,7 @@ static void parse(int argc, char **argv, struct options *o)
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":k:o:d:b:t:vhV", names, NULL)) != -1) {
 		switch (c) {
-		case 'k': k = parse_number(optarg, "length of k-mers", 0, UINT32_MAX); break;
+		case 'k': k = parse_number(optarg, "length of k-mers", 1, K_MAX); break;
 		case NO_CANONICAL: o->canonical = 0; break;
 		case 'o': o->histogram = optarg; break;
 		case HIGH: o->high = parse_number(optarg, "count", 1, 100000000); break;
@@ -481,8 +483,6 @@ static void parse(int argc, char **argv, struct options *o)
 		o->histogram = "-";
 	if (o->histogram && o->dump && !strcmp(o->histogram, o->dump))
 		usage_error("histogram and dump cannot both go to '%s'", o->dump);
-	if (k < 1 || k > K_MAX)
-		die("k-mers of %llu letters: 1 to %u are possible", (unsigned long long)k, K_MAX);
 	o->k = (unsigned)k;
 }
 

@@ -104,6 +104,8 @@ struct output {
 
 /* "-" is standard output. Ends the process when nothing can be written there; NULL as path opens nothing. */
 void output_open(struct output *o, const char *path);
+/* Whether two that are open are one file. */
+int output_same(const struct output *a, const struct output *b);
 /* All n outputs get their names, once all are written. */
 void output_finish(struct output *outputs, size_t n);
 

@@ -62,13 +62,25 @@ static void forget_temporary(const char *path)
 
 /* ---- outputs ---- */
 
-/* The target of links, so that it is replaced and not the link. */
+/* The target of links, so that it is replaced and not the link; of what is not there yet, the name in its folder. */
 static char *resolved(const char *path)
 {
-	char *target = realpath(path, NULL);
+	char *target = realpath(path, NULL), *folder, *copy;
+	const char *name = strrchr(path, '/');
+	size_t room;
 
-	if (!target && errno == ENOENT)
-		target = strdup(path);
+	if (!target && errno == ENOENT) {
+		name = name ? name + 1 : path;
+		copy = strndup(path, (size_t)(name - path));
+		folder = copy ? realpath(*copy ? copy : ".", NULL) : NULL;
+		if (folder) {
+			room = strlen(folder) + strlen(name) + 2;
+			target = (char *)must_alloc(room, 1);
+			snprintf(target, room, "%s/%s", folder, name);
+		}
+		free(folder);
+		free(copy);
+	}
 	if (!target)
 		die("%s: %s", path, strerror(errno));
 	return target;
@@ -111,6 +123,11 @@ void output_open(struct output *o, const char *path)
 	o->f = fchmod(fd, exists ? st.st_mode & 0777 : 0666 & ~mode) ? NULL : fdopen(fd, "w");
 	if (!o->f)
 		die("%s: %s", path, strerror(errno));
+}
+
+int output_same(const struct output *a, const struct output *b)
+{
+	return a->target && b->target && !strcmp(a->target, b->target);
 }
 
 void output_finish(struct output *outputs, size_t n)

@@ -32,9 +32,9 @@
  *   elements of bulk calls are ordered with other work as their stream orders it.
  * Progress:
  *                                        a word a pair                 a state a slot
- *     find, contains, a miss or hit      wait-free                     wait-free; find of a value of 16
- *                                                                      bytes: blocking
- *     insert of a present key            wait-free                     wait-free
+ *     find, contains, a miss or hit      wait-free; on the host        wait-free; find of a value of 16
+ *                                        lock-free for 128 bits        bytes: blocking
+ *     insert of a present key            as find                       as find
  *     insert of an absent key            lock-free while its home      blocking
  *                                        bucket was never full, then
  *                                        blocking
@@ -42,10 +42,12 @@
  *     erase of an absent key             wait-free                     wait-free
  *     erase of a present key             lock-free                     blocking
  *
- *   A call that blocks waits for a spinlock of the key's home bucket, of which a lane holds one at a time. All calls may be
- *   made by any lane of a diverged warp.
+ *   A call that blocks waits for a spinlock of the key's home bucket, of which a lane holds one at a time; and one that finds no
+ *   free slot waits until the inserts under way have been counted, those of a bulk call on the host when a thread has
+ *   done its share. All calls may be made by any lane of a diverged warp.
  * Full: FULL is returned only where at one moment all slots held a key; the map is unchanged, the pair is counted
- *   and, if the map was made to keep rejected pairs, kept. Of many lanes that want the last slot exactly one gets it.
+ *   and, if the map was made to keep rejected pairs, kept. Bulk calls on a GPU may combine equal keys first: they count
+ *   as one pair then, of an update with the operation's value of all of them. Of many lanes that want the last slot exactly one gets it.
  *
  *   An insert counts itself after its key is there, an erase before it frees its slot; one that another was faster than
  *   takes its count back. The lane that finds no free slot adds up the inserts first and the erases then. When it begins with the erases, there are at
@@ -299,6 +301,7 @@ CUA_FN void cua__hashmap_reject(const struct cua_hashmap_view *view, uint64_t ha
 	}
 }
 
+/* `value` may be NULL, a constant. */
 CUA_FORCE int cua__hashmap_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
 				struct cua_u128 *value)
@@ -363,6 +366,30 @@ CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, uint32_t 
 }
 
 /*
+ * Where enter met the key: its value becomes next(value, operand), and the spot has the value before. Returns 0 where the
+ * key is gone.
+ */
+CUA_FORCE int cua__hashmap_change_by(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				     struct cua_u128 operand, cua__hashmap_next_fn *next,
+				     struct cua__hashmap_spot *spot, struct cua_backoff *backoff)
+{
+	int changed;
+
+	do {
+		struct cua_u128 desired = cua__hashmap_cut(next(spot->value, operand), vs);
+
+		/* what changes nothing took effect when the value was read */
+		changed = cua__hashmap_same(desired, spot->value)
+				  ? 1
+				  : cua__hashmap_change(view, ks, vs, hash, key, equal, spot, desired);
+		if (!changed)
+			cua__backoff_wait_upto(backoff, CUA__HASHMAP_LONGEST_BACKOFF);
+	} while (!changed);
+	return changed > 0;
+}
+
+/*
  * Where the key is there its value becomes next(value, operand), and the spot has the value before; else the pair (key,
  * operand) is added. `next` is a constant, and may run more than once.
  */
@@ -384,22 +411,11 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32
 	}
 	cua_backoff_init(&backoff);
 	for (;;) {
-		int changed, result = cua__hashmap_enter(view, ks, vs, hash, key, equal, operand, spot);
+		int result = cua__hashmap_enter(view, ks, vs, hash, key, equal, operand, spot);
 
 		if (result != CUA_HASHMAP_EXISTS)
 			return result;
-		do {
-			struct cua_u128 desired = cua__hashmap_cut(next(spot->value, operand), vs);
-
-			/* what changes nothing took effect when the value was read */
-			changed = cua__hashmap_same(desired, spot->value)
-					  ? 1
-					  : cua__hashmap_change(view, ks, vs, hash, key, equal, spot,
-								desired);
-			if (!changed)
-				cua__backoff_wait_upto(&backoff, CUA__HASHMAP_LONGEST_BACKOFF);
-		} while (!changed);
-		if (changed > 0)
+		if (cua__hashmap_change_by(view, ks, vs, hash, key, equal, operand, next, spot, &backoff))
 			return result;
 	}
 }
@@ -502,14 +518,17 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
  *   int name_at(view, place, &key, &value)          1 and the pair at this place, or 0
  *
  * where `view` is a const struct cua_hashmap_view *, and results are an enum cua_hashmap_result unless said
- * otherwise. Keys are equal if their bits are: padding in a struct counts. To visit all pairs, share the
+ * otherwise. In a map of other sizes, what writes is UNSUPPORTED, and nothing is found. Keys are equal if their bits are:
+ * padding in a struct counts. To visit all pairs, share the
  * places out among lanes.
  *
  * CUA_DEFINE_HASHSET(name, K) defines insert(view, key), contains, erase, places and at(view, place, &key).
  *
  * CUA_DEFINE_HASHMAP_WITH(name, K, V, hash, equal) and CUA_DEFINE_HASHSET_WITH(name, K, hash, equal) take the functions
  * uint64_t hash(K key, uint64_t seed) and int equal(K a, K b), which nvcc must see as __host__ __device__ (CUA_FN); equal keys must
- * have equal hashes, and all 64 bits of a hash count. A map with a hash or an equality of its own is made with own_hash.
+ * have equal hashes, and all 64 bits of a hash count. Both must take any bits: equal is also asked whether a key is the one
+ * of bits 0, or 1, and calls by tiles hash the keys of lanes that are not active. A key that equals the one of bits 0 or 1
+ * may come back as that one. A map with a hash or an equality of its own is made with own_hash.
  *
  * CUA_DEFINE_HASHMAP_UPDATE(update, name, expression) defines int update(view, key, operand), after CUA_DEFINE_HASHMAP(name,
  * K, V): where the key is there its value becomes the expression of `old` and `operand`, both of type V, evaluated perhaps
@@ -521,23 +540,28 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	CUA_STATIC_ASSERT((vs) == 0 || (vs) == 4 || (vs) == 8 || (vs) == 16,                       \
 			  "values have 4, 8 or 16 bytes");
 
+/* Whether a map is one of such keys and values, and of a layout that this header knows. */
+#define CUA__HASHMAP_FITS(view, ks, vs)                                                            \
+	((view)->key_size == (ks) && (view)->value_size == (vs) &&                                 \
+	 (view)->layout - CUA_HASHMAP_WORDS <= CUA_HASHMAP_STATES - CUA_HASHMAP_WORDS)
+
 #define CUA__DEFINE_HASH_ANY(name, K, vs, equal_fn)                                                \
 	CUA__HASHMAP_SIZE_CHECK(K, vs)                                                             \
 	CUA_FN int name##_contains(const struct cua_hashmap_view *view, K key)                     \
 	{                                                                                          \
-		struct cua_u128 value;                                                             \
-                                                                                                   \
-		return cua__hashmap_find(view, sizeof(K), vs, name##__hash(view, key),             \
-					 cua__hashmap_bits(&key, sizeof(K)), equal_fn, &value);    \
+		return CUA__HASHMAP_FITS(view, sizeof(K), vs) &&                                   \
+		       cua__hashmap_find(view, sizeof(K), vs, name##__hash(view, key),             \
+					 cua__hashmap_bits(&key, sizeof(K)), equal_fn, NULL);      \
 	}                                                                                          \
 	CUA_FN int name##_erase(const struct cua_hashmap_view *view, K key)                        \
 	{                                                                                          \
-		return cua__hashmap_erase(view, sizeof(K), vs, name##__hash(view, key),            \
+		return CUA__HASHMAP_FITS(view, sizeof(K), vs) &&                                   \
+		       cua__hashmap_erase(view, sizeof(K), vs, name##__hash(view, key),            \
 					  cua__hashmap_bits(&key, sizeof(K)), equal_fn);           \
 	}                                                                                          \
 	CUA_FN uint64_t name##_places(const struct cua_hashmap_view *view)                         \
 	{                                                                                          \
-		return cua__hashmap_places(view, sizeof(K), vs);                                   \
+		return CUA__HASHMAP_FITS(view, sizeof(K), vs) ? cua__hashmap_places(view, sizeof(K), vs) : 0; \
 	}
 
 #define CUA__DEFINE_HASHSET(name, K, equal_fn)                                                     \
@@ -547,6 +571,8 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 		const struct cua_u128 none = {0, 0};                                               \
 		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
                                                                                                    \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), 0))                                        \
+			return CUA_HASHMAP_UNSUPPORTED;                                            \
 		return cua__hashmap_enter(view, sizeof(K), 0, name##__hash(view, key),             \
 					  cua__hashmap_bits(&key, sizeof(K)), equal_fn, none,      \
 					  &spot);                                                  \
@@ -555,7 +581,8 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	{                                                                                          \
 		struct cua_u128 k, v;                                                              \
                                                                                                    \
-		if (!cua__hashmap_at(view, sizeof(K), 0, place, &k, &v))                           \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), 0) ||                                      \
+		    !cua__hashmap_at(view, sizeof(K), 0, place, &k, &v))                           \
 			return 0;                                                                  \
 		cua__hashmap_unbits(key, sizeof(K), k);                                            \
 		return 1;                                                                          \
@@ -568,6 +595,8 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	CUA_FN int name##__enter(const struct cua_hashmap_view *view, K key, V value,              \
 				 struct cua__hashmap_spot *spot)                                   \
 	{                                                                                          \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
+			return CUA_HASHMAP_UNSUPPORTED;                                            \
 		return cua__hashmap_enter(view, sizeof(K), sizeof(V), name##__hash(view, key),     \
 					  cua__hashmap_bits(&key, sizeof(K)), equal_fn,            \
 					  cua__hashmap_bits(&value, sizeof(V)), spot);             \
@@ -575,6 +604,8 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	CUA_FORCE int name##__update(const struct cua_hashmap_view *view, K key, V operand,        \
 				     cua__hashmap_next_fn *next, struct cua__hashmap_spot *spot)   \
 	{                                                                                          \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
+			return CUA_HASHMAP_UNSUPPORTED;                                            \
 		return cua__hashmap_update_by(view, sizeof(K), sizeof(V), name##__hash(view, key), \
 					      cua__hashmap_bits(&key, sizeof(K)), equal_fn,        \
 					      cua__hashmap_bits(&operand, sizeof(V)), next, spot); \
@@ -616,7 +647,11 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 					   V *expected, V desired)                                 \
 	{                                                                                          \
 		struct cua_u128 seen = cua__hashmap_bits(expected, sizeof(V));                     \
-		int result = cua__hashmap_compare_exchange(                                        \
+		int result;                                                                        \
+                                                                                                   \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
+			return CUA_HASHMAP_UNSUPPORTED;                                            \
+		result = cua__hashmap_compare_exchange(                                            \
 			view, sizeof(K), sizeof(V), name##__hash(view, key),                       \
 			cua__hashmap_bits(&key, sizeof(K)), equal_fn, &seen,                       \
 			cua__hashmap_bits(&desired, sizeof(V)));                                   \
@@ -629,7 +664,8 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	{                                                                                          \
 		struct cua_u128 there;                                                             \
                                                                                                    \
-		if (!cua__hashmap_find(view, sizeof(K), sizeof(V), name##__hash(view, key),        \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)) ||                              \
+		    !cua__hashmap_find(view, sizeof(K), sizeof(V), name##__hash(view, key),        \
 				       cua__hashmap_bits(&key, sizeof(K)), equal_fn, &there))      \
 			return 0;                                                                  \
 		cua__hashmap_unbits(value, sizeof(V), there);                                      \
@@ -640,7 +676,8 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	{                                                                                          \
 		struct cua_u128 k, v;                                                              \
                                                                                                    \
-		if (!cua__hashmap_at(view, sizeof(K), sizeof(V), place, &k, &v))                   \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)) ||                              \
+		    !cua__hashmap_at(view, sizeof(K), sizeof(V), place, &k, &v))                   \
 			return 0;                                                                  \
 		cua__hashmap_unbits(key, sizeof(K), k);                                            \
 		cua__hashmap_unbits(value, sizeof(V), v);                                          \
@@ -660,10 +697,11 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	}                                                                                          \
 	CUA_FORCE int name##__equal(struct cua_u128 a, struct cua_u128 b)                          \
 	{                                                                                          \
-		K x, y;                                                                            \
+		K x;                                                                               \
+		K y;                                                                               \
                                                                                                    \
-		cua__hashmap_unbits(&x, sizeof(K), a);                                             \
-		cua__hashmap_unbits(&y, sizeof(K), b);                                             \
+		cua__hashmap_unbits((void *)&x, sizeof(K), a);                                     \
+		cua__hashmap_unbits((void *)&y, sizeof(K), b);                                     \
 		return equal(x, y);                                                                \
 	}
 
@@ -684,14 +722,14 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	CUA__DEFINE_HASHSET(name, K, name##__equal)
 
 #define CUA_DEFINE_HASHMAP_UPDATE(update, name, expression)                                        \
-	CUA_FORCE struct cua_u128 update##__next(struct cua_u128 before, struct cua_u128 with)     \
+	CUA_FORCE struct cua_u128 update##__next(struct cua_u128 cua__old, struct cua_u128 cua__operand) \
 	{                                                                                          \
-		name##__value_type old, operand, next;                                             \
+		name##__value_type old, operand, cua__next;                                        \
                                                                                                    \
-		cua__hashmap_unbits(&old, sizeof(old), before);                                    \
-		cua__hashmap_unbits(&operand, sizeof(operand), with);                              \
-		next = (name##__value_type)(expression);                                           \
-		return cua__hashmap_bits(&next, sizeof(next));                                     \
+		cua__hashmap_unbits(&old, sizeof(old), cua__old);                                  \
+		cua__hashmap_unbits(&operand, sizeof(operand), cua__operand);                      \
+		cua__next = (expression);                                                          \
+		return cua__hashmap_bits(&cua__next, sizeof(cua__next));                           \
 	}                                                                                          \
 	CUA_FN int update(const struct cua_hashmap_view *view, name##__key_type key,               \
 			  name##__value_type operand)                                              \
@@ -703,9 +741,10 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 
 /*
  * The same without types, for keys and values of at most 8 bytes: a map of 32-bit keys or values takes the low
- * 32 bits of theirs. The sizes are looked up in each call. On a set values are ignored, and found as 0.
+ * 32 bits of theirs. The sizes are looked up in each call. On a set values are ignored, and found as 0. In maps of longer
+ * keys or values, what writes is UNSUPPORTED, and nothing is found.
  */
-#define CUA__HASHMAP_BY_SIZE(call)                                                                 \
+#define CUA__HASHMAP_BY_SIZE(call, other)                                                           \
 	switch (view->key_size * 16 + view->value_size) {                                          \
 	case 4 * 16 + 4: return call(4, 4);                                                        \
 	case 4 * 16 + 8: return call(4, 8);                                                        \
@@ -713,7 +752,7 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	case 8 * 16 + 8: return call(8, 8);                                                        \
 	case 4 * 16: return call(4, 0);                                                            \
 	case 8 * 16: return call(8, 0);                                                            \
-	default: return 0;                                                                         \
+	default: return other;                                                                     \
 	}
 #define CUA__HASHMAP_WHERE(ks, vs)                                                                 \
 	view, ks, vs, cua_hash_u64(cua__hashmap_u64(key, ks).lo, view->seed), cua__hashmap_u64(key, ks), NULL
@@ -725,7 +764,7 @@ CUA_FN int cua_hashmap_insert(const struct cua_hashmap_view *view, uint64_t key,
 
 #define CUA__CALL(ks, vs)                                                                          \
 	cua__hashmap_enter(CUA__HASHMAP_WHERE(ks, vs), cua__hashmap_u64(value, vs), &spot)
-	CUA__HASHMAP_BY_SIZE(CUA__CALL)
+	CUA__HASHMAP_BY_SIZE(CUA__CALL, CUA_HASHMAP_UNSUPPORTED)
 #undef CUA__CALL
 }
 
@@ -737,7 +776,7 @@ CUA_FN int cua_hashmap_assign(const struct cua_hashmap_view *view, uint64_t key,
 #define CUA__CALL(ks, vs)                                                                          \
 	cua__hashmap_update_by(CUA__HASHMAP_WHERE(ks, vs), cua__hashmap_u64(value, vs),            \
 			       cua__hashmap_next_assign, &spot)
-	CUA__HASHMAP_BY_SIZE(CUA__CALL)
+	CUA__HASHMAP_BY_SIZE(CUA__CALL, CUA_HASHMAP_UNSUPPORTED)
 #undef CUA__CALL
 }
 
@@ -750,7 +789,7 @@ CUA_FN int cua_hashmap_update(const struct cua_hashmap_view *view, uint64_t key,
 {
 #define CUA__CALL(ks, vs)                                                                          \
 	cua__hashmap_update(CUA__HASHMAP_WHERE(ks, vs), cua__hashmap_u64(value, vs), op)
-	CUA__HASHMAP_BY_SIZE(CUA__CALL)
+	CUA__HASHMAP_BY_SIZE(CUA__CALL, CUA_HASHMAP_UNSUPPORTED)
 #undef CUA__CALL
 }
 
@@ -761,7 +800,7 @@ CUA_FN int cua_hashmap_find(const struct cua_hashmap_view *view, uint64_t key, u
 
 #define CUA__CALL(ks, vs)                                                                          \
 	(cua__hashmap_find(CUA__HASHMAP_WHERE(ks, vs), &there) ? (*value = there.lo, 1) : 0)
-	CUA__HASHMAP_BY_SIZE(CUA__CALL)
+	CUA__HASHMAP_BY_SIZE(CUA__CALL, 0)
 #undef CUA__CALL
 }
 
@@ -777,7 +816,7 @@ CUA_FN int cua_hashmap_contains(const struct cua_hashmap_view *view, uint64_t ke
 CUA_FN int cua_hashmap_erase(const struct cua_hashmap_view *view, uint64_t key)
 {
 #define CUA__CALL(ks, vs) cua__hashmap_erase(CUA__HASHMAP_WHERE(ks, vs))
-	CUA__HASHMAP_BY_SIZE(CUA__CALL)
+	CUA__HASHMAP_BY_SIZE(CUA__CALL, 0)
 #undef CUA__CALL
 }
 
@@ -790,7 +829,7 @@ struct cua_hashmap_options {
 	uint64_t rejects;      /* pairs to keep that found the map full; 0 by default */
 	uint32_t grow_percent; /* 0: bulk calls never grow the map; 1 to 95: see cua_hashmap_resize */
 	uint32_t own_hash;     /* 1: keys are hashed and compared by the user's kernels alone */
-	/* 1: a GPU map of pairs of 12 to 16 bytes has no words of 128 bits, so that code for any GPU can use it */
+	/* 1: a map of pairs of 12 to 16 bytes has no words of 128 bits, so that code for any GPU can use it */
 	uint32_t portable;
 };
 
@@ -818,6 +857,7 @@ struct cua_hashmap_statistics {
 	size_t struct_size; /* sizeof(struct cua_hashmap_statistics), set by the caller */
 	uint64_t keys;
 	uint64_t slots;
+	/* keys, free and erased add up to the slots, and up to 2 more: pairs in cells have none */
 	uint64_t free;   /* slots that no key was ever in, or with states: is in */
 	uint64_t erased; /* slots that hold no key and are used again, but end no search */
 	uint64_t rejected;
@@ -837,11 +877,13 @@ extern "C" {
  * Bytes a slot: 9.2 for pairs of up to 8 bytes, 21.4 for words of 128 bits, else 18.3 to 42.7. Probes get long above 0.9 of
  * the slots: ask for 1.25 to 2 times the keys expected.
  *
- * Types: U32, U64 and U128, which stand for all types of their size; the value's may be NONE, which makes a set: arrays
- * of values are then ignored and may be NULL. Pairs of up to 8 bytes are words, and pairs of 12 and 16 where the machine has
+ * Types: U32, U64 and U128, also for other types of 4, 8 and 16 bytes; the value's may be NONE, which makes a set: arrays of
+ * values are then ignored and may be NULL. Pairs of up to 8 bytes are words, and pairs of 12 and 16 where the machine has
  * a CAS of 128 bits: a GPU of compute capability 9.0, x86-64 and 64-bit Arm hosts. Kernels that
- * use such a map must be compiled for 9.0 with CUDA 12.4 or newer; others get UNSUPPORTED.
- * Errors: NULL, TYPE, VALUE (capacity = 0, an option), SIZE, NO_MEMORY, CAPTURE.
+ * use such a map must be compiled for 9.0 with CUDA 12.4 or newer; in others what writes is UNSUPPORTED, and nothing is found:
+ * options.portable makes maps for them.
+ * Errors: NULL, TYPE, VALUE (capacity = 0, an option), SIZE (on a GPU also from 2^32 buckets of 64 or 128 bytes on),
+ * NO_MEMORY, CAPTURE.
  */
 CUA_API enum cua_status cua_hashmap_create(struct cua_context *ctx,
 					   const struct cua_hashmap_options *options,
@@ -872,7 +914,7 @@ CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
  *   stays as it is. found may be NULL.
  * contains_n: found[i] gets 1 or 0.
  * erase_n: found[i], where found is not NULL, gets whether this element removed its key.
- * Errors: NULL, VALUE (unknown op), TYPE (assign, update, exchange or find of a set), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an
+ * Errors: NULL, VALUE (unknown op), TYPE (assign, update, exchange, insert_or_get or find of a set), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an
  * output with another argument or the map), UNSUPPORTED (own_hash); with grow_percent also NO_MEMORY and, for calls that
  * insert, CAPTURE; WORKSPACE.
  */
@@ -889,6 +931,12 @@ CUA_API enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_u
 					     const void *keys, const void *values, uint8_t *results);
 CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
 					    const void *values, uint8_t *results);
+/*
+ * The bytes of workspace that build_n, and insert_n without results, take at most for n pairs, 9 to 20 a pair where they sort
+ * many pairs first on a GPU; where they cannot have as many, or only by waiting in a capture, they work without, more slowly.
+ * Errors: NULL, SIZE.
+ */
+CUA_API enum cua_status cua_hashmap_build_workspace(const struct cua_hashmap *map, size_t n, size_t *bytes);
 CUA_API enum cua_status cua_hashmap_find_n(struct cua_hashmap *map, size_t n, const void *keys,
 					   void *values_out, uint8_t *found);
 CUA_API enum cua_status cua_hashmap_contains_n(struct cua_hashmap *map, size_t n, const void *keys,
@@ -967,21 +1015,22 @@ CUA_API enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64
 /*
  * Calls fn(arg, key, value) for each pair, in any order, on the calling thread, until it returns not 0. The two point to
  * copies, of any alignment, that are there until fn returns; value is NULL for a set. fn may write to the map, and may
- * or may not meet what it has written; it must not resize or destroy it. Waits for the stream.
+ * or may not meet what it has written; it must not resize or destroy it, nor make it grow. Waits for the stream.
  * Errors: NULL, CAPTURE, NO_MEMORY.
  */
 CUA_API enum cua_status cua_hashmap_for_each(struct cua_hashmap *map,
 					     int (*fn)(void *arg, const void *key, const void *value), void *arg);
 
 /*
- * Writes the map to a file, which is there as a whole or not at all: it is written beside and renamed. Rejected pairs
- * and the status are not saved. load makes the map of such a file, of any backend: with the slots it had and, where
+ * Writes the map to a file, which is there as a whole or not at all: it is written beside and renamed, with the permissions
+ * of the one that was there. Rejected pairs and the status are not saved. load makes the map of such a file, of any backend: with the slots it had and, where
  * options is NULL, its options. Both wait for the stream.
  *
  * The file: a header of 88 bytes and the pairs, key and value, in the machine's byte order and in any order; a checksum
  * each. load looks at all of it before it makes the map.
- * Errors: NULL, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY, SYSTEM (errno says why); of load also VALUE (options), SIZE
- * and CORRUPT: no such file, of another version or byte order, truncated or changed.
+ * Errors: NULL, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY, SYSTEM (errno says why; EISDIR and EINVAL where there is
+ * no regular file); of load also VALUE (options), SIZE and CORRUPT: not a file of save, of another version or byte order,
+ * truncated or changed.
  */
 CUA_API enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path);
 CUA_API enum cua_status cua_hashmap_load(struct cua_context *ctx, const struct cua_hashmap_options *options,

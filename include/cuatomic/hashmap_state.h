@@ -378,11 +378,6 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 	return CUA_HASHMAP_INSERTED;
 }
 
-/*
- * Nanoseconds. Hundreds of lanes may want one hot key, and each look at the lock is traffic that its
- * holder waits behind; a lane has waited about as long already when its wait gets this long.
- */
-
 /* The same with the lock taken for it. */
 CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				       uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,

@@ -18,12 +18,19 @@
  *   int name_contains_tile(view, mask, active, key)
  *   int name_insert_tile(view, mask, active, key, value)
  *   int name_insert_or_get_tile(view, mask, active, key, value, &there)
+ *   int name_assign_tile(view, mask, active, key, value)
+ *   int name_exchange_tile(view, mask, active, key, value, &old)
  *   int name_erase_tile(view, mask, active, key)
  *
- * CUA_DEFINE_HASHMAP_TILE_WITH(name, K, V) is for maps of CUA_DEFINE_HASHMAP_WITH.
+ * CUA_DEFINE_HASHSET_TILE(name, K), after CUA_DEFINE_HASHSET(name, K), defines those of them that need no value: contains,
+ * insert, which takes none, and erase. CUA_DEFINE_HASHMAP_TILE_WITH(name, K, V) and CUA_DEFINE_HASHSET_TILE_WITH(name, K)
+ * are for those of ..._WITH. CUA_DEFINE_HASHMAP_UPDATE_TILE(update, name), after CUA_DEFINE_HASHMAP_UPDATE(update, name,
+ * expression) and the map's tile, defines
+ *
+ *   int update_tile(view, mask, active, key, operand)        as update
  *
  * A map whose slots have states, and a host thread, which is a warp of one lane, get the operations of one
- * lane. So does the insert of a key that is not in its home bucket where that is full.
+ * lane. So does an insert, assign, exchange or update of a key that is not in its home bucket where that is full.
  *
  * Synchronization, scope, memory order, progress: each lane's operation is the one of hashmap.h, and none
  * returns before the looks of the others in mask are done.
@@ -31,6 +38,7 @@
  * Argument: hashmap_word.h has no order among the loads of a bucket, so it does not matter which lane does
  * them. A hit
  *   acquires in the lane that loaded the word, and the lanes meet before the lane with the key goes on.
+ *   The lock of a home is taken by the lane with the key, and the lanes meet before they look under it.
  *   What a warp has inserted is counted before one of its lanes may wait for a full map to be certain.
  */
 #ifndef CUATOMIC_HASHMAP_TILE_H
@@ -114,7 +122,9 @@ CUA_FORCE struct cua_u128 cua__tile_vote(uint32_t ks, uint32_t vs, uint32_t mask
 					 struct cua__tile_votes *votes)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
-	const struct cua_u128 first = {w[0], wide ? w[1] : 0}, second = {w[1], 0};
+	/* nobody's equality shall be asked about the head; what it says of it does not count */
+	const int skip = equal && cua_port_lane() == base;
+	const struct cua_u128 first = {skip ? 0 : w[0], wide && !skip ? w[1] : 0}, second = {w[1], 0};
 	const int in_first = cua__hashmap_word_has(ks, vs, first, key, equal);
 	const int in_second = !wide && cua__hashmap_word_has(ks, vs, second, key, equal);
 
@@ -479,6 +489,8 @@ CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t
 	home = cua__hashmap_word_bucket(view, seen->home);
 	if (active)
 		head.lo = cua_port_fetch_or_b64(home, CUA__HASHMAP_LOCKED, CUA_ACQUIRE, CUA__HASHMAP_AT);
+	/* the lanes of the tile look for the one that has the lock */
+	cua_port_sync_warp(mask);
 	cua__tile_walk(view, ks, vs, mask, active, 0, 0, hash, key, equal, CUA_RELAXED,
 		       CUA__TILE_VALUE | CUA__TILE_FREE, seen);
 	if (seen->there > 0)
@@ -500,6 +512,37 @@ CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t
 	}
 	cua__hashmap_word_unlock(home, wide, head);
 	return result;
+}
+
+/*
+ * Where the lane's key is in its home bucket, or that has an EMPTY slot: as cua__hashmap_update_by, and by the first of these
+ * ways only if `next` is NULL, which inserts. Else, and where others were faster, returns 0 and has done nothing.
+ */
+CUA_FORCE int cua__tile_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
+			      int active, uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+			      struct cua_u128 operand, cua__hashmap_next_fn *next,
+			      struct cua__hashmap_spot *spot)
+{
+	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
+	struct cua_backoff backoff;
+	uint32_t added;
+	int result = cua__tile_enter_home(view, ks, vs, mask, active, hash, key, equal, operand, CUA_ACQUIRE,
+					  CUA__TILE_VALUE | (next ? CUA__TILE_SLOT : 0), &seen);
+
+	/* before one of the lanes may wait for a full map to be certain */
+	added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));
+	cua__tile_count(view, mask, CUA_ACQUIRE, &added);
+	spot->value = seen.value;
+	if (result != CUA_HASHMAP_EXISTS || !next)
+		return result;
+	/* not where it was put since */
+	if (seen.there <= 0)
+		return 0;
+	cua__tile_spot(view, ks, vs, key, &seen, spot);
+	cua_backoff_init(&backoff);
+	return cua__hashmap_change_by(view, ks, vs, hash, key, equal, operand, next, spot, &backoff)
+		       ? CUA_HASHMAP_EXISTS
+		       : 0;
 }
 
 /* Removes the lane's key. Returns 1; or 0 where it was absent. `order` is one of a CAS, and releases. */
@@ -526,17 +569,81 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 	return active && cell && cua__hashmap_word_erase_cell(cell, ks, vs, &seen.value);
 }
 
+/* name##_contains_tile and name##_erase_tile; values have vs bytes. */
+#define CUA__DEFINE_HASH_ANY_TILE(name, K, vs, equal_fn)                                                     \
+	CUA_FN int name##_contains_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,      \
+					K key)                                                               \
+	{                                                                                                    \
+		struct cua_u128 there;                                                                       \
+                                                                                                             \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), vs))                                                 \
+			return 0;                                                                            \
+		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), vs))                                            \
+			return active && name##_contains(view, key);                                         \
+		return cua__tile_find(view, sizeof(K), vs, mask, active, name##__hash(view, key),            \
+				      cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQUIRE, 0, &there); \
+	}                                                                                                    \
+	CUA_FN int name##_erase_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key)  \
+	{                                                                                                    \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), vs))                                                 \
+			return 0;                                                                            \
+		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), vs))                                            \
+			return active && name##_erase(view, key);                                            \
+		return cua__tile_erase(view, sizeof(K), vs, mask, active, name##__hash(view, key),           \
+				       cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQ_REL);           \
+	}
+
+#define CUA__DEFINE_HASHSET_TILE(name, K, equal_fn)                                                          \
+	CUA__DEFINE_HASH_ANY_TILE(name, K, 0, equal_fn)                                                      \
+	CUA__RARE int name##__insert_alone(const struct cua_hashmap_view *view, K key)                       \
+	{                                                                                                    \
+		return name##_insert(view, key);                                                             \
+	}                                                                                                    \
+	CUA_FN int name##_insert_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key) \
+	{                                                                                                    \
+		const struct cua_u128 none = {0, 0};                                                         \
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                                      \
+		int result = 0;                                                                              \
+                                                                                                             \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), 0))                                                  \
+			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                                         \
+		if (CUA__HASHMAP_HAS_TILES(view, sizeof(K), 0))                                              \
+			result = cua__tile_write(view, sizeof(K), 0, mask, active, name##__hash(view, key),  \
+						 cua__hashmap_bits(&key, sizeof(K)), equal_fn, none, NULL,   \
+						 &spot);                                                     \
+		return result || !active ? result : name##__insert_alone(view, key);                         \
+	}
+
 #define CUA__DEFINE_HASHMAP_TILE(name, K, V, equal_fn)                                                       \
+	CUA__DEFINE_HASH_ANY_TILE(name, K, sizeof(V), equal_fn)                                              \
 	CUA__RARE int name##__insert_or_get_alone(const struct cua_hashmap_view *view, K key, V value,       \
 						  V *there)                                                  \
 	{                                                                                                    \
 		return name##_insert_or_get(view, key, value, there);                                        \
+	}                                                                                                    \
+	CUA__RARE int name##__exchange_alone(const struct cua_hashmap_view *view, K key, V value, V *old)    \
+	{                                                                                                    \
+		return name##_exchange(view, key, value, old);                                               \
+	}                                                                                                    \
+	CUA_FORCE int name##__write_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,     \
+					 K key, V operand, cua__hashmap_next_fn *next,                       \
+					 struct cua__hashmap_spot *spot)                                     \
+	{                                                                                                    \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                          \
+			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                                         \
+		return CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V))                                    \
+			       ? cua__tile_write(view, sizeof(K), sizeof(V), mask, active,                   \
+						 name##__hash(view, key), cua__hashmap_bits(&key, sizeof(K)), \
+						 equal_fn, cua__hashmap_bits(&operand, sizeof(V)), next, spot) \
+			       : 0;                                                                          \
 	}                                                                                                    \
 	CUA_FN int name##_find_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key,   \
 				    V *value)                                                                \
 	{                                                                                                    \
 		struct cua_u128 there;                                                                       \
                                                                                                              \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                          \
+			return 0;                                                                            \
 		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                                     \
 			return active && name##_find(view, key, value);                                      \
 		if (!cua__tile_find(view, sizeof(K), sizeof(V), mask, active, name##__hash(view, key),       \
@@ -546,37 +653,17 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 		cua__hashmap_unbits(value, sizeof(V), there);                                                \
 		return 1;                                                                                    \
 	}                                                                                                    \
-	CUA_FN int name##_contains_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,      \
-					K key)                                                               \
-	{                                                                                                    \
-		struct cua_u128 there;                                                                       \
-                                                                                                             \
-		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                                     \
-			return active && name##_contains(view, key);                                         \
-		return cua__tile_find(view, sizeof(K), sizeof(V), mask, active, name##__hash(view, key),     \
-				      cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQUIRE, 0, &there); \
-	}                                                                                                    \
 	CUA_FN int name##_insert_or_get_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, \
 					     K key, V value, V *there)                                       \
 	{                                                                                                    \
-		struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};                                  \
-		uint32_t added;                                                                              \
-		int result;                                                                                  \
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                                      \
+		int result = name##__write_tile(view, mask, active, key, value, NULL, &spot);                \
                                                                                                              \
-		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                                     \
-			return active ? name##_insert_or_get(view, key, value, there) : 0;                   \
-		result = cua__tile_enter_home(view, sizeof(K), sizeof(V), mask, active,                      \
-					      name##__hash(view, key), cua__hashmap_bits(&key, sizeof(K)),   \
-					      equal_fn, cua__hashmap_bits(&value, sizeof(V)), CUA_ACQUIRE,   \
-					      CUA__TILE_VALUE, &seen);                                       \
-		/* before one of the lanes may wait for a full map to be certain */                          \
-		added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));            \
-		cua__tile_count(view, mask, CUA_ACQUIRE, &added);                                            \
 		if (result == CUA_HASHMAP_EXISTS)                                                            \
-			cua__hashmap_unbits(there, sizeof(V), seen.value);                                   \
+			cua__hashmap_unbits(there, sizeof(V), spot.value);                                   \
 		else if (result == CUA_HASHMAP_INSERTED)                                                     \
 			*there = value;                                                                      \
-		else if (active)                                                                             \
+		else if (!result && active)                                                                  \
 			result = name##__insert_or_get_alone(view, key, value, there);                       \
 		return result;                                                                               \
 	}                                                                                                    \
@@ -587,15 +674,45 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
                                                                                                              \
 		return name##_insert_or_get_tile(view, mask, active, key, value, &there);                    \
 	}                                                                                                    \
-	CUA_FN int name##_erase_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key)  \
+	CUA_FN int name##_exchange_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,      \
+					K key, V value, V *old)                                              \
 	{                                                                                                    \
-		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                                     \
-			return active && name##_erase(view, key);                                            \
-		return cua__tile_erase(view, sizeof(K), sizeof(V), mask, active, name##__hash(view, key),    \
-				       cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQ_REL);           \
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                                      \
+		int result = name##__write_tile(view, mask, active, key, value, cua__hashmap_next_assign,    \
+						&spot);                                                      \
+                                                                                                             \
+		if (result == CUA_HASHMAP_EXISTS)                                                            \
+			cua__hashmap_unbits(old, sizeof(V), spot.value);                                     \
+		else if (!result && active)                                                                  \
+			result = name##__exchange_alone(view, key, value, old);                              \
+		return result;                                                                               \
+	}                                                                                                    \
+	CUA_FN int name##_assign_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key, \
+				      V value)                                                               \
+	{                                                                                                    \
+		V old;                                                                                       \
+                                                                                                             \
+		return name##_exchange_tile(view, mask, active, key, value, &old);                           \
 	}
 
 #define CUA_DEFINE_HASHMAP_TILE(name, K, V) CUA__DEFINE_HASHMAP_TILE(name, K, V, NULL)
 #define CUA_DEFINE_HASHMAP_TILE_WITH(name, K, V) CUA__DEFINE_HASHMAP_TILE(name, K, V, name##__equal)
+#define CUA_DEFINE_HASHSET_TILE(name, K) CUA__DEFINE_HASHSET_TILE(name, K, NULL)
+#define CUA_DEFINE_HASHSET_TILE_WITH(name, K) CUA__DEFINE_HASHSET_TILE(name, K, name##__equal)
+
+#define CUA_DEFINE_HASHMAP_UPDATE_TILE(update, name)                                                         \
+	CUA__RARE int update##__alone(const struct cua_hashmap_view *view, name##__key_type key,             \
+				      name##__value_type operand)                                            \
+	{                                                                                                    \
+		return update(view, key, operand);                                                           \
+	}                                                                                                    \
+	CUA_FN int update##_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,             \
+				 name##__key_type key, name##__value_type operand)                           \
+	{                                                                                                    \
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                                      \
+		int result = name##__write_tile(view, mask, active, key, operand, update##__next, &spot);    \
+                                                                                                             \
+		return result || !active ? result : update##__alone(view, key, operand);                     \
+	}
 
 #endif /* CUATOMIC_HASHMAP_TILE_H */

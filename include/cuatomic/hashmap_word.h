@@ -174,7 +174,8 @@ CUA_FORCE int cua__hashmap_word_has(uint32_t ks, uint32_t vs, struct cua_u128 w,
 
 /*
  * A slot. On the host a load of 128 bits is a CAS. So two halves are read there, the first twice: they may be of two pairs,
- * but not a key's half from before it was put there with a half of the pair. Whoever finds what it looks for reads the whole.
+ * but not a key's half from before it was put there with a half of the pair. Whoever finds what it looks for reads the whole,
+ * of each slot that looks so: the one behind may be such a mixture, and the one before the key.
  */
 CUA_FORCE struct cua_u128 cua__hashmap_word_load(const char *at, int wide, enum cua_order order)
 {
@@ -209,6 +210,12 @@ CUA_FORCE struct cua_u128 cua__hashmap_word_load(const char *at, int wide, enum 
 	}
 #endif
 	return w;
+}
+
+/* Of the loads of a look for a key: no equality of the user's shall be asked about halves of two keys. */
+CUA_FORCE enum cua_order cua__hashmap_word_order(int wide, cua__hashmap_equal_fn *equal)
+{
+	return wide == 2 && equal && CUA_WARP_LANES == 1 ? CUA_ACQUIRE : CUA_RELAXED;
 }
 
 /* Returns whether it was `expected`; *seen is what was there. */
@@ -348,6 +355,7 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, s
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
+	const enum cua_order look = cua__hashmap_word_order(wide, equal);
 	struct cua_u128 w[7];
 	uint32_t i, hit = slots;
 
@@ -355,7 +363,7 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, s
 #pragma unroll
 #endif
 	for (i = 0; i < slots; i++)
-		w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, CUA_RELAXED);
+		w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, look);
 	/* without branches: which slot it is cannot be predicted */
 #ifdef __CUDA_ARCH__
 #pragma unroll
@@ -368,12 +376,17 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, s
 		spot->word.hi = has ? w[i].hi : spot->word.hi;
 	}
 	if (hit < slots) {
-		spot->at = bucket + (hit + 1) * size;
 		if (wide && CUA_WARP_LANES == 1) {
-			spot->word = cua__hashmap_word_load(spot->at, wide, CUA_ACQUIRE);
-			if (cua__hashmap_word_has(ks, vs, spot->word, key, equal))
-				return 1;
+			for (i = 0; i <= hit; i++) {
+				if (!cua__hashmap_word_has(ks, vs, w[i], key, equal))
+					continue;
+				spot->at = bucket + (i + 1) * size;
+				spot->word = cua__hashmap_word_load(spot->at, wide, CUA_ACQUIRE);
+				if (cua__hashmap_word_has(ks, vs, spot->word, key, equal))
+					return 1;
+			}
 		} else {
+			spot->at = bucket + (hit + 1) * size;
 			if (order != CUA_RELAXED)
 				cua_port_acquire_b32(spot->at, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 			return 1;
@@ -438,7 +451,8 @@ CUA_FORCE int cua__hashmap_word_find(const struct cua_hashmap_view *view, uint32
 
 	if (!cua__hashmap_word_spot(view, ks, vs, hash, key, equal, order, &spot))
 		return 0;
-	*value = cua__hashmap_word_value(ks, vs, spot.word);
+	if (value)
+		*value = cua__hashmap_word_value(ks, vs, spot.word);
 	return 1;
 }
 
@@ -515,6 +529,7 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
 	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs), empty = {0, 0};
+	const enum cua_order look = cua__hashmap_word_order(wide, equal);
 	uint64_t far = cua__hashmap_word_far(wide, *head, hash), distance, free_distance = 0;
 	uint32_t free_slot = 0;
 	char *free_bucket = NULL;
@@ -527,7 +542,7 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 
 		for (i = 0; i < slots; i++) {
 			char *at = bucket + (i + 1) * size;
-			struct cua_u128 w = cua__hashmap_word_load(at, wide, CUA_RELAXED);
+			struct cua_u128 w = cua__hashmap_word_load(at, wide, look);
 
 			if (cua__hashmap_word_has(ks, vs, w, key, equal)) {
 				spot->at = at;
@@ -637,6 +652,24 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 	return result;
 }
 
+/* Inserts into the home bucket if the key is absent there. Returns INSERTED, EXISTS, or 0 where no EMPTY slot is left. */
+CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+					   uint64_t hash, struct cua_u128 key,
+					   cua__hashmap_equal_fn *equal, struct cua_u128 word,
+					   enum cua_order order, struct cua__hashmap_spot *spot)
+{
+	char *bucket = cua__hashmap_word_bucket(view, cua_hash_range(hash, view->n_buckets));
+	uint32_t first = 0;
+	int there = cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &first);
+
+	if (there > 0)
+		return CUA_HASHMAP_EXISTS;
+	if (there == 0)
+		return 0;
+	return cua__hashmap_word_claim(bucket, ks, vs, first, key, equal, word,
+				       order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL, spot);
+}
+
 /*
  * Inserts the pair if the key is absent. Returns INSERTED, EXISTS or FULL; with the first two the spot says where
  * the pair is and what its word was. What is in *added afterwards is for the caller to add; nothing on a GPU, where other
@@ -648,29 +681,20 @@ CUA_FORCE int cua__hashmap_word_enter(const struct cua_hashmap_view *view, uint3
 				      struct cua__hashmap_spot *spot, uint32_t *added)
 {
 	const enum cua_order both = order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL;
-	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal), *bucket;
+	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
 	struct cua_u128 word;
-	uint64_t home;
 	int result = 0;
 
 	if (cell)
 		return cua__hashmap_word_enter_cell(cell, ks, vs, value, spot);
 	word = cua__hashmap_word_of(ks, vs, key, value);
-	home = cua_hash_range(hash, view->n_buckets);
-	bucket = cua__hashmap_word_bucket(view, home);
 	while (!result) {
-		uint32_t first = 0;
-		int there = cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &first);
-
-		if (there > 0)
-			result = CUA_HASHMAP_EXISTS;
-		else if (there < 0)
-			result = cua__hashmap_word_claim(bucket, ks, vs, first, key, equal, word, both,
-							 spot);
+		result = cua__hashmap_word_enter_home(view, ks, vs, hash, key, equal, word, order, spot);
 		if (result == CUA_HASHMAP_INSERTED) {
 			++*added;
 			if (CUA_WARP_LANES > 1)
-				cua__hashmap_count_added(view, home, added);
+				cua__hashmap_count_added(view, cua_hash_range(hash, view->n_buckets),
+							 added);
 		} else if (!result) {
 			result = cua__hashmap_word_enter_full(view, ks, vs, hash, key, equal, word, both,
 							      spot, added);

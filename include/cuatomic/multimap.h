@@ -75,7 +75,7 @@ struct cua_multimap;
 enum cua_multimap_result {
 	CUA_MULTIMAP_INSERTED = 1,
 	CUA_MULTIMAP_FULL = 3,       /* no entry, or no slot for a new key: nothing changed */
-	CUA_MULTIMAP_UNSUPPORTED = 5 /* code for a machine that lacks the map's CAS of 128 bits: see hashmap.h */
+	CUA_MULTIMAP_UNSUPPORTED = 5 /* code for a machine that lacks the map's CAS of 128 bits, and finds nothing: see hashmap.h */
 };
 
 /* The pool's counters; what is written often is apart from what is not. */
@@ -553,7 +553,7 @@ extern "C" {
  * An empty multimap in the memory of the context's backend, for so many different keys, which fit for
  * certain, and so many entries, which are pairs. Types: U32 and U64, which stand for all types of their size.
  * Bytes an entry: 12 with values and links of 4 bytes, else 20, or with links of 8 bytes 24. Those of the map
- * are told in hashmap.h, of values as long as links; keys of 8 bytes make words of 128 bits.
+ * are told in hashmap.h, of values as long as links; keys or links of 8 bytes make words of 128 bits.
  * Errors: NULL, TYPE, VALUE (a capacity of 0, an option), SIZE, NO_MEMORY, CAPTURE.
  */
 CUA_API enum cua_status cua_multimap_create(struct cua_context *ctx,
