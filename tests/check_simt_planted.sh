@@ -190,7 +190,7 @@ planted 'pairs put without release' hashmap_word \
 planted 'pairs found without acquire' hashmap_word \
   's/^\(.*\)cua_port_acquire_b32(spot->at.*/\1(void)0;/' hashmap
 planted 'a value changed that was another one by then' hashmap_word \
-  '/int cua__hashmap_word_change/,/^}/s/if (!cua__hashmap_word_has(ks, vs, seen, key, NULL))/if (1)/' hashmap
+  '/int cua__hashmap_word_change/,/^}/s/if (!cua__hashmap_word_has(ks, vs, seen, key, NULL))/if (0)/' linear
 planted 'a tile that takes the head for a slot' hashmap_tile \
   '/key_first = /s/>> base & 14/>> base \& 15/' hashmap
 planted 'a tile that loses the slots of its last lane' hashmap_tile \
