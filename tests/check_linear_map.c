@@ -206,7 +206,7 @@ static void run_rounds(const char *test, enum linear_mix mix)
 		const struct small_map *m = &maps[r % 4][(r >> 2) % 3];
 
 		now.mix = mix;
-		now.typed = LINEAR_TYPED && (r >> 8) % 4;
+		now.typed = (r >> 8) % 4;
 		now.n_keys = 1 + (unsigned)(r >> 16) % KEYS;
 		now.n_calls = 4 + (unsigned)(r >> 24) % (CALLS - 3);
 		now.seed = test_random(&seed);

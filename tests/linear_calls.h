@@ -15,12 +15,7 @@ CUA_STATIC_ASSERT((int)LINEAR_INSERTED == (int)CUA_HASHMAP_INSERTED &&
 			  (int)LINEAR_FULL == (int)CUA_HASHMAP_FULL,
 		  "results are the map's");
 
-/*
- * The operations that exist for keys and values of types: with them LINEAR_TYPED is 1, and
- * linear_typed() runs any operation through the functions that the macros of hashmap.h define.
- */
-#ifdef CUA_DEFINE_HASHMAP
-#define LINEAR_TYPED 1
+/* linear_typed() runs any operation through the functions that the macros of hashmap.h define. */
 CUA_STATIC_ASSERT((int)LINEAR_ABSENT == (int)CUA_HASHMAP_ABSENT &&
 			  (int)LINEAR_DIFFERS == (int)CUA_HASHMAP_DIFFERS,
 		  "results are the map's");
@@ -38,7 +33,7 @@ CUA__RARE int linear_update(const struct cua_hashmap_view *view, const struct li
 	CUA_DEFINE_HASHMAP(name, K, V)                                                                       \
 	CUA_DEFINE_HASHMAP_UPDATE(name##_add, name, old + operand)                                           \
 	CUA_DEFINE_HASHMAP_UPDATE(name##_and, name, old & operand)                                           \
-	CUA__RARE int name##_run(const struct cua_hashmap_view *view, struct linear_event *e)                   \
+	CUA__RARE int name##_run(const struct cua_hashmap_view *view, struct linear_event *e)                \
 	{                                                                                                    \
 		K key = (K)e->key;                                                                           \
 		V given = (V)e->given, got = 0;                                                              \
@@ -73,7 +68,7 @@ LINEAR__DEFINE(linear_map_8_8, uint64_t, uint64_t)
 /* Of two sizes: what there is without types goes without, for compilers take long enough. */
 #define LINEAR__DEFINE(name, K, V)                                                                           \
 	CUA_DEFINE_HASHMAP(name, K, V)                                                                       \
-	CUA__RARE int name##_run(const struct cua_hashmap_view *view, struct linear_event *e)                   \
+	CUA__RARE int name##_run(const struct cua_hashmap_view *view, struct linear_event *e)                \
 	{                                                                                                    \
 		K key = (K)e->key;                                                                           \
 		V given = (V)e->given, got = 0;                                                              \
@@ -100,8 +95,8 @@ LINEAR__DEFINE(linear_map_8_4, uint64_t, uint32_t)
 #define LINEAR__DEFINE_TILE(name, K, V)                                                                      \
 	CUA_DEFINE_HASHMAP_TILE(name, K, V)                                                                  \
 	CUA_DEFINE_HASHMAP_UPDATE_TILE(name##_add, name)                                                     \
-	CUA__RARE int name##_run_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,           \
-				   struct linear_event *e)                                                   \
+	CUA__RARE int name##_run_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,        \
+				      struct linear_event *e)                                                \
 	{                                                                                                    \
 		const int op = active ? (int)e->op : -1;                                                     \
 		K key = (K)e->key;                                                                           \
@@ -130,15 +125,6 @@ CUA__RARE int linear_typed(const struct cua_hashmap_view *view, struct linear_ev
 		return view->value_size == 4 ? linear_map_4_4_run(view, e) : linear_map_4_8_run(view, e);
 	return view->value_size == 4 ? linear_map_8_4_run(view, e) : linear_map_8_8_run(view, e);
 }
-#else
-#define LINEAR_TYPED 0
-CUA__RARE int linear_typed(const struct cua_hashmap_view *view, struct linear_event *e)
-{
-	(void)view;
-	(void)e;
-	return -1;
-}
-#endif
 
 /* The functions that take keys and values as 64 bits, for the operations that they have. */
 CUA__RARE int linear_untyped(const struct cua_hashmap_view *view, struct linear_event *e)
@@ -184,7 +170,6 @@ CUA_FN void linear_run(const struct cua_hashmap_view *view, uint64_t *clock, int
 	}
 }
 
-#if LINEAR_TYPED
 /*
  * The same by tiles, in a map whose keys and values have the same size: the lanes of a warp in mask make their i-th calls
  * together, of `most` calls, for it is the largest of their n.
@@ -215,7 +200,6 @@ CUA_FN void linear_run_tile(const struct cua_hashmap_view *view, uint64_t *clock
 		events[i] = e;
 	}
 }
-#endif
 
 /* ---- what to call ---- */
 
@@ -266,7 +250,7 @@ CUA__HOST_FN uint64_t linear_fill_key(uint64_t i)
 CUA__HOST_FN void linear_plan(struct linear_event *events, unsigned n, uint64_t seed, enum linear_mix mix,
 			      const uint64_t *keys, unsigned n_keys, uint32_t lane)
 {
-	const unsigned writes = LINEAR_TYPED ? LINEAR_FIND : LINEAR_MAX + 1;
+	const unsigned writes = LINEAR_FIND;
 
 	for (unsigned i = 0; i < n; i++) {
 		struct linear_event *e = &events[i];
