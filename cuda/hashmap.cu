@@ -13,6 +13,8 @@
 #define BLOCKS_PER_PROCESSOR 16u
 /* of threads with 64 registers each: so many work at a time */
 #define RESIDENT_BLOCKS 4u
+/* with 80 registers */
+#define WRITE_BLOCKS 3u
 #define ALL_LANES (~(uint32_t)0)
 
 /* Whole warps: all lanes of a warp take part in each turn, also those that have no element left. */
@@ -91,34 +93,52 @@ static __device__ __noinline__ struct outcome enter_alone(const struct cua_hashm
 }
 
 /*
- * The elements of a warp that have more to do than the others, by number. They wait until there is one for
- * each lane, for else a warp would go the long way for one of them in nearly every turn.
+ * The elements of a warp that have more to do than the others, by number, with their pairs as words. They wait until
+ * there is one for each lane, for else a warp would go the long way for one of them in nearly every turn.
  */
-struct later {
+template <uint32_t KS, uint32_t VS> struct later {
+	static constexpr int WIDE = KS + VS > 8;
 	uint64_t elements[THREADS / 32][64];
+	uint64_t words[THREADS / 32][64][WIDE ? 2 : 1];
 };
 
 /* Lanes with `waits` add an element. *n of them wait, the same in all lanes, and then at most 63. */
-static __device__ __forceinline__ void later_add(struct later *l, int waits, uint64_t element, uint32_t *n)
+template <uint32_t KS, uint32_t VS>
+static __device__ __forceinline__ void later_add(struct later<KS, VS> *l, int waits, uint64_t element,
+						 struct cua_u128 key, struct cua_u128 value, uint32_t *n)
 {
 	const uint32_t votes = cua_port_ballot(ALL_LANES, waits);
 	const uint32_t below = ((uint32_t)1 << cua_port_lane()) - 1;
 
-	if (waits)
-		l->elements[threadIdx.x / 32][*n + cua_port_popc_u32(votes & below)] = element;
+	if (waits) {
+		const struct cua_u128 word = cua__hashmap_word_of(KS, VS, key, value);
+		const uint32_t at = *n + cua_port_popc_u32(votes & below);
+
+		l->elements[threadIdx.x / 32][at] = element;
+		l->words[threadIdx.x / 32][at][0] = word.lo;
+		if (l->WIDE)
+			l->words[threadIdx.x / 32][at][l->WIDE] = word.hi;
+	}
 	*n += cua_port_popc_u32(votes);
 	cua_port_sync_warp(ALL_LANES);
 }
 
 /* Takes up to 32 of them, one a lane; returns whether this lane has one. */
-static __device__ __forceinline__ int later_take(const struct later *l, uint64_t *element, uint32_t *n)
+template <uint32_t KS, uint32_t VS>
+static __device__ __forceinline__ int later_take(const struct later<KS, VS> *l, uint64_t *element,
+						 struct cua_u128 *word, uint32_t *n)
 {
 	const uint32_t most = *n < 32 ? *n : 32;
 	const int has = cua_port_lane() < most;
 
 	*n -= most;
-	if (has)
-		*element = l->elements[threadIdx.x / 32][*n + cua_port_lane()];
+	if (has) {
+		const uint32_t at = *n + cua_port_lane();
+
+		*element = l->elements[threadIdx.x / 32][at];
+		word->lo = l->words[threadIdx.x / 32][at][0];
+		word->hi = l->WIDE ? l->words[threadIdx.x / 32][at][l->WIDE] : 0;
+	}
 	cua_port_sync_warp(ALL_LANES);
 	return has;
 }
@@ -146,17 +166,18 @@ static __device__ __forceinline__ void tell_insert(const struct bulk_insert *c, 
  * before.
  */
 template <uint32_t KS, uint32_t VS>
-static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c, uint64_t i, int active,
+static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c,
+						     const struct later<KS, VS> *l, uint32_t *waiting,
 						     uint32_t added)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-	struct cua_u128 key = {0, 0}, value = {0, 0};
+	struct cua_u128 word = {0, 0}, key, value;
+	uint64_t i = 0;
+	const int active = later_take(l, &i, &word, waiting);
 	int result;
 
-	if (active) {
-		key = cua__hashmap_get(c->keys, KS, i);
-		value = cua__hashmap_get(c->values, VS, i);
-	}
+	key = cua__hashmap_word_key(KS, word);
+	value = cua__hashmap_word_value(KS, VS, word);
 	result = cua__tile_enter_full(&c->view, KS, VS, ALL_LANES,
 				      active && !cua__hashmap_word_cell(&c->view, KS, VS, key, NULL),
 				      cua__hashmap_hash(&c->view, KS, key), key, NULL, value, &seen);
@@ -178,9 +199,8 @@ template <uint32_t KS, uint32_t VS>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	insert_kernel(const __grid_constant__ struct bulk_insert c)
 {
-	__shared__ struct later l;
+	__shared__ struct later<KS, VS> l;
 	uint32_t added = 0, waiting = 0;
-	uint64_t late;
 
 	if (!cua__hashmap_has_words(KS, VS))
 		return;
@@ -200,17 +220,12 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		if (result)
 			tell_insert<VS>(&c, i, result, value, seen.value);
 		added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
-		later_add(&l, i < c.n && !result, i, &waiting);
-		if (waiting >= 32) {
-			(void)later_take(&l, &late, &waiting);
-			added = insert_later<KS, VS>(&c, late, 1, added);
-		}
+		later_add(&l, i < c.n && !result, i, key, value, &waiting);
+		if (waiting >= 32)
+			added = insert_later<KS, VS>(&c, &l, &waiting, added);
 	}
-	if (waiting) {
-		int has = later_take(&l, &late, &waiting);
-
-		added = insert_later<KS, VS>(&c, late, has, added);
-	}
+	if (waiting)
+		added = insert_later<KS, VS>(&c, &l, &waiting, added);
 	cua__tile_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
 }
 
@@ -218,8 +233,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 
 /*
  * A key that comes often would be written as often, by all blocks at once, and one address takes few writes
- * a second. So the lanes of a warp that have one key write it once. Where that has happened, or a write met
- * others, the key is listed in the block's shared memory, and from then on its operands are combined there
+ * a second. So the lanes of a warp that have one key write it once. Where that happens, or a write met
+ * others, and the key is there, it is listed in the block's shared memory, its operands are combined there
  * and written once at the end.
  *
  * What a listed key gets in between has its result at once: EXISTS, for the key was there when it was
@@ -228,11 +243,18 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
  * is gone. An assign to a listed key took effect just before one that was written, by the warp that listed
  * the key. An exchange wants the value before it, so nothing is listed for it.
  */
+template <uint32_t VS> struct sum_of {
+	typedef uint64_t type;
+};
+template <> struct sum_of<4> {
+	typedef uint32_t type;
+};
+
 template <uint32_t KS, uint32_t VS> struct list {
 	static constexpr uint32_t ROOM = KS == 16 || VS == 16 ? 1024 : 2048;
 	uint64_t tags[ROOM]; /* the key's low half ^ MARK; 0: none; BEING_LISTED */
 	uint64_t highs[KS == 16 ? ROOM : 1];
-	uint64_t sums[ROOM][VS == 16 ? 2 : 1];
+	typename sum_of<VS>::type sums[ROOM][VS == 16 ? 2 : 1];
 };
 
 #define BEING_LISTED 1u
@@ -248,8 +270,8 @@ static __device__ void list_clear(struct list<KS, VS> *l, uint32_t room, int op)
 
 	for (uint32_t i = threadIdx.x; i < room; i += blockDim.x) {
 		l->tags[i] = 0;
-		for (uint64_t &sum : l->sums[i])
-			sum = identity;
+		for (typename sum_of<VS>::type &sum : l->sums[i])
+			sum = (typename sum_of<VS>::type)identity;
 	}
 }
 
@@ -285,26 +307,42 @@ static __device__ __forceinline__ int list_find(const struct list<KS, VS> *l, ui
 	return -1;
 }
 
+/* Lists the key. Returns where, or -1 where there is no room. */
 template <uint32_t KS, uint32_t VS>
-static __device__ __noinline__ void list_add(struct list<KS, VS> *l, uint32_t room, uint64_t hash,
-					     struct cua_u128 key)
+static __device__ __noinline__ int list_add(struct list<KS, VS> *l, uint32_t room, uint64_t hash,
+					    struct cua_u128 key)
 {
 	uint32_t at = list_place(room, hash);
 
 	if ((key.lo ^ MARK) <= BEING_LISTED)
-		return;
+		return -1;
 	for (uint32_t i = 0; i < 2 * LIST_PAIRS; i++, at = (at + 1) & (room - 1)) {
 		const uint64_t tag = cua_port_cas_b64(&l->tags[at], 0, BEING_LISTED, CUA_RELAXED, IN_BLOCK);
 
 		if (KS != 16 && tag == (key.lo ^ MARK))
-			return;
+			return (int)at;
 		if (tag)
 			continue;
 		if (KS == 16)
 			l->highs[at] = key.hi;
 		/* racecheck knows an exchange, but takes a store for a race */
 		(void)cua_port_exchange_b64(&l->tags[at], key.lo ^ MARK, CUA_RELEASE, IN_BLOCK);
-		return;
+		return (int)at;
+	}
+	return -1;
+}
+
+/* Values of 4 bytes, which the hardware combines in shared memory. */
+static __device__ __forceinline__ void combine_u32(uint32_t *sum, int op, uint32_t v)
+{
+	switch (op) {
+	case CUA_UPDATE_ADD: cua_port_add_u32(sum, v, CUA_RELAXED, IN_BLOCK); break;
+	case CUA_UPDATE_MIN: cua_port_min_u32(sum, v, CUA_RELAXED, IN_BLOCK); break;
+	case CUA_UPDATE_MAX: cua_port_max_u32(sum, v, CUA_RELAXED, IN_BLOCK); break;
+	case CUA_UPDATE_AND: cua_port_and_b32(sum, v, CUA_RELAXED, IN_BLOCK); break;
+	case CUA_UPDATE_OR: cua_port_or_b32(sum, v, CUA_RELAXED, IN_BLOCK); break;
+	case CUA_UPDATE_XOR: cua_port_xor_b32(sum, v, CUA_RELAXED, IN_BLOCK); break;
+	default: break;
 	}
 }
 
@@ -313,9 +351,9 @@ static __device__ __noinline__ void list_add(struct list<KS, VS> *l, uint32_t ro
  * are not theirs.
  */
 template <uint32_t KS, uint32_t VS>
-static __device__ __noinline__ void list_combine(struct list<KS, VS> *l, int at, int op, struct cua_u128 v)
+static __device__ __noinline__ void combine_u64(struct list<KS, VS> *l, int at, int op, struct cua_u128 v)
 {
-	uint64_t *sum = l->sums[at];
+	uint64_t *sum = (uint64_t *)l->sums[at];
 
 	switch (op) {
 	case CUA_UPDATE_ADD:
@@ -345,6 +383,15 @@ static __device__ __noinline__ void list_combine(struct list<KS, VS> *l, int at,
 		break;
 	default: break;
 	}
+}
+
+template <uint32_t KS, uint32_t VS>
+static __device__ __forceinline__ void list_combine(struct list<KS, VS> *l, int at, int op, struct cua_u128 v)
+{
+	if (VS == 4)
+		combine_u32((uint32_t *)l->sums[at], op, (uint32_t)v.lo);
+	else
+		combine_u64(l, at, op, v);
 }
 
 /* One write by one lane, however long it takes. */
@@ -384,13 +431,14 @@ static __device__ __noinline__ void update_present(const struct cua_hashmap_view
 
 /*
  * One write a lane by a warp of tiles, for words. Returns a result, where EXISTS comes with the value
- * before in *there; or 0 where the lane has to do it alone. *met: whether others wrote the same pair
- * meanwhile.
+ * before in *there; or 0 where the lane has to do it alone. *met: whether others wrote the same pair meanwhile. If it `may_list`
+ * an update of a key that is frequent, or was met, it lists the key where there is room, *listed, in place of writing it.
  */
 template <uint32_t KS, uint32_t VS>
 static __device__ __forceinline__ int write_tile(const struct cua_hashmap_view *view, int op, int active,
 						 uint64_t hash, struct cua_u128 key, struct cua_u128 value,
-						 struct cua_u128 *there, int *met)
+						 struct list<KS, VS> *l, uint32_t room, int may_list, int frequent,
+						 struct cua_u128 *there, int *met, int *listed)
 {
 	const int slotted = active && !cua__hashmap_word_cell(view, KS, VS, key, NULL);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
@@ -413,6 +461,14 @@ static __device__ __forceinline__ int write_tile(const struct cua_hashmap_view *
 		struct cua_u128 next = value;
 
 		*met |= !changed;
+		if (may_list && (frequent || !changed)) {
+			*listed = list_add(l, room, hash, key);
+			if (*listed >= 0) {
+				list_combine(l, *listed, op, value);
+				return result;
+			}
+			may_list = 0;
+		}
 		*there = cua__hashmap_word_value(KS, VS, spot.word);
 		if (op != CUA__HASHMAP_ASSIGN)
 			next = cua__hashmap_combine(*there, value, VS, (enum cua_update)op);
@@ -484,17 +540,18 @@ static __device__ __forceinline__ void tell_write(const struct bulk_write *b, ui
 
 /* As insert_later. */
 template <uint32_t KS, uint32_t VS>
-static __device__ __noinline__ uint32_t write_later(const struct bulk_write *b, uint64_t i, int active,
+static __device__ __noinline__ uint32_t write_later(const struct bulk_write *b,
+						    const struct later<KS, VS> *q, uint32_t *waiting,
 						    uint32_t added)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-	struct cua_u128 key = {0, 0}, value = {0, 0}, there = {0, 0};
+	struct cua_u128 word = {0, 0}, there = {0, 0}, key, value;
+	uint64_t i = 0;
+	const int active = later_take(q, &i, &word, waiting);
 	int result;
 
-	if (active) {
-		key = cua__hashmap_get(b->c.keys, KS, i);
-		value = cua__hashmap_get(b->c.values, VS, i);
-	}
+	key = cua__hashmap_word_key(KS, word);
+	value = cua__hashmap_word_value(KS, VS, word);
 	result = cua__tile_enter_full(&b->c.view, KS, VS, ALL_LANES,
 				      active && !cua__hashmap_word_cell(&b->c.view, KS, VS, key, NULL),
 				      cua__hashmap_hash(&b->c.view, KS, key), key, NULL, value, &seen);
@@ -512,11 +569,11 @@ static __device__ __noinline__ uint32_t write_later(const struct bulk_write *b, 
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
-static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
+static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 	write_kernel(const __grid_constant__ struct bulk_write b)
 {
 	__shared__ __align__(16) struct list<KS, VS> l;
-	__shared__ struct later q;
+	__shared__ struct later<KS, VS> q;
 	const struct cua_hashmap_view &view = b.c.view;
 	const void *const keys = b.c.keys, *const values = b.c.values;
 	const uint64_t n = b.c.n;
@@ -528,7 +585,6 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 				  ? !b.c.values_out
 				  : updates && (VS != 16 || (op != CUA_UPDATE_MIN && op != CUA_UPDATE_MAX));
 	uint32_t added = 0, waiting = 0;
-	uint64_t late = 0;
 
 	if (LAYOUT == CUA_HASHMAP_WORDS && !cua__hashmap_has_words(KS, VS))
 		return;
@@ -547,11 +603,15 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		}
 		operand = value;
 		hash = cua__hashmap_hash(&view, KS, key);
+		/* where the hardware combines, each lane does it for itself */
+		if (VS == 4 && lists && i < n)
+			listed = list_find(&l, room, hash, key);
 		if (op != CUA__HASHMAP_INSERT) {
-			group = lanes_of<KS>(cua_port_ballot(ALL_LANES, i < n), key);
-			leads = leads && lane == cua_port_ffs_u32(group) - 1;
+			group = lanes_of<KS>(cua_port_ballot(ALL_LANES, i < n && listed < 0), key);
+			group = listed < 0 ? group : (uint32_t)1 << lane;
+			leads = leads && (listed >= 0 || lane == cua_port_ffs_u32(group) - 1);
 		}
-		rest = leads ? group & (group - 1) : 0;
+		rest = leads && listed < 0 ? group & (group - 1) : 0;
 		if (!cua_port_ballot(ALL_LANES, rest != 0)) {
 			;
 		} else if (updates) {
@@ -560,7 +620,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			/* one after the other, in the order of the lanes */
 			operand = value_of_lane<VS>(value, group ? 31 - __clz((int)group) : lane);
 		}
-		if (lists && leads)
+		if (VS != 4 && lists && leads)
 			listed = list_find(&l, room, hash, key);
 		if (listed >= 0) {
 			result = CUA_HASHMAP_EXISTS;
@@ -571,7 +631,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		/* warps with frequent keys alone stay off the map */
 		if (LAYOUT == CUA_HASHMAP_WORDS && cua_port_ballot(ALL_LANES, alone)) {
 			const int by_tile =
-				write_tile<KS, VS>(&view, op, alone, hash, key, operand, &there, &met);
+				write_tile<KS, VS>(&view, op, alone, hash, key, operand, &l, room,
+						   lists && updates, rest != 0, &there, &met, &listed);
 
 			added += cua_port_popc_u32(
 				cua_port_ballot(ALL_LANES, by_tile == CUA_HASHMAP_INSERTED));
@@ -582,11 +643,9 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 				met = 1;
 			waits = alone && !result && !met && !(group & (group - 1));
 			alone = alone && !result && !waits;
-			later_add(&q, waits, i, &waiting);
-			if (waiting >= 32) {
-				(void)later_take(&q, &late, &waiting);
-				added = write_later<KS, VS>(&b, late, 1, added);
-			}
+			later_add(&q, waits, i, key, operand, &waiting);
+			if (waiting >= 32)
+				added = write_later<KS, VS>(&b, &q, &waiting, added);
 			if (cua_port_ballot(ALL_LANES, alone))
 				cua__tile_count(&view, ALL_LANES, CUA_RELAXED, &added);
 		}
@@ -600,7 +659,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		if (lists && leads && listed < 0 && (met || (group & (group - 1))) && result &&
 		    result != CUA_HASHMAP_FULL &&
 		    (updates || result == CUA_HASHMAP_EXISTS || (group & (group - 1))))
-			list_add(&l, room, hash, key);
+			(void)list_add(&l, room, hash, key);
 		if (cua_port_ballot(ALL_LANES, i < n && !leads)) {
 			const uint32_t below = group & (((uint32_t)1 << lane) - 1);
 			const struct cua_u128 before =
@@ -617,11 +676,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		if (i < n && !waits)
 			tell_write<VS>(&b, i, result, there);
 	}
-	if (LAYOUT == CUA_HASHMAP_WORDS && waiting) {
-		int has = later_take(&q, &late, &waiting);
-
-		added = write_later<KS, VS>(&b, late, has, added);
-	}
+	if (LAYOUT == CUA_HASHMAP_WORDS && waiting)
+		added = write_later<KS, VS>(&b, &q, &waiting, added);
 	if (LAYOUT == CUA_HASHMAP_WORDS)
 		cua__tile_count(&view, ALL_LANES, CUA_RELAXED, &added);
 	__syncthreads();
@@ -644,7 +700,7 @@ static enum cua_status write_of(struct cua_context *ctx, const struct cua_hashma
 
 	const struct bulk_write b = {{*view, c->n, c->keys, c->values, c->values_out, c->flags}, c->op, room};
 
-	return launch_each(ctx, c->n, RESIDENT_BLOCKS, write_kernel<KS, VS, LAYOUT>, b);
+	return launch_each(ctx, c->n, WRITE_BLOCKS, write_kernel<KS, VS, LAYOUT>, b);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct inserts {
@@ -721,83 +777,74 @@ static __device__ __forceinline__ void tell_find(const struct bulk_find *c, uint
 }
 
 /*
- * How far to look, up to MOST_FAR, in front of the element's number: arrays on a GPU have fewer than 2^56
- * elements.
+ * Each lane has a key, of which it looks at one bucket in a turn: first its home, then those behind it. When it is
+ * done it takes the warp's next key, so that all lanes have something to do, and nothing is kept for later.
  */
-#define FAR_SHIFT 56
-#define MOST_FAR 255u
-
-/* Those of a warp whose keys may be behind their home. */
-template <uint32_t KS, uint32_t VS>
-static __device__ __noinline__ void find_later(const struct bulk_find *c, uint64_t late, int active)
-{
-	const uint64_t i = late & (((uint64_t)1 << FAR_SHIFT) - 1);
-	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-	struct cua_u128 key = {0, 0};
-	uint32_t far = (uint32_t)(late >> FAR_SHIFT);
-	uint64_t hash;
-
-	if (active)
-		key = cua__hashmap_get(c->keys, KS, i);
-	hash = cua__hashmap_hash(&c->view, KS, key);
-	seen.home = (uint32_t)cua_hash_range(hash, c->view.n_buckets);
-	if (far == MOST_FAR) {
-		seen.classes = ~(uint64_t)0;
-		far = cua__tile_far(&c->view, cua__hashmap_is_wide(KS, VS), hash, &seen);
-	}
-	cua__tile_walk(&c->view, KS, VS, ALL_LANES, active, 1, far, hash, key, NULL, CUA_RELAXED,
-		       CUA__TILE_VALUE, &seen);
-	if (active)
-		tell_find<VS>(c, i, seen.there > 0, seen.value);
-}
-
 template <uint32_t KS, uint32_t VS>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	find_kernel(const __grid_constant__ struct bulk_find c)
 {
-	__shared__ struct later l;
-	uint32_t waiting = 0;
-	uint64_t late = 0;
+	const uint32_t lane = cua_port_lane(), below = ((uint32_t)1 << lane) - 1;
+	/* of the warp: its row of 32 keys, of which so many are taken; the next one is so far away */
+	uint64_t row = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x - lane;
+	const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+	uint32_t taken = 0, idle;
+	/* of the lane */
+	struct cua_u128 key = {0, 0};
+	uint32_t bucket = 0, distance = 0;
+	uint64_t i = 0;
+	int has = 0;
 
 	if (!cua__hashmap_has_words(KS, VS))
 		return;
 	cua__after_predecessor();
-	EACH_WARP(i, c.n) {
+	for (;;) {
 		struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-		struct cua_u128 key = {0, 0};
-		uint32_t far = 0;
-		const char *cell;
 		uint64_t hash;
 
-		if (i < c.n)
-			key = cua__hashmap_get(c.keys, KS, i);
+		idle = cua_port_ballot(ALL_LANES, !has);
+		if (!has) {
+			const uint32_t at = taken + cua_port_popc_u32(idle & below);
+
+			i = row + at % 32 + (at < 32 ? 0 : step);
+			has = i < c.n;
+			distance = 0;
+			if (has)
+				key = cua__hashmap_get(c.keys, KS, i);
+		}
+		if (idle == ALL_LANES && !cua_port_ballot(ALL_LANES, has))
+			break;
+		taken += cua_port_popc_u32(idle);
+		row += taken < 32 ? 0 : step;
+		taken %= 32;
+
 		hash = cua__hashmap_hash(&c.view, KS, key);
-		cell = cua__hashmap_word_cell(&c.view, KS, VS, key, NULL);
 		seen.home = (uint32_t)cua_hash_range(hash, c.view.n_buckets);
-		cua__tile_look_home(&c.view, KS, VS, ALL_LANES, key, NULL, CUA_RELAXED, CUA__TILE_VALUE,
-				    &seen);
-		if (cell) {
-			const struct cua_u128 w =
-				cua__hashmap_word_load(cell, cua__hashmap_is_wide(KS, VS), CUA_RELAXED);
+		if (!distance)
+			bucket = seen.home;
+		cua__tile_look_at(&c.view, KS, VS, ALL_LANES, bucket, key, NULL, CUA_RELAXED,
+				  CUA__TILE_VALUE, &seen);
+		if (has) {
+			const char *cell = cua__hashmap_word_cell(&c.view, KS, VS, key, NULL);
 
-			seen.there = cua__hashmap_word_empty(w) ? -1 : 1;
-			seen.value = cua__hashmap_word_value(KS, VS, w);
-		}
-		if (i < c.n && !seen.there)
-			far = cua__tile_far(&c.view, cua__hashmap_is_wide(KS, VS), hash, &seen);
-		if (i < c.n && !far)
-			tell_find<VS>(&c, i, seen.there > 0, seen.value);
-		later_add(&l, far != 0, i | (uint64_t)(far < MOST_FAR ? far : MOST_FAR) << FAR_SHIFT,
-			  &waiting);
-		if (waiting >= 32) {
-			(void)later_take(&l, &late, &waiting);
-			find_later<KS, VS>(&c, late, 1);
-		}
-	}
-	if (waiting) {
-		int has = later_take(&l, &late, &waiting);
+			if (cell) {
+				const struct cua_u128 w = cua__hashmap_word_load(
+					cell, cua__hashmap_is_wide(KS, VS), CUA_RELAXED);
 
-		find_later<KS, VS>(&c, late, has);
+				seen.there = cua__hashmap_word_empty(w) ? -1 : 1;
+				seen.value = cua__hashmap_word_value(KS, VS, w);
+			}
+			if (distance)
+				distance = seen.there > 0 ? 0 : distance - 1;
+			else if (!seen.there)
+				distance = cua__tile_far(&c.view, cua__hashmap_is_wide(KS, VS), hash, &seen);
+			if (distance) {
+				bucket = (uint32_t)cua__hashmap_word_probe(&c.view, seen.home, hash, distance);
+			} else {
+				tell_find<VS>(&c, i, seen.there > 0, seen.value);
+				has = 0;
+			}
+		}
 	}
 }
 
@@ -827,7 +874,7 @@ template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct finds {
 template <uint32_t KS, uint32_t VS> struct finds<KS, VS, CUA_HASHMAP_WORDS> {
 	static enum cua_status run(struct cua_context *ctx, const struct bulk_find *c)
 	{
-		return launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, find_kernel<KS, VS>, *c);
+		return launch_each(ctx, c->n, RESIDENT_BLOCKS, find_kernel<KS, VS>, *c);
 	}
 };
 
@@ -1039,5 +1086,7 @@ static enum cua_status cuda_retrieve(struct cua_context *ctx, const struct cua_h
 }
 
 const struct cua__hashmap_ops cua__cuda_hashmap = {
-	cuda_write, cuda_build, cua__cuda_hashmap_build_scratch, cuda_find, cuda_erase, cuda_size, cuda_retrieve, &cua__cuda_hashmap_whole,
+	cuda_write, cuda_build, cua__cuda_hashmap_build_scratch,
+	cuda_find,  cuda_erase, cuda_size,
+	cuda_retrieve, &cua__cuda_hashmap_whole,
 };

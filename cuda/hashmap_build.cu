@@ -9,15 +9,15 @@
 
 #define SCATTER_THREADS 512u
 #define SCATTER_BLOCKS_PER_PROCESSOR 2
-#define BUILD_THREADS 512u
-/* 32 registers; where fewer threads fit on a multiprocessor so many blocks cannot be asked for. */
+#define BUILD_THREADS 256u
+/* 48 registers; where less shared memory is on a multiprocessor so many blocks cannot be asked for. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define BUILD_BLOCKS_PER_PROCESSOR 1
 #else
-#define BUILD_BLOCKS_PER_PROCESSOR 4
+#define BUILD_BLOCKS_PER_PROCESSOR 5
 #endif
 #define INSERT_THREADS 256u
-#define INSERT_EACH 4u
+#define INSERT_EACH 16u
 #define INSERT_BLOCKS_PER_PROCESSOR 4
 #define SPILL_THREADS 256u
 #define SPILL_BLOCKS_PER_PROCESSOR 4u
@@ -30,7 +30,7 @@
 #define LEAST_WINDOWS 16u
 /* Of an insert: a part of the map, in buckets, and how much of the map is at work. */
 #define INSERT_SHIFT 16u
-#define INSERT_BYTES ((uint64_t)33 << 20)
+#define INSERT_BYTES ((uint64_t)21 << 20)
 
 static __host__ __device__ constexpr bool is_wide(uint32_t ks, uint32_t vs)
 {
@@ -104,12 +104,10 @@ __global__ void __launch_bounds__(INSERT_THREADS, INSERT_BLOCKS_PER_PROCESSOR)
 	insert_kernel(const __grid_constant__ struct cua__parts a)
 {
 	constexpr struct cua__parts_kind kind = {KS, VS, INSERT_THREADS, INSERT_EACH, 0};
-	__shared__ struct cua__parts_shared shared;
-	__shared__ __align__(
-		16) char list[INSERT_THREADS * INSERT_EACH * (is_wide(KS, VS) ? 16 : 8)];
+	__shared__ __align__(16) char list[INSERT_THREADS * 2 * (is_wide(KS, VS) ? 16 : 8)];
 
 	if (cua__hashmap_has_words(KS, VS))
-		cua__parts_insert_tile(kind, &a, blockIdx.x, &shared, list);
+		cua__parts_insert_tile(kind, &a, blockIdx.x, list);
 }
 
 } // namespace

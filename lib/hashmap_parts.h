@@ -684,19 +684,24 @@ CUA_FORCE void cua__parts_insert_spilled(const struct cua__parts_kind k, const s
 
 /*
  * The words of a tile of a part, of `parts` that a scatter has filled; tiles are numbered from one
- * part to the next of those that are at work at once. list has room for a tile.
+ * part to the next of those that are at work at once. Those whose home is full wait in `list`, 64 words a
+ * warp, until there is one for each lane: they take several times as long as others.
  */
 CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const struct cua__parts *a,
-				      uint64_t tile, struct cua__parts_shared *sh, void *list)
+				      uint64_t tile, void *list)
 {
-	const uint32_t size = cua__parts_tile(k), thread = cua_port_thread();
+	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
+	const uint32_t size = cua__parts_tile(k), thread = cua_port_thread(), lane = cua_port_lane();
+	const uint32_t below = ((uint32_t)1 << lane) - 1;
 	const uint64_t tiles = a->from_tiles * a->at_once;
 	const uint64_t part = tile / tiles * a->at_once + tile % a->at_once;
 	const uint64_t first = tile % tiles / a->at_once * size;
+	char *const late = (char *)list + thread / 32 * 64 * (wide ? 16 : 8);
+	const struct cua_u128 none = {0, 0};
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-	struct cua_u128 word[32];
-	uint32_t added = 0, j, n, listed;
-	uint64_t filled;
+	struct cua_u128 next = none;
+	uint32_t added = 0, waiting = 0, j, n;
+	uint64_t filled, from;
 
 	if (part >= a->parts)
 		return;
@@ -706,54 +711,49 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 	if (first >= filled)
 		return;
 	n = filled - first < size ? (uint32_t)(filled - first) : size;
-	if (thread == 0)
-		CUA_WRITE(sh->listed, 0);
-	CUA__UNROLL
-	for (j = 0; j < k.each; j++) {
-		word[j].lo = word[j].hi = 0;
-		if (j * k.threads + thread < n)
-			word[j] = cua__parts_get(
-				k, a->from, part * a->from_room + first + j * k.threads + thread);
-	}
-	cua_port_sync_block();
-	CUA__UNROLL
-	for (j = 0; j < k.each; j++) {
-		const int has = j * k.threads + thread < n;
-		const int result = cua__tile_enter_home(
-			&a->view, k.ks, k.vs, CUA__PARTS_ALL, has, cua__parts_hash(k, a, word[j]),
-			cua__hashmap_word_key(k.ks, word[j]), NULL,
-			cua__hashmap_word_value(k.ks, k.vs, word[j]), CUA_RELAXED, 0, &seen);
-
-		added += cua_port_popc_u32(
-			cua_port_ballot(CUA__PARTS_ALL, result == CUA_HASHMAP_INSERTED));
-		if (has && !result)
-			cua__parts_set(k, list,
-				       cua_port_fetch_add_u32(&sh->listed, 1, CUA_RELAXED,
-							      CUA__PARTS_BLOCK),
-				       word[j]);
-		cua_port_sync_warp(CUA__PARTS_ALL);
-	}
-	cua_port_sync_block();
-	listed = CUA_READ(sh->listed);
-	/* those whose home is full, together; the bound is the same for a warp */
-	for (j = thread; j - cua_port_lane() < listed; j += k.threads) {
-		struct cua_u128 w = {0, 0};
+	from = part * a->from_room + first;
+	if (thread < n)
+		next = cua__parts_get(k, a->from, from + thread);
+	/* the bound is the same for a warp */
+	for (j = thread; j - lane < n || waiting; j += k.threads) {
+		const struct cua_u128 word = next;
 		int result;
 
-		if (j < listed)
-			w = cua__parts_get(k, list, j);
-		result = cua__tile_enter_full(&a->view, k.ks, k.vs, CUA__PARTS_ALL, j < listed,
-					      cua__parts_hash(k, a, w),
-					      cua__hashmap_word_key(k.ks, w), NULL,
-					      cua__hashmap_word_value(k.ks, k.vs, w), &seen);
-		added += cua_port_popc_u32(
-			cua_port_ballot(CUA__PARTS_ALL, result == CUA_HASHMAP_INSERTED));
-		if (cua_port_ballot(CUA__PARTS_ALL, j < listed && !result))
-			cua__tile_count(&a->view, CUA__PARTS_ALL, CUA_RELAXED, &added);
-		if (j < listed && !result)
-			cua__parts_insert(k, a, cua__hashmap_word_key(k.ks, w),
-					  cua__hashmap_word_value(k.ks, k.vs, w));
-		cua_port_sync_warp(CUA__PARTS_ALL);
+		if (j - lane < n) {
+			uint32_t votes;
+
+			next = j + k.threads < n ? cua__parts_get(k, a->from, from + j + k.threads) : none;
+			result = cua__tile_enter_home(&a->view, k.ks, k.vs, CUA__PARTS_ALL, j < n,
+						      cua__parts_hash(k, a, word),
+						      cua__hashmap_word_key(k.ks, word), NULL,
+						      cua__hashmap_word_value(k.ks, k.vs, word), CUA_RELAXED,
+						      0, &seen);
+			added += cua_port_popc_u32(
+				cua_port_ballot(CUA__PARTS_ALL, result == CUA_HASHMAP_INSERTED));
+			votes = cua_port_ballot(CUA__PARTS_ALL, j < n && !result);
+			if (j < n && !result)
+				cua__parts_set(k, late, waiting + cua_port_popc_u32(votes & below), word);
+			waiting += cua_port_popc_u32(votes);
+			cua_port_sync_warp(CUA__PARTS_ALL);
+		}
+		if (waiting >= 32 || j - lane >= n) {
+			const uint32_t most = waiting < 32 ? waiting : 32;
+			const int has = lane < most;
+			struct cua_u128 w = none;
+
+			waiting -= most;
+			if (has)
+				w = cua__parts_get(k, late, waiting + lane);
+			result = cua__tile_enter_full(&a->view, k.ks, k.vs, CUA__PARTS_ALL, has,
+						      cua__parts_hash(k, a, w),
+						      cua__hashmap_word_key(k.ks, w), NULL,
+						      cua__hashmap_word_value(k.ks, k.vs, w), &seen);
+			added += cua_port_popc_u32(
+				cua_port_ballot(CUA__PARTS_ALL, result == CUA_HASHMAP_INSERTED));
+			/* another key's insert had the lock, or there is no place near */
+			cua__parts_spill(k, a, has && !result, w);
+			cua_port_sync_warp(CUA__PARTS_ALL);
+		}
 	}
 	cua__tile_count(&a->view, CUA__PARTS_ALL, CUA_RELAXED, &added);
 }

@@ -200,11 +200,11 @@ planted 'a tile that acquires nothing' hashmap_tile \
 planted 'a tile that acquires nothing behind the home' hashmap_tile \
   's/if (order != CUA_RELAXED && (waiting >> j & 1))/if (0)/' hashmap
 planted 'lanes of a tile that do not meet after they acquired' hashmap_tile \
-  '/cua__tile_look_home(/,/^}/s/cua_port_sync_warp(mask)/(void)0/' hashmap
+  '/cua__tile_look_at(/,/^}/s/cua_port_sync_warp(mask)/(void)0/' hashmap
 planted 'lanes of a tile that do not meet after they acquired behind the home' hashmap_tile \
   '/cua__tile_walk(/,/^}/s/cua_port_sync_warp(mask)/(void)0/' hashmap
 planted 'a tile that looks one bucket behind the home' hashmap_tile \
-  's/pending = !there && distance < far;/pending = 0;/' hashmap
+  's/pending = --distance > 0;/pending = 0;/' hashmap
 planted 'a tile that walks past what it found' hashmap_tile \
   's/if (there > 0) {$/if (there > 0 \&\& distance == 0) {/' hashmap
 planted 'a second try without the lock' hashmap_tile \

@@ -245,7 +245,7 @@ static void body(void)
 		cua_port_sync_block();
 	}
 	for (i = b; way == INSERT && i < PARTS * inserts.from_tiles; i += blocks) {
-		cua__parts_insert_tile(again, &inserts, i, &block[b].sh, block[b].list);
+		cua__parts_insert_tile(again, &inserts, i, block[b].list);
 		cua_port_sync_block();
 	}
 	next_kernel(3);

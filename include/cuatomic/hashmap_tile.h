@@ -109,12 +109,13 @@ CUA_FORCE void cua__tile_load(const char *at, int wide, uint64_t out[2])
  */
 struct cua__tile_votes {
 	uint32_t key_first, key_second, empty_first, empty_second, free_first, free_second;
+	int mine; /* which slot of this lane has the key: 1, 2, or 0 */
 };
 
 /*
  * The lanes of mask vote on a bucket of their tile, of which each has its 16 bytes, about a key that is the
- * same in the tile. Without branches on the lane: the compiler would make two copies of the code, and the
- * lanes would not converge. Returns the value at this lane, if it voted for the key.
+ * same in the tile; the votes are those of the whole warp. Without branches on the lane: the compiler would make two copies of
+ * the code, and the lanes would not converge. Returns the value at this lane, if it voted for the key.
  */
 CUA_FORCE struct cua_u128 cua__tile_vote(uint32_t ks, uint32_t vs, uint32_t mask, uint32_t base,
 					 const uint64_t w[2], struct cua_u128 key,
@@ -128,21 +129,31 @@ CUA_FORCE struct cua_u128 cua__tile_vote(uint32_t ks, uint32_t vs, uint32_t mask
 	const int in_first = cua__hashmap_word_has(ks, vs, first, key, equal);
 	const int in_second = !wide && cua__hashmap_word_has(ks, vs, second, key, equal);
 
-	votes->key_first = cua_port_ballot(mask, in_first) >> base & 14;
-	votes->key_second = wide ? 0 : cua_port_ballot(mask, in_second) >> base & 15;
-	votes->empty_second = wide ? 0 : cua_port_ballot(mask, cua__hashmap_word_empty(second)) >> base & 15;
+	votes->key_first = cua_port_ballot(mask, in_first);
+	votes->key_second = wide ? 0 : cua_port_ballot(mask, in_second);
+	votes->empty_second = wide ? 0 : cua_port_ballot(mask, cua__hashmap_word_empty(second));
 	votes->empty_first = wide || (wants & CUA__TILE_OPEN)
-				     ? cua_port_ballot(mask, cua__hashmap_word_empty(first)) >> base & 14
+				     ? cua_port_ballot(mask, cua__hashmap_word_empty(first))
 				     : 0;
 	votes->free_first = votes->free_second = 0;
 	if (wants & CUA__TILE_FREE) {
-		votes->free_first =
-			cua_port_ballot(mask, !cua__hashmap_word_used(ks, vs, first)) >> base & 14;
+		votes->free_first = cua_port_ballot(mask, !cua__hashmap_word_used(ks, vs, first));
 		if (!wide)
-			votes->free_second =
-				cua_port_ballot(mask, !cua__hashmap_word_used(ks, vs, second)) >> base & 15;
+			votes->free_second = cua_port_ballot(mask, !cua__hashmap_word_used(ks, vs, second));
 	}
+	votes->mine = in_second ? 2 : in_first;
 	return cua__hashmap_word_value(ks, vs, in_second ? second : first);
+}
+
+/* Those of the caller's tile, without the head. */
+CUA_FORCE void cua__tile_own(uint32_t base, struct cua__tile_votes *votes)
+{
+	votes->key_first = votes->key_first >> base & 14;
+	votes->key_second = votes->key_second >> base & 15;
+	votes->empty_first = votes->empty_first >> base & 14;
+	votes->empty_second = votes->empty_second >> base & 15;
+	votes->free_first = votes->free_first >> base & 14;
+	votes->free_second = votes->free_second >> base & 15;
 }
 
 /* As cua__hashmap_word_search: whether the key is there, or else an EMPTY slot is the last one. */
@@ -198,24 +209,46 @@ CUA_FORCE struct cua_u128 cua__tile_value(uint32_t vs, uint32_t mask, struct cua
 CUA_FORCE void cua__tile_acquire(const struct cua_hashmap_view *view, uint32_t bucket, uint32_t part,
 				 const struct cua__tile_votes *votes)
 {
-	if (votes->key_second >> part & 1)
-		cua_port_acquire_b32(cua__hashmap_word_bucket(view, bucket) + 16 * part + 8, CUA_SCOPE_DEVICE,
-				     CUA_SPACE_GLOBAL);
-	else if (votes->key_first >> part & 1)
-		cua_port_acquire_b32(cua__hashmap_word_bucket(view, bucket) + 16 * part, CUA_SCOPE_DEVICE,
-				     CUA_SPACE_GLOBAL);
+	/* of the head nobody has anything */
+	if (votes->mine == 2 || (votes->mine && part))
+		cua_port_acquire_b32(cua__hashmap_word_bucket(view, bucket) + 16 * part +
+					     (votes->mine == 2 ? 8 : 0),
+				     CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
 /*
- * Each lane of mask looks for its key in its home bucket; seen->home is set. What lanes without a key learn
- * has no meaning. `order` and `wants` are constants.
+ * The value of the lane's key, of which `hit` is the lane in its tile that voted for it; values[j] is that of the tile's key j,
+ * where this lane voted for it.
  */
-CUA_FORCE void cua__tile_look_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				   uint32_t mask, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				   enum cua_order order, uint32_t wants, struct cua__hashmap_seen *seen)
+CUA_FORCE struct cua_u128 cua__tile_values(uint32_t vs, uint32_t mask, uint32_t base,
+					   const struct cua_u128 values[4], uint32_t hit)
+{
+	struct cua_u128 value = {0, 0};
+	uint32_t j;
+
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+	for (j = 0; j < 4; j++) {
+		const struct cua_u128 v = cua__tile_value(vs, mask, values[j], base + hit);
+
+		value.lo = cua_port_lane() - base == j ? v.lo : value.lo;
+	}
+	return value;
+}
+
+/*
+ * Each lane of mask looks for its key in one bucket. What lanes without a key learn has no meaning. `order`
+ * and `wants` are constants.
+ */
+CUA_FORCE void cua__tile_look_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
+				 uint32_t bucket, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				 enum cua_order order, uint32_t wants, struct cua__hashmap_seen *seen)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t part = cua_port_lane() % 4, base = cua_port_lane() - part;
+	struct cua__tile_votes votes = {0, 0, 0, 0, 0, 0, 0};
+	struct cua_u128 values[4];
 	uint64_t w[4][2];
 	uint32_t b[4], j;
 
@@ -223,75 +256,88 @@ CUA_FORCE void cua__tile_look_home(const struct cua_hashmap_view *view, uint32_t
 #pragma unroll
 #endif
 	for (j = 0; j < 4; j++) {
-		b[j] = cua_port_shuffle_u32(mask, seen->home, base + j);
+		b[j] = cua_port_shuffle_u32(mask, bucket, base + j);
 		cua__tile_load(cua__hashmap_word_bucket(view, b[j]) + 16 * part, wide, w[j]);
 	}
-	seen->bucket = seen->home;
+	seen->bucket = bucket;
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
 	for (j = 0; j < 4; j++) {
-		struct cua__tile_votes votes;
-		struct cua_u128 value;
+		struct cua__tile_votes all;
 		uint64_t classes;
-		int there;
 
-		value = cua__tile_vote(ks, vs, mask, base, w[j], cua__tile_key(mask, ks, key, base + j),
-				       equal, wants, &votes);
-		there = cua__tile_there(wide, &votes);
+		values[j] = cua__tile_vote(ks, vs, mask, base, w[j], cua__tile_key(mask, ks, key, base + j),
+					   equal, wants, &all);
 		if (order != CUA_RELAXED)
-			cua__tile_acquire(view, b[j], part, &votes);
-		if (wants & CUA__TILE_VALUE)
-			value = cua__tile_value(vs, mask, value, base + cua__tile_hit(&votes));
+			cua__tile_acquire(view, b[j], part, &all);
 		classes = wide ? cua_port_shuffle_u64(mask, w[j][1], base)
 			       : cua_port_shuffle_u32(mask, (uint32_t)(w[j][0] >> 32), base);
 		if (part == j) {
-			seen->there = there;
-			seen->value = value;
+			votes = all;
 			seen->classes = classes;
-			if (wants & (CUA__TILE_SLOT | CUA__TILE_OPEN))
-				seen->slot = cua__tile_slot(wide, &votes);
 		}
 	}
+	cua__tile_own(base, &votes);
+	seen->there = cua__tile_there(wide, &votes);
+	if (wants & CUA__TILE_VALUE)
+		seen->value = cua__tile_values(vs, mask, base, values, cua__tile_hit(&votes));
+	if (wants & (CUA__TILE_SLOT | CUA__TILE_OPEN))
+		seen->slot = cua__tile_slot(wide, &votes);
 	if (order != CUA_RELAXED)
 		cua_port_sync_warp(mask);
+}
+
+/* What the home says of the lane's class. */
+CUA_FORCE uint32_t cua__tile_class(int wide, uint64_t hash, uint64_t classes)
+{
+	return (uint32_t)(classes >> (wide ? 4 : 2) * cua__hashmap_class(hash)) & (wide ? 15 : 3);
+}
+
+/* The farthest distance of all classes, as a head says it. */
+CUA_FORCE uint32_t cua__tile_farthest(const struct cua_hashmap_view *view, uint64_t head)
+{
+	uint64_t far = cua__hashmap_far_of((uint32_t)(head >> 24) & 255);
+
+	return (uint32_t)(far < view->n_buckets ? far : view->n_buckets - 1);
 }
 
 /* How many buckets behind its home may hold a lane's key. */
 CUA_FORCE uint32_t cua__tile_far(const struct cua_hashmap_view *view, int wide, uint64_t hash,
 				 const struct cua__hashmap_seen *seen)
 {
-	uint64_t far = seen->classes >> (wide ? 4 : 2) * cua__hashmap_class(hash) & (wide ? 15 : 3);
+	const uint32_t far = cua__tile_class(wide, hash, seen->classes);
 
 	if (far < (wide ? 15 : 3))
-		return (uint32_t)far;
-	far = cua__hashmap_word_far(
-		wide, cua__hashmap_word_head(cua__hashmap_word_bucket(view, seen->home), wide, CUA_RELAXED),
-		hash);
-	return (uint32_t)(far < view->n_buckets ? far : view->n_buckets - 1);
+		return far;
+	return cua__tile_farthest(view, cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home),
+							  CUA_RELAXED, CUA__HASHMAP_AT));
 }
 
 /*
- * Each lane of mask with `pending` looks for its key in the buckets from a distance on, up to `far`, a tile
- * in those of all its lanes at a time. With FREE it goes on until there is also a place for the key, and
- * `far` is found out in the home, at distance 0; there = -1 then means that the home has EMPTY slots.
+ * Each lane of mask with `pending` looks for its key in the buckets behind its home, a tile in those of all its lanes
+ * at a time: from `far` down to distance 1, for where its class says that a key is it mostly is.
+ *
+ * With FREE it looks from the home on, up to the first place for the key and as far as the key may be: that is `far` where the
+ * home's class says no less. there = -1 then means that the home has EMPTY slots.
  */
 CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
-			      int pending, uint32_t distance, uint32_t far, uint64_t hash,
-			      struct cua_u128 key, cua__hashmap_equal_fn *equal, enum cua_order order,
-			      uint32_t wants, struct cua__hashmap_seen *seen)
+			      int pending, uint32_t far, uint64_t hash, struct cua_u128 key,
+			      cua__hashmap_equal_fn *equal, enum cua_order order, uint32_t wants,
+			      struct cua__hashmap_seen *seen)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t part = cua_port_lane() % 4, base = cua_port_lane() - part;
-	uint32_t bucket = seen->home, waiting;
+	uint32_t distance = wants & CUA__TILE_FREE ? 0 : far, bucket = seen->home, waiting;
 
 	if (pending && distance)
 		bucket = (uint32_t)cua__hashmap_word_probe(view, seen->home, hash, distance);
 	while ((waiting = cua_port_ballot(mask, pending)) != 0) {
-		struct cua_u128 value = {0, 0};
+		struct cua__tile_votes votes = {0, 0, 0, 0, 0, 0, 0};
+		struct cua_u128 values[4];
 		uint64_t w[4][2], classes = 0;
-		uint32_t b[4], slot = 0, free = CUA__TILE_NONE, j;
-		int there = 0;
+		uint32_t b[4], j;
+		int there;
 
 		waiting = waiting >> base & 15;
 #ifdef __CUDA_ARCH__
@@ -307,47 +353,50 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 #pragma unroll
 #endif
 		for (j = 0; j < 4; j++) {
-			struct cua__tile_votes votes;
-			struct cua_u128 v =
-				cua__tile_vote(ks, vs, mask, base, w[j],
-					       cua__tile_key(mask, ks, key, base + j), equal, wants, &votes);
+			struct cua__tile_votes all;
 			uint64_t c = 0;
 
+			values[j] = cua__tile_vote(ks, vs, mask, base, w[j],
+						   cua__tile_key(mask, ks, key, base + j), equal, wants, &all);
 			if (order != CUA_RELAXED && (waiting >> j & 1))
-				cua__tile_acquire(view, b[j], part, &votes);
-			if (wants & CUA__TILE_VALUE)
-				v = cua__tile_value(vs, mask, v, base + cua__tile_hit(&votes));
+				cua__tile_acquire(view, b[j], part, &all);
 			if (wants & CUA__TILE_FREE)
 				c = wide ? cua_port_shuffle_u64(mask, w[j][1], base)
 					 : cua_port_shuffle_u32(mask, (uint32_t)(w[j][0] >> 32), base);
 			if (part == j) {
-				there = cua__tile_there(wide, &votes);
-				value = v;
+				votes = all;
 				classes = c;
-				if (wants & CUA__TILE_SLOT)
-					slot = cua__tile_slot(wide, &votes);
-				if (wants & CUA__TILE_FREE)
-					free = cua__tile_lowest(wide, votes.free_first, votes.free_second);
 			}
 		}
+		cua__tile_own(base, &votes);
+		there = cua__tile_there(wide, &votes);
+		if (wants & CUA__TILE_VALUE)
+			values[0] = cua__tile_values(vs, mask, base, values, cua__tile_hit(&votes));
 		if (order != CUA_RELAXED)
 			cua_port_sync_warp(mask);
 		if (!pending)
 			continue;
 		if (there > 0) {
 			seen->there = 1;
-			seen->value = value;
+			seen->value = values[0];
 			seen->bucket = bucket;
-			seen->slot = slot;
+			if (wants & CUA__TILE_SLOT)
+				seen->slot = cua__tile_slot(wide, &votes);
 			pending = 0;
 			continue;
 		}
 		if (!(wants & CUA__TILE_FREE)) {
-			pending = !there && distance < far;
+			pending = --distance > 0;
 		} else {
+			const uint32_t free =
+				cua__tile_lowest(wide, votes.free_first, votes.free_second);
+
 			if (distance == 0) {
+				const uint32_t most = wide ? 15 : 3;
+				const uint32_t of_class = cua__tile_class(wide, hash, classes);
+
 				seen->classes = classes;
-				far = cua__tile_far(view, wide, hash, seen);
+				far = of_class < most ? of_class : far;
 				seen->there = there;
 				seen->slot = CUA__TILE_NONE;
 			}
@@ -361,9 +410,10 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 			/* not all places of the key were seen */
 			if (!pending && !there && distance < far)
 				seen->slot = CUA__TILE_NONE;
+			distance++;
 		}
 		if (pending)
-			bucket = (uint32_t)cua__hashmap_word_probe(view, seen->home, hash, ++distance);
+			bucket = (uint32_t)cua__hashmap_word_probe(view, seen->home, hash, distance);
 	}
 }
 
@@ -375,13 +425,13 @@ CUA_FORCE void cua__tile_look(const struct cua_hashmap_view *view, uint32_t ks, 
 	uint32_t far = 0;
 
 	seen->home = (uint32_t)cua_hash_range(hash, view->n_buckets);
-	cua__tile_look_home(view, ks, vs, mask, key, equal, order, wants, seen);
+	cua__tile_look_at(view, ks, vs, mask, seen->home, key, equal, order, wants, seen);
 	if (!active)
 		seen->there = 0;
 	else if (seen->there == 0)
 		far = cua__tile_far(view, cua__hashmap_is_wide(ks, vs), hash, seen);
 	if (cua_port_ballot(mask, far != 0))
-		cua__tile_walk(view, ks, vs, mask, far != 0, 1, far, hash, key, equal, order,
+		cua__tile_walk(view, ks, vs, mask, far != 0, far, hash, key, equal, order,
 			       wants & ~CUA__TILE_OPEN, seen);
 }
 
@@ -450,7 +500,7 @@ CUA_FORCE int cua__tile_enter_home(const struct cua_hashmap_view *view, uint32_t
 	int result = 0;
 
 	seen->home = (uint32_t)cua_hash_range(hash, view->n_buckets);
-	cua__tile_look_home(view, ks, vs, mask, key, equal, order, wants | CUA__TILE_OPEN, seen);
+	cua__tile_look_at(view, ks, vs, mask, seen->home, key, equal, order, wants | CUA__TILE_OPEN, seen);
 	if (!active || cua__hashmap_word_cell(view, ks, vs, key, equal))
 		return 0;
 	if (seen->there > 0)
@@ -491,8 +541,8 @@ CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t
 		head.lo = cua_port_fetch_or_b64(home, CUA__HASHMAP_LOCKED, CUA_ACQUIRE, CUA__HASHMAP_AT);
 	/* the lanes of the tile look for the one that has the lock */
 	cua_port_sync_warp(mask);
-	cua__tile_walk(view, ks, vs, mask, active, 0, 0, hash, key, equal, CUA_RELAXED,
-		       CUA__TILE_VALUE | CUA__TILE_FREE, seen);
+	cua__tile_walk(view, ks, vs, mask, active, cua__tile_farthest(view, head.lo), hash, key, equal,
+		       CUA_RELAXED, CUA__TILE_VALUE | CUA__TILE_FREE, seen);
 	if (seen->there > 0)
 		result = CUA_HASHMAP_EXISTS;
 	if (head.lo & CUA__HASHMAP_LOCKED)
@@ -501,22 +551,30 @@ CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t
 		head.hi = seen->there > 0 ? cua_port_load_b64(home + 8, CUA_RELAXED, CUA__HASHMAP_AT)
 					  : seen->classes;
 	if (seen->there == 0 && seen->slot != CUA__TILE_NONE) {
-		char *at = cua__hashmap_word_bucket(view, seen->bucket) + (seen->slot + 1) * (wide ? 16 : 8);
+		char *bucket = cua__hashmap_word_bucket(view, seen->bucket);
+		const uint32_t slots = cua__hashmap_word_slots(ks, vs);
+		uint32_t slot;
 
-		if (cua__hashmap_word_cas(at, wide, empty, word, CUA_RELAXED, &was) ||
-		    (cua__hashmap_same(was, erased) &&
-		     cua__hashmap_word_cas(at, wide, erased, word, CUA_RELAXED, &was))) {
-			result = CUA_HASHMAP_INSERTED;
-			head = cua__hashmap_word_raise(wide, head, hash, seen->distance);
+		/* keys of other homes are put here meanwhile */
+		for (slot = seen->slot; slot < slots && !result; slot++) {
+			char *at = bucket + (slot + 1) * (wide ? 16 : 8);
+
+			if (cua__hashmap_word_cas(at, wide, empty, word, CUA_RELAXED, &was) ||
+			    (cua__hashmap_same(was, erased) &&
+			     cua__hashmap_word_cas(at, wide, erased, word, CUA_RELAXED, &was)))
+				result = CUA_HASHMAP_INSERTED;
 		}
+		if (result)
+			head = cua__hashmap_word_raise(wide, head, hash, seen->distance);
 	}
 	cua__hashmap_word_unlock(home, wide, head);
 	return result;
 }
 
 /*
- * Where the lane's key is in its home bucket, or that has an EMPTY slot: as cua__hashmap_update_by, and by the first of these
- * ways only if `next` is NULL, which inserts. Else, and where others were faster, returns 0 and has done nothing.
+ * Inserts where the lane's key is absent and its home has an EMPTY slot; where the key is in its home, and `next` is not
+ * NULL, its value becomes next(value, operand). Returns INSERTED, or EXISTS with the value before in the spot; else, and
+ * where others were faster, 0, and has done nothing.
  */
 CUA_FORCE int cua__tile_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
 			      int active, uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
