@@ -79,7 +79,7 @@ CUA_FORCE void write_range(const struct job *job, uint32_t ks, uint32_t vs, size
  */
 struct later {
 	size_t i;
-	uint64_t hash, distance, far;
+	uint64_t hash, distance;
 	struct cua_u128 key;
 };
 
@@ -136,7 +136,7 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 			added += !cell && result == CUA_HASHMAP_INSERTED;
 			ask(&ring, job, ks, vs, i + AHEAD, end, 1);
 			if (!result) {
-				struct later l = {i, hash, 1, 0, key};
+				struct later l = {i, hash, 1, key};
 
 				__builtin_prefetch(bucket_of(view, &l), 1);
 				later[waiting++] = l;
@@ -199,15 +199,14 @@ CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_
 			l = later[done++];
 			there = cua__hashmap_word_search(bucket_of(view, &l), ks, vs, l.key, NULL,
 							 CUA_ACQUIRE, &spot, &first);
-			l.distance++;
+			l.distance--;
 		} else {
 			l.i = next++;
 			l.hash = ring.hashes[l.i % AHEAD];
 			l.key = ring.keys[l.i % AHEAD];
 			ask(&ring, job, ks, vs, l.i + AHEAD, end, 0);
 			cell = cua__hashmap_word_cell(view, ks, vs, l.key, NULL);
-			l.distance = 1;
-			l.far = 0;
+			l.distance = 0;
 			if (cell) {
 				spot.word = cua__hashmap_word_load(cell, wide, CUA_ACQUIRE);
 				there = cua__hashmap_word_empty(spot.word) ? -1 : 1;
@@ -215,12 +214,17 @@ CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_
 				bucket = cua__hashmap_word_bucket(
 					view, cua_hash_range(l.hash, view->n_buckets));
 				head = cua__hashmap_word_head(bucket, wide, CUA_RELAXED);
-				l.far = cua__hashmap_word_far(wide, head, l.hash);
+				l.distance = cua__hashmap_word_far(wide, head, l.hash);
+				if (l.distance >= view->n_buckets)
+					l.distance = view->n_buckets - 1;
 				there = cua__hashmap_word_search(bucket, ks, vs, l.key, NULL, CUA_ACQUIRE,
 								 &spot, &first);
+				/* an EMPTY slot at home: it is nowhere */
+				if (there < 0)
+					l.distance = 0;
 			}
 		}
-		if (!there && l.distance <= l.far && l.distance < view->n_buckets) {
+		if (there <= 0 && l.distance) {
 			__builtin_prefetch(bucket_of(view, &l));
 			/* those that went on lie before those whose turn comes */
 			if (done)

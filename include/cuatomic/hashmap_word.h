@@ -36,8 +36,8 @@
  *
  *   Where a key may be. A key is put in its home bucket as long as that has an EMPTY slot, and there only into
  *   such a slot, by anybody. Afterwards it is put into a slot of its probe sequence, and only by the holder of the home's
- *   lock, who has seen the home without EMPTY slots, and every bucket before the one that it chose as well. So a
- *   search ends at an EMPTY slot: behind it no key with this home was ever put.
+ *   lock, who has seen the home without EMPTY slots, and every bucket before the one that it chose as well. So
+ *   behind an EMPTY slot no key with this home was ever put, and a search ends where the home has one.
  *
  *   One place a key. Say a lane puts a key into EMPTY slot s of its home while the key is in another place p. Nobody has put a
  *   key of this home anywhere but into EMPTY slots of the home, for s was one of them until now; so p is a slot of
@@ -47,10 +47,11 @@
  *   else will put the key anywhere, and looks at all slots where it can be before it claims one. An erase only makes
  *   a key's one word ERASED and needs no lock.
  *
- *   Find. A hit read the key and the value in one word. A key that is in one slot during the whole call is met there:
- *   its class was raised before the insert returned. It counts as present once it is in its slot and class and
- *   distance say so, which never goes back; so one find cannot miss what an earlier one met, unless the key was
- *   erased. A miss is right because else the key moved during the call, and between an erase and an insert it was absent.
+ *   Find. A hit read the key and the value in one word. A key that is in one slot during the whole call is met there,
+ *   in whatever order the buckets are looked at: its class was raised before the insert returned. It counts as present
+ *   once it is in its slot and class and distance say so, which never goes back; so one find cannot miss what an earlier
+ *   one met, unless the key was erased. A miss is right because else the key moved during the call, and between an erase
+ *   and an insert it was absent.
  *
  *   Writes. Assign and update replace the word of a present key by CAS, so they take effect only where the key
  *   still is. An erase takes effect by CAS, word -> ERASED. An insert takes effect when its word and class are there. Each
@@ -419,12 +420,13 @@ CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view, uint32
 	if (there)
 		return there > 0;
 	far = cua__hashmap_word_far(wide, head, hash);
-	for (distance = 1; distance <= far && distance < view->n_buckets; distance++) {
+	distance = far < view->n_buckets ? far : view->n_buckets - 1;
+	/* the farthest first: that is where most of a class are that went so far */
+	for (; distance; distance--) {
 		bucket = cua__hashmap_word_bucket(view,
 						  cua__hashmap_word_probe(view, home, hash, distance));
-		there = cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &first);
-		if (there)
-			return there > 0;
+		if (cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &first) > 0)
+			return 1;
 	}
 	return 0;
 }
