@@ -3,6 +3,17 @@
 
 #include "hashmap.h"
 
+/* ThreadSanitizer would take vector loads for races. */
+#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
+#define VECTORS 1
+#include <emmintrin.h>
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#undef VECTORS
+#endif
+#endif
+#endif
+
 /* Elements worth a thread of their own, and keys whose buckets are on their way at the same time. */
 #define GRAIN 4096
 #define AHEAD 16
@@ -90,6 +101,64 @@ CUA_FORCE char *bucket_of(const struct cua_hashmap_view *view, const struct late
 					      l->distance));
 }
 
+#ifdef VECTORS
+/* Which of the 16 parts of 4 bytes of a bucket, in `parts`, are this. */
+CUA_FORCE uint32_t equal_parts(const __m128i parts[4], __m128i to)
+{
+	return (uint32_t)_mm_movemask_epi8(
+		_mm_packs_epi16(_mm_packs_epi32(_mm_cmpeq_epi32(parts[0], to), _mm_cmpeq_epi32(parts[1], to)),
+				_mm_packs_epi32(_mm_cmpeq_epi32(parts[2], to), _mm_cmpeq_epi32(parts[3], to))));
+}
+#endif
+
+/*
+ * What cua__hashmap_word_search does. A vector is loaded at once or in aligned halves of 64 bits, each of them a slot, which
+ * is so read whole: no more is needed, for slots may be read in any order. What was hit is read again by an
+ * atomic load, and an EMPTY slot is claimed by CAS.
+ */
+CUA_FORCE int search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key,
+		     struct cua__hashmap_spot *spot, uint32_t *first)
+{
+#ifdef VECTORS
+	if (ks == 4 && vs == 4) {
+		const volatile __m128i *from = (const volatile __m128i *)(void *)bucket;
+		const __m128i parts[4] = {from[0], from[1], from[2], from[3]};
+		/* of the slots' keys: the lower half of each but the head */
+		const uint32_t keys = 0x5554;
+		uint32_t has = equal_parts(parts, _mm_set1_epi32((int)(uint32_t)key.lo)) & keys, empty;
+
+		if (has) {
+			spot->at = bucket + (uint32_t)__builtin_ctz(has) * 4;
+			spot->word = cua__hashmap_word_load(spot->at, 0, CUA_ACQUIRE);
+			if (cua__hashmap_word_has(ks, vs, spot->word, key, NULL))
+				return 1;
+		} else {
+			empty = equal_parts(parts, _mm_setzero_si128());
+			empty &= empty >> 1 & keys;
+			if (!(empty >> 14))
+				return 0;
+			*first = (uint32_t)__builtin_ctz(empty) / 2 - 1;
+			return -1;
+		}
+	}
+#endif
+	return cua__hashmap_word_search(bucket, ks, vs, key, NULL, CUA_ACQUIRE, spot, first);
+}
+
+/* What cua__hashmap_word_enter_home does. */
+CUA_FORCE int enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint64_t hash,
+			 struct cua_u128 key, struct cua_u128 value, struct cua__hashmap_spot *spot)
+{
+	char *bucket = cua__hashmap_word_bucket(view, cua_hash_range(hash, view->n_buckets));
+	uint32_t first;
+	int there = search(bucket, ks, vs, key, spot, &first);
+
+	if (there >= 0)
+		return there > 0 ? CUA_HASHMAP_EXISTS : 0;
+	return cua__hashmap_word_claim(bucket, ks, vs, first, key, NULL, cua__hashmap_word_of(ks, vs, key, value),
+				       CUA_ACQ_REL, spot);
+}
+
 /* Inserts into a map of words; what one thread has put is counted at the end, or where the map may be full. */
 CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end)
 {
@@ -115,8 +184,12 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 			hash = later[done].hash;
 			key = later[done].key;
 			value = cua__hashmap_get(call->values, vs, i);
-			result = cua__hashmap_word_enter(view, ks, vs, hash, key, NULL, value,
-							 CUA_ACQUIRE, &spot, &added);
+			/* its home has no EMPTY slot, nor ever will */
+			do {
+				result = cua__hashmap_word_enter_full(
+					view, ks, vs, hash, key, NULL, cua__hashmap_word_of(ks, vs, key, value),
+					CUA_ACQ_REL, &spot, &added);
+			} while (!result);
 			if (++done == waiting)
 				waiting = done = 0;
 		} else {
@@ -130,9 +203,7 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 			if (cell)
 				result = cua__hashmap_word_enter_cell(cell, ks, vs, value, &spot);
 			else
-				result = cua__hashmap_word_enter_home(
-					view, ks, vs, hash, key, NULL,
-					cua__hashmap_word_of(ks, vs, key, value), CUA_ACQUIRE, &spot);
+				result = enter_home(view, ks, vs, hash, key, value, &spot);
 			added += !cell && result == CUA_HASHMAP_INSERTED;
 			ask(&ring, job, ks, vs, i + AHEAD, end, 1);
 			if (!result) {
@@ -197,8 +268,7 @@ CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_
 
 		if (waiting == LATER || next == end) {
 			l = later[done++];
-			there = cua__hashmap_word_search(bucket_of(view, &l), ks, vs, l.key, NULL,
-							 CUA_ACQUIRE, &spot, &first);
+			there = search(bucket_of(view, &l), ks, vs, l.key, &spot, &first);
 			l.distance--;
 		} else {
 			l.i = next++;
@@ -217,8 +287,7 @@ CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_
 				l.distance = cua__hashmap_word_far(wide, head, l.hash);
 				if (l.distance >= view->n_buckets)
 					l.distance = view->n_buckets - 1;
-				there = cua__hashmap_word_search(bucket, ks, vs, l.key, NULL, CUA_ACQUIRE,
-								 &spot, &first);
+				there = search(bucket, ks, vs, l.key, &spot, &first);
 				/* an EMPTY slot at home: it is nowhere */
 				if (there < 0)
 					l.distance = 0;

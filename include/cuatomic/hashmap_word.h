@@ -526,7 +526,8 @@ CUA_FORCE void cua__hashmap_word_unlock(char *bucket, int wide, struct cua__hash
 CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				      uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
 				      struct cua_u128 word, enum cua_order order, uint64_t home,
-				      struct cua__hashmap_head *head, struct cua__hashmap_spot *spot)
+				      struct cua__hashmap_head *head, struct cua__hashmap_spot *spot,
+				      uint32_t *added)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
@@ -590,10 +591,14 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 				return CUA_HASHMAP_INSERTED;
 			}
 		}
-		if (distance >= far && (distance - far) % CUA__HASHMAP_PATIENCE == CUA__HASHMAP_PATIENCE - 1 &&
-		    cua__hashmap_full(view, slots))
-			return CUA_HASHMAP_FULL;
+		if (distance >= far && (distance - far) % CUA__HASHMAP_PATIENCE == CUA__HASHMAP_PATIENCE - 1) {
+			/* what this lane has put and not yet counted must not keep a full map from being seen */
+			cua__hashmap_count_added(view, home, added);
+			if (cua__hashmap_full(view, slots))
+				return CUA_HASHMAP_FULL;
+		}
 	}
+	cua__hashmap_count_added(view, home, added);
 	return cua__hashmap_full(view, slots) ? CUA_HASHMAP_FULL : 0;
 }
 
@@ -638,15 +643,14 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 		if (cua__hashmap_word_look(view, ks, vs, hash, key, equal, order, spot)) {
 			result = CUA_HASHMAP_EXISTS;
 		} else if (cua__hashmap_word_trylock(bucket, wide, &head)) {
-			/* the unlock is in the winner's branch: a lane never waits for its own warp. What
-			 * this lane has put and not yet counted must not keep a full map from being seen. */
-			cua__hashmap_count_added(view, home, added);
+			/* the unlock is in the winner's branch: a lane never waits for its own warp */
 			result = cua__hashmap_word_place(view, ks, vs, hash, key, equal, word, order, home,
-							 &head, spot);
+							 &head, spot, added);
 			cua__hashmap_word_unlock(bucket, wide, head);
+			*added += result == CUA_HASHMAP_INSERTED;
 			/* here and not where the lanes of a warp meet again: one of them may wait for this count */
-			*added = result == CUA_HASHMAP_INSERTED;
-			cua__hashmap_count_added(view, home, added);
+			if (CUA_WARP_LANES > 1)
+				cua__hashmap_count_added(view, home, added);
 		}
 		if (result <= 0)
 			cua__backoff_wait_upto(&backoff, CUA__HASHMAP_LONGEST_WAIT);
