@@ -279,13 +279,17 @@ static __device__ void list_clear(struct list<KS, VS> *l, uint32_t room, int op)
  * The first place where a key of this hash may be, and how many pairs of places are looked at from there
  * on, cyclically. Other places in each block, so that no key is left out everywhere.
  */
-#define LIST_PAIRS 8u
+#define LIST_PAIRS 4u
 static __device__ __forceinline__ uint32_t list_place(uint32_t room, uint64_t hash)
 {
 	return ((uint32_t)(hash >> 8) ^ blockIdx.x * 0x9e3779b1u >> 8) & (room - 2);
 }
 
-/* Where the key is listed, or -1. */
+/* What is said in place of where a key is listed; the second also where it cannot be. */
+#define NOT_LISTED (-1)
+#define NO_ROOM (-2)
+
+/* Where the key is listed, or NOT_LISTED. */
 template <uint32_t KS, uint32_t VS>
 static __device__ __forceinline__ int list_find(const struct list<KS, VS> *l, uint32_t room, uint64_t hash,
 						struct cua_u128 key)
@@ -294,7 +298,7 @@ static __device__ __forceinline__ int list_find(const struct list<KS, VS> *l, ui
 	uint64_t tags[2];
 
 	if ((key.lo ^ MARK) <= BEING_LISTED)
-		return -1;
+		return NOT_LISTED;
 #pragma unroll 1
 	for (uint32_t i = 0; i < LIST_PAIRS; i++, at = (at + 2) & (room - 1)) {
 		cua_port_load_2xb64(&l->tags[at], KS == 16 ? CUA_ACQUIRE : CUA_RELAXED, IN_BLOCK, tags);
@@ -304,10 +308,10 @@ static __device__ __forceinline__ int list_find(const struct list<KS, VS> *l, ui
 		if (!tags[1])
 			break;
 	}
-	return -1;
+	return NOT_LISTED;
 }
 
-/* Lists the key. Returns where, or -1 where there is no room. */
+/* Lists the key. Returns where, or NO_ROOM. */
 template <uint32_t KS, uint32_t VS>
 static __device__ __noinline__ int list_add(struct list<KS, VS> *l, uint32_t room, uint64_t hash,
 					    struct cua_u128 key)
@@ -315,10 +319,12 @@ static __device__ __noinline__ int list_add(struct list<KS, VS> *l, uint32_t roo
 	uint32_t at = list_place(room, hash);
 
 	if ((key.lo ^ MARK) <= BEING_LISTED)
-		return -1;
+		return NO_ROOM;
 	for (uint32_t i = 0; i < 2 * LIST_PAIRS; i++, at = (at + 1) & (room - 1)) {
-		const uint64_t tag = cua_port_cas_b64(&l->tags[at], 0, BEING_LISTED, CUA_RELAXED, IN_BLOCK);
+		uint64_t tag = cua_port_load_b64(&l->tags[at], CUA_RELAXED, IN_BLOCK);
 
+		if (!tag)
+			tag = cua_port_cas_b64(&l->tags[at], 0, BEING_LISTED, CUA_RELAXED, IN_BLOCK);
 		if (KS != 16 && tag == (key.lo ^ MARK))
 			return (int)at;
 		if (tag)
@@ -329,7 +335,7 @@ static __device__ __noinline__ int list_add(struct list<KS, VS> *l, uint32_t roo
 		(void)cua_port_exchange_b64(&l->tags[at], key.lo ^ MARK, CUA_RELEASE, IN_BLOCK);
 		return (int)at;
 	}
-	return -1;
+	return NO_ROOM;
 }
 
 /* Values of 4 bytes, which the hardware combines in shared memory. */
@@ -593,7 +599,7 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 	__syncthreads();
 	EACH_WARP(i, n) {
 		struct cua_u128 key = {0, 0}, value = {0, 0}, operand, there = {0, 0};
-		int result = 0, met = 0, listed = -1, leads = i < n, alone, waits = 0;
+		int result = 0, met = 0, listed = NOT_LISTED, leads = i < n, alone, waits = 0;
 		uint32_t group = (uint32_t)1 << lane, rest;
 		uint64_t hash;
 
@@ -656,7 +662,7 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 			there = o.value;
 		}
 		/* an inserted key of one lane has no assign after it */
-		if (lists && leads && listed < 0 && (met || (group & (group - 1))) && result &&
+		if (lists && leads && listed == NOT_LISTED && (met || (group & (group - 1))) && result &&
 		    result != CUA_HASHMAP_FULL &&
 		    (updates || result == CUA_HASHMAP_EXISTS || (group & (group - 1))))
 			(void)list_add(&l, room, hash, key);
