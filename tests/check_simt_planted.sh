@@ -205,6 +205,8 @@ planted 'lanes of a tile that do not meet after they acquired behind the home' h
   '/cua__tile_walk(/,/^}/s/cua_port_sync_warp(mask)/(void)0/' hashmap
 planted 'a tile that looks one bucket behind the home' hashmap_tile \
   's/pending = --distance > 0;/pending = 0;/' hashmap
+planted 'a find that leaves out the nearest' hashmap_word 's/for (; distance; distance--)/for (; distance > 1; distance--)/' hashmap
+planted 'a tile that leaves out the nearest' hashmap_tile 's/pending = --distance > 0;/pending = --distance > 1;/' hashmap
 planted 'a tile that walks past what it found' hashmap_tile \
   's/if (there > 0) {$/if (there > 0 \&\& distance == 0) {/' hashmap
 planted 'a second try without the lock' hashmap_tile \
@@ -530,6 +532,8 @@ planted 'a stage that is stored before it is written' hashmap_parts \
   '/CUA_WRITE(offset\[p\]/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/'
 planted 'a bucket of a build that is taken without order' hashmap_parts \
   's/CUA_ACQUIRE, CUA__PARTS_BLOCK) == n;/CUA_RELAXED, CUA__PARTS_BLOCK) == n;/'
+planted 'words of an insert that wait and are forgotten' hashmap_parts \
+  's/for (j = thread; j - lane < n || waiting; j += k.threads)/for (j = thread; j - lane < n; j += k.threads)/'
 planted 'a list of spilled words that was too short' hashmap_parts \
   's/const int listed = spilled <= a->spill_room;/const int listed = 1;/'
 planted 'a sort that counts pairs of a digit before all have read' hashmap_kernel \
