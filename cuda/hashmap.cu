@@ -783,8 +783,8 @@ static __device__ __forceinline__ void tell_find(const struct bulk_find *c, uint
 }
 
 /*
- * Each lane has a key, of which it looks at one bucket in a turn: first its home, then those behind it. When it is
- * done it takes the warp's next key, so that all lanes have something to do, and nothing is kept for later.
+ * Each lane has a key, of which it looks at one bucket in a turn: first its home, then those behind it, the farthest
+ * first. When it is done it takes the warp's next key, so that all lanes have something to do, and nothing is kept for later.
  */
 template <uint32_t KS, uint32_t VS>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)

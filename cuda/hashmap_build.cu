@@ -10,7 +10,7 @@
 #define SCATTER_THREADS 512u
 #define SCATTER_BLOCKS_PER_PROCESSOR 2
 #define BUILD_THREADS 256u
-/* 48 registers; where less shared memory is on a multiprocessor so many blocks cannot be asked for. */
+/* 48 registers; others have room for fewer threads, or for less shared memory. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define BUILD_BLOCKS_PER_PROCESSOR 1
 #else
@@ -361,7 +361,8 @@ static bool plan_insert(struct cua_context *ctx, const struct cua_hashmap_view *
 	if (plan->room >> 32)
 		return false;
 	plan->counters = plan->parts + 1;
-	plan->spill_room = call->n / 8;
+	/* a pair is spilled once at most; all pairs anew would be a second insert of those that an erase took since */
+	plan->spill_room = call->n;
 	plan->words = plan->parts * plan->room + plan->spill_room;
 	return true;
 }

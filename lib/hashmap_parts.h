@@ -20,7 +20,8 @@
  *
  * Words that find no slot in their window are spilled. Another kernel inserts what was spilled as
  * any insert does: from the list, or, where there was no room in the list, all pairs once more, of
- * which most are there then.
+ * which most are there then. An insert into a map that others work with must not do that, and has a list with
+ * room for all.
  *
  * Argument of the build: see hashmap_word.h. What it says of EMPTY slots holds, for slots are taken
  * in order and only a bucket's thread, between two barriers, takes pairs out and moves the others
@@ -75,7 +76,7 @@ struct cua__parts {
 	uint32_t many;    /* of a tile in one part: more come of equal keys */
 	uint32_t parts;   /* of the pairs, or of each part that they come from, a power of two then;
 			     at most 2 a thread */
-	/* words that found no room */
+	/* words that found no room, and of an insert those that could not be put at once, for which there is room for all */
 	void *spill;
 	uint64_t *spilled;
 	uint64_t spill_room;

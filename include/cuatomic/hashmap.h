@@ -366,8 +366,8 @@ CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, uint32_t 
 }
 
 /*
- * Where enter met the key: its value becomes next(value, operand), and the spot has the value before. Returns 0 where the
- * key is gone.
+ * Where enter met the key in a map of words: its value becomes next(value, operand), and the spot has the value before. Returns 0 where the
+ * key is gone, or its place is to be looked for again.
  */
 CUA_FORCE int cua__hashmap_change_by(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
@@ -383,8 +383,16 @@ CUA_FORCE int cua__hashmap_change_by(const struct cua_hashmap_view *view, uint32
 		changed = cua__hashmap_same(desired, spot->value)
 				  ? 1
 				  : cua__hashmap_change(view, ks, vs, hash, key, equal, spot, desired);
-		if (!changed)
+		if (!changed) {
 			cua__backoff_wait_upto(backoff, CUA__HASHMAP_LONGEST_BACKOFF);
+			/* a value from before the wait would hardly ever be there still */
+			spot->word = cua__hashmap_word_load(spot->at, cua__hashmap_is_wide(ks, vs), CUA_ACQUIRE);
+			spot->value = cua__hashmap_word_value(ks, vs, spot->word);
+			/* an empty cell has the bits of a key that has no slot */
+			if (cua__hashmap_word_empty(spot->word) ||
+			    !cua__hashmap_word_has(ks, vs, spot->word, key, equal))
+				return 0;
+		}
 	} while (!changed);
 	return changed > 0;
 }

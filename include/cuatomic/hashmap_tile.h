@@ -64,7 +64,7 @@ struct cua__hashmap_seen {
 	uint32_t bucket; /* where it is, if it is there; FREE, and it is not: where it can be put */
 	uint32_t slot;   /* SLOT: of the key; OPEN: the first EMPTY one, if there < 0; FREE: there, or NONE */
 	uint32_t distance; /* FREE: of that bucket */
-	uint64_t classes;  /* those of the home's head */
+	uint64_t classes;  /* of the head of the bucket that was looked at; the home's after a look at the home */
 	struct cua_u128 value;
 };
 
@@ -104,7 +104,7 @@ CUA_FORCE void cua__tile_load(const char *at, int wide, uint64_t out[2])
 }
 
 /*
- * What the lanes of a tile see in one bucket, a bit a lane: the key, or EMPTY, in their first and second
+ * What lanes see in the buckets of their tiles, a bit a lane of the warp, or after cua__tile_own of the tile: the key, or EMPTY, in their first and second
  * slot. With slots of 128 bits there is no second. Lane 0 has the head in place of its first slot.
  */
 struct cua__tile_votes {
@@ -376,6 +376,13 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 			cua_port_sync_warp(mask);
 		if (!pending)
 			continue;
+		if (there > 0 && (wants & CUA__TILE_FREE) && distance > far) {
+			/* its insert has not told the home so far: it counts as present when it has */
+			seen->there = 0;
+			seen->slot = CUA__TILE_NONE;
+			pending = 0;
+			continue;
+		}
 		if (there > 0) {
 			seen->there = 1;
 			seen->value = values[0];
