@@ -366,8 +366,8 @@ CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, uint32_t 
 }
 
 /*
- * Where enter met the key in a map of words: its value becomes next(value, operand), and the spot has the value before. Returns 0 where the
- * key is gone, or its place is to be looked for again.
+ * Where enter met the key in a map of words: its value becomes next(value, operand), and the spot has the value before.
+ * Returns 0 where the key is gone, or its place is to be looked for again.
  */
 CUA_FORCE int cua__hashmap_change_by(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
