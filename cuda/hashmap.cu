@@ -231,6 +231,14 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 
 /* ---- assign and update, and inserts where slots have states ---- */
 
+/* What operands of so many bytes are combined in. */
+template <uint32_t VS> struct sum_of {
+	typedef uint64_t type;
+};
+template <> struct sum_of<4> {
+	typedef uint32_t type;
+};
+
 /*
  * A key that comes often would be written as often, by all blocks at once, and one address takes few writes
  * a second. So the lanes of a warp that have one key write it once. Where that happens, or a write met
@@ -243,13 +251,6 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
  * is gone. An assign to a listed key took effect just before one that was written, by the warp that listed
  * the key. An exchange wants the value before it, so nothing is listed for it.
  */
-template <uint32_t VS> struct sum_of {
-	typedef uint64_t type;
-};
-template <> struct sum_of<4> {
-	typedef uint32_t type;
-};
-
 template <uint32_t KS, uint32_t VS> struct list {
 	static constexpr uint32_t ROOM = KS == 16 || VS == 16 ? 1024 : 2048;
 	uint64_t tags[ROOM]; /* the key's low half ^ MARK; 0: none; BEING_LISTED */

@@ -940,7 +940,7 @@ CUA_API enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_u
 CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
 					    const void *values, uint8_t *results);
 /*
- * The bytes of workspace that build_n, and insert_n without results, take at most for n pairs, 9 to 20 a pair where they sort
+ * The bytes of workspace that build_n, and insert_n without results, take at most for n pairs, 9 to 36 a pair where they sort
  * many pairs first on a GPU; where they cannot have as many, or only by waiting in a capture, they work without, more slowly.
  * Errors: NULL, SIZE.
  */
