@@ -191,6 +191,12 @@ planted 'pairs found without acquire' hashmap_word \
   's/^\(.*\)cua_port_acquire_b32(spot->at.*/\1(void)0;/' hashmap
 planted 'a value changed that was another one by then' hashmap_word \
   '/int cua__hashmap_word_change/,/^}/s/if (!cua__hashmap_word_has(ks, vs, seen, key, NULL))/if (0)/' linear
+planted 'a value read again after a wait that is another key'"'"'s' hashmap \
+  's/!cua__hashmap_word_has(ks, vs, spot->word, key, equal))/0)/' linear
+planted 'an empty cell of a reserved key taken for the key, after a wait' hashmap \
+  's/if (cua__hashmap_word_empty(spot->word) ||/if (/' linear
+planted 'a tile that is told of a key before its home is' hashmap_tile \
+  's/if (there > 0 && (wants & CUA__TILE_FREE) && distance > far)/if (0)/' hashmap
 planted 'a tile that takes the head for a slot' hashmap_tile \
   '/key_first = /s/>> base & 14/>> base \& 15/' hashmap
 planted 'a tile that loses the slots of its last lane' hashmap_tile \

@@ -538,6 +538,32 @@ static void tile_bulk(void)
 	cua__tile_count(&map_view, mask, CUA_RELAXED, &added);
 }
 
+static void tile_told_setup(void)
+{
+	map_setup();
+	fill_home(slots());
+}
+
+/* A key that one lane puts behind its full home: a tile that is told that it is there finds it. */
+static void tile_told(void)
+{
+	const uint32_t mask = whole_warp();
+	uint32_t added = 0;
+	uint64_t value;
+
+	if (simt_block() == 0) {
+		if (simt_lane() == 0)
+			map_insert(key_at_home(0), 1);
+		return;
+	}
+	while (!cua_port_load_b64(buckets + 8 + (is_broad ? 2 : 1), CUA_RELAXED, CUA__HASHMAP_AT))
+		;
+	bulk_insert(mask, key_at_home(0), &added);
+	if (tile_find(mask, 1, key_at_home(0), &value) != 1)
+		simt_fail("find did not find an inserted key");
+	cua__tile_count(&map_view, mask, CUA_RELAXED, &added);
+}
+
 static const char *tile_bulk_check(void)
 {
 	const char *wrong = map_check();
@@ -642,8 +668,11 @@ static void tiles_of_width(void)
 				     .setup = map_message_setup,
 				     .body = tile_message,
 				     .check = map_check};
+	struct simt_case told = {
+		.name = "map, tiles, told", .setup = tile_told_setup, .body = tile_told, .check = map_check};
 
 	map_view.n_buckets = 2;
+	try_shape(told, 2, 4, 20);
 	try_shape(mixed, 1, 32, 5);
 	try_shape(mixed, 3, 8, 10);
 	try_shape(own, 1, 8, 20);

@@ -179,23 +179,27 @@ static void plan_nothing(void)
 
 /*
  * A script: lanes apart by '|', before the first of them what is done before. Each call is a letter and
- * the number of its key: i(nsert), a(ssign), + (add), f(ind), c(ontains), e(rase).
+ * the number of its key: i(nsert), a(ssign), + (add), f(ind), c(ontains), e(rase), x: compare-exchange of the first
+ * call's value, s: insert of the same value as the first call's.
  */
 static void plan_script(const char *script)
 {
+	const uint64_t first = 10;
 	unsigned lane = BEFORE;
 
 	plan_nothing();
-	for (uint64_t value = 10; *script; script++, value++) {
-		static const char letters[] = "ia+fce";
-		static const enum linear_op ops[] = {LINEAR_INSERT, LINEAR_ASSIGN,   LINEAR_ADD,
-						     LINEAR_FIND,   LINEAR_CONTAINS, LINEAR_ERASE};
+	for (uint64_t value = first; *script; script++, value++) {
+		static const char letters[] = "ia+fcexs";
+		static const enum linear_op ops[] = {
+			LINEAR_INSERT,   LINEAR_ASSIGN, LINEAR_ADD,              LINEAR_FIND,
+			LINEAR_CONTAINS, LINEAR_ERASE,  LINEAR_COMPARE_EXCHANGE, LINEAR_INSERT};
 
 		if (*script == '|') {
 			lane = lane == BEFORE ? 0 : lane + 1;
 			continue;
 		}
-		plan(lane, ops[strchr(letters, *script) - letters], hot[script[1] - '0'], value);
+		plan(lane, ops[strchr(letters, *script) - letters], hot[script[1] - '0'], *script == 's' ? first : value);
+		planned[lane][n_planned[lane] - 1].expected = first;
 		script++;
 	}
 }
@@ -256,13 +260,15 @@ static void explore(const char *name, unsigned blocks, unsigned block_lanes, uns
 
 /*
  * What is easily wrong: two that insert, two that erase, an erase and insert under a find, an update beside
- * an erase, a slot that another key takes, an insert that meets a free slot before its key, the last slot.
+ * an erase, a slot that another key takes, with the same value too, an insert that meets a free slot before its key,
+ * the last slot.
  */
 static const char *const scripts[] = {
 	"|i0|i0",       "i0|e0|e0",     "i0|e0i0|f0f0",   "i0|e0a0|f0",   "i0|e0|+0f0", "i0|+0|+0",
 	"|+0|+0",       "i0|e0i1|f0f1", "i0|e0i1e1i0|f0", "i1i0|e1|i0f0", "i1i0|e1|+0", "i1i0|e1i1|i0",
 	"i1i0|e1|e0i0", "i0|e0|i0|f0",  "i0|e0i0|e0i0",   "|i0|i1",       "i1|e1i0|i0", "i1|e1|i0|i0",
 	"i0|a0|f0f0",   "i0|e0i1|i2f0", "i0i1|e0i0|e1i1", "i0i1|e0i0|i2", "|i0|i2",     "|i1|i2",
+	"i0|x0|x0",     "i0|x0|e0i0",   "i0|e0s2|x0",     "i0|e0s0|x0f0",
 };
 
 START_TEST(linear_scripts)
@@ -350,6 +356,13 @@ START_TEST(linear_random)
 				plan(lane, lane >= 4 ? LINEAR_ERASE : lane % 2 ? LINEAR_ADD : LINEAR_EXCHANGE, hot[0],
 				     lane + 10);
 				plan(lane, lane >= 4 ? LINEAR_INSERT : LINEAR_FIND, hot[0], lane + 20);
+			}
+			try_shape(c, 2, 4, 10);
+			/* some see a key that another one has just put, and look for it */
+			plan_nothing();
+			for (unsigned lane = 0; lane < 8; lane++) {
+				plan(lane, LINEAR_INSERT, hot[lane % 2 * 2], lane + 10);
+				plan(lane, LINEAR_FIND, hot[lane % 2 * 2], 0);
 			}
 			try_shape(c, 2, 4, 10);
 		}
