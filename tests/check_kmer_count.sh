@@ -319,6 +319,8 @@ fi
 
 error 2 "no file" "no FILE given"
 error 2 "unknown option" "unknown option '--frobnicate'" --frobnicate in/line.fa
+error 2 "ambiguous option" "option '--h' may be any of 3" --h in/line.fa
+error 2 "value of none" "no value belongs to option '--verbose'" --verbose=2 in/line.fa
 error 2 "unknown letter" "unknown option '-x'" -x in/line.fa
 error 2 "no value" "option '-k' needs a value" in/line.fa -k
 error 2 "unknown backend" "unknown backend 'tpu'" -b tpu in/line.fa

@@ -425,6 +425,21 @@ static void print_and_exit(const char *text)
 	exit(0);
 }
 
+/* What getopt_long refused, but for letters. */
+static void refuse_word(const char *word, const struct option *names)
+{
+	const size_t length = strcspn(word + 2, "=");
+	int n = 0;
+
+	for (; word[1] == '-' && names->name; names++)
+		n += !strncmp(names->name, word + 2, length);
+	if (n > 1)
+		usage_error("option '%s' may be any of %d", word, n);
+	if (n == 1)
+		usage_error("no value belongs to option '%.*s'", (int)length + 2, word);
+	usage_error("unknown option '%s'", word);
+}
+
 static void parse(int argc, char **argv, struct options *o)
 {
 	enum { NO_CANONICAL = 256, HIGH, CAPACITY };
@@ -468,7 +483,7 @@ static void parse(int argc, char **argv, struct options *o)
 			/* an unknown letter may stand in the middle of its argument */
 			if (optopt > ' ' && optopt < 256 && argv[optind - 1][1] != '-')
 				usage_error("unknown option '-%c'", optopt);
-			usage_error("unknown option '%s'", argv[optind - 1]);
+			refuse_word(argv[optind - 1], names);
 		}
 	}
 	o->files = argv + optind;

@@ -161,12 +161,16 @@ void output_finish(struct output *outputs, size_t n)
 
 void write_histogram(FILE *f, const uint64_t *counts, uint64_t n, uint64_t high)
 {
-	uint64_t *bins = (uint64_t *)must_alloc(high + 2, sizeof(*bins));
+	uint64_t *bins, most = 0;
 
-	memset(bins, 0, (size_t)(high + 2) * sizeof(*bins));
 	for (uint64_t i = 0; i < n; i++)
-		bins[counts[i] > high ? high + 1 : counts[i]]++;
-	for (uint64_t count = 1; count <= high + 1; count++) {
+		most = counts[i] > most ? counts[i] : most;
+	most = most > high ? high + 1 : most;
+	bins = (uint64_t *)must_alloc(most + 1, sizeof(*bins));
+	memset(bins, 0, (size_t)(most + 1) * sizeof(*bins));
+	for (uint64_t i = 0; i < n; i++)
+		bins[counts[i] > most ? most : counts[i]]++;
+	for (uint64_t count = 1; count <= most; count++) {
 		if (bins[count])
 			fprintf(f, "%" PRIu64 " %" PRIu64 "\n", count, bins[count]);
 	}
