@@ -127,15 +127,17 @@ static int erase(const struct map *m, uint64_t key, struct cua_u128 *old)
 	return cua__hashmap_state_erase(&m->view, KEY, old);
 }
 
-static struct cua_u128 take_operand(struct cua_u128 old, struct cua_u128 operand)
+static struct cua_u128 take_operand(struct cua_u128 old, struct cua_u128 operand, enum cua_update op)
 {
+	(void)op;
 	(void)old;
 	return operand;
 }
 
 static int assign(const struct map *m, uint64_t key, uint64_t n, struct cua_u128 *old)
 {
-	return cua__hashmap_state_update(&m->view, KEY, value_of(m, n), take_operand, old);
+	return cua__hashmap_state_update(&m->view, KEY, value_of(m, n), take_operand,
+					CUA__HASHMAP_NO_OP, old);
 }
 
 static uint64_t size_of(const struct map *m)
@@ -334,7 +336,7 @@ START_TEST(own_equality)
 							  value, &spot),
 				 i & 1 ? CUA_HASHMAP_EXISTS : CUA_HASHMAP_INSERTED);
 		ck_assert_int_eq(cua__hashmap_state_update(&m->view, m->ks, m->vs, hash, key, equal_half,
-							   value, take_operand, &old),
+							   value, take_operand, CUA__HASHMAP_NO_OP, &old),
 				 CUA_HASHMAP_EXISTS);
 		ck_assert_int_eq(cua__hashmap_state_locate(&m->view, m->ks, m->vs, hash, key, equal_half,
 							   &spot),
@@ -408,8 +410,9 @@ static uint64_t count_of(struct thread *t, uint64_t key, struct cua_u128 value)
 	return n & COUNT;
 }
 
-static struct cua_u128 next_number(struct cua_u128 old, struct cua_u128 operand)
+static struct cua_u128 next_number(struct cua_u128 old, struct cua_u128 operand, enum cua_update op)
 {
+	(void)op;
 	/* the operand tells which of the forms of value_of it is */
 	if (operand.hi) {
 		old.lo++;
@@ -430,7 +433,7 @@ static int add(struct thread *t, uint64_t key, int by_change)
 
 	if (!by_change)
 		return cua__hashmap_state_update(&m->view, KEY, value_of(m, key << 20 | 1), next_number,
-						 NULL);
+						 CUA__HASHMAP_NO_OP, NULL);
 	do {
 		result = enter(m, key, key << 20 | 1, &spot);
 		if (result != CUA_HASHMAP_EXISTS)

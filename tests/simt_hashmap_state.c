@@ -103,8 +103,9 @@ static int erase(uint64_t key)
 	return 1;
 }
 
-static struct cua_u128 take_operand(struct cua_u128 old, struct cua_u128 operand)
+static struct cua_u128 take_operand(struct cua_u128 old, struct cua_u128 operand, enum cua_update op)
 {
+	(void)op;
 	(void)old;
 	return operand;
 }
@@ -113,7 +114,7 @@ static int assign(uint64_t key, uint64_t n)
 {
 	struct cua_u128 old;
 	int result = cua__hashmap_state_update(&map_view, layout->ks, layout->vs, hash_of(key), key_of(key),
-					       NULL, value_of(key, n), take_operand, &old);
+					       NULL, value_of(key, n), take_operand, CUA__HASHMAP_NO_OP, &old);
 
 	if (result == CUA_HASHMAP_EXISTS)
 		number_of(key, old);
@@ -140,8 +141,9 @@ static uint64_t add_by_change(uint64_t key, uint64_t n)
 	return before;
 }
 
-static struct cua_u128 add_operand(struct cua_u128 old, struct cua_u128 operand)
+static struct cua_u128 add_operand(struct cua_u128 old, struct cua_u128 operand, enum cua_update op)
 {
+	(void)op;
 	/* operand is value_of(key, n) */
 	old.lo += operand.lo % 1000;
 	if (layout->vs == 16)
@@ -238,7 +240,7 @@ static void map_add(void)
 {
 	if (simt_lane() % 3 == 2)
 		cua__hashmap_state_update(&map_view, layout->ks, layout->vs, hash_of(7), key_of(7), NULL,
-					  value_of(7, 1), add_operand, NULL);
+					  value_of(7, 1), add_operand, CUA__HASHMAP_NO_OP, NULL);
 	else
 		add_by_change(7, 1);
 }
@@ -471,7 +473,7 @@ static void map_halves(void)
 	if (simt_lane() != 1)
 		return;
 	if (cua__hashmap_state_update(&map_view, ks, vs, 0, other_half, half_equal, value_of(1, 1),
-				      take_operand, NULL) != CUA_HASHMAP_INSERTED)
+				      take_operand, CUA__HASHMAP_NO_OP, NULL) != CUA_HASHMAP_INSERTED)
 		simt_fail("halves of two keys were written to as a third");
 }
 
@@ -482,7 +484,7 @@ static void map_halves_bits(void)
 		map_halves();
 	else if (simt_lane() == 1 &&
 		 cua__hashmap_state_update(&map_view, layout->ks, layout->vs, 0, half, NULL, value_of(1, 1),
-					   take_operand, NULL) != CUA_HASHMAP_INSERTED)
+					   take_operand, CUA__HASHMAP_NO_OP, NULL) != CUA_HASHMAP_INSERTED)
 		simt_fail("halves of two keys were written to as a third");
 }
 

@@ -119,8 +119,10 @@ CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_view) == 32 + 3 * sizeof(void *), "t
 /* Whether two keys are one; NULL where this type is expected: the same bits. Always a constant that vanishes. */
 typedef int cua__hashmap_equal_fn(struct cua_u128 a, struct cua_u128 b);
 
-/* The value that follows `old`; a constant as well. */
-typedef struct cua_u128 cua__hashmap_next_fn(struct cua_u128 old, struct cua_u128 operand);
+/* The value that follows `old`; a constant as well. `op` is what its caller was given with it. */
+typedef struct cua_u128 cua__hashmap_next_fn(struct cua_u128 old, struct cua_u128 operand,
+					     enum cua_update op);
+#define CUA__HASHMAP_NO_OP ((enum cua_update)0)
 
 /* Where a key was met, and with what. */
 struct cua__hashmap_spot {
@@ -239,21 +241,17 @@ CUA_FORCE struct cua_u128 cua__hashmap_combine(struct cua_u128 old, struct cua_u
 	return cua__hashmap_cut(old, vs);
 }
 
-#define CUA__DEFINE_HASHMAP_NEXT(name, op)                                                         \
-	CUA_FORCE struct cua_u128 cua__hashmap_next_##name(struct cua_u128 old, struct cua_u128 operand) \
-	{                                                                                          \
-		return cua__hashmap_combine(old, operand, 16, op);                                 \
-	}
-CUA__DEFINE_HASHMAP_NEXT(add, CUA_UPDATE_ADD)
-CUA__DEFINE_HASHMAP_NEXT(min, CUA_UPDATE_MIN)
-CUA__DEFINE_HASHMAP_NEXT(max, CUA_UPDATE_MAX)
-CUA__DEFINE_HASHMAP_NEXT(and, CUA_UPDATE_AND)
-CUA__DEFINE_HASHMAP_NEXT(or, CUA_UPDATE_OR)
-CUA__DEFINE_HASHMAP_NEXT(xor, CUA_UPDATE_XOR)
+CUA_FORCE struct cua_u128 cua__hashmap_next_combined(struct cua_u128 old, struct cua_u128 operand,
+						     enum cua_update op)
+{
+	return cua__hashmap_combine(old, operand, 16, op);
+}
 
-CUA_FORCE struct cua_u128 cua__hashmap_next_assign(struct cua_u128 old, struct cua_u128 operand)
+CUA_FORCE struct cua_u128 cua__hashmap_next_assign(struct cua_u128 old, struct cua_u128 operand,
+						   enum cua_update op)
 {
 	(void)old;
+	(void)op;
 	return operand;
 }
 
@@ -366,18 +364,18 @@ CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, uint32_t 
 }
 
 /*
- * Where enter met the key in a map of words: its value becomes next(value, operand), and the spot has the value before.
+ * Where enter met the key in a map of words: its value becomes next(value, operand, op), and the spot has the value before.
  * Returns 0 where the key is gone, or its place is to be looked for again.
  */
 CUA_FORCE int cua__hashmap_change_by(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				     struct cua_u128 operand, cua__hashmap_next_fn *next,
+				     struct cua_u128 operand, cua__hashmap_next_fn *next, enum cua_update op,
 				     struct cua__hashmap_spot *spot, struct cua_backoff *backoff)
 {
 	int changed;
 
 	do {
-		struct cua_u128 desired = cua__hashmap_cut(next(spot->value, operand), vs);
+		struct cua_u128 desired = cua__hashmap_cut(next(spot->value, operand, op), vs);
 
 		/* what changes nothing took effect when the value was read */
 		changed = cua__hashmap_same(desired, spot->value)
@@ -398,19 +396,19 @@ CUA_FORCE int cua__hashmap_change_by(const struct cua_hashmap_view *view, uint32
 }
 
 /*
- * Where the key is there its value becomes next(value, operand), and the spot has the value before; else the pair (key,
+ * Where the key is there its value becomes next(value, operand, op), and the spot has the value before; else the pair (key,
  * operand) is added. `next` is a constant, and may run more than once.
  */
 CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				     struct cua_u128 operand, cua__hashmap_next_fn *next,
+				     struct cua_u128 operand, cua__hashmap_next_fn *next, enum cua_update op,
 				     struct cua__hashmap_spot *spot)
 {
 	struct cua_backoff backoff;
 
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs)) {
 		/* under the lock: a loop of many lanes would take a hot key's lock once for each failure */
-		int result = cua__hashmap_state_update(view, ks, vs, hash, key, equal, operand, next,
+		int result = cua__hashmap_state_update(view, ks, vs, hash, key, equal, operand, next, op,
 						       &spot->value);
 
 		if (result == CUA_HASHMAP_FULL)
@@ -423,29 +421,9 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32
 
 		if (result != CUA_HASHMAP_EXISTS)
 			return result;
-		if (cua__hashmap_change_by(view, ks, vs, hash, key, equal, operand, next, spot, &backoff))
+		if (cua__hashmap_change_by(view, ks, vs, hash, key, equal, operand, next, op, spot, &backoff))
 			return result;
 	}
-}
-
-/* The same by an operation on unsigned numbers. */
-CUA_FORCE int cua__hashmap_update(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				  uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				  struct cua_u128 operand, enum cua_update op)
-{
-	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
-
-#define CUA__CASE(name) \
-	return cua__hashmap_update_by(view, ks, vs, hash, key, equal, operand, cua__hashmap_next_##name, &spot)
-	switch (op) {
-	case CUA_UPDATE_ADD: CUA__CASE(add);
-	case CUA_UPDATE_MIN: CUA__CASE(min);
-	case CUA_UPDATE_MAX: CUA__CASE(max);
-	case CUA_UPDATE_AND: CUA__CASE(and);
-	case CUA_UPDATE_OR: CUA__CASE(or);
-	default: CUA__CASE(xor);
-	}
-#undef CUA__CASE
 }
 
 CUA_FORCE int cua__hashmap_compare_exchange(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
@@ -616,7 +594,8 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 			return CUA_HASHMAP_UNSUPPORTED;                                            \
 		return cua__hashmap_update_by(view, sizeof(K), sizeof(V), name##__hash(view, key), \
 					      cua__hashmap_bits(&key, sizeof(K)), equal_fn,        \
-					      cua__hashmap_bits(&operand, sizeof(V)), next, spot); \
+					      cua__hashmap_bits(&operand, sizeof(V)), next,        \
+					      CUA__HASHMAP_NO_OP, spot);                           \
 	}                                                                                          \
 	CUA_FN int name##_insert(const struct cua_hashmap_view *view, K key, V value)              \
 	{                                                                                          \
@@ -730,10 +709,12 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	CUA__DEFINE_HASHSET(name, K, name##__equal)
 
 #define CUA_DEFINE_HASHMAP_UPDATE(update, name, expression)                                        \
-	CUA_FORCE struct cua_u128 update##__next(struct cua_u128 cua__old, struct cua_u128 cua__operand) \
+	CUA_FORCE struct cua_u128 update##__next(struct cua_u128 cua__old, struct cua_u128 cua__operand,   \
+						 enum cua_update cua__op)                          \
 	{                                                                                          \
 		name##__value_type old, operand, cua__next;                                        \
                                                                                                    \
+		(void)cua__op;                                                                     \
 		cua__hashmap_unbits(&old, sizeof(old), cua__old);                                  \
 		cua__hashmap_unbits(&operand, sizeof(operand), cua__operand);                      \
 		cua__next = (expression);                                                          \
@@ -783,7 +764,7 @@ CUA_FN int cua_hashmap_assign(const struct cua_hashmap_view *view, uint64_t key,
 
 #define CUA__CALL(ks, vs)                                                                          \
 	cua__hashmap_update_by(CUA__HASHMAP_WHERE(ks, vs), cua__hashmap_u64(value, vs),            \
-			       cua__hashmap_next_assign, &spot)
+			       cua__hashmap_next_assign, CUA__HASHMAP_NO_OP, &spot)
 	CUA__HASHMAP_BY_SIZE(CUA__CALL, CUA_HASHMAP_UNSUPPORTED)
 #undef CUA__CALL
 }
@@ -795,8 +776,11 @@ CUA_FN int cua_hashmap_assign(const struct cua_hashmap_view *view, uint64_t key,
 CUA_FN int cua_hashmap_update(const struct cua_hashmap_view *view, uint64_t key, uint64_t value,
 			      enum cua_update op)
 {
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
+
 #define CUA__CALL(ks, vs)                                                                          \
-	cua__hashmap_update(CUA__HASHMAP_WHERE(ks, vs), cua__hashmap_u64(value, vs), op)
+	cua__hashmap_update_by(CUA__HASHMAP_WHERE(ks, vs), cua__hashmap_u64(value, vs),            \
+			       cua__hashmap_next_combined, op, &spot)
 	CUA__HASHMAP_BY_SIZE(CUA__CALL, CUA_HASHMAP_UNSUPPORTED)
 #undef CUA__CALL
 }

@@ -320,7 +320,8 @@ CUA_FORCE void cua__hashmap_state_put(char *slot, uint32_t ks, uint32_t vs, uint
 CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 					      struct cua__hashmap_state_place home, struct cua_u128 key,
 					      cua__hashmap_equal_fn *equal, struct cua_u128 value,
-					      cua__hashmap_next_fn *next, struct cua__hashmap_spot *spot)
+					      cua__hashmap_next_fn *next, enum cua_update op,
+					      struct cua__hashmap_spot *spot)
 {
 	uint64_t all = cua__hashmap_state_all(view, ks, vs);
 	uint64_t reach = cua__hashmap_state_reach(view, ks, vs, home.bucket), distance, free_distance = 0;
@@ -354,7 +355,8 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 					slot + cua__hashmap_state_value_at(ks, vs), vs, CUA_RELAXED);
 
 				if (next)
-					cua__hashmap_state_put(slot, ks, vs, state, next(old, value));
+					cua__hashmap_state_put(slot, ks, vs, state,
+							       next(old, value, op));
 				if (spot) {
 					spot->at = slot;
 					spot->value = old;
@@ -381,7 +383,7 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 /* The same with the lock taken for it. */
 CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				       uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				       struct cua_u128 value, cua__hashmap_next_fn *next,
+				       struct cua_u128 value, cua__hashmap_next_fn *next, enum cua_update op,
 				       struct cua__hashmap_spot *spot)
 {
 	struct cua__hashmap_state_place home = cua__hashmap_state_home(view, ks, vs, hash);
@@ -397,7 +399,7 @@ CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint
 		} else if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
 			/* the unlock is in the winner's branch: a lane never waits for its own warp */
 			result = cua__hashmap_state_write_locked(view, ks, vs, home, key, equal, value, next,
-								 spot);
+								 op, spot);
 			cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);
 		}
 		if (!result)
@@ -487,20 +489,21 @@ CUA_FORCE int cua__hashmap_state_enter(const struct cua_hashmap_view *view, uint
 				       uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
 				       struct cua_u128 value, struct cua__hashmap_spot *spot)
 {
-	return cua__hashmap_state_write(view, ks, vs, hash, key, equal, value, NULL, spot);
+	return cua__hashmap_state_write(view, ks, vs, hash, key, equal, value, NULL,
+				       CUA__HASHMAP_NO_OP, spot);
 }
 
 /*
  * Adds the pair (key, operand) if the key is absent: INSERTED or FULL. Else EXISTS: its value becomes
- * next(value, operand), and *old, which may be NULL, is what it was. `next` runs under a lock.
+ * next(value, operand, op), and *old, which may be NULL, is what it was. `next` runs under a lock.
  */
 CUA_FORCE int cua__hashmap_state_update(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 					uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-					struct cua_u128 operand, cua__hashmap_next_fn *next,
+					struct cua_u128 operand, cua__hashmap_next_fn *next, enum cua_update op,
 					struct cua_u128 *old)
 {
 	struct cua__hashmap_spot spot;
-	int result = cua__hashmap_state_write(view, ks, vs, hash, key, equal, operand, next,
+	int result = cua__hashmap_state_write(view, ks, vs, hash, key, equal, operand, next, op,
 					      old ? &spot : NULL);
 
 	if (old && result == CUA_HASHMAP_EXISTS)

@@ -605,7 +605,8 @@ CUA_FORCE int cua__tile_write(const struct cua_hashmap_view *view, uint32_t ks, 
 		return 0;
 	cua__tile_spot(view, ks, vs, key, &seen, spot);
 	cua_backoff_init(&backoff);
-	return cua__hashmap_change_by(view, ks, vs, hash, key, equal, operand, next, spot, &backoff)
+	return cua__hashmap_change_by(view, ks, vs, hash, key, equal, operand, next,
+				      CUA__HASHMAP_NO_OP, spot, &backoff)
 		       ? CUA_HASHMAP_EXISTS
 		       : 0;
 }
