@@ -81,12 +81,6 @@ static void bulk(const struct some_map *m, int what, size_t n, const uint64_t *k
 	test_free(m->ctx, f);
 }
 
-/* The compiler gives these kernels less stack than the functions that they call take. */
-static void more_stack(void)
-{
-	ck_assert_cuda(cudaDeviceSetLimit(cudaLimitStackSize, 16384));
-}
-
 /* ---- histories ---- */
 
 enum { LANES = 16, CALLS = 48, KEYS = 4, EVENTS = LANES * CALLS + KEYS, MOST_SLOTS = 64 };
@@ -211,7 +205,6 @@ START_TEST(test_histories)
 	struct some_map maps[4][3];
 	int given_up = 0;
 
-	more_stack();
 	ck_assert_cuda(cudaMalloc((void **)&h->on_device, sizeof(h->events)));
 	ck_assert_cuda(cudaMalloc((void **)&h->clock, 2 * sizeof(*h->clock)));
 	for (unsigned t = 0; t < 4; t++) {
@@ -299,7 +292,6 @@ START_TEST(test_tallies)
 	uint64_t *keys = (uint64_t *)test_malloc(n_keys * 8), *values = (uint64_t *)test_malloc(n_keys * 8);
 	uint8_t *flags = (uint8_t *)test_malloc(n_keys);
 
-	more_stack();
 	for (unsigned t = 0; t < 4; t++) {
 		struct some_map m = new_map(ctx, t, n_keys);
 		uint64_t size = 0;
@@ -383,7 +375,6 @@ START_TEST(test_storm)
 	uint64_t *wrong = (uint64_t *)managed(2 * sizeof(*wrong));
 	uint32_t *stamps, *owners_done = (uint32_t *)managed(sizeof(*owners_done));
 
-	more_stack();
 	ck_assert_cuda(cudaMalloc((void **)&stamps, 1024 * sizeof(*stamps)));
 	for (unsigned t = 0; t < 4; t++)
 		/* a bucket or two, and many */

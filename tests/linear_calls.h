@@ -12,16 +12,12 @@
 
 CUA_STATIC_ASSERT((int)LINEAR_INSERTED == (int)CUA_HASHMAP_INSERTED &&
 			  (int)LINEAR_EXISTS == (int)CUA_HASHMAP_EXISTS &&
-			  (int)LINEAR_FULL == (int)CUA_HASHMAP_FULL,
-		  "results are the map's");
-
-/* linear_typed() runs any operation through the functions that the macros of hashmap.h define. */
-CUA_STATIC_ASSERT((int)LINEAR_ABSENT == (int)CUA_HASHMAP_ABSENT &&
+			  (int)LINEAR_FULL == (int)CUA_HASHMAP_FULL &&
+			  (int)LINEAR_ABSENT == (int)CUA_HASHMAP_ABSENT &&
 			  (int)LINEAR_DIFFERS == (int)CUA_HASHMAP_DIFFERS,
 		  "results are the map's");
 CUA_STATIC_ASSERT((int)LINEAR_XOR - (int)LINEAR_ADD == (int)CUA_UPDATE_XOR - (int)CUA_UPDATE_ADD,
 		  "updates come in the same order");
-CUA__RARE int linear_untyped(const struct cua_hashmap_view *view, struct linear_event *e);
 
 /* The updates by a number that says which. */
 CUA__RARE int linear_update(const struct cua_hashmap_view *view, const struct linear_event *e)
@@ -29,6 +25,26 @@ CUA__RARE int linear_update(const struct cua_hashmap_view *view, const struct li
 	return cua_hashmap_update(view, e->key, e->given, (enum cua_update)(CUA_UPDATE_ADD + (e->op - LINEAR_ADD)));
 }
 
+/* The operations of the functions that take keys and values as 64 bits. */
+CUA__RARE int linear_untyped(const struct cua_hashmap_view *view, struct linear_event *e)
+{
+	switch (e->op) {
+	case LINEAR_INSERT: return cua_hashmap_insert(view, e->key, e->given);
+	case LINEAR_ASSIGN: return cua_hashmap_assign(view, e->key, e->given);
+	case LINEAR_FIND: return cua_hashmap_find(view, e->key, &e->got);
+	case LINEAR_CONTAINS: return cua_hashmap_contains(view, e->key);
+	case LINEAR_ERASE: return cua_hashmap_erase(view, e->key);
+	default: return linear_update(view, e);
+	}
+}
+
+/* Those that they do not have. */
+CUA_FN int linear_needs_type(enum linear_op op)
+{
+	return op == LINEAR_INSERT_OR_GET || op == LINEAR_EXCHANGE || op == LINEAR_COMPARE_EXCHANGE;
+}
+
+/* All operations, through the functions that the macros of hashmap.h define. */
 #define LINEAR__DEFINE(name, K, V)                                                                           \
 	CUA_DEFINE_HASHMAP(name, K, V)                                                                       \
 	CUA_DEFINE_HASHMAP_UPDATE(name##_add, name, old + operand)                                           \
@@ -119,30 +135,12 @@ LINEAR__DEFINE_TILE(linear_map_4_4, uint32_t, uint32_t)
 LINEAR__DEFINE_TILE(linear_map_8_8, uint64_t, uint64_t)
 #undef LINEAR__DEFINE_TILE
 
+/* Nothing here calls itself, for then a compiler could not tell how much stack a kernel needs. */
 CUA__RARE int linear_typed(const struct cua_hashmap_view *view, struct linear_event *e)
 {
 	if (view->key_size == 4)
 		return view->value_size == 4 ? linear_map_4_4_run(view, e) : linear_map_4_8_run(view, e);
 	return view->value_size == 4 ? linear_map_8_4_run(view, e) : linear_map_8_8_run(view, e);
-}
-
-/* The functions that take keys and values as 64 bits, for the operations that they have. */
-CUA__RARE int linear_untyped(const struct cua_hashmap_view *view, struct linear_event *e)
-{
-	switch (e->op) {
-	case LINEAR_INSERT: return cua_hashmap_insert(view, e->key, e->given);
-	case LINEAR_ASSIGN: return cua_hashmap_assign(view, e->key, e->given);
-	case LINEAR_ADD:
-	case LINEAR_MIN:
-	case LINEAR_MAX:
-	case LINEAR_AND:
-	case LINEAR_OR:
-	case LINEAR_XOR: return linear_update(view, e);
-	case LINEAR_FIND: return cua_hashmap_find(view, e->key, &e->got);
-	case LINEAR_CONTAINS: return cua_hashmap_contains(view, e->key);
-	case LINEAR_ERASE: return cua_hashmap_erase(view, e->key);
-	default: return linear_typed(view, e);
-	}
 }
 
 /* An expected value that stands for the last value that the lane has seen. */
@@ -162,7 +160,8 @@ CUA_FN void linear_run(const struct cua_hashmap_view *view, uint64_t *clock, int
 			e.expected = last;
 		e.got = 0;
 		e.called = LINEAR_TICK(clock);
-		result = typed ? linear_typed(view, &e) : linear_untyped(view, &e);
+		result = typed || linear_needs_type((enum linear_op)e.op) ? linear_typed(view, &e)
+									   : linear_untyped(view, &e);
 		e.returned = LINEAR_TICK(clock);
 		e.result = (uint32_t)result;
 		last = e.got ? e.got : last;
