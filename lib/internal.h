@@ -108,13 +108,6 @@ static inline int cua__is_word(enum cua_type type)
 	}
 }
 
-/* Before a loop of a kernel's, over an array that has to be in registers. */
-#ifdef __CUDA_ARCH__
-#define CUA__UNROLL _Pragma("unroll")
-#else
-#define CUA__UNROLL
-#endif
-
 /* ---- arguments ---- */
 
 /* n * size, or CUA_ERROR_SIZE; sizes above half the address space count as overflow. */

@@ -38,17 +38,7 @@ CUA_FORCE uint64_t cua_hash_u128(struct cua_u128 key, uint64_t seed)
 /* Maps a hash to 0 .. n - 1, evenly, by its high bits; 0 for n = 0. */
 CUA_FORCE uint64_t cua_hash_range(uint64_t hash, uint64_t n)
 {
-#if defined(__CUDA_ARCH__)
-	return __umul64hi(hash, n);
-#elif defined(__SIZEOF_INT128__)
-	return (uint64_t)((cua__uint128)hash * n >> 64);
-#else
-	uint64_t h0 = (uint32_t)hash, h1 = hash >> 32, n0 = (uint32_t)n, n1 = n >> 32;
-	uint64_t middle = h1 * n0 + ((h0 * n0) >> 32);
-
-	/* the high half of the 128-bit product, of four products of 32 bits */
-	return h1 * n1 + (middle >> 32) + ((h0 * n1 + (uint32_t)middle) >> 32);
-#endif
+	return cua_port_mul_high_u64(hash, n);
 }
 
 #endif /* CUATOMIC_HASH_H */

@@ -333,22 +333,6 @@ CUA_FN void cua_histogram_range_close(struct cua_histogram_range *range)
 	}
 }
 
-/* The upper half of a * b. */
-CUA_FORCE uint64_t cua__mul_high_u64(uint64_t a, uint64_t b)
-{
-#ifdef __SIZEOF_INT128__
-	__extension__ typedef unsigned __int128 wide;
-
-	return (uint64_t)(((wide)a * b) >> 64);
-#else
-	uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
-	uint64_t middle = a1 * b0 + ((a0 * b0) >> 32);
-	uint64_t rest = (uint32_t)middle + a0 * b1;
-
-	return a1 * b1 + (middle >> 32) + (rest >> 32);
-#endif
-}
-
 /* The bin of an integer that is d above lower, for widths up to 2^32. */
 CUA_FORCE uint32_t cua__histogram_narrow_bin(const struct cua_histogram_range *range, uint64_t d)
 {
@@ -357,7 +341,7 @@ CUA_FORCE uint32_t cua__histogram_narrow_bin(const struct cua_histogram_range *r
 	 * at least 1 / width below the next one. d < width <= 2^32, or d = width, which only a
 	 * closed range has and which gives `bins`.
 	 */
-	uint64_t bin = d * range->whole + cua__mul_high_u64(d, range->part);
+	uint64_t bin = d * range->whole + cua_port_mul_high_u64(d, range->part);
 
 	return bin < range->bins ? (uint32_t)bin : range->bins - 1;
 }
@@ -366,9 +350,9 @@ CUA_FORCE uint32_t cua__histogram_narrow_bin(const struct cua_histogram_range *r
 CUA_FORCE uint32_t cua__histogram_wide_bin(const struct cua_histogram_range *range, uint64_t d)
 {
 	/* rounding up adds less than 1, so this is right or one too large: if bin * width > d * bins */
-	uint64_t bin = cua__mul_high_u64(d, range->part);
-	uint64_t high = cua__mul_high_u64(bin, range->width);
-	uint64_t exact = cua__mul_high_u64(d, range->bins);
+	uint64_t bin = cua_port_mul_high_u64(d, range->part);
+	uint64_t high = cua_port_mul_high_u64(bin, range->width);
+	uint64_t exact = cua_port_mul_high_u64(d, range->bins);
 
 	if (high > exact || (high == exact && bin * range->width > d * range->bins))
 		bin--;

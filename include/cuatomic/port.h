@@ -25,7 +25,8 @@
  * All three are constants in practice: the functions are always inlined and one instruction remains.
  *
  *   load_b32 load_b64                    store_b32 store_b64
- *   load_2xb64(p, ..., out)              two neighbours, each by itself; p is aligned to 16 bytes
+ *   load_2xb64(p, ..., out)              two neighbours, each by itself; p is aligned to 16 bytes. A port without
+ *                                        CUA_PORT_HAS_2XB64 gets it from here, of two load_b64
  *   exchange_b32 exchange_b64            cas_b32 cas_b64 (return the old bits)
  *   fetch_{and,or,xor}_{b32,b64}         {and,or,xor}_{b32,b64}          (without result: RED)
  *   fetch_add_{u32,u64,f32,f64}          add_{u32,u64,f32,f64}
@@ -44,6 +45,8 @@
  *   grid_id()                            tells apart launches that run at the same time; on the host, threads
  *   CUA_WARP_LANES                       32, or 1 on the host
  *   popc_u32 ffs_u32 (position of the lowest bit + 1, 0 for none)
+ *   shl_u32(v, by)                       0 where by is 32 or more
+ *   mul_high_u64(a, b)                   the upper half of the product
  *   is_global(p) is_shared(p)            whether a generic address is in global or in shared memory
  *   neg_f32                              the sign changed, and nothing flushed
  *   mul_rn_f32/f64 add_rn_f32/f64 sub_rn_f32/f64 div_rn_f32/f64   one rounding each, never contracted
@@ -111,6 +114,13 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #define CUA_STATIC_ASSERT(condition, text) static_assert(condition, text)
 #else
 #define CUA_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#endif
+
+/* Before a loop of a kernel's, over an array that has to be in registers. */
+#ifdef __CUDA_ARCH__
+#define CUA__UNROLL _Pragma("unroll")
+#else
+#define CUA__UNROLL
 #endif
 
 /*

@@ -505,6 +505,11 @@ CUA_FORCE uint32_t cua_port_ffs_u32(uint32_t v)
 }
 
 /* v << by, and 0 if that is above 31; as PTX, whose shifts are so, while those of C are not defined there. */
+CUA_FORCE uint64_t cua_port_mul_high_u64(uint64_t a, uint64_t b)
+{
+	return __umul64hi(a, b);
+}
+
 CUA_FORCE uint32_t cua_port_shl_u32(uint32_t v, uint32_t by)
 {
 	asm("shl.b32 %0, %1, %2;" : "=r"(v) : "r"(v), "r"(by));

@@ -446,6 +446,19 @@ CUA_FORCE uint32_t cua_port_ffs_u32(uint32_t v)
 	return (uint32_t)__builtin_ffs((int)v);
 }
 
+CUA_FORCE uint64_t cua_port_mul_high_u64(uint64_t a, uint64_t b)
+{
+#if defined(__SIZEOF_INT128__)
+	return (uint64_t)((cua__uint128)a * b >> 64);
+#else
+	/* of four products of 32 bits */
+	uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
+	uint64_t middle = a1 * b0 + ((a0 * b0) >> 32);
+
+	return a1 * b1 + (middle >> 32) + ((a0 * b1 + (uint32_t)middle) >> 32);
+#endif
+}
+
 CUA_FORCE uint32_t cua_port_shl_u32(uint32_t v, uint32_t by)
 {
 	return by < 32 ? v << by : 0;
