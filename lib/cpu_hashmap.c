@@ -283,8 +283,8 @@ CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_
 			} else {
 				bucket = cua__hashmap_word_bucket(
 					view, cua_hash_range(l.hash, view->n_buckets));
-				head = cua__hashmap_word_head(bucket, wide, CUA_RELAXED);
-				l.distance = cua__hashmap_word_far(wide, head, l.hash);
+				head = cua__hashmap_word_head(bucket, wide);
+				l.distance = cua__hashmap_word_reach(bucket, wide, head, l.hash);
 				if (l.distance >= view->n_buckets)
 					l.distance = view->n_buckets - 1;
 				there = search(bucket, ks, vs, l.key, &spot, &first);

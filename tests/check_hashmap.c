@@ -656,7 +656,7 @@ static uint64_t longest_probe(const struct cua_hashmap *map)
 	ck_assert_uint_eq(view.layout, CUA_HASHMAP_WORDS);
 	for (uint64_t b = 0; b < view.n_buckets; b++) {
 		struct cua__hashmap_head head =
-			cua__hashmap_word_head(cua__hashmap_word_bucket(&view, b), 0, CUA_RELAXED);
+			cua__hashmap_word_head(cua__hashmap_word_bucket(&view, b), 0);
 		uint64_t far = cua__hashmap_far_of((uint32_t)(head.lo >> 24) & 255);
 
 		if (far > longest)

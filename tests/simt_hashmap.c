@@ -11,7 +11,7 @@ CUA_DEFINE_HASHMAP_TILE(slim, uint32_t, uint32_t)
 CUA_DEFINE_HASHMAP(broad, uint64_t, uint64_t)
 CUA_DEFINE_HASHMAP_TILE(broad, uint64_t, uint64_t)
 
-#define MOST_BUCKETS 8u
+#define MOST_BUCKETS 32u
 
 /* In front of the cells, as in a map. */
 static struct {
@@ -604,8 +604,48 @@ static void tile_message(void)
 		simt_fail("the key came before the message");
 }
 
+/* Two keys of one home and class, and a free slot for each: behind the home, and farther than a class can say. */
+static uint64_t near_key, far_key;
+
+static void farther_setup(void)
+{
+	const uint64_t seed = map_view.seed;
+	uint64_t near_bucket, far_bucket;
+	unsigned i = 0;
+
+	map_setup();
+	near_key = key_at_home(0);
+	near_bucket = cua__hashmap_word_probe(&map_view, 0, cua_hash_u64(near_key, seed), 1);
+	do {
+		far_key = key_at_home(++i);
+		far_bucket = cua__hashmap_word_probe(&map_view, 0, cua_hash_u64(far_key, seed), 15);
+	} while (far_bucket == near_bucket || cua__hashmap_class(cua_hash_u64(far_key, seed)) !=
+						      cua__hashmap_class(cua_hash_u64(near_key, seed)));
+	/* the others hold keys that nobody looks for */
+	for (unsigned b = 0; b < map_view.n_buckets; b++)
+		for (i = 0; i < slots() - (b == near_bucket || b == far_bucket); i++) {
+			set_slot(b, i, 1000000 + b * slots() + i, 5);
+			at_counts.counts[0].inserted++;
+		}
+}
+
+/* A find that meets a key, and the next one must as well, while the class goes from one distance to "farther". */
+static void map_farther(void)
+{
+	uint64_t value;
+
+	if (simt_block() == 0) {
+		map_insert(near_key, 1);
+		map_insert(far_key, 1);
+	} else if (map_find(near_key, &value) && !map_find(near_key, &value)) {
+		simt_fail("find did not find a key that it had found");
+	}
+}
+
 static void lanes_of_width(void)
 {
+	struct simt_case farther = {
+		.name = "map, farther", .setup = farther_setup, .body = map_farther, .check = map_check};
 	struct simt_case mixed = {
 		.name = "map, mixed", .setup = map_setup, .body = map_mixed, .check = map_check};
 	struct simt_case add = {
@@ -645,6 +685,8 @@ static void lanes_of_width(void)
 	}
 	explore_shape(own, 2, 1, 1);
 	try_shape(own, 1, slots() + 2, 20);
+	map_view.n_buckets = MOST_BUCKETS;
+	explore_shape(farther, 2, 1, 2);
 	for (map_view.n_buckets = 1; map_view.n_buckets <= 2; map_view.n_buckets++) {
 		try_shape(mixed, 1, 32, 10);
 		try_shape(mixed, 3, 20, 10);
@@ -685,7 +727,7 @@ static void tiles_of_width(void)
 	try_shape(full, 2, 12, 10);
 	try_shape(bulk, 2, 4, 50);
 	try_shape(bulk, 3, 8, 20);
-	map_view.n_buckets = MOST_BUCKETS;
+	map_view.n_buckets = 8;
 	try_shape(far, 1, 4, 3);
 	try_shape(far, 2, 8, 3);
 }

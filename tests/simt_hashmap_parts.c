@@ -212,7 +212,7 @@ static void look(void)
 				simt_fail("an EMPTY slot is not among the last");
 			empty |= cua__hashmap_word_empty(w);
 		}
-		if (cua__hashmap_word_head(bucket, wide(), CUA_RELAXED).lo & CUA__HASHMAP_LOCKED)
+		if (cua__hashmap_word_head(bucket, wide()).lo & CUA__HASHMAP_LOCKED)
 			simt_fail("a bucket is locked");
 	}
 }

@@ -36,8 +36,9 @@
  * returns before the looks of the others in mask are done.
  *
  * Argument: hashmap_word.h has no order among the loads of a bucket, so it does not matter which lane does
- * them. A hit
- *   acquires in the lane that loaded the word, and the lanes meet before the lane with the key goes on.
+ * them.
+ *   The lanes meet before they look, so that what a lane did earlier is seen by those that look for it.
+ *   A hit acquires in the lane that loaded the word, and the lanes meet before the lane with the key goes on.
  *   The lock of a home is taken by the lane with the key, and the lanes meet before they look under it.
  *   What a warp has inserted is counted before one of its lanes may wait for a full map to be certain.
  */
@@ -45,8 +46,6 @@
 #define CUATOMIC_HASHMAP_TILE_H
 
 #include <cuatomic/hashmap.h>
-
-#define CUA_HASHMAP_TILE_LANES 4u
 
 /* A function that callers' registers are not to pay for. */
 #define CUA__RARE CUA__TARGET static __attribute__((noinline, unused))
@@ -226,9 +225,7 @@ CUA_FORCE struct cua_u128 cua__tile_values(uint32_t vs, uint32_t mask, uint32_t 
 	struct cua_u128 value = {0, 0};
 	uint32_t j;
 
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
+	CUA__UNROLL
 	for (j = 0; j < 4; j++) {
 		const struct cua_u128 v = cua__tile_value(vs, mask, values[j], base + hit);
 
@@ -252,17 +249,16 @@ CUA_FORCE void cua__tile_look_at(const struct cua_hashmap_view *view, uint32_t k
 	uint64_t w[4][2];
 	uint32_t b[4], j;
 
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
+	/* what a lane did before is seen by those that look for it now; shuffles order nothing */
+	if (order != CUA_RELAXED)
+		cua_port_sync_warp(mask);
+	CUA__UNROLL
 	for (j = 0; j < 4; j++) {
 		b[j] = cua_port_shuffle_u32(mask, bucket, base + j);
 		cua__tile_load(cua__hashmap_word_bucket(view, b[j]) + 16 * part, wide, w[j]);
 	}
 	seen->bucket = bucket;
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
+	CUA__UNROLL
 	for (j = 0; j < 4; j++) {
 		struct cua__tile_votes all;
 		uint64_t classes;
@@ -291,7 +287,7 @@ CUA_FORCE void cua__tile_look_at(const struct cua_hashmap_view *view, uint32_t k
 /* What the home says of the lane's class. */
 CUA_FORCE uint32_t cua__tile_class(int wide, uint64_t hash, uint64_t classes)
 {
-	return (uint32_t)(classes >> (wide ? 4 : 2) * cua__hashmap_class(hash)) & (wide ? 15 : 3);
+	return (uint32_t)(classes >> (wide ? 4 : 2) * cua__hashmap_class(hash)) & cua__hashmap_class_most(wide);
 }
 
 /* The farthest distance of all classes, as a head says it. */
@@ -308,8 +304,9 @@ CUA_FORCE uint32_t cua__tile_far(const struct cua_hashmap_view *view, int wide, 
 {
 	const uint32_t far = cua__tile_class(wide, hash, seen->classes);
 
-	if (far < (wide ? 15 : 3))
+	if (far < cua__hashmap_class_most(wide))
 		return far;
+	/* after the classes; see cua__hashmap_word_reach */
 	return cua__tile_farthest(view, cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home),
 							  CUA_RELAXED, CUA__HASHMAP_AT));
 }
@@ -340,18 +337,14 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 		int there;
 
 		waiting = waiting >> base & 15;
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
+		CUA__UNROLL
 		for (j = 0; j < 4; j++) {
 			b[j] = cua_port_shuffle_u32(mask, bucket, base + j);
 			w[j][0] = w[j][1] = 0;
 			if (waiting >> j & 1)
 				cua__tile_load(cua__hashmap_word_bucket(view, b[j]) + 16 * part, wide, w[j]);
 		}
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
+		CUA__UNROLL
 		for (j = 0; j < 4; j++) {
 			struct cua__tile_votes all;
 			uint64_t c = 0;
@@ -399,7 +392,7 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 				cua__tile_lowest(wide, votes.free_first, votes.free_second);
 
 			if (distance == 0) {
-				const uint32_t most = wide ? 15 : 3;
+				const uint32_t most = cua__hashmap_class_most(wide);
 				const uint32_t of_class = cua__tile_class(wide, hash, classes);
 
 				seen->classes = classes;
@@ -478,8 +471,9 @@ CUA_FORCE struct cua_hashmap_counts *cua__tile_counts(const struct cua_hashmap_v
 }
 
 /*
- * One lane adds to the map's counts what the lanes of mask have inserted, a number that all have, and sets
- * it to 0.
+ * One lane adds to the map's counts what the lanes of mask have inserted, a number that all have, and sets it to 0.
+ * Without order, as bulk calls do, it rests on the L2 and not on the memory model that others do not see this before the
+ * count of an erase whose slot was taken: all of them take effect there, one after the other.
  */
 CUA_FORCE void cua__tile_count(const struct cua_hashmap_view *view, uint32_t mask, enum cua_order order,
 			       uint32_t *added)
@@ -622,6 +616,8 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 	uint64_t *counted = &cua__tile_counts(view)->erased;
 	uint32_t there;
 
+	if (order != CUA_RELAXED)
+		cua_port_sync_warp(mask);
 	cua__tile_look(view, ks, vs, mask, active && !cell, hash, key, equal, CUA_RELAXED,
 		       CUA__TILE_VALUE | CUA__TILE_SLOT, &seen);
 	there = cua_port_ballot(mask, seen.there > 0);

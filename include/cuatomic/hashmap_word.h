@@ -49,8 +49,8 @@
  *
  *   Find. A hit read the key and the value in one word. A key that is in one slot during the whole call is met there,
  *   in whatever order the buckets are looked at: its class was raised before the insert returned. It counts as present
- *   once it is in its slot and class and distance say so, which never goes back; so one find cannot miss what an earlier
- *   one met, unless the key was erased. A miss is right because else the key moved during the call, and between an erase
+ *   once it is in its slot and class and distance say so, which never goes back, also where the class stops to say the
+ *   distance itself (cua__hashmap_word_reach); so one find cannot miss what an earlier one met, unless the key was erased. A miss is right because else the key moved during the call, and between an erase
  *   and an insert it was absent.
  *
  *   Writes. Assign and update replace the word of a present key by CAS, so they take effect only where the key
@@ -271,12 +271,13 @@ CUA_FORCE char *cua__hashmap_word_bucket(const struct cua_hashmap_view *view, ui
 	return (char *)view->buckets + bucket * CUA__HASHMAP_WORD_BYTES;
 }
 
-CUA_FORCE struct cua__hashmap_head cua__hashmap_word_head(const char *bucket, int wide, enum cua_order order)
+/* Without order; see cua__hashmap_word_reach. */
+CUA_FORCE struct cua__hashmap_head cua__hashmap_word_head(const char *bucket, int wide)
 {
 	struct cua__hashmap_head head;
 
-	head.lo = cua_port_load_b64(bucket, order, CUA__HASHMAP_AT);
-	head.hi = wide ? cua_port_load_b64(bucket + 8, order, CUA__HASHMAP_AT) : 0;
+	head.lo = cua_port_load_b64(bucket, CUA_RELAXED, CUA__HASHMAP_AT);
+	head.hi = wide ? cua_port_load_b64(bucket + 8, CUA_RELAXED, CUA__HASHMAP_AT) : 0;
 	return head;
 }
 
@@ -302,13 +303,38 @@ CUA_FORCE uint32_t cua__hashmap_class(uint64_t hash)
 	return (uint32_t)hash & 15;
 }
 
-/* How many buckets behind the home may hold a key of this hash. */
+/* What a class says that went farther than it can say; a head's hi that has such a class. */
+CUA_FORCE uint32_t cua__hashmap_class_most(int wide)
+{
+	return wide ? 15 : 3;
+}
+
+CUA_FORCE int cua__hashmap_has_most(uint64_t hi)
+{
+	return (hi & hi >> 1 & hi >> 2 & hi >> 3 & 0x1111111111111111u) != 0;
+}
+
+/* How many buckets behind the home may hold a key of this hash, by the head of who holds the lock. */
 CUA_FORCE uint64_t cua__hashmap_word_far(int wide, struct cua__hashmap_head head, uint64_t hash)
 {
 	uint32_t far = wide ? (uint32_t)(head.hi >> 4 * cua__hashmap_class(hash)) & 15
 			    : (uint32_t)(head.lo >> (32 + 2 * cua__hashmap_class(hash))) & 3;
 
-	return far < (wide ? 15u : 3u) ? far : cua__hashmap_far_of((uint32_t)(head.lo >> 24) & 255);
+	return far < cua__hashmap_class_most(wide) ? far : cua__hashmap_far_of((uint32_t)(head.lo >> 24) & 255);
+}
+
+/*
+ * The same for others. A class in hi that says no distance any more sends to lo, which must not be from before the
+ * distance that the class said last: lo is read again, after what released that hi.
+ */
+CUA_FORCE uint64_t cua__hashmap_word_reach(const char *home, int wide, struct cua__hashmap_head head,
+					   uint64_t hash)
+{
+	if (wide && (head.hi >> 4 * cua__hashmap_class(hash) & 15) == cua__hashmap_class_most(wide)) {
+		cua_port_acquire_b32(home + 8, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		head.lo = cua_port_load_b64(home, CUA_RELAXED, CUA__HASHMAP_AT);
+	}
+	return cua__hashmap_word_far(wide, head, hash);
 }
 
 /* The head, unlocked, that says that such a key may be this far. */
@@ -316,7 +342,7 @@ CUA_FORCE struct cua__hashmap_head cua__hashmap_word_raise(int wide, struct cua_
 							   uint64_t hash, uint64_t distance)
 {
 	uint32_t shift = wide ? 4 * cua__hashmap_class(hash) : 32 + 2 * cua__hashmap_class(hash);
-	uint64_t most = wide ? 15 : 3, far = distance < most ? distance : most;
+	uint64_t most = cua__hashmap_class_most(wide), far = distance < most ? distance : most;
 	uint64_t *classes = wide ? &head.hi : &head.lo;
 
 	head.lo &= ~CUA__HASHMAP_LOCKED;
@@ -360,15 +386,11 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, s
 	struct cua_u128 w[7];
 	uint32_t i, hit = slots;
 
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
+	CUA__UNROLL
 	for (i = 0; i < slots; i++)
 		w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, look);
 	/* without branches: which slot it is cannot be predicted */
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
+	CUA__UNROLL
 	for (i = 0; i < slots; i++) {
 		int has = cua__hashmap_word_has(ks, vs, w[i], key, equal);
 
@@ -396,9 +418,7 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, s
 	if (!cua__hashmap_word_empty(w[slots - 1]))
 		return 0;
 	*first = slots - 1;
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
+	CUA__UNROLL
 	for (i = slots - 1; i-- > 0;)
 		if (cua__hashmap_word_empty(w[i]))
 			*first = i;
@@ -413,13 +433,13 @@ CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view, uint32
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	uint64_t home = cua_hash_range(hash, view->n_buckets), far, distance;
 	char *bucket = cua__hashmap_word_bucket(view, home);
-	struct cua__hashmap_head head = cua__hashmap_word_head(bucket, wide, CUA_RELAXED);
+	const struct cua__hashmap_head head = cua__hashmap_word_head(bucket, wide);
 	uint32_t first;
 	int there = cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &first);
 
 	if (there)
 		return there > 0;
-	far = cua__hashmap_word_far(wide, head, hash);
+	far = cua__hashmap_word_reach(bucket, wide, head, hash);
 	distance = far < view->n_buckets ? far : view->n_buckets - 1;
 	/* the farthest first: that is where most of a class are that went so far */
 	for (; distance; distance--) {
@@ -507,10 +527,15 @@ CUA_FORCE int cua__hashmap_word_trylock(char *bucket, int wide, struct cua__hash
 	return 1;
 }
 
-/* Only the holder of the lock changes the head. The head that is stored says that it is not locked. */
+/*
+ * Only the holder of the lock changes the head. The head that is stored says that it is not locked. A hi that sends readers
+ * to lo is released, with the lo that the lock was taken with.
+ */
 CUA_FORCE void cua__hashmap_word_unlock(char *bucket, int wide, struct cua__hashmap_head head)
 {
-	if (wide)
+	if (wide && cua__hashmap_has_most(head.hi))
+		cua_port_store_b64(bucket + 8, head.hi, CUA_RELEASE, CUA__HASHMAP_AT);
+	else if (wide)
 		cua_port_store_b64(bucket + 8, head.hi, CUA_RELAXED, CUA__HASHMAP_AT);
 	cua_port_store_b64(bucket, head.lo, CUA_RELEASE, CUA__HASHMAP_AT);
 }
