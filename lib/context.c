@@ -313,6 +313,9 @@ void cua__call_begin(struct cua__call *call, struct cua_context *ctx)
 	ctx->workspace.used = 0;
 }
 
+/* Room beyond what a call needs, so that a series of growing calls does not allocate each time. */
+#define MOST_SPARE ((size_t)32 << 20)
+
 enum cua_status cua__call_scratch(struct cua__call *call, size_t bytes, void **p)
 {
 	struct cua_context *ctx = call->ctx;
@@ -323,8 +326,10 @@ enum cua_status cua__call_scratch(struct cua__call *call, size_t bytes, void **p
 		return CUA_ERROR_SIZE;
 	bytes = cua__scratch_size(bytes);
 	if (bytes > w->size - w->used) {
-		/* what this call has already taken stays in the old buffer */
-		status = grow(ctx, w->size > bytes ? w->size * 2 : bytes * 2);
+		/* what this call has already taken stays in the old buffer; the next call of its kind will find room for all */
+		const size_t all = w->used + bytes;
+
+		status = grow(ctx, all + (all < MOST_SPARE ? all : MOST_SPARE));
 		if (status == CUA_ERROR_NO_MEMORY)
 			status = grow(ctx, bytes);
 		if (status)
