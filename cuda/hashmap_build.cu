@@ -23,6 +23,8 @@
 #define SPILL_BLOCKS_PER_PROCESSOR 4u
 
 #define MOST_PARTS (2 * SCATTER_THREADS)
+/* A place behind the room of a part is told by 32 bits, for as many words as a scatter has at once. */
+#define MOST_ROOM (0xffffffffu - 8192u)
 /* A window can be a part of the pairs themselves where there are no more. */
 #define MOST_WINDOWS_AT_ONCE 512u
 /* What a scatter and a build cost pays from so many pairs on, in a map of so many windows. */
@@ -272,12 +274,13 @@ static bool plan_build(struct cua_context *ctx, const struct cua_hashmap_view *v
 	*log = 0;
 	if (plan->windows > MOST_WINDOWS_AT_ONCE) {
 		*log = 5;
-		while ((plan->windows >> *log) > ((uint64_t)4 << *log))
+		while ((plan->windows >> *log) > ((uint64_t)4 << *log) ||
+		       divide_up(plan->windows, (uint64_t)1 << *log) > MOST_PARTS)
 			++*log;
 		plan->parts = divide_up(plan->windows, (uint64_t)1 << *log);
 		plan->room = room_of(
 			(uint64_t)((double)call->n / (double)plan->windows * (double)(1u << *log)));
-		if (plan->parts > MOST_PARTS || (1u << *log) > MOST_PARTS || plan->room >> 32)
+		if (plan->parts > MOST_PARTS || (1u << *log) > MOST_PARTS || plan->room > MOST_ROOM)
 			return false;
 	}
 	plan->counters = plan->parts + plan->windows + 1;
@@ -358,7 +361,7 @@ static bool plan_insert(struct cua_context *ctx, const struct cua_hashmap_view *
 	plan->parts = ((view->n_buckets - 1) >> *shift) + 1;
 	plan->room = room_of((uint64_t)((double)call->n / (double)view->n_buckets *
 					(double)((uint64_t)1 << *shift)));
-	if (plan->room >> 32)
+	if (plan->room > MOST_ROOM)
 		return false;
 	plan->counters = plan->parts + 1;
 	/* a pair is spilled once at most; all pairs anew would be a second insert of those that an erase took since */

@@ -471,7 +471,7 @@ CUA_FORCE uint32_t cua__parts_finish(const struct cua__parts_kind k, void *table
 	return n;
 }
 
-/* Waits for the bucket. Returns its number of pairs. */
+/* Takes the bucket, of which n is the number that was seen. Returns whether it did. */
 CUA_FORCE int cua__parts_try(uint32_t *number, uint32_t bucket, uint32_t n)
 {
 	return !(n & CUA__PARTS_BUSY) && cua_port_cas_b32(&number[bucket], n, n | CUA__PARTS_BUSY,

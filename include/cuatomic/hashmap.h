@@ -874,7 +874,7 @@ extern "C" {
  * a CAS of 128 bits: a GPU of compute capability 9.0, x86-64 and 64-bit Arm hosts. Kernels that
  * use such a map must be compiled for 9.0 with CUDA 12.4 or newer; in others what writes is UNSUPPORTED, and nothing is found:
  * options.portable makes maps for them.
- * Errors: NULL, TYPE, VALUE (capacity = 0, an option), SIZE (on a GPU also from 2^32 buckets of 64 or 128 bytes on),
+ * Errors: NULL, TYPE, VALUE (capacity = 0, an option), SIZE (with slots of words also from 2^32 buckets on),
  * NO_MEMORY, CAPTURE.
  */
 CUA_API enum cua_status cua_hashmap_create(struct cua_context *ctx,
@@ -924,8 +924,9 @@ CUA_API enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_u
 CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
 					    const void *values, uint8_t *results);
 /*
- * The bytes of workspace that build_n, and insert_n without results, take at most for n pairs, 9 to 36 a pair where they sort
- * many pairs first on a GPU; where they cannot have as many, or only by waiting in a capture, they work without, more slowly.
+ * The bytes of workspace that build_n, and insert_n without results, take at most for n pairs and the map as it is now:
+ * 1 to 36 a pair where they sort many pairs first on a GPU. Where they cannot have as many, or only by waiting in a
+ * capture, they work without, more slowly. A map that grows in the call may take more.
  * Errors: NULL, SIZE.
  */
 CUA_API enum cua_status cua_hashmap_build_workspace(const struct cua_hashmap *map, size_t n, size_t *bytes);
