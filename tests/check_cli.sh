@@ -19,7 +19,7 @@ tmp=$(mktemp -d)
 trap 'chmod -R u+rw "$tmp"; rm -rf "$tmp"' EXIT
 failed=0
 passed=0
-rows=20
+rows=22
 
 fail() {
   failed=$((failed + 1))
@@ -383,6 +383,7 @@ demo "a few words" "$tmp/words"
 row 'map: count words' '8 words'
 row 'map: find words' '5 keys, 0 collisions'
 row 'chains: insert words' '8 entries'
+row 'multimap: find words' '8 places'
 row 'chains: count words' '5 words looked up'
 row 'histogram of letters' '8 8 0 4 4 0 0'
 row 'sums of segments' '1 of up to 64 bytes'
@@ -463,6 +464,10 @@ plant 'map: count words' 'number of keys'
 plant 'map: find words' 'word found'
 plant 'map: find words' 'absent key found'
 plant 'map: find words' 'count of a word'
+plant 'multimap: add words' 'number of values'
+plant 'multimap: find words' 'number of places'
+plant 'multimap: find words' 'number of places of a word'
+plant 'multimap: find words' 'places of a word'
 plant 'chains: insert words' 'number of entries'
 plant 'chains: insert words' 'number of entries out of place'
 plant 'chains: insert words' 'number of entries reached'
@@ -471,7 +476,7 @@ plant 'chains: count words' 'count of a word in a chain'
 plant 'chains: count words' 'place of a word'
 # each check in the sources is in the list above
 checks=$(cat "$top_srcdir"/tools/demo_bytes.c "$top_srcdir"/tools/demo_words.c | grep -c 'demo_expect')
-[ "$checks" = 33 ] ||
+[ "$checks" = 37 ] ||
   fail "the tool has $checks calls of demo_expect; bring this list up to date"
 
 # Without licence texts the default is the README of cuatomic, in a folder above the

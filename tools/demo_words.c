@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The words of the file in both hash tables. A first pass makes the serial reference; a second one
- * hands the words to the library in batches, so that arrays and the chained table take a bounded
- * amount of memory.
+ * The words of the file in the hash tables. A first pass makes the serial reference; a second one
+ * hands the words to the library in batches, so that arrays, the multimap and the chained table take
+ * a bounded amount of memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +15,13 @@
 #define SAMPLE 65536u
 #define N_ABSENT 1024u
 
-enum { MAP_UPDATE, MAP_FIND, CHAIN_INSERT, CHAIN_COUNT, N_WORD_ROWS };
+enum { MAP_UPDATE, MAP_FIND, MULTIMAP_INSERT, MULTIMAP_RETRIEVE, CHAIN_INSERT, CHAIN_COUNT, N_WORD_ROWS };
 
 static const char *const word_parts[N_WORD_ROWS] = {
 	[MAP_UPDATE] = "map: count words",
 	[MAP_FIND] = "map: find words",
+	[MULTIMAP_INSERT] = "multimap: add words",
+	[MULTIMAP_RETRIEVE] = "multimap: find words",
 	[CHAIN_INSERT] = "chains: insert words",
 	[CHAIN_COUNT] = "chains: count words",
 };
@@ -27,10 +29,11 @@ static const char *const word_parts[N_WORD_ROWS] = {
 /* What one device has for a batch. */
 struct on_device {
 	struct cua_hashmap *map;
+	struct cua_multimap *multimap;
 	struct cua_chained *chains;
-	uint64_t *keys, *places, *ones, *answers;
+	uint64_t *keys, *places, *ones, *answers, *offsets;
 	uint8_t *found;
-	uint64_t inserted, counted;
+	uint64_t inserted, counted, retrieved;
 };
 
 /* Some words of a batch and how often they come in it, in a small table of their own. */
@@ -47,7 +50,7 @@ struct words {
 	struct on_device on[DEMO_DEVICES];
 	size_t batch; /* room of the arrays, words */
 	/* the batch: hashes and places in the file */
-	uint64_t *keys, *places, *answers;
+	uint64_t *keys, *places, *answers, *offsets;
 	uint8_t *found;
 	size_t n;
 	struct sample *sample;
@@ -154,6 +157,8 @@ static void device_close(const struct words *w, int i)
 	const struct on_device *o = &w->on[i];
 
 	cua_chained_destroy(o->chains);
+	cua_multimap_destroy(o->multimap);
+	cua_free(ctx, o->offsets);
 	cua_free(ctx, o->found);
 	cua_free(ctx, o->answers);
 	cua_free(ctx, o->ones);
@@ -179,8 +184,9 @@ static enum cua_status device_open(struct words *w, int i)
 	void *found = NULL;
 	enum cua_status status;
 
-	o->keys = o->places = o->ones = o->answers = NULL;
+	o->keys = o->places = o->ones = o->answers = o->offsets = NULL;
 	o->found = NULL;
+	o->multimap = NULL;
 	o->chains = NULL;
 	status = alloc_words(ctx, w->batch, &o->keys);
 	if (!status)
@@ -190,8 +196,13 @@ static enum cua_status device_open(struct words *w, int i)
 	if (!status)
 		status = alloc_words(ctx, w->batch, &o->answers);
 	if (!status)
+		status = alloc_words(ctx, SAMPLE + 1, &o->offsets);
+	if (!status)
 		status = cua_alloc(ctx, w->batch, &found);
 	o->found = found;
+	if (!status)
+		status = cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, w->batch + w->batch / 4, w->batch,
+					     &o->multimap);
 	if (!status)
 		status = cua_chained_create(ctx, w->batch / 2 + 1, w->batch, &o->chains);
 	if (!status)
@@ -248,6 +259,7 @@ static void open_tables(struct words *w)
 	w->keys = tool_alloc(w->batch * sizeof(*w->keys));
 	w->places = tool_alloc(w->batch * sizeof(*w->places));
 	w->answers = tool_alloc(w->batch * sizeof(*w->answers));
+	w->offsets = tool_alloc((SAMPLE + 1) * sizeof(*w->offsets));
 	w->found = tool_alloc(w->batch);
 	w->entries = tool_alloc(w->batch * sizeof(*w->entries));
 	w->sample = tool_alloc(sizeof(*w->sample));
@@ -264,6 +276,7 @@ static void close_tables(struct words *w)
 	free(w->sample);
 	free(w->entries);
 	free(w->found);
+	free(w->offsets);
 	free(w->answers);
 	free(w->places);
 	free(w->keys);
@@ -338,6 +351,39 @@ static void check_chain_counts(struct words *w, int i)
 	o->counted += s->n;
 }
 
+/* ---- the multimap: one batch ---- */
+
+static void check_multimap(struct words *w, int i)
+{
+	struct demo_row *row = &w->rows[MULTIMAP_RETRIEVE];
+	const struct sample *s = w->sample;
+	struct on_device *o = &w->on[i];
+	uint64_t size = 0, total = 0, expected = 0;
+
+	DEMO_DO(w->d, i, word_parts[MULTIMAP_INSERT], cua_multimap_size(o->multimap, &size));
+	demo_expect(&w->rows[MULTIMAP_INSERT], i, "number of values", size, w->n);
+	upload(w, i, o->keys, s->keys, s->n);
+	DEMO_RUN(w->d, i, row,
+		 cua_multimap_retrieve_n(o->multimap, s->n, o->keys, w->batch, o->offsets, o->answers, &total));
+	for (size_t k = 0; k < s->n; k++)
+		expected += s->counts[k];
+	if (!demo_expect(row, i, "number of places", total, expected))
+		return;
+	download(w, i, w->offsets, o->offsets, (s->n + 1) * sizeof(*w->offsets));
+	download(w, i, w->answers, o->answers, total * sizeof(*w->answers));
+	for (size_t k = 0; k < s->n; k++) {
+		const uint64_t n = w->offsets[k + 1] - w->offsets[k];
+		uint64_t right = 0;
+
+		if (!demo_expect(row, i, "number of places of a word", n, s->counts[k]))
+			continue;
+		for (uint64_t j = w->offsets[k]; j < w->offsets[k + 1]; j++)
+			right += (uint64_t)is_place(w, s->keys[k], w->answers[j]);
+		demo_expect(row, i, "places of a word", right, n);
+	}
+	o->retrieved += total;
+}
+
 static void run_batch(struct words *w)
 {
 	uint64_t checksum = 0;
@@ -355,12 +401,16 @@ static void run_batch(struct words *w)
 		DEMO_RUN(
 			w->d, i, &w->rows[MAP_UPDATE],
 			cua_hashmap_update_n(o->map, CUA_UPDATE_ADD, w->n, o->keys, o->ones, NULL));
+		DEMO_DO(w->d, i, word_parts[MULTIMAP_INSERT], cua_multimap_clear(o->multimap));
 		DEMO_DO(w->d, i, word_parts[CHAIN_INSERT], cua_chained_clear(o->chains));
 		DEMO_DO(w->d, i, word_parts[CHAIN_INSERT], cua_context_synchronize(w->d->ctx[i]));
+		DEMO_RUN(w->d, i, &w->rows[MULTIMAP_INSERT],
+			 cua_multimap_insert_n(o->multimap, w->n, o->keys, o->places, NULL));
 		DEMO_RUN(w->d, i, &w->rows[CHAIN_INSERT],
 			 cua_chained_insert_n(o->chains, w->n, o->keys, o->places));
 		check_chain_content(w, i, checksum);
 		check_chain_counts(w, i);
+		check_multimap(w, i);
 	}
 }
 
@@ -444,6 +494,8 @@ static void write_word_results(struct words *w)
 	RESULT(MAP_UPDATE, "%llu words", (unsigned long long)r->words);
 	RESULT(MAP_FIND, "%llu keys, %llu collision%s", (unsigned long long)r->hashes,
 	       (unsigned long long)collisions, collisions == 1 ? "" : "s");
+	RESULT(MULTIMAP_INSERT, "%llu words", (unsigned long long)r->words);
+	RESULT(MULTIMAP_RETRIEVE, "%llu places", (unsigned long long)o->retrieved);
 	RESULT(CHAIN_INSERT, "%llu entries", (unsigned long long)o->inserted);
 	RESULT(CHAIN_COUNT, "%llu words looked up", (unsigned long long)o->counted);
 #undef RESULT
