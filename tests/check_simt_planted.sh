@@ -184,7 +184,7 @@ planted 'an erase that keeps its count when another one was faster' hashmap_word
 planted 'an erase that does not count' hashmap_word \
   's/cua_port_add_u64(counted, 1,/cua_port_add_u64(counted, 0,/' hashmap
 planted 'a find that ends at the home' hashmap_word \
-  's/^	far = cua__hashmap_word_far(wide, head, hash);/	far = 0;/' hashmap
+  's/^	far = cua__hashmap_word_reach(bucket, wide, head, hash);/	far = 0;/' hashmap
 planted 'pairs put without release' hashmap_word \
   's/order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL/CUA_RELAXED/' hashmap
 planted 'pairs found without acquire' hashmap_word \

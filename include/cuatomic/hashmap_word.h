@@ -50,8 +50,9 @@
  *   Find. A hit read the key and the value in one word. A key that is in one slot during the whole call is met there,
  *   in whatever order the buckets are looked at: its class was raised before the insert returned. It counts as present
  *   once it is in its slot and class and distance say so, which never goes back, also where the class stops to say the
- *   distance itself (cua__hashmap_word_reach); so one find cannot miss what an earlier one met, unless the key was erased. A miss is right because else the key moved during the call, and between an erase
- *   and an insert it was absent.
+ *   distance itself (cua__hashmap_word_reach); so one find cannot miss what an earlier one met, unless the key was
+ *   erased. A miss is right because else the key moved during the call, and between an erase and an insert it was
+ *   absent.
  *
  *   Writes. Assign and update replace the word of a present key by CAS, so they take effect only where the key
  *   still is. An erase takes effect by CAS, word -> ERASED. An insert takes effect when its word and class are there. Each
