@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Append buffers on a GPU. */
 #include "config.h"
 
 #include "../lib/append.h"

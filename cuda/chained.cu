@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The chained hash table on a GPU: the kernels of lib/chained_kernel.h and what launches them. */
 #include "config.h"
 
 #include "../lib/chained_kernel.h"

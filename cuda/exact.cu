@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Exact sums and dot products on a GPU: the kernels of lib/exact_kernel.h and what launches them. */
 #include "config.h"
 
 #include "../lib/exact_kernel.h"

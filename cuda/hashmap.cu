@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The hash map on a GPU. */
 #include "config.h"
 
 #include <cuatomic/hashmap_tile.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The multimap on a GPU: the kernels of lib/multimap_kernel.h and what launches them. */
 #include "config.h"
 
 #include "../lib/multimap_kernel.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which way an atomic operation takes on the device of a context. */
 #include "config.h"
 
 #include <string.h>

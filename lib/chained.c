@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The chained hash table: its calls, which check arguments and pass them to the backend. */
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Contexts, and which devices and backends there are. */
 #include "config.h"
 
 #include <sched.h>

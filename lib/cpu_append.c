@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Append buffers on the CPU. */
 #include "config.h"
 
 #include "append.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The chained hash table on the CPU. */
 #include "config.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The hash map on the CPU. */
 #include "config.h"
 
 #include "hashmap.h"

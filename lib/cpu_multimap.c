@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The multimap on the CPU. */
 #include "config.h"
 
 #include "multimap.h"

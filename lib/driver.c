@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What is asked of the CUDA driver without linking to it. */
 #include "config.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Exact sums and dot products: their calls. */
 #include "config.h"
 
 #include "exact.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The hash map: its options, its layout, and its calls on elements. */
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The tables of the lock checker, on the host. */
 #include "config.h"
 
 #include <inttypes.h>

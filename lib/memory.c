@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Memory of a context: allocation and what is done with it. */
 #include "config.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The multimap: its options and its calls. */
 #include "config.h"
 
 #include <stdlib.h>

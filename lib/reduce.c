@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reductions: which kind and result type a call has, and its checks. */
 #include "config.h"
 
 #include "exact.h"

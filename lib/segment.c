@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Segmented reductions: a call's options are made into a plan for the backend. */
 #include "config.h"
 
 #include "segment.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The names and texts of the statuses. */
 #include <cuatomic/status.h>
 
 const char *cua_strerror(enum cua_status status)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The sizes and names of the element types. */
 #include <cuatomic/types.h>
 
 static const struct {
