@@ -884,10 +884,15 @@ END_TEST
 
 /* ---- files ---- */
 
+enum { FOLDER_BYTES = 4096 };
+
 /* A folder of the test's own, that it goes to. */
-static void go_to_folder(char *folder)
+static void go_to_folder(char folder[FOLDER_BYTES])
 {
-	strcpy(folder, "/tmp/check_hashmap_ops.XXXXXX");
+	const char *tmp = getenv("TMPDIR");
+	int n = snprintf(folder, FOLDER_BYTES, "%s/check_hashmap_ops.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+
+	ck_assert_int_lt(n, FOLDER_BYTES);
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	ck_assert_int_eq(chdir(folder), 0);
 }
@@ -934,7 +939,7 @@ static void write_file(const char *path, const char *bytes, size_t size)
 START_TEST(saved)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND), *cpu = test_context(CUA_BACKEND_CPU);
-	char folder[64];
+	char folder[FOLDER_BYTES];
 
 	go_to_folder(folder);
 	for (int c = 0; c < CASES; c++)
@@ -991,7 +996,7 @@ START_TEST(saved_full)
 	const struct cua_hashmap_options portable = {.struct_size = sizeof(portable), .portable = 1};
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap_view view;
-	char folder[64];
+	char folder[FOLDER_BYTES];
 
 	go_to_folder(folder);
 	for (uint64_t capacity = 20; capacity <= 7680; capacity *= 384) {
@@ -1048,7 +1053,7 @@ START_TEST(corrupt_files)
 	struct maker m = make(ctx, 0, 20, NULL);
 	struct pair *p = random_pairs(13, 4, 4, 0);
 	struct cua_hashmap *none = NULL;
-	char folder[64], *good, *bad;
+	char folder[FOLDER_BYTES], *good, *bad;
 	const uint64_t absurd[] = {0, 12, 14, (uint64_t)1 << 61, ((uint64_t)1 << 61) + 13, ~(uint64_t)0};
 	size_t size, other;
 
@@ -1149,7 +1154,7 @@ START_TEST(no_space)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct maker m = make(ctx, 4, 100, NULL);
 	struct pair *p = random_pairs(50, 8, 8, 0);
-	char folder[64], *before, *after;
+	char folder[FOLDER_BYTES], *before, *after;
 	size_t size, then;
 	struct rlimit old, limit;
 
