@@ -1221,7 +1221,7 @@ START_TEST(captured)
 	ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_copy_to_host(m.map, 20000, keys, keys, &there), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_for_each(m.map, never, NULL), CUA_ERROR_CAPTURE);
-	ck_assert_status(cua_hashmap_save(m.map, "/tmp/check_hashmap_ops"), CUA_ERROR_CAPTURE);
+	ck_assert_status(cua_hashmap_save(m.map, "not written"), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_insert_n(grows.map, 5, k, v, NULL), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_build_n(grows.map, 5, k, v, NULL), CUA_ERROR_CAPTURE);
 	ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);

@@ -28,7 +28,7 @@ static const char help_text[] =
 	"       cuatomic info\n"
 	"       cuatomic help\n"
 	"\n"
-	"demo   run every part of the library on the bytes and words of FILE ('-' is\n"
+	"demo   run the calls of the library on the bytes and words of FILE ('-' is\n"
 	"       standard input) and check each result against a serial reference\n"
 	"bench  measure a part of the library beside others that do the same; without\n"
 	"       NAME, list what there is\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The demonstration: every part of the library on the bytes and words of one file, each result
+ * The demonstration: the host calls of the library on the bytes and words of one file, each result
  * checked against a serial reference that shares no code with the library (demo_reference.c).
  */
 #ifndef CUATOMIC_TOOLS_DEMO_H

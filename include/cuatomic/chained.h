@@ -359,8 +359,7 @@ CUA_API enum cua_status cua_chained_clear(struct cua_chained *table);
  * find_n: values_out[i] gets the value of keys[i] that was pushed last and found[i] 1; where there is none
  *   found[i] gets 0 and values_out[i] stays as it is. found may be NULL.
  * count_n: counts_out[i] gets the number of pairs with keys[i].
- * Errors: NULL, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another argument or the table),
- * WORKSPACE (count_n on CUDA, which uses 2 KiB).
+ * Errors: NULL, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another argument or the table).
  */
 CUA_API enum cua_status cua_chained_insert_n(struct cua_chained *table, size_t n, const uint64_t *keys,
 					     const uint64_t *values);

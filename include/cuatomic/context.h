@@ -55,7 +55,7 @@ extern "C" {
 
 /* The version of the library that is loaded, as CUA_VERSION_STRING was when it was built. */
 CUA_API const char *cua_version(void);
-/* The GPU architectures built in ("75 80 90 +PTX"), or "" for a build without CUDA. A static string. */
+/* The GPU architectures built in ("75 80 90 +PTX90"), or "" for a build without CUDA. A static string. */
 CUA_API const char *cua_cuda_architectures(void);
 
 /* The number of usable devices of a backend: 1 for the CPU; 0 where there is no driver. */
@@ -97,7 +97,8 @@ CUA_API enum cua_status cua_context_set_threads(struct cua_context *ctx, unsigne
 CUA_API unsigned cua_context_threads(const struct cua_context *ctx);
 
 /*
- * Makes the workspace at least so large now, so that a later call inside a capture need not grow it.
+ * Makes the workspace at least so large now, so that a later call need not grow it: then it neither allocates
+ * nor waits, and may be captured.
  * The sizes are told by the cua_<operation>_workspace calls; a context starts with 1 MiB.
  */
 CUA_API enum cua_status cua_context_reserve(struct cua_context *ctx, size_t bytes);

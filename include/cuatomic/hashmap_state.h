@@ -48,11 +48,7 @@
  *   USED is stored again, and no reader takes it before); erase when FREE is stored; an insert that finds
  *   the key like a find.
  *
- *   FULL. An insert counts itself after it has published its key, an erase before it frees its slot. The
- *   lane adds up the inserts first and the erases then. When it begins with the erases, there are
- *   at least as many keys as the difference; if that is the number of slots, all were full at that
- *   moment. Where it is less and no free slot was met, somebody is in between, and the lane gives its
- *   lock back and starts again.
+ *   FULL: as hashmap.h argues it.
  *
  *   Versions have 30 bits. A find would be misled only if it stood still between two loads while its
  *   slot was claimed or changed an exact multiple of 2^30 times.

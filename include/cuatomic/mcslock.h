@@ -20,7 +20,7 @@
  *     locked     X       -       -      -        -       -
  *
  * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or _SYSTEM,
- *   and all users of one lock must name the same scope or a wider one. At system scope a node has the same
+ *   and all users of one lock must name a scope that includes all of them. At system scope a node has the same
  *   address for all of them.
  * Memory order: a successful trylock, lock or lock_for acquires what the last unlock released.
  * Progress: blocking and fair: the lock is granted in the order in which lanes joined the queue, which only

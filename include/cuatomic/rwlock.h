@@ -21,7 +21,7 @@
  *     locked     X       -       -      -        -       -
  *
  * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or _SYSTEM,
- *   and all users of one lock must name the same scope or a wider one.
+ *   and all users of one lock must name a scope that includes all of them.
  * Memory order: whoever takes the lock to read acquires what the last writer released; whoever takes it to
  *   write acquires also what all readers before released. Readers are not ordered among themselves.
  * Progress: blocking. lock is fair as above, and only lanes that run are waited for. A lane may call it in a

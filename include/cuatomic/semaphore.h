@@ -16,7 +16,7 @@
  *     value      X       -       -      -        -       -       -
  *
  * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a semaphore in shared memory), _DEVICE or
- *   _SYSTEM, and all users of one semaphore must name the same scope or a wider one.
+ *   _SYSTEM, and all users of one semaphore must name a scope that includes all of them.
  * Memory order: a successful trylock, lock or lock_for acquires what every unlock before it released.
  *   Holders of one semaphore of more than 1 run side by side, and nothing orders them.
  * Progress: blocking, and not fair. A lane may call lock in a diverged warp on sm_70 and newer. In every

@@ -28,7 +28,7 @@
  *     read       X       -       -      -        -       -      -
  *
  * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (lock and data in shared memory), _DEVICE or
- *   _SYSTEM, and all users of one lock must name the same scope or a wider one.
+ *   _SYSTEM, and all users of one lock must name a scope that includes all of them.
  * Memory order: a successful trylock, lock or lock_for, and a read_begin whose read_retry says 0, acquire what
  *   the last unlock released.
  * Progress: writers block each other and are not fair. A reader never holds up a writer; it waits while one

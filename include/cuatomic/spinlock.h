@@ -17,12 +17,12 @@
  *     locked     X       -       -      -        -       -
  *
  * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or _SYSTEM,
- *   and all users of one lock must name the same scope or a wider one.
+ *   and all users of one lock must name a scope that includes all of them.
  * Memory order: a successful trylock, lock or lock_for acquires what the last unlock released.
  * Progress: blocking, and not fair. A lane may call lock in a diverged warp on sm_70 and newer. In
  *   every case CUA_WITH_LOCK is safe: a lane that fails retries only after the lanes that hold a lock
- *   have run their critical section. A lane must not wait for a lock while it holds another one that a
- *   lane it waits for may want.
+ *   have run their critical section. Lanes that hold several locks at once must all take
+ *   them in the same order.
  * Argument: only the winner of the CAS 0 -> 1 enters; its acquire reads the 0 that the last holder's
  *   release store wrote, so everything done under the lock before is visible. Waiters read with
  *   relaxed loads, which take nothing from the holder but bandwidth; some waiter's CAS succeeds whenever the

@@ -15,7 +15,7 @@
  *     locked     X       -       -      -        -       -
  *
  * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or _SYSTEM,
- *   and all users of one lock must name the same scope or a wider one.
+ *   and all users of one lock must name a scope that includes all of them.
  * Memory order: a successful trylock, lock or lock_for acquires what the last unlock released.
  * Progress: blocking and fair: lock is granted in the order of the tickets. A ticket is taken by a lane that
  *   runs, so nobody waits for a block that has not started. A lane may call lock in a diverged warp on sm_70

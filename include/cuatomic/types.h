@@ -12,7 +12,7 @@
 
 #include <cuatomic/status.h>
 
-/* Element types of the bulk calls. */
+/* Element types of the bulk calls, each of which says which it takes. */
 enum cua_type {
 	CUA_NONE = 0, /* no element: the values of a hash map that is a set */
 	CUA_I8 = 1,
@@ -23,12 +23,12 @@ enum cua_type {
 	CUA_U32 = 6,
 	CUA_I64 = 7,
 	CUA_U64 = 8,
-	CUA_U128 = 10, /* atomics and hash maps */
+	CUA_U128 = 10,
 	CUA_F16 = 16,
 	CUA_BF16 = 17,
 	CUA_F32 = 18,
 	CUA_F64 = 19,
-	CUA_COMPLEX_F32 = 24, /* these two: atomics and reductions */
+	CUA_COMPLEX_F32 = 24,
 	CUA_COMPLEX_F64 = 25
 };
 
