@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Append buffers and filters, in GB/s of what they have to move: the elements read (and flags, where they are given) and
- * those written. Peers in the same run: CUB's, with its temporary memory allocated before, and the filter of the
+ * Append buffers and filters, in GB/s of what they have to move: the elements read (and flags, where they are given)
+ * and those written. Peers in the same run: CUB's, with its temporary memory allocated before, and the filter of the
  * textbooks with one atomic operation an element.
  *
  * The ceiling is the faster one of two kernels that copy, 16 bytes a thread: one whose blocks stay and one with
- * a block a tile. Elements are uniform random numbers, compared with a limit, so that a share of them is kept. Counts go to
- * device memory. Each run's result is checked: the count, two sums over what was stored, and what is in order is
+ * a block a tile. Elements are uniform random numbers, compared with a limit, so that a share of them is kept. Counts
+ * go to device memory. Each run's result is checked: the count, two sums over what was stored, and what is in order is
  * compared with CUB's output, of which the sums are right.
  */
 #include <math.h>

@@ -8,8 +8,8 @@
  * lane each. What combines first, and so does fewer operations, can pass it; so can a maximum, which leaves out what
  * would change nothing.
  *
- * Operands are such that every operation but the maxima changes the value, and the result of every run is compared with what it
- * must be.
+ * Operands are such that every operation but the maxima changes the value, and the result of every run is compared
+ * with what it must be.
  */
 #include <math.h>
 

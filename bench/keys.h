@@ -57,8 +57,8 @@ CUA_FN uint64_t keys_below(uint64_t random, uint64_t n)
 
 /*
  * A number below n by Zipf's law with exponent 1, so that 0 is the most frequent, from random numbers that
- * follow from seed. Source: W. Hoermann and G. Derflinger, Rejection-inversion to generate variates from monotone discrete
- * distributions, 1996; the hat is 1 / x and its integral ln x.
+ * follow from seed. Source: W. Hoermann and G. Derflinger, Rejection-inversion to generate variates from monotone
+ * discrete distributions, 1996; the hat is 1 / x and its integral ln x.
  */
 CUA_FN uint64_t keys_zipf(uint64_t seed, uint64_t n)
 {

@@ -439,8 +439,9 @@ static __device__ __noinline__ void update_present(const struct cua_hashmap_view
 
 /*
  * One write a lane by a warp of tiles, for words. Returns a result, where EXISTS comes with the value
- * before in *there; or 0 where the lane has to do it alone. *met: whether others wrote the same pair meanwhile. If it `may_list`
- * an update of a key that is frequent, or was met, it lists the key where there is room, *listed, in place of writing it.
+ * before in *there; or 0 where the lane has to do it alone. *met: whether others wrote the same pair meanwhile. If it
+ * `may_list` an update of a key that is frequent, or was met, it lists the key where there is room, *listed, in place
+ * of writing it.
  */
 template <uint32_t KS, uint32_t VS>
 static __device__ __forceinline__ int write_tile(const struct cua_hashmap_view *view, int op, int active,
@@ -786,7 +787,8 @@ static __device__ __forceinline__ void tell_find(const struct bulk_find *c, uint
 
 /*
  * Each lane has a key, of which it looks at one bucket in a turn: first its home, then those behind it, the farthest
- * first. When it is done it takes the warp's next key, so that all lanes have something to do, and nothing is kept for later.
+ * first. When it is done it takes the warp's next key, so that all lanes have something to do, and nothing is kept
+ * for later.
  */
 template <uint32_t KS, uint32_t VS>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Many pairs into a hash map of words: the kernels of lib/hashmap_parts.h and what launches them.
- */
+/* Many pairs into a hash map of words: the kernels of lib/hashmap_parts.h and what launches them. */
 #include "config.h"
 
 #include "../lib/hashmap_parts.h"

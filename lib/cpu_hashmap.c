@@ -86,8 +86,9 @@ CUA_FORCE void write_range(const struct job *job, uint32_t ks, uint32_t vs, size
 }
 
 /*
- * An element of a map of words that needs a bucket behind its home bucket. The bucket has been asked for; meanwhile others
- * have their turn, so that the one in ten keys that is not at home does not cost the whole latency of the memory.
+ * An element of a map of words that needs a bucket behind its home bucket. The bucket has been asked for; meanwhile
+ * others have their turn, so that the one in ten keys that is not at home does not cost the whole latency of the
+ * memory.
  */
 struct later {
 	size_t i;
@@ -113,8 +114,8 @@ CUA_FORCE uint32_t equal_parts(const __m128i parts[4], __m128i to)
 #endif
 
 /*
- * What cua__hashmap_word_search does. A vector is loaded at once or in aligned halves of 64 bits, each of them a slot, which
- * is so read whole: no more is needed, for slots may be read in any order. What was hit is read again by an
+ * What cua__hashmap_word_search does. A vector is loaded at once or in aligned halves of 64 bits, each of them a
+ * slot, which is so read whole: no more is needed, for slots may be read in any order. What was hit is read again by an
  * atomic load, and an EMPTY slot is claimed by CAS.
  */
 CUA_FORCE int search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key,

@@ -11,8 +11,8 @@ CUA_STATIC_ASSERT(CUA__FILTER_CONTROL + sizeof(struct cua__filter_state) <= CUA_
 /* ---- a comparison as a range of keys ---- */
 
 /*
- * Keys are ranked here as unsigned numbers of the type's bits, in the order of the values. The key of the kernels is the
- * rank without its highest bit flipped, which the order of signed numbers needs; that cancels in a difference.
+ * Keys are ranked here as unsigned numbers of the type's bits, in the order of the values. The key of the kernels is
+ * the rank without its highest bit flipped, which the order of signed numbers needs; that cancels in a difference.
  */
 struct ranks {
 	uint64_t most;         /* of the type's bits */

@@ -9,8 +9,8 @@
  * short array each block has one tile, and in order it adds up itself what the lower ones have told
  * (cua__filter_short).
  *
- * Runs of equal elements are found by the latter two (CUA__FILTER_CHANGE): kept is what differs from the element before,
- * which is the lane's own, the last one of the lane below, or, for the first one of a warp, read again.
+ * Runs of equal elements are found by the latter two (CUA__FILTER_CHANGE): kept is what differs from the element
+ * before, which is the lane's own, the last one of the lane below, or, for the first one of a warp, read again.
  *
  * Tiles begin at addresses of 16 bytes, wherever the array does. What is kept goes through shared
  * memory, from which a warp stores whole lines. The loads of a block's next tile are on their way

@@ -175,8 +175,8 @@ static void sync_folder(char *path)
 }
 
 /*
- * Writes a new file with the permissions of the one at this path, if there is one, and puts it in its place. What is there
- * and is no file stays.
+ * Writes a new file with the permissions of the one at this path, if there is one, and puts it in its place. What is
+ * there and is no file stays.
  */
 static enum cua_status replace(struct cua_hashmap *map, const char *path)
 {

@@ -92,8 +92,8 @@ CUA_FN size_t cua__fixed_lists_size(const struct cua__segments *s)
 }
 
 /*
- * Whether every pack with one of n elements from `first` on, n > 0, lies in the segments of this call, so that all of it
- * may be read.
+ * Whether every pack with one of n elements from `first` on, n > 0, lies in the segments of this call, so that all of
+ * it may be read.
  */
 CUA_FORCE int cua__fixed_whole(const struct cua__path *p, uint64_t first, uint64_t n, uint32_t shift, uint32_t per_pack)
 {
@@ -347,8 +347,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 	}                                                                                                              \
                                                                                                                        \
 	/*                                                                                                             \
-	 * Segments of at most CUA__FIXED_GROUP_ROWS rows, by as many lanes each as columns leave registers for; every lane \
-	 * of the warp calls. n is 0 for a group that has none.                                                        \
+	 * Segments of at most CUA__FIXED_GROUP_ROWS rows, by as many lanes each as columns leave registers for; every
+	 * lane \ of the warp calls. n is 0 for a group that has none.                                                        \
 	 */                                                                                                            \
 	CUA_FORCE void cua__fixed_group_##kind(const struct cua__segments *s, const struct cua__path *path, uint64_t i, \
 					       uint64_t begin, uint64_t n)                                             \
@@ -602,8 +602,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 			cua__fixed_put_##kind(s, i, n, v);                                                             \
 	}                                                                                                              \
 	/*                                                                                                             \
-	 * The first kernel. No thread waits for another warp. `most` is a constant and says how long most segments are \
-	 * expected to be.                                                                                             \
+	 * The first kernel. No thread waits for another warp. `most` is a constant and says how long most segments
+	 * are \ expected to be.                                                                                             \
 	 */                                                                                                            \
 	CUA_FORCE void cua__segment_fixed_short_##kind(const struct cua__segments *s, enum cua__fixed_length most)     \
 	{                                                                                                              \

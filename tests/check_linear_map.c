@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Host threads on small hash maps, many short rounds of calls on few keys: each round's history must be
- * linearizable. Threads stop between accesses now and then; see noisy_port.h. And one thread that stops between any two of
- * its accesses, for calls as of another one.
+ * linearizable. Threads stop between accesses now and then; see noisy_port.h. And one thread that stops between any
+ * two of its accesses, for calls as of another one.
  */
 #include "common.h"
 

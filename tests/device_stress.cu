@@ -496,8 +496,8 @@ CUA_FN uint32_t cell_of(enum by by, uint32_t id, uint32_t block_size, uint32_t n
 CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u64, (old + operand) % 1000003)
 
 /*
- * apply is the atomic, of p, operand and the block's scratch; expression the plain change of old. The operand is made of
- * random. The identity changes nothing; the cells and each thread's own account begin with it.
+ * apply is the atomic, of p, operand and the block's scratch; expression the plain change of old. The operand is made
+ * of random. The identity changes nothing; the cells and each thread's own account begin with it.
  */
 #define DEFINE_STRESS(name, T, by, identity, operand_expression, expression, apply, million)       \
 	__device__ static void apply_##name(T *p, T operand, struct cua_block_scratch *block)      \

@@ -170,8 +170,8 @@ CUA_FN void linear_run(const struct cua_hashmap_view *view, uint64_t *clock, int
 }
 
 /*
- * The same by tiles, in a map whose keys and values have the same size: the lanes of a warp in mask make their i-th calls
- * together, of `most` calls, for it is the largest of their n.
+ * The same by tiles, in a map whose keys and values have the same size: the lanes of a warp in mask make their i-th
+ * calls together, of `most` calls, for it is the largest of their n.
  */
 CUA_FN void linear_run_tile(const struct cua_hashmap_view *view, uint64_t *clock, uint32_t mask,
 			    struct linear_event *events, unsigned n, unsigned most)

@@ -315,8 +315,8 @@ static void try_indexes_and_partitions(void)
 }
 
 /*
- * The scan alone: block 0 scans, and a warp of another block has each 32 tiles, of which it stores a plain word before it
- * tells the count, from the highest lane down or up. Who knows a place reads the words of all lower tiles.
+ * The scan alone: block 0 scans, and a warp of another block has each 32 tiles, of which it stores a plain word
+ * before it tells the count, from the highest lane down or up. Who knows a place reads the words of all lower tiles.
  */
 enum { SCANNED = 100 };
 static uint64_t places_of[SCANNED];

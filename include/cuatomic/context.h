@@ -58,8 +58,9 @@ CUA_API const char *cua_version(void);
 /* The GPU architectures built in ("75 80 90 +PTX90"), or "" for a build without CUDA. A static string. */
 CUA_API const char *cua_cuda_architectures(void);
 
-/* The number of usable devices of a backend: 1 for the CPU; 0 where there is no driver. */
+/* The number of usable devices of a backend: 1 for the CPU; 0 where there is no driver. Errors: NULL, VALUE. */
 CUA_API enum cua_status cua_device_count(enum cua_backend backend, int *count);
+/* Describes a device; info->struct_size is set by the caller. Errors: NULL, VALUE, NO_DEVICE. */
 CUA_API enum cua_status cua_device_query(enum cua_backend backend, int device,
 					 struct cua_device_info *info);
 
@@ -80,6 +81,7 @@ CUA_API void cua_context_destroy(struct cua_context *ctx);
 
 /* CPU or CUDA, never AUTO; AUTO for NULL. */
 CUA_API enum cua_backend cua_context_backend(const struct cua_context *ctx);
+/* The number of its device, 0 on the CPU; -1 for NULL. */
 CUA_API int cua_context_device(const struct cua_context *ctx);
 
 /*
@@ -87,23 +89,26 @@ CUA_API int cua_context_device(const struct cua_context *ctx);
  * still uses the workspace: synchronize first, or order the streams. CUA_ERROR_NO_DEVICE on a CPU context.
  */
 CUA_API enum cua_status cua_context_set_stream(struct cua_context *ctx, struct CUstream_st *stream);
+/* NULL also on a CPU context and for NULL. */
 CUA_API struct CUstream_st *cua_context_stream(const struct cua_context *ctx);
 
 /*
  * Threads of the CPU backend, 1 to 1024; 0 chooses one for each logical CPU that the calling thread may run
- * on, which is also the default. They take none of the program's signals.
+ * on, which is also the default. They take none of the program's signals. Errors: NULL, VALUE (more than 1024).
  */
 CUA_API enum cua_status cua_context_set_threads(struct cua_context *ctx, unsigned threads);
+/* 0 for NULL. */
 CUA_API unsigned cua_context_threads(const struct cua_context *ctx);
 
 /*
  * Makes the workspace at least so large now, so that a later call need not grow it: then it neither allocates
  * nor waits, and may be captured.
  * The sizes are told by the cua_<operation>_workspace calls; a context starts with 1 MiB.
+ * Errors: NULL, SIZE, NO_MEMORY, WORKSPACE (in a capture it cannot grow).
  */
 CUA_API enum cua_status cua_context_reserve(struct cua_context *ctx, size_t bytes);
 
-/* Waits until all work queued in the context's stream is finished, and reports how it ended. */
+/* Waits until all work queued in the context's stream is finished, and reports how it ended. Errors: NULL, CAPTURE. */
 CUA_API enum cua_status cua_context_synchronize(struct cua_context *ctx);
 
 /* The cudaError_t behind the last CUA_ERROR_CUDA or CUA_ERROR_NO_DEVICE of this context; 0 for none. */

@@ -254,6 +254,7 @@ CUA_FORCE void cua__exact_insert(int64_t *digit, uint32_t negative, uint64_t man
 
 /* ---- sums ---- */
 
+/* Makes the sum 0, as CUA_EXACT_INIT; nobody may be using it. */
 CUA_FN void cua_exact_init(struct cua_exact *e)
 {
 	e->layout = CUA_EXACT_LAYOUT;

@@ -15,6 +15,11 @@
  * Without order the elements kept come in any order, and the next call may have another one. A filter in order is
  * stable, and its result has the same bits on every device and backend. On a GPU it takes up to 15 %
  * longer, and a partition in order twice as long.
+ *
+ * Scope: the host calls work on one device, in stream order, and nobody else may write their arrays meanwhile.
+ *   cua_filter_by_<name> is for a whole grid; what it keeps is pushed with the scope and the order of append.h.
+ * Progress: without order no block waits for another one. In order, blocks wait until the counts of lower tiles are
+ *   known, which are told by blocks that run already.
  */
 #ifndef CUATOMIC_FILTER_H
 #define CUATOMIC_FILTER_H
@@ -125,8 +130,8 @@ extern "C" {
  * With options->flags the flags decide, and compare and value are ignored. values may be NULL if only indexes or the
  * count are wanted; x too, if flags decide. Indexes of U32 need n <= 2^32.
  *
- * A partition stores all n elements or indexes, so its capacity is n at least; the others begin at place *count. Without
- * order they are in any order too.
+ * A partition stores all n elements or indexes, so its capacity is n at least; the others begin at place *count.
+ * Without order they are in any order too.
  *
  * values may be x itself, unless it is a partition; the filter is then ordered. Elsewhere the outputs must not
  * overlap the inputs nor each other.
@@ -146,8 +151,8 @@ CUA_API enum cua_status cua_filter_array(struct cua_context *ctx,
 
 /*
  * The same to the end of an append buffer: of values, or with options->index_type of indexes of that type. What
- * does not fit is counted in the buffer's demand and dropped. In order, nobody else may append at the same time. There is
- * no partition, and options->indexes is NULL.
+ * does not fit is counted in the buffer's demand and dropped. In order, nobody else may append at the same time.
+ * There is no partition, and options->indexes is NULL.
  * Errors: as above; TYPE also where the size is not the buffer's item size; CONTEXT (out is another context's).
  */
 CUA_API enum cua_status cua_filter_append(struct cua_context *ctx,

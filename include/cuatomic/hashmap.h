@@ -42,18 +42,19 @@
  *     erase of an absent key             wait-free                     wait-free
  *     erase of a present key             lock-free                     blocking
  *
- *   A call that blocks waits for a spinlock of the key's home bucket, of which a lane holds one at a time; and one that finds no
- *   free slot waits until the inserts under way have been counted, those of a bulk call on the host when a thread has
- *   done its share. All calls may be made by any lane of a diverged warp.
+ *   A call that blocks waits for a spinlock of the key's home bucket, of which a lane holds one at a time; and one
+ *   that finds no free slot waits until the inserts under way have been counted, those of a bulk call on the host
+ *   when a thread has done its share. All calls may be made by any lane of a diverged warp.
  * Full: FULL is returned only where at one moment all slots held a key; the map is unchanged, the pair is counted
  *   and, if the map was made to keep rejected pairs, kept. Bulk calls on a GPU may combine equal keys first: they count
  *   as one pair then, of an update with the operation's value of all of them. Of many lanes that want the last slot
  *   exactly one gets it.
  *
  *   An insert counts itself after its key is there, an erase before it frees its slot; one that another was faster than
- *   takes its count back. The lane that finds no free slot adds up the inserts first and the erases then. When it begins
- *   with the erases, there are at least as many keys as the difference; if that is the number of slots, all held a key at
- *   that moment. Where it is less, somebody is in between, and the lane gives its lock back and starts again.
+ *   takes its count back. The lane that finds no free slot adds up the inserts first and the erases then. When it
+ *   begins with the erases, there are at least as many keys as the difference; if that is the number of slots, all
+ *   held a key at that moment. Where it is less, somebody is in between, and the lane gives its lock back and starts
+ *   again.
  */
 #ifndef CUATOMIC_HASHMAP_H
 #define CUATOMIC_HASHMAP_H
@@ -365,8 +366,8 @@ CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, uint32_t 
 }
 
 /*
- * Where enter met the key in a map of words: its value becomes next(value, operand, op), and the spot has the value before.
- * Returns 0 where the key is gone, or its place is to be looked for again.
+ * Where enter met the key in a map of words: its value becomes next(value, operand, op), and the spot has the value
+ * before. Returns 0 where the key is gone, or its place is to be looked for again.
  */
 CUA_FORCE int cua__hashmap_change_by(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
@@ -397,8 +398,8 @@ CUA_FORCE int cua__hashmap_change_by(const struct cua_hashmap_view *view, uint32
 }
 
 /*
- * Where the key is there its value becomes next(value, operand, op), and the spot has the value before; else the pair (key,
- * operand) is added. `next` is a constant, and may run more than once.
+ * Where the key is there its value becomes next(value, operand, op), and the spot has the value before; else the pair
+ * (key, operand) is added. `next` is a constant, and may run more than once.
  */
 CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
@@ -505,21 +506,22 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
  *   int name_at(view, place, &key, &value)          1 and the pair at this place, or 0
  *
  * where `view` is a const struct cua_hashmap_view *, and results are an enum cua_hashmap_result unless said
- * otherwise. In a map of other sizes, what writes is UNSUPPORTED, and nothing is found. Keys are equal if their bits are:
- * padding in a struct counts. To visit all pairs, share the
+ * otherwise. In a map of other sizes, what writes is UNSUPPORTED, and nothing is found. Keys are equal if their bits
+ * are: padding in a struct counts. To visit all pairs, share the
  * places out among lanes.
  *
  * CUA_DEFINE_HASHSET(name, K) defines insert(view, key), contains, erase, places and at(view, place, &key).
  *
  * CUA_DEFINE_HASHMAP_WITH(name, K, V, hash, equal) and CUA_DEFINE_HASHSET_WITH(name, K, hash, equal) take the functions
- * uint64_t hash(K key, uint64_t seed) and int equal(K a, K b), which nvcc must see as __host__ __device__ (CUA_FN); equal keys must
- * have equal hashes, and all 64 bits of a hash count. Both must take any bits: equal is also asked whether a key is the one
- * of bits 0, or 1, and calls by tiles hash the keys of lanes that are not active. A key that equals the one of bits 0 or 1
- * may come back as that one. A map with a hash or an equality of its own is made with own_hash.
+ * uint64_t hash(K key, uint64_t seed) and int equal(K a, K b), which nvcc must see as __host__ __device__ (CUA_FN);
+ * equal keys must have equal hashes, and all 64 bits of a hash count. Both must take any bits: equal is also asked
+ * whether a key is the one of bits 0, or 1, and calls by tiles hash the keys of lanes that are not active. A key that
+ * equals the one of bits 0 or 1 may come back as that one. A map with a hash or an equality of its own is made with
+ * own_hash.
  *
- * CUA_DEFINE_HASHMAP_UPDATE(update, name, expression) defines int update(view, key, operand), after CUA_DEFINE_HASHMAP(name,
- * K, V): where the key is there its value becomes the expression of `old` and `operand`, both of type V, evaluated perhaps
- * more than once and perhaps under a lock; else the pair (key, operand) is added.
+ * CUA_DEFINE_HASHMAP_UPDATE(update, name, expression) defines int update(view, key, operand), after
+ * CUA_DEFINE_HASHMAP(name, K, V): where the key is there its value becomes the expression of `old` and `operand`,
+ * both of type V, evaluated perhaps more than once and perhaps under a lock; else the pair (key, operand) is added.
  */
 #define CUA__HASHMAP_SIZE_CHECK(K, vs)                                                             \
 	CUA_STATIC_ASSERT(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16,                     \
@@ -731,8 +733,8 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 
 /*
  * The same without types, for keys and values of at most 8 bytes: a map of 32-bit keys or values takes the low
- * 32 bits of theirs. The sizes are looked up in each call. On a set values are ignored, and found as 0. In maps of longer
- * keys or values, what writes is UNSUPPORTED, and nothing is found.
+ * 32 bits of theirs. The sizes are looked up in each call. On a set values are ignored, and found as 0. In maps of
+ * longer keys or values, what writes is UNSUPPORTED, and nothing is found.
  */
 #define CUA__HASHMAP_BY_SIZE(call, other)                                                           \
 	switch (view->key_size * 16 + view->value_size) {                                          \
@@ -865,16 +867,16 @@ extern "C" {
 #endif
 
 /*
- * An empty map in the memory of the context's backend. Any `capacity` different keys fit, for certain; the slots are that
- * many, rounded up to whole buckets, and those to a power of two below 512 buckets of words, to a multiple of 512 above.
- * Bytes a slot: 9.2 for pairs of up to 8 bytes, 21.4 for words of 128 bits, else 18.3 to 42.7. Probes get long above 0.9 of
- * the slots: ask for 1.25 to 2 times the keys expected.
+ * An empty map in the memory of the context's backend. Any `capacity` different keys fit, for certain; the slots are
+ * that many, rounded up to whole buckets, and those to a power of two below 512 buckets of words, to a multiple of
+ * 512 above. Bytes a slot: 9.2 for pairs of up to 8 bytes, 21.4 for words of 128 bits, else 18.3 to 42.7. Probes get
+ * long above 0.9 of the slots: ask for 1.25 to 2 times the keys expected.
  *
- * Types: U32, U64 and U128, also for other types of 4, 8 and 16 bytes; the value's may be NONE, which makes a set: arrays of
- * values are then ignored and may be NULL. Pairs of up to 8 bytes are words, and pairs of 12 and 16 where the machine has
- * a CAS of 128 bits: a GPU of compute capability 9.0, x86-64 and 64-bit Arm hosts. Kernels that
- * use such a map must be compiled for 9.0 with CUDA 12.4 or newer; in others what writes is UNSUPPORTED, and nothing is found:
- * options.portable makes maps for them.
+ * Types: U32, U64 and U128, also for other types of 4, 8 and 16 bytes; the value's may be NONE, which makes a set:
+ * arrays of values are then ignored and may be NULL. Pairs of up to 8 bytes are words, and pairs of 12 and 16 where
+ * the machine has a CAS of 128 bits: a GPU of compute capability 9.0, x86-64 and 64-bit Arm hosts. Kernels that
+ * use such a map must be compiled for 9.0 with CUDA 12.4 or newer; in others what writes is UNSUPPORTED, and nothing
+ * is found: options.portable makes maps for them.
  * Errors: NULL, TYPE, VALUE (capacity = 0, an option), SIZE (with slots of words also from 2^32 buckets on),
  * NO_MEMORY, CAPTURE.
  */
@@ -900,16 +902,17 @@ CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
  *
  * insert_n, assign_n, update_n: results[i], where results is not NULL, gets the enum cua_hashmap_result.
  *   Keys that find no slot are FULL there, make the status FULL, and change nothing.
- * insert_or_get_n, exchange_n: values_out[i] gets the value that is there after, or for exchange was there before; where the
+ * insert_or_get_n, exchange_n: values_out[i] gets the value that is there after, or for exchange was there before;
+ * where the
  *   key is FULL, or for exchange absent, it stays as it is. values_out may be `values`.
  * build_n: the map is cleared and then holds these pairs; of equal keys any one remains and the others are EXISTS.
  * find_n: values_out[i] gets the value and found[i] 1; for an absent key found[i] gets 0 and values_out[i]
  *   stays as it is. found may be NULL.
  * contains_n: found[i] gets 1 or 0.
  * erase_n: found[i], where found is not NULL, gets whether this element removed its key.
- * Errors: NULL, VALUE (unknown op), TYPE (assign, update, exchange, insert_or_get or find of a set), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an
- * output with another argument or the map), UNSUPPORTED (own_hash); with grow_percent also NO_MEMORY and, for calls that
- * insert, CAPTURE; WORKSPACE.
+ * Errors: NULL, VALUE (unknown op), TYPE (assign, update, exchange, insert_or_get or find of a set), SIZE, ALIGNMENT,
+ * MEMORY_KIND, OVERLAP (an output with another argument or the map), UNSUPPORTED (own_hash); with grow_percent also
+ * NO_MEMORY and, for calls that insert, CAPTURE; WORKSPACE.
  */
 CUA_API enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
 					     const void *values, uint8_t *results);
@@ -947,11 +950,11 @@ CUA_API enum cua_status cua_hashmap_size(struct cua_hashmap *map, uint64_t *size
 /*
  * All pairs: the first max of them to keys_out and values_out (backend memory; may be NULL if max is 0, values_out also
  * for a set), and how many there are, also when more than max, to *n, which may be in backend memory: see
- * context.h. ANY: in any order, with one pass over the map. SORTED: those that are given are sorted by key; where there are more than
- * max, any of them are given. May be captured.
+ * context.h. ANY: in any order, with one pass over the map. SORTED: those that are given are sorted by key; where
+ * there are more than max, any of them are given. May be captured.
  *
- * Source of the sort: LSD radix sort (Knuth, vol. 3, 5.2.5) by bytes; a byte that all keys have in common costs nothing.
- * The workspace is then the bytes of the arrays and a little more.
+ * Source of the sort: LSD radix sort (Knuth, vol. 3, 5.2.5) by bytes; a byte that all keys have in common costs
+ * nothing. The workspace is then the bytes of the arrays and a little more.
  * Errors: NULL, VALUE (order), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP, CAPTURE, WORKSPACE, NO_MEMORY.
  */
 CUA_API enum cua_status cua_hashmap_retrieve(struct cua_hashmap *map, enum cua_hashmap_order order,
@@ -963,8 +966,8 @@ CUA_API enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap 
 						       size_t *bytes);
 
 /*
- * The pairs that found the map full since the last clear and were kept, as retrieve gives pairs; *n is the number of all
- * that were rejected, of which the first options.rejects are kept. Errors: those of retrieve.
+ * The pairs that found the map full since the last clear and were kept, as retrieve gives pairs; *n is the number of
+ * all that were rejected, of which the first options.rejects are kept. Errors: those of retrieve.
  */
 CUA_API enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t max, void *keys_out,
 					     void *values_out, uint64_t *n);
@@ -976,8 +979,8 @@ CUA_API enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t m
  * Errors, after which nothing has changed: NULL, VALUE (capacity = 0), SIZE (too large, or below the number of keys),
  * NO_MEMORY, CAPTURE, UNSUPPORTED (own_hash).
  *
- * With options.grow_percent the bulk calls that add keys do it themselves: before more than that share of the slots could
- * hold keys, to at least twice the slots, in parts of at least 65536 elements, between which they see how many of
+ * With options.grow_percent the bulk calls that add keys do it themselves: before more than that share of the slots
+ * could hold keys, to at least twice the slots, in parts of at least 65536 elements, between which they see how many of
  * their keys were new. Such a call waits for the stream; if it fails, the elements that it has not come to
  * are FULL in results.
  */
@@ -985,9 +988,9 @@ CUA_API enum cua_status cua_hashmap_resize(struct cua_hashmap *map, uint64_t cap
 
 /*
  * Adds all pairs of `from`, which stays as it is, to the map; `how` says which value a key has afterwards that is
- * in both. The map does not grow: pairs that find no slot are rejected, as by insert_n. In stream order; may be captured.
- * Errors: NULL, VALUE (how), CONTEXT (maps of two contexts), TYPE (sizes that differ; for sets, other than KEEP),
- * OVERLAP (the same map twice), UNSUPPORTED (own_hash).
+ * in both. The map does not grow: pairs that find no slot are rejected, as by insert_n. In stream order; may be
+ * captured. Errors: NULL, VALUE (how), CONTEXT (maps of two contexts), TYPE (sizes that differ; for sets, other than
+ * KEEP), OVERLAP (the same map twice), UNSUPPORTED (own_hash).
  */
 CUA_API enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hashmap *from,
 					  enum cua_hashmap_merge how);
@@ -1007,24 +1010,24 @@ CUA_API enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64
 						 uint64_t *n);
 
 /*
- * Calls fn(arg, key, value) for each pair, in any order, on the calling thread, until it returns not 0. The two point to
- * copies, of any alignment, that are there until fn returns; value is NULL for a set. fn may write to the map, and may
- * or may not meet what it has written; it must not resize or destroy it, nor make it grow. Waits for the stream.
+ * Calls fn(arg, key, value) for each pair, in any order, on the calling thread, until it returns not 0. The two point
+ * to copies, of any alignment, that are there until fn returns; value is NULL for a set. fn may write to the map, and
+ * may or may not meet what it has written; it must not resize or destroy it, nor make it grow. Waits for the stream.
  * Errors: NULL, CAPTURE, NO_MEMORY.
  */
 CUA_API enum cua_status cua_hashmap_for_each(struct cua_hashmap *map,
 					     int (*fn)(void *arg, const void *key, const void *value), void *arg);
 
 /*
- * Writes the map to a file, which is there as a whole or not at all: it is written beside and renamed, with the permissions
- * of the one that was there. Rejected pairs and the status are not saved. load makes the map of such a file, of any backend: with the slots it had and, where
- * options is NULL, its options. Both wait for the stream.
+ * Writes the map to a file, which is there as a whole or not at all: it is written beside and renamed, with the
+ * permissions of the one that was there. Rejected pairs and the status are not saved. load makes the map of such a
+ * file, of any backend: with the slots it had and, where options is NULL, its options. Both wait for the stream.
  *
  * The file: a header of 88 bytes and the pairs, key and value, in the machine's byte order and in any order; a checksum
  * each. load looks at all of it before it makes the map.
  * Errors: NULL, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY, SYSTEM (errno says why; EISDIR and EINVAL where there is
- * no regular file); of load also VALUE (options), SIZE and CORRUPT: not a file of save, of another version or byte order,
- * truncated or changed.
+ * no regular file); of load also VALUE (options), SIZE and CORRUPT: not a file of save, of another version or byte
+ * order, truncated or changed.
  */
 CUA_API enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path);
 CUA_API enum cua_status cua_hashmap_load(struct cua_context *ctx, const struct cua_hashmap_options *options,

@@ -22,10 +22,10 @@
  *   int name_exchange_tile(view, mask, active, key, value, &old)
  *   int name_erase_tile(view, mask, active, key)
  *
- * CUA_DEFINE_HASHSET_TILE(name, K), after CUA_DEFINE_HASHSET(name, K), defines those of them that need no value: contains,
- * insert, which takes none, and erase. CUA_DEFINE_HASHMAP_TILE_WITH(name, K, V) and CUA_DEFINE_HASHSET_TILE_WITH(name, K)
- * are for those of ..._WITH. CUA_DEFINE_HASHMAP_UPDATE_TILE(update, name), after CUA_DEFINE_HASHMAP_UPDATE(update, name,
- * expression) and the map's tile, defines
+ * CUA_DEFINE_HASHSET_TILE(name, K), after CUA_DEFINE_HASHSET(name, K), defines those of them that need no value:
+ * contains, insert, which takes none, and erase. CUA_DEFINE_HASHMAP_TILE_WITH(name, K, V) and
+ * CUA_DEFINE_HASHSET_TILE_WITH(name, K) are for those of ..._WITH. CUA_DEFINE_HASHMAP_UPDATE_TILE(update, name),
+ * after CUA_DEFINE_HASHMAP_UPDATE(update, name, expression) and the map's tile, defines
  *
  *   int update_tile(view, mask, active, key, operand)        as update
  *
@@ -103,8 +103,9 @@ CUA_FORCE void cua__tile_load(const char *at, int wide, uint64_t out[2])
 }
 
 /*
- * What lanes see in the buckets of their tiles, a bit a lane of the warp, or after cua__tile_own of the tile: the key, or EMPTY, in their first and second
- * slot. With slots of 128 bits there is no second. Lane 0 has the head in place of its first slot.
+ * What lanes see in the buckets of their tiles, a bit a lane of the warp, or after cua__tile_own of the tile: the
+ * key, or EMPTY, in their first and second slot. With slots of 128 bits there is no second. Lane 0 has the head in
+ * place of its first slot.
  */
 struct cua__tile_votes {
 	uint32_t key_first, key_second, empty_first, empty_second, free_first, free_second;
@@ -113,8 +114,8 @@ struct cua__tile_votes {
 
 /*
  * The lanes of mask vote on a bucket of their tile, of which each has its 16 bytes, about a key that is the
- * same in the tile; the votes are those of the whole warp. Without branches on the lane: the compiler would make two copies of
- * the code, and the lanes would not converge. Returns the value at this lane, if it voted for the key.
+ * same in the tile; the votes are those of the whole warp. Without branches on the lane: the compiler would make two
+ * copies of the code, and the lanes would not converge. Returns the value at this lane, if it voted for the key.
  */
 CUA_FORCE struct cua_u128 cua__tile_vote(uint32_t ks, uint32_t vs, uint32_t mask, uint32_t base,
 					 const uint64_t w[2], struct cua_u128 key,
@@ -216,8 +217,8 @@ CUA_FORCE void cua__tile_acquire(const struct cua_hashmap_view *view, uint32_t b
 }
 
 /*
- * The value of the lane's key, of which `hit` is the lane in its tile that voted for it; values[j] is that of the tile's key j,
- * where this lane voted for it.
+ * The value of the lane's key, of which `hit` is the lane in its tile that voted for it; values[j] is that of the
+ * tile's key j, where this lane voted for it.
  */
 CUA_FORCE struct cua_u128 cua__tile_values(uint32_t vs, uint32_t mask, uint32_t base,
 					   const struct cua_u128 values[4], uint32_t hit)
@@ -315,8 +316,8 @@ CUA_FORCE uint32_t cua__tile_far(const struct cua_hashmap_view *view, int wide, 
  * Each lane of mask with `pending` looks for its key in the buckets behind its home, a tile in those of all its lanes
  * at a time: from `far` down to distance 1, for where its class says that a key is it mostly is.
  *
- * With FREE it looks from the home on, up to the first place for the key and as far as the key may be: that is `far` where the
- * home's class says no less. there = -1 then means that the home has EMPTY slots.
+ * With FREE it looks from the home on, up to the first place for the key and as far as the key may be: that is `far`
+ * where the home's class says no less. there = -1 then means that the home has EMPTY slots.
  */
 CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
 			      int pending, uint32_t far, uint64_t hash, struct cua_u128 key,
@@ -472,8 +473,8 @@ CUA_FORCE struct cua_hashmap_counts *cua__tile_counts(const struct cua_hashmap_v
 
 /*
  * One lane adds to the map's counts what the lanes of mask have inserted, a number that all have, and sets it to 0.
- * Without order, as bulk calls do, it rests on the L2 and not on the memory model that others do not see this before the
- * count of an erase whose slot was taken: all of them take effect there, one after the other.
+ * Without order, as bulk calls do, it rests on the L2 and not on the memory model that others do not see this before
+ * the count of an erase whose slot was taken: all of them take effect there, one after the other.
  */
 CUA_FORCE void cua__tile_count(const struct cua_hashmap_view *view, uint32_t mask, enum cua_order order,
 			       uint32_t *added)
@@ -573,9 +574,9 @@ CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t
 }
 
 /*
- * Inserts where the lane's key is absent and its home has an EMPTY slot; where the key is in its home, and `next` is not
- * NULL, its value becomes next(value, operand). Returns INSERTED, or EXISTS with the value before in the spot; else, and
- * where others were faster, 0, and has done nothing.
+ * Inserts where the lane's key is absent and its home has an EMPTY slot; where the key is in its home, and `next` is
+ * not NULL, its value becomes next(value, operand). Returns INSERTED, or EXISTS with the value before in the spot;
+ * else, and where others were faster, 0, and has done nothing.
  */
 CUA_FORCE int cua__tile_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
 			      int active, uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,

@@ -31,21 +31,21 @@
  * Argument.
  *
  *   Slots. A slot changes by CAS alone, and never becomes EMPTY again. All who claim a slot in a bucket take the
- *   first EMPTY one (or an ERASED one); so the EMPTY slots of a bucket are its last ones, and there are none once the last
- *   slot is not EMPTY.
+ *   first EMPTY one (or an ERASED one); so the EMPTY slots of a bucket are its last ones, and there are none once the
+ *   last slot is not EMPTY.
  *
  *   Where a key may be. A key is put in its home bucket as long as that has an EMPTY slot, and there only into
- *   such a slot, by anybody. Afterwards it is put into a slot of its probe sequence, and only by the holder of the home's
- *   lock, who has seen the home without EMPTY slots, and every bucket before the one that it chose as well. So
+ *   such a slot, by anybody. Afterwards it is put into a slot of its probe sequence, and only by the holder of the
+ *   home's lock, who has seen the home without EMPTY slots, and every bucket before the one that it chose as well. So
  *   behind an EMPTY slot no key with this home was ever put, and a search ends where the home has one.
  *
- *   One place a key. Say a lane puts a key into EMPTY slot s of its home while the key is in another place p. Nobody has put a
- *   key of this home anywhere but into EMPTY slots of the home, for s was one of them until now; so p is a slot of
- *   the home that was EMPTY. It is not behind s, since whoever took it had seen that s was not EMPTY. It is not before s either:
- *   the lane has seen there another key or ERASED, after the slot was taken, so the key came and went since, or was there
- *   and was met. The holder of the lock, having seen that the last slot is not EMPTY, knows that nobody
- *   else will put the key anywhere, and looks at all slots where it can be before it claims one. An erase only makes
- *   a key's one word ERASED and needs no lock.
+ *   One place a key. Say a lane puts a key into EMPTY slot s of its home while the key is in another place p. Nobody
+ *   has put a key of this home anywhere but into EMPTY slots of the home, for s was one of them until now; so p is a
+ *   slot of the home that was EMPTY. It is not behind s, since whoever took it had seen that s was not EMPTY. It is
+ *   not before s either: the lane has seen there another key or ERASED, after the slot was taken, so the key came and
+ *   went since, or was there and was met. The holder of the lock, having seen that the last slot is not EMPTY, knows
+ *   that nobody else will put the key anywhere, and looks at all slots where it can be before it claims one. An erase
+ *   only makes a key's one word ERASED and needs no lock.
  *
  *   Find. A hit read the key and the value in one word. A key that is in one slot during the whole call is met there,
  *   in whatever order the buckets are looked at: its class was raised before the insert returned. It counts as present
@@ -55,8 +55,8 @@
  *   absent.
  *
  *   Writes. Assign and update replace the word of a present key by CAS, so they take effect only where the key
- *   still is. An erase takes effect by CAS, word -> ERASED. An insert takes effect when its word and class are there. Each
- *   key's changes are those of one word, or are separated by its erase.
+ *   still is. An erase takes effect by CAS, word -> ERASED. An insert takes effect when its word and class are there.
+ *   Each key's changes are those of one word, or are separated by its erase.
  *
  *   Locks are taken by an acquiring CAS, or OR, on the head and given back by a releasing store, which also raises the
  *   class. A CAS that writes a pair releases; a find that meets it acquires.
@@ -175,9 +175,9 @@ CUA_FORCE int cua__hashmap_word_has(uint32_t ks, uint32_t vs, struct cua_u128 w,
 }
 
 /*
- * A slot. On the host a load of 128 bits is a CAS. So two halves are read there, the first twice: they may be of two pairs,
- * but not a key's half from before it was put there with a half of the pair. Whoever finds what it looks for reads the whole,
- * of each slot that looks so: the one behind may be such a mixture, and the one before the key.
+ * A slot. On the host a load of 128 bits is a CAS. So two halves are read there, the first twice: they may be of two
+ * pairs, but not a key's half from before it was put there with a half of the pair. Whoever finds what it looks for
+ * reads the whole, of each slot that looks so: the one behind may be such a mixture, and the one before the key.
  */
 CUA_FORCE struct cua_u128 cua__hashmap_word_load(const char *at, int wide, enum cua_order order)
 {
@@ -529,8 +529,8 @@ CUA_FORCE int cua__hashmap_word_trylock(char *bucket, int wide, struct cua__hash
 }
 
 /*
- * Only the holder of the lock changes the head. The head that is stored says that it is not locked. A hi that sends readers
- * to lo is released, with the lo that the lock was taken with.
+ * Only the holder of the lock changes the head. The head that is stored says that it is not locked. A hi that sends
+ * readers to lo is released, with the lo that the lock was taken with.
  */
 CUA_FORCE void cua__hashmap_word_unlock(char *bucket, int wide, struct cua__hashmap_head head)
 {
@@ -545,9 +545,9 @@ CUA_FORCE void cua__hashmap_word_unlock(char *bucket, int wide, struct cua__hash
 #define CUA__HASHMAP_PATIENCE 64u
 
 /*
- * Puts the word somewhere behind or into the home bucket, whose lock is held and whose head this is. Returns INSERTED with
- * the head raised; EXISTS with the spot; FULL; or 0 to come back, because the home has EMPTY slots, or since others were
- * at work.
+ * Puts the word somewhere behind or into the home bucket, whose lock is held and whose head this is. Returns INSERTED
+ * with the head raised; EXISTS with the spot; FULL; or 0 to come back, because the home has EMPTY slots, or since
+ * others were at work.
  */
 CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				      uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
@@ -704,8 +704,8 @@ CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view, 
 
 /*
  * Inserts the pair if the key is absent. Returns INSERTED, EXISTS or FULL; with the first two the spot says where
- * the pair is and what its word was. What is in *added afterwards is for the caller to add; nothing on a GPU, where other
- * lanes of the warp may wait for it.
+ * the pair is and what its word was. What is in *added afterwards is for the caller to add; nothing on a GPU, where
+ * other lanes of the warp may wait for it.
  */
 CUA_FORCE int cua__hashmap_word_enter(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				      uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
@@ -757,9 +757,9 @@ CUA_FORCE int cua__hashmap_word_change(uint32_t ks, uint32_t vs, struct cua__has
 }
 
 /*
- * Erases the key at the spot, which the caller has counted at *counted already: see FULL in hashmap.h. Returns 1, with the
- * last word in the spot; or 0 where another one erased it meanwhile. Then the count is undone, where it was made: whoever
- * adds up the counts may miss both or the second, but never the first alone.
+ * Erases the key at the spot, which the caller has counted at *counted already: see FULL in hashmap.h. Returns 1,
+ * with the last word in the spot; or 0 where another one erased it meanwhile. Then the count is undone, where it was
+ * made: whoever adds up the counts may miss both or the second, but never the first alone.
  */
 CUA_FORCE int cua__hashmap_word_take(uint32_t ks, uint32_t vs, struct cua_u128 key,
 				     cua__hashmap_equal_fn *equal, enum cua_order order, uint64_t *counted,

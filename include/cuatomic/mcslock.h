@@ -60,6 +60,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_mcslock_node) == 16, "the node is ABI");
 /* The value of a free lock; memory of zeros is an array of free locks. */
 #define CUA_MCSLOCK_INIT {0}
 
+/* Makes the lock free. Nobody may be using it. */
 CUA_FN void cua_mcslock_init(struct cua_mcslock *l)
 {
 	CUA__LOCK_INIT(mcslock, l);

@@ -198,7 +198,7 @@ CUA_API enum cua_status cua_symbol_read(struct cua_context *ctx, void *dst,
 
 /*
  * The backend's free and total memory: of the device, or of the machine (what new programs could
- * have without swapping). Free is a hint: others allocate too.
+ * have without swapping). Free is a hint: others allocate too. Errors: NULL, SYSTEM (the machine does not tell).
  */
 CUA_API enum cua_status cua_memory_info(struct cua_context *ctx, uint64_t *free_bytes,
 					uint64_t *total_bytes);

@@ -75,7 +75,8 @@ struct cua_multimap;
 enum cua_multimap_result {
 	CUA_MULTIMAP_INSERTED = 1,
 	CUA_MULTIMAP_FULL = 3,       /* no entry, or no slot for a new key: nothing changed */
-	CUA_MULTIMAP_UNSUPPORTED = 5 /* code for a machine that lacks the map's CAS of 128 bits, and finds nothing: see hashmap.h */
+	/* code for a machine that lacks the map's CAS of 128 bits, and finds nothing: see hashmap.h */
+	CUA_MULTIMAP_UNSUPPORTED = 5
 };
 
 /* The pool's counters; what is written often is apart from what is not. */

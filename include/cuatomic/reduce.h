@@ -106,6 +106,7 @@ enum cua_finish_mode {
 	CUA_FINISH_ORDERED_LOCK = 4
 };
 
+/* Makes the state that of CUA_FINISH_INIT, whatever it was; no kernel may be using it. */
 CUA_FN void cua_finish_init(struct cua_finish *f)
 {
 	f->cell = 0;
@@ -830,8 +831,8 @@ extern "C" {
  *           cuatomic/exact.h for NaN, infinities and zeros, which also takes sums apart and puts them together.
  *   FAST    with LAST_BLOCK, the default, or ORDERED_LOCK gives the same bits as long as the lengths and
  *           alignment of the arrays, the device (on the CPU its kind, and the number of threads) and the options
- *           are the same. The ways under a lock and by an atomic are there for SUM, MIN, MAX and DOT of types of 32 and 64 bits with
- *           results of the default type.
+ *           are the same. The ways under a lock and by an atomic are there for SUM, MIN, MAX and DOT of types of 32
+ *           and 64 bits with results of the default type.
  *
  * One kernel, which also writes the result. The call follows the rules for results in
  * cuatomic/context.h.

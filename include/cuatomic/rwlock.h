@@ -27,8 +27,8 @@
  * Progress: blocking. lock is fair as above, and only lanes that run are waited for. A lane may call it in a
  *   diverged warp on sm_70 and newer, as in ticketlock.h; CUA_WITH_READ_LOCK and CUA_WITH_WRITE_LOCK do
  *   not even need that. A lane that holds the lock must not take it again, not even to read: a writer may
- *   have come in between. A reader that waits is counted already, so lock_for does not wait in turn: it tries until the time is over,
- *   and is not fair. A try to write may hold up other writers for a moment, but no reader.
+ *   have come in between. A reader that waits is counted already, so lock_for does not wait in turn: it tries until
+ *   the time is over, and is not fair. A try to write may hold up other writers for a moment, but no reader.
  * Argument: writers exclude each other by tickets, as in ticketlock.h; every change of writers_out is made
  *   with release by the lane whose turn it is. The writer in turn marks readers_in, and what it reads
  *   there is how many readers came before: it waits for readers_out, acquired, to reach that number. A
@@ -63,6 +63,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_rwlock) == 16, "the lock is ABI");
 /* The value of a free lock; memory of zeros is an array of free locks. */
 #define CUA_RWLOCK_INIT {0, 0, 0, 0}
 
+/* Makes the lock free. Nobody may be using it. */
 CUA_FN void cua_rwlock_init(struct cua_rwlock *l)
 {
 	CUA__LOCK_INIT(rwlock_write, l);

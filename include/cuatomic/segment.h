@@ -26,6 +26,10 @@
  *          device, the number of threads or the backend.
  *
  * Integers, MIN and MAX have the same bits in both.
+ *
+ * Scope: one device; the calls work in stream order, and nobody else may write their arrays meanwhile. There are no
+ *   inline functions.
+ * Progress: a call ends whatever the offsets are. cua_reduce_by_key finds the runs by a filter in order: see filter.h.
  */
 #ifndef CUATOMIC_SEGMENT_H
 #define CUATOMIC_SEGMENT_H

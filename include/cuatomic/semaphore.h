@@ -41,6 +41,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_semaphore) == 4, "the semaphore is ABI");
 /* The value of a semaphore that n may hold at once. */
 #define CUA_SEMAPHORE_INIT(n) {n}
 
+/* Lets `count` hold it at once, 0 to 2^32 - 1. Nobody may be using it. */
 CUA_FN void cua_semaphore_init(struct cua_semaphore *s, uint32_t count)
 {
 	CUA__LOCK_INIT(semaphore, s);

@@ -55,6 +55,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_seqlock) == 8, "the lock is ABI");
 /* The value of a free lock; memory of zeros is an array of free locks. */
 #define CUA_SEQLOCK_INIT {0}
 
+/* Makes the lock free. Nobody may be using it. */
 CUA_FN void cua_seqlock_init(struct cua_seqlock *l)
 {
 	CUA__LOCK_INIT(seqlock, l);
@@ -151,7 +152,12 @@ CUA_FORCE int cua_seqlock_read_retry_scope(const struct cua_seqlock *l, uint64_t
 	return cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != begun;
 }
 
-/* ---- the data: one word of it, by readers and by the writer that holds the lock ---- */
+/*
+ * ---- the data: one word of it, by readers and by the writer that holds the lock ----
+ *
+ * p is aligned to the size of the word. The accesses are relaxed; what orders them is the lock for writers, and
+ * read_begin with read_retry for readers.
+ */
 
 CUA_FORCE uint32_t cua_seqlock_load_b32_scope(const void *p, enum cua_scope scope)
 {

@@ -43,6 +43,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_spinlock) == 4, "the lock is ABI");
 /* The value of a free lock; memory of zeros is an array of free locks. */
 #define CUA_SPINLOCK_INIT {0}
 
+/* Makes the lock free. Nobody may be using it. */
 CUA_FN void cua_spinlock_init(struct cua_spinlock *l)
 {
 	CUA__LOCK_INIT(spinlock, l);

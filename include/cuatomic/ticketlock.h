@@ -45,6 +45,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_ticketlock) == 8, "the lock is ABI");
 /* The value of a free lock; memory of zeros is an array of free locks. */
 #define CUA_TICKETLOCK_INIT {0, 0}
 
+/* Makes the lock free. Nobody may be using it. */
 CUA_FN void cua_ticketlock_init(struct cua_ticketlock *l)
 {
 	CUA__LOCK_INIT(ticketlock, l);
