@@ -242,7 +242,8 @@ done
 
 # ---- many k-mers: several batches, and growth between them ----
 
-times=1100
+# a batch is of 1048576
+times=$((1200000 / $(model 21 1 sequences | awk '{ n += $2 } END { print n }') + 1))
 for _ in $(seq $times); do
   cat in/lines.fa
 done >many.fa
