@@ -279,7 +279,7 @@ static bool plan_build(struct cua_context *ctx, const struct cua_hashmap_view *v
 		plan->parts = divide_up(plan->windows, (uint64_t)1 << *log);
 		plan->room = room_of(
 			(uint64_t)((double)call->n / (double)plan->windows * (double)(1u << *log)));
-		if (plan->parts > MOST_PARTS || (1u << *log) > MOST_PARTS || plan->room > MOST_ROOM)
+		if ((1u << *log) > MOST_PARTS || plan->room > MOST_ROOM)
 			return false;
 	}
 	plan->counters = plan->parts + plan->windows + 1;

@@ -327,7 +327,7 @@ enum cua_status cua__call_scratch(struct cua__call *call, size_t bytes, void **p
 		return CUA_ERROR_SIZE;
 	bytes = cua__scratch_size(bytes);
 	if (bytes > w->size - w->used) {
-		/* what this call has already taken stays in the old buffer; the next call of its kind will find room for all */
+		/* what this call has taken stays in the old buffer; the next of its kind finds room for all */
 		const size_t all = w->used + bytes;
 
 		status = grow(ctx, all + (all < MOST_SPARE ? all : MOST_SPARE));

@@ -198,7 +198,7 @@ planted 'an empty cell of a reserved key taken for the key, after a wait' hashma
 planted 'a tile that is told of a key before its home is' hashmap_tile \
   's/if (there > 0 && (wants & CUA__TILE_FREE) && distance > far)/if (0)/' hashmap
 planted 'a class that says no distance any more, and a distance from before' hashmap_word \
-  's/if (wide && (head.hi >> 4/if (0 \&\& (head.hi >> 4/' hashmap
+  's/if (wide && cua__hashmap_class_far(/if (0 \&\& cua__hashmap_class_far(/' hashmap
 planted 'a tile that takes the head for a slot' hashmap_tile \
   '/key_first = /s/>> base & 14/>> base \& 15/' hashmap
 planted 'a tile that loses the slots of its last lane' hashmap_tile \

@@ -285,12 +285,6 @@ CUA_FORCE void cua__tile_look_at(const struct cua_hashmap_view *view, uint32_t k
 		cua_port_sync_warp(mask);
 }
 
-/* What the home says of the lane's class. */
-CUA_FORCE uint32_t cua__tile_class(int wide, uint64_t hash, uint64_t classes)
-{
-	return (uint32_t)(classes >> (wide ? 4 : 2) * cua__hashmap_class(hash)) & cua__hashmap_class_most(wide);
-}
-
 /* The farthest distance of all classes, as a head says it. */
 CUA_FORCE uint32_t cua__tile_farthest(const struct cua_hashmap_view *view, uint64_t head)
 {
@@ -303,7 +297,7 @@ CUA_FORCE uint32_t cua__tile_farthest(const struct cua_hashmap_view *view, uint6
 CUA_FORCE uint32_t cua__tile_far(const struct cua_hashmap_view *view, int wide, uint64_t hash,
 				 const struct cua__hashmap_seen *seen)
 {
-	const uint32_t far = cua__tile_class(wide, hash, seen->classes);
+	const uint32_t far = cua__hashmap_class_far(wide, seen->classes, hash);
 
 	if (far < cua__hashmap_class_most(wide))
 		return far;
@@ -394,7 +388,7 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 
 			if (distance == 0) {
 				const uint32_t most = cua__hashmap_class_most(wide);
-				const uint32_t of_class = cua__tile_class(wide, hash, classes);
+				const uint32_t of_class = cua__hashmap_class_far(wide, classes, hash);
 
 				seen->classes = classes;
 				far = of_class < most ? of_class : far;

@@ -304,22 +304,28 @@ CUA_FORCE uint32_t cua__hashmap_class(uint64_t hash)
 	return (uint32_t)hash & 15;
 }
 
-/* What a class says that went farther than it can say; a head's hi that has such a class. */
+/* What a class says that went farther than it can say. */
 CUA_FORCE uint32_t cua__hashmap_class_most(int wide)
 {
 	return wide ? 15 : 3;
 }
 
+/* Whether a class in hi says that. */
 CUA_FORCE int cua__hashmap_has_most(uint64_t hi)
 {
 	return (hi & hi >> 1 & hi >> 2 & hi >> 3 & 0x1111111111111111u) != 0;
 }
 
+/* What a home's classes, hi or the upper half of lo, say of a key of this hash. */
+CUA_FORCE uint32_t cua__hashmap_class_far(int wide, uint64_t classes, uint64_t hash)
+{
+	return (uint32_t)(classes >> (wide ? 4 : 2) * cua__hashmap_class(hash)) & cua__hashmap_class_most(wide);
+}
+
 /* How many buckets behind the home may hold a key of this hash, by the head of who holds the lock. */
 CUA_FORCE uint64_t cua__hashmap_word_far(int wide, struct cua__hashmap_head head, uint64_t hash)
 {
-	uint32_t far = wide ? (uint32_t)(head.hi >> 4 * cua__hashmap_class(hash)) & 15
-			    : (uint32_t)(head.lo >> (32 + 2 * cua__hashmap_class(hash))) & 3;
+	const uint32_t far = cua__hashmap_class_far(wide, wide ? head.hi : head.lo >> 32, hash);
 
 	return far < cua__hashmap_class_most(wide) ? far : cua__hashmap_far_of((uint32_t)(head.lo >> 24) & 255);
 }
@@ -331,7 +337,7 @@ CUA_FORCE uint64_t cua__hashmap_word_far(int wide, struct cua__hashmap_head head
 CUA_FORCE uint64_t cua__hashmap_word_reach(const char *home, int wide, struct cua__hashmap_head head,
 					   uint64_t hash)
 {
-	if (wide && (head.hi >> 4 * cua__hashmap_class(hash) & 15) == cua__hashmap_class_most(wide)) {
+	if (wide && cua__hashmap_class_far(wide, head.hi, hash) == cua__hashmap_class_most(wide)) {
 		cua_port_acquire_b32(home + 8, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 		head.lo = cua_port_load_b64(home, CUA_RELAXED, CUA__HASHMAP_AT);
 	}
