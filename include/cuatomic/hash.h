@@ -2,8 +2,9 @@
 /*
  * The hash of the tables: 64 bits in, 64 well mixed bits out, and their mapping to a range.
  *
- * Source: the two rounds are multiply and xor-shift finalizers with the published constants of splitmix64
- * (Steele, Lea, Flood, 2014; mix by Stafford) and MurmurHash3's fmix64 (Appleby). The mapping is the high
+ * Source: rounds of xor-shift and multiply with published constants, two of splitmix64 (Steele, Lea, Flood, 2014;
+ * mix by Stafford) and one of MurmurHash3's fmix64 (Appleby). The shifts are half a word, which is one instruction
+ * where registers have 32 bits; with two rounds keys of two equal halves came to few hashes. The mapping is the high
  * half of a product (Lemire, 2016), which needs no division and no power of two.
  *
  * For one seed the hash is a bijection, so different keys have different hashes. It is no defence against
@@ -17,16 +18,12 @@
 /* The hash of a key under a seed. */
 CUA_FORCE uint64_t cua_hash_u64(uint64_t key, uint64_t seed)
 {
-	uint64_t x = key + seed * 0x9e3779b97f4a7c15u;
+	uint64_t x = (key ^ (key >> 32)) * 0xbf58476d1ce4e5b9u + seed;
 
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	x ^= x >> 31;
-	/* the seed comes in twice, so that it does more than shift the sequence of keys */
-	x += seed;
-	x = (x ^ (x >> 33)) * 0xff51afd7ed558ccdu;
-	x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53u;
-	return x ^ (x >> 33);
+	/* the seed comes in twice, so that it does more than shift what the first round makes of the keys */
+	x = (x ^ (x >> 32)) * 0x94d049bb133111ebu + seed;
+	x = (x ^ (x >> 32)) * 0xff51afd7ed558ccdu;
+	return x ^ (x >> 32);
 }
 
 /* Of a key of 128 bits. For one seed and one half, it is a bijection of the other half. */
