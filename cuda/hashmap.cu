@@ -757,13 +757,6 @@ static enum cua_status cuda_write(struct cua_context *ctx, const struct cua_hash
 	return status == CUA_ERROR_UNSUPPORTED ? cuda_insert(ctx, view, call) : status;
 }
 
-static enum cua_status cuda_build(struct cua_context *ctx, const struct cua_hashmap_view *view,
-				  const struct cua__hashmap_call *call)
-{
-	enum cua_status status = cua__cuda_hashmap_build(ctx, view, call);
-
-	return status == CUA_ERROR_UNSUPPORTED ? cuda_insert(ctx, view, call) : status;
-}
 
 /* ---- find and erase ---- */
 
@@ -1096,7 +1089,7 @@ static enum cua_status cuda_retrieve(struct cua_context *ctx, const struct cua_h
 }
 
 const struct cua__hashmap_ops cua__cuda_hashmap = {
-	cuda_write, cuda_build, cua__cuda_hashmap_build_scratch,
+	cuda_write, cua__cuda_hashmap_build, cua__cuda_hashmap_build_scratch,
 	cuda_find,  cuda_erase, cuda_size,
 	cuda_retrieve, &cua__cuda_hashmap_whole,
 };

@@ -58,21 +58,29 @@ static __host__ __device__ constexpr uint32_t list_room(uint32_t ks, uint32_t vs
 namespace
 {
 
+/* Shared memory whose address is in a register: else the compiler makes it anew, by four instructions, for each use. */
+template <typename T> __device__ __forceinline__ T *known(T *p)
+{
+	uint32_t at = (uint32_t)__cvta_generic_to_shared(p);
+
+	asm("" : "+r"(at));
+	return (T *)__cvta_shared_to_generic(at);
+}
+
 template <uint32_t KS, uint32_t VS, int AGAIN>
 __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
 	scatter_kernel(const __grid_constant__ struct cua__parts a)
 {
-	constexpr struct cua__parts_kind kind = {KS, VS, SCATTER_THREADS, scatter_each(KS, VS),
-						 AGAIN};
+	constexpr struct cua__parts_kind kind = {KS, VS, SCATTER_THREADS, scatter_each(KS, VS), AGAIN};
 	constexpr uint32_t TILE = SCATTER_THREADS * scatter_each(KS, VS);
 	__shared__ struct cua__parts_shared shared;
 	extern __shared__ uint4 scatter_stage[];
-	CUA__PARTS_LOCAL *part_of =
-		(CUA__PARTS_LOCAL *)((char *)scatter_stage + TILE * (is_wide(KS, VS) ? 16 : 8));
+	void *stage = known(scatter_stage);
+	CUA__PARTS_LOCAL *part_of = (CUA__PARTS_LOCAL *)((char *)stage + TILE * (is_wide(KS, VS) ? 16 : 8));
 	uint32_t *number = (uint32_t *)(part_of + TILE);
 
 	if (cua__hashmap_has_words(KS, VS))
-		cua__parts_scatter(kind, &a, blockIdx.x, &shared, scatter_stage, part_of, number,
+		cua__parts_scatter(kind, &a, blockIdx.x, &shared, stage, part_of, number,
 				   number + a.parts);
 }
 
@@ -82,12 +90,13 @@ __global__ void __launch_bounds__(BUILD_THREADS, BUILD_BLOCKS_PER_PROCESSOR)
 {
 	constexpr struct cua__parts_kind kind = {KS, VS, BUILD_THREADS, build_each(KS, VS), 0};
 	__shared__ struct cua__parts_shared shared;
-	__shared__ uint32_t number[CUA__PARTS_BUCKETS];
+	__shared__ uint32_t number[CUA__PARTS_BUCKETS], told[CUA__PARTS_BUCKETS];
 	extern __shared__ uint4 build_table[];
+	void *table = known(build_table);
 
 	if (cua__hashmap_has_words(KS, VS))
-		cua__parts_build(kind, &a, blockIdx.x, &shared, build_table, number,
-				 (char *)build_table + CUA__PARTS_WINDOW_BYTES, list_room(KS, VS));
+		cua__parts_build(kind, &a, blockIdx.x, &shared, table, known(number), known(told),
+				 (char *)table + CUA__PARTS_WINDOW_BYTES, list_room(KS, VS));
 }
 
 template <uint32_t KS, uint32_t VS>
@@ -288,6 +297,18 @@ static bool plan_build(struct cua_context *ctx, const struct cua_hashmap_view *v
 	return true;
 }
 
+/* All of an empty map but its buckets, which a build writes. */
+static enum cua_status clear_counts(struct cua_context *ctx, const struct cua_hashmap_view *view)
+{
+	const struct cua__runtime *runtime = ctx->backend->runtime;
+	enum cua_status status = runtime->set_bytes(ctx, view->counts, 0,
+						    (size_t)((char *)view->buckets - (char *)view->counts));
+
+	if (!status && view->rejects)
+		status = runtime->set_bytes(ctx, &view->rejects->count, 0, sizeof(view->rejects->count));
+	return status;
+}
+
 enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 					const struct cua_hashmap_view *view,
 					const struct cua__hashmap_call *call)
@@ -327,6 +348,9 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 		second.from_room = plan.room;
 		second.from_tiles = divide_up(plan.room, k.tile);
 		second.parts = 1u << log;
+		}
+	status = clear_counts(ctx, view);
+	if (!status && plan.parts) {
 		status = scatter(ctx, &k, k.scatter, tiles, &first);
 		tiles = plan.parts * second.from_tiles;
 	}
@@ -338,6 +362,12 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 		status =
 			launch(ctx, k.spill, (uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
 			       SPILL_THREADS, 0, 0, &second);
+	/* nothing that was there remains, nor a part of what should be */
+	if (status) {
+		(void)clear_counts(ctx, view);
+		(void)ctx->backend->runtime->set_bytes(ctx, view->buckets, 0,
+						       view->n_buckets * CUA__HASHMAP_WORD_BYTES);
+	}
 	return status;
 }
 

@@ -9,10 +9,7 @@
 
 #include "../lib/hashmap.h"
 
-/*
- * Into a map whose counts and cells are zeros, and of which no other call knows. The buckets are
- * not read: after anything but UNSUPPORTED they need not have been cleared.
- */
+/* In the place of all that the map has. */
 enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 					const struct cua_hashmap_view *view,
 					const struct cua__hashmap_call *call);

@@ -409,7 +409,6 @@ static enum cua_status cpu_size(struct cua_context *ctx, const struct cua_hashma
 
 const struct cua__hashmap_ops cua__cpu_hashmap = {
 	.write = cpu_write,
-	.build = cpu_write,
 	.build_scratch = cpu_build_scratch,
 	.find = cpu_find,
 	.erase = cpu_erase,

@@ -207,6 +207,17 @@ enum cua_status cua_hashmap_clear(struct cua_hashmap *map)
 	return cua__call_end(&call, cua__hashmap_empty(map));
 }
 
+enum cua_status cua__hashmap_build(struct cua_hashmap *map, const struct cua__hashmap_call *call)
+{
+	const struct cua__hashmap_ops *ops = map->ctx->backend->hashmap;
+	enum cua_status status = ops->build ? ops->build(map->ctx, &map->view, call) : CUA_ERROR_UNSUPPORTED;
+
+	if (status != CUA_ERROR_UNSUPPORTED)
+		return status;
+	status = cua__hashmap_empty(map);
+	return status ? status : ops->write(map->ctx, &map->view, call);
+}
+
 /* ---- many at once ---- */
 
 enum cua_status cua__hashmap_check(const struct cua_hashmap *map, const void *p, size_t n, size_t size,
@@ -284,12 +295,13 @@ static enum cua_status bulk(struct cua_hashmap *map, cua__hashmap_bulk_fn *fn, i
 	cua__call_begin(&call, map->ctx);
 	if (grows)
 		status = map->ctx->backend->runtime->may_wait(map->ctx);
-	if (!status && (what & CLEARS))
+	/* what grows a map asks how full it is */
+	if (!status && (what & CLEARS) && (grows || !c->n))
 		status = cua__hashmap_empty(map);
 	if (!status && grows)
-		status = cua__hashmap_write_growing(map, fn, c);
+		status = cua__hashmap_write_growing(map, what & CLEARS, c);
 	else if (!status && c->n)
-		status = fn(map->ctx, &map->view, c);
+		status = what & CLEARS ? cua__hashmap_build(map, c) : fn(map->ctx, &map->view, c);
 	return cua__call_end(&call, status);
 }
 
@@ -339,7 +351,7 @@ enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op
 enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
 				    const void *values, uint8_t *results)
 {
-	return BULK(map, build, ADDS | TAKES_VALUES | CLEARS, .op = CUA__HASHMAP_INSERT, .n = n, .keys = keys,
+	return BULK(map, write, ADDS | TAKES_VALUES | CLEARS, .op = CUA__HASHMAP_INSERT, .n = n, .keys = keys,
 		    .values = values, .flags = results);
 }
 

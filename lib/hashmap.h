@@ -25,7 +25,10 @@ struct cua__hashmap_call {
 struct cua__hashmap_ops {
 	enum cua_status (*write)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_call *call);
-	/* into a map that was just cleared, of which no other call knows */
+	/*
+	 * in the place of all that the map has, with no results; UNSUPPORTED, which changes nothing, where clearing
+	 * and a write are as good. May be NULL
+	 */
 	enum cua_status (*build)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_call *call);
 	/* bytes of the workspace that build, or write of an insert without results, takes at most for n pairs */
@@ -105,6 +108,8 @@ enum cua_status cua__hashmap_lay_out(struct cua_hashmap *map, uint64_t capacity)
 enum cua_status cua__hashmap_provide(struct cua_hashmap *map);
 /* Removes all, in stream order. */
 enum cua_status cua__hashmap_empty(struct cua_hashmap *map);
+/* The backend's build, or what is as good. */
+enum cua_status cua__hashmap_build(struct cua_hashmap *map, const struct cua__hashmap_call *call);
 
 /* An array argument as the user gave it, with its bytes, and as the backend addresses it. */
 struct cua__hashmap_array {
@@ -122,7 +127,7 @@ int cua__hashmap_in_map(const struct cua_hashmap *map, const struct cua__hashmap
 typedef enum cua_status cua__hashmap_bulk_fn(struct cua_context *ctx, const struct cua_hashmap_view *view,
 					     const struct cua__hashmap_call *call);
 /* The same for a map that grows: in parts, each after the map has got room for it. Waits for the stream. */
-enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, cua__hashmap_bulk_fn *first,
+enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, int builds,
 					   const struct cua__hashmap_call *call);
 
 uint64_t cua__hashmap_slots(const struct cua_hashmap_view *view);

@@ -254,8 +254,7 @@ static const void *part_of(const void *array, size_t done, size_t size)
 	return array && size ? (const char *)array + done * size : NULL;
 }
 
-enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, cua__hashmap_bulk_fn *first,
-					   const struct cua__hashmap_call *call)
+enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, int builds, const struct cua__hashmap_call *call)
 {
 	const uint32_t ks = map->view.key_size, vs = map->view.value_size;
 	enum cua_status status = CUA_OK;
@@ -274,7 +273,8 @@ enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, cua__hashmap
 		part.values = part_of(call->values, done, vs);
 		part.values_out = (void *)part_of(call->values_out, done, vs);
 		part.flags = (void *)part_of(call->flags, done, 1);
-		status = (done ? map->ctx->backend->hashmap->write : first)(map->ctx, &map->view, &part);
+		status = builds && !done ? cua__hashmap_build(map, &part)
+					 : map->ctx->backend->hashmap->write(map->ctx, &map->view, &part);
 		if (status)
 			break;
 		done += part.n;

@@ -90,7 +90,7 @@ struct cua__parts {
 /* Of a block, beside the stage. */
 struct cua__parts_shared {
 	uint32_t warps[32];
-	uint32_t listed, inserted;
+	uint32_t listed, inserted, late;
 };
 
 /* ---- words ---- */
@@ -194,7 +194,7 @@ CUA_FORCE uint32_t cua__parts_scan(const struct cua__parts_kind k, struct cua__p
 				   uint32_t v, uint32_t *total)
 {
 	const uint32_t thread = cua_port_thread(), lane = cua_port_lane();
-	uint32_t sum = v, step, w, before = 0, all = 0;
+	uint32_t sum = v, step, before, all;
 
 	CUA__UNROLL
 	for (step = 1; step < 32; step *= 2) {
@@ -206,56 +206,64 @@ CUA_FORCE uint32_t cua__parts_scan(const struct cua__parts_kind k, struct cua__p
 	if (lane == 31)
 		CUA_WRITE(sh->warps[thread / 32], sum);
 	cua_port_sync_block();
+	all = lane < k.threads / 32 ? CUA_READ(sh->warps[lane]) : 0;
 	CUA__UNROLL
-	for (w = 0; w < k.threads / 32; w++) {
-		uint32_t of_warp = CUA_READ(sh->warps[w]);
+	for (step = 1; step < k.threads / 32; step *= 2) {
+		uint32_t other = cua_port_shuffle_u32(CUA__PARTS_ALL, all, lane >= step ? lane - step : lane);
 
-		before += w < thread / 32 ? of_warp : 0;
-		all += of_warp;
+		all += lane >= step ? other : 0;
 	}
-	*total = all;
-	return before + sum - v;
+	before = cua_port_shuffle_u32(CUA__PARTS_ALL, all, (thread / 32 + 31) % 32);
+	*total = cua_port_shuffle_u32(CUA__PARTS_ALL, all, k.threads / 32 - 1);
+	return (thread < 32 ? 0 : before) + sum - v;
 }
 
-/* The words at hand of this thread; with pairs, one with a reserved key is put into its cell, and
- * is none. */
+/* The cell of a word with a reserved key, or NULL. */
+CUA_FORCE char *cua__parts_cell(const struct cua__parts_kind k, const struct cua__parts *a, struct cua_u128 word)
+{
+	return cua__hashmap_word_cell(&a->view, k.ks, k.vs, cua__hashmap_word_key(k.ks, word), NULL);
+}
+
+/* The words at hand of this thread, of n from first on; with pairs, one with a reserved key is put into its
+ * cell, and is none. */
 CUA_FORCE void cua__parts_read(const struct cua__parts_kind k, const struct cua__parts *a,
-			       uint64_t first, uint64_t end, struct cua_u128 *word, uint32_t *there)
+			       uint64_t first, uint32_t n, struct cua_u128 *word, uint32_t *there)
 {
 	const uint32_t thread = cua_port_thread();
+	const uint64_t own = first + thread;
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
-	struct cua_u128 key[32], value[32];
 	uint32_t j;
+	int reserved = 0;
 
 	*there = 0;
 	CUA__UNROLL
 	for (j = 0; j < k.each; j++) {
-		const uint64_t i = first + j * k.threads + thread;
-
-		if (i >= end)
+		if (j * k.threads + thread >= n)
 			continue;
 		*there |= (uint32_t)1 << j;
-		if (k.again) {
-			word[j] = cua__parts_get(k, a->from, i);
-		} else {
-			key[j] = cua__hashmap_get(a->keys, k.ks, i);
-			value[j] = cua__hashmap_get(a->values, k.vs, i);
-		}
+		if (k.again)
+			word[j] = cua__parts_get(k, a->from, own + j * k.threads);
+		else
+			word[j] = cua__hashmap_word_of(k.ks, k.vs,
+						       cua__hashmap_get(a->keys, k.ks, own + j * k.threads),
+						       cua__hashmap_get(a->values, k.vs, own + j * k.threads));
 	}
 	if (k.again)
 		return;
 	CUA__UNROLL
+	for (j = 0; j < k.each; j++)
+		reserved |= (*there >> j & 1) && cua__parts_cell(k, a, word[j]);
+	if (!reserved)
+		return;
+	CUA__UNROLL
 	for (j = 0; j < k.each; j++) {
-		char *cell;
+		char *cell = (*there >> j & 1) ? cua__parts_cell(k, a, word[j]) : NULL;
 
-		if (!(*there >> j & 1))
+		if (!cell)
 			continue;
-		cell = cua__hashmap_word_cell(&a->view, k.ks, k.vs, key[j], NULL);
-		if (cell) {
-			(void)cua__hashmap_word_enter_cell(cell, k.ks, k.vs, value[j], &spot);
-			*there &= ~((uint32_t)1 << j);
-		}
-		word[j] = cua__hashmap_word_of(k.ks, k.vs, key[j], value[j]);
+		(void)cua__hashmap_word_enter_cell(cell, k.ks, k.vs, cua__hashmap_word_value(k.ks, k.vs, word[j]),
+						   &spot);
+		*there &= ~((uint32_t)1 << j);
 	}
 }
 
@@ -292,16 +300,61 @@ CUA_FORCE void cua__parts_filter(const struct cua__parts_kind k, const struct cu
 	cua_port_sync_block();
 }
 
+/* Stores the words of a stage, all of which have room. */
+CUA_FORCE void cua__parts_store(const struct cua__parts_kind k, void *to, uint32_t total, const void *stage,
+				const CUA__PARTS_LOCAL *part_of, const uint32_t *offset)
+{
+	const uint32_t thread = cua_port_thread();
+	const size_t own = thread;
+	uint32_t j;
+
+	CUA__UNROLL
+	for (j = 0; j < k.each; j++)
+		if (j * k.threads + thread < total)
+			cua__parts_set(k, to,
+				       CUA_READ(offset[CUA_READ(part_of[own + j * k.threads])]) + j * k.threads + thread,
+				       cua__parts_get(k, stage, own + j * k.threads));
+}
+
+/* The same where some have none, which are spilled. */
+CUA_FORCE void cua__parts_store_crowded(const struct cua__parts_kind k, const struct cua__parts *a,
+					uint64_t first_part, uint32_t total, const void *stage,
+					const CUA__PARTS_LOCAL *part_of, const uint32_t *offset)
+{
+	const uint32_t thread = cua_port_thread();
+	uint32_t i;
+
+	/* the bound is the same for a warp */
+	for (i = thread; i - cua_port_lane() < total; i += k.threads) {
+		struct cua_u128 w = {0, 0};
+		int spills = 0;
+
+		if (i < total) {
+			const uint32_t p = CUA_READ(part_of[i]);
+			const uint32_t at = CUA_READ(offset[p]) + i - (uint32_t)(p * a->room);
+
+			w = cua__parts_get(k, stage, i);
+			if (at < a->room)
+				cua__parts_set(k, a->to, (first_part + p) * a->room + at, w);
+			else
+				spills = i == 0 || !cua__parts_same_key(
+							   k, cua__parts_get(k, stage, i - 1), w);
+		}
+		cua__parts_spill(k, a, spills, w);
+	}
+}
+
 /* stage and part_of have room for a tile, number and offset for as many as there are parts. */
 CUA_FORCE void cua__parts_scatter(const struct cua__parts_kind k, const struct cua__parts *a,
 				  uint64_t tile, struct cua__parts_shared *sh, void *stage,
 				  CUA__PARTS_LOCAL *part_of, uint32_t *number, uint32_t *offset)
 {
+	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
 	const uint32_t thread = cua_port_thread(), size = cua__parts_tile(k);
 	uint64_t first = tile * size, end = a->n, first_part = 0, claimed[2] = {0, 0};
 	struct cua_u128 word[32];
 	uint32_t place[32], there, j, p, before, total, n[2];
-	int filtered;
+	int filtered, crowded;
 
 	if (k.again) {
 		const uint64_t part = tile / a->from_tiles, start = part * a->from_room;
@@ -315,7 +368,7 @@ CUA_FORCE void cua__parts_scatter(const struct cua__parts_kind k, const struct c
 		return;
 	for (p = thread; p < a->parts; p += k.threads)
 		CUA_WRITE(number[p], 0);
-	cua__parts_read(k, a, first, end, word, &there);
+	cua__parts_read(k, a, first, end - first < size ? (uint32_t)(end - first) : size, word, &there);
 	cua_port_sync_block();
 	for (filtered = k.ks == 16;; filtered = 1) {
 		CUA__UNROLL
@@ -353,8 +406,7 @@ CUA_FORCE void cua__parts_scatter(const struct cua__parts_kind k, const struct c
 		p = thread * 2 + j;
 		if (p < a->parts)
 			CUA_WRITE(number[p], before);
-		n[j] += before;
-		before = n[j];
+		before += n[j];
 	}
 	cua_port_sync_block();
 	CUA__UNROLL
@@ -367,35 +419,26 @@ CUA_FORCE void cua__parts_scatter(const struct cua__parts_kind k, const struct c
 		cua__parts_set(k, stage, at, word[j]);
 		CUA_WRITE(part_of[at], (CUA__PARTS_LOCAL)(place[j] >> 16));
 	}
-	/* a word's place in its part is its place in the stage and this, modulo 2^32 */
+	/*
+	 * what a word's place in all parts is more than its place in the stage, modulo 2^32, which is enough but for
+	 * more than 2^32 words
+	 */
+	crowded = a->parts * a->room >> 32 != 0;
 	CUA__UNROLL
 	for (j = 0; j < 2; j++) {
 		p = thread * 2 + j;
-		if (p < a->parts)
-			CUA_WRITE(offset[p],
-				  (uint32_t)(claimed[j] < a->room ? claimed[j] : a->room) -
-					  CUA_READ(number[p]));
+		if (p >= a->parts)
+			continue;
+		crowded |= claimed[j] + n[j] > a->room;
+		CUA_WRITE(offset[p], (uint32_t)(p * a->room + (claimed[j] < a->room ? claimed[j] : a->room)) -
+					     CUA_READ(number[p]));
 	}
-	cua_port_sync_block();
-	CUA__UNROLL
-	for (j = 0; j < k.each; j++) {
-		const uint32_t i = j * k.threads + thread;
-		struct cua_u128 w = {0, 0};
-		uint32_t at;
-		int spills = 0;
-
-		if (i < total) {
-			w = cua__parts_get(k, stage, i);
-			p = CUA_READ(part_of[i]);
-			at = CUA_READ(offset[p]) + i;
-			if (at < a->room)
-				cua__parts_set(k, a->to, (first_part + p) * a->room + at, w);
-			else
-				spills = i == 0 || !cua__parts_same_key(
-							   k, cua__parts_get(k, stage, i - 1), w);
-		}
-		cua__parts_spill(k, a, spills, w);
-	}
+	crowded = cua_port_sync_block_or(crowded);
+	if (crowded)
+		cua__parts_store_crowded(k, a, first_part, total, stage, part_of, offset);
+	else
+		cua__parts_store(k, (char *)a->to + first_part * a->room * (wide ? 16 : 8), total, stage, part_of,
+				 offset);
 }
 
 /* ---- build ---- */
@@ -552,33 +595,182 @@ CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__
 	return result;
 }
 
+/* Whether one of the first n pairs of a bucket has the word's key. */
+CUA_FORCE int cua__parts_has(const struct cua__parts_kind k, const void *table, uint32_t bucket, uint32_t n,
+			     struct cua_u128 word)
+{
+	const uint32_t slots = cua__hashmap_word_slots(k.ks, k.vs);
+	uint32_t i;
+	int has = 0;
+
+	CUA__UNROLL
+	for (i = 0; i < slots; i++)
+		has |= i < n && cua__parts_same_key(
+					k, cua__parts_get(k, table, cua__parts_at(k, bucket, i + 1)), word);
+	return has;
+}
+
 /*
- * table has room for a window, number for as many as it has buckets. list is for words that find no
+ * By whole warps, for the lanes that have a word of which no bucket has the key, and no other word that is at work
+ * has it: into the first bucket with a free slot. Returns INSERTED, or 0 where the window is full. Lanes go on
+ * together, though not all of them find a slot at the same time.
+ */
+CUA_FORCE int cua__parts_put(const struct cua__parts_kind k, void *table, uint32_t *number, int has, uint32_t home,
+			     uint64_t hash, struct cua_u128 word)
+{
+	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
+	const uint32_t slots = cua__hashmap_word_slots(k.ks, k.vs);
+	/* cua__hashmap_word_probe within a window */
+	const uint32_t step = (uint32_t)(hash >> 4) | 1;
+	uint64_t *head = (uint64_t *)table + (size_t)cua__parts_at(k, home, 0) * (wide ? 2 : 1), old = 0;
+	uint32_t distance = 0, at = home, slot = 0, half;
+	int looks = has, put = 0;
+
+	while (cua_port_ballot(CUA__PARTS_ALL, looks)) {
+		if (looks) {
+			const uint32_t n = cua_port_load_b32(&number[at], CUA_RELAXED, CUA__PARTS_BLOCK);
+
+			if (n >= slots) {
+				at = (at + step) % CUA__PARTS_BUCKETS;
+				looks = ++distance < CUA__PARTS_BUCKETS;
+			} else if (cua_port_cas_b32(&number[at], n, n + 1, CUA_RELAXED, CUA__PARTS_BLOCK) == n) {
+				slot = n + 1;
+				put = 1;
+				looks = 0;
+			}
+		}
+		cua_port_sync_warp(CUA__PARTS_ALL);
+	}
+	if (put)
+		cua__parts_set(k, table, cua__parts_at(k, at, slot), word);
+	CUA__UNROLL
+	for (half = 0; half < (wide ? 2u : 1u); half++) {
+		looks = put && distance;
+		if (looks)
+			old = cua_port_load_b64(&head[half], CUA_RELAXED, CUA__PARTS_BLOCK);
+		while (cua_port_ballot(CUA__PARTS_ALL, looks)) {
+			if (looks) {
+				struct cua__hashmap_head to = {half ? 0 : old, half ? old : 0};
+				uint64_t seen;
+
+				to = cua__hashmap_word_raise(wide, to, hash, distance);
+				seen = cua_port_cas_b64(&head[half], old, half ? to.hi : to.lo, CUA_RELAXED,
+							CUA__PARTS_BLOCK);
+				looks = seen != old;
+				old = seen;
+			}
+			cua_port_sync_warp(CUA__PARTS_ALL);
+		}
+	}
+	return put ? CUA_HASHMAP_INSERTED : 0;
+}
+
+/*
+ * Words that found no slot at home, `listed` of them: in list, and behind its room where the window's words were.
+ * Equal keys have one home, and the same bit of its `told`: who finds that bit taken comes late, when the
+ * others have their places, and looks whether its key is among them. All others need only look at home, and for
+ * a free slot. Returns how many this thread put.
+ */
+CUA_FORCE uint32_t cua__parts_place(const struct cua__parts_kind k, const struct cua__parts *a,
+				    struct cua__parts_shared *sh, void *table, uint32_t *number, uint32_t *told,
+				    const void *list, uint32_t list_room, const void *words, uint32_t listed)
+{
+	const uint32_t thread = cua_port_thread(), lane = cua_port_lane();
+	uint32_t inserted = 0, todo = 0, late = 0, turn, i, at, n;
+
+	/* a thread has at most as many turns as a build has words of a thread, which is 32 */
+	for (turn = 0, i = thread; i < listed; turn++, i += k.threads) {
+		const struct cua_u128 w = cua__parts_get(k, i < list_room ? list : words, i);
+		const uint64_t hash = cua__parts_hash(k, a, w);
+		const uint32_t home = cua__parts_home(a, hash) % CUA__PARTS_BUCKETS;
+		const uint32_t bit = (uint32_t)1 << (hash >> 4 & 31);
+
+		if (cua__parts_has(k, table, home, CUA_READ(number[home]), w))
+			continue;
+		if (cua_port_fetch_or_b32(&told[home], bit, CUA_RELAXED, CUA__PARTS_BLOCK) & bit)
+			late |= (uint32_t)1 << turn;
+		else
+			todo |= (uint32_t)1 << turn;
+	}
+	cua_port_sync_block();
+	/* this bound and the next are the same for a warp */
+	for (turn = 0, i = thread; i - lane < listed; turn++, i += k.threads) {
+		const int has = todo >> turn & 1;
+		struct cua_u128 w = {0, 0};
+		uint64_t hash;
+		int result;
+
+		if (has)
+			w = cua__parts_get(k, i < list_room ? list : words, i);
+		hash = cua__parts_hash(k, a, w);
+		result = cua__parts_put(k, table, number, has, cua__parts_home(a, hash) % CUA__PARTS_BUCKETS, hash, w);
+		inserted += result == CUA_HASHMAP_INSERTED;
+		cua__parts_spill(k, a, has && !result, w);
+	}
+	/* told is done with, and now has the numbers of those that are late: few, and then they are together in a warp */
+	while (cua_port_sync_block_or(late != 0)) {
+		for (turn = 0, i = thread; late; turn++, i += k.threads) {
+			if (!(late >> turn & 1))
+				continue;
+			at = cua_port_fetch_add_u32(&sh->late, 1, CUA_RELAXED, CUA__PARTS_BLOCK);
+			if (at >= CUA__PARTS_BUCKETS)
+				break;
+			CUA_WRITE(told[at], i);
+			late &= ~((uint32_t)1 << turn);
+		}
+		cua_port_sync_block();
+		n = CUA_READ(sh->late);
+		n = n < CUA__PARTS_BUCKETS ? n : CUA__PARTS_BUCKETS;
+		for (at = thread; at - lane < n; at += k.threads) {
+			struct cua_u128 w = {0, 0};
+			int result = -1;
+
+			if (at < n) {
+				i = CUA_READ(told[at]);
+				w = cua__parts_get(k, i < list_room ? list : words, i);
+				result = cua__parts_walk(k, a, table, number, w);
+			}
+			inserted += result == CUA_HASHMAP_INSERTED;
+			cua_port_sync_warp(CUA__PARTS_ALL);
+			cua__parts_spill(k, a, result == 0, w);
+		}
+		cua_port_sync_block();
+		if (thread == 0)
+			CUA_WRITE(sh->late, 0);
+	}
+	return inserted;
+}
+
+/*
+ * table has room for a window, number and told for as many as it has buckets. list is for words that find no
  * slot at first; what it has no room for goes where the window's words were.
  */
 CUA_FORCE void cua__parts_build(const struct cua__parts_kind k, const struct cua__parts *a,
 				uint64_t window, struct cua__parts_shared *sh, void *table,
-				uint32_t *number, void *list, uint32_t list_room)
+				uint32_t *number, uint32_t *told, void *list, uint32_t list_room)
 {
 	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
 	const uint32_t thread = cua_port_thread(), slots = cua__hashmap_word_slots(k.ks, k.vs);
 	char *words = cua__hashmap_word_bucket(&a->view, window * CUA__PARTS_BUCKETS);
 	struct cua__parts_wide *out = (struct cua__parts_wide *)(void *)words;
-	const uint64_t filled = CUA_READ(a->filled[window]);
+	const uint64_t filled = CUA_READ(a->filled[window]), own = thread;
 	const uint32_t n = (uint32_t)(filled < a->room ? filled : a->room);
 	struct cua_u128 word[32];
 	uint32_t inserted = 0, listed, i, j, bucket;
 
-	for (bucket = thread; bucket < CUA__PARTS_BUCKETS; bucket += k.threads)
+	for (bucket = thread; bucket < CUA__PARTS_BUCKETS; bucket += k.threads) {
 		CUA_WRITE(number[bucket], 0);
+		CUA_WRITE(told[bucket], 0);
+	}
 	if (thread == 0) {
 		CUA_WRITE(sh->listed, 0);
 		CUA_WRITE(sh->inserted, 0);
+		CUA_WRITE(sh->late, 0);
 	}
 	CUA__UNROLL
 	for (j = 0; j < k.each; j++)
 		if (j * k.threads + thread < n)
-			word[j] = cua__parts_get(k, words, j * k.threads + thread);
+			word[j] = cua__parts_get(k, words, own + j * k.threads);
 	cua_port_sync_block();
 	CUA__UNROLL
 	for (j = 0; j < k.each; j++) {
@@ -601,20 +793,7 @@ CUA_FORCE void cua__parts_build(const struct cua__parts_kind k, const struct cua
 		inserted += cua__parts_finish(k, table, number, bucket);
 	listed = CUA_READ(sh->listed);
 	cua_port_sync_block();
-	/* the bound is the same for a warp */
-	for (i = thread; i - cua_port_lane() < listed; i += k.threads) {
-		struct cua_u128 w = {0, 0};
-		int result = -1;
-
-		if (i < listed) {
-			w = i < list_room ? cua__parts_get(k, list, i)
-					  : cua__parts_get(k, words, i);
-			result = cua__parts_walk(k, a, table, number, w);
-		}
-		inserted += result == CUA_HASHMAP_INSERTED;
-		cua_port_sync_warp(CUA__PARTS_ALL);
-		cua__parts_spill(k, a, result == 0, w);
-	}
+	inserted += cua__parts_place(k, a, sh, table, number, told, list, list_room, words, listed);
 	inserted = cua__parts_warp_sum(inserted);
 	if (cua_port_lane() == 0)
 		cua_port_add_u32(&sh->inserted, inserted, CUA_RELAXED, CUA__PARTS_BLOCK);
@@ -623,19 +802,18 @@ CUA_FORCE void cua__parts_build(const struct cua__parts_kind k, const struct cua
 	for (j = 0; j < CUA__PARTS_WINDOW_BYTES / 16 / k.threads; j++) {
 		struct cua__parts_wide pack;
 
-		i = j * k.threads + thread;
+		/* so that what all turns have in common can be told */
+		bucket = j * (k.threads / 4) + thread / 4;
 		if (wide) {
-			const struct cua_u128 w =
-				cua__parts_get(k, table, cua__parts_at(k, i / 4, i % 4));
+			const struct cua_u128 w = cua__parts_get(k, table, cua__parts_at(k, bucket, thread % 4));
 
 			pack.lo = w.lo;
 			pack.hi = w.hi;
 		} else {
-			pack.lo = cua__parts_get(k, table, cua__parts_at(k, i / 4, i % 4 * 2)).lo;
-			pack.hi =
-				cua__parts_get(k, table, cua__parts_at(k, i / 4, i % 4 * 2 + 1)).lo;
+			pack.lo = cua__parts_get(k, table, cua__parts_at(k, bucket, thread % 4 * 2)).lo;
+			pack.hi = cua__parts_get(k, table, cua__parts_at(k, bucket, thread % 4 * 2 + 1)).lo;
 		}
-		out[i] = pack;
+		out[own + j * k.threads] = pack;
 	}
 	if (thread == 0)
 		cua_port_add_u64(&cua__hashmap_counts(&a->view, window)->inserted,

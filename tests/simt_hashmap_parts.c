@@ -48,7 +48,7 @@ static struct {
 	char stage[TILE * 16] __attribute__((aligned(16)));
 	char table[CUA__PARTS_WINDOW_BYTES] __attribute__((aligned(16)));
 	char list[TILE * 16] __attribute__((aligned(16)));
-	uint32_t part_of[TILE], number[TILE], offset[TILE];
+	uint32_t part_of[TILE], number[TILE], offset[TILE], told[CUA__PARTS_BUCKETS];
 	struct cua__parts_shared sh;
 } block[MOST_BLOCKS];
 static uint32_t list_room;
@@ -240,7 +240,7 @@ static void body(void)
 	}
 	next_kernel(2);
 	for (i = b; way != INSERT && i < WINDOWS; i += blocks) {
-		cua__parts_build(build, &second, i, &block[b].sh, block[b].table, block[b].number,
+		cua__parts_build(build, &second, i, &block[b].sh, block[b].table, block[b].number, block[b].told,
 				 block[b].list, list_room);
 		cua_port_sync_block();
 	}
