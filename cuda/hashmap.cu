@@ -101,6 +101,7 @@ template <uint32_t KS, uint32_t VS> struct later {
 	static constexpr int WIDE = KS + VS > 8;
 	uint64_t elements[THREADS / 32][64];
 	uint64_t words[THREADS / 32][64][WIDE ? 2 : 1];
+	uint32_t waiting[THREADS / 32];
 };
 
 /* Lanes with `waits` add an element. *n of them wait, the same in all lanes, and then at most 63. */
@@ -144,6 +145,41 @@ static __device__ __forceinline__ int later_take(const struct later<KS, VS> *l, 
 	return has;
 }
 
+/*
+ * By all threads of a block: what waits in its warps, of which *n are this one's and at most 31, moves to as few warps
+ * as can have it, 32 each.
+ */
+template <uint32_t KS, uint32_t VS>
+static __device__ __forceinline__ void later_gather(struct later<KS, VS> *l, uint32_t *n)
+{
+	const uint32_t warps = blockDim.x / 32, own = threadIdx.x / 32, lane = cua_port_lane();
+	uint32_t warp, at = threadIdx.x;
+	uint64_t element = 0, lo = 0, hi = 0;
+	int has;
+
+	if (lane == 0)
+		l->waiting[own] = *n;
+	if (!cua_port_sync_block_or(*n != 0))
+		return;
+	for (warp = 0; warp < warps && at >= l->waiting[warp]; warp++)
+		at -= l->waiting[warp];
+	has = warp < warps;
+	if (has) {
+		element = l->elements[warp][at];
+		lo = l->words[warp][at][0];
+		hi = l->WIDE ? l->words[warp][at][l->WIDE] : 0;
+	}
+	cua_port_sync_block();
+	if (has) {
+		l->elements[own][lane] = element;
+		l->words[own][lane][0] = lo;
+		if (l->WIDE)
+			l->words[own][lane][l->WIDE] = hi;
+	}
+	*n = cua_port_popc_u32(cua_port_ballot(ALL_LANES, has));
+	cua_port_sync_warp(ALL_LANES);
+}
+
 struct bulk_insert {
 	struct cua_hashmap_view view;
 	uint64_t n;
@@ -172,16 +208,24 @@ static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c
 						     uint32_t added)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-	struct cua_u128 word = {0, 0}, key, value;
+	struct cua_u128 word = {0, 0}, key, value, there = {0, 0};
 	uint64_t i = 0;
 	const int active = later_take(l, &i, &word, waiting);
-	int result;
+	int result = 0, left, tries;
 
 	key = cua__hashmap_word_key(KS, word);
 	value = cua__hashmap_word_value(KS, VS, word);
-	result = cua__tile_enter_full(&c->view, KS, VS, ALL_LANES,
-				      active && !cua__hashmap_word_cell(&c->view, KS, VS, key, NULL),
-				      cua__hashmap_hash(&c->view, KS, key), key, NULL, value, &seen);
+	left = active && !cua__hashmap_word_cell(&c->view, KS, VS, key, NULL);
+	for (tries = 0; tries < CUA__TILE_TRIES && cua_port_ballot(ALL_LANES, left); tries++) {
+		const int r = cua__tile_enter_full(&c->view, KS, VS, ALL_LANES, left,
+						   cua__hashmap_hash(&c->view, KS, key), key, NULL, value, &seen);
+
+		if (left && r) {
+			result = r;
+			there = seen.value;
+			left = 0;
+		}
+	}
 	added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
 	if (cua_port_ballot(ALL_LANES, active && !result))
 		cua__tile_count(&c->view, ALL_LANES, CUA_RELAXED, &added);
@@ -189,10 +233,10 @@ static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c
 		struct outcome o = enter_alone<KS, VS>(&c->view, key, value);
 
 		result = o.result;
-		seen.value = o.value;
+		there = o.value;
 	}
 	if (active)
-		tell_insert<VS>(c, i, result, value, seen.value);
+		tell_insert<VS>(c, i, result, value, there);
 	return added;
 }
 
@@ -218,6 +262,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		result = cua__tile_enter_home(&c.view, KS, VS, ALL_LANES, i < c.n,
 					      cua__hashmap_hash(&c.view, KS, key), key, NULL, value,
 					      CUA_RELAXED, CUA__TILE_VALUE, &seen);
+		/* lanes whose slots others took come later */
+		cua_port_sync_warp(ALL_LANES);
 		if (result)
 			tell_insert<VS>(&c, i, result, value, seen.value);
 		added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
@@ -225,6 +271,9 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		if (waiting >= 32)
 			added = insert_later<KS, VS>(&c, &l, &waiting, added);
 	}
+	/* a lane of another warp may wait for this count, and its warp does not come to the barrier before */
+	cua__tile_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
+	later_gather(&l, &waiting);
 	if (waiting)
 		added = insert_later<KS, VS>(&c, &l, &waiting, added);
 	cua__tile_count(&c.view, ALL_LANES, CUA_RELAXED, &added);

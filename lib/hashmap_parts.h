@@ -879,6 +879,8 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 	const struct cua_u128 none = {0, 0};
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua_u128 next = none;
+	/* when no more words come */
+	uint32_t tries = CUA__TILE_TRIES;
 	uint32_t added = 0, waiting = 0, j, n;
 	uint64_t filled, from;
 
@@ -896,11 +898,10 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 	/* the bound is the same for a warp */
 	for (j = thread; j - lane < n || waiting; j += k.threads) {
 		const struct cua_u128 word = next;
+		uint32_t votes;
 		int result;
 
 		if (j - lane < n) {
-			uint32_t votes;
-
 			next = j + k.threads < n ? cua__parts_get(k, a->from, from + j + k.threads) : none;
 			result = cua__tile_enter_home(&a->view, k.ks, k.vs, CUA__PARTS_ALL, j < n,
 						      cua__parts_hash(k, a, word),
@@ -923,14 +924,23 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 			waiting -= most;
 			if (has)
 				w = cua__parts_get(k, late, waiting + lane);
+			cua_port_sync_warp(CUA__PARTS_ALL);
 			result = cua__tile_enter_full(&a->view, k.ks, k.vs, CUA__PARTS_ALL, has,
 						      cua__parts_hash(k, a, w),
 						      cua__hashmap_word_key(k.ks, w), NULL,
 						      cua__hashmap_word_value(k.ks, k.vs, w), &seen);
 			added += cua_port_popc_u32(
 				cua_port_ballot(CUA__PARTS_ALL, result == CUA_HASHMAP_INSERTED));
-			/* another key's insert had the lock, or there is no place near */
-			cua__parts_spill(k, a, has && !result, w);
+			/* another key's insert had the lock: with the next ones; or there is no place near */
+			votes = cua_port_ballot(CUA__PARTS_ALL, has && !result);
+			if (tries && waiting + cua_port_popc_u32(votes) < 32) {
+				if (has && !result)
+					cua__parts_set(k, late, waiting + cua_port_popc_u32(votes & below), w);
+				waiting += cua_port_popc_u32(votes);
+				tries -= j - lane >= n;
+			} else {
+				cua__parts_spill(k, a, has && !result, w);
+			}
 			cua_port_sync_warp(CUA__PARTS_ALL);
 		}
 	}

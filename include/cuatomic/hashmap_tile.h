@@ -70,6 +70,8 @@ struct cua__hashmap_seen {
 #define CUA__TILE_NONE (~(uint32_t)0)
 /* Buckets that a tile looks at for a free slot. */
 #define CUA__TILE_PATIENCE 16u
+/* How often an insert of many keys tries for locks that others may have, before a lane goes alone and waits. */
+#define CUA__TILE_TRIES 4
 
 /* Whether this code serves such a map by tiles. */
 #define CUA__HASHMAP_HAS_TILES(view, ks, vs)                                                                 \
