@@ -536,8 +536,16 @@ planted 'a build that keeps equal keys' hashmap_parts 's/	if (equal)$/	if (0)/'
 planted 'a build whose homes do not say how far their keys are' hashmap_parts \
   's/head = cua__hashmap_word_raise(wide, head, hash, distance);/;/'
 planted 'a build that leaves slots as they were' hashmap_parts 's/if (i >= n)$/if (0)/'
-planted 'a stage that is stored before it is written' hashmap_parts \
-  '/CUA_WRITE(offset\[p\]/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/'
+planted 'words that are staged before their places are known' hashmap_parts \
+  '/before += n\[j\];/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/'
+planted 'a tile that stores behind the room of a part' hashmap_parts 's/if (crowded)$/if (0)/'
+planted 'equal words that overflow, and all are put' hashmap_parts \
+  's/CUA__PARTS_BLOCK) & bit)/CUA__PARTS_BLOCK) \& 0)/'
+planted 'words that overflow and do not look at home' hashmap_parts \
+  's/if (cua__parts_has(k, table, home,/if (0 \&\& cua__parts_has(k, table, home,/'
+planted 'a word of a build that does not tell its home' hashmap_parts 's/looks = put && distance;/looks = 0;/'
+planted 'late words of a build that are forgotten' hashmap_parts \
+  's/while (cua_port_sync_block_or(late != 0))/while (cua_port_sync_block_or(0))/'
 planted 'a bucket of a build that is taken without order' hashmap_parts \
   's/CUA_ACQUIRE, CUA__PARTS_BLOCK) == n;/CUA_RELAXED, CUA__PARTS_BLOCK) == n;/'
 planted 'words of an insert that wait and are forgotten' hashmap_parts \
