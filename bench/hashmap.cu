@@ -23,6 +23,8 @@
 /* Runs of what takes more than so many seconds for one are fewer. */
 #define SLOW 0.1
 #define SLOW_RUNS 3
+/* Of skewed calls of lanes. */
+#define ENOUGH 0.05
 /* Calls of the small table in a row. */
 #define IN_A_ROW 20
 
@@ -760,17 +762,37 @@ static void update_row(enum skew skew, int which, const char *way, size_t ops, C
 		 f.median / uniform_rate[which]);
 }
 
-/* Lanes that want one key come one after the other: fewer operations do. */
+/*
+ * Lanes that want one key come one after the other, and how slowly depends on how many of them do: so many operations
+ * as a call(operations) does in ENOUGH seconds.
+ */
+template <typename Call> static size_t lane_ops(enum skew skew, Call call)
+{
+	size_t ops = skew == UNIFORM ? n : n / 16384;
+
+	for (; ops < n; ops *= 4) {
+		double start;
+
+		clear_map();
+		need(!cudaDeviceSynchronize(), "lanes");
+		start = now();
+		call(ops);
+		need(!cudaDeviceSynchronize(), "lanes");
+		if (now() - start > ENOUGH)
+			break;
+	}
+	return ops < n ? ops : n;
+}
+
 static void update_cases(size_t n_keys)
 {
-	static const size_t lane_share[SKEWS] = {1, 16, 400};
 	const uint32_t *update = (const uint32_t *)absent, *ones = (const uint32_t *)values;
 
 	open_shape("4+4, 0.8", 4, n_keys, 80);
 	for (int s = 0; s < SKEWS; s++) {
 		const enum skew skew = (enum skew)s;
-		const size_t few = n / lane_share[s];
 		char what[24];
+		size_t ops;
 
 		make_skewed<<<many_blocks(n), THREADS>>>(skew, n, n, (uint32_t *)absent, (uint32_t *)values);
 		snprintf(what, sizeof(what), "add, %s", skew_names[s]);
@@ -780,11 +802,17 @@ static void update_cases(size_t n_keys)
 			need_ok(cua_hashmap_update_n(map, CUA_UPDATE_ADD, n, update, ones, NULL),
 				"cua_hashmap_update_n");
 		});
-		update_row(skew, 1, "cua_hashmap_update in a kernel", few,
-			   [=] { update_lanes<<<lane_blocks(few), THREADS>>>(view, few, update, ones); });
+		auto lanes = [=](size_t ops) {
+			update_lanes<<<lane_blocks(ops), THREADS>>>(view, ops, update, ones);
+		};
+		ops = lane_ops(skew, lanes);
+		update_row(skew, 1, "cua_hashmap_update in a kernel", ops, [=] { lanes(ops); });
 #ifdef CUA_DEFINE_HASHMAP
-		update_row(skew, 2, "CUA_DEFINE_HASHMAP_UPDATE in a kernel", few,
-			   [=] { update_typed<<<lane_blocks(few), THREADS>>>(view, few, update, ones); });
+		auto typed_lanes = [=](size_t some) {
+			update_typed<<<lane_blocks(some), THREADS>>>(view, some, update, ones);
+		};
+		ops = lane_ops(skew, typed_lanes);
+		update_row(skew, 2, "CUA_DEFINE_HASHMAP_UPDATE in a kernel", ops, [=] { typed_lanes(ops); });
 #endif
 		table_end(&table);
 	}

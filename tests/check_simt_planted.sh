@@ -533,23 +533,32 @@ planted 'a row without its last element' tree_block \
 planted 'a wide loop that does not try again' atomic \
   's/while (seen != before);/while (0);/' wide
 planted 'a build that keeps equal keys' hashmap_parts 's/	if (equal)$/	if (0)/'
-planted 'a build whose homes do not say how far their keys are' hashmap_parts \
+planted 'words of a build that come late, and their home does not say how far' hashmap_parts \
   's/head = cua__hashmap_word_raise(wide, head, hash, distance);/;/'
 planted 'a build that leaves slots as they were' hashmap_parts 's/if (i >= n)$/if (0)/'
-planted 'words that are staged before their places are known' hashmap_parts \
-  '/before += n\[j\];/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/'
-planted 'a tile that stores behind the room of a part' hashmap_parts 's/if (crowded)$/if (0)/'
-planted 'equal words that overflow, and all are put' hashmap_parts \
-  's/CUA__PARTS_BLOCK) & bit)/CUA__PARTS_BLOCK) \& 0)/'
-planted 'words that overflow and do not look at home' hashmap_parts \
-  's/if (cua__parts_has(k, table, home,/if (0 \&\& cua__parts_has(k, table, home,/'
-planted 'a word of a build that does not tell its home' hashmap_parts 's/looks = put && distance;/looks = 0;/'
-planted 'late words of a build that are forgotten' hashmap_parts \
+planted 'a stage that is stored before it is written' hashmap_parts \
+  's/crowded = cua_port_sync_block_or(crowded);/crowded = cua_port_ballot(CUA__PARTS_ALL, crowded) != 0;/'
+planted 'a tile that takes room which its parts do not have' hashmap_parts \
+  's/crowded |= claimed\[j\] + n\[j\] > a->room;/;/'
+planted 'words of a build that do not ask their home' hashmap_parts \
+  's/if (cua__parts_has(k, table, home, CUA_READ(number\[home\]), w))/if (0)/'
+planted 'equal keys of a build that are put at the same time' hashmap_parts \
+  's/if (cua_port_fetch_or_b32(&told\[home\], .* & bit)/if (0)/'
+planted 'places of a build that are taken while others look at their home' hashmap_parts \
+  '/late |= (uint32_t)1 << turn;/,/this bound and the next/s/cua_port_sync_block();/(void)0;/'
+planted 'words of a build that are put, and their home does not say how far' hashmap_parts \
+  's/looks = put && distance;/looks = 0;/'
+planted 'a head of a build of which only a half says how far' hashmap_parts 's/half < (wide ? 2u : 1u)/half < 1/'
+planted 'words of a build that come late and are forgotten' hashmap_parts \
   's/while (cua_port_sync_block_or(late != 0))/while (cua_port_sync_block_or(0))/'
+planted 'late words of a build whose list is emptied while others read it' hashmap_parts \
+  '/result = cua__parts_walk(/,/CUA_WRITE(sh->late, 0)/s/cua_port_sync_block();/(void)0;/'
 planted 'a bucket of a build that is taken without order' hashmap_parts \
   's/CUA_ACQUIRE, CUA__PARTS_BLOCK) == n;/CUA_RELAXED, CUA__PARTS_BLOCK) == n;/'
 planted 'words of an insert that wait and are forgotten' hashmap_parts \
   's/for (j = thread; j - lane < n || waiting; j += k.threads)/for (j = thread; j - lane < n; j += k.threads)/'
+planted 'words of an insert that wait where those of other warps do' hashmap_parts \
+  's/(char \*)list + thread \/ 32 \* 64/(char *)list + 0 * 64/'
 planted 'a list of spilled words that was too short' hashmap_parts \
   's/const int listed = spilled <= a->spill_room;/const int listed = 1;/'
 planted 'a sort that counts pairs of a digit before all have read' hashmap_kernel \

@@ -18,16 +18,15 @@ enum {
 	BUCKETS = WINDOWS << CUA__HASHMAP_WINDOW_LOG,
 	MOST = 480,
 	MOST_BLOCKS = 2,
-	LANES = 32,
-	EACH = 4
+	TILE = 128,
+	PARTS = WINDOWS / 2
 };
-enum { TILE = LANES * EACH, PARTS = WINDOWS / 2 };
 
-enum data { DISTINCT, FEW_KEYS, HALF_ARE_ONE, ONE_WINDOW, RESERVED };
+enum data { DISTINCT, FEW_KEYS, HALF_ARE_ONE, ONE_WINDOW, ONE_HOME, RESERVED };
 /* What the map is filled by. */
 enum route { TWO_SCATTERS, ONE_SCATTER, INSERT };
 
-static uint32_t ks, vs;
+static uint32_t ks, vs, lanes; /* of a block */
 static enum route way;
 static struct cua__parts first, second, inserts;
 
@@ -65,9 +64,22 @@ static int wide(void)
 	return cua__hashmap_is_wide(ks, vs);
 }
 
+/* The next key from *candidate on whose home is one of the buckets from..from + n - 1. */
+static struct cua_u128 key_of_homes(const struct cua_hashmap_view *view, uint64_t *candidate, uint64_t from,
+				    uint64_t n)
+{
+	struct cua_u128 key = {0, 0};
+
+	do
+		key.lo = (*candidate)++;
+	while (cua_hash_range(cua__hashmap_hash(view, ks, key), BUCKETS) - from >= n);
+	return key;
+}
+
 /* Values are the numbers of the pairs. */
 static void make(enum data data, uint64_t n)
 {
+	const uint64_t window = (uint64_t)1 << CUA__HASHMAP_WINDOW_LOG;
 	struct cua_hashmap_view view;
 	uint64_t candidate = 2;
 
@@ -81,16 +93,19 @@ static void make(enum data data, uint64_t n)
 		switch (data) {
 		case FEW_KEYS: key.lo = 2 + next_random() % (n / 4 + 1); break;
 		case HALF_ARE_ONE: key.lo = next_random() % 2 ? 99 : 100 + i; break;
-		case ONE_WINDOW:
-			do
-				key.lo = candidate++;
-			while (cua_hash_u64(key.lo, view.seed) / (UINT64_MAX / WINDOWS + 1) != 1);
+		case ONE_WINDOW: key = key_of_homes(&view, &candidate, window, window); break;
+		/* more than a home has bits for, and many of them twice */
+		case ONE_HOME:
+			if (i && next_random() % 3 == 0)
+				key = cua__hashmap_get(keys, ks, next_random() % i);
+			else
+				key = key_of_homes(&view, &candidate, window + 3, 1);
 			break;
 		case RESERVED: key.lo = next_random() % 5; break;
 		default: key.lo = 2 + i * 77;
 		}
 		/* its hash is not that of its low half */
-		if (ks == 16 && data != ONE_WINDOW)
+		if (ks == 16 && data != ONE_WINDOW && data != ONE_HOME)
 			key.hi = key.lo * 3;
 		cua__hashmap_set(keys, ks, i, key);
 		cua__hashmap_set(values, vs, i, value);
@@ -219,10 +234,10 @@ static void look(void)
 
 static void body(void)
 {
-	struct cua__parts_kind scatter = {ks, vs, LANES, EACH, 0}, again = {ks, vs, LANES, EACH, 1};
-	struct cua__parts_kind build = {ks, vs, LANES,
-					CUA__PARTS_WINDOW_BYTES / (wide() ? 16 : 8) / LANES, 0};
-	struct cua__parts_kind one = {ks, vs, LANES, 1, 0};
+	struct cua__parts_kind scatter = {ks, vs, lanes, TILE / lanes, 0}, again = {ks, vs, lanes, TILE / lanes, 1};
+	struct cua__parts_kind build = {ks, vs, lanes,
+					CUA__PARTS_WINDOW_BYTES / (wide() ? 16 : 8) / lanes, 0};
+	struct cua__parts_kind one = {ks, vs, lanes, 1, 0};
 	const uint64_t blocks = simt_blocks(), b = simt_block();
 	const struct cua__parts *start = way == ONE_SCATTER ? &second : &first;
 	uint64_t i;
@@ -276,7 +291,7 @@ static void try_data(enum data data, unsigned of_8, uint64_t room, uint64_t spil
 
 	make(data, n);
 	shape(room ? room : n, spill_room, room_of_list, many);
-	try_shape(c, 1 + of_8 % 2, LANES, 1);
+	try_shape(c, 1 + of_8 % 2, lanes, 1);
 }
 
 START_TEST(hashmap_parts)
@@ -287,6 +302,7 @@ START_TEST(hashmap_parts)
 	vs = sizes[_i].vs;
 	rng = simt_seed();
 	for (way = TWO_SCATTERS; way <= INSERT; way++) {
+		lanes = 32;
 		try_data(DISTINCT, 7, 0, 100, 16, many);
 		/*
 		 * a list with no room, and parts that spill: to the list, and so many that all is
@@ -298,7 +314,11 @@ START_TEST(hashmap_parts)
 		try_data(HALF_ARE_ONE, 7, 100, 100, 16, many);
 		try_data(HALF_ARE_ONE, 6, 100, 100, 16, TILE);
 		try_data(ONE_WINDOW, 3, 0, MOST, 16, TILE);
+		try_data(ONE_HOME, 2, 0, MOST, 16, TILE);
 		try_data(RESERVED, 2, 0, 20, 16, TILE);
+		/* its warps share what comes late */
+		lanes = 64;
+		try_data(ONE_HOME, 2, 0, MOST, 0, TILE);
 	}
 }
 END_TEST
