@@ -806,7 +806,6 @@ static enum cua_status cuda_write(struct cua_context *ctx, const struct cua_hash
 	return status == CUA_ERROR_UNSUPPORTED ? cuda_insert(ctx, view, call) : status;
 }
 
-
 /* ---- find and erase ---- */
 
 struct bulk_find {

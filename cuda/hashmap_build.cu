@@ -348,7 +348,7 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 		second.from_room = plan.room;
 		second.from_tiles = divide_up(plan.room, k.tile);
 		second.parts = 1u << log;
-		}
+	}
 	status = clear_counts(ctx, view);
 	if (!status && plan.parts) {
 		status = scatter(ctx, &k, k.scatter, tiles, &first);

@@ -2,7 +2,7 @@
 /*
  * Many pairs into a hash map of words by way of parts: hashmap_build.cu. Both take a call without
  * values_out and flags, and else, or where it would not pay or there is no workspace, return
- * CUA_ERROR_UNSUPPORTED and have done nothing: the caller inserts in the plain way then.
+ * CUA_ERROR_UNSUPPORTED and have done nothing: the caller goes the plain way then.
  */
 #ifndef CUATOMIC_CUDA_HASHMAP_BUILD_H
 #define CUATOMIC_CUDA_HASHMAP_BUILD_H

@@ -207,14 +207,14 @@ enum cua_status cua_hashmap_clear(struct cua_hashmap *map)
 	return cua__call_end(&call, cua__hashmap_empty(map));
 }
 
-enum cua_status cua__hashmap_build(struct cua_hashmap *map, const struct cua__hashmap_call *call)
+enum cua_status cua__hashmap_build(struct cua_hashmap *map, int empty, const struct cua__hashmap_call *call)
 {
 	const struct cua__hashmap_ops *ops = map->ctx->backend->hashmap;
 	enum cua_status status = ops->build ? ops->build(map->ctx, &map->view, call) : CUA_ERROR_UNSUPPORTED;
 
 	if (status != CUA_ERROR_UNSUPPORTED)
 		return status;
-	status = cua__hashmap_empty(map);
+	status = empty ? CUA_OK : cua__hashmap_empty(map);
 	return status ? status : ops->write(map->ctx, &map->view, call);
 }
 
@@ -301,7 +301,7 @@ static enum cua_status bulk(struct cua_hashmap *map, cua__hashmap_bulk_fn *fn, i
 	if (!status && grows)
 		status = cua__hashmap_write_growing(map, what & CLEARS, c);
 	else if (!status && c->n)
-		status = what & CLEARS ? cua__hashmap_build(map, c) : fn(map->ctx, &map->view, c);
+		status = what & CLEARS ? cua__hashmap_build(map, 0, c) : fn(map->ctx, &map->view, c);
 	return cua__call_end(&call, status);
 }
 

@@ -108,8 +108,8 @@ enum cua_status cua__hashmap_lay_out(struct cua_hashmap *map, uint64_t capacity)
 enum cua_status cua__hashmap_provide(struct cua_hashmap *map);
 /* Removes all, in stream order. */
 enum cua_status cua__hashmap_empty(struct cua_hashmap *map);
-/* The backend's build, or what is as good. */
-enum cua_status cua__hashmap_build(struct cua_hashmap *map, const struct cua__hashmap_call *call);
+/* The backend's build, or what is as good; `empty`: nothing is in the map. */
+enum cua_status cua__hashmap_build(struct cua_hashmap *map, int empty, const struct cua__hashmap_call *call);
 
 /* An array argument as the user gave it, with its bytes, and as the backend addresses it. */
 struct cua__hashmap_array {

@@ -273,7 +273,7 @@ enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, int builds, 
 		part.values = part_of(call->values, done, vs);
 		part.values_out = (void *)part_of(call->values_out, done, vs);
 		part.flags = (void *)part_of(call->flags, done, 1);
-		status = builds && !done ? cua__hashmap_build(map, &part)
+		status = builds && !done ? cua__hashmap_build(map, 1, &part)
 					 : map->ctx->backend->hashmap->write(map->ctx, &map->view, &part);
 		if (status)
 			break;

@@ -3,31 +3,31 @@
  * A hash map of words (hashmap_word.h) filled on a GPU from many pairs at once, as functions that
  * every thread of a block calls: cuda/hashmap_build.cu makes kernels of them.
  *
- * Source: radix partitioning with staging in shared memory, as in hash joins on GPUs; then a table
- * that is built where it is small and near. Here a part is a range of home buckets.
+ * Source: radix partitioning with staging in shared memory, as in hash joins on GPUs; then a table that is built where
+ * it is small and near. Here a part is a range of home buckets.
  *
- * Scatter: pairs go to parts as the words that they are in the map. Each part has fixed room. A
- * block takes a tile of pairs, numbers those of each part in shared memory, claims their places
- * with one fetch- and-add a part, and stores them from shared memory in runs. What finds no room is
- * spilled.
+ * Scatter: pairs go to parts as the words that they are in the map. Each part has fixed room. A block takes a tile of
+ * pairs, numbers those of each part in shared memory, claims their places with one fetch-and-add a part, and stores
+ * them from shared memory in runs. What finds no room is spilled.
  *
- * Build, of a map that holds nothing yet. The parts of the last scatter are the map's windows, and
- * each one's words lie where its buckets will be. A block reads them and builds the buckets in
- * shared memory:
+ * Build, in the place of all that a map has. The parts of the last scatter are the map's windows, and each one's words
+ * lie where its buckets will be. A block reads them and builds the buckets in shared memory:
  *
- *     each word takes a number in its home bucket | a thread a bucket: equal keys become one, the
- * rest of the slots EMPTY | words that have found no slot go along their probe sequence | store
+ *     each word takes a number in its home bucket | a thread a bucket: equal keys become one, the rest of the slots
+ *     EMPTY | words that have found no slot look whether their home has their key | those of which no other may have
+ *     the key go into the first bucket with a free slot | the others, which come late, look at each bucket on their
+ *     way | store
  *
- * Words that find no slot in their window are spilled. Another kernel inserts what was spilled as
- * any insert does: from the list, or, where there was no room in the list, all pairs once more, of
- * which most are there then. An insert into a map that others work with must not do that, and has a list with
- * room for all.
+ * Words that find no slot in their window are spilled. Another kernel inserts what was spilled as any insert does: from
+ * the list, or, where there was no room in the list, all pairs once more, of which most are there then. An insert into
+ * a map that others work with must not do that, and has a list with room for all.
  *
- * Argument of the build: see hashmap_word.h. What it says of EMPTY slots holds, for slots are taken
- * in order and only a bucket's thread, between two barriers, takes pairs out and moves the others
- * up. A key that is away from home went by buckets that were full then, and stay full; all this is
- * under the lock of a bucket. Two words with one key go along one sequence, and the later one meets
- * the earlier.
+ * Argument of the build: see hashmap_word.h. What it says of EMPTY slots holds, for slots are taken in order, and only
+ * a bucket's thread, between two barriers, takes pairs out and moves the others up. Behind the second a bucket only
+ * grows, by a CAS of its number: a key that is away from home went by buckets that were full then, and stay full. Of
+ * equal keys that overflow at most one is put without a look, for they have one bit of their home's `told`. Behind the
+ * next barrier the late ones go along the same sequence, under the lock of each bucket, and meet it, or an earlier one
+ * of themselves.
  *
  * Hot keys fill the room of a part. So where a tile has many words of one part, most words whose
  * key the tile has once more go at once. And of equal keys that stand next to each other in the
@@ -678,7 +678,7 @@ CUA_FORCE uint32_t cua__parts_place(const struct cua__parts_kind k, const struct
 	const uint32_t thread = cua_port_thread(), lane = cua_port_lane();
 	uint32_t inserted = 0, todo = 0, late = 0, turn, i, at, n;
 
-	/* a thread has at most as many turns as a build has words of a thread, which is 32 */
+	/* a thread has no more turns than words of the window, at most 32 */
 	for (turn = 0, i = thread; i < listed; turn++, i += k.threads) {
 		const struct cua_u128 w = cua__parts_get(k, i < list_room ? list : words, i);
 		const uint64_t hash = cua__parts_hash(k, a, w);

@@ -538,6 +538,8 @@ planted 'words of a build that come late, and their home does not say how far' h
 planted 'a build that leaves slots as they were' hashmap_parts 's/if (i >= n)$/if (0)/'
 planted 'a stage that is stored before it is written' hashmap_parts \
   's/crowded = cua_port_sync_block_or(crowded);/crowded = cua_port_ballot(CUA__PARTS_ALL, crowded) != 0;/'
+planted 'words that are staged before their places are known' hashmap_parts \
+  '/before += n\[j\];/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/'
 planted 'a tile that takes room which its parts do not have' hashmap_parts \
   's/crowded |= claimed\[j\] + n\[j\] > a->room;/;/'
 planted 'words of a build that do not ask their home' hashmap_parts \
