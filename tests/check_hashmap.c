@@ -1333,6 +1333,57 @@ START_TEST(threads_last_slot)
 }
 END_TEST
 
+/* Key i of a pattern: steps, products, and halves that are the same, each other's complement, or neighbours. */
+enum { HASH_PATTERNS = 64 + 16 + 3 * 16 };
+static uint64_t pattern_key(unsigned pattern, uint64_t i)
+{
+	const uint64_t low = i << (pattern - 80) / 3 % 16;
+
+	if (pattern < 64)
+		return i << pattern;
+	if (pattern < 80)
+		return i * (0x9e3779b97f4a7c15u << (pattern - 64) * 2);
+	if (pattern % 3 == 0)
+		return low << 32 | low;
+	return pattern % 3 == 1 ? ~low << 32 | low : (low + 1) << 32 | low;
+}
+
+/* Keys in patterns are spread over homes, and over the bits that say where else they may be, like random ones. */
+START_TEST(hash_patterns)
+{
+	enum { N = 1 << 16, BINS = 1 << 12 };
+	static const uint64_t seeds[] = {0, 1, 0x123456789abcdef1u};
+	static uint32_t homes[BINS], lows[BINS];
+
+	for (unsigned c = 0; c < HASH_PATTERNS * sizeof(seeds) / sizeof(seeds[0]); c++) {
+		const unsigned pattern = c % HASH_PATTERNS;
+		/* so many are different */
+		const uint64_t n = pattern < 64 && pattern > 48 ? (uint64_t)1 << (64 - pattern) : N;
+		double home = 0, low = 0;
+
+		if (n < BINS)
+			continue;
+		memset(homes, 0, sizeof(homes));
+		memset(lows, 0, sizeof(lows));
+		for (uint64_t i = 0; i < n; i++) {
+			const uint64_t hash = cua_hash_u64(pattern_key(pattern, i), seeds[c / HASH_PATTERNS]);
+
+			homes[cua_hash_range(hash, BINS - 1)]++;
+			lows[hash % BINS]++;
+		}
+		for (unsigned b = 0; b < BINS; b++) {
+			home += (double)homes[b] * homes[b];
+			low += (double)lows[b] * lows[b];
+		}
+		/* chi squared, whose standard deviation is 90 */
+		home = home * (BINS - 1) / (double)n - (double)n - (BINS - 2);
+		low = low * BINS / (double)n - (double)n - (BINS - 1);
+		ck_assert_msg(home < 8 * 90 && low < 8 * 90, "pattern %u, seed %u: homes %.0f, low bits %.0f", pattern,
+			      c / HASH_PATTERNS, home, low);
+	}
+}
+END_TEST
+
 /* Keys in patterns that a weak hash piles up. */
 START_TEST(key_patterns)
 {
@@ -1340,15 +1391,19 @@ START_TEST(key_patterns)
 	const uint64_t n = 20000;
 	uint64_t *keys = test_malloc(n * 8);
 
-	for (int pattern = 0; pattern < 66; pattern++) {
+	for (int pattern = 0; pattern < 66 + 2 * 13; pattern++) {
+		const int shift = (pattern - 66) / 2;
 		struct cua_hashmap *map = new_map(ctx, CUA_U64, CUA_U32, 2 * n);
 		uint32_t *values = test_malloc(n * 4);
 
 		memset(values, 0, n * 4);
+		/* the last have halves that are the same, or each other's complement */
 		for (uint64_t i = 0; i < n; i++)
 			keys[i] = pattern < 48   ? i << pattern
 				  : pattern < 64 ? i * ((uint64_t)1 << (pattern - 32)) + (i & 1)
-						 : i * (2 * n) * (uint64_t)(pattern - 63);
+				  : pattern < 66 ? i * (2 * n) * (uint64_t)(pattern - 63)
+				  : pattern % 2  ? (i << shift) * 0x100000001u
+						 : (i << shift) * 0xffffffffu;
 		ck_assert_cua(cua_hashmap_insert_n(map, n, keys, values, NULL));
 		ck_assert_uint_eq(size_of(map), n);
 		ck_assert_uint_lt(longest_probe(map), 32);
@@ -1382,6 +1437,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, threads_sum);
 	tcase_add_test(tcase, threads_own_keys);
 	tcase_add_test(tcase, threads_last_slot);
+	tcase_add_test(tcase, hash_patterns);
 	tcase_add_test(tcase, key_patterns);
 #endif
 	suite_add_tcase(suite, tcase);
