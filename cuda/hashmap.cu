@@ -101,7 +101,6 @@ template <uint32_t KS, uint32_t VS> struct later {
 	static constexpr int WIDE = KS + VS > 8;
 	uint64_t elements[THREADS / 32][64];
 	uint64_t words[THREADS / 32][64][WIDE ? 2 : 1];
-	uint32_t waiting[THREADS / 32];
 };
 
 /* Lanes with `waits` add an element. *n of them wait, the same in all lanes, and then at most 63. */
@@ -145,41 +144,6 @@ static __device__ __forceinline__ int later_take(const struct later<KS, VS> *l, 
 	return has;
 }
 
-/*
- * By all threads of a block: what waits in its warps, of which *n are this one's and at most 31, moves to as few warps
- * as can have it, 32 each.
- */
-template <uint32_t KS, uint32_t VS>
-static __device__ __forceinline__ void later_gather(struct later<KS, VS> *l, uint32_t *n)
-{
-	const uint32_t warps = blockDim.x / 32, own = threadIdx.x / 32, lane = cua_port_lane();
-	uint32_t warp, at = threadIdx.x;
-	uint64_t element = 0, lo = 0, hi = 0;
-	int has;
-
-	if (lane == 0)
-		l->waiting[own] = *n;
-	if (!cua_port_sync_block_or(*n != 0))
-		return;
-	for (warp = 0; warp < warps && at >= l->waiting[warp]; warp++)
-		at -= l->waiting[warp];
-	has = warp < warps;
-	if (has) {
-		element = l->elements[warp][at];
-		lo = l->words[warp][at][0];
-		hi = l->WIDE ? l->words[warp][at][l->WIDE] : 0;
-	}
-	cua_port_sync_block();
-	if (has) {
-		l->elements[own][lane] = element;
-		l->words[own][lane][0] = lo;
-		if (l->WIDE)
-			l->words[own][lane][l->WIDE] = hi;
-	}
-	*n = cua_port_popc_u32(cua_port_ballot(ALL_LANES, has));
-	cua_port_sync_warp(ALL_LANES);
-}
-
 struct bulk_insert {
 	struct cua_hashmap_view view;
 	uint64_t n;
@@ -220,11 +184,11 @@ static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c
 		const int r = cua__tile_enter_full(&c->view, KS, VS, ALL_LANES, left,
 						   cua__hashmap_hash(&c->view, KS, key), key, NULL, value, &seen);
 
-		if (left && r) {
+		if (left && r > 0) {
 			result = r;
 			there = seen.value;
-			left = 0;
 		}
+		left = left && !r;
 	}
 	added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
 	if (cua_port_ballot(ALL_LANES, active && !result))
@@ -238,6 +202,60 @@ static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c
 	if (active)
 		tell_insert<VS>(c, i, result, value, there);
 	return added;
+}
+
+/* So many that are left at the end are done sooner by groups of lanes. */
+#define FEW 16u
+
+/* The same for all that wait, by groups, each of which takes the next one when it is done. */
+template <uint32_t KS, uint32_t VS>
+static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c, const struct later<KS, VS> *l,
+						   uint32_t waiting, uint32_t added)
+{
+	const uint32_t warp = threadIdx.x / 32, part = cua_port_lane() % CUA__TILE_GROUP;
+	const uint32_t before = ((uint32_t)1 << (cua_port_lane() - part)) - 1;
+	struct cua_u128 word = {0, 0}, there = {0, 0};
+	uint32_t taken = 0, at = 0;
+	int has = 0;
+
+	for (;;) {
+		const uint32_t idle = cua_port_ballot(ALL_LANES, !has && part == 0);
+		struct cua_u128 key, value;
+		int result, slotted;
+
+		if (!has) {
+			at = taken + cua_port_popc_u32(idle & before);
+			has = at < waiting;
+		}
+		taken += cua_port_popc_u32(idle);
+		if (!cua_port_ballot(ALL_LANES, has))
+			return added;
+		if (has) {
+			word.lo = l->words[warp][at][0];
+			word.hi = l->WIDE ? l->words[warp][at][l->WIDE] : 0;
+		}
+		key = cua__hashmap_word_key(KS, word);
+		value = cua__hashmap_word_value(KS, VS, word);
+		slotted = has && !cua__hashmap_word_cell(&c->view, KS, VS, key, NULL);
+		result = cua__tile_enter_few(&c->view, KS, VS, ALL_LANES, slotted,
+					     cua__hashmap_hash(&c->view, KS, key), key, value, &there);
+		if (has && !slotted)
+			result = -1;
+		added += cua_port_popc_u32(
+			cua_port_ballot(ALL_LANES, part == 0 && result == CUA_HASHMAP_INSERTED));
+		if (cua_port_ballot(ALL_LANES, result < 0))
+			cua__tile_count(&c->view, ALL_LANES, CUA_RELAXED, &added);
+		has = has && !result;
+		if (result < 0 && part == 0) {
+			struct outcome o = enter_alone<KS, VS>(&c->view, key, value);
+
+			result = o.result;
+			there = o.value;
+		}
+		if (result && part == 0)
+			tell_insert<VS>(c, l->elements[warp][at], result, value, there);
+		cua_port_sync_warp(ALL_LANES);
+	}
 }
 
 template <uint32_t KS, uint32_t VS>
@@ -261,7 +279,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		}
 		result = cua__tile_enter_home(&c.view, KS, VS, ALL_LANES, i < c.n,
 					      cua__hashmap_hash(&c.view, KS, key), key, NULL, value,
-					      CUA_RELAXED, CUA__TILE_VALUE, &seen);
+					      CUA_RELAXED, &seen);
 		/* lanes whose slots others took come later */
 		cua_port_sync_warp(ALL_LANES);
 		if (result)
@@ -271,11 +289,10 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		if (waiting >= 32)
 			added = insert_later<KS, VS>(&c, &l, &waiting, added);
 	}
-	/* a lane of another warp may wait for this count, and its warp does not come to the barrier before */
-	cua__tile_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
-	later_gather(&l, &waiting);
-	if (waiting)
+	if (waiting > FEW)
 		added = insert_later<KS, VS>(&c, &l, &waiting, added);
+	else if (waiting)
+		added = insert_few<KS, VS>(&c, &l, waiting, added);
 	cua__tile_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
 }
 
@@ -503,8 +520,7 @@ static __device__ __forceinline__ int write_tile(const struct cua_hashmap_view *
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	int result = 0, changed = 1;
 
-	cua__tile_look(view, KS, VS, ALL_LANES, slotted, hash, key, NULL, CUA_RELAXED,
-		       CUA__TILE_VALUE | CUA__TILE_SLOT | CUA__TILE_OPEN, &seen);
+	cua__tile_look(view, KS, VS, ALL_LANES, slotted, hash, key, NULL, CUA_RELAXED, &seen);
 	if (seen.there > 0) {
 		result = CUA_HASHMAP_EXISTS;
 		cua__tile_spot(view, KS, VS, key, &seen, &spot);
@@ -829,16 +845,17 @@ static __device__ __forceinline__ void tell_find(const struct bulk_find *c, uint
 /*
  * Each lane has a key, of which it looks at one bucket in a turn: first its home, then those behind it, the farthest
  * first. When it is done it takes the warp's next key, so that all lanes have something to do, and nothing is kept
- * for later.
+ * for later. AHEAD: a warp has its keys a row before it needs them, which pays where the memory is waited for.
  */
-template <uint32_t KS, uint32_t VS>
+template <uint32_t KS, uint32_t VS, int AHEAD>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	find_kernel(const __grid_constant__ struct bulk_find c)
 {
 	const uint32_t lane = cua_port_lane(), below = ((uint32_t)1 << lane) - 1;
-	/* of the warp: its row of 32 keys, of which so many are taken; the next one is so far away */
+	/* of the warp: its row of 32 keys, of which so many are taken, one a lane; and the next one, so far away */
 	uint64_t row = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x - lane;
 	const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+	struct cua_u128 own = {0, 0}, next = {0, 0};
 	uint32_t taken = 0, idle;
 	/* of the lane */
 	struct cua_u128 key = {0, 0};
@@ -849,32 +866,51 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	if (!cua__hashmap_has_words(KS, VS))
 		return;
 	cua__after_predecessor();
+	if (AHEAD && row + lane < c.n)
+		own = cua__hashmap_get(c.keys, KS, row + lane);
+	if (AHEAD && row + step + lane < c.n)
+		next = cua__hashmap_get(c.keys, KS, row + step + lane);
 	for (;;) {
 		struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 		uint64_t hash;
 
 		idle = cua_port_ballot(ALL_LANES, !has);
-		if (!has) {
+		if (idle) {
 			const uint32_t at = taken + cua_port_popc_u32(idle & below);
+			struct cua_u128 ahead = {0, 0};
 
-			i = row + at % 32 + (at < 32 ? 0 : step);
-			has = i < c.n;
-			distance = 0;
-			if (has)
-				key = cua__hashmap_get(c.keys, KS, i);
+			if (AHEAD) {
+				const struct cua_u128 k = cua__tile_key(ALL_LANES, KS, own, at % 32);
+
+				ahead = cua__tile_key(ALL_LANES, KS, next, at % 32);
+				ahead = at < 32 ? k : ahead;
+			}
+			if (!has) {
+				i = row + at % 32 + (at < 32 ? 0 : step);
+				has = i < c.n;
+				distance = 0;
+				if (AHEAD)
+					key = ahead;
+				else if (has)
+					key = cua__hashmap_get(c.keys, KS, i);
+			}
+			if (idle == ALL_LANES && !cua_port_ballot(ALL_LANES, has))
+				break;
+			taken += cua_port_popc_u32(idle);
+			if (taken >= 32) {
+				taken -= 32;
+				row += step;
+				own = next;
+				if (AHEAD && row + step + lane < c.n)
+					next = cua__hashmap_get(c.keys, KS, row + step + lane);
+			}
 		}
-		if (idle == ALL_LANES && !cua_port_ballot(ALL_LANES, has))
-			break;
-		taken += cua_port_popc_u32(idle);
-		row += taken < 32 ? 0 : step;
-		taken %= 32;
 
 		hash = cua__hashmap_hash(&c.view, KS, key);
-		seen.home = (uint32_t)cua_hash_range(hash, c.view.n_buckets);
+		seen.home = cua__tile_home(&c.view, hash);
 		if (!distance)
 			bucket = seen.home;
-		cua__tile_look_at(&c.view, KS, VS, ALL_LANES, bucket, key, NULL, CUA_RELAXED,
-				  CUA__TILE_VALUE, &seen);
+		cua__tile_look_at(&c.view, KS, VS, ALL_LANES, bucket, key, NULL, CUA_RELAXED, &seen);
 		if (has) {
 			const char *cell = cua__hashmap_word_cell(&c.view, KS, VS, key, NULL);
 
@@ -890,7 +926,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			else if (!seen.there)
 				distance = cua__tile_far(&c.view, cua__hashmap_is_wide(KS, VS), hash, &seen);
 			if (distance) {
-				bucket = (uint32_t)cua__hashmap_word_probe(&c.view, seen.home, hash, distance);
+				bucket = cua__tile_probe(&c.view, seen.home, hash, distance);
 			} else {
 				tell_find<VS>(&c, i, seen.there > 0, seen.value);
 				has = 0;
@@ -925,7 +961,9 @@ template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct finds {
 template <uint32_t KS, uint32_t VS> struct finds<KS, VS, CUA_HASHMAP_WORDS> {
 	static enum cua_status run(struct cua_context *ctx, const struct bulk_find *c)
 	{
-		return launch_each(ctx, c->n, RESIDENT_BLOCKS, find_kernel<KS, VS>, *c);
+		return c->view.n_buckets * CUA__HASHMAP_WORD_BYTES > ctx->kept_bytes
+			       ? launch_each(ctx, c->n, RESIDENT_BLOCKS, find_kernel<KS, VS, 1>, *c)
+			       : launch_each(ctx, c->n, RESIDENT_BLOCKS, find_kernel<KS, VS, 0>, *c);
 	}
 };
 

@@ -140,14 +140,6 @@ CUA_FORCE uint64_t cua__parts_hash(const struct cua__parts_kind k, const struct 
 	return cua__hashmap_hash(&a->view, k.ks, cua__hashmap_word_key(k.ks, word));
 }
 
-/* cua_hash_range, of which half is saved since the map has less than 2^32 buckets. */
-CUA_FORCE uint32_t cua__parts_home(const struct cua__parts *a, uint64_t hash)
-{
-	const uint64_t n = (uint32_t)a->view.n_buckets;
-
-	return (uint32_t)(((hash >> 32) * n + ((uint64_t)(uint32_t)hash * n >> 32)) >> 32);
-}
-
 /* By whole warps, for the lanes that have a word to spill. */
 CUA_FORCE void cua__parts_spill(const struct cua__parts_kind k, const struct cua__parts *a, int has,
 				struct cua_u128 word)
@@ -376,7 +368,7 @@ CUA_FORCE void cua__parts_scatter(const struct cua__parts_kind k, const struct c
 			place[j] = CUA__PARTS_NONE;
 			if (!(there >> j & 1))
 				continue;
-			p = cua__parts_home(a, cua__parts_hash(k, a, word[j])) >> a->shift;
+			p = cua__tile_home(&a->view, cua__parts_hash(k, a, word[j])) >> a->shift;
 			if (k.again)
 				p &= a->parts - 1;
 			place[j] = p << 16 | cua_port_fetch_add_u32(&number[p], 1, CUA_RELAXED,
@@ -564,7 +556,7 @@ CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__
 {
 	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
 	const uint64_t hash = cua__parts_hash(k, a, word);
-	const uint32_t home = cua__parts_home(a, hash), here = home % CUA__PARTS_BUCKETS;
+	const uint32_t home = cua__tile_home(&a->view, hash), here = home % CUA__PARTS_BUCKETS;
 	uint32_t distance, at;
 	int result = 0;
 
@@ -682,7 +674,7 @@ CUA_FORCE uint32_t cua__parts_place(const struct cua__parts_kind k, const struct
 	for (turn = 0, i = thread; i < listed; turn++, i += k.threads) {
 		const struct cua_u128 w = cua__parts_get(k, i < list_room ? list : words, i);
 		const uint64_t hash = cua__parts_hash(k, a, w);
-		const uint32_t home = cua__parts_home(a, hash) % CUA__PARTS_BUCKETS;
+		const uint32_t home = cua__tile_home(&a->view, hash) % CUA__PARTS_BUCKETS;
 		const uint32_t bit = (uint32_t)1 << (hash >> 4 & 31);
 
 		if (cua__parts_has(k, table, home, CUA_READ(number[home]), w))
@@ -703,7 +695,7 @@ CUA_FORCE uint32_t cua__parts_place(const struct cua__parts_kind k, const struct
 		if (has)
 			w = cua__parts_get(k, i < list_room ? list : words, i);
 		hash = cua__parts_hash(k, a, w);
-		result = cua__parts_put(k, table, number, has, cua__parts_home(a, hash) % CUA__PARTS_BUCKETS, hash, w);
+		result = cua__parts_put(k, table, number, has, cua__tile_home(&a->view, hash) % CUA__PARTS_BUCKETS, hash, w);
 		inserted += result == CUA_HASHMAP_INSERTED;
 		cua__parts_spill(k, a, has && !result, w);
 	}
@@ -776,7 +768,7 @@ CUA_FORCE void cua__parts_build(const struct cua__parts_kind k, const struct cua
 	for (j = 0; j < k.each; j++) {
 		if (j * k.threads + thread >= n)
 			continue;
-		bucket = cua__parts_home(a, cua__parts_hash(k, a, word[j])) % CUA__PARTS_BUCKETS;
+		bucket = cua__tile_home(&a->view, cua__parts_hash(k, a, word[j])) % CUA__PARTS_BUCKETS;
 		i = cua_port_fetch_add_u32(&number[bucket], 1, CUA_RELAXED, CUA__PARTS_BLOCK);
 		if (i < slots) {
 			cua__parts_set(k, table, cua__parts_at(k, bucket, i + 1), word[j]);
@@ -907,7 +899,7 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 						      cua__parts_hash(k, a, word),
 						      cua__hashmap_word_key(k.ks, word), NULL,
 						      cua__hashmap_word_value(k.ks, k.vs, word), CUA_RELAXED,
-						      0, &seen);
+						      &seen);
 			added += cua_port_popc_u32(
 				cua_port_ballot(CUA__PARTS_ALL, result == CUA_HASHMAP_INSERTED));
 			votes = cua_port_ballot(CUA__PARTS_ALL, j < n && !result);
@@ -931,7 +923,7 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 						      cua__hashmap_word_value(k.ks, k.vs, w), &seen);
 			added += cua_port_popc_u32(
 				cua_port_ballot(CUA__PARTS_ALL, result == CUA_HASHMAP_INSERTED));
-			/* another key's insert had the lock: with the next ones; or there is no place near */
+			/* others were faster: with the next ones */
 			votes = cua_port_ballot(CUA__PARTS_ALL, has && !result);
 			if (tries && waiting + cua_port_popc_u32(votes) < 32) {
 				if (has && !result)
@@ -939,8 +931,9 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 				waiting += cua_port_popc_u32(votes);
 				tries -= j - lane >= n;
 			} else {
-				cua__parts_spill(k, a, has && !result, w);
+				result = result ? result : -1;
 			}
+			cua__parts_spill(k, a, has && result < 0, w);
 			cua_port_sync_warp(CUA__PARTS_ALL);
 		}
 	}

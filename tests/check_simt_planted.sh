@@ -196,35 +196,47 @@ planted 'a value read again after a wait that is another key'"'"'s' hashmap \
 planted 'an empty cell of a reserved key taken for the key, after a wait' hashmap \
   's/if (cua__hashmap_word_empty(spot->word) ||/if (/' linear
 planted 'a tile that is told of a key before its home is' hashmap_tile \
-  's/if (there > 0 && (wants & CUA__TILE_FREE) && distance > far)/if (0)/' hashmap
+  's/if (here.there > 0 && free && distance > far)/if (0)/' hashmap
+planted 'a group that is told of a key before its home is' hashmap_tile \
+  's/\/ 4 <= far ? CUA_HASHMAP_EXISTS : 0;/\/ 4 <= far ? CUA_HASHMAP_EXISTS : CUA_HASHMAP_EXISTS;/' hashmap
 planted 'a class that says no distance any more, and a distance from before' hashmap_word \
   's/if (wide && cua__hashmap_class_far(/if (0 \&\& cua__hashmap_class_far(/' hashmap
 planted 'a tile that takes the head for a slot' hashmap_tile \
-  '/key_first = /s/>> base & 14/>> base \& 15/' hashmap
+  's/wide ? w\[2 \* slot + 2\] : w\[slot + 1\]/wide ? w[2 * slot] : w[slot]/' hashmap
+planted 'a group that takes the head for a slot' hashmap_tile \
+  's/first_free = looks && part &&/first_free = looks \&\&/' hashmap
 planted 'a tile that loses the slots of its last lane' hashmap_tile \
-  '/key_first = /s/>> base & 14/>> base \& 6/' hashmap
+  's/for (j = 1; j < 4; j++)/for (j = 1; j < 3; j++)/' hashmap
+planted 'lanes of a tile that take each other'"'"'s buckets' hashmap_tile \
+  's/for (bit = 1; bit < 4; bit \*= 2)/for (bit = 1; bit < 2; bit *= 2)/' hashmap
 planted 'a tile that acquires nothing' hashmap_tile \
-  's/^		if (order != CUA_RELAXED)$/		if (0)/' hashmap
+  '/cua__tile_look_at(/,/^}/s/if (seen->there > 0)$/if (0)/' hashmap
 planted 'a tile that acquires nothing behind the home' hashmap_tile \
-  's/if (order != CUA_RELAXED && (waiting >> j & 1))/if (0)/' hashmap
-planted 'lanes of a tile that do not meet after they acquired' hashmap_tile \
-  '/cua__tile_look_at(/,/^}/s/cua_port_sync_warp(mask)/(void)0/' hashmap
-planted 'lanes of a tile that do not meet after they acquired behind the home' hashmap_tile \
-  '/cua__tile_walk(/,/^}/s/cua_port_sync_warp(mask)/(void)0/' hashmap
+  '/cua__tile_walk(/,/^}/s/^			if (order != CUA_RELAXED)$/if (0)/' hashmap
 planted 'a tile that looks one bucket behind the home' hashmap_tile \
   's/pending = --distance > 0;/pending = 0;/' hashmap
 planted 'a find that leaves out the nearest' hashmap_word 's/for (; distance; distance--)/for (; distance > 1; distance--)/' hashmap
 planted 'a tile that leaves out the nearest' hashmap_tile 's/pending = --distance > 0;/pending = --distance > 1;/' hashmap
 planted 'a tile that walks past what it found' hashmap_tile \
-  's/if (there > 0) {$/if (there > 0 \&\& distance == 0) {/' hashmap
+  's/if (here.there > 0) {$/if (here.there > 0 \&\& distance == 0) {/' hashmap
 planted 'a second try without the lock' hashmap_tile \
   's/if (head.lo & CUA__HASHMAP_LOCKED)$/if (!active)/' hashmap
 planted 'a second try that does not raise the class' hashmap_tile \
-  's/head = cua__hashmap_word_raise(/(void)cua__hashmap_word_raise(/' hashmap
+  '/int cua__tile_enter_full/,/^}/s/head = cua__hashmap_word_raise(/(void)cua__hashmap_word_raise(/' hashmap
 planted 'a second try that keeps the lock' hashmap_tile \
   '/int cua__tile_enter_full/,/^}/s/cua__hashmap_word_unlock(home, wide, head);/(void)head;/' hashmap
 planted 'a second try that does not look at all places' hashmap_tile \
-  's/(distance < far || seen->slot == CUA__TILE_NONE)/seen->slot == CUA__TILE_NONE/; s/if (!pending && !there && distance < far)/if (0)/' hashmap
+  's/(distance < far || seen->slot == CUA__TILE_NONE)/seen->slot == CUA__TILE_NONE/; s/if (!pending && !here.there && distance < far)/if (0)/' hashmap
+planted 'a group without the lock' hashmap_tile \
+  's/owns = !(head.lo & CUA__HASHMAP_LOCKED);/owns = active;/' hashmap
+planted 'a group that does not raise the class' hashmap_tile \
+  '/int cua__tile_enter_few/,/^}/s/head = cua__hashmap_word_raise(/(void)cua__hashmap_word_raise(/' hashmap
+planted 'a group that keeps the lock' hashmap_tile \
+  '/int cua__tile_enter_few/,/^}/s/cua__hashmap_word_unlock(at_home, wide, head);/(void)head;/' hashmap
+planted 'a group that does not look at all places' hashmap_tile \
+  's/pending = far >= distance || owner == CUA__TILE_NONE;/pending = owner == CUA__TILE_NONE;/' hashmap
+planted 'a group of which all lanes put the key' hashmap_tile \
+  's/mine = lane == owner;/mine = part \&\& first_free;/' hashmap
 planted 'a tile that erases and does not count' hashmap_tile \
   's/cua_port_popc_u32(there), CUA_RELAXED/0, CUA_RELAXED/' hashmap
 planted 'a tile whose counts are left out' hashmap_tile \

@@ -472,6 +472,36 @@ static void tile_far(void)
 		simt_fail("find found an absent key");
 }
 
+/* Whether a second try is one of eight lanes for one key. */
+static int in_groups;
+
+static int second_try(uint32_t mask, int active, uint64_t key, const struct cua_u128 value)
+{
+	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
+	const uint32_t part = cua_port_lane() % CUA__TILE_GROUP;
+	struct cua_u128 bits = {key, 0}, there;
+	uint64_t hash = cua_hash_u64(key, map_view.seed);
+	int result = 0;
+
+	if (!in_groups)
+		return is_broad ? cua__tile_enter_full(&map_view, 8, 8, mask, active, hash, bits, NULL, value, &seen)
+				: cua__tile_enter_full(&map_view, 4, 4, mask, active, hash, bits, NULL, value, &seen);
+	for (uint32_t i = 0; i < CUA__TILE_GROUP; i++) {
+		const uint32_t lane = cua_port_lane() - part + i;
+		const int has = (int)cua_port_shuffle_u32(mask, (uint32_t)active, lane);
+		int now;
+
+		bits.lo = cua_port_shuffle_u64(mask, key, lane);
+		hash = cua_hash_u64(bits.lo, map_view.seed);
+		now = is_broad ? cua__tile_enter_few(&map_view, 8, 8, mask, has, hash, bits, value, &there)
+			       : cua__tile_enter_few(&map_view, 4, 4, mask, has, hash, bits, value, &there);
+		if (has && now == CUA_HASHMAP_EXISTS && there.lo != 1)
+			simt_fail("a group found a value that nobody inserted");
+		result = part == i ? now : result;
+	}
+	return result;
+}
+
 /* As bulk calls insert: what is inserted is counted late, and a full home is for the second try. */
 static int bulk_insert(uint32_t mask, uint64_t key, uint32_t *added)
 {
@@ -481,19 +511,16 @@ static int bulk_insert(uint32_t mask, uint64_t key, uint32_t *added)
 	int again, result;
 
 	result = is_broad ? cua__tile_enter_home(&map_view, 8, 8, mask, 1, hash, bits, NULL, value,
-						 CUA_RELAXED, 0, &seen)
+						 CUA_RELAXED, &seen)
 			  : cua__tile_enter_home(&map_view, 4, 4, mask, 1, hash, bits, NULL, value,
-						 CUA_RELAXED, 0, &seen);
-	again = is_broad
-			? cua__tile_enter_full(&map_view, 8, 8, mask, !result, hash, bits, NULL, value, &seen)
-			: cua__tile_enter_full(&map_view, 4, 4, mask, !result, hash, bits, NULL, value,
-					       &seen);
+						 CUA_RELAXED, &seen);
+	again = second_try(mask, !result, key, value);
 	if (!result)
 		result = again;
 	*added += cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));
-	if (cua_port_ballot(mask, !result))
+	if (cua_port_ballot(mask, result <= 0))
 		cua__tile_count(&map_view, mask, CUA_RELAXED, added);
-	return result ? result : map_insert(key, 1);
+	return result > 0 ? result : map_insert(key, 1);
 }
 
 /* More keys than slots. */
@@ -642,6 +669,23 @@ static void map_farther(void)
 	}
 }
 
+/* A slot that is free, and nearer than a key that is there. */
+static void tile_farther(void)
+{
+	const uint32_t mask = whole_warp();
+	const struct cua_u128 value = {1, 0};
+	const int active = simt_lane_in_block() == 0;
+
+	if (active) {
+		map_insert(near_key, 1);
+		map_insert(far_key, 1);
+		map_erase(near_key);
+	}
+	cua_port_sync_warp(mask);
+	if (second_try(mask, active, far_key, value) != (active ? CUA_HASHMAP_EXISTS : 0))
+		simt_fail("a second try did not find a key behind a free slot");
+}
+
 static void lanes_of_width(void)
 {
 	struct simt_case farther = {
@@ -712,6 +756,8 @@ static void tiles_of_width(void)
 				     .check = map_check};
 	struct simt_case told = {
 		.name = "map, tiles, told", .setup = tile_told_setup, .body = tile_told, .check = map_check};
+	struct simt_case farther = {
+		.name = "map, tiles, farther", .setup = farther_setup, .body = tile_farther, .check = map_check};
 
 	map_view.n_buckets = 2;
 	try_shape(told, 2, 4, 20);
@@ -727,6 +773,17 @@ static void tiles_of_width(void)
 	try_shape(full, 2, 12, 10);
 	try_shape(bulk, 2, 4, 50);
 	try_shape(bulk, 3, 8, 20);
+	in_groups = 1;
+	try_shape(told, 2, 8, 20);
+	try_shape(full, 2, 8, 10);
+	try_shape(bulk, 2, 16, 10);
+	try_shape(bulk, 3, 8, 20);
+	map_view.n_buckets = 4;
+	try_shape(bulk, 2, 8, 5);
+	map_view.n_buckets = MOST_BUCKETS;
+	try_shape(farther, 1, 8, 2);
+	in_groups = 0;
+	try_shape(farther, 1, 8, 2);
 	map_view.n_buckets = 8;
 	try_shape(far, 1, 4, 3);
 	try_shape(far, 2, 8, 3);

@@ -7,8 +7,8 @@
  * their buckets at the same time.
  *
  * A tile is an aligned group of 4 lanes of a warp: lanes 0 to 3, 4 to 7, ... Each lane brings a key of its
- * own, and lane i of the tile reads bytes 16 i to 16 i + 15 of the buckets of all 4, so that a bucket of 64
- * bytes costs one access. Whole tiles call together, in converged code: `mask` has the calling lanes of the
+ * own, and reads 16 bytes of the buckets of all 4, so that a bucket of 64 bytes costs one access; then the lanes
+ * exchange what they have read. Whole tiles call together, in converged code: `mask` has the calling lanes of the
  * warp, and each of them passes the same mask. A lane without a key passes active = 0 and gets 0.
  *
  * CUA_DEFINE_HASHMAP_TILE(name, K, V), at file scope, without a semicolon, after CUA_DEFINE_HASHMAP(name,
@@ -38,7 +38,8 @@
  * Argument: hashmap_word.h has no order among the loads of a bucket, so it does not matter which lane does
  * them.
  *   The lanes meet before they look, so that what a lane did earlier is seen by those that look for it.
- *   A hit acquires in the lane that loaded the word, and the lanes meet before the lane with the key goes on.
+ *   They meet after it, too, and then the lane with the key acquires where the tile saw the key: it sees what was there,
+ *   or what came later.
  *   The lock of a home is taken by the lane with the key, and the lanes meet before they look under it.
  *   What a warp has inserted is counted before one of its lanes may wait for a full map to be certain.
  */
@@ -50,20 +51,14 @@
 /* A function that callers' registers are not to pay for. */
 #define CUA__RARE CUA__TARGET static __attribute__((noinline, unused))
 
-/* What a look by a tile is to tell besides whether the key is there. */
-#define CUA__TILE_VALUE 1u
-#define CUA__TILE_SLOT 2u /* of the key */
-#define CUA__TILE_OPEN 4u /* the first EMPTY slot of the home */
-#define CUA__TILE_FREE 8u /* the first slot that is EMPTY or ERASED in the buckets where the key may be put */
-
 /* What a lane knows of its key after a tile's look. A table on a GPU has fewer than 2^32 buckets. */
 struct cua__hashmap_seen {
 	int there; /* as of cua__hashmap_word_search: 1, 0 or -1 */
 	uint32_t home;
-	uint32_t bucket; /* where it is, if it is there; FREE, and it is not: where it can be put */
-	uint32_t slot;   /* SLOT: of the key; OPEN: the first EMPTY one, if there < 0; FREE: there, or NONE */
-	uint32_t distance; /* FREE: of that bucket */
-	uint64_t classes;  /* of the head of the bucket that was looked at; the home's after a look at the home */
+	uint32_t bucket; /* where it is, if it is there; a walk for a free slot: where it can be put */
+	uint32_t slot;   /* of the key; or the first EMPTY one; a walk for a free slot: that one, or NONE */
+	uint32_t distance; /* a walk for a free slot: of that bucket */
+	uint64_t head; /* the half with the classes, of the bucket that was looked at; the home's after a look at it */
 	struct cua_u128 value;
 };
 
@@ -88,6 +83,25 @@ CUA_FORCE struct cua_u128 cua__tile_key(uint32_t mask, uint32_t ks, struct cua_u
 	return key;
 }
 
+/* cua_hash_range, of which half is saved since the map has less than 2^32 buckets. */
+CUA_FORCE uint32_t cua__tile_home(const struct cua_hashmap_view *view, uint64_t hash)
+{
+	const uint64_t n = (uint32_t)view->n_buckets;
+
+	return (uint32_t)(((hash >> 32) * n + ((uint64_t)(uint32_t)hash * n >> 32)) >> 32);
+}
+
+/* cua__hashmap_word_probe, of numbers that are less than 2^32. */
+CUA_FORCE uint32_t cua__tile_probe(const struct cua_hashmap_view *view, uint32_t home, uint64_t hash,
+				   uint32_t distance)
+{
+	const uint32_t n = (uint32_t)view->n_buckets, step = (uint32_t)(hash >> 4) | 1;
+	const uint32_t mask = n < CUA__HASHMAP_WINDOW ? n - 1 : (uint32_t)CUA__HASHMAP_WINDOW - 1;
+
+	return distance > mask ? (uint32_t)cua__hashmap_word_probe(view, home, hash, distance)
+			       : (home & ~mask) + ((home + distance * step) & mask);
+}
+
 /* 16 bytes of a bucket: two slots of 64 bits or one of 128, of which the first may be the head. */
 CUA_FORCE void cua__tile_load(const char *at, int wide, uint64_t out[2])
 {
@@ -105,186 +119,101 @@ CUA_FORCE void cua__tile_load(const char *at, int wide, uint64_t out[2])
 }
 
 /*
- * What lanes see in the buckets of their tiles, a bit a lane of the warp, or after cua__tile_own of the tile: the
- * key, or EMPTY, in their first and second slot. With slots of 128 bits there is no second. Lane 0 has the head in
- * place of its first slot.
+ * Each lane gets a bucket, in registers: w[0] and w[1] are its first 16 bytes. The tile reads those of its `lanes`, a
+ * bit each, one after the other: of that of lane j, lane i reads piece i ^ j. So w[2 r] has piece r of the bucket of
+ * lane i ^ r when each lane has put what it read in that order; and then the lanes exchange. Without branches on the
+ * lane: the compiler would make two copies of the code, and the lanes would not converge.
  */
-struct cua__tile_votes {
-	uint32_t key_first, key_second, empty_first, empty_second, free_first, free_second;
-	int mine; /* which slot of this lane has the key: 1, 2, or 0 */
-};
-
-/*
- * The lanes of mask vote on a bucket of their tile, of which each has its 16 bytes, about a key that is the
- * same in the tile; the votes are those of the whole warp. Without branches on the lane: the compiler would make two
- * copies of the code, and the lanes would not converge. Returns the value at this lane, if it voted for the key.
- */
-CUA_FORCE struct cua_u128 cua__tile_vote(uint32_t ks, uint32_t vs, uint32_t mask, uint32_t base,
-					 const uint64_t w[2], struct cua_u128 key,
-					 cua__hashmap_equal_fn *equal, uint32_t wants,
-					 struct cua__tile_votes *votes)
+CUA_FORCE void cua__tile_read(const struct cua_hashmap_view *view, int wide, uint32_t mask, uint32_t lanes,
+			      uint32_t bucket, uint64_t w[8])
 {
-	const int wide = cua__hashmap_is_wide(ks, vs);
-	/* nobody's equality shall be asked about the head; what it says of it does not count */
-	const int skip = equal && cua_port_lane() == base;
-	const struct cua_u128 first = {skip ? 0 : w[0], wide && !skip ? w[1] : 0}, second = {w[1], 0};
-	const int in_first = cua__hashmap_word_has(ks, vs, first, key, equal);
-	const int in_second = !wide && cua__hashmap_word_has(ks, vs, second, key, equal);
-
-	votes->key_first = cua_port_ballot(mask, in_first);
-	votes->key_second = wide ? 0 : cua_port_ballot(mask, in_second);
-	votes->empty_second = wide ? 0 : cua_port_ballot(mask, cua__hashmap_word_empty(second));
-	votes->empty_first = wide || (wants & CUA__TILE_OPEN)
-				     ? cua_port_ballot(mask, cua__hashmap_word_empty(first))
-				     : 0;
-	votes->free_first = votes->free_second = 0;
-	if (wants & CUA__TILE_FREE) {
-		votes->free_first = cua_port_ballot(mask, !cua__hashmap_word_used(ks, vs, first));
-		if (!wide)
-			votes->free_second = cua_port_ballot(mask, !cua__hashmap_word_used(ks, vs, second));
-	}
-	votes->mine = in_second ? 2 : in_first;
-	return cua__hashmap_word_value(ks, vs, in_second ? second : first);
-}
-
-/* Those of the caller's tile, without the head. */
-CUA_FORCE void cua__tile_own(uint32_t base, struct cua__tile_votes *votes)
-{
-	votes->key_first = votes->key_first >> base & 14;
-	votes->key_second = votes->key_second >> base & 15;
-	votes->empty_first = votes->empty_first >> base & 14;
-	votes->empty_second = votes->empty_second >> base & 15;
-	votes->free_first = votes->free_first >> base & 14;
-	votes->free_second = votes->free_second >> base & 15;
-}
-
-/* As cua__hashmap_word_search: whether the key is there, or else an EMPTY slot is the last one. */
-CUA_FORCE int cua__tile_there(int wide, const struct cua__tile_votes *votes)
-{
-	if (votes->key_first | votes->key_second)
-		return 1;
-	return (wide ? votes->empty_first : votes->empty_second) >> 3 ? -1 : 0;
-}
-
-/* The lane of the tile where the key is, if it is there. */
-CUA_FORCE uint32_t cua__tile_hit(const struct cua__tile_votes *votes)
-{
-	uint32_t lanes = votes->key_first | votes->key_second;
-
-	return lanes ? cua_port_ffs_u32(lanes) - 1 : 0;
-}
-
-/* The first slot of those in two sets of lanes, with their first and second slots; or NONE. */
-CUA_FORCE uint32_t cua__tile_lowest(int wide, uint32_t firsts, uint32_t seconds)
-{
-	uint32_t first = cua_port_ffs_u32(firsts), second = cua_port_ffs_u32(seconds);
-
-	if (wide)
-		return firsts ? first - 2 : CUA__TILE_NONE;
-	/* lane i has the slots 2 i - 1 and 2 i */
-	first = firsts ? 2 * first - 3 : CUA__TILE_NONE;
-	second = seconds ? 2 * second - 2 : CUA__TILE_NONE;
-	return first < second ? first : second;
-}
-
-/* The slot of the key, or else the first EMPTY one. */
-CUA_FORCE uint32_t cua__tile_slot(int wide, const struct cua__tile_votes *votes)
-{
-	if (votes->key_first | votes->key_second) {
-		uint32_t hit = cua__tile_hit(votes);
-
-		return wide ? hit - 1 : 2 * hit - !(votes->key_second >> hit & 1);
-	}
-	return cua__tile_lowest(wide, votes->empty_first, votes->empty_second);
-}
-
-CUA_FORCE struct cua_u128 cua__tile_value(uint32_t vs, uint32_t mask, struct cua_u128 value, uint32_t lane)
-{
-	if (vs == 4)
-		value.lo = cua_port_shuffle_u32(mask, (uint32_t)value.lo, lane);
-	else if (vs)
-		value.lo = cua_port_shuffle_u64(mask, value.lo, lane);
-	return value;
-}
-
-/* In the lanes that voted for a key: the word that they have was acquired. */
-CUA_FORCE void cua__tile_acquire(const struct cua_hashmap_view *view, uint32_t bucket, uint32_t part,
-				 const struct cua__tile_votes *votes)
-{
-	/* of the head nobody has anything */
-	if (votes->mine == 2 || (votes->mine && part))
-		cua_port_acquire_b32(cua__hashmap_word_bucket(view, bucket) + 16 * part +
-					     (votes->mine == 2 ? 8 : 0),
-				     CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
-}
-
-/*
- * The value of the lane's key, of which `hit` is the lane in its tile that voted for it; values[j] is that of the
- * tile's key j, where this lane voted for it.
- */
-CUA_FORCE struct cua_u128 cua__tile_values(uint32_t vs, uint32_t mask, uint32_t base,
-					   const struct cua_u128 values[4], uint32_t hit)
-{
-	struct cua_u128 value = {0, 0};
-	uint32_t j;
+	const uint32_t lane = cua_port_lane(), part = lane % 4;
+	uint32_t j, bit, half;
 
 	CUA__UNROLL
 	for (j = 0; j < 4; j++) {
-		const struct cua_u128 v = cua__tile_value(vs, mask, values[j], base + hit);
+		const uint32_t b = cua_port_shuffle_u32(mask, bucket, lane - part + j);
 
-		value.lo = cua_port_lane() - base == j ? v.lo : value.lo;
+		w[2 * j] = w[2 * j + 1] = 0;
+		if (lanes >> j & 1)
+			cua__tile_load(cua__hashmap_word_bucket(view, b) + 16 * (part ^ j), wide, w + 2 * j);
 	}
-	return value;
+	CUA__UNROLL
+	for (bit = 1; bit < 4; bit *= 2)
+		CUA__UNROLL
+		for (j = 0; j < 4; j++)
+			CUA__UNROLL
+			for (half = 0; half < 2; half++) {
+				const uint64_t low = w[2 * j + half], high = w[2 * (j | bit) + half];
+
+				if (j & bit)
+					continue;
+				w[2 * j + half] = part & bit ? high : low;
+				w[2 * (j | bit) + half] = part & bit ? low : high;
+			}
+	CUA__UNROLL
+	for (j = 1; j < 4; j++)
+		CUA__UNROLL
+		for (half = 0; half < 2; half++)
+			w[2 * j + half] = cua_port_shuffle_u64(mask, w[2 * j + half], lane ^ j);
 }
 
-/*
- * Each lane of mask looks for its key in one bucket. What lanes without a key learn has no meaning. `order`
- * and `wants` are constants.
- */
-CUA_FORCE void cua__tile_look_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
-				 uint32_t bucket, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				 enum cua_order order, uint32_t wants, struct cua__hashmap_seen *seen)
+/* What a bucket that is in registers says of a key: there, and the value or the slot that goes with it, see
+ * cua__hashmap_seen. Returns the first slot that has no pair, or NONE. */
+CUA_FORCE uint32_t cua__tile_search(uint32_t ks, uint32_t vs, const uint64_t w[8], struct cua_u128 key,
+				    cua__hashmap_equal_fn *equal, struct cua__hashmap_seen *seen)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
-	const uint32_t part = cua_port_lane() % 4, base = cua_port_lane() - part;
-	struct cua__tile_votes votes = {0, 0, 0, 0, 0, 0, 0};
-	struct cua_u128 values[4];
-	uint64_t w[4][2];
-	uint32_t b[4], j;
+	const uint32_t slots = cua__hashmap_word_slots(ks, vs);
+	uint32_t i, slot, hit = CUA__TILE_NONE, empty = CUA__TILE_NONE, unused = CUA__TILE_NONE;
+	struct cua_u128 word = {0, 0};
+
+	CUA__UNROLL
+	for (i = 0; i < slots; i++) {
+		slot = slots - 1 - i;
+		word.lo = wide ? w[2 * slot + 2] : w[slot + 1];
+		word.hi = wide ? w[2 * slot + 3] : 0;
+		if (cua__hashmap_word_has(ks, vs, word, key, equal)) {
+			hit = slot;
+			seen->value = cua__hashmap_word_value(ks, vs, word);
+		}
+		empty = cua__hashmap_word_empty(word) ? slot : empty;
+		unused = cua__hashmap_word_used(ks, vs, word) ? unused : slot;
+	}
+	word.lo = wide ? w[2 * slots] : w[slots];
+	word.hi = wide ? w[2 * slots + 1] : 0;
+	seen->there = hit != CUA__TILE_NONE ? 1 : cua__hashmap_word_empty(word) ? -1 : 0;
+	seen->slot = seen->there > 0 ? hit : empty;
+	return unused;
+}
+
+/* Where a key is that was found. */
+CUA_FORCE char *cua__tile_at(const struct cua_hashmap_view *view, int wide, const struct cua__hashmap_seen *seen)
+{
+	return cua__hashmap_word_bucket(view, seen->bucket) + (seen->slot + 1) * (wide ? 16 : 8);
+}
+
+/* Each lane of mask looks for its key in one bucket. What lanes without a key learn has no meaning. */
+CUA_FORCE void cua__tile_look_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
+				 uint32_t bucket, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				 enum cua_order order, struct cua__hashmap_seen *seen)
+{
+	const int wide = cua__hashmap_is_wide(ks, vs);
+	uint64_t w[8];
 
 	/* what a lane did before is seen by those that look for it now; shuffles order nothing */
 	if (order != CUA_RELAXED)
 		cua_port_sync_warp(mask);
-	CUA__UNROLL
-	for (j = 0; j < 4; j++) {
-		b[j] = cua_port_shuffle_u32(mask, bucket, base + j);
-		cua__tile_load(cua__hashmap_word_bucket(view, b[j]) + 16 * part, wide, w[j]);
-	}
+	cua__tile_read(view, wide, mask, 15, bucket, w);
+	(void)cua__tile_search(ks, vs, w, key, equal, seen);
 	seen->bucket = bucket;
-	CUA__UNROLL
-	for (j = 0; j < 4; j++) {
-		struct cua__tile_votes all;
-		uint64_t classes;
-
-		values[j] = cua__tile_vote(ks, vs, mask, base, w[j], cua__tile_key(mask, ks, key, base + j),
-					   equal, wants, &all);
-		if (order != CUA_RELAXED)
-			cua__tile_acquire(view, b[j], part, &all);
-		classes = wide ? cua_port_shuffle_u64(mask, w[j][1], base)
-			       : cua_port_shuffle_u32(mask, (uint32_t)(w[j][0] >> 32), base);
-		if (part == j) {
-			votes = all;
-			seen->classes = classes;
-		}
-	}
-	cua__tile_own(base, &votes);
-	seen->there = cua__tile_there(wide, &votes);
-	if (wants & CUA__TILE_VALUE)
-		seen->value = cua__tile_values(vs, mask, base, values, cua__tile_hit(&votes));
-	if (wants & (CUA__TILE_SLOT | CUA__TILE_OPEN))
-		seen->slot = cua__tile_slot(wide, &votes);
-	if (order != CUA_RELAXED)
+	seen->head = w[wide != 0];
+	if (order != CUA_RELAXED) {
+		/* the lane's own look comes after those that were made for it */
 		cua_port_sync_warp(mask);
+		if (seen->there > 0)
+			cua_port_acquire_b32(cua__tile_at(view, wide, seen), CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	}
 }
 
 /* The farthest distance of all classes, as a head says it. */
@@ -299,137 +228,108 @@ CUA_FORCE uint32_t cua__tile_farthest(const struct cua_hashmap_view *view, uint6
 CUA_FORCE uint32_t cua__tile_far(const struct cua_hashmap_view *view, int wide, uint64_t hash,
 				 const struct cua__hashmap_seen *seen)
 {
-	const uint32_t far = cua__hashmap_class_far(wide, seen->classes, hash);
+	const uint32_t far = cua__hashmap_class_far(wide, wide ? seen->head : seen->head >> 32, hash);
 
 	if (far < cua__hashmap_class_most(wide))
 		return far;
 	/* after the classes; see cua__hashmap_word_reach */
-	return cua__tile_farthest(view, cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home),
-							  CUA_RELAXED, CUA__HASHMAP_AT));
+	return cua__tile_farthest(view, wide ? cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home),
+								 CUA_RELAXED, CUA__HASHMAP_AT)
+					     : seen->head);
 }
 
 /*
  * Each lane of mask with `pending` looks for its key in the buckets behind its home, a tile in those of all its lanes
  * at a time: from `far` down to distance 1, for where its class says that a key is it mostly is.
  *
- * With FREE it looks from the home on, up to the first place for the key and as far as the key may be: that is `far`
+ * With `free` it looks from the home on, up to the first place for the key and as far as the key may be: that is `far`
  * where the home's class says no less. there = -1 then means that the home has EMPTY slots.
  */
 CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
 			      int pending, uint32_t far, uint64_t hash, struct cua_u128 key,
-			      cua__hashmap_equal_fn *equal, enum cua_order order, uint32_t wants,
+			      cua__hashmap_equal_fn *equal, enum cua_order order, int free,
 			      struct cua__hashmap_seen *seen)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t part = cua_port_lane() % 4, base = cua_port_lane() - part;
-	uint32_t distance = wants & CUA__TILE_FREE ? 0 : far, bucket = seen->home, waiting;
+	uint32_t distance = free ? 0 : far, bucket = seen->home, waiting;
 
 	if (pending && distance)
-		bucket = (uint32_t)cua__hashmap_word_probe(view, seen->home, hash, distance);
+		bucket = cua__tile_probe(view, seen->home, hash, distance);
 	while ((waiting = cua_port_ballot(mask, pending)) != 0) {
-		struct cua__tile_votes votes = {0, 0, 0, 0, 0, 0, 0};
-		struct cua_u128 values[4];
-		uint64_t w[4][2], classes = 0;
-		uint32_t b[4], j;
-		int there;
+		struct cua__hashmap_seen here = {0, 0, 0, 0, 0, 0, {0, 0}};
+		uint32_t unused;
+		uint64_t w[8];
 
-		waiting = waiting >> base & 15;
-		CUA__UNROLL
-		for (j = 0; j < 4; j++) {
-			b[j] = cua_port_shuffle_u32(mask, bucket, base + j);
-			w[j][0] = w[j][1] = 0;
-			if (waiting >> j & 1)
-				cua__tile_load(cua__hashmap_word_bucket(view, b[j]) + 16 * part, wide, w[j]);
-		}
-		CUA__UNROLL
-		for (j = 0; j < 4; j++) {
-			struct cua__tile_votes all;
-			uint64_t c = 0;
-
-			values[j] = cua__tile_vote(ks, vs, mask, base, w[j],
-						   cua__tile_key(mask, ks, key, base + j), equal, wants, &all);
-			if (order != CUA_RELAXED && (waiting >> j & 1))
-				cua__tile_acquire(view, b[j], part, &all);
-			if (wants & CUA__TILE_FREE)
-				c = wide ? cua_port_shuffle_u64(mask, w[j][1], base)
-					 : cua_port_shuffle_u32(mask, (uint32_t)(w[j][0] >> 32), base);
-			if (part == j) {
-				votes = all;
-				classes = c;
-			}
-		}
-		cua__tile_own(base, &votes);
-		there = cua__tile_there(wide, &votes);
-		if (wants & CUA__TILE_VALUE)
-			values[0] = cua__tile_values(vs, mask, base, values, cua__tile_hit(&votes));
+		cua__tile_read(view, wide, mask, waiting >> base & 15, bucket, w);
 		if (order != CUA_RELAXED)
 			cua_port_sync_warp(mask);
 		if (!pending)
 			continue;
-		if (there > 0 && (wants & CUA__TILE_FREE) && distance > far) {
+		unused = cua__tile_search(ks, vs, w, key, equal, &here);
+		if (here.there > 0 && free && distance > far) {
 			/* its insert has not told the home so far: it counts as present when it has */
 			seen->there = 0;
 			seen->slot = CUA__TILE_NONE;
 			pending = 0;
 			continue;
 		}
-		if (there > 0) {
+		if (here.there > 0) {
 			seen->there = 1;
-			seen->value = values[0];
+			seen->value = here.value;
+			seen->slot = here.slot;
 			seen->bucket = bucket;
-			if (wants & CUA__TILE_SLOT)
-				seen->slot = cua__tile_slot(wide, &votes);
+			if (order != CUA_RELAXED)
+				cua_port_acquire_b32(cua__tile_at(view, wide, seen), CUA_SCOPE_DEVICE,
+						     CUA_SPACE_GLOBAL);
 			pending = 0;
 			continue;
 		}
-		if (!(wants & CUA__TILE_FREE)) {
+		if (!free) {
 			pending = --distance > 0;
 		} else {
-			const uint32_t free =
-				cua__tile_lowest(wide, votes.free_first, votes.free_second);
-
 			if (distance == 0) {
 				const uint32_t most = cua__hashmap_class_most(wide);
-				const uint32_t of_class = cua__hashmap_class_far(wide, classes, hash);
+				const uint32_t of_class =
+					cua__hashmap_class_far(wide, wide ? w[1] : w[0] >> 32, hash);
 
-				seen->classes = classes;
+				seen->head = w[wide != 0];
 				far = of_class < most ? of_class : far;
-				seen->there = there;
+				seen->there = here.there;
 				seen->slot = CUA__TILE_NONE;
 			}
-			if (seen->slot == CUA__TILE_NONE && free != CUA__TILE_NONE) {
+			if (seen->slot == CUA__TILE_NONE && unused != CUA__TILE_NONE) {
 				seen->bucket = bucket;
-				seen->slot = free;
+				seen->slot = unused;
 				seen->distance = distance;
 			}
-			pending = !there && (distance < far || seen->slot == CUA__TILE_NONE) &&
+			pending = !here.there && (distance < far || seen->slot == CUA__TILE_NONE) &&
 				  distance + 1 < view->n_buckets && distance < CUA__TILE_PATIENCE;
 			/* not all places of the key were seen */
-			if (!pending && !there && distance < far)
+			if (!pending && !here.there && distance < far)
 				seen->slot = CUA__TILE_NONE;
 			distance++;
 		}
 		if (pending)
-			bucket = (uint32_t)cua__hashmap_word_probe(view, seen->home, hash, distance);
+			bucket = cua__tile_probe(view, seen->home, hash, distance);
 	}
 }
 
 /* Both. A lane without a key that has a slot is not active. */
 CUA_FORCE void cua__tile_look(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
 			      int active, uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-			      enum cua_order order, uint32_t wants, struct cua__hashmap_seen *seen)
+			      enum cua_order order, struct cua__hashmap_seen *seen)
 {
 	uint32_t far = 0;
 
-	seen->home = (uint32_t)cua_hash_range(hash, view->n_buckets);
-	cua__tile_look_at(view, ks, vs, mask, seen->home, key, equal, order, wants, seen);
+	seen->home = cua__tile_home(view, hash);
+	cua__tile_look_at(view, ks, vs, mask, seen->home, key, equal, order, seen);
 	if (!active)
 		seen->there = 0;
 	else if (seen->there == 0)
 		far = cua__tile_far(view, cua__hashmap_is_wide(ks, vs), hash, seen);
 	if (cua_port_ballot(mask, far != 0))
-		cua__tile_walk(view, ks, vs, mask, far != 0, far, hash, key, equal, order,
-			       wants & ~CUA__TILE_OPEN, seen);
+		cua__tile_walk(view, ks, vs, mask, far != 0, far, hash, key, equal, order, 0, seen);
 }
 
 /* Where a key is that a look has found, with its word. */
@@ -437,20 +337,19 @@ CUA_FORCE void cua__tile_spot(const struct cua_hashmap_view *view, uint32_t ks, 
 			      struct cua_u128 key, const struct cua__hashmap_seen *seen,
 			      struct cua__hashmap_spot *spot)
 {
-	spot->at = cua__hashmap_word_bucket(view, seen->bucket) +
-		   (seen->slot + 1) * (cua__hashmap_is_wide(ks, vs) ? 16 : 8);
+	spot->at = cua__tile_at(view, cua__hashmap_is_wide(ks, vs), seen);
 	spot->word = cua__hashmap_word_of(ks, vs, key, seen->value);
 }
 
-/* Returns 1 where the lane's key is there, and with VALUE its value. */
+/* Returns 1 where the lane's key is there, with its value. */
 CUA_FORCE int cua__tile_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
 			     int active, uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-			     enum cua_order order, uint32_t wants, struct cua_u128 *value)
+			     enum cua_order order, struct cua_u128 *value)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	const char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
 
-	cua__tile_look(view, ks, vs, mask, active && !cell, hash, key, equal, order, wants, &seen);
+	cua__tile_look(view, ks, vs, mask, active && !cell, hash, key, equal, order, &seen);
 	if (cell && active) {
 		struct cua_u128 w = cua__hashmap_word_load(cell, cua__hashmap_is_wide(ks, vs), CUA_ACQUIRE);
 
@@ -485,20 +384,20 @@ CUA_FORCE void cua__tile_count(const struct cua_hashmap_view *view, uint32_t mas
 
 /*
  * Inserts where the key is absent and its home has an EMPTY slot. Returns INSERTED, not counted; or EXISTS,
- * with VALUE and the value in *seen; or 0. What the lanes of mask have inserted must be counted before one
+ * with the value in *seen; or 0. What the lanes of mask have inserted must be counted before one
  * of them goes on alone, where it may wait for a full map to be certain.
  */
 CUA_FORCE int cua__tile_enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				   uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
 				   cua__hashmap_equal_fn *equal, struct cua_u128 value, enum cua_order order,
-				   uint32_t wants, struct cua__hashmap_seen *seen)
+				   struct cua__hashmap_seen *seen)
 {
 	const enum cua_order both = order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL;
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	int result = 0;
 
-	seen->home = (uint32_t)cua_hash_range(hash, view->n_buckets);
-	cua__tile_look_at(view, ks, vs, mask, seen->home, key, equal, order, wants | CUA__TILE_OPEN, seen);
+	seen->home = cua__tile_home(view, hash);
+	cua__tile_look_at(view, ks, vs, mask, seen->home, key, equal, order, seen);
 	if (!active || cua__hashmap_word_cell(view, ks, vs, key, equal))
 		return 0;
 	if (seen->there > 0)
@@ -515,8 +414,8 @@ CUA_FORCE int cua__tile_enter_home(const struct cua_hashmap_view *view, uint32_t
 /*
  * What cua__hashmap_word_enter_full does, for the lanes of mask at once, but nobody waits: each lane tries
  * once to get the lock of its home, and looks whether it got it or not. Returns INSERTED, not counted;
- * EXISTS, with the value in *seen; or 0 where the lane has to do it alone, also since the home has EMPTY
- * slots. Without order.
+ * EXISTS, with the value in *seen; 0 where others were faster, to try again; or -1 where the lane has to do it alone,
+ * since there is no slot near, or the home has EMPTY ones. Without order.
  */
 CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				   uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
@@ -531,7 +430,7 @@ CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t
 	int result = 0;
 	char *home;
 
-	seen->home = (uint32_t)cua_hash_range(hash, view->n_buckets);
+	seen->home = cua__tile_home(view, hash);
 	seen->there = 0;
 	seen->slot = CUA__TILE_NONE;
 	home = cua__hashmap_word_bucket(view, seen->home);
@@ -540,14 +439,14 @@ CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t
 	/* the lanes of the tile look for the one that has the lock */
 	cua_port_sync_warp(mask);
 	cua__tile_walk(view, ks, vs, mask, active, cua__tile_farthest(view, head.lo), hash, key, equal,
-		       CUA_RELAXED, CUA__TILE_VALUE | CUA__TILE_FREE, seen);
-	if (seen->there > 0)
-		result = CUA_HASHMAP_EXISTS;
+		       CUA_RELAXED, 1, seen);
+	if (seen->there)
+		result = seen->there > 0 ? CUA_HASHMAP_EXISTS : -1;
 	if (head.lo & CUA__HASHMAP_LOCKED)
 		return result;
 	if (wide)
 		head.hi = seen->there > 0 ? cua_port_load_b64(home + 8, CUA_RELAXED, CUA__HASHMAP_AT)
-					  : seen->classes;
+					  : seen->head;
 	if (seen->there == 0 && seen->slot != CUA__TILE_NONE) {
 		char *bucket = cua__hashmap_word_bucket(view, seen->bucket);
 		const uint32_t slots = cua__hashmap_word_slots(ks, vs);
@@ -564,8 +463,131 @@ CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t
 		}
 		if (result)
 			head = cua__hashmap_word_raise(wide, head, hash, seen->distance);
+	} else if (!result) {
+		result = -1;
 	}
 	cua__hashmap_word_unlock(home, wide, head);
+	return result;
+}
+
+CUA_FORCE struct cua_u128 cua__tile_value(uint32_t vs, uint32_t mask, struct cua_u128 value, uint32_t lane)
+{
+	if (vs == 4)
+		value.lo = cua_port_shuffle_u32(mask, (uint32_t)value.lo, lane);
+	else if (vs)
+		value.lo = cua_port_shuffle_u64(mask, value.lo, lane);
+	return value;
+}
+
+/* Lanes of an aligned group that have one key together. */
+#define CUA__TILE_GROUP 8u
+
+/*
+ * cua__tile_enter_full for one key a group of 8 lanes, which look at two buckets at a time: for few keys, of which none
+ * shall take long. All of a group have the same key, and get
+ * the same result; what they insert is one.
+ */
+CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				  uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
+				  struct cua_u128 value, struct cua_u128 *value_there)
+{
+	const int wide = cua__hashmap_is_wide(ks, vs);
+	const uint32_t lane = cua_port_lane(), base = lane & ~(CUA__TILE_GROUP - 1), part = lane % 4;
+	const struct cua_u128 word = cua__hashmap_word_of(ks, vs, key, value);
+	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
+	const uint32_t home = cua__tile_home(view, hash);
+	char *const at_home = cua__hashmap_word_bucket(view, home);
+	struct cua__hashmap_head head = {CUA__HASHMAP_LOCKED, 0};
+	struct cua_u128 expected = {0, 0}, was;
+	/* of the group: how far the key may be, how far it has looked, and which of its lanes has a place for it */
+	uint32_t far, distance = 0, owner = CUA__TILE_NONE, put_distance = 0;
+	char *place = NULL;
+	int pending = active, result = 0, mine = 0, owns;
+
+	if (active && lane == base)
+		head.lo = cua_port_fetch_or_b64(at_home, CUA__HASHMAP_LOCKED, CUA_ACQUIRE, CUA__HASHMAP_AT);
+	/* the group looks for the one that has the lock */
+	cua_port_sync_warp(mask);
+	head.lo = cua_port_shuffle_u64(mask, head.lo, base);
+	owns = !(head.lo & CUA__HASHMAP_LOCKED);
+	far = cua__tile_farthest(view, head.lo);
+	while (cua_port_ballot(mask, pending)) {
+		const uint32_t d = distance + (lane - base) / 4;
+		const int looks = pending && d < view->n_buckets;
+		char *at = cua__hashmap_word_bucket(view, cua__tile_probe(view, home, hash, d)) + 16 * part;
+		uint32_t hits, frees, empties;
+		struct cua_u128 first, second, there;
+		uint64_t w[2] = {0, 0}, classes;
+		int in_first, in_second, first_free, second_free;
+
+		if (looks)
+			cua__tile_load(at, wide, w);
+		first.lo = w[0];
+		first.hi = wide ? w[1] : 0;
+		second.lo = w[1];
+		second.hi = 0;
+		/* the head is no slot */
+		in_first = looks && part && cua__hashmap_word_has(ks, vs, first, key, NULL);
+		in_second = looks && !wide && cua__hashmap_word_has(ks, vs, second, key, NULL);
+		first_free = looks && part && !cua__hashmap_word_used(ks, vs, first);
+		second_free = looks && !wide && !cua__hashmap_word_used(ks, vs, second);
+		hits = cua_port_ballot(mask, in_first || in_second) >> base & 255;
+		frees = cua_port_ballot(mask, first_free || second_free) >> base & 255;
+		empties = cua_port_ballot(mask, looks && part == 3 &&
+							cua__hashmap_word_empty(wide ? first : second)) >> base & 255;
+		classes = cua_port_shuffle_u64(mask, w[wide != 0], base);
+		there = cua__tile_value(vs, mask, cua__hashmap_word_value(ks, vs, in_second ? second : first),
+					base + (hits ? cua_port_ffs_u32(hits) - 1 : 0));
+		if (!pending)
+			continue;
+		if (!distance) {
+			const uint32_t most = cua__hashmap_class_most(wide);
+			const uint32_t of_class = cua__hashmap_class_far(wide, wide ? classes : classes >> 32, hash);
+
+			head.hi = wide ? classes : 0;
+			far = of_class < most ? of_class : far;
+		}
+		if (hits) {
+			/* one that its insert has not told the home counts as present when it has */
+			result = distance + (cua_port_ffs_u32(hits) - 1) / 4 <= far ? CUA_HASHMAP_EXISTS : 0;
+			*value_there = there;
+			mine = 0;
+			pending = 0;
+		} else if (!distance && (empties & 15)) {
+			result = -1;
+			pending = 0;
+		} else {
+			/* behind an EMPTY slot it is not */
+			if (empties)
+				far = 0;
+			if (owner == CUA__TILE_NONE && frees) {
+				owner = base + cua_port_ffs_u32(frees) - 1;
+				put_distance = distance + (owner - base) / 4;
+				mine = lane == owner;
+				place = at + (first_free ? 0 : 8);
+				expected = first_free ? first : second;
+			}
+			distance += 2;
+			pending = far >= distance || owner == CUA__TILE_NONE;
+			if (pending && (distance >= view->n_buckets || distance > CUA__TILE_PATIENCE)) {
+				result = -1;
+				pending = 0;
+			}
+		}
+	}
+	mine = mine && !result && owns &&
+	       (cua__hashmap_word_cas(place, wide, expected, word, CUA_RELAXED, &was) ||
+		/* taken and erased since: free as before */
+		(cua__hashmap_same(was, erased) &&
+		 cua__hashmap_word_cas(place, wide, erased, word, CUA_RELAXED, &was)));
+	if (cua_port_ballot(mask, mine) >> base & 255) {
+		result = CUA_HASHMAP_INSERTED;
+		head = cua__hashmap_word_raise(wide, head, hash, put_distance);
+	}
+	/* what one of the group has put is there before the lock is free */
+	cua_port_sync_warp(mask);
+	if (lane == base && owns)
+		cua__hashmap_word_unlock(at_home, wide, head);
 	return result;
 }
 
@@ -583,7 +605,7 @@ CUA_FORCE int cua__tile_write(const struct cua_hashmap_view *view, uint32_t ks, 
 	struct cua_backoff backoff;
 	uint32_t added;
 	int result = cua__tile_enter_home(view, ks, vs, mask, active, hash, key, equal, operand, CUA_ACQUIRE,
-					  CUA__TILE_VALUE | (next ? CUA__TILE_SLOT : 0), &seen);
+					  &seen);
 
 	/* before one of the lanes may wait for a full map to be certain */
 	added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));
@@ -615,8 +637,7 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 
 	if (order != CUA_RELAXED)
 		cua_port_sync_warp(mask);
-	cua__tile_look(view, ks, vs, mask, active && !cell, hash, key, equal, CUA_RELAXED,
-		       CUA__TILE_VALUE | CUA__TILE_SLOT, &seen);
+	cua__tile_look(view, ks, vs, mask, active && !cell, hash, key, equal, CUA_RELAXED, &seen);
 	there = cua_port_ballot(mask, seen.there > 0);
 	if (there && cua_port_lane() == cua_port_ffs_u32(mask) - 1)
 		cua_port_add_u64(counted, cua_port_popc_u32(there), CUA_RELAXED, CUA__HASHMAP_AT);
@@ -640,7 +661,7 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), vs))                                            \
 			return active && name##_contains(view, key);                                         \
 		return cua__tile_find(view, sizeof(K), vs, mask, active, name##__hash(view, key),            \
-				      cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQUIRE, 0, &there); \
+				      cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQUIRE, &there); \
 	}                                                                                                    \
 	CUA_FN int name##_erase_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key)  \
 	{                                                                                                    \
@@ -706,8 +727,7 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                                     \
 			return active && name##_find(view, key, value);                                      \
 		if (!cua__tile_find(view, sizeof(K), sizeof(V), mask, active, name##__hash(view, key),       \
-				    cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQUIRE,               \
-				    CUA__TILE_VALUE, &there))                                                \
+				    cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQUIRE, &there))      \
 			return 0;                                                                            \
 		cua__hashmap_unbits(value, sizeof(V), there);                                                \
 		return 1;                                                                                    \

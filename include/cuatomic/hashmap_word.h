@@ -381,7 +381,8 @@ CUA_FORCE uint64_t cua__hashmap_word_probe(const struct cua_hashmap_view *view, 
 
 /*
  * Looks for the key in one bucket. Returns 1 with the spot, 0 if it is not there, -1 if in addition an EMPTY
- * slot says that it is not in the buckets behind either; *first is then the first slot that was EMPTY.
+ * slot says that it is not in the buckets behind either; *first is then the first slot that was EMPTY. With 0 it is
+ * the first one that was ERASED, or as many as there are slots.
  */
 CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key,
 				       cua__hashmap_equal_fn *equal, enum cua_order order,
@@ -422,11 +423,16 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, s
 			return 1;
 		}
 	}
-	if (!cua__hashmap_word_empty(w[slots - 1]))
+	*first = slots;
+	if (!cua__hashmap_word_empty(w[slots - 1])) {
+		CUA__UNROLL
+		for (i = slots; i-- > 0;)
+			if (cua__hashmap_same(w[i], cua__hashmap_word_erased(ks, vs)))
+				*first = i;
 		return 0;
-	*first = slots - 1;
+	}
 	CUA__UNROLL
-	for (i = slots - 1; i-- > 0;)
+	for (i = slots; i-- > 0;)
 		if (cua__hashmap_word_empty(w[i]))
 			*first = i;
 	return -1;
@@ -547,6 +553,27 @@ CUA_FORCE void cua__hashmap_word_unlock(char *bucket, int wide, struct cua__hash
 	cua_port_store_b64(bucket, head.lo, CUA_RELEASE, CUA__HASHMAP_AT);
 }
 
+/* The first slot of a bucket from `from` on that is EMPTY or ERASED, with what is there; or as many as there are. */
+CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs, uint32_t from, struct cua_u128 *there)
+{
+	const int wide = cua__hashmap_is_wide(ks, vs);
+	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
+	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
+	struct cua_u128 w[7];
+	uint32_t i, slot = slots;
+
+	CUA__UNROLL
+	for (i = 0; i < slots; i++)
+		w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, CUA_RELAXED);
+	CUA__UNROLL
+	for (i = slots; i-- > 0;)
+		if (i >= from && (cua__hashmap_word_empty(w[i]) || cua__hashmap_same(w[i], erased))) {
+			slot = i;
+			*there = w[i];
+		}
+	return slot;
+}
+
 /* Buckets that an insert looks at before it asks whether the map is full. */
 #define CUA__HASHMAP_PATIENCE 64u
 
@@ -563,65 +590,49 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
-	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs), empty = {0, 0};
-	const enum cua_order look = cua__hashmap_word_order(wide, equal);
-	uint64_t far = cua__hashmap_word_far(wide, *head, hash), distance, free_distance = 0;
-	uint32_t free_slot = 0;
-	char *free_bucket = NULL;
-	uint32_t i;
+	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
+	const uint64_t none = view->n_buckets;
+	uint64_t far = cua__hashmap_word_far(wide, *head, hash), distance, free_distance = none;
+	uint32_t free_slot = 0, i = 0;
 
 	/* all places where the key can be, and the first free slot */
 	for (distance = 0; distance <= far && distance < view->n_buckets; distance++) {
 		char *bucket = cua__hashmap_word_bucket(
 			view, cua__hashmap_word_probe(view, home, hash, distance));
+		const int there = cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &i);
 
-		for (i = 0; i < slots; i++) {
-			char *at = bucket + (i + 1) * size;
-			struct cua_u128 w = cua__hashmap_word_load(at, wide, look);
-
-			if (cua__hashmap_word_has(ks, vs, w, key, equal)) {
-				spot->at = at;
-				spot->word = cua__hashmap_word_load(at, wide, CUA_ACQUIRE);
-				if (cua__hashmap_word_has(ks, vs, spot->word, key, equal))
-					return CUA_HASHMAP_EXISTS;
-			}
-			if (!free_bucket && (cua__hashmap_same(w, erased) || cua__hashmap_word_empty(w))) {
-				free_bucket = bucket;
-				free_distance = distance;
-				free_slot = i;
-			}
-			if (!cua__hashmap_word_empty(w))
-				continue;
-			if (distance == 0)
-				return 0;
-			/* behind this the key is not */
-			far = distance;
-			break;
+		if (there > 0)
+			return CUA_HASHMAP_EXISTS;
+		if (there < 0 && distance == 0)
+			return 0;
+		if (i < slots && free_distance == none) {
+			free_distance = distance;
+			free_slot = i;
 		}
+		/* behind this the key is not */
+		if (there < 0)
+			far = distance;
 	}
-	if (free_bucket)
+	if (free_distance != none)
 		distance = free_distance;
 	for (; distance < view->n_buckets; distance++, free_slot = 0) {
-		char *bucket = free_bucket ? free_bucket
-					   : cua__hashmap_word_bucket(
-						     view, cua__hashmap_word_probe(view, home, hash, distance));
+		char *bucket = cua__hashmap_word_bucket(
+			view, cua__hashmap_word_probe(view, home, hash, distance));
+		struct cua_u128 was;
 
-		free_bucket = NULL;
-		for (i = free_slot; i < slots; i++) {
+		while ((i = cua__hashmap_word_free(bucket, ks, vs, free_slot, &was)) < slots) {
 			char *at = bucket + (i + 1) * size;
-			struct cua_u128 w = cua__hashmap_word_load(at, wide, CUA_RELAXED), seen;
 
-			if (!cua__hashmap_same(w, erased) && !cua__hashmap_word_empty(w))
-				continue;
-			if (cua__hashmap_word_cas(at, wide, w, word, order, &seen) ||
+			if (cua__hashmap_word_cas(at, wide, was, word, order, &was) ||
 			    /* taken and erased since: free as before */
-			    (cua__hashmap_same(w, empty) && cua__hashmap_same(seen, erased) &&
-			     cua__hashmap_word_cas(at, wide, erased, word, order, &seen))) {
+			    (cua__hashmap_same(was, erased) &&
+			     cua__hashmap_word_cas(at, wide, erased, word, order, &was))) {
 				spot->at = at;
 				spot->word = word;
 				*head = cua__hashmap_word_raise(wide, *head, hash, distance);
 				return CUA_HASHMAP_INSERTED;
 			}
+			free_slot = i + 1;
 		}
 		if (distance >= far && (distance - far) % CUA__HASHMAP_PATIENCE == CUA__HASHMAP_PATIENCE - 1) {
 			/* what this lane has put and not yet counted must not keep a full map from being seen */
