@@ -227,7 +227,7 @@ static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c, 
 			at = taken + cua_port_popc_u32(idle & before);
 			has = at < waiting;
 		}
-		taken += cua_port_popc_u32(idle);
+		taken += taken < waiting ? cua_port_popc_u32(idle) : 0;
 		if (!cua_port_ballot(ALL_LANES, has))
 			return added;
 		if (has) {
@@ -289,6 +289,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		if (waiting >= 32)
 			added = insert_later<KS, VS>(&c, &l, &waiting, added);
 	}
+	/* a lane of another warp may wait for this count */
+	cua__tile_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
 	if (waiting > FEW)
 		added = insert_later<KS, VS>(&c, &l, &waiting, added);
 	else if (waiting)

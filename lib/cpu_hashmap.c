@@ -114,7 +114,7 @@ CUA_FORCE uint32_t equal_parts(const __m128i parts[4], __m128i to)
 #endif
 
 /*
- * What cua__hashmap_word_search does. A vector is loaded at once or in aligned halves of 64 bits, each of them a
+ * What cua__hashmap_word_search does, but for *first with 0. A vector is loaded at once or in aligned halves of 64 bits, each of them a
  * slot, which is so read whole: no more is needed, for slots may be read in any order. What was hit is read again by an
  * atomic load, and an EMPTY slot is claimed by CAS.
  */

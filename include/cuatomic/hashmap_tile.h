@@ -38,8 +38,8 @@
  * Argument: hashmap_word.h has no order among the loads of a bucket, so it does not matter which lane does
  * them.
  *   The lanes meet before they look, so that what a lane did earlier is seen by those that look for it.
- *   They meet after it, too, and then the lane with the key acquires where the tile saw the key: it sees what was there,
- *   or what came later.
+ *   They meet after it, too, and then the lane with the key reads the word once more, with acquire: it gets what the
+ *   tile saw there, or what came later.
  *   The lock of a home is taken by the lane with the key, and the lanes meet before they look under it.
  *   What a warp has inserted is counted before one of its lanes may wait for a full map to be certain.
  */
@@ -212,7 +212,7 @@ CUA_FORCE void cua__tile_look_at(const struct cua_hashmap_view *view, uint32_t k
 		/* the lane's own look comes after those that were made for it */
 		cua_port_sync_warp(mask);
 		if (seen->there > 0)
-			cua_port_acquire_b32(cua__tile_at(view, wide, seen), CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+			(void)cua__hashmap_word_load(cua__tile_at(view, wide, seen), wide, CUA_ACQUIRE);
 	}
 }
 
@@ -232,10 +232,12 @@ CUA_FORCE uint32_t cua__tile_far(const struct cua_hashmap_view *view, int wide, 
 
 	if (far < cua__hashmap_class_most(wide))
 		return far;
+	if (!wide)
+		return cua__tile_farthest(view, seen->head);
 	/* after the classes; see cua__hashmap_word_reach */
-	return cua__tile_farthest(view, wide ? cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home),
-								 CUA_RELAXED, CUA__HASHMAP_AT)
-					     : seen->head);
+	(void)cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home) + 8, CUA_ACQUIRE, CUA__HASHMAP_AT);
+	return cua__tile_farthest(view, cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home), CUA_RELAXED,
+							  CUA__HASHMAP_AT));
 }
 
 /*
@@ -280,8 +282,7 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 			seen->slot = here.slot;
 			seen->bucket = bucket;
 			if (order != CUA_RELAXED)
-				cua_port_acquire_b32(cua__tile_at(view, wide, seen), CUA_SCOPE_DEVICE,
-						     CUA_SPACE_GLOBAL);
+				(void)cua__hashmap_word_load(cua__tile_at(view, wide, seen), wide, CUA_ACQUIRE);
 			pending = 0;
 			continue;
 		}
@@ -293,6 +294,9 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 				const uint32_t of_class =
 					cua__hashmap_class_far(wide, wide ? w[1] : w[0] >> 32, hash);
 
+				/* no order among the loads: also one before the last may seem EMPTY */
+				if (here.slot != CUA__TILE_NONE)
+					here.there = -1;
 				seen->head = w[wide != 0];
 				far = of_class < most ? of_class : far;
 				seen->there = here.there;
@@ -533,8 +537,10 @@ CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t 
 		second_free = looks && !wide && !cua__hashmap_word_used(ks, vs, second);
 		hits = cua_port_ballot(mask, in_first || in_second) >> base & 255;
 		frees = cua_port_ballot(mask, first_free || second_free) >> base & 255;
-		empties = cua_port_ballot(mask, looks && part == 3 &&
-							cua__hashmap_word_empty(wide ? first : second)) >> base & 255;
+		/* not only the last: there is no order among the loads */
+		empties = cua_port_ballot(mask, looks && ((part && cua__hashmap_word_empty(first)) ||
+							  (!wide && cua__hashmap_word_empty(second)))) >>
+				  base & 255;
 		classes = cua_port_shuffle_u64(mask, w[wide != 0], base);
 		there = cua__tile_value(vs, mask, cua__hashmap_word_value(ks, vs, in_second ? second : first),
 					base + (hits ? cua_port_ffs_u32(hits) - 1 : 0));

@@ -382,7 +382,7 @@ CUA_FORCE uint64_t cua__hashmap_word_probe(const struct cua_hashmap_view *view, 
 /*
  * Looks for the key in one bucket. Returns 1 with the spot, 0 if it is not there, -1 if in addition an EMPTY
  * slot says that it is not in the buckets behind either; *first is then the first slot that was EMPTY. With 0 it is
- * the first one that was ERASED, or as many as there are slots.
+ * the first one that was ERASED, or as many as there are slots; or more where one seemed EMPTY, though the last did not.
  */
 CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key,
 				       cua__hashmap_equal_fn *equal, enum cua_order order,
@@ -429,6 +429,10 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, s
 		for (i = slots; i-- > 0;)
 			if (cua__hashmap_same(w[i], cua__hashmap_word_erased(ks, vs)))
 				*first = i;
+		CUA__UNROLL
+		for (i = 0; i < slots; i++)
+			if (cua__hashmap_word_empty(w[i]))
+				*first = slots + 1;
 		return 0;
 	}
 	CUA__UNROLL
@@ -603,7 +607,7 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 
 		if (there > 0)
 			return CUA_HASHMAP_EXISTS;
-		if (there < 0 && distance == 0)
+		if (distance == 0 && (there < 0 || i > slots))
 			return 0;
 		if (i < slots && free_distance == none) {
 			free_distance = distance;
