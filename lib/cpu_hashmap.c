@@ -114,9 +114,9 @@ CUA_FORCE uint32_t equal_parts(const __m128i parts[4], __m128i to)
 #endif
 
 /*
- * What cua__hashmap_word_search does, but for *first with 0. A vector is loaded at once or in aligned halves of 64 bits, each of them a
- * slot, which is so read whole: no more is needed, for slots may be read in any order. What was hit is read again by an
- * atomic load, and an EMPTY slot is claimed by CAS.
+ * What cua__hashmap_word_search does, but for *first with 0. A vector is loaded at once or in aligned halves of
+ * 64 bits, each of them a slot, which is so read whole: no more is needed, for slots may be read in any order. What was
+ * hit is read again by an atomic load, and an EMPTY slot is claimed by CAS.
  */
 CUA_FORCE int search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key,
 		     struct cua__hashmap_spot *spot, uint32_t *first)
