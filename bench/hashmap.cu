@@ -768,7 +768,7 @@ static void update_row(enum skew skew, int which, const char *way, size_t ops, C
  */
 template <typename Call> static size_t lane_ops(enum skew skew, Call call)
 {
-	size_t ops = skew == UNIFORM ? n : n / 16384;
+	size_t ops = skew == UNIFORM ? n : 256;
 
 	for (; ops < n; ops *= 4) {
 		double start;
