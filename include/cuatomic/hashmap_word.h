@@ -566,6 +566,15 @@ CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs
 	struct cua_u128 w[7];
 	uint32_t i, slot = slots;
 
+	/* a host has a whole cache line with the first, and a GPU waits for each of them */
+	if (CUA_WARP_LANES == 1) {
+		for (i = from; i < slots; i++) {
+			*there = cua__hashmap_word_load(bucket + (i + 1) * size, wide, CUA_RELAXED);
+			if (cua__hashmap_word_empty(*there) || cua__hashmap_same(*there, erased))
+				break;
+		}
+		return i;
+	}
 	CUA__UNROLL
 	for (i = 0; i < slots; i++)
 		w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, CUA_RELAXED);
