@@ -566,24 +566,20 @@ CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs
 	struct cua_u128 w[7];
 	uint32_t i, slot = slots;
 
-	/* a host has a whole cache line with the first, and a GPU waits for each of them */
-	if (CUA_WARP_LANES == 1) {
-		for (i = from; i < slots; i++) {
-			*there = cua__hashmap_word_load(bucket + (i + 1) * size, wide, CUA_RELAXED);
-			if (cua__hashmap_word_empty(*there) || cua__hashmap_same(*there, erased))
-				break;
-		}
-		return i;
-	}
+	/* a GPU waits for each load, and a host has the whole cache line with the first */
 	CUA__UNROLL
-	for (i = 0; i < slots; i++)
+	for (i = 0; i < slots && CUA_WARP_LANES > 1; i++)
 		w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, CUA_RELAXED);
 	CUA__UNROLL
-	for (i = slots; i-- > 0;)
-		if (i >= from && (cua__hashmap_word_empty(w[i]) || cua__hashmap_same(w[i], erased))) {
+	for (i = 0; i < slots && (CUA_WARP_LANES > 1 || slot == slots); i++) {
+		if (CUA_WARP_LANES == 1 && i >= from)
+			w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, CUA_RELAXED);
+		if (i >= from && slot == slots &&
+		    (cua__hashmap_word_empty(w[i]) || cua__hashmap_same(w[i], erased))) {
 			slot = i;
 			*there = w[i];
 		}
+	}
 	return slot;
 }
 
