@@ -1293,8 +1293,7 @@ static void environments(int i)
 				if (!model_has(c.op, c.type))
 					continue;
 				expected = model_reduce(&c);
-				/* which races there are does not depend on it */
-				for (int which = 0; which < (test_under("racecheck") ? 1 : 8); which++) {
+				for (int which = 0; which < 8; which++) {
 					struct cua_reduce_options o = fixed();
 					union model_result got;
 					enum cua_status status;

@@ -512,7 +512,7 @@ START_TEST(growth)
 		for (int call = 0; call < 6; call++) {
 			struct cua_hashmap_options o = {.struct_size = sizeof(o), .grow_percent = 70};
 			struct maker m = make(ctx, c, 1, &o);
-			size_t n = test_under("racecheck") ? 500 : test_quick() ? 3000 : c == 4 && call == 0 ? 1000000 : c == 3 ? 200000 : 20000;
+			size_t n = test_quick() ? 3000 : c == 4 && call == 0 ? 1000000 : c == 3 ? 200000 : 20000;
 			struct pair *p = random_pairs(n, m.ks, m.vs, 0);
 			void *k = keys_of(ctx, p, n, m.ks, 0), *v = keys_of(ctx, p, n, m.vs, 1);
 			char *w = test_alloc(ctx, n * m.vs + 1);

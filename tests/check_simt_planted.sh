@@ -198,7 +198,7 @@ planted 'an empty cell of a reserved key taken for the key, after a wait' hashma
 planted 'a tile that is told of a key before its home is' hashmap_tile \
   's/if (here.there > 0 && free && distance > far)/if (0)/' hashmap
 planted 'a group that is told of a key before its home is' hashmap_tile \
-  's/\/ 4 <= far ? CUA_HASHMAP_EXISTS : 0;/\/ 4 <= far ? CUA_HASHMAP_EXISTS : CUA_HASHMAP_EXISTS;/' hashmap
+  's/\/ 4 <= far ? CUA_HASHMAP_EXISTS : 0;/\/ 4 < ~far ? CUA_HASHMAP_EXISTS : 0;/' hashmap
 planted 'a class that says no distance any more, and a distance from before' hashmap_word \
   's/if (wide && cua__hashmap_class_far(/if (0 \&\& cua__hashmap_class_far(/' hashmap
 planted 'a tile that takes the head for a slot' hashmap_tile \

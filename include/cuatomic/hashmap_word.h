@@ -379,6 +379,19 @@ CUA_FORCE uint64_t cua__hashmap_word_probe(const struct cua_hashmap_view *view, 
 
 /* ---- find ---- */
 
+/* All slots of a bucket. */
+CUA_FORCE void cua__hashmap_word_read(char *bucket, uint32_t ks, uint32_t vs, enum cua_order order,
+				      struct cua_u128 w[7])
+{
+	const int wide = cua__hashmap_is_wide(ks, vs);
+	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
+	uint32_t i;
+
+	CUA__UNROLL
+	for (i = 0; i < slots; i++)
+		w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, order);
+}
+
 /*
  * Looks for the key in one bucket. Returns 1 with the spot, 0 if it is not there, -1 if in addition an EMPTY
  * slot says that it is not in the buckets behind either; *first is then the first slot that was EMPTY. With 0 it is
@@ -394,9 +407,7 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, s
 	struct cua_u128 w[7];
 	uint32_t i, hit = slots;
 
-	CUA__UNROLL
-	for (i = 0; i < slots; i++)
-		w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, look);
+	cua__hashmap_word_read(bucket, ks, vs, look, w);
 	/* without branches: which slot it is cannot be predicted */
 	CUA__UNROLL
 	for (i = 0; i < slots; i++) {
@@ -566,18 +577,20 @@ CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs
 	struct cua_u128 w[7];
 	uint32_t i, slot = slots;
 
-	/* a GPU waits for each load, and a host has the whole cache line with the first */
-	CUA__UNROLL
-	for (i = 0; i < slots && CUA_WARP_LANES > 1; i++)
-		w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, CUA_RELAXED);
-	CUA__UNROLL
-	for (i = 0; i < slots && (CUA_WARP_LANES > 1 || slot == slots); i++) {
-		if (CUA_WARP_LANES == 1 && i >= from)
-			w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, CUA_RELAXED);
-		if (i >= from && slot == slots &&
-		    (cua__hashmap_word_empty(w[i]) || cua__hashmap_same(w[i], erased))) {
-			slot = i;
-			*there = w[i];
+	if (CUA_WARP_LANES > 1) {
+		cua__hashmap_word_read(bucket, ks, vs, CUA_RELAXED, w);
+		CUA__UNROLL
+		for (i = slots; i-- > 0;)
+			if (i >= from && (cua__hashmap_word_empty(w[i]) || cua__hashmap_same(w[i], erased))) {
+				slot = i;
+				*there = w[i];
+			}
+	} else {
+		/* which has the whole cache line with the first */
+		for (i = from; i < slots && slot == slots; i++) {
+			*there = cua__hashmap_word_load(bucket + (i + 1) * size, wide, CUA_RELAXED);
+			if (cua__hashmap_word_empty(*there) || cua__hashmap_same(*there, erased))
+				slot = i;
 		}
 	}
 	return slot;
