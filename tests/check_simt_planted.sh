@@ -114,7 +114,29 @@ planted 'a find of which the value comes from a second look' hashmap "$(instead 
 planted 'a write by a tile that is not counted' hashmap_tile \
   's/added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));/added = 0;/' linear
 planted 'an update by a tile that changes nothing' hashmap_tile \
-  '/^CUA_FORCE int cua__tile_write(/,/^}/s/return \(cua__hashmap_change_by\)/return 1 || \1/' linear
+  '/^CUA_FORCE int cua__tile_write(/,/^}/s/return \(cua__hashmap_word_change_by\)/return 1 || \1/' linear
+planted 'updates together without what the others did before' hashmap_word \
+  '/_word_change_together(/,/^}/s/cua_port_sync_warp(mask);/;/' hashmap
+planted 'updates together of lanes with two places' hashmap_word \
+  '/_word_change_together(/,/^}/s/peers = cua__warp_peers(.*);/peers = mask;/' hashmap
+planted 'updates together of lanes with two operations' hashmap_word \
+  '/_word_change_together(/,/^}/s/spot->at + (uint32_t)op/spot->at/' linear
+planted 'updates together of a key that is gone' hashmap_word \
+  '/_word_change_together(/,/^}/s/cua__hashmap_word_has(ks, vs, word, key, equal)/1/' hashmap
+planted 'updates together with the operands of lanes whose key is gone' hashmap_word \
+  '/_word_change_together(/,/^}/s/cua__warp_below(part)/cua__warp_below(peers)/' hashmap
+planted 'updates together without the operands of the lanes below' hashmap_word \
+  '/_word_change_together(/,/^}/s/if (rest)$/if (0)/' hashmap
+planted 'updates together where a lane gets the value before all' hashmap_word \
+  '/_word_change_together(/,/^}/s/spot->value = value;/spot->value = cua__hashmap_word_value(ks, vs, word);/' hashmap
+planted 'updates together of which the lowest lane swaps' hashmap_word \
+  '/_word_change_together(/,/^}/s/cua__warp_highest(part)/cua_port_ffs_u32(part) - 1/' hashmap
+planted 'updates together that take a swap of another place for theirs' hashmap_word \
+  '/_word_change_together(/,/^}/s/cua_port_ballot(mask, swapped) & part/cua_port_ballot(mask, swapped)/' hashmap
+planted 'updates together whose swap does not release' hashmap_word \
+  '/_word_change_together(/,/^}/s/desired, CUA_ACQ_REL/desired, CUA_ACQUIRE/' hashmap
+planted 'updates together whose read and swap do not acquire' hashmap_word \
+  '/_word_change_together(/,/^}/{s/desired, CUA_ACQ_REL/desired, CUA_RELEASE/;s/wide, CUA_ACQUIRE/wide, CUA_RELAXED/}' hashmap
 planted 'a find without its second look at the state' hashmap_state \
   's/if (seen == state && !wait)/if (!wait)/'
 planted 'a claim that does not advance the version' hashmap_state \

@@ -58,6 +58,29 @@ static int map_update(uint64_t key, uint64_t value)
 	return cua_hashmap_update(&map_view, key, value, CUA_UPDATE_ADD);
 }
 
+static int map_exchange(uint64_t key, uint64_t value, uint64_t *old)
+{
+	uint32_t narrow = 0;
+	int result = is_broad ? broad_exchange(&map_view, key, value, old)
+			      : slim_exchange(&map_view, (uint32_t)key, (uint32_t)value, &narrow);
+
+	if (!is_broad)
+		*old = narrow;
+	return result;
+}
+
+static int tile_exchange(uint32_t mask, int active, uint64_t key, uint64_t value, uint64_t *old)
+{
+	uint32_t narrow = 0;
+	int result = is_broad ? broad_exchange_tile(&map_view, mask, active, key, value, old)
+			      : slim_exchange_tile(&map_view, mask, active, (uint32_t)key, (uint32_t)value,
+						   &narrow);
+
+	if (!is_broad)
+		*old = narrow;
+	return result;
+}
+
 static int tile_insert(uint32_t mask, int active, uint64_t key, uint64_t value)
 {
 	return is_broad ? broad_insert_tile(&map_view, mask, active, key, value)
@@ -191,6 +214,83 @@ static const char *map_add_check(void)
 	if (wrong)
 		return wrong;
 	return sum == (uint64_t)simt_blocks() * simt_block_lanes() ? NULL : "an update was lost";
+}
+
+#define MOST_IN_TURN 48u
+
+static struct {
+	int by_tiles;
+	unsigned wrote[MOST_IN_TURN];
+	uint64_t followed[MOST_IN_TURN]; /* how many came right after this lane */
+} turn;
+
+static void turn_setup(void)
+{
+	int by_tiles = turn.by_tiles;
+
+	map_setup();
+	memset(&turn, 0, sizeof(turn));
+	turn.by_tiles = by_tiles;
+}
+
+/* Two keys that hold who was there last; who comes next reads what that lane wrote before. */
+static void map_turn(void)
+{
+	const unsigned lane = simt_lane();
+	const uint64_t key = 7 + lane % 3 % 2;
+	uint64_t old = 0;
+	int result;
+
+	CUA_WRITE(turn.wrote[lane], lane + 1);
+	result = turn.by_tiles ? tile_exchange(whole_warp(), 1, key, lane + 1, &old)
+			       : map_exchange(key, lane + 1, &old);
+	if (result == CUA_HASHMAP_INSERTED)
+		return;
+	if (result != CUA_HASHMAP_EXISTS || old < 1 || old > MOST_IN_TURN || 7 + (old - 1) % 3 % 2 != key)
+		simt_fail("an exchange gave what nobody has stored there");
+	if (CUA_READ(turn.wrote[old - 1]) != old)
+		simt_fail("what was done before an exchange is not there after the next one");
+	cua_port_add_u64(&turn.followed[old - 1], 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+}
+
+static const char *map_turn_check(void)
+{
+	unsigned n = simt_blocks() * simt_block_lanes(), last = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (turn.followed[i] > 1)
+			return "an exchange was lost";
+		last += !turn.followed[i];
+	}
+	return last == (n > 1 ? 2u : 1u) ? map_check() : "an exchange took effect twice";
+}
+
+/* Of the lanes that want one slot every other one has a key that was there before. */
+static void reused_setup(void)
+{
+	map_setup();
+	set_slot(0, 0, 7, 0);
+	at_counts.counts[0].inserted = 1;
+}
+
+static void map_reused(void)
+{
+	const uint32_t size = is_broad ? 8 : 4;
+	const struct cua_u128 key = {simt_lane() % 2 ? 5 : 7, 0}, one = {1, 0};
+	struct cua__hashmap_spot spot = {(char *)buckets + 2 * size, {0, 0}, {0, 0}};
+
+	if (cua__hashmap_word_change_together(size, size, key, NULL, one, cua__hashmap_next_combined,
+					      CUA_UPDATE_ADD, &spot) != (key.lo == 7))
+		simt_fail("an update of a key that is gone, or none of one that is there");
+}
+
+static const char *map_reused_check(void)
+{
+	uint64_t key, value;
+
+	if (!get_slot(0, 0, &key, &value) || key != 7)
+		return "the key is not there";
+	return value == simt_blocks() * simt_block_lanes() / 2 ? map_check() : "the sum is wrong";
 }
 
 static void tell(int is_won)
@@ -694,6 +794,10 @@ static void lanes_of_width(void)
 		.name = "map, mixed", .setup = map_setup, .body = map_mixed, .check = map_check};
 	struct simt_case add = {
 		.name = "map, add", .setup = map_setup, .body = map_add, .check = map_add_check};
+	struct simt_case in_turn = {
+		.name = "map, in turn", .setup = turn_setup, .body = map_turn, .check = map_turn_check};
+	struct simt_case reused = {
+		.name = "map, reused", .setup = reused_setup, .body = map_reused, .check = map_reused_check};
 	struct simt_case last = {.name = "map, last slot",
 				 .setup = map_last_slot_setup,
 				 .body = map_last_slot,
@@ -736,6 +840,15 @@ static void lanes_of_width(void)
 		try_shape(mixed, 3, 20, 10);
 		try_shape(add, 2, 40, 5);
 	}
+	for (turn.by_tiles = 0; turn.by_tiles < 2; turn.by_tiles++) {
+		map_view.n_buckets = 1;
+		try_shape(in_turn, 1, 8, 100);
+		try_shape(in_turn, 2, 20, 20);
+	}
+	turn.by_tiles = 0;
+	explore_shape(in_turn, 1, 3, 2);
+	explore_shape(reused, 1, 2, 2);
+	try_shape(reused, 2, 8, 20);
 }
 
 static void tiles_of_width(void)

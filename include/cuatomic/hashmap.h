@@ -140,8 +140,6 @@ struct cua__hashmap_spot {
  * holder waits behind; a lane has waited about as long already when its wait gets this long.
  */
 #define CUA__HASHMAP_LONGEST_WAIT 16384u
-/* Of hundreds of thousands of lanes that all change one value, one wins at a time: they wait for longer. */
-#define CUA__HASHMAP_LONGEST_BACKOFF ((uint32_t)1 << 20)
 
 /* Whether all slots held a key at some moment of this call; may miss it while writers are at work. */
 CUA_FN int cua__hashmap_full(const struct cua_hashmap_view *view, uint32_t slots)
@@ -366,38 +364,6 @@ CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, uint32_t 
 }
 
 /*
- * Where enter met the key in a map of words: its value becomes next(value, operand, op), and the spot has the value
- * before. Returns 0 where the key is gone, or its place is to be looked for again.
- */
-CUA_FORCE int cua__hashmap_change_by(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				     struct cua_u128 operand, cua__hashmap_next_fn *next, enum cua_update op,
-				     struct cua__hashmap_spot *spot, struct cua_backoff *backoff)
-{
-	int changed;
-
-	do {
-		struct cua_u128 desired = cua__hashmap_cut(next(spot->value, operand, op), vs);
-
-		/* what changes nothing took effect when the value was read */
-		changed = cua__hashmap_same(desired, spot->value)
-				  ? 1
-				  : cua__hashmap_change(view, ks, vs, hash, key, equal, spot, desired);
-		if (!changed) {
-			cua__backoff_wait_upto(backoff, CUA__HASHMAP_LONGEST_BACKOFF);
-			/* a value from before the wait would hardly ever be there still */
-			spot->word = cua__hashmap_word_load(spot->at, cua__hashmap_is_wide(ks, vs), CUA_ACQUIRE);
-			spot->value = cua__hashmap_word_value(ks, vs, spot->word);
-			/* an empty cell has the bits of a key that has no slot */
-			if (cua__hashmap_word_empty(spot->word) ||
-			    !cua__hashmap_word_has(ks, vs, spot->word, key, equal))
-				return 0;
-		}
-	} while (!changed);
-	return changed > 0;
-}
-
-/*
  * Where the key is there its value becomes next(value, operand, op), and the spot has the value before; else the pair
  * (key, operand) is added. `next` is a constant, and may run more than once.
  */
@@ -406,8 +372,6 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32
 				     struct cua_u128 operand, cua__hashmap_next_fn *next, enum cua_update op,
 				     struct cua__hashmap_spot *spot)
 {
-	struct cua_backoff backoff;
-
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs)) {
 		/* under the lock: a loop of many lanes would take a hot key's lock once for each failure */
 		int result = cua__hashmap_state_update(view, ks, vs, hash, key, equal, operand, next, op,
@@ -417,13 +381,12 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32
 			cua__hashmap_reject(view, hash, key, operand);
 		return result;
 	}
-	cua_backoff_init(&backoff);
 	for (;;) {
 		int result = cua__hashmap_enter(view, ks, vs, hash, key, equal, operand, spot);
 
 		if (result != CUA_HASHMAP_EXISTS)
 			return result;
-		if (cua__hashmap_change_by(view, ks, vs, hash, key, equal, operand, next, op, spot, &backoff))
+		if (cua__hashmap_word_change_by(ks, vs, key, equal, operand, next, op, spot))
 			return result;
 	}
 }

@@ -608,7 +608,6 @@ CUA_FORCE int cua__tile_write(const struct cua_hashmap_view *view, uint32_t ks, 
 			      struct cua__hashmap_spot *spot)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-	struct cua_backoff backoff;
 	uint32_t added;
 	int result = cua__tile_enter_home(view, ks, vs, mask, active, hash, key, equal, operand, CUA_ACQUIRE,
 					  &seen);
@@ -623,9 +622,7 @@ CUA_FORCE int cua__tile_write(const struct cua_hashmap_view *view, uint32_t ks, 
 	if (seen.there <= 0)
 		return 0;
 	cua__tile_spot(view, ks, vs, key, &seen, spot);
-	cua_backoff_init(&backoff);
-	return cua__hashmap_change_by(view, ks, vs, hash, key, equal, operand, next,
-				      CUA__HASHMAP_NO_OP, spot, &backoff)
+	return cua__hashmap_word_change_by(ks, vs, key, equal, operand, next, CUA__HASHMAP_NO_OP, spot)
 		       ? CUA_HASHMAP_EXISTS
 		       : 0;
 }

@@ -796,6 +796,96 @@ CUA_FORCE int cua__hashmap_word_change(uint32_t ks, uint32_t vs, struct cua__has
 }
 
 /*
+ * For lanes whose own attempt failed. Those of a warp that come here together go on together: of those with one place
+ * and one operation the lowest reads, each applies the operands of the lanes below it to what was read, and the highest
+ * does one compare-and-swap for all, which are one after the other then in the order of the lanes. A lane whose key
+ * is not there any more gets 0, the others 1 with the value before in the spot. A lane waits only for those that
+ * called with it, and they for nobody else.
+ */
+CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct cua_u128 key,
+						cua__hashmap_equal_fn *equal, struct cua_u128 operand,
+						cua__hashmap_next_fn *next, enum cua_update op,
+						struct cua__hashmap_spot *spot)
+{
+	const int wide = cua__hashmap_is_wide(ks, vs);
+	const uint32_t mask = cua_port_active_mask(), lane = cua_port_lane();
+	/* places are 8 bytes apart or more, and operations have lesser numbers */
+	const uint32_t peers = cua__warp_peers(mask, spot->at + (uint32_t)op);
+	const uint32_t first = cua_port_ffs_u32(peers) - 1;
+	struct cua_backoff backoff;
+	uint32_t waiting = mask;
+	int left = 1, result = 0;
+
+	cua_backoff_init(&backoff);
+	do {
+		struct cua_u128 word = {0, 0}, other = {0, 0}, value, seen;
+		uint32_t part, rest;
+		int swapped = 0;
+
+		/* a warp sleeps as a whole: once for all places */
+		if (lane == cua_port_ffs_u32(mask) - 1)
+			cua__backoff_wait_upto(&backoff, CUA__HASHMAP_LONGEST_WAIT);
+		cua_port_sync_warp(mask);
+		if (lane == first && waiting & peers)
+			word = cua__hashmap_word_load(spot->at, wide, CUA_ACQUIRE);
+		/* acquires for the others, and what they did before comes before the swap, which releases it */
+		cua_port_sync_warp(mask);
+		word.lo = cua_port_shuffle_u64(mask, word.lo, first);
+		if (wide)
+			word.hi = cua_port_shuffle_u64(mask, word.hi, first);
+		/* an empty cell has the bits of a key that has no slot */
+		left = left && !cua__hashmap_word_empty(word) &&
+		       cua__hashmap_word_has(ks, vs, word, key, equal);
+		part = peers & cua_port_ballot(mask, left);
+		value = cua__hashmap_word_value(ks, vs, word);
+		for (rest = left ? cua__warp_below(part) : 0; cua_port_ballot(mask, rest != 0);
+		     rest &= rest - 1) {
+			other.lo = cua_port_shuffle_u64(mask, operand.lo,
+							rest ? cua_port_ffs_u32(rest) - 1 : lane);
+			if (rest)
+				value = cua__hashmap_cut(next(value, other, op), vs);
+		}
+		if (left && lane == cua__warp_highest(part)) {
+			const struct cua_u128 desired = cua__hashmap_word_of(
+				ks, vs, cua__hashmap_word_key(ks, word),
+				cua__hashmap_cut(next(value, operand, op), vs));
+
+			swapped = cua__hashmap_same(desired, word) ||
+				  cua__hashmap_word_cas(spot->at, wide, word, desired, CUA_ACQ_REL, &seen);
+		}
+		if (cua_port_ballot(mask, swapped) & part && left) {
+			spot->value = value;
+			result = 1;
+			left = 0;
+		}
+		waiting = cua_port_ballot(mask, left);
+	} while (waiting);
+	/* what the swaps acquired */
+	cua_port_sync_warp(mask);
+	return result;
+}
+
+/*
+ * Where enter met the key: its value becomes next(value, operand, op), and the spot has the value before. Returns 0
+ * where the key is gone, or its place is to be looked for again.
+ */
+CUA_FORCE int cua__hashmap_word_change_by(uint32_t ks, uint32_t vs, struct cua_u128 key,
+					  cua__hashmap_equal_fn *equal, struct cua_u128 operand,
+					  cua__hashmap_next_fn *next, enum cua_update op,
+					  struct cua__hashmap_spot *spot)
+{
+	const struct cua_u128 desired = cua__hashmap_cut(next(spot->value, operand, op), vs);
+	/* what changes nothing took effect when the value was read */
+	const int changed = cua__hashmap_same(desired, spot->value)
+				    ? 1
+				    : cua__hashmap_word_change(ks, vs, spot, desired, CUA_ACQ_REL);
+
+	if (changed)
+		return changed > 0;
+	return cua__hashmap_word_change_together(ks, vs, key, equal, operand, next, op, spot);
+}
+
+/*
  * Erases the key at the spot, which the caller has counted at *counted already: see FULL in hashmap.h. Returns 1,
  * with the last word in the spot; or 0 where another one erased it meanwhile. Then the count is undone, where it was
  * made: whoever adds up the counts may miss both or the second, but never the first alone.

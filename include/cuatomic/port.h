@@ -277,4 +277,31 @@ CUA_FORCE void cua__wait_turn(uint32_t *looks)
 		cua_port_pause_lane(*looks < 64 ? 32 : 64);
 }
 
+/* The lanes of mask with the address of the caller. One address for all is common, and costs less. */
+CUA_FORCE uint32_t cua__warp_peers(uint32_t mask, const void *p)
+{
+	uint64_t address = (uint64_t)(uintptr_t)p;
+	uint64_t first = cua_port_shuffle_u64(mask, address, cua_port_ffs_u32(mask) - 1);
+
+	if (cua_port_ballot(mask, address == first) == mask)
+		return mask;
+	return cua_port_match_any_u64(mask, address);
+}
+
+/* The number of the highest lane of a mask that is not empty. */
+CUA_FORCE uint32_t cua__warp_highest(uint32_t mask)
+{
+	mask |= mask >> 1;
+	mask |= mask >> 2;
+	mask |= mask >> 4;
+	mask |= mask >> 8;
+	mask |= mask >> 16;
+	return cua_port_popc_u32(mask) - 1;
+}
+
+CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
+{
+	return mask & ((1u << cua_port_lane()) - 1);
+}
+
 #endif /* CUATOMIC_PORT_H */

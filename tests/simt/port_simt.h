@@ -139,9 +139,10 @@ CUA_FN uint32_t cua_port_lane(void)
 	return simt_lane_in_block() % SIMT_WARP_LANES;
 }
 
-CUA_FN uint32_t cua_port_active_mask(void)
+/* inlined everywhere, for calls are told apart by where they are */
+CUA_FORCE uint32_t cua_port_active_mask(void)
 {
-	return simt_warp_mask();
+	return simt_active_mask();
 }
 
 CUA_FN uint32_t cua_port_ballot(uint32_t mask, int predicate)

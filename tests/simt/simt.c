@@ -35,6 +35,7 @@ struct lane {
 	uint64_t value;
 	uint64_t got[SIMT_WARP_LANES];
 	int orders_memory;
+	const void *meets_at; /* where it may go on together with others, NULL: nowhere */
 	/* clocks, each of n_lanes numbers */
 	uint32_t *now;
 	uint32_t *released;   /* at its last release fence */
@@ -528,6 +529,30 @@ uint32_t simt_warp_mask(void)
 	return mask;
 }
 
+uint32_t simt_active_mask(void)
+{
+	const unsigned warp = warp_start(s.current);
+	struct lane *l = self();
+
+	l->meets_at = __builtin_return_address(0);
+	l->mask = 0;
+	/* exploring, others come along by a preemption; else some wait for them for longer */
+	do {
+		yield();
+	} while (!l->mask && !s.exploring && next_random() % 4);
+	if (l->mask)
+		return l->mask;
+	for (unsigned i = 0; i < SIMT_WARP_LANES; i++)
+		if (in_warp(warp, i) && s.lanes[warp + i].meets_at == l->meets_at)
+			l->mask |= (uint32_t)1 << i;
+	for (unsigned i = 0; i < SIMT_WARP_LANES; i++)
+		if (l->mask >> i & 1) {
+			s.lanes[warp + i].mask = l->mask;
+			s.lanes[warp + i].meets_at = NULL;
+		}
+	return l->mask;
+}
+
 void simt_fail(const char *message)
 {
 	verdict(SIMT_FAILED, "lane %u of block %u: %s", self()->in_block, self()->block, message);
@@ -675,6 +700,7 @@ static void start_lanes(void)
 		l->block = i / shape->block_lanes;
 		l->in_block = i % shape->block_lanes;
 		l->started = 0;
+		l->meets_at = NULL;
 		l->now = new_clock();
 		l->now[i] = 1;
 		l->released = new_clock();

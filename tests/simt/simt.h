@@ -79,6 +79,11 @@ unsigned simt_blocks(void);
 unsigned simt_block_lanes(void);
 /* Lanes of this lane's warp that exist and have not returned. */
 uint32_t simt_warp_mask(void);
+/*
+ * Lanes of this lane's warp, itself one of them, that are at the same call at one moment: any such set that a GPU
+ * may give. A scheduling point.
+ */
+uint32_t simt_active_mask(void);
 /* Ends the run with SIMT_FAILED. */
 void simt_fail(const char *message);
 /* A place in this block's shared memory, zero at the start of a run; bytes is at most 16 KiB. */
