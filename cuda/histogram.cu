@@ -57,13 +57,14 @@ __global__ void __launch_bounds__(CUA__HISTOGRAM_BLOCK)
 {
 	extern __shared__ __align__(16) uint32_t shared[];
 	struct cua__histogram_block block;
-	const void *keys = job.h.edges;
+	/* before all branches: the compiler of CUDA 11.8 fails where only one of them has the address */
+	const void *keys = &near;
 
-	/* what is in memory the work before may have stored */
-	if (keys)
+	if (job.h.edges) {
+		/* what is in memory the work before may have stored */
 		cua__after_predecessor();
-	else
-		keys = &near;
+		keys = job.h.edges;
+	}
 	cua__histogram_begin(TYPE, CUA__RULE_EDGES, COUNTER, &job, keys, shared, &block);
 	cua__after_predecessor();
 	cua__histogram_run(TYPE, CUA__RULE_EDGES, COUNTER, &job, &block);
