@@ -1015,6 +1015,60 @@ static enum cua_status cuda_erase(struct cua_context *ctx, const struct cua_hash
 #undef FUNCTION
 }
 
+/* ---- compare-exchange ---- */
+
+template <uint32_t KS, uint32_t VS>
+static __device__ __noinline__ int compare_exchange_alone(const struct cua_hashmap_view *view,
+							  struct cua_u128 key, struct cua_u128 *expected,
+							  struct cua_u128 desired)
+{
+	return cua__hashmap_compare_exchange(view, KS, VS, cua__hashmap_hash(view, KS, key), key, NULL, expected,
+					     desired);
+}
+
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
+static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
+	compare_exchange_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t n,
+				const void *keys, const void *desired, void *expected, uint8_t *results)
+{
+	if (!VS || (LAYOUT == CUA_HASHMAP_WORDS && !cua__hashmap_has_words(KS, VS)))
+		return;
+	cua__after_predecessor();
+	EACH_WARP(i, n) {
+		const struct cua_hashmap_view known = with_layout(&view, LAYOUT);
+		struct cua_u128 key = {0, 0}, seen = {0, 0}, value = {0, 0};
+		int result = -1;
+
+		if (i < n) {
+			key = cua__hashmap_get(keys, KS, i);
+			seen = cua__hashmap_get(expected, VS, i);
+			value = cua__hashmap_get(desired, VS, i);
+		}
+		if (LAYOUT == CUA_HASHMAP_WORDS)
+			result = cua__tile_compare_exchange(&known, KS, VS, ALL_LANES, i < n,
+							    cua__hashmap_hash(&known, KS, key), key, NULL,
+							    &seen, value);
+		if (i >= n)
+			continue;
+		if (result < 0)
+			result = compare_exchange_alone<KS, VS>(&known, key, &seen, value);
+		if (result == CUA_HASHMAP_DIFFERS)
+			cua__hashmap_set(expected, VS, i, seen);
+		if (results)
+			results[i] = (uint8_t)result;
+	}
+}
+
+static enum cua_status cuda_compare_exchange(struct cua_context *ctx, const struct cua_hashmap_view *view,
+					     const struct cua__hashmap_call *c)
+{
+#define FUNCTION(ks, vs, layout)                                                                             \
+	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, compare_exchange_kernel<ks, vs, layout>, *view, c->n,   \
+		    c->keys, c->values, c->values_out, c->flags)
+	BY_SIZE
+#undef FUNCTION
+}
+
 /* ---- size and retrieve ---- */
 
 static __global__ void size_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t *size)
@@ -1178,6 +1232,6 @@ static enum cua_status cuda_retrieve(struct cua_context *ctx, const struct cua_h
 
 const struct cua__hashmap_ops cua__cuda_hashmap = {
 	cuda_write, cua__cuda_hashmap_build, cua__cuda_hashmap_build_scratch,
-	cuda_find,  cuda_erase, cuda_size,
+	cuda_find,  cuda_erase, cuda_compare_exchange, cuda_size,
 	cuda_retrieve, &cua__cuda_hashmap_whole,
 };

@@ -325,6 +325,23 @@ CUA_FORCE void erase_range(const struct job *job, uint32_t ks, uint32_t vs, size
 	}
 }
 
+CUA_FORCE void compare_exchange_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end)
+{
+	struct ring ring;
+
+	EACH(i, ring, begin, end, 1) {
+		struct cua_u128 expected = cua__hashmap_get(job->call->values_out, vs, i);
+		int result = cua__hashmap_compare_exchange(job->view, ks, vs, ring.hashes[i % AHEAD],
+							   ring.keys[i % AHEAD], NULL, &expected,
+							   cua__hashmap_get(job->call->values, vs, i));
+
+		if (result == CUA_HASHMAP_DIFFERS)
+			cua__hashmap_set(job->call->values_out, vs, i, expected);
+		if (job->call->flags)
+			job->call->flags[i] = (uint8_t)result;
+	}
+}
+
 #define DEFINE_SIZES(ks, vs)                                                                       \
 	static void write_##ks##_##vs(const struct job *job, size_t begin, size_t end)             \
 	{                                                                                          \
@@ -344,6 +361,10 @@ CUA_FORCE void erase_range(const struct job *job, uint32_t ks, uint32_t vs, size
 	static void erase_##ks##_##vs(const struct job *job, size_t begin, size_t end)             \
 	{                                                                                          \
 		erase_range(job, ks, vs, begin, end);                                              \
+	}                                                                                          \
+	static void compare_exchange_##ks##_##vs(const struct job *job, size_t begin, size_t end)  \
+	{                                                                                          \
+		compare_exchange_range(job, ks, vs, begin, end);                                   \
 	}
 CUA__HASHMAP_SIZES(DEFINE_SIZES)
 
@@ -383,6 +404,7 @@ static void work(const struct job *job, void (*const ranges[3][4])(const struct 
 DEFINE_CALL(write)
 DEFINE_CALL(find)
 DEFINE_CALL(erase)
+DEFINE_CALL(compare_exchange)
 
 void cua__cpu_hashmap_write_serial(const struct cua_hashmap_view *view, const struct cua__hashmap_call *call)
 {
@@ -412,6 +434,7 @@ const struct cua__hashmap_ops cua__cpu_hashmap = {
 	.build_scratch = cpu_build_scratch,
 	.find = cpu_find,
 	.erase = cpu_erase,
+	.compare_exchange = cpu_compare_exchange,
 	.size = cpu_size,
 	.retrieve = cua__cpu_hashmap_retrieve,
 	.whole = &cua__cpu_hashmap_whole,

@@ -337,6 +337,13 @@ enum cua_status cua_hashmap_exchange_n(struct cua_hashmap *map, size_t n, const 
 		    .keys = keys, .values = values, .values_out = values_out, .flags = results);
 }
 
+enum cua_status cua_hashmap_compare_exchange_n(struct cua_hashmap *map, size_t n, const void *keys,
+					       void *expected, const void *desired, uint8_t *results)
+{
+	return BULK(map, compare_exchange, TAKES_VALUES | GIVES_VALUES | OF_VALUES, .n = n, .keys = keys,
+		    .values = desired, .values_out = expected, .flags = results);
+}
+
 enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op, size_t n,
 				     const void *keys, const void *values, uint8_t *results)
 {

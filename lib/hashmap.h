@@ -18,7 +18,8 @@ struct cua__hashmap_call {
 	int op;
 	size_t n;
 	const void *keys, *values;
-	void *values_out; /* of INSERT the value afterwards, of ASSIGN the one before, of a find the value */
+	/* of INSERT the value afterwards, of ASSIGN the one before, of a find the value; compare_exchange: expected */
+	void *values_out;
 	uint8_t *flags;   /* results, or found */
 };
 
@@ -37,6 +38,8 @@ struct cua__hashmap_ops {
 				const struct cua__hashmap_call *call);
 	enum cua_status (*erase)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_call *call);
+	enum cua_status (*compare_exchange)(struct cua_context *ctx, const struct cua_hashmap_view *view,
+					    const struct cua__hashmap_call *call);
 	enum cua_status (*size)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				uint64_t *size);
 	/* *n is 0 before */

@@ -501,6 +501,120 @@ START_TEST(resized)
 }
 END_TEST
 
+/* ---- compare-exchange ---- */
+
+/*
+ * Six elements a key, half of the keys absent, all with the value that the key has and a new one of their own: one of
+ * them wins, and the others get what it has stored. Then all expect what is not there.
+ */
+static void compare_exchange_all(struct cua_context *ctx, int c, uint32_t portable)
+{
+	const size_t half = 3000, n = 12 * half;
+	struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = portable};
+	struct maker m = make(ctx, c, half, &o);
+	struct pair *pairs = random_pairs(2 * half, m.ks, m.vs, 0), *given = test_malloc(n * sizeof(*given)),
+		    *wanted = test_malloc(n * sizeof(*wanted));
+	char *seen = test_malloc(n * m.vs);
+	uint8_t *r = test_alloc(ctx, n), *results = test_malloc(n);
+	size_t *winner = test_malloc(half * sizeof(*winner));
+	void *k, *e, *d;
+
+	ck_assert_cua(insert(&m, pairs, half));
+	for (size_t i = 0; i < n; i++) {
+		given[i] = wanted[i] = pairs[i % (2 * half)];
+		wanted[i].value = value_number(2 * half + i, m.vs);
+	}
+	k = keys_of(ctx, given, n, m.ks, 0);
+	e = keys_of(ctx, given, n, m.vs, 1);
+	d = keys_of(ctx, wanted, n, m.vs, 1);
+	for (size_t i = 0; i < half; i++)
+		winner[i] = n;
+
+	ck_assert_cua(cua_hashmap_compare_exchange_n(m.map, n, k, e, d, r));
+	test_download(ctx, results, r, n);
+	test_download(ctx, seen, e, n * m.vs);
+	for (size_t i = 0; i < n; i++) {
+		size_t at = i % (2 * half);
+
+		if (at >= half) {
+			EXPECT(results[i] == CUA_HASHMAP_ABSENT, "result %zu is %d", i, results[i]);
+		} else if (results[i] == CUA_HASHMAP_EXISTS) {
+			EXPECT(winner[at] == n, "elements %zu and %zu have won", winner[at], i);
+			winner[at] = i;
+		} else {
+			EXPECT(results[i] == CUA_HASHMAP_DIFFERS, "result %zu is %d", i, results[i]);
+		}
+	}
+	for (size_t i = 0; i < n; i++) {
+		size_t at = i % (2 * half);
+		int lost = at < half && winner[at] != i;
+
+		EXPECT(at >= half || winner[at] < n, "nobody has won key %zu", at);
+		EXPECT(same(unpack(seen, m.vs, i), lost ? wanted[winner[at]].value : given[i].value),
+		       "what element %zu has seen", i);
+	}
+	for (size_t i = 0; i < half; i++)
+		pairs[i].value = wanted[winner[i]].value;
+	expect_pairs(&m, pairs, half);
+
+	/* those that won still expect what was there first; without results */
+	ck_assert_cua(cua_hashmap_compare_exchange_n(m.map, 0, NULL, NULL, NULL, NULL));
+	for (size_t i = 0; i < n; i++)
+		pack(seen, m.vs, i, value_number(2 * half + n + i, m.vs));
+	test_free(ctx, e);
+	e = test_upload(ctx, seen, n * m.vs);
+	ck_assert_cua(cua_hashmap_compare_exchange_n(m.map, n, k, e, d, NULL));
+	expect_pairs(&m, pairs, half);
+
+	ck_assert_status(cua_hashmap_compare_exchange_n(NULL, n, k, e, d, r), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, n, NULL, e, d, r), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, n, k, NULL, d, r), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, n, k, e, NULL, r), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, ~(size_t)0, k, e, d, r), CUA_ERROR_SIZE);
+	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, n - 1, k, (char *)e + 1, d, r),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, n - 1, k, e, (char *)e + m.vs, r),
+			 CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, 1, k, k, d, r), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, n, k, e, d, e), CUA_ERROR_OVERLAP);
+
+	ck_assert_cua(cua_hashmap_destroy(m.map));
+	test_free(ctx, k);
+	test_free(ctx, e);
+	test_free(ctx, d);
+	test_free(ctx, r);
+	free(pairs);
+	free(given);
+	free(wanted);
+	free(seen);
+	free(results);
+	free(winner);
+}
+
+START_TEST(compare_exchanged)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	for (int c = 0; c < CASES; c++) {
+		uint64_t word[2] = {0, 0};
+
+		if (sizes[c / 3]) {
+			compare_exchange_all(ctx, c, 0);
+			compare_exchange_all(ctx, c, 1);
+		} else {
+			struct maker m = make(ctx, c, 9, NULL);
+			void *k = test_upload(ctx, word, sizeof(word));
+
+			ck_assert_status(cua_hashmap_compare_exchange_n(m.map, 1, k, NULL, NULL, NULL),
+					 CUA_ERROR_TYPE);
+			ck_assert_cua(cua_hashmap_destroy(m.map));
+			test_free(ctx, k);
+		}
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- growth ---- */
 
 /* From one slot to as many as the keys need, through each call that adds keys. */
@@ -1270,6 +1384,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, sorted);
 	tcase_add_test(tcase, rejected);
 	tcase_add_test(tcase, resized);
+	tcase_add_test(tcase, compare_exchanged);
 	tcase_add_test(tcase, growth);
 	tcase_add_test(tcase, growth_of_equal_keys);
 #ifdef HAVE_LIMITS

@@ -115,6 +115,10 @@ planted 'a write by a tile that is not counted' hashmap_tile \
   's/added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));/added = 0;/' linear
 planted 'an update by a tile that changes nothing' hashmap_tile \
   '/^CUA_FORCE int cua__tile_write(/,/^}/s/return \(cua__hashmap_word_change_by\)/return 1 || \1/' linear
+planted 'a compare-exchange that does not compare' hashmap \
+  '/^CUA_FORCE int cua__hashmap_compare_exchange_at(/,/^}/s/if (!cua__hashmap_same(spot->value, \*expected))/if (0)/' linear
+planted 'a compare-exchange by a tile that forgets a reserved key' hashmap_tile \
+  's/return active \&\& has_cell ? -1 : 0;/return 0;/' linear
 planted 'updates together without what the others did before' hashmap_word \
   '/_word_change_together(/,/^}/s/cua_port_sync_warp(mask);/;/' hashmap
 planted 'updates together of lanes with two places' hashmap_word \

@@ -116,18 +116,20 @@ LINEAR__DEFINE(linear_map_8_4, uint64_t, uint32_t)
 	{                                                                                                    \
 		const int op = active ? (int)e->op : -1;                                                     \
 		K key = (K)e->key;                                                                           \
-		V given = (V)e->given, got = 0;                                                              \
+		const int swaps = op == LINEAR_COMPARE_EXCHANGE;                                             \
+		V given = (V)e->given, got = (V)(swaps ? e->expected : 0);                                   \
 		const int puts = op == LINEAR_INSERT || op == LINEAR_INSERT_OR_GET;                          \
 		const int sets = op == LINEAR_ASSIGN || op == LINEAR_EXCHANGE;                               \
 		const int looks = op == LINEAR_FIND || op == LINEAR_CONTAINS;                                \
 		int result = name##_insert_or_get_tile(view, mask, puts, key, given, &got);                  \
                                                                                                              \
 		result |= name##_exchange_tile(view, mask, sets, key, given, &got);                          \
+		result |= name##_compare_exchange_tile(view, mask, swaps, key, &got, given);                 \
 		result |= name##_add_tile(view, mask, op == LINEAR_ADD, key, given);                         \
 		result |= name##_find_tile(view, mask, looks, key, &got);                                    \
 		result |= name##_erase_tile(view, mask, op == LINEAR_ERASE, key);                            \
 		e->got = got;                                                                                \
-		if (active && !puts && !sets && !looks && op != LINEAR_ADD && op != LINEAR_ERASE)            \
+		if (active && !puts && !sets && !swaps && !looks && op != LINEAR_ADD && op != LINEAR_ERASE)  \
 			result = name##_run(view, e);                                                        \
 		return result;                                                                               \
 	}

@@ -45,6 +45,8 @@
  *   A call that blocks waits for a spinlock of the key's home bucket, of which a lane holds one at a time; and one
  *   that finds no free slot waits until the inserts under way have been counted, those of a bulk call on the host
  *   when a thread has done its share. All calls may be made by any lane of a diverged warp.
+ *   Lanes of a warp that change values of words at one moment, and were all too late, try again together, and wait for
+ *   each other until all have succeeded.
  * Full: FULL is returned only where at one moment all slots held a key; the map is unchanged, the pair is counted
  *   and, if the map was made to keep rejected pairs, kept. Bulk calls on a GPU may combine equal keys first: they count
  *   as one pair then, of an update with the operation's value of all of them. Of many lanes that want the last slot
@@ -391,28 +393,42 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32
 	}
 }
 
+/* Where the key was met: EXISTS or DIFFERS, or 0 where the key is gone or is to be looked for again. */
+CUA_FORCE int cua__hashmap_compare_exchange_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+					       uint64_t hash, struct cua_u128 key,
+					       cua__hashmap_equal_fn *equal,
+					       struct cua__hashmap_spot *spot, struct cua_u128 *expected,
+					       struct cua_u128 desired)
+{
+	int changed;
+
+	do {
+		if (!cua__hashmap_same(spot->value, *expected)) {
+			*expected = spot->value;
+			return CUA_HASHMAP_DIFFERS;
+		}
+		changed = cua__hashmap_change(view, ks, vs, hash, key, equal, spot, desired);
+	} while (!changed);
+	return changed > 0 ? CUA_HASHMAP_EXISTS : 0;
+}
+
 CUA_FORCE int cua__hashmap_compare_exchange(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 					    uint64_t hash, struct cua_u128 key,
 					    cua__hashmap_equal_fn *equal, struct cua_u128 *expected,
 					    struct cua_u128 desired)
 {
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
+	int result;
 
-	for (;;) {
-		int changed = cua__hashmap_spot_of(view, ks, vs, hash, key, equal, &spot);
+	do {
+		int there = cua__hashmap_spot_of(view, ks, vs, hash, key, equal, &spot);
 
-		if (changed <= 0)
-			return changed < 0 ? CUA_HASHMAP_UNSUPPORTED : CUA_HASHMAP_ABSENT;
-		do {
-			if (!cua__hashmap_same(spot.value, *expected)) {
-				*expected = spot.value;
-				return CUA_HASHMAP_DIFFERS;
-			}
-			changed = cua__hashmap_change(view, ks, vs, hash, key, equal, &spot, desired);
-		} while (!changed);
-		if (changed > 0)
-			return CUA_HASHMAP_EXISTS;
-	}
+		if (there <= 0)
+			return there < 0 ? CUA_HASHMAP_UNSUPPORTED : CUA_HASHMAP_ABSENT;
+		result = cua__hashmap_compare_exchange_at(view, ks, vs, hash, key, equal, &spot, expected,
+							  desired);
+	} while (!result);
+	return result;
 }
 
 /* Erases the key. Returns whether it was there, and then the value that it had. */
@@ -866,14 +882,15 @@ CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
  * insert_n, assign_n, update_n: results[i], where results is not NULL, gets the enum cua_hashmap_result.
  *   Keys that find no slot are FULL there, make the status FULL, and change nothing.
  * insert_or_get_n, exchange_n: values_out[i] gets the value that is there after, or for exchange was there before;
- * where the
- *   key is FULL, or for exchange absent, it stays as it is. values_out may be `values`.
+ *   where the key is FULL, or for exchange absent, it stays as it is. values_out may be `values`.
+ * compare_exchange_n: where keys[i] is there with the bits of expected[i] its value becomes desired[i], EXISTS; with
+ *   another value expected[i] gets that, DIFFERS; else ABSENT. No key is added.
  * build_n: the map is cleared and then holds these pairs; of equal keys any one remains and the others are EXISTS.
  * find_n: values_out[i] gets the value and found[i] 1; for an absent key found[i] gets 0 and values_out[i]
  *   stays as it is. found may be NULL.
  * contains_n: found[i] gets 1 or 0.
  * erase_n: found[i], where found is not NULL, gets whether this element removed its key.
- * Errors: NULL, VALUE (unknown op), TYPE (assign, update, exchange, insert_or_get or find of a set), SIZE, ALIGNMENT,
+ * Errors: NULL, VALUE (unknown op), TYPE (a set, where values are assigned, updated, exchanged or given), SIZE, ALIGNMENT,
  * MEMORY_KIND, OVERLAP (an output with another argument or the map), UNSUPPORTED (own_hash); with grow_percent also
  * NO_MEMORY and, for calls that insert, CAPTURE; WORKSPACE.
  */
@@ -886,6 +903,9 @@ CUA_API enum cua_status cua_hashmap_assign_n(struct cua_hashmap *map, size_t n, 
 					     const void *values, uint8_t *results);
 CUA_API enum cua_status cua_hashmap_exchange_n(struct cua_hashmap *map, size_t n, const void *keys,
 					       const void *values, void *values_out, uint8_t *results);
+CUA_API enum cua_status cua_hashmap_compare_exchange_n(struct cua_hashmap *map, size_t n, const void *keys,
+						       void *expected, const void *desired,
+						       uint8_t *results);
 CUA_API enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op, size_t n,
 					     const void *keys, const void *values, uint8_t *results);
 CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,

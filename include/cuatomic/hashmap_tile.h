@@ -20,6 +20,7 @@
  *   int name_insert_or_get_tile(view, mask, active, key, value, &there)
  *   int name_assign_tile(view, mask, active, key, value)
  *   int name_exchange_tile(view, mask, active, key, value, &old)
+ *   int name_compare_exchange_tile(view, mask, active, key, &expected, desired)
  *   int name_erase_tile(view, mask, active, key)
  *
  * CUA_DEFINE_HASHSET_TILE(name, K), after CUA_DEFINE_HASHSET(name, K), defines those of them that need no value:
@@ -362,6 +363,29 @@ CUA_FORCE int cua__tile_find(const struct cua_hashmap_view *view, uint32_t ks, u
 	}
 	*value = seen.value;
 	return seen.there > 0;
+}
+
+/*
+ * Where the lane's key is there with the value *expected it becomes `desired`: EXISTS; with another one that goes to
+ * *expected: DIFFERS. Else 0, and where the key has a cell or was gone meanwhile -1: to be done alone.
+ */
+CUA_FORCE int cua__tile_compare_exchange(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+					 uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
+					 cua__hashmap_equal_fn *equal, struct cua_u128 *expected,
+					 struct cua_u128 desired)
+{
+	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
+	const int has_cell = cua__hashmap_word_cell(view, ks, vs, key, equal) != NULL;
+	int result;
+
+	cua__tile_look(view, ks, vs, mask, active && !has_cell, hash, key, equal, CUA_ACQUIRE, &seen);
+	if (!active || has_cell || seen.there <= 0)
+		return active && has_cell ? -1 : 0;
+	cua__tile_spot(view, ks, vs, key, &seen, &spot);
+	spot.value = seen.value;
+	result = cua__hashmap_compare_exchange_at(view, ks, vs, hash, key, equal, &spot, expected, desired);
+	return result ? result : -1;
 }
 
 /* The counts that a warp adds to. */
@@ -767,6 +791,30 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 			cua__hashmap_unbits(old, sizeof(V), spot.value);                                     \
 		else if (!result && active)                                                                  \
 			result = name##__exchange_alone(view, key, value, old);                              \
+		return result;                                                                               \
+	}                                                                                                    \
+	CUA__RARE int name##__compare_exchange_alone(const struct cua_hashmap_view *view, K key, V *expected, \
+						     V desired)                                              \
+	{                                                                                                    \
+		return name##_compare_exchange(view, key, expected, desired);                                \
+	}                                                                                                    \
+	CUA_FN int name##_compare_exchange_tile(const struct cua_hashmap_view *view, uint32_t mask,          \
+						int active, K key, V *expected, V desired)                   \
+	{                                                                                                    \
+		struct cua_u128 seen = cua__hashmap_bits(expected, sizeof(V));                               \
+		int result = -1;                                                                             \
+                                                                                                             \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                          \
+			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                                         \
+		if (CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                                      \
+			result = cua__tile_compare_exchange(                                                 \
+				view, sizeof(K), sizeof(V), mask, active, name##__hash(view, key),           \
+				cua__hashmap_bits(&key, sizeof(K)), equal_fn, &seen,                         \
+				cua__hashmap_bits(&desired, sizeof(V)));                                     \
+		if (result < 0)                                                                              \
+			return active ? name##__compare_exchange_alone(view, key, expected, desired) : 0;    \
+		if (result == CUA_HASHMAP_DIFFERS)                                                           \
+			cua__hashmap_unbits(expected, sizeof(V), seen);                                      \
 		return result;                                                                               \
 	}                                                                                                    \
 	CUA_FN int name##_assign_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key, \
