@@ -122,21 +122,25 @@ planted 'a compare-exchange by a tile that forgets a reserved key' hashmap_tile 
 planted 'updates together without what the others did before' hashmap_word \
   '/_word_change_together(/,/^}/s/cua_port_sync_warp(mask);/;/' hashmap
 planted 'updates together of lanes with two places' hashmap_word \
-  '/_word_change_together(/,/^}/s/peers = cua__warp_peers(.*);/peers = mask;/' hashmap
+  '/_word_change_together(/,/^}/s/peers = cua__warp_peers(.*) &$/peers =/' hashmap
 planted 'updates together of lanes with two operations' hashmap_word \
   '/_word_change_together(/,/^}/s/spot->at + (uint32_t)op/spot->at/' linear
+planted 'updates together of lanes with two keys' hashmap_word \
+  '/_word_change_together(/,/^}/s/cua_port_match_any_u64(mask, key.lo)/mask/' hashmap
 planted 'updates together of a key that is gone' hashmap_word \
   '/_word_change_together(/,/^}/s/cua__hashmap_word_has(ks, vs, word, key, equal)/1/' hashmap
-planted 'updates together with the operands of lanes whose key is gone' hashmap_word \
-  '/_word_change_together(/,/^}/s/cua__warp_below(part)/cua__warp_below(peers)/' hashmap
 planted 'updates together without the operands of the lanes below' hashmap_word \
-  '/_word_change_together(/,/^}/s/if (rest)$/if (0)/' hashmap
+  '/_operands(/,/^}/s/if (below >> lane & 1)/if (0)/' hashmap
+planted 'updates together with the operands of all lanes' hashmap_word \
+  '/_operands(/,/^}/s/if (below >> lane & 1)/if (lane < cua_port_lane())/' hashmap
+planted 'updates together by any operation as if it were associative' hashmap_word \
+  '/_word_change_together(/,/^}/s/associative = next.*;/associative = 1;/' hashmap
 planted 'updates together where a lane gets the value before all' hashmap_word \
   '/_word_change_together(/,/^}/s/spot->value = value;/spot->value = cua__hashmap_word_value(ks, vs, word);/' hashmap
 planted 'updates together of which the lowest lane swaps' hashmap_word \
-  '/_word_change_together(/,/^}/s/cua__warp_highest(part)/cua_port_ffs_u32(part) - 1/' hashmap
+  '/_word_change_together(/,/^}/s/cua__warp_highest(peers)/cua_port_ffs_u32(peers) - 1/' hashmap
 planted 'updates together that take a swap of another place for theirs' hashmap_word \
-  '/_word_change_together(/,/^}/s/cua_port_ballot(mask, swapped) & part/cua_port_ballot(mask, swapped)/' hashmap
+  '/_word_change_together(/,/^}/s/cua_port_ballot(mask, swapped) \& peers/cua_port_ballot(mask, swapped)/' hashmap
 planted 'updates together whose swap does not release' hashmap_word \
   '/_word_change_together(/,/^}/s/desired, CUA_ACQ_REL/desired, CUA_ACQUIRE/' hashmap
 planted 'updates together whose read and swap do not acquire' hashmap_word \

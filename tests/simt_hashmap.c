@@ -8,8 +8,10 @@
 
 CUA_DEFINE_HASHMAP(slim, uint32_t, uint32_t)
 CUA_DEFINE_HASHMAP_TILE(slim, uint32_t, uint32_t)
+CUA_DEFINE_HASHMAP_UPDATE(slim_step, slim, old * 3 + operand)
 CUA_DEFINE_HASHMAP(broad, uint64_t, uint64_t)
 CUA_DEFINE_HASHMAP_TILE(broad, uint64_t, uint64_t)
+CUA_DEFINE_HASHMAP_UPDATE(broad_step, broad, old * 3 + operand)
 
 #define MOST_BUCKETS 32u
 
@@ -265,30 +267,59 @@ static const char *map_turn_check(void)
 	return last == (n > 1 ? 2u : 1u) ? map_check() : "an exchange took effect twice";
 }
 
-/* Of the lanes that want one slot every other one has a key that was there before. */
-static void reused_setup(void)
+/* An operation that is not associative. */
+static void map_step(void)
+{
+	if (is_broad)
+		broad_step(&map_view, 7, 1);
+	else
+		slim_step(&map_view, 7, 1);
+}
+
+static const char *map_step_check(void)
+{
+	uint64_t key, value, expected = 0;
+
+	for (unsigned i = 0; i < simt_blocks() * simt_block_lanes(); i++)
+		expected = expected * 3 + 1;
+	if (!get_slot(0, 0, &key, &value) || key != 7)
+		return "the key is not there";
+	return value == (is_broad ? expected : (uint32_t)expected) ? map_check() : "a step was lost, or came twice";
+}
+
+/*
+ * What every other lane has seen is out of date: another key has got the slot, or the key is in the next slot now, of
+ * which the others know.
+ */
+static int has_moved;
+
+static void stale_setup(void)
 {
 	map_setup();
-	set_slot(0, 0, 7, 0);
+	if (has_moved)
+		set_slot(0, 0, is_broad, !is_broad); /* ERASED */
+	set_slot(0, has_moved, 7, 0);
 	at_counts.counts[0].inserted = 1;
 }
 
-static void map_reused(void)
+static void map_stale(void)
 {
 	const uint32_t size = is_broad ? 8 : 4;
-	const struct cua_u128 key = {simt_lane() % 2 ? 5 : 7, 0}, one = {1, 0};
-	struct cua__hashmap_spot spot = {(char *)buckets + 2 * size, {0, 0}, {0, 0}};
+	const int stale = simt_lane() % 2 != (unsigned)has_moved;
+	const struct cua_u128 key = {stale && !has_moved ? 5 : 7, 0}, one = {1, 0};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 
+	spot.at = (char *)buckets + 2 * size * (1 + (has_moved && !stale));
 	if (cua__hashmap_word_change_together(size, size, key, NULL, one, cua__hashmap_next_combined,
-					      CUA_UPDATE_ADD, &spot) != (key.lo == 7))
-		simt_fail("an update of a key that is gone, or none of one that is there");
+					      CUA_UPDATE_ADD, &spot) != !stale)
+		simt_fail("an update of a key that is not there, or none of one that is");
 }
 
-static const char *map_reused_check(void)
+static const char *map_stale_check(void)
 {
 	uint64_t key, value;
 
-	if (!get_slot(0, 0, &key, &value) || key != 7)
+	if (!get_slot(0, has_moved, &key, &value) || key != 7)
 		return "the key is not there";
 	return value == simt_blocks() * simt_block_lanes() / 2 ? map_check() : "the sum is wrong";
 }
@@ -796,8 +827,10 @@ static void lanes_of_width(void)
 		.name = "map, add", .setup = map_setup, .body = map_add, .check = map_add_check};
 	struct simt_case in_turn = {
 		.name = "map, in turn", .setup = turn_setup, .body = map_turn, .check = map_turn_check};
-	struct simt_case reused = {
-		.name = "map, reused", .setup = reused_setup, .body = map_reused, .check = map_reused_check};
+	struct simt_case stale = {
+		.name = "map, stale", .setup = stale_setup, .body = map_stale, .check = map_stale_check};
+	struct simt_case step = {
+		.name = "map, step", .setup = map_setup, .body = map_step, .check = map_step_check};
 	struct simt_case last = {.name = "map, last slot",
 				 .setup = map_last_slot_setup,
 				 .body = map_last_slot,
@@ -847,8 +880,12 @@ static void lanes_of_width(void)
 	}
 	turn.by_tiles = 0;
 	explore_shape(in_turn, 1, 3, 2);
-	explore_shape(reused, 1, 2, 2);
-	try_shape(reused, 2, 8, 20);
+	explore_shape(step, 1, 3, 2);
+	try_shape(step, 2, 12, 20);
+	for (has_moved = 0; has_moved < 2; has_moved++) {
+		explore_shape(stale, 1, 2, 2);
+		try_shape(stale, 2, 8, 20);
+	}
 }
 
 static void tiles_of_width(void)

@@ -796,30 +796,60 @@ CUA_FORCE int cua__hashmap_word_change(uint32_t ks, uint32_t vs, struct cua__has
 }
 
 /*
- * For lanes whose own attempt failed. Those of a warp that come here together go on together: of those with one place
- * and one operation the lowest reads, each applies the operands of the lanes below it to what was read, and the highest
- * does one compare-and-swap for all, which are one after the other then in the order of the lanes. A lane whose key
- * is not there any more gets 0, the others 1 with the value before in the spot. A lane waits only for those that
- * called with it, and they for nobody else.
+ * `start` after the operands of the lanes in `below`, one after the other; without a start, what they are
+ * together. For all lanes of mask.
+ */
+CUA_FORCE struct cua_u128 cua__hashmap_operands(uint32_t vs, uint32_t mask, uint32_t below, struct cua_u128 operand,
+						cua__hashmap_next_fn *next, enum cua_update op, int has_start,
+						struct cua_u128 start)
+{
+	struct cua_u128 other = {0, 0};
+	uint32_t rest;
+
+	/* as often for every lane, and so without votes; the highest lane is below none */
+	for (rest = mask; rest & (rest - 1); rest &= rest - 1) {
+		const uint32_t lane = cua_port_ffs_u32(rest) - 1;
+
+		other.lo = cua_port_shuffle_u64(mask, operand.lo, lane);
+		if (below >> lane & 1) {
+			start = has_start ? cua__hashmap_cut(next(start, other, op), vs) : other;
+			has_start = 1;
+		}
+	}
+	return start;
+}
+
+/*
+ * For lanes whose own attempt failed. Those of a warp that come here together go on together: of those with one place,
+ * key and operation the lowest reads, each applies the operands of the lanes below it to what was read, and the
+ * highest does one compare-and-swap for all, which are one after the other then in the order of the lanes. Returns 1
+ * with the value before in the spot; or 0 where the key is not there any more. A lane waits only for those that came
+ * here with it, and they for nobody else.
  */
 CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct cua_u128 key,
 						cua__hashmap_equal_fn *equal, struct cua_u128 operand,
 						cua__hashmap_next_fn *next, enum cua_update op,
 						struct cua__hashmap_spot *spot)
 {
+	/* which a user's operation need not be: its operands are applied anew to each word that is read */
+	const int associative = next == cua__hashmap_next_combined || next == cua__hashmap_next_assign;
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t mask = cua_port_active_mask(), lane = cua_port_lane();
 	/* places are 8 bytes apart or more, and operations have lesser numbers */
-	const uint32_t peers = cua__warp_peers(mask, spot->at + (uint32_t)op);
-	const uint32_t first = cua_port_ffs_u32(peers) - 1;
+	const uint32_t peers = cua__warp_peers(mask, spot->at + (uint32_t)op) &
+			       cua_port_match_any_u64(mask, key.lo);
+	const uint32_t below = cua__warp_below(peers), first = cua_port_ffs_u32(peers) - 1;
+	const struct cua_u128 none = {0, 0};
+	struct cua_u128 together = none;
 	struct cua_backoff backoff;
 	uint32_t waiting = mask;
 	int left = 1, result = 0;
 
+	if (associative)
+		together = cua__hashmap_operands(vs, mask, below, operand, next, op, 0, none);
 	cua_backoff_init(&backoff);
 	do {
-		struct cua_u128 word = {0, 0}, other = {0, 0}, value, seen;
-		uint32_t part, rest;
+		struct cua_u128 word = none, value, seen;
 		int swapped = 0;
 
 		/* a warp sleeps as a whole: once for all places */
@@ -836,16 +866,12 @@ CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct
 		/* an empty cell has the bits of a key that has no slot */
 		left = left && !cua__hashmap_word_empty(word) &&
 		       cua__hashmap_word_has(ks, vs, word, key, equal);
-		part = peers & cua_port_ballot(mask, left);
 		value = cua__hashmap_word_value(ks, vs, word);
-		for (rest = left ? cua__warp_below(part) : 0; cua_port_ballot(mask, rest != 0);
-		     rest &= rest - 1) {
-			other.lo = cua_port_shuffle_u64(mask, operand.lo,
-							rest ? cua_port_ffs_u32(rest) - 1 : lane);
-			if (rest)
-				value = cua__hashmap_cut(next(value, other, op), vs);
-		}
-		if (left && lane == cua__warp_highest(part)) {
+		if (!associative)
+			value = cua__hashmap_operands(vs, mask, below, operand, next, op, 1, value);
+		else if (below)
+			value = cua__hashmap_cut(next(value, together, op), vs);
+		if (left && lane == cua__warp_highest(peers)) {
 			const struct cua_u128 desired = cua__hashmap_word_of(
 				ks, vs, cua__hashmap_word_key(ks, word),
 				cua__hashmap_cut(next(value, operand, op), vs));
@@ -853,7 +879,7 @@ CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct
 			swapped = cua__hashmap_same(desired, word) ||
 				  cua__hashmap_word_cas(spot->at, wide, word, desired, CUA_ACQ_REL, &seen);
 		}
-		if (cua_port_ballot(mask, swapped) & part && left) {
+		if (cua_port_ballot(mask, swapped) & peers && left) {
 			spot->value = value;
 			result = 1;
 			left = 0;
