@@ -1037,6 +1037,19 @@ START_TEST(macros)
 	other.layout = 4;
 	ck_assert_int_eq(macro_u32_insert(&other, 2, 2), CUA_HASHMAP_UNSUPPORTED);
 	ck_assert_int_eq(macro_u32_contains(&other, 1), 0);
+	for (other.layout = 0; other.layout < 6; other.layout++) {
+		if (other.layout == CUA_HASHMAP_WORDS || other.layout == CUA_HASHMAP_STATES)
+			continue;
+		ck_assert_int_eq(cua_hashmap_insert(&other, 2, 2), CUA_HASHMAP_UNSUPPORTED);
+		ck_assert_int_eq(cua_hashmap_assign(&other, 1, 2), CUA_HASHMAP_UNSUPPORTED);
+		ck_assert_int_eq(cua_hashmap_update(&other, 1, 2, CUA_UPDATE_ADD), CUA_HASHMAP_UNSUPPORTED);
+		ck_assert_int_eq(cua_hashmap_find(&other, 1, &wide) | cua_hashmap_contains(&other, 1) |
+					 cua_hashmap_erase(&other, 1),
+				 0);
+		ck_assert_uint_eq(wide, 0);
+	}
+	ck_assert_int_eq(cua_hashmap_find(&view, 1, &wide), 1);
+	ck_assert_uint_eq(wide, 1112);
 	ck_assert_uint_eq(size_of(map), 1);
 	ck_assert_cua(cua_hashmap_destroy(map));
 

@@ -508,10 +508,11 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	CUA_STATIC_ASSERT((vs) == 0 || (vs) == 4 || (vs) == 8 || (vs) == 16,                       \
 			  "values have 4, 8 or 16 bytes");
 
-/* Whether a map is one of such keys and values, and of a layout that this header knows. */
+/* Whether a map is of a layout that this header knows, and one of such keys and values. */
+#define CUA__HASHMAP_KNOWN(view)                                                                   \
+	((view)->layout - CUA_HASHMAP_WORDS <= CUA_HASHMAP_STATES - CUA_HASHMAP_WORDS)
 #define CUA__HASHMAP_FITS(view, ks, vs)                                                            \
-	((view)->key_size == (ks) && (view)->value_size == (vs) &&                                 \
-	 (view)->layout - CUA_HASHMAP_WORDS <= CUA_HASHMAP_STATES - CUA_HASHMAP_WORDS)
+	((view)->key_size == (ks) && (view)->value_size == (vs) && CUA__HASHMAP_KNOWN(view))
 
 #define CUA__DEFINE_HASH_ANY(name, K, vs, equal_fn)                                                \
 	CUA__HASHMAP_SIZE_CHECK(K, vs)                                                             \
@@ -713,10 +714,11 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 /*
  * The same without types, for keys and values of at most 8 bytes: a map of 32-bit keys or values takes the low
  * 32 bits of theirs. The sizes are looked up in each call. On a set values are ignored, and found as 0. In maps of
- * longer keys or values, what writes is UNSUPPORTED, and nothing is found.
+ * longer keys or values, or of a layout that this header does not know, what writes is UNSUPPORTED, and nothing is
+ * found.
  */
 #define CUA__HASHMAP_BY_SIZE(call, other)                                                           \
-	switch (view->key_size * 16 + view->value_size) {                                          \
+	switch (CUA__HASHMAP_KNOWN(view) ? view->key_size * 16 + view->value_size : 0) {           \
 	case 4 * 16 + 4: return call(4, 4);                                                        \
 	case 4 * 16 + 8: return call(4, 8);                                                        \
 	case 8 * 16 + 4: return call(8, 4);                                                        \
