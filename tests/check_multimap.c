@@ -525,6 +525,88 @@ START_TEST(full)
 END_TEST
 
 #if !TEST_CUDA
+/* ---- what the macro defines, by one thread ---- */
+
+#define DEFINE_LANES(name, K, V)                                                                   \
+	CUA_DEFINE_MULTIMAP(name, K, V)                                                            \
+	/* With a view of another multimap: whether nothing is found, and inserts are refused. */  \
+	static int name##_refuses(const struct cua_multimap_view *view)                            \
+	{                                                                                          \
+		V values[2] = {7, 7};                                                              \
+		K key = 7;                                                                         \
+                                                                                                   \
+		return name##_insert(view, 1, 2) == CUA_MULTIMAP_UNSUPPORTED &&                    \
+		       name##_insert_warp(view, 1, 1, 1, 2) == CUA_MULTIMAP_UNSUPPORTED &&         \
+		       name##_insert_warp(view, 1, 0, 1, 2) == 0 && name##_first(view, 1) == 0 &&  \
+		       name##_count(view, 1) == 0 && name##_contains(view, 1) == 0 &&              \
+		       name##_retrieve(view, 1, 2, values) == 0 && name##_erase(view, 1) == 0 &&   \
+		       name##_places(view) == 0 && name##_at(view, 0, &key) == 0 && values[0] == 7 && key == 7; \
+	}                                                                                          \
+	static int name##_stays_off(const struct cua_multimap_view *view, uint64_t cursor)         \
+	{                                                                                          \
+		return name##_next(view, cursor) == 0 && name##_value(view, cursor) == 0;          \
+	}
+
+DEFINE_LANES(lanes_44, uint32_t, uint32_t)
+DEFINE_LANES(lanes_48, uint32_t, uint64_t)
+DEFINE_LANES(lanes_84, uint64_t, uint32_t)
+DEFINE_LANES(lanes_88, uint64_t, uint64_t)
+
+/* Functions of other sizes, and a view of another layout: nothing is touched. */
+START_TEST(lanes_of_others)
+{
+	static int (*const refuses[4])(const struct cua_multimap_view *view) = {lanes_44_refuses, lanes_48_refuses,
+										  lanes_84_refuses, lanes_88_refuses};
+	static int (*const stays_off[4])(const struct cua_multimap_view *view, uint64_t cursor) = {
+		lanes_44_stays_off, lanes_48_stays_off, lanes_84_stays_off, lanes_88_stays_off};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	enum { ENTRIES = 16 };
+
+	for (int i = 0; i < 8; i++) {
+		struct cua_multimap_options options = {.struct_size = sizeof(options), .link_size = i & 4 ? 8 : 0};
+		struct cua_multimap *mm = new_multimap(ctx, &options, i & 2 ? CUA_U64 : CUA_U32,
+						       i & 1 ? CUA_U64 : CUA_U32, 10, ENTRIES);
+		const uint64_t keys[2] = {1, 1}, pairs[2] = {0xfefefefefefefefeu, 0xfefefefefefefefeu};
+		const uint32_t narrow[4] = {1, 1};
+		size_t bytes = ENTRIES * (i & 5 ? 16 : 8);
+		void *k = test_upload(ctx, i & 2 ? (const void *)keys : narrow, 16), *v = test_upload(ctx, pairs, 16);
+		char *entries = test_malloc(bytes);
+		struct cua_multimap_view view, other;
+		struct cua_multimap_pool pool;
+
+		ck_assert_cua(cua_multimap_view(mm, &view));
+		memset(view.entries, 0xa5, bytes);
+		ck_assert_cua(cua_multimap_insert_n(mm, 2, k, v, NULL));
+		memcpy(entries, view.entries, bytes);
+		pool = *view.pool;
+		for (int f = 0; f < 4; f++) {
+			for (int o = 0; o < 4; o++) {
+				other = view;
+				other.layout += o == 1 ? 1 : o == 2 ? ~0u : 0;
+				other.map.layout += o == 3 ? 2 : 0;
+				ck_assert_int_eq(refuses[f](&other), f != (i & 3) || o);
+				ck_assert_int_eq(stays_off[f](&other, 2), ((f ^ i) & 1) || o == 1 || o == 2);
+				if (f != (i & 3) || o)
+					ck_assert_mem_eq(&pool, view.pool, sizeof(pool));
+				/* what fits has inserted, looked and erased */
+				ck_assert_cua(cua_multimap_clear(mm));
+				ck_assert_cua(cua_multimap_insert_n(mm, 2, k, v, NULL));
+				ck_assert_mem_eq(&pool, view.pool, sizeof(pool));
+				if (f != (i & 3) || o)
+					ck_assert_mem_eq(entries, view.entries, bytes);
+				memcpy(view.entries, entries, bytes);
+			}
+		}
+		expect_sizes(mm, 2, 1);
+		test_free(ctx, k);
+		test_free(ctx, v);
+		free(entries);
+		ck_assert_cua(cua_multimap_destroy(mm));
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- host threads through the inline functions ---- */
 
 #define THREADS 4
@@ -616,6 +698,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, model);
 	tcase_add_test(tcase, full);
 #if !TEST_CUDA
+	tcase_add_test(tcase, lanes_of_others);
 	tcase_add_test(tcase, threads_mix);
 #endif
 	suite_add_tcase(suite, tcase);

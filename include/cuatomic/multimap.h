@@ -75,7 +75,10 @@ struct cua_multimap;
 enum cua_multimap_result {
 	CUA_MULTIMAP_INSERTED = 1,
 	CUA_MULTIMAP_FULL = 3,       /* no entry, or no slot for a new key: nothing changed */
-	/* code for a machine that lacks the map's CAS of 128 bits, and finds nothing: see hashmap.h */
+	/*
+	 * code for a machine that lacks the map's CAS of 128 bits, see hashmap.h, or for other sizes or another
+	 * layout: it finds nothing
+	 */
 	CUA_MULTIMAP_UNSUPPORTED = 5
 };
 
@@ -103,7 +106,7 @@ struct cua_multimap_view {
 	void *reusable;              /* cursors, as long as links */
 	struct cua_multimap_pool *pool;
 	uint64_t capacity;   /* entries */
-	uint32_t value_size; /* 4 or 8 */
+	uint32_t value_size; /* 4 or 8, of a value; map.value_size is that of links */
 	uint32_t layout;     /* CUA_MULTIMAP_LAYOUT */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_multimap_view) == 48 + 6 * sizeof(void *), "the view is ABI");
@@ -451,13 +454,18 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
  *   uint64_t name_places(view)                      how many places name_at knows
  *   uint64_t name_at(view, place, &key)             a cursor and the key at this place, or 0
  *
- * where `view` is a const struct cua_multimap_view *. Keys are equal if their bits are. A cursor stays good
- * until reclaim or clear, also if its key is erased. To visit all pairs, share the places out among lanes,
- * and follow the cursors:
+ * where `view` is a const struct cua_multimap_view *. In a multimap of other sizes, or of a layout that this header
+ * does not know, inserts are UNSUPPORTED, and nothing is found or erased; where it is the size of values, or the
+ * layout, next is 0 and values have bits 0. Keys are equal if their bits are. A cursor stays good until reclaim or
+ * clear, also if its key is erased. To visit all pairs, share the places out among lanes, and follow the cursors:
  *
  *   for (at = name_first(&view, key); at; at = name_next(&view, at))
  *           use(name_value(&view, at));
  */
+/* Whether the entries have such values; and for what begins with a key, whether the map has such keys, too. */
+#define CUA__MULTIMAP_HAS(view, vs) ((view)->value_size == (vs) && (view)->layout == CUA_MULTIMAP_LAYOUT)
+#define CUA__MULTIMAP_FITS(view, ks, vs)                                                           \
+	(CUA__MULTIMAP_HAS(view, vs) && (view)->map.key_size == (ks) && CUA__HASHMAP_KNOWN(&(view)->map))
 #define CUA__MULTIMAP_BITS(p, T) cua__hashmap_bits(p, sizeof(T))
 #define CUA__MULTIMAP_OF(K, key) cua__hashmap_hash(&view->map, sizeof(K), key), key
 #define CUA_DEFINE_MULTIMAP(name, K, V)                                                            \
@@ -467,6 +475,8 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 	{                                                                                          \
 		struct cua_u128 k = CUA__MULTIMAP_BITS(&key, K);                                   \
                                                                                                    \
+		if (!CUA__MULTIMAP_FITS(view, sizeof(K), sizeof(V)))                               \
+			return CUA_MULTIMAP_UNSUPPORTED;                                           \
 		return cua__multimap_insert_at(view, sizeof(K), sizeof(V), CUA__MULTIMAP_OF(K, k), \
 					       CUA__MULTIMAP_BITS(&value, V).lo,                   \
 					       cua__multimap_places(view, 1));                     \
@@ -474,6 +484,8 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 	CUA_FN int name##_insert_warp(const struct cua_multimap_view *view, uint32_t mask,         \
 				      int predicate, K key, V value)                               \
 	{                                                                                          \
+		if (!CUA__MULTIMAP_FITS(view, sizeof(K), sizeof(V)))                               \
+			return predicate ? (int)CUA_MULTIMAP_UNSUPPORTED : 0;                      \
 		return cua__multimap_insert_warp(view, sizeof(K), sizeof(V), mask, predicate,      \
 						 CUA__MULTIMAP_BITS(&key, K),                      \
 						 CUA__MULTIMAP_BITS(&value, V).lo);                \
@@ -482,18 +494,21 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 	{                                                                                          \
 		struct cua_u128 k = CUA__MULTIMAP_BITS(&key, K);                                   \
                                                                                                    \
+		if (!CUA__MULTIMAP_FITS(view, sizeof(K), sizeof(V)))                               \
+			return 0;                                                                  \
 		return cua__multimap_head(view, sizeof(K), CUA__MULTIMAP_OF(K, k));                \
 	}                                                                                          \
 	CUA_FN uint64_t name##_next(const struct cua_multimap_view *view, uint64_t cursor)         \
 	{                                                                                          \
-		return cua__multimap_next(view, sizeof(V), cursor);                                \
+		return CUA__MULTIMAP_HAS(view, sizeof(V)) ? cua__multimap_next(view, sizeof(V), cursor) : 0; \
 	}                                                                                          \
 	CUA_FN V name##_value(const struct cua_multimap_view *view, uint64_t cursor)               \
 	{                                                                                          \
 		struct cua_u128 bits = {0, 0};                                                     \
 		V value;                                                                           \
                                                                                                    \
-		bits.lo = cua__multimap_value(view, sizeof(V), cursor);                            \
+		if (CUA__MULTIMAP_HAS(view, sizeof(V)))                                            \
+			bits.lo = cua__multimap_value(view, sizeof(V), cursor);                    \
 		cua__hashmap_unbits(&value, sizeof(V), bits);                                      \
 		return value;                                                                      \
 	}                                                                                          \
@@ -510,7 +525,7 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 	{                                                                                          \
 		uint64_t at, n = 0;                                                                \
                                                                                                    \
-		for (at = name##_first(view, key); at; at = name##_next(view, at), n++)            \
+		for (at = name##_first(view, key); at; at = cua__multimap_next(view, sizeof(V), at), n++) \
 			if (n < max)                                                               \
 				values[n] = name##_value(view, at);                                \
 		return n;                                                                          \
@@ -519,17 +534,23 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 	{                                                                                          \
 		struct cua_u128 k = CUA__MULTIMAP_BITS(&key, K);                                   \
                                                                                                    \
+		if (!CUA__MULTIMAP_FITS(view, sizeof(K), sizeof(V)))                               \
+			return 0;                                                                  \
 		return cua__multimap_erase(view, sizeof(K), sizeof(V), CUA__MULTIMAP_OF(K, k));    \
 	}                                                                                          \
 	CUA_FN uint64_t name##_places(const struct cua_multimap_view *view)                        \
 	{                                                                                          \
+		if (!CUA__MULTIMAP_FITS(view, sizeof(K), sizeof(V)))                               \
+			return 0;                                                                  \
 		return cua__multimap_map_places(view, sizeof(K));                                  \
 	}                                                                                          \
 	CUA_FN uint64_t name##_at(const struct cua_multimap_view *view, uint64_t place, K *key)    \
 	{                                                                                          \
 		struct cua_u128 k = {0, 0};                                                        \
-		uint64_t cursor = cua__multimap_at(view, sizeof(K), place, &k);                    \
+		uint64_t cursor = 0;                                                               \
                                                                                                    \
+		if (CUA__MULTIMAP_FITS(view, sizeof(K), sizeof(V)))                                \
+			cursor = cua__multimap_at(view, sizeof(K), place, &k);                     \
 		if (cursor)                                                                        \
 			cua__hashmap_unbits(key, sizeof(K), k);                                    \
 		return cursor;                                                                     \
