@@ -554,6 +554,46 @@ START_TEST(many)
 END_TEST
 
 #if !TEST_CUDA
+/* ---- the inline functions, by one thread ---- */
+
+START_TEST(layouts)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_chained *table = new_table(ctx, 1, 10);
+	struct cua_chained_entry before[10];
+	struct cua_chained_view view;
+	uint64_t value = 99, demand = 0;
+
+	ck_assert_cua(cua_chained_view(table, &view));
+	memset(view.entries, 0xa5, sizeof(before));
+	ck_assert_int_eq(cua_chained_insert(&view, 1, 2) & cua_chained_push(&view, 1, 3), 1);
+	memcpy(before, view.entries, sizeof(before));
+	for (view.layout = 0; view.layout < 3; view.layout++) {
+		if (view.layout == CUA_CHAINED_LAYOUT)
+			continue;
+		ck_assert_int_eq(cua_chained_insert(&view, 1, 5) | cua_chained_push(&view, 1, 5) |
+					 cua_chained_build(&view, 1, 5) | cua_chained_push_warp(&view, 1, 1, 1, 5),
+				 0);
+		ck_assert_uint_eq(cua_chained_first(&view, 1), CUA_CHAINED_NONE);
+		ck_assert_uint_eq(cua_chained_next(&view, 1), CUA_CHAINED_NONE);
+		ck_assert_uint_eq(cua_chained_value(&view, 1), 0);
+		ck_assert_int_eq(cua_chained_find(&view, 1, &value), 0);
+		ck_assert_uint_eq(cua_chained_count(&view, 1), 0);
+	}
+	ck_assert_uint_eq(value, 99);
+	ck_assert_mem_eq(before, view.entries, sizeof(before));
+	ck_assert_cua(cua_chained_demand(table, &demand));
+	ck_assert_uint_eq(demand, 2);
+	verify(table, 2);
+	view.layout = CUA_CHAINED_LAYOUT;
+	ck_assert_int_eq(cua_chained_find(&view, 1, &value), 1);
+	ck_assert_uint_eq(value, 3);
+	ck_assert_uint_eq(cua_chained_count(&view, 1), 2);
+	ck_assert_cua(cua_chained_destroy(table));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- host threads through the inline functions ---- */
 
 #define THREADS 4
@@ -662,6 +702,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, verify_damage);
 	tcase_add_test(tcase, many);
 #if !TEST_CUDA
+	tcase_add_test(tcase, layouts);
 	tcase_add_test(tcase, threads_mix);
 #endif
 	suite_add_tcase(suite, tcase);

@@ -37,6 +37,7 @@
  *   together.
  * Full: the pool hands out its entries by fetch-and-add. An insert, push or build that gets none changes nothing
  *   but the demand, which goes on counting; that is the sticky status, and tells the capacity to retry with.
+ * Layout: in a table of a layout that this header does not know nothing is added, counted in the demand, or found.
  * Argument: an entry belongs to its inserter until it is published. Under the bucket's lock the inserter
  *   reads the head, writes it into the new entry's link and stores the entry as the head with release.
  *   A finder loads the head with acquire, so that entry is complete for it. Its link names an entry that was
@@ -96,6 +97,8 @@ struct cua_chained_view {
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_chained_view) == 24 + 4 * sizeof(void *), "the view is ABI");
 
+#define CUA__CHAINED_KNOWN(view) ((view)->layout == CUA_CHAINED_LAYOUT)
+
 /* The bucket of a key. */
 CUA_FORCE uint64_t cua_chained_bucket(const struct cua_chained_view *view, uint64_t key)
 {
@@ -131,9 +134,11 @@ CUA_FN void cua__chained_splice(const struct cua_chained_view *view, uint64_t bu
 	}
 }
 
-/* Makes *index an entry with this pair, which is in no chain yet. Returns 0 where the pool is full. */
+/* Makes *index an entry with this pair, which is in no chain yet. Returns 0 where there is none. */
 CUA_FORCE int cua__chained_take(const struct cua_chained_view *view, uint64_t key, uint64_t value, uint64_t *index)
 {
+	if (!CUA__CHAINED_KNOWN(view))
+		return 0;
 	*index = cua_port_fetch_add_u64(&view->cursor->demand, 1, CUA_RELAXED, CUA_SCOPE_DEVICE,
 					CUA_SPACE_GLOBAL);
 	if (*index >= view->capacity)
@@ -231,7 +236,7 @@ CUA_FN int cua_chained_push_warp(const struct cua_chained_view *view, uint32_t m
 	uint64_t bucket = cua_chained_bucket(view, key), first = 0, index;
 	int stored;
 
-	if (votes == 0)
+	if (votes == 0 || !CUA__CHAINED_KNOWN(view))
 		return 0;
 	if (lane == cua_port_ffs_u32(votes) - 1)
 		first = cua_port_fetch_add_u64(&view->cursor->demand, cua_port_popc_u32(votes), CUA_RELAXED,
@@ -276,6 +281,8 @@ CUA_FORCE uint64_t cua__chained_seek(const struct cua_chained_view *view, uint64
  */
 CUA_FN uint64_t cua_chained_first(const struct cua_chained_view *view, uint64_t key)
 {
+	if (!CUA__CHAINED_KNOWN(view))
+		return CUA_CHAINED_NONE;
 	return cua__chained_seek(view,
 				 cua_port_load_b64(&view->heads[cua_chained_bucket(view, key)],
 						   CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL),
@@ -285,6 +292,8 @@ CUA_FN uint64_t cua_chained_first(const struct cua_chained_view *view, uint64_t 
 /* The next entry with the same key as the entry at index, or CUA_CHAINED_NONE. */
 CUA_FN uint64_t cua_chained_next(const struct cua_chained_view *view, uint64_t index)
 {
+	if (!CUA__CHAINED_KNOWN(view))
+		return CUA_CHAINED_NONE;
 	return cua__chained_seek(view, CUA_READ(view->entries[index].next),
 				 CUA_READ(view->entries[index].key));
 }
@@ -292,7 +301,7 @@ CUA_FN uint64_t cua_chained_next(const struct cua_chained_view *view, uint64_t i
 /* The value of the entry at an index that first or next gave. */
 CUA_FN uint64_t cua_chained_value(const struct cua_chained_view *view, uint64_t index)
 {
-	return CUA_READ(view->entries[index].value);
+	return CUA__CHAINED_KNOWN(view) ? CUA_READ(view->entries[index].value) : 0;
 }
 
 /* Returns 1 and sets *value to the value of this key that was pushed last, or returns 0. */
