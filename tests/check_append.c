@@ -675,6 +675,7 @@ struct triple {
 	uint32_t a, b, c;
 };
 CUA_DEFINE_APPEND(triple, struct triple)
+CUA_DEFINE_APPEND_STAGE(few, uint32_t, 4u)
 
 #define THREADS 4
 #define PUSHES 20000
@@ -797,6 +798,56 @@ START_TEST(test_pushes)
 	ck_assert_int_eq(cua_append_push(&view, &t), 0);
 }
 END_TEST
+
+/* A buffer of another item size than that of the functions stays as it is. */
+START_TEST(test_other_sizes)
+{
+	static const uint64_t sizes[] = {0, 1, 4, 8, 12, ((uint64_t)1 << 32) + 4};
+	struct cua_append_cursor cursor = CUA_APPEND_CURSOR_INIT;
+	struct cua_append_stage_few stage;
+	struct cua_append_view view = {0};
+	uint64_t memory[10], clean[10];
+	const struct triple t = {1, 2, 3};
+
+	view.items = memory;
+	view.cursor = &cursor;
+	view.capacity = 10;
+	view.layout = CUA_APPEND_LAYOUT;
+	memset(clean, 0xee, sizeof(clean));
+	for (size_t s = 0; s < COUNT(sizes); s++) {
+		memcpy(memory, clean, sizeof(memory));
+		view.item_size = sizes[s];
+#define PUSH(name, T, value)                                                                       \
+		if (sizeof(T) != sizes[s]) {                                                       \
+			ck_assert_int_eq(cua_append_push_##name(&view, value), 0);                 \
+			ck_assert_int_eq(cua_append_push_warp_##name(&view, 1, 1, value), 0);      \
+		}
+		PUSH(u32, uint32_t, 1)
+		PUSH(i32, int32_t, 1)
+		PUSH(f32, float, 1)
+		PUSH(u64, uint64_t, 1)
+		PUSH(i64, int64_t, 1)
+		PUSH(f64, double, 1)
+		PUSH(triple, struct triple, t)
+#undef PUSH
+		ck_assert_uint_eq(cursor.demand, 0);
+		ck_assert_mem_eq(memory, clean, sizeof(memory));
+		/* into the stage, behind it, and out of it */
+		cua_append_stage_init_few(&stage);
+		for (uint32_t i = 0; i < 9; i++) {
+			if (i == 6)
+				cua_append_stage_make_room_few(&view, &stage, 3);
+			cua_append_stage_push_few(&view, &stage, i);
+		}
+		cua_append_stage_flush_few(&view, &stage);
+		ck_assert_uint_eq(stage.used, 0);
+		ck_assert_uint_eq(cursor.demand, sizes[s] == 4 ? 9 : 0);
+		if (sizes[s] != 4)
+			ck_assert_mem_eq(memory, clean, sizeof(memory));
+		cursor.demand = 0;
+	}
+}
+END_TEST
 #endif
 
 static Suite *make_suite(void)
@@ -819,6 +870,7 @@ static Suite *make_suite(void)
 #if !TEST_CUDA
 	tcase_add_loop_test(tc, test_threads, 0, 2);
 	tcase_add_test(tc, test_pushes);
+	tcase_add_test(tc, test_other_sizes);
 #endif
 	suite_add_tcase(suite, tc);
 	return suite;

@@ -121,20 +121,25 @@ CUA_FN int cua_append_push(const struct cua_append_view *view, const void *item)
 }
 
 /*
- * CUA_DEFINE_APPEND(name, T) defines for items of type T, whose size is the buffer's item size:
+ * CUA_DEFINE_APPEND(name, T) defines for items of type T, whose size is the buffer's item size; in a buffer of another
+ * item size nothing is reserved or stored:
  *
  *   int cua_append_push_name(const struct cua_append_view *view, T v)
- *       appends v. Returns 1 if it was stored, 0 if the buffer is full.
+ *       appends v. Returns 1 if it was stored, 0 if the buffer is full or of another item size.
  *   int cua_append_push_warp_name(const struct cua_append_view *view, uint32_t mask,
  *                                 int predicate, T v)
  *       called by all lanes of mask together: appends the v of each lane whose predicate is not 0,
  *       with one atomic for all of them. Returns 1 if this lane's v was stored, else 0.
  */
+#define CUA__APPEND_FITS(view, T) ((view)->item_size == sizeof(T))
 #define CUA_DEFINE_APPEND(name, T)                                                                 \
 	CUA_FN int cua_append_push_##name(const struct cua_append_view *view, T v)                 \
 	{                                                                                          \
-		uint64_t index = cua_append_reserve(view, 1);                                      \
+		uint64_t index;                                                                    \
                                                                                                    \
+		if (!CUA__APPEND_FITS(view, T))                                                    \
+			return 0;                                                                  \
+		index = cua_append_reserve(view, 1);                                               \
 		if (index >= view->capacity)                                                       \
 			return 0;                                                                  \
 		CUA_WRITE(((T *)view->items)[index], v);                                           \
@@ -143,8 +148,11 @@ CUA_FN int cua_append_push(const struct cua_append_view *view, const void *item)
 	CUA_FN int cua_append_push_warp_##name(const struct cua_append_view *view, uint32_t mask,  \
 					       int predicate, T v)                                 \
 	{                                                                                          \
-		uint64_t index = cua_append_reserve_warp(view, mask, predicate);                   \
+		uint64_t index;                                                                    \
                                                                                                    \
+		if (!CUA__APPEND_FITS(view, T))                                                    \
+			return 0;                                                                  \
+		index = cua_append_reserve_warp(view, mask, predicate);                            \
 		if (!predicate || index >= view->capacity)                                         \
 			return 0;                                                                  \
 		CUA_WRITE(((T *)view->items)[index], v);                                           \
@@ -179,6 +187,7 @@ CUA_DEFINE_APPEND(f64, double)
  * push is called by any lane of any warp, diverged or not. An item that the stage has no room for goes to the buffer by
  * itself, so that n only has to be right for the sake of speed. What is in the stage is counted in the
  * buffer's demand when it is flushed. Only threads of one block use a stage; relaxed, as the buffer itself.
+ * For a buffer whose item size is not that of T all items are dropped, and counted nowhere.
  */
 #define CUA_DEFINE_APPEND_STAGE(name, T, room)                                                     \
 	struct cua_append_stage_##name {                                                           \
@@ -203,6 +212,8 @@ CUA_DEFINE_APPEND(f64, double)
 			CUA_WRITE(stage->items[place], v);                                         \
 			return;                                                                    \
 		}                                                                                  \
+		if (!CUA__APPEND_FITS(view, T))                                                    \
+			return;                                                                    \
 		index = cua_append_reserve(view, 1);                                               \
 		if (index < view->capacity)                                                        \
 			CUA_WRITE(((T *)view->items)[index], v);                                   \
@@ -218,8 +229,10 @@ CUA_DEFINE_APPEND(f64, double)
 		if (used > (room) - n && used) {                                                   \
 			if (used > (room))                                                         \
 				used = (room);                                                     \
+			if (!CUA__APPEND_FITS(view, T))                                            \
+				used = 0;                                                          \
 			if (cua_port_thread() == 0)                                                \
-				CUA_WRITE(stage->first, cua_append_reserve(view, used));           \
+				CUA_WRITE(stage->first, used ? cua_append_reserve(view, used) : 0); \
 			cua_port_sync_block();                                                     \
 			first = CUA_READ(stage->first);                                            \
 			if (first > view->capacity)                                                \

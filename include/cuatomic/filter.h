@@ -69,7 +69,7 @@ CUA__DEFINE_KEEP(f64, double)
  *     }
  *
  * All threads of all blocks of the grid call it, once; a block of at most 1024 threads. The stage takes the
- * shared memory of 4096 items.
+ * shared memory of 4096 items. A buffer whose item size is not that of T stays as it is.
  */
 #define CUA__FILTER_STEP 4u /* elements of a thread that are loaded at a time */
 #define CUA_DEFINE_FILTER(name, T, C, ...)                                                         \
