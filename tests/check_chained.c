@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "common.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 static struct cua_chained *new_table(struct cua_context *ctx, uint64_t buckets, uint64_t capacity)
 {
@@ -594,6 +598,48 @@ START_TEST(layouts)
 }
 END_TEST
 
+/* Entries whose indexes have 31 or 32 bits, or more, in memory of the test's own, which is touched there alone. */
+START_TEST(far_entries)
+{
+	const uint64_t first = ((uint64_t)1 << (31 + _i)) - 20, room = 40;
+	const size_t bytes = (size_t)(first + room) * sizeof(struct cua_chained_entry);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct cua_chained_cursor cursor = {first};
+	struct cua_spinlock locks[2];
+	uint64_t heads[2] = {CUA_CHAINED_NONE, CUA_CHAINED_NONE}, i, at, value = 0;
+	struct cua_chained_view view = {heads, locks, p, &cursor, 2, first + room, CUA_CHAINED_LAYOUT, 0};
+
+	if (p == MAP_FAILED) {
+		printf("far_entries: skipped, too few addresses\n");
+		return;
+	}
+	memset(locks, 0, sizeof(locks));
+	for (i = 0; i < room + 4; i++) {
+		int stored = i % 4 == 0   ? cua_chained_insert(&view, i % 3, i)
+			     : i % 4 == 1 ? cua_chained_push(&view, i % 3, i)
+			     : i % 4 == 2 ? cua_chained_push_warp(&view, 1, 1, i % 3, i)
+					  : cua_chained_build(&view, i % 3, i);
+
+		ck_assert_int_eq(stored, i < room);
+	}
+	ck_assert_uint_eq(cursor.demand, first + room + 4);
+	for (uint64_t key = 0; key < 3; key++) {
+		i = (room - 1 - key) / 3 * 3 + key;
+		ck_assert_uint_eq(cua_chained_count(&view, key), i / 3 + 1);
+		ck_assert_int_eq(cua_chained_find(&view, key, &value), 1);
+		ck_assert_uint_eq(value, i);
+		for (at = cua_chained_first(&view, key); at != CUA_CHAINED_NONE; at = cua_chained_next(&view, at)) {
+			ck_assert_uint_eq(at, first + i);
+			ck_assert_uint_eq(cua_chained_value(&view, at), i);
+			ck_assert_uint_eq(((struct cua_chained_entry *)p)[at].value, i);
+			i -= 3;
+		}
+		ck_assert_uint_eq(i + 3, key);
+	}
+	munmap(p, bytes);
+}
+END_TEST
+
 /* ---- host threads through the inline functions ---- */
 
 #define THREADS 4
@@ -703,6 +749,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, many);
 #if !TEST_CUDA
 	tcase_add_test(tcase, layouts);
+	tcase_add_loop_test(tcase, far_entries, 0, 2);
 	tcase_add_test(tcase, threads_mix);
 #endif
 	suite_add_tcase(suite, tcase);
