@@ -224,12 +224,14 @@ static void plan_random(uint64_t seed, unsigned lanes, unsigned calls, unsigned 
 static struct cua_context *ctx;
 static uint64_t schedules;
 
+/* From type 4 on a state a slot, where there are more than 8 bytes. */
 static void open_map(unsigned type, uint64_t capacity, uint64_t seed)
 {
 	static const enum cua_type types[2] = {CUA_U32, CUA_U64};
-	struct cua_hashmap_options options = {.struct_size = sizeof(options), .seed = seed};
+	struct cua_hashmap_options options = {
+		.struct_size = sizeof(options), .seed = seed, .portable = type >> 2 & 1};
 
-	ck_assert_int_eq(cua_hashmap_create(ctx, &options, types[type & 1], types[type >> 1], capacity, &map),
+	ck_assert_int_eq(cua_hashmap_create(ctx, &options, types[type & 1], types[type >> 1 & 1], capacity, &map),
 			 CUA_OK);
 	ck_assert_int_eq(cua_hashmap_view(map, &map_view), CUA_OK);
 	ck_assert_int_eq(cua_hashmap_capacity(map, &slots), CUA_OK);
@@ -326,7 +328,7 @@ START_TEST(linear_random)
 		uint64_t r = cua_hash_u64((uint64_t)i, seed), room = (r >> 16) % (KEYS + 2);
 		unsigned lanes = 2 + (r >> 24) % 2, keys = 1 + (unsigned)((r >> 32) % KEYS);
 
-		open_map(r % 4, 1, r);
+		open_map(r % 8, 1, r);
 		if (r >> 8 & 1) {
 			uint64_t one = slots;
 
