@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #define PART_BYTES ((size_t)4 << 20)
 #define FILE_VERSION 1u
 #define SAME_ORDER 0x01020304u
+#define LINKS_MAX 40 /* as the kernel follows */
 
 struct header {
 	char magic[8];
@@ -174,13 +176,52 @@ static void sync_folder(char *path)
 	close(fd);
 }
 
+/* Bytes of the folder before the name, with its slash. */
+static size_t folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Where symbolic links lead to from here, whether anything is there or not; realpath finds only what is there. */
+static enum cua_status follow(const char *path, char **end)
+{
+	enum cua_status status = CUA_OK;
+	char *at = strdup(path);
+	char target[PATH_MAX];
+	ssize_t n;
+
+	for (int links = 0; at && (n = readlink(at, target, sizeof(target))) >= 0; links++) {
+		size_t folder = target[0] == '/' ? 0 : folder_of(at);
+		char *next = NULL;
+
+		if (links == LINKS_MAX || n == (ssize_t)sizeof(target)) {
+			errno = links == LINKS_MAX ? ELOOP : ENAMETOOLONG;
+			status = CUA_ERROR_SYSTEM;
+		} else {
+			next = malloc(folder + (size_t)n + 1);
+		}
+		if (next) {
+			memcpy(next, at, folder);
+			memcpy(next + folder, target, (size_t)n);
+			next[folder + (size_t)n] = 0;
+		}
+		free(at);
+		at = next;
+	}
+	if (at)
+		*end = at;
+	return at || status ? status : CUA_ERROR_NO_MEMORY;
+}
+
 /*
  * Writes a new file with the permissions of the one at this path, if there is one, and puts it in its place. What is
  * there and is no file stays.
  */
 static enum cua_status replace(struct cua_hashmap *map, const char *path)
 {
-	size_t length = strlen(path) + 32;
+	const size_t folder = folder_of(path), length = folder + 48;
 	enum cua_status status;
 	int fd = -1, saved, exists;
 	struct stat old;
@@ -194,9 +235,10 @@ static enum cua_status replace(struct cua_hashmap *map, const char *path)
 	beside = malloc(length);
 	if (!beside)
 		return CUA_ERROR_NO_MEMORY;
-	/* not mkstemp, which would make a file for its owner alone */
+	memcpy(beside, path, folder);
+	/* not mkstemp, which would make a file for its owner alone; not the file's name, to which nothing may fit */
 	for (unsigned i = 0; fd < 0 && i < 1000; i++) {
-		snprintf(beside, length, "%s.%ld.%u.tmp", path, (long)getpid(), i);
+		snprintf(beside + folder, length - folder, "cuamap.%ld.%u.tmp", (long)getpid(), i);
 		fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd < 0 && errno != EEXIST)
 			break;
@@ -229,7 +271,7 @@ static enum cua_status replace(struct cua_hashmap *map, const char *path)
 enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
 {
 	enum cua_status status;
-	char *resolved;
+	char *end;
 	int saved;
 
 	if (!map || !path)
@@ -237,10 +279,12 @@ enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
 	if (map->options.own_hash)
 		return CUA_ERROR_UNSUPPORTED;
 	/* a symbolic link stays one */
-	resolved = realpath(path, NULL);
-	status = replace(map, resolved ? resolved : path);
+	status = follow(path, &end);
+	if (status)
+		return status;
+	status = replace(map, end);
 	saved = errno;
-	free(resolved);
+	free(end);
 	errno = saved;
 	return status;
 }

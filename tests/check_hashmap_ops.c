@@ -1147,6 +1147,61 @@ START_TEST(saved_full)
 }
 END_TEST
 
+/* Links whose targets are made, those that end nowhere, and names as long as they can be. */
+START_TEST(saved_by_name)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct maker m = make(ctx, 0, 20, NULL), l = m;
+	struct pair *p = random_pairs(13, 4, 4, 0);
+	char folder[FOLDER_BYTES], name[256], whole[FOLDER_BYTES + 8];
+	const char *links[] = {"first", "d/second", "third"};
+	struct stat st;
+
+	go_to_folder(folder);
+	ck_assert_cua(insert(&m, p, 13));
+	ck_assert_int_eq(mkdir("d", 0700) | symlink("d/second", "first") | symlink("../third", "d/second"), 0);
+	/* the second time the target is there */
+	snprintf(whole, sizeof(whole), "%s/target", folder);
+	ck_assert_int_eq(symlink(whole, "third"), 0);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_cua(cua_hashmap_save(m.map, "first"));
+		for (size_t j = 0; j < sizeof(links) / sizeof(links[0]); j++) {
+			ck_assert_int_eq(lstat(links[j], &st), 0);
+			ck_assert(S_ISLNK(st.st_mode));
+		}
+		ck_assert_int_eq(lstat("target", &st), 0);
+		ck_assert(S_ISREG(st.st_mode));
+		ck_assert_int_eq(files_here(), 4);
+	}
+	ck_assert_cua(cua_hashmap_load(ctx, NULL, "first", &l.map));
+	expect_pairs(&l, p, 13);
+	ck_assert_cua(cua_hashmap_destroy(l.map));
+	ck_assert_int_eq(unlink("target") | unlink("third") | unlink("d/second"), 0);
+
+	ck_assert_int_eq(symlink("../first", "d/second"), 0);
+	ck_assert_status(cua_hashmap_save(m.map, "first"), CUA_ERROR_SYSTEM);
+	ck_assert_int_eq(errno, ELOOP);
+	ck_assert_int_eq(unlink("d/second") | symlink("none/here", "d/second"), 0);
+	ck_assert_status(cua_hashmap_save(m.map, "first"), CUA_ERROR_SYSTEM);
+	ck_assert_int_eq(errno, ENOENT);
+	ck_assert_int_eq(files_here(), 2);
+	ck_assert_int_eq(unlink("d/second") | rmdir("d") | unlink("first"), 0);
+
+	memset(name, 'n', sizeof(name));
+	for (size_t length = 240; length <= 255; length++) {
+		name[length] = 0;
+		ck_assert_cua(cua_hashmap_save(m.map, name));
+		ck_assert_int_eq(files_here(), 1);
+		ck_assert_int_eq(unlink(name), 0);
+		name[length] = 'n';
+	}
+	leave_folder(folder);
+	free(p);
+	ck_assert_cua(cua_hashmap_destroy(m.map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* The same sum as the library's, to write headers that lie. */
 static void sign(char *header)
 {
@@ -1396,6 +1451,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, to_the_host);
 	tcase_add_test(tcase, saved);
 	tcase_add_test(tcase, saved_full);
+	tcase_add_test(tcase, saved_by_name);
 	tcase_add_test(tcase, corrupt_files);
 	tcase_add_test(tcase, no_space);
 #if TEST_CUDA

@@ -270,6 +270,25 @@ rm -rf out/*
 runs 0 "permissions" -d out/dump in/line.fa
 [ "$(stat -c %a out/dump)" = 640 ] || fail "permissions: $(stat -c %a out/dump), not what umask says"
 umask 022
+rm -rf out/*
+mkdir out/folder
+ln -s folder/second out/link
+ln -s ../target out/folder/second
+for _ in 1 2; do
+  runs 0 "a link to nothing" -d out/link in/line.fa
+  [ "$(readlink out/link out/folder/second | tr '\n' ' ')" = "folder/second ../target " ] && [ -s out/target ] ||
+    fail "a link to nothing: $(ls -l out out/folder)"
+done
+rm -rf out/*
+ln -s link out/link
+runs 1 "a loop of links" -d out/link in/line.fa
+grep -q '^kmer-count: out/link: Too many levels' stderr && [ -L out/link ] || fail "a loop of links: $(ls -l out)"
+rm -f out/*
+long=$(printf '%0255d' 0)
+runs 0 "a long name" -d "out/$long" in/line.fa
+[ "$(ls -A out)" = "$long" ] && [ -s "out/$long" ] || fail "a long name: $(ls -A out)"
+rm -f out/*
+runs 0 "outputs once more" -d out/dump in/line.fa
 mkfifo pipe
 cat pipe >piped &
 runs 0 "a pipe as output" -d pipe -o histogram in/line.fa
@@ -334,6 +353,8 @@ error 2 "no length" "'x' is no length" -k x in/line.fa
 error 2 "standard input twice" "standard input can" - -
 error 2 "two outputs in one file" "histogram and dump cannot" -o out/dump in/line.fa
 error 2 "two names of one file" "histogram and dump cannot" -o out/../out/both -d out/both in/line.fa
+ln -s out/both both
+error 2 "a link to one file" "histogram and dump cannot" -o both -d out/both in/line.fa
 for k in 0 32 33 64 -1; do
   error 2 "k = $k" "'$k' is no length of k-mers \\(1 to 31\\)" -k "$k" in/line.fa
 done

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,27 +63,55 @@ static void forget_temporary(const char *path)
 
 /* ---- outputs ---- */
 
+/* Bytes of the folder before the name, with its slash. */
+static size_t folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Of memory that malloc gave: a name in the folder of this path. */
+static char *beside(const char *path, const char *name)
+{
+	size_t folder = name[0] == '/' ? 0 : folder_of(path);
+	char *p = (char *)must_alloc(folder + strlen(name) + 1, 1);
+
+	memcpy(p, path, folder);
+	strcpy(p + folder, name);
+	return p;
+}
+
 /* The target of links, so that it is replaced and not the link; of what is not there yet, the name in its folder. */
 static char *resolved(const char *path)
 {
-	char *target = realpath(path, NULL), *folder, *copy;
-	const char *name = strrchr(path, '/');
+	char *at = beside(path, path + folder_of(path)), *target, *next, *folder, *name, link[PATH_MAX];
 	size_t room;
+	ssize_t n;
 
+	/* a link to nothing is followed; realpath ends a loop */
+	while (!(target = realpath(at, NULL)) && errno == ENOENT &&
+	       (n = readlink(at, link, sizeof(link) - 1)) >= 0) {
+		link[n] = 0;
+		next = beside(at, link);
+		free(at);
+		at = next;
+	}
 	if (!target && errno == ENOENT) {
-		name = name ? name + 1 : path;
-		copy = strndup(path, (size_t)(name - path));
-		folder = copy ? realpath(*copy ? copy : ".", NULL) : NULL;
+		name = at + folder_of(at);
+		next = beside(at, "./");
+		folder = realpath(next, NULL);
+		free(next);
 		if (folder) {
 			room = strlen(folder) + strlen(name) + 2;
 			target = (char *)must_alloc(room, 1);
 			snprintf(target, room, "%s/%s", folder, name);
 		}
 		free(folder);
-		free(copy);
 	}
 	if (!target)
 		die("%s: %s", path, strerror(errno));
+	free(at);
 	return target;
 }
 
@@ -90,7 +119,6 @@ void output_open(struct output *o, const char *path)
 {
 	struct stat st;
 	mode_t mode;
-	size_t room;
 	int fd, exists;
 
 	memset(o, 0, sizeof(*o));
@@ -111,9 +139,8 @@ void output_open(struct output *o, const char *path)
 		return;
 	}
 	o->target = resolved(path);
-	room = strlen(o->target) + sizeof(".XXXXXX");
-	o->temporary = (char *)must_alloc(room, 1);
-	snprintf(o->temporary, room, "%s.XXXXXX", o->target);
+	/* the name of the output may be as long as names can be */
+	o->temporary = beside(o->target, "kmer-count.XXXXXX");
 	fd = mkstemp(o->temporary);
 	if (fd < 0)
 		die("%s: %s", path, strerror(errno));

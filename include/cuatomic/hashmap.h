@@ -1005,8 +1005,9 @@ CUA_API enum cua_status cua_hashmap_for_each(struct cua_hashmap *map,
 
 /*
  * Writes the map to a file, which is there as a whole or not at all: it is written beside and renamed, with the
- * permissions of the one that was there. Rejected pairs and the status are not saved. load makes the map of such a
- * file, of any backend: with the slots it had and, where options is NULL, its options. Both wait for the stream.
+ * permissions of the one that was there. A symbolic link is followed, also to what is not there yet. Rejected pairs and
+ * the status are not saved. load makes the map of such a file, of any backend: with the slots it had and, where options
+ * is NULL, its options. Both wait for the stream.
  *
  * The file: a header of 88 bytes and the pairs, key and value, in the machine's byte order and in any order; a checksum
  * each. load looks at all of it before it makes the map.
