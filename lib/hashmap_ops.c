@@ -441,10 +441,10 @@ enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, 
 					 uint64_t *n)
 {
 	struct cua__hashmap_pass pass;
+	struct cua__hashmap_array k = {keys, NULL, 0}, v = {values, NULL, 0}, count = {n, NULL, sizeof(*n)};
 	enum cua_status status;
 	uint32_t ks, vs;
 	uint64_t all = 0;
-	size_t bytes;
 	int more = 1;
 
 	if (!map || !n)
@@ -453,8 +453,16 @@ enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, 
 	vs = map->view.value_size;
 	if (max && (!keys || (vs && !values)))
 		return CUA_ERROR_NULL;
-	if (cua__bytes(max, ks, &bytes) || cua__bytes(max, vs, &bytes))
+	if (cua__bytes(max, ks, &k.bytes) || cua__bytes(max, vs, &v.bytes))
 		return CUA_ERROR_SIZE;
+	/* no more than these are ever written */
+	if (max > places_of(&map->view)) {
+		k.bytes = places_of(&map->view) * ks;
+		v.bytes = places_of(&map->view) * vs;
+	}
+	if (cua__hashmap_meet(&k, &v) || cua__hashmap_meet(&k, &count) || cua__hashmap_meet(&v, &count) ||
+	    cua__hashmap_in_map(map, &k) || cua__hashmap_in_map(map, &v) || cua__hashmap_in_map(map, &count))
+		return CUA_ERROR_OVERLAP;
 	status = cua__hashmap_pass_begin(&pass, map);
 	while (!status && more) {
 		uint64_t fit;

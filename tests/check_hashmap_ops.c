@@ -287,6 +287,15 @@ START_TEST(bad_arguments)
 	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, NULL, &n), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, host + 4, NULL), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_copy_to_host(m.map, ~(uint64_t)0, host, host + 4, &n), CUA_ERROR_SIZE);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 10, host, host, &n), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 2, host + 7, host, &n), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, &n, host, &n), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, (char *)&n + 7, &n), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_copy_to_host(set.map, 1, &n, NULL, &n), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, view.buckets, host, &n), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, view.counts, &n), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, host + 4, (uint64_t *)(void *)view.counts),
+			 CUA_ERROR_OVERLAP);
 	ck_assert_status(cua_hashmap_for_each(NULL, never, NULL), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_for_each(m.map, NULL, NULL), CUA_ERROR_NULL);
 	ck_assert_cua(cua_hashmap_for_each(set.map, never, NULL));
@@ -1373,7 +1382,7 @@ START_TEST(captured)
 	struct maker m = make(ctx, 4, 100000, NULL), from = make(ctx, 4, 30000, NULL), grows = make(ctx, 4, 10, &o);
 	struct pair *p = random_pairs(20000, 8, 8, 0);
 	uint64_t *k = test_alloc(ctx, 8 * 100000), *v = test_alloc(ctx, 8 * 100000), *n = test_alloc(ctx, 8), there;
-	uint64_t *keys = test_malloc(8 * 20000);
+	uint64_t *keys = test_malloc(2 * 8 * 20000);
 	cudaStream_t stream;
 	cudaGraph_t graph;
 	cudaGraphExec_t exec;
@@ -1388,7 +1397,7 @@ START_TEST(captured)
 	ck_assert_status(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 100000, k, v, n), CUA_ERROR_WORKSPACE);
 	ck_assert_status(cua_hashmap_resize(m.map, 90000), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_CAPTURE);
-	ck_assert_status(cua_hashmap_copy_to_host(m.map, 20000, keys, keys, &there), CUA_ERROR_CAPTURE);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 20000, keys, keys + 20000, &there), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_for_each(m.map, never, NULL), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_save(m.map, "not written"), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_insert_n(grows.map, 5, k, v, NULL), CUA_ERROR_CAPTURE);

@@ -989,7 +989,8 @@ CUA_API enum cua_status cua_hashmap_statistics(struct cua_hashmap *map,
 
 /*
  * All pairs, in any order: the first max of them to ordinary memory of any alignment, and how many there are to *n.
- * keys and values are as with retrieve. Waits for the stream. Errors: NULL, SIZE, CAPTURE, NO_MEMORY.
+ * keys and values are as with retrieve. Waits for the stream.
+ * Errors: NULL, SIZE, OVERLAP (of keys, values, *n and the map's memory), CAPTURE, NO_MEMORY.
  */
 CUA_API enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, void *keys, void *values,
 						 uint64_t *n);
