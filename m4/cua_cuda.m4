@@ -34,6 +34,9 @@ AS_CASE([$with_cudart], [default|static|shared], [],
 AS_CASE([$with_cuda_arch], [yes|no|''],
   [AC_MSG_ERROR([--with-cuda-arch needs native, all-major, all or a list such as 75,80,90])])
 
+AS_IF([test "$with_cuda" = no && test "$with_cuda_arch" != default],
+  [AC_MSG_ERROR([--with-cuda-arch=$with_cuda_arch is of no use with --without-cuda; leave out one of them])])
+
 # Architectures or a compiler were asked for, so CUDA was.
 cua_cuda=$with_cuda
 AS_IF([test "$cua_cuda" = auto && { test "$with_cuda_arch" != default || test -n "$NVCC"; }],

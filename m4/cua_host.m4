@@ -98,7 +98,9 @@ AC_DEFUN([CUA_CUCKOO],
 [AC_ARG_WITH([libcuckoo],
   [AS_HELP_STRING([--with-libcuckoo],
     [build the benchmark that has libcuckoo as its peer @<:@where it is found@:>@])],
-  [], [with_libcuckoo=auto])
+  [], [with_libcuckoo=check])
+AS_CASE([$with_libcuckoo], [yes|no|check], [],
+  [AC_MSG_ERROR([--with-libcuckoo=$with_libcuckoo: choose yes, no or check; CPPFLAGS=-IFOLDER says where it is])])
 AC_ARG_VAR([CXXFLAGS], [C++ compiler flags])
 : ${CXXFLAGS="-g -O2"}
 cua_have_cuckoo=no
