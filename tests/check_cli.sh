@@ -115,6 +115,9 @@ runs 2 "unknown backend of bench" "$cuatomic" bench -b tpu locks && one_line "un
 runs 2 "no threads of bench" "$cuatomic" bench locks -t 0 && one_line "no threads of bench"
 runs 2 "an argument of bench" "$cuatomic" bench -b cpu locks candidates && one_line "an argument of bench"
 says err "an argument of bench" "'candidates'"
+runs 2 "an argument without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" bench hashmap extra &&
+  one_line "an argument without a GPU"
+says err "an argument without a GPU" "'extra'"
 runs 1 "textbook on the CPU" "$cuatomic" bench textbook -b cpu && one_line "textbook on the CPU"
 runs 2 "two files" "$cuatomic" demo a b && one_line "two files"
 runs 2 "an argument of info" "$cuatomic" info x && one_line "an argument of info"
@@ -303,6 +306,9 @@ runs 1 "no program" env CUATOMIC_BENCH_DIR="$tmp/programs" "$cuatomic" bench -b 
 says err "no program" "$tmp/programs/bench-atomics: No such file"
 if "$cuatomic" info | grep -q '^  not built'; then
   says err "no program, no CUDA" '; no GPU \(built without CUDA\)$'
+  runs 1 "a build without CUDA" env -u CUATOMIC_BENCH_DIR "$cuatomic" bench -b cuda hashmap &&
+    one_line "a build without CUDA"
+  says err "a build without CUDA" '^cuatomic: CUDA backend: this build has none$'
 fi
 
 # A second program goes on where the first table is printed.

@@ -216,8 +216,12 @@ static int run_program(const struct arguments *a)
 	execv(path, argv);
 	error = errno;
 	why = why_no_gpu();
-	tool_error("%s: %s%s%s%s", path, strerror(error), why ? "; no GPU (" : "", why ? why : "",
-		   why ? ")" : "");
+	/* where programs were pointed out, it is they that are missing */
+	if (!*cua_cuda_architectures() && !getenv("CUATOMIC_BENCH_DIR"))
+		tool_error("CUDA backend: this build has none");
+	else
+		tool_error("%s: %s%s%s%s", path, strerror(error), why ? "; no GPU (" : "", why ? why : "",
+			   why ? ")" : "");
 	free(path);
 	free(argv);
 	return TOOL_FAILED;
@@ -248,9 +252,6 @@ static int run_on_cpu(const struct arguments *a)
 	struct cua_context *ctx;
 	enum cua_status status;
 
-	if (a->n_rest)
-		return tool_usage_error("%s takes no argument '%s' on the CPU", a->benchmark->name,
-					a->rest[0]);
 	status = cua_context_create(CUA_BACKEND_CPU, 0, &ctx);
 	if (!status)
 		status = cua_context_set_threads(ctx, a->threads);
@@ -299,6 +300,8 @@ int tool_bench(int argc, char **argv)
 			   why ? why : "");
 		return TOOL_FAILED;
 	}
+	if (a.n_rest)
+		return tool_usage_error("%s takes no argument '%s' on the CPU", a.benchmark->name, a.rest[0]);
 	if (why)
 		printf("no GPU (%s), so on the CPU\n", why);
 	return run_on_cpu(&a);
