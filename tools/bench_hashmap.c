@@ -25,7 +25,7 @@
 
 enum hashmap_op { INSERT, FIND, MISS, ERASE, REINSERT, OPS };
 
-static const char *const hashmap_ops[OPS] = {"insert", "find hits", "find misses", "erase half", "insert half"};
+static const char *const hashmap_ops[OPS] = {"insert", "find hits", "find misses", "erase half", "insert that half"};
 
 static const struct hashmap_shape {
 	const char *name;
@@ -35,7 +35,7 @@ static const struct hashmap_shape {
 } hashmap_shapes[] = {
 	{"4+4, 0.8", 4, 26214400, 16384, 80},
 	{"8+8, 0.8", 8, 4194304, 16384, 80},
-	{"4+4, 0.5, 1 Mi", 4, 1048576, 4096, 50},
+	{"4+4, 0.5", 4, 1048576, 4096, 50},
 };
 
 /* ---- the peer ---- */
