@@ -328,7 +328,7 @@ template <uint32_t KS, uint32_t VS> struct list {
 };
 
 #define BEING_LISTED 1u
-/* Of the keys whose tags mean something else, which are never listed, nobody is fond. */
+/* Keys whose tags would mean something else are never listed. */
 #define MARK 0x9e3779b97f4a7c15u
 #define IN_BLOCK CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
 

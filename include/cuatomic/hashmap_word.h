@@ -469,7 +469,7 @@ CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view, uint32
 		return there > 0;
 	far = cua__hashmap_word_reach(bucket, wide, head, hash);
 	distance = far < view->n_buckets ? far : view->n_buckets - 1;
-	/* the farthest first: that is where most of a class are that went so far */
+	/* the farthest first: most keys of a class that are not at home are there */
 	for (; distance; distance--) {
 		bucket = cua__hashmap_word_bucket(view,
 						  cua__hashmap_word_probe(view, home, hash, distance));
