@@ -866,6 +866,176 @@ START_TEST(merged_full)
 }
 END_TEST
 
+/* ---- many elements of few keys: the values that a call gives back ---- */
+
+/* Elements whose keys are some of key_number 0 .. distinct - 1, with random values. */
+static uint32_t *random_elements(uint64_t *seed, const struct maker *m, struct pair *p, size_t n, uint64_t distinct)
+{
+	uint32_t *which = test_malloc(n * sizeof(*which));
+
+	for (size_t i = 0; i < n; i++) {
+		which[i] = (uint32_t)(test_random(seed) % distinct);
+		p[i].key = key_number(which[i], m->ks);
+		p[i].value.lo = test_random(seed);
+		p[i].value.hi = test_random(seed);
+		cut(&p[i].value, m->vs);
+	}
+	return which;
+}
+
+/*
+ * exchange_n: the values of a key that were given are those that came back and the one that is there, whatever the
+ * order was. insert_or_get_n: all get the value that is there, which one of them has given. What is rejected gets
+ * nothing.
+ */
+static void check_given_back(struct cua_context *ctx, int c, int portable, int exchange, int in_place, int half,
+			     uint64_t *seed)
+{
+	enum { DISTINCT = 200 };
+	const struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = (uint32_t)portable};
+	const size_t n = test_quick() ? 3001 : 20011;
+	struct maker m = make(ctx, c, half ? DISTINCT / 2 - 40 : DISTINCT, &o);
+	struct pair *p = test_malloc(n * sizeof(*p)), *distinct = random_pairs(DISTINCT, m.ks, m.vs, 0);
+	/* 100 keys are always too many for half a map, and 3 have many elements each */
+	uint64_t some = half ? DISTINCT : test_random(seed) % 2 ? 3 : DISTINCT;
+	uint32_t *which = random_elements(seed, &m, p, n, some);
+	struct cua_u128 given[DISTINCT] = {{0, 0}}, back[DISTINCT] = {{0, 0}}, first[DISTINCT] = {{0, 0}};
+	uint32_t inserted[DISTINCT] = {0}, rejected[DISTINCT] = {0}, seen[DISTINCT] = {0}, full = 0;
+	void *k = keys_of(ctx, p, n, m.ks, 0), *v = keys_of(ctx, p, n, m.vs, 1), *there;
+	char *out = test_malloc(n * m.vs), *final = test_malloc(n * m.vs);
+	uint8_t *r = test_alloc(ctx, n), *results = test_malloc(n), found[DISTINCT];
+	void *w;
+
+	memset(out, 0x5c, n * m.vs);
+	w = in_place ? v : test_upload(ctx, out, n * m.vs);
+	ck_assert_cua(exchange ? cua_hashmap_exchange_n(m.map, n, k, v, w, r)
+			       : cua_hashmap_insert_or_get_n(m.map, n, k, v, w, r));
+	test_download(ctx, out, w, n * m.vs);
+	test_download(ctx, results, r, n);
+	there = keys_of(ctx, distinct, DISTINCT, m.ks, 0);
+	if (!in_place)
+		test_free(ctx, v);
+	test_free(ctx, w);
+	w = test_alloc(ctx, n * m.vs);
+	ck_assert_cua(cua_hashmap_find_n(m.map, DISTINCT, there, w, r));
+	test_download(ctx, final, w, DISTINCT * m.vs);
+	test_download(ctx, found, r, DISTINCT);
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t j = which[i];
+		struct cua_u128 got = unpack(out, m.vs, i), kept = p[i].value;
+
+		if (!in_place)
+			memset(&kept, 0x5c, m.vs);
+		seen[j]++;
+		given[j] = combined(given[j], p[i].value, CUA_UPDATE_ADD, m.vs);
+		if (results[i] == CUA_HASHMAP_INSERTED) {
+			inserted[j]++;
+			first[j] = p[i].value;
+		} else if (results[i] == CUA_HASHMAP_FULL) {
+			rejected[j]++;
+		} else {
+			ck_assert_uint_eq(results[i], CUA_HASHMAP_EXISTS);
+		}
+		if (results[i] == CUA_HASHMAP_FULL || (exchange && results[i] == CUA_HASHMAP_INSERTED))
+			EXPECT(same(got, kept), "sizes %d: element %zu has got a value", c, i);
+		else if (exchange)
+			back[j] = combined(back[j], got, CUA_UPDATE_ADD, m.vs);
+		else
+			EXPECT(same(got, unpack(final, m.vs, j)), "sizes %d: element %zu has another value", c, i);
+	}
+	for (uint32_t j = 0; j < DISTINCT; j++) {
+		struct cua_u128 last = unpack(final, m.vs, j);
+
+		full += rejected[j];
+		ck_assert_uint_eq(found[j], seen[j] && !rejected[j]);
+		ck_assert_uint_eq(inserted[j], found[j]);
+		ck_assert(!rejected[j] || rejected[j] == seen[j]);
+		if (found[j])
+			EXPECT(exchange ? same(combined(back[j], last, CUA_UPDATE_ADD, m.vs), given[j])
+					: same(last, first[j]),
+			       "sizes %d, portable %d, in place %d, key %u: a value is lost or there twice", c, portable,
+			       in_place, j);
+	}
+	ck_assert_int_eq(full != 0, half);
+	free(p);
+	free(distinct);
+	free(which);
+	free(out);
+	free(final);
+	free(results);
+	test_free(ctx, k);
+	test_free(ctx, there);
+	test_free(ctx, w);
+	test_free(ctx, r);
+	ck_assert_cua(cua_hashmap_destroy(m.map));
+}
+
+START_TEST(values_given_back)
+{
+	uint64_t seed = test_seed("values_given_back");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	ck_assert_cua(cua_context_set_threads(ctx, 4));
+	for (int run = 0; run < 9 * 16; run++)
+		check_given_back(ctx, run / 16, run & 1, run >> 1 & 1, run >> 2 & 1, run >> 3 & 1, &seed);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* The calls that give values back have one more argument that may be wrong. */
+START_TEST(bad_values_out)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct maker m = make(ctx, 4, 20, NULL), set = make(ctx, 10, 20, NULL);
+	struct pair *p = random_pairs(8, 8, 8, 0);
+	uint64_t *k = keys_of(ctx, p, 8, 8, 0), *v = keys_of(ctx, p, 8, 8, 1), *w = test_alloc(ctx, 64);
+	uint8_t *r = test_alloc(ctx, 8), results[8];
+	struct cua_hashmap_view view;
+	uint64_t size = 99;
+
+	ck_assert_cua(cua_hashmap_view(m.map, &view));
+	for (int exchange = 0; exchange < 2; exchange++) {
+#define CALL(map, n, keys, values, values_out, results)                                            \
+	(exchange ? cua_hashmap_exchange_n(map, n, keys, values, values_out, results)              \
+		  : cua_hashmap_insert_or_get_n(map, n, keys, values, values_out, results))
+		ck_assert_status(CALL(NULL, 1, k, v, w, r), CUA_ERROR_NULL);
+		ck_assert_status(CALL(m.map, 1, NULL, v, w, r), CUA_ERROR_NULL);
+		ck_assert_status(CALL(m.map, 1, k, NULL, w, r), CUA_ERROR_NULL);
+		ck_assert_status(CALL(m.map, 1, k, v, NULL, r), CUA_ERROR_NULL);
+		ck_assert_status(CALL(set.map, 1, k, v, w, r), CUA_ERROR_TYPE);
+		ck_assert_status(CALL(m.map, ~(size_t)0, k, v, w, r), CUA_ERROR_SIZE);
+		ck_assert_status(CALL(m.map, 1, k, v, (char *)w + 4, r), CUA_ERROR_ALIGNMENT);
+		/* a part of the values, on either side; keys; results; the map */
+		ck_assert_status(CALL(m.map, 4, k, v, v + 1, r), CUA_ERROR_OVERLAP);
+		ck_assert_status(CALL(m.map, 4, k, v + 1, v, r), CUA_ERROR_OVERLAP);
+		ck_assert_status(CALL(m.map, 4, k, v, v + 3, r), CUA_ERROR_OVERLAP);
+		ck_assert_status(CALL(m.map, 4, k, v, k, r), CUA_ERROR_OVERLAP);
+		ck_assert_status(CALL(m.map, 4, k, v, k + 3, r), CUA_ERROR_OVERLAP);
+		ck_assert_status(CALL(m.map, 4, k, v, w, (uint8_t *)w + 31), CUA_ERROR_OVERLAP);
+		ck_assert_status(CALL(m.map, 4, k, v, v, (uint8_t *)v + 31), CUA_ERROR_OVERLAP);
+		ck_assert_status(CALL(m.map, 4, k, v, view.buckets, r), CUA_ERROR_OVERLAP);
+		ck_assert_cua(CALL(m.map, 0, NULL, NULL, NULL, NULL));
+		ck_assert_cua(cua_hashmap_size(m.map, &size));
+		ck_assert_uint_eq(size, 0);
+		/* neighbours are none */
+		ck_assert_cua(CALL(m.map, 4, k, v, v + 4, r));
+		test_download(ctx, results, r, 8);
+		for (int i = 0; i < 4; i++)
+			ck_assert_uint_eq(results[i], CUA_HASHMAP_INSERTED);
+		ck_assert_cua(cua_hashmap_clear(m.map));
+#undef CALL
+	}
+	free(p);
+	test_free(ctx, k);
+	test_free(ctx, v);
+	test_free(ctx, w);
+	test_free(ctx, r);
+	ck_assert_cua(cua_hashmap_destroy(m.map));
+	ck_assert_cua(cua_hashmap_destroy(set.map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- statistics ---- */
 
 START_TEST(statistics)
@@ -1456,6 +1626,8 @@ static Suite *make_suite(void)
 #endif
 	tcase_add_test(tcase, merged);
 	tcase_add_test(tcase, merged_full);
+	tcase_add_test(tcase, values_given_back);
+	tcase_add_test(tcase, bad_values_out);
 	tcase_add_test(tcase, statistics);
 	tcase_add_test(tcase, to_the_host);
 	tcase_add_test(tcase, saved);
