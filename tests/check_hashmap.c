@@ -259,7 +259,7 @@ struct model {
 	uint64_t value[KEYS];
 };
 
-enum { INSERT, ASSIGN, ADD, MIN, MAX, WRITES };
+enum { INSERT, ASSIGN, ADD, MIN, MAX, AND, OR, XOR, WRITES };
 
 static enum cua_status write_n(struct cua_hashmap *map, int op, size_t n, const void *keys,
 			       const void *values, uint8_t *results)
@@ -269,7 +269,10 @@ static enum cua_status write_n(struct cua_hashmap *map, int op, size_t n, const 
 	case ASSIGN: return cua_hashmap_assign_n(map, n, keys, values, results);
 	case ADD: return cua_hashmap_update_n(map, CUA_UPDATE_ADD, n, keys, values, results);
 	case MIN: return cua_hashmap_update_n(map, CUA_UPDATE_MIN, n, keys, values, results);
-	default: return cua_hashmap_update_n(map, CUA_UPDATE_MAX, n, keys, values, results);
+	case MAX: return cua_hashmap_update_n(map, CUA_UPDATE_MAX, n, keys, values, results);
+	case AND: return cua_hashmap_update_n(map, CUA_UPDATE_AND, n, keys, values, results);
+	case OR: return cua_hashmap_update_n(map, CUA_UPDATE_OR, n, keys, values, results);
+	default: return cua_hashmap_update_n(map, CUA_UPDATE_XOR, n, keys, values, results);
 	}
 }
 
@@ -280,7 +283,10 @@ static uint64_t write_one(uint64_t old, uint64_t v, int op, enum cua_type type)
 	case ASSIGN: return v;
 	case ADD: return cut(old + v, type);
 	case MIN: return v < old ? v : old;
-	default: return v > old ? v : old;
+	case MAX: return v > old ? v : old;
+	case AND: return old & v;
+	case OR: return old | v;
+	default: return old ^ v;
 	}
 }
 

@@ -1036,6 +1036,81 @@ START_TEST(bad_values_out)
 }
 END_TEST
 
+/* update_n by all operations on numbers of all sizes; of the longest ones the halves are one number. */
+START_TEST(updated)
+{
+	static const uint64_t distinct[] = {3, 150, 1500};
+	static const uint64_t unusual[] = {0, 1, ~(uint64_t)0, (uint64_t)1 << 63, 0xffffffff};
+	uint64_t seed = test_seed("updated");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const size_t n = test_quick() ? 3001 : 20011;
+
+	ck_assert_cua(cua_context_set_threads(ctx, 4));
+	for (int run = 0; run < CASES * 2 * 6; run++) {
+		const int c = run % CASES, op = CUA_UPDATE_ADD + run / (2 * CASES);
+		const uint64_t d = distinct[test_random(&seed) % 3];
+		struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = run / CASES % 2};
+		struct maker m = make(ctx, c, d, &o);
+		struct pair *p = test_malloc(n * sizeof(*p)), *expected = random_pairs(d, m.ks, m.vs, 0);
+		uint8_t *r = test_alloc(ctx, n), *results = test_malloc(n);
+		uint32_t *which, *seen = calloc(d, sizeof(*seen)), *inserted = calloc(d, sizeof(*inserted));
+		size_t there = 0;
+		void *k, *v;
+
+		ck_assert(seen && inserted);
+		which = random_elements(&seed, &m, p, n, d);
+		for (size_t i = 0; i < n; i++) {
+			struct pair *e = &expected[which[i]];
+			struct cua_u128 *value = &p[i].value, bit = {0, 0};
+
+			/* so few bits that AND and OR leave some of them */
+			if (test_random(&seed) % n < 30 * d)
+				*(m.vs == 16 && value->hi & 1 ? &bit.hi : &bit.lo) = (uint64_t)1 << value->lo % 64;
+			/* halves that carry, and numbers of which one half decides */
+			if (value->hi >> 62 == 0)
+				value->lo = unusual[value->hi % 5];
+			if (value->hi >> 62 == 1)
+				value->hi = unusual[value->lo % 5];
+			if (op == CUA_UPDATE_AND) {
+				value->lo = ~bit.lo;
+				value->hi = ~bit.hi;
+			} else if (op == CUA_UPDATE_OR) {
+				*value = bit;
+			}
+			cut(value, m.vs);
+			e->value = seen[which[i]]++ ? combined(e->value, *value, op, m.vs) : *value;
+		}
+		k = keys_of(ctx, p, n, m.ks, 0);
+		v = keys_of(ctx, p, n, m.vs, 1);
+		ck_assert_status(cua_hashmap_update_n(m.map, (enum cua_update)op, n, k, v, r),
+				 m.vs ? CUA_OK : CUA_ERROR_TYPE);
+		test_download(ctx, results, r, n);
+		for (size_t i = 0; m.vs && i < n; i++) {
+			EXPECT(results[i] == CUA_HASHMAP_INSERTED || results[i] == CUA_HASHMAP_EXISTS,
+			       "result %zu is %d", i, results[i]);
+			inserted[which[i]] += results[i] == CUA_HASHMAP_INSERTED;
+		}
+		for (uint64_t j = 0; m.vs && j < d; j++) {
+			ck_assert_uint_eq(inserted[j], seen[j] != 0);
+			if (seen[j])
+				expected[there++] = expected[j];
+		}
+		expect_pairs(&m, expected, there);
+		free(p);
+		free(results);
+		free(seen);
+		free(inserted);
+		free(which);
+		free(expected);
+		test_free(ctx, k);
+		test_free(ctx, v);
+		test_free(ctx, r);
+		ck_assert_cua(cua_hashmap_destroy(m.map));
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- statistics ---- */
 
 START_TEST(statistics)
@@ -1628,6 +1703,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, merged_full);
 	tcase_add_test(tcase, values_given_back);
 	tcase_add_test(tcase, bad_values_out);
+	tcase_add_test(tcase, updated);
 	tcase_add_test(tcase, statistics);
 	tcase_add_test(tcase, to_the_host);
 	tcase_add_test(tcase, saved);
