@@ -1113,13 +1113,70 @@ END_TEST
 
 /* ---- statistics ---- */
 
+/* A copy of the map where the host can read it, for the functions of the header; free both pointers. */
+static struct cua_hashmap_view host_view(const struct maker *m)
+{
+	const size_t counts = CUA_HASHMAP_STRIPES * sizeof(struct cua_hashmap_counts) + 32;
+	struct cua_hashmap_view view;
+	void *copy;
+	size_t bytes;
+
+	ck_assert_cua(cua_hashmap_view(m->map, &view));
+	bytes = view.n_buckets * (view.layout == CUA_HASHMAP_WORDS ? 64 : 128);
+	copy = test_malloc(counts);
+	test_download(m->ctx, copy, view.counts, counts);
+	view.counts = copy;
+	copy = test_malloc(bytes);
+	test_download(m->ctx, copy, view.buckets, bytes);
+	view.buckets = copy;
+	return view;
+}
+
+/* How long the probes are, by the places that the keys have. */
+static void expect_probes(const struct maker *m, const struct cua_hashmap_statistics *s)
+{
+	struct cua_hashmap_view view = host_view(m);
+	const int words = view.layout == CUA_HASHMAP_WORDS;
+	const uint64_t slots = words ? cua__hashmap_word_slots(m->ks, m->vs) : cua__hashmap_state_slots(m->ks, m->vs);
+	uint64_t probes[CUA_HASHMAP_PROBES] = {0};
+	struct cua_u128 key, value;
+
+	/* a place behind the slots is a cell's: the key is at home there */
+	for (uint64_t place = 0; place < cua__hashmap_places(&view, m->ks, m->vs); place++) {
+		uint64_t hash, home, d = 0;
+
+		if (!cua__hashmap_at(&view, m->ks, m->vs, place, &key, &value))
+			continue;
+		hash = m->ks == 16 ? cua_hash_u128(key, view.seed) : cua_hash_u64(key.lo, view.seed);
+		home = cua_hash_range(hash, view.n_buckets);
+		if (words && place < view.n_buckets * slots) {
+			while (d < CUA_HASHMAP_PROBES - 1 &&
+			       cua__hashmap_word_probe(&view, home, hash, d) != place / slots)
+				d++;
+		} else if (!words) {
+			/* slot after slot from the home slot on, round the end of the table */
+			const uint64_t all = view.n_buckets * slots;
+			const uint64_t from = home * slots + cua__hashmap_state_home(&view, m->ks, m->vs, hash).slot;
+
+			d = (from % slots + (place + all - from) % all) / slots;
+		}
+		probes[d < CUA_HASHMAP_PROBES - 1 ? d : CUA_HASHMAP_PROBES - 1]++;
+	}
+	for (int i = 0; i < CUA_HASHMAP_PROBES; i++)
+		EXPECT(s->probes[i] == probes[i], "sizes %u + %u: %llu keys %d behind their home, not %llu", m->ks, m->vs,
+		       (unsigned long long)s->probes[i], i, (unsigned long long)probes[i]);
+	free(view.buckets);
+	free(view.counts);
+}
+
 START_TEST(statistics)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 
 	for (int c = 0; c < CASES; c++)
 		for (int percent = 0; percent <= 100; percent += 25) {
-			struct maker m = make(ctx, c, 3000, NULL);
+			struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = c % 2};
+			struct maker m = make(ctx, c, 3000, &o);
 			struct cua_hashmap_statistics s = {.struct_size = sizeof(s)};
 			size_t slots = slots_of(&m), n = slots * (size_t)percent / 100, gone = n / 4;
 			struct pair *p = random_pairs(n, m.ks, m.vs, 6);
@@ -1151,12 +1208,25 @@ START_TEST(statistics)
 			ck_assert_uint_eq(s.worst_bucket, worst);
 			ck_assert(s.load > (double)percent / 100 - 0.01 && s.load < (double)percent / 100 + 0.01);
 			ck_assert_uint_eq(s.rejected, 0);
+			expect_probes(&m, &s);
 			/* the first key of each home bucket of words is there; most keys are, up to a high load */
 			if (percent <= 75)
 				ck_assert_uint_ge(s.probes[0], n / 2);
 			if (view.layout == CUA_HASHMAP_WORDS && percent <= 25)
 				ck_assert_uint_ge(s.probes[0], buckets * 9 / 10);
 
+			/* more than fit */
+			if (percent == 100) {
+				struct pair *more = random_pairs(30, m.ks, m.vs, 6 + n);
+
+				ck_assert_cua(insert(&m, more, 30));
+				ck_assert_cua(cua_hashmap_statistics(m.map, &s));
+				ck_assert_uint_eq(s.rejected, 30);
+				ck_assert_uint_eq(s.keys, n);
+				ck_assert_uint_eq(s.free + s.erased, 0);
+				expect_probes(&m, &s);
+				free(more);
+			}
 			k = keys_of(ctx, p, gone, m.ks, 0);
 			ck_assert_cua(cua_hashmap_erase_n(m.map, gone, k, NULL));
 			/* a shorter struct */
