@@ -1320,6 +1320,108 @@ START_TEST(to_the_host)
 }
 END_TEST
 
+/* ---- maps with a hash and an equality of their own ---- */
+
+#if !TEST_CUDA
+/* Keys are the same but for their lowest bit. */
+static uint64_t half_hash(uint64_t key, uint64_t seed)
+{
+	return cua_hash_u64(key >> 1, ~seed);
+}
+
+static int half_equal(uint64_t a, uint64_t b)
+{
+	return a >> 1 == b >> 1;
+}
+CUA_DEFINE_HASHMAP_WITH(halves, uint64_t, uint64_t, half_hash, half_equal)
+#endif
+
+/* Bulk calls would hash by bits; what does not hash works. */
+START_TEST(own_hash)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	for (uint32_t portable = 0; portable < 2; portable++) {
+		struct cua_hashmap_options o = {.struct_size = sizeof(o), .own_hash = 1, .portable = portable};
+		struct cua_hashmap_statistics s = {.struct_size = sizeof(s)};
+		struct maker m = make(ctx, 4, 200, &o), plain = make(ctx, 4, 200, NULL);
+		struct pair *p = random_pairs(8, 8, 8, 0);
+		uint64_t *k = keys_of(ctx, p, 8, 8, 0), *v = keys_of(ctx, p, 8, 8, 1), *w = test_alloc(ctx, 64);
+		uint64_t n = 5, expected = 0, slots = slots_of(&m);
+		uint8_t *r = test_alloc(ctx, 8);
+		struct visits visits = {&m, test_malloc(200 * sizeof(*visits.pairs)), 0, 0};
+
+		ck_assert_cua(insert(&plain, p, 8));
+		for (int filled = 0; filled < 2; filled++) {
+			ck_assert_status(cua_hashmap_insert_n(m.map, 8, k, v, r), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_insert_or_get_n(m.map, 8, k, v, w, r), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_assign_n(m.map, 8, k, v, r), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_exchange_n(m.map, 8, k, v, w, r), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_update_n(m.map, CUA_UPDATE_ADD, 8, k, v, r),
+					 CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_build_n(m.map, 8, k, v, r), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_find_n(m.map, 8, k, w, r), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_contains_n(m.map, 8, k, r), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_erase_n(m.map, 8, k, r), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_merge(m.map, plain.map, CUA_HASHMAP_KEEP),
+					 CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_merge(plain.map, m.map, CUA_HASHMAP_KEEP),
+					 CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_resize(m.map, 400), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_save(m.map, "not written"), CUA_ERROR_UNSUPPORTED);
+			ck_assert_uint_eq(slots_of(&m), slots);
+			ck_assert_cua(cua_hashmap_status(m.map));
+			ck_assert_cua(cua_hashmap_size(m.map, &n));
+			ck_assert_uint_eq(n, expected);
+			ck_assert_cua(cua_hashmap_rejected(m.map, 0, NULL, NULL, &n));
+			ck_assert_uint_eq(n, 0);
+#if !TEST_CUDA
+			struct cua_hashmap_view view;
+
+			ck_assert_cua(cua_hashmap_view(m.map, &view));
+			for (uint64_t i = 0; !filled && i < 300; i++)
+				ck_assert_int_eq(halves_insert(&view, i, i + 7),
+						 i % 2 ? CUA_HASHMAP_EXISTS : CUA_HASHMAP_INSERTED);
+			expected = 150;
+#endif
+		}
+		expect_pairs(&plain, p, 8);
+		visits.n = 0;
+		ck_assert_cua(cua_hashmap_size(m.map, &n));
+		ck_assert_uint_eq(n, expected);
+		ck_assert_cua(cua_hashmap_for_each(m.map, visit, &visits));
+		ck_assert_uint_eq(visits.n, expected);
+		qsort(visits.pairs, expected, sizeof(*visits.pairs), by_key);
+		for (uint64_t i = 0; i < expected; i++) {
+			ck_assert_uint_eq(visits.pairs[i].key.lo, 2 * i);
+			ck_assert_uint_eq(visits.pairs[i].value.lo, 2 * i + 7);
+		}
+		check_sorted(&m, visits.pairs, expected, 200);
+		check_sorted(&m, visits.pairs, expected, 50);
+		ck_assert_cua(cua_hashmap_retrieve(m.map, CUA_HASHMAP_ANY, 8, k, v, &n));
+		ck_assert_uint_eq(n, expected);
+		ck_assert_cua(cua_hashmap_copy_to_host(m.map, 0, NULL, NULL, &n));
+		ck_assert_uint_eq(n, expected);
+		ck_assert_cua(cua_hashmap_clear(m.map));
+		ck_assert_cua(cua_hashmap_size(m.map, &n));
+		ck_assert_uint_eq(n, 0);
+		visits.n = 0;
+		ck_assert_cua(cua_hashmap_for_each(m.map, visit, &visits));
+		ck_assert_uint_eq(visits.n, 0);
+		free(p);
+		free(visits.pairs);
+		test_free(ctx, k);
+		test_free(ctx, v);
+		test_free(ctx, w);
+		test_free(ctx, r);
+		ck_assert_cua(cua_hashmap_destroy(m.map));
+		ck_assert_cua(cua_hashmap_destroy(plain.map));
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- files ---- */
 
 enum { FOLDER_BYTES = 4096 };
@@ -1776,6 +1878,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, updated);
 	tcase_add_test(tcase, statistics);
 	tcase_add_test(tcase, to_the_host);
+	tcase_add_test(tcase, own_hash);
 	tcase_add_test(tcase, saved);
 	tcase_add_test(tcase, saved_full);
 	tcase_add_test(tcase, saved_by_name);
