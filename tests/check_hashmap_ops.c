@@ -244,6 +244,8 @@ START_TEST(bad_arguments)
 	ck_assert_uint_eq(bytes, 5);
 	ck_assert_cua(cua_hashmap_build_workspace(m.map, 0, &bytes));
 	ck_assert_uint_eq(bytes, 0);
+	ck_assert_status(cua_hashmap_find_n(set.map, 1, k, v, NULL), CUA_ERROR_TYPE);
+	ck_assert_status(cua_hashmap_find_n(set.map, 1, k, NULL, (uint8_t *)v), CUA_ERROR_TYPE);
 	ck_assert_status(cua_hashmap_rejected(NULL, 1, k, v, &n), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_rejected(m.map, 1, NULL, v, &n), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_rejected(m.map, 1, k, v, NULL), CUA_ERROR_NULL);
@@ -399,6 +401,56 @@ START_TEST(sorted)
 	cua_context_destroy(ctx);
 }
 END_TEST
+
+#if !TEST_CUDA && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* The workspace that is told is enough where there is no memory for more, and less is not. */
+START_TEST(sorted_workspace)
+{
+	/* of whole units, of which one is for the number of pairs where it is copied, which it is not here */
+	enum { UNIT = 256 };
+	const size_t n = 400000;
+	struct pair *p = random_pairs(n, 8, 8, 0);
+
+	/* less comes first: what is freed later would be memory for it */
+	for (int less = 2; less >= 0; less--) {
+		struct cua_context *ctx = test_context(TEST_BACKEND);
+		struct maker m = make(ctx, 4, n + 10, NULL);
+		uint64_t *k = test_alloc(ctx, n * 8), *v = test_alloc(ctx, n * 8), there = 5;
+		unsigned long pages = 0;
+		struct rlimit old, limit;
+		enum cua_status status;
+		size_t bytes = 0;
+		FILE *f;
+
+		ck_assert_cua(cua_context_set_threads(ctx, 1));
+		ck_assert_cua(insert(&m, p, n));
+		ck_assert_cua(cua_hashmap_retrieve_workspace(m.map, CUA_HASHMAP_SORTED, n, &bytes));
+		/* more than a context begins with */
+		ck_assert_uint_gt(bytes, ((size_t)1 << 20) + 2 * UNIT);
+		ck_assert_cua(cua_context_reserve(ctx, bytes - (size_t)less * UNIT));
+		f = fopen("/proc/self/statm", "r");
+		ck_assert(f && fscanf(f, "%lu", &pages) == 1);
+		fclose(f);
+		ck_assert_int_eq(getrlimit(RLIMIT_AS, &old), 0);
+		limit = old;
+		limit.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE);
+		ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+		status = cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, n, k, v, &there);
+		ck_assert_int_eq(setrlimit(RLIMIT_AS, &old), 0);
+		ck_assert_status(status, less == 2 ? CUA_ERROR_NO_MEMORY : CUA_OK);
+		ck_assert_uint_eq(there, less == 2 ? 5 : n);
+		for (size_t i = 1; less < 2 && i < n; i++)
+			EXPECT(k[i - 1] < k[i], "key %zu", i);
+		test_free(ctx, k);
+		test_free(ctx, v);
+		ck_assert_cua(cua_hashmap_destroy(m.map));
+		cua_context_destroy(ctx);
+	}
+	free(p);
+}
+END_TEST
+#define HAVE_LIMITS
+#endif
 
 /* ---- rejected ---- */
 
@@ -723,7 +775,7 @@ START_TEST(growth_of_equal_keys)
 }
 END_TEST
 
-#if !TEST_CUDA && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifdef HAVE_LIMITS
 /* There is no memory to grow on: what was done stays done, and the results tell which elements it was. */
 START_TEST(growth_without_memory)
 {
@@ -772,7 +824,6 @@ START_TEST(growth_without_memory)
 	cua_context_destroy(ctx);
 }
 END_TEST
-#define HAVE_LIMITS
 #endif
 
 /* ---- merge ---- */
@@ -1628,17 +1679,88 @@ START_TEST(saved_by_name)
 }
 END_TEST
 
-/* The same sum as the library's, to write headers that lie. */
-static void sign(char *header)
+/* The options that a map was made with are those of the map of its file, unless load is given others. */
+START_TEST(saved_options)
 {
-	uint64_t sum = 1, word;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	char folder[FOLDER_BYTES];
 
-	for (int i = 0; i < 80; i += 8) {
-		memcpy(&word, header + i, 8);
+	go_to_folder(folder);
+	for (unsigned how = 0; how < 16; how++) {
+		struct cua_hashmap_options o = {.struct_size = sizeof(o), .seed = 1 + how};
+		struct cua_hashmap_options other = {.struct_size = sizeof(other), .seed = 99};
+		const struct cua_hashmap_options *now = how & 8 ? &other : &o;
+		struct pair *p = random_pairs(3000, 8, 8, 6);
+		struct cua_hashmap_view view, plain;
+		uint64_t room = 0, slots, all = 99, size = 99;
+		struct maker m, l;
+
+		o.grow_percent = how & 1 ? 60 : 0;
+		o.portable = how >> 1 & 1;
+		o.rejects = how & 4 ? 7 : 0;
+		other.grow_percent = how & 1 ? 0 : 60;
+		other.portable = !o.portable;
+		other.rejects = how & 4 ? 0 : 8;
+		/* 8 + 8: words, if not portable and the machine has them */
+		m = make(ctx, 4, 500, now);
+		ck_assert_cua(cua_hashmap_view(m.map, &plain));
+		ck_assert_cua(cua_hashmap_destroy(m.map));
+		m = make(ctx, 4, 500, &o);
+		l = m;
+		ck_assert_cua(insert(&m, p, 200));
+		ck_assert_cua(cua_hashmap_save(m.map, "a"));
+		ck_assert_cua(cua_hashmap_load(ctx, how & 8 ? &other : NULL, "a", &l.map));
+		ck_assert_cua(cua_hashmap_view(l.map, &view));
+		ck_assert_uint_eq(view.layout, plain.layout);
+		ck_assert_uint_eq(view.seed, now->seed);
+		if (view.rejects)
+			test_download(ctx, &room, &view.rejects->room, sizeof(room));
+		ck_assert_uint_eq(room, now->rejects);
+		slots = slots_of(&l);
+		ck_assert_cua(insert(&l, p, 3000));
+		ck_assert_int_eq(slots_of(&l) > slots, now->grow_percent != 0);
+		ck_assert_cua(cua_hashmap_size(l.map, &size));
+		ck_assert_uint_eq(size, now->grow_percent ? 3000 : slots);
+		ck_assert_cua(cua_hashmap_rejected(l.map, 0, NULL, NULL, &all));
+		ck_assert_uint_eq(all, 3000 - size);
+		if (now->grow_percent)
+			ck_assert_uint_le(3000, slots_of(&l) / 10 * 6 + 6);
+		free(p);
+		ck_assert_cua(cua_hashmap_destroy(m.map));
+		ck_assert_cua(cua_hashmap_destroy(l.map));
+	}
+	ck_assert_int_eq(unlink("a"), 0);
+	leave_folder(folder);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* The same sum as the library's, to write files that lie; of whole words. */
+static uint64_t add_up(uint64_t sum, const char *bytes, size_t n)
+{
+	uint64_t word;
+
+	for (size_t i = 0; i < n; i += 8) {
+		memcpy(&word, bytes + i, 8);
 		sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
 		sum ^= sum >> 29;
 	}
+	return sum;
+}
+
+static void sign(char *header)
+{
+	uint64_t sum = add_up(1, header, 80);
+
 	memcpy(header + 80, &sum, 8);
+}
+
+static void sign_all(char *bytes, size_t size)
+{
+	uint64_t sum = add_up(0, bytes + 88, size - 88);
+
+	memcpy(bytes + 72, &sum, 8);
+	sign(bytes);
 }
 
 START_TEST(corrupt_files)
@@ -1696,6 +1818,20 @@ START_TEST(corrupt_files)
 		ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), CUA_ERROR_CORRUPT);
 	}
 	memcpy(bad, good, size);
+	/* any key twice, those that have cells too, with its own value or another, in a file that is signed */
+	sign_all(bad, size);
+	ck_assert_mem_eq(bad, good, size);
+	for (int i = 0; i < 13 * 13 * 2; i++) {
+		char *to = bad + 88 + i % 13 * 8;
+
+		if (i % 13 == i / 13 % 13)
+			continue;
+		memcpy(to, good + 88 + i / 13 % 13 * 8, i < 13 * 13 ? 4 : 8);
+		sign_all(bad, size);
+		write_file("b", bad, size);
+		ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), CUA_ERROR_CORRUPT);
+		memcpy(bad, good, size);
+	}
 	/* fewer slots than pairs, more than there can be, sizes of no type, another version */
 	memset(bad + 32, 0, 8);
 	bad[32] = 5;
@@ -1822,8 +1958,17 @@ START_TEST(captured)
 	ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);
 	ck_assert_int_eq(cudaGraphDestroy(graph), cudaSuccess);
 
-	ck_assert_cua(cua_hashmap_retrieve_workspace(m.map, CUA_HASHMAP_SORTED, 20000, &bytes));
-	ck_assert_cua(cua_context_reserve(ctx, bytes));
+	/* a unit less than is enough, and enough; another unit is for a number of pairs that is copied */
+	ck_assert_cua(cua_hashmap_retrieve_workspace(m.map, CUA_HASHMAP_SORTED, 100000, &bytes));
+	ck_assert_uint_gt(bytes, ((size_t)1 << 20) + 512);
+	for (int enough = 0; enough < 2; enough++) {
+		ck_assert_cua(cua_context_reserve(ctx, bytes - (enough ? 256 : 512)));
+		ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+		ck_assert_status(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 100000, k, v, n),
+				 enough ? CUA_OK : CUA_ERROR_WORKSPACE);
+		ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+		ck_assert_int_eq(cudaGraphDestroy(graph), cudaSuccess);
+	}
 	ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
 	ck_assert_cua(cua_hashmap_merge(m.map, from.map, CUA_HASHMAP_ADD));
 	ck_assert_cua(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 20000, k, v, n));
@@ -1870,6 +2015,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, growth_of_equal_keys);
 #ifdef HAVE_LIMITS
 	tcase_add_test(tcase, growth_without_memory);
+	tcase_add_test(tcase, sorted_workspace);
 #endif
 	tcase_add_test(tcase, merged);
 	tcase_add_test(tcase, merged_full);
@@ -1882,6 +2028,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, saved);
 	tcase_add_test(tcase, saved_full);
 	tcase_add_test(tcase, saved_by_name);
+	tcase_add_test(tcase, saved_options);
 	tcase_add_test(tcase, corrupt_files);
 	tcase_add_test(tcase, no_space);
 #if TEST_CUDA
