@@ -1162,6 +1162,105 @@ START_TEST(updated)
 }
 END_TEST
 
+/* The rejected pairs of this map are some of p[i] with full[i], each once, and as many as there is room for. */
+static void expect_rejected(const struct maker *m, const struct pair *p, const uint8_t *full, size_t n, uint64_t room)
+{
+	char *keys = test_malloc(n * m->ks), *values = test_malloc(n * m->vs + 1);
+	void *k = test_alloc(m->ctx, n * m->ks), *v = test_alloc(m->ctx, n * m->vs + 1);
+	struct pair *all = test_malloc((n + 1) * sizeof(*all)), *kept = test_malloc((n + 1) * sizeof(*kept));
+	uint64_t n_all = 0, told = 99, n_kept;
+	size_t at = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (full[i])
+			all[n_all++] = p[i];
+	ck_assert_cua(cua_hashmap_rejected(m->map, n, k, m->vs ? v : NULL, &told));
+	ck_assert_uint_eq(told, n_all);
+	n_kept = n_all < room ? n_all : room;
+	test_download(m->ctx, keys, k, n * m->ks);
+	test_download(m->ctx, values, v, n * m->vs + 1);
+	for (size_t i = 0; i < n_kept; i++) {
+		kept[i].key = unpack(keys, m->ks, i);
+		kept[i].value = unpack(values, m->vs, i);
+	}
+	qsort(all, n_all, sizeof(*all), by_key);
+	qsort(kept, n_kept, sizeof(*kept), by_key);
+	for (size_t i = 0; i < n_kept; i++, at++) {
+		while (at < n_all && below(all[at].key, kept[i].key))
+			at++;
+		EXPECT(at < n_all && same(all[at].key, kept[i].key), "rejected key %zu of %llu", i,
+		       (unsigned long long)n_all);
+		EXPECT(same(all[at].value, kept[i].value), "rejected value %zu of %llu", i, (unsigned long long)n_all);
+	}
+	free(keys);
+	free(values);
+	free(all);
+	free(kept);
+	test_free(m->ctx, k);
+	test_free(m->ctx, v);
+}
+
+/* So many at once that several workers reject them: by calls with results and by a merge. */
+START_TEST(rejected_by_many)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const size_t n = 50000;
+	uint8_t *r = test_alloc(ctx, n), *full = test_malloc(n);
+
+	ck_assert_cua(cua_context_set_threads(ctx, 4));
+	for (int c = 0; c < CASES; c += test_quick() ? 4 : 1)
+		for (int call = 0; call < 4; call++) {
+			struct cua_hashmap_options o = {.struct_size = sizeof(o),
+							.portable = call % 2,
+							.rejects = call % 2 ? 10000 : n};
+			struct maker m = make(ctx, c, n / 4, &o), from = make(ctx, c, n, NULL);
+			struct pair *p = random_pairs(n, m.ks, m.vs, 6), *old;
+			void *k = keys_of(ctx, p, n, m.ks, 0), *v = keys_of(ctx, p, n, m.vs, 1);
+			void *w = test_alloc(ctx, n * m.vs + 1);
+			uint64_t size = 0, there = 0;
+
+			if (call == 2 && m.vs)
+				ck_assert_cua(cua_hashmap_exchange_n(m.map, n, k, v, w, r));
+			else if (call < 3)
+				ck_assert_cua(cua_hashmap_insert_n(m.map, n, k, v, r));
+			if (call < 3) {
+				test_download(ctx, full, r, n);
+				for (size_t i = 0; i < n; i++)
+					full[i] = full[i] == CUA_HASHMAP_FULL;
+			} else {
+				/* some keys are in both maps, with other values here */
+				old = random_pairs(n / 8, m.ks, m.vs, 6);
+				for (size_t i = 0; i < n / 8; i++)
+					old[i].value = value_number(n + i, m.vs);
+				ck_assert_cua(insert(&m, old, n / 8));
+				ck_assert_cua(insert(&from, p, n));
+				ck_assert_cua(cua_hashmap_merge(m.map, from.map,
+								m.vs ? CUA_HASHMAP_XOR : CUA_HASHMAP_KEEP));
+				ck_assert_cua(cua_hashmap_contains_n(m.map, n, k, r));
+				test_download(ctx, full, r, n);
+				for (size_t i = 0; i < n; i++)
+					full[i] = !full[i];
+				free(old);
+			}
+			for (size_t i = 0; i < n; i++)
+				there += !full[i];
+			ck_assert_cua(cua_hashmap_size(m.map, &size));
+			ck_assert_uint_eq(size, there);
+			ck_assert_uint_eq(size, slots_of(&m));
+			expect_rejected(&m, p, full, n, o.rejects);
+			free(p);
+			test_free(ctx, k);
+			test_free(ctx, v);
+			test_free(ctx, w);
+			ck_assert_cua(cua_hashmap_destroy(m.map));
+			ck_assert_cua(cua_hashmap_destroy(from.map));
+		}
+	free(full);
+	test_free(ctx, r);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- statistics ---- */
 
 /* A copy of the map where the host can read it, for the functions of the header; free both pointers. */
@@ -2191,6 +2290,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, values_given_back);
 	tcase_add_test(tcase, bad_values_out);
 	tcase_add_test(tcase, updated);
+	tcase_add_test(tcase, rejected_by_many);
 	tcase_add_test(tcase, statistics);
 	tcase_add_test(tcase, to_the_host);
 	tcase_add_test(tcase, own_hash);
