@@ -1470,6 +1470,74 @@ START_TEST(to_the_host)
 }
 END_TEST
 
+enum { WRITTEN = 300 };
+
+struct writer {
+	const struct maker *m;
+	uint64_t *key, *value; /* one of each, for bulk calls */
+	uint64_t met[WRITTEN], other;
+};
+
+/* Of a pair that was there, (i, i + 5), it makes (i + 1000, i + 7). */
+static int write_back(void *arg, const void *key, const void *value)
+{
+	struct writer *w = arg;
+	uint64_t pair[2] = {unpack(key, 8, 0).lo, unpack(value, 8, 0).lo};
+	uint64_t number = pair[0];
+
+	if (number >= 1000) {
+		ck_assert_uint_eq(pair[1], number - 1000 + 7);
+		w->other++;
+		return 0;
+	}
+	ck_assert_uint_lt(number, WRITTEN);
+	ck_assert_uint_eq(pair[1], number + 5);
+	w->met[number]++;
+	ck_assert_cua(cua_copy(w->m->ctx, w->key, &pair[0], 8));
+	ck_assert_cua(cua_hashmap_erase_n(w->m->map, 1, w->key, NULL));
+	pair[0] += 1000;
+	pair[1] += 2;
+	ck_assert_cua(cua_copy(w->m->ctx, w->key, &pair[0], 8));
+	ck_assert_cua(cua_copy(w->m->ctx, w->value, &pair[1], 8));
+	ck_assert_cua(cua_hashmap_insert_n(w->m->map, 1, w->key, w->value, NULL));
+	return 0;
+}
+
+/* for_each may write: what was there before is met once, and what is written stays. */
+START_TEST(written_while_visited)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+
+	for (int run = 0; run < 4; run++) {
+		struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = run % 2};
+		/* at times more places than a part has */
+		struct maker m = make(ctx, 4, run < 2 ? 2 * WRITTEN : 600000, &o);
+		struct pair *p = random_pairs(WRITTEN, 8, 8, 0);
+		struct writer w = {.m = &m, .key = test_alloc(ctx, 8), .value = test_alloc(ctx, 8)};
+
+		for (uint64_t i = 0; i < WRITTEN; i++) {
+			p[i].key.lo = i;
+			p[i].value.lo = i + 5;
+		}
+		ck_assert_cua(insert(&m, p, WRITTEN));
+		ck_assert_cua(cua_hashmap_for_each(m.map, write_back, &w));
+		for (uint64_t i = 0; i < WRITTEN; i++) {
+			ck_assert_uint_eq(w.met[i], 1);
+			p[i].key.lo = i + 1000;
+			p[i].value.lo = i + 7;
+		}
+		ck_assert_uint_le(w.other, WRITTEN);
+		ck_assert_cua(cua_hashmap_status(m.map));
+		expect_pairs(&m, p, WRITTEN);
+		free(p);
+		test_free(ctx, w.key);
+		test_free(ctx, w.value);
+		ck_assert_cua(cua_hashmap_destroy(m.map));
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- maps with a hash and an equality of their own ---- */
 
 #if !TEST_CUDA
@@ -2007,6 +2075,71 @@ START_TEST(special_rejected)
 }
 END_TEST
 
+/* ---- between layouts ---- */
+
+/* Maps of words and of states, where the sizes allow both: merged, saved, loaded, resized. */
+START_TEST(between_layouts)
+{
+	static const int all[] = {CUA_HASHMAP_KEEP, CUA_HASHMAP_ADD, CUA_HASHMAP_XOR, CUA_HASHMAP_REPLACE};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	char folder[FOLDER_BYTES];
+
+	go_to_folder(folder);
+	for (int run = 0; run < 2 * CASES; run++) {
+		struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = run % 2};
+		struct cua_hashmap_options other = {.struct_size = sizeof(other), .portable = !o.portable, .seed = 3};
+		struct maker m = make(ctx, run / 2, 1000, &o), from = make(ctx, run / 2, 1000, &other), l = m;
+		/* 0 .. 599 here, 400 .. 899 there with other values */
+		struct pair *a = random_pairs(900, m.ks, m.vs, 0), *b = random_pairs(500, m.ks, m.vs, 400);
+		struct cua_hashmap_view view, was;
+
+		ck_assert_cua(cua_hashmap_view(m.map, &was));
+		for (size_t i = 0; i < 500; i++)
+			b[i].value = value_number(i * 31 + 5, m.vs);
+		ck_assert_cua(insert(&from, b, 500));
+		for (int h = 0; h < (m.vs ? 4 : 1); h++) {
+			struct pair *e = random_pairs(900, m.ks, m.vs, 0);
+
+			ck_assert_cua(cua_hashmap_clear(m.map));
+			ck_assert_cua(insert(&m, a, 600));
+			ck_assert_cua(cua_hashmap_merge(m.map, from.map, (enum cua_hashmap_merge)all[h]));
+			for (size_t i = 0; i < 500; i++)
+				e[400 + i].value =
+					i < 200 ? combined(e[400 + i].value, b[i].value, all[h], m.vs) : b[i].value;
+			expect_pairs(&m, e, 900);
+			if (!h) {
+				/* to the other layout, from there back, and to what the file says */
+				ck_assert_cua(cua_hashmap_save(m.map, "a"));
+				ck_assert_cua(cua_hashmap_load(ctx, &other, "a", &l.map));
+				expect_pairs(&l, e, 900);
+				ck_assert_cua(cua_hashmap_save(l.map, "a"));
+				ck_assert_cua(cua_hashmap_destroy(l.map));
+				ck_assert_cua(cua_hashmap_load(ctx, &o, "a", &l.map));
+				ck_assert_cua(cua_hashmap_view(l.map, &view));
+				ck_assert_uint_eq(view.layout, was.layout);
+				expect_pairs(&l, e, 900);
+				ck_assert_cua(cua_hashmap_destroy(l.map));
+				/* a map keeps its layout */
+				for (uint64_t capacity = 900; capacity < 9000; capacity *= 3) {
+					ck_assert_cua(cua_hashmap_resize(m.map, capacity));
+					ck_assert_cua(cua_hashmap_view(m.map, &view));
+					ck_assert_uint_eq(view.layout, was.layout);
+					expect_pairs(&m, e, 900);
+				}
+			}
+			free(e);
+		}
+		free(a);
+		free(b);
+		ck_assert_cua(cua_hashmap_destroy(m.map));
+		ck_assert_cua(cua_hashmap_destroy(from.map));
+	}
+	ck_assert_int_eq(unlink("a"), 0);
+	leave_folder(folder);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* The same sum as the library's, to write files that lie; of whole words. */
 static uint64_t add_up(uint64_t sum, const char *bytes, size_t n)
 {
@@ -2293,6 +2426,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, rejected_by_many);
 	tcase_add_test(tcase, statistics);
 	tcase_add_test(tcase, to_the_host);
+	tcase_add_test(tcase, written_while_visited);
 	tcase_add_test(tcase, own_hash);
 	tcase_add_test(tcase, saved);
 	tcase_add_test(tcase, saved_full);
@@ -2300,6 +2434,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, saved_options);
 	tcase_add_test(tcase, special_pairs);
 	tcase_add_test(tcase, special_rejected);
+	tcase_add_test(tcase, between_layouts);
 	tcase_add_test(tcase, corrupt_files);
 	tcase_add_test(tcase, no_space);
 #if TEST_CUDA
