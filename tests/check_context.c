@@ -461,6 +461,63 @@ struct thread_of_context {
 	int wrong;
 };
 
+/* A hash map, which goes to a file and comes back, a multimap and a chained table, of keys and values by `value`. */
+static int use_tables(struct cua_context *ctx, uint32_t value)
+{
+	enum { N = 20000 };
+	const char *tmp = getenv("TMPDIR");
+	struct cua_hashmap *map, *loaded;
+	struct cua_multimap *many;
+	struct cua_chained *chained;
+	uint64_t *host = malloc(N * 8), size = 0, all = 0, entries = 0;
+	void *keys, *values;
+	char path[4096];
+	int wrong = 0;
+
+	if (!host)
+		return __LINE__;
+	snprintf(path, sizeof(path), "%s/check_context.%ld.%u", tmp && *tmp ? tmp : "/tmp", (long)getpid(), value);
+	TRY(cua_alloc(ctx, N * 8, &keys));
+	TRY(cua_alloc(ctx, N * 8, &values));
+	for (uint64_t i = 0; i < N; i++)
+		host[i] = (i << 32 | value) * 0x9e3779b97f4a7c15u;
+	TRY(cua_copy(ctx, keys, host, N * 8));
+	TRY(cua_hashmap_create(ctx, NULL, CUA_U64, CUA_U64, N, &map));
+	TRY(cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, N, N, &many));
+	TRY(cua_chained_create(ctx, N, N, &chained));
+	TRY(cua_hashmap_insert_n(map, N, keys, keys, NULL));
+	TRY(cua_multimap_insert_n(many, N, keys, keys, NULL));
+	TRY(cua_chained_insert_n(chained, N, keys, keys));
+	TRY(cua_hashmap_save(map, path));
+	TRY(cua_hashmap_destroy(map));
+	TRY(cua_hashmap_load(ctx, NULL, path, &loaded));
+	unlink(path);
+	TRY(cua_hashmap_size(loaded, &size));
+	TRY(cua_multimap_size(many, &all));
+	TRY(cua_chained_size(chained, &entries));
+	if (size != N || all != N || entries != N)
+		wrong = __LINE__;
+	for (int table = 0; table < 2; table++) {
+		memset(host, 0, N * 8);
+		TRY(cua_copy(ctx, values, host, N * 8));
+		if (table)
+			TRY(cua_chained_find_n(chained, N, keys, values, NULL));
+		else
+			TRY(cua_hashmap_find_n(loaded, N, keys, values, NULL));
+		TRY(cua_copy(ctx, host, values, N * 8));
+		for (uint64_t i = 0; i < N; i++)
+			if (host[i] != (i << 32 | value) * 0x9e3779b97f4a7c15u)
+				wrong = __LINE__;
+	}
+	TRY(cua_hashmap_destroy(loaded));
+	TRY(cua_multimap_destroy(many));
+	TRY(cua_chained_destroy(chained));
+	TRY(cua_free(ctx, keys));
+	TRY(cua_free(ctx, values));
+	free(host);
+	return wrong;
+}
+
 static int thread_life(enum cua_backend backend, uint32_t value)
 {
 	for (uint32_t round = 0; round < 3; round++) {
@@ -474,6 +531,9 @@ static int thread_life(enum cua_backend backend, uint32_t value)
 			if (wrong)
 				return wrong;
 		}
+		wrong = use_tables(ctx, value * 100 + round);
+		if (wrong)
+			return wrong;
 		cua_context_destroy(ctx);
 	}
 	return 0;
