@@ -1403,6 +1403,101 @@ START_TEST(hash_patterns)
 }
 END_TEST
 
+/* Key i of a pattern of 16 bytes: counted in one half or both, and halves that make each other up. */
+enum { KINDS_128 = 13, HASH_PATTERNS_128 = KINDS_128 * 12 };
+static struct cua_u128 pattern_key_128(unsigned pattern, uint64_t i)
+{
+	const unsigned shift = pattern / KINDS_128 * 4;
+	const uint64_t x = i << shift;
+	struct cua_u128 key = {x, x};
+
+	switch (pattern % KINDS_128) {
+	case 0: break;
+	case 1: key.hi = 0; break;
+	case 2: key.lo = 0; break;
+	case 3: key.hi = ~x; break;
+	case 4: key.hi = 0 - x; break;
+	case 5: key.lo = x * 0x9e3779b97f4a7c15u; break;
+	case 6:
+		key.lo = (i & 255) << shift;
+		key.hi = (i >> 8) << shift;
+		break;
+	case 7: key.lo = x << 32 | x; break;
+	case 8: key.hi = x >> 1; break;
+	case 9:
+		key.hi = x << 32 | x;
+		key.lo = ~key.hi;
+		break;
+	case 10: key.hi = x + 1; break;
+	case 11: key.hi = x ^ 0x123456789abcdefu; break;
+	default:
+		key.lo = 0x7070707000000000u + x;
+		key.hi = 0x7070707070707070u;
+	}
+	return key;
+}
+
+START_TEST(hash_patterns_128)
+{
+	enum { N = 1 << 16, BINS = 1 << 12 };
+	static const uint64_t seeds[] = {0, 1, ~(uint64_t)0, 0x123456789abcdef1u};
+	static uint32_t homes[BINS], lows[BINS];
+
+	for (unsigned c = 0; c < HASH_PATTERNS_128 * (test_quick() ? 2u : 4u); c++) {
+		const unsigned pattern = c % HASH_PATTERNS_128;
+		double home = 0, low = 0;
+
+		memset(homes, 0, sizeof(homes));
+		memset(lows, 0, sizeof(lows));
+		for (uint64_t i = 0; i < N; i++) {
+			const uint64_t hash =
+				cua_hash_u128(pattern_key_128(pattern, i), seeds[c / HASH_PATTERNS_128]);
+
+			homes[cua_hash_range(hash, BINS - 1)]++;
+			lows[hash % BINS]++;
+		}
+		for (unsigned b = 0; b < BINS; b++) {
+			home += (double)homes[b] * homes[b];
+			low += (double)lows[b] * lows[b];
+		}
+		home = home * (BINS - 1) / N - N - (BINS - 2);
+		low = low * BINS / N - N - (BINS - 1);
+		ck_assert_msg(home < 8 * 90 && low < 8 * 90, "pattern %u, seed %u: homes %.0f, low bits %.0f", pattern,
+			      c / HASH_PATTERNS_128, home, low);
+	}
+}
+END_TEST
+
+/* In a map half full of them nearly all keys are at home, and none is far. */
+START_TEST(key_patterns_128)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const uint64_t n = 20000;
+	struct cua_u128 *keys = test_malloc(n * sizeof(*keys));
+
+	for (unsigned pattern = 0; pattern < HASH_PATTERNS_128; pattern++) {
+		struct cua_hashmap_statistics s = {.struct_size = sizeof(s)};
+		struct cua_hashmap *map = new_map(ctx, CUA_U128, CUA_NONE, 2 * n);
+		uint64_t far = 0;
+
+		for (uint64_t i = 0; i < n; i++)
+			keys[i] = pattern_key_128(pattern, i);
+		ck_assert_cua(cua_hashmap_insert_n(map, n, keys, NULL, NULL));
+		ck_assert_cua(cua_hashmap_statistics(map, &s));
+		for (int d = 20; d < CUA_HASHMAP_PROBES; d++)
+			far += s.probes[d];
+		ck_assert_uint_eq(s.keys, n);
+		ck_assert_msg(!far && s.probes[0] > n / 2 && s.worst_bucket < 24,
+			      "pattern %u: %llu keys at home, %llu far, %llu of one home", pattern,
+			      (unsigned long long)s.probes[0], (unsigned long long)far,
+			      (unsigned long long)s.worst_bucket);
+		ck_assert_cua(cua_hashmap_destroy(map));
+	}
+	free(keys);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* Keys in patterns that a weak hash piles up. */
 START_TEST(key_patterns)
 {
@@ -1457,6 +1552,8 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, threads_own_keys);
 	tcase_add_test(tcase, threads_last_slot);
 	tcase_add_test(tcase, hash_patterns);
+	tcase_add_test(tcase, hash_patterns_128);
+	tcase_add_test(tcase, key_patterns_128);
 	tcase_add_test(tcase, key_patterns);
 #endif
 	suite_add_tcase(suite, tcase);
