@@ -59,6 +59,7 @@ void noise(void)
 
 static struct {
 	struct cua_hashmap_view view;
+	struct cua_hashmap *bulk; /* NULL: the first lane has no turns of bulk calls */
 	enum linear_mix mix;
 	int typed;
 	uint64_t seed;
@@ -68,8 +69,68 @@ static struct {
 	struct linear_event events[EVENTS];
 	pthread_barrier_t begin, end;
 	uint32_t arrived;
-	int stop;
+	int bulk_failed, stop;
 } now;
+
+enum { BULK = 4 };
+
+/* Calls of one operation by one bulk call. Its elements have no order, and each is at work until all are done. */
+static int bulk_call(struct linear_event *e, size_t n)
+{
+	const size_t ks = now.view.key_size, vs = now.view.value_size;
+	const enum linear_op op = (enum linear_op)e->op;
+	char keys[BULK * 8], values[BULK * 8], got[BULK * 8];
+	uint8_t results[BULK];
+	enum cua_status status;
+
+	for (size_t i = 0; i < n; i++) {
+		memcpy(keys + i * ks, &e[i].key, ks);
+		memcpy(values + i * vs, &e[i].given, vs);
+		e[i].called = LINEAR_TICK(&now.clock);
+	}
+	switch (op) {
+	case LINEAR_INSERT: status = cua_hashmap_insert_n(now.bulk, n, keys, values, results); break;
+	case LINEAR_ASSIGN: status = cua_hashmap_assign_n(now.bulk, n, keys, values, results); break;
+	case LINEAR_INSERT_OR_GET:
+		status = cua_hashmap_insert_or_get_n(now.bulk, n, keys, values, got, results);
+		break;
+	case LINEAR_EXCHANGE: status = cua_hashmap_exchange_n(now.bulk, n, keys, values, got, results); break;
+	case LINEAR_FIND: status = cua_hashmap_find_n(now.bulk, n, keys, got, results); break;
+	case LINEAR_CONTAINS: status = cua_hashmap_contains_n(now.bulk, n, keys, results); break;
+	case LINEAR_ERASE: status = cua_hashmap_erase_n(now.bulk, n, keys, results); break;
+	default:
+		status = cua_hashmap_update_n(now.bulk, (enum cua_update)(CUA_UPDATE_ADD + (op - LINEAR_ADD)), n, keys,
+					      values, results);
+	}
+	for (size_t i = 0; i < n; i++) {
+		e[i].returned = LINEAR_TICK(&now.clock);
+		e[i].result = results[i];
+		e[i].got = 0;
+		if (op == LINEAR_INSERT_OR_GET || op == LINEAR_EXCHANGE || op == LINEAR_FIND)
+			memcpy(&e[i].got, got + i * vs, vs);
+	}
+	return status == CUA_OK;
+}
+
+/* What linear_run does, for several calls at a time where there is a bulk call. Returns whether all went well. */
+static int run_bulk(struct linear_event *events, size_t n, uint64_t random)
+{
+	int well = 1;
+
+	for (size_t i = 0, m; i < n; i += m) {
+		const size_t most = 1 + test_random(&random) % BULK;
+
+		m = 1;
+		if (events[i].op == LINEAR_COMPARE_EXCHANGE) {
+			linear_run(&now.view, &now.clock, 1, events + i, 1);
+			continue;
+		}
+		while (m < most && i + m < n && events[i + m].op != LINEAR_COMPARE_EXCHANGE)
+			events[i + m++].op = events[i].op;
+		well &= bulk_call(events + i, m);
+	}
+	return well;
+}
 
 static void *lane_main(void *arg)
 {
@@ -83,7 +144,10 @@ static void *lane_main(void *arg)
 		__atomic_fetch_add(&now.arrived, 1, __ATOMIC_ACQ_REL);
 		while (__atomic_load_n(&now.arrived, __ATOMIC_ACQUIRE) % LANES)
 			sched_yield();
-		linear_run(&now.view, &now.clock, now.typed, now.events + lane * now.n_calls, now.n_calls);
+		if (lane || !now.bulk)
+			linear_run(&now.view, &now.clock, now.typed, now.events + lane * now.n_calls, now.n_calls);
+		else if (!run_bulk(now.events, now.n_calls, now.seed))
+			now.bulk_failed = 1;
 		pthread_barrier_wait(&now.end);
 	}
 }
@@ -95,12 +159,16 @@ struct small_map {
 	uint64_t slots;
 };
 
+/* Of TYPES: two sizes of keys, two of values, and whether it is portable, so that pairs of 12 and 16 have states. */
+enum { TYPES = 8 };
 static struct small_map new_map(struct cua_context *ctx, int type, uint64_t capacity)
 {
 	static const enum cua_type types[2] = {CUA_U32, CUA_U64};
+	const struct cua_hashmap_options options = {.struct_size = sizeof(options), .portable = (uint32_t)type >> 2};
 	struct small_map m;
 
-	ck_assert_cua(cua_hashmap_create(ctx, NULL, types[type & 1], types[type >> 1], capacity, &m.map));
+	ck_assert_cua(
+		cua_hashmap_create(ctx, &options, types[type & 1], types[type >> 1 & 1], capacity, &m.map));
 	ck_assert_cua(cua_hashmap_view(m.map, &m.view));
 	ck_assert_cua(cua_hashmap_capacity(m.map, &m.slots));
 	return m;
@@ -117,9 +185,9 @@ static uint64_t size_of(const struct small_map *m)
 static void fail_round(const char *test, int round, uint64_t seed, uint64_t key, const char *why)
 {
 	linear_print(stdout, now.events, LANES * now.n_calls + now.n_keys, key);
-	ck_abort_msg("%s, round %d (seed %llu), keys of %u and values of %u bytes, %u keys, mix %d%s: %s",
+	ck_abort_msg("%s, round %d (seed %llu), keys of %u and values of %u bytes, %u keys, mix %d%s%s: %s",
 		     test, round, (unsigned long long)seed, now.view.key_size, now.view.value_size,
-		     now.n_keys, (int)now.mix, now.typed ? ", typed" : "", why);
+		     now.n_keys, (int)now.mix, now.typed ? ", typed" : "", now.bulk ? ", bulk" : "", why);
 }
 
 /* One round on a map with `fill` keys that stay. */
@@ -141,6 +209,8 @@ static void run_round(const char *test, int round, const struct small_map *m, un
 			    now.n_keys, lane);
 	pthread_barrier_wait(&now.begin);
 	pthread_barrier_wait(&now.end);
+	if (now.bulk_failed)
+		fail_round(test, round, seed, now.keys[0], "a bulk call failed");
 	for (unsigned i = 0; i < now.n_keys; i++)
 		last[i] = (struct linear_event){.key = now.keys[i], .op = LINEAR_FIND, .lane = LANES};
 	linear_run(&m->view, &now.clock, 0, last, now.n_keys);
@@ -185,13 +255,13 @@ static void run_rounds(const char *test, enum linear_mix mix)
 	uint64_t seed = test_seed(test);
 	struct cua_context *ctx = test_context(CUA_BACKEND_CPU);
 	pthread_t threads[LANES];
-	struct small_map maps[4][3];
+	struct small_map maps[TYPES][3];
 	const int rounds = test_quick() ? 500 : 6000;
 	/* a busy machine may take long to give a thread its turn */
 	const uint64_t end = cua_port_clock_ns() + (test_quick() ? 2 : 10) * (uint64_t)1000000000;
 
 	ck_assert_cua(cua_context_set_threads(ctx, 1));
-	for (int t = 0; t < 4; t++) {
+	for (int t = 0; t < TYPES; t++) {
 		/* a bucket, and the next larger maps */
 		maps[t][0] = new_map(ctx, t, 1);
 		maps[t][1] = new_map(ctx, t, maps[t][0].slots + 1);
@@ -203,8 +273,9 @@ static void run_rounds(const char *test, enum linear_mix mix)
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, lane_main, (void *)i), 0);
 	for (int round = 0; round < rounds && (round < 50 || cua_port_clock_ns() < end); round++) {
 		uint64_t first = seed, r = test_random(&seed);
-		const struct small_map *m = &maps[r % 4][(r >> 2) % 3];
+		const struct small_map *m = &maps[r % TYPES][(r >> 3) % 3];
 
+		now.bulk = (r >> 40) % 3 ? NULL : m->map;
 		now.mix = mix;
 		now.typed = (r >> 8) % 4;
 		now.n_keys = 1 + (unsigned)(r >> 16) % KEYS;
@@ -221,7 +292,7 @@ static void run_rounds(const char *test, enum linear_mix mix)
 		ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
 	pthread_barrier_destroy(&now.begin);
 	pthread_barrier_destroy(&now.end);
-	for (int t = 0; t < 4; t++)
+	for (int t = 0; t < TYPES; t++)
 		for (int i = 0; i < 3; i++)
 			ck_assert_cua(cua_hashmap_destroy(maps[t][i].map));
 	cua_context_destroy(ctx);
@@ -293,7 +364,7 @@ START_TEST(generations)
 	struct cua_context *ctx = test_context(CUA_BACKEND_CPU);
 	pthread_t threads[LANES];
 
-	for (int type = 0; type < 4; type++)
+	for (int type = 0; type < TYPES; type++)
 		for (uint32_t noisy = 0; noisy < 2; noisy++) {
 			struct small_map m = new_map(ctx, type, ALL);
 
