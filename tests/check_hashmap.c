@@ -2,6 +2,7 @@
 #include "common.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 /* Keys and values are uint64_t in the tests; backend arrays have the map's types. */
 static const enum cua_type types[2] = {CUA_U32, CUA_U64};
@@ -1087,6 +1088,106 @@ START_TEST(macros)
 }
 END_TEST
 
+/* ---- more buckets than 32 bits number ---- */
+
+CUA_DEFINE_HASHMAP(vast_words, uint32_t, uint32_t)
+CUA_DEFINE_HASHSET(vast_set, uint64_t)
+CUA_DEFINE_HASHMAP(vast_longs, uint64_t, uint64_t)
+
+/* Zeros that take no memory until they are written; NULL where there are no addresses for so many. */
+static void *vast_memory(uint64_t bytes)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	/* which have memory of their own for each address */
+	(void)bytes;
+	return NULL;
+#else
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+#ifdef MADV_NOHUGEPAGE
+	/* a bucket shall cost a small page */
+	(void)madvise(p, bytes, MADV_NOHUGEPAGE);
+#endif
+	return p;
+#endif
+}
+
+static int vast_call(const struct cua_hashmap_view *view, int call, uint64_t key)
+{
+	const int words = view->key_size == 4, set = !view->value_size;
+	uint32_t narrow = 0;
+	uint64_t value = 0;
+
+	switch (call) {
+	case 0:
+		return words ? vast_words_insert(view, (uint32_t)key, ~(uint32_t)key)
+		       : set ? vast_set_insert(view, key)
+			     : vast_longs_insert(view, key, ~key);
+	case 1:
+		return words ? vast_words_find(view, (uint32_t)key, &narrow) && narrow == ~(uint32_t)key
+		       : set ? vast_set_contains(view, key)
+			     : vast_longs_find(view, key, &value) && value == ~key;
+	case 2:
+		return words ? vast_words_erase(view, (uint32_t)key)
+		       : set ? vast_set_erase(view, key)
+			     : vast_longs_erase(view, key);
+	default:
+		return words ? vast_words_contains(view, (uint32_t)key)
+		       : set ? vast_set_contains(view, key)
+			     : vast_longs_contains(view, key);
+	}
+}
+
+/* Views of hundreds of gigabytes of which few pages are touched: homes, places and probes past 2^31 and 2^32. */
+START_TEST(vast)
+{
+	static const struct {
+		uint32_t ks, vs, layout;
+		uint64_t n_buckets;
+	} shapes[] = {
+		{4, 4, CUA_HASHMAP_WORDS, ((uint64_t)1 << 32) - 512},
+		{8, 0, CUA_HASHMAP_WORDS, ((uint64_t)1 << 32) - 512},
+		{8, 8, CUA_HASHMAP_STATES, ((uint64_t)1 << 33) + 3},
+	};
+	const uint64_t size = shapes[_i].layout == CUA_HASHMAP_WORDS ? 64 : 128;
+	const uint64_t n = test_quick() ? 2000 : 20000, bytes = shapes[_i].n_buckets * size;
+	struct cua_hashmap_view view = {.n_buckets = shapes[_i].n_buckets,
+					.key_size = shapes[_i].ks,
+					.value_size = shapes[_i].vs,
+					.layout = shapes[_i].layout};
+	uint64_t far = 0;
+
+	view.buckets = vast_memory(bytes);
+	if (!view.buckets) {
+		printf("vast, %d: skipped\n", _i);
+		return;
+	}
+	view.counts = test_malloc(CUA_HASHMAP_STRIPES * sizeof(*view.counts) + 32);
+	memset(view.counts, 0, CUA_HASHMAP_STRIPES * sizeof(*view.counts) + 32);
+	for (int call = 0; call < 4; call++)
+		/* without those that have cells */
+		for (uint64_t i = 6; i < n; i++) {
+			const uint64_t key = key_number(i, view.key_size == 4 ? CUA_U32 : CUA_U64);
+			const uint64_t home = cua_hash_range(cua_hash_u64(key, 0), view.n_buckets);
+			const char *bucket = (const char *)view.buckets + home * size;
+			uint64_t at = 0;
+
+			EXPECT(vast_call(&view, call, key) == (call < 3), "shape %d, call %d, key %llu", _i, call,
+			       (unsigned long long)i);
+			/* so few keys are all at home, and that is where it is */
+			while (call < 2 && at < size && memcmp(bucket + at, &key, view.key_size))
+				at += 4;
+			EXPECT(at < size, "shape %d, key %llu is in another bucket", _i, (unsigned long long)i);
+			far += home >> 31 != 0;
+		}
+	ck_assert_uint_gt(far, n / 2);
+	free(view.counts);
+	ck_assert_int_eq(munmap(view.buckets, bytes), 0);
+}
+END_TEST
+
 /* ---- host threads through the inline functions ---- */
 
 #define THREADS 4
@@ -1547,6 +1648,7 @@ static Suite *make_suite(void)
 	tcase_add_loop_test(tcase, large, 0, 2);
 #if !TEST_CUDA
 	tcase_add_test(tcase, macros);
+	tcase_add_loop_test(tcase, vast, 0, 3);
 	tcase_add_test(tcase, threads_mix);
 	tcase_add_test(tcase, threads_sum);
 	tcase_add_test(tcase, threads_own_keys);
