@@ -1116,7 +1116,8 @@ START_TEST(updated)
 
 			/* so few bits that AND and OR leave some of them */
 			if (test_random(&seed) % n < 30 * d)
-				*(m.vs == 16 && value->hi & 1 ? &bit.hi : &bit.lo) = (uint64_t)1 << value->lo % 64;
+				*(m.vs == 16 && value->hi & 1 ? &bit.hi : &bit.lo) =
+					(uint64_t)1 << value->lo % 64;
 			/* halves that carry, and numbers of which one half decides */
 			if (value->hi >> 62 == 0)
 				value->lo = unusual[value->hi % 5];
@@ -1313,8 +1314,8 @@ static void expect_probes(const struct maker *m, const struct cua_hashmap_statis
 		probes[d < CUA_HASHMAP_PROBES - 1 ? d : CUA_HASHMAP_PROBES - 1]++;
 	}
 	for (int i = 0; i < CUA_HASHMAP_PROBES; i++)
-		EXPECT(s->probes[i] == probes[i], "sizes %u + %u: %llu keys %d behind their home, not %llu", m->ks, m->vs,
-		       (unsigned long long)s->probes[i], i, (unsigned long long)probes[i]);
+		EXPECT(s->probes[i] == probes[i], "sizes %u + %u: %llu keys %d behind their home, not %llu", m->ks,
+		       m->vs, (unsigned long long)s->probes[i], i, (unsigned long long)probes[i]);
 	free(view.buckets);
 	free(view.counts);
 }
@@ -1904,9 +1905,10 @@ END_TEST
 
 /* ---- keys and values of special patterns ---- */
 
-/* All halves of 0, 1, 2, their complements and the signs: those that have cells, mark slots, or have a half that does. */
+/* Halves of 0, 1, 2, complements and signs: keys that have cells, words that mark slots, and those of such a half. */
 enum { SPECIAL = 8 };
-static const uint64_t special[SPECIAL] = {0, 1, ~(uint64_t)0, ~(uint64_t)1, 2, 0xffffffff, (uint64_t)1 << 63, 0x80000000};
+static const uint64_t special[SPECIAL] = {
+	0, 1, ~(uint64_t)0, ~(uint64_t)1, 2, 0xffffffff, (uint64_t)1 << 63, 0x80000000};
 
 /* The different patterns of this size; room for 64. */
 static size_t special_patterns(uint32_t size, struct cua_u128 *patterns)
