@@ -190,6 +190,7 @@ static enum cua_status follow(const char *path, char **end)
 	enum cua_status status = CUA_OK;
 	char *at = strdup(path);
 	char target[PATH_MAX];
+	int error = 0;
 	ssize_t n;
 
 	for (int links = 0; at && (n = readlink(at, target, sizeof(target))) >= 0; links++) {
@@ -197,7 +198,7 @@ static enum cua_status follow(const char *path, char **end)
 		char *next = NULL;
 
 		if (links == LINKS_MAX || n == (ssize_t)sizeof(target)) {
-			errno = links == LINKS_MAX ? ELOOP : ENAMETOOLONG;
+			error = links == LINKS_MAX ? ELOOP : ENAMETOOLONG;
 			status = CUA_ERROR_SYSTEM;
 		} else {
 			next = malloc(folder + (size_t)n + 1);
@@ -212,12 +213,13 @@ static enum cua_status follow(const char *path, char **end)
 	}
 	if (at)
 		*end = at;
+	if (status)
+		errno = error;
 	return at || status ? status : CUA_ERROR_NO_MEMORY;
 }
 
 /*
- * Writes a new file with the permissions of the one at this path, if there is one, and puts it in its place. What is
- * there and is no file stays.
+ * Writes a new file with the permissions of the one at this path, if there is one, and puts it in its place.
  */
 static enum cua_status replace(struct cua_hashmap *map, const char *path)
 {
@@ -228,10 +230,6 @@ static enum cua_status replace(struct cua_hashmap *map, const char *path)
 	char *beside;
 
 	exists = !stat(path, &old);
-	if (exists && !S_ISREG(old.st_mode)) {
-		errno = S_ISDIR(old.st_mode) ? EISDIR : EINVAL;
-		return CUA_ERROR_SYSTEM;
-	}
 	beside = malloc(length);
 	if (!beside)
 		return CUA_ERROR_NO_MEMORY;
@@ -271,6 +269,7 @@ static enum cua_status replace(struct cua_hashmap *map, const char *path)
 enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
 {
 	enum cua_status status;
+	struct stat there;
 	char *end;
 	int saved;
 
@@ -278,6 +277,11 @@ enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
 		return CUA_ERROR_NULL;
 	if (map->options.own_hash)
 		return CUA_ERROR_UNSUPPORTED;
+	/* before links are followed: of what is no file they may be no path */
+	if (!stat(path, &there) && !S_ISREG(there.st_mode)) {
+		errno = S_ISDIR(there.st_mode) ? EISDIR : EINVAL;
+		return CUA_ERROR_SYSTEM;
+	}
 	/* a symbolic link stays one */
 	status = follow(path, &end);
 	if (status)
