@@ -758,6 +758,7 @@ START_TEST(test_pushes)
 		view.cursor = &cursor;                                                             \
 		view.capacity = 3;                                                                 \
 		view.item_size = sizeof(T);                                                        \
+		view.layout = CUA_APPEND_LAYOUT;                                                   \
 		ck_assert_int_eq(cua_append_push_##name(&view, v), 1);                             \
 		ck_assert_int_eq(cua_append_push_warp_##name(&view, 1, one, v), 1);                \
 		ck_assert_int_eq(cua_append_push_warp_##name(&view, 1, 0, v), 0);                  \

@@ -122,7 +122,7 @@ CUA_FN int cua_append_push(const struct cua_append_view *view, const void *item)
 
 /*
  * CUA_DEFINE_APPEND(name, T) defines for items of type T, whose size is the buffer's item size; in a buffer of another
- * item size nothing is reserved or stored:
+ * item size, or of a layout that this header does not know, nothing is reserved or stored:
  *
  *   int cua_append_push_name(const struct cua_append_view *view, T v)
  *       appends v. Returns 1 if it was stored, 0 if the buffer is full or of another item size.
@@ -131,7 +131,7 @@ CUA_FN int cua_append_push(const struct cua_append_view *view, const void *item)
  *       called by all lanes of mask together: appends the v of each lane whose predicate is not 0,
  *       with one atomic for all of them. Returns 1 if this lane's v was stored, else 0.
  */
-#define CUA__APPEND_FITS(view, T) ((view)->item_size == sizeof(T))
+#define CUA__APPEND_FITS(view, T) ((view)->item_size == sizeof(T) && (view)->layout == CUA_APPEND_LAYOUT)
 #define CUA_DEFINE_APPEND(name, T)                                                                 \
 	CUA_FN int cua_append_push_##name(const struct cua_append_view *view, T v)                 \
 	{                                                                                          \
