@@ -29,6 +29,7 @@
 	SIMT_SUITE(exact)                                                                          \
 	SIMT_SUITE(filter)                                                                         \
 	SIMT_SUITE(hashmap)                                                                        \
+	SIMT_SUITE(hashmap_kinds)                                                                  \
 	SIMT_SUITE(hashmap_parts)                                                                  \
 	SIMT_SUITE(hashmap_ops)                                                                    \
 	SIMT_SUITE(hashmap_state)                                                                  \

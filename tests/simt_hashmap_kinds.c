@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* The tiles of maps and sets of all sizes that are words, and of those with a hash and an equality of their own. */
+#include <string.h>
+
+#include <cuatomic/hashmap_tile.h>
+
+#include "simt_suites.h"
+
+#define KEYS 9u
+#define MOST_BUCKETS 8u
+
+static struct {
+	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
+	uint64_t cells[4];
+} at_counts __attribute__((aligned(64)));
+static uint64_t buckets[MOST_BUCKETS * 8] __attribute__((aligned(64)));
+static struct cua_hashmap_view view = {buckets, at_counts.counts, NULL, 1, 0, 4, 4, CUA_HASHMAP_WORDS, 0};
+/* of each key, inserts less erases */
+static int64_t balance[KEYS];
+
+/* ---- keys: number i, and with an equality of their own in two forms that are one key ---- */
+
+static uint64_t bits_4(uint32_t key)
+{
+	return key;
+}
+
+static uint64_t bits_8(uint64_t key)
+{
+	return key;
+}
+
+/* The upper half counts from 4 on, so that neither half alone is the key. */
+static uint64_t bits_16(struct cua_u128 key)
+{
+	return key.hi << 2 | key.lo;
+}
+
+static uint32_t key_4(uint64_t bits)
+{
+	return (uint32_t)bits;
+}
+
+static uint64_t key_8(uint64_t bits)
+{
+	return bits;
+}
+
+static struct cua_u128 key_16(uint64_t bits)
+{
+	struct cua_u128 key = {bits & 3, bits >> 2};
+
+	return key;
+}
+
+#define FOLDED(size, K)                                                                            \
+	static uint64_t hash_##size(K key, uint64_t seed)                                          \
+	{                                                                                          \
+		return cua_hash_u64(bits_##size(key) >> 1, seed);                                  \
+	}                                                                                          \
+	static int equal_##size(K a, K b)                                                          \
+	{                                                                                          \
+		return bits_##size(a) >> 1 == bits_##size(b) >> 1;                                 \
+	}
+FOLDED(4, uint32_t)
+FOLDED(8, uint64_t)
+FOLDED(16, struct cua_u128)
+
+/* ---- kinds ---- */
+
+static int folds;
+
+/* Of each lane another form, where there are two. */
+static uint64_t bits_of(unsigned i)
+{
+	return folds ? 2 * i + simt_lane() % 2 : i;
+}
+
+struct kind {
+	uint32_t key_size, value_size;
+	int folds;
+	int (*insert)(uint32_t mask, int active, unsigned i);
+	int (*find)(uint32_t mask, int active, unsigned i);
+	int (*erase)(uint32_t mask, int active, unsigned i);
+};
+
+#define ERASE(name, size)                                                                          \
+	static int name##_erase_number(uint32_t mask, int active, unsigned i)                      \
+	{                                                                                          \
+		return name##_erase_tile(&view, mask, active, key_##size(bits_of(i)));             \
+	}
+
+/* The value of key i is 7 i. */
+#define MAP(name, size, V)                                                                         \
+	ERASE(name, size)                                                                          \
+	static int name##_insert_number(uint32_t mask, int active, unsigned i)                     \
+	{                                                                                          \
+		return name##_insert_tile(&view, mask, active, key_##size(bits_of(i)), (V)(7 * i)); \
+	}                                                                                          \
+	static int name##_find_number(uint32_t mask, int active, unsigned i)                       \
+	{                                                                                          \
+		V value = 0;                                                                       \
+		const int there = name##_find_tile(&view, mask, active, key_##size(bits_of(i)), &value); \
+                                                                                                   \
+		if (there && (value != 7 * i || !active))                                          \
+			simt_fail("find gave another key's value");                                \
+		return there;                                                                      \
+	}
+
+#define SET(name, size)                                                                            \
+	ERASE(name, size)                                                                          \
+	static int name##_insert_number(uint32_t mask, int active, unsigned i)                     \
+	{                                                                                          \
+		return name##_insert_tile(&view, mask, active, key_##size(bits_of(i)));            \
+	}                                                                                          \
+	static int name##_find_number(uint32_t mask, int active, unsigned i)                       \
+	{                                                                                          \
+		return name##_contains_tile(&view, mask, active, key_##size(bits_of(i)));          \
+	}
+
+CUA_DEFINE_HASHMAP(map_4_8, uint32_t, uint64_t)
+CUA_DEFINE_HASHMAP_TILE(map_4_8, uint32_t, uint64_t)
+MAP(map_4_8, 4, uint64_t)
+CUA_DEFINE_HASHMAP(map_8_4, uint64_t, uint32_t)
+CUA_DEFINE_HASHMAP_TILE(map_8_4, uint64_t, uint32_t)
+MAP(map_8_4, 8, uint32_t)
+CUA_DEFINE_HASHSET(set_4, uint32_t)
+CUA_DEFINE_HASHSET_TILE(set_4, uint32_t)
+SET(set_4, 4)
+CUA_DEFINE_HASHSET(set_8, uint64_t)
+CUA_DEFINE_HASHSET_TILE(set_8, uint64_t)
+SET(set_8, 8)
+CUA_DEFINE_HASHSET(set_16, struct cua_u128)
+CUA_DEFINE_HASHSET_TILE(set_16, struct cua_u128)
+SET(set_16, 16)
+CUA_DEFINE_HASHMAP_WITH(own_4_4, uint32_t, uint32_t, hash_4, equal_4)
+CUA_DEFINE_HASHMAP_TILE_WITH(own_4_4, uint32_t, uint32_t)
+MAP(own_4_4, 4, uint32_t)
+CUA_DEFINE_HASHMAP_WITH(own_8_8, uint64_t, uint64_t, hash_8, equal_8)
+CUA_DEFINE_HASHMAP_TILE_WITH(own_8_8, uint64_t, uint64_t)
+MAP(own_8_8, 8, uint64_t)
+CUA_DEFINE_HASHSET_WITH(own_8, uint64_t, hash_8, equal_8)
+CUA_DEFINE_HASHSET_TILE_WITH(own_8, uint64_t)
+SET(own_8, 8)
+CUA_DEFINE_HASHSET_WITH(own_16, struct cua_u128, hash_16, equal_16)
+CUA_DEFINE_HASHSET_TILE_WITH(own_16, struct cua_u128)
+SET(own_16, 16)
+
+#define KIND(name, ks, vs, folds)                                                                  \
+	{                                                                                          \
+		ks, vs, folds, name##_insert_number, name##_find_number, name##_erase_number       \
+	}
+static const struct kind kinds[] = {
+	KIND(map_4_8, 4, 8, 0), KIND(map_8_4, 8, 4, 0), KIND(set_4, 4, 0, 0),
+	KIND(set_8, 8, 0, 0),   KIND(set_16, 16, 0, 0), KIND(own_4_4, 4, 4, 1),
+	KIND(own_8_8, 8, 8, 1), KIND(own_8, 8, 0, 1),   KIND(own_16, 16, 0, 1),
+};
+#define KINDS (int)(sizeof(kinds) / sizeof(kinds[0]))
+static const struct kind *kind;
+
+/* ---- any mix ---- */
+
+static void kinds_setup(void)
+{
+	memset(buckets, 0, sizeof(buckets));
+	memset(&at_counts, 0, sizeof(at_counts));
+	memset(balance, 0, sizeof(balance));
+}
+
+static void insert(uint32_t mask, int active, unsigned i)
+{
+	const int result = kind->insert(mask, active, i % KEYS);
+
+	if (result == CUA_HASHMAP_UNSUPPORTED || !result != !active)
+		simt_fail("an insert gave what it cannot give");
+	balance[i % KEYS] += result == CUA_HASHMAP_INSERTED;
+}
+
+static void erase(uint32_t mask, int active, unsigned i)
+{
+	balance[i % KEYS] -= kind->erase(mask, active, i % KEYS);
+}
+
+static void kinds_mixed(void)
+{
+	const uint32_t mask = whole_warp();
+	const unsigned lane = simt_lane();
+
+	insert(mask, lane % 7 != 6, lane);
+	kind->find(mask, 1, (lane + 1) % KEYS);
+	erase(mask, lane % 3 == 0, lane + 2);
+	kind->find(mask, lane % 2, lane % KEYS);
+	insert(mask, 1, lane + 4);
+	erase(mask, lane % 5 == 0, lane);
+}
+
+/* Notes the key of a word; returns what is wrong. */
+static const char *note(struct cua_u128 word, unsigned char there[KEYS])
+{
+	const struct cua_u128 key = cua__hashmap_word_key(kind->key_size, word);
+	const uint64_t i = (kind->key_size == 16 ? bits_16(key) : key.lo) >> folds;
+
+	if (i >= KEYS)
+		return "a key that nobody inserted";
+	return there[i]++ ? "a key is there twice" : NULL;
+}
+
+static const char *kinds_check(void)
+{
+	const uint32_t ks = kind->key_size, vs = kind->value_size, words = cua__hashmap_is_wide(ks, vs) ? 2 : 1;
+	unsigned char there[KEYS] = {0};
+	const char *wrong = NULL;
+	uint64_t size = 0, in_slots = 0;
+
+	for (unsigned b = 0; !wrong && b < view.n_buckets; b++) {
+		if (buckets[8 * b] & 1)
+			return "a bucket is locked for ever";
+		for (unsigned i = 1; !wrong && i <= cua__hashmap_word_slots(ks, vs); i++) {
+			struct cua_u128 word = {buckets[8 * b + i * words], 0};
+
+			if (words == 2)
+				word.hi = buckets[8 * b + i * 2 + 1];
+			if (!cua__hashmap_word_used(ks, vs, word))
+				continue;
+			wrong = note(word, there);
+			in_slots++;
+		}
+	}
+	for (unsigned c = 0; !wrong && c < 2; c++) {
+		/* of the keys with the bits 0 and 1 */
+		if (at_counts.cells[2 * c] && there[folds ? 0 : c]++)
+			wrong = "a reserved key is there twice";
+	}
+	for (unsigned i = 0; !wrong && i < KEYS; i++)
+		if (there[i] != balance[i])
+			wrong = "a key is there that was erased, or is not that was inserted";
+	for (unsigned i = 0; i < CUA_HASHMAP_STRIPES; i++)
+		size += at_counts.counts[i].inserted - at_counts.counts[i].erased;
+	return wrong || size == in_slots ? wrong : "the size is wrong";
+}
+
+START_TEST(hashmap_kinds)
+{
+	struct simt_case mixed = {
+		.name = "map, kinds", .setup = kinds_setup, .body = kinds_mixed, .check = kinds_check};
+
+	kind = &kinds[_i];
+	folds = kind->folds;
+	view.key_size = kind->key_size;
+	view.value_size = kind->value_size;
+	for (view.n_buckets = 1; view.n_buckets <= MOST_BUCKETS; view.n_buckets *= 2) {
+		try_shape(mixed, 1, 8, 10);
+		try_shape(mixed, 2, 4, 10);
+		try_shape(mixed, 3, 12, 2);
+	}
+}
+END_TEST
+
+TCase *simt_hashmap_kinds_cases(void)
+{
+	TCase *tc = simt_tcase("hashmap_kinds");
+
+	tcase_add_loop_test(tc, hashmap_kinds, 0, KINDS);
+	return tc;
+}
