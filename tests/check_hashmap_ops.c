@@ -2339,6 +2339,9 @@ START_TEST(captured)
 	struct pair *p = random_pairs(20000, 8, 8, 0);
 	uint64_t *k = test_alloc(ctx, 8 * 100000), *v = test_alloc(ctx, 8 * 100000), *n = test_alloc(ctx, 8), there;
 	uint64_t *keys = test_malloc(2 * 8 * 20000);
+	void *ck = keys_of(ctx, p, 5000, 8, 0), *expected = keys_of(ctx, p, 5000, 8, 1);
+	void *desired = keys_of(ctx, p + 5000, 5000, 8, 1);
+	uint8_t *r = test_alloc(ctx, 5000), results[5000];
 	cudaStream_t stream;
 	cudaGraph_t graph;
 	cudaGraphExec_t exec;
@@ -2361,11 +2364,10 @@ START_TEST(captured)
 	ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);
 	ck_assert_int_eq(cudaGraphDestroy(graph), cudaSuccess);
 
-	/* a unit less than is enough, and enough; another unit is for a number of pairs that is copied */
 	ck_assert_cua(cua_hashmap_retrieve_workspace(m.map, CUA_HASHMAP_SORTED, 100000, &bytes));
 	ck_assert_uint_gt(bytes, ((size_t)1 << 20) + 512);
 	for (int enough = 0; enough < 2; enough++) {
-		ck_assert_cua(cua_context_reserve(ctx, bytes - (enough ? 256 : 512)));
+		ck_assert_cua(cua_context_reserve(ctx, enough ? bytes : bytes / 2));
 		ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
 		ck_assert_status(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 100000, k, v, n),
 				 enough ? CUA_OK : CUA_ERROR_WORKSPACE);
@@ -2373,6 +2375,7 @@ START_TEST(captured)
 		ck_assert_int_eq(cudaGraphDestroy(graph), cudaSuccess);
 	}
 	ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+	ck_assert_cua(cua_hashmap_compare_exchange_n(m.map, 5000, ck, expected, desired, r));
 	ck_assert_cua(cua_hashmap_merge(m.map, from.map, CUA_HASHMAP_ADD));
 	ck_assert_cua(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 20000, k, v, n));
 	ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);
@@ -2381,6 +2384,10 @@ START_TEST(captured)
 		ck_assert_int_eq(cudaGraphLaunch(exec, stream), cudaSuccess);
 		test_download(ctx, &there, n, 8);
 		ck_assert_uint_eq(there, 20000);
+		test_download(ctx, results, r, sizeof(results));
+		for (size_t i = 0; i < sizeof(results); i++)
+			EXPECT(results[i] == (launch ? CUA_HASHMAP_DIFFERS : CUA_HASHMAP_EXISTS),
+			       "launch %d, result %zu is %d", launch, i, results[i]);
 		qsort(p, 20000, sizeof(*p), by_key);
 		test_download(ctx, keys, k, 8 * 20000);
 		for (size_t i = 0; i < 20000; i++)
@@ -2393,6 +2400,10 @@ START_TEST(captured)
 	ck_assert_cua(cua_hashmap_destroy(grows.map));
 	free(p);
 	free(keys);
+	test_free(ctx, ck);
+	test_free(ctx, expected);
+	test_free(ctx, desired);
+	test_free(ctx, r);
 	test_free(ctx, k);
 	test_free(ctx, v);
 	test_free(ctx, n);

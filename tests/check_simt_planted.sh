@@ -115,6 +115,14 @@ planted 'a write by a tile that is not counted' hashmap_tile \
   's/added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));/added = 0;/' linear
 planted 'an update by a tile that changes nothing' hashmap_tile \
   '/^CUA_FORCE int cua__tile_write(/,/^}/s/return \(cua__hashmap_word_change_by\)/return 1 || \1/' linear
+planted 'tiles of sets that ask for no equality' hashmap_tile \
+  's/CUA__DEFINE_HASHSET_TILE(name, K, name##__equal)/CUA__DEFINE_HASHSET_TILE(name, K, NULL)/' hashmap_kinds
+planted 'tiles of maps that ask for no equality' hashmap_tile \
+  's/CUA__DEFINE_HASHMAP_TILE(name, K, V, name##__equal)/CUA__DEFINE_HASHMAP_TILE(name, K, V, NULL)/' hashmap_kinds
+planted 'a set with an equality that its lanes do not use' hashmap \
+  '/define CUA_DEFINE_HASHSET_WITH/,/^$/s/name##__equal/NULL/' hashmap_kinds
+planted 'words of 4 + 8 that lose half of the value' hashmap_word \
+  '/cua__hashmap_word_value(/,/^}/s/vs == 8/0/' hashmap_kinds
 planted 'a compare-exchange that does not compare' hashmap \
   '/^CUA_FORCE int cua__hashmap_compare_exchange_at(/,/^}/s/if (!cua__hashmap_same(spot->value, \*expected))/if (0)/' linear
 planted 'a compare-exchange by a tile that forgets a reserved key' hashmap_tile \
@@ -128,7 +136,7 @@ planted 'updates together of lanes with two operations' hashmap_word \
 planted 'updates together of lanes with two keys' hashmap_word \
   '/_word_change_together(/,/^}/s/cua_port_match_any_u64(mask, key.lo)/mask/' hashmap
 planted 'updates together of a key that is gone' hashmap_word \
-  '/_word_change_together(/,/^}/s/cua__hashmap_word_has(ks, vs, word, key, equal)/1/' hashmap
+  '/_word_change_together(/,/^}/s/cua__hashmap_word_has(ks, vs, word, key, NULL)/1/' hashmap
 planted 'updates together without the operands of the lanes below' hashmap_word \
   '/_operands(/,/^}/s/if (below >> lane & 1)/if (0)/' hashmap
 planted 'updates together with the operands of all lanes' hashmap_word \
@@ -137,6 +145,8 @@ planted 'updates together by any operation as if it were associative' hashmap_wo
   '/_word_change_together(/,/^}/s/associative = next.*;/associative = 1;/' hashmap
 planted 'updates together where a lane gets the value before all' hashmap_word \
   '/_word_change_together(/,/^}/s/spot->value = value;/spot->value = cua__hashmap_word_value(ks, vs, word);/' hashmap
+planted 'updates together that ask an operation about the value of another key' hashmap_word \
+  's/left ? below : 0, operand/below, operand/' hashmap
 planted 'updates together of which the lowest lane swaps' hashmap_word \
   '/_word_change_together(/,/^}/s/cua__warp_highest(peers)/cua_port_ffs_u32(peers) - 1/' hashmap
 planted 'updates together that take a swap of another place for theirs' hashmap_word \

@@ -6,12 +6,19 @@
 
 #include "simt_suites.h"
 
+static inline uint64_t step(uint64_t old)
+{
+	if (!old)
+		simt_fail("an operation was asked about a value that the key never had");
+	return old;
+}
+
 CUA_DEFINE_HASHMAP(slim, uint32_t, uint32_t)
 CUA_DEFINE_HASHMAP_TILE(slim, uint32_t, uint32_t)
-CUA_DEFINE_HASHMAP_UPDATE(slim_step, slim, old * 3 + operand)
+CUA_DEFINE_HASHMAP_UPDATE(slim_step, slim, step(old) * 3 + operand)
 CUA_DEFINE_HASHMAP(broad, uint64_t, uint64_t)
 CUA_DEFINE_HASHMAP_TILE(broad, uint64_t, uint64_t)
-CUA_DEFINE_HASHMAP_UPDATE(broad_step, broad, old * 3 + operand)
+CUA_DEFINE_HASHMAP_UPDATE(broad_step, broad, step(old) * 3 + operand)
 
 #define MOST_BUCKETS 32u
 
@@ -235,11 +242,17 @@ static void turn_setup(void)
 	turn.by_tiles = by_tiles;
 }
 
+/* One has a slot, the other one a cell. */
+static uint64_t turn_key(unsigned lane)
+{
+	return lane % 3 == 1 ? 7 : 0;
+}
+
 /* Two keys that hold who was there last; who comes next reads what that lane wrote before. */
 static void map_turn(void)
 {
 	const unsigned lane = simt_lane();
-	const uint64_t key = 7 + lane % 3 % 2;
+	const uint64_t key = turn_key(lane);
 	uint64_t old = 0;
 	int result;
 
@@ -248,7 +261,7 @@ static void map_turn(void)
 			       : map_exchange(key, lane + 1, &old);
 	if (result == CUA_HASHMAP_INSERTED)
 		return;
-	if (result != CUA_HASHMAP_EXISTS || old < 1 || old > MOST_IN_TURN || 7 + (old - 1) % 3 % 2 != key)
+	if (result != CUA_HASHMAP_EXISTS || old < 1 || old > MOST_IN_TURN || turn_key((unsigned)old - 1) != key)
 		simt_fail("an exchange gave what nobody has stored there");
 	if (CUA_READ(turn.wrote[old - 1]) != old)
 		simt_fail("what was done before an exchange is not there after the next one");
@@ -267,24 +280,40 @@ static const char *map_turn_check(void)
 	return last == (n > 1 ? 2u : 1u) ? map_check() : "an exchange took effect twice";
 }
 
-/* An operation that is not associative. */
+/* Key 7 in a slot and key 0 in its cell, both with the value 1. */
+static void step_setup(void)
+{
+	map_setup();
+	set_slot(0, 0, 7, 1);
+	at_counts.counts[0].inserted = 1;
+	at_counts.cells[0] = is_broad ? 2 : 2 | (uint64_t)1 << 32;
+	at_counts.cells[1] = is_broad;
+}
+
+/* An operation that is not associative. No value is 0. */
 static void map_step(void)
 {
+	const uint64_t key = simt_lane() % 3 == 1 ? 7 : 0;
+
 	if (is_broad)
-		broad_step(&map_view, 7, 1);
+		broad_step(&map_view, key, 1);
 	else
-		slim_step(&map_view, 7, 1);
+		slim_step(&map_view, (uint32_t)key, 1);
 }
 
 static const char *map_step_check(void)
 {
-	uint64_t key, value, expected = 0;
+	uint64_t expected[2] = {1, 1}, key, values[2];
 
 	for (unsigned i = 0; i < simt_blocks() * simt_block_lanes(); i++)
-		expected = expected * 3 + 1;
-	if (!get_slot(0, 0, &key, &value) || key != 7)
+		expected[i % 3 == 1] = expected[i % 3 == 1] * 3 + 1;
+	if (!get_slot(0, 0, &key, &values[1]) || key != 7)
 		return "the key is not there";
-	return value == (is_broad ? expected : (uint32_t)expected) ? map_check() : "a step was lost, or came twice";
+	values[0] = is_broad ? at_counts.cells[1] : at_counts.cells[0] >> 32;
+	for (unsigned i = 0; i < 2; i++)
+		if (values[i] != (is_broad ? expected[i] : (uint32_t)expected[i]))
+			return "a step was lost, or came twice";
+	return map_check();
 }
 
 /*
@@ -310,8 +339,9 @@ static void map_stale(void)
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 
 	spot.at = (char *)buckets + 2 * size * (1 + (has_moved && !stale));
-	if (cua__hashmap_word_change_together(size, size, key, NULL, one, cua__hashmap_next_combined,
-					      CUA_UPDATE_ADD, &spot) != !stale)
+	spot.word = cua__hashmap_word_of(size, size, key, one);
+	if (cua__hashmap_word_change_together(size, size, one, cua__hashmap_next_combined, CUA_UPDATE_ADD,
+					      &spot) != !stale)
 		simt_fail("an update of a key that is not there, or none of one that is");
 }
 
@@ -610,7 +640,7 @@ static int second_try(uint32_t mask, int active, uint64_t key, const struct cua_
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	const uint32_t part = cua_port_lane() % CUA__TILE_GROUP;
-	struct cua_u128 bits = {key, 0}, there;
+	struct cua_u128 bits = {key, 0}, there = {0, 0};
 	uint64_t hash = cua_hash_u64(key, map_view.seed);
 	int result = 0;
 
@@ -830,7 +860,7 @@ static void lanes_of_width(void)
 	struct simt_case stale = {
 		.name = "map, stale", .setup = stale_setup, .body = map_stale, .check = map_stale_check};
 	struct simt_case step = {
-		.name = "map, step", .setup = map_setup, .body = map_step, .check = map_step_check};
+		.name = "map, step", .setup = step_setup, .body = map_step, .check = map_step_check};
 	struct simt_case last = {.name = "map, last slot",
 				 .setup = map_last_slot_setup,
 				 .body = map_last_slot,
@@ -879,8 +909,8 @@ static void lanes_of_width(void)
 		try_shape(in_turn, 2, 20, 20);
 	}
 	turn.by_tiles = 0;
-	explore_shape(in_turn, 1, 3, 2);
-	explore_shape(step, 1, 3, 2);
+	explore_shape(in_turn, 1, 4, 3);
+	explore_shape(step, 1, 4, 3);
 	try_shape(step, 2, 12, 20);
 	for (has_moved = 0; has_moved < 2; has_moved++) {
 		explore_shape(stale, 1, 2, 2);

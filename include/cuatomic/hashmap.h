@@ -78,7 +78,8 @@ enum cua_hashmap_result {
 	CUA_HASHMAP_EXISTS = 2,     /* the key was there: kept, overwritten or updated */
 	CUA_HASHMAP_FULL = 3,       /* the key was absent and there is no slot: nothing changed */
 	CUA_HASHMAP_DIFFERS = 4,    /* compare_exchange: the key is there with another value */
-	CUA_HASHMAP_UNSUPPORTED = 5 /* code for a machine that lacks the map's CAS of 128 bits: see portable below */
+	/* code for a machine that lacks the map's CAS of 128 bits, see portable below, for other sizes or layouts */
+	CUA_HASHMAP_UNSUPPORTED = 5
 };
 
 /* Counts, striped by home bucket so that no address is hot; sums of all stripes count. */
@@ -131,8 +132,8 @@ typedef struct cua_u128 cua__hashmap_next_fn(struct cua_u128 old, struct cua_u12
 /* Where a key was met, and with what. */
 struct cua__hashmap_spot {
 	char *at;
-	struct cua_u128 value; /* with a state a slot */
-	struct cua_u128 word;  /* with a word a pair */
+	struct cua_u128 value;
+	struct cua_u128 word; /* with a word a pair: as it was */
 };
 
 #define CUA__HASHMAP_AT CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
@@ -388,7 +389,7 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32
 
 		if (result != CUA_HASHMAP_EXISTS)
 			return result;
-		if (cua__hashmap_word_change_by(ks, vs, key, equal, operand, next, op, spot))
+		if (cua__hashmap_word_change_by(ks, vs, operand, next, op, spot))
 			return result;
 	}
 }
@@ -485,9 +486,9 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
  *   int name_at(view, place, &key, &value)          1 and the pair at this place, or 0
  *
  * where `view` is a const struct cua_hashmap_view *, and results are an enum cua_hashmap_result unless said
- * otherwise. In a map of other sizes, what writes is UNSUPPORTED, and nothing is found. Keys are equal if their bits
- * are: padding in a struct counts. To visit all pairs, share the
- * places out among lanes.
+ * otherwise. In a map of other sizes, or of a layout that this header does not know, what writes is UNSUPPORTED, and
+ * nothing is found. Keys are equal if their bits are: padding in a struct counts. To visit all pairs, share the places
+ * out among lanes.
  *
  * CUA_DEFINE_HASHSET(name, K) defines insert(view, key), contains, erase, places and at(view, place, &key).
  *
@@ -886,15 +887,15 @@ CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
  * insert_or_get_n, exchange_n: values_out[i] gets the value that is there after, or for exchange was there before;
  *   where the key is FULL, or for exchange absent, it stays as it is. values_out may be `values`.
  * compare_exchange_n: where keys[i] is there with the bits of expected[i] its value becomes desired[i], EXISTS; with
- *   another value expected[i] gets that, DIFFERS; else ABSENT. No key is added.
+ *   another value expected[i] gets that, DIFFERS; else ABSENT. No key is added. expected may be `desired`.
  * build_n: the map is cleared and then holds these pairs; of equal keys any one remains and the others are EXISTS.
  * find_n: values_out[i] gets the value and found[i] 1; for an absent key found[i] gets 0 and values_out[i]
  *   stays as it is. found may be NULL.
  * contains_n: found[i] gets 1 or 0.
  * erase_n: found[i], where found is not NULL, gets whether this element removed its key.
- * Errors: NULL, VALUE (unknown op), TYPE (a set, where values are assigned, updated, exchanged or given), SIZE, ALIGNMENT,
- * MEMORY_KIND, OVERLAP (an output with another argument or the map), UNSUPPORTED (own_hash); with grow_percent also
- * NO_MEMORY and, for calls that insert, CAPTURE; WORKSPACE.
+ * Errors: NULL, VALUE (unknown op), TYPE (a set, where values are assigned, updated, exchanged or given), SIZE,
+ * ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another argument or the map), UNSUPPORTED (own_hash); with
+ * grow_percent also NO_MEMORY and, for calls that insert, CAPTURE; WORKSPACE.
  */
 CUA_API enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
 					     const void *values, uint8_t *results);

@@ -646,7 +646,7 @@ CUA_FORCE int cua__tile_write(const struct cua_hashmap_view *view, uint32_t ks, 
 	if (seen.there <= 0)
 		return 0;
 	cua__tile_spot(view, ks, vs, key, &seen, spot);
-	return cua__hashmap_word_change_by(ks, vs, key, equal, operand, next, CUA__HASHMAP_NO_OP, spot)
+	return cua__hashmap_word_change_by(ks, vs, operand, next, CUA__HASHMAP_NO_OP, spot)
 		       ? CUA_HASHMAP_EXISTS
 		       : 0;
 }

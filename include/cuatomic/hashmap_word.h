@@ -395,7 +395,8 @@ CUA_FORCE void cua__hashmap_word_read(char *bucket, uint32_t ks, uint32_t vs, en
 /*
  * Looks for the key in one bucket. Returns 1 with the spot, 0 if it is not there, -1 if in addition an EMPTY
  * slot says that it is not in the buckets behind either; *first is then the first slot that was EMPTY. With 0 it is
- * the first one that was ERASED, or as many as there are slots; or more where one seemed EMPTY, though the last did not.
+ * the first one that was ERASED, or as many as there are slots; or more where one seemed EMPTY, though the last one
+ * did not.
  */
 CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key,
 				       cua__hashmap_equal_fn *equal, enum cua_order order,
@@ -723,7 +724,7 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 	return result;
 }
 
-/* Inserts into the home bucket if the key is absent there. Returns INSERTED, EXISTS, or 0 where no EMPTY slot is left. */
+/* Inserts into the home bucket if the key is absent there: INSERTED, EXISTS, or 0 where no EMPTY slot is left. */
 CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 					   uint64_t hash, struct cua_u128 key,
 					   cua__hashmap_equal_fn *equal, struct cua_u128 word,
@@ -826,14 +827,15 @@ CUA_FORCE struct cua_u128 cua__hashmap_operands(uint32_t vs, uint32_t mask, uint
  * with the value before in the spot; or 0 where the key is not there any more. A lane waits only for those that came
  * here with it, and they for nobody else.
  */
-CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct cua_u128 key,
-						cua__hashmap_equal_fn *equal, struct cua_u128 operand,
+CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct cua_u128 operand,
 						cua__hashmap_next_fn *next, enum cua_update op,
 						struct cua__hashmap_spot *spot)
 {
 	/* which a user's operation need not be: its operands are applied anew to each word that is read */
 	const int associative = next == cua__hashmap_next_combined || next == cua__hashmap_next_assign;
 	const int wide = cua__hashmap_is_wide(ks, vs);
+	/* as it is in the word: in a cell it is another one, and equal keys may differ in their bits */
+	const struct cua_u128 key = cua__hashmap_word_key(ks, spot->word);
 	const uint32_t mask = cua_port_active_mask(), lane = cua_port_lane();
 	/* places are 8 bytes apart or more, and operations have lesser numbers */
 	const uint32_t peers = cua__warp_peers(mask, spot->at + (uint32_t)op) &
@@ -863,12 +865,11 @@ CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct
 		word.lo = cua_port_shuffle_u64(mask, word.lo, first);
 		if (wide)
 			word.hi = cua_port_shuffle_u64(mask, word.hi, first);
-		/* an empty cell has the bits of a key that has no slot */
-		left = left && !cua__hashmap_word_empty(word) &&
-		       cua__hashmap_word_has(ks, vs, word, key, equal);
+		left = left && cua__hashmap_word_has(ks, vs, word, key, NULL);
 		value = cua__hashmap_word_value(ks, vs, word);
+		/* a user's operation gets no value but the key's */
 		if (!associative)
-			value = cua__hashmap_operands(vs, mask, below, operand, next, op, 1, value);
+			value = cua__hashmap_operands(vs, mask, left ? below : 0, operand, next, op, 1, value);
 		else if (below)
 			value = cua__hashmap_cut(next(value, together, op), vs);
 		if (left && lane == cua__warp_highest(peers)) {
@@ -895,8 +896,7 @@ CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct
  * Where enter met the key: its value becomes next(value, operand, op), and the spot has the value before. Returns 0
  * where the key is gone, or its place is to be looked for again.
  */
-CUA_FORCE int cua__hashmap_word_change_by(uint32_t ks, uint32_t vs, struct cua_u128 key,
-					  cua__hashmap_equal_fn *equal, struct cua_u128 operand,
+CUA_FORCE int cua__hashmap_word_change_by(uint32_t ks, uint32_t vs, struct cua_u128 operand,
 					  cua__hashmap_next_fn *next, enum cua_update op,
 					  struct cua__hashmap_spot *spot)
 {
@@ -908,7 +908,7 @@ CUA_FORCE int cua__hashmap_word_change_by(uint32_t ks, uint32_t vs, struct cua_u
 
 	if (changed)
 		return changed > 0;
-	return cua__hashmap_word_change_together(ks, vs, key, equal, operand, next, op, spot);
+	return cua__hashmap_word_change_together(ks, vs, operand, next, op, spot);
 }
 
 /*

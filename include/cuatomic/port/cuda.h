@@ -411,7 +411,11 @@ CUA_FORCE uint32_t cua_port_lane(void)
 
 CUA_FORCE uint32_t cua_port_active_mask(void)
 {
-	return __activemask();
+	uint32_t mask;
+
+	/* of those who are at this very place: a function that is called may be at several */
+	__asm__ volatile("activemask.b32 %0;" : "=r"(mask));
+	return mask;
 }
 
 CUA_FORCE uint32_t cua_port_ballot(uint32_t mask, int predicate)
