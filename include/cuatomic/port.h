@@ -249,13 +249,36 @@ CUA_FN void cua_backoff_init(struct cua_backoff *b)
 	b->seed = cua_port_thread() * 2654435761u + (uint32_t)cua_port_block() * 40503u + 1u;
 }
 
-/* One wait, between half the current length and the whole; then twice as long, up to `longest`. */
-CUA_FN void cua__backoff_wait_upto(struct cua_backoff *b, uint32_t longest)
+/* The length of the next wait, between half the current one and the whole; then that is doubled, up to `longest`. */
+CUA_FN uint32_t cua__backoff_next(struct cua_backoff *b, uint32_t longest)
 {
+	uint32_t ns;
+
 	b->seed = b->seed * 1664525u + 1013904223u;
-	cua_port_pause(b->ns / 2 + (b->seed >> 16) % (b->ns / 2 + 1));
+	ns = b->ns / 2 + (b->seed >> 16) % (b->ns / 2 + 1);
 	if (b->ns < longest)
 		b->ns *= 2;
+	return ns;
+}
+
+/* One wait. */
+CUA_FN void cua__backoff_wait_upto(struct cua_backoff *b, uint32_t longest)
+{
+	cua_port_pause(cua__backoff_next(b, longest));
+}
+
+/*
+ * The same for many who want one word. On a GPU those who sleep for about as long wake up at one moment, whatever is
+ * added to their sleeps at random, so that of all of them one succeeds: they sleep in pieces, as many as they like.
+ */
+CUA_FN void cua__backoff_wait_apart(struct cua_backoff *b, uint32_t longest)
+{
+	uint32_t ns = cua__backoff_next(b, longest);
+
+	if (CUA_WARP_LANES > 1)
+		for (; ns > 256; ns -= 256)
+			cua_port_pause(256);
+	cua_port_pause(ns);
 }
 
 /* The same, up to 1024 ns. */
