@@ -46,7 +46,7 @@
  *   that finds no free slot waits until the inserts under way have been counted, those of a bulk call on the host
  *   when a thread has done its share. All calls may be made by any lane of a diverged warp.
  *   Lanes of a warp that change values of words at one moment, and were all too late, try again together, and wait for
- *   each other until all have succeeded.
+ *   each other until all have succeeded, or found that their key is gone.
  * Full: FULL is returned only where at one moment all slots held a key; the map is unchanged, the pair is counted
  *   and, if the map was made to keep rejected pairs, kept. Bulk calls on a GPU may combine equal keys first: they count
  *   as one pair then, of an update with the operation's value of all of them. Of many lanes that want the last slot
@@ -143,6 +143,8 @@ struct cua__hashmap_spot {
  * holder waits behind; a lane has waited about as long already when its wait gets this long.
  */
 #define CUA__HASHMAP_LONGEST_WAIT 16384u
+/* Of a warp whose lanes change values together, as few as one or as many as a GPU has: see doc/performance.md. */
+#define CUA__HASHMAP_LONGEST_APART 4096u
 
 /* Whether all slots held a key at some moment of this call; may miss it while writers are at work. */
 CUA_FN int cua__hashmap_full(const struct cua_hashmap_view *view, uint32_t slots)

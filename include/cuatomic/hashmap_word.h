@@ -856,7 +856,7 @@ CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct
 
 		/* a warp sleeps as a whole: once for all places */
 		if (lane == cua_port_ffs_u32(mask) - 1)
-			cua__backoff_wait_apart(&backoff, 4096);
+			cua__backoff_wait_apart(&backoff, CUA__HASHMAP_LONGEST_APART);
 		cua_port_sync_warp(mask);
 		if (lane == first && waiting & peers)
 			word = cua__hashmap_word_load(spot->at, wide, CUA_ACQUIRE);

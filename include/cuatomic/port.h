@@ -261,15 +261,16 @@ CUA_FN uint32_t cua__backoff_next(struct cua_backoff *b, uint32_t longest)
 	return ns;
 }
 
-/* One wait. */
+/* One wait of this kind. */
 CUA_FN void cua__backoff_wait_upto(struct cua_backoff *b, uint32_t longest)
 {
 	cua_port_pause(cua__backoff_next(b, longest));
 }
 
 /*
- * The same for many who want one word. On a GPU those who sleep for about as long wake up at one moment, whatever is
- * added to their sleeps at random, so that of all of them one succeeds: they sleep in pieces, as many as they like.
+ * The same for many who want one word. Those who sleep for about as long wake up at one moment on a GPU (seen on an
+ * H200), whatever is added to their sleeps at random, and one of them all succeeds. In short pieces, of which each
+ * has another number, they do not.
  */
 CUA_FN void cua__backoff_wait_apart(struct cua_backoff *b, uint32_t longest)
 {
@@ -281,7 +282,7 @@ CUA_FN void cua__backoff_wait_apart(struct cua_backoff *b, uint32_t longest)
 	cua_port_pause(ns);
 }
 
-/* The same, up to 1024 ns. */
+/* One wait, which grows up to 1024 ns. */
 CUA_FN void cua_backoff_wait(struct cua_backoff *b)
 {
 	cua__backoff_wait_upto(b, 1024);
