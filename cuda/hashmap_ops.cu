@@ -48,6 +48,9 @@ static unsigned sort_blocks(const struct cua_context *ctx, uint64_t max)
 	return cua__grid(ctx, max, THREADS * CUA__SORT_ITEMS, BLOCKS_PER_PROCESSOR);
 }
 
+static_assert(sizeof(struct cua__hashmap_least) <= 2 * CUA__HASHMAP_DIGITS * sizeof(uint64_t),
+	      "`least` has what the sort has for counts");
+
 static size_t cuda_sort_scratch(struct cua_context *ctx, uint32_t key_size, uint32_t value_size, uint64_t max)
 {
 	return cua__scratch_size(max * key_size) + cua__scratch_size(max * value_size) +
@@ -110,12 +113,27 @@ static __global__ void __launch_bounds__(THREADS)
 
 template <uint32_t KS, uint32_t VS>
 static __global__ void __launch_bounds__(THREADS)
-	slice_kernel(struct cua_hashmap_view view, uint64_t first, uint64_t places, void *keys_out, void *values_out,
-		     uint64_t *n)
+	slice_kernel(struct cua_hashmap_view view, struct cua__slice slice)
 {
 	__shared__ struct cua__slice_shared shared;
 
-	cua__hashmap_give_slice(&view, KS, VS, first, places, keys_out, values_out, n, &shared);
+	cua__hashmap_give_slice(&view, KS, VS, &slice, &shared);
+}
+
+template <uint32_t KS, uint32_t VS>
+static __global__ void __launch_bounds__(THREADS)
+	least_count_kernel(struct cua_hashmap_view view, struct cua__least_arrays arrays)
+{
+	__shared__ uint32_t shared[CUA__HASHMAP_DIGITS];
+
+	cua__least_count(&view, KS, VS, &arrays, shared);
+}
+
+static __global__ void __launch_bounds__(THREADS) least_pick_kernel(struct cua__least_arrays arrays)
+{
+	__shared__ uint64_t shared[CUA__HASHMAP_DIGITS];
+
+	cua__least_pick(&arrays, shared);
 }
 
 template <uint32_t KS, uint32_t VS>
@@ -148,14 +166,62 @@ static enum cua_status cuda_move(struct cua_context *ctx, const struct cua_hashm
 #undef ARGUMENTS
 }
 
+static enum cua_status launch_slice(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				    struct cua__slice slice)
+{
+#define KERNEL slice_kernel
+#define ARGUMENTS *view, slice
+	LAUNCH(view, slice.places)
+#undef KERNEL
+#undef ARGUMENTS
+}
+
 static enum cua_status cuda_slice(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t first,
 				  uint64_t places, void *keys_out, void *values_out, uint64_t *n)
 {
-#define KERNEL slice_kernel
-#define ARGUMENTS *view, first, places, keys_out, values_out, n
-	LAUNCH(view, places)
+	struct cua__slice slice = {};
+
+	slice.first = first;
+	slice.places = places;
+	slice.keys_out = keys_out;
+	slice.values_out = values_out;
+	slice.n = n;
+	return launch_slice(ctx, view, slice);
+}
+
+static enum cua_status launch_least_count(struct cua_context *ctx, const struct cua_hashmap_view *view,
+					  struct cua__least_arrays arrays)
+{
+#define KERNEL least_count_kernel
+#define ARGUMENTS *view, arrays
+	LAUNCH(view, cua__hashmap_places(view, view->key_size, view->value_size))
 #undef KERNEL
 #undef ARGUMENTS
+}
+
+static enum cua_status cuda_least(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				  const struct cua__hashmap_sort *sort)
+{
+	struct cua__hashmap_least *least = (struct cua__hashmap_least *)sort->scratch;
+	struct cua__least_arrays arrays = {sort->key_size, sort->max, sort->n, least};
+	struct cua__slice slice = {};
+	enum cua_status status = ctx->backend->runtime->set_bytes(ctx, least, 0, sizeof(*least));
+
+	while (!status && arrays.pass-- > 0) {
+		status = launch_least_count(ctx, view, arrays);
+		if (!status)
+			status = cua__launch(ctx, least_pick_kernel, 1, THREADS, 0, arrays);
+	}
+	if (status)
+		return status;
+	slice.places = cua__hashmap_places(view, view->key_size, view->value_size);
+	slice.keys_out = sort->keys;
+	slice.values_out = sort->values;
+	slice.n = &least->given;
+	slice.last = &least->key;
+	slice.all = sort->n;
+	slice.max = sort->max;
+	return launch_slice(ctx, view, slice);
 }
 
 static enum cua_status cuda_tally(struct cua_context *ctx, const struct cua_hashmap_view *view, uint32_t *homes,
@@ -169,5 +235,5 @@ static enum cua_status cuda_tally(struct cua_context *ctx, const struct cua_hash
 }
 
 const struct cua__hashmap_whole_ops cua__cuda_hashmap_whole = {
-	cuda_sort_scratch, cuda_sort, cuda_rejected, cuda_move, cuda_slice, cuda_tally,
+	cuda_sort_scratch, cuda_sort, cuda_least, cuda_rejected, cuda_move, cuda_slice, cuda_tally,
 };

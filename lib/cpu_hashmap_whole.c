@@ -189,6 +189,77 @@ enum cua_status cua__cpu_hashmap_retrieve(struct cua_context *ctx, const struct 
 	return CUA_OK;
 }
 
+/* ---- the least keys ---- */
+
+struct choosing {
+	const struct cua_hashmap_view *view;
+	const struct cua__hashmap_sort *sort;
+	struct cua__hashmap_least least;
+	uint32_t pass;
+};
+
+static void least_count_worker(void *arg, unsigned worker, unsigned workers)
+{
+	struct choosing *c = arg;
+	const uint32_t ks = c->view->key_size, vs = c->view->value_size;
+	uint64_t counts[CUA__HASHMAP_DIGITS] = {0};
+	struct cua_u128 key, value;
+	size_t begin, end;
+
+	cua__share(cua__hashmap_places(c->view, ks, vs), worker, workers, &begin, &end);
+	for (size_t i = begin; i < end; i++)
+		if (cua__hashmap_at(c->view, ks, vs, i, &key, &value) &&
+		    cua__hashmap_begins(key, c->least.key, c->pass))
+			counts[cua__hashmap_digit(key, c->pass)]++;
+	for (uint32_t d = 0; d < CUA__HASHMAP_DIGITS; d++)
+		cua_port_add_u64(&c->least.counts[d], counts[d], CUA_RELAXED, CUA__HASHMAP_AT);
+}
+
+static void least_give_worker(void *arg, unsigned worker, unsigned workers)
+{
+	struct choosing *c = arg;
+	const uint32_t ks = c->view->key_size, vs = c->view->value_size;
+	struct cua_u128 key, value;
+	size_t begin, end;
+
+	cua__share(cua__hashmap_places(c->view, ks, vs), worker, workers, &begin, &end);
+	for (size_t i = begin; i < end; i++) {
+		uint64_t at;
+
+		if (!cua__hashmap_at(c->view, ks, vs, i, &key, &value) || cua__hashmap_below(c->least.key, key))
+			continue;
+		at = cua_port_fetch_add_u64(&c->least.given, 1, CUA_RELAXED, CUA__HASHMAP_AT);
+		if (at >= c->sort->max)
+			return;
+		cua__hashmap_set(c->sort->keys, ks, at, key);
+		cua__hashmap_set(c->sort->values, vs, at, value);
+	}
+}
+
+static enum cua_status cpu_least(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				 const struct cua__hashmap_sort *sort)
+{
+	struct choosing c = {.view = view, .sort = sort};
+	const unsigned workers =
+		cua__workers(ctx, cua__hashmap_places(view, view->key_size, view->value_size), GRAIN);
+
+	if (*sort->n <= sort->max)
+		return CUA_OK;
+	for (c.pass = view->key_size; c.pass-- > 0;) {
+		uint64_t below = 0;
+		uint32_t d = 0;
+
+		memset(c.least.counts, 0, sizeof(c.least.counts));
+		cua__parallel(ctx, workers, least_count_worker, &c);
+		while (d < CUA__HASHMAP_DIGITS - 1 &&
+		       c.least.below + below + c.least.counts[d] < sort->max)
+			below += c.least.counts[d++];
+		cua__hashmap_least_digit(&c.least, c.pass, d, below);
+	}
+	cua__parallel(ctx, workers, least_give_worker, &c);
+	return CUA_OK;
+}
+
 struct moving {
 	const struct cua_hashmap_view *from, *to;
 	int op;
@@ -272,6 +343,7 @@ static enum cua_status cpu_tally(struct cua_context *ctx, const struct cua_hashm
 const struct cua__hashmap_whole_ops cua__cpu_hashmap_whole = {
 	.sort_scratch = cpu_sort_scratch,
 	.sort = cpu_sort,
+	.least = cpu_least,
 	.rejected = cpu_rejected,
 	.move = cpu_move,
 	.slice = cpu_slice,

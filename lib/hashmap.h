@@ -71,6 +71,9 @@ struct cua__hashmap_tally {
 struct cua__hashmap_whole_ops {
 	size_t (*sort_scratch)(struct cua_context *ctx, uint32_t key_size, uint32_t value_size, uint64_t max);
 	enum cua_status (*sort)(struct cua_context *ctx, const struct cua__hashmap_sort *sort);
+	/* where *sort->n pairs are more than sort->max: those of the least keys, in any order */
+	enum cua_status (*least)(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				 const struct cua__hashmap_sort *sort);
 	/* of the kept pairs; *n is how many were rejected */
 	enum cua_status (*rejected)(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t max,
 				    void *keys_out, void *values_out, uint64_t *n);
@@ -303,6 +306,37 @@ CUA_FORCE int cua__hashmap_is_erased(const struct cua_hashmap_view *view, uint32
 CUA_FORCE uint32_t cua__hashmap_digit(struct cua_u128 v, uint32_t pass)
 {
 	return (uint32_t)((pass < 8 ? v.lo >> 8 * pass : v.hi >> 8 * (pass - 8)) & 255);
+}
+
+/*
+ * The max-th of all keys, found by a digit a pass, the highest one first: how many of the keys that begin like it have
+ * each value of the next digit says which one it has. Zeros at first.
+ */
+struct cua__hashmap_least {
+	struct cua_u128 key; /* its digits so far; the others are 0 */
+	uint64_t below;      /* keys that are below all that begin like this */
+	uint64_t given;      /* pairs */
+	uint64_t counts[CUA__HASHMAP_DIGITS];
+};
+
+/* Whether the digits above that of this pass are the same. */
+CUA_FORCE int cua__hashmap_begins(struct cua_u128 a, struct cua_u128 b, uint32_t pass)
+{
+	if (pass >= 8)
+		return !((a.hi ^ b.hi) >> 8 * (pass - 8) >> 8);
+	return a.hi == b.hi && !((a.lo ^ b.lo) >> 8 * pass >> 8);
+}
+
+/* The max-th key has this digit in this pass; of the keys that begin like it, so many have a lower one. */
+CUA_FORCE void cua__hashmap_least_digit(struct cua__hashmap_least *least, uint32_t pass, uint32_t digit, uint64_t below)
+{
+	const uint64_t bits = (uint64_t)digit << 8 * (pass % 8);
+
+	least->below += below;
+	if (pass < 8)
+		least->key.lo |= bits;
+	else
+		least->key.hi |= bits;
 }
 
 /* Of the passes before this one, those that are made; their parity says where the pairs are then. */

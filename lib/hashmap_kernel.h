@@ -255,16 +255,28 @@ struct cua__slice_shared {
 	uint32_t count;
 };
 
+/* Places of a map, and where their pairs go. */
+struct cua__slice {
+	uint64_t first, places;
+	void *keys_out, *values_out;
+	uint64_t *n; /* 0 before */
+	/* not NULL: only if *all is more than max, only keys that are not above this one, and max pairs at most */
+	const struct cua_u128 *last;
+	const uint64_t *all;
+	uint64_t max;
+};
+
 /* The pairs that a block finds get their places by one addition. */
 CUA_FORCE void cua__hashmap_give_slice(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				       uint64_t first, uint64_t places, void *keys_out, void *values_out, uint64_t *n,
-				       struct cua__slice_shared *shared)
+				       const struct cua__slice *s, struct cua__slice_shared *shared)
 {
 	const uint32_t thread = (uint32_t)cua_port_thread();
 	const uint64_t threads = cua_port_block_size(), step = cua_port_grid_size() * threads;
 
+	if (s->last && *s->all <= s->max)
+		return;
 	/* the bound is the same for all threads */
-	for (uint64_t start = cua_port_block() * threads; start < places; start += step) {
+	for (uint64_t start = cua_port_block() * threads; start < s->places; start += step) {
 		struct cua_u128 key = {0, 0}, value = {0, 0};
 		uint32_t mine = 0;
 		int there;
@@ -272,19 +284,76 @@ CUA_FORCE void cua__hashmap_give_slice(const struct cua_hashmap_view *view, uint
 		if (thread == 0)
 			CUA_WRITE(shared->count, (uint32_t)0);
 		cua_port_sync_block();
-		there = start + thread < places &&
-			cua__hashmap_at(view, ks, vs, first + start + thread, &key, &value);
+		there = start + thread < s->places &&
+			cua__hashmap_at(view, ks, vs, s->first + start + thread, &key, &value) &&
+			!(s->last && cua__hashmap_below(*s->last, key));
 		if (there)
 			mine = cua_port_fetch_add_u32(&shared->count, 1, CUA__HASHMAP_IN_BLOCK);
 		cua_port_sync_block();
 		if (thread == 0)
-			CUA_WRITE(shared->base, cua_port_fetch_add_u64(n, CUA_READ(shared->count), CUA_RELAXED,
-								       CUA__HASHMAP_AT));
+			CUA_WRITE(shared->base, cua_port_fetch_add_u64(s->n, CUA_READ(shared->count),
+								       CUA_RELAXED, CUA__HASHMAP_AT));
 		cua_port_sync_block();
-		if (there) {
-			cua__hashmap_set(keys_out, ks, CUA_READ(shared->base) + mine, key);
-			cua__hashmap_set(values_out, vs, CUA_READ(shared->base) + mine, value);
+		if (there && (!s->last || CUA_READ(shared->base) + mine < s->max)) {
+			cua__hashmap_set(s->keys_out, ks, CUA_READ(shared->base) + mine, key);
+			cua__hashmap_set(s->values_out, vs, CUA_READ(shared->base) + mine, value);
 		}
+	}
+}
+
+/* ---- the least keys: a launch of many blocks a digit, one of one block, and at the end one that gives the pairs ---- */
+
+struct cua__least_arrays {
+	uint32_t pass;
+	uint64_t max;
+	const uint64_t *all; /* the launches do nothing if *all is max at most */
+	struct cua__hashmap_least *least;
+};
+
+CUA_FORCE void cua__least_count(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				const struct cua__least_arrays *a, uint32_t shared[CUA__HASHMAP_DIGITS])
+{
+	const uint32_t thread = (uint32_t)cua_port_thread(), threads = (uint32_t)cua_port_block_size();
+	const uint64_t step = cua_port_grid_size() * threads, places = cua__hashmap_places(view, ks, vs);
+	struct cua_u128 begin, key, value;
+
+	if (*a->all <= a->max)
+		return;
+	begin = a->least->key;
+	for (uint32_t d = thread; d < CUA__HASHMAP_DIGITS; d += threads)
+		CUA_WRITE(shared[d], (uint32_t)0);
+	cua_port_sync_block();
+	for (uint64_t i = cua_port_block() * threads + thread; i < places; i += step)
+		if (cua__hashmap_at(view, ks, vs, i, &key, &value) && cua__hashmap_begins(key, begin, a->pass))
+			cua_port_add_u32(&shared[cua__hashmap_digit(key, a->pass)], 1, CUA__HASHMAP_IN_BLOCK);
+	cua_port_sync_block();
+	for (uint32_t d = thread; d < CUA__HASHMAP_DIGITS; d += threads)
+		if (CUA_READ(shared[d]))
+			cua_port_add_u64(&a->least->counts[d], CUA_READ(shared[d]), CUA_RELAXED,
+					 CUA__HASHMAP_AT);
+}
+
+/* One block. Where others write, it may be that no digit is the one: then this one is 0. */
+CUA_FORCE void cua__least_pick(const struct cua__least_arrays *a, uint64_t shared[CUA__HASHMAP_DIGITS])
+{
+	const uint32_t thread = (uint32_t)cua_port_thread(), threads = (uint32_t)cua_port_block_size();
+	uint64_t rank;
+
+	if (*a->all <= a->max)
+		return;
+	rank = a->max - 1 - CUA_READ(a->least->below);
+	for (uint32_t d = thread; d < CUA__HASHMAP_DIGITS; d += threads) {
+		CUA_WRITE(shared[d], CUA_READ(a->least->counts[d]));
+		CUA_WRITE(a->least->counts[d], (uint64_t)0);
+	}
+	cua_port_sync_block();
+	for (uint32_t d = thread; d < CUA__HASHMAP_DIGITS; d += threads) {
+		uint64_t below = 0;
+
+		for (uint32_t e = 0; e < d; e++)
+			below += CUA_READ(shared[e]);
+		if (below <= rank && rank - below < CUA_READ(shared[d]))
+			cua__hashmap_least_digit(a->least, a->pass, d, below);
 	}
 }
 

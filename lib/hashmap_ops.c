@@ -27,17 +27,20 @@ struct request {
 	int rejected, sorted;
 };
 
-static enum cua_status sort(struct cua__call *call, const struct request *r, uint64_t max, void *keys, void *values,
+/* The first of the pairs that retrieve has counted, in order, where it left any of them. */
+static enum cua_status sort(struct cua__call *call, struct cua_hashmap *map, uint64_t max, void *keys, void *values,
 			    const uint64_t *n)
 {
 	const struct cua__hashmap_whole_ops *whole = call->ctx->backend->hashmap->whole;
-	struct cua__hashmap_sort s = {r->map->view.key_size, r->map->view.value_size, max, n, keys, values, NULL};
+	struct cua__hashmap_sort s = {map->view.key_size, map->view.value_size, max, n, keys, values, NULL};
 	enum cua_status status;
 
 	if (!max)
 		return CUA_OK;
 	status = cua__call_scratch(call, whole->sort_scratch(call->ctx, s.key_size, s.value_size, max),
 				   &s.scratch);
+	if (!status && max < places_of(&map->view))
+		status = whole->least(call->ctx, &map->view, &s);
 	return status ? status : whole->sort(call->ctx, &s);
 }
 
@@ -79,7 +82,7 @@ static enum cua_status give(const struct request *r)
 		status = ctx->backend->hashmap->retrieve(ctx, &map->view, max, (void *)k.backend,
 							 (void *)v.backend, count);
 	if (!status && r->sorted)
-		status = sort(&call, r, max, (void *)k.backend, (void *)v.backend, count);
+		status = sort(&call, map, max, (void *)k.backend, (void *)v.backend, count);
 	if (!status)
 		status = ctx->backend->runtime->copy(ctx, result, count, sizeof(*r->n));
 	return cua__call_end(&call, status);

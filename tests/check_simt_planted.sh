@@ -629,6 +629,16 @@ planted 'a sort that looks at half of a key' hashmap_kernel \
   's/differ.hi |= key.hi ^ first.hi/differ.hi |= 0/' hashmap_ops
 planted 'a slice that does not wait for its place' hashmap_kernel \
   '/CUA_WRITE(shared->base/{n;n;d;}' hashmap_ops
+planted 'least keys that are counted whatever they begin like' hashmap_kernel \
+  's/ && cua__hashmap_begins(key, begin, a->pass)//' hashmap_ops
+planted 'least keys that are chosen before all counts are there' hashmap_kernel \
+  '/CUA_WRITE(a->least->counts/{n;n;d;}' hashmap_ops
+planted 'least keys counted with the digits of another pass' hashmap_kernel \
+  '/CUA_WRITE(a->least->counts/d' hashmap_ops
+planted 'least keys without the last of them' hashmap_kernel \
+  's/!(s->last && cua__hashmap_below(\*s->last, key))/!(s->last \&\& !cua__hashmap_below(key, *s->last))/' hashmap_ops
+planted 'least keys that are given once more' hashmap_kernel \
+  's/s->last && \*s->all <= s->max/0/' hashmap_ops
 planted 'a tally without its worst bucket' hashmap_kernel \
   's/if (worst)$/if (0)/' hashmap_ops
 wait

@@ -177,6 +177,8 @@ static void whole_setup(void)
 static void whole_body(void)
 {
 	const uint32_t vs = states ? 8 : 4;
+	const struct cua__slice slice = {.places = cua__hashmap_places(&views[1], 4, vs), .keys_out = sliced_keys,
+					 .values_out = sliced_values, .n = &n_sliced};
 	uint32_t lane = simt_lane();
 
 	/* the second map has some of the keys, with a value of its own */
@@ -187,8 +189,7 @@ static void whole_body(void)
 	cua_port_sync_block();
 	cua__hashmap_move(&views[0], &views[1], 4, vs, CUA_UPDATE_ADD);
 	cua_port_sync_block();
-	cua__hashmap_give_slice(&views[1], 4, vs, 0, cua__hashmap_places(&views[1], 4, vs), sliced_keys,
-				sliced_values, &n_sliced, simt_shared(sizeof(struct cua__slice_shared)));
+	cua__hashmap_give_slice(&views[1], 4, vs, &slice, simt_shared(sizeof(struct cua__slice_shared)));
 	cua_port_sync_block();
 	cua__hashmap_count_all(&views[1], 4, vs, homes, &tally,
 			       (void *)((char *)simt_shared(1024) + 64));
@@ -228,11 +229,165 @@ START_TEST(whole)
 }
 END_TEST
 
+/* ---- the least keys of a map of 16-byte keys, a launch at a time ---- */
+
+enum { WIDE_KEYS = 60, WIDE_BUCKETS = 32 };
+enum least_launch { LEAST_COUNT, LEAST_PICK, LEAST_GIVE };
+
+static char wide_memory[2304 + WIDE_BUCKETS * CUA__HASHMAP_STATE_BUCKET] __attribute__((aligned(256)));
+static struct cua_hashmap_view wide_view;
+static struct cua__hashmap_least least, least_before;
+static struct cua__least_arrays least_arrays;
+static struct cua_u128 wide_keys[WIDE_KEYS], least_keys[WIDE_KEYS + 1];
+static uint32_t least_values[WIDE_KEYS + 1];
+static uint64_t n_wide;
+static enum least_launch least_launch;
+
+/* 0, and keys that have many bytes in common, and whose halves do not go the same way. */
+static struct cua_u128 wide_key(uint32_t i)
+{
+	const struct cua_u128 zero = {0, 0};
+	const struct cua_u128 key = {(uint64_t)(i * 37 % 61) << 56 | 0x1234567800u | i % 3,
+				     i % 5 ? (uint64_t)(i % 4) << 8 : (uint64_t)0xff << 56};
+
+	return i == 7 ? zero : key;
+}
+
+static void wide_setup(void)
+{
+	memset(wide_memory, 0, sizeof(wide_memory));
+	wide_view.counts = (void *)wide_memory;
+	wide_view.buckets = wide_memory + 2304;
+	wide_view.n_buckets = WIDE_BUCKETS;
+	wide_view.key_size = 16;
+	wide_view.value_size = 4;
+	wide_view.layout = CUA_HASHMAP_STATES;
+}
+
+static void wide_body(void)
+{
+	for (uint32_t i = simt_lane(); i < WIDE_KEYS; i += 32) {
+		const struct cua_u128 value = {i, 0};
+		struct cua_u128 there;
+
+		(void)cua__hashmap_write(&wide_view, 16, 4, CUA__HASHMAP_INSERT,
+					 cua__hashmap_hash(&wide_view, 16, wide_key(i)), wide_key(i), value, &there);
+	}
+}
+
+static void wide_sort(void)
+{
+	for (uint32_t i = 0; i < WIDE_KEYS; i++) {
+		uint32_t j = i;
+
+		for (; j > 0 && cua__hashmap_below(wide_key(i), wide_keys[j - 1]); j--)
+			wide_keys[j] = wide_keys[j - 1];
+		wide_keys[j] = wide_key(i);
+	}
+}
+
+static void least_setup(void)
+{
+	least = least_before;
+	memset(least_keys, 0xa5, sizeof(least_keys));
+	memset(least_values, 0xa5, sizeof(least_values));
+}
+
+static void least_body(void)
+{
+	struct cua__slice slice = {.places = cua__hashmap_places(&wide_view, 16, 4), .keys_out = least_keys,
+				   .values_out = least_values, .n = &least.given, .last = &least.key,
+				   .all = &n_wide, .max = least_arrays.max};
+
+	switch (least_launch) {
+	case LEAST_COUNT:
+		cua__least_count(&wide_view, 16, 4, &least_arrays,
+				 simt_shared(CUA__HASHMAP_DIGITS * sizeof(uint32_t)));
+		break;
+	case LEAST_PICK:
+		cua__least_pick(&least_arrays, simt_shared(CUA__HASHMAP_DIGITS * sizeof(uint64_t)));
+		break;
+	case LEAST_GIVE:
+		cua__hashmap_give_slice(&wide_view, 16, 4, &slice, simt_shared(sizeof(struct cua__slice_shared)));
+	}
+}
+
+static const char *least_check(void)
+{
+	const uint64_t max = least_arrays.max;
+	uint64_t given = 0, sum = 0;
+
+	if (n_wide <= max) {
+		for (size_t i = 0; i < sizeof(least_keys); i++)
+			given |= ((uint8_t *)least_keys)[i] ^ 0xa5u;
+		return given || memcmp(&least, &least_before, sizeof(least)) ? "done although there is no need" : NULL;
+	}
+	for (uint32_t d = 0; d < CUA__HASHMAP_DIGITS; d++)
+		sum += least.counts[d];
+	if (least_launch == LEAST_COUNT && (!sum || (least_arrays.pass == 15 && sum != WIDE_KEYS)))
+		return "the counts are wrong";
+	if (least_launch == LEAST_PICK && sum)
+		return "counts are left";
+	if (least_launch == LEAST_PICK &&
+	    !(least_arrays.pass ? cua__hashmap_begins(least.key, wide_keys[max - 1], least_arrays.pass - 1)
+				: cua__hashmap_same(least.key, wide_keys[max - 1])))
+		return "the digits are not those of the key";
+	if (least_launch != LEAST_GIVE)
+		return NULL;
+	for (uint32_t i = 0; i < max; i++) {
+		uint32_t at = 0;
+
+		while (at < max && !cua__hashmap_same(least_keys[i], wide_keys[at]))
+			at++;
+		if (at == max || (given >> at & 1))
+			return "a key is none of the least ones, or there twice";
+		if (!cua__hashmap_same(wide_key(least_values[i]), least_keys[i]))
+			return "a value is wrong";
+		given |= (uint64_t)1 << at;
+	}
+	return least.given == max && least_values[max] == 0xa5a5a5a5 ? NULL : "more are given";
+}
+
+static void least_try(enum least_launch which, unsigned blocks, unsigned lanes)
+{
+	struct simt_case c = {.name = "least", .setup = least_setup, .body = least_body, .check = least_check};
+
+	least_launch = which;
+	least_before = least;
+	try_shape(c, blocks, lanes, 1);
+}
+
+START_TEST(least_of_all)
+{
+	static const uint64_t sizes[] = {1, 13, 30, WIDE_KEYS - 1, WIDE_KEYS};
+	const struct simt_case fill = {.name = "fill", .setup = wide_setup, .body = wide_body};
+
+	try_shape(fill, 1, 32, 1);
+	wide_sort();
+	n_wide = WIDE_KEYS;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		const unsigned blocks = 1 + (unsigned)i % 2, lanes = i % 3 ? 32 : 64;
+
+		memset(&least, 0, sizeof(least));
+		memset(&least_arrays, 0, sizeof(least_arrays));
+		least_arrays.max = sizes[i];
+		least_arrays.all = &n_wide;
+		least_arrays.least = &least;
+		for (least_arrays.pass = 16; least_arrays.pass-- > 0;) {
+			least_try(LEAST_COUNT, blocks, lanes);
+			least_try(LEAST_PICK, 1, lanes);
+		}
+		least_try(LEAST_GIVE, blocks, lanes);
+	}
+}
+END_TEST
+
 TCase *simt_hashmap_ops_cases(void)
 {
 	TCase *tc = simt_tcase("hashmap_ops");
 
 	tcase_add_test(tc, sort);
 	tcase_add_test(tc, whole);
+	tcase_add_test(tc, least_of_all);
 	return tc;
 }

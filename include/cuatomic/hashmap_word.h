@@ -641,7 +641,7 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 	for (; distance < view->n_buckets; distance++, free_slot = 0) {
 		char *bucket = cua__hashmap_word_bucket(
 			view, cua__hashmap_word_probe(view, home, hash, distance));
-		struct cua_u128 was;
+		struct cua_u128 was = {0, 0};
 
 		while ((i = cua__hashmap_word_free(bucket, ks, vs, free_slot, &was)) < slots) {
 			char *at = bucket + (i + 1) * size;
