@@ -245,7 +245,7 @@ static enum cua_status cpu_least(struct cua_context *ctx, const struct cua_hashm
 
 	if (*sort->n <= sort->max)
 		return CUA_OK;
-	for (c.pass = view->key_size; c.pass-- > 0;) {
+	for (c.pass = view->key_size; !c.least.done && c.pass-- > 0;) {
 		uint64_t below = 0;
 		uint32_t d = 0;
 
@@ -254,7 +254,7 @@ static enum cua_status cpu_least(struct cua_context *ctx, const struct cua_hashm
 		while (d < CUA__HASHMAP_DIGITS - 1 &&
 		       c.least.below + below + c.least.counts[d] < sort->max)
 			below += c.least.counts[d++];
-		cua__hashmap_least_digit(&c.least, c.pass, d, below);
+		cua__hashmap_least_digit(&c.least, sort->max, c.pass, d, below, c.least.counts[d]);
 	}
 	cua__parallel(ctx, workers, least_give_worker, &c);
 	return CUA_OK;

@@ -315,6 +315,7 @@ CUA_FORCE uint32_t cua__hashmap_digit(struct cua_u128 v, uint32_t pass)
 struct cua__hashmap_least {
 	struct cua_u128 key; /* its digits so far; the others are 0 */
 	uint64_t below;      /* keys that are below all that begin like this */
+	uint64_t done;       /* 1: the key is found, or one between it and the next */
 	uint64_t given;      /* pairs */
 	uint64_t counts[CUA__HASHMAP_DIGITS];
 };
@@ -327,16 +328,26 @@ CUA_FORCE int cua__hashmap_begins(struct cua_u128 a, struct cua_u128 b, uint32_t
 	return a.hi == b.hi && !((a.lo ^ b.lo) >> 8 * pass >> 8);
 }
 
-/* The max-th key has this digit in this pass; of the keys that begin like it, so many have a lower one. */
-CUA_FORCE void cua__hashmap_least_digit(struct cua__hashmap_least *least, uint32_t pass, uint32_t digit, uint64_t below)
+/*
+ * The max-th key has this digit in this pass; of the keys that begin like it, `below` have a lower one and `here` have
+ * it. If it is the last one of these, the other digits do not matter.
+ */
+CUA_FORCE void cua__hashmap_least_digit(struct cua__hashmap_least *least, uint64_t max, uint32_t pass, uint32_t digit,
+					uint64_t below, uint64_t here)
 {
-	const uint64_t bits = (uint64_t)digit << 8 * (pass % 8);
+	uint64_t bits = (uint64_t)digit << 8 * (pass % 8);
 
 	least->below += below;
-	if (pass < 8)
+	least->done = max - least->below == here;
+	if (least->done)
+		bits |= ((uint64_t)1 << 8 * (pass % 8)) - 1;
+	if (pass < 8) {
 		least->key.lo |= bits;
-	else
+	} else {
 		least->key.hi |= bits;
+		if (least->done)
+			least->key.lo = ~(uint64_t)0;
+	}
 }
 
 /* Of the passes before this one, those that are made; their parity says where the pairs are then. */

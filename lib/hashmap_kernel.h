@@ -301,12 +301,12 @@ CUA_FORCE void cua__hashmap_give_slice(const struct cua_hashmap_view *view, uint
 	}
 }
 
-/* ---- the least keys: a launch of many blocks a digit, one of one block, and at the end one that gives the pairs ---- */
+/* ---- the least keys: for each digit a launch of many blocks and one of one, and then one that gives the pairs ---- */
 
 struct cua__least_arrays {
 	uint32_t pass;
 	uint64_t max;
-	const uint64_t *all; /* the launches do nothing if *all is max at most */
+	const uint64_t *all; /* the launches do nothing if *all is max at most, or when the key is found */
 	struct cua__hashmap_least *least;
 };
 
@@ -317,7 +317,7 @@ CUA_FORCE void cua__least_count(const struct cua_hashmap_view *view, uint32_t ks
 	const uint64_t step = cua_port_grid_size() * threads, places = cua__hashmap_places(view, ks, vs);
 	struct cua_u128 begin, key, value;
 
-	if (*a->all <= a->max)
+	if (*a->all <= a->max || a->least->done)
 		return;
 	begin = a->least->key;
 	for (uint32_t d = thread; d < CUA__HASHMAP_DIGITS; d += threads)
@@ -339,7 +339,7 @@ CUA_FORCE void cua__least_pick(const struct cua__least_arrays *a, uint64_t share
 	const uint32_t thread = (uint32_t)cua_port_thread(), threads = (uint32_t)cua_port_block_size();
 	uint64_t rank;
 
-	if (*a->all <= a->max)
+	if (*a->all <= a->max || CUA_READ(a->least->done))
 		return;
 	rank = a->max - 1 - CUA_READ(a->least->below);
 	for (uint32_t d = thread; d < CUA__HASHMAP_DIGITS; d += threads) {
@@ -353,7 +353,7 @@ CUA_FORCE void cua__least_pick(const struct cua__least_arrays *a, uint64_t share
 		for (uint32_t e = 0; e < d; e++)
 			below += CUA_READ(shared[e]);
 		if (below <= rank && rank - below < CUA_READ(shared[d]))
-			cua__hashmap_least_digit(a->least, a->pass, d, below);
+			cua__hashmap_least_digit(a->least, a->max, a->pass, d, below, CUA_READ(shared[d]));
 	}
 }
 

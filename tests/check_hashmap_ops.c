@@ -373,6 +373,7 @@ START_TEST(sorted)
 			size_t n = counts[j];
 			struct maker m = make(ctx, c, n + 5, NULL);
 			struct pair *p = random_pairs(n, m.ks, m.vs, 0);
+			void *gone;
 
 			if (test_quick() && n > 5000 && c) {
 				n = 5000;
@@ -390,6 +391,11 @@ START_TEST(sorted)
 			check_sorted(&m, p, n, n / 3);
 			check_sorted(&m, p, n, n ? n - 1 : 0);
 			check_sorted(&m, p, n, 1);
+			/* slots of keys that were erased */
+			gone = keys_of(ctx, p, n / 4, m.ks, 0);
+			ck_assert_cua(cua_hashmap_erase_n(m.map, n / 4, gone, NULL));
+			check_sorted(&m, p + n / 4, n - n / 4, n / 2);
+			test_free(ctx, gone);
 			free(p);
 			ck_assert_cua(cua_hashmap_destroy(m.map));
 		}
@@ -2333,7 +2339,7 @@ START_TEST(captured)
 	struct maker m = make(ctx, 4, 100000, NULL), from = make(ctx, 4, 30000, NULL), grows = make(ctx, 4, 10, &o);
 	struct pair *p = random_pairs(20000, 8, 8, 0);
 	uint64_t *k = test_alloc(ctx, 8 * 100000), *v = test_alloc(ctx, 8 * 100000), *n = test_alloc(ctx, 8), there;
-	uint64_t *keys = test_malloc(2 * 8 * 20000);
+	uint64_t *least = test_alloc(ctx, 8 * 7000), *keys = test_malloc(2 * 8 * 20000);
 	void *ck = keys_of(ctx, p, 5000, 8, 0), *expected = keys_of(ctx, p, 5000, 8, 1);
 	void *desired = keys_of(ctx, p + 5000, 5000, 8, 1);
 	uint8_t *r = test_alloc(ctx, 5000), results[5000];
@@ -2372,6 +2378,7 @@ START_TEST(captured)
 	ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
 	ck_assert_cua(cua_hashmap_compare_exchange_n(m.map, 5000, ck, expected, desired, r));
 	ck_assert_cua(cua_hashmap_merge(m.map, from.map, CUA_HASHMAP_ADD));
+	ck_assert_cua(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 7000, least, v, n));
 	ck_assert_cua(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 20000, k, v, n));
 	ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);
 	ck_assert_int_eq(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
@@ -2387,7 +2394,11 @@ START_TEST(captured)
 		test_download(ctx, keys, k, 8 * 20000);
 		for (size_t i = 0; i < 20000; i++)
 			EXPECT(keys[i] == p[i].key.lo, "key %zu", i);
+		test_download(ctx, keys, least, 8 * 7000);
+		for (size_t i = 0; i < 7000; i++)
+			EXPECT(keys[i] == p[i].key.lo, "key %zu of the least ones", i);
 	}
+	test_free(ctx, least);
 	ck_assert_int_eq(cudaGraphExecDestroy(exec), cudaSuccess);
 	ck_assert_int_eq(cudaGraphDestroy(graph), cudaSuccess);
 	ck_assert_cua(cua_hashmap_destroy(m.map));

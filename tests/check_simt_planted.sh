@@ -637,6 +637,12 @@ planted 'least keys counted with the digits of another pass' hashmap_kernel \
   '/CUA_WRITE(a->least->counts/d' hashmap_ops
 planted 'least keys without the last of them' hashmap_kernel \
   's/!(s->last && cua__hashmap_below(\*s->last, key))/!(s->last \&\& !cua__hashmap_below(key, *s->last))/' hashmap_ops
+planted 'least keys of which more are given than there is room for' hashmap_kernel \
+  's/if (there && (!s->last || .*))/if (there)/' hashmap_ops
+planted 'least keys that are searched to the last digit although one before told them' hashmap_kernel \
+  's/ || a->least->done//' hashmap_ops
+planted 'a digit of the least keys that is taken for the last that matters' hashmap_kernel \
+  's/d, below, CUA_READ(shared\[d\]))/d, below, rank - below + 1)/' hashmap_ops
 planted 'least keys that are given once more' hashmap_kernel \
   's/s->last && \*s->all <= s->max/0/' hashmap_ops
 planted 'a tally without its worst bucket' hashmap_kernel \

@@ -240,6 +240,7 @@ static struct cua__hashmap_least least, least_before;
 static struct cua__least_arrays least_arrays;
 static struct cua_u128 wide_keys[WIDE_KEYS], least_keys[WIDE_KEYS + 1];
 static uint32_t least_values[WIDE_KEYS + 1];
+static const struct cua_u128 all_ones = {~(uint64_t)0, ~(uint64_t)0};
 static uint64_t n_wide;
 static enum least_launch least_launch;
 
@@ -247,8 +248,9 @@ static enum least_launch least_launch;
 static struct cua_u128 wide_key(uint32_t i)
 {
 	const struct cua_u128 zero = {0, 0};
-	const struct cua_u128 key = {(uint64_t)(i * 37 % 61) << 56 | 0x1234567800u | i % 3,
-				     i % 5 ? (uint64_t)(i % 4) << 8 : (uint64_t)0xff << 56};
+	const uint32_t j = i / 2;
+	const struct cua_u128 key = {(uint64_t)(j * 37 % 31) << 56 | 0x1234567800u | i % 2,
+				     j % 5 ? (uint64_t)(j % 4) << 8 : (uint64_t)0xff << 56};
 
 	return i == 7 ? zero : key;
 }
@@ -324,16 +326,22 @@ static const char *least_check(void)
 	}
 	for (uint32_t d = 0; d < CUA__HASHMAP_DIGITS; d++)
 		sum += least.counts[d];
-	if (least_launch == LEAST_COUNT && (!sum || (least_arrays.pass == 15 && sum != WIDE_KEYS)))
+	if (least_launch == LEAST_COUNT && ((sum == 0) != (least.done != 0) || (least_arrays.pass == 15 && sum != WIDE_KEYS)))
 		return "the counts are wrong";
 	if (least_launch == LEAST_PICK && sum)
 		return "counts are left";
-	if (least_launch == LEAST_PICK &&
-	    !(least_arrays.pass ? cua__hashmap_begins(least.key, wide_keys[max - 1], least_arrays.pass - 1)
-				: cua__hashmap_same(least.key, wide_keys[max - 1])))
+	if (least_launch == LEAST_PICK && least.done &&
+	    (cua__hashmap_below(least.key, wide_keys[max - 1]) || !cua__hashmap_below(least.key, wide_keys[max])))
+		return "the key is not between those that it parts";
+	if (least_launch == LEAST_PICK && !least.done &&
+	    (!least_arrays.pass || !cua__hashmap_begins(least.key, wide_keys[max - 1], least_arrays.pass - 1)))
 		return "the digits are not those of the key";
 	if (least_launch != LEAST_GIVE)
 		return NULL;
+	if (least.given > max && !memcmp(&least_before.key, &all_ones, sizeof(all_ones)))
+		return least_values[max - 1] != 0xa5a5a5a5 && least_values[max] == 0xa5a5a5a5
+			       ? NULL
+			       : "written behind the room";
 	for (uint32_t i = 0; i < max; i++) {
 		uint32_t at = 0;
 
@@ -378,6 +386,11 @@ START_TEST(least_of_all)
 			least_try(LEAST_PICK, 1, lanes);
 		}
 		least_try(LEAST_GIVE, blocks, lanes);
+		/* as if others had inserted keys below this one since */
+		least.given = 0;
+		least.key = all_ones;
+		if (least_arrays.max < n_wide)
+			least_try(LEAST_GIVE, blocks, lanes);
 	}
 }
 END_TEST

@@ -25,7 +25,8 @@
  *     many of them. The host calls of one context are ordered by its stream.
  *     retrieve stands for merge from a map, statistics, copy_to_host, for_each and save, too; merge into one is many
  *     inserts, assigns or updates; resize is like clear, and so are bulk calls that may grow the map.
- *     at, size and retrieve while a writer runs touch nothing wrong, but what they tell is no moment's state.
+ *     at, size and retrieve while a writer runs touch nothing wrong, but what they tell is no moment's state; of
+ *     fewer sorted pairs than there are one may be given twice.
  *
  * Scope: the device. On the host, all threads.
  * Memory order: a find that sees a value acquires what the writer of that value did before writing it. The
@@ -939,12 +940,12 @@ CUA_API enum cua_status cua_hashmap_size(struct cua_hashmap *map, uint64_t *size
  * All pairs: the first max of them to keys_out and values_out (backend memory; may be NULL if max is 0, values_out also
  * for a set), and how many there are, also when more than max, to *n, which may be in backend memory: see
  * context.h. ANY: in any order, with one pass over the map; where there are more than max, any of them are given.
- * SORTED: sorted by key; where there are more than max, those of the least keys are given, with one more pass over the
- * map for each byte of a key, and one to give them. May be captured.
+ * SORTED: sorted by key; where there are more than max, those of the least keys are given, with up to a further pass
+ * over the map for each byte of a key, and one to give them. May be captured.
  *
  * Source of the sort: LSD radix sort (Knuth, vol. 3, 5.2.5) by bytes; a byte that all keys have in common costs
- * nothing. The workspace is then the bytes of the arrays and a little more. The least keys are found by their bytes from
- * the highest one on (radix selection).
+ * nothing. The workspace is then the bytes of the arrays and a little more. The least keys are found by their bytes
+ * from the highest one on (radix selection).
  * Errors: NULL, VALUE (order), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP, CAPTURE, WORKSPACE, NO_MEMORY.
  */
 CUA_API enum cua_status cua_hashmap_retrieve(struct cua_hashmap *map, enum cua_hashmap_order order,
