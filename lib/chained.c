@@ -413,8 +413,7 @@ enum cua_status cua_chained_verify(struct cua_chained *table, struct cua_chained
 
 	if (!table)
 		return CUA_ERROR_NULL;
-	if (report &&
-	    (report->struct_size < sizeof(size_t) || report->struct_size > sizeof(out)))
+	if (report && !cua__known_size(report->struct_size, sizeof(out)))
 		return CUA_ERROR_VALUE;
 	memset(&totals, 0, sizeof(totals));
 	cua__call_begin(&call, table->ctx);

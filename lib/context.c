@@ -66,6 +66,21 @@ enum cua_status cua_device_count(enum cua_backend kind, int *count)
 	return backend->runtime->device_count(count);
 }
 
+enum cua_status cua__options(const void *options, void *own, size_t size)
+{
+	size_t given = size;
+
+	memset(own, 0, size);
+	if (options) {
+		memcpy(&given, options, sizeof(given));
+		if (!cua__known_size(given, size))
+			return CUA_ERROR_VALUE;
+		memcpy(own, options, given);
+	}
+	memcpy(own, &size, sizeof(size));
+	return CUA_OK;
+}
+
 enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_device_info *info)
 {
 	const struct cua__backend *backend;
@@ -74,8 +89,7 @@ enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_d
 
 	if (!info)
 		return CUA_ERROR_NULL;
-	if (!known(kind) || device < 0 || info->struct_size < sizeof(size_t) ||
-	    info->struct_size > sizeof(out))
+	if (!known(kind) || device < 0 || !cua__known_size(info->struct_size, sizeof(out)))
 		return CUA_ERROR_VALUE;
 	backend = backend_of(kind);
 	if (!backend)

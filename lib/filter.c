@@ -118,12 +118,8 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_filter_opt
 
 	if (!ctx)
 		return CUA_ERROR_NULL;
-	memset(o, 0, sizeof(*o));
-	if (options) {
-		if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof(*o))
-			return CUA_ERROR_VALUE;
-		memcpy(o, options, options->struct_size);
-	}
+	if (cua__options(options, o, sizeof(*o)))
+		return CUA_ERROR_VALUE;
 	if (o->index_type && o->index_type != CUA_U32 && o->index_type != CUA_U64)
 		return CUA_ERROR_VALUE;
 	if (o->flags ? !known_type(type) : !comparable(type))

@@ -106,7 +106,7 @@ enum cua_status cua_hashmap_create(struct cua_context *ctx, const struct cua_has
 				   enum cua_type key_type, enum cua_type value_type, uint64_t capacity,
 				   struct cua_hashmap **result)
 {
-	struct cua_hashmap_options chosen = {.struct_size = sizeof(chosen)};
+	struct cua_hashmap_options chosen;
 	uint32_t key_size, value_size;
 	struct cua_hashmap *map;
 	struct cua__call call;
@@ -116,11 +116,8 @@ enum cua_status cua_hashmap_create(struct cua_context *ctx, const struct cua_has
 		return CUA_ERROR_NULL;
 	if (!size_of(key_type, 0, &key_size) || !size_of(value_type, 1, &value_size))
 		return CUA_ERROR_TYPE;
-	if (!capacity || (options && (options->struct_size < sizeof(size_t) ||
-				      options->struct_size > sizeof(chosen))))
+	if (!capacity || cua__options(options, &chosen, sizeof(chosen)))
 		return CUA_ERROR_VALUE;
-	if (options)
-		memcpy(&chosen, options, options->struct_size);
 	if (chosen.grow_percent > 95 || chosen.own_hash > 1 || chosen.portable > 1)
 		return CUA_ERROR_VALUE;
 	map = calloc(1, sizeof(*map));

@@ -335,7 +335,7 @@ enum cua_status cua_hashmap_statistics(struct cua_hashmap *map, struct cua_hashm
 
 	if (!map || !statistics)
 		return CUA_ERROR_NULL;
-	if (statistics->struct_size < sizeof(size_t) || statistics->struct_size > sizeof(out))
+	if (!cua__known_size(statistics->struct_size, sizeof(out)))
 		return CUA_ERROR_VALUE;
 	if (map->options.own_hash)
 		return CUA_ERROR_UNSUPPORTED;

@@ -13,12 +13,8 @@
 static enum cua_status read_options(const struct cua_histogram_options *options,
 				    struct cua_histogram_options *o)
 {
-	memset(o, 0, sizeof(*o));
-	if (options) {
-		if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof(*o))
-			return CUA_ERROR_VALUE;
-		memcpy(o, options, options->struct_size);
-	}
+	if (cua__options(options, o, sizeof(*o)))
+		return CUA_ERROR_VALUE;
 	if ((int)o->strategy < CUA_HISTOGRAM_AUTO || o->strategy > CUA_HISTOGRAM_AGGREGATED)
 		return CUA_ERROR_VALUE;
 	if (!o->channels)

@@ -82,6 +82,17 @@ static inline size_t cua__scratch_size(size_t bytes)
 	return (bytes + 255) & ~(size_t)255;
 }
 
+/* ---- structs of the caller that begin with their size ---- */
+
+/* Whether one of this and of earlier releases has that size; an own one has `size` bytes. */
+static inline int cua__known_size(size_t struct_size, size_t size)
+{
+	return struct_size >= sizeof(size_t) && struct_size <= size;
+}
+
+/* The caller's options, if any, in *own; zeros in the place of what is missing. Errors: VALUE (the size). */
+enum cua_status cua__options(const void *options, void *own, size_t size);
+
 /* ---- elements ---- */
 
 /* Elements and results as bits, whatever their type. */

@@ -48,7 +48,7 @@ enum cua_status cua_lock_debug_create(struct cua_context *ctx,
 				      const struct cua_lock_debug_options *options,
 				      struct cua_lock_debug **table)
 {
-	struct cua_lock_debug_options chosen = {.struct_size = sizeof(chosen)};
+	struct cua_lock_debug_options chosen;
 	const struct cua__runtime *runtime;
 	struct cua_lock_verdict *verdicts;
 	struct cua_hang_report *reports;
@@ -60,11 +60,8 @@ enum cua_status cua_lock_debug_create(struct cua_context *ctx,
 
 	if (!ctx || !table)
 		return CUA_ERROR_NULL;
-	if (options &&
-	    (options->struct_size < sizeof(size_t) || options->struct_size > sizeof(chosen)))
+	if (cua__options(options, &chosen, sizeof(chosen)))
 		return CUA_ERROR_VALUE;
-	if (options)
-		memcpy(&chosen, options, options->struct_size);
 	if (!chosen.max_records)
 		chosen.max_records = DEFAULT_RECORDS;
 	if (!chosen.max_verdicts)

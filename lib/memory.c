@@ -397,7 +397,7 @@ enum cua_status cua_pointer_query(struct cua_context *ctx, const void *p,
 
 	if (!ctx || !p || !info)
 		return CUA_ERROR_NULL;
-	if (info->struct_size < sizeof(size_t) || info->struct_size > sizeof(out))
+	if (!cua__known_size(info->struct_size, sizeof(out)))
 		return CUA_ERROR_VALUE;
 	cua__call_begin(&call, ctx);
 	status = cua__call_end(&call, ctx->backend->runtime->locate(ctx, p, &where));

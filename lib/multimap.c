@@ -56,7 +56,7 @@ enum cua_status cua_multimap_create(struct cua_context *ctx, const struct cua_mu
 				    uint64_t keys_capacity, uint64_t entries_capacity,
 				    struct cua_multimap **result)
 {
-	struct cua_multimap_options chosen = {.struct_size = sizeof(chosen)};
+	struct cua_multimap_options chosen;
 	struct cua_hashmap_options of_map = {.struct_size = sizeof(of_map)};
 	uint32_t value_size = size_of(value_type), link_size;
 	struct cua_multimap *mm;
@@ -68,11 +68,8 @@ enum cua_status cua_multimap_create(struct cua_context *ctx, const struct cua_mu
 		return CUA_ERROR_NULL;
 	if (!size_of(key_type) || !value_size)
 		return CUA_ERROR_TYPE;
-	if (!keys_capacity || !entries_capacity ||
-	    (options && (options->struct_size < sizeof(size_t) || options->struct_size > sizeof(chosen))))
+	if (!keys_capacity || !entries_capacity || cua__options(options, &chosen, sizeof(chosen)))
 		return CUA_ERROR_VALUE;
-	if (options)
-		memcpy(&chosen, options, options->struct_size);
 	if ((chosen.link_size != 0 && chosen.link_size != 8) || chosen.portable > 1)
 		return CUA_ERROR_VALUE;
 	link_size = chosen.link_size || entries_capacity > CUA__MULTIMAP_MOST_OF_4 ? 8 : 4;

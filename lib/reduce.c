@@ -195,17 +195,14 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_reduce_opt
 			    enum cua_reduce_op op, enum cua_type type, size_t n,
 			    struct cua__reduce *r)
 {
-	struct cua_reduce_options o = {.struct_size = sizeof(o)};
+	struct cua_reduce_options o;
 	enum cua_status status;
 	size_t bytes;
 
 	if (!ctx)
 		return CUA_ERROR_NULL;
-	if (options) {
-		if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof(o))
-			return CUA_ERROR_VALUE;
-		memcpy(&o, options, options->struct_size);
-	}
+	if (cua__options(options, &o, sizeof(o)))
+		return CUA_ERROR_VALUE;
 	if ((int)o.finish < CUA_FINISH_AUTO || o.finish > CUA_FINISH_ORDERED_LOCK ||
 	    o.blocks > CUA_REDUCE_BLOCKS_MAX || o.block_size > MAX_BLOCK_SIZE ||
 	    (int)o.mode < CUA_REDUCE_AUTO || o.mode > CUA_REDUCE_EXACT)

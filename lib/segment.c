@@ -36,16 +36,13 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_segment_op
 			    enum cua_reduce_op op, enum cua_type type, size_t n, uint64_t segments,
 			    struct cua__segments *s)
 {
-	struct cua_segment_options o = {.struct_size = sizeof(o)};
+	struct cua_segment_options o;
 	size_t bytes;
 
 	if (!ctx)
 		return CUA_ERROR_NULL;
-	if (options) {
-		if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof(o))
-			return CUA_ERROR_VALUE;
-		memcpy(&o, options, options->struct_size);
-	}
+	if (cua__options(options, &o, sizeof(o)))
+		return CUA_ERROR_VALUE;
 	if ((int)o.mode < CUA_REDUCE_AUTO || o.mode > CUA_REDUCE_FIXED)
 		return CUA_ERROR_VALUE;
 	if ((int)op < CUA_REDUCE_SUM || op > CUA_REDUCE_MAX)
