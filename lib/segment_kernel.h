@@ -409,8 +409,11 @@ CUA_FORCE void cua__segment_fast(enum cua_reduce_op op, enum cua_type type,
 	end = d + length / blocks + (block < length % blocks);
 	if (thread < 32) {
 		i = cua__path_search_warp(&path, d);
-		if (thread == 0)
+		if (thread == 0) {
 			CUA_WRITE(sh->start, i);
+			/* where offsets do not ascend, there may be ends and no head */
+			CUA_WRITE(part->head, (uint64_t)0);
+		}
 	}
 	cua_port_sync_block();
 	first = i = CUA_READ(sh->start);
