@@ -49,7 +49,7 @@ static unsigned sort_blocks(const struct cua_context *ctx, uint64_t max)
 }
 
 static_assert(sizeof(struct cua__hashmap_least) <= 2 * CUA__HASHMAP_DIGITS * sizeof(uint64_t),
-	      "`least` has what the sort has for counts");
+	      "it has a place in what the sort has for counts, whatever it sorts");
 
 static size_t cuda_sort_scratch(struct cua_context *ctx, uint32_t key_size, uint32_t value_size, uint64_t max)
 {

@@ -132,20 +132,27 @@ static enum cua_status cpu_rejected(struct cua_context *ctx, const struct cua_ha
 	return CUA_OK;
 }
 
-static enum cua_status cpu_slice(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t first,
-				 uint64_t places, void *keys_out, void *values_out, uint64_t *n)
+/* last: NULL, or only keys that are not above it. */
+static void slice(const struct cua_hashmap_view *view, uint64_t first, uint64_t places, const struct cua_u128 *last,
+		  void *keys_out, void *values_out, uint64_t *n)
 {
 	const uint32_t ks = view->key_size, vs = view->value_size;
 	struct cua_u128 key, value;
 
-	(void)ctx;
 	for (uint64_t i = first; i < first + places; i++) {
-		if (!cua__hashmap_at(view, ks, vs, i, &key, &value))
+		if (!cua__hashmap_at(view, ks, vs, i, &key, &value) || (last && cua__hashmap_below(*last, key)))
 			continue;
 		cua__hashmap_set(keys_out, ks, *n, key);
 		cua__hashmap_set(values_out, vs, *n, value);
 		++*n;
 	}
+}
+
+static enum cua_status cpu_slice(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t first,
+				 uint64_t places, void *keys_out, void *values_out, uint64_t *n)
+{
+	(void)ctx;
+	slice(view, first, places, NULL, keys_out, values_out, n);
 	return CUA_OK;
 }
 
@@ -153,6 +160,7 @@ struct retrieving {
 	const struct cua_hashmap_view *view;
 	uint64_t max, *n;
 	void *keys, *values;
+	const struct cua_u128 *last; /* of slice */
 };
 
 /* Pairs that were found together lie together; where, is the turn of the workers. */
@@ -167,7 +175,7 @@ static void retrieve_worker(void *arg, unsigned worker, unsigned workers)
 	for (size_t first = begin; first < end; first += PLACES) {
 		uint64_t n = 0, at;
 
-		cpu_slice(NULL, r->view, first, end - first < PLACES ? end - first : PLACES, keys, values, &n);
+		slice(r->view, first, end - first < PLACES ? end - first : PLACES, r->last, keys, values, &n);
 		at = cua_port_fetch_add_u64(r->n, n, CUA_RELAXED, CUA__HASHMAP_AT);
 		if (at >= r->max)
 			continue;
@@ -181,7 +189,7 @@ static void retrieve_worker(void *arg, unsigned worker, unsigned workers)
 enum cua_status cua__cpu_hashmap_retrieve(struct cua_context *ctx, const struct cua_hashmap_view *view,
 					  uint64_t max, void *keys_out, void *values_out, uint64_t *n)
 {
-	struct retrieving r = {view, max, n, keys_out, values_out};
+	struct retrieving r = {view, max, n, keys_out, values_out, NULL};
 
 	cua__parallel(ctx,
 		      cua__workers(ctx, cua__hashmap_places(view, view->key_size, view->value_size), GRAIN),
@@ -193,7 +201,6 @@ enum cua_status cua__cpu_hashmap_retrieve(struct cua_context *ctx, const struct 
 
 struct choosing {
 	const struct cua_hashmap_view *view;
-	const struct cua__hashmap_sort *sort;
 	struct cua__hashmap_least least;
 	uint32_t pass;
 };
@@ -215,31 +222,11 @@ static void least_count_worker(void *arg, unsigned worker, unsigned workers)
 		cua_port_add_u64(&c->least.counts[d], counts[d], CUA_RELAXED, CUA__HASHMAP_AT);
 }
 
-static void least_give_worker(void *arg, unsigned worker, unsigned workers)
-{
-	struct choosing *c = arg;
-	const uint32_t ks = c->view->key_size, vs = c->view->value_size;
-	struct cua_u128 key, value;
-	size_t begin, end;
-
-	cua__share(cua__hashmap_places(c->view, ks, vs), worker, workers, &begin, &end);
-	for (size_t i = begin; i < end; i++) {
-		uint64_t at;
-
-		if (!cua__hashmap_at(c->view, ks, vs, i, &key, &value) || cua__hashmap_below(c->least.key, key))
-			continue;
-		at = cua_port_fetch_add_u64(&c->least.given, 1, CUA_RELAXED, CUA__HASHMAP_AT);
-		if (at >= c->sort->max)
-			return;
-		cua__hashmap_set(c->sort->keys, ks, at, key);
-		cua__hashmap_set(c->sort->values, vs, at, value);
-	}
-}
-
 static enum cua_status cpu_least(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_sort *sort)
 {
-	struct choosing c = {.view = view, .sort = sort};
+	struct choosing c = {.view = view};
+	struct retrieving r = {view, sort->max, &c.least.given, sort->keys, sort->values, &c.least.key};
 	const unsigned workers =
 		cua__workers(ctx, cua__hashmap_places(view, view->key_size, view->value_size), GRAIN);
 
@@ -256,7 +243,7 @@ static enum cua_status cpu_least(struct cua_context *ctx, const struct cua_hashm
 			below += c.least.counts[d++];
 		cua__hashmap_least_digit(&c.least, sort->max, c.pass, d, below, c.least.counts[d]);
 	}
-	cua__parallel(ctx, workers, least_give_worker, &c);
+	cua__parallel(ctx, workers, retrieve_worker, &r);
 	return CUA_OK;
 }
 
@@ -277,7 +264,7 @@ static void move_worker(void *arg, unsigned worker, unsigned workers)
 		struct cua__hashmap_call call = {.op = m->op, .keys = keys, .values = values};
 		uint64_t n = 0;
 
-		cpu_slice(NULL, m->from, first, end - first < PLACES ? end - first : PLACES, keys, values, &n);
+		slice(m->from, first, end - first < PLACES ? end - first : PLACES, NULL, keys, values, &n);
 		call.n = n;
 		cua__cpu_hashmap_write_serial(m->to, &call);
 	}

@@ -313,7 +313,7 @@ CUA_FORCE uint32_t cua__hashmap_digit(struct cua_u128 v, uint32_t pass)
  * each value of the next digit says which one it has. Zeros at first.
  */
 struct cua__hashmap_least {
-	struct cua_u128 key; /* its digits so far; the others are 0 */
+	struct cua_u128 key; /* its digits so far; the others are 0, and 255 once it is found */
 	uint64_t below;      /* keys that are below all that begin like this */
 	uint64_t done;       /* 1: the key is found, or one between it and the next */
 	uint64_t given;      /* pairs */

@@ -326,7 +326,8 @@ static const char *least_check(void)
 	}
 	for (uint32_t d = 0; d < CUA__HASHMAP_DIGITS; d++)
 		sum += least.counts[d];
-	if (least_launch == LEAST_COUNT && ((sum == 0) != (least.done != 0) || (least_arrays.pass == 15 && sum != WIDE_KEYS)))
+	if (least_launch == LEAST_COUNT &&
+	    ((sum == 0) != (least.done != 0) || (least_arrays.pass == 15 && sum != WIDE_KEYS)))
 		return "the counts are wrong";
 	if (least_launch == LEAST_PICK && sum)
 		return "counts are left";
