@@ -24,8 +24,6 @@
 #define MOST_PARTS (2 * SCATTER_THREADS)
 /* A place behind the room of a part is told by 32 bits, for as many words as a scatter has at once. */
 #define MOST_ROOM (0xffffffffu - 8192u)
-/* A window can be a part of the pairs themselves where there are no more. */
-#define MOST_WINDOWS_AT_ONCE 512u
 /* What a scatter and a build cost pays from so many pairs on, in a map of so many windows. */
 #define LEAST_PAIRS ((uint64_t)1 << 18)
 #define LEAST_WINDOWS 16u
@@ -280,7 +278,8 @@ static bool plan_build(struct cua_context *ctx, const struct cua_hashmap_view *v
 	plan->parts = 0;
 	plan->room = 0;
 	*log = 0;
-	if (plan->windows > MOST_WINDOWS_AT_ONCE) {
+	/* where there are no more, a window is a part of the pairs themselves */
+	if (plan->windows > MOST_PARTS) {
 		*log = 5;
 		while ((plan->windows >> *log) > ((uint64_t)4 << *log) ||
 		       divide_up(plan->windows, (uint64_t)1 << *log) > MOST_PARTS)
