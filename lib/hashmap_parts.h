@@ -513,80 +513,6 @@ CUA_FORCE int cua__parts_try(uint32_t *number, uint32_t bucket, uint32_t n)
 							  CUA_ACQUIRE, CUA__PARTS_BLOCK) == n;
 }
 
-/*
- * Looks for the key, and puts the word behind the others. Returns INSERTED, EXISTS, or 0 where the
- * bucket is full.
- */
-CUA_FORCE int cua__parts_enter(const struct cua__parts_kind k, void *table, uint32_t *number,
-			       uint32_t bucket, struct cua_u128 word)
-{
-	const uint32_t slots = cua__hashmap_word_slots(k.ks, k.vs);
-	int result = -1;
-
-	while (result < 0) {
-		uint32_t n = cua_port_load_b32(&number[bucket], CUA_ACQUIRE, CUA__PARTS_BLOCK), i;
-		/* slots of a full bucket do not change */
-		const int full = (n & ~CUA__PARTS_BUSY) == slots;
-
-		if (!full && !cua__parts_try(number, bucket, n))
-			continue;
-		result = 0;
-		CUA__UNROLL
-		for (i = 0; i < slots; i++)
-			if ((full || i < n) &&
-			    cua__parts_same_key(
-				    k, cua__parts_get(k, table, cua__parts_at(k, bucket, i + 1)),
-				    word))
-				result = CUA_HASHMAP_EXISTS;
-		if (full)
-			break;
-		if (!result) {
-			cua__parts_set(k, table, cua__parts_at(k, bucket, n + 1), word);
-			result = CUA_HASHMAP_INSERTED;
-			n++;
-		}
-		cua_port_store_b32(&number[bucket], n, CUA_RELEASE, CUA__PARTS_BLOCK);
-	}
-	return result;
-}
-
-/* A word with no slot so far. Returns INSERTED, EXISTS, or 0 where the window is full. */
-CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__parts *a,
-			      void *table, uint32_t *number, struct cua_u128 word)
-{
-	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
-	const uint64_t hash = cua__parts_hash(k, a, word);
-	const uint32_t home = cua__tile_home(&a->view, hash), here = home % CUA__PARTS_BUCKETS;
-	uint32_t distance, at;
-	int result = 0;
-
-	for (distance = 0; distance < CUA__PARTS_BUCKETS; distance++) {
-		at = (uint32_t)cua__hashmap_word_probe(&a->view, home, hash, distance) %
-		     CUA__PARTS_BUCKETS;
-		result = cua__parts_enter(k, table, number, at, word);
-		if (result)
-			break;
-	}
-	at = cua__parts_at(k, here, 0);
-	while (distance && result == CUA_HASHMAP_INSERTED) {
-		const uint32_t n = cua_port_load_b32(&number[here], CUA_RELAXED, CUA__PARTS_BLOCK);
-
-		if (cua__parts_try(number, here, n)) {
-			const struct cua_u128 w = cua__parts_get(k, table, at);
-			struct cua__hashmap_head head = {w.lo, w.hi};
-			struct cua_u128 raised;
-
-			head = cua__hashmap_word_raise(wide, head, hash, distance);
-			raised.lo = head.lo;
-			raised.hi = head.hi;
-			cua__parts_set(k, table, at, raised);
-			cua_port_store_b32(&number[here], n, CUA_RELEASE, CUA__PARTS_BLOCK);
-			break;
-		}
-	}
-	return result;
-}
-
 /* Whether one of the first n pairs of a bucket has the word's key. */
 CUA_FORCE int cua__parts_has(const struct cua__parts_kind k, const void *table, uint32_t bucket, uint32_t n,
 			     struct cua_u128 word)
@@ -600,6 +526,78 @@ CUA_FORCE int cua__parts_has(const struct cua__parts_kind k, const void *table, 
 		has |= i < n && cua__parts_same_key(
 					k, cua__parts_get(k, table, cua__parts_at(k, bucket, i + 1)), word);
 	return has;
+}
+
+/*
+ * Looks for the key in a bucket of n pairs that is full, or that the caller has taken, and puts the word behind the
+ * others. Returns INSERTED, EXISTS, or 0 where the bucket is full.
+ */
+CUA_FORCE int cua__parts_enter(const struct cua__parts_kind k, void *table, uint32_t bucket, uint32_t n,
+			       struct cua_u128 word)
+{
+	if (cua__parts_has(k, table, bucket, n, word))
+		return CUA_HASHMAP_EXISTS;
+	if (n == cua__hashmap_word_slots(k.ks, k.vs))
+		return 0;
+	cua__parts_set(k, table, cua__parts_at(k, bucket, n + 1), word);
+	return CUA_HASHMAP_INSERTED;
+}
+
+/*
+ * By whole warps, for the lanes that have a word with no slot so far; others may have its key. Returns INSERTED, EXISTS,
+ * or 0 where the window is full. A lane that takes a bucket is done with it in the same turn, so that none waits for
+ * another of its own warp.
+ */
+CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__parts *a, void *table, uint32_t *number,
+			      int has, struct cua_u128 word)
+{
+	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
+	const uint32_t slots = cua__hashmap_word_slots(k.ks, k.vs);
+	const uint64_t hash = cua__parts_hash(k, a, word);
+	const uint32_t home = cua__tile_home(&a->view, hash), here = home % CUA__PARTS_BUCKETS;
+	const uint32_t head_at = cua__parts_at(k, here, 0);
+	uint32_t distance = 0, at = here;
+	int result = 0, looks = has;
+
+	while (cua_port_ballot(CUA__PARTS_ALL, looks)) {
+		if (looks) {
+			const uint32_t n = cua_port_load_b32(&number[at], CUA_ACQUIRE, CUA__PARTS_BLOCK);
+			/* slots of a full bucket do not change */
+			const int full = (n & ~CUA__PARTS_BUSY) == slots;
+
+			if (full || cua__parts_try(number, at, n)) {
+				result = cua__parts_enter(k, table, at, full ? slots : n, word);
+				if (!full)
+					cua_port_store_b32(&number[at], n + (result == CUA_HASHMAP_INSERTED),
+							   CUA_RELEASE, CUA__PARTS_BLOCK);
+				looks = !result && ++distance < CUA__PARTS_BUCKETS;
+				at = (uint32_t)cua__hashmap_word_probe(&a->view, home, hash, distance) %
+				     CUA__PARTS_BUCKETS;
+			}
+		}
+		cua_port_sync_warp(CUA__PARTS_ALL);
+	}
+	looks = distance && result == CUA_HASHMAP_INSERTED;
+	while (cua_port_ballot(CUA__PARTS_ALL, looks)) {
+		if (looks) {
+			const uint32_t n = cua_port_load_b32(&number[here], CUA_RELAXED, CUA__PARTS_BLOCK);
+
+			if (cua__parts_try(number, here, n)) {
+				const struct cua_u128 w = cua__parts_get(k, table, head_at);
+				struct cua__hashmap_head head = {w.lo, w.hi};
+				struct cua_u128 raised;
+
+				head = cua__hashmap_word_raise(wide, head, hash, distance);
+				raised.lo = head.lo;
+				raised.hi = head.hi;
+				cua__parts_set(k, table, head_at, raised);
+				cua_port_store_b32(&number[here], n, CUA_RELEASE, CUA__PARTS_BLOCK);
+				looks = 0;
+			}
+		}
+		cua_port_sync_warp(CUA__PARTS_ALL);
+	}
+	return result;
 }
 
 /*
@@ -714,17 +712,17 @@ CUA_FORCE uint32_t cua__parts_place(const struct cua__parts_kind k, const struct
 		n = CUA_READ(sh->late);
 		n = n < CUA__PARTS_BUCKETS ? n : CUA__PARTS_BUCKETS;
 		for (at = thread; at - lane < n; at += k.threads) {
+			const int has = at < n;
 			struct cua_u128 w = {0, 0};
-			int result = -1;
+			int result;
 
-			if (at < n) {
+			if (has) {
 				i = CUA_READ(told[at]);
 				w = cua__parts_get(k, i < list_room ? list : words, i);
-				result = cua__parts_walk(k, a, table, number, w);
 			}
+			result = cua__parts_walk(k, a, table, number, has, w);
 			inserted += result == CUA_HASHMAP_INSERTED;
-			cua_port_sync_warp(CUA__PARTS_ALL);
-			cua__parts_spill(k, a, result == 0, w);
+			cua__parts_spill(k, a, has && !result, w);
 		}
 		cua_port_sync_block();
 		if (thread == 0)
