@@ -177,8 +177,13 @@ static enum cua_status launch(struct cua_context *ctx, kernel k, uint64_t grid, 
 static enum cua_status scatter(struct cua_context *ctx, const struct kernels *k, kernel which,
 			       uint64_t tiles, struct cua__parts *a)
 {
-	/* over 10 standard deviations more than the mean */
-	a->many = 2 * (k->tile / a->parts) + 48;
+	const uint32_t mean = k->tile / a->parts;
+	uint32_t root = 1;
+
+	while (root * root < mean)
+		root++;
+	/* 10 standard deviations more than the mean */
+	a->many = mean + 10 * root;
 	return launch(ctx, which, tiles, SCATTER_THREADS,
 		      k->scatter_bytes + a->parts * k->part_bytes, k->scatter_bytes + MOST_PARTS * k->part_bytes, a);
 }

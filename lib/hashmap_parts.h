@@ -544,9 +544,9 @@ CUA_FORCE int cua__parts_enter(const struct cua__parts_kind k, void *table, uint
 }
 
 /*
- * By whole warps, for the lanes that have a word with no slot so far; others may have its key. Returns INSERTED, EXISTS,
- * or 0 where the window is full. A lane that takes a bucket is done with it in the same turn, so that none waits for
- * another of its own warp.
+ * By whole warps, for the lanes that have a word with no slot so far; others may have its key. Returns INSERTED,
+ * EXISTS, or 0 where the window is full. A lane that takes a bucket is done with it in the same turn, so that none
+ * waits for another of its own warp.
  */
 CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__parts *a, void *table, uint32_t *number,
 			      int has, struct cua_u128 word)

@@ -284,6 +284,9 @@ START_TEST(builds_in_two_passes)
 	try_build(ctx, words[3], n / 2, 85, SKEWED);
 	try_build(ctx, words[0], n, 85, HALF_ARE_ONE);
 	try_build(ctx, words[0], n / 8 * 7, 85, DISTINCT);
+	try_build(ctx, words[0], n / 8 * 7, 85, HALF_ARE_ONE);
+	try_build(ctx, words[3], n / 3, 85, SKEWED);
+	try_build(ctx, words[6], n / 3, 85, HALF_ARE_ONE);
 	cua_context_destroy(ctx);
 }
 END_TEST

@@ -609,6 +609,12 @@ planted 'late words of a build whose list is emptied while others read it' hashm
   '/result = cua__parts_walk(/,/CUA_WRITE(sh->late, 0)/s/cua_port_sync_block();/(void)0;/'
 planted 'a bucket of a build that is taken without order' hashmap_parts \
   's/CUA_ACQUIRE, CUA__PARTS_BLOCK) == n;/CUA_RELAXED, CUA__PARTS_BLOCK) == n;/'
+planted 'a bucket of a build that late words share' hashmap_parts \
+  's/if (full || cua__parts_try(number, at, n))/if (1)/'
+planted 'a bucket of a build that late words read without order' hashmap_parts \
+  's/cua_port_load_b32(&number\[at\], CUA_ACQUIRE/cua_port_load_b32(\&number[at], CUA_RELAXED/'
+planted 'a late word that is spilled by lanes that have none' hashmap_parts \
+  '/result = cua__parts_walk(/,/cua__parts_spill/s/has && !result/!result/'
 planted 'words of an insert that wait and are forgotten' hashmap_parts \
   's/for (j = thread; j - lane < n || waiting; j += k.threads)/for (j = thread; j - lane < n; j += k.threads)/'
 planted 'words of an insert that wait where those of other warps do' hashmap_parts \
