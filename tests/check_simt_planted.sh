@@ -613,6 +613,8 @@ planted 'a bucket of a build that late words share' hashmap_parts \
   's/if (full || cua__parts_try(number, at, n))/if (1)/'
 planted 'a bucket of a build that late words read without order' hashmap_parts \
   's/cua_port_load_b32(&number\[at\], CUA_ACQUIRE/cua_port_load_b32(\&number[at], CUA_RELAXED/'
+planted 'a bucket of a build that is given back without order' hashmap_parts \
+  's/(&number\[bucket\], n, CUA_RELEASE, CUA__PARTS_BLOCK)/(\&number[bucket], n, CUA_RELAXED, CUA__PARTS_BLOCK)/'
 planted 'a late word that is spilled by lanes that have none' hashmap_parts \
   '/result = cua__parts_walk(/,/cua__parts_spill/s/has && !result/!result/'
 planted 'words of an insert that wait and are forgotten' hashmap_parts \
