@@ -171,13 +171,21 @@ static enum cua_status read_front(struct cua_hashmap *map, struct front *f)
 static enum cua_status resize(struct cua_hashmap *map, uint64_t capacity)
 {
 	const struct cua__runtime *runtime = map->ctx->backend->runtime;
+	const struct cua_hashmap_rejects *rejects = map->view.rejects;
 	struct cua_hashmap fresh = *map;
 	enum cua_status status;
 	struct front front;
+	uint64_t kept = 0;
 
 	status = read_front(map, &front);
+	if (!status && rejects)
+		status = runtime->copy(map->ctx, &kept, &rejects->count, sizeof(kept));
+	if (!status && rejects)
+		status = runtime->synchronize(map->ctx);
 	if (status)
 		return status;
+	if (kept > map->options.rejects)
+		kept = map->options.rejects;
 	if (capacity < front.keys)
 		return CUA_ERROR_SIZE;
 	status = cua__hashmap_lay_out(&fresh, capacity);
@@ -189,10 +197,10 @@ static enum cua_status resize(struct cua_hashmap *map, uint64_t capacity)
 	for (uint32_t i = 0; i < CUA_HASHMAP_STRIPES; i++)
 		front.counts[i].inserted = front.counts[i].erased = 0;
 	status = runtime->copy(map->ctx, fresh.view.counts, front.counts, sizeof(front.counts));
-	if (!status && map->view.rejects)
-		status = runtime->copy(map->ctx, fresh.view.rejects, map->view.rejects,
+	if (!status && rejects)
+		status = runtime->copy(map->ctx, fresh.view.rejects, rejects,
 				       offsetof(struct cua_hashmap_rejects, pairs) +
-					       map->options.rejects * sizeof(struct cua_hashmap_pair));
+					       kept * sizeof(struct cua_hashmap_pair));
 	if (!status)
 		status = map->ctx->backend->hashmap->whole->move(map->ctx, &map->view, &fresh.view,
 								 CUA__HASHMAP_INSERT);
