@@ -363,6 +363,16 @@ START_TEST(many_alike)
 	expect(events, 65, LINEAR_WRONG, "63 of 64 equal updates");
 	events[64] = ADD(64, 1064, 1, EXISTS);
 	expect(events, 65, LINEAR_TOO_MUCH, "65 at once");
+	/* the other keys are looked at all the same */
+	for (int before = 0; before < 2; before++) {
+		events[65] = FIND(2000, 2001, 1);
+		events[65].key = before ? KEY - 1 : KEY + 1;
+		ck_assert_int_eq(linear_check(events, 66, 8).verdict, LINEAR_WRONG);
+		ck_assert_uint_eq(linear_check(events, 66, 8).key, events[65].key);
+		events[65].result = 0;
+		ck_assert_int_eq(linear_check(events, 66, 8).verdict, LINEAR_TOO_MUCH);
+		ck_assert_uint_eq(linear_check(events, 66, 8).key, KEY);
+	}
 }
 END_TEST
 

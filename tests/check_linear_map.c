@@ -220,6 +220,7 @@ static int run_round(const char *test, int round, const struct small_map *m, uns
 	r = linear_check(now.events, n_events, m->view.value_size);
 	/* the elements of a bulk call are all at the same time: then some histories have too many orders to try */
 	if (r.verdict == LINEAR_TOO_MUCH && now.bulk) {
+		printf("%s, round %d (seed %llu): %s\n", test, round, (unsigned long long)seed, r.message);
 		decided = 0;
 		r.verdict = LINEAR_OK;
 	}

@@ -331,6 +331,7 @@ static void search_key(struct search *s, const struct linear_event **events)
 {
 	size_t depth = 0;
 	uint32_t furthest = 0;
+	uint64_t nodes = 0;
 	struct node *path = s->path;
 
 	if (!list_under_way(s, events))
@@ -344,7 +345,8 @@ static void search_key(struct search *s, const struct linear_event **events)
 			return;
 		if (path[depth].next > furthest)
 			furthest = path[depth].next;
-		if (++s->report->nodes > MOST_NODES) {
+		s->report->nodes++;
+		if (++nodes > MOST_NODES) {
 			fail(s->report, LINEAR_TOO_MUCH, s->calls[furthest].event, "too many ways to try");
 			return;
 		}
@@ -379,10 +381,20 @@ struct linear_report linear_check(const struct linear_event *events, size_t n, u
 			fail(&report, LINEAR_WRONG, &events[i], "is no call");
 	}
 	qsort(sorted, n, sizeof(*sorted), by_call);
-	for (size_t i = 0; i < n && report.verdict == LINEAR_OK; i += s.n) {
+	for (size_t i = 0; i < n && report.verdict != LINEAR_WRONG; i += s.n) {
+		const struct linear_report before = report;
+
 		for (s.n = 1; i + s.n < n && sorted[i + s.n]->key == sorted[i]->key; s.n++)
 			;
+		report.verdict = LINEAR_OK;
 		search_key(&s, sorted + i);
+		/* a key that was too much stays so, but the others may be wrong */
+		if (report.verdict == LINEAR_OK && before.verdict != LINEAR_OK) {
+			const uint64_t nodes = report.nodes;
+
+			report = before;
+			report.nodes = nodes;
+		}
 	}
 	free(s.seen);
 	free(s.path);
