@@ -146,6 +146,7 @@ struct front {
 	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
 	struct cua_u128 cells[2];
 	uint64_t in_slots, keys; /* those in cells too */
+	uint64_t kept; /* rejected pairs */
 };
 
 /* Waits for the stream. */
@@ -156,10 +157,15 @@ static enum cua_status read_front(struct cua_hashmap *map, struct front *f)
 
 	if (!status)
 		status = runtime->copy(map->ctx, f, map->view.counts, offsetof(struct front, in_slots));
+	f->kept = 0;
+	if (!status && map->view.rejects)
+		status = runtime->copy(map->ctx, &f->kept, &map->view.rejects->count, sizeof(f->kept));
 	if (!status)
 		status = runtime->synchronize(map->ctx);
 	if (status)
 		return status;
+	if (f->kept > map->options.rejects)
+		f->kept = map->options.rejects;
 	f->in_slots = 0;
 	for (uint32_t i = 0; i < CUA_HASHMAP_STRIPES; i++)
 		f->in_slots += f->counts[i].inserted - f->counts[i].erased;
@@ -171,21 +177,13 @@ static enum cua_status read_front(struct cua_hashmap *map, struct front *f)
 static enum cua_status resize(struct cua_hashmap *map, uint64_t capacity)
 {
 	const struct cua__runtime *runtime = map->ctx->backend->runtime;
-	const struct cua_hashmap_rejects *rejects = map->view.rejects;
 	struct cua_hashmap fresh = *map;
 	enum cua_status status;
 	struct front front;
-	uint64_t kept = 0;
 
 	status = read_front(map, &front);
-	if (!status && rejects)
-		status = runtime->copy(map->ctx, &kept, &rejects->count, sizeof(kept));
-	if (!status && rejects)
-		status = runtime->synchronize(map->ctx);
 	if (status)
 		return status;
-	if (kept > map->options.rejects)
-		kept = map->options.rejects;
 	if (capacity < front.keys)
 		return CUA_ERROR_SIZE;
 	status = cua__hashmap_lay_out(&fresh, capacity);
@@ -197,10 +195,10 @@ static enum cua_status resize(struct cua_hashmap *map, uint64_t capacity)
 	for (uint32_t i = 0; i < CUA_HASHMAP_STRIPES; i++)
 		front.counts[i].inserted = front.counts[i].erased = 0;
 	status = runtime->copy(map->ctx, fresh.view.counts, front.counts, sizeof(front.counts));
-	if (!status && rejects)
-		status = runtime->copy(map->ctx, fresh.view.rejects, rejects,
+	if (!status && map->view.rejects)
+		status = runtime->copy(map->ctx, fresh.view.rejects, map->view.rejects,
 				       offsetof(struct cua_hashmap_rejects, pairs) +
-					       kept * sizeof(struct cua_hashmap_pair));
+					       front.kept * sizeof(struct cua_hashmap_pair));
 	if (!status)
 		status = map->ctx->backend->hashmap->whole->move(map->ctx, &map->view, &fresh.view,
 								 CUA__HASHMAP_INSERT);
