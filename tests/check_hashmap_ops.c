@@ -375,7 +375,8 @@ START_TEST(sorted)
 			struct pair *p;
 			void *gone;
 
-			if (test_traced() && ((size_t)c + j) % 3)
+			/* each count with each size of keys */
+			if (test_traced() && ((size_t)c / 3 + j) % 3)
 				continue;
 			m = make(ctx, c, n + 5, NULL);
 			p = random_pairs(n, m.ks, m.vs, 0);
@@ -1514,7 +1515,7 @@ START_TEST(written_while_visited)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 
-	for (int run = 0; run < 4; run += test_traced() ? 3 : 1) {
+	for (int run = test_traced(); run < 4 - test_traced(); run++) {
 		struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = run % 2};
 		/* at times more places than a part has */
 		struct maker m = make(ctx, 4, run < 2 ? 2 * WRITTEN : 600000, &o);
@@ -1933,7 +1934,7 @@ static size_t special_patterns(uint32_t size, struct cua_u128 *patterns)
 	return n;
 }
 
-/* Through every call that moves pairs or changes values, with all keys and each of the values. */
+/* Through every call that moves pairs or changes values, with all keys and each of the values; two under a tool. */
 START_TEST(special_pairs)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
