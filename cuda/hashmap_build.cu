@@ -182,7 +182,7 @@ static enum cua_status scatter(struct cua_context *ctx, const struct kernels *k,
 
 	while (root * root < mean)
 		root++;
-	/* 10 standard deviations more than the mean */
+	/* about 10 standard deviations more than the mean */
 	a->many = mean + 10 * root;
 	return launch(ctx, which, tiles, SCATTER_THREADS,
 		      k->scatter_bytes + a->parts * k->part_bytes, k->scatter_bytes + MOST_PARTS * k->part_bytes, a);
