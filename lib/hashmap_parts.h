@@ -27,7 +27,9 @@
  * grows, by a CAS of its number: a key that is away from home went by buckets that were full then, and stay full. Of
  * equal keys that overflow at most one is put without a look, for they have one bit of their home's `told`. Behind the
  * next barrier the late ones go along the same sequence, under the lock of each bucket, and meet it, or an earlier one
- * of themselves.
+ * of themselves. The release that gives a bucket back pairs, in the block, with the acquire of the CAS that takes it,
+ * and of the load that sees it full. Progress: who has a bucket gives it back in the same turn of its warp, and waits
+ * for no other meanwhile.
  *
  * Hot keys fill the room of a part. So where a tile has many words of one part, most words whose
  * key the tile has once more go at once. And of equal keys that stand next to each other in the
