@@ -49,7 +49,7 @@ CUA_FORCE void ask(struct ring *ring, const struct job *job, uint32_t ks, uint32
 	ring->keys[i % AHEAD] = key;
 	ring->hashes[i % AHEAD] = hash;
 	bucket = (const char *)view->buckets +
-		 cua_hash_range(hash, view->n_buckets) *
+		 cua_hash_to_index(hash, view->n_buckets) *
 			 (words ? CUA__HASHMAP_WORD_BYTES : CUA__HASHMAP_STATE_BUCKET);
 	if (writes)
 		__builtin_prefetch(bucket, 1);
@@ -98,9 +98,9 @@ struct later {
 
 CUA_FORCE char *bucket_of(const struct cua_hashmap_view *view, const struct later *l)
 {
-	return cua__hashmap_word_bucket(
-		view, cua__hashmap_word_probe(view, cua_hash_range(l->hash, view->n_buckets), l->hash,
-					      l->distance));
+	uint64_t home = cua_hash_to_index(l->hash, view->n_buckets);
+
+	return cua__hashmap_word_bucket(view, cua__hashmap_word_probe(view, home, l->hash, l->distance));
 }
 
 #ifdef VECTORS
@@ -151,7 +151,7 @@ CUA_FORCE int search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key
 CUA_FORCE int enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint64_t hash,
 			 struct cua_u128 key, struct cua_u128 value, struct cua__hashmap_spot *spot)
 {
-	char *bucket = cua__hashmap_word_bucket(view, cua_hash_range(hash, view->n_buckets));
+	char *bucket = cua__hashmap_word_bucket(view, cua_hash_to_index(hash, view->n_buckets));
 	uint32_t first;
 	int there = search(bucket, ks, vs, key, spot, &first);
 
@@ -284,7 +284,7 @@ CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_
 				there = cua__hashmap_word_empty(spot.word) ? -1 : 1;
 			} else {
 				bucket = cua__hashmap_word_bucket(
-					view, cua_hash_range(l.hash, view->n_buckets));
+					view, cua_hash_to_index(l.hash, view->n_buckets));
 				head = cua__hashmap_word_head(bucket, wide);
 				l.distance = cua__hashmap_word_reach(bucket, wide, head, l.hash);
 				if (l.distance >= view->n_buckets)

@@ -32,7 +32,7 @@ CUA_FORCE void batch_load(const struct job *job, uint32_t ks, size_t first, size
 		b->keys[i] = cua__hashmap_get(job->call->keys, ks, first + i);
 		b->hashes[i] = cua__hashmap_hash(map, ks, b->keys[i]);
 		__builtin_prefetch((const char *)map->buckets +
-				   cua_hash_range(b->hashes[i], map->n_buckets) * bytes);
+				   cua_hash_to_index(b->hashes[i], map->n_buckets) * bytes);
 	}
 }
 

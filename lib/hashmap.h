@@ -264,7 +264,7 @@ CUA_FORCE uint32_t cua__hashmap_distance(const struct cua_hashmap_view *view, ui
 {
 	uint64_t hash = cua__hashmap_hash(view, ks, key), bucket, d;
 
-	*home = cua_hash_range(hash, view->n_buckets);
+	*home = cua_hash_to_index(hash, view->n_buckets);
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs)) {
 		const uint32_t slots = cua__hashmap_state_slots(ks, vs);
 

@@ -831,7 +831,7 @@ CUA_FORCE void cua__parts_insert(const struct cua__parts_kind k, const struct cu
 	if (cua__hashmap_word_enter(&a->view, k.ks, k.vs, hash, key, NULL, value, CUA_RELAXED,
 				    &spot, &added) == CUA_HASHMAP_FULL)
 		cua__hashmap_reject(&a->view, hash, key, value);
-	cua__hashmap_count_added(&a->view, cua_hash_range(hash, a->view.n_buckets), &added);
+	cua__hashmap_count_added(&a->view, cua_hash_to_index(hash, a->view.n_buckets), &added);
 }
 
 /* By all threads of a grid: from the list, or from the pairs where the list was too short. */

@@ -1170,7 +1170,8 @@ START_TEST(vast)
 		/* without those that have cells */
 		for (uint64_t i = 6; i < n; i++) {
 			const uint64_t key = key_number(i, view.key_size == 4 ? CUA_U32 : CUA_U64);
-			const uint64_t home = cua_hash_range(cua_hash_u64(key, 0), view.n_buckets);
+			const uint64_t home =
+				cua_hash_to_index(cua_hash_u64(key, 0), view.n_buckets);
 			const char *bucket = (const char *)view.buckets + home * size;
 			uint64_t at = 0;
 
@@ -1488,7 +1489,7 @@ START_TEST(hash_patterns)
 		for (uint64_t i = 0; i < n; i++) {
 			const uint64_t hash = cua_hash_u64(pattern_key(pattern, i), seeds[c / HASH_PATTERNS]);
 
-			homes[cua_hash_range(hash, BINS - 1)]++;
+			homes[cua_hash_to_index(hash, BINS - 1)]++;
 			lows[hash % BINS]++;
 		}
 		for (unsigned b = 0; b < BINS; b++) {
@@ -1554,7 +1555,7 @@ START_TEST(hash_patterns_128)
 			const uint64_t hash =
 				cua_hash_u128(pattern_key_128(pattern, i), seeds[c / HASH_PATTERNS_128]);
 
-			homes[cua_hash_range(hash, BINS - 1)]++;
+			homes[cua_hash_to_index(hash, BINS - 1)]++;
 			lows[hash % BINS]++;
 		}
 		for (unsigned b = 0; b < BINS; b++) {

@@ -102,7 +102,7 @@ static struct pairs make(struct cua_context *ctx, const struct cua_hashmap *map,
 		while (data == ONE_WINDOW && i < n / 64 && i < 6000 && view.n_buckets >= 1024) {
 			put_key(&p, i, candidate++);
 			memcpy(&key, p.keys + i * ks, ks);
-			if (cua_hash_range(cua__hashmap_hash(&view, (uint32_t)ks, key),
+			if (cua_hash_to_index(cua__hashmap_hash(&view, (uint32_t)ks, key),
 					   view.n_buckets) /
 				    512 ==
 			    1)

@@ -1305,7 +1305,7 @@ static void expect_probes(const struct maker *m, const struct cua_hashmap_statis
 		if (!cua__hashmap_at(&view, m->ks, m->vs, place, &key, &value))
 			continue;
 		hash = m->ks == 16 ? cua_hash_u128(key, view.seed) : cua_hash_u64(key.lo, view.seed);
-		home = cua_hash_range(hash, view.n_buckets);
+		home = cua_hash_to_index(hash, view.n_buckets);
 		if (words && place < view.n_buckets * slots) {
 			while (d < CUA_HASHMAP_PROBES - 1 &&
 			       cua__hashmap_word_probe(&view, home, hash, d) != place / slots)
@@ -1348,7 +1348,7 @@ START_TEST(statistics)
 			for (size_t i = 0; i < n; i++) {
 				uint64_t hash = m.ks == 16 ? cua_hash_u128(p[i].key, 0)
 							   : cua_hash_u64(p[i].key.lo, 0);
-				uint64_t home = cua_hash_range(hash, view.n_buckets);
+				uint64_t home = cua_hash_to_index(hash, view.n_buckets);
 
 				if (++homes[home] > worst)
 					worst = homes[home];

@@ -151,7 +151,8 @@ static void map_setup(void)
 static uint64_t key_at_home(unsigned i)
 {
 	for (uint64_t key = is_broad ? 2 : 1;; key++)
-		if (cua_hash_range(cua_hash_u64(key, map_view.seed), map_view.n_buckets) == 0 && i-- == 0)
+		if (cua_hash_to_index(cua_hash_u64(key, map_view.seed), map_view.n_buckets) == 0 &&
+		    i-- == 0)
 			return key;
 }
 

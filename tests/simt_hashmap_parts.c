@@ -72,7 +72,7 @@ static struct cua_u128 key_of_homes(const struct cua_hashmap_view *view, uint64_
 
 	do
 		key.lo = (*candidate)++;
-	while (cua_hash_range(cua__hashmap_hash(view, ks, key), BUCKETS) - from >= n);
+	while (cua_hash_to_index(cua__hashmap_hash(view, ks, key), BUCKETS) - from >= n);
 	return key;
 }
 

@@ -102,7 +102,7 @@ CUA_STATIC_ASSERT(sizeof(struct cua_chained_view) == 24 + 4 * sizeof(void *), "t
 /* The bucket of a key. */
 CUA_FORCE uint64_t cua_chained_bucket(const struct cua_chained_view *view, uint64_t key)
 {
-	return cua_hash_range(cua_hash_u64(key, 0), view->n_buckets);
+	return cua_hash_to_index(cua_hash_u64(key, 0), view->n_buckets);
 }
 
 /*

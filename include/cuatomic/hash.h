@@ -33,7 +33,7 @@ CUA_FORCE uint64_t cua_hash_u128(struct cua_u128 key, uint64_t seed)
 }
 
 /* Maps a hash to 0 .. n - 1, evenly, by its high bits; 0 for n = 0. */
-CUA_FORCE uint64_t cua_hash_range(uint64_t hash, uint64_t n)
+CUA_FORCE uint64_t cua_hash_to_index(uint64_t hash, uint64_t n)
 {
 	return cua_port_mul_high_u64(hash, n);
 }

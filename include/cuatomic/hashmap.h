@@ -293,8 +293,9 @@ CUA_FN void cua__hashmap_reject(const struct cua_hashmap_view *view, uint64_t ha
 {
 	struct cua_hashmap_rejects *rejects = view->rejects;
 
-	cua_port_add_u64(&cua__hashmap_counts(view, cua_hash_range(hash, view->n_buckets))->rejected, 1,
-			 CUA_RELAXED, CUA__HASHMAP_AT);
+	cua_port_add_u64(
+		&cua__hashmap_counts(view, cua_hash_to_index(hash, view->n_buckets))->rejected, 1,
+		CUA_RELAXED, CUA__HASHMAP_AT);
 	if (rejects) {
 		uint64_t at = cua_port_fetch_add_u64(&rejects->count, 1, CUA_RELAXED, CUA__HASHMAP_AT);
 
@@ -346,7 +347,7 @@ CUA_FORCE int cua__hashmap_enter(const struct cua_hashmap_view *view, uint32_t k
 	} else {
 		result = cua__hashmap_word_enter(view, ks, vs, hash, key, equal, value, CUA_ACQUIRE, spot,
 						 &added);
-		cua__hashmap_count_added(view, cua_hash_range(hash, view->n_buckets), &added);
+		cua__hashmap_count_added(view, cua_hash_to_index(hash, view->n_buckets), &added);
 		spot->value = cua__hashmap_word_value(ks, vs, spot->word);
 	}
 	if (result == CUA_HASHMAP_FULL)

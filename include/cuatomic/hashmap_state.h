@@ -143,7 +143,7 @@ CUA_FORCE struct cua__hashmap_state_place cua__hashmap_state_home(const struct c
 {
 	struct cua__hashmap_state_place home;
 
-	home.bucket = cua_hash_range(hash, view->n_buckets);
+	home.bucket = cua_hash_to_index(hash, view->n_buckets);
 	/* the bucket is made of the high bits, the slot of the low ones */
 	home.slot = (uint32_t)(((uint64_t)(uint32_t)hash * cua__hashmap_state_slots(ks, vs)) >> 32);
 	return home;

@@ -84,7 +84,7 @@ CUA_FORCE struct cua_u128 cua__tile_key(uint32_t mask, uint32_t ks, struct cua_u
 	return key;
 }
 
-/* cua_hash_range, of which half is saved since the map has less than 2^32 buckets. */
+/* cua_hash_to_index, of which half is saved since the map has less than 2^32 buckets. */
 CUA_FORCE uint32_t cua__tile_home(const struct cua_hashmap_view *view, uint64_t hash)
 {
 	const uint64_t n = (uint32_t)view->n_buckets;

@@ -460,7 +460,7 @@ CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view, uint32
 				     enum cua_order order, struct cua__hashmap_spot *spot)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
-	uint64_t home = cua_hash_range(hash, view->n_buckets), far, distance;
+	uint64_t home = cua_hash_to_index(hash, view->n_buckets), far, distance;
 	char *bucket = cua__hashmap_word_bucket(view, home);
 	const struct cua__hashmap_head head = cua__hashmap_word_head(bucket, wide);
 	uint32_t first;
@@ -697,7 +697,7 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 					   uint32_t *added)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
-	uint64_t home = cua_hash_range(hash, view->n_buckets);
+	uint64_t home = cua_hash_to_index(hash, view->n_buckets);
 	char *bucket = cua__hashmap_word_bucket(view, home);
 	struct cua__hashmap_head head = {0, 0};
 	struct cua_backoff backoff;
@@ -730,7 +730,7 @@ CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view, 
 					   cua__hashmap_equal_fn *equal, struct cua_u128 word,
 					   enum cua_order order, struct cua__hashmap_spot *spot)
 {
-	char *bucket = cua__hashmap_word_bucket(view, cua_hash_range(hash, view->n_buckets));
+	char *bucket = cua__hashmap_word_bucket(view, cua_hash_to_index(hash, view->n_buckets));
 	uint32_t first = 0;
 	int there = cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &first);
 
@@ -765,8 +765,8 @@ CUA_FORCE int cua__hashmap_word_enter(const struct cua_hashmap_view *view, uint3
 		if (result == CUA_HASHMAP_INSERTED) {
 			++*added;
 			if (CUA_WARP_LANES > 1)
-				cua__hashmap_count_added(view, cua_hash_range(hash, view->n_buckets),
-							 added);
+				cua__hashmap_count_added(
+					view, cua_hash_to_index(hash, view->n_buckets), added);
 		} else if (!result) {
 			result = cua__hashmap_word_enter_full(view, ks, vs, hash, key, equal, word, both,
 							      spot, added);
@@ -957,7 +957,8 @@ CUA_FORCE int cua__hashmap_word_erase(const struct cua_hashmap_view *view, uint3
 {
 	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
-	uint64_t *counted = &cua__hashmap_counts(view, cua_hash_range(hash, view->n_buckets))->erased;
+	uint64_t *counted =
+		&cua__hashmap_counts(view, cua_hash_to_index(hash, view->n_buckets))->erased;
 
 	if (cell)
 		return cua__hashmap_word_erase_cell(cell, ks, vs, old);

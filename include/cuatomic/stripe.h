@@ -99,7 +99,7 @@ CUA_FN enum cua_status cua_stripes_init(struct cua_stripe *locks, uint64_t n, st
 /* The number of the object's stripe, 0 to n - 1. */
 CUA_FORCE uint64_t cua_stripes_index(const struct cua_stripes *s, const void *p)
 {
-	return cua_hash_range(cua_hash_u64((uint64_t)(uintptr_t)p, 0), s->n);
+	return cua_hash_to_index(cua_hash_u64((uint64_t)(uintptr_t)p, 0), s->n);
 }
 
 /* The object's lock, for the other calls of spinlock.h. */
