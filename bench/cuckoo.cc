@@ -262,7 +262,7 @@ template <typename T> static void get_memory(T **p)
 {
 	void *memory;
 
-	need(cua_alloc(ctx, n * sizeof(T), &memory), "memory");
+	need(cua_alloc(ctx, n, sizeof(T), &memory), "memory");
 	*p = static_cast<T *>(memory);
 }
 

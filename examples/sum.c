@@ -33,7 +33,7 @@ int main(void)
 		values[i] = (float)(i % 1000) - 250.0f;
 
 	check(cua_context_create(CUA_BACKEND_AUTO, 0, &ctx), "context");
-	check(cua_alloc(ctx, N * sizeof(*values), &x), "memory");
+	check(cua_alloc(ctx, N, sizeof(*values), &x), "memory");
 	check(cua_copy(ctx, x, values, N * sizeof(*values)), "copy");
 
 	/* results in variables of the program: each call returns when its result is there */

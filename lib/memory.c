@@ -17,17 +17,19 @@ static int wraps(const void *p, size_t bytes)
 
 /* ---- allocation ---- */
 
-enum cua_status cua_alloc(struct cua_context *ctx, size_t bytes, void **p)
+enum cua_status cua_alloc(struct cua_context *ctx, size_t n, size_t size, void **p)
 {
 	const struct cua__runtime *runtime;
 	struct cua__call call;
 	enum cua_status status;
 	void *base = NULL;
+	size_t bytes;
 
 	if (!ctx || !p)
 		return CUA_ERROR_NULL;
-	if (bytes > MAX_BYTES)
-		return CUA_ERROR_SIZE;
+	status = cua__bytes(n, size, &bytes);
+	if (status)
+		return status;
 	runtime = ctx->backend->runtime;
 	cua__call_begin(&call, ctx);
 	status = runtime->may_wait(ctx);
@@ -50,8 +52,6 @@ static enum cua_status alloc_zeros(struct cua_context *ctx, size_t n, size_t siz
 	void *base = NULL;
 	size_t bytes;
 
-	if (!n || !size)
-		return CUA_ERROR_VALUE;
 	status = cua__bytes(n, size, &bytes);
 	if (status)
 		return status;
@@ -59,7 +59,7 @@ static enum cua_status alloc_zeros(struct cua_context *ctx, size_t n, size_t siz
 	status = runtime->may_wait(ctx);
 	if (!status)
 		status = allocate(ctx, bytes, &base);
-	if (!status)
+	if (!status && bytes)
 		status = runtime->set_bytes(ctx, base, 0, bytes);
 	if (!status)
 		status = runtime->synchronize(ctx);
@@ -255,7 +255,7 @@ enum cua_status cua_alloc_3d(struct cua_context *ctx, size_t width, size_t heigh
 	a.pitch = (bytes + CUA_PITCH_ALIGNMENT - 1) & ~(size_t)(CUA_PITCH_ALIGNMENT - 1);
 	if (cua__bytes(rows, a.pitch, &bytes))
 		return CUA_ERROR_SIZE;
-	status = cua_alloc(ctx, bytes, &a.base);
+	status = cua_alloc(ctx, rows, a.pitch, &a.base);
 	if (!status)
 		*array = a;
 	return status;

@@ -53,7 +53,7 @@ static int use_context(struct cua_context *ctx, uint32_t value)
 	void *p;
 	int wrong = 0;
 
-	TRY(cua_alloc(ctx, N * 4, &p));
+	TRY(cua_alloc(ctx, N, 4, &p));
 	TRY(cua_fill(ctx, p, N / 2, 8, patterns));
 	host = malloc(N * 4);
 	if (!host)
@@ -477,8 +477,8 @@ static int use_tables(struct cua_context *ctx, uint32_t value)
 	if (!host)
 		return __LINE__;
 	snprintf(path, sizeof(path), "%s/check_context.%ld.%u", tmp && *tmp ? tmp : "/tmp", (long)getpid(), value);
-	TRY(cua_alloc(ctx, N * 8, &keys));
-	TRY(cua_alloc(ctx, N * 8, &values));
+	TRY(cua_alloc(ctx, N, 8, &keys));
+	TRY(cua_alloc(ctx, N, 8, &values));
 	for (uint64_t i = 0; i < N; i++)
 		host[i] = (i << 32 | value) * 0x9e3779b97f4a7c15u;
 	TRY(cua_copy(ctx, keys, host, N * 8));
@@ -687,7 +687,7 @@ static void *allocator_main(void *arg)
 	while (!__atomic_load_n(&a->stop, __ATOMIC_ACQUIRE)) {
 		void *p;
 
-		if (cua_alloc(a->ctx, 64, &p) || cua_free(a->ctx, p))
+		if (cua_alloc(a->ctx, 1, 64, &p) || cua_free(a->ctx, p))
 			a->wrong = 1;
 	}
 	return NULL;

@@ -45,6 +45,7 @@ START_TEST(bad_arguments)
 	memset(&stripes, 0x5a, sizeof(stripes));
 	before = stripes;
 	ck_assert_status(cua_stripes_create(NULL, 1, &stripes), CUA_ERROR_NULL);
+	ck_assert_status(cua_stripes_create(NULL, 0, &stripes), CUA_ERROR_NULL);
 	ck_assert_status(cua_stripes_create(ctx, 1, NULL), CUA_ERROR_NULL);
 	ck_assert_status(cua_stripes_create(ctx, 0, &stripes), CUA_ERROR_VALUE);
 	ck_assert_status(cua_stripes_create(ctx, SIZE_MAX / 4, &stripes), CUA_ERROR_SIZE);

@@ -55,7 +55,7 @@ void *test_alloc(struct cua_context *ctx, size_t bytes)
 	static const uint8_t poison = 0xa5;
 	void *p = NULL;
 
-	ck_assert_cua(cua_alloc(ctx, bytes, &p));
+	ck_assert_cua(cua_alloc(ctx, 1, bytes, &p));
 	if (bytes <= POISON_MOST)
 		ck_assert_cua(cua_fill(ctx, p, bytes, sizeof(poison), &poison));
 	return p;

@@ -228,7 +228,7 @@ START_TEST(graphs)
 	ck_assert_status(cua_symbol_read(ctx, host, p[0], 0, 16), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_copy_to_pitched(ctx, &a, out), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_copy_from_pitched(ctx, out, &a), CUA_ERROR_CAPTURE);
-	ck_assert_status(cua_alloc(ctx, 16, &late), CUA_ERROR_CAPTURE);
+	ck_assert_status(cua_alloc(ctx, 16, 1, &late), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_alloc_2d(ctx, 1, 1, 1, &a), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_free(ctx, packed), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_free_pitched(ctx, &a), CUA_ERROR_CAPTURE);
@@ -238,7 +238,7 @@ START_TEST(graphs)
 	ck_assert_cua(cua_context_reserve(ctx, 1));
 	ck_assert_ptr_eq(late, &late);
 	/* a context with another stream goes on as ever */
-	ck_assert_cua(cua_alloc(other, 1000, &late));
+	ck_assert_cua(cua_alloc(other, 1000, 1, &late));
 	ck_assert_cua(cua_fill(other, late, 1000, 1, pattern));
 	ck_assert_cua(cua_copy(other, pinned + 32, late, 16));
 	ck_assert_cua(cua_context_synchronize(other));
@@ -427,7 +427,7 @@ START_TEST(lost_device)
 	trap_kernel<<<1, 1>>>();
 	ck_assert_status(cua_context_synchronize(ctx), CUA_ERROR_CUDA);
 	ck_assert_int_ne(cua_context_cuda_error(ctx), 0);
-	ck_assert_int_ne(cua_alloc(ctx, 100, &q), CUA_OK);
+	ck_assert_int_ne(cua_alloc(ctx, 100, 1, &q), CUA_OK);
 	ck_assert_ptr_eq(q, &q);
 	ck_assert_int_ne(cua_free(ctx, p), CUA_OK);
 	ck_assert_int_ne(cua_context_reserve(ctx, (size_t)1 << 24), CUA_OK);

@@ -389,11 +389,11 @@ void bench_append(const struct bench_options *o)
 
 	status = cua_context_create(CUA_BACKEND_CPU, 0, &ctx);
 	if (!status)
-		status = cua_alloc(ctx, bytes, &x);
+		status = cua_alloc(ctx, 1, bytes, &x);
 	if (!status)
-		status = cua_alloc(ctx, bytes, &out);
+		status = cua_alloc(ctx, 1, bytes, &out);
 	if (!status)
-		status = cua_alloc(ctx, bytes / 4, &flags);
+		status = cua_alloc(ctx, 1, bytes / 4, &flags);
 	if (status)
 		tool_die("bench append: %s", cua_strerror(status));
 	printf("arrays of %zu KiB\n", bytes >> 10);

@@ -408,8 +408,8 @@ static void open_run(struct hashmap_run *h)
 	void **arrays[] = {&h->keys, &h->values, &h->asked, &h->absent, &h->out};
 
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-		hashmap_need(cua_alloc(h->ctx, h->n * size, arrays[i]));
-	hashmap_need(cua_alloc(h->ctx, h->n, (void **)&h->found));
+		hashmap_need(cua_alloc(h->ctx, h->n, size, arrays[i]));
+	hashmap_need(cua_alloc(h->ctx, h->n, 1, (void **)&h->found));
 	for (size_t i = 0; i < h->n; i++) {
 		uint64_t key = keys_key(size, i);
 
@@ -420,11 +420,11 @@ static void open_run(struct hashmap_run *h)
 	}
 	/* from the library, which gives it large pages as it does its own table */
 	h->plain.n = slots;
-	hashmap_need(cua_alloc(h->ctx, slots * 2 * size, &h->plain.slots));
+	hashmap_need(cua_alloc(h->ctx, slots, 2 * size, &h->plain.slots));
 	hashmap_need(cua_hashmap_create(h->ctx, NULL, size == 4 ? CUA_U32 : CUA_U64, size == 4 ? CUA_U32 : CUA_U64,
 					slots, &h->map));
 	n_lines = slots * 2 * size / 64 + 1024;
-	hashmap_need(cua_alloc(h->ctx, n_lines * 64, (void **)&lines));
+	hashmap_need(cua_alloc(h->ctx, n_lines, 64, (void **)&lines));
 }
 
 static void close_run(struct hashmap_run *h)
@@ -491,8 +491,8 @@ static void bench_updates(const struct bench_options *o, struct cua_context *ctx
 	uint32_t *keys = NULL, *ones = NULL;
 
 	open_run(&h);
-	hashmap_need(cua_alloc(ctx, n * sizeof(*keys), (void **)&keys));
-	hashmap_need(cua_alloc(ctx, n * sizeof(*ones), (void **)&ones));
+	hashmap_need(cua_alloc(ctx, n, sizeof(*keys), (void **)&keys));
+	hashmap_need(cua_alloc(ctx, n, sizeof(*ones), (void **)&ones));
 	for (int skew = 0; skew < SKEWS; skew++) {
 		struct table table = {.n = 0};
 

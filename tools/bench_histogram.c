@@ -262,7 +262,7 @@ void bench_histogram(const struct bench_options *o)
 
 	status = cua_context_create(CUA_BACKEND_CPU, 0, &ctx);
 	if (!status)
-		status = cua_alloc(ctx, bytes, &x);
+		status = cua_alloc(ctx, 1, bytes, &x);
 	if (status)
 		tool_die("bench histogram: %s", cua_strerror(status));
 	for (size_t k = 0; k < EDGES; k++)

@@ -284,7 +284,7 @@ void bench_reduce(const struct bench_options *o)
 	if (!status)
 		status = cua_context_set_threads(ctx, o->threads);
 	if (!status)
-		status = cua_alloc(ctx, 2 * bytes, &arrays);
+		status = cua_alloc(ctx, 2, bytes, &arrays);
 	if (status)
 		tool_die("bench reduce: %s", cua_strerror(status));
 	x = arrays;

@@ -86,7 +86,7 @@ static void *device_alloc(const struct demo *d, int device, size_t bytes)
 {
 	void *p = NULL;
 
-	DEMO_DO(d, device, "memory for the bytes", cua_alloc(d->ctx[device], bytes, &p));
+	DEMO_DO(d, device, "memory for the bytes", cua_alloc(d->ctx[device], 1, bytes, &p));
 	return p;
 }
 

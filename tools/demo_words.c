@@ -169,7 +169,7 @@ static void device_close(const struct words *w, int i)
 static enum cua_status alloc_words(struct cua_context *ctx, size_t n, uint64_t **p)
 {
 	void *memory = NULL;
-	enum cua_status status = cua_alloc(ctx, n * sizeof(**p), &memory);
+	enum cua_status status = cua_alloc(ctx, n, sizeof(**p), &memory);
 
 	*p = memory;
 	return status;
@@ -198,7 +198,7 @@ static enum cua_status device_open(struct words *w, int i)
 	if (!status)
 		status = alloc_words(ctx, SAMPLE + 1, &o->offsets);
 	if (!status)
-		status = cua_alloc(ctx, w->batch, &found);
+		status = cua_alloc(ctx, w->batch, 1, &found);
 	o->found = found;
 	if (!status)
 		status = cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, w->batch + w->batch / 4, w->batch,

@@ -19,7 +19,7 @@ static void *backend_alloc(const struct counter *c, uint64_t n, size_t size)
 {
 	void *p;
 
-	check(c, n > SIZE_MAX / size ? CUA_ERROR_SIZE : cua_alloc(c->ctx, (size_t)n * size, &p), "memory");
+	check(c, n > SIZE_MAX ? CUA_ERROR_SIZE : cua_alloc(c->ctx, (size_t)n, size, &p), "memory");
 	return p;
 }
 

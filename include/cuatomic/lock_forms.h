@@ -174,11 +174,11 @@ CUA_FORCE int cua__tell_warp(int taken, uint32_t mask)
 	}
 
 /*
- * Host: n free locks in the memory of the context's backend, and their release. n is 1 or more. The locks
+ * Host: n free locks in the memory of the context's backend, and their release. The locks
  * may be used by host threads (CPU backend) or in kernels on the context's device (CUDA). They are
  * memory of zeros, cua_alloc_zero; for locks that host and device share, take cua_alloc_system in its
  * place.
- * Errors: NULL, VALUE (n = 0), SIZE, NO_MEMORY, CAPTURE; destroy: those of cua_free. Destroying NULL is
+ * Errors: NULL, SIZE, NO_MEMORY, CAPTURE; destroy: those of cua_free. Destroying NULL is
  * allowed.
  */
 #define CUA__DEFINE_LOCK_ARRAY(name, T)                                                            \

@@ -104,18 +104,18 @@ extern "C" {
 #endif
 
 /*
- * Host: memory of the backend, 256-byte aligned, contents undefined; 0 bytes give a pointer that
- * can be freed. Free waits for the work that may use the memory; NULL is allowed.
- * Errors: NULL, SIZE, NO_MEMORY, CAPTURE; free: CAPTURE, MEMORY_KIND (not an allocation of this
- * backend and device; nothing is done).
+ * Host: memory of the backend for n elements of `size` bytes, 256-byte aligned, contents undefined. Where n or
+ * size is 0, the pointer can be freed and nothing else. Free waits for the work that may use the memory; NULL is
+ * allowed.
+ * Errors: NULL, SIZE (n * size overflows), NO_MEMORY, CAPTURE; free: CAPTURE, MEMORY_KIND (not an allocation of
+ * this backend and device; nothing is done).
  */
-CUA_API enum cua_status cua_alloc(struct cua_context *ctx, size_t bytes, void **p);
+CUA_API enum cua_status cua_alloc(struct cua_context *ctx, size_t n, size_t size, void **p);
 CUA_API enum cua_status cua_free(struct cua_context *ctx, void *p);
 
 /*
- * The same for n elements of `size` bytes, all of them 0: arrays of free locks, of counters, and so on. n and
- * size are 1 or more. cua_free frees it.
- * Errors: NULL, VALUE (n or size is 0), SIZE, NO_MEMORY, CAPTURE.
+ * The same, and all bytes are 0: arrays of free locks, of counters, and so on. cua_free frees it.
+ * Errors: those of cua_alloc.
  */
 CUA_API enum cua_status cua_alloc_zero(struct cua_context *ctx, size_t n, size_t size, void **p);
 
@@ -124,7 +124,7 @@ CUA_API enum cua_status cua_alloc_zero(struct cua_context *ctx, size_t n, size_t
  * atomics and locks of CUA_SCOPE_SYSTEM. On the CPU backend that is all memory. On CUDA it takes hardware
  * whose atomics are the host's too, and managed memory that both sides may access at once; elsewhere, as
  * with most GPUs on PCI Express, nothing is allocated and the call says so. cua_free frees it.
- * Errors: those of cua_alloc_zero, and UNSUPPORTED.
+ * Errors: those of cua_alloc, and UNSUPPORTED.
  */
 CUA_API enum cua_status cua_alloc_system(struct cua_context *ctx, size_t n, size_t size, void **p);
 

@@ -359,8 +359,10 @@ CUA__HOST_FN enum cua_status cua_stripes_create(struct cua_context *ctx, size_t 
 	enum cua_status status;
 	void *p = NULL;
 
-	if (!stripes)
+	if (!ctx || !stripes)
 		return CUA_ERROR_NULL;
+	if (!n)
+		return CUA_ERROR_VALUE;
 	status = cua_alloc_zero(ctx, n, sizeof(struct cua_stripe), &p);
 	if (!status)
 		status = cua_stripes_init((struct cua_stripe *)p, n, stripes);
