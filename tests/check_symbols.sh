@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The library exports what lib/libcuatomic.symbols lists and nothing else, and
-# needs no library that a program without CUDA or C++ would not have. No product
-# is fused with a sum in the fixed tree, for no width of vectors.
+# The library exports what lib/libcuatomic.symbols lists and nothing else, each
+# symbol with the version of its release, and needs no library that a program
+# without CUDA or C++ would not have. No product is fused with a sum in the fixed
+# tree, for no width of vectors.
 set -euo pipefail
 
 # Set by `make check`.
-: "${top_srcdir:?}" "${top_builddir:?}" "${CUDART_LIBS?}" "${SANITIZER_FLAGS?}"
+: "${top_srcdir:?}" "${top_builddir:?}" "${CUDART_LIBS?}" "${SANITIZER_FLAGS?}" \
+  "${AWK:?}"
 
 list=$top_srcdir/lib/libcuatomic.symbols
 so=$top_builddir/lib/.libs/libcuatomic.so
@@ -16,12 +18,57 @@ trap 'rm -rf "$tmp"' EXIT
 failed=0
 
 export LC_ALL=C
-sed -e '/^#/d' -e '/^$/d' "$list" >"$tmp/list"
-if ! sort -c -u "$tmp/list"; then
-  echo "lib/libcuatomic.symbols is not sorted, or has a name twice"
+symbols() { $AWK -f "$top_srcdir/lib/symbols.awk" "$@"; }
+if ! symbols -v form=list "$list" >"$tmp/versions"; then
+  exit 1
+fi
+for node in $(cut -d ' ' -f 2 "$tmp/versions" | uniq); do
+  if ! sed -n "s/ $node\$//p" "$tmp/versions" | sort -c -u; then
+    echo "the symbols of $node in lib/libcuatomic.symbols are not sorted"
+    failed=1
+  fi
+done
+cut -d ' ' -f 1 "$tmp/versions" | sort -u >"$tmp/listed"
+
+# The generator refuses a list in which a symbol has no node, or two.
+refuses() { # refuses WHAT LINE...
+  local what=$1
+  shift
+  printf '%s\n' "$@" >"$tmp/bad"
+  if symbols "$tmp/bad" >/dev/null 2>&1; then
+    echo "lib/symbols.awk takes a list with $what"
+    failed=1
+  fi
+}
+refuses "a symbol without a node" cua_a CUATOMIC_0.1: cua_b
+refuses "a symbol in two nodes" CUATOMIC_0.1: cua_a CUATOMIC_0.2: cua_a
+refuses "a symbol twice in a node" CUATOMIC_0.1: cua_a cua_a
+refuses "a node twice" CUATOMIC_0.1: cua_a CUATOMIC_0.2: cua_b CUATOMIC_0.1: cua_c
+refuses "an empty node" CUATOMIC_0.1: CUATOMIC_0.2: cua_a
+refuses "no node" '# nothing'
+refuses "something else" CUATOMIC_0.1: cua_a 'cua_b;'
+printf '%s\n' CUATOMIC_0.1: cua_a CUATOMIC_0.2: cua_b cua_c >"$tmp/good"
+if [ "$(symbols "$tmp/good" | tr '\n' ' ')" != \
+  'CUATOMIC_0.1 { global: cua_a; local: *; }; CUATOMIC_0.2 { global: cua_b; cua_c; } CUATOMIC_0.1; ' ]; then
+  echo "lib/symbols.awk makes of two nodes:"
+  symbols "$tmp/good"
   failed=1
 fi
-sort -u "$tmp/list" >"$tmp/listed"
+
+# No node is of a release that is still to come, and the Debian package names them all.
+version=$(sed -n 's/^#define CUA_VERSION_STRING "\(.*\)"$/\1/p' "$top_builddir/include/cuatomic/version.h")
+for node in $(cut -d ' ' -f 2 "$tmp/versions" | uniq); do
+  release=${node#CUATOMIC_}
+  if [ "$(printf '%s\n' "$release" "$version" | sort -V | head -n 1)" != "$release" ]; then
+    echo "$node is a node of a release after $version"
+    failed=1
+  fi
+  debian=$top_srcdir/debian/libcuatomic0.symbols
+  if [ -f "$debian" ] && ! grep -qxF -e " (symver)$node $release.0" "$debian"; then
+    echo "debian/libcuatomic0.symbols does not have $node"
+    failed=1
+  fi
+done
 
 # The attribute must agree with the list too: a call left out of the list
 # would otherwise be missed, because the version script hides it.  Objects for
@@ -52,9 +99,11 @@ if [ ! -f "$so" ]; then
   exit 77
 fi
 
-nm -D --defined-only "$so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$tmp/exported"
-if ! diff "$tmp/listed" "$tmp/exported" >"$tmp/diff"; then
-  echo "< listed but not exported by libcuatomic.so; > exported but not listed:"
+nm -D --defined-only --with-symbol-versions "$so" | awk '$2 != "A" { sub(/@@?/, " ", $3); print $3 }' | sort -u \
+  >"$tmp/exported"
+sort -u "$tmp/versions" >"$tmp/versioned"
+if ! diff "$tmp/versioned" "$tmp/exported" >"$tmp/diff"; then
+  echo "< listed but not exported by libcuatomic.so in this version; > exported but not listed:"
   grep '^[<>]' "$tmp/diff"
   failed=1
 fi
