@@ -5,24 +5,34 @@
 #
 # As many at once as there are processors.
 #
-# CUA_TEST_QUICK=1          skips all of it, which takes minutes
-# CUA_TEST_PLANTED=part/of  tries one in so many, counted from 0: 0/3, 1/3 or 2/3 [0/1]
-set -uo pipefail
+# CUA_TEST_PLANTED=part/of  tries the errors whose number modulo `of` is `part`: 0/1 is all of them. Without it
+#                           `make check` tries a sample that is always the same, `make check-deep` all.
+# CUA_TEST_PLANTED=edits    compiles nothing, and only checks that each edit still changes code in its header
+# CUA_TEST_QUICK=1          skips all of it, and in `make check-deep` tries another fixed sample
+set -u
 
 # Set by `make check`.
 : "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${PKG_CONFIG?}" "${SANITIZER_FLAGS?}"
 
-if [ -n "$SANITIZER_FLAGS" ]; then
-  echo "skipped: the sanitizers do not follow coroutines"
-  exit 77
-fi
-if [ "${CUA_TEST_QUICK:-0}" != 0 ]; then
+if [ -n "${CUA_TEST_PLANTED-}" ]; then
+  part=$CUA_TEST_PLANTED
+elif [ "${CUA_TEST_QUICK:-0}" = 0 ]; then
+  part=$([ "${CUA_TEST_DEEP:-0}" = 0 ] && echo 7/60 || echo 0/1)
+elif [ "${CUA_TEST_DEEP:-0}" != 0 ]; then
+  part=16/24
+else
   echo "skipped: CUA_TEST_QUICK is set"
   exit 77
 fi
-if ! flags=$("${PKG_CONFIG:-pkg-config}" --cflags --libs check); then
-  echo "skipped: pkg-config does not know the check library"
-  exit 77
+if [ "$part" != edits ]; then
+  if [ -n "$SANITIZER_FLAGS" ]; then
+    echo "skipped: the sanitizers do not follow coroutines"
+    exit 77
+  fi
+  if ! flags=$("${PKG_CONFIG:-pkg-config}" --cflags --libs check); then
+    echo "skipped: pkg-config does not know the check library"
+    exit 77
+  fi
 fi
 export LC_ALL=C
 tmp=$(mktemp -d)
@@ -31,7 +41,6 @@ jobs=$(nproc)
 running=0
 number=0
 tried=0
-part=${CUA_TEST_PLANTED:-0/1}
 echo "part $part"
 
 # A public header, or one of the library's own that has kernels.
@@ -54,13 +63,25 @@ build() {
     "$top_builddir/lib/libcuatomic.la" $flags -lpthread -lm
 }
 
+# edit_it WHAT HEADER SED: the header must change, and not in comments alone.
+edit_it() {
+  local file
+  file=$top_srcdir/$(file_of "$2")
+  if ! sed "$3" "$file" >"$tmp/edited"; then
+    echo "FAIL: $1: sed cannot edit $2.h"
+  elif ! diff "$file" "$tmp/edited" | sed -n 's/^[<>][[:space:]]*//p' |
+    awk '!/^\/?\*([ *\/]|$)/ && NF { code = 1 } END { exit !code }'; then
+    echo "FAIL: $1: there is nothing to edit in $2.h"
+  fi
+}
+
 # find_it DIR WHAT HEADER SED MODULE: the case of MODULE must fail, not crash or hang.
 find_it() {
   if ! build "$1" "$3" "$4" "$5" 2>&1; then
     echo "FAIL: $2: does not compile"
   elif cmp -s "$top_srcdir/$(file_of "$3")" "$1/$(file_of "$3")"; then
     echo "FAIL: $2: there is nothing to edit in $3.h"
-  elif CUA_TEST_SEED=1 timeout 240 "$1/simt" >"$1/log" 2>&1; then
+  elif CUA_TEST_FULL=1 CUA_TEST_QUICK=0 CUA_TEST_SEED=1 timeout 240 "$1/simt" >"$1/log" 2>&1; then
     echo "FAIL: $2: not found"
   elif ! grep -q 'Failures: [1-9][0-9]*, Errors: 0' "$1/log"; then
     echo "FAIL: $2: not found, but"
@@ -73,6 +94,10 @@ find_it() {
 # planted WHAT HEADER SED [MODULE]: the same of the case of this header, or of MODULE, beside others.
 planted() {
   number=$((number + 1))
+  if [ "$part" = edits ]; then
+    edit_it "$1" "$2" "$3" | tee -a "$tmp/edits.told"
+    return
+  fi
   [ $((number % ${part#*/})) = "${part%/*}" ] || return 0
   tried=$((tried + 1))
   if [ "$running" -ge "$jobs" ]; then
@@ -87,10 +112,12 @@ planted() {
   running=$((running + 1))
 }
 
-# shellcheck disable=SC2086
-$CC -std=gnu11 -O2 -w -I"$top_srcdir/tests" -c -o "$tmp/simt.o" "$top_srcdir/tests/simt/simt.c" || exit 1
-# shellcheck disable=SC2086
-$CC -std=gnu11 -O2 -w -I"$top_srcdir/tests" -c -o "$tmp/linear.o" "$top_srcdir/tests/linear.c" || exit 1
+if [ "$part" != edits ]; then
+  # shellcheck disable=SC2086
+  $CC -std=gnu11 -O2 -w -I"$top_srcdir/tests" -c -o "$tmp/simt.o" "$top_srcdir/tests/simt/simt.c" || exit 1
+  # shellcheck disable=SC2086
+  $CC -std=gnu11 -O2 -w -I"$top_srcdir/tests" -c -o "$tmp/linear.o" "$top_srcdir/tests/linear.c" || exit 1
+fi
 
 # instead NAME PARAMETERS BODY: a sed script that puts another function of the hash map in the place of cua_hashmap_NAME,
 # which is cua_hashmap_NAME_right then. What the map looks like does not matter to these.
@@ -231,10 +258,10 @@ planted 'pairs found without acquire' hashmap_word \
   's/^\(.*\)cua_port_acquire_b32(spot->at.*/\1(void)0;/' hashmap
 planted 'a value changed that was another one by then' hashmap_word \
   '/int cua__hashmap_word_change/,/^}/s/if (!cua__hashmap_word_has(ks, vs, seen, key, NULL))/if (0)/' linear
-planted 'a value read again after a wait that is another key'"'"'s' hashmap \
-  's/!cua__hashmap_word_has(ks, vs, spot->word, key, equal))/0)/' linear
-planted 'an empty cell of a reserved key taken for the key, after a wait' hashmap \
-  's/if (cua__hashmap_word_empty(spot->word) ||/if (/' linear
+planted 'a value read again after a wait that is another key'"'"'s' hashmap_word \
+  '/_word_change_together(/,/^}/s/cua__hashmap_word_has(ks, vs, word, key, NULL)/!cua__hashmap_word_empty(word) \&\& !cua__hashmap_same(word, cua__hashmap_word_erased(ks, vs))/' linear
+planted 'an empty cell of a reserved key taken for the key, after a wait' hashmap_word \
+  '/_word_change_together(/,/^}/s/cua__hashmap_word_has(.*NULL)/(& || cua__hashmap_word_empty(word))/' linear
 planted 'a tile that is told of a key before its home is' hashmap_tile \
   's/if (here.there > 0 && free && distance > far)/if (0)/' hashmap
 planted 'a group that is told of a key before its home is' hashmap_tile \
@@ -655,7 +682,15 @@ planted 'least keys that are given once more' hashmap_kernel \
   's/s->last && \*s->all <= s->max/0/' hashmap_ops
 planted 'a tally without its worst bucket' hashmap_kernel \
   's/if (worst)$/if (0)/' hashmap_ops
+if [ "$part" = edits ]; then
+  echo "$number edits"
+  # none at all is an error of this script
+  [ "$number" -gt 200 ] && [ ! -s "$tmp/edits.told" ]
+  exit
+fi
 wait
-if grep -q '^FAIL' "$tmp"/*.told || [ "$(cat "$tmp"/*.told | grep -c '^found')" != "$tried" ]; then
+echo "$tried of $number errors"
+if [ "$tried" = 0 ] || grep -q '^FAIL' "$tmp"/*.told ||
+  [ "$(cat "$tmp"/*.told | grep -c '^found')" != "$tried" ]; then
   exit 1
 fi
