@@ -293,7 +293,8 @@ static void count_weights(struct worker *w, unsigned c, size_t n)
 {
 	const struct cua__histogram *h = w->h;
 	const int may_refuse = cua__is_float(h->weight_type), all = h->private_bins == h->bins;
-	uint64_t *own = (uint64_t *)w->own + c * slots_of(h);
+	/* without private bins there is no memory of the worker's own */
+	uint64_t *own = all ? (uint64_t *)w->own + c * slots_of(h) : NULL;
 
 	for (size_t i = 0; i < n; i++) {
 		const int inside = w->bin[i] < h->bins;

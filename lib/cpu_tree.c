@@ -28,6 +28,18 @@
 typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
 		      void *partial);
 
+/* The elements from number `first` on. An array of no elements may be NULL, which is no address to add to. */
+static inline const void *elements_from(const void *p, uint64_t first, size_t size)
+{
+	return first ? (const char *)p + first * size : p;
+}
+
+/* The second array; without one the first, so that every kind can compute an address. */
+static inline const void *second_array(const struct cua__reduce *r)
+{
+	return r->y ? r->y : r->x;
+}
+
 #define TAKE(kind, l)                                                                              \
 	v = cua__tree_##kind##_take(&call, v, x[j + (l)*WIDTH], y[j + (l)*WIDTH], row + (l));
 
@@ -61,7 +73,8 @@ typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape 
 	{                                                                                          \
 		enum { N = 16 / sizeof(T) };                                                       \
 		const size_t WIDTH = n_packs * N;                                                  \
-		const T *x = (const T *)r->x + first, *y = (const T *)r->y + first;                \
+		const T *x = elements_from(r->x, first, sizeof(T));                                \
+		const T *y = elements_from(second_array(r), first, sizeof(T));                     \
 		struct cua__reduce call = *r;                                                      \
 		uint32_t row = 0;                                                                  \
 		unsigned used = n_packs;                                                           \
@@ -196,7 +209,8 @@ AVX512 static inline __attribute__((always_inline)) void fast_halves(const struc
 	enum { N = 16, COLUMNS = FAST_VECTORS * N, STRIP = COLUMNS * FAST_ROWS * (32 / FAST_DOT_PACKS) };
 	const __m256i keep = _mm256_set1_epi16(dot ? -1 : (int16_t)r->keep);
 	uint64_t first, n = fast_extent(shape, chunk, sizeof(struct cua_f16), &first);
-	const struct cua_f16 *x = (const struct cua_f16 *)r->x + first, *y = (const struct cua_f16 *)r->y + first;
+	const struct cua_f16 *x = elements_from(r->x, first, sizeof(*x));
+	const struct cua_f16 *y = elements_from(second_array(r), first, sizeof(*y));
 	double total = 0;
 
 	for (uint64_t k = 0, end; k < n; k = end) {
@@ -270,7 +284,7 @@ AVX512 static void fast_sum_b32_avx512(const struct cua__reduce *r, const struct
 	const __m512i sign = _mm512_set1_epi32((int)r->sign), low = _mm512_set1_epi64(0xffffffff);
 	const __m512i absolute = _mm512_set1_epi32((int)r->absolute);
 	uint64_t first, n = fast_extent(shape, chunk, sizeof(uint32_t), &first), total = 0, k = 0;
-	const uint32_t *x = (const uint32_t *)r->x + first;
+	const uint32_t *x = elements_from(r->x, first, sizeof(*x));
 	struct cua__wide sum;
 	__m512i v[FAST_VECTORS];
 
@@ -297,7 +311,7 @@ AVX512 static void fast_dot_b32_avx512(const struct cua__reduce *r, const struct
 				     uint64_t chunk, void *partial)
 {
 	uint64_t first, n = fast_extent(shape, chunk, sizeof(uint32_t), &first), total;
-	const uint32_t *x = (const uint32_t *)r->x + first, *y = (const uint32_t *)r->y + first;
+	const uint32_t *x = elements_from(r->x, first, sizeof(*x)), *y = elements_from(r->y, first, sizeof(*y));
 
 	total = r->sign ? fast_products(r, x, y, n, 1) : fast_products(r, x, y, n, 0);
 	memcpy(partial, &total, sizeof(total));
