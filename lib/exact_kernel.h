@@ -212,7 +212,7 @@ CUA_FN void cua__exact_carry_block(struct cua__exact_shared *s)
 		}
 		cua_port_sync_block();
 		if (i < CUA_EXACT_DIGITS - 1 && v >> 32)
-			CUA_WRITE(s->digit[i + 1], CUA_READ(s->digit[i + 1]) + (v >> 32));
+			CUA_WRITE(s->digit[i + 1], cua__exact_plus(CUA_READ(s->digit[i + 1]), v >> 32));
 		cua_port_sync_block();
 	}
 }
@@ -500,7 +500,8 @@ CUA_FN void cua__exact_finish_block(struct cua__exact_shared *s, const struct cu
 
 	if (!r->result && !r->fresh) {
 		for (uint32_t i = thread; i < CUA_EXACT_DIGITS; i += step)
-			CUA_WRITE(s->digit[i], CUA_READ(s->digit[i]) + CUA_READ(r->partial->digit[i]));
+			CUA_WRITE(s->digit[i],
+				  cua__exact_plus(CUA_READ(s->digit[i]), CUA_READ(r->partial->digit[i])));
 		if (thread == 0) {
 			cua__exact_add_flags(s, CUA_READ(r->partial->flags));
 			if (CUA_READ(r->partial->layout) != CUA_EXACT_LAYOUT)

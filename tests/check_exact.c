@@ -724,6 +724,50 @@ START_TEST(test_many)
 }
 END_TEST
 
+/*
+ * Structs whose digits no sum has, as of memory that nobody initialized: every call ends and returns some number. The
+ * sanitizer for undefined behaviour watches the additions.
+ */
+START_TEST(test_wild)
+{
+	static const int64_t most[] = {INT64_MAX, INT64_MIN, -1, 1, 0x100000000, 0xffffffff};
+	uint64_t seed = test_seed("wild");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	double x[3] = {1.5, -1e300, 1e-300}, *ours = test_upload(ctx, x, sizeof(x));
+
+	for (int round = 0; round < 300; round++) {
+		struct cua_exact e = CUA_EXACT_INIT, other = CUA_EXACT_INIT, *partial;
+		uint64_t result;
+
+		for (int i = 0; i < CUA_EXACT_DIGITS; i++) {
+			e.digit[i] = round % 3 ? most[test_random(&seed) % 6] : (int64_t)test_random(&seed);
+			other.digit[i] = round % 2 ? e.digit[i] : INT64_MAX;
+		}
+		/* digits of a negative number whose sizes are all 0 */
+		for (int i = 0; !round && i < CUA_EXACT_DIGITS; i++)
+			e.digit[i] = i < 7 ? 0 : most[i == 7 ? 4 : i < CUA_EXACT_DIGITS - 1 ? 5 : 2];
+		e.pending = round % 2 ? (uint32_t)test_random(&seed) : 0;
+		partial = upload_sum(ctx, &e);
+		for (int f = 0; f < 4; f++)
+			ck_assert_cua(cua_exact_finish(ctx, partial, formats[f].type, &result));
+		ck_assert_cua(cua_exact_sum(ctx, CUA_F64, 3, ours, partial));
+		ck_assert_cua(cua_exact_dot(ctx, CUA_F64, 3, ours, ours, partial));
+		test_free(ctx, partial);
+		for (int f = 0; f < 4; f++) {
+			partial = &(struct cua_exact){0};
+			*partial = e;
+			(void)inline_round(partial, &formats[f]);
+		}
+		cua_exact_add_f64(&e, x[round % 3]);
+		cua_exact_add_product_f64(&e, x[0], x[1]);
+		cua_exact_merge(&e, &other);
+		cua_exact_normalize(&e);
+	}
+	test_free(ctx, ours);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("exact");
@@ -742,6 +786,7 @@ int main(void)
 	tcase_add_test(tc, test_calls);
 	tcase_add_test(tc, test_condition);
 	tcase_add_test(tc, test_same);
+	tcase_add_test(tc, test_wild);
 	tcase_add_test(tc, test_many);
 	suite_add_tcase(suite, tc);
 	return test_run(suite, TEST_BACKEND);

@@ -78,6 +78,7 @@ struct cua_exact {
 	uint32_t reserved;
 	int64_t digit[CUA_EXACT_DIGITS];
 };
+/* A struct whose digits or count no function here has made stands for some number; using it is no error. */
 CUA_STATIC_ASSERT(sizeof(struct cua_exact) == 16 + 8 * CUA_EXACT_DIGITS, "the state is ABI");
 CUA_STATIC_ASSERT(offsetof(struct cua_exact, digit) == 16, "the state is ABI");
 
@@ -161,6 +162,12 @@ CUA_FORCE uint64_t cua__exact_bits_f64(double x)
 
 /* ---- digits ---- */
 
+/* a + b modulo 2^64. Digits that no sum has, of memory never initialized, may overflow. */
+CUA_FORCE int64_t cua__exact_plus(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
 /*
  * The carries of digits lo to hi, where those below lo are zero and the last one takes what is left. hi is
  * lo at least.
@@ -170,11 +177,11 @@ CUA_FN void cua__exact_carry(int64_t *digit, int lo, int hi)
 	int64_t carry = 0;
 
 	for (int i = lo; i < hi; i++) {
-		carry += digit[i];
+		carry = cua__exact_plus(carry, digit[i]);
 		digit[i] = carry & 0xffffffff;
 		carry >>= 32;
 	}
-	digit[hi] += carry;
+	digit[hi] = cua__exact_plus(digit[hi], carry);
 }
 
 /* The size of a normalized number's digit i: those of a negative one are subtracted from zero. */
@@ -213,7 +220,8 @@ CUA_FN uint64_t cua__exact_round(const int64_t *digit, int lo, int hi, uint32_t 
 	if (first > hi)
 		return 0;
 	sign = digit[hi] < 0 ? minus : 0;
-	while ((size = cua__exact_size(digit, first, hi, top)) == 0)
+	/* a number has a digit that is not zero; digits that are not normalized may all have a size of zero */
+	while ((size = cua__exact_size(digit, first, hi, top)) == 0 && top > first)
 		top--;
 	/* the result's last bit, at place */
 	for (bit = 32 * top - 1; size; size >>= 1)
@@ -247,9 +255,9 @@ CUA_FORCE void cua__exact_insert(int64_t *digit, uint32_t negative, uint64_t man
 	int shift = at & 31;
 	uint64_t low = mantissa << shift, high = mantissa >> 1 >> (63 - shift);
 
-	d[0] += ((int64_t)(low & 0xffffffffu) ^ sign) - sign;
-	d[1] += ((int64_t)(low >> 32) ^ sign) - sign;
-	d[2] += ((int64_t)high ^ sign) - sign;
+	d[0] = cua__exact_plus(d[0], ((int64_t)(low & 0xffffffffu) ^ sign) - sign);
+	d[1] = cua__exact_plus(d[1], ((int64_t)(low >> 32) ^ sign) - sign);
+	d[2] = cua__exact_plus(d[2], ((int64_t)high ^ sign) - sign);
 }
 
 /* ---- sums ---- */
@@ -325,7 +333,7 @@ CUA_FN void cua_exact_merge(struct cua_exact *dst, const struct cua_exact *src)
 	/* the sum of two bounds */
 	dst->pending += src->pending + 1;
 	for (int i = 0; i < CUA_EXACT_DIGITS; i++)
-		dst->digit[i] += src->digit[i];
+		dst->digit[i] = cua__exact_plus(dst->digit[i], src->digit[i]);
 	cua__exact_count(dst, 0);
 }
 
