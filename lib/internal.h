@@ -84,13 +84,17 @@ static inline size_t cua__scratch_size(size_t bytes)
 
 /* ---- structs of the caller that begin with their size ---- */
 
-/* Whether one of this and of earlier releases has that size; an own one has `size` bytes. */
+/*
+ * Whether a release has given the struct this size; the library's own struct has `size` bytes. The first release gave
+ * each struct one size. A release that appends fields adds the earlier size here, and no new field lies in what was
+ * padding: the two sizes would be one.
+ */
 static inline int cua__known_size(size_t struct_size, size_t size)
 {
-	return struct_size >= sizeof(size_t) && struct_size <= size;
+	return struct_size == size;
 }
 
-/* The caller's options, if any, in *own; zeros in the place of what is missing. Errors: VALUE (the size). */
+/* The caller's options, if any, in *own; else zeros. Errors: VALUE (the size). */
 enum cua_status cua__options(const void *options, void *own, size_t size);
 
 /* ---- elements ---- */

@@ -245,11 +245,73 @@ START_TEST(devices)
 		ck_assert_int_ge(info.compute_major, 7);
 	else
 		ck_assert(info.compute_major == 0 && info.compute_minor == 0);
-	/* a shorter struct of an older caller */
-	ck_assert_cua(cua_device_query(TEST_BACKEND, 0, (struct cua_device_info *)(void *)&small));
-	ck_assert_int_eq(memcmp(small.name, info.name, 4), 0);
-	ck_assert_str_eq(small.name + 4, "efghi");
+	/* a shorter struct, which no release had */
+	ck_assert_status(cua_device_query(TEST_BACKEND, 0, (struct cua_device_info *)(void *)&small), CUA_ERROR_VALUE);
+	ck_assert_str_eq(small.name, "abcdefghi");
 	ck_assert_uint_eq(small.struct_size, sizeof(size_t) + 4);
+}
+END_TEST
+
+/* Of all structs that begin with their size: no size is taken but the one that a release gave the struct. */
+START_TEST(struct_sizes)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_chained *chained = NULL;
+	struct cua_hashmap *map = NULL, *made_map;
+	struct cua_multimap *multimap;
+	struct cua_lock_debug *table;
+	uint64_t *words = test_alloc(ctx, 4096), number, five = 5;
+	union {
+		size_t struct_size;
+		char bytes[1024];
+	} any;
+	size_t bytes;
+
+	ck_assert_cua(cua_chained_create(ctx, 4, 4, &chained));
+	ck_assert_cua(cua_hashmap_create(ctx, NULL, CUA_U32, CUA_U32, 9, &map));
+
+#define EVERY_SIZE(type, call, undo)                                                               \
+	for (size_t size = 0; size <= sizeof(struct type) + 24; size++) {                          \
+		struct type *o = (struct type *)(void *)any.bytes;                                 \
+		enum cua_status status, expected =                                                 \
+			size == sizeof(struct type) ? CUA_OK : CUA_ERROR_VALUE;                    \
+                                                                                                   \
+		memset(&any, 0, sizeof(any));                                                      \
+		any.struct_size = size;                                                            \
+		status = call;                                                                     \
+		ck_assert_msg(status == expected, #type " of %zu bytes, not %zu: %s", size,        \
+			      sizeof(struct type), cua_status_name(status));                       \
+		if (!status) {                                                                     \
+			undo;                                                                      \
+		}                                                                                  \
+	}
+	EVERY_SIZE(cua_device_info, cua_device_query(TEST_BACKEND, 0, o), )
+	EVERY_SIZE(cua_pointer_info, cua_pointer_query(ctx, words, o), )
+	EVERY_SIZE(cua_chained_report, cua_chained_verify(chained, o), )
+	EVERY_SIZE(cua_hashmap_statistics, cua_hashmap_statistics(map, o), )
+	EVERY_SIZE(cua_hashmap_options, cua_hashmap_create(ctx, o, CUA_U32, CUA_U32, 9, &made_map),
+		   cua_hashmap_destroy(made_map))
+	EVERY_SIZE(cua_multimap_options, cua_multimap_create(ctx, o, CUA_U32, CUA_U32, 9, 9, &multimap),
+		   cua_multimap_destroy(multimap))
+	EVERY_SIZE(cua_lock_debug_options, cua_lock_debug_create(ctx, o, &table), cua_lock_debug_destroy(table))
+	EVERY_SIZE(cua_reduce_options, cua_reduce(ctx, o, CUA_REDUCE_SUM, CUA_U64, 0, NULL, NULL, &number), )
+	EVERY_SIZE(cua_reduce_options,
+		   cua_reduce_workspace(ctx, o, CUA_REDUCE_SUM, CUA_U64, 9, &bytes), )
+	EVERY_SIZE(cua_filter_options,
+		   cua_filter_array(ctx, o, CUA_U64, 0, NULL, CUA_LT, &five, 0, NULL, &number), )
+	EVERY_SIZE(cua_filter_options, cua_filter_workspace(ctx, o, CUA_U64, 9, &bytes), )
+	EVERY_SIZE(cua_histogram_options, cua_histogram_bytes(ctx, o, 0, NULL, words), )
+	EVERY_SIZE(cua_histogram_options, cua_histogram_workspace(ctx, o, 9, &bytes), )
+	EVERY_SIZE(cua_segment_options,
+		   cua_reduce_by_key(ctx, o, CUA_REDUCE_SUM, CUA_U32, CUA_U64, 0, NULL, NULL, 0, NULL, NULL,
+				     &number), )
+	EVERY_SIZE(cua_segment_options,
+		   cua_segmented_reduce(ctx, o, CUA_REDUCE_SUM, CUA_U64, 0, NULL, 0, words, NULL), )
+#undef EVERY_SIZE
+	cua_hashmap_destroy(map);
+	cua_chained_destroy(chained);
+	test_free(ctx, words);
+	cua_context_destroy(ctx);
 }
 END_TEST
 
@@ -765,6 +827,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, atomic_paths);
 	tcase_add_test(tcase, version);
 	tcase_add_test(tcase, devices);
+	tcase_add_test(tcase, struct_sizes);
 	tcase_add_test(tcase, create);
 	tcase_add_test(tcase, null_context);
 	tcase_add_test(tcase, stream);

@@ -1386,11 +1386,13 @@ START_TEST(statistics)
 			}
 			k = keys_of(ctx, p, gone, m.ks, 0);
 			ck_assert_cua(cua_hashmap_erase_n(m.map, gone, k, NULL));
-			/* a shorter struct */
+			/* a shorter struct, which no release had */
 			s.struct_size = offsetof(struct cua_hashmap_statistics, probes);
 			s.probes[0] = 12345;
-			ck_assert_cua(cua_hashmap_statistics(m.map, &s));
+			ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_VALUE);
 			ck_assert_uint_eq(s.probes[0], 12345);
+			s.struct_size = sizeof(s);
+			ck_assert_cua(cua_hashmap_statistics(m.map, &s));
 			ck_assert_uint_eq(s.keys, n - gone);
 			ck_assert_uint_eq(s.free + s.erased, slots - n + gone);
 			if (view.layout == CUA_HASHMAP_WORDS)

@@ -215,9 +215,12 @@ START_TEST(test_arguments)
 	ck_assert_uint_eq(bytes, 77);
 	ck_assert_mem_eq(counts, untouched, 256 * 8);
 
-	/* options of a version that had only a strategy; counts beside x */
+	/* a shorter struct, which no release had */
 	o = options_of(CUA_HISTOGRAM_BLOCKED, 1);
 	o.struct_size = offsetof(struct cua_histogram_options, accumulate);
+	ck_assert_status(cua_histogram_letters(ctx, &o, 8, x, counts), CUA_ERROR_VALUE);
+	/* counts beside x */
+	o = options_of(CUA_HISTOGRAM_BLOCKED, 0);
 	ck_assert_cua(cua_histogram_letters(ctx, &o, 8, x, counts));
 	ck_assert_uint_eq(counts[0], 4);
 	ck_assert_uint_eq(counts[1], 1);

@@ -270,7 +270,7 @@ START_TEST(test_random_options)
 }
 END_TEST
 
-/* The suffixed forms, and structs of options that are older than the library. */
+/* The suffixed forms, and structs of options of a size that no release had. */
 START_TEST(test_typed)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -304,10 +304,9 @@ START_TEST(test_typed)
 	TYPED(f64, double, double, -);
 
 	o.struct_size = sizeof(size_t) + sizeof(o.finish);
-	ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_U32, 0, NULL, NULL, &sum_u));
+	ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_U32, 0, NULL, NULL, &sum_u), CUA_ERROR_VALUE);
 	o.struct_size = sizeof(size_t);
-	ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_I64, 0, NULL, NULL, &sum_i));
-	ck_assert(sum_u == 0 && sum_i == 0);
+	ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_I64, 0, NULL, NULL, &sum_i), CUA_ERROR_VALUE);
 	cua_context_destroy(ctx);
 }
 END_TEST

@@ -16,6 +16,9 @@
  *   capture it is refused with CUA_ERROR_CAPTURE. On the CPU backend every call is finished when it returns.
  * - A status other than CUA_OK for the arguments means that nothing was changed. What depends on the
  *   data (full, overflow) is kept by the object and read by a call of its own.
+ * - A struct that begins with struct_size says which version of it the caller was compiled with: the caller sets
+ *   sizeof the struct, or uses the struct's _INIT. A size that no release gave the struct is refused with
+ *   CUA_ERROR_VALUE, also one between two versions.
  * - n = 0 elements are valid in every call over arrays, which may then be NULL.
  * - Work in the stream uses the context's workspace. Use one context for each stream that runs at the
  *   same time, and do not run two launches of graphs captured from one context at the same time.
@@ -60,7 +63,7 @@ CUA_API const char *cua_cuda_architectures(void);
 
 /* The number of usable devices of a backend: 1 for the CPU; 0 where there is no driver. Errors: NULL, VALUE. */
 CUA_API enum cua_status cua_device_count(enum cua_backend backend, int *count);
-/* Describes a device; info->struct_size is set by the caller. Errors: NULL, VALUE, NO_DEVICE. */
+/* Describes a device; info->struct_size is set by the caller. Errors: NULL, VALUE (also struct_size), NO_DEVICE. */
 CUA_API enum cua_status cua_device_query(enum cua_backend backend, int device,
 					 struct cua_device_info *info);
 
