@@ -99,9 +99,9 @@ static void choose_unit(struct cua__histogram *h)
 	uint64_t most = ((uint64_t)1 << 62) / h->n;
 	int e;
 
-	/* limit = f 2^e, f below 1: with 62 bits less it is below 2^62 units */
+	/* limit = f 2^e, f from 1/2 on: 2^62 units are reached at f = 1/2 by 63 bits less, else by 62 */
 	frexp(h->weight_limit, &e);
-	e -= 62;
+	e -= 63;
 	if (e < -1022)
 		e = -1022;
 	while (ldexp(h->weight_limit, -e) > 0x1p62 ||
@@ -364,10 +364,11 @@ static enum cua_status check_edges(struct cua_context *ctx, const void *edges, s
 	const struct cua__runtime *runtime = ctx->backend->runtime;
 	struct cua__location where;
 	enum cua_status status;
-	int previous;
+	int previous, cancel;
 
 	if ((uintptr_t)edges & (align - 1))
 		return CUA_ERROR_ALIGNMENT;
+	cancel = cua__cancel_disable();
 	previous = runtime->enter(ctx);
 	status = runtime->locate(ctx, edges, &where);
 	if (!status && !where.host_access)
@@ -376,6 +377,7 @@ static enum cua_status check_edges(struct cua_context *ctx, const void *edges, s
 	if (!status)
 		status = runtime->may_wait(ctx);
 	runtime->leave(ctx, previous);
+	cua__cancel_restore(cancel);
 	return status;
 }
 
@@ -388,6 +390,7 @@ enum cua_status cua_histogram_edges(struct cua_context *ctx,
 	struct cua_histogram_options o;
 	enum cua_status status;
 	void *keys;
+	int cancel;
 
 	if (!ctx || !edges)
 		return CUA_ERROR_NULL;
@@ -402,13 +405,13 @@ enum cua_status cua_histogram_edges(struct cua_context *ctx,
 		status = check_edges(ctx, edges, cua_type_size(type));
 	if (status)
 		return status;
+	cancel = cua__cancel_disable();
 	keys = malloc((bins + 1) * cua__histogram_key_size(type));
-	if (!keys)
-		return CUA_ERROR_NO_MEMORY;
-	status = read_edges(type, bins + 1, edges, keys);
+	status = keys ? read_edges(type, bins + 1, edges, keys) : CUA_ERROR_NO_MEMORY;
 	if (!status)
 		status = count(ctx, &o, &h, n, x, edges, keys, counts);
 	free(keys);
+	cua__cancel_restore(cancel);
 	return status;
 }
 

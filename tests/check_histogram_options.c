@@ -416,6 +416,38 @@ START_TEST(test_most_edges)
 }
 END_TEST
 
+/* One weight under a limit of a power of two: the limit is 2^62 units, so a weight of one unit stays what it is. */
+START_TEST(test_unit)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_histogram_options o = no_options();
+	double *weight = test_alloc(ctx, sizeof(*weight));
+	float *x = test_alloc(ctx, sizeof(*x));
+	const float one = 1;
+
+	ck_assert_cua(cua_copy(ctx, x, &one, sizeof(one)));
+	o.weight_type = CUA_F64;
+	o.weights = weight;
+	for (int e = -960; e <= 1023; e += e == 1020 ? 3 : 60) {
+		const double limit = ldexp(1, e), unit = ldexp(1, e - 62);
+		/* the limit, one unit, and less than one half */
+		const double given[3] = {limit, unit, unit * 0.375}, expected[3] = {limit, unit, 0};
+
+		o.weight_limit = limit;
+		for (int i = 0; i < 3; i++) {
+			double sum = -1;
+
+			ck_assert_cua(cua_copy(ctx, weight, &given[i], sizeof(*weight)));
+			ck_assert_cua(cua_histogram_even(ctx, &o, CUA_F32, 1, x, 1, &(double){0}, &(double){10}, &sum));
+			EXPECT(sum == expected[i], "limit 2^%d, weight %a: %a, not %a", e, given[i], sum, expected[i]);
+		}
+	}
+	test_free(ctx, x);
+	test_free(ctx, weight);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* Float weights give the same bits in any order and by any number of threads. */
 START_TEST(test_order)
 {
@@ -511,6 +543,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, test_known);
 	tcase_add_test(tc, test_known_edges);
 	tcase_add_test(tc, test_most_edges);
+	tcase_add_test(tc, test_unit);
 	tcase_add_test(tc, test_order);
 	tcase_add_test(tc, test_workspace);
 	suite_add_tcase(suite, tc);

@@ -91,7 +91,8 @@ enum cua_histogram_strategy {
 struct cua_histogram_options {
 	size_t struct_size; /* sizeof(struct cua_histogram_options), set by the caller */
 	enum cua_histogram_strategy strategy;
-	int accumulate; /* not 0: add to the counts that are there, which are else overwritten */
+	/* not 0: add to the counts and to `outside` as they are; else both are overwritten */
+	int accumulate;
 	/* CUA_U64; CUA_U32: uint32_t, modulo 2^32; with float weights CUA_F64, also by default */
 	enum cua_type count_type;
 	unsigned channels; /* values interleaved in an element, 1 to 4; default 1 */
@@ -598,7 +599,8 @@ extern "C" {
  * Host. options may be NULL for the defaults. n is the number of elements, of `channels` values each. With
  * width, they lie in n / width rows, each `pitch` bytes behind the one before. The counts of channel c are
  * at counts + c * bins, for the first `counted` channels; they and `outside` are in backend or host memory: see
- * context.h. With n = 0 they are cleared, or left as they are with accumulate.
+ * context.h. With n = 0 they are cleared. With accumulate, the call adds to counts and `outside` as they are, and
+ * n = 0 changes neither.
  *
  * Weights: what is counted is the sum of the weights of the elements in a bin, one weight for all channels of
  *   an element.
@@ -610,10 +612,10 @@ extern "C" {
  *             beyond the limit is not counted, but in `outside`.
  *
  * outside: how many elements of a channel are below, above and NaN, and how many that are in a bin have a weight
- *   that is refused, in the order of enum cua_histogram_side.
+ *   that is refused, in the order of enum cua_histogram_side. With accumulate they are added to what is there.
  *
  * Errors: NULL (ctx, counts, or with n > 0 x, and weights if there is a weight_type), TYPE (count_type, weight_type;
- * weights without it), VALUE (struct_size is not that of a version of the options, unknown strategy, more than 4
+ * weights without it), VALUE (struct_size, unknown strategy, more than 4
  * channels, more counted than channels, n that is no multiple of width, pitch without width or below a row, a
  * weight_limit that is negative, infinite or NaN), SIZE, ALIGNMENT (also of pitch), MEMORY_KIND, OVERLAP (counts
  * or outside with each other or with what is read), CAPTURE, WORKSPACE, NO_MEMORY.
