@@ -15,7 +15,7 @@
 
 /*
  * What this backend has allocated, in order of address, so that a pointer into the middle of an
- * allocation finds its base and size.
+ * allocation finds its base and size. There is a table only while there is an allocation.
  */
 static struct {
 	pthread_mutex_t mutex;
@@ -99,6 +99,12 @@ static int registry_remove(const void *base)
 		memmove(registry.blocks + at - 1, registry.blocks + at,
 			(registry.n - at + 1) * sizeof(*registry.blocks));
 		ok = 1;
+	}
+	/* the library may be unloaded now, and nobody could free the table later */
+	if (ok && !registry.n) {
+		free(registry.blocks);
+		registry.blocks = NULL;
+		registry.room = 0;
 	}
 	pthread_mutex_unlock(&registry.mutex);
 	return ok;
