@@ -542,7 +542,7 @@ lock_kernels() {
     kernel "rwlock_write_mark_$scope" "atom.relaxed.$ptx.xor.b32" \
       "*out = cua__rwlock_write_mark($rw, $at);"
     kernel "rwlock_write_trylock_$scope" \
-      "ld.acquire.$ptx.b32 ld.relaxed.$ptx.b32 ld.relaxed.$ptx.b32 ld.relaxed.$ptx.b32 atom.relaxed.$ptx.cas.b32 ld.acquire.$ptx.b32 atom.relaxed.$ptx.cas.b32 red.release.$ptx.add.u32" \
+      "ld.acquire.$ptx.b32 ld.relaxed.$ptx.b32 ld.relaxed.$ptx.b32 ld.relaxed.$ptx.b32 atom.relaxed.$ptx.cas.b32 ld.acquire.$ptx.b32 atom.relaxed.$ptx.cas.b32 red.relaxed.$ptx.add.u32" \
       "*out = cua_rwlock_write_trylock_scope($rw, $at);"
     kernel "rwlock_write_unlock_$scope" "red.release.$ptx.and.b32 red.release.$ptx.add.u32" \
       "cua_rwlock_write_unlock_scope($rw, $at);"

@@ -30,7 +30,10 @@
  *   have come in between. A reader that waits is counted already, so lock_for does not wait in turn: it tries until
  *   the time is over, and is not fair. A try to write may hold up other writers for a moment, but no reader.
  * Argument: writers exclude each other by tickets, as in ticketlock.h; every change of writers_out is made
- *   with release by the lane whose turn it is. The writer in turn marks readers_in, and what it reads
+ *   by the lane whose turn it is: with release after a section, and relaxed by a try that failed. Such a try has
+ *   written no data, and its read-modify-write continues the release sequence of the unlock before it, so the next
+ *   writer, which acquires writers_out, takes what that unlock released. (No execution depends on even that: a try
+ *   fails in its turn only if a reader came after that unlock, and the next writer acquires what the reader released.) The writer in turn marks readers_in, and what it reads
  *   there is how many readers came before: it waits for readers_out, acquired, to reach that number. A
  *   reader that finds the mark waits until the mark or its phase has changed. It cannot miss that: the next writer
  *   flips the phase, and counts this reader, so it waits for it before a third can flip it back. All changes
@@ -167,7 +170,8 @@ CUA_FORCE int cua_rwlock_write_trylock_scope(struct cua_rwlock *l, enum cua_scop
 	in = out | (in & CUA__RWLOCK_PHASE);
 	if (cua_port_cas_b32(&l->readers_in, in, in ^ CUA__RWLOCK_WRITER, CUA_RELAXED, CUA__RWLOCK_AT) == in)
 		return CUA__LOCK_TOOK(rwlock_write, l, 1);
-	cua_port_add_u32(&l->writers_out, 1, CUA_RELEASE, CUA__RWLOCK_AT);
+	/* the turn was not used: there is nothing to release */
+	cua_port_add_u32(&l->writers_out, 1, CUA_RELAXED, CUA__RWLOCK_AT);
 	return 0;
 }
 
