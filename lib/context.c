@@ -53,6 +53,8 @@ static int known(enum cua_backend kind)
 enum cua_status cua_device_count(enum cua_backend kind, int *count)
 {
 	const struct cua__backend *backend;
+	enum cua_status status;
+	int cancel;
 
 	if (!count)
 		return CUA_ERROR_NULL;
@@ -63,7 +65,10 @@ enum cua_status cua_device_count(enum cua_backend kind, int *count)
 		*count = 0;
 		return CUA_OK;
 	}
-	return backend->runtime->device_count(count);
+	cancel = cua__cancel_disable();
+	status = backend->runtime->device_count(count);
+	cua__cancel_restore(cancel);
+	return status;
 }
 
 enum cua_status cua__options(const void *options, void *own, size_t size)
@@ -86,6 +91,7 @@ enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_d
 	const struct cua__backend *backend;
 	struct cua_device_info out = {.struct_size = sizeof(out)};
 	enum cua_status status;
+	int cancel;
 
 	if (!info)
 		return CUA_ERROR_NULL;
@@ -94,7 +100,9 @@ enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_d
 	backend = backend_of(kind);
 	if (!backend)
 		return CUA_ERROR_NO_DEVICE;
+	cancel = cua__cancel_disable();
 	status = backend->runtime->device_query(device, &out);
+	cua__cancel_restore(cancel);
 	if (status)
 		return status;
 	out.struct_size = info->struct_size;
@@ -104,8 +112,8 @@ enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_d
 
 /* ---- life of a context ---- */
 
-static enum cua_status create(const struct cua__backend *backend, int device,
-			      struct cua_context **result)
+static enum cua_status create_on(const struct cua__backend *backend, int device,
+				 struct cua_context **result)
 {
 	struct cua_context *ctx = calloc(1, sizeof(*ctx));
 	enum cua_status status;
@@ -140,6 +148,16 @@ static enum cua_status create(const struct cua__backend *backend, int device,
 	return status;
 }
 
+static enum cua_status create(const struct cua__backend *backend, int device,
+			      struct cua_context **result)
+{
+	int cancel = cua__cancel_disable();
+	enum cua_status status = create_on(backend, device, result);
+
+	cua__cancel_restore(cancel);
+	return status;
+}
+
 enum cua_status cua_context_create(enum cua_backend kind, int device, struct cua_context **ctx)
 {
 	enum cua_status status;
@@ -160,10 +178,11 @@ enum cua_status cua_context_create(enum cua_backend kind, int device, struct cua
 void cua_context_destroy(struct cua_context *ctx)
 {
 	const struct cua__runtime *runtime;
-	int previous;
+	int previous, cancel;
 
 	if (!ctx)
 		return;
+	cancel = cua__cancel_disable();
 	runtime = ctx->backend->runtime;
 	previous = runtime->enter(ctx);
 	/* waiting for a stream that is being captured would spoil the capture */
@@ -178,6 +197,7 @@ void cua_context_destroy(struct cua_context *ctx)
 	free(ctx->workspace.retired);
 	cua__pool_destroy(ctx->pool);
 	free(ctx);
+	cua__cancel_restore(cancel);
 }
 
 enum cua_backend cua_context_backend(const struct cua_context *ctx)
@@ -214,9 +234,12 @@ enum cua_status cua_context_set_threads(struct cua_context *ctx, unsigned thread
 	if (!threads)
 		threads = usable_cpus();
 	if (threads != ctx->threads) {
+		int cancel = cua__cancel_disable();
+
 		cua__pool_destroy(ctx->pool);
 		ctx->pool = NULL;
 		ctx->threads = threads;
+		cua__cancel_restore(cancel);
 	}
 	return CUA_OK;
 }
@@ -235,16 +258,18 @@ enum cua_status cua_context_synchronize(struct cua_context *ctx)
 {
 	const struct cua__runtime *runtime;
 	enum cua_status status;
-	int previous;
+	int previous, cancel;
 
 	if (!ctx)
 		return CUA_ERROR_NULL;
+	cancel = cua__cancel_disable();
 	runtime = ctx->backend->runtime;
 	previous = runtime->enter(ctx);
 	status = runtime->may_wait(ctx);
 	if (!status)
 		status = runtime->synchronize(ctx);
 	runtime->leave(ctx, previous);
+	cua__cancel_restore(cancel);
 	return status;
 }
 
@@ -303,18 +328,20 @@ static void release_retired(struct cua_context *ctx)
 enum cua_status cua_context_reserve(struct cua_context *ctx, size_t bytes)
 {
 	enum cua_status status = CUA_OK;
-	int previous;
+	int previous, cancel;
 
 	if (!ctx)
 		return CUA_ERROR_NULL;
 	if (bytes > SIZE_MAX / 2)
 		return CUA_ERROR_SIZE;
+	cancel = cua__cancel_disable();
 	previous = ctx->backend->runtime->enter(ctx);
 	if (bytes > ctx->workspace.size)
 		status = grow(ctx, cua__scratch_size(bytes));
 	if (!status && ctx->workspace.n_retired)
 		release_retired(ctx);
 	ctx->backend->runtime->leave(ctx, previous);
+	cua__cancel_restore(cancel);
 	return status;
 }
 
@@ -322,6 +349,7 @@ enum cua_status cua_context_reserve(struct cua_context *ctx, size_t bytes)
 
 void cua__call_begin(struct cua__call *call, struct cua_context *ctx)
 {
+	call->cancel = cua__cancel_disable();
 	call->ctx = ctx;
 	call->n_results = 0;
 	call->previous_device = ctx->backend->runtime->enter(ctx);
@@ -407,6 +435,7 @@ enum cua_status cua__call_end(struct cua__call *call, enum cua_status status)
 	if (ctx->workspace.n_retired && runtime->may_wait(ctx) == CUA_OK)
 		release_retired(ctx);
 	runtime->leave(ctx, call->previous_device);
+	cua__cancel_restore(call->cancel);
 	return status;
 }
 
@@ -426,7 +455,7 @@ enum cua_status cua__check_array(struct cua_context *ctx, const void *p, size_t 
 	struct cua__location where;
 	enum cua_status status;
 	size_t bytes;
-	int previous;
+	int previous, cancel;
 
 	if (backend)
 		*backend = p;
@@ -441,9 +470,11 @@ enum cua_status cua__check_array(struct cua_context *ctx, const void *p, size_t 
 		return CUA_ERROR_ALIGNMENT;
 	if ((uintptr_t)p > UINTPTR_MAX - bytes)
 		return CUA_ERROR_SIZE;
+	cancel = cua__cancel_disable();
 	previous = ctx->backend->runtime->enter(ctx);
 	status = ctx->backend->runtime->locate(ctx, p, &where);
 	ctx->backend->runtime->leave(ctx, previous);
+	cua__cancel_restore(cancel);
 	if (status)
 		return status;
 	if (where.place != CUA__PLACE_BACKEND)

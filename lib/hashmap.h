@@ -145,9 +145,10 @@ struct cua__hashmap_pass {
 	uint64_t room;       /* places of a part */
 	uint64_t n;          /* pairs of this part, and they: */
 	char *keys, *values; /* ordinary memory of the pass */
+	int cancel;          /* the thread's cancelability before the pass */
 };
 
-/* Begins a pass; end it whatever happens afterwards. */
+/* Begins a pass, during which the thread is not cancelled; end it whatever happens afterwards. */
 enum cua_status cua__hashmap_pass_begin(struct cua__hashmap_pass *pass, struct cua_hashmap *map);
 /* The next part; *more is 0 where there was none. */
 enum cua_status cua__hashmap_pass_next(struct cua__hashmap_pass *pass, int *more);

@@ -388,19 +388,28 @@ enum cua_status cua__hashmap_pass_begin(struct cua__hashmap_pass *pass, struct c
 {
 	const uint32_t ks = map->view.key_size, vs = map->view.value_size;
 
+	int cancel = cua__cancel_disable();
+
 	pass->map = map;
 	pass->place = pass->n = 0;
+	pass->cancel = cancel;
 	pass->room = PART_BYTES / (ks + vs);
 	if (pass->room > places_of(&map->view))
 		pass->room = places_of(&map->view);
 	pass->keys = malloc(pass->room * (ks + vs));
 	pass->values = pass->keys ? pass->keys + pass->room * ks : NULL;
+	if (!pass->keys)
+		cua__cancel_restore(cancel);
 	return pass->keys ? CUA_OK : CUA_ERROR_NO_MEMORY;
 }
 
 void cua__hashmap_pass_end(struct cua__hashmap_pass *pass)
 {
+	if (!pass->keys)
+		return;
 	free(pass->keys);
+	pass->keys = NULL;
+	cua__cancel_restore(pass->cancel);
 }
 
 enum cua_status cua__hashmap_pass_next(struct cua__hashmap_pass *pass, int *more)

@@ -6,6 +6,8 @@
 #ifndef CUATOMIC_LIB_INTERNAL_H
 #define CUATOMIC_LIB_INTERNAL_H
 
+#include <pthread.h>
+
 #include "backend.h"
 
 #ifdef __cplusplus
@@ -44,6 +46,29 @@ struct cua_context {
 	int early_launch;    /* kernels may be launched before the one before them has ended */
 };
 
+/* ---- cancellation ---- */
+
+/*
+ * A thread that pthread_cancel ended inside a call would leave helpers at work on its stack, a mutex locked or a file
+ * open. So a call disables cancellation from its first lock, wait, or file operation to its last; a request stays pending
+ * and acts after the call. cua__call_begin and cua__call_end do it, and so does whatever waits without them. The pair
+ * nests. Between two begins a thread of asynchronous type may be cancelled, so a call that owns anything then is
+ * inside a pair of its own.
+ */
+static inline int cua__cancel_disable(void)
+{
+	int before = PTHREAD_CANCEL_ENABLE;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+/* Restores what cua__cancel_disable returned. */
+static inline void cua__cancel_restore(int before)
+{
+	pthread_setcancelstate(before, NULL);
+}
+
 /* ---- a call ---- */
 
 #define CUA__MAX_RESULTS 4
@@ -51,6 +76,7 @@ struct cua_context {
 struct cua__call {
 	struct cua_context *ctx;
 	int previous_device;
+	int cancel; /* the thread's cancelability before the call */
 	int n_results;
 	struct {
 		void *user;
@@ -59,7 +85,7 @@ struct cua__call {
 	} results[CUA__MAX_RESULTS]; /* those that go to ordinary host memory at the end */
 };
 
-/* Starts a call: makes the device current. Every begin has one end, whatever happens between. */
+/* Starts a call: disables cancellation, and makes the device current. Every begin has one end, whatever happens between. */
 void cua__call_begin(struct cua__call *call, struct cua_context *ctx);
 
 /*

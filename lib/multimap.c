@@ -109,17 +109,20 @@ enum cua_status cua_multimap_destroy(struct cua_multimap *mm)
 {
 	struct cua__call call;
 	enum cua_status status, released;
+	int cancel;
 
 	if (!mm)
 		return CUA_OK;
+	cancel = cua__cancel_disable();
 	/* the map's destroy waits; in a capture all stays as it is, after any other error it is gone */
 	status = cua_hashmap_destroy(mm->map);
-	if (status == CUA_ERROR_CAPTURE)
-		return status;
-	cua__call_begin(&call, mm->ctx);
-	released = mm->ctx->backend->runtime->release(mm->ctx, mm->base);
-	status = cua__call_end(&call, status ? status : released);
-	free(mm);
+	if (status != CUA_ERROR_CAPTURE) {
+		cua__call_begin(&call, mm->ctx);
+		released = mm->ctx->backend->runtime->release(mm->ctx, mm->base);
+		status = cua__call_end(&call, status ? status : released);
+		free(mm);
+	}
+	cua__cancel_restore(cancel);
 	return status;
 }
 
@@ -135,15 +138,20 @@ enum cua_status cua_multimap_clear(struct cua_multimap *mm)
 {
 	struct cua__call call;
 	enum cua_status status;
+	int cancel;
 
 	if (!mm)
 		return CUA_ERROR_NULL;
+	/* both or neither */
+	cancel = cua__cancel_disable();
 	status = cua_hashmap_clear(mm->map);
-	if (status)
-		return status;
-	cua__call_begin(&call, mm->ctx);
-	return cua__call_end(&call, mm->ctx->backend->runtime->set_bytes(mm->ctx, mm->view.pool, 0,
-									 sizeof(*mm->view.pool)));
+	if (!status) {
+		cua__call_begin(&call, mm->ctx);
+		status = cua__call_end(&call, mm->ctx->backend->runtime->set_bytes(mm->ctx, mm->view.pool, 0,
+										   sizeof(*mm->view.pool)));
+	}
+	cua__cancel_restore(cancel);
+	return status;
 }
 
 enum cua_status cua_multimap_reclaim(struct cua_multimap *mm)

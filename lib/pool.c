@@ -172,6 +172,7 @@ void cua__parallel(struct cua_context *ctx, unsigned workers,
 		   void (*fn)(void *arg, unsigned worker, unsigned workers), void *arg)
 {
 	struct cua__pool *p;
+	int cancel;
 
 	if (workers > 1 && ctx->threads > 1 && !ctx->pool)
 		ctx->pool = pool_create(ctx->threads);
@@ -181,6 +182,8 @@ void cua__parallel(struct cua_context *ctx, unsigned workers,
 			fn(arg, i, workers);
 		return;
 	}
+	/* `arg` is on this thread's stack: the thread must not end before the helpers are done */
+	cancel = cua__cancel_disable();
 	pthread_mutex_lock(&p->mutex);
 	start_helpers(p, workers - 1 < p->wanted ? workers - 1 : p->wanted);
 	p->fn = fn;
@@ -192,6 +195,7 @@ void cua__parallel(struct cua_context *ctx, unsigned workers,
 	while (p->left)
 		pthread_cond_wait(&p->done, &p->mutex);
 	pthread_mutex_unlock(&p->mutex);
+	cua__cancel_restore(cancel);
 }
 
 unsigned cua__workers(const struct cua_context *ctx, size_t n, size_t grain)

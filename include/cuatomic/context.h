@@ -19,6 +19,8 @@
  * - A struct that begins with struct_size says which version of it the caller was compiled with: the caller sets
  *   sizeof the struct, or uses the struct's _INIT. A size that no release gave the struct is refused with
  *   CUA_ERROR_VALUE, also one between two versions.
+ * - No host call is a cancellation point. A thread that pthread_cancel names inside a call finishes the call, and the
+ *   function that a call runs for the caller, before it is cancelled.
  * - n = 0 elements are valid in every call over arrays, which may then be NULL.
  * - Work in the stream uses the context's workspace. Use one context for each stream that runs at the
  *   same time, and do not run two launches of graphs captured from one context at the same time.
