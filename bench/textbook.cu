@@ -213,9 +213,8 @@ static void dots(struct cua_context *ctx)
 			  [=] { need(cua_dot_f32(ctx, n, x, y, result) == CUA_OK, "cua_dot"); }, verify));
 	for (auto &finish : ways)
 		for (unsigned g : grids) {
-			struct cua_reduce_options options = {};
+			struct cua_reduce_options options = CUA_REDUCE_OPTIONS_INIT;
 
-			options.struct_size = sizeof(options);
 			options.finish = finish.mode;
 			options.blocks = g;
 			snprintf(way, sizeof(way), "cua_dot, %s, %u blocks", finish.name, g);
@@ -278,9 +277,8 @@ static void tables(struct cua_context *ctx)
 		auto clear = [=] { need(cua_chained_clear(chained) == CUA_OK, "cua_chained_clear"); };
 		auto add = [&](const char *way, auto call) {
 			table_add(&table, TABLE_OURS, way, measure((double)n, clear, call, [=] {
-					  struct cua_chained_report report = {};
+					  struct cua_chained_report report = CUA_CHAINED_REPORT_INIT;
 
-					  report.struct_size = sizeof(report);
 					  check(cua_chained_verify(chained, &report) == CUA_OK &&
 							report.reached == n,
 						way);

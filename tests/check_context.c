@@ -197,7 +197,7 @@ END_TEST
 
 START_TEST(devices)
 {
-	struct cua_device_info info = {.struct_size = sizeof(info)}, before;
+	struct cua_device_info info = CUA_DEVICE_INFO_INIT, before;
 	struct {
 		size_t struct_size;
 		char name[10];

@@ -91,7 +91,7 @@ START_TEST(bad_arguments)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map = NULL, *kept = (struct cua_hashmap *)&map;
-	struct cua_hashmap_options options;
+	struct cua_hashmap_options options = CUA_HASHMAP_OPTIONS_INIT;
 	struct cua_hashmap_view view;
 	uint64_t number = 5, some[4] = {1, 2, 3, 4};
 	uint32_t *keys = test_alloc(ctx, 64);
@@ -99,8 +99,6 @@ START_TEST(bad_arguments)
 	uint8_t *flags = test_alloc(ctx, 64);
 	char *inside;
 
-	memset(&options, 0, sizeof(options));
-	options.struct_size = sizeof(options);
 	options.seed = 1;
 	ck_assert_status(cua_hashmap_create(NULL, NULL, CUA_U32, CUA_U64, 9, &kept), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_create(ctx, NULL, CUA_U32, CUA_U64, 9, NULL), CUA_ERROR_NULL);
@@ -420,14 +418,12 @@ START_TEST(random_sequences)
 	for (int t = 0; t < 4; t++)
 		for (int c = 0; c < 3; c++) {
 			struct model *m = calloc(1, sizeof(*m));
-			struct cua_hashmap_options options;
+			struct cua_hashmap_options options = CUA_HASHMAP_OPTIONS_INIT;
 
 			ck_assert_ptr_nonnull(m);
 			m->ctx = ctx;
 			m->key_type = types[t & 1];
 			m->value_type = types[t >> 1];
-			memset(&options, 0, sizeof(options));
-			options.struct_size = sizeof(options);
 			options.seed = test_random(&seed);
 			ck_assert_cua(cua_hashmap_create(ctx, &options, m->key_type, m->value_type,
 							 capacities[c], &m->map));
@@ -1578,7 +1574,7 @@ START_TEST(key_patterns_128)
 	struct cua_u128 *keys = test_malloc(n * sizeof(*keys));
 
 	for (unsigned pattern = 0; pattern < HASH_PATTERNS_128; pattern++) {
-		struct cua_hashmap_statistics s = {.struct_size = sizeof(s)};
+		struct cua_hashmap_statistics s = CUA_HASHMAP_STATISTICS_INIT;
 		struct cua_hashmap *map = new_map(ctx, CUA_U128, CUA_NONE, 2 * n);
 		uint64_t far = 0;
 

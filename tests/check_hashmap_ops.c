@@ -216,7 +216,7 @@ START_TEST(bad_arguments)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND), *other = test_context(TEST_BACKEND);
 	struct cua_hashmap_options own = {.struct_size = sizeof(own), .own_hash = 1};
-	struct cua_hashmap_statistics s = {.struct_size = sizeof(s)};
+	struct cua_hashmap_statistics s = CUA_HASHMAP_STATISTICS_INIT;
 	struct maker m = make(ctx, 0, 20, NULL), set = make(ctx, 9, 20, NULL), wide = make(ctx, 4, 20, NULL);
 	struct maker large = make(ctx, 8, 20, NULL);
 	struct maker strange = make(other, 0, 20, NULL), hashed = make(ctx, 0, 20, &own);
@@ -1334,7 +1334,7 @@ START_TEST(statistics)
 		for (int percent = 0; percent <= 100; percent += 25) {
 			struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = c % 2};
 			struct maker m = make(ctx, c, 3000, &o);
-			struct cua_hashmap_statistics s = {.struct_size = sizeof(s)};
+			struct cua_hashmap_statistics s = CUA_HASHMAP_STATISTICS_INIT;
 			size_t slots = slots_of(&m), n = slots * (size_t)percent / 100, gone = n / 4;
 			struct pair *p = random_pairs(n, m.ks, m.vs, 6);
 			struct cua_hashmap_view view;
@@ -1570,7 +1570,7 @@ START_TEST(own_hash)
 
 	for (uint32_t portable = 0; portable < 2; portable++) {
 		struct cua_hashmap_options o = {.struct_size = sizeof(o), .own_hash = 1, .portable = portable};
-		struct cua_hashmap_statistics s = {.struct_size = sizeof(s)};
+		struct cua_hashmap_statistics s = CUA_HASHMAP_STATISTICS_INIT;
 		struct maker m = make(ctx, 4, 200, &o), plain = make(ctx, 4, 200, NULL);
 		struct pair *p = random_pairs(8, 8, 8, 0);
 		uint64_t *k = keys_of(ctx, p, 8, 8, 0), *v = keys_of(ctx, p, 8, 8, 1), *w = test_alloc(ctx, 64);
@@ -2343,7 +2343,7 @@ START_TEST(captured)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap_options o = {.struct_size = sizeof(o), .grow_percent = 50};
-	struct cua_hashmap_statistics s = {.struct_size = sizeof(s)};
+	struct cua_hashmap_statistics s = CUA_HASHMAP_STATISTICS_INIT;
 	struct maker m = make(ctx, 4, 100000, NULL), from = make(ctx, 4, 30000, NULL), grows = make(ctx, 4, 10, &o);
 	struct pair *p = random_pairs(20000, 8, 8, 0);
 	uint64_t *k = test_alloc(ctx, 8 * 100000), *v = test_alloc(ctx, 8 * 100000), *n = test_alloc(ctx, 8), there;

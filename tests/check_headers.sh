@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Every public header compiles alone, in every language it is for, without a
 # warning, also with CUA_LOCK_DEBUG; two translation units that include all of
-# them link together; and CUA_LOCK_DEBUG changes no size and no signature.
+# them link together; every struct with a struct_size has its initializer; and
+# CUA_LOCK_DEBUG changes no size and no signature.
 set -uo pipefail
 
 # Set by `make check`.
@@ -120,6 +121,43 @@ done
     [ -z "$CXX" ] || try "a CUDA and a C++ unit link" "${nvcc[@]}" "$tmp/first.cu.o" "$tmp/second.cc.o" "${libraries[@]}" -o "$tmp/both"
   fi
 }
+
+# ---- initializers: the struct's size, and 0 in every other member ----
+
+sized=$(awk '/^\tsize_t struct_size;/ { print name } { name = $2 }' "$top_srcdir"/include/cuatomic/*.h)
+count=$((count + 1))
+if [ "$(wc -l <<<"$sized")" -lt 11 ]; then
+  echo "FAILED: fewer structs with a struct_size than there are: $sized"
+  failed=$((failed + 1))
+fi
+{
+  printf '#include "all.h"\n#include <cuatomic/lock_debug.h>\n#include <stdio.h>\n'
+  for name in $sized; do
+    printf 'static const struct %s constant_%s = %s_INIT;\n' "$name" "$name" "${name^^}"
+  done
+  printf 'static int nonzero(const void *p, size_t n)\n{\n'
+  printf '  const unsigned char *bytes = (const unsigned char *)p;\n  size_t i, found = 0;\n'
+  printf '  for (i = sizeof(size_t); i < n; i++)\n    found += bytes[i] != 0;\n  return found != 0;\n}\n'
+  printf 'int main(void)\n{\n  int wrong = 0;\n'
+  for name in $sized; do
+    printf '  {\n    struct %s local = %s_INIT;\n' "$name" "${name^^}"
+    printf '    if (local.struct_size != sizeof(local) || constant_%s.struct_size != sizeof(local) ||\n' "$name"
+    printf '        nonzero(&constant_%s, sizeof(local))) {\n      puts("%s");\n      wrong = 1;\n    }\n  }\n' "$name" "$name"
+  done
+  printf '  return wrong;\n}\n'
+} >"$tmp/sized.c"
+cp "$tmp/sized.c" "$tmp/sized.cc"
+cp "$tmp/sized.c" "$tmp/sized.cu"
+# shellcheck disable=SC2086
+{
+  try "initializers as C11" $CC $SANITIZER_FLAGS -std=c11 "${warnings[@]}" "${include[@]}" -I"$tmp" "$tmp/sized.c" "${libraries[@]}" $CUDART_LIBS -lpthread -lm -o "$tmp/sized"
+  try "initializers as C11, run" "$tmp/sized"
+  if [ -n "$CXX" ]; then
+    try "initializers as C++17" $CXX $SANITIZER_FLAGS -std=c++17 "${warnings[@]}" "${include[@]}" -I"$tmp" "$tmp/sized.cc" "${libraries[@]}" $CUDART_LIBS -lpthread -lm -o "$tmp/sized.c++"
+    try "initializers as C++17, run" "$tmp/sized.c++"
+  fi
+}
+[ -z "$NVCC" ] || try "initializers as CUDA" "${nvcc_strict[@]}" "${include[@]}" -I"$tmp" -c "$tmp/sized.cu" -o "$tmp/sized.cu.o"
 
 # ---- CUA_LOCK_DEBUG: no size, no layout and no signature differs ----
 

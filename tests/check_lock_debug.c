@@ -31,7 +31,7 @@ static void drop_table(void)
 
 START_TEST(arguments)
 {
-	struct cua_lock_debug_options options = {.struct_size = sizeof(options)};
+	struct cua_lock_debug_options options = CUA_LOCK_DEBUG_OPTIONS_INIT;
 	struct cua_lock_verdict verdict;
 	struct cua_hang_report report;
 	struct cua_lock_debug *other = NULL, own;

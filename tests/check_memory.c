@@ -139,7 +139,7 @@ END_TEST
 START_TEST(system_memory)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_pointer_info info = {.struct_size = sizeof(info)};
+	struct cua_pointer_info info = CUA_POINTER_INFO_INIT;
 	uint32_t *words;
 	void *p = &p;
 	enum cua_status status;
@@ -209,7 +209,7 @@ START_TEST(random_allocations)
 		unsigned s = (unsigned)(test_random(&seed) % SLOTS);
 
 		if (slots[s].p) {
-			struct cua_pointer_info info = {.struct_size = sizeof(info)};
+			struct cua_pointer_info info = CUA_POINTER_INFO_INIT;
 			size_t inside = (size_t)(test_random(&seed) % slots[s].size);
 
 			ck_assert_cua(cua_pointer_query(ctx, slots[s].p + inside, &info));
@@ -732,7 +732,7 @@ START_TEST(pointer_query)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_context *cpu = test_context(CUA_BACKEND_CPU);
-	struct cua_pointer_info info = {.struct_size = sizeof(info)}, before;
+	struct cua_pointer_info info = CUA_POINTER_INFO_INIT, before;
 	char *p = test_alloc(ctx, 1000), *host = test_malloc(100), *ours = test_alloc(cpu, 77);
 	static int variable;
 	struct {

@@ -35,7 +35,7 @@ START_TEST(bad_arguments)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_multimap *mm = NULL, *kept = (struct cua_multimap *)&mm;
-	struct cua_multimap_options options = {.struct_size = sizeof(options)};
+	struct cua_multimap_options options = CUA_MULTIMAP_OPTIONS_INIT;
 	struct cua_multimap_view view;
 	uint64_t number = 5, some[4] = {1, 2, 3, 4}, *inside, *in_map;
 	uint64_t *a = test_upload(ctx, some, 32), *b = test_upload(ctx, some, 32), *o = test_alloc(ctx, 64);
@@ -420,7 +420,7 @@ START_TEST(model)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 
 	for (int i = 0; i < 16; i++) {
-		struct cua_multimap_options options = {.struct_size = sizeof(options)};
+		struct cua_multimap_options options = CUA_MULTIMAP_OPTIONS_INIT;
 		uint32_t ks = i & 1 ? 4 : 8, vs = i & 2 ? 4 : 8;
 		int big = !test_quick() && (i & 8);
 

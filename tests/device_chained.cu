@@ -29,9 +29,8 @@ static struct cua_chained_view view_of(struct cua_chained *table)
 
 static void verify(struct cua_chained *table, uint64_t entries)
 {
-	struct cua_chained_report report;
+	struct cua_chained_report report = CUA_CHAINED_REPORT_INIT;
 
-	report.struct_size = sizeof(report);
 	ck_assert_cua(cua_chained_verify(table, &report));
 	ck_assert_uint_eq(report.entries, entries);
 	ck_assert_uint_eq(report.reached, entries);

@@ -24,11 +24,9 @@ enum { WORDS = 4, TYPES = 7 };
 
 static struct some_map new_map(struct cua_context *ctx, unsigned type, uint64_t capacity)
 {
-	struct cua_hashmap_options options;
+	struct cua_hashmap_options options = CUA_HASHMAP_OPTIONS_INIT;
 	struct some_map m;
 
-	memset(&options, 0, sizeof(options));
-	options.struct_size = sizeof(options);
 	if (type >= WORDS) {
 		options.portable = 1;
 		type -= WORDS - 1;

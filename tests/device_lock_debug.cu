@@ -14,10 +14,8 @@ static struct cua_lock_debug *table;
 
 static void attach_new(uint64_t max_records, uint64_t limit_ns)
 {
-	struct cua_lock_debug_options options;
+	struct cua_lock_debug_options options = CUA_LOCK_DEBUG_OPTIONS_INIT;
 
-	memset(&options, 0, sizeof(options));
-	options.struct_size = sizeof(options);
 	options.max_records = max_records;
 	options.limit_ns = limit_ns;
 	ctx = test_context(CUA_BACKEND_CUDA);

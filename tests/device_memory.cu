@@ -122,7 +122,7 @@ START_TEST(symbols)
 {
 	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
 	struct cua_context *cpu = test_context(CUA_BACKEND_CPU);
-	struct cua_pointer_info info;
+	struct cua_pointer_info info = CUA_POINTER_INFO_INIT;
 	static uint32_t in[TABLE_SIZE], out[TABLE_SIZE];
 	void *address = NULL, *scalar_address = NULL;
 	const double value = 1.25;
@@ -134,8 +134,6 @@ START_TEST(symbols)
 	ck_assert_cua(CUA_SYMBOL_ADDRESS(scalar, &scalar_address));
 	ck_assert_ptr_nonnull(address);
 	ck_assert_ptr_ne(address, scalar_address);
-	memset(&info, 0, sizeof(info));
-	info.struct_size = sizeof(info);
 	ck_assert_cua(cua_pointer_query(ctx, address, &info));
 	ck_assert_int_eq((int)info.backend, (int)CUA_BACKEND_CUDA);
 	ck_assert_int_eq(info.device, 0);
@@ -293,7 +291,7 @@ END_TEST
 struct query_in_thread {
 	struct cua_context *ctx;
 	const void *p;
-	struct cua_pointer_info info;
+	struct cua_pointer_info info = CUA_POINTER_INFO_INIT;
 	enum cua_status status;
 };
 
@@ -313,15 +311,13 @@ static void try_both(struct cua_context *cuda, struct cua_context *cpu, void *p,
 	const uint32_t values[2] = {0x01020304, 0x0a0b0c0d};
 	struct cua_context *contexts[2] = {cuda, cpu};
 	uint32_t *words = (uint32_t *)p;
-	struct cua_pointer_info info;
+	struct cua_pointer_info info = CUA_POINTER_INFO_INIT;
 
 	for (int i = 0; i < 2; i++) {
 		ck_assert_cua(cua_fill(contexts[i], p, 1024, 4, &values[i]));
 		ck_assert_cua(cua_context_synchronize(contexts[i]));
 		for (int k = 0; k < 1024; k++)
 			ck_assert_uint_eq(words[k], values[i]);
-		memset(&info, 0, sizeof(info));
-		info.struct_size = sizeof(info);
 		ck_assert_cua(cua_pointer_query(contexts[i], words + 100, &info));
 		ck_assert_int_eq((int)info.backend, (int)owner);
 		ck_assert_int_eq(info.accessible, 1);

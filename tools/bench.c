@@ -248,7 +248,7 @@ static int run_more(const struct benchmark *b, const struct bench_options *o)
 static int run_on_cpu(const struct arguments *a)
 {
 	struct bench_options o = {.quick = a->quick};
-	struct cua_device_info info = {.struct_size = sizeof(info)};
+	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
 	struct cua_context *ctx;
 	enum cua_status status;
 

@@ -365,7 +365,7 @@ static int open_devices(struct demo *d, const struct options *o, enum cua_status
 
 static void print_devices(const struct demo *d, const struct options *o, enum cua_status gpu)
 {
-	struct cua_device_info info = {.struct_size = sizeof(info)};
+	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
 
 	if (!d->ctx[DEMO_CPU])
 		printf("CPU:  not used\n");

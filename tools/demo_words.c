@@ -300,7 +300,7 @@ static void download(const struct words *w, int i, void *to, const void *from, s
 static void check_chain_content(struct words *w, int i, uint64_t expected)
 {
 	struct demo_row *row = &w->rows[CHAIN_INSERT];
-	struct cua_chained_report report = {.struct_size = sizeof(report)};
+	struct cua_chained_report report = CUA_CHAINED_REPORT_INIT;
 	struct cua_chained_view view;
 	enum cua_status status;
 	uint64_t size = 0, sum = 0;

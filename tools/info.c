@@ -57,7 +57,7 @@ static const char *readiness(enum cua_backend backend, int device, unsigned *thr
 
 static void print_cpu(void)
 {
-	struct cua_device_info info = {.struct_size = sizeof(info)};
+	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
 	enum cua_status status = cua_device_query(CUA_BACKEND_CPU, 0, &info);
 	char memory[TOOL_BYTES_TEXT];
 	unsigned threads = 0;
@@ -97,7 +97,7 @@ static void print_cuda(void)
 	else if (!n)
 		printf("  no device\n");
 	for (int device = 0; device < n; device++) {
-		struct cua_device_info info = {.struct_size = sizeof(info)};
+		struct cua_device_info info = CUA_DEVICE_INFO_INIT;
 		char memory[TOOL_BYTES_TEXT];
 		struct cua_context *ctx;
 

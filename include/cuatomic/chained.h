@@ -336,6 +336,7 @@ struct cua_chained_report {
 	uint64_t lost;         /* entries not reached */
 	uint64_t broken_links; /* links to an index that is no entry in use */
 };
+#define CUA_CHAINED_REPORT_INIT CUA__SIZED_INIT(struct cua_chained_report)
 
 #ifdef __cplusplus
 extern "C" {

@@ -45,6 +45,21 @@ enum cua_backend {
 	CUA_BACKEND_CUDA = 2
 };
 
+/*
+ * The initializer of a struct T that begins with struct_size: its size, and 0 in every other member, in those of a
+ * later version too.
+ */
+#ifdef __cplusplus
+#define CUA__SIZED_INIT(T)                                                                         \
+	[] {                                                                                       \
+		T cua__sized = {};                                                                 \
+		cua__sized.struct_size = sizeof(T);                                                \
+		return cua__sized;                                                                 \
+	}()
+#else
+#define CUA__SIZED_INIT(T) {.struct_size = sizeof(T)}
+#endif
+
 /* A device, as `cua_device_query` describes it. */
 struct cua_device_info {
 	size_t struct_size; /* sizeof(struct cua_device_info), set by the caller */
@@ -53,6 +68,7 @@ struct cua_device_info {
 	uint32_t processors;              /* multiprocessors, or logical CPUs */
 	uint64_t memory_bytes;
 };
+#define CUA_DEVICE_INFO_INIT CUA__SIZED_INIT(struct cua_device_info)
 
 #ifdef __cplusplus
 extern "C" {
@@ -65,7 +81,7 @@ CUA_API const char *cua_cuda_architectures(void);
 
 /* The number of usable devices of a backend: 1 for the CPU; 0 where there is no driver. Errors: NULL, VALUE. */
 CUA_API enum cua_status cua_device_count(enum cua_backend backend, int *count);
-/* Describes a device; info->struct_size is set by the caller. Errors: NULL, VALUE (also struct_size), NO_DEVICE. */
+/* Describes a device; info begins as CUA_DEVICE_INFO_INIT. Errors: NULL, VALUE (also struct_size), NO_DEVICE. */
 CUA_API enum cua_status cua_device_query(enum cua_backend backend, int device,
 					 struct cua_device_info *info);
 

@@ -813,6 +813,7 @@ struct cua_hashmap_options {
 	/* 1: a map of pairs of 12 to 16 bytes has no words of 128 bits, so that code for any GPU can use it */
 	uint32_t portable;
 };
+#define CUA_HASHMAP_OPTIONS_INIT CUA__SIZED_INIT(struct cua_hashmap_options)
 
 /* The order of retrieved pairs. */
 enum cua_hashmap_order {
@@ -847,6 +848,7 @@ struct cua_hashmap_statistics {
 	uint64_t probes[CUA_HASHMAP_PROBES];
 	double load; /* keys by slots */
 };
+#define CUA_HASHMAP_STATISTICS_INIT CUA__SIZED_INIT(struct cua_hashmap_statistics)
 
 #ifdef __cplusplus
 extern "C" {

@@ -586,6 +586,7 @@ struct cua_lock_debug_options {
 	uint64_t max_reports;  /* 1024 */
 	uint64_t limit_ns;     /* of a wait until it is reported; 0: no reports */
 };
+#define CUA_LOCK_DEBUG_OPTIONS_INIT CUA__SIZED_INIT(struct cua_lock_debug_options)
 
 /*
  * Host: a table for host threads (CPU backend) or kernels on the context's device (CUDA). options may be

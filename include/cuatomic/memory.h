@@ -63,6 +63,7 @@ struct cua_pointer_info {
 	int accessible;      /* 1: the context's backend can read and write it, else 0 */
 	int host_accessible; /* 1: the host can, else 0 */
 };
+#define CUA_POINTER_INFO_INIT CUA__SIZED_INIT(struct cua_pointer_info)
 
 /*
  * The address of element (x, y, z), which must exist; y and z are 0 where there is one row or

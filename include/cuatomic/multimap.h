@@ -566,6 +566,7 @@ struct cua_multimap_options {
 	uint32_t link_size;
 	uint32_t portable; /* as in hashmap.h */
 };
+#define CUA_MULTIMAP_OPTIONS_INIT CUA__SIZED_INIT(struct cua_multimap_options)
 
 #ifdef __cplusplus
 extern "C" {
