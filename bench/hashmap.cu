@@ -461,6 +461,7 @@ static unsigned lane_blocks(size_t items)
 
 static struct cua_hashmap *map;
 static struct cua_hashmap_view view;
+static struct cua_hashmap_options map_options = CUA_HASHMAP_OPTIONS_INIT;
 
 /* A map of so much capacity, and as much memory again for the ceilings. */
 static void open_map(uint64_t capacity)
@@ -469,7 +470,7 @@ static void open_map(uint64_t capacity)
 	size_t before, after, all;
 
 	need(!cudaDeviceSynchronize() && !cudaMemGetInfo(&before, &all), "memory");
-	need_ok(cua_hashmap_create(ctx, NULL, type, type, capacity, &map), "cua_hashmap_create");
+	need_ok(cua_hashmap_create(ctx, &map_options, type, type, capacity, &map), "cua_hashmap_create");
 	need_ok(cua_hashmap_view(map, &view), "cua_hashmap_view");
 	need(!cudaDeviceSynchronize() && !cudaMemGetInfo(&after, &all), "memory");
 	area_bytes = before - after;
@@ -704,7 +705,7 @@ static void large_shape(const char *name, unsigned size, size_t n_keys, unsigned
 {
 	open_shape(name, size, n_keys, load);
 	if (with_chained)
-		need_ok(cua_chained_create(ctx, n, n, &chained), "cua_chained_create");
+		need_ok(cua_chained_create(ctx, NULL, n, n, &chained), "cua_chained_create");
 	build_case();
 	insert_case();
 	find_case("find hits", true);
@@ -713,6 +714,19 @@ static void large_shape(const char *name, unsigned size, size_t n_keys, unsigned
 	chained = NULL;
 	erase_cases();
 	close_map();
+}
+
+/* The bulk calls of a map whose hash is keyed. */
+static void keyed_shape(const char *name, unsigned size, size_t n_keys)
+{
+	map_options.hash = CUA_HASHMAP_HASH_KEYED;
+	open_shape(name, size, n_keys, 80);
+	build_case();
+	insert_case();
+	find_case("find hits", true);
+	find_case("find misses", false);
+	close_map();
+	map_options.hash = CUA_HASHMAP_HASH_SEEDED;
 }
 
 /* In the L2. */
@@ -923,6 +937,8 @@ int main(int argc, char **argv)
 	large_shape("4+4, 0.9", 4, large, 90, false);
 	large_shape("8+8, 0.5", 8, large, 50, false);
 	large_shape("8+8, 0.8", 8, large, 80, true);
+	keyed_shape("4+4, keyed", 4, large);
+	keyed_shape("8+8, keyed", 8, large);
 	update_cases(large);
 	small_shape(little);
 	batch_cases(batches);

@@ -50,6 +50,14 @@ static int is_few(const struct cua_context *ctx, uint64_t n)
 	return n / THREADS < (uint64_t)ctx->processors;
 }
 
+/*
+ * Kernels come twice. Those of a map with a seeded hash and no bound on probes, which is PLAIN, know so: a call of the
+ * keyed hash would cost them registers.
+ */
+#define FOR_VIEW(view, kernel, ...)                                                                          \
+	((view)->hash == CUA_HASHMAP_HASH_SEEDED && !(view)->max_probes ? kernel<__VA_ARGS__, 1>             \
+									: kernel<__VA_ARGS__, 0>)
+
 /* A kernel with a thread for each of n elements, or so many blocks for each multiprocessor. */
 template <typename... P>
 static enum cua_status launch_each(struct cua_context *ctx, uint64_t n, unsigned blocks, void (*kernel)(P...),
@@ -60,14 +68,23 @@ static enum cua_status launch_each(struct cua_context *ctx, uint64_t n, unsigned
 	return cua__launch_early(ctx, kernel, cua__grid(ctx, n, threads, blocks), threads, 0, args...);
 }
 
-/* The same view, of which the compiler knows the layout. */
+/* The same view, of which the compiler knows the layout, and whether it is PLAIN. */
+template <int PLAIN>
 static __device__ __forceinline__ struct cua_hashmap_view with_layout(const struct cua_hashmap_view *view,
 								      uint32_t layout)
 {
 	struct cua_hashmap_view known = *view;
 
 	known.layout = layout;
+	known.hash = PLAIN ? CUA_HASHMAP_HASH_SEEDED : view->hash;
+	known.max_probes = PLAIN ? 0 : view->max_probes;
 	return known;
+}
+
+template <uint32_t KS, int PLAIN>
+static __device__ __forceinline__ uint64_t hash_of(const struct cua_hashmap_view *view, struct cua_u128 key)
+{
+	return cua__hashmap_hash_of(view, PLAIN ? CUA_HASHMAP_HASH_SEEDED : view->hash, KS, key);
 }
 
 /* ---- insert, for words ---- */
@@ -77,16 +94,17 @@ struct outcome {
 	struct cua_u128 value;
 };
 
-template <uint32_t KS, uint32_t VS>
+template <uint32_t KS, uint32_t VS, int PLAIN>
 static __device__ __noinline__ struct outcome enter_alone(const struct cua_hashmap_view *view,
 							  struct cua_u128 key, struct cua_u128 value)
 {
-	const uint64_t hash = cua__hashmap_hash(view, KS, key);
+	const struct cua_hashmap_view known = with_layout<PLAIN>(view, CUA_HASHMAP_WORDS);
+	const uint64_t hash = hash_of<KS, PLAIN>(view, key);
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	struct outcome o;
 	uint32_t added = 0;
 
-	o.result = cua__hashmap_word_enter(view, KS, VS, hash, key, NULL, value, CUA_RELAXED, &spot, &added);
+	o.result = cua__hashmap_word_enter(&known, KS, VS, hash, key, NULL, value, CUA_RELAXED, &spot, &added);
 	if (o.result == CUA_HASHMAP_FULL)
 		cua__hashmap_reject(view, hash, key, value);
 	o.value = cua__hashmap_word_value(KS, VS, spot.word);
@@ -166,7 +184,7 @@ static __device__ __forceinline__ void tell_insert(const struct bulk_insert *c, 
  * Those of a warp whose home is full. Returns how many the warp has inserted and not counted, with those
  * before.
  */
-template <uint32_t KS, uint32_t VS>
+template <uint32_t KS, uint32_t VS, int PLAIN>
 static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c,
 						     const struct later<KS, VS> *l, uint32_t *waiting,
 						     uint32_t added)
@@ -182,7 +200,7 @@ static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c
 	left = active && !cua__hashmap_word_cell(&c->view, KS, VS, key, NULL);
 	for (tries = 0; tries < CUA__TILE_TRIES && cua_port_ballot(ALL_LANES, left); tries++) {
 		const int r = cua__tile_enter_full(&c->view, KS, VS, ALL_LANES, left,
-						   cua__hashmap_hash(&c->view, KS, key), key, NULL, value, &seen);
+						   hash_of<KS, PLAIN>(&c->view, key), key, NULL, value, &seen);
 
 		if (left && r > 0) {
 			result = r;
@@ -194,7 +212,7 @@ static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c
 	if (cua_port_ballot(ALL_LANES, active && !result))
 		cua__tile_count(&c->view, ALL_LANES, CUA_RELAXED, &added);
 	if (active && !result) {
-		struct outcome o = enter_alone<KS, VS>(&c->view, key, value);
+		struct outcome o = enter_alone<KS, VS, PLAIN>(&c->view, key, value);
 
 		result = o.result;
 		there = o.value;
@@ -208,7 +226,7 @@ static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c
 #define FEW 16u
 
 /* The same for all that wait, by groups, each of which takes the next one when it is done. */
-template <uint32_t KS, uint32_t VS>
+template <uint32_t KS, uint32_t VS, int PLAIN>
 static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c, const struct later<KS, VS> *l,
 						   uint32_t waiting, uint32_t added)
 {
@@ -238,7 +256,7 @@ static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c, 
 		value = cua__hashmap_word_value(KS, VS, word);
 		slotted = has && !cua__hashmap_word_cell(&c->view, KS, VS, key, NULL);
 		result = cua__tile_enter_few(&c->view, KS, VS, ALL_LANES, slotted,
-					     cua__hashmap_hash(&c->view, KS, key), key, value, &there);
+					     hash_of<KS, PLAIN>(&c->view, key), key, value, &there);
 		if (has && !slotted)
 			result = -1;
 		added += cua_port_popc_u32(
@@ -247,7 +265,7 @@ static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c, 
 			cua__tile_count(&c->view, ALL_LANES, CUA_RELAXED, &added);
 		has = has && !result;
 		if (result < 0 && part == 0) {
-			struct outcome o = enter_alone<KS, VS>(&c->view, key, value);
+			struct outcome o = enter_alone<KS, VS, PLAIN>(&c->view, key, value);
 
 			result = o.result;
 			there = o.value;
@@ -258,7 +276,7 @@ static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c, 
 	}
 }
 
-template <uint32_t KS, uint32_t VS>
+template <uint32_t KS, uint32_t VS, int PLAIN>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	insert_kernel(const __grid_constant__ struct bulk_insert c)
 {
@@ -278,7 +296,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			value = cua__hashmap_get(c.values, VS, i);
 		}
 		result = cua__tile_enter_home(&c.view, KS, VS, ALL_LANES, i < c.n,
-					      cua__hashmap_hash(&c.view, KS, key), key, NULL, value,
+					      hash_of<KS, PLAIN>(&c.view, key), key, NULL, value,
 					      CUA_RELAXED, &seen);
 		/* lanes whose slots others took come later */
 		cua_port_sync_warp(ALL_LANES);
@@ -287,14 +305,14 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
 		later_add(&l, i < c.n && !result, i, key, value, &waiting);
 		if (waiting >= 32)
-			added = insert_later<KS, VS>(&c, &l, &waiting, added);
+			added = insert_later<KS, VS, PLAIN>(&c, &l, &waiting, added);
 	}
 	/* a lane of another warp may wait for this count */
 	cua__tile_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
 	if (waiting > FEW)
-		added = insert_later<KS, VS>(&c, &l, &waiting, added);
+		added = insert_later<KS, VS, PLAIN>(&c, &l, &waiting, added);
 	else if (waiting)
-		added = insert_few<KS, VS>(&c, &l, waiting, added);
+		added = insert_few<KS, VS, PLAIN>(&c, &l, waiting, added);
 	cua__tile_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
 }
 
@@ -471,25 +489,25 @@ static __device__ __forceinline__ void list_combine(struct list<KS, VS> *l, int 
 }
 
 /* One write by one lane, however long it takes. */
-template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
 static __device__ __noinline__ struct outcome write_alone(const struct cua_hashmap_view *view, int op,
 							  struct cua_u128 key, struct cua_u128 value)
 {
-	const struct cua_hashmap_view known = with_layout(view, LAYOUT);
+	const struct cua_hashmap_view known = with_layout<PLAIN>(view, LAYOUT);
 	struct outcome o = {0, {0, 0}};
 
-	o.result = cua__hashmap_write(&known, KS, VS, op, cua__hashmap_hash(view, KS, key), key, value,
+	o.result = cua__hashmap_write(&known, KS, VS, op, hash_of<KS, PLAIN>(view, key), key, value,
 				      &o.value);
 	return o;
 }
 
 /* An update of a key that is there; nothing where it is not. */
-template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
 static __device__ __noinline__ void update_present(const struct cua_hashmap_view *view, int op,
 						   struct cua_u128 key, struct cua_u128 operand)
 {
-	const struct cua_hashmap_view known = with_layout(view, LAYOUT);
-	const uint64_t hash = cua__hashmap_hash(view, KS, key);
+	const struct cua_hashmap_view known = with_layout<PLAIN>(view, LAYOUT);
+	const uint64_t hash = hash_of<KS, PLAIN>(view, key);
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	int changed = 0;
 
@@ -615,7 +633,7 @@ static __device__ __forceinline__ void tell_write(const struct bulk_write *b, ui
 }
 
 /* As insert_later. */
-template <uint32_t KS, uint32_t VS>
+template <uint32_t KS, uint32_t VS, int PLAIN>
 static __device__ __noinline__ uint32_t write_later(const struct bulk_write *b,
 						    const struct later<KS, VS> *q, uint32_t *waiting,
 						    uint32_t added)
@@ -630,11 +648,11 @@ static __device__ __noinline__ uint32_t write_later(const struct bulk_write *b,
 	value = cua__hashmap_word_value(KS, VS, word);
 	result = cua__tile_enter_full(&b->c.view, KS, VS, ALL_LANES,
 				      active && !cua__hashmap_word_cell(&b->c.view, KS, VS, key, NULL),
-				      cua__hashmap_hash(&b->c.view, KS, key), key, NULL, value, &seen);
+				      hash_of<KS, PLAIN>(&b->c.view, key), key, NULL, value, &seen);
 	added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
 	cua__tile_count(&b->c.view, ALL_LANES, CUA_RELAXED, &added);
 	if (active && result != CUA_HASHMAP_INSERTED) {
-		struct outcome o = write_alone<KS, VS, CUA_HASHMAP_WORDS>(&b->c.view, b->op, key, value);
+		struct outcome o = write_alone<KS, VS, CUA_HASHMAP_WORDS, PLAIN>(&b->c.view, b->op, key, value);
 
 		result = o.result;
 		there = o.value;
@@ -644,7 +662,7 @@ static __device__ __noinline__ uint32_t write_later(const struct bulk_write *b,
 	return added;
 }
 
-template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
 static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 	write_kernel(const __grid_constant__ struct bulk_write b)
 {
@@ -678,7 +696,7 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 			value = cua__hashmap_get(values, VS, i);
 		}
 		operand = value;
-		hash = cua__hashmap_hash(&view, KS, key);
+		hash = hash_of<KS, PLAIN>(&view, key);
 		/* where the hardware combines, each lane does it for itself */
 		if (VS == 4 && lists && i < n)
 			listed = list_find(&l, room, hash, key);
@@ -721,12 +739,12 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 			alone = alone && !result && !waits;
 			later_add(&q, waits, i, key, operand, &waiting);
 			if (waiting >= 32)
-				added = write_later<KS, VS>(&b, &q, &waiting, added);
+				added = write_later<KS, VS, PLAIN>(&b, &q, &waiting, added);
 			if (cua_port_ballot(ALL_LANES, alone))
 				cua__tile_count(&view, ALL_LANES, CUA_RELAXED, &added);
 		}
 		if (alone) {
-			struct outcome o = write_alone<KS, VS, LAYOUT>(&view, op, key, operand);
+			struct outcome o = write_alone<KS, VS, LAYOUT, PLAIN>(&view, op, key, operand);
 
 			result = o.result;
 			there = o.value;
@@ -753,7 +771,7 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 			tell_write<VS>(&b, i, result, there);
 	}
 	if (LAYOUT == CUA_HASHMAP_WORDS && waiting)
-		added = write_later<KS, VS>(&b, &q, &waiting, added);
+		added = write_later<KS, VS, PLAIN>(&b, &q, &waiting, added);
 	if (LAYOUT == CUA_HASHMAP_WORDS)
 		cua__tile_count(&view, ALL_LANES, CUA_RELAXED, &added);
 	__syncthreads();
@@ -763,7 +781,7 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 		const struct cua_u128 sum = {l.sums[j][0], VS == 16 ? l.sums[j][VS / 16] : 0};
 
 		if (l.tags[j] > BEING_LISTED)
-			update_present<KS, VS, LAYOUT>(&view, op, key, sum);
+			update_present<KS, VS, LAYOUT, PLAIN>(&view, op, key, sum);
 	}
 }
 
@@ -776,7 +794,7 @@ static enum cua_status write_of(struct cua_context *ctx, const struct cua_hashma
 
 	const struct bulk_write b = {{*view, c->n, c->keys, c->values, c->values_out, c->flags}, c->op, room};
 
-	return launch_each(ctx, c->n, WRITE_BLOCKS, write_kernel<KS, VS, LAYOUT>, b);
+	return launch_each(ctx, c->n, WRITE_BLOCKS, FOR_VIEW(view, write_kernel, KS, VS, LAYOUT), b);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct inserts {
@@ -793,7 +811,7 @@ template <uint32_t KS, uint32_t VS> struct inserts<KS, VS, CUA_HASHMAP_WORDS> {
 	{
 		const struct bulk_insert b = {*view, c->n, c->keys, c->values, c->values_out, c->flags};
 
-		return launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, insert_kernel<KS, VS>, b);
+		return launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, FOR_VIEW(view, insert_kernel, KS, VS), b);
 	}
 };
 
@@ -849,7 +867,7 @@ static __device__ __forceinline__ void tell_find(const struct bulk_find *c, uint
  * first. When it is done it takes the warp's next key, so that all lanes have something to do, and nothing is kept
  * for later. AHEAD: a warp has its keys a row before it needs them, which pays where the memory is waited for.
  */
-template <uint32_t KS, uint32_t VS, int AHEAD>
+template <uint32_t KS, uint32_t VS, int AHEAD, int PLAIN>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	find_kernel(const __grid_constant__ struct bulk_find c)
 {
@@ -908,7 +926,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			}
 		}
 
-		hash = cua__hashmap_hash(&c.view, KS, key);
+		hash = hash_of<KS, PLAIN>(&c.view, key);
 		seen.home = cua__tile_home(&c.view, hash);
 		if (!distance)
 			bucket = seen.home;
@@ -937,7 +955,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	}
 }
 
-template <uint32_t KS, uint32_t VS>
+template <uint32_t KS, uint32_t VS, int PLAIN>
 static __global__ void __launch_bounds__(THREADS)
 	state_find_kernel(const __grid_constant__ struct bulk_find c)
 {
@@ -946,7 +964,7 @@ static __global__ void __launch_bounds__(THREADS)
 	     i += (uint64_t)gridDim.x * blockDim.x) {
 		const struct cua_u128 key = cua__hashmap_get(c.keys, KS, i);
 		struct cua_u128 value = {0, 0};
-		int there = cua__hashmap_state_find(&c.view, KS, VS, cua__hashmap_hash(&c.view, KS, key), key,
+		int there = cua__hashmap_state_find(&c.view, KS, VS, hash_of<KS, PLAIN>(&c.view, key), key,
 						    NULL, c.values_out ? &value : NULL);
 
 		tell_find<VS>(&c, i, there, value);
@@ -956,7 +974,7 @@ static __global__ void __launch_bounds__(THREADS)
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct finds {
 	static enum cua_status run(struct cua_context *ctx, const struct bulk_find *c)
 	{
-		return launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, state_find_kernel<KS, VS>, *c);
+		return launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, FOR_VIEW(&c->view, state_find_kernel, KS, VS), *c);
 	}
 };
 
@@ -964,8 +982,8 @@ template <uint32_t KS, uint32_t VS> struct finds<KS, VS, CUA_HASHMAP_WORDS> {
 	static enum cua_status run(struct cua_context *ctx, const struct bulk_find *c)
 	{
 		return c->view.n_buckets * CUA__HASHMAP_WORD_BYTES > ctx->kept_bytes
-			       ? launch_each(ctx, c->n, RESIDENT_BLOCKS, find_kernel<KS, VS, 1>, *c)
-			       : launch_each(ctx, c->n, RESIDENT_BLOCKS, find_kernel<KS, VS, 0>, *c);
+			       ? launch_each(ctx, c->n, RESIDENT_BLOCKS, FOR_VIEW(&c->view, find_kernel, KS, VS, 1), *c)
+			       : launch_each(ctx, c->n, RESIDENT_BLOCKS, FOR_VIEW(&c->view, find_kernel, KS, VS, 0), *c);
 	}
 };
 
@@ -979,7 +997,7 @@ static enum cua_status cuda_find(struct cua_context *ctx, const struct cua_hashm
 #undef FUNCTION
 }
 
-template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	erase_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t n, const void *keys,
 		     uint8_t *found)
@@ -994,7 +1012,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 
 		if (i < n)
 			key = cua__hashmap_get(keys, KS, i);
-		hash = cua__hashmap_hash(&view, KS, key);
+		hash = hash_of<KS, PLAIN>(&view, key);
 		if (LAYOUT == CUA_HASHMAP_WORDS)
 			there = cua__tile_erase(&view, KS, VS, ALL_LANES, i < n, hash, key, NULL,
 						CUA_RELEASE);
@@ -1009,7 +1027,7 @@ static enum cua_status cuda_erase(struct cua_context *ctx, const struct cua_hash
 				  const struct cua__hashmap_call *c)
 {
 #define FUNCTION(ks, vs, layout)                                                                             \
-	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, erase_kernel<ks, vs, layout>, *view, c->n, c->keys,     \
+	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, FOR_VIEW(view, erase_kernel, ks, vs, layout), *view, c->n, c->keys,     \
 		    c->flags)
 	BY_SIZE
 #undef FUNCTION
@@ -1017,16 +1035,16 @@ static enum cua_status cuda_erase(struct cua_context *ctx, const struct cua_hash
 
 /* ---- compare-exchange ---- */
 
-template <uint32_t KS, uint32_t VS>
+template <uint32_t KS, uint32_t VS, int PLAIN>
 static __device__ __noinline__ int compare_exchange_alone(const struct cua_hashmap_view *view,
 							  struct cua_u128 key, struct cua_u128 *expected,
 							  struct cua_u128 desired)
 {
-	return cua__hashmap_compare_exchange(view, KS, VS, cua__hashmap_hash(view, KS, key), key, NULL, expected,
+	return cua__hashmap_compare_exchange(view, KS, VS, hash_of<KS, PLAIN>(view, key), key, NULL, expected,
 					     desired);
 }
 
-template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	compare_exchange_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t n,
 				const void *keys, const void *desired, void *expected, uint8_t *results)
@@ -1035,7 +1053,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		return;
 	cua__after_predecessor();
 	EACH_WARP(i, n) {
-		const struct cua_hashmap_view known = with_layout(&view, LAYOUT);
+		const struct cua_hashmap_view known = with_layout<PLAIN>(&view, LAYOUT);
 		struct cua_u128 key = {0, 0}, seen = {0, 0}, value = {0, 0};
 		int result = -1;
 
@@ -1046,12 +1064,12 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		}
 		if (LAYOUT == CUA_HASHMAP_WORDS)
 			result = cua__tile_compare_exchange(&known, KS, VS, ALL_LANES, i < n,
-							    cua__hashmap_hash(&known, KS, key), key, NULL,
+							    hash_of<KS, PLAIN>(&known, key), key, NULL,
 							    &seen, value);
 		if (i >= n)
 			continue;
 		if (result < 0)
-			result = compare_exchange_alone<KS, VS>(&known, key, &seen, value);
+			result = compare_exchange_alone<KS, VS, PLAIN>(&known, key, &seen, value);
 		if (result == CUA_HASHMAP_DIFFERS)
 			cua__hashmap_set(expected, VS, i, seen);
 		if (results)
@@ -1063,7 +1081,7 @@ static enum cua_status cuda_compare_exchange(struct cua_context *ctx, const stru
 					     const struct cua__hashmap_call *c)
 {
 #define FUNCTION(ks, vs, layout)                                                                             \
-	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, compare_exchange_kernel<ks, vs, layout>, *view, c->n,   \
+	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, FOR_VIEW(view, compare_exchange_kernel, ks, vs, layout), *view, c->n,   \
 		    c->keys, c->values, c->values_out, c->flags)
 	BY_SIZE
 #undef FUNCTION
@@ -1194,7 +1212,7 @@ static __global__ void __launch_bounds__(THREADS)
 	}
 	/* the cells */
 	if (LAYOUT == CUA_HASHMAP_WORDS && blockIdx.x == 0 && threadIdx.x < 2) {
-		const struct cua_hashmap_view known = with_layout(&view, LAYOUT);
+		const struct cua_hashmap_view known = with_layout<0>(&view, LAYOUT);
 		struct cua_u128 key, value;
 
 		if (cua__hashmap_at(&known, KS, VS, cua__hashmap_places(&known, KS, VS) - 2 + threadIdx.x,

@@ -65,11 +65,11 @@ template <typename T> __device__ __forceinline__ T *known(T *p)
 	return (T *)__cvta_shared_to_generic(at);
 }
 
-template <uint32_t KS, uint32_t VS, int AGAIN>
+template <uint32_t KS, uint32_t VS, uint32_t HASH, int AGAIN>
 __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
 	scatter_kernel(const __grid_constant__ struct cua__parts a)
 {
-	constexpr struct cua__parts_kind kind = {KS, VS, SCATTER_THREADS, scatter_each(KS, VS), AGAIN};
+	constexpr struct cua__parts_kind kind = {KS, VS, SCATTER_THREADS, scatter_each(KS, VS), AGAIN, HASH};
 	constexpr uint32_t TILE = SCATTER_THREADS * scatter_each(KS, VS);
 	__shared__ struct cua__parts_shared shared;
 	extern __shared__ uint4 scatter_stage[];
@@ -82,11 +82,11 @@ __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
 				   number + a.parts);
 }
 
-template <uint32_t KS, uint32_t VS>
+template <uint32_t KS, uint32_t VS, uint32_t HASH>
 __global__ void __launch_bounds__(BUILD_THREADS, BUILD_BLOCKS_PER_PROCESSOR)
 	build_kernel(const __grid_constant__ struct cua__parts a)
 {
-	constexpr struct cua__parts_kind kind = {KS, VS, BUILD_THREADS, build_each(KS, VS), 0};
+	constexpr struct cua__parts_kind kind = {KS, VS, BUILD_THREADS, build_each(KS, VS), 0, HASH};
 	__shared__ struct cua__parts_shared shared;
 	__shared__ uint32_t number[CUA__PARTS_BUCKETS], told[CUA__PARTS_BUCKETS];
 	extern __shared__ uint4 build_table[];
@@ -97,21 +97,21 @@ __global__ void __launch_bounds__(BUILD_THREADS, BUILD_BLOCKS_PER_PROCESSOR)
 				 (char *)table + CUA__PARTS_WINDOW_BYTES, list_room(KS, VS));
 }
 
-template <uint32_t KS, uint32_t VS>
+template <uint32_t KS, uint32_t VS, uint32_t HASH>
 __global__ void __launch_bounds__(SPILL_THREADS)
 	spill_kernel(const __grid_constant__ struct cua__parts a)
 {
-	constexpr struct cua__parts_kind kind = {KS, VS, SPILL_THREADS, 1, 0};
+	constexpr struct cua__parts_kind kind = {KS, VS, SPILL_THREADS, 1, 0, HASH};
 
 	if (cua__hashmap_has_words(KS, VS))
 		cua__parts_insert_spilled(kind, &a);
 }
 
-template <uint32_t KS, uint32_t VS>
+template <uint32_t KS, uint32_t VS, uint32_t HASH>
 __global__ void __launch_bounds__(INSERT_THREADS, INSERT_BLOCKS_PER_PROCESSOR)
 	insert_kernel(const __grid_constant__ struct cua__parts a)
 {
-	constexpr struct cua__parts_kind kind = {KS, VS, INSERT_THREADS, INSERT_EACH, 0};
+	constexpr struct cua__parts_kind kind = {KS, VS, INSERT_THREADS, INSERT_EACH, 0, HASH};
 	__shared__ __align__(16) char list[INSERT_THREADS * 2 * (is_wide(KS, VS) ? 16 : 8)];
 
 	if (cua__hashmap_has_words(KS, VS))
@@ -130,7 +130,7 @@ struct kernels {
 	kernel scatter, again, build, spill, insert;
 };
 
-template <uint32_t KS, uint32_t VS> static void kernels_of(struct kernels *k)
+template <uint32_t KS, uint32_t VS, uint32_t HASH> static void kernels_of_hash(struct kernels *k)
 {
 	const uint32_t size = is_wide(KS, VS) ? 16 : 8;
 
@@ -138,11 +138,19 @@ template <uint32_t KS, uint32_t VS> static void kernels_of(struct kernels *k)
 	k->scatter_bytes = k->tile * (size + (uint32_t)sizeof(CUA__PARTS_LOCAL));
 	k->part_bytes = 2 * sizeof(uint32_t);
 	k->build_bytes = CUA__PARTS_WINDOW_BYTES + list_room(KS, VS) * size;
-	k->scatter = scatter_kernel<KS, VS, 0>;
-	k->again = scatter_kernel<KS, VS, 1>;
-	k->build = build_kernel<KS, VS>;
-	k->spill = spill_kernel<KS, VS>;
-	k->insert = insert_kernel<KS, VS>;
+	k->scatter = scatter_kernel<KS, VS, HASH, 0>;
+	k->again = scatter_kernel<KS, VS, HASH, 1>;
+	k->build = build_kernel<KS, VS, HASH>;
+	k->spill = spill_kernel<KS, VS, HASH>;
+	k->insert = insert_kernel<KS, VS, HASH>;
+}
+
+template <uint32_t KS, uint32_t VS> static void kernels_of(const struct cua_hashmap_view *view, struct kernels *k)
+{
+	if (view->hash == CUA_HASHMAP_HASH_KEYED)
+		kernels_of_hash<KS, VS, CUA_HASHMAP_HASH_KEYED>(k);
+	else
+		kernels_of_hash<KS, VS, CUA_HASHMAP_HASH_SEEDED>(k);
 }
 
 static bool find_kernels(const struct cua_hashmap_view *view, struct kernels *k)
@@ -150,13 +158,13 @@ static bool find_kernels(const struct cua_hashmap_view *view, struct kernels *k)
 	if (view->layout != CUA_HASHMAP_WORDS)
 		return false;
 	switch (view->key_size * 32 + view->value_size) {
-	case 4 * 32 + 4: kernels_of<4, 4>(k); return true;
-	case 4 * 32: kernels_of<4, 0>(k); return true;
-	case 8 * 32: kernels_of<8, 0>(k); return true;
-	case 8 * 32 + 8: kernels_of<8, 8>(k); return true;
-	case 8 * 32 + 4: kernels_of<8, 4>(k); return true;
-	case 4 * 32 + 8: kernels_of<4, 8>(k); return true;
-	case 16 * 32: kernels_of<16, 0>(k); return true;
+	case 4 * 32 + 4: kernels_of<4, 4>(view, k); return true;
+	case 4 * 32: kernels_of<4, 0>(view, k); return true;
+	case 8 * 32: kernels_of<8, 0>(view, k); return true;
+	case 8 * 32 + 8: kernels_of<8, 8>(view, k); return true;
+	case 8 * 32 + 4: kernels_of<8, 4>(view, k); return true;
+	case 4 * 32 + 8: kernels_of<4, 8>(view, k); return true;
+	case 16 * 32: kernels_of<16, 0>(view, k); return true;
 	default: return false;
 	}
 }

@@ -28,9 +28,10 @@ static enum cua_status reset(struct cua_chained *table)
 	return status;
 }
 
-enum cua_status cua_chained_create(struct cua_context *ctx, uint64_t buckets, uint64_t capacity,
-				   struct cua_chained **result)
+enum cua_status cua_chained_create(struct cua_context *ctx, const struct cua_chained_options *options,
+				   uint64_t buckets, uint64_t capacity, struct cua_chained **result)
 {
+	struct cua_chained_options chosen;
 	size_t locks, heads, entries;
 	const struct cua__runtime *runtime;
 	struct cua_chained *table;
@@ -40,7 +41,7 @@ enum cua_status cua_chained_create(struct cua_context *ctx, uint64_t buckets, ui
 
 	if (!ctx || !result)
 		return CUA_ERROR_NULL;
-	if (!buckets)
+	if (!buckets || cua__options(options, &chosen, sizeof(chosen)))
 		return CUA_ERROR_VALUE;
 	/* a quarter of what would overflow, so that the sums below cannot */
 	if (cua__bytes(buckets, 4 * sizeof(uint64_t), &heads) ||
@@ -81,6 +82,7 @@ enum cua_status cua_chained_create(struct cua_context *ctx, uint64_t buckets, ui
 	table->view.entries = (void *)(table->base + table->zeros + table->ones);
 	table->view.n_buckets = buckets;
 	table->view.capacity = capacity;
+	table->view.seed = chosen.seed ? chosen.seed : cua__random_seed().lo;
 	table->view.layout = CUA_CHAINED_LAYOUT;
 	*result = table;
 	return CUA_OK;
@@ -334,6 +336,7 @@ enum cua_status cua_chained_copy(struct cua_chained *table, struct cua_context *
 				 struct cua_chained **result)
 {
 	const struct cua__runtime *runtime;
+	struct cua_chained_options options = {.struct_size = sizeof(options)};
 	struct cua_chained *copy = NULL;
 	struct cua_context *ctx;
 	struct cua__call call;
@@ -342,10 +345,11 @@ enum cua_status cua_chained_copy(struct cua_chained *table, struct cua_context *
 
 	if (!table || !other || !result)
 		return CUA_ERROR_NULL;
+	options.seed = table->view.seed;
 	cua__call_begin(&call, table->ctx);
 	status = cua__call_end(&call, read_demand(table, &demand));
 	if (!status)
-		status = cua_chained_create(other, table->view.n_buckets, table->view.capacity, &copy);
+		status = cua_chained_create(other, &options, table->view.n_buckets, table->view.capacity, &copy);
 	if (status)
 		return status;
 	used = demand < table->view.capacity ? demand : table->view.capacity;

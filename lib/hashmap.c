@@ -107,6 +107,7 @@ enum cua_status cua_hashmap_create(struct cua_context *ctx, const struct cua_has
 				   struct cua_hashmap **result)
 {
 	struct cua_hashmap_options chosen;
+	struct cua_u128 secret;
 	uint32_t key_size, value_size;
 	struct cua_hashmap *map;
 	struct cua__call call;
@@ -118,14 +119,24 @@ enum cua_status cua_hashmap_create(struct cua_context *ctx, const struct cua_has
 		return CUA_ERROR_TYPE;
 	if (!capacity || cua__options(options, &chosen, sizeof(chosen)))
 		return CUA_ERROR_VALUE;
-	if (chosen.grow_percent > 95 || chosen.own_hash > 1 || chosen.portable > 1)
+	if (chosen.grow_percent > 95 || chosen.own_hash > 1 || chosen.portable > 1 ||
+	    chosen.hash > CUA_HASHMAP_HASH_KEYED || (chosen.own_hash && chosen.hash) ||
+	    (chosen.max_probes && (chosen.max_probes < CUA_HASHMAP_LEAST_MAX_PROBES ||
+				   chosen.max_probes > CUA_HASHMAP_MOST_MAX_PROBES)))
 		return CUA_ERROR_VALUE;
 	map = calloc(1, sizeof(*map));
 	if (!map)
 		return CUA_ERROR_NO_MEMORY;
 	map->ctx = ctx;
 	map->options = chosen;
-	map->view.seed = chosen.seed;
+	secret.lo = chosen.seed;
+	secret.hi = chosen.seed_high;
+	if (!secret.lo && !secret.hi)
+		secret = cua__random_seed();
+	map->view.seed = secret.lo;
+	map->view.seed_high = chosen.hash == CUA_HASHMAP_HASH_KEYED ? secret.hi : 0;
+	map->view.hash = chosen.hash;
+	map->view.max_probes = chosen.max_probes;
 	map->view.key_size = key_size;
 	map->view.value_size = value_size;
 	status = cua__hashmap_lay_out(map, capacity);

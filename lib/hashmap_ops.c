@@ -179,7 +179,7 @@ static enum cua_status resize(struct cua_hashmap *map, uint64_t capacity)
 	const struct cua__runtime *runtime = map->ctx->backend->runtime;
 	struct cua_hashmap fresh = *map;
 	enum cua_status status;
-	struct front front;
+	struct front front, moved;
 
 	status = read_front(map, &front);
 	if (status)
@@ -204,6 +204,11 @@ static enum cua_status resize(struct cua_hashmap *map, uint64_t capacity)
 								 CUA__HASHMAP_INSERT);
 	if (!status)
 		status = runtime->synchronize(map->ctx);
+	/* a pair that found no slot is still in the old memory */
+	if (!status && map->view.max_probes)
+		status = read_front(&fresh, &moved);
+	if (!status && map->view.max_probes && moved.keys != front.keys)
+		status = CUA_ERROR_SIZE;
 	if (status) {
 		runtime->release(map->ctx, fresh.base);
 		return status;

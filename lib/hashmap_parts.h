@@ -58,6 +58,7 @@ struct cua__parts_kind {
 	uint32_t threads; /* of a block */
 	uint32_t each;    /* words of a thread */
 	int again;        /* a scatter of what another has scattered */
+	uint32_t hash;    /* as in the view */
 };
 
 struct cua__parts {
@@ -139,7 +140,7 @@ CUA_FORCE int cua__parts_same_key(const struct cua__parts_kind k, struct cua_u12
 CUA_FORCE uint64_t cua__parts_hash(const struct cua__parts_kind k, const struct cua__parts *a,
 				   struct cua_u128 word)
 {
-	return cua__hashmap_hash(&a->view, k.ks, cua__hashmap_word_key(k.ks, word));
+	return cua__hashmap_hash_of(&a->view, k.hash, k.ks, cua__hashmap_word_key(k.ks, word));
 }
 
 /* By whole warps, for the lanes that have a word to spill. */
@@ -537,6 +538,14 @@ CUA_FORCE int cua__parts_has(const struct cua__parts_kind k, const void *table, 
 	return has;
 }
 
+/* Buckets of a window that may hold a key. */
+CUA_FORCE uint32_t cua__parts_most(const struct cua__parts *a)
+{
+	const uint64_t most = cua__hashmap_most(&a->view);
+
+	return most < CUA__PARTS_BUCKETS ? (uint32_t)most : CUA__PARTS_BUCKETS;
+}
+
 /*
  * Looks for the key in a bucket of n pairs that is full, or that the caller has taken, and puts the word behind the
  * others. Returns INSERTED, EXISTS, or 0 where the bucket is full.
@@ -554,7 +563,7 @@ CUA_FORCE int cua__parts_enter(const struct cua__parts_kind k, void *table, uint
 
 /*
  * By whole warps, for the lanes that have a word with no slot so far; others may have its key. Returns INSERTED,
- * EXISTS, or 0 where the window is full. A lane that takes a bucket is done with it in the same turn, so that none
+ * EXISTS, or 0 where no bucket that may hold the key has a free slot. A lane that takes a bucket is done with it in the same turn, so that none
  * waits for another of its own warp.
  */
 CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__parts *a, void *table, uint32_t *number,
@@ -564,6 +573,7 @@ CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__
 	const uint32_t slots = cua__hashmap_word_slots(k.ks, k.vs);
 	const uint64_t hash = cua__parts_hash(k, a, word);
 	const uint32_t home = cua__tile_home(&a->view, hash), here = home % CUA__PARTS_BUCKETS;
+	const uint32_t most = cua__parts_most(a);
 	const uint32_t head_at = cua__parts_at(k, here, 0);
 	uint32_t distance = 0, at = here;
 	int result = 0, looks = has;
@@ -578,7 +588,7 @@ CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__
 				result = cua__parts_enter(k, table, at, full ? slots : n, word);
 				if (!full)
 					cua__parts_release(number, at, n + (result == CUA_HASHMAP_INSERTED));
-				looks = !result && ++distance < CUA__PARTS_BUCKETS;
+				looks = !result && ++distance < most;
 				at = (uint32_t)cua__hashmap_word_probe(&a->view, home, hash, distance) %
 				     CUA__PARTS_BUCKETS;
 			}
@@ -610,11 +620,11 @@ CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__
 
 /*
  * By whole warps, for the lanes that have a word of which no bucket has the key, and no other word that is at work
- * has it: into the first bucket with a free slot. Returns INSERTED, or 0 where the window is full. Lanes go on
+ * has it: into the first of `most` buckets with a free slot. Returns INSERTED, or 0 where none has one. Lanes go on
  * together, though not all of them find a slot at the same time.
  */
-CUA_FORCE int cua__parts_put(const struct cua__parts_kind k, void *table, uint32_t *number, int has, uint32_t home,
-			     uint64_t hash, struct cua_u128 word)
+CUA_FORCE int cua__parts_put(const struct cua__parts_kind k, uint32_t most, void *table, uint32_t *number, int has,
+			     uint32_t home, uint64_t hash, struct cua_u128 word)
 {
 	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
 	const uint32_t slots = cua__hashmap_word_slots(k.ks, k.vs);
@@ -630,7 +640,7 @@ CUA_FORCE int cua__parts_put(const struct cua__parts_kind k, void *table, uint32
 
 			if (n >= slots) {
 				at = (at + step) % CUA__PARTS_BUCKETS;
-				looks = ++distance < CUA__PARTS_BUCKETS;
+				looks = ++distance < most;
 			} else if (cua_port_cas_b32(&number[at], n, n + 1, CUA_RELAXED, CUA__PARTS_BLOCK) == n) {
 				slot = n + 1;
 				put = 1;
@@ -673,7 +683,7 @@ CUA_FORCE uint32_t cua__parts_place(const struct cua__parts_kind k, const struct
 				    struct cua__parts_shared *sh, void *table, uint32_t *number, uint32_t *told,
 				    const void *list, uint32_t list_room, const void *words, uint32_t listed)
 {
-	const uint32_t thread = cua_port_thread(), lane = cua_port_lane();
+	const uint32_t thread = cua_port_thread(), lane = cua_port_lane(), most = cua__parts_most(a);
 	uint32_t inserted = 0, todo = 0, late = 0, turn, i, at, n;
 
 	/* a thread has no more turns than words of the window, at most 32 */
@@ -701,7 +711,8 @@ CUA_FORCE uint32_t cua__parts_place(const struct cua__parts_kind k, const struct
 		if (has)
 			w = cua__parts_get(k, i < list_room ? list : words, i);
 		hash = cua__parts_hash(k, a, w);
-		result = cua__parts_put(k, table, number, has, cua__tile_home(&a->view, hash) % CUA__PARTS_BUCKETS, hash, w);
+		result = cua__parts_put(k, most, table, number, has,
+					cua__tile_home(&a->view, hash) % CUA__PARTS_BUCKETS, hash, w);
 		inserted += result == CUA_HASHMAP_INSERTED;
 		cua__parts_spill(k, a, has && !result, w);
 	}
@@ -824,7 +835,7 @@ CUA_FORCE void cua__parts_build(const struct cua__parts_kind k, const struct cua
 CUA_FORCE void cua__parts_insert(const struct cua__parts_kind k, const struct cua__parts *a,
 				 struct cua_u128 key, struct cua_u128 value)
 {
-	const uint64_t hash = cua__hashmap_hash(&a->view, k.ks, key);
+	const uint64_t hash = cua__hashmap_hash_of(&a->view, k.hash, k.ks, key);
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	uint32_t added = 0;
 

@@ -149,6 +149,14 @@ static inline int cua__is_word(enum cua_type type)
 	}
 }
 
+/* ---- seeds ---- */
+
+/*
+ * A seed or secret of which lo is not 0: from the environment variable CUATOMIC_HASH_SEED where it holds a number and
+ * the program has no privileges that its user lacks, else from the kernel's random numbers.
+ */
+struct cua_u128 cua__random_seed(void);
+
 /* ---- arguments ---- */
 
 /* n * size, or CUA_ERROR_SIZE; sizes above half the address space count as overflow. */

@@ -70,7 +70,8 @@ enum cua_status cua_multimap_create(struct cua_context *ctx, const struct cua_mu
 		return CUA_ERROR_TYPE;
 	if (!keys_capacity || !entries_capacity || cua__options(options, &chosen, sizeof(chosen)))
 		return CUA_ERROR_VALUE;
-	if ((chosen.link_size != 0 && chosen.link_size != 8) || chosen.portable > 1)
+	if ((chosen.link_size != 0 && chosen.link_size != 8) || chosen.portable > 1 ||
+	    chosen.hash > CUA_HASHMAP_HASH_KEYED)
 		return CUA_ERROR_VALUE;
 	link_size = chosen.link_size || entries_capacity > CUA__MULTIMAP_MOST_OF_4 ? 8 : 4;
 	if (entries_capacity > CUA__MULTIMAP_MOST ||
@@ -87,6 +88,8 @@ enum cua_status cua_multimap_create(struct cua_context *ctx, const struct cua_mu
 	mm->view.value_size = value_size;
 	mm->view.layout = CUA_MULTIMAP_LAYOUT;
 	of_map.seed = chosen.seed;
+	of_map.seed_high = chosen.seed_high;
+	of_map.hash = chosen.hash;
 	of_map.portable = chosen.portable;
 	status = cua_hashmap_create(ctx, &of_map, key_type, link_size == 4 ? CUA_U32 : CUA_U64, keys_capacity,
 				    &mm->map);

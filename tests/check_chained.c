@@ -11,7 +11,7 @@ static struct cua_chained *new_table(struct cua_context *ctx, uint64_t buckets, 
 {
 	struct cua_chained *table = NULL;
 
-	ck_assert_cua(cua_chained_create(ctx, buckets, capacity, &table));
+	ck_assert_cua(cua_chained_create(ctx, NULL, buckets, capacity, &table));
 	return table;
 }
 
@@ -59,12 +59,12 @@ START_TEST(bad_arguments)
 	uint64_t *a = test_upload(ctx, some, 32), *b = test_upload(ctx, some, 32);
 	uint8_t *flags = test_alloc(ctx, 32);
 
-	ck_assert_status(cua_chained_create(NULL, 1, 1, &kept), CUA_ERROR_NULL);
-	ck_assert_status(cua_chained_create(ctx, 1, 1, NULL), CUA_ERROR_NULL);
-	ck_assert_status(cua_chained_create(ctx, 0, 1, &kept), CUA_ERROR_VALUE);
-	ck_assert_status(cua_chained_create(ctx, ~(uint64_t)0, 1, &kept), CUA_ERROR_SIZE);
-	ck_assert_status(cua_chained_create(ctx, 1, ~(uint64_t)0, &kept), CUA_ERROR_SIZE);
-	ck_assert_status(cua_chained_create(ctx, 1, (~(uint64_t)0 >> 1) / 24, &kept), CUA_ERROR_SIZE);
+	ck_assert_status(cua_chained_create(NULL, NULL, 1, 1, &kept), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_create(ctx, NULL, 1, 1, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_create(ctx, NULL, 0, 1, &kept), CUA_ERROR_VALUE);
+	ck_assert_status(cua_chained_create(ctx, NULL, ~(uint64_t)0, 1, &kept), CUA_ERROR_SIZE);
+	ck_assert_status(cua_chained_create(ctx, NULL, 1, ~(uint64_t)0, &kept), CUA_ERROR_SIZE);
+	ck_assert_status(cua_chained_create(ctx, NULL, 1, (~(uint64_t)0 >> 1) / 24, &kept), CUA_ERROR_SIZE);
 	ck_assert_ptr_eq(kept, &table);
 	table = new_table(ctx, 3, 10);
 
@@ -606,7 +606,7 @@ START_TEST(far_entries)
 	struct cua_chained_cursor cursor = {first};
 	struct cua_spinlock locks[2];
 	uint64_t heads[2] = {CUA_CHAINED_NONE, CUA_CHAINED_NONE}, i, at, value = 0;
-	struct cua_chained_view view = {heads, locks, p, &cursor, 2, first + room, CUA_CHAINED_LAYOUT, 0};
+	struct cua_chained_view view = {heads, locks, p, &cursor, 2, first + room, CUA_CHAINED_LAYOUT, 0, 0};
 
 	if (p == MAP_FAILED) {
 		printf("far_entries: skipped, too few addresses\n");

@@ -546,7 +546,7 @@ static int use_tables(struct cua_context *ctx, uint32_t value)
 	TRY(cua_copy(ctx, keys, host, N * 8));
 	TRY(cua_hashmap_create(ctx, NULL, CUA_U64, CUA_U64, N, &map));
 	TRY(cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, N, N, &many));
-	TRY(cua_chained_create(ctx, N, N, &chained));
+	TRY(cua_chained_create(ctx, NULL, N, N, &chained));
 	TRY(cua_hashmap_insert_n(map, N, keys, keys, NULL));
 	TRY(cua_multimap_insert_n(many, N, keys, keys, NULL));
 	TRY(cua_chained_insert_n(chained, N, keys, keys));

@@ -1346,8 +1346,8 @@ START_TEST(statistics)
 			ck_assert_cua(insert(&m, p, n));
 			ck_assert_cua(cua_hashmap_statistics(m.map, &s));
 			for (size_t i = 0; i < n; i++) {
-				uint64_t hash = m.ks == 16 ? cua_hash_u128(p[i].key, 0)
-							   : cua_hash_u64(p[i].key.lo, 0);
+				uint64_t hash = m.ks == 16 ? cua_hash_u128(p[i].key, view.seed)
+							   : cua_hash_u64(p[i].key.lo, view.seed);
 				uint64_t home = cua_hash_to_index(hash, view.n_buckets);
 
 				if (++homes[home] > worst)

@@ -609,6 +609,12 @@ planted 'lanes that take in their neighbours first' tree_block \
   's/(lane + half) % 32/(lane + (half > 4 ? 24 - half : half)) % 32/' tree
 planted 'a row without its last element' tree_block \
   's/int more = pack + j < left;/int more = pack + j + 1 < left;/' tree
+planted 'a map of which max_probes bounds nothing' hashmap \
+  's/^\treturn view->max_probes \&\& .*/\treturn view->n_buckets;/'
+planted 'a map with max_probes that is full before it is' hashmap_word \
+  '/^CUA_FORCE int cua__hashmap_word_crowded(/,/^}/s/^\t\t\treturn 0;/\t\t\tcontinue;/' hashmap
+planted 'slots with max_probes that are full before they are' hashmap_state \
+  '/^CUA_FORCE int cua__hashmap_state_crowded(/,/^}/s/^\t\t\treturn 0;/\t\t\tcontinue;/'
 planted 'a wide loop that does not try again' atomic \
   's/while (seen != before);/while (0);/' wide
 planted 'a build that keeps equal keys' hashmap_parts 's/	if (equal)$/	if (0)/'

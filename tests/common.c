@@ -23,12 +23,23 @@ static int backend_works(enum cua_backend backend)
 	       WEXITSTATUS(wait_status) == 0;
 }
 
+static uint64_t test_clock_seed(void)
+{
+	return (uint64_t)time(NULL) * 2654435761u + (uint64_t)getpid();
+}
+
 int test_run(Suite *suite, enum cua_backend backend)
 {
 	SRunner *runner = srunner_create(suite);
-	const char *require = getenv("CUA_REQUIRE_GPU");
+	const char *require = getenv("CUA_REQUIRE_GPU"), *given = getenv("CUA_TEST_SEED");
+	char seed[24];
 	int failed;
 
+	/* what a map draws at random is part of a run, too */
+	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)(test_clock_seed() | 1));
+	setenv("CUATOMIC_HASH_SEED", given ? given : seed, 0);
+	printf("CUATOMIC_HASH_SEED=%s\n", getenv("CUATOMIC_HASH_SEED"));
+	fflush(stdout);
 	if (backend == CUA_BACKEND_CUDA && !backend_works(backend)) {
 		int required = require && *require && strcmp(require, "0");
 
@@ -114,7 +125,7 @@ int test_traced(void)
 uint64_t test_seed(const char *test)
 {
 	const char *given = getenv("CUA_TEST_SEED");
-	uint64_t seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 2654435761u + (uint64_t)getpid();
+	uint64_t seed = given ? strtoull(given, NULL, 0) : test_clock_seed();
 
 	printf("%s: CUA_TEST_SEED=%llu\n", test, (unsigned long long)seed);
 	fflush(stdout);

@@ -3,7 +3,8 @@
  * What every suite shares. A program is one suite on one backend: TEST_CUDA decides which.
  *
  * Environment: CUA_REQUIRE_GPU=1 turns the skip of a GPU suite into a failure, CUA_TEST_SEED=N replays a
- * run, CUA_TEST_QUICK=1 shrinks sizes (for tools that slow the program down), CUA_TEST_TOOL names such a tool.
+ * run, also the seeds that maps draw (CUATOMIC_HASH_SEED=N replays those alone), CUA_TEST_QUICK=1 shrinks sizes (for
+ * tools that slow the program down), CUA_TEST_TOOL names such a tool.
  */
 #ifndef CUATOMIC_TESTS_COMMON_H
 #define CUATOMIC_TESTS_COMMON_H

@@ -15,7 +15,7 @@ static struct cua_chained *new_table(struct cua_context *ctx, uint64_t buckets, 
 {
 	struct cua_chained *table = NULL;
 
-	ck_assert_cua(cua_chained_create(ctx, buckets, capacity, &table));
+	ck_assert_cua(cua_chained_create(ctx, NULL, buckets, capacity, &table));
 	return table;
 }
 

@@ -12,7 +12,7 @@ static struct cua_spinlock bucket_locks[2];
 static struct cua_chained_entry entries[48];
 static struct cua_chained_cursor pool;
 static struct cua_chained_view chained_view = {heads, bucket_locks, entries, &pool, 2, 48,
-					       CUA_CHAINED_LAYOUT, 0};
+					       CUA_CHAINED_LAYOUT, 0, 0};
 
 static void chained_setup(void)
 {
@@ -187,7 +187,7 @@ static void try_bulk(enum cua__chained_way way, uint64_t n, uint64_t distinct, u
 	static const char *const names[] = {"insert", "gather", "build"};
 	struct simt_case c = {.name = names[way], .setup = bulk_setup, .body = bulk_body, .check = bulk_check};
 	struct cua_chained_view view = {bulk_heads, bulk_locks, bulk_entries, &bulk_pool, buckets, capacity,
-					CUA_CHAINED_LAYOUT, 0};
+					CUA_CHAINED_LAYOUT, 0, 0};
 
 	bulk_way = way;
 	bulk_distinct = distinct;

@@ -28,7 +28,7 @@ static struct {
 	uint64_t cells[4];
 } at_counts __attribute__((aligned(64)));
 static uint64_t buckets[MOST_BUCKETS * 8] __attribute__((aligned(64)));
-static struct cua_hashmap_view map_view = {buckets, at_counts.counts, NULL, 1, 0, 4, 4, CUA_HASHMAP_WORDS, 0};
+static struct cua_hashmap_view map_view = {buckets, at_counts.counts, NULL, 1, 0, 4, 4, CUA_HASHMAP_WORDS, 0, 0, 0, 0};
 static int is_broad;
 static uint64_t won, lost;
 
@@ -154,6 +154,17 @@ static uint64_t key_at_home(unsigned i)
 		if (cua_hash_to_index(cua_hash_u64(key, map_view.seed), map_view.n_buckets) == 0 &&
 		    i-- == 0)
 			return key;
+}
+
+/* The key number i of those that have home 0 and one probe sequence in 4 buckets: what an attacker would choose. */
+static uint64_t key_of_sequence(unsigned i)
+{
+	for (uint64_t key = is_broad ? 2 : 1;; key++) {
+		const uint64_t hash = cua_hash_u64(key, map_view.seed);
+
+		if (cua_hash_to_index(hash, 4) == 0 && (hash >> 4 & 2) == 0 && i-- == 0)
+			return key;
+	}
 }
 
 #define STANDS 50u /* the number of the first key that fills slots */
@@ -848,8 +859,33 @@ static void tile_farther(void)
 		simt_fail("a second try did not find a key behind a free slot");
 }
 
+/* 20 keys of one probe sequence, of which two buckets may hold them: as many get in as there are slots. */
+static void map_bounded(void)
+{
+	for (unsigned i = simt_lane(); i < 20; i += simt_blocks() * simt_block_lanes()) {
+		const uint64_t key = key_of_sequence(i);
+		uint64_t value;
+		int result = i % 2 ? map_insert(key, i) : map_update(key, i);
+
+		tell(result == CUA_HASHMAP_INSERTED);
+		if (result != CUA_HASHMAP_INSERTED && result != CUA_HASHMAP_FULL)
+			simt_fail("a key exists that nobody inserted");
+		if (map_find(key, &value) != (result == CUA_HASHMAP_INSERTED))
+			simt_fail("find does not say what the insert did");
+	}
+}
+
+static const char *map_bounded_check(void)
+{
+	if (won != 2 * slots())
+		return "the keys got more slots than the bound allows, or fewer";
+	return map_check();
+}
+
 static void lanes_of_width(void)
 {
+	struct simt_case bounded = {
+		.name = "map, bounded", .setup = map_setup, .body = map_bounded, .check = map_bounded_check};
 	struct simt_case farther = {
 		.name = "map, farther", .setup = farther_setup, .body = map_farther, .check = map_check};
 	struct simt_case mixed = {
@@ -904,6 +940,12 @@ static void lanes_of_width(void)
 		try_shape(mixed, 3, 20, 10);
 		try_shape(add, 2, 40, 5);
 	}
+	map_view.n_buckets = 4;
+	map_view.max_probes = 2;
+	explore_shape(bounded, 2, 1, 1);
+	try_shape(bounded, 2, 5, 10);
+	try_shape(bounded, 3, 4, 10);
+	map_view.max_probes = 0;
 	for (turn.by_tiles = 0; turn.by_tiles < 2; turn.by_tiles++) {
 		map_view.n_buckets = 1;
 		try_shape(in_turn, 1, 8, 100);

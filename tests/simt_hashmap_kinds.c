@@ -14,7 +14,7 @@ static struct {
 	uint64_t cells[4];
 } at_counts __attribute__((aligned(64)));
 static uint64_t buckets[MOST_BUCKETS * 8] __attribute__((aligned(64)));
-static struct cua_hashmap_view view = {buckets, at_counts.counts, NULL, 1, 0, 4, 4, CUA_HASHMAP_WORDS, 0};
+static struct cua_hashmap_view view = {buckets, at_counts.counts, NULL, 1, 0, 4, 4, CUA_HASHMAP_WORDS, 0, 0, 0, 0};
 /* of each key, inserts less erases */
 static int64_t balance[KEYS];
 

@@ -234,10 +234,10 @@ static void look(void)
 
 static void body(void)
 {
-	struct cua__parts_kind scatter = {ks, vs, lanes, TILE / lanes, 0}, again = {ks, vs, lanes, TILE / lanes, 1};
+	struct cua__parts_kind scatter = {ks, vs, lanes, TILE / lanes, 0, 0}, again = {ks, vs, lanes, TILE / lanes, 1, 0};
 	struct cua__parts_kind build = {ks, vs, lanes,
-					CUA__PARTS_WINDOW_BYTES / (wide() ? 16 : 8) / lanes, 0};
-	struct cua__parts_kind one = {ks, vs, lanes, 1, 0};
+					CUA__PARTS_WINDOW_BYTES / (wide() ? 16 : 8) / lanes, 0, 0};
+	struct cua__parts_kind one = {ks, vs, lanes, 1, 0, 0};
 	const uint64_t blocks = simt_blocks(), b = simt_block();
 	const struct cua__parts *start = way == ONE_SCATTER ? &second : &first;
 	uint64_t i;

@@ -22,7 +22,7 @@ static const struct layout *layout = layouts;
 
 static uint64_t buckets[2 * BUCKET / 8];
 static struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
-static struct cua_hashmap_view map_view = {buckets, counts, NULL, 1, 0, 8, 8, 0, 0};
+static struct cua_hashmap_view map_view = {buckets, counts, NULL, 1, 0, 8, 8, 0, 0, 0, 0, 0};
 static uint64_t won, lost;
 /* All keys have one home: then a slot that one leaves is taken by the next. */
 static int one_home;
@@ -571,6 +571,49 @@ static void map_message(void)
 }
 
 /* A case of this layout. */
+static void bounded_setup(void)
+{
+	map_setup();
+	one_home = 1;
+}
+
+/* 8 keys of one home slot, of which one bucket may hold them: as many get in as there are slots. */
+static void map_bounded(void)
+{
+	for (unsigned i = simt_lane(); i < 8; i += simt_blocks() * simt_block_lanes()) {
+		struct cua__hashmap_spot spot;
+		const int result = i % 2 && layout->vs ? assign(i, 1) : enter(i, 1, &spot);
+
+		cua_port_add_u64(result == CUA_HASHMAP_INSERTED ? &won : &lost, 1, CUA_RELAXED, CUA_SCOPE_DEVICE,
+				 CUA_SPACE_GLOBAL);
+		if (result != CUA_HASHMAP_INSERTED && result != CUA_HASHMAP_FULL)
+			simt_fail("a key exists that nobody inserted");
+		if (contains(i) != (result == CUA_HASHMAP_INSERTED))
+			simt_fail("contains does not say what the insert did");
+	}
+}
+
+static const char *map_bounded_check(void)
+{
+	if (won != layout->slots)
+		return "the keys got more slots than the bound allows, or fewer";
+	return map_check();
+}
+
+/* One lane: a slot that an erase frees is used again, though a key lies in the last slot that one may. */
+static void map_bounded_reuse(void)
+{
+	struct cua__hashmap_spot spot;
+
+	for (unsigned i = 0; i < layout->slots; i++)
+		if (enter(i, 1, &spot) != CUA_HASHMAP_INSERTED)
+			simt_fail("a key is rejected before the slots are taken");
+	if (enter(7, 1, &spot) != CUA_HASHMAP_FULL)
+		simt_fail("a key has a slot that the bound does not allow");
+	if (!erase(1) || enter(7, 1, &spot) != CUA_HASHMAP_INSERTED)
+		simt_fail("a free slot is not used again");
+}
+
 static struct simt_case case_of(const char *name, void (*setup)(void), void (*body)(void),
 				const char *(*check)(void))
 {
@@ -586,7 +629,7 @@ static struct simt_case case_of(const char *name, void (*setup)(void), void (*bo
 
 START_TEST(hashmap_state)
 {
-	struct simt_case mixed, add, move, last, history, own, values, halves, bits, behind, each, messages;
+	struct simt_case mixed, add, move, last, history, own, values, halves, bits, behind, each, messages, bounded, reuse;
 
 	layout = &layouts[_i];
 	map_view.key_size = layout->ks;
@@ -603,6 +646,8 @@ START_TEST(hashmap_state)
 	bits = case_of("halves, bits", map_halves_setup, map_halves_bits, map_check);
 	behind = case_of("behind halves", map_behind_setup, map_behind, map_check);
 	each = case_of("for each", map_each_setup, map_each, map_check);
+	bounded = case_of("bounded", bounded_setup, map_bounded, map_bounded_check);
+	reuse = case_of("bounded, reuse", bounded_setup, map_bounded_reuse, map_check);
 	messages = case_of("messages", map_message_setup, map_message, map_check);
 
 	explore_shape(mixed, 2, 1, 2);
@@ -631,6 +676,11 @@ START_TEST(hashmap_state)
 			try_shape(add, 2, 20, 5);
 	}
 	map_view.n_buckets = 2;
+	map_view.max_probes = 1;
+	explore_shape(bounded, 2, 1, 1);
+	try_shape(bounded, 2, 4, 20);
+	try_shape(reuse, 1, 1, 1);
+	map_view.max_probes = 0;
 	if (layout->ks == 16) {
 		explore_shape(halves, 2, 1, 2);
 		explore_shape(bits, 2, 1, 2);

@@ -23,7 +23,7 @@ static uint64_t mm_inserted, mm_erased, mm_full;
 static void mm_size(uint32_t bytes, uint64_t buckets, uint64_t capacity)
 {
 	struct cua_hashmap_view map = {mm_buckets, mm_counts.counts, NULL, buckets, 0, bytes, bytes,
-				       bytes == 4 ? CUA_HASHMAP_WORDS : CUA_HASHMAP_STATES, 0};
+				       bytes == 4 ? CUA_HASHMAP_WORDS : CUA_HASHMAP_STATES, 0, 0, 0, 0};
 
 	mm.map = map;
 	mm.entries = mm_entries;

@@ -204,7 +204,7 @@ static enum cua_status device_open(struct words *w, int i)
 		status = cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, w->batch + w->batch / 4, w->batch,
 					     &o->multimap);
 	if (!status)
-		status = cua_chained_create(ctx, w->batch / 2 + 1, w->batch, &o->chains);
+		status = cua_chained_create(ctx, NULL, w->batch / 2 + 1, w->batch, &o->chains);
 	if (!status)
 		status = cua_fill(ctx, o->ones, w->batch, sizeof(one), &one);
 	if (status)

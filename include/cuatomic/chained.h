@@ -94,15 +94,16 @@ struct cua_chained_view {
 	uint64_t capacity; /* entries in the pool */
 	uint32_t layout;   /* CUA_CHAINED_LAYOUT */
 	uint32_t reserved; /* 0 */
+	uint64_t seed;     /* of the hash */
 };
-CUA_STATIC_ASSERT(sizeof(struct cua_chained_view) == 24 + 4 * sizeof(void *), "the view is ABI");
+CUA_STATIC_ASSERT(sizeof(struct cua_chained_view) == 32 + 4 * sizeof(void *), "the view is ABI");
 
 #define CUA__CHAINED_KNOWN(view) ((view)->layout == CUA_CHAINED_LAYOUT)
 
 /* The bucket of a key. */
 CUA_FORCE uint64_t cua_chained_bucket(const struct cua_chained_view *view, uint64_t key)
 {
-	return cua_hash_to_index(cua_hash_u64(key, 0), view->n_buckets);
+	return cua_hash_to_index(cua_hash_u64(key, view->seed), view->n_buckets);
 }
 
 /*
@@ -326,6 +327,14 @@ CUA_FN uint64_t cua_chained_count(const struct cua_chained_view *view, uint64_t 
 	return n;
 }
 
+/* What a table is made with; NULL in its place means the defaults. */
+struct cua_chained_options {
+	size_t struct_size; /* sizeof(struct cua_chained_options), set by the caller */
+	uint64_t seed;      /* of the hash; 0, the default: drawn at random, see struct cua_hashmap_options */
+};
+
+#define CUA_CHAINED_OPTIONS_INIT CUA__SIZED_INIT(struct cua_chained_options)
+
 /* What cua_chained_verify found; all of the last four are 0 in a sound table. */
 struct cua_chained_report {
 	size_t struct_size;    /* sizeof(struct cua_chained_report), set by the caller */
@@ -345,11 +354,13 @@ extern "C" {
 /*
  * An empty table of so many buckets and places for so many entries, in the memory of the context's
  * backend: 24 bytes an entry and 12 a bucket. Lookups walk entries / buckets links on average, so buckets
- * about as many as entries make it quick. A capacity of 0 is allowed: such a table only counts.
- * Errors: NULL, VALUE (buckets = 0), SIZE, NO_MEMORY, CAPTURE.
+ * about as many as entries make it quick. Keys of one bucket make each lookup walk all of them: a seed that nobody
+ * knows keeps others from choosing such keys, as far as the layout of the table stays hidden from them; where it
+ * may not, cuatomic/multimap.h has a keyed hash. A capacity of 0 is allowed: such a table only counts.
+ * Errors: NULL, VALUE (buckets = 0, an option), SIZE, NO_MEMORY, CAPTURE.
  */
-CUA_API enum cua_status cua_chained_create(struct cua_context *ctx, uint64_t buckets,
-					   uint64_t capacity, struct cua_chained **table);
+CUA_API enum cua_status cua_chained_create(struct cua_context *ctx, const struct cua_chained_options *options,
+					   uint64_t buckets, uint64_t capacity, struct cua_chained **table);
 /* Frees the table once the device has finished with it; NULL is allowed. Errors: CAPTURE. */
 CUA_API enum cua_status cua_chained_destroy(struct cua_chained *table);
 
@@ -404,7 +415,7 @@ CUA_API enum cua_status cua_chained_size(struct cua_chained *table, uint64_t *si
 CUA_API enum cua_status cua_chained_status(struct cua_chained *table);
 
 /*
- * The same table in the memory of another context, which may be of the other backend. Waits for both
+ * The same table, with its seed, in the memory of another context, which may be of the other backend. Waits for both
  * streams. Errors: NULL, NO_MEMORY, CAPTURE.
  */
 CUA_API enum cua_status cua_chained_copy(struct cua_chained *table, struct cua_context *other,

@@ -48,7 +48,8 @@
  *   when a thread has done its share. All calls may be made by any lane of a diverged warp.
  *   Lanes of a warp that change values of words at one moment, and were all too late, try again together, and wait for
  *   each other until all have succeeded, or found that their key is gone.
- * Full: FULL is returned only where at one moment all slots held a key; the map is unchanged, the pair is counted
+ * Full: FULL is returned only where at one moment all slots held a key, or, in a map made with max_probes, where each
+ *   slot of that many buckets held a key at some moment of the call; the map is unchanged, the pair is counted
  *   and, if the map was made to keep rejected pairs, kept. Bulk calls on a GPU may combine equal keys first: they count
  *   as one pair then, of an update with the operation's value of all of them. Of many lanes that want the last slot
  *   exactly one gets it.
@@ -58,6 +59,10 @@
  *   begins with the erases, there are at least as many keys as the difference; if that is the number of slots, all
  *   held a key at that moment. Where it is less, somebody is in between, and the lane gives its lock back and starts
  *   again.
+ * Hostile keys: without max_probes an operation visits up to all buckets. Keys that are drawn at random need few, but
+ *   whoever knows the map's seed, or can watch its layout, can choose keys that all have one home. The default, a seed
+ *   that the map draws at random, keeps the layout from those who only choose keys. CUA_HASHMAP_HASH_KEYED keeps it
+ *   from those who see it as well. options.max_probes bounds the work of one operation whatever the keys are.
  */
 #ifndef CUATOMIC_HASHMAP_H
 #define CUATOMIC_HASHMAP_H
@@ -109,18 +114,27 @@ struct cua_hashmap_rejects {
 #define CUA_HASHMAP_WORDS 2u
 #define CUA_HASHMAP_STATES 3u
 
+/* How keys are hashed; see hash.h. */
+enum cua_hashmap_hash {
+	CUA_HASHMAP_HASH_SEEDED = 0, /* cua_hash_u64 or cua_hash_u128 under a seed of 64 bits: the fastest */
+	CUA_HASHMAP_HASH_KEYED = 1   /* SipHash-1-3 under a secret of 128 bits: for keys that an attacker chooses */
+};
+
 /* What a kernel or a host thread gets by value: the map as the backend addresses it. */
 struct cua_hashmap_view {
 	void *buckets;
 	struct cua_hashmap_counts *counts;   /* CUA_HASHMAP_STRIPES, then two cells of 16 bytes */
 	struct cua_hashmap_rejects *rejects; /* or NULL */
 	uint64_t n_buckets;
-	uint64_t seed;
+	uint64_t seed; /* of a keyed hash, the lower half of its secret */
 	uint32_t key_size, value_size; /* 4, 8 or 16; value_size may be 0 */
 	uint32_t layout;
-	uint32_t reserved; /* 0 */
+	uint32_t hash;       /* an enum cua_hashmap_hash */
+	uint64_t seed_high;  /* of a keyed hash, the upper half of its secret; else 0 */
+	uint32_t max_probes; /* buckets that an operation visits, or 0 for all of them */
+	uint32_t reserved;   /* 0 */
 };
-CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_view) == 32 + 3 * sizeof(void *), "the view is ABI");
+CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_view) == 48 + 3 * sizeof(void *), "the view is ABI");
 
 /* Whether two keys are one; NULL where this type is expected: the same bits. Always a constant that vanishes. */
 typedef int cua__hashmap_equal_fn(struct cua_u128 a, struct cua_u128 b);
@@ -158,6 +172,12 @@ CUA_FN int cua__hashmap_full(const struct cua_hashmap_view *view, uint32_t slots
 	for (i = 0; i < CUA_HASHMAP_STRIPES; i++)
 		erased += cua_port_load_b64(&view->counts[i].erased, CUA_ACQUIRE, CUA__HASHMAP_AT);
 	return inserted - erased == view->n_buckets * slots;
+}
+
+/* Buckets of a probe sequence that may hold a key. */
+CUA_FORCE uint64_t cua__hashmap_most(const struct cua_hashmap_view *view)
+{
+	return view->max_probes && view->max_probes < view->n_buckets ? view->max_probes : view->n_buckets;
 }
 
 CUA_FORCE struct cua_hashmap_counts *cua__hashmap_counts(const struct cua_hashmap_view *view,
@@ -282,9 +302,28 @@ CUA_FORCE int cua__hashmap_has_words(uint32_t ks, uint32_t vs)
 #endif
 }
 
+CUA__RARE uint64_t cua__hashmap_keyed(const struct cua_u128 secret, uint32_t ks, struct cua_u128 key)
+{
+	return ks == 16 ? cua_hash_keyed_u128(key, secret) : cua_hash_keyed_u64(key.lo, secret);
+}
+
+/* `hash` is the view's; kernels have it as a constant, because a call costs them registers. */
+CUA_FORCE uint64_t cua__hashmap_hash_of(const struct cua_hashmap_view *view, uint32_t hash, uint32_t ks,
+					struct cua_u128 key)
+{
+	if (hash == CUA_HASHMAP_HASH_KEYED) {
+		struct cua_u128 secret;
+
+		secret.lo = view->seed;
+		secret.hi = view->seed_high;
+		return cua__hashmap_keyed(secret, ks, key);
+	}
+	return ks == 16 ? cua_hash_u128(key, view->seed) : cua_hash_u64(key.lo, view->seed);
+}
+
 CUA_FORCE uint64_t cua__hashmap_hash(const struct cua_hashmap_view *view, uint32_t ks, struct cua_u128 key)
 {
-	return ks == 16 ? cua_hash_u128(key, view->seed) : cua_hash_u64(key.lo, view->seed);
+	return cua__hashmap_hash_of(view, view->hash, ks, key);
 }
 
 /* Counts, and keeps if there is room, a pair that found the map full. */
@@ -733,7 +772,7 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	default: return other;                                                                     \
 	}
 #define CUA__HASHMAP_WHERE(ks, vs)                                                                 \
-	view, ks, vs, cua_hash_u64(cua__hashmap_u64(key, ks).lo, view->seed), cua__hashmap_u64(key, ks), NULL
+	view, ks, vs, cua__hashmap_hash(view, ks, cua__hashmap_u64(key, ks)), cua__hashmap_u64(key, ks), NULL
 
 /* Adds the pair if the key is absent; else nothing is changed. Returns an enum cua_hashmap_result. */
 CUA_FN int cua_hashmap_insert(const struct cua_hashmap_view *view, uint64_t key, uint64_t value)
@@ -806,14 +845,29 @@ CUA_FN int cua_hashmap_erase(const struct cua_hashmap_view *view, uint64_t key)
 /* What a map is made with; NULL in its place means the defaults. */
 struct cua_hashmap_options {
 	size_t struct_size;    /* sizeof(struct cua_hashmap_options), set by the caller */
-	uint64_t seed;         /* of the hash; 0 by default */
+	/*
+	 * Of the hash. 0, the default: the map draws one at random, so that its layout differs from run to run, unless
+	 * the environment variable CUATOMIC_HASH_SEED names one. CUA_HASH_SEED_FIXED, or any other number: this one.
+	 */
+	uint64_t seed;
+	uint64_t seed_high;    /* of CUA_HASHMAP_HASH_KEYED, the upper half of the secret; both 0: drawn at random */
 	uint64_t rejects;      /* pairs to keep that found the map full; 0 by default */
 	uint32_t grow_percent; /* 0: bulk calls never grow the map; 1 to 95: see cua_hashmap_resize */
 	uint32_t own_hash;     /* 1: keys are hashed and compared by the user's kernels alone */
 	/* 1: a map of pairs of 12 to 16 bytes has no words of 128 bits, so that code for any GPU can use it */
 	uint32_t portable;
+	uint32_t hash; /* an enum cua_hashmap_hash; with own_hash, SEEDED */
+	/*
+	 * 32 to 128: no operation visits more buckets of 64 or 128 bytes than this, whatever the keys are; a key that
+	 * finds no slot there is FULL, though others may be free. 0, the default: no bound. doc/hashmap.md tells how
+	 * many buckets random keys need; with 128 none of four million was rejected at 80 % of the slots.
+	 */
+	uint32_t max_probes;
 };
 #define CUA_HASHMAP_OPTIONS_INIT CUA__SIZED_INIT(struct cua_hashmap_options)
+
+#define CUA_HASHMAP_LEAST_MAX_PROBES 32u
+#define CUA_HASHMAP_MOST_MAX_PROBES 128u
 
 /* The order of retrieved pairs. */
 enum cua_hashmap_order {
@@ -855,7 +909,8 @@ extern "C" {
 #endif
 
 /*
- * An empty map in the memory of the context's backend. Any `capacity` different keys fit, for certain; the slots are
+ * An empty map in the memory of the context's backend. Any `capacity` different keys fit, for certain, unless
+ * options.max_probes is set; the slots are
  * that many, rounded up to whole buckets, and those to a power of two below 512 buckets of words, to a multiple of
  * 512 above. Bytes a slot: 9.2 for pairs of up to 8 bytes, 21.4 for words of 128 bits, else 18.3 to 42.7. Probes get
  * long above 0.9 of the slots: ask for 1.25 to 2 times the keys expected.
@@ -970,7 +1025,8 @@ CUA_API enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t m
  * Gives the map room for `capacity` keys, more or fewer than before: all pairs move to new memory, for a while beside
  * the old. Views, and graphs captured of the map's calls, are of no use then. Rejected pairs and the status stay. Waits
  * for the stream.
- * Errors, after which nothing has changed: NULL, VALUE (capacity = 0), SIZE (too large, or below the number of keys),
+ * Errors, after which nothing has changed: NULL, VALUE (capacity = 0), SIZE (too large, below the number of keys, or
+ * with max_probes a key finds no slot),
  * NO_MEMORY, CAPTURE, UNSUPPORTED (own_hash).
  *
  * With options.grow_percent the bulk calls that add keys do it themselves: before more than that share of the slots

@@ -215,6 +215,12 @@ CUA_FORCE uint64_t cua__hashmap_state_reach(const struct cua_hashmap_view *view,
 	return reach == ~(uint32_t)0 || reach > all ? all : reach;
 }
 
+/* Slots that may hold a key, from its home slot on. */
+CUA_FORCE uint64_t cua__hashmap_state_most(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs)
+{
+	return cua__hashmap_most(view) * cua__hashmap_state_slots(ks, vs);
+}
+
 /* ---- looking ---- */
 
 /*
@@ -319,7 +325,7 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 					      cua__hashmap_next_fn *next, enum cua_update op,
 					      struct cua__hashmap_spot *spot)
 {
-	uint64_t all = cua__hashmap_state_all(view, ks, vs);
+	const uint64_t all = cua__hashmap_state_all(view, ks, vs), most = cua__hashmap_state_most(view, ks, vs);
 	uint64_t reach = cua__hashmap_state_reach(view, ks, vs, home.bucket), distance, free_distance = 0;
 	uint64_t ask = reach + CUA__HASHMAP_STATE_PATIENCE;
 	struct cua__hashmap_state_place p = home;
@@ -331,7 +337,9 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 		char *slot = cua__hashmap_state_slot(view, ks, vs, p);
 		uint32_t seen;
 
-		if (!free_slot && (distance == ask || distance == all)) {
+		if (!free_slot && (distance == ask || distance == most)) {
+			if (distance == most && most < all)
+				return CUA_HASHMAP_FULL;
 			if (cua__hashmap_full(view, cua__hashmap_state_slots(ks, vs)))
 				return CUA_HASHMAP_FULL;
 			if (distance == all)
@@ -376,7 +384,37 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 	return CUA_HASHMAP_INSERTED;
 }
 
-/* The same with the lock taken for it. */
+/* Whether each slot that may hold a key with this home slot is taken. */
+CUA__RARE int cua__hashmap_state_taken(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				       struct cua__hashmap_state_place p)
+{
+	const uint64_t most = cua__hashmap_state_most(view, ks, vs);
+	uint64_t distance;
+
+	for (distance = 0; distance < most; distance++, cua__hashmap_state_step(view, ks, vs, &p))
+		if ((cua__hashmap_state_glance(cua__hashmap_state_slot(view, ks, vs, p)) &
+		     CUA__HASHMAP_STATE_PHASE) == CUA__HASHMAP_STATE_FREE)
+			return 0;
+	return 1;
+}
+
+/*
+ * The same in a map with max_probes, where a key of this home lies in the last slot that one may; else 0. It needs no
+ * lock, for which many inserts of such keys would queue.
+ */
+CUA_FORCE int cua__hashmap_state_crowded(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+					 struct cua__hashmap_state_place home)
+{
+	const uint64_t most = cua__hashmap_state_most(view, ks, vs);
+
+	return most < cua__hashmap_state_all(view, ks, vs) &&
+	       cua__hashmap_state_reach(view, ks, vs, home.bucket) >= most &&
+	       cua__hashmap_state_taken(view, ks, vs, home);
+}
+
+/*
+ * A write with the lock of the home bucket taken for it; see cua__hashmap_state_write_locked.
+ */
 CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				       uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
 				       struct cua_u128 value, cua__hashmap_next_fn *next, enum cua_update op,
@@ -392,6 +430,9 @@ CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint
 		/* a hot key is found without the lock once it is there, also by those who wait */
 		if (!next && cua__hashmap_state_lookup(view, ks, vs, home, key, equal, spot)) {
 			result = CUA_HASHMAP_EXISTS;
+		} else if (cua__hashmap_state_crowded(view, ks, vs, home) &&
+			   (!next || !cua__hashmap_state_lookup(view, ks, vs, home, key, equal, NULL))) {
+			result = CUA_HASHMAP_FULL;
 		} else if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
 			/* the unlock is in the winner's branch: a lane never waits for its own warp */
 			result = cua__hashmap_state_write_locked(view, ks, vs, home, key, equal, value, next,

@@ -49,9 +49,6 @@
 
 #include <cuatomic/hashmap.h>
 
-/* A function that callers' registers are not to pay for. */
-#define CUA__RARE CUA__TARGET static __attribute__((noinline, unused))
-
 /* What a lane knows of its key after a tile's look. A table on a GPU has fewer than 2^32 buckets. */
 struct cua__hashmap_seen {
 	int there; /* as of cua__hashmap_word_search: 1, 0 or -1 */

@@ -597,6 +597,38 @@ CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs
 	return slot;
 }
 
+/* Whether each slot of the buckets that may hold a key of this home is taken. */
+CUA__RARE int cua__hashmap_word_taken(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint64_t home,
+				      uint64_t hash)
+{
+	const uint64_t most = cua__hashmap_most(view);
+	struct cua_u128 was;
+	uint64_t distance;
+
+	for (distance = 0; distance < most; distance++)
+		if (cua__hashmap_word_free(cua__hashmap_word_bucket(view, cua__hashmap_word_probe(view, home, hash,
+												 distance)),
+					   ks, vs, 0, &was) < cua__hashmap_word_slots(ks, vs))
+			return 0;
+	return 1;
+}
+
+/*
+ * The same in a map with max_probes, where a key of this home lies in the last bucket that one may; else 0. It needs
+ * no lock, for which many inserts of such keys would queue.
+ */
+CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint64_t home,
+					uint64_t hash)
+{
+	const char *bucket = cua__hashmap_word_bucket(view, home);
+	const uint64_t most = cua__hashmap_most(view);
+
+	if (most == view->n_buckets ||
+	    cua__hashmap_far_of((uint32_t)(cua__hashmap_word_head(bucket, 0).lo >> 24) & 255) + 1 < most)
+		return 0;
+	return cua__hashmap_word_taken(view, ks, vs, home, hash);
+}
+
 /* Buckets that an insert looks at before it asks whether the map is full. */
 #define CUA__HASHMAP_PATIENCE 64u
 
@@ -614,7 +646,7 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
 	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
-	const uint64_t none = view->n_buckets;
+	const uint64_t none = view->n_buckets, most = cua__hashmap_most(view);
 	uint64_t far = cua__hashmap_word_far(wide, *head, hash), distance, free_distance = none;
 	uint32_t free_slot = 0, i = 0;
 
@@ -638,7 +670,7 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 	}
 	if (free_distance != none)
 		distance = free_distance;
-	for (; distance < view->n_buckets; distance++, free_slot = 0) {
+	for (; distance < most; distance++, free_slot = 0) {
 		char *bucket = cua__hashmap_word_bucket(
 			view, cua__hashmap_word_probe(view, home, hash, distance));
 		struct cua_u128 was = {0, 0};
@@ -664,6 +696,8 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 				return CUA_HASHMAP_FULL;
 		}
 	}
+	if (most < view->n_buckets)
+		return CUA_HASHMAP_FULL;
 	cua__hashmap_count_added(view, home, added);
 	return cua__hashmap_full(view, slots) ? CUA_HASHMAP_FULL : 0;
 }
@@ -708,6 +742,8 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 		/* a present key is found without the lock, also by those who wait for it */
 		if (cua__hashmap_word_look(view, ks, vs, hash, key, equal, order, spot)) {
 			result = CUA_HASHMAP_EXISTS;
+		} else if (cua__hashmap_word_crowded(view, ks, vs, home, hash)) {
+			result = CUA_HASHMAP_FULL;
 		} else if (cua__hashmap_word_trylock(bucket, wide, &head)) {
 			/* the unlock is in the winner's branch: a lane never waits for its own warp */
 			result = cua__hashmap_word_place(view, ks, vs, hash, key, equal, word, order, home,

@@ -109,7 +109,7 @@ struct cua_multimap_view {
 	uint32_t value_size; /* 4 or 8, of a value; map.value_size is that of links */
 	uint32_t layout;     /* CUA_MULTIMAP_LAYOUT */
 };
-CUA_STATIC_ASSERT(sizeof(struct cua_multimap_view) == 48 + 6 * sizeof(void *), "the view is ABI");
+CUA_STATIC_ASSERT(sizeof(struct cua_multimap_view) == 64 + 6 * sizeof(void *), "the view is ABI");
 
 #define CUA__MULTIMAP_AT CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
 
@@ -561,7 +561,9 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 /* What a multimap is made with; NULL in its place means the defaults. */
 struct cua_multimap_options {
 	size_t struct_size; /* sizeof(struct cua_multimap_options), set by the caller */
-	uint64_t seed;      /* of the hash; 0 by default */
+	/* of the hash, and of CUA_HASHMAP_HASH_KEYED the secret; as in hashmap.h */
+	uint64_t seed, seed_high;
+	uint32_t hash; /* an enum cua_hashmap_hash */
 	/* bytes of a link: 8, or 0 for 4 where they are enough, which they are for 2^31 - 2 entries */
 	uint32_t link_size;
 	uint32_t portable; /* as in hashmap.h */

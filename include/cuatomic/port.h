@@ -104,10 +104,11 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 
 /*
  * CUA_FN: an inline function of these headers. CUA_FORCE: one that must vanish into its caller.
- * CUA__HOST_FN: one for the host alone.
+ * CUA__RARE: one whose registers its callers do not pay for. CUA__HOST_FN: one for the host alone.
  */
 #define CUA_FN CUA__TARGET static __inline__ __attribute__((unused))
 #define CUA_FORCE CUA__TARGET static __inline__ __attribute__((always_inline, unused))
+#define CUA__RARE CUA__TARGET static __attribute__((noinline, unused))
 #define CUA__HOST_FN static __inline__ __attribute__((unused))
 
 #ifdef __cplusplus
