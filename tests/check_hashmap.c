@@ -244,6 +244,143 @@ START_TEST(bad_arguments)
 }
 END_TEST
 
+/* ---- the hash of byte strings ---- */
+
+static int by_hash(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void expect_distinct(uint64_t *hashes, size_t n)
+{
+	qsort(hashes, n, sizeof(*hashes), by_hash);
+	for (size_t i = 1; i < n; i++)
+		EXPECT(hashes[i - 1] != hashes[i], "two strings have the hash %llx", (unsigned long long)hashes[i]);
+}
+
+/* Byte i is 37 * i + 11; the hashes are those of a model in exact integers of another language. */
+START_TEST(known_hashes)
+{
+	static const struct {
+		size_t n;
+		uint64_t seed, hash;
+	} known[] = {
+		{0, 0x0u, 0x0000000000000000u},
+		{0, 0x123456789abcdefu, 0x1bda7c1b7519fde3u},
+		{1, 0x0u, 0x8fca374c49e06d6bu},
+		{1, 0x123456789abcdefu, 0x25f61e5bd8ccd225u},
+		{2, 0x0u, 0x56198fd0bf2884e6u},
+		{2, 0x123456789abcdefu, 0x696834f7cadfc88eu},
+		{3, 0x0u, 0xed749bba7935a434u},
+		{3, 0x123456789abcdefu, 0x5313dc8055f9c545u},
+		{7, 0x0u, 0xac774dc1f334b4fdu},
+		{7, 0x123456789abcdefu, 0x6b78d9ec6dc88849u},
+		{8, 0x0u, 0x32e7bd8dc63d3ee9u},
+		{8, 0x123456789abcdefu, 0xac6deefc6b97b7c1u},
+		{9, 0x0u, 0xdefa494039e6ff8cu},
+		{9, 0x123456789abcdefu, 0xd0e6c21229470a77u},
+		{15, 0x0u, 0x84b6e381f0d256a4u},
+		{15, 0x123456789abcdefu, 0x479e45b5e2cdba77u},
+		{16, 0x0u, 0x586e2e0f356eeff2u},
+		{16, 0x123456789abcdefu, 0x4c014d13de3a09b3u},
+		{17, 0x0u, 0x898d9264196601b6u},
+		{17, 0x123456789abcdefu, 0x70a8b0f3610c52a7u},
+		{31, 0x0u, 0x2ea68ee209447179u},
+		{31, 0x123456789abcdefu, 0x90f52d32f3e0c2a4u},
+		{64, 0x0u, 0xd8ed8bd2273c4774u},
+		{64, 0x123456789abcdefu, 0xbf044a49e5fa60d9u},
+		{255, 0x0u, 0x3e6a33144226e2ffu},
+		{255, 0x123456789abcdefu, 0x932d3de67ef070feu},
+		{256, 0x0u, 0x00fc1d5776ff2d63u},
+		{256, 0x123456789abcdefu, 0x117655b05be5607fu},
+		{257, 0x0u, 0x8abc3b14bd99f760u},
+		{257, 0x123456789abcdefu, 0x51901e2ed12f73a8u},
+	};
+	unsigned char bytes[8 + 257];
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		for (size_t at = 0; at < 8; at++) {
+			memset(bytes, 0xff, sizeof(bytes));
+			for (size_t k = 0; k < known[i].n; k++)
+				bytes[at + k] = (unsigned char)(k * 37 + 11);
+			EXPECT(cua_hash_bytes(bytes + at, known[i].n, known[i].seed) == known[i].hash,
+			       "%zu bytes at %zu", known[i].n, at);
+		}
+	ck_assert_uint_eq(cua_hash_bytes(NULL, 0, 5), cua_hash_u64(0, 5));
+}
+END_TEST
+
+/* Strings of few bytes, of zeros of every length, and pairs that differ in the padding alone. */
+START_TEST(distinct_hashes)
+{
+	static const unsigned char zeros[4096];
+	const size_t n = 1 + 256 + 65536 + 4095 + 26 * 26 * 26 * 26;
+	uint64_t *hashes = test_malloc(n * sizeof(*hashes));
+
+	for (int seed = 0; seed < 2; seed++) {
+		unsigned char s[4];
+		size_t at = 0;
+
+		for (unsigned i = 0; i < 65536; i++) {
+			s[0] = (unsigned char)i;
+			s[1] = (unsigned char)(i >> 8);
+			if (i < 256)
+				hashes[at++] = cua_hash_bytes(s, 1, (uint64_t)seed);
+			hashes[at++] = cua_hash_bytes(s, 2, (uint64_t)seed);
+		}
+		hashes[at++] = cua_hash_bytes(NULL, 0, (uint64_t)seed);
+		for (size_t i = 3; i < 4096; i++)
+			hashes[at++] = cua_hash_bytes(zeros, i, (uint64_t)seed);
+		for (unsigned i = 0; i < 26 * 26 * 26 * 26; i++) {
+			s[0] = (unsigned char)('a' + i % 26);
+			s[1] = (unsigned char)('a' + i / 26 % 26);
+			s[2] = (unsigned char)('a' + i / 676 % 26);
+			s[3] = (unsigned char)('a' + i / 17576);
+			hashes[at++] = cua_hash_bytes(s, 4, (uint64_t)seed);
+		}
+		ck_assert_uint_le(at, n);
+		expect_distinct(hashes, at);
+	}
+	free(hashes);
+}
+END_TEST
+
+/* Every bit of a string changes every bit of the hash in about half of the strings. */
+START_TEST(avalanche)
+{
+	enum { TRIES = 512 };
+	static const size_t lengths[] = {1, 4, 7, 8, 13, 16, 24};
+	uint64_t random = 12345;
+
+	for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
+		const size_t n = lengths[l];
+		unsigned changed[64];
+		unsigned char s[24];
+
+		for (size_t bit = 0; bit < 8 * n; bit++) {
+			memset(changed, 0, sizeof(changed));
+			for (int t = 0; t < TRIES; t++) {
+				uint64_t before, after;
+
+				for (size_t i = 0; i < n; i++)
+					s[i] = (unsigned char)test_random(&random);
+				before = cua_hash_bytes(s, n, (uint64_t)t);
+				s[bit / 8] = (unsigned char)(s[bit / 8] ^ 1u << bit % 8);
+				after = cua_hash_bytes(s, n, (uint64_t)t);
+				for (int k = 0; k < 64; k++)
+					changed[k] += (before ^ after) >> k & 1;
+			}
+			/* 256 are expected, and six times the deviation is 68 */
+			for (int k = 0; k < 64; k++)
+				EXPECT(changed[k] > 176 && changed[k] < 336, "bit %zu of %zu bytes changes bit %d %u times",
+				       bit, n, k, changed[k]);
+		}
+	}
+}
+END_TEST
+
 /* ---- against a model ---- */
 
 #define KEYS 1200
@@ -1635,6 +1772,9 @@ static Suite *make_suite(void)
 
 	tcase_set_timeout(tcase, 240);
 	tcase_add_test(tcase, bad_arguments);
+	tcase_add_test(tcase, known_hashes);
+	tcase_add_test(tcase, distinct_hashes);
+	tcase_add_test(tcase, avalanche);
 	tcase_add_test(tcase, random_sequences);
 	tcase_add_test(tcase, equal_keys);
 	tcase_add_test(tcase, large_batches);

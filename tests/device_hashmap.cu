@@ -346,6 +346,37 @@ START_TEST(test_sums)
 }
 END_TEST
 
+/* ---- the hash of byte strings, at every address and of every length ---- */
+
+#define STRING_BYTES 300
+
+static __global__ void hash_kernel(const unsigned char *bytes, uint64_t *hashes)
+{
+	hashes[blockIdx.x * STRING_BYTES + threadIdx.x] = cua_hash_bytes(bytes + blockIdx.x, threadIdx.x, blockIdx.x);
+}
+
+START_TEST(test_hash_bytes)
+{
+	enum { STARTS = 9 };
+	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
+	unsigned char host[STARTS + STRING_BYTES], *bytes;
+	uint64_t got[STARTS * STRING_BYTES], *hashes = device_zeros(STARTS * STRING_BYTES);
+
+	for (size_t i = 0; i < sizeof(host); i++)
+		host[i] = (unsigned char)(i * 37 + (i >> 3) + 11);
+	bytes = (unsigned char *)test_upload(ctx, host, sizeof(host));
+	hash_kernel<<<STARTS, STRING_BYTES>>>(bytes, hashes);
+	finish_kernel();
+	test_download(ctx, got, hashes, sizeof(got));
+	for (size_t start = 0; start < STARTS; start++)
+		for (size_t n = 0; n < STRING_BYTES; n++)
+			ck_assert_uint_eq(got[start * STRING_BYTES + n], cua_hash_bytes(host + start, n, start));
+	ck_assert_cuda(cudaFree(hashes));
+	test_free(ctx, bytes);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- graphs ---- */
 
 START_TEST(test_graph)

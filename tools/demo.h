@@ -115,8 +115,6 @@ uint64_t reference_dot(const uint8_t *p, size_t n);
  */
 int reference_next_word(const uint8_t *data, size_t size, size_t *at, size_t *start,
 			size_t *length);
-/* The 64-bit hash of a word, which is its key in the tables. */
-uint64_t reference_hash(const uint8_t *word, size_t length);
 
 void reference_words_init(struct reference_words *r, const uint8_t *data, size_t size);
 /* Room for so many words in each part, which saves growing. */

@@ -57,29 +57,6 @@ int reference_next_word(const uint8_t *data, size_t size, size_t *at, size_t *st
 	return 1;
 }
 
-static uint64_t mix(uint64_t h)
-{
-	h ^= h >> 29;
-	h *= 0x9e3779b97f4a7c15u;
-	h ^= h >> 32;
-	h *= 0xd6e8feb86659fd93u;
-	return h ^ h >> 31;
-}
-
-uint64_t reference_hash(const uint8_t *word, size_t length)
-{
-	uint64_t h = length, eight;
-	size_t i = 0;
-
-	for (; length - i >= 8; i += 8) {
-		memcpy(&eight, word + i, 8);
-		h = mix(h ^ eight);
-	}
-	eight = 0;
-	memcpy(&eight, word + i, length - i);
-	return mix(mix(h ^ eight));
-}
-
 /* Whether the word of this length at `start` is the one that stands at `other`. */
 static int same_word(const struct reference_words *r, size_t start, size_t length, size_t other)
 {

@@ -74,7 +74,7 @@ static void add_words(struct words *w, unsigned first_part, unsigned last_part)
 	size_t at = 0, start, length, in = 0, out = 0;
 
 	while (reference_next_word(d->data, d->size, &at, &start, &length)) {
-		uint64_t hash = reference_hash(d->data + start, length);
+		uint64_t hash = cua_hash_bytes(d->data + start, length, 0);
 		unsigned part = hash >> 56;
 
 		if (part < first_part || part > last_part)
@@ -328,7 +328,7 @@ static int is_place(const struct words *w, uint64_t key, uint64_t place)
 
 	return place < w->d->size &&
 	       reference_next_word(w->d->data, w->d->size, &at, &start, &length) &&
-	       start == place && reference_hash(w->d->data + start, length) == key;
+	       start == place && cua_hash_bytes(w->d->data + start, length, 0) == key;
 }
 
 static void check_chain_counts(struct words *w, int i)
@@ -519,7 +519,7 @@ void demo_words(struct demo *d)
 			more = reference_next_word(d->data, d->size, &at, &start, &length);
 			if (!more)
 				break;
-			w->keys[w->n] = reference_hash(d->data + start, length);
+			w->keys[w->n] = cua_hash_bytes(d->data + start, length, 0);
 			w->places[w->n++] = start;
 		}
 		/* a file without words is one empty batch */

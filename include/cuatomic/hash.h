@@ -7,6 +7,9 @@
  * where registers have 32 bits; with two rounds keys of two equal halves came to few hashes. The mapping is the high
  * half of a product (Lemire, 2016), which needs no division and no power of two.
  *
+ * Byte strings are hashed a word of 8 bytes after the other, the last one padded with zeros and the low byte of the
+ * length, as SipHash pads (Aumasson and Bernstein, 2012).
+ *
  * For one seed the hash is a bijection, so different keys have different hashes. It can be inverted: who knows the
  * seed can name any number of keys that share a bucket. A seed that nobody knows hides the buckets from who cannot
  * watch the table, and that is all that cua_hash_u64 offers.
@@ -18,6 +21,9 @@
  */
 #ifndef CUATOMIC_HASH_H
 #define CUATOMIC_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
 
 #include <cuatomic/port.h>
 
@@ -39,6 +45,30 @@ CUA_FORCE uint64_t cua_hash_u64(uint64_t key, uint64_t seed)
 CUA_FORCE uint64_t cua_hash_u128(struct cua_u128 key, uint64_t seed)
 {
 	return cua_hash_u64(key.lo ^ cua_hash_u64(key.hi, ~seed), seed);
+}
+
+/*
+ * Of n bytes at any address; bytes may be NULL where n is 0. The same on every machine: the words are little-endian.
+ * Strings that differ in one word only have different hashes, and so have all strings of up to 7 bytes.
+ */
+CUA_FN uint64_t cua_hash_bytes(const void *bytes, size_t n, uint64_t seed)
+{
+	const unsigned char *p = (const unsigned char *)bytes;
+	/* no length but 0 begins with 0, which the rounds leave alone under seed 0; shorter than a word: below 2^56 */
+	uint64_t h = (uint64_t)n * 0x9e3779b1u, word;
+	size_t i = 0;
+	unsigned k;
+
+	for (; n - i >= 8; i += 8) {
+		word = (uint64_t)p[i] | (uint64_t)p[i + 1] << 8 | (uint64_t)p[i + 2] << 16 |
+		       (uint64_t)p[i + 3] << 24 | (uint64_t)p[i + 4] << 32 | (uint64_t)p[i + 5] << 40 |
+		       (uint64_t)p[i + 6] << 48 | (uint64_t)p[i + 7] << 56;
+		h = cua_hash_u64(h ^ word, seed);
+	}
+	word = (uint64_t)(n & 255) << 56;
+	for (k = 0; i < n; i++, k += 8)
+		word |= (uint64_t)p[i] << k;
+	return cua_hash_u64(h ^ word, seed);
 }
 
 /* ---- the keyed hash ---- */
