@@ -629,6 +629,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, test_last_slot);
 	tcase_add_test(tc, test_churn);
 	tcase_add_test(tc, test_sums);
+	tcase_add_test(tc, test_hash_bytes);
 	tcase_add_test(tc, test_graph);
 	tcase_add_test(tc, test_many);
 	suite_add_tcase(suite, tc);
