@@ -618,7 +618,8 @@ static __device__ __noinline__ struct cua_u128 combine_lanes(int op, struct cua_
 struct bulk_write {
 	struct bulk_insert c;
 	int op;
-	uint32_t room; /* of the list */
+	uint32_t room;         /* of the list */
+	struct cua_u128 value; /* of every key, where c.values is NULL */
 };
 
 template <uint32_t VS>
@@ -693,7 +694,7 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 
 		if (i < n) {
 			key = cua__hashmap_get(keys, KS, i);
-			value = cua__hashmap_get(values, VS, i);
+			value = values ? cua__hashmap_get(values, VS, i) : b.value;
 		}
 		operand = value;
 		hash = hash_of<KS, PLAIN>(&view, key);
@@ -792,7 +793,7 @@ static enum cua_status write_of(struct cua_context *ctx, const struct cua_hashma
 	/* the blocks of a small batch have few keys each */
 	const uint32_t room = is_few(ctx, c->n) ? FEW_THREADS : list<KS, VS>::ROOM;
 
-	const struct bulk_write b = {{*view, c->n, c->keys, c->values, c->values_out, c->flags}, c->op, room};
+	const struct bulk_write b = {{*view, c->n, c->keys, c->values, c->values_out, c->flags}, c->op, room, c->value};
 
 	return launch_each(ctx, c->n, WRITE_BLOCKS, FOR_VIEW(view, write_kernel, KS, VS, LAYOUT), b);
 }

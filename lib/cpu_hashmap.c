@@ -71,10 +71,13 @@ CUA_FORCE void write_range(const struct job *job, uint32_t ks, uint32_t vs, size
 	struct ring ring;
 
 	EACH(i, ring, begin, end, 1) {
-		struct cua_u128 there = {0, 0};
-		int result = cua__hashmap_write(job->view, ks, vs, call->op, ring.hashes[i % AHEAD],
-						ring.keys[i % AHEAD],
-						cua__hashmap_get(call->values, vs, i), &there);
+		struct cua_u128 value = call->value, there = {0, 0};
+		int result;
+
+		if (call->values)
+			value = cua__hashmap_get(call->values, vs, i);
+		result = cua__hashmap_write(job->view, ks, vs, call->op, ring.hashes[i % AHEAD],
+					    ring.keys[i % AHEAD], value, &there);
 
 		if (call->flags)
 			call->flags[i] = (uint8_t)result;

@@ -363,6 +363,40 @@ enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op
 		    .values = values, .flags = results);
 }
 
+/* The bits of a value of the map, read as one of its array would be. */
+static enum cua_status read_operand(struct cua_hashmap *map, const void *value, struct cua_u128 *operand)
+{
+	const uint32_t vs = map->view.value_size;
+	enum cua_status status;
+	uint32_t narrow = 0;
+
+	operand->lo = operand->hi = 0;
+	status = cua__read_value(map->ctx, value, vs, vs == 4 ? (void *)&narrow : operand);
+	if (vs == 4)
+		operand->lo = narrow;
+	return status;
+}
+
+enum cua_status cua_hashmap_update_value_n(struct cua_hashmap *map, enum cua_update op, size_t n,
+					   const void *keys, const void *value, uint8_t *results)
+{
+	struct cua_u128 operand;
+	enum cua_status status;
+
+	if (!map)
+		return CUA_ERROR_NULL;
+	if ((int)op < CUA_UPDATE_ADD || op > CUA_UPDATE_XOR)
+		return CUA_ERROR_VALUE;
+	if (map->options.own_hash)
+		return CUA_ERROR_UNSUPPORTED;
+	if (!map->view.value_size)
+		return CUA_ERROR_TYPE;
+	status = read_operand(map, value, &operand);
+	return status ? status
+		      : BULK(map, write, ADDS | OF_VALUES, .op = (int)op, .n = n, .keys = keys,
+			     .value = operand, .flags = results);
+}
+
 enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
 				    const void *values, uint8_t *results)
 {

@@ -18,6 +18,7 @@ struct cua__hashmap_call {
 	int op;
 	size_t n;
 	const void *keys, *values;
+	struct cua_u128 value; /* of every key, for a write with no `values` */
 	/* of INSERT the value afterwards, of ASSIGN the one before, of a find the value; compare_exchange: expected */
 	void *values_out;
 	uint8_t *flags;   /* results, or found */

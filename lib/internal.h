@@ -169,6 +169,12 @@ enum cua_status cua__bytes(size_t n, size_t size, size_t *bytes);
 enum cua_status cua__check_array(struct cua_context *ctx, const void *p, size_t n, size_t size,
 				 size_t align, const void **backend);
 
+/*
+ * Reads a value of host memory, at any address, now: NULL, SIZE (no range of addresses), or MEMORY_KIND where the
+ * host cannot read it.
+ */
+enum cua_status cua__read_value(struct cua_context *ctx, const void *p, size_t bytes, void *value);
+
 /* Whether two byte ranges share a byte. */
 int cua__overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes);
 

@@ -189,11 +189,32 @@ enum cua_status cua_copy(struct cua_context *ctx, void *dst, const void *src, si
 
 /* ---- fills ---- */
 
+enum cua_status cua__read_value(struct cua_context *ctx, const void *p, size_t bytes, void *value)
+{
+	const struct cua__runtime *runtime = ctx->backend->runtime;
+	struct cua__location where;
+	enum cua_status status;
+	int previous;
+
+	if (!p)
+		return CUA_ERROR_NULL;
+	if (wraps(p, bytes))
+		return CUA_ERROR_SIZE;
+	previous = runtime->enter(ctx);
+	status = runtime->locate(ctx, p, &where);
+	runtime->leave(ctx, previous);
+	if (status)
+		return status;
+	if (!where.host_access)
+		return CUA_ERROR_MEMORY_KIND;
+	memcpy(value, p, bytes);
+	return CUA_OK;
+}
+
 /* Reads the pattern now, and repeats it to 16 bytes. */
 static enum cua_status read_pattern(struct cua_context *ctx, size_t pattern_bytes,
 				    const void *pattern, struct cua__pattern *repeated)
 {
-	struct cua__location where;
 	enum cua_status status;
 	size_t i;
 
@@ -201,15 +222,11 @@ static enum cua_status read_pattern(struct cua_context *ctx, size_t pattern_byte
 		return CUA_ERROR_NULL;
 	if (!pattern_bytes || pattern_bytes > 16 || (pattern_bytes & (pattern_bytes - 1)))
 		return CUA_ERROR_VALUE;
-	if (wraps(pattern, pattern_bytes))
-		return CUA_ERROR_SIZE;
-	status = ctx->backend->runtime->locate(ctx, pattern, &where);
+	status = cua__read_value(ctx, pattern, pattern_bytes, repeated->words);
 	if (status)
 		return status;
-	if (!where.host_access)
-		return CUA_ERROR_MEMORY_KIND;
-	for (i = 0; i < 16; i += pattern_bytes)
-		memcpy((char *)repeated->words + i, pattern, pattern_bytes);
+	for (i = pattern_bytes; i < 16; i += pattern_bytes)
+		memcpy((char *)repeated->words + i, repeated->words, pattern_bytes);
 	return CUA_OK;
 }
 

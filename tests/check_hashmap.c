@@ -161,6 +161,26 @@ START_TEST(bad_arguments)
 	ck_assert_status(cua_hashmap_update_n(map, (enum cua_update)16, 1, keys, values, flags),
 			 CUA_ERROR_VALUE);
 
+#define UPDATE(map, op, n, keys, value, results)                                                   \
+	cua_hashmap_update_value_n(map, (enum cua_update)(op), n, keys, value, results)
+	ck_assert_status(UPDATE(NULL, CUA_UPDATE_ADD, 1, keys, &number, flags), CUA_ERROR_NULL);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 1, NULL, &number, flags), CUA_ERROR_NULL);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 1, keys, NULL, flags), CUA_ERROR_NULL);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 0, NULL, NULL, NULL), CUA_ERROR_NULL);
+	ck_assert_status(UPDATE(map, 0, 1, keys, &number, flags), CUA_ERROR_VALUE);
+	ck_assert_status(UPDATE(map, 16, 1, keys, &number, flags), CUA_ERROR_VALUE);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, ~(size_t)0, keys, &number, flags), CUA_ERROR_SIZE);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 1, keys, (void *)(UINTPTR_MAX - 3), flags), CUA_ERROR_SIZE);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 1, (char *)keys + 1, &number, flags), CUA_ERROR_ALIGNMENT);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 4, keys, &number, (uint8_t *)keys + 15), CUA_ERROR_OVERLAP);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 4, inside, &number, flags), CUA_ERROR_OVERLAP);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 4, keys, &number, (uint8_t *)inside), CUA_ERROR_OVERLAP);
+	/* the values of the backend are the host's on the CPU alone */
+	ck_assert_status(UPDATE(map, CUA_UPDATE_MIN, 0, keys, values, flags),
+			 TEST_BACKEND == CUA_BACKEND_CUDA ? CUA_ERROR_MEMORY_KIND : CUA_OK);
+	ck_assert_cua(UPDATE(map, CUA_UPDATE_ADD, 0, NULL, &number, NULL));
+#undef UPDATE
+
 	ck_assert_status(cua_hashmap_find_n(NULL, 1, keys, values, flags), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_find_n(map, 1, NULL, values, flags), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_find_n(map, 1, keys, NULL, flags), CUA_ERROR_NULL);
@@ -412,6 +432,26 @@ static enum cua_status write_n(struct cua_hashmap *map, int op, size_t n, const 
 	}
 }
 
+/* The same where all values are one, from an odd address of the host. */
+static enum cua_status write_value_n(struct cua_hashmap *map, int op, size_t n, const void *keys, uint64_t value,
+				     enum cua_type type, uint8_t *results)
+{
+	static const enum cua_update ops[] = {[ADD] = CUA_UPDATE_ADD, [MIN] = CUA_UPDATE_MIN, [MAX] = CUA_UPDATE_MAX,
+					      [AND] = CUA_UPDATE_AND, [OR] = CUA_UPDATE_OR,   [XOR] = CUA_UPDATE_XOR};
+	const uint32_t narrow = (uint32_t)value;
+	enum cua_status status;
+	char bytes[9];
+
+	if (type == CUA_U32)
+		memcpy(bytes + 1, &narrow, sizeof(narrow));
+	else
+		memcpy(bytes + 1, &value, sizeof(value));
+	status = cua_hashmap_update_value_n(map, ops[op], n, keys, bytes + 1, results);
+	/* read before the call returned */
+	memset(bytes, 0x5a, sizeof(bytes));
+	return status;
+}
+
 static uint64_t write_one(uint64_t old, uint64_t v, int op, enum cua_type type)
 {
 	switch (op) {
@@ -476,7 +516,7 @@ static void random_step(struct model *m, uint64_t *seed)
 	size_t n = test_random(seed) % 400, op = test_random(seed) % (WRITES + 4);
 	uint64_t numbers[400], keys[400], values[400];
 	uint8_t flags[400];
-	int full = 0, report = test_random(seed) % 4 != 0;
+	int full = 0, report = test_random(seed) % 4 != 0, one = op >= ADD && op < WRITES && test_random(seed) % 2;
 	void *k, *v, *f = test_alloc(m->ctx, 400);
 
 	choose(seed, n, numbers);
@@ -485,11 +525,16 @@ static void random_step(struct model *m, uint64_t *seed)
 		values[i] = cut(test_random(seed) >> (test_random(seed) % 64), m->value_type);
 		if (test_random(seed) % 16 == 0)
 			values[i] = cut(~(uint64_t)0, m->value_type);
+		if (one)
+			values[i] = values[0];
 	}
 	k = put(m->ctx, m->key_type, n, keys);
 	v = put(m->ctx, m->value_type, n, values);
 	if (op < WRITES) {
-		ck_assert_cua(write_n(m->map, (int)op, n, k, v, f));
+		if (one)
+			ck_assert_cua(write_value_n(m->map, (int)op, n, k, n ? values[0] : 0, m->value_type, f));
+		else
+			ck_assert_cua(write_n(m->map, (int)op, n, k, v, f));
 		test_download(m->ctx, flags, f, n);
 		for (size_t i = 0; i < n; i++) {
 			uint64_t at = numbers[i];

@@ -781,6 +781,91 @@ START_TEST(growth_of_equal_keys)
 }
 END_TEST
 
+static void expect_same_maps(const struct maker *a, const struct maker *b)
+{
+	uint64_t n, m;
+	struct pair *p = contents(a, &n), *q = contents(b, &m);
+
+	ck_assert_uint_eq(n, m);
+	for (uint64_t i = 0; i < n; i++)
+		EXPECT(same(p[i].key, q[i].key) && same(p[i].value, q[i].value), "pair %llu of %llu",
+		       (unsigned long long)i, (unsigned long long)n);
+	free(p);
+	free(q);
+}
+
+/* One operand for all keys: what update_n does with as many copies of it, in every size, also where the map grows. */
+START_TEST(updated_by_one_value)
+{
+	static const enum cua_update ops[] = {CUA_UPDATE_ADD, CUA_UPDATE_MIN, CUA_UPDATE_MAX,
+					      CUA_UPDATE_AND, CUA_UPDATE_OR,  CUA_UPDATE_XOR};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const uint8_t zero = 0;
+
+	for (int run = 0; run < 4 * CASES; run++) {
+		const int grows = run / CASES % 2, portable = run / CASES / 2;
+		struct cua_hashmap_options o = CUA_HASHMAP_OPTIONS_INIT;
+		const size_t n = test_quick() ? 4000 : 40000, distinct = n / 3;
+		struct maker a, b;
+		struct pair *p;
+		uint8_t *r, *results[2];
+		void *k, *v;
+
+		o.grow_percent = grows ? 60 : 0;
+		o.portable = (uint32_t)portable;
+		a = make(ctx, run % CASES, grows ? 1 : n, &o);
+		b = make(ctx, run % CASES, grows ? 1 : n, &o);
+		p = random_pairs(n, a.ks, a.vs, 0);
+		r = test_alloc(ctx, n);
+		results[0] = test_malloc(n);
+		results[1] = test_malloc(n);
+		/* every fourth element is of one key, the others of a few each */
+		for (size_t i = 0; i < n; i++)
+			p[i].key = i % 4 ? p[i % distinct].key : p[7].key;
+		k = keys_of(ctx, p, n, a.ks, 0);
+		if (!a.vs) {
+			ck_assert_status(cua_hashmap_update_value_n(a.map, CUA_UPDATE_ADD, n, k, &zero, r),
+					 CUA_ERROR_TYPE);
+			ck_assert_status(cua_hashmap_update_value_n(a.map, CUA_UPDATE_ADD, 0, NULL, NULL, NULL),
+					 CUA_ERROR_TYPE);
+		}
+		for (int op = 0; a.vs && op < 6; op++) {
+			struct cua_u128 value = value_number((uint64_t)op + 40, a.vs);
+			uint64_t inserted[2] = {0, 0};
+			char operand[17];
+
+			for (size_t i = 0; i < n; i++)
+				p[i].value = value;
+			v = keys_of(ctx, p, n, a.vs, 1);
+			pack(operand + 1, a.vs, 0, value);
+			ck_assert_cua(cua_hashmap_update_n(a.map, ops[op], n, k, v, r));
+			test_download(ctx, results[0], r, n);
+			ck_assert_cua(cua_hashmap_update_value_n(b.map, ops[op], n, k, operand + 1, r));
+			test_download(ctx, results[1], r, n);
+			for (size_t i = 0; i < 2 * n; i++) {
+				const uint8_t result = results[i / n][i % n];
+
+				inserted[i / n] += result == CUA_HASHMAP_INSERTED;
+				EXPECT(result == CUA_HASHMAP_INSERTED || result == CUA_HASHMAP_EXISTS,
+				       "result %zu is %d", i, result);
+			}
+			ck_assert_uint_eq(inserted[0], inserted[1]);
+			ck_assert_uint_eq(inserted[1] != 0, op == 0);
+			expect_same_maps(&a, &b);
+			test_free(ctx, v);
+		}
+		free(results[0]);
+		free(results[1]);
+		free(p);
+		test_free(ctx, k);
+		test_free(ctx, r);
+		ck_assert_cua(cua_hashmap_destroy(a.map));
+		ck_assert_cua(cua_hashmap_destroy(b.map));
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 #ifdef HAVE_LIMITS
 /* There is no memory to grow on: what was done stays done, and the results tell which elements it was. */
 START_TEST(growth_without_memory)
@@ -1585,6 +1670,8 @@ START_TEST(own_hash)
 			ck_assert_status(cua_hashmap_assign_n(m.map, 8, k, v, r), CUA_ERROR_UNSUPPORTED);
 			ck_assert_status(cua_hashmap_exchange_n(m.map, 8, k, v, w, r), CUA_ERROR_UNSUPPORTED);
 			ck_assert_status(cua_hashmap_update_n(m.map, CUA_UPDATE_ADD, 8, k, v, r),
+					 CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_update_value_n(m.map, CUA_UPDATE_ADD, 8, k, p, r),
 					 CUA_ERROR_UNSUPPORTED);
 			ck_assert_status(cua_hashmap_build_n(m.map, 8, k, v, r), CUA_ERROR_UNSUPPORTED);
 			ck_assert_status(cua_hashmap_find_n(m.map, 8, k, w, r), CUA_ERROR_UNSUPPORTED);
@@ -2441,6 +2528,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, compare_exchanged);
 	tcase_add_test(tcase, growth);
 	tcase_add_test(tcase, growth_of_equal_keys);
+	tcase_add_test(tcase, updated_by_one_value);
 #ifdef HAVE_LIMITS
 	tcase_add_test(tcase, growth_without_memory);
 	tcase_add_test(tcase, sorted_workspace);

@@ -394,6 +394,8 @@ START_TEST(test_graph)
 	cudaGraph_t graph;
 	cudaGraphExec_t exec;
 	int replays = test_quick() ? 2 : 10;
+	/* the first half with an array of operands, the second with one, of which the graph keeps the value */
+	uint64_t one = 1;
 
 	ck_assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	for (int i = 0; i < N; i++)
@@ -403,7 +405,9 @@ START_TEST(test_graph)
 	ck_assert_cua(cua_context_set_stream(ctx, stream));
 	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 	ck_assert_cua(cua_hashmap_clear(map));
-	ck_assert_cua(cua_hashmap_update_n(map, CUA_UPDATE_ADD, N, keys, ones, flags));
+	ck_assert_cua(cua_hashmap_update_n(map, CUA_UPDATE_ADD, N / 2, keys, ones, flags));
+	ck_assert_cua(cua_hashmap_update_value_n(map, CUA_UPDATE_ADD, N - N / 2, keys + N / 2, &one, flags + N / 2));
+	one = 1000;
 	ck_assert_cua(cua_hashmap_insert_n(map, N, keys, keys, NULL));
 	ck_assert_cua(cua_hashmap_size(map, results));
 	ck_assert_cua(cua_hashmap_find_n(map, N, keys, got, NULL));

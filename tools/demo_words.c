@@ -31,7 +31,7 @@ struct on_device {
 	struct cua_hashmap *map;
 	struct cua_multimap *multimap;
 	struct cua_chained *chains;
-	uint64_t *keys, *places, *ones, *answers, *offsets;
+	uint64_t *keys, *places, *answers, *offsets;
 	uint8_t *found;
 	uint64_t inserted, counted, retrieved;
 };
@@ -161,7 +161,6 @@ static void device_close(const struct words *w, int i)
 	cua_free(ctx, o->offsets);
 	cua_free(ctx, o->found);
 	cua_free(ctx, o->answers);
-	cua_free(ctx, o->ones);
 	cua_free(ctx, o->places);
 	cua_free(ctx, o->keys);
 }
@@ -180,19 +179,16 @@ static enum cua_status device_open(struct words *w, int i)
 {
 	struct cua_context *ctx = w->d->ctx[i];
 	struct on_device *o = &w->on[i];
-	const uint64_t one = 1;
 	void *found = NULL;
 	enum cua_status status;
 
-	o->keys = o->places = o->ones = o->answers = o->offsets = NULL;
+	o->keys = o->places = o->answers = o->offsets = NULL;
 	o->found = NULL;
 	o->multimap = NULL;
 	o->chains = NULL;
 	status = alloc_words(ctx, w->batch, &o->keys);
 	if (!status)
 		status = alloc_words(ctx, w->batch, &o->places);
-	if (!status)
-		status = alloc_words(ctx, w->batch, &o->ones);
 	if (!status)
 		status = alloc_words(ctx, w->batch, &o->answers);
 	if (!status)
@@ -205,8 +201,6 @@ static enum cua_status device_open(struct words *w, int i)
 					     &o->multimap);
 	if (!status)
 		status = cua_chained_create(ctx, NULL, w->batch / 2 + 1, w->batch, &o->chains);
-	if (!status)
-		status = cua_fill(ctx, o->ones, w->batch, sizeof(one), &one);
 	if (status)
 		device_close(w, i);
 	return status;
@@ -386,6 +380,7 @@ static void check_multimap(struct words *w, int i)
 
 static void run_batch(struct words *w)
 {
+	const uint64_t one = 1;
 	uint64_t checksum = 0;
 
 	make_sample(w);
@@ -398,9 +393,8 @@ static void run_batch(struct words *w)
 			continue;
 		upload(w, i, o->keys, w->keys, w->n);
 		upload(w, i, o->places, w->places, w->n);
-		DEMO_RUN(
-			w->d, i, &w->rows[MAP_UPDATE],
-			cua_hashmap_update_n(o->map, CUA_UPDATE_ADD, w->n, o->keys, o->ones, NULL));
+		DEMO_RUN(w->d, i, &w->rows[MAP_UPDATE],
+			 cua_hashmap_update_value_n(o->map, CUA_UPDATE_ADD, w->n, o->keys, &one, NULL));
 		DEMO_DO(w->d, i, word_parts[MULTIMAP_INSERT], cua_multimap_clear(o->multimap));
 		DEMO_DO(w->d, i, word_parts[CHAIN_INSERT], cua_chained_clear(o->chains));
 		DEMO_DO(w->d, i, word_parts[CHAIN_INSERT], cua_context_synchronize(w->d->ctx[i]));

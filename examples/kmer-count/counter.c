@@ -40,7 +40,6 @@ static void grow(struct counter *c, uint64_t capacity)
 void counter_open(struct counter *c, enum cua_backend backend, unsigned threads, uint64_t capacity,
 		  size_t batch)
 {
-	static const uint64_t one = 1;
 	enum cua_status status = cua_context_create(backend, 0, &c->ctx);
 
 	if (status)
@@ -50,21 +49,20 @@ void counter_open(struct counter *c, enum cua_backend backend, unsigned threads,
 	check(c, cua_hashmap_create(c->ctx, NULL, CUA_U64, CUA_U64, capacity, &c->map), "table of k-mers");
 	c->batch = batch;
 	c->keys = (uint64_t *)backend_alloc(c, batch, sizeof(*c->keys));
-	c->ones = (uint64_t *)backend_alloc(c, batch, sizeof(*c->ones));
 	c->results = (uint8_t *)backend_alloc(c, batch, sizeof(*c->results));
 	c->host_results = (uint8_t *)must_alloc(batch, sizeof(*c->host_results));
-	check(c, cua_fill(c->ctx, c->ones, batch, sizeof(one), &one), "memory");
 	c->growths = 0;
 }
 
 /* Adds one to each of n keys. Those that find the map full move to the front; returns how many. */
 static size_t add_one(struct counter *c, uint64_t *keys, size_t n)
 {
+	static const uint64_t one = 1;
 	enum cua_status status;
 	size_t n_full = 0;
 
 	check(c, cua_copy(c->ctx, c->keys, keys, n * sizeof(*keys)), "copying k-mers");
-	check(c, cua_hashmap_update_n(c->map, CUA_UPDATE_ADD, n, c->keys, c->ones, c->results), "counting");
+	check(c, cua_hashmap_update_value_n(c->map, CUA_UPDATE_ADD, n, c->keys, &one, c->results), "counting");
 	/* it says so for ever, once it was so */
 	status = cua_hashmap_status(c->map);
 	if (status == CUA_OK)
@@ -125,7 +123,6 @@ void counter_close(struct counter *c)
 {
 	free(c->host_results);
 	cua_free(c->ctx, c->keys);
-	cua_free(c->ctx, c->ones);
 	cua_free(c->ctx, c->results);
 	cua_hashmap_destroy(c->map);
 	cua_context_destroy(c->ctx);

@@ -77,8 +77,8 @@ struct counter {
 	struct cua_context *ctx;
 	struct cua_hashmap *map;
 	size_t batch;
-	uint64_t *keys, *ones; /* batch of each, in the backend's memory */
-	uint8_t *results;      /* the same */
+	uint64_t *keys;   /* batch of them, in the backend's memory */
+	uint8_t *results; /* the same */
 	uint8_t *host_results;
 	unsigned growths;
 };

@@ -945,6 +945,8 @@ CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
  *
  * insert_n, assign_n, update_n: results[i], where results is not NULL, gets the enum cua_hashmap_result.
  *   Keys that find no slot are FULL there, make the status FULL, and change nothing.
+ * update_value_n: update_n with the same operand for every key. *value is one value of the map's type in host memory,
+ *   at any address, and is read before the call returns, also in a capture: a graph keeps its value.
  * insert_or_get_n, exchange_n: values_out[i] gets the value that is there after, or for exchange was there before;
  *   where the key is FULL, or for exchange absent, it stays as it is. values_out may be `values`.
  * compare_exchange_n: where keys[i] is there with the bits of expected[i] its value becomes desired[i], EXISTS; with
@@ -955,7 +957,7 @@ CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
  * contains_n: found[i] gets 1 or 0.
  * erase_n: found[i], where found is not NULL, gets whether this element removed its key.
  * Errors: NULL, VALUE (unknown op), TYPE (a set, where values are assigned, updated, exchanged or given), SIZE,
- * ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another argument or the map), UNSUPPORTED (own_hash); with
+ * ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another array or the map), UNSUPPORTED (own_hash); with
  * grow_percent also NO_MEMORY and, for calls that insert, CAPTURE; WORKSPACE.
  */
 CUA_API enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
@@ -972,6 +974,9 @@ CUA_API enum cua_status cua_hashmap_compare_exchange_n(struct cua_hashmap *map, 
 						       uint8_t *results);
 CUA_API enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op, size_t n,
 					     const void *keys, const void *values, uint8_t *results);
+CUA_API enum cua_status cua_hashmap_update_value_n(struct cua_hashmap *map, enum cua_update op, size_t n,
+						   const void *keys, const void *value,
+						   uint8_t *results);
 CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
 					    const void *values, uint8_t *results);
 /*
