@@ -33,9 +33,10 @@
  *   by the lane whose turn it is: with release after a section, and relaxed by a try that failed. Such a try has
  *   written no data, and its read-modify-write continues the release sequence of the unlock before it, so the next
  *   writer, which acquires writers_out, takes what that unlock released. (No execution depends on even that: a try
- *   fails in its turn only if a reader came after that unlock, and the next writer acquires what the reader released.) The writer in turn marks readers_in, and what it reads
- *   there is how many readers came before: it waits for readers_out, acquired, to reach that number. A
- *   reader that finds the mark waits until the mark or its phase has changed. It cannot miss that: the next writer
+ *   fails in its turn only if a reader came after that unlock, and the next writer acquires what the reader
+ *   released.) The writer in turn marks readers_in, and what it reads there is how many readers came before: it waits
+ *   for readers_out, acquired, to reach that number. A reader that finds the mark waits until the mark or its
+ *   phase has changed. It cannot miss that: the next writer
  *   flips the phase, and counts this reader, so it waits for it before a third can flip it back. All changes
  *   of readers_in and of readers_out are read-modify-writes, so whoever acquires one takes what the
  *   releases before it brought. A try to write marks by a CAS that fails if a reader has come since the
