@@ -66,10 +66,57 @@ static enum cua_status cuda_device_count(int *count)
 	return CUA_OK;
 }
 
+/* Whether this build has code for the device; *attributes is that of the code. The current device is kept. */
+static cudaError_t probe(int device, struct cudaFuncAttributes *attributes)
+{
+	cudaError_t error;
+	int previous = -1;
+
+	if (cudaGetDevice(&previous) != cudaSuccess)
+		previous = -1;
+	error = cudaSetDevice(device);
+	if (error == cudaSuccess)
+		error = cudaFuncGetAttributes(attributes, (const void *)probe_kernel);
+	cudaGetLastError();
+	if (previous >= 0 && previous != device)
+		cudaSetDevice(previous);
+	return error == cudaErrorInvalidDeviceFunction ? cudaErrorNoKernelImageForDevice : error;
+}
+
+static const char *cuda_device_problem(int device)
+{
+	struct cudaFuncAttributes attributes;
+	int count = 0, driver = 0;
+	cudaError_t error = cudaGetDeviceCount(&count);
+
+	cudaGetLastError();
+	if (error == cudaErrorNoDevice || (error == cudaSuccess && !count))
+		return "the CUDA driver shows no device";
+	if (error == cudaSuccess && device >= count)
+		return "no such device";
+	if (error == cudaSuccess)
+		error = probe(device, &attributes);
+	switch (error) {
+	case cudaSuccess:
+		return "";
+	case cudaErrorInsufficientDriver:
+		/* the same error for a driver that is missing */
+		if (cudaDriverGetVersion(&driver) == cudaSuccess && driver)
+			return "the CUDA driver is older than the CUDA runtime of this library";
+		cudaGetLastError();
+		return "no CUDA driver is installed";
+	case cudaErrorNoKernelImageForDevice:
+		return "this library has no code for the architecture of the device";
+	default:
+		return cudaGetErrorString(error);
+	}
+}
+
 static enum cua_status cuda_device_query(int device, struct cua_device_info *info)
 {
 	struct cudaDeviceProp p;
 	enum cua_status status;
+	unsigned char id[16];
 	int count;
 
 	cuda_device_count(&count);
@@ -83,6 +130,18 @@ static enum cua_status cuda_device_query(int device, struct cua_device_info *inf
 	info->compute_minor = p.minor;
 	info->processors = (uint32_t)p.multiProcessorCount;
 	info->memory_bytes = p.totalGlobalMem;
+	memcpy(id, &p.uuid, sizeof(id));
+	for (size_t i = 0, n = 0; i < sizeof(id); i++)
+		n += (size_t)snprintf(info->uuid + n, sizeof(info->uuid) - n, "%s%02x",
+				      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
+	cua__driver_version(info->driver, sizeof(info->driver));
+	if (cudaDeviceGetPCIBusId(info->pci_bus_id, (int)sizeof(info->pci_bus_id), device) != cudaSuccess)
+		info->pci_bus_id[0] = 0;
+	if (cudaDriverGetVersion(&info->driver_cuda) != cudaSuccess)
+		info->driver_cuda = 0;
+	if (cudaRuntimeGetVersion(&info->runtime_cuda) != cudaSuccess)
+		info->runtime_cuda = 0;
+	cudaGetLastError();
 	return CUA_OK;
 }
 
@@ -106,17 +165,13 @@ static void cuda_leave(struct cua_context *ctx, int previous)
 static enum cua_status cuda_open(struct cua_context *ctx, int device)
 {
 	struct cudaFuncAttributes attributes;
-	int previous = -1, value = 0, count;
+	int value = 0, count;
 	cudaError_t error;
 
 	cuda_device_count(&count);
 	if (device >= count)
 		return CUA_ERROR_NO_DEVICE;
-	if (cudaGetDevice(&previous) != cudaSuccess)
-		previous = -1;
-	error = cudaSetDevice(device);
-	if (error == cudaSuccess)
-		error = cudaFuncGetAttributes(&attributes, (const void *)probe_kernel);
+	error = probe(device, &attributes);
 	if (error == cudaSuccess)
 		error = cudaDeviceGetAttribute(&ctx->processors, cudaDevAttrMultiProcessorCount, device);
 	if (error == cudaSuccess)
@@ -132,11 +187,6 @@ static enum cua_status cuda_open(struct cua_context *ctx, int device)
 		error = cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, device);
 	/* code for an older architecture, translated for this one, does not wait for the kernel before it */
 	ctx->early_launch = value >= 9 && attributes.ptxVersion >= 90;
-	cudaGetLastError();
-	if (previous >= 0 && previous != device)
-		cudaSetDevice(previous);
-	if (error == cudaErrorInvalidDeviceFunction)
-		error = cudaErrorNoKernelImageForDevice;
 	return cua__cuda_status(NULL, error);
 }
 
@@ -319,7 +369,7 @@ static enum cua_status cuda_set_bytes(struct cua_context *ctx, void *dst, int by
 
 /* No designated initializers: C++ as old as nvcc's default has none. In the order of the struct. */
 static const struct cua__runtime runtime = {
-	cuda_device_count, cuda_device_query, cuda_open,   cuda_close,   cuda_enter,
+	cuda_device_count, cuda_device_query, cuda_device_problem, cuda_open, cuda_close, cuda_enter,
 	cuda_leave,        cuda_may_wait,     cuda_synchronize, cuda_locate, cuda_extent,
 	cuda_allocate,     cuda_allocate_system, cuda_release, cuda_allocate_mapped, cuda_release_mapped,
 	cuda_copy,         cuda_set_bytes,    cua__cuda_atomic_paths,

@@ -36,6 +36,8 @@ struct cua__location {
 struct cua__runtime {
 	enum cua_status (*device_count)(int *count);
 	enum cua_status (*device_query)(int device, struct cua_device_info *info);
+	/* "", or why the device cannot be used. */
+	const char *(*device_problem)(int device);
 
 	/* Fills the backend's part of a new context; close undoes it. */
 	enum cua_status (*open)(struct cua_context *ctx, int device);

@@ -99,7 +99,7 @@ enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_d
 		return CUA_ERROR_VALUE;
 	backend = backend_of(kind);
 	if (!backend)
-		return CUA_ERROR_NO_DEVICE;
+		return CUA_ERROR_NOT_BUILT;
 	cancel = cua__cancel_disable();
 	status = backend->runtime->device_query(device, &out);
 	cua__cancel_restore(cancel);
@@ -108,6 +108,17 @@ enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_d
 	out.struct_size = info->struct_size;
 	memcpy(info, &out, info->struct_size);
 	return CUA_OK;
+}
+
+const char *cua_device_problem(enum cua_backend kind, int device)
+{
+	const struct cua__backend *backend = backend_of(kind);
+
+	if (!known(kind))
+		return "no such backend";
+	if (!backend)
+		return cua_strerror(CUA_ERROR_NOT_BUILT);
+	return device < 0 ? "no such device" : backend->runtime->device_problem(device);
 }
 
 /* ---- life of a context ---- */
@@ -169,8 +180,8 @@ enum cua_status cua_context_create(enum cua_backend kind, int device, struct cua
 		return CUA_ERROR_VALUE;
 	if (kind == CUA_BACKEND_CPU)
 		return device ? CUA_ERROR_NO_DEVICE : create(&cua__cpu_backend, 0, ctx);
-	status = cuda ? create(cuda, device, ctx) : CUA_ERROR_NO_DEVICE;
-	if (status == CUA_ERROR_NO_DEVICE && kind == CUA_BACKEND_AUTO)
+	status = cuda ? create(cuda, device, ctx) : CUA_ERROR_NOT_BUILT;
+	if ((status == CUA_ERROR_NO_DEVICE || status == CUA_ERROR_NOT_BUILT) && kind == CUA_BACKEND_AUTO)
 		return create(&cua__cpu_backend, 0, ctx);
 	return status;
 }

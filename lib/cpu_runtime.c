@@ -159,6 +159,11 @@ static enum cua_status cpu_device_query(int device, struct cua_device_info *info
 	return CUA_OK;
 }
 
+static const char *cpu_device_problem(int device)
+{
+	return device ? "no such device" : "";
+}
+
 static enum cua_status cpu_open(struct cua_context *ctx, int device)
 {
 	(void)device;
@@ -281,6 +286,7 @@ static enum cua_status cpu_atomic_paths(struct cua_context *ctx, void *cells)
 static const struct cua__runtime runtime = {
 	.device_count = cpu_device_count,
 	.device_query = cpu_device_query,
+	.device_problem = cpu_device_problem,
 	.open = cpu_open,
 	.close = cpu_close,
 	.enter = cpu_enter,

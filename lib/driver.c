@@ -6,6 +6,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "driver.h"
@@ -124,4 +125,17 @@ int cua__driver_query(const void *p, struct cua__driver_pointer *out)
 	out->base = (void *)(uintptr_t)start;
 	out->size = size;
 	return 1;
+}
+
+void cua__driver_version(char *text, size_t size)
+{
+	FILE *f = fopen("/sys/module/nvidia/version", "re");
+
+	text[0] = 0;
+	if (!f)
+		return;
+	if (!fgets(text, (int)size, f))
+		text[0] = 0;
+	text[strcspn(text, "\n")] = 0;
+	fclose(f);
 }

@@ -23,6 +23,9 @@ struct cua__driver_pointer {
 /* 1 and *out when the driver is loaded and knows the address; else 0. */
 int cua__driver_query(const void *p, struct cua__driver_pointer *out);
 
+/* The version of the driver in the kernel ("550.54.15"), or "" where the system does not say. */
+void cua__driver_version(char *text, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -91,9 +91,19 @@ says out info '^CUDA backend$'
 says out info '^    u32 +(N +){6}'
 says out info '^    f32 +N +N +N +N +32 +32 +32 +32 +32 +32 +\. +\.'
 says out info '^    N native, 8 to 128 loop'
-says out info '^  (not built|no device|device 0: .+)$'
+says out info '^  (no device: .+|device 0: .+)$'
+if grep -q '^  device 0: .' <(sed '1,/^CUDA backend/d' "$tmp/out"); then
+  says out info '^    PCI id: +[0-9a-f]+:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]$'
+  says out info '^    UUID: +[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+  says out info '^    driver: +[^ ]+, for CUDA up to [1-9][0-9]+\.[0-9]+$'
+  says out info '^    CUDA runtime: +[1-9][0-9]+\.[0-9]+$'
+fi
 runs 0 "info without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" info
-says out "info without a GPU" '^  (not built|no device)$'
+if grep -q '^  architectures built: ' "$tmp/out"; then
+  says out "info without a GPU" '^  no device: (no CUDA driver is installed|the CUDA driver [a-z ]+)$'
+else
+  says out "info without a GPU" '^  no device: this library was built without CUDA$'
+fi
 
 # ---- what it refuses ----
 
@@ -304,8 +314,8 @@ says out "the program of a benchmark" "^$tmp/programs/bench-locks --quick candid
 runs 1 "no program" env CUATOMIC_BENCH_DIR="$tmp/programs" "$cuatomic" bench -b cuda atomics &&
   one_line "no program"
 says err "no program" "$tmp/programs/bench-atomics: No such file"
-if "$cuatomic" info | grep -q '^  not built'; then
-  says err "no program, no CUDA" '; no GPU \(built without CUDA\)$'
+if "$cuatomic" info | grep -q 'built without CUDA$'; then
+  says err "no program, no CUDA" '; no GPU \(this library was built without CUDA\)$'
   runs 1 "a build without CUDA" env -u CUATOMIC_BENCH_DIR "$cuatomic" bench -b cuda hashmap &&
     one_line "a build without CUDA"
   says err "a build without CUDA" '^cuatomic: CUDA backend: this build has none$'

@@ -195,6 +195,12 @@ START_TEST(version)
 }
 END_TEST
 
+/* What a call for the CUDA backend says where no device is: a build without CUDA says that. */
+static enum cua_status no_cuda(void)
+{
+	return *cua_cuda_architectures() ? CUA_ERROR_NO_DEVICE : CUA_ERROR_NOT_BUILT;
+}
+
 START_TEST(devices)
 {
 	struct cua_device_info info = CUA_DEVICE_INFO_INIT, before;
@@ -224,8 +230,8 @@ START_TEST(devices)
 	ck_assert_status(cua_device_query((enum cua_backend)77, 0, &info), CUA_ERROR_VALUE);
 	ck_assert_status(cua_device_query(TEST_BACKEND, -1, &info), CUA_ERROR_VALUE);
 	ck_assert_status(cua_device_query(CUA_BACKEND_CPU, 1, &info), CUA_ERROR_NO_DEVICE);
-	ck_assert_status(cua_device_query(CUA_BACKEND_CUDA, count, &info), CUA_ERROR_NO_DEVICE);
-	ck_assert_status(cua_device_query(CUA_BACKEND_CUDA, INT_MAX, &info), CUA_ERROR_NO_DEVICE);
+	ck_assert_status(cua_device_query(CUA_BACKEND_CUDA, count, &info), no_cuda());
+	ck_assert_status(cua_device_query(CUA_BACKEND_CUDA, INT_MAX, &info), no_cuda());
 	info.struct_size = before.struct_size = 0;
 	ck_assert_status(cua_device_query(TEST_BACKEND, 0, &info), CUA_ERROR_VALUE);
 	info.struct_size = before.struct_size = sizeof(size_t) - 1;
@@ -245,6 +251,27 @@ START_TEST(devices)
 		ck_assert_int_ge(info.compute_major, 7);
 	else
 		ck_assert(info.compute_major == 0 && info.compute_minor == 0);
+	if (TEST_BACKEND == CUA_BACKEND_CUDA) {
+		ck_assert_int_ge(info.driver_cuda, info.runtime_cuda / 1000 * 1000);
+		ck_assert_int_ge(info.runtime_cuda, 11080);
+		ck_assert_uint_ge(strlen(info.pci_bus_id), strlen("00:00.0"));
+		ck_assert_uint_eq(strlen(info.uuid), 36);
+		ck_assert_uint_eq(strspn(info.uuid, "-0123456789abcdef"), 36);
+		ck_assert_ptr_nonnull(memchr(info.driver, 0, sizeof(info.driver)));
+	} else {
+		ck_assert(info.driver_cuda == 0 && info.runtime_cuda == 0);
+		ck_assert(!*info.driver && !*info.pci_bus_id && !*info.uuid);
+	}
+	ck_assert_str_eq(cua_device_problem(TEST_BACKEND, 0), "");
+	ck_assert_str_eq(cua_device_problem(TEST_BACKEND, INT_MAX), "no such device");
+	ck_assert_str_eq(cua_device_problem(TEST_BACKEND, -1), "no such device");
+	ck_assert_str_eq(cua_device_problem(CUA_BACKEND_AUTO, 0), "no such backend");
+	ck_assert_str_eq(cua_device_problem((enum cua_backend)77, 0), "no such backend");
+	if (!*cua_cuda_architectures())
+		ck_assert_str_eq(cua_device_problem(CUA_BACKEND_CUDA, 0), cua_strerror(CUA_ERROR_NOT_BUILT));
+	else if (TEST_BACKEND == CUA_BACKEND_CPU)
+		ck_assert_str_ne(cua_device_problem(CUA_BACKEND_CUDA, 0), "");
+
 	/* a shorter struct, which no release had */
 	ck_assert_status(cua_device_query(TEST_BACKEND, 0, (struct cua_device_info *)(void *)&small), CUA_ERROR_VALUE);
 	ck_assert_str_eq(small.name, "abcdefghi");
@@ -332,8 +359,7 @@ START_TEST(create)
 	ck_assert_status(cua_context_create(TEST_BACKEND, count, &ctx), CUA_ERROR_NO_DEVICE);
 	ck_assert_status(cua_context_create(TEST_BACKEND, INT_MAX, &ctx), CUA_ERROR_NO_DEVICE);
 	if (TEST_BACKEND == CUA_BACKEND_CPU)
-		ck_assert_status(cua_context_create(CUA_BACKEND_CUDA, 0, &ctx),
-				 CUA_ERROR_NO_DEVICE);
+		ck_assert_status(cua_context_create(CUA_BACKEND_CUDA, 0, &ctx), no_cuda());
 	ck_assert_ptr_eq(ctx, untouched);
 
 	ck_assert_cua(cua_context_create(TEST_BACKEND, 0, &ctx));

@@ -172,15 +172,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 /* NULL if there is a GPU for this build to run on, else why not. */
 static const char *why_no_gpu(void)
 {
-	enum cua_status status;
-	int n = 0;
+	const char *problem = cua_device_problem(CUA_BACKEND_CUDA, 0);
 
-	if (!*cua_cuda_architectures())
-		return "built without CUDA";
-	status = cua_device_count(CUA_BACKEND_CUDA, &n);
-	if (status)
-		return cua_strerror(status);
-	return n ? NULL : "no device";
+	return *problem ? problem : NULL;
 }
 
 /* The path of a benchmark's program, in new memory. */

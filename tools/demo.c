@@ -337,6 +337,14 @@ static enum cua_status open_device(struct demo *d, int device, const struct opti
 	return device == DEMO_CPU ? cua_context_set_threads(d->ctx[device], o->threads) : CUA_OK;
 }
 
+/* Why the first GPU is not used, where making its context ended so. */
+static const char *gpu_problem(enum cua_status status)
+{
+	const char *problem = cua_device_problem(CUA_BACKEND_CUDA, 0);
+
+	return *problem ? problem : cua_strerror(status);
+}
+
 /* Opens what the options ask for. A GPU is a must only when it was asked for by name. */
 static int open_devices(struct demo *d, const struct options *o, enum cua_status *gpu)
 {
@@ -353,9 +361,7 @@ static int open_devices(struct demo *d, const struct options *o, enum cua_status
 	if (o->cuda) {
 		*gpu = open_device(d, DEMO_GPU, o);
 		if (*gpu && o->cuda_needed) {
-			tool_error("CUDA backend: %s", *cua_cuda_architectures()
-							       ? cua_strerror(*gpu)
-							       : "this build has none");
+			tool_error("CUDA backend: %s", gpu_problem(*gpu));
 			return TOOL_FAILED;
 		}
 	}
@@ -375,8 +381,7 @@ static void print_devices(const struct demo *d, const struct options *o, enum cu
 	if (!o->cuda)
 		printf("GPU:  not used\n");
 	else if (!d->ctx[DEMO_GPU])
-		printf("GPU:  none (%s)\n",
-		       *cua_cuda_architectures() ? cua_strerror(gpu) : "built without CUDA");
+		printf("GPU:  none (%s)\n", gpu_problem(gpu));
 	else if (cua_device_query(CUA_BACKEND_CUDA, 0, &info) == CUA_OK)
 		printf("GPU:  %s, compute capability %d.%d\n", info.name, info.compute_major,
 		       info.compute_minor);

@@ -39,20 +39,32 @@ static void print_paths(struct cua_context *ctx)
 /* Whether this build runs there: the one sure way to know is to make a context. *kept is it, or NULL. */
 static const char *readiness(enum cua_backend backend, int device, unsigned *threads, struct cua_context **kept)
 {
+	const char *problem;
 	struct cua_context *ctx;
 	enum cua_status status;
 
 	*kept = NULL;
 	status = cua_context_create(backend, device, &ctx);
-
-	if (status == CUA_ERROR_NO_DEVICE)
-		return "not usable: this build has no code for it, or the driver is too old";
-	if (status)
-		return cua_strerror(status);
+	if (status) {
+		problem = cua_device_problem(backend, device);
+		return *problem ? problem : cua_strerror(status);
+	}
 	if (threads)
 		*threads = cua_context_threads(ctx);
 	*kept = ctx;
 	return "ready";
+}
+
+static const char *or_unknown(const char *text)
+{
+	return *text ? text : "unknown";
+}
+
+/* As CUDA writes its versions: 12040 is 12.4. */
+static const char *cuda_text(char text[32], int version)
+{
+	snprintf(text, 32, "%d.%d", version / 1000, version % 1000 / 10);
+	return text;
 }
 
 static void print_cpu(void)
@@ -86,19 +98,16 @@ static void print_cuda(void)
 	int n = 0;
 
 	printf("\nCUDA backend\n");
-	if (!*architectures) {
-		printf("  not built\n");
-		return;
-	}
-	printf("  architectures built:  %s\n", architectures);
+	if (*architectures)
+		printf("  architectures built:  %s\n", architectures);
 	status = cua_device_count(CUA_BACKEND_CUDA, &n);
 	if (status)
 		printf("  %s\n", cua_strerror(status));
 	else if (!n)
-		printf("  no device\n");
+		printf("  no device: %s\n", cua_device_problem(CUA_BACKEND_CUDA, 0));
 	for (int device = 0; device < n; device++) {
 		struct cua_device_info info = CUA_DEVICE_INFO_INIT;
-		char memory[TOOL_BYTES_TEXT];
+		char memory[TOOL_BYTES_TEXT], driver[32], runtime[32];
 		struct cua_context *ctx;
 
 		status = cua_device_query(CUA_BACKEND_CUDA, device, &info);
@@ -110,6 +119,11 @@ static void print_cuda(void)
 		printf("    compute capability: %d.%d\n", info.compute_major, info.compute_minor);
 		printf("    multiprocessors:    %u\n", (unsigned)info.processors);
 		printf("    memory:             %s\n", tool_bytes_text(memory, info.memory_bytes));
+		printf("    PCI id:             %s\n", or_unknown(info.pci_bus_id));
+		printf("    UUID:               %s\n", or_unknown(info.uuid));
+		printf("    driver:             %s, for CUDA up to %s\n", or_unknown(info.driver),
+		       cuda_text(driver, info.driver_cuda));
+		printf("    CUDA runtime:       %s\n", cuda_text(runtime, info.runtime_cuda));
 		printf("    state:              %s\n",
 		       readiness(CUA_BACKEND_CUDA, device, NULL, &ctx));
 		if (ctx)

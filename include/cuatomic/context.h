@@ -67,6 +67,12 @@ struct cua_device_info {
 	int compute_major, compute_minor; /* 0, 0 for the CPU */
 	uint32_t processors;              /* multiprocessors, or logical CPUs */
 	uint64_t memory_bytes;
+	/* of a CUDA device; 0 and "" for the CPU, and where the system does not say */
+	int driver_cuda;     /* the newest CUDA that the driver runs, 12040 for CUDA 12.4 */
+	int runtime_cuda;    /* the CUDA runtime that the library uses, in the same form */
+	char driver[32];     /* the driver's own version, "550.54.15" */
+	char pci_bus_id[16]; /* "0000:3b:00.0" */
+	char uuid[40];       /* "8-4-4-4-12" hexadecimal digits, without the "GPU-" of nvidia-smi */
 };
 #define CUA_DEVICE_INFO_INIT CUA__SIZED_INIT(struct cua_device_info)
 
@@ -81,15 +87,23 @@ CUA_API const char *cua_cuda_architectures(void);
 
 /* The number of usable devices of a backend: 1 for the CPU; 0 where there is no driver. Errors: NULL, VALUE. */
 CUA_API enum cua_status cua_device_count(enum cua_backend backend, int *count);
-/* Describes a device; info begins as CUA_DEVICE_INFO_INIT. Errors: NULL, VALUE (also struct_size), NO_DEVICE. */
+/*
+ * Describes a device; info begins as CUA_DEVICE_INFO_INIT. Errors: NULL, VALUE (also struct_size), NO_DEVICE,
+ * NOT_BUILT.
+ */
 CUA_API enum cua_status cua_device_query(enum cua_backend backend, int device,
 					 struct cua_device_info *info);
+/*
+ * Why this device of a backend cannot be used, as text without a full stop ("no CUDA driver is installed"); ""
+ * where it can. Device 0 answers for a backend without devices. A static string, never NULL.
+ */
+CUA_API const char *cua_device_problem(enum cua_backend backend, int device);
 
 /*
  * Creates a context. device: a CUDA device number, 0 for the CPU. The CUDA backend starts on the legacy
  * default stream.
- * CUA_ERROR_NO_DEVICE: no such device, no driver, or no code for its architecture in this build; AUTO
- * takes the CPU then. CUA_ERROR_VALUE: unknown backend, or a negative device. CUA_ERROR_CAPTURE: a stream
+ * CUA_ERROR_NO_DEVICE: no such device, no driver, or no code for its architecture in this build;
+ * CUA_ERROR_NOT_BUILT: CUDA in a build without CUDA. AUTO takes the CPU then. CUA_ERROR_VALUE: unknown backend, or a negative device. CUA_ERROR_CAPTURE: a stream
  * that waits for the legacy default stream is being captured.
  */
 CUA_API enum cua_status cua_context_create(enum cua_backend backend, int device,
