@@ -424,7 +424,7 @@ static inline uint64_t model_first(const struct model_call *c)
 				 (least ? model_integer(c->type, c->x, i) < model_integer(c->type, c->x, best)
 					: model_integer(c->type, c->x, i) > model_integer(c->type, c->x, best));
 		} else {
-			struct model_element e = model_element(c->type, c->x, i), b;
+			struct model_element e = model_element(c->type, c->x, i), b = e;
 
 			if (isnan(e.re))
 				continue;

@@ -226,15 +226,17 @@ CUA_FORCE void cua__striped_fence(enum cua_order order, enum cua_scope scope)
 /* Whether two objects have the same bytes. */
 CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
 {
+	/* a constant for a type, so that no compiler takes the second loop to read beyond the object */
+	const size_t words = bytes / sizeof(uint64_t) * sizeof(uint64_t);
 	uint64_t different = 0, x, y;
 	size_t i;
 
-	for (i = 0; i + sizeof(x) <= bytes; i += sizeof(x)) {
+	for (i = 0; i < words; i += sizeof(x)) {
 		memcpy(&x, (const char *)a + i, sizeof(x));
 		memcpy(&y, (const char *)b + i, sizeof(y));
 		different |= x ^ y;
 	}
-	for (; i < bytes; i++)
+	for (i = words; i < bytes; i++)
 		different |= (uint64_t)(((const unsigned char *)a)[i] ^ ((const unsigned char *)b)[i]);
 	return different == 0;
 }

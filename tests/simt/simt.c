@@ -717,7 +717,8 @@ static void start_lanes(void)
 
 static void one_run(const struct simt_case *c)
 {
-	uint64_t max_steps = c->max_steps ? c->max_steps : DEFAULT_MAX_STEPS;
+	/* read behind _setjmp too */
+	const volatile uint64_t max_steps = c->max_steps ? c->max_steps : DEFAULT_MAX_STEPS;
 	volatile int over = 0;
 
 	s.c = c;
