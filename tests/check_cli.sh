@@ -63,6 +63,15 @@ demo() {
   ! grep -q ' NO$' "$tmp/out" || fail "demo of $what: a row says NO"
   says out "demo of $what" "^$rows results verified on the "
 }
+# described WHAT: cuatomic(1) describes each row of the last demo, and no other.
+described() {
+  sed -n '/^The table has a row for each part:/,/^The times are wall time/p' "$top_srcdir/doc/cuatomic.1" |
+    sed -n '/^\.TP/{n;p;}' | sed -E 's/^\.BR? //; s/ *", " */\n/g' |
+    tr -d '"' | sort >"$tmp/described"
+  sed '1,/^part /d' "$tmp/out" | sed -n '/^$/q; s/^\(.\{20\}\).*/\1/p' | sed 's/ *$//' | sort >"$tmp/shown"
+  diff "$tmp/described" "$tmp/shown" >"$tmp/diff" && [ "$(wc -l <"$tmp/shown")" = $rows ] ||
+    fail "$1: rows of cuatomic(1) and of the demo differ: $(cat "$tmp/diff")"
+}
 row() { # row PART RESULT: of the last demo
   says out "row '$1'" "^$1 +$2 "
 }
@@ -364,6 +373,7 @@ done <"$tmp/benchmarks"
 # start of CUDA for each would take long.
 demo "the default"
 says out "the default" '^file: '
+described "the default"
 export CUDA_VISIBLE_DEVICES=
 
 demo "the default, on the CPU" --backend=cpu --threads=3

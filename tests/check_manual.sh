@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Every public function and every macro that makes or holds code has a manual page: its name is in the NAME of a
-# page, for which `make install` links it. And no page has a name that the headers do not have.
+# page, or in a family that is there, and `make install` links it to that page. And no page has a name that the
+# headers do not have. Each page names the release and its date, and its examples keep their indentation.
 #
 # A family shares the name of its plain form: cua_atomic_fetch_add stands for cua_atomic_fetch_add_explicit_u32 and
 # for cua_atomic_fetch_add_in_complex_f64.
@@ -83,6 +84,83 @@ while read -r name page; do
     failed=1
   fi
 done <"$tmp/named"
+
+# ---- the links of make install ----
+
+# shellcheck disable=SC2086
+if ! bash "$top_srcdir/doc/man-links.sh" "$doc" "$top_srcdir/include" $CC -I"$top_srcdir/include" \
+  -I"$top_builddir/include" >"$tmp/links"; then
+  echo "FAILED: doc/man-links.sh"
+  failed=1
+fi
+{
+  cut -d ' ' -f 1 "$tmp/links"
+  for page in "$doc"/*.3; do basename "$page" .3; done
+} | sort >"$tmp/linked"
+for name in $(uniq -d "$tmp/linked"); do
+  echo "FAILED: man has two pages for $name"
+  failed=1
+done
+{
+  grep -E '^cua_' "$top_srcdir/lib/libcuatomic.symbols"
+  cat "$tmp/public"
+  # of those that have to be asked for: a typed form, what CUA_DEFINE_HASHMAP makes, initializers
+  printf '%s\n' cua_dot_f32 cua_hashmap_insert_or_get CUA_SPINLOCK_INIT CUA_TICKETLOCK_INIT CUA_FINISH_INIT
+} | sort -u | comm -23 - "$tmp/linked" | sed 's/^/FAILED: man finds no page for /' >"$tmp/unlinked"
+if [ -s "$tmp/unlinked" ]; then
+  cat "$tmp/unlinked"
+  failed=1
+fi
+while read -r name page; do
+  if [ ! -f "$doc/$page" ]; then
+    echo "FAILED: the link of $name is to $page, which is not there"
+    failed=1
+  fi
+done <"$tmp/links"
+
+# ---- release and date ----
+
+version=$(sed -n 's/^#define CUA_VERSION_STRING "\(.*\)"$/\1/p' "$top_builddir/include/cuatomic/version.h")
+released=$(sed -n '/^%changelog/{n;s/^\* \(.*20[0-9][0-9]\) .*/\1/p;}' "$top_srcdir/rpm/cuatomic.spec")
+released=$(date -u -d "$released" +%F)
+for page in "$doc"/*.[137]; do
+  title=$(grep '^\.TH ' "$page")
+  case $title in
+  *" $released \"cuatomic $version\" "*) ;;
+  *)
+    echo "FAILED: $(basename "$page") is not of cuatomic $version of $released: $title"
+    failed=1
+    ;;
+  esac
+done
+
+# ---- the indentation of examples ----
+
+# In a page with a table a tab jumps to the columns of the table.
+for page in "$doc"/*.[137]; do
+  grep -q '^\.TS' "$page" || continue
+  if sed '/^\.TS/,/^\.TE/d' "$page" | grep -n $'\t'; then
+    echo "FAILED: $(basename "$page") has tabs outside its tables"
+    failed=1
+  fi
+done
+if command -v groff >/dev/null && command -v tbl >/dev/null && echo '.TH A 1' | groff -man -Tascii >/dev/null 2>&1; then
+  for page in "$doc"/*.[137]; do
+    grep -q '^\.TS' "$page" || continue
+    groff -t -man -Tascii -P-c -P-b -P-u -rLL=140n "$page" >"$tmp/rendered" 2>"$tmp/err"
+    # the lines that only man escapes would change are left out
+    sed -n '/^\.EX/,/^\.EE/{/^ .*[A-Za-z]/p;}' "$page" | grep -v '\\' >"$tmp/example" || :
+    while IFS= read -r line; do
+      if ! grep -qxF -e "       $line" "$tmp/rendered"; then
+        echo "FAILED: $(basename "$page") does not show this line of an example as it is: $line"
+        failed=1
+        break
+      fi
+    done <"$tmp/example"
+  done
+else
+  echo "no groff: the examples were not rendered"
+fi
 
 echo "$n public functions and macros, $(wc -l <"$tmp/names") names of pages"
 [ $failed = 0 ]
