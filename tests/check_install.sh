@@ -49,6 +49,11 @@ read -ra nvcc <<<"$NVCC $NVCC_GENCODE -Wno-deprecated-gpu-targets"
 version=$(pc --modversion cuatomic)
 [ "$version" = "$(pc --modversion cuatomic-device)" ]
 
+if [ ! -f "$root$docdir/LICENSE" ]; then
+  echo "FAILED: the licence is not installed"
+  exit 1
+fi
+
 say "a manual page for each function of the library"
 while read -r symbol; do
   if [ -z "$(find -L "$root" -type f -name "$symbol.3")" ]; then
@@ -147,9 +152,22 @@ build "${cc[@]}" "${flags[@]}" -c "$here/install_host.c" -o "$tmp/uninstalled.o"
 
 say "make uninstall"
 $MAKE -C "$builddir" uninstall DESTDIR="$root" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
-left=$(find "$root" ! -type d)
+# no file, and no folder that other packages would not have made
+left=$(find "$root" ! -type d -o -type d \( -name cuatomic -o -path '*/cuatomic/*' -o -path "$root$docdir" \
+  -o -path "$root$docdir/*" \))
 if [ -n "$left" ]; then
   echo "FAILED: make uninstall leaves"
   echo "$left"
+  exit 1
+fi
+# what a user has put beside our files stays
+if ! $MAKE -C "$builddir" install DESTDIR="$root" >"$tmp/log" 2>&1; then
+  cat "$tmp/log"
+  exit 1
+fi
+echo mine >"$root$docdir/mine"
+$MAKE -C "$builddir" uninstall DESTDIR="$root" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+if [ "$(cat "$root$docdir/mine")" != mine ] || [ "$(find "$root$docdir" | wc -l)" != 2 ]; then
+  echo "FAILED: make uninstall and a file of the user's own"
   exit 1
 fi
