@@ -88,12 +88,12 @@ static struct figure measure_calls(const char *way, double moved, int ignored, i
 /* Adds a row, with the time of a call that moves so many bytes, and whether its results were wrong. */
 static inline void add_row(enum table_kind kind, const char *way, struct figure f, double moved, bool right)
 {
-	struct table_row *row = table_add(&table, kind, way, f);
-	char number[24];
+	char number[24], note[48] = "";
 
 	if (f.runs)
-		snprintf(row->note, sizeof(row->note), "%s us%s", table_number(number, moved / (f.median * 1e3)),
+		snprintf(note, sizeof(note), "%s us%s", table_number(number, moved / (f.median * 1e3)),
 			 right ? "" : ", WRONG");
+	table_add_note(&table, kind, way, f, note);
 }
 
 /* ---- CUB's temporary memory ---- */

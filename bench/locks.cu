@@ -520,7 +520,7 @@ static struct figure time_runs(const struct bench *b, const char *name, unsigned
 }
 
 template <typename Kind>
-static void fairness(const struct bench *b, const char *name, struct table_row *row)
+static void fairness(const struct bench *b, const char *name, char note[48])
 {
 	unsigned n = b->blocks * b->threads, least = ~0u, most = 0, none = 0;
 	uint64_t total = (uint64_t)FAIR_EACH * n;
@@ -534,7 +534,7 @@ static void fairness(const struct bench *b, const char *name, struct table_row *
 		most = b->host_got[i] > most ? b->host_got[i] : most;
 		none += b->host_got[i] == 0;
 	}
-	snprintf(row->note, sizeof(row->note), "%u to %u, %.0f %% none", least, most, 100.0 * none / n);
+	snprintf(note, 48, "%u to %u, %.0f %% none", least, most, 100.0 * none / n);
 }
 
 template <typename Kind, bool SHARED = false>
@@ -542,7 +542,7 @@ static void row(struct bench *b, enum table_kind kind, const char *name, bool is
 {
 	double threads = (double)b->blocks * b->threads, us;
 	struct figure f = time_runs<Kind, SHARED>(b, name, 1, 0, 1);
-	struct table_row *row;
+	char note[48] = "";
 	unsigned each = 1;
 
 	us = threads / f.median;
@@ -556,10 +556,10 @@ static void row(struct bench *b, enum table_kind kind, const char *name, bool is
 		}
 		f = time_runs<Kind, SHARED>(b, name, each, 1, BENCH_RUNS);
 	}
-	row = table_add(&b->table, kind, name, f);
 	if constexpr (Kind::lanes && !SHARED)
 		if (b->blocks * b->threads > 1 && threads / f.median <= b->long_us)
-			fairness<Kind>(b, name, row);
+			fairness<Kind>(b, name, note);
+	table_add_note(&b->table, kind, name, f, note);
 }
 
 /* Locks of block scope are in shared memory. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of every benchmark, in C for the command and in CUDA C for the programs beside it: rows of a case
- * are collected, and printed when the best peer of the case is known.
+ * The table of every benchmark, in C for the command and in CUDA C for the programs beside it. A row is printed
+ * when it is added, also into a pipe, so the ceilings of a case come first, then its peers, then ours.
  */
 #ifndef CUATOMIC_BENCH_TABLE_H
 #define CUATOMIC_BENCH_TABLE_H
@@ -28,7 +28,6 @@ struct figure {
 
 struct table_row {
 	char way[TABLE_NAME + 1];
-	char note[48]; /* in the last column, or "" */
 	enum table_kind kind;
 	struct figure figure;
 };
@@ -73,19 +72,6 @@ static inline void table_begin(struct table *t, const char *name)
 	t->n = 0;
 }
 
-/* Returns the row, for a note; rows past TABLE_ROWS take the place of the last one. */
-static inline struct table_row *table_add(struct table *t, enum table_kind kind, const char *way,
-					  struct figure figure)
-{
-	struct table_row *row = &t->rows[t->n < TABLE_ROWS ? t->n++ : TABLE_ROWS - 1];
-
-	snprintf(row->way, sizeof(row->way), "%s", way);
-	row->note[0] = 0;
-	row->kind = kind;
-	row->figure = figure;
-	return row;
-}
-
 /* The columns, once a program; unit is that of the figures, and last names what the notes are, or is "". */
 static inline void table_columns(const char *unit, const char *last)
 {
@@ -104,32 +90,45 @@ static inline double table_best(const struct table *t, enum table_kind kind)
 	return best;
 }
 
-/* The case is complete: prints its rows. */
+/* "x peer" is the multiple of the best peer so far, which may be the row itself. note is for the last column, or "". */
+static inline void table_add_note(struct table *t, enum table_kind kind, const char *way, struct figure figure,
+				  const char *note)
+{
+	/* rows past TABLE_ROWS take the place of the last one */
+	struct table_row *row = &t->rows[t->n < TABLE_ROWS ? t->n++ : TABLE_ROWS - 1];
+	char median[24], least[24], most[24], spread[64], of_peer[24] = "-", of_ceiling[24] = "-";
+	double peer, ceiling;
+
+	snprintf(row->way, sizeof(row->way), "%s", way);
+	row->kind = kind;
+	row->figure = figure;
+	if (!figure.runs) {
+		printf("%-27s %-*s %9s %-20s %8s %12s\n", t->name, TABLE_NAME, row->way, "-", "not available", "-",
+		       "-");
+		fflush(stdout);
+		return;
+	}
+	peer = table_best(t, TABLE_PEER);
+	ceiling = table_best(t, TABLE_CEILING);
+	snprintf(spread, sizeof(spread), "(%s to %s)%s", table_number(least, figure.least),
+		 table_number(most, figure.most), figure.runs < BENCH_RUNS ? " *" : "");
+	if (peer > 0 && kind != TABLE_CEILING)
+		snprintf(of_peer, sizeof(of_peer), "%.2f", figure.median / peer);
+	if (ceiling > 0)
+		snprintf(of_ceiling, sizeof(of_ceiling), "%.3f", figure.median / ceiling);
+	printf("%-27s %-*s %9s %-20s %8s %12s%s%s\n", t->name, TABLE_NAME, row->way,
+	       table_number(median, figure.median), spread, of_peer, of_ceiling, *note ? "  " : "", note);
+	fflush(stdout);
+}
+
+static inline void table_add(struct table *t, enum table_kind kind, const char *way, struct figure figure)
+{
+	table_add_note(t, kind, way, figure, "");
+}
+
+/* The case is complete. */
 static inline void table_end(struct table *t)
 {
-	double peer = table_best(t, TABLE_PEER), ceiling = table_best(t, TABLE_CEILING);
-
-	for (int i = 0; i < t->n; i++) {
-		const struct table_row *row = &t->rows[i];
-		char median[24], least[24], most[24], spread[64], of_peer[24] = "-", of_ceiling[24] = "-";
-
-		if (!row->figure.runs) {
-			printf("%-27s %-*s %9s %-20s %8s %12s\n", t->name, TABLE_NAME, row->way, "-",
-			       "not available", "-", "-");
-			continue;
-		}
-		snprintf(spread, sizeof(spread), "(%s to %s)%s", table_number(least, row->figure.least),
-			 table_number(most, row->figure.most),
-			 row->figure.runs < BENCH_RUNS ? " *" : "");
-		if (peer > 0 && row->kind != TABLE_CEILING)
-			snprintf(of_peer, sizeof(of_peer), "%.2f", row->figure.median / peer);
-		if (ceiling > 0)
-			snprintf(of_ceiling, sizeof(of_ceiling), "%.3f", row->figure.median / ceiling);
-		printf("%-27s %-*s %9s %-20s %8s %12s%s%s\n", t->name, TABLE_NAME, row->way,
-		       table_number(median, row->figure.median), spread, of_peer, of_ceiling,
-		       row->note[0] ? "  " : "", row->note);
-	}
-	fflush(stdout);
 	t->n = 0;
 }
 

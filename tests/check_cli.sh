@@ -173,6 +173,25 @@ for name in atomics hashmap histogram locks reduce textbook; do
   says out "list of benchmarks" "^$name +[a-z]"
 done
 
+# Each row is there as soon as it is measured, through a pipe too: the second row waits for our end of its input,
+# and that comes after the first row was read. The time limit is for a failure alone.
+coproc held { BENCH_HOLD=pthread_mutex "$planted" bench locks -q -b cpu -t 1 2>"$tmp/err"; }
+held_pid=$!
+found=
+while IFS= read -r -t 120 -u "${held[0]}" line; do
+  case $line in *"ceiling: one thread"*) found=yes; break ;; esac
+done
+: >"$tmp/out"
+if [ "$found" = yes ]; then
+  passed=$((passed + 1))
+else
+  fail "bench: the first row does not come before the second is measured"
+fi
+exec {held[1]}>&-
+cat <&"${held[0]}" >"$tmp/out"
+wait "$held_pid" || fail "bench with a row that waited"
+says out "bench with a row that waited" "^[^ ].* cua_spinlock_lock, unlock +[0-9.]+ "
+
 # table WHAT CASE WAY...: of the last benchmark, each row once, and one peer that is the best
 table() {
   local what=$1 case=$2 way

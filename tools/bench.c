@@ -35,8 +35,12 @@ static const struct benchmark {
 #ifdef CUATOMIC_DEMO_PLANT
 uint64_t bench_plant(const char *way)
 {
-	const char *name = getenv("BENCH_PLANT");
+	const char *name = getenv("BENCH_PLANT"), *held = getenv("BENCH_HOLD");
 
+	/* the way that BENCH_HOLD names does not end before standard input does */
+	if (held && !strcmp(held, way))
+		while (getchar() != EOF)
+			;
 	return name && !strcmp(name, way);
 }
 #endif
@@ -92,6 +96,7 @@ static double run_once(struct bench_run *r)
 void bench_row(struct table *t, enum table_kind kind, struct bench_run *r)
 {
 	double rates[BENCH_RUNS];
+	char note[48] = "";
 
 	r->workers = tool_alloc(r->threads * sizeof(*r->workers));
 	r->least_share = 1;
@@ -114,7 +119,9 @@ void bench_row(struct table *t, enum table_kind kind, struct bench_run *r)
 			r->most_share = share > r->most_share ? share : r->most_share;
 		}
 	}
-	table_add(t, kind, r->way, table_figure(rates, BENCH_RUNS));
+	if (r->show_shares && r->threads > 1)
+		snprintf(note, sizeof(note), "%.1f to %.1f %%", 100 * r->least_share, 100 * r->most_share);
+	table_add_note(t, kind, r->way, table_figure(rates, BENCH_RUNS), note);
 	free(r->workers);
 	r->workers = NULL;
 }

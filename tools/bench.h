@@ -27,6 +27,7 @@ struct bench_run {
 	double seconds; /* a run takes about this */
 	uint64_t cap;   /* operations of a thread at most */
 	unsigned threads;
+	int show_shares; /* in the last column, of several threads */
 	size_t cells; /* for the loop and the check, which know what it means */
 	void (*before)(struct bench_run *);
 	void (*loop)(struct bench_worker *);

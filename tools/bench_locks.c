@@ -134,6 +134,7 @@ static void run_case(const struct bench_options *o, const char *name, unsigned t
 			.seconds = o->quick ? 1e-3 : 20e-3,
 			.cap = UINT64_MAX,
 			.threads = ways[i].kind == TABLE_CEILING ? 1 : threads,
+			.show_shares = 1,
 			.before = ways[i].before,
 			.loop = ways[i].loop,
 			.result = counted,
@@ -141,12 +142,6 @@ static void run_case(const struct bench_options *o, const char *name, unsigned t
 		};
 
 		bench_row(&table, ways[i].kind, &r);
-		if (r.threads > 1) {
-			struct table_row *row = &table.rows[table.n - 1];
-
-			snprintf(row->note, sizeof(row->note), "%.1f to %.1f %%", 100 * r.least_share,
-				 100 * r.most_share);
-		}
 	}
 	table_end(&table);
 }
