@@ -408,18 +408,34 @@ static void run_reduce(struct run *r)
 	DO(cua_reduce(r->ctx, &o, CUA_REDUCE_SUM, CUA_F64, n_now, d.x, NULL, &first));
 	DO(cua_dot_f64(r->ctx, n_now, d.x, d.y, &dot));
 	DO(cua_reduce(r->ctx, NULL, CUA_REDUCE_MAX, CUA_F64, n_now, d.x, NULL, &first));
+	/* arrays that may be NULL, in the loops of each width */
+	o.mode = CUA_REDUCE_FAST;
+	DO(cua_reduce(r->ctx, &o, CUA_REDUCE_SUM, CUA_U32, n_now, d.values, NULL, &sum));
+	DO(cua_reduce(r->ctx, &o, CUA_REDUCE_SUM, CUA_F16, n_now, d.bytes, NULL, d.out));
+	DO(cua_reduce(r->ctx, &o, CUA_REDUCE_SUM, CUA_U32, 0, NULL, NULL, &sum));
+	DO(cua_reduce(r->ctx, &o, CUA_REDUCE_SUM, CUA_F16, 0, NULL, NULL, d.out));
+	DO(cua_reduce(r->ctx, &o, CUA_REDUCE_DOT, CUA_U32, 0, NULL, NULL, &sum));
+	DO(cua_reduce(r->ctx, &o, CUA_REDUCE_DOT, CUA_F16, 0, NULL, NULL, d.out));
+	TRUE(sum == 0);
 out:;
 }
 
 static void run_exact(struct run *r)
 {
-	struct cua_exact sum = CUA_EXACT_INIT;
+	struct cua_exact sum = CUA_EXACT_INIT, wild = CUA_EXACT_INIT;
 	double result = 0;
 
 	DO(cua_exact_sum(r->ctx, CUA_F64, n_now, d.x, &sum));
 	DO(cua_exact_dot(r->ctx, CUA_F64, n_now, d.x, d.y, &sum));
 	DO(cua_exact_finish(r->ctx, &sum, CUA_F64, &result));
 	TRUE(result == cua_exact_round_f64(&sum));
+	/* digits that no sum has */
+	for (int i = 0; i < CUA_EXACT_DIGITS; i++)
+		wild.digit[i] = INT64_MAX;
+	wild.pending = 1;
+	cua_exact_merge(&sum, &wild);
+	DO(cua_exact_sum(r->ctx, CUA_F64, n_now, d.x, &wild));
+	DO(cua_exact_finish(r->ctx, &wild, CUA_F64, &result));
 out:;
 }
 
@@ -442,6 +458,9 @@ static void run_histogram(struct run *r)
 	o.weight_type = CUA_F64;
 	DO(cua_histogram_edges(r->ctx, &o, CUA_F64, n_now, d.x, 10, edges, sums));
 	TRUE(outside[0] + outside[1] == 0);
+	/* without private bins */
+	o.strategy = CUA_HISTOGRAM_INTERLEAVED;
+	DO(cua_histogram_edges(r->ctx, &o, CUA_F64, n_now, d.x, 10, edges, sums));
 out:;
 }
 
