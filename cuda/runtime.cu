@@ -367,12 +367,24 @@ static enum cua_status cuda_set_bytes(struct cua_context *ctx, void *dst, int by
 	return cua__cuda_status(ctx, cudaMemsetAsync(dst, byte, bytes, (cudaStream_t)ctx->stream));
 }
 
+static enum cua_status cuda_allocate_zeros(struct cua_context *ctx, size_t bytes, void **p)
+{
+	enum cua_status status = cuda_allocate(ctx, bytes, p);
+
+	if (!status) {
+		status = cuda_set_bytes(ctx, *p, 0, bytes);
+		if (status)
+			cuda_release(ctx, *p);
+	}
+	return status;
+}
+
 /* No designated initializers: C++ as old as nvcc's default has none. In the order of the struct. */
 static const struct cua__runtime runtime = {
 	cuda_device_count, cuda_device_query, cuda_device_problem, cuda_open, cuda_close, cuda_enter,
 	cuda_leave,        cuda_may_wait,     cuda_synchronize, cuda_locate, cuda_extent,
 	cuda_allocate,     cuda_allocate_system, cuda_release, cuda_allocate_mapped, cuda_release_mapped,
-	cuda_copy,         cuda_set_bytes,    cua__cuda_atomic_paths,
+	cuda_copy,         cuda_set_bytes,    cua__cuda_atomic_paths, cuda_allocate_zeros,
 };
 
 const struct cua__backend cua__cuda_backend = {

@@ -69,6 +69,8 @@ struct cua__runtime {
 	enum cua_status (*set_bytes)(struct cua_context *ctx, void *dst, int byte, size_t bytes);
 	/* Fills the table of lib/atomic_path.h, which is zeros, in stream order. */
 	enum cua_status (*atomic_paths)(struct cua_context *ctx, void *cells);
+	/* As allocate, and all bytes are 0. Pages that nobody has written to need take no memory. */
+	enum cua_status (*allocate_zeros)(struct cua_context *ctx, size_t bytes, void **p);
 };
 
 struct cua__memory_ops;

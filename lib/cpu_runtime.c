@@ -22,6 +22,7 @@ static struct {
 	struct {
 		char *base;
 		size_t size;
+		size_t mapped; /* bytes that munmap takes; 0: free does */
 	} *blocks;
 	size_t n, room;
 	pthread_once_t atfork_once;
@@ -59,7 +60,7 @@ static size_t blocks_up_to(const void *p)
 	return low;
 }
 
-static int registry_add(char *base, size_t size)
+static int registry_add(char *base, size_t size, size_t mapped)
 {
 	size_t at;
 	int ok = 0;
@@ -80,6 +81,7 @@ static int registry_add(char *base, size_t size)
 		(registry.n - at) * sizeof(*registry.blocks));
 	registry.blocks[at].base = base;
 	registry.blocks[at].size = size;
+	registry.blocks[at].mapped = mapped;
 	registry.n++;
 	ok = 1;
 out:
@@ -87,7 +89,7 @@ out:
 	return ok;
 }
 
-static int registry_remove(const void *base)
+static int registry_remove(const void *base, size_t *mapped)
 {
 	size_t at;
 	int ok = 0;
@@ -95,6 +97,7 @@ static int registry_remove(const void *base)
 	pthread_mutex_lock(&registry.mutex);
 	at = blocks_up_to(base);
 	if (at && registry.blocks[at - 1].base == base) {
+		*mapped = registry.blocks[at - 1].mapped;
 		registry.n--;
 		memmove(registry.blocks + at - 1, registry.blocks + at,
 			(registry.n - at + 1) * sizeof(*registry.blocks));
@@ -243,8 +246,41 @@ static enum cua_status cpu_allocate(struct cua_context *ctx, size_t bytes, void 
 		return CUA_ERROR_NO_MEMORY;
 	if (huge)
 		madvise(base, bytes, MADV_HUGEPAGE); /* a wish; small pages are as right */
-	if (!registry_add(base, bytes ? bytes : 1)) {
+	if (!registry_add(base, bytes ? bytes : 1, 0)) {
 		free(base);
+		return CUA_ERROR_NO_MEMORY;
+	}
+	*p = base;
+	return CUA_OK;
+}
+
+/* Large ones are fresh pages of the kernel, which are zeros and cost nothing until somebody touches them. */
+static enum cua_status cpu_allocate_zeros(struct cua_context *ctx, size_t bytes, void **p)
+{
+	size_t before, mapped, room;
+	enum cua_status status;
+	char *base;
+
+	if (bytes < 8 * HUGE_PAGE || bytes > SIZE_MAX / 2) {
+		status = cpu_allocate(ctx, bytes, p);
+		if (!status)
+			memset(*p, 0, bytes);
+		return status;
+	}
+	mapped = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	room = mapped + HUGE_PAGE;
+	base = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (base == MAP_FAILED)
+		return CUA_ERROR_NO_MEMORY;
+	/* whole huge pages */
+	before = (HUGE_PAGE - (uintptr_t)base % HUGE_PAGE) % HUGE_PAGE;
+	if (before)
+		munmap(base, before);
+	base += before;
+	munmap(base + mapped, HUGE_PAGE - before);
+	madvise(base, mapped, MADV_HUGEPAGE);
+	if (!registry_add(base, bytes, mapped)) {
+		munmap(base, mapped);
 		return CUA_ERROR_NO_MEMORY;
 	}
 	*p = base;
@@ -253,12 +289,17 @@ static enum cua_status cpu_allocate(struct cua_context *ctx, size_t bytes, void 
 
 static enum cua_status cpu_release(struct cua_context *ctx, void *p)
 {
+	size_t mapped = 0;
+
 	(void)ctx;
 	if (!p)
 		return CUA_OK;
-	if (!registry_remove(p))
+	if (!registry_remove(p, &mapped))
 		return CUA_ERROR_MEMORY_KIND;
-	free(p);
+	if (mapped)
+		munmap(p, mapped);
+	else
+		free(p);
 	return CUA_OK;
 }
 
@@ -303,6 +344,7 @@ static const struct cua__runtime runtime = {
 	.copy = cpu_copy,
 	.set_bytes = cpu_set_bytes,
 	.atomic_paths = cpu_atomic_paths,
+	.allocate_zeros = cpu_allocate_zeros,
 };
 
 const struct cua__backend cua__cpu_backend = {

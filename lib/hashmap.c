@@ -71,6 +71,8 @@ enum cua_status cua__hashmap_lay_out(struct cua_hashmap *map, uint64_t capacity)
 	map->cleared = BUCKETS_AT + buckets + (rejects ? sizeof(uint64_t) : 0);
 	map->bytes = BUCKETS_AT + buckets +
 		     (rejects ? offsetof(struct cua_hashmap_rejects, pairs) + rejects : 0);
+	if (map->options.max_bytes && map->bytes > map->options.max_bytes)
+		return CUA_ERROR_SIZE;
 	return CUA_OK;
 }
 
@@ -81,15 +83,14 @@ enum cua_status cua__hashmap_provide(struct cua_hashmap *map)
 	void *base = NULL;
 
 	if (!status)
-		status = runtime->allocate(map->ctx, map->bytes, &base);
+		status = runtime->allocate_zeros(map->ctx, map->bytes, &base);
 	if (status)
 		return status;
 	map->base = base;
 	map->view.counts = base;
 	map->view.buckets = map->base + BUCKETS_AT;
 	map->view.rejects = NULL;
-	status = runtime->set_bytes(map->ctx, base, 0, map->cleared);
-	if (!status && map->options.rejects) {
+	if (map->options.rejects) {
 		map->view.rejects = (void *)(map->base + map->cleared - sizeof(uint64_t));
 		status = runtime->copy(map->ctx,
 				       (char *)map->view.rejects + offsetof(struct cua_hashmap_rejects, room),

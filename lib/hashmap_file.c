@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -339,7 +340,8 @@ static enum cua_status read_header(int fd, struct header *h)
 		return status;
 	if (memcmp(h->magic, magic, sizeof(magic)) || h->order != SAME_ORDER || h->version != FILE_VERSION ||
 	    h->header_sum != header_sum(h) || type_of(h->key_size) == CUA_NONE ||
-	    (h->value_size && type_of(h->value_size) == CUA_NONE) || !h->slots)
+	    (h->value_size && type_of(h->value_size) == CUA_NONE) || !h->slots ||
+	    h->grow_percent > 95 || h->portable > 1)
 		return CUA_ERROR_CORRUPT;
 	size = h->key_size + h->value_size;
 	/* the rest is the pairs and nothing else: a count that is absurd is found here */
@@ -350,14 +352,17 @@ static enum cua_status read_header(int fd, struct header *h)
 	return CUA_OK;
 }
 
-/* The pairs in parts, each to the map if there is one; CORRUPT if their sum is not that of the header. */
+/*
+ * Inserts the pairs in parts. CORRUPT after the first part that has a key twice or a key of an earlier part, as a file
+ * with holes does, or at the end if the sum of the pairs is not that of the header.
+ */
 static enum cua_status read_pairs(int fd, const struct header *h, struct cua_hashmap *map)
 {
 	const uint32_t ks = h->key_size, vs = h->value_size;
 	const size_t most = PART_BYTES / (8 * (ks + vs)) * 8;
 	char *bytes = malloc(2 * most * (ks + vs)), *keys, *values;
 	enum cua_status status = CUA_OK;
-	uint64_t sum = 0;
+	uint64_t sum = 0, size = 0;
 
 	if (!bytes)
 		return CUA_ERROR_NO_MEMORY;
@@ -369,15 +374,33 @@ static enum cua_status read_pairs(int fd, const struct header *h, struct cua_has
 		if (status)
 			break;
 		sum = add_up(sum, bytes, n * (ks + vs));
-		for (uint64_t i = 0; map && i < n; i++) {
+		for (uint64_t i = 0; i < n; i++) {
 			memcpy(keys + i * ks, bytes + i * (ks + vs), ks);
 			memcpy(values + i * vs, bytes + i * (ks + vs) + ks, vs);
 		}
-		if (map)
-			status = cua__hashmap_insert_from_host(map, n, keys, values);
+		status = cua__hashmap_insert_from_host(map, n, keys, values);
+		if (!status)
+			status = cua_hashmap_size(map, &size);
+		if (!status && size != done + n)
+			status = CUA_ERROR_CORRUPT;
 	}
 	free(bytes);
 	return status ? status : sum == h->pairs_sum ? CUA_OK : CUA_ERROR_CORRUPT;
+}
+
+/*
+ * An empty map with the slots that the saved one had. In a layout without cells, keys that had a cell need slots.
+ */
+static enum cua_status create_for(struct cua_context *ctx, const struct cua_hashmap_options *options,
+				  const struct header *h, struct cua_hashmap **map)
+{
+	const enum cua_type key = type_of(h->key_size), value = type_of(h->value_size);
+	enum cua_status status = cua_hashmap_create(ctx, options, key, value, h->slots, map);
+
+	if (status || h->count <= cua__hashmap_slots(&(*map)->view) || (*map)->view.layout == CUA_HASHMAP_WORDS)
+		return status;
+	cua_hashmap_destroy(*map);
+	return cua_hashmap_create(ctx, options, key, value, h->count, map);
 }
 
 static enum cua_status load_from(struct cua_context *ctx, const struct cua_hashmap_options *options, int fd,
@@ -387,55 +410,46 @@ static enum cua_status load_from(struct cua_context *ctx, const struct cua_hashm
 	struct cua_hashmap *map = NULL;
 	struct header h;
 	enum cua_status status;
-	uint64_t size = 0;
 
 	status = read_header(fd, &h);
-	if (!status)
-		status = read_pairs(fd, &h, NULL);
-	if (!status && lseek(fd, sizeof(h), SEEK_SET) != (off_t)sizeof(h))
-		status = CUA_ERROR_SYSTEM;
 	if (status)
 		return status;
 	own.seed = h.seed;
 	own.rejects = h.rejects;
 	own.grow_percent = h.grow_percent;
 	own.portable = h.portable;
-	/* keys that had cells need slots where a layout has no cells */
-	status = cua_hashmap_create(ctx, options ? options : &own, type_of(h.key_size), type_of(h.value_size),
-				    h.count > h.slots ? h.count : h.slots, &map);
+	status = create_for(ctx, options ? options : &own, &h, &map);
 	if (status)
 		return status;
-	if (map->options.own_hash)
-		status = CUA_ERROR_UNSUPPORTED;
-	if (!status)
-		status = read_pairs(fd, &h, map);
-	if (!status)
-		status = cua_hashmap_size(map, &size);
-	/* a key twice */
-	if (!status && size != h.count)
-		status = CUA_ERROR_CORRUPT;
-	if (status)
+	status = map->options.own_hash ? CUA_ERROR_UNSUPPORTED : read_pairs(fd, &h, map);
+	if (status) {
+		int saved = errno;
+
 		cua_hashmap_destroy(map);
-	else
+		errno = saved;
+	} else {
 		*result = map;
+	}
 	return status;
 }
 
 enum cua_status cua_hashmap_load(struct cua_context *ctx, const struct cua_hashmap_options *options,
 				 const char *path, struct cua_hashmap **map)
 {
-	enum cua_status status;
-	int fd, saved;
+	enum cua_status status = CUA_ERROR_SYSTEM;
+	int fd, saved, cancel;
 
 	if (!ctx || !path || !map)
 		return CUA_ERROR_NULL;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	/* what is not a file shall not make it wait */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return CUA_ERROR_SYSTEM;
-	status = load_from(ctx, options, fd, map);
-	saved = errno;
-	close(fd);
-	errno = saved;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0) {
+		status = load_from(ctx, options, fd, map);
+		saved = errno;
+		close(fd);
+		errno = saved;
+	}
+	pthread_setcancelstate(cancel, NULL);
 	return status;
 }

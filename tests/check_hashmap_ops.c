@@ -1876,6 +1876,9 @@ START_TEST(saved_full)
 		for (int how = 0; how < 2; how++) {
 			ck_assert_cua(cua_hashmap_load(ctx, how ? &portable : NULL, "link", &l.map));
 			expect_pairs(&l, p, n);
+			/* keys that have cells take no slots, of which there are as many as before */
+			if (!how)
+				ck_assert_uint_eq(slots_of(&l), slots_of(&m));
 			ck_assert_cua(cua_hashmap_destroy(l.map));
 		}
 		free(p);
@@ -1991,6 +1994,62 @@ START_TEST(saved_options)
 		free(p);
 		ck_assert_cua(cua_hashmap_destroy(m.map));
 		ck_assert_cua(cua_hashmap_destroy(l.map));
+	}
+	ck_assert_int_eq(unlink("a"), 0);
+	leave_folder(folder);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* max_bytes is a limit for create, resize, growth and load, and changes nothing else. */
+START_TEST(limited)
+{
+	struct cua_hashmap_options o = {.struct_size = sizeof(o), .max_bytes = 300000};
+	struct cua_hashmap_options grows = {.struct_size = sizeof(grows), .grow_percent = 60, .max_bytes = 3000000};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	char folder[FOLDER_BYTES];
+
+	go_to_folder(folder);
+	for (int c = 0; c < CASES; c++) {
+		struct maker m = make(ctx, c, 1000, &o), g = make(ctx, c, 1000, &grows), all = make(ctx, c, 50000, NULL);
+		struct pair *p = random_pairs(200000, m.ks, m.vs, 0), *few = random_pairs(900, m.ks, m.vs, 0);
+		struct cua_hashmap *none = NULL;
+		uint64_t slots = slots_of(&m), n = 0;
+		size_t before = 0;
+
+		ck_assert_status(cua_hashmap_create(ctx, &o, type_of(m.ks), type_of(m.vs), 50000, &none), CUA_ERROR_SIZE);
+		ck_assert_cua(insert(&m, p, 900));
+		ck_assert_status(cua_hashmap_resize(m.map, 50000), CUA_ERROR_SIZE);
+		ck_assert_uint_eq(slots_of(&m), slots);
+		ck_assert_cua(cua_hashmap_resize(m.map, 2000));
+		expect_pairs(&m, few, 900);
+		/* as far as it may */
+		while (before < 200000 && !insert(&g, p + before, 5000))
+			before += 5000;
+		ck_assert_uint_gt(before, 10000);
+		ck_assert_uint_lt(before, 200000);
+		ck_assert_cua(cua_hashmap_size(g.map, &n));
+		ck_assert_uint_eq(n, before);
+		expect_pairs(&g, p, before);
+		ck_assert_cua(insert(&all, p, 20));
+		ck_assert_cua(cua_hashmap_save(all.map, "a"));
+		ck_assert_status(cua_hashmap_load(ctx, &o, "a", &none), CUA_ERROR_SIZE);
+		ck_assert_ptr_null(none);
+		/* the limit is not saved */
+		ck_assert_cua(cua_hashmap_save(m.map, "a"));
+		for (int given = 0; given < 2; given++) {
+			struct maker l = m;
+
+			ck_assert_cua(cua_hashmap_load(ctx, given ? &o : NULL, "a", &l.map));
+			ck_assert_status(cua_hashmap_resize(l.map, 50000), given ? CUA_ERROR_SIZE : CUA_OK);
+			expect_pairs(&l, few, 900);
+			ck_assert_cua(cua_hashmap_destroy(l.map));
+		}
+		free(p);
+		free(few);
+		ck_assert_cua(cua_hashmap_destroy(m.map));
+		ck_assert_cua(cua_hashmap_destroy(g.map));
+		ck_assert_cua(cua_hashmap_destroy(all.map));
 	}
 	ck_assert_int_eq(unlink("a"), 0);
 	leave_folder(folder);
@@ -2348,6 +2407,14 @@ START_TEST(corrupt_files)
 		write_file("b", bad, size);
 		ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), CUA_ERROR_CORRUPT);
 	}
+	/* options that no map has */
+	for (int at = 56; at < 64; at += 4) {
+		memcpy(bad, good, size);
+		bad[at] = 96;
+		sign(bad);
+		write_file("b", bad, size);
+		ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), CUA_ERROR_CORRUPT);
+	}
 	/* what is no file */
 	ck_assert_status(cua_hashmap_load(ctx, NULL, ".", &none), CUA_ERROR_SYSTEM);
 	ck_assert_int_eq(errno, EISDIR);
@@ -2547,6 +2614,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, saved_full);
 	tcase_add_test(tcase, saved_by_name);
 	tcase_add_test(tcase, saved_options);
+	tcase_add_test(tcase, limited);
 	tcase_add_test(tcase, special_pairs);
 	tcase_add_test(tcase, special_rejected);
 	tcase_add_test(tcase, between_layouts);

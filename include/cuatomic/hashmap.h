@@ -852,6 +852,11 @@ struct cua_hashmap_options {
 	uint64_t seed;
 	uint64_t seed_high;    /* of CUA_HASHMAP_HASH_KEYED, the upper half of the secret; both 0: drawn at random */
 	uint64_t rejects;      /* pairs to keep that found the map full; 0 by default */
+	/*
+	 * 0: no limit. Else the most bytes of slots, rejected pairs and counts that create, load, a resize or growth may
+	 * allocate; where the map would need more they fail with SIZE.
+	 */
+	uint64_t max_bytes;
 	uint32_t grow_percent; /* 0: bulk calls never grow the map; 1 to 95: see cua_hashmap_resize */
 	uint32_t own_hash;     /* 1: keys are hashed and compared by the user's kernels alone */
 	/* 1: a map of pairs of 12 to 16 bytes has no words of 128 bits, so that code for any GPU can use it */
@@ -1075,16 +1080,20 @@ CUA_API enum cua_status cua_hashmap_for_each(struct cua_hashmap *map,
 					     int (*fn)(void *arg, const void *key, const void *value), void *arg);
 
 /*
- * Writes the map to a file, which is there as a whole or not at all: it is written beside and renamed, with the
- * permissions of the one that was there. A symbolic link is followed, also to what is not there yet. Rejected pairs and
- * the status are not saved. load makes the map of such a file, of any backend: with the slots it had and, where options
- * is NULL, its options. Both wait for the stream.
+ * save writes the map to a file, which is replaced as a whole or not at all, whenever the process ends. Rejected pairs
+ * and the status are not saved. cua_hashmap(3) says which permissions the file gets, which links are followed, and what
+ * other users of the folder can do.
+ *
+ * load makes the map of such a file, of any backend: with the slots it had and, where options is NULL, its options.
+ * For a file that may be somebody else's, give options with max_bytes: its header names the slots and the room for
+ * rejected pairs, and load allocates both. The size of the file is checked first; then the pairs are inserted in parts
+ * of 4 MiB, and load ends after the first part that has a key twice. Both wait for the stream.
  *
  * The file: a header of 88 bytes and the pairs, key and value, in the machine's byte order and in any order; a checksum
- * each. load looks at all of it before it makes the map.
+ * each. The checksums find damage, not forgery.
  * Errors: NULL, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY, SYSTEM (errno says why; EISDIR and EINVAL where there is
- * no regular file); of load also VALUE (options), SIZE and CORRUPT: not a file of save, of another version or byte
- * order, truncated or changed.
+ * no regular file, EFBIG at the limit RLIMIT_FSIZE, without its signal); of load also VALUE (options), SIZE and
+ * CORRUPT: not a file of save, of another version or byte order, truncated or changed.
  */
 CUA_API enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path);
 CUA_API enum cua_status cua_hashmap_load(struct cua_context *ctx, const struct cua_hashmap_options *options,
