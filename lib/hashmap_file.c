@@ -4,20 +4,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "hashmap.h"
+#include "replace.h"
 
 #define PART_BYTES ((size_t)4 << 20)
 #define FILE_VERSION 1u
 #define SAME_ORDER 0x01020304u
-#define LINKS_MAX 40 /* as the kernel follows */
 
 struct header {
 	char magic[8];
@@ -64,26 +62,9 @@ static uint64_t header_sum(const struct header *h)
 
 /* ---- save ---- */
 
-static enum cua_status write_all(int fd, const void *bytes, size_t n)
-{
-	const char *p = bytes;
-
-	while (n) {
-		ssize_t done = write(fd, p, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return CUA_ERROR_SYSTEM;
-		p += done;
-		n -= (size_t)done;
-	}
-	return CUA_OK;
-}
-
 /* Pairs one after the other, as the file has them; whole words but at the end. */
 struct stream {
-	int fd;
+	struct cua__replace *file;
 	uint32_t ks, vs;
 	char *bytes;
 	size_t used, room;
@@ -92,7 +73,7 @@ struct stream {
 
 static enum cua_status flush(struct stream *s)
 {
-	enum cua_status status = write_all(s->fd, s->bytes, s->used);
+	enum cua_status status = cua__replace_write(s->file, s->bytes, s->used);
 
 	s->sum = add_up(s->sum, s->bytes, s->used);
 	s->used = 0;
@@ -124,11 +105,11 @@ static enum cua_status save_pairs(struct cua_hashmap *map, struct stream *s, str
 	return status;
 }
 
-static enum cua_status save_to(struct cua_hashmap *map, int fd)
+static enum cua_status save_to(struct cua_hashmap *map, struct cua__replace *file)
 {
 	const uint32_t size = map->view.key_size + map->view.value_size;
 	struct header h;
-	struct stream s = {fd, map->view.key_size, map->view.value_size, NULL, 0, 0, 0};
+	struct stream s = {file, map->view.key_size, map->view.value_size, NULL, 0, 0, 0};
 	enum cua_status status;
 
 	memset(&h, 0, sizeof(h));
@@ -148,149 +129,45 @@ static enum cua_status save_to(struct cua_hashmap *map, int fd)
 	if (!s.bytes)
 		return CUA_ERROR_NO_MEMORY;
 	/* its place; what it says is known at the end */
-	status = write_all(fd, &h, sizeof(h));
+	status = cua__replace_write(file, &h, sizeof(h));
 	if (!status)
 		status = save_pairs(map, &s, &h);
 	free(s.bytes);
 	h.header_sum = header_sum(&h);
-	if (!status && lseek(fd, 0, SEEK_SET) != 0)
+	if (!status && lseek(file->fd, 0, SEEK_SET) != 0)
 		status = CUA_ERROR_SYSTEM;
 	if (!status)
-		status = write_all(fd, &h, sizeof(h));
-	if (!status && fsync(fd))
-		status = CUA_ERROR_SYSTEM;
+		status = cua__replace_write(file, &h, sizeof(h));
 	return status;
 }
 
-/* Makes the new name of a file in this folder last; not all file systems can. */
-static void sync_folder(char *path)
+static enum cua_status save(struct cua_hashmap *map, const char *path)
 {
-	char *slash = strrchr(path, '/');
-	int fd;
+	struct cua__replace file;
+	enum cua_status status = cua__replace_begin(&file, path);
 
-	if (slash)
-		slash[slash == path] = 0;
-	fd = open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	(void)fsync(fd);
-	close(fd);
-}
-
-/* Bytes of the folder before the name, with its slash. */
-static size_t folder_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? (size_t)(slash - path) + 1 : 0;
-}
-
-/* Where symbolic links lead to from here, whether anything is there or not; realpath finds only what is there. */
-static enum cua_status follow(const char *path, char **end)
-{
-	enum cua_status status = CUA_OK;
-	char *at = strdup(path);
-	char target[PATH_MAX];
-	int error = 0;
-	ssize_t n;
-
-	for (int links = 0; at && (n = readlink(at, target, sizeof(target))) >= 0; links++) {
-		size_t folder = target[0] == '/' ? 0 : folder_of(at);
-		char *next = NULL;
-
-		if (links == LINKS_MAX || n == (ssize_t)sizeof(target)) {
-			error = links == LINKS_MAX ? ELOOP : ENAMETOOLONG;
-			status = CUA_ERROR_SYSTEM;
-		} else {
-			next = malloc(folder + (size_t)n + 1);
-		}
-		if (next) {
-			memcpy(next, at, folder);
-			memcpy(next + folder, target, (size_t)n);
-			next[folder + (size_t)n] = 0;
-		}
-		free(at);
-		at = next;
-	}
-	if (at)
-		*end = at;
 	if (status)
-		errno = error;
-	return at || status ? status : CUA_ERROR_NO_MEMORY;
-}
-
-/*
- * Writes a new file with the permissions of the one at this path, if there is one, and puts it in its place.
- */
-static enum cua_status replace(struct cua_hashmap *map, const char *path)
-{
-	const size_t folder = folder_of(path), length = folder + 48;
-	enum cua_status status;
-	int fd = -1, saved, exists;
-	struct stat old;
-	char *beside;
-
-	exists = !stat(path, &old);
-	beside = malloc(length);
-	if (!beside)
-		return CUA_ERROR_NO_MEMORY;
-	memcpy(beside, path, folder);
-	/* not mkstemp, which would make a file for its owner alone; not the file's name, to which nothing may fit */
-	for (unsigned i = 0; fd < 0 && i < 1000; i++) {
-		snprintf(beside + folder, length - folder, "cuamap.%ld.%u.tmp", (long)getpid(), i);
-		fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd < 0 && errno != EEXIST)
-			break;
-	}
-	if (fd < 0) {
-		saved = errno;
-		free(beside);
-		errno = saved;
-		return CUA_ERROR_SYSTEM;
-	}
-	status = exists && fchmod(fd, old.st_mode & 07777) ? CUA_ERROR_SYSTEM : save_to(map, fd);
-	saved = errno;
-	if (close(fd) && !status) {
-		status = CUA_ERROR_SYSTEM;
-		saved = errno;
-	}
-	if (!status && rename(beside, path)) {
-		status = CUA_ERROR_SYSTEM;
-		saved = errno;
-	}
-	if (status)
-		unlink(beside);
-	else
-		sync_folder(beside);
-	free(beside);
-	errno = saved;
+		return status;
+	status = save_to(map, &file);
+	if (!status)
+		return cua__replace_finish(&file);
+	cua__replace_abandon(&file);
 	return status;
 }
 
 enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
 {
 	enum cua_status status;
-	struct stat there;
-	char *end;
-	int saved;
+	int cancel;
 
 	if (!map || !path)
 		return CUA_ERROR_NULL;
 	if (map->options.own_hash)
 		return CUA_ERROR_UNSUPPORTED;
-	/* before links are followed: of what is no file they may be no path */
-	if (!stat(path, &there) && !S_ISREG(there.st_mode)) {
-		errno = S_ISDIR(there.st_mode) ? EISDIR : EINVAL;
-		return CUA_ERROR_SYSTEM;
-	}
-	/* a symbolic link stays one */
-	status = follow(path, &end);
-	if (status)
-		return status;
-	status = replace(map, end);
-	saved = errno;
-	free(end);
-	errno = saved;
+	/* a cancelled thread would leave the temporary file */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	status = save(map, path);
+	pthread_setcancelstate(cancel, NULL);
 	return status;
 }
 

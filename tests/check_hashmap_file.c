@@ -1,0 +1,969 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files of maps under bad conditions: other users in the same folder, links, leftovers, signals, limits, a process that
+ * is killed at each of its system calls, and files made to cost their reader much.
+ *
+ * This program's open, openat, read, write, fchmod, fsync, renameat and unlinkat replace those of the C library, for
+ * the calls of libcuatomic as well.
+ *
+ * CUA_TEST_DEEP   1: many kills at random moments as well
+ */
+#undef _FORTIFY_SOURCE /* its inline functions would be redefined here */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "common.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HEADER 88
+#define PART ((size_t)4 << 20) /* of the file, that load reads at a time */
+#define OTHER_USER 65534
+#define NEEDED (O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
+#define MOST_FDS 64
+
+/* ---- the system calls ---- */
+
+static struct {
+	int on;
+	long steps;   /* calls begun and calls ended */
+	long last;    /* the step of the signal below */
+	int signal;   /* 0: none */
+	int writes;   /* writes begun */
+	int stop_in_write;
+	/* of files made here: */
+	int made[MOST_FDS];     /* 1 while open */
+	mode_t modes[MOST_FDS]; /* as they were made */
+	int written, loose, weak; /* that were written to: how many, how many others could open, or lacked a flag */
+	int flags[MOST_FDS];
+	char name[300];         /* of the last one written to */
+	char names[MOST_FDS][300];
+	uint64_t read, most_read; /* bytes, and when reads begin to fail */
+} watch;
+
+static void step(void)
+{
+	if (watch.on && ++watch.steps == watch.last && watch.signal)
+		kill(getpid(), watch.signal);
+}
+
+/* The library's calls come here, too. */
+#define EXPORTED __attribute__((visibility("default")))
+
+#define REAL(result, name, ...) \
+	static result (*real)(__VA_ARGS__); \
+	if (!real) \
+	*(void **)(&real) = dlsym(RTLD_NEXT, #name)
+
+static void made(int fd, const char *path, int flags)
+{
+	struct stat st;
+
+	if (!watch.on || fd < 0 || fd >= MOST_FDS)
+		return;
+	watch.made[fd] = (flags & O_CREAT) != 0;
+	watch.flags[fd] = flags;
+	watch.modes[fd] = fstat(fd, &st) ? 07777 : st.st_mode & 07777;
+	snprintf(watch.names[fd], sizeof(watch.names[fd]), "%s", path);
+}
+
+EXPORTED int open(const char *path, int flags, ...)
+{
+	REAL(int, open, const char *, int, ...);
+	va_list list;
+	mode_t mode;
+	int fd;
+
+	va_start(list, flags);
+	mode = flags & O_CREAT ? va_arg(list, mode_t) : 0;
+	va_end(list);
+	step();
+	fd = real(path, flags, mode);
+	made(fd, path, flags);
+	step();
+	return fd;
+}
+
+EXPORTED int openat(int folder, const char *path, int flags, ...)
+{
+	REAL(int, openat, int, const char *, int, ...);
+	va_list list;
+	mode_t mode;
+	int fd;
+
+	va_start(list, flags);
+	mode = flags & O_CREAT ? va_arg(list, mode_t) : 0;
+	va_end(list);
+	step();
+	fd = real(folder, path, flags, mode);
+	made(fd, path, flags);
+	step();
+	return fd;
+}
+
+EXPORTED ssize_t write(int fd, const void *bytes, size_t n)
+{
+	REAL(ssize_t, write, int, const void *, size_t);
+	ssize_t done;
+
+	if (watch.on && fd >= 0 && fd < MOST_FDS && watch.made[fd]) {
+		watch.made[fd] = 0;
+		watch.written++;
+		watch.loose += (watch.modes[fd] & 07077) != 0;
+		watch.weak += (watch.flags[fd] & NEEDED) != NEEDED;
+		memcpy(watch.name, watch.names[fd], sizeof(watch.name));
+	}
+	step();
+	done = real(fd, bytes, n);
+	step();
+	if (watch.on && ++watch.writes == watch.stop_in_write)
+		kill(getpid(), SIGSTOP);
+	return done;
+}
+
+EXPORTED ssize_t read(int fd, void *bytes, size_t n)
+{
+	REAL(ssize_t, read, int, void *, size_t);
+	ssize_t done;
+
+	if (watch.on && watch.read > watch.most_read) {
+		errno = EIO;
+		return -1;
+	}
+	done = real(fd, bytes, n);
+	if (watch.on && done > 0)
+		watch.read += (uint64_t)done;
+	return done;
+}
+
+EXPORTED ssize_t __read_chk(int fd, void *bytes, size_t n, size_t room);
+ssize_t __read_chk(int fd, void *bytes, size_t n, size_t room)
+{
+	return read(fd, bytes, n < room ? n : room);
+}
+
+#define STEPS(name, parameters, arguments, ...) \
+	EXPORTED int name parameters \
+	{ \
+		REAL(int, name, __VA_ARGS__); \
+		int result; \
+ \
+		step(); \
+		result = real arguments; \
+		step(); \
+		return result; \
+	}
+STEPS(fchmod, (int fd, mode_t mode), (fd, mode), int, mode_t)
+STEPS(fsync, (int fd), (fd), int)
+STEPS(renameat, (int a, const char *from, int b, const char *to), (a, from, b, to), int, const char *, int,
+      const char *)
+STEPS(unlinkat, (int folder, const char *path, int flags), (folder, path, flags), int, const char *, int)
+
+static void watch_on(void)
+{
+	memset(&watch, 0, sizeof(watch));
+	watch.most_read = 64 << 20;
+	watch.on = 1;
+}
+
+/* ---- folders and files ---- */
+
+enum { FOLDER_BYTES = 4096 };
+
+static void go_to_folder(char folder[FOLDER_BYTES])
+{
+	const char *tmp = getenv("TMPDIR");
+	int n = snprintf(folder, FOLDER_BYTES, "%s/check_hashmap_file.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+
+	ck_assert_int_lt(n, FOLDER_BYTES);
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	ck_assert_int_eq(chdir(folder), 0);
+	umask(022);
+}
+
+static int files_in(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	int n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 2;
+}
+
+static void leave_folder(const char *folder)
+{
+	ck_assert_int_eq(files_in("."), 0);
+	ck_assert_int_eq(chdir("/"), 0);
+	ck_assert_int_eq(rmdir(folder), 0);
+}
+
+static void make_file(const char *path, mode_t mode)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, "before", 6), 6);
+	ck_assert_int_eq(fchmod(fd, mode), 0);
+	close(fd);
+}
+
+static mode_t mode_of(const char *path)
+{
+	struct stat st;
+
+	ck_assert_int_eq(lstat(path, &st), 0);
+	return st.st_mode;
+}
+
+/* Whether the file is the one of make_file. */
+static int is_untouched(const char *path)
+{
+	char text[8] = "";
+	int fd = open(path, O_RDONLY), same;
+
+	ck_assert_int_ge(fd, 0);
+	same = read(fd, text, 7) == 6 && !strcmp(text, "before");
+	close(fd);
+	return same;
+}
+
+/* The temporary files in this folder, of names that end so; *name gets one. */
+static int temporaries(char name[300])
+{
+	DIR *dir = opendir(".");
+	struct dirent *entry;
+	int n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while ((entry = readdir(dir))) {
+		size_t length = strlen(entry->d_name);
+
+		if (length > 4 && !strcmp(entry->d_name + length - 4, ".tmp")) {
+			snprintf(name, 300, "%s", entry->d_name);
+			n++;
+		}
+	}
+	closedir(dir);
+	return n;
+}
+
+/* ---- maps ---- */
+
+/* With keys 1 to n, each with its double. */
+static struct cua_hashmap *map_of(struct cua_context *ctx, uint32_t n, const struct cua_hashmap_options *options)
+{
+	uint32_t *keys = test_malloc(n * sizeof(*keys)), *values = test_malloc(n * sizeof(*values));
+	struct cua_hashmap *map;
+	void *k, *v;
+
+	for (uint32_t i = 0; i < n; i++) {
+		keys[i] = i + 1;
+		values[i] = 2 * (i + 1);
+	}
+	ck_assert_cua(cua_hashmap_create(ctx, options, CUA_U32, CUA_U32, n + 10, &map));
+	k = test_upload(ctx, keys, n * sizeof(*keys));
+	v = test_upload(ctx, values, n * sizeof(*values));
+	ck_assert_cua(cua_hashmap_insert_n(map, n, k, v, NULL));
+	test_free(ctx, k);
+	test_free(ctx, v);
+	free(keys);
+	free(values);
+	return map;
+}
+
+static int adds_up(void *arg, const void *key, const void *value)
+{
+	uint32_t k, v;
+
+	memcpy(&k, key, sizeof(k));
+	memcpy(&v, value, sizeof(v));
+	ck_assert_uint_eq(v, 2 * k);
+	*(uint64_t *)arg += k;
+	return 0;
+}
+
+/* The n of the map_of that a file holds; fails the test if it holds anything else. */
+static uint64_t size_of_file(struct cua_context *ctx, const char *path)
+{
+	struct cua_hashmap *map;
+	uint64_t n = 0, sum = 0;
+
+	ck_assert_cua(cua_hashmap_load(ctx, NULL, path, &map));
+	ck_assert_cua(cua_hashmap_size(map, &n));
+	ck_assert_cua(cua_hashmap_for_each(map, adds_up, &sum));
+	ck_assert_uint_eq(sum, n * (n + 1) / 2);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	return n;
+}
+
+static int became_other_user(void)
+{
+	return !setgroups(0, NULL) && !setgid(OTHER_USER) && !setuid(OTHER_USER);
+}
+
+/*
+ * What fn returns in a process of another user, or 77 where this process cannot become one. fn uses no check macro.
+ */
+static int as_other_user(int (*fn)(void))
+{
+	int wait_status = 0;
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	if (!child)
+		_exit(geteuid() || !became_other_user() ? 77 : fn());
+	ck_assert_int_eq(waitpid(child, &wait_status, 0), child);
+	ck_assert(WIFEXITED(wait_status));
+	if (WEXITSTATUS(wait_status) == 77)
+		printf("skipped: this process cannot become another user\n");
+	return WEXITSTATUS(wait_status);
+}
+
+/* ---- permissions ---- */
+
+/* What others may do with the file, from the moment it is made; its name, and the flags that made it. */
+START_TEST(private_until_whole)
+{
+	static const mode_t before[] = {0, 0600, 0640, 0666, 0444}, masks[] = {022, 077, 0, 027};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map = map_of(ctx, 50, NULL);
+	char folder[FOLDER_BYTES], first[300];
+
+	go_to_folder(folder);
+	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
+		for (size_t j = 0; j < sizeof(masks) / sizeof(masks[0]); j++) {
+			if (before[i])
+				make_file("a", before[i]);
+			umask(masks[j]);
+			watch_on();
+			ck_assert_cua(cua_hashmap_save(map, "a"));
+			watch.on = 0;
+			ck_assert_int_eq(watch.written, 1);
+			ck_assert_int_eq(watch.loose, 0);
+			ck_assert_int_eq(watch.weak, 0);
+			ck_assert_uint_eq(mode_of("a"), S_IFREG | (before[i] ? before[i] : 0666 & ~masks[j]));
+			/* the mask is what it was */
+			ck_assert_uint_eq(umask(022), masks[j]);
+			ck_assert_int_eq(files_in("."), 1);
+			/* 128 random bits are not the same twice, and not the process */
+			if (i + j)
+				ck_assert_str_ne(first, watch.name);
+			memcpy(first, watch.name, sizeof(first));
+			ck_assert_uint_ge(strspn(strpbrk(first, "-.") + strcspn(first, "-"), "-0123456789abcdef"), 32);
+			ck_assert_int_eq(unlink("a"), 0);
+		}
+	leave_folder(folder);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+static int make_trap(void)
+{
+	int fd = open("theirs", O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	return fd < 0 || fchmod(fd, 04777);
+}
+
+/* No file has the set-user-id bit after a save, whether the file before was another user's or the saver's. */
+START_TEST(set_user_id)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map = map_of(ctx, 50, NULL);
+	char folder[FOLDER_BYTES];
+	struct stat st;
+	int other;
+
+	go_to_folder(folder);
+	make_file("own", 06755);
+	ck_assert_uint_eq(mode_of("own") & 04000, 04000);
+	ck_assert_cua(cua_hashmap_save(map, "own"));
+	ck_assert_uint_eq(mode_of("own"), S_IFREG | 0755);
+
+	ck_assert_int_eq(chmod(folder, 0777), 0);
+	other = as_other_user(make_trap);
+	if (other != 77) {
+		ck_assert_int_eq(other, 0);
+		ck_assert_cua(cua_hashmap_save(map, "theirs"));
+		ck_assert_int_eq(stat("theirs", &st), 0);
+		ck_assert_uint_eq(st.st_uid, geteuid());
+		ck_assert_uint_eq(st.st_mode, S_IFREG | 0644);
+		ck_assert_int_eq(unlink("theirs"), 0);
+	}
+	ck_assert_int_eq(unlink("own"), 0);
+	leave_folder(folder);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* A group that the file is kept in, or where the saver is no member: not more for anybody than before. */
+static int save_of_group(void)
+{
+	struct cua_context *ctx;
+	struct cua_hashmap *map;
+	struct stat st;
+	enum cua_status status;
+
+	if (cua_context_create(TEST_BACKEND, 0, &ctx) ||
+	    cua_hashmap_create(ctx, NULL, CUA_U32, CUA_U32, 10, &map))
+		return 1;
+	status = cua_hashmap_save(map, "theirs");
+	return status || stat("theirs", &st) || st.st_gid != OTHER_USER || (st.st_mode & 07777) != 0644;
+}
+
+START_TEST(group)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map = map_of(ctx, 50, NULL);
+	char folder[FOLDER_BYTES];
+	struct stat st;
+
+	if (geteuid()) {
+		printf("skipped: only root can give files away\n");
+	} else {
+		go_to_folder(folder);
+		ck_assert_int_eq(chmod(folder, 0777), 0);
+		make_file("own", 0640);
+		ck_assert_int_eq(chown("own", 0, 12345), 0);
+		ck_assert_cua(cua_hashmap_save(map, "own"));
+		ck_assert_int_eq(stat("own", &st), 0);
+		ck_assert_uint_eq(st.st_gid, 12345);
+		ck_assert_uint_eq(st.st_mode, S_IFREG | 0640);
+		/* group 12345 could write, and others not: neither can the group of the other user now */
+		make_file("theirs", 0664);
+		ck_assert_int_eq(chown("theirs", OTHER_USER, 12345) | chmod("theirs", 0664), 0);
+		if (as_other_user(save_of_group) != 77)
+			ck_assert_int_eq(as_other_user(save_of_group), 0);
+		ck_assert_int_eq(unlink("own") | unlink("theirs"), 0);
+		leave_folder(folder);
+	}
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- links ---- */
+
+static int make_links(void)
+{
+	return symlink("../victim", "shared/link") || symlink("../nothing", "shared/dangling") ||
+	       symlink("mine", "shared/chain") || symlink("../victim", "shared/mine");
+}
+
+/* In a sticky folder for all, links of others are not followed; one's own and those of the folder's owner are. */
+START_TEST(sticky_links)
+{
+	static const char *const links[] = {"shared/link", "shared/dangling", "shared/chain", "own"};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map = map_of(ctx, 50, NULL);
+	char folder[FOLDER_BYTES];
+	int other;
+
+	go_to_folder(folder);
+	ck_assert_int_eq(chmod(folder, 0755) | mkdir("shared", 0700) | chmod("shared", 01777), 0);
+	make_file("victim", 0600);
+	/* to a link of another user's */
+	ck_assert_int_eq(symlink("shared/link", "own"), 0);
+	other = as_other_user(make_links);
+	if (other != 77) {
+		ck_assert_int_eq(other, 0);
+		for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+			errno = 0;
+			ck_assert_status(cua_hashmap_save(map, links[i]), CUA_ERROR_SYSTEM);
+			ck_assert_int_eq(errno, EACCES);
+			ck_assert(is_untouched("victim"));
+			ck_assert_int_eq(files_in("."), 3);
+			ck_assert_int_eq(files_in("shared"), 4);
+		}
+		/* a folder of one's own that is not sticky: they are followed */
+		ck_assert_int_eq(chmod("shared", 0755), 0);
+		ck_assert_cua(cua_hashmap_save(map, "shared/chain"));
+		ck_assert_uint_eq(size_of_file(ctx, "victim"), 50);
+		ck_assert_cua(cua_hashmap_save(map, "shared/dangling"));
+		ck_assert_uint_eq(size_of_file(ctx, "nothing"), 50);
+		ck_assert(S_ISLNK(mode_of("shared/link")) && S_ISLNK(mode_of("shared/dangling")));
+		ck_assert_int_eq(unlink("nothing") | unlink("shared/link") | unlink("shared/dangling") |
+					 unlink("shared/chain") | unlink("shared/mine"),
+				 0);
+		ck_assert_int_eq(unlink("victim") | chmod("shared", 01777), 0);
+		make_file("victim", 0600);
+	}
+	ck_assert_int_eq(symlink("../victim", "shared/link") | symlink("../nothing", "shared/dangling"), 0);
+	ck_assert_cua(cua_hashmap_save(map, "own"));
+	ck_assert_uint_eq(size_of_file(ctx, "victim"), 50);
+	ck_assert_uint_eq(mode_of("victim"), S_IFREG | 0600);
+	ck_assert_cua(cua_hashmap_save(map, "shared/dangling"));
+	ck_assert_uint_eq(size_of_file(ctx, "nothing"), 50);
+	ck_assert_int_eq(files_in("shared"), 2);
+	ck_assert_int_eq(unlink("nothing") | unlink("victim") | unlink("own") | unlink("shared/link") |
+				 unlink("shared/dangling") | rmdir("shared"),
+			 0);
+	leave_folder(folder);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- what earlier processes left ---- */
+
+#define A_NAME ".cuamap-%032x.tmp"
+
+static int make_temporary(void)
+{
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), A_NAME, 1);
+	fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
+	return fd < 0;
+}
+
+/* A child that saves a map of n keys as "a", with a signal at this step or a stop after this write. */
+static pid_t saver(uint32_t n, long last, int signal_number, int stop_in_write)
+{
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	if (!child) {
+		struct cua_context *ctx = test_context(TEST_BACKEND);
+		struct cua_hashmap *map = map_of(ctx, n, NULL);
+
+		watch_on();
+		watch.last = last;
+		watch.signal = signal_number;
+		watch.stop_in_write = stop_in_write;
+		_exit(cua_hashmap_save(map, "a") != CUA_OK);
+	}
+	ck_assert_int_gt(child, 0);
+	return child;
+}
+
+START_TEST(leftovers)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map = map_of(ctx, 50, NULL);
+	char folder[FOLDER_BYTES], name[300], live[300];
+	int wait_status = 0, other;
+	struct stat st;
+	pid_t child;
+
+	go_to_folder(folder);
+	ck_assert_int_eq(chmod(folder, 0777), 0);
+	/* of this process's number, as many as there may be */
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "cuamap.%ld.%d.tmp", (long)getpid(), i);
+		make_file(name, 0600);
+	}
+	ck_assert_cua(cua_hashmap_save(map, "a"));
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "cuamap.%ld.%d.tmp", (long)getpid(), i);
+		ck_assert_int_eq(unlink(name), 0);
+	}
+	ck_assert_int_eq(files_in("."), 1);
+	/* of writers that are no more, of any mode */
+	for (unsigned i = 0; i < 1200; i++) {
+		snprintf(name, sizeof(name), A_NAME, i + 100);
+		make_file(name, i % 3 == 0 ? 0600 : i % 3 == 1 ? 0444 : 0200);
+	}
+	ck_assert_cua(cua_hashmap_save(map, "a"));
+	ck_assert_int_eq(files_in("."), 1);
+	/* killed in the middle */
+	for (int i = 1; i <= 3; i++) {
+		child = saver(60, 0, 0, i);
+		ck_assert_int_eq(waitpid(child, &wait_status, WUNTRACED), child);
+		ck_assert(WIFSTOPPED(wait_status));
+		ck_assert_int_eq(temporaries(live), 1);
+		/* the writer lives: its file stays, and it ends as if it were alone */
+		ck_assert_cua(cua_hashmap_save(map, "b"));
+		ck_assert_int_eq(temporaries(name), 1);
+		ck_assert_str_eq(name, live);
+		if (i == 2) {
+			ck_assert_int_eq(kill(child, SIGCONT), 0);
+			ck_assert_int_eq(waitpid(child, &wait_status, 0), child);
+			ck_assert(WIFEXITED(wait_status) && !WEXITSTATUS(wait_status));
+			ck_assert_uint_eq(size_of_file(ctx, "a"), 60);
+		} else {
+			ck_assert_int_eq(kill(child, SIGKILL), 0);
+			ck_assert_int_eq(waitpid(child, &wait_status, 0), child);
+			ck_assert_int_eq(temporaries(name), 1);
+			ck_assert_cua(cua_hashmap_save(map, "b"));
+		}
+		ck_assert_int_eq(files_in("."), 2);
+	}
+	/* what only looks like them, and what is not this user's */
+	ck_assert_int_eq(mkdir(".cuamap-0123456789abcdef0123456789abcdef.tmp", 0700), 0);
+	ck_assert_int_eq(symlink("a", ".cuamap-0123456789abcdef0123456789abcde0.tmp"), 0);
+	make_file(".cuamap-0123456789abcdef0123456789abcdeg.tmp", 0600);
+	make_file(".cuamap-0123456789abcdef0123456789abcdef.tmp2", 0600);
+	make_file("cuamap-0123456789abcdef0123456789abcdef.tmp", 0600);
+	other = as_other_user(make_temporary) != 77;
+	ck_assert_cua(cua_hashmap_save(map, "b"));
+	ck_assert_int_eq(files_in("."), 7 + other);
+	snprintf(name, sizeof(name), A_NAME, 1);
+	ck_assert_int_eq(lstat(name, &st), other ? 0 : -1);
+	if (other)
+		ck_assert_int_eq(unlink(name), 0);
+	ck_assert_int_eq(rmdir(".cuamap-0123456789abcdef0123456789abcdef.tmp") |
+				 unlink(".cuamap-0123456789abcdef0123456789abcde0.tmp") |
+				 unlink(".cuamap-0123456789abcdef0123456789abcdeg.tmp") |
+				 unlink(".cuamap-0123456789abcdef0123456789abcdef.tmp2") |
+				 unlink("cuamap-0123456789abcdef0123456789abcdef.tmp") | unlink("a") | unlink("b"),
+			 0);
+	leave_folder(folder);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- killed ---- */
+
+/* Before and after each system call of a save: the file is the former or the new one, and the next save cleans up. */
+START_TEST(killed_at_each_step)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map = map_of(ctx, 50, NULL);
+	char folder[FOLDER_BYTES];
+	long steps[2];
+
+	go_to_folder(folder);
+	for (int exists = 0; exists < 2; exists++) {
+		int killed = 1, was_new = 0, left = 0;
+
+		for (steps[exists] = 0; killed; steps[exists]++) {
+			int wait_status = 0, there;
+			struct stat st;
+			pid_t child;
+
+			unlink("a");
+			if (exists)
+				ck_assert_cua(cua_hashmap_save(map, "a"));
+			child = saver(60, steps[exists] + 1, SIGKILL, 0);
+			ck_assert_int_eq(waitpid(child, &wait_status, 0), child);
+			killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+			ck_assert(killed || (WIFEXITED(wait_status) && !WEXITSTATUS(wait_status)));
+			there = !lstat("a", &st);
+			left += files_in(".") - there;
+			if (there) {
+				uint64_t n = size_of_file(ctx, "a");
+
+				ck_assert(n == 60 || (exists && n == 50));
+				/* once new, always new */
+				ck_assert(!was_new || n == 60);
+				was_new = n == 60;
+			} else {
+				ck_assert(!exists && !was_new);
+			}
+			ck_assert_cua(cua_hashmap_save(map, "b"));
+			ck_assert_int_eq(files_in("."), 1 + there);
+		}
+		ck_assert(was_new);
+		/* those kills in between did leave files */
+		ck_assert_int_ge(left, 6);
+		ck_assert_int_ge(steps[exists], 16);
+	}
+	ck_assert_int_eq(unlink("a") | unlink("b"), 0);
+	leave_folder(folder);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* At any moment, in a file of many writes. */
+START_TEST(killed_at_any_time)
+{
+	uint64_t seed = test_seed("killed_at_any_time"), n = 0;
+	const uint32_t size = test_quick() ? 100000 : 2000000;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map = map_of(ctx, 50, NULL);
+	int killed = 0, new = 0, ended = 0;
+	char folder[FOLDER_BYTES];
+
+	go_to_folder(folder);
+	for (int i = 0; i < 300; i++) {
+		int wait_status = 0, ready[2];
+		pid_t child;
+		char byte;
+
+		ck_assert_cua(cua_hashmap_save(map, "a"));
+		ck_assert_int_eq(pipe(ready), 0);
+		fflush(NULL);
+		child = fork();
+		if (!child) {
+			struct cua_context *own = test_context(TEST_BACKEND);
+			struct cua_hashmap *large = map_of(own, size, NULL);
+
+			if (write(ready[1], "r", 1) != 1)
+				_exit(1);
+			_exit(cua_hashmap_save(large, "a") != CUA_OK);
+		}
+		ck_assert_int_gt(child, 0);
+		close(ready[1]);
+		ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+		close(ready[0]);
+		usleep((useconds_t)(test_random(&seed) % (size / 10)));
+		kill(child, SIGKILL);
+		ck_assert_int_eq(waitpid(child, &wait_status, 0), child);
+		killed += WIFSIGNALED(wait_status) != 0;
+		ended += WIFEXITED(wait_status) != 0;
+		n = size_of_file(ctx, "a");
+		ck_assert(n == 50 || n == size);
+		new += n == size;
+		ck_assert_cua(cua_hashmap_save(map, "b"));
+		ck_assert_int_eq(files_in("."), 2);
+	}
+	printf("killed_at_any_time: %d killed, %d ended, %d new files\n", killed, ended, new);
+	ck_assert_int_eq(unlink("a") | unlink("b"), 0);
+	leave_folder(folder);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- the limit of file sizes ---- */
+
+static volatile sig_atomic_t signals;
+
+static void count_signal(int number)
+{
+	(void)number;
+	signals++;
+}
+
+/*
+ * The limit is an error of the call and no signal, whatever the process does with that: ends, as by default, calls a
+ * handler, or has one pending that is not the library's.
+ */
+START_TEST(size_limit)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map = map_of(ctx, 50, NULL), *more = map_of(ctx, 60, NULL);
+	sigset_t set, mask, pending;
+	struct rlimit old, limit;
+	char folder[FOLDER_BYTES];
+
+	go_to_folder(folder);
+	ck_assert_cua(cua_hashmap_save(map, "a"));
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGXFSZ);
+	for (int how = 0; how < 3; how++)
+		for (rlim_t at = 0; at < HEADER + 60 * 8; at += 44) {
+			enum cua_status status;
+			int error, bad;
+
+			ck_assert(signal(SIGXFSZ, how == 1 ? count_signal : SIG_DFL) != SIG_ERR);
+			ck_assert_int_eq(sigprocmask(how == 2 ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL), 0);
+			if (how == 2)
+				raise(SIGXFSZ);
+			limit = old;
+			limit.rlim_cur = at;
+			/* check writes to a file as well */
+			bad = setrlimit(RLIMIT_FSIZE, &limit);
+			errno = 0;
+			status = cua_hashmap_save(more, "a");
+			error = errno;
+			bad |= setrlimit(RLIMIT_FSIZE, &old);
+			ck_assert_int_eq(bad, 0);
+			ck_assert_status(status, CUA_ERROR_SYSTEM);
+			ck_assert_int_eq(error, EFBIG);
+			ck_assert_int_eq(signals, 0);
+			ck_assert_int_eq(sigpending(&pending), 0);
+			ck_assert_int_eq(sigismember(&pending, SIGXFSZ), how == 2);
+			ck_assert_int_eq(sigprocmask(SIG_BLOCK, NULL, &mask), 0);
+			ck_assert_int_eq(sigismember(&mask, SIGXFSZ), how == 2);
+			ck_assert_int_eq(files_in("."), 1);
+			ck_assert_uint_eq(size_of_file(ctx, "a"), 50);
+		}
+	/* the pending one ends here, where it is ignored */
+	ck_assert(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+	ck_assert_int_eq(unlink("a"), 0);
+	leave_folder(folder);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	ck_assert_cua(cua_hashmap_destroy(more));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- files that cost much ---- */
+
+/* The sum of the file format; of whole words. */
+static uint64_t add_up(uint64_t sum, const void *bytes, size_t n)
+{
+	uint64_t word;
+
+	for (size_t i = 0; i < n; i += 8) {
+		memcpy(&word, (const char *)bytes + i, 8);
+		sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
+		sum ^= sum >> 29;
+	}
+	return sum;
+}
+
+/* The file that a saved map of 4 + 4 bytes becomes with these numbers in its header, and of this size. */
+static void forge(const char *path, uint64_t count, uint64_t slots, uint64_t pairs_sum, off_t size)
+{
+	char header[HEADER];
+	uint64_t sum;
+	int fd = open(path, O_RDWR);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(pread(fd, header, HEADER, 0), HEADER);
+	memcpy(header + 24, &count, 8);
+	memcpy(header + 32, &slots, 8);
+	memcpy(header + 72, &pairs_sum, 8);
+	sum = add_up(1, header, 80);
+	memcpy(header + 80, &sum, 8);
+	ck_assert_int_eq(pwrite(fd, header, HEADER, 0), HEADER);
+	if (ftruncate(fd, HEADER) || ftruncate(fd, size))
+		ck_abort_msg("%s: ftruncate to %lld: %s", path, (long long)size, strerror(errno));
+	close(fd);
+}
+
+static long peak_kib(void)
+{
+	struct rusage usage;
+
+	ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
+	return usage.ru_maxrss;
+}
+
+/* One key again and again, in holes and in what is on the disk: known after the first part, with little memory. */
+START_TEST(equal_keys)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map = map_of(ctx, 1, NULL), *none = NULL;
+	const uint64_t all = (uint64_t)8 << 30, some = 3 * PART;
+	char folder[FOLDER_BYTES], *pairs = test_malloc(some);
+	long before;
+	int fd;
+
+	go_to_folder(folder);
+	ck_assert_cua(cua_hashmap_save(map, "a"));
+	before = peak_kib();
+	forge("a", all / 8, all / 8, 0, (off_t)(HEADER + all));
+	watch_on();
+	if (cua_hashmap_load(ctx, NULL, "a", &none) == CUA_ERROR_NO_MEMORY)
+		printf("no memory for a map of 8 GiB: the file was not read\n");
+	else
+		ck_assert_status(cua_hashmap_load(ctx, NULL, "a", &none), CUA_ERROR_CORRUPT);
+	watch.on = 0;
+	ck_assert_uint_ge(watch.read, HEADER);
+	ck_assert_uint_le(watch.read, 2 * (HEADER + PART));
+	ck_assert_int_lt(peak_kib() - before, 1 << 20);
+
+	/* with the right sum */
+	for (uint64_t i = 0; i < some; i += 8)
+		memcpy(pairs + i, "key.val.", 8);
+	forge("a", some / 8, some / 8, add_up(0, pairs, some), HEADER);
+	fd = open("a", O_WRONLY | O_APPEND);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, pairs, some), (ssize_t)some);
+	close(fd);
+	watch_on();
+	ck_assert_status(cua_hashmap_load(ctx, NULL, "a", &none), CUA_ERROR_CORRUPT);
+	watch.on = 0;
+	ck_assert_uint_ge(watch.read, HEADER + PART);
+	ck_assert_uint_le(watch.read, HEADER + PART);
+	ck_assert_ptr_null(none);
+	free(pairs);
+	ck_assert_int_eq(unlink("a"), 0);
+	leave_folder(folder);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* A header alone, of a map that would be large: no memory for slots that nobody writes to, and none above the limit. */
+START_TEST(large_header)
+{
+	struct cua_hashmap_options o = {.struct_size = sizeof(o), .max_bytes = 1 << 20};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map = map_of(ctx, 1, NULL), *loaded = NULL;
+	const uint64_t slots = 512 * 7 << 17;
+	uint64_t n = 0, size = 1;
+	char folder[FOLDER_BYTES];
+	enum cua_status status;
+	long before;
+
+	go_to_folder(folder);
+	ck_assert_cua(cua_hashmap_save(map, "a"));
+	/* 4 GiB; then more than there are addresses */
+	for (int i = 0; i < 2; i++) {
+		forge("a", 0, i ? (uint64_t)1 << 60 : slots, 0, HEADER);
+		ck_assert_status(cua_hashmap_load(ctx, &o, "a", &loaded), CUA_ERROR_SIZE);
+		ck_assert_ptr_null(loaded);
+	}
+	/* the file's size is looked at first */
+	forge("a", slots, slots, 0, HEADER);
+	ck_assert_status(cua_hashmap_load(ctx, &o, "a", &loaded), CUA_ERROR_CORRUPT);
+	forge("a", 0, slots, 0, HEADER);
+	before = peak_kib();
+	status = cua_hashmap_load(ctx, NULL, "a", &loaded);
+	ck_assert_int_lt(peak_kib() - before, 256 << 10);
+	if (status == CUA_ERROR_NO_MEMORY) {
+		printf("no memory for a map of 4 GiB\n");
+	} else {
+		ck_assert_cua(status);
+		ck_assert_cua(cua_hashmap_capacity(loaded, &n));
+		ck_assert_uint_eq(n, slots);
+		ck_assert_cua(cua_hashmap_size(loaded, &size));
+		ck_assert_uint_eq(size, 0);
+		ck_assert_cua(cua_hashmap_destroy(loaded));
+	}
+	/* a limit that is large enough */
+	forge("a", 0, 512 * 7, 0, HEADER);
+	ck_assert_cua(cua_hashmap_load(ctx, &o, "a", &loaded));
+	ck_assert_cua(cua_hashmap_destroy(loaded));
+	ck_assert_int_eq(unlink("a"), 0);
+	leave_folder(folder);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+	const char *deep = getenv("CUA_TEST_DEEP");
+	Suite *suite = suite_create("hashmap_file");
+	TCase *tcase = tcase_create("hashmap_file");
+
+	tcase_set_timeout(tcase, 240);
+	tcase_add_test(tcase, private_until_whole);
+	tcase_add_test(tcase, set_user_id);
+	tcase_add_test(tcase, group);
+	tcase_add_test(tcase, sticky_links);
+	tcase_add_test(tcase, leftovers);
+	tcase_add_test(tcase, killed_at_each_step);
+	tcase_add_test(tcase, size_limit);
+	tcase_add_test(tcase, equal_keys);
+	tcase_add_test(tcase, large_header);
+	suite_add_tcase(suite, tcase);
+	if (deep && *deep && strcmp(deep, "0")) {
+		tcase = tcase_create("deep");
+		tcase_set_timeout(tcase, 1200);
+		tcase_add_test(tcase, killed_at_any_time);
+		suite_add_tcase(suite, tcase);
+	}
+	return suite;
+}
+
+int main(void)
+{
+	return test_run(make_suite(), TEST_BACKEND);
+}
