@@ -300,19 +300,73 @@ runs 1 "an error keeps the former file" -d out/dump in/line.fa nothing missing
 same "an error keeps the former file" before out/dump
 rm -f out/*
 
+# begin: kmer-count writes out/dump and waits for a pipe; sets pid, once its temporary file is there
+begin() {
+  "$kmer_count" -d out/dump pipe >stdout 2>stderr &
+  pid=$!
+  for _ in $(seq 300); do
+    [ -z "$(find out -name '*kmer-count*')" ] || break
+    sleep 0.1
+  done
+  [ -n "$(find out -name '*kmer-count*')" ] || fail "$1: no temporary file was seen"
+}
 # a signal ends it as it ends any program, and no file is left
-"$kmer_count" -d out/dump pipe >stdout 2>stderr &
-pid=$!
-for _ in $(seq 300); do
-  [ -z "$(ls -A out)" ] || break
-  sleep 0.1
-done
-[ -n "$(ls -A out)" ] || fail "a signal: no temporary file was seen"
+begin "a signal"
+mode=$(stat -c %a out/.kmer-count-*.tmp)
+[ "$mode" = 600 ] || fail "a temporary file: its mode is $mode, not 600"
 kill -TERM $pid
 rc=0
 wait $pid 2>/dev/null || rc=$?
 [ $rc = 143 ] || fail "a signal: exit status $rc, not 143"
 empty_out "a signal"
+
+# what a process that was killed has left goes, and not what one that lives is writing
+begin "killed"
+runs 0 "beside one that lives" -d out/other in/line.fa
+[ "$(find out -name '.kmer-count-*.tmp' | wc -l)" = 1 ] || fail "beside one that lives: $(ls -A out)"
+kill -KILL $pid
+{ wait $pid; } 2>/dev/null
+runs 0 "after a kill" -d out/other in/line.fa
+[ "$(ls -A out)" = other ] || fail "after a kill: $(ls -A out)"
+rm -f out/*
+
+# the limit of file sizes is an error like a full disk, and no file is left
+rc=0
+(
+  ulimit -f 1
+  exec "$kmer_count" -d out/dump in/long.fa >stdout 2>stderr
+) || rc=$?
+[ $rc = 1 ] && grep -q '^kmer-count: out/dump: File too large' stderr || fail "a file size limit: exit status $rc"
+empty_out "a file size limit"
+
+# ---- a folder for all, with files of another user ----
+
+# other COMMAND...: as another user
+other() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+if [ "$(id -u)" = 0 ] && other true 2>/dev/null; then
+  chmod 711 "$tmp"
+  mkdir shared
+  chmod 1777 shared
+  other ln -s ../victim shared/link
+  other ln -s ../absent shared/dangling
+  other touch shared/file
+  other chmod 4766 shared/file
+  echo before >victim
+  for link in shared/link shared/dangling; do
+    runs 1 "a link of another user's, $link" -d $link in/line.fa
+    grep -q "^kmer-count: $link: Permission denied" stderr || fail "a link of another user's, $link: no such message"
+    [ "$(cat victim)" = before ] && [ ! -e absent ] || fail "a link of another user's, $link: it was followed"
+  done
+  runs 0 "a file of another user's" -d shared/file in/line.fa
+  [ "$(stat -c '%a %u' shared/file)" = "644 0" ] ||
+    fail "a file of another user's: $(stat -c 'mode %a of user %u' shared/file)"
+  ln -s ../victim shared/own
+  runs 0 "an own link" -d shared/own in/line.fa
+  [ "$(cat victim)" != before ] && [ -L shared/own ] || fail "an own link: not followed"
+  [ "$(find shared -name '.kmer-count*')" = "" ] || fail "a folder for all: $(ls -A shared)"
+else
+  echo "not root, or no setpriv(1): nothing was tried with files of another user"
+fi
 
 # ---- what it says of itself, and the bar ----
 

@@ -99,7 +99,8 @@ void counter_close(struct counter *c);
 struct output {
 	const char *path;
 	FILE *f;
-	char *target, *temporary; /* NULL: written in place, as pipes are */
+	int folder; /* of the target and of the temporary file */
+	char *target, *temporary; /* names there; NULL: written in place, as pipes are */
 };
 
 /* "-" is standard output. Ends the process when nothing can be written there; NULL as path opens nothing. */

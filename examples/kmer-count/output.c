@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,12 +22,13 @@
 #define OUTPUTS_MAX 2
 
 static char *volatile temporaries[OUTPUTS_MAX];
+static int folders[OUTPUTS_MAX];
 
 static void remove_temporaries(void)
 {
 	for (int i = 0; i < OUTPUTS_MAX; i++) {
 		if (temporaries[i])
-			unlink(temporaries[i]);
+			unlinkat(folders[i], temporaries[i], 0);
 	}
 }
 
@@ -31,13 +39,15 @@ static void on_signal(int number)
 	raise(number);
 }
 
-static void remember_temporary(char *path)
+static void remember_temporary(int folder, char *name)
 {
 	static const int signals[] = {SIGHUP, SIGINT, SIGTERM, SIGPIPE};
 	static int n;
 
 	if (!n) {
 		atexit(remove_temporaries);
+		/* a write beyond the limit of file sizes fails, and does not end the process */
+		signal(SIGXFSZ, SIG_IGN);
 		for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
 			struct sigaction action;
 
@@ -50,76 +60,200 @@ static void remember_temporary(char *path)
 			sigaction(signals[i], &action, NULL);
 		}
 	}
-	temporaries[n++] = path;
+	folders[n] = folder;
+	temporaries[n++] = name;
 }
 
-static void forget_temporary(const char *path)
+static void forget_temporary(const char *name)
 {
 	for (int i = 0; i < OUTPUTS_MAX; i++) {
-		if (temporaries[i] == path)
+		if (temporaries[i] == name)
 			temporaries[i] = NULL;
 	}
 }
 
-/* ---- outputs ---- */
+/* ---- where an output goes ---- */
 
-/* Bytes of the folder before the name, with its slash. */
-static size_t folder_of(const char *path)
+#define LINKS_MAX 40
+
+/* The folder of a path, relative to another folder, and the name in it, from malloc. Returns the folder, or -1. */
+static int split(int from, const char *path, char **name)
 {
-	const char *slash = strrchr(path, '/');
+	const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+	char folder[PATH_MAX] = ".";
+	size_t n = (size_t)(last - path);
 
-	return slash ? (size_t)(slash - path) + 1 : 0;
-}
-
-/* Of memory that malloc gave: a name in the folder of this path. */
-static char *beside(const char *path, const char *name)
-{
-	size_t folder = name[0] == '/' ? 0 : folder_of(path);
-	char *p = (char *)must_alloc(folder + strlen(name) + 1, 1);
-
-	memcpy(p, path, folder);
-	strcpy(p + folder, name);
-	return p;
-}
-
-/* The target of links, so that it is replaced and not the link; of what is not there yet, the name in its folder. */
-static char *resolved(const char *path)
-{
-	char *at = beside(path, path + folder_of(path)), *target, *next, *folder, *name, link[PATH_MAX];
-	size_t room;
-	ssize_t n;
-
-	/* a link to nothing is followed; realpath ends a loop */
-	while (!(target = realpath(at, NULL)) && errno == ENOENT &&
-	       (n = readlink(at, link, sizeof(link) - 1)) >= 0) {
-		link[n] = 0;
-		next = beside(at, link);
-		free(at);
-		at = next;
+	if (n >= sizeof(folder) || !*last) {
+		errno = *last ? ENAMETOOLONG : *path ? EISDIR : ENOENT;
+		return -1;
 	}
-	if (!target && errno == ENOENT) {
-		name = at + folder_of(at);
-		next = beside(at, "./");
-		folder = realpath(next, NULL);
-		free(next);
-		if (folder) {
-			room = strlen(folder) + strlen(name) + 2;
-			target = (char *)must_alloc(room, 1);
-			snprintf(target, room, "%s/%s", folder, name);
+	if (n) {
+		memcpy(folder, path, n);
+		folder[n] = 0;
+	}
+	*name = (char *)must_alloc(strlen(last) + 1, 1);
+	strcpy(*name, last);
+	return openat(from, folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/*
+ * The text of the link with this name: its length, 0 if it is no link, or -1. In a sticky folder that everybody may
+ * write to, the links of others are refused, except those of the folder's owner: see fs.protected_symlinks in proc(5).
+ */
+static ssize_t read_link(int folder, const char *name, char text[PATH_MAX])
+{
+	const mode_t shared = S_ISVTX | S_IWOTH;
+	int fd = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), error;
+	struct stat link, parent;
+	ssize_t n = -1;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (!fstat(fd, &link) && !fstat(folder, &parent)) {
+		errno = EACCES;
+		if (!S_ISLNK(link.st_mode))
+			n = 0;
+		else if ((parent.st_mode & shared) != shared || link.st_uid == geteuid() || link.st_uid == parent.st_uid)
+			n = readlinkat(fd, "", text, PATH_MAX);
+	}
+	error = n == PATH_MAX ? ENAMETOOLONG : errno;
+	close(fd);
+	errno = error;
+	if (n == PATH_MAX)
+		return -1;
+	if (n > 0)
+		text[n] = 0;
+	return n;
+}
+
+/* Folder and name of where the links of the path end, so that the target is replaced and not the link. */
+static void resolve(struct output *o)
+{
+	char text[PATH_MAX];
+	ssize_t n = -1;
+
+	o->folder = split(AT_FDCWD, o->path, &o->target);
+	for (int links = 0; o->folder >= 0 && (n = read_link(o->folder, o->target, text)) > 0; links++) {
+		int before = o->folder;
+
+		if (links == LINKS_MAX) {
+			errno = ELOOP;
+			n = -1;
+			break;
 		}
-		free(folder);
+		free(o->target);
+		o->folder = split(before, text, &o->target);
+		close(before);
 	}
-	if (!target)
-		die("%s: %s", path, strerror(errno));
-	free(at);
-	return target;
+	if (o->folder < 0 || n < 0)
+		die("%s: %s", o->path, strerror(errno));
 }
+
+/* ---- temporary files: private, and locked while somebody writes them ---- */
+
+#define PREFIX ".kmer-count-"
+#define DIGITS 32
+#define SUFFIX ".tmp"
+
+static int is_own_file(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && st->st_uid == geteuid();
+}
+
+/* Removes what a process that was killed has left in this folder. */
+static void remove_abandoned(int folder)
+{
+	const size_t before = sizeof(PREFIX) - 1;
+	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	struct stat st;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((entry = readdir(dir))) {
+		const char *name = entry->d_name;
+
+		if (strncmp(name, PREFIX, before) || strspn(name + before, "0123456789abcdef") != DIGITS ||
+		    strcmp(name + before + DIGITS, SUFFIX) || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) ||
+		    !is_own_file(&st))
+			continue;
+		fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		/* who writes it holds the lock */
+		if (!fstat(fd, &st) && is_own_file(&st) && !flock(fd, LOCK_EX | LOCK_NB))
+			unlinkat(folder, name, 0);
+		close(fd);
+	}
+	closedir(dir);
+}
+
+/* Opens a new file of a random name, which nobody else can open. */
+static int open_temporary(int folder, char **result)
+{
+	char *name = (char *)must_alloc(sizeof(PREFIX) + DIGITS + sizeof(SUFFIX), 1);
+	unsigned char random[DIGITS / 2];
+	struct stat st;
+
+	for (int tries = 0; tries < 100; tries++) {
+		char *p = name + sizeof(PREFIX) - 1;
+		int fd;
+
+		if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+			break;
+		strcpy(name, PREFIX);
+		for (size_t i = 0; i < sizeof(random); i++, p += 2)
+			snprintf(p, 3, "%02x", random[i]);
+		strcpy(p, SUFFIX);
+		fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd < 0 && errno == EEXIST)
+			continue;
+		/* another process may have found it before it was locked, and removes it then */
+		if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) ? errno != EWOULDBLOCK : fstat(fd, &st) || st.st_nlink)) {
+			*result = name;
+			return fd;
+		}
+		unlinkat(folder, name, 0);
+		close(fd);
+		errno = EAGAIN;
+	}
+	free(name);
+	return -1;
+}
+
+/*
+ * The permissions and the group of the user's own file that was there; if the group cannot be kept, the new group and
+ * all others get what both had. Else those that umask leaves.
+ */
+static int set_mode(const struct output *o, int fd)
+{
+	mode_t mode = umask(0), both;
+	struct stat old, now;
+
+	umask(mode);
+	mode = 0666 & ~mode;
+	if (fstat(fd, &now))
+		return -1;
+	if (!fstatat(o->folder, o->target, &old, AT_SYMLINK_NOFOLLOW) && is_own_file(&old)) {
+		mode = old.st_mode & 0777;
+		if (old.st_gid != now.st_gid && fchown(fd, (uid_t)-1, old.st_gid)) {
+			both = mode >> 3 & mode & 07;
+			mode = (mode & 0700) | both << 3 | both;
+		}
+	}
+	return mode == (now.st_mode & 07777) ? 0 : fchmod(fd, mode);
+}
+
+/* ---- outputs ---- */
 
 void output_open(struct output *o, const char *path)
 {
 	struct stat st;
-	mode_t mode;
-	int fd, exists;
+	int fd;
 
 	memset(o, 0, sizeof(*o));
 	o->path = path;
@@ -130,31 +264,51 @@ void output_open(struct output *o, const char *path)
 		o->f = stdout;
 		return;
 	}
-	exists = !stat(path, &st);
-	if (exists && !S_ISREG(st.st_mode)) {
+	/* the kernel says whether the path may be followed */
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0 ? errno != ENOENT : fstat(fd, &st))
+		die("%s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 && !S_ISREG(st.st_mode)) {
 		/* a device or a pipe stays what it is */
-		o->f = fopen(path, "we");
+		fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+		o->f = fd < 0 ? NULL : fdopen(fd, "w");
 		if (!o->f)
 			die("%s: %s", path, strerror(errno));
 		return;
 	}
-	o->target = resolved(path);
-	/* the name of the output may be as long as names can be */
-	o->temporary = beside(o->target, "kmer-count.XXXXXX");
-	fd = mkstemp(o->temporary);
+	resolve(o);
+	remove_abandoned(o->folder);
+	fd = open_temporary(o->folder, &o->temporary);
 	if (fd < 0)
 		die("%s: %s", path, strerror(errno));
-	remember_temporary(o->temporary);
-	mode = umask(0);
-	umask(mode);
-	o->f = fchmod(fd, exists ? st.st_mode & 0777 : 0666 & ~mode) ? NULL : fdopen(fd, "w");
+	remember_temporary(o->folder, o->temporary);
+	o->f = fdopen(fd, "w");
 	if (!o->f)
 		die("%s: %s", path, strerror(errno));
 }
 
 int output_same(const struct output *a, const struct output *b)
 {
-	return a->target && b->target && !strcmp(a->target, b->target);
+	struct stat x, y;
+
+	return a->target && b->target && !strcmp(a->target, b->target) && !fstat(a->folder, &x) &&
+	       !fstat(b->folder, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Makes the new name last, where the folder can be read and its file system can. */
+static int sync_folder(int folder)
+{
+	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), bad, error;
+
+	if (fd < 0)
+		return errno == EACCES ? 0 : -1;
+	bad = fsync(fd) && errno != EINVAL && errno != ENOTSUP && errno != EROFS;
+	error = errno;
+	close(fd);
+	errno = error;
+	return bad ? -1 : 0;
 }
 
 void output_finish(struct output *outputs, size_t n)
@@ -167,8 +321,11 @@ void output_finish(struct output *outputs, size_t n)
 			continue;
 		failed = fflush(o->f) || ferror(o->f);
 		if (!failed && o->temporary)
-			failed = fsync(fileno(o->f)) != 0;
-		if ((!failed && o->f != stdout && fclose(o->f)) || failed)
+			failed = set_mode(o, fileno(o->f)) || fsync(fileno(o->f));
+		/* temporary files stay locked until they have their names */
+		if (!failed && o->f != stdout && !o->temporary)
+			failed = fclose(o->f) != 0;
+		if (failed)
 			die("%s: %s", o->path, strerror(errno));
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -176,9 +333,19 @@ void output_finish(struct output *outputs, size_t n)
 
 		if (!o->temporary)
 			continue;
-		if (rename(o->temporary, o->target))
+		if (renameat(o->folder, o->temporary, o->folder, o->target))
 			die("%s: %s", o->path, strerror(errno));
 		forget_temporary(o->temporary);
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct output *o = &outputs[i];
+
+		if (!o->temporary)
+			continue;
+		if (sync_folder(o->folder))
+			die("%s: %s", o->path, strerror(errno));
+		fclose(o->f);
+		close(o->folder);
 		free(o->temporary);
 		free(o->target);
 	}
