@@ -129,3 +129,21 @@ AC_CHECK_HEADER([zlib.h],
 AC_SUBST([ZLIB_LIBS])
 AM_CONDITIONAL([HAVE_ZLIB], [test -n "$ZLIB_LIBS"])
 ])
+
+# CUA_FUZZER
+# A clang with libFuzzer, for the targets of tests/fuzz; whatever compiles the rest.
+AC_DEFUN([CUA_FUZZER],
+[AC_ARG_VAR([FUZZ_CC], [clang with libFuzzer, for tests/fuzz])
+AC_CHECK_PROGS([FUZZ_CC], [clang clang-21 clang-20 clang-19 clang-18 clang-17 clang-16 clang-15 clang-14])
+cua_fuzzer_said="no (clang not found)"
+AS_IF([test -n "$FUZZ_CC"],
+  [AC_MSG_CHECKING([whether $FUZZ_CC has libFuzzer])
+   AS_ECHO(["int LLVMFuzzerTestOneInput(const unsigned char *data, unsigned long size);
+int LLVMFuzzerTestOneInput(const unsigned char *data, unsigned long size) { return size && *data > 255; }"]) >conftest.c
+   AS_IF([$FUZZ_CC -fsanitize=fuzzer,address,undefined conftest.c -o conftest$EXEEXT >&AS_MESSAGE_LOG_FD 2>&1],
+     [cua_fuzzer_said=$FUZZ_CC],
+     [cua_fuzzer_said="no ($FUZZ_CC lacks it)"])
+   rm -f conftest.c conftest$EXEEXT
+   AS_CASE([$cua_fuzzer_said], [no*], [AC_MSG_RESULT([no])], [AC_MSG_RESULT([yes])])])
+AM_CONDITIONAL([HAVE_FUZZER], [test "$cua_fuzzer_said" = "$FUZZ_CC"])
+])
