@@ -610,10 +610,10 @@ static enum cua_status made_array(enum cua_status status)
 	X(cua_lock_debug_destroy, LENIENT, cua_lock_debug_destroy(NULL))                                             \
 	X(cua_lock_debug_dropped, PLAIN, cua_lock_debug_dropped(lock_debug(), or_null(outputs())))                   \
 	X(cua_lock_debug_read_reports, PLAIN,                                                                        \
-	  cua_lock_debug_read_reports(lock_debug(), room(), (size_t)room(), or_null(outputs() + 4 * SLICE),          \
+	  cua_lock_debug_read_reports(lock_debug(), room(), (size_t)room(), pick(8) ? (void *)(outputs() + 4 * SLICE) : NULL,  \
 				      or_null(outputs()), or_null(outputs() + 8)))                                   \
 	X(cua_lock_debug_read_verdicts, PLAIN,                                                                       \
-	  cua_lock_debug_read_verdicts(lock_debug(), room(), (size_t)room(), or_null(outputs() + 4 * SLICE),         \
+	  cua_lock_debug_read_verdicts(lock_debug(), room(), (size_t)room(), pick(8) ? (void *)(outputs() + 4 * SLICE) : NULL, \
 				       or_null(outputs()), or_null(outputs() + 8)))                                  \
 	X(cua_lock_verdict_text, PLAIN, cua_lock_verdict_text(or_null(memory), text_size(), or_null(outputs())))     \
 	X(cua_max, PLAIN, cua_max(ctx(), type(), count(), in(), out()))                                              \
