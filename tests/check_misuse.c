@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of every exported function with arguments that are wrong in some way, or in none: NULL, misaligned and overlapping
- * pointers, counts that overflow, unknown enumerators, a struct_size and a layout of no release, objects of another
- * context. After each call its status is one of the list, an error has changed no output and no object, and the library
- * has printed nothing. The calls of one seed are always the same.
+ * Calls of every exported function with arguments that are wrong in some way, or in none: NULL, misaligned and
+ * overlapping pointers, counts that overflow, unknown enumerators, a struct_size and a layout of no release, objects of
+ * another context. After each call its status is one of the list, an error has changed no output and no object, and the
+ * library has printed nothing. The calls of one seed are always the same.
  */
 #include <limits.h>
 #include <signal.h>
@@ -562,7 +562,8 @@ static enum cua_status made_array(enum cua_status status)
 	  cua_filter_append(ctx(), filter_options(), type(), count(), in(), COMPARE, in(), any_buffer()))            \
 	X(cua_filter_array, LENIENT,                                                                                 \
 	  cua_filter_array(ctx(), filter_options(), type(), count(), in(), COMPARE, in(), room(), out(), out()))     \
-	X(cua_filter_workspace, LENIENT, cua_filter_workspace(ctx(), filter_options(), type(), count(), or_null(outputs())))  \
+	X(cua_filter_workspace, LENIENT,                                                                             \
+	  cua_filter_workspace(ctx(), filter_options(), type(), count(), or_null(outputs())))                        \
 	X(cua_free, PLAIN, cua_free(ctx(), no_allocation()))                                                         \
 	X(cua_free_pitched, LENIENT, cua_free_pitched(ctx(), dead_array()))                                          \
 	X(cua_hang_report_text, PLAIN, cua_hang_report_text(or_null(memory), text_size(), or_null(outputs())))       \
@@ -574,7 +575,8 @@ static enum cua_status made_array(enum cua_status status)
 	X(cua_hashmap_compare_exchange_n, PLAIN,                                                                     \
 	  cua_hashmap_compare_exchange_n(map(), count(), in(), out(), in(), out()))                                  \
 	X(cua_hashmap_contains_n, PLAIN, cua_hashmap_contains_n(map(), count(), in(), out()))                        \
-	X(cua_hashmap_copy_to_host, PLAIN, cua_hashmap_copy_to_host(map(), room(), out(), out(), or_null(outputs())))             \
+	X(cua_hashmap_copy_to_host, PLAIN,                                                                           \
+	  cua_hashmap_copy_to_host(map(), room(), out(), out(), or_null(outputs())))                                 \
 	X(cua_hashmap_create, MADE_MAP,                                                                              \
 	  cua_hashmap_create(ctx(), map_options(), small_type(), small_type(), capacity(), slot()))                  \
 	X(cua_hashmap_destroy, LENIENT, cua_hashmap_destroy(NULL))                                                   \
@@ -635,7 +637,8 @@ static enum cua_status made_array(enum cua_status status)
 	X(cua_multimap_status, PLAIN, cua_multimap_status(multimap()))                                               \
 	X(cua_multimap_view, PLAIN, cua_multimap_view(multimap(), or_null(outputs())))                               \
 	X(cua_pointer_query, LENIENT, cua_pointer_query(ctx(), in(), with_size(sizeof(struct cua_pointer_info))))    \
-	X(cua_reduce, PLAIN, cua_reduce(ctx(), reduce_options(), REDUCTION, type(), count(), in(), pick(2) ? NULL : in(), out()))  \
+	X(cua_reduce, PLAIN,                                                                                         \
+	  cua_reduce(ctx(), reduce_options(), REDUCTION, type(), count(), in(), pick(2) ? NULL : in(), out()))       \
 	X(cua_reduce_by_key, PLAIN,                                                                                  \
 	  cua_reduce_by_key(ctx(), segment_options(), REDUCTION, type(), type(), count(), in(), in(), room(), out(), \
 			    out(), out()))                                                                           \

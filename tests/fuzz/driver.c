@@ -3,7 +3,8 @@
  * A fuzz target without libFuzzer: fuzz_NAME [-runs=N] FILE|FOLDER...
  *
  * Runs each file, and the files of each folder, then N inputs that are mutations of them. The inputs depend on the seed
- * alone, which is 1 or CUA_TEST_SEED. N is CUA_FUZZ_RUNS or 20000. An input that ends the program is kept in fuzz-failed.
+ * alone, which is 1 or CUA_TEST_SEED. N is CUA_FUZZ_RUNS or 20000. The file fuzz-failed keeps an input that ends the
+ * program.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the fuzz targets share. A target is one file with LLVMFuzzerTestOneInput. It is linked with libFuzzer by clang, or
- * with driver.c by any compiler, which runs the seeds and a loop of pseudo-random mutations.
+ * What the fuzz targets share. A target is one file with LLVMFuzzerTestOneInput. clang links it with libFuzzer, any
+ * compiler with driver.c, which runs the seeds and a loop of pseudo-random mutations.
  */
 #ifndef CUATOMIC_TESTS_FUZZ_H
 #define CUATOMIC_TESTS_FUZZ_H
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The names of libFuzzer's interface. The mutator is the target's and may be missing; LLVMFuzzerMutate is the driver's. */
+/* The names are those of libFuzzer. A target may lack the custom mutator; the driver defines LLVMFuzzerMutate. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
