@@ -612,10 +612,10 @@ static enum cua_status made_array(enum cua_status status)
 	X(cua_lock_debug_destroy, LENIENT, cua_lock_debug_destroy(NULL))                                             \
 	X(cua_lock_debug_dropped, PLAIN, cua_lock_debug_dropped(lock_debug(), or_null(outputs())))                   \
 	X(cua_lock_debug_read_reports, PLAIN,                                                                        \
-	  cua_lock_debug_read_reports(lock_debug(), room(), (size_t)room(), pick(8) ? (void *)(outputs() + 4 * SLICE) : NULL,  \
+	  cua_lock_debug_read_reports(lock_debug(), room(), (size_t)room(), entries(), \
 				      or_null(outputs()), or_null(outputs() + 8)))                                   \
 	X(cua_lock_debug_read_verdicts, PLAIN,                                                                       \
-	  cua_lock_debug_read_verdicts(lock_debug(), room(), (size_t)room(), pick(8) ? (void *)(outputs() + 4 * SLICE) : NULL, \
+	  cua_lock_debug_read_verdicts(lock_debug(), room(), (size_t)room(), entries(), \
 				       or_null(outputs()), or_null(outputs() + 8)))                                  \
 	X(cua_lock_verdict_text, PLAIN, cua_lock_verdict_text(or_null(memory), text_size(), or_null(outputs())))     \
 	X(cua_max, PLAIN, cua_max(ctx(), type(), count(), in(), out()))                                              \
@@ -667,6 +667,12 @@ static unsigned threads(void)
 	static const unsigned numbers[] = {1, 2, 3, 1025, UINT_MAX, 0};
 
 	return numbers[pick(6)];
+}
+
+/* Of a lock's table; NULL is right where there is room for none. */
+static void *entries(void)
+{
+	return pick(8) ? outputs() + 4 * SLICE : NULL;
 }
 
 static size_t text_size(void)

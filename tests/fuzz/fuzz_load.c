@@ -92,6 +92,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		/* options of the caller may, but need not, make up for those in the file */
 		FUZZ_CHECK(status == CUA_ERROR_VALUE || status == CUA_ERROR_CORRUPT || (own && !status),
 			   "options that are not legal: %s", cua_status_name(status));
+	} else if (status == CUA_ERROR_CORRUPT && h.count > h.slots) {
+		/* save writes more keys than slots only if some keys need no slot; the target does not know which */
+		FUZZ_CHECK(!map, "a map beside an error");
 	} else {
 		FUZZ_CHECK(!status && map, "a whole file: %s", cua_status_name(status));
 		compare(map, sorted, h.count);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequences of operations, decoded from the bytes, on a container and on a plain model of it: arrays that are searched from
- * their beginning. The first byte chooses the container, the next few its sizes, then each operation has a byte and those
- * of its arguments. Behind the end of the input all bytes are 0, and no operation begins there.
+ * Sequences of operations, decoded from the bytes, on a container and on a plain model of it: arrays with a linear search.
+ * The first byte chooses the container, the next few its sizes. Then each operation has a byte, and its arguments have
+ * theirs. Behind the end of the input all bytes are 0, and no operation begins there.
  */
 #include <cuatomic.h>
 

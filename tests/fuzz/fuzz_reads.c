@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The FASTA and FASTQ parser of examples/kmer-count on any bytes. A plain parser of whole lines says which letters there
- * are, or that the text is refused; the parser must agree however short its reads and its output are, and on the text
- * packed by gzip. Bytes that are gzip already are read twice in different pieces.
+ * The FASTA and FASTQ parser of examples/kmer-count on any bytes. A plain parser of whole lines finds the letters, or
+ * refuses the text. The parser must agree however short its reads and its output are, and on the text packed by gzip.
+ * Bytes that are gzip already are read twice in different pieces.
  */
 #include <errno.h>
 #include <fcntl.h>
