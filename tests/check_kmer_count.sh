@@ -379,14 +379,14 @@ for option in --help -h; do
   grep -q '^usage: kmer-count ' stdout || fail "$option: no usage"
   [ ! -s stderr ] || fail "$option: something on stderr"
 done
-if command -v script >/dev/null; then
+# script(1) makes the terminal, which takes a pty
+if script -qefc true typescript >script.log 2>&1 </dev/null; then
   script -qefc "'$kmer_count' -k 5 -o histogram in/long.fa" typescript >stdout 2>stderr </dev/null
   grep -q '\[#*\.*\] *[0-9]*% of [0-9.]* MiB' stdout || fail "progress: no bar on a terminal"
   script -qefc "cat in/long.fa | '$kmer_count' -k 5 -o histogram -" typescript >stdout 2>stderr </dev/null
   ! grep -q '%' stdout || fail "progress: a bar for standard input"
-
 else
-  echo "no script(1) here: the progress bar was not looked at"
+  echo "no terminal here, so the progress bar was not checked: $(tail -n 1 script.log)"
 fi
 
 # ---- errors ----
