@@ -17,6 +17,8 @@ fi
 kmer_count=$(cd "$top_builddir/examples/kmer-count" && pwd)/kmer-count
 version=$(sed -n 's/^#define CUA_VERSION_STRING "\(.*\)"/\1/p' "$top_builddir/include/cuatomic/version.h")
 export LC_ALL=C
+# the permissions expected below
+umask 022
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
