@@ -28,11 +28,22 @@ uint64_t simt_seed(void)
 	return seed;
 }
 
+static int is_set(const char *variable)
+{
+	const char *value = getenv(variable);
+
+	return value && *value && strcmp(value, "0");
+}
+
 int simt_quick(void)
 {
-	const char *quick = getenv("CUA_TEST_QUICK");
+	return is_set("CUA_TEST_QUICK");
+}
 
-	return quick && *quick && strcmp(quick, "0");
+/* Schedules are most of the time of `make check`: a third of them unless CUA_TEST_FULL asks for all. */
+static unsigned scaled(unsigned all)
+{
+	return simt_quick() ? all / 8 + 1 : is_set("CUA_TEST_FULL") ? all : all / 3 + 1;
 }
 
 static void expect_ok(const struct simt_case *c, const char *how, struct simt_report r)
@@ -60,8 +71,7 @@ void try_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsign
 		c.max_steps = 20000000;
 	c.shape.blocks = blocks;
 	c.shape.block_lanes = block_lanes;
-	if (simt_quick())
-		runs = runs / 8 + 1;
+	runs = scaled(runs);
 	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
 		expect_ok(&c, policies[i].name,
 			  simt_random(&c, policies[i].policy, simt_seed(), runs));
@@ -73,7 +83,7 @@ void explore_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, un
 
 	c.shape.blocks = blocks;
 	c.shape.block_lanes = block_lanes;
-	r = simt_explore(&c, preemptions, simt_quick() ? 40000 : 400000);
+	r = simt_explore(&c, preemptions, scaled(400000));
 	expect_ok(&c, "explored", r);
 	printf("simt: %s, %u x %u lanes, %u preemptions: %llu schedules%s\n", c.name, blocks, block_lanes,
 	       preemptions, (unsigned long long)r.runs, r.exhausted ? ", all" : "");

@@ -57,7 +57,7 @@
 SIMT_SUITES
 #undef SIMT_SUITE
 
-/* Whether CUA_TEST_QUICK asks for fewer schedules. */
+/* Whether CUA_TEST_QUICK asks for the fewest schedules. */
 int simt_quick(void);
 
 /* An empty test case with time enough. */
@@ -66,7 +66,10 @@ TCase *simt_tcase(const char *name);
 /* The seed of this run, printed when it is first asked for: CUA_TEST_SEED, else one from the clock. */
 uint64_t simt_seed(void);
 
-/* Random and adversarial schedules of one shape, of 20 000 000 steps at least before one counts as endless. */
+/*
+ * Random and adversarial schedules of one shape, of 20 000 000 steps at least before one counts as endless. `runs` of
+ * them with CUA_TEST_FULL, fewer without.
+ */
 void try_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned runs);
 /* Every schedule of a small shape with at most so many preemptions. */
 void explore_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned preemptions);
