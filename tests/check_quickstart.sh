@@ -308,5 +308,14 @@ run "a clone that is read-only, and no other folder" demo
 refuses
 says 'CUATOMIC_BUILD_DIR'
 
+new_world 1000 "${for_demo[@]}"
+make_clone "$WORLD/a clone with spaces"
+chmod -R a-w "$source"
+settings=(CUATOMIC_BUILD_DIR="$WORLD/a build")
+run "a clone that is read-only, and spaces in both paths" demo
+works
+says '^cuatomic demo'
+[ -x "$WORLD/a build/tools/cuatomic" ] || fail "nothing in the folder that was named"
+
 [ $failed = 0 ] && echo "quickstart: all as it should be"
 exit $failed
