@@ -7,7 +7,7 @@ set -euo pipefail
 # Set by `make check`.
 : "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${NVCC?}" "${NVCC_GENCODE?}" \
   "${CUDA_LIBDIR?}" "${SANITIZER_FLAGS?}" "${PKG_CONFIG?}" "${MAKE:?}" "${prefix?}" \
-  "${libdir:?}" "${includedir?}" "${pkgconfigdir?}" "${docdir:?}" "${ZLIB_LIBS?}"
+  "${libdir:?}" "${includedir?}" "${pkgconfigdir?}" "${docdir:?}" "${ZLIB_LIBS?}" "${AWK:?}"
 
 if [ -z "$PKG_CONFIG" ] || ! command -v "${PKG_CONFIG%% *}" >/dev/null; then
   echo "skipped: no pkg-config"
@@ -114,6 +114,47 @@ if [ -f "$root$libdir/libcuatomic.a" ]; then
     exit 1
   fi
 fi
+
+# The programs of the README, compiled by the commands that stand below them.
+mkdir "$tmp/readme"
+$AWK -v dir="$tmp/readme" -f "$top_srcdir/tests/readme_blocks.awk" "$top_srcdir/README.md"
+if [ "$(ls "$tmp/readme"/*.command | wc -l)" != "$(grep -c '^```c$' "$top_srcdir/README.md")" ] ||
+  ! grep -l cua_hashmap_find_n "$tmp/readme"/*.c >/dev/null; then
+  echo "FAILED: a program of README.md has no command, or none of them is of a map"
+  exit 1
+fi
+# for the commands as they are
+cc() { build "${cc[@]}" -Wall -Wextra -Werror "$@"; }
+nvcc() { build "${nvcc[@]}" "$@"; }
+pkg-config() { pc "$@"; }
+for command in "$tmp/readme"/*.command; do
+  program=${command%.command}
+  if [ -f "$program.cu" ]; then
+    say "README.md: $(cat "$command")"
+    if ! grep 'main(' "$program.cu" >/dev/null && ! grep -e ' -c ' "$command" >/dev/null; then
+      echo "FAILED: the command links a file without main"
+      exit 1
+    fi
+    [ -n "$NVCC" ] || continue
+  elif [ ! -f "$root$libdir/libcuatomic.so" ]; then
+    continue
+  fi
+  (
+    mkdir "$program"
+    cp "$program".c* "$program"
+    cd "$program"
+    for source in *.c *.cu; do
+      [ ! -f "$source" ] || [ "$source" = "${program##*/}.command" ] || mv "$source" "file.${source##*.}"
+    done
+    eval "$(cat "$command")"
+    [ ! -f a.out ] || ./a.out >out
+    if grep cua_hashmap_find_n file.c* >/dev/null && [ "$(cat out)" != $'22: 200\n44: absent' ]; then
+      echo "FAILED: the map of README.md prints $(cat out)"
+      exit 1
+    fi
+  )
+done
+unset -f cc nvcc pkg-config
 
 if [ -n "$NVCC" ]; then
   # Headers alone, compiled and linked by nvcc.
