@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #define N 300000u /* elements: work for two threads in each call below */
 
@@ -132,6 +133,38 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	point();
 	return __real_fopen(path, mode);
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+	point();
+	return __real_fsync(fd);
+}
+
+ssize_t __real_write(int fd, const void *p, size_t n);
+ssize_t __wrap_write(int fd, const void *p, size_t n);
+ssize_t __wrap_write(int fd, const void *p, size_t n)
+{
+	point();
+	return __real_write(fd, p, n);
+}
+
+ssize_t __real_read(int fd, void *p, size_t n);
+ssize_t __wrap_read(int fd, void *p, size_t n);
+ssize_t __wrap_read(int fd, void *p, size_t n)
+{
+	point();
+	return __real_read(fd, p, n);
+}
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(int fd)
+{
+	point();
+	return __real_close(fd);
 }
 
 /* ---- threads that are cancelled ---- */
@@ -301,6 +334,23 @@ static void for_each(struct thread *t)
 	(void)cua_hashmap_for_each(t->map, visit, t);
 }
 
+static char path[64];
+
+static void save(struct thread *t)
+{
+	request();
+	(void)!cua_hashmap_save(t->map, path);
+}
+
+static void load(struct thread *t)
+{
+	struct cua_hashmap *map = NULL;
+
+	request();
+	(void)!cua_hashmap_load(t->ctx, NULL, path, &map);
+	cua_hashmap_destroy(map);
+}
+
 static void every_call(struct thread *t)
 {
 	struct cua_hashmap *map;
@@ -349,6 +399,7 @@ START_TEST(points)
 	} calls[] = {
 		{"cua_device_query", describe, 1},	    {"cua_memory_info", memory_info, 1},
 		{"cua_context_set_threads", set_threads, 1}, {"cua_hashmap_for_each", for_each, 100},
+		{"cua_hashmap_save", save, 4},		    {"cua_hashmap_load", load, 2},
 		{"calls of all kinds", every_call, 0},	    {"cua_context_destroy", destroy, 1},
 	};
 	struct thread t = {0};
@@ -360,6 +411,7 @@ START_TEST(points)
 	t.ctx = test_context(CUA_BACKEND_CPU);
 	ck_assert_cua(cua_alloc_zero(mine, N, 8, &x));
 	t.x = x;
+	snprintf(path, sizeof(path), "cancel.%ld.map", (long)getpid());
 	for (uint32_t i = 0; i < 100; i++)
 		keys[i] = i;
 	ck_assert_cua(cua_hashmap_create(mine, NULL, CUA_U32, CUA_NONE, 100, &t.map));
@@ -374,6 +426,7 @@ START_TEST(points)
 		EXPECT(t.returned, "%s: the thread ended inside the call", t.name);
 		EXPECT(job.points >= calls[i].points, "%s passes %d cancellation points", t.name, job.points);
 	}
+	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_cua(cua_hashmap_destroy(t.map));
 	ck_assert_cua(cua_free(mine, x));
 	cua_context_destroy(mine);
