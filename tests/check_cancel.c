@@ -374,7 +374,7 @@ static void every_call(struct thread *t)
 	(void)!cua_multimap_insert_n(mm, N, t->x, t->x, NULL);
 	(void)!cua_multimap_clear(mm);
 	(void)!cua_multimap_destroy(mm);
-	(void)!cua_chained_create(ctx, N, N, &table);
+	(void)!cua_chained_create(ctx, NULL, N, N, &table);
 	(void)!cua_chained_build_n(table, N, t->x, t->x);
 	(void)!cua_chained_verify(table, NULL);
 	(void)!cua_chained_destroy(table);

@@ -294,7 +294,7 @@ START_TEST(struct_sizes)
 	} any;
 	size_t bytes;
 
-	ck_assert_cua(cua_chained_create(ctx, 4, 4, &chained));
+	ck_assert_cua(cua_chained_create(ctx, NULL, 4, 4, &chained));
 	ck_assert_cua(cua_hashmap_create(ctx, NULL, CUA_U32, CUA_U32, 9, &map));
 
 #define EVERY_SIZE(type, call, undo)                                                               \

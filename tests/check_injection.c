@@ -489,7 +489,7 @@ static void run_chained(struct run *r)
 	struct cua_chained_view view;
 	uint64_t n = 0;
 
-	DO(cua_chained_create(r->ctx, n_now / 2, 2 * n_now, &table));
+	DO(cua_chained_create(r->ctx, NULL, n_now / 2, 2 * n_now, &table));
 	DO(cua_chained_view(table, &view));
 	DO(cua_chained_insert_n(table, n_now, d.keys, d.values));
 	DO(cua_chained_build_n(table, n_now, d.keys, d.values));
