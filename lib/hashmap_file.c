@@ -27,7 +27,7 @@ struct header {
 	uint64_t seed;
 	uint64_t rejects;
 	uint32_t grow_percent, portable;
-	uint64_t reserved;
+	uint32_t hash, max_probes;
 	uint64_t pairs_sum;
 	uint64_t header_sum; /* of all before it */
 };
@@ -119,7 +119,10 @@ static enum cua_status save_to(struct cua_hashmap *map, struct cua__replace *fil
 	h.key_size = map->view.key_size;
 	h.value_size = map->view.value_size;
 	h.slots = cua__hashmap_slots(&map->view);
-	h.seed = map->options.seed;
+	/* the secret of a keyed hash does not go to a file: load draws another one */
+	h.seed = map->options.hash == CUA_HASHMAP_HASH_KEYED ? 0 : map->options.seed;
+	h.hash = map->options.hash;
+	h.max_probes = map->options.max_probes;
 	h.rejects = map->options.rejects;
 	h.grow_percent = map->options.grow_percent;
 	h.portable = map->options.portable;
@@ -218,7 +221,9 @@ static enum cua_status read_header(int fd, struct header *h)
 	if (memcmp(h->magic, magic, sizeof(magic)) || h->order != SAME_ORDER || h->version != FILE_VERSION ||
 	    h->header_sum != header_sum(h) || type_of(h->key_size) == CUA_NONE ||
 	    (h->value_size && type_of(h->value_size) == CUA_NONE) || !h->slots ||
-	    h->grow_percent > 95 || h->portable > 1)
+	    h->grow_percent > 95 || h->portable > 1 || h->hash > CUA_HASHMAP_HASH_KEYED ||
+	    (h->max_probes &&
+	     (h->max_probes < CUA_HASHMAP_LEAST_MAX_PROBES || h->max_probes > CUA_HASHMAP_MOST_MAX_PROBES)))
 		return CUA_ERROR_CORRUPT;
 	size = h->key_size + h->value_size;
 	/* the rest is the pairs and nothing else: a count that is absurd is found here */
@@ -258,8 +263,10 @@ static enum cua_status read_pairs(int fd, const struct header *h, struct cua_has
 		status = cua__hashmap_insert_from_host(map, n, keys, values);
 		if (!status)
 			status = cua_hashmap_size(map, &size);
+		/* with max_probes, keys of another seed may not all find slots */
 		if (!status && size != done + n)
-			status = CUA_ERROR_CORRUPT;
+			status = map->options.max_probes && cua_hashmap_status(map) == CUA_ERROR_FULL ? CUA_ERROR_SIZE
+												      : CUA_ERROR_CORRUPT;
 	}
 	free(bytes);
 	return status ? status : sum == h->pairs_sum ? CUA_OK : CUA_ERROR_CORRUPT;
@@ -295,6 +302,8 @@ static enum cua_status load_from(struct cua_context *ctx, const struct cua_hashm
 	own.rejects = h.rejects;
 	own.grow_percent = h.grow_percent;
 	own.portable = h.portable;
+	own.hash = h.hash;
+	own.max_probes = h.max_probes;
 	status = create_for(ctx, options ? options : &own, &h, &map);
 	if (status)
 		return status;

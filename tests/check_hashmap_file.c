@@ -800,6 +800,44 @@ START_TEST(size_limit)
 }
 END_TEST
 
+/* ---- options of the hash ---- */
+
+/* A loaded map hashes as the saved one did; the file does not hold the secret. */
+START_TEST(hash_options)
+{
+	struct cua_hashmap_options o = {.struct_size = sizeof(o), .hash = CUA_HASHMAP_HASH_KEYED, .max_probes = 48};
+	const uint64_t secret[2] = {0x1122334455667788, 0x99aabbccddeeff01};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map, *loaded;
+	struct cua_hashmap_view view;
+	char folder[FOLDER_BYTES], bytes[HEADER + 50 * 8];
+	int fd;
+
+	go_to_folder(folder);
+	o.seed = secret[0];
+	o.seed_high = secret[1];
+	map = map_of(ctx, 50, &o);
+	ck_assert_cua(cua_hashmap_save(map, "a"));
+	fd = open("a", O_RDONLY);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(read(fd, bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
+	close(fd);
+	for (size_t i = 0; i + 8 <= sizeof(bytes); i++)
+		ck_assert(memcmp(bytes + i, &secret[0], 8) && memcmp(bytes + i, &secret[1], 8));
+	ck_assert_cua(cua_hashmap_load(ctx, NULL, "a", &loaded));
+	ck_assert_cua(cua_hashmap_view(loaded, &view));
+	ck_assert_uint_eq(view.hash, CUA_HASHMAP_HASH_KEYED);
+	ck_assert_uint_eq(view.max_probes, 48);
+	ck_assert_uint_ne(view.seed_high, secret[1]);
+	ck_assert_cua(cua_hashmap_destroy(loaded));
+	ck_assert_uint_eq(size_of_file(ctx, "a"), 50);
+	ck_assert_int_eq(unlink("a"), 0);
+	leave_folder(folder);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- files that cost much ---- */
 
 /* The sum of the file format; of whole words. */
@@ -951,6 +989,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, leftovers);
 	tcase_add_test(tcase, killed_at_each_step);
 	tcase_add_test(tcase, size_limit);
+	tcase_add_test(tcase, hash_options);
 	tcase_add_test(tcase, equal_keys);
 	tcase_add_test(tcase, large_header);
 	suite_add_tcase(suite, tcase);
