@@ -85,15 +85,20 @@ static struct figure measure_calls(const char *way, double moved, int ignored, i
 	return table_figure(rates, BENCH_RUNS);
 }
 
-/* Adds a row, with the time of a call that moves so many bytes, and whether its results were wrong. */
-static inline void add_row(enum table_kind kind, const char *way, struct figure f, double moved, bool right)
+/* Adds a row, with the time of a call that moves so many bytes, and more about it. */
+static inline void add_row_note(enum table_kind kind, const char *way, struct figure f, double moved, const char *more)
 {
 	char number[24], note[48] = "";
 
 	if (f.runs)
-		snprintf(note, sizeof(note), "%s us%s", table_number(number, moved / (f.median * 1e3)),
-			 right ? "" : ", WRONG");
+		snprintf(note, sizeof(note), "%s us%s", table_number(number, moved / (f.median * 1e3)), more);
 	table_add_note(&table, kind, way, f, note);
+}
+
+/* The same, with whether its results were wrong. */
+static inline void add_row(enum table_kind kind, const char *way, struct figure f, double moved, bool right)
+{
+	add_row_note(kind, way, f, moved, right ? "" : ", WRONG");
 }
 
 /* ---- CUB's temporary memory ---- */

@@ -182,14 +182,13 @@ static bool absent_right(void)
 
 /* ---- what is timed ---- */
 
-/* A row of calls of so many operations each; a thousand bytes of calls.h are one. check: is the result right? */
+/* The figure of calls of so many operations each; a thousand bytes of calls.h are one. check: is the result right? */
 template <typename Before, typename Call, typename Check>
-static struct figure row(enum table_kind kind, const char *way, size_t ops, Before before, Call call, Check check)
+static struct figure figure_of(const char *way, size_t ops, Before before, Call call, Check check)
 {
 	const double moved = (double)ops * 1e3;
 	auto verified = [&] { need_right(check(), way); };
 	int runs = BENCH_RUNS;
-	struct figure f;
 
 	/* the first one loads the code, and the second one tells how long one takes */
 	for (int i = 0; i < 2 && timing != CALL_WAIT; i++) {
@@ -203,9 +202,14 @@ static struct figure row(enum table_kind kind, const char *way, size_t ops, Befo
 		runs = now() - start > SLOW ? SLOW_RUNS : BENCH_RUNS;
 		verified();
 	}
-	f = measure_calls(way, moved, 0, runs, before, call, verified);
-	add_row(kind, way, f, moved, true);
-	return f;
+	return measure_calls(way, moved, 0, runs, before, call, verified);
+}
+
+/* A row of them. */
+template <typename Before, typename Call, typename Check>
+static void row(enum table_kind kind, const char *way, size_t ops, Before before, Call call, Check check)
+{
+	add_row(kind, way, figure_of(way, ops, before, call, check), (double)ops * 1e3, true);
 }
 
 /* The same for calls in a row that each need something done before, of which no time is counted. */
@@ -757,11 +761,11 @@ template <typename Call>
 static void update_row(enum skew skew, int which, const char *way, size_t ops, Call call)
 {
 	struct figure f;
-	char *note;
+	char share[32];
 
 	need(!cudaMemset(counts, 0, n * sizeof(*counts)), "counts");
 	count_skewed<<<many_blocks(ops), THREADS>>>(skew, ops, n, counts);
-	f = row(TABLE_OURS, way, ops, clear_map, call, [=] {
+	f = figure_of(way, ops, clear_map, call, [=] {
 		poison_found();
 		find_some(n, keys);
 		return counted([=](unsigned long long *right) {
@@ -771,9 +775,8 @@ static void update_row(enum skew skew, int which, const char *way, size_t ops, C
 	});
 	if (skew == UNIFORM)
 		uniform_rate[which] = f.median;
-	note = table.rows[table.n - 1].note;
-	snprintf(note + strlen(note), sizeof(table.rows[0].note) - strlen(note), ", %.2f of uniform",
-		 f.median / uniform_rate[which]);
+	snprintf(share, sizeof(share), ", %.2f of uniform", f.median / uniform_rate[which]);
+	add_row_note(TABLE_OURS, way, f, (double)ops * 1e3, share);
 }
 
 /*

@@ -416,7 +416,7 @@ for k in 0 32 33 64 -1; do
 done
 error 2 "an output that is read" "'in/line.fa' is also to be read" -o in/line.fa in/lines.fa in/line.fa
 error 1 "no memory" "table of k-mers: " --capacity 18446744073709551615 in/line.fa
-CUDA_VISIBLE_DEVICES='' error 1 "no GPU" "CUDA: no usable CUDA device" -b cuda in/line.fa
+CUDA_VISIBLE_DEVICES='' error 1 "no GPU" "CUDA: (no usable CUDA device|this library was built without CUDA)" -b cuda in/line.fa
 
 error 1 "missing file" "missing: No such file or directory" in/line.fa missing
 error 1 "folder" "in: Is a directory" in
