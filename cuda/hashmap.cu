@@ -54,9 +54,12 @@ static int is_few(const struct cua_context *ctx, uint64_t n)
  * Kernels come twice. Those of a map with a seeded hash and no bound on probes, which is PLAIN, know so: a call of the
  * keyed hash would cost them registers.
  */
-#define FOR_VIEW(view, kernel, ...)                                                                          \
-	((view)->hash == CUA_HASHMAP_HASH_SEEDED && !(view)->max_probes ? kernel<__VA_ARGS__, 1>             \
-									: kernel<__VA_ARGS__, 0>)
+static bool is_plain(const struct cua_hashmap_view *view)
+{
+	return view->hash == CUA_HASHMAP_HASH_SEEDED && !view->max_probes;
+}
+
+#define FOR_VIEW(view, kernel, ...) (is_plain(view) ? kernel<__VA_ARGS__, 1> : kernel<__VA_ARGS__, 0>)
 
 /* A kernel with a thread for each of n elements, or so many blocks for each multiprocessor. */
 template <typename... P>
@@ -663,7 +666,8 @@ static __device__ __noinline__ uint32_t write_later(const struct bulk_write *b,
 	return added;
 }
 
-template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
+/* ONE: there may be one value for all keys; if PLAIN, there is. */
+template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN, int ONE>
 static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 	write_kernel(const __grid_constant__ struct bulk_write b)
 {
@@ -694,7 +698,7 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 
 		if (i < n) {
 			key = cua__hashmap_get(keys, KS, i);
-			value = values ? cua__hashmap_get(values, VS, i) : b.value;
+			value = ONE && (PLAIN || !values) ? b.value : cua__hashmap_get(values, VS, i);
 		}
 		operand = value;
 		hash = hash_of<KS, PLAIN>(&view, key);
@@ -795,7 +799,10 @@ static enum cua_status write_of(struct cua_context *ctx, const struct cua_hashma
 
 	const struct bulk_write b = {{*view, c->n, c->keys, c->values, c->values_out, c->flags}, c->op, room, c->value};
 
-	return launch_each(ctx, c->n, WRITE_BLOCKS, FOR_VIEW(view, write_kernel, KS, VS, LAYOUT), b);
+	if (!is_plain(view))
+		return launch_each(ctx, c->n, WRITE_BLOCKS, write_kernel<KS, VS, LAYOUT, 0, 1>, b);
+	return launch_each(ctx, c->n, WRITE_BLOCKS,
+			   VS && !c->values ? write_kernel<KS, VS, LAYOUT, 1, 1> : write_kernel<KS, VS, LAYOUT, 1, 0>, b);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct inserts {

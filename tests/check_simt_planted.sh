@@ -619,9 +619,9 @@ planted 'a row without its last element' tree_block \
 planted 'a map of which max_probes bounds nothing' hashmap \
   's/^\treturn view->max_probes \&\& .*/\treturn view->n_buckets;/'
 planted 'a map with max_probes that is full before it is' hashmap_word \
-  '/^CUA__RARE int cua__hashmap_word_taken(/,/^}/s/^\t\t\treturn 0;/\t\t\tcontinue;/' hashmap
+  '/^CUA_FORCE int cua__hashmap_word_crowded(/,/^}/s/^\t\t\treturn 0;/\t\t\tcontinue;/' hashmap
 planted 'slots with max_probes that are full before they are' hashmap_state \
-  '/^CUA__RARE int cua__hashmap_state_taken(/,/^}/s/^\t\t\treturn 0;/\t\t\tcontinue;/'
+  '/^CUA_FORCE int cua__hashmap_state_crowded(/,/^}/s/^\t\t\treturn 0;/\t\t\tcontinue;/'
 planted 'a wide loop that does not try again' atomic \
   's/while (seen != before);/while (0);/' wide
 planted 'a build that keeps equal keys' hashmap_parts 's/	if (equal)$/	if (0)/'

@@ -384,32 +384,23 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 	return CUA_HASHMAP_INSERTED;
 }
 
-/* Whether each slot that may hold a key with this home slot is taken. */
-CUA__RARE int cua__hashmap_state_taken(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				       struct cua__hashmap_state_place p)
+/*
+ * In a map with max_probes, where a key of this home lies in the last slot that one may: whether each of these slots
+ * is taken; else 0. It needs no lock, for which many inserts of such keys would queue.
+ */
+CUA_FORCE int cua__hashmap_state_crowded(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+					 struct cua__hashmap_state_place p)
 {
 	const uint64_t most = cua__hashmap_state_most(view, ks, vs);
 	uint64_t distance;
 
+	if (most == cua__hashmap_state_all(view, ks, vs) || cua__hashmap_state_reach(view, ks, vs, p.bucket) < most)
+		return 0;
 	for (distance = 0; distance < most; distance++, cua__hashmap_state_step(view, ks, vs, &p))
 		if ((cua__hashmap_state_glance(cua__hashmap_state_slot(view, ks, vs, p)) &
 		     CUA__HASHMAP_STATE_PHASE) == CUA__HASHMAP_STATE_FREE)
 			return 0;
 	return 1;
-}
-
-/*
- * The same in a map with max_probes, where a key of this home lies in the last slot that one may; else 0. It needs no
- * lock, for which many inserts of such keys would queue.
- */
-CUA_FORCE int cua__hashmap_state_crowded(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					 struct cua__hashmap_state_place home)
-{
-	const uint64_t most = cua__hashmap_state_most(view, ks, vs);
-
-	return most < cua__hashmap_state_all(view, ks, vs) &&
-	       cua__hashmap_state_reach(view, ks, vs, home.bucket) >= most &&
-	       cua__hashmap_state_taken(view, ks, vs, home);
 }
 
 /*
