@@ -132,7 +132,8 @@ enum cua_status cua_hashmap_create(struct cua_context *ctx, const struct cua_has
 	map->options = chosen;
 	secret.lo = chosen.seed;
 	secret.hi = chosen.seed_high;
-	if (!secret.lo && !secret.hi)
+	/* the seeded hash has no upper half */
+	if (!secret.lo && (!secret.hi || chosen.hash != CUA_HASHMAP_HASH_KEYED))
 		secret = cua__random_seed();
 	map->view.seed = secret.lo;
 	map->view.seed_high = chosen.hash == CUA_HASHMAP_HASH_KEYED ? secret.hi : 0;

@@ -123,6 +123,13 @@ START_TEST(seeds)
 	ck_assert_uint_eq(a.seed_high, 0);
 	ck_assert_uint_ne(chained_seed(ctx, NULL, host), chained_seed(ctx, &of_chained, host));
 	ck_assert_uint_ne(multimap_seed(ctx, NULL).seed, multimap_seed(ctx, &of_multimap).seed);
+	/* the upper half of a secret is no seed of the seeded hash */
+	o.seed_high = 5;
+	a = view_of(ctx, &o);
+	ck_assert_uint_ne(a.seed, 0);
+	ck_assert_uint_ne(a.seed, view_of(ctx, &o).seed);
+	ck_assert_uint_eq(a.seed_high, 0);
+	o.seed_high = 0;
 	o.hash = of_multimap.hash = CUA_HASHMAP_HASH_KEYED;
 	a = view_of(ctx, &o);
 	b = view_of(ctx, &o);
