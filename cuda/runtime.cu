@@ -384,7 +384,7 @@ static const struct cua__runtime runtime = {
 	cuda_device_count, cuda_device_query, cuda_device_problem, cuda_open, cuda_close, cuda_enter,
 	cuda_leave,        cuda_may_wait,     cuda_synchronize, cuda_locate, cuda_extent,
 	cuda_allocate,     cuda_allocate_system, cuda_release, cuda_allocate_mapped, cuda_release_mapped,
-	cuda_copy,         cuda_set_bytes,    cua__cuda_atomic_paths, cuda_allocate_zeros,
+	cuda_copy,         cuda_set_bytes,    cua__cuda_atomic_paths, cuda_allocate_zeros, NULL,
 };
 
 const struct cua__backend cua__cuda_backend = {

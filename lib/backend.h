@@ -71,6 +71,8 @@ struct cua__runtime {
 	enum cua_status (*atomic_paths)(struct cua_context *ctx, void *cells);
 	/* As allocate, and all bytes are 0. Pages that nobody has written to need take no memory. */
 	enum cua_status (*allocate_zeros)(struct cua_context *ctx, size_t bytes, void **p);
+	/* NULL, or: of memory of allocate_zeros, not yet written, few bytes far apart will be. */
+	void (*expect_few)(struct cua_context *ctx, void *p, size_t bytes);
 };
 
 struct cua__memory_ops;

@@ -287,6 +287,14 @@ static enum cua_status cpu_allocate_zeros(struct cua_context *ctx, size_t bytes,
 	return CUA_OK;
 }
 
+/* Else each byte that is written would take a huge page. */
+static void cpu_expect_few(struct cua_context *ctx, void *p, size_t bytes)
+{
+	(void)ctx;
+	if (bytes >= 8 * HUGE_PAGE)
+		madvise(p, bytes, MADV_NOHUGEPAGE);
+}
+
 static enum cua_status cpu_release(struct cua_context *ctx, void *p)
 {
 	size_t mapped = 0;
@@ -345,6 +353,7 @@ static const struct cua__runtime runtime = {
 	.set_bytes = cpu_set_bytes,
 	.atomic_paths = cpu_atomic_paths,
 	.allocate_zeros = cpu_allocate_zeros,
+	.expect_few = cpu_expect_few,
 };
 
 const struct cua__backend cua__cpu_backend = {

@@ -287,6 +287,17 @@ static enum cua_status create_for(struct cua_context *ctx, const struct cua_hash
 	return cua_hashmap_create(ctx, options, key, value, h->count, map);
 }
 
+/* A header may name many slots for few pairs. */
+#define FEW 64
+
+static void expect_pairs(struct cua_hashmap *map, uint64_t count)
+{
+	const struct cua__runtime *runtime = map->ctx->backend->runtime;
+
+	if (runtime->expect_few && count < cua__hashmap_slots(&map->view) / FEW)
+		runtime->expect_few(map->ctx, map->base, map->bytes);
+}
+
 static enum cua_status load_from(struct cua_context *ctx, const struct cua_hashmap_options *options, int fd,
 				 struct cua_hashmap **result)
 {
@@ -307,6 +318,7 @@ static enum cua_status load_from(struct cua_context *ctx, const struct cua_hashm
 	status = create_for(ctx, options ? options : &own, &h, &map);
 	if (status)
 		return status;
+	expect_pairs(map, h.count);
 	status = map->options.own_hash ? CUA_ERROR_UNSUPPORTED : read_pairs(fd, &h, map);
 	if (status) {
 		int saved = errno;

@@ -853,8 +853,8 @@ static uint64_t add_up(uint64_t sum, const void *bytes, size_t n)
 	return sum;
 }
 
-/* The file that a saved map of 4 + 4 bytes becomes with these numbers in its header, and of this size. */
-static void forge(const char *path, uint64_t count, uint64_t slots, uint64_t pairs_sum, off_t size)
+/* The file that a saved map becomes with these numbers in its header. */
+static void forge_header(const char *path, uint64_t count, uint64_t slots, uint64_t pairs_sum)
 {
 	char header[HEADER];
 	uint64_t sum;
@@ -868,9 +868,15 @@ static void forge(const char *path, uint64_t count, uint64_t slots, uint64_t pai
 	sum = add_up(1, header, 80);
 	memcpy(header + 80, &sum, 8);
 	ck_assert_int_eq(pwrite(fd, header, HEADER, 0), HEADER);
-	if (ftruncate(fd, HEADER) || ftruncate(fd, size))
-		ck_abort_msg("%s: ftruncate to %lld: %s", path, (long long)size, strerror(errno));
 	close(fd);
+}
+
+/* The same, of 4 + 4 bytes a pair, and of this size with holes for pairs. */
+static void forge(const char *path, uint64_t count, uint64_t slots, uint64_t pairs_sum, off_t size)
+{
+	forge_header(path, count, slots, pairs_sum);
+	if (truncate(path, HEADER) || truncate(path, size))
+		ck_abort_msg("%s: truncate to %lld: %s", path, (long long)size, strerror(errno));
 }
 
 static long peak_kib(void)
@@ -975,6 +981,43 @@ START_TEST(large_header)
 }
 END_TEST
 
+/* Pairs far apart in a map that would be large: each takes a page, and no huge one. */
+START_TEST(few_pairs)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map = map_of(ctx, 500, NULL), *loaded = NULL;
+	uint64_t pairs_sum, size = 0;
+	char folder[FOLDER_BYTES];
+	enum cua_status status;
+	long before;
+	int fd;
+
+	go_to_folder(folder);
+	ck_assert_cua(cua_hashmap_save(map, "a"));
+	fd = open("a", O_RDWR);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(pread(fd, &pairs_sum, 8, 72), 8);
+	close(fd);
+	/* 4 GiB of slots */
+	forge_header("a", 500, 512 * 7 << 17, pairs_sum);
+	before = peak_kib();
+	status = cua_hashmap_load(ctx, NULL, "a", &loaded);
+	if (status == CUA_ERROR_NO_MEMORY) {
+		printf("no memory for a map of 4 GiB\n");
+	} else {
+		ck_assert_cua(status);
+		ck_assert_int_lt(peak_kib() - before, 128 << 10);
+		ck_assert_cua(cua_hashmap_size(loaded, &size));
+		ck_assert_uint_eq(size, 500);
+		ck_assert_cua(cua_hashmap_destroy(loaded));
+	}
+	ck_assert_int_eq(unlink("a"), 0);
+	leave_folder(folder);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	const char *deep = getenv("CUA_TEST_DEEP");
@@ -992,6 +1035,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, hash_options);
 	tcase_add_test(tcase, equal_keys);
 	tcase_add_test(tcase, large_header);
+	tcase_add_test(tcase, few_pairs);
 	suite_add_tcase(suite, tcase);
 	if (deep && *deep && strcmp(deep, "0")) {
 		tcase = tcase_create("deep");
