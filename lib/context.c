@@ -113,12 +113,19 @@ enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_d
 const char *cua_device_problem(enum cua_backend kind, int device)
 {
 	const struct cua__backend *backend = backend_of(kind);
+	const char *problem;
+	int cancel;
 
 	if (!known(kind))
 		return "no such backend";
 	if (!backend)
 		return cua_strerror(CUA_ERROR_NOT_BUILT);
-	return device < 0 ? "no such device" : backend->runtime->device_problem(device);
+	if (device < 0)
+		return "no such device";
+	cancel = cua__cancel_disable();
+	problem = backend->runtime->device_problem(device);
+	cua__cancel_restore(cancel);
+	return problem;
 }
 
 /* ---- life of a context ---- */

@@ -194,15 +194,17 @@ enum cua_status cua__read_value(struct cua_context *ctx, const void *p, size_t b
 	const struct cua__runtime *runtime = ctx->backend->runtime;
 	struct cua__location where;
 	enum cua_status status;
-	int previous;
+	int previous, cancel;
 
 	if (!p)
 		return CUA_ERROR_NULL;
 	if (wraps(p, bytes))
 		return CUA_ERROR_SIZE;
+	cancel = cua__cancel_disable();
 	previous = runtime->enter(ctx);
 	status = runtime->locate(ctx, p, &where);
 	runtime->leave(ctx, previous);
+	cua__cancel_restore(cancel);
 	if (status)
 		return status;
 	if (!where.host_access)
