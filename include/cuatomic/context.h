@@ -103,8 +103,8 @@ CUA_API const char *cua_device_problem(enum cua_backend backend, int device);
  * Creates a context. device: a CUDA device number, 0 for the CPU. The CUDA backend starts on the legacy
  * default stream.
  * CUA_ERROR_NO_DEVICE: no such device, no driver, or no code for its architecture in this build;
- * CUA_ERROR_NOT_BUILT: CUDA in a build without CUDA. AUTO takes the CPU then. CUA_ERROR_VALUE: unknown backend, or a negative device. CUA_ERROR_CAPTURE: a stream
- * that waits for the legacy default stream is being captured.
+ * CUA_ERROR_NOT_BUILT: CUDA in a build without CUDA. With either, AUTO takes the CPU. CUA_ERROR_VALUE: unknown
+ * backend, or a negative device. CUA_ERROR_CAPTURE: a stream that waits for the legacy default stream is being captured.
  */
 CUA_API enum cua_status cua_context_create(enum cua_backend backend, int device,
 					   struct cua_context **ctx);

@@ -8,7 +8,7 @@
  * half of a product (Lemire, 2016), which needs no division and no power of two.
  *
  * Byte strings are hashed a word of 8 bytes after the other, the last one padded with zeros and the low byte of the
- * length, as SipHash pads (Aumasson and Bernstein, 2012).
+ * length, as SipHash pads (Aumasson and Bernstein, 2012). Who knows the seed can make strings that share a hash.
  *
  * For one seed the hash is a bijection, so different keys have different hashes. It can be inverted: who knows the
  * seed can name any number of keys that share a bucket. A seed that nobody knows hides the buckets from who cannot

@@ -48,11 +48,12 @@
  *   when a thread has done its share. All calls may be made by any lane of a diverged warp.
  *   Lanes of a warp that change values of words at one moment, and were all too late, try again together, and wait for
  *   each other until all have succeeded, or found that their key is gone.
- * Full: FULL is returned only where at one moment all slots held a key, or, in a map made with max_probes, where each
- *   slot of that many buckets held a key at some moment of the call; the map is unchanged, the pair is counted
- *   and, if the map was made to keep rejected pairs, kept. Bulk calls on a GPU may combine equal keys first: they count
- *   as one pair then, of an update with the operation's value of all of them. Of many lanes that want the last slot
- *   exactly one gets it.
+ * Full: FULL is returned only where at one moment all slots held a key. In a map made with max_probes it says less: the
+ *   key was absent at one moment of the call, and each slot that it may have was taken, by a key or by an insert under
+ *   way, at some moment of it. So it may meet an insert of the same key that ends at the same time. In both cases the map
+ *   is unchanged, the pair is counted and, if the map was made to keep rejected pairs, kept. Bulk calls on a GPU may
+ *   combine equal keys first: they count as one pair then, of an update with the operation's value of all of them. Of
+ *   many lanes that want the last slot exactly one gets it.
  *
  *   An insert counts itself after its key is there, an erase before it frees its slot; one that another was faster than
  *   takes its count back. The lane that finds no free slot adds up the inserts first and the erases then. When it
@@ -131,7 +132,7 @@ struct cua_hashmap_view {
 	uint32_t layout;
 	uint32_t hash;       /* an enum cua_hashmap_hash */
 	uint64_t seed_high;  /* of a keyed hash, the upper half of its secret; else 0 */
-	uint32_t max_probes; /* buckets that an operation visits, or 0 for all of them */
+	uint32_t max_probes; /* buckets that may hold a key, or 0 for all of them; see the options */
 	uint32_t reserved;   /* 0 */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_view) == 48 + 3 * sizeof(void *), "the view is ABI");
@@ -863,9 +864,10 @@ struct cua_hashmap_options {
 	uint32_t portable;
 	uint32_t hash; /* an enum cua_hashmap_hash; with own_hash, SEEDED */
 	/*
-	 * 32 to 128: no operation visits more buckets of 64 or 128 bytes than this, whatever the keys are; a key that
-	 * finds no slot there is FULL, though others may be free. 0, the default: no bound. doc/hashmap.md tells how
-	 * many buckets random keys need; with 128 none of four million was rejected at 80 % of the slots.
+	 * 32 to 128: no key lies in more buckets of 64 or 128 bytes than this, whatever the keys are, and no operation
+	 * looks in others (one more where slots have states); a key that finds no slot there is FULL, though others may be
+	 * free. 0, the default: no bound. doc/hashmap.md tells how many buckets random keys need; with 128 none of four
+	 * million was rejected at 80 % of the slots.
 	 */
 	uint32_t max_probes;
 };
