@@ -620,6 +620,8 @@ planted 'a map of which max_probes bounds nothing' hashmap \
   's/^\treturn view->max_probes \&\& .*/\treturn view->n_buckets;/'
 planted 'a map with max_probes that is full before it is' hashmap_word \
   '/^CUA_FORCE int cua__hashmap_word_crowded(/,/^}/s/^\t\t\treturn 0;/\t\t\tcontinue;/' hashmap
+planted 'a key that is put while its slots are looked at, with max_probes' hashmap_word \
+  's/^\t\t\ttaken = 1;/\t\t\tresult = CUA_HASHMAP_FULL;/' hashmap
 planted 'slots with max_probes that are full before they are' hashmap_state \
   '/^CUA_FORCE int cua__hashmap_state_crowded(/,/^}/s/^\t\t\treturn 0;/\t\t\tcontinue;/'
 planted 'a wide loop that does not try again' atomic \

@@ -882,8 +882,38 @@ static const char *map_bounded_check(void)
 	return map_check();
 }
 
+/* The last slot of a sequence is free, a key was there before, and each lane inserts that key. */
+static void bounded_once_setup(void)
+{
+	const unsigned last = 2 * slots() - 1;
+	struct cua__hashmap_head head = {0, 0};
+
+	map_setup();
+	for (unsigned i = 0; i < last; i++)
+		set_slot(i / slots(), i % slots(), key_of_sequence(i), 5);
+	for (unsigned i = slots(); i <= last; i++)
+		head = cua__hashmap_word_raise(is_broad, head, cua_hash_u64(key_of_sequence(i), map_view.seed), 1);
+	buckets[0] = head.lo;
+	if (is_broad)
+		buckets[1] = head.hi;
+	at_counts.counts[0].inserted = last;
+}
+
+static void map_bounded_once(void)
+{
+	int result = map_insert(key_of_sequence(2 * slots() - 1), 1);
+
+	tell(result == CUA_HASHMAP_INSERTED);
+	if (result == CUA_HASHMAP_FULL)
+		simt_fail("a map is full for a key that another lane has put into it");
+}
+
 static void lanes_of_width(void)
 {
+	struct simt_case bounded_once = {.name = "map, bounded, one key",
+					 .setup = bounded_once_setup,
+					 .body = map_bounded_once,
+					 .check = map_check};
 	struct simt_case bounded = {
 		.name = "map, bounded", .setup = map_setup, .body = map_bounded, .check = map_bounded_check};
 	struct simt_case farther = {
@@ -945,6 +975,8 @@ static void lanes_of_width(void)
 	explore_shape(bounded, 2, 1, 1);
 	try_shape(bounded, 2, 5, 10);
 	try_shape(bounded, 3, 4, 10);
+	explore_shape(bounded_once, 2, 1, 2);
+	try_shape(bounded_once, 2, 3, 20);
 	map_view.max_probes = 0;
 	for (turn.by_tiles = 0; turn.by_tiles < 2; turn.by_tiles++) {
 		map_view.n_buckets = 1;

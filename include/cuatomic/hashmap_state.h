@@ -422,7 +422,8 @@ CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint
 		if (!next && cua__hashmap_state_lookup(view, ks, vs, home, key, equal, spot)) {
 			result = CUA_HASHMAP_EXISTS;
 		} else if (cua__hashmap_state_crowded(view, ks, vs, home) &&
-			   (!next || !cua__hashmap_state_lookup(view, ks, vs, home, key, equal, NULL))) {
+			   !cua__hashmap_state_lookup(view, ks, vs, home, key, equal, NULL)) {
+			/* after all slots, of which one may have been taken for this key */
 			result = CUA_HASHMAP_FULL;
 		} else if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
 			/* the unlock is in the winner's branch: a lane never waits for its own warp */

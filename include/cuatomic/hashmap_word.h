@@ -727,15 +727,18 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 	char *bucket = cua__hashmap_word_bucket(view, home);
 	struct cua__hashmap_head head = {0, 0};
 	struct cua_backoff backoff;
-	int result = -1;
+	int result = -1, taken = 0;
 
 	cua_backoff_init(&backoff);
 	while (result < 0) {
 		/* a present key is found without the lock, also by those who wait for it */
 		if (cua__hashmap_word_look(view, ks, vs, hash, key, equal, order, spot)) {
 			result = CUA_HASHMAP_EXISTS;
-		} else if (cua__hashmap_word_crowded(view, ks, vs, home, hash)) {
+		} else if (taken) {
 			result = CUA_HASHMAP_FULL;
+		} else if (cua__hashmap_word_crowded(view, ks, vs, home, hash)) {
+			/* one of the slots may have been taken for this key: it is looked for once more */
+			taken = 1;
 		} else if (cua__hashmap_word_trylock(bucket, wide, &head)) {
 			/* the unlock is in the winner's branch: a lane never waits for its own warp */
 			result = cua__hashmap_word_place(view, ks, vs, hash, key, equal, word, order, home,
@@ -746,7 +749,7 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 			if (CUA_WARP_LANES > 1)
 				cua__hashmap_count_added(view, home, added);
 		}
-		if (result <= 0)
+		if (result <= 0 && !taken)
 			cua__backoff_wait_upto(&backoff, CUA__HASHMAP_LONGEST_WAIT);
 	}
 	return result;
