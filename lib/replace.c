@@ -353,17 +353,23 @@ static int mode_of_new(int folder, mode_t *mode)
 
 /*
  * The permissions of the file that is replaced, if it is a regular one of this user. Its group is kept, too; where it
- * cannot be, neither the new group nor all others may do what not both could before.
+ * cannot be, neither the new group nor all others may do what not both could before. A file with more names may have
+ * been linked to this one by another user: then no more than a new file gets.
  */
 static int set_mode(struct cua__replace *r)
 {
 	struct stat old, own;
-	mode_t mode, both;
+	mode_t mode, both, fresh;
 
 	if (fstat(r->fd, &own))
 		return -1;
 	if (!fstatat(r->folder, r->name, &old, AT_SYMLINK_NOFOLLOW) && is_own_file(&old)) {
 		mode = old.st_mode & 0777;
+		if (old.st_nlink > 1) {
+			if (mode_of_new(r->folder, &fresh))
+				return -1;
+			mode &= fresh;
+		}
 		if (own.st_gid != old.st_gid && fchown(r->fd, (uid_t)-1, old.st_gid)) {
 			both = mode >> 3 & mode & 07;
 			mode = (mode & 0700) | both << 3 | both;

@@ -426,6 +426,41 @@ static int save_of_group(void)
 	return status || stat("theirs", &st) || st.st_gid != OTHER_USER || (st.st_mode & 07777) != 0644;
 }
 
+/* A file with another name gives away no more than a new file: any user may have linked it here. */
+START_TEST(other_names)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map = map_of(ctx, 50, NULL);
+	mode_t before;
+	char folder[FOLDER_BYTES];
+	struct stat st;
+	int fd;
+
+	go_to_folder(folder);
+	before = umask(077);
+	fd = open("b", O_WRONLY | O_CREAT | O_EXCL, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(fchmod(fd, 0666), 0);
+	close(fd);
+	ck_assert_int_eq(link("b", "a"), 0);
+	ck_assert_cua(cua_hashmap_save(map, "a"));
+	ck_assert_int_eq(stat("a", &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0600);
+	/* nor more than it had */
+	ck_assert_int_eq(chmod("b", 0400), 0);
+	ck_assert_int_eq(unlink("a") | link("b", "a"), 0);
+	umask(0);
+	ck_assert_cua(cua_hashmap_save(map, "a"));
+	umask(before);
+	ck_assert_int_eq(stat("a", &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0400);
+	ck_assert_int_eq(unlink("a") | unlink("b"), 0);
+	leave_folder(folder);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 START_TEST(group)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -1027,6 +1062,7 @@ static Suite *make_suite(void)
 	tcase_set_timeout(tcase, 240);
 	tcase_add_test(tcase, private_until_whole);
 	tcase_add_test(tcase, set_user_id);
+	tcase_add_test(tcase, other_names);
 	tcase_add_test(tcase, group);
 	tcase_add_test(tcase, sticky_links);
 	tcase_add_test(tcase, leftovers);

@@ -227,7 +227,8 @@ static int open_temporary(int folder, char **result)
 
 /*
  * The permissions and the group of the user's own file that was there; if the group cannot be kept, the new group and
- * all others get what both had. Else those that umask leaves.
+ * all others get what both had. Else those that umask leaves, which also bound those of a file with more names: another
+ * user may have linked it here.
  */
 static int set_mode(const struct output *o, int fd)
 {
@@ -239,7 +240,7 @@ static int set_mode(const struct output *o, int fd)
 	if (fstat(fd, &now))
 		return -1;
 	if (!fstatat(o->folder, o->target, &old, AT_SYMLINK_NOFOLLOW) && is_own_file(&old)) {
-		mode = old.st_mode & 0777;
+		mode = old.st_mode & 0777 & (old.st_nlink > 1 ? mode : 0777);
 		if (old.st_gid != now.st_gid && fchown(fd, (uid_t)-1, old.st_gid)) {
 			both = mode >> 3 & mode & 07;
 			mode = (mode & 0700) | both << 3 | both;
