@@ -253,7 +253,7 @@ static int set_mode(const struct output *o, int fd)
 
 void output_open(struct output *o, const char *path)
 {
-	struct stat st;
+	struct stat st, now;
 	int fd;
 
 	memset(o, 0, sizeof(*o));
@@ -272,8 +272,10 @@ void output_open(struct output *o, const char *path)
 	if (fd >= 0)
 		close(fd);
 	if (fd >= 0 && !S_ISREG(st.st_mode)) {
-		/* a device or a pipe stays what it is */
+		/* a device or a pipe stays what it is, and is none that another user has put here meanwhile */
 		fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+		if (fd >= 0 && (fstat(fd, &now) || now.st_dev != st.st_dev || now.st_ino != st.st_ino))
+			die("%s: the file has changed", path);
 		o->f = fd < 0 ? NULL : fdopen(fd, "w");
 		if (!o->f)
 			die("%s: %s", path, strerror(errno));
