@@ -260,7 +260,8 @@ void output_open(struct output *o, const char *path)
 	o->path = path;
 	if (!path)
 		return;
-	if (!strcmp(path, "-")) {
+	/* also where it is a file: that is appended to, and not replaced */
+	if (!strcmp(path, "-") || !strcmp(path, "/dev/stdout")) {
 		o->path = "standard output";
 		o->f = stdout;
 		return;
