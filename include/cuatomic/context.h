@@ -104,7 +104,8 @@ CUA_API const char *cua_device_problem(enum cua_backend backend, int device);
  * default stream.
  * CUA_ERROR_NO_DEVICE: no such device, no driver, or no code for its architecture in this build;
  * CUA_ERROR_NOT_BUILT: CUDA in a build without CUDA. With either, AUTO takes the CPU. CUA_ERROR_VALUE: unknown
- * backend, or a negative device. CUA_ERROR_CAPTURE: a stream that waits for the legacy default stream is being captured.
+ * backend, or a negative device. CUA_ERROR_CAPTURE: a stream that waits for the legacy default stream is being
+ * captured.
  */
 CUA_API enum cua_status cua_context_create(enum cua_backend backend, int device,
 					   struct cua_context **ctx);

@@ -50,10 +50,10 @@
  *   each other until all have succeeded, or found that their key is gone.
  * Full: FULL is returned only where at one moment all slots held a key. In a map made with max_probes it says less: the
  *   key was absent at one moment of the call, and each slot that it may have was taken, by a key or by an insert under
- *   way, at some moment of it. So it may meet an insert of the same key that ends at the same time. In both cases the map
- *   is unchanged, the pair is counted and, if the map was made to keep rejected pairs, kept. Bulk calls on a GPU may
- *   combine equal keys first: they count as one pair then, of an update with the operation's value of all of them. Of
- *   many lanes that want the last slot exactly one gets it.
+ *   way, at some moment of it. That insert may be of the same key. In both cases the map is unchanged, the pair is
+ *   counted and, if the map was made to keep rejected pairs, kept. Bulk calls on a GPU may combine equal keys first:
+ *   they count as one pair then, of an update with the operation's value of all of them. Of many lanes that want the
+ *   last slot exactly one gets it.
  *
  *   An insert counts itself after its key is there, an erase before it frees its slot; one that another was faster than
  *   takes its count back. The lane that finds no free slot adds up the inserts first and the erases then. When it
