@@ -121,7 +121,7 @@ enum cua_status cua_hashmap_create(struct cua_context *ctx, const struct cua_has
 	if (!capacity || cua__options(options, &chosen, sizeof(chosen)))
 		return CUA_ERROR_VALUE;
 	if (chosen.grow_percent > 95 || chosen.own_hash > 1 || chosen.portable > 1 ||
-	    chosen.hash > CUA_HASHMAP_HASH_KEYED || (chosen.own_hash && chosen.hash) ||
+	    chosen.hash > CUA_HASHMAP_HASH_KEYED || chosen.reserved || (chosen.own_hash && chosen.hash) ||
 	    (chosen.max_probes && (chosen.max_probes < CUA_HASHMAP_LEAST_MAX_PROBES ||
 				   chosen.max_probes > CUA_HASHMAP_MOST_MAX_PROBES)))
 		return CUA_ERROR_VALUE;

@@ -71,7 +71,7 @@ enum cua_status cua_multimap_create(struct cua_context *ctx, const struct cua_mu
 	if (!keys_capacity || !entries_capacity || cua__options(options, &chosen, sizeof(chosen)))
 		return CUA_ERROR_VALUE;
 	if ((chosen.link_size != 0 && chosen.link_size != 8) || chosen.portable > 1 ||
-	    chosen.hash > CUA_HASHMAP_HASH_KEYED)
+	    chosen.hash > CUA_HASHMAP_HASH_KEYED || chosen.reserved)
 		return CUA_ERROR_VALUE;
 	link_size = chosen.link_size || entries_capacity > CUA__MULTIMAP_MOST_OF_4 ? 8 : 4;
 	if (entries_capacity > CUA__MULTIMAP_MOST ||

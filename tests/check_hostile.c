@@ -178,6 +178,8 @@ START_TEST(bad_options)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_multimap_options of_multimap = {.struct_size = sizeof(of_multimap), .hash = 2};
 	struct cua_chained_options of_chained = {.struct_size = sizeof(of_chained) + 8};
+	const struct cua_hashmap_options of_map = {.struct_size = sizeof(of_map), .reserved = 1};
+	struct cua_hashmap *kept = NULL;
 	struct cua_multimap *mm = NULL;
 	struct cua_chained *table = NULL;
 
@@ -191,6 +193,11 @@ START_TEST(bad_options)
 		ck_assert_cua(cua_hashmap_destroy(map));
 	}
 	ck_assert_status(cua_multimap_create(ctx, &of_multimap, CUA_U64, CUA_U64, 10, 10, &mm), CUA_ERROR_VALUE);
+	of_multimap.hash = 0;
+	of_multimap.reserved = 1;
+	ck_assert_status(cua_multimap_create(ctx, &of_multimap, CUA_U64, CUA_U64, 10, 10, &mm), CUA_ERROR_VALUE);
+	ck_assert_status(cua_hashmap_create(ctx, &of_map, CUA_U64, CUA_U64, 10, &kept), CUA_ERROR_VALUE);
+	ck_assert_ptr_null(kept);
 	ck_assert_status(cua_chained_create(ctx, &of_chained, 10, 10, &table), CUA_ERROR_VALUE);
 	ck_assert(!mm && !table);
 	cua_context_destroy(ctx);
@@ -409,7 +416,7 @@ START_TEST(bounded)
 	ck_assert_uint_gt(inserted(&c), 0);
 	expect_found(&c);
 
-	/* other keys of such a map are not disturbed */
+	/* a build has the same bound */
 	ck_assert_cua(cua_hashmap_clear(c.map));
 	ck_assert_cua(cua_hashmap_build_n(c.map, c.n, c.keys, c.values, c.results));
 	test_download(ctx, c.got, c.results, c.n);

@@ -123,7 +123,10 @@ if [ "$(ls "$tmp/readme"/*.command | wc -l)" != "$(grep -c '^```c$' "$top_srcdir
   echo "FAILED: a program of README.md has no command, or none of them is of a map"
   exit 1
 fi
-# for the commands as they are
+# for the commands as they are; what they call is the programs, and not these functions
+cc[0]=$(type -P "${cc[0]}")
+PKG_CONFIG=$(type -P "$PKG_CONFIG")
+[ -z "$NVCC" ] || nvcc[0]=$(type -P "${nvcc[0]}")
 cc() { build "${cc[@]}" -Wall -Wextra -Werror "$@"; }
 nvcc() { build "${nvcc[@]}" "$@"; }
 pkg-config() { pc "$@"; }

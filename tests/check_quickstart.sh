@@ -219,28 +219,28 @@ says 'installing check failed'
 
 # ---- nobody's machine ----
 
-new_world 1000 "${for_demo[@]}"
+new_world 4294967 "${for_demo[@]}"
 run "demo without root" demo
 works
 installs_nothing
 run "check without root and without the check library" check
 refuses
 says 'install these first.*: check$'
-new_world 1000 "${for_demo[@]}" check
+new_world 4294967 "${for_demo[@]}" check
 run "check without root and without optional packages" check
 works
 installs_nothing
 says 'left out.*libmpfr-dev'
 says 'left out.*zlib1g-dev'
 says 'left out.*g++'
-new_world 1000
+new_world 4294967
 run "demo without root on a bare machine" demo
 refuses
 says 'install these first.*gcc'
 
 # ---- no silent end ----
 
-new_world 1000 "${for_demo[@]}"
+new_world 4294967 "${for_demo[@]}"
 printf '#!/bin/sh\nexit 3\n' | program "$WORLD/bin/sed"
 run "a command that fails without a word" demo
 refuses
@@ -256,7 +256,7 @@ works
 ! grep 'apt-get' "$WORLD/log" | grep -qv 'umask 0022' || fail "installs with umask 077"
 
 for kind in empty unset file; do
-  new_world 1000 "${for_demo[@]}"
+  new_world 4294967 "${for_demo[@]}"
   make_clone "$WORLD/a clone with spaces"
   touch "$WORLD/a file"
   case $kind in
@@ -270,7 +270,7 @@ for kind in empty unset file; do
   says "^cuatomic demo a in $run_in$"
   link=$(readlink "$source/build") || fail "build is no link to a folder without spaces"
   case $link in
-  /var/tmp/cuatomic-1000/* | /tmp/cuatomic-1000/*)
+  /var/tmp/cuatomic-4294967/* | /tmp/cuatomic-4294967/*)
     rm -rf "${link%/build}"
     rmdir "$(dirname "${link%/build}")" 2>/dev/null
     ;;
@@ -280,13 +280,13 @@ for kind in empty unset file; do
   home=$tmp/world/home
 done
 
-new_world 1000 "${for_demo[@]}"
+new_world 4294967 "${for_demo[@]}"
 make_clone "$WORLD/a clone with spaces"
 run "a path with spaces" demo
 works
 [ -d "$WORLD/home/.cache/cuatomic" ] || fail "no link in the cache of the user"
 
-new_world 1000 "${for_demo[@]}"
+new_world 4294967 "${for_demo[@]}"
 chmod -R a-w "$source"
 before=$(find "$source" | sort)
 settings=(CUATOMIC_BUILD_DIR="$WORLD/build")
@@ -308,7 +308,7 @@ run "a clone that is read-only, and no other folder" demo
 refuses
 says 'CUATOMIC_BUILD_DIR'
 
-new_world 1000 "${for_demo[@]}"
+new_world 4294967 "${for_demo[@]}"
 make_clone "$WORLD/a clone with spaces"
 chmod -R a-w "$source"
 settings=(CUATOMIC_BUILD_DIR="$WORLD/a build")

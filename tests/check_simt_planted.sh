@@ -619,11 +619,11 @@ planted 'a row without its last element' tree_block \
 planted 'a map of which max_probes bounds nothing' hashmap \
   's/^\treturn view->max_probes \&\& .*/\treturn view->n_buckets;/'
 planted 'a map with max_probes that is full before it is' hashmap_word \
-  '/^CUA_FORCE int cua__hashmap_word_crowded(/,/^}/s/^\t\t\treturn 0;/\t\t\tcontinue;/' hashmap
+  's/equal, CUA_RELAXED, &spot, &first) || first != slots)$/equal, CUA_RELAXED, \&spot, \&first) > 0)/' hashmap
 planted 'a key that is put while its slots are looked at, with max_probes' hashmap_word \
-  's/^\t\t\ttaken = 1;/\t\t\tresult = CUA_HASHMAP_FULL;/' hashmap
+  's/if (\(cua__hashmap_word_search(bucket, ks, vs, key, equal, CUA_RELAXED, &spot, &first)\) || first != slots)$/first = \1 > 0 ? slots : first; if (first != slots)/' hashmap
 planted 'slots with max_probes that are full before they are' hashmap_state \
-  '/^CUA_FORCE int cua__hashmap_state_crowded(/,/^}/s/^\t\t\treturn 0;/\t\t\tcontinue;/'
+  's/^\t\tif ((seen & CUA__HASHMAP_STATE_PHASE) == CUA__HASHMAP_STATE_FREE ||$/\t\tif (/'
 planted 'a wide loop that does not try again' atomic \
   's/while (seen != before);/while (0);/' wide
 planted 'a build that keeps equal keys' hashmap_parts 's/	if (equal)$/	if (0)/'

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "demo.h"
 
@@ -48,7 +49,8 @@ struct words {
 	struct reference_words reference;
 	struct demo_row rows[N_WORD_ROWS];
 	struct on_device on[DEMO_DEVICES];
-	size_t batch; /* room of the arrays, words */
+	uint64_t seed; /* of the hashes of words */
+	size_t batch;  /* room of the arrays, words */
 	/* the batch: hashes and places in the file */
 	uint64_t *keys, *places, *answers, *offsets;
 	uint8_t *found;
@@ -74,7 +76,7 @@ static void add_words(struct words *w, unsigned first_part, unsigned last_part)
 	size_t at = 0, start, length, in = 0, out = 0;
 
 	while (reference_next_word(d->data, d->size, &at, &start, &length)) {
-		uint64_t hash = cua_hash_bytes(d->data + start, length, 0);
+		uint64_t hash = cua_hash_bytes(d->data + start, length, w->seed);
 		unsigned part = hash >> 56;
 
 		if (part < first_part || part > last_part)
@@ -322,7 +324,7 @@ static int is_place(const struct words *w, uint64_t key, uint64_t place)
 
 	return place < w->d->size &&
 	       reference_next_word(w->d->data, w->d->size, &at, &start, &length) &&
-	       start == place && cua_hash_bytes(w->d->data + start, length, 0) == key;
+	       start == place && cua_hash_bytes(w->d->data + start, length, w->seed) == key;
 }
 
 static void check_chain_counts(struct words *w, int i)
@@ -503,6 +505,9 @@ void demo_words(struct demo *d)
 
 	memset(w, 0, sizeof(*w));
 	w->d = d;
+	/* nobody can write a file whose words share a place in the reference's table */
+	if (getrandom(&w->seed, sizeof(w->seed), GRND_NONBLOCK) != (ssize_t)sizeof(w->seed))
+		w->seed = CUA_HASH_SEED_FIXED;
 	for (int row = 0; row < N_WORD_ROWS; row++)
 		w->rows[row].part = word_parts[row];
 	make_reference(w);
@@ -513,7 +518,7 @@ void demo_words(struct demo *d)
 			more = reference_next_word(d->data, d->size, &at, &start, &length);
 			if (!more)
 				break;
-			w->keys[w->n] = cua_hash_bytes(d->data + start, length, 0);
+			w->keys[w->n] = cua_hash_bytes(d->data + start, length, w->seed);
 			w->places[w->n++] = start;
 		}
 		/* a file without words is one empty batch */

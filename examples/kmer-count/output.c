@@ -251,6 +251,24 @@ static int set_mode(const struct output *o, int fd)
 
 /* ---- outputs ---- */
 
+/* Whether somebody else has put this device or pipe into a folder in which all may do so. */
+static int is_planted(const char *path, const struct stat *there)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+	struct stat own, in;
+	int planted;
+
+	if (!folder)
+		die("out of memory");
+	/* a link is followed only where the kernel lets it be */
+	planted = !lstat(path, &own) && own.st_dev == there->st_dev && own.st_ino == there->st_ino &&
+		  !stat(folder, &in) && (in.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH) &&
+		  there->st_uid != geteuid() && there->st_uid != in.st_uid;
+	free(folder);
+	return planted;
+}
+
 void output_open(struct output *o, const char *path)
 {
 	struct stat st, now;
@@ -273,7 +291,9 @@ void output_open(struct output *o, const char *path)
 	if (fd >= 0)
 		close(fd);
 	if (fd >= 0 && !S_ISREG(st.st_mode)) {
-		/* a device or a pipe stays what it is, and is none that another user has put here meanwhile */
+		/* a device or a pipe stays what it is, and is none that another user has put here, before or meanwhile */
+		if (is_planted(path, &st))
+			die("%s: %s", path, strerror(EACCES));
 		fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
 		if (fd >= 0 && (fstat(fd, &now) || now.st_dev != st.st_dev || now.st_ino != st.st_ino))
 			die("%s: the file has changed", path);

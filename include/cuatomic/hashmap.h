@@ -870,6 +870,7 @@ struct cua_hashmap_options {
 	 * million was rejected at 80 % of the slots.
 	 */
 	uint32_t max_probes;
+	uint32_t reserved; /* 0 */
 };
 #define CUA_HASHMAP_OPTIONS_INIT CUA__SIZED_INIT(struct cua_hashmap_options)
 
@@ -953,7 +954,8 @@ CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
  * insert_n, assign_n, update_n: results[i], where results is not NULL, gets the enum cua_hashmap_result.
  *   Keys that find no slot are FULL there, make the status FULL, and change nothing.
  * update_value_n: update_n with the same operand for every key. *value is one value of the map's type in host memory,
- *   at any address, and is read before the call returns, also in a capture: a graph keeps its value.
+ *   at any address, and is read before the call returns, also in a capture: a graph keeps its value. It is not NULL,
+ *   for n = 0 either.
  * insert_or_get_n, exchange_n: values_out[i] gets the value that is there after, or for exchange was there before;
  *   where the key is FULL, or for exchange absent, it stays as it is. values_out may be `values`.
  * compare_exchange_n: where keys[i] is there with the bits of expected[i] its value becomes desired[i], EXISTS; with

@@ -386,20 +386,26 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 
 /*
  * In a map with max_probes, where a key of this home lies in the last slot that one may: whether each of these slots
- * is taken; else 0. It needs no lock, for which many inserts of such keys would queue.
+ * is taken, and none by this key; else 0. It needs no lock, for which many inserts of such keys would queue.
  */
 CUA_FORCE int cua__hashmap_state_crowded(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					 struct cua__hashmap_state_place p)
+					 struct cua__hashmap_state_place p, struct cua_u128 key,
+					 cua__hashmap_equal_fn *equal)
 {
 	const uint64_t most = cua__hashmap_state_most(view, ks, vs);
 	uint64_t distance;
 
 	if (most == cua__hashmap_state_all(view, ks, vs) || cua__hashmap_state_reach(view, ks, vs, p.bucket) < most)
 		return 0;
-	for (distance = 0; distance < most; distance++, cua__hashmap_state_step(view, ks, vs, &p))
-		if ((cua__hashmap_state_glance(cua__hashmap_state_slot(view, ks, vs, p)) &
-		     CUA__HASHMAP_STATE_PHASE) == CUA__HASHMAP_STATE_FREE)
+	for (distance = 0; distance < most; distance++, cua__hashmap_state_step(view, ks, vs, &p)) {
+		char *slot = cua__hashmap_state_slot(view, ks, vs, p);
+		const uint32_t seen = cua__hashmap_state_glance(slot);
+		uint32_t state;
+
+		if ((seen & CUA__HASHMAP_STATE_PHASE) == CUA__HASHMAP_STATE_FREE ||
+		    cua__hashmap_state_match(slot, ks, vs, seen, key, equal, 0, &state))
 			return 0;
+	}
 	return 1;
 }
 
@@ -421,9 +427,7 @@ CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint
 		/* a hot key is found without the lock once it is there, also by those who wait */
 		if (!next && cua__hashmap_state_lookup(view, ks, vs, home, key, equal, spot)) {
 			result = CUA_HASHMAP_EXISTS;
-		} else if (cua__hashmap_state_crowded(view, ks, vs, home) &&
-			   !cua__hashmap_state_lookup(view, ks, vs, home, key, equal, NULL)) {
-			/* after all slots, of which one may have been taken for this key */
+		} else if (cua__hashmap_state_crowded(view, ks, vs, home, key, equal)) {
 			result = CUA_HASHMAP_FULL;
 		} else if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
 			/* the unlock is in the winner's branch: a lane never waits for its own warp */

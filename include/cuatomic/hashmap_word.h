@@ -599,25 +599,29 @@ CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs
 
 /*
  * In a map with max_probes, where a key of this home lies in the last bucket that one may: whether each slot of all
- * these buckets is taken; else 0. It needs no lock, for which many inserts of such keys would queue. Not a function of
- * its own in a kernel: the call alone takes a third of the speed from inserts by lanes.
+ * these buckets holds another key; else 0. It needs no lock, for which many inserts of such keys would queue. Not a
+ * function of its own in a kernel: the call alone takes a third of the speed from inserts by lanes.
  */
 CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint64_t home,
-					uint64_t hash)
+					uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal)
 {
-	const char *bucket = cua__hashmap_word_bucket(view, home);
+	const uint32_t slots = cua__hashmap_word_slots(ks, vs);
 	const uint64_t most = cua__hashmap_most(view);
-	struct cua_u128 was;
+	char *bucket = cua__hashmap_word_bucket(view, home);
 	uint64_t distance;
 
 	if (most == view->n_buckets ||
 	    cua__hashmap_far_of((uint32_t)(cua__hashmap_word_head(bucket, 0).lo >> 24) & 255) + 1 < most)
 		return 0;
-	for (distance = 0; distance < most; distance++)
-		if (cua__hashmap_word_free(cua__hashmap_word_bucket(view, cua__hashmap_word_probe(view, home, hash,
-												 distance)),
-					   ks, vs, 0, &was) < cua__hashmap_word_slots(ks, vs))
+	for (distance = 0; distance < most; distance++) {
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
+		uint32_t first = 0;
+
+		bucket = cua__hashmap_word_bucket(view, cua__hashmap_word_probe(view, home, hash, distance));
+		/* a slot that was taken for this key meanwhile is seen, too */
+		if (cua__hashmap_word_search(bucket, ks, vs, key, equal, CUA_RELAXED, &spot, &first) || first != slots)
 			return 0;
+	}
 	return 1;
 }
 
@@ -727,18 +731,15 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 	char *bucket = cua__hashmap_word_bucket(view, home);
 	struct cua__hashmap_head head = {0, 0};
 	struct cua_backoff backoff;
-	int result = -1, taken = 0;
+	int result = -1;
 
 	cua_backoff_init(&backoff);
 	while (result < 0) {
 		/* a present key is found without the lock, also by those who wait for it */
 		if (cua__hashmap_word_look(view, ks, vs, hash, key, equal, order, spot)) {
 			result = CUA_HASHMAP_EXISTS;
-		} else if (taken) {
+		} else if (cua__hashmap_word_crowded(view, ks, vs, home, hash, key, equal)) {
 			result = CUA_HASHMAP_FULL;
-		} else if (cua__hashmap_word_crowded(view, ks, vs, home, hash)) {
-			/* one of the slots may have been taken for this key: it is looked for once more */
-			taken = 1;
 		} else if (cua__hashmap_word_trylock(bucket, wide, &head)) {
 			/* the unlock is in the winner's branch: a lane never waits for its own warp */
 			result = cua__hashmap_word_place(view, ks, vs, hash, key, equal, word, order, home,
@@ -749,7 +750,7 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 			if (CUA_WARP_LANES > 1)
 				cua__hashmap_count_added(view, home, added);
 		}
-		if (result <= 0 && !taken)
+		if (result <= 0)
 			cua__backoff_wait_upto(&backoff, CUA__HASHMAP_LONGEST_WAIT);
 	}
 	return result;

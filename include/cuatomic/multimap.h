@@ -567,6 +567,7 @@ struct cua_multimap_options {
 	/* bytes of a link: 8, or 0 for 4 where they are enough, which they are for 2^31 - 2 entries */
 	uint32_t link_size;
 	uint32_t portable; /* as in hashmap.h */
+	uint32_t reserved; /* 0 */
 };
 #define CUA_MULTIMAP_OPTIONS_INIT CUA__SIZED_INIT(struct cua_multimap_options)
 
