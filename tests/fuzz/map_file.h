@@ -17,7 +17,7 @@ struct map_file {
 	uint32_t key_size, value_size;
 	uint64_t count, slots, seed, rejects;
 	uint32_t grow_percent, portable;
-	uint64_t reserved;
+	uint32_t hash, max_probes;
 	uint64_t pairs_sum, header_sum;
 };
 
@@ -102,6 +102,8 @@ static inline size_t map_file_repair(uint8_t *data, size_t size, size_t max, uns
 		h.grow_percent %= 96;
 		h.portable %= 2;
 		h.rejects %= 16;
+		h.hash %= 2;
+		h.max_probes = h.max_probes % 4 ? 0 : 32 + h.max_probes / 4 % 97;
 	}
 	/* a key twice */
 	if ((choices >> 24) % 16 == 1 && h.count > 1 && size >= MAP_FILE_HEADER + 2 * pair)
