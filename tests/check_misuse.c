@@ -923,7 +923,8 @@ static void run_calls(uint64_t seed, uint64_t n, const char *printed)
 		if (status && status != CUA_ERROR_FULL && after != before)
 			broken("a call that failed has changed an object");
 		before = after;
-		if (fstat(1, &st) || st.st_size)
+		/* a sanitizer warns of requests that it refuses */
+		if (fstat(1, &st) || (!SANITIZED && st.st_size))
 			broken("something was printed");
 	}
 	must(cua_chained_verify(table, NULL));
