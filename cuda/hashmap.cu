@@ -801,8 +801,9 @@ static enum cua_status write_of(struct cua_context *ctx, const struct cua_hashma
 
 	if (!is_plain(view))
 		return launch_each(ctx, c->n, WRITE_BLOCKS, write_kernel<KS, VS, LAYOUT, 0, 1>, b);
-	return launch_each(ctx, c->n, WRITE_BLOCKS,
-			   VS && !c->values ? write_kernel<KS, VS, LAYOUT, 1, 1> : write_kernel<KS, VS, LAYOUT, 1, 0>, b);
+	if (VS && !c->values)
+		return launch_each(ctx, c->n, WRITE_BLOCKS, write_kernel<KS, VS, LAYOUT, 1, 1>, b);
+	return launch_each(ctx, c->n, WRITE_BLOCKS, write_kernel<KS, VS, LAYOUT, 1, 0>, b);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct inserts {
@@ -982,7 +983,8 @@ static __global__ void __launch_bounds__(THREADS)
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct finds {
 	static enum cua_status run(struct cua_context *ctx, const struct bulk_find *c)
 	{
-		return launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, FOR_VIEW(&c->view, state_find_kernel, KS, VS), *c);
+		return launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR,
+				   FOR_VIEW(&c->view, state_find_kernel, KS, VS), *c);
 	}
 };
 
@@ -991,7 +993,8 @@ template <uint32_t KS, uint32_t VS> struct finds<KS, VS, CUA_HASHMAP_WORDS> {
 	{
 		return c->view.n_buckets * CUA__HASHMAP_WORD_BYTES > ctx->kept_bytes
 			       ? launch_each(ctx, c->n, RESIDENT_BLOCKS, FOR_VIEW(&c->view, find_kernel, KS, VS, 1), *c)
-			       : launch_each(ctx, c->n, RESIDENT_BLOCKS, FOR_VIEW(&c->view, find_kernel, KS, VS, 0), *c);
+			       : launch_each(ctx, c->n, RESIDENT_BLOCKS,
+					     FOR_VIEW(&c->view, find_kernel, KS, VS, 0), *c);
 	}
 };
 
@@ -1035,7 +1038,8 @@ static enum cua_status cuda_erase(struct cua_context *ctx, const struct cua_hash
 				  const struct cua__hashmap_call *c)
 {
 #define FUNCTION(ks, vs, layout)                                                                             \
-	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, FOR_VIEW(view, erase_kernel, ks, vs, layout), *view, c->n, c->keys,     \
+	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, FOR_VIEW(view, erase_kernel, ks, vs, layout),          \
+		    *view, c->n, c->keys,                                                                  \
 		    c->flags)
 	BY_SIZE
 #undef FUNCTION
@@ -1089,7 +1093,8 @@ static enum cua_status cuda_compare_exchange(struct cua_context *ctx, const stru
 					     const struct cua__hashmap_call *c)
 {
 #define FUNCTION(ks, vs, layout)                                                                             \
-	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, FOR_VIEW(view, compare_exchange_kernel, ks, vs, layout), *view, c->n,   \
+	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, FOR_VIEW(view, compare_exchange_kernel, ks, vs, layout),\
+		    *view, c->n,                                                                           \
 		    c->keys, c->values, c->values_out, c->flags)
 	BY_SIZE
 #undef FUNCTION

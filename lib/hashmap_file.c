@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -168,9 +167,9 @@ enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
 	if (map->options.own_hash)
 		return CUA_ERROR_UNSUPPORTED;
 	/* a cancelled thread would leave the temporary file */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	cancel = cua__cancel_disable();
 	status = save(map, path);
-	pthread_setcancelstate(cancel, NULL);
+	cua__cancel_restore(cancel);
 	return status;
 }
 
@@ -265,8 +264,9 @@ static enum cua_status read_pairs(int fd, const struct header *h, struct cua_has
 			status = cua_hashmap_size(map, &size);
 		/* with max_probes, keys of another seed may not all find slots */
 		if (!status && size != done + n)
-			status = map->options.max_probes && cua_hashmap_status(map) == CUA_ERROR_FULL ? CUA_ERROR_SIZE
-												      : CUA_ERROR_CORRUPT;
+			status = map->options.max_probes && cua_hashmap_status(map) == CUA_ERROR_FULL
+					 ? CUA_ERROR_SIZE
+					 : CUA_ERROR_CORRUPT;
 	}
 	free(bytes);
 	return status ? status : sum == h->pairs_sum ? CUA_OK : CUA_ERROR_CORRUPT;
@@ -339,7 +339,7 @@ enum cua_status cua_hashmap_load(struct cua_context *ctx, const struct cua_hashm
 
 	if (!ctx || !path || !map)
 		return CUA_ERROR_NULL;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	cancel = cua__cancel_disable();
 	/* what is not a file shall not make it wait */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd >= 0) {
@@ -348,6 +348,6 @@ enum cua_status cua_hashmap_load(struct cua_context *ctx, const struct cua_hashm
 		close(fd);
 		errno = saved;
 	}
-	pthread_setcancelstate(cancel, NULL);
+	cua__cancel_restore(cancel);
 	return status;
 }

@@ -51,9 +51,9 @@ struct cua_context {
 /*
  * A thread that pthread_cancel ended inside a call would leave helpers at work on its stack, a mutex locked or a file
  * open. So a call disables cancellation from its first lock, wait or file operation to its last; a request stays
- * pending and acts after the call. cua__call_begin and cua__call_end do it, and so does whatever waits without them. The pair
- * nests. Between two begins a thread of asynchronous type may be cancelled, so a call that owns anything then is
- * inside a pair of its own.
+ * pending and acts after the call. cua__call_begin and cua__call_end do it, and so does whatever waits without them.
+ * The pair nests. Between two begins a thread of asynchronous type may be cancelled, so a call that owns anything then
+ * is inside a pair of its own.
  */
 static inline int cua__cancel_disable(void)
 {

@@ -9,11 +9,6 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const enum cua_type types[] = {CUA_U32, CUA_I32, CUA_U64, CUA_I64, CUA_F32, CUA_F64};

@@ -363,6 +363,7 @@ static void every_call(struct thread *t)
 
 	request();
 	(void)!cua_context_create(CUA_BACKEND_CPU, 0, &ctx);
+	(void)!cua_device_problem(CUA_BACKEND_CPU, 0);
 	(void)!cua_context_reserve(ctx, (size_t)9 << 20);
 	(void)!cua_context_synchronize(ctx);
 	(void)!cua_hashmap_create(ctx, NULL, CUA_U64, CUA_U64, N, &map);

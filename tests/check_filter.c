@@ -8,11 +8,6 @@
 #include <math.h>
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define GUARD 0xa7
 

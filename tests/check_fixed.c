@@ -21,12 +21,6 @@
 
 #include "tree_model.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const enum cua_type types[] = {CUA_I32, CUA_U32, CUA_I64, CUA_U64, CUA_F16, CUA_BF16,

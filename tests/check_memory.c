@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "common.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
 /* Whether running out of memory may be tried: a sanitizer's allocator ends the program, and
    compute-sanitizer (where sizes are small) reports the refusal as an error. */
 static int may_run_out(void)

@@ -15,17 +15,6 @@
 #include "common.h"
 #include "fuzz/scratch.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 #define SLICE ((size_t)16384)
 #define INPUTS 4u
 #define OUTPUTS 8u

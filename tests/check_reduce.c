@@ -13,12 +13,6 @@
 
 #include "reduce_model.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
 static const enum cua_reduce_op ops[] = {CUA_REDUCE_SUM, CUA_REDUCE_MIN, CUA_REDUCE_MAX,
 					 CUA_REDUCE_DOT};
 static const enum cua_finish_mode modes[] = {CUA_FINISH_AUTO, CUA_FINISH_LAST_BLOCK,

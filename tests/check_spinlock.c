@@ -4,15 +4,6 @@
 
 #include "common.h"
 
-/* Tools end the program when memory runs out. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
 static void check_free(struct cua_context *ctx, const struct cua_spinlock *locks, size_t n)
 {
 	struct cua_spinlock *host = test_malloc(n * sizeof(*host));
@@ -60,7 +51,7 @@ START_TEST(bad_arguments)
 	ck_assert_status(cua_spinlock_array_create(ctx, SIZE_MAX, &locks), CUA_ERROR_SIZE);
 	ck_assert_status(cua_spinlock_array_create(ctx, SIZE_MAX / 4, &locks), CUA_ERROR_SIZE);
 	ck_assert_status(cua_spinlock_array_create(ctx, SIZE_MAX / 4 + 2, &locks), CUA_ERROR_SIZE);
-#if !defined(SANITIZED)
+#if !SANITIZED
 	/* other tools report the error */
 	if (!test_quick())
 		ck_assert_status(cua_spinlock_array_create(ctx, SIZE_MAX / 16, &locks),

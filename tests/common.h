@@ -18,6 +18,18 @@
 
 #include <cuatomic.h>
 
+/* Whether this is a build with a sanitizer that ends the program, or warns, when memory runs out. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 #if TEST_CUDA
 #define TEST_BACKEND CUA_BACKEND_CUDA
 #else

@@ -854,8 +854,8 @@ struct cua_hashmap_options {
 	uint64_t seed_high;    /* of CUA_HASHMAP_HASH_KEYED, the upper half of the secret; both 0: drawn at random */
 	uint64_t rejects;      /* pairs to keep that found the map full; 0 by default */
 	/*
-	 * 0: no limit. Else the most bytes of slots, rejected pairs and counts that create, load, a resize or growth may
-	 * allocate; where the map would need more they fail with SIZE.
+	 * 0: no limit. Else the most bytes of slots, rejected pairs and counts that create, load, a resize or growth
+	 * may allocate; where the map would need more they fail with SIZE.
 	 */
 	uint64_t max_bytes;
 	uint32_t grow_percent; /* 0: bulk calls never grow the map; 1 to 95: see cua_hashmap_resize */
@@ -864,10 +864,10 @@ struct cua_hashmap_options {
 	uint32_t portable;
 	uint32_t hash; /* an enum cua_hashmap_hash; with own_hash, SEEDED */
 	/*
-	 * 32 to 128: no key lies in more buckets of 64 or 128 bytes than this, whatever the keys are, and no operation
-	 * looks in others (one more where slots have states); a key that finds no slot there is FULL, though others may be
-	 * free. 0, the default: no bound. doc/hashmap.md tells how many buckets random keys need; with 128 none of four
-	 * million was rejected at 80 % of the slots.
+	 * 32 to 128: an operation visits at most so many buckets of 64 or 128 bytes, whatever the keys are (one more
+	 * where slots have states). A key that finds no slot there is FULL, though other slots may be free. 0, the
+	 * default: no bound. doc/hashmap.md tells how many buckets random keys need; with 128 none of four million was
+	 * rejected at 80 % of the slots.
 	 */
 	uint32_t max_probes;
 	uint32_t reserved; /* 0 */

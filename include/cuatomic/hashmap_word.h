@@ -58,6 +58,10 @@
  *   still is. An erase takes effect by CAS, word -> ERASED. An insert takes effect when its word and class are there.
  *   Each key's changes are those of one word, or are separated by its erase.
  *
+ *   FULL with max_probes. The look for the key missed, so the key was absent at one moment. The scan of the probe
+ *   sequence then read each slot once, and found another key in each; relaxed loads suffice, because nothing is taken
+ *   from what they read. A key that another lane puts into a slot before the scan reads it is seen there.
+ *
  *   Locks are taken by an acquiring CAS, or OR, on the head and given back by a releasing store, which also raises the
  *   class. A CAS that writes a pair releases; a find that meets it acquires.
  */
