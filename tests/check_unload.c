@@ -209,9 +209,9 @@ static int has_cuda(void)
 int main(void)
 {
 	const char *top = getenv("top_builddir");
-	Suite *suite = suite_create("unload");
-	TCase *tc = tcase_create("unload");
 	SRunner *runner;
+	Suite *suite;
+	TCase *tc;
 	int failed;
 
 	snprintf(path, sizeof(path), "%s/lib/.libs/libcuatomic.so", top ? top : "..");
@@ -223,6 +223,8 @@ int main(void)
 		printf("skipped: this build has the CUDA runtime\n");
 		return 77;
 	}
+	suite = suite_create("unload");
+	tc = tcase_create("unload");
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, memory);
 	tcase_add_test(tc, threads);
