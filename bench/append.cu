@@ -418,7 +418,7 @@ static void candidate_row(struct cua__filter_state *state, uint64_t *words)
 	row(TABLE_OURS, way, STAGES > 1 ? KEPT_IN_ORDER : KEPT, [=] {
 		if (STAGES > 1)
 			cudaMemsetAsync(words, 0, tiles * sizeof(*words));
-		kernel<<<processors * (unsigned)fits, WARPS * 32, STAGE>>>(f);
+		kernel<<<(unsigned)fits * processors, WARPS * 32, STAGE>>>(f);
 	});
 }
 

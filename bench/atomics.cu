@@ -69,7 +69,7 @@ WAY(native_u64, uint64_t, NATIVE(u64, p, v))
 
 TEXTBOOK(textbook_add_f32, float, int, __int_as_float, __float_as_int, old + v)
 TEXTBOOK(textbook_add_f64, double, word64, __longlong_as_double, __double_as_longlong, old + v)
-TEXTBOOK(textbook_mul_f64, double, word64, __longlong_as_double, __double_as_longlong, v * old)
+TEXTBOOK(textbook_mul_f64, double, word64, __longlong_as_double, __double_as_longlong, (v * old))
 TEXTBOOK(textbook_mod, uint64_t, word64, SAME, SAME, (old + v) % PRIME)
 TEXTBOOK(textbook_max_f32, float, int, __int_as_float, __float_as_int, old < v ? v : old)
 

@@ -128,6 +128,7 @@ MODEL_FLOAT(f64, double)
 		T before = *p;                                                                     \
                                                                                                    \
 		switch (op) {                                                                      \
+		default: return before;                                                            \
 		case OP_EXCHANGE:                                                                  \
 			return form & 1 ? cua_atomic_exchange_explicit_##s(p, v, order, scope)     \
 					: cua_atomic_exchange_##s(p, v);                           \
@@ -139,7 +140,6 @@ MODEL_FLOAT(f64, double)
 			MODEL_QUIET(OP_MIN, min, s)                                                \
 			MODEL_QUIET(OP_MAX, max, s)                                                \
 			more                                                                       \
-		default: return before;                                                            \
 		}                                                                                  \
 	}
 MODEL_APPLY(u32, uint32_t, MODEL_INTEGER_OPS(u32))

@@ -255,13 +255,13 @@ WIDE_COMPLEX(f64, double)
 		T before = *p;                                                                     \
                                                                                                    \
 		switch (op) {                                                                      \
+		default: return before;                                                            \
 		case WIDE_EXCHANGE:                                                                \
 			return form & 1 ? cua_atomic_exchange_explicit_##s(p, v, order, scope)     \
 					: cua_atomic_exchange_##s(p, v);                           \
 			WIDE_QUIET(WIDE_ADD, add, s)                                               \
 			WIDE_QUIET(WIDE_SUB, sub, s)                                               \
 			more                                                                       \
-		default: return before;                                                            \
 		}                                                                                  \
 	}
 #define WIDE_MIN_MAX(s)                                                                            \
