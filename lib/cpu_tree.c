@@ -43,9 +43,11 @@ static inline const void *second_array(const struct cua__reduce *r)
 #define TAKE(kind, l)                                                                              \
 	v = cua__tree_##kind##_take(&call, v, x[j + (l)*WIDTH], y[j + (l)*WIDTH], row + (l));
 
+/* clang-format off */
 #define TAKE_8(kind)                                                                               \
 	TAKE(kind, 0) TAKE(kind, 1) TAKE(kind, 2) TAKE(kind, 3)                                    \
 	TAKE(kind, 4) TAKE(kind, 5) TAKE(kind, 6) TAKE(kind, 7)
+/* clang-format on */
 
 /* Where a pack has at least n columns: from one array to another, which the compiler makes vectors of. */
 #define PAIR(combine, from, to, n)                                                                 \
@@ -370,10 +372,12 @@ static const struct {
 	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), LEVELS(kind), finish_##kind},
 #define KIND_WIDE(kind, T, two, C, A, none, widen, combine, store)                                 \
 	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), LEVELS_WIDE(kind), finish_##kind},
+	/* clang-format off */
 	CUA__TREE_SUMS(KIND_WIDE)
 	CUA__TREE_DOTS(KIND_WIDE)
 	CUA__TREE_ORDERS(KIND)
 	CUA__TREE_MOMENTS(KIND)
+	/* clang-format on */
 };
 
 static chunk_fn *chunk_of(const struct cua__reduce *r)

@@ -160,10 +160,12 @@ enum cua_status cua__hashmap_insert_from_host(struct cua_hashmap *map, uint64_t 
 					      const void *values);
 
 /* CASE(ks, vs) for all sizes of keys and values. */
+/* clang-format off */
 #define CUA__HASHMAP_SIZES(CASE)                                                                   \
 	CASE(4, 0) CASE(4, 4) CASE(4, 8) CASE(4, 16)                                               \
 	CASE(8, 0) CASE(8, 4) CASE(8, 8) CASE(8, 16)                                               \
 	CASE(16, 0) CASE(16, 4) CASE(16, 8) CASE(16, 16)
+/* clang-format on */
 
 /* An element of an array of keys or values. */
 CUA_FORCE struct cua_u128 cua__hashmap_get(const void *array, uint32_t size, uint64_t i)

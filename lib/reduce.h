@@ -12,6 +12,7 @@
 #include "internal.h"
 
 /* The ways through the elements that tree.h defines, X(kind). */
+/* clang-format off */
 #define CUA__TREE_KINDS(X)                                                                         \
 	X(sum_b32) X(sum_b64) X(sum_f16) X(sum_bf16) X(sum_f32) X(sum_f64) X(sum_c32) X(sum_c64)   \
 	X(dot_b32) X(dot_b64) X(dot_f16) X(dot_bf16) X(dot_f32) X(dot_f64) X(dot_c32) X(dot_c64)   \
@@ -20,6 +21,7 @@
 	X(count_b16) X(count_b32) X(count_b64)                                                     \
 	X(product_b32) X(product_b64) X(product_f16) X(product_bf16) X(product_f32) X(product_f64) \
 	X(moments_b32) X(moments_b64) X(moments_f16) X(moments_bf16) X(moments_f32) X(moments_f64)
+/* clang-format on */
 
 #ifdef __cplusplus
 extern "C" {
