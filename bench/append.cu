@@ -23,8 +23,9 @@
 static struct cua_context *ctx;
 static uint32_t *x, *out, *reference;
 static uint8_t *flags;
-static uint64_t *count;            /* of a call */
-static unsigned long long *sums;   /* of what it stored, and how many places differ from the reference */
+static uint64_t *count; /* of a call */
+static unsigned long long
+	*sums; /* of what it stored, and how many places differ from the reference */
 
 /* ---- the case at hand ---- */
 
@@ -50,7 +51,8 @@ static __global__ void add_up(size_t n, const uint32_t *x, uint32_t limit, unsig
 		atomicAdd(&sums[i], mine[i]);
 }
 
-static __global__ void differences(size_t n, const uint32_t *a, const uint32_t *b, unsigned long long *different)
+static __global__ void differences(size_t n, const uint32_t *a, const uint32_t *b,
+				   unsigned long long *different)
 {
 	unsigned long long mine = 0;
 
@@ -98,8 +100,10 @@ static void verify(const char *way, enum shape shape)
 		uint64_t different = 1;
 
 		need(!cudaMemset(sums, 0, sizeof(*sums)), "sums");
-		differences<<<processors * 8, THREADS>>>(partition ? n : (size_t)kept, out, reference, sums);
-		need(!cudaMemcpy(&different, sums, sizeof(different), cudaMemcpyDeviceToHost), "differences");
+		differences<<<processors * 8, THREADS>>>(partition ? n : (size_t)kept, out,
+							 reference, sums);
+		need(!cudaMemcpy(&different, sums, sizeof(different), cudaMemcpyDeviceToHost),
+		     "differences");
 		if (different)
 			wrong(way, "the elements are not in order");
 	}
@@ -111,18 +115,20 @@ template <typename Call>
 static void row_of(enum table_kind kind, const char *way, enum shape shape, double moved, Call call)
 {
 	auto poison = [] {
-		need(!cudaMemset(out, 0xff, n * sizeof(*out)) && !cudaMemset(count, 0xff, sizeof(*count)) &&
-			     !cudaDeviceSynchronize(),
+		need(!cudaMemset(out, 0xff, n * sizeof(*out)) &&
+			     !cudaMemset(count, 0xff, sizeof(*count)) && !cudaDeviceSynchronize(),
 		     "poison");
 	};
 	auto check = [&] {
 		if (kind != TABLE_CEILING)
 			verify(way, shape);
 	};
-	add_row(kind, way, measure_calls(way, moved, 1, BENCH_RUNS, poison, call, check), moved, true);
+	add_row(kind, way, measure_calls(way, moved, 1, BENCH_RUNS, poison, call, check), moved,
+		true);
 }
 
-template <typename Call> static void row(enum table_kind kind, const char *way, enum shape shape, Call call)
+template <typename Call>
+static void row(enum table_kind kind, const char *way, enum shape shape, Call call)
 {
 	row_of(kind, way, shape, bytes, call);
 }
@@ -155,7 +161,9 @@ static void ceilings(void)
 	size_t words = n / 4;
 
 	both_grids(words, [=](unsigned blocks, bool stay) {
-		row_of(TABLE_CEILING, stay ? "ceiling: copies, blocks that stay" : "ceiling: copies, a block a tile",
+		row_of(TABLE_CEILING,
+		       stay ? "ceiling: copies, blocks that stay"
+			    : "ceiling: copies, a block a tile",
 		       KEPT, (double)words * 32, [=] {
 			       copy_all<<<blocks, THREADS>>>(words, (const uint4 *)x, (uint4 *)out);
 		       });
@@ -265,7 +273,9 @@ static void our_row(const char *way, enum shape shape, bool by_flags)
 	options.partition = shape == PARTITION || shape == PARTITION_IN_ORDER;
 	options.flags = by_flags ? flags : NULL;
 	row(TABLE_OURS, way, shape, [=] {
-		need_ok(cua_filter_array(ctx, &options, CUA_U32, n, x, CUA_LT, &limit, n, out, count), way);
+		need_ok(cua_filter_array(ctx, &options, CUA_U32, n, x, CUA_LT, &limit, n, out,
+					 count),
+			way);
 	});
 }
 
@@ -373,9 +383,11 @@ static void push_rows(void)
 /* Kernels of the filter, by loads of a thread, threads of a block, blocks of a multiprocessor, and tiles staged. */
 
 template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS, uint32_t STAGES>
-static __global__ void __launch_bounds__(WARPS * 32, BLOCKS) candidate(const __grid_constant__ struct cua__filter f)
+static __global__ void __launch_bounds__(WARPS * 32, BLOCKS)
+	candidate(const __grid_constant__ struct cua__filter f)
 {
-	constexpr struct cua__filter_kind kind = {CUA__FILTER_INTEGER, 4, CANDIDATE_LOADS, WARPS, 1, STAGES};
+	constexpr struct cua__filter_kind kind = {
+		CUA__FILTER_INTEGER, 4, CANDIDATE_LOADS, WARPS, 1, STAGES};
 	__shared__ struct cua__filter_shared shared;
 	extern __shared__ uint4 stage[];
 
@@ -407,10 +419,10 @@ static void candidate_row(struct cua__filter_state *state, uint64_t *words)
 	f.count = count;
 	f.state = state;
 	f.tiles = words;
-	need(!cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-				   (int)STAGE) &&
-		     !cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fits, (const void *)kernel, WARPS * 32,
-								    STAGE),
+	need(!cudaFuncSetAttribute((const void *)kernel,
+				   cudaFuncAttributeMaxDynamicSharedMemorySize, (int)STAGE) &&
+		     !cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fits, (const void *)kernel,
+								    WARPS * 32, STAGE),
 	     "candidate");
 	fits = fits < BLOCKS ? fits : BLOCKS;
 	snprintf(way, sizeof(way), "%s: %2u, %4u, %2d, %u", STAGES > 1 ? "ordered" : "any order",
@@ -508,7 +520,8 @@ static void partition_case(size_t elements, double share)
 		struct cua_filter_options options = CUA_FILTER_OPTIONS_INIT;
 
 		options.ordered = 1;
-		need_ok(cua_filter_array(ctx, &options, CUA_U32, n, x, CUA_LT, &limit, n, reference, count),
+		need_ok(cua_filter_array(ctx, &options, CUA_U32, n, x, CUA_LT, &limit, n, reference,
+					 count),
 			"reference");
 		need_ok(cua_filter_array(ctx, &options, CUA_U32, n, x, CUA_GE, &limit, n - kept,
 					 reference + kept, count),
@@ -536,11 +549,13 @@ int main(int argc, char **argv)
 
 	small = o.quick;
 	processors = (unsigned)device.multiProcessorCount;
-	printf("CUB %d.%d.%d; elements of u32 in device memory; the L2 has %d MiB\n", CUB_VERSION / 100000,
-	       CUB_VERSION / 100 % 1000, CUB_VERSION % 100, device.l2CacheSize >> 20);
+	printf("CUB %d.%d.%d; elements of u32 in device memory; the L2 has %d MiB\n",
+	       CUB_VERSION / 100000, CUB_VERSION / 100 % 1000, CUB_VERSION % 100,
+	       device.l2CacheSize >> 20);
 	need(!cudaMalloc(&x, many * sizeof(*x)) && !cudaMalloc(&out, many * sizeof(*out)) &&
-		     !cudaMalloc(&reference, many * sizeof(*reference)) && !cudaMalloc(&flags, many) &&
-		     !cudaMalloc(&count, sizeof(*count)) && !cudaMalloc(&sums, 4 * sizeof(*sums)) &&
+		     !cudaMalloc(&reference, many * sizeof(*reference)) &&
+		     !cudaMalloc(&flags, many) && !cudaMalloc(&count, sizeof(*count)) &&
+		     !cudaMalloc(&sums, 4 * sizeof(*sums)) &&
 		     cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK,
 	     "context and memory");
 	printf("wait: a call and the wait for it, by the host's clock, the mean of 100; stream: of 200 calls in a "

@@ -83,7 +83,8 @@ template <typename T> struct ref_add {
 	typedef T type;
 	static __device__ void apply(T *p, T v, struct cua_block_scratch *)
 	{
-		cuda::atomic_ref<T, cuda::thread_scope_device>(*p).fetch_add(v, cuda::memory_order_relaxed);
+		cuda::atomic_ref<T, cuda::thread_scope_device>(*p).fetch_add(
+			v, cuda::memory_order_relaxed);
 	}
 };
 #endif
@@ -99,12 +100,12 @@ THREE(add_f32, float, cua_atomic_add_f32(p, v), cua_atomic_add_warp_f32(ALL_LANE
       cua_atomic_add_block_f32(p, v, s))
 THREE(add_f64, double, cua_atomic_add_f64(p, v), cua_atomic_add_warp_f64(ALL_LANES, p, v),
       cua_atomic_add_block_f64(p, v, s))
-THREE(cas_f32, float, cua_atomic_fetch_add_cas_f32(p, v), cua_atomic_fetch_add_cas_warp_f32(ALL_LANES, p, v),
-      cua_atomic_add_cas_block_f32(p, v, s))
+THREE(cas_f32, float, cua_atomic_fetch_add_cas_f32(p, v),
+      cua_atomic_fetch_add_cas_warp_f32(ALL_LANES, p, v), cua_atomic_add_cas_block_f32(p, v, s))
 THREE(cas_f64, double, cua_atomic_fetch_add_cas_f64(p, v),
       cua_atomic_fetch_add_cas_warp_f64(ALL_LANES, p, v), cua_atomic_add_cas_block_f64(p, v, s))
-THREE(mul_f64, double, cua_atomic_fetch_mul_f64(p, v), cua_atomic_fetch_mul_warp_f64(ALL_LANES, p, v),
-      cua_atomic_mul_block_f64(p, v, s))
+THREE(mul_f64, double, cua_atomic_fetch_mul_f64(p, v),
+      cua_atomic_fetch_mul_warp_f64(ALL_LANES, p, v), cua_atomic_mul_block_f64(p, v, s))
 THREE(mod, uint64_t, add_mod(p, v), add_mod_warp(ALL_LANES, p, v), add_mod_block(p, v, s))
 THREE(add_u32, uint32_t, cua_atomic_add_u32(p, v), cua_atomic_add_warp_u32(ALL_LANES, p, v),
       cua_atomic_add_block_u32(p, v, s))
@@ -115,7 +116,8 @@ THREE(min_u32, uint32_t, cua_atomic_min_u32(p, v), cua_atomic_min_warp_u32(ALL_L
 THREE(max_f32, float, cua_atomic_max_f32(p, v), cua_atomic_max_warp_f32(ALL_LANES, p, v),
       cua_atomic_max_block_f32(p, v, s))
 WAY(add_in_f32, float, cua_atomic_add_in_f32(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL))
-WAY(add_in_u32, uint32_t, cua_atomic_add_in_u32(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL))
+WAY(add_in_u32, uint32_t,
+    cua_atomic_add_in_u32(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL))
 WAY(fetch_add_f32, float, if (cua_atomic_fetch_add_f32(p, v) < 0) __trap())
 WAY(fetch_add_warp_f32, float, if (cua_atomic_fetch_add_warp_f32(ALL_LANES, p, v) < 0) __trap())
 
@@ -123,7 +125,8 @@ WAY(fetch_add_warp_f32, float, if (cua_atomic_fetch_add_warp_f32(ALL_LANES, p, v
 
 /* Each thread applies v `each` times to one of `cells` cells (a power of two), a new one each time. */
 template <class W>
-static __global__ void apply_all(typename W::type *p, uint64_t cells, typename W::type v, unsigned each)
+static __global__ void apply_all(typename W::type *p, uint64_t cells, typename W::type v,
+				 unsigned each)
 {
 	__shared__ struct cua_block_scratch scratch;
 	uint64_t id = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -198,7 +201,8 @@ static void row(enum table_kind kind, const char *way, double n, uint64_t cells,
 		[=] {
 			if (!verify()) {
 				fflush(stdout);
-				fprintf(stderr, "cuatomic bench: atomics: %s, %s: wrong result\n", table.name, way);
+				fprintf(stderr, "cuatomic bench: atomics: %s, %s: wrong result\n",
+					table.name, way);
 				exit(1);
 			}
 		});
@@ -220,8 +224,10 @@ template <class W> static void sum_row(enum table_kind kind, const char *way, un
 	unsigned each = each_of(most);
 	double n = (double)blocks * THREADS * each;
 
-	row(kind, way, n, 1, (T)0, [=] { apply_all<W><<<blocks, THREADS>>>((T *)memory, 1, (T)1, each); },
-	    [=] { return (double)first<T>() == n; });
+	row(
+		kind, way, n, 1, (T)0,
+		[=] { apply_all<W><<<blocks, THREADS>>>((T *)memory, 1, (T)1, each); },
+		[=] { return (double)first<T>() == n; });
 }
 
 /* A factor that is not lost in rounding, and of which one that is missing shows. */
@@ -232,9 +238,10 @@ template <class W> static void product_row(enum table_kind kind, const char *way
 	unsigned each = each_of(most);
 	double n = (double)blocks * THREADS * each, wanted = exp(n * log1p(0x1p-20));
 
-	row(kind, way, n, 1, 1.0,
-	    [=] { apply_all<W><<<blocks, THREADS>>>((double *)memory, 1, FACTOR, each); },
-	    [=] { return fabs(first<double>() / wanted - 1) < 0x1p-21; });
+	row(
+		kind, way, n, 1, 1.0,
+		[=] { apply_all<W><<<blocks, THREADS>>>((double *)memory, 1, FACTOR, each); },
+		[=] { return fabs(first<double>() / wanted - 1) < 0x1p-21; });
 }
 
 template <class W> static void mod_row(enum table_kind kind, const char *way, unsigned most)
@@ -243,21 +250,24 @@ template <class W> static void mod_row(enum table_kind kind, const char *way, un
 	double n = (double)blocks * THREADS * each;
 	uint64_t v = 4000000007u % PRIME, wanted = (uint64_t)n * v % PRIME;
 
-	row(kind, way, n, 1, (uint64_t)0,
-	    [=] { apply_all<W><<<blocks, THREADS>>>((uint64_t *)memory, 1, v, each); },
-	    [=] { return first<uint64_t>() == wanted; });
+	row(
+		kind, way, n, 1, (uint64_t)0,
+		[=] { apply_all<W><<<blocks, THREADS>>>((uint64_t *)memory, 1, v, each); },
+		[=] { return first<uint64_t>() == wanted; });
 }
 
-template <class W, bool FALLS = false> static void move_row(enum table_kind kind, const char *way, unsigned most)
+template <class W, bool FALLS = false>
+static void move_row(enum table_kind kind, const char *way, unsigned most)
 {
 	typedef typename W::type T;
 	unsigned each = each_of(most);
 	double n = (double)blocks * THREADS * each;
 	unsigned last = each * 64 - 1;
 
-	row(kind, way, n, 1, (T)(FALLS ? ~0u : 0u),
-	    [=] { move_all<W, FALLS><<<blocks, THREADS>>>((T *)memory, each); },
-	    [=] { return first<T>() == (T)(FALLS ? ~last : last); });
+	row(
+		kind, way, n, 1, (T)(FALLS ? ~0u : 0u),
+		[=] { move_all<W, FALLS><<<blocks, THREADS>>>((T *)memory, each); },
+		[=] { return first<T>() == (T)(FALLS ? ~last : last); });
 }
 
 /* With factors, cells begin at 1 and their logarithms are added up. */
@@ -270,16 +280,18 @@ static void spread_row(enum table_kind kind, const char *way, uint64_t bytes, bo
 	double n = (double)wide * THREADS * each, wanted = factors ? n * log1p(0x1p-20) : n;
 	T v = (T)(factors ? FACTOR : 1);
 
-	row(kind, way, n, cells, (T)(factors ? 1 : 0),
-	    [=] { apply_all<W><<<wide, THREADS>>>((T *)memory, cells, v, each); },
-	    [=] {
-		    double got;
+	row(
+		kind, way, n, cells, (T)(factors ? 1 : 0),
+		[=] { apply_all<W><<<wide, THREADS>>>((T *)memory, cells, v, each); },
+		[=] {
+			double got;
 
-		    need(!cudaMemset(sum, 0, sizeof(*sum)), "cudaMemset");
-		    sum_cells<<<wide, THREADS>>>((const T *)memory, cells, factors, sum);
-		    need(!cudaMemcpy(&got, sum, sizeof(got), cudaMemcpyDeviceToHost), "sum of the cells");
-		    return fabs(got - wanted) < (factors ? 0x1p-21 : 0.5);
-	    });
+			need(!cudaMemset(sum, 0, sizeof(*sum)), "cudaMemset");
+			sum_cells<<<wide, THREADS>>>((const T *)memory, cells, factors, sum);
+			need(!cudaMemcpy(&got, sum, sizeof(got), cudaMemcpyDeviceToHost),
+			     "sum of the cells");
+			return fabs(got - wanted) < (factors ? 0x1p-21 : 0.5);
+		});
 }
 
 /* ---- the cases ---- */

@@ -33,7 +33,8 @@ static void need(bool ok, const char *what)
 }
 
 /* Exit status 2 for what is unknown, as that of the command. */
-static inline struct options parse_options(int argc, char **argv, const char *name, bool has_candidates)
+static inline struct options parse_options(int argc, char **argv, const char *name,
+					   bool has_candidates)
 {
 	struct options o = {};
 
@@ -43,7 +44,8 @@ static inline struct options parse_options(int argc, char **argv, const char *na
 		} else if (has_candidates && !strcmp(argv[i], "candidates")) {
 			o.candidates = true;
 		} else {
-			fprintf(stderr, "cuatomic bench: %s takes no argument '%s'\n", name, argv[i]);
+			fprintf(stderr, "cuatomic bench: %s takes no argument '%s'\n", name,
+				argv[i]);
 			exit(2);
 		}
 	}
@@ -69,12 +71,12 @@ static inline cudaDeviceProp print_head(const char *name)
 		fclose(f);
 	}
 	need(!cudaDriverGetVersion(&driver_cuda) && !cudaRuntimeGetVersion(&runtime), "versions");
-	printf("%s: %s, compute capability %d.%d, %d multiprocessors\n", name, device.name, device.major,
-	       device.minor, device.multiProcessorCount);
-	printf("driver %s (CUDA %d.%d), runtime %d.%d, nvcc %d.%d.%d, architectures %s, cuatomic %s\n", driver,
-	       driver_cuda / 1000, driver_cuda % 1000 / 10, runtime / 1000, runtime % 1000 / 10,
-	       __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__, __CUDACC_VER_BUILD__, CUA_CUDA_ARCHS,
-	       CUA_VERSION_STRING);
+	printf("%s: %s, compute capability %d.%d, %d multiprocessors\n", name, device.name,
+	       device.major, device.minor, device.multiProcessorCount);
+	printf("driver %s (CUDA %d.%d), runtime %d.%d, nvcc %d.%d.%d, architectures %s, cuatomic %s\n",
+	       driver, driver_cuda / 1000, driver_cuda % 1000 / 10, runtime / 1000,
+	       runtime % 1000 / 10, __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__,
+	       __CUDACC_VER_BUILD__, CUA_CUDA_ARCHS, CUA_VERSION_STRING);
 	printf("medians of %d runs; every result is checked\n", BENCH_RUNS);
 	return device;
 }
@@ -84,8 +86,8 @@ static inline cudaDeviceProp print_head(const char *name)
  * them a second. before is run ahead of each call and not counted, after behind each.
  */
 template <typename Before, typename Call, typename After>
-static struct figure measure_runs(double operations, int ignored, int runs, Before before, Call call,
-				  After after)
+static struct figure measure_runs(double operations, int ignored, int runs, Before before,
+				  Call call, After after)
 {
 	double rates[BENCH_RUNS];
 	cudaEvent_t start, end;

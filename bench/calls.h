@@ -54,8 +54,8 @@ static inline const char *size_text(char text[24], size_t n)
 
 /* As measure_runs, in GB/s of calls that move so many bytes each; with a wait, BENCH_RUNS after one that is ignored. */
 template <typename Before, typename Call, typename After>
-static struct figure measure_calls(const char *way, double moved, int ignored, int runs, Before before,
-				   Call call, After after)
+static struct figure measure_calls(const char *way, double moved, int ignored, int runs,
+				   Before before, Call call, After after)
 {
 	double rates[BENCH_RUNS];
 
@@ -86,17 +86,20 @@ static struct figure measure_calls(const char *way, double moved, int ignored, i
 }
 
 /* Adds a row, with the time of a call that moves so many bytes, and more about it. */
-static inline void add_row_note(enum table_kind kind, const char *way, struct figure f, double moved, const char *more)
+static inline void add_row_note(enum table_kind kind, const char *way, struct figure f,
+				double moved, const char *more)
 {
 	char number[24], note[48] = "";
 
 	if (f.runs)
-		snprintf(note, sizeof(note), "%s us%s", table_number(number, moved / (f.median * 1e3)), more);
+		snprintf(note, sizeof(note), "%s us%s",
+			 table_number(number, moved / (f.median * 1e3)), more);
 	table_add_note(&table, kind, way, f, note);
 }
 
 /* The same, with whether its results were wrong. */
-static inline void add_row(enum table_kind kind, const char *way, struct figure f, double moved, bool right)
+static inline void add_row(enum table_kind kind, const char *way, struct figure f, double moved,
+			   bool right)
 {
 	add_row_note(kind, way, f, moved, right ? "" : ", WRONG");
 }
@@ -140,8 +143,8 @@ template <typename Call> static auto cub_call(const char *way, Call f)
 
 /* Tiles of THREADS * LOADS words from each of ARRAYS arrays, every gridDim.x-th one. */
 template <int ARRAYS>
-static __global__ void __launch_bounds__(THREADS) read_all(size_t words, const uint4 *x, const uint4 *y,
-							   unsigned *sink)
+static __global__ void __launch_bounds__(THREADS)
+	read_all(size_t words, const uint4 *x, const uint4 *y, unsigned *sink)
 {
 	const size_t tile = THREADS * LOADS;
 	unsigned sum = 0;
@@ -165,8 +168,8 @@ static __global__ void __launch_bounds__(THREADS) read_all(size_t words, const u
 					sum += v[a][l].x ^ v[a][l].y ^ v[a][l].z ^ v[a][l].w;
 		} else {
 			for (size_t i = first + threadIdx.x; i < words; i += THREADS)
-				sum += ARRAYS == 2 ? x[i].x ^ x[i].y ^ x[i].z ^ x[i].w ^ y[i].x ^ y[i].y ^
-							     y[i].z ^ y[i].w
+				sum += ARRAYS == 2 ? x[i].x ^ x[i].y ^ x[i].z ^ x[i].w ^ y[i].x ^
+							     y[i].y ^ y[i].z ^ y[i].w
 						   : x[i].x ^ x[i].y ^ x[i].z ^ x[i].w;
 		}
 	}

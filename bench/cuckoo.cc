@@ -90,8 +90,10 @@ template <typename T> struct large_pages {
 	}
 	T *allocate(size_t count)
 	{
-		const size_t page = (size_t)2 << 20, bytes = (count * sizeof(T) + page - 1) / page * page;
-		void *p = count * sizeof(T) < page ? malloc(count * sizeof(T)) : aligned_alloc(page, bytes);
+		const size_t page = (size_t)2 << 20,
+			     bytes = (count * sizeof(T) + page - 1) / page * page;
+		void *p = count * sizeof(T) < page ? malloc(count * sizeof(T))
+						   : aligned_alloc(page, bytes);
 
 		if (!p)
 			throw std::bad_alloc();
@@ -115,7 +117,8 @@ template <typename T> struct large_pages {
 
 template <template <typename> class Allocator> class cuckoo
 {
-	typedef libcuckoo::cuckoohash_map<uint32_t, uint32_t, std::hash<uint32_t>, std::equal_to<uint32_t>,
+	typedef libcuckoo::cuckoohash_map<uint32_t, uint32_t, std::hash<uint32_t>,
+					  std::equal_to<uint32_t>,
 					  Allocator<std::pair<const uint32_t, uint32_t>>>
 		map_type;
 	map_type map;
@@ -178,7 +181,8 @@ class ours
       public:
 	ours()
 	{
-		need(cua_hashmap_create(ctx, nullptr, CUA_U32, CUA_U32, n * 100 / LOAD, &map), "cua_hashmap_create");
+		need(cua_hashmap_create(ctx, nullptr, CUA_U32, CUA_U32, n * 100 / LOAD, &map),
+		     "cua_hashmap_create");
 	}
 	~ours()
 	{
@@ -191,7 +195,8 @@ class ours
 	void call(enum op op)
 	{
 		if (op == INSERT)
-			need(cua_hashmap_insert_n(map, n, keys, values, nullptr), "cua_hashmap_insert_n");
+			need(cua_hashmap_insert_n(map, n, keys, values, nullptr),
+			     "cua_hashmap_insert_n");
 		else
 			need(cua_hashmap_find_n(map, n, op == FIND ? asked : absent, out, found),
 			     "cua_hashmap_find_n");
@@ -228,7 +233,8 @@ static uint64_t right(enum op op, uint64_t size)
 	if (op == INSERT)
 		return size;
 	for (size_t i = 0; i < n; i++)
-		count += op == MISS ? found[i] == 0 : found[i] == 1 && out[i] == keys_value(4, asked[i]);
+		count += op == MISS ? found[i] == 0
+				    : found[i] == 1 && out[i] == keys_value(4, asked[i]);
 	return count;
 }
 
@@ -298,7 +304,9 @@ static void parse(int argc, char **argv)
 		if (!strncmp(argv[i], "--threads=", 10))
 			threads = (unsigned)strtoul(argv[i] + 10, &end, 10);
 		if (*end || threads < 1 || threads > 1024) {
-			fprintf(stderr, "cuatomic: bench hashmap: bench-cuckoo takes no argument '%s'\n", argv[i]);
+			fprintf(stderr,
+				"cuatomic: bench hashmap: bench-cuckoo takes no argument '%s'\n",
+				argv[i]);
 			exit(2);
 		}
 	}
@@ -333,14 +341,15 @@ int main(int argc, char **argv)
 		}
 		printf("\nlibcuckoo, %u thread%s: %zu keys of 4 bytes and values of 4 bytes, in turns, medians of %d "
 		       "runs; load %.2f of libcuckoo's slots, %.2f of cuatomic's\n",
-		       threads, threads == 1 ? "" : "s", n, runs, (double)n / (double)small.capacity(),
-		       (double)n / (double)map.capacity());
+		       threads, threads == 1 ? "" : "s", n, runs,
+		       (double)n / (double)small.capacity(), (double)n / (double)map.capacity());
 	}
 	table_columns("M/s", "");
 	for (int op = INSERT; op < OPS; op++) {
 		char name[28];
 
-		snprintf(name, sizeof(name), "%s, %u thread%s", op_names[op], threads, threads == 1 ? "" : "s");
+		snprintf(name, sizeof(name), "%s, %u thread%s", op_names[op], threads,
+			 threads == 1 ? "" : "s");
 		table_begin(&table, name);
 		for (struct way &way : ways)
 			table_add(&table, way.kind, way.name, table_figure(way.rates[op], runs));

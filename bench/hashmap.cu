@@ -41,7 +41,8 @@ static void need_ok(enum cua_status status, const char *way)
 	if (status == CUA_OK)
 		return;
 	fflush(stdout);
-	fprintf(stderr, "cuatomic bench: hashmap: %s, %s: %s\n", table.name, way, cua_strerror(status));
+	fprintf(stderr, "cuatomic bench: hashmap: %s, %s: %s\n", table.name, way,
+		cua_strerror(status));
 	exit(1);
 }
 
@@ -73,7 +74,7 @@ static unsigned many_blocks(size_t items)
 }
 
 #define EACH(i, n)                                                                                 \
-	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);                     \
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);                    \
 	     i += (size_t)gridDim.x * blockDim.x)
 
 /* ---- keys ---- */
@@ -81,7 +82,8 @@ static unsigned many_blocks(size_t items)
 template <typename T>
 static __global__ void make_pairs(size_t n, T *keys, T *values, T *asked, T *absent)
 {
-	EACH(i, n) {
+	EACH(i, n)
+	{
 		T key = (T)keys_key(sizeof(T), i);
 
 		keys[i] = key;
@@ -95,9 +97,11 @@ enum skew { UNIFORM, ZIPF, ONE_KEY, SKEWS };
 static const char *const skew_names[SKEWS] = {"uniform", "zipf 1.0", "one key"};
 
 /* Keys to update, each by 1, of `all` that there may be. */
-static __global__ void make_skewed(enum skew skew, size_t n, size_t all, uint32_t *keys, uint32_t *ones)
+static __global__ void make_skewed(enum skew skew, size_t n, size_t all, uint32_t *keys,
+				   uint32_t *ones)
 {
-	EACH(i, n) {
+	EACH(i, n)
+	{
 		uint64_t r = keys_mix64(i + 1), which = 0;
 
 		if (skew != ONE_KEY)
@@ -110,13 +114,15 @@ static __global__ void make_skewed(enum skew skew, size_t n, size_t all, uint32_
 /* Counts the same by number; the compiler adds up equal ones of a warp only where that is all of it. */
 static __global__ void count_skewed(enum skew skew, size_t n, size_t all, unsigned *counts)
 {
-	EACH(i, n) {
+	EACH(i, n)
+	{
 		uint64_t r = keys_mix64(i + 1);
 
 		if (skew == ONE_KEY)
 			atomicAdd(&counts[0], 1u);
 		else
-			atomicAdd(&counts[skew == ZIPF ? keys_zipf(r, all) : keys_below(r, all)], 1u);
+			atomicAdd(&counts[skew == ZIPF ? keys_zipf(r, all) : keys_below(r, all)],
+				  1u);
 	}
 }
 
@@ -129,7 +135,7 @@ static __global__ void count_found(size_t n, const T *asked, const T *out, const
 	unsigned long long own = 0;
 
 	EACH(i, n)
-		own += found[i] == 1 && out[i] == (T)keys_value(sizeof(T), asked[i]);
+	own += found[i] == 1 && out[i] == (T)keys_value(sizeof(T), asked[i]);
 	if (own)
 		atomicAdd(right, own);
 }
@@ -139,18 +145,18 @@ static __global__ void count_absent(size_t n, const uint8_t *found, unsigned lon
 	unsigned long long own = 0;
 
 	EACH(i, n)
-		own += found[i] == 0;
+	own += found[i] == 0;
 	if (own)
 		atomicAdd(right, own);
 }
 
-static __global__ void count_sums(size_t n, const uint32_t *out, const uint8_t *found, const unsigned *counts,
-				  unsigned long long *right)
+static __global__ void count_sums(size_t n, const uint32_t *out, const uint8_t *found,
+				  const unsigned *counts, unsigned long long *right)
 {
 	unsigned long long own = 0;
 
 	EACH(i, n)
-		own += counts[i] ? found[i] == 1 && out[i] == counts[i] : found[i] == 0;
+	own += counts[i] ? found[i] == 1 && out[i] == counts[i] : found[i] == 0;
 	if (own)
 		atomicAdd(right, own);
 }
@@ -165,11 +171,13 @@ static bool found_right(const char *wanted, size_t some)
 {
 	return counted([=](unsigned long long *right) {
 		       if (width == 4)
-			       count_found<<<many_blocks(some), THREADS>>>(some, (const uint32_t *)wanted,
-									   (const uint32_t *)out, found, right);
+			       count_found<<<many_blocks(some), THREADS>>>(
+				       some, (const uint32_t *)wanted, (const uint32_t *)out, found,
+				       right);
 		       else
-			       count_found<<<many_blocks(some), THREADS>>>(some, (const uint64_t *)wanted,
-									   (const uint64_t *)out, found, right);
+			       count_found<<<many_blocks(some), THREADS>>>(
+				       some, (const uint64_t *)wanted, (const uint64_t *)out, found,
+				       right);
 	       }) == some;
 }
 
@@ -207,14 +215,16 @@ static struct figure figure_of(const char *way, size_t ops, Before before, Call 
 
 /* A row of them. */
 template <typename Before, typename Call, typename Check>
-static void row(enum table_kind kind, const char *way, size_t ops, Before before, Call call, Check check)
+static void row(enum table_kind kind, const char *way, size_t ops, Before before, Call call,
+		Check check)
 {
 	add_row(kind, way, figure_of(way, ops, before, call, check), (double)ops * 1e3, true);
 }
 
 /* The same for calls in a row that each need something done before, of which no time is counted. */
 template <typename Before, typename Call, typename Check>
-static void row_between(enum table_kind kind, const char *way, size_t ops, Before before, Call call, Check check)
+static void row_between(enum table_kind kind, const char *way, size_t ops, Before before, Call call,
+			Check check)
 {
 	double rates[BENCH_RUNS];
 	cudaEvent_t start[IN_A_ROW], end[IN_A_ROW];
@@ -259,7 +269,8 @@ static __global__ void swap_random(size_t n, unsigned long long *words, size_t n
 	const size_t step = (size_t)gridDim.x * blockDim.x;
 	unsigned long long own = 0;
 
-	for (size_t first = (size_t)blockIdx.x * blockDim.x + threadIdx.x; first < n; first += step * LOADS) {
+	for (size_t first = (size_t)blockIdx.x * blockDim.x + threadIdx.x; first < n;
+	     first += step * LOADS) {
 		unsigned long long old[LOADS];
 
 #pragma unroll
@@ -268,7 +279,8 @@ static __global__ void swap_random(size_t n, unsigned long long *words, size_t n
 
 			old[l] = 1;
 			if (i < n)
-				old[l] = atomicCAS(&words[keys_below(keys_mix64(i + 1), n_words)], 0ull, i + 1);
+				old[l] = atomicCAS(&words[keys_below(keys_mix64(i + 1), n_words)],
+						   0ull, i + 1);
 		}
 #pragma unroll
 		for (int l = 0; l < LOADS; l++)
@@ -278,12 +290,13 @@ static __global__ void swap_random(size_t n, unsigned long long *words, size_t n
 		atomicAdd(swapped, own);
 }
 
-static __global__ void count_words(size_t n_words, const unsigned long long *words, unsigned long long *set)
+static __global__ void count_words(size_t n_words, const unsigned long long *words,
+				   unsigned long long *set)
 {
 	unsigned long long own = 0;
 
 	EACH(i, n_words)
-		own += words[i] != 0;
+	own += words[i] != 0;
 	if (own)
 		atomicAdd(set, own);
 }
@@ -291,7 +304,8 @@ static __global__ void count_words(size_t n_words, const unsigned long long *wor
 /* Words of 16 bytes; four are a line, and all of them its number. */
 static __global__ void make_lines(size_t words, uint4 *x)
 {
-	EACH(i, words) {
+	EACH(i, words)
+	{
 		unsigned line = (unsigned)(i / 4);
 
 		x[i] = make_uint4(line, line, line, line);
@@ -299,12 +313,13 @@ static __global__ void make_lines(size_t words, uint4 *x)
 }
 
 /* n is a multiple of 32. */
-static __global__ void __launch_bounds__(THREADS) read_lines(size_t n, size_t lines, const uint4 *x,
-							     unsigned long long *right)
+static __global__ void __launch_bounds__(THREADS)
+	read_lines(size_t n, size_t lines, const uint4 *x, unsigned long long *right)
 {
 	unsigned long long own = 0;
 
-	EACH(i, n) {
+	EACH(i, n)
+	{
 		unsigned line = (unsigned)keys_below(keys_mix64(i + 1), lines), turn[4];
 		uint4 v[4];
 
@@ -329,7 +344,9 @@ static void swap_ceiling(size_t ops, bool between)
 	unsigned long long *words = (unsigned long long *)area;
 	const size_t n_words = area_bytes / 8;
 	auto before = [=] {
-		need(!cudaMemsetAsync(sink, 0, sizeof(*sink)) && !cudaMemsetAsync(area, 0, area_bytes), way);
+		need(!cudaMemsetAsync(sink, 0, sizeof(*sink)) &&
+			     !cudaMemsetAsync(area, 0, area_bytes),
+		     way);
 		/* where the host's clock runs from here on */
 		if (timing == CALL_WAIT)
 			need(!cudaDeviceSynchronize(), way);
@@ -339,9 +356,10 @@ static void swap_ceiling(size_t ops, bool between)
 		unsigned long long swapped;
 
 		need(!cudaMemcpy(&swapped, sink, sizeof(swapped), cudaMemcpyDeviceToHost), way);
-		return swapped && swapped == counted([=](unsigned long long *set) {
-					  count_words<<<many_blocks(n_words), THREADS>>>(n_words, words, set);
-				  });
+		return swapped &&
+		       swapped == counted([=](unsigned long long *set) {
+			       count_words<<<many_blocks(n_words), THREADS>>>(n_words, words, set);
+		       });
 	};
 
 	if (between)
@@ -359,12 +377,14 @@ static void line_ceiling(void)
 		TABLE_CEILING, "ceiling: random 64-byte reads", ops,
 		[] { need(!cudaMemsetAsync(sink, 0, sizeof(*sink)), "ceiling"); },
 		[=] {
-			read_lines<<<processors * 8, THREADS>>>(ops, area_bytes / 64, (const uint4 *)area, sink);
+			read_lines<<<processors * 8, THREADS>>>(ops, area_bytes / 64,
+								(const uint4 *)area, sink);
 		},
 		[=] {
 			unsigned long long right;
 
-			need(!cudaMemcpy(&right, sink, sizeof(right), cudaMemcpyDeviceToHost), "ceiling");
+			need(!cudaMemcpy(&right, sink, sizeof(right), cudaMemcpyDeviceToHost),
+			     "ceiling");
 			/* of one call, or of several */
 			return right && right % (4 * ops) == 0;
 		});
@@ -373,23 +393,26 @@ static void line_ceiling(void)
 /* ---- calls of a kernel: a lane a key ---- */
 
 template <typename T>
-static __global__ void insert_lanes(struct cua_hashmap_view view, size_t n, const T *keys, const T *values)
+static __global__ void insert_lanes(struct cua_hashmap_view view, size_t n, const T *keys,
+				    const T *values)
 {
 	EACH(i, n)
-		cua_hashmap_insert(&view, keys[i], values[i]);
+	cua_hashmap_insert(&view, keys[i], values[i]);
 }
 
 static __global__ void update_lanes(struct cua_hashmap_view view, size_t n, const uint32_t *keys,
 				    const uint32_t *values)
 {
 	EACH(i, n)
-		cua_hashmap_update(&view, keys[i], values[i], CUA_UPDATE_ADD);
+	cua_hashmap_update(&view, keys[i], values[i], CUA_UPDATE_ADD);
 }
 
 template <typename T>
-static __global__ void find_lanes(struct cua_hashmap_view view, size_t n, const T *asked, T *out, uint8_t *found)
+static __global__ void find_lanes(struct cua_hashmap_view view, size_t n, const T *asked, T *out,
+				  uint8_t *found)
 {
-	EACH(i, n) {
+	EACH(i, n)
+	{
 		uint64_t value = 0;
 
 		found[i] = (uint8_t)cua_hashmap_find(&view, asked[i], &value);
@@ -403,11 +426,13 @@ CUA_DEFINE_HASHMAP(pairs32, uint32_t, uint32_t)
 CUA_DEFINE_HASHMAP(pairs64, uint64_t, uint64_t)
 CUA_DEFINE_HASHMAP_UPDATE(add32, pairs32, old + operand)
 
-static __device__ int typed_insert(const struct cua_hashmap_view *view, uint32_t key, uint32_t value)
+static __device__ int typed_insert(const struct cua_hashmap_view *view, uint32_t key,
+				   uint32_t value)
 {
 	return pairs32_insert(view, key, value);
 }
-static __device__ int typed_insert(const struct cua_hashmap_view *view, uint64_t key, uint64_t value)
+static __device__ int typed_insert(const struct cua_hashmap_view *view, uint64_t key,
+				   uint64_t value)
 {
 	return pairs64_insert(view, key, value);
 }
@@ -421,16 +446,19 @@ static __device__ int typed_find(const struct cua_hashmap_view *view, uint64_t k
 }
 
 template <typename T>
-static __global__ void insert_typed(struct cua_hashmap_view view, size_t n, const T *keys, const T *values)
+static __global__ void insert_typed(struct cua_hashmap_view view, size_t n, const T *keys,
+				    const T *values)
 {
 	EACH(i, n)
-		typed_insert(&view, keys[i], values[i]);
+	typed_insert(&view, keys[i], values[i]);
 }
 
 template <typename T>
-static __global__ void find_typed(struct cua_hashmap_view view, size_t n, const T *asked, T *out, uint8_t *found)
+static __global__ void find_typed(struct cua_hashmap_view view, size_t n, const T *asked, T *out,
+				  uint8_t *found)
 {
-	EACH(i, n) {
+	EACH(i, n)
+	{
 		T value = 0;
 
 		found[i] = (uint8_t)typed_find(&view, asked[i], &value);
@@ -443,7 +471,7 @@ static __global__ void update_typed(struct cua_hashmap_view view, size_t n, cons
 				    const uint32_t *values)
 {
 	EACH(i, n)
-		add32(&view, keys[i], values[i]);
+	add32(&view, keys[i], values[i]);
 }
 #endif
 
@@ -474,7 +502,8 @@ static void open_map(uint64_t capacity)
 	size_t before, after, all;
 
 	need(!cudaDeviceSynchronize() && !cudaMemGetInfo(&before, &all), "memory");
-	need_ok(cua_hashmap_create(ctx, &map_options, type, type, capacity, &map), "cua_hashmap_create");
+	need_ok(cua_hashmap_create(ctx, &map_options, type, type, capacity, &map),
+		"cua_hashmap_create");
 	need_ok(cua_hashmap_view(map, &view), "cua_hashmap_view");
 	need(!cudaDeviceSynchronize() && !cudaMemGetInfo(&after, &all), "memory");
 	area_bytes = before - after;
@@ -596,7 +625,8 @@ static void chained_inserts(void)
 	row(
 		TABLE_PEER, "cua_chained_insert_n", n, clear_chained,
 		[] {
-			need_ok(cua_chained_insert_n(chained, n, (const uint64_t *)keys, (const uint64_t *)values),
+			need_ok(cua_chained_insert_n(chained, n, (const uint64_t *)keys,
+						     (const uint64_t *)values),
 				"cua_chained_insert_n");
 		},
 		chained_has_all);
@@ -607,7 +637,8 @@ static void chained_build(void)
 	row(
 		TABLE_PEER, "cua_chained_build_n", n, clear_chained,
 		[] {
-			need_ok(cua_chained_build_n(chained, n, (const uint64_t *)keys, (const uint64_t *)values),
+			need_ok(cua_chained_build_n(chained, n, (const uint64_t *)keys,
+						    (const uint64_t *)values),
 				"cua_chained_build_n");
 		},
 		chained_has_all);
@@ -619,24 +650,29 @@ static void insert_case(void)
 	swap_ceiling(n, false);
 	if (chained)
 		chained_inserts();
-	row(TABLE_OURS, "cua_hashmap_insert_n", n, clear_map, [] { insert_some(n); }, has_all);
+	row(
+		TABLE_OURS, "cua_hashmap_insert_n", n, clear_map, [] { insert_some(n); }, has_all);
 	row(
 		TABLE_OURS, "cua_hashmap_insert in a kernel", n, clear_map,
 		[] {
-			OF_WIDTH((insert_lanes<<<lane_blocks(n), THREADS>>>(view, n, (const uint32_t *)keys,
-									    (const uint32_t *)values)),
-				 (insert_lanes<<<lane_blocks(n), THREADS>>>(view, n, (const uint64_t *)keys,
-									    (const uint64_t *)values)));
+			OF_WIDTH(
+				(insert_lanes<<<lane_blocks(n), THREADS>>>(
+					view, n, (const uint32_t *)keys, (const uint32_t *)values)),
+				(insert_lanes<<<lane_blocks(n), THREADS>>>(
+					view, n, (const uint64_t *)keys,
+					(const uint64_t *)values)));
 		},
 		has_all);
 #ifdef CUA_DEFINE_HASHMAP
 	row(
 		TABLE_OURS, "CUA_DEFINE_HASHMAP, insert in a kernel", n, clear_map,
 		[] {
-			OF_WIDTH((insert_typed<<<lane_blocks(n), THREADS>>>(view, n, (const uint32_t *)keys,
-									    (const uint32_t *)values)),
-				 (insert_typed<<<lane_blocks(n), THREADS>>>(view, n, (const uint64_t *)keys,
-									    (const uint64_t *)values)));
+			OF_WIDTH(
+				(insert_typed<<<lane_blocks(n), THREADS>>>(
+					view, n, (const uint32_t *)keys, (const uint32_t *)values)),
+				(insert_typed<<<lane_blocks(n), THREADS>>>(
+					view, n, (const uint64_t *)keys,
+					(const uint64_t *)values)));
 		},
 		has_all);
 #endif
@@ -649,7 +685,8 @@ static void build_case(void)
 	swap_ceiling(n, false);
 	if (chained)
 		chained_build();
-	row(TABLE_OURS, BUILD_WAY, n, [] {}, build_all, has_all);
+	row(
+		TABLE_OURS, BUILD_WAY, n, [] {}, build_all, has_all);
 	table_end(&table);
 }
 
@@ -662,16 +699,22 @@ static void find_case(const char *what, bool hits)
 	begin(what);
 	line_ceiling();
 	if (chained)
-		row(TABLE_PEER, "cua_chained_find_n", n, poison_found, [=] { find_chained(wanted); }, right);
-	row(TABLE_OURS, "cua_hashmap_find_n", n, poison_found, [=] { find_some(n, wanted); }, right);
+		row(
+			TABLE_PEER, "cua_chained_find_n", n, poison_found,
+			[=] { find_chained(wanted); }, right);
+	row(
+		TABLE_OURS, "cua_hashmap_find_n", n, poison_found, [=] { find_some(n, wanted); },
+		right);
 	if (timing == ONE_CALL) {
 		row(
 			TABLE_OURS, "cua_hashmap_find in a kernel", n, poison_found,
 			[=] {
 				OF_WIDTH((find_lanes<<<lane_blocks(n), THREADS>>>(
-						 view, n, (const uint32_t *)wanted, (uint32_t *)out, found)),
+						 view, n, (const uint32_t *)wanted, (uint32_t *)out,
+						 found)),
 					 (find_lanes<<<lane_blocks(n), THREADS>>>(
-						 view, n, (const uint64_t *)wanted, (uint64_t *)out, found)));
+						 view, n, (const uint64_t *)wanted, (uint64_t *)out,
+						 found)));
 			},
 			right);
 #ifdef CUA_DEFINE_HASHMAP
@@ -679,9 +722,11 @@ static void find_case(const char *what, bool hits)
 			TABLE_OURS, "CUA_DEFINE_HASHMAP, find in a kernel", n, poison_found,
 			[=] {
 				OF_WIDTH((find_typed<<<lane_blocks(n), THREADS>>>(
-						 view, n, (const uint32_t *)wanted, (uint32_t *)out, found)),
+						 view, n, (const uint32_t *)wanted, (uint32_t *)out,
+						 found)),
 					 (find_typed<<<lane_blocks(n), THREADS>>>(
-						 view, n, (const uint64_t *)wanted, (uint64_t *)out, found)));
+						 view, n, (const uint64_t *)wanted, (uint64_t *)out,
+						 found)));
 			},
 			right);
 #endif
@@ -695,17 +740,20 @@ static void erase_cases(void)
 
 	begin("erase half");
 	swap_ceiling(half, false);
-	row(TABLE_OURS, "cua_hashmap_erase_n", half, [] { insert_some(n); }, [=] { erase_some(half); },
-	    [=] { return has_size(n - half); });
+	row(
+		TABLE_OURS, "cua_hashmap_erase_n", half, [] { insert_some(n); },
+		[=] { erase_some(half); }, [=] { return has_size(n - half); });
 	table_end(&table);
 	begin("insert that half");
 	swap_ceiling(half, false);
-	row(TABLE_OURS, "cua_hashmap_insert_n", half, [=] { erase_some(half); },
-	    [=] { insert_some(half); }, has_all);
+	row(
+		TABLE_OURS, "cua_hashmap_insert_n", half, [=] { erase_some(half); },
+		[=] { insert_some(half); }, has_all);
 	table_end(&table);
 }
 
-static void large_shape(const char *name, unsigned size, size_t n_keys, unsigned load, bool with_chained)
+static void large_shape(const char *name, unsigned size, size_t n_keys, unsigned load,
+			bool with_chained)
 {
 	open_shape(name, size, n_keys, load);
 	if (with_chained)
@@ -743,8 +791,9 @@ static void small_shape(size_t n_keys)
 	set_timing(IN_STREAM, IN_A_ROW);
 	begin("insert");
 	swap_ceiling(n, true);
-	row_between(TABLE_OURS, "cua_hashmap_insert_n, clears not counted", n, clear_map,
-		    [] { insert_some(n); }, has_all);
+	row_between(
+		TABLE_OURS, "cua_hashmap_insert_n, clears not counted", n, clear_map,
+		[] { insert_some(n); }, has_all);
 	table_end(&table);
 	find_case("hits", true);
 	find_case("misses", false);
@@ -769,8 +818,8 @@ static void update_row(enum skew skew, int which, const char *way, size_t ops, C
 		poison_found();
 		find_some(n, keys);
 		return counted([=](unsigned long long *right) {
-			       count_sums<<<many_blocks(n), THREADS>>>(n, (const uint32_t *)out, found, counts,
-								       right);
+			       count_sums<<<many_blocks(n), THREADS>>>(n, (const uint32_t *)out,
+								       found, counts, right);
 		       }) == n;
 	});
 	if (skew == UNIFORM)
@@ -811,7 +860,8 @@ static void update_cases(size_t n_keys)
 		char what[24];
 		size_t ops;
 
-		make_skewed<<<many_blocks(n), THREADS>>>(skew, n, n, (uint32_t *)absent, (uint32_t *)values);
+		make_skewed<<<many_blocks(n), THREADS>>>(skew, n, n, (uint32_t *)absent,
+							 (uint32_t *)values);
 		snprintf(what, sizeof(what), "add, %s", skew_names[s]);
 		begin(what);
 		swap_ceiling(n, false);
@@ -829,7 +879,8 @@ static void update_cases(size_t n_keys)
 			update_typed<<<lane_blocks(some), THREADS>>>(view, some, update, ones);
 		};
 		ops = lane_ops(skew, typed_lanes);
-		update_row(skew, 2, "CUA_DEFINE_HASHMAP_UPDATE in a kernel", ops, [=] { typed_lanes(ops); });
+		update_row(skew, 2, "CUA_DEFINE_HASHMAP_UPDATE in a kernel", ops,
+			   [=] { typed_lanes(ops); });
 #endif
 		table_end(&table);
 	}
@@ -843,11 +894,14 @@ static void update_cases(size_t n_keys)
 		[] { return has_size(1); });
 	row(
 		TABLE_OURS, "cua_hashmap_find in a kernel", n, poison_found,
-		[=] { find_lanes<<<lane_blocks(n), THREADS>>>(view, n, update, (uint32_t *)out, found); },
+		[=] {
+			find_lanes<<<lane_blocks(n), THREADS>>>(view, n, update, (uint32_t *)out,
+								found);
+		},
 		[=] {
 			return counted([=](unsigned long long *right) {
-				       count_sums<<<many_blocks(n), THREADS>>>(n, (const uint32_t *)out, found, ones,
-									       right);
+				       count_sums<<<many_blocks(n), THREADS>>>(
+					       n, (const uint32_t *)out, found, ones, right);
 			       }) == n;
 		});
 	table_end(&table);
@@ -899,8 +953,8 @@ static void batch_cases(size_t batches)
 				need(!cudaDeviceSynchronize(), "poison");
 			},
 			[&] {
-				need_ok(cua_hashmap_find_n(map, BATCH, asked + at * width, out + at * width,
-							   found + at),
+				need_ok(cua_hashmap_find_n(map, BATCH, asked + at * width,
+							   out + at * width, found + at),
 					"cua_hashmap_find_n");
 				at += BATCH;
 			},
@@ -915,15 +969,18 @@ int main(int argc, char **argv)
 {
 	struct options o = parse_options(argc, argv, "hashmap", false);
 	cudaDeviceProp device = print_head("hashmap");
-	const size_t large = o.quick ? (size_t)1 << 16 : 100000000, little = o.quick ? 1 << 12 : 1000000;
+	const size_t large = o.quick ? (size_t)1 << 16 : 100000000,
+		     little = o.quick ? 1 << 12 : 1000000;
 	const size_t batches = o.quick ? 3 : BATCHES;
 	size_t most = large > BATCH * batches ? large : BATCH * batches;
 
 	small = o.quick;
 	processors = (unsigned)device.multiProcessorCount;
-	need(!cudaMalloc(&keys, most * 8) && !cudaMalloc(&values, most * 8) && !cudaMalloc(&asked, most * 8) &&
-		     !cudaMalloc(&absent, most * 8) && !cudaMalloc(&out, most * 8) && !cudaMalloc(&found, most) &&
-		     !cudaMalloc(&counts, most * sizeof(*counts)) && !cudaMalloc(&sink, sizeof(*sink)) &&
+	need(!cudaMalloc(&keys, most * 8) && !cudaMalloc(&values, most * 8) &&
+		     !cudaMalloc(&asked, most * 8) && !cudaMalloc(&absent, most * 8) &&
+		     !cudaMalloc(&out, most * 8) && !cudaMalloc(&found, most) &&
+		     !cudaMalloc(&counts, most * sizeof(*counts)) &&
+		     !cudaMalloc(&sink, sizeof(*sink)) &&
 		     cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK,
 	     "context and memory");
 	printf("%zu distinct keys, 1 M: %zu, of 4 or 8 bytes and values of as many, at a load of the capacity; all in "

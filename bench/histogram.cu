@@ -280,8 +280,7 @@ static __global__ void compare(uint32_t bins, const Count *got, const unsigned l
 }
 
 /* Whether the counts are right; ours that are not end the program. */
-template <typename Count>
-static bool verify(enum table_kind kind, const char *way, size_t bins)
+template <typename Count> static bool verify(enum table_kind kind, const char *way, size_t bins)
 {
 	unsigned wrong = 1;
 
@@ -386,7 +385,8 @@ static void run_case(const char *what, const E &e, size_t n, size_t bins, enum d
 		size_t wants = 0;
 		char name[28];
 
-		snprintf(name, sizeof(name), "%.16s, %s%s", what, data_names[d], timing_names[timing]);
+		snprintf(name, sizeof(name), "%.16s, %s%s", what, data_names[d],
+			 timing_names[timing]);
 		table_begin(&table, name);
 		bytes = (double)n * (double)sizeof(*x);
 		ceilings();

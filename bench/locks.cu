@@ -104,10 +104,11 @@ template <cuda::thread_scope SCOPE> struct semaphore : kind {
 /* A lock by its two calls. */
 #define LOCK_AND_UNLOCK(name, LOCK, take, give)                                                    \
 	template <enum cua_scope SCOPE> struct name : kind {                                       \
-		template <typename Body> static __device__ void section(struct place *p, Body body)\
+		template <typename Body>                                                           \
+		static __device__ void section(struct place *p, Body body)                         \
 		{                                                                                  \
 			struct LOCK *l = (struct LOCK *)p->lock;                                   \
-											   \
+                                                                                                   \
 			take(l, SCOPE);                                                            \
 			body();                                                                    \
 			give(l, SCOPE);                                                            \
@@ -117,10 +118,11 @@ template <cuda::thread_scope SCOPE> struct semaphore : kind {
 /* The same lock by its macro. */
 #define WITH_MACRO(name, base, LOCK, WITH)                                                         \
 	template <enum cua_scope SCOPE> struct name : base<SCOPE> {                                \
-		template <typename Body> static __device__ void section(struct place *p, Body body)\
+		template <typename Body>                                                           \
+		static __device__ void section(struct place *p, Body body)                         \
 		{                                                                                  \
 			WITH((struct LOCK *)p->lock, SCOPE)                                        \
-				body();                                                            \
+			body();                                                                    \
 		}                                                                                  \
 	};
 
@@ -169,7 +171,7 @@ template <enum cua_scope SCOPE> struct with_mcslock : kind {
 	{
 		struct cua_mcslock_node *node = node_of<SCOPE>(p);
 
-		CUA_WITH_MCSLOCK_SCOPE((struct cua_mcslock *)p->lock, node, SCOPE)
+		CUA_WITH_MCSLOCK_SCOPE ((struct cua_mcslock *)p->lock, node, SCOPE)
 			body();
 	}
 };
@@ -187,7 +189,7 @@ template <enum cua_scope SCOPE> struct with_lock_warp : kind {
 	{
 		uint32_t mask = warp_mask();
 
-		CUA_WITH_LOCK_WARP_SCOPE((struct cua_spinlock *)p->lock, mask, SCOPE)
+		CUA_WITH_LOCK_WARP_SCOPE ((struct cua_spinlock *)p->lock, mask, SCOPE)
 			body();
 	}
 };
@@ -214,7 +216,8 @@ template <enum cua_scope SCOPE> struct combine_block : kind {
 	{
 		__shared__ uint64_t scratch[BLOCK_THREADS];
 
-		add_block_scope((struct cua_spinlock *)p->lock, &p->counter, 1, blockDim.x, scratch, SCOPE);
+		add_block_scope((struct cua_spinlock *)p->lock, &p->counter, 1, blockDim.x, scratch,
+				SCOPE);
 	}
 };
 
@@ -223,7 +226,8 @@ struct fetch_warp : kind {
 	static constexpr bool lanes = false;
 	static __device__ void section(struct place *p, struct increment)
 	{
-		if (fetch_add_warp((struct cua_spinlock *)p->lock, &p->counter, 1, warp_mask()) == ~0ull)
+		if (fetch_add_warp((struct cua_spinlock *)p->lock, &p->counter, 1, warp_mask()) ==
+		    ~0ull)
 			__trap();
 	}
 };
@@ -234,7 +238,8 @@ struct fetch_block : kind {
 	{
 		__shared__ uint64_t scratch[BLOCK_THREADS];
 
-		if (fetch_add_block((struct cua_spinlock *)p->lock, &p->counter, 1, scratch) == ~0ull)
+		if (fetch_add_block((struct cua_spinlock *)p->lock, &p->counter, 1, scratch) ==
+		    ~0ull)
 			__trap();
 	}
 };
@@ -386,7 +391,8 @@ template <bool ACQUIRE, unsigned EACH_NS, unsigned LAST> struct ticket_one_word 
 		if ((uint32_t)seen != mine) {
 			for (;;) {
 				wait_behind<EACH_NS, LAST>(mine - (uint32_t)seen - 1);
-				seen = cua_port_load_b64(word, ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED, WORD);
+				seen = cua_port_load_b64(word, ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED,
+							 WORD);
 				if ((uint32_t)seen == mine)
 					break;
 			}
@@ -394,7 +400,8 @@ template <bool ACQUIRE, unsigned EACH_NS, unsigned LAST> struct ticket_one_word 
 				(void)cua_port_load_b64(word, CUA_ACQUIRE, WORD);
 		}
 		body();
-		cua_port_add_u64(word, mine == 0xffffffffu ? 1 - ((uint64_t)1 << 32) : 1, CUA_RELEASE, WORD);
+		cua_port_add_u64(word, mine == 0xffffffffu ? 1 - ((uint64_t)1 << 32) : 1,
+				 CUA_RELEASE, WORD);
 	}
 };
 
@@ -487,11 +494,13 @@ static void check_counter(const struct bench *b, const char *name, uint64_t expe
 {
 	uint64_t counter;
 
-	need(!cudaMemcpy(&counter, &b->place->counter, sizeof(counter), cudaMemcpyDeviceToHost), name);
+	need(!cudaMemcpy(&counter, &b->place->counter, sizeof(counter), cudaMemcpyDeviceToHost),
+	     name);
 	if (counter != expected) {
 		fflush(stdout);
-		fprintf(stderr, "cuatomic bench: locks: %s, %s: %llu sections, not %llu\n", b->table.name,
-			name, (unsigned long long)counter, (unsigned long long)expected);
+		fprintf(stderr, "cuatomic bench: locks: %s, %s: %llu sections, not %llu\n",
+			b->table.name, name, (unsigned long long)counter,
+			(unsigned long long)expected);
 		exit(1);
 	}
 }
@@ -504,7 +513,8 @@ template <typename Kind> static void reset(const struct bench *b)
 
 /* SHARED: lock and counter in shared memory. */
 template <typename Kind, bool SHARED>
-static struct figure time_runs(const struct bench *b, const char *name, unsigned each, int ignored, int runs)
+static struct figure time_runs(const struct bench *b, const char *name, unsigned each, int ignored,
+			       int runs)
 {
 	double sections = (double)b->blocks * b->threads * each;
 
@@ -552,7 +562,8 @@ static void row(struct bench *b, enum table_kind kind, const char *name, bool is
 			f = time_runs<Kind, SHARED>(b, name, 8, 0, 1);
 			us = threads / f.median;
 			if (b->run_us > us)
-				each = b->run_us > us * MOST_EACH ? MOST_EACH : (unsigned)(b->run_us / us);
+				each = b->run_us > us * MOST_EACH ? MOST_EACH
+								  : (unsigned)(b->run_us / us);
 		}
 		f = time_runs<Kind, SHARED>(b, name, each, 1, BENCH_RUNS);
 	}
@@ -633,23 +644,34 @@ static void candidates(struct bench *b)
 	row<word_lock<CAS_FIRST, 32, 512>>(b, TABLE_OURS, "- CAS first, 32 to 512 ns", true);
 	row<word_lock<CAS_FIRST, 32, 1024>>(b, TABLE_OURS, "- CAS first, 32 to 1024 ns", true);
 	row<word_lock<CAS_FIRST, 32, 4096>>(b, TABLE_OURS, "- CAS first, 32 to 4096 ns", true);
-	row<word_lock<CAS_FIRST, 1024, 65536>>(b, TABLE_OURS, "- CAS first, 1024 to 65536 ns", true);
+	row<word_lock<CAS_FIRST, 1024, 65536>>(b, TABLE_OURS, "- CAS first, 1024 to 65536 ns",
+					       true);
 	row<word_lock<CAS_FENCE, 32, 1024>>(b, TABLE_OURS, "- CAS first, relaxed and fence", true);
-	row<word_lock<SWAP_BACK, 32, 1024>>(b, TABLE_OURS, "- CAS first, given back by exchange", true);
-	row<word_lock<RED_BACK, 32, 1024>>(b, TABLE_OURS, "- CAS first, given back by reduction", true);
+	row<word_lock<SWAP_BACK, 32, 1024>>(b, TABLE_OURS, "- CAS first, given back by exchange",
+					    true);
+	row<word_lock<RED_BACK, 32, 1024>>(b, TABLE_OURS, "- CAS first, given back by reduction",
+					   true);
 	row<gated<512, 100>>(b, TABLE_OURS, "- lowest waiting lane, to 512 ns", true);
 	row<gated<1024, 500>>(b, TABLE_OURS, "- lowest waiting lane, to 1024 ns", true);
 	row<gated<4096, 2000>>(b, TABLE_OURS, "- lowest waiting lane, to 4096 ns", true);
 	row<ticket_two_words<true, 0, 0>>(b, TABLE_OURS, "- ticket, two words, no pause", true);
-	row<ticket_two_words<true, 50, 100000>>(b, TABLE_OURS, "- ticket, two words, 50 ns a place", true);
-	row<ticket_two_words<true, 300, 500000>>(b, TABLE_OURS, "- ticket, two words, 300 ns a place", true);
-	row<ticket_two_words<false, 300, 500000>>(b, TABLE_OURS, "- ticket, two words, 300 ns, relaxed", true);
+	row<ticket_two_words<true, 50, 100000>>(b, TABLE_OURS, "- ticket, two words, 50 ns a place",
+						true);
+	row<ticket_two_words<true, 300, 500000>>(b, TABLE_OURS,
+						 "- ticket, two words, 300 ns a place", true);
+	row<ticket_two_words<false, 300, 500000>>(b, TABLE_OURS,
+						  "- ticket, two words, 300 ns, relaxed", true);
 	row<ticket_one_word<true, 0, 0>>(b, TABLE_OURS, "- ticket, one word, no pause", true);
-	row<ticket_one_word<true, 50, 100000>>(b, TABLE_OURS, "- ticket, one word, 50 ns a place", true);
-	row<ticket_one_word<true, 300, 500000>>(b, TABLE_OURS, "- ticket, one word, 300 ns a place", true);
-	row<ticket_one_word<true, 600, 500000>>(b, TABLE_OURS, "- ticket, one word, 600 ns a place", true);
-	row<ticket_one_word<false, 0, 0>>(b, TABLE_OURS, "- ticket, one word, no pause, relaxed", true);
-	row<ticket_one_word<false, 300, 500000>>(b, TABLE_OURS, "- ticket, one word, 300 ns, relaxed", true);
+	row<ticket_one_word<true, 50, 100000>>(b, TABLE_OURS, "- ticket, one word, 50 ns a place",
+					       true);
+	row<ticket_one_word<true, 300, 500000>>(b, TABLE_OURS, "- ticket, one word, 300 ns a place",
+						true);
+	row<ticket_one_word<true, 600, 500000>>(b, TABLE_OURS, "- ticket, one word, 600 ns a place",
+						true);
+	row<ticket_one_word<false, 0, 0>>(b, TABLE_OURS, "- ticket, one word, no pause, relaxed",
+					  true);
+	row<ticket_one_word<false, 300, 500000>>(b, TABLE_OURS,
+						 "- ticket, one word, 300 ns, relaxed", true);
 }
 
 int main(int argc, char **argv)
@@ -667,7 +689,8 @@ int main(int argc, char **argv)
 	b.long_us = o.quick ? 20e3 : 300e3;
 	b.host_got = (unsigned *)malloc(n * sizeof(*b.host_got));
 	need(b.host_got && !cudaMalloc(&b.place, sizeof(*b.place)) &&
-		     !cudaMalloc(&b.got, n * sizeof(*b.got)) && !cudaMalloc(&nodes, n * sizeof(*nodes)) &&
+		     !cudaMalloc(&b.got, n * sizeof(*b.got)) &&
+		     !cudaMalloc(&nodes, n * sizeof(*nodes)) &&
 		     !cudaMemcpy(&b.place->nodes, &nodes, sizeof(nodes), cudaMemcpyHostToDevice),
 	     "memory");
 	printf("critical sections: increment of a plain 64-bit counter under one lock; * one run only\n");

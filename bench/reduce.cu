@@ -32,10 +32,10 @@
 #endif
 
 static struct cua_context *ctx;
-static char *memory;      /* the arrays: one from its start, a second one from its middle */
-static size_t room;       /* bytes of it */
-static void *result;      /* of a call */
-static double *sums;      /* two, of the references */
+static char *memory; /* the arrays: one from its start, a second one from its middle */
+static size_t room;  /* bytes of it */
+static void *result; /* of a call */
+static double *sums; /* two, of the references */
 static unsigned *sink;
 
 /* ---- what is compared ---- */
@@ -62,7 +62,8 @@ static struct expected two(double v, double w, double within)
 }
 
 /* Whether the result is right; one of ours that is not ends the program. */
-static bool verify(enum table_kind kind, const char *way, enum reading reading, const struct expected &wanted)
+static bool verify(enum table_kind kind, const char *way, enum reading reading,
+		   const struct expected &wanted)
 {
 	union {
 		float f32[2];
@@ -100,14 +101,16 @@ static bool verify(enum table_kind kind, const char *way, enum reading reading, 
 /* ---- what is timed ---- */
 
 static void (*fold)(void); /* makes one result of many, or NULL */
-static double bytes; /* that a call has to read */
+static double bytes;       /* that a call has to read */
 
 /* Adds the row of a call, which leaves the wanted result in `result`. */
 template <typename Call>
 static struct figure row(enum table_kind kind, const char *way, enum reading reading,
 			 const struct expected &wanted, Call call)
 {
-	auto poison = [] { need(!cudaMemset(result, 0xff, 16) && !cudaDeviceSynchronize(), "poison"); };
+	auto poison = [] {
+		need(!cudaMemset(result, 0xff, 16) && !cudaDeviceSynchronize(), "poison");
+	};
 	bool right = true;
 	auto check = [&] {
 		/* said once */
@@ -132,7 +135,8 @@ static void ceilings(int arrays)
 	struct expected nothing = {};
 
 	both_grids(words, [=](unsigned blocks, bool stay) {
-		row(TABLE_CEILING, stay ? "ceiling: reads, blocks that stay" : "ceiling: reads, a block a tile",
+		row(TABLE_CEILING,
+		    stay ? "ceiling: reads, blocks that stay" : "ceiling: reads, a block a tile",
 		    OF_F32, nothing, [=] {
 			    if (arrays == 2)
 				    read_all<2><<<blocks, THREADS>>>(words, x, y, sink);
@@ -275,7 +279,8 @@ struct wide_complex_product_of {
 	const cua_complex_f32 *x, *y;
 	__device__ two_sums operator()(size_t i) const
 	{
-		double a = (double)x[i].re, b = (double)x[i].im, c = (double)y[i].re, d = (double)y[i].im;
+		double a = (double)x[i].re, b = (double)x[i].im, c = (double)y[i].re,
+		       d = (double)y[i].im;
 		two_sums s = {a * c - b * d, a * d + b * c};
 
 		return s;
@@ -324,7 +329,8 @@ static struct expected about(double v)
 
 /* A call of CUB, f(temporary, bytes), and the row of it. */
 template <typename Call>
-static struct figure cub_row(const char *way, enum reading reading, const struct expected &wanted, Call f)
+static struct figure cub_row(const char *way, enum reading reading, const struct expected &wanted,
+			     Call f)
 {
 	return row(TABLE_PEER, way, reading, wanted, cub_call(way, f));
 }
@@ -391,8 +397,9 @@ template <typename T> struct product_of_pair {
 	}
 };
 
-template <typename T> static void cub_dot(size_t n, const T *x, const T *y, enum reading reading,
-					  const struct expected &wanted)
+template <typename T>
+static void cub_dot(size_t n, const T *x, const T *y, enum reading reading,
+		    const struct expected &wanted)
 {
 	product_of<T> products = {x, y};
 
@@ -400,13 +407,15 @@ template <typename T> static void cub_dot(size_t n, const T *x, const T *y, enum
 		return cub::DeviceReduce::Sum(t, has, over<T>(products), (T *)result, (int)n);
 	});
 	/* the way Thrust's users know */
-	cub_row("cub::DeviceReduce::Sum, Thrust's zip iterator", reading, wanted, [=](void *t, size_t &has) {
-		auto pairs = thrust::make_zip_iterator(thrust::make_tuple(x, y));
+	cub_row("cub::DeviceReduce::Sum, Thrust's zip iterator", reading, wanted,
+		[=](void *t, size_t &has) {
+			auto pairs = thrust::make_zip_iterator(thrust::make_tuple(x, y));
 
-		return cub::DeviceReduce::Sum(
-			t, has, thrust::make_transform_iterator(pairs, product_of_pair<T>()), (T *)result,
-			(int)n);
-	});
+			return cub::DeviceReduce::Sum(
+				t, has,
+				thrust::make_transform_iterator(pairs, product_of_pair<T>()),
+				(T *)result, (int)n);
+		});
 }
 
 #ifdef HAVE_DETERMINISM
@@ -444,7 +453,8 @@ static void need_ok(enum cua_status status, const char *way)
 	if (status == CUA_OK)
 		return;
 	fflush(stdout);
-	fprintf(stderr, "cuatomic bench: reduce: %s, %s: %s\n", table.name, way, cua_strerror(status));
+	fprintf(stderr, "cuatomic bench: reduce: %s, %s: %s\n", table.name, way,
+		cua_strerror(status));
 	exit(1);
 }
 
@@ -452,7 +462,8 @@ static void need_ok(enum cua_status status, const char *way)
 static void our_rows(const struct ours &o, enum reading reading, const struct expected &wanted,
 		     struct figure figures[3])
 {
-	static const char *const names[] = {"cua_reduce, FAST", "cua_reduce, FIXED", "cua_reduce, EXACT"};
+	static const char *const names[] = {"cua_reduce, FAST", "cua_reduce, FIXED",
+					    "cua_reduce, EXACT"};
 	static const struct figure none = {};
 
 	for (int m = 0; m < (o.has_exact ? 3 : 2); m++) {
@@ -499,8 +510,9 @@ static size_t fitting(size_t n, size_t size, int arrays)
 #ifdef HAVE_DETERMINISM
 /* The reproducible ways beside each other once more, with CUB's as the peer. */
 template <typename Input, typename R>
-static void reproducible(const char *what, size_t n, size_t size, int arrays, Input x, R *, enum reading reading,
-			 const struct expected &wanted, const struct figure figures[3])
+static void reproducible(const char *what, size_t n, size_t size, int arrays, Input x, R *,
+			 enum reading reading, const struct expected &wanted,
+			 const struct figure figures[3])
 {
 	char name[28];
 
@@ -533,7 +545,8 @@ template <typename T, enum cua_type TYPE, enum reading READING> static void sum_
 	our_rows(o, READING, wanted, figures);
 	table_end(&table);
 #ifdef HAVE_DETERMINISM
-	reproducible(cua_type_name(TYPE), n, sizeof(T), 1, x, (T *)nullptr, READING, wanted, figures);
+	reproducible(cua_type_name(TYPE), n, sizeof(T), 1, x, (T *)nullptr, READING, wanted,
+		     figures);
 #endif
 }
 
@@ -598,7 +611,8 @@ static void min_cases(size_t n)
 	struct expected wanted = one((double)least, 0), where = one((double)place, 0);
 	struct figure figures[3];
 
-	need(!cudaMemcpy(x + place, &least, sizeof(least), cudaMemcpyHostToDevice), "the least element");
+	need(!cudaMemcpy(x + place, &least, sizeof(least), cudaMemcpyHostToDevice),
+	     "the least element");
 	begin("min f32", n, sizeof(float), 1);
 	cub_row("cub::DeviceReduce::Min", OF_F32, wanted, [=](void *t, size_t &has) {
 		return cub::DeviceReduce::Min(t, has, x, (float *)result, (int)n);
@@ -609,11 +623,13 @@ static void min_cases(size_t n)
 	begin("argmin f32", n, sizeof(float), 1);
 #if CUB_VERSION >= 300000
 	cub_row("cub::DeviceReduce::ArgMin", OF_I64, where, [=](void *t, size_t &has) {
-		return cub::DeviceReduce::ArgMin(t, has, x, (float *)sums, (int64_t *)result, (int64_t)n);
+		return cub::DeviceReduce::ArgMin(t, has, x, (float *)sums, (int64_t *)result,
+						 (int64_t)n);
 	});
 #else
 	cub_row("cub::DeviceReduce::ArgMin", OF_I32, where, [=](void *t, size_t &has) {
-		return cub::DeviceReduce::ArgMin(t, has, x, (cub::KeyValuePair<int, float> *)result, (int)n);
+		return cub::DeviceReduce::ArgMin(t, has, x, (cub::KeyValuePair<int, float> *)result,
+						 (int)n);
 	});
 #endif
 	our_rows(argmin, OF_U64, where, figures);
@@ -633,8 +649,8 @@ static void variance_case(size_t n)
 	begin("variance f32", n, sizeof(float), 1);
 	cub_row(REDUCE_WITH_ITERATOR, OF_TWO_F64, two(s.sum, s.squares, 1e-9 * s.sum),
 		[=](void *t, size_t &has) {
-			return cub::DeviceReduce::Reduce(t, has, over<two_sums>(moments), (two_sums *)result,
-							 (int)n, plus(), zero);
+			return cub::DeviceReduce::Reduce(t, has, over<two_sums>(moments),
+							 (two_sums *)result, (int)n, plus(), zero);
 		});
 	our_rows(o, OF_F32, one(s.squares / (double)n - mean * mean, 1e-6), figures);
 	table_end(&table);
@@ -651,7 +667,8 @@ static void norm_case(size_t n)
 
 	begin("norm2 f64", n, sizeof(double), 1);
 	cub_row(WITH_ITERATOR, OF_F64, one(sum, 1e-9 * sum), [=](void *t, size_t &has) {
-		return cub::DeviceReduce::Sum(t, has, over<double>(squares), (double *)result, (int)n);
+		return cub::DeviceReduce::Sum(t, has, over<double>(squares), (double *)result,
+					      (int)n);
 	});
 	our_rows(o, OF_F64, one(sqrt(sum), 1e-9 * sqrt(sum)), figures);
 	table_end(&table);
@@ -678,7 +695,8 @@ static void complex_case(size_t n)
 	cub_row(REDUCE_WITH_ITERATOR, OF_TWO_F32, two(s.sum, s.squares, 2e-5 * s.squares),
 		[=](void *t, size_t &has) {
 			return cub::DeviceReduce::Reduce(t, has, over<cua_complex_f32>(products),
-							 (cua_complex_f32 *)result, (int)n, plus(), zero);
+							 (cua_complex_f32 *)result, (int)n, plus(),
+							 zero);
 		});
 	our_rows(o, OF_TWO_F32, two(s.sum, s.squares, 2e-5 * s.squares), figures);
 	table_end(&table);
@@ -710,8 +728,8 @@ static __global__ void make_keys(size_t segments, const uint64_t *offsets, uint3
 }
 
 /* The sum of the segments' sums, each with a weight of its own, in `sums`; from x where there are none. */
-static __global__ void weigh(size_t segments, const uint64_t *offsets, const float *x, const float *results,
-			     double *sums)
+static __global__ void weigh(size_t segments, const uint64_t *offsets, const float *x,
+			     const float *results, double *sums)
 {
 	double mine = 0;
 
@@ -720,7 +738,8 @@ static __global__ void weigh(size_t segments, const uint64_t *offsets, const flo
 		double sum = results && threadIdx.x % 32 == 0 ? (double)results[i] : 0;
 
 		if (!results)
-			for (uint64_t j = offsets[i] + threadIdx.x % 32; j < offsets[i + 1]; j += 32)
+			for (uint64_t j = offsets[i] + threadIdx.x % 32; j < offsets[i + 1];
+			     j += 32)
 				sum += (double)x[j];
 		mine += sum * (1 + unit(i, 7));
 	}
@@ -748,7 +767,8 @@ static void weigh_sums(void)
 }
 
 /* Calls ours(options) in both modes. */
-template <typename Call> static void both_modes(const char *name, const struct expected &wanted, Call ours)
+template <typename Call>
+static void both_modes(const char *name, const struct expected &wanted, Call ours)
 {
 	for (int m = 0; m < 2; m++) {
 		struct cua_segment_options options = CUA_SEGMENT_OPTIONS_INIT;
@@ -783,12 +803,12 @@ static void segment_cases(size_t n, size_t mean)
 	bytes = (double)n * 4 + (double)segments * 12;
 	ceilings(1);
 	cub_row("cub::DeviceSegmentedReduce::Sum", OF_F64, wanted, [=](void *t, size_t &has) {
-		return cub::DeviceSegmentedReduce::Sum(t, has, x, segment_sums, (int)segments, offsets,
-						       offsets + 1);
+		return cub::DeviceSegmentedReduce::Sum(t, has, x, segment_sums, (int)segments,
+						       offsets, offsets + 1);
 	});
 	both_modes("cua_segmented_reduce", wanted, [=](const struct cua_segment_options *o) {
-		return cua_segmented_reduce(ctx, o, CUA_REDUCE_SUM, CUA_F32, n, x, segments, offsets,
-					    segment_sums);
+		return cua_segmented_reduce(ctx, o, CUA_REDUCE_SUM, CUA_F32, n, x, segments,
+					    offsets, segment_sums);
 	});
 	table_end(&table);
 
@@ -797,12 +817,12 @@ static void segment_cases(size_t n, size_t mean)
 	bytes = (double)n * 8 + (double)segments * 8;
 	ceilings(2);
 	cub_row("cub::DeviceReduce::ReduceByKey", OF_F64, wanted, [=](void *t, size_t &has) {
-		return cub::DeviceReduce::ReduceByKey(t, has, keys, runs, x, segment_sums, runs_found, plus(),
-						      (int)n);
+		return cub::DeviceReduce::ReduceByKey(t, has, keys, runs, x, segment_sums,
+						      runs_found, plus(), (int)n);
 	});
 	both_modes("cua_reduce_by_key", wanted, [=](const struct cua_segment_options *o) {
-		return cua_reduce_by_key(ctx, o, CUA_REDUCE_SUM, CUA_U32, CUA_F32, n, keys, x, segments,
-					 runs, segment_sums, runs_found);
+		return cua_reduce_by_key(ctx, o, CUA_REDUCE_SUM, CUA_U32, CUA_F32, n, keys, x,
+					 segments, runs, segment_sums, runs_found);
 	});
 	table_end(&table);
 	fold = NULL;
@@ -833,7 +853,8 @@ static void finish_table(size_t n)
 		printf(" %14s", way.name);
 	printf("\n");
 	for (unsigned blocks = 1; blocks <= processors * 16;
-	     blocks = blocks < processors && blocks * 2 > processors / 2 ? processors : blocks * 2) {
+	     blocks = blocks < processors && blocks * 2 > processors / 2 ? processors
+									 : blocks * 2) {
 		printf("%8u", blocks);
 		for (auto &way : ways) {
 			struct cua_reduce_options options = CUA_REDUCE_OPTIONS_INIT;
@@ -875,10 +896,12 @@ int main(int argc, char **argv)
 	/* a failed attempt is no error */
 	(void)cudaGetLastError();
 	need(!cudaMalloc(&result, 16) && !cudaMalloc(&sums, 2 * sizeof(*sums)) &&
-		     !cudaMalloc(&sink, sizeof(*sink)) && cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK,
+		     !cudaMalloc(&sink, sizeof(*sink)) &&
+		     cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK,
 	     "context and memory");
 	if (!small && room < 8 * Gi)
-		printf("arrays are smaller than usual: there is room for %s bytes\n", size_text(text, room));
+		printf("arrays are smaller than usual: there is room for %s bytes\n",
+		       size_text(text, room));
 	printf("wait: a call and the wait for it, by the host's clock, the mean of 100; stream: of 200 calls in a "
 	       "row; others: one call\n");
 

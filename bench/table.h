@@ -91,8 +91,8 @@ static inline double table_best(const struct table *t, enum table_kind kind)
 }
 
 /* "x peer" is the multiple of the best peer so far, which may be the row itself. note is for the last column, or "". */
-static inline void table_add_note(struct table *t, enum table_kind kind, const char *way, struct figure figure,
-				  const char *note)
+static inline void table_add_note(struct table *t, enum table_kind kind, const char *way,
+				  struct figure figure, const char *note)
 {
 	/* rows past TABLE_ROWS take the place of the last one */
 	struct table_row *row = &t->rows[t->n < TABLE_ROWS ? t->n++ : TABLE_ROWS - 1];
@@ -103,8 +103,8 @@ static inline void table_add_note(struct table *t, enum table_kind kind, const c
 	row->kind = kind;
 	row->figure = figure;
 	if (!figure.runs) {
-		printf("%-27s %-*s %9s %-20s %8s %12s\n", t->name, TABLE_NAME, row->way, "-", "not available", "-",
-		       "-");
+		printf("%-27s %-*s %9s %-20s %8s %12s\n", t->name, TABLE_NAME, row->way, "-",
+		       "not available", "-", "-");
 		fflush(stdout);
 		return;
 	}
@@ -117,11 +117,13 @@ static inline void table_add_note(struct table *t, enum table_kind kind, const c
 	if (ceiling > 0)
 		snprintf(of_ceiling, sizeof(of_ceiling), "%.3f", figure.median / ceiling);
 	printf("%-27s %-*s %9s %-20s %8s %12s%s%s\n", t->name, TABLE_NAME, row->way,
-	       table_number(median, figure.median), spread, of_peer, of_ceiling, *note ? "  " : "", note);
+	       table_number(median, figure.median), spread, of_peer, of_ceiling, *note ? "  " : "",
+	       note);
 	fflush(stdout);
 }
 
-static inline void table_add(struct table *t, enum table_kind kind, const char *way, struct figure figure)
+static inline void table_add(struct table *t, enum table_kind kind, const char *way,
+			     struct figure figure)
 {
 	table_add_note(t, kind, way, figure, "");
 }

@@ -47,9 +47,9 @@ struct textbook_entry {
 	struct textbook_entry *next;
 };
 
-static __global__ void textbook_insert(size_t n, const unsigned *keys, struct textbook_entry **heads,
-				       unsigned buckets, struct textbook_entry *pool,
-				       struct textbook_lock *locks)
+static __global__ void textbook_insert(size_t n, const unsigned *keys,
+				       struct textbook_entry **heads, unsigned buckets,
+				       struct textbook_entry *pool, struct textbook_lock *locks)
 {
 	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
 	     i += (size_t)gridDim.x * blockDim.x) {
@@ -129,7 +129,8 @@ static __global__ void count_entries(unsigned buckets, struct textbook_entry *co
 {
 	unsigned long long n = 0;
 
-	for (unsigned b = blockIdx.x * blockDim.x + threadIdx.x; b < buckets; b += gridDim.x * blockDim.x)
+	for (unsigned b = blockIdx.x * blockDim.x + threadIdx.x; b < buckets;
+	     b += gridDim.x * blockDim.x)
 		for (const struct textbook_entry *e = heads[b]; e; e = e->next)
 			n++;
 	atomicAdd(count, n);
@@ -205,12 +206,14 @@ static void dots(struct cua_context *ctx)
 		snprintf(way, sizeof(way), "textbook, %u blocks", g);
 		table_add(&table, TABLE_PEER, way,
 			  measure((double)n, clear,
-				  [=] { textbook_dot<<<g, 256>>>(n, x, y, result, lock); }, verify));
+				  [=] { textbook_dot<<<g, 256>>>(n, x, y, result, lock); },
+				  verify));
 	}
 	snprintf(way, sizeof(way), "cua_dot");
 	table_add(&table, TABLE_OURS, way,
 		  measure((double)n, clear,
-			  [=] { need(cua_dot_f32(ctx, n, x, y, result) == CUA_OK, "cua_dot"); }, verify));
+			  [=] { need(cua_dot_f32(ctx, n, x, y, result) == CUA_OK, "cua_dot"); },
+			  verify));
 	for (auto &finish : ways)
 		for (unsigned g : grids) {
 			struct cua_reduce_options options = CUA_REDUCE_OPTIONS_INIT;
@@ -221,8 +224,9 @@ static void dots(struct cua_context *ctx)
 			table_add(&table, TABLE_OURS, way,
 				  measure((double)n, clear,
 					  [=] {
-						  need(cua_reduce(ctx, &options, CUA_REDUCE_DOT, CUA_F32, n,
-								  x, y, result) == CUA_OK,
+						  need(cua_reduce(ctx, &options, CUA_REDUCE_DOT,
+								  CUA_F32, n, x, y,
+								  result) == CUA_OK,
 						       "cua_reduce");
 					  },
 					  verify));
@@ -247,8 +251,8 @@ static void tables(struct cua_context *ctx)
 
 	need(!cudaMalloc(&keys, n * 8) && !cudaMalloc(&narrow, n * 4) &&
 		     !cudaMalloc(&heads, sizeof(*heads) << 20) &&
-		     !cudaMalloc(&locks, sizeof(*locks) << 20) && !cudaMalloc(&pool, n * sizeof(*pool)) &&
-		     !cudaMalloc(&count, sizeof(*count)),
+		     !cudaMalloc(&locks, sizeof(*locks) << 20) &&
+		     !cudaMalloc(&pool, n * sizeof(*pool)) && !cudaMalloc(&count, sizeof(*count)),
 	     "memory");
 	make_keys<<<1056, 256>>>(n, keys, narrow);
 	need(!cudaMemset(locks, 0, sizeof(*locks) << 20), "cudaMemset");
@@ -261,38 +265,48 @@ static void tables(struct cua_context *ctx)
 		table_begin(&table, name);
 		table_add(&table, TABLE_PEER, "textbook",
 			  measure((double)n, [=] { cudaMemset(heads, 0, sizeof(*heads) * b); },
-				  [=] { textbook_insert<<<132, 256>>>(n, narrow, heads, b, pool, locks); },
+				  [=] {
+					  textbook_insert<<<132, 256>>>(n, narrow, heads, b, pool,
+									locks);
+				  },
 				  [=] {
 					  unsigned long long got;
 
 					  cudaMemset(count, 0, sizeof(*count));
 					  count_entries<<<132, 256>>>(b, heads, count);
-					  need(!cudaMemcpy(&got, count, sizeof(got), cudaMemcpyDeviceToHost),
+					  need(!cudaMemcpy(&got, count, sizeof(got),
+							   cudaMemcpyDeviceToHost),
 					       "textbook");
 					  check(got == n, "textbook");
 				  }));
 		need(cua_chained_create(ctx, NULL, b, n, &chained) == CUA_OK &&
 			     cua_chained_view(chained, &view) == CUA_OK,
 		     "cua_chained_create");
-		auto clear = [=] { need(cua_chained_clear(chained) == CUA_OK, "cua_chained_clear"); };
+		auto clear = [=] {
+			need(cua_chained_clear(chained) == CUA_OK, "cua_chained_clear");
+		};
 		auto add = [&](const char *way, auto call) {
 			table_add(&table, TABLE_OURS, way, measure((double)n, clear, call, [=] {
-					  struct cua_chained_report report = CUA_CHAINED_REPORT_INIT;
+				struct cua_chained_report report = CUA_CHAINED_REPORT_INIT;
 
-					  check(cua_chained_verify(chained, &report) == CUA_OK &&
-							report.reached == n,
-						way);
-				  }));
+				check(cua_chained_verify(chained, &report) == CUA_OK &&
+					      report.reached == n,
+				      way);
+			}));
 		};
 
 		add("cua_chained_insert_n", [=] {
-			need(cua_chained_insert_n(chained, n, keys, keys) == CUA_OK, "cua_chained_insert_n");
+			need(cua_chained_insert_n(chained, n, keys, keys) == CUA_OK,
+			     "cua_chained_insert_n");
 		});
 		add("cua_chained_build_n", [=] {
-			need(cua_chained_build_n(chained, n, keys, keys) == CUA_OK, "cua_chained_build_n");
+			need(cua_chained_build_n(chained, n, keys, keys) == CUA_OK,
+			     "cua_chained_build_n");
 		});
-		add("cua_chained_build in a kernel", [=] { add_lanes<BUILD><<<1056, 256>>>(view, n, keys); });
-		add("cua_chained_push in a kernel", [=] { add_lanes<PUSH><<<1056, 256>>>(view, n, keys); });
+		add("cua_chained_build in a kernel",
+		    [=] { add_lanes<BUILD><<<1056, 256>>>(view, n, keys); });
+		add("cua_chained_push in a kernel",
+		    [=] { add_lanes<PUSH><<<1056, 256>>>(view, n, keys); });
 		add("cua_chained_push_warp in a kernel",
 		    [=] { add_lanes<PUSH_WARP><<<1056, 256>>>(view, n, keys); });
 		cua_chained_destroy(chained);
@@ -317,8 +331,8 @@ int main(int argc, char **argv)
 		dot_n = (size_t)1 << 20;
 		n_keys = 1 << 18;
 	}
-	printf("dot product of %zu floats; %zu random keys into an empty table with a lock a bucket\n", dot_n,
-	       n_keys);
+	printf("dot product of %zu floats; %zu random keys into an empty table with a lock a bucket\n",
+	       dot_n, n_keys);
 	table_columns("M/s", "");
 	dots(ctx);
 	tables(ctx);

@@ -27,7 +27,8 @@ template <unsigned ITEMS> struct tile {
 
 template <unsigned ITEMS>
 static __global__ void __launch_bounds__(INSERT_THREADS)
-	insert_kernel(struct cua_chained_view view, uint64_t n, const uint64_t *keys, const uint64_t *values)
+	insert_kernel(struct cua_chained_view view, uint64_t n, const uint64_t *keys,
+		      const uint64_t *values)
 {
 	extern __shared__ uint64_t tags[]; /* a bucket a slot, or none */
 	__shared__ uint64_t base;
@@ -66,8 +67,8 @@ static __global__ void __launch_bounds__(INSERT_THREADS)
 			bucket = cua_chained_bucket(&view, key);
 			s = (uint32_t)bucket % slots;
 			for (;;) {
-				uint64_t tag = cua_port_load_b64(&tags[s], CUA_RELAXED, CUA_SCOPE_BLOCK,
-								 CUA_SPACE_SHARED);
+				uint64_t tag = cua_port_load_b64(&tags[s], CUA_RELAXED,
+								 CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
 
 				if (tag == CUA_CHAINED_NONE)
 					tag = cua_port_cas_b64(&tags[s], CUA_CHAINED_NONE, bucket,
@@ -77,8 +78,8 @@ static __global__ void __launch_bounds__(INSERT_THREADS)
 					break;
 				s = (s + 1) % slots;
 			}
-			before = cua_port_exchange_b32(&lasts[s], item, CUA_RELAXED, CUA_SCOPE_BLOCK,
-						       CUA_SPACE_SHARED);
+			before = cua_port_exchange_b32(&lasts[s], item, CUA_RELAXED,
+						       CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
 			entry = &view.entries[base + item];
 			entry->key = key;
 			entry->value = values[start + item];
@@ -118,7 +119,8 @@ static enum cua_status launch_insert(struct cua_context *ctx, const struct cua_c
 #define BULK_THREADS 1024u
 
 template <enum cua__chained_way WAY>
-static __global__ void __launch_bounds__(BULK_THREADS) bulk_kernel(const struct cua__chained_bulk bulk)
+static __global__ void __launch_bounds__(BULK_THREADS)
+	bulk_kernel(const struct cua__chained_bulk bulk)
 {
 	extern __shared__ uint64_t bulk_words[];
 
@@ -126,19 +128,23 @@ static __global__ void __launch_bounds__(BULK_THREADS) bulk_kernel(const struct 
 }
 
 template <enum cua__chained_way WAY>
-static enum cua_status launch_bulk(struct cua_context *ctx, const struct cua__chained_bulk *bulk, unsigned grid)
+static enum cua_status launch_bulk(struct cua_context *ctx, const struct cua__chained_bulk *bulk,
+				   unsigned grid)
 {
 	const size_t bytes = cua__chained_bulk_bytes(BULK_THREADS, bulk->slots);
 	/* always the most: what is set holds for the other threads of the process, too */
 	enum cua_status status = cua__cuda_status(
 		ctx, cudaFuncSetAttribute((const void *)bulk_kernel<WAY>,
-					  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)ctx->shared_bytes));
+					  cudaFuncAttributeMaxDynamicSharedMemorySize,
+					  (int)ctx->shared_bytes));
 
-	return status ? status : cua__launch(ctx, bulk_kernel<WAY>, grid, BULK_THREADS, bytes, *bulk);
+	return status ? status
+		      : cua__launch(ctx, bulk_kernel<WAY>, grid, BULK_THREADS, bytes, *bulk);
 }
 
-static enum cua_status cuda_insert(struct cua_context *ctx, const struct cua_chained_view *view, int build,
-				   size_t n, const uint64_t *keys, const uint64_t *values)
+static enum cua_status cuda_insert(struct cua_context *ctx, const struct cua_chained_view *view,
+				   int build, size_t n, const uint64_t *keys,
+				   const uint64_t *values)
 {
 	/* the static part of shared memory has to fit beside the tile, and every processor gets some work */
 	const size_t room = ctx->shared_bytes - 64;
@@ -186,11 +192,12 @@ static __global__ void find_kernel(struct cua_chained_view view, uint64_t n, con
 	}
 }
 
-static enum cua_status cuda_find(struct cua_context *ctx, const struct cua_chained_view *view, size_t n,
-				 const uint64_t *keys, uint64_t *values_out, uint8_t *found)
+static enum cua_status cuda_find(struct cua_context *ctx, const struct cua_chained_view *view,
+				 size_t n, const uint64_t *keys, uint64_t *values_out,
+				 uint8_t *found)
 {
-	return cua__launch(ctx, find_kernel, cua__grid(ctx, n, THREADS, BLOCKS_PER_PROCESSOR), THREADS, 0,
-			   *view, n, keys, values_out, found);
+	return cua__launch(ctx, find_kernel, cua__grid(ctx, n, THREADS, BLOCKS_PER_PROCESSOR),
+			   THREADS, 0, *view, n, keys, values_out, found);
 }
 
 /*
@@ -213,7 +220,8 @@ static __global__ void count_kernel(struct cua_chained_view view, uint64_t n, co
 
 		for (; index != CUA_CHAINED_NONE; index = view.entries[index].next) {
 			if (walked++ == COUNT_WALK) {
-				uint64_t at = cua_port_fetch_add_u64(&pending->n, 1, CUA__CHAINED_AT);
+				uint64_t at =
+					cua_port_fetch_add_u64(&pending->n, 1, CUA__CHAINED_AT);
 
 				if (at < CUA__CHAINED_PENDING) {
 					pending->index[at] = i;
@@ -233,7 +241,8 @@ static __global__ void count_search_kernel(struct cua_chained_view view, const u
 	__shared__ uint64_t wanted[CUA__CHAINED_PENDING];
 	uint64_t used = cua__chained_used(&view), run = 0, run_key = 0;
 	uint64_t step = (uint64_t)gridDim.x * blockDim.x;
-	unsigned n = (unsigned)(pending->n < CUA__CHAINED_PENDING ? pending->n : CUA__CHAINED_PENDING);
+	unsigned n =
+		(unsigned)(pending->n < CUA__CHAINED_PENDING ? pending->n : CUA__CHAINED_PENDING);
 
 	if (!n)
 		return;
@@ -271,21 +280,21 @@ static __global__ void count_finish_kernel(uint64_t *counts_out,
 		counts_out[pending->index[threadIdx.x]] = pending->total[threadIdx.x];
 }
 
-static enum cua_status cuda_count(struct cua_context *ctx, const struct cua_chained_view *view, size_t n,
-				  const uint64_t *keys, uint64_t *counts_out,
+static enum cua_status cuda_count(struct cua_context *ctx, const struct cua_chained_view *view,
+				  size_t n, const uint64_t *keys, uint64_t *counts_out,
 				  struct cua__chained_pending *pending)
 {
 	enum cua_status status =
-		cua__launch(ctx, count_kernel, cua__grid(ctx, n, THREADS, BLOCKS_PER_PROCESSOR), THREADS, 0,
-			    *view, n, keys, counts_out, pending);
+		cua__launch(ctx, count_kernel, cua__grid(ctx, n, THREADS, BLOCKS_PER_PROCESSOR),
+			    THREADS, 0, *view, n, keys, counts_out, pending);
 
 	if (!status)
 		status = cua__launch(ctx, count_search_kernel,
 				     cua__grid(ctx, view->capacity, THREADS, BLOCKS_PER_PROCESSOR),
 				     THREADS, 0, *view, keys, pending);
 	if (!status)
-		status = cua__launch(ctx, count_finish_kernel, 1, CUA__CHAINED_PENDING, 0, counts_out,
-				     pending);
+		status = cua__launch(ctx, count_finish_kernel, 1, CUA__CHAINED_PENDING, 0,
+				     counts_out, pending);
 	return status;
 }
 
@@ -312,8 +321,9 @@ static __global__ void values_kernel(struct cua_chained_view view, uint64_t key,
 	found->n = n;
 }
 
-static __global__ void values_search_kernel(struct cua_chained_view view, uint64_t key, uint64_t max,
-					    uint64_t *values_out, struct cua__chained_found *found)
+static __global__ void values_search_kernel(struct cua_chained_view view, uint64_t key,
+					    uint64_t max, uint64_t *values_out,
+					    struct cua__chained_found *found)
 {
 	uint64_t used = cua__chained_used(&view), step = (uint64_t)gridDim.x * blockDim.x;
 	uint32_t below = ((uint32_t)1 << cua_port_lane()) - 1;
@@ -329,7 +339,8 @@ static __global__ void values_search_kernel(struct cua_chained_view view, uint64
 		if (!hits)
 			continue;
 		if (cua_port_lane() == cua_port_ffs_u32(hits) - 1)
-			at = cua_port_fetch_add_u64(&found->n, cua_port_popc_u32(hits), CUA__CHAINED_AT);
+			at = cua_port_fetch_add_u64(&found->n, cua_port_popc_u32(hits),
+						    CUA__CHAINED_AT);
 		at = cua_port_shuffle_u64(~(uint32_t)0, at, cua_port_ffs_u32(hits) - 1) +
 		     cua_port_popc_u32(hits & below);
 		if (hit && at < max)
@@ -347,8 +358,8 @@ static enum cua_status cuda_values(struct cua_context *ctx, const struct cua_cha
 	if (status)
 		return status;
 	return cua__launch(ctx, values_search_kernel,
-			   cua__grid(ctx, view->capacity, THREADS, BLOCKS_PER_PROCESSOR), THREADS, 0, *view,
-			   key, max, values_out, found);
+			   cua__grid(ctx, view->capacity, THREADS, BLOCKS_PER_PROCESSOR), THREADS,
+			   0, *view, key, max, values_out, found);
 }
 
 /* ---- size and verify ---- */
@@ -371,19 +382,19 @@ static enum cua_status cuda_size(struct cua_context *ctx, const struct cua_chain
 static __global__ void mark_kernel(struct cua_chained_view view, struct cua__chained_check check)
 {
 	EACH(i, view.n_buckets + check.groups)
-		cua__chained_check_mark(&view, &check, i);
+	cua__chained_check_mark(&view, &check, i);
 }
 
 static __global__ void follow_kernel(struct cua_chained_view view, struct cua__chained_check check)
 {
 	EACH(i, view.n_buckets)
-		cua__chained_check_follow(&view, &check, i);
+	cua__chained_check_follow(&view, &check, i);
 }
 
 static __global__ void buckets_kernel(struct cua_chained_view view, struct cua__chained_check check)
 {
 	EACH(i, view.n_buckets + check.groups)
-		cua__chained_check_buckets(&view, &check, i);
+	cua__chained_check_buckets(&view, &check, i);
 }
 
 static enum cua_status cuda_verify(struct cua_context *ctx, const struct cua_chained_view *view,

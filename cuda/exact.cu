@@ -9,7 +9,8 @@
 /* So many have enough loads in flight, and registers for three windows. */
 #define BLOCKS_PER_SM 2
 
-namespace {
+namespace
+{
 
 template <enum cua_type TYPE, int DOT>
 __global__ void __launch_bounds__(BLOCK_SIZE, BLOCKS_PER_SM) exact_kernel(const struct cua__exact r)
@@ -40,9 +41,9 @@ static enum cua_status launch(struct cua_context *ctx, const struct cua__exact *
 static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__exact *r)
 {
 	unsigned arrays = r->op == CUA_REDUCE_DOT ? 2 : 1;
-	unsigned grid = cua__grid(ctx, r->n,
-				  BLOCK_SIZE * CUA__EXACT_LOADS * 16 / (cua_type_size(r->type) * arrays),
-				  BLOCKS_PER_SM);
+	unsigned grid = cua__grid(
+		ctx, r->n, BLOCK_SIZE * CUA__EXACT_LOADS * 16 / (cua_type_size(r->type) * arrays),
+		BLOCKS_PER_SM);
 
 	switch (r->type) {
 	case CUA_F16: return launch<CUA_F16>(ctx, r, grid);

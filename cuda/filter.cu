@@ -23,7 +23,8 @@ static __host__ __device__ constexpr uint32_t any_order_loads(bool lean)
 }
 
 /* There is room for the stages of as many blocks. */
-static __host__ __device__ constexpr uint32_t in_order_loads(enum cua__filter_key key, uint32_t size, bool lean)
+static __host__ __device__ constexpr uint32_t in_order_loads(enum cua__filter_key key,
+							     uint32_t size, bool lean)
 {
 	return (lean || key == CUA__FILTER_CHANGE ? 4 : 2) * (size <= 2 ? 2 : 1);
 }
@@ -39,7 +40,8 @@ static __host__ __device__ constexpr uint32_t tile_size(uint32_t size, uint32_t 
 	return WARPS * 32 * loads * (size <= 4 ? 4 : 16 / size);
 }
 
-namespace {
+namespace
+{
 
 template <enum cua__filter_key KEY, uint32_t SIZE, bool LEAN>
 __global__ void __launch_bounds__(WARPS * 32, ANY_ORDER_BLOCKS_PER_PROCESSOR)
@@ -63,13 +65,15 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS)
 	__shared__ struct cua__filter_shared shared;
 	extern __shared__ uint4 in_order_stage[];
 
-	cua__filter_in_order(kind, &f, &shared, in_order_stage,
-			     (CUA__FILTER_LOCAL *)((char *)in_order_stage +
-						   IN_ORDER_STAGES * TILE * staged_size(KEY, SIZE)));
+	cua__filter_in_order(
+		kind, &f, &shared, in_order_stage,
+		(CUA__FILTER_LOCAL *)((char *)in_order_stage +
+				      IN_ORDER_STAGES * TILE * staged_size(KEY, SIZE)));
 }
 
 template <enum cua__filter_key KEY, uint32_t SIZE>
-__global__ void __launch_bounds__(WARPS * 32) short_kernel(const __grid_constant__ struct cua__filter f)
+__global__ void __launch_bounds__(WARPS * 32)
+	short_kernel(const __grid_constant__ struct cua__filter f)
 {
 	constexpr struct cua__filter_kind kind = {KEY, SIZE, SHORT_LOADS, WARPS, 0, 1};
 	constexpr uint32_t TILE = tile_size(SIZE, SHORT_LOADS);
@@ -91,12 +95,15 @@ template <enum cua__filter_key KEY, uint32_t SIZE> kernel kernel_of(enum way way
 		return lean ? (kernel)any_order_kernel<KEY, SIZE, true>
 			    : (kernel)any_order_kernel<KEY, SIZE, false>;
 	case IN_ORDER:
-		return lean ? (kernel)in_order_kernel<KEY, SIZE, true, in_order_loads(KEY, SIZE, true),
+		return lean ? (kernel)in_order_kernel<KEY, SIZE, true,
+						      in_order_loads(KEY, SIZE, true),
 						      IN_ORDER_BLOCKS_PER_PROCESSOR>
-			    : (kernel)in_order_kernel<KEY, SIZE, false, in_order_loads(KEY, SIZE, false),
+			    : (kernel)in_order_kernel<KEY, SIZE, false,
+						      in_order_loads(KEY, SIZE, false),
 						      IN_ORDER_BLOCKS_PER_PROCESSOR>;
 	case IN_ORDER_WIDE:
-		return (kernel)in_order_kernel<KEY, SIZE, true, WIDE_LOADS, WIDE_BLOCKS_PER_PROCESSOR>;
+		return (kernel)
+			in_order_kernel<KEY, SIZE, true, WIDE_LOADS, WIDE_BLOCKS_PER_PROCESSOR>;
 	default: return (kernel)short_kernel<KEY, SIZE>;
 	}
 }
@@ -114,10 +121,11 @@ template <enum cua__filter_key KEY> kernel kernel_of(uint32_t size, enum way way
 
 template <uint32_t SIZE> kernel runs_kernel(enum way way)
 {
-	return way == SHORT ? (kernel)short_kernel<CUA__FILTER_CHANGE, SIZE>
-			    : (kernel)in_order_kernel<CUA__FILTER_CHANGE, SIZE, false,
-						      in_order_loads(CUA__FILTER_CHANGE, SIZE, false),
-						      IN_ORDER_BLOCKS_PER_PROCESSOR>;
+	return way == SHORT
+		       ? (kernel)short_kernel<CUA__FILTER_CHANGE, SIZE>
+		       : (kernel)in_order_kernel<CUA__FILTER_CHANGE, SIZE, false,
+						 in_order_loads(CUA__FILTER_CHANGE, SIZE, false),
+						 IN_ORDER_BLOCKS_PER_PROCESSOR>;
 }
 
 } // namespace
@@ -149,7 +157,8 @@ static uint32_t loads_of(const struct cua__filter *f, enum way way, bool lean)
 
 static uint64_t tiles_of(const struct cua__filter *f, enum way way, bool lean)
 {
-	const struct cua__filter_kind kind = {f->key, f->size, loads_of(f, way, lean), WARPS, lean, 1};
+	const struct cua__filter_kind kind = {f->key, f->size, loads_of(f, way, lean),
+					      WARPS,  lean,    1};
 
 	return cua__filter_tiles(kind, f);
 }
@@ -159,7 +168,8 @@ static size_t words_size(const struct cua__filter *f)
 {
 	if (way_of(f) != IN_ORDER)
 		return 0;
-	return (size_t)(f->n / tile_size(f->size, loads_of(f, IN_ORDER, is_lean(f))) + 2) * sizeof(uint64_t);
+	return (size_t)(f->n / tile_size(f->size, loads_of(f, IN_ORDER, is_lean(f))) + 2) *
+	       sizeof(uint64_t);
 }
 
 static size_t cuda_scratch(struct cua_context *ctx, const struct cua__filter *f)
@@ -186,7 +196,8 @@ static enum cua_status launch(struct cua_context *ctx, const struct cua__filter 
 	kernel k;
 
 	if (way == IN_ORDER && lean && f->size > 2 &&
-	    WIDE_BLOCKS_PER_PROCESSOR * (in_order_shared(f, IN_ORDER_WIDE, lean) + sizeof(struct cua__filter_shared)) <=
+	    WIDE_BLOCKS_PER_PROCESSOR * (in_order_shared(f, IN_ORDER_WIDE, lean) +
+					 sizeof(struct cua__filter_shared)) <=
 		    ctx->shared_bytes)
 		way = IN_ORDER_WIDE;
 	blocks = tiles_of(f, way, lean);
@@ -200,22 +211,26 @@ static enum cua_status launch(struct cua_context *ctx, const struct cua__filter 
 		return cua__launch_early(ctx, k, (unsigned)blocks, WARPS * 32, 0, *f);
 	if (way == ANY_ORDER) {
 		most = (uint64_t)ctx->processors * ANY_ORDER_BLOCKS_PER_PROCESSOR;
-		return cua__launch(ctx, k, (unsigned)(blocks < most ? blocks : most), WARPS * 32, 0, *f);
+		return cua__launch(ctx, k, (unsigned)(blocks < most ? blocks : most), WARPS * 32, 0,
+				   *f);
 	}
 	/* one scans */
 	blocks++;
 	most = (uint64_t)ctx->processors *
 	       (way == IN_ORDER ? IN_ORDER_BLOCKS_PER_PROCESSOR : WIDE_BLOCKS_PER_PROCESSOR);
 	shared = in_order_shared(f, way, lean);
-	status = cua__cuda_status(ctx, cudaFuncSetAttribute((const void *)k,
-							    cudaFuncAttributeMaxDynamicSharedMemorySize,
-							    (int)shared));
+	status = cua__cuda_status(ctx,
+				  cudaFuncSetAttribute((const void *)k,
+						       cudaFuncAttributeMaxDynamicSharedMemorySize,
+						       (int)shared));
 	if (status)
 		return status;
-	return cua__launch(ctx, k, (unsigned)(blocks < most ? blocks : most), WARPS * 32, shared, *f);
+	return cua__launch(ctx, k, (unsigned)(blocks < most ? blocks : most), WARPS * 32, shared,
+			   *f);
 }
 
-static enum cua_status cuda_filter(struct cua_context *ctx, const struct cua__filter *checked, void *scratch)
+static enum cua_status cuda_filter(struct cua_context *ctx, const struct cua__filter *checked,
+				   void *scratch)
 {
 	struct cua__filter f = *checked, counting;
 	enum cua_status status = CUA_OK;

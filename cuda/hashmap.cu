@@ -19,14 +19,15 @@
 #define ALL_LANES (~(uint32_t)0)
 
 /* Whole warps: all lanes of a warp take part in each turn, also those that have no element left. */
-#define EACH_WARP(i, n)                                                                                      \
-	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i - threadIdx.x % 32 < (n);       \
-	     i += (uint64_t)gridDim.x * blockDim.x)
+#define EACH_WARP(i, n)                                                                            \
+	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;                         \
+	     i - threadIdx.x % 32 < (n); i += (uint64_t)gridDim.x * blockDim.x)
 
 /* Which sizes are words: what cua__hashmap_is_word and is_wide say, as constants of C++. */
 constexpr uint32_t first_layout(uint32_t ks, uint32_t vs)
 {
-	return ks + vs <= 16 && (ks != 16 || vs == 0) && vs != 16 ? CUA_HASHMAP_WORDS : CUA_HASHMAP_STATES;
+	return ks + vs <= 16 && (ks != 16 || vs == 0) && vs != 16 ? CUA_HASHMAP_WORDS
+								  : CUA_HASHMAP_STATES;
 }
 
 constexpr uint32_t other_layout(uint32_t ks, uint32_t vs)
@@ -35,14 +36,15 @@ constexpr uint32_t other_layout(uint32_t ks, uint32_t vs)
 }
 
 /* FUNCTION<ks, vs, layout>(...) for the sizes and the layout of a map. */
-#define CASE(ks, vs)                                                                                         \
-	case ks * 32 + vs:                                                                                   \
-		return view->layout == CUA_HASHMAP_WORDS ? FUNCTION(ks, vs, (first_layout(ks, vs)))          \
-							 : FUNCTION(ks, vs, (other_layout(ks, vs)));
-#define BY_SIZE                                                                                              \
-	switch (view->key_size * 32 + view->value_size) {                                                    \
-		CUA__HASHMAP_SIZES(CASE)                                                                     \
-	default: return CUA_ERROR_TYPE;                                                                      \
+#define CASE(ks, vs)                                                                               \
+	case ks * 32 + vs:                                                                         \
+		return view->layout == CUA_HASHMAP_WORDS                                           \
+			       ? FUNCTION(ks, vs, (first_layout(ks, vs)))                          \
+			       : FUNCTION(ks, vs, (other_layout(ks, vs)));
+#define BY_SIZE                                                                                    \
+	switch (view->key_size * 32 + view->value_size) {                                          \
+		CUA__HASHMAP_SIZES(CASE)                                                           \
+	default: return CUA_ERROR_TYPE;                                                            \
 	}
 
 static int is_few(const struct cua_context *ctx, uint64_t n)
@@ -59,22 +61,24 @@ static bool is_plain(const struct cua_hashmap_view *view)
 	return view->hash == CUA_HASHMAP_HASH_SEEDED && !view->max_probes;
 }
 
-#define FOR_VIEW(view, kernel, ...) (is_plain(view) ? kernel<__VA_ARGS__, 1> : kernel<__VA_ARGS__, 0>)
+#define FOR_VIEW(view, kernel, ...)                                                                \
+	(is_plain(view) ? kernel<__VA_ARGS__, 1> : kernel<__VA_ARGS__, 0>)
 
 /* A kernel with a thread for each of n elements, or so many blocks for each multiprocessor. */
 template <typename... P>
-static enum cua_status launch_each(struct cua_context *ctx, uint64_t n, unsigned blocks, void (*kernel)(P...),
-				   typename cua__same<P>::type... args)
+static enum cua_status launch_each(struct cua_context *ctx, uint64_t n, unsigned blocks,
+				   void (*kernel)(P...), typename cua__same<P>::type... args)
 {
 	const unsigned threads = is_few(ctx, n) ? FEW_THREADS : THREADS;
 
-	return cua__launch_early(ctx, kernel, cua__grid(ctx, n, threads, blocks), threads, 0, args...);
+	return cua__launch_early(ctx, kernel, cua__grid(ctx, n, threads, blocks), threads, 0,
+				 args...);
 }
 
 /* The same view, of which the compiler knows the layout, and whether it is PLAIN. */
 template <int PLAIN>
-static __device__ __forceinline__ struct cua_hashmap_view with_layout(const struct cua_hashmap_view *view,
-								      uint32_t layout)
+static __device__ __forceinline__ struct cua_hashmap_view
+with_layout(const struct cua_hashmap_view *view, uint32_t layout)
 {
 	struct cua_hashmap_view known = *view;
 
@@ -85,7 +89,8 @@ static __device__ __forceinline__ struct cua_hashmap_view with_layout(const stru
 }
 
 template <uint32_t KS, int PLAIN>
-static __device__ __forceinline__ uint64_t hash_of(const struct cua_hashmap_view *view, struct cua_u128 key)
+static __device__ __forceinline__ uint64_t hash_of(const struct cua_hashmap_view *view,
+						   struct cua_u128 key)
 {
 	return cua__hashmap_hash_of(view, PLAIN ? CUA_HASHMAP_HASH_SEEDED : view->hash, KS, key);
 }
@@ -98,8 +103,8 @@ struct outcome {
 };
 
 template <uint32_t KS, uint32_t VS, int PLAIN>
-static __device__ __noinline__ struct outcome enter_alone(const struct cua_hashmap_view *view,
-							  struct cua_u128 key, struct cua_u128 value)
+static __device__ __noinline__ struct outcome
+enter_alone(const struct cua_hashmap_view *view, struct cua_u128 key, struct cua_u128 value)
 {
 	const struct cua_hashmap_view known = with_layout<PLAIN>(view, CUA_HASHMAP_WORDS);
 	const uint64_t hash = hash_of<KS, PLAIN>(view, key);
@@ -107,7 +112,8 @@ static __device__ __noinline__ struct outcome enter_alone(const struct cua_hashm
 	struct outcome o;
 	uint32_t added = 0;
 
-	o.result = cua__hashmap_word_enter(&known, KS, VS, hash, key, NULL, value, CUA_RELAXED, &spot, &added);
+	o.result = cua__hashmap_word_enter(&known, KS, VS, hash, key, NULL, value, CUA_RELAXED,
+					   &spot, &added);
 	if (o.result == CUA_HASHMAP_FULL)
 		cua__hashmap_reject(view, hash, key, value);
 	o.value = cua__hashmap_word_value(KS, VS, spot.word);
@@ -126,8 +132,9 @@ template <uint32_t KS, uint32_t VS> struct later {
 
 /* Lanes with `waits` add an element. *n of them wait, the same in all lanes, and then at most 63. */
 template <uint32_t KS, uint32_t VS>
-static __device__ __forceinline__ void later_add(struct later<KS, VS> *l, int waits, uint64_t element,
-						 struct cua_u128 key, struct cua_u128 value, uint32_t *n)
+static __device__ __forceinline__ void later_add(struct later<KS, VS> *l, int waits,
+						 uint64_t element, struct cua_u128 key,
+						 struct cua_u128 value, uint32_t *n)
 {
 	const uint32_t votes = cua_port_ballot(ALL_LANES, waits);
 	const uint32_t below = ((uint32_t)1 << cua_port_lane()) - 1;
@@ -174,11 +181,13 @@ struct bulk_insert {
 };
 
 template <uint32_t VS>
-static __device__ __forceinline__ void tell_insert(const struct bulk_insert *c, uint64_t i, int result,
-						   struct cua_u128 brought, struct cua_u128 there)
+static __device__ __forceinline__ void tell_insert(const struct bulk_insert *c, uint64_t i,
+						   int result, struct cua_u128 brought,
+						   struct cua_u128 there)
 {
 	if (VS && c->values_out && result != CUA_HASHMAP_FULL)
-		cua__hashmap_set(c->values_out, VS, i, result == CUA_HASHMAP_EXISTS ? there : brought);
+		cua__hashmap_set(c->values_out, VS, i,
+				 result == CUA_HASHMAP_EXISTS ? there : brought);
 	if (c->results)
 		c->results[i] = (uint8_t)result;
 }
@@ -189,8 +198,8 @@ static __device__ __forceinline__ void tell_insert(const struct bulk_insert *c, 
  */
 template <uint32_t KS, uint32_t VS, int PLAIN>
 static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c,
-						     const struct later<KS, VS> *l, uint32_t *waiting,
-						     uint32_t added)
+						     const struct later<KS, VS> *l,
+						     uint32_t *waiting, uint32_t added)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua_u128 word = {0, 0}, key, value, there = {0, 0};
@@ -203,7 +212,8 @@ static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c
 	left = active && !cua__hashmap_word_cell(&c->view, KS, VS, key, NULL);
 	for (tries = 0; tries < CUA__TILE_TRIES && cua_port_ballot(ALL_LANES, left); tries++) {
 		const int r = cua__tile_enter_full(&c->view, KS, VS, ALL_LANES, left,
-						   hash_of<KS, PLAIN>(&c->view, key), key, NULL, value, &seen);
+						   hash_of<KS, PLAIN>(&c->view, key), key, NULL,
+						   value, &seen);
 
 		if (left && r > 0) {
 			result = r;
@@ -230,8 +240,9 @@ static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c
 
 /* The same for all that wait, by groups, each of which takes the next one when it is done. */
 template <uint32_t KS, uint32_t VS, int PLAIN>
-static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c, const struct later<KS, VS> *l,
-						   uint32_t waiting, uint32_t added)
+static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c,
+						   const struct later<KS, VS> *l, uint32_t waiting,
+						   uint32_t added)
 {
 	const uint32_t warp = threadIdx.x / 32, part = cua_port_lane() % CUA__TILE_GROUP;
 	const uint32_t before = ((uint32_t)1 << (cua_port_lane() - part)) - 1;
@@ -289,7 +300,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	if (!cua__hashmap_has_words(KS, VS))
 		return;
 	cua__after_predecessor();
-	EACH_WARP(i, c.n) {
+	EACH_WARP(i, c.n)
+	{
 		struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 		struct cua_u128 key = {0, 0}, value = {0, 0};
 		int result;
@@ -305,7 +317,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		cua_port_sync_warp(ALL_LANES);
 		if (result)
 			tell_insert<VS>(&c, i, result, value, seen.value);
-		added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
+		added += cua_port_popc_u32(
+			cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
 		later_add(&l, i < c.n && !result, i, key, value, &waiting);
 		if (waiting >= 32)
 			added = insert_later<KS, VS, PLAIN>(&c, &l, &waiting, added);
@@ -382,8 +395,8 @@ static __device__ __forceinline__ uint32_t list_place(uint32_t room, uint64_t ha
 
 /* Where the key is listed, or NOT_LISTED. */
 template <uint32_t KS, uint32_t VS>
-static __device__ __forceinline__ int list_find(const struct list<KS, VS> *l, uint32_t room, uint64_t hash,
-						struct cua_u128 key)
+static __device__ __forceinline__ int list_find(const struct list<KS, VS> *l, uint32_t room,
+						uint64_t hash, struct cua_u128 key)
 {
 	uint32_t at = list_place(room, hash);
 	uint64_t tags[2];
@@ -392,7 +405,8 @@ static __device__ __forceinline__ int list_find(const struct list<KS, VS> *l, ui
 		return NOT_LISTED;
 #pragma unroll 1
 	for (uint32_t i = 0; i < LIST_PAIRS; i++, at = (at + 2) & (room - 1)) {
-		cua_port_load_2xb64(&l->tags[at], KS == 16 ? CUA_ACQUIRE : CUA_RELAXED, IN_BLOCK, tags);
+		cua_port_load_2xb64(&l->tags[at], KS == 16 ? CUA_ACQUIRE : CUA_RELAXED, IN_BLOCK,
+				    tags);
 		for (uint32_t j = 0; j < 2; j++)
 			if (tags[j] == (key.lo ^ MARK) && (KS != 16 || l->highs[at + j] == key.hi))
 				return (int)(at + j);
@@ -415,7 +429,8 @@ static __device__ __noinline__ int list_add(struct list<KS, VS> *l, uint32_t roo
 		uint64_t tag = cua_port_load_b64(&l->tags[at], CUA_RELAXED, IN_BLOCK);
 
 		if (!tag)
-			tag = cua_port_cas_b64(&l->tags[at], 0, BEING_LISTED, CUA_RELAXED, IN_BLOCK);
+			tag = cua_port_cas_b64(&l->tags[at], 0, BEING_LISTED, CUA_RELAXED,
+					       IN_BLOCK);
 		if (KS != 16 && tag == (key.lo ^ MARK))
 			return (int)at;
 		if (tag)
@@ -448,14 +463,16 @@ static __device__ __forceinline__ void combine_u32(uint32_t *sum, int op, uint32
  * are not theirs.
  */
 template <uint32_t KS, uint32_t VS>
-static __device__ __noinline__ void combine_u64(struct list<KS, VS> *l, int at, int op, struct cua_u128 v)
+static __device__ __noinline__ void combine_u64(struct list<KS, VS> *l, int at, int op,
+						struct cua_u128 v)
 {
 	uint64_t *sum = (uint64_t *)l->sums[at];
 
 	switch (op) {
 	case CUA_UPDATE_ADD:
 		if (VS == 16)
-			v.hi += cua_port_fetch_add_u64(sum, v.lo, CUA_RELAXED, IN_BLOCK) + v.lo < v.lo;
+			v.hi += cua_port_fetch_add_u64(sum, v.lo, CUA_RELAXED, IN_BLOCK) + v.lo <
+				v.lo;
 		else
 			cua_port_add_u64(sum, v.lo, CUA_RELAXED, IN_BLOCK);
 		if (VS == 16)
@@ -483,7 +500,8 @@ static __device__ __noinline__ void combine_u64(struct list<KS, VS> *l, int at, 
 }
 
 template <uint32_t KS, uint32_t VS>
-static __device__ __forceinline__ void list_combine(struct list<KS, VS> *l, int at, int op, struct cua_u128 v)
+static __device__ __forceinline__ void list_combine(struct list<KS, VS> *l, int at, int op,
+						    struct cua_u128 v)
 {
 	if (VS == 4)
 		combine_u32((uint32_t *)l->sums[at], op, (uint32_t)v.lo);
@@ -493,8 +511,8 @@ static __device__ __forceinline__ void list_combine(struct list<KS, VS> *l, int 
 
 /* One write by one lane, however long it takes. */
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
-static __device__ __noinline__ struct outcome write_alone(const struct cua_hashmap_view *view, int op,
-							  struct cua_u128 key, struct cua_u128 value)
+static __device__ __noinline__ struct outcome
+write_alone(const struct cua_hashmap_view *view, int op, struct cua_u128 key, struct cua_u128 value)
 {
 	const struct cua_hashmap_view known = with_layout<PLAIN>(view, LAYOUT);
 	struct outcome o = {0, {0, 0}};
@@ -521,7 +539,8 @@ static __device__ __noinline__ void update_present(const struct cua_hashmap_view
 
 			changed = cua__hashmap_same(next, spot.value)
 					  ? 1
-					  : cua__hashmap_change(&known, KS, VS, hash, key, NULL, &spot, next);
+					  : cua__hashmap_change(&known, KS, VS, hash, key, NULL,
+								&spot, next);
 		} while (!changed);
 	}
 }
@@ -533,10 +552,10 @@ static __device__ __noinline__ void update_present(const struct cua_hashmap_view
  * of writing it.
  */
 template <uint32_t KS, uint32_t VS>
-static __device__ __forceinline__ int write_tile(const struct cua_hashmap_view *view, int op, int active,
-						 uint64_t hash, struct cua_u128 key, struct cua_u128 value,
-						 struct list<KS, VS> *l, uint32_t room, int may_list, int frequent,
-						 struct cua_u128 *there, int *met, int *listed)
+static __device__ __forceinline__ int
+write_tile(const struct cua_hashmap_view *view, int op, int active, uint64_t hash,
+	   struct cua_u128 key, struct cua_u128 value, struct list<KS, VS> *l, uint32_t room,
+	   int may_list, int frequent, struct cua_u128 *there, int *met, int *listed)
 {
 	const int slotted = active && !cua__hashmap_word_cell(view, KS, VS, key, NULL);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
@@ -548,9 +567,9 @@ static __device__ __forceinline__ int write_tile(const struct cua_hashmap_view *
 		result = CUA_HASHMAP_EXISTS;
 		cua__tile_spot(view, KS, VS, key, &seen, &spot);
 	} else if (seen.there < 0) {
-		result = cua__hashmap_word_claim(cua__hashmap_word_bucket(view, seen.home), KS, VS, seen.slot,
-						 key, NULL, cua__hashmap_word_of(KS, VS, key, value),
-						 CUA_RELAXED, &spot);
+		result = cua__hashmap_word_claim(
+			cua__hashmap_word_bucket(view, seen.home), KS, VS, seen.slot, key, NULL,
+			cua__hashmap_word_of(KS, VS, key, value), CUA_RELAXED, &spot);
 	}
 	if (result != CUA_HASHMAP_EXISTS)
 		return result;
@@ -589,7 +608,8 @@ static __device__ __forceinline__ uint32_t lanes_of(uint32_t active, struct cua_
 }
 
 template <uint32_t VS>
-static __device__ __forceinline__ struct cua_u128 value_of_lane(struct cua_u128 value, uint32_t lane)
+static __device__ __forceinline__ struct cua_u128 value_of_lane(struct cua_u128 value,
+								uint32_t lane)
 {
 	if (VS == 4)
 		value.lo = cua_port_shuffle_u32(ALL_LANES, (uint32_t)value.lo, lane);
@@ -602,7 +622,8 @@ static __device__ __forceinline__ struct cua_u128 value_of_lane(struct cua_u128 
 
 /* The value, combined with those of the lanes in `rest`. */
 template <uint32_t VS>
-static __device__ __noinline__ struct cua_u128 combine_lanes(int op, struct cua_u128 value, uint32_t rest)
+static __device__ __noinline__ struct cua_u128 combine_lanes(int op, struct cua_u128 value,
+							     uint32_t rest)
 {
 	const uint32_t lane = cua_port_lane();
 	struct cua_u128 operand = value;
@@ -626,8 +647,8 @@ struct bulk_write {
 };
 
 template <uint32_t VS>
-static __device__ __forceinline__ void tell_write(const struct bulk_write *b, uint64_t i, int result,
-						  struct cua_u128 there)
+static __device__ __forceinline__ void tell_write(const struct bulk_write *b, uint64_t i,
+						  int result, struct cua_u128 there)
 {
 	if (VS && b->c.values_out && result != CUA_HASHMAP_FULL &&
 	    (b->op == CUA__HASHMAP_INSERT || result == CUA_HASHMAP_EXISTS))
@@ -639,8 +660,8 @@ static __device__ __forceinline__ void tell_write(const struct bulk_write *b, ui
 /* As insert_later. */
 template <uint32_t KS, uint32_t VS, int PLAIN>
 static __device__ __noinline__ uint32_t write_later(const struct bulk_write *b,
-						    const struct later<KS, VS> *q, uint32_t *waiting,
-						    uint32_t added)
+						    const struct later<KS, VS> *q,
+						    uint32_t *waiting, uint32_t added)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua_u128 word = {0, 0}, there = {0, 0}, key, value;
@@ -650,13 +671,15 @@ static __device__ __noinline__ uint32_t write_later(const struct bulk_write *b,
 
 	key = cua__hashmap_word_key(KS, word);
 	value = cua__hashmap_word_value(KS, VS, word);
-	result = cua__tile_enter_full(&b->c.view, KS, VS, ALL_LANES,
-				      active && !cua__hashmap_word_cell(&b->c.view, KS, VS, key, NULL),
-				      hash_of<KS, PLAIN>(&b->c.view, key), key, NULL, value, &seen);
+	result = cua__tile_enter_full(
+		&b->c.view, KS, VS, ALL_LANES,
+		active && !cua__hashmap_word_cell(&b->c.view, KS, VS, key, NULL),
+		hash_of<KS, PLAIN>(&b->c.view, key), key, NULL, value, &seen);
 	added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
 	cua__tile_count(&b->c.view, ALL_LANES, CUA_RELAXED, &added);
 	if (active && result != CUA_HASHMAP_INSERTED) {
-		struct outcome o = write_alone<KS, VS, CUA_HASHMAP_WORDS, PLAIN>(&b->c.view, b->op, key, value);
+		struct outcome o = write_alone<KS, VS, CUA_HASHMAP_WORDS, PLAIN>(&b->c.view, b->op,
+										 key, value);
 
 		result = o.result;
 		there = o.value;
@@ -680,9 +703,10 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 	const int op = b.op;
 	const uint32_t lane = cua_port_lane();
 	const int updates = op != CUA__HASHMAP_INSERT && op != CUA__HASHMAP_ASSIGN;
-	const int lists = op == CUA__HASHMAP_ASSIGN
-				  ? !b.c.values_out
-				  : updates && (VS != 16 || (op != CUA_UPDATE_MIN && op != CUA_UPDATE_MAX));
+	const int lists =
+		op == CUA__HASHMAP_ASSIGN
+			? !b.c.values_out
+			: updates && (VS != 16 || (op != CUA_UPDATE_MIN && op != CUA_UPDATE_MAX));
 	uint32_t added = 0, waiting = 0;
 
 	if (LAYOUT == CUA_HASHMAP_WORDS && !cua__hashmap_has_words(KS, VS))
@@ -690,7 +714,8 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 	list_clear(&l, room, op);
 	cua__after_predecessor();
 	__syncthreads();
-	EACH_WARP(i, n) {
+	EACH_WARP(i, n)
+	{
 		struct cua_u128 key = {0, 0}, value = {0, 0}, operand, there = {0, 0};
 		int result = 0, met = 0, listed = NOT_LISTED, leads = i < n, alone, waits = 0;
 		uint32_t group = (uint32_t)1 << lane, rest;
@@ -698,7 +723,8 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 
 		if (i < n) {
 			key = cua__hashmap_get(keys, KS, i);
-			value = ONE && (PLAIN || !values) ? b.value : cua__hashmap_get(values, VS, i);
+			value = ONE && (PLAIN || !values) ? b.value
+							  : cua__hashmap_get(values, VS, i);
 		}
 		operand = value;
 		hash = hash_of<KS, PLAIN>(&view, key);
@@ -729,9 +755,9 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 		alone = leads && listed < 0;
 		/* warps with frequent keys alone stay off the map */
 		if (LAYOUT == CUA_HASHMAP_WORDS && cua_port_ballot(ALL_LANES, alone)) {
-			const int by_tile =
-				write_tile<KS, VS>(&view, op, alone, hash, key, operand, &l, room,
-						   lists && updates, rest != 0, &there, &met, &listed);
+			const int by_tile = write_tile<KS, VS>(&view, op, alone, hash, key, operand,
+							       &l, room, lists && updates,
+							       rest != 0, &there, &met, &listed);
 
 			added += cua_port_popc_u32(
 				cua_port_ballot(ALL_LANES, by_tile == CUA_HASHMAP_INSERTED));
@@ -749,14 +775,15 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 				cua__tile_count(&view, ALL_LANES, CUA_RELAXED, &added);
 		}
 		if (alone) {
-			struct outcome o = write_alone<KS, VS, LAYOUT, PLAIN>(&view, op, key, operand);
+			struct outcome o =
+				write_alone<KS, VS, LAYOUT, PLAIN>(&view, op, key, operand);
 
 			result = o.result;
 			there = o.value;
 		}
 		/* an inserted key of one lane has no assign after it */
-		if (lists && leads && listed == NOT_LISTED && (met || (group & (group - 1))) && result &&
-		    result != CUA_HASHMAP_FULL &&
+		if (lists && leads && listed == NOT_LISTED && (met || (group & (group - 1))) &&
+		    result && result != CUA_HASHMAP_FULL &&
 		    (updates || result == CUA_HASHMAP_EXISTS || (group & (group - 1))))
 			(void)list_add(&l, room, hash, key);
 		if (cua_port_ballot(ALL_LANES, i < n && !leads)) {
@@ -765,7 +792,8 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 				value_of_lane<VS>(value, below ? 31 - __clz((int)below) : lane);
 
 			result = (int)cua_port_shuffle_u32(ALL_LANES, (uint32_t)result,
-							   group ? cua_port_ffs_u32(group) - 1 : lane);
+							   group ? cua_port_ffs_u32(group) - 1
+								 : lane);
 			if (!leads) {
 				there = before;
 				if (result == CUA_HASHMAP_INSERTED)
@@ -781,7 +809,8 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 		cua__tile_count(&view, ALL_LANES, CUA_RELAXED, &added);
 	__syncthreads();
 	for (uint32_t j = threadIdx.x; updates && j < room; j += blockDim.x) {
-		const struct cua_u128 key = {KS == 4 ? (uint32_t)(l.tags[j] ^ MARK) : l.tags[j] ^ MARK,
+		const struct cua_u128 key = {KS == 4 ? (uint32_t)(l.tags[j] ^ MARK)
+						     : l.tags[j] ^ MARK,
 					     KS == 16 ? l.highs[KS == 16 ? j : 0] : 0};
 		const struct cua_u128 sum = {l.sums[j][0], VS == 16 ? l.sums[j][VS / 16] : 0};
 
@@ -797,7 +826,8 @@ static enum cua_status write_of(struct cua_context *ctx, const struct cua_hashma
 	/* the blocks of a small batch have few keys each */
 	const uint32_t room = is_few(ctx, c->n) ? FEW_THREADS : list<KS, VS>::ROOM;
 
-	const struct bulk_write b = {{*view, c->n, c->keys, c->values, c->values_out, c->flags}, c->op, room, c->value};
+	const struct bulk_write b = {
+		{*view, c->n, c->keys, c->values, c->values_out, c->flags}, c->op, room, c->value};
 
 	if (!is_plain(view))
 		return launch_each(ctx, c->n, WRITE_BLOCKS, write_kernel<KS, VS, LAYOUT, 0, 1>, b);
@@ -818,9 +848,11 @@ template <uint32_t KS, uint32_t VS> struct inserts<KS, VS, CUA_HASHMAP_WORDS> {
 	static enum cua_status run(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				   const struct cua__hashmap_call *c)
 	{
-		const struct bulk_insert b = {*view, c->n, c->keys, c->values, c->values_out, c->flags};
+		const struct bulk_insert b = {*view,     c->n,          c->keys,
+					      c->values, c->values_out, c->flags};
 
-		return launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, FOR_VIEW(view, insert_kernel, KS, VS), b);
+		return launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR,
+				   FOR_VIEW(view, insert_kernel, KS, VS), b);
 	}
 };
 
@@ -909,7 +941,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			struct cua_u128 ahead = {0, 0};
 
 			if (AHEAD) {
-				const struct cua_u128 k = cua__tile_key(ALL_LANES, KS, own, at % 32);
+				const struct cua_u128 k =
+					cua__tile_key(ALL_LANES, KS, own, at % 32);
 
 				ahead = cua__tile_key(ALL_LANES, KS, next, at % 32);
 				ahead = at < 32 ? k : ahead;
@@ -939,7 +972,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		seen.home = cua__tile_home(&c.view, hash);
 		if (!distance)
 			bucket = seen.home;
-		cua__tile_look_at(&c.view, KS, VS, ALL_LANES, bucket, key, NULL, CUA_RELAXED, &seen);
+		cua__tile_look_at(&c.view, KS, VS, ALL_LANES, bucket, key, NULL, CUA_RELAXED,
+				  &seen);
 		if (has) {
 			const char *cell = cua__hashmap_word_cell(&c.view, KS, VS, key, NULL);
 
@@ -953,7 +987,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			if (distance)
 				distance = seen.there > 0 ? 0 : distance - 1;
 			else if (!seen.there)
-				distance = cua__tile_far(&c.view, cua__hashmap_is_wide(KS, VS), hash, &seen);
+				distance = cua__tile_far(&c.view, cua__hashmap_is_wide(KS, VS),
+							 hash, &seen);
 			if (distance) {
 				bucket = cua__tile_probe(&c.view, seen.home, hash, distance);
 			} else {
@@ -973,8 +1008,9 @@ static __global__ void __launch_bounds__(THREADS)
 	     i += (uint64_t)gridDim.x * blockDim.x) {
 		const struct cua_u128 key = cua__hashmap_get(c.keys, KS, i);
 		struct cua_u128 value = {0, 0};
-		int there = cua__hashmap_state_find(&c.view, KS, VS, hash_of<KS, PLAIN>(&c.view, key), key,
-						    NULL, c.values_out ? &value : NULL);
+		int there =
+			cua__hashmap_state_find(&c.view, KS, VS, hash_of<KS, PLAIN>(&c.view, key),
+						key, NULL, c.values_out ? &value : NULL);
 
 		tell_find<VS>(&c, i, there, value);
 	}
@@ -992,7 +1028,8 @@ template <uint32_t KS, uint32_t VS> struct finds<KS, VS, CUA_HASHMAP_WORDS> {
 	static enum cua_status run(struct cua_context *ctx, const struct bulk_find *c)
 	{
 		return c->view.n_buckets * CUA__HASHMAP_WORD_BYTES > ctx->kept_bytes
-			       ? launch_each(ctx, c->n, RESIDENT_BLOCKS, FOR_VIEW(&c->view, find_kernel, KS, VS, 1), *c)
+			       ? launch_each(ctx, c->n, RESIDENT_BLOCKS,
+					     FOR_VIEW(&c->view, find_kernel, KS, VS, 1), *c)
 			       : launch_each(ctx, c->n, RESIDENT_BLOCKS,
 					     FOR_VIEW(&c->view, find_kernel, KS, VS, 0), *c);
 	}
@@ -1010,13 +1047,14 @@ static enum cua_status cuda_find(struct cua_context *ctx, const struct cua_hashm
 
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
-	erase_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t n, const void *keys,
-		     uint8_t *found)
+	erase_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t n,
+		     const void *keys, uint8_t *found)
 {
 	if (LAYOUT == CUA_HASHMAP_WORDS && !cua__hashmap_has_words(KS, VS))
 		return;
 	cua__after_predecessor();
-	EACH_WARP(i, n) {
+	EACH_WARP(i, n)
+	{
 		struct cua_u128 key = {0, 0};
 		uint64_t hash;
 		int there;
@@ -1028,7 +1066,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			there = cua__tile_erase(&view, KS, VS, ALL_LANES, i < n, hash, key, NULL,
 						CUA_RELEASE);
 		else
-			there = i < n && cua__hashmap_state_erase(&view, KS, VS, hash, key, NULL, NULL);
+			there = i < n &&
+				cua__hashmap_state_erase(&view, KS, VS, hash, key, NULL, NULL);
 		if (i < n && found)
 			found[i] = (uint8_t)there;
 	}
@@ -1037,10 +1076,9 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 static enum cua_status cuda_erase(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				  const struct cua__hashmap_call *c)
 {
-#define FUNCTION(ks, vs, layout)                                                                             \
-	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, FOR_VIEW(view, erase_kernel, ks, vs, layout),          \
-		    *view, c->n, c->keys,                                                                  \
-		    c->flags)
+#define FUNCTION(ks, vs, layout)                                                                   \
+	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, FOR_VIEW(view, erase_kernel, ks, vs, layout), \
+		    *view, c->n, c->keys, c->flags)
 	BY_SIZE
 #undef FUNCTION
 }
@@ -1048,23 +1086,25 @@ static enum cua_status cuda_erase(struct cua_context *ctx, const struct cua_hash
 /* ---- compare-exchange ---- */
 
 template <uint32_t KS, uint32_t VS, int PLAIN>
-static __device__ __noinline__ int compare_exchange_alone(const struct cua_hashmap_view *view,
-							  struct cua_u128 key, struct cua_u128 *expected,
-							  struct cua_u128 desired)
+static __device__ __noinline__ int
+compare_exchange_alone(const struct cua_hashmap_view *view, struct cua_u128 key,
+		       struct cua_u128 *expected, struct cua_u128 desired)
 {
-	return cua__hashmap_compare_exchange(view, KS, VS, hash_of<KS, PLAIN>(view, key), key, NULL, expected,
-					     desired);
+	return cua__hashmap_compare_exchange(view, KS, VS, hash_of<KS, PLAIN>(view, key), key, NULL,
+					     expected, desired);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	compare_exchange_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t n,
-				const void *keys, const void *desired, void *expected, uint8_t *results)
+				const void *keys, const void *desired, void *expected,
+				uint8_t *results)
 {
 	if (!VS || (LAYOUT == CUA_HASHMAP_WORDS && !cua__hashmap_has_words(KS, VS)))
 		return;
 	cua__after_predecessor();
-	EACH_WARP(i, n) {
+	EACH_WARP(i, n)
+	{
 		const struct cua_hashmap_view known = with_layout<PLAIN>(&view, LAYOUT);
 		struct cua_u128 key = {0, 0}, seen = {0, 0}, value = {0, 0};
 		int result = -1;
@@ -1076,8 +1116,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		}
 		if (LAYOUT == CUA_HASHMAP_WORDS)
 			result = cua__tile_compare_exchange(&known, KS, VS, ALL_LANES, i < n,
-							    hash_of<KS, PLAIN>(&known, key), key, NULL,
-							    &seen, value);
+							    hash_of<KS, PLAIN>(&known, key), key,
+							    NULL, &seen, value);
 		if (i >= n)
 			continue;
 		if (result < 0)
@@ -1089,20 +1129,22 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	}
 }
 
-static enum cua_status cuda_compare_exchange(struct cua_context *ctx, const struct cua_hashmap_view *view,
+static enum cua_status cuda_compare_exchange(struct cua_context *ctx,
+					     const struct cua_hashmap_view *view,
 					     const struct cua__hashmap_call *c)
 {
-#define FUNCTION(ks, vs, layout)                                                                             \
-	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR, FOR_VIEW(view, compare_exchange_kernel, ks, vs, layout),\
-		    *view, c->n,                                                                           \
-		    c->keys, c->values, c->values_out, c->flags)
+#define FUNCTION(ks, vs, layout)                                                                   \
+	launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR,                                               \
+		    FOR_VIEW(view, compare_exchange_kernel, ks, vs, layout), *view, c->n, c->keys, \
+		    c->values, c->values_out, c->flags)
 	BY_SIZE
 #undef FUNCTION
 }
 
 /* ---- size and retrieve ---- */
 
-static __global__ void size_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t *size)
+static __global__ void size_kernel(const __grid_constant__ struct cua_hashmap_view view,
+				   uint64_t *size)
 {
 	uint64_t n = 0;
 
@@ -1115,7 +1157,8 @@ static __global__ void size_kernel(const __grid_constant__ struct cua_hashmap_vi
 		*size = n + cua__hashmap_cells_used(&view);
 }
 
-static enum cua_status cuda_size(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t *size)
+static enum cua_status cuda_size(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				 uint64_t *size)
 {
 	return cua__launch(ctx, size_kernel, 1, 32, 0, *view, size);
 }
@@ -1129,8 +1172,9 @@ template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct piece {
 
 	static __device__ __forceinline__ uint64_t count(const struct cua_hashmap_view *view)
 	{
-		return LAYOUT == CUA_HASHMAP_WORDS ? view->n_buckets * (CUA__HASHMAP_WORD_BYTES / 16)
-						   : cua__hashmap_state_all(view, KS, VS);
+		return LAYOUT == CUA_HASHMAP_WORDS
+			       ? view->n_buckets * (CUA__HASHMAP_WORD_BYTES / 16)
+			       : cua__hashmap_state_all(view, KS, VS);
 	}
 
 	/* Returns which of PAIRS are there, as bits. */
@@ -1140,7 +1184,8 @@ template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct piece {
 		uint64_t w[2];
 
 		if (LAYOUT != CUA_HASHMAP_WORDS)
-			return (uint32_t)cua__hashmap_state_at(view, KS, VS, at, &keys[0], &values[0]);
+			return (uint32_t)cua__hashmap_state_at(view, KS, VS, at, &keys[0],
+							       &values[0]);
 		cua__tile_load((const char *)view->buckets + 16 * at, WIDE, w);
 		for (uint32_t j = 0; j < PAIRS; j++) {
 			const struct cua_u128 word = {w[j], WIDE ? w[1] : 0};
@@ -1159,8 +1204,8 @@ template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct piece {
 /* One addition a block and turn. */
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
 static __global__ void __launch_bounds__(THREADS)
-	retrieve_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t max, void *keys_out,
-			void *values_out, uint64_t *n)
+	retrieve_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t max,
+			void *keys_out, void *values_out, uint64_t *n)
 {
 	typedef struct piece<KS, VS, LAYOUT> P;
 	__shared__ uint32_t warps[THREADS / 32];
@@ -1203,7 +1248,8 @@ static __global__ void __launch_bounds__(THREADS)
 				warps[w] = all;
 				all += of_warp;
 			}
-			first = all ? cua_port_fetch_add_u64(n, all, CUA_RELAXED, CUA__HASHMAP_AT) : 0;
+			first = all ? cua_port_fetch_add_u64(n, all, CUA_RELAXED, CUA__HASHMAP_AT)
+				    : 0;
 		}
 		__syncthreads();
 #pragma unroll
@@ -1228,9 +1274,11 @@ static __global__ void __launch_bounds__(THREADS)
 		const struct cua_hashmap_view known = with_layout<0>(&view, LAYOUT);
 		struct cua_u128 key, value;
 
-		if (cua__hashmap_at(&known, KS, VS, cua__hashmap_places(&known, KS, VS) - 2 + threadIdx.x,
-				    &key, &value)) {
-			const uint64_t to = cua_port_fetch_add_u64(n, 1, CUA_RELAXED, CUA__HASHMAP_AT);
+		if (cua__hashmap_at(&known, KS, VS,
+				    cua__hashmap_places(&known, KS, VS) - 2 + threadIdx.x, &key,
+				    &value)) {
+			const uint64_t to =
+				cua_port_fetch_add_u64(n, 1, CUA_RELAXED, CUA__HASHMAP_AT);
 
 			if (to < max) {
 				cua__hashmap_set(keys_out, KS, to, key);
@@ -1241,28 +1289,36 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
-static enum cua_status retrieve_of(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t max,
-				   void *keys_out, void *values_out, uint64_t *n)
+static enum cua_status retrieve_of(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				   uint64_t max, void *keys_out, void *values_out, uint64_t *n)
 {
 	typedef struct piece<KS, VS, LAYOUT> P;
-	const uint64_t count = LAYOUT == CUA_HASHMAP_WORDS ? view->n_buckets * (CUA__HASHMAP_WORD_BYTES / 16)
-							   : cua__hashmap_state_all(view, KS, VS);
+	const uint64_t count = LAYOUT == CUA_HASHMAP_WORDS
+				       ? view->n_buckets * (CUA__HASHMAP_WORD_BYTES / 16)
+				       : cua__hashmap_state_all(view, KS, VS);
 
 	return cua__launch(ctx, retrieve_kernel<KS, VS, LAYOUT>,
-			   cua__grid(ctx, count, THREADS * P::LOADS, BLOCKS_PER_PROCESSOR), THREADS, 0, *view,
-			   max, keys_out, values_out, n);
+			   cua__grid(ctx, count, THREADS * P::LOADS, BLOCKS_PER_PROCESSOR), THREADS,
+			   0, *view, max, keys_out, values_out, n);
 }
 
 static enum cua_status cuda_retrieve(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				     uint64_t max, void *keys_out, void *values_out, uint64_t *n)
 {
-#define FUNCTION(ks, vs, layout) retrieve_of<ks, vs, layout>(ctx, view, max, keys_out, values_out, n)
+#define FUNCTION(ks, vs, layout)                                                                   \
+	retrieve_of<ks, vs, layout>(ctx, view, max, keys_out, values_out, n)
 	BY_SIZE
 #undef FUNCTION
 }
 
 const struct cua__hashmap_ops cua__cuda_hashmap = {
-	cuda_write, cua__cuda_hashmap_build, cua__cuda_hashmap_build_scratch,
-	cuda_find,  cuda_erase, cuda_compare_exchange, cuda_size,
-	cuda_retrieve, &cua__cuda_hashmap_whole,
+	cuda_write,
+	cua__cuda_hashmap_build,
+	cua__cuda_hashmap_build_scratch,
+	cuda_find,
+	cuda_erase,
+	cuda_compare_exchange,
+	cuda_size,
+	cuda_retrieve,
+	&cua__cuda_hashmap_whole,
 };

@@ -69,12 +69,14 @@ template <uint32_t KS, uint32_t VS, uint32_t HASH, int AGAIN>
 __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
 	scatter_kernel(const __grid_constant__ struct cua__parts a)
 {
-	constexpr struct cua__parts_kind kind = {KS, VS, SCATTER_THREADS, scatter_each(KS, VS), AGAIN, HASH};
+	constexpr struct cua__parts_kind kind = {KS,    VS,  SCATTER_THREADS, scatter_each(KS, VS),
+						 AGAIN, HASH};
 	constexpr uint32_t TILE = SCATTER_THREADS * scatter_each(KS, VS);
 	__shared__ struct cua__parts_shared shared;
 	extern __shared__ uint4 scatter_stage[];
 	void *stage = known(scatter_stage);
-	CUA__PARTS_LOCAL *part_of = (CUA__PARTS_LOCAL *)((char *)stage + TILE * (is_wide(KS, VS) ? 16 : 8));
+	CUA__PARTS_LOCAL *part_of =
+		(CUA__PARTS_LOCAL *)((char *)stage + TILE * (is_wide(KS, VS) ? 16 : 8));
 	uint32_t *number = (uint32_t *)(part_of + TILE);
 
 	if (cua__hashmap_has_words(KS, VS))
@@ -86,7 +88,8 @@ template <uint32_t KS, uint32_t VS, uint32_t HASH>
 __global__ void __launch_bounds__(BUILD_THREADS, BUILD_BLOCKS_PER_PROCESSOR)
 	build_kernel(const __grid_constant__ struct cua__parts a)
 {
-	constexpr struct cua__parts_kind kind = {KS, VS, BUILD_THREADS, build_each(KS, VS), 0, HASH};
+	constexpr struct cua__parts_kind kind = {KS, VS,  BUILD_THREADS, build_each(KS, VS),
+						 0,  HASH};
 	__shared__ struct cua__parts_shared shared;
 	__shared__ uint32_t number[CUA__PARTS_BUCKETS], told[CUA__PARTS_BUCKETS];
 	extern __shared__ uint4 build_table[];
@@ -145,7 +148,8 @@ template <uint32_t KS, uint32_t VS, uint32_t HASH> static void kernels_of_hash(s
 	k->insert = insert_kernel<KS, VS, HASH>;
 }
 
-template <uint32_t KS, uint32_t VS> static void kernels_of(const struct cua_hashmap_view *view, struct kernels *k)
+template <uint32_t KS, uint32_t VS>
+static void kernels_of(const struct cua_hashmap_view *view, struct kernels *k)
 {
 	if (view->hash == CUA_HASHMAP_HASH_KEYED)
 		kernels_of_hash<KS, VS, CUA_HASHMAP_HASH_KEYED>(k);
@@ -176,8 +180,8 @@ static enum cua_status launch(struct cua_context *ctx, kernel k, uint64_t grid, 
 			      unsigned shared, unsigned most, const struct cua__parts *a)
 {
 	enum cua_status status = cua__cuda_status(
-		ctx, cudaFuncSetAttribute((const void *)k, cudaFuncAttributeMaxDynamicSharedMemorySize,
-					  (int)most));
+		ctx, cudaFuncSetAttribute((const void *)k,
+					  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most));
 
 	return status ? status : cua__launch(ctx, k, (unsigned)grid, block, shared, *a);
 }
@@ -193,7 +197,8 @@ static enum cua_status scatter(struct cua_context *ctx, const struct kernels *k,
 	/* about 10 standard deviations more than the mean */
 	a->many = mean + 10 * root;
 	return launch(ctx, which, tiles, SCATTER_THREADS,
-		      k->scatter_bytes + a->parts * k->part_bytes, k->scatter_bytes + MOST_PARTS * k->part_bytes, a);
+		      k->scatter_bytes + a->parts * k->part_bytes,
+		      k->scatter_bytes + MOST_PARTS * k->part_bytes, a);
 }
 
 static uint64_t divide_up(uint64_t n, uint64_t by)
@@ -228,7 +233,8 @@ static size_t word_bytes(const struct cua_hashmap_view *view)
 
 static size_t plan_bytes(const struct cua_hashmap_view *view, const struct plan *plan)
 {
-	return cua__scratch_size(plan->counters * sizeof(uint64_t)) + plan->words * word_bytes(view);
+	return cua__scratch_size(plan->counters * sizeof(uint64_t)) +
+	       plan->words * word_bytes(view);
 }
 
 static enum cua_status take(struct cua_context *ctx, const struct cua_hashmap_view *view,
@@ -313,11 +319,12 @@ static bool plan_build(struct cua_context *ctx, const struct cua_hashmap_view *v
 static enum cua_status clear_counts(struct cua_context *ctx, const struct cua_hashmap_view *view)
 {
 	const struct cua__runtime *runtime = ctx->backend->runtime;
-	enum cua_status status = runtime->set_bytes(ctx, view->counts, 0,
-						    (size_t)((char *)view->buckets - (char *)view->counts));
+	enum cua_status status = runtime->set_bytes(
+		ctx, view->counts, 0, (size_t)((char *)view->buckets - (char *)view->counts));
 
 	if (!status && view->rejects)
-		status = runtime->set_bytes(ctx, &view->rejects->count, 0, sizeof(view->rejects->count));
+		status = runtime->set_bytes(ctx, &view->rejects->count, 0,
+					    sizeof(view->rejects->count));
 	return status;
 }
 
@@ -369,7 +376,8 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 	if (!status)
 		status = scatter(ctx, &k, plan.parts ? k.again : k.scatter, tiles, &second);
 	if (!status)
-		status = launch(ctx, k.build, plan.windows, BUILD_THREADS, k.build_bytes, k.build_bytes, &second);
+		status = launch(ctx, k.build, plan.windows, BUILD_THREADS, k.build_bytes,
+				k.build_bytes, &second);
 	if (!status)
 		status =
 			launch(ctx, k.spill, (uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
@@ -411,7 +419,8 @@ static bool plan_insert(struct cua_context *ctx, const struct cua_hashmap_view *
 	return true;
 }
 
-size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view, size_t n)
+size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				       size_t n)
 {
 	struct cua__hashmap_call call = {};
 	size_t build = 0, insert = 0;

@@ -19,6 +19,7 @@ enum cua_status cua__cuda_hashmap_insert_parts(struct cua_context *ctx,
 					       const struct cua__hashmap_call *call);
 
 /* The bytes of workspace that they take at most for n pairs. */
-size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view, size_t n);
+size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				       size_t n);
 
 #endif /* CUATOMIC_CUDA_HASHMAP_BUILD_H */

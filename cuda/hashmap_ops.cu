@@ -51,7 +51,8 @@ static unsigned sort_blocks(const struct cua_context *ctx, uint64_t max)
 static_assert(sizeof(struct cua__hashmap_least) <= 2 * CUA__HASHMAP_DIGITS * sizeof(uint64_t),
 	      "it has a place in what the sort has for counts, whatever it sorts");
 
-static size_t cuda_sort_scratch(struct cua_context *ctx, uint32_t key_size, uint32_t value_size, uint64_t max)
+static size_t cuda_sort_scratch(struct cua_context *ctx, uint32_t key_size, uint32_t value_size,
+				uint64_t max)
 {
 	return cua__scratch_size(max * key_size) + cua__scratch_size(max * value_size) +
 	       cua__scratch_size(sizeof(struct cua_u128)) +
@@ -73,7 +74,8 @@ static enum cua_status cuda_sort(struct cua_context *ctx, const struct cua__hash
 	s.values[0] = sort->values;
 	s.keys[1] = sort->scratch;
 	s.values[1] = (char *)s.keys[1] + cua__scratch_size(s.max * s.key_size);
-	s.differ = (struct cua_u128 *)((char *)s.values[1] + cua__scratch_size(s.max * s.value_size));
+	s.differ =
+		(struct cua_u128 *)((char *)s.values[1] + cua__scratch_size(s.max * s.value_size));
 	s.counts = (uint64_t *)((char *)s.differ + cua__scratch_size(sizeof(struct cua_u128)));
 	grid = cua__grid(ctx, s.max, THREADS, BLOCKS_PER_PROCESSOR);
 	status = ctx->backend->runtime->set_bytes(ctx, s.differ, 0, sizeof(*s.differ));
@@ -92,16 +94,17 @@ static enum cua_status cuda_sort(struct cua_context *ctx, const struct cua__hash
 /* ---- pairs out of the map ---- */
 
 static __global__ void __launch_bounds__(THREADS)
-	rejected_kernel(struct cua_hashmap_view view, uint64_t max, void *keys_out, void *values_out, uint64_t *n)
+	rejected_kernel(struct cua_hashmap_view view, uint64_t max, void *keys_out,
+			void *values_out, uint64_t *n)
 {
 	cua__hashmap_give_rejected(&view, max, keys_out, values_out, n);
 }
 
-static enum cua_status cuda_rejected(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t max,
-				     void *keys_out, void *values_out, uint64_t *n)
+static enum cua_status cuda_rejected(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				     uint64_t max, void *keys_out, void *values_out, uint64_t *n)
 {
-	return cua__launch(ctx, rejected_kernel, cua__grid(ctx, max, THREADS, BLOCKS_PER_PROCESSOR), THREADS, 0,
-			   *view, max, keys_out, values_out, n);
+	return cua__launch(ctx, rejected_kernel, cua__grid(ctx, max, THREADS, BLOCKS_PER_PROCESSOR),
+			   THREADS, 0, *view, max, keys_out, values_out, n);
 }
 
 template <uint32_t KS, uint32_t VS>
@@ -138,7 +141,8 @@ static __global__ void __launch_bounds__(THREADS) least_pick_kernel(struct cua__
 
 template <uint32_t KS, uint32_t VS>
 static __global__ void __launch_bounds__(THREADS)
-	tally_kernel(struct cua_hashmap_view view, uint32_t *homes, struct cua__hashmap_tally *tally)
+	tally_kernel(struct cua_hashmap_view view, uint32_t *homes,
+		     struct cua__hashmap_tally *tally)
 {
 	__shared__ struct cua__hashmap_tally shared;
 
@@ -147,7 +151,8 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* Launches the instance for the view's sizes, for so many places. */
 #define LAUNCH_CASE(ks, vs)                                                                        \
-	case ks * 32 + vs: return cua__launch(ctx, KERNEL<ks, vs>, grid, THREADS, 0, ARGUMENTS);
+	case ks * 32 + vs:                                                                         \
+		return cua__launch(ctx, KERNEL<ks, vs>, grid, THREADS, 0, ARGUMENTS);
 #define LAUNCH(view, n)                                                                            \
 	const unsigned grid = cua__grid(ctx, n, THREADS, BLOCKS_PER_PROCESSOR);                    \
                                                                                                    \
@@ -176,8 +181,9 @@ static enum cua_status launch_slice(struct cua_context *ctx, const struct cua_ha
 #undef ARGUMENTS
 }
 
-static enum cua_status cuda_slice(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t first,
-				  uint64_t places, void *keys_out, void *values_out, uint64_t *n)
+static enum cua_status cuda_slice(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				  uint64_t first, uint64_t places, void *keys_out, void *values_out,
+				  uint64_t *n)
 {
 	struct cua__slice slice = {};
 
@@ -189,7 +195,8 @@ static enum cua_status cuda_slice(struct cua_context *ctx, const struct cua_hash
 	return launch_slice(ctx, view, slice);
 }
 
-static enum cua_status launch_least_count(struct cua_context *ctx, const struct cua_hashmap_view *view,
+static enum cua_status launch_least_count(struct cua_context *ctx,
+					  const struct cua_hashmap_view *view,
 					  struct cua__least_arrays arrays)
 {
 #define KERNEL least_count_kernel
@@ -224,8 +231,8 @@ static enum cua_status cuda_least(struct cua_context *ctx, const struct cua_hash
 	return launch_slice(ctx, view, slice);
 }
 
-static enum cua_status cuda_tally(struct cua_context *ctx, const struct cua_hashmap_view *view, uint32_t *homes,
-				  struct cua__hashmap_tally *tally)
+static enum cua_status cuda_tally(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				  uint32_t *homes, struct cua__hashmap_tally *tally)
 {
 #define KERNEL tally_kernel
 #define ARGUMENTS *view, homes, tally

@@ -202,8 +202,9 @@ enum cua_status allow_shared(struct cua_context *ctx, const void *kernel, size_t
 	if (shared <= PLAIN_SHARED_BYTES)
 		return CUA_OK;
 	/* always the most: what is set holds for the other threads of the process, too */
-	return cua__cuda_status(ctx, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-							  (int)ctx->shared_bytes));
+	return cua__cuda_status(
+		ctx, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+					  (int)ctx->shared_bytes));
 }
 
 /* Counts, and the sides, become zeros before they are added to. */
@@ -301,10 +302,10 @@ static void cuda_plan(struct cua_context *ctx, struct cua__histogram *h)
 		if (cua__histogram_plan(h, (uint32_t)ctx->processors, ctx->shared_bytes, &p)) {
 			if (!p.sums)
 				h->scratch_bytes = (size_t)p.job.row_words * p.job.blocks * 4;
-			h->edges_on_host = p.rule == CUA__RULE_EDGES &&
-					   ((size_t)h->bins + 1) *
-							   cua__histogram_key_bytes(h->type) <=
-						   NEAR_EDGE_BYTES;
+			h->edges_on_host =
+				p.rule == CUA__RULE_EDGES &&
+				((size_t)h->bins + 1) * cua__histogram_key_bytes(h->type) <=
+					NEAR_EDGE_BYTES;
 		}
 		return;
 	}
@@ -328,10 +329,10 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__histo
 	if (!has_plan)
 		return run_any(ctx, &p);
 	job->rows = (uint32_t *)h->scratch;
-	job->finish = (struct cua_finish *)(void *)((char *)ctx->control +
-					      CUA__HISTOGRAM_CONTROL);
+	job->finish = (struct cua_finish *)(void *)((char *)ctx->control + CUA__HISTOGRAM_CONTROL);
 	if (p.sums)
-		job->sums = (uint32_t *)(void *)((char *)ctx->control + CUA__HISTOGRAM_SUMS_CONTROL);
+		job->sums =
+			(uint32_t *)(void *)((char *)ctx->control + CUA__HISTOGRAM_SUMS_CONTROL);
 	/* what is added to while others count; and one block would take long to clear so many */
 	if (p.counter > CUA__COUNT_WORDS || (p.rule == CUA__RULE_VALUE && h->bins > 4096))
 		status = clear_counts(ctx, &job->h);

@@ -23,7 +23,8 @@ template <typename T> struct cua__same {
 
 template <typename... P>
 static enum cua_status cua__launch(struct cua_context *ctx, void (*kernel)(P...), unsigned grid,
-				   unsigned block, size_t shared, typename cua__same<P>::type... args)
+				   unsigned block, size_t shared,
+				   typename cua__same<P>::type... args)
 {
 	void *list[] = {(void *)&args...};
 
@@ -37,8 +38,9 @@ static enum cua_status cua__launch(struct cua_context *ctx, void (*kernel)(P...)
  * kind with some releases of CUDA.
  */
 template <typename... P>
-static enum cua_status cua__launch_early(struct cua_context *ctx, void (*kernel)(P...), unsigned grid,
-					 unsigned block, size_t shared, typename cua__same<P>::type... args)
+static enum cua_status cua__launch_early(struct cua_context *ctx, void (*kernel)(P...),
+					 unsigned grid, unsigned block, size_t shared,
+					 typename cua__same<P>::type... args)
 {
 	void *list[] = {(void *)&args...};
 	cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;

@@ -20,7 +20,8 @@ static enum cua_status launch(struct cua_context *ctx, const struct cua_multimap
 			      call_kernel *of_8)
 {
 	return cua__launch(ctx, view->map.key_size == 4 ? of_4 : of_8,
-			   cua__grid(ctx, n, THREADS, BLOCKS_PER_PROCESSOR), THREADS, 0, *view, *call);
+			   cua__grid(ctx, n, THREADS, BLOCKS_PER_PROCESSOR), THREADS, 0, *view,
+			   *call);
 }
 
 /* ---- insert, count, erase ---- */
@@ -37,15 +38,16 @@ static __global__ void __launch_bounds__(THREADS)
 	count_kernel(const struct cua_multimap_view view, const struct cua__multimap_call call)
 {
 	EACH(i, call.n)
-		call.out[i] = cua__multimap_length(&view, view.value_size,
-						   cua__multimap_head_of(&view, KS, call.keys, i));
+	call.out[i] = cua__multimap_length(&view, view.value_size,
+					   cua__multimap_head_of(&view, KS, call.keys, i));
 }
 
 template <uint32_t KS>
 static __global__ void __launch_bounds__(THREADS)
 	erase_kernel(const struct cua_multimap_view view, const struct cua__multimap_call call)
 {
-	EACH(i, call.n) {
+	EACH(i, call.n)
+	{
 		const struct cua_u128 key = cua__hashmap_get(call.keys, KS, i);
 		uint64_t n = cua__multimap_erase(&view, KS, view.value_size,
 						 cua__hashmap_hash(&view.map, KS, key), key);
@@ -110,12 +112,13 @@ static enum cua_status cuda_retrieve(struct cua_context *ctx, const struct cua_m
 
 	if (parts > CUA__MULTIMAP_PARTS)
 		parts = CUA__MULTIMAP_PARTS;
-	status = cua__launch(ctx, of_4 ? sums_kernel<4> : sums_kernel<8>, parts, THREADS, 0, *view, *call);
+	status = cua__launch(ctx, of_4 ? sums_kernel<4> : sums_kernel<8>, parts, THREADS, 0, *view,
+			     *call);
 	if (!status)
 		status = cua__launch(ctx, scan_kernel, 1, THREADS, 0, *call, parts);
 	if (!status && call->n)
-		status = cua__launch(ctx, of_4 ? values_kernel<4> : values_kernel<8>, parts, THREADS, 0,
-				     *view, *call);
+		status = cua__launch(ctx, of_4 ? values_kernel<4> : values_kernel<8>, parts,
+				     THREADS, 0, *view, *call);
 	return status;
 }
 
@@ -128,14 +131,16 @@ static __global__ void __launch_bounds__(THREADS)
 	cua__multimap_all_kernel(&view, &call, KS);
 }
 
-static enum cua_status cuda_retrieve_all(struct cua_context *ctx, const struct cua_multimap_view *view,
+static enum cua_status cuda_retrieve_all(struct cua_context *ctx,
+					 const struct cua_multimap_view *view,
 					 const struct cua__multimap_call *call)
 {
-	return launch(ctx, view, call, cua__multimap_map_places(view, view->map.key_size), all_kernel<4>,
-		      all_kernel<8>);
+	return launch(ctx, view, call, cua__multimap_map_places(view, view->map.key_size),
+		      all_kernel<4>, all_kernel<8>);
 }
 
-static __global__ void __launch_bounds__(THREADS) reclaim_kernel(const struct cua_multimap_view view)
+static __global__ void __launch_bounds__(THREADS)
+	reclaim_kernel(const struct cua_multimap_view view)
 {
 	cua__multimap_reclaim_kernel(&view);
 }
@@ -147,9 +152,9 @@ static __global__ void reclaimed_kernel(const struct cua_multimap_view view)
 
 static enum cua_status cuda_reclaim(struct cua_context *ctx, const struct cua_multimap_view *view)
 {
-	enum cua_status status =
-		cua__launch(ctx, reclaim_kernel, cua__grid(ctx, view->capacity, THREADS, BLOCKS_PER_PROCESSOR),
-			    THREADS, 0, *view);
+	enum cua_status status = cua__launch(
+		ctx, reclaim_kernel, cua__grid(ctx, view->capacity, THREADS, BLOCKS_PER_PROCESSOR),
+		THREADS, 0, *view);
 
 	return status ? status : cua__launch(ctx, reclaimed_kernel, 1, 1, 0, *view);
 }
@@ -159,11 +164,13 @@ static __global__ void size_kernel(const struct cua_multimap_view view, uint64_t
 	*size = cua__multimap_count(&view);
 }
 
-static enum cua_status cuda_size(struct cua_context *ctx, const struct cua_multimap_view *view, uint64_t *size)
+static enum cua_status cuda_size(struct cua_context *ctx, const struct cua_multimap_view *view,
+				 uint64_t *size)
 {
 	return cua__launch(ctx, size_kernel, 1, 1, 0, *view, size);
 }
 
 const struct cua__multimap_ops cua__cuda_multimap = {
-	cuda_insert, cuda_count, cuda_erase, cuda_retrieve, cuda_retrieve_all, cuda_reclaim, cuda_size,
+	cuda_insert,       cuda_count,   cuda_erase, cuda_retrieve,
+	cuda_retrieve_all, cuda_reclaim, cuda_size,
 };

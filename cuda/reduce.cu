@@ -44,8 +44,8 @@
 							     struct cua_block_scratch *s,          \
 							     uint64_t block, A v, A *total)        \
 		{                                                                                  \
-			return cua_finish_##family(r.finish_mode, r.finish, s, (A *)r.partials, block,    \
-						   r.blocks, v, total);                            \
+			return cua_finish_##family(r.finish_mode, r.finish, s, (A *)r.partials,    \
+						   block, r.blocks, v, total);                     \
 		}                                                                                  \
 		static __device__ __forceinline__ R value(A t)                                     \
 		{                                                                                  \
@@ -57,7 +57,8 @@
 		}                                                                                  \
 	};
 
-namespace {
+namespace
+{
 
 CUA__REDUCE_LIST(DEFINE_REDUCTION)
 
@@ -110,8 +111,9 @@ __device__ __forceinline__ void reduce_packs(typename P::A (&acc)[4], const type
 				for (int j = 0; j < N; j++) {
 					typename P::A &t = acc[(l * N + j) % 4];
 
-					t = P::combine(t, P::element(a[l].v[j],
-								     P::DOT ? b[l].v[j] : a[l].v[j]));
+					t = P::combine(t,
+						       P::element(a[l].v[j],
+								  P::DOT ? b[l].v[j] : a[l].v[j]));
 				}
 			}
 		} else {
@@ -129,12 +131,13 @@ __device__ __forceinline__ void reduce_packs(typename P::A (&acc)[4], const type
 /* One thread's part of all elements. */
 template <typename P>
 __device__ __forceinline__ typename P::A reduce_part(const struct cua__reduce &r, uint64_t n,
-						      uint64_t block)
+						     uint64_t block)
 {
 	typedef typename P::T T;
 	const int N = 16 / sizeof(T);
 	const T *x = (const T *)r.x, *y = (const T *)r.y;
-	const struct cua__cached cached = cua__cached(n * sizeof(T) * (P::DOT ? 2 : 1), r.kept_bytes);
+	const struct cua__cached cached =
+		cua__cached(n * sizeof(T) * (P::DOT ? 2 : 1), r.kept_bytes);
 	typename P::A acc[4] = {0, 0, 0, 0};
 
 	if (P::DOT && (((uintptr_t)x ^ (uintptr_t)y) & 15)) {
@@ -147,8 +150,8 @@ __device__ __forceinline__ typename P::A reduce_part(const struct cua__reduce &r
 			head = n;
 		m = (n - head) / N;
 		tail = head + m * N;
-		reduce_packs<P, N, P::DOT ? LOADS / 2 : LOADS>(acc, x + head, y + head, m, block, r.blocks,
-							     cached);
+		reduce_packs<P, N, P::DOT ? LOADS / 2 : LOADS>(acc, x + head, y + head, m, block,
+							       r.blocks, cached);
 		/* fewer than N at either end; a block may have fewer threads than that */
 		if (block == 0) {
 			for (uint64_t i = threadIdx.x; i < head; i += blockDim.x)

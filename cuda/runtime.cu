@@ -11,8 +11,7 @@
 static enum cua_status status_of(cudaError_t error)
 {
 	switch (error) {
-	case cudaErrorMemoryAllocation:
-		return CUA_ERROR_NO_MEMORY;
+	case cudaErrorMemoryAllocation: return CUA_ERROR_NO_MEMORY;
 	case cudaErrorNoDevice:
 	case cudaErrorInvalidDevice:
 	case cudaErrorInsufficientDriver:
@@ -24,13 +23,10 @@ static enum cua_status status_of(cudaError_t error)
 	case cudaErrorDevicesUnavailable:
 	case cudaErrorStubLibrary:
 	case cudaErrorSystemNotReady:
-	case cudaErrorMpsConnectionFailed:
-		return CUA_ERROR_NO_DEVICE;
+	case cudaErrorMpsConnectionFailed: return CUA_ERROR_NO_DEVICE;
 	case cudaErrorStreamCaptureUnsupported:
-	case cudaErrorStreamCaptureImplicit:
-		return CUA_ERROR_CAPTURE;
-	default:
-		return CUA_ERROR_CUDA;
+	case cudaErrorStreamCaptureImplicit: return CUA_ERROR_CAPTURE;
+	default: return CUA_ERROR_CUDA;
 	}
 }
 
@@ -97,8 +93,7 @@ static const char *cuda_device_problem(int device)
 	if (error == cudaSuccess)
 		error = probe(device, &attributes);
 	switch (error) {
-	case cudaSuccess:
-		return "";
+	case cudaSuccess: return "";
 	case cudaErrorInsufficientDriver:
 		/* the same error for a driver that is missing */
 		if (cudaDriverGetVersion(&driver) == cudaSuccess && driver)
@@ -107,8 +102,7 @@ static const char *cuda_device_problem(int device)
 		return "no CUDA driver is installed";
 	case cudaErrorNoKernelImageForDevice:
 		return "this library has no code for the architecture of the device";
-	default:
-		return cudaGetErrorString(error);
+	default: return cudaGetErrorString(error);
 	}
 }
 
@@ -135,7 +129,8 @@ static enum cua_status cuda_device_query(int device, struct cua_device_info *inf
 		n += (size_t)snprintf(info->uuid + n, sizeof(info->uuid) - n, "%s%02x",
 				      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
 	cua__driver_version(info->driver, sizeof(info->driver));
-	if (cudaDeviceGetPCIBusId(info->pci_bus_id, (int)sizeof(info->pci_bus_id), device) != cudaSuccess)
+	if (cudaDeviceGetPCIBusId(info->pci_bus_id, (int)sizeof(info->pci_bus_id), device) !=
+	    cudaSuccess)
 		info->pci_bus_id[0] = 0;
 	if (cudaDriverGetVersion(&info->driver_cuda) != cudaSuccess)
 		info->driver_cuda = 0;
@@ -173,12 +168,14 @@ static enum cua_status cuda_open(struct cua_context *ctx, int device)
 		return CUA_ERROR_NO_DEVICE;
 	error = probe(device, &attributes);
 	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&ctx->processors, cudaDevAttrMultiProcessorCount, device);
-	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&ctx->pageable_access, cudaDevAttrPageableMemoryAccess,
+		error = cudaDeviceGetAttribute(&ctx->processors, cudaDevAttrMultiProcessorCount,
 					       device);
 	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+		error = cudaDeviceGetAttribute(&ctx->pageable_access,
+					       cudaDevAttrPageableMemoryAccess, device);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+					       device);
 	ctx->shared_bytes = (size_t)value;
 	if (error == cudaSuccess)
 		error = cudaDeviceGetAttribute(&value, cudaDevAttrL2CacheSize, device);
@@ -234,7 +231,8 @@ static enum cua_status cuda_synchronize(struct cua_context *ctx)
 	return cua__cuda_status(ctx, error);
 }
 
-static enum cua_status cuda_locate(struct cua_context *ctx, const void *p, struct cua__location *where)
+static enum cua_status cuda_locate(struct cua_context *ctx, const void *p,
+				   struct cua__location *where)
 {
 	struct cudaPointerAttributes a;
 	enum cua_status status;
@@ -298,7 +296,8 @@ static enum cua_status cuda_allocate_system(struct cua_context *ctx, size_t byte
 
 	error = cudaDeviceGetAttribute(&atomics, cudaDevAttrHostNativeAtomicSupported, ctx->device);
 	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, ctx->device);
+		error = cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess,
+					       ctx->device);
 	if (error == cudaSuccess && !(atomics && concurrent))
 		return CUA_ERROR_UNSUPPORTED;
 	if (error == cudaSuccess) {
@@ -328,7 +327,8 @@ static enum cua_status cuda_allocate_mapped(struct cua_context *ctx, size_t byte
 	void *host = NULL, *device = NULL;
 	cudaError_t error;
 
-	error = cudaHostAlloc(&host, bytes ? bytes : 1, cudaHostAllocMapped | cudaHostAllocPortable);
+	error = cudaHostAlloc(&host, bytes ? bytes : 1,
+			      cudaHostAllocMapped | cudaHostAllocPortable);
 	if (error == cudaSuccess) {
 		error = cudaHostGetDevicePointer(&device, host, 0);
 		/* one address for both, as on every 64-bit system */
@@ -381,15 +381,31 @@ static enum cua_status cuda_allocate_zeros(struct cua_context *ctx, size_t bytes
 
 /* No designated initializers: C++ as old as nvcc's default has none. In the order of the struct. */
 static const struct cua__runtime runtime = {
-	cuda_device_count, cuda_device_query, cuda_device_problem, cuda_open, cuda_close, cuda_enter,
-	cuda_leave,        cuda_may_wait,     cuda_synchronize, cuda_locate, cuda_extent,
-	cuda_allocate,     cuda_allocate_system, cuda_release, cuda_allocate_mapped, cuda_release_mapped,
-	cuda_copy,         cuda_set_bytes,    cua__cuda_atomic_paths, cuda_allocate_zeros, NULL,
+	cuda_device_count,
+	cuda_device_query,
+	cuda_device_problem,
+	cuda_open,
+	cuda_close,
+	cuda_enter,
+	cuda_leave,
+	cuda_may_wait,
+	cuda_synchronize,
+	cuda_locate,
+	cuda_extent,
+	cuda_allocate,
+	cuda_allocate_system,
+	cuda_release,
+	cuda_allocate_mapped,
+	cuda_release_mapped,
+	cuda_copy,
+	cuda_set_bytes,
+	cua__cuda_atomic_paths,
+	cuda_allocate_zeros,
+	NULL,
 };
 
 const struct cua__backend cua__cuda_backend = {
-	CUA_BACKEND_CUDA,   &runtime,          &cua__cuda_memory, &cua__cuda_append,
-	&cua__cuda_filter,  &cua__cuda_reduce, &cua__cuda_exact,  &cua__cuda_histogram,
-	&cua__cuda_chained, &cua__cuda_hashmap, &cua__cuda_segment,
-	&cua__cuda_multimap,
+	CUA_BACKEND_CUDA,   &runtime,           &cua__cuda_memory,  &cua__cuda_append,
+	&cua__cuda_filter,  &cua__cuda_reduce,  &cua__cuda_exact,   &cua__cuda_histogram,
+	&cua__cuda_chained, &cua__cuda_hashmap, &cua__cuda_segment, &cua__cuda_multimap,
 };

@@ -16,8 +16,12 @@
 /* Of the tree, where most segments are so long: columns of elements of 2 bytes need more registers. */
 static __host__ __device__ constexpr unsigned tree_blocks(enum cua__fixed_length most, size_t size)
 {
-	return (most == CUA__FIXED_TINY ? 6 : most == CUA__FIXED_FEW_ROWS ? 4 : 3) -
-	       (size > 2 ? 0 : most == CUA__FIXED_LONGER ? 1 : 2);
+	return (most == CUA__FIXED_TINY       ? 6
+		: most == CUA__FIXED_FEW_ROWS ? 4
+					      : 3) -
+	       (size > 2                    ? 0
+		: most == CUA__FIXED_LONGER ? 1
+					    : 2);
 }
 
 /* Bytes of a segment, on average: then most are not longer than what a lane takes, and than what some lanes do. */
@@ -27,7 +31,8 @@ static __host__ __device__ constexpr unsigned tree_blocks(enum cua__fixed_length
 /* The merge path, which has no list of what is long, pays for segments of more elements. */
 #define TREE_BELOW 16384
 
-namespace {
+namespace
+{
 
 template <enum cua_reduce_op OP, enum cua_type TYPE>
 __global__ void __launch_bounds__(CUA__SEGMENT_BLOCK, BLOCKS_PER_PROCESSOR)
@@ -46,7 +51,8 @@ __global__ void __launch_bounds__(CUA__SEGMENT_BLOCK, BLOCKS_PER_PROCESSOR)
 		cua__segment_fixed_short_##kind(&s, MOST);                                         \
 	}                                                                                          \
                                                                                                    \
-	__global__ void __launch_bounds__(CUA__TREE_THREADS, tree_blocks(CUA__FIXED_LONGER, sizeof(T))) \
+	__global__ void __launch_bounds__(CUA__TREE_THREADS,                                       \
+					  tree_blocks(CUA__FIXED_LONGER, sizeof(T)))               \
 		long_##kind(const __grid_constant__ struct cua__segments s)                        \
 	{                                                                                          \
 		cua__segment_fixed_long_##kind(&s);                                                \
@@ -101,7 +107,7 @@ static enum cua_status fixed(struct cua_context *ctx, const struct cua__segments
 	uint64_t warps = s->segments < s->n / strip ? s->segments : s->n / strip;
 	/* so many are the most that there may be; where they turn out to be fewer, it takes longer */
 	const uint64_t mean = s->n / s->segments * s->size;
-	const enum cua__fixed_length most = mean < TINY_BELOW	    ? CUA__FIXED_TINY
+	const enum cua__fixed_length most = mean < TINY_BELOW       ? CUA__FIXED_TINY
 					    : mean < FEW_ROWS_BELOW ? CUA__FIXED_FEW_ROWS
 								    : CUA__FIXED_LONGER;
 	enum cua_status status;
@@ -109,7 +115,7 @@ static enum cua_status fixed(struct cua_context *ctx, const struct cua__segments
 	switch (s->kind) {
 #define CHOOSE(kind, T, two, C, A, none, widen, combine, store)                                    \
 	case CUA__TREE_##kind:                                                                     \
-		is_short = most == CUA__FIXED_TINY	 ? short_##kind<CUA__FIXED_TINY>           \
+		is_short = most == CUA__FIXED_TINY       ? short_##kind<CUA__FIXED_TINY>           \
 			   : most == CUA__FIXED_FEW_ROWS ? short_##kind<CUA__FIXED_FEW_ROWS>       \
 							 : short_##kind<CUA__FIXED_LONGER>;        \
 		is_long = long_##kind;                                                             \
@@ -121,12 +127,14 @@ static enum cua_status fixed(struct cua_context *ctx, const struct cua__segments
 		warps = s->segments / 32 + 1;
 	status = ctx->backend->runtime->set_bytes(ctx, f.state, 0, sizeof(*f.state));
 	if (!status)
-		status = cua__launch(ctx, is_short,
-				     cua__grid(ctx, warps, CUA__TREE_WARPS, tree_blocks(most, s->size)),
-				     CUA__TREE_THREADS, 0, *s);
+		status = cua__launch(
+			ctx, is_short,
+			cua__grid(ctx, warps, CUA__TREE_WARPS, tree_blocks(most, s->size)),
+			CUA__TREE_THREADS, 0, *s);
 	/* no segment is longer than n */
 	if (!status && s->n > CUA__TREE_WARPS * strip)
-		status = cua__launch(ctx, is_long, cua__grid(ctx, f.capacity, CUA__TREE_WARPS,
+		status = cua__launch(ctx, is_long,
+				     cua__grid(ctx, f.capacity, CUA__TREE_WARPS,
 					       tree_blocks(CUA__FIXED_LONGER, s->size)),
 				     CUA__TREE_THREADS, 0, *s);
 	return status;

@@ -35,7 +35,7 @@ __global__ void dot_locked(size_t n, const float *x, const float *y)
 	double part = part_of_block(n, x, y, &scratch);
 
 	if (threadIdx.x == 0) {
-		CUA_WITH_LOCK(&lock) {
+		CUA_WITH_LOCK (&lock) {
 			locked_result += part;
 		}
 	}

@@ -43,15 +43,15 @@ int main(void)
 	check(cua_max_f32(ctx, N, (const float *)x, &largest), "max");
 
 	printf("%s: sum %g, dot %g, min %g, max %g\n",
-	       cua_context_backend(ctx) == CUA_BACKEND_CUDA ? "CUDA" : "CPU", (double)sum, (double)dot,
-	       (double)smallest, (double)largest);
+	       cua_context_backend(ctx) == CUA_BACKEND_CUDA ? "CUDA" : "CPU", (double)sum,
+	       (double)dot, (double)smallest, (double)largest);
 
 	check(cua_free(ctx, x), "free");
 	cua_context_destroy(ctx);
 	free(values);
 	/* 1000 rounds of -250, -249, ..., 749; the squares are added in double and rounded once */
 	return sum == 249500000.0f && dot == (float)145583500000.0 && smallest == -250.0f &&
-		       largest == 749.0f
-	       ? 0
-	       : 1;
+			       largest == 749.0f
+		       ? 0
+		       : 1;
 }

@@ -75,7 +75,7 @@ CUA_STATIC_ASSERT((int)CUA_COMPLEX_F64 < CUA__PATH_TYPES && (int)CUA_OP_DEC < CU
 	CUA__PATHS_128(ENTRY)
 
 #define CUA__PATH_ENTRY(type, op, form, s)                                                         \
-	cells[(type) * CUA__PATH_OPS + (op)] = (uint8_t)CUA_ATOMIC_PATH(form, s);
+	cells[(type)*CUA__PATH_OPS + (op)] = (uint8_t)CUA_ATOMIC_PATH(form, s);
 
 /* Fills a zeroed table of CUA__PATH_CELLS. */
 CUA_FN void cua__paths_fill(uint8_t *cells)

@@ -26,7 +26,7 @@ struct cua__location {
 	enum cua__place place;
 	enum cua_backend owner; /* whose memory it is: CUDA for device and managed memory */
 	int device;             /* the owner's device number; -1 for the host */
-	void *base;             /* start and size of the allocation, by extent; NULL and 0 where unknown */
+	void *base; /* start and size of the allocation, by extent; NULL and 0 where unknown */
 	size_t size;
 	const void *address; /* the same memory as the backend addresses it */
 	int host_access;     /* the host can read and write it */
@@ -50,7 +50,8 @@ struct cua__runtime {
 	/* CUA_OK, or CUA_ERROR_CAPTURE while the stream is being captured. */
 	enum cua_status (*may_wait)(struct cua_context *ctx);
 	enum cua_status (*synchronize)(struct cua_context *ctx);
-	enum cua_status (*locate)(struct cua_context *ctx, const void *p, struct cua__location *where);
+	enum cua_status (*locate)(struct cua_context *ctx, const void *p,
+				  struct cua__location *where);
 	/* Adds base and size to what locate found out; apart, because every call locates its arrays. */
 	void (*extent)(const void *p, struct cua__location *where);
 

@@ -24,12 +24,14 @@ static enum cua_status reset(struct cua_chained *table)
 	enum cua_status status = runtime->set_bytes(table->ctx, table->base, 0, table->zeros);
 
 	if (!status)
-		status = runtime->set_bytes(table->ctx, table->base + table->zeros, 0xff, table->ones);
+		status = runtime->set_bytes(table->ctx, table->base + table->zeros, 0xff,
+					    table->ones);
 	return status;
 }
 
-enum cua_status cua_chained_create(struct cua_context *ctx, const struct cua_chained_options *options,
-				   uint64_t buckets, uint64_t capacity, struct cua_chained **result)
+enum cua_status cua_chained_create(struct cua_context *ctx,
+				   const struct cua_chained_options *options, uint64_t buckets,
+				   uint64_t capacity, struct cua_chained **result)
 {
 	struct cua_chained_options chosen;
 	size_t locks, heads, entries;
@@ -148,10 +150,12 @@ static enum cua_status insert(struct cua_chained *table, int build, size_t n, co
 		return CUA_ERROR_NULL;
 	status = cua__check_array(table->ctx, keys, n, sizeof(*keys), sizeof(*keys), &k);
 	if (!status)
-		status = cua__check_array(table->ctx, values, n, sizeof(*values), sizeof(*values), &v);
+		status = cua__check_array(table->ctx, values, n, sizeof(*values), sizeof(*values),
+					  &v);
 	if (status)
 		return status;
-	if (in_table(table, keys, n * sizeof(*keys)) || in_table(table, values, n * sizeof(*values)))
+	if (in_table(table, keys, n * sizeof(*keys)) ||
+	    in_table(table, values, n * sizeof(*values)))
 		return CUA_ERROR_OVERLAP;
 	if (!n)
 		return CUA_OK;
@@ -190,7 +194,8 @@ enum cua_status cua_chained_find_n(struct cua_chained *table, size_t n, const ui
 		status = cua__check_array(table->ctx, found, flags, 1, 1, &f);
 	if (status)
 		return status;
-	if (cua__overlap(keys, bytes, values_out, bytes) || cua__overlap(keys, bytes, found, flags) ||
+	if (cua__overlap(keys, bytes, values_out, bytes) ||
+	    cua__overlap(keys, bytes, found, flags) ||
 	    cua__overlap(values_out, bytes, found, flags) || in_table(table, values_out, bytes) ||
 	    in_table(table, found, flags))
 		return CUA_ERROR_OVERLAP;
@@ -226,11 +231,11 @@ enum cua_status cua_chained_count_n(struct cua_chained *table, size_t n, const u
 	cua__call_begin(&call, table->ctx);
 	status = cua__call_scratch(&call, sizeof(struct cua__chained_pending), &pending);
 	if (!status)
-		status = table->ctx->backend->runtime->set_bytes(table->ctx, pending, 0,
-								 sizeof(struct cua__chained_pending));
+		status = table->ctx->backend->runtime->set_bytes(
+			table->ctx, pending, 0, sizeof(struct cua__chained_pending));
 	if (!status)
-		status = table->ctx->backend->chained->count(table->ctx, &table->view, n, k, (void *)c,
-							     pending);
+		status = table->ctx->backend->chained->count(table->ctx, &table->view, n, k,
+							     (void *)c, pending);
 	return cua__call_end(&call, status);
 }
 
@@ -245,8 +250,8 @@ enum cua_status cua_chained_values(struct cua_chained *table, uint64_t key, uint
 
 	if (!table || !n)
 		return CUA_ERROR_NULL;
-	status = cua__check_array(table->ctx, values_out, max, sizeof(*values_out), sizeof(*values_out),
-				  &v);
+	status = cua__check_array(table->ctx, values_out, max, sizeof(*values_out),
+				  sizeof(*values_out), &v);
 	if (status)
 		return status;
 	bytes = max * sizeof(*values_out);
@@ -313,7 +318,8 @@ static enum cua_status read_demand(struct cua_chained *table, uint64_t *demand)
 	enum cua_status status = runtime->may_wait(table->ctx);
 
 	if (!status)
-		status = runtime->copy(table->ctx, demand, &table->view.cursor->demand, sizeof(*demand));
+		status = runtime->copy(table->ctx, demand, &table->view.cursor->demand,
+				       sizeof(*demand));
 	return status ? status : runtime->synchronize(table->ctx);
 }
 
@@ -349,7 +355,8 @@ enum cua_status cua_chained_copy(struct cua_chained *table, struct cua_context *
 	cua__call_begin(&call, table->ctx);
 	status = cua__call_end(&call, read_demand(table, &demand));
 	if (!status)
-		status = cua_chained_create(other, &options, table->view.n_buckets, table->view.capacity, &copy);
+		status = cua_chained_create(other, &options, table->view.n_buckets,
+					    table->view.capacity, &copy);
 	if (status)
 		return status;
 	used = demand < table->view.capacity ? demand : table->view.capacity;
@@ -357,7 +364,8 @@ enum cua_status cua_chained_copy(struct cua_chained *table, struct cua_context *
 	ctx = table->ctx->backend->kind == CUA_BACKEND_CUDA ? table->ctx : other;
 	runtime = ctx->backend->runtime;
 	cua__call_begin(&call, ctx);
-	status = runtime->copy(ctx, copy->view.cursor, table->view.cursor, sizeof(*copy->view.cursor));
+	status = runtime->copy(ctx, copy->view.cursor, table->view.cursor,
+			       sizeof(*copy->view.cursor));
 	if (!status)
 		status = runtime->copy(ctx, copy->view.heads, table->view.heads,
 				       table->view.n_buckets * sizeof(*copy->view.heads));
@@ -437,5 +445,6 @@ enum cua_status cua_chained_verify(struct cua_chained *table, struct cua_chained
 		out.struct_size = report->struct_size;
 		memcpy(report, &out, report->struct_size);
 	}
-	return out.misplaced || out.twice || out.lost || out.broken_links ? CUA_ERROR_CORRUPT : CUA_OK;
+	return out.misplaced || out.twice || out.lost || out.broken_links ? CUA_ERROR_CORRUPT
+									  : CUA_OK;
 }

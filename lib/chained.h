@@ -47,20 +47,22 @@ struct cua__chained_totals {
 struct cua__chained_check {
 	uint64_t entries;
 	uint64_t groups;
-	uint32_t *seen; /* a bit an entry, 0 at first */
+	uint32_t *seen;                        /* a bit an entry, 0 at first */
 	struct cua__chained_segment *segments; /* of the buckets, then of the groups */
 	struct cua__chained_totals *totals;    /* 0 at first */
 };
 
 struct cua__chained_ops {
 	/* with build while nobody reads */
-	enum cua_status (*insert)(struct cua_context *ctx, const struct cua_chained_view *view, int build,
-				  size_t n, const uint64_t *keys, const uint64_t *values);
-	enum cua_status (*find)(struct cua_context *ctx, const struct cua_chained_view *view, size_t n,
-				const uint64_t *keys, uint64_t *values_out, uint8_t *found);
+	enum cua_status (*insert)(struct cua_context *ctx, const struct cua_chained_view *view,
+				  int build, size_t n, const uint64_t *keys,
+				  const uint64_t *values);
+	enum cua_status (*find)(struct cua_context *ctx, const struct cua_chained_view *view,
+				size_t n, const uint64_t *keys, uint64_t *values_out,
+				uint8_t *found);
 	/* pending->n and its totals are 0 */
-	enum cua_status (*count)(struct cua_context *ctx, const struct cua_chained_view *view, size_t n,
-				 const uint64_t *keys, uint64_t *counts_out,
+	enum cua_status (*count)(struct cua_context *ctx, const struct cua_chained_view *view,
+				 size_t n, const uint64_t *keys, uint64_t *counts_out,
 				 struct cua__chained_pending *pending);
 	enum cua_status (*values)(struct cua_context *ctx, const struct cua_chained_view *view,
 				  uint64_t key, uint64_t max, uint64_t *values_out,
@@ -88,7 +90,8 @@ CUA_FORCE uint64_t cua__chained_sentinel(uint64_t group)
 
 /* The first entry of a segment, or an index that is none. */
 CUA_FORCE uint64_t cua__chained_segment_begin(const struct cua_chained_view *view,
-					      const struct cua__chained_check *check, uint64_t segment)
+					      const struct cua__chained_check *check,
+					      uint64_t segment)
 {
 	uint64_t sentinel;
 

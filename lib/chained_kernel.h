@@ -56,8 +56,8 @@ CUA_FORCE size_t cua__chained_bulk_bytes(uint32_t threads, uint64_t slots)
 }
 
 /* A warp writes the entries of its lanes, n of them, where they belong. */
-CUA_FORCE void cua__chained_write(uint64_t *stage, struct cua_chained_entry *to, uint32_t n, uint64_t key,
-				  uint64_t value, uint64_t next)
+CUA_FORCE void cua__chained_write(uint64_t *stage, struct cua_chained_entry *to, uint32_t n,
+				  uint64_t key, uint64_t value, uint64_t next)
 {
 	const uint32_t lane = cua_port_lane();
 	uint64_t *words = (uint64_t *)(void *)to;
@@ -78,7 +78,8 @@ CUA_FORCE void cua__chained_write(uint64_t *stage, struct cua_chained_entry *to,
 }
 
 /* Makes an entry the first one of a slot's chain. Returns the index for its link. */
-CUA_FORCE uint64_t cua__chained_gather(struct cua__chained_slot *slot, uint64_t base, uint32_t number)
+CUA_FORCE uint64_t cua__chained_gather(struct cua__chained_slot *slot, uint64_t base,
+				       uint32_t number)
 {
 	uint32_t before = cua_port_exchange_b32(&slot->first, number, CUA__CHAINED_IN_BLOCK);
 
@@ -92,12 +93,14 @@ CUA_FORCE void cua__chained_bulk_add(const struct cua__chained_bulk *b, enum cua
 				     uint64_t *shared)
 {
 	const struct cua_chained_view *view = &b->view;
-	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size(), lane = cua_port_lane();
+	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size(),
+		       lane = cua_port_lane();
 	const uint64_t blocks = cua_port_grid_size(), block = cua_port_block();
 	/* whole warps, so that shares begin as the arrays are aligned */
 	const uint64_t share = (b->n / blocks + 32) / 32 * 32, begin = block * share;
 	uint64_t *stage = shared + 1 + (thread - lane) * 3;
-	struct cua__chained_slot *slots = (struct cua__chained_slot *)(void *)(shared + 1 + threads * 3);
+	struct cua__chained_slot *slots =
+		(struct cua__chained_slot *)(void *)(shared + 1 + threads * 3);
 	uint64_t base;
 	uint32_t mine;
 
@@ -107,7 +110,8 @@ CUA_FORCE void cua__chained_bulk_add(const struct cua__chained_bulk *b, enum cua
 	for (uint32_t s = thread; s < b->slots; s += threads)
 		CUA_WRITE(slots[s].first, CUA__CHAINED_EMPTY);
 	if (thread == 0)
-		CUA_WRITE(shared[0], cua_port_fetch_add_u64(&view->cursor->demand, mine, CUA__CHAINED_AT));
+		CUA_WRITE(shared[0],
+			  cua_port_fetch_add_u64(&view->cursor->demand, mine, CUA__CHAINED_AT));
 	cua_port_sync_block();
 	base = CUA_READ(shared[0]);
 	if (base >= view->capacity)
@@ -116,7 +120,8 @@ CUA_FORCE void cua__chained_bulk_add(const struct cua__chained_bulk *b, enum cua
 		mine = (uint32_t)(view->capacity - base);
 	for (uint64_t start = (uint64_t)(thread - lane) * CUA__CHAINED_LOADS; start < mine;
 	     start += (uint64_t)threads * CUA__CHAINED_LOADS) {
-		uint64_t key[CUA__CHAINED_LOADS], value[CUA__CHAINED_LOADS], next[CUA__CHAINED_LOADS];
+		uint64_t key[CUA__CHAINED_LOADS], value[CUA__CHAINED_LOADS],
+			next[CUA__CHAINED_LOADS];
 		uint32_t group[CUA__CHAINED_LOADS];
 
 		CUA__UNROLL
@@ -128,18 +133,21 @@ CUA_FORCE void cua__chained_bulk_add(const struct cua__chained_bulk *b, enum cua
 		}
 		CUA__UNROLL
 		for (uint32_t j = 0; j < CUA__CHAINED_LOADS; j++) {
-			uint64_t i = start + 32 * j + lane, bucket = cua_chained_bucket(view, key[j]);
+			uint64_t i = start + 32 * j + lane,
+				 bucket = cua_chained_bucket(view, key[j]);
 
 			next[j] = CUA_CHAINED_NONE;
 			if (way != CUA__CHAINED_BUILD) {
 				if (i < mine)
-					next[j] = cua__chained_gather(&slots[bucket], base, (uint32_t)i);
+					next[j] = cua__chained_gather(&slots[bucket], base,
+								      (uint32_t)i);
 				continue;
 			}
 			group[j] = cua_port_match_any_u64(CUA__CHAINED_ALL, bucket) &
 				   cua_port_ballot(CUA__CHAINED_ALL, i < mine);
 			if (i < mine && lane == cua_port_ffs_u32(group[j]) - 1)
-				next[j] = cua_port_exchange_b64(&view->heads[bucket], base + i, CUA__CHAINED_AT);
+				next[j] = cua_port_exchange_b64(&view->heads[bucket], base + i,
+								CUA__CHAINED_AT);
 		}
 		CUA__UNROLL
 		for (uint32_t j = 0; j < CUA__CHAINED_LOADS; j++) {
@@ -148,15 +156,18 @@ CUA_FORCE void cua__chained_bulk_add(const struct cua__chained_bulk *b, enum cua
 			if (way == CUA__CHAINED_BUILD) {
 				/* the lowest lane has become the head, and the highest gets what that was */
 				uint32_t above = group[j] & ~(((uint32_t)2 << lane) - 1);
-				uint64_t before = cua_port_shuffle_u64(CUA__CHAINED_ALL, next[j],
-								       (cua_port_ffs_u32(group[j]) - 1) % 32);
+				uint64_t before =
+					cua_port_shuffle_u64(CUA__CHAINED_ALL, next[j],
+							     (cua_port_ffs_u32(group[j]) - 1) % 32);
 
-				next[j] = above ? base + first + cua_port_ffs_u32(above) - 1 : before;
+				next[j] =
+					above ? base + first + cua_port_ffs_u32(above) - 1 : before;
 			}
 			if (first < mine)
 				cua__chained_write(stage, &view->entries[base + first],
-						   mine - first < 32 ? (uint32_t)(mine - first) : 32, key[j],
-						   value[j], next[j]);
+						   mine - first < 32 ? (uint32_t)(mine - first)
+								     : 32,
+						   key[j], value[j], next[j]);
 		}
 	}
 	if (way == CUA__CHAINED_BUILD)
@@ -173,7 +184,8 @@ CUA_FORCE void cua__chained_bulk_add(const struct cua__chained_bulk *b, enum cua
 		if (way == CUA__CHAINED_INSERT)
 			cua__chained_splice(view, s, base + first, base + CUA_READ(slots[s].last));
 		else
-			cua__chained_exchange(view, s, base + first, base + CUA_READ(slots[s].last));
+			cua__chained_exchange(view, s, base + first,
+					      base + CUA_READ(slots[s].last));
 	}
 }
 

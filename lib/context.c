@@ -188,7 +188,8 @@ enum cua_status cua_context_create(enum cua_backend kind, int device, struct cua
 	if (kind == CUA_BACKEND_CPU)
 		return device ? CUA_ERROR_NO_DEVICE : create(&cua__cpu_backend, 0, ctx);
 	status = cuda ? create(cuda, device, ctx) : CUA_ERROR_NOT_BUILT;
-	if ((status == CUA_ERROR_NO_DEVICE || status == CUA_ERROR_NOT_BUILT) && kind == CUA_BACKEND_AUTO)
+	if ((status == CUA_ERROR_NO_DEVICE || status == CUA_ERROR_NOT_BUILT) &&
+	    kind == CUA_BACKEND_AUTO)
 		return create(&cua__cpu_backend, 0, ctx);
 	return status;
 }

@@ -31,8 +31,8 @@ struct insert_job {
 	const uint64_t *keys, *values;
 };
 
-static void insert_chunk(const struct cua_chained_view *view, int build, uint32_t n, const uint64_t *keys,
-			 const uint64_t *values)
+static void insert_chunk(const struct cua_chained_view *view, int build, uint32_t n,
+			 const uint64_t *keys, const uint64_t *values)
 {
 	struct group groups[CHUNK];
 	uint16_t slots[SLOTS];
@@ -92,8 +92,8 @@ static void insert_worker(void *arg, unsigned worker, unsigned workers)
 	}
 }
 
-static enum cua_status cpu_insert(struct cua_context *ctx, const struct cua_chained_view *view, int build,
-				  size_t n, const uint64_t *keys, const uint64_t *values)
+static enum cua_status cpu_insert(struct cua_context *ctx, const struct cua_chained_view *view,
+				  int build, size_t n, const uint64_t *keys, const uint64_t *values)
 {
 	struct insert_job job = {view, build, n, keys, values};
 
@@ -115,7 +115,8 @@ struct lookup_job {
 static void prefetch(const struct lookup_job *job, size_t i, size_t end)
 {
 	if (i + 8 < end)
-		__builtin_prefetch(&job->view->heads[cua_chained_bucket(job->view, job->keys[i + 8])]);
+		__builtin_prefetch(
+			&job->view->heads[cua_chained_bucket(job->view, job->keys[i + 8])]);
 }
 
 static void find_worker(void *arg, unsigned worker, unsigned workers)
@@ -149,8 +150,9 @@ static void count_worker(void *arg, unsigned worker, unsigned workers)
 	}
 }
 
-static enum cua_status cpu_find(struct cua_context *ctx, const struct cua_chained_view *view, size_t n,
-				const uint64_t *keys, uint64_t *values_out, uint8_t *found)
+static enum cua_status cpu_find(struct cua_context *ctx, const struct cua_chained_view *view,
+				size_t n, const uint64_t *keys, uint64_t *values_out,
+				uint8_t *found)
 {
 	struct lookup_job job = {view, n, keys, values_out, found};
 
@@ -158,8 +160,8 @@ static enum cua_status cpu_find(struct cua_context *ctx, const struct cua_chaine
 	return CUA_OK;
 }
 
-static enum cua_status cpu_count(struct cua_context *ctx, const struct cua_chained_view *view, size_t n,
-				 const uint64_t *keys, uint64_t *counts_out,
+static enum cua_status cpu_count(struct cua_context *ctx, const struct cua_chained_view *view,
+				 size_t n, const uint64_t *keys, uint64_t *counts_out,
 				 struct cua__chained_pending *pending)
 {
 	struct lookup_job job = {view, n, keys, counts_out, NULL};

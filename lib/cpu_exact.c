@@ -32,7 +32,10 @@ struct kind {
 };
 
 #define KIND(op, type, t, size, windows, least, most)                                              \
-	{op, type, size, CUA__EXACT_FRACTION_##t, CUA__EXACT_EXPONENT_##t, windows, least, most}
+	{                                                                                          \
+		op, type, size, CUA__EXACT_FRACTION_##t, CUA__EXACT_EXPONENT_##t, windows, least,  \
+			most                                                                       \
+	}
 #define ANY_KIND(op, type, t, size, windows)                                                       \
 	KIND(op, type, t, size, windows, CUA__WINDOW_LEAST(windows), CUA__WINDOW_MOST)
 static const struct kind kinds[] = {
@@ -50,7 +53,8 @@ static const struct kind kinds[] = {
 /* The loops for one width of the vector registers. */
 struct loops {
 	block_fn *block[COUNT_KINDS];
-	int (*any_block)(struct cua_exact *e, const struct kind *kind, const void *x, const void *y, int *power);
+	int (*any_block)(struct cua_exact *e, const struct kind *kind, const void *x, const void *y,
+			 int *power);
 };
 
 #define LOOP(name) name##_any
@@ -102,7 +106,8 @@ static struct cua__exact_parts parts_at(const struct kind *kind, const void *x, 
 	return cua__exact_parts_of(bits, kind->fraction_bits, kind->exponent_bits);
 }
 
-static void add_by_element(struct cua_exact *e, const struct kind *kind, const void *x, const void *y)
+static void add_by_element(struct cua_exact *e, const struct kind *kind, const void *x,
+			   const void *y)
 {
 	for (size_t i = 0; i < BLOCK; i++) {
 		struct cua__exact_parts a = parts_at(kind, x, i);
@@ -117,8 +122,8 @@ static void add_by_element(struct cua_exact *e, const struct kind *kind, const v
 /* ---- parts ---- */
 
 /* Adds a block of kinds[i]; *k is its first window, and gets that of the next block. */
-static void add_block(struct cua_exact *e, size_t i, const struct loops *loops, const void *x, const void *y,
-		      int *k)
+static void add_block(struct cua_exact *e, size_t i, const struct loops *loops, const void *x,
+		      const void *y, int *k)
 {
 	const struct kind *kind = &kinds[i];
 	int64_t sums[3];
@@ -137,8 +142,8 @@ static void add_block(struct cua_exact *e, size_t i, const struct loops *loops, 
 		add_by_element(e, kind, x, y);
 }
 
-static void add_part(struct cua_exact *e, size_t i, const struct loops *loops, const void *x_, const void *y_,
-		     size_t begin, size_t end)
+static void add_part(struct cua_exact *e, size_t i, const struct loops *loops, const void *x_,
+		     const void *y_, size_t begin, size_t end)
 {
 	const char *x = x_, *y = y_ ? y_ : x_;
 	size_t size = (size_t)kinds[i].size, rest;
@@ -195,8 +200,8 @@ static enum cua_status cpu_run(struct cua_context *ctx, const struct cua__exact 
 		cua__parallel(ctx, cua__workers(ctx, job.n, GRAIN), work, &job);
 	cua_exact_normalize(&job.sum);
 	if (r->result)
-		cua__exact_store(job.sum.digit, 0, CUA_EXACT_DIGITS - 1, job.sum.flags, r->result_type,
-				 r->result);
+		cua__exact_store(job.sum.digit, 0, CUA_EXACT_DIGITS - 1, job.sum.flags,
+				 r->result_type, r->result);
 	else {
 		cua_exact_merge(r->partial, &job.sum);
 		cua_exact_normalize(r->partial);

@@ -21,7 +21,8 @@ typedef double LOOP(vd_at) __attribute__((vector_size(8 * LANES), aligned(8), ma
 
 /* LANES floats as doubles. */
 #if defined(__SSE2__) && LANES == 2
-#define LOAD_F32(p) ((VD)_mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)(p)))))
+#define LOAD_F32(p)                                                                                \
+	((VD)_mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)(p)))))
 #elif defined(__SSE2__) && LANES == 4
 #define LOAD_F32(p) ((VD)_mm256_cvtps_pd(_mm_loadu_ps(p)))
 #elif defined(__SSE2__) && LANES == 8
@@ -38,7 +39,7 @@ struct LOOP(window) {
 	VU bits;
 };
 
-LOOP_FN void LOOP(open)(struct LOOP(window) *w, int k)
+LOOP_FN void LOOP(open)(struct LOOP(window) * w, int k)
 {
 	uint64_t bits = cua__window_bits(k);
 	double m;
@@ -50,7 +51,7 @@ LOOP_FN void LOOP(open)(struct LOOP(window) *w, int k)
 }
 
 /* Adds v, and returns what the window leaves of it. bad collects the bits in which the patterns differ. */
-LOOP_FN VD LOOP(step)(struct LOOP(window) *w, VD v, VU *bad)
+LOOP_FN VD LOOP(step)(struct LOOP(window) * w, VD v, VU *bad)
 {
 	VD t = v + w->m;
 
@@ -59,7 +60,7 @@ LOOP_FN VD LOOP(step)(struct LOOP(window) *w, VD v, VU *bad)
 	return v - (t - w->m);
 }
 
-LOOP_FN int64_t LOOP(total)(const struct LOOP(window) *w, uint64_t additions)
+LOOP_FN int64_t LOOP(total)(const struct LOOP(window) * w, uint64_t additions)
 {
 	uint64_t sum = 0;
 
@@ -88,9 +89,8 @@ static LOOP_TARGET int LOOP(sum_f32)(const void *x_, const void *y, int k, int64
 
 	(void)y;
 	LOOP(open)(&w, k);
-	_Pragma("GCC unroll 4")
-	for (int i = 0; i < BLOCK; i += LANES)
-		rest |= (VU)LOOP(step)(&w, LOAD_F32(x + i), &bad);
+	_Pragma("GCC unroll 4") for (int i = 0; i < BLOCK; i += LANES) rest |=
+		(VU)LOOP(step)(&w, LOAD_F32(x + i), &bad);
 	sums[0] = LOOP(total)(&w, BLOCK);
 	return LOOP(fits)(bad, rest);
 }
@@ -103,8 +103,8 @@ static LOOP_TARGET int LOOP(dot_f32)(const void *x_, const void *y_, int k, int6
 
 	LOOP(open)(&w, k);
 	LOOP(open)(&w2, k - CUA__WINDOW_STEP);
-	_Pragma("GCC unroll 2")
-	for (int i = 0; i < BLOCK; i += LANES) {
+	_Pragma("GCC unroll 2") for (int i = 0; i < BLOCK; i += LANES)
+	{
 		VD v = LOOP(step)(&w, LOAD_F32(x + i) * LOAD_F32(y + i), &bad);
 
 		rest |= (VU)LOOP(step)(&w2, v, &bad);
@@ -123,8 +123,8 @@ static LOOP_TARGET int LOOP(sum_f64)(const void *x_, const void *y, int k, int64
 	(void)y;
 	LOOP(open)(&w, k);
 	LOOP(open)(&w2, k - CUA__WINDOW_STEP);
-	_Pragma("GCC unroll 2")
-	for (int i = 0; i < BLOCK; i += LANES) {
+	_Pragma("GCC unroll 2") for (int i = 0; i < BLOCK; i += LANES)
+	{
 		VD v = LOOP(step)(&w, AT_F64(x + i), &bad);
 
 		rest |= (VU)LOOP(step)(&w2, v, &bad);
@@ -143,7 +143,8 @@ LOOP_FN VD LOOP(product_error)(VD x, VD y, VD p)
 	return (VD)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)p);
 #else
 	const double split = 0x1p27 + 1;
-	VD a = x * split, b = y * split, x1 = a - (a - x), y1 = b - (b - y), x0 = x - x1, y0 = y - y1;
+	VD a = x * split, b = y * split, x1 = a - (a - x), y1 = b - (b - y), x0 = x - x1,
+	   y0 = y - y1;
 
 	return ((x1 * y1 - p) + x1 * y0 + x0 * y1) + x0 * y0;
 #endif
@@ -189,19 +190,22 @@ LOOP_FN void LOOP(floats_of_f16)(const uint16_t *h, float *f)
 {
 #if LOOP_FMA && LANES >= 4
 	for (int i = 0; i < BLOCK; i += 8)
-		_mm256_storeu_ps(f + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(h + i))));
+		_mm256_storeu_ps(f + i, _mm256_cvtph_ps(_mm_loadu_si128(
+						(const __m128i *)(const void *)(h + i))));
 #elif defined(__SSE2__)
 	const __m128i magic = _mm_set1_epi32(113 << 23), none = _mm_setzero_si128();
 
 	for (int i = 0; i < BLOCK; i += 4) {
-		__m128i v = _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)(const void *)(h + i)), none);
+		__m128i v = _mm_unpacklo_epi16(
+			_mm_loadl_epi64((const __m128i *)(const void *)(h + i)), none);
 		__m128i sign = _mm_slli_epi32(_mm_and_si128(v, _mm_set1_epi32(0x8000)), 16);
-		__m128i size = _mm_and_si128(v, _mm_set1_epi32(0x7fff)), wide = _mm_slli_epi32(size, 13);
+		__m128i size = _mm_and_si128(v, _mm_set1_epi32(0x7fff)),
+			wide = _mm_slli_epi32(size, 13);
 		__m128i small = _mm_cmplt_epi32(size, _mm_set1_epi32(0x400));
 		__m128i special = _mm_cmpgt_epi32(size, _mm_set1_epi32(0x7bff));
 		/* a subnormal: 2^-14 and the fraction, less 2^-14 */
-		__m128i least = _mm_castps_si128(_mm_sub_ps(_mm_castsi128_ps(_mm_add_epi32(wide, magic)),
-							    _mm_castsi128_ps(magic)));
+		__m128i least = _mm_castps_si128(_mm_sub_ps(
+			_mm_castsi128_ps(_mm_add_epi32(wide, magic)), _mm_castsi128_ps(magic)));
 		__m128i normal = _mm_add_epi32(wide, _mm_set1_epi32(112 << 23));
 
 		normal = _mm_or_si128(normal, _mm_and_si128(special, _mm_set1_epi32(0x7f800000)));
@@ -236,9 +240,8 @@ static LOOP_TARGET int LOOP(sum_f16)(const void *x, const void *y, int k, int64_
 	(void)k;
 	LOOP(floats_of_f16)(x, f);
 	for (int i = 0; i < BLOCK; i += 4 * LANES) {
-		_Pragma("GCC unroll 4")
-		for (int j = 0; j < 4; j++)
-			sum[j] += LOAD_F32(f + i + j * LANES);
+		_Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) sum[j] +=
+			LOAD_F32(f + i + j * LANES);
 	}
 	sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
 	for (int i = 0; i < LANES; i++)
@@ -355,8 +358,9 @@ static LOOP_TARGET int LOOP(any_block)(struct cua_exact *e, const struct kind *k
 			g = b;
 		}
 		for (int i = 0; i < BLOCK; i += LANES)
-			AT_F64(v + i) = kind->op == CUA_REDUCE_DOT ? LOAD_F32(f + i) * LOAD_F32(g + i)
-								     : LOAD_F32(f + i);
+			AT_F64(v + i) = kind->op == CUA_REDUCE_DOT
+						? LOAD_F32(f + i) * LOAD_F32(g + i)
+						: LOAD_F32(f + i);
 	} else if (kind->op != CUA_REDUCE_DOT) {
 		memcpy(v, x, BLOCK * sizeof(double));
 	} else {
@@ -368,7 +372,8 @@ static LOOP_TARGET int LOOP(any_block)(struct cua_exact *e, const struct kind *k
 
 			AT_F64(v + i) = p;
 			AT_F64(v + BLOCK + i) = LOOP(product_error)(s, t, p);
-			bad |= (VU)(p < 0x1p-960) & (VU)(p > -0x1p-960) & (VU)(s != 0) & (VU)(t != 0);
+			bad |= (VU)(p < 0x1p-960) & (VU)(p > -0x1p-960) & (VU)(s != 0) &
+			       (VU)(t != 0);
 		}
 	}
 	for (int i = 0; i < n; i += LANES)

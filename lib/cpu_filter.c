@@ -13,7 +13,7 @@
 
 #include "filter.h"
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                    \
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                  \
 	!defined(__SANITIZE_THREAD__)
 #define HAVE_LEVELS 1
 #include <immintrin.h>
@@ -40,7 +40,8 @@ struct job {
 	/* one line each */
 	uint64_t ticket __attribute__((aligned(64)));
 	uint64_t kept __attribute__((aligned(64)));
-	uint64_t dropped; /* of a partition without order, whose others are stored from the end on */
+	uint64_t
+		dropped; /* of a partition without order, whose others are stored from the end on */
 };
 
 /* Puts what is kept of n elements behind each other, and returns how many there are. */
@@ -50,12 +51,14 @@ typedef void keeps_fn(const struct cua__filter *f, const void *x, size_t n, uint
 /* What is kept, or with other = 1 what is not, by bytes that are not 0 where one is kept. */
 typedef size_t pack_flags_fn(const uint8_t *flags, int other, const void *x, size_t n, void *out);
 /* Their numbers in the same way; the first is `first`. */
-typedef size_t pack_indexes_fn(const uint8_t *flags, int other, uint64_t first, size_t n, void *out);
+typedef size_t pack_indexes_fn(const uint8_t *flags, int other, uint64_t first, size_t n,
+			       void *out);
 
 /* ---- one element after the other: stored, and kept by moving on, which needs no branch ---- */
 
 #define KEEPS_32(T, key, bits)                                                                     \
-	(cua__filter_in32(sizeof(T), cua__filter_key32(key, sizeof(T), (uint32_t)(bits)), low32, range32) ^ \
+	(cua__filter_in32(sizeof(T), cua__filter_key32(key, sizeof(T), (uint32_t)(bits)), low32,   \
+			  range32) ^                                                               \
 	 inverted)
 #define KEEPS_64(T, key, bits)                                                                     \
 	((cua__filter_key64(key, (uint64_t)(bits)) - f->low <= f->range) ^ inverted)
@@ -125,8 +128,8 @@ struct pair {
 DEFINE_PACK_FLAGS(128, struct pair)
 
 #define DEFINE_PACK_INDEXES(name, T)                                                               \
-	static size_t pack_indexes_##name(const uint8_t *flags, int other, uint64_t first, size_t n, \
-					  void *kept)                                              \
+	static size_t pack_indexes_##name(const uint8_t *flags, int other, uint64_t first,         \
+					  size_t n, void *kept)                                    \
 	{                                                                                          \
 		T *out = kept;                                                                     \
 		size_t count = 0;                                                                  \
@@ -164,8 +167,10 @@ static size_t count_flags_plain(const uint8_t *flags, size_t n)
 	(PLACE(mask, 1) | PLACE(mask, 2) | PLACE(mask, 3) | PLACE(mask, 4) | PLACE(mask, 5) |      \
 	 PLACE(mask, 6) | PLACE(mask, 7))
 #define PLACES_4(mask) PLACES(mask), PLACES((mask) + 1), PLACES((mask) + 2), PLACES((mask) + 3)
-#define PLACES_16(mask) PLACES_4(mask), PLACES_4((mask) + 4), PLACES_4((mask) + 8), PLACES_4((mask) + 12)
-#define PLACES_64(mask) PLACES_16(mask), PLACES_16((mask) + 16), PLACES_16((mask) + 32), PLACES_16((mask) + 48)
+#define PLACES_16(mask)                                                                            \
+	PLACES_4(mask), PLACES_4((mask) + 4), PLACES_4((mask) + 8), PLACES_4((mask) + 12)
+#define PLACES_64(mask)                                                                            \
+	PLACES_16(mask), PLACES_16((mask) + 16), PLACES_16((mask) + 32), PLACES_16((mask) + 48)
 static const uint64_t places[256] = {PLACES_64(0), PLACES_64(64), PLACES_64(128), PLACES_64(192)};
 
 #define AVX2 __attribute__((target("avx2,popcnt")))
@@ -194,10 +199,12 @@ static const uint64_t places[256] = {PLACES_64(0), PLACES_64(64), PLACES_64(128)
 			unsigned mask;                                                             \
                                                                                                    \
 			if (key == CUA__FILTER_FLOAT)                                              \
-				k = _mm256_xor_si256(v, _mm256_srli_epi32(_mm256_srai_epi32(v, 31), 1)); \
+				k = _mm256_xor_si256(                                              \
+					v, _mm256_srli_epi32(_mm256_srai_epi32(v, 31), 1));        \
 			k = _mm256_xor_si256(_mm256_sub_epi32(k, low), move);                      \
 			mask = (unsigned)_mm256_movemask_ps(                                       \
-				       _mm256_castsi256_ps(_mm256_cmpgt_epi32(k, range))) ^ flip;  \
+				       _mm256_castsi256_ps(_mm256_cmpgt_epi32(k, range))) ^        \
+			       flip;                                                               \
 			_mm256_storeu_si256((void *)out,                                           \
 					    _mm256_permutevar8x32_epi32(                           \
 						    v, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(     \
@@ -215,9 +222,11 @@ DEFINE_PACK_AVX2_32(f32, CUA__FILTER_FLOAT)
 	_mm512_xor_si512(v, _mm512_srli_epi##bits(_mm512_srai_epi##bits(v, bits - 1), 1))
 /* Ones of the flags that are not 0, and bytes of 1 and 0. */
 #define FLAGS_64(p) test_flags(_mm512_loadu_si512(p))
-#define FLAGS_32(p) _mm256_test_epi8_mask(_mm256_loadu_si256((const void *)(p)), _mm256_set1_epi8(-1))
+#define FLAGS_32(p)                                                                                \
+	_mm256_test_epi8_mask(_mm256_loadu_si256((const void *)(p)), _mm256_set1_epi8(-1))
 #define FLAGS_16(p) _mm_test_epi8_mask(_mm_loadu_si128((const void *)(p)), _mm_set1_epi8(-1))
-#define FLAGS_8(p) (_mm_test_epi8_mask(_mm_loadl_epi64((const void *)(p)), _mm_set1_epi8(-1)) & 0xffu)
+#define FLAGS_8(p)                                                                                 \
+	(_mm_test_epi8_mask(_mm_loadl_epi64((const void *)(p)), _mm_set1_epi8(-1)) & 0xffu)
 #define STORE_64(p, mask) _mm512_storeu_si512(p, _mm512_maskz_set1_epi8(mask, 1))
 #define STORE_32(p, mask) _mm256_storeu_si256((void *)(p), _mm256_maskz_set1_epi8(mask, 1))
 #define STORE_16(p, mask) _mm_storeu_si128((void *)(p), _mm_maskz_set1_epi8(mask, 1))
@@ -240,10 +249,11 @@ AVX512 static size_t count_flags_avx512(const uint8_t *flags, size_t n)
 #define DEFINE_AVX512(name, TARGET, bits, KEY, lanes)                                              \
 	AVX512 static inline __mmask##lanes mask_##name(__m512i v, __m512i low, __m512i range)     \
 	{                                                                                          \
-		return _mm512_cmple_epu##bits##_mask(_mm512_sub_epi##bits(KEY(v, bits), low), range); \
+		return _mm512_cmple_epu##bits##_mask(_mm512_sub_epi##bits(KEY(v, bits), low),      \
+						     range);                                       \
 	}                                                                                          \
-	TARGET static size_t pack_##name##_avx512(const struct cua__filter *f, const void *elements, \
-						  size_t n, void *kept)                            \
+	TARGET static size_t pack_##name##_avx512(const struct cua__filter *f,                     \
+						  const void *elements, size_t n, void *kept)      \
 	{                                                                                          \
 		const __m512i low = _mm512_set1_epi##bits((int##bits##_t)f->low);                  \
 		const __m512i range = _mm512_set1_epi##bits((int##bits##_t)f->range);              \
@@ -263,8 +273,8 @@ AVX512 static size_t count_flags_avx512(const uint8_t *flags, size_t n)
 		return (size_t)(out - (char *)kept) / (bits / 8) +                                 \
 		       pack_##name(f, x + i * (bits / 8), n - i, out);                             \
 	}                                                                                          \
-	AVX512 static void keeps_##name##_avx512(const struct cua__filter *f, const void *elements, \
-						 size_t n, uint8_t *keeps)                         \
+	AVX512 static void keeps_##name##_avx512(const struct cua__filter *f,                      \
+						 const void *elements, size_t n, uint8_t *keeps)   \
 	{                                                                                          \
 		const __m512i low = _mm512_set1_epi##bits((int##bits##_t)f->low);                  \
 		const __m512i range = _mm512_set1_epi##bits((int##bits##_t)f->range);              \
@@ -276,7 +286,8 @@ AVX512 static size_t count_flags_avx512(const uint8_t *flags, size_t n)
 			__m512i v = _mm512_loadu_si512(x + i * (bits / 8));                        \
                                                                                                    \
 			_mm_prefetch(x + i * (bits / 8) + AHEAD, _MM_HINT_T0);                     \
-			STORE_##lanes(keeps + i, (__mmask##lanes)(mask_##name(v, low, range) ^ flip)); \
+			STORE_##lanes(keeps + i,                                                   \
+				      (__mmask##lanes)(mask_##name(v, low, range) ^ flip));        \
 		}                                                                                  \
 		keeps_##name(f, x + i * (bits / 8), n - i, keeps + i);                             \
 	}
@@ -289,8 +300,8 @@ DEFINE_AVX512(f32, AVX512, 32, BY_SIGN, 16)
 DEFINE_AVX512(f64, AVX512, 64, BY_SIGN, 8)
 
 #define DEFINE_PACK_FLAGS_AVX512(TARGET, bits, lanes)                                              \
-	TARGET static size_t pack_flags_##bits##_avx512(const uint8_t *flags, int other,           \
-							const void *elements, size_t n, void *kept) \
+	TARGET static size_t pack_flags_##bits##_avx512(                                           \
+		const uint8_t *flags, int other, const void *elements, size_t n, void *kept)       \
 	{                                                                                          \
 		const __mmask##lanes flip = (__mmask##lanes)(other ? -1 : 0);                      \
 		const char *x = elements;                                                          \
@@ -301,8 +312,9 @@ DEFINE_AVX512(f64, AVX512, 64, BY_SIGN, 8)
 			__mmask##lanes mask = (__mmask##lanes)(FLAGS_##lanes(flags + i) ^ flip);   \
                                                                                                    \
 			_mm_prefetch(x + i * (bits / 8) + AHEAD, _MM_HINT_T0);                     \
-			_mm512_storeu_si512(out, _mm512_maskz_compress_epi##bits(                  \
-							 mask, _mm512_loadu_si512(x + i * (bits / 8)))); \
+			_mm512_storeu_si512(                                                       \
+				out, _mm512_maskz_compress_epi##bits(                              \
+					     mask, _mm512_loadu_si512(x + i * (bits / 8))));       \
 			out += (size_t)__builtin_popcountll(mask) * (bits / 8);                    \
 		}                                                                                  \
 		return (size_t)(out - (char *)kept) / (bits / 8) +                                 \
@@ -318,7 +330,8 @@ DEFINE_PACK_FLAGS_AVX512(AVX512, 64, 8)
 							  uint64_t first, size_t n, void *kept)    \
 	{                                                                                          \
 		const __mmask##lanes flip = (__mmask##lanes)(other ? -1 : 0);                      \
-		__m512i number = _mm512_add_epi##bits(_mm512_set1_epi##bits((int##bits##_t)first), __VA_ARGS__); \
+		__m512i number = _mm512_add_epi##bits(_mm512_set1_epi##bits((int##bits##_t)first), \
+						      __VA_ARGS__);                                \
 		char *out = kept;                                                                  \
 		size_t i = 0;                                                                      \
                                                                                                    \
@@ -368,8 +381,12 @@ static const struct {
 	keeps_fn *keeps[LEVELS];
 } kinds[] = {
 #define KIND(key, size, name, ...)                                                                 \
-	{CUA__FILTER_##key, size, {pack_##name, WHERE_LEVELS(__VA_ARGS__)},                        \
-	 {keeps_##name, WHERE_LEVELS(NULL, keeps_##name##_avx512, NULL)}}
+	{                                                                                          \
+		CUA__FILTER_##key, size, {pack_##name, WHERE_LEVELS(__VA_ARGS__)},                 \
+		{                                                                                  \
+			keeps_##name, WHERE_LEVELS(NULL, keeps_##name##_avx512, NULL)              \
+		}                                                                                  \
+	}
 	KIND(INTEGER, 1, i8, NULL, NULL, pack_i8_avx512),
 	KIND(INTEGER, 2, i16, NULL, NULL, pack_i16_avx512),
 	KIND(INTEGER, 4, i32, pack_i32_avx2, pack_i32_avx512, NULL),
@@ -411,8 +428,8 @@ static pack_fn *pack_of(const struct job *job)
 	return packs[level];
 }
 
-static size_t pack_flags(const struct job *job, const uint8_t *flags, int other, const void *x, size_t n,
-			 void *kept)
+static size_t pack_flags(const struct job *job, const uint8_t *flags, int other, const void *x,
+			 size_t n, void *kept)
 {
 	pack_flags_fn *const *packs = flag_packs[__builtin_ctz(job->f->size)];
 	int level = job->level;
@@ -422,8 +439,8 @@ static size_t pack_flags(const struct job *job, const uint8_t *flags, int other,
 	return packs[level](flags, other, x, n, kept);
 }
 
-static size_t pack_indexes(const struct job *job, const uint8_t *flags, int other, uint64_t first, size_t n,
-			   void *kept)
+static size_t pack_indexes(const struct job *job, const uint8_t *flags, int other, uint64_t first,
+			   size_t n, void *kept)
 {
 	pack_indexes_fn *const *packs = index_packs[job->f->index_size == 8];
 	int level = job->level;
@@ -465,10 +482,11 @@ static uint64_t place_of(struct job *job, uint64_t piece, size_t count, struct s
 
 	if (!job->told)
 		return job->f->demand ? add_to(job->f->demand, count) : add_to(&job->kept, count);
-	cua_port_store_b64(&job->told[piece], count + 1, CUA_RELEASE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	cua_port_store_b64(&job->told[piece], count + 1, CUA_RELEASE, CUA_SCOPE_DEVICE,
+			   CUA_SPACE_GLOBAL);
 	while (sum->piece < piece) {
-		uint64_t word = cua_port_load_b64(&job->told[sum->piece], CUA_ACQUIRE, CUA_SCOPE_DEVICE,
-						  CUA_SPACE_GLOBAL);
+		uint64_t word = cua_port_load_b64(&job->told[sum->piece], CUA_ACQUIRE,
+						  CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 
 		if (word) {
 			sum->kept += word - 1;
@@ -631,7 +649,8 @@ static size_t cpu_scratch(struct cua_context *ctx, const struct cua__filter *f)
 	return told_bytes(f) + workers_of(ctx, f) * buffer_bytes(f);
 }
 
-static enum cua_status cpu_filter(struct cua_context *ctx, const struct cua__filter *f, void *scratch)
+static enum cua_status cpu_filter(struct cua_context *ctx, const struct cua__filter *f,
+				  void *scratch)
 {
 	struct job job = {.f = f, .level = level_of_machine()};
 	unsigned workers = workers_of(ctx, f);
@@ -642,14 +661,16 @@ static enum cua_status cpu_filter(struct cua_context *ctx, const struct cua__fil
 		job.told = scratch;
 		memset(job.told, 0, told_bytes(f));
 		if (f->demand)
-			job.first = cua_port_load_b64(f->demand, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+			job.first = cua_port_load_b64(f->demand, CUA_RELAXED, CUA_SCOPE_DEVICE,
+						      CUA_SPACE_GLOBAL);
 	}
 	if (counts || (f->partition && f->ordered))
 		cua__parallel(ctx, workers, count_work, &job);
 	if (!counts)
 		cua__parallel(ctx, workers,
-			      f->key != CUA__FILTER_FLAG && !f->indexes && !f->partition ? compare_work
-											  : any_work,
+			      f->key != CUA__FILTER_FLAG && !f->indexes && !f->partition
+				      ? compare_work
+				      : any_work,
 			      &job);
 	if (counts)
 		job.kept = job.all_kept;

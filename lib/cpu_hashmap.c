@@ -33,8 +33,8 @@ struct ring {
 };
 
 /* Hashes the key of element i, if there is one, and asks for its home bucket. */
-CUA_FORCE void ask(struct ring *ring, const struct job *job, uint32_t ks, uint32_t vs, size_t i, size_t end,
-		   int writes)
+CUA_FORCE void ask(struct ring *ring, const struct job *job, uint32_t ks, uint32_t vs, size_t i,
+		   size_t end, int writes)
 {
 	const struct cua_hashmap_view *view = job->view;
 	const int words = CUA__HASHMAP_IS_WORDS(view, ks, vs);
@@ -65,12 +65,14 @@ CUA_FORCE void ask(struct ring *ring, const struct job *job, uint32_t ks, uint32
 		ask(&(ring), job, ks, vs, i, end, writes);                                         \
 	for (size_t i = (begin); i < (end); ask(&(ring), job, ks, vs, i + AHEAD, end, writes), i++)
 
-CUA_FORCE void write_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end)
+CUA_FORCE void write_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin,
+			   size_t end)
 {
 	const struct cua__hashmap_call *call = job->call;
 	struct ring ring;
 
-	EACH(i, ring, begin, end, 1) {
+	EACH(i, ring, begin, end, 1)
+	{
 		struct cua_u128 value = call->value, there = {0, 0};
 		int result;
 
@@ -103,16 +105,17 @@ CUA_FORCE char *bucket_of(const struct cua_hashmap_view *view, const struct late
 {
 	uint64_t home = cua_hash_to_index(l->hash, view->n_buckets);
 
-	return cua__hashmap_word_bucket(view, cua__hashmap_word_probe(view, home, l->hash, l->distance));
+	return cua__hashmap_word_bucket(view,
+					cua__hashmap_word_probe(view, home, l->hash, l->distance));
 }
 
 #ifdef VECTORS
 /* Which of the 16 parts of 4 bytes of a bucket, in `parts`, are this. */
 CUA_FORCE uint32_t equal_parts(const __m128i parts[4], __m128i to)
 {
-	return (uint32_t)_mm_movemask_epi8(
-		_mm_packs_epi16(_mm_packs_epi32(_mm_cmpeq_epi32(parts[0], to), _mm_cmpeq_epi32(parts[1], to)),
-				_mm_packs_epi32(_mm_cmpeq_epi32(parts[2], to), _mm_cmpeq_epi32(parts[3], to))));
+	return (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(
+		_mm_packs_epi32(_mm_cmpeq_epi32(parts[0], to), _mm_cmpeq_epi32(parts[1], to)),
+		_mm_packs_epi32(_mm_cmpeq_epi32(parts[2], to), _mm_cmpeq_epi32(parts[3], to))));
 }
 #endif
 
@@ -130,7 +133,8 @@ CUA_FORCE int search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key
 		const __m128i parts[4] = {from[0], from[1], from[2], from[3]};
 		/* of the slots' keys: the lower half of each but the head */
 		const uint32_t keys = 0x5554;
-		uint32_t has = equal_parts(parts, _mm_set1_epi32((int)(uint32_t)key.lo)) & keys, empty;
+		uint32_t has = equal_parts(parts, _mm_set1_epi32((int)(uint32_t)key.lo)) & keys,
+			 empty;
 
 		if (has) {
 			spot->at = bucket + (uint32_t)__builtin_ctz(has) * 4;
@@ -151,8 +155,9 @@ CUA_FORCE int search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key
 }
 
 /* What cua__hashmap_word_enter_home does. */
-CUA_FORCE int enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint64_t hash,
-			 struct cua_u128 key, struct cua_u128 value, struct cua__hashmap_spot *spot)
+CUA_FORCE int enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+			 uint64_t hash, struct cua_u128 key, struct cua_u128 value,
+			 struct cua__hashmap_spot *spot)
 {
 	char *bucket = cua__hashmap_word_bucket(view, cua_hash_to_index(hash, view->n_buckets));
 	uint32_t first;
@@ -160,12 +165,13 @@ CUA_FORCE int enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint3
 
 	if (there >= 0)
 		return there > 0 ? CUA_HASHMAP_EXISTS : 0;
-	return cua__hashmap_word_claim(bucket, ks, vs, first, key, NULL, cua__hashmap_word_of(ks, vs, key, value),
-				       CUA_ACQ_REL, spot);
+	return cua__hashmap_word_claim(bucket, ks, vs, first, key, NULL,
+				       cua__hashmap_word_of(ks, vs, key, value), CUA_ACQ_REL, spot);
 }
 
 /* Inserts into a map of words; what one thread has put is counted at the end, or where the map may be full. */
-CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end)
+CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin,
+			    size_t end)
 {
 	const struct cua__hashmap_call *call = job->call;
 	const struct cua_hashmap_view *view = job->view;
@@ -192,8 +198,9 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 			/* its home has no EMPTY slot, nor ever will */
 			do {
 				result = cua__hashmap_word_enter_full(
-					view, ks, vs, hash, key, NULL, cua__hashmap_word_of(ks, vs, key, value),
-					CUA_ACQ_REL, &spot, &added);
+					view, ks, vs, hash, key, NULL,
+					cua__hashmap_word_of(ks, vs, key, value), CUA_ACQ_REL,
+					&spot, &added);
 			} while (!result);
 			if (++done == waiting)
 				waiting = done = 0;
@@ -243,7 +250,8 @@ CUA_FORCE void find_range(const struct job *job, uint32_t ks, uint32_t vs, size_
 {
 	struct ring ring;
 
-	EACH(i, ring, begin, end, 0) {
+	EACH(i, ring, begin, end, 0)
+	{
 		struct cua_u128 value = {0, 0};
 		int found = cua__hashmap_find(job->view, ks, vs, ring.hashes[i % AHEAD],
 					      ring.keys[i % AHEAD], NULL, &value);
@@ -306,7 +314,8 @@ CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_
 			else
 				later[waiting++] = l;
 		} else {
-			tell(job->call, vs, l.i, there > 0, cua__hashmap_word_value(ks, vs, spot.word));
+			tell(job->call, vs, l.i, there > 0,
+			     cua__hashmap_word_value(ks, vs, spot.word));
 		}
 		if (done && done == waiting) {
 			waiting = left;
@@ -315,11 +324,13 @@ CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_
 	}
 }
 
-CUA_FORCE void erase_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end)
+CUA_FORCE void erase_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin,
+			   size_t end)
 {
 	struct ring ring;
 
-	EACH(i, ring, begin, end, 1) {
+	EACH(i, ring, begin, end, 1)
+	{
 		int found = cua__hashmap_erase(job->view, ks, vs, ring.hashes[i % AHEAD],
 					       ring.keys[i % AHEAD], NULL);
 
@@ -328,15 +339,17 @@ CUA_FORCE void erase_range(const struct job *job, uint32_t ks, uint32_t vs, size
 	}
 }
 
-CUA_FORCE void compare_exchange_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end)
+CUA_FORCE void compare_exchange_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin,
+				      size_t end)
 {
 	struct ring ring;
 
-	EACH(i, ring, begin, end, 1) {
+	EACH(i, ring, begin, end, 1)
+	{
 		struct cua_u128 expected = cua__hashmap_get(job->call->values_out, vs, i);
-		int result = cua__hashmap_compare_exchange(job->view, ks, vs, ring.hashes[i % AHEAD],
-							   ring.keys[i % AHEAD], NULL, &expected,
-							   cua__hashmap_get(job->call->values, vs, i));
+		int result = cua__hashmap_compare_exchange(
+			job->view, ks, vs, ring.hashes[i % AHEAD], ring.keys[i % AHEAD], NULL,
+			&expected, cua__hashmap_get(job->call->values, vs, i));
 
 		if (result == CUA_HASHMAP_DIFFERS)
 			cua__hashmap_set(job->call->values_out, vs, i, expected);
@@ -371,8 +384,9 @@ CUA_FORCE void compare_exchange_range(const struct job *job, uint32_t ks, uint32
 	}
 CUA__HASHMAP_SIZES(DEFINE_SIZES)
 
-static void work(const struct job *job, void (*const ranges[3][4])(const struct job *, size_t, size_t),
-		 unsigned worker, unsigned workers)
+static void work(const struct job *job,
+		 void (*const ranges[3][4])(const struct job *, size_t, size_t), unsigned worker,
+		 unsigned workers)
 {
 	/* 4, 8, 16 -> 0, 1, 2; 0, 4, 8, 16 -> 0, 1, 2, 3 */
 	uint32_t k = job->view->key_size / 8, v = job->view->value_size;
@@ -392,11 +406,13 @@ static void work(const struct job *job, void (*const ranges[3][4])(const struct 
 #define DEFINE_CALL(name)                                                                          \
 	static void name##_worker(void *arg, unsigned worker, unsigned workers)                    \
 	{                                                                                          \
-		static void (*const ranges[3][4])(const struct job *, size_t, size_t) = RANGES(name); \
+		static void (*const ranges[3][4])(const struct job *, size_t, size_t) =            \
+			RANGES(name);                                                              \
                                                                                                    \
 		work(arg, ranges, worker, workers);                                                \
 	}                                                                                          \
-	static enum cua_status cpu_##name(struct cua_context *ctx, const struct cua_hashmap_view *view, \
+	static enum cua_status cpu_##name(struct cua_context *ctx,                                 \
+					  const struct cua_hashmap_view *view,                     \
 					  const struct cua__hashmap_call *call)                    \
 	{                                                                                          \
 		struct job job = {view, call};                                                     \
@@ -409,14 +425,16 @@ DEFINE_CALL(find)
 DEFINE_CALL(erase)
 DEFINE_CALL(compare_exchange)
 
-void cua__cpu_hashmap_write_serial(const struct cua_hashmap_view *view, const struct cua__hashmap_call *call)
+void cua__cpu_hashmap_write_serial(const struct cua_hashmap_view *view,
+				   const struct cua__hashmap_call *call)
 {
 	struct job job = {view, call};
 
 	write_worker(&job, 0, 1);
 }
 
-static size_t cpu_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view, size_t n)
+static size_t cpu_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				size_t n)
 {
 	(void)ctx;
 	(void)view;

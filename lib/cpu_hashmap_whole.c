@@ -22,7 +22,8 @@ struct sorting {
 	uint32_t pass;
 };
 
-static size_t cpu_sort_scratch(struct cua_context *ctx, uint32_t key_size, uint32_t value_size, uint64_t max)
+static size_t cpu_sort_scratch(struct cua_context *ctx, uint32_t key_size, uint32_t value_size,
+			       uint64_t max)
 {
 	return cua__scratch_size(max * key_size) + cua__scratch_size(max * value_size) +
 	       cua__workers(ctx, max, GRAIN) * CUA__HASHMAP_DIGITS * sizeof(uint64_t);
@@ -55,7 +56,8 @@ static void count_worker(void *arg, unsigned worker, unsigned workers)
 	cua__share(s->n, worker, workers, &begin, &end);
 	memset(counts, 0, CUA__HASHMAP_DIGITS * sizeof(*counts));
 	for (size_t i = begin; i < end; i++)
-		counts[cua__hashmap_digit(cua__hashmap_get(s->keys, s->sort->key_size, i), s->pass)]++;
+		counts[cua__hashmap_digit(cua__hashmap_get(s->keys, s->sort->key_size, i),
+					  s->pass)]++;
 }
 
 static void scatter_worker(void *arg, unsigned worker, unsigned workers)
@@ -98,7 +100,8 @@ static enum cua_status cpu_sort(struct cua_context *ctx, const struct cua__hashm
 		cua__parallel(ctx, workers, count_worker, &s);
 		for (uint32_t d = 0; d < CUA__HASHMAP_DIGITS; d++)
 			for (unsigned w = 0; w < workers; w++) {
-				uint64_t *place = s.places + w * CUA__HASHMAP_DIGITS + d, count = *place;
+				uint64_t *place = s.places + w * CUA__HASHMAP_DIGITS + d,
+					 count = *place;
 
 				*place = at;
 				at += count;
@@ -119,8 +122,8 @@ static enum cua_status cpu_sort(struct cua_context *ctx, const struct cua__hashm
 
 /* ---- pairs out of the map ---- */
 
-static enum cua_status cpu_rejected(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t max,
-				    void *keys_out, void *values_out, uint64_t *n)
+static enum cua_status cpu_rejected(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				    uint64_t max, void *keys_out, void *values_out, uint64_t *n)
 {
 	uint64_t kept = cua__hashmap_kept(view, n);
 
@@ -133,14 +136,15 @@ static enum cua_status cpu_rejected(struct cua_context *ctx, const struct cua_ha
 }
 
 /* last: NULL, or only keys that are not above it. */
-static void slice(const struct cua_hashmap_view *view, uint64_t first, uint64_t places, const struct cua_u128 *last,
-		  void *keys_out, void *values_out, uint64_t *n)
+static void slice(const struct cua_hashmap_view *view, uint64_t first, uint64_t places,
+		  const struct cua_u128 *last, void *keys_out, void *values_out, uint64_t *n)
 {
 	const uint32_t ks = view->key_size, vs = view->value_size;
 	struct cua_u128 key, value;
 
 	for (uint64_t i = first; i < first + places; i++) {
-		if (!cua__hashmap_at(view, ks, vs, i, &key, &value) || (last && cua__hashmap_below(*last, key)))
+		if (!cua__hashmap_at(view, ks, vs, i, &key, &value) ||
+		    (last && cua__hashmap_below(*last, key)))
 			continue;
 		cua__hashmap_set(keys_out, ks, *n, key);
 		cua__hashmap_set(values_out, vs, *n, value);
@@ -148,8 +152,9 @@ static void slice(const struct cua_hashmap_view *view, uint64_t first, uint64_t 
 	}
 }
 
-static enum cua_status cpu_slice(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t first,
-				 uint64_t places, void *keys_out, void *values_out, uint64_t *n)
+static enum cua_status cpu_slice(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				 uint64_t first, uint64_t places, void *keys_out, void *values_out,
+				 uint64_t *n)
 {
 	(void)ctx;
 	slice(view, first, places, NULL, keys_out, values_out, n);
@@ -175,7 +180,8 @@ static void retrieve_worker(void *arg, unsigned worker, unsigned workers)
 	for (size_t first = begin; first < end; first += PLACES) {
 		uint64_t n = 0, at;
 
-		slice(r->view, first, end - first < PLACES ? end - first : PLACES, r->last, keys, values, &n);
+		slice(r->view, first, end - first < PLACES ? end - first : PLACES, r->last, keys,
+		      values, &n);
 		at = cua_port_fetch_add_u64(r->n, n, CUA_RELAXED, CUA__HASHMAP_AT);
 		if (at >= r->max)
 			continue;
@@ -186,13 +192,15 @@ static void retrieve_worker(void *arg, unsigned worker, unsigned workers)
 	}
 }
 
-enum cua_status cua__cpu_hashmap_retrieve(struct cua_context *ctx, const struct cua_hashmap_view *view,
-					  uint64_t max, void *keys_out, void *values_out, uint64_t *n)
+enum cua_status cua__cpu_hashmap_retrieve(struct cua_context *ctx,
+					  const struct cua_hashmap_view *view, uint64_t max,
+					  void *keys_out, void *values_out, uint64_t *n)
 {
 	struct retrieving r = {view, max, n, keys_out, values_out, NULL};
 
 	cua__parallel(ctx,
-		      cua__workers(ctx, cua__hashmap_places(view, view->key_size, view->value_size), GRAIN),
+		      cua__workers(ctx, cua__hashmap_places(view, view->key_size, view->value_size),
+				   GRAIN),
 		      retrieve_worker, &r);
 	return CUA_OK;
 }
@@ -226,9 +234,10 @@ static enum cua_status cpu_least(struct cua_context *ctx, const struct cua_hashm
 				 const struct cua__hashmap_sort *sort)
 {
 	struct choosing c = {.view = view};
-	struct retrieving r = {view, sort->max, &c.least.given, sort->keys, sort->values, &c.least.key};
-	const unsigned workers =
-		cua__workers(ctx, cua__hashmap_places(view, view->key_size, view->value_size), GRAIN);
+	struct retrieving r = {view,       sort->max,    &c.least.given,
+			       sort->keys, sort->values, &c.least.key};
+	const unsigned workers = cua__workers(
+		ctx, cua__hashmap_places(view, view->key_size, view->value_size), GRAIN);
 
 	if (*sort->n <= sort->max)
 		return CUA_OK;
@@ -264,7 +273,8 @@ static void move_worker(void *arg, unsigned worker, unsigned workers)
 		struct cua__hashmap_call call = {.op = m->op, .keys = keys, .values = values};
 		uint64_t n = 0;
 
-		slice(m->from, first, end - first < PLACES ? end - first : PLACES, NULL, keys, values, &n);
+		slice(m->from, first, end - first < PLACES ? end - first : PLACES, NULL, keys,
+		      values, &n);
 		call.n = n;
 		cua__cpu_hashmap_write_serial(m->to, &call);
 	}
@@ -276,7 +286,8 @@ static enum cua_status cpu_move(struct cua_context *ctx, const struct cua_hashma
 	struct moving m = {from, to, op};
 
 	cua__parallel(ctx,
-		      cua__workers(ctx, cua__hashmap_places(from, from->key_size, from->value_size), GRAIN),
+		      cua__workers(ctx, cua__hashmap_places(from, from->key_size, from->value_size),
+				   GRAIN),
 		      move_worker, &m);
 	return CUA_OK;
 }
@@ -306,7 +317,8 @@ static void tally_worker(void *arg, unsigned worker, unsigned workers)
 			continue;
 		}
 		own.probes[cua__hashmap_distance(t->view, ks, vs, i, key, &home)]++;
-		there = cua_port_fetch_add_u32(&t->homes[home], 1, CUA_RELAXED, CUA__HASHMAP_AT) + (uint64_t)1;
+		there = cua_port_fetch_add_u32(&t->homes[home], 1, CUA_RELAXED, CUA__HASHMAP_AT) +
+			(uint64_t)1;
 		if (there > own.worst)
 			own.worst = there;
 	}
@@ -316,13 +328,14 @@ static void tally_worker(void *arg, unsigned worker, unsigned workers)
 	cua_port_max_u64(&t->tally->worst, own.worst, CUA_RELAXED, CUA__HASHMAP_AT);
 }
 
-static enum cua_status cpu_tally(struct cua_context *ctx, const struct cua_hashmap_view *view, uint32_t *homes,
-				 struct cua__hashmap_tally *tally)
+static enum cua_status cpu_tally(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				 uint32_t *homes, struct cua__hashmap_tally *tally)
 {
 	struct tallying t = {view, homes, tally};
 
 	cua__parallel(ctx,
-		      cua__workers(ctx, cua__hashmap_places(view, view->key_size, view->value_size), GRAIN),
+		      cua__workers(ctx, cua__hashmap_places(view, view->key_size, view->value_size),
+				   GRAIN),
 		      tally_worker, &t);
 	return CUA_OK;
 }

@@ -40,8 +40,8 @@
 /* What a worker has. */
 struct worker {
 	const struct cua__histogram *h;
-	void *own;                 /* its part of the scratch memory */
-	size_t counted;            /* elements since the last flush */
+	void *own;      /* its part of the scratch memory */
+	size_t counted; /* elements since the last flush */
 	uint32_t bin[BLOCK];
 	uint64_t weight[BLOCK];
 	uint64_t outside[CHANNELS][SIDES];
@@ -53,8 +53,8 @@ struct worker {
 static inline void add_shared(const struct cua__histogram *h, size_t at, uint64_t n)
 {
 	if (h->count_type == CUA_U32)
-		cua_port_add_u32((uint32_t *)h->counts + at, (uint32_t)n, CUA_RELAXED, CUA_SCOPE_DEVICE,
-				 CUA_SPACE_GLOBAL);
+		cua_port_add_u32((uint32_t *)h->counts + at, (uint32_t)n, CUA_RELAXED,
+				 CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	else
 		cua_port_add_u64((uint64_t *)h->counts + at, n, CUA_RELAXED, CUA_SCOPE_DEVICE,
 				 CUA_SPACE_GLOBAL);
@@ -220,8 +220,9 @@ static void flush(struct worker *w)
 
 		for (size_t i = 0; i < slots; i++) {
 			/* the sides are behind the private bins, whether or not these are all */
-			uint32_t bin = i < h->private_bins ? (uint32_t)i
-							   : h->bins + (uint32_t)(i - h->private_bins);
+			uint32_t bin = i < h->private_bins
+					       ? (uint32_t)i
+					       : h->bins + (uint32_t)(i - h->private_bins);
 			uint64_t n = 0;
 
 			if (h->weight_type)
@@ -514,8 +515,8 @@ static void cpu_plan(struct cua_context *ctx, struct cua__histogram *h)
 	size_t most = PRIVATE_BINS_ASKED / h->counted;
 
 	if (h->strategy == CUA_HISTOGRAM_AUTO) {
-		h->strategy = bins <= PRIVATE_BINS ? CUA_HISTOGRAM_PRIVATIZED
-						   : CUA_HISTOGRAM_INTERLEAVED;
+		h->strategy =
+			bins <= PRIVATE_BINS ? CUA_HISTOGRAM_PRIVATIZED : CUA_HISTOGRAM_INTERLEAVED;
 		most = PRIVATE_BINS;
 	}
 	h->private_bins = 0;

@@ -70,7 +70,8 @@ DEFINE_FIND(letter, uint8_t,
 			}                                                                          \
 			return;                                                                    \
 		}                                                                                  \
-		FIND_LOOPS(const uint64_t d = (uint64_t)(W)v - lower; const uint32_t e = (uint32_t)d;\
+		FIND_LOOPS(const uint64_t d = (uint64_t)(W)v - lower;                              \
+			   const uint32_t e = (uint32_t)d;                                         \
 			   const uint64_t part = (uint64_t)e * high + ((uint64_t)e * low >> 32);   \
 			   const uint32_t bin = e * whole + (uint32_t)(part >> 32);                \
 			   const uint32_t side = none + ((W)v < (W)lower ? CUA_HISTOGRAM_BELOW     \
@@ -125,7 +126,7 @@ DEFINE_EVEN_HALF(bf16, of_bf16)
 		const uint32_t none = h->bins;                                                     \
 		const int32_t most = (int32_t)(none - 1);                                          \
 		const K first = range.first_##t, span = range.span_##t;                            \
-		const T inside = number_##t(first);                                                 \
+		const T inside = number_##t(first);                                                \
 		const double factor = range.factor, origin = range.origin, scale = range.scale;    \
                                                                                                    \
 		if (none > (uint32_t)1 << 30 || !span) {                                           \
@@ -133,23 +134,25 @@ DEFINE_EVEN_HALF(bf16, of_bf16)
 				const T v = x[i * step];                                           \
 				const uint32_t bin = cua_histogram_even_bin_##t(&range, v);        \
                                                                                                    \
-				bins[i] = bin != CUA_HISTOGRAM_NO_BIN                              \
-						  ? bin                                            \
-						  : none + FLOAT_SIDE(cua__histogram_is_nan_##t(v),\
-								      cua__histogram_key_##t(v),   \
-								      first);                      \
+				bins[i] =                                                          \
+					bin != CUA_HISTOGRAM_NO_BIN                                \
+						? bin                                              \
+						: none + FLOAT_SIDE(cua__histogram_is_nan_##t(v),  \
+								    cua__histogram_key_##t(v),     \
+								    first);                        \
 			}                                                                          \
 			return;                                                                    \
 		}                                                                                  \
-		FIND_LOOPS(const K key = cua__histogram_key_##t(v); const int in = key - first < span;\
-			   const T s = in ? v : inside;                                            \
+		FIND_LOOPS(const K key = cua__histogram_key_##t(v);                                \
+			   const int in = key - first < span; const T s = in ? v : inside;         \
 			   const double d = cua_port_sub_rn_f64(                                   \
 				   cua_port_mul_rn_f64(DOUBLE(s), factor), origin);                \
 			   const int32_t bin = (int32_t)cua_port_mul_rn_f64(d, scale);             \
-			   const uint32_t side = none + FLOAT_SIDE(cua__histogram_is_nan_##t(v),   \
-								   key, first);                    \
+			   const uint32_t side =                                                   \
+				   none + FLOAT_SIDE(cua__histogram_is_nan_##t(v), key, first);    \
 			   const uint32_t mask = 0u - (uint32_t)in;                                \
-			   bins[i] = (mask & (uint32_t)(bin < most ? bin : most)) | (~mask & side);)\
+			   bins[i] =                                                               \
+				   (mask & (uint32_t)(bin < most ? bin : most)) | (~mask & side);) \
 	}
 #define SAME(v) (v)
 DEFINE_EVEN_FLOAT(f32, float, uint32_t, cua_port_cvt_f64_f32)
@@ -162,8 +165,8 @@ DEFINE_EVEN_FLOAT(f64, double, uint64_t, SAME)
 
 /* keys has room for n, rounded up to KEYS_AT_A_TIME. Keys below `least` or above `most` are NaNs. */
 #define DEFINE_SEARCH(bits, K)                                                                     \
-	FIND_TARGET static void FIND(search_b##bits)(const struct cua__histogram *h, K *restrict key,\
-						     size_t n, K least, K most,                    \
+	FIND_TARGET static void FIND(search_b##bits)(const struct cua__histogram *h,               \
+						     K *restrict key, size_t n, K least, K most,   \
 						     uint32_t *restrict bins)                      \
 	{                                                                                          \
 		const K *restrict edges = h->edges;                                                \
@@ -180,7 +183,8 @@ DEFINE_EVEN_FLOAT(f64, double, uint64_t, SAME)
 				const uint32_t half = left / 2;                                    \
                                                                                                    \
 				for (int j = 0; j < KEYS_AT_A_TIME; j++)                           \
-					at[j] += half & (0u - (edges[at[j] + half] <= key[i + j]));\
+					at[j] +=                                                   \
+						half & (0u - (edges[at[j] + half] <= key[i + j])); \
 				left -= half;                                                      \
 			}                                                                          \
 			for (size_t j = 0; j < KEYS_AT_A_TIME && i + j < n; j++) {                 \
@@ -190,8 +194,8 @@ DEFINE_EVEN_FLOAT(f64, double, uint64_t, SAME)
 				if (k < edges[0] || bin == none)                                   \
 					bin = closed && k == edges[none]                           \
 						      ? none - 1                                   \
-						      : none + FLOAT_SIDE(k < least || k > most, k,\
-									  edges[0]);               \
+						      : none + FLOAT_SIDE(k < least || k > most,   \
+									  k, edges[0]);            \
 				bins[i + j] = bin;                                                 \
 			}                                                                          \
 		}                                                                                  \

@@ -24,8 +24,8 @@
 #define BYTE_TABLES 8
 
 /* A multiple of `tables` bytes; byte k of these is counted in table k, which belongs to channel k % channels. */
-static inline void count_in_tables(const uint8_t *x, size_t n, unsigned channels, const unsigned tables,
-				   uint64_t (*counts)[256])
+static inline void count_in_tables(const uint8_t *x, size_t n, unsigned channels,
+				   const unsigned tables, uint64_t (*counts)[256])
 {
 	uint32_t table[BYTE_TABLES][256];
 
@@ -70,10 +70,11 @@ static int have_byte_vectors(void)
 /* Bit b of 512 bytes in plane[b], all planes in one order of the bytes, which does not matter. */
 BYTE_TARGET static inline void make_planes(const uint8_t *x, __m512i plane[8])
 {
-	static const uint8_t by_byte[64] = {
-		0, 8,  16, 24, 32, 40, 48, 56, 1, 9,  17, 25, 33, 41, 49, 57, 2, 10, 18, 26, 34, 42,
-		50, 58, 3, 11, 19, 27, 35, 43, 51, 59, 4, 12, 20, 28, 36, 44, 52, 60, 5, 13, 21, 29,
-		37, 45, 53, 61, 6, 14, 22, 30, 38, 46, 54, 62, 7, 15, 23, 31, 39, 47, 55, 63};
+	static const uint8_t by_byte[64] = {0,  8,  16, 24, 32, 40, 48, 56, 1,  9,  17, 25, 33,
+					    41, 49, 57, 2,  10, 18, 26, 34, 42, 50, 58, 3,  11,
+					    19, 27, 35, 43, 51, 59, 4,  12, 20, 28, 36, 44, 52,
+					    60, 5,  13, 21, 29, 37, 45, 53, 61, 6,  14, 22, 30,
+					    38, 46, 54, 62, 7,  15, 23, 31, 39, 47, 55, 63};
 	const __m512i order = _mm512_loadu_si512(by_byte);
 	/* as the second factor it transposes: x in the first one is a matrix of bits for each 8 bytes */
 	const __m512i unit = _mm512_set1_epi64((long long)0x8040201008040201u);
@@ -83,8 +84,7 @@ BYTE_TARGET static inline void make_planes(const uint8_t *x, __m512i plane[8])
 	for (int i = 0; i < 8; i++) {
 		const __m512i v = _mm512_loadu_si512(x + 64 * i);
 
-		word[i] = _mm512_permutexvar_epi8(order,
-						  _mm512_gf2p8affine_epi64_epi8(unit, v, 0));
+		word[i] = _mm512_permutexvar_epi8(order, _mm512_gf2p8affine_epi64_epi8(unit, v, 0));
 	}
 	/* word b of each vector belongs to plane b */
 #pragma GCC unroll 4
@@ -107,7 +107,8 @@ BYTE_TARGET static inline void make_planes(const uint8_t *x, __m512i plane[8])
 }
 
 /* Where four planes have each of 16 values, for block k. */
-BYTE_TARGET static inline void make_masks(const __m512i plane[4], __m512i mask[16][BYTE_BLOCKS], int k)
+BYTE_TARGET static inline void make_masks(const __m512i plane[4], __m512i mask[16][BYTE_BLOCKS],
+					  int k)
 {
 	const __m512i ones = _mm512_set1_epi32(-1);
 	const __m512i n0 = _mm512_andnot_si512(plane[0], ones),
@@ -148,10 +149,14 @@ BYTE_TARGET static size_t count_in_vectors(const uint8_t *x, size_t n, uint64_t 
 
 #pragma GCC unroll 16
 			for (int l = 0; l < 16; l++) {
-				const __m512i a = _mm512_popcnt_epi64(_mm512_and_si512(h0, low[l][0]));
-				const __m512i b = _mm512_popcnt_epi64(_mm512_and_si512(h1, low[l][1]));
-				const __m512i c = _mm512_popcnt_epi64(_mm512_and_si512(h2, low[l][2]));
-				const __m512i d = _mm512_popcnt_epi64(_mm512_and_si512(h3, low[l][3]));
+				const __m512i a =
+					_mm512_popcnt_epi64(_mm512_and_si512(h0, low[l][0]));
+				const __m512i b =
+					_mm512_popcnt_epi64(_mm512_and_si512(h1, low[l][1]));
+				const __m512i c =
+					_mm512_popcnt_epi64(_mm512_and_si512(h2, low[l][2]));
+				const __m512i d =
+					_mm512_popcnt_epi64(_mm512_and_si512(h3, low[l][3]));
 				const __m512i all = _mm512_add_epi64(_mm512_add_epi64(a, b),
 								     _mm512_add_epi64(c, d));
 

@@ -21,11 +21,12 @@ struct batch {
 	size_t n;
 };
 
-CUA_FORCE void batch_load(const struct job *job, uint32_t ks, size_t first, size_t end, struct batch *b)
+CUA_FORCE void batch_load(const struct job *job, uint32_t ks, size_t first, size_t end,
+			  struct batch *b)
 {
 	const struct cua_hashmap_view *map = &job->view->map;
-	const size_t bytes =
-		map->layout == CUA_HASHMAP_WORDS ? CUA__HASHMAP_WORD_BYTES : CUA__HASHMAP_STATE_BUCKET;
+	const size_t bytes = map->layout == CUA_HASHMAP_WORDS ? CUA__HASHMAP_WORD_BYTES
+							      : CUA__HASHMAP_STATE_BUCKET;
 
 	b->n = end - first < BATCH ? end - first : BATCH;
 	for (size_t i = 0; i < b->n; i++) {
@@ -51,12 +52,14 @@ CUA_FORCE void batch_heads(const struct job *job, uint32_t ks, uint32_t vs, cons
 	}
 }
 
-CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end)
+CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin,
+			    size_t end)
 {
 	const struct cua__multimap_call *call = job->call;
 	struct batch b;
 
-	EACH_BATCH(job, ks, b, first, begin, end) {
+	EACH_BATCH(job, ks, b, first, begin, end)
+	{
 		uint64_t place = cua__multimap_places(job->view, b.n);
 
 		for (size_t i = 0; i < b.n; i++) {
@@ -71,12 +74,14 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 }
 
 /* Returns the sum of the counts. */
-CUA_FORCE uint64_t count_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end)
+CUA_FORCE uint64_t count_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin,
+			       size_t end)
 {
 	uint64_t heads[BATCH], sum = 0;
 	struct batch b;
 
-	EACH_BATCH(job, ks, b, first, begin, end) {
+	EACH_BATCH(job, ks, b, first, begin, end)
+	{
 		batch_heads(job, ks, vs, &b, heads);
 		for (size_t i = 0; i < b.n; i++) {
 			uint64_t n = cua__multimap_length(job->view, vs, heads[i]);
@@ -89,14 +94,15 @@ CUA_FORCE uint64_t count_range(const struct job *job, uint32_t ks, uint32_t vs, 
 }
 
 /* Where `out` has the counts, it gets the offsets from `offset` on, and the values go there. */
-CUA_FORCE void values_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end,
-			    uint64_t offset)
+CUA_FORCE void values_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin,
+			    size_t end, uint64_t offset)
 {
 	const struct cua__multimap_call *call = job->call;
 	uint64_t heads[BATCH];
 	struct batch b;
 
-	EACH_BATCH(job, ks, b, first, begin, end) {
+	EACH_BATCH(job, ks, b, first, begin, end)
+	{
 		batch_heads(job, ks, vs, &b, heads);
 		for (size_t i = 0; i < b.n; i++) {
 			uint64_t at = heads[i], to = offset + call->out[first + i];
@@ -113,17 +119,18 @@ CUA_FORCE void values_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 	}
 }
 
-CUA_FORCE void erase_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end)
+CUA_FORCE void erase_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin,
+			   size_t end)
 {
 	struct batch b;
 
 	EACH_BATCH(job, ks, b, first, begin, end)
-		for (size_t i = 0; i < b.n; i++) {
-			uint64_t n = cua__multimap_erase(job->view, ks, vs, b.hashes[i], b.keys[i]);
+	for (size_t i = 0; i < b.n; i++) {
+		uint64_t n = cua__multimap_erase(job->view, ks, vs, b.hashes[i], b.keys[i]);
 
-			if (job->call->out)
-				job->call->out[first + i] = n;
-		}
+		if (job->call->out)
+			job->call->out[first + i] = n;
+	}
 }
 
 /* f(job, ks, vs, ...) with sizes that are constants. */
@@ -233,7 +240,8 @@ static enum cua_status cpu_retrieve(struct cua_context *ctx, const struct cua_mu
 	return CUA_OK;
 }
 
-static enum cua_status cpu_retrieve_all(struct cua_context *ctx, const struct cua_multimap_view *view,
+static enum cua_status cpu_retrieve_all(struct cua_context *ctx,
+					const struct cua_multimap_view *view,
 					const struct cua__multimap_call *call)
 {
 	const uint32_t ks = view->map.key_size, vs = view->value_size;
@@ -280,7 +288,8 @@ static enum cua_status cpu_reclaim(struct cua_context *ctx, const struct cua_mul
 	return CUA_OK;
 }
 
-static enum cua_status cpu_size(struct cua_context *ctx, const struct cua_multimap_view *view, uint64_t *size)
+static enum cua_status cpu_size(struct cua_context *ctx, const struct cua_multimap_view *view,
+				uint64_t *size)
 {
 	(void)ctx;
 	*size = cua__multimap_count(view);

@@ -30,8 +30,8 @@ typedef void part_fn(const struct cua__reduce *r, struct cua_block_scratch *s, u
 		A chains[CHAINS] = {0}, t = 0;                                                     \
                                                                                                    \
 		for (; end - i >= CHAINS; i += CHAINS) {                                           \
-			_Pragma("GCC unroll 16")                                                   \
-			for (int c = 0; c < CHAINS; c++) {                                         \
+			_Pragma("GCC unroll 16") for (int c = 0; c < CHAINS; c++)                  \
+			{                                                                          \
 				T a = x[i + c], b = y[i + c];                                      \
                                                                                                    \
 				(void)b;                                                           \
@@ -46,9 +46,9 @@ typedef void part_fn(const struct cua__reduce *r, struct cua_block_scratch *s, u
 			(void)b;                                                                   \
 			t = cua_combine_##family(t, (element));                                    \
 		}                                                                                  \
-		if (cua_finish_##family(r->finish_mode, r->finish, s, r->partials, block, r->blocks, t,   \
-					&t))                                                       \
-			*(R *)r->result = r->n ? (value) : (nothing);                            \
+		if (cua_finish_##family(r->finish_mode, r->finish, s, r->partials, block,          \
+					r->blocks, t, &t))                                         \
+			*(R *)r->result = r->n ? (value) : (nothing);                              \
 	}
 CUA__REDUCE_LIST(DEFINE_PART)
 

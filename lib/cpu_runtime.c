@@ -23,7 +23,7 @@ static struct {
 		char *base;
 		size_t size;
 		size_t mapped; /* bytes that munmap takes; 0: free does */
-	} *blocks;
+	} * blocks;
 	size_t n, room;
 	pthread_once_t atfork_once;
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER, .atfork_once = PTHREAD_ONCE_INIT};
@@ -197,7 +197,8 @@ static enum cua_status cpu_ok(struct cua_context *ctx)
 	return CUA_OK;
 }
 
-static enum cua_status cpu_locate(struct cua_context *ctx, const void *p, struct cua__location *where)
+static enum cua_status cpu_locate(struct cua_context *ctx, const void *p,
+				  struct cua__location *where)
 {
 	struct cua__driver_pointer known;
 

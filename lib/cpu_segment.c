@@ -43,8 +43,8 @@ static void put(uint64_t *to, const void *from, size_t size)
 			A chains[16] = {0};                                                        \
                                                                                                    \
 			for (; end - i >= 16; i += 16) {                                           \
-				_Pragma("GCC unroll 16")                                           \
-				for (int c = 0; c < 16; c++) {                                     \
+				_Pragma("GCC unroll 16") for (int c = 0; c < 16; c++)              \
+				{                                                                  \
 					T a = x[i + (uint64_t)c];                                  \
                                                                                                    \
 					chains[c] = cua_combine_##family(chains[c], (element));    \
@@ -56,8 +56,8 @@ static void put(uint64_t *to, const void *from, size_t size)
 			A chains[4] = {0};                                                         \
                                                                                                    \
 			for (; end - i >= 4; i += 4) {                                             \
-				_Pragma("GCC unroll 4")                                            \
-				for (int c = 0; c < 4; c++) {                                      \
+				_Pragma("GCC unroll 4") for (int c = 0; c < 4; c++)                \
+				{                                                                  \
 					T a = x[i + (uint64_t)c];                                  \
                                                                                                    \
 					chains[c] = cua_combine_##family(chains[c], (element));    \
@@ -174,7 +174,8 @@ struct fixed_job {
 };
 
 /* Segment i, elements begin to begin + n - 1. */
-static struct cua__reduce one_segment(const struct cua__segments *s, uint64_t i, uint64_t begin, uint64_t n)
+static struct cua__reduce one_segment(const struct cua__segments *s, uint64_t i, uint64_t begin,
+				      uint64_t n)
 {
 	struct cua__reduce r = cua__segment_reduce(s);
 
@@ -185,77 +186,78 @@ static struct cua__reduce one_segment(const struct cua__segments *s, uint64_t i,
 }
 
 /* Segments i to i_end - 1. */
-#define DEFINE_FIXED(kind, T, two, C, A, none, widen, combine, store)                              \
-	static inline A element_##kind(const struct cua__reduce *r, T a)                           \
-	{                                                                                          \
-		C c = cua__tree_##kind##_take(r, cua__tree_##none(), a, a, 0);                     \
-                                                                                                   \
-		return cua__tree_##widen(r, c, 1, 0, 0);                                           \
-	}                                                                                          \
-                                                                                                   \
+#define DEFINE_FIXED(kind, T, two, C, A, none, widen, combine, store)                                \
+	static inline A element_##kind(const struct cua__reduce *r, T a)                             \
+	{                                                                                            \
+		C c = cua__tree_##kind##_take(r, cua__tree_##none(), a, a, 0);                       \
+                                                                                                     \
+		return cua__tree_##widen(r, c, 1, 0, 0);                                             \
+	}                                                                                            \
+                                                                                                     \
 	/*                                                                                         \
 	 * A sum of at most 32 packs, 0 < n: then each column has one element and each pack one row. What is \
 	 * missing would add +0, and so it is left out.                                            \
-	 */                                                                                        \
-	static A short_##kind(const struct cua__reduce *r, const T *x, unsigned n)                 \
-	{                                                                                          \
-		enum { N = 16 / sizeof(T) };                                                       \
-		unsigned packs = 0, left = n;                                                      \
-		A v[32], c[N];                                                                     \
-                                                                                                   \
-		if (n == 1)                                                                        \
-			return element_##kind(r, x[0]);                                            \
-		for (; left; left -= left < N ? left : N, x += N) {                                \
-			for (unsigned j = 0; j < N; j++)                                           \
-				c[j] = j < left ? element_##kind(r, x[j])                          \
-						: cua__tree_##widen(r, cua__tree_##none(), 0, 0, 0); \
-			for (unsigned w = N / 2; w; w /= 2)                                        \
-				for (unsigned j = 0; j < w; j++)                                   \
-					c[j] = cua__tree_##combine(c[2 * j], c[2 * j + 1]);        \
-			v[packs++] = c[0];                                                         \
-		}                                                                                  \
-		for (unsigned d = 16; d; d /= 2) {                                                 \
-			if (packs <= d)                                                            \
-				continue;                                                          \
-			for (unsigned i = 0; i + d < packs; i++)                                   \
-				v[i] = cua__tree_##combine(v[i], v[i + d]);                        \
-			packs = d;                                                                 \
-		}                                                                                  \
-		return v[0];                                                                       \
-	}                                                                                          \
-                                                                                                   \
-	static void fixed_##kind(struct fixed_job *f, uint64_t i, uint64_t i_end)                  \
-	{                                                                                          \
-		const struct cua__path *p = &f->job.path;                                          \
-		const T *x = f->job.s->x;                                                          \
-		uint64_t begin, end = cua__path_offset(p, i), n, slot;                             \
-		struct cua__reduce r = cua__segment_reduce(f->job.s);                              \
-                                                                                                   \
-		for (; i < i_end; i++) {                                                           \
-			begin = end;                                                               \
-			end = cua__path_offset(p, i + 1);                                          \
-			n = begin < end ? end - begin : 0;                                         \
-			if (n <= 32 * 16 / sizeof(T)) {                                            \
-				A v = cua__tree_##widen(&r, cua__tree_##none(), 0, 0, 0);          \
-                                                                                                   \
-				if (n)                                                             \
-					v = short_##kind(&r, x + begin, (unsigned)n);              \
-				r.result = (T *)f->job.s->results + i;                             \
-				cua__tree_##store(&r, n, v);                                       \
-				continue;                                                          \
-			}                                                                          \
-			if (n >= LONG) {                                                           \
-				slot = cua_port_fetch_add_u64(&f->n_long, 1, CUA_RELAXED,          \
-							      CUA_SCOPE_DEVICE,                    \
-							      CUA_SPACE_GENERIC);                  \
-				if (slot < f->most_long) {                                         \
-					f->long_segments[slot] = i;                                \
-					continue;                                                  \
-				}                                                                  \
-			}                                                                          \
-			r = one_segment(f->job.s, i, begin, n);                                    \
-			cua__cpu_tree_serial(&r);                                                  \
-		}                                                                                  \
+	 */ \
+	static A short_##kind(const struct cua__reduce *r, const T *x, unsigned n)                   \
+	{                                                                                            \
+		enum { N = 16 / sizeof(T) };                                                         \
+		unsigned packs = 0, left = n;                                                        \
+		A v[32], c[N];                                                                       \
+                                                                                                     \
+		if (n == 1)                                                                          \
+			return element_##kind(r, x[0]);                                              \
+		for (; left; left -= left < N ? left : N, x += N) {                                  \
+			for (unsigned j = 0; j < N; j++)                                             \
+				c[j] = j < left ? element_##kind(r, x[j])                            \
+						: cua__tree_##widen(r, cua__tree_##none(), 0, 0,     \
+								    0);                              \
+			for (unsigned w = N / 2; w; w /= 2)                                          \
+				for (unsigned j = 0; j < w; j++)                                     \
+					c[j] = cua__tree_##combine(c[2 * j], c[2 * j + 1]);          \
+			v[packs++] = c[0];                                                           \
+		}                                                                                    \
+		for (unsigned d = 16; d; d /= 2) {                                                   \
+			if (packs <= d)                                                              \
+				continue;                                                            \
+			for (unsigned i = 0; i + d < packs; i++)                                     \
+				v[i] = cua__tree_##combine(v[i], v[i + d]);                          \
+			packs = d;                                                                   \
+		}                                                                                    \
+		return v[0];                                                                         \
+	}                                                                                            \
+                                                                                                     \
+	static void fixed_##kind(struct fixed_job *f, uint64_t i, uint64_t i_end)                    \
+	{                                                                                            \
+		const struct cua__path *p = &f->job.path;                                            \
+		const T *x = f->job.s->x;                                                            \
+		uint64_t begin, end = cua__path_offset(p, i), n, slot;                               \
+		struct cua__reduce r = cua__segment_reduce(f->job.s);                                \
+                                                                                                     \
+		for (; i < i_end; i++) {                                                             \
+			begin = end;                                                                 \
+			end = cua__path_offset(p, i + 1);                                            \
+			n = begin < end ? end - begin : 0;                                           \
+			if (n <= 32 * 16 / sizeof(T)) {                                              \
+				A v = cua__tree_##widen(&r, cua__tree_##none(), 0, 0, 0);            \
+                                                                                                     \
+				if (n)                                                               \
+					v = short_##kind(&r, x + begin, (unsigned)n);                \
+				r.result = (T *)f->job.s->results + i;                               \
+				cua__tree_##store(&r, n, v);                                         \
+				continue;                                                            \
+			}                                                                            \
+			if (n >= LONG) {                                                             \
+				slot = cua_port_fetch_add_u64(&f->n_long, 1, CUA_RELAXED,            \
+							      CUA_SCOPE_DEVICE,                      \
+							      CUA_SPACE_GENERIC);                    \
+				if (slot < f->most_long) {                                           \
+					f->long_segments[slot] = i;                                  \
+					continue;                                                    \
+				}                                                                    \
+			}                                                                            \
+			r = one_segment(f->job.s, i, begin, n);                                      \
+			cua__cpu_tree_serial(&r);                                                    \
+		}                                                                                    \
 	}
 CUA__TREE_FLOAT_SUMS(DEFINE_FIXED)
 
@@ -301,8 +303,8 @@ static void run_fixed(struct cua_context *ctx, const struct job *job, unsigned w
 	cua__parallel(ctx, workers, fixed_work, &f);
 	for (uint64_t l = 0; l < f.n_long && l < f.most_long; l++) {
 		uint64_t i = f.long_segments[l], begin = cua__path_offset(&job->path, i);
-		struct cua__reduce r = one_segment(job->s, i, begin,
-						   cua__path_offset(&job->path, i + 1) - begin);
+		struct cua__reduce r =
+			one_segment(job->s, i, begin, cua__path_offset(&job->path, i + 1) - begin);
 
 		r.partials = partials;
 		r.finish = job->s->control;

@@ -8,7 +8,7 @@
 #include "float_mode.h"
 #include "tree.h"
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                    \
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                  \
 	!defined(__SANITIZE_THREAD__)
 /* Loops in wider vectors than the library is compiled for, chosen when they run. */
 #define HAVE_LEVELS 1
@@ -25,8 +25,8 @@
 #define FAST_SUM_PACKS 16
 #define FAST_DOT_PACKS 8
 
-typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
-		      void *partial);
+typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape *shape,
+		      uint64_t chunk, void *partial);
 
 /* The elements from number `first` on. An array of no elements may be NULL, which is no address to add to. */
 static inline const void *elements_from(const void *p, uint64_t first, size_t size)
@@ -59,8 +59,8 @@ static inline const void *second_array(const struct cua__reduce *r)
 
 #define DEFINE_STRIP(kind, T, two, C, A, none, widen, combine, store)                              \
 	/* Values 0 to used - 1 of 2 * half that lie `apart`. */                                   \
-	static inline __attribute__((always_inline)) A values_##kind(A *v, unsigned half,          \
-								     unsigned apart, unsigned used) \
+	static inline __attribute__((always_inline))                                               \
+	A values_##kind(A *v, unsigned half, unsigned apart, unsigned used)                        \
 	{                                                                                          \
 		for (unsigned d = half; d; d /= 2)                                                 \
 			for (unsigned i = 0; i < d && i + d < used; i++)                           \
@@ -69,9 +69,9 @@ static inline const void *second_array(const struct cua__reduce *r)
 		return v[0];                                                                       \
 	}                                                                                          \
                                                                                                    \
-	static inline __attribute__((always_inline)) A strip_##kind(                               \
-		const struct cua__reduce *r, uint64_t first, uint32_t rows, uint32_t left,         \
-		const unsigned n_packs)                                                            \
+	static inline __attribute__((always_inline))                                               \
+	A strip_##kind(const struct cua__reduce *r, uint64_t first, uint32_t rows, uint32_t left,  \
+		       const unsigned n_packs)                                                     \
 	{                                                                                          \
 		enum { N = 16 / sizeof(T) };                                                       \
 		const size_t WIDTH = n_packs * N;                                                  \
@@ -123,7 +123,8 @@ static inline const void *second_array(const struct cua__reduce *r)
 		if (!rows)                                                                         \
 			used = left ? (left + N - 1) / N : 1;                                      \
 		for (size_t j = 0; j < WIDTH; j++)                                                 \
-			v[j] = cua__tree_##widen(&call, c[j], rows + (j < left), first + j, WIDTH); \
+			v[j] = cua__tree_##widen(&call, c[j], rows + (j < left), first + j,        \
+						 WIDTH);                                           \
 		PAIR(combine, v, pairs, 2)                                                         \
 		PAIR(combine, pairs, v, 4)                                                         \
 		PAIR(combine, v, pairs, 8)                                                         \
@@ -195,7 +196,8 @@ CUA__TREE_DOTS(DEFINE_WIDE)
 #define FAST_VECTORS 4
 
 /* Of a chunk: where it begins, and its elements of so many bytes. */
-static inline uint64_t fast_extent(const struct cua__tree_shape *shape, uint64_t chunk, size_t size, uint64_t *first)
+static inline uint64_t fast_extent(const struct cua__tree_shape *shape, uint64_t chunk, size_t size,
+				   uint64_t *first)
 {
 	const uint64_t elements = CUA__TREE_WARPS * shape->rows * (32 * 16 / size);
 
@@ -203,12 +205,16 @@ static inline uint64_t fast_extent(const struct cua__tree_shape *shape, uint64_t
 	return shape->n - *first < elements ? shape->n - *first : elements;
 }
 
-AVX512 static inline __attribute__((always_inline)) void fast_halves(const struct cua__reduce *r,
-								     const struct cua__tree_shape *shape,
-								     uint64_t chunk, void *partial, int dot)
+AVX512 static inline __attribute__((always_inline)) void
+fast_halves(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
+	    void *partial, int dot)
 {
 	/* no more floats are added up in a column than in one of FAST_ROWS rows of FAST_DOT_PACKS packs */
-	enum { N = 16, COLUMNS = FAST_VECTORS * N, STRIP = COLUMNS * FAST_ROWS * (32 / FAST_DOT_PACKS) };
+	enum {
+		N = 16,
+		COLUMNS = FAST_VECTORS * N,
+		STRIP = COLUMNS * FAST_ROWS * (32 / FAST_DOT_PACKS)
+	};
 	const __m256i keep = _mm256_set1_epi16(dot ? -1 : (int16_t)r->keep);
 	uint64_t first, n = fast_extent(shape, chunk, sizeof(struct cua_f16), &first);
 	const struct cua_f16 *x = elements_from(r->x, first, sizeof(*x));
@@ -227,8 +233,9 @@ AVX512 static inline __attribute__((always_inline)) void fast_halves(const struc
 				__m256i b = _mm256_loadu_si256((const void *)(y + k + j * N));
 
 				v[j] = _mm512_add_ps(
-					v[j], dot ? _mm512_mul_ps(_mm512_cvtph_ps(a), _mm512_cvtph_ps(b))
-						  : _mm512_cvtph_ps(_mm256_and_si256(a, keep)));
+					v[j],
+					dot ? _mm512_mul_ps(_mm512_cvtph_ps(a), _mm512_cvtph_ps(b))
+					    : _mm512_cvtph_ps(_mm256_and_si256(a, keep)));
 			}
 		for (size_t j = 0; j < FAST_VECTORS; j++)
 			for (size_t l = 0; l < N; l++)
@@ -240,21 +247,23 @@ AVX512 static inline __attribute__((always_inline)) void fast_halves(const struc
 	memcpy(partial, &total, sizeof(total));
 }
 
-AVX512 static void fast_sum_f16_avx512(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
-				   void *partial)
+AVX512 static void fast_sum_f16_avx512(const struct cua__reduce *r,
+				       const struct cua__tree_shape *shape, uint64_t chunk,
+				       void *partial)
 {
 	fast_halves(r, shape, chunk, partial, 0);
 }
 
-AVX512 static void fast_dot_f16_avx512(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
-				   void *partial)
+AVX512 static void fast_dot_f16_avx512(const struct cua__reduce *r,
+				       const struct cua__tree_shape *shape, uint64_t chunk,
+				       void *partial)
 {
 	fast_halves(r, shape, chunk, partial, 1);
 }
 
-AVX512 static inline __attribute__((always_inline)) uint64_t fast_products(const struct cua__reduce *r,
-									   const uint32_t *x, const uint32_t *y,
-									   uint64_t n, int has_sign)
+AVX512 static inline __attribute__((always_inline)) uint64_t
+fast_products(const struct cua__reduce *r, const uint32_t *x, const uint32_t *y, uint64_t n,
+	      int has_sign)
 {
 	enum { N = 16 };
 	__m512i even[FAST_VECTORS / 2], odd[FAST_VECTORS / 2];
@@ -264,13 +273,14 @@ AVX512 static inline __attribute__((always_inline)) uint64_t fast_products(const
 		even[j] = odd[j] = _mm512_setzero_si512();
 	for (; n - k >= FAST_VECTORS / 2 * N; k += FAST_VECTORS / 2 * N)
 		for (size_t j = 0; j < FAST_VECTORS / 2; j++) {
-			__m512i a = _mm512_loadu_si512(x + k + j * N), b = _mm512_loadu_si512(y + k + j * N);
+			__m512i a = _mm512_loadu_si512(x + k + j * N),
+				b = _mm512_loadu_si512(y + k + j * N);
 			__m512i c = _mm512_srli_epi64(a, 32), d = _mm512_srli_epi64(b, 32);
 
-			even[j] = _mm512_add_epi64(even[j],
-						   has_sign ? _mm512_mul_epi32(a, b) : _mm512_mul_epu32(a, b));
-			odd[j] = _mm512_add_epi64(odd[j],
-						  has_sign ? _mm512_mul_epi32(c, d) : _mm512_mul_epu32(c, d));
+			even[j] = _mm512_add_epi64(even[j], has_sign ? _mm512_mul_epi32(a, b)
+								     : _mm512_mul_epu32(a, b));
+			odd[j] = _mm512_add_epi64(odd[j], has_sign ? _mm512_mul_epi32(c, d)
+								   : _mm512_mul_epu32(c, d));
 		}
 	for (size_t j = 0; j < FAST_VECTORS / 2; j++)
 		total += (uint64_t)_mm512_reduce_add_epi64(_mm512_add_epi64(even[j], odd[j]));
@@ -279,8 +289,9 @@ AVX512 static inline __attribute__((always_inline)) uint64_t fast_products(const
 	return total;
 }
 
-AVX512 static void fast_sum_b32_avx512(const struct cua__reduce *r, const struct cua__tree_shape *shape,
-				     uint64_t chunk, void *partial)
+AVX512 static void fast_sum_b32_avx512(const struct cua__reduce *r,
+				       const struct cua__tree_shape *shape, uint64_t chunk,
+				       void *partial)
 {
 	enum { N = 16 };
 	const __m512i sign = _mm512_set1_epi32((int)r->sign), low = _mm512_set1_epi64(0xffffffff);
@@ -297,7 +308,8 @@ AVX512 static void fast_sum_b32_avx512(const struct cua__reduce *r, const struct
 			__m512i a = _mm512_loadu_si512(x + k + j * N);
 			__m512i turn = _mm512_and_si512(_mm512_srai_epi32(a, 31), absolute);
 
-			a = _mm512_xor_si512(_mm512_sub_epi32(_mm512_xor_si512(a, turn), turn), sign);
+			a = _mm512_xor_si512(_mm512_sub_epi32(_mm512_xor_si512(a, turn), turn),
+					     sign);
 			v[j] = _mm512_add_epi64(v[j], _mm512_add_epi64(_mm512_and_si512(a, low),
 								       _mm512_srli_epi64(a, 32)));
 		}
@@ -309,11 +321,13 @@ AVX512 static void fast_sum_b32_avx512(const struct cua__reduce *r, const struct
 	memcpy(partial, &sum, sizeof(sum));
 }
 
-AVX512 static void fast_dot_b32_avx512(const struct cua__reduce *r, const struct cua__tree_shape *shape,
-				     uint64_t chunk, void *partial)
+AVX512 static void fast_dot_b32_avx512(const struct cua__reduce *r,
+				       const struct cua__tree_shape *shape, uint64_t chunk,
+				       void *partial)
 {
 	uint64_t first, n = fast_extent(shape, chunk, sizeof(uint32_t), &first), total;
-	const uint32_t *x = elements_from(r->x, first, sizeof(*x)), *y = elements_from(r->y, first, sizeof(*y));
+	const uint32_t *x = elements_from(r->x, first, sizeof(*x)),
+		       *y = elements_from(r->y, first, sizeof(*y));
 
 	total = r->sign ? fast_products(r, x, y, n, 1) : fast_products(r, x, y, n, 0);
 	memcpy(partial, &total, sizeof(total));
@@ -322,8 +336,9 @@ AVX512 static void fast_dot_b32_avx512(const struct cua__reduce *r, const struct
 
 /* The result, from the partial results of the chunks or, without them, of the elements. */
 #define DEFINE_FINISH(kind, T, two, C, A, none, widen, combine, store)                             \
-	static void finish_##kind(const struct cua__reduce *r, const struct cua__tree_shape *shape, \
-				  const void *partials, chunk_fn *of_chunk)                        \
+	static void finish_##kind(const struct cua__reduce *r,                                     \
+				  const struct cua__tree_shape *shape, const void *partials,       \
+				  chunk_fn *of_chunk)                                              \
 	{                                                                                          \
 		A v[CUA__TREE_THREADS], next;                                                      \
 		unsigned places = CUA__TREE_THREADS, warps, lanes;                                 \
@@ -359,13 +374,22 @@ static const struct {
 		       const void *partials, chunk_fn *of_chunk);
 } kinds[] = {
 #if HAVE_LEVELS
-#define TREE_LEVELS(kind, widest) {chunk_##kind##_plain, chunk_##kind##_avx2, widest}
+#define TREE_LEVELS(kind, widest)                                                                  \
+	{                                                                                          \
+		chunk_##kind##_plain, chunk_##kind##_avx2, widest                                  \
+	}
 #define LEVELS(kind) TREE_LEVELS(kind, NULL), TREE_LEVELS(kind, NULL)
 #define LEVELS_WIDE(kind)                                                                          \
 	TREE_LEVELS(kind, chunk_##kind##_avx512),                                                  \
-		{chunk_##kind##_plain, fast_##kind##_avx2, fast_##kind##_avx512}
+	{                                                                                          \
+		chunk_##kind##_plain, fast_##kind##_avx2, fast_##kind##_avx512                     \
+	}
 #else
-#define LEVELS(kind) {chunk_##kind##_plain, NULL, NULL}, {chunk_##kind##_plain, NULL, NULL}
+#define LEVELS(kind)                                                                               \
+	{chunk_##kind##_plain, NULL, NULL},                                                        \
+	{                                                                                          \
+		chunk_##kind##_plain, NULL, NULL                                                   \
+	}
 #define LEVELS_WIDE(kind) LEVELS(kind)
 #endif
 #define KIND(kind, T, two, C, A, none, widen, combine, store)                                      \
@@ -382,7 +406,8 @@ static const struct {
 
 static chunk_fn *chunk_of(const struct cua__reduce *r)
 {
-	chunk_fn *const *of = cua__reduce_in_any_order(r) ? kinds[r->kind].fast : kinds[r->kind].chunk;
+	chunk_fn *const *of =
+		cua__reduce_in_any_order(r) ? kinds[r->kind].fast : kinds[r->kind].chunk;
 	int level = 0;
 
 #if HAVE_LEVELS
@@ -449,8 +474,8 @@ enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce 
 {
 	size_t size = kinds[r->kind].element;
 	struct job job = {r, cua__tree_shape(cua__reduce_count(r), size)};
-	unsigned workers = r->blocks ? r->blocks
-				     : cua__workers(ctx, job.shape.n, GRAIN_BYTES / size);
+	unsigned workers =
+		r->blocks ? r->blocks : cua__workers(ctx, job.shape.n, GRAIN_BYTES / size);
 
 	/* longer strips, where nothing is promised of the bits, have less to combine */
 	while (cua__reduce_in_any_order(r) && job.shape.rows < FAST_ROWS &&
@@ -458,6 +483,7 @@ enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce 
 		job.shape.rows *= 2;
 		job.shape.chunks = (job.shape.chunks + 1) / 2;
 	}
-	cua__parallel(ctx, workers < job.shape.chunks ? workers : (unsigned)job.shape.chunks, work, &job);
+	cua__parallel(ctx, workers < job.shape.chunks ? workers : (unsigned)job.shape.chunks, work,
+		      &job);
 	return CUA_OK;
 }

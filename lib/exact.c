@@ -9,9 +9,9 @@ static struct cua__exact_state *state_of(struct cua_context *ctx)
 	return (struct cua__exact_state *)(void *)((char *)ctx->control + CUA__EXACT_CONTROL);
 }
 
-enum cua_status cua__exact_reduce(struct cua_context *ctx, enum cua_reduce_op op, enum cua_type type,
-				  enum cua_type result_type, uint64_t n, const uint64_t *count,
-				  const void *x, const void *y, void *result)
+enum cua_status cua__exact_reduce(struct cua_context *ctx, enum cua_reduce_op op,
+				  enum cua_type type, enum cua_type result_type, uint64_t n,
+				  const uint64_t *count, const void *x, const void *y, void *result)
 {
 	struct cua__exact r = {
 		.op = op,
@@ -29,8 +29,8 @@ enum cua_status cua__exact_reduce(struct cua_context *ctx, enum cua_reduce_op op
 	return ctx->backend->exact->run(ctx, &r);
 }
 
-static enum cua_status add(struct cua_context *ctx, enum cua_reduce_op op, enum cua_type type, size_t n,
-			   const void *x, const void *y, struct cua_exact *partial)
+static enum cua_status add(struct cua_context *ctx, enum cua_reduce_op op, enum cua_type type,
+			   size_t n, const void *x, const void *y, struct cua_exact *partial)
 {
 	struct cua__exact r = {.op = op, .type = type, .n = n};
 	struct cua_exact sum;

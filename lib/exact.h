@@ -22,11 +22,12 @@ struct cua__exact {
 	enum cua_reduce_op op; /* SUM or DOT */
 	enum cua_type type, result_type;
 	uint64_t n;
-	const uint64_t *count; /* NULL, or where the backend finds a number of elements: the lesser counts */
-	const void *x, *y;     /* y is NULL for SUM */
-	void *result;          /* the rounded sum; or, if this is NULL, */
-	struct cua_exact *partial;   /* what the sum is added to */
-	int fresh;                   /* the partial's contents do not count */
+	const uint64_t *
+		count; /* NULL, or where the backend finds a number of elements: the lesser counts */
+	const void *x, *y;         /* y is NULL for SUM */
+	void *result;              /* the rounded sum; or, if this is NULL, */
+	struct cua_exact *partial; /* what the sum is added to */
+	int fresh;                 /* the partial's contents do not count */
 	struct cua__exact_state *state;
 	uint64_t kept_bytes; /* of an array, that a GPU's L2 keeps for the next reader */
 };
@@ -54,15 +55,16 @@ struct cua__exact_ops {
  * the backend can access, and have been checked; between cua__call_begin and cua__call_end. Takes no
  * workspace and waits for nothing.
  */
-enum cua_status cua__exact_reduce(struct cua_context *ctx, enum cua_reduce_op op, enum cua_type type,
-				  enum cua_type result_type, uint64_t n, const uint64_t *count,
-				  const void *x, const void *y, void *result);
+enum cua_status cua__exact_reduce(struct cua_context *ctx, enum cua_reduce_op op,
+				  enum cua_type type, enum cua_type result_type, uint64_t n,
+				  const uint64_t *count, const void *x, const void *y,
+				  void *result);
 
 /* ---- windows ---- */
 
 #define CUA__WINDOW_STEP 51
 /* The least and the greatest k of a first window, where all windows are normal numbers. */
-#define CUA__WINDOW_LEAST(windows) (-1074 + CUA__WINDOW_STEP * ((windows) - 1))
+#define CUA__WINDOW_LEAST(windows) (-1074 + CUA__WINDOW_STEP * ((windows)-1))
 #define CUA__WINDOW_MOST 971
 /*
  * The least of a dot product of f64, of which x y rounded is in the first two windows, and the error of that
@@ -90,12 +92,13 @@ CUA_FORCE int cua__window_for(int power, int least, int most)
 /* Adds v 2^k to digits. */
 CUA_FORCE void cua__exact_insert_signed(int64_t *digit, int64_t v, int k)
 {
-	cua__exact_insert(digit, v < 0, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, k + CUA__EXACT_POINT);
+	cua__exact_insert(digit, v < 0, v < 0 ? 0 - (uint64_t)v : (uint64_t)v,
+			  k + CUA__EXACT_POINT);
 }
 
 /* The number in digits lo to hi, normalized, to *result in its type. */
-CUA_FN void cua__exact_store(const int64_t *digit, int lo, int hi, uint32_t flags, enum cua_type type,
-			     void *result)
+CUA_FN void cua__exact_store(const int64_t *digit, int lo, int hi, uint32_t flags,
+			     enum cua_type type, void *result)
 {
 	if (type == CUA_F64)
 		CUA_WRITE(*(cua__raw64 *)result,

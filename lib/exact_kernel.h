@@ -68,7 +68,7 @@ CUA_FORCE int cua__exact_windows_of(enum cua_type type, int dot)
 
 CUA_FORCE int cua__exact_least(enum cua_type type, int dot)
 {
-	return type == CUA_F16 && !dot ? -24
+	return type == CUA_F16 && !dot  ? -24
 	       : type == CUA_F64 && dot ? CUA__WINDOW_LEAST_DOT_F64
 					: CUA__WINDOW_LEAST(cua__exact_windows_of(type, dot));
 }
@@ -137,7 +137,8 @@ CUA_FORCE struct cua__exact_parts cua__exact_parts_in(enum cua_type type, uint64
 
 /* ---- a block's digits ---- */
 
-CUA_FORCE void cua__exact_add_digit(struct cua__exact_shared *s, int i, uint64_t size, uint32_t negative)
+CUA_FORCE void cua__exact_add_digit(struct cua__exact_shared *s, int i, uint64_t size,
+				    uint32_t negative)
 {
 	if (size)
 		cua_port_add_u64((uint64_t *)(void *)&s->digit[i], negative ? 0 - size : size,
@@ -145,7 +146,8 @@ CUA_FORCE void cua__exact_add_digit(struct cua__exact_shared *s, int i, uint64_t
 }
 
 /* Adds mantissa 2^at, where 2^0 is the first bit of digit 0. */
-CUA_FN void cua__exact_add_digits(struct cua__exact_shared *s, uint32_t negative, uint64_t mantissa, int at)
+CUA_FN void cua__exact_add_digits(struct cua__exact_shared *s, uint32_t negative, uint64_t mantissa,
+				  int at)
 {
 	int shift = at & 31;
 	uint64_t low = mantissa << shift;
@@ -162,8 +164,8 @@ CUA_FN void cua__exact_add_flags(struct cua__exact_shared *s, uint32_t flags)
 }
 
 /* One element, or one product, without windows. */
-CUA_FORCE void cua__exact_add_element(struct cua__exact_shared *s, enum cua_type type, int dot, uint64_t a,
-				      uint64_t b)
+CUA_FORCE void cua__exact_add_element(struct cua__exact_shared *s, enum cua_type type, int dot,
+				      uint64_t a, uint64_t b)
 {
 	struct cua__exact_parts x = cua__exact_parts_in(type, a), y;
 	uint64_t x0, x1, y0, y1;
@@ -212,7 +214,8 @@ CUA_FN void cua__exact_carry_block(struct cua__exact_shared *s)
 		}
 		cua_port_sync_block();
 		if (i < CUA_EXACT_DIGITS - 1 && v >> 32)
-			CUA_WRITE(s->digit[i + 1], cua__exact_plus(CUA_READ(s->digit[i + 1]), v >> 32));
+			CUA_WRITE(s->digit[i + 1],
+				  cua__exact_plus(CUA_READ(s->digit[i + 1]), v >> 32));
 		cua_port_sync_block();
 	}
 }
@@ -248,8 +251,8 @@ CUA_FORCE uint64_t cua__exact_warp_sum(uint32_t mask, uint64_t v)
 }
 
 /* The whole warp's windows to the block's digits. */
-CUA_FORCE void cua__exact_close(struct cua__exact_shared *s, const struct cua__exact_windows *w, int windows,
-				uint32_t mask)
+CUA_FORCE void cua__exact_close(struct cua__exact_shared *s, const struct cua__exact_windows *w,
+				int windows, uint32_t mask)
 {
 	CUA__UNROLL
 	for (int i = 0; i < windows; i++) {
@@ -261,7 +264,8 @@ CUA_FORCE void cua__exact_close(struct cua__exact_shared *s, const struct cua__e
 		if (cua_port_lane() == 0) {
 			cua__exact_add_digits(s, 0, first, at);
 			cua__exact_add_digits(s, 0, second, at + 32);
-			cua__exact_add_digits(s, third < 0, third < 0 ? 0 - (uint64_t)third : (uint64_t)third,
+			cua__exact_add_digits(s, third < 0,
+					      third < 0 ? 0 - (uint64_t)third : (uint64_t)third,
 					      at + 64);
 		}
 	}
@@ -275,7 +279,8 @@ CUA_FORCE void cua__exact_clear(struct cua__exact_tile *t)
 }
 
 /* Adds v to window i, and returns what it leaves. */
-CUA_FORCE double cua__exact_step(struct cua__exact_tile *t, const struct cua__exact_windows *w, int i, double v)
+CUA_FORCE double cua__exact_step(struct cua__exact_tile *t, const struct cua__exact_windows *w,
+				 int i, double v)
 {
 	double sum = cua_port_add_rn_f64(v, w->m[i]);
 	uint64_t bits = cua__exact_bits_f64(sum);
@@ -315,8 +320,8 @@ CUA_FORCE int cua__exact_fits(const struct cua__exact_tile *t)
 }
 
 /* A tile of so many elements, that fits, into the windows. */
-CUA_FORCE void cua__exact_keep(struct cua__exact_windows *w, const struct cua__exact_tile *t, enum cua_type type,
-			       int dot, uint32_t elements)
+CUA_FORCE void cua__exact_keep(struct cua__exact_windows *w, const struct cua__exact_tile *t,
+			       enum cua_type type, int dot, uint32_t elements)
 {
 	int windows = cua__exact_windows_of(type, dot);
 
@@ -337,13 +342,15 @@ CUA_FORCE void cua__exact_keep(struct cua__exact_windows *w, const struct cua__e
 CUA_FORCE int cua__exact_leading(struct cua__exact_parts v)
 {
 	/* a double holds a mantissa as it is */
-	return v.at - CUA__EXACT_POINT + (int)(cua__exact_bits_f64((double)v.mantissa) >> 52) - 1023;
+	return v.at - CUA__EXACT_POINT + (int)(cua__exact_bits_f64((double)v.mantissa) >> 52) -
+	       1023;
 }
 
 /* A power of two above which there is no leading bit of an element or a product; less than -9999 for zero. */
 CUA_FORCE int cua__exact_power(enum cua_type type, int dot, uint64_t a, uint64_t b)
 {
-	struct cua__exact_parts x = cua__exact_parts_in(type, a), y = cua__exact_parts_in(type, dot ? b : 0);
+	struct cua__exact_parts x = cua__exact_parts_in(type, a),
+				y = cua__exact_parts_in(type, dot ? b : 0);
 
 	if (x.flags || y.flags || !x.mantissa || (dot && !y.mantissa))
 		return -10000;
@@ -353,8 +360,8 @@ CUA_FORCE int cua__exact_power(enum cua_type type, int dot, uint64_t a, uint64_t
 }
 
 /* The pack of N elements at index i of m; zeros where there is none. */
-CUA_FORCE struct cua__pack cua__exact_pack_at(enum cua_type type, int N, const void *x, uint64_t i, uint64_t m,
-					      uint64_t how)
+CUA_FORCE struct cua__pack cua__exact_pack_at(enum cua_type type, int N, const void *x, uint64_t i,
+					      uint64_t m, uint64_t how)
 {
 	struct cua__pack p = {{0, 0, 0, 0}};
 	uint64_t v;
@@ -374,9 +381,10 @@ CUA_FORCE struct cua__pack cua__exact_pack_at(enum cua_type type, int N, const v
  * `stride` packs after the one before; those from m on do not exist. A pack is loaded while the one before it is
  * added, because nothing else hides how long that takes.
  */
-CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_windows *w, enum cua_type type,
-				int dot, int N, const void *x, const void *y, uint64_t first, uint32_t stride,
-				uint32_t packs, uint64_t m, uint32_t mask, uint64_t how_x, uint64_t how_y)
+CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_windows *w,
+				enum cua_type type, int dot, int N, const void *x, const void *y,
+				uint64_t first, uint32_t stride, uint32_t packs, uint64_t m,
+				uint32_t mask, uint64_t how_x, uint64_t how_y)
 {
 	const int windows = cua__exact_windows_of(type, dot);
 	const uint32_t lane = cua_port_lane();
@@ -405,7 +413,8 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 				break;
 			CUA__UNROLL
 			for (int j = 0; j < N; j++) {
-				uint64_t u = cua__exact_element(type, &a, j), v = cua__exact_element(type, &b, j);
+				uint64_t u = cua__exact_element(type, &a, j),
+					 v = cua__exact_element(type, &b, j);
 				struct cua__exact_tile t;
 				int fits, p;
 
@@ -446,9 +455,9 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 /* ---- a block ---- */
 
 /* The m packs of N elements of x and y; N is 1 where they do not lie on 16 bytes. */
-CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_windows *w, enum cua_type type,
-				int dot, int N, const void *x, const void *y, uint64_t m,
-				const struct cua__cached *cached)
+CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_windows *w,
+				enum cua_type type, int dot, int N, const void *x, const void *y,
+				uint64_t m, const struct cua__cached *cached)
 {
 	enum { MOST = CUA__EXACT_LOADS };
 	const uint32_t packs = N == 1 || !dot ? MOST : MOST / 2, size = cua_port_block_size();
@@ -478,12 +487,13 @@ CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_w
 		for (uint32_t l = 0; l < packs; l++) {
 			CUA__UNROLL
 			for (int j = 0; j < N; j++)
-				cua__exact_take(&t, w, type, dot, cua__exact_element(type, &a[l], j),
+				cua__exact_take(&t, w, type, dot,
+						cua__exact_element(type, &a[l], j),
 						cua__exact_element(type, &b[l], j));
 		}
 		if (cua_port_ballot(mask, !cua__exact_fits(&t)))
-			cua__exact_retry(s, w, type, dot, N, x, y, first + thread, size, packs, m, mask, how_x,
-					 how_y);
+			cua__exact_retry(s, w, type, dot, N, x, y, first + thread, size, packs, m,
+					 mask, how_x, how_y);
 		else
 			cua__exact_keep(w, &t, type, dot, packs * (uint32_t)N);
 		if (++tiles % CUA__EXACT_TILES == 0)
@@ -500,8 +510,8 @@ CUA_FN void cua__exact_finish_block(struct cua__exact_shared *s, const struct cu
 
 	if (!r->result && !r->fresh) {
 		for (uint32_t i = thread; i < CUA_EXACT_DIGITS; i += step)
-			CUA_WRITE(s->digit[i],
-				  cua__exact_plus(CUA_READ(s->digit[i]), CUA_READ(r->partial->digit[i])));
+			CUA_WRITE(s->digit[i], cua__exact_plus(CUA_READ(s->digit[i]),
+							       CUA_READ(r->partial->digit[i])));
 		if (thread == 0) {
 			cua__exact_add_flags(s, CUA_READ(r->partial->flags));
 			if (CUA_READ(r->partial->layout) != CUA_EXACT_LAYOUT)
@@ -529,7 +539,8 @@ CUA_FN void cua__exact_finish_block(struct cua__exact_shared *s, const struct cu
 		lo = lo < hi ? lo : hi;
 		cua__exact_carry(s->digit, lo, hi);
 		if (r->result)
-			cua__exact_store(s->digit, lo, hi, CUA_READ(s->flags), r->result_type, r->result);
+			cua__exact_store(s->digit, lo, hi, CUA_READ(s->flags), r->result_type,
+					 r->result);
 	}
 	if (r->result)
 		return;
@@ -557,8 +568,8 @@ CUA_FN int cua__exact_arrive(struct cua__exact_shared *s, struct cua__exact_stat
 		int64_t v = CUA_READ(s->digit[i]);
 
 		if (v)
-			cua_port_add_u64((uint64_t *)(void *)&state->digit[i], (uint64_t)v, CUA_RELAXED,
-					 CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+			cua_port_add_u64((uint64_t *)(void *)&state->digit[i], (uint64_t)v,
+					 CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	}
 	if (thread == 0 && CUA_READ(s->flags))
 		cua_port_or_b32(&state->flags, CUA_READ(s->flags), CUA_RELAXED, CUA_SCOPE_DEVICE,
@@ -570,14 +581,17 @@ CUA_FN int cua__exact_arrive(struct cua__exact_shared *s, struct cua__exact_stat
 	if (!CUA_READ(s->last))
 		return 0;
 	for (uint32_t i = thread; i < CUA_EXACT_DIGITS; i += step) {
-		CUA_WRITE(s->digit[i], (int64_t)cua_port_load_b64(&state->digit[i], CUA_RELAXED,
-								  CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL));
-		cua_port_store_b64(&state->digit[i], 0, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		CUA_WRITE(s->digit[i],
+			  (int64_t)cua_port_load_b64(&state->digit[i], CUA_RELAXED,
+						     CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL));
+		cua_port_store_b64(&state->digit[i], 0, CUA_RELAXED, CUA_SCOPE_DEVICE,
+				   CUA_SPACE_GLOBAL);
 	}
 	if (thread == 0) {
 		CUA_WRITE(s->flags, cua_port_load_b32(&state->flags, CUA_RELAXED, CUA_SCOPE_DEVICE,
 						      CUA_SPACE_GLOBAL));
-		cua_port_store_b32(&state->flags, 0, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		cua_port_store_b32(&state->flags, 0, CUA_RELAXED, CUA_SCOPE_DEVICE,
+				   CUA_SPACE_GLOBAL);
 	}
 	cua_port_sync_block();
 	return 1;
@@ -593,8 +607,8 @@ CUA_FORCE void cua__exact_begin(struct cua__exact_shared *s)
 }
 
 /* All of a launch that a block does; type and dot are those of r, as constants. */
-CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__exact *r, enum cua_type type,
-				int dot)
+CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__exact *r,
+				enum cua_type type, int dot)
 {
 	const uint32_t size = cua__exact_element_size(type), N = 16 / size;
 	const char *x = (const char *)r->x, *y = (const char *)(dot ? r->y : r->x);
@@ -606,8 +620,9 @@ CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__e
 		n = *r->count;
 	cached = cua__cached(n * size * (dot ? 2 : 1), r->kept_bytes);
 	cua__exact_begin(s);
-	cua__exact_open(&w, cua__exact_windows_of(type, dot),
-			cua__window_for(0, cua__exact_least(type, dot), cua__exact_most(type, dot)));
+	cua__exact_open(
+		&w, cua__exact_windows_of(type, dot),
+		cua__window_for(0, cua__exact_least(type, dot), cua__exact_most(type, dot)));
 	if (((uintptr_t)x ^ (uintptr_t)y) & 15) {
 		/* no 16-byte boundary in common */
 		cua__exact_packs(s, &w, type, dot, 1, x, y, n, &cached);
@@ -619,14 +634,16 @@ CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__e
 		tail = head + m * N;
 		/* fewer than N at either end */
 		if (cua_port_block() == 0) {
-			for (i = cua_port_thread(); i < head + (n - tail); i += cua_port_block_size()) {
+			for (i = cua_port_thread(); i < head + (n - tail);
+			     i += cua_port_block_size()) {
 				uint64_t at = i < head ? i : tail + (i - head);
 
 				cua__exact_add_element(s, type, dot, cua__exact_load(type, x, at),
 						       dot ? cua__exact_load(type, y, at) : 0);
 			}
 		}
-		cua__exact_packs(s, &w, type, dot, (int)N, x + head * size, y + head * size, m, &cached);
+		cua__exact_packs(s, &w, type, dot, (int)N, x + head * size, y + head * size, m,
+				 &cached);
 	}
 	if (cua__exact_arrive(s, r->state))
 		cua__exact_finish_block(s, r);

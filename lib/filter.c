@@ -15,9 +15,9 @@ CUA_STATIC_ASSERT(CUA__FILTER_CONTROL + sizeof(struct cua__filter_state) <= CUA_
  * the rank without its highest bit flipped, which the order of signed numbers needs; that cancels in a difference.
  */
 struct ranks {
-	uint64_t most;         /* of the type's bits */
-	uint64_t first, last;  /* of all that can be less or greater; a NaN has no such rank */
-	uint64_t low, high;    /* of what is equal to the value */
+	uint64_t most;        /* of the type's bits */
+	uint64_t first, last; /* of all that can be less or greater; a NaN has no such rank */
+	uint64_t low, high;   /* of what is equal to the value */
 	uint64_t flip;
 	int nan;
 };
@@ -46,7 +46,10 @@ static struct ranks rank(enum cua_type type, const void *value)
 	case CUA_I8:
 	case CUA_I16:
 	case CUA_I32:
-	case CUA_I64: r.flip = sign; r.low = r.high = v ^ sign; return r;
+	case CUA_I64:
+		r.flip = sign;
+		r.low = r.high = v ^ sign;
+		return r;
 	default: r.low = r.high = v; return r;
 	}
 	r.flip = sign;
@@ -106,7 +109,8 @@ static int known_type(enum cua_type type)
 /* What can be compared: integers and floats of 8 to 64 bits. */
 static int comparable(enum cua_type type)
 {
-	return known_type(type) && type != CUA_U128 && type != CUA_COMPLEX_F32 && type != CUA_COMPLEX_F64;
+	return known_type(type) && type != CUA_U128 && type != CUA_COMPLEX_F32 &&
+	       type != CUA_COMPLEX_F64;
 }
 
 /* What the elements and the options say. */
@@ -138,8 +142,9 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_filter_opt
 
 /* The inputs: flags or a comparison, and the elements, which need not be there where nobody looks at them. */
 static enum cua_status plan_inputs(struct cua_context *ctx, const struct cua_filter_options *o,
-				   enum cua_type type, size_t n, const void *x, enum cua_compare compare,
-				   const void *value, int has_values, struct cua__filter *f)
+				   enum cua_type type, size_t n, const void *x,
+				   enum cua_compare compare, const void *value, int has_values,
+				   struct cua__filter *f)
 {
 	enum cua_status status = CUA_OK;
 	const void *p;
@@ -229,7 +234,8 @@ enum cua_status cua_filter_array(struct cua_context *ctx, const struct cua_filte
 	for (int i = 2; i < 5; i++)
 		for (int j = 0; j < i; j++)
 			if (!(f.in_place && i == 2 && j == 0) &&
-			    cua__overlap(arrays[i].p, arrays[i].bytes, arrays[j].p, arrays[j].bytes))
+			    cua__overlap(arrays[i].p, arrays[i].bytes, arrays[j].p,
+					 arrays[j].bytes))
 				return CUA_ERROR_OVERLAP;
 	if (f.in_place)
 		f.ordered = 1;
@@ -291,8 +297,9 @@ enum cua_status cua_filter_append(struct cua_context *ctx, const struct cua_filt
 	return cua__call_end(&call, status);
 }
 
-enum cua_status cua_filter_workspace(struct cua_context *ctx, const struct cua_filter_options *options,
-				     enum cua_type type, size_t n, size_t *bytes)
+enum cua_status cua_filter_workspace(struct cua_context *ctx,
+				     const struct cua_filter_options *options, enum cua_type type,
+				     size_t n, size_t *bytes)
 {
 	struct cua_filter_options o;
 	struct cua__filter f;

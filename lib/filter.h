@@ -14,7 +14,7 @@ enum cua__filter_key {
 	CUA__FILTER_FLAG,    /* not at all: its flag decides */
 	CUA__FILTER_INTEGER, /* its bits, as an integer */
 	CUA__FILTER_FLOAT,   /* sign and magnitude become an integer in the same order */
-	CUA__FILTER_CHANGE   /* kept where its bits differ from those before it: it begins a run of equal ones */
+	CUA__FILTER_CHANGE /* kept where its bits differ from those before it: it begins a run of equal ones */
 };
 
 /* Tiles of a short array, at most. */
@@ -51,17 +51,18 @@ struct cua__filter {
 	uint64_t low, range;
 	int inverted;
 	int ordered;
-	int partition;  /* what is not kept goes behind what is; capacity is n */
-	int in_place;   /* values is x: ordered, and without partition */
+	int partition; /* what is not kept goes behind what is; capacity is n */
+	int in_place;  /* values is x: ordered, and without partition */
 	uint64_t capacity;
 	void *values;        /* NULL: not stored */
 	void *indexes;       /* NULL: not stored */
 	uint32_t index_size; /* 4 or 8 */
-	uint64_t *demand;    /* the cursor of a buffer, behind whose items the kept ones go; or NULL */
-	uint64_t *count;     /* without demand: becomes the number of elements kept */
+	uint64_t *demand; /* the cursor of a buffer, behind whose items the kept ones go; or NULL */
+	uint64_t *count;  /* without demand: becomes the number of elements kept */
 	uint64_t *count_too; /* of runs: the same, in another place */
 	/* set by the CUDA backend */
-	const uint64_t *all_kept; /* ordered partition: how many are kept, which another pass has counted */
+	const uint64_t *
+		all_kept; /* ordered partition: how many are kept, which another pass has counted */
 	struct cua__filter_state *state;
 	uint64_t *tiles; /* ordered: a word of zeros for each tile, or those of a short array */
 };
@@ -69,7 +70,8 @@ struct cua__filter {
 struct cua__filter_ops {
 	/* bytes of scratch memory */
 	size_t (*scratch)(struct cua_context *ctx, const struct cua__filter *f);
-	enum cua_status (*filter)(struct cua_context *ctx, const struct cua__filter *f, void *scratch);
+	enum cua_status (*filter)(struct cua_context *ctx, const struct cua__filter *f,
+				  void *scratch);
 };
 
 /* In the context's control memory. */

@@ -120,12 +120,14 @@ CUA_FORCE uint64_t cua__filter_bits64(const struct cua__filter_pack *v, uint32_t
 }
 
 /* The bits of element c, of 4 or 8 bytes. */
-CUA_FORCE uint64_t cua__filter_element(const struct cua__filter_kind k, const struct cua__filter_pack *v, uint32_t c)
+CUA_FORCE uint64_t cua__filter_element(const struct cua__filter_kind k,
+				       const struct cua__filter_pack *v, uint32_t c)
 {
 	return k.size == 8 ? cua__filter_bits64(v, c) : cua__filter_bits32(4, v, c);
 }
 
-CUA_FORCE void cua__filter_load(const struct cua__filter_kind k, struct cua__filter_pack *v, const char *p)
+CUA_FORCE void cua__filter_load(const struct cua__filter_kind k, struct cua__filter_pack *v,
+				const char *p)
 {
 	if (k.size == 1) {
 		v->word[0] = CUA_READ(*(const cua__raw32 *)(const void *)p);
@@ -140,8 +142,8 @@ CUA_FORCE void cua__filter_load(const struct cua__filter_kind k, struct cua__fil
 }
 
 /* One element, into place c of a pack of zeros. */
-CUA_FORCE void cua__filter_load_one(const struct cua__filter_kind k, struct cua__filter_pack *v, uint32_t c,
-				    const char *p)
+CUA_FORCE void cua__filter_load_one(const struct cua__filter_kind k, struct cua__filter_pack *v,
+				    uint32_t c, const char *p)
 {
 	if (k.size == 16)
 		*v = CUA_READ(*(const struct cua__filter_pack *)(const void *)p);
@@ -153,7 +155,8 @@ CUA_FORCE void cua__filter_load_one(const struct cua__filter_kind k, struct cua_
 	} else if (k.size == 4)
 		v->word[c] = CUA_READ(*(const cua__raw32 *)(const void *)p);
 	else if (k.size == 2)
-		v->word[c / 2] |= (uint32_t)CUA_READ(*(const cua__raw16 *)(const void *)p) << c % 2 * 16;
+		v->word[c / 2] |= (uint32_t)CUA_READ(*(const cua__raw16 *)(const void *)p)
+				  << c % 2 * 16;
 	else
 		v->word[0] |= (uint32_t)CUA_READ(*(const uint8_t *)p) << c * 8;
 }
@@ -187,10 +190,12 @@ CUA_FORCE uint32_t cua__filter_keeps(const struct cua__filter_kind k, const stru
 		if (k.key == CUA__FILTER_FLAG)
 			keep = (flags >> c * 8 & 0xff) != 0;
 		else if (k.size == 8)
-			keep = cua__filter_key64(k.key, cua__filter_bits64(v, c)) - f->low <= f->range;
+			keep = cua__filter_key64(k.key, cua__filter_bits64(v, c)) - f->low <=
+			       f->range;
 		else
 			keep = cua__filter_in32(
-				k.size, cua__filter_key32(k.key, k.size, cua__filter_bits32(k.size, v, c)),
+				k.size,
+				cua__filter_key32(k.key, k.size, cua__filter_bits32(k.size, v, c)),
 				(uint32_t)f->low, (uint32_t)f->range);
 		bits |= (uint32_t)keep << c;
 	}
@@ -225,8 +230,8 @@ CUA_FORCE void cua__filter_read(const struct cua__filter_kind k, const struct cu
 {
 	const uint32_t per = cua__filter_per(k), thread = cua_port_thread();
 	/* the first element of this thread, counted from the beginning of tile 0 */
-	const uint64_t at = tile * cua__filter_tile(k) +
-			    (thread / 32 * (32 * k.loads) + thread % 32) * per;
+	const uint64_t at =
+		tile * cua__filter_tile(k) + (thread / 32 * (32 * k.loads) + thread % 32) * per;
 	const uint64_t end = tile * cua__filter_tile(k) + cua__filter_tile(k);
 	const char *x = (const char *)f->x + (at - shift) * k.size;
 	const uint8_t *flags = f->flags + (at - shift);
@@ -251,8 +256,8 @@ CUA_FORCE void cua__filter_read(const struct cua__filter_kind k, const struct cu
 		if (per == 4 && (uintptr_t)flags % 4 == 0) {
 			CUA__UNROLL
 			for (j = 0; j < k.loads; j++)
-				t->flags[j] =
-					CUA_READ(*(const cua__raw32 *)(const void *)(flags + j * (32 * per)));
+				t->flags[j] = CUA_READ(*(
+					const cua__raw32 *)(const void *)(flags + j * (32 * per)));
 			return;
 		}
 		CUA__UNROLL
@@ -260,7 +265,8 @@ CUA_FORCE void cua__filter_read(const struct cua__filter_kind k, const struct cu
 			t->flags[j] = 0;
 			CUA__UNROLL
 			for (c = 0; c < per; c++)
-				t->flags[j] |= (uint32_t)CUA_READ(flags[j * (32 * per) + c]) << c * 8;
+				t->flags[j] |= (uint32_t)CUA_READ(flags[j * (32 * per) + c])
+					       << c * 8;
 		}
 		return;
 	}
@@ -301,16 +307,20 @@ CUA_FORCE void cua__filter_read(const struct cua__filter_kind k, const struct cu
 CUA_FORCE uint64_t cua__filter_look(const struct cua__filter *f, int acquire, uint64_t tile)
 {
 	if (acquire)
-		return cua_port_load_b64(&f->tiles[tile], CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		return cua_port_load_b64(&f->tiles[tile], CUA_ACQUIRE, CUA_SCOPE_DEVICE,
+					 CUA_SPACE_GLOBAL);
 	return cua_port_load_b64(&f->tiles[tile], CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
-CUA_FORCE void cua__filter_tell(const struct cua__filter *f, int release, uint64_t tile, uint64_t word)
+CUA_FORCE void cua__filter_tell(const struct cua__filter *f, int release, uint64_t tile,
+				uint64_t word)
 {
 	if (release)
-		cua_port_store_b64(&f->tiles[tile], word, CUA_RELEASE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		cua_port_store_b64(&f->tiles[tile], word, CUA_RELEASE, CUA_SCOPE_DEVICE,
+				   CUA_SPACE_GLOBAL);
 	else
-		cua_port_store_b64(&f->tiles[tile], word, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		cua_port_store_b64(&f->tiles[tile], word, CUA_RELAXED, CUA_SCOPE_DEVICE,
+				   CUA_SPACE_GLOBAL);
 }
 
 /* Where the places begin: before anything moves that end of the buffer. Past the capacity it does not matter. */
@@ -325,7 +335,8 @@ CUA_FORCE uint64_t cua__filter_base(const struct cua__filter *f)
 }
 
 /* In order: so many were kept in all. By one thread, which knows the last place. */
-CUA_FORCE void cua__filter_tell_all(const struct cua__filter_kind k, const struct cua__filter *f, uint64_t kept)
+CUA_FORCE void cua__filter_tell_all(const struct cua__filter_kind k, const struct cua__filter *f,
+				    uint64_t kept)
 {
 	if (k.key == CUA__FILTER_CHANGE) {
 		CUA_WRITE(*f->count_too, kept);
@@ -356,11 +367,13 @@ CUA_FORCE uint32_t cua__filter_scan_warp(uint32_t lane, uint32_t v)
  * A step of the scan, by a whole block: places for the told tiles from `first` on, up to one that is not told, the
  * first at *place, which becomes the place after them. Returns how many there were. `turn` is 0 and 1 alternately.
  */
-CUA_FORCE uint32_t cua__filter_scan_step(const struct cua__filter_kind k, const struct cua__filter *f,
-					 struct cua__filter_shared *sh, uint32_t turn, uint64_t tiles,
-					 uint64_t first, uint64_t *place)
+CUA_FORCE uint32_t cua__filter_scan_step(const struct cua__filter_kind k,
+					 const struct cua__filter *f, struct cua__filter_shared *sh,
+					 uint32_t turn, uint64_t tiles, uint64_t first,
+					 uint64_t *place)
 {
-	const uint32_t lane = cua_port_lane(), warp = cua_port_thread() / 32, full = CUA__FILTER_LOOKS * 32;
+	const uint32_t lane = cua_port_lane(), warp = cua_port_thread() / 32,
+		       full = CUA__FILTER_LOOKS * 32;
 	const uint64_t tile = first + warp * full + lane;
 	uint32_t before[CUA__FILTER_LOOKS], told = 0, kept = 0, all = 0, lower = 0, j, w;
 	uint64_t word[CUA__FILTER_LOOKS];
@@ -368,7 +381,8 @@ CUA_FORCE uint32_t cua__filter_scan_step(const struct cua__filter_kind k, const 
 
 	CUA__UNROLL
 	for (j = 0; j < CUA__FILTER_LOOKS; j++)
-		word[j] = tile + j * 32 < tiles ? cua__filter_look(f, f->in_place, tile + j * 32) : 0;
+		word[j] =
+			tile + j * 32 < tiles ? cua__filter_look(f, f->in_place, tile + j * 32) : 0;
 	CUA__UNROLL
 	for (j = 0; j < CUA__FILTER_LOOKS; j++) {
 		uint32_t untold = ~cua_port_ballot(CUA__FILTER_ALL, word[j] != 0);
@@ -419,7 +433,8 @@ CUA_FORCE uint32_t cua__filter_scan_step(const struct cua__filter_kind k, const 
  * lines; and have four elements at a time, so that they wait for shared memory once.
  */
 #define CUA__DEFINE_FILTER_STORE(name, T)                                                          \
-	CUA_FORCE void cua__filter_store_##name(uint32_t threads, T *to, const T *stage, uint32_t n) \
+	CUA_FORCE void cua__filter_store_##name(uint32_t threads, T *to, const T *stage,           \
+						uint32_t n)                                        \
 	{                                                                                          \
 		uint32_t i = cua_port_thread() - (uint32_t)((uintptr_t)to % 128 / sizeof(T)), j;   \
                                                                                                    \
@@ -446,8 +461,8 @@ CUA__DEFINE_FILTER_STORE(64, cua__raw64)
 CUA__DEFINE_FILTER_STORE(128, struct cua__filter_pack)
 
 /* Stores n elements of the stage, from place `from` of it on, at place `first`. */
-CUA_FORCE void cua__filter_store(const struct cua__filter_kind k, const struct cua__filter *f, uint64_t first,
-				 uint32_t n, const void *stage, uint32_t from)
+CUA_FORCE void cua__filter_store(const struct cua__filter_kind k, const struct cua__filter *f,
+				 uint64_t first, uint32_t n, const void *stage, uint32_t from)
 {
 	const uint32_t threads = k.warps * 32;
 
@@ -468,15 +483,17 @@ CUA_FORCE void cua__filter_store(const struct cua__filter_kind k, const struct c
 		cua__filter_store_16(threads, (cua__raw16 *)f->values + first,
 				     (const cua__raw16 *)stage + from, n);
 	else
-		cua__filter_store_8(threads, (uint8_t *)f->values + first, (const uint8_t *)stage + from, n);
+		cua__filter_store_8(threads, (uint8_t *)f->values + first,
+				    (const uint8_t *)stage + from, n);
 }
 
 /*
  * Indexes instead: those of the elements that `locals` has the numbers of, from `begin` on. Of runs the values, too:
  * they are read again from the array, which is still in a cache, and take no room in the stage.
  */
-CUA_FORCE void cua__filter_store_indexes(const struct cua__filter_kind k, const struct cua__filter *f,
-					 uint64_t first, uint32_t total, uint64_t begin,
+CUA_FORCE void cua__filter_store_indexes(const struct cua__filter_kind k,
+					 const struct cua__filter *f, uint64_t first,
+					 uint32_t total, uint64_t begin,
 					 const CUA__FILTER_LOCAL *locals, uint32_t from)
 {
 	/* of runs there is room for the beginning of one more */
@@ -493,9 +510,11 @@ CUA_FORCE void cua__filter_store_indexes(const struct cua__filter_kind k, const 
 		if (k.key != CUA__FILTER_CHANGE || first + i >= f->capacity)
 			continue;
 		if (k.size == 4)
-			CUA_WRITE(((cua__raw32 *)f->values)[first + i], CUA_READ(((const cua__raw32 *)f->x)[index]));
+			CUA_WRITE(((cua__raw32 *)f->values)[first + i],
+				  CUA_READ(((const cua__raw32 *)f->x)[index]));
 		else
-			CUA_WRITE(((cua__raw64 *)f->values)[first + i], CUA_READ(((const cua__raw64 *)f->x)[index]));
+			CUA_WRITE(((cua__raw64 *)f->values)[first + i],
+				  CUA_READ(((const cua__raw64 *)f->x)[index]));
 	}
 }
 
@@ -508,7 +527,8 @@ CUA_FORCE int cua__filter_stages(const struct cua__filter_kind k, const struct c
 /* A tile of which the kept ones are staged. */
 struct cua__filter_staged {
 	uint64_t tile;
-	uint32_t kept, elements, first_local; /* the elements are numbers first_local to first_local + elements - 1 */
+	uint32_t kept, elements,
+		first_local; /* the elements are numbers first_local to first_local + elements - 1 */
 };
 
 /* How a thread's elements are ranked among those of its warp. */
@@ -520,7 +540,8 @@ struct cua__filter_ranks {
 };
 
 /* The beginnings of runs among a thread's elements, a bit each as of what is kept. By a whole warp. */
-CUA_FORCE uint32_t cua__filter_changes(const struct cua__filter_kind k, const struct cua__filter_items *t)
+CUA_FORCE uint32_t cua__filter_changes(const struct cua__filter_kind k,
+				       const struct cua__filter_items *t)
 {
 	const uint32_t per = cua__filter_per(k), lane = cua_port_thread() % 32;
 	uint64_t lowest = t->before;
@@ -530,8 +551,10 @@ CUA_FORCE uint32_t cua__filter_changes(const struct cua__filter_kind k, const st
 	for (j = 0; j < k.loads; j++) {
 		uint64_t last = cua__filter_element(k, &t->v[j], per - 1);
 		/* of the lane below; lane 0 gets that of lane 31, which is before its next pack */
-		uint64_t other = k.size == 4 ? cua_port_shuffle_u32(CUA__FILTER_ALL, (uint32_t)last, (lane + 31) % 32)
-					     : cua_port_shuffle_u64(CUA__FILTER_ALL, last, (lane + 31) % 32);
+		uint64_t other =
+			k.size == 4 ? cua_port_shuffle_u32(CUA__FILTER_ALL, (uint32_t)last,
+							   (lane + 31) % 32)
+				    : cua_port_shuffle_u64(CUA__FILTER_ALL, last, (lane + 31) % 32);
 		uint64_t before = lane ? other : lowest;
 
 		lowest = other;
@@ -583,8 +606,9 @@ CUA_FORCE void cua__filter_rank(const struct cua__filter_kind k, const struct cu
 }
 
 /* After the barrier behind which sh->kept is known: what the tile has. Returns what lower warps keep. */
-CUA_FORCE uint32_t cua__filter_add_warps(const struct cua__filter_kind k, const struct cua__filter *f,
-					 uint64_t tiles, uint32_t shift, struct cua__filter_shared *sh,
+CUA_FORCE uint32_t cua__filter_add_warps(const struct cua__filter_kind k,
+					 const struct cua__filter *f, uint64_t tiles,
+					 uint32_t shift, struct cua__filter_shared *sh,
 					 struct cua__filter_staged *s)
 {
 	const uint32_t warp = cua_port_thread() / 32;
@@ -607,9 +631,10 @@ CUA_FORCE uint32_t cua__filter_add_warps(const struct cua__filter_kind k, const 
 }
 
 CUA_FORCE void cua__filter_stage_tile(const struct cua__filter_kind k, const struct cua__filter *f,
-				      const struct cua__filter_items *t, const struct cua__filter_ranks *r,
-				      const struct cua__filter_staged *s, uint32_t before, void *stage,
-				      CUA__FILTER_LOCAL *locals)
+				      const struct cua__filter_items *t,
+				      const struct cua__filter_ranks *r,
+				      const struct cua__filter_staged *s, uint32_t before,
+				      void *stage, CUA__FILTER_LOCAL *locals)
 {
 	const uint32_t per = cua__filter_per(k), thread = cua_port_thread();
 	const uint32_t lane = thread % 32, warp = thread / 32;
@@ -645,9 +670,11 @@ CUA_FORCE void cua__filter_stage_tile(const struct cua__filter_kind k, const str
 }
 
 /* The kept ones go to place `first`; of a partition without order, `rest` elements were put at the end before. */
-CUA_FORCE void cua__filter_store_tile(const struct cua__filter_kind k, const struct cua__filter *f, int ordered,
-				      uint32_t shift, const struct cua__filter_staged *s, uint64_t first,
-				      uint64_t rest, const void *stage, const CUA__FILTER_LOCAL *locals)
+CUA_FORCE void cua__filter_store_tile(const struct cua__filter_kind k, const struct cua__filter *f,
+				      int ordered, uint32_t shift,
+				      const struct cua__filter_staged *s, uint64_t first,
+				      uint64_t rest, const void *stage,
+				      const CUA__FILTER_LOCAL *locals)
 {
 	const int has_values = cua__filter_stages(k, f), has_indexes = !k.lean && f->indexes;
 	const uint64_t begin = s->tile * cua__filter_tile(k) - shift;
@@ -670,7 +697,8 @@ CUA_FORCE void cua__filter_store_tile(const struct cua__filter_kind k, const str
 }
 
 /* The last block to come finds all tiles done, tells the count, and leaves zeros. Every thread of a block calls. */
-CUA_FORCE void cua__filter_finish(const struct cua__filter *f, int ordered, struct cua__filter_shared *sh)
+CUA_FORCE void cua__filter_finish(const struct cua__filter *f, int ordered,
+				  struct cua__filter_shared *sh)
 {
 	struct cua__filter_state *s = f->state;
 
@@ -683,8 +711,8 @@ CUA_FORCE void cua__filter_finish(const struct cua__filter *f, int ordered, stru
 	if (CUA_READ(sh->next) != cua_port_grid_size() - 1)
 		return;
 	if (!ordered && !f->demand)
-		CUA_WRITE(*f->count,
-			  cua_port_load_b64(&s->kept, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL));
+		CUA_WRITE(*f->count, cua_port_load_b64(&s->kept, CUA_RELAXED, CUA_SCOPE_DEVICE,
+						       CUA_SPACE_GLOBAL));
 	cua_port_store_b64(&s->kept, 0, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	cua_port_store_b64(&s->rest, 0, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	cua_port_store_b64(&s->ticket, 0, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
@@ -697,11 +725,13 @@ CUA_FORCE void cua__filter_finish(const struct cua__filter *f, int ordered, stru
  */
 CUA_FORCE uint64_t cua__filter_ticket(struct cua__filter_state *s, uint64_t one)
 {
-	return cua_port_fetch_add_u64(&s->ticket, one, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	return cua_port_fetch_add_u64(&s->ticket, one, CUA_RELAXED, CUA_SCOPE_DEVICE,
+				      CUA_SPACE_GLOBAL);
 }
 
 /* The first ticket of a block; every thread of it calls and gets it. */
-CUA_FORCE uint64_t cua__filter_first_ticket(const struct cua__filter *f, struct cua__filter_shared *sh)
+CUA_FORCE uint64_t cua__filter_first_ticket(const struct cua__filter *f,
+					    struct cua__filter_shared *sh)
 {
 	uint64_t ticket;
 
@@ -720,7 +750,8 @@ CUA_FORCE uint64_t cua__filter_first_ticket(const struct cua__filter *f, struct 
  * numbers.
  */
 CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const struct cua__filter *f,
-				     struct cua__filter_shared *sh, void *stage, CUA__FILTER_LOCAL *locals)
+				     struct cua__filter_shared *sh, void *stage,
+				     CUA__FILTER_LOCAL *locals)
 {
 	const uint32_t thread = cua_port_thread(), shift = cua__filter_shift(k, f->x);
 	const uint64_t tiles = cua__filter_tiles(k, f);
@@ -775,12 +806,13 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 		if (thread == 0) {
 			place = rest = 0;
 			if (s.kept)
-				place = cua_port_fetch_add_u64(f->demand ? f->demand : &state->kept, s.kept,
-							       CUA_RELAXED, CUA_SCOPE_DEVICE,
-							       CUA_SPACE_GLOBAL);
+				place = cua_port_fetch_add_u64(f->demand ? f->demand : &state->kept,
+							       s.kept, CUA_RELAXED,
+							       CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 			if (partition)
-				rest = cua_port_fetch_add_u64(&state->rest, s.elements - s.kept, CUA_RELAXED,
-							      CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+				rest = cua_port_fetch_add_u64(&state->rest, s.elements - s.kept,
+							      CUA_RELAXED, CUA_SCOPE_DEVICE,
+							      CUA_SPACE_GLOBAL);
 		}
 		cua__filter_stage_tile(k, f, &t, &r, &s, before, stage, locals);
 	}
@@ -790,10 +822,12 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 /* ---- in order ---- */
 
 /* Ranks a tile that was read, tells its count, and stages it, behind a barrier. Returns 1, for the ticket. */
-CUA_FORCE uint64_t cua__filter_count_tile(const struct cua__filter_kind k, const struct cua__filter *f,
-					  uint64_t tiles, uint32_t shift, struct cua__filter_shared *sh,
-					  const struct cua__filter_items *t, uint64_t tile, uint64_t next,
-					  struct cua__filter_staged *s, void *stage, CUA__FILTER_LOCAL *locals)
+CUA_FORCE uint64_t cua__filter_count_tile(const struct cua__filter_kind k,
+					  const struct cua__filter *f, uint64_t tiles,
+					  uint32_t shift, struct cua__filter_shared *sh,
+					  const struct cua__filter_items *t, uint64_t tile,
+					  uint64_t next, struct cua__filter_staged *s, void *stage,
+					  CUA__FILTER_LOCAL *locals)
 {
 	const uint32_t thread = cua_port_thread();
 	struct cua__filter_ranks r;
@@ -814,9 +848,9 @@ CUA_FORCE uint64_t cua__filter_count_tile(const struct cua__filter_kind k, const
 }
 
 /* The block that scans. */
-CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cua__filter *f, uint64_t tiles,
-				uint32_t shift, struct cua__filter_shared *sh, void *stage,
-				CUA__FILTER_LOCAL *locals)
+CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cua__filter *f,
+				uint64_t tiles, uint32_t shift, struct cua__filter_shared *sh,
+				void *stage, CUA__FILTER_LOCAL *locals)
 {
 	const uint32_t thread = cua_port_thread();
 	const uint64_t base = cua__filter_base(f);
@@ -835,9 +869,11 @@ CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cu
 		if (is_staged && s.tile < first) {
 			cua_port_sync_block();
 			if (thread == 0)
-				CUA_WRITE(sh->first, cua__filter_look(f, f->in_place, s.tile) & CUA__FILTER_NUMBER);
+				CUA_WRITE(sh->first, cua__filter_look(f, f->in_place, s.tile) &
+							     CUA__FILTER_NUMBER);
 			cua_port_sync_block();
-			cua__filter_store_tile(k, f, 1, shift, &s, CUA_READ(sh->first), 0, stage, locals);
+			cua__filter_store_tile(k, f, 1, shift, &s, CUA_READ(sh->first), 0, stage,
+					       locals);
 			is_staged = 0;
 		} else if (idle > CUA__FILTER_PATIENCE && !is_staged) {
 			uint64_t ticket = 0;
@@ -846,8 +882,8 @@ CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cu
 			cua_port_sync_block();
 			/* a tile that another block has taken will be told; ticket first + 1 is that of tile first */
 			if (thread == 0) {
-				ticket = cua_port_load_b64(&f->state->ticket, CUA_RELAXED, CUA_SCOPE_DEVICE,
-							   CUA_SPACE_GLOBAL);
+				ticket = cua_port_load_b64(&f->state->ticket, CUA_RELAXED,
+							   CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 				if (ticket == first + 1)
 					ticket = cua__filter_ticket(f->state, 1);
 				else
@@ -861,8 +897,8 @@ CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cu
 				struct cua__filter_items t;
 
 				cua__filter_read(k, f, ticket - 1, shift, &t);
-				cua__filter_count_tile(k, f, tiles, shift, sh, &t, ticket - 1, 0, &s, stage,
-						       locals);
+				cua__filter_count_tile(k, f, tiles, shift, sh, &t, ticket - 1, 0,
+						       &s, stage, locals);
 				is_staged = 1;
 			}
 		} else if (told == 0) {
@@ -878,9 +914,11 @@ CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cu
  * are not lean use, for so many numbers. Tile i has ticket i + 1.
  */
 CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struct cua__filter *f,
-				    struct cua__filter_shared *sh, void *stage, CUA__FILTER_LOCAL *locals)
+				    struct cua__filter_shared *sh, void *stage,
+				    CUA__FILTER_LOCAL *locals)
 {
-	const uint32_t thread = cua_port_thread(), shift = cua__filter_shift(k, f->x), room = cua__filter_tile(k);
+	const uint32_t thread = cua_port_thread(), shift = cua__filter_shift(k, f->x),
+		       room = cua__filter_tile(k);
 	const uint64_t tiles = cua__filter_tiles(k, f);
 	/* staged and not stored yet, the newest first, at most stages - 1 between two turns */
 	struct cua__filter_staged staged[2] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
@@ -899,7 +937,8 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 	if (tile < tiles)
 		cua__filter_read(k, f, tile, shift, &t);
 	do {
-		const struct cua__filter_staged oldest = k.stages > 2 && n_staged == 2 ? staged[1] : staged[0];
+		const struct cua__filter_staged oldest =
+			k.stages > 2 && n_staged == 2 ? staged[1] : staged[0];
 		const uint32_t from = to < n_staged ? to + k.stages - n_staged : to - n_staged;
 		int due;
 
@@ -915,8 +954,9 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 		}
 		if (more) {
 			staged[1] = staged[0];
-			one = cua__filter_count_tile(k, f, tiles, shift, sh, &t, tile, ticket, &staged[0],
-						     (char *)stage + to * room * k.size, locals + to * room);
+			one = cua__filter_count_tile(k, f, tiles, shift, sh, &t, tile, ticket,
+						     &staged[0], (char *)stage + to * room * k.size,
+						     locals + to * room);
 			to = to + 1 == k.stages ? 0 : to + 1;
 			tile = CUA_READ(sh->next) - 1;
 			cua__filter_read_nothing(&t);
@@ -937,7 +977,8 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 		cua_port_sync_block();
 		if (due)
 			cua__filter_store_tile(k, f, 1, shift, &oldest, CUA_READ(sh->first), 0,
-					       (char *)stage + from * room * k.size, locals + from * room);
+					       (char *)stage + from * room * k.size,
+					       locals + from * room);
 		n_staged += (uint32_t)more - (uint32_t)due;
 	} while (n_staged);
 	cua__filter_finish(f, 1, sh);
@@ -952,7 +993,8 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 #define CUA__FILTER_LOW 0xffffu
 
 /* What lower tiles keep, in order. By a whole warp; every lane gets it. */
-CUA_FORCE uint32_t cua__filter_lower(const struct cua__filter *f, int acquire, uint32_t tile, uint64_t call)
+CUA_FORCE uint32_t cua__filter_lower(const struct cua__filter *f, int acquire, uint32_t tile,
+				     uint64_t call)
 {
 	const uint32_t lane = cua_port_lane();
 	uint64_t word[CUA__FILTER_SHORT / 32];
@@ -984,7 +1026,8 @@ CUA_FORCE uint32_t cua__filter_lower(const struct cua__filter *f, int acquire, u
  * order. stage and locals are as for any order.
  */
 CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct cua__filter *f,
-				 struct cua__filter_shared *sh, void *stage, CUA__FILTER_LOCAL *locals)
+				 struct cua__filter_shared *sh, void *stage,
+				 CUA__FILTER_LOCAL *locals)
 {
 	const uint32_t thread = cua_port_thread(), shift = cua__filter_shift(k, f->x);
 	const uint64_t tiles = cua__filter_tiles(k, f);
@@ -999,12 +1042,13 @@ CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct c
 	s.tile = cua_port_block();
 	if (f->ordered) {
 		if (thread == 0) {
-			place = cua_port_fetch_add_u64(&state->short_ticket, 1, CUA_RELAXED, CUA_SCOPE_DEVICE,
-						       CUA_SPACE_GLOBAL);
+			place = cua_port_fetch_add_u64(&state->short_ticket, 1, CUA_RELAXED,
+						       CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 			/* the last one has seen all others come */
 			if ((place & CUA__FILTER_LOW) == tiles - 1)
 				cua_port_store_b64(&state->short_ticket,
-						   (place & ~(uint64_t)CUA__FILTER_LOW) + CUA__FILTER_LOW + 1,
+						   (place & ~(uint64_t)CUA__FILTER_LOW) +
+							   CUA__FILTER_LOW + 1,
 						   CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 			CUA_WRITE(sh->next, place);
 		}
@@ -1025,12 +1069,12 @@ CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct c
 			cua__filter_tell(f, told_more, s.tile, call << 16 | s.kept);
 	} else if (thread == 0 && f->demand) {
 		if (s.kept)
-			place = cua_port_fetch_add_u64(f->demand, s.kept, CUA_RELAXED, CUA_SCOPE_DEVICE,
-						       CUA_SPACE_GLOBAL);
+			place = cua_port_fetch_add_u64(f->demand, s.kept, CUA_RELAXED,
+						       CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	} else if (thread == 0) {
 		/* how many blocks have come, and what they keep */
-		place = cua_port_fetch_add_u64(&state->short_kept, (uint64_t)1 << 32 | s.kept, CUA_RELAXED,
-					       CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		place = cua_port_fetch_add_u64(&state->short_kept, (uint64_t)1 << 32 | s.kept,
+					       CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	}
 	cua__filter_stage_tile(k, f, &t, &r, &s, before, stage, locals);
 	if (f->ordered && thread < 32) {

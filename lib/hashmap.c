@@ -9,7 +9,8 @@
 
 #define BUCKETS_AT 2304u
 CUA_STATIC_ASSERT(BUCKETS_AT % 256 == 0 &&
-			  BUCKETS_AT >= CUA_HASHMAP_STRIPES * sizeof(struct cua_hashmap_counts) + 32,
+			  BUCKETS_AT >=
+				  CUA_HASHMAP_STRIPES * sizeof(struct cua_hashmap_counts) + 32,
 		  "the buckets are behind the cells");
 /* A lane of a GPU numbers buckets in 32 bits. */
 #define MOST_WORD_BUCKETS ((uint64_t)1 << 32)
@@ -52,19 +53,20 @@ enum cua_status cua__hashmap_lay_out(struct cua_hashmap *map, uint64_t capacity)
 	} else if (words && cua__hashmap_is_wide(ks, vs)) {
 		words = 0;
 		if (!map->options.portable) {
-			status = cua_atomic_path(map->ctx, CUA_U128, CUA_OP_COMPARE_EXCHANGE, &path);
+			status =
+				cua_atomic_path(map->ctx, CUA_U128, CUA_OP_COMPARE_EXCHANGE, &path);
 			if (status)
 				return status;
 			words = path == CUA_PATH_NATIVE;
 		}
 	}
 	map->view.layout = words ? CUA_HASHMAP_WORDS : CUA_HASHMAP_STATES;
-	map->view.n_buckets = buckets_for(capacity, words ? cua__hashmap_word_slots(ks, vs)
-							  : cua__hashmap_state_slots(ks, vs),
-					  words);
+	map->view.n_buckets = buckets_for(
+		capacity,
+		words ? cua__hashmap_word_slots(ks, vs) : cua__hashmap_state_slots(ks, vs), words);
 	if (!map->view.n_buckets ||
-	    cua__bytes(map->view.n_buckets, words ? CUA__HASHMAP_WORD_BYTES : CUA__HASHMAP_STATE_BUCKET,
-		       &buckets) ||
+	    cua__bytes(map->view.n_buckets,
+		       words ? CUA__HASHMAP_WORD_BYTES : CUA__HASHMAP_STATE_BUCKET, &buckets) ||
 	    cua__bytes(map->options.rejects, sizeof(struct cua_hashmap_pair), &rejects) ||
 	    buckets > SIZE_MAX / 4 || rejects > SIZE_MAX / 4)
 		return CUA_ERROR_SIZE;
@@ -93,7 +95,8 @@ enum cua_status cua__hashmap_provide(struct cua_hashmap *map)
 	if (map->options.rejects) {
 		map->view.rejects = (void *)(map->base + map->cleared - sizeof(uint64_t));
 		status = runtime->copy(map->ctx,
-				       (char *)map->view.rejects + offsetof(struct cua_hashmap_rejects, room),
+				       (char *)map->view.rejects +
+					       offsetof(struct cua_hashmap_rejects, room),
 				       &map->options.rejects, sizeof(map->options.rejects));
 	}
 	if (!status)
@@ -103,9 +106,10 @@ enum cua_status cua__hashmap_provide(struct cua_hashmap *map)
 	return status;
 }
 
-enum cua_status cua_hashmap_create(struct cua_context *ctx, const struct cua_hashmap_options *options,
-				   enum cua_type key_type, enum cua_type value_type, uint64_t capacity,
-				   struct cua_hashmap **result)
+enum cua_status cua_hashmap_create(struct cua_context *ctx,
+				   const struct cua_hashmap_options *options,
+				   enum cua_type key_type, enum cua_type value_type,
+				   uint64_t capacity, struct cua_hashmap **result)
 {
 	struct cua_hashmap_options chosen;
 	struct cua_u128 secret;
@@ -121,7 +125,8 @@ enum cua_status cua_hashmap_create(struct cua_context *ctx, const struct cua_has
 	if (!capacity || cua__options(options, &chosen, sizeof(chosen)))
 		return CUA_ERROR_VALUE;
 	if (chosen.grow_percent > 95 || chosen.own_hash > 1 || chosen.portable > 1 ||
-	    chosen.hash > CUA_HASHMAP_HASH_KEYED || chosen.reserved || (chosen.own_hash && chosen.hash) ||
+	    chosen.hash > CUA_HASHMAP_HASH_KEYED || chosen.reserved ||
+	    (chosen.own_hash && chosen.hash) ||
 	    (chosen.max_probes && (chosen.max_probes < CUA_HASHMAP_LEAST_MAX_PROBES ||
 				   chosen.max_probes > CUA_HASHMAP_MOST_MAX_PROBES)))
 		return CUA_ERROR_VALUE;
@@ -217,10 +222,12 @@ enum cua_status cua_hashmap_clear(struct cua_hashmap *map)
 	return cua__call_end(&call, cua__hashmap_empty(map));
 }
 
-enum cua_status cua__hashmap_build(struct cua_hashmap *map, int empty, const struct cua__hashmap_call *call)
+enum cua_status cua__hashmap_build(struct cua_hashmap *map, int empty,
+				   const struct cua__hashmap_call *call)
 {
 	const struct cua__hashmap_ops *ops = map->ctx->backend->hashmap;
-	enum cua_status status = ops->build ? ops->build(map->ctx, &map->view, call) : CUA_ERROR_UNSUPPORTED;
+	enum cua_status status =
+		ops->build ? ops->build(map->ctx, &map->view, call) : CUA_ERROR_UNSUPPORTED;
 
 	if (status != CUA_ERROR_UNSUPPORTED)
 		return status;
@@ -230,8 +237,8 @@ enum cua_status cua__hashmap_build(struct cua_hashmap *map, int empty, const str
 
 /* ---- many at once ---- */
 
-enum cua_status cua__hashmap_check(const struct cua_hashmap *map, const void *p, size_t n, size_t size,
-				   struct cua__hashmap_array *a)
+enum cua_status cua__hashmap_check(const struct cua_hashmap *map, const void *p, size_t n,
+				   size_t size, struct cua__hashmap_array *a)
 {
 	enum cua_status status = CUA_OK;
 
@@ -258,12 +265,12 @@ int cua__hashmap_in_map(const struct cua_hashmap *map, const struct cua__hashmap
 
 /* What a bulk call does with its arrays. */
 enum {
-	TAKES_VALUES = 1,  /* values are read */
-	GIVES_VALUES = 2,  /* values_out is required, else not there */
-	NEEDS_FLAGS = 4,   /* flags are required, else allowed */
-	OF_VALUES = 8,     /* is no call for sets */
-	CLEARS = 16,       /* the map first */
-	ADDS = 32          /* keys: the map may grow */
+	TAKES_VALUES = 1, /* values are read */
+	GIVES_VALUES = 2, /* values_out is required, else not there */
+	NEEDS_FLAGS = 4,  /* flags are required, else allowed */
+	OF_VALUES = 8,    /* is no call for sets */
+	CLEARS = 16,      /* the map first */
+	ADDS = 32         /* keys: the map may grow */
 };
 
 static enum cua_status bulk(struct cua_hashmap *map, cua__hashmap_bulk_fn *fn, int what,
@@ -286,9 +293,11 @@ static enum cua_status bulk(struct cua_hashmap *map, cua__hashmap_bulk_fn *fn, i
 	if (!status)
 		status = cua__hashmap_check(map, c->values, what & TAKES_VALUES ? c->n : 0, vs, &v);
 	if (!status)
-		status = cua__hashmap_check(map, c->values_out, what & GIVES_VALUES ? c->n : 0, vs, &o);
+		status = cua__hashmap_check(map, c->values_out, what & GIVES_VALUES ? c->n : 0, vs,
+					    &o);
 	if (!status)
-		status = cua__hashmap_check(map, c->flags, c->flags || (what & NEEDS_FLAGS) ? c->n : 0, 1, &f);
+		status = cua__hashmap_check(map, c->flags,
+					    c->flags || (what & NEEDS_FLAGS) ? c->n : 0, 1, &f);
 	if (status)
 		return status;
 	/* values may be replaced in place */
@@ -311,7 +320,8 @@ static enum cua_status bulk(struct cua_hashmap *map, cua__hashmap_bulk_fn *fn, i
 	if (!status && grows)
 		status = cua__hashmap_write_growing(map, what & CLEARS, c);
 	else if (!status && c->n)
-		status = what & CLEARS ? cua__hashmap_build(map, 0, c) : fn(map->ctx, &map->view, c);
+		status =
+			what & CLEARS ? cua__hashmap_build(map, 0, c) : fn(map->ctx, &map->view, c);
 	return cua__call_end(&call, status);
 }
 
@@ -322,36 +332,39 @@ static enum cua_status bulk(struct cua_hashmap *map, cua__hashmap_bulk_fn *fn, i
 enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
 				     const void *values, uint8_t *results)
 {
-	return BULK(map, write, ADDS | TAKES_VALUES, .op = CUA__HASHMAP_INSERT, .n = n, .keys = keys,
-		    .values = values, .flags = results);
+	return BULK(map, write, ADDS | TAKES_VALUES, .op = CUA__HASHMAP_INSERT, .n = n,
+		    .keys = keys, .values = values, .flags = results);
 }
 
 enum cua_status cua_hashmap_insert_or_get_n(struct cua_hashmap *map, size_t n, const void *keys,
 					    const void *values, void *values_out, uint8_t *results)
 {
-	return BULK(map, write, ADDS | TAKES_VALUES | GIVES_VALUES | OF_VALUES, .op = CUA__HASHMAP_INSERT, .n = n,
-		    .keys = keys, .values = values, .values_out = values_out, .flags = results);
+	return BULK(map, write, ADDS | TAKES_VALUES | GIVES_VALUES | OF_VALUES,
+		    .op = CUA__HASHMAP_INSERT, .n = n, .keys = keys, .values = values,
+		    .values_out = values_out, .flags = results);
 }
 
 enum cua_status cua_hashmap_assign_n(struct cua_hashmap *map, size_t n, const void *keys,
 				     const void *values, uint8_t *results)
 {
-	return BULK(map, write, ADDS | TAKES_VALUES | OF_VALUES, .op = CUA__HASHMAP_ASSIGN, .n = n, .keys = keys,
-		    .values = values, .flags = results);
+	return BULK(map, write, ADDS | TAKES_VALUES | OF_VALUES, .op = CUA__HASHMAP_ASSIGN, .n = n,
+		    .keys = keys, .values = values, .flags = results);
 }
 
 enum cua_status cua_hashmap_exchange_n(struct cua_hashmap *map, size_t n, const void *keys,
 				       const void *values, void *values_out, uint8_t *results)
 {
-	return BULK(map, write, ADDS | TAKES_VALUES | GIVES_VALUES | OF_VALUES, .op = CUA__HASHMAP_ASSIGN, .n = n,
-		    .keys = keys, .values = values, .values_out = values_out, .flags = results);
+	return BULK(map, write, ADDS | TAKES_VALUES | GIVES_VALUES | OF_VALUES,
+		    .op = CUA__HASHMAP_ASSIGN, .n = n, .keys = keys, .values = values,
+		    .values_out = values_out, .flags = results);
 }
 
 enum cua_status cua_hashmap_compare_exchange_n(struct cua_hashmap *map, size_t n, const void *keys,
-					       void *expected, const void *desired, uint8_t *results)
+					       void *expected, const void *desired,
+					       uint8_t *results)
 {
-	return BULK(map, compare_exchange, TAKES_VALUES | GIVES_VALUES | OF_VALUES, .n = n, .keys = keys,
-		    .values = desired, .values_out = expected, .flags = results);
+	return BULK(map, compare_exchange, TAKES_VALUES | GIVES_VALUES | OF_VALUES, .n = n,
+		    .keys = keys, .values = desired, .values_out = expected, .flags = results);
 }
 
 enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op, size_t n,
@@ -361,12 +374,13 @@ enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op
 		return CUA_ERROR_NULL;
 	if ((int)op < CUA_UPDATE_ADD || op > CUA_UPDATE_XOR)
 		return CUA_ERROR_VALUE;
-	return BULK(map, write, ADDS | TAKES_VALUES | OF_VALUES, .op = (int)op, .n = n, .keys = keys,
-		    .values = values, .flags = results);
+	return BULK(map, write, ADDS | TAKES_VALUES | OF_VALUES, .op = (int)op, .n = n,
+		    .keys = keys, .values = values, .flags = results);
 }
 
 /* The bits of a value of the map, read as one of its array would be. */
-static enum cua_status read_operand(struct cua_hashmap *map, const void *value, struct cua_u128 *operand)
+static enum cua_status read_operand(struct cua_hashmap *map, const void *value,
+				    struct cua_u128 *operand)
 {
 	const uint32_t vs = map->view.value_size;
 	enum cua_status status;
@@ -402,15 +416,15 @@ enum cua_status cua_hashmap_update_value_n(struct cua_hashmap *map, enum cua_upd
 enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
 				    const void *values, uint8_t *results)
 {
-	return BULK(map, write, ADDS | TAKES_VALUES | CLEARS, .op = CUA__HASHMAP_INSERT, .n = n, .keys = keys,
-		    .values = values, .flags = results);
+	return BULK(map, write, ADDS | TAKES_VALUES | CLEARS, .op = CUA__HASHMAP_INSERT, .n = n,
+		    .keys = keys, .values = values, .flags = results);
 }
 
-enum cua_status cua_hashmap_find_n(struct cua_hashmap *map, size_t n, const void *keys, void *values_out,
-				   uint8_t *found)
+enum cua_status cua_hashmap_find_n(struct cua_hashmap *map, size_t n, const void *keys,
+				   void *values_out, uint8_t *found)
 {
-	return BULK(map, find, GIVES_VALUES | OF_VALUES, .n = n, .keys = keys, .values_out = values_out,
-		    .flags = found);
+	return BULK(map, find, GIVES_VALUES | OF_VALUES, .n = n, .keys = keys,
+		    .values_out = values_out, .flags = found);
 }
 
 enum cua_status cua_hashmap_contains_n(struct cua_hashmap *map, size_t n, const void *keys,
@@ -419,7 +433,8 @@ enum cua_status cua_hashmap_contains_n(struct cua_hashmap *map, size_t n, const 
 	return BULK(map, find, NEEDS_FLAGS, .n = n, .keys = keys, .flags = found);
 }
 
-enum cua_status cua_hashmap_erase_n(struct cua_hashmap *map, size_t n, const void *keys, uint8_t *found)
+enum cua_status cua_hashmap_erase_n(struct cua_hashmap *map, size_t n, const void *keys,
+				    uint8_t *found)
 {
 	return BULK(map, erase, 0, .n = n, .keys = keys, .flags = found);
 }

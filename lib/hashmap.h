@@ -21,7 +21,7 @@ struct cua__hashmap_call {
 	struct cua_u128 value; /* of every key, for a write with no `values` */
 	/* of INSERT the value afterwards, of ASSIGN the one before, of a find the value; compare_exchange: expected */
 	void *values_out;
-	uint8_t *flags;   /* results, or found */
+	uint8_t *flags; /* results, or found */
 };
 
 struct cua__hashmap_ops {
@@ -34,12 +34,14 @@ struct cua__hashmap_ops {
 	enum cua_status (*build)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_call *call);
 	/* bytes of the workspace that build, or write of an insert without results, takes at most for n pairs */
-	size_t (*build_scratch)(struct cua_context *ctx, const struct cua_hashmap_view *view, size_t n);
+	size_t (*build_scratch)(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				size_t n);
 	enum cua_status (*find)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				const struct cua__hashmap_call *call);
 	enum cua_status (*erase)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_call *call);
-	enum cua_status (*compare_exchange)(struct cua_context *ctx, const struct cua_hashmap_view *view,
+	enum cua_status (*compare_exchange)(struct cua_context *ctx,
+					    const struct cua_hashmap_view *view,
 					    const struct cua__hashmap_call *call);
 	enum cua_status (*size)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				uint64_t *size);
@@ -70,20 +72,22 @@ struct cua__hashmap_tally {
 
 /* What is done with a map as a whole. */
 struct cua__hashmap_whole_ops {
-	size_t (*sort_scratch)(struct cua_context *ctx, uint32_t key_size, uint32_t value_size, uint64_t max);
+	size_t (*sort_scratch)(struct cua_context *ctx, uint32_t key_size, uint32_t value_size,
+			       uint64_t max);
 	enum cua_status (*sort)(struct cua_context *ctx, const struct cua__hashmap_sort *sort);
 	/* where *sort->n pairs are more than sort->max: those of the least keys, in any order */
 	enum cua_status (*least)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_sort *sort);
 	/* of the kept pairs; *n is how many were rejected */
-	enum cua_status (*rejected)(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t max,
-				    void *keys_out, void *values_out, uint64_t *n);
+	enum cua_status (*rejected)(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				    uint64_t max, void *keys_out, void *values_out, uint64_t *n);
 	/* writes all pairs of one map into another of the same sizes */
 	enum cua_status (*move)(struct cua_context *ctx, const struct cua_hashmap_view *from,
 				const struct cua_hashmap_view *to, int op);
 	/* the pairs at places first to first + places - 1, for which there is room; *n is 0 before */
-	enum cua_status (*slice)(struct cua_context *ctx, const struct cua_hashmap_view *view, uint64_t first,
-				 uint64_t places, void *keys_out, void *values_out, uint64_t *n);
+	enum cua_status (*slice)(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				 uint64_t first, uint64_t places, void *keys_out, void *values_out,
+				 uint64_t *n);
 	/* *tally and homes, of n_buckets, are zeros before */
 	enum cua_status (*tally)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 uint32_t *homes, struct cua__hashmap_tally *tally);
@@ -92,10 +96,12 @@ struct cua__hashmap_whole_ops {
 extern const struct cua__hashmap_whole_ops cua__cpu_hashmap_whole, cua__cuda_hashmap_whole;
 
 /* The CPU's write on the calling thread alone. */
-void cua__cpu_hashmap_write_serial(const struct cua_hashmap_view *view, const struct cua__hashmap_call *call);
+void cua__cpu_hashmap_write_serial(const struct cua_hashmap_view *view,
+				   const struct cua__hashmap_call *call);
 /* The retrieve of cua__cpu_hashmap. */
-enum cua_status cua__cpu_hashmap_retrieve(struct cua_context *ctx, const struct cua_hashmap_view *view,
-					  uint64_t max, void *keys_out, void *values_out, uint64_t *n);
+enum cua_status cua__cpu_hashmap_retrieve(struct cua_context *ctx,
+					  const struct cua_hashmap_view *view, uint64_t max,
+					  void *keys_out, void *values_out, uint64_t *n);
 
 /* ---- the host's side ---- */
 
@@ -116,7 +122,8 @@ enum cua_status cua__hashmap_provide(struct cua_hashmap *map);
 /* Removes all, in stream order. */
 enum cua_status cua__hashmap_empty(struct cua_hashmap *map);
 /* The backend's build, or what is as good; `empty`: nothing is in the map. */
-enum cua_status cua__hashmap_build(struct cua_hashmap *map, int empty, const struct cua__hashmap_call *call);
+enum cua_status cua__hashmap_build(struct cua_hashmap *map, int empty,
+				   const struct cua__hashmap_call *call);
 
 /* An array argument as the user gave it, with its bytes, and as the backend addresses it. */
 struct cua__hashmap_array {
@@ -125,13 +132,14 @@ struct cua__hashmap_array {
 	size_t bytes;
 };
 
-enum cua_status cua__hashmap_check(const struct cua_hashmap *map, const void *p, size_t n, size_t size,
-				   struct cua__hashmap_array *a);
+enum cua_status cua__hashmap_check(const struct cua_hashmap *map, const void *p, size_t n,
+				   size_t size, struct cua__hashmap_array *a);
 int cua__hashmap_meet(const struct cua__hashmap_array *a, const struct cua__hashmap_array *b);
 int cua__hashmap_in_map(const struct cua_hashmap *map, const struct cua__hashmap_array *a);
 
 /* One bulk write with arrays as the backend addresses them. */
-typedef enum cua_status cua__hashmap_bulk_fn(struct cua_context *ctx, const struct cua_hashmap_view *view,
+typedef enum cua_status cua__hashmap_bulk_fn(struct cua_context *ctx,
+					     const struct cua_hashmap_view *view,
 					     const struct cua__hashmap_call *call);
 /* The same for a map that grows: in parts, each after the map has got room for it. Waits for the stream. */
 enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, int builds,
@@ -195,15 +203,16 @@ CUA_FORCE void cua__hashmap_set(void *array, uint32_t size, uint64_t i, struct c
  * One write of a key with this hash; *there, with INSERT and ASSIGN, gets what values_out says. The code of all
  * operations is one, since `op` is no constant.
  */
-CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, int op,
-				 uint64_t hash, struct cua_u128 key, struct cua_u128 value,
+CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				 int op, uint64_t hash, struct cua_u128 key, struct cua_u128 value,
 				 struct cua_u128 *there)
 {
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 
 	*there = value;
 	for (;;) {
-		int changed, result = cua__hashmap_enter(view, ks, vs, hash, key, NULL, value, &spot);
+		int changed,
+			result = cua__hashmap_enter(view, ks, vs, hash, key, NULL, value, &spot);
 
 		if (result != CUA_HASHMAP_EXISTS)
 			return result;
@@ -215,11 +224,13 @@ CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t k
 
 			*there = spot.value;
 			if (op != CUA__HASHMAP_ASSIGN)
-				desired = cua__hashmap_combine(spot.value, value, vs, (enum cua_update)op);
+				desired = cua__hashmap_combine(spot.value, value, vs,
+							       (enum cua_update)op);
 			/* what changes nothing took effect when the value was read */
 			changed = cua__hashmap_same(desired, spot.value)
 					  ? 1
-					  : cua__hashmap_change(view, ks, vs, hash, key, NULL, &spot, desired);
+					  : cua__hashmap_change(view, ks, vs, hash, key, NULL,
+								&spot, desired);
 		} while (!changed);
 		if (changed > 0)
 			return result;
@@ -229,7 +240,8 @@ CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t k
 /* The cells of reserved keys that are in use. */
 CUA_FORCE uint64_t cua__hashmap_cells_used(const struct cua_hashmap_view *view)
 {
-	const uint64_t *cells = (const uint64_t *)(const void *)(view->counts + CUA_HASHMAP_STRIPES);
+	const uint64_t *cells =
+		(const uint64_t *)(const void *)(view->counts + CUA_HASHMAP_STRIPES);
 
 	/* the low half of a cell in use is never 0 */
 	return (uint64_t)(cua_port_load_b64(cells, CUA_RELAXED, CUA__HASHMAP_AT) != 0) +
@@ -263,8 +275,9 @@ CUA_FORCE uint64_t cua__hashmap_kept(const struct cua_hashmap_view *view, uint64
 }
 
 /* How many buckets behind its home bucket the key at this place is, FAR at most. */
-CUA_FORCE uint32_t cua__hashmap_distance(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					 uint64_t place, struct cua_u128 key, uint64_t *home)
+CUA_FORCE uint32_t cua__hashmap_distance(const struct cua_hashmap_view *view, uint32_t ks,
+					 uint32_t vs, uint64_t place, struct cua_u128 key,
+					 uint64_t *home)
 {
 	uint64_t hash = cua__hashmap_hash(view, ks, key), bucket, d;
 
@@ -297,10 +310,11 @@ CUA_FORCE int cua__hashmap_is_erased(const struct cua_hashmap_view *view, uint32
 
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs) || place >= view->n_buckets * slots)
 		return 0;
-	return cua__hashmap_same(cua__hashmap_word_load(cua__hashmap_word_bucket(view, place / slots) +
-								(place % slots + 1) * size,
-							wide, CUA_ACQUIRE),
-				 cua__hashmap_word_erased(ks, vs));
+	return cua__hashmap_same(
+		cua__hashmap_word_load(cua__hashmap_word_bucket(view, place / slots) +
+					       (place % slots + 1) * size,
+				       wide, CUA_ACQUIRE),
+		cua__hashmap_word_erased(ks, vs));
 }
 
 /* ---- sorting: a pass a byte that is not the same in all keys, the lowest first ---- */
@@ -336,8 +350,9 @@ CUA_FORCE int cua__hashmap_begins(struct cua_u128 a, struct cua_u128 b, uint32_t
  * The max-th key has this digit in this pass; of the keys that begin like it, `below` have a lower one and `here` have
  * it. If it is the last one of these, the other digits do not matter.
  */
-CUA_FORCE void cua__hashmap_least_digit(struct cua__hashmap_least *least, uint64_t max, uint32_t pass, uint32_t digit,
-					uint64_t below, uint64_t here)
+CUA_FORCE void cua__hashmap_least_digit(struct cua__hashmap_least *least, uint64_t max,
+					uint32_t pass, uint32_t digit, uint64_t below,
+					uint64_t here)
 {
 	uint64_t bits = (uint64_t)digit << 8 * (pass % 8);
 

@@ -217,12 +217,13 @@ static enum cua_status read_header(int fd, struct header *h)
 	status = read_all(fd, h, sizeof(*h));
 	if (status)
 		return status;
-	if (memcmp(h->magic, magic, sizeof(magic)) || h->order != SAME_ORDER || h->version != FILE_VERSION ||
-	    h->header_sum != header_sum(h) || type_of(h->key_size) == CUA_NONE ||
+	if (memcmp(h->magic, magic, sizeof(magic)) || h->order != SAME_ORDER ||
+	    h->version != FILE_VERSION || h->header_sum != header_sum(h) ||
+	    type_of(h->key_size) == CUA_NONE ||
 	    (h->value_size && type_of(h->value_size) == CUA_NONE) || !h->slots ||
 	    h->grow_percent > 95 || h->portable > 1 || h->hash > CUA_HASHMAP_HASH_KEYED ||
-	    (h->max_probes &&
-	     (h->max_probes < CUA_HASHMAP_LEAST_MAX_PROBES || h->max_probes > CUA_HASHMAP_MOST_MAX_PROBES)))
+	    (h->max_probes && (h->max_probes < CUA_HASHMAP_LEAST_MAX_PROBES ||
+			       h->max_probes > CUA_HASHMAP_MOST_MAX_PROBES)))
 		return CUA_ERROR_CORRUPT;
 	size = h->key_size + h->value_size;
 	/* the rest is the pairs and nothing else: a count that is absurd is found here */
@@ -264,9 +265,10 @@ static enum cua_status read_pairs(int fd, const struct header *h, struct cua_has
 			status = cua_hashmap_size(map, &size);
 		/* with max_probes, keys of another seed may not all find slots */
 		if (!status && size != done + n)
-			status = map->options.max_probes && cua_hashmap_status(map) == CUA_ERROR_FULL
-					 ? CUA_ERROR_SIZE
-					 : CUA_ERROR_CORRUPT;
+			status =
+				map->options.max_probes && cua_hashmap_status(map) == CUA_ERROR_FULL
+					? CUA_ERROR_SIZE
+					: CUA_ERROR_CORRUPT;
 	}
 	free(bytes);
 	return status ? status : sum == h->pairs_sum ? CUA_OK : CUA_ERROR_CORRUPT;
@@ -275,13 +277,15 @@ static enum cua_status read_pairs(int fd, const struct header *h, struct cua_has
 /*
  * An empty map with the slots that the saved one had. In a layout without cells, keys that had a cell need slots.
  */
-static enum cua_status create_for(struct cua_context *ctx, const struct cua_hashmap_options *options,
-				  const struct header *h, struct cua_hashmap **map)
+static enum cua_status create_for(struct cua_context *ctx,
+				  const struct cua_hashmap_options *options, const struct header *h,
+				  struct cua_hashmap **map)
 {
 	const enum cua_type key = type_of(h->key_size), value = type_of(h->value_size);
 	enum cua_status status = cua_hashmap_create(ctx, options, key, value, h->slots, map);
 
-	if (status || h->count <= cua__hashmap_slots(&(*map)->view) || (*map)->view.layout == CUA_HASHMAP_WORDS)
+	if (status || h->count <= cua__hashmap_slots(&(*map)->view) ||
+	    (*map)->view.layout == CUA_HASHMAP_WORDS)
 		return status;
 	cua_hashmap_destroy(*map);
 	return cua_hashmap_create(ctx, options, key, value, h->count, map);
@@ -298,8 +302,8 @@ static void expect_pairs(struct cua_hashmap *map, uint64_t count)
 		runtime->expect_few(map->ctx, map->base, map->bytes);
 }
 
-static enum cua_status load_from(struct cua_context *ctx, const struct cua_hashmap_options *options, int fd,
-				 struct cua_hashmap **result)
+static enum cua_status load_from(struct cua_context *ctx, const struct cua_hashmap_options *options,
+				 int fd, struct cua_hashmap **result)
 {
 	struct cua_hashmap_options own = {.struct_size = sizeof(own)};
 	struct cua_hashmap *map = NULL;

@@ -88,14 +88,18 @@ CUA_FORCE void cua__sort_differ(const struct cua__sort_arrays *s, uint64_t share
 		cua_port_fetch_or_b64(&shared[1], differ.hi, CUA__HASHMAP_IN_BLOCK);
 	cua_port_sync_block();
 	if (thread == 0) {
-		cua_port_fetch_or_b64(&s->differ->lo, CUA_READ(shared[0]), CUA_RELAXED, CUA__HASHMAP_AT);
-		cua_port_fetch_or_b64(&s->differ->hi, CUA_READ(shared[1]), CUA_RELAXED, CUA__HASHMAP_AT);
+		cua_port_fetch_or_b64(&s->differ->lo, CUA_READ(shared[0]), CUA_RELAXED,
+				      CUA__HASHMAP_AT);
+		cua_port_fetch_or_b64(&s->differ->hi, CUA_READ(shared[1]), CUA_RELAXED,
+				      CUA__HASHMAP_AT);
 	}
 }
 
-CUA_FORCE void cua__sort_count(const struct cua__sort_arrays *s, uint32_t shared[CUA__HASHMAP_DIGITS])
+CUA_FORCE void cua__sort_count(const struct cua__sort_arrays *s,
+			       uint32_t shared[CUA__HASHMAP_DIGITS])
 {
-	const uint32_t thread = (uint32_t)cua_port_thread(), threads = (uint32_t)cua_port_block_size();
+	const uint32_t thread = (uint32_t)cua_port_thread(),
+		       threads = (uint32_t)cua_port_block_size();
 	const void *keys = cua__sort_from(s, s->pass) ? s->keys[1] : s->keys[0];
 	uint64_t begin, end;
 
@@ -106,17 +110,21 @@ CUA_FORCE void cua__sort_count(const struct cua__sort_arrays *s, uint32_t shared
 		CUA_WRITE(shared[d], (uint32_t)0);
 	cua_port_sync_block();
 	for (uint64_t i = begin + thread; i < end; i += threads)
-		cua_port_add_u32(&shared[cua__hashmap_digit(cua__hashmap_get(keys, s->key_size, i), s->pass)], 1,
-				 CUA__HASHMAP_IN_BLOCK);
+		cua_port_add_u32(&shared[cua__hashmap_digit(cua__hashmap_get(keys, s->key_size, i),
+							    s->pass)],
+				 1, CUA__HASHMAP_IN_BLOCK);
 	cua_port_sync_block();
 	for (uint32_t d = thread; d < CUA__HASHMAP_DIGITS; d += threads)
-		CUA_WRITE(s->counts[cua_port_block() * CUA__HASHMAP_DIGITS + d], (uint64_t)CUA_READ(shared[d]));
+		CUA_WRITE(s->counts[cua_port_block() * CUA__HASHMAP_DIGITS + d],
+			  (uint64_t)CUA_READ(shared[d]));
 }
 
 /* One block: counts of blocks become those of the blocks before; behind them, where each digit begins. */
-CUA_FORCE void cua__sort_scan(const struct cua__sort_arrays *s, uint64_t shared[CUA__HASHMAP_DIGITS])
+CUA_FORCE void cua__sort_scan(const struct cua__sort_arrays *s,
+			      uint64_t shared[CUA__HASHMAP_DIGITS])
 {
-	const uint32_t thread = (uint32_t)cua_port_thread(), threads = (uint32_t)cua_port_block_size();
+	const uint32_t thread = (uint32_t)cua_port_thread(),
+		       threads = (uint32_t)cua_port_block_size();
 
 	if (!cua__hashmap_digit(*s->differ, s->pass))
 		return;
@@ -124,7 +132,8 @@ CUA_FORCE void cua__sort_scan(const struct cua__sort_arrays *s, uint64_t shared[
 		uint64_t sum = 0;
 
 		for (uint32_t b = 0; b < s->blocks; b++) {
-			uint64_t *count = &s->counts[(uint64_t)b * CUA__HASHMAP_DIGITS + d], here = CUA_READ(*count);
+			uint64_t *count = &s->counts[(uint64_t)b * CUA__HASHMAP_DIGITS + d],
+				 here = CUA_READ(*count);
 
 			CUA_WRITE(*count, sum);
 			sum += here;
@@ -143,21 +152,25 @@ CUA_FORCE void cua__sort_scan(const struct cua__sort_arrays *s, uint64_t shared[
 
 CUA_FORCE void cua__sort_scatter(const struct cua__sort_arrays *s, struct cua__sort_shared *shared)
 {
-	const uint32_t thread = (uint32_t)cua_port_thread(), threads = (uint32_t)cua_port_block_size();
+	const uint32_t thread = (uint32_t)cua_port_thread(),
+		       threads = (uint32_t)cua_port_block_size();
 	const uint32_t lane = cua_port_lane(), warp = thread / 32, warps = threads / 32;
 	const uint32_t ks = s->key_size, vs = s->value_size, from = cua__sort_from(s, s->pass);
 	/* not an index, which would make a GPU copy the struct */
-	const void *keys_in = from ? s->keys[1] : s->keys[0], *values_in = from ? s->values[1] : s->values[0];
-	void *keys_out = from ? s->keys[0] : s->keys[1], *values_out = from ? s->values[0] : s->values[1];
+	const void *keys_in = from ? s->keys[1] : s->keys[0],
+		   *values_in = from ? s->values[1] : s->values[0];
+	void *keys_out = from ? s->keys[0] : s->keys[1],
+	     *values_out = from ? s->values[0] : s->values[1];
 	uint64_t begin, end;
 
 	if (!cua__hashmap_digit(*s->differ, s->pass))
 		return;
 	cua__sort_share(s, &begin, &end);
 	for (uint32_t d = thread; d < CUA__HASHMAP_DIGITS; d += threads)
-		CUA_WRITE(shared->next[d],
-			  CUA_READ(s->counts[cua_port_block() * CUA__HASHMAP_DIGITS + d]) +
-				  CUA_READ(s->counts[(uint64_t)s->blocks * CUA__HASHMAP_DIGITS + d]));
+		CUA_WRITE(
+			shared->next[d],
+			CUA_READ(s->counts[cua_port_block() * CUA__HASHMAP_DIGITS + d]) +
+				CUA_READ(s->counts[(uint64_t)s->blocks * CUA__HASHMAP_DIGITS + d]));
 	for (uint64_t tile = begin; tile < end; tile += (uint64_t)threads * CUA__SORT_ITEMS) {
 		/* a warp's pairs are neighbours */
 		const uint64_t first = tile + (uint64_t)warp * 32 * CUA__SORT_ITEMS + lane;
@@ -185,7 +198,8 @@ CUA_FORCE void cua__sort_scatter(const struct cua__sort_arrays *s, struct cua__s
 			/* all have read */
 			cua_port_sync_warp(CUA__HASHMAP_ALL);
 			if (valid && !before)
-				CUA_WRITE(shared->counts[warp][digits[r]], ranks[r] + cua_port_popc_u32(peers));
+				CUA_WRITE(shared->counts[warp][digits[r]],
+					  ranks[r] + cua_port_popc_u32(peers));
 			ranks[r] += before;
 			cua_port_sync_warp(CUA__HASHMAP_ALL);
 		}
@@ -207,7 +221,8 @@ CUA_FORCE void cua__sort_scatter(const struct cua__sort_arrays *s, struct cua__s
 
 			if (digits[r] == CUA__HASHMAP_DIGITS)
 				continue;
-			to = CUA_READ(shared->next[digits[r]]) - CUA_READ(shared->counts[warp][digits[r]]) + ranks[r];
+			to = CUA_READ(shared->next[digits[r]]) -
+			     CUA_READ(shared->counts[warp][digits[r]]) + ranks[r];
 			cua__hashmap_set(keys_out, ks, to, keys[r]);
 			if (vs)
 				cua__hashmap_set(values_out, vs, to,
@@ -226,7 +241,8 @@ CUA_FORCE void cua__sort_finish(const struct cua__sort_arrays *s)
 	if (!cua__sort_from(s, s->key_size))
 		return;
 	for (uint64_t i = cua_port_block() * threads + cua_port_thread(); i < n; i += step) {
-		cua__hashmap_set(s->keys[0], s->key_size, i, cua__hashmap_get(s->keys[1], s->key_size, i));
+		cua__hashmap_set(s->keys[0], s->key_size, i,
+				 cua__hashmap_get(s->keys[1], s->key_size, i));
 		if (s->value_size)
 			cua__hashmap_set(s->values[0], s->value_size, i,
 					 cua__hashmap_get(s->values[1], s->value_size, i));
@@ -235,8 +251,8 @@ CUA_FORCE void cua__sort_finish(const struct cua__sort_arrays *s)
 
 /* ---- pairs out of the map ---- */
 
-CUA_FORCE void cua__hashmap_give_rejected(const struct cua_hashmap_view *view, uint64_t max, void *keys_out,
-					  void *values_out, uint64_t *n)
+CUA_FORCE void cua__hashmap_give_rejected(const struct cua_hashmap_view *view, uint64_t max,
+					  void *keys_out, void *values_out, uint64_t *n)
 {
 	const uint64_t threads = cua_port_block_size(), step = cua_port_grid_size() * threads;
 	const uint64_t first = cua_port_block() * threads + cua_port_thread();
@@ -267,8 +283,9 @@ struct cua__slice {
 };
 
 /* The pairs that a block finds get their places by one addition. */
-CUA_FORCE void cua__hashmap_give_slice(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				       const struct cua__slice *s, struct cua__slice_shared *shared)
+CUA_FORCE void cua__hashmap_give_slice(const struct cua_hashmap_view *view, uint32_t ks,
+				       uint32_t vs, const struct cua__slice *s,
+				       struct cua__slice_shared *shared)
 {
 	const uint32_t thread = (uint32_t)cua_port_thread();
 	const uint64_t threads = cua_port_block_size(), step = cua_port_grid_size() * threads;
@@ -291,8 +308,9 @@ CUA_FORCE void cua__hashmap_give_slice(const struct cua_hashmap_view *view, uint
 			mine = cua_port_fetch_add_u32(&shared->count, 1, CUA__HASHMAP_IN_BLOCK);
 		cua_port_sync_block();
 		if (thread == 0)
-			CUA_WRITE(shared->base, cua_port_fetch_add_u64(s->n, CUA_READ(shared->count),
-								       CUA_RELAXED, CUA__HASHMAP_AT));
+			CUA_WRITE(shared->base,
+				  cua_port_fetch_add_u64(s->n, CUA_READ(shared->count), CUA_RELAXED,
+							 CUA__HASHMAP_AT));
 		cua_port_sync_block();
 		if (there && (!s->last || CUA_READ(shared->base) + mine < s->max)) {
 			cua__hashmap_set(s->keys_out, ks, CUA_READ(shared->base) + mine, key);
@@ -306,15 +324,19 @@ CUA_FORCE void cua__hashmap_give_slice(const struct cua_hashmap_view *view, uint
 struct cua__least_arrays {
 	uint32_t pass;
 	uint64_t max;
-	const uint64_t *all; /* the launches do nothing if *all is max at most, or when the key is found */
+	const uint64_t
+		*all; /* the launches do nothing if *all is max at most, or when the key is found */
 	struct cua__hashmap_least *least;
 };
 
 CUA_FORCE void cua__least_count(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				const struct cua__least_arrays *a, uint32_t shared[CUA__HASHMAP_DIGITS])
+				const struct cua__least_arrays *a,
+				uint32_t shared[CUA__HASHMAP_DIGITS])
 {
-	const uint32_t thread = (uint32_t)cua_port_thread(), threads = (uint32_t)cua_port_block_size();
-	const uint64_t step = cua_port_grid_size() * threads, places = cua__hashmap_places(view, ks, vs);
+	const uint32_t thread = (uint32_t)cua_port_thread(),
+		       threads = (uint32_t)cua_port_block_size();
+	const uint64_t step = cua_port_grid_size() * threads,
+		       places = cua__hashmap_places(view, ks, vs);
 	struct cua_u128 begin, key, value;
 
 	if (*a->all <= a->max || a->least->done)
@@ -324,8 +346,10 @@ CUA_FORCE void cua__least_count(const struct cua_hashmap_view *view, uint32_t ks
 		CUA_WRITE(shared[d], (uint32_t)0);
 	cua_port_sync_block();
 	for (uint64_t i = cua_port_block() * threads + thread; i < places; i += step)
-		if (cua__hashmap_at(view, ks, vs, i, &key, &value) && cua__hashmap_begins(key, begin, a->pass))
-			cua_port_add_u32(&shared[cua__hashmap_digit(key, a->pass)], 1, CUA__HASHMAP_IN_BLOCK);
+		if (cua__hashmap_at(view, ks, vs, i, &key, &value) &&
+		    cua__hashmap_begins(key, begin, a->pass))
+			cua_port_add_u32(&shared[cua__hashmap_digit(key, a->pass)], 1,
+					 CUA__HASHMAP_IN_BLOCK);
 	cua_port_sync_block();
 	for (uint32_t d = thread; d < CUA__HASHMAP_DIGITS; d += threads)
 		if (CUA_READ(shared[d]))
@@ -334,9 +358,11 @@ CUA_FORCE void cua__least_count(const struct cua_hashmap_view *view, uint32_t ks
 }
 
 /* One block. Where others write, it may be that no digit is the one: then this one is 0. */
-CUA_FORCE void cua__least_pick(const struct cua__least_arrays *a, uint64_t shared[CUA__HASHMAP_DIGITS])
+CUA_FORCE void cua__least_pick(const struct cua__least_arrays *a,
+			       uint64_t shared[CUA__HASHMAP_DIGITS])
 {
-	const uint32_t thread = (uint32_t)cua_port_thread(), threads = (uint32_t)cua_port_block_size();
+	const uint32_t thread = (uint32_t)cua_port_thread(),
+		       threads = (uint32_t)cua_port_block_size();
 	uint64_t rank;
 
 	if (*a->all <= a->max || CUA_READ(a->least->done))
@@ -353,12 +379,14 @@ CUA_FORCE void cua__least_pick(const struct cua__least_arrays *a, uint64_t share
 		for (uint32_t e = 0; e < d; e++)
 			below += CUA_READ(shared[e]);
 		if (below <= rank && rank - below < CUA_READ(shared[d]))
-			cua__hashmap_least_digit(a->least, a->max, a->pass, d, below, CUA_READ(shared[d]));
+			cua__hashmap_least_digit(a->least, a->max, a->pass, d, below,
+						 CUA_READ(shared[d]));
 	}
 }
 
-CUA_FORCE void cua__hashmap_move(const struct cua_hashmap_view *from, const struct cua_hashmap_view *to, uint32_t ks,
-				 uint32_t vs, int op)
+CUA_FORCE void cua__hashmap_move(const struct cua_hashmap_view *from,
+				 const struct cua_hashmap_view *to, uint32_t ks, uint32_t vs,
+				 int op)
 {
 	const uint64_t threads = cua_port_block_size(), step = cua_port_grid_size() * threads;
 	const uint64_t places = cua__hashmap_places(from, ks, vs);
@@ -366,17 +394,20 @@ CUA_FORCE void cua__hashmap_move(const struct cua_hashmap_view *from, const stru
 
 	for (uint64_t i = cua_port_block() * threads + cua_port_thread(); i < places; i += step)
 		if (cua__hashmap_at(from, ks, vs, i, &key, &value))
-			(void)cua__hashmap_write(to, ks, vs, op, cua__hashmap_hash(to, ks, key), key, value, &there);
+			(void)cua__hashmap_write(to, ks, vs, op, cua__hashmap_hash(to, ks, key),
+						 key, value, &there);
 }
 
-CUA_FORCE void cua__hashmap_count_all(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t *homes,
-				      struct cua__hashmap_tally *tally, struct cua__hashmap_tally *shared)
+CUA_FORCE void cua__hashmap_count_all(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				      uint32_t *homes, struct cua__hashmap_tally *tally,
+				      struct cua__hashmap_tally *shared)
 {
 	const uint32_t thread = (uint32_t)cua_port_thread();
 	const uint64_t threads = cua_port_block_size(), step = cua_port_grid_size() * threads;
 	const uint64_t places = cua__hashmap_places(view, ks, vs);
 	const uint32_t words = sizeof(*shared) / sizeof(uint64_t);
-	uint64_t *sums = (uint64_t *)(void *)shared, *all = (uint64_t *)(void *)tally, worst = 0, erased = 0;
+	uint64_t *sums = (uint64_t *)(void *)shared, *all = (uint64_t *)(void *)tally, worst = 0,
+		 erased = 0;
 	struct cua_u128 key, value;
 
 	for (uint32_t w = thread; w < words; w += (uint32_t)threads)
@@ -389,9 +420,11 @@ CUA_FORCE void cua__hashmap_count_all(const struct cua_hashmap_view *view, uint3
 			erased += (uint64_t)cua__hashmap_is_erased(view, ks, vs, i);
 			continue;
 		}
-		cua_port_add_u64(&shared->probes[cua__hashmap_distance(view, ks, vs, i, key, &home)], 1,
-				 CUA__HASHMAP_IN_BLOCK);
-		there = cua_port_fetch_add_u32(&homes[home], 1, CUA_RELAXED, CUA__HASHMAP_AT) + (uint64_t)1;
+		cua_port_add_u64(
+			&shared->probes[cua__hashmap_distance(view, ks, vs, i, key, &home)], 1,
+			CUA__HASHMAP_IN_BLOCK);
+		there = cua_port_fetch_add_u32(&homes[home], 1, CUA_RELAXED, CUA__HASHMAP_AT) +
+			(uint64_t)1;
 		if (there > worst)
 			worst = there;
 	}

@@ -28,17 +28,18 @@ struct request {
 };
 
 /* The first of the pairs that retrieve has counted, in order, where it left any of them. */
-static enum cua_status sort(struct cua__call *call, struct cua_hashmap *map, uint64_t max, void *keys, void *values,
-			    const uint64_t *n)
+static enum cua_status sort(struct cua__call *call, struct cua_hashmap *map, uint64_t max,
+			    void *keys, void *values, const uint64_t *n)
 {
 	const struct cua__hashmap_whole_ops *whole = call->ctx->backend->hashmap->whole;
-	struct cua__hashmap_sort s = {map->view.key_size, map->view.value_size, max, n, keys, values, NULL};
+	struct cua__hashmap_sort s = {
+		map->view.key_size, map->view.value_size, max, n, keys, values, NULL};
 	enum cua_status status;
 
 	if (!max)
 		return CUA_OK;
-	status = cua__call_scratch(call, whole->sort_scratch(call->ctx, s.key_size, s.value_size, max),
-				   &s.scratch);
+	status = cua__call_scratch(
+		call, whole->sort_scratch(call->ctx, s.key_size, s.value_size, max), &s.scratch);
 	if (!status && max < places_of(&map->view))
 		status = whole->least(call->ctx, &map->view, &s);
 	return status ? status : whole->sort(call->ctx, &s);
@@ -64,7 +65,8 @@ static enum cua_status give(const struct request *r)
 	n.user = r->n;
 	n.bytes = sizeof(*r->n);
 	if (cua__hashmap_meet(&k, &v) || cua__hashmap_meet(&k, &n) || cua__hashmap_meet(&v, &n) ||
-	    cua__hashmap_in_map(map, &k) || cua__hashmap_in_map(map, &v) || cua__hashmap_in_map(map, &n))
+	    cua__hashmap_in_map(map, &k) || cua__hashmap_in_map(map, &v) ||
+	    cua__hashmap_in_map(map, &n))
 		return CUA_ERROR_OVERLAP;
 	if (max > places_of(&map->view) && !r->rejected)
 		max = places_of(&map->view);
@@ -76,8 +78,8 @@ static enum cua_status give(const struct request *r)
 	if (!status)
 		status = ctx->backend->runtime->set_bytes(ctx, count, 0, sizeof(*r->n));
 	if (!status && r->rejected)
-		status = ctx->backend->hashmap->whole->rejected(ctx, &map->view, max, (void *)k.backend,
-								(void *)v.backend, count);
+		status = ctx->backend->hashmap->whole->rejected(
+			ctx, &map->view, max, (void *)k.backend, (void *)v.backend, count);
 	else if (!status)
 		status = ctx->backend->hashmap->retrieve(ctx, &map->view, max, (void *)k.backend,
 							 (void *)v.backend, count);
@@ -88,8 +90,8 @@ static enum cua_status give(const struct request *r)
 	return cua__call_end(&call, status);
 }
 
-enum cua_status cua_hashmap_retrieve(struct cua_hashmap *map, enum cua_hashmap_order order, uint64_t max,
-				     void *keys_out, void *values_out, uint64_t *n)
+enum cua_status cua_hashmap_retrieve(struct cua_hashmap *map, enum cua_hashmap_order order,
+				     uint64_t max, void *keys_out, void *values_out, uint64_t *n)
 {
 	struct request r = {map, max, keys_out, values_out, n, 0, order == CUA_HASHMAP_SORTED};
 
@@ -98,8 +100,9 @@ enum cua_status cua_hashmap_retrieve(struct cua_hashmap *map, enum cua_hashmap_o
 	return give(&r);
 }
 
-enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map, enum cua_hashmap_order order,
-					       uint64_t max, size_t *bytes)
+enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map,
+					       enum cua_hashmap_order order, uint64_t max,
+					       size_t *bytes)
 {
 	size_t keys;
 
@@ -107,7 +110,8 @@ enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map, en
 		return CUA_ERROR_NULL;
 	if (order != CUA_HASHMAP_ANY && order != CUA_HASHMAP_SORTED)
 		return CUA_ERROR_VALUE;
-	if (cua__bytes(max, map->view.key_size, &keys) || cua__bytes(max, map->view.value_size, &keys))
+	if (cua__bytes(max, map->view.key_size, &keys) ||
+	    cua__bytes(max, map->view.value_size, &keys))
 		return CUA_ERROR_SIZE;
 	/* the count, and its copy for ordinary memory */
 	*bytes = 2 * cua__scratch_size(sizeof(uint64_t));
@@ -127,12 +131,13 @@ enum cua_status cua_hashmap_build_workspace(const struct cua_hashmap *map, size_
 		return CUA_ERROR_NULL;
 	if (cua__bytes(n, map->view.key_size, &keys) || cua__bytes(n, map->view.value_size, &keys))
 		return CUA_ERROR_SIZE;
-	*bytes = cua__scratch_size(map->ctx->backend->hashmap->build_scratch(map->ctx, &map->view, n));
+	*bytes = cua__scratch_size(
+		map->ctx->backend->hashmap->build_scratch(map->ctx, &map->view, n));
 	return CUA_OK;
 }
 
-enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t max, void *keys_out, void *values_out,
-				     uint64_t *n)
+enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t max, void *keys_out,
+				     void *values_out, uint64_t *n)
 {
 	struct request r = {map, max, keys_out, values_out, n, 1, 0};
 
@@ -146,7 +151,7 @@ struct front {
 	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
 	struct cua_u128 cells[2];
 	uint64_t in_slots, keys; /* those in cells too */
-	uint64_t kept; /* rejected pairs */
+	uint64_t kept;           /* rejected pairs */
 };
 
 /* Waits for the stream. */
@@ -156,10 +161,12 @@ static enum cua_status read_front(struct cua_hashmap *map, struct front *f)
 	enum cua_status status = runtime->may_wait(map->ctx);
 
 	if (!status)
-		status = runtime->copy(map->ctx, f, map->view.counts, offsetof(struct front, in_slots));
+		status = runtime->copy(map->ctx, f, map->view.counts,
+				       offsetof(struct front, in_slots));
 	f->kept = 0;
 	if (!status && map->view.rejects)
-		status = runtime->copy(map->ctx, &f->kept, &map->view.rejects->count, sizeof(f->kept));
+		status = runtime->copy(map->ctx, &f->kept, &map->view.rejects->count,
+				       sizeof(f->kept));
 	if (!status)
 		status = runtime->synchronize(map->ctx);
 	if (status)
@@ -268,7 +275,8 @@ static const void *part_of(const void *array, size_t done, size_t size)
 	return array && size ? (const char *)array + done * size : NULL;
 }
 
-enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, int builds, const struct cua__hashmap_call *call)
+enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, int builds,
+					   const struct cua__hashmap_call *call)
 {
 	const uint32_t ks = map->view.key_size, vs = map->view.value_size;
 	enum cua_status status = CUA_OK;
@@ -287,16 +295,17 @@ enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, int builds, 
 		part.values = part_of(call->values, done, vs);
 		part.values_out = (void *)part_of(call->values_out, done, vs);
 		part.flags = (void *)part_of(call->flags, done, 1);
-		status = builds && !done ? cua__hashmap_build(map, 1, &part)
-					 : map->ctx->backend->hashmap->write(map->ctx, &map->view, &part);
+		status = builds && !done
+				 ? cua__hashmap_build(map, 1, &part)
+				 : map->ctx->backend->hashmap->write(map->ctx, &map->view, &part);
 		if (status)
 			break;
 		done += part.n;
 	}
 	/* what was not done is told by its result */
 	if (status && call->flags)
-		map->ctx->backend->runtime->set_bytes(map->ctx, call->flags + done, CUA_HASHMAP_FULL,
-						      call->n - done);
+		map->ctx->backend->runtime->set_bytes(map->ctx, call->flags + done,
+						      CUA_HASHMAP_FULL, call->n - done);
 	return status;
 }
 
@@ -318,7 +327,8 @@ enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hash
 		op = CUA__HASHMAP_ASSIGN;
 	else if (op < CUA_UPDATE_ADD || op > CUA_UPDATE_XOR)
 		return CUA_ERROR_VALUE;
-	if (map->view.key_size != from->view.key_size || map->view.value_size != from->view.value_size ||
+	if (map->view.key_size != from->view.key_size ||
+	    map->view.value_size != from->view.value_size ||
 	    (!map->view.value_size && how != CUA_HASHMAP_KEEP))
 		return CUA_ERROR_TYPE;
 	if (map->options.own_hash || from->options.own_hash)
@@ -326,14 +336,17 @@ enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hash
 	if (map == from)
 		return CUA_ERROR_OVERLAP;
 	cua__call_begin(&call, map->ctx);
-	return cua__call_end(&call, map->ctx->backend->hashmap->whole->move(map->ctx, &from->view, &map->view, op));
+	return cua__call_end(&call, map->ctx->backend->hashmap->whole->move(map->ctx, &from->view,
+									    &map->view, op));
 }
 
 /* ---- statistics ---- */
 
-CUA_STATIC_ASSERT(CUA_HASHMAP_PROBES == CUA__HASHMAP_FAR + 1, "the last one counts all longer ones");
+CUA_STATIC_ASSERT(CUA_HASHMAP_PROBES == CUA__HASHMAP_FAR + 1,
+		  "the last one counts all longer ones");
 
-enum cua_status cua_hashmap_statistics(struct cua_hashmap *map, struct cua_hashmap_statistics *statistics)
+enum cua_status cua_hashmap_statistics(struct cua_hashmap *map,
+				       struct cua_hashmap_statistics *statistics)
 {
 	struct cua_hashmap_statistics out = {.struct_size = sizeof(out)};
 	struct front front;
@@ -364,7 +377,8 @@ enum cua_status cua_hashmap_statistics(struct cua_hashmap *map, struct cua_hashm
 	if (!status)
 		status = runtime->set_bytes(map->ctx, backend, 0, sizeof(tally));
 	if (!status)
-		status = map->ctx->backend->hashmap->whole->tally(map->ctx, &map->view, homes, backend);
+		status = map->ctx->backend->hashmap->whole->tally(map->ctx, &map->view, homes,
+								  backend);
 	if (!status)
 		status = runtime->copy(map->ctx, &tally, backend, sizeof(tally));
 	if (!status)
@@ -444,8 +458,8 @@ enum cua_status cua__hashmap_pass_next(struct cua__hashmap_pass *pass, int *more
 	if (!status)
 		status = runtime->set_bytes(map->ctx, count, 0, sizeof(pass->n));
 	if (!status)
-		status = map->ctx->backend->hashmap->whole->slice(map->ctx, &map->view, pass->place, room, keys,
-								  values, count);
+		status = map->ctx->backend->hashmap->whole->slice(map->ctx, &map->view, pass->place,
+								  room, keys, values, count);
 	if (!status)
 		status = runtime->copy(map->ctx, &pass->n, count, sizeof(pass->n));
 	if (!status)
@@ -460,11 +474,12 @@ enum cua_status cua__hashmap_pass_next(struct cua__hashmap_pass *pass, int *more
 	return cua__call_end(&call, status);
 }
 
-enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, void *keys, void *values,
-					 uint64_t *n)
+enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, void *keys,
+					 void *values, uint64_t *n)
 {
 	struct cua__hashmap_pass pass;
-	struct cua__hashmap_array k = {keys, NULL, 0}, v = {values, NULL, 0}, count = {n, NULL, sizeof(*n)};
+	struct cua__hashmap_array k = {keys, NULL, 0}, v = {values, NULL, 0},
+				  count = {n, NULL, sizeof(*n)};
 	enum cua_status status;
 	uint32_t ks, vs;
 	uint64_t all = 0;
@@ -483,8 +498,9 @@ enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, 
 		k.bytes = places_of(&map->view) * ks;
 		v.bytes = places_of(&map->view) * vs;
 	}
-	if (cua__hashmap_meet(&k, &v) || cua__hashmap_meet(&k, &count) || cua__hashmap_meet(&v, &count) ||
-	    cua__hashmap_in_map(map, &k) || cua__hashmap_in_map(map, &v) || cua__hashmap_in_map(map, &count))
+	if (cua__hashmap_meet(&k, &v) || cua__hashmap_meet(&k, &count) ||
+	    cua__hashmap_meet(&v, &count) || cua__hashmap_in_map(map, &k) ||
+	    cua__hashmap_in_map(map, &v) || cua__hashmap_in_map(map, &count))
 		return CUA_ERROR_OVERLAP;
 	status = cua__hashmap_pass_begin(&pass, map);
 	while (!status && more) {
@@ -507,7 +523,8 @@ enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, 
 }
 
 enum cua_status cua_hashmap_for_each(struct cua_hashmap *map,
-				     int (*fn)(void *arg, const void *key, const void *value), void *arg)
+				     int (*fn)(void *arg, const void *key, const void *value),
+				     void *arg)
 {
 	struct cua__hashmap_pass pass;
 	enum cua_status status;

@@ -204,7 +204,8 @@ CUA_FORCE uint32_t cua__parts_scan(const struct cua__parts_kind k, struct cua__p
 	all = lane < k.threads / 32 ? CUA_READ(sh->warps[lane]) : 0;
 	CUA__UNROLL
 	for (step = 1; step < k.threads / 32; step *= 2) {
-		uint32_t other = cua_port_shuffle_u32(CUA__PARTS_ALL, all, lane >= step ? lane - step : lane);
+		uint32_t other = cua_port_shuffle_u32(CUA__PARTS_ALL, all,
+						      lane >= step ? lane - step : lane);
 
 		all += lane >= step ? other : 0;
 	}
@@ -214,9 +215,11 @@ CUA_FORCE uint32_t cua__parts_scan(const struct cua__parts_kind k, struct cua__p
 }
 
 /* The cell of a word with a reserved key, or NULL. */
-CUA_FORCE char *cua__parts_cell(const struct cua__parts_kind k, const struct cua__parts *a, struct cua_u128 word)
+CUA_FORCE char *cua__parts_cell(const struct cua__parts_kind k, const struct cua__parts *a,
+				struct cua_u128 word)
 {
-	return cua__hashmap_word_cell(&a->view, k.ks, k.vs, cua__hashmap_word_key(k.ks, word), NULL);
+	return cua__hashmap_word_cell(&a->view, k.ks, k.vs, cua__hashmap_word_key(k.ks, word),
+				      NULL);
 }
 
 /* The words at hand of this thread, of n from first on; with pairs, one with a reserved key is put into its
@@ -239,9 +242,9 @@ CUA_FORCE void cua__parts_read(const struct cua__parts_kind k, const struct cua_
 		if (k.again)
 			word[j] = cua__parts_get(k, a->from, own + j * k.threads);
 		else
-			word[j] = cua__hashmap_word_of(k.ks, k.vs,
-						       cua__hashmap_get(a->keys, k.ks, own + j * k.threads),
-						       cua__hashmap_get(a->values, k.vs, own + j * k.threads));
+			word[j] = cua__hashmap_word_of(
+				k.ks, k.vs, cua__hashmap_get(a->keys, k.ks, own + j * k.threads),
+				cua__hashmap_get(a->values, k.vs, own + j * k.threads));
 	}
 	if (k.again)
 		return;
@@ -256,8 +259,8 @@ CUA_FORCE void cua__parts_read(const struct cua__parts_kind k, const struct cua_
 
 		if (!cell)
 			continue;
-		(void)cua__hashmap_word_enter_cell(cell, k.ks, k.vs, cua__hashmap_word_value(k.ks, k.vs, word[j]),
-						   &spot);
+		(void)cua__hashmap_word_enter_cell(
+			cell, k.ks, k.vs, cua__hashmap_word_value(k.ks, k.vs, word[j]), &spot);
 		*there &= ~((uint32_t)1 << j);
 	}
 }
@@ -296,8 +299,9 @@ CUA_FORCE void cua__parts_filter(const struct cua__parts_kind k, const struct cu
 }
 
 /* Stores the words of a stage, all of which have room. */
-CUA_FORCE void cua__parts_store(const struct cua__parts_kind k, void *to, uint32_t total, const void *stage,
-				const CUA__PARTS_LOCAL *part_of, const uint32_t *offset)
+CUA_FORCE void cua__parts_store(const struct cua__parts_kind k, void *to, uint32_t total,
+				const void *stage, const CUA__PARTS_LOCAL *part_of,
+				const uint32_t *offset)
 {
 	const uint32_t thread = cua_port_thread();
 	const size_t own = thread;
@@ -307,7 +311,8 @@ CUA_FORCE void cua__parts_store(const struct cua__parts_kind k, void *to, uint32
 	for (j = 0; j < k.each; j++)
 		if (j * k.threads + thread < total)
 			cua__parts_set(k, to,
-				       CUA_READ(offset[CUA_READ(part_of[own + j * k.threads])]) + j * k.threads + thread,
+				       CUA_READ(offset[CUA_READ(part_of[own + j * k.threads])]) +
+					       j * k.threads + thread,
 				       cua__parts_get(k, stage, own + j * k.threads));
 }
 
@@ -363,7 +368,8 @@ CUA_FORCE void cua__parts_scatter(const struct cua__parts_kind k, const struct c
 		return;
 	for (p = thread; p < a->parts; p += k.threads)
 		CUA_WRITE(number[p], 0);
-	cua__parts_read(k, a, first, end - first < size ? (uint32_t)(end - first) : size, word, &there);
+	cua__parts_read(k, a, first, end - first < size ? (uint32_t)(end - first) : size, word,
+			&there);
 	cua_port_sync_block();
 	for (filtered = k.ks == 16;; filtered = 1) {
 		CUA__UNROLL
@@ -425,15 +431,16 @@ CUA_FORCE void cua__parts_scatter(const struct cua__parts_kind k, const struct c
 		if (p >= a->parts)
 			continue;
 		crowded |= claimed[j] + n[j] > a->room;
-		CUA_WRITE(offset[p], (uint32_t)(p * a->room + (claimed[j] < a->room ? claimed[j] : a->room)) -
-					     CUA_READ(number[p]));
+		CUA_WRITE(offset[p],
+			  (uint32_t)(p * a->room + (claimed[j] < a->room ? claimed[j] : a->room)) -
+				  CUA_READ(number[p]));
 	}
 	crowded = cua_port_sync_block_or(crowded);
 	if (crowded)
 		cua__parts_store_crowded(k, a, first_part, total, stage, part_of, offset);
 	else
-		cua__parts_store(k, (char *)a->to + first_part * a->room * (wide ? 16 : 8), total, stage, part_of,
-				 offset);
+		cua__parts_store(k, (char *)a->to + first_part * a->room * (wide ? 16 : 8), total,
+				 stage, part_of, offset);
 }
 
 /* ---- build ---- */
@@ -524,8 +531,8 @@ CUA_FORCE void cua__parts_release(uint32_t *number, uint32_t bucket, uint32_t n)
 }
 
 /* Whether one of the first n pairs of a bucket has the word's key. */
-CUA_FORCE int cua__parts_has(const struct cua__parts_kind k, const void *table, uint32_t bucket, uint32_t n,
-			     struct cua_u128 word)
+CUA_FORCE int cua__parts_has(const struct cua__parts_kind k, const void *table, uint32_t bucket,
+			     uint32_t n, struct cua_u128 word)
 {
 	const uint32_t slots = cua__hashmap_word_slots(k.ks, k.vs);
 	uint32_t i;
@@ -533,8 +540,9 @@ CUA_FORCE int cua__parts_has(const struct cua__parts_kind k, const void *table, 
 
 	CUA__UNROLL
 	for (i = 0; i < slots; i++)
-		has |= i < n && cua__parts_same_key(
-					k, cua__parts_get(k, table, cua__parts_at(k, bucket, i + 1)), word);
+		has |= i < n &&
+		       cua__parts_same_key(
+			       k, cua__parts_get(k, table, cua__parts_at(k, bucket, i + 1)), word);
 	return has;
 }
 
@@ -550,8 +558,8 @@ CUA_FORCE uint32_t cua__parts_most(const struct cua__parts *a)
  * Looks for the key in a bucket of n pairs that is full, or that the caller has taken, and puts the word behind the
  * others. Returns INSERTED, EXISTS, or 0 where the bucket is full.
  */
-CUA_FORCE int cua__parts_enter(const struct cua__parts_kind k, void *table, uint32_t bucket, uint32_t n,
-			       struct cua_u128 word)
+CUA_FORCE int cua__parts_enter(const struct cua__parts_kind k, void *table, uint32_t bucket,
+			       uint32_t n, struct cua_u128 word)
 {
 	if (cua__parts_has(k, table, bucket, n, word))
 		return CUA_HASHMAP_EXISTS;
@@ -566,8 +574,8 @@ CUA_FORCE int cua__parts_enter(const struct cua__parts_kind k, void *table, uint
  * EXISTS, or 0 where no bucket that may hold the key has a free slot. A lane that takes a bucket is done with it in the same turn, so that none
  * waits for another of its own warp.
  */
-CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__parts *a, void *table, uint32_t *number,
-			      int has, struct cua_u128 word)
+CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__parts *a,
+			      void *table, uint32_t *number, int has, struct cua_u128 word)
 {
 	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
 	const uint32_t slots = cua__hashmap_word_slots(k.ks, k.vs);
@@ -580,16 +588,19 @@ CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__
 
 	while (cua_port_ballot(CUA__PARTS_ALL, looks)) {
 		if (looks) {
-			const uint32_t n = cua_port_load_b32(&number[at], CUA_ACQUIRE, CUA__PARTS_BLOCK);
+			const uint32_t n =
+				cua_port_load_b32(&number[at], CUA_ACQUIRE, CUA__PARTS_BLOCK);
 			/* slots of a full bucket do not change */
 			const int full = (n & ~CUA__PARTS_BUSY) == slots;
 
 			if (full || cua__parts_try(number, at, n)) {
 				result = cua__parts_enter(k, table, at, full ? slots : n, word);
 				if (!full)
-					cua__parts_release(number, at, n + (result == CUA_HASHMAP_INSERTED));
+					cua__parts_release(number, at,
+							   n + (result == CUA_HASHMAP_INSERTED));
 				looks = !result && ++distance < most;
-				at = (uint32_t)cua__hashmap_word_probe(&a->view, home, hash, distance) %
+				at = (uint32_t)cua__hashmap_word_probe(&a->view, home, hash,
+								       distance) %
 				     CUA__PARTS_BUCKETS;
 			}
 		}
@@ -598,7 +609,8 @@ CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__
 	looks = distance && result == CUA_HASHMAP_INSERTED;
 	while (cua_port_ballot(CUA__PARTS_ALL, looks)) {
 		if (looks) {
-			const uint32_t n = cua_port_load_b32(&number[here], CUA_RELAXED, CUA__PARTS_BLOCK);
+			const uint32_t n =
+				cua_port_load_b32(&number[here], CUA_RELAXED, CUA__PARTS_BLOCK);
 
 			if (cua__parts_try(number, here, n)) {
 				const struct cua_u128 w = cua__parts_get(k, table, head_at);
@@ -623,25 +635,29 @@ CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__
  * has it: into the first of `most` buckets with a free slot. Returns INSERTED, or 0 where none has one. Lanes go on
  * together, though not all of them find a slot at the same time.
  */
-CUA_FORCE int cua__parts_put(const struct cua__parts_kind k, uint32_t most, void *table, uint32_t *number, int has,
-			     uint32_t home, uint64_t hash, struct cua_u128 word)
+CUA_FORCE int cua__parts_put(const struct cua__parts_kind k, uint32_t most, void *table,
+			     uint32_t *number, int has, uint32_t home, uint64_t hash,
+			     struct cua_u128 word)
 {
 	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
 	const uint32_t slots = cua__hashmap_word_slots(k.ks, k.vs);
 	/* cua__hashmap_word_probe within a window */
 	const uint32_t step = (uint32_t)(hash >> 4) | 1;
-	uint64_t *head = (uint64_t *)table + (size_t)cua__parts_at(k, home, 0) * (wide ? 2 : 1), old = 0;
+	uint64_t *head = (uint64_t *)table + (size_t)cua__parts_at(k, home, 0) * (wide ? 2 : 1),
+		 old = 0;
 	uint32_t distance = 0, at = home, slot = 0, half;
 	int looks = has, put = 0;
 
 	while (cua_port_ballot(CUA__PARTS_ALL, looks)) {
 		if (looks) {
-			const uint32_t n = cua_port_load_b32(&number[at], CUA_RELAXED, CUA__PARTS_BLOCK);
+			const uint32_t n =
+				cua_port_load_b32(&number[at], CUA_RELAXED, CUA__PARTS_BLOCK);
 
 			if (n >= slots) {
 				at = (at + step) % CUA__PARTS_BUCKETS;
 				looks = ++distance < most;
-			} else if (cua_port_cas_b32(&number[at], n, n + 1, CUA_RELAXED, CUA__PARTS_BLOCK) == n) {
+			} else if (cua_port_cas_b32(&number[at], n, n + 1, CUA_RELAXED,
+						    CUA__PARTS_BLOCK) == n) {
 				slot = n + 1;
 				put = 1;
 				looks = 0;
@@ -662,8 +678,8 @@ CUA_FORCE int cua__parts_put(const struct cua__parts_kind k, uint32_t most, void
 				uint64_t seen;
 
 				to = cua__hashmap_word_raise(wide, to, hash, distance);
-				seen = cua_port_cas_b64(&head[half], old, half ? to.hi : to.lo, CUA_RELAXED,
-							CUA__PARTS_BLOCK);
+				seen = cua_port_cas_b64(&head[half], old, half ? to.hi : to.lo,
+							CUA_RELAXED, CUA__PARTS_BLOCK);
 				looks = seen != old;
 				old = seen;
 			}
@@ -680,10 +696,12 @@ CUA_FORCE int cua__parts_put(const struct cua__parts_kind k, uint32_t most, void
  * a free slot. Returns how many this thread put.
  */
 CUA_FORCE uint32_t cua__parts_place(const struct cua__parts_kind k, const struct cua__parts *a,
-				    struct cua__parts_shared *sh, void *table, uint32_t *number, uint32_t *told,
-				    const void *list, uint32_t list_room, const void *words, uint32_t listed)
+				    struct cua__parts_shared *sh, void *table, uint32_t *number,
+				    uint32_t *told, const void *list, uint32_t list_room,
+				    const void *words, uint32_t listed)
 {
-	const uint32_t thread = cua_port_thread(), lane = cua_port_lane(), most = cua__parts_most(a);
+	const uint32_t thread = cua_port_thread(), lane = cua_port_lane(),
+		       most = cua__parts_most(a);
 	uint32_t inserted = 0, todo = 0, late = 0, turn, i, at, n;
 
 	/* a thread has no more turns than words of the window, at most 32 */
@@ -712,7 +730,8 @@ CUA_FORCE uint32_t cua__parts_place(const struct cua__parts_kind k, const struct
 			w = cua__parts_get(k, i < list_room ? list : words, i);
 		hash = cua__parts_hash(k, a, w);
 		result = cua__parts_put(k, most, table, number, has,
-					cua__tile_home(&a->view, hash) % CUA__PARTS_BUCKETS, hash, w);
+					cua__tile_home(&a->view, hash) % CUA__PARTS_BUCKETS, hash,
+					w);
 		inserted += result == CUA_HASHMAP_INSERTED;
 		cua__parts_spill(k, a, has && !result, w);
 	}
@@ -785,7 +804,8 @@ CUA_FORCE void cua__parts_build(const struct cua__parts_kind k, const struct cua
 	for (j = 0; j < k.each; j++) {
 		if (j * k.threads + thread >= n)
 			continue;
-		bucket = cua__tile_home(&a->view, cua__parts_hash(k, a, word[j])) % CUA__PARTS_BUCKETS;
+		bucket = cua__tile_home(&a->view, cua__parts_hash(k, a, word[j])) %
+			 CUA__PARTS_BUCKETS;
 		i = cua_port_fetch_add_u32(&number[bucket], 1, CUA_RELAXED, CUA__PARTS_BLOCK);
 		if (i < slots) {
 			cua__parts_set(k, table, cua__parts_at(k, bucket, i + 1), word[j]);
@@ -814,13 +834,17 @@ CUA_FORCE void cua__parts_build(const struct cua__parts_kind k, const struct cua
 		/* so that what all turns have in common can be told */
 		bucket = j * (k.threads / 4) + thread / 4;
 		if (wide) {
-			const struct cua_u128 w = cua__parts_get(k, table, cua__parts_at(k, bucket, thread % 4));
+			const struct cua_u128 w =
+				cua__parts_get(k, table, cua__parts_at(k, bucket, thread % 4));
 
 			pack.lo = w.lo;
 			pack.hi = w.hi;
 		} else {
-			pack.lo = cua__parts_get(k, table, cua__parts_at(k, bucket, thread % 4 * 2)).lo;
-			pack.hi = cua__parts_get(k, table, cua__parts_at(k, bucket, thread % 4 * 2 + 1)).lo;
+			pack.lo = cua__parts_get(k, table, cua__parts_at(k, bucket, thread % 4 * 2))
+					  .lo;
+			pack.hi = cua__parts_get(k, table,
+						 cua__parts_at(k, bucket, thread % 4 * 2 + 1))
+					  .lo;
 		}
 		out[own + j * k.threads] = pack;
 	}
@@ -879,7 +903,8 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 				      uint64_t tile, void *list)
 {
 	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
-	const uint32_t size = cua__parts_tile(k), thread = cua_port_thread(), lane = cua_port_lane();
+	const uint32_t size = cua__parts_tile(k), thread = cua_port_thread(),
+		       lane = cua_port_lane();
 	const uint32_t below = ((uint32_t)1 << lane) - 1;
 	const uint64_t tiles = a->from_tiles * a->at_once;
 	const uint64_t part = tile / tiles * a->at_once + tile % a->at_once;
@@ -911,17 +936,19 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 		int result;
 
 		if (j - lane < n) {
-			next = j + k.threads < n ? cua__parts_get(k, a->from, from + j + k.threads) : none;
+			next = j + k.threads < n ? cua__parts_get(k, a->from, from + j + k.threads)
+						 : none;
 			result = cua__tile_enter_home(&a->view, k.ks, k.vs, CUA__PARTS_ALL, j < n,
 						      cua__parts_hash(k, a, word),
 						      cua__hashmap_word_key(k.ks, word), NULL,
-						      cua__hashmap_word_value(k.ks, k.vs, word), CUA_RELAXED,
-						      &seen);
+						      cua__hashmap_word_value(k.ks, k.vs, word),
+						      CUA_RELAXED, &seen);
 			added += cua_port_popc_u32(
 				cua_port_ballot(CUA__PARTS_ALL, result == CUA_HASHMAP_INSERTED));
 			votes = cua_port_ballot(CUA__PARTS_ALL, j < n && !result);
 			if (j < n && !result)
-				cua__parts_set(k, late, waiting + cua_port_popc_u32(votes & below), word);
+				cua__parts_set(k, late, waiting + cua_port_popc_u32(votes & below),
+					       word);
 			waiting += cua_port_popc_u32(votes);
 			cua_port_sync_warp(CUA__PARTS_ALL);
 		}
@@ -934,17 +961,19 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 			if (has)
 				w = cua__parts_get(k, late, waiting + lane);
 			cua_port_sync_warp(CUA__PARTS_ALL);
-			result = cua__tile_enter_full(&a->view, k.ks, k.vs, CUA__PARTS_ALL, has,
-						      cua__parts_hash(k, a, w),
-						      cua__hashmap_word_key(k.ks, w), NULL,
-						      cua__hashmap_word_value(k.ks, k.vs, w), &seen);
+			result = cua__tile_enter_full(
+				&a->view, k.ks, k.vs, CUA__PARTS_ALL, has, cua__parts_hash(k, a, w),
+				cua__hashmap_word_key(k.ks, w), NULL,
+				cua__hashmap_word_value(k.ks, k.vs, w), &seen);
 			added += cua_port_popc_u32(
 				cua_port_ballot(CUA__PARTS_ALL, result == CUA_HASHMAP_INSERTED));
 			/* others were faster: with the next ones */
 			votes = cua_port_ballot(CUA__PARTS_ALL, has && !result);
 			if (tries && waiting + cua_port_popc_u32(votes) < 32) {
 				if (has && !result)
-					cua__parts_set(k, late, waiting + cua_port_popc_u32(votes & below), w);
+					cua__parts_set(k, late,
+						       waiting + cua_port_popc_u32(votes & below),
+						       w);
 				waiting += cua_port_popc_u32(votes);
 				tries -= j - lane >= n;
 			} else {

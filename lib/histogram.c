@@ -149,7 +149,8 @@ static enum cua_status read_edges(enum cua_type type, size_t n, const void *edge
 }
 
 /* Brings the keys to where the backend reads them. */
-static enum cua_status stage_edges(struct cua__call *call, struct cua__histogram *h, const void *keys)
+static enum cua_status stage_edges(struct cua__call *call, struct cua__histogram *h,
+				   const void *keys)
 {
 	size_t bytes = ((size_t)h->bins + 1) * cua__histogram_key_size(h->type);
 	enum cua_status status;
@@ -192,7 +193,8 @@ static enum cua_status count(struct cua_context *ctx, const struct cua_histogram
 	struct range user[5] = {{0}}, backend[5] = {{0}};
 	struct cua__call call;
 	enum cua_status status;
-	size_t size = cua_type_size(h->type), weight_size = cua_type_size(o->weight_type), bins, bytes;
+	size_t size = cua_type_size(h->type), weight_size = cua_type_size(o->weight_type), bins,
+	       bytes;
 	void *out = NULL, *outside = NULL, *sums = NULL;
 
 	if (!counts)
@@ -208,7 +210,8 @@ static enum cua_status count(struct cua_context *ctx, const struct cua_histogram
 	if (!status)
 		status = cua__check_array(ctx, x, bytes, 1, size, &h->x);
 	if (!status && o->weight_type)
-		status = cua__check_array(ctx, o->weights, n, weight_size, weight_size, &h->weights);
+		status =
+			cua__check_array(ctx, o->weights, n, weight_size, weight_size, &h->weights);
 	if (status)
 		return status;
 	user[1].p = o->outside;

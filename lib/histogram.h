@@ -27,11 +27,12 @@ struct cua__histogram {
 	size_t pitch; /* bytes; that of a row's values if the rows have no gaps */
 	/* the bins */
 	enum cua__bin_rule rule;
-	struct cua_histogram_range range; /* EVEN; of _u64 for U64, of _i64 for the other integers */
+	struct cua_histogram_range
+		range; /* EVEN; of _u64 for U64, of _i64 for the other integers */
 	/* EDGES: bins + 1 keys, 8 bytes each for types of 64 bits and else 4; see cua__histogram_edge_key. On the
 	 * host, where run itself reads them, if edges_on_host */
 	const void *edges;
-	int closed; /* EDGES; in the range for EVEN */
+	int closed;    /* EDGES; in the range for EVEN */
 	uint32_t bins; /* of one channel */
 	/* the weights */
 	enum cua_type weight_type; /* 0: none */

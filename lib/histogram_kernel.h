@@ -760,8 +760,8 @@ CUA_FORCE uint32_t cua__histogram_slot_edges(enum cua_type type, const struct cu
 						   (uint32_t)key);
 	if (bin != CUA_HISTOGRAM_NO_BIN)
 		return bin;
-	return h->bins +
-	       (key < cua__histogram_key(type, h->edges, 0) ? CUA_HISTOGRAM_BELOW : CUA_HISTOGRAM_ABOVE);
+	return h->bins + (key < cua__histogram_key(type, h->edges, 0) ? CUA_HISTOGRAM_BELOW
+								      : CUA_HISTOGRAM_ABOVE);
 }
 
 /* The slots of n elements, at most 16. */
@@ -779,8 +779,8 @@ CUA_FORCE void cua__histogram_slots(enum cua_type type, enum cua__histogram_rule
 	}
 	if (rule == CUA__RULE_EVEN_FAST) {
 		/* behind counts in global memory, whose atomics are the bound, uniform data were slower with it */
-		cua__histogram_slots_even_fast(type, counter != CUA__COUNT_GLOBAL && j->whole_bins, j, n, raw,
-					       slot);
+		cua__histogram_slots_even_fast(type, counter != CUA__COUNT_GLOBAL && j->whole_bins,
+					       j, n, raw, slot);
 		return;
 	}
 	CUA__UNROLL
@@ -1413,16 +1413,15 @@ CUA_FORCE void cua__histogram_add_rows(uint32_t a_place, const struct cua__histo
 
 		CUA__UNROLL
 		for (r = 0; r < CUA__HISTOGRAM_ROWS; r++) {
-			const uint64_t at =
-				((uint64_t)next_block * places + next_place) * a_place;
+			const uint64_t at = ((uint64_t)next_block * places + next_place) * a_place;
 
 			CUA__UNROLL
 			for (k = 0; k < 4; k++)
 				v[r].word[k] = 0;
 			if (next_place < places) {
 				if (a_place == 4)
-					v[r] = CUA_READ(*(const struct cua__histogram_pack *)
-							(const void *)&rows[at]);
+					v[r] = CUA_READ(*(const struct cua__histogram_pack
+								  *)(const void *)&rows[at]);
 				else
 					v[r].word[0] = CUA_READ(rows[at]);
 			}
@@ -1823,12 +1822,11 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 		job->bias = 0x80000000u;
 	if (!cua__histogram_choose(h, processors, shared_bytes, p))
 		return 0;
-	p->block = is_small && job->slots <= CUA__HISTOGRAM_SMALL_SLOTS
-			   ? CUA__HISTOGRAM_SMALL_BLOCK
-			   : CUA__HISTOGRAM_BLOCK;
+	p->block = is_small && job->slots <= CUA__HISTOGRAM_SMALL_SLOTS ? CUA__HISTOGRAM_SMALL_BLOCK
+									: CUA__HISTOGRAM_BLOCK;
 	p->sums = is_small && p->counter <= CUA__COUNT_WORDS && job->slots <= CUA__HISTOGRAM_SUMS;
-	blocks = bytes / (p->block * 16 *
-			  (p->sums ? CUA__HISTOGRAM_SMALL_LOADS : CUA__HISTOGRAM_LOADS));
+	blocks = bytes /
+		 (p->block * 16 * (p->sums ? CUA__HISTOGRAM_SMALL_LOADS : CUA__HISTOGRAM_LOADS));
 	if (blocks > processors)
 		blocks = processors;
 	if (p->sums && blocks > CUA__HISTOGRAM_MOST_ADDED / job->slots)
@@ -1840,10 +1838,11 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 	merging = p->sums ? 2 * CUA__HISTOGRAM_BYTES
 			  : cua__histogram_finish_words(p->block, job->row_words);
 	merging = merging > words ? merging : words;
-	job->finish_here = p->sums || (p->counter <= CUA__COUNT_WORDS &&
-			   (merging + job->edge_words) * 4 <= shared_bytes &&
-			   (p->rule == CUA__RULE_VALUE ||
-			    (uint64_t)job->row_words * job->blocks <= CUA__HISTOGRAM_MERGED_HERE));
+	job->finish_here =
+		p->sums || (p->counter <= CUA__COUNT_WORDS &&
+			    (merging + job->edge_words) * 4 <= shared_bytes &&
+			    (p->rule == CUA__RULE_VALUE ||
+			     (uint64_t)job->row_words * job->blocks <= CUA__HISTOGRAM_MERGED_HERE));
 	p->shared = ((job->finish_here ? merging : words) + job->edge_words) * 4;
 	return 1;
 }

@@ -195,7 +195,8 @@ void cua__parallel(struct cua_context *ctx, unsigned workers,
 unsigned cua__workers(const struct cua_context *ctx, size_t n, size_t grain);
 
 /* The contiguous part of n items that a worker takes. */
-static inline void cua__share(size_t n, unsigned worker, unsigned workers, size_t *begin, size_t *end)
+static inline void cua__share(size_t n, unsigned worker, unsigned workers, size_t *begin,
+			      size_t *end)
 {
 	size_t each = n / workers, more = n % workers;
 

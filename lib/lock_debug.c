@@ -70,7 +70,8 @@ enum cua_status cua_lock_debug_create(struct cua_context *ctx,
 		chosen.max_reports = DEFAULT_REPORTS;
 	status = power_of_two(chosen.max_records, &chosen.max_records);
 	if (!status)
-		status = add_bytes(chosen.max_records, sizeof(struct cua_lock_record), &record_bytes);
+		status = add_bytes(chosen.max_records, sizeof(struct cua_lock_record),
+				   &record_bytes);
 	if (!status)
 		status = add_bytes(chosen.max_verdicts, sizeof(*verdicts), &mapped_bytes);
 	if (!status)
@@ -169,8 +170,8 @@ static size_t read_entries(const void *entries, size_t size, uint64_t capacity, 
 }
 
 enum cua_status cua_lock_debug_read_verdicts(const struct cua_lock_debug *table, uint64_t first,
-					     size_t most, struct cua_lock_verdict *verdicts, size_t *n,
-					     uint64_t *total)
+					     size_t most, struct cua_lock_verdict *verdicts,
+					     size_t *n, uint64_t *total)
 {
 	uint64_t count;
 
@@ -179,8 +180,8 @@ enum cua_status cua_lock_debug_read_verdicts(const struct cua_lock_debug *table,
 	if (table->layout != CUA_LOCK_DEBUG_LAYOUT)
 		return CUA_ERROR_LAYOUT;
 	count = read_u64(&table->n_verdicts);
-	*n = read_entries(table->verdicts, sizeof(*verdicts), table->max_verdicts, count, first, most,
-			  verdicts);
+	*n = read_entries(table->verdicts, sizeof(*verdicts), table->max_verdicts, count, first,
+			  most, verdicts);
 	*total = count;
 	return CUA_OK;
 }
@@ -262,7 +263,8 @@ static enum cua_status hand_over(const char *line, size_t size, char *text)
 	return CUA_OK;
 }
 
-enum cua_status cua_lock_verdict_text(const struct cua_lock_verdict *verdict, size_t size, char *text)
+enum cua_status cua_lock_verdict_text(const struct cua_lock_verdict *verdict, size_t size,
+				      char *text)
 {
 	char line[CUA_LOCK_DEBUG_TEXT], owner[128];
 

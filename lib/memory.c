@@ -42,9 +42,9 @@ enum cua_status cua_alloc(struct cua_context *ctx, size_t n, size_t size, void *
 }
 
 /* n elements of zeros, by the backend's function. */
-static enum cua_status alloc_zeros(struct cua_context *ctx, size_t n, size_t size,
-				   enum cua_status (*allocate)(struct cua_context *, size_t, void **),
-				   void **p)
+static enum cua_status
+alloc_zeros(struct cua_context *ctx, size_t n, size_t size,
+	    enum cua_status (*allocate)(struct cua_context *, size_t, void **), void **p)
 {
 	const struct cua__runtime *runtime = ctx->backend->runtime;
 	struct cua__call call;

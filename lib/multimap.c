@@ -17,7 +17,8 @@ struct cua_multimap {
 };
 
 #define ENTRIES_AT 512u
-CUA_STATIC_ASSERT(ENTRIES_AT >= sizeof(struct cua_multimap_pool), "the entries are behind the pool");
+CUA_STATIC_ASSERT(ENTRIES_AT >= sizeof(struct cua_multimap_pool),
+		  "the entries are behind the pool");
 
 /* ---- life ---- */
 
@@ -51,7 +52,8 @@ static enum cua_status provide(struct cua_multimap *mm, size_t entries)
 	return CUA_OK;
 }
 
-enum cua_status cua_multimap_create(struct cua_context *ctx, const struct cua_multimap_options *options,
+enum cua_status cua_multimap_create(struct cua_context *ctx,
+				    const struct cua_multimap_options *options,
 				    enum cua_type key_type, enum cua_type value_type,
 				    uint64_t keys_capacity, uint64_t entries_capacity,
 				    struct cua_multimap **result)
@@ -75,7 +77,8 @@ enum cua_status cua_multimap_create(struct cua_context *ctx, const struct cua_mu
 		return CUA_ERROR_VALUE;
 	link_size = chosen.link_size || entries_capacity > CUA__MULTIMAP_MOST_OF_4 ? 8 : 4;
 	if (entries_capacity > CUA__MULTIMAP_MOST ||
-	    cua__bytes(entries_capacity, 4 * cua__multimap_entry_size(value_size, link_size), &entries))
+	    cua__bytes(entries_capacity, 4 * cua__multimap_entry_size(value_size, link_size),
+		       &entries))
 		return CUA_ERROR_SIZE;
 	entries = cua__scratch_size(entries / 4);
 	reusable = cua__scratch_size((size_t)entries_capacity * link_size);
@@ -91,8 +94,8 @@ enum cua_status cua_multimap_create(struct cua_context *ctx, const struct cua_mu
 	of_map.seed_high = chosen.seed_high;
 	of_map.hash = chosen.hash;
 	of_map.portable = chosen.portable;
-	status = cua_hashmap_create(ctx, &of_map, key_type, link_size == 4 ? CUA_U32 : CUA_U64, keys_capacity,
-				    &mm->map);
+	status = cua_hashmap_create(ctx, &of_map, key_type, link_size == 4 ? CUA_U32 : CUA_U64,
+				    keys_capacity, &mm->map);
 	if (!status)
 		status = cua_hashmap_view(mm->map, &mm->view.map);
 	if (!status) {
@@ -150,8 +153,9 @@ enum cua_status cua_multimap_clear(struct cua_multimap *mm)
 	status = cua_hashmap_clear(mm->map);
 	if (!status) {
 		cua__call_begin(&call, mm->ctx);
-		status = cua__call_end(&call, mm->ctx->backend->runtime->set_bytes(mm->ctx, mm->view.pool, 0,
-										   sizeof(*mm->view.pool)));
+		status = cua__call_end(
+			&call, mm->ctx->backend->runtime->set_bytes(mm->ctx, mm->view.pool, 0,
+								    sizeof(*mm->view.pool)));
 	}
 	cua__cancel_restore(cancel);
 	return status;
@@ -185,8 +189,8 @@ struct arrays {
 };
 
 /* Checks one more array, unless there was an error. Returns the address that the backend uses. */
-static void *next_array(const struct cua_multimap *mm, struct arrays *arrays, const void *p, size_t n,
-			size_t size)
+static void *next_array(const struct cua_multimap *mm, struct arrays *arrays, const void *p,
+			size_t n, size_t size)
 {
 	const void *backend = NULL;
 
@@ -202,7 +206,8 @@ static void *next_array(const struct cua_multimap *mm, struct arrays *arrays, co
 static int in_multimap(const struct cua_multimap *mm, const void *p, size_t bytes)
 {
 	const struct cua_hashmap_view *map = &mm->view.map;
-	size_t size = map->layout == CUA_HASHMAP_WORDS ? CUA__HASHMAP_WORD_BYTES : CUA__HASHMAP_STATE_BUCKET;
+	size_t size = map->layout == CUA_HASHMAP_WORDS ? CUA__HASHMAP_WORD_BYTES
+						       : CUA__HASHMAP_STATE_BUCKET;
 	const char *end = (const char *)map->buckets + map->n_buckets * size;
 
 	return cua__overlap(p, bytes, mm->base, mm->bytes) ||
@@ -250,8 +255,8 @@ enum cua_status cua_multimap_insert_n(struct cua_multimap *mm, size_t n, const v
 }
 
 /* A call that gives a number for each key. */
-static enum cua_status numbers(struct cua_multimap *mm, cua__multimap_fn *fn, size_t n, const void *keys,
-			       uint64_t *out)
+static enum cua_status numbers(struct cua_multimap *mm, cua__multimap_fn *fn, size_t n,
+			       const void *keys, uint64_t *out)
 {
 	struct cua__multimap_call c = {.n = n};
 	struct arrays arrays = {.inputs = 1};
@@ -271,17 +276,20 @@ static enum cua_status numbers(struct cua_multimap *mm, cua__multimap_fn *fn, si
 enum cua_status cua_multimap_count_n(struct cua_multimap *mm, size_t n, const void *keys,
 				     uint64_t *counts_out)
 {
-	return mm ? numbers(mm, mm->ctx->backend->multimap->count, n, keys, counts_out) : CUA_ERROR_NULL;
+	return mm ? numbers(mm, mm->ctx->backend->multimap->count, n, keys, counts_out)
+		  : CUA_ERROR_NULL;
 }
 
 enum cua_status cua_multimap_erase_n(struct cua_multimap *mm, size_t n, const void *keys,
 				     uint64_t *removed_out)
 {
-	return mm ? numbers(mm, mm->ctx->backend->multimap->erase, n, keys, removed_out) : CUA_ERROR_NULL;
+	return mm ? numbers(mm, mm->ctx->backend->multimap->erase, n, keys, removed_out)
+		  : CUA_ERROR_NULL;
 }
 
-enum cua_status cua_multimap_retrieve_n(struct cua_multimap *mm, size_t n, const void *keys, uint64_t max,
-					uint64_t *offsets_out, void *values_out, uint64_t *total)
+enum cua_status cua_multimap_retrieve_n(struct cua_multimap *mm, size_t n, const void *keys,
+					uint64_t max, uint64_t *offsets_out, void *values_out,
+					uint64_t *total)
 {
 	struct cua__multimap_call c = {.n = n, .max = max};
 	struct arrays arrays = {.inputs = 1};

@@ -25,7 +25,8 @@ struct cua__multimap_call {
 	uint64_t *sums;  /* of a retrieve: CUA__MULTIMAP_PARTS */
 };
 
-typedef enum cua_status cua__multimap_fn(struct cua_context *ctx, const struct cua_multimap_view *view,
+typedef enum cua_status cua__multimap_fn(struct cua_context *ctx,
+					 const struct cua_multimap_view *view,
 					 const struct cua__multimap_call *call);
 
 struct cua__multimap_ops {
@@ -54,7 +55,8 @@ CUA_FORCE uint64_t cua__multimap_count(const struct cua_multimap_view *view)
 	uint64_t taken = cua_port_load_b64(&pool->taken, CUA__MULTIMAP_AT);
 	uint64_t left = taken < pool->reusable ? pool->reusable - taken : 0;
 
-	return cua__multimap_used(view) - left - cua_port_load_b64(&pool->dropped, CUA__MULTIMAP_AT);
+	return cua__multimap_used(view) - left -
+	       cua_port_load_b64(&pool->dropped, CUA__MULTIMAP_AT);
 }
 
 /* Whether the entry of this cursor, below or equal to used, is in no list. */
@@ -63,7 +65,8 @@ CUA_FORCE int cua__multimap_is_free(const struct cua_multimap_view *view, uint64
 	return (cua__multimap_link(view, view->value_size, cursor) & CUA__MULTIMAP_MARK) != 0;
 }
 
-CUA_FORCE void cua__multimap_set_reusable(const struct cua_multimap_view *view, uint64_t i, uint64_t cursor)
+CUA_FORCE void cua__multimap_set_reusable(const struct cua_multimap_view *view, uint64_t i,
+					  uint64_t cursor)
 {
 	if (view->map.value_size == 4)
 		((uint32_t *)view->reusable)[i] = (uint32_t)cursor;

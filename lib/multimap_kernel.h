@@ -7,8 +7,8 @@
 
 #define CUA__MULTIMAP_ALL_LANES (~(uint32_t)0)
 
-CUA_FORCE uint64_t cua__multimap_head_of(const struct cua_multimap_view *view, uint32_t ks, const void *keys,
-					 uint64_t i)
+CUA_FORCE uint64_t cua__multimap_head_of(const struct cua_multimap_view *view, uint32_t ks,
+					 const void *keys, uint64_t i)
 {
 	const struct cua_u128 key = cua__hashmap_get(keys, ks, i);
 
@@ -41,8 +41,8 @@ CUA_FORCE void cua__multimap_insert_kernel(const struct cua_multimap_view *view,
 			key = cua__hashmap_get(call->keys, ks, i);
 			value = cua__hashmap_get(call->values, view->value_size, i).lo;
 		}
-		result = cua__multimap_insert_warp(view, ks, view->value_size, CUA__MULTIMAP_ALL_LANES, valid,
-						   key, value);
+		result = cua__multimap_insert_warp(view, ks, view->value_size,
+						   CUA__MULTIMAP_ALL_LANES, valid, key, value);
 		if (valid && call->results)
 			call->results[i] = (uint8_t)result;
 	}
@@ -57,8 +57,10 @@ struct cua__multimap_part {
 /* Whole tiles of this block. */
 CUA_FORCE struct cua__multimap_part cua__multimap_part_of(uint64_t n)
 {
-	const uint64_t threads = cua_port_block_size(), blocks = cua_port_grid_size(), b = cua_port_block();
-	const uint64_t tiles = n / threads + (n % threads != 0), each = tiles / blocks, more = tiles % blocks;
+	const uint64_t threads = cua_port_block_size(), blocks = cua_port_grid_size(),
+		       b = cua_port_block();
+	const uint64_t tiles = n / threads + (n % threads != 0), each = tiles / blocks,
+		       more = tiles % blocks;
 	const uint64_t first = each * b + (b < more ? b : more);
 	struct cua__multimap_part part;
 
@@ -80,7 +82,8 @@ CUA_FORCE uint64_t cua__multimap_block_scan(uint64_t value, uint64_t *warps, uin
 	uint32_t d, w;
 
 	for (d = 1; d < CUA_WARP_LANES; d *= 2) {
-		uint64_t other = cua_port_shuffle_u64(CUA__MULTIMAP_ALL_LANES, sum, lane >= d ? lane - d : lane);
+		uint64_t other = cua_port_shuffle_u64(CUA__MULTIMAP_ALL_LANES, sum,
+						      lane >= d ? lane - d : lane);
 
 		if (lane >= d)
 			sum += other;
@@ -101,7 +104,8 @@ CUA_FORCE uint64_t cua__multimap_block_scan(uint64_t value, uint64_t *warps, uin
 
 /* The counts of the keys, and their sum in each part. */
 CUA_FORCE void cua__multimap_sums_kernel(const struct cua_multimap_view *view,
-					 const struct cua__multimap_call *call, uint32_t ks, uint64_t *warps)
+					 const struct cua__multimap_call *call, uint32_t ks,
+					 uint64_t *warps)
 {
 	const struct cua__multimap_part part = cua__multimap_part_of(call->n);
 	uint64_t sum = 0, total, i;
@@ -119,7 +123,8 @@ CUA_FORCE void cua__multimap_sums_kernel(const struct cua_multimap_view *view,
 }
 
 /* By one block: each part's sum becomes that of the parts before. */
-CUA_FORCE void cua__multimap_scan_kernel(const struct cua__multimap_call *call, uint32_t parts, uint64_t *warps)
+CUA_FORCE void cua__multimap_scan_kernel(const struct cua__multimap_call *call, uint32_t parts,
+					 uint64_t *warps)
 {
 	uint64_t carry = 0;
 	uint32_t tile;
@@ -128,7 +133,8 @@ CUA_FORCE void cua__multimap_scan_kernel(const struct cua__multimap_call *call, 
 		const uint32_t i = tile + cua_port_thread();
 		uint64_t total, before;
 
-		before = cua__multimap_block_scan(i < parts ? CUA_READ(call->sums[i]) : 0, warps, &total);
+		before = cua__multimap_block_scan(i < parts ? CUA_READ(call->sums[i]) : 0, warps,
+						  &total);
 		if (i < parts)
 			CUA_WRITE(call->sums[i], carry + before);
 		carry += total;
@@ -141,7 +147,8 @@ CUA_FORCE void cua__multimap_scan_kernel(const struct cua__multimap_call *call, 
 
 /* The counts become offsets, and the values go there. */
 CUA_FORCE void cua__multimap_values_kernel(const struct cua_multimap_view *view,
-					   const struct cua__multimap_call *call, uint32_t ks, uint64_t *warps)
+					   const struct cua__multimap_call *call, uint32_t ks,
+					   uint64_t *warps)
 {
 	const struct cua__multimap_part part = cua__multimap_part_of(call->n);
 	const uint32_t vs = view->value_size;
@@ -149,7 +156,8 @@ CUA_FORCE void cua__multimap_values_kernel(const struct cua_multimap_view *view,
 
 	for (tile = part.begin; tile < part.end; tile += cua_port_block_size()) {
 		const uint64_t i = tile + cua_port_thread(), n = i < part.end ? call->out[i] : 0;
-		uint64_t total, offset = carry + cua__multimap_block_scan(n, warps, &total), to = offset + n;
+		uint64_t total, offset = carry + cua__multimap_block_scan(n, warps, &total),
+				to = offset + n;
 
 		carry += total;
 		if (i < part.end)
@@ -173,7 +181,8 @@ CUA_FORCE void cua__multimap_values_kernel(const struct cua_multimap_view *view,
 /* The places of a counter for the lanes that want one. All lanes of the warp call it. */
 CUA_FORCE uint64_t cua__multimap_warp_places(uint64_t *counter, int wants)
 {
-	const uint32_t votes = cua_port_ballot(CUA__MULTIMAP_ALL_LANES, wants), lane = cua_port_lane();
+	const uint32_t votes = cua_port_ballot(CUA__MULTIMAP_ALL_LANES, wants),
+		       lane = cua_port_lane();
 	uint64_t first = 0;
 
 	if (!votes)

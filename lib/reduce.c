@@ -17,10 +17,14 @@ static int is_complex(enum cua_type type)
 }
 
 /* The kinds of tree.h by the element type, in the order of `column`; for complex numbers CUA__TREE_NONE. */
-#define KINDS_BY_BITS(kind) {CUA__TREE_##kind##_b32, CUA__TREE_##kind##_b64, CUA__TREE_##kind##_b16, \
-			     CUA__TREE_##kind##_b16, CUA__TREE_##kind##_b32, CUA__TREE_##kind##_b64}
-#define KINDS_BY_TYPE(kind) CUA__TREE_##kind##_b32, CUA__TREE_##kind##_b64, CUA__TREE_##kind##_f16, \
-			    CUA__TREE_##kind##_bf16, CUA__TREE_##kind##_f32, CUA__TREE_##kind##_f64
+#define KINDS_BY_BITS(kind)                                                                        \
+	{                                                                                          \
+		CUA__TREE_##kind##_b32, CUA__TREE_##kind##_b64, CUA__TREE_##kind##_b16,            \
+			CUA__TREE_##kind##_b16, CUA__TREE_##kind##_b32, CUA__TREE_##kind##_b64     \
+	}
+#define KINDS_BY_TYPE(kind)                                                                        \
+	CUA__TREE_##kind##_b32, CUA__TREE_##kind##_b64, CUA__TREE_##kind##_f16,                    \
+		CUA__TREE_##kind##_bf16, CUA__TREE_##kind##_f32, CUA__TREE_##kind##_f64
 
 static int column(enum cua_type type)
 {
@@ -109,7 +113,8 @@ static int may_widen(enum cua_reduce_op op, enum cua_type type, enum cua_type wa
 		return 0;
 	if (is_complex(type))
 		return is_complex(wanted) && cua_type_size(wanted) >= cua_type_size(type);
-	return cua__is_float(type) && cua__is_float(wanted) && cua_type_size(wanted) > cua_type_size(type);
+	return cua__is_float(type) && cua__is_float(wanted) &&
+	       cua_type_size(wanted) > cua_type_size(type);
 }
 
 /* What the functions of a kind want to know. */
@@ -274,7 +279,8 @@ enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_opti
 	if (!status && has_second(op))
 		status = cua__check_array(ctx, y, n, size, size, &r.y);
 	if (!status && r.count)
-		status = cua__check_array(ctx, r.count, 1, sizeof(*r.count), sizeof(*r.count), &count);
+		status = cua__check_array(ctx, r.count, 1, sizeof(*r.count), sizeof(*r.count),
+					  &count);
 	if (status)
 		return status;
 	if (cua__overlap(result, out, x, n * size) ||
@@ -292,8 +298,8 @@ enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_opti
 	if (!status && partials_size(&r))
 		status = cua__call_scratch(&call, partials_size(&r), &r.partials);
 	if (!status && r.mode == CUA_REDUCE_EXACT)
-		status = cua__exact_reduce(ctx, has_second(op) ? CUA_REDUCE_DOT : CUA_REDUCE_SUM, type,
-					   r.result_type, n, r.count, r.x,
+		status = cua__exact_reduce(ctx, has_second(op) ? CUA_REDUCE_DOT : CUA_REDUCE_SUM,
+					   type, r.result_type, n, r.count, r.x,
 					   has_second(op) ? r.y : NULL, r.result);
 	else if (!status)
 		status = ctx->backend->reduce->run(ctx, &r);

@@ -137,15 +137,14 @@ CUA_FORCE double cua__round_f64(double v)
 
 #define CUA__REDUCE_LIST(X)                                                                        \
 	CUA__REDUCE_SINGLE(X)                                                                      \
-	X(dot_u32, DOT, U32, uint32_t, uint64_t, uint64_t, sum_u64, (uint64_t)a * b, t, 0)         \
+	X(dot_u32, DOT, U32, uint32_t, uint64_t, uint64_t, sum_u64, (uint64_t)a *b, t, 0)          \
 	X(dot_i32, DOT, I32, int32_t, uint64_t, uint64_t, sum_u64,                                 \
 	  (uint64_t)((int64_t)a * (int64_t)b), t, 0)                                               \
-	X(dot_u64, DOT, U64, uint64_t, uint64_t, uint64_t, sum_u64, a * b, t, 0)                   \
-	X(dot_i64, DOT, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a * (uint64_t)b, t,   \
-	  0)                                                                                       \
-	X(dot_f32, DOT, F32, float, double, float, sum_f64, (double)a * (double)b,                 \
+	X(dot_u64, DOT, U64, uint64_t, uint64_t, uint64_t, sum_u64, a *b, t, 0)                    \
+	X(dot_i64, DOT, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a *(uint64_t)b, t, 0) \
+	X(dot_f32, DOT, F32, float, double, float, sum_f64, (double)a *(double)b,                  \
 	  cua__round_f32(t), 0)                                                                    \
-	X(dot_f64, DOT, F64, double, double, double, sum_f64, a * b, cua__round_f64(t), 0)
+	X(dot_f64, DOT, F64, double, double, double, sum_f64, a *b, cua__round_f64(t), 0)
 
 #ifdef __cplusplus
 }

@@ -76,7 +76,8 @@ static int may_follow(int folder, const struct stat *link)
 
 	if (fstat(folder, &st))
 		return 0;
-	if ((st.st_mode & shared) != shared || link->st_uid == geteuid() || link->st_uid == st.st_uid)
+	if ((st.st_mode & shared) != shared || link->st_uid == geteuid() ||
+	    link->st_uid == st.st_uid)
 		return 1;
 	errno = EACCES;
 	return 0;
@@ -182,7 +183,8 @@ static int is_temporary(const char *name)
 {
 	const size_t before = sizeof(CUA__TEMPORARY_PREFIX) - 1;
 
-	return strlen(name) == CUA__TEMPORARY_BYTES - 1 && !memcmp(name, CUA__TEMPORARY_PREFIX, before) &&
+	return strlen(name) == CUA__TEMPORARY_BYTES - 1 &&
+	       !memcmp(name, CUA__TEMPORARY_PREFIX, before) &&
 	       strspn(name + before, "0123456789abcdef") == CUA__TEMPORARY_DIGITS &&
 	       !strcmp(name + before + CUA__TEMPORARY_DIGITS, CUA__TEMPORARY_SUFFIX);
 }
@@ -195,7 +197,8 @@ static int create(int folder, char name[CUA__TEMPORARY_BYTES], mode_t mode)
 	for (int i = 0; fd < 0 && i < TRIES; i++) {
 		if (random_name(name))
 			return -1;
-		fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    mode);
 		if (fd < 0 && errno != EEXIST)
 			return -1;
 	}
@@ -408,7 +411,8 @@ enum cua_status cua__replace_finish(struct cua__replace *r)
 	int bad;
 
 	/* the lock lasts until the file has its name */
-	if (set_mode(r) || sync_file(r->fd) || renameat(r->folder, r->temporary, r->folder, r->name)) {
+	if (set_mode(r) || sync_file(r->fd) ||
+	    renameat(r->folder, r->temporary, r->folder, r->name)) {
 		cua__replace_abandon(r);
 		return CUA_ERROR_SYSTEM;
 	}

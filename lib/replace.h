@@ -21,12 +21,12 @@
 #define CUA__TEMPORARY_PREFIX ".cuamap-"
 #define CUA__TEMPORARY_SUFFIX ".tmp"
 #define CUA__TEMPORARY_DIGITS 32 /* random, hexadecimal */
-#define CUA__TEMPORARY_BYTES                                                                                           \
+#define CUA__TEMPORARY_BYTES                                                                       \
 	(sizeof(CUA__TEMPORARY_PREFIX) + CUA__TEMPORARY_DIGITS + sizeof(CUA__TEMPORARY_SUFFIX) - 1)
 
 struct cua__replace {
-	int folder;              /* of the target and of the temporary file, for path lookups only (O_PATH) */
-	int fd;                  /* the temporary file */
+	int folder; /* of the target and of the temporary file, for path lookups only (O_PATH) */
+	int fd;     /* the temporary file */
 	char name[NAME_MAX + 1]; /* of the target in that folder */
 	char temporary[CUA__TEMPORARY_BYTES];
 };

@@ -9,7 +9,8 @@ CUA_STATIC_ASSERT(CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONTROL_BYTES <= 1024, "th
 /* The result's size, which is also its alignment: sums of integers have 64 bits. */
 static size_t result_size(enum cua_reduce_op op, enum cua_type type)
 {
-	return op == CUA_REDUCE_SUM && cua__is_word(type) && type != CUA_F32 ? 8 : cua_type_size(type);
+	return op == CUA_REDUCE_SUM && cua__is_word(type) && type != CUA_F32 ? 8
+									     : cua_type_size(type);
 }
 
 /* Only sums of floats depend on the order. */
@@ -24,7 +25,8 @@ static enum cua__tree_kind tree_of(enum cua_reduce_op op, enum cua_type type)
  * In mode FAST the tree is chosen where it is the faster way, or the only one; of runs of keys only the most that
  * there may be are known.
  */
-static void plan_tree(const struct cua_context *ctx, enum cua_reduce_mode mode, struct cua__segments *s)
+static void plan_tree(const struct cua_context *ctx, enum cua_reduce_mode mode,
+		      struct cua__segments *s)
 {
 	if (mode == CUA_REDUCE_FIXED || !cua__is_word(s->type) ||
 	    (s->segments && s->n / s->segments < ctx->backend->segment->tree_below))

@@ -24,7 +24,8 @@ struct cua__segments {
 	uint64_t n;
 	const void *x;
 	uint64_t segments;
-	const uint64_t *count; /* memory of the backend: there are min(*count, segments); NULL: segments */
+	const uint64_t
+		*count; /* memory of the backend: there are min(*count, segments); NULL: segments */
 	const uint64_t *offsets;
 	void *results;
 	void *scratch; /* as large as segments_scratch said */
@@ -38,9 +39,10 @@ struct cua__runs {
 	const void *keys;
 	uint64_t capacity;
 	void *unique_keys;
-	uint64_t *offsets; /* min(capacity, runs) + 1 of them: the last one ends the last run with a place */
-	uint64_t *total;   /* how many runs there are */
-	uint64_t *count;   /* the same for the user */
+	uint64_t *
+		offsets; /* min(capacity, runs) + 1 of them: the last one ends the last run with a place */
+	uint64_t *total; /* how many runs there are */
+	uint64_t *count; /* the same for the user */
 	void *scratch;
 };
 

@@ -75,15 +75,15 @@ CUA_FORCE uint64_t cua__segment_combine(enum cua_reduce_op op, enum cua_type typ
 	if (op != CUA_REDUCE_SUM)
 		return a > b ? a : b;
 	if (type == CUA_F32 || type == CUA_F64)
-		return cua__bits_f64(cua_port_add_rn_f64(cua__from_bits_f64(a),
-							 cua__from_bits_f64(b)));
+		return cua__bits_f64(
+			cua_port_add_rn_f64(cua__from_bits_f64(a), cua__from_bits_f64(b)));
 	return a + b;
 }
 
 /* Stores the result of segment i. */
 CUA_FORCE void cua__segment_put(enum cua_reduce_op op, enum cua_type type,
-				const struct cua__segments *s, const struct cua__path *p, uint64_t i,
-				uint64_t bits)
+				const struct cua__segments *s, const struct cua__path *p,
+				uint64_t i, uint64_t bits)
 {
 	int empty = op != CUA_REDUCE_SUM && cua__path_offset(p, i) >= cua__path_offset(p, i + 1);
 
@@ -194,7 +194,8 @@ CUA_FORCE uint64_t cua__segment_stream(enum cua_reduce_op op, enum cua_type type
 
 	if (head < end - begin) {
 		if (thread < head)
-			t[0] = cua__segment_element(op, type, cua__segment_raw(size, x, begin + thread));
+			t[0] = cua__segment_element(op, type,
+						    cua__segment_raw(size, x, begin + thread));
 		begin += head;
 	}
 	packs = (const struct cua__segment_pack *)(const void *)((const char *)x + begin * size);
@@ -217,13 +218,14 @@ CUA_FORCE uint64_t cua__segment_stream(enum cua_reduce_op op, enum cua_type type
 			v[0] = packs[at];
 			for (j = 0; j < per_pack; j++)
 				t[j % 2] = cua__segment_combine(
-					op, type, t[j % 2], cua__segment_packed(op, type, &v[0], j));
+					op, type, t[j % 2],
+					cua__segment_packed(op, type, &v[0], j));
 		}
 	}
 	for (at = begin + n * per_pack + thread; at < end; at += threads)
-		t[0] = cua__segment_combine(op, type, t[0],
-					    cua__segment_element(op, type,
-								 cua__segment_raw(size, x, at)));
+		t[0] = cua__segment_combine(
+			op, type, t[0],
+			cua__segment_element(op, type, cua__segment_raw(size, x, at)));
 	return cua__segment_combine(op, type, t[0], t[1]);
 }
 
@@ -253,12 +255,13 @@ CUA_FORCE int cua__segment_end_within(const struct cua__path *p, uint64_t i, uin
 CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 				     const struct cua__segments *s, const struct cua__path *p,
 				     struct cua__segment_shared *sh, uint64_t i, uint64_t j,
-				     uint32_t items, uint64_t first, uint64_t *carry, uint64_t *head,
-				     uint32_t *elements)
+				     uint32_t items, uint64_t first, uint64_t *carry,
+				     uint64_t *head, uint32_t *elements)
 {
 	const size_t size = type == CUA_U32 || type == CUA_I32 || type == CUA_F32 ? 4 : 8;
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
-	uint32_t k, ends = 0, m, d, low, high, at, q, steps, w, ended = 0, head_at = 0, before_ended;
+	uint32_t k, ends = 0, m, d, low, high, at, q, steps, w, ended = 0, head_at = 0,
+		    before_ended;
 	uint32_t total_ended;
 	uint64_t v = 0, head_v = 0, before, total, raw[CUA__SEGMENT_ITEMS];
 
@@ -279,7 +282,8 @@ CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 		if (within)
 			CUA_WRITE(sh->ends[k], (uint32_t)where);
 		if (thread % 32 == 0)
-			CUA_WRITE(sh->warp_ends[thread / 32], others ? cua_port_ffs_u32(others) - 1 : 32);
+			CUA_WRITE(sh->warp_ends[thread / 32],
+				  others ? cua_port_ffs_u32(others) - 1 : 32);
 		if (cua_port_sync_block_or(!within))
 			break;
 		ends += threads;
@@ -374,9 +378,9 @@ CUA_FORCE void cua__segment_join(enum cua_reduce_op op, enum cua_type type,
 	for (i = k; i < end; i++) {
 		tail = CUA_READ(parts[i].tail);
 		if (CUA_READ(parts[i].ends)) {
-			cua__segment_put(op, type, s, path, CUA_READ(parts[i].first),
-					 cua__segment_combine(op, type, before,
-							      CUA_READ(parts[i].head)));
+			cua__segment_put(
+				op, type, s, path, CUA_READ(parts[i].first),
+				cua__segment_combine(op, type, before, CUA_READ(parts[i].head)));
 			before = tail;
 		} else {
 			before = cua__segment_combine(op, type, before, tail);
@@ -435,8 +439,8 @@ CUA_FORCE void cua__segment_fast(enum cua_reduce_op op, enum cua_type type,
 			d += run;
 			continue;
 		}
-		ends = cua__segment_tile(op, type, s, &path, sh, i, j, items, first, &carry, &part->head,
-					 &elements);
+		ends = cua__segment_tile(op, type, s, &path, sh, i, j, items, first, &carry,
+					 &part->head, &elements);
 		i += ends;
 		j += elements;
 		d += ends + elements;

@@ -6,8 +6,7 @@ const char *cua_strerror(enum cua_status status)
 {
 	switch ((int)status) {
 #define CUA__TEXT(name, number, text)                                                              \
-	case number:                                                                               \
-		return text;
+	case number: return text;
 		CUA_STATUS_LIST(CUA__TEXT)
 	}
 	return "unknown status";
@@ -17,8 +16,7 @@ const char *cua_status_name(enum cua_status status)
 {
 	switch ((int)status) {
 #define CUA__NAME(name, number, text)                                                              \
-	case number:                                                                               \
-		return #name;
+	case number: return #name;
 		CUA_STATUS_LIST(CUA__NAME)
 	}
 	return "CUA_ERROR_UNKNOWN";

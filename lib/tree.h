@@ -144,7 +144,8 @@ CUA_FN void cua__tree_store_f64(const struct cua__reduce *r, double v)
 		*(struct cua_f16 *)r->result = v != v ? nan_f16 : cua_f16_from_f32(cua__f32_odd(v));
 		break;
 	case CUA_BF16:
-		*(struct cua_bf16 *)r->result = v != v ? nan_bf16 : cua_bf16_from_f32(cua__f32_odd(v));
+		*(struct cua_bf16 *)r->result =
+			v != v ? nan_bf16 : cua_bf16_from_f32(cua__f32_odd(v));
 		break;
 	case CUA_F32: *(float *)r->result = cua__round_f32(v); break;
 	default: *(double *)r->result = cua__round_f64(v); break;
@@ -209,8 +210,8 @@ CUA_FORCE uint64_t cua__tree_sum_b32_none(void)
 	return 0;
 }
 
-CUA_FORCE uint64_t cua__tree_sum_b32_take(const struct cua__reduce *r, uint64_t c, uint32_t a, uint32_t b,
-					  uint32_t row)
+CUA_FORCE uint64_t cua__tree_sum_b32_take(const struct cua__reduce *r, uint64_t c, uint32_t a,
+					  uint32_t b, uint32_t row)
 {
 	uint32_t turn = (0 - (a >> 31)) & (uint32_t)r->absolute;
 
@@ -232,8 +233,8 @@ CUA_FORCE struct cua__wide cua__tree_wide_sub(struct cua__wide a, struct cua__wi
 	return a;
 }
 
-CUA_FORCE struct cua__wide cua__tree_sum_b32_widen(const struct cua__reduce *r, uint64_t c, uint64_t taken,
-						   uint64_t first, uint64_t columns)
+CUA_FORCE struct cua__wide cua__tree_sum_b32_widen(const struct cua__reduce *r, uint64_t c,
+						   uint64_t taken, uint64_t first, uint64_t columns)
 {
 	struct cua__wide v = {c, 0}, moved = {r->sign * taken, 0};
 
@@ -292,15 +293,15 @@ CUA_FORCE uint64_t cua__tree_extend(const struct cua__reduce *r, uint32_t a)
 }
 
 /* Dot products of integers, modulo 2^64. */
-CUA_FORCE uint64_t cua__tree_dot_b32_take(const struct cua__reduce *r, uint64_t c, uint32_t a, uint32_t b,
-					  uint32_t row)
+CUA_FORCE uint64_t cua__tree_dot_b32_take(const struct cua__reduce *r, uint64_t c, uint32_t a,
+					  uint32_t b, uint32_t row)
 {
 	(void)row;
 	return c + cua__tree_extend(r, a) * cua__tree_extend(r, b);
 }
 
-CUA_FORCE uint64_t cua__tree_dot_b64_take(const struct cua__reduce *r, uint64_t c, uint64_t a, uint64_t b,
-					  uint32_t row)
+CUA_FORCE uint64_t cua__tree_dot_b64_take(const struct cua__reduce *r, uint64_t c, uint64_t a,
+					  uint64_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return c + a * b;
@@ -351,22 +352,22 @@ CUA_FORCE uint64_t cua__tree_u64_multiply(uint64_t a, uint64_t b)
 }
 
 /* Elements that are not zero; r->keep is without the sign where -0 is zero. */
-CUA_FORCE uint64_t cua__tree_count_b16_take(const struct cua__reduce *r, uint64_t c, uint16_t a, uint16_t b,
-					    uint32_t row)
+CUA_FORCE uint64_t cua__tree_count_b16_take(const struct cua__reduce *r, uint64_t c, uint16_t a,
+					    uint16_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return c + ((a & (uint16_t)r->keep) != 0);
 }
 
-CUA_FORCE uint64_t cua__tree_count_b32_take(const struct cua__reduce *r, uint64_t c, uint32_t a, uint32_t b,
-					    uint32_t row)
+CUA_FORCE uint64_t cua__tree_count_b32_take(const struct cua__reduce *r, uint64_t c, uint32_t a,
+					    uint32_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return c + ((a & (uint32_t)r->keep) != 0);
 }
 
-CUA_FORCE uint64_t cua__tree_count_b64_take(const struct cua__reduce *r, uint64_t c, uint64_t a, uint64_t b,
-					    uint32_t row)
+CUA_FORCE uint64_t cua__tree_count_b64_take(const struct cua__reduce *r, uint64_t c, uint64_t a,
+					    uint64_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return c + ((a & r->keep) != 0);
@@ -393,8 +394,8 @@ CUA_FORCE float cua__tree_dot_f16_take(const struct cua__reduce *r, float c, str
 	return cua_port_add_rn_f32(c, cua_port_mul_rn_f32(cua__f32_of_f16(a), cua__f32_of_f16(b)));
 }
 
-CUA_FORCE double cua__tree_f32_widen(const struct cua__reduce *r, float c, uint64_t taken, uint64_t first,
-				     uint64_t columns)
+CUA_FORCE double cua__tree_f32_widen(const struct cua__reduce *r, float c, uint64_t taken,
+				     uint64_t first, uint64_t columns)
 {
 	CUA__TREE_UNUSED(r, first, columns);
 	(void)taken;
@@ -418,7 +419,8 @@ CUA_FORCE double cua__tree_sum_f32_take(const struct cua__reduce *r, double c, f
 					uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
-	return cua_port_add_rn_f64(c, (double)cua__from_bits_f32(cua__bits_f32(a) & (uint32_t)r->keep));
+	return cua_port_add_rn_f64(
+		c, (double)cua__from_bits_f32(cua__bits_f32(a) & (uint32_t)r->keep));
 }
 
 CUA_FORCE double cua__tree_sum_f64_take(const struct cua__reduce *r, double c, double a, double b,
@@ -433,8 +435,8 @@ CUA_FORCE double cua__tree_dot_bf16_take(const struct cua__reduce *r, double c, 
 					 struct cua_bf16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
-	return cua_port_add_rn_f64(c, cua_port_mul_rn_f64((double)cua__f32_of_bf16(a),
-							  (double)cua__f32_of_bf16(b)));
+	return cua_port_add_rn_f64(
+		c, cua_port_mul_rn_f64((double)cua__f32_of_bf16(a), (double)cua__f32_of_bf16(b)));
 }
 
 CUA_FORCE double cua__tree_dot_f32_take(const struct cua__reduce *r, double c, float a, float b,
@@ -451,8 +453,8 @@ CUA_FORCE double cua__tree_dot_f64_take(const struct cua__reduce *r, double c, d
 	return cua_port_add_rn_f64(c, cua_port_mul_rn_f64(a, b));
 }
 
-CUA_FORCE double cua__tree_f64_widen(const struct cua__reduce *r, double c, uint64_t taken, uint64_t first,
-				     uint64_t columns)
+CUA_FORCE double cua__tree_f64_widen(const struct cua__reduce *r, double c, uint64_t taken,
+				     uint64_t first, uint64_t columns)
 {
 	CUA__TREE_UNUSED(r, first, columns);
 	(void)taken;
@@ -486,8 +488,8 @@ CUA_FORCE double cua__tree_product_f16_take(const struct cua__reduce *r, double 
 	return cua_port_mul_rn_f64(c, (double)cua__f32_of_f16(a));
 }
 
-CUA_FORCE double cua__tree_product_bf16_take(const struct cua__reduce *r, double c, struct cua_bf16 a,
-					     struct cua_bf16 b, uint32_t row)
+CUA_FORCE double cua__tree_product_bf16_take(const struct cua__reduce *r, double c,
+					     struct cua_bf16 a, struct cua_bf16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return cua_port_mul_rn_f64(c, (double)cua__f32_of_bf16(a));
@@ -500,8 +502,8 @@ CUA_FORCE double cua__tree_product_f32_take(const struct cua__reduce *r, double 
 	return cua_port_mul_rn_f64(c, (double)a);
 }
 
-CUA_FORCE double cua__tree_product_f64_take(const struct cua__reduce *r, double c, double a, double b,
-					    uint32_t row)
+CUA_FORCE double cua__tree_product_f64_take(const struct cua__reduce *r, double c, double a,
+					    double b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return cua_port_mul_rn_f64(c, a);
@@ -520,7 +522,8 @@ CUA_FORCE struct cua_complex_f64 cua__tree_complex_none(void)
 	return none;
 }
 
-CUA_FORCE struct cua_complex_f64 cua__tree_complex_add(struct cua_complex_f64 a, struct cua_complex_f64 b)
+CUA_FORCE struct cua_complex_f64 cua__tree_complex_add(struct cua_complex_f64 a,
+						       struct cua_complex_f64 b)
 {
 	a.re = cua_port_add_rn_f64(a.re, b.re);
 	a.im = cua_port_add_rn_f64(a.im, b.im);
@@ -541,16 +544,19 @@ CUA_FORCE struct cua_complex_f64 cua__tree_complex_product(const struct cua__red
 							   struct cua_complex_f64 b)
 {
 	struct cua_complex_f64 p;
-	double im = cua_port_mul_rn_f64(a.im, r->conjugate), minus = cua_port_mul_rn_f64(a.im, -r->conjugate);
+	double im = cua_port_mul_rn_f64(a.im, r->conjugate),
+	       minus = cua_port_mul_rn_f64(a.im, -r->conjugate);
 
 	/* no difference: of it and the sum, GCC makes fused operations for vectors although it must not */
-	p.re = cua_port_add_rn_f64(cua_port_mul_rn_f64(a.re, b.re), cua_port_mul_rn_f64(minus, b.im));
+	p.re = cua_port_add_rn_f64(cua_port_mul_rn_f64(a.re, b.re),
+				   cua_port_mul_rn_f64(minus, b.im));
 	p.im = cua_port_add_rn_f64(cua_port_mul_rn_f64(a.re, b.im), cua_port_mul_rn_f64(im, b.re));
 	return p;
 }
 
 CUA_FORCE struct cua_complex_f64 cua__tree_sum_c64_take(const struct cua__reduce *r,
-							struct cua_complex_f64 c, struct cua_complex_f64 a,
+							struct cua_complex_f64 c,
+							struct cua_complex_f64 a,
 							struct cua_complex_f64 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b.re, row);
@@ -558,7 +564,8 @@ CUA_FORCE struct cua_complex_f64 cua__tree_sum_c64_take(const struct cua__reduce
 }
 
 CUA_FORCE struct cua_complex_f64 cua__tree_dot_c64_take(const struct cua__reduce *r,
-							struct cua_complex_f64 c, struct cua_complex_f64 a,
+							struct cua_complex_f64 c,
+							struct cua_complex_f64 a,
 							struct cua_complex_f64 b, uint32_t row)
 {
 	(void)row;
@@ -573,7 +580,8 @@ CUA_FORCE struct cua_complex_f64 cua__tree_of_c32(struct cua_complex_f32 a)
 }
 
 CUA_FORCE struct cua_complex_f64 cua__tree_sum_c32_take(const struct cua__reduce *r,
-							struct cua_complex_f64 c, struct cua_complex_f32 a,
+							struct cua_complex_f64 c,
+							struct cua_complex_f32 a,
 							struct cua_complex_f32 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b.re, row);
@@ -581,7 +589,8 @@ CUA_FORCE struct cua_complex_f64 cua__tree_sum_c32_take(const struct cua__reduce
 }
 
 CUA_FORCE struct cua_complex_f64 cua__tree_dot_c32_take(const struct cua__reduce *r,
-							struct cua_complex_f64 c, struct cua_complex_f32 a,
+							struct cua_complex_f64 c,
+							struct cua_complex_f32 a,
 							struct cua_complex_f32 b, uint32_t row)
 {
 	(void)row;
@@ -589,7 +598,8 @@ CUA_FORCE struct cua_complex_f64 cua__tree_dot_c32_take(const struct cua__reduce
 		c, cua__tree_complex_product(r, cua__tree_of_c32(a), cua__tree_of_c32(b)));
 }
 
-CUA_FN void cua__tree_complex_store(const struct cua__reduce *r, uint64_t n, struct cua_complex_f64 v)
+CUA_FN void cua__tree_complex_store(const struct cua__reduce *r, uint64_t n,
+				    struct cua_complex_f64 v)
 {
 	(void)n;
 	cua__tree_store_complex(r, v);
@@ -601,14 +611,15 @@ CUA_FN void cua__tree_complex_store(const struct cua__reduce *r, uint64_t n, str
  * NaN, and r->flip all bits for the minimum.
  */
 #define CUA__TREE_DEFINE_KEY(bits)                                                                 \
-	CUA_FORCE uint##bits##_t cua__tree_key_b##bits(const struct cua__reduce *r, uint##bits##_t a) \
+	CUA_FORCE uint##bits##_t cua__tree_key_b##bits(const struct cua__reduce *r,                \
+						       uint##bits##_t a)                           \
 	{                                                                                          \
 		uint##bits##_t negative = (uint##bits##_t)(0 - (a >> (bits - 1)));                 \
 		uint##bits##_t key = (uint##bits##_t)(a ^ (uint##bits##_t)r->sign ^                \
-						      (negative & (uint##bits##_t)r->low) ^       \
+						      (negative & (uint##bits##_t)r->low) ^        \
 						      (uint##bits##_t)r->flip);                    \
                                                                                                    \
-		return (a & (uint##bits##_t)r->keep) > (uint##bits##_t)r->finite ? 0 : key;      \
+		return (a & (uint##bits##_t)r->keep) > (uint##bits##_t)r->finite ? 0 : key;        \
 	}                                                                                          \
 	CUA_FORCE uint##bits##_t cua__tree_order_b##bits##_none(void)                              \
 	{                                                                                          \
@@ -672,7 +683,8 @@ CUA_FORCE uint64_t cua__tree_order_combine(uint64_t a, uint64_t b)
 	return b > a ? b : a;
 }
 
-CUA_FORCE struct cua__place_of cua__tree_place_combine(struct cua__place_of a, struct cua__place_of b)
+CUA_FORCE struct cua__place_of cua__tree_place_combine(struct cua__place_of a,
+						       struct cua__place_of b)
 {
 	return b.key > a.key || (b.key == a.key && b.index < a.index) ? b : a;
 }
@@ -717,7 +729,8 @@ CUA_FORCE struct cua__tree_shifted cua__tree_moments_none(void)
 	return none;
 }
 
-CUA_FORCE struct cua__tree_shifted cua__tree_moments_take(struct cua__tree_shifted c, double a, uint32_t row)
+CUA_FORCE struct cua__tree_shifted cua__tree_moments_take(struct cua__tree_shifted c, double a,
+							  uint32_t row)
 {
 	double distance;
 
@@ -758,10 +771,9 @@ CUA_FN struct cua__moments cua__tree_moments_combine(struct cua__moments a, stru
 	share = cua_port_div_rn_f64(b.n, v.n);
 	distance = cua_port_sub_rn_f64(b.mean, a.mean);
 	v.mean = cua_port_add_rn_f64(a.mean, cua_port_mul_rn_f64(distance, share));
-	v.squares = cua_port_add_rn_f64(
-		cua_port_add_rn_f64(a.squares, b.squares),
-		cua_port_mul_rn_f64(cua_port_mul_rn_f64(distance, distance),
-				    cua_port_mul_rn_f64(a.n, share)));
+	v.squares = cua_port_add_rn_f64(cua_port_add_rn_f64(a.squares, b.squares),
+					cua_port_mul_rn_f64(cua_port_mul_rn_f64(distance, distance),
+							    cua_port_mul_rn_f64(a.n, share)));
 	return v;
 }
 
@@ -799,8 +811,8 @@ CUA_FORCE struct cua__norm cua__tree_norm_f64_none(void)
 	return none;
 }
 
-CUA_FORCE struct cua__norm cua__tree_norm_f64_take(const struct cua__reduce *r, struct cua__norm c, double a,
-						   double b, uint32_t row)
+CUA_FORCE struct cua__norm cua__tree_norm_f64_take(const struct cua__reduce *r, struct cua__norm c,
+						   double a, double b, uint32_t row)
 {
 	double size = cua__from_bits_f64(cua__bits_f64(a) & r->keep);
 	int large = size > 0x1p480, small = size < 0x1p-500;
@@ -816,7 +828,8 @@ CUA_FORCE struct cua__norm cua__tree_norm_f64_take(const struct cua__reduce *r, 
 }
 
 CUA_FORCE struct cua__norm cua__tree_norm_f64_widen(const struct cua__reduce *r, struct cua__norm c,
-						    uint64_t taken, uint64_t first, uint64_t columns)
+						    uint64_t taken, uint64_t first,
+						    uint64_t columns)
 {
 	CUA__TREE_UNUSED(r, first, columns);
 	(void)taken;
@@ -838,7 +851,8 @@ CUA_FN void cua__tree_norm_store(const struct cua__reduce *r, uint64_t n, struct
 	(void)n;
 	if (v.large != 0) {
 		v.fit = cua_port_mul_rn_f64(cua_port_mul_rn_f64(v.fit, 0x1p-600), 0x1p-600);
-		norm = cua_port_mul_rn_f64(cua__tree_sqrt(cua_port_add_rn_f64(v.large, v.fit)), 0x1p600);
+		norm = cua_port_mul_rn_f64(cua__tree_sqrt(cua_port_add_rn_f64(v.large, v.fit)),
+					   0x1p600);
 	} else if (v.fit != 0) {
 		v.small = cua_port_mul_rn_f64(cua_port_mul_rn_f64(v.small, 0x1p-600), 0x1p-600);
 		norm = cua__tree_sqrt(cua_port_add_rn_f64(v.fit, v.small));

@@ -151,27 +151,66 @@ MODEL_APPLY(f64, double, MODEL_FLOAT_OPS(f64))
 
 /* Values that are at an end of something. */
 static const uint32_t values_u32[] = {
-	0, 1, 2, 3, 7, 0x7fffffff, 0x80000000, 0x80000001, 0xfffffffe, 0xffffffff, 0xaaaaaaaa, 65537,
+	0,          1,          2,          3,          7,          0x7fffffff,
+	0x80000000, 0x80000001, 0xfffffffe, 0xffffffff, 0xaaaaaaaa, 65537,
 };
 static const int32_t values_i32[] = {
 	0, 1, -1, 2, -2, 3, 46341, INT32_MAX, INT32_MAX - 1, INT32_MIN, INT32_MIN + 1, 0x55555555,
 };
 static const uint64_t values_u64[] = {
-	0, 1, 2, 3, 0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000,
-	0x8000000000000001, UINT64_MAX - 1, UINT64_MAX, 0xaaaaaaaaaaaaaaaa,
+	0,
+	1,
+	2,
+	3,
+	0xffffffff,
+	0x100000000,
+	0x7fffffffffffffff,
+	0x8000000000000000,
+	0x8000000000000001,
+	UINT64_MAX - 1,
+	UINT64_MAX,
+	0xaaaaaaaaaaaaaaaa,
 };
 static const int64_t values_i64[] = {
-	0, 1, -1, 2, 3, -3037000500, INT64_MAX, INT64_MAX - 1, INT64_MIN, INT64_MIN + 1,
+	0,           1,
+	-1,          2,
+	3,           -3037000500,
+	INT64_MAX,   INT64_MAX - 1,
+	INT64_MIN,   INT64_MIN + 1,
 	0x100000000, 0x5555555555555555,
 };
 /* Only normal numbers and zeros, whose sums and products are normal, zero, infinite or NaN. */
 static const float values_f32[] = {
-	0.0f, -0.0f, 1.0f, -1.0f, 1.5f, -3.25f, 1e10f, -3.4028234663852886e38f,
-	3.4028234663852886e38f, INFINITY, -INFINITY, NAN, 16777216.0f, -1e-10f,
+	0.0f,
+	-0.0f,
+	1.0f,
+	-1.0f,
+	1.5f,
+	-3.25f,
+	1e10f,
+	-3.4028234663852886e38f,
+	3.4028234663852886e38f,
+	INFINITY,
+	-INFINITY,
+	NAN,
+	16777216.0f,
+	-1e-10f,
 };
 static const double values_f64[] = {
-	0.0, -0.0, 1.0, -1.0, 1.5, -3.25, 1e100, -1.7976931348623157e308,
-	1.7976931348623157e308, INFINITY, -INFINITY, NAN, 9007199254740992.0, -1e-100,
+	0.0,
+	-0.0,
+	1.0,
+	-1.0,
+	1.5,
+	-3.25,
+	1e100,
+	-1.7976931348623157e308,
+	1.7976931348623157e308,
+	INFINITY,
+	-INFINITY,
+	NAN,
+	9007199254740992.0,
+	-1e-100,
 };
 #define N_VALUES(s) (sizeof(values_##s) / sizeof(values_##s[0]))
 

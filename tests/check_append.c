@@ -814,10 +814,10 @@ START_TEST(test_other_sizes)
 		memcpy(memory, clean, sizeof(memory));
 		view.item_size = sizes[s];
 #define PUSH(name, T, value)                                                                       \
-		if (sizeof(T) != sizes[s]) {                                                       \
-			ck_assert_int_eq(cua_append_push_##name(&view, value), 0);                 \
-			ck_assert_int_eq(cua_append_push_warp_##name(&view, 1, 1, value), 0);      \
-		}
+	if (sizeof(T) != sizes[s]) {                                                               \
+		ck_assert_int_eq(cua_append_push_##name(&view, value), 0);                         \
+		ck_assert_int_eq(cua_append_push_warp_##name(&view, 1, 1, value), 0);              \
+	}
 		PUSH(u32, uint32_t, 1)
 		PUSH(i32, int32_t, 1)
 		PUSH(f32, float, 1)

@@ -15,8 +15,9 @@
 					T x = a;                                                   \
 					T old = apply_##s(op, form, &x, v, orders[o], scopes[c]);  \
                                                                                                    \
-					EXPECT(model_same_##s(old, a) && model_same_##s(x, wanted), \
-					       #s " op %d form %d order %d: %.17g with %.17g is " \
+					EXPECT(model_same_##s(old, a) &&                           \
+						       model_same_##s(x, wanted),                  \
+					       #s " op %d form %d order %d: %.17g with %.17g is "  \
 						  "%.17g, was %.17g",                              \
 					       (int)op, form, o, (double)a, (double)v, (double)x,  \
 					       (double)old);                                       \
@@ -200,7 +201,7 @@ END_TEST
 CUA_DEFINE_ATOMIC(wrap_inc_u32, u32, old >= operand ? 0 : old + 1)
 CUA_DEFINE_ATOMIC(twice_i32, i32, old * 2)
 CUA_DEFINE_ATOMIC(mix_u64, u64, (old ^ operand) * 0x9e3779b97f4a7c15u)
-CUA_DEFINE_ATOMIC(towards_i64, i64, old < operand ? old + 1 : old > operand ? old - 1 : old)
+CUA_DEFINE_ATOMIC(towards_i64, i64, old<operand ? old + 1 : old> operand ? old - 1 : old)
 CUA_DEFINE_ATOMIC(hypot2_f32, f32, cua_port_add_rn_f32(cua_port_mul_rn_f32(old, old), operand))
 CUA_DEFINE_ATOMIC(halfway_f64, f64, (old + operand) / 2)
 
@@ -284,7 +285,8 @@ static void run_team(struct team *team, int n, void (*run)(struct team *team, un
 	for (unsigned id = 0; id < THREADS; id++) {
 		member[id].team = team;
 		member[id].id = id;
-		ck_assert_int_eq(pthread_create(&member[id].thread, NULL, member_main, &member[id]), 0);
+		ck_assert_int_eq(pthread_create(&member[id].thread, NULL, member_main, &member[id]),
+				 0);
 	}
 	for (unsigned id = 0; id < THREADS; id++)
 		ck_assert_int_eq(pthread_join(member[id].thread, NULL), 0);
@@ -488,7 +490,8 @@ static void run_bits(struct team *t, unsigned id)
 		t->wrong[id] += (cua_atomic_fetch_or_u32(&t->shared->u, mine) & mine) != 0;
 		t->wrong[id] += (cua_atomic_fetch_and_u32(&t->shared->u, ~mine) & mine) != mine;
 		t->wrong[id] += (cua_atomic_fetch_xor_u64(&t->shared->l, mine64) & mine64) != 0;
-		t->wrong[id] += (cua_atomic_fetch_xor_u64(&t->shared->l, mine64) & mine64) != mine64;
+		t->wrong[id] +=
+			(cua_atomic_fetch_xor_u64(&t->shared->l, mine64) & mine64) != mine64;
 		cua_atomic_or_i32(&t->shared->i, (int32_t)mine);
 		cua_atomic_and_i32(&t->shared->i, (int32_t)~mine);
 		cua_atomic_xor_i64(&t->shared->k, (int64_t)mine64);
@@ -527,7 +530,8 @@ static void run_exchange(struct team *t, unsigned id)
 		} while (seen != before);
 		do {
 			before_d = seen_d;
-			seen_d = cua_atomic_compare_exchange_f64(&t->shared->d, before_d, before_d + 1);
+			seen_d = cua_atomic_compare_exchange_f64(&t->shared->d, before_d,
+								 before_d + 1);
 		} while (seen_d != before_d);
 	}
 }
@@ -555,7 +559,7 @@ static void run_user(struct team *t, unsigned id)
 {
 	for (int i = 0; i < t->n; i++) {
 		struct mean one = {2, 1};
-		struct span reach = {(int16_t)-(i % 1000), (int16_t)(i % 1000 + (int)id)};
+		struct span reach = {(int16_t) - (i % 1000), (int16_t)(i % 1000 + (int)id)};
 
 		wrap_inc_u32(&t->shared->u, 998);
 		mean_add(&t->shared->mean, one);
@@ -618,7 +622,8 @@ START_TEST(more_operations)
 			b = old;
 			ck_assert(cua_atomic_fetch_nand_u64(&b, w) == old && b == ~(old & w));
 			b = old;
-			ck_assert(cua_atomic_fetch_inc_u64(&b, w) == old && b == (old >= w ? 0 : old + 1));
+			ck_assert(cua_atomic_fetch_inc_u64(&b, w) == old &&
+				  b == (old >= w ? 0 : old + 1));
 			b = old;
 			cua_atomic_inc_u64(&b, w);
 			ck_assert(b == (old >= w ? 0 : old + 1));
@@ -700,7 +705,8 @@ CUA_DEFINE_ATOMIC(five, u32, old * 5 + operand)
 
 START_TEST(state_spaces)
 {
-	static const enum cua_space spaces[] = {CUA_SPACE_GENERIC, CUA_SPACE_GLOBAL, CUA_SPACE_SHARED};
+	static const enum cua_space spaces[] = {CUA_SPACE_GENERIC, CUA_SPACE_GLOBAL,
+						CUA_SPACE_SHARED};
 	uint32_t word = 7;
 
 	IN_ALL(u32, uint32_t, IN_BITS)
@@ -720,7 +726,8 @@ START_TEST(state_spaces)
 			x = old;
 			cua_atomic_dec_in_u32(&x, v, AT);
 			ck_assert_uint_eq(x, old == 0 || old > v ? v : old - 1);
-			ck_assert_uint_eq(cua_atomic_fetch_add_in_u8(&b, (uint8_t)v, AT), (uint8_t)old);
+			ck_assert_uint_eq(cua_atomic_fetch_add_in_u8(&b, (uint8_t)v, AT),
+					  (uint8_t)old);
 			ck_assert_uint_eq(b, (uint8_t)(old + v));
 			cua_atomic_sub_in_i16(&h, (int16_t)(uint16_t)v, AT);
 			ck_assert_uint_eq((uint16_t)h, (uint16_t)(old - v));
@@ -786,7 +793,8 @@ START_TEST(port_of_a_host_thread)
 		ck_assert_uint_eq(x, 7);
 	}
 	x = 5;
-	ck_assert_uint_eq(cua_port_fetch_min_u32(&x, 9, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL), 5);
+	ck_assert_uint_eq(
+		cua_port_fetch_min_u32(&x, 9, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL), 5);
 	ck_assert_uint_eq(x, 5);
 
 	cua_backoff_init(&backoff);

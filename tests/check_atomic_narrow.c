@@ -29,7 +29,8 @@
 		EXPECT(at.x == ((T)(old - v) > v ? (T)(old - v) : v), "max_" #s);                  \
 		cua_atomic_store_##s(&at.x, old);                                                  \
 		EXPECT(cua_atomic_load_##s(&at.x) == old, "load_" #s);                             \
-		EXPECT(cua_atomic_compare_exchange_explicit_##s(&at.x, v, (T)42, order, scope) == old, \
+		EXPECT(cua_atomic_compare_exchange_explicit_##s(&at.x, v, (T)42, order, scope) ==  \
+			       old,                                                                \
 		       "compare_exchange_" #s);                                                    \
 		EXPECT(at.x == (old == v ? (T)42 : old), "compare_exchange_" #s " made %d",        \
 		       (int)at.x);                                                                 \
@@ -111,7 +112,8 @@ START_TEST(threads_narrow)
 	memset(neighbours, 0, sizeof(neighbours));
 	shared_half = 0;
 	for (unsigned id = 0; id < THREADS; id++)
-		ck_assert_int_eq(pthread_create(&thread[id], NULL, narrow_main, &neighbours[id]), 0);
+		ck_assert_int_eq(pthread_create(&thread[id], NULL, narrow_main, &neighbours[id]),
+				 0);
 	for (unsigned id = 0; id < THREADS; id++)
 		ck_assert_int_eq(pthread_join(thread[id], NULL), 0);
 	for (unsigned id = 0; id < THREADS; id++)

@@ -26,8 +26,12 @@ struct ring_member {
 static int my_turn(struct ring *r, uint32_t mine)
 {
 	switch (r->how) {
-	case 0: return cua_atomic_load_explicit_u32(&r->turn_u, CUA_ACQUIRE, CUA_SCOPE_DEVICE) == mine;
-	case 1: return cua_atomic_fetch_or_explicit_u32(&r->turn_u, 0, CUA_ACQ_REL, CUA_SCOPE_DEVICE) == mine;
+	case 0:
+		return cua_atomic_load_explicit_u32(&r->turn_u, CUA_ACQUIRE, CUA_SCOPE_DEVICE) ==
+		       mine;
+	case 1:
+		return cua_atomic_fetch_or_explicit_u32(&r->turn_u, 0, CUA_ACQ_REL,
+							CUA_SCOPE_DEVICE) == mine;
 	case 2:
 		/* an add of nothing ends without a store, and still acquires */
 		return cua_atomic_fetch_add_cas_explicit_f64(&r->turn_d, -0.0, CUA_ACQUIRE,
@@ -37,18 +41,22 @@ static int my_turn(struct ring *r, uint32_t mine)
 		return cua_atomic_compare_exchange_explicit_f64(&r->turn_d, -1, -2, CUA_ACQUIRE,
 								CUA_SCOPE_DEVICE) == mine;
 	default:
-		return cua_atomic_load_explicit_u32(&r->turn_u, CUA_SEQ_CST, CUA_SCOPE_SYSTEM) == mine;
+		return cua_atomic_load_explicit_u32(&r->turn_u, CUA_SEQ_CST, CUA_SCOPE_SYSTEM) ==
+		       mine;
 	}
 }
 
 static void pass_on(struct ring *r, uint32_t next)
 {
 	switch (r->how) {
-	case 0: cua_atomic_store_explicit_u32(&r->turn_u, next, CUA_RELEASE, CUA_SCOPE_DEVICE); break;
+	case 0:
+		cua_atomic_store_explicit_u32(&r->turn_u, next, CUA_RELEASE, CUA_SCOPE_DEVICE);
+		break;
 	case 1: cua_atomic_add_explicit_u32(&r->turn_u, 1, CUA_RELEASE, CUA_SCOPE_DEVICE); break;
 	case 2: cua_atomic_max_explicit_f64(&r->turn_d, next, CUA_RELEASE, CUA_SCOPE_DEVICE); break;
 	case 3:
-		(void)cua_atomic_fetch_add_explicit_f64(&r->turn_d, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE);
+		(void)cua_atomic_fetch_add_explicit_f64(&r->turn_d, 1, CUA_ACQ_REL,
+							CUA_SCOPE_DEVICE);
 		break;
 	default:
 		cua_atomic_exchange_explicit_u32(&r->turn_u, next, CUA_SEQ_CST, CUA_SCOPE_SYSTEM);
@@ -86,7 +94,8 @@ START_TEST(message_passing)
 	for (unsigned id = 0; id < THREADS; id++) {
 		member[id].ring = &r;
 		member[id].id = id;
-		ck_assert_int_eq(pthread_create(&member[id].thread, NULL, ring_main, &member[id]), 0);
+		ck_assert_int_eq(pthread_create(&member[id].thread, NULL, ring_main, &member[id]),
+				 0);
 	}
 	for (unsigned id = 0; id < THREADS; id++)
 		ck_assert_int_eq(pthread_join(member[id].thread, NULL), 0);

@@ -24,8 +24,9 @@ CUA_DEFINE_ATOMIC_SERIAL_WARP(triple, u32, old * 3 - operand)
 	cua_atomic_##op##_block_##s(&x, values_##s[j], &scratch);                                  \
 	EXPECT(model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])), #op "_block_" #s);  \
 	x = values_##s[i];                                                                         \
-	EXPECT(model_same_##s(cua_atomic_fetch_##op##_block_explicit_##s(                          \
-				      &x, values_##s[j], &scratch, orders[j % 5], CUA_SCOPE_DEVICE), \
+	EXPECT(model_same_##s(cua_atomic_fetch_##op##_block_explicit_##s(&x, values_##s[j],        \
+									 &scratch, orders[j % 5],  \
+									 CUA_SCOPE_DEVICE),        \
 			      values_##s[i]) &&                                                    \
 		       model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])),             \
 	       "fetch_" #op "_block_" #s);
@@ -108,16 +109,20 @@ START_TEST(leader_keeps)
 		enum cua_scope at = CUA_SCOPE_DEVICE;
 		unsigned stores = order != CUA_RELAXED && order != CUA_ACQUIRE;
 
-		LEADER(float, 3, stores, cua_atomic_fetch_max_warp_explicit_f32(1, &x, 2, order, at))
-		LEADER(double, 3, stores, cua_atomic_fetch_min_warp_explicit_f64(1, &x, 4, order, at))
+		LEADER(float, 3, stores,
+		       cua_atomic_fetch_max_warp_explicit_f32(1, &x, 2, order, at))
+		LEADER(double, 3, stores,
+		       cua_atomic_fetch_min_warp_explicit_f64(1, &x, 4, order, at))
 		LEADER(float, 3, stores,
 		       cua_atomic_fetch_max_block_explicit_f32(&x, 2, &scratch, order, at))
-		LEADER(uint8_t, 3, stores, cua_atomic_fetch_or_warp_explicit_u8(1, &x, 2, order, at))
+		LEADER(uint8_t, 3, stores,
+		       cua_atomic_fetch_or_warp_explicit_u8(1, &x, 2, order, at))
 		LEADER(uint32_t, 3, stores, highest_warp_explicit(1, &x, 2, order, at))
 		LEADER(struct span, span, stores, span_gather_warp_explicit(1, &x, span, order, at))
 		LEADER(float, -0.f, 1,
 		       cua_atomic_fetch_add_cas_warp_explicit_f32(1, &x, -0.f, order, at))
-		LEADER(double, 3, 1, cua_atomic_fetch_add_cas_warp_explicit_f64(1, &x, 0, order, at))
+		LEADER(double, 3, 1,
+		       cua_atomic_fetch_add_cas_warp_explicit_f64(1, &x, 0, order, at))
 		LEADER(float, -0.f, 1, cua_atomic_fetch_mul_warp_explicit_f32(1, &x, 1, order, at))
 		LEADER(uint64_t, 3, 1,
 		       cua_atomic_fetch_mul_block_explicit_u64(&x, 1, &scratch, order, at))

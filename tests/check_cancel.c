@@ -19,17 +19,17 @@
 
 enum {
 	IDLE,
-	BEGUN,    /* the job is published */
-	TAKEN,    /* the helper has taken its part, and does not begin */
-	WAITED,   /* the caller waits for the helper, which goes on */
-	GONE      /* the caller's thread has ended */
+	BEGUN,  /* the job is published */
+	TAKEN,  /* the helper has taken its part, and does not begin */
+	WAITED, /* the caller waits for the helper, which goes on */
+	GONE    /* the caller's thread has ended */
 };
 static struct {
 	pthread_t caller, main; /* main: the test, which locks mutexes of the test library */
-	int armed, how;    /* how: the cancellation type under test */
+	int armed, how;         /* how: the cancellation type under test */
 	int state;
-	int finished;      /* the helper has finished its part */
-	int points;        /* cancellation points that the caller has passed */
+	int finished; /* the helper has finished its part */
+	int points;   /* cancellation points that the caller has passed */
 } job;
 
 static int is(int state)
@@ -398,10 +398,14 @@ START_TEST(points)
 		void (*fn)(struct thread *t);
 		int points; /* that the call is known to pass */
 	} calls[] = {
-		{"cua_device_query", describe, 1},	    {"cua_memory_info", memory_info, 1},
-		{"cua_context_set_threads", set_threads, 1}, {"cua_hashmap_for_each", for_each, 100},
-		{"cua_hashmap_save", save, 4},		    {"cua_hashmap_load", load, 2},
-		{"calls of all kinds", every_call, 0},	    {"cua_context_destroy", destroy, 1},
+		{"cua_device_query", describe, 1},
+		{"cua_memory_info", memory_info, 1},
+		{"cua_context_set_threads", set_threads, 1},
+		{"cua_hashmap_for_each", for_each, 100},
+		{"cua_hashmap_save", save, 4},
+		{"cua_hashmap_load", load, 2},
+		{"calls of all kinds", every_call, 0},
+		{"cua_context_destroy", destroy, 1},
 	};
 	struct thread t = {0};
 	uint32_t keys[100];
@@ -425,7 +429,8 @@ START_TEST(points)
 		t.fn = calls[i].fn;
 		run(&t);
 		EXPECT(t.returned, "%s: the thread ended inside the call", t.name);
-		EXPECT(job.points >= calls[i].points, "%s passes %d cancellation points", t.name, job.points);
+		EXPECT(job.points >= calls[i].points, "%s passes %d cancellation points", t.name,
+		       job.points);
 	}
 	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_cua(cua_hashmap_destroy(t.map));

@@ -38,7 +38,8 @@ static void verify(struct cua_chained *table, uint64_t entries)
 
 /* The two calls that add pairs, by the lock and without. */
 static enum cua_status (*const add_n[2])(struct cua_chained *table, size_t n, const uint64_t *keys,
-					 const uint64_t *values) = {cua_chained_insert_n, cua_chained_build_n};
+					 const uint64_t *values) = {cua_chained_insert_n,
+								    cua_chained_build_n};
 
 static int compare(const void *a, const void *b)
 {
@@ -64,7 +65,8 @@ START_TEST(bad_arguments)
 	ck_assert_status(cua_chained_create(ctx, NULL, 0, 1, &kept), CUA_ERROR_VALUE);
 	ck_assert_status(cua_chained_create(ctx, NULL, ~(uint64_t)0, 1, &kept), CUA_ERROR_SIZE);
 	ck_assert_status(cua_chained_create(ctx, NULL, 1, ~(uint64_t)0, &kept), CUA_ERROR_SIZE);
-	ck_assert_status(cua_chained_create(ctx, NULL, 1, (~(uint64_t)0 >> 1) / 24, &kept), CUA_ERROR_SIZE);
+	ck_assert_status(cua_chained_create(ctx, NULL, 1, (~(uint64_t)0 >> 1) / 24, &kept),
+			 CUA_ERROR_SIZE);
 	ck_assert_ptr_eq(kept, &table);
 	table = new_table(ctx, 3, 10);
 
@@ -84,8 +86,10 @@ START_TEST(bad_arguments)
 		ck_assert_status(add_n[i](table, 1, NULL, b), CUA_ERROR_NULL);
 		ck_assert_status(add_n[i](table, 1, a, NULL), CUA_ERROR_NULL);
 		ck_assert_status(add_n[i](table, ~(size_t)0, a, b), CUA_ERROR_SIZE);
-		ck_assert_status(add_n[i](table, 1, (void *)((char *)a + 4), b), CUA_ERROR_ALIGNMENT);
-		ck_assert_status(add_n[i](table, 1, a, (void *)((char *)b + 1)), CUA_ERROR_ALIGNMENT);
+		ck_assert_status(add_n[i](table, 1, (void *)((char *)a + 4), b),
+				 CUA_ERROR_ALIGNMENT);
+		ck_assert_status(add_n[i](table, 1, a, (void *)((char *)b + 1)),
+				 CUA_ERROR_ALIGNMENT);
 		ck_assert_status(add_n[i](table, 1, inside, b), CUA_ERROR_OVERLAP);
 		ck_assert_status(add_n[i](table, 1, a, view.heads), CUA_ERROR_OVERLAP);
 		ck_assert_cua(add_n[i](table, 0, NULL, NULL));
@@ -190,9 +194,11 @@ static void against_model(struct cua_context *ctx, uint64_t *seed, uint64_t buck
 			  uint64_t distinct)
 {
 	struct cua_chained *table = new_table(ctx, buckets, n);
-	uint64_t *numbers = test_malloc(n * 8), *keys = test_malloc(n * 8), *values = test_malloc(n * 8);
+	uint64_t *numbers = test_malloc(n * 8), *keys = test_malloc(n * 8),
+		 *values = test_malloc(n * 8);
 	uint64_t *counts = calloc(distinct + 1, 8), *last = calloc(distinct + 1, 8), host = 0;
-	uint64_t *asked = test_malloc((distinct + 1) * 8), *got = test_malloc((n + distinct + 1) * 8);
+	uint64_t *asked = test_malloc((distinct + 1) * 8),
+		 *got = test_malloc((n + distinct + 1) * 8);
 	uint8_t *flags = test_malloc(distinct + 1);
 	uint64_t *k, *v, *q, *r, *result = test_alloc(ctx, 8);
 	uint8_t *f = test_alloc(ctx, distinct + 1);
@@ -323,7 +329,8 @@ START_TEST(full)
 	k = test_upload(ctx, keys, n * 8);
 	for (int c = 0; c < 20; c++) {
 		/* with few buckets and with many, and the call that overruns by the lock and without */
-		struct cua_chained *table = new_table(ctx, c < 10 ? 100 : 100000, capacities[c % 5]);
+		struct cua_chained *table =
+			new_table(ctx, c < 10 ? 100 : 100000, capacities[c % 5]);
 		uint64_t capacity = capacities[c % 5];
 		int build = c / 5 % 2;
 		size_t first = capacity / 2;
@@ -575,7 +582,8 @@ START_TEST(layouts)
 		if (view.layout == CUA_CHAINED_LAYOUT)
 			continue;
 		ck_assert_int_eq(cua_chained_insert(&view, 1, 5) | cua_chained_push(&view, 1, 5) |
-					 cua_chained_build(&view, 1, 5) | cua_chained_push_warp(&view, 1, 1, 1, 5),
+					 cua_chained_build(&view, 1, 5) |
+					 cua_chained_push_warp(&view, 1, 1, 1, 5),
 				 0);
 		ck_assert_uint_eq(cua_chained_first(&view, 1), CUA_CHAINED_NONE);
 		ck_assert_uint_eq(cua_chained_next(&view, 1), CUA_CHAINED_NONE);
@@ -602,11 +610,13 @@ START_TEST(far_entries)
 {
 	const uint64_t first = ((uint64_t)1 << (31 + _i)) - 20, room = 40;
 	const size_t bytes = (size_t)(first + room) * sizeof(struct cua_chained_entry);
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct cua_chained_cursor cursor = {first};
 	struct cua_spinlock locks[2];
 	uint64_t heads[2] = {CUA_CHAINED_NONE, CUA_CHAINED_NONE}, i, at, value = 0;
-	struct cua_chained_view view = {heads, locks, p, &cursor, 2, first + room, CUA_CHAINED_LAYOUT, 0, 0};
+	struct cua_chained_view view = {
+		heads, locks, p, &cursor, 2, first + room, CUA_CHAINED_LAYOUT, 0, 0};
 
 	if (p == MAP_FAILED) {
 		printf("far_entries: skipped, too few addresses\n");
@@ -627,7 +637,8 @@ START_TEST(far_entries)
 		ck_assert_uint_eq(cua_chained_count(&view, key), i / 3 + 1);
 		ck_assert_int_eq(cua_chained_find(&view, key, &value), 1);
 		ck_assert_uint_eq(value, i);
-		for (at = cua_chained_first(&view, key); at != CUA_CHAINED_NONE; at = cua_chained_next(&view, at)) {
+		for (at = cua_chained_first(&view, key); at != CUA_CHAINED_NONE;
+		     at = cua_chained_next(&view, at)) {
 			ck_assert_uint_eq(at, first + i);
 			ck_assert_uint_eq(cua_chained_value(&view, at), i);
 			ck_assert_uint_eq(((struct cua_chained_entry *)p)[at].value, i);
@@ -701,7 +712,8 @@ START_TEST(threads_mix)
 
 	for (int c = 0; c < 6; c++) {
 		int small = c & 1;
-		uint64_t capacity = rounds * THREADS - (small ? 1234 : 0), stored = 0, demand = 0, all = 0;
+		uint64_t capacity = rounds * THREADS - (small ? 1234 : 0), stored = 0, demand = 0,
+			 all = 0;
 		struct cua_chained *table = new_table(ctx, 3, capacity);
 		struct thread threads[THREADS];
 
@@ -711,7 +723,8 @@ START_TEST(threads_mix)
 			threads[i].number = (uint64_t)i;
 			threads[i].rounds = rounds;
 			threads[i].way = c / 2;
-			ck_assert_int_eq(pthread_create(&threads[i].id, NULL, mix_main, &threads[i]), 0);
+			ck_assert_int_eq(
+				pthread_create(&threads[i].id, NULL, mix_main, &threads[i]), 0);
 		}
 		for (int i = 0; i < THREADS; i++)
 			ck_assert_int_eq(pthread_join(threads[i].id, NULL), 0);

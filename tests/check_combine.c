@@ -131,22 +131,19 @@ START_TEST(sections)
 	struct cua_spinlock a = CUA_SPINLOCK_INIT, b = CUA_SPINLOCK_INIT;
 	int runs = 0, skipped = 0;
 
-	CUA_WITH_LOCK_WARP(&a, 1)
-	{
+	CUA_WITH_LOCK_WARP (&a, 1) {
 		runs++;
 		ck_assert_int_eq(cua_spinlock_locked(&a), 1);
 	}
 	ck_assert_int_eq(cua_spinlock_locked(&a), 0);
-	CUA_WITH_LOCK_WARP(&a, 1)
-	{
+	CUA_WITH_LOCK_WARP (&a, 1) {
 		if (++runs == 2)
 			break;
 		skipped++;
 	}
 	ck_assert_int_eq(cua_spinlock_locked(&a), 0);
 	for (int i = 0; i < 3; i++) {
-		CUA_WITH_LOCK_WARP_SCOPE(&a, 1, scopes[i])
-		{
+		CUA_WITH_LOCK_WARP_SCOPE (&a, 1, scopes[i]) {
 			if (++runs > 2)
 				continue;
 			skipped++;
@@ -155,8 +152,8 @@ START_TEST(sections)
 	}
 	ck_assert_int_eq(runs, 5);
 	if (runs == 5)
-		CUA_WITH_LOCK_WARP(&a, 1)
-			CUA_WITH_LOCK_WARP(&b, 1)
+		CUA_WITH_LOCK_WARP (&a, 1)
+			CUA_WITH_LOCK_WARP (&b, 1)
 				runs += cua_spinlock_locked(&a) && cua_spinlock_locked(&b);
 	else
 		skipped++;
@@ -174,8 +171,8 @@ struct team {
 	int n; /* sections a thread */
 	pthread_barrier_t start;
 	struct cua_spinlock lock;
-	uint64_t count;   /* under the lock */
-	unsigned char *had; /* a byte for each number given out */
+	uint64_t count;          /* under the lock */
+	unsigned char *had;      /* a byte for each number given out */
 	uint64_t extra[THREADS]; /* sections that gave out no number */
 };
 
@@ -195,16 +192,11 @@ static void *member_main(void *arg)
 	pthread_barrier_wait(&t->start);
 	for (int i = 0; i < t->n; i++) {
 		switch (test_random(&random) % 6) {
-		case 0:
-			got = fetch_add_warp(&t->lock, &t->count, 1, 1);
-			break;
-		case 1:
-			got = fetch_add_block(&t->lock, &t->count, 1, &scratch);
-			break;
+		case 0: got = fetch_add_warp(&t->lock, &t->count, 1, 1); break;
+		case 1: got = fetch_add_block(&t->lock, &t->count, 1, &scratch); break;
 		case 2:
 			got = 0;
-			CUA_WITH_LOCK_WARP(&t->lock, 1)
-			{
+			CUA_WITH_LOCK_WARP (&t->lock, 1) {
 				got = CUA_READ(t->count);
 				CUA_WRITE(t->count, got + 1);
 			}
@@ -246,7 +238,8 @@ START_TEST(threads)
 	ck_assert_int_eq(pthread_barrier_init(&t.start, NULL, THREADS), 0);
 	for (unsigned id = 0; id < THREADS; id++) {
 		member[id] = (struct member){.team = &t, .id = id};
-		ck_assert_int_eq(pthread_create(&member[id].thread, NULL, member_main, &member[id]), 0);
+		ck_assert_int_eq(pthread_create(&member[id].thread, NULL, member_main, &member[id]),
+				 0);
 	}
 	for (unsigned id = 0; id < THREADS; id++) {
 		ck_assert_int_eq(pthread_join(member[id].thread, NULL), 0);

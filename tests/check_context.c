@@ -139,8 +139,10 @@ START_TEST(atomic_paths)
 	ck_assert_status(cua_atomic_path(NULL, CUA_U32, CUA_OP_ADD, &path), CUA_ERROR_NULL);
 	ck_assert_status(cua_atomic_path(ctx, CUA_U32, CUA_OP_ADD, NULL), CUA_ERROR_NULL);
 	ck_assert_status(cua_atomic_path(ctx, (enum cua_type)9, CUA_OP_ADD, &path), CUA_ERROR_TYPE);
-	ck_assert_status(cua_atomic_path(ctx, CUA_U32, (enum cua_atomic_op)0, &path), CUA_ERROR_VALUE);
-	ck_assert_status(cua_atomic_path(ctx, CUA_U32, (enum cua_atomic_op)17, &path), CUA_ERROR_VALUE);
+	ck_assert_status(cua_atomic_path(ctx, CUA_U32, (enum cua_atomic_op)0, &path),
+			 CUA_ERROR_VALUE);
+	ck_assert_status(cua_atomic_path(ctx, CUA_U32, (enum cua_atomic_op)17, &path),
+			 CUA_ERROR_VALUE);
 	ck_assert_int_eq((int)path, (int)CUA_PATH_WORD);
 	cua_context_destroy(ctx);
 }
@@ -154,11 +156,20 @@ START_TEST(types)
 		size_t size;
 		const char *name;
 	} all[] = {
-		{CUA_I8, 1, 1, "i8"},    {CUA_U8, 2, 1, "u8"},   {CUA_I16, 3, 2, "i16"},
-		{CUA_U16, 4, 2, "u16"},  {CUA_I32, 5, 4, "i32"}, {CUA_U32, 6, 4, "u32"},
-		{CUA_I64, 7, 8, "i64"},  {CUA_U64, 8, 8, "u64"}, {CUA_F32, 18, 4, "f32"},
-		{CUA_F64, 19, 8, "f64"}, {CUA_U128, 10, 16, "u128"}, {CUA_F16, 16, 2, "f16"},
-		{CUA_BF16, 17, 2, "bf16"}, {CUA_COMPLEX_F32, 24, 8, "complex_f32"},
+		{CUA_I8, 1, 1, "i8"},
+		{CUA_U8, 2, 1, "u8"},
+		{CUA_I16, 3, 2, "i16"},
+		{CUA_U16, 4, 2, "u16"},
+		{CUA_I32, 5, 4, "i32"},
+		{CUA_U32, 6, 4, "u32"},
+		{CUA_I64, 7, 8, "i64"},
+		{CUA_U64, 8, 8, "u64"},
+		{CUA_F32, 18, 4, "f32"},
+		{CUA_F64, 19, 8, "f64"},
+		{CUA_U128, 10, 16, "u128"},
+		{CUA_F16, 16, 2, "f16"},
+		{CUA_BF16, 17, 2, "bf16"},
+		{CUA_COMPLEX_F32, 24, 8, "complex_f32"},
 		{CUA_COMPLEX_F64, 25, 16, "complex_f64"},
 	};
 	int known = 0;
@@ -262,12 +273,15 @@ START_TEST(devices)
 	ck_assert_str_eq(cua_device_problem(CUA_BACKEND_AUTO, 0), "no such backend");
 	ck_assert_str_eq(cua_device_problem((enum cua_backend)77, 0), "no such backend");
 	if (!*cua_cuda_architectures())
-		ck_assert_str_eq(cua_device_problem(CUA_BACKEND_CUDA, 0), cua_strerror(CUA_ERROR_NOT_BUILT));
+		ck_assert_str_eq(cua_device_problem(CUA_BACKEND_CUDA, 0),
+				 cua_strerror(CUA_ERROR_NOT_BUILT));
 	else if (TEST_BACKEND == CUA_BACKEND_CPU)
 		ck_assert_str_ne(cua_device_problem(CUA_BACKEND_CUDA, 0), "");
 
 	/* a shorter struct, which no release had */
-	ck_assert_status(cua_device_query(TEST_BACKEND, 0, (struct cua_device_info *)(void *)&small), CUA_ERROR_VALUE);
+	ck_assert_status(
+		cua_device_query(TEST_BACKEND, 0, (struct cua_device_info *)(void *)&small),
+		CUA_ERROR_VALUE);
 	ck_assert_str_eq(small.name, "abcdefghi");
 	ck_assert_uint_eq(small.struct_size, sizeof(size_t) + 4);
 }
@@ -294,8 +308,8 @@ START_TEST(struct_sizes)
 #define EVERY_SIZE(type, call, undo)                                                               \
 	for (size_t size = 0; size <= sizeof(struct type) + 24; size++) {                          \
 		struct type *o = (struct type *)(void *)any.bytes;                                 \
-		enum cua_status status, expected =                                                 \
-			size == sizeof(struct type) ? CUA_OK : CUA_ERROR_VALUE;                    \
+		enum cua_status status,                                                            \
+			expected = size == sizeof(struct type) ? CUA_OK : CUA_ERROR_VALUE;         \
                                                                                                    \
 		memset(&any, 0, sizeof(any));                                                      \
 		any.struct_size = size;                                                            \
@@ -312,10 +326,13 @@ START_TEST(struct_sizes)
 	EVERY_SIZE(cua_hashmap_statistics, cua_hashmap_statistics(map, o), )
 	EVERY_SIZE(cua_hashmap_options, cua_hashmap_create(ctx, o, CUA_U32, CUA_U32, 9, &made_map),
 		   cua_hashmap_destroy(made_map))
-	EVERY_SIZE(cua_multimap_options, cua_multimap_create(ctx, o, CUA_U32, CUA_U32, 9, 9, &multimap),
+	EVERY_SIZE(cua_multimap_options,
+		   cua_multimap_create(ctx, o, CUA_U32, CUA_U32, 9, 9, &multimap),
 		   cua_multimap_destroy(multimap))
-	EVERY_SIZE(cua_lock_debug_options, cua_lock_debug_create(ctx, o, &table), cua_lock_debug_destroy(table))
-	EVERY_SIZE(cua_reduce_options, cua_reduce(ctx, o, CUA_REDUCE_SUM, CUA_U64, 0, NULL, NULL, &number), )
+	EVERY_SIZE(cua_lock_debug_options, cua_lock_debug_create(ctx, o, &table),
+		   cua_lock_debug_destroy(table))
+	EVERY_SIZE(cua_reduce_options,
+		   cua_reduce(ctx, o, CUA_REDUCE_SUM, CUA_U64, 0, NULL, NULL, &number), )
 	EVERY_SIZE(cua_reduce_options,
 		   cua_reduce_workspace(ctx, o, CUA_REDUCE_SUM, CUA_U64, 9, &bytes), )
 	EVERY_SIZE(cua_filter_options,
@@ -324,8 +341,8 @@ START_TEST(struct_sizes)
 	EVERY_SIZE(cua_histogram_options, cua_histogram_bytes(ctx, o, 0, NULL, words), )
 	EVERY_SIZE(cua_histogram_options, cua_histogram_workspace(ctx, o, 9, &bytes), )
 	EVERY_SIZE(cua_segment_options,
-		   cua_reduce_by_key(ctx, o, CUA_REDUCE_SUM, CUA_U32, CUA_U64, 0, NULL, NULL, 0, NULL, NULL,
-				     &number), )
+		   cua_reduce_by_key(ctx, o, CUA_REDUCE_SUM, CUA_U32, CUA_U64, 0, NULL, NULL, 0,
+				     NULL, NULL, &number), )
 	EVERY_SIZE(cua_segment_options,
 		   cua_segmented_reduce(ctx, o, CUA_REDUCE_SUM, CUA_U64, 0, NULL, 0, words, NULL), )
 #undef EVERY_SIZE
@@ -558,7 +575,8 @@ static int use_tables(struct cua_context *ctx, uint32_t value)
 
 	if (!host)
 		return __LINE__;
-	snprintf(path, sizeof(path), "%s/check_context.%ld.%u", tmp && *tmp ? tmp : "/tmp", (long)getpid(), value);
+	snprintf(path, sizeof(path), "%s/check_context.%ld.%u", tmp && *tmp ? tmp : "/tmp",
+		 (long)getpid(), value);
 	TRY(cua_alloc(ctx, N, 8, &keys));
 	TRY(cua_alloc(ctx, N, 8, &values));
 	for (uint64_t i = 0; i < N; i++)

@@ -92,7 +92,8 @@ static int mpfr_agrees(const struct format *f, uint64_t bits)
 #endif
 
 /* The sum of x, or with y of products, in the model; MPFR has to agree in every format. */
-static void expect_sum(struct model *m, const struct format *f, size_t n, const void *x, const void *y)
+static void expect_sum(struct model *m, const struct format *f, size_t n, const void *x,
+		       const void *y)
 {
 	model_init(m);
 #if TEST_MPFR
@@ -113,8 +114,9 @@ static void expect_sum(struct model *m, const struct format *f, size_t n, const 
 	for (int r = 0; r < FORMATS; r++) {
 		uint64_t bits = model_round(m, &formats[r]);
 
-		ck_assert_msg(mpfr_agrees(&formats[r], bits), "MPFR rounds a sum of %zu %s to %s another way than %llx",
-			      n, f->name, formats[r].name, (unsigned long long)bits);
+		ck_assert_msg(mpfr_agrees(&formats[r], bits),
+			      "MPFR rounds a sum of %zu %s to %s another way than %llx", n, f->name,
+			      formats[r].name, (unsigned long long)bits);
 	}
 #endif
 }
@@ -125,14 +127,16 @@ static void assert_rounds(const struct cua_exact *e, const struct model *m, cons
 	for (int r = 0; r < FORMATS; r++) {
 		uint64_t got = inline_round(e, &formats[r]), expected = model_round(m, &formats[r]);
 
-		ck_assert_msg(got == expected, "%s: to %s: %llx, expected %llx", what, formats[r].name,
-			      (unsigned long long)got, (unsigned long long)expected);
+		ck_assert_msg(got == expected, "%s: to %s: %llx, expected %llx", what,
+			      formats[r].name, (unsigned long long)got,
+			      (unsigned long long)expected);
 	}
 }
 
 static void assert_same(const struct cua_exact *a, const struct cua_exact *b, const char *what)
 {
-	ck_assert_msg(memcmp(a, b, sizeof(*a)) == 0, "%s: two sums of the same elements differ", what);
+	ck_assert_msg(memcmp(a, b, sizeof(*a)) == 0, "%s: two sums of the same elements differ",
+		      what);
 }
 
 #if !TEST_CUDA
@@ -148,7 +152,8 @@ START_TEST(test_one_element)
 		int exhaustive = f->size == 2;
 
 		for (uint64_t i = 0; i < 65536; i++) {
-			uint64_t bits = exhaustive ? i : test_random(&seed) & (2 * minus - 1), expected, got;
+			uint64_t bits = exhaustive ? i : test_random(&seed) & (2 * minus - 1),
+				 expected, got;
 			struct cua_exact e = CUA_EXACT_INIT;
 
 			if (!exhaustive && i % 4 == 0)
@@ -178,8 +183,8 @@ START_TEST(test_inline)
 			struct model m;
 			char what[80];
 
-			snprintf(what, sizeof(what), "%s of %zu %s, %s", dot ? "dot" : "sum", n, f->name,
-				 kind_names[kind]);
+			snprintf(what, sizeof(what), "%s of %zu %s, %s", dot ? "dot" : "sum", n,
+				 f->name, kind_names[kind]);
 			fill(f, kind, n, x, dot ? y : NULL, &seed);
 			expect_sum(&m, f, n, x, dot ? y : NULL);
 			sum_inline(&e, f, n, x, dot ? y : NULL);
@@ -201,7 +206,8 @@ START_TEST(test_rounding)
 	for (int turn = 0; turn < (test_quick() ? 100 : 2000); turn++) {
 		for (int k = 0; k < FORMATS; k++) {
 			const struct format *f = &formats[k];
-			uint64_t bits = random_finite(f, &seed) & (format_minus(f) - 1), mantissa, sign, one;
+			uint64_t bits = random_finite(f, &seed) & (format_minus(f) - 1), mantissa,
+				 sign, one;
 			int negative, power, n = 0;
 			struct cua_exact e = CUA_EXACT_INIT;
 			struct model m;
@@ -256,7 +262,8 @@ START_TEST(test_carry)
 		int doubled = 1 + (int)(test_random(&seed) % 60);
 
 		for (int i = 0; i < 70; i++) {
-			x[i] = turn % 2 ? 0x3fffffffffffffffu : random_near(&formats[3], 1023, 64, &seed);
+			x[i] = turn % 2 ? 0x3fffffffffffffffu
+					: random_near(&formats[3], 1023, 64, &seed);
 			inline_add(&part, &formats[3], x[i]);
 		}
 		model_init(&m);
@@ -273,7 +280,8 @@ START_TEST(test_carry)
 	for (int turn = 0; turn < 4; turn++) {
 		struct cua_exact e = CUA_EXACT_INIT;
 		struct model m;
-		uint64_t x = turn % 2 ? 0xbfffffffffffffffu : 0x3fffffffffffffffu, times = (uint64_t)1 << 30;
+		uint64_t x = turn % 2 ? 0xbfffffffffffffffu : 0x3fffffffffffffffu,
+			 times = (uint64_t)1 << 30;
 		int products = turn / 2;
 
 		model_init(&m);
@@ -310,7 +318,8 @@ START_TEST(test_splits)
 		const struct format *f = &formats[turn % FORMATS];
 		enum kind_of_element kind = (enum kind_of_element)(test_random(&seed) % KINDS);
 		int dot = turn / FORMATS % 2, parts = 1 + (int)(test_random(&seed) % 9);
-		struct cua_exact whole = CUA_EXACT_INIT, merged = CUA_EXACT_INIT, part[9], empty = CUA_EXACT_INIT;
+		struct cua_exact whole = CUA_EXACT_INIT, merged = CUA_EXACT_INIT, part[9],
+				 empty = CUA_EXACT_INIT;
 
 		fill(f, kind, N, x, dot ? y : NULL, &seed);
 		sum_inline(&whole, f, N, x, dot ? y : NULL);
@@ -321,7 +330,8 @@ START_TEST(test_splits)
 			struct cua_exact *p = &part[test_random(&seed) % (uint64_t)parts];
 
 			if (dot)
-				inline_add_product(p, f, format_load(f, x, j), format_load(f, y, j));
+				inline_add_product(p, f, format_load(f, x, j),
+						   format_load(f, y, j));
 			else
 				inline_add(p, f, format_load(f, x, j));
 		}
@@ -401,9 +411,10 @@ START_TEST(test_rules)
 		for (int j = 0; j < 3; j++)
 			cua_exact_add_product_f64(&e, rules[i].x[j], rules[i].y[j]);
 		got = cua_exact_round_f64(&e);
-		ck_assert_msg(isnan(rules[i].expected) ? isnan(got) && !signbit(got)
-						       : got == rules[i].expected &&
-								 !signbit(got) == !signbit(rules[i].expected),
+		ck_assert_msg(isnan(rules[i].expected)
+				      ? isnan(got) && !signbit(got)
+				      : got == rules[i].expected &&
+						!signbit(got) == !signbit(rules[i].expected),
 			      "rule %zu: %a, expected %a", i, got, rules[i].expected);
 	}
 }
@@ -421,7 +432,8 @@ START_TEST(test_arguments)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	double host[8] = {1, 2, 3, 4, 5, 6, 7, 8}, result = -1;
-	double *x = test_upload(ctx, host, sizeof(host)), *y = test_upload(ctx, host, sizeof(host)), *none = NULL;
+	double *x = test_upload(ctx, host, sizeof(host)), *y = test_upload(ctx, host, sizeof(host)),
+	       *none = NULL;
 	struct cua_exact e = CUA_EXACT_INIT, before, *partial;
 	/* room for one that is not aligned */
 	char *memory = test_alloc(ctx, 4 * sizeof(e));
@@ -451,8 +463,10 @@ START_TEST(test_arguments)
 	REFUSED(CUA_ERROR_ALIGNMENT, cua_exact_dot(ctx, CUA_F32, 4, x, (char *)y + 2, &e));
 	REFUSED(CUA_ERROR_ALIGNMENT,
 		cua_exact_sum(ctx, CUA_F64, 4, x, (struct cua_exact *)(void *)(memory + 4)));
-	REFUSED(CUA_ERROR_OVERLAP, cua_exact_sum(ctx, CUA_F64, 200, memory, (struct cua_exact *)(void *)(memory + 8)));
-	REFUSED(CUA_ERROR_OVERLAP, cua_exact_dot(ctx, CUA_F64, 4, x, memory, (struct cua_exact *)(void *)memory));
+	REFUSED(CUA_ERROR_OVERLAP,
+		cua_exact_sum(ctx, CUA_F64, 200, memory, (struct cua_exact *)(void *)(memory + 8)));
+	REFUSED(CUA_ERROR_OVERLAP,
+		cua_exact_dot(ctx, CUA_F64, 4, x, memory, (struct cua_exact *)(void *)memory));
 	before.layout = e.layout = CUA_EXACT_LAYOUT + 1;
 	REFUSED(CUA_ERROR_LAYOUT, cua_exact_sum(ctx, CUA_F64, 4, x, &e));
 	REFUSED(CUA_ERROR_LAYOUT, cua_exact_dot(ctx, CUA_F64, 4, x, y, &e));
@@ -482,8 +496,9 @@ START_TEST(test_arguments)
 END_TEST
 
 /* One call, with a partial in the backend's memory or in the host's, after another sum or none. */
-static void try_call(struct cua_context *ctx, const struct format *f, int dot, size_t n, const void *x,
-		     const void *y, const void *host_x, const void *host_y, uint64_t *seed, const char *what)
+static void try_call(struct cua_context *ctx, const struct format *f, int dot, size_t n,
+		     const void *x, const void *y, const void *host_x, const void *host_y,
+		     uint64_t *seed, const char *what)
 {
 	struct cua_exact e = CUA_EXACT_INIT, expected, *partial;
 	uint64_t r = test_random(seed);
@@ -512,8 +527,9 @@ static void try_call(struct cua_context *ctx, const struct format *f, int dot, s
 			uint64_t got = 0, wanted = model_round(&m, &formats[k]);
 
 			ck_assert_cua(cua_exact_finish(ctx, partial, formats[k].type, &got));
-			ck_assert_msg(got == wanted, "%s: finished as %s: %llx, expected %llx", what,
-				      formats[k].name, (unsigned long long)got, (unsigned long long)wanted);
+			ck_assert_msg(got == wanted, "%s: finished as %s: %llx, expected %llx",
+				      what, formats[k].name, (unsigned long long)got,
+				      (unsigned long long)wanted);
 		}
 		test_download(ctx, &e, partial, sizeof(e));
 		test_free(ctx, partial);
@@ -542,13 +558,16 @@ START_TEST(test_calls)
 		ck_assert_cua(cua_context_synchronize(ctx));
 		for (size_t i = 0; i < (test_quick() ? 6 : sizeof(sizes) / sizeof(sizes[0])); i++) {
 			size_t at_x = test_random(&seed) % 16 * (size_t)f->size;
-			size_t at_y = test_random(&seed) % 3 ? at_x : test_random(&seed) % 16 * (size_t)f->size;
+			size_t at_y = test_random(&seed) % 3
+					      ? at_x
+					      : test_random(&seed) % 16 * (size_t)f->size;
 			size_t n = sizes[test_quick() ? test_random(&seed) % 13 : i];
 			char what[100];
 
-			snprintf(what, sizeof(what), "%s of %zu %s, %s, at %zu and %zu", dot ? "dot" : "sum", n,
-				 f->name, kind_names[kind], at_x, at_y);
-			try_call(ctx, f, dot, n, x + at_x, y + at_y, host_x + at_x, host_y + at_y, &seed, what);
+			snprintf(what, sizeof(what), "%s of %zu %s, %s, at %zu and %zu",
+				 dot ? "dot" : "sum", n, f->name, kind_names[kind], at_x, at_y);
+			try_call(ctx, f, dot, n, x + at_x, y + at_y, host_x + at_x, host_y + at_y,
+				 &seed, what);
 		}
 	}
 	free(host_x);
@@ -569,7 +588,8 @@ START_TEST(test_condition)
 
 	for (int decade = 0; decade <= 300; decade += 50) {
 		struct cua_exact sum = CUA_EXACT_INIT, dot = CUA_EXACT_INIT;
-		double *x, *y, result, expected = ldexp((double)(test_random(&seed) >> 11 | 1), -60);
+		double *x, *y, result,
+			expected = ldexp((double)(test_random(&seed) >> 11 | 1), -60);
 		struct model m;
 
 		for (int i = 0; i < N; i++) {
@@ -593,7 +613,8 @@ START_TEST(test_condition)
 		expect_sum(&m, &formats[3], N, host_x, NULL);
 		assert_rounds(&sum, &m, "condition");
 		result = cua_exact_round_f64(&sum);
-		ck_assert_msg(result == expected, "10^%d: %a, expected %a", decade, result, expected);
+		ck_assert_msg(result == expected, "10^%d: %a, expected %a", decade, result,
+			      expected);
 		/* with the power of two on the other side */
 		for (int i = 0; i < N; i++) {
 			int power;
@@ -646,11 +667,13 @@ START_TEST(test_same)
 			assert_same(&e[1], &first[1], kind_names[kind]);
 		}
 		for (int turn = 0; turn < 2; turn++) {
-			size_t cut = test_random(&seed) % n, rest = n - cut, at = cut * (size_t)f->size;
+			size_t cut = test_random(&seed) % n, rest = n - cut,
+			       at = cut * (size_t)f->size;
 			struct cua_exact a = CUA_EXACT_INIT, b = CUA_EXACT_INIT;
 
 			if (turn) {
-				ck_assert_cua(cua_exact_dot(ctx, f->type, rest, x + at, y + at, &a));
+				ck_assert_cua(
+					cua_exact_dot(ctx, f->type, rest, x + at, y + at, &a));
 				ck_assert_cua(cua_exact_dot(cpu, f->type, cut, host_x, host_y, &b));
 			} else {
 				ck_assert_cua(cua_exact_sum(ctx, f->type, rest, x + at, &a));
@@ -691,13 +714,15 @@ START_TEST(test_many)
 	uint64_t seed = test_seed("many"), all = test_quick() ? 10000019 : 1000000007, left = all;
 	size_t n = (size_t)1 << 22;
 	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_exact zero = CUA_EXACT_INIT, *partial = upload_sum(ctx, &zero), expected = CUA_EXACT_INIT;
+	struct cua_exact zero = CUA_EXACT_INIT, *partial = upload_sum(ctx, &zero),
+			 expected = CUA_EXACT_INIT;
 	struct cua_exact piece = CUA_EXACT_INIT, rest = CUA_EXACT_INIT;
 	float *host = test_malloc(n * sizeof(float)), *x;
 	uint64_t got = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		uint64_t bits = random_element(&formats[2], i % 4 ? KIND_NEAR : KIND_OUTLIER, i, &seed);
+		uint64_t bits =
+			random_element(&formats[2], i % 4 ? KIND_NEAR : KIND_OUTLIER, i, &seed);
 
 		format_store(&formats[2], host, i, bits);
 		cua_exact_add_f32(&piece, host[i]);
@@ -740,12 +765,16 @@ START_TEST(test_wild)
 		uint64_t result;
 
 		for (int i = 0; i < CUA_EXACT_DIGITS; i++) {
-			e.digit[i] = round % 3 ? most[test_random(&seed) % 6] : (int64_t)test_random(&seed);
+			e.digit[i] = round % 3 ? most[test_random(&seed) % 6]
+					       : (int64_t)test_random(&seed);
 			other.digit[i] = round % 2 ? e.digit[i] : INT64_MAX;
 		}
 		/* digits of a negative number whose sizes are all 0 */
 		for (int i = 0; !round && i < CUA_EXACT_DIGITS; i++)
-			e.digit[i] = i < 7 ? 0 : most[i == 7 ? 4 : i < CUA_EXACT_DIGITS - 1 ? 5 : 2];
+			e.digit[i] = i < 7 ? 0
+					   : most[i == 7                     ? 4
+						  : i < CUA_EXACT_DIGITS - 1 ? 5
+									     : 2];
 		e.pending = round % 2 ? (uint32_t)test_random(&seed) : 0;
 		partial = upload_sum(ctx, &e);
 		for (int f = 0; f < 4; f++)

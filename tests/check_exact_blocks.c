@@ -114,16 +114,18 @@ START_TEST(test_windows_fit)
 
 			fill(f, turn % 2 ? KIND_NEAR : KIND_SPARSE, BLOCK, x, y, &seed);
 			if (turn % 4 > 1)
-				fill(f, KIND_SUBNORMAL, BLOCK, x, f->type == CUA_F64 ? NULL : y, &seed);
+				fill(f, KIND_SUBNORMAL, BLOCK, x, f->type == CUA_F64 ? NULL : y,
+				     &seed);
 			/* a product of f64 that is next to the least numbers is one for the digits */
 			if (turn % 4 > 1 && f->type == CUA_F64 && kinds[i].op == CUA_REDUCE_DOT)
 				continue;
 			ck_assert(loops_any.any_block(&e, &kinds[i], x, y, &power));
 			k = cua__window_for(power, kinds[i].least, kinds[i].most);
 			for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++)
-				ck_assert_msg(!has_width(w) || widths[w].loops->block[i](x, y, k, sums),
-					      "%s %d, turn %d, loops for %s", f->name, (int)kinds[i].op, turn,
-					      widths[w].name);
+				ck_assert_msg(!has_width(w) ||
+						      widths[w].loops->block[i](x, y, k, sums),
+					      "%s %d, turn %d, loops for %s", f->name,
+					      (int)kinds[i].op, turn, widths[w].name);
 		}
 	}
 }
@@ -139,7 +141,8 @@ START_TEST(test_limits)
 		size_t i = k % (COUNT_KINDS);
 		const struct kind *kind = &kinds[i];
 		const struct format *f = format_of(kind);
-		int bias = (1 << (f->exponent - 1)) - 1, dot = kind->op == CUA_REDUCE_DOT, power, exponent, other;
+		int bias = (1 << (f->exponent - 1)) - 1, dot = kind->op == CUA_REDUCE_DOT, power,
+		    exponent, other;
 		struct cua_exact expected = CUA_EXACT_INIT;
 		/* the least and the greatest window, and those between */
 		int window = kind->least;
@@ -147,7 +150,9 @@ START_TEST(test_limits)
 
 		if (r % 3 && kind->most > kind->least)
 			window = r % 3 == 1 ? kind->most
-					    : kind->least + (int)(r / 4 % (unsigned)(kind->most - kind->least));
+					    : kind->least +
+						      (int)(r / 4 %
+							    (unsigned)(kind->most - kind->least));
 		/* of the product, from above the first window to below the last one */
 		power = window + 54 - (int)(r / 8192 % 180);
 		if (kind->least == kind->most)
@@ -171,14 +176,15 @@ START_TEST(test_limits)
 			if (!has_width(w) || !widths[w].loops->block[i](x, y, window, sums))
 				continue;
 			for (int s = 0; s < kind->windows; s++)
-				cua__exact_insert_signed(e.digit, sums[s], window - s * CUA__WINDOW_STEP);
+				cua__exact_insert_signed(e.digit, sums[s],
+							 window - s * CUA__WINDOW_STEP);
 			e.pending = 3;
 			e.flags = expected.flags;
 			cua_exact_normalize(&e);
 			ck_assert_msg(memcmp(&e, &expected, sizeof(e)) == 0,
 				      "%s %s, %llx and %llx in window %d, loops for %s", f->name,
-				      dot ? "dot" : "sum", (unsigned long long)a, (unsigned long long)b, window,
-				      widths[w].name);
+				      dot ? "dot" : "sum", (unsigned long long)a,
+				      (unsigned long long)b, window, widths[w].name);
 		}
 	}
 }
@@ -196,10 +202,14 @@ START_TEST(test_mode)
 	cua_exact_normalize(&expected);
 	for (int mode = 0; mode < 3; mode++) {
 		struct cua_exact e = CUA_EXACT_INIT;
-		struct cua__exact r = {.op = CUA_REDUCE_SUM, .type = CUA_F32, .n = N, .x = x, .partial = &e};
+		struct cua__exact r = {
+			.op = CUA_REDUCE_SUM, .type = CUA_F32, .n = N, .x = x, .partial = &e};
 		int rounding;
 
-		ck_assert_int_eq(fesetround(mode == 0 ? FE_TONEAREST : mode == 1 ? FE_UPWARD : FE_TOWARDZERO), 0);
+		ck_assert_int_eq(fesetround(mode == 0   ? FE_TONEAREST
+					    : mode == 1 ? FE_UPWARD
+							: FE_TOWARDZERO),
+				 0);
 		rounding = fegetround();
 #if defined(__SSE2__)
 		/* subnormals are zeros */
@@ -227,11 +237,18 @@ START_TEST(test_result)
 	for (size_t k = 0; k < COUNT_KINDS * FORMATS * 3; k++) {
 		const struct kind *kind = &kinds[k % COUNT_KINDS];
 		const struct format *f = format_of(kind), *to = &formats[k / COUNT_KINDS % FORMATS];
-		uint64_t r = test_random(&seed), count = r % (N + 1), n = count, got[2] = {0, 0}, expected;
+		uint64_t r = test_random(&seed), count = r % (N + 1), n = count, got[2] = {0, 0},
+			 expected;
 		const void *from_y = kind->op == CUA_REDUCE_DOT ? y : NULL;
 		struct cua_exact sum = CUA_EXACT_INIT;
-		struct cua__exact call = {.op = kind->op, .type = kind->type, .result_type = to->type, .n = N,
-					  .count = &count, .x = x, .y = from_y, .result = &got[0]};
+		struct cua__exact call = {.op = kind->op,
+					  .type = kind->type,
+					  .result_type = to->type,
+					  .n = N,
+					  .count = &count,
+					  .x = x,
+					  .y = from_y,
+					  .result = &got[0]};
 
 		fill(f, (enum kind_of_element)(r / N % KINDS), N, x, y, &seed);
 		if (k % 3 == 0)
@@ -243,8 +260,8 @@ START_TEST(test_result)
 		sum_inline(&sum, f, n, x, from_y);
 		expected = inline_round(&sum, to);
 		ck_assert_int_eq(cpu_run(NULL, &call), CUA_OK);
-		ck_assert_msg(got[0] == expected && got[1] == 0, "%s %s to %s: %llx, expected %llx", f->name,
-			      from_y ? "dot" : "sum", to->name, (unsigned long long)got[0],
+		ck_assert_msg(got[0] == expected && got[1] == 0, "%s %s to %s: %llx, expected %llx",
+			      f->name, from_y ? "dot" : "sum", to->name, (unsigned long long)got[0],
 			      (unsigned long long)expected);
 	}
 }

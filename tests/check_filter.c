@@ -12,9 +12,9 @@
 #define GUARD 0xa7
 
 /* The first of them can be compared. */
-static const enum cua_type types[] = {CUA_U32, CUA_I8,  CUA_U8,	 CUA_I16, CUA_U16, CUA_I32,
-				      CUA_I64, CUA_U64, CUA_F16, CUA_BF16, CUA_F32, CUA_F64,
-				      CUA_U128, CUA_COMPLEX_F32, CUA_COMPLEX_F64};
+static const enum cua_type types[] = {CUA_U32, CUA_I8,  CUA_U8,   CUA_I16,         CUA_U16,
+				      CUA_I32, CUA_I64, CUA_U64,  CUA_F16,         CUA_BF16,
+				      CUA_F32, CUA_F64, CUA_U128, CUA_COMPLEX_F32, CUA_COMPLEX_F64};
 #define COMPARABLE 12
 
 /* ---- the model ---- */
@@ -143,13 +143,14 @@ static const char *describe(const struct trial *t)
 {
 	static char text[240];
 
-	snprintf(text, sizeof(text),
-		 "%s, n %zu (x %zu, flags %zu, values %zu), %s %d, kept %llu, capacity %llu%s%s%s%s, index %d",
-		 cua_type_name(t->type), t->n, t->x_at, t->flags_at, t->values_at,
-		 t->by_flags ? "flags" : "compare", (int)t->compare, (unsigned long long)t->kept,
-		 (unsigned long long)t->capacity, t->ordered ? ", ordered" : "",
-		 t->partition ? ", partition" : "", t->in_place ? ", in place" : "",
-		 t->has_values ? "" : ", no values", (int)t->index_type);
+	snprintf(
+		text, sizeof(text),
+		"%s, n %zu (x %zu, flags %zu, values %zu), %s %d, kept %llu, capacity %llu%s%s%s%s, index %d",
+		cua_type_name(t->type), t->n, t->x_at, t->flags_at, t->values_at,
+		t->by_flags ? "flags" : "compare", (int)t->compare, (unsigned long long)t->kept,
+		(unsigned long long)t->capacity, t->ordered ? ", ordered" : "",
+		t->partition ? ", partition" : "", t->in_place ? ", in place" : "",
+		t->has_values ? "" : ", no values", (int)t->index_type);
 	return text;
 }
 
@@ -169,10 +170,11 @@ static void sort(unsigned char *array, size_t n, size_t size)
  * Places place to place + stored - 1 have to hold elements that the model keeps, or with other = 1 drops: those
  * in order, or any of them, each once at most.
  */
-static void check_places(const struct trial *t, const unsigned char *values, const unsigned char *indexes,
-			 uint64_t place, uint64_t stored, int other)
+static void check_places(const struct trial *t, const unsigned char *values,
+			 const unsigned char *indexes, uint64_t place, uint64_t stored, int other)
 {
-	size_t size = cua_type_size(t->type), index_size = t->index_type ? cua_type_size(t->index_type) : 0;
+	size_t size = cua_type_size(t->type),
+	       index_size = t->index_type ? cua_type_size(t->index_type) : 0;
 	uint8_t *seen = test_malloc(t->n + 1);
 	uint64_t i = 0;
 
@@ -192,7 +194,8 @@ static void check_places(const struct trial *t, const unsigned char *values, con
 			while (a < n_all && memcmp(all + a * size, got + i * size, size) < 0)
 				a++;
 			EXPECT(a < n_all && !memcmp(all + a * size, got + i * size, size),
-			       "%s: element %llu is not one of x", describe(t), (unsigned long long)i);
+			       "%s: element %llu is not one of x", describe(t),
+			       (unsigned long long)i);
 		}
 		free(all);
 		free(got);
@@ -207,16 +210,17 @@ static void check_places(const struct trial *t, const unsigned char *values, con
 		if (t->ordered) {
 			while (i < t->n && t->keeps[i] == other)
 				i++;
-			EXPECT(!t->index_type || index == i, "%s: index %llu is %llu, not %llu", describe(t),
-			       (unsigned long long)place, (unsigned long long)index, (unsigned long long)i);
+			EXPECT(!t->index_type || index == i, "%s: index %llu is %llu, not %llu",
+			       describe(t), (unsigned long long)place, (unsigned long long)index,
+			       (unsigned long long)i);
 			index = i++;
 		}
 		EXPECT(index < t->n && t->keeps[index] != other && !seen[index]++,
-		       "%s: index %llu, %llu, should not be there", describe(t), (unsigned long long)place,
-		       (unsigned long long)index);
+		       "%s: index %llu, %llu, should not be there", describe(t),
+		       (unsigned long long)place, (unsigned long long)index);
 		EXPECT(!t->has_values || !memcmp(values + place * size, t->x + index * size, size),
-		       "%s: element %llu is not that of index %llu", describe(t), (unsigned long long)place,
-		       (unsigned long long)index);
+		       "%s: element %llu is not that of index %llu", describe(t),
+		       (unsigned long long)place, (unsigned long long)index);
 	}
 	free(seen);
 }
@@ -246,13 +250,15 @@ static void *guarded(struct cua_context *ctx, size_t bytes)
 	return p;
 }
 
-static void try_array(struct cua_context *ctx, const struct trial *t, unsigned char *x, const uint8_t *flags,
-		      int count_on_host)
+static void try_array(struct cua_context *ctx, const struct trial *t, unsigned char *x,
+		      const uint8_t *flags, int count_on_host)
 {
 	struct cua_filter_options o = CUA_FILTER_OPTIONS_INIT;
-	size_t size = cua_type_size(t->type), index_size = t->index_type ? cua_type_size(t->index_type) : 1;
+	size_t size = cua_type_size(t->type),
+	       index_size = t->index_type ? cua_type_size(t->index_type) : 1;
 	size_t room = t->capacity < t->n ? (size_t)t->capacity : t->n;
-	size_t values_bytes = (t->values_at + room + 9) * size, index_bytes = (room + 9) * index_size;
+	size_t values_bytes = (t->values_at + room + 9) * size,
+	       index_bytes = (room + 9) * index_size;
 	unsigned char *values = guarded(ctx, values_bytes), *indexes = guarded(ctx, index_bytes);
 	unsigned char *out = t->in_place ? x + t->x_at * size : values + t->values_at * size;
 	unsigned char *got_values, *got_indexes;
@@ -264,10 +270,10 @@ static void try_array(struct cua_context *ctx, const struct trial *t, unsigned c
 	o.flags = t->by_flags ? flags + t->flags_at : NULL;
 	o.indexes = t->index_type ? indexes : NULL;
 	o.index_type = t->index_type;
-	ck_assert_cua(cua_filter_array(ctx, &o, t->type, t->n,
-				       t->by_flags && !t->has_values ? NULL : x + t->x_at * size, t->compare,
-				       t->by_flags ? NULL : t->value, t->capacity, t->has_values ? out : NULL,
-				       count_on_host ? &count : device_count));
+	ck_assert_cua(cua_filter_array(
+		ctx, &o, t->type, t->n, t->by_flags && !t->has_values ? NULL : x + t->x_at * size,
+		t->compare, t->by_flags ? NULL : t->value, t->capacity, t->has_values ? out : NULL,
+		count_on_host ? &count : device_count));
 	if (!count_on_host)
 		test_download(ctx, &count, device_count, sizeof(count));
 	EXPECT(count == t->kept, "%s: the count is %llu", describe(t), (unsigned long long)count);
@@ -284,7 +290,8 @@ static void try_array(struct cua_context *ctx, const struct trial *t, unsigned c
 		stored = t->n;
 	if (!t->in_place) {
 		check_guard(t, got_values, 0, t->values_at * size);
-		check_guard(t, got_values, (t->values_at + (t->has_values ? stored : 0)) * size, values_bytes);
+		check_guard(t, got_values, (t->values_at + (t->has_values ? stored : 0)) * size,
+			    values_bytes);
 	}
 	check_guard(t, got_indexes, t->index_type ? stored * index_size : 0, index_bytes);
 	test_free(ctx, values);
@@ -295,10 +302,12 @@ static void try_array(struct cua_context *ctx, const struct trial *t, unsigned c
 }
 
 /* Twice into a buffer that has something in it, at the end without room. */
-static void try_append(struct cua_context *ctx, struct trial *t, const unsigned char *x, const uint8_t *flags)
+static void try_append(struct cua_context *ctx, struct trial *t, const unsigned char *x,
+		       const uint8_t *flags)
 {
 	struct cua_filter_options o = CUA_FILTER_OPTIONS_INIT;
-	size_t size = cua_type_size(t->type), item = t->index_type ? cua_type_size(t->index_type) : size;
+	size_t size = cua_type_size(t->type),
+	       item = t->index_type ? cua_type_size(t->index_type) : size;
 	struct cua_append_view view;
 	struct cua_append *b;
 	unsigned char *items;
@@ -313,19 +322,21 @@ static void try_append(struct cua_context *ctx, struct trial *t, const unsigned 
 	for (int k = 0; k < 3; k++) {
 		uint64_t stored = before < t->capacity ? t->capacity - before : 0;
 
-		ck_assert_cua(cua_filter_append(ctx, &o, t->type, t->n,
-						t->by_flags && t->index_type ? NULL : x + t->x_at * size,
-						t->compare, t->by_flags ? NULL : t->value, b));
+		ck_assert_cua(
+			cua_filter_append(ctx, &o, t->type, t->n,
+					  t->by_flags && t->index_type ? NULL : x + t->x_at * size,
+					  t->compare, t->by_flags ? NULL : t->value, b));
 		ck_assert_cua(cua_append_demand(b, &demand));
 		EXPECT(demand == before + t->kept, "%s: the demand is %llu after %llu", describe(t),
 		       (unsigned long long)demand, (unsigned long long)before);
-		ck_assert_status(cua_append_status(b), demand > t->capacity ? CUA_ERROR_FULL : CUA_OK);
+		ck_assert_status(cua_append_status(b),
+				 demand > t->capacity ? CUA_ERROR_FULL : CUA_OK);
 		items = test_malloc(t->capacity * item + 1);
 		ck_assert_cua(cua_append_read(b, items, (size_t)t->capacity, &got));
 		if (stored > t->kept)
 			stored = t->kept;
-		EXPECT(got == (demand < t->capacity ? demand : t->capacity), "%s: %llu stored", describe(t),
-		       (unsigned long long)got);
+		EXPECT(got == (demand < t->capacity ? demand : t->capacity), "%s: %llu stored",
+		       describe(t), (unsigned long long)got);
 		check_places(t, items, items, before, stored, 0);
 		free(items);
 		before = demand;
@@ -334,8 +345,9 @@ static void try_append(struct cua_context *ctx, struct trial *t, const unsigned 
 }
 
 /* On a GPU only the last is no short array. */
-static const size_t lengths[] = {1,    2,    3,    31,	 33,   255,  1000, 1023, 1025, 2047,  2049,
-				 4095, 4096, 4097, 8191, 8192, 8193, 9999, 12289, 70001, 300007};
+static const size_t lengths[] = {1,    2,    3,    31,   33,    255,   1000,
+				 1023, 1025, 2047, 2049, 4095,  4096,  4097,
+				 8191, 8192, 8193, 9999, 12289, 70001, 300007};
 
 /* Every type, with everything else at random. */
 START_TEST(test_properties)
@@ -366,22 +378,28 @@ START_TEST(test_properties)
 		t.by_flags = _i >= COMPARABLE || (r >> 15 & 3) == 0;
 		t.ordered = (int)(r >> 17 & 1);
 		t.partition = (r >> 18 & 3) == 0;
-		t.index_type = (r >> 20 & 3) == 0 ? CUA_U32 : (r >> 20 & 3) == 1 ? CUA_U64 : (enum cua_type)0;
+		t.index_type = (r >> 20 & 3) == 0   ? CUA_U32
+			       : (r >> 20 & 3) == 1 ? CUA_U64
+						    : (enum cua_type)0;
 		t.has_values = !t.index_type || (r >> 22 & 1);
 		t.in_place = t.has_values && !t.partition && (r >> 23 & 3) == 0;
 		t.compare = (enum cua_compare)(CUA_LT + (r >> 25) % 6);
 		memcpy(t.value, host + (r >> 30) % most * size, size);
-		t.capacity = t.partition || (r >> 28 & 1) ? t.n + (r >> 29 & 1) * 5 : t.n * (r >> 33 & 15) / 15;
+		t.capacity = t.partition || (r >> 28 & 1) ? t.n + (r >> 29 & 1) * 5
+							  : t.n * (r >> 33 & 15) / 15;
 		t.x = host + t.x_at * size;
 		t.keeps = keeps;
 		for (size_t i = 0; i < most + 40; i++)
-			host_flags[i] = (uint8_t)(test_random(&seed) % 16 < of_16 ? 1 + test_random(&seed) % 255
-										 : 0);
+			host_flags[i] = (uint8_t)(test_random(&seed) % 16 < of_16
+							  ? 1 + test_random(&seed) % 255
+							  : 0);
 		flags = test_upload(ctx, host_flags, most + 40);
 		for (size_t i = 0; i < t.n; i++) {
-			keeps[i] = t.by_flags ? host_flags[t.flags_at + i] != 0
-					      : (uint8_t)model_keeps(type, bits_of(type, t.x + i * size),
-								     t.compare, bits_of(type, t.value));
+			keeps[i] =
+				t.by_flags
+					? host_flags[t.flags_at + i] != 0
+					: (uint8_t)model_keeps(type, bits_of(type, t.x + i * size),
+							       t.compare, bits_of(type, t.value));
 			t.kept += keeps[i];
 		}
 		if (!t.in_place) {
@@ -408,8 +426,9 @@ END_TEST
 /* Every element of 16 bits with every comparison: the rule of the floats, without chance. */
 START_TEST(test_all_halves)
 {
-	static const uint16_t values[] = {0,	  0x8000, 1,	  0x8001, 0x3c00, 0xbc00, 0x7bff, 0xfbff,
-					  0x7c00, 0xfc00, 0x7c01, 0xfe00, 0x7f80, 0xff80, 0x7f81, 0xffff};
+	static const uint16_t values[] = {0,      0x8000, 1,      0x8001, 0x3c00, 0xbc00,
+					  0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7c01, 0xfe00,
+					  0x7f80, 0xff80, 0x7f81, 0xffff};
 	static const enum cua_type halves[] = {CUA_F16, CUA_BF16, CUA_I16, CUA_U16};
 	enum { N = 65536 };
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -428,8 +447,9 @@ START_TEST(test_all_halves)
 			uint64_t k = 0;
 
 			o.ordered = 1;
-			ck_assert_cua(cua_filter_array(ctx, &o, type, N, x, (enum cua_compare)compare, &values[v],
-						       N, out, &count));
+			ck_assert_cua(cua_filter_array(ctx, &o, type, N, x,
+						       (enum cua_compare)compare, &values[v], N,
+						       out, &count));
 			got = host_of(ctx, out, N * 2);
 			for (unsigned i = 0; i < N; i++)
 				if (model_keeps(type, i, (enum cua_compare)compare, values[v])) {
@@ -452,7 +472,8 @@ START_TEST(test_arguments)
 	struct cua_context *ctx = test_context(TEST_BACKEND), *other = test_context(TEST_BACKEND);
 	struct cua_filter_options o = CUA_FILTER_OPTIONS_INIT, bad = CUA_FILTER_OPTIONS_INIT;
 	const uint32_t host[8] = {1, 2, 3, 4, 5, 6, 7, 8}, two = 2;
-	uint32_t *x = test_upload(ctx, host, sizeof(host)), *out = guarded(ctx, 64), *indexes = guarded(ctx, 64);
+	uint32_t *x = test_upload(ctx, host, sizeof(host)), *out = guarded(ctx, 64),
+		 *indexes = guarded(ctx, 64);
 	uint8_t *flags = test_upload(ctx, host, 8);
 	uint64_t *on_device = guarded(ctx, 16), count = 99;
 	struct cua_append *b;
@@ -460,7 +481,8 @@ START_TEST(test_arguments)
 	void *items;
 
 #define TRY(ctx, options, type, n, x, compare, value, capacity, values, count, status)             \
-	ck_assert_status(cua_filter_array(ctx, options, type, n, x, compare, value, capacity, values, count), \
+	ck_assert_status(cua_filter_array(ctx, options, type, n, x, compare, value, capacity,      \
+					  values, count),                                          \
 			 status)
 	TRY(NULL, &o, CUA_U32, 8, x, CUA_LT, &two, 8, out, &count, CUA_ERROR_NULL);
 	TRY(ctx, &o, CUA_U32, 8, NULL, CUA_LT, &two, 8, out, &count, CUA_ERROR_NULL);
@@ -499,7 +521,8 @@ START_TEST(test_arguments)
 	TRY(ctx, &o, CUA_U32, 7, x, CUA_LT, &two, 8, x + 1, &count, CUA_ERROR_OVERLAP);
 	TRY(ctx, &o, CUA_U32, 7, x + 1, CUA_LT, &two, 8, x, &count, CUA_ERROR_OVERLAP);
 	TRY(ctx, &o, CUA_U32, 8, x, CUA_LT, &two, 8, out, (uint64_t *)(void *)x, CUA_ERROR_OVERLAP);
-	TRY(ctx, &o, CUA_U32, 8, x, CUA_LT, &two, 8, out, (uint64_t *)(void *)out, CUA_ERROR_OVERLAP);
+	TRY(ctx, &o, CUA_U32, 8, x, CUA_LT, &two, 8, out, (uint64_t *)(void *)out,
+	    CUA_ERROR_OVERLAP);
 	bad = o;
 	bad.indexes = out + 7;
 	bad.index_type = CUA_U32;
@@ -537,7 +560,8 @@ START_TEST(test_arguments)
 	bad = o;
 	bad.flags = items;
 	APPEND(&bad, CUA_U32, x, b, CUA_ERROR_OVERLAP);
-	ck_assert_status(cua_filter_append(other, &o, CUA_U32, 8, x, CUA_LT, &two, b), CUA_ERROR_CONTEXT);
+	ck_assert_status(cua_filter_append(other, &o, CUA_U32, 8, x, CUA_LT, &two, b),
+			 CUA_ERROR_CONTEXT);
 	ck_assert_cua(cua_append_demand(b, &count));
 	ck_assert_uint_eq(count, 0);
 
@@ -601,7 +625,8 @@ START_TEST(test_big)
 	x = test_alloc(ctx, n);
 	ck_assert_cua(cua_fill(ctx, x, n, 1, &zero));
 #else
-	x = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	x = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		 0);
 	if (x == MAP_FAILED) {
 		printf("test_big: skipped, less than 2 GiB of addresses\n");
 		cua_context_destroy(ctx);
@@ -615,7 +640,8 @@ START_TEST(test_big)
 	o.index_type = CUA_U64;
 	for (int ordered = 1; ordered >= 0; ordered--) {
 		o.ordered = ordered;
-		ck_assert_cua(cua_filter_array(ctx, &o, CUA_U8, n, x, CUA_GT, &zero, 4, NULL, &count));
+		ck_assert_cua(
+			cua_filter_array(ctx, &o, CUA_U8, n, x, CUA_GT, &zero, 4, NULL, &count));
 		ck_assert_uint_eq(count, 3);
 		test_download(ctx, got, indexes, sizeof(got));
 		ck_assert_uint_eq(got[0] + got[1] + got[2], n / 2 + n / 2 * 2 - 1);

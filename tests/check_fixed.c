@@ -23,11 +23,11 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const enum cua_type types[] = {CUA_I32, CUA_U32, CUA_I64, CUA_U64, CUA_F16, CUA_BF16,
-				      CUA_F32, CUA_F64, CUA_COMPLEX_F32, CUA_COMPLEX_F64};
-static const enum cua_type all_types[] = {CUA_I8, CUA_U8, CUA_I16, CUA_U16, CUA_I32, CUA_U32, CUA_I64,
-					  CUA_U64, CUA_U128, CUA_F16, CUA_BF16, CUA_F32, CUA_F64,
-					  CUA_COMPLEX_F32, CUA_COMPLEX_F64};
+static const enum cua_type types[] = {CUA_I32,  CUA_U32, CUA_I64, CUA_U64,         CUA_F16,
+				      CUA_BF16, CUA_F32, CUA_F64, CUA_COMPLEX_F32, CUA_COMPLEX_F64};
+static const enum cua_type all_types[] = {
+	CUA_I8,   CUA_U8,  CUA_I16,  CUA_U16, CUA_I32, CUA_U32,         CUA_I64,        CUA_U64,
+	CUA_U128, CUA_F16, CUA_BF16, CUA_F32, CUA_F64, CUA_COMPLEX_F32, CUA_COMPLEX_F64};
 enum { FIRST_OP = CUA_REDUCE_SUM, LAST_OP = CUA_REDUCE_DOT_CONJ };
 
 static int has_second(enum cua_reduce_op op)
@@ -59,12 +59,16 @@ static const char *const pattern_names[] = {"tame", "finite", "any", "tiny", "ne
 /* The bits of a float with so many digits and bits. */
 static uint64_t random_float(unsigned bits, unsigned digits, enum pattern pattern, uint64_t *seed)
 {
-	uint64_t r = test_random(seed), more = test_random(seed), fraction = ((uint64_t)1 << digits) - 1;
-	uint64_t sign = (uint64_t)1 << (bits - 1), top = (sign >> digits) - 1, middle = top / 2, exponent;
+	uint64_t r = test_random(seed), more = test_random(seed),
+		 fraction = ((uint64_t)1 << digits) - 1;
+	uint64_t sign = (uint64_t)1 << (bits - 1), top = (sign >> digits) - 1, middle = top / 2,
+		 exponent;
 	uint64_t low = fraction;
 
 	switch (pattern) {
-	case TAME: exponent = digits == 10 ? middle - 5 + more % 10 : middle - 10 + more % 20; break;
+	case TAME:
+		exponent = digits == 10 ? middle - 5 + more % 10 : middle - 10 + more % 20;
+		break;
 	case FINITE: exponent = digits == 52 ? middle - 499 + more % 998 : more % top; break;
 	case TINY:
 		exponent = 0;
@@ -163,10 +167,11 @@ static void expect_bits(const union model_result *got, const union model_result 
 	enum cua_type result = c->result ? c->result : model_default_result(c->op, c->type);
 
 	if (memcmp(got, expected, cua_type_size(result)))
-		ck_abort_msg("%s: op %d of %llu %s to %s: %016llx %016llx, not %016llx %016llx", what,
-			     (int)c->op, (unsigned long long)c->n, cua_type_name(c->type),
+		ck_abort_msg("%s: op %d of %llu %s to %s: %016llx %016llx, not %016llx %016llx",
+			     what, (int)c->op, (unsigned long long)c->n, cua_type_name(c->type),
 			     cua_type_name(result), (unsigned long long)got->words[0],
-			     (unsigned long long)got->words[1], (unsigned long long)expected->words[0],
+			     (unsigned long long)got->words[1],
+			     (unsigned long long)expected->words[0],
 			     (unsigned long long)expected->words[1]);
 }
 
@@ -177,8 +182,8 @@ static void expect_call(struct cua_context *ctx, const struct cua_reduce_options
 {
 	/* as aligned as any result */
 	union model_result got = {.words = {0x5a5a5a5a5a5a5a5a, 0x5a5a5a5a5a5a5a5a}};
-	enum cua_status status = cua_reduce(ctx, o, c->op, c->type, c->n, x,
-					    has_second(c->op) ? y : NULL, &got);
+	enum cua_status status =
+		cua_reduce(ctx, o, c->op, c->type, c->n, x, has_second(c->op) ? y : NULL, &got);
 
 	if (status)
 		ck_abort_msg("%s: op %d of %llu %s: %s", what, (int)c->op, (unsigned long long)c->n,
@@ -211,14 +216,21 @@ static void lengths_of(enum cua_type type, const size_t *lengths, size_t n_lengt
 		y = test_upload(ctx, host_y, room * size);
 		for (size_t l = 0; l < n_lengths; l++) {
 			for (int op = FIRST_OP; op <= LAST_OP; op++) {
-				size_t sx = test_random(seed) % 3 * (test_random(seed) % 9) / 2 * size;
-				size_t sy = test_random(seed) % 3 * (test_random(seed) % 9) / 2 * size;
-				struct model_call c = {(enum cua_reduce_op)op, type,
-						       some_result((enum cua_reduce_op)op, type, seed),
-						       lengths[l], host_x + sx, host_y + sy};
+				size_t sx =
+					test_random(seed) % 3 * (test_random(seed) % 9) / 2 * size;
+				size_t sy =
+					test_random(seed) % 3 * (test_random(seed) % 9) / 2 * size;
+				struct model_call c = {
+					(enum cua_reduce_op)op,
+					type,
+					some_result((enum cua_reduce_op)op, type, seed),
+					lengths[l],
+					host_x + sx,
+					host_y + sy};
 				union model_result expected;
 
-				if (!model_has(c.op, type) || (test_traced() && (l + (size_t)op) % 4))
+				if (!model_has(c.op, type) ||
+				    (test_traced() && (l + (size_t)op) % 4))
 					continue;
 				o.result_type = fast.result_type = c.result;
 				expected = model_reduce(&c);
@@ -233,7 +245,8 @@ static void lengths_of(enum cua_type type, const size_t *lengths, size_t n_lengt
 				expect_call(ctx, &o, &c, x + sx, y + sy, &expected, what);
 				/* FAST has the bits of what has no order only */
 				if (model_is_integer(c.type) && !model_is_variance(c.op))
-					expect_call(ctx, &fast, &c, x + sx, y + sy, &expected, what);
+					expect_call(ctx, &fast, &c, x + sx, y + sy, &expected,
+						    what);
 			}
 		}
 		test_free(ctx, x);
@@ -250,9 +263,28 @@ static void bits_of(int i)
 	enum cua_type type = types[i];
 	size_t pack = 16 / cua_type_size(type), row = 32 * pack, strip = 8 * row, chunk = 8 * strip;
 	const size_t lengths[] = {
-		0, 1, 2, 3, 5, pack + 1, 2 * pack - 1, row - 1, row, row + 1, 3 * row + pack + 1,
-		strip - 1, strip, strip + 1, strip + 5 * row + 7, chunk - strip + 1, chunk - 1, chunk,
-		chunk + 1, chunk + strip + row + 1, 2 * chunk - 1, 3 * chunk + 5 * strip + 3,
+		0,
+		1,
+		2,
+		3,
+		5,
+		pack + 1,
+		2 * pack - 1,
+		row - 1,
+		row,
+		row + 1,
+		3 * row + pack + 1,
+		strip - 1,
+		strip,
+		strip + 1,
+		strip + 5 * row + 7,
+		chunk - strip + 1,
+		chunk - 1,
+		chunk,
+		chunk + 1,
+		chunk + strip + row + 1,
+		2 * chunk - 1,
+		3 * chunk + 5 * strip + 3,
 	};
 
 	lengths_of(type, lengths, test_quick() ? COUNT(lengths) - 1 : COUNT(lengths),
@@ -265,14 +297,14 @@ static void bits_of_places(int i)
 	uint64_t seed = test_seed("places");
 	enum cua_type type = types[i];
 	size_t chunk = 64 * 32 * 16 / cua_type_size(type);
-	const size_t lengths[] = {33 * chunk - 1, 256 * chunk - 1, 256 * chunk, 256 * chunk + 1,
-				  300 * chunk + chunk / 3, 513 * chunk + 1};
+	const size_t lengths[] = {33 * chunk - 1,  256 * chunk - 1,         256 * chunk,
+				  256 * chunk + 1, 300 * chunk + chunk / 3, 513 * chunk + 1};
 
 	if (SANITIZED || test_quick())
 		lengths_of(type, lengths, 1, 1u << TAME, &seed);
 	else
-		lengths_of(type, lengths, COUNT(lengths), test_random(&seed) % 2 ? 1u << TAME : 1u << FINITE,
-			   &seed);
+		lengths_of(type, lengths, COUNT(lengths),
+			   test_random(&seed) % 2 ? 1u << TAME : 1u << FINITE, &seed);
 }
 
 /* Where the rows of a strip become more, and where a number in memory says that they do not. */
@@ -282,8 +314,9 @@ static void bits_of_many(int i)
 		enum cua_reduce_op op;
 		enum cua_type type;
 	} calls[] = {
-		{CUA_REDUCE_SUM, CUA_F16}, {CUA_REDUCE_DOT, CUA_F32}, {CUA_REDUCE_VARIANCE, CUA_F64},
-		{CUA_REDUCE_ARGMAX, CUA_I32}, {CUA_REDUCE_SUM, CUA_COMPLEX_F64},
+		{CUA_REDUCE_SUM, CUA_F16},         {CUA_REDUCE_DOT, CUA_F32},
+		{CUA_REDUCE_VARIANCE, CUA_F64},    {CUA_REDUCE_ARGMAX, CUA_I32},
+		{CUA_REDUCE_SUM, CUA_COMPLEX_F64},
 	};
 	static const int more[] = {0, 1, -1};
 	uint64_t seed, n;
@@ -308,7 +341,8 @@ static void bits_of_many(int i)
 	host = test_malloc(bytes);
 	fill(c.type, TAME, n / 64 + 1, host, &seed);
 	for (size_t at = n / 64 + 1; at < n + 1; at += n / 64 + 1)
-		memcpy(host + at * size, host, (n + 1 - at < n / 64 + 1 ? n + 1 - at : n / 64 + 1) * size);
+		memcpy(host + at * size, host,
+		       (n + 1 - at < n / 64 + 1 ? n + 1 - at : n / 64 + 1) * size);
 	x = test_upload(ctx, host, bytes);
 	c.x = c.y = host;
 	for (size_t m = 0; m < COUNT(more); m++) {
@@ -326,7 +360,8 @@ static void bits_of_many(int i)
 		count = test_upload(ctx, &(uint64_t){n + (uint64_t)more[m]}, sizeof(*count));
 		o.blocks = 0;
 		o.count = count;
-		ck_assert_cua(cua_reduce(ctx, &o, c.op, c.type, n + 1, x, has_second(c.op) ? x : NULL, &got));
+		ck_assert_cua(cua_reduce(ctx, &o, c.op, c.type, n + 1, x,
+					 has_second(c.op) ? x : NULL, &got));
 		c.n = n + (uint64_t)more[m];
 		expect_bits(&got, &expected[m], &c, "a number in memory");
 		test_free(ctx, count);
@@ -349,7 +384,8 @@ static void random_calls(int i)
 	for (int round = 0; round < rounds; round++) {
 		enum cua_type type = types[test_random(&seed) % COUNT(types)];
 		enum pattern pattern = (enum pattern)(test_random(&seed) % PATTERNS);
-		size_t size = cua_type_size(type), longest = test_random(&seed) % 4 ? 5000 : ROOM - 40;
+		size_t size = cua_type_size(type),
+		       longest = test_random(&seed) % 4 ? 5000 : ROOM - 40;
 		size_t n = test_random(&seed) % longest;
 
 		fill(type, pattern, n + 40, host_x, &seed);
@@ -357,11 +393,13 @@ static void random_calls(int i)
 		x = test_upload(ctx, host_x, (n + 40) * size);
 		y = test_upload(ctx, host_y, (n + 40) * size);
 		for (int k = 0; k < 10; k++) {
-			size_t sx = test_random(&seed) % 40 * size, sy = test_random(&seed) % 40 * size;
+			size_t sx = test_random(&seed) % 40 * size,
+			       sy = test_random(&seed) % 40 * size;
 			struct cua_reduce_options o = fixed();
-			enum cua_reduce_op op = (enum cua_reduce_op)(FIRST_OP + test_random(&seed) % LAST_OP);
-			struct model_call c = {op, type, some_result(op, type, &seed), n, host_x + sx,
-					       host_y + sy};
+			enum cua_reduce_op op =
+				(enum cua_reduce_op)(FIRST_OP + test_random(&seed) % LAST_OP);
+			struct model_call c = {op, type,        some_result(op, type, &seed),
+					       n,  host_x + sx, host_y + sy};
 			union model_result expected;
 
 			if (!model_has(c.op, type))
@@ -374,9 +412,11 @@ static void random_calls(int i)
 				o.blocks = (uint32_t)(test_random(&seed) % (t == 2 ? 2000 : 9));
 				o.finish = (enum cua_finish_mode)(test_random(&seed) % 2);
 				ck_assert_cua(cua_context_set_threads(ctx, threads));
-				snprintf(what, sizeof(what),
-					 "round %d, %s, shifted by %zu and %zu, %u threads, %u blocks", round,
-					 pattern_names[pattern], sx / size, sy / size, threads, o.blocks);
+				snprintf(
+					what, sizeof(what),
+					"round %d, %s, shifted by %zu and %zu, %u threads, %u blocks",
+					round, pattern_names[pattern], sx / size, sy / size,
+					threads, o.blocks);
 				expect_call(ctx, &o, &c, x + sx, y + sy, &expected, what);
 			}
 		}
@@ -416,8 +456,12 @@ static void result_types(int i)
 		y = test_upload(ctx, host_y, N * 16);
 		for (int op = FIRST_OP; op <= LAST_OP; op++) {
 			for (int r = 0; r <= CUA_COMPLEX_F64 + 1; r++) {
-				struct model_call c = {(enum cua_reduce_op)op, type, (enum cua_type)r, N,
-						       host_x, host_y};
+				struct model_call c = {(enum cua_reduce_op)op,
+						       type,
+						       (enum cua_type)r,
+						       N,
+						       host_x,
+						       host_y};
 				struct cua_reduce_options o = fixed();
 				union model_result got = untouched, expected;
 				size_t bytes = 77;
@@ -425,17 +469,21 @@ static void result_types(int i)
 				o.result_type = (enum cua_type)r;
 				if (known && may_give(c.op, type, o.result_type)) {
 					expected = model_reduce(&c);
-					expect_call(ctx, &o, &c, x, y, &expected, "a type of result");
-					ck_assert_cua(cua_reduce_workspace(ctx, &o, c.op, type, N, &bytes));
+					expect_call(ctx, &o, &c, x, y, &expected,
+						    "a type of result");
+					ck_assert_cua(cua_reduce_workspace(ctx, &o, c.op, type, N,
+									   &bytes));
 					given++;
 					continue;
 				}
 				ck_assert_status(cua_reduce(ctx, &o, c.op, type, N, x,
 							    has_second(c.op) ? y : NULL, &got),
 						 CUA_ERROR_TYPE);
-				ck_assert_status(cua_reduce_workspace(ctx, &o, c.op, type, N, &bytes),
-						 CUA_ERROR_TYPE);
-				ck_assert(memcmp(&got, &untouched, sizeof(got)) == 0 && bytes == 77);
+				ck_assert_status(
+					cua_reduce_workspace(ctx, &o, c.op, type, N, &bytes),
+					CUA_ERROR_TYPE);
+				ck_assert(memcmp(&got, &untouched, sizeof(got)) == 0 &&
+					  bytes == 77);
 			}
 		}
 		test_free(ctx, x);
@@ -453,8 +501,8 @@ static void result_types(int i)
 /* Another one only while a test says so. */
 static enum cua_reduce_mode true_mode = CUA_REDUCE_FIXED;
 
-static double reduce_f64(struct cua_context *ctx, enum cua_reduce_op op, enum cua_type type, size_t n,
-			 const void *host)
+static double reduce_f64(struct cua_context *ctx, enum cua_reduce_op op, enum cua_type type,
+			 size_t n, const void *host)
 {
 	struct cua_reduce_options o = fixed();
 	void *x = test_upload(ctx, host, n * cua_type_size(type));
@@ -508,8 +556,10 @@ static void accurate_sums(int i)
 		expect_near(reduce_f64(ctx, CUA_REDUCE_SUM_ABS, type, N, host), size, most * size);
 		expect_near(reduce_f64(ctx, CUA_REDUCE_MEAN, type, N, host), sum / (long double)N,
 			    1.01L * most * size / (long double)N);
-		expect_near(reduce_f64(ctx, CUA_REDUCE_SUM_SQUARES, type, N, host), squares, most * squares);
-		expect_near(reduce_f64(ctx, CUA_REDUCE_DOT, type, N, host), squares, most * squares);
+		expect_near(reduce_f64(ctx, CUA_REDUCE_SUM_SQUARES, type, N, host), squares,
+			    most * squares);
+		expect_near(reduce_f64(ctx, CUA_REDUCE_DOT, type, N, host), squares,
+			    most * squares);
 		expect_near(reduce_f64(ctx, CUA_REDUCE_NORM2, type, N, host), sqrtl(squares),
 			    most * sqrtl(squares));
 	}
@@ -534,7 +584,8 @@ static void fast_specials(int i)
 		const enum cua_type type = floats[t];
 		const size_t size = cua_type_size(type);
 		const uint64_t minus = (uint64_t)1 << (size * 8 - 1), infinity = infinities[t];
-		const size_t at = test_random(&seed) % N, other = (at + 1 + test_random(&seed) % (N - 1)) % N;
+		const size_t at = test_random(&seed) % N,
+			     other = (at + 1 + test_random(&seed) % (N - 1)) % N;
 		char *host = test_malloc(N * size);
 		uint64_t v = minus;
 		double sum;
@@ -579,7 +630,8 @@ static long double true_variance(enum cua_type type, size_t n, const void *host,
 	mean /= (long double)n;
 	for (size_t k = 0; k < n; k++) {
 		distance = (model_is_integer(type) ? (long double)model_integer(type, host, k)
-						   : (long double)model_element(type, host, k).re) - mean;
+						   : (long double)model_element(type, host, k).re) -
+			   mean;
 		squares += distance * distance;
 	}
 	return squares / (long double)(n - (size_t)sample);
@@ -654,7 +706,8 @@ static void accurate_means(int i)
 	for (size_t k = 0; k < N; k++)
 		sum += (int64_t)u[k];
 	mean = (long double)sum / N;
-	expect_near(reduce_f64(ctx, CUA_REDUCE_MEAN, CUA_I64, N, u), mean, 4 * 0x1p-53L * fabsl(mean));
+	expect_near(reduce_f64(ctx, CUA_REDUCE_MEAN, CUA_I64, N, u), mean,
+		    4 * 0x1p-53L * fabsl(mean));
 	for (size_t k = 0; k < N; k++)
 		u[k] = (uint64_t)INT64_MIN;
 	ck_assert(reduce_f64(ctx, CUA_REDUCE_MEAN, CUA_I64, N, u) == -0x1p63);
@@ -669,9 +722,19 @@ static void accurate_norms(int i)
 	enum { N = 20011 };
 	static const struct {
 		double scale, other;
-	} cases[] = {{1e300, 1e300},	{1e-300, 1e-300}, {1, 1},	   {1e300, 1e-300}, {1, 1e-300},
-		     {1e300, 1},	{5e-324, 5e-324}, {1e-310, 1e-305}, {0x1p500, 0x1p481},
-		     {0x1p-500, 0x1p-501}, {1e160, 1e140}, {1e-160, 1e-140}, {0, 0}};
+	} cases[] = {{1e300, 1e300},
+		     {1e-300, 1e-300},
+		     {1, 1},
+		     {1e300, 1e-300},
+		     {1, 1e-300},
+		     {1e300, 1},
+		     {5e-324, 5e-324},
+		     {1e-310, 1e-305},
+		     {0x1p500, 0x1p481},
+		     {0x1p-500, 0x1p-501},
+		     {1e160, 1e140},
+		     {1e-160, 1e-140},
+		     {0, 0}};
 	uint64_t seed = test_seed("accurate norms");
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	double *d = test_malloc(N * 8);
@@ -772,11 +835,14 @@ static void accurate_complex(int i)
 
 				re += (long double)a.re * b.re - sign * a.im * b.im;
 				im += (long double)a.re * b.im + sign * a.im * b.re;
-				size += fabsl((long double)a.re * b.re) + fabsl((long double)a.im * b.im) +
-					fabsl((long double)a.re * b.im) + fabsl((long double)a.im * b.re);
+				size += fabsl((long double)a.re * b.re) +
+					fabsl((long double)a.im * b.im) +
+					fabsl((long double)a.re * b.im) +
+					fabsl((long double)a.im * b.re);
 			}
 			error = 25 * 0x1p-53L * size;
-			ck_assert_cua(cua_reduce(ctx, &o, conjugated ? CUA_REDUCE_DOT_CONJ : CUA_REDUCE_DOT,
+			ck_assert_cua(cua_reduce(ctx, &o,
+						 conjugated ? CUA_REDUCE_DOT_CONJ : CUA_REDUCE_DOT,
 						 type, N, x, y, &got));
 			expect_near(got.re, re, error);
 			expect_near(got.im, im, error);
@@ -793,7 +859,8 @@ static void accurate_complex(int i)
 		y = test_upload(ctx, &b, sizeof(b));
 		ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_DOT, CUA_COMPLEX_F32, 1, x, y, &got));
 		ck_assert(got.re == -5 && got.im == 10);
-		ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_DOT_CONJ, CUA_COMPLEX_F32, 1, x, y, &got));
+		ck_assert_cua(
+			cua_reduce(ctx, &o, CUA_REDUCE_DOT_CONJ, CUA_COMPLEX_F32, 1, x, y, &got));
 		ck_assert(got.re == 11 && got.im == -2);
 		test_free(ctx, x);
 		test_free(ctx, y);
@@ -806,8 +873,8 @@ static void accurate_complex(int i)
 /* ---- written rules ---- */
 
 /* The result of n elements with these bits. */
-static union model_result reduce_bits(struct cua_context *ctx, enum cua_reduce_op op, enum cua_type type,
-				      size_t n, const uint64_t *bits)
+static union model_result reduce_bits(struct cua_context *ctx, enum cua_reduce_op op,
+				      enum cua_type type, size_t n, const uint64_t *bits)
 {
 	size_t size = cua_type_size(type);
 	char *host = test_malloc(n * size);
@@ -830,9 +897,9 @@ static union model_result reduce_bits(struct cua_context *ctx, enum cua_reduce_o
 		union model_result test__r =                                                       \
 			reduce_bits(ctx, CUA_REDUCE_##op, type, COUNT(test__bits), test__bits);    \
                                                                                                    \
-		ck_assert_msg(test__r.u64 == (uint64_t)(expected), #op " of %s %s: %llx, not %llx",  \
-			      cua_type_name(type), #__VA_ARGS__, (unsigned long long)test__r.u64,  \
-			      (unsigned long long)(expected));                                     \
+		ck_assert_msg(test__r.u64 == (uint64_t)(expected),                                 \
+			      #op " of %s %s: %llx, not %llx", cua_type_name(type), #__VA_ARGS__,  \
+			      (unsigned long long)test__r.u64, (unsigned long long)(expected));    \
 	} while (0)
 
 static void float_rules(int i)
@@ -845,8 +912,8 @@ static void float_rules(int i)
 		{CUA_BF16, 0x8000, 0x3f80, 0x4000, 0x7f80, 0x7fc0, 0xff81, 1, 0x7f7f},
 		{CUA_F32, 0x80000000, 0x3f800000, 0x40000000, 0x7f800000, 0x7fc00000, 0xff800001, 1,
 		 0x7f7fffff},
-		{CUA_F64, 0x8000000000000000, 0x3ff0000000000000, 0x4000000000000000, 0x7ff0000000000000,
-		 0x7ff8000000000000, 0xfff0000000000001, 1, 0x7fefffffffffffff},
+		{CUA_F64, 0x8000000000000000, 0x3ff0000000000000, 0x4000000000000000,
+		 0x7ff0000000000000, 0x7ff8000000000000, 0xfff0000000000001, 1, 0x7fefffffffffffff},
 	};
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 
@@ -854,8 +921,9 @@ static void float_rules(int i)
 	for (size_t f = 0; f < COUNT(floats); f++) {
 		enum cua_type type = floats[f].type;
 		uint64_t sign = floats[f].sign, one = floats[f].one, two = floats[f].two,
-			 inf = floats[f].infinity, quiet = floats[f].quiet, nan = floats[f].other_nan,
-			 least = floats[f].least, greatest = floats[f].greatest;
+			 inf = floats[f].infinity, quiet = floats[f].quiet,
+			 nan = floats[f].other_nan, least = floats[f].least,
+			 greatest = floats[f].greatest;
 
 		/* equal: the first one */
 		expect_rule(ARGMIN, type, 1, two, one, one, two);
@@ -966,10 +1034,11 @@ static void integer_rules(int i)
 	expect_rule(COUNT, CUA_I64, 2, 0, (uint64_t)INT64_MIN, 1, 0);
 	expect_rule(COUNT, CUA_U32, 1, 0, 0x80000000);
 	expect_rule(MEAN, CUA_I32, 0xbff8000000000000, 0xfffffffe, 0xffffffff); /* -1.5 */
-	expect_rule(MEAN, CUA_I64, 0xc3e0000000000000, (uint64_t)INT64_MIN, (uint64_t)INT64_MIN); /* -2^63 */
+	expect_rule(MEAN, CUA_I64, 0xc3e0000000000000, (uint64_t)INT64_MIN,
+		    (uint64_t)INT64_MIN); /* -2^63 */
 	expect_rule(MEAN, CUA_U64, 0x43f0000000000000, UINT64_MAX, UINT64_MAX, UINT64_MAX);
 	expect_rule(VARIANCE, CUA_I64, 0x4000000000000000, 1, 3, (uint64_t)-1, 1); /* 2 */
-	expect_rule(VARIANCE, CUA_U32, 0x43cfffffffc00000, 0, 0xffffffff);	 /* (2^31 - 1/2)^2 */
+	expect_rule(VARIANCE, CUA_U32, 0x43cfffffffc00000, 0, 0xffffffff); /* (2^31 - 1/2)^2 */
 	cua_context_destroy(ctx);
 }
 
@@ -983,8 +1052,8 @@ static void nothing(int i)
 	for (size_t t = 0; t < COUNT(types); t++) {
 		for (int op = FIRST_OP; op <= LAST_OP; op++) {
 			union model_result got = {.words = {1, 1}}, expected = {.words = {0, 0}};
-			struct model_call c = {(enum cua_reduce_op)op, types[t], (enum cua_type)0, 0, NULL,
-					       NULL};
+			struct model_call c = {
+				(enum cua_reduce_op)op, types[t], (enum cua_type)0, 0, NULL, NULL};
 
 			if (!model_has(c.op, c.type))
 				continue;
@@ -998,7 +1067,8 @@ static void nothing(int i)
 			case CUA_REDUCE_MEAN:
 			case CUA_REDUCE_VARIANCE:
 			case CUA_REDUCE_VARIANCE_SAMPLE:
-				expected = model_real(model_default_result(c.op, c.type), (double)NAN);
+				expected =
+					model_real(model_default_result(c.op, c.type), (double)NAN);
 				break;
 			case CUA_REDUCE_MIN:
 			case CUA_REDUCE_MAX: expected = model_nothing(&c); break;
@@ -1037,8 +1107,9 @@ static void counts(int i)
 			ck_assert_cua(cua_copy(ctx, count, &values[v], sizeof(values[v])));
 			ck_assert_cua(cua_context_synchronize(ctx));
 			for (int op = FIRST_OP; op <= LAST_OP; op++) {
-				struct model_call c = {(enum cua_reduce_op)op, types[t], (enum cua_type)0,
-						       values[v] < N ? values[v] : N, host_x, host_y};
+				struct model_call c = {
+					(enum cua_reduce_op)op,        types[t], (enum cua_type)0,
+					values[v] < N ? values[v] : N, host_x,   host_y};
 				union model_result expected, got;
 				struct cua_reduce_options o = fixed();
 
@@ -1050,10 +1121,12 @@ static void counts(int i)
 					o.mode = fast ? CUA_REDUCE_FAST : CUA_REDUCE_FIXED;
 					o.blocks = (uint32_t)(test_random(&seed) % 5);
 					ck_assert_cua(cua_reduce(ctx, &o, c.op, c.type, N, x,
-								 has_second(c.op) ? y : NULL, &got));
+								 has_second(c.op) ? y : NULL,
+								 &got));
 					if (!fast ||
 					    (model_is_integer(c.type) && !model_is_variance(c.op)))
-						expect_bits(&got, &expected, &c, "a number in memory");
+						expect_bits(&got, &expected, &c,
+							    "a number in memory");
 				}
 			}
 		}
@@ -1087,7 +1160,8 @@ static void counts_of_finishes(int i)
 	x = test_upload(ctx, host, sizeof(host));
 	for (int finish = CUA_FINISH_AUTO; finish <= CUA_FINISH_ORDERED_LOCK; finish++) {
 		uint64_t n = finish == CUA_FINISH_LOCK ? N + 1 : test_random(&seed) % N;
-		struct model_call c = {CUA_REDUCE_SUM, CUA_U64, (enum cua_type)0, n < N ? n : N, host, NULL};
+		struct model_call c = {CUA_REDUCE_SUM, CUA_U64, (enum cua_type)0,
+				       n < N ? n : N,  host,    NULL};
 		struct cua_reduce_options o = CUA_REDUCE_OPTIONS_INIT;
 
 		count = test_upload(ctx, &n, sizeof(n));
@@ -1120,7 +1194,8 @@ static void arguments(int i)
 	(void)i;
 #define REFUSED(expected, op, type, n, x, y, result)                                               \
 	do {                                                                                       \
-		ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_##op, type, n, x, y, result), expected); \
+		ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_##op, type, n, x, y, result),      \
+				 expected);                                                        \
 		ck_assert(memcmp(&r, &untouched, sizeof(r)) == 0);                                 \
 	} while (0)
 	REFUSED(CUA_ERROR_NULL, MEAN, CUA_F64, 4, NULL, NULL, &r);
@@ -1150,13 +1225,16 @@ static void arguments(int i)
 	/* options without mode, result_type and count, as no release had them */
 	o.struct_size = offsetof(struct cua_reduce_options, mode);
 	REFUSED(CUA_ERROR_VALUE, SUM, CUA_F64, 4, x, NULL, &r);
-	ck_assert_status(cua_reduce_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_F64, 4, &bytes), CUA_ERROR_VALUE);
+	ck_assert_status(cua_reduce_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_F64, 4, &bytes),
+			 CUA_ERROR_VALUE);
 	o.struct_size = sizeof(o);
 	ck_assert_cua(cua_reduce_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_F64, 4, &bytes));
 	ck_assert_uint_ne(bytes, 77);
 	o = fixed();
-	ck_assert_status(cua_reduce_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_F64, 4, NULL), CUA_ERROR_NULL);
-	ck_assert_status(cua_reduce_workspace(NULL, &o, CUA_REDUCE_SUM, CUA_F64, 4, &bytes), CUA_ERROR_NULL);
+	ck_assert_status(cua_reduce_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_F64, 4, NULL),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_reduce_workspace(NULL, &o, CUA_REDUCE_SUM, CUA_F64, 4, &bytes),
+			 CUA_ERROR_NULL);
 #if TEST_CUDA
 	{
 		/* a number in memory that the device does not reach */
@@ -1184,11 +1262,13 @@ static void modes(int i)
 	(void)i;
 	for (size_t t = 0; t < COUNT(types); t++) {
 		for (int op = FIRST_OP; op <= LAST_OP; op++) {
-			for (int finish = CUA_FINISH_AUTO; finish <= CUA_FINISH_ORDERED_LOCK; finish++) {
+			for (int finish = CUA_FINISH_AUTO; finish <= CUA_FINISH_ORDERED_LOCK;
+			     finish++) {
 				for (int k = 0; k < 4; k++) {
 					enum cua_type type = types[t];
 					int half = type == CUA_F16 || type == CUA_BF16;
-					int plain = op <= CUA_REDUCE_DOT && !half && !model_is_complex(type);
+					int plain = op <= CUA_REDUCE_DOT && !half &&
+						    !model_is_complex(type);
 					union model_result r = {.words = {1, 1}};
 					struct cua_reduce_options o = CUA_REDUCE_OPTIONS_INIT;
 					enum cua_status expected = CUA_OK;
@@ -1207,13 +1287,18 @@ static void modes(int i)
 					}
 					if (finish > CUA_FINISH_LAST_BLOCK && (k >= 2 || !plain))
 						expected = CUA_ERROR_UNSUPPORTED;
-					ck_assert_status(cua_reduce(ctx, &o, (enum cua_reduce_op)op, type, 2, x,
-								    has_second((enum cua_reduce_op)op) ? x : NULL,
-								    &r),
-							 expected);
-					ck_assert((r.words[0] == 1 && r.words[1] == 1) == (expected != CUA_OK));
-					ck_assert_status(cua_reduce_workspace(ctx, &o, (enum cua_reduce_op)op,
-									      type, 2, &bytes),
+					ck_assert_status(
+						cua_reduce(
+							ctx, &o, (enum cua_reduce_op)op, type, 2, x,
+							has_second((enum cua_reduce_op)op) ? x
+											   : NULL,
+							&r),
+						expected);
+					ck_assert((r.words[0] == 1 && r.words[1] == 1) ==
+						  (expected != CUA_OK));
+					ck_assert_status(cua_reduce_workspace(
+								 ctx, &o, (enum cua_reduce_op)op,
+								 type, 2, &bytes),
 							 expected);
 				}
 			}
@@ -1224,7 +1309,8 @@ static void modes(int i)
 		double r = 77;
 
 		o.mode = (enum cua_reduce_mode)mode;
-		ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F64, 2, x, NULL, &r), CUA_ERROR_VALUE);
+		ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F64, 2, x, NULL, &r),
+				 CUA_ERROR_VALUE);
 		ck_assert(r == 77);
 	}
 	test_free(ctx, x);
@@ -1280,8 +1366,12 @@ static void environments(int i)
 			x = test_upload(ctx, host_x, N * 16);
 			y = test_upload(ctx, host_y, N * 16);
 			for (int op = FIRST_OP; op <= LAST_OP; op++) {
-				struct model_call c = {(enum cua_reduce_op)op, types[t], (enum cua_type)0, N,
-						       host_x, host_y};
+				struct model_call c = {(enum cua_reduce_op)op,
+						       types[t],
+						       (enum cua_type)0,
+						       N,
+						       host_x,
+						       host_y};
 				union model_result expected;
 
 				if (!model_has(c.op, c.type))
@@ -1296,7 +1386,8 @@ static void environments(int i)
 					char what[40];
 
 					/* threads that begin with what the caller has */
-					ck_assert_cua(cua_context_set_threads(ctx, which % 3 ? 4 : 1));
+					ck_assert_cua(
+						cua_context_set_threads(ctx, which % 3 ? 4 : 1));
 					o.blocks = which % 3 ? 4 : 0;
 					fegetenv(&usual);
 					set_environment(which);
@@ -1312,8 +1403,8 @@ static void environments(int i)
 					expect_bits(&got, &expected, &c, what);
 					/* what a driver does with it is not ours */
 					if (TEST_BACKEND == CUA_BACKEND_CPU)
-						ck_assert_msg(before == after, "%s: %x, not %x", what, after,
-							      before);
+						ck_assert_msg(before == after, "%s: %x, not %x",
+							      what, after, before);
 				}
 			}
 			test_free(ctx, x);
@@ -1336,23 +1427,25 @@ static void workspace(int i)
 	(void)i;
 	for (size_t t = 0; t < COUNT(types); t++) {
 		for (int op = FIRST_OP; op <= LAST_OP; op++) {
-			size_t last = 0, bytes, counted, chunk = 64 * 32 * 16 / cua_type_size(types[t]);
+			size_t last = 0, bytes, counted,
+			       chunk = 64 * 32 * 16 / cua_type_size(types[t]);
 
 			if (!model_has((enum cua_reduce_op)op, types[t]))
 				continue;
 			/* at most 2048 partial results, of at most 24 bytes, however many the elements */
 			for (size_t n = 0; n < SIZE_MAX / 64; n = n * 5 + 3) {
 				o.count = NULL;
-				ck_assert_cua(cua_reduce_workspace(ctx, &o, (enum cua_reduce_op)op, types[t], n,
-								   &bytes));
+				ck_assert_cua(cua_reduce_workspace(ctx, &o, (enum cua_reduce_op)op,
+								   types[t], n, &bytes));
 				ck_assert_uint_le(bytes, 2048 * 24 + 1024);
 				/* a sum of floats has one for each chunk */
-				if (n <= 2048 * chunk && op == CUA_REDUCE_SUM && types[t] == CUA_F32)
+				if (n <= 2048 * chunk && op == CUA_REDUCE_SUM &&
+				    types[t] == CUA_F32)
 					ck_assert_uint_ge(bytes, (n / chunk + 1) * 8);
 				/* fewer elements may need more */
 				o.count = &count;
-				ck_assert_cua(cua_reduce_workspace(ctx, &o, (enum cua_reduce_op)op, types[t], n,
-								   &counted));
+				ck_assert_cua(cua_reduce_workspace(ctx, &o, (enum cua_reduce_op)op,
+								   types[t], n, &counted));
 				ck_assert_uint_ge(counted, bytes);
 				ck_assert_uint_ge(counted, last);
 				last = counted;
@@ -1382,9 +1475,10 @@ static void results_in_place(int i)
 		results = test_upload(ctx, got, sizeof(got));
 		for (int op = FIRST_OP; op <= LAST_OP; op++)
 			if (model_has((enum cua_reduce_op)op, types[t]))
-				ck_assert_cua(cua_reduce(ctx, &o, (enum cua_reduce_op)op, types[t], N, x,
-							 has_second((enum cua_reduce_op)op) ? x : NULL,
-							 &results[op]));
+				ck_assert_cua(
+					cua_reduce(ctx, &o, (enum cua_reduce_op)op, types[t], N, x,
+						   has_second((enum cua_reduce_op)op) ? x : NULL,
+						   &results[op]));
 		test_download(ctx, got, results, sizeof(got));
 		for (int op = 0; op <= LAST_OP + 1; op++) {
 			size_t written = 0;
@@ -1422,8 +1516,8 @@ static void graphs(int i)
 		enum cua_reduce_op op;
 		enum cua_type type;
 	} calls[] = {
-		{CUA_REDUCE_SUM, CUA_F32},    {CUA_REDUCE_DOT_CONJ, CUA_COMPLEX_F32},
-		{CUA_REDUCE_MEAN, CUA_I64},   {CUA_REDUCE_ARGMIN, CUA_F16},
+		{CUA_REDUCE_SUM, CUA_F32},      {CUA_REDUCE_DOT_CONJ, CUA_COMPLEX_F32},
+		{CUA_REDUCE_MEAN, CUA_I64},     {CUA_REDUCE_ARGMIN, CUA_F16},
 		{CUA_REDUCE_VARIANCE, CUA_F32}, {CUA_REDUCE_NORM2, CUA_F64},
 		{CUA_REDUCE_PRODUCT, CUA_U32},
 	};
@@ -1456,7 +1550,8 @@ static void graphs(int i)
 		ck_assert_cua(cua_reduce(ctx, &o, calls[k].op, calls[k].type, N, x,
 					 has_second(calls[k].op) ? x : NULL, &results[k]));
 	/* a result in ordinary memory would have to be waited for */
-	ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F32, N, x, NULL, &here), CUA_ERROR_CAPTURE);
+	ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F32, N, x, NULL, &here),
+			 CUA_ERROR_CAPTURE);
 	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
 	/* one kernel a call */
 	ck_assert_cuda(cudaGraphGetNodes(graph, NULL, &nodes));
@@ -1471,7 +1566,8 @@ static void graphs(int i)
 		ck_assert_cuda(cudaGraphLaunch(exec, stream));
 		test_download(ctx, got, results, sizeof(got));
 		for (size_t k = 0; k < COUNT(calls); k++) {
-			struct model_call c = {calls[k].op, calls[k].type, (enum cua_type)0, n, host, host};
+			struct model_call c = {calls[k].op, calls[k].type, (enum cua_type)0,
+					       n,           host,          host};
 			union model_result expected = model_reduce(&c);
 
 			expect_bits(&got[k], &expected, &c, "a graph");

@@ -88,7 +88,8 @@ END_TEST
 
 START_TEST(one_thread)
 {
-	static const enum cua_scope scopes[] = {CUA_SCOPE_BLOCK, CUA_SCOPE_DEVICE, CUA_SCOPE_SYSTEM};
+	static const enum cua_scope scopes[] = {CUA_SCOPE_BLOCK, CUA_SCOPE_DEVICE,
+						CUA_SCOPE_SYSTEM};
 	enum group_kind kind = (enum group_kind)_i;
 	struct cua_mcslock_node node, other;
 	struct group_locks l;
@@ -105,17 +106,22 @@ START_TEST(one_thread)
 		ck_assert_int_eq(group_take(&l, kind, &node, how, UINT64_MAX, 1, block, scope), 1);
 		ck_assert_int_eq(group_locked(&l), 1);
 		if (excludes) {
-			ck_assert_int_eq(group_take(&l, kind, &other, GROUP_TRYLOCK, 0, 1, 0, scope), 0);
-			ck_assert_int_eq(group_take(&l, kind, &other, GROUP_TRYLOCK, 0, 1, 1, scope), 0);
+			ck_assert_int_eq(
+				group_take(&l, kind, &other, GROUP_TRYLOCK, 0, 1, 0, scope), 0);
+			ck_assert_int_eq(
+				group_take(&l, kind, &other, GROUP_TRYLOCK, 0, 1, 1, scope), 0);
 			start = cua_port_clock_ns();
-			ck_assert_int_eq(group_take(&l, kind, &other, GROUP_LOCK_FOR, 200000, 1, block, scope),
+			ck_assert_int_eq(group_take(&l, kind, &other, GROUP_LOCK_FOR, 200000, 1,
+						    block, scope),
 					 0);
 			ck_assert_uint_ge(cua_port_clock_ns() - start, 200000);
 			/* the same lock for a lane */
-			ck_assert_int_eq(group_take(&l, kind, &other, GROUP_TRYLOCK, 0, 0, 0, scope), 0);
+			ck_assert_int_eq(
+				group_take(&l, kind, &other, GROUP_TRYLOCK, 0, 0, 0, scope), 0);
 		} else {
 			ck_assert_int_eq(cua_rwlock_write_trylock_block(&l.rw), 0);
-			ck_assert_int_eq(group_take(&l, kind, &other, GROUP_TRYLOCK, 0, 1, 0, scope), 1);
+			ck_assert_int_eq(
+				group_take(&l, kind, &other, GROUP_TRYLOCK, 0, 1, 0, scope), 1);
 			group_give(&l, kind, &other, 1, 0, scope);
 		}
 		group_give(&l, kind, &node, 1, block, scope);
@@ -195,7 +201,8 @@ static void *exclusion_main(void *arg)
 		uint32_t mask = random / GROUP_HOWS % 3 != 0;
 		int block = random / GROUP_HOWS % 3 == 2;
 
-		if (!group_take(&t->l, t->kind, &m->node, how, 20000, mask, block, CUA_SCOPE_DEVICE)) {
+		if (!group_take(&t->l, t->kind, &m->node, how, 20000, mask, block,
+				CUA_SCOPE_DEVICE)) {
 			m->failed++;
 			continue;
 		}
@@ -227,7 +234,8 @@ START_TEST(exclusion)
 	for (unsigned id = 0; id < THREADS; id++) {
 		member[id].team = &t;
 		member[id].id = id;
-		ck_assert_int_eq(pthread_create(&member[id].thread, NULL, exclusion_main, &member[id]), 0);
+		ck_assert_int_eq(
+			pthread_create(&member[id].thread, NULL, exclusion_main, &member[id]), 0);
 	}
 	for (unsigned id = 0; id < THREADS; id++) {
 		ck_assert_int_eq(pthread_join(member[id].thread, NULL), 0);

@@ -77,12 +77,15 @@ static uint64_t key_number(uint64_t i, enum cua_type type)
 }
 
 /* Of the keys above, those that are in cells of their own: they need no slot. */
-static uint64_t cells_of(const struct cua_hashmap *map, enum cua_type key_type, enum cua_type value_type)
+static uint64_t cells_of(const struct cua_hashmap *map, enum cua_type key_type,
+			 enum cua_type value_type)
 {
 	struct cua_hashmap_view view;
 
 	ck_assert_cua(cua_hashmap_view(map, &view));
-	return key_type != value_type || view.layout != CUA_HASHMAP_WORDS ? 0 : key_type == CUA_U32 ? 1 : 2;
+	return key_type != value_type || view.layout != CUA_HASHMAP_WORDS ? 0
+	       : key_type == CUA_U32                                      ? 1
+									  : 2;
 }
 
 /* ---- arguments ---- */
@@ -100,19 +103,23 @@ START_TEST(bad_arguments)
 	char *inside;
 
 	options.seed = 1;
-	ck_assert_status(cua_hashmap_create(NULL, NULL, CUA_U32, CUA_U64, 9, &kept), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_create(NULL, NULL, CUA_U32, CUA_U64, 9, &kept),
+			 CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_create(ctx, NULL, CUA_U32, CUA_U64, 9, NULL), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_create(ctx, NULL, CUA_I32, CUA_U64, 9, &kept), CUA_ERROR_TYPE);
 	ck_assert_status(cua_hashmap_create(ctx, NULL, CUA_U32, CUA_F64, 9, &kept), CUA_ERROR_TYPE);
 	ck_assert_status(cua_hashmap_create(ctx, NULL, (enum cua_type)99, CUA_U64, 9, &kept),
 			 CUA_ERROR_TYPE);
-	ck_assert_status(cua_hashmap_create(ctx, NULL, CUA_U32, CUA_U64, 0, &kept), CUA_ERROR_VALUE);
+	ck_assert_status(cua_hashmap_create(ctx, NULL, CUA_U32, CUA_U64, 0, &kept),
+			 CUA_ERROR_VALUE);
 	ck_assert_status(cua_hashmap_create(ctx, NULL, CUA_U32, CUA_U64, ~(uint64_t)0, &kept),
 			 CUA_ERROR_SIZE);
 	options.struct_size = 1;
-	ck_assert_status(cua_hashmap_create(ctx, &options, CUA_U32, CUA_U64, 9, &kept), CUA_ERROR_VALUE);
+	ck_assert_status(cua_hashmap_create(ctx, &options, CUA_U32, CUA_U64, 9, &kept),
+			 CUA_ERROR_VALUE);
 	options.struct_size = sizeof(options) + 1;
-	ck_assert_status(cua_hashmap_create(ctx, &options, CUA_U32, CUA_U64, 9, &kept), CUA_ERROR_VALUE);
+	ck_assert_status(cua_hashmap_create(ctx, &options, CUA_U32, CUA_U64, 9, &kept),
+			 CUA_ERROR_VALUE);
 	ck_assert_ptr_eq(kept, &map);
 	options.struct_size = sizeof(options);
 	ck_assert_cua(cua_hashmap_create(ctx, &options, CUA_U32, CUA_U64, 9, &map));
@@ -146,9 +153,12 @@ START_TEST(bad_arguments)
 		ck_assert_status(WRITE(map, 1, NULL, values, flags), CUA_ERROR_NULL);
 		ck_assert_status(WRITE(map, 1, keys, NULL, flags), CUA_ERROR_NULL);
 		ck_assert_status(WRITE(map, ~(size_t)0, keys, values, flags), CUA_ERROR_SIZE);
-		ck_assert_status(WRITE(map, 1, (char *)keys + 2, values, flags), CUA_ERROR_ALIGNMENT);
-		ck_assert_status(WRITE(map, 1, keys, (char *)values + 4, flags), CUA_ERROR_ALIGNMENT);
-		ck_assert_status(WRITE(map, 4, keys, values, (uint8_t *)keys + 15), CUA_ERROR_OVERLAP);
+		ck_assert_status(WRITE(map, 1, (char *)keys + 2, values, flags),
+				 CUA_ERROR_ALIGNMENT);
+		ck_assert_status(WRITE(map, 1, keys, (char *)values + 4, flags),
+				 CUA_ERROR_ALIGNMENT);
+		ck_assert_status(WRITE(map, 4, keys, values, (uint8_t *)keys + 15),
+				 CUA_ERROR_OVERLAP);
 		ck_assert_status(WRITE(map, 4, keys, values, (uint8_t *)values), CUA_ERROR_OVERLAP);
 		ck_assert_status(WRITE(map, 4, inside, values, flags), CUA_ERROR_OVERLAP);
 		ck_assert_status(WRITE(map, 4, keys, inside, flags), CUA_ERROR_OVERLAP);
@@ -169,12 +179,17 @@ START_TEST(bad_arguments)
 	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 0, NULL, NULL, NULL), CUA_ERROR_NULL);
 	ck_assert_status(UPDATE(map, 0, 1, keys, &number, flags), CUA_ERROR_VALUE);
 	ck_assert_status(UPDATE(map, 16, 1, keys, &number, flags), CUA_ERROR_VALUE);
-	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, ~(size_t)0, keys, &number, flags), CUA_ERROR_SIZE);
-	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 1, keys, (void *)(UINTPTR_MAX - 3), flags), CUA_ERROR_SIZE);
-	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 1, (char *)keys + 1, &number, flags), CUA_ERROR_ALIGNMENT);
-	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 4, keys, &number, (uint8_t *)keys + 15), CUA_ERROR_OVERLAP);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, ~(size_t)0, keys, &number, flags),
+			 CUA_ERROR_SIZE);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 1, keys, (void *)(UINTPTR_MAX - 3), flags),
+			 CUA_ERROR_SIZE);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 1, (char *)keys + 1, &number, flags),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 4, keys, &number, (uint8_t *)keys + 15),
+			 CUA_ERROR_OVERLAP);
 	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 4, inside, &number, flags), CUA_ERROR_OVERLAP);
-	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 4, keys, &number, (uint8_t *)inside), CUA_ERROR_OVERLAP);
+	ck_assert_status(UPDATE(map, CUA_UPDATE_ADD, 4, keys, &number, (uint8_t *)inside),
+			 CUA_ERROR_OVERLAP);
 	/* the values of the backend are the host's on the CPU alone */
 	ck_assert_status(UPDATE(map, CUA_UPDATE_MIN, 0, keys, values, flags),
 			 TEST_BACKEND == CUA_BACKEND_CUDA ? CUA_ERROR_MEMORY_KIND : CUA_OK);
@@ -192,17 +207,21 @@ START_TEST(bad_arguments)
 	ck_assert_status(cua_hashmap_find_n(map, 2, keys, keys, flags), CUA_ERROR_OVERLAP);
 	ck_assert_status(cua_hashmap_find_n(map, 4, keys, values, (uint8_t *)values + 31),
 			 CUA_ERROR_OVERLAP);
-	ck_assert_status(cua_hashmap_find_n(map, 4, keys, values, (uint8_t *)keys), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_find_n(map, 4, keys, values, (uint8_t *)keys),
+			 CUA_ERROR_OVERLAP);
 	ck_assert_status(cua_hashmap_find_n(map, 4, keys, inside, flags), CUA_ERROR_OVERLAP);
-	ck_assert_status(cua_hashmap_find_n(map, 4, keys, values, (uint8_t *)inside), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_find_n(map, 4, keys, values, (uint8_t *)inside),
+			 CUA_ERROR_OVERLAP);
 	ck_assert_cua(cua_hashmap_find_n(map, 0, NULL, NULL, NULL));
 
 	ck_assert_status(cua_hashmap_contains_n(NULL, 1, keys, flags), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_contains_n(map, 1, NULL, flags), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_contains_n(map, 1, keys, NULL), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_contains_n(map, ~(size_t)0, keys, flags), CUA_ERROR_SIZE);
-	ck_assert_status(cua_hashmap_contains_n(map, 1, (char *)keys + 1, flags), CUA_ERROR_ALIGNMENT);
-	ck_assert_status(cua_hashmap_contains_n(map, 1, keys, (uint8_t *)keys + 3), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_contains_n(map, 1, (char *)keys + 1, flags),
+			 CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_hashmap_contains_n(map, 1, keys, (uint8_t *)keys + 3),
+			 CUA_ERROR_OVERLAP);
 	ck_assert_cua(cua_hashmap_contains_n(map, 0, NULL, NULL));
 
 	ck_assert_status(cua_hashmap_erase_n(NULL, 1, keys, flags), CUA_ERROR_NULL);
@@ -219,20 +238,32 @@ START_TEST(bad_arguments)
 	ck_assert_status(cua_hashmap_size(map, (uint64_t *)(void *)((char *)values + 4)),
 			 CUA_ERROR_ALIGNMENT);
 	ck_assert_status(cua_hashmap_size(map, (uint64_t *)(void *)inside), CUA_ERROR_OVERLAP);
-	ck_assert_status(cua_hashmap_retrieve(NULL, CUA_HASHMAP_ANY, 1, keys, values, &number), CUA_ERROR_NULL);
-	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, NULL, values, &number), CUA_ERROR_NULL);
-	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, keys, NULL, &number), CUA_ERROR_NULL);
-	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, keys, values, NULL), CUA_ERROR_NULL);
-	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, ~(uint64_t)0, keys, values, &number), CUA_ERROR_SIZE);
-	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, (char *)keys + 1, values, &number),
+	ck_assert_status(cua_hashmap_retrieve(NULL, CUA_HASHMAP_ANY, 1, keys, values, &number),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, NULL, values, &number),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, keys, NULL, &number),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, keys, values, NULL),
+			 CUA_ERROR_NULL);
+	ck_assert_status(
+		cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, ~(uint64_t)0, keys, values, &number),
+		CUA_ERROR_SIZE);
+	ck_assert_status(
+		cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, (char *)keys + 1, values, &number),
+		CUA_ERROR_ALIGNMENT);
+	ck_assert_status(
+		cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, keys, (char *)values + 4, &number),
+		CUA_ERROR_ALIGNMENT);
+	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, keys, values,
+					      (uint64_t *)(void *)(flags + 4)),
 			 CUA_ERROR_ALIGNMENT);
-	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, keys, (char *)values + 4, &number),
-			 CUA_ERROR_ALIGNMENT);
-	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, keys, values, (uint64_t *)(void *)(flags + 4)),
-			 CUA_ERROR_ALIGNMENT);
-	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 2, values, values, &number), CUA_ERROR_OVERLAP);
-	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 2, keys, values, values + 1), CUA_ERROR_OVERLAP);
-	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, inside, values, &number), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 2, values, values, &number),
+			 CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 2, keys, values, values + 1),
+			 CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 1, inside, values, &number),
+			 CUA_ERROR_OVERLAP);
 	ck_assert_uint_eq(number, 5);
 
 #if TEST_CUDA
@@ -277,7 +308,8 @@ static void expect_distinct(uint64_t *hashes, size_t n)
 {
 	qsort(hashes, n, sizeof(*hashes), by_hash);
 	for (size_t i = 1; i < n; i++)
-		EXPECT(hashes[i - 1] != hashes[i], "two strings have the hash %llx", (unsigned long long)hashes[i]);
+		EXPECT(hashes[i - 1] != hashes[i], "two strings have the hash %llx",
+		       (unsigned long long)hashes[i]);
 }
 
 /* Byte i is 37 * i + 11; the hashes are those of a model in exact integers of another language. */
@@ -287,36 +319,21 @@ START_TEST(known_hashes)
 		size_t n;
 		uint64_t seed, hash;
 	} known[] = {
-		{0, 0x0u, 0x0000000000000000u},
-		{0, 0x123456789abcdefu, 0x1bda7c1b7519fde3u},
-		{1, 0x0u, 0x8fca374c49e06d6bu},
-		{1, 0x123456789abcdefu, 0x25f61e5bd8ccd225u},
-		{2, 0x0u, 0x56198fd0bf2884e6u},
-		{2, 0x123456789abcdefu, 0x696834f7cadfc88eu},
-		{3, 0x0u, 0xed749bba7935a434u},
-		{3, 0x123456789abcdefu, 0x5313dc8055f9c545u},
-		{7, 0x0u, 0xac774dc1f334b4fdu},
-		{7, 0x123456789abcdefu, 0x6b78d9ec6dc88849u},
-		{8, 0x0u, 0x32e7bd8dc63d3ee9u},
-		{8, 0x123456789abcdefu, 0xac6deefc6b97b7c1u},
-		{9, 0x0u, 0xdefa494039e6ff8cu},
-		{9, 0x123456789abcdefu, 0xd0e6c21229470a77u},
-		{15, 0x0u, 0x84b6e381f0d256a4u},
-		{15, 0x123456789abcdefu, 0x479e45b5e2cdba77u},
-		{16, 0x0u, 0x586e2e0f356eeff2u},
-		{16, 0x123456789abcdefu, 0x4c014d13de3a09b3u},
-		{17, 0x0u, 0x898d9264196601b6u},
-		{17, 0x123456789abcdefu, 0x70a8b0f3610c52a7u},
-		{31, 0x0u, 0x2ea68ee209447179u},
-		{31, 0x123456789abcdefu, 0x90f52d32f3e0c2a4u},
-		{64, 0x0u, 0xd8ed8bd2273c4774u},
-		{64, 0x123456789abcdefu, 0xbf044a49e5fa60d9u},
-		{255, 0x0u, 0x3e6a33144226e2ffu},
-		{255, 0x123456789abcdefu, 0x932d3de67ef070feu},
-		{256, 0x0u, 0x00fc1d5776ff2d63u},
-		{256, 0x123456789abcdefu, 0x117655b05be5607fu},
-		{257, 0x0u, 0x8abc3b14bd99f760u},
-		{257, 0x123456789abcdefu, 0x51901e2ed12f73a8u},
+		{0, 0x0u, 0x0000000000000000u},   {0, 0x123456789abcdefu, 0x1bda7c1b7519fde3u},
+		{1, 0x0u, 0x8fca374c49e06d6bu},   {1, 0x123456789abcdefu, 0x25f61e5bd8ccd225u},
+		{2, 0x0u, 0x56198fd0bf2884e6u},   {2, 0x123456789abcdefu, 0x696834f7cadfc88eu},
+		{3, 0x0u, 0xed749bba7935a434u},   {3, 0x123456789abcdefu, 0x5313dc8055f9c545u},
+		{7, 0x0u, 0xac774dc1f334b4fdu},   {7, 0x123456789abcdefu, 0x6b78d9ec6dc88849u},
+		{8, 0x0u, 0x32e7bd8dc63d3ee9u},   {8, 0x123456789abcdefu, 0xac6deefc6b97b7c1u},
+		{9, 0x0u, 0xdefa494039e6ff8cu},   {9, 0x123456789abcdefu, 0xd0e6c21229470a77u},
+		{15, 0x0u, 0x84b6e381f0d256a4u},  {15, 0x123456789abcdefu, 0x479e45b5e2cdba77u},
+		{16, 0x0u, 0x586e2e0f356eeff2u},  {16, 0x123456789abcdefu, 0x4c014d13de3a09b3u},
+		{17, 0x0u, 0x898d9264196601b6u},  {17, 0x123456789abcdefu, 0x70a8b0f3610c52a7u},
+		{31, 0x0u, 0x2ea68ee209447179u},  {31, 0x123456789abcdefu, 0x90f52d32f3e0c2a4u},
+		{64, 0x0u, 0xd8ed8bd2273c4774u},  {64, 0x123456789abcdefu, 0xbf044a49e5fa60d9u},
+		{255, 0x0u, 0x3e6a33144226e2ffu}, {255, 0x123456789abcdefu, 0x932d3de67ef070feu},
+		{256, 0x0u, 0x00fc1d5776ff2d63u}, {256, 0x123456789abcdefu, 0x117655b05be5607fu},
+		{257, 0x0u, 0x8abc3b14bd99f760u}, {257, 0x123456789abcdefu, 0x51901e2ed12f73a8u},
 	};
 	unsigned char bytes[8 + 257];
 
@@ -325,7 +342,8 @@ START_TEST(known_hashes)
 			memset(bytes, 0xff, sizeof(bytes));
 			for (size_t k = 0; k < known[i].n; k++)
 				bytes[at + k] = (unsigned char)(k * 37 + 11);
-			EXPECT(cua_hash_bytes(bytes + at, known[i].n, known[i].seed) == known[i].hash,
+			EXPECT(cua_hash_bytes(bytes + at, known[i].n, known[i].seed) ==
+				       known[i].hash,
 			       "%zu bytes at %zu", known[i].n, at);
 		}
 	ck_assert_uint_eq(cua_hash_bytes(NULL, 0, 5), cua_hash_u64(0, 5));
@@ -394,8 +412,9 @@ START_TEST(avalanche)
 			}
 			/* 256 are expected, and six times the deviation is 68 */
 			for (int k = 0; k < 64; k++)
-				EXPECT(changed[k] > 176 && changed[k] < 336, "bit %zu of %zu bytes changes bit %d %u times",
-				       bit, n, k, changed[k]);
+				EXPECT(changed[k] > 176 && changed[k] < 336,
+				       "bit %zu of %zu bytes changes bit %d %u times", bit, n, k,
+				       changed[k]);
 		}
 	}
 }
@@ -433,11 +452,12 @@ static enum cua_status write_n(struct cua_hashmap *map, int op, size_t n, const 
 }
 
 /* The same where all values are one, from an odd address of the host. */
-static enum cua_status write_value_n(struct cua_hashmap *map, int op, size_t n, const void *keys, uint64_t value,
-				     enum cua_type type, uint8_t *results)
+static enum cua_status write_value_n(struct cua_hashmap *map, int op, size_t n, const void *keys,
+				     uint64_t value, enum cua_type type, uint8_t *results)
 {
-	static const enum cua_update ops[] = {[ADD] = CUA_UPDATE_ADD, [MIN] = CUA_UPDATE_MIN, [MAX] = CUA_UPDATE_MAX,
-					      [AND] = CUA_UPDATE_AND, [OR] = CUA_UPDATE_OR,   [XOR] = CUA_UPDATE_XOR};
+	static const enum cua_update ops[] = {
+		[ADD] = CUA_UPDATE_ADD, [MIN] = CUA_UPDATE_MIN, [MAX] = CUA_UPDATE_MAX,
+		[AND] = CUA_UPDATE_AND, [OR] = CUA_UPDATE_OR,   [XOR] = CUA_UPDATE_XOR};
 	const uint32_t narrow = (uint32_t)value;
 	enum cua_status status;
 	char bytes[9];
@@ -516,7 +536,8 @@ static void random_step(struct model *m, uint64_t *seed)
 	size_t n = test_random(seed) % 400, op = test_random(seed) % (WRITES + 4);
 	uint64_t numbers[400], keys[400], values[400];
 	uint8_t flags[400];
-	int full = 0, report = test_random(seed) % 4 != 0, one = op >= ADD && op < WRITES && test_random(seed) % 2;
+	int full = 0, report = test_random(seed) % 4 != 0,
+	    one = op >= ADD && op < WRITES && test_random(seed) % 2;
 	void *k, *v, *f = test_alloc(m->ctx, 400);
 
 	choose(seed, n, numbers);
@@ -532,7 +553,8 @@ static void random_step(struct model *m, uint64_t *seed)
 	v = put(m->ctx, m->value_type, n, values);
 	if (op < WRITES) {
 		if (one)
-			ck_assert_cua(write_value_n(m->map, (int)op, n, k, n ? values[0] : 0, m->value_type, f));
+			ck_assert_cua(write_value_n(m->map, (int)op, n, k, n ? values[0] : 0,
+						    m->value_type, f));
 		else
 			ck_assert_cua(write_n(m->map, (int)op, n, k, v, f));
 		test_download(m->ctx, flags, f, n);
@@ -541,8 +563,8 @@ static void random_step(struct model *m, uint64_t *seed)
 
 			if (flags[i] == CUA_HASHMAP_EXISTS) {
 				ck_assert(m->present[at]);
-				m->value[at] = write_one(m->value[at], values[i], (int)op,
-							 m->value_type);
+				m->value[at] =
+					write_one(m->value[at], values[i], (int)op, m->value_type);
 			} else if (flags[i] == CUA_HASHMAP_INSERTED) {
 				ck_assert(!m->present[at]);
 				m->present[at] = 1;
@@ -556,7 +578,8 @@ static void random_step(struct model *m, uint64_t *seed)
 		}
 		if (full) {
 			ck_assert_uint_ge(m->size, m->slots);
-			ck_assert_uint_le(m->size, m->slots + cells_of(m->map, m->key_type, m->value_type));
+			ck_assert_uint_le(m->size,
+					  m->slots + cells_of(m->map, m->key_type, m->value_type));
 			ck_assert_status(cua_hashmap_status(m->map), CUA_ERROR_FULL);
 		}
 	} else if (op == WRITES) {
@@ -581,8 +604,8 @@ static void random_step(struct model *m, uint64_t *seed)
 		for (size_t i = 0; i < n; i++) {
 			if (report)
 				ck_assert_uint_eq(flags[i], m->present[numbers[i]]);
-			ck_assert_uint_eq(got[i],
-					  m->present[numbers[i]] ? m->value[numbers[i]] : values[i]);
+			ck_assert_uint_eq(got[i], m->present[numbers[i]] ? m->value[numbers[i]]
+									 : values[i]);
 		}
 	}
 	test_free(m->ctx, k);
@@ -677,8 +700,10 @@ START_TEST(equal_keys)
 				for (size_t i = 0; i < n; i++)
 					for (size_t j = 0; j < distinct[d] && distinct[d] < 50; j++)
 						if (keys[i] == number[j]) {
-							inserted[j] += flags[i] == CUA_HASHMAP_INSERTED;
-							ck_assert_uint_ne(flags[i], CUA_HASHMAP_FULL);
+							inserted[j] +=
+								flags[i] == CUA_HASHMAP_INSERTED;
+							ck_assert_uint_ne(flags[i],
+									  CUA_HASHMAP_FULL);
 							if (op <= ASSIGN && values[i] == got[j])
 								expected[j] = got[j];
 						}
@@ -730,7 +755,8 @@ START_TEST(large_batches)
 	/* more than one tile a block on a GPU of 200 multiprocessors */
 	size_t n = TEST_BACKEND == CUA_BACKEND_CPU || test_quick() ? 20011 : 600011;
 	uint32_t *which = test_malloc(n * sizeof(*which));
-	uint64_t *keys = test_malloc(n * 8), *values = test_malloc(n * 8), *got = test_malloc(MANY * 8);
+	uint64_t *keys = test_malloc(n * 8), *values = test_malloc(n * 8),
+		 *got = test_malloc(MANY * 8);
 	struct per_key *of = test_malloc(MANY * sizeof(*of));
 	uint8_t *flags = test_malloc(n), *found = test_malloc(MANY);
 	static const uint64_t distinct[] = {3, 700, 1400, MANY};
@@ -751,7 +777,8 @@ START_TEST(large_batches)
 			p = &of[which[i]];
 			keys[i] = key_number(which[i], kt);
 			values[i] = cut(test_random(&seed), vt);
-			p->combined = p->items++ ? write_one(p->combined, values[i], op, vt) : values[i];
+			p->combined =
+				p->items++ ? write_one(p->combined, values[i], op, vt) : values[i];
 		}
 		k = put(ctx, kt, n, keys);
 		v = put(ctx, vt, n, values);
@@ -804,7 +831,8 @@ START_TEST(large_batches)
 			}
 			ck_assert_uint_eq(size_of(map), present);
 			if (d > slots + cells_of(map, kt, vt))
-				ck_assert(present >= slots && present <= slots + cells_of(map, kt, vt));
+				ck_assert(present >= slots &&
+					  present <= slots + cells_of(map, kt, vt));
 			ck_assert_status(cua_hashmap_status(map),
 					 present >= slots && present < d ? CUA_ERROR_FULL : CUA_OK);
 			/* once more, without results */
@@ -1011,8 +1039,8 @@ START_TEST(sizes_and_places)
 			ck_assert_cua(cua_hashmap_size(map, result));
 			test_download(ctx, &host, result, 8);
 			ck_assert_uint_eq(host, n);
-			ck_assert_cua(cua_hashmap_find_n(map, n, (char *)k + ks, (char *)v2 + vs,
-							 f + 1));
+			ck_assert_cua(
+				cua_hashmap_find_n(map, n, (char *)k + ks, (char *)v2 + vs, f + 1));
 			get(ctx, vt, n, (char *)v2 + vs, got);
 			test_download(ctx, flags, f + 1, n);
 			for (size_t i = 0; i < n; i++) {
@@ -1020,11 +1048,13 @@ START_TEST(sizes_and_places)
 				ck_assert_uint_eq(got[i], cut(numbers[i + 1], vt));
 			}
 			/* fewer places than pairs, and more */
-			ck_assert_cua(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, n / 2, n / 2 ? k2 : NULL, n / 2 ? v2 : NULL,
-						       result + 1));
+			ck_assert_cua(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, n / 2,
+							   n / 2 ? k2 : NULL, n / 2 ? v2 : NULL,
+							   result + 1));
 			test_download(ctx, &host, result + 1, 8);
 			ck_assert_uint_eq(host, n);
-			ck_assert_cua(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 4100, k2, v2, &read));
+			ck_assert_cua(
+				cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, 4100, k2, v2, &read));
 			ck_assert_uint_eq(read, n);
 			ck_assert_cua(cua_hashmap_contains_n(map, n, k2, f));
 			test_download(ctx, flags, f, n);
@@ -1094,7 +1124,8 @@ START_TEST(large)
 
 	ck_assert_cua(cua_memory_info(ctx, &free_bytes, &total_bytes));
 	/* 64 bytes hold 7 keys or 3 pairs; a ninth of the slots stays free */
-	if (test_quick() || test_traced() || free_bytes / 64 < (n + n / 8) / (_i ? 3 : 7) + 5 * part / 8) {
+	if (test_quick() || test_traced() ||
+	    free_bytes / 64 < (n + n / 8) / (_i ? 3 : 7) + 5 * part / 8) {
 		printf("large, %d: skipped\n", _i);
 		cua_context_destroy(ctx);
 		return;
@@ -1123,7 +1154,8 @@ START_TEST(large)
 			ck_assert_cua(cua_copy(ctx, keys, host, 8 * part));
 			ck_assert_cua(cua_copy(ctx, values, host_values, 8 * part));
 			if (pass == 0)
-				ck_assert_cua(cua_hashmap_insert_n(map, part, keys, _i ? values : NULL, found));
+				ck_assert_cua(cua_hashmap_insert_n(map, part, keys,
+								   _i ? values : NULL, found));
 			else if (pass == 2 && p % 16 == 0)
 				ck_assert_cua(cua_hashmap_erase_n(map, part, keys, found));
 			else if (_i)
@@ -1133,13 +1165,15 @@ START_TEST(large)
 			test_download(ctx, host_found, found, part);
 			for (size_t i = 0; i < part; i++)
 				if (host_found[i] != (pass == 0 ? CUA_HASHMAP_INSERTED : there))
-					ck_abort_msg("pass %d, key %zu: %u", pass, p * part + i, host_found[i]);
+					ck_abort_msg("pass %d, key %zu: %u", pass, p * part + i,
+						     host_found[i]);
 			if (!_i || !looks || !there)
 				continue;
 			test_download(ctx, host_values, values, 8 * part);
 			for (size_t i = 0; i < part; i++)
 				if (host_values[i] != ~host[i])
-					ck_abort_msg("pass %d, value of key %zu", pass, p * part + i);
+					ck_abort_msg("pass %d, value of key %zu", pass,
+						     p * part + i);
 		}
 		ck_assert_uint_eq(size_of(map), pass < 2 ? n : n - (n / part + 15) / 16 * part);
 	}
@@ -1214,9 +1248,13 @@ START_TEST(macros)
 	ck_assert_int_eq(macro_two_assign(&view, 1, two), CUA_HASHMAP_UNSUPPORTED);
 	ck_assert_int_eq(macro_two_add(&view, 1, two), CUA_HASHMAP_UNSUPPORTED);
 	ck_assert_int_eq(macro_two_compare_exchange(&view, 1, &two, two), CUA_HASHMAP_UNSUPPORTED);
-	ck_assert_int_eq(macro_two_find(&view, 1, &two) | macro_two_contains(&view, 1) | macro_two_erase(&view, 1), 0);
+	ck_assert_int_eq(macro_two_find(&view, 1, &two) | macro_two_contains(&view, 1) |
+				 macro_two_erase(&view, 1),
+			 0);
 	ck_assert_int_eq(macro_set_insert(&view, 1), CUA_HASHMAP_UNSUPPORTED);
-	ck_assert_int_eq(macro_set_contains(&view, 1) | macro_set_erase(&view, 1) | macro_set_at(&view, 0, &key), 0);
+	ck_assert_int_eq(macro_set_contains(&view, 1) | macro_set_erase(&view, 1) |
+				 macro_set_at(&view, 0, &key),
+			 0);
 	ck_assert_uint_eq(macro_set_places(&view), 0);
 	other = view;
 	other.layout = 4;
@@ -1227,8 +1265,10 @@ START_TEST(macros)
 			continue;
 		ck_assert_int_eq(cua_hashmap_insert(&other, 2, 2), CUA_HASHMAP_UNSUPPORTED);
 		ck_assert_int_eq(cua_hashmap_assign(&other, 1, 2), CUA_HASHMAP_UNSUPPORTED);
-		ck_assert_int_eq(cua_hashmap_update(&other, 1, 2, CUA_UPDATE_ADD), CUA_HASHMAP_UNSUPPORTED);
-		ck_assert_int_eq(cua_hashmap_find(&other, 1, &wide) | cua_hashmap_contains(&other, 1) |
+		ck_assert_int_eq(cua_hashmap_update(&other, 1, 2, CUA_UPDATE_ADD),
+				 CUA_HASHMAP_UNSUPPORTED);
+		ck_assert_int_eq(cua_hashmap_find(&other, 1, &wide) |
+					 cua_hashmap_contains(&other, 1) |
 					 cua_hashmap_erase(&other, 1),
 				 0);
 		ck_assert_uint_eq(wide, 0);
@@ -1280,7 +1320,8 @@ static void *vast_memory(uint64_t bytes)
 	(void)bytes;
 	return NULL;
 #else
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
 		return NULL;
@@ -1304,7 +1345,8 @@ static int vast_call(const struct cua_hashmap_view *view, int call, uint64_t key
 		       : set ? vast_set_insert(view, key)
 			     : vast_longs_insert(view, key, ~key);
 	case 1:
-		return words ? vast_words_find(view, (uint32_t)key, &narrow) && narrow == ~(uint32_t)key
+		return words ? vast_words_find(view, (uint32_t)key, &narrow) &&
+				       narrow == ~(uint32_t)key
 		       : set ? vast_set_contains(view, key)
 			     : vast_longs_find(view, key, &value) && value == ~key;
 	case 2:
@@ -1353,12 +1395,13 @@ START_TEST(vast)
 			const char *bucket = (const char *)view.buckets + home * size;
 			uint64_t at = 0;
 
-			EXPECT(vast_call(&view, call, key) == (call < 3), "shape %d, call %d, key %llu", _i, call,
-			       (unsigned long long)i);
+			EXPECT(vast_call(&view, call, key) == (call < 3),
+			       "shape %d, call %d, key %llu", _i, call, (unsigned long long)i);
 			/* so few keys are all at home, and that is where it is */
 			while (call < 2 && at < size && memcmp(bucket + at, &key, view.key_size))
 				at += 4;
-			EXPECT(at < size, "shape %d, key %llu is in another bucket", _i, (unsigned long long)i);
+			EXPECT(at < size, "shape %d, key %llu is in another bucket", _i,
+			       (unsigned long long)i);
 			far += home >> 31 != 0;
 		}
 	ck_assert_uint_gt(far, n / 2);
@@ -1421,12 +1464,8 @@ static void *mix_main(void *arg)
 
 		switch (r % 8) {
 		case 0:
-		case 1:
-			result = cua_hashmap_insert(&t->view, key, value_of(t, key, r >> 8));
-			break;
-		case 2:
-			result = cua_hashmap_assign(&t->view, key, value_of(t, key, r >> 8));
-			break;
+		case 1: result = cua_hashmap_insert(&t->view, key, value_of(t, key, r >> 8)); break;
+		case 2: result = cua_hashmap_assign(&t->view, key, value_of(t, key, r >> 8)); break;
 		case 3:
 			result = cua_hashmap_update(&t->view, key, value_of(t, key, r >> 8),
 						    r & 256 ? CUA_UPDATE_MIN : CUA_UPDATE_MAX);
@@ -1473,7 +1512,8 @@ START_TEST(threads_mix)
 				int64_t balance = 0;
 
 				for (int i = 0; i < THREADS; i++)
-					balance += threads[i].inserted[key] - threads[i].erased[key];
+					balance +=
+						threads[i].inserted[key] - threads[i].erased[key];
 				ck_assert_int_eq(balance, present[key]);
 				ck_assert(balance == 0 || balance == 1);
 				size += (uint64_t)balance;
@@ -1532,11 +1572,13 @@ static void *own_main(void *arg)
 	/* it has two keys, and at most one of them in the map */
 	for (int i = 0; i < t->rounds; i++) {
 		uint64_t low = test_random(&t->seed), value = 0;
-		uint64_t key = t->number + (i & 1 ? THREADS : 0), other = (low >> 32) % (2 * THREADS);
+		uint64_t key = t->number + (i & 1 ? THREADS : 0),
+			 other = (low >> 32) % (2 * THREADS);
 
 		t->wrong += cua_hashmap_insert(&t->view, key, value_of(t, key, low)) !=
 			    CUA_HASHMAP_INSERTED;
-		t->wrong += !cua_hashmap_find(&t->view, key, &value) || value != value_of(t, key, low);
+		t->wrong +=
+			!cua_hashmap_find(&t->view, key, &value) || value != value_of(t, key, low);
 		t->wrong += cua_hashmap_insert(&t->view, key, 0) != CUA_HASHMAP_EXISTS;
 		t->wrong += cua_hashmap_assign(&t->view, key, value_of(t, key, low + 1)) !=
 			    CUA_HASHMAP_EXISTS;
@@ -1567,7 +1609,8 @@ START_TEST(threads_own_keys)
 		ck_assert_cua(cua_hashmap_capacity(map, &slots));
 		ck_assert_cua(cua_hashmap_view(map, &view));
 		for (uint64_t i = 0; i < slots - THREADS; i++)
-			ck_assert_int_eq(cua_hashmap_insert(&view, 100 + i, 0), CUA_HASHMAP_INSERTED);
+			ck_assert_int_eq(cua_hashmap_insert(&view, 100 + i, 0),
+					 CUA_HASHMAP_INSERTED);
 		run_threads(threads, map, test_quick() ? 2000 : 20000, &seed, own_main);
 		ck_assert_cua(cua_hashmap_status(map));
 		ck_assert_uint_eq(size_of(map), slots - THREADS);
@@ -1665,7 +1708,8 @@ START_TEST(hash_patterns)
 		memset(homes, 0, sizeof(homes));
 		memset(lows, 0, sizeof(lows));
 		for (uint64_t i = 0; i < n; i++) {
-			const uint64_t hash = cua_hash_u64(pattern_key(pattern, i), seeds[c / HASH_PATTERNS]);
+			const uint64_t hash =
+				cua_hash_u64(pattern_key(pattern, i), seeds[c / HASH_PATTERNS]);
 
 			homes[cua_hash_to_index(hash, BINS - 1)]++;
 			lows[hash % BINS]++;
@@ -1677,7 +1721,8 @@ START_TEST(hash_patterns)
 		/* chi squared, whose standard deviation is 90 */
 		home = home * (BINS - 1) / (double)n - (double)n - (BINS - 2);
 		low = low * BINS / (double)n - (double)n - (BINS - 1);
-		ck_assert_msg(home < 8 * 90 && low < 8 * 90, "pattern %u, seed %u: homes %.0f, low bits %.0f", pattern,
+		ck_assert_msg(home < 8 * 90 && low < 8 * 90,
+			      "pattern %u, seed %u: homes %.0f, low bits %.0f", pattern,
 			      c / HASH_PATTERNS, home, low);
 	}
 }
@@ -1710,9 +1755,7 @@ static struct cua_u128 pattern_key_128(unsigned pattern, uint64_t i)
 		break;
 	case 10: key.hi = x + 1; break;
 	case 11: key.hi = x ^ 0x123456789abcdefu; break;
-	default:
-		key.lo = 0x7070707000000000u + x;
-		key.hi = 0x7070707070707070u;
+	default: key.lo = 0x7070707000000000u + x; key.hi = 0x7070707070707070u;
 	}
 	return key;
 }
@@ -1730,8 +1773,8 @@ START_TEST(hash_patterns_128)
 		memset(homes, 0, sizeof(homes));
 		memset(lows, 0, sizeof(lows));
 		for (uint64_t i = 0; i < N; i++) {
-			const uint64_t hash =
-				cua_hash_u128(pattern_key_128(pattern, i), seeds[c / HASH_PATTERNS_128]);
+			const uint64_t hash = cua_hash_u128(pattern_key_128(pattern, i),
+							    seeds[c / HASH_PATTERNS_128]);
 
 			homes[cua_hash_to_index(hash, BINS - 1)]++;
 			lows[hash % BINS]++;
@@ -1742,7 +1785,8 @@ START_TEST(hash_patterns_128)
 		}
 		home = home * (BINS - 1) / N - N - (BINS - 2);
 		low = low * BINS / N - N - (BINS - 1);
-		ck_assert_msg(home < 8 * 90 && low < 8 * 90, "pattern %u, seed %u: homes %.0f, low bits %.0f", pattern,
+		ck_assert_msg(home < 8 * 90 && low < 8 * 90,
+			      "pattern %u, seed %u: homes %.0f, low bits %.0f", pattern,
 			      c / HASH_PATTERNS_128, home, low);
 	}
 }

@@ -103,7 +103,7 @@ static struct pairs make(struct cua_context *ctx, const struct cua_hashmap *map,
 			put_key(&p, i, candidate++);
 			memcpy(&key, p.keys + i * ks, ks);
 			if (cua_hash_to_index(cua__hashmap_hash(&view, (uint32_t)ks, key),
-					   view.n_buckets) /
+					      view.n_buckets) /
 				    512 ==
 			    1)
 				break;

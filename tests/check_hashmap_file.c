@@ -36,17 +36,18 @@
 
 static struct {
 	int on;
-	long steps;   /* calls begun and calls ended */
-	long last;    /* the step of the signal below */
-	int signal;   /* 0: none */
-	int writes;   /* writes begun */
+	long steps; /* calls begun and calls ended */
+	long last;  /* the step of the signal below */
+	int signal; /* 0: none */
+	int writes; /* writes begun */
 	int stop_in_write;
 	/* of files made here: */
 	int made[MOST_FDS];     /* 1 while open */
 	mode_t modes[MOST_FDS]; /* as they were made */
-	int written, loose, weak; /* that were written to: how many, how many others could open, or lacked a flag */
+	int written, loose,
+		weak; /* that were written to: how many, how many others could open, or lacked a flag */
 	int flags[MOST_FDS];
-	char name[300];         /* of the last one written to */
+	char name[300]; /* of the last one written to */
 	char names[MOST_FDS][300];
 	uint64_t read, most_read; /* bytes, and when reads begin to fail */
 } watch;
@@ -60,9 +61,9 @@ static void step(void)
 /* The library's calls come here, too. */
 #define EXPORTED __attribute__((visibility("default")))
 
-#define REAL(result, name, ...) \
-	static result (*real)(__VA_ARGS__); \
-	if (!real) \
+#define REAL(result, name, ...)                                                                    \
+	static result (*real)(__VA_ARGS__);                                                        \
+	if (!real)                                                                                 \
 	*(void **)(&real) = dlsym(RTLD_NEXT, #name)
 
 static void made(int fd, const char *path, int flags)
@@ -152,22 +153,23 @@ ssize_t __read_chk(int fd, void *bytes, size_t n, size_t room)
 	return read(fd, bytes, n < room ? n : room);
 }
 
-#define STEPS(name, parameters, arguments, ...) \
-	EXPORTED int name parameters \
-	{ \
-		REAL(int, name, __VA_ARGS__); \
-		int result; \
- \
-		step(); \
-		result = real arguments; \
-		step(); \
-		return result; \
+#define STEPS(name, parameters, arguments, ...)                                                    \
+	EXPORTED int name parameters                                                               \
+	{                                                                                          \
+		REAL(int, name, __VA_ARGS__);                                                      \
+		int result;                                                                        \
+                                                                                                   \
+		step();                                                                            \
+		result = real arguments;                                                           \
+		step();                                                                            \
+		return result;                                                                     \
 	}
 STEPS(fchmod, (int fd, mode_t mode), (fd, mode), int, mode_t)
 STEPS(fsync, (int fd), (fd), int)
-STEPS(renameat, (int a, const char *from, int b, const char *to), (a, from, b, to), int, const char *, int,
-      const char *)
-STEPS(unlinkat, (int folder, const char *path, int flags), (folder, path, flags), int, const char *, int)
+STEPS(renameat, (int a, const char *from, int b, const char *to), (a, from, b, to), int,
+      const char *, int, const char *)
+STEPS(unlinkat, (int folder, const char *path, int flags), (folder, path, flags), int, const char *,
+      int)
 
 static void watch_on(void)
 {
@@ -183,7 +185,8 @@ enum { FOLDER_BYTES = 4096 };
 static void go_to_folder(char folder[FOLDER_BYTES])
 {
 	const char *tmp = getenv("TMPDIR");
-	int n = snprintf(folder, FOLDER_BYTES, "%s/check_hashmap_file.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	int n = snprintf(folder, FOLDER_BYTES, "%s/check_hashmap_file.XXXXXX",
+			 tmp && *tmp ? tmp : "/tmp");
 
 	ck_assert_int_lt(n, FOLDER_BYTES);
 	ck_assert_ptr_nonnull(mkdtemp(folder));
@@ -263,7 +266,8 @@ static int temporaries(char name[300])
 /* ---- maps ---- */
 
 /* With keys 1 to n, each with its double. */
-static struct cua_hashmap *map_of(struct cua_context *ctx, uint32_t n, const struct cua_hashmap_options *options)
+static struct cua_hashmap *map_of(struct cua_context *ctx, uint32_t n,
+				  const struct cua_hashmap_options *options)
 {
 	uint32_t *keys = test_malloc(n * sizeof(*keys)), *values = test_malloc(n * sizeof(*values));
 	struct cua_hashmap *map;
@@ -355,7 +359,8 @@ START_TEST(private_until_whole)
 			ck_assert_int_eq(watch.written, 1);
 			ck_assert_int_eq(watch.loose, 0);
 			ck_assert_int_eq(watch.weak, 0);
-			ck_assert_uint_eq(mode_of("a"), S_IFREG | (before[i] ? before[i] : 0666 & ~masks[j]));
+			ck_assert_uint_eq(mode_of("a"),
+					  S_IFREG | (before[i] ? before[i] : 0666 & ~masks[j]));
 			/* the mask is what it was */
 			ck_assert_uint_eq(umask(022), masks[j]);
 			ck_assert_int_eq(files_in("."), 1);
@@ -363,7 +368,9 @@ START_TEST(private_until_whole)
 			if (i + j)
 				ck_assert_str_ne(first, watch.name);
 			memcpy(first, watch.name, sizeof(first));
-			ck_assert_uint_ge(strspn(strpbrk(first, "-.") + strcspn(first, "-"), "-0123456789abcdef"), 32);
+			ck_assert_uint_ge(strspn(strpbrk(first, "-.") + strcspn(first, "-"),
+						 "-0123456789abcdef"),
+					  32);
 			ck_assert_int_eq(unlink("a"), 0);
 		}
 	leave_folder(folder);
@@ -423,7 +430,8 @@ static int save_of_group(void)
 	    cua_hashmap_create(ctx, NULL, CUA_U32, CUA_U32, 10, &map))
 		return 1;
 	status = cua_hashmap_save(map, "theirs");
-	return status || stat("theirs", &st) || st.st_gid != OTHER_USER || (st.st_mode & 07777) != 0644;
+	return status || stat("theirs", &st) || st.st_gid != OTHER_USER ||
+	       (st.st_mode & 07777) != 0644;
 }
 
 /* A file with another name gives away no more than a new file: any user may have linked it here. */
@@ -503,7 +511,8 @@ static int make_links(void)
 /* In a sticky folder for all, links of others are not followed; one's own and those of the folder's owner are. */
 START_TEST(sticky_links)
 {
-	static const char *const links[] = {"shared/link", "shared/dangling", "shared/chain", "own"};
+	static const char *const links[] = {"shared/link", "shared/dangling", "shared/chain",
+					    "own"};
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map = map_of(ctx, 50, NULL);
 	char folder[FOLDER_BYTES];
@@ -532,21 +541,24 @@ START_TEST(sticky_links)
 		ck_assert_cua(cua_hashmap_save(map, "shared/dangling"));
 		ck_assert_uint_eq(size_of_file(ctx, "nothing"), 50);
 		ck_assert(S_ISLNK(mode_of("shared/link")) && S_ISLNK(mode_of("shared/dangling")));
-		ck_assert_int_eq(unlink("nothing") | unlink("shared/link") | unlink("shared/dangling") |
-					 unlink("shared/chain") | unlink("shared/mine"),
+		ck_assert_int_eq(unlink("nothing") | unlink("shared/link") |
+					 unlink("shared/dangling") | unlink("shared/chain") |
+					 unlink("shared/mine"),
 				 0);
 		ck_assert_int_eq(unlink("victim") | chmod("shared", 01777), 0);
 		make_file("victim", 0600);
 	}
-	ck_assert_int_eq(symlink("../victim", "shared/link") | symlink("../nothing", "shared/dangling"), 0);
+	ck_assert_int_eq(
+		symlink("../victim", "shared/link") | symlink("../nothing", "shared/dangling"), 0);
 	ck_assert_cua(cua_hashmap_save(map, "own"));
 	ck_assert_uint_eq(size_of_file(ctx, "victim"), 50);
 	ck_assert_uint_eq(mode_of("victim"), S_IFREG | 0600);
 	ck_assert_cua(cua_hashmap_save(map, "shared/dangling"));
 	ck_assert_uint_eq(size_of_file(ctx, "nothing"), 50);
 	ck_assert_int_eq(files_in("shared"), 2);
-	ck_assert_int_eq(unlink("nothing") | unlink("victim") | unlink("own") | unlink("shared/link") |
-				 unlink("shared/dangling") | rmdir("shared"),
+	ck_assert_int_eq(unlink("nothing") | unlink("victim") | unlink("own") |
+				 unlink("shared/link") | unlink("shared/dangling") |
+				 rmdir("shared"),
 			 0);
 	leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
@@ -658,7 +670,8 @@ START_TEST(leftovers)
 				 unlink(".cuamap-0123456789abcdef0123456789abcde0.tmp") |
 				 unlink(".cuamap-0123456789abcdef0123456789abcdeg.tmp") |
 				 unlink(".cuamap-0123456789abcdef0123456789abcdef.tmp2") |
-				 unlink("cuamap-0123456789abcdef0123456789abcdef.tmp") | unlink("a") | unlink("b"),
+				 unlink("cuamap-0123456789abcdef0123456789abcdef.tmp") |
+				 unlink("a") | unlink("b"),
 			 0);
 	leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
@@ -803,7 +816,8 @@ START_TEST(size_limit)
 			int error, bad;
 
 			ck_assert(signal(SIGXFSZ, how == 1 ? count_signal : SIG_DFL) != SIG_ERR);
-			ck_assert_int_eq(sigprocmask(how == 2 ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL), 0);
+			ck_assert_int_eq(
+				sigprocmask(how == 2 ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL), 0);
 			if (how == 2)
 				raise(SIGXFSZ);
 			limit = old;
@@ -840,7 +854,8 @@ END_TEST
 /* A loaded map hashes as the saved one did; the file does not hold the secret. */
 START_TEST(hash_options)
 {
-	struct cua_hashmap_options o = {.struct_size = sizeof(o), .hash = CUA_HASHMAP_HASH_KEYED, .max_probes = 48};
+	struct cua_hashmap_options o = {
+		.struct_size = sizeof(o), .hash = CUA_HASHMAP_HASH_KEYED, .max_probes = 48};
 	const uint64_t secret[2] = {0x1122334455667788, 0x99aabbccddeeff01};
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map, *loaded;

@@ -96,7 +96,8 @@ static struct cua_u128 unpack(const void *in, uint32_t size, size_t i)
 	return v;
 }
 
-static void *keys_of(struct cua_context *ctx, const struct pair *p, size_t n, uint32_t size, int values)
+static void *keys_of(struct cua_context *ctx, const struct pair *p, size_t n, uint32_t size,
+		     int values)
 {
 	char *host = test_malloc(n * size + 1);
 	void *result;
@@ -130,7 +131,8 @@ static struct maker make(struct cua_context *ctx, int c, uint64_t capacity,
 {
 	struct maker m = {ctx, NULL, sizes[c % 3], sizes[c / 3]};
 
-	ck_assert_cua(cua_hashmap_create(ctx, options, type_of(m.ks), type_of(m.vs), capacity, &m.map));
+	ck_assert_cua(
+		cua_hashmap_create(ctx, options, type_of(m.ks), type_of(m.vs), capacity, &m.map));
 	return m;
 }
 
@@ -217,7 +219,8 @@ START_TEST(bad_arguments)
 	struct cua_context *ctx = test_context(TEST_BACKEND), *other = test_context(TEST_BACKEND);
 	struct cua_hashmap_options own = {.struct_size = sizeof(own), .own_hash = 1};
 	struct cua_hashmap_statistics s = CUA_HASHMAP_STATISTICS_INIT;
-	struct maker m = make(ctx, 0, 20, NULL), set = make(ctx, 9, 20, NULL), wide = make(ctx, 4, 20, NULL);
+	struct maker m = make(ctx, 0, 20, NULL), set = make(ctx, 9, 20, NULL),
+		     wide = make(ctx, 4, 20, NULL);
 	struct maker large = make(ctx, 8, 20, NULL);
 	struct maker strange = make(other, 0, 20, NULL), hashed = make(ctx, 0, 20, &own);
 	struct pair *p = random_pairs(10, 4, 4, 0);
@@ -230,14 +233,20 @@ START_TEST(bad_arguments)
 
 	ck_assert_cua(insert(&m, p, 10));
 	ck_assert_cua(cua_hashmap_view(m.map, &view));
-	ck_assert_status(cua_hashmap_retrieve(m.map, (enum cua_hashmap_order)2, 1, k, v, &n), CUA_ERROR_VALUE);
-	ck_assert_status(cua_hashmap_retrieve(NULL, CUA_HASHMAP_SORTED, 1, k, v, &n), CUA_ERROR_NULL);
-	ck_assert_status(cua_hashmap_retrieve_workspace(NULL, CUA_HASHMAP_SORTED, 1, &bytes), CUA_ERROR_NULL);
-	ck_assert_status(cua_hashmap_retrieve_workspace(m.map, CUA_HASHMAP_SORTED, 1, NULL), CUA_ERROR_NULL);
-	ck_assert_status(cua_hashmap_retrieve_workspace(m.map, (enum cua_hashmap_order)2, 1, &bytes),
+	ck_assert_status(cua_hashmap_retrieve(m.map, (enum cua_hashmap_order)2, 1, k, v, &n),
 			 CUA_ERROR_VALUE);
-	ck_assert_status(cua_hashmap_retrieve_workspace(m.map, CUA_HASHMAP_SORTED, ~(uint64_t)0, &bytes),
-			 CUA_ERROR_SIZE);
+	ck_assert_status(cua_hashmap_retrieve(NULL, CUA_HASHMAP_SORTED, 1, k, v, &n),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_retrieve_workspace(NULL, CUA_HASHMAP_SORTED, 1, &bytes),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_retrieve_workspace(m.map, CUA_HASHMAP_SORTED, 1, NULL),
+			 CUA_ERROR_NULL);
+	ck_assert_status(
+		cua_hashmap_retrieve_workspace(m.map, (enum cua_hashmap_order)2, 1, &bytes),
+		CUA_ERROR_VALUE);
+	ck_assert_status(
+		cua_hashmap_retrieve_workspace(m.map, CUA_HASHMAP_SORTED, ~(uint64_t)0, &bytes),
+		CUA_ERROR_SIZE);
 	ck_assert_status(cua_hashmap_build_workspace(NULL, 1, &bytes), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_build_workspace(m.map, 1, NULL), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_build_workspace(m.map, SIZE_MAX, &bytes), CUA_ERROR_SIZE);
@@ -266,15 +275,18 @@ START_TEST(bad_arguments)
 	ck_assert_status(cua_hashmap_merge(NULL, m.map, CUA_HASHMAP_KEEP), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_merge(m.map, NULL, CUA_HASHMAP_KEEP), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_merge(m.map, m.map, CUA_HASHMAP_KEEP), CUA_ERROR_OVERLAP);
-	ck_assert_status(cua_hashmap_merge(m.map, strange.map, CUA_HASHMAP_KEEP), CUA_ERROR_CONTEXT);
+	ck_assert_status(cua_hashmap_merge(m.map, strange.map, CUA_HASHMAP_KEEP),
+			 CUA_ERROR_CONTEXT);
 	ck_assert_status(cua_hashmap_merge(m.map, wide.map, CUA_HASHMAP_KEEP), CUA_ERROR_TYPE);
 	ck_assert_status(cua_hashmap_merge(m.map, set.map, CUA_HASHMAP_KEEP), CUA_ERROR_TYPE);
 	ck_assert_status(cua_hashmap_merge(set.map, set.map, CUA_HASHMAP_ADD), CUA_ERROR_TYPE);
-	ck_assert_status(cua_hashmap_merge(m.map, hashed.map, CUA_HASHMAP_KEEP), CUA_ERROR_UNSUPPORTED);
+	ck_assert_status(cua_hashmap_merge(m.map, hashed.map, CUA_HASHMAP_KEEP),
+			 CUA_ERROR_UNSUPPORTED);
 	for (int how = -1; how < 20; how++)
 		if (how < 0 || (how > 6 && how != 16))
-			ck_assert_status(cua_hashmap_merge(m.map, wide.map, (enum cua_hashmap_merge)how),
-					 CUA_ERROR_VALUE);
+			ck_assert_status(
+				cua_hashmap_merge(m.map, wide.map, (enum cua_hashmap_merge)how),
+				CUA_ERROR_VALUE);
 
 	ck_assert_status(cua_hashmap_statistics(NULL, &s), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_statistics(m.map, NULL), CUA_ERROR_NULL);
@@ -288,16 +300,21 @@ START_TEST(bad_arguments)
 	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, NULL, host, &n), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, NULL, &n), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, host + 4, NULL), CUA_ERROR_NULL);
-	ck_assert_status(cua_hashmap_copy_to_host(m.map, ~(uint64_t)0, host, host + 4, &n), CUA_ERROR_SIZE);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, ~(uint64_t)0, host, host + 4, &n),
+			 CUA_ERROR_SIZE);
 	ck_assert_status(cua_hashmap_copy_to_host(m.map, 10, host, host, &n), CUA_ERROR_OVERLAP);
 	ck_assert_status(cua_hashmap_copy_to_host(m.map, 2, host + 7, host, &n), CUA_ERROR_OVERLAP);
 	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, &n, host, &n), CUA_ERROR_OVERLAP);
-	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, (char *)&n + 7, &n), CUA_ERROR_OVERLAP);
-	ck_assert_status(cua_hashmap_copy_to_host(set.map, 1, &n, NULL, &n), CUA_ERROR_OVERLAP);
-	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, view.buckets, host, &n), CUA_ERROR_OVERLAP);
-	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, view.counts, &n), CUA_ERROR_OVERLAP);
-	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, host + 4, (uint64_t *)(void *)view.counts),
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, (char *)&n + 7, &n),
 			 CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_copy_to_host(set.map, 1, &n, NULL, &n), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, view.buckets, host, &n),
+			 CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, host, view.counts, &n),
+			 CUA_ERROR_OVERLAP);
+	ck_assert_status(
+		cua_hashmap_copy_to_host(m.map, 1, host, host + 4, (uint64_t *)(void *)view.counts),
+		CUA_ERROR_OVERLAP);
 	ck_assert_status(cua_hashmap_for_each(NULL, never, NULL), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_for_each(m.map, NULL, NULL), CUA_ERROR_NULL);
 	ck_assert_cua(cua_hashmap_for_each(set.map, never, NULL));
@@ -348,14 +365,17 @@ static void check_sorted(const struct maker *m, struct pair *p, size_t n, uint64
 	test_download(m->ctx, values, v, max * m->vs + 16);
 	qsort(p, n, sizeof(*p), by_key);
 	for (uint64_t i = 0; i < fit; i++) {
-		EXPECT(same(p[i].key, unpack(keys, m->ks, i)), "key %llu of %zu, max %llu", (unsigned long long)i, n,
-		       (unsigned long long)max);
-		EXPECT(same(p[i].value, unpack(values, m->vs, i)), "value %llu of %zu", (unsigned long long)i, n);
+		EXPECT(same(p[i].key, unpack(keys, m->ks, i)), "key %llu of %zu, max %llu",
+		       (unsigned long long)i, n, (unsigned long long)max);
+		EXPECT(same(p[i].value, unpack(values, m->vs, i)), "value %llu of %zu",
+		       (unsigned long long)i, n);
 	}
 	/* nothing behind them */
 	for (int i = 0; i < 16; i++) {
-		EXPECT((uint8_t)keys[fit * m->ks + (size_t)i] == 0xa5 || max * m->ks + 16 > 4096, "written behind");
-		EXPECT((uint8_t)values[fit * m->vs + (size_t)i] == 0xa5 || max * m->vs + 16 > 4096, "written behind");
+		EXPECT((uint8_t)keys[fit * m->ks + (size_t)i] == 0xa5 || max * m->ks + 16 > 4096,
+		       "written behind");
+		EXPECT((uint8_t)values[fit * m->vs + (size_t)i] == 0xa5 || max * m->vs + 16 > 4096,
+		       "written behind");
 	}
 	free(keys);
 	free(values);
@@ -386,7 +406,8 @@ START_TEST(sorted)
 			}
 			/* at times keys with bytes in common: only bits 16 to 31 and, of 16 bytes, 64 to 71 differ */
 			for (size_t i = 0; (c + j) % 2 && i < n; i++) {
-				p[i].key.lo = (uint64_t)0x77 << (m.ks == 4 ? 0 : 40) | (uint64_t)(i & 0xffff) << 16;
+				p[i].key.lo = (uint64_t)0x77 << (m.ks == 4 ? 0 : 40) |
+					      (uint64_t)(i & 0xffff) << 16;
 				p[i].key.hi = m.ks == 16 ? i % 7 : 0;
 			}
 			ck_assert_cua(cua_context_set_threads(ctx, 1 + (unsigned)j % 4));
@@ -579,7 +600,8 @@ static void compare_exchange_all(struct cua_context *ctx, int c, uint32_t portab
 	const size_t half = 3000, n = 12 * half;
 	struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = portable};
 	struct maker m = make(ctx, c, half, &o);
-	struct pair *pairs = random_pairs(2 * half, m.ks, m.vs, 0), *given = test_malloc(n * sizeof(*given)),
+	struct pair *pairs = random_pairs(2 * half, m.ks, m.vs, 0),
+		    *given = test_malloc(n * sizeof(*given)),
 		    *wanted = test_malloc(n * sizeof(*wanted));
 	char *seen = test_malloc(n * m.vs);
 	uint8_t *r = test_alloc(ctx, n), *results = test_malloc(n);
@@ -609,7 +631,8 @@ static void compare_exchange_all(struct cua_context *ctx, int c, uint32_t portab
 			EXPECT(winner[at] == n, "elements %zu and %zu have won", winner[at], i);
 			winner[at] = i;
 		} else {
-			EXPECT(results[i] == CUA_HASHMAP_DIFFERS, "result %zu is %d", i, results[i]);
+			EXPECT(results[i] == CUA_HASHMAP_DIFFERS, "result %zu is %d", i,
+			       results[i]);
 		}
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -617,7 +640,8 @@ static void compare_exchange_all(struct cua_context *ctx, int c, uint32_t portab
 		int lost = at < half && winner[at] != i;
 
 		EXPECT(at >= half || winner[at] < n, "nobody has won key %zu", at);
-		EXPECT(same(unpack(seen, m.vs, i), lost ? wanted[winner[at]].value : given[i].value),
+		EXPECT(same(unpack(seen, m.vs, i),
+			    lost ? wanted[winner[at]].value : given[i].value),
 		       "what element %zu has seen", i);
 	}
 	for (size_t i = 0; i < half; i++)
@@ -637,7 +661,8 @@ static void compare_exchange_all(struct cua_context *ctx, int c, uint32_t portab
 	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, n, NULL, e, d, r), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, n, k, NULL, d, r), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, n, k, e, NULL, r), CUA_ERROR_NULL);
-	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, ~(size_t)0, k, e, d, r), CUA_ERROR_SIZE);
+	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, ~(size_t)0, k, e, d, r),
+			 CUA_ERROR_SIZE);
 	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, n - 1, k, (char *)e + 1, d, r),
 			 CUA_ERROR_ALIGNMENT);
 	ck_assert_status(cua_hashmap_compare_exchange_n(m.map, n - 1, k, e, (char *)e + m.vs, r),
@@ -672,8 +697,9 @@ START_TEST(compare_exchanged)
 			struct maker m = make(ctx, c, 9, NULL);
 			void *k = test_upload(ctx, word, sizeof(word));
 
-			ck_assert_status(cua_hashmap_compare_exchange_n(m.map, 1, k, NULL, NULL, NULL),
-					 CUA_ERROR_TYPE);
+			ck_assert_status(
+				cua_hashmap_compare_exchange_n(m.map, 1, k, NULL, NULL, NULL),
+				CUA_ERROR_TYPE);
 			ck_assert_cua(cua_hashmap_destroy(m.map));
 			test_free(ctx, k);
 		}
@@ -691,9 +717,13 @@ START_TEST(growth)
 
 	for (int c = 0; c < CASES; c++)
 		for (int call = 0; call < 6; call++) {
-			struct cua_hashmap_options o = {.struct_size = sizeof(o), .grow_percent = 70};
+			struct cua_hashmap_options o = {.struct_size = sizeof(o),
+							.grow_percent = 70};
 			struct maker m = make(ctx, c, 1, &o);
-			size_t n = test_quick() ? 3000 : c == 4 && call == 0 ? 1000000 : c == 3 ? 200000 : 20000;
+			size_t n = test_quick()          ? 3000
+				   : c == 4 && call == 0 ? 1000000
+				   : c == 3              ? 200000
+							 : 20000;
 			struct pair *p = random_pairs(n, m.ks, m.vs, 0);
 			void *k = keys_of(ctx, p, n, m.ks, 0), *v = keys_of(ctx, p, n, m.vs, 1);
 			char *w = test_alloc(ctx, n * m.vs + 1);
@@ -704,28 +734,38 @@ START_TEST(growth)
 
 			/* twice, the first time in two calls */
 			for (int again = 0; again < 3; again++) {
-				size_t from = again == 1 ? half : 0, count = again == 0 ? half : n - from;
-				char *keys = (char *)k + from * m.ks, *values = (char *)v + from * m.vs;
+				size_t from = again == 1 ? half : 0,
+				       count = again == 0 ? half : n - from;
+				char *keys = (char *)k + from * m.ks,
+				     *values = (char *)v + from * m.vs;
 				enum cua_status status;
 
 				if (call == 5)
 					keys = k, values = v, from = 0, count = n;
-				status = call == 0   ? cua_hashmap_insert_n(m.map, count, keys, values, r + from)
-					 : call == 1 ? cua_hashmap_assign_n(m.map, count, keys, values, r + from)
-					 : call == 2 ? cua_hashmap_update_n(m.map, CUA_UPDATE_MAX, count, keys,
-									    values, r + from)
-					 : call == 3 ? cua_hashmap_insert_or_get_n(m.map, count, keys, values,
-										   w + from * m.vs, r + from)
-					 : call == 4 ? cua_hashmap_exchange_n(m.map, count, keys, values,
-									      w + from * m.vs, r + from)
-						     : cua_hashmap_build_n(m.map, count, keys, values, r + from);
+				status =
+					call == 0 ? cua_hashmap_insert_n(m.map, count, keys, values,
+									 r + from)
+					: call == 1 ? cua_hashmap_assign_n(m.map, count, keys,
+									   values, r + from)
+					: call == 2
+						? cua_hashmap_update_n(m.map, CUA_UPDATE_MAX, count,
+								       keys, values, r + from)
+					: call == 3 ? cua_hashmap_insert_or_get_n(
+							      m.map, count, keys, values,
+							      w + from * m.vs, r + from)
+					: call == 4
+						? cua_hashmap_exchange_n(m.map, count, keys, values,
+									 w + from * m.vs, r + from)
+						: cua_hashmap_build_n(m.map, count, keys, values,
+								      r + from);
 				ck_assert_status(status, expected);
 				if (status)
 					continue;
 				test_download(ctx, results, r, n);
 				for (size_t i = from; i < from + count; i++)
-					EXPECT(results[i] == (again == 2 && call != 5 ? CUA_HASHMAP_EXISTS
-										       : CUA_HASHMAP_INSERTED),
+					EXPECT(results[i] == (again == 2 && call != 5
+								      ? CUA_HASHMAP_EXISTS
+								      : CUA_HASHMAP_INSERTED),
 					       "result %zu is %d", i, results[i]);
 				ck_assert_cua(cua_hashmap_size(m.map, &size));
 				ck_assert_uint_eq(size, from + count);
@@ -734,7 +774,8 @@ START_TEST(growth)
 				ck_assert_cua(cua_hashmap_status(m.map));
 				/* room for all, and not for many times as many */
 				ck_assert_uint_le(n, slots_of(&m) / 10 * 7 + 9);
-				ck_assert_uint_le(slots_of(&m), 2 * n * 10 / 7 + 2 * 65536 * 10 / 7 + 8192);
+				ck_assert_uint_le(slots_of(&m),
+						  2 * n * 10 / 7 + 2 * 65536 * 10 / 7 + 8192);
 				expect_pairs(&m, p, n);
 			}
 			free(p);
@@ -788,8 +829,8 @@ static void expect_same_maps(const struct maker *a, const struct maker *b)
 
 	ck_assert_uint_eq(n, m);
 	for (uint64_t i = 0; i < n; i++)
-		EXPECT(same(p[i].key, q[i].key) && same(p[i].value, q[i].value), "pair %llu of %llu",
-		       (unsigned long long)i, (unsigned long long)n);
+		EXPECT(same(p[i].key, q[i].key) && same(p[i].value, q[i].value),
+		       "pair %llu of %llu", (unsigned long long)i, (unsigned long long)n);
 	free(p);
 	free(q);
 }
@@ -824,9 +865,11 @@ START_TEST(updated_by_one_value)
 			p[i].key = i % 4 ? p[i % distinct].key : p[7].key;
 		k = keys_of(ctx, p, n, a.ks, 0);
 		if (!a.vs) {
-			ck_assert_status(cua_hashmap_update_value_n(a.map, CUA_UPDATE_ADD, n, k, &zero, r),
-					 CUA_ERROR_TYPE);
-			ck_assert_status(cua_hashmap_update_value_n(a.map, CUA_UPDATE_ADD, 0, NULL, NULL, NULL),
+			ck_assert_status(
+				cua_hashmap_update_value_n(a.map, CUA_UPDATE_ADD, n, k, &zero, r),
+				CUA_ERROR_TYPE);
+			ck_assert_status(cua_hashmap_update_value_n(a.map, CUA_UPDATE_ADD, 0, NULL,
+								    NULL, NULL),
 					 CUA_ERROR_TYPE);
 		}
 		for (int op = 0; a.vs && op < 6; op++) {
@@ -840,13 +883,15 @@ START_TEST(updated_by_one_value)
 			pack(operand + 1, a.vs, 0, value);
 			ck_assert_cua(cua_hashmap_update_n(a.map, ops[op], n, k, v, r));
 			test_download(ctx, results[0], r, n);
-			ck_assert_cua(cua_hashmap_update_value_n(b.map, ops[op], n, k, operand + 1, r));
+			ck_assert_cua(
+				cua_hashmap_update_value_n(b.map, ops[op], n, k, operand + 1, r));
 			test_download(ctx, results[1], r, n);
 			for (size_t i = 0; i < 2 * n; i++) {
 				const uint8_t result = results[i / n][i % n];
 
 				inserted[i / n] += result == CUA_HASHMAP_INSERTED;
-				EXPECT(result == CUA_HASHMAP_INSERTED || result == CUA_HASHMAP_EXISTS,
+				EXPECT(result == CUA_HASHMAP_INSERTED ||
+					       result == CUA_HASHMAP_EXISTS,
 				       "result %zu is %d", i, result);
 			}
 			ck_assert_uint_eq(inserted[0], inserted[1]);
@@ -938,9 +983,7 @@ static struct cua_u128 combined(struct cua_u128 a, struct cua_u128 b, int how, u
 		a.lo |= b.lo;
 		a.hi |= b.hi;
 		break;
-	default:
-		a.lo ^= b.lo;
-		a.hi ^= b.hi;
+	default: a.lo ^= b.lo; a.hi ^= b.hi;
 	}
 	cut(&a, size);
 	return a;
@@ -948,8 +991,9 @@ static struct cua_u128 combined(struct cua_u128 a, struct cua_u128 b, int how, u
 
 START_TEST(merged)
 {
-	static const int all[] = {CUA_HASHMAP_KEEP, CUA_HASHMAP_ADD, CUA_HASHMAP_MIN, CUA_HASHMAP_MAX,
-				  CUA_HASHMAP_AND,  CUA_HASHMAP_OR,  CUA_HASHMAP_XOR, CUA_HASHMAP_REPLACE};
+	static const int all[] = {CUA_HASHMAP_KEEP, CUA_HASHMAP_ADD,    CUA_HASHMAP_MIN,
+				  CUA_HASHMAP_MAX,  CUA_HASHMAP_AND,    CUA_HASHMAP_OR,
+				  CUA_HASHMAP_XOR,  CUA_HASHMAP_REPLACE};
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 
 	for (int c = 0; c < CASES; c++)
@@ -957,7 +1001,8 @@ START_TEST(merged)
 			struct cua_hashmap_options o = {.struct_size = sizeof(o), .seed = 77};
 			struct maker m = make(ctx, c, 4000, NULL), from = make(ctx, c, 2500, &o);
 			/* 0 .. 1999 here, 0 .. 499 and 2000 .. 2999 there with other values */
-			struct pair *a = random_pairs(3000, m.ks, m.vs, 0), *b = random_pairs(3000, m.ks, m.vs, 0);
+			struct pair *a = random_pairs(3000, m.ks, m.vs, 0),
+				    *b = random_pairs(3000, m.ks, m.vs, 0);
 
 			for (size_t i = 0; i < 3000; i++)
 				b[i].value = value_number(i * 31 + 5, m.vs);
@@ -965,11 +1010,12 @@ START_TEST(merged)
 			ck_assert_cua(insert(&from, b, 500));
 			ck_assert_cua(insert(&from, b + 2000, 1000));
 			if (!m.vs && h) {
-				ck_assert_status(cua_hashmap_merge(m.map, from.map, (enum cua_hashmap_merge)all[h]),
+				ck_assert_status(cua_hashmap_merge(m.map, from.map,
+								   (enum cua_hashmap_merge)all[h]),
 						 CUA_ERROR_TYPE);
 			} else {
-				ck_assert_cua(
-					cua_hashmap_merge(m.map, from.map, (enum cua_hashmap_merge)all[h]));
+				ck_assert_cua(cua_hashmap_merge(m.map, from.map,
+								(enum cua_hashmap_merge)all[h]));
 				for (size_t i = 0; i < 500; i++)
 					a[i].value = combined(a[i].value, b[i].value, all[h], m.vs);
 				memcpy(a + 2000, b + 2000, 1000 * sizeof(*a));
@@ -1011,7 +1057,8 @@ END_TEST
 /* ---- many elements of few keys: the values that a call gives back ---- */
 
 /* Elements whose keys are some of key_number 0 .. distinct - 1, with random values. */
-static uint32_t *random_elements(uint64_t *seed, const struct maker *m, struct pair *p, size_t n, uint64_t distinct)
+static uint32_t *random_elements(uint64_t *seed, const struct maker *m, struct pair *p, size_t n,
+				 uint64_t distinct)
 {
 	uint32_t *which = test_malloc(n * sizeof(*which));
 
@@ -1030,18 +1077,21 @@ static uint32_t *random_elements(uint64_t *seed, const struct maker *m, struct p
  * order was. insert_or_get_n: all get the value that is there, which one of them has given. What is rejected gets
  * nothing.
  */
-static void check_given_back(struct cua_context *ctx, int c, int portable, int exchange, int in_place, int half,
-			     uint64_t *seed)
+static void check_given_back(struct cua_context *ctx, int c, int portable, int exchange,
+			     int in_place, int half, uint64_t *seed)
 {
 	enum { DISTINCT = 200 };
-	const struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = (uint32_t)portable};
+	const struct cua_hashmap_options o = {.struct_size = sizeof(o),
+					      .portable = (uint32_t)portable};
 	const size_t n = test_quick() ? 3001 : 20011;
 	struct maker m = make(ctx, c, half ? DISTINCT / 2 - 40 : DISTINCT, &o);
-	struct pair *p = test_malloc(n * sizeof(*p)), *distinct = random_pairs(DISTINCT, m.ks, m.vs, 0);
+	struct pair *p = test_malloc(n * sizeof(*p)),
+		    *distinct = random_pairs(DISTINCT, m.ks, m.vs, 0);
 	/* 100 keys are always too many for half a map, and 3 have many elements each */
 	uint64_t some = half ? DISTINCT : test_random(seed) % 2 ? 3 : DISTINCT;
 	uint32_t *which = random_elements(seed, &m, p, n, some);
-	struct cua_u128 given[DISTINCT] = {{0, 0}}, back[DISTINCT] = {{0, 0}}, first[DISTINCT] = {{0, 0}};
+	struct cua_u128 given[DISTINCT] = {{0, 0}}, back[DISTINCT] = {{0, 0}},
+			first[DISTINCT] = {{0, 0}};
 	uint32_t inserted[DISTINCT] = {0}, rejected[DISTINCT] = {0}, seen[DISTINCT] = {0}, full = 0;
 	void *k = keys_of(ctx, p, n, m.ks, 0), *v = keys_of(ctx, p, n, m.vs, 1), *there;
 	char *out = test_malloc(n * m.vs), *final = test_malloc(n * m.vs);
@@ -1078,12 +1128,14 @@ static void check_given_back(struct cua_context *ctx, int c, int portable, int e
 		} else {
 			ck_assert_uint_eq(results[i], CUA_HASHMAP_EXISTS);
 		}
-		if (results[i] == CUA_HASHMAP_FULL || (exchange && results[i] == CUA_HASHMAP_INSERTED))
+		if (results[i] == CUA_HASHMAP_FULL ||
+		    (exchange && results[i] == CUA_HASHMAP_INSERTED))
 			EXPECT(same(got, kept), "sizes %d: element %zu has got a value", c, i);
 		else if (exchange)
 			back[j] = combined(back[j], got, CUA_UPDATE_ADD, m.vs);
 		else
-			EXPECT(same(got, unpack(final, m.vs, j)), "sizes %d: element %zu has another value", c, i);
+			EXPECT(same(got, unpack(final, m.vs, j)),
+			       "sizes %d: element %zu has another value", c, i);
 	}
 	for (uint32_t j = 0; j < DISTINCT; j++) {
 		struct cua_u128 last = unpack(final, m.vs, j);
@@ -1093,10 +1145,11 @@ static void check_given_back(struct cua_context *ctx, int c, int portable, int e
 		ck_assert_uint_eq(inserted[j], found[j]);
 		ck_assert(!rejected[j] || rejected[j] == seen[j]);
 		if (found[j])
-			EXPECT(exchange ? same(combined(back[j], last, CUA_UPDATE_ADD, m.vs), given[j])
+			EXPECT(exchange ? same(combined(back[j], last, CUA_UPDATE_ADD, m.vs),
+					       given[j])
 					: same(last, first[j]),
-			       "sizes %d, portable %d, in place %d, key %u: a value is lost or there twice", c, portable,
-			       in_place, j);
+			       "sizes %d, portable %d, in place %d, key %u: a value is lost or there twice",
+			       c, portable, in_place, j);
 	}
 	ck_assert_int_eq(full != 0, half);
 	free(p);
@@ -1119,7 +1172,8 @@ START_TEST(values_given_back)
 
 	ck_assert_cua(cua_context_set_threads(ctx, 4));
 	for (int run = 0; run < 9 * 16; run++)
-		check_given_back(ctx, run / 16, run & 1, run >> 1 & 1, run >> 2 & 1, run >> 3 & 1, &seed);
+		check_given_back(ctx, run / 16, run & 1, run >> 1 & 1, run >> 2 & 1, run >> 3 & 1,
+				 &seed);
 	cua_context_destroy(ctx);
 }
 END_TEST
@@ -1130,7 +1184,8 @@ START_TEST(bad_values_out)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct maker m = make(ctx, 4, 20, NULL), set = make(ctx, 10, 20, NULL);
 	struct pair *p = random_pairs(8, 8, 8, 0);
-	uint64_t *k = keys_of(ctx, p, 8, 8, 0), *v = keys_of(ctx, p, 8, 8, 1), *w = test_alloc(ctx, 64);
+	uint64_t *k = keys_of(ctx, p, 8, 8, 0), *v = keys_of(ctx, p, 8, 8, 1),
+		 *w = test_alloc(ctx, 64);
 	uint8_t *r = test_alloc(ctx, 8), results[8];
 	struct cua_hashmap_view view;
 	uint64_t size = 99;
@@ -1191,11 +1246,14 @@ START_TEST(updated)
 	for (int run = 0; run < CASES * 2 * 6; run++) {
 		const int c = run % CASES, op = CUA_UPDATE_ADD + run / (2 * CASES);
 		const uint64_t d = distinct[test_random(&seed) % 3];
-		struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = run / CASES % 2};
+		struct cua_hashmap_options o = {.struct_size = sizeof(o),
+						.portable = run / CASES % 2};
 		struct maker m = make(ctx, c, d, &o);
-		struct pair *p = test_malloc(n * sizeof(*p)), *expected = random_pairs(d, m.ks, m.vs, 0);
+		struct pair *p = test_malloc(n * sizeof(*p)),
+			    *expected = random_pairs(d, m.ks, m.vs, 0);
 		uint8_t *r = test_alloc(ctx, n), *results = test_malloc(n);
-		uint32_t *which, *seen = calloc(d, sizeof(*seen)), *inserted = calloc(d, sizeof(*inserted));
+		uint32_t *which, *seen = calloc(d, sizeof(*seen)),
+				 *inserted = calloc(d, sizeof(*inserted));
 		size_t there = 0;
 		void *k, *v;
 
@@ -1229,7 +1287,8 @@ START_TEST(updated)
 				 m.vs ? CUA_OK : CUA_ERROR_TYPE);
 		test_download(ctx, results, r, n);
 		for (size_t i = 0; m.vs && i < n; i++) {
-			EXPECT(results[i] == CUA_HASHMAP_INSERTED || results[i] == CUA_HASHMAP_EXISTS,
+			EXPECT(results[i] == CUA_HASHMAP_INSERTED ||
+				       results[i] == CUA_HASHMAP_EXISTS,
 			       "result %zu is %d", i, results[i]);
 			inserted[which[i]] += results[i] == CUA_HASHMAP_INSERTED;
 		}
@@ -1255,11 +1314,13 @@ START_TEST(updated)
 END_TEST
 
 /* The rejected pairs of this map are some of p[i] with full[i], each once, and as many as there is room for. */
-static void expect_rejected(const struct maker *m, const struct pair *p, const uint8_t *full, size_t n, uint64_t room)
+static void expect_rejected(const struct maker *m, const struct pair *p, const uint8_t *full,
+			    size_t n, uint64_t room)
 {
 	char *keys = test_malloc(n * m->ks), *values = test_malloc(n * m->vs + 1);
 	void *k = test_alloc(m->ctx, n * m->ks), *v = test_alloc(m->ctx, n * m->vs + 1);
-	struct pair *all = test_malloc((n + 1) * sizeof(*all)), *kept = test_malloc((n + 1) * sizeof(*kept));
+	struct pair *all = test_malloc((n + 1) * sizeof(*all)),
+		    *kept = test_malloc((n + 1) * sizeof(*kept));
 	uint64_t n_all = 0, told = 99, n_kept;
 	size_t at = 0;
 
@@ -1282,7 +1343,8 @@ static void expect_rejected(const struct maker *m, const struct pair *p, const u
 			at++;
 		EXPECT(at < n_all && same(all[at].key, kept[i].key), "rejected key %zu of %llu", i,
 		       (unsigned long long)n_all);
-		EXPECT(same(all[at].value, kept[i].value), "rejected value %zu of %llu", i, (unsigned long long)n_all);
+		EXPECT(same(all[at].value, kept[i].value), "rejected value %zu of %llu", i,
+		       (unsigned long long)n_all);
 	}
 	free(keys);
 	free(values);
@@ -1327,7 +1389,8 @@ START_TEST(rejected_by_many)
 				ck_assert_cua(insert(&m, old, n / 8));
 				ck_assert_cua(insert(&from, p, n));
 				ck_assert_cua(cua_hashmap_merge(m.map, from.map,
-								m.vs ? CUA_HASHMAP_XOR : CUA_HASHMAP_KEEP));
+								m.vs ? CUA_HASHMAP_XOR
+								     : CUA_HASHMAP_KEEP));
 				ck_assert_cua(cua_hashmap_contains_n(m.map, n, k, r));
 				test_download(ctx, full, r, n);
 				for (size_t i = 0; i < n; i++)
@@ -1379,7 +1442,8 @@ static void expect_probes(const struct maker *m, const struct cua_hashmap_statis
 {
 	struct cua_hashmap_view view = host_view(m);
 	const int words = view.layout == CUA_HASHMAP_WORDS;
-	const uint64_t slots = words ? cua__hashmap_word_slots(m->ks, m->vs) : cua__hashmap_state_slots(m->ks, m->vs);
+	const uint64_t slots = words ? cua__hashmap_word_slots(m->ks, m->vs)
+				     : cua__hashmap_state_slots(m->ks, m->vs);
 	uint64_t probes[CUA_HASHMAP_PROBES] = {0};
 	struct cua_u128 key, value;
 
@@ -1389,7 +1453,8 @@ static void expect_probes(const struct maker *m, const struct cua_hashmap_statis
 
 		if (!cua__hashmap_at(&view, m->ks, m->vs, place, &key, &value))
 			continue;
-		hash = m->ks == 16 ? cua_hash_u128(key, view.seed) : cua_hash_u64(key.lo, view.seed);
+		hash = m->ks == 16 ? cua_hash_u128(key, view.seed)
+				   : cua_hash_u64(key.lo, view.seed);
 		home = cua_hash_to_index(hash, view.n_buckets);
 		if (words && place < view.n_buckets * slots) {
 			while (d < CUA_HASHMAP_PROBES - 1 &&
@@ -1398,15 +1463,18 @@ static void expect_probes(const struct maker *m, const struct cua_hashmap_statis
 		} else if (!words) {
 			/* slot after slot from the home slot on, round the end of the table */
 			const uint64_t all = view.n_buckets * slots;
-			const uint64_t from = home * slots + cua__hashmap_state_home(&view, m->ks, m->vs, hash).slot;
+			const uint64_t from =
+				home * slots +
+				cua__hashmap_state_home(&view, m->ks, m->vs, hash).slot;
 
 			d = (from % slots + (place + all - from) % all) / slots;
 		}
 		probes[d < CUA_HASHMAP_PROBES - 1 ? d : CUA_HASHMAP_PROBES - 1]++;
 	}
 	for (int i = 0; i < CUA_HASHMAP_PROBES; i++)
-		EXPECT(s->probes[i] == probes[i], "sizes %u + %u: %llu keys %d behind their home, not %llu", m->ks,
-		       m->vs, (unsigned long long)s->probes[i], i, (unsigned long long)probes[i]);
+		EXPECT(s->probes[i] == probes[i],
+		       "sizes %u + %u: %llu keys %d behind their home, not %llu", m->ks, m->vs,
+		       (unsigned long long)s->probes[i], i, (unsigned long long)probes[i]);
 	free(view.buckets);
 	free(view.counts);
 }
@@ -1417,10 +1485,12 @@ START_TEST(statistics)
 
 	for (int c = 0; c < CASES; c++)
 		for (int percent = 0; percent <= 100; percent += 25) {
-			struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = c % 2};
+			struct cua_hashmap_options o = {.struct_size = sizeof(o),
+							.portable = c % 2};
 			struct maker m = make(ctx, c, 3000, &o);
 			struct cua_hashmap_statistics s = CUA_HASHMAP_STATISTICS_INIT;
-			size_t slots = slots_of(&m), n = slots * (size_t)percent / 100, gone = n / 4;
+			size_t slots = slots_of(&m), n = slots * (size_t)percent / 100,
+			       gone = n / 4;
 			struct pair *p = random_pairs(n, m.ks, m.vs, 6);
 			struct cua_hashmap_view view;
 			uint64_t homes[4096] = {0}, worst = 0, sum = 0, buckets = 0;
@@ -1448,7 +1518,8 @@ START_TEST(statistics)
 			ck_assert_uint_eq(s.free + s.erased, slots - n);
 			ck_assert_uint_eq(s.erased, 0);
 			ck_assert_uint_eq(s.worst_bucket, worst);
-			ck_assert(s.load > (double)percent / 100 - 0.01 && s.load < (double)percent / 100 + 0.01);
+			ck_assert(s.load > (double)percent / 100 - 0.01 &&
+				  s.load < (double)percent / 100 + 0.01);
 			ck_assert_uint_eq(s.rejected, 0);
 			expect_probes(&m, &s);
 			/* the first key of each home bucket of words is there; most keys are, up to a high load */
@@ -1532,7 +1603,8 @@ START_TEST(to_the_host)
 		ck_assert_uint_eq(v.n, n);
 		qsort(v.pairs, n, sizeof(*v.pairs), by_key);
 		for (size_t i = 0; i < n; i++)
-			EXPECT(same(v.pairs[i].key, p[i].key) && same(v.pairs[i].value, p[i].value), "pair %zu", i);
+			EXPECT(same(v.pairs[i].key, p[i].key) && same(v.pairs[i].value, p[i].value),
+			       "pair %zu", i);
 		v.n = 0;
 		v.enough = 1000;
 		ck_assert_cua(cua_hashmap_for_each(m.map, visit, &v));
@@ -1550,7 +1622,8 @@ START_TEST(to_the_host)
 			struct pair want = {unpack(keys + 1, m.ks, i), {0, 0}};
 			const struct pair *found = bsearch(&want, p, n, sizeof(*p), by_key);
 
-			EXPECT(found && same(found->value, unpack(values + 1, m.vs, i)), "copied pair %zu", i);
+			EXPECT(found && same(found->value, unpack(values + 1, m.vs, i)),
+			       "copied pair %zu", i);
 		}
 		ck_assert_cua(cua_hashmap_copy_to_host(m.map, 0, NULL, NULL, &there));
 		ck_assert_uint_eq(there, n);
@@ -1654,36 +1727,48 @@ START_TEST(own_hash)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 
 	for (uint32_t portable = 0; portable < 2; portable++) {
-		struct cua_hashmap_options o = {.struct_size = sizeof(o), .own_hash = 1, .portable = portable};
+		struct cua_hashmap_options o = {
+			.struct_size = sizeof(o), .own_hash = 1, .portable = portable};
 		struct cua_hashmap_statistics s = CUA_HASHMAP_STATISTICS_INIT;
 		struct maker m = make(ctx, 4, 200, &o), plain = make(ctx, 4, 200, NULL);
 		struct pair *p = random_pairs(8, 8, 8, 0);
-		uint64_t *k = keys_of(ctx, p, 8, 8, 0), *v = keys_of(ctx, p, 8, 8, 1), *w = test_alloc(ctx, 64);
+		uint64_t *k = keys_of(ctx, p, 8, 8, 0), *v = keys_of(ctx, p, 8, 8, 1),
+			 *w = test_alloc(ctx, 64);
 		uint64_t n = 5, expected = 0, slots = slots_of(&m);
 		uint8_t *r = test_alloc(ctx, 8);
 		struct visits visits = {&m, test_malloc(200 * sizeof(*visits.pairs)), 0, 0};
 
 		ck_assert_cua(insert(&plain, p, 8));
 		for (int filled = 0; filled < 2; filled++) {
-			ck_assert_status(cua_hashmap_insert_n(m.map, 8, k, v, r), CUA_ERROR_UNSUPPORTED);
-			ck_assert_status(cua_hashmap_insert_or_get_n(m.map, 8, k, v, w, r), CUA_ERROR_UNSUPPORTED);
-			ck_assert_status(cua_hashmap_assign_n(m.map, 8, k, v, r), CUA_ERROR_UNSUPPORTED);
-			ck_assert_status(cua_hashmap_exchange_n(m.map, 8, k, v, w, r), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_insert_n(m.map, 8, k, v, r),
+					 CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_insert_or_get_n(m.map, 8, k, v, w, r),
+					 CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_assign_n(m.map, 8, k, v, r),
+					 CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_exchange_n(m.map, 8, k, v, w, r),
+					 CUA_ERROR_UNSUPPORTED);
 			ck_assert_status(cua_hashmap_update_n(m.map, CUA_UPDATE_ADD, 8, k, v, r),
 					 CUA_ERROR_UNSUPPORTED);
-			ck_assert_status(cua_hashmap_update_value_n(m.map, CUA_UPDATE_ADD, 8, k, p, r),
+			ck_assert_status(
+				cua_hashmap_update_value_n(m.map, CUA_UPDATE_ADD, 8, k, p, r),
+				CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_build_n(m.map, 8, k, v, r),
 					 CUA_ERROR_UNSUPPORTED);
-			ck_assert_status(cua_hashmap_build_n(m.map, 8, k, v, r), CUA_ERROR_UNSUPPORTED);
-			ck_assert_status(cua_hashmap_find_n(m.map, 8, k, w, r), CUA_ERROR_UNSUPPORTED);
-			ck_assert_status(cua_hashmap_contains_n(m.map, 8, k, r), CUA_ERROR_UNSUPPORTED);
-			ck_assert_status(cua_hashmap_erase_n(m.map, 8, k, r), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_find_n(m.map, 8, k, w, r),
+					 CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_contains_n(m.map, 8, k, r),
+					 CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_erase_n(m.map, 8, k, r),
+					 CUA_ERROR_UNSUPPORTED);
 			ck_assert_status(cua_hashmap_merge(m.map, plain.map, CUA_HASHMAP_KEEP),
 					 CUA_ERROR_UNSUPPORTED);
 			ck_assert_status(cua_hashmap_merge(plain.map, m.map, CUA_HASHMAP_KEEP),
 					 CUA_ERROR_UNSUPPORTED);
 			ck_assert_status(cua_hashmap_resize(m.map, 400), CUA_ERROR_UNSUPPORTED);
 			ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_UNSUPPORTED);
-			ck_assert_status(cua_hashmap_save(m.map, "not written"), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_save(m.map, "not written"),
+					 CUA_ERROR_UNSUPPORTED);
 			ck_assert_uint_eq(slots_of(&m), slots);
 			ck_assert_cua(cua_hashmap_status(m.map));
 			ck_assert_cua(cua_hashmap_size(m.map, &n));
@@ -1744,7 +1829,8 @@ enum { FOLDER_BYTES = 4096 };
 static void go_to_folder(char folder[FOLDER_BYTES])
 {
 	const char *tmp = getenv("TMPDIR");
-	int n = snprintf(folder, FOLDER_BYTES, "%s/check_hashmap_ops.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	int n = snprintf(folder, FOLDER_BYTES, "%s/check_hashmap_ops.XXXXXX",
+			 tmp && *tmp ? tmp : "/tmp");
 
 	ck_assert_int_lt(n, FOLDER_BYTES);
 	ck_assert_ptr_nonnull(mkdtemp(folder));
@@ -1798,8 +1884,11 @@ START_TEST(saved)
 	go_to_folder(folder);
 	for (int c = 0; c < CASES; c++)
 		for (int large = 0; large < 3; large++) {
-			struct cua_hashmap_options o = {.struct_size = sizeof(o), .seed = 5, .rejects = 3};
-			size_t n = large == 2 ? (c == 2 && !test_quick() ? 700001 : 3001) : large ? 1 : 0;
+			struct cua_hashmap_options o = {
+				.struct_size = sizeof(o), .seed = 5, .rejects = 3};
+			size_t n = large == 2 ? (c == 2 && !test_quick() ? 700001 : 3001)
+				   : large    ? 1
+					      : 0;
 			struct maker m = make(ctx, c, n + 10, &o), l = m;
 			struct pair *p = random_pairs(n, m.ks, m.vs, 0);
 			struct cua_hashmap_view view;
@@ -1833,7 +1922,8 @@ START_TEST(saved)
 				ck_assert_cua(cua_hashmap_destroy(l.map));
 			}
 			o.own_hash = 1;
-			ck_assert_status(cua_hashmap_load(ctx, &o, "b", &l.map), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_load(ctx, &o, "b", &l.map),
+					 CUA_ERROR_UNSUPPORTED);
 			free(p);
 			ck_assert_cua(cua_hashmap_destroy(m.map));
 		}
@@ -1847,7 +1937,8 @@ END_TEST
 /* All slots and cells in use, for a layout that has no cells; and a path that is a link to a file of its owner's. */
 START_TEST(saved_full)
 {
-	const struct cua_hashmap_options portable = {.struct_size = sizeof(portable), .portable = 1};
+	const struct cua_hashmap_options portable = {.struct_size = sizeof(portable),
+						     .portable = 1};
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap_view view;
 	char folder[FOLDER_BYTES];
@@ -1874,7 +1965,8 @@ START_TEST(saved_full)
 		ck_assert_uint_eq(st.st_mode & 07777, 0600);
 		ck_assert_int_eq(files_here(), 2);
 		for (int how = 0; how < 2; how++) {
-			ck_assert_cua(cua_hashmap_load(ctx, how ? &portable : NULL, "link", &l.map));
+			ck_assert_cua(
+				cua_hashmap_load(ctx, how ? &portable : NULL, "link", &l.map));
 			expect_pairs(&l, p, n);
 			/* keys that have cells take no slots, of which there are as many as before */
 			if (!how)
@@ -1902,7 +1994,9 @@ START_TEST(saved_by_name)
 
 	go_to_folder(folder);
 	ck_assert_cua(insert(&m, p, 13));
-	ck_assert_int_eq(mkdir("d", 0700) | symlink("d/second", "first") | symlink("../third", "d/second"), 0);
+	ck_assert_int_eq(mkdir("d", 0700) | symlink("d/second", "first") |
+				 symlink("../third", "d/second"),
+			 0);
 	/* the second time the target is there */
 	snprintf(whole, sizeof(whole), "%s/target", folder);
 	ck_assert_int_eq(symlink(whole, "third"), 0);
@@ -2005,19 +2099,24 @@ END_TEST
 START_TEST(limited)
 {
 	struct cua_hashmap_options o = {.struct_size = sizeof(o), .max_bytes = 300000};
-	struct cua_hashmap_options grows = {.struct_size = sizeof(grows), .grow_percent = 60, .max_bytes = 3000000};
+	struct cua_hashmap_options grows = {
+		.struct_size = sizeof(grows), .grow_percent = 60, .max_bytes = 3000000};
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	char folder[FOLDER_BYTES];
 
 	go_to_folder(folder);
 	for (int c = 0; c < CASES; c++) {
-		struct maker m = make(ctx, c, 1000, &o), g = make(ctx, c, 1000, &grows), all = make(ctx, c, 50000, NULL);
-		struct pair *p = random_pairs(200000, m.ks, m.vs, 0), *few = random_pairs(900, m.ks, m.vs, 0);
+		struct maker m = make(ctx, c, 1000, &o), g = make(ctx, c, 1000, &grows),
+			     all = make(ctx, c, 50000, NULL);
+		struct pair *p = random_pairs(200000, m.ks, m.vs, 0),
+			    *few = random_pairs(900, m.ks, m.vs, 0);
 		struct cua_hashmap *none = NULL;
 		uint64_t slots = slots_of(&m), n = 0;
 		size_t before = 0;
 
-		ck_assert_status(cua_hashmap_create(ctx, &o, type_of(m.ks), type_of(m.vs), 50000, &none), CUA_ERROR_SIZE);
+		ck_assert_status(
+			cua_hashmap_create(ctx, &o, type_of(m.ks), type_of(m.vs), 50000, &none),
+			CUA_ERROR_SIZE);
 		ck_assert_cua(insert(&m, p, 900));
 		ck_assert_status(cua_hashmap_resize(m.map, 50000), CUA_ERROR_SIZE);
 		ck_assert_uint_eq(slots_of(&m), slots);
@@ -2041,7 +2140,8 @@ START_TEST(limited)
 			struct maker l = m;
 
 			ck_assert_cua(cua_hashmap_load(ctx, given ? &o : NULL, "a", &l.map));
-			ck_assert_status(cua_hashmap_resize(l.map, 50000), given ? CUA_ERROR_SIZE : CUA_OK);
+			ck_assert_status(cua_hashmap_resize(l.map, 50000),
+					 given ? CUA_ERROR_SIZE : CUA_OK);
 			expect_pairs(&l, few, 900);
 			ck_assert_cua(cua_hashmap_destroy(l.map));
 		}
@@ -2061,8 +2161,8 @@ END_TEST
 
 /* Halves of 0, 1, 2, complements and signs: keys that have cells, words that mark slots, and those of such a half. */
 enum { SPECIAL = 8 };
-static const uint64_t special[SPECIAL] = {
-	0, 1, ~(uint64_t)0, ~(uint64_t)1, 2, 0xffffffff, (uint64_t)1 << 63, 0x80000000};
+static const uint64_t special[SPECIAL] = {0, 1,          ~(uint64_t)0,      ~(uint64_t)1,
+					  2, 0xffffffff, (uint64_t)1 << 63, 0x80000000};
 
 /* The different patterns of this size; room for 64. */
 static size_t special_patterns(uint32_t size, struct cua_u128 *patterns)
@@ -2091,7 +2191,8 @@ START_TEST(special_pairs)
 	go_to_folder(folder);
 	for (int run = 0; run < 2 * CASES; run++) {
 		struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = run % 2};
-		struct maker m = make(ctx, run / 2, 100, &o), to = make(ctx, run / 2, 100, &o), l = m;
+		struct maker m = make(ctx, run / 2, 100, &o), to = make(ctx, run / 2, 100, &o),
+			     l = m;
 		struct cua_u128 keys[SPECIAL * SPECIAL], values[SPECIAL * SPECIAL];
 		size_t n = special_patterns(m.ks, keys), n_values = special_patterns(m.vs, values);
 		const size_t step = test_traced() ? n_values / 2 + 1 : n_values > 8 ? 5 : 1;
@@ -2130,7 +2231,8 @@ START_TEST(special_pairs)
 				v = keys_of(ctx, q, n, m.vs, 1);
 				test_free(ctx, k);
 				k = keys_of(ctx, p, n, m.ks, 0);
-				ck_assert_cua(cua_hashmap_update_n(to.map, (enum cua_update)op, n, k, v, NULL));
+				ck_assert_cua(cua_hashmap_update_n(to.map, (enum cua_update)op, n,
+								   k, v, NULL));
 				expect_pairs(&to, p, n);
 				test_free(ctx, v);
 				free(q);
@@ -2148,7 +2250,8 @@ START_TEST(special_pairs)
 				ck_assert_cua(cua_hashmap_exchange_n(to.map, n, k, v, w, NULL));
 				test_download(ctx, out, w, n * m.vs);
 				for (size_t i = 0; i < n; i++)
-					EXPECT(same(unpack(out, m.vs, i), p[i].value), "value %zu before", i);
+					EXPECT(same(unpack(out, m.vs, i), p[i].value),
+					       "value %zu before", i);
 				expect_pairs(&to, q, n);
 				test_free(ctx, v);
 				free(q);
@@ -2175,7 +2278,8 @@ START_TEST(special_rejected)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 
 	for (int run = 0; run < 2 * CASES; run++) {
-		struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = run % 2, .rejects = 40};
+		struct cua_hashmap_options o = {
+			.struct_size = sizeof(o), .portable = run % 2, .rejects = 40};
 		struct maker m = make(ctx, run / 2, 40, &o);
 		struct cua_u128 keys[SPECIAL * SPECIAL];
 		size_t n = special_patterns(m.ks, keys), slots = slots_of(&m), fit = 0, held = 0;
@@ -2196,7 +2300,8 @@ START_TEST(special_rejected)
 		ck_assert_cua(cua_hashmap_insert_n(m.map, n, k, v, r));
 		test_download(ctx, results, r, n);
 		for (size_t i = 0; i < n; i++) {
-			ck_assert(results[i] == CUA_HASHMAP_INSERTED || results[i] == CUA_HASHMAP_FULL);
+			ck_assert(results[i] == CUA_HASHMAP_INSERTED ||
+				  results[i] == CUA_HASHMAP_FULL);
 			fit += results[i] == CUA_HASHMAP_INSERTED;
 		}
 		/* two cells at most, and none with states */
@@ -2213,7 +2318,8 @@ START_TEST(special_rejected)
 			size_t times = 0;
 
 			for (uint64_t j = 0; j < kept; j++)
-				times += same(s[i].key, unpack(rk, m.ks, j)) && same(s[i].value, unpack(rv, m.vs, j));
+				times += same(s[i].key, unpack(rk, m.ks, j)) &&
+					 same(s[i].value, unpack(rv, m.vs, j));
 			ck_assert_uint_le(times, results[i] == CUA_HASHMAP_FULL);
 			held += times;
 		}
@@ -2237,17 +2343,21 @@ END_TEST
 /* Maps of words and of states, where the sizes allow both: merged, saved, loaded, resized. */
 START_TEST(between_layouts)
 {
-	static const int all[] = {CUA_HASHMAP_KEEP, CUA_HASHMAP_ADD, CUA_HASHMAP_XOR, CUA_HASHMAP_REPLACE};
+	static const int all[] = {CUA_HASHMAP_KEEP, CUA_HASHMAP_ADD, CUA_HASHMAP_XOR,
+				  CUA_HASHMAP_REPLACE};
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	char folder[FOLDER_BYTES];
 
 	go_to_folder(folder);
 	for (int run = 0; run < 2 * CASES; run++) {
 		struct cua_hashmap_options o = {.struct_size = sizeof(o), .portable = run % 2};
-		struct cua_hashmap_options other = {.struct_size = sizeof(other), .portable = !o.portable, .seed = 3};
-		struct maker m = make(ctx, run / 2, 1000, &o), from = make(ctx, run / 2, 1000, &other), l = m;
+		struct cua_hashmap_options other = {
+			.struct_size = sizeof(other), .portable = !o.portable, .seed = 3};
+		struct maker m = make(ctx, run / 2, 1000, &o),
+			     from = make(ctx, run / 2, 1000, &other), l = m;
 		/* 0 .. 599 here, 400 .. 899 there with other values */
-		struct pair *a = random_pairs(900, m.ks, m.vs, 0), *b = random_pairs(500, m.ks, m.vs, 400);
+		struct pair *a = random_pairs(900, m.ks, m.vs, 0),
+			    *b = random_pairs(500, m.ks, m.vs, 400);
 		struct cua_hashmap_view view, was;
 
 		ck_assert_cua(cua_hashmap_view(m.map, &was));
@@ -2259,10 +2369,12 @@ START_TEST(between_layouts)
 
 			ck_assert_cua(cua_hashmap_clear(m.map));
 			ck_assert_cua(insert(&m, a, 600));
-			ck_assert_cua(cua_hashmap_merge(m.map, from.map, (enum cua_hashmap_merge)all[h]));
+			ck_assert_cua(
+				cua_hashmap_merge(m.map, from.map, (enum cua_hashmap_merge)all[h]));
 			for (size_t i = 0; i < 500; i++)
-				e[400 + i].value =
-					i < 200 ? combined(e[400 + i].value, b[i].value, all[h], m.vs) : b[i].value;
+				e[400 + i].value = i < 200 ? combined(e[400 + i].value, b[i].value,
+								      all[h], m.vs)
+							   : b[i].value;
 			expect_pairs(&m, e, 900);
 			if (!h) {
 				/* to the other layout, from there back, and to what the file says */
@@ -2333,7 +2445,8 @@ START_TEST(corrupt_files)
 	struct pair *p = random_pairs(13, 4, 4, 0);
 	struct cua_hashmap *none = NULL;
 	char folder[FOLDER_BYTES], *good, *bad;
-	const uint64_t absurd[] = {0, 12, 14, (uint64_t)1 << 61, ((uint64_t)1 << 61) + 13, ~(uint64_t)0};
+	const uint64_t absurd[] = {0,           12, 14, (uint64_t)1 << 61, ((uint64_t)1 << 61) + 13,
+				   ~(uint64_t)0};
 	size_t size, other;
 
 	go_to_folder(folder);
@@ -2364,7 +2477,8 @@ START_TEST(corrupt_files)
 		memcpy(bad + a, good + b, 8);
 		memcpy(bad + b, good + a, 8);
 		write_file("b", bad, size);
-		ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), a == b ? CUA_OK : CUA_ERROR_CORRUPT);
+		ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none),
+				 a == b ? CUA_OK : CUA_ERROR_CORRUPT);
 		if (a == b)
 			ck_assert_cua(cua_hashmap_destroy(none));
 		none = NULL;
@@ -2384,7 +2498,8 @@ START_TEST(corrupt_files)
 	sign_all(bad, size);
 	ck_assert_mem_eq(bad, good, size);
 	for (int i = 0; i < 13 * 4; i++) {
-		memcpy(bad + 88 + i % 13 * 8, good + 88 + (i + 1 + i / 26 * 5) % 13 * 8, i / 13 % 2 ? 4 : 8);
+		memcpy(bad + 88 + i % 13 * 8, good + 88 + (i + 1 + i / 26 * 5) % 13 * 8,
+		       i / 13 % 2 ? 4 : 8);
 		sign_all(bad, size);
 		write_file("b", bad, size);
 		ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), CUA_ERROR_CORRUPT);
@@ -2498,9 +2613,11 @@ START_TEST(captured)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap_options o = {.struct_size = sizeof(o), .grow_percent = 50};
 	struct cua_hashmap_statistics s = CUA_HASHMAP_STATISTICS_INIT;
-	struct maker m = make(ctx, 4, 100000, NULL), from = make(ctx, 4, 30000, NULL), grows = make(ctx, 4, 10, &o);
+	struct maker m = make(ctx, 4, 100000, NULL), from = make(ctx, 4, 30000, NULL),
+		     grows = make(ctx, 4, 10, &o);
 	struct pair *p = random_pairs(20000, 8, 8, 0);
-	uint64_t *k = test_alloc(ctx, 8 * 100000), *v = test_alloc(ctx, 8 * 100000), *n = test_alloc(ctx, 8), there;
+	uint64_t *k = test_alloc(ctx, 8 * 100000), *v = test_alloc(ctx, 8 * 100000),
+		 *n = test_alloc(ctx, 8), there;
 	uint64_t *least = test_alloc(ctx, 8 * 7000), *keys = test_malloc(2 * 8 * 20000);
 	void *ck = keys_of(ctx, p, 5000, 8, 0), *expected = keys_of(ctx, p, 5000, 8, 1);
 	void *desired = keys_of(ctx, p + 5000, 5000, 8, 1);
@@ -2514,12 +2631,15 @@ START_TEST(captured)
 	ck_assert_cua(insert(&m, p, 10000));
 	ck_assert_cua(insert(&from, p + 10000, 10000));
 	ck_assert_cua(cua_context_set_stream(ctx, (struct CUstream_st *)stream));
-	ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+	ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+			 cudaSuccess);
 	/* more than the workspace that a context begins with: it cannot grow now */
-	ck_assert_status(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 100000, k, v, n), CUA_ERROR_WORKSPACE);
+	ck_assert_status(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 100000, k, v, n),
+			 CUA_ERROR_WORKSPACE);
 	ck_assert_status(cua_hashmap_resize(m.map, 90000), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_CAPTURE);
-	ck_assert_status(cua_hashmap_copy_to_host(m.map, 20000, keys, keys + 20000, &there), CUA_ERROR_CAPTURE);
+	ck_assert_status(cua_hashmap_copy_to_host(m.map, 20000, keys, keys + 20000, &there),
+			 CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_for_each(m.map, never, NULL), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_save(m.map, "not written"), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_insert_n(grows.map, 5, k, v, NULL), CUA_ERROR_CAPTURE);
@@ -2531,13 +2651,15 @@ START_TEST(captured)
 	ck_assert_uint_gt(bytes, ((size_t)1 << 20) + 512);
 	for (int enough = 0; enough < 2; enough++) {
 		ck_assert_cua(cua_context_reserve(ctx, enough ? bytes : bytes / 2));
-		ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+		ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+				 cudaSuccess);
 		ck_assert_status(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 100000, k, v, n),
 				 enough ? CUA_OK : CUA_ERROR_WORKSPACE);
 		ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);
 		ck_assert_int_eq(cudaGraphDestroy(graph), cudaSuccess);
 	}
-	ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+	ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+			 cudaSuccess);
 	ck_assert_cua(cua_hashmap_compare_exchange_n(m.map, 5000, ck, expected, desired, r));
 	ck_assert_cua(cua_hashmap_merge(m.map, from.map, CUA_HASHMAP_ADD));
 	ck_assert_cua(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 7000, least, v, n));

@@ -10,9 +10,9 @@
 static const struct layout {
 	uint32_t ks, vs, bytes, slots, first, key, value;
 } layouts[] = {
-	{4, 0, 16, 7, 16, 4, 8},  {4, 4, 16, 7, 16, 4, 8},  {4, 8, 16, 7, 16, 4, 8},
-	{8, 0, 16, 7, 16, 8, 4},  {8, 4, 16, 7, 16, 8, 4},  {8, 8, 24, 5, 8, 8, 16},
-	{4, 16, 24, 5, 8, 4, 8},  {16, 0, 24, 5, 8, 8, 4},  {16, 4, 24, 5, 8, 8, 4},
+	{4, 0, 16, 7, 16, 4, 8},   {4, 4, 16, 7, 16, 4, 8},   {4, 8, 16, 7, 16, 4, 8},
+	{8, 0, 16, 7, 16, 8, 4},   {8, 4, 16, 7, 16, 8, 4},   {8, 8, 24, 5, 8, 8, 16},
+	{4, 16, 24, 5, 8, 4, 8},   {16, 0, 24, 5, 8, 8, 4},   {16, 4, 24, 5, 8, 8, 4},
 	{16, 8, 32, 3, 32, 8, 24}, {8, 16, 32, 3, 32, 8, 16}, {16, 16, 40, 3, 8, 8, 24},
 };
 #define LAYOUTS ((int)(sizeof(layouts) / sizeof(layouts[0])))
@@ -127,7 +127,8 @@ static int erase(const struct map *m, uint64_t key, struct cua_u128 *old)
 	return cua__hashmap_state_erase(&m->view, KEY, old);
 }
 
-static struct cua_u128 take_operand(struct cua_u128 old, struct cua_u128 operand, enum cua_update op)
+static struct cua_u128 take_operand(struct cua_u128 old, struct cua_u128 operand,
+				    enum cua_update op)
 {
 	(void)op;
 	(void)old;
@@ -137,7 +138,7 @@ static struct cua_u128 take_operand(struct cua_u128 old, struct cua_u128 operand
 static int assign(const struct map *m, uint64_t key, uint64_t n, struct cua_u128 *old)
 {
 	return cua__hashmap_state_update(&m->view, KEY, value_of(m, n), take_operand,
-					CUA__HASHMAP_NO_OP, old);
+					 CUA__HASHMAP_NO_OP, old);
 }
 
 static uint64_t size_of(const struct map *m)
@@ -223,16 +224,17 @@ START_TEST(random_sequences)
 	for (int b = 0; b < 4; b++) {
 		struct map map = new_map(&layouts[_i], n_buckets[b], test_random(&seed)), *m = &map;
 		/* more keys than slots in small maps */
-		uint64_t n_keys = b < 3 ? 40 : MODEL, there[MODEL] = {0}, size = 0, full = 0, wrong = 0;
+		uint64_t n_keys = b < 3 ? 40 : MODEL, there[MODEL] = {0}, size = 0, full = 0,
+			 wrong = 0;
 
 		for (int i = 0; i < steps; i++) {
 			uint64_t r = test_random(&seed), key = (r >> 8) % n_keys, n = r >> 40;
 			uint64_t had = there[key];
 			struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 			struct cua_u128 value = nothing;
-			int expected = had ? CUA_HASHMAP_EXISTS
-					   : size < m->slots ? CUA_HASHMAP_INSERTED
-							     : CUA_HASHMAP_FULL;
+			int expected = had               ? CUA_HASHMAP_EXISTS
+				       : size < m->slots ? CUA_HASHMAP_INSERTED
+							 : CUA_HASHMAP_FULL;
 			int is_there = 0;
 
 			switch (r % 8) {
@@ -245,7 +247,8 @@ START_TEST(random_sequences)
 				is_there = had && r & 8;
 				break;
 			case 2:
-				ck_assert_int_eq(assign(m, key, n, r & 8 ? &value : NULL), expected);
+				ck_assert_int_eq(assign(m, key, n, r & 8 ? &value : NULL),
+						 expected);
 				if (expected != CUA_HASHMAP_FULL)
 					there[key] = n + 1;
 				is_there = had && r & 8;
@@ -332,19 +335,21 @@ START_TEST(own_equality)
 		struct cua_u128 key = {i, 0}, value = value_of(m, i), old = nothing;
 		uint64_t hash = cua_hash_u64(i >> 1, 0), wrong = 0;
 
-		ck_assert_int_eq(cua__hashmap_state_enter(&m->view, m->ks, m->vs, hash, key, equal_half,
-							  value, &spot),
+		ck_assert_int_eq(cua__hashmap_state_enter(&m->view, m->ks, m->vs, hash, key,
+							  equal_half, value, &spot),
 				 i & 1 ? CUA_HASHMAP_EXISTS : CUA_HASHMAP_INSERTED);
-		ck_assert_int_eq(cua__hashmap_state_update(&m->view, m->ks, m->vs, hash, key, equal_half,
-							   value, take_operand, CUA__HASHMAP_NO_OP, &old),
+		ck_assert_int_eq(cua__hashmap_state_update(&m->view, m->ks, m->vs, hash, key,
+							   equal_half, value, take_operand,
+							   CUA__HASHMAP_NO_OP, &old),
 				 CUA_HASHMAP_EXISTS);
-		ck_assert_int_eq(cua__hashmap_state_locate(&m->view, m->ks, m->vs, hash, key, equal_half,
-							   &spot),
+		ck_assert_int_eq(cua__hashmap_state_locate(&m->view, m->ks, m->vs, hash, key,
+							   equal_half, &spot),
 				 1);
-		ck_assert_int_eq(cua__hashmap_state_change(&m->view, m->ks, m->vs, hash, key, equal_half,
-							   &spot, value),
+		ck_assert_int_eq(cua__hashmap_state_change(&m->view, m->ks, m->vs, hash, key,
+							   equal_half, &spot, value),
 				 1);
-		ck_assert_int_eq(cua__hashmap_state_find(&m->view, m->ks, m->vs, hash, key, equal_half, &old),
+		ck_assert_int_eq(cua__hashmap_state_find(&m->view, m->ks, m->vs, hash, key,
+							 equal_half, &old),
 				 1);
 		ck_assert_uint_eq(number_of(m, old, &wrong), m->vs ? i : 0);
 		ck_assert_uint_eq(wrong, 0);
@@ -353,8 +358,9 @@ START_TEST(own_equality)
 	for (uint64_t i = 0; i < 10; i++) {
 		struct cua_u128 key = {i ^ 1, 0};
 
-		ck_assert_int_eq(cua__hashmap_state_erase(&m->view, m->ks, m->vs, cua_hash_u64(i >> 1, 0),
-							  key, equal_half, NULL),
+		ck_assert_int_eq(cua__hashmap_state_erase(&m->view, m->ks, m->vs,
+							  cua_hash_u64(i >> 1, 0), key, equal_half,
+							  NULL),
 				 !(i & 1));
 	}
 	ck_assert_uint_eq(size_of(m), 0);
@@ -379,8 +385,8 @@ struct thread {
 
 static pthread_barrier_t barrier;
 
-static void run_threads(struct thread *t, const struct map *m, uint64_t n_keys, int rounds, uint64_t *seed,
-			void *(*body)(void *))
+static void run_threads(struct thread *t, const struct map *m, uint64_t n_keys, int rounds,
+			uint64_t *seed, void *(*body)(void *))
 {
 	memset(t, 0, THREADS * sizeof(*t));
 	ck_assert_int_eq(pthread_barrier_init(&barrier, NULL, THREADS), 0);
@@ -432,14 +438,15 @@ static int add(struct thread *t, uint64_t key, int by_change)
 	int changed, result;
 
 	if (!by_change)
-		return cua__hashmap_state_update(&m->view, KEY, value_of(m, key << 20 | 1), next_number,
-						 CUA__HASHMAP_NO_OP, NULL);
+		return cua__hashmap_state_update(&m->view, KEY, value_of(m, key << 20 | 1),
+						 next_number, CUA__HASHMAP_NO_OP, NULL);
 	do {
 		result = enter(m, key, key << 20 | 1, &spot);
 		if (result != CUA_HASHMAP_EXISTS)
 			return result;
 		do {
-			changed = change(m, key, &spot, key << 20 | (count_of(t, key, spot.value) + 1));
+			changed = change(m, key, &spot,
+					 key << 20 | (count_of(t, key, spot.value) + 1));
 		} while (changed == 0);
 	} while (changed < 0);
 	return CUA_HASHMAP_EXISTS;
@@ -481,7 +488,8 @@ static void *mix_main(void *arg)
 			t->taken[key] += count_of(t, key, value);
 			break;
 		case 5:
-			if (!cua__hashmap_state_at(&m->view, m->ks, m->vs, r % m->slots, &there, &value))
+			if (!cua__hashmap_state_at(&m->view, m->ks, m->vs, r % m->slots, &there,
+						   &value))
 				break;
 			for (key = 0; key < HOT; key++)
 				if (key_of(m, key).lo == there.lo && key_of(m, key).hi == there.hi)
@@ -508,7 +516,8 @@ START_TEST(threads_mix)
 	int rounds = test_quick() ? 3000 : 100000;
 
 	for (int shape = 0; shape < 3; shape++) {
-		struct map map = new_map(&layouts[_i], shapes[shape].buckets, test_random(&seed)), *m = &map;
+		struct map map = new_map(&layouts[_i], shapes[shape].buckets, test_random(&seed)),
+			   *m = &map;
 		struct thread threads[THREADS];
 		uint64_t full = 0, size = 0;
 
@@ -547,7 +556,8 @@ static void *own_main(void *arg)
 	pthread_barrier_wait(&barrier);
 	for (int i = 0; i < t->rounds; i++) {
 		uint64_t r = test_random(&t->seed), other = (r >> 8) % m->slots;
-		uint64_t own = other - other % THREADS + t->number, key = own < m->slots ? own : t->number;
+		uint64_t own = other - other % THREADS + t->number,
+			 key = own < m->slots ? own : t->number;
 		uint64_t n = (r >> 40 & COUNT) | key << 20, had = there[key];
 		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 		struct cua_u128 value = nothing;

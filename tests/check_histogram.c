@@ -167,13 +167,13 @@ START_TEST(test_arguments)
 	OPTIONS(CUA_ERROR_TYPE, (o.weights = wide_x, o.weight_type = CUA_U8));
 	OPTIONS(CUA_ERROR_TYPE,
 		(o.weights = wide_x, o.weight_type = CUA_F32, o.count_type = CUA_U64));
-	OPTIONS(CUA_ERROR_VALUE, (o.weights = wide_x, o.weight_type = CUA_F64, o.weight_limit = -1));
+	OPTIONS(CUA_ERROR_VALUE,
+		(o.weights = wide_x, o.weight_type = CUA_F64, o.weight_limit = -1));
 	OPTIONS(CUA_ERROR_VALUE,
 		(o.weights = wide_x, o.weight_type = CUA_F64, o.weight_limit = HUGE_VAL));
 	OPTIONS(CUA_ERROR_VALUE,
 		(o.weights = wide_x, o.weight_type = CUA_F64, o.weight_limit = (double)NAN));
-	OPTIONS(CUA_ERROR_ALIGNMENT,
-		(o.weights = (char *)wide_x + 2, o.weight_type = CUA_F32));
+	OPTIONS(CUA_ERROR_ALIGNMENT, (o.weights = (char *)wide_x + 2, o.weight_type = CUA_F32));
 	OPTIONS(CUA_ERROR_ALIGNMENT, o.outside = (uint64_t *)((char *)wide_x + 4));
 	OPTIONS(CUA_ERROR_OVERLAP, o.outside = counts + 255);
 	OPTIONS(CUA_ERROR_OVERLAP, o.outside = (uint64_t *)(void *)x);
@@ -191,8 +191,9 @@ START_TEST(test_arguments)
 			 CUA_ERROR_ALIGNMENT);
 	/* rows that reach into the counts by their pitch only */
 	o.pitch = 16;
-	ck_assert_status(cua_histogram_even(ctx, &o, CUA_U16, 4, wide_x, 2, &zero, &ten, wide_x + 1),
-			 CUA_ERROR_OVERLAP);
+	ck_assert_status(
+		cua_histogram_even(ctx, &o, CUA_U16, 4, wide_x, 2, &zero, &ten, wide_x + 1),
+		CUA_ERROR_OVERLAP);
 #undef OPTIONS
 
 	/* edges */
@@ -433,7 +434,8 @@ static void make_elements(enum cua_type type, void *array, size_t n, union limit
 					      (r >> 9) & 1 ? HUGE_VAL : -HUGE_VAL);
 			store_float(type, array, i, v);
 		} else {
-			uint64_t width = upper.u - lower.u, v = lower.u + test_random(state) % width;
+			uint64_t width = upper.u - lower.u,
+				 v = lower.u + test_random(state) % width;
 
 			if (pick == 0)
 				v = test_random(state);
@@ -470,8 +472,10 @@ static size_t make_cases(enum cua_type type, struct even_case *cases)
 	};
 	static const size_t integer_bins[] = {1, 2, 3, 7, 10, 255, 256, 257, 1000, 4096, 65536};
 	const int bits = 8 * (int)cua_type_size(type);
-	const int is_signed = type == CUA_I8 || type == CUA_I16 || type == CUA_I32 || type == CUA_I64;
-	const wide least = is_signed ? -((wide)1 << (bits - 1)) : 0, above = least + ((wide)1 << bits);
+	const int is_signed =
+		type == CUA_I8 || type == CUA_I16 || type == CUA_I32 || type == CUA_I64;
+	const wide least = is_signed ? -((wide)1 << (bits - 1)) : 0,
+		   above = least + ((wide)1 << bits);
 	const wide ranges[][2] = {
 		{least, above},     /* all values, where the limits can say so */
 		{least, above - 1}, /* all but the greatest */
@@ -765,8 +769,8 @@ START_TEST(test_big)
 					     (int64_t)1 << 32, two));
 	ck_assert_uint_eq(two[1], 1);
 	ck_assert_uint_eq(two[0], n - 1);
-	ck_assert_cua(cua_histogram_even_u16(ctx, n, (const uint16_t *)(void *)x, 2, 0, 1 << 16,
-					     two));
+	ck_assert_cua(
+		cua_histogram_even_u16(ctx, n, (const uint16_t *)(void *)x, 2, 0, 1 << 16, two));
 	ck_assert_uint_eq(two[1], 0);
 	ck_assert_uint_eq(two[0], n);
 	/* more than 2^32 in one bin of a strategy that has no copies of it */

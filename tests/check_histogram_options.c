@@ -54,8 +54,9 @@ START_TEST(test_random_calls)
 		sides_got[16] = 77;
 
 		if (m.n)
-			ck_assert_cua(cua_copy(ctx, ours + first * size, x,
-					       (model_place(&m, m.n - 1) + model_channels(&m)) * size));
+			ck_assert_cua(
+				cua_copy(ctx, ours + first * size, x,
+					 (model_place(&m, m.n - 1) + model_channels(&m)) * size));
 		ck_assert_cua(cua_copy(ctx, our_weights, weights, MOST_N * 8));
 		memset(got, 0xee, (all + 1) * 8);
 		for (size_t k = 0; k < all; k++)
@@ -82,14 +83,15 @@ START_TEST(test_random_calls)
 			EXPECT(value == expected, "%s: bin %zu has %llx, not %llx", text, k,
 			       (unsigned long long)value, (unsigned long long)expected);
 		}
-		EXPECT(((unsigned char *)got)[all * count_size] == 0xee, "%s: a bin too many", text);
+		EXPECT(((unsigned char *)got)[all * count_size] == 0xee, "%s: a bin too many",
+		       text);
 		for (size_t k = 0; k < 16; k++) {
 			uint64_t expected = sides_before[k];
 
 			if (with_sides && k < model_counted(&m) * CUA_HISTOGRAM_SIDES)
 				expected = sides[k] + (o.accumulate ? sides_before[k] : 0);
-			EXPECT(sides_got[k] == expected, "%s: outside %zu is %llx, not %llx", text, k,
-			       (unsigned long long)sides_got[k], (unsigned long long)expected);
+			EXPECT(sides_got[k] == expected, "%s: outside %zu is %llx, not %llx", text,
+			       k, (unsigned long long)sides_got[k], (unsigned long long)expected);
 		}
 	}
 	/* of what is left out there has to be little enough */
@@ -112,9 +114,11 @@ END_TEST
 
 static void check_long(struct cua_context *ctx, struct model_call *m, const char *what)
 {
-	size_t all = m->bins * model_counted(m), values = model_place(m, m->n - 1) + model_channels(m);
+	size_t all = m->bins * model_counted(m),
+	       values = model_place(m, m->n - 1) + model_channels(m);
 	size_t size = cua_type_size(m->type);
-	uint64_t *sums = test_malloc(all * 8), *got = test_malloc(all * 8), sides[16] = {0}, sides_got[16];
+	uint64_t *sums = test_malloc(all * 8), *got = test_malloc(all * 8), sides[16] = {0},
+		 sides_got[16];
 	void *x = test_upload(ctx, m->x, values * size);
 	struct cua_histogram_options o = m->o;
 	enum cua_status status;
@@ -129,12 +133,14 @@ static void check_long(struct cua_context *ctx, struct model_call *m, const char
 			continue;
 		ck_assert_cua(status);
 		for (size_t i = 0; i < all; i++)
-			EXPECT(got[i] == sums[i], "%s, %s, %u channels, strategy %d: bin %zu has %llu, not %llu",
-			       what, cua_type_name(m->type), model_channels(m), strategy, i,
+			EXPECT(got[i] == sums[i],
+			       "%s, %s, %u channels, strategy %d: bin %zu has %llu, not %llu", what,
+			       cua_type_name(m->type), model_channels(m), strategy, i,
 			       (unsigned long long)got[i], (unsigned long long)sums[i]);
 		for (unsigned i = 0; i < model_counted(m) * CUA_HISTOGRAM_SIDES; i++)
-			EXPECT(sides_got[i] == sides[i], "%s, %s, strategy %d: outside %u is %llu, not %llu",
-			       what, cua_type_name(m->type), strategy, i,
+			EXPECT(sides_got[i] == sides[i],
+			       "%s, %s, strategy %d: outside %u is %llu, not %llu", what,
+			       cua_type_name(m->type), strategy, i,
 			       (unsigned long long)sides_got[i], (unsigned long long)sides[i]);
 	}
 	test_free(ctx, x);
@@ -159,7 +165,8 @@ START_TEST(test_long)
 		for (unsigned t = 0; t < COUNT(model_types); t++)
 			for (unsigned channels = 1; channels < 4; channels++) {
 				const double edges[] = {-100, -0.5, 0, 1, 77, 100};
-				struct model_call m = {.rule = MODEL_EVEN, .type = model_types[t], .x = x};
+				struct model_call m = {
+					.rule = MODEL_EVEN, .type = model_types[t], .x = x};
 				char typed[6 * 8];
 
 				if (cua_type_size(m.type) > 2 || (channels > 1 && (kind || quick)))
@@ -175,18 +182,21 @@ START_TEST(test_long)
 					m.upper.f = 1000;
 				} else {
 					m.lower.i = m.type == CUA_I8 ? -100 : 3;
-					m.upper.i = m.type == CUA_I8 || m.type == CUA_U8 ? 99 : 40000;
+					m.upper.i =
+						m.type == CUA_I8 || m.type == CUA_U8 ? 99 : 40000;
 				}
 				check_long(ctx, &m, "even");
 				m.rule = MODEL_EDGES;
 				m.bins = 5;
 				for (size_t i = 0; i < 6; i++)
 					store(m.type, typed, i, edges[i],
-					      (uint64_t)(int64_t)(edges[i] + (model_is_float(m.type) ||
-									 m.type == CUA_I8 ||
-									 m.type == CUA_I16
-								 ? 0
-								 : 100)));
+					      (uint64_t)(int64_t)(edges[i] +
+								  (model_is_float(m.type) ||
+										   m.type ==
+											   CUA_I8 ||
+										   m.type == CUA_I16
+									   ? 0
+									   : 100)));
 				m.edges = typed;
 				check_long(ctx, &m, "edges");
 			}
@@ -219,8 +229,10 @@ START_TEST(test_whole_bins)
 		m.n = n;
 		m.x = x;
 		for (size_t k = 0; k < n; k++) {
-			uint32_t r = (uint32_t)(k / runs[(i + k / 5000) % COUNT(runs)]) * 2654435761u;
-			int32_t v = (int32_t)m.lower.i - 2 + (int32_t)((r >> 8) % (widths[i / 16] + 5));
+			uint32_t r =
+				(uint32_t)(k / runs[(i + k / 5000) % COUNT(runs)]) * 2654435761u;
+			int32_t v =
+				(int32_t)m.lower.i - 2 + (int32_t)((r >> 8) % (widths[i / 16] + 5));
 
 			store(m.type, x, k, 0, (uint64_t)(int64_t)v);
 		}
@@ -242,7 +254,8 @@ START_TEST(test_known)
 	int8_t i8[256];
 	struct cua_bf16 bf16[256];
 	struct cua_f16 f16[4];
-	uint64_t u64[6] = {0, 1, (uint64_t)1 << 63, ((uint64_t)1 << 63) - 1, UINT64_MAX, UINT64_MAX - 1};
+	uint64_t u64[6] = {
+		0, 1, (uint64_t)1 << 63, ((uint64_t)1 << 63) - 1, UINT64_MAX, UINT64_MAX - 1};
 	int64_t i64[4] = {INT64_MIN, -1, 0, INT64_MAX};
 	struct cua_histogram_options closed = no_options();
 	enum cua_status status;
@@ -250,7 +263,7 @@ START_TEST(test_known)
 
 #define KNOWN(data, n, type, options, bins, lower, upper)                                          \
 	do {                                                                                       \
-		x = test_upload(ctx, data, (n) * cua_type_size(type));                             \
+		x = test_upload(ctx, data, (n)*cua_type_size(type));                               \
 		memset(counts, 0xee, sizeof(counts));                                              \
 		status = cua_histogram_even(ctx, options, type, n, x, bins, lower, upper, counts); \
 		test_free(ctx, x);                                                                 \
@@ -314,7 +327,8 @@ START_TEST(test_known)
 		/* the least x of bin i is 10000 i / 7, rounded up */
 		ck_assert_cua(status);
 		for (int i = 0; i < 7; i++)
-			ck_assert_uint_eq(counts[i], (unsigned)(((i + 1) * 10000 + 6) / 7 - (i * 10000 + 6) / 7));
+			ck_assert_uint_eq(counts[i], (unsigned)(((i + 1) * 10000 + 6) / 7 -
+								(i * 10000 + 6) / 7));
 	}
 	/* the whole of 64 bits */
 	KNOWN(u64, 6, CUA_U64, &closed, 2, &(uint64_t){0}, &(uint64_t){UINT64_MAX});
@@ -349,7 +363,8 @@ START_TEST(test_known_edges)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	const float edges[] = {-HUGE_VALF, -0.0f, 0.0f, 1, 1, 1, HUGE_VALF};
-	const float values[] = {-HUGE_VALF, -1, -0.0f, 0.0f, 0.5f, 1, 2, HUGE_VALF, (float)NAN, -(float)NAN};
+	const float values[] = {-HUGE_VALF, -1, -0.0f,     0.0f,       0.5f,
+				1,          2,  HUGE_VALF, (float)NAN, -(float)NAN};
 	const uint64_t open[6] = {2, 0, 3, 0, 0, 2}, closed[6] = {2, 0, 3, 0, 0, 3};
 	struct cua_histogram_options o = no_options();
 	uint64_t counts[6], outside[4];
@@ -438,8 +453,10 @@ START_TEST(test_unit)
 			double sum = -1;
 
 			ck_assert_cua(cua_copy(ctx, weight, &given[i], sizeof(*weight)));
-			ck_assert_cua(cua_histogram_even(ctx, &o, CUA_F32, 1, x, 1, &(double){0}, &(double){10}, &sum));
-			EXPECT(sum == expected[i], "limit 2^%d, weight %a: %a, not %a", e, given[i], sum, expected[i]);
+			ck_assert_cua(cua_histogram_even(ctx, &o, CUA_F32, 1, x, 1, &(double){0},
+							 &(double){10}, &sum));
+			EXPECT(sum == expected[i], "limit 2^%d, weight %a: %a, not %a", e, given[i],
+			       sum, expected[i]);
 		}
 	}
 	test_free(ctx, x);

@@ -19,7 +19,8 @@ static void check_integer_rule(wide lower, wide upper, size_t bins, wide x)
 		enum cua_status status;
 
 		if (lower >= INT64_MIN && upper <= INT64_MAX && x <= INT64_MAX) {
-			status = cua_histogram_range_i64((int64_t)lower, (int64_t)upper, bins, &range);
+			status = cua_histogram_range_i64((int64_t)lower, (int64_t)upper, bins,
+							 &range);
 			EXPECT(!status, "%s", cua_status_name(status));
 			if (closed)
 				cua_histogram_range_close(&range);
@@ -31,7 +32,8 @@ static void check_integer_rule(wide lower, wide upper, size_t bins, wide x)
 			       expected);
 		}
 		if (lower >= 0 && upper <= UINT64_MAX && x >= 0) {
-			status = cua_histogram_range_u64((uint64_t)lower, (uint64_t)upper, bins, &range);
+			status = cua_histogram_range_u64((uint64_t)lower, (uint64_t)upper, bins,
+							 &range);
 			EXPECT(!status, "%s", cua_status_name(status));
 			if (closed)
 				cua_histogram_range_close(&range);
@@ -67,8 +69,8 @@ START_TEST(test_integer_rule)
 		wide least = is_signed ? (wide)INT64_MIN : 0,
 		     most = is_signed ? (wide)INT64_MAX : (wide)UINT64_MAX;
 		/* widths of any size, half of them around 2^32, and bins of any number */
-		uint64_t width = i % 4 < 2 ? test_random(&seed) >> q % 64
-					   : ((uint64_t)1 << 32) + r % 7 - 3;
+		uint64_t width =
+			i % 4 < 2 ? test_random(&seed) >> q % 64 : ((uint64_t)1 << 32) + r % 7 - 3;
 		size_t bins = (size_t)((q >> 8 & 0x7fffffffu) >> (r >> 56) % 31) + 1;
 		wide lower = (wide)(test_random(&seed) >> r % 64), upper, d;
 
@@ -88,7 +90,8 @@ START_TEST(test_integer_rule)
 		d = (wide)(test_random(&seed) % width);
 		/* where a quotient is exact, and one below it */
 		if (i % 3) {
-			d = ((wide)(test_random(&seed) % bins) * width + (wide)bins - 1) / (wide)bins;
+			d = ((wide)(test_random(&seed) % bins) * width + (wide)bins - 1) /
+			    (wide)bins;
 			d -= i % 3 - 1;
 		}
 		check_integer_rule(lower, upper, bins, clamp(lower + d, least, most));
@@ -141,8 +144,9 @@ START_TEST(test_float_rule)
 {
 	uint64_t seed = test_seed("test_float_rule");
 	int rounds = test_quick() || SANITIZED ? 20000 : 400000;
-	const double limits[] = {0.0, -0.0, 5e-324, -5e-324, DBL_MAX, -DBL_MAX, 1, -1, 1e-310, -1e-310,
-				 FLT_MAX, -FLT_MAX, 1e39, -1e39, 0x1p-149, 0x1p-150};
+	const double limits[] = {0.0,  -0.0,  5e-324,   -5e-324, DBL_MAX, -DBL_MAX,
+				 1,    -1,    1e-310,   -1e-310, FLT_MAX, -FLT_MAX,
+				 1e39, -1e39, 0x1p-149, 0x1p-150};
 	struct cua_histogram_range range;
 
 	for (int i = 0; i < rounds; i++) {
@@ -179,14 +183,18 @@ START_TEST(test_float_rule)
 		near[4] = nextafter(upper, -HUGE_VAL);
 		near[5] = nextafter(upper, HUGE_VAL);
 		near[6] = limits[i % (int)COUNT(limits)];
-		near[7] = i % 5 == 0 ? (double)NAN : i % 5 == 1 ? -(double)NAN : i % 2 ? HUGE_VAL : -HUGE_VAL;
+		near[7] = i % 5 == 0   ? (double)NAN
+			  : i % 5 == 1 ? -(double)NAN
+			  : i % 2      ? HUGE_VAL
+				       : -HUGE_VAL;
 		for (size_t k = 0; k < COUNT(near); k++) {
 			size_t expected = model_float_bin(near[k], lower, upper, closed, bins);
 			float around[3];
 
 			got = bin_f64(&range, near[k]);
-			EXPECT(got == expected, "%a in %zu bins of [%a, %a), closed %d: %zu, not %zu",
-			       near[k], bins, lower, upper, closed, got, expected);
+			EXPECT(got == expected,
+			       "%a in %zu bins of [%a, %a), closed %d: %zu, not %zu", near[k], bins,
+			       lower, upper, closed, got, expected);
 			/* that the bin is about right */
 			if (got < bins) {
 				long double part = ((long double)near[k] - lower) /
@@ -194,18 +202,20 @@ START_TEST(test_float_rule)
 
 				EXPECT((long double)got <= part + 1e-9L &&
 					       (long double)got + 1 >= part - 1e-9L,
-				       "%a in %zu bins of [%a, %a): %zu", near[k], bins, lower, upper,
-				       got);
+				       "%a in %zu bins of [%a, %a): %zu", near[k], bins, lower,
+				       upper, got);
 			}
 			around[0] = (float)near[k];
 			around[1] = nextafterf(around[0], HUGE_VALF);
 			around[2] = nextafterf(around[0], -HUGE_VALF);
 			for (int f = 0; f < 3; f++) {
-				expected = model_float_bin((double)around[f], lower, upper, closed, bins);
+				expected = model_float_bin((double)around[f], lower, upper, closed,
+							   bins);
 				got = bin_f32(&range, around[f]);
 				EXPECT(got == expected,
 				       "float %a in %zu bins of [%a, %a), closed %d: %zu, not %zu",
-				       (double)around[f], bins, lower, upper, closed, got, expected);
+				       (double)around[f], bins, lower, upper, closed, got,
+				       expected);
 			}
 		}
 	}
@@ -242,10 +252,16 @@ END_TEST
 /* One of these few values, so that there are equal ones; NaNs from number 16 on. */
 static void make_value(enum cua_type type, void *p, uint64_t number)
 {
-	const double floats[] = {0.0, -0.0, 1, -1, 5e-324, -5e-324, HUGE_VAL, -HUGE_VAL, DBL_MAX, -DBL_MAX,
-				 0x1p-149, -0x1p-149, 1.5, 2, 3, 1e-30, (double)NAN, -(double)NAN};
-	const uint64_t integers[] = {0, 1, 2, 3, 4, 5, 6, 7, UINT64_MAX, UINT64_MAX - 1,
-				     INT64_MAX, (uint64_t)INT64_MIN, INT32_MAX, (uint64_t)INT32_MIN,
+	const double floats[] = {0.0,      -0.0,      1,       -1,       5e-324,      -5e-324,
+				 HUGE_VAL, -HUGE_VAL, DBL_MAX, -DBL_MAX, 0x1p-149,    -0x1p-149,
+				 1.5,      2,         3,       1e-30,    (double)NAN, -(double)NAN};
+	const uint64_t integers[] = {0,          1,
+				     2,          3,
+				     4,          5,
+				     6,          7,
+				     UINT64_MAX, UINT64_MAX - 1,
+				     INT64_MAX,  (uint64_t)INT64_MIN,
+				     INT32_MAX,  (uint64_t)INT32_MIN,
 				     UINT32_MAX, (uint64_t)1 << 32};
 	double f = floats[number];
 	float narrow = (float)f;
@@ -283,9 +299,9 @@ static void sort(enum cua_type type, char *p, size_t n)
 		sort(TYPE, (char *)edges, bins + 1);                                               \
 		for (size_t k = 0; k < 20; k++) {                                                  \
 			size_t expected = model_edge_bin(TYPE, x, k, edges, bins, closed);         \
-			size_t got = side_of(cua_histogram_edge_bin_##t(edges, (uint32_t)bins,     \
-									closed, x[k]),             \
-					     cua_histogram_edge_side_##t(edges, x[k]));            \
+			size_t got = side_of(                                                      \
+				cua_histogram_edge_bin_##t(edges, (uint32_t)bins, closed, x[k]),   \
+				cua_histogram_edge_side_##t(edges, x[k]));                         \
                                                                                                    \
 			EXPECT(got == expected, "%s, %zu bins, closed %d: %zu, not %zu", #t, bins, \
 			       closed, got, expected);                                             \
@@ -358,8 +374,8 @@ START_TEST(test_block)
 	for (unsigned c = 0; c < 256; c++) {
 		size_t bin = model_letter_bin((unsigned char)c);
 
-		ck_assert_uint_eq(side_of(cua_histogram_letter_bin(c), cua_histogram_letter_side(c)),
-				  bin);
+		ck_assert_uint_eq(
+			side_of(cua_histogram_letter_bin(c), cua_histogram_letter_side(c)), bin);
 	}
 	memset(shared, 0xee, sizeof(shared));
 	cua_histogram_block_init(shared, 299);

@@ -80,7 +80,8 @@ static struct cua_hashmap_view view_of(struct cua_context *ctx, const struct cua
 	return view;
 }
 
-static uint64_t chained_seed(struct cua_context *ctx, const struct cua_chained_options *o, struct cua_context *other)
+static uint64_t chained_seed(struct cua_context *ctx, const struct cua_chained_options *o,
+			     struct cua_context *other)
 {
 	struct cua_chained_view view, of_copy;
 	struct cua_chained *table, *copy;
@@ -95,7 +96,8 @@ static uint64_t chained_seed(struct cua_context *ctx, const struct cua_chained_o
 	return view.seed;
 }
 
-static struct cua_hashmap_view multimap_seed(struct cua_context *ctx, const struct cua_multimap_options *o)
+static struct cua_hashmap_view multimap_seed(struct cua_context *ctx,
+					     const struct cua_multimap_options *o)
 {
 	struct cua_multimap_view view;
 	struct cua_multimap *mm;
@@ -170,10 +172,14 @@ START_TEST(bad_options)
 		uint32_t own_hash, hash, max_probes;
 		enum cua_status status;
 	} rows[] = {
-		{0, CUA_HASHMAP_HASH_KEYED, 0, CUA_OK},   {0, 2, 0, CUA_ERROR_VALUE},
-		{1, CUA_HASHMAP_HASH_KEYED, 0, CUA_ERROR_VALUE}, {1, 0, 32, CUA_OK},
-		{0, 0, 31, CUA_ERROR_VALUE},              {0, 0, 1, CUA_ERROR_VALUE},
-		{0, 0, 128, CUA_OK},                      {0, 0, 129, CUA_ERROR_VALUE},
+		{0, CUA_HASHMAP_HASH_KEYED, 0, CUA_OK},
+		{0, 2, 0, CUA_ERROR_VALUE},
+		{1, CUA_HASHMAP_HASH_KEYED, 0, CUA_ERROR_VALUE},
+		{1, 0, 32, CUA_OK},
+		{0, 0, 31, CUA_ERROR_VALUE},
+		{0, 0, 1, CUA_ERROR_VALUE},
+		{0, 0, 128, CUA_OK},
+		{0, 0, 129, CUA_ERROR_VALUE},
 	};
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_multimap_options of_multimap = {.struct_size = sizeof(of_multimap), .hash = 2};
@@ -184,19 +190,25 @@ START_TEST(bad_options)
 	struct cua_chained *table = NULL;
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct cua_hashmap_options o = {.struct_size = sizeof(o), .own_hash = rows[i].own_hash,
-						.hash = rows[i].hash, .max_probes = rows[i].max_probes};
+		struct cua_hashmap_options o = {.struct_size = sizeof(o),
+						.own_hash = rows[i].own_hash,
+						.hash = rows[i].hash,
+						.max_probes = rows[i].max_probes};
 		struct cua_hashmap *map = NULL;
 
-		ck_assert_status(cua_hashmap_create(ctx, &o, CUA_U64, CUA_U64, 10, &map), rows[i].status);
+		ck_assert_status(cua_hashmap_create(ctx, &o, CUA_U64, CUA_U64, 10, &map),
+				 rows[i].status);
 		ck_assert(!map == (rows[i].status != CUA_OK));
 		ck_assert_cua(cua_hashmap_destroy(map));
 	}
-	ck_assert_status(cua_multimap_create(ctx, &of_multimap, CUA_U64, CUA_U64, 10, 10, &mm), CUA_ERROR_VALUE);
+	ck_assert_status(cua_multimap_create(ctx, &of_multimap, CUA_U64, CUA_U64, 10, 10, &mm),
+			 CUA_ERROR_VALUE);
 	of_multimap.hash = 0;
 	of_multimap.reserved = 1;
-	ck_assert_status(cua_multimap_create(ctx, &of_multimap, CUA_U64, CUA_U64, 10, 10, &mm), CUA_ERROR_VALUE);
-	ck_assert_status(cua_hashmap_create(ctx, &of_map, CUA_U64, CUA_U64, 10, &kept), CUA_ERROR_VALUE);
+	ck_assert_status(cua_multimap_create(ctx, &of_multimap, CUA_U64, CUA_U64, 10, 10, &mm),
+			 CUA_ERROR_VALUE);
+	ck_assert_status(cua_hashmap_create(ctx, &of_map, CUA_U64, CUA_U64, 10, &kept),
+			 CUA_ERROR_VALUE);
 	ck_assert_ptr_null(kept);
 	ck_assert_status(cua_chained_create(ctx, &of_chained, 10, 10, &table), CUA_ERROR_VALUE);
 	ck_assert(!mm && !table);
@@ -211,8 +223,9 @@ static const struct kind {
 	uint32_t ks, vs;
 	uint32_t portable;
 } kinds[] = {
-	{CUA_U32, CUA_U32, 4, 4, 0},  {CUA_U64, CUA_NONE, 8, 0, 0},  {CUA_U64, CUA_U64, 8, 8, 0},
-	{CUA_U64, CUA_U64, 8, 8, 1},  {CUA_U128, CUA_U64, 16, 8, 0}, {CUA_U128, CUA_U128, 16, 16, 0},
+	{CUA_U32, CUA_U32, 4, 4, 0},   {CUA_U64, CUA_NONE, 8, 0, 0},
+	{CUA_U64, CUA_U64, 8, 8, 0},   {CUA_U64, CUA_U64, 8, 8, 1},
+	{CUA_U128, CUA_U64, 16, 8, 0}, {CUA_U128, CUA_U128, 16, 16, 0},
 	{CUA_U32, CUA_U128, 4, 16, 0},
 };
 
@@ -232,7 +245,8 @@ static void craft(const struct kind *k, uint64_t seed, unsigned top, size_t n, c
 {
 	for (uint64_t i = 0, have = 0; have < n; i++) {
 		const struct cua_u128 key = key_number(k, i);
-		const uint64_t hash = k->ks == 16 ? cua_hash_u128(key, seed) : cua_hash_u64(key.lo, seed);
+		const uint64_t hash =
+			k->ks == 16 ? cua_hash_u128(key, seed) : cua_hash_u64(key.lo, seed);
 
 		if (hash >> (64 - top) || (hash >> 4 & 63))
 			continue;
@@ -250,8 +264,9 @@ struct crowd {
 	uint8_t *got; /* of n results, on the host */
 };
 
-static struct crowd crowd_make(struct cua_context *ctx, const struct kind *k, const struct cua_hashmap_options *o,
-			       uint64_t capacity, size_t n, unsigned top)
+static struct crowd crowd_make(struct cua_context *ctx, const struct kind *k,
+			       const struct cua_hashmap_options *o, uint64_t capacity, size_t n,
+			       unsigned top)
 {
 	struct crowd c = {.ctx = ctx, .k = k, .n = n};
 	char *keys = test_malloc(n * k->ks);
@@ -304,9 +319,11 @@ static void expect_found(struct crowd *c)
 	ck_assert_cua(cua_hashmap_contains_n(c->map, c->n, c->keys, c->results));
 	test_download(c->ctx, there, c->results, c->n);
 	for (size_t i = 0; i < c->n; i++)
-		ck_assert_int_eq(there[i], c->got[i] == CUA_HASHMAP_INSERTED || c->got[i] == CUA_HASHMAP_EXISTS);
+		ck_assert_int_eq(there[i], c->got[i] == CUA_HASHMAP_INSERTED ||
+						   c->got[i] == CUA_HASHMAP_EXISTS);
 	ck_assert_cua(cua_hashmap_size(c->map, &size));
-	ck_assert_uint_eq(size, count_of(c, CUA_HASHMAP_INSERTED) + count_of(c, CUA_HASHMAP_EXISTS));
+	ck_assert_uint_eq(size,
+			  count_of(c, CUA_HASHMAP_INSERTED) + count_of(c, CUA_HASHMAP_EXISTS));
 	free(there);
 }
 
@@ -380,8 +397,10 @@ static size_t least_slots(const struct crowd *c, size_t *most)
 START_TEST(bounded)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap_options o = {
-		.struct_size = sizeof(o), .seed = CUA_HASH_SEED_FIXED, .max_probes = 32, .rejects = 5};
+	struct cua_hashmap_options o = {.struct_size = sizeof(o),
+					.seed = CUA_HASH_SEED_FIXED,
+					.max_probes = 32,
+					.rejects = 5};
 	const struct kind *k = &kinds[_i];
 	struct crowd c = crowd_make(ctx, k, &o, 64 * slots_of(ctx, k), CROWD, 6);
 	size_t most, least = least_slots(&c, &most), n;
@@ -396,7 +415,8 @@ START_TEST(bounded)
 	ck_assert_status(cua_hashmap_status(c.map), CUA_ERROR_FULL);
 	expect_found(&c);
 	pairs = test_alloc(ctx, 5 * 32);
-	ck_assert_cua(cua_hashmap_rejected(c.map, 5, pairs, k->vs ? (char *)pairs + 5 * 16 : NULL, &rejected));
+	ck_assert_cua(cua_hashmap_rejected(c.map, 5, pairs, k->vs ? (char *)pairs + 5 * 16 : NULL,
+					   &rejected));
 	ck_assert_uint_eq(rejected, CROWD - n);
 	test_free(ctx, pairs);
 
@@ -405,7 +425,8 @@ START_TEST(bounded)
 	ck_assert_uint_eq(count_of(&c, CUA_HASHMAP_EXISTS), n);
 	expect_found(&c);
 	if (k->vs) {
-		ck_assert_cua(cua_hashmap_update_n(c.map, CUA_UPDATE_ADD, c.n, c.keys, c.values, c.results));
+		ck_assert_cua(cua_hashmap_update_n(c.map, CUA_UPDATE_ADD, c.n, c.keys, c.values,
+						   c.results));
 		test_download(ctx, c.got, c.results, c.n);
 		ck_assert_uint_eq(count_of(&c, CUA_HASHMAP_EXISTS), n);
 		ck_assert_uint_eq(count_of(&c, CUA_HASHMAP_FULL), CROWD - n);
@@ -433,7 +454,8 @@ END_TEST
 START_TEST(bounded_resize)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap_options o = {.struct_size = sizeof(o), .seed = CUA_HASH_SEED_FIXED, .max_probes = 32};
+	struct cua_hashmap_options o = {
+		.struct_size = sizeof(o), .seed = CUA_HASH_SEED_FIXED, .max_probes = 32};
 	struct crowd c = crowd_make(ctx, &kinds[0], &o, 4096 * 7, CROWD, 6);
 	struct cua_hashmap_view before, after;
 
@@ -456,7 +478,8 @@ END_TEST
 START_TEST(bounded_build)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap_options o = {.struct_size = sizeof(o), .seed = CUA_HASH_SEED_FIXED, .max_probes = 32};
+	struct cua_hashmap_options o = {
+		.struct_size = sizeof(o), .seed = CUA_HASH_SEED_FIXED, .max_probes = 32};
 	const size_t others = test_quick() ? 100000 : 2000000, n = others + CRAFTED;
 	const struct kind *k = &kinds[_i ? 2 : 0];
 	uint64_t seed = test_seed("bounded_build"), size = 0, crafted_there, crowded_out;
@@ -509,16 +532,19 @@ START_TEST(bounded_build)
 			const struct kind kind = *k;
 			struct cua_u128 key, value;
 
-			for (uint64_t p = 0; p < cua__hashmap_places(&view, kind.ks, kind.vs); p++) {
+			for (uint64_t p = 0; p < cua__hashmap_places(&view, kind.ks, kind.vs);
+			     p++) {
 				uint64_t hash, home, d = 0;
 
-				if (p / cua__hashmap_word_slots(kind.ks, kind.vs) >= view.n_buckets ||
+				if (p / cua__hashmap_word_slots(kind.ks, kind.vs) >=
+					    view.n_buckets ||
 				    !cua__hashmap_at(&view, kind.ks, kind.vs, p, &key, &value))
 					continue;
 				hash = cua_hash_u64(key.lo, view.seed);
 				home = cua_hash_to_index(hash, view.n_buckets);
-				while (d < 32 && cua__hashmap_word_probe(&view, home, hash, d) !=
-							 p / cua__hashmap_word_slots(kind.ks, kind.vs))
+				while (d < 32 &&
+				       cua__hashmap_word_probe(&view, home, hash, d) !=
+					       p / cua__hashmap_word_slots(kind.ks, kind.vs))
 					d++;
 				EXPECT(d < 32, "key %llu is too far", (unsigned long long)key.lo);
 			}

@@ -28,10 +28,10 @@
 enum kind { MEMORY, THREAD, FILES };
 
 static struct {
-	int watched;       /* requests are counted, and what they give is recorded */
-	int sticky;        /* all requests from number `at` on fail, else this one alone */
-	unsigned long at;  /* 0: none fails */
-	unsigned long n;   /* requests so far */
+	int watched;      /* requests are counted, and what they give is recorded */
+	int sticky;       /* all requests from number `at` on fail, else this one alone */
+	unsigned long at; /* 0: none fails */
+	unsigned long n;  /* requests so far */
 	unsigned failed[3], asked[3];
 	unsigned serious; /* failures that no call can do without: of what it writes */
 } the;
@@ -152,7 +152,8 @@ void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-	void *p = fails(MEMORY, ENOMEM) ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, fd, offset);
+	void *p = fails(MEMORY, ENOMEM) ? MAP_FAILED
+					: __real_mmap(at, bytes, protection, flags, fd, offset);
 
 	if (p != MAP_FAILED && the.watched)
 		__atomic_add_fetch(&mapped, pages(bytes), __ATOMIC_RELAXED);
@@ -168,9 +169,12 @@ int __wrap_munmap(void *p, size_t bytes)
 	return __real_munmap(p, bytes);
 }
 
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*fn)(void *), void *arg);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*fn)(void *), void *arg);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*fn)(void *), void *arg)
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*fn)(void *),
+			  void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*fn)(void *),
+			  void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*fn)(void *),
+			  void *arg)
 {
 	return fails(THREAD, EAGAIN) ? EAGAIN : __real_pthread_create(thread, how, fn, arg);
 }
@@ -215,7 +219,8 @@ static int is_file(int fd)
 	return !fstat(fd, &st) && S_ISREG(st.st_mode);
 }
 
-#define FILE_CALL(type, name, parameters, arguments) SERIOUS_CALL(type, name, parameters, arguments, 0)
+#define FILE_CALL(type, name, parameters, arguments)                                               \
+	SERIOUS_CALL(type, name, parameters, arguments, 0)
 #define SERIOUS_CALL(type, name, parameters, arguments, is_serious)                                \
 	type __real_##name parameters;                                                             \
 	type __wrap_##name parameters;                                                             \
@@ -241,7 +246,8 @@ FILE_CALL(int, fchmod, (int fd, mode_t mode), (fd, mode))
 FILE_CALL(int, flock, (int fd, int what), (fd, what))
 FILE_CALL(ssize_t, getrandom, (void *p, size_t n, unsigned flags), (p, n, flags))
 FILE_CALL(ssize_t, readlink, (const char *path, char *to, size_t n), (path, to, n))
-FILE_CALL(ssize_t, readlinkat, (int folder, const char *path, char *to, size_t n), (folder, path, to, n))
+FILE_CALL(ssize_t, readlinkat, (int folder, const char *path, char *to, size_t n),
+	  (folder, path, to, n))
 
 /* Closes what it was given, and says that the last bytes could not be written. */
 int __real_close(int fd);
@@ -378,7 +384,8 @@ static void run_filter(struct run *r)
 	uint64_t n = 0, half = n_now / 2;
 	size_t bytes;
 
-	DO(cua_filter_array(r->ctx, NULL, CUA_U64, n_now, d.values, CUA_LT, &half, n_now, d.out, &n));
+	DO(cua_filter_array(r->ctx, NULL, CUA_U64, n_now, d.values, CUA_LT, &half, n_now, d.out,
+			    &n));
 	TRUE(n == half);
 	o.ordered = 1;
 	DO(cua_filter_workspace(r->ctx, &o, CUA_U64, n_now, &bytes));
@@ -474,10 +481,12 @@ static void run_segment(struct run *r)
 	o.mode = CUA_REDUCE_FIXED;
 	DO(cua_segmented_sum(r->ctx, CUA_U64, n_now, d.values, segments, d.offsets, d.out));
 	TRUE(d.out[1] == 4 + 5 + 6 + 7);
-	DO(cua_segmented_reduce_workspace(r->ctx, &o, CUA_REDUCE_SUM, CUA_F64, n_now, segments, &bytes));
-	DO(cua_segmented_reduce(r->ctx, &o, CUA_REDUCE_SUM, CUA_F64, n_now, d.x, segments, d.offsets, d.out));
-	DO(cua_reduce_by_key(r->ctx, NULL, CUA_REDUCE_SUM, CUA_U64, CUA_U64, n_now, d.offsets, d.values, N,
-			     d.out, d.out + N, &count));
+	DO(cua_segmented_reduce_workspace(r->ctx, &o, CUA_REDUCE_SUM, CUA_F64, n_now, segments,
+					  &bytes));
+	DO(cua_segmented_reduce(r->ctx, &o, CUA_REDUCE_SUM, CUA_F64, n_now, d.x, segments,
+				d.offsets, d.out));
+	DO(cua_reduce_by_key(r->ctx, NULL, CUA_REDUCE_SUM, CUA_U64, CUA_U64, n_now, d.offsets,
+			     d.values, N, d.out, d.out + N, &count));
 	TRUE(count > n_now / 5);
 out:;
 }
@@ -641,14 +650,15 @@ out:
 static const struct scenario {
 	const char *name;
 	void (*run)(struct run *r);
-	unsigned least[3]; /* requests with many elements, at least, so that one that stops early is seen */
+	unsigned least
+		[3]; /* requests with many elements, at least, so that one that stops early is seen */
 } scenarios[] = {
-	{"context", run_context, {8, 0, 0}},	 {"memory", run_memory, {75, 0, 0}},
-	{"append", run_append, {6, 0, 0}},	 {"filter", run_filter, {4, 0, 0}},
-	{"reduce", run_reduce, {5, 1, 0}},	 {"exact", run_exact, {4, 0, 0}},
+	{"context", run_context, {8, 0, 0}},     {"memory", run_memory, {75, 0, 0}},
+	{"append", run_append, {6, 0, 0}},       {"filter", run_filter, {4, 0, 0}},
+	{"reduce", run_reduce, {5, 1, 0}},       {"exact", run_exact, {4, 0, 0}},
 	{"histogram", run_histogram, {5, 1, 0}}, {"segment", run_segment, {5, 1, 0}},
-	{"chained", run_chained, {10, 1, 0}},	 {"map", run_map, {12, 1, 0}},
-	{"file", run_file, {10, 1, 12}},	 {"multimap", run_multimap, {8, 1, 0}},
+	{"chained", run_chained, {10, 1, 0}},    {"map", run_map, {12, 1, 0}},
+	{"file", run_file, {10, 1, 12}},         {"multimap", run_multimap, {8, 1, 0}},
 	{"locks", run_locks, {8, 0, 0}},
 };
 
@@ -727,10 +737,13 @@ static unsigned long try(const struct scenario *s, unsigned long at, int sticky,
 #define SAY "%s, request %lu%s of %u threads, line %d: "
 #define WHERE s->name, at, sticky ? " and all later" : "", threads, r.line
 	EXPECT(!r.wrong, SAY "not %s", WHERE, r.wrong);
-	EXPECT(state == PTHREAD_CANCEL_ENABLE, SAY "the thread cannot be cancelled any more", WHERE);
+	EXPECT(state == PTHREAD_CANCEL_ENABLE, SAY "the thread cannot be cancelled any more",
+	       WHERE);
 	EXPECT(!lost_count, SAY "the record is full", WHERE);
-	EXPECT(!n_live, SAY "%u allocations are lost; status %s", WHERE, n_live, cua_status_name(r.status));
-	EXPECT(!mapped, SAY "%zu bytes stay mapped; status %s", WHERE, mapped, cua_status_name(r.status));
+	EXPECT(!n_live, SAY "%u allocations are lost; status %s", WHERE, n_live,
+	       cua_status_name(r.status));
+	EXPECT(!mapped, SAY "%zu bytes stay mapped; status %s", WHERE, mapped,
+	       cua_status_name(r.status));
 	EXPECT(lowest_free_fd() == fd, SAY "a file is left open", WHERE);
 	/* a thread that cannot be had is done without; so is what makes a name last */
 	if (r.status && !the.failed[FILES])
@@ -746,8 +759,8 @@ static unsigned long try(const struct scenario *s, unsigned long at, int sticky,
 		uint64_t keys = keys_in_file();
 
 		EXPECT(names() == 1, SAY "there are %d names beside the file", WHERE, names() - 1);
-		EXPECT(keys == n_now || (r.status && keys == (uint64_t)old_keys), SAY "the file has %llu keys", WHERE,
-		       (unsigned long long)keys);
+		EXPECT(keys == n_now || (r.status && keys == (uint64_t)old_keys),
+		       SAY "the file has %llu keys", WHERE, (unsigned long long)keys);
 	}
 	return failures ? the.n : 0;
 }
@@ -761,8 +774,8 @@ static void every(const struct scenario *s, int sticky, unsigned threads)
 	try(s, 0, 0, threads);
 	all = the.n;
 	for (int kind = 0; kind < 3 && n_now == N && threads > 1; kind++)
-		EXPECT(the.asked[kind] >= s->least[kind], "%s makes %u requests of kind %d", s->name,
-		       the.asked[kind], kind);
+		EXPECT(the.asked[kind] >= s->least[kind], "%s makes %u requests of kind %d",
+		       s->name, the.asked[kind], kind);
 	for (k = 1;; k++) {
 		if (s->least[FILES])
 			write_old_file();

@@ -7,8 +7,8 @@
 #define KEY 7
 
 /* A call on KEY. */
-static struct linear_event call(uint64_t called, uint64_t returned, enum linear_op op, uint64_t given,
-				unsigned result, uint64_t got)
+static struct linear_event call(uint64_t called, uint64_t returned, enum linear_op op,
+				uint64_t given, unsigned result, uint64_t got)
 {
 	struct linear_event e = {.key = KEY,
 				 .given = given,
@@ -28,15 +28,15 @@ static void expect(const struct linear_event *events, size_t n, enum linear_verd
 
 	if (r.verdict != expected)
 		linear_print(stdout, events, n, KEY);
-	ck_assert_msg(r.verdict == expected, "%s: verdict %d, expected %d: %s", what, (int)r.verdict,
-		      (int)expected, r.message);
+	ck_assert_msg(r.verdict == expected, "%s: verdict %d, expected %d: %s", what,
+		      (int)r.verdict, (int)expected, r.message);
 	ck_assert(expected != LINEAR_WRONG || r.key == KEY);
 }
 
-#define HISTORY(expected, what, ...)                                                                         \
-	do {                                                                                                 \
-		const struct linear_event events[] = {__VA_ARGS__};                                          \
-		expect(events, sizeof(events) / sizeof(events[0]), expected, what);                          \
+#define HISTORY(expected, what, ...)                                                               \
+	do {                                                                                       \
+		const struct linear_event events[] = {__VA_ARGS__};                                \
+		expect(events, sizeof(events) / sizeof(events[0]), expected, what);                \
 	} while (0)
 #define RIGHT(what, ...) HISTORY(LINEAR_OK, what, __VA_ARGS__)
 #define WRONG(what, ...) HISTORY(LINEAR_WRONG, what, __VA_ARGS__)
@@ -59,37 +59,41 @@ START_TEST(known)
 	      ASSIGN(6, 7, 9, EXISTS), ADD(8, 9, 3, EXISTS), FIND(10, 11, 12), ERASE(12, 13, 1),
 	      ERASE(14, 15, 0), MISS(16, 17), ADD(18, 19, 4, INSERTED), FIND(20, 21, 4));
 	WRONG("both inserted", INSERT(0, 2, 1, INSERTED), INSERT(1, 3, 2, INSERTED));
-	RIGHT("both inserted, with an erase between", INSERT(0, 5, 1, INSERTED), INSERT(1, 4, 2, INSERTED),
-	      ERASE(2, 3, 1));
-	WRONG("both inserted, and an erase after them", INSERT(0, 2, 1, INSERTED), INSERT(1, 3, 2, INSERTED),
-	      ERASE(4, 5, 1));
+	RIGHT("both inserted, with an erase between", INSERT(0, 5, 1, INSERTED),
+	      INSERT(1, 4, 2, INSERTED), ERASE(2, 3, 1));
+	WRONG("both inserted, and an erase after them", INSERT(0, 2, 1, INSERTED),
+	      INSERT(1, 3, 2, INSERTED), ERASE(4, 5, 1));
 	WRONG("nobody inserted", INSERT(0, 2, 1, EXISTS), INSERT(1, 3, 2, EXISTS));
 	WRONG("a lost update", ADD(0, 1, 1, INSERTED), ADD(2, 5, 1, EXISTS), ADD(3, 4, 1, EXISTS),
 	      FIND(6, 7, 2));
 	RIGHT("both updates", ADD(0, 1, 1, INSERTED), ADD(2, 5, 1, EXISTS), ADD(3, 4, 1, EXISTS),
 	      FIND(6, 7, 3));
-	RIGHT("between two updates", ADD(0, 1, 1, INSERTED), ADD(2, 7, 1, EXISTS), ADD(3, 4, 1, EXISTS),
-	      FIND(5, 6, 2), FIND(8, 9, 3));
+	RIGHT("between two updates", ADD(0, 1, 1, INSERTED), ADD(2, 7, 1, EXISTS),
+	      ADD(3, 4, 1, EXISTS), FIND(5, 6, 2), FIND(8, 9, 3));
 	WRONG("a stale read", INSERT(0, 1, 1, INSERTED), ASSIGN(2, 3, 2, EXISTS), FIND(4, 5, 1));
-	RIGHT("a read beside a write", INSERT(0, 1, 1, INSERTED), ASSIGN(2, 5, 2, EXISTS), FIND(3, 4, 1));
+	RIGHT("a read beside a write", INSERT(0, 1, 1, INSERTED), ASSIGN(2, 5, 2, EXISTS),
+	      FIND(3, 4, 1));
 	RIGHT("a read of a write that goes on", INSERT(0, 1, 1, INSERTED), ASSIGN(2, 5, 2, EXISTS),
 	      FIND(3, 4, 2));
-	WRONG("reads that go back", INSERT(0, 1, 1, INSERTED), ASSIGN(2, 9, 2, EXISTS), FIND(3, 4, 2),
-	      FIND(5, 6, 1));
-	WRONG("reads of two writes in both orders", INSERT(0, 1, 0, INSERTED), ASSIGN(2, 20, 1, EXISTS),
-	      ASSIGN(3, 21, 2, EXISTS), FIND(4, 5, 1), FIND(6, 7, 2), FIND(8, 9, 1));
+	WRONG("reads that go back", INSERT(0, 1, 1, INSERTED), ASSIGN(2, 9, 2, EXISTS),
+	      FIND(3, 4, 2), FIND(5, 6, 1));
+	WRONG("reads of two writes in both orders", INSERT(0, 1, 0, INSERTED),
+	      ASSIGN(2, 20, 1, EXISTS), ASSIGN(3, 21, 2, EXISTS), FIND(4, 5, 1), FIND(6, 7, 2),
+	      FIND(8, 9, 1));
 	WRONG("a value that nobody wrote", INSERT(0, 1, 1, INSERTED), FIND(2, 3, 4));
 	WRONG("a key back from the dead", INSERT(0, 1, 1, INSERTED), ERASE(2, 3, 1), FIND(4, 5, 1));
 	WRONG("the value of an earlier life", INSERT(0, 1, 1, INSERTED), ERASE(2, 3, 1),
 	      INSERT(4, 5, 2, INSERTED), FIND(6, 7, 1));
-	WRONG("a miss between two hits", INSERT(0, 1, 1, INSERTED), FIND(2, 3, 1), MISS(4, 5), FIND(6, 7, 1));
-	WRONG("a miss between two hits, in another key's erase", INSERT(0, 1, 1, INSERTED), FIND(3, 4, 1),
-	      MISS(5, 6), FIND(7, 8, 1), ERASE(2, 9, 0));
+	WRONG("a miss between two hits", INSERT(0, 1, 1, INSERTED), FIND(2, 3, 1), MISS(4, 5),
+	      FIND(6, 7, 1));
+	WRONG("a miss between two hits, in another key's erase", INSERT(0, 1, 1, INSERTED),
+	      FIND(3, 4, 1), MISS(5, 6), FIND(7, 8, 1), ERASE(2, 9, 0));
 	RIGHT("a miss between two lives", INSERT(0, 1, 1, INSERTED), ERASE(2, 9, 1),
 	      INSERT(3, 10, 1, INSERTED), FIND(4, 5, 1), MISS(6, 7), FIND(8, 11, 1));
 	WRONG("erased twice", INSERT(0, 1, 1, INSERTED), ERASE(2, 4, 1), ERASE(3, 5, 1));
 	WRONG("erased by nobody", INSERT(0, 1, 1, INSERTED), ERASE(2, 4, 0), ERASE(3, 5, 0));
-	WRONG("an erase that was not", INSERT(0, 1, 1, INSERTED), ERASE(2, 3, 1), CONTAINS(4, 5, 1));
+	WRONG("an erase that was not", INSERT(0, 1, 1, INSERTED), ERASE(2, 3, 1),
+	      CONTAINS(4, 5, 1));
 	RIGHT("full where the key was absent", INSERT(0, 3, 1, FULL), INSERT(1, 2, 2, INSERTED));
 	WRONG("full where the key was there", INSERT(0, 1, 1, INSERTED), INSERT(2, 3, 2, FULL));
 	WRONG("no result", INSERT(0, 1, 1, ABSENT));
@@ -99,8 +103,8 @@ START_TEST(known)
 END_TEST
 
 #define CALL(a, b, op, v, result, got) call(a, b, LINEAR_##op, v, LINEAR_##result, got)
-static struct linear_event compare(uint64_t called, uint64_t returned, uint64_t expected, uint64_t given,
-				   unsigned result, uint64_t got)
+static struct linear_event compare(uint64_t called, uint64_t returned, uint64_t expected,
+				   uint64_t given, unsigned result, uint64_t got)
 {
 	struct linear_event e = call(called, returned, LINEAR_COMPARE_EXCHANGE, given, result, got);
 
@@ -121,10 +125,10 @@ START_TEST(known_values)
 	      compare(30, 31, 2, 4, LINEAR_EXISTS, 0), FIND(32, 33, 4), ERASE(34, 35, 1),
 	      compare(36, 37, 4, 5, LINEAR_ABSENT, 0), CALL(38, 39, EXCHANGE, 6, INSERTED, 0),
 	      ERASE(40, 41, 1), CALL(42, 43, INSERT_OR_GET, 8, INSERTED, 8), FIND(44, 45, 8));
-	WRONG("two exchanges got one value", INSERT(0, 1, 1, INSERTED), CALL(2, 4, EXCHANGE, 2, EXISTS, 1),
-	      CALL(3, 5, EXCHANGE, 3, EXISTS, 1));
-	WRONG("two won a comparison", INSERT(0, 1, 1, INSERTED), compare(2, 4, 1, 2, LINEAR_EXISTS, 0),
-	      compare(3, 5, 1, 3, LINEAR_EXISTS, 0));
+	WRONG("two exchanges got one value", INSERT(0, 1, 1, INSERTED),
+	      CALL(2, 4, EXCHANGE, 2, EXISTS, 1), CALL(3, 5, EXCHANGE, 3, EXISTS, 1));
+	WRONG("two won a comparison", INSERT(0, 1, 1, INSERTED),
+	      compare(2, 4, 1, 2, LINEAR_EXISTS, 0), compare(3, 5, 1, 3, LINEAR_EXISTS, 0));
 	RIGHT("one won, one lost", INSERT(0, 1, 1, INSERTED), compare(2, 4, 1, 2, LINEAR_EXISTS, 0),
 	      compare(3, 5, 1, 3, LINEAR_DIFFERS, 2));
 	WRONG("a comparison that lost for nothing", INSERT(0, 1, 1, INSERTED),
@@ -237,7 +241,8 @@ static int some_order(const struct linear_event *events, size_t n, unsigned done
 
 static void mutate(uint64_t *seed, struct linear_event *events, size_t n)
 {
-	struct linear_event *e = &events[test_random(seed) % n], *other = &events[test_random(seed) % n];
+	struct linear_event *e = &events[test_random(seed) % n],
+			    *other = &events[test_random(seed) % n];
 	uint64_t t;
 
 	switch (test_random(seed) % 6) {
@@ -287,7 +292,8 @@ START_TEST(random_small)
 	for (int i = 0; i < histories; i++) {
 		struct linear_event events[6];
 		size_t n = make_history(&seed, 2 + (unsigned)(test_random(&seed) % 4),
-					1 + (unsigned)(test_random(&seed) % 2), 1 + test_random(&seed) % 6,
+					1 + (unsigned)(test_random(&seed) % 2),
+					1 + test_random(&seed) % 6,
 					1 + (unsigned)(test_random(&seed) % 3), events);
 		struct linear_report r = linear_check(events, n, 8);
 		int expected;
@@ -297,7 +303,8 @@ START_TEST(random_small)
 			mutate(&seed, events, n);
 		/* what does not tell a value has none for the plain search */
 		for (size_t j = 0; j < n; j++)
-			if (events[j].op == LINEAR_COMPARE_EXCHANGE && events[j].result == LINEAR_EXISTS)
+			if (events[j].op == LINEAR_COMPARE_EXCHANGE &&
+			    events[j].result == LINEAR_EXISTS)
 				events[j].got = events[j].expected;
 		expected = some_order(events, n, 0, nothing);
 		r = linear_check(events, n, 8);
@@ -305,8 +312,8 @@ START_TEST(random_small)
 			for (uint64_t key = 0; key < 2; key++)
 				linear_print(stdout, events, n, key);
 		EXPECT((r.verdict == LINEAR_OK) == expected,
-		       "history %d, changed: verdict %d (%s), but %s order", i, (int)r.verdict, r.message,
-		       expected ? "there is an" : "there is no");
+		       "history %d, changed: verdict %d (%s), but %s order", i, (int)r.verdict,
+		       r.message, expected ? "there is an" : "there is no");
 		wrong += !expected;
 	}
 	/* both sorts were there */
@@ -330,7 +337,8 @@ START_TEST(random_large)
 		struct linear_report r = linear_check(events, n, 8);
 		size_t at = test_random(&seed) % n;
 
-		EXPECT(r.verdict == LINEAR_OK, "history %d of %u lanes is right: %s", i, lanes, r.message);
+		EXPECT(r.verdict == LINEAR_OK, "history %d of %u lanes is right: %s", i, lanes,
+		       r.message);
 		most = r.nodes > most ? r.nodes : most;
 		for (; at < n && !(events[at].op == LINEAR_FIND && events[at].result); at++)
 			;
@@ -340,8 +348,8 @@ START_TEST(random_large)
 		r = linear_check(events, n, 8);
 		/* to refuse one takes all orders, which may be too many */
 		EXPECT(r.verdict == LINEAR_WRONG || (r.verdict == LINEAR_TOO_MUCH && lanes > 6),
-		       "history %d of %u lanes, with a wrong value: verdict %d: %s", i, lanes, (int)r.verdict,
-		       r.message);
+		       "history %d of %u lanes, with a wrong value: verdict %d: %s", i, lanes,
+		       (int)r.verdict, r.message);
 		EXPECT(r.key == events[at].key, "history %d, with a wrong value: %s", i, r.message);
 	}
 	printf("random_large: at most %llu nodes\n", (unsigned long long)most);

@@ -9,7 +9,8 @@
 #include <pthread.h>
 #include <sched.h>
 
-#define LINEAR_TICK(clock) cua_port_fetch_add_u64(clock, 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL)
+#define LINEAR_TICK(clock)                                                                         \
+	cua_port_fetch_add_u64(clock, 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL)
 #include "linear_calls.h"
 
 enum { LANES = 4, CALLS = 24, KEYS = 4, FILL = 32 };
@@ -89,18 +90,25 @@ static int bulk_call(struct linear_event *e, size_t n)
 		e[i].called = LINEAR_TICK(&now.clock);
 	}
 	switch (op) {
-	case LINEAR_INSERT: status = cua_hashmap_insert_n(now.bulk, n, keys, values, results); break;
-	case LINEAR_ASSIGN: status = cua_hashmap_assign_n(now.bulk, n, keys, values, results); break;
+	case LINEAR_INSERT:
+		status = cua_hashmap_insert_n(now.bulk, n, keys, values, results);
+		break;
+	case LINEAR_ASSIGN:
+		status = cua_hashmap_assign_n(now.bulk, n, keys, values, results);
+		break;
 	case LINEAR_INSERT_OR_GET:
 		status = cua_hashmap_insert_or_get_n(now.bulk, n, keys, values, got, results);
 		break;
-	case LINEAR_EXCHANGE: status = cua_hashmap_exchange_n(now.bulk, n, keys, values, got, results); break;
+	case LINEAR_EXCHANGE:
+		status = cua_hashmap_exchange_n(now.bulk, n, keys, values, got, results);
+		break;
 	case LINEAR_FIND: status = cua_hashmap_find_n(now.bulk, n, keys, got, results); break;
 	case LINEAR_CONTAINS: status = cua_hashmap_contains_n(now.bulk, n, keys, results); break;
 	case LINEAR_ERASE: status = cua_hashmap_erase_n(now.bulk, n, keys, results); break;
 	default:
-		status = cua_hashmap_update_n(now.bulk, (enum cua_update)(CUA_UPDATE_ADD + (op - LINEAR_ADD)), n, keys,
-					      values, results);
+		status = cua_hashmap_update_n(now.bulk,
+					      (enum cua_update)(CUA_UPDATE_ADD + (op - LINEAR_ADD)),
+					      n, keys, values, results);
 	}
 	for (size_t i = 0; i < n; i++) {
 		e[i].returned = LINEAR_TICK(&now.clock);
@@ -145,7 +153,8 @@ static void *lane_main(void *arg)
 		while (__atomic_load_n(&now.arrived, __ATOMIC_ACQUIRE) % LANES)
 			sched_yield();
 		if (lane || !now.bulk)
-			linear_run(&now.view, &now.clock, now.typed, now.events + lane * now.n_calls, now.n_calls);
+			linear_run(&now.view, &now.clock, now.typed,
+				   now.events + lane * now.n_calls, now.n_calls);
 		else if (!run_bulk(now.events, now.n_calls, now.seed))
 			now.bulk_failed = 1;
 		pthread_barrier_wait(&now.end);
@@ -164,11 +173,12 @@ enum { TYPES = 8 };
 static struct small_map new_map(struct cua_context *ctx, int type, uint64_t capacity)
 {
 	static const enum cua_type types[2] = {CUA_U32, CUA_U64};
-	const struct cua_hashmap_options options = {.struct_size = sizeof(options), .portable = (uint32_t)type >> 2};
+	const struct cua_hashmap_options options = {.struct_size = sizeof(options),
+						    .portable = (uint32_t)type >> 2};
 	struct small_map m;
 
-	ck_assert_cua(
-		cua_hashmap_create(ctx, &options, types[type & 1], types[type >> 1 & 1], capacity, &m.map));
+	ck_assert_cua(cua_hashmap_create(ctx, &options, types[type & 1], types[type >> 1 & 1],
+					 capacity, &m.map));
 	ck_assert_cua(cua_hashmap_view(m.map, &m.view));
 	ck_assert_cua(cua_hashmap_capacity(m.map, &m.slots));
 	return m;
@@ -185,13 +195,16 @@ static uint64_t size_of(const struct small_map *m)
 static void fail_round(const char *test, int round, uint64_t seed, uint64_t key, const char *why)
 {
 	linear_print(stdout, now.events, LANES * now.n_calls + now.n_keys, key);
-	ck_abort_msg("%s, round %d (seed %llu), keys of %u and values of %u bytes, %u keys, mix %d%s%s: %s",
-		     test, round, (unsigned long long)seed, now.view.key_size, now.view.value_size,
-		     now.n_keys, (int)now.mix, now.typed ? ", typed" : "", now.bulk ? ", bulk" : "", why);
+	ck_abort_msg(
+		"%s, round %d (seed %llu), keys of %u and values of %u bytes, %u keys, mix %d%s%s: %s",
+		test, round, (unsigned long long)seed, now.view.key_size, now.view.value_size,
+		now.n_keys, (int)now.mix, now.typed ? ", typed" : "", now.bulk ? ", bulk" : "",
+		why);
 }
 
 /* One round on a map with `fill` keys that stay. Returns whether its history could be decided. */
-static int run_round(const char *test, int round, const struct small_map *m, unsigned fill, uint64_t seed)
+static int run_round(const char *test, int round, const struct small_map *m, unsigned fill,
+		     uint64_t seed)
 {
 	struct linear_event *last = now.events + LANES * now.n_calls;
 	size_t n_events = LANES * now.n_calls + now.n_keys;
@@ -206,21 +219,23 @@ static int run_round(const char *test, int round, const struct small_map *m, uns
 	now.clock = 0;
 	now.view = m->view;
 	for (uint32_t lane = 0; lane < LANES; lane++)
-		linear_plan(now.events + lane * now.n_calls, now.n_calls, now.seed, now.mix, now.keys,
-			    now.n_keys, lane);
+		linear_plan(now.events + lane * now.n_calls, now.n_calls, now.seed, now.mix,
+			    now.keys, now.n_keys, lane);
 	pthread_barrier_wait(&now.begin);
 	pthread_barrier_wait(&now.end);
 	if (now.bulk_failed)
 		fail_round(test, round, seed, now.keys[0], "a bulk call failed");
 	for (unsigned i = 0; i < now.n_keys; i++)
-		last[i] = (struct linear_event){.key = now.keys[i], .op = LINEAR_FIND, .lane = LANES};
+		last[i] =
+			(struct linear_event){.key = now.keys[i], .op = LINEAR_FIND, .lane = LANES};
 	linear_run(&m->view, &now.clock, 0, last, now.n_keys);
 	for (unsigned i = 0; i < now.n_keys; i++)
 		left += last[i].result;
 	r = linear_check(now.events, n_events, m->view.value_size);
 	/* the elements of a bulk call are all at the same time: then some histories have too many orders to try */
 	if (r.verdict == LINEAR_TOO_MUCH && now.bulk) {
-		printf("%s, round %d (seed %llu): %s\n", test, round, (unsigned long long)seed, r.message);
+		printf("%s, round %d (seed %llu): %s\n", test, round, (unsigned long long)seed,
+		       r.message);
 		decided = 0;
 		r.verdict = LINEAR_OK;
 	}
@@ -296,7 +311,8 @@ static void run_rounds(const char *test, enum linear_mix mix)
 		undecided += !run_round(test, round, m, choose_fill(&seed, m), first);
 	}
 	if (undecided)
-		printf("%s: %d of %d histories had too many orders to try\n", test, undecided, round);
+		printf("%s: %d of %d histories had too many orders to try\n", test, undecided,
+		       round);
 	ck_assert_int_le(undecided, 1 + round / 1000);
 	now.stop = 1;
 	pthread_barrier_wait(&now.begin);
@@ -391,7 +407,9 @@ START_TEST(generations)
 				ck_assert_int_eq(cua_hashmap_insert(&m.view, linear_fill_key(i), i),
 						 CUA_HASHMAP_INSERTED);
 			for (uintptr_t i = 0; i < LANES; i++)
-				ck_assert_int_eq(pthread_create(&threads[i], NULL, storm_main, (void *)i), 0);
+				ck_assert_int_eq(
+					pthread_create(&threads[i], NULL, storm_main, (void *)i),
+					0);
 			for (int i = 0; i < LANES; i++)
 				ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
 			for (int i = 0; i < LANES; i++)
@@ -460,8 +478,8 @@ static void other_calls(int i)
 }
 
 /* Returns whether both of the others had their turn. */
-static int step_round(const struct small_map *m, const char *before, enum linear_op op, unsigned first,
-		      unsigned second)
+static int step_round(const struct small_map *m, const char *before, enum linear_op op,
+		      unsigned first, unsigned second)
 {
 	struct linear_report r;
 	uint32_t there[STEP_KEYS];
@@ -483,7 +501,8 @@ static int step_round(const struct small_map *m, const char *before, enum linear
 	for (unsigned key = 0; key < STEP_KEYS; key++)
 		there[key] = step_call(LINEAR_CONTAINS, key, 0);
 	for (unsigned key = 0; key < STEP_KEYS; key++)
-		r.verdict = step_call(LINEAR_ERASE, key, 0) == there[key] && !step_call(LINEAR_CONTAINS, key, 0) &&
+		r.verdict = step_call(LINEAR_ERASE, key, 0) == there[key] &&
+					    !step_call(LINEAR_CONTAINS, key, 0) &&
 					    (key == 0 || r.verdict == LINEAR_OK)
 				    ? LINEAR_OK
 				    : LINEAR_WRONG;
@@ -495,9 +514,10 @@ static int step_round(const struct small_map *m, const char *before, enum linear
 	if (r.verdict != LINEAR_OK) {
 		for (unsigned i = 0; i < step.n_events; i++)
 			linear_print(stdout, step.events + i, 1, step.events[i].key);
-		ck_abort_msg("keys of %u and values of %u bytes, call %d, others %d and %d before accesses %u and %u: %s",
-			     m->view.key_size, m->view.value_size, (int)op, step.other[0], step.other[1], first,
-			     second, r.message);
+		ck_abort_msg(
+			"keys of %u and values of %u bytes, call %d, others %d and %d before accesses %u and %u: %s",
+			m->view.key_size, m->view.value_size, (int)op, step.other[0], step.other[1],
+			first, second, r.message);
 	}
 	return 1;
 }
@@ -534,10 +554,12 @@ START_TEST(between_accesses)
 				inserts += others[step.other[j]].insert >= 0;
 			/* in a full map the other one would wait for what this one does: unlock, count, free */
 			if ((op != LINEAR_FIND && op != LINEAR_CONTAINS && inserts > m.slots) ||
-			    (type == 4 && (op == LINEAR_ASSIGN || op == LINEAR_ADD || op == LINEAR_FIND)))
+			    (type == 4 &&
+			     (op == LINEAR_ASSIGN || op == LINEAR_ADD || op == LINEAR_FIND)))
 				continue;
 			for (first = 0; step_round(&m, keys, op, first, first); first++)
-				for (second = first + 1; step_round(&m, keys, op, first, second); second++)
+				for (second = first + 1; step_round(&m, keys, op, first, second);
+				     second++)
 					rounds++;
 		}
 		ck_assert_cua(cua_hashmap_destroy(m.map));

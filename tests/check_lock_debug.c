@@ -70,14 +70,22 @@ START_TEST(arguments)
 	ck_assert_uint_eq(other->limit_ns, 9);
 	ck_assert_cua(cua_lock_debug_destroy(other));
 
-	ck_assert_status(cua_lock_debug_read_verdicts(NULL, 0, 1, &verdict, &n, &total), CUA_ERROR_NULL);
-	ck_assert_status(cua_lock_debug_read_verdicts(table, 0, 1, NULL, &n, &total), CUA_ERROR_NULL);
-	ck_assert_status(cua_lock_debug_read_verdicts(table, 0, 1, &verdict, NULL, &total), CUA_ERROR_NULL);
-	ck_assert_status(cua_lock_debug_read_verdicts(table, 0, 1, &verdict, &n, NULL), CUA_ERROR_NULL);
-	ck_assert_status(cua_lock_debug_read_reports(NULL, 0, 1, &report, &n, &total), CUA_ERROR_NULL);
-	ck_assert_status(cua_lock_debug_read_reports(table, 0, 1, NULL, &n, &total), CUA_ERROR_NULL);
-	ck_assert_status(cua_lock_debug_read_reports(table, 0, 1, &report, NULL, &total), CUA_ERROR_NULL);
-	ck_assert_status(cua_lock_debug_read_reports(table, 0, 1, &report, &n, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_lock_debug_read_verdicts(NULL, 0, 1, &verdict, &n, &total),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_lock_debug_read_verdicts(table, 0, 1, NULL, &n, &total),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_lock_debug_read_verdicts(table, 0, 1, &verdict, NULL, &total),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_lock_debug_read_verdicts(table, 0, 1, &verdict, &n, NULL),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_lock_debug_read_reports(NULL, 0, 1, &report, &n, &total),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_lock_debug_read_reports(table, 0, 1, NULL, &n, &total),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_lock_debug_read_reports(table, 0, 1, &report, NULL, &total),
+			 CUA_ERROR_NULL);
+	ck_assert_status(cua_lock_debug_read_reports(table, 0, 1, &report, &n, NULL),
+			 CUA_ERROR_NULL);
 	ck_assert_status(cua_lock_debug_dropped(NULL, &total), CUA_ERROR_NULL);
 	ck_assert_status(cua_lock_debug_dropped(table, NULL), CUA_ERROR_NULL);
 	ck_assert_uint_eq(n, 77);
@@ -97,8 +105,10 @@ START_TEST(arguments)
 	ck_assert_status(cua_lock_debug_destroy(&own), CUA_ERROR_VALUE);
 	own.layout++;
 	ck_assert_status(cua_lock_debug_destroy(&own), CUA_ERROR_LAYOUT);
-	ck_assert_status(cua_lock_debug_read_verdicts(&own, 0, 0, NULL, &n, &total), CUA_ERROR_LAYOUT);
-	ck_assert_status(cua_lock_debug_read_reports(&own, 0, 0, NULL, &n, &total), CUA_ERROR_LAYOUT);
+	ck_assert_status(cua_lock_debug_read_verdicts(&own, 0, 0, NULL, &n, &total),
+			 CUA_ERROR_LAYOUT);
+	ck_assert_status(cua_lock_debug_read_reports(&own, 0, 0, NULL, &n, &total),
+			 CUA_ERROR_LAYOUT);
 	ck_assert_status(cua_lock_debug_dropped(&own, &total), CUA_ERROR_LAYOUT);
 	drop_table();
 }
@@ -112,10 +122,11 @@ START_TEST(text)
 	static const char expected_report[] =
 		"rwlock (write) 0x1230 awaited for 50 ns: by grid 0x5 block 6 thread 7 at 900 ns; held to "
 		"read by grid 0x2 block 3 thread 4 since 800 ns";
-	struct cua_lock_verdict v = {1,   CUA_LOCK_STRANGER_UNLOCK, CUA_LOCK_TICKET, 0x1230, 800, 900,
-				     {2, 3, 4}, {5, 6, 7}};
-	struct cua_hang_report r = {1,	 CUA_LOCK_WRITE, CUA_LOCK_READ, 0x1230, 800, 900, 50,
-				    {2, 3, 4}, {5, 6, 7}};
+	struct cua_lock_verdict v = {
+		1,        CUA_LOCK_STRANGER_UNLOCK, CUA_LOCK_TICKET, 0x1230, 800, 900, {2, 3, 4},
+		{5, 6, 7}};
+	struct cua_hang_report r = {1,  CUA_LOCK_WRITE, CUA_LOCK_READ, 0x1230, 800, 900,
+				    50, {2, 3, 4},      {5, 6, 7}};
 	char line[CUA_LOCK_DEBUG_TEXT];
 
 	ck_assert_cua(cua_lock_verdict_text(&v, sizeof(line), line));
@@ -124,7 +135,8 @@ START_TEST(text)
 	ck_assert_str_eq(line, expected_report);
 	ck_assert_cua(cua_hang_report_text(&r, sizeof(expected_report), line));
 	line[0] = '#';
-	ck_assert_status(cua_hang_report_text(&r, sizeof(expected_report) - 1, line), CUA_ERROR_SIZE);
+	ck_assert_status(cua_hang_report_text(&r, sizeof(expected_report) - 1, line),
+			 CUA_ERROR_SIZE);
 	ck_assert_status(cua_lock_verdict_text(&v, 0, line), CUA_ERROR_SIZE);
 	ck_assert_int_eq(line[0], '#');
 	ck_assert_status(cua_lock_verdict_text(NULL, sizeof(line), line), CUA_ERROR_NULL);
@@ -177,8 +189,8 @@ static void fresh_locks(void)
 
 static uint64_t address_of(struct locks *l, int kind)
 {
-	void *const addresses[KINDS] = {NULL,	&l->spin, &l->ticket,   &l->mcs,
-					&l->rw, &l->rw,   &l->seq, &l->semaphore};
+	void *const addresses[KINDS] = {NULL,   &l->spin, &l->ticket, &l->mcs,
+					&l->rw, &l->rw,   &l->seq,    &l->semaphore};
 
 	return (uint64_t)(uintptr_t)addresses[kind];
 }
@@ -251,7 +263,8 @@ static void unlock(struct locks *l, int kind, struct cua_mcslock_node *node, enu
 
 /* What a section leaves by. */
 #define SECTION(with, how)                                                                         \
-	with {                                                                                     \
+	with                                                                                       \
+	{                                                                                          \
 		++*sum;                                                                            \
 		if ((how) % 3 == 1)                                                                \
 			break;                                                                     \
@@ -265,16 +278,16 @@ static void in_section(struct locks *l, int kind, struct cua_mcslock_node *node,
 	switch (kind) {
 	case CUA_LOCK_SPIN:
 		if (how & 8)
-			SECTION(CUA_WITH_LOCK_WARP_SCOPE(&l->spin, 1, scope), how)
+			SECTION(CUA_WITH_LOCK_WARP_SCOPE (&l->spin, 1, scope), how)
 		else
-			SECTION(CUA_WITH_LOCK_SCOPE(&l->spin, scope), how)
+			SECTION(CUA_WITH_LOCK_SCOPE (&l->spin, scope), how)
 		break;
-	case CUA_LOCK_TICKET: SECTION(CUA_WITH_TICKETLOCK_SCOPE(&l->ticket, scope), how) break;
-	case CUA_LOCK_MCS: SECTION(CUA_WITH_MCSLOCK_SCOPE(&l->mcs, node, scope), how) break;
-	case CUA_LOCK_READ: SECTION(CUA_WITH_READ_LOCK_SCOPE(&l->rw, scope), how) break;
-	case CUA_LOCK_WRITE: SECTION(CUA_WITH_WRITE_LOCK_SCOPE(&l->rw, scope), how) break;
-	case CUA_LOCK_SEQ: SECTION(CUA_WITH_SEQLOCK_SCOPE(&l->seq, scope), how) break;
-	default: SECTION(CUA_WITH_SEMAPHORE_SCOPE(&l->semaphore, scope), how)
+	case CUA_LOCK_TICKET: SECTION(CUA_WITH_TICKETLOCK_SCOPE (&l->ticket, scope), how) break;
+	case CUA_LOCK_MCS: SECTION(CUA_WITH_MCSLOCK_SCOPE (&l->mcs, node, scope), how) break;
+	case CUA_LOCK_READ: SECTION(CUA_WITH_READ_LOCK_SCOPE (&l->rw, scope), how) break;
+	case CUA_LOCK_WRITE: SECTION(CUA_WITH_WRITE_LOCK_SCOPE (&l->rw, scope), how) break;
+	case CUA_LOCK_SEQ: SECTION(CUA_WITH_SEQLOCK_SCOPE (&l->seq, scope), how) break;
+	default: SECTION(CUA_WITH_SEMAPHORE_SCOPE (&l->semaphore, scope), how)
 	}
 }
 
@@ -321,7 +334,8 @@ static void expect_clean(void)
 
 static void attach_new(uint64_t max_records, uint64_t max_verdicts, uint64_t limit_ns)
 {
-	struct cua_lock_debug_options options = {sizeof(options), max_records, max_verdicts, 8, limit_ns};
+	struct cua_lock_debug_options options = {sizeof(options), max_records, max_verdicts, 8,
+						 limit_ns};
 
 	fresh_locks();
 	make_table(&options);
@@ -421,10 +435,10 @@ START_TEST(self_relock)
 	static const struct {
 		int first, then;
 	} cases[] = {
-		{CUA_LOCK_SPIN, CUA_LOCK_SPIN},	  {CUA_LOCK_TICKET, CUA_LOCK_TICKET},
-		{CUA_LOCK_MCS, CUA_LOCK_MCS},	  {CUA_LOCK_READ, CUA_LOCK_READ},
-		{CUA_LOCK_WRITE, CUA_LOCK_WRITE}, {CUA_LOCK_READ, CUA_LOCK_WRITE},
-		{CUA_LOCK_WRITE, CUA_LOCK_READ},  {CUA_LOCK_SEQ, CUA_LOCK_SEQ},
+		{CUA_LOCK_SPIN, CUA_LOCK_SPIN},     {CUA_LOCK_TICKET, CUA_LOCK_TICKET},
+		{CUA_LOCK_MCS, CUA_LOCK_MCS},       {CUA_LOCK_READ, CUA_LOCK_READ},
+		{CUA_LOCK_WRITE, CUA_LOCK_WRITE},   {CUA_LOCK_READ, CUA_LOCK_WRITE},
+		{CUA_LOCK_WRITE, CUA_LOCK_READ},    {CUA_LOCK_SEQ, CUA_LOCK_SEQ},
 		{CUA_LOCK_SEQ, CUA_LOCK_SEQ + 100},
 	};
 	int first = cases[_i].first, then = cases[_i].then;
@@ -439,7 +453,8 @@ START_TEST(self_relock)
 	while (!verdicts(v, 0) && patient(start))
 		;
 	while (!cua_port_load_b64(&table->verdicts[0].ready, CUA_ACQUIRE, CUA_SCOPE_SYSTEM,
-				  CUA_SPACE_GENERIC) && patient(start))
+				  CUA_SPACE_GENERIC) &&
+	       patient(start))
 		;
 	ck_assert_uint_eq(verdicts(v, 1), 1);
 	expect_verdict(v, CUA_LOCK_SELF_RELOCK, then % 100, s.id, s.id);
@@ -490,7 +505,7 @@ START_TEST(stripes)
 	memset(stripe, 0, sizeof(stripe));
 	ck_assert_cua(cua_stripes_init(stripe, 1, &view));
 	for (int how = 0; how < 3; how++) {
-		CUA_WITH_STRIPE(&view, &object[0]) {
+		CUA_WITH_STRIPE (&view, &object[0]) {
 			ck_assert_int_eq(cua_stripes_locked(&view, &object[0]), 1);
 			object[0]++;
 			if (how == 1)
@@ -505,10 +520,10 @@ START_TEST(stripes)
 	cua_stripes_unlock_two(&view, &object[0], &object[1]);
 	expect_clean();
 
-	CUA_WITH_STRIPE(&view, &object[0]) {
+	CUA_WITH_STRIPE (&view, &object[0]) {
 		/* the word lies, so that the mistake does not hang */
 		stripe[0].lock.word = 0;
-		CUA_WITH_STRIPE(&view, &object[1])
+		CUA_WITH_STRIPE (&view, &object[1])
 			object[1]++;
 		cua_stripe_init(&stripe[0]);
 	}
@@ -616,7 +631,8 @@ static void *right_use(void *arg)
 			else if (r >> 17 & 1)
 				(void)add_fetch_warp_scope(&locks.spin, sum, 1, 1, scope);
 			else
-				(void)add_fetch_block_scope(&locks.spin, sum, 1, 1, &scratch, scope);
+				(void)add_fetch_block_scope(&locks.spin, sum, 1, 1, &scratch,
+							    scope);
 			passes++;
 			continue;
 		default:
@@ -626,7 +642,7 @@ static void *right_use(void *arg)
 		++*sum;
 		passes++;
 		/* a lock of its own inside, and tries of what it holds */
-		CUA_WITH_LOCK(&own) {
+		CUA_WITH_LOCK (&own) {
 			if (kind != CUA_LOCK_READ && trylock(&locks, kind, &other, scope))
 				passes += 1000000000;
 		}
@@ -634,7 +650,8 @@ static void *right_use(void *arg)
 	}
 	cua_port_add_u64(&crowd.passes, passes, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 	if (crowd.kind == CUA_LOCK_READ)
-		cua_port_add_u64(&crowd.sum, local, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+		cua_port_add_u64(&crowd.sum, local, CUA_RELAXED, CUA_SCOPE_DEVICE,
+				 CUA_SPACE_GENERIC);
 	return NULL;
 }
 
@@ -676,15 +693,15 @@ static void *readers_and_signals(void *arg)
 			cua_semaphore_unlock(&locks.semaphore);
 		else
 			cua_semaphore_lock(&locks.semaphore);
-		CUA_WITH_READ_LOCK(&locks.rw) {
-			CUA_WITH_SEQLOCK(&locks.seq) {
+		CUA_WITH_READ_LOCK (&locks.rw) {
+			CUA_WITH_SEQLOCK (&locks.seq) {
 			}
 			do
 				begun = cua_seqlock_read_begin(&locks.seq);
 			while (cua_seqlock_read_retry(&locks.seq, begun));
 		}
 		if (i % 16 == gives)
-			CUA_WITH_WRITE_LOCK(&locks.rw) {
+			CUA_WITH_WRITE_LOCK (&locks.rw) {
 			}
 	}
 	return NULL;
@@ -819,8 +836,10 @@ START_TEST(hang)
 		ck_assert_uint_ge(reports[i].clock, reports[i].owner_clock + LIMIT_NS);
 		ck_assert_uint_ne(reports[i].owner_clock, 0);
 	}
-	ck_assert((reports[0].waiter.grid == waiters[0].id && reports[1].waiter.grid == waiters[1].id) ||
-		  (reports[0].waiter.grid == waiters[1].id && reports[1].waiter.grid == waiters[0].id));
+	ck_assert((reports[0].waiter.grid == waiters[0].id &&
+		   reports[1].waiter.grid == waiters[1].id) ||
+		  (reports[0].waiter.grid == waiters[1].id &&
+		   reports[1].waiter.grid == waiters[0].id));
 	expect_clean();
 	detach();
 }

@@ -93,7 +93,8 @@ static int locked(const struct locks *l, enum kind kind)
 
 /* What a section leaves by. */
 #define SECTION(with, call, how)                                                                   \
-	with {                                                                                     \
+	with                                                                                       \
+	{                                                                                          \
 		call;                                                                              \
 		if ((how) % 3 == 1)                                                                \
 			break;                                                                     \
@@ -105,12 +106,12 @@ static void in_section(struct locks *l, enum kind kind, struct cua_mcslock_node 
 		       void (*call)(void *), void *arg)
 {
 	switch (kind) {
-	case SPIN: SECTION(CUA_WITH_LOCK(&l->spin), call(arg), how) break;
-	case TICKET: SECTION(CUA_WITH_TICKETLOCK(&l->ticket), call(arg), how) break;
-	case MCS: SECTION(CUA_WITH_MCSLOCK(&l->mcs, node), call(arg), how) break;
-	case WRITE: SECTION(CUA_WITH_WRITE_LOCK(&l->rw), call(arg), how) break;
-	case SEQ: SECTION(CUA_WITH_SEQLOCK(&l->seq), call(arg), how) break;
-	default: SECTION(CUA_WITH_SEMAPHORE(&l->semaphore), call(arg), how)
+	case SPIN: SECTION(CUA_WITH_LOCK (&l->spin), call(arg), how) break;
+	case TICKET: SECTION(CUA_WITH_TICKETLOCK (&l->ticket), call(arg), how) break;
+	case MCS: SECTION(CUA_WITH_MCSLOCK (&l->mcs, node), call(arg), how) break;
+	case WRITE: SECTION(CUA_WITH_WRITE_LOCK (&l->rw), call(arg), how) break;
+	case SEQ: SECTION(CUA_WITH_SEQLOCK (&l->seq), call(arg), how) break;
+	default: SECTION(CUA_WITH_SEMAPHORE (&l->semaphore), call(arg), how)
 	}
 }
 
@@ -190,7 +191,7 @@ START_TEST(scope_forms)
 	ck_assert_int_eq(cua_ticketlock_lock_for_scope(&t, 10, scope), 0);
 	ck_assert_int_eq(cua_ticketlock_locked_scope(&t, scope), 1);
 	cua_ticketlock_unlock_scope(&t, scope);
-	CUA_WITH_TICKETLOCK_SCOPE(&t, scope)
+	CUA_WITH_TICKETLOCK_SCOPE (&t, scope)
 		runs++;
 
 	cua_mcslock_lock_scope(&m, &node, scope);
@@ -200,7 +201,7 @@ START_TEST(scope_forms)
 	cua_mcslock_unlock_scope(&m, &node, scope);
 	ck_assert_int_eq(cua_mcslock_lock_for_scope(&m, &node, 10, scope), 1);
 	cua_mcslock_unlock_scope(&m, &node, scope);
-	CUA_WITH_MCSLOCK_SCOPE(&m, &node, scope)
+	CUA_WITH_MCSLOCK_SCOPE (&m, &node, scope)
 		runs++;
 
 	cua_rwlock_read_lock_scope(&r, scope);
@@ -217,12 +218,12 @@ START_TEST(scope_forms)
 	ck_assert_int_eq(cua_rwlock_write_trylock_scope(&r, scope), 0);
 	cua_rwlock_write_unlock_scope(&r, scope);
 	ck_assert_int_eq(cua_rwlock_locked_scope(&r, scope), 0);
-	CUA_WITH_READ_LOCK_SCOPE(&r, scope) {
+	CUA_WITH_READ_LOCK_SCOPE (&r, scope) {
 		/* readers do not exclude each other */
-		CUA_WITH_READ_LOCK_SCOPE(&r, scope)
+		CUA_WITH_READ_LOCK_SCOPE (&r, scope)
 			runs++;
 	}
-	CUA_WITH_WRITE_LOCK_SCOPE(&r, scope)
+	CUA_WITH_WRITE_LOCK_SCOPE (&r, scope)
 		runs++;
 
 	cua_seqlock_lock_scope(&q, scope);
@@ -232,7 +233,7 @@ START_TEST(scope_forms)
 	cua_seqlock_unlock_scope(&q, scope);
 	begun = cua_seqlock_read_begin_scope(&q, scope);
 	ck_assert_int_eq(cua_seqlock_read_retry_scope(&q, begun, scope), 0);
-	CUA_WITH_SEQLOCK_SCOPE(&q, scope) {
+	CUA_WITH_SEQLOCK_SCOPE (&q, scope) {
 		cua_seqlock_store_b32_scope(&data[1], 7, scope);
 		cua_seqlock_store_b64_scope(&wide, UINT64_MAX - 1, scope);
 		runs++;
@@ -252,7 +253,7 @@ START_TEST(scope_forms)
 	ck_assert_int_eq(cua_semaphore_locked_scope(&s, scope), 1);
 	cua_semaphore_unlock_scope(&s, scope);
 	ck_assert_int_eq(cua_semaphore_locked_scope(&s, scope), 0);
-	CUA_WITH_SEMAPHORE_SCOPE(&s, scope)
+	CUA_WITH_SEMAPHORE_SCOPE (&s, scope)
 		runs++;
 	cua_semaphore_unlock_scope(&s, scope);
 	cua_semaphore_unlock_scope(&s, scope);
@@ -328,8 +329,8 @@ static void *exclusion_main(void *arg)
 		} else {
 			if (how == 0) {
 				lock(&t->l, t->kind, &m->node);
-			} else if (how == 2 ? !trylock(&t->l, t->kind, &m->node) :
-					      !lock_for(&t->l, t->kind, &m->node, 20000)) {
+			} else if (how == 2 ? !trylock(&t->l, t->kind, &m->node)
+					    : !lock_for(&t->l, t->kind, &m->node, 20000)) {
 				m->failed++;
 				continue;
 			}
@@ -380,7 +381,7 @@ static void *readers_main(void *arg)
 	pthread_barrier_wait(&t->start);
 	for (unsigned i = 0; i < t->n; i++) {
 		if (i % THREADS == m->id) {
-			CUA_WITH_WRITE_LOCK(&t->l.rw) {
+			CUA_WITH_WRITE_LOCK (&t->l.rw) {
 				CUA_WRITE(t->twin[0], CUA_READ(t->twin[0]) + 1);
 				CUA_WRITE(t->twin[1], CUA_READ(t->twin[1]) + 1);
 			}
@@ -388,14 +389,14 @@ static void *readers_main(void *arg)
 			continue;
 		}
 		if (i % 3 == 0) {
-			CUA_WITH_READ_LOCK(&t->l.rw)
+			CUA_WITH_READ_LOCK (&t->l.rw)
 				m->failed += CUA_READ(t->twin[0]) != CUA_READ(t->twin[1]);
 			continue;
 		}
 		if (i % 3 == 1)
 			cua_rwlock_read_lock(&t->l.rw);
-		else if (i % 2 ? !cua_rwlock_read_trylock(&t->l.rw) :
-				 !cua_rwlock_read_lock_for(&t->l.rw, 10000))
+		else if (i % 2 ? !cua_rwlock_read_trylock(&t->l.rw)
+			       : !cua_rwlock_read_lock_for(&t->l.rw, 10000))
 			continue;
 		m->failed += CUA_READ(t->twin[0]) != CUA_READ(t->twin[1]);
 		cua_rwlock_read_unlock(&t->l.rw);
@@ -432,7 +433,7 @@ static void *snapshots_main(void *arg)
 	pthread_barrier_wait(&t->start);
 	for (unsigned i = 0; i < t->n; i++) {
 		if (m->id < 2) {
-			CUA_WITH_SEQLOCK(&t->l.seq) {
+			CUA_WITH_SEQLOCK (&t->l.seq) {
 				first = cua_seqlock_load_b64(&t->twin[0]) + 1;
 				cua_seqlock_store_b64(&t->twin[0], first);
 				cua_seqlock_store_b64(&t->twin[1], first);
@@ -479,8 +480,9 @@ static void *bound_main(void *arg)
 
 	pthread_barrier_wait(&t->start);
 	for (unsigned i = 0; i < t->n; i++)
-		CUA_WITH_SEMAPHORE(&t->l.semaphore) {
-			m->failed += cua_port_fetch_add_u32(&t->holders, 1, CUA_RELAXED, CUA_SCOPE_SYSTEM,
+		CUA_WITH_SEMAPHORE (&t->l.semaphore) {
+			m->failed += cua_port_fetch_add_u32(&t->holders, 1, CUA_RELAXED,
+							    CUA_SCOPE_SYSTEM,
 							    CUA_SPACE_GENERIC) >= BOUND;
 			cua_port_add_u32(&t->holders, UINT32_MAX, CUA_RELAXED, CUA_SCOPE_SYSTEM,
 					 CUA_SPACE_GENERIC);

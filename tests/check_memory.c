@@ -766,7 +766,8 @@ START_TEST(pointer_query)
 			ck_assert_int_eq(info.accessible, 1);
 	}
 	/* a shorter struct, which no release had */
-	ck_assert_status(cua_pointer_query(ctx, p, (struct cua_pointer_info *)&small), CUA_ERROR_VALUE);
+	ck_assert_status(cua_pointer_query(ctx, p, (struct cua_pointer_info *)&small),
+			 CUA_ERROR_VALUE);
 	ck_assert_int_eq((int)small.backend, (int)CUA_BACKEND_AUTO);
 	ck_assert_int_eq(small.rest, 123);
 	ck_assert_uint_eq(small.struct_size, offsetof(struct cua_pointer_info, device));

@@ -39,7 +39,7 @@ static struct {
 	char name[64];
 	int mode;
 	char message[256];
-} *shared;
+} * shared;
 
 static uint64_t state;
 static enum mode mode;
@@ -102,7 +102,8 @@ static void *out(void)
 static size_t count(void)
 {
 	static const size_t overflow[] = {SIZE_MAX, SIZE_MAX / 2 + 1, SIZE_MAX - 7};
-	static const uint64_t huge[] = {(uint64_t)1 << 31, ((uint64_t)1 << 32) + 1, ((uint64_t)1 << 31) - 1};
+	static const uint64_t huge[] = {(uint64_t)1 << 31, ((uint64_t)1 << 32) + 1,
+					((uint64_t)1 << 31) - 1};
 
 	if (mode == OVERFLOWING)
 		return overflow[pick(3)];
@@ -114,7 +115,14 @@ static size_t count(void)
 /* Room in an array for what there may be, which is never more than the slices hold. */
 static uint64_t room(void)
 {
-	static const uint64_t rooms[] = {0, 1, 8, 200, (uint64_t)1 << 31, ((uint64_t)1 << 32) + 1, UINT64_MAX, UINT64_MAX / 2};
+	static const uint64_t rooms[] = {0,
+					 1,
+					 8,
+					 200,
+					 (uint64_t)1 << 31,
+					 ((uint64_t)1 << 32) + 1,
+					 UINT64_MAX,
+					 UINT64_MAX / 2};
 
 	return mode == HUGE_COUNTS || mode == OVERFLOWING ? count() : rooms[pick(8)];
 }
@@ -122,8 +130,17 @@ static uint64_t room(void)
 /* What is allocated; the limit of memory refuses the large ones. */
 static uint64_t capacity(void)
 {
-	static const uint64_t sizes[] = {0, 1, 5, 100, 1000, UINT64_MAX, UINT64_MAX / 2, UINT64_MAX / 64,
-					 (uint64_t)1 << 48, (uint64_t)1 << 31, ((uint64_t)1 << 32) + 1};
+	static const uint64_t sizes[] = {0,
+					 1,
+					 5,
+					 100,
+					 1000,
+					 UINT64_MAX,
+					 UINT64_MAX / 2,
+					 UINT64_MAX / 64,
+					 (uint64_t)1 << 48,
+					 (uint64_t)1 << 31,
+					 ((uint64_t)1 << 32) + 1};
 
 	return sizes[pick(SANITIZED ? 8 : 11)];
 }
@@ -144,8 +161,10 @@ static int enumerator(int first, int last)
 
 static enum cua_type type(void)
 {
-	static const int types[] = {CUA_I8, CUA_U8, CUA_I16, CUA_U16, CUA_I32, CUA_U32, CUA_I64, CUA_U64, CUA_U128, CUA_F16,
-				    CUA_BF16, CUA_F32, CUA_F64, CUA_COMPLEX_F32, CUA_COMPLEX_F64, CUA_NONE, 9, 11, 26};
+	static const int types[] = {
+		CUA_I8,          CUA_U8,   CUA_I16, CUA_U16,  CUA_I32, CUA_U32, CUA_I64,
+		CUA_U64,         CUA_U128, CUA_F16, CUA_BF16, CUA_F32, CUA_F64, CUA_COMPLEX_F32,
+		CUA_COMPLEX_F64, CUA_NONE, 9,       11,       26};
 
 	return (enum cua_type)(pick(10) ? types[pick(19)] : wild());
 }
@@ -159,7 +178,8 @@ static enum cua_type small_type(void)
 
 static size_t struct_size(size_t right)
 {
-	const size_t wrong[] = {0, 1, 7, right - 1, right + 1, SIZE_MAX, right * 2, (size_t)1 << 31};
+	const size_t wrong[] = {0,         1,        7,         right - 1,
+				right + 1, SIZE_MAX, right * 2, (size_t)1 << 31};
 
 	return pick(4) ? right : wrong[pick(8)];
 }
@@ -460,7 +480,17 @@ static const struct cua_lock_debug_options *debug_options(void)
 
 /* ---- the calls: a line each, with what is destroyed after it and whether NULL is an argument like others ---- */
 
-enum kind { PLAIN, LENIENT, MADE_MEMORY, MADE_CONTEXT, MADE_MAP, MADE_MULTIMAP, MADE_CHAINED, MADE_BUFFER, MADE_DEBUG };
+enum kind {
+	PLAIN,
+	LENIENT,
+	MADE_MEMORY,
+	MADE_CONTEXT,
+	MADE_MAP,
+	MADE_MULTIMAP,
+	MADE_CHAINED,
+	MADE_BUFFER,
+	MADE_DEBUG
+};
 
 /* For functions that return no status. */
 static enum cua_status fine(int condition)
@@ -499,168 +529,206 @@ static enum cua_status made_array(enum cua_status status)
 #define COMPARE ((enum cua_compare)enumerator(0, 7))
 #define ORDER ((enum cua_hashmap_order)enumerator(0, 2))
 
-#define CALLS(X)                                                                                                     \
-	X(cua_alloc, MADE_MEMORY, cua_alloc(ctx(), (size_t)capacity(), small(), slot()))                                     \
-	X(cua_alloc_2d, PLAIN, made_array(cua_alloc_2d(ctx(), small(), small(), small(), new_array())))              \
-	X(cua_alloc_3d, PLAIN, made_array(cua_alloc_3d(ctx(), small(), small(), small(), small(), new_array())))     \
-	X(cua_alloc_system, MADE_MEMORY, cua_alloc_system(ctx(), (size_t)capacity(), small(), slot()))               \
-	X(cua_alloc_zero, MADE_MEMORY, cua_alloc_zero(ctx(), (size_t)capacity(), small(), slot()))                   \
-	X(cua_append_create, MADE_BUFFER, cua_append_create(ctx(), small(), capacity(), slot()))                     \
-	X(cua_append_demand, PLAIN, cua_append_demand(buffer(), out()))                                              \
-	X(cua_append_destroy, LENIENT, cua_append_destroy(NULL))                                                     \
-	X(cua_append_items, PLAIN, cua_append_items(buffer(), or_null(outputs())))                                   \
-	X(cua_append_read, PLAIN, cua_append_read(buffer(), out(), (size_t)room(), out()))                           \
-	X(cua_append_reset, PLAIN, cua_append_reset(buffer()))                                                       \
-	X(cua_append_size, PLAIN, cua_append_size(buffer(), out()))                                                  \
-	X(cua_append_status, PLAIN, cua_append_status(buffer()))                                                     \
-	X(cua_append_view, PLAIN, cua_append_view(buffer(), or_null(outputs())))                                     \
-	X(cua_atomic_path, PLAIN,                                                                                    \
-	  cua_atomic_path(ctx(), type(), (enum cua_atomic_op)enumerator(0, 17), or_null(outputs())))                 \
-	X(cua_chained_build_n, PLAIN, cua_chained_build_n(chained(), count(), in(), in()))                           \
-	X(cua_chained_clear, PLAIN, cua_chained_clear(chained()))                                                    \
-	X(cua_chained_copy, MADE_CHAINED, cua_chained_copy(chained(), pick(2) ? ctx() : ctx2, slot()))               \
-	X(cua_chained_count_n, PLAIN, cua_chained_count_n(chained(), count(), in(), out()))                          \
-	X(cua_chained_create, MADE_CHAINED, cua_chained_create(ctx(), chained_options(), capacity(), capacity(), slot())) \
-	X(cua_chained_demand, PLAIN, cua_chained_demand(chained(), out()))                                           \
-	X(cua_chained_destroy, LENIENT, cua_chained_destroy(NULL))                                                   \
-	X(cua_chained_find_n, PLAIN, cua_chained_find_n(chained(), count(), in(), out(), out()))                     \
-	X(cua_chained_insert_n, PLAIN, cua_chained_insert_n(chained(), count(), in(), in()))                         \
-	X(cua_chained_size, PLAIN, cua_chained_size(chained(), out()))                                               \
-	X(cua_chained_status, PLAIN, cua_chained_status(chained()))                                                  \
-	X(cua_chained_values, PLAIN, cua_chained_values(chained(), pick(200), room(), out(), out()))                 \
-	X(cua_chained_verify, LENIENT, cua_chained_verify(chained(), with_size(sizeof(struct cua_chained_report))))  \
-	X(cua_chained_view, PLAIN, cua_chained_view(chained(), or_null(outputs())))                                  \
-	X(cua_context_backend, LENIENT, fine(cua_context_backend(ctx()) <= CUA_BACKEND_CPU))                         \
-	X(cua_context_create, MADE_CONTEXT, cua_context_create(BACKEND, (int)pick(4) - 1, slot()))                   \
-	X(cua_context_cuda_error, LENIENT, fine(!cua_context_cuda_error(ctx())))                                     \
-	X(cua_context_destroy, LENIENT, fine((cua_context_destroy(NULL), 1)))                                        \
-	X(cua_context_device, LENIENT, fine(cua_context_device(ctx()) <= 0))                                         \
-	X(cua_context_reserve, PLAIN, cua_context_reserve(ctx(), (size_t)capacity()))                                \
-	X(cua_context_set_stream, PLAIN,                                                                             \
-	  cua_context_set_stream(ctx(), pick(2) ? NULL : (struct CUstream_st *)outputs()))                           \
-	X(cua_context_set_threads, PLAIN, restored(cua_context_set_threads(ctx(), threads())))                       \
-	X(cua_context_stream, LENIENT, fine(!cua_context_stream(ctx())))                                             \
-	X(cua_context_synchronize, PLAIN, cua_context_synchronize(ctx()))                                            \
-	X(cua_context_threads, LENIENT, fine(cua_context_threads(ctx()) <= 2))                                       \
-	X(cua_copy, PLAIN, cua_copy(ctx(), out(), in(), count()))                                                    \
-	X(cua_copy_from_pitched, PLAIN, cua_copy_from_pitched(ctx(), out(), array()))                                \
-	X(cua_copy_to_pitched, PLAIN, cua_copy_to_pitched(ctx(), array(), in()))                                     \
-	X(cua_cuda_architectures, LENIENT, fine(cua_cuda_architectures() != NULL))                                   \
-	X(cua_device_count, PLAIN, cua_device_count(BACKEND, or_null(outputs())))                                    \
-	X(cua_device_problem, LENIENT, fine(cua_device_problem(BACKEND, (int)pick(4) - 1) != NULL))       \
-	X(cua_device_query, PLAIN,                                                                                   \
-	  cua_device_query(BACKEND, (int)pick(4) - 1, with_size(sizeof(struct cua_device_info))))                    \
-	X(cua_dot, PLAIN, cua_dot(ctx(), type(), count(), in(), in(), out()))                                        \
-	X(cua_exact_dot, PLAIN, cua_exact_dot(ctx(), type(), count(), in(), in(), partial()))                        \
-	X(cua_exact_finish, PLAIN, cua_exact_finish(ctx(), partial(), type(), out()))                                \
-	X(cua_exact_sum, PLAIN, cua_exact_sum(ctx(), type(), count(), in(), partial()))                              \
-	X(cua_fill, PLAIN, cua_fill(ctx(), out(), count(), pattern_bytes(), in()))                                   \
-	X(cua_fill_pitched, PLAIN, cua_fill_pitched(ctx(), array(), pattern_bytes(), in()))                          \
-	X(cua_filter, PLAIN, cua_filter(ctx(), type(), count(), in(), COMPARE, in(), any_buffer()))                  \
-	X(cua_filter_append, LENIENT,                                                                                \
-	  cua_filter_append(ctx(), filter_options(), type(), count(), in(), COMPARE, in(), any_buffer()))            \
-	X(cua_filter_array, LENIENT,                                                                                 \
-	  cua_filter_array(ctx(), filter_options(), type(), count(), in(), COMPARE, in(), room(), out(), out()))     \
-	X(cua_filter_workspace, LENIENT,                                                                             \
-	  cua_filter_workspace(ctx(), filter_options(), type(), count(), or_null(outputs())))                        \
-	X(cua_free, PLAIN, cua_free(ctx(), no_allocation()))                                                         \
-	X(cua_free_pitched, LENIENT, cua_free_pitched(ctx(), dead_array()))                                          \
-	X(cua_hang_report_text, PLAIN, cua_hang_report_text(or_null(memory), text_size(), or_null(outputs())))       \
-	X(cua_hashmap_assign_n, PLAIN, cua_hashmap_assign_n(map(), count(), in(), in(), out()))                      \
-	X(cua_hashmap_build_n, PLAIN, cua_hashmap_build_n(map(), count(), in(), in(), out()))                        \
-	X(cua_hashmap_build_workspace, PLAIN, cua_hashmap_build_workspace(map(), count(), or_null(outputs())))       \
-	X(cua_hashmap_capacity, PLAIN, cua_hashmap_capacity(map(), or_null(outputs())))                              \
-	X(cua_hashmap_clear, PLAIN, cua_hashmap_clear(map()))                                                        \
-	X(cua_hashmap_compare_exchange_n, PLAIN,                                                                     \
-	  cua_hashmap_compare_exchange_n(map(), count(), in(), out(), in(), out()))                                  \
-	X(cua_hashmap_contains_n, PLAIN, cua_hashmap_contains_n(map(), count(), in(), out()))                        \
-	X(cua_hashmap_copy_to_host, PLAIN,                                                                           \
-	  cua_hashmap_copy_to_host(map(), room(), out(), out(), or_null(outputs())))                                 \
-	X(cua_hashmap_create, MADE_MAP,                                                                              \
-	  cua_hashmap_create(ctx(), map_options(), small_type(), small_type(), capacity(), slot()))                  \
-	X(cua_hashmap_destroy, LENIENT, cua_hashmap_destroy(NULL))                                                   \
-	X(cua_hashmap_erase_n, PLAIN, cua_hashmap_erase_n(map(), count(), in(), out()))                              \
-	X(cua_hashmap_exchange_n, PLAIN, cua_hashmap_exchange_n(map(), count(), in(), in(), out(), out()))           \
-	X(cua_hashmap_find_n, PLAIN, cua_hashmap_find_n(map(), count(), in(), out(), out()))                         \
-	X(cua_hashmap_for_each, PLAIN, cua_hashmap_for_each(map(), pick(8) ? visit : (wild(), NULL), NULL))          \
-	X(cua_hashmap_insert_n, PLAIN, cua_hashmap_insert_n(map(), count(), in(), in(), out()))                      \
-	X(cua_hashmap_insert_or_get_n, PLAIN, cua_hashmap_insert_or_get_n(map(), count(), in(), in(), out(), out())) \
-	X(cua_hashmap_load, MADE_MAP, cua_hashmap_load(ctx(), map_options(), path(), slot()))                        \
-	X(cua_hashmap_merge, PLAIN, cua_hashmap_merge(map(), any_map(), (enum cua_hashmap_merge)enumerator(0, 17)))  \
-	X(cua_hashmap_rejected, PLAIN, cua_hashmap_rejected(map(), room(), out(), out(), out()))                     \
-	X(cua_hashmap_resize, PLAIN, cua_hashmap_resize(map(), capacity()))                                          \
-	X(cua_hashmap_retrieve, PLAIN, cua_hashmap_retrieve(map(), ORDER, room(), out(), out(), out()))              \
-	X(cua_hashmap_retrieve_workspace, PLAIN,                                                                     \
-	  cua_hashmap_retrieve_workspace(map(), ORDER, room(), or_null(outputs())))                                  \
-	X(cua_hashmap_save, PLAIN, cua_hashmap_save(map(), path()))                                                  \
-	X(cua_hashmap_size, PLAIN, cua_hashmap_size(map(), out()))                                                   \
-	X(cua_hashmap_statistics, PLAIN,                                                                             \
-	  cua_hashmap_statistics(map(), with_size(sizeof(struct cua_hashmap_statistics))))                           \
-	X(cua_hashmap_status, PLAIN, cua_hashmap_status(map()))                                                      \
-	X(cua_hashmap_update_n, PLAIN, cua_hashmap_update_n(map(), UPDATE, count(), in(), in(), out()))              \
-	X(cua_hashmap_update_value_n, PLAIN,                                                                         \
-	  cua_hashmap_update_value_n(map(), UPDATE, count(), in(), in(), out()))                                     \
-	X(cua_hashmap_view, PLAIN, cua_hashmap_view(map(), or_null(outputs())))                                      \
-	X(cua_histogram_bytes, PLAIN, cua_histogram_bytes(ctx(), histogram_options(), count(), in(), out()))         \
-	X(cua_histogram_edges, PLAIN,                                                                                \
-	  cua_histogram_edges(ctx(), histogram_options(), type(), count(), in(), count(), in(), out()))              \
-	X(cua_histogram_even, PLAIN,                                                                                 \
-	  cua_histogram_even(ctx(), histogram_options(), type(), count(), in(), count(), in(), in(), out()))         \
-	X(cua_histogram_letters, PLAIN, cua_histogram_letters(ctx(), histogram_options(), count(), in(), out()))     \
-	X(cua_histogram_workspace, PLAIN,                                                                            \
-	  cua_histogram_workspace(ctx(), histogram_options(), (size_t)capacity(), or_null(outputs())))               \
-	X(cua_lock_debug_create, MADE_DEBUG, cua_lock_debug_create(ctx(), debug_options(), slot()))                  \
-	X(cua_lock_debug_destroy, LENIENT, cua_lock_debug_destroy(NULL))                                             \
-	X(cua_lock_debug_dropped, PLAIN, cua_lock_debug_dropped(lock_debug(), or_null(outputs())))                   \
-	X(cua_lock_debug_read_reports, PLAIN,                                                                        \
-	  cua_lock_debug_read_reports(lock_debug(), room(), (size_t)room(), entries(), \
-				      or_null(outputs()), or_null(outputs() + 8)))                                   \
-	X(cua_lock_debug_read_verdicts, PLAIN,                                                                       \
-	  cua_lock_debug_read_verdicts(lock_debug(), room(), (size_t)room(), entries(), \
-				       or_null(outputs()), or_null(outputs() + 8)))                                  \
-	X(cua_lock_verdict_text, PLAIN, cua_lock_verdict_text(or_null(memory), text_size(), or_null(outputs())))     \
-	X(cua_max, PLAIN, cua_max(ctx(), type(), count(), in(), out()))                                              \
-	X(cua_memory_info, PLAIN, cua_memory_info(ctx(), or_null(outputs()), or_null(outputs() + 8)))                \
-	X(cua_min, PLAIN, cua_min(ctx(), type(), count(), in(), out()))                                              \
-	X(cua_multimap_clear, PLAIN, cua_multimap_clear(multimap()))                                                 \
-	X(cua_multimap_count_n, PLAIN, cua_multimap_count_n(multimap(), count(), in(), out()))                       \
-	X(cua_multimap_create, MADE_MULTIMAP,                                                                        \
-	  cua_multimap_create(ctx(), multimap_options(), small_type(), small_type(), capacity(), capacity(), slot()))\
-	X(cua_multimap_destroy, LENIENT, cua_multimap_destroy(NULL))                                                 \
-	X(cua_multimap_erase_n, PLAIN, cua_multimap_erase_n(multimap(), count(), in(), out()))                       \
-	X(cua_multimap_insert_n, PLAIN, cua_multimap_insert_n(multimap(), count(), in(), in(), out()))               \
-	X(cua_multimap_keys, PLAIN, cua_multimap_keys(multimap(), out()))                                            \
-	X(cua_multimap_reclaim, PLAIN, cua_multimap_reclaim(multimap()))                                             \
-	X(cua_multimap_retrieve, PLAIN, cua_multimap_retrieve(multimap(), room(), out(), out(), out()))              \
-	X(cua_multimap_retrieve_n, PLAIN,                                                                            \
-	  cua_multimap_retrieve_n(multimap(), count(), in(), room(), out(), out(), out()))                           \
-	X(cua_multimap_size, PLAIN, cua_multimap_size(multimap(), out()))                                            \
-	X(cua_multimap_status, PLAIN, cua_multimap_status(multimap()))                                               \
-	X(cua_multimap_view, PLAIN, cua_multimap_view(multimap(), or_null(outputs())))                               \
-	X(cua_pointer_query, LENIENT, cua_pointer_query(ctx(), in(), with_size(sizeof(struct cua_pointer_info))))    \
-	X(cua_reduce, PLAIN,                                                                                         \
-	  cua_reduce(ctx(), reduce_options(), REDUCTION, type(), count(), in(), pick(2) ? NULL : in(), out()))       \
-	X(cua_reduce_by_key, PLAIN,                                                                                  \
-	  cua_reduce_by_key(ctx(), segment_options(), REDUCTION, type(), type(), count(), in(), in(), room(), out(), \
-			    out(), out()))                                                                           \
-	X(cua_reduce_by_key_workspace, PLAIN,                                                                        \
-	  cua_reduce_by_key_workspace(ctx(), segment_options(), REDUCTION, type(), type(), count(), room(),          \
-				      or_null(outputs())))                                                           \
-	X(cua_reduce_workspace, PLAIN,                                                                               \
-	  cua_reduce_workspace(ctx(), reduce_options(), REDUCTION, type(), count(), or_null(outputs())))             \
-	X(cua_segmented_reduce, PLAIN,                                                                               \
-	  cua_segmented_reduce(ctx(), segment_options(), REDUCTION, type(), count(), in(), count(), in(), out()))    \
-	X(cua_segmented_reduce_workspace, PLAIN,                                                                     \
-	  cua_segmented_reduce_workspace(ctx(), segment_options(), REDUCTION, type(), count(), count(),              \
-					 or_null(outputs())))                                                        \
-	X(cua_segmented_sum, PLAIN, cua_segmented_sum(ctx(), type(), count(), in(), count(), in(), out()))           \
-	X(cua_status_name, LENIENT, fine(cua_status_name((enum cua_status)enumerator(-25, 3))[0] != 0))              \
-	X(cua_strerror, LENIENT, fine(cua_strerror((enum cua_status)enumerator(-25, 3))[0] != 0))                    \
-	X(cua_sum, PLAIN, cua_sum(ctx(), type(), count(), in(), out()))                                              \
-	X(cua_symbol_read, PLAIN, cua_symbol_read(ctx(), out(), in(), offset(), count()))                            \
-	X(cua_symbol_write, PLAIN, cua_symbol_write(ctx(), out(), offset(), in(), count()))                          \
-	X(cua_type_name, LENIENT, fine(cua_type_name(type())[0] != 0))                                               \
-	X(cua_type_size, LENIENT, fine(cua_type_size(type()) <= 16))                                                 \
+#define CALLS(X)                                                                                   \
+	X(cua_alloc, MADE_MEMORY, cua_alloc(ctx(), (size_t)capacity(), small(), slot()))           \
+	X(cua_alloc_2d, PLAIN,                                                                     \
+	  made_array(cua_alloc_2d(ctx(), small(), small(), small(), new_array())))                 \
+	X(cua_alloc_3d, PLAIN,                                                                     \
+	  made_array(cua_alloc_3d(ctx(), small(), small(), small(), small(), new_array())))        \
+	X(cua_alloc_system, MADE_MEMORY,                                                           \
+	  cua_alloc_system(ctx(), (size_t)capacity(), small(), slot()))                            \
+	X(cua_alloc_zero, MADE_MEMORY, cua_alloc_zero(ctx(), (size_t)capacity(), small(), slot())) \
+	X(cua_append_create, MADE_BUFFER, cua_append_create(ctx(), small(), capacity(), slot()))   \
+	X(cua_append_demand, PLAIN, cua_append_demand(buffer(), out()))                            \
+	X(cua_append_destroy, LENIENT, cua_append_destroy(NULL))                                   \
+	X(cua_append_items, PLAIN, cua_append_items(buffer(), or_null(outputs())))                 \
+	X(cua_append_read, PLAIN, cua_append_read(buffer(), out(), (size_t)room(), out()))         \
+	X(cua_append_reset, PLAIN, cua_append_reset(buffer()))                                     \
+	X(cua_append_size, PLAIN, cua_append_size(buffer(), out()))                                \
+	X(cua_append_status, PLAIN, cua_append_status(buffer()))                                   \
+	X(cua_append_view, PLAIN, cua_append_view(buffer(), or_null(outputs())))                   \
+	X(cua_atomic_path, PLAIN,                                                                  \
+	  cua_atomic_path(ctx(), type(), (enum cua_atomic_op)enumerator(0, 17),                    \
+			  or_null(outputs())))                                                     \
+	X(cua_chained_build_n, PLAIN, cua_chained_build_n(chained(), count(), in(), in()))         \
+	X(cua_chained_clear, PLAIN, cua_chained_clear(chained()))                                  \
+	X(cua_chained_copy, MADE_CHAINED,                                                          \
+	  cua_chained_copy(chained(), pick(2) ? ctx() : ctx2, slot()))                             \
+	X(cua_chained_count_n, PLAIN, cua_chained_count_n(chained(), count(), in(), out()))        \
+	X(cua_chained_create, MADE_CHAINED,                                                        \
+	  cua_chained_create(ctx(), chained_options(), capacity(), capacity(), slot()))            \
+	X(cua_chained_demand, PLAIN, cua_chained_demand(chained(), out()))                         \
+	X(cua_chained_destroy, LENIENT, cua_chained_destroy(NULL))                                 \
+	X(cua_chained_find_n, PLAIN, cua_chained_find_n(chained(), count(), in(), out(), out()))   \
+	X(cua_chained_insert_n, PLAIN, cua_chained_insert_n(chained(), count(), in(), in()))       \
+	X(cua_chained_size, PLAIN, cua_chained_size(chained(), out()))                             \
+	X(cua_chained_status, PLAIN, cua_chained_status(chained()))                                \
+	X(cua_chained_values, PLAIN,                                                               \
+	  cua_chained_values(chained(), pick(200), room(), out(), out()))                          \
+	X(cua_chained_verify, LENIENT,                                                             \
+	  cua_chained_verify(chained(), with_size(sizeof(struct cua_chained_report))))             \
+	X(cua_chained_view, PLAIN, cua_chained_view(chained(), or_null(outputs())))                \
+	X(cua_context_backend, LENIENT, fine(cua_context_backend(ctx()) <= CUA_BACKEND_CPU))       \
+	X(cua_context_create, MADE_CONTEXT, cua_context_create(BACKEND, (int)pick(4) - 1, slot())) \
+	X(cua_context_cuda_error, LENIENT, fine(!cua_context_cuda_error(ctx())))                   \
+	X(cua_context_destroy, LENIENT, fine((cua_context_destroy(NULL), 1)))                      \
+	X(cua_context_device, LENIENT, fine(cua_context_device(ctx()) <= 0))                       \
+	X(cua_context_reserve, PLAIN, cua_context_reserve(ctx(), (size_t)capacity()))              \
+	X(cua_context_set_stream, PLAIN,                                                           \
+	  cua_context_set_stream(ctx(), pick(2) ? NULL : (struct CUstream_st *)outputs()))         \
+	X(cua_context_set_threads, PLAIN, restored(cua_context_set_threads(ctx(), threads())))     \
+	X(cua_context_stream, LENIENT, fine(!cua_context_stream(ctx())))                           \
+	X(cua_context_synchronize, PLAIN, cua_context_synchronize(ctx()))                          \
+	X(cua_context_threads, LENIENT, fine(cua_context_threads(ctx()) <= 2))                     \
+	X(cua_copy, PLAIN, cua_copy(ctx(), out(), in(), count()))                                  \
+	X(cua_copy_from_pitched, PLAIN, cua_copy_from_pitched(ctx(), out(), array()))              \
+	X(cua_copy_to_pitched, PLAIN, cua_copy_to_pitched(ctx(), array(), in()))                   \
+	X(cua_cuda_architectures, LENIENT, fine(cua_cuda_architectures() != NULL))                 \
+	X(cua_device_count, PLAIN, cua_device_count(BACKEND, or_null(outputs())))                  \
+	X(cua_device_problem, LENIENT,                                                             \
+	  fine(cua_device_problem(BACKEND, (int)pick(4) - 1) != NULL))                             \
+	X(cua_device_query, PLAIN,                                                                 \
+	  cua_device_query(BACKEND, (int)pick(4) - 1, with_size(sizeof(struct cua_device_info))))  \
+	X(cua_dot, PLAIN, cua_dot(ctx(), type(), count(), in(), in(), out()))                      \
+	X(cua_exact_dot, PLAIN, cua_exact_dot(ctx(), type(), count(), in(), in(), partial()))      \
+	X(cua_exact_finish, PLAIN, cua_exact_finish(ctx(), partial(), type(), out()))              \
+	X(cua_exact_sum, PLAIN, cua_exact_sum(ctx(), type(), count(), in(), partial()))            \
+	X(cua_fill, PLAIN, cua_fill(ctx(), out(), count(), pattern_bytes(), in()))                 \
+	X(cua_fill_pitched, PLAIN, cua_fill_pitched(ctx(), array(), pattern_bytes(), in()))        \
+	X(cua_filter, PLAIN,                                                                       \
+	  cua_filter(ctx(), type(), count(), in(), COMPARE, in(), any_buffer()))                   \
+	X(cua_filter_append, LENIENT,                                                              \
+	  cua_filter_append(ctx(), filter_options(), type(), count(), in(), COMPARE, in(),         \
+			    any_buffer()))                                                         \
+	X(cua_filter_array, LENIENT,                                                               \
+	  cua_filter_array(ctx(), filter_options(), type(), count(), in(), COMPARE, in(), room(),  \
+			   out(), out()))                                                          \
+	X(cua_filter_workspace, LENIENT,                                                           \
+	  cua_filter_workspace(ctx(), filter_options(), type(), count(), or_null(outputs())))      \
+	X(cua_free, PLAIN, cua_free(ctx(), no_allocation()))                                       \
+	X(cua_free_pitched, LENIENT, cua_free_pitched(ctx(), dead_array()))                        \
+	X(cua_hang_report_text, PLAIN,                                                             \
+	  cua_hang_report_text(or_null(memory), text_size(), or_null(outputs())))                  \
+	X(cua_hashmap_assign_n, PLAIN, cua_hashmap_assign_n(map(), count(), in(), in(), out()))    \
+	X(cua_hashmap_build_n, PLAIN, cua_hashmap_build_n(map(), count(), in(), in(), out()))      \
+	X(cua_hashmap_build_workspace, PLAIN,                                                      \
+	  cua_hashmap_build_workspace(map(), count(), or_null(outputs())))                         \
+	X(cua_hashmap_capacity, PLAIN, cua_hashmap_capacity(map(), or_null(outputs())))            \
+	X(cua_hashmap_clear, PLAIN, cua_hashmap_clear(map()))                                      \
+	X(cua_hashmap_compare_exchange_n, PLAIN,                                                   \
+	  cua_hashmap_compare_exchange_n(map(), count(), in(), out(), in(), out()))                \
+	X(cua_hashmap_contains_n, PLAIN, cua_hashmap_contains_n(map(), count(), in(), out()))      \
+	X(cua_hashmap_copy_to_host, PLAIN,                                                         \
+	  cua_hashmap_copy_to_host(map(), room(), out(), out(), or_null(outputs())))               \
+	X(cua_hashmap_create, MADE_MAP,                                                            \
+	  cua_hashmap_create(ctx(), map_options(), small_type(), small_type(), capacity(),         \
+			     slot()))                                                              \
+	X(cua_hashmap_destroy, LENIENT, cua_hashmap_destroy(NULL))                                 \
+	X(cua_hashmap_erase_n, PLAIN, cua_hashmap_erase_n(map(), count(), in(), out()))            \
+	X(cua_hashmap_exchange_n, PLAIN,                                                           \
+	  cua_hashmap_exchange_n(map(), count(), in(), in(), out(), out()))                        \
+	X(cua_hashmap_find_n, PLAIN, cua_hashmap_find_n(map(), count(), in(), out(), out()))       \
+	X(cua_hashmap_for_each, PLAIN,                                                             \
+	  cua_hashmap_for_each(map(), pick(8) ? visit : (wild(), NULL), NULL))                     \
+	X(cua_hashmap_insert_n, PLAIN, cua_hashmap_insert_n(map(), count(), in(), in(), out()))    \
+	X(cua_hashmap_insert_or_get_n, PLAIN,                                                      \
+	  cua_hashmap_insert_or_get_n(map(), count(), in(), in(), out(), out()))                   \
+	X(cua_hashmap_load, MADE_MAP, cua_hashmap_load(ctx(), map_options(), path(), slot()))      \
+	X(cua_hashmap_merge, PLAIN,                                                                \
+	  cua_hashmap_merge(map(), any_map(), (enum cua_hashmap_merge)enumerator(0, 17)))          \
+	X(cua_hashmap_rejected, PLAIN, cua_hashmap_rejected(map(), room(), out(), out(), out()))   \
+	X(cua_hashmap_resize, PLAIN, cua_hashmap_resize(map(), capacity()))                        \
+	X(cua_hashmap_retrieve, PLAIN,                                                             \
+	  cua_hashmap_retrieve(map(), ORDER, room(), out(), out(), out()))                         \
+	X(cua_hashmap_retrieve_workspace, PLAIN,                                                   \
+	  cua_hashmap_retrieve_workspace(map(), ORDER, room(), or_null(outputs())))                \
+	X(cua_hashmap_save, PLAIN, cua_hashmap_save(map(), path()))                                \
+	X(cua_hashmap_size, PLAIN, cua_hashmap_size(map(), out()))                                 \
+	X(cua_hashmap_statistics, PLAIN,                                                           \
+	  cua_hashmap_statistics(map(), with_size(sizeof(struct cua_hashmap_statistics))))         \
+	X(cua_hashmap_status, PLAIN, cua_hashmap_status(map()))                                    \
+	X(cua_hashmap_update_n, PLAIN,                                                             \
+	  cua_hashmap_update_n(map(), UPDATE, count(), in(), in(), out()))                         \
+	X(cua_hashmap_update_value_n, PLAIN,                                                       \
+	  cua_hashmap_update_value_n(map(), UPDATE, count(), in(), in(), out()))                   \
+	X(cua_hashmap_view, PLAIN, cua_hashmap_view(map(), or_null(outputs())))                    \
+	X(cua_histogram_bytes, PLAIN,                                                              \
+	  cua_histogram_bytes(ctx(), histogram_options(), count(), in(), out()))                   \
+	X(cua_histogram_edges, PLAIN,                                                              \
+	  cua_histogram_edges(ctx(), histogram_options(), type(), count(), in(), count(), in(),    \
+			      out()))                                                              \
+	X(cua_histogram_even, PLAIN,                                                               \
+	  cua_histogram_even(ctx(), histogram_options(), type(), count(), in(), count(), in(),     \
+			     in(), out()))                                                         \
+	X(cua_histogram_letters, PLAIN,                                                            \
+	  cua_histogram_letters(ctx(), histogram_options(), count(), in(), out()))                 \
+	X(cua_histogram_workspace, PLAIN,                                                          \
+	  cua_histogram_workspace(ctx(), histogram_options(), (size_t)capacity(),                  \
+				  or_null(outputs())))                                             \
+	X(cua_lock_debug_create, MADE_DEBUG,                                                       \
+	  cua_lock_debug_create(ctx(), debug_options(), slot()))                                   \
+	X(cua_lock_debug_destroy, LENIENT, cua_lock_debug_destroy(NULL))                           \
+	X(cua_lock_debug_dropped, PLAIN, cua_lock_debug_dropped(lock_debug(), or_null(outputs()))) \
+	X(cua_lock_debug_read_reports, PLAIN,                                                      \
+	  cua_lock_debug_read_reports(lock_debug(), room(), (size_t)room(), entries(),             \
+				      or_null(outputs()), or_null(outputs() + 8)))                 \
+	X(cua_lock_debug_read_verdicts, PLAIN,                                                     \
+	  cua_lock_debug_read_verdicts(lock_debug(), room(), (size_t)room(), entries(),            \
+				       or_null(outputs()), or_null(outputs() + 8)))                \
+	X(cua_lock_verdict_text, PLAIN,                                                            \
+	  cua_lock_verdict_text(or_null(memory), text_size(), or_null(outputs())))                 \
+	X(cua_max, PLAIN, cua_max(ctx(), type(), count(), in(), out()))                            \
+	X(cua_memory_info, PLAIN,                                                                  \
+	  cua_memory_info(ctx(), or_null(outputs()), or_null(outputs() + 8)))                      \
+	X(cua_min, PLAIN, cua_min(ctx(), type(), count(), in(), out()))                            \
+	X(cua_multimap_clear, PLAIN, cua_multimap_clear(multimap()))                               \
+	X(cua_multimap_count_n, PLAIN, cua_multimap_count_n(multimap(), count(), in(), out()))     \
+	X(cua_multimap_create, MADE_MULTIMAP,                                                      \
+	  cua_multimap_create(ctx(), multimap_options(), small_type(), small_type(), capacity(),   \
+			      capacity(), slot()))                                                 \
+	X(cua_multimap_destroy, LENIENT, cua_multimap_destroy(NULL))                               \
+	X(cua_multimap_erase_n, PLAIN, cua_multimap_erase_n(multimap(), count(), in(), out()))     \
+	X(cua_multimap_insert_n, PLAIN,                                                            \
+	  cua_multimap_insert_n(multimap(), count(), in(), in(), out()))                           \
+	X(cua_multimap_keys, PLAIN, cua_multimap_keys(multimap(), out()))                          \
+	X(cua_multimap_reclaim, PLAIN, cua_multimap_reclaim(multimap()))                           \
+	X(cua_multimap_retrieve, PLAIN,                                                            \
+	  cua_multimap_retrieve(multimap(), room(), out(), out(), out()))                          \
+	X(cua_multimap_retrieve_n, PLAIN,                                                          \
+	  cua_multimap_retrieve_n(multimap(), count(), in(), room(), out(), out(), out()))         \
+	X(cua_multimap_size, PLAIN, cua_multimap_size(multimap(), out()))                          \
+	X(cua_multimap_status, PLAIN, cua_multimap_status(multimap()))                             \
+	X(cua_multimap_view, PLAIN, cua_multimap_view(multimap(), or_null(outputs())))             \
+	X(cua_pointer_query, LENIENT,                                                              \
+	  cua_pointer_query(ctx(), in(), with_size(sizeof(struct cua_pointer_info))))              \
+	X(cua_reduce, PLAIN,                                                                       \
+	  cua_reduce(ctx(), reduce_options(), REDUCTION, type(), count(), in(),                    \
+		     pick(2) ? NULL : in(), out()))                                                \
+	X(cua_reduce_by_key, PLAIN,                                                                \
+	  cua_reduce_by_key(ctx(), segment_options(), REDUCTION, type(), type(), count(), in(),    \
+			    in(), room(), out(), out(), out()))                                    \
+	X(cua_reduce_by_key_workspace, PLAIN,                                                      \
+	  cua_reduce_by_key_workspace(ctx(), segment_options(), REDUCTION, type(), type(),         \
+				      count(), room(), or_null(outputs())))                        \
+	X(cua_reduce_workspace, PLAIN,                                                             \
+	  cua_reduce_workspace(ctx(), reduce_options(), REDUCTION, type(), count(),                \
+			       or_null(outputs())))                                                \
+	X(cua_segmented_reduce, PLAIN,                                                             \
+	  cua_segmented_reduce(ctx(), segment_options(), REDUCTION, type(), count(), in(),         \
+			       count(), in(), out()))                                              \
+	X(cua_segmented_reduce_workspace, PLAIN,                                                   \
+	  cua_segmented_reduce_workspace(ctx(), segment_options(), REDUCTION, type(), count(),     \
+					 count(), or_null(outputs())))                             \
+	X(cua_segmented_sum, PLAIN,                                                                \
+	  cua_segmented_sum(ctx(), type(), count(), in(), count(), in(), out()))                   \
+	X(cua_status_name, LENIENT,                                                                \
+	  fine(cua_status_name((enum cua_status)enumerator(-25, 3))[0] != 0))                      \
+	X(cua_strerror, LENIENT, fine(cua_strerror((enum cua_status)enumerator(-25, 3))[0] != 0))  \
+	X(cua_sum, PLAIN, cua_sum(ctx(), type(), count(), in(), out()))                            \
+	X(cua_symbol_read, PLAIN, cua_symbol_read(ctx(), out(), in(), offset(), count()))          \
+	X(cua_symbol_write, PLAIN, cua_symbol_write(ctx(), out(), offset(), in(), count()))        \
+	X(cua_type_name, LENIENT, fine(cua_type_name(type())[0] != 0))                             \
+	X(cua_type_size, LENIENT, fine(cua_type_size(type()) <= 16))                               \
 	X(cua_version, LENIENT, fine(cua_version()[0] != 0))
 
 static unsigned threads(void)
@@ -762,7 +830,8 @@ static uint64_t contents(void)
 		works(cua_multimap_retrieve(multimaps[i], MOST_PAIRS, keys, values, &n));
 		/* in any order */
 		for (uint64_t j = 0; j < n; j++)
-			any += i ? ((uint32_t *)keys)[j] * 31u + ((uint32_t *)values)[j] : keys[j] * 31 + values[j];
+			any += i ? ((uint32_t *)keys)[j] * 31u + ((uint32_t *)values)[j]
+				 : keys[j] * 31 + values[j];
 		works(cua_multimap_size(multimaps[i], &more[0]));
 		works(cua_multimap_keys(multimaps[i], &more[1]));
 		more[2] = any;
@@ -783,7 +852,8 @@ static uint64_t contents(void)
 	}
 	sum = sum_of(sum, more, sizeof(more));
 	works(cua_copy_from_pitched(ctx1, keys, &pitched));
-	sum = sum_of(sum, keys, pitched.width * pitched.height * pitched.depth * pitched.element_size);
+	sum = sum_of(sum, keys,
+		     pitched.width * pitched.height * pitched.depth * pitched.element_size);
 	works(cua_lock_debug_dropped(debug, &more[0]));
 	more[1] = cua_context_threads(ctx1);
 	sum = sum_of(sum, more, 16);
@@ -801,11 +871,13 @@ static void must(enum cua_status status)
 static void prepare(void)
 {
 	static const enum cua_type key_types[MAPS] = {CUA_U64, CUA_U32, CUA_U128, CUA_U64, CUA_U64};
-	static const enum cua_type value_types[MAPS] = {CUA_U64, CUA_NONE, CUA_U128, CUA_U32, CUA_U64};
+	static const enum cua_type value_types[MAPS] = {CUA_U64, CUA_NONE, CUA_U128, CUA_U32,
+							CUA_U64};
 	struct cua_hashmap_options o = {.struct_size = sizeof(o), .seed = 1};
 	uint64_t *words;
 
-	memory = mmap(NULL, (INPUTS + OUTPUTS) * SLICE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memory = mmap(NULL, (INPUTS + OUTPUTS) * SLICE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	snapshot = malloc(OUTPUTS * SLICE);
 	if (memory == MAP_FAILED || !snapshot)
 		broken("no memory");
@@ -830,7 +902,8 @@ static void prepare(void)
 		o.grow_percent = i == 3 ? 80 : 0;
 		o.portable = i == 4;
 		o.rejects = i == 2 ? 4 : 0;
-		must(cua_hashmap_create(ctx1, &o, key_types[i], value_types[i], i == 2 ? 5 : 100, &maps[i]));
+		must(cua_hashmap_create(ctx1, &o, key_types[i], value_types[i], i == 2 ? 5 : 100,
+					&maps[i]));
 		must(cua_hashmap_insert_n(maps[i], 10, memory, memory, NULL));
 	}
 	must(cua_hashmap_create(ctx2, NULL, CUA_U64, CUA_U64, 100, &foreign_map));
@@ -904,7 +977,8 @@ static void run_calls(uint64_t seed, uint64_t n, const char *printed)
 			broken("a call that failed has changed an output");
 		if (calls[which].kind >= MADE_MEMORY) {
 			if (status ? made != (void *)&made : made == (void *)&made)
-				broken(status ? "a call that failed has set the result" : "no result was set");
+				broken(status ? "a call that failed has set the result"
+					      : "no result was set");
 			if (!status && destroy(calls[which].kind))
 				broken("what was created cannot be destroyed");
 		}
@@ -950,7 +1024,10 @@ START_TEST(calls_that_are_wrong)
 {
 	const char *deep = getenv("CUA_TEST_DEEP"), *number = getenv("CUA_MISUSE_CALLS");
 	const uint64_t seed = test_seed("calls_that_are_wrong");
-	uint64_t n = number && *number ? strtoull(number, NULL, 0) : deep ? 300000 : test_quick() ? 2000 : 8000;
+	uint64_t n = number && *number ? strtoull(number, NULL, 0)
+		     : deep            ? 300000
+		     : test_quick()    ? 2000
+				       : 8000;
 	char printed[1200];
 	int wait_status = 0;
 	pid_t child;
@@ -958,7 +1035,8 @@ START_TEST(calls_that_are_wrong)
 	/* beside the folder of the saved maps, which is made here */
 	scratch_path(0);
 	snprintf(printed, sizeof(printed), "%s.printed", scratch_folder);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	ck_assert_ptr_ne(shared, MAP_FAILED);
 	fflush(NULL);
 	child = fork();
@@ -977,11 +1055,12 @@ START_TEST(calls_that_are_wrong)
 			fclose(f);
 		}
 		unlink(printed);
-		ck_abort_msg("call %llu, %s, mode %d: %s%s %d; CUA_TEST_SEED=%llu CUA_MISUSE_CALLS=%llu\n%s",
-			     (unsigned long long)shared->calls, shared->name, shared->mode, shared->message,
-			     WIFSIGNALED(wait_status) ? "signal" : "; exit status",
-			     WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status),
-			     (unsigned long long)seed, (unsigned long long)shared->calls + 1, output);
+		ck_abort_msg(
+			"call %llu, %s, mode %d: %s%s %d; CUA_TEST_SEED=%llu CUA_MISUSE_CALLS=%llu\n%s",
+			(unsigned long long)shared->calls, shared->name, shared->mode,
+			shared->message, WIFSIGNALED(wait_status) ? "signal" : "; exit status",
+			WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status),
+			(unsigned long long)seed, (unsigned long long)shared->calls + 1, output);
 	}
 	unlink(printed);
 	munmap(shared, sizeof(*shared));

@@ -61,19 +61,23 @@ START_TEST(test_arguments)
 	REFUSED(CUA_ERROR_VALUE, ctx, NULL, CUA_REDUCE_SUM, CUA_F64, 4, x, y, &r);
 	REFUSED(CUA_ERROR_VALUE, ctx, NULL, (enum cua_reduce_op)0, CUA_F64, 4, x, NULL, &r);
 	REFUSED(CUA_ERROR_VALUE, ctx, NULL, (enum cua_reduce_op)16, CUA_F64, 4, x, NULL, &r);
-	REFUSED(CUA_ERROR_VALUE, ctx, NULL, (enum cua_reduce_op)-1, CUA_F64, 4, x, NULL, &r);
+	REFUSED(CUA_ERROR_VALUE, ctx, NULL, (enum cua_reduce_op) - 1, CUA_F64, 4, x, NULL, &r);
 	REFUSED(CUA_ERROR_TYPE, ctx, NULL, CUA_REDUCE_SUM, CUA_U8, 4, x, NULL, &r);
 	REFUSED(CUA_ERROR_TYPE, ctx, NULL, CUA_REDUCE_SUM, CUA_I16, 4, x, NULL, &r);
 	REFUSED(CUA_ERROR_TYPE, ctx, NULL, CUA_REDUCE_SUM, (enum cua_type)0, 4, x, NULL, &r);
 	REFUSED(CUA_ERROR_TYPE, ctx, NULL, CUA_REDUCE_SUM, (enum cua_type)99, 4, x, NULL, &r);
 	REFUSED(CUA_ERROR_SIZE, ctx, NULL, CUA_REDUCE_SUM, CUA_F64, SIZE_MAX / 8, x, NULL, &r);
 	REFUSED(CUA_ERROR_SIZE, ctx, NULL, CUA_REDUCE_SUM, CUA_F64, SIZE_MAX, x, NULL, &r);
-	REFUSED(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_REDUCE_SUM, CUA_F64, 4, (char *)x + 4, NULL, &r);
+	REFUSED(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_REDUCE_SUM, CUA_F64, 4, (char *)x + 4, NULL,
+		&r);
 	REFUSED(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_REDUCE_DOT, CUA_F64, 4, x, (char *)y + 4, &r);
-	REFUSED(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_REDUCE_SUM, CUA_F32, 4, (char *)x + 1, NULL, &r);
+	REFUSED(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_REDUCE_SUM, CUA_F32, 4, (char *)x + 1, NULL,
+		&r);
 	/* a sum of 32-bit integers has 64 bits; one of f32 has not */
-	REFUSED(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, NULL, (char *)&r + 4);
-	REFUSED(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_REDUCE_MIN, CUA_U32, 4, x, NULL, (char *)&r + 2);
+	REFUSED(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, NULL,
+		(char *)&r + 4);
+	REFUSED(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_REDUCE_MIN, CUA_U32, 4, x, NULL,
+		(char *)&r + 2);
 	REFUSED(CUA_ERROR_OVERLAP, ctx, NULL, CUA_REDUCE_SUM, CUA_F64, 4, x, NULL, x + 3);
 	REFUSED(CUA_ERROR_OVERLAP, ctx, NULL, CUA_REDUCE_DOT, CUA_F64, 4, x, y, y);
 	o.struct_size = 0;
@@ -82,7 +86,7 @@ START_TEST(test_arguments)
 	REFUSED(CUA_ERROR_VALUE, ctx, &o, CUA_REDUCE_SUM, CUA_F64, 4, x, NULL, &r);
 	o = options_of((enum cua_finish_mode)5, 0, 0);
 	REFUSED(CUA_ERROR_VALUE, ctx, &o, CUA_REDUCE_SUM, CUA_F64, 4, x, NULL, &r);
-	o = options_of((enum cua_finish_mode)-1, 0, 0);
+	o = options_of((enum cua_finish_mode) - 1, 0, 0);
 	REFUSED(CUA_ERROR_VALUE, ctx, &o, CUA_REDUCE_SUM, CUA_F64, 4, x, NULL, &r);
 	o = options_of(CUA_FINISH_AUTO, CUA_REDUCE_BLOCKS_MAX + 1, 0);
 	REFUSED(CUA_ERROR_VALUE, ctx, &o, CUA_REDUCE_SUM, CUA_F64, 4, x, NULL, &r);
@@ -107,8 +111,9 @@ START_TEST(test_arguments)
 			 CUA_ERROR_NULL);
 	ck_assert_status(cua_reduce_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_F64, 4, &bytes),
 			 CUA_ERROR_VALUE);
-	ck_assert_status(cua_reduce_workspace(ctx, NULL, (enum cua_reduce_op)16, CUA_F64, 4, &bytes),
-			 CUA_ERROR_VALUE);
+	ck_assert_status(
+		cua_reduce_workspace(ctx, NULL, (enum cua_reduce_op)16, CUA_F64, 4, &bytes),
+		CUA_ERROR_VALUE);
 	ck_assert_status(cua_reduce_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_I8, 4, &bytes),
 			 CUA_ERROR_TYPE);
 	ck_assert_status(cua_reduce_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_F64, SIZE_MAX, &bytes),
@@ -123,7 +128,8 @@ END_TEST
 #if TEST_CUDA
 START_TEST(test_memory_kind)
 {
-	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA), *cpu = test_context(CUA_BACKEND_CPU);
+	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA),
+			   *cpu = test_context(CUA_BACKEND_CPU);
 	double *host = test_malloc(4 * sizeof(double)), result = -1, host_result = -1;
 	double *x;
 	enum cua_status status;
@@ -155,7 +161,11 @@ END_TEST
 START_TEST(test_values)
 {
 	static const size_t lengths[] = {0, 1, 2, 31, 32, 33, 1000, 100003, 1000003};
-	size_t n_lengths = test_traced() ? 6 : test_quick() ? 7 : SANITIZED ? 8 : 9, most = lengths[n_lengths - 1];
+	size_t n_lengths = test_traced()  ? 6
+			   : test_quick() ? 7
+			   : SANITIZED    ? 8
+					  : 9,
+	       most = lengths[n_lengths - 1];
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	enum cua_type type = types[_i];
 	size_t size = cua_type_size(type), bytes = (most + 4) * size;
@@ -175,7 +185,8 @@ START_TEST(test_values)
 			size_t n = lengths[l], sx = shift % 4 * size, sy = shift / 4 * size;
 
 			/* beyond a few thousand elements the ends are all that differs */
-			if ((n > 1000 || test_quick()) && shift % 5 != 0 && shift != 1 && shift != 8)
+			if ((n > 1000 || test_quick()) && shift % 5 != 0 && shift != 1 &&
+			    shift != 8)
 				continue;
 			for (size_t o = 0; o < COUNT(ops); o++) {
 				enum cua_reduce_op op = ops[o];
@@ -187,26 +198,29 @@ START_TEST(test_values)
 					continue;
 				expected = model(op, type, n, host_x + sx, host_y + sy);
 				for (size_t m = 0; m < COUNT(modes); m++) {
-					struct cua_reduce_options options = options_of(modes[m], 0, 0);
+					struct cua_reduce_options options =
+						options_of(modes[m], 0, 0);
 					union value got, back;
 
 					memset(&got, 0x5a, sizeof(got));
 					ck_assert_cua(cua_reduce(ctx, &options, op, type, n,
 								 n ? x + sx : NULL,
 								 dot && n ? y + sy : NULL, &got));
-					assert_bits(&got, &expected, out,
-						    "op %d %s n %zu shift %zu mode %d: %llx, not %llx",
-						    (int)op, cua_type_name(type), n, shift,
-						    (int)modes[m], (unsigned long long)got.u64,
-						    (unsigned long long)expected.u64);
+					assert_bits(
+						&got, &expected, out,
+						"op %d %s n %zu shift %zu mode %d: %llx, not %llx",
+						(int)op, cua_type_name(type), n, shift,
+						(int)modes[m], (unsigned long long)got.u64,
+						(unsigned long long)expected.u64);
 					ck_assert_cua(cua_reduce(ctx, &options, op, type, n, x + sx,
 								 dot ? y + sy : NULL, device));
 					test_download(ctx, &back, device, sizeof(back));
-					assert_bits(&back, &expected, out,
-						    "op %d %s n %zu shift %zu mode %d, result in the "
-						    "backend's memory",
-						    (int)op, cua_type_name(type), n, shift,
-						    (int)modes[m]);
+					assert_bits(
+						&back, &expected, out,
+						"op %d %s n %zu shift %zu mode %d, result in the "
+						"backend's memory",
+						(int)op, cua_type_name(type), n, shift,
+						(int)modes[m]);
 				}
 			}
 		}
@@ -244,7 +258,8 @@ START_TEST(test_random_options)
 		union value expected, got;
 
 		if (round % 16 == 0)
-			ck_assert_cua(cua_context_set_threads(ctx, 1 + (unsigned)(test_random(&seed) % 6)));
+			ck_assert_cua(cua_context_set_threads(
+				ctx, 1 + (unsigned)(test_random(&seed) % 6)));
 		fill(type, N, host_x, &seed);
 		fill(type, N, host_y, &seed);
 		x = test_upload(ctx, host_x, N * 8);
@@ -252,9 +267,9 @@ START_TEST(test_random_options)
 		expected = model(op, type, n, (char *)host_x + sx, (char *)host_y + sy);
 		ck_assert_cua(cua_reduce(ctx, &o, op, type, n, x + sx, dot ? y + sy : NULL, &got));
 		assert_bits(&got, &expected, result_size(op, type),
-			    "round %d: op %d %s mode %d blocks %u of %u n %zu: %llx, not %llx", round,
-			    (int)op, cua_type_name(type), (int)mode, o.blocks, o.block_size, n,
-			    (unsigned long long)got.u64, (unsigned long long)expected.u64);
+			    "round %d: op %d %s mode %d blocks %u of %u n %zu: %llx, not %llx",
+			    round, (int)op, cua_type_name(type), (int)mode, o.blocks, o.block_size,
+			    n, (unsigned long long)got.u64, (unsigned long long)expected.u64);
 		test_free(ctx, x);
 		test_free(ctx, y);
 	}
@@ -298,9 +313,11 @@ START_TEST(test_typed)
 	TYPED(f64, double, double, -);
 
 	o.struct_size = sizeof(size_t) + sizeof(o.finish);
-	ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_U32, 0, NULL, NULL, &sum_u), CUA_ERROR_VALUE);
+	ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_U32, 0, NULL, NULL, &sum_u),
+			 CUA_ERROR_VALUE);
 	o.struct_size = sizeof(size_t);
-	ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_I64, 0, NULL, NULL, &sum_i), CUA_ERROR_VALUE);
+	ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_I64, 0, NULL, NULL, &sum_i),
+			 CUA_ERROR_VALUE);
 	cua_context_destroy(ctx);
 }
 END_TEST
@@ -327,16 +344,19 @@ START_TEST(test_wrap)
 		ck_assert_uint_eq(sum, N);
 		ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_DOT, CUA_U32, N, x, x, &sum));
 		ck_assert_uint_eq(sum, (uint64_t)N * ((uint64_t)UINT32_MAX * UINT32_MAX));
-		ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_I32, N, x, NULL, &signed_sum));
+		ck_assert_cua(
+			cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_I32, N, x, NULL, &signed_sum));
 		ck_assert_int_eq(signed_sum, -N);
 		test_free(ctx, x);
 		for (int i = 0; i < N; i++)
 			host[i] = (uint64_t)INT64_MAX - (uint64_t)i;
 		x = test_upload(ctx, host, N * 8);
-		ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_I64, N, x, NULL, &signed_sum));
+		ck_assert_cua(
+			cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_I64, N, x, NULL, &signed_sum));
 		ck_assert_uint_eq((uint64_t)signed_sum,
 				  (uint64_t)N * INT64_MAX - (uint64_t)N * (N - 1) / 2);
-		ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_MAX, CUA_I64, N, x, NULL, &signed_sum));
+		ck_assert_cua(
+			cua_reduce(ctx, &o, CUA_REDUCE_MAX, CUA_I64, N, x, NULL, &signed_sum));
 		ck_assert_int_eq(signed_sum, INT64_MAX);
 		test_free(ctx, x);
 	}
@@ -367,8 +387,8 @@ START_TEST(test_special_floats)
 {
 	enum { N = 5000 };
 	static const uint32_t all_nan32[] = {0x7fc00000, 0xffc00001, 0x7f800001, 0xffffffff};
-	static const uint64_t all_nan64[] = {0x7ff8000000000000, 0xfff8000000000001, 0x7ff0000000000001,
-					     0xffffffffffffffff};
+	static const uint64_t all_nan64[] = {0x7ff8000000000000, 0xfff8000000000001,
+					     0x7ff0000000000001, 0xffffffffffffffff};
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	float *f = test_malloc(N * sizeof(*f)), r32;
 	double *d = test_malloc(N * sizeof(*d)), r64;
@@ -472,11 +492,13 @@ START_TEST(test_deterministic)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	size_t n = test_quick() ? 20011 : 400009;
 	uint64_t seed = test_seed("test_deterministic");
-	double *host = test_malloc(n * sizeof(*host)), *x, exact_dot = 0, exact_sum = 0, size_sum = 0;
+	double *host = test_malloc(n * sizeof(*host)), *x, exact_dot = 0, exact_sum = 0,
+	       size_sum = 0;
 	int repeats = test_quick() ? 3 : 15;
 
 	for (size_t i = 0; i < n; i++) {
-		host[i] = (double)(int64_t)test_random(&seed) * ldexp(1, (int)(test_random(&seed) % 40));
+		host[i] = (double)(int64_t)test_random(&seed) *
+			  ldexp(1, (int)(test_random(&seed) % 40));
 		exact_sum += host[i];
 		size_sum += fabs(host[i]);
 		exact_dot += host[i] * host[i];
@@ -490,8 +512,8 @@ START_TEST(test_deterministic)
 			double first_sum = 0, first_dot = 0, sum = 0, dot = 0;
 
 			for (int i = 0; i < repeats; i++) {
-				ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F64, n, x, NULL,
-							 &sum));
+				ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F64, n, x,
+							 NULL, &sum));
 				ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_DOT, CUA_F64, n, x, x,
 							 &dot));
 				ck_assert(fabs(sum - exact_sum) <= 1e-12 * size_sum);
@@ -597,8 +619,8 @@ START_TEST(test_big)
 		for (size_t at = 0; at < length - page; at += piece) {
 			size_t part = length - page - at < piece ? length - page - at : piece;
 
-			one = mmap((char *)x + at, part, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-				   fd, 0);
+			one = mmap((char *)x + at, part, PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_FIXED, fd, 0);
 			ck_assert_ptr_ne(one, MAP_FAILED);
 		}
 		for (size_t i = 0; i < piece / 4; i++)
@@ -661,7 +683,7 @@ static struct affine affine_identity(void)
 
 CUA_DEFINE_REDUCE(affine, struct affine, after(a, b))
 CUA_DEFINE_FINISH(affine, struct affine, affine_identity())
-CUA_DEFINE_REDUCE(product, uint16_t, (uint16_t)((unsigned)a * b))
+CUA_DEFINE_REDUCE(product, uint16_t, (uint16_t)((unsigned)a *b))
 CUA_DEFINE_FINISH(product, uint16_t, 1)
 
 enum { THREADS = 4, ROUNDS = 100 };
@@ -703,24 +725,24 @@ static void *finishing_thread(void *arg)
 
 		if (ordered)
 			block = cua_finish_block(shared.mode, &shared.finish, &scratch);
-		if (affine_finish(shared.mode, &shared.finish, &scratch, shared.affine_partials, block,
-				  THREADS, affine_block(affine_of(block), &scratch), &a)) {
+		if (affine_finish(shared.mode, &shared.finish, &scratch, shared.affine_partials,
+				  block, THREADS, affine_block(affine_of(block), &scratch), &a)) {
 			shared.affine_total = a;
 			shared.winners++;
 		}
 		pthread_barrier_wait(&shared.barrier);
 		if (ordered)
 			block = cua_finish_ticket(&shared.finish);
-		if (product_finish(shared.mode, &shared.finish, &scratch, shared.product_partials, block,
-				   THREADS, (uint16_t)(block * 2 + 3), &p)) {
+		if (product_finish(shared.mode, &shared.finish, &scratch, shared.product_partials,
+				   block, THREADS, (uint16_t)(block * 2 + 3), &p)) {
 			shared.product_total = p;
 			shared.winners++;
 		}
 		pthread_barrier_wait(&shared.barrier);
 		if (ordered)
 			block = cua_finish_ticket_block(&shared.finish, &scratch);
-		if (cua_finish_sum_f64(shared.mode, &shared.finish, &scratch, shared.f64_partials, block,
-				       THREADS, 0.5 + (double)block, &d)) {
+		if (cua_finish_sum_f64(shared.mode, &shared.finish, &scratch, shared.f64_partials,
+				       block, THREADS, 0.5 + (double)block, &d)) {
 			shared.f64_total = d;
 			shared.winners++;
 		}
@@ -752,7 +774,8 @@ START_TEST(test_host_finish)
 		shared.mode = modes[m];
 		pthread_barrier_init(&shared.barrier, NULL, THREADS);
 		for (uintptr_t i = 0; i < THREADS; i++)
-			ck_assert_int_eq(pthread_create(&threads[i], NULL, finishing_thread, (void *)i), 0);
+			ck_assert_int_eq(
+				pthread_create(&threads[i], NULL, finishing_thread, (void *)i), 0);
 		for (int i = 0; i < THREADS; i++)
 			pthread_join(threads[i], NULL);
 		pthread_barrier_destroy(&shared.barrier);
@@ -788,8 +811,8 @@ START_TEST(test_host_operations)
 		for (size_t m = 0; m < COUNT(modes); m++) {                                        \
 			total = 0;                                                                 \
 			ck_assert_int_eq(cua_finish_##op##_##t(modes[m], &f, &s, &partial,         \
-							       cua_finish_block(modes[m], &f, &s), 1, \
-							       v, &total),                         \
+							       cua_finish_block(modes[m], &f, &s), \
+							       1, v, &total),                      \
 					 1);                                                       \
 			ck_assert(memcmp(&v, &total, sizeof(v)) == 0);                             \
 			ck_assert(memcmp(&f, &zero, sizeof(f)) == 0);                              \
@@ -820,8 +843,10 @@ START_TEST(test_host_operations)
 	ck_assert(cua_combine_min_f32(NAN, 3) == 3 && cua_combine_min_f32(3, NAN) == 3);
 	ck_assert(cua_combine_max_f64((double)NAN, -3) == -3);
 	ck_assert(isnan(cua_combine_max_f64((double)NAN, -(double)NAN)));
-	ck_assert(signbit(cua_combine_min_f64(0.0, -0.0)) && signbit(cua_combine_min_f64(-0.0, 0.0)));
-	ck_assert(!signbit(cua_combine_max_f32(0.0f, -0.0f)) && !signbit(cua_combine_max_f32(-0.0f, 0.0f)));
+	ck_assert(signbit(cua_combine_min_f64(0.0, -0.0)) &&
+		  signbit(cua_combine_min_f64(-0.0, 0.0)));
+	ck_assert(!signbit(cua_combine_max_f32(0.0f, -0.0f)) &&
+		  !signbit(cua_combine_max_f32(-0.0f, 0.0f)));
 	ck_assert(cua_combine_min_i64(-3, 5) == -3 && cua_combine_max_u64(3, 5) == 5);
 }
 END_TEST

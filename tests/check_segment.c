@@ -25,7 +25,7 @@ static struct cua_segment_options options_of(enum cua_reduce_mode mode)
 }
 
 /* Sums of these are the only operation, or have an order of their own. */
-static const enum cua_type trees[] = {CUA_F32,	CUA_F64,	 CUA_F16,
+static const enum cua_type trees[] = {CUA_F32,  CUA_F64,         CUA_F16,
 				      CUA_BF16, CUA_COMPLEX_F32, CUA_COMPLEX_F64};
 
 static int is_word(enum cua_type type)
@@ -100,10 +100,10 @@ static void fill_small(enum cua_type type, size_t n, void *p, uint64_t *seed)
 enum shape { ALL_IN_ONE, ONES, TENS, HUNDREDS, EMPTY, A_FEW, MIXED, EDGES, SHAPES };
 
 /* Lengths around what the loops treat in different ways. */
-static const size_t edges[] = {0,   1,   2,    3,    4,    5,    7,    8,    9,    15,   16,
-			       17,  31,  32,   33,   63,   64,   65,   127,  128,  129,  255,
-			       256, 257, 511,  512,  513,  1023, 1024, 1025, 2047, 2049, 4095,
-			       4096, 4097, 8191, 8192, 8193, 16385};
+static const size_t edges[] = {0,    1,    2,    3,    4,    5,    7,    8,    9,    15,
+			       16,   17,   31,   32,   33,   63,   64,   65,   127,  128,
+			       129,  255,  256,  257,  511,  512,  513,  1023, 1024, 1025,
+			       2047, 2049, 4095, 4096, 4097, 8191, 8192, 8193, 16385};
 
 static size_t next_length(enum shape shape, size_t n, uint64_t *seed)
 {
@@ -122,7 +122,8 @@ static size_t next_length(enum shape shape, size_t n, uint64_t *seed)
 }
 
 /* Offsets of segments over n elements; those before the first and after the last belong to none. */
-static size_t make_offsets(enum shape shape, size_t n, uint64_t *offsets, size_t most, uint64_t *seed)
+static size_t make_offsets(enum shape shape, size_t n, uint64_t *offsets, size_t most,
+			   uint64_t *seed)
 {
 	size_t at = n > 20 ? (size_t)(test_random(seed) % 4) : 0, segments = 0;
 
@@ -191,8 +192,7 @@ START_TEST(test_arguments)
 	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 1,
 			      (uint64_t *)((char *)offsets + 4), results),
 			 CUA_ERROR_ALIGNMENT);
-	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, offsets,
-			      (char *)results + 4),
+	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, offsets, (char *)results + 4),
 			 CUA_ERROR_ALIGNMENT);
 	ck_assert_status(CALL(NULL, CUA_REDUCE_SUM, CUA_U64, 2, results, 2, offsets, results + 1),
 			 CUA_ERROR_OVERLAP);
@@ -201,7 +201,7 @@ START_TEST(test_arguments)
 	o.mode = CUA_REDUCE_EXACT;
 	ck_assert_status(CALL(&o, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, offsets, results),
 			 CUA_ERROR_VALUE);
-	o.mode = (enum cua_reduce_mode)-1;
+	o.mode = (enum cua_reduce_mode) - 1;
 	ck_assert_status(CALL(&o, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, offsets, results),
 			 CUA_ERROR_VALUE);
 	o = options_of(CUA_REDUCE_FAST);
@@ -211,18 +211,18 @@ START_TEST(test_arguments)
 	o.struct_size = sizeof(o) + 1;
 	ck_assert_status(CALL(&o, CUA_REDUCE_SUM, CUA_U32, 4, x, 2, offsets, results),
 			 CUA_ERROR_VALUE);
-	ck_assert_status(cua_segmented_reduce_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, 4, 2,
-							NULL),
-			 CUA_ERROR_NULL);
-	ck_assert_status(cua_segmented_reduce_workspace(NULL, NULL, CUA_REDUCE_SUM, CUA_U32, 4, 2,
-							&bytes),
-			 CUA_ERROR_NULL);
-	ck_assert_status(cua_segmented_reduce_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_U8, 4, 2,
-							&bytes),
-			 CUA_ERROR_TYPE);
-	ck_assert_status(cua_segmented_reduce_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_U32, 4, 2,
-							&bytes),
-			 CUA_ERROR_VALUE);
+	ck_assert_status(
+		cua_segmented_reduce_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, 4, 2, NULL),
+		CUA_ERROR_NULL);
+	ck_assert_status(
+		cua_segmented_reduce_workspace(NULL, NULL, CUA_REDUCE_SUM, CUA_U32, 4, 2, &bytes),
+		CUA_ERROR_NULL);
+	ck_assert_status(
+		cua_segmented_reduce_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_U8, 4, 2, &bytes),
+		CUA_ERROR_TYPE);
+	ck_assert_status(
+		cua_segmented_reduce_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_U32, 4, 2, &bytes),
+		CUA_ERROR_VALUE);
 	ck_assert_status(cua_segmented_reduce_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_U32,
 							SIZE_MAX / 4, 2, &bytes),
 			 CUA_ERROR_SIZE);
@@ -375,18 +375,18 @@ END_TEST
 /* ---- values ---- */
 
 /* Every result bit by bit, and nothing written around them. */
-static void check_segments(struct cua_context *ctx, enum cua_reduce_mode mode, enum cua_reduce_op op,
-			   enum cua_type type, size_t n, const char *host_x, const void *x,
-			   size_t segments, const uint64_t *host_offsets, const uint64_t *offsets,
-			   int as_tree)
+static void check_segments(struct cua_context *ctx, enum cua_reduce_mode mode,
+			   enum cua_reduce_op op, enum cua_type type, size_t n, const char *host_x,
+			   const void *x, size_t segments, const uint64_t *host_offsets,
+			   const uint64_t *offsets, int as_tree)
 {
 	struct cua_segment_options o = options_of(mode);
 	size_t size = cua_type_size(type), out = is_word(type) ? result_size(op, type) : size;
 	char *results = test_alloc(ctx, (segments + 4) * out);
 	char *got = test_malloc((segments + 4) * out);
 
-	ck_assert_cua(cua_segmented_reduce(ctx, &o, op, type, n, x, segments, offsets,
-					   results + out));
+	ck_assert_cua(
+		cua_segmented_reduce(ctx, &o, op, type, n, x, segments, offsets, results + out));
 	test_download(ctx, got, results, (segments + 4) * out);
 	for (size_t i = 0; i < segments; i++) {
 		const char *at = host_x + host_offsets[i] * size;
@@ -420,7 +420,8 @@ static void check_segments(struct cua_context *ctx, enum cua_reduce_mode mode, e
 START_TEST(test_shapes)
 {
 	static const size_t sizes[] = {0, 1, 3, 31, 255, 1000, 4097, 30011, 200003};
-	enum cua_type type = (size_t)_i < COUNT(types) ? types[_i] : trees[(size_t)_i - COUNT(types) + 2];
+	enum cua_type type =
+		(size_t)_i < COUNT(types) ? types[_i] : trees[(size_t)_i - COUNT(types) + 2];
 	/* the model of a tree takes its time for short segments, too */
 	size_t fewer = test_traced() || !is_word(type) ? 3 : test_quick();
 	size_t n_sizes = COUNT(sizes) - fewer, n_ops = is_word(type) ? COUNT(ops) : 1;
@@ -493,8 +494,10 @@ END_TEST
 /* A segment by itself: as cua_reduce in this mode, and as the tree; also with strips of more than 8 rows. */
 START_TEST(test_fixed_alone)
 {
-	static const size_t lengths[] = {0, 1, 63, 64, 65, 511, 512, 513, 4095, 4096, 4097, 100003,
-					 262144, 2000003, (size_t)4096 * 8192 + 12345};
+	static const size_t lengths[] = {
+		0,    1,      63,     64,      65,
+		511,  512,    513,    4095,    4096,
+		4097, 100003, 262144, 2000003, (size_t)4096 * 8192 + 12345};
 	size_t n_lengths = test_quick() ? COUNT(lengths) - 2 : COUNT(lengths);
 	size_t most = lengths[n_lengths - 1];
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -514,12 +517,12 @@ START_TEST(test_fixed_alone)
 		ck_assert_cua(cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F64, most + 1, x, 1,
 						   offsets, result));
 		test_download(ctx, &got, result, 8);
-		ck_assert_cua(cua_reduce(ctx, &alone, CUA_REDUCE_SUM, CUA_F64, lengths[l], x + first,
-					 NULL, &reduced));
-		ck_assert_msg(!memcmp(&got, &expected, 8), "length %zu: %a, not %a", lengths[l], got,
-			      expected.f64);
-		ck_assert_msg(!memcmp(&got, &reduced, 8), "length %zu: %a, but cua_reduce %a", lengths[l],
-			      got, reduced);
+		ck_assert_cua(cua_reduce(ctx, &alone, CUA_REDUCE_SUM, CUA_F64, lengths[l],
+					 x + first, NULL, &reduced));
+		ck_assert_msg(!memcmp(&got, &expected, 8), "length %zu: %a, not %a", lengths[l],
+			      got, expected.f64);
+		ck_assert_msg(!memcmp(&got, &reduced, 8), "length %zu: %a, but cua_reduce %a",
+			      lengths[l], got, reduced);
 		test_free(ctx, offsets);
 	}
 	test_free(ctx, x);
@@ -660,7 +663,8 @@ START_TEST(test_bad_offsets)
 	enum { N = 50000, MOST = 60000 };
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	uint64_t seed = test_seed("test_bad_offsets");
-	uint64_t *host = test_malloc(N * 8), *x, *host_offsets = test_malloc((MOST + 1) * 8), *offsets;
+	uint64_t *host = test_malloc(N * 8), *x, *host_offsets = test_malloc((MOST + 1) * 8),
+		 *offsets;
 	double *d = test_malloc(N * 8), *y;
 
 	fill(CUA_U64, N, host, &seed);
@@ -713,7 +717,9 @@ START_TEST(test_bad_offsets)
 		for (size_t i = 0; i < 100; i++) {
 			size_t begin = i < 50 ? i * 900 : N, end = i < 49 ? begin + 900 : N;
 
-			ck_assert(got[i] == serial_f64(CUA_REDUCE_SUM, end - begin, d + begin, d + begin).f64);
+			ck_assert(
+				got[i] ==
+				serial_f64(CUA_REDUCE_SUM, end - begin, d + begin, d + begin).f64);
 		}
 		test_free(ctx, results);
 	}
@@ -738,7 +744,9 @@ START_TEST(test_by_key)
 {
 	static const size_t sizes[] = {1, 2, 33, 1000, 4097, 30011, 300007};
 	static const enum cua_type key_types[] = {CUA_U32, CUA_I32, CUA_U64, CUA_I64};
-	size_t n_sizes = test_traced() ? COUNT(sizes) - 3 : test_quick() ? COUNT(sizes) - 1 : COUNT(sizes);
+	size_t n_sizes = test_traced()  ? COUNT(sizes) - 3
+			 : test_quick() ? COUNT(sizes) - 1
+					: COUNT(sizes);
 	size_t most = sizes[n_sizes - 1];
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	enum cua_type type = types[_i];
@@ -765,7 +773,8 @@ START_TEST(test_by_key)
 				starts[runs] = i;
 				if (!length)
 					continue;
-				key = wild ? key ^ (uint64_t)1 << (test_random(&seed) % (key_size * 8))
+				key = wild ? key ^ (uint64_t)1 << (test_random(&seed) %
+								   (key_size * 8))
 					   : key + 1;
 				for (; length && i < n; length--, i++)
 					set_key(host_keys, key_size, first + i, key);
@@ -782,7 +791,8 @@ START_TEST(test_by_key)
 			capacity[4] = 0;
 			for (size_t c = 0; c < COUNT(capacity); c++) {
 				enum cua_reduce_op op = ops[(c + l) % 3];
-				struct cua_segment_options o = options_of(modes[(c + (size_t)shape) % 3]);
+				struct cua_segment_options o =
+					options_of(modes[(c + (size_t)shape) % 3]);
 				size_t out = result_size(op, type), room = (size_t)capacity[c];
 				size_t stored = room < runs ? room : runs;
 				char *results = test_alloc(ctx, (room + 4) * out);
@@ -800,10 +810,9 @@ START_TEST(test_by_key)
 				test_download(ctx, got_keys, unique, (room + 4) * key_size);
 				for (size_t i = 0; i < stored; i++) {
 					size_t begin = first + (size_t)starts[i];
-					union value v = model(op, type,
-							      (size_t)(starts[i + 1] - starts[i]),
-							      host_x + begin * size,
-							      host_x + begin * size);
+					union value v =
+						model(op, type, (size_t)(starts[i + 1] - starts[i]),
+						      host_x + begin * size, host_x + begin * size);
 
 					EXPECT(!memcmp(got_keys + (i + 1) * key_size,
 						       host_keys + begin * key_size, key_size),
@@ -864,15 +873,15 @@ START_TEST(test_by_key_fixed)
 	results = test_alloc(ctx, n * size);
 	unique = test_alloc(ctx, n * 4);
 	count = test_alloc(ctx, 8);
-	ck_assert_cua(cua_reduce_by_key(ctx, &o, CUA_REDUCE_SUM, CUA_I32, type, n, keys, x, n, unique, results,
-					count));
+	ck_assert_cua(cua_reduce_by_key(ctx, &o, CUA_REDUCE_SUM, CUA_I32, type, n, keys, x, n,
+					unique, results, count));
 	test_download(ctx, got, results, n * size);
 	for (size_t i = 0; i < runs; i++) {
 		union model_result v =
 			tree(type, (size_t)(starts[i + 1] - starts[i]), host + starts[i] * size);
 
-		EXPECT(!memcmp(got + i * size, &v, size), "%s, run %zu of %zu, of %d elements", cua_type_name(type),
-		       i, runs, (int)(starts[i + 1] - starts[i]));
+		EXPECT(!memcmp(got + i * size, &v, size), "%s, run %zu of %zu, of %d elements",
+		       cua_type_name(type), i, runs, (int)(starts[i + 1] - starts[i]));
 	}
 	test_free(ctx, x);
 	test_free(ctx, keys);
@@ -939,8 +948,9 @@ START_TEST(test_typed)
 #undef TYPED
 	/* a shorter struct of options, which no release had */
 	o.struct_size = sizeof(size_t);
-	ck_assert_status(cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_U32, 0, NULL, 3, offsets, u),
-			 CUA_ERROR_VALUE);
+	ck_assert_status(
+		cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_U32, 0, NULL, 3, offsets, u),
+		CUA_ERROR_VALUE);
 	test_free(ctx, u);
 	test_free(ctx, offsets);
 	cua_context_destroy(ctx);

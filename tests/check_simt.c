@@ -85,12 +85,12 @@ void explore_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, un
 	c.shape.block_lanes = block_lanes;
 	r = simt_explore(&c, preemptions, scaled(400000));
 	expect_ok(&c, "explored", r);
-	printf("simt: %s, %u x %u lanes, %u preemptions: %llu schedules%s\n", c.name, blocks, block_lanes,
-	       preemptions, (unsigned long long)r.runs, r.exhausted ? ", all" : "");
+	printf("simt: %s, %u x %u lanes, %u preemptions: %llu schedules%s\n", c.name, blocks,
+	       block_lanes, preemptions, (unsigned long long)r.runs, r.exhausted ? ", all" : "");
 }
 
-void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes, enum simt_verdict expected,
-		   const char *says)
+void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes,
+		   enum simt_verdict expected, const char *says)
 {
 	struct simt_report r = {.verdict = SIMT_OK};
 
@@ -98,8 +98,9 @@ void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes, en
 	c.shape.block_lanes = block_lanes;
 	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]) && r.verdict == SIMT_OK; i++)
 		r = simt_random(&c, policies[i].policy, 1, 50);
-	ck_assert_msg(r.verdict == expected && strstr(r.message, says), "%s: %s: %s, expected %s: ...%s...",
-		      c.name, simt_verdict_name(r.verdict), r.message, simt_verdict_name(expected), says);
+	ck_assert_msg(r.verdict == expected && strstr(r.message, says),
+		      "%s: %s: %s, expected %s: ...%s...", c.name, simt_verdict_name(r.verdict),
+		      r.message, simt_verdict_name(expected), says);
 	/* and the seed replays it */
 	{
 		char first[sizeof(r.message)];
@@ -112,8 +113,8 @@ void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes, en
 			if (again.verdict == expected && !strcmp(again.message, first))
 				break;
 		}
-		ck_assert_msg(i < sizeof(policies) / sizeof(policies[0]), "%s: seed %llu does not replay",
-			      c.name, (unsigned long long)r.seed);
+		ck_assert_msg(i < sizeof(policies) / sizeof(policies[0]),
+			      "%s: seed %llu does not replay", c.name, (unsigned long long)r.seed);
 	}
 }
 
@@ -128,7 +129,8 @@ void counter_setup(void)
 
 const char *counter_check(void)
 {
-	return counter == (uint64_t)simt_blocks() * simt_block_lanes() ? NULL : "an update was lost";
+	return counter == (uint64_t)simt_blocks() * simt_block_lanes() ? NULL
+								       : "an update was lost";
 }
 
 void increment(void)
@@ -138,7 +140,8 @@ void increment(void)
 
 struct simt_case counter_case(const char *name, void (*body)(void))
 {
-	struct simt_case c = {.name = name, .setup = counter_setup, .body = body, .check = counter_check};
+	struct simt_case c = {
+		.name = name, .setup = counter_setup, .body = body, .check = counter_check};
 
 	c.max_steps = 300000;
 	return c;

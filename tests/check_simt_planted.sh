@@ -176,7 +176,7 @@ planted 'updates together without the operands of the lanes below' hashmap_word 
 planted 'updates together with the operands of all lanes' hashmap_word \
   '/_operands(/,/^}/s/if (below >> lane & 1)/if (lane < cua_port_lane())/' hashmap
 planted 'updates together by any operation as if it were associative' hashmap_word \
-  '/_word_change_together(/,/^}/s/associative = next.*;/associative = 1;/' hashmap
+  '/_word_change_together(/,/^}/s/const int associative =$/& 1 ||/' hashmap
 planted 'updates together where a lane gets the value before all' hashmap_word \
   '/_word_change_together(/,/^}/s/spot->value = value;/spot->value = cua__hashmap_word_value(ks, vs, word);/' hashmap
 planted 'updates together that ask an operation about the value of another key' hashmap_word \
@@ -198,7 +198,7 @@ planted 'an insert that does not store the reach' hashmap_state \
 planted 'a write that gives the lock back too early' hashmap_state \
   's/result = cua__hashmap_state_write_locked/cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);&/'
 planted 'a change that gives the lock back too early' hashmap_state \
-  's/result = cua__hashmap_state_change_locked/cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);&/'
+  '/^\t\t\tresult =$/s/result =/cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);&/'
 planted 'an erase that gives the lock back too early' hashmap_state \
   's/result = cua__hashmap_state_erase_locked/cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);&/'
 planted 'a claimed slot that says at once it holds a key' hashmap_state \
@@ -206,7 +206,7 @@ planted 'a claimed slot that says at once it holds a key' hashmap_state \
 planted 'keys and values stored without release' hashmap_state \
   '/_state_store(char/,/^}/s/CUA_RELEASE/CUA_RELAXED/'
 planted 'values loaded without acquire' hashmap_state \
-  '/v = cua__hashmap_state_load(slot/,/;/s/CUA_ACQUIRE/CUA_RELAXED/'
+  '/v = cua__hashmap_state_load($/,/;/s/CUA_ACQUIRE/CUA_RELAXED/'
 planted 'an erase that does not count' hashmap_state \
   's/&counts->erased, 1/\&counts->erased, 0/'
 planted 'halves of two keys taken for a third' hashmap_state \
@@ -218,7 +218,7 @@ planted 'halves of two keys that end a find' hashmap_state \
 planted 'a find that does not look again at a changed value' hashmap_state \
   '/_state_lookup(/,/^}/s/if (vs < 16)/if (1)/'
 planted 'a find that does not wait for a value' hashmap_state \
-  's/int wait = vs == 16/int wait = vs == 99/'
+  '/int wait =$/{n;s/vs == 16/vs == 99/;}'
 planted 'a find that takes a changing value for an absent key' hashmap_state \
   '/_state_match(/,/^}/s/if (!(\*state & CUA__HASHMAP_STATE_KEY))/if ((*state \& 3u) != CUA__HASHMAP_STATE_USED)/'
 planted 'a glance that takes a changing value for an absent key' hashmap_state \
@@ -272,7 +272,7 @@ planted 'an empty cell of a reserved key taken for the key, after a wait' hashma
 planted 'a tile that is told of a key before its home is' hashmap_tile \
   's/if (here.there > 0 && free && distance > far)/if (0)/' hashmap
 planted 'a group that is told of a key before its home is' hashmap_tile \
-  's/\/ 4 <= far ? CUA_HASHMAP_EXISTS : 0;/\/ 4 < ~far ? CUA_HASHMAP_EXISTS : 0;/' hashmap
+  's/\/ 4 <= far$/\/ 4 < ~far/' hashmap
 planted 'a class that says no distance any more, and a distance from before' hashmap_word \
   's/if (wide && cua__hashmap_class_far(/if (0 \&\& cua__hashmap_class_far(/' hashmap
 planted 'a tile that takes the head for a slot' hashmap_tile \
@@ -351,7 +351,7 @@ planted 'a head loaded without acquire' chained \
 planted 'a push without release' chained \
   's/before, first, CUA_RELEASE/before, first, CUA_RELAXED/'
 planted 'a push that does not ask whether its swap failed' chained \
-  '/cua__chained_swap(const/,/^}/s/^		    before)$/		    before || 1)/'
+  '/cua__chained_swap(const/,/^}/s/CUA_SPACE_GLOBAL) == before)$/CUA_SPACE_GLOBAL) == before || 1)/'
 planted 'a push that is tried again with its old link' chained \
   '/cua__chained_swap(const/,/^}/s/CUA_WRITE(/if (backoff.ns == 32) &/'
 planted 'lanes of a warp that do not meet before one pushes for all' chained \
@@ -369,7 +369,7 @@ planted 'entries of a warp that are stored before all lanes have theirs there' c
 planted 'entries of a warp that are written over before they are stored' chained_kernel \
   '/all have read what/,/CUA_WRITE/s/cua_port_sync_warp(CUA__CHAINED_ALL)/(void)0/' chained
 planted 'a build by lanes of a warp that all link to the former head' chained_kernel \
-  's/next\[j\] = above ? .*/next[j] = before;/' chained
+  's/above ? base + first + .*/before;/' chained
 planted 'a bulk insert past the end of the pool' chained_kernel \
   's/if (mine > view->capacity - base)/if (0)/' chained
 planted 'turns without a sync_warp between two' combine \
@@ -513,9 +513,9 @@ planted 'a segment without what other tiles have of it' segment_kernel \
 planted 'a segment without what the part before has of it' segment_kernel \
   's/before = tail;/before = 0;/' segment
 planted 'partials of a segment that are told without release' segment_tree \
-  's/(&l->arrived, 1, CUA_ACQ_REL,/(\&l->arrived, 1, CUA_ACQUIRE,/' segment
+  's/&l->arrived, 1, CUA_ACQ_REL,/\&l->arrived, 1, CUA_ACQUIRE,/' segment
 planted 'partials of a segment that are read without acquire' segment_tree \
-  's/(&l->arrived, 1, CUA_ACQ_REL,/(\&l->arrived, 1, CUA_RELEASE,/' segment
+  's/&l->arrived, 1, CUA_ACQ_REL,/\&l->arrived, 1, CUA_RELEASE,/' segment
 planted 'partials of a segment that other lanes read before lane 0 has them' segment_tree \
   's/cua_port_sync_warp(CUA__FIXED_FULL)/(void)0/' segment
 planted 'a strip without what is moved out of its last row' segment_tree \
@@ -619,9 +619,9 @@ planted 'a row without its last element' tree_block \
 planted 'a map of which max_probes bounds nothing' hashmap \
   's/^\treturn view->max_probes \&\& .*/\treturn view->n_buckets;/'
 planted 'a map with max_probes that is full before it is' hashmap_word \
-  's/equal, CUA_RELAXED, &spot, &first) || first != slots)$/equal, CUA_RELAXED, \&spot, \&first) > 0)/' hashmap
+  '/equal, CUA_RELAXED, &spot,$/{n;N;s/&first) ||.*/\&first) > 0)/;}' hashmap
 planted 'a key that is put while its slots are looked at, with max_probes' hashmap_word \
-  's/if (\(cua__hashmap_word_search(bucket, ks, vs, key, equal, CUA_RELAXED, &spot, &first)\) || first != slots)$/first = \1 > 0 ? slots : first; if (first != slots)/' hashmap
+  '/if (cua__hashmap_word_search(bucket, ks, vs, key, equal, CUA_RELAXED, &spot,$/{N;N;s/if (\(.*&first)\) ||.*/first = \1 > 0 ? slots : first; if (first != slots)/;}' hashmap
 planted 'slots with max_probes that are full before they are' hashmap_state \
   's/^\t\tif ((seen & CUA__HASHMAP_STATE_PHASE) == CUA__HASHMAP_STATE_FREE ||$/\t\tif (/'
 planted 'a wide loop that does not try again' atomic \
@@ -680,7 +680,7 @@ planted 'a sort that looks at half of a key' hashmap_kernel \
 planted 'a slice that does not wait for its place' hashmap_kernel \
   '/CUA_WRITE(shared->base/{n;n;d;}' hashmap_ops
 planted 'least keys that are counted whatever they begin like' hashmap_kernel \
-  's/ && cua__hashmap_begins(key, begin, a->pass)//' hashmap_ops
+  's/cua__hashmap_begins(key, begin, a->pass)/1/' hashmap_ops
 planted 'least keys that are chosen before all counts are there' hashmap_kernel \
   '/CUA_WRITE(a->least->counts/{n;n;d;}' hashmap_ops
 planted 'least keys counted with the digits of another pass' hashmap_kernel \
@@ -692,7 +692,7 @@ planted 'least keys of which more are given than there is room for' hashmap_kern
 planted 'least keys that are searched to the last digit although one before told them' hashmap_kernel \
   's/ || a->least->done//' hashmap_ops
 planted 'a digit of the least keys that is taken for the last that matters' hashmap_kernel \
-  's/d, below, CUA_READ(shared\[d\]))/d, below, rank - below + 1)/' hashmap_ops
+  '/a->pass, d, below,$/{n;s/CUA_READ(shared\[d\]))/rank - below + 1)/;}' hashmap_ops
 planted 'least keys that are given once more' hashmap_kernel \
   's/s->last && \*s->all <= s->max/0/' hashmap_ops
 planted 'a tally without its worst bucket' hashmap_kernel \

@@ -79,7 +79,8 @@ END_TEST
 
 START_TEST(one_thread)
 {
-	static const enum cua_scope scopes[] = {CUA_SCOPE_BLOCK, CUA_SCOPE_DEVICE, CUA_SCOPE_SYSTEM};
+	static const enum cua_scope scopes[] = {CUA_SCOPE_BLOCK, CUA_SCOPE_DEVICE,
+						CUA_SCOPE_SYSTEM};
 	struct cua_spinlock fresh = CUA_SPINLOCK_INIT, l;
 
 	ck_assert_int_eq(cua_spinlock_locked(&fresh), 0);
@@ -114,14 +115,14 @@ START_TEST(sections)
 	struct cua_spinlock a = CUA_SPINLOCK_INIT, b = CUA_SPINLOCK_INIT;
 	int runs = 0, skipped = 0, both = 0;
 
-	CUA_WITH_LOCK(&a) {
+	CUA_WITH_LOCK (&a) {
 		runs++;
 		ck_assert_int_eq(cua_spinlock_locked(&a), 1);
 	}
 	ck_assert_int_eq(runs, 1);
 	ck_assert_int_eq(cua_spinlock_locked(&a), 0);
 
-	CUA_WITH_LOCK(&a) {
+	CUA_WITH_LOCK (&a) {
 		runs++;
 		if (runs == 2)
 			break;
@@ -130,7 +131,7 @@ START_TEST(sections)
 	ck_assert_int_eq(runs, 2);
 	ck_assert_int_eq(cua_spinlock_locked(&a), 0);
 
-	CUA_WITH_LOCK(&a) {
+	CUA_WITH_LOCK (&a) {
 		runs++;
 		if (runs == 3)
 			continue;
@@ -142,7 +143,7 @@ START_TEST(sections)
 
 	/* inside a loop of the user's, they leave the section only */
 	for (int i = 0; i < 5; i++) {
-		CUA_WITH_LOCK(&a) {
+		CUA_WITH_LOCK (&a) {
 			if (i % 2)
 				continue;
 			if (i == 4)
@@ -155,18 +156,18 @@ START_TEST(sections)
 
 	/* one statement, no braces, under an if with an else */
 	if (runs == 5)
-		CUA_WITH_LOCK(&a)
+		CUA_WITH_LOCK (&a)
 			runs++;
 	else
 		skipped++;
 	if (runs != 6)
-		CUA_WITH_LOCK_SCOPE(&a, CUA_SCOPE_SYSTEM)
+		CUA_WITH_LOCK_SCOPE (&a, CUA_SCOPE_SYSTEM)
 			skipped++;
 	ck_assert_int_eq(runs, 6);
 	ck_assert_int_eq(skipped, 0);
 
-	CUA_WITH_LOCK(&a) {
-		CUA_WITH_LOCK_SCOPE(&b, CUA_SCOPE_BLOCK) {
+	CUA_WITH_LOCK (&a) {
+		CUA_WITH_LOCK_SCOPE (&b, CUA_SCOPE_BLOCK) {
 			both += cua_spinlock_locked(&a) && cua_spinlock_locked(&b);
 			break;
 		}
@@ -226,11 +227,11 @@ static int section(struct team *t, unsigned cell, int i)
 		cua_spinlock_unlock(l);
 		return 1;
 	case 1:
-		CUA_WITH_LOCK(l)
+		CUA_WITH_LOCK (l)
 			enter(t, cell);
 		return 1;
 	case 2:
-		CUA_WITH_LOCK_SCOPE(l, CUA_SCOPE_SYSTEM) {
+		CUA_WITH_LOCK_SCOPE (l, CUA_SCOPE_SYSTEM) {
 			enter(t, cell);
 			if (i % 2)
 				break;
@@ -244,9 +245,9 @@ static int section(struct team *t, unsigned cell, int i)
 		cua_spinlock_unlock(l);
 		return 1;
 	case 4: /* two locks, always in this order */
-		CUA_WITH_LOCK(&t->outer) {
+		CUA_WITH_LOCK (&t->outer) {
 			CUA_WRITE(t->total, CUA_READ(t->total) + 1);
-			CUA_WITH_LOCK(l)
+			CUA_WITH_LOCK (l)
 				enter(t, cell);
 		}
 		return 1;
@@ -261,7 +262,7 @@ static int section(struct team *t, unsigned cell, int i)
 			enter(t, cell);
 			cua_spinlock_unlock(l);
 		} else {
-			CUA_WITH_LOCK(l)
+			CUA_WITH_LOCK (l)
 				enter(t, cell);
 		}
 		return 1;
@@ -302,7 +303,8 @@ START_TEST(threads)
 	for (unsigned id = 0; id < THREADS; id++) {
 		member[id].team = &t;
 		member[id].id = id;
-		ck_assert_int_eq(pthread_create(&member[id].thread, NULL, member_main, &member[id]), 0);
+		ck_assert_int_eq(pthread_create(&member[id].thread, NULL, member_main, &member[id]),
+				 0);
 	}
 	for (unsigned id = 0; id < THREADS; id++)
 		ck_assert_int_eq(pthread_join(member[id].thread, NULL), 0);

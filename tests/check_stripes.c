@@ -90,8 +90,9 @@ START_TEST(spread)
 		}
 		/* 100 on the average; six deviations of a random spread */
 		for (int k = 0; k < N; k++)
-			ck_assert_msg(counts[k] > 40 && counts[k] < 160, "stride %zu: stripe %d has %u of %u",
-				      strides[i], k, counts[k], OBJECTS);
+			ck_assert_msg(counts[k] > 40 && counts[k] < 160,
+				      "stride %zu: stripe %d has %u of %u", strides[i], k,
+				      counts[k], OBJECTS);
 	}
 }
 END_TEST
@@ -129,7 +130,8 @@ CUA_DEFINE_ATOMIC_STRIPED_TYPE(small, struct small)
 
 START_TEST(one_thread)
 {
-	static const enum cua_scope scopes[] = {CUA_SCOPE_BLOCK, CUA_SCOPE_DEVICE, CUA_SCOPE_SYSTEM};
+	static const enum cua_scope scopes[] = {CUA_SCOPE_BLOCK, CUA_SCOPE_DEVICE,
+						CUA_SCOPE_SYSTEM};
 	struct cua_stripe locks[5];
 	struct cua_stripes s;
 	struct wide objects[40], w;
@@ -170,14 +172,14 @@ START_TEST(one_thread)
 			ck_assert_int_eq(cua_stripes_lock_for_scope(&s, p, 100, scope), 0);
 			ck_assert_int_eq(cua_stripes_locked_scope(&s, p, scope), 1);
 			cua_stripes_unlock_scope(&s, p, scope);
-			CUA_WITH_STRIPE(&s, p) {
+			CUA_WITH_STRIPE (&s, p) {
 				runs += cua_stripes_locked(&s, p);
 				if (i % 3 == 1)
 					break;
 				if (i % 3 == 2)
 					continue;
 			}
-			CUA_WITH_STRIPE_SCOPE(&s, p, scope)
+			CUA_WITH_STRIPE_SCOPE (&s, p, scope)
 				runs += cua_stripes_locked(&s, p);
 			for (int k = 0; k < n; k++)
 				ck_assert_uint_eq(locks[k].lock.word, 0);
@@ -200,12 +202,15 @@ START_TEST(one_thread)
 	ck_assert_uint_eq(w.word[0], 101);
 	ck_assert(whole(&objects[0]) && objects[0].word[0] == 7);
 	for (int order = CUA_RELAXED; order <= CUA_SEQ_CST; order++) {
-		w = wide_add_explicit(s, &objects[0], wide_of(1), (enum cua_order)order, CUA_SCOPE_SYSTEM);
+		w = wide_add_explicit(s, &objects[0], wide_of(1), (enum cua_order)order,
+				      CUA_SCOPE_SYSTEM);
 		ck_assert_uint_eq(w.word[0], 7);
 		w = wide_load_explicit(s, &objects[0], (enum cua_order)order, CUA_SCOPE_BLOCK);
 		ck_assert_uint_eq(w.word[0], 8);
-		wide_store_explicit(s, &objects[0], wide_of(9), (enum cua_order)order, CUA_SCOPE_DEVICE);
-		w = wide_exchange_explicit(s, &objects[0], wide_of(10), (enum cua_order)order, CUA_SCOPE_SYSTEM);
+		wide_store_explicit(s, &objects[0], wide_of(9), (enum cua_order)order,
+				    CUA_SCOPE_DEVICE);
+		w = wide_exchange_explicit(s, &objects[0], wide_of(10), (enum cua_order)order,
+					   CUA_SCOPE_SYSTEM);
 		ck_assert_uint_eq(w.word[0], 9);
 		w = wide_compare_exchange_explicit(s, &objects[0], wide_of(10), wide_of(7),
 						   (enum cua_order)order, CUA_SCOPE_SYSTEM);
@@ -280,7 +285,8 @@ static void *team_main(void *arg)
 		case 1:
 			old = wide_load(t->stripes, p);
 			for (;;) {
-				seen = wide_compare_exchange(t->stripes, p, old, wide_of(old.word[0] + 2));
+				seen = wide_compare_exchange(t->stripes, p, old,
+							     wide_of(old.word[0] + 2));
 				if (!memcmp(&seen, &old, sizeof(old)))
 					break;
 				old = seen;
@@ -288,7 +294,7 @@ static void *team_main(void *arg)
 			m->added[k] += 2;
 			break;
 		case 2:
-			CUA_WITH_STRIPE(&t->stripes, p) {
+			CUA_WITH_STRIPE (&t->stripes, p) {
 				old = CUA_READ(*p);
 				CUA_WRITE(*p, wide_of(old.word[0] + 3));
 			}

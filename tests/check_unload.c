@@ -84,8 +84,8 @@ static void *use(void *arg)
 			return arg;
 	if (c->reduce(ctx, NULL, CUA_REDUCE_SUM, CUA_U64, N, x, NULL, &sum) || sum)
 		return arg;
-	if (c->map_create(ctx, NULL, CUA_U64, CUA_U64, 1000, &map) || c->map_insert(map, 1000, x, x, NULL) ||
-	    c->map_destroy(map))
+	if (c->map_create(ctx, NULL, CUA_U64, CUA_U64, 1000, &map) ||
+	    c->map_insert(map, 1000, x, x, NULL) || c->map_destroy(map))
 		return arg;
 	for (int i = 0; i < 100; i++)
 		if (c->free(ctx, p[i]))

@@ -69,7 +69,8 @@ static float float_of(uint32_t bits)
 			} else {                                                                   \
 				EXPECT((double)x == wanted && !signbit(x) == !signbit(wanted),     \
 				       "%#x is %.17g, not %.17g", i, (double)x, wanted);           \
-				EXPECT(cua_##s##_from_f32(x).bits == i, "%#x does not come back", i); \
+				EXPECT(cua_##s##_from_f32(x).bits == i, "%#x does not come back",  \
+				       i);                                                         \
 			}                                                                          \
 			for (int32_t d = -2; d <= 2; d++) {                                        \
 				convert_##s(bits_of(x) + (uint32_t)d);                             \
@@ -96,14 +97,16 @@ DEFINE_CONVERSIONS(bf16, 7)
 			for (int o = 0; o < (form & 1 ? 5 : 1); o++)                               \
 				for (int c = 0; c < (form & 1 ? 3 : 1); c++) {                     \
 					T x = a;                                                   \
-					T old = wide_apply_##s(op, form, &x, v, orders[o], scopes[c]); \
+					T old = wide_apply_##s(op, form, &x, v, orders[o],         \
+							       scopes[c]);                         \
                                                                                                    \
 					EXPECT(memcmp(&old, &a, sizeof(a)) == 0,                   \
 					       #s " op %d form %d order %d: wrong old value",      \
 					       (int)op, form, o);                                  \
 					EXPECT(wide_same_##s(op, x, wanted),                       \
 					       #s " op %d form %d order %d: from " SHOW_##s        \
-						  " by " SHOW_##s " came " SHOW_##s ", not " SHOW_##s, \
+					       " by " SHOW_##s " came " SHOW_##s                   \
+					       ", not " SHOW_##s,                                  \
 					       (int)op, form, o, PARTS_##s(a), PARTS_##s(v),       \
 					       PARTS_##s(x), PARTS_##s(wanted));                   \
 				}                                                                  \
@@ -173,7 +176,8 @@ DEFINE_SEQUENTIAL(complex_f64, struct cua_complex_f64)
  */
 START_TEST(every_significand_bf16)
 {
-	static const int exponents[] = {1, 2, 60, 64, 100, 120, 126, 127, 128, 140, 190, 191, 192, 254};
+	static const int exponents[] = {1,   2,   60,  64,  100, 120, 126,
+					127, 128, 140, 190, 191, 192, 254};
 	size_t n = sizeof(exponents) / sizeof(exponents[0]);
 	int step = test_quick() ? 5 : 1;
 
@@ -210,16 +214,20 @@ START_TEST(parts)
 			cua_atomic_add_parts_complex_f32(&f, df);
 			cua_atomic_add_parts_complex_f64(&d, dd);
 		} else {
-			cua_atomic_add_parts_explicit_complex_f32(&f, df, orders[o], CUA_SCOPE_SYSTEM);
-			cua_atomic_add_parts_explicit_complex_f64(&d, dd, orders[o], CUA_SCOPE_SYSTEM);
+			cua_atomic_add_parts_explicit_complex_f32(&f, df, orders[o],
+								  CUA_SCOPE_SYSTEM);
+			cua_atomic_add_parts_explicit_complex_f64(&d, dd, orders[o],
+								  CUA_SCOPE_SYSTEM);
 		}
 		ck_assert(f.re == 1.5f && f.im == -2 && d.re == 1.5 && d.im == -2);
 		if (o < 0) {
 			cua_atomic_sub_parts_complex_f32(&f, df);
 			cua_atomic_sub_parts_complex_f64(&d, dd);
 		} else {
-			cua_atomic_sub_parts_explicit_complex_f32(&f, df, orders[o], CUA_SCOPE_BLOCK);
-			cua_atomic_sub_parts_explicit_complex_f64(&d, dd, orders[o], CUA_SCOPE_BLOCK);
+			cua_atomic_sub_parts_explicit_complex_f32(&f, df, orders[o],
+								  CUA_SCOPE_BLOCK);
+			cua_atomic_sub_parts_explicit_complex_f64(&d, dd, orders[o],
+								  CUA_SCOPE_BLOCK);
 		}
 		ck_assert(f.re == 1 && f.im == 2 && d.re == 1 && d.im == 2);
 		/* a warp, a block, of one */
@@ -260,7 +268,8 @@ END_TEST
 /* ---- operations of the user ---- */
 
 CUA_DEFINE_ATOMIC_STRUCT(scored_join, struct scored, 128, scored_better(old, operand))
-CUA_DEFINE_ATOMIC(wide_mix, u128, cua__halves_u128(cua__whole_u128(old) * 3 + cua__whole_u128(operand)))
+CUA_DEFINE_ATOMIC(wide_mix, u128,
+		  cua__halves_u128(cua__whole_u128(old) * 3 + cua__whole_u128(operand)))
 CUA_DEFINE_ATOMIC(half_keep, f16, operand.bits & 1 ? operand : old)
 CUA_DEFINE_ATOMIC(turn, complex_f64, cua__mul_of_complex_f64(old, operand))
 
@@ -368,7 +377,8 @@ static void run_team(struct team *team, int n, void (*run)(struct team *team, un
 	for (unsigned id = 0; id < THREADS; id++) {
 		member[id].team = team;
 		member[id].id = id;
-		ck_assert_int_eq(pthread_create(&member[id].thread, NULL, member_main, &member[id]), 0);
+		ck_assert_int_eq(pthread_create(&member[id].thread, NULL, member_main, &member[id]),
+				 0);
 	}
 	for (unsigned id = 0; id < THREADS; id++)
 		ck_assert_int_eq(pthread_join(member[id].thread, NULL), 0);
@@ -507,11 +517,13 @@ static void run_ring(struct team *t, unsigned id)
 				if (h.bits == turn % 1000)
 					break;
 			} else {
-				seen = wide_how == 0 ? cua_atomic_load_explicit_u128(
-							       &t->shared->u, CUA_ACQUIRE, CUA_SCOPE_DEVICE)
-						     : cua_atomic_compare_exchange_explicit_u128(
-							       &t->shared->u, mine, mine, CUA_ACQUIRE,
-							       CUA_SCOPE_DEVICE);
+				seen = wide_how == 0
+					       ? cua_atomic_load_explicit_u128(&t->shared->u,
+									       CUA_ACQUIRE,
+									       CUA_SCOPE_DEVICE)
+					       : cua_atomic_compare_exchange_explicit_u128(
+							 &t->shared->u, mine, mine, CUA_ACQUIRE,
+							 CUA_SCOPE_DEVICE);
 				if (seen.lo == turn && seen.hi == ~turn)
 					break;
 			}
@@ -520,13 +532,15 @@ static void run_ring(struct team *t, unsigned id)
 		for (int k = 0; k < 8; k++)
 			t->wrong[id] += t->shared->data[k]++ != turn;
 		if (wide_how == 0) {
-			cua_atomic_store_explicit_u128(&t->shared->u, next, CUA_RELEASE, CUA_SCOPE_DEVICE);
+			cua_atomic_store_explicit_u128(&t->shared->u, next, CUA_RELEASE,
+						       CUA_SCOPE_DEVICE);
 		} else if (wide_how == 1) {
 			(void)cua_atomic_exchange_explicit_u128(&t->shared->u, next, CUA_RELEASE,
 								CUA_SCOPE_DEVICE);
 		} else {
 			h.bits = (uint16_t)((turn + 1) % 1000);
-			cua_atomic_store_explicit_f16(&t->shared->half[1], h, CUA_RELEASE, CUA_SCOPE_DEVICE);
+			cua_atomic_store_explicit_f16(&t->shared->half[1], h, CUA_RELEASE,
+						      CUA_SCOPE_DEVICE);
 		}
 	}
 }

@@ -10,8 +10,8 @@ static _Thread_local struct {
 } asked;
 
 #define COUNTED(bits)                                                                              \
-	static inline cua__uint##bits counted_load_b##bits(const void *p, enum cua_order order,    \
-							   enum cua_scope scope, enum cua_space space) \
+	static inline cua__uint##bits counted_load_b##bits(                                        \
+		const void *p, enum cua_order order, enum cua_scope scope, enum cua_space space)   \
 	{                                                                                          \
 		asked.loads++;                                                                     \
 		asked.load_order = order;                                                          \

@@ -234,7 +234,8 @@ END_TEST
 CUA_DEFINE_APPEND_STAGE(wide, uint64_t, 512u)
 
 /* Thread number i pushes the items i * each to i * each + each - 1 whose last bit it is told, at times diverged. */
-static __global__ void stage_kernel(struct cua_append_view view, uint32_t each, uint32_t n, int bits)
+static __global__ void stage_kernel(struct cua_append_view view, uint32_t each, uint32_t n,
+				    int bits)
 {
 	__shared__ struct cua_append_stage_wide stage;
 	const uint64_t thread = cua_port_block() * cua_port_block_size() + cua_port_thread();
@@ -278,7 +279,8 @@ static __global__ void reserve_block_kernel(struct cua_append_view view, uint32_
 
 CUA_DEFINE_FILTER(thirds, uint64_t, int, c >> (x % 3 != 0) & 1 && x == i)
 
-static __global__ void predicate_kernel(struct cua_append_view view, uint64_t n, const uint64_t *x, int bits)
+static __global__ void predicate_kernel(struct cua_append_view view, uint64_t n, const uint64_t *x,
+					int bits)
 {
 	__shared__ struct cua_append_stage_thirds stage;
 
@@ -302,36 +304,43 @@ START_TEST(test_block)
 		for (int way = 0; way < 5; way++)
 			for (int bits = 0; bits < 4; bits++)
 				for (int room = 0; room < 3; room++) {
-					const uint64_t wanted = (bits & 1 ? (all + 2) / 3 : 0) +
-								(bits & 2 ? all - (all + 2) / 3 : 0);
-					const uint64_t capacity = room == 0 ? wanted + 3
+					const uint64_t wanted =
+						(bits & 1 ? (all + 2) / 3 : 0) +
+						(bits & 2 ? all - (all + 2) / 3 : 0);
+					const uint64_t capacity = room == 0   ? wanted + 3
 								  : room == 1 ? wanted / 2
 									      : 0;
 					struct own b = own_create(8, capacity);
 					/* right, too few, and the whole stage */
-					const uint32_t n = way == 0   ? (shapes[s].block < 512 ? shapes[s].block : 512)
-							   : way == 1 ? 1
-								      : 512;
+					const uint32_t n =
+						way == 0 ? (shapes[s].block < 512 ? shapes[s].block
+										  : 512)
+						: way == 1 ? 1
+							   : 512;
 					uint64_t *items;
 
 					if (way < 3)
-						stage_kernel<<<shapes[s].grid, shapes[s].block>>>(b.view, each, n,
-												  bits);
+						stage_kernel<<<shapes[s].grid, shapes[s].block>>>(
+							b.view, each, n, bits);
 					else if (way == 3)
-						reserve_block_kernel<<<shapes[s].grid, shapes[s].block>>>(
+						reserve_block_kernel<<<shapes[s].grid,
+								       shapes[s].block>>>(
 							b.view, each, bits);
 					else
-						predicate_kernel<<<shapes[s].grid, shapes[s].block>>>(b.view, all, x,
-												      bits);
+						predicate_kernel<<<shapes[s].grid,
+								   shapes[s].block>>>(b.view, all,
+										      x, bits);
 					finish_kernel();
 					ck_assert_uint_eq(own_demand(&b), wanted);
 					items = (uint64_t *)own_items(&b);
 					memset(seen, 0, all);
-					for (uint64_t i = 0; i < (wanted < capacity ? wanted : capacity); i++) {
+					for (uint64_t i = 0;
+					     i < (wanted < capacity ? wanted : capacity); i++) {
 						if (items[i] >= all || seen[items[i]] ||
 						    !(bits >> (items[i] % 3 != 0) & 1))
-							ck_abort_msg("way %d: %llu should not be there", way,
-								     (unsigned long long)items[i]);
+							ck_abort_msg(
+								"way %d: %llu should not be there",
+								way, (unsigned long long)items[i]);
 						seen[items[i]] = 1;
 					}
 					free(items);
@@ -437,8 +446,10 @@ START_TEST(test_filter_graph)
 	enum { N = 3000017, FEW = 20000 };
 	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
 	struct cua_filter_options o = CUA_FILTER_OPTIONS_INIT;
-	uint32_t *host = (uint32_t *)test_malloc(N * sizeof(*host)), *back = (uint32_t *)test_malloc(N * sizeof(*back));
-	uint32_t *x = (uint32_t *)test_alloc(ctx, N * sizeof(*x)), *out = (uint32_t *)test_alloc(ctx, N * sizeof(*out));
+	uint32_t *host = (uint32_t *)test_malloc(N * sizeof(*host)),
+		 *back = (uint32_t *)test_malloc(N * sizeof(*back));
+	uint32_t *x = (uint32_t *)test_alloc(ctx, N * sizeof(*x)),
+		 *out = (uint32_t *)test_alloc(ctx, N * sizeof(*out));
 	uint32_t *split = (uint32_t *)test_alloc(ctx, N * sizeof(*split));
 	uint64_t *indexes = (uint64_t *)test_alloc(ctx, FEW * sizeof(*indexes));
 	uint64_t *back_indexes = (uint64_t *)test_malloc(FEW * sizeof(*back_indexes));
@@ -459,12 +470,14 @@ START_TEST(test_filter_graph)
 	ck_assert_cua(cua_context_synchronize(ctx));
 	ck_assert_cua(cua_context_set_stream(ctx, stream));
 	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-	ck_assert_cua(cua_filter_array(ctx, &o, CUA_U32, N, x, CUA_LT, &limit, N, split, &counts[0]));
+	ck_assert_cua(
+		cua_filter_array(ctx, &o, CUA_U32, N, x, CUA_LT, &limit, N, split, &counts[0]));
 	o.partition = 0;
 	ck_assert_cua(cua_filter_array(ctx, &o, CUA_U32, N, x, CUA_GE, &limit, N, out, &counts[1]));
 	o.indexes = indexes;
 	o.index_type = CUA_U64;
-	ck_assert_cua(cua_filter_array(ctx, &o, CUA_U32, FEW, x, CUA_GE, &limit, FEW, NULL, &counts[2]));
+	ck_assert_cua(
+		cua_filter_array(ctx, &o, CUA_U32, FEW, x, CUA_GE, &limit, FEW, NULL, &counts[2]));
 	o.indexes = NULL;
 	o.index_type = (enum cua_type)0;
 	o.ordered = 0;
@@ -478,20 +491,24 @@ START_TEST(test_filter_graph)
 
 		for (uint32_t i = 0; i < N; i++)
 			host[i] = mix(i + replay) % (limit * (1 + replay * replay));
-		ck_assert_cuda(cudaMemcpyAsync(x, host, N * sizeof(*x), cudaMemcpyHostToDevice, stream));
+		ck_assert_cuda(
+			cudaMemcpyAsync(x, host, N * sizeof(*x), cudaMemcpyHostToDevice, stream));
 		ck_assert_cuda(cudaGraphLaunch(exec, stream));
 		ck_assert_cuda(cudaStreamSynchronize(stream));
 		ck_assert_cuda(cudaMemcpy(got, counts, sizeof(got), cudaMemcpyDeviceToHost));
 		ck_assert_cuda(cudaMemcpy(back, split, N * sizeof(*back), cudaMemcpyDeviceToHost));
-		ck_assert_cuda(cudaMemcpy(back_indexes, indexes, FEW * sizeof(*indexes), cudaMemcpyDeviceToHost));
+		ck_assert_cuda(cudaMemcpy(back_indexes, indexes, FEW * sizeof(*indexes),
+					  cudaMemcpyDeviceToHost));
 		for (uint32_t i = 0; i < N; i++)
 			if (host[i] < limit) {
 				if (back[below] != host[i])
-					ck_abort_msg("replay %u: place %u of the partition", replay, (unsigned)below);
+					ck_abort_msg("replay %u: place %u of the partition", replay,
+						     (unsigned)below);
 				below++;
 			} else {
 				if (back[got[0] + above] != host[i])
-					ck_abort_msg("replay %u: place %u of the others", replay, (unsigned)above);
+					ck_abort_msg("replay %u: place %u of the others", replay,
+						     (unsigned)above);
 				if (i < FEW && back_indexes[few++] != i)
 					ck_abort_msg("replay %u: index %u", replay, i);
 				above++;
@@ -501,7 +518,8 @@ START_TEST(test_filter_graph)
 		ck_assert_uint_eq(got[2], few);
 		ck_assert_uint_eq(got[3], below);
 		/* the others by themselves are those of the partition; in place stands its first part */
-		ck_assert_cuda(cudaMemcpy(host, out, above * sizeof(*host), cudaMemcpyDeviceToHost));
+		ck_assert_cuda(
+			cudaMemcpy(host, out, above * sizeof(*host), cudaMemcpyDeviceToHost));
 		ck_assert_mem_eq(host, back + below, above * sizeof(*host));
 		ck_assert_cuda(cudaMemcpy(host, x, below * sizeof(*host), cudaMemcpyDeviceToHost));
 		ck_assert_mem_eq(host, back, below * sizeof(*host));

@@ -42,9 +42,9 @@ CUA_FN struct combination combination_of(unsigned block)
 			T *p = c.shared ? &shared[threadIdx.x] : &cells[base + i];                 \
                                                                                                    \
 			*p = a[i];                                                                 \
-			olds[base + i] = apply_##s((enum model_op)c.op, c.form, p, v[i],           \
-						   (enum cua_order)c.order,                        \
-						   (enum cua_scope)c.scope);                       \
+			olds[base + i] =                                                           \
+				apply_##s((enum model_op)c.op, c.form, p, v[i],                    \
+					  (enum cua_order)c.order, (enum cua_scope)c.scope);       \
 			cells[base + i] = *p;                                                      \
 		}                                                                                  \
 	}                                                                                          \
@@ -116,15 +116,16 @@ DEFINE_EXACT(f64, double)
 /* Load, store and compare_exchange in the same way; what they saw goes to four results. */
 #define N_ACCESSES (5u * 3u * 2u)
 #define DEFINE_ACCESS(s, T)                                                                        \
-	__global__ static void access_##s(T *cells, T *results, const T *a, const T *b, unsigned n) \
+	__global__ static void access_##s(T *cells, T *results, const T *a, const T *b,            \
+					  unsigned n)                                              \
 	{                                                                                          \
 		__shared__ T shared[THREADS];                                                      \
 		enum cua_order order = (enum cua_order)(blockIdx.x % 5);                           \
 		enum cua_scope scope = (enum cua_scope)(blockIdx.x / 5 % 3);                       \
-		enum cua_order load = order == CUA_RELEASE || order == CUA_ACQ_REL ? CUA_ACQUIRE   \
-										   : order;        \
-		enum cua_order store = order == CUA_ACQUIRE || order == CUA_ACQ_REL ? CUA_RELEASE  \
-										    : order;       \
+		enum cua_order load =                                                              \
+			order == CUA_RELEASE || order == CUA_ACQ_REL ? CUA_ACQUIRE : order;        \
+		enum cua_order store =                                                             \
+			order == CUA_ACQUIRE || order == CUA_ACQ_REL ? CUA_RELEASE : order;        \
                                                                                                    \
 		for (unsigned i = threadIdx.x; i < n; i += THREADS) {                              \
 			T *p = blockIdx.x / 15 ? &shared[threadIdx.x]                              \
@@ -359,7 +360,7 @@ __global__ static void meet_loops(struct meet *m, uint32_t each)
 
 	for (uint32_t i = 0; i < each; i++) {
 		uint32_t v = (uint32_t)operand_of(id, i), seen, before;
-		struct span reach = {(int16_t)-(v % 1000), (int16_t)(v % 1000 + 1)};
+		struct span reach = {(int16_t) - (v % 1000), (int16_t)(v % 1000 + 1)};
 		struct mean one = {2, 1};
 
 		cua_atomic_fetch_mul_u32(&m->mul_u32, 3);
@@ -514,7 +515,8 @@ __global__ static void look_around(struct lanes *out, float fx, double dx)
 	l.match32 = cua_port_match_any_u32(0xffffffff, l.lane % 4);
 	l.match64 = cua_port_match_any_u64(0xffffffff, (uint64_t)(l.lane % 5) << 40);
 	l.shuffle32 = cua_port_shuffle_u32(0xffffffff, l.lane * 10, (l.lane + 1) % 32);
-	l.shuffle64 = cua_port_shuffle_u64(0xffffffff, (uint64_t)l.lane << 40 | l.lane, 31 - l.lane);
+	l.shuffle64 =
+		cua_port_shuffle_u64(0xffffffff, (uint64_t)l.lane << 40 | l.lane, 31 - l.lane);
 	l.popc = cua_port_popc_u32(l.lane);
 	l.ffs = cua_port_ffs_u32(l.lane);
 	l.shl = cua_port_shl_u32(3, l.lane * 2);
@@ -605,7 +607,8 @@ CUA_FN uint64_t in_space_steps(struct in_space *x, uint32_t v, enum cua_space sp
 	sum = sum * 31 + cua_atomic_exchange_in_u32(&x->b, v, order, scope, space);
 	sum = sum * 31 + cua_atomic_fetch_nand_in_u32(&x->b, v, order, scope, space);
 	sum = sum * 31 + cua_atomic_fetch_max_in_u64(&x->c, v, order, scope, space);
-	sum = sum * 31 + cua_atomic_compare_exchange_in_u64(&x->c, v, v * 7ull, order, scope, space);
+	sum = sum * 31 +
+	      cua_atomic_compare_exchange_in_u64(&x->c, v, v * 7ull, order, scope, space);
 	cua_atomic_add_in_f32(&x->d, (float)v, CUA_RELEASE, scope, space);
 	sum = sum * 31 + (uint64_t)cua_atomic_fetch_mul_in_f32(&x->d, 2, order, scope, space);
 	cua_atomic_add_in_f64(&x->e, v, CUA_RELAXED, scope, space);
@@ -639,7 +642,8 @@ START_TEST(in_spaces)
 		memset((void *)&wanted, 0, sizeof(wanted));
 		sum = in_space_steps(&wanted, i % 64 * 37, CUA_SPACE_GENERIC);
 		EXPECT(sums[i] == sum, "space %u, lane %u: the old values", i / 64, i % 64);
-		EXPECT(memcmp(&cells[i], &wanted, sizeof(wanted)) == 0, "space %u, lane %u", i / 64, i % 64);
+		EXPECT(memcmp(&cells[i], &wanted, sizeof(wanted)) == 0, "space %u, lane %u", i / 64,
+		       i % 64);
 	}
 	ck_assert_cuda(cudaFree(cells));
 	ck_assert_cuda(cudaFree(sums));

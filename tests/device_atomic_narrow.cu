@@ -24,7 +24,7 @@ __global__ static void narrow_meet(struct narrow *m, uint32_t each)
 		cua_atomic_fetch_add_u8(&m->byte[id % 3], 1);
 		cua_atomic_sub_u16(&m->half[id % 2], 3);
 		cua_atomic_fetch_max_i8(&m->last[3], (int8_t)(uint8_t)(id % 128));
-		cua_atomic_min_i8(&m->last[0], (int8_t)-(int)(id % 128));
+		cua_atomic_min_i8(&m->last[0], (int8_t) - (int)(id % 128));
 		if (cua_atomic_load_u8(&m->byte[3]) != 0xa5)
 			cua_atomic_add_u32(&m->wrong, 1);
 		cua_atomic_add_u8(&shared[threadIdx.x % 8], 1);
@@ -45,7 +45,8 @@ __global__ static void narrow_meet(struct narrow *m, uint32_t each)
 
 START_TEST(narrow_and_more)
 {
-	unsigned blocks = 8, threads = 96, each = test_quick() ? 2 : 7, total = blocks * threads * each;
+	unsigned blocks = 8, threads = 96, each = test_quick() ? 2 : 7,
+		 total = blocks * threads * each;
 	struct narrow *m = (struct narrow *)managed(sizeof(*m));
 	uint64_t inc = 0, dec = 0;
 

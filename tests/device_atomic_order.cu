@@ -20,7 +20,8 @@ __device__ static int my_turn(struct chain *c, int how, uint32_t mine)
 {
 	switch (how) {
 	case 0:
-		return cua_atomic_load_explicit_u32(&c->turn_u, CUA_ACQUIRE, CUA_SCOPE_DEVICE) == mine;
+		return cua_atomic_load_explicit_u32(&c->turn_u, CUA_ACQUIRE, CUA_SCOPE_DEVICE) ==
+		       mine;
 	case 1:
 		return cua_atomic_fetch_or_explicit_u32(&c->turn_u, 0, CUA_ACQ_REL,
 							CUA_SCOPE_DEVICE) == mine;
@@ -36,7 +37,8 @@ __device__ static int my_turn(struct chain *c, int how, uint32_t mine)
 		cua_port_fence(CUA_ACQUIRE, CUA_SCOPE_DEVICE);
 		return 1;
 	default:
-		return cua_atomic_load_explicit_u32(&c->turn_u, CUA_SEQ_CST, CUA_SCOPE_SYSTEM) == mine;
+		return cua_atomic_load_explicit_u32(&c->turn_u, CUA_SEQ_CST, CUA_SCOPE_SYSTEM) ==
+		       mine;
 	}
 }
 
@@ -46,12 +48,8 @@ __device__ static void pass_on(struct chain *c, int how, uint32_t next)
 	case 0:
 		cua_atomic_store_explicit_u32(&c->turn_u, next, CUA_RELEASE, CUA_SCOPE_DEVICE);
 		break;
-	case 1:
-		cua_atomic_add_explicit_u32(&c->turn_u, 1, CUA_RELEASE, CUA_SCOPE_DEVICE);
-		break;
-	case 2:
-		cua_atomic_max_explicit_f64(&c->turn_d, next, CUA_RELEASE, CUA_SCOPE_DEVICE);
-		break;
+	case 1: cua_atomic_add_explicit_u32(&c->turn_u, 1, CUA_RELEASE, CUA_SCOPE_DEVICE); break;
+	case 2: cua_atomic_max_explicit_f64(&c->turn_d, next, CUA_RELEASE, CUA_SCOPE_DEVICE); break;
 	case 3:
 		cua_atomic_fetch_add_explicit_f64(&c->turn_d, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE);
 		break;
@@ -125,7 +123,8 @@ __global__ static void store_then_load(struct dekker *d, int how, uint32_t round
 		cua_atomic_store_u32(d->flag[me], 0);
 		meet_other(d, &times);
 		if (how == 0)
-			cua_atomic_store_explicit_u32(d->flag[me], 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE);
+			cua_atomic_store_explicit_u32(d->flag[me], 1, CUA_SEQ_CST,
+						      CUA_SCOPE_DEVICE);
 		else
 			cua_atomic_add_explicit_u32(d->flag[me], 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE);
 		d->saw[me][0] = cua_atomic_load_explicit_u32(d->flag[1 - me], CUA_SEQ_CST,

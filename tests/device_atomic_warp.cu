@@ -29,7 +29,8 @@ CUA_FN uint32_t cell_of(int how, uint32_t id, uint32_t i)
  * The lanes of a diverged warp call in two groups, with the masks of both. marks[c][old] counts how often
  * fetch_add gave old.
  */
-__global__ static void combine(struct combined *m, uint32_t *marks, uint32_t room, uint32_t each, int how)
+__global__ static void combine(struct combined *m, uint32_t *marks, uint32_t room, uint32_t each,
+			       int how)
 {
 	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
 	uint32_t warp = blockIdx.x * 32 + threadIdx.x / 32;
@@ -57,8 +58,8 @@ __global__ static void combine(struct combined *m, uint32_t *marks, uint32_t roo
 			add_mod_warp(mask, &m->mod, v >> 40);
 		} else {
 			mask = full & ~split;
-			old = cua_atomic_fetch_add_warp_explicit_u32(mask, &m->count[c], 1, CUA_ACQ_REL,
-								     CUA_SCOPE_DEVICE);
+			old = cua_atomic_fetch_add_warp_explicit_u32(mask, &m->count[c], 1,
+								     CUA_ACQ_REL, CUA_SCOPE_DEVICE);
 			cua_atomic_fetch_sub_warp_i64(mask, &m->sub_i64, (int64_t)(v >> 20));
 			cua_atomic_fetch_mul_warp_u32(mask, &m->mul_u32, 3);
 			cua_atomic_fetch_add_cas_warp_f32(mask, &m->cas_f32, 1);
@@ -86,7 +87,8 @@ __global__ static void combine_blocks(struct combined *m, uint32_t each)
 		cua_atomic_add_block_u32(&m->block_u32, 1, &scratch);
 		cua_atomic_sub_block_i64(&m->block_i64, (int64_t)(v >> 20), &scratch);
 		cua_atomic_add_cas_block_f32(&m->block_f32, 1, &scratch);
-		cua_atomic_add_block_explicit_f64(&m->block_f64, 0.5, &scratch, CUA_ACQ_REL, CUA_SCOPE_DEVICE);
+		cua_atomic_add_block_explicit_f64(&m->block_f64, 0.5, &scratch, CUA_ACQ_REL,
+						  CUA_SCOPE_DEVICE);
 		add_mod_block(&m->block_mod, v >> 40, &scratch);
 	}
 }
@@ -124,7 +126,8 @@ START_TEST(combining)
 	for (uint32_t c = 0; c < CELLS; c++) {
 		sum += m->count[c];
 		for (uint32_t i = 0; i < m->count[c]; i++)
-			EXPECT(marks[(size_t)c * total + i] == 1, "cell %u: old value %u came %u times", c, i,
+			EXPECT(marks[(size_t)c * total + i] == 1,
+			       "cell %u: old value %u came %u times", c, i,
 			       marks[(size_t)c * total + i]);
 	}
 	ck_assert_uint_eq(sum, total);
@@ -180,7 +183,8 @@ CUA_FN uint32_t turn_cell(uint32_t block, uint32_t round, uint32_t lane, uint32_
 		uint32_t lane = threadIdx.x, block = blockIdx.x, r;                                \
                                                                                                    \
 		for (r = 0; r < TURN_ROUNDS; r++) {                                                \
-			uint32_t group = group_of(block, r), i = (block * TURN_ROUNDS + r) * 32 + lane; \
+			uint32_t group = group_of(block, r),                                       \
+				 i = (block * TURN_ROUNDS + r) * 32 + lane;                        \
 			T *p = &cells[turn_cell(block, r, lane, group)];                           \
 			T v = TURN_OPERAND(T, block * 32 + lane, r);                               \
                                                                                                    \
@@ -214,8 +218,8 @@ CUA_FN uint32_t turn_cell(uint32_t block, uint32_t round, uint32_t lane, uint32_
 			*w = (T)(next);                                                            \
 		}                                                                                  \
 		for (i = 0; i < n; i++)                                                            \
-			EXPECT(memcmp(&cells[i], &wanted[i], sizeof(T)) == 0, "cell %u: %g, not %g", \
-			       i, (double)cells[i], (double)wanted[i]);                            \
+			EXPECT(memcmp(&cells[i], &wanted[i], sizeof(T)) == 0,                      \
+			       "cell %u: %g, not %g", i, (double)cells[i], (double)wanted[i]);     \
 		ck_assert_cuda(cudaFree(cells));                                                   \
 		ck_assert_cuda(cudaFree(olds));                                                    \
 	}                                                                                          \
@@ -223,10 +227,10 @@ CUA_FN uint32_t turn_cell(uint32_t block, uint32_t round, uint32_t lane, uint32_
 
 #define TURN_CALL(name, s) cua_atomic_fetch_##name##_warp_##s
 #define TURN_EXPLICIT(name, s) cua_atomic_fetch_##name##_warp_explicit_##s
-DEFINE_TURNS(nand, u8, uint8_t, ~(old & v))
-DEFINE_TURNS(nand, i16, int16_t, ~(old & v))
-DEFINE_TURNS(nand, u32, uint32_t, ~(old & v))
-DEFINE_TURNS(nand, i64, int64_t, ~(old & v))
+DEFINE_TURNS(nand, u8, uint8_t, ~(old &v))
+DEFINE_TURNS(nand, i16, int16_t, ~(old &v))
+DEFINE_TURNS(nand, u32, uint32_t, ~(old &v))
+DEFINE_TURNS(nand, i64, int64_t, ~(old &v))
 DEFINE_TURNS(inc, u32, uint32_t, old >= v ? 0 : old + 1)
 DEFINE_TURNS(inc, u64, uint64_t, old >= v ? 0 : old + 1)
 DEFINE_TURNS(dec, u32, uint32_t, old == 0 || old > v ? v : old - 1)
@@ -250,8 +254,8 @@ DEFINE_TURNS(collatz, u32, uint32_t, (old & 1 ? 3 * old + 1 : old / 2) + v)
 		uint32_t id = blockIdx.x * blockDim.x + threadIdx.x, r;                            \
                                                                                                    \
 		for (r = 0; r < TURN_ROUNDS; r++)                                                  \
-			olds[id * TURN_ROUNDS + r] = call(&cells[blockIdx.x],                      \
-							  TURN_OPERAND(T, id, r), &scratch);       \
+			olds[id * TURN_ROUNDS + r] =                                               \
+				call(&cells[blockIdx.x], TURN_OPERAND(T, id, r), &scratch);        \
 	}                                                                                          \
 	START_TEST(block_in_turn_##name##_##s)                                                     \
 	{                                                                                          \
@@ -273,8 +277,8 @@ DEFINE_TURNS(collatz, u32, uint32_t, (old & 1 ? 3 * old + 1 : old / 2) + v)
 					T v = TURN_OPERAND(T, i, r);                               \
                                                                                                    \
 					EXPECT(olds[(size_t)i * TURN_ROUNDS + r] == old,           \
-					       "block %u of %u, round %u, thread %u", block, size, r, \
-					       i - block * size);                                  \
+					       "block %u of %u, round %u, thread %u", block, size, \
+					       r, i - block * size);                               \
 					old = (T)(next);                                           \
 				}                                                                  \
 			EXPECT(cells[block] == old, "the cell of block %u", block);                \

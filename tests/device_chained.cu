@@ -41,7 +41,8 @@ static void verify(struct cua_chained *table, uint64_t entries)
 enum { STORED, WRONG, COUNTERS };
 enum way { INSERT, PUSH, BUILD, WAYS };
 
-static __device__ int add(const struct cua_chained_view *view, enum way way, uint64_t key, uint64_t value)
+static __device__ int add(const struct cua_chained_view *view, enum way way, uint64_t key,
+			  uint64_t value)
 {
 	return way == INSERT ? cua_chained_insert(view, key, value)
 	       : way == PUSH ? cua_chained_push(view, key, value)
@@ -52,8 +53,8 @@ static __device__ int add(const struct cua_chained_view *view, enum way way, uin
  * Thread t adds (key, t * each + j) for j below each. Lanes do so together or in two diverged
  * halves, and look for what is there while others insert or push.
  */
-static __global__ void add_lanes(struct cua_chained_view view, enum way way, unsigned each, uint64_t n_keys,
-				 uint64_t *counters)
+static __global__ void add_lanes(struct cua_chained_view view, enum way way, unsigned each,
+				 uint64_t n_keys, uint64_t *counters)
 {
 	uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
 	unsigned stored = 0, wrong = 0;
@@ -98,29 +99,34 @@ static __global__ void add_lanes(struct cua_chained_view view, enum way way, uns
 			wrong += seen != (unsigned)done;
 		}
 	}
-	cua_port_add_u64(&counters[STORED], stored, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	cua_port_add_u64(&counters[STORED], stored, CUA_RELAXED, CUA_SCOPE_DEVICE,
+			 CUA_SPACE_GLOBAL);
 	cua_port_add_u64(&counters[WRONG], wrong, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
 START_TEST(test_lanes)
 {
 	static const uint64_t buckets[] = {1, 3, 1000};
-	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA), *cpu = test_context(CUA_BACKEND_CPU);
+	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA),
+			   *cpu = test_context(CUA_BACKEND_CPU);
 	const unsigned blocks = test_quick() ? 4 : 64, threads = test_quick() ? 64 : 96, each = 6;
 	const uint64_t n = (uint64_t)blocks * threads * each;
 
 	for (int b = 0; b < 3; b++)
 		for (int c = 0; c < 2 * WAYS; c++) {
 			int small = c & 1;
-			uint64_t capacity = small ? n - n / 3 : n, counters[COUNTERS], demand = 0, found = 0;
+			uint64_t capacity = small ? n - n / 3 : n, counters[COUNTERS], demand = 0,
+				 found = 0;
 			uint64_t n_keys = buckets[b] == 1000 ? 1500 : 40;
-			struct cua_chained *table = new_table(ctx, buckets[b], capacity), *host = NULL;
+			struct cua_chained *table = new_table(ctx, buckets[b], capacity),
+					   *host = NULL;
 			struct cua_chained_view view = view_of(table);
 			uint64_t *device = device_zeros(COUNTERS);
 			uint8_t *seen = (uint8_t *)calloc(n, 1);
 
 			ck_assert_ptr_nonnull(seen);
-			add_lanes<<<blocks, threads>>>(view, (enum way)(c / 2), each, n_keys, device);
+			add_lanes<<<blocks, threads>>>(view, (enum way)(c / 2), each, n_keys,
+						       device);
 			finish_kernel();
 			ck_assert_cuda(cudaMemcpy(counters, device, sizeof(counters),
 						  cudaMemcpyDeviceToHost));
@@ -128,15 +134,16 @@ START_TEST(test_lanes)
 			ck_assert_uint_eq(counters[STORED], capacity);
 			ck_assert_cua(cua_chained_demand(table, &demand));
 			ck_assert_uint_eq(demand, n);
-			ck_assert_status(cua_chained_status(table), small ? CUA_ERROR_FULL : CUA_OK);
+			ck_assert_status(cua_chained_status(table),
+					 small ? CUA_ERROR_FULL : CUA_OK);
 			verify(table, capacity);
 			/* every stored value once, read on the host from a copy */
 			ck_assert_cua(cua_chained_copy(table, cpu, &host));
 			verify(host, capacity);
 			view = view_of(host);
 			for (uint64_t key = 0; key < n_keys; key++)
-				for (uint64_t i = cua_chained_first(&view, key); i != CUA_CHAINED_NONE;
-				     i = cua_chained_next(&view, i)) {
+				for (uint64_t i = cua_chained_first(&view, key);
+				     i != CUA_CHAINED_NONE; i = cua_chained_next(&view, i)) {
 					uint64_t id = cua_chained_value(&view, i);
 
 					ck_assert(id < n && id % n_keys == key && !seen[id]);
@@ -210,7 +217,8 @@ START_TEST(test_graph)
 		ck_assert_cuda(cudaDeviceSynchronize());
 		ck_assert_cuda(cudaGraphLaunch(exec, stream));
 		ck_assert_cuda(cudaStreamSynchronize(stream));
-		ck_assert_cuda(cudaMemcpy(host_counts, counts, sizeof(host_counts), cudaMemcpyDeviceToHost));
+		ck_assert_cuda(cudaMemcpy(host_counts, counts, sizeof(host_counts),
+					  cudaMemcpyDeviceToHost));
 		ck_assert_cuda(cudaMemcpy(host_results, results, sizeof(host_results),
 					  cudaMemcpyDeviceToHost));
 		ck_assert_mem_eq(host_counts, expected, sizeof(expected));
@@ -219,8 +227,9 @@ START_TEST(test_graph)
 		ck_assert_uint_eq(host_results[2], N);
 		ck_assert_cuda(cudaMemcpy(host, got, sizeof(host), cudaMemcpyDeviceToHost));
 		for (int i = 0; i < N; i++)
-			ck_assert(host[i] < N && (host[i] * 7 + (uint64_t)replay * host[i]) % KEYS ==
-							 (uint64_t)(i * 7 + replay * i) % KEYS);
+			ck_assert(host[i] < N &&
+				  (host[i] * 7 + (uint64_t)replay * host[i]) % KEYS ==
+					  (uint64_t)(i * 7 + replay * i) % KEYS);
 		verify(table, N);
 		ck_assert_cua(cua_chained_status(table));
 	}
@@ -258,12 +267,9 @@ START_TEST(test_time)
 		uint64_t buckets, distinct;
 		const char *what;
 	} runs[] = {
-		{1024, 0, "random keys, 1024 buckets"},
-		{5000, 0, "random keys, 5000 buckets"},
-		{30000, 0, "random keys, 30000 buckets"},
-		{1 << 20, 0, "random keys, 1 Mi buckets"},
-		{1 << 20, 1, "one key, 1 Mi buckets"},
-		{1 << 20, 2, "two keys, 1 Mi buckets"},
+		{1024, 0, "random keys, 1024 buckets"},   {5000, 0, "random keys, 5000 buckets"},
+		{30000, 0, "random keys, 30000 buckets"}, {1 << 20, 0, "random keys, 1 Mi buckets"},
+		{1 << 20, 1, "one key, 1 Mi buckets"},    {1 << 20, 2, "two keys, 1 Mi buckets"},
 		{1, 0, "random keys, 1 bucket"},
 	};
 	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
@@ -283,7 +289,8 @@ START_TEST(test_time)
 		for (int i = 0; i < (test_quick() ? 1 : 5); i++) {
 			ck_assert_cua(cua_chained_clear(table));
 			ck_assert_cuda(cudaEventRecord(start, 0));
-			ck_assert_cua((build ? cua_chained_build_n : cua_chained_insert_n)(table, n, keys, keys));
+			ck_assert_cua((build ? cua_chained_build_n
+					     : cua_chained_insert_n)(table, n, keys, keys));
 			ck_assert_cuda(cudaEventRecord(stop, 0));
 			ck_assert_cuda(cudaEventSynchronize(stop));
 			ck_assert_cuda(cudaEventElapsedTime(&ms, start, stop));

@@ -81,7 +81,8 @@ __global__ static void warps(struct cua_spinlock *locks, struct cell *cells, uin
 			group = cua_port_match_any_u32(mask, k);
 			before = group & ((1u << cua_port_lane()) - 1);
 			got_before = cua_port_shuffle_u64(
-				group, got, before ? 31u - (uint32_t)__clz((int)before) : cua_port_lane());
+				group, got,
+				before ? 31u - (uint32_t)__clz((int)before) : cua_port_lane());
 			if (before && got != got_before + 1)
 				atomicAdd(errors, 1ull);
 		}
@@ -172,7 +173,8 @@ START_TEST(block)
 		for (unsigned n : {threads, threads / 2, threads - 1}) {
 			unsigned long long expected = (unsigned long long)blocks * 3 * n;
 
-			blocks_number<<<blocks, size, threads * 8>>>(lock, cell, n, 3, sum, sum + 1);
+			blocks_number<<<blocks, size, threads * 8>>>(lock, cell, n, 3, sum,
+								     sum + 1);
 			finish_kernel();
 			check_cells(cell, &expected, lock, 1);
 			ck_assert_uint_eq(sum[1], 0);
@@ -226,8 +228,7 @@ __global__ static void in_turn(struct cua_spinlock *locks, struct cell *cells, u
 		if (!comes)
 			continue;
 		atomicAdd(&expected[k], 1ull);
-		CUA_WITH_LOCK_WARP(&locks[k], mask)
-		{
+		CUA_WITH_LOCK_WARP (&locks[k], mask) {
 			work(&cells[k]);
 			if (random & 1)
 				break;
@@ -257,10 +258,10 @@ __global__ static void every_way(struct cua_spinlock *lock, struct cell *cell, u
 		} else if (way < 4) {
 			number_warp(lock, cell, 1, whole_warp());
 		} else if (way < 6) {
-			CUA_WITH_LOCK_WARP(lock, whole_warp())
+			CUA_WITH_LOCK_WARP (lock, whole_warp())
 				work(cell);
 		} else {
-			CUA_WITH_LOCK(lock)
+			CUA_WITH_LOCK (lock)
 				work(cell);
 		}
 	}
@@ -307,7 +308,7 @@ __global__ static void block_scope_kernel(struct cell *cells)
 	__syncthreads();
 	number_warp_scope(&lock, &cell, 1, whole_warp(), CUA_SCOPE_BLOCK);
 	number_block_scope(&lock, &cell, 1, blockDim.x, scratch, CUA_SCOPE_BLOCK);
-	CUA_WITH_LOCK_WARP_SCOPE(&lock, whole_warp(), CUA_SCOPE_BLOCK)
+	CUA_WITH_LOCK_WARP_SCOPE (&lock, whole_warp(), CUA_SCOPE_BLOCK)
 		work(&cell);
 	number_block_scope(&lock, &cell, 1, blockDim.x, scratch, CUA_SCOPE_BLOCK);
 	__syncthreads();

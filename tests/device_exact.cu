@@ -35,7 +35,8 @@ START_TEST(test_inline)
 {
 	uint64_t seed = test_seed("inline in a kernel");
 	enum { N = 3000 };
-	double *x = (double *)managed(N * sizeof(double)), *y = (double *)managed(N * sizeof(double));
+	double *x = (double *)managed(N * sizeof(double)),
+	       *y = (double *)managed(N * sizeof(double));
 	double *result = (double *)managed(sizeof(double));
 	float *narrow = (float *)managed(sizeof(float));
 	struct cua_exact *parts = (struct cua_exact *)managed(THREADS * sizeof(*parts)), expected;
@@ -56,11 +57,12 @@ START_TEST(test_inline)
 		sum_parts<<<2, THREADS / 2>>>(x, y, N, parts);
 		merge_parts<<<1, 1>>>(parts, THREADS, result, narrow);
 		finish_kernel();
-		ck_assert_msg(memcmp(&parts[0], &expected, sizeof(expected)) == 0, "%s: the sums differ",
-			      kind_names[kind]);
+		ck_assert_msg(memcmp(&parts[0], &expected, sizeof(expected)) == 0,
+			      "%s: the sums differ", kind_names[kind]);
 		wide = cua_exact_round_f64(&expected);
 		f = cua_exact_round_f32(&expected);
-		ck_assert_msg(memcmp(result, &wide, sizeof(wide)) == 0 && memcmp(narrow, &f, sizeof(f)) == 0,
+		ck_assert_msg(memcmp(result, &wide, sizeof(wide)) == 0 &&
+				      memcmp(narrow, &f, sizeof(f)) == 0,
 			      "%s: the results differ", kind_names[kind]);
 	}
 	ck_assert_cuda(cudaFree(x));
@@ -79,7 +81,8 @@ START_TEST(test_graph)
 	uint64_t seed = test_seed("graph");
 	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
 	float *x = (float *)managed(N * sizeof(float));
-	struct cua_exact *partial = (struct cua_exact *)managed(sizeof(*partial)), host = CUA_EXACT_INIT;
+	struct cua_exact *partial = (struct cua_exact *)managed(sizeof(*partial)),
+			 host = CUA_EXACT_INIT;
 	struct cua_exact expected = CUA_EXACT_INIT;
 	double *result = (double *)managed(sizeof(double)), wide, pageable = -1;
 	cudaStream_t stream;
@@ -107,9 +110,11 @@ START_TEST(test_graph)
 		cua_exact_normalize(&expected);
 		ck_assert_cuda(cudaGraphLaunch(exec, stream));
 		ck_assert_cuda(cudaStreamSynchronize(stream));
-		ck_assert_msg(memcmp(partial, &expected, sizeof(expected)) == 0, "replay %d", replay);
+		ck_assert_msg(memcmp(partial, &expected, sizeof(expected)) == 0, "replay %d",
+			      replay);
 		wide = cua_exact_round_f64(&expected);
-		ck_assert_msg(memcmp(result, &wide, sizeof(wide)) == 0, "replay %d: the results differ", replay);
+		ck_assert_msg(memcmp(result, &wide, sizeof(wide)) == 0,
+			      "replay %d: the results differ", replay);
 	}
 	ck_assert(pageable == -1);
 	ck_assert_cuda(cudaGraphExecDestroy(exec));
@@ -148,7 +153,8 @@ END_TEST
 
 static __global__ void fill_large(uint16_t *x, uint64_t n)
 {
-	for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (uint64_t)blockDim.x)
+	for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < n;
+	     i += gridDim.x * (uint64_t)blockDim.x)
 		x[i] = (uint16_t)(0x3c00 + i % 1024); /* f16: 1 + (i mod 1024) / 1024 */
 }
 

@@ -58,9 +58,9 @@ __device__ static void section(struct cell *c, uint32_t rank, uint32_t mask, int
 	atomicAdd(&c->lanes, 1ull);
 }
 
-__device__ static void work(struct group_locks *l, enum group_kind kind, struct cua_mcslock_node *nodes,
-			    struct cell *c, enum level level, enum group_how how, uint32_t each,
-			    enum cua_scope scope)
+__device__ static void work(struct group_locks *l, enum group_kind kind,
+			    struct cua_mcslock_node *nodes, struct cell *c, enum level level,
+			    enum group_how how, uint32_t each, enum cua_scope scope)
 {
 	uint32_t mask = 0, rank = 0, leader = threadIdx.x, tries = 0;
 	int block;
@@ -93,9 +93,9 @@ __device__ static void work(struct group_locks *l, enum group_kind kind, struct 
 	}
 }
 
-__global__ static void groups(struct group_locks *l, enum group_kind kind, struct cua_mcslock_node *nodes,
-			      struct cell *c, enum level level, enum group_how how, uint32_t each,
-			      enum cua_scope scope)
+__global__ static void groups(struct group_locks *l, enum group_kind kind,
+			      struct cua_mcslock_node *nodes, struct cell *c, enum level level,
+			      enum group_how how, uint32_t each, enum cua_scope scope)
 {
 	work(l, kind, nodes + (size_t)blockIdx.x * blockDim.x, c, level, how, each, scope);
 }
@@ -106,12 +106,13 @@ static void check_cell(struct cell *c, enum group_kind kind, int level, int how,
 
 	for (int i = 0; i < MOST_THREADS; i++)
 		sum += c->slots[i];
-	ck_assert_msg(c->wrong == 0 && c->gave_up == 0 && c->lanes == lanes && sum == lanes &&
-			      c->sections == c->groups,
-		      "lock %d, level %d, way %d: %u wrong, %u gave up, %llu lanes of %llu, %llu in the slots, "
-		      "%llu sections of %llu",
-		      (int)kind, level, how, c->wrong, c->gave_up, c->lanes, (unsigned long long)lanes,
-		      (unsigned long long)sum, (unsigned long long)c->sections, c->groups);
+	ck_assert_msg(
+		c->wrong == 0 && c->gave_up == 0 && c->lanes == lanes && sum == lanes &&
+			c->sections == c->groups,
+		"lock %d, level %d, way %d: %u wrong, %u gave up, %llu lanes of %llu, %llu in the slots, "
+		"%llu sections of %llu",
+		(int)kind, level, how, c->wrong, c->gave_up, c->lanes, (unsigned long long)lanes,
+		(unsigned long long)sum, (unsigned long long)c->sections, c->groups);
 	memset(c, 0, sizeof(*c));
 }
 
@@ -142,8 +143,10 @@ START_TEST(exclusion)
 		return;
 	for (int level = 0; level < N_LEVELS; level++)
 		for (int how = 0; how < GROUP_HOWS; how++) {
-			run_groups(kind, (enum level)level, (enum group_how)how, 1, 1, 20, CUA_SCOPE_DEVICE);
-			run_groups(kind, (enum level)level, (enum group_how)how, 2, 45, 6, CUA_SCOPE_DEVICE);
+			run_groups(kind, (enum level)level, (enum group_how)how, 1, 1, 20,
+				   CUA_SCOPE_DEVICE);
+			run_groups(kind, (enum level)level, (enum group_how)how, 2, 45, 6,
+				   CUA_SCOPE_DEVICE);
 			run_groups(kind, (enum level)level, (enum group_how)how, blocks, 128, 2,
 				   CUA_SCOPE_DEVICE);
 		}
@@ -163,7 +166,8 @@ START_TEST(more_blocks_than_fit)
 END_TEST
 
 /* Lock, nodes and data in shared memory, at block scope. */
-__global__ static void in_block(enum group_kind kind, enum group_how how, struct cell *cells, uint32_t each)
+__global__ static void in_block(enum group_kind kind, enum group_how how, struct cell *cells,
+				uint32_t each)
 {
 	__shared__ struct group_locks l;
 	__shared__ struct cua_mcslock_node nodes[MOST_THREADS];
@@ -198,10 +202,12 @@ START_TEST(block_scope)
 	cells = (struct cell *)managed(blocks * sizeof(*cells));
 	for (int how = 0; how < GROUP_HOWS; how++)
 		for (int i = 0; i < 3; i++) {
-			in_block<<<blocks, sizes[i]>>>((enum group_kind)_i, (enum group_how)how, cells, 2);
+			in_block<<<blocks, sizes[i]>>>((enum group_kind)_i, (enum group_how)how,
+						       cells, 2);
 			finish_kernel();
 			for (unsigned b = 0; b < blocks; b++)
-				check_cell(&cells[b], (enum group_kind)_i, -1, how, (uint64_t)sizes[i] * 6);
+				check_cell(&cells[b], (enum group_kind)_i, -1, how,
+					   (uint64_t)sizes[i] * 6);
 		}
 	ck_assert_cuda(cudaFree(cells));
 }
@@ -213,7 +219,7 @@ __global__ static void in_turn(struct cua_spinlock *l, uint64_t *count, uint32_t
 	uint32_t mask = whole_warp();
 
 	for (uint32_t i = 0; i < each; i++) {
-		CUA_WITH_LOCK(l)
+		CUA_WITH_LOCK (l)
 			CUA_WRITE(*count, CUA_READ(*count) + 1);
 		cua_spinlock_lock_block(l);
 		if (threadIdx.x == 0)
@@ -303,8 +309,9 @@ END_TEST
 
 /* ---- timeouts: the first block holds the lock until the groups of all others have given up ---- */
 
-__global__ static void give_up(struct group_locks *l, enum group_kind kind, struct cua_mcslock_node *nodes,
-			       uint32_t *held, uint32_t *gave_up, uint32_t *wrong)
+__global__ static void give_up(struct group_locks *l, enum group_kind kind,
+			       struct cua_mcslock_node *nodes, uint32_t *held, uint32_t *gave_up,
+			       uint32_t *wrong)
 {
 	struct cua_mcslock_node *node = &nodes[blockIdx.x * 2];
 	uint64_t start = cua_port_clock_ns();
@@ -313,8 +320,10 @@ __global__ static void give_up(struct group_locks *l, enum group_kind kind, stru
 		if (!group_take(l, kind, node, GROUP_LOCK_FOR, 0, 0, 1, CUA_SCOPE_DEVICE))
 			atomicAdd(wrong, 1u);
 		if (threadIdx.x == 0) {
-			cua_port_store_b32(held, 1, CUA_RELEASE, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
-			while (cua_port_load_b32(gave_up, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC) !=
+			cua_port_store_b32(held, 1, CUA_RELEASE, CUA_SCOPE_DEVICE,
+					   CUA_SPACE_GENERIC);
+			while (cua_port_load_b32(gave_up, CUA_RELAXED, CUA_SCOPE_DEVICE,
+						 CUA_SPACE_GENERIC) !=
 				       (gridDim.x - 1) * blockDim.x &&
 			       cua_port_clock_ns() - start < 20000000000ull)
 				cua_port_pause(500);
@@ -402,7 +411,8 @@ static void *host_main(void *arg)
 	while (!cua_port_load_b32(&s->started, CUA_RELAXED, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC))
 		cua_port_pause(1000);
 	for (uint32_t i = 0; i < h->each; i++) {
-		group_take(&s->l, h->kind, &s->nodes[60 + h->id], GROUP_LOCK, 0, 0, 0, CUA_SCOPE_SYSTEM);
+		group_take(&s->l, h->kind, &s->nodes[60 + h->id], GROUP_LOCK, 0, 0, 0,
+			   CUA_SCOPE_SYSTEM);
 		CUA_WRITE(s->count, CUA_READ(s->count) + 1);
 		group_give(&s->l, h->kind, &s->nodes[60 + h->id], 0, 0, CUA_SCOPE_SYSTEM);
 	}

@@ -68,8 +68,12 @@ static __global__ void mix_kernel(struct cua_hashmap_view view, uint64_t seed, u
 
 		switch (r % 8) {
 		case 0:
-		case 1: result = cua_hashmap_insert(&view, key, value_of(&view, key, r >> 8)); break;
-		case 2: result = cua_hashmap_assign(&view, key, value_of(&view, key, r >> 8)); break;
+		case 1:
+			result = cua_hashmap_insert(&view, key, value_of(&view, key, r >> 8));
+			break;
+		case 2:
+			result = cua_hashmap_assign(&view, key, value_of(&view, key, r >> 8));
+			break;
 		case 3:
 			result = cua_hashmap_update(&view, key, value_of(&view, key, r >> 8),
 						    r & 256 ? CUA_UPDATE_MIN : CUA_UPDATE_MAX);
@@ -107,14 +111,17 @@ START_TEST(test_mix)
 			char raw[HOT * 8];
 			size_t key_size = cua_type_size(types[t & 1]);
 
-			mix_kernel<<<blocks, threads>>>(view_of(map), seed + (uint64_t)t, rounds, device);
+			mix_kernel<<<blocks, threads>>>(view_of(map), seed + (uint64_t)t, rounds,
+							device);
 			finish_kernel();
 			ck_assert_cuda(cudaMemcpy(counters, device, sizeof(counters),
 						  cudaMemcpyDeviceToHost));
 			ck_assert_uint_eq(counters[WRONG], 0);
 			ck_assert(small || !counters[FULL]);
-			ck_assert_status(cua_hashmap_status(map), counters[FULL] ? CUA_ERROR_FULL : CUA_OK);
-			ck_assert_cua(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, HOT, keys, values, &n));
+			ck_assert_status(cua_hashmap_status(map),
+					 counters[FULL] ? CUA_ERROR_FULL : CUA_OK);
+			ck_assert_cua(
+				cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, HOT, keys, values, &n));
 			ck_assert_uint_le(n, HOT);
 			test_download(ctx, raw, keys, n * key_size);
 			for (uint64_t i = 0; i < n; i++) {
@@ -124,7 +131,8 @@ START_TEST(test_mix)
 				present[host[i]]++;
 			}
 			for (int key = 0; key < HOT; key++) {
-				ck_assert_uint_eq(counters[key] - counters[HOT + key], present[key]);
+				ck_assert_uint_eq(counters[key] - counters[HOT + key],
+						  present[key]);
 				ck_assert_uint_le(present[key], 1);
 				size += present[key];
 			}
@@ -140,8 +148,8 @@ END_TEST
 
 /* ---- as many keys as slots, each its own thread's: never full, never wrong ---- */
 
-static __global__ void own_kernel(struct cua_hashmap_view view, unsigned n, uint64_t seed, unsigned rounds,
-				  uint64_t *wrong)
+static __global__ void own_kernel(struct cua_hashmap_view view, unsigned n, uint64_t seed,
+				  unsigned rounds, uint64_t *wrong)
 {
 	unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -149,14 +157,18 @@ static __global__ void own_kernel(struct cua_hashmap_view view, unsigned n, uint
 		return;
 	for (unsigned i = 0; i < rounds; i++) {
 		uint64_t low = cua_hash_u64((uint64_t)thread * rounds + i, seed), value = 0;
-		uint64_t key = thread + (i & 1) * (uint64_t)n, other = (low >> 32) % (2 * (uint64_t)n);
+		uint64_t key = thread + (i & 1) * (uint64_t)n,
+			 other = (low >> 32) % (2 * (uint64_t)n);
 		unsigned bad = 0;
 
-		bad += cua_hashmap_insert(&view, key, value_of(&view, key, low)) != CUA_HASHMAP_INSERTED;
+		bad += cua_hashmap_insert(&view, key, value_of(&view, key, low)) !=
+		       CUA_HASHMAP_INSERTED;
 		bad += !cua_hashmap_find(&view, key, &value) || value != value_of(&view, key, low);
 		bad += cua_hashmap_insert(&view, key, 0) != CUA_HASHMAP_EXISTS;
-		bad += cua_hashmap_assign(&view, key, value_of(&view, key, low + 1)) != CUA_HASHMAP_EXISTS;
-		bad += !cua_hashmap_find(&view, key, &value) || value != value_of(&view, key, low + 1);
+		bad += cua_hashmap_assign(&view, key, value_of(&view, key, low + 1)) !=
+		       CUA_HASHMAP_EXISTS;
+		bad += !cua_hashmap_find(&view, key, &value) ||
+		       value != value_of(&view, key, low + 1);
 		bad += cua_hashmap_find(&view, other, &value) && key_of(&view, value) != other;
 		bad += !cua_hashmap_erase(&view, key);
 		bad += cua_hashmap_contains(&view, key);
@@ -242,8 +254,9 @@ END_TEST
 
 /* ---- find while others erase and insert again; keys that stay are always found ---- */
 
-static __global__ void churn_kernel(struct cua_hashmap_view view, uint64_t n_moving, uint64_t n_staying,
-				    unsigned rounds, uint64_t seed, uint64_t *wrong)
+static __global__ void churn_kernel(struct cua_hashmap_view view, uint64_t n_moving,
+				    uint64_t n_staying, unsigned rounds, uint64_t seed,
+				    uint64_t *wrong)
 {
 	uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -256,12 +269,15 @@ static __global__ void churn_kernel(struct cua_hashmap_view view, uint64_t n_mov
 			if (r >> 63)
 				cua_hashmap_erase(&view, moving);
 			else
-				bad += cua_hashmap_insert(&view, moving, value_of(&view, moving, r)) ==
+				bad += cua_hashmap_insert(&view, moving,
+							  value_of(&view, moving, r)) ==
 				       CUA_HASHMAP_FULL;
 		} else {
-			bad += cua_hashmap_find(&view, moving, &value) && key_of(&view, value) != moving;
+			bad += cua_hashmap_find(&view, moving, &value) &&
+			       key_of(&view, value) != moving;
 		}
-		bad += !cua_hashmap_find(&view, stays, &value) || value != value_of(&view, stays, 1);
+		bad += !cua_hashmap_find(&view, stays, &value) ||
+		       value != value_of(&view, stays, 1);
 		if (bad)
 			ADD(wrong, bad);
 	}
@@ -285,8 +301,8 @@ START_TEST(test_churn)
 		struct cua_hashmap *map = new_map(ctx, types[t & 1], types[t >> 1], 700);
 
 		stay_kernel<<<2, 64>>>(view_of(map), 300, 250);
-		churn_kernel<<<blocks, threads>>>(view_of(map), 300, 250, test_quick() ? 4 : 200, seed,
-						  wrong);
+		churn_kernel<<<blocks, threads>>>(view_of(map), 300, 250, test_quick() ? 4 : 200,
+						  seed, wrong);
 		finish_kernel();
 		test_download(ctx, &host, wrong, sizeof(host));
 		ck_assert_uint_eq(host, 0);
@@ -306,10 +322,11 @@ static __global__ void sum_kernel(struct cua_hashmap_view view, uint64_t n_keys,
 	for (unsigned i = 0; i < rounds; i++)
 		/* half of a warp on one key, the others diverged from them on another */
 		if (threadIdx.x & 16) {
-			if (cua_hashmap_update(&view, i % n_keys, 1, CUA_UPDATE_ADD) == CUA_HASHMAP_INSERTED)
+			if (cua_hashmap_update(&view, i % n_keys, 1, CUA_UPDATE_ADD) ==
+			    CUA_HASHMAP_INSERTED)
 				ADD(inserted, 1);
-		} else if (cua_hashmap_update(&view, (threadIdx.x + i) % n_keys, 1, CUA_UPDATE_ADD) ==
-			   CUA_HASHMAP_INSERTED) {
+		} else if (cua_hashmap_update(&view, (threadIdx.x + i) % n_keys, 1,
+					      CUA_UPDATE_ADD) == CUA_HASHMAP_INSERTED) {
 			ADD(inserted, 1);
 		}
 }
@@ -352,7 +369,8 @@ END_TEST
 
 static __global__ void hash_kernel(const unsigned char *bytes, uint64_t *hashes)
 {
-	hashes[blockIdx.x * STRING_BYTES + threadIdx.x] = cua_hash_bytes(bytes + blockIdx.x, threadIdx.x, blockIdx.x);
+	hashes[blockIdx.x * STRING_BYTES + threadIdx.x] =
+		cua_hash_bytes(bytes + blockIdx.x, threadIdx.x, blockIdx.x);
 }
 
 START_TEST(test_hash_bytes)
@@ -370,7 +388,8 @@ START_TEST(test_hash_bytes)
 	test_download(ctx, got, hashes, sizeof(got));
 	for (size_t start = 0; start < STARTS; start++)
 		for (size_t n = 0; n < STRING_BYTES; n++)
-			ck_assert_uint_eq(got[start * STRING_BYTES + n], cua_hash_bytes(host + start, n, start));
+			ck_assert_uint_eq(got[start * STRING_BYTES + n],
+					  cua_hash_bytes(host + start, n, start));
 	ck_assert_cuda(cudaFree(hashes));
 	test_free(ctx, bytes);
 	cua_context_destroy(ctx);
@@ -385,7 +404,8 @@ START_TEST(test_graph)
 	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
 	struct cua_hashmap *map = new_map(ctx, CUA_U64, CUA_U64, N);
 	uint64_t *keys = device_zeros(N), *ones = device_zeros(N), *got = device_zeros(N);
-	uint64_t *all_keys = device_zeros(N), *all_values = device_zeros(N), *results = device_zeros(4);
+	uint64_t *all_keys = device_zeros(N), *all_values = device_zeros(N),
+		 *results = device_zeros(4);
 	uint8_t *flags = (uint8_t *)device_zeros(N), *absent = flags + N, *present = flags + 2 * N;
 	uint64_t host[N], host_values[N], expected[KEYS], host_results[4], on_host = 77;
 	uint8_t host_flags[3 * N];
@@ -406,12 +426,14 @@ START_TEST(test_graph)
 	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 	ck_assert_cua(cua_hashmap_clear(map));
 	ck_assert_cua(cua_hashmap_update_n(map, CUA_UPDATE_ADD, N / 2, keys, ones, flags));
-	ck_assert_cua(cua_hashmap_update_value_n(map, CUA_UPDATE_ADD, N - N / 2, keys + N / 2, &one, flags + N / 2));
+	ck_assert_cua(cua_hashmap_update_value_n(map, CUA_UPDATE_ADD, N - N / 2, keys + N / 2, &one,
+						 flags + N / 2));
 	one = 1000;
 	ck_assert_cua(cua_hashmap_insert_n(map, N, keys, keys, NULL));
 	ck_assert_cua(cua_hashmap_size(map, results));
 	ck_assert_cua(cua_hashmap_find_n(map, N, keys, got, NULL));
-	ck_assert_cua(cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, N, all_keys, all_values, results + 1));
+	ck_assert_cua(
+		cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, N, all_keys, all_values, results + 1));
 	ck_assert_cua(cua_hashmap_contains_n(map, N, keys, present));
 	ck_assert_cua(cua_hashmap_erase_n(map, N, keys, NULL));
 	ck_assert_cua(cua_hashmap_contains_n(map, N, keys, absent));
@@ -442,8 +464,10 @@ START_TEST(test_graph)
 		ck_assert_cuda(cudaStreamSynchronize(stream));
 		ck_assert_cuda(cudaMemcpy(host_results, results, sizeof(host_results),
 					  cudaMemcpyDeviceToHost));
-		ck_assert_cuda(cudaMemcpy(host_values, got, sizeof(host_values), cudaMemcpyDeviceToHost));
-		ck_assert_cuda(cudaMemcpy(host_flags, flags, sizeof(host_flags), cudaMemcpyDeviceToHost));
+		ck_assert_cuda(
+			cudaMemcpy(host_values, got, sizeof(host_values), cudaMemcpyDeviceToHost));
+		ck_assert_cuda(
+			cudaMemcpy(host_flags, flags, sizeof(host_flags), cudaMemcpyDeviceToHost));
 		ck_assert_uint_eq(host_results[0], distinct);
 		ck_assert_uint_eq(host_results[1], distinct);
 		ck_assert_uint_eq(host_results[2], 0);
@@ -457,7 +481,8 @@ START_TEST(test_graph)
 		}
 		ck_assert_uint_eq(inserted, distinct);
 		ck_assert_cuda(cudaMemcpy(host, all_keys, distinct * 8, cudaMemcpyDeviceToHost));
-		ck_assert_cuda(cudaMemcpy(host_values, all_values, distinct * 8, cudaMemcpyDeviceToHost));
+		ck_assert_cuda(
+			cudaMemcpy(host_values, all_values, distinct * 8, cudaMemcpyDeviceToHost));
 		for (uint64_t i = 0; i < distinct; i++) {
 			ck_assert_uint_lt(host[i], KEYS);
 			ck_assert_uint_eq(host_values[i], expected[host[i]]);
@@ -564,7 +589,8 @@ START_TEST(test_many)
 			ck_assert_cua(cua_hashmap_contains_n(map, n, values, flags));
 			ck_assert_uint_eq(flagged(ctx, flags, n, 1), n);
 			time_begin(&t);
-			ck_assert_cua(cua_hashmap_update_n(map, CUA_UPDATE_ADD, n, keys, keys, flags));
+			ck_assert_cua(
+				cua_hashmap_update_n(map, CUA_UPDATE_ADD, n, keys, keys, flags));
 			time_end(&t, n, "update");
 			ck_assert_uint_eq(flagged(ctx, flags, n, CUA_HASHMAP_EXISTS), n);
 			fill_keys<<<256, 256>>>(keys, n, 0, (uint32_t)n);

@@ -245,8 +245,8 @@ struct prepared {
 	struct cua_histogram_options o;
 	char *x, *edges, *weights;
 	void *our_x, *our_weights, *our_counts, *our_sides;
-	size_t bins;                            /* of all channels */
-	uint64_t *counts, sides[16];            /* as bits of the counts' type */
+	size_t bins;                             /* of all channels */
+	uint64_t *counts, sides[16];             /* as bits of the counts' type */
 	uint64_t *first_counts, first_sides[16]; /* before the first call */
 	char text[512];
 };

@@ -5,7 +5,8 @@
  */
 #include "device.h"
 
-#define LINEAR_TICK(clock) cua_port_fetch_add_u64(clock, 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL)
+#define LINEAR_TICK(clock)                                                                         \
+	cua_port_fetch_add_u64(clock, 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL)
 #include "linear_calls.h"
 
 #define ADD(p, v) cua_port_add_u64(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL)
@@ -32,8 +33,8 @@ static struct some_map new_map(struct cua_context *ctx, unsigned type, uint64_t 
 		type -= WORDS - 1;
 	}
 	m.ctx = ctx;
-	ck_assert_cua(
-		cua_hashmap_create(ctx, &options, types[type & 1], types[type >> 1 & 1], capacity, &m.map));
+	ck_assert_cua(cua_hashmap_create(ctx, &options, types[type & 1], types[type >> 1 & 1],
+					 capacity, &m.map));
 	ck_assert_cua(cua_hashmap_view(m.map, &m.view));
 	ck_assert_cua(cua_hashmap_capacity(m.map, &m.slots));
 	return m;
@@ -64,8 +65,8 @@ static void *put(const struct some_map *m, size_t n, const uint64_t *v, unsigned
 enum { INSERT, FIND, ERASE };
 
 /* One bulk call on n keys. Values go in or come out; flags[i] is what became of key i. */
-static void bulk(const struct some_map *m, int what, size_t n, const uint64_t *keys, uint64_t *values,
-		 uint8_t *flags)
+static void bulk(const struct some_map *m, int what, size_t n, const uint64_t *keys,
+		 uint64_t *values, uint8_t *flags)
 {
 	unsigned bytes = m->view.value_size;
 	void *k = put(m, n, keys, m->view.key_size), *v = put(m, n, values, bytes);
@@ -97,10 +98,12 @@ enum { LANES = 16, CALLS = 48, KEYS = 4, EVENTS = LANES * CALLS + KEYS, MOST_SLO
 /* As many lanes as all blocks have; so few blocks that all of them are there at once, and wait for each
  * other. */
 static __global__ void history_kernel(struct cua_hashmap_view view, int typed, int tiled,
-				      struct linear_event *events, unsigned n_calls, uint64_t *clock, uint32_t *arrived)
+				      struct linear_event *events, unsigned n_calls,
+				      uint64_t *clock, uint32_t *arrived)
 {
 	if (threadIdx.x == 0) {
-		(void)cua_port_fetch_add_u32(arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		(void)cua_port_fetch_add_u32(arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
+					     CUA_SPACE_GLOBAL);
 		while (cua_port_load_b32(arrived, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL) <
 		       gridDim.x)
 			cua_port_pause(32);
@@ -131,7 +134,8 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 	/* blocks are whole tiles of one warp then */
 	const int tiled = threads >= 4 && (r >> 42) % 2 && m->view.key_size == m->view.value_size;
 	const uint64_t room = (r >> 48) % (KEYS + 2);
-	uint64_t fill = room <= KEYS && room < m->slots && m->slots <= MOST_SLOTS ? m->slots - room : 0,
+	uint64_t fill = room <= KEYS && room < m->slots && m->slots <= MOST_SLOTS ? m->slots - room
+										  : 0,
 		 left = 0;
 	uint64_t keys[KEYS], filled[MOST_SLOTS], values[MOST_SLOTS];
 	uint8_t flags[MOST_SLOTS];
@@ -145,8 +149,8 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 		linear_plan(h->events + lane * n_calls, n_calls, r, mix, keys, n_keys, lane);
 	snprintf(where, sizeof(where),
 		 "seed %llu, keys of %u and values of %u bytes, %u keys, mix %d, blocks of %u%s",
-		 (unsigned long long)seed, m->view.key_size, m->view.value_size, n_keys, (int)mix, threads,
-		 typed ? ", typed" : "");
+		 (unsigned long long)seed, m->view.key_size, m->view.value_size, n_keys, (int)mix,
+		 threads, typed ? ", typed" : "");
 
 	ck_assert_cua(cua_hashmap_clear(m->map));
 	for (uint64_t i = 0; i < fill; i++) {
@@ -159,13 +163,15 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 		EXPECT(flags[i] == CUA_HASHMAP_INSERTED, "%s: there is no room for key %u", where,
 		       (unsigned)i);
 
-	ck_assert_cuda(cudaMemcpy(h->on_device, h->events, sizeof(h->events), cudaMemcpyHostToDevice));
+	ck_assert_cuda(
+		cudaMemcpy(h->on_device, h->events, sizeof(h->events), cudaMemcpyHostToDevice));
 	ck_assert_cuda(cudaMemset(h->clock, 0, 2 * sizeof(*h->clock)));
 	ck_assert_cuda(cudaDeviceSynchronize());
-	history_kernel<<<LANES / threads, threads>>>(m->view, typed, tiled, h->on_device, n_calls, h->clock,
-						     (uint32_t *)(h->clock + 1));
+	history_kernel<<<LANES / threads, threads>>>(m->view, typed, tiled, h->on_device, n_calls,
+						     h->clock, (uint32_t *)(h->clock + 1));
 	finish_kernel();
-	ck_assert_cuda(cudaMemcpy(h->events, h->on_device, sizeof(h->events), cudaMemcpyDeviceToHost));
+	ck_assert_cuda(
+		cudaMemcpy(h->events, h->on_device, sizeof(h->events), cudaMemcpyDeviceToHost));
 
 	memset(values, 0, sizeof(values));
 	bulk(m, FIND, n_keys, keys, values, flags);
@@ -193,7 +199,8 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 	EXPECT(size_of(m) == fill + left, "%s: the size is wrong", where);
 	bulk(m, ERASE, n_keys, keys, values, flags);
 	for (unsigned i = 0; i < n_keys; i++)
-		EXPECT(flags[i] == last[i].result, "%s: an erase does not find what a find does", where);
+		EXPECT(flags[i] == last[i].result, "%s: an erase does not find what a find does",
+		       where);
 	bulk(m, FIND, n_keys, keys, values, flags);
 	for (unsigned i = 0; i < n_keys; i++)
 		EXPECT(!flags[i], "%s: a key was there twice", where);
@@ -201,7 +208,8 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 	if (fill)
 		bulk(m, FIND, fill, filled, values, flags);
 	for (uint64_t i = 0; i < fill; i++)
-		EXPECT(flags[i] && values[i] == i, "%s: key %u, which stays, is gone", where, (unsigned)i);
+		EXPECT(flags[i] && values[i] == i, "%s: key %u, which stays, is gone", where,
+		       (unsigned)i);
 	return 1;
 }
 
@@ -230,8 +238,8 @@ START_TEST(test_histories)
 		given_up[by_states] += !run_round(h, &maps[t][round / TYPES % 3], of_round);
 		(void)test_random(&seed);
 	}
-	printf("test_histories: %d of %d, with states %d of %d, were too much to check\n", given_up[0],
-	       rounds_of[0], given_up[1], rounds_of[1]);
+	printf("test_histories: %d of %d, with states %d of %d, were too much to check\n",
+	       given_up[0], rounds_of[0], given_up[1], rounds_of[1]);
 	ck_assert_int_le(given_up[0], rounds_of[0] / 4);
 	/* calls that wait for a lock overlap with more of the others */
 	ck_assert_int_le(given_up[1], rounds_of[1] * 3 / 4);
@@ -256,8 +264,9 @@ struct tally {
  * Keys below n_moving come and go, those after them are only added to. wrong[0]: values of another key;
  * wrong[1]: results that cannot be.
  */
-static __global__ void tally_kernel(struct cua_hashmap_view view, uint64_t n_moving, uint64_t n_keys,
-				    uint64_t seed, unsigned rounds, struct tally *tallies, uint64_t *wrong)
+static __global__ void tally_kernel(struct cua_hashmap_view view, uint64_t n_moving,
+				    uint64_t n_keys, uint64_t seed, unsigned rounds,
+				    struct tally *tallies, uint64_t *wrong)
 {
 	for (unsigned i = 0; i < rounds; i++) {
 		uint64_t r = cua_hash_u64((uint64_t)global_id() * rounds + i, seed), value = 0;
@@ -270,7 +279,8 @@ static __global__ void tally_kernel(struct cua_hashmap_view view, uint64_t n_mov
 		case 1: result = cua_hashmap_insert(&view, key, key << 16 | (r >> 8 & 0xff)); break;
 		case 2: result = cua_hashmap_assign(&view, key, key << 16 | (r >> 8 & 0xff)); break;
 		case 3:
-			result = cua_hashmap_update(&view, key, key << 16 | (r >> 8 & 0xff), CUA_UPDATE_MAX);
+			result = cua_hashmap_update(&view, key, key << 16 | (r >> 8 & 0xff),
+						    CUA_UPDATE_MAX);
 			break;
 		case 4:
 		case 5:
@@ -303,7 +313,8 @@ START_TEST(test_tallies)
 											     : 400;
 	struct tally *tallies = (struct tally *)managed(n_keys * sizeof(*tallies));
 	uint64_t *wrong = (uint64_t *)managed(2 * sizeof(*wrong));
-	uint64_t *keys = (uint64_t *)test_malloc(n_keys * 8), *values = (uint64_t *)test_malloc(n_keys * 8);
+	uint64_t *keys = (uint64_t *)test_malloc(n_keys * 8),
+		 *values = (uint64_t *)test_malloc(n_keys * 8);
 	uint8_t *flags = (uint8_t *)test_malloc(n_keys);
 
 	for (unsigned t = 0; t < TYPES; t++) {
@@ -311,7 +322,8 @@ START_TEST(test_tallies)
 		uint64_t size = 0;
 
 		memset(tallies, 0, n_keys * sizeof(*tallies));
-		tally_kernel<<<blocks, 128>>>(m.view, n_moving, n_keys, seed + t, rounds, tallies, wrong);
+		tally_kernel<<<blocks, 128>>>(m.view, n_moving, n_keys, seed + t, rounds, tallies,
+					      wrong);
 		finish_kernel();
 		ck_assert_uint_eq(wrong[0], 0);
 		ck_assert_uint_eq(wrong[1], 0);
@@ -325,8 +337,8 @@ START_TEST(test_tallies)
 			EXPECT(tallies[i].inserted - tallies[i].erased == flags[i],
 			       "seed %llu: key %llu: inserted %llu times, erased %llu times, %sthere",
 			       (unsigned long long)seed, (unsigned long long)i,
-			       (unsigned long long)tallies[i].inserted, (unsigned long long)tallies[i].erased,
-			       flags[i] ? "" : "not ");
+			       (unsigned long long)tallies[i].inserted,
+			       (unsigned long long)tallies[i].erased, flags[i] ? "" : "not ");
 			EXPECT(i < n_moving ? !flags[i] || values[i] >> 16 == i
 					    : values[i] == tallies[i].added,
 			       "seed %llu: key %llu: the value is wrong", (unsigned long long)seed,
@@ -339,8 +351,8 @@ START_TEST(test_tallies)
 		ck_assert_uint_eq(size_of(&m), 0);
 		bulk(&m, FIND, n_keys, keys, values, flags);
 		for (uint64_t i = 0; i < n_keys; i++)
-			EXPECT(!flags[i], "seed %llu: key %llu was there twice", (unsigned long long)seed,
-			       (unsigned long long)i);
+			EXPECT(!flags[i], "seed %llu: key %llu was there twice",
+			       (unsigned long long)seed, (unsigned long long)i);
 		ck_assert_cua(cua_hashmap_destroy(m.map));
 	}
 	free(keys);
@@ -355,21 +367,24 @@ END_TEST
 /* ---- a storm: owners erase and insert their keys again and again, the others look ---- */
 
 /* The first n_keys lanes own a key each; they wait for nobody. */
-static __global__ void storm_kernel(struct cua_hashmap_view view, uint32_t n_keys, uint32_t generations,
-				    uint32_t *stamps, uint64_t seed, uint32_t *owners_done, uint64_t *wrong)
+static __global__ void storm_kernel(struct cua_hashmap_view view, uint32_t n_keys,
+				    uint32_t generations, uint32_t *stamps, uint64_t seed,
+				    uint32_t *owners_done, uint64_t *wrong)
 {
 	uint32_t lane = global_id(), bad = 0;
 
 	if (lane < n_keys) {
 		for (uint32_t g = 1; g <= generations; g++)
 			bad += linear_live(&view, lane, g, &stamps[lane]);
-		(void)cua_port_fetch_add_u32(owners_done, 1, CUA_RELEASE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		(void)cua_port_fetch_add_u32(owners_done, 1, CUA_RELEASE, CUA_SCOPE_DEVICE,
+					     CUA_SPACE_GLOBAL);
 		if (bad)
 			ADD(&wrong[0], bad);
 		return;
 	}
-	for (uint64_t i = 0;
-	     cua_port_load_b32(owners_done, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL) < n_keys; i++) {
+	for (uint64_t i = 0; cua_port_load_b32(owners_done, CUA_ACQUIRE, CUA_SCOPE_DEVICE,
+					       CUA_SPACE_GLOBAL) < n_keys;
+	     i++) {
 		uint64_t r = cua_hash_u64((uint64_t)lane << 32 | i, seed);
 		/* half of the looks are for a few keys */
 		uint32_t key = (uint32_t)(r >> 32) % (r & 1 ? n_keys : n_keys / 16 + 1), seen = 0;
@@ -398,8 +413,8 @@ START_TEST(test_storm)
 			ck_assert_cuda(cudaMemset(stamps, 0, 1024 * sizeof(*stamps)));
 			ck_assert_cuda(cudaMemset(owners_done, 0, sizeof(*owners_done)));
 			storm_kernel<<<test_quick() ? 4 : processors(), 64>>>(
-				m.view, n_keys < 128 ? n_keys : 128, generations, stamps, seed, owners_done,
-				wrong);
+				m.view, n_keys < 128 ? n_keys : 128, generations, stamps, seed,
+				owners_done, wrong);
 			finish_kernel();
 			ck_assert_uint_eq(wrong[0], 0);
 			ck_assert_uint_eq(wrong[1], 0);

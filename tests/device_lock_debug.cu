@@ -104,17 +104,35 @@ __device__ __noinline__ static void unlock(struct locks *l, int kind, struct cua
 	}
 }
 
-__device__ __noinline__ static void in_section(struct locks *l, int kind, struct cua_mcslock_node *node,
-					       uint64_t *sum)
+__device__ __noinline__ static void in_section(struct locks *l, int kind,
+					       struct cua_mcslock_node *node, uint64_t *sum)
 {
 	switch (kind) {
-	case CUA_LOCK_SPIN: CUA_WITH_LOCK(&l->spin) ++*sum; break;
-	case CUA_LOCK_TICKET: CUA_WITH_TICKETLOCK(&l->ticket) ++*sum; break;
-	case CUA_LOCK_MCS: CUA_WITH_MCSLOCK(&l->mcs, node) ++*sum; break;
-	case CUA_LOCK_READ: CUA_WITH_READ_LOCK(&l->rw) atomicAdd((unsigned long long *)sum, 1ull); break;
-	case CUA_LOCK_WRITE: CUA_WITH_WRITE_LOCK(&l->rw) ++*sum; break;
-	case CUA_LOCK_SEQ: CUA_WITH_SEQLOCK(&l->seq) ++*sum; break;
-	default: CUA_WITH_SEMAPHORE(&l->semaphore) ++*sum;
+	case CUA_LOCK_SPIN:
+		CUA_WITH_LOCK (&l->spin)
+			++*sum;
+		break;
+	case CUA_LOCK_TICKET:
+		CUA_WITH_TICKETLOCK (&l->ticket)
+			++*sum;
+		break;
+	case CUA_LOCK_MCS:
+		CUA_WITH_MCSLOCK (&l->mcs, node)
+			++*sum;
+		break;
+	case CUA_LOCK_READ:
+		CUA_WITH_READ_LOCK (&l->rw)
+			atomicAdd((unsigned long long *)sum, 1ull);
+		break;
+	case CUA_LOCK_WRITE:
+		CUA_WITH_WRITE_LOCK (&l->rw)
+			++*sum;
+		break;
+	case CUA_LOCK_SEQ:
+		CUA_WITH_SEQLOCK (&l->seq)
+			++*sum;
+		break;
+	default: CUA_WITH_SEMAPHORE (&l->semaphore) ++*sum;
 	}
 }
 
@@ -202,8 +220,8 @@ __global__ static void locks_twice(struct locks *l, int kind, struct cua_mcslock
 	}
 }
 
-static void expect_verdict(uint64_t i, int mistake, const struct locks *l, int kind, const uint64_t *owner,
-			   const uint64_t *offender)
+static void expect_verdict(uint64_t i, int mistake, const struct locks *l, int kind,
+			   const uint64_t *owner, const uint64_t *offender)
 {
 	struct cua_lock_verdict v;
 	uint64_t total;
@@ -324,7 +342,8 @@ END_TEST
 /* A lane of the warp holds the lock that the warp then combines; block 1 ends the hang. */
 CUA_DEFINE_COMBINE(add_up, uint64_t, uint64_t, { *state += argument; });
 
-__global__ static void combines_held(struct cua_spinlock *l, uint64_t *sum, const struct cua_lock_debug *t)
+__global__ static void combines_held(struct cua_spinlock *l, uint64_t *sum,
+				     const struct cua_lock_debug *t)
 {
 	if (blockIdx.x == 0) {
 		if (threadIdx.x == 9)
@@ -356,8 +375,8 @@ END_TEST
 
 /* ---- right use, by every lane ---- */
 
-__global__ static void right_use(struct locks *l, int kind, struct cua_mcslock_node *nodes, uint64_t *sum,
-				 unsigned rounds, bool in_block)
+__global__ static void right_use(struct locks *l, int kind, struct cua_mcslock_node *nodes,
+				 uint64_t *sum, unsigned rounds, bool in_block)
 {
 	uint32_t id = global_id();
 	__shared__ struct cua_spinlock shared_lock;
@@ -381,8 +400,8 @@ __global__ static void right_use(struct locks *l, int kind, struct cua_mcslock_n
 			unlock(l, kind, &nodes[id]);
 		} else if (in_block) {
 			/* of the same address in every block */
-			CUA_WITH_LOCK_SCOPE(&shared_lock, CUA_SCOPE_BLOCK) {
-				CUA_WITH_TICKETLOCK_SCOPE(&shared_ticket, CUA_SCOPE_BLOCK)
+			CUA_WITH_LOCK_SCOPE (&shared_lock, CUA_SCOPE_BLOCK) {
+				CUA_WITH_TICKETLOCK_SCOPE (&shared_ticket, CUA_SCOPE_BLOCK)
 					shared_sum++;
 			}
 		}
@@ -392,20 +411,21 @@ __global__ static void right_use(struct locks *l, int kind, struct cua_mcslock_n
 		if (kind == CUA_LOCK_SPIN) {
 			add_up_warp(&l->spin, sum, 1, 0xffffffffu);
 			add_up_block(&l->spin, sum, 1, scratch);
-			CUA_WITH_LOCK_WARP(&l->spin, 0xffffffffu)
+			CUA_WITH_LOCK_WARP (&l->spin, 0xffffffffu)
 				++*sum;
 		}
 	}
 	__syncthreads();
 	if (threadIdx.x == 0) {
-		CUA_WITH_LOCK(&l->spin)
+		CUA_WITH_LOCK (&l->spin)
 			sum[1] += shared_sum;
 	}
 }
 
 START_TEST(no_mistakes)
 {
-	const unsigned blocks = 32, threads = 64, rounds = test_quick() ? 3 : 12, n = blocks * threads;
+	const unsigned blocks = 32, threads = 64, rounds = test_quick() ? 3 : 12,
+		       n = blocks * threads;
 	/* this tool takes a lock in shared memory for a race */
 	const bool in_block = !test_under("racecheck");
 	struct cua_mcslock_node *nodes = (struct cua_mcslock_node *)managed(n * sizeof(*nodes));
@@ -418,8 +438,7 @@ START_TEST(no_mistakes)
 	attach_new(65536, 0);
 	right_use<<<blocks, threads>>>(l, _i, nodes, sum, rounds, in_block);
 	finish_kernel();
-	ck_assert_uint_eq(sum[0],
-			  (uint64_t)n * rounds * (_i == CUA_LOCK_SPIN ? 4 : 1) + locked);
+	ck_assert_uint_eq(sum[0], (uint64_t)n * rounds * (_i == CUA_LOCK_SPIN ? 4 : 1) + locked);
 	ck_assert_uint_eq(sum[1], in_block ? (uint64_t)n * rounds - locked : 0);
 	expect_clean();
 	expect_no_holders();
@@ -468,8 +487,8 @@ END_TEST
 
 /* ---- hangs: one kernel holds the lock until the host says so, or for so long ---- */
 
-__global__ static void holds(struct locks *l, int kind, struct cua_mcslock_node *node, uint64_t *held,
-			     const uint64_t *go)
+__global__ static void holds(struct locks *l, int kind, struct cua_mcslock_node *node,
+			     uint64_t *held, const uint64_t *go)
 {
 	uint64_t start = cua_port_clock_ns();
 
@@ -498,10 +517,10 @@ __global__ static void waits(struct locks *l, int kind, struct cua_mcslock_node 
 static const struct {
 	int held, wanted;
 } hangs[] = {
-	{CUA_LOCK_SPIN, CUA_LOCK_SPIN},	  {CUA_LOCK_TICKET, CUA_LOCK_TICKET},
-	{CUA_LOCK_MCS, CUA_LOCK_MCS},	  {CUA_LOCK_WRITE, CUA_LOCK_READ},
-	{CUA_LOCK_READ, CUA_LOCK_WRITE},  {CUA_LOCK_WRITE, CUA_LOCK_WRITE},
-	{CUA_LOCK_SEQ, CUA_LOCK_SEQ},	  {CUA_LOCK_SEMAPHORE, CUA_LOCK_SEMAPHORE},
+	{CUA_LOCK_SPIN, CUA_LOCK_SPIN},  {CUA_LOCK_TICKET, CUA_LOCK_TICKET},
+	{CUA_LOCK_MCS, CUA_LOCK_MCS},    {CUA_LOCK_WRITE, CUA_LOCK_READ},
+	{CUA_LOCK_READ, CUA_LOCK_WRITE}, {CUA_LOCK_WRITE, CUA_LOCK_WRITE},
+	{CUA_LOCK_SEQ, CUA_LOCK_SEQ},    {CUA_LOCK_SEMAPHORE, CUA_LOCK_SEMAPHORE},
 };
 enum { N_HANGS = COUNT(hangs) };
 
@@ -547,7 +566,8 @@ START_TEST(hang)
 	/* while they hang */
 	busy = cudaStreamQuery(a);
 	busy_then = cudaStreamQuery(b);
-	for (uint64_t now = cua_port_clock_ns(); cua_port_clock_ns() - now < 3 * (uint64_t)LIMIT_NS;)
+	for (uint64_t now = cua_port_clock_ns();
+	     cua_port_clock_ns() - now < 3 * (uint64_t)LIMIT_NS;)
 		sched_yield();
 	ck_assert_cua(cua_lock_debug_read_reports(table, 0, 3, reports, &n, &total));
 	cua_port_store_b64(&flags[1], 1, CUA_RELEASE, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);

@@ -20,8 +20,8 @@ struct locks {
 static int locked(const struct locks *l)
 {
 	return cua_spinlock_locked(&l->spin) || cua_ticketlock_locked(&l->ticket) ||
-	       cua_mcslock_locked(&l->mcs) || cua_rwlock_locked(&l->rw) || cua_seqlock_locked(&l->seq) ||
-	       cua_semaphore_value(&l->semaphore) != 1;
+	       cua_mcslock_locked(&l->mcs) || cua_rwlock_locked(&l->rw) ||
+	       cua_seqlock_locked(&l->seq) || cua_semaphore_value(&l->semaphore) != 1;
 }
 
 static struct locks *managed_locks(void)
@@ -58,8 +58,8 @@ __device__ static void lock(struct locks *l, enum kind kind, struct cua_mcslock_
 	}
 }
 
-__device__ static int lock_for(struct locks *l, enum kind kind, struct cua_mcslock_node *node, uint64_t ns,
-			       enum cua_scope scope)
+__device__ static int lock_for(struct locks *l, enum kind kind, struct cua_mcslock_node *node,
+			       uint64_t ns, enum cua_scope scope)
 {
 	switch (kind) {
 	case SPIN: return cua_spinlock_lock_for_scope(&l->spin, ns, scope);
@@ -105,49 +105,50 @@ __device__ static void work(struct cell *c)
 }
 
 __device__ static void one_section(struct locks *l, enum kind kind, struct cua_mcslock_node *node,
-				   struct cell *c, enum how how, enum cua_scope scope, uint32_t random)
+				   struct cell *c, enum how how, enum cua_scope scope,
+				   uint32_t random)
 {
 	if (how == DIVERGED)
 		how = (enum how)(random >> 8 & 3);
 	if (how == SECTION) {
 		switch (kind) {
-		case SPIN:
-			CUA_WITH_LOCK_SCOPE(&l->spin, scope) { work(c); }
+		case SPIN: CUA_WITH_LOCK_SCOPE (&l->spin, scope) { work(c);
+			}
 			break;
 		case TICKET:
-			CUA_WITH_TICKETLOCK_SCOPE(&l->ticket, scope) {
+			CUA_WITH_TICKETLOCK_SCOPE (&l->ticket, scope) {
 				work(c);
 				if (random & 1)
 					break;
 			}
 			break;
 		case MCS:
-			CUA_WITH_MCSLOCK_SCOPE(&l->mcs, node, scope) {
+			CUA_WITH_MCSLOCK_SCOPE (&l->mcs, node, scope) {
 				work(c);
 				if (random & 1)
 					continue;
 			}
 			break;
 		case WRITE:
-			CUA_WITH_WRITE_LOCK_SCOPE(&l->rw, scope) {
+			CUA_WITH_WRITE_LOCK_SCOPE (&l->rw, scope) {
 				work(c);
 				if (random & 1)
 					break;
 			}
 			break;
-		case SEQ:
-			CUA_WITH_SEQLOCK_SCOPE(&l->seq, scope) { work(c); }
+		case SEQ: CUA_WITH_SEQLOCK_SCOPE (&l->seq, scope) { work(c);
+			}
 			break;
-		default:
-			CUA_WITH_SEMAPHORE_SCOPE(&l->semaphore, scope) { work(c); }
+		default: CUA_WITH_SEMAPHORE_SCOPE (&l->semaphore, scope) { work(c);
+			}
 		}
 		return;
 	}
 	if (how == LOCK_UNLOCK) {
 		lock(l, kind, node, scope);
 	} else {
-		while (how == TRYLOCK ? !trylock(l, kind, node, scope) :
-					!lock_for(l, kind, node, 2000, scope))
+		while (how == TRYLOCK ? !trylock(l, kind, node, scope)
+				      : !lock_for(l, kind, node, 2000, scope))
 			cua_port_pause(200);
 	}
 	work(c);
@@ -156,10 +157,10 @@ __device__ static void one_section(struct locks *l, enum kind kind, struct cua_m
 
 static void check_cell(struct cell *c, enum kind kind, enum how how, uint64_t expected)
 {
-	ck_assert_msg(c->wrong == 0, "lock %d, way %d: %u sections saw another one", (int)kind, (int)how,
-		      c->wrong);
-	ck_assert_msg(c->count == expected, "lock %d, way %d: %llu sections, not %llu", (int)kind, (int)how,
-		      (unsigned long long)c->count, (unsigned long long)expected);
+	ck_assert_msg(c->wrong == 0, "lock %d, way %d: %u sections saw another one", (int)kind,
+		      (int)how, c->wrong);
+	ck_assert_msg(c->count == expected, "lock %d, way %d: %llu sections, not %llu", (int)kind,
+		      (int)how, (unsigned long long)c->count, (unsigned long long)expected);
 	ck_assert(c->debit == -3 * (int64_t)expected);
 	ck_assert(c->credit == 3 * (int64_t)expected);
 	memset(c, 0, sizeof(*c));
@@ -180,8 +181,8 @@ __global__ static void every_lane(struct locks *l, enum kind kind, struct cua_mc
 	}
 }
 
-static void run_every_lane(enum kind kind, enum how how, unsigned blocks, unsigned threads, uint32_t each,
-			   enum cua_scope scope)
+static void run_every_lane(enum kind kind, enum how how, unsigned blocks, unsigned threads,
+			   uint32_t each, enum cua_scope scope)
 {
 	struct locks *l = managed_locks();
 	struct cua_mcslock_node *nodes;
@@ -281,7 +282,8 @@ __global__ static void race(struct locks *l, enum kind kind, struct cua_mcslock_
 
 	/* no more blocks than multiprocessors, so that all of them run */
 	cua_port_add_u32(arrived, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
-	while (cua_port_load_b32(arrived, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC) != gridDim.x)
+	while (cua_port_load_b32(arrived, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC) !=
+	       gridDim.x)
 		cua_port_pause(100);
 	while (!over) {
 		lock(l, kind, node, CUA_SCOPE_DEVICE);
@@ -310,8 +312,9 @@ START_TEST(fairness)
 	finish_kernel();
 	for (unsigned i = 0; i < blocks; i++) {
 		sum += done[i];
-		ck_assert_msg(done[i] >= each / 2 && done[i] <= each * 2, "block %u had %llu turns of %llu", i,
-			      (unsigned long long)done[i], (unsigned long long)each);
+		ck_assert_msg(done[i] >= each / 2 && done[i] <= each * 2,
+			      "block %u had %llu turns of %llu", i, (unsigned long long)done[i],
+			      (unsigned long long)each);
 	}
 	ck_assert_uint_eq(sum, total);
 	check_cell(c, fair[_i], LOCK_UNLOCK, total);
@@ -334,13 +337,15 @@ __global__ static void readers_and_writers(struct locks *l, struct cell *c, uint
 		int holds = 0;
 
 		if (random % 8 == 0) {
-			CUA_WITH_WRITE_LOCK(&l->rw) { work(c); }
+			CUA_WITH_WRITE_LOCK (&l->rw) {
+				work(c);
+			}
 			atomicAdd(writes, 1ull);
 			continue;
 		}
 		switch (random >> 8 & 3) {
 		case 0:
-			CUA_WITH_READ_LOCK(&l->rw) {
+			CUA_WITH_READ_LOCK (&l->rw) {
 				if (CUA_READ(c->debit) + CUA_READ(c->credit) != 0)
 					atomicAdd(torn, 1ull);
 			}
@@ -381,10 +386,10 @@ END_TEST
 /* Readers run side by side: each waits inside for all the others. */
 __global__ static void together(struct cua_rwlock *l, uint32_t *inside)
 {
-	CUA_WITH_READ_LOCK(l) {
+	CUA_WITH_READ_LOCK (l) {
 		cua_port_add_u32(inside, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
-		while (cua_port_load_b32(inside, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC) !=
-		       gridDim.x * blockDim.x)
+		while (cua_port_load_b32(inside, CUA_RELAXED, CUA_SCOPE_DEVICE,
+					 CUA_SPACE_GENERIC) != gridDim.x * blockDim.x)
 			cua_port_pause(100);
 	}
 }
@@ -411,8 +416,8 @@ struct words {
 	uint64_t wide[2];
 };
 
-__global__ static void snapshots(struct cua_seqlock *l, struct words *data, uint64_t *plain, uint32_t each,
-				 unsigned long long *torn)
+__global__ static void snapshots(struct cua_seqlock *l, struct words *data, uint64_t *plain,
+				 uint32_t each, unsigned long long *torn)
 {
 	uint32_t out[WORDS], last = 0;
 	uint64_t begun, first, second;
@@ -420,7 +425,7 @@ __global__ static void snapshots(struct cua_seqlock *l, struct words *data, uint
 	/* the first lane of every fourth block writes */
 	if (blockIdx.x % 4 == 0 && threadIdx.x == 0) {
 		for (uint32_t i = 0; i < each; i++)
-			CUA_WITH_SEQLOCK(l) {
+			CUA_WITH_SEQLOCK (l) {
 				uint32_t v = cua_seqlock_load_b32(&data->word[0]) + 1;
 
 				for (int k = 0; k < WORDS; k++)
@@ -473,11 +478,11 @@ END_TEST
 
 /* ---- the semaphore's bound ---- */
 
-__global__ static void bounded(struct cua_semaphore *s, uint32_t bound, uint32_t *inside, uint32_t each,
-			       unsigned long long *over, unsigned long long *done)
+__global__ static void bounded(struct cua_semaphore *s, uint32_t bound, uint32_t *inside,
+			       uint32_t each, unsigned long long *over, unsigned long long *done)
 {
 	for (uint32_t i = 0; i < each; i++)
-		CUA_WITH_SEMAPHORE(s) {
+		CUA_WITH_SEMAPHORE (s) {
 			if (atomicAdd(inside, 1u) >= bound)
 				atomicAdd(over, 1ull);
 			cua_port_pause(200);
@@ -497,7 +502,8 @@ START_TEST(bounds)
 	for (int i = 0; i < 3; i++) {
 		cua_semaphore_init(&l->semaphore, bound[i]);
 		counts[1] = 0;
-		bounded<<<blocks, 128>>>(&l->semaphore, bound[i], inside, 2, &counts[0], &counts[1]);
+		bounded<<<blocks, 128>>>(&l->semaphore, bound[i], inside, 2, &counts[0],
+					 &counts[1]);
 		finish_kernel();
 		ck_assert_uint_eq(counts[0], 0);
 		ck_assert_uint_eq(counts[1], blocks * 128ull * 2);
@@ -520,8 +526,8 @@ __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslo
 		if (!lock_for(l, kind, node, 0, CUA_SCOPE_DEVICE))
 			atomicAdd(wrong, 1u);
 		cua_port_store_b32(held, 1, CUA_RELEASE, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
-		while (cua_port_load_b32(gave_up, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC) !=
-		       gridDim.x * blockDim.x - 1)
+		while (cua_port_load_b32(gave_up, CUA_RELAXED, CUA_SCOPE_DEVICE,
+					 CUA_SPACE_GENERIC) != gridDim.x * blockDim.x - 1)
 			cua_port_pause(500);
 		work(c);
 		unlock(l, kind, node, CUA_SCOPE_DEVICE);
@@ -532,7 +538,8 @@ __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslo
 			cua_port_pause(100);
 		start = cua_port_clock_ns();
 		if (lock_for(l, kind, node, 20000, CUA_SCOPE_DEVICE) ||
-		    cua_port_clock_ns() - start < 20000 || lock_for(l, kind, node, 0, CUA_SCOPE_DEVICE))
+		    cua_port_clock_ns() - start < 20000 ||
+		    lock_for(l, kind, node, 0, CUA_SCOPE_DEVICE))
 			atomicAdd(wrong, 1u);
 		cua_port_add_u32(gave_up, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 		/* and with time enough */

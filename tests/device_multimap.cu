@@ -18,67 +18,69 @@ static __device__ void tell(uint64_t *counter, uint64_t n)
  * Thread t inserts (id % n_keys, id) for id = t * each + j, one by one or with its warp, and looks at what is there
  * while others insert; where `erases`, one of so many erases a key.
  */
-#define DEFINE_LANES(name, T)                                                                      \
-	static __global__ void name##_lanes(struct cua_multimap_view view, unsigned each, unsigned n_keys, \
-					    unsigned erases, uint64_t *counters)                   \
-	{                                                                                          \
-		uint64_t inserted = 0, erased = 0, wrong = 0;                                      \
-                                                                                                   \
-		for (unsigned j = 0; j < each; j++) {                                              \
-			T id = (T)global_id() * each + j, key = id % n_keys, last;                 \
-			int alone = threadIdx.x % 5 == 0, there = 0;                               \
-			uint64_t at;                                                               \
-                                                                                                   \
-			if (j % 2) {                                                               \
-				int result = name##_insert_warp(&view, 0xffffffffu, !alone, key, id); \
-                                                                                                   \
-				wrong += result != (alone ? 0 : CUA_MULTIMAP_INSERTED);            \
-			}                                                                          \
-			if (j % 2 == 0 || alone)                                                   \
-				wrong += name##_insert(&view, key, id) != CUA_MULTIMAP_INSERTED;   \
-			inserted++;                                                                \
-			if (threadIdx.x % 32 != j % 32)                                            \
-				continue;                                                          \
-			/* mine is among them, unless somebody erases, and behind those of later */  \
-			last = ~(T)0;                                                              \
-			for (at = name##_first(&view, key); at; at = name##_next(&view, at)) {     \
-				T value = name##_value(&view, at);                                 \
-                                                                                                   \
-				there += value == id;                                              \
-				wrong += value % n_keys != key;                                    \
-				if (value / each == id / each) {                                   \
-					wrong += value >= last;                                    \
-					last = value;                                              \
-				}                                                                  \
-			}                                                                          \
-			wrong += there > 1 || (!erases && !there);                                 \
-			wrong += name##_contains(&view, (T)(n_keys + id));                         \
-			if (erases && (id + j) % erases == 0)                                      \
-				erased += name##_erase(&view, (T)((id / erases) % n_keys));        \
-		}                                                                                  \
-		tell(&counters[INSERTED], inserted);                                               \
-		tell(&counters[ERASED], erased);                                                   \
-		tell(&counters[WRONG], wrong);                                                     \
-	}                                                                                          \
-	/* Every id that is there is there once; *size gets how many. */                           \
-	static __global__ void name##_look(struct cua_multimap_view view, unsigned n_keys, uint32_t *seen, \
-					   uint64_t n, uint64_t *size, uint64_t *wrong)            \
-	{                                                                                          \
-		const uint64_t step = (uint64_t)gridDim.x * blockDim.x;                            \
-                                                                                                   \
-		for (uint64_t p = global_id(); p < name##_places(&view); p += step) {              \
-			T key = 0;                                                                 \
-			uint64_t at = name##_at(&view, p, &key);                                   \
-                                                                                                   \
-			if (at)                                                                    \
-				tell(size, name##_count(&view, key));                              \
-			for (; at; at = name##_next(&view, at)) {                                  \
-				T id = name##_value(&view, at);                                    \
-                                                                                                   \
-				if (id >= n || id % n_keys != key || atomicAdd(&seen[id], 1u))     \
-					tell(wrong, 1);                                            \
-			}                                                                          \
-		}                                                                                  \
+#define DEFINE_LANES(name, T)                                                                       \
+	static __global__ void name##_lanes(struct cua_multimap_view view, unsigned each,           \
+					    unsigned n_keys, unsigned erases, uint64_t *counters)   \
+	{                                                                                           \
+		uint64_t inserted = 0, erased = 0, wrong = 0;                                       \
+                                                                                                    \
+		for (unsigned j = 0; j < each; j++) {                                               \
+			T id = (T)global_id() * each + j, key = id % n_keys, last;                  \
+			int alone = threadIdx.x % 5 == 0, there = 0;                                \
+			uint64_t at;                                                                \
+                                                                                                    \
+			if (j % 2) {                                                                \
+				int result =                                                        \
+					name##_insert_warp(&view, 0xffffffffu, !alone, key, id);    \
+                                                                                                    \
+				wrong += result != (alone ? 0 : CUA_MULTIMAP_INSERTED);             \
+			}                                                                           \
+			if (j % 2 == 0 || alone)                                                    \
+				wrong += name##_insert(&view, key, id) != CUA_MULTIMAP_INSERTED;    \
+			inserted++;                                                                 \
+			if (threadIdx.x % 32 != j % 32)                                             \
+				continue;                                                           \
+			/* mine is among them, unless somebody erases, and behind those of later */ \
+			last = ~(T)0;                                                               \
+			for (at = name##_first(&view, key); at; at = name##_next(&view, at)) {      \
+				T value = name##_value(&view, at);                                  \
+                                                                                                    \
+				there += value == id;                                               \
+				wrong += value % n_keys != key;                                     \
+				if (value / each == id / each) {                                    \
+					wrong += value >= last;                                     \
+					last = value;                                               \
+				}                                                                   \
+			}                                                                           \
+			wrong += there > 1 || (!erases && !there);                                  \
+			wrong += name##_contains(&view, (T)(n_keys + id));                          \
+			if (erases && (id + j) % erases == 0)                                       \
+				erased += name##_erase(&view, (T)((id / erases) % n_keys));         \
+		}                                                                                   \
+		tell(&counters[INSERTED], inserted);                                                \
+		tell(&counters[ERASED], erased);                                                    \
+		tell(&counters[WRONG], wrong);                                                      \
+	}                                                                                           \
+	/* Every id that is there is there once; *size gets how many. */                            \
+	static __global__ void name##_look(struct cua_multimap_view view, unsigned n_keys,          \
+					   uint32_t *seen, uint64_t n, uint64_t *size,              \
+					   uint64_t *wrong)                                         \
+	{                                                                                           \
+		const uint64_t step = (uint64_t)gridDim.x * blockDim.x;                             \
+                                                                                                    \
+		for (uint64_t p = global_id(); p < name##_places(&view); p += step) {               \
+			T key = 0;                                                                  \
+			uint64_t at = name##_at(&view, p, &key);                                    \
+                                                                                                    \
+			if (at)                                                                     \
+				tell(size, name##_count(&view, key));                               \
+			for (; at; at = name##_next(&view, at)) {                                   \
+				T id = name##_value(&view, at);                                     \
+                                                                                                    \
+				if (id >= n || id % n_keys != key || atomicAdd(&seen[id], 1u))      \
+					tell(wrong, 1);                                             \
+			}                                                                           \
+		}                                                                                   \
 	}
 DEFINE_LANES(narrow, uint32_t)
 DEFINE_LANES(wide, uint64_t)
@@ -94,7 +96,8 @@ START_TEST(test_lanes)
 		const unsigned n_keys = c % 3 == 0 ? 1 : c % 3 == 1 ? 40 : (unsigned)(n / 3);
 		const unsigned erases = c / 3 % 2 ? 97 : 0;
 		const enum cua_type type = c < 6 ? CUA_U32 : CUA_U64;
-		uint64_t *counters = (uint64_t *)managed(COUNTERS * 8), *found = (uint64_t *)managed(16);
+		uint64_t *counters = (uint64_t *)managed(COUNTERS * 8),
+			 *found = (uint64_t *)managed(16);
 		uint32_t *seen = (uint32_t *)managed(n * 4);
 		struct cua_multimap_options options = {sizeof(options), 0, 0, 0};
 		struct cua_multimap *mm = NULL;
@@ -110,14 +113,18 @@ START_TEST(test_lanes)
 			memset(found, 0, 16);
 			memset(seen, 0, n * 4);
 			if (type == CUA_U32)
-				narrow_lanes<<<blocks, threads>>>(view, each, n_keys, erases, counters);
+				narrow_lanes<<<blocks, threads>>>(view, each, n_keys, erases,
+								  counters);
 			else
-				wide_lanes<<<blocks, threads>>>(view, each, n_keys, erases, counters);
+				wide_lanes<<<blocks, threads>>>(view, each, n_keys, erases,
+								counters);
 			finish_kernel();
 			if (type == CUA_U32)
-				narrow_look<<<blocks, threads>>>(view, n_keys, seen, n, found, found + 1);
+				narrow_look<<<blocks, threads>>>(view, n_keys, seen, n, found,
+								 found + 1);
 			else
-				wide_look<<<blocks, threads>>>(view, n_keys, seen, n, found, found + 1);
+				wide_look<<<blocks, threads>>>(view, n_keys, seen, n, found,
+							       found + 1);
 			finish_kernel();
 			ck_assert_uint_eq(counters[WRONG], 0);
 			ck_assert_uint_eq(counters[INSERTED], n);
@@ -162,8 +169,10 @@ START_TEST(test_graph)
 	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
 	uint32_t *keys = (uint32_t *)managed(N * 4), *values = (uint32_t *)managed(N * 4);
 	uint32_t *asked = (uint32_t *)managed(KEYS * 4), *got = (uint32_t *)managed(2 * N * 4);
-	uint64_t *counts = (uint64_t *)managed(KEYS * 8), *offsets = (uint64_t *)managed((KEYS + 1) * 8);
-	uint64_t *removed = (uint64_t *)managed(KEYS * 8), *results = (uint64_t *)managed(5 * 8), on_host = 77;
+	uint64_t *counts = (uint64_t *)managed(KEYS * 8),
+		 *offsets = (uint64_t *)managed((KEYS + 1) * 8);
+	uint64_t *removed = (uint64_t *)managed(KEYS * 8), *results = (uint64_t *)managed(5 * 8),
+		 on_host = 77;
 	const int replays = test_quick() ? 2 : 10;
 	struct cua_multimap *mm = NULL;
 	enum cua_status refused[4];
@@ -188,7 +197,8 @@ START_TEST(test_graph)
 	ck_assert_cua(cua_multimap_retrieve_n(mm, KEYS, asked, N, offsets, got, results + 1));
 	ck_assert_cua(cua_multimap_size(mm, results + 2));
 	ck_assert_cua(cua_multimap_keys(mm, results + 3));
-	ck_assert_status(cua_multimap_retrieve(mm, N, got + N, got + N, results + 4), CUA_ERROR_OVERLAP);
+	ck_assert_status(cua_multimap_retrieve(mm, N, got + N, got + N, results + 4),
+			 CUA_ERROR_OVERLAP);
 	/* what would have to wait is refused and does not end the capture */
 	refused[0] = cua_multimap_status(mm);
 	refused[1] = cua_multimap_size(mm, &on_host);
@@ -204,7 +214,8 @@ START_TEST(test_graph)
 
 		for (uint32_t i = 0; i < N; i++) {
 			/* the second half of the pairs has the first half of the keys */
-			keys[i] = i < N / 2 ? (i * 7 + (uint32_t)replay * i) % KEYS : i % (KEYS / 2);
+			keys[i] =
+				i < N / 2 ? (i * 7 + (uint32_t)replay * i) % KEYS : i % (KEYS / 2);
 			values[i] = i;
 			first[keys[i]]++;
 		}

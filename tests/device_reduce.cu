@@ -49,7 +49,7 @@ CUA_FN int affine_same(struct affine a, struct affine b)
 CUA_DEFINE_REDUCE(affine, struct affine, affine_after(a, b))
 CUA_DEFINE_FINISH(affine, struct affine, affine_make(1, 0))
 
-CUA_DEFINE_REDUCE(product, uint16_t, (uint16_t)((unsigned)a * b))
+CUA_DEFINE_REDUCE(product, uint16_t, (uint16_t)((unsigned)a *b))
 CUA_DEFINE_FINISH(product, uint16_t, 1)
 
 /* ---- blocks ---- */
@@ -73,7 +73,8 @@ static __global__ void __launch_bounds__(1024) check_block(uint32_t *wrong, int 
 	bad += cua_block_min_i32(5 - (int32_t)t, &scratch) != 6 - (int32_t)size;
 	bad += cua_block_max_i32((int32_t)t - 2000, &scratch) != (int32_t)size - 2001;
 	bad += cua_block_sum_u64((uint64_t)(t + 1) << 40, &scratch) != (uint64_t)total << 40;
-	bad += cua_block_min_u64(((uint64_t)1 << 50) - t, &scratch) != ((uint64_t)1 << 50) - size + 1;
+	bad += cua_block_min_u64(((uint64_t)1 << 50) - t, &scratch) !=
+	       ((uint64_t)1 << 50) - size + 1;
 	bad += cua_block_max_u64((uint64_t)t << 33, &scratch) != (uint64_t)(size - 1) << 33;
 	bad += cua_block_sum_i64(-((int64_t)(t + 1) << 40), &scratch) != -((int64_t)total << 40);
 	bad += cua_block_min_i64(-((int64_t)t << 33), &scratch) != -((int64_t)(size - 1) << 33);
@@ -99,9 +100,10 @@ static __global__ void __launch_bounds__(1024) check_block(uint32_t *wrong, int 
 
 START_TEST(test_block_sizes)
 {
-	static const dim3 shapes[] = {dim3(7, 5, 3),   dim3(33, 31, 1), dim3(1, 1, 64), dim3(1, 1, 33),
-				      dim3(16, 64, 1), dim3(3, 341, 1), dim3(1, 1024, 1), dim3(2, 2, 2),
-				      dim3(5, 1, 13),  dim3(8, 8, 16),  dim3(31, 33, 1), dim3(1, 17, 60)};
+	static const dim3 shapes[] = {dim3(7, 5, 3),    dim3(33, 31, 1), dim3(1, 1, 64),
+				      dim3(1, 1, 33),   dim3(16, 64, 1), dim3(3, 341, 1),
+				      dim3(1, 1024, 1), dim3(2, 2, 2),   dim3(5, 1, 13),
+				      dim3(8, 8, 16),   dim3(31, 33, 1), dim3(1, 17, 60)};
 	uint32_t *wrong = (uint32_t *)device_zeros(1025 * sizeof(*wrong)), host[1025];
 	unsigned step = test_quick() ? 37 : 1;
 
@@ -116,8 +118,8 @@ START_TEST(test_block_sizes)
 		check_block<<<3, shapes[i]>>>(wrong, !test_quick());
 		finish_kernel();
 		ck_assert_cuda(cudaMemcpy(host, wrong, sizeof(*host), cudaMemcpyDeviceToHost));
-		ck_assert_msg(host[0] == 0, "%u wrong in a block of %u x %u x %u", host[0], shapes[i].x,
-			      shapes[i].y, shapes[i].z);
+		ck_assert_msg(host[0] == 0, "%u wrong in a block of %u x %u x %u", host[0],
+			      shapes[i].x, shapes[i].y, shapes[i].z);
 	}
 	ck_assert_cuda(cudaFree(wrong));
 }
@@ -141,7 +143,8 @@ static __global__ void __launch_bounds__(1024) check_special(uint32_t *wrong)
 		/* a block of one thread returns its NaN as it is */
 		bad += cua__bits_f32(cua_block_min_f32(nan32, &scratch)) != 0x7fc00000u;
 		bad += cua__bits_f64(cua_block_max_f64(nan64, &scratch)) != 0x7ff8000000000000u;
-		bad += cua__bits_f32(cua_block_min_f32(t == chosen ? -0.0f : 0.0f, &scratch)) != 0x80000000u;
+		bad += cua__bits_f32(cua_block_min_f32(t == chosen ? -0.0f : 0.0f, &scratch)) !=
+		       0x80000000u;
 		bad += cua__bits_f64(cua_block_max_f64(t == chosen ? 0.0 : -0.0, &scratch)) != 0;
 	}
 	bad += cua_block_sum_u32(0xffffffffu, &scratch) != 0u - size;
@@ -178,7 +181,8 @@ static __device__ struct affine affine_of_mask(uint32_t mask)
 /* The lanes of a mask and the others reduce at the same time, apart from each other. */
 static __global__ void check_warp(uint32_t *wrong, const uint32_t *masks)
 {
-	const uint32_t lane = cua_port_lane(), mask = masks[blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32];
+	const uint32_t lane = cua_port_lane(),
+		       mask = masks[blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32];
 	uint32_t bad = 0;
 
 	if (mask >> lane & 1) {
@@ -290,7 +294,8 @@ START_TEST(test_finish)
 {
 	static const struct {
 		unsigned grid, block;
-	} shapes[] = {{1, 1}, {1, 256}, {2, 33}, {5, 1024}, {132, 64}, {300, 1}, {1000, 100}, {3000, 32}};
+	} shapes[] = {{1, 1},    {1, 256}, {2, 33},     {5, 1024},
+		      {132, 64}, {300, 1}, {1000, 100}, {3000, 32}};
 	const enum cua_finish_mode mode = modes[_i];
 	const int in_order = mode == CUA_FINISH_LAST_BLOCK || mode == CUA_FINISH_ORDERED_LOCK;
 	struct cua_finish *states = (struct cua_finish *)device_zeros(4 * sizeof(*states));
@@ -443,7 +448,8 @@ START_TEST(test_bulk_block_sizes)
 		host[i] = (uint32_t)test_random(&seed);
 	x = (uint32_t *)test_upload(ctx, host, N * sizeof(*host));
 	for (uint32_t size = 1; size <= 1024; size += step) {
-		struct cua_reduce_options o = options_of(modes[size % 4], size % 3 ? size % 50 : 0, size);
+		struct cua_reduce_options o =
+			options_of(modes[size % 4], size % 3 ? size % 50 : 0, size);
 		size_t n = N - 10 - size, a = size % 4, b = size / 4 % 4;
 
 		ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_U32, n, x + a, NULL,
@@ -480,7 +486,8 @@ START_TEST(test_graph)
 	double *host = (double *)test_malloc(N * sizeof(*host)), got[CALLS], on_host = -1;
 	double *x = (double *)test_alloc(ctx, N * sizeof(*x));
 	double *results = (double *)test_alloc(ctx, CALLS * sizeof(*results));
-	struct cua_reduce_options many = options_of(CUA_FINISH_LAST_BLOCK, CUA_REDUCE_BLOCKS_MAX, 32);
+	struct cua_reduce_options many =
+		options_of(CUA_FINISH_LAST_BLOCK, CUA_REDUCE_BLOCKS_MAX, 32);
 	enum cua_status host_status, many_status;
 	cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
 	cudaStream_t stream;
@@ -518,13 +525,15 @@ START_TEST(test_graph)
 			expected[2] = host[i] > expected[2] ? host[i] : expected[2];
 			expected[3] += host[i] * host[i];
 		}
-		ck_assert_cuda(cudaMemcpyAsync(x, host, N * sizeof(*x), cudaMemcpyHostToDevice, stream));
+		ck_assert_cuda(
+			cudaMemcpyAsync(x, host, N * sizeof(*x), cudaMemcpyHostToDevice, stream));
 		ck_assert_cuda(cudaGraphLaunch(exec, stream));
-		ck_assert_cuda(cudaMemcpyAsync(got, results, sizeof(got), cudaMemcpyDeviceToHost, stream));
+		ck_assert_cuda(
+			cudaMemcpyAsync(got, results, sizeof(got), cudaMemcpyDeviceToHost, stream));
 		ck_assert_cuda(cudaStreamSynchronize(stream));
 		for (int i = 0; i < CALLS; i++)
-			ck_assert_msg(got[i] == expected[i / 4], "replay %d, call %d: %g, not %g", replay, i,
-				      got[i], expected[i / 4]);
+			ck_assert_msg(got[i] == expected[i / 4], "replay %d, call %d: %g, not %g",
+				      replay, i, got[i], expected[i / 4]);
 		/* a call between two replays uses the same state */
 		ck_assert_cua(cua_sum_f64(ctx, N, x, &on_host));
 		ck_assert(on_host == expected[0]);

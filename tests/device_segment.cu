@@ -31,9 +31,12 @@ static const enum cua_reduce_mode modes[] = {CUA_REDUCE_FAST, CUA_REDUCE_FIXED};
 START_TEST(test_graph)
 {
 	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
-	double *host = (double *)test_malloc(N * sizeof(*host)), *got = (double *)test_malloc(N * 8);
-	uint64_t *host_offsets = (uint64_t *)test_malloc((SEGMENTS + 1) * 8), count = 99, expected_count;
-	uint32_t *host_keys = (uint32_t *)test_malloc(N * 4), *got_keys = (uint32_t *)test_malloc(N * 4);
+	double *host = (double *)test_malloc(N * sizeof(*host)),
+	       *got = (double *)test_malloc(N * 8);
+	uint64_t *host_offsets = (uint64_t *)test_malloc((SEGMENTS + 1) * 8), count = 99,
+		 expected_count;
+	uint32_t *host_keys = (uint32_t *)test_malloc(N * 4),
+		 *got_keys = (uint32_t *)test_malloc(N * 4);
 	double *x = (double *)test_alloc(ctx, 2 * N * sizeof(*x));
 	double *results = (double *)test_alloc(ctx, CALLS * SEGMENTS * sizeof(*results));
 	double *by_key = (double *)test_alloc(ctx, 2 * N * sizeof(*by_key));
@@ -52,24 +55,24 @@ START_TEST(test_graph)
 	ck_assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	ck_assert_cua(cua_context_synchronize(ctx));
 	ck_assert_cua(cua_context_set_stream(ctx, stream));
-	ck_assert_cua(cua_reduce_by_key_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N, SEGMENTS,
-						  &bytes));
+	ck_assert_cua(cua_reduce_by_key_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N,
+						  SEGMENTS, &bytes));
 	ck_assert_cua(cua_context_reserve(ctx, bytes));
 	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
 	for (int i = 0; i < CALLS; i++) {
 		struct cua_segment_options o = CUA_SEGMENT_OPTIONS_INIT;
 
 		o.mode = modes[i / 3];
-		ck_assert_cua(cua_segmented_reduce(ctx, &o, ops[i % 3], CUA_F64, N, x, SEGMENTS, offsets,
-						   results + i * SEGMENTS));
+		ck_assert_cua(cua_segmented_reduce(ctx, &o, ops[i % 3], CUA_F64, N, x, SEGMENTS,
+						   offsets, results + i * SEGMENTS));
 	}
-	key_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N, keys, x, SEGMENTS,
-				       unique, by_key, device_count);
+	key_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N, keys, x,
+				       SEGMENTS, unique, by_key, device_count);
 	/* what would have to wait, or to allocate, is refused and does not end the capture */
-	host_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N, keys, x, SEGMENTS,
-					unique, by_key, &count);
-	large_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N * 2, keys, x, N * 2,
-					 unique, by_key, device_count);
+	host_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N, keys, x,
+					SEGMENTS, unique, by_key, &count);
+	large_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N * 2, keys,
+					 x, N * 2, unique, by_key, device_count);
 	ck_assert_cuda(cudaStreamIsCapturing(stream, &capturing));
 	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
 	ck_assert_int_eq((int)capturing, (int)cudaStreamCaptureStatusActive);
@@ -83,7 +86,8 @@ START_TEST(test_graph)
 		for (int i = 0; i < N; i++)
 			host[i] = (i * 7 + replay * 1000) % 2003 - 1000;
 		ck_assert_cuda(cudaMemcpyAsync(x, host, N * 8, cudaMemcpyHostToDevice, stream));
-		ck_assert_cuda(cudaMemcpyAsync(keys, host_keys, N * 4, cudaMemcpyHostToDevice, stream));
+		ck_assert_cuda(
+			cudaMemcpyAsync(keys, host_keys, N * 4, cudaMemcpyHostToDevice, stream));
 		ck_assert_cuda(cudaMemcpyAsync(offsets, host_offsets, (SEGMENTS + 1) * 8,
 					       cudaMemcpyHostToDevice, stream));
 		ck_assert_cuda(cudaGraphLaunch(exec, stream));
@@ -100,8 +104,9 @@ START_TEST(test_graph)
 					high = host[e] > high ? host[e] : high;
 				}
 				expected = i % 3 == 0 ? sum : i % 3 == 1 ? low : high;
-				EXPECT(got[k] == expected, "replay %d, call %d, segment %d: %g, not %g",
-				       replay, i, k, got[k], expected);
+				EXPECT(got[k] == expected,
+				       "replay %d, call %d, segment %d: %g, not %g", replay, i, k,
+				       got[k], expected);
 			}
 		}
 		ck_assert_cuda(cudaMemcpy(&count, device_count, 8, cudaMemcpyDeviceToHost));
@@ -117,7 +122,8 @@ START_TEST(test_graph)
 				sum += host[e];
 			EXPECT(got[expected_count] == sum && got_keys[expected_count] == k,
 			       "replay %d, run %d: %g of key %u, not %g of %u", replay,
-			       (int)expected_count, got[expected_count], got_keys[expected_count], sum, k);
+			       (int)expected_count, got[expected_count], got_keys[expected_count],
+			       sum, k);
 			expected_count++;
 		}
 		ck_assert_uint_eq(count, expected_count);
@@ -147,7 +153,8 @@ END_TEST
 START_TEST(test_fixed_as_cpu)
 {
 	size_t n = test_quick() ? 300007 : ((size_t)1 << 27) + ((size_t)1 << 24) + 7;
-	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA), *cpu = test_context(CUA_BACKEND_CPU);
+	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA),
+			   *cpu = test_context(CUA_BACKEND_CPU);
 	struct cua_segment_options o = CUA_SEGMENT_OPTIONS_INIT;
 	const uint64_t host_offsets[8] = {1, 1, 40, 3000, 9000, 100000, 100000, n};
 	float *host = (float *)test_malloc(n * 4), *x, *results = (float *)test_alloc(ctx, 7 * 4);
@@ -162,9 +169,10 @@ START_TEST(test_fixed_as_cpu)
 	}
 	x = (float *)test_upload(ctx, host, n * 4);
 	o.mode = CUA_REDUCE_FIXED;
-	ck_assert_cua(cua_segmented_reduce(cpu, &o, CUA_REDUCE_SUM, CUA_F32, n, host, 7, host_offsets,
-					   expected));
-	ck_assert_cua(cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F32, n, x, 7, offsets, results));
+	ck_assert_cua(cua_segmented_reduce(cpu, &o, CUA_REDUCE_SUM, CUA_F32, n, host, 7,
+					   host_offsets, expected));
+	ck_assert_cua(
+		cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F32, n, x, 7, offsets, results));
 	test_download(ctx, got, results, sizeof(got));
 	ck_assert_mem_eq(got, expected, sizeof(got));
 	test_free(ctx, x);
@@ -206,7 +214,7 @@ START_TEST(test_big)
 
 		/* one; even; all but a few empty */
 		for (size_t i = 0; i <= segments; i++)
-			host_offsets[i] = shape < 2 ? (uint64_t)i * (n / segments)
+			host_offsets[i] = shape < 2      ? (uint64_t)i * (n / segments)
 					  : i < most / 2 ? i / 1000 * 1000
 							 : n;
 		host_offsets[segments] = n;
@@ -227,7 +235,8 @@ START_TEST(test_big)
 
 		o.mode = CUA_REDUCE_FIXED;
 		offsets = (uint64_t *)test_upload(ctx, ends, sizeof(ends));
-		ck_assert_cua(cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F32, n, x, 1, offsets, results));
+		ck_assert_cua(cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F32, n, x, 1,
+						   offsets, results));
 		test_download(ctx, &sum, results, sizeof(sum));
 		EXPECT(sum == expected, "%a, not %a", (double)sum, (double)expected);
 		test_free(ctx, offsets);

@@ -30,11 +30,11 @@ __device__ static void section(enum how how, struct cua_spinlock *l, struct cell
 	if (how == DIVERGED)
 		how = (enum how)(random >> 8 & 3);
 	if (how == WITH_LOCK) {
-		CUA_WITH_LOCK_SCOPE(l, scope) {
+		CUA_WITH_LOCK_SCOPE (l, scope) {
 			work(c);
 		}
 	} else if (how == WITH_LOCK_LEFT) {
-		CUA_WITH_LOCK_SCOPE(l, scope) {
+		CUA_WITH_LOCK_SCOPE (l, scope) {
 			work(c);
 			if (random & 1)
 				break;
@@ -144,7 +144,8 @@ START_TEST(many_locks)
 
 	for (int how = 0; how < N_HOW; how++) {
 		run_every_lane(ctx, (enum how)how, 1021, blocks, 256, 4, CUA_SCOPE_DEVICE);
-		run_every_lane(ctx, (enum how)how, 5, test_quick() ? 2 : 32, 96, 2, CUA_SCOPE_DEVICE);
+		run_every_lane(ctx, (enum how)how, 5, test_quick() ? 2 : 32, 96, 2,
+			       CUA_SCOPE_DEVICE);
 	}
 	run_every_lane(ctx, DIVERGED, 1021, blocks, 256, 4, CUA_SCOPE_SYSTEM);
 	cua_context_destroy(ctx);
@@ -238,16 +239,17 @@ END_TEST
 /* An outer and an inner lock, always in this order, by lanes of one warp and of many. */
 __global__ static void nested(struct cua_spinlock *outer, struct cua_spinlock *inner,
 			      struct cell *outer_cells, struct cell *inner_cells, uint32_t n,
-			      unsigned long long *outer_expected, unsigned long long *inner_expected)
+			      unsigned long long *outer_expected,
+			      unsigned long long *inner_expected)
 {
 	uint32_t random = mix(blockIdx.x * blockDim.x + threadIdx.x + 1);
 	uint32_t a = random % n, b = (random >> 12) % n;
 
 	atomicAdd(&outer_expected[a], 1ull);
 	atomicAdd(&inner_expected[b], 1ull);
-	CUA_WITH_LOCK(&outer[a]) {
+	CUA_WITH_LOCK (&outer[a]) {
 		work(&outer_cells[a]);
-		CUA_WITH_LOCK(&inner[b]) {
+		CUA_WITH_LOCK (&inner[b]) {
 			work(&inner_cells[b]);
 			if (random >> 31)
 				break;

@@ -37,7 +37,8 @@ __device__ static int meet(uint32_t *arrived)
 
 enum kind { SPIN, TICKET, MCS, WRITE, SEQ, SEMAPHORE, N_KINDS };
 
-static const char *const kind_names[] = {"spinlock", "ticketlock", "mcslock", "rwlock", "seqlock", "semaphore"};
+static const char *const kind_names[] = {"spinlock", "ticketlock", "mcslock",
+					 "rwlock",   "seqlock",    "semaphore"};
 
 /* Memory of zeros but for the semaphore, and what a lock protects, which is plain and in three lines. */
 struct locks {
@@ -69,7 +70,8 @@ static void check_and_free(struct locks *l, uint64_t expected)
 	ck_assert_uint_eq(l->credit, 3 * expected);
 	ck_assert_uint_eq(l->debit, 0 - 3 * expected);
 	ck_assert(!cua_spinlock_locked(&l->spin) && !cua_ticketlock_locked(&l->ticket) &&
-		  !cua_mcslock_locked(&l->mcs) && !cua_rwlock_locked(&l->rw) && !cua_seqlock_locked(&l->seq));
+		  !cua_mcslock_locked(&l->mcs) && !cua_rwlock_locked(&l->rw) &&
+		  !cua_seqlock_locked(&l->seq));
 	ck_assert_uint_eq(cua_semaphore_value(&l->semaphore), 1);
 	ck_assert_cuda(cudaFree(l));
 }
@@ -85,7 +87,8 @@ __device__ static void work(struct locks *l)
 	CUA_WRITE(l->count, CUA_READ(l->count) + 1);
 }
 
-__device__ static int lock_for(struct locks *l, enum kind kind, struct cua_mcslock_node *node, uint64_t ns)
+__device__ static int lock_for(struct locks *l, enum kind kind, struct cua_mcslock_node *node,
+			       uint64_t ns)
 {
 	switch (kind) {
 	case SPIN: return cua_spinlock_lock_for(&l->spin, ns);
@@ -132,12 +135,12 @@ __device__ static uint32_t section(struct locks *l, enum kind kind, struct cua_m
 		ran++;                                                                             \
 	}
 	switch (kind) {
-	case SPIN: CUA_WITH_LOCK(&l->spin) ONCE break;
-	case TICKET: CUA_WITH_TICKETLOCK(&l->ticket) ONCE break;
-	case MCS: CUA_WITH_MCSLOCK(&l->mcs, node) ONCE break;
-	case WRITE: CUA_WITH_WRITE_LOCK(&l->rw) ONCE break;
-	case SEQ: CUA_WITH_SEQLOCK(&l->seq) ONCE break;
-	default: CUA_WITH_SEMAPHORE(&l->semaphore) ONCE
+	case SPIN: CUA_WITH_LOCK (&l->spin) ONCE break;
+	case TICKET: CUA_WITH_TICKETLOCK (&l->ticket) ONCE break;
+	case MCS: CUA_WITH_MCSLOCK (&l->mcs, node) ONCE break;
+	case WRITE: CUA_WITH_WRITE_LOCK (&l->rw) ONCE break;
+	case SEQ: CUA_WITH_SEQLOCK (&l->seq) ONCE break;
+	default: CUA_WITH_SEMAPHORE (&l->semaphore) ONCE
 	}
 #undef ONCE
 	return ran;
@@ -145,14 +148,16 @@ __device__ static uint32_t section(struct locks *l, enum kind kind, struct cua_m
 
 /* ---- many sections ---- */
 
-__global__ static void by_section(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes, uint32_t each)
+__global__ static void by_section(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes,
+				  uint32_t each)
 {
 	for (uint32_t i = 0; i < each; i++)
 		if (section(l, kind, &nodes[global_id()]) != 1)
 			cua_atomic_add_u64(&l->wrong, 1);
 }
 
-__global__ static void by_call(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes, uint32_t each)
+__global__ static void by_call(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes,
+			       uint32_t each)
 {
 	struct cua_mcslock_node *node = &nodes[global_id()];
 
@@ -163,7 +168,8 @@ __global__ static void by_call(struct locks *l, enum kind kind, struct cua_mcslo
 	}
 }
 
-static void run_sections(void (*kernel)(struct locks *, enum kind, struct cua_mcslock_node *, uint32_t),
+static void run_sections(void (*kernel)(struct locks *, enum kind, struct cua_mcslock_node *,
+					uint32_t),
 			 enum kind kind, unsigned blocks, unsigned threads, uint64_t total)
 {
 	struct locks *l = managed_locks();
@@ -262,8 +268,10 @@ START_TEST(divergence)
 		uint64_t *done = (uint64_t *)managed(sizeof(*done));
 		struct cua_mcslock_node *nodes;
 
-		nodes = (struct cua_mcslock_node *)managed((size_t)blocks * threads * sizeof(*nodes));
-		diverged<<<blocks, threads>>>(l, (enum kind)_i, nodes, 8, (uint32_t)test_random(&seed), done);
+		nodes = (struct cua_mcslock_node *)managed((size_t)blocks * threads *
+							   sizeof(*nodes));
+		diverged<<<blocks, threads>>>(l, (enum kind)_i, nodes, 8,
+					      (uint32_t)test_random(&seed), done);
 		finish_kernel();
 		ck_assert_uint_gt(*done, 0);
 		check_and_free(l, *done);
@@ -275,8 +283,8 @@ END_TEST
 
 /* ---- who gets how many turns, while all want them for a fixed time ---- */
 
-__global__ static void race(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes, uint64_t ns,
-			    uint32_t *arrived, uint32_t *turns, uint32_t *failed)
+__global__ static void race(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes,
+			    uint64_t ns, uint32_t *arrived, uint32_t *turns, uint32_t *failed)
 {
 	uint64_t start;
 	uint32_t mine = 0;
@@ -311,12 +319,13 @@ static void run_race(enum kind kind, unsigned threads)
 		sum += turns[i];
 	}
 	printf("fairness: %s, %u blocks of %u: %llu turns in %llu ms; a thread %u to %u, %.1f on average\n",
-	       kind_names[kind], blocks, threads, (unsigned long long)sum, (unsigned long long)(ns / 1000000),
-	       least, most, (double)sum / n);
+	       kind_names[kind], blocks, threads, (unsigned long long)sum,
+	       (unsigned long long)(ns / 1000000), least, most, (double)sum / n);
 	/* First come, first served: whoever comes again stands behind all the others. Tools delay the start of some. */
 	if ((kind == TICKET || kind == MCS) && !test_quick())
-		ck_assert_msg(most <= least + least / 4 + 8, "%s: a thread had %u turns, another %u",
-			      kind_names[kind], least, most);
+		ck_assert_msg(most <= least + least / 4 + 8,
+			      "%s: a thread had %u turns, another %u", kind_names[kind], least,
+			      most);
 	check_and_free(l, sum);
 	ck_assert_cuda(cudaFree(words));
 	ck_assert_cuda(cudaFree(turns));
@@ -333,14 +342,17 @@ END_TEST
 
 /* ---- timeouts on a lock that another block holds ---- */
 
-enum { GAP_NS = 100000 }; /* between two looks at the clock by a block that does nothing else: it was not running */
+enum {
+	GAP_NS = 100000
+}; /* between two looks at the clock by a block that does nothing else: it was not running */
 
 /*
  * Programs that share a device take turns of milliseconds on all of it. The holder watches the clock while the others
  * wait, and adds up in *away the time in which nobody here ran.
  */
-__global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes, uint64_t ns,
-			       uint32_t *held, uint32_t *gave_up, uint64_t *longest, uint64_t *away, uint32_t *wrong)
+__global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes,
+			       uint64_t ns, uint32_t *held, uint32_t *gave_up, uint64_t *longest,
+			       uint64_t *away, uint32_t *wrong)
 {
 	struct cua_mcslock_node *node = &nodes[blockIdx.x];
 	uint64_t start, took;
@@ -355,7 +367,8 @@ __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslo
 		cua_atomic_store_explicit_u32(held, 1, CUA_RELEASE, CUA_SCOPE_DEVICE);
 		do {
 			/* first this, then the clock: a gap just before the last one gave up counts too */
-			all = cua_atomic_load_explicit_u32(gave_up, CUA_ACQUIRE, CUA_SCOPE_DEVICE) == gridDim.x - 1;
+			all = cua_atomic_load_explicit_u32(gave_up, CUA_ACQUIRE,
+							   CUA_SCOPE_DEVICE) == gridDim.x - 1;
 			now = cua_port_clock_ns();
 			if (now - last > GAP_NS)
 				*away += now - last;
@@ -383,12 +396,14 @@ __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslo
 static uint64_t run_timeouts(enum kind kind, uint64_t ns, uint64_t *away)
 {
 	unsigned blocks = test_quick() ? 4 : processors();
-	struct cua_mcslock_node *nodes = (struct cua_mcslock_node *)managed(blocks * sizeof(*nodes));
+	struct cua_mcslock_node *nodes =
+		(struct cua_mcslock_node *)managed(blocks * sizeof(*nodes));
 	struct locks *l = managed_locks();
 	uint64_t *times = (uint64_t *)managed(2 * sizeof(*times)), took;
 	uint32_t *words = (uint32_t *)managed(3 * sizeof(*words));
 
-	give_up<<<blocks, 1>>>(l, kind, nodes, ns, &words[0], &words[1], &times[0], &times[1], &words[2]);
+	give_up<<<blocks, 1>>>(l, kind, nodes, ns, &words[0], &words[1], &times[0], &times[1],
+			       &words[2]);
 	finish_kernel();
 	ck_assert_uint_eq(words[2], 0);
 	took = times[0];
@@ -435,8 +450,8 @@ CUA_DEFINE_COMBINE(add_to, struct locks, uint64_t, {
 CUA_DEFINE_COMBINE(count, uint64_t, uint64_t, *state += argument);
 
 /* Any lanes of a warp, in groups of their own; each group with a mask of its own. */
-__global__ static void combine_groups(struct cua_spinlock *locks, uint64_t *counts, uint32_t n_locks,
-				      uint32_t each, uint64_t *own)
+__global__ static void combine_groups(struct cua_spinlock *locks, uint64_t *counts,
+				      uint32_t n_locks, uint32_t each, uint64_t *own)
 {
 	uint32_t warp = whole_warp(), mine = 0;
 
@@ -453,12 +468,14 @@ __global__ static void combine_groups(struct cua_spinlock *locks, uint64_t *coun
 }
 
 __global__ static void __launch_bounds__(256)
-	combine_blocks(struct cua_spinlock *locks, uint64_t *counts, uint32_t n_locks, uint32_t each)
+	combine_blocks(struct cua_spinlock *locks, uint64_t *counts, uint32_t n_locks,
+		       uint32_t each)
 {
 	__shared__ uint64_t scratch[256];
 
 	for (uint32_t i = 0; i < each; i++)
-		count_block(&locks[blockIdx.x % n_locks], &counts[blockIdx.x % n_locks], 1, scratch);
+		count_block(&locks[blockIdx.x % n_locks], &counts[blockIdx.x % n_locks], 1,
+			    scratch);
 }
 
 static uint64_t sum_and_clear(uint64_t *counts, size_t n)
@@ -546,7 +563,7 @@ CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u64, (old + operand) % 1000003)
 	{                                                                                          \
 		const uint32_t n_cells = 16;                                                       \
 		unsigned blocks = test_quick() ? 4 : processors(), n = blocks * STRESS_THREADS;    \
-		uint32_t each = test_quick() ? 5 : (uint32_t)((million) * MILLION / n + 1);        \
+		uint32_t each = test_quick() ? 5 : (uint32_t)((million)*MILLION / n + 1);          \
 		T *cells = (T *)managed(n_cells * sizeof(T)), *own = (T *)managed(n * sizeof(T));  \
 		T expected[n_cells];                                                               \
                                                                                                    \
@@ -561,8 +578,9 @@ CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u64, (old + operand) % 1000003)
 			*p = (T)(expression);                                                      \
 		}                                                                                  \
 		for (uint32_t k = 0; k < n_cells; k++)                                             \
-			ck_assert_msg(cells[k] == expected[k], #name ": cell %u is %.17g, not %.17g", k, \
-				      (double)cells[k], (double)expected[k]);                      \
+			ck_assert_msg(cells[k] == expected[k],                                     \
+				      #name ": cell %u is %.17g, not %.17g", k, (double)cells[k],  \
+				      (double)expected[k]);                                        \
 		ck_assert_cuda(cudaFree(cells));                                                   \
 		ck_assert_cuda(cudaFree(own));                                                     \
 	}                                                                                          \
@@ -573,14 +591,17 @@ CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u64, (old + operand) % 1000003)
 
 /* those of the machine, a lane at a time: 10^8 */
 DEFINE_STRESS(add_u32, uint32_t, BY_LANE, 0, random, ADD, (cua_atomic_add_u32(p, operand), 0), 100)
-DEFINE_STRESS(fetch_add_u64, uint64_t, BY_LANE, 0, random, ADD, cua_atomic_fetch_add_u64(p, operand), 100)
+DEFINE_STRESS(fetch_add_u64, uint64_t, BY_LANE, 0, random, ADD,
+	      cua_atomic_fetch_add_u64(p, operand), 100)
 DEFINE_STRESS(sub_i64, int64_t, BY_LANE, 0, BYTE, old + operand,
 	      (cua_atomic_sub_i64(p, -operand), 0), 100)
 DEFINE_STRESS(add_f32, float, BY_LANE, 0, 1, ADD, (cua_atomic_add_f32(p, operand), 0), 100)
-DEFINE_STRESS(fetch_add_f64, double, BY_LANE, 0, BYTE, ADD, cua_atomic_fetch_add_f64(p, operand), 100)
+DEFINE_STRESS(fetch_add_f64, double, BY_LANE, 0, BYTE, ADD, cua_atomic_fetch_add_f64(p, operand),
+	      100)
 DEFINE_STRESS(fetch_xor_u32, uint32_t, BY_LANE, 0, random, old ^ operand,
 	      cua_atomic_fetch_xor_u32(p, operand), 100)
-DEFINE_STRESS(xor_u64, uint64_t, BY_LANE, 0, random, old ^ operand, (cua_atomic_xor_u64(p, operand), 0), 100)
+DEFINE_STRESS(xor_u64, uint64_t, BY_LANE, 0, random, old ^ operand,
+	      (cua_atomic_xor_u64(p, operand), 0), 100)
 DEFINE_STRESS(max_i32, int32_t, BY_LANE, INT32_MIN, random, (old > operand ? old : operand),
 	      (cua_atomic_max_i32(p, operand), 0), 100)
 DEFINE_STRESS(fetch_min_u64, uint64_t, BY_LANE, UINT64_MAX, random, (old < operand ? old : operand),
@@ -592,19 +613,20 @@ DEFINE_STRESS(warp_mixed_u64, uint64_t, BY_LANE, 0, random, ADD,
 	      (cua_atomic_add_warp_u64(ALL_LANES, p, operand), 0), 100)
 DEFINE_STRESS(warp_cas_f64, double, BY_WARP, 0, BYTE, ADD,
 	      cua_atomic_fetch_add_cas_warp_f64(ALL_LANES, p, operand), 100)
-DEFINE_STRESS(warp_mul_u64, uint64_t, BY_WARP, 1, random | 1, old * operand,
+DEFINE_STRESS(warp_mul_u64, uint64_t, BY_WARP, 1, random | 1, old *operand,
 	      cua_atomic_fetch_mul_warp_u64(ALL_LANES, p, operand), 100)
 DEFINE_STRESS(warp_user, uint64_t, BY_WARP, 0, random, (old + operand) % 1000003,
 	      add_mod_warp(ALL_LANES, p, operand), 100)
 DEFINE_STRESS(block_add_u64, uint64_t, BY_BLOCK, 0, random, ADD,
 	      (cua_atomic_add_block_u64(p, operand, block), 0), 100)
-DEFINE_STRESS(block_mul_u32, uint32_t, BY_BLOCK, 1, random | 1, old * operand,
+DEFINE_STRESS(block_mul_u32, uint32_t, BY_BLOCK, 1, random | 1, old *operand,
 	      (cua_atomic_mul_block_u32(p, operand, block), 0), 100)
 DEFINE_STRESS(block_cas_f64, double, BY_BLOCK, 0, BYTE, ADD,
 	      (cua_atomic_add_cas_block_f64(p, operand, block), 0), 100)
 /* loops over compare-and-swap, a lane at a time: 3 * 10^5 are a second */
 DEFINE_STRESS(cas_f32, float, BY_LANE, 0, 1, ADD, cua_atomic_fetch_add_cas_f32(p, operand), 1)
-DEFINE_STRESS(mul_u32, uint32_t, BY_LANE, 1, random | 1, old * operand, cua_atomic_fetch_mul_u32(p, operand), 1)
+DEFINE_STRESS(mul_u32, uint32_t, BY_LANE, 1, random | 1, old *operand,
+	      cua_atomic_fetch_mul_u32(p, operand), 1)
 DEFINE_STRESS(user, uint64_t, BY_LANE, 0, random, (old + operand) % 1000003, add_mod(p, operand), 1)
 DEFINE_STRESS(max_f64, double, BY_LANE, 0, random, (old > operand ? old : operand),
 	      (cua_atomic_max_f64(p, operand), 0), 10)
@@ -615,12 +637,12 @@ DEFINE_STRESS(narrow_i16, int16_t, BY_LANE, 0, random, old ^ operand,
 
 static const TTest *const *const stress_tests[] = {
 #define STRESS(name) &stress_##name
-	STRESS(add_u32), STRESS(fetch_add_u64), STRESS(sub_i64), STRESS(add_f32), STRESS(fetch_add_f64),
-	STRESS(fetch_xor_u32), STRESS(xor_u64), STRESS(max_i32), STRESS(fetch_min_u64),
-	STRESS(warp_add_u32), STRESS(warp_mixed_u64), STRESS(warp_cas_f64), STRESS(warp_mul_u64),
-	STRESS(warp_user), STRESS(block_add_u64), STRESS(block_mul_u32), STRESS(block_cas_f64),
-	STRESS(cas_f32), STRESS(mul_u32), STRESS(user), STRESS(max_f64), STRESS(narrow_u8),
-	STRESS(narrow_i16),
+	STRESS(add_u32),       STRESS(fetch_add_u64), STRESS(sub_i64),        STRESS(add_f32),
+	STRESS(fetch_add_f64), STRESS(fetch_xor_u32), STRESS(xor_u64),        STRESS(max_i32),
+	STRESS(fetch_min_u64), STRESS(warp_add_u32),  STRESS(warp_mixed_u64), STRESS(warp_cas_f64),
+	STRESS(warp_mul_u64),  STRESS(warp_user),     STRESS(block_add_u64),  STRESS(block_mul_u32),
+	STRESS(block_cas_f64), STRESS(cas_f32),       STRESS(mul_u32),        STRESS(user),
+	STRESS(max_f64),       STRESS(narrow_u8),     STRESS(narrow_i16),
 #undef STRESS
 };
 
@@ -666,7 +688,8 @@ __global__ static void bits(uint32_t *words, uint32_t each, uint32_t *wrong)
 			cua_atomic_add_u32(wrong, 1);
 		if (i + 1 == each)
 			break;
-		if (!(cua_atomic_load_u32(word) & bit) || !(cua_atomic_fetch_and_u32(word, ~bit) & bit))
+		if (!(cua_atomic_load_u32(word) & bit) ||
+		    !(cua_atomic_fetch_and_u32(word, ~bit) & bit))
 			cua_atomic_add_u32(wrong, 1);
 	}
 }

@@ -35,14 +35,14 @@ __device__ static struct wide add_one(struct cua_stripes stripes, struct wide *p
 	case 1:
 		old = wide_load_explicit(stripes, p, CUA_ACQUIRE, scope);
 		for (;;) {
-			seen = wide_compare_exchange_explicit(stripes, p, old, wide_of(old.word[0] + 1),
-							      CUA_ACQ_REL, scope);
+			seen = wide_compare_exchange_explicit(
+				stripes, p, old, wide_of(old.word[0] + 1), CUA_ACQ_REL, scope);
 			if (seen.word[0] == old.word[0])
 				return old;
 			old = seen;
 		}
 	case 2:
-		CUA_WITH_STRIPE_SCOPE(&stripes, p, scope) {
+		CUA_WITH_STRIPE_SCOPE (&stripes, p, scope) {
 			old = CUA_READ(*p);
 			CUA_WRITE(*p, wide_of(old.word[0] + 1));
 			if (way & 64)
@@ -63,9 +63,9 @@ __device__ static struct wide add_one(struct cua_stripes stripes, struct wide *p
 	return old;
 }
 
-__global__ static void additions(struct cua_stripes stripes, struct wide *objects, uint32_t n, uint32_t each,
-				 int way, enum cua_scope scope, unsigned long long *expected,
-				 unsigned long long *torn)
+__global__ static void additions(struct cua_stripes stripes, struct wide *objects, uint32_t n,
+				 uint32_t each, int way, enum cua_scope scope,
+				 unsigned long long *expected, unsigned long long *torn)
 {
 	uint32_t id = global_id();
 
@@ -98,12 +98,13 @@ START_TEST(striped_atomics)
 			memset(objects, 0, 1000 * sizeof(*objects));
 			memset(expected, 0, 1001 * sizeof(*expected));
 			additions<<<blocks, 96>>>(stripes, objects, n_objects[o], 2, way,
-						  o == 1 ? CUA_SCOPE_SYSTEM : CUA_SCOPE_DEVICE, expected,
-						  &expected[1000]);
+						  o == 1 ? CUA_SCOPE_SYSTEM : CUA_SCOPE_DEVICE,
+						  expected, &expected[1000]);
 			finish_kernel();
 			ck_assert_uint_eq(expected[1000], 0);
 			for (uint32_t k = 0; k < n_objects[o]; k++)
-				ck_assert_msg(whole(&objects[k]) && objects[k].word[0] == expected[k],
+				ck_assert_msg(whole(&objects[k]) &&
+						      objects[k].word[0] == expected[k],
 					      "way %d, object %u: %llu, not %llu", way, k,
 					      (unsigned long long)objects[k].word[0], expected[k]);
 		}
@@ -115,7 +116,8 @@ START_TEST(striped_atomics)
 END_TEST
 
 /* Amounts move between accounts, in both directions at once. */
-__global__ static void moves(struct cua_stripes stripes, int64_t *accounts, uint32_t n, uint32_t each)
+__global__ static void moves(struct cua_stripes stripes, int64_t *accounts, uint32_t n,
+			     uint32_t each)
 {
 	uint32_t id = global_id();
 
@@ -170,7 +172,8 @@ __global__ static void in_block(struct wide *out, unsigned long long *wrong, uin
 		atomicAdd(wrong, 1ull);
 	for (uint32_t i = 0; i < each; i++) {
 		uint32_t random = mix(threadIdx.x + i * 1000);
-		struct wide old = add_one(stripes, &objects[random % 16], random >> 8, CUA_SCOPE_BLOCK);
+		struct wide old =
+			add_one(stripes, &objects[random % 16], random >> 8, CUA_SCOPE_BLOCK);
 
 		if (!whole(&old))
 			atomicAdd(wrong, 1ull);

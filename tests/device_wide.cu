@@ -56,7 +56,8 @@ __global__ static void widen(float *f, float *b)
 	b[i] = cua_f32_from_bf16(k);
 }
 
-__global__ static void narrow_down(const float *x, struct cua_f16 *f, struct cua_bf16 *b, unsigned n)
+__global__ static void narrow_down(const float *x, struct cua_f16 *f, struct cua_bf16 *b,
+				   unsigned n)
 {
 	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -71,7 +72,8 @@ START_TEST(conversions)
 	uint64_t seed = test_seed("conversions");
 	/* around each value and half way to the next one, for both types; then anything */
 	unsigned around = 65536 * 12, n = around + (test_quick() ? 10000u : 1000000u);
-	float *f = (float *)managed(65536 * sizeof(float)), *b = (float *)managed(65536 * sizeof(float));
+	float *f = (float *)managed(65536 * sizeof(float)),
+	      *b = (float *)managed(65536 * sizeof(float));
 	float *x = (float *)managed(n * sizeof(float));
 	struct cua_f16 *h = (struct cua_f16 *)managed(n * sizeof(*h));
 	struct cua_bf16 *k = (struct cua_bf16 *)managed(n * sizeof(*k));
@@ -83,9 +85,11 @@ START_TEST(conversions)
 		struct cua_bf16 w = {(uint16_t)i};
 		double wf = value_f16(v), wb = value_bf16(w);
 
-		EXPECT(wf != wf ? f[i] != f[i] : (double)f[i] == wf && !signbit(f[i]) == !signbit(wf),
+		EXPECT(wf != wf ? f[i] != f[i]
+				: (double)f[i] == wf && !signbit(f[i]) == !signbit(wf),
 		       "f16 %#x is %.9g", i, (double)f[i]);
-		EXPECT(wb != wb ? b[i] != b[i] : (double)b[i] == wb && !signbit(b[i]) == !signbit(wb),
+		EXPECT(wb != wb ? b[i] != b[i]
+				: (double)b[i] == wb && !signbit(b[i]) == !signbit(wb),
 		       "bf16 %#x is %.9g", i, (double)b[i]);
 	}
 	for (unsigned i = 0; i < n; i++) {
@@ -101,10 +105,10 @@ START_TEST(conversions)
 	finish_kernel();
 	for (unsigned i = 0; i < n; i++) {
 		/* as a sum with nothing, whose NaN may be any quiet one */
-		EXPECT(wide_same_f16(WIDE_ADD, h[i], rounded_f16((double)x[i])), "%.9g became f16 %#x",
-		       (double)x[i], h[i].bits);
-		EXPECT(wide_same_bf16(WIDE_ADD, k[i], rounded_bf16((double)x[i])), "%.9g became bf16 %#x",
-		       (double)x[i], k[i].bits);
+		EXPECT(wide_same_f16(WIDE_ADD, h[i], rounded_f16((double)x[i])),
+		       "%.9g became f16 %#x", (double)x[i], h[i].bits);
+		EXPECT(wide_same_bf16(WIDE_ADD, k[i], rounded_bf16((double)x[i])),
+		       "%.9g became bf16 %#x", (double)x[i], k[i].bits);
 	}
 	ck_assert_cuda(cudaFree(f));
 	ck_assert_cuda(cudaFree(b));
@@ -150,10 +154,10 @@ CUA_FN struct combination combination_of(unsigned block)
 	{                                                                                          \
 		enum cua_order order = (enum cua_order)(how % 5);                                  \
 		enum cua_scope scope = (enum cua_scope)(how / 5 % 3);                              \
-		enum cua_order load = order == CUA_RELEASE || order == CUA_ACQ_REL ? CUA_ACQUIRE   \
-										   : order;        \
-		enum cua_order store = order == CUA_ACQUIRE || order == CUA_ACQ_REL ? CUA_RELEASE  \
-										    : order;       \
+		enum cua_order load =                                                              \
+			order == CUA_RELEASE || order == CUA_ACQ_REL ? CUA_ACQUIRE : order;        \
+		enum cua_order store =                                                             \
+			order == CUA_ACQUIRE || order == CUA_ACQ_REL ? CUA_RELEASE : order;        \
                                                                                                    \
 		r[0] = cua_atomic_load_explicit_##s(p, load, scope);                               \
 		cua_atomic_store_explicit_##s(p, b, store, scope);                                 \
@@ -199,123 +203,127 @@ DEFINE_LACKING(u128, struct cua_u128)
  * element.
  */
 #define N_ACCESSES (5u * 3u * 2u)
-#define DEFINE_EXACT(s, T)                                                                         \
-	__global__ static void exact_##s(T *cells, T *olds, const T *a, const T *v, unsigned n)    \
-	{                                                                                          \
-		__shared__ T shared[THREADS * 2];                                                  \
-		struct combination c = combination_of(blockIdx.x);                                 \
-		size_t base = (size_t)blockIdx.x * n;                                              \
-                                                                                                   \
-		for (unsigned i = threadIdx.x; i < n; i += THREADS) {                              \
-			T *p = c.shared ? &shared[threadIdx.x * 2] : &cells[base + i];             \
-                                                                                                   \
-			if (c.shared)                                                              \
-				*p = a[i];                                                         \
-			olds[base + i] = apply_##s(c, p, v[i]);                                    \
-			if (c.shared)                                                              \
-				cells[base + i] = *p;                                              \
-		}                                                                                  \
-	}                                                                                          \
-	__global__ static void accesses_of_##s(T *cells, T *results, const T *a, const T *b,       \
-					       const T *other, unsigned n)                         \
-	{                                                                                          \
-		__shared__ T shared[THREADS * 2];                                                  \
-                                                                                                   \
-		for (unsigned i = threadIdx.x; i < n; i += THREADS) {                              \
-			size_t at = (size_t)blockIdx.x * n + i;                                    \
-			T *p = blockIdx.x / 15 ? &shared[threadIdx.x * 2] : &cells[at * 2];        \
-                                                                                                   \
-			*p = a[i];                                                                 \
-			access_##s(blockIdx.x, p, a[i], b[i], other[i], &results[at * 6]);         \
-		}                                                                                  \
-	}                                                                                          \
-	START_TEST(operations_##s)                                                                 \
-	{                                                                                          \
-		uint64_t seed = test_seed("operations_" #s);                                       \
-		unsigned edges = (unsigned)(N_WIDE_VALUES(s) * N_WIDE_VALUES(s));                  \
-		/* even, so that no word is in two blocks */                                       \
-		unsigned n = edges + 100 + edges % 2;                                              \
-		T *a, *v, *cells, *olds;                                                           \
-                                                                                                   \
-		if (!HAS_##s())                                                                    \
-			return;                                                                    \
-		a = (T *)managed(n * sizeof(T));                                                   \
-		v = (T *)managed(n * sizeof(T));                                                   \
-		cells = (T *)managed(N_COMBINATIONS * n * sizeof(T));                              \
-		olds = (T *)managed(N_COMBINATIONS * n * sizeof(T));                               \
-		for (unsigned i = 0; i < n; i++) {                                                 \
-			a[i] = i < edges ? wide_values_##s[i / N_WIDE_VALUES(s)] : random_##s(&seed); \
-			v[i] = i < edges ? wide_values_##s[i % N_WIDE_VALUES(s)] : random_##s(&seed); \
-		}                                                                                  \
-		for (unsigned b = 0; b < N_COMBINATIONS; b++)                                      \
-			memcpy(&cells[(size_t)b * n], a, n * sizeof(T));                           \
-		exact_##s<<<N_COMBINATIONS, THREADS>>>(cells, olds, a, v, n);                      \
-		finish_kernel();                                                                 \
-		for (unsigned b = 0; b < N_COMBINATIONS; b++) {                                    \
-			struct combination c = combination_of(b);                                  \
-                                                                                                   \
-			for (unsigned i = 0; WIDE_HAS_##s(c.op) && i < n; i++) {                   \
-				T x = cells[(size_t)b * n + i], old = olds[(size_t)b * n + i];     \
-				T wanted = wide_##s((enum wide_op)c.op, a[i], v[i]);               \
-                                                                                                   \
-				EXPECT(memcmp(&old, &a[i], sizeof(old)) == 0,                      \
-				       #s " op %d form %d order %d scope %d shared %d element %u: " \
-					  "wrong old value",                                       \
-				       c.op, c.form, c.order, c.scope, c.shared, i);               \
-				EXPECT(wide_same_##s((enum wide_op)c.op, x, wanted),               \
-				       #s " op %d form %d order %d scope %d shared %d: from " SHOW_##s \
-					  " by " SHOW_##s " came " SHOW_##s ", not " SHOW_##s,     \
-				       c.op, c.form, c.order, c.scope, c.shared, PARTS_##s(a[i]),  \
-				       PARTS_##s(v[i]), PARTS_##s(x), PARTS_##s(wanted));          \
-			}                                                                          \
-		}                                                                                  \
-		ck_assert_cuda(cudaFree(a));                                                       \
-		ck_assert_cuda(cudaFree(v));                                                       \
-		ck_assert_cuda(cudaFree(cells));                                                   \
-		ck_assert_cuda(cudaFree(olds));                                                    \
-	}                                                                                          \
-	END_TEST                                                                                   \
-                                                                                                   \
-	START_TEST(accesses_##s)                                                                   \
-	{                                                                                          \
-		uint64_t seed = test_seed("accesses_" #s);                                         \
-		unsigned n = (unsigned)(N_WIDE_VALUES(s) * N_WIDE_VALUES(s));                      \
-		T *a, *b, *other, *cells, *results;                                                \
-                                                                                                   \
-		if (!HAS_##s())                                                                    \
-			return;                                                                    \
-		a = (T *)managed(n * sizeof(T));                                                   \
-		b = (T *)managed(n * sizeof(T));                                                   \
-		other = (T *)managed(n * sizeof(T));                                               \
-		cells = (T *)managed(N_ACCESSES * n * 2 * sizeof(T));                              \
-		results = (T *)managed(N_ACCESSES * n * 6 * sizeof(T));                            \
-		for (unsigned i = 0; i < n; i++) {                                                 \
-			a[i] = wide_values_##s[i / N_WIDE_VALUES(s)];                              \
-			b[i] = wide_values_##s[i % N_WIDE_VALUES(s)];                              \
-			other[i] = random_##s(&seed);                                              \
-		}                                                                                  \
-		accesses_of_##s<<<N_ACCESSES, THREADS>>>(cells, results, a, b, other, n);          \
-		finish_kernel();                                                                 \
-		for (unsigned k = 0; k < N_ACCESSES * n; k++) {                                    \
-			const T *r = &results[(size_t)k * 6];                                      \
-			T was = a[k % n], set = b[k % n], wanted[6];                               \
-			/* bits, not values */                                                     \
-			int equal = memcmp(&was, &set, sizeof(was)) == 0;                          \
-                                                                                                   \
-			wanted[0] = wanted[2] = wanted[4] = was;                                   \
-			wanted[1] = set;                                                           \
-			wanted[3] = wanted[5] = equal ? other[k % n] : was;                        \
-			for (int i = 0; i < 6; i++)                                                \
-				EXPECT(memcmp(&r[i], &wanted[i], sizeof(was)) == 0,                \
-				       #s " block %u result %d: " SHOW_##s ", not " SHOW_##s, k / n, \
-				       i, PARTS_##s(r[i]), PARTS_##s(wanted[i]));                  \
-		}                                                                                  \
-		ck_assert_cuda(cudaFree(a));                                                       \
-		ck_assert_cuda(cudaFree(b));                                                       \
-		ck_assert_cuda(cudaFree(other));                                                   \
-		ck_assert_cuda(cudaFree(cells));                                                   \
-		ck_assert_cuda(cudaFree(results));                                                 \
-	}                                                                                          \
+#define DEFINE_EXACT(s, T)                                                                          \
+	__global__ static void exact_##s(T *cells, T *olds, const T *a, const T *v, unsigned n)     \
+	{                                                                                           \
+		__shared__ T shared[THREADS * 2];                                                   \
+		struct combination c = combination_of(blockIdx.x);                                  \
+		size_t base = (size_t)blockIdx.x * n;                                               \
+                                                                                                    \
+		for (unsigned i = threadIdx.x; i < n; i += THREADS) {                               \
+			T *p = c.shared ? &shared[threadIdx.x * 2] : &cells[base + i];              \
+                                                                                                    \
+			if (c.shared)                                                               \
+				*p = a[i];                                                          \
+			olds[base + i] = apply_##s(c, p, v[i]);                                     \
+			if (c.shared)                                                               \
+				cells[base + i] = *p;                                               \
+		}                                                                                   \
+	}                                                                                           \
+	__global__ static void accesses_of_##s(T *cells, T *results, const T *a, const T *b,        \
+					       const T *other, unsigned n)                          \
+	{                                                                                           \
+		__shared__ T shared[THREADS * 2];                                                   \
+                                                                                                    \
+		for (unsigned i = threadIdx.x; i < n; i += THREADS) {                               \
+			size_t at = (size_t)blockIdx.x * n + i;                                     \
+			T *p = blockIdx.x / 15 ? &shared[threadIdx.x * 2] : &cells[at * 2];         \
+                                                                                                    \
+			*p = a[i];                                                                  \
+			access_##s(blockIdx.x, p, a[i], b[i], other[i], &results[at * 6]);          \
+		}                                                                                   \
+	}                                                                                           \
+	START_TEST(operations_##s)                                                                  \
+	{                                                                                           \
+		uint64_t seed = test_seed("operations_" #s);                                        \
+		unsigned edges = (unsigned)(N_WIDE_VALUES(s) * N_WIDE_VALUES(s));                   \
+		/* even, so that no word is in two blocks */                                        \
+		unsigned n = edges + 100 + edges % 2;                                               \
+		T *a, *v, *cells, *olds;                                                            \
+                                                                                                    \
+		if (!HAS_##s())                                                                     \
+			return;                                                                     \
+		a = (T *)managed(n * sizeof(T));                                                    \
+		v = (T *)managed(n * sizeof(T));                                                    \
+		cells = (T *)managed(N_COMBINATIONS * n * sizeof(T));                               \
+		olds = (T *)managed(N_COMBINATIONS * n * sizeof(T));                                \
+		for (unsigned i = 0; i < n; i++) {                                                  \
+			a[i] = i < edges ? wide_values_##s[i / N_WIDE_VALUES(s)]                    \
+					 : random_##s(&seed);                                       \
+			v[i] = i < edges ? wide_values_##s[i % N_WIDE_VALUES(s)]                    \
+					 : random_##s(&seed);                                       \
+		}                                                                                   \
+		for (unsigned b = 0; b < N_COMBINATIONS; b++)                                       \
+			memcpy(&cells[(size_t)b * n], a, n * sizeof(T));                            \
+		exact_##s<<<N_COMBINATIONS, THREADS>>>(cells, olds, a, v, n);                       \
+		finish_kernel();                                                                    \
+		for (unsigned b = 0; b < N_COMBINATIONS; b++) {                                     \
+			struct combination c = combination_of(b);                                   \
+                                                                                                    \
+			for (unsigned i = 0; WIDE_HAS_##s(c.op) && i < n; i++) {                    \
+				T x = cells[(size_t)b * n + i], old = olds[(size_t)b * n + i];      \
+				T wanted = wide_##s((enum wide_op)c.op, a[i], v[i]);                \
+                                                                                                    \
+				EXPECT(memcmp(&old, &a[i], sizeof(old)) == 0,                       \
+				       #s                                                           \
+				       " op %d form %d order %d scope %d shared %d element %u: "    \
+				       "wrong old value",                                           \
+				       c.op, c.form, c.order, c.scope, c.shared, i);                \
+				EXPECT(wide_same_##s((enum wide_op)c.op, x, wanted),                \
+				       #s                                                           \
+				       " op %d form %d order %d scope %d shared %d: from " SHOW_##s \
+				       " by " SHOW_##s " came " SHOW_##s ", not " SHOW_##s,         \
+				       c.op, c.form, c.order, c.scope, c.shared, PARTS_##s(a[i]),   \
+				       PARTS_##s(v[i]), PARTS_##s(x), PARTS_##s(wanted));           \
+			}                                                                           \
+		}                                                                                   \
+		ck_assert_cuda(cudaFree(a));                                                        \
+		ck_assert_cuda(cudaFree(v));                                                        \
+		ck_assert_cuda(cudaFree(cells));                                                    \
+		ck_assert_cuda(cudaFree(olds));                                                     \
+	}                                                                                           \
+	END_TEST                                                                                    \
+                                                                                                    \
+	START_TEST(accesses_##s)                                                                    \
+	{                                                                                           \
+		uint64_t seed = test_seed("accesses_" #s);                                          \
+		unsigned n = (unsigned)(N_WIDE_VALUES(s) * N_WIDE_VALUES(s));                       \
+		T *a, *b, *other, *cells, *results;                                                 \
+                                                                                                    \
+		if (!HAS_##s())                                                                     \
+			return;                                                                     \
+		a = (T *)managed(n * sizeof(T));                                                    \
+		b = (T *)managed(n * sizeof(T));                                                    \
+		other = (T *)managed(n * sizeof(T));                                                \
+		cells = (T *)managed(N_ACCESSES * n * 2 * sizeof(T));                               \
+		results = (T *)managed(N_ACCESSES * n * 6 * sizeof(T));                             \
+		for (unsigned i = 0; i < n; i++) {                                                  \
+			a[i] = wide_values_##s[i / N_WIDE_VALUES(s)];                               \
+			b[i] = wide_values_##s[i % N_WIDE_VALUES(s)];                               \
+			other[i] = random_##s(&seed);                                               \
+		}                                                                                   \
+		accesses_of_##s<<<N_ACCESSES, THREADS>>>(cells, results, a, b, other, n);           \
+		finish_kernel();                                                                    \
+		for (unsigned k = 0; k < N_ACCESSES * n; k++) {                                     \
+			const T *r = &results[(size_t)k * 6];                                       \
+			T was = a[k % n], set = b[k % n], wanted[6];                                \
+			/* bits, not values */                                                      \
+			int equal = memcmp(&was, &set, sizeof(was)) == 0;                           \
+                                                                                                    \
+			wanted[0] = wanted[2] = wanted[4] = was;                                    \
+			wanted[1] = set;                                                            \
+			wanted[3] = wanted[5] = equal ? other[k % n] : was;                         \
+			for (int i = 0; i < 6; i++)                                                 \
+				EXPECT(memcmp(&r[i], &wanted[i], sizeof(was)) == 0,                 \
+				       #s " block %u result %d: " SHOW_##s ", not " SHOW_##s,       \
+				       k / n, i, PARTS_##s(r[i]), PARTS_##s(wanted[i]));            \
+		}                                                                                   \
+		ck_assert_cuda(cudaFree(a));                                                        \
+		ck_assert_cuda(cudaFree(b));                                                        \
+		ck_assert_cuda(cudaFree(other));                                                    \
+		ck_assert_cuda(cudaFree(cells));                                                    \
+		ck_assert_cuda(cudaFree(results));                                                  \
+	}                                                                                           \
 	END_TEST
 
 DEFINE_EXACT(f16, struct cua_f16)
@@ -426,7 +434,8 @@ START_TEST(contended)
 	finish_kernel();
 	ck_assert_uint_eq(m->wrong, 0);
 	for (unsigned i = 0; i < MEET; i++) {
-		EXPECT(m->half_marks[i] == 1, "f16: old value %u came %u times", i, m->half_marks[i]);
+		EXPECT(m->half_marks[i] == 1, "f16: old value %u came %u times", i,
+		       m->half_marks[i]);
 		EXPECT(!wide || m->wide_marks[i] == 1, "u128: old value %u came %u times", i,
 		       m->wide_marks[i]);
 	}
@@ -472,7 +481,8 @@ __global__ static void combine_all(struct meet *m, int pattern)
 		else
 			cua_atomic_add_u32(&m->wrong, 1);
 		cua_atomic_min_warp_f16(mask, &m->least, cua_f16_from_f32(-(float)id));
-		cua_atomic_fetch_max_warp_bf16(mask, &m->most, cua_bf16_from_f32((float)(id % 250)));
+		cua_atomic_fetch_max_warp_bf16(mask, &m->most,
+					       cua_bf16_from_f32((float)(id % 250)));
 		cua_atomic_add_parts_warp_complex_f32(mask, &m->f_parts, f);
 		cua_atomic_add_parts_warp_complex_f64(mask, &m->d_parts, d);
 		old = cua_atomic_fetch_add_warp_complex_f32(mask, &m->f_warp, f);
@@ -486,9 +496,10 @@ __global__ static void combine_all(struct meet *m, int pattern)
 		d.im = -4;
 #endif
 		/* two lanes of each warp: exact also in bf16 */
-		cua_atomic_add_warp_explicit_bf16(mask, &m->brain_warp,
-						  cua_bf16_from_f32(threadIdx.x % 32 / 2 == 1 ? 1.0f : 0.0f),
-						  CUA_RELEASE, CUA_SCOPE_DEVICE);
+		cua_atomic_add_warp_explicit_bf16(
+			mask, &m->brain_warp,
+			cua_bf16_from_f32(threadIdx.x % 32 / 2 == 1 ? 1.0f : 0.0f), CUA_RELEASE,
+			CUA_SCOPE_DEVICE);
 	}
 	__syncthreads();
 	cua_atomic_add_block_f16(&m->in_block, one, &scratch);
@@ -517,12 +528,13 @@ START_TEST(combining)
 	for (unsigned c = 0; c < 2; c++) {
 		ck_assert(value_f16(m->in_warp[c]) == n[c]);
 		for (unsigned i = 0; i < MEET; i++)
-			EXPECT(m->warp_marks[c][i] == (i < n[c]), "cell %u: old value %u came %u times", c,
-			       i, m->warp_marks[c][i]);
+			EXPECT(m->warp_marks[c][i] == (i < n[c]),
+			       "cell %u: old value %u came %u times", c, i, m->warp_marks[c][i]);
 	}
 	ck_assert(value_f16(m->least) == -(double)least && value_bf16(m->most) == 249);
 	ck_assert(value_bf16(m->brain_warp) == (pattern == 3 ? 1 : 2) * MEET / 32);
-	ck_assert(m->f_parts.re == (float)(callers + MEET) && m->f_parts.im == -2 * (float)(callers + MEET));
+	ck_assert(m->f_parts.re == (float)(callers + MEET) &&
+		  m->f_parts.im == -2 * (float)(callers + MEET));
 	ck_assert(m->d_parts.re == 0.5 * callers && m->d_parts.im == -4.0 * callers);
 	ck_assert(m->f_warp.re == (float)callers && m->f_warp.im == -2 * (float)callers);
 	ck_assert(value_f16(m->in_block) == MEET);
@@ -575,9 +587,12 @@ __global__ static void shared_parts(struct cua_complex_f32 *f, struct cua_comple
 	}
 	__syncthreads();
 	for (int o = 0; o < 5; o++) {
-		cua_atomic_add_parts_explicit_complex_f32(&x, v, (enum cua_order)o, CUA_SCOPE_BLOCK);
-		cua_atomic_sub_parts_explicit_complex_f64(&y, w, (enum cua_order)o, CUA_SCOPE_BLOCK);
-		cua_atomic_sub_parts_explicit_complex_f32(f, v, (enum cua_order)o, CUA_SCOPE_SYSTEM);
+		cua_atomic_add_parts_explicit_complex_f32(&x, v, (enum cua_order)o,
+							  CUA_SCOPE_BLOCK);
+		cua_atomic_sub_parts_explicit_complex_f64(&y, w, (enum cua_order)o,
+							  CUA_SCOPE_BLOCK);
+		cua_atomic_sub_parts_explicit_complex_f32(f, v, (enum cua_order)o,
+							  CUA_SCOPE_SYSTEM);
 	}
 	__syncthreads();
 	if (threadIdx.x == 0) {
@@ -627,7 +642,8 @@ __global__ static void post_and_look(struct post *p, int how)
 		if (how == 0) {
 			struct cua_u128 one = {1, 1};
 
-			cua_atomic_store_explicit_u128(&p->flag, one, CUA_RELEASE, CUA_SCOPE_DEVICE);
+			cua_atomic_store_explicit_u128(&p->flag, one, CUA_RELEASE,
+						       CUA_SCOPE_DEVICE);
 		}
 #endif
 		return;
@@ -636,10 +652,14 @@ __global__ static void post_and_look(struct post *p, int how)
 		uint64_t there = 0;
 
 		if (how == 1)
-			there = cua_atomic_load_explicit_bf16(&p->half, CUA_ACQUIRE, CUA_SCOPE_DEVICE).bits;
+			there = cua_atomic_load_explicit_bf16(&p->half, CUA_ACQUIRE,
+							      CUA_SCOPE_DEVICE)
+					.bits;
 #if defined(CUA_PORT_HAS_B128)
 		if (how == 0)
-			there = cua_atomic_load_explicit_u128(&p->flag, CUA_ACQUIRE, CUA_SCOPE_DEVICE).hi;
+			there = cua_atomic_load_explicit_u128(&p->flag, CUA_ACQUIRE,
+							      CUA_SCOPE_DEVICE)
+					.hi;
 #endif
 		if (!there)
 			continue;

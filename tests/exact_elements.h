@@ -35,7 +35,8 @@ static inline void inline_add(struct cua_exact *e, const struct format *f, uint6
 	}
 }
 
-static inline void inline_add_product(struct cua_exact *e, const struct format *f, uint64_t x, uint64_t y)
+static inline void inline_add_product(struct cua_exact *e, const struct format *f, uint64_t x,
+				      uint64_t y)
 {
 	struct cua_f16 h[2];
 	struct cua_bf16 b[2];
@@ -96,7 +97,8 @@ static inline uint64_t inline_round(const struct cua_exact *sum, const struct fo
 	return bits;
 }
 
-static inline void sum_inline(struct cua_exact *e, const struct format *f, size_t n, const void *x, const void *y)
+static inline void sum_inline(struct cua_exact *e, const struct format *f, size_t n, const void *x,
+			      const void *y)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (y)
@@ -143,7 +145,8 @@ static inline uint64_t random_near(const struct format *f, int exponent, int spr
 	       (r & (((uint64_t)1 << f->fraction) - 1));
 }
 
-static inline uint64_t random_element(const struct format *f, enum kind_of_element kind, size_t i, uint64_t *seed)
+static inline uint64_t random_element(const struct format *f, enum kind_of_element kind, size_t i,
+				      uint64_t *seed)
 {
 	uint64_t r = test_random(seed), minus = format_minus(f);
 	int bias = (1 << (f->exponent - 1)) - 1;
@@ -158,7 +161,7 @@ static inline uint64_t random_element(const struct format *f, enum kind_of_eleme
 	case KIND_STEPS: return random_near(f, (int)(i / 700 * 37 % (2 * (unsigned)bias)), 8, seed);
 	case KIND_SPECIAL:
 		if (r % 97 == 0)
-			return r / 97 % 8 == 0 ? format_nan(f) | (r & minus) | r / 1024 % 2
+			return r / 97 % 8 == 0  ? format_nan(f) | (r & minus) | r / 1024 % 2
 			       : r / 97 % 8 < 7 ? format_infinity(f)
 						: minus | format_infinity(f);
 		return r % 7 ? random_finite(f, seed) : r & minus;
@@ -167,7 +170,8 @@ static inline uint64_t random_element(const struct format *f, enum kind_of_eleme
 }
 
 /* x, and y unless it is NULL. */
-static inline void fill(const struct format *f, enum kind_of_element kind, size_t n, void *x, void *y, uint64_t *seed)
+static inline void fill(const struct format *f, enum kind_of_element kind, size_t n, void *x,
+			void *y, uint64_t *seed)
 {
 	for (size_t i = 0; i < n; i++) {
 		format_store(f, x, i, random_element(f, kind, i, seed));

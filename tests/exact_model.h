@@ -83,8 +83,8 @@ static inline void model_bit(struct model *m, int at, int negative)
 }
 
 /* Sign, mantissa and place of a number that is not finite are not set. Returns 0 then. */
-static inline int model_split(const struct format *f, uint64_t bits, int *negative, uint64_t *mantissa,
-			      int *power)
+static inline int model_split(const struct format *f, uint64_t bits, int *negative,
+			      uint64_t *mantissa, int *power)
 {
 	uint64_t size = bits & (format_minus(f) - 1);
 	int e = (int)(size >> f->fraction);
@@ -128,7 +128,8 @@ static inline void model_add(struct model *m, const struct format *f, uint64_t b
 	}
 }
 
-static inline void model_add_product(struct model *m, const struct format *f, uint64_t x, uint64_t y)
+static inline void model_add_product(struct model *m, const struct format *f, uint64_t x,
+				     uint64_t y)
 {
 	int x_negative, y_negative, x_power, y_power, x_finite, y_finite;
 	uint64_t a, b;

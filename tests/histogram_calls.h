@@ -28,7 +28,8 @@ static UNUSED enum cua_status make_call(struct cua_context *ctx, const struct mo
 
 static UNUSED double any_double(uint64_t *seed)
 {
-	const double odd[] = {0.0, -0.0, 1, -1, 0.5, 1e-30, -1e30, 5e-324, DBL_MAX, 65504, 1e-7, 255};
+	const double odd[] = {0.0,   -0.0,   1,       -1,    0.5,  1e-30,
+			      -1e30, 5e-324, DBL_MAX, 65504, 1e-7, 255};
 	uint64_t r = test_random(seed);
 	double v;
 
@@ -74,12 +75,12 @@ static UNUSED void store_any(const struct model_call *m, void *array, size_t i, 
 		       (const char *)m->edges + (r >> 8) % (m->bins + 1) * size, size);
 		return;
 	} else if (m->rule == MODEL_EVEN && r % 4 && model_is_float(m->type))
-		f = r % 8 == 1	 ? m->lower.f
+		f = r % 8 == 1   ? m->lower.f
 		    : r % 8 == 2 ? m->upper.f
 				 : m->lower.f + (m->upper.f * 0.5 - m->lower.f * 0.5) * 2 *
 							(double)(r >> 11) * 0x1p-53;
 	else if (m->rule == MODEL_EVEN && r % 4)
-		v = r % 8 == 1	 ? m->lower.u - (r >> 8 & 1)
+		v = r % 8 == 1   ? m->lower.u - (r >> 8 & 1)
 		    : r % 8 == 2 ? m->upper.u - (r >> 8 & 1)
 				 : m->lower.u + test_random(seed) % (m->upper.u - m->lower.u);
 	store(m->type, array, i, f, v);
@@ -143,7 +144,9 @@ static UNUSED void fill_random(const struct model_call *m, uint64_t *seed, char 
 		if (w % 16 == 0)
 			f = w >> 4 & 1 ? limit : -limit;
 		else if (w % 16 == 1)
-			f = w >> 4 & 1 ? (double)NAN : w >> 5 & 1 ? nextafter(limit, HUGE_VAL) : -HUGE_VAL;
+			f = w >> 4 & 1   ? (double)NAN
+			    : w >> 5 & 1 ? nextafter(limit, HUGE_VAL)
+					 : -HUGE_VAL;
 		else if (w % 16 == 2)
 			f = ldexp(limit, -(int)(w >> 4) % 80);
 		store(m->o.weight_type, weights, i, f, any_integer(seed));
@@ -151,11 +154,13 @@ static UNUSED void fill_random(const struct model_call *m, uint64_t *seed, char 
 }
 
 /* A random call; x, edges and weights are written to the buffers. */
-static UNUSED void make_random(struct model_call *m, uint64_t *seed, char *x, char *edges, char *weights)
+static UNUSED void make_random(struct model_call *m, uint64_t *seed, char *x, char *edges,
+			       char *weights)
 {
-	static const size_t few[] = {1,	  2,   3,    7,	   26,	 64,	   255,
+	static const size_t few[] = {1,   2,   3,    7,    26,   64,       255,
 				     256, 257, 1000, 1024, 1025, MOST_BINS};
-	static const enum cua_type weight_types[] = {CUA_I32, CUA_U32, CUA_I64, CUA_U64, CUA_F32, CUA_F64};
+	static const enum cua_type weight_types[] = {CUA_I32, CUA_U32, CUA_I64,
+						     CUA_U64, CUA_F32, CUA_F64};
 	uint64_t r = test_random(seed), q = test_random(seed);
 	size_t size;
 
@@ -211,13 +216,14 @@ static UNUSED void make_random(struct model_call *m, uint64_t *seed, char *x, ch
 
 static UNUSED void describe(const struct model_call *m, char *text, size_t size)
 {
-	snprintf(text, size,
-		 "rule %d of %s, n %zu, %zu bins, strategy %d, channels %u of %u, width %zu, pitch %zu, "
-		 "weights %d, limit %g, counts %d, closed %d, accumulate %d, limits %llx %llx",
-		 (int)m->rule, cua_type_name(m->type), m->n, m->bins, (int)m->o.strategy, m->o.counted,
-		 m->o.channels, m->o.width, m->o.pitch, (int)m->o.weight_type, m->o.weight_limit,
-		 (int)m->o.count_type, m->o.closed, m->o.accumulate, (unsigned long long)m->lower.u,
-		 (unsigned long long)m->upper.u);
+	snprintf(
+		text, size,
+		"rule %d of %s, n %zu, %zu bins, strategy %d, channels %u of %u, width %zu, pitch %zu, "
+		"weights %d, limit %g, counts %d, closed %d, accumulate %d, limits %llx %llx",
+		(int)m->rule, cua_type_name(m->type), m->n, m->bins, (int)m->o.strategy,
+		m->o.counted, m->o.channels, m->o.width, m->o.pitch, (int)m->o.weight_type,
+		m->o.weight_limit, (int)m->o.count_type, m->o.closed, m->o.accumulate,
+		(unsigned long long)m->lower.u, (unsigned long long)m->upper.u);
 }
 
 /* What a count shall be: `sum` of the model, on top of `before`, as the bits of the count's type. */

@@ -62,7 +62,7 @@ static UNUSED double model_half(unsigned bits, int fraction_bits, int exponent_b
 	int all = (1 << exponent_bits) - 1, exponent = (int)(bits >> fraction_bits) & all;
 	int fraction = (int)bits & ((1 << fraction_bits) - 1), bias = all / 2 + fraction_bits;
 	double v = exponent == all ? (fraction ? (double)NAN : HUGE_VAL)
-		   : exponent	   ? ldexp(fraction + (1 << fraction_bits), exponent - bias)
+		   : exponent      ? ldexp(fraction + (1 << fraction_bits), exponent - bias)
 				   : ldexp(fraction, 1 - bias);
 
 	return bits >> 15 & 1 ? -v : v;
@@ -140,7 +140,8 @@ static UNUSED size_t model_letter_bin(unsigned char c)
 }
 
 /* -1, 0 or 1 as element i of a is below, equal to or above element j of b. */
-static UNUSED int model_compare(enum cua_type type, const void *a, size_t i, const void *b, size_t j)
+static UNUSED int model_compare(enum cua_type type, const void *a, size_t i, const void *b,
+				size_t j)
 {
 	if (model_is_float(type)) {
 		double x = model_float_at(type, a, i), y = model_float_at(type, b, j);
@@ -184,7 +185,8 @@ static UNUSED size_t model_bin(const struct model_call *m, const void *x, size_t
 		lower = m->lower.u;
 		upper = m->upper.u;
 	}
-	return model_integer_bin(model_integer_at(m->type, x, i), lower, upper, m->o.closed, m->bins);
+	return model_integer_bin(model_integer_at(m->type, x, i), lower, upper, m->o.closed,
+				 m->bins);
 }
 
 static UNUSED unsigned model_channels(const struct model_call *m)
@@ -213,8 +215,8 @@ static UNUSED int model_unit(const struct model_call *m)
 	int e = -1022;
 
 	/* limit / 2^e, exact in a long double, of which there shall be no more than 2^62 / n */
-	while (m->n && ceill(ldexpl((long double)limit, -e)) >
-			       (long double)(((uint64_t)1 << 62) / m->n))
+	while (m->n &&
+	       ceill(ldexpl((long double)limit, -e)) > (long double)(((uint64_t)1 << 62) / m->n))
 		e++;
 	return e;
 }

@@ -9,7 +9,7 @@ __device__ unsigned counter;
 
 __global__ void count(void)
 {
-	CUA_WITH_LOCK(&lock) {
+	CUA_WITH_LOCK (&lock) {
 		counter = counter + 1;
 	}
 }

@@ -25,18 +25,20 @@ int main(void)
 			/* subnormal numbers, or any of them with some that are */
 			for (size_t i = 0; i < 2 * N; i++) {
 				random = random * 6364136223846793005u + 1442695040888963407u;
-				x[i] = tiny ? random & 0x800f007f800f007fu : random & 0xbfffbfffbfffbfffu;
+				x[i] = tiny ? random & 0x800f007f800f007fu
+					    : random & 0xbfffbfffbfffbfffu;
 			}
 			for (int op = CUA_REDUCE_SUM; op <= CUA_REDUCE_DOT_CONJ; op++) {
 				int two = op == CUA_REDUCE_DOT || op == CUA_REDUCE_DOT_CONJ;
 				uint64_t result[2] __attribute__((aligned(16))) = {0, 0};
 
 				o.blocks = (uint32_t)(op % 4);
-				if (cua_reduce(ctx, &o, (enum cua_reduce_op)op, types[t], N, x, two ? x : NULL,
-					       result) != CUA_OK)
+				if (cua_reduce(ctx, &o, (enum cua_reduce_op)op, types[t], N, x,
+					       two ? x : NULL, result) != CUA_OK)
 					continue;
 				printf("%s %d: %016llx %016llx\n", cua_type_name(types[t]), op,
-				       (unsigned long long)result[0], (unsigned long long)result[1]);
+				       (unsigned long long)result[0],
+				       (unsigned long long)result[1]);
 			}
 		}
 	}

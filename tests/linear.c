@@ -61,8 +61,9 @@ void linear_apply(struct linear_state *state, struct linear_event *event, unsign
 		event->result = state->present ? LINEAR_EXISTS : LINEAR_INSERTED;
 		if (event->op == LINEAR_EXCHANGE && state->present)
 			event->got = state->value;
-		state->value =
-			state->present ? cut(combine(state->value, given, event->op), value_bytes) : given;
+		state->value = state->present
+				       ? cut(combine(state->value, given, event->op), value_bytes)
+				       : given;
 		state->present = 1;
 		if (event->op == LINEAR_INSERT_OR_GET)
 			event->got = state->value;
@@ -179,7 +180,8 @@ static int by_return(const void *a, const void *b)
 {
 	const struct call *x = a, *y = b;
 
-	return x->event->returned < y->event->returned ? -1 : x->event->returned > y->event->returned;
+	return x->event->returned < y->event->returned ? -1
+						       : x->event->returned > y->event->returned;
 }
 
 static void fail(struct linear_report *r, enum linear_verdict verdict, const struct linear_event *e,
@@ -347,7 +349,8 @@ static void search_key(struct search *s, const struct linear_event **events)
 			furthest = path[depth].next;
 		s->report->nodes++;
 		if (++nodes > MOST_NODES) {
-			fail(s->report, LINEAR_TOO_MUCH, s->calls[furthest].event, "too many ways to try");
+			fail(s->report, LINEAR_TOO_MUCH, s->calls[furthest].event,
+			     "too many ways to try");
 			return;
 		}
 		if (!follow(s, &path[depth], &path[depth + 1])) {
@@ -422,8 +425,8 @@ static int by_moment(const void *a, const void *b)
 }
 
 /* The most keys other than this one that may have been there at one moment of the call. */
-static uint64_t most_others(const struct linear_event *e, size_t key, const struct change *changes, size_t n,
-			    int *there)
+static uint64_t most_others(const struct linear_event *e, size_t key, const struct change *changes,
+			    size_t n, int *there)
 {
 	uint64_t now = 0, most = 0;
 
@@ -470,7 +473,8 @@ struct linear_report linear_check_full(const struct linear_event *events, size_t
 			continue;
 		memset(there, 0, n * sizeof(*there));
 		if (most_others(sorted[i], key, changes, n_changes, there) < slots)
-			fail(&report, LINEAR_WRONG, sorted[i], "found the map full, which it was not");
+			fail(&report, LINEAR_WRONG, sorted[i],
+			     "found the map full, which it was not");
 	}
 	free(there);
 	free(changes);
@@ -517,7 +521,8 @@ void linear_print(FILE *file, const struct linear_event *events, size_t n, uint6
 		if (e->op >= LINEAR_FIND)
 			fprintf(file, ": %u", (unsigned)e->result);
 		else
-			fprintf(file, ": %s", e->result <= LINEAR_DIFFERS ? results[e->result] : "?");
+			fprintf(file, ": %s",
+				e->result <= LINEAR_DIFFERS ? results[e->result] : "?");
 		if (tells_value(e))
 			fprintf(file, ", %" PRIu64, e->got);
 		fprintf(file, "\n");

@@ -54,7 +54,8 @@ struct linear_event {
 	uint64_t key;
 	uint64_t given;    /* the value or operand */
 	uint64_t expected; /* of a compare_exchange */
-	uint64_t got;      /* the value that came out: of find, insert_or_get, exchange, compare_exchange */
+	uint64_t
+		got; /* the value that came out: of find, insert_or_get, exchange, compare_exchange */
 	uint64_t called, returned;
 	uint32_t op, result;
 	uint32_t lane, unused;
@@ -89,7 +90,8 @@ void linear_apply(struct linear_state *state, struct linear_event *event, unsign
  * Checks n calls, in any order, on a map that was empty before them. LINEAR_FULL is right here wherever the
  * key was absent: linear_check_full looks at the rest.
  */
-struct linear_report linear_check(const struct linear_event *events, size_t n, unsigned value_bytes);
+struct linear_report linear_check(const struct linear_event *events, size_t n,
+				  unsigned value_bytes);
 
 /*
  * Whether each call that found the map full may have: at one moment of the call `slots` other keys may have

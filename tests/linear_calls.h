@@ -22,7 +22,8 @@ CUA_STATIC_ASSERT((int)LINEAR_XOR - (int)LINEAR_ADD == (int)CUA_UPDATE_XOR - (in
 /* The updates by a number that says which. */
 CUA__RARE int linear_update(const struct cua_hashmap_view *view, const struct linear_event *e)
 {
-	return cua_hashmap_update(view, e->key, e->given, (enum cua_update)(CUA_UPDATE_ADD + (e->op - LINEAR_ADD)));
+	return cua_hashmap_update(view, e->key, e->given,
+				  (enum cua_update)(CUA_UPDATE_ADD + (e->op - LINEAR_ADD)));
 }
 
 /* The operations of the functions that take keys and values as 64 bits. */
@@ -45,93 +46,96 @@ CUA_FN int linear_needs_type(enum linear_op op)
 }
 
 /* All operations, through the functions that the macros of hashmap.h define. */
-#define LINEAR__DEFINE(name, K, V)                                                                           \
-	CUA_DEFINE_HASHMAP(name, K, V)                                                                       \
-	CUA_DEFINE_HASHMAP_UPDATE(name##_add, name, old + operand)                                           \
-	CUA_DEFINE_HASHMAP_UPDATE(name##_and, name, old & operand)                                           \
-	CUA__RARE int name##_run(const struct cua_hashmap_view *view, struct linear_event *e)                \
-	{                                                                                                    \
-		K key = (K)e->key;                                                                           \
-		V given = (V)e->given, got = 0;                                                              \
-		int result = 0;                                                                              \
-                                                                                                             \
-		switch (e->op) {                                                                             \
-		case LINEAR_INSERT: result = name##_insert(view, key, given); break;                         \
-		case LINEAR_ASSIGN: result = name##_assign(view, key, given); break;                         \
-		case LINEAR_ADD: result = name##_add(view, key, given); break;                               \
-		case LINEAR_AND: result = name##_and(view, key, given); break;                               \
-		case LINEAR_MIN:                                                                             \
-		case LINEAR_MAX:                                                                             \
-		case LINEAR_OR:                                                                              \
-		case LINEAR_XOR: result = linear_update(view, e); break;                                     \
-		case LINEAR_INSERT_OR_GET: result = name##_insert_or_get(view, key, given, &got); break;     \
-		case LINEAR_EXCHANGE: result = name##_exchange(view, key, given, &got); break;               \
-		case LINEAR_COMPARE_EXCHANGE:                                                                \
-			got = (V)e->expected;                                                                \
-			result = name##_compare_exchange(view, key, &got, given);                            \
-			break;                                                                               \
-		case LINEAR_FIND: result = name##_find(view, key, &got); break;                              \
-		case LINEAR_CONTAINS: result = name##_contains(view, key); break;                            \
-		case LINEAR_ERASE: result = name##_erase(view, key); break;                                  \
-		}                                                                                            \
-		e->got = got;                                                                                \
-		return result;                                                                               \
+#define LINEAR__DEFINE(name, K, V)                                                                 \
+	CUA_DEFINE_HASHMAP(name, K, V)                                                             \
+	CUA_DEFINE_HASHMAP_UPDATE(name##_add, name, old + operand)                                 \
+	CUA_DEFINE_HASHMAP_UPDATE(name##_and, name, old &operand)                                  \
+	CUA__RARE int name##_run(const struct cua_hashmap_view *view, struct linear_event *e)      \
+	{                                                                                          \
+		K key = (K)e->key;                                                                 \
+		V given = (V)e->given, got = 0;                                                    \
+		int result = 0;                                                                    \
+                                                                                                   \
+		switch (e->op) {                                                                   \
+		case LINEAR_INSERT: result = name##_insert(view, key, given); break;               \
+		case LINEAR_ASSIGN: result = name##_assign(view, key, given); break;               \
+		case LINEAR_ADD: result = name##_add(view, key, given); break;                     \
+		case LINEAR_AND: result = name##_and(view, key, given); break;                     \
+		case LINEAR_MIN:                                                                   \
+		case LINEAR_MAX:                                                                   \
+		case LINEAR_OR:                                                                    \
+		case LINEAR_XOR: result = linear_update(view, e); break;                           \
+		case LINEAR_INSERT_OR_GET:                                                         \
+			result = name##_insert_or_get(view, key, given, &got);                     \
+			break;                                                                     \
+		case LINEAR_EXCHANGE: result = name##_exchange(view, key, given, &got); break;     \
+		case LINEAR_COMPARE_EXCHANGE:                                                      \
+			got = (V)e->expected;                                                      \
+			result = name##_compare_exchange(view, key, &got, given);                  \
+			break;                                                                     \
+		case LINEAR_FIND: result = name##_find(view, key, &got); break;                    \
+		case LINEAR_CONTAINS: result = name##_contains(view, key); break;                  \
+		case LINEAR_ERASE: result = name##_erase(view, key); break;                        \
+		}                                                                                  \
+		e->got = got;                                                                      \
+		return result;                                                                     \
 	}
 LINEAR__DEFINE(linear_map_4_4, uint32_t, uint32_t)
 LINEAR__DEFINE(linear_map_8_8, uint64_t, uint64_t)
 #undef LINEAR__DEFINE
 
 /* Of two sizes: what there is without types goes without, for compilers take long enough. */
-#define LINEAR__DEFINE(name, K, V)                                                                           \
-	CUA_DEFINE_HASHMAP(name, K, V)                                                                       \
-	CUA__RARE int name##_run(const struct cua_hashmap_view *view, struct linear_event *e)                \
-	{                                                                                                    \
-		K key = (K)e->key;                                                                           \
-		V given = (V)e->given, got = 0;                                                              \
-		int result = 0;                                                                              \
-                                                                                                             \
-		if (e->op == LINEAR_INSERT_OR_GET) {                                                         \
-			result = name##_insert_or_get(view, key, given, &got);                               \
-		} else if (e->op == LINEAR_EXCHANGE) {                                                       \
-			result = name##_exchange(view, key, given, &got);                                    \
-		} else if (e->op == LINEAR_COMPARE_EXCHANGE) {                                               \
-			got = (V)e->expected;                                                                \
-			result = name##_compare_exchange(view, key, &got, given);                            \
-		} else {                                                                                     \
-			return linear_untyped(view, e);                                                      \
-		}                                                                                            \
-		e->got = got;                                                                                \
-		return result;                                                                               \
+#define LINEAR__DEFINE(name, K, V)                                                                 \
+	CUA_DEFINE_HASHMAP(name, K, V)                                                             \
+	CUA__RARE int name##_run(const struct cua_hashmap_view *view, struct linear_event *e)      \
+	{                                                                                          \
+		K key = (K)e->key;                                                                 \
+		V given = (V)e->given, got = 0;                                                    \
+		int result = 0;                                                                    \
+                                                                                                   \
+		if (e->op == LINEAR_INSERT_OR_GET) {                                               \
+			result = name##_insert_or_get(view, key, given, &got);                     \
+		} else if (e->op == LINEAR_EXCHANGE) {                                             \
+			result = name##_exchange(view, key, given, &got);                          \
+		} else if (e->op == LINEAR_COMPARE_EXCHANGE) {                                     \
+			got = (V)e->expected;                                                      \
+			result = name##_compare_exchange(view, key, &got, given);                  \
+		} else {                                                                           \
+			return linear_untyped(view, e);                                            \
+		}                                                                                  \
+		e->got = got;                                                                      \
+		return result;                                                                     \
 	}
 LINEAR__DEFINE(linear_map_4_8, uint32_t, uint64_t)
 LINEAR__DEFINE(linear_map_8_4, uint64_t, uint32_t)
 #undef LINEAR__DEFINE
 
 /* The calls by tiles: all lanes make all of them, each with what its event names. */
-#define LINEAR__DEFINE_TILE(name, K, V)                                                                      \
-	CUA_DEFINE_HASHMAP_TILE(name, K, V)                                                                  \
-	CUA_DEFINE_HASHMAP_UPDATE_TILE(name##_add, name)                                                     \
-	CUA__RARE int name##_run_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,        \
-				      struct linear_event *e)                                                \
-	{                                                                                                    \
-		const int op = active ? (int)e->op : -1;                                                     \
-		K key = (K)e->key;                                                                           \
-		const int swaps = op == LINEAR_COMPARE_EXCHANGE;                                             \
-		V given = (V)e->given, got = (V)(swaps ? e->expected : 0);                                   \
-		const int puts = op == LINEAR_INSERT || op == LINEAR_INSERT_OR_GET;                          \
-		const int sets = op == LINEAR_ASSIGN || op == LINEAR_EXCHANGE;                               \
-		const int looks = op == LINEAR_FIND || op == LINEAR_CONTAINS;                                \
-		int result = name##_insert_or_get_tile(view, mask, puts, key, given, &got);                  \
-                                                                                                             \
-		result |= name##_exchange_tile(view, mask, sets, key, given, &got);                          \
-		result |= name##_compare_exchange_tile(view, mask, swaps, key, &got, given);                 \
-		result |= name##_add_tile(view, mask, op == LINEAR_ADD, key, given);                         \
-		result |= name##_find_tile(view, mask, looks, key, &got);                                    \
-		result |= name##_erase_tile(view, mask, op == LINEAR_ERASE, key);                            \
-		e->got = got;                                                                                \
-		if (active && !puts && !sets && !swaps && !looks && op != LINEAR_ADD && op != LINEAR_ERASE)  \
-			result = name##_run(view, e);                                                        \
-		return result;                                                                               \
+#define LINEAR__DEFINE_TILE(name, K, V)                                                            \
+	CUA_DEFINE_HASHMAP_TILE(name, K, V)                                                        \
+	CUA_DEFINE_HASHMAP_UPDATE_TILE(name##_add, name)                                           \
+	CUA__RARE int name##_run_tile(const struct cua_hashmap_view *view, uint32_t mask,          \
+				      int active, struct linear_event *e)                          \
+	{                                                                                          \
+		const int op = active ? (int)e->op : -1;                                           \
+		K key = (K)e->key;                                                                 \
+		const int swaps = op == LINEAR_COMPARE_EXCHANGE;                                   \
+		V given = (V)e->given, got = (V)(swaps ? e->expected : 0);                         \
+		const int puts = op == LINEAR_INSERT || op == LINEAR_INSERT_OR_GET;                \
+		const int sets = op == LINEAR_ASSIGN || op == LINEAR_EXCHANGE;                     \
+		const int looks = op == LINEAR_FIND || op == LINEAR_CONTAINS;                      \
+		int result = name##_insert_or_get_tile(view, mask, puts, key, given, &got);        \
+                                                                                                   \
+		result |= name##_exchange_tile(view, mask, sets, key, given, &got);                \
+		result |= name##_compare_exchange_tile(view, mask, swaps, key, &got, given);       \
+		result |= name##_add_tile(view, mask, op == LINEAR_ADD, key, given);               \
+		result |= name##_find_tile(view, mask, looks, key, &got);                          \
+		result |= name##_erase_tile(view, mask, op == LINEAR_ERASE, key);                  \
+		e->got = got;                                                                      \
+		if (active && !puts && !sets && !swaps && !looks && op != LINEAR_ADD &&            \
+		    op != LINEAR_ERASE)                                                            \
+			result = name##_run(view, e);                                              \
+		return result;                                                                     \
 	}
 LINEAR__DEFINE_TILE(linear_map_4_4, uint32_t, uint32_t)
 LINEAR__DEFINE_TILE(linear_map_8_8, uint64_t, uint64_t)
@@ -141,7 +145,8 @@ LINEAR__DEFINE_TILE(linear_map_8_8, uint64_t, uint64_t)
 CUA__RARE int linear_typed(const struct cua_hashmap_view *view, struct linear_event *e)
 {
 	if (view->key_size == 4)
-		return view->value_size == 4 ? linear_map_4_4_run(view, e) : linear_map_4_8_run(view, e);
+		return view->value_size == 4 ? linear_map_4_4_run(view, e)
+					     : linear_map_4_8_run(view, e);
 	return view->value_size == 4 ? linear_map_8_4_run(view, e) : linear_map_8_8_run(view, e);
 }
 
@@ -162,8 +167,9 @@ CUA_FN void linear_run(const struct cua_hashmap_view *view, uint64_t *clock, int
 			e.expected = last;
 		e.got = 0;
 		e.called = LINEAR_TICK(clock);
-		result = typed || linear_needs_type((enum linear_op)e.op) ? linear_typed(view, &e)
-									   : linear_untyped(view, &e);
+		result = typed || linear_needs_type((enum linear_op)e.op)
+				 ? linear_typed(view, &e)
+				 : linear_untyped(view, &e);
 		e.returned = LINEAR_TICK(clock);
 		e.result = (uint32_t)result;
 		last = e.got ? e.got : last;
@@ -248,8 +254,9 @@ CUA__HOST_FN uint64_t linear_fill_key(uint64_t i)
 }
 
 /* Names n random calls of a lane on some of the keys. */
-CUA__HOST_FN void linear_plan(struct linear_event *events, unsigned n, uint64_t seed, enum linear_mix mix,
-			      const uint64_t *keys, unsigned n_keys, uint32_t lane)
+CUA__HOST_FN void linear_plan(struct linear_event *events, unsigned n, uint64_t seed,
+			      enum linear_mix mix, const uint64_t *keys, unsigned n_keys,
+			      uint32_t lane)
 {
 	const unsigned writes = LINEAR_FIND;
 
@@ -276,12 +283,19 @@ CUA__HOST_FN void linear_plan(struct linear_event *events, unsigned n, uint64_t 
 			break;
 		case LINEAR_MIX_WATCH:
 			if (lane % 2)
-				op = kind < 6 ? LINEAR_FIND : kind < 7 ? LINEAR_CONTAINS : LINEAR_INSERT;
+				op = kind < 6   ? LINEAR_FIND
+				     : kind < 7 ? LINEAR_CONTAINS
+						: LINEAR_INSERT;
 			else
-				op = kind < 4 ? LINEAR_ERASE : kind < 7 ? LINEAR_INSERT : LINEAR_ASSIGN;
+				op = kind < 4   ? LINEAR_ERASE
+				     : kind < 7 ? LINEAR_INSERT
+						: LINEAR_ASSIGN;
 			break;
 		case LINEAR_MIX_SUMS:
-			op = kind < 6 ? LINEAR_ADD : kind < 7 ? write : seldom ? LINEAR_ERASE : LINEAR_FIND;
+			op = kind < 6   ? LINEAR_ADD
+			     : kind < 7 ? write
+			     : seldom   ? LINEAR_ERASE
+					: LINEAR_FIND;
 			break;
 		default:
 			op = kind < 4   ? write
@@ -324,7 +338,8 @@ CUA_FN uint64_t linear_generation(uint64_t key, uint32_t generation)
 CUA_FN unsigned linear_live(const struct cua_hashmap_view *view, uint64_t key, uint32_t generation,
 			    uint32_t *stamp)
 {
-	struct linear_event e = {key, linear_generation(key, generation), 0, 0, 0, 0, LINEAR_INSERT, 0, 0, 0};
+	struct linear_event e = {
+		key, linear_generation(key, generation), 0, 0, 0, 0, LINEAR_INSERT, 0, 0, 0};
 	unsigned wrong = 0;
 
 	linear_stamp(stamp, 1);
@@ -354,7 +369,8 @@ CUA_FN unsigned linear_look(const struct cua_hashmap_view *view, uint64_t key, u
 	if (!there)
 		return before == after && before % 4 == 2;
 	seen = (uint32_t)e.got & 0xffff;
-	if (e.got >> 16 != key || seen < *generation || seen < (before + 4) / 4 || seen > (after + 3) / 4)
+	if (e.got >> 16 != key || seen < *generation || seen < (before + 4) / 4 ||
+	    seen > (after + 3) / 4)
 		return 1;
 	*generation = seen;
 	return before == after && before % 4 == 0;

@@ -42,7 +42,7 @@ static int less_f64(double a, double b)
 
 /* M: how a sum is formed; R: where it goes. */
 #define DEFINE_MODEL(t, T, M, R, out, LESS_THAN, is_nan, greatest, least, none)                    \
-	static union value serial_##t(enum cua_reduce_op op, size_t n, const T *x, const T *y)      \
+	static union value serial_##t(enum cua_reduce_op op, size_t n, const T *x, const T *y)     \
 	{                                                                                          \
 		union value v;                                                                     \
 		M sum = 0;                                                                         \

@@ -8,7 +8,8 @@
 
 static struct cua_append_cursor cursor;
 static uint32_t items[64];
-static struct cua_append_view append_view = {items, &cursor, 40, sizeof(items[0]), CUA_APPEND_LAYOUT, 0};
+static struct cua_append_view append_view = {
+	items, &cursor, 40, sizeof(items[0]), CUA_APPEND_LAYOUT, 0};
 
 static void append_setup(void)
 {
@@ -91,7 +92,9 @@ static void append_reserved(void)
 
 START_TEST(append)
 {
-	struct simt_case c = {.name = "append", .setup = append_setup, .body = append_lanes,
+	struct simt_case c = {.name = "append",
+			      .setup = append_setup,
+			      .body = append_lanes,
 			      .check = append_check};
 
 	explore_shape(c, 1, 3, 3);
@@ -102,7 +105,8 @@ END_TEST
 
 START_TEST(append_by_block)
 {
-	struct simt_case c = {.name = "append by a block", .setup = append_setup, .check = append_check};
+	struct simt_case c = {
+		.name = "append by a block", .setup = append_setup, .check = append_check};
 
 	c.body = append_staged;
 	explore_shape(c, 1, 3, 2);

@@ -38,7 +38,8 @@ static const char *narrow_check(void)
 		bits ^= (uint8_t)(id % 3 == 1 ? id + 1 : 0);
 		difference = (int16_t)(difference - (id % 3 == 2));
 	}
-	return narrow.byte[0] == sum && narrow.byte[1] == bits && (int16_t)narrow.half[1] == difference
+	return narrow.byte[0] == sum && narrow.byte[1] == bits &&
+			       (int16_t)narrow.half[1] == difference
 		       ? NULL
 		       : "an update was lost, or changed a neighbour";
 }
@@ -89,8 +90,9 @@ static void narrow_message(void)
 	if (id == 0) {
 		CUA_WRITE(narrow_data, 42);
 		cua_atomic_store_explicit_u8(&narrow.byte[0], 1, CUA_RELEASE, CUA_SCOPE_DEVICE);
-	} else if (cua_atomic_compare_exchange_explicit_u8(&narrow.byte[0], id % 2 ? 0 : 1, id % 2 ? 0 : 1,
-							   CUA_ACQUIRE, CUA_SCOPE_DEVICE)) {
+	} else if (cua_atomic_compare_exchange_explicit_u8(&narrow.byte[0], id % 2 ? 0 : 1,
+							   id % 2 ? 0 : 1, CUA_ACQUIRE,
+							   CUA_SCOPE_DEVICE)) {
 		if (CUA_READ(narrow_data) != 42)
 			simt_fail("the message is missing");
 	}
@@ -98,12 +100,16 @@ static void narrow_message(void)
 
 START_TEST(narrow_atomics)
 {
-	struct simt_case add = {.name = "narrow", .setup = narrow_setup, .body = narrow_body,
+	struct simt_case add = {.name = "narrow",
+				.setup = narrow_setup,
+				.body = narrow_body,
 				.check = narrow_check};
-	struct simt_case race = {.name = "narrow compare_exchange", .setup = narrow_race_setup,
-				 .body = narrow_race, .check = narrow_race_check};
-	struct simt_case message = {.name = "narrow release", .setup = narrow_message_setup,
-				    .body = narrow_message};
+	struct simt_case race = {.name = "narrow compare_exchange",
+				 .setup = narrow_race_setup,
+				 .body = narrow_race,
+				 .check = narrow_race_check};
+	struct simt_case message = {
+		.name = "narrow release", .setup = narrow_message_setup, .body = narrow_message};
 
 	explore_shape(add, 3, 1, 3);
 	try_shape(add, 2, 40, 10);

@@ -54,7 +54,8 @@ static void warp_fetch_add(void)
 		if (mask >> i & 1 && cell_of(id - lane + i) == c)
 			peers |= 1u << i;
 	peers &= (1u << lane) - 1;
-	before = cua_port_shuffle_u32(mask, old, peers ? 31 - (uint32_t)__builtin_clz(peers) : lane);
+	before =
+		cua_port_shuffle_u32(mask, old, peers ? 31 - (uint32_t)__builtin_clz(peers) : lane);
 	if (peers && before + 1 != old)
 		simt_fail("the lanes are not in order");
 	if (cua_atomic_fetch_add_u32(&seen_marks[c * 128 + old % 128], 1))
@@ -151,18 +152,25 @@ static void block_message(void)
 
 START_TEST(warp_atomics)
 {
-	struct simt_case fetch = {.name = "fetch_add_warp", .setup = warp_atomics_setup,
-				  .body = warp_fetch_add, .check = warp_fetch_check};
-	struct simt_case quiet = {.name = "quiet warp atomics", .setup = warp_atomics_setup,
-				  .body = warp_quiet, .check = warp_quiet_check};
-	struct simt_case block = {.name = "block atomics", .setup = warp_atomics_setup,
-				  .body = block_atomics, .check = warp_quiet_check};
-	struct simt_case message = {.name = "warp release", .setup = warp_atomics_setup,
-				    .body = warp_message};
-	struct simt_case relaxed = {.name = "relaxed warp arrival", .setup = warp_atomics_setup,
+	struct simt_case fetch = {.name = "fetch_add_warp",
+				  .setup = warp_atomics_setup,
+				  .body = warp_fetch_add,
+				  .check = warp_fetch_check};
+	struct simt_case quiet = {.name = "quiet warp atomics",
+				  .setup = warp_atomics_setup,
+				  .body = warp_quiet,
+				  .check = warp_quiet_check};
+	struct simt_case block = {.name = "block atomics",
+				  .setup = warp_atomics_setup,
+				  .body = block_atomics,
+				  .check = warp_quiet_check};
+	struct simt_case message = {
+		.name = "warp release", .setup = warp_atomics_setup, .body = warp_message};
+	struct simt_case relaxed = {.name = "relaxed warp arrival",
+				    .setup = warp_atomics_setup,
 				    .body = warp_message_relaxed};
-	struct simt_case publish = {.name = "block release", .setup = warp_atomics_setup,
-				    .body = block_message};
+	struct simt_case publish = {
+		.name = "block release", .setup = warp_atomics_setup, .body = block_message};
 
 	for (pattern = 0; pattern < 4; pattern++) {
 		explore_shape(fetch, 1, 2, 4);

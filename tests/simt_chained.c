@@ -11,8 +11,8 @@ static uint64_t heads[2];
 static struct cua_spinlock bucket_locks[2];
 static struct cua_chained_entry entries[48];
 static struct cua_chained_cursor pool;
-static struct cua_chained_view chained_view = {heads, bucket_locks, entries, &pool, 2, 48,
-					       CUA_CHAINED_LAYOUT, 0, 0};
+static struct cua_chained_view chained_view = {heads, bucket_locks,       entries, &pool, 2,
+					       48,    CUA_CHAINED_LAYOUT, 0,       0};
 
 static void chained_setup(void)
 {
@@ -41,7 +41,8 @@ static void chained_body(void)
 static void push_body(void)
 {
 	uint64_t key = simt_lane() % 3, mine = simt_lane() * 2, value;
-	int alone = simt_lane() % 4 == 1, stored = cua_chained_push(&chained_view, key, mine), second;
+	int alone = simt_lane() % 4 == 1, stored = cua_chained_push(&chained_view, key, mine),
+	    second;
 
 	if (cua_chained_find(&chained_view, key, &value) ? (value / 2) % 3 != key : stored)
 		simt_fail("a found value belongs to another key, or none was found");
@@ -83,7 +84,9 @@ static const char *chained_check(void)
 
 START_TEST(chained)
 {
-	struct simt_case c = {.name = "chained", .setup = chained_setup, .body = chained_body,
+	struct simt_case c = {.name = "chained",
+			      .setup = chained_setup,
+			      .body = chained_body,
 			      .check = chained_check};
 
 	explore_shape(c, 2, 1, 3);
@@ -95,8 +98,8 @@ END_TEST
 
 START_TEST(push)
 {
-	struct simt_case c = {.name = "push", .setup = chained_setup, .body = push_body,
-			      .check = chained_check};
+	struct simt_case c = {
+		.name = "push", .setup = chained_setup, .body = push_body, .check = chained_check};
 
 	explore_shape(c, 2, 1, 3);
 	explore_shape(c, 1, 3, 1);
@@ -137,15 +140,17 @@ static void bulk_setup(void)
 static void bulk_body(void)
 {
 	if (bulk_way != CUA__CHAINED_INSERT) {
-		for (uint64_t i = simt_lane(); i < bulk_alone; i += simt_blocks() * simt_block_lanes()) {
+		for (uint64_t i = simt_lane(); i < bulk_alone;
+		     i += simt_blocks() * simt_block_lanes()) {
 			if (i % 3)
 				cua_chained_build(&bulk.view, bulk_keys[bulk.n + i], bulk.n + i);
 			else
 				cua_chained_push(&bulk.view, bulk_keys[bulk.n + i], bulk.n + i);
 		}
 	}
-	cua__chained_bulk_add(&bulk, bulk_way,
-			      simt_shared(cua__chained_bulk_bytes((uint32_t)simt_block_lanes(), bulk.slots)));
+	cua__chained_bulk_add(
+		&bulk, bulk_way,
+		simt_shared(cua__chained_bulk_bytes((uint32_t)simt_block_lanes(), bulk.slots)));
 	if (bulk_way != CUA__CHAINED_INSERT)
 		return;
 	for (uint64_t key = simt_lane() % 7; key < bulk_distinct; key += 7)
@@ -181,13 +186,16 @@ static const char *bulk_check(void)
 	return reached == stored ? NULL : "an entry is lost";
 }
 
-static void try_bulk(enum cua__chained_way way, uint64_t n, uint64_t distinct, uint64_t buckets, uint32_t slots,
-		     uint64_t capacity, unsigned blocks, unsigned lanes, unsigned runs)
+static void try_bulk(enum cua__chained_way way, uint64_t n, uint64_t distinct, uint64_t buckets,
+		     uint32_t slots, uint64_t capacity, unsigned blocks, unsigned lanes,
+		     unsigned runs)
 {
 	static const char *const names[] = {"insert", "gather", "build"};
-	struct simt_case c = {.name = names[way], .setup = bulk_setup, .body = bulk_body, .check = bulk_check};
-	struct cua_chained_view view = {bulk_heads, bulk_locks, bulk_entries, &bulk_pool, buckets, capacity,
-					CUA_CHAINED_LAYOUT, 0, 0};
+	struct simt_case c = {
+		.name = names[way], .setup = bulk_setup, .body = bulk_body, .check = bulk_check};
+	struct cua_chained_view view = {bulk_heads,         bulk_locks, bulk_entries,
+					&bulk_pool,         buckets,    capacity,
+					CUA_CHAINED_LAYOUT, 0,          0};
 
 	bulk_way = way;
 	bulk_distinct = distinct;

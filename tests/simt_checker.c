@@ -6,7 +6,8 @@
 
 static void take(enum cua_order order)
 {
-	while (cua_port_cas_b32(&counter_lock.word, 0, 1, order, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC))
+	while (cua_port_cas_b32(&counter_lock.word, 0, 1, order, CUA_SCOPE_DEVICE,
+				CUA_SPACE_GENERIC))
 		cua_port_pause(1);
 }
 
@@ -58,7 +59,9 @@ static void bug_narrow_fence(void)
 
 static void bug_block_scope(void)
 {
-	CUA_WITH_LOCK_SCOPE(&counter_lock, CUA_SCOPE_BLOCK) { increment(); }
+	CUA_WITH_LOCK_SCOPE (&counter_lock, CUA_SCOPE_BLOCK) {
+		increment();
+	}
 }
 
 static void bug_early_unlock(void)
@@ -113,17 +116,19 @@ START_TEST(checker_catches)
 	expect_caught(counter_case("a missing acquire", bug_no_acquire), 2, 32, SIMT_RACE, "plain");
 	expect_caught(counter_case("a missing release", bug_no_release), 2, 32, SIMT_RACE, "plain");
 	expect_caught(counter_case("a missing fence", bug_no_fence), 2, 32, SIMT_RACE, "plain");
-	expect_caught(counter_case("too narrow a fence", bug_narrow_fence), 2, 32, SIMT_RACE, "plain");
+	expect_caught(counter_case("too narrow a fence", bug_narrow_fence), 2, 32, SIMT_RACE,
+		      "plain");
 	expect_caught(counter_case("a block-scope lock used across blocks", bug_block_scope), 2, 1,
 		      SIMT_RACE, "block scope");
-	expect_caught(counter_case("a lock released early", bug_early_unlock), 1, 2, SIMT_RACE, "plain");
+	expect_caught(counter_case("a lock released early", bug_early_unlock), 1, 2, SIMT_RACE,
+		      "plain");
 	expect_caught(counter_case("a full-mask sync inside a spin", bug_sync_in_spin), 1, 32,
 		      SIMT_DEADLOCK, "wait");
-	expect_caught(counter_case("a lock never released", bug_never_unlocked), 1, 2, SIMT_LIVELOCK,
-		      "no end");
+	expect_caught(counter_case("a lock never released", bug_never_unlocked), 1, 2,
+		      SIMT_LIVELOCK, "no end");
 	expect_caught(counter_case("a lost update", bug_lost_update), 1, 32, SIMT_FAILED, "lost");
-	expect_caught(counter_case("a barrier in a branch", bug_barrier_in_branch), 1, 64, SIMT_LIVELOCK,
-		      "no end");
+	expect_caught(counter_case("a barrier in a branch", bug_barrier_in_branch), 1, 64,
+		      SIMT_LIVELOCK, "no end");
 }
 END_TEST
 

@@ -65,8 +65,8 @@ static void numbers_some(void)
 	uint32_t n = simt_block_lanes() - 1;
 
 	for (int call = 0; call < combine_calls; call++) {
-		got = take_numbers_block_scope(&number_locks[0], &numbers[0], simt_lane(), n, scratch,
-					       CUA_SCOPE_DEVICE);
+		got = take_numbers_block_scope(&number_locks[0], &numbers[0], simt_lane(), n,
+					       scratch, CUA_SCOPE_DEVICE);
 		if (simt_lane_in_block() < n)
 			given[call][simt_lane()] = got;
 		else if (got != simt_lane())
@@ -154,8 +154,7 @@ static void letters_in_turn(void)
 	unsigned first = simt_lane() - simt_lane_in_block(), neighbour = simt_lane_in_block() ^ 1;
 
 	CUA_WRITE(letters[simt_lane()], 100 + simt_lane());
-	CUA_WITH_LOCK_WARP(&counter_lock, whole_warp())
-	{
+	CUA_WITH_LOCK_WARP (&counter_lock, whole_warp()) {
 		increment();
 		if (neighbour < simt_block_lanes())
 			(void)CUA_READ(letters[first + neighbour]);
@@ -178,8 +177,7 @@ static void turns(void)
 	unsigned k = lock_of_lane(simt_lane());
 
 	for (int call = 0; call < combine_calls; call++)
-		CUA_WITH_LOCK_WARP(&number_locks[k], whole_warp())
-		{
+		CUA_WITH_LOCK_WARP (&number_locks[k], whole_warp()) {
 			CUA_WRITE(turn_counts[k], CUA_READ(turn_counts[k]) + 1);
 			if (simt_lane() % 3 == 0)
 				break;
@@ -212,11 +210,13 @@ static void all_ways(void)
 	if (simt_block() == 0)
 		count_block(&counter_lock, &counter, 1, scratch);
 	else if (simt_lane_in_block() / 32 % 2)
-		CUA_WITH_LOCK(&counter_lock) { increment(); }
+		CUA_WITH_LOCK (&counter_lock) {
+			increment();
+		}
 	else if (simt_block() % 2)
 		count_warp(&counter_lock, &counter, 1, whole_warp());
 	else
-		CUA_WITH_LOCK_WARP(&counter_lock, whole_warp())
+		CUA_WITH_LOCK_WARP (&counter_lock, whole_warp())
 			increment();
 }
 
@@ -232,7 +232,7 @@ static void block_scope_ways(void)
 
 	count_warp_scope(&here->lock, &here->count, 1, whole_warp(), CUA_SCOPE_BLOCK);
 	count_block_scope(&here->lock, &here->count, 1, n, here->scratch, CUA_SCOPE_BLOCK);
-	CUA_WITH_LOCK_WARP_SCOPE(&here->lock, whole_warp(), CUA_SCOPE_BLOCK)
+	CUA_WITH_LOCK_WARP_SCOPE (&here->lock, whole_warp(), CUA_SCOPE_BLOCK)
 		CUA_WRITE(here->count, CUA_READ(here->count) + 1);
 	cua_port_sync_block();
 	if (CUA_READ(here->count) != 3 * n)
@@ -265,7 +265,7 @@ static void bug_scratch_unordered(void)
 
 	CUA_WRITE(scratch[simt_lane_in_block()], 1);
 	if (simt_lane_in_block() == 0)
-		CUA_WITH_LOCK(&counter_lock)
+		CUA_WITH_LOCK (&counter_lock)
 			for (unsigned i = 0; i < simt_block_lanes(); i++)
 				CUA_WRITE(counter, CUA_READ(counter) + CUA_READ(scratch[i]));
 	cua_port_sync_block();
@@ -283,23 +283,37 @@ static void bug_groups_meet(void)
 
 START_TEST(combine)
 {
-	struct simt_case warp = {.name = "combine, warp", .setup = numbers_setup, .body = numbers_warp,
+	struct simt_case warp = {.name = "combine, warp",
+				 .setup = numbers_setup,
+				 .body = numbers_warp,
 				 .check = numbers_check};
-	struct simt_case block = {.name = "combine, block", .setup = numbers_setup,
-				  .body = numbers_block, .check = numbers_check};
-	struct simt_case some = {.name = "combine, some of a block", .setup = numbers_setup,
-				 .body = numbers_some, .check = numbers_check};
-	struct simt_case in_turn = {.name = "CUA_WITH_LOCK_WARP, several locks", .setup = turns_setup,
-				    .body = turns, .check = turns_check};
+	struct simt_case block = {.name = "combine, block",
+				  .setup = numbers_setup,
+				  .body = numbers_block,
+				  .check = numbers_check};
+	struct simt_case some = {.name = "combine, some of a block",
+				 .setup = numbers_setup,
+				 .body = numbers_some,
+				 .check = numbers_check};
+	struct simt_case in_turn = {.name = "CUA_WITH_LOCK_WARP, several locks",
+				    .setup = turns_setup,
+				    .body = turns,
+				    .check = turns_check};
 	struct simt_case letter[] = {
-		{.name = "combine, messages in a warp", .setup = letters_setup, .body = letters_warp},
-		{.name = "combine, messages in a block", .setup = letters_setup, .body = letters_block},
-		{.name = "messages in turn", .setup = letters_setup, .body = letters_in_turn,
+		{.name = "combine, messages in a warp",
+		 .setup = letters_setup,
+		 .body = letters_warp},
+		{.name = "combine, messages in a block",
+		 .setup = letters_setup,
+		 .body = letters_block},
+		{.name = "messages in turn",
+		 .setup = letters_setup,
+		 .body = letters_in_turn,
 		 .check = counter_check},
 	};
 	struct simt_case in_block = {.name = "combine, block scope", .body = block_scope_ways};
-	struct simt_case groups = {.name = "groups meet", .setup = numbers_setup,
-				   .body = bug_groups_meet};
+	struct simt_case groups = {
+		.name = "groups meet", .setup = numbers_setup, .body = bug_groups_meet};
 
 	for (size_t i = 0; i < sizeof(letter) / sizeof(letter[0]); i++) {
 		explore_shape(letter[i], 1, 2, 2);
@@ -333,10 +347,10 @@ START_TEST(combine)
 	try_shape(counter_case("every way to one lock", all_ways), 7, 5, 5);
 	try_shape(in_block, 3, 40, 3);
 
-	expect_caught(counter_case("turns without sync_warp", bug_turns_unordered), 1, 32, SIMT_RACE,
-		      "plain");
-	expect_caught(counter_case("scratch without barrier", bug_scratch_unordered), 1, 32, SIMT_RACE,
-		      "plain");
+	expect_caught(counter_case("turns without sync_warp", bug_turns_unordered), 1, 32,
+		      SIMT_RACE, "plain");
+	expect_caught(counter_case("scratch without barrier", bug_scratch_unordered), 1, 32,
+		      SIMT_RACE, "plain");
 	groups.max_steps = 100000;
 	expect_caught(groups, 1, 32, SIMT_LIVELOCK, "no end");
 }

@@ -12,7 +12,8 @@
 
 #define ROOM 6000
 
-static char x[ROOM * 8 + 64] __attribute__((aligned(64))), y[ROOM * 8 + 64] __attribute__((aligned(64)));
+static char x[ROOM * 8 + 64] __attribute__((aligned(64))),
+	y[ROOM * 8 + 64] __attribute__((aligned(64)));
 static struct cua__exact reduce;
 static struct cua__exact_state state;
 static struct cua_exact start, partial, expected;
@@ -48,8 +49,9 @@ static const char *exact_check(void)
 	return memcmp(&partial, &expected, sizeof(partial)) ? "the partial is wrong" : NULL;
 }
 
-static void try_exact(const struct format *f, int dot, enum kind_of_element kind, size_t n, size_t at_x, size_t at_y,
-		      unsigned blocks, unsigned lanes, unsigned runs /* 0: explore */, uint64_t *seed)
+static void try_exact(const struct format *f, int dot, enum kind_of_element kind, size_t n,
+		      size_t at_x, size_t at_y, unsigned blocks, unsigned lanes,
+		      unsigned runs /* 0: explore */, uint64_t *seed)
 {
 	struct simt_case c = {.setup = exact_setup, .body = exact_body, .check = exact_check};
 	const struct format *to = &formats[test_random(seed) % FORMATS];
@@ -91,8 +93,8 @@ static void try_exact(const struct format *f, int dot, enum kind_of_element kind
 	sum_inline(&expected, f, n, x + at_x, dot ? y + at_y : NULL);
 	cua_exact_normalize(&expected);
 	expected_result = inline_round(&expected, to);
-	snprintf(name, sizeof(name), "%s %s, %s, %zu at %zu and %zu", f->name, dot ? "dot" : "sum", kind_names[kind],
-		 n, at_x, at_y);
+	snprintf(name, sizeof(name), "%s %s, %s, %zu at %zu and %zu", f->name, dot ? "dot" : "sum",
+		 kind_names[kind], n, at_x, at_y);
 	c.name = name;
 	if (runs) {
 		try_shape(c, blocks, lanes, runs);
@@ -103,8 +105,8 @@ static void try_exact(const struct format *f, int dot, enum kind_of_element kind
 		c.shape.blocks = blocks;
 		c.shape.block_lanes = lanes;
 		r = simt_explore(&c, 1, 2000);
-		ck_assert_msg(r.verdict == SIMT_OK, "%s, explored, %u x %u lanes: %s: %s", name, blocks, lanes,
-			      simt_verdict_name(r.verdict), r.message);
+		ck_assert_msg(r.verdict == SIMT_OK, "%s, explored, %u x %u lanes: %s: %s", name,
+			      blocks, lanes, simt_verdict_name(r.verdict), r.message);
 	}
 }
 
@@ -127,8 +129,8 @@ START_TEST(exact_kernel)
 		size_t at = r >> 40 & 1 ? (r >> 41) % 16 * size % 64 : 0;
 		size_t other = r >> 50 & 1 ? at : (r >> 51) % 16 * size % 64;
 
-		try_exact(f, k >= FORMATS * KINDS, (enum kind_of_element)(k / FORMATS % KINDS), n, at, other,
-			  shapes[shape].blocks, shapes[shape].lanes, 1, &seed);
+		try_exact(f, k >= FORMATS * KINDS, (enum kind_of_element)(k / FORMATS % KINDS), n,
+			  at, other, shapes[shape].blocks, shapes[shape].lanes, 1, &seed);
 	}
 }
 END_TEST
@@ -144,8 +146,9 @@ START_TEST(exact_sizes)
 			const struct format *f = &formats[test_random(&seed) % FORMATS];
 
 			try_exact(f, (int)(test_random(&seed) % 2),
-				  (enum kind_of_element)(test_random(&seed) % KINDS), sizes[i], i % 3 * 8, i % 3 * 8,
-				  shapes[shape].blocks, shapes[shape].lanes, 1, &seed);
+				  (enum kind_of_element)(test_random(&seed) % KINDS), sizes[i],
+				  i % 3 * 8, i % 3 * 8, shapes[shape].blocks, shapes[shape].lanes,
+				  1, &seed);
 		}
 	}
 }
@@ -169,13 +172,16 @@ START_TEST(exact_round)
 	uint64_t seed = test_seed("exact round");
 
 	for (unsigned k = 0; k < 24; k++) {
-		struct simt_case c = {.name = "round", .setup = exact_setup, .body = exact_body,
+		struct simt_case c = {.name = "round",
+				      .setup = exact_setup,
+				      .body = exact_body,
 				      .check = exact_check};
 		const struct format *to = &formats[k % FORMATS];
 
 		cua_exact_init(&start);
 		for (int i = 0; i < 20; i++)
-			inline_add(&start, to, random_element(to, k % 2 ? KIND_WIDE : KIND_NEAR, 0, &seed));
+			inline_add(&start, to,
+				   random_element(to, k % 2 ? KIND_WIDE : KIND_NEAR, 0, &seed));
 		start.layout = k % 12 == 11;
 		memset(&reduce, 0, sizeof(reduce));
 		reduce.partial = &partial;

@@ -133,7 +133,8 @@ static void body(void)
 static char message[160];
 static const char *wrong(const char *what, uint64_t i)
 {
-	snprintf(message, sizeof(message), "%s %d of %d, kept %d", what, (int)i, (int)f.n, (int)kept);
+	snprintf(message, sizeof(message), "%s %d of %d, kept %d", what, (int)i, (int)f.n,
+		 (int)kept);
 	return message;
 }
 
@@ -141,7 +142,8 @@ static const char *wrong(const char *what, uint64_t i)
 static const char *check_part(uint64_t from, uint64_t end, uint64_t place, int ordered)
 {
 	static uint8_t seen[MOST];
-	const unsigned char *out = f.in_place ? x + x_at * kind.size : values + values_at * kind.size;
+	const unsigned char *out =
+		f.in_place ? x + x_at * kind.size : values + values_at * kind.size;
 
 	memset(seen, 0, sizeof(seen));
 	for (uint64_t i = from; i < end; i++, place++) {
@@ -151,7 +153,8 @@ static const char *check_part(uint64_t from, uint64_t end, uint64_t place, int o
 			break;
 		if (f.indexes && !ordered) {
 			e = indexes[place];
-			if (e >= f.n || seen[e]++ || (flags[flags_at + e] != 0) != (from == 0 && i < kept))
+			if (e >= f.n || seen[e]++ ||
+			    (flags[flags_at + e] != 0) != (from == 0 && i < kept))
 				return wrong("index", i);
 		} else if (f.indexes && indexes[place] != e) {
 			return wrong("index", i);
@@ -235,7 +238,8 @@ static void try_flagged(void)
 	for (rng = 1; rng < 4; rng++)
 		for (size_t i = 0; i < SHAPES; i++)
 			for (unsigned how = 0; how < 4; how++) {
-				static const char *const names[] = {"any order", "in order", "short, any order",
+				static const char *const names[] = {"any order", "in order",
+								    "short, any order",
 								    "short, in order"};
 				const struct shape *s = &shapes[i];
 				const uint64_t n = how & 2 ? (s->n + 2) / 3 : s->n;
@@ -249,8 +253,11 @@ static void try_flagged(void)
 					demand_before = i % 8 == 3 ? 5 : n * 2;
 					f.demand = &demand;
 				}
-				try_kernel(names[how], how & 2 ? SHORT : f.ordered ? IN_ORDER : ANY_ORDER,
-					s->blocks, 1);
+				try_kernel(names[how],
+					   how & 2     ? SHORT
+					   : f.ordered ? IN_ORDER
+						       : ANY_ORDER,
+					   s->blocks, 1);
 			}
 }
 
@@ -277,8 +284,8 @@ static void try_compared(void)
 				} else if (i % 3 == 2) {
 					f.capacity = n / 4;
 				}
-				try_kernel(in_place ? "in place" : "compared", how & 2 ? SHORT : IN_ORDER,
-					s->blocks, 1);
+				try_kernel(in_place ? "in place" : "compared",
+					   how & 2 ? SHORT : IN_ORDER, s->blocks, 1);
 			}
 }
 
@@ -290,8 +297,8 @@ static void try_indexes_and_partitions(void)
 			for (unsigned how = 0; how < 8; how++) {
 				const struct shape *s = &shapes[i];
 
-				make(how & 4 ? CUA__FILTER_FLAG : CUA__FILTER_INTEGER, 8, s->warps, s->n,
-				     s->of_8);
+				make(how & 4 ? CUA__FILTER_FLAG : CUA__FILTER_INTEGER, 8, s->warps,
+				     s->n, s->of_8);
 				f.indexes = indexes;
 				f.index_size = 4;
 				f.ordered = how & 1;
@@ -310,7 +317,8 @@ static void try_indexes_and_partitions(void)
 					try_kernel("indexes, short", SHORT, 0, 1);
 				kind.loads = 4;
 				f.tiles = tiles;
-				try_kernel("indexes", f.ordered ? IN_ORDER : ANY_ORDER, s->blocks, 1);
+				try_kernel("indexes", f.ordered ? IN_ORDER : ANY_ORDER, s->blocks,
+					   1);
 			}
 }
 
@@ -339,7 +347,8 @@ static void scan_body(void)
 		uint32_t turn = 0;
 
 		while (first < SCANNED) {
-			uint32_t told = cua__filter_scan_step(kind, &f, sh, turn, SCANNED, first, &place);
+			uint32_t told =
+				cua__filter_scan_step(kind, &f, sh, turn, SCANNED, first, &place);
 
 			first += told;
 			turn ^= 1;
@@ -379,8 +388,8 @@ static const char *scan_check(void)
 
 static void try_scan(void)
 {
-	struct simt_case c = {.name = "scan", .setup = scan_setup, .body = scan_body,
-			      .check = scan_check};
+	struct simt_case c = {
+		.name = "scan", .setup = scan_setup, .body = scan_body, .check = scan_check};
 
 	rng = 9;
 	for (unsigned warps = 1; warps < 3; warps++)
@@ -425,7 +434,8 @@ static const char *runs_check(void)
 	if (count != kept || count_too != kept)
 		return wrong("the count is", count);
 	for (uint64_t i = 0; i < stored; i++)
-		if (memcmp(values + (values_at + i) * kind.size, element(original, x_at, expected_starts[i]), kind.size))
+		if (memcmp(values + (values_at + i) * kind.size,
+			   element(original, x_at, expected_starts[i]), kind.size))
 			return wrong("element", i);
 	if (values[(values_at + stored) * kind.size] != GUARD || starts[stored + 1] != guard)
 		return "something was stored outside";
@@ -467,21 +477,27 @@ static void make_runs(uint32_t size, uint32_t warps, uint64_t n, uint64_t most_l
 static void try_runs(void)
 {
 	static const uint64_t lengths[] = {1, 3, 40, MOST};
-	struct simt_case c = {.name = "runs", .setup = runs_setup, .body = body, .check = runs_check};
+	struct simt_case c = {
+		.name = "runs", .setup = runs_setup, .body = body, .check = runs_check};
 
 	rng = 13;
 	for (size_t i = 0; i < SHAPES; i++)
 		for (int how = 0; how < 4; how++) {
 			const struct shape *s = &shapes[i];
 
-			make_runs(how & 1 ? 8 : 4, s->warps, s->n, lengths[(i + (size_t)how / 2) % 4]);
+			make_runs(how & 1 ? 8 : 4, s->warps, s->n,
+				  lengths[(i + (size_t)how / 2) % 4]);
 			/* room for all and more, for all, for one less, for none */
-			f.capacity = i % 4 == 0 ? s->n : i % 4 == 1 ? kept : i % 4 == 2 ? kept - 1 : 0;
+			f.capacity = i % 4 == 0   ? s->n
+				     : i % 4 == 1 ? kept
+				     : i % 4 == 2 ? kept - 1
+						  : 0;
 			if (!f.capacity)
 				f.values = NULL;
 			kernel = how & 2 ? SHORT : IN_ORDER;
 			f.tiles = how & 2 ? state.short_tiles : tiles;
-			try_shape(c, how & 2 ? (unsigned)cua__filter_tiles(kind, &f) : s->blocks, s->warps * 32, 2);
+			try_shape(c, how & 2 ? (unsigned)cua__filter_tiles(kind, &f) : s->blocks,
+				  s->warps * 32, 2);
 		}
 }
 

@@ -28,7 +28,8 @@ static struct {
 	uint64_t cells[4];
 } at_counts __attribute__((aligned(64)));
 static uint64_t buckets[MOST_BUCKETS * 8] __attribute__((aligned(64)));
-static struct cua_hashmap_view map_view = {buckets, at_counts.counts, NULL, 1, 0, 4, 4, CUA_HASHMAP_WORDS, 0, 0, 0, 0};
+static struct cua_hashmap_view map_view = {buckets, at_counts.counts,  NULL, 1, 0, 4,
+					   4,       CUA_HASHMAP_WORDS, 0,    0, 0, 0};
 static int is_broad;
 static uint64_t won, lost;
 
@@ -49,8 +50,8 @@ static int map_assign(uint64_t key, uint64_t value)
 static int map_find(uint64_t key, uint64_t *value)
 {
 	uint32_t narrow = 0;
-	int there =
-		is_broad ? broad_find(&map_view, key, value) : slim_find(&map_view, (uint32_t)key, &narrow);
+	int there = is_broad ? broad_find(&map_view, key, value)
+			     : slim_find(&map_view, (uint32_t)key, &narrow);
 
 	if (!is_broad && there)
 		*value = narrow;
@@ -82,8 +83,8 @@ static int tile_exchange(uint32_t mask, int active, uint64_t key, uint64_t value
 {
 	uint32_t narrow = 0;
 	int result = is_broad ? broad_exchange_tile(&map_view, mask, active, key, value, old)
-			      : slim_exchange_tile(&map_view, mask, active, (uint32_t)key, (uint32_t)value,
-						   &narrow);
+			      : slim_exchange_tile(&map_view, mask, active, (uint32_t)key,
+						   (uint32_t)value, &narrow);
 
 	if (!is_broad)
 		*old = narrow;
@@ -273,11 +274,13 @@ static void map_turn(void)
 			       : map_exchange(key, lane + 1, &old);
 	if (result == CUA_HASHMAP_INSERTED)
 		return;
-	if (result != CUA_HASHMAP_EXISTS || old < 1 || old > MOST_IN_TURN || turn_key((unsigned)old - 1) != key)
+	if (result != CUA_HASHMAP_EXISTS || old < 1 || old > MOST_IN_TURN ||
+	    turn_key((unsigned)old - 1) != key)
 		simt_fail("an exchange gave what nobody has stored there");
 	if (CUA_READ(turn.wrote[old - 1]) != old)
 		simt_fail("what was done before an exchange is not there after the next one");
-	cua_port_add_u64(&turn.followed[old - 1], 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	cua_port_add_u64(&turn.followed[old - 1], 1, CUA_RELAXED, CUA_SCOPE_DEVICE,
+			 CUA_SPACE_GLOBAL);
 }
 
 static const char *map_turn_check(void)
@@ -352,8 +355,8 @@ static void map_stale(void)
 
 	spot.at = (char *)buckets + 2 * size * (1 + (has_moved && !stale));
 	spot.word = cua__hashmap_word_of(size, size, key, one);
-	if (cua__hashmap_word_change_together(size, size, one, cua__hashmap_next_combined, CUA_UPDATE_ADD,
-					      &spot) != !stale)
+	if (cua__hashmap_word_change_together(size, size, one, cua__hashmap_next_combined,
+					      CUA_UPDATE_ADD, &spot) != !stale)
 		simt_fail("an update of a key that is not there, or none of one that is");
 }
 
@@ -609,7 +612,8 @@ static void tile_own(void)
 	int active = simt_lane() % 4 != 2;
 
 	for (int again = 0; again < 2; again++) {
-		if (tile_insert(mask, active, key, key * 1000) != (active ? CUA_HASHMAP_INSERTED : 0))
+		if (tile_insert(mask, active, key, key * 1000) !=
+		    (active ? CUA_HASHMAP_INSERTED : 0))
 			simt_fail("insert of an absent key did not insert it");
 		if (tile_find(mask, 1, key, &value) != active || (active && value != key * 1000))
 			simt_fail("find did not find the lane's own key");
@@ -638,7 +642,8 @@ static void tile_far(void)
 		int active = k < map_view.n_buckets * slots() &&
 			     k % (simt_blocks() * simt_block_lanes()) == simt_lane();
 
-		if (tile_find(mask, active, key_at_home(k), &value) != active || (active && value != k))
+		if (tile_find(mask, active, key_at_home(k), &value) != active ||
+		    (active && value != k))
 			simt_fail("find did not find a key that is far from its home");
 	}
 	if (tile_find(mask, 1, key_at_home(60 + simt_lane()), &value))
@@ -657,8 +662,10 @@ static int second_try(uint32_t mask, int active, uint64_t key, const struct cua_
 	int result = 0;
 
 	if (!in_groups)
-		return is_broad ? cua__tile_enter_full(&map_view, 8, 8, mask, active, hash, bits, NULL, value, &seen)
-				: cua__tile_enter_full(&map_view, 4, 4, mask, active, hash, bits, NULL, value, &seen);
+		return is_broad ? cua__tile_enter_full(&map_view, 8, 8, mask, active, hash, bits,
+						       NULL, value, &seen)
+				: cua__tile_enter_full(&map_view, 4, 4, mask, active, hash, bits,
+						       NULL, value, &seen);
 	for (uint32_t i = 0; i < CUA__TILE_GROUP; i++) {
 		const uint32_t lane = cua_port_lane() - part + i;
 		const int has = (int)cua_port_shuffle_u32(mask, (uint32_t)active, lane);
@@ -666,8 +673,10 @@ static int second_try(uint32_t mask, int active, uint64_t key, const struct cua_
 
 		bits.lo = cua_port_shuffle_u64(mask, key, lane);
 		hash = cua_hash_u64(bits.lo, map_view.seed);
-		now = is_broad ? cua__tile_enter_few(&map_view, 8, 8, mask, has, hash, bits, value, &there)
-			       : cua__tile_enter_few(&map_view, 4, 4, mask, has, hash, bits, value, &there);
+		now = is_broad ? cua__tile_enter_few(&map_view, 8, 8, mask, has, hash, bits, value,
+						     &there)
+			       : cua__tile_enter_few(&map_view, 4, 4, mask, has, hash, bits, value,
+						     &there);
 		if (has && now == CUA_HASHMAP_EXISTS && there.lo != 1)
 			simt_fail("a group found a value that nobody inserted");
 		result = part == i ? now : result;
@@ -819,8 +828,9 @@ static void farther_setup(void)
 	do {
 		far_key = key_at_home(++i);
 		far_bucket = cua__hashmap_word_probe(&map_view, 0, cua_hash_u64(far_key, seed), 15);
-	} while (far_bucket == near_bucket || cua__hashmap_class(cua_hash_u64(far_key, seed)) !=
-						      cua__hashmap_class(cua_hash_u64(near_key, seed)));
+	} while (far_bucket == near_bucket ||
+		 cua__hashmap_class(cua_hash_u64(far_key, seed)) !=
+			 cua__hashmap_class(cua_hash_u64(near_key, seed)));
 	/* the others hold keys that nobody looks for */
 	for (unsigned b = 0; b < map_view.n_buckets; b++)
 		for (i = 0; i < slots() - (b == near_bucket || b == far_bucket); i++) {
@@ -892,7 +902,8 @@ static void bounded_once_setup(void)
 	for (unsigned i = 0; i < last; i++)
 		set_slot(i / slots(), i % slots(), key_of_sequence(i), 5);
 	for (unsigned i = slots(); i <= last; i++)
-		head = cua__hashmap_word_raise(is_broad, head, cua_hash_u64(key_of_sequence(i), map_view.seed), 1);
+		head = cua__hashmap_word_raise(is_broad, head,
+					       cua_hash_u64(key_of_sequence(i), map_view.seed), 1);
 	buckets[0] = head.lo;
 	if (is_broad)
 		buckets[1] = head.hi;
@@ -914,36 +925,52 @@ static void lanes_of_width(void)
 					 .setup = bounded_once_setup,
 					 .body = map_bounded_once,
 					 .check = map_check};
-	struct simt_case bounded = {
-		.name = "map, bounded", .setup = map_setup, .body = map_bounded, .check = map_bounded_check};
-	struct simt_case farther = {
-		.name = "map, farther", .setup = farther_setup, .body = map_farther, .check = map_check};
+	struct simt_case bounded = {.name = "map, bounded",
+				    .setup = map_setup,
+				    .body = map_bounded,
+				    .check = map_bounded_check};
+	struct simt_case farther = {.name = "map, farther",
+				    .setup = farther_setup,
+				    .body = map_farther,
+				    .check = map_check};
 	struct simt_case mixed = {
 		.name = "map, mixed", .setup = map_setup, .body = map_mixed, .check = map_check};
 	struct simt_case add = {
 		.name = "map, add", .setup = map_setup, .body = map_add, .check = map_add_check};
-	struct simt_case in_turn = {
-		.name = "map, in turn", .setup = turn_setup, .body = map_turn, .check = map_turn_check};
-	struct simt_case stale = {
-		.name = "map, stale", .setup = stale_setup, .body = map_stale, .check = map_stale_check};
-	struct simt_case step = {
-		.name = "map, step", .setup = step_setup, .body = map_step, .check = map_step_check};
+	struct simt_case in_turn = {.name = "map, in turn",
+				    .setup = turn_setup,
+				    .body = map_turn,
+				    .check = map_turn_check};
+	struct simt_case stale = {.name = "map, stale",
+				  .setup = stale_setup,
+				  .body = map_stale,
+				  .check = map_stale_check};
+	struct simt_case step = {.name = "map, step",
+				 .setup = step_setup,
+				 .body = map_step,
+				 .check = map_step_check};
 	struct simt_case last = {.name = "map, last slot",
 				 .setup = map_last_slot_setup,
 				 .body = map_last_slot,
 				 .check = map_last_slot_check};
-	struct simt_case once = {
-		.name = "map, once", .setup = map_once_setup, .body = map_once, .check = map_once_check};
+	struct simt_case once = {.name = "map, once",
+				 .setup = map_once_setup,
+				 .body = map_once,
+				 .check = map_once_check};
 	struct simt_case erase = {.name = "map, erase",
 				  .setup = map_erase_setup,
 				  .body = map_erase_one,
 				  .check = map_erase_check};
-	struct simt_case history = {
-		.name = "map, history", .setup = map_history_setup, .body = map_history, .check = map_check};
+	struct simt_case history = {.name = "map, history",
+				    .setup = map_history_setup,
+				    .body = map_history,
+				    .check = map_check};
 	struct simt_case own = {
 		.name = "map, own keys", .setup = map_setup, .body = map_own, .check = map_check};
-	struct simt_case messages = {
-		.name = "map, messages", .setup = map_message_setup, .body = map_message, .check = map_check};
+	struct simt_case messages = {.name = "map, messages",
+				     .setup = map_message_setup,
+				     .body = map_message,
+				     .check = map_check};
 
 	map_view.n_buckets = 1;
 	explore_shape(mixed, 2, 1, 2);
@@ -995,24 +1022,38 @@ static void lanes_of_width(void)
 
 static void tiles_of_width(void)
 {
-	struct simt_case mixed = {
-		.name = "map, tiles, mixed", .setup = map_setup, .body = tile_mixed, .check = map_check};
-	struct simt_case own = {
-		.name = "map, tiles, own keys", .setup = map_setup, .body = tile_own, .check = map_check};
-	struct simt_case far = {
-		.name = "map, tiles, far keys", .setup = map_setup, .body = tile_far, .check = map_check};
-	struct simt_case full = {
-		.name = "map, tiles, full", .setup = map_setup, .body = tile_full, .check = tile_full_check};
-	struct simt_case bulk = {
-		.name = "map, tiles, bulk", .setup = map_setup, .body = tile_bulk, .check = tile_bulk_check};
+	struct simt_case mixed = {.name = "map, tiles, mixed",
+				  .setup = map_setup,
+				  .body = tile_mixed,
+				  .check = map_check};
+	struct simt_case own = {.name = "map, tiles, own keys",
+				.setup = map_setup,
+				.body = tile_own,
+				.check = map_check};
+	struct simt_case far = {.name = "map, tiles, far keys",
+				.setup = map_setup,
+				.body = tile_far,
+				.check = map_check};
+	struct simt_case full = {.name = "map, tiles, full",
+				 .setup = map_setup,
+				 .body = tile_full,
+				 .check = tile_full_check};
+	struct simt_case bulk = {.name = "map, tiles, bulk",
+				 .setup = map_setup,
+				 .body = tile_bulk,
+				 .check = tile_bulk_check};
 	struct simt_case messages = {.name = "map, tiles, messages",
 				     .setup = map_message_setup,
 				     .body = tile_message,
 				     .check = map_check};
-	struct simt_case told = {
-		.name = "map, tiles, told", .setup = tile_told_setup, .body = tile_told, .check = map_check};
-	struct simt_case farther = {
-		.name = "map, tiles, farther", .setup = farther_setup, .body = tile_farther, .check = map_check};
+	struct simt_case told = {.name = "map, tiles, told",
+				 .setup = tile_told_setup,
+				 .body = tile_told,
+				 .check = map_check};
+	struct simt_case farther = {.name = "map, tiles, farther",
+				    .setup = farther_setup,
+				    .body = tile_farther,
+				    .check = map_check};
 
 	map_view.n_buckets = 2;
 	try_shape(told, 2, 4, 20);

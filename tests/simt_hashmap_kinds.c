@@ -14,7 +14,8 @@ static struct {
 	uint64_t cells[4];
 } at_counts __attribute__((aligned(64)));
 static uint64_t buckets[MOST_BUCKETS * 8] __attribute__((aligned(64)));
-static struct cua_hashmap_view view = {buckets, at_counts.counts, NULL, 1, 0, 4, 4, CUA_HASHMAP_WORDS, 0, 0, 0, 0};
+static struct cua_hashmap_view view = {buckets, at_counts.counts,  NULL, 1, 0, 4,
+				       4,       CUA_HASHMAP_WORDS, 0,    0, 0, 0};
 /* of each key, inserts less erases */
 static int64_t balance[KEYS];
 
@@ -95,12 +96,14 @@ struct kind {
 	ERASE(name, size)                                                                          \
 	static int name##_insert_number(uint32_t mask, int active, unsigned i)                     \
 	{                                                                                          \
-		return name##_insert_tile(&view, mask, active, key_##size(bits_of(i)), (V)(7 * i)); \
+		return name##_insert_tile(&view, mask, active, key_##size(bits_of(i)),             \
+					  (V)(7 * i));                                             \
 	}                                                                                          \
 	static int name##_find_number(uint32_t mask, int active, unsigned i)                       \
 	{                                                                                          \
 		V value = 0;                                                                       \
-		const int there = name##_find_tile(&view, mask, active, key_##size(bits_of(i)), &value); \
+		const int there =                                                                  \
+			name##_find_tile(&view, mask, active, key_##size(bits_of(i)), &value);     \
                                                                                                    \
 		if (there && (value != 7 * i || !active))                                          \
 			simt_fail("find gave another key's value");                                \
@@ -207,7 +210,8 @@ static const char *note(struct cua_u128 word, unsigned char there[KEYS])
 
 static const char *kinds_check(void)
 {
-	const uint32_t ks = kind->key_size, vs = kind->value_size, words = cua__hashmap_is_wide(ks, vs) ? 2 : 1;
+	const uint32_t ks = kind->key_size, vs = kind->value_size,
+		       words = cua__hashmap_is_wide(ks, vs) ? 2 : 1;
 	unsigned char there[KEYS] = {0};
 	const char *wrong = NULL;
 	uint64_t size = 0, in_slots = 0;
@@ -241,8 +245,10 @@ static const char *kinds_check(void)
 
 START_TEST(hashmap_kinds)
 {
-	struct simt_case mixed = {
-		.name = "map, kinds", .setup = kinds_setup, .body = kinds_mixed, .check = kinds_check};
+	struct simt_case mixed = {.name = "map, kinds",
+				  .setup = kinds_setup,
+				  .body = kinds_mixed,
+				  .check = kinds_check};
 
 	kind = &kinds[_i];
 	folds = kind->folds;

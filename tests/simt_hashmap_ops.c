@@ -12,7 +12,8 @@ enum launch { DIFFER, COUNT, SCAN, SCATTER, FINISH };
 
 static struct cua_u128 keys[2][MOST], differ;
 static uint32_t values[2][MOST], model[MOST];
-static uint64_t counts[(BLOCKS + 1) * CUA__HASHMAP_DIGITS], before[(BLOCKS + 1) * CUA__HASHMAP_DIGITS];
+static uint64_t counts[(BLOCKS + 1) * CUA__HASHMAP_DIGITS],
+	before[(BLOCKS + 1) * CUA__HASHMAP_DIGITS];
 static uint64_t n_given;
 static struct cua__sort_arrays arrays;
 static enum launch launch;
@@ -35,9 +36,15 @@ static void sort_body(void)
 {
 	switch (launch) {
 	case DIFFER: cua__sort_differ(&arrays, simt_shared(2 * sizeof(uint64_t))); break;
-	case COUNT: cua__sort_count(&arrays, simt_shared(CUA__HASHMAP_DIGITS * sizeof(uint32_t))); break;
-	case SCAN: cua__sort_scan(&arrays, simt_shared(CUA__HASHMAP_DIGITS * sizeof(uint64_t))); break;
-	case SCATTER: cua__sort_scatter(&arrays, simt_shared(sizeof(struct cua__sort_shared))); break;
+	case COUNT:
+		cua__sort_count(&arrays, simt_shared(CUA__HASHMAP_DIGITS * sizeof(uint32_t)));
+		break;
+	case SCAN:
+		cua__sort_scan(&arrays, simt_shared(CUA__HASHMAP_DIGITS * sizeof(uint64_t)));
+		break;
+	case SCATTER:
+		cua__sort_scatter(&arrays, simt_shared(sizeof(struct cua__sort_shared)));
+		break;
 	case FINISH: cua__sort_finish(&arrays);
 	}
 }
@@ -51,7 +58,9 @@ static const char *sort_check(void)
 	case COUNT:
 		for (unsigned i = 0; i < BLOCKS * CUA__HASHMAP_DIGITS; i++)
 			sum += counts[i];
-		return !cua__hashmap_digit(differ, arrays.pass) || sum == n ? NULL : "the counts are wrong";
+		return !cua__hashmap_digit(differ, arrays.pass) || sum == n
+			       ? NULL
+			       : "the counts are wrong";
 	case FINISH:
 		for (uint64_t i = 0; i < n; i++)
 			if (values[0][i] != model[i])
@@ -90,8 +99,9 @@ static void sort_fill(uint64_t n, uint64_t max, unsigned random, uint64_t kinds)
 		uint32_t m = model[i];
 		uint64_t j = i;
 
-		for (; j > 0 && cua__hashmap_below(cua__hashmap_get(keys[0], arrays.key_size, m),
-						   cua__hashmap_get(keys[0], arrays.key_size, model[j - 1]));
+		for (; j > 0 &&
+		       cua__hashmap_below(cua__hashmap_get(keys[0], arrays.key_size, m),
+					  cua__hashmap_get(keys[0], arrays.key_size, model[j - 1]));
 		     j--)
 			model[j] = model[j - 1];
 		model[j] = m;
@@ -100,7 +110,8 @@ static void sort_fill(uint64_t n, uint64_t max, unsigned random, uint64_t kinds)
 
 static void sort_launch(enum launch which, unsigned blocks, unsigned lanes)
 {
-	struct simt_case c = {.name = "sort", .setup = sort_setup, .body = sort_body, .check = sort_check};
+	struct simt_case c = {
+		.name = "sort", .setup = sort_setup, .body = sort_body, .check = sort_check};
 
 	launch = which;
 	memcpy(before, counts, sizeof(counts));
@@ -114,7 +125,8 @@ START_TEST(sort)
 	rng = 5;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		for (int wide = 0; wide < 2; wide++) {
-			const unsigned blocks = 1 + (unsigned)(i + (size_t)wide) % BLOCKS, lanes = i % 2 ? 64 : 32;
+			const unsigned blocks = 1 + (unsigned)(i + (size_t)wide) % BLOCKS,
+				       lanes = i % 2 ? 64 : 32;
 
 			memset(&arrays, 0, sizeof(arrays));
 			arrays.key_size = wide ? 16 : 4;
@@ -128,7 +140,8 @@ START_TEST(sort)
 			arrays.differ = &differ;
 			arrays.counts = counts;
 			memset(counts, 0, sizeof(counts));
-			sort_fill(sizes[i], i == 4 ? 400 : MOST, wide ? 9 : 1 + (unsigned)i % 3, i % 2 ? 10 : 100000);
+			sort_fill(sizes[i], i == 4 ? 400 : MOST, wide ? 9 : 1 + (unsigned)i % 3,
+				  i % 2 ? 10 : 100000);
 			sort_launch(DIFFER, blocks, lanes);
 			for (arrays.pass = 0; arrays.pass < arrays.key_size; arrays.pass++) {
 				/* a launch for nothing is tried a few times only */
@@ -177,8 +190,10 @@ static void whole_setup(void)
 static void whole_body(void)
 {
 	const uint32_t vs = states ? 8 : 4;
-	const struct cua__slice slice = {.places = cua__hashmap_places(&views[1], 4, vs), .keys_out = sliced_keys,
-					 .values_out = sliced_values, .n = &n_sliced};
+	const struct cua__slice slice = {.places = cua__hashmap_places(&views[1], 4, vs),
+					 .keys_out = sliced_keys,
+					 .values_out = sliced_values,
+					 .n = &n_sliced};
 	uint32_t lane = simt_lane();
 
 	/* the second map has some of the keys, with a value of its own */
@@ -189,7 +204,8 @@ static void whole_body(void)
 	cua_port_sync_block();
 	cua__hashmap_move(&views[0], &views[1], 4, vs, CUA_UPDATE_ADD);
 	cua_port_sync_block();
-	cua__hashmap_give_slice(&views[1], 4, vs, &slice, simt_shared(sizeof(struct cua__slice_shared)));
+	cua__hashmap_give_slice(&views[1], 4, vs, &slice,
+				simt_shared(sizeof(struct cua__slice_shared)));
 	cua_port_sync_block();
 	cua__hashmap_count_all(&views[1], 4, vs, homes, &tally,
 			       (void *)((char *)simt_shared(1024) + 64));
@@ -217,12 +233,15 @@ static const char *whole_check(void)
 		all += homes[b];
 		worst = homes[b] > worst ? homes[b] : worst;
 	}
-	return probes == 26 && all == 26 && worst == tally.worst && !tally.erased ? NULL : "the tally is wrong";
+	return probes == 26 && all == 26 && worst == tally.worst && !tally.erased
+		       ? NULL
+		       : "the tally is wrong";
 }
 
 START_TEST(whole)
 {
-	struct simt_case c = {.name = "whole", .setup = whole_setup, .body = whole_body, .check = whole_check};
+	struct simt_case c = {
+		.name = "whole", .setup = whole_setup, .body = whole_body, .check = whole_check};
 
 	for (states = 0; states < 2; states++)
 		try_shape(c, 1, LANES, 4);
@@ -234,7 +253,8 @@ END_TEST
 enum { WIDE_KEYS = 60, WIDE_BUCKETS = 32 };
 enum least_launch { LEAST_COUNT, LEAST_PICK, LEAST_GIVE };
 
-static char wide_memory[2304 + WIDE_BUCKETS * CUA__HASHMAP_STATE_BUCKET] __attribute__((aligned(256)));
+static char wide_memory[2304 + WIDE_BUCKETS * CUA__HASHMAP_STATE_BUCKET]
+	__attribute__((aligned(256)));
 static struct cua_hashmap_view wide_view;
 static struct cua__hashmap_least least, least_before;
 static struct cua__least_arrays least_arrays;
@@ -273,7 +293,8 @@ static void wide_body(void)
 		struct cua_u128 there;
 
 		(void)cua__hashmap_write(&wide_view, 16, 4, CUA__HASHMAP_INSERT,
-					 cua__hashmap_hash(&wide_view, 16, wide_key(i)), wide_key(i), value, &there);
+					 cua__hashmap_hash(&wide_view, 16, wide_key(i)),
+					 wide_key(i), value, &there);
 	}
 }
 
@@ -297,9 +318,13 @@ static void least_setup(void)
 
 static void least_body(void)
 {
-	struct cua__slice slice = {.places = cua__hashmap_places(&wide_view, 16, 4), .keys_out = least_keys,
-				   .values_out = least_values, .n = &least.given, .last = &least.key,
-				   .all = &n_wide, .max = least_arrays.max};
+	struct cua__slice slice = {.places = cua__hashmap_places(&wide_view, 16, 4),
+				   .keys_out = least_keys,
+				   .values_out = least_values,
+				   .n = &least.given,
+				   .last = &least.key,
+				   .all = &n_wide,
+				   .max = least_arrays.max};
 
 	switch (least_launch) {
 	case LEAST_COUNT:
@@ -310,7 +335,8 @@ static void least_body(void)
 		cua__least_pick(&least_arrays, simt_shared(CUA__HASHMAP_DIGITS * sizeof(uint64_t)));
 		break;
 	case LEAST_GIVE:
-		cua__hashmap_give_slice(&wide_view, 16, 4, &slice, simt_shared(sizeof(struct cua__slice_shared)));
+		cua__hashmap_give_slice(&wide_view, 16, 4, &slice,
+					simt_shared(sizeof(struct cua__slice_shared)));
 	}
 }
 
@@ -322,7 +348,9 @@ static const char *least_check(void)
 	if (n_wide <= max) {
 		for (size_t i = 0; i < sizeof(least_keys); i++)
 			given |= ((uint8_t *)least_keys)[i] ^ 0xa5u;
-		return given || memcmp(&least, &least_before, sizeof(least)) ? "done although there is no need" : NULL;
+		return given || memcmp(&least, &least_before, sizeof(least))
+			       ? "done although there is no need"
+			       : NULL;
 	}
 	for (uint32_t d = 0; d < CUA__HASHMAP_DIGITS; d++)
 		sum += least.counts[d];
@@ -332,10 +360,12 @@ static const char *least_check(void)
 	if (least_launch == LEAST_PICK && sum)
 		return "counts are left";
 	if (least_launch == LEAST_PICK && least.done &&
-	    (cua__hashmap_below(least.key, wide_keys[max - 1]) || !cua__hashmap_below(least.key, wide_keys[max])))
+	    (cua__hashmap_below(least.key, wide_keys[max - 1]) ||
+	     !cua__hashmap_below(least.key, wide_keys[max])))
 		return "the key is not between those that it parts";
 	if (least_launch == LEAST_PICK && !least.done &&
-	    (!least_arrays.pass || !cua__hashmap_begins(least.key, wide_keys[max - 1], least_arrays.pass - 1)))
+	    (!least_arrays.pass ||
+	     !cua__hashmap_begins(least.key, wide_keys[max - 1], least_arrays.pass - 1)))
 		return "the digits are not those of the key";
 	if (least_launch != LEAST_GIVE)
 		return NULL;
@@ -359,7 +389,8 @@ static const char *least_check(void)
 
 static void least_try(enum least_launch which, unsigned blocks, unsigned lanes)
 {
-	struct simt_case c = {.name = "least", .setup = least_setup, .body = least_body, .check = least_check};
+	struct simt_case c = {
+		.name = "least", .setup = least_setup, .body = least_body, .check = least_check};
 
 	least_launch = which;
 	least_before = least;

@@ -65,8 +65,8 @@ static int wide(void)
 }
 
 /* The next key from *candidate on whose home is one of the buckets from..from + n - 1. */
-static struct cua_u128 key_of_homes(const struct cua_hashmap_view *view, uint64_t *candidate, uint64_t from,
-				    uint64_t n)
+static struct cua_u128 key_of_homes(const struct cua_hashmap_view *view, uint64_t *candidate,
+				    uint64_t from, uint64_t n)
 {
 	struct cua_u128 key = {0, 0};
 
@@ -234,9 +234,10 @@ static void look(void)
 
 static void body(void)
 {
-	struct cua__parts_kind scatter = {ks, vs, lanes, TILE / lanes, 0, 0}, again = {ks, vs, lanes, TILE / lanes, 1, 0};
-	struct cua__parts_kind build = {ks, vs, lanes,
-					CUA__PARTS_WINDOW_BYTES / (wide() ? 16 : 8) / lanes, 0, 0};
+	struct cua__parts_kind scatter = {ks, vs, lanes, TILE / lanes, 0, 0},
+			       again = {ks, vs, lanes, TILE / lanes, 1, 0};
+	struct cua__parts_kind build = {
+		ks, vs, lanes, CUA__PARTS_WINDOW_BYTES / (wide() ? 16 : 8) / lanes, 0, 0};
 	struct cua__parts_kind one = {ks, vs, lanes, 1, 0, 0};
 	const uint64_t blocks = simt_blocks(), b = simt_block();
 	const struct cua__parts *start = way == ONE_SCATTER ? &second : &first;
@@ -255,8 +256,8 @@ static void body(void)
 	}
 	next_kernel(2);
 	for (i = b; way != INSERT && i < WINDOWS; i += blocks) {
-		cua__parts_build(build, &second, i, &block[b].sh, block[b].table, block[b].number, block[b].told,
-				 block[b].list, list_room);
+		cua__parts_build(build, &second, i, &block[b].sh, block[b].table, block[b].number,
+				 block[b].told, block[b].list, list_room);
 		cua_port_sync_block();
 	}
 	for (i = b; way == INSERT && i < PARTS * inserts.from_tiles; i += blocks) {

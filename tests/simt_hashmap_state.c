@@ -71,16 +71,16 @@ static uint64_t number_of(uint64_t key, struct cua_u128 value)
 
 static int enter(uint64_t key, uint64_t n, struct cua__hashmap_spot *spot)
 {
-	return cua__hashmap_state_enter(&map_view, layout->ks, layout->vs, hash_of(key), key_of(key), NULL,
-					value_of(key, n), spot);
+	return cua__hashmap_state_enter(&map_view, layout->ks, layout->vs, hash_of(key),
+					key_of(key), NULL, value_of(key, n), spot);
 }
 
 static int find(uint64_t key, uint64_t *n)
 {
 	struct cua_u128 value;
 
-	if (!cua__hashmap_state_find(&map_view, layout->ks, layout->vs, hash_of(key), key_of(key), NULL,
-				     &value))
+	if (!cua__hashmap_state_find(&map_view, layout->ks, layout->vs, hash_of(key), key_of(key),
+				     NULL, &value))
 		return 0;
 	*n = number_of(key, value);
 	return 1;
@@ -88,22 +88,23 @@ static int find(uint64_t key, uint64_t *n)
 
 static int contains(uint64_t key)
 {
-	return cua__hashmap_state_find(&map_view, layout->ks, layout->vs, hash_of(key), key_of(key), NULL,
-				       NULL);
+	return cua__hashmap_state_find(&map_view, layout->ks, layout->vs, hash_of(key), key_of(key),
+				       NULL, NULL);
 }
 
 static int erase(uint64_t key)
 {
 	struct cua_u128 old;
 
-	if (!cua__hashmap_state_erase(&map_view, layout->ks, layout->vs, hash_of(key), key_of(key), NULL,
-				      &old))
+	if (!cua__hashmap_state_erase(&map_view, layout->ks, layout->vs, hash_of(key), key_of(key),
+				      NULL, &old))
 		return 0;
 	number_of(key, old);
 	return 1;
 }
 
-static struct cua_u128 take_operand(struct cua_u128 old, struct cua_u128 operand, enum cua_update op)
+static struct cua_u128 take_operand(struct cua_u128 old, struct cua_u128 operand,
+				    enum cua_update op)
 {
 	(void)op;
 	(void)old;
@@ -113,8 +114,9 @@ static struct cua_u128 take_operand(struct cua_u128 old, struct cua_u128 operand
 static int assign(uint64_t key, uint64_t n)
 {
 	struct cua_u128 old;
-	int result = cua__hashmap_state_update(&map_view, layout->ks, layout->vs, hash_of(key), key_of(key),
-					       NULL, value_of(key, n), take_operand, CUA__HASHMAP_NO_OP, &old);
+	int result = cua__hashmap_state_update(&map_view, layout->ks, layout->vs, hash_of(key),
+					       key_of(key), NULL, value_of(key, n), take_operand,
+					       CUA__HASHMAP_NO_OP, &old);
 
 	if (result == CUA_HASHMAP_EXISTS)
 		number_of(key, old);
@@ -133,8 +135,8 @@ static uint64_t add_by_change(uint64_t key, uint64_t n)
 			return ~(uint64_t)0;
 		do {
 			before = number_of(key, spot.value);
-			changed = cua__hashmap_state_change(&map_view, layout->ks, layout->vs, hash_of(key),
-							    key_of(key), NULL, &spot,
+			changed = cua__hashmap_state_change(&map_view, layout->ks, layout->vs,
+							    hash_of(key), key_of(key), NULL, &spot,
 							    value_of(key, before + n));
 		} while (changed == 0);
 	} while (changed < 0);
@@ -158,7 +160,8 @@ static char *slot_at(unsigned bucket, unsigned slot)
 	return (char *)buckets + bucket * BUCKET + layout->first + slot * layout->bytes;
 }
 
-static uint32_t slot_read(unsigned bucket, unsigned slot, struct cua_u128 *key, struct cua_u128 *value)
+static uint32_t slot_read(unsigned bucket, unsigned slot, struct cua_u128 *key,
+			  struct cua_u128 *value)
 {
 	uint32_t state;
 
@@ -239,8 +242,9 @@ static void map_mixed(void)
 static void map_add(void)
 {
 	if (simt_lane() % 3 == 2)
-		cua__hashmap_state_update(&map_view, layout->ks, layout->vs, hash_of(7), key_of(7), NULL,
-					  value_of(7, 1), add_operand, CUA__HASHMAP_NO_OP, NULL);
+		cua__hashmap_state_update(&map_view, layout->ks, layout->vs, hash_of(7), key_of(7),
+					  NULL, value_of(7, 1), add_operand, CUA__HASHMAP_NO_OP,
+					  NULL);
 	else
 		add_by_change(7, 1);
 }
@@ -276,7 +280,8 @@ static void map_move(void)
 	struct cua_u128 old;
 
 	if (simt_lane() == 1) {
-		if (!cua__hashmap_state_erase(&map_view, layout->ks, layout->vs, 0, key_of(7), NULL, &old))
+		if (!cua__hashmap_state_erase(&map_view, layout->ks, layout->vs, 0, key_of(7), NULL,
+					      &old))
 			return;
 		taken += number_of(7, old);
 		/* the slot is another key's for a while */
@@ -315,8 +320,8 @@ static void map_last_slot(void)
 {
 	int result = enter(simt_lane(), 1, NULL);
 
-	cua_port_add_u64(result == CUA_HASHMAP_INSERTED ? &won : &lost, 1, CUA_RELAXED, CUA_SCOPE_DEVICE,
-			 CUA_SPACE_GLOBAL);
+	cua_port_add_u64(result == CUA_HASHMAP_INSERTED ? &won : &lost, 1, CUA_RELAXED,
+			 CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	if (result == CUA_HASHMAP_EXISTS)
 		simt_fail("a key exists that nobody inserted");
 }
@@ -437,7 +442,8 @@ static struct cua_u128 both[2] = {{1, 2}, {3, 4}}, half = {1, 4}, other_half = {
 /* For a key that is nowhere yet. */
 static int half_equal(struct cua_u128 there, struct cua_u128 key)
 {
-	if ((there.lo == half.lo && there.hi == half.hi) || (there.lo == key.lo && there.hi == key.hi))
+	if ((there.lo == half.lo && there.hi == half.hi) ||
+	    (there.lo == key.lo && there.hi == key.hi))
 		simt_fail("equality is asked about a key that is nowhere");
 	return 0;
 }
@@ -462,8 +468,8 @@ static void map_halves(void)
 	if (simt_lane() == 0) {
 		if (!cua__hashmap_state_erase(&map_view, ks, vs, HOME_1, both[0], NULL, &old))
 			simt_fail("erase did not find the key");
-		if (cua__hashmap_state_enter(&map_view, ks, vs, HOME_1, both[1], NULL, value_of(1, 0),
-					     &spot) != CUA_HASHMAP_INSERTED)
+		if (cua__hashmap_state_enter(&map_view, ks, vs, HOME_1, both[1], NULL,
+					     value_of(1, 0), &spot) != CUA_HASHMAP_INSERTED)
 			simt_fail("insert of an absent key did not insert it");
 		return;
 	}
@@ -473,7 +479,8 @@ static void map_halves(void)
 	if (simt_lane() != 1)
 		return;
 	if (cua__hashmap_state_update(&map_view, ks, vs, 0, other_half, half_equal, value_of(1, 1),
-				      take_operand, CUA__HASHMAP_NO_OP, NULL) != CUA_HASHMAP_INSERTED)
+				      take_operand, CUA__HASHMAP_NO_OP,
+				      NULL) != CUA_HASHMAP_INSERTED)
 		simt_fail("halves of two keys were written to as a third");
 }
 
@@ -483,8 +490,9 @@ static void map_halves_bits(void)
 	if (simt_lane() == 0)
 		map_halves();
 	else if (simt_lane() == 1 &&
-		 cua__hashmap_state_update(&map_view, layout->ks, layout->vs, 0, half, NULL, value_of(1, 1),
-					   take_operand, CUA__HASHMAP_NO_OP, NULL) != CUA_HASHMAP_INSERTED)
+		 cua__hashmap_state_update(&map_view, layout->ks, layout->vs, 0, half, NULL,
+					   value_of(1, 1), take_operand, CUA__HASHMAP_NO_OP,
+					   NULL) != CUA_HASHMAP_INSERTED)
 		simt_fail("halves of two keys were written to as a third");
 }
 
@@ -500,7 +508,8 @@ static void map_behind(void)
 	struct cua_u128 old;
 
 	if (simt_lane() == 0) {
-		cua__hashmap_state_erase(&map_view, layout->ks, layout->vs, HOME_1, both[0], NULL, &old);
+		cua__hashmap_state_erase(&map_view, layout->ks, layout->vs, HOME_1, both[0], NULL,
+					 &old);
 		cua__hashmap_state_enter(&map_view, layout->ks, layout->vs, HOME_1, both[1], NULL,
 					 value_of(1, 0), NULL);
 		return;
@@ -584,8 +593,8 @@ static void map_bounded(void)
 		struct cua__hashmap_spot spot;
 		const int result = i % 2 && layout->vs ? assign(i, 1) : enter(i, 1, &spot);
 
-		cua_port_add_u64(result == CUA_HASHMAP_INSERTED ? &won : &lost, 1, CUA_RELAXED, CUA_SCOPE_DEVICE,
-				 CUA_SPACE_GLOBAL);
+		cua_port_add_u64(result == CUA_HASHMAP_INSERTED ? &won : &lost, 1, CUA_RELAXED,
+				 CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 		if (result != CUA_HASHMAP_INSERTED && result != CUA_HASHMAP_FULL)
 			simt_fail("a key exists that nobody inserted");
 		if (contains(i) != (result == CUA_HASHMAP_INSERTED))
@@ -629,7 +638,8 @@ static struct simt_case case_of(const char *name, void (*setup)(void), void (*bo
 
 START_TEST(hashmap_state)
 {
-	struct simt_case mixed, add, move, last, history, own, values, halves, bits, behind, each, messages, bounded, reuse;
+	struct simt_case mixed, add, move, last, history, own, values, halves, bits, behind, each,
+		messages, bounded, reuse;
 
 	layout = &layouts[_i];
 	map_view.key_size = layout->ks;

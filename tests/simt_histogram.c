@@ -42,7 +42,6 @@ enum data { ANY, FEW, ONE, RUNS, BLOCKS, MOVING, NEAR };
 /* One apart; powers of two, of both signs; the last one is 0; all equal; from the least to the greatest. */
 enum edges { EVENLY, POWERS, UP_TO_0, EQUAL, ENDLESS };
 
-
 struct setting {
 	enum cua_type type;
 	enum cua__bin_rule rule;
@@ -59,7 +58,8 @@ struct setting {
 static uint64_t element(const struct setting *t, size_t i)
 {
 	/* of ANY, some are outside */
-	uint64_t range = t->rule == CUA__BIN_EVEN ? (uint64_t)t->bins * 3 : (uint64_t)t->bins + 40, v = 0;
+	uint64_t range = t->rule == CUA__BIN_EVEN ? (uint64_t)t->bins * 3 : (uint64_t)t->bins + 40,
+		 v = 0;
 	float f;
 	double d;
 
@@ -160,8 +160,8 @@ static void make(const struct setting *t, int closed)
 		if (t->type == CUA_F32 || t->type == CUA_F64)
 			ck_assert(!cua_histogram_range_f64(-3, t->bins - 3.0, t->bins, &h.range));
 		else
-			ck_assert(!cua_histogram_range_i64(5, 5 + (int64_t)t->bins * 3 - t->bins % 2,
-							   t->bins, &h.range));
+			ck_assert(!cua_histogram_range_i64(
+				5, 5 + (int64_t)t->bins * 3 - t->bins % 2, t->bins, &h.range));
 		if (closed)
 			cua_histogram_range_close(&h.range);
 	}
@@ -214,7 +214,8 @@ static void make(const struct setting *t, int closed)
 
 static uint64_t count_at(const uint64_t *where, uint32_t i)
 {
-	return plan.job.h.count_type == CUA_U32 ? ((const uint32_t *)(const void *)where)[i] : where[i];
+	return plan.job.h.count_type == CUA_U32 ? ((const uint32_t *)(const void *)where)[i]
+						: where[i];
 }
 
 static void setup(void)
@@ -244,15 +245,18 @@ static const char *compare(void)
 
 	for (uint32_t i = 0; i < h->bins + CUA_HISTOGRAM_SIDES; i++) {
 		uint64_t got = i < h->bins ? count_at(counts, i) : outside[i - h->bins];
-		uint64_t wanted = start[i] + (i < h->bins ? expected[i] : expected_outside[i - h->bins]);
+		uint64_t wanted =
+			start[i] + (i < h->bins ? expected[i] : expected_outside[i - h->bins]);
 
 		if (got == wanted)
 			continue;
-		snprintf(message, sizeof(message), "slot %u of %u bins, %llu elements: %lld, not %lld", i,
-			 h->bins, (unsigned long long)h->n, (long long)got, (long long)wanted);
+		snprintf(message, sizeof(message),
+			 "slot %u of %u bins, %llu elements: %lld, not %lld", i, h->bins,
+			 (unsigned long long)h->n, (long long)got, (long long)wanted);
 		return message;
 	}
-	if (count_at(counts, h->bins) != (h->count_type == CUA_U32 ? 0xeeeeeeeeu : 0xeeeeeeeeeeeeeeeeu) ||
+	if (count_at(counts, h->bins) !=
+		    (h->count_type == CUA_U32 ? 0xeeeeeeeeu : 0xeeeeeeeeeeeeeeeeu) ||
 	    outside[CUA_HISTOGRAM_SIDES] != 0xeeeeeeeeeeeeeeeeu)
 		return "something was stored past the end";
 	for (uint32_t i = 0; i < CUA__HISTOGRAM_SUMS; i++)
@@ -344,30 +348,40 @@ START_TEST(kernels)
 		{{CUA_U8, B, 16, 5000, ANY, 16384, 3, CUA__COUNT_COLUMNS, 0, 0, EVENLY}, values},
 		{{CUA_U8, B, 16, 77, ONE, 16384, 3, CUA__COUNT_COLUMNS, 1, 1, EVENLY}, values},
 		{{CUA_U8, B, 16, 5, ANY, 16384, 1, CUA__COUNT_COLUMNS, 0, 1, EVENLY}, values},
-		{{CUA_U32, E, 16, 3001, ANY, 16384, 2, CUA__COUNT_COLUMNS, 0, 0, EVENLY}, columns_u32},
-		{{CUA_F32, E, 9, 2003, ANY, 16384, 4, CUA__COUNT_COLUMNS, 1, 0, EVENLY}, columns_f32},
+		{{CUA_U32, E, 16, 3001, ANY, 16384, 2, CUA__COUNT_COLUMNS, 0, 0, EVENLY},
+		 columns_u32},
+		{{CUA_F32, E, 9, 2003, ANY, 16384, 4, CUA__COUNT_COLUMNS, 1, 0, EVENLY},
+		 columns_f32},
 		{{CUA_U32, E, 100, 4003, FEW, 16384, 4, CUA__COUNT_WORDS, 0, 0, EVENLY}, words_u32},
 		{{CUA_U32, E, 500, 999, ANY, 16384, 4, CUA__COUNT_WORDS, 0, 1, EVENLY}, words_u32},
 		{{CUA_I16, E, 77, 2100, ANY, 16384, 2, CUA__COUNT_WORDS, 1, 0, EVENLY}, words_i16},
 		{{CUA_F64, E, 60, 1001, ANY, 16384, 3, CUA__COUNT_WORDS, 0, 0, EVENLY}, words_f64},
 		{{CUA_I64, E, 60, 1001, RUNS, 16384, 3, CUA__COUNT_WORDS, 0, 0, EVENLY}, words_i64},
 		{{CUA_U32, E, 199, 3001, ANY, 512, 3, CUA__COUNT_HALVES, 0, 0, EVENLY}, halves_u32},
-		{{CUA_U32, E, 199, 3001, RUNS, 512, 3, CUA__COUNT_HALVES, 1, 1, EVENLY}, halves_u32},
+		{{CUA_U32, E, 199, 3001, RUNS, 512, 3, CUA__COUNT_HALVES, 1, 1, EVENLY},
+		 halves_u32},
 		{{CUA_I64, E, 150, 1200, FEW, 512, 2, CUA__COUNT_HALVES, 0, 0, EVENLY}, halves_i64},
-		{{CUA_U32, E, 199, 5999, BLOCKS, 512, 2, CUA__COUNT_HALVES, 0, 0, EVENLY}, halves_u32},
-		{{CUA_U32, E, 199, 5999, MOVING, 512, 2, CUA__COUNT_HALVES, 0, 0, EVENLY}, halves_u32},
+		{{CUA_U32, E, 199, 5999, BLOCKS, 512, 2, CUA__COUNT_HALVES, 0, 0, EVENLY},
+		 halves_u32},
+		{{CUA_U32, E, 199, 5999, MOVING, 512, 2, CUA__COUNT_HALVES, 0, 0, EVENLY},
+		 halves_u32},
 		/* one range, and then several; fields of 8 bits run over */
 		{{CUA_I32, E, 240, 5990, FEW, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},
 		{{CUA_I32, E, 240, 5990, FEW, 256, 2, CUA__COUNT_BYTES, 1, 1, EVENLY}, bytes_i32},
 		{{CUA_I32, E, 240, 3000, ONE, 256, 2, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},
 		{{CUA_I32, E, 900, 5000, ANY, 256, 9, CUA__COUNT_BYTES, 0, 1, EVENLY}, bytes_i32},
 		{{CUA_F32, E, 999, 4000, RUNS, 256, 5, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_f32},
-		{{CUA_F32, E, 999, 5990, BLOCKS, 256, 5, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_f32},
-		{{CUA_I32, E, 240, 5990, BLOCKS, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},
-		{{CUA_I32, E, 240, 5990, MOVING, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},
+		{{CUA_F32, E, 999, 5990, BLOCKS, 256, 5, CUA__COUNT_BYTES, 0, 0, EVENLY},
+		 bytes_f32},
+		{{CUA_I32, E, 240, 5990, BLOCKS, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY},
+		 bytes_i32},
+		{{CUA_I32, E, 240, 5990, MOVING, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY},
+		 bytes_i32},
 		{{CUA_U32, E, 1000, 3000, ANY, 56, 3, CUA__COUNT_GLOBAL, 0, 0, EVENLY}, global_u32},
-		{{CUA_U32, E, 1000, 3000, RUNS, 56, 3, CUA__COUNT_GLOBAL, 1, 1, EVENLY}, global_u32},
-		{{CUA_U32, E, 1000, 3000, MOVING, 56, 3, CUA__COUNT_GLOBAL, 0, 0, EVENLY}, global_u32},
+		{{CUA_U32, E, 1000, 3000, RUNS, 56, 3, CUA__COUNT_GLOBAL, 1, 1, EVENLY},
+		 global_u32},
+		{{CUA_U32, E, 1000, 3000, MOVING, 56, 3, CUA__COUNT_GLOBAL, 0, 0, EVENLY},
+		 global_u32},
 		{{CUA_F32, D, 100, 2500, ANY, 8192, 2, CUA__COUNT_WORDS, 0, 0, EVENLY}, edges_f32},
 		{{CUA_F32, D, 64, 1500, RUNS, 8192, 2, CUA__COUNT_WORDS, 1, 1, EVENLY}, edges_f32},
 		{{CUA_I64, D, 9, 1500, ANY, 8192, 3, CUA__COUNT_COLUMNS, 0, 0, EVENLY}, edges_i64},
@@ -375,12 +389,15 @@ START_TEST(kernels)
 		{{CUA_F32, D, 100, 1500, NEAR, 8192, 2, CUA__COUNT_WORDS, 0, 0, EVENLY}, edges_f32},
 		{{CUA_F32, D, 48, 1500, NEAR, 8192, 2, CUA__COUNT_WORDS, 0, 0, POWERS}, edges_f32},
 		{{CUA_F32, D, 70, 1500, NEAR, 8192, 2, CUA__COUNT_WORDS, 0, 0, UP_TO_0}, edges_f32},
-		{{CUA_F32, D, 16, 900, NEAR, 8192, 2, CUA__COUNT_COLUMNS, 0, 0, EQUAL}, edges_few_f32},
+		{{CUA_F32, D, 16, 900, NEAR, 8192, 2, CUA__COUNT_COLUMNS, 0, 0, EQUAL},
+		 edges_few_f32},
 		{{CUA_F32, D, 70, 1500, NEAR, 8192, 2, CUA__COUNT_WORDS, 0, 0, ENDLESS}, edges_f32},
-		{{CUA_F32, D, 1, 300, NEAR, 8192, 2, CUA__COUNT_COLUMNS, 0, 0, ENDLESS}, edges_few_f32},
+		{{CUA_F32, D, 1, 300, NEAR, 8192, 2, CUA__COUNT_COLUMNS, 0, 0, ENDLESS},
+		 edges_few_f32},
 		{{CUA_I64, D, 16, 900, NEAR, 8192, 2, CUA__COUNT_COLUMNS, 0, 0, POWERS}, edges_i64},
 		{{CUA_I64, D, 16, 900, NEAR, 8192, 2, CUA__COUNT_COLUMNS, 0, 0, EQUAL}, edges_i64},
-		{{CUA_I64, D, 16, 900, NEAR, 8192, 2, CUA__COUNT_COLUMNS, 0, 0, ENDLESS}, edges_i64},
+		{{CUA_I64, D, 16, 900, NEAR, 8192, 2, CUA__COUNT_COLUMNS, 0, 0, ENDLESS},
+		 edges_i64},
 #undef B
 #undef E
 #undef D
@@ -425,7 +442,8 @@ static const char *any_check(void)
 	for (uint32_t i = 0; i < h->bins * h->counted; i++)
 		if (counts[i] != expected[i]) {
 			snprintf(message, sizeof(message), "bin %u of channel %u: %lld, not %lld",
-				 i % h->bins, i / h->bins, (long long)counts[i], (long long)expected[i]);
+				 i % h->bins, i / h->bins, (long long)counts[i],
+				 (long long)expected[i]);
 			return message;
 		}
 	if (h->outside && memcmp(outside, any_outside, h->counted * sizeof(any_outside) / 4))
@@ -454,7 +472,9 @@ START_TEST(any)
 
 	rng = 2;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct simt_case c = {.name = "any histogram", .setup = any_setup, .body = any_body,
+		struct simt_case c = {.name = "any histogram",
+				      .setup = any_setup,
+				      .body = any_body,
 				      .check = any_check};
 		struct cua__histogram *h = &any_job.h;
 		int16_t *x = (int16_t *)(void *)memory + 1;
@@ -509,7 +529,8 @@ START_TEST(any)
 					any_outside[ch * CUA_HISTOGRAM_SIDES +
 						    cua_histogram_side_i64(&h->range, v)]++;
 				else if (!taken)
-					any_outside[ch * CUA_HISTOGRAM_SIDES + CUA_HISTOGRAM_REFUSED]++;
+					any_outside[ch * CUA_HISTOGRAM_SIDES +
+						    CUA_HISTOGRAM_REFUSED]++;
 				else
 					expected[ch * h->bins + bin] += (uint64_t)w;
 			}

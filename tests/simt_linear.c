@@ -119,8 +119,8 @@ static void history_body(void)
 	unsigned lane = simt_lane();
 
 	if (tiled) {
-		linear_run_tile(&map_view, &tick, whole_warp(), events + first_event[lane], n_planned[lane],
-				CALLS);
+		linear_run_tile(&map_view, &tick, whole_warp(), events + first_event[lane],
+				n_planned[lane], CALLS);
 		return;
 	}
 	linear_run(&map_view, &tick, typed, events + first_event[lane], n_planned[lane]);
@@ -190,15 +190,21 @@ static void plan_script(const char *script)
 	plan_nothing();
 	for (uint64_t value = first; *script; script++, value++) {
 		static const char letters[] = "ia+fcexs";
-		static const enum linear_op ops[] = {
-			LINEAR_INSERT,   LINEAR_ASSIGN, LINEAR_ADD,              LINEAR_FIND,
-			LINEAR_CONTAINS, LINEAR_ERASE,  LINEAR_COMPARE_EXCHANGE, LINEAR_INSERT};
+		static const enum linear_op ops[] = {LINEAR_INSERT,
+						     LINEAR_ASSIGN,
+						     LINEAR_ADD,
+						     LINEAR_FIND,
+						     LINEAR_CONTAINS,
+						     LINEAR_ERASE,
+						     LINEAR_COMPARE_EXCHANGE,
+						     LINEAR_INSERT};
 
 		if (*script == '|') {
 			lane = lane == BEFORE ? 0 : lane + 1;
 			continue;
 		}
-		plan(lane, ops[strchr(letters, *script) - letters], hot[script[1] - '0'], *script == 's' ? first : value);
+		plan(lane, ops[strchr(letters, *script) - letters], hot[script[1] - '0'],
+		     *script == 's' ? first : value);
 		planned[lane][n_planned[lane] - 1].expected = first;
 		script++;
 	}
@@ -231,7 +237,8 @@ static void open_map(unsigned type, uint64_t capacity, uint64_t seed)
 	struct cua_hashmap_options options = {
 		.struct_size = sizeof(options), .seed = seed, .portable = type >> 2 & 1};
 
-	ck_assert_int_eq(cua_hashmap_create(ctx, &options, types[type & 1], types[type >> 1 & 1], capacity, &map),
+	ck_assert_int_eq(cua_hashmap_create(ctx, &options, types[type & 1], types[type >> 1 & 1],
+					    capacity, &map),
 			 CUA_OK);
 	ck_assert_int_eq(cua_hashmap_view(map, &map_view), CUA_OK);
 	ck_assert_int_eq(cua_hashmap_capacity(map, &slots), CUA_OK);
@@ -253,11 +260,12 @@ static void explore(const char *name, unsigned blocks, unsigned block_lanes, uns
 	c.shape.block_lanes = block_lanes;
 	r = simt_explore(&c, preemptions, 400000);
 	schedules += r.runs;
-	ck_assert_msg(r.verdict == SIMT_OK,
-		      "%s, keys of %u and values of %u bytes, %u of %u slots taken, %u x %u lanes: %s: %s "
-		      "(run %llu)",
-		      name, map_view.key_size, map_view.value_size, fill, (unsigned)slots, blocks,
-		      block_lanes, simt_verdict_name(r.verdict), r.message, (unsigned long long)r.runs);
+	ck_assert_msg(
+		r.verdict == SIMT_OK,
+		"%s, keys of %u and values of %u bytes, %u of %u slots taken, %u x %u lanes: %s: %s "
+		"(run %llu)",
+		name, map_view.key_size, map_view.value_size, fill, (unsigned)slots, blocks,
+		block_lanes, simt_verdict_name(r.verdict), r.message, (unsigned long long)r.runs);
 }
 
 /*
@@ -266,11 +274,12 @@ static void explore(const char *name, unsigned blocks, unsigned block_lanes, uns
  * the last slot.
  */
 static const char *const scripts[] = {
-	"|i0|i0",       "i0|e0|e0",     "i0|e0i0|f0f0",   "i0|e0a0|f0",   "i0|e0|+0f0", "i0|+0|+0",
-	"|+0|+0",       "i0|e0i1|f0f1", "i0|e0i1e1i0|f0", "i1i0|e1|i0f0", "i1i0|e1|+0", "i1i0|e1i1|i0",
-	"i1i0|e1|e0i0", "i0|e0|i0|f0",  "i0|e0i0|e0i0",   "|i0|i1",       "i1|e1i0|i0", "i1|e1|i0|i0",
-	"i0|a0|f0f0",   "i0|e0i1|i2f0", "i0i1|e0i0|e1i1", "i0i1|e0i0|i2", "|i0|i2",     "|i1|i2",
-	"i0|x0|x0",     "i0|x0|e0i0",   "i0|e0s2|x0",     "i0|e0s0|x0f0",
+	"|i0|i0",         "i0|e0|e0",     "i0|e0i0|f0f0", "i0|e0a0|f0",     "i0|e0|+0f0",
+	"i0|+0|+0",       "|+0|+0",       "i0|e0i1|f0f1", "i0|e0i1e1i0|f0", "i1i0|e1|i0f0",
+	"i1i0|e1|+0",     "i1i0|e1i1|i0", "i1i0|e1|e0i0", "i0|e0|i0|f0",    "i0|e0i0|e0i0",
+	"|i0|i1",         "i1|e1i0|i0",   "i1|e1|i0|i0",  "i0|a0|f0f0",     "i0|e0i1|i2f0",
+	"i0i1|e0i0|e1i1", "i0i1|e0i0|i2", "|i0|i2",       "|i1|i2",         "i0|x0|x0",
+	"i0|x0|e0i0",     "i0|e0s2|x0",   "i0|e0s0|x0f0",
 };
 
 START_TEST(linear_scripts)
@@ -302,7 +311,8 @@ START_TEST(linear_scripts)
 					while (n_planned[lanes])
 						lanes++;
 					before = n_planned[BEFORE];
-					if (before > slots - fill || (simt_quick() && (i + type + room) % 4))
+					if (before > slots - fill ||
+					    (simt_quick() && (i + type + room) % 4))
 						continue;
 					explore(scripts[i], lanes, 1, lanes > 2 ? 1 : 2);
 				}
@@ -317,8 +327,10 @@ END_TEST
 START_TEST(linear_random)
 {
 	uint64_t seed = simt_seed();
-	struct simt_case c = {
-		.name = "linear", .setup = history_setup, .body = history_body, .check = history_check};
+	struct simt_case c = {.name = "linear",
+			      .setup = history_setup,
+			      .body = history_body,
+			      .check = history_check};
 
 	schedules = 0;
 	ctx = NULL;
@@ -355,9 +367,13 @@ START_TEST(linear_random)
 			plan_nothing();
 			plan(BEFORE, LINEAR_INSERT, hot[0], 1);
 			for (unsigned lane = 0; lane < 8; lane++) {
-				plan(lane, lane >= 4 ? LINEAR_ERASE : lane % 2 ? LINEAR_ADD : LINEAR_EXCHANGE, hot[0],
-				     lane + 10);
-				plan(lane, lane >= 4 ? LINEAR_INSERT : LINEAR_FIND, hot[0], lane + 20);
+				plan(lane,
+				     lane >= 4  ? LINEAR_ERASE
+				     : lane % 2 ? LINEAR_ADD
+						: LINEAR_EXCHANGE,
+				     hot[0], lane + 10);
+				plan(lane, lane >= 4 ? LINEAR_INSERT : LINEAR_FIND, hot[0],
+				     lane + 20);
 			}
 			try_shape(c, 2, 4, 10);
 			/* some see a key that another one has just put, and look for it */

@@ -52,7 +52,8 @@ static void setup(void)
 	memset(locks, 0, sizeof(*locks));
 	locks->semaphore.count = 2;
 	sum = 0;
-	cua_lock_debug_init(&table, RECORDS, records, VERDICTS, verdicts, REPORTS, reports, limit_ns);
+	cua_lock_debug_init(&table, RECORDS, records, VERDICTS, verdicts, REPORTS, reports,
+			    limit_ns);
 	/* attach would be an access of a lane */
 	cua__lock_debug_unit = (uint64_t)(uintptr_t)&table;
 }
@@ -84,8 +85,8 @@ static void right_use(void)
 
 	cua_spinlock_lock(mine);
 	cua_spinlock_unlock(mine);
-	CUA_WITH_LOCK(&locks->spin[0]) {
-		CUA_WITH_LOCK(&locks->spin[1])
+	CUA_WITH_LOCK (&locks->spin[0]) {
+		CUA_WITH_LOCK (&locks->spin[1])
 			CUA_WRITE(sum, CUA_READ(sum) + 1);
 	}
 }
@@ -101,14 +102,14 @@ static void mixed_use(void)
 {
 	unsigned id = simt_block() * simt_block_lanes() + simt_lane_in_block();
 
-	CUA_WITH_TICKETLOCK(&locks->ticket) {
+	CUA_WITH_TICKETLOCK (&locks->ticket) {
 	}
 	cua_semaphore_lock(&locks->semaphore);
 	if (id % 3)
-		CUA_WITH_READ_LOCK(&locks->rw) {
+		CUA_WITH_READ_LOCK (&locks->rw) {
 		}
 	else
-		CUA_WITH_WRITE_LOCK(&locks->rw) {
+		CUA_WITH_WRITE_LOCK (&locks->rw) {
 		}
 	cua_semaphore_unlock(&locks->semaphore);
 }
@@ -129,7 +130,8 @@ static void unlocks_free(void)
 			cua_port_pause(100);
 		/* plain: only the release of `ready` orders this */
 		if (CUA_READ(verdicts[i].mistake) != CUA_LOCK_UNLOCK_FREE ||
-		    CUA_READ(verdicts[i].owner_clock) != 0 || CUA_READ(verdicts[i].offender.block) != 0)
+		    CUA_READ(verdicts[i].owner_clock) != 0 ||
+		    CUA_READ(verdicts[i].offender.block) != 0)
 			simt_fail("not the verdict");
 	}
 }
@@ -164,7 +166,8 @@ static const char *stranger_check(void)
 {
 	if (table.n_verdicts != 1 || verdicts[0].mistake != CUA_LOCK_STRANGER_UNLOCK ||
 	    verdicts[0].kind != CUA_LOCK_WRITE || verdicts[0].owner.thread != 0 ||
-	    verdicts[0].offender.thread != 1 || verdicts[0].address != (uint64_t)(uintptr_t)&locks->rw)
+	    verdicts[0].offender.thread != 1 ||
+	    verdicts[0].address != (uint64_t)(uintptr_t)&locks->rw)
 		return "not the verdict";
 	return nobody_holds();
 }
@@ -193,11 +196,11 @@ static void hang(void)
 		return;
 	}
 	while (!cua_spinlock_locked(&locks->spin[0]) &&
-	       cua_port_load_b64(&table.n_reports, CUA_RELAXED, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC) <
-		       awaited)
+	       cua_port_load_b64(&table.n_reports, CUA_RELAXED, CUA_SCOPE_SYSTEM,
+				 CUA_SPACE_GENERIC) < awaited)
 		cua_port_pause(100);
 	if (simt_lane_in_block() & 1) {
-		CUA_WITH_LOCK(&locks->spin[0])
+		CUA_WITH_LOCK (&locks->spin[0])
 			CUA_WRITE(sum, CUA_READ(sum) + 1);
 	} else {
 		cua_spinlock_lock(&locks->spin[0]);
@@ -213,7 +216,8 @@ static const char *hang_check(void)
 		return "not a report for each";
 	for (uint64_t i = 0; i < awaited; i++) {
 		if (!reports[i].ready || reports[i].kind != CUA_LOCK_SPIN ||
-		    reports[i].waited_ns < limit_ns || (!reports[i].waiter.block && !reports[i].waiter.thread))
+		    reports[i].waited_ns < limit_ns ||
+		    (!reports[i].waiter.block && !reports[i].waiter.thread))
 			return "not the report";
 		for (uint64_t j = 0; j < i; j++) {
 			if (reports[i].waiter.block == reports[j].waiter.block &&
@@ -250,17 +254,24 @@ static void expect(enum simt_verdict expected, struct simt_case c, unsigned bloc
 	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
 		struct simt_report r = simt_random(&c, policies[i], seed_of_run(), runs);
 
-		ck_assert_msg(r.verdict == expected, "%s, %u x %u lanes: %s: %s (seed %llu)", c.name, blocks,
-			      lanes, simt_verdict_name(r.verdict), r.message, (unsigned long long)r.seed);
+		ck_assert_msg(r.verdict == expected, "%s, %u x %u lanes: %s: %s (seed %llu)",
+			      c.name, blocks, lanes, simt_verdict_name(r.verdict), r.message,
+			      (unsigned long long)r.seed);
 	}
 }
 
 START_TEST(recording)
 {
-	struct simt_case right = {.name = "right use", .setup = setup, .body = right_use,
-				  .check = right_use_check, .max_steps = 20000000};
-	struct simt_case mixed = {.name = "mixed use", .setup = setup, .body = mixed_use,
-				  .check = clean, .max_steps = 20000000};
+	struct simt_case right = {.name = "right use",
+				  .setup = setup,
+				  .body = right_use,
+				  .check = right_use_check,
+				  .max_steps = 20000000};
+	struct simt_case mixed = {.name = "mixed use",
+				  .setup = setup,
+				  .body = mixed_use,
+				  .check = clean,
+				  .max_steps = 20000000};
 	struct simt_report r;
 
 	expect(SIMT_OK, right, 1, 4, 30);
@@ -276,12 +287,21 @@ END_TEST
 
 START_TEST(mistakes)
 {
-	struct simt_case freed = {.name = "unlock free", .setup = setup, .body = unlocks_free,
-				  .check = unlocks_free_check, .max_steps = 20000000};
-	struct simt_case strange = {.name = "stranger", .setup = setup, .body = stranger,
-				    .check = stranger_check, .max_steps = 20000000};
-	struct simt_case combined = {.name = "combined", .setup = setup, .body = combines_held,
-				     .check = clean, .max_steps = 20000};
+	struct simt_case freed = {.name = "unlock free",
+				  .setup = setup,
+				  .body = unlocks_free,
+				  .check = unlocks_free_check,
+				  .max_steps = 20000000};
+	struct simt_case strange = {.name = "stranger",
+				    .setup = setup,
+				    .body = stranger,
+				    .check = stranger_check,
+				    .max_steps = 20000000};
+	struct simt_case combined = {.name = "combined",
+				     .setup = setup,
+				     .body = combines_held,
+				     .check = clean,
+				     .max_steps = 20000};
 
 	expect(SIMT_OK, freed, 2, 1, 20);
 	expect(SIMT_OK, freed, 2, 8, 20);
@@ -298,7 +318,10 @@ END_TEST
 
 START_TEST(hangs)
 {
-	struct simt_case c = {.name = "hang", .setup = setup, .body = hang, .check = hang_check,
+	struct simt_case c = {.name = "hang",
+			      .setup = setup,
+			      .body = hang,
+			      .check = hang_check,
 			      .max_steps = 20000000};
 
 	limit_ns = 2000;

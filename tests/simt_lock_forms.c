@@ -76,7 +76,8 @@ static void groups(void)
 	int block = 0;
 
 	if (level == MIXED_LEVEL)
-		level = simt_block() == 0 ? BLOCK_LEVEL : (enum group_level)(simt_lane_in_block() / 32 % 3);
+		level = simt_block() == 0 ? BLOCK_LEVEL
+					  : (enum group_level)(simt_lane_in_block() / 32 % 3);
 	if (level == WARP_LEVEL)
 		mask = whole_warp();
 	else if (level == PART_LEVEL)
@@ -91,11 +92,12 @@ static void groups(void)
 		rank = simt_lane_in_block();
 	}
 	for (int i = 0; i < group_calls; i++) {
-		while (!group_take(&group_locks, group_kind, &group_nodes[leader], group_how, 300, mask, block,
-				   CUA_SCOPE_DEVICE))
+		while (!group_take(&group_locks, group_kind, &group_nodes[leader], group_how, 300,
+				   mask, block, CUA_SCOPE_DEVICE))
 			cua_port_pause(1);
 		group_section(rank, mask, block);
-		group_give(&group_locks, group_kind, &group_nodes[leader], mask, block, CUA_SCOPE_DEVICE);
+		group_give(&group_locks, group_kind, &group_nodes[leader], mask, block,
+			   CUA_SCOPE_DEVICE);
 	}
 }
 
@@ -222,13 +224,20 @@ static void bug_part_of_a_block(void)
 
 START_TEST(group_cases)
 {
-	struct simt_case c = {.name = "groups", .setup = groups_setup, .body = groups, .check = groups_check};
-	struct simt_case readers = {.name = "groups of readers", .setup = groups_setup, .body = group_readers,
+	struct simt_case c = {
+		.name = "groups", .setup = groups_setup, .body = groups, .check = groups_check};
+	struct simt_case readers = {.name = "groups of readers",
+				    .setup = groups_setup,
+				    .body = group_readers,
 				    .check = free_check};
-	struct simt_case answers = {.name = "answers of tries", .setup = groups_setup, .body = group_answers,
+	struct simt_case answers = {.name = "answers of tries",
+				    .setup = groups_setup,
+				    .body = group_answers,
 				    .check = free_check};
-	struct simt_case levels = {.name = "lane, block, warp", .setup = groups_setup,
-				   .body = group_levels, .check = levels_check};
+	struct simt_case levels = {.name = "lane, block, warp",
+				   .setup = groups_setup,
+				   .body = group_levels,
+				   .check = levels_check};
 	struct simt_case bug = {.setup = groups_setup, .max_steps = 100000};
 
 	for (int kind = 0; kind < GROUP_KINDS; kind++) {

@@ -25,7 +25,7 @@ static void mcs_body(void)
 {
 	struct cua_mcslock_node *node = &nodes[simt_lane()];
 
-	TAKE_ONE_WAY(CUA_WITH_MCSLOCK(&mcslock, node), cua_mcslock_lock(&mcslock, node),
+	TAKE_ONE_WAY(CUA_WITH_MCSLOCK (&mcslock, node), cua_mcslock_lock(&mcslock, node),
 		     cua_mcslock_trylock(&mcslock, node), cua_mcslock_lock_for(&mcslock, node, 300),
 		     cua_mcslock_unlock(&mcslock, node), increment());
 }
@@ -36,7 +36,7 @@ static void mcs_again_body(void)
 	struct cua_mcslock_node *node = &nodes[simt_lane()];
 
 	for (int i = 0; i < 3; i++)
-		CUA_WITH_MCSLOCK(&mcslock, node) {
+		CUA_WITH_MCSLOCK (&mcslock, node) {
 			if (i == 1)
 				increment();
 		}
@@ -63,7 +63,8 @@ static void mcs_by_hand(enum cua_order acquire, enum cua_order release)
 		return;
 	while (!cua_port_load_b64(&node->next, CUA_RELAXED, AT))
 		cua_port_pause(1);
-	other = (struct cua_mcslock_node *)(uintptr_t)cua_port_load_b64(&node->next, CUA_ACQUIRE, AT);
+	other = (struct cua_mcslock_node *)(uintptr_t)cua_port_load_b64(&node->next, CUA_ACQUIRE,
+									AT);
 	cua_port_store_b32(&other->waiting, 0, release, AT);
 #undef AT
 }
@@ -85,7 +86,8 @@ static void bug_mcs_no_release(void)
 
 START_TEST(mcs)
 {
-	struct simt_case c = {.name = "mcslock", .setup = mcs_setup, .body = mcs_body, .check = mcs_check};
+	struct simt_case c = {
+		.name = "mcslock", .setup = mcs_setup, .body = mcs_body, .check = mcs_check};
 	struct simt_case again = c, bug = c;
 
 	try_ways(c);

@@ -22,8 +22,13 @@ static uint64_t mm_inserted, mm_erased, mm_full;
 
 static void mm_size(uint32_t bytes, uint64_t buckets, uint64_t capacity)
 {
-	struct cua_hashmap_view map = {mm_buckets, mm_counts.counts, NULL, buckets, 0, bytes, bytes,
-				       bytes == 4 ? CUA_HASHMAP_WORDS : CUA_HASHMAP_STATES, 0, 0, 0, 0};
+	struct cua_hashmap_view map = {
+		mm_buckets, mm_counts.counts,
+		NULL,       buckets,
+		0,          bytes,
+		bytes,      bytes == 4 ? CUA_HASHMAP_WORDS : CUA_HASHMAP_STATES,
+		0,          0,
+		0,          0};
 
 	mm.map = map;
 	mm.entries = mm_entries;
@@ -55,7 +60,8 @@ static int mm_list(uint64_t head, unsigned char seen[], uint64_t most)
 	int n = 0;
 
 	while (head) {
-		uint64_t value = mm.value_size == 4 ? narrow[2 * head - 2] : mm_entries[2 * head - 2];
+		uint64_t value =
+			mm.value_size == 4 ? narrow[2 * head - 2] : mm_entries[2 * head - 2];
 
 		if (head > mm.capacity || n++ > MOST || value >= most || seen[value]++)
 			return -1;
@@ -152,7 +158,8 @@ static void mm_warp(void)
 	result = narrow_insert_warp(&mm, whole_warp(), wants, key, value);
 	if (result == CUA_MULTIMAP_INSERTED) {
 		mm_add(&mm_inserted, 1);
-		for (at = (uint32_t)narrow_first(&mm, key); at; at = (uint32_t)narrow_next(&mm, at)) {
+		for (at = (uint32_t)narrow_first(&mm, key); at;
+		     at = (uint32_t)narrow_next(&mm, at)) {
 			if (narrow_value(&mm, at) / 4 % 3 + 1 != key)
 				simt_fail("a value of another key");
 			there += narrow_value(&mm, at) == value;
@@ -235,7 +242,9 @@ static void mm_spares(void)
 	uint32_t key = 200 + simt_lane();
 
 	for (uint32_t i = 0; i < 2; i++) {
-		int result = i && narrow_contains(&mm, key) ? 0 : narrow_insert(&mm, key, simt_lane() * 4);
+		int result = i && narrow_contains(&mm, key)
+				     ? 0
+				     : narrow_insert(&mm, key, simt_lane() * 4);
 
 		if (result == CUA_MULTIMAP_INSERTED)
 			mm_add(&mm_inserted, 1);
@@ -298,18 +307,30 @@ static const char *mm_recycled_check(void)
 
 START_TEST(multimap)
 {
-	struct simt_case mixed = {.name = "multimap, mixed", .setup = mm_setup, .body = narrow_mixed,
+	struct simt_case mixed = {.name = "multimap, mixed",
+				  .setup = mm_setup,
+				  .body = narrow_mixed,
 				  .check = mm_check};
-	struct simt_case states = {.name = "multimap, states", .setup = mm_setup, .body = wide_mixed,
+	struct simt_case states = {.name = "multimap, states",
+				   .setup = mm_setup,
+				   .body = wide_mixed,
 				   .check = wide_check};
-	struct simt_case warps = {.name = "multimap, warps", .setup = mm_setup, .body = mm_warp,
+	struct simt_case warps = {.name = "multimap, warps",
+				  .setup = mm_setup,
+				  .body = mm_warp,
 				  .check = mm_warp_check};
-	struct simt_case moments = {.name = "multimap, moments", .setup = mm_setup, .body = mm_moments,
+	struct simt_case moments = {.name = "multimap, moments",
+				    .setup = mm_setup,
+				    .body = mm_moments,
 				    .check = mm_check};
-	struct simt_case spares = {.name = "multimap, spares", .setup = mm_spares_setup, .body = mm_spares,
+	struct simt_case spares = {.name = "multimap, spares",
+				   .setup = mm_spares_setup,
+				   .body = mm_spares,
 				   .check = mm_spares_check};
-	struct simt_case recycled = {.name = "multimap, recycled", .setup = mm_recycled_setup,
-				     .body = mm_recycled, .check = mm_recycled_check};
+	struct simt_case recycled = {.name = "multimap, recycled",
+				     .setup = mm_recycled_setup,
+				     .body = mm_recycled,
+				     .check = mm_recycled_check};
 
 	mm_size(4, 1, MOST);
 	explore_shape(mixed, 2, 1, 2);
@@ -337,7 +358,8 @@ END_TEST
 
 enum { BULK = 150, BULK_KEYS = 70 };
 
-static uint32_t bulk_keys[BULK], bulk_values[BULK], bulk_asked[BULK_KEYS], bulk_out[BULK], bulk_all[2][BULK];
+static uint32_t bulk_keys[BULK], bulk_values[BULK], bulk_asked[BULK_KEYS], bulk_out[BULK],
+	bulk_all[2][BULK];
 static uint8_t bulk_results[BULK];
 static uint64_t bulk_offsets[BULK_KEYS + 1], bulk_total, bulk_n, bulk_sums[8], bulk_max;
 static uint32_t bulk_arrived;
@@ -362,7 +384,8 @@ static void bulk_next(void)
 
 	cua_port_sync_block();
 	if (cua_port_thread() == 0) {
-		wanted = cua_port_fetch_add_u32(arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		wanted = cua_port_fetch_add_u32(arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
+						CUA_SPACE_GLOBAL);
 		wanted -= wanted % simt_blocks();
 		while (cua_port_load_b32(arrived, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL) <
 		       wanted + simt_blocks())
@@ -373,13 +396,19 @@ static void bulk_next(void)
 
 static void bulk_body(void)
 {
-	const struct cua__multimap_call inserts = {.n = BULK, .keys = bulk_keys, .values = bulk_values,
-						   .results = bulk_results};
-	const struct cua__multimap_call retrieves = {.n = BULK_KEYS, .keys = bulk_asked, .out = bulk_offsets,
-						     .max = bulk_max, .values_out = bulk_out,
-						     .total = &bulk_total, .sums = bulk_sums};
-	const struct cua__multimap_call all = {.max = BULK - 9, .keys_out = bulk_all[0],
-					       .values_out = bulk_all[1], .total = &bulk_n};
+	const struct cua__multimap_call inserts = {
+		.n = BULK, .keys = bulk_keys, .values = bulk_values, .results = bulk_results};
+	const struct cua__multimap_call retrieves = {.n = BULK_KEYS,
+						     .keys = bulk_asked,
+						     .out = bulk_offsets,
+						     .max = bulk_max,
+						     .values_out = bulk_out,
+						     .total = &bulk_total,
+						     .sums = bulk_sums};
+	const struct cua__multimap_call all = {.max = BULK - 9,
+					       .keys_out = bulk_all[0],
+					       .values_out = bulk_all[1],
+					       .total = &bulk_n};
 	uint64_t *warps = simt_shared(64);
 
 	cua__multimap_insert_kernel(&mm, &inserts, 4);
@@ -393,7 +422,8 @@ static void bulk_body(void)
 	cua__multimap_all_kernel(&mm, &all, 4);
 	bulk_next();
 	/* every second key goes and comes again */
-	for (uint32_t key = simt_lane() * 2; key < BULK_KEYS; key += 2 * simt_blocks() * simt_block_lanes())
+	for (uint32_t key = simt_lane() * 2; key < BULK_KEYS;
+	     key += 2 * simt_blocks() * simt_block_lanes())
 		mm_add(&mm_erased, narrow_erase(&mm, key));
 	bulk_next();
 	cua__multimap_reclaim_kernel(&mm);
@@ -418,8 +448,9 @@ static const char *bulk_check(void)
 		for (uint32_t i = 0; i < BULK; i++) {
 			if (bulk_keys[i] != bulk_asked[k])
 				continue;
-			if (at < bulk_max && (bulk_out[at] >= BULK || bulk_keys[bulk_out[at]] != bulk_asked[k] ||
-					      seen[bulk_out[at]]++))
+			if (at < bulk_max &&
+			    (bulk_out[at] >= BULK || bulk_keys[bulk_out[at]] != bulk_asked[k] ||
+			     seen[bulk_out[at]]++))
 				return "a value is wrong";
 			at++;
 		}
@@ -440,15 +471,17 @@ static const char *bulk_check(void)
 			return "an insert found no room";
 	}
 	/* all that was erased is in use again */
-	if (bulk_n != BULK || mm_erased != even || mm_pool.reusable != even || mm_pool.taken != even ||
-	    mm_pool.fresh != BULK || mm_pool.dropped)
+	if (bulk_n != BULK || mm_erased != even || mm_pool.reusable != even ||
+	    mm_pool.taken != even || mm_pool.fresh != BULK || mm_pool.dropped)
 		return "reclaim has lost count";
 	return NULL;
 }
 
 START_TEST(bulk)
 {
-	struct simt_case c = {.name = "multimap, bulk", .setup = bulk_setup, .body = bulk_body,
+	struct simt_case c = {.name = "multimap, bulk",
+			      .setup = bulk_setup,
+			      .body = bulk_body,
 			      .check = bulk_check};
 
 	mm_size(4, 16, BULK);

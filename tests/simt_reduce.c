@@ -52,8 +52,8 @@ static void finish_body(void)
 	uint64_t block = cua_finish_block(mode, &finish, s);
 	double total = 0;
 
-	if (cua_finish_sum_f64(mode, &finish, s, partials, block, simt_blocks(), (double)(1u << block),
-			       &total)) {
+	if (cua_finish_sum_f64(mode, &finish, s, partials, block, simt_blocks(),
+			       (double)(1u << block), &total)) {
 		grid_total = total;
 		totals++;
 	}
@@ -75,7 +75,9 @@ START_TEST(finishes)
 	static const char *const names[] = {"", "last block", "atomic", "lock", "ordered lock"};
 
 	for (int m = CUA_FINISH_LAST_BLOCK; m <= CUA_FINISH_ORDERED_LOCK; m++) {
-		struct simt_case c = {.name = names[m], .setup = finish_setup, .body = finish_body,
+		struct simt_case c = {.name = names[m],
+				      .setup = finish_setup,
+				      .body = finish_body,
 				      .check = finish_check};
 
 		mode = (enum cua_finish_mode)m;

@@ -41,12 +41,12 @@ static void rw_body(void)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		if ((i ^ simt_lane()) & 1)
-			TAKE_ONE_WAY(CUA_WITH_READ_LOCK(&rwlock), cua_rwlock_read_lock(&rwlock),
+			TAKE_ONE_WAY(CUA_WITH_READ_LOCK (&rwlock), cua_rwlock_read_lock(&rwlock),
 				     cua_rwlock_read_trylock(&rwlock),
 				     cua_rwlock_read_lock_for(&rwlock, 300),
 				     cua_rwlock_read_unlock(&rwlock), rw_read());
 		else
-			TAKE_ONE_WAY(CUA_WITH_WRITE_LOCK(&rwlock), cua_rwlock_write_lock(&rwlock),
+			TAKE_ONE_WAY(CUA_WITH_WRITE_LOCK (&rwlock), cua_rwlock_write_lock(&rwlock),
 				     cua_rwlock_write_trylock(&rwlock),
 				     cua_rwlock_write_lock_for(&rwlock, 300),
 				     cua_rwlock_write_unlock(&rwlock), rw_write());
@@ -58,11 +58,15 @@ static void rw_phases_body(void)
 {
 	if (simt_lane() == 0) {
 		for (int i = 0; i < 2; i++)
-			CUA_WITH_READ_LOCK(&rwlock) { rw_read(); }
+			CUA_WITH_READ_LOCK (&rwlock) {
+				rw_read();
+			}
 	} else {
 		if (cua_rwlock_write_trylock(&rwlock))
 			cua_rwlock_write_unlock(&rwlock);
-		CUA_WITH_WRITE_LOCK(&rwlock) { rw_write(); }
+		CUA_WITH_WRITE_LOCK (&rwlock) {
+			rw_write();
+		}
 	}
 }
 
@@ -83,8 +87,9 @@ static const char *rw_check(void)
 /* Readers may be inside together: each waits there for the other. */
 static void rw_together_body(void)
 {
-	CUA_WITH_READ_LOCK(&rwlock) {
-		cua_port_add_u32(&readers_inside, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+	CUA_WITH_READ_LOCK (&rwlock) {
+		cua_port_add_u32(&readers_inside, 1, CUA_RELAXED, CUA_SCOPE_DEVICE,
+				 CUA_SPACE_GENERIC);
 		while (cua_port_load_b32(&readers_inside, CUA_RELAXED, CUA_SCOPE_DEVICE,
 					 CUA_SPACE_GENERIC) < simt_blocks() * simt_block_lanes())
 			cua_port_pause(1);
@@ -97,7 +102,9 @@ static void bug_rw_no_second_look(void)
 	const uint32_t mark = CUA__RWLOCK_WRITER;
 
 	if (simt_lane() % 2) {
-		CUA_WITH_READ_LOCK(&rwlock) { rw_read(); }
+		CUA_WITH_READ_LOCK (&rwlock) {
+			rw_read();
+		}
 		return;
 	}
 #define AT CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC
@@ -105,7 +112,8 @@ static void bug_rw_no_second_look(void)
 		uint32_t turn = cua_port_load_b32(&rwlock.writers_out, CUA_ACQUIRE, AT);
 		uint32_t in = cua_port_load_b32(&rwlock.readers_in, CUA_RELAXED, AT);
 
-		if ((in & ~CUA__RWLOCK_PHASE) == cua_port_load_b32(&rwlock.readers_out, CUA_ACQUIRE, AT) &&
+		if ((in & ~CUA__RWLOCK_PHASE) ==
+			    cua_port_load_b32(&rwlock.readers_out, CUA_ACQUIRE, AT) &&
 		    cua_port_cas_b32(&rwlock.writers_in, turn, turn + 1, CUA_RELAXED, AT) == turn)
 			break;
 		cua_port_pause(1);
@@ -118,10 +126,13 @@ static void bug_rw_no_second_look(void)
 
 START_TEST(rw)
 {
-	struct simt_case c = {.name = "rwlock", .setup = rw_setup, .body = rw_body, .check = rw_check};
-	struct simt_case together = {.name = "rwlock, readers together", .setup = rw_setup,
-				     .body = rw_together_body};
-	struct simt_case phases = {.name = "rwlock, phases", .setup = rw_setup, .body = rw_phases_body,
+	struct simt_case c = {
+		.name = "rwlock", .setup = rw_setup, .body = rw_body, .check = rw_check};
+	struct simt_case together = {
+		.name = "rwlock, readers together", .setup = rw_setup, .body = rw_together_body};
+	struct simt_case phases = {.name = "rwlock, phases",
+				   .setup = rw_setup,
+				   .body = rw_phases_body,
 				   .check = rw_phases_check};
 	struct simt_case bug = c;
 

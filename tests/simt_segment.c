@@ -30,8 +30,8 @@ static uint64_t next_random(void)
 }
 
 /* Segments of elements that are small integers, so that every order of adding them is exact. */
-static void make_segments(enum cua_reduce_op op, enum cua_type type, uint64_t n, uint64_t most_length,
-			  unsigned empty)
+static void make_segments(enum cua_reduce_op op, enum cua_type type, uint64_t n,
+			  uint64_t most_length, unsigned empty)
 {
 	uint64_t i = 0, at = next_random() % 3;
 
@@ -61,7 +61,9 @@ static void make_segments(enum cua_reduce_op op, enum cua_type type, uint64_t n,
 		double t = op == CUA_REDUCE_MAX ? -INFINITY : 0;
 
 		for (uint64_t k = offsets[s]; k < offsets[s + 1]; k++)
-			t = op != CUA_REDUCE_MAX ? t + x_f64[k + 1] : x_f64[k + 1] > t ? x_f64[k + 1] : t;
+			t = op != CUA_REDUCE_MAX ? t + x_f64[k + 1]
+			    : x_f64[k + 1] > t   ? x_f64[k + 1]
+						 : t;
 		expected_f64[s] = t;
 		expected_f32[s] = (float)t;
 	}
@@ -89,8 +91,8 @@ static const char *segments_check(void)
 
 		if (same)
 			continue;
-		snprintf(message, sizeof(message), "segment %d of %d (%d to %d): %g, not %g", (int)s,
-			 (int)segments.segments, (int)offsets[s], (int)offsets[s + 1],
+		snprintf(message, sizeof(message), "segment %d of %d (%d to %d): %g, not %g",
+			 (int)s, (int)segments.segments, (int)offsets[s], (int)offsets[s + 1],
 			 segments.type == CUA_F64 ? results_f64[s] : (double)results_f32[s],
 			 expected_f64[s]);
 		return message;
@@ -103,17 +105,20 @@ static const char *segments_check(void)
 
 static void fast_f64(void)
 {
-	cua__segment_fast(CUA_REDUCE_SUM, CUA_F64, &segments, simt_shared(sizeof(struct cua__segment_shared)));
+	cua__segment_fast(CUA_REDUCE_SUM, CUA_F64, &segments,
+			  simt_shared(sizeof(struct cua__segment_shared)));
 }
 
 static void fast_f32(void)
 {
-	cua__segment_fast(CUA_REDUCE_SUM, CUA_F32, &segments, simt_shared(sizeof(struct cua__segment_shared)));
+	cua__segment_fast(CUA_REDUCE_SUM, CUA_F32, &segments,
+			  simt_shared(sizeof(struct cua__segment_shared)));
 }
 
 static void fast_max_f32(void)
 {
-	cua__segment_fast(CUA_REDUCE_MAX, CUA_F32, &segments, simt_shared(sizeof(struct cua__segment_shared)));
+	cua__segment_fast(CUA_REDUCE_MAX, CUA_F32, &segments,
+			  simt_shared(sizeof(struct cua__segment_shared)));
 }
 
 START_TEST(fast)
@@ -132,7 +137,8 @@ START_TEST(fast)
 	rng = 1;
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		for (int kind = 0; kind < 3; kind++) {
-			struct simt_case c = {.name = "segments", .setup = segments_setup,
+			struct simt_case c = {.name = "segments",
+					      .setup = segments_setup,
 					      .check = segments_check};
 
 			make_segments(kind == 2 ? CUA_REDUCE_MAX : CUA_REDUCE_SUM,
@@ -188,8 +194,8 @@ static void join_body(void)
 
 START_TEST(join)
 {
-	struct simt_case c = {.name = "join", .setup = join_setup, .body = join_body,
-			      .check = segments_check};
+	struct simt_case c = {
+		.name = "join", .setup = join_setup, .body = join_body, .check = segments_check};
 	static const uint64_t lengths[] = {1, 5, 40, 300, 5000};
 
 	rng = 4;
@@ -261,8 +267,9 @@ static const char *fixed_check(void)
 	for (uint64_t i = 0; i < segments.segments; i++) {
 		if (!memcmp(results + i * segments.size, &expected[i], segments.size))
 			continue;
-		snprintf(message, sizeof(message), "type %d, segment %d of %d (%d to %d)", (int)segments.type,
-			 (int)i, (int)segments.segments, (int)offsets[i], (int)offsets[i + 1]);
+		snprintf(message, sizeof(message), "type %d, segment %d of %d (%d to %d)",
+			 (int)segments.type, (int)i, (int)segments.segments, (int)offsets[i],
+			 (int)offsets[i + 1]);
 		return message;
 	}
 	for (size_t j = 0; j < segments.size; j++)
@@ -332,7 +339,8 @@ START_TEST(fixed)
 		for (size_t t = 0; t < sizeof(fixed_types) / sizeof(fixed_types[0]); t++) {
 			struct simt_case c = {.name = "short segments", .setup = short_setup};
 
-			make_fixed(&fixed_types[t], shapes[i].n, shapes[i].most_length, shapes[i].empty);
+			make_fixed(&fixed_types[t], shapes[i].n, shapes[i].most_length,
+				   shapes[i].empty);
 			most = (enum cua__fixed_length)((i + t) % 3);
 			c.body = fixed_short;
 			try_shape(c, shapes[i].blocks, shapes[i].lanes, 2);
@@ -355,7 +363,8 @@ static const char *cut_check(void)
 	unsigned right = 0;
 
 	for (uint64_t i = 0; i < segments.segments; i++)
-		if (results_f32[i] != 0 && (i % 2 || memcmp(&results_f32[i], &expected[0], sizeof(float)) || right++))
+		if (results_f32[i] != 0 &&
+		    (i % 2 || memcmp(&results_f32[i], &expected[0], sizeof(float)) || right++))
 			return "a segment that has no place has a sum";
 	return right ? NULL : "no segment has its sum";
 }

@@ -16,7 +16,8 @@ static void semaphore_setup(void)
 
 static void semaphore_section(void)
 {
-	if (cua_port_fetch_add_u32(&inside, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC) >= bound)
+	if (cua_port_fetch_add_u32(&inside, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC) >=
+	    bound)
 		simt_fail("too many hold the semaphore");
 	if (bound == 1)
 		increment();
@@ -25,7 +26,7 @@ static void semaphore_section(void)
 
 static void semaphore_body(void)
 {
-	TAKE_ONE_WAY(CUA_WITH_SEMAPHORE(&semaphore), cua_semaphore_lock(&semaphore),
+	TAKE_ONE_WAY(CUA_WITH_SEMAPHORE (&semaphore), cua_semaphore_lock(&semaphore),
 		     cua_semaphore_trylock(&semaphore), cua_semaphore_lock_for(&semaphore, 300),
 		     cua_semaphore_unlock(&semaphore), semaphore_section());
 }
@@ -59,9 +60,12 @@ static void semaphore_signal_body(void)
 
 START_TEST(semaphores)
 {
-	struct simt_case c = {.name = "semaphore", .setup = semaphore_setup, .body = semaphore_body,
+	struct simt_case c = {.name = "semaphore",
+			      .setup = semaphore_setup,
+			      .body = semaphore_body,
 			      .check = semaphore_check};
-	struct simt_case signal = {.name = "semaphore, signal", .setup = semaphore_signal_setup,
+	struct simt_case signal = {.name = "semaphore, signal",
+				   .setup = semaphore_signal_setup,
 				   .body = semaphore_signal_body};
 
 	for (bound = 1; bound <= 3; bound++)

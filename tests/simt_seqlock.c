@@ -34,8 +34,9 @@ static void seq_body(void)
 
 	for (unsigned i = 0; i < 2; i++) {
 		if ((i ^ simt_lane()) & 1) {
-			TAKE_ONE_WAY(CUA_WITH_SEQLOCK(&seqlock), cua_seqlock_lock(&seqlock),
-				     cua_seqlock_trylock(&seqlock), cua_seqlock_lock_for(&seqlock, 300),
+			TAKE_ONE_WAY(CUA_WITH_SEQLOCK (&seqlock), cua_seqlock_lock(&seqlock),
+				     cua_seqlock_trylock(&seqlock),
+				     cua_seqlock_lock_for(&seqlock, 300),
 				     cua_seqlock_unlock(&seqlock), seq_write());
 			continue;
 		}
@@ -66,7 +67,9 @@ static void bug_seq_no_second_look(void)
 	uint32_t first, second;
 
 	if (simt_lane() % 2) {
-		CUA_WITH_SEQLOCK(&seqlock) { seq_write(); }
+		CUA_WITH_SEQLOCK (&seqlock) {
+			seq_write();
+		}
 		return;
 	}
 	(void)cua_seqlock_read_begin(&seqlock);
@@ -78,8 +81,10 @@ static void bug_seq_no_second_look(void)
 
 START_TEST(seq)
 {
-	struct simt_case c = {.name = "seqlock", .setup = seq_setup, .body = seq_body, .check = seq_check};
-	struct simt_case bug = {.name = "a seqlock reader without the second look", .setup = seq_setup,
+	struct simt_case c = {
+		.name = "seqlock", .setup = seq_setup, .body = seq_body, .check = seq_check};
+	struct simt_case bug = {.name = "a seqlock reader without the second look",
+				.setup = seq_setup,
 				.body = bug_seq_no_second_look};
 
 	try_ways(c);

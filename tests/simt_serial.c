@@ -54,8 +54,8 @@ static void wrapping(void)
 {
 	unsigned id = simt_lane();
 
-	olds[id] = cua_atomic_fetch_inc_warp_explicit_u32(simt_warp_mask(), &cells[1], 2, CUA_ACQ_REL,
-							  CUA_SCOPE_DEVICE);
+	olds[id] = cua_atomic_fetch_inc_warp_explicit_u32(simt_warp_mask(), &cells[1], 2,
+							  CUA_ACQ_REL, CUA_SCOPE_DEVICE);
 	(void)cua_atomic_fetch_add_warp_u8(simt_warp_mask(), &bytes[id % 4], 1);
 }
 
@@ -111,8 +111,8 @@ static void kinds_body(void)
 
 	kinds[id].quotient = cua_atomic_fetch_div_warp_f32(mask, &quotients[c], (float)(id + 3));
 	kinds[id].counter = cua_atomic_fetch_dec_warp_u64(mask, &counters[c], id % 4 + 1);
-	kinds[id].nand = cua_atomic_fetch_nand_warp_explicit_u32(mask, &nands[c], id * 5, CUA_ACQ_REL,
-								 CUA_SCOPE_DEVICE);
+	kinds[id].nand = cua_atomic_fetch_nand_warp_explicit_u32(mask, &nands[c], id * 5,
+								 CUA_ACQ_REL, CUA_SCOPE_DEVICE);
 	kinds[id].half = cua_atomic_fetch_nand_warp_u16(mask, &halves[c], (uint16_t)(id * 9 + 1));
 	kinds[id].byte = cua_atomic_fetch_sub_warp_u8(mask, &bytes[c], (uint8_t)(id + 1));
 	kinds[id].most = cua_atomic_fetch_max_warp_i8(mask, &most[c], (int8_t)(id % 5 - 2));
@@ -153,8 +153,8 @@ static const char *kinds_check(void)
 	}
 	for (int c = 0; c < 2; c++)
 		if (quotients[c] != now[c].quotient || counters[c] != now[c].counter ||
-		    nands[c] != now[c].nand || halves[c] != now[c].half || bytes[c] != now[c].byte ||
-		    most[c] != now[c].most)
+		    nands[c] != now[c].nand || halves[c] != now[c].half ||
+		    bytes[c] != now[c].byte || most[c] != now[c].most)
 			return "a last value is wrong";
 	return NULL;
 }
@@ -186,13 +186,21 @@ static const char *in_block_check(void)
 
 START_TEST(serial_atomics)
 {
-	struct simt_case lanes = {.name = "one lane after the other", .setup = setup, .body = serial,
+	struct simt_case lanes = {.name = "one lane after the other",
+				  .setup = setup,
+				  .body = serial,
 				  .check = serial_check};
-	struct simt_case wrap = {.name = "wrapping counters", .setup = setup, .body = wrapping,
+	struct simt_case wrap = {.name = "wrapping counters",
+				 .setup = setup,
+				 .body = wrapping,
 				 .check = wrapping_check};
-	struct simt_case every = {.name = "every kind in turn", .setup = kinds_setup, .body = kinds_body,
+	struct simt_case every = {.name = "every kind in turn",
+				  .setup = kinds_setup,
+				  .body = kinds_body,
 				  .check = kinds_check};
-	struct simt_case block = {.name = "fetch of blocks", .setup = setup, .body = in_block,
+	struct simt_case block = {.name = "fetch of blocks",
+				  .setup = setup,
+				  .body = in_block,
 				  .check = in_block_check};
 
 	for (pattern = 0; pattern < 3; pattern++) {

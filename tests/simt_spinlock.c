@@ -6,7 +6,9 @@
 
 static void with_lock(void)
 {
-	CUA_WITH_LOCK(&counter_lock) { increment(); }
+	CUA_WITH_LOCK (&counter_lock) {
+		increment();
+	}
 }
 
 static void lock_unlock(void)

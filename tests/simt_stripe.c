@@ -46,7 +46,8 @@ static const struct wide one_two_three = {{1, 2, 3}};
 /* Each lane moves one between two objects, in either order of the two. */
 static void stripes_move(void)
 {
-	struct wide *from = &wide[simt_lane() % STRIPED], *to = &wide[(simt_lane() * 5 + 1) % STRIPED];
+	struct wide *from = &wide[simt_lane() % STRIPED],
+		    *to = &wide[(simt_lane() * 5 + 1) % STRIPED];
 
 	cua_stripes_lock_two(&stripes, from, to);
 	CUA_WRITE(from->word[0], CUA_READ(from->word[0]) - 1);
@@ -71,7 +72,7 @@ static void stripes_ways(void)
 	switch (simt_lane() % 5) {
 	case 0: old = wide_add(stripes, &wide[0], one_two_three); break;
 	case 1:
-		CUA_WITH_STRIPE(&stripes, &wide[0]) {
+		CUA_WITH_STRIPE (&stripes, &wide[0]) {
 			CUA_WRITE(wide[0], wide_sum(CUA_READ(wide[0]), one_two_three));
 			if (simt_lane() % 2)
 				break;
@@ -80,7 +81,8 @@ static void stripes_ways(void)
 	case 2:
 		old = wide_load(stripes, &wide[0]);
 		for (;;) {
-			next = wide_compare_exchange(stripes, &wide[0], old, wide_sum(old, one_two_three));
+			next = wide_compare_exchange(stripes, &wide[0], old,
+						     wide_sum(old, one_two_three));
 			if (!memcmp(&next, &old, sizeof(old)))
 				break;
 			old = next;
@@ -152,12 +154,18 @@ static void bug_past_the_stripe(void)
 
 START_TEST(stripe_cases)
 {
-	struct simt_case move = {.name = "stripes, two at once", .setup = stripes_setup, .body = stripes_move,
+	struct simt_case move = {.name = "stripes, two at once",
+				 .setup = stripes_setup,
+				 .body = stripes_move,
 				 .check = moves_check};
-	struct simt_case ways = {.name = "stripes, all ways", .setup = stripes_setup, .body = stripes_ways,
+	struct simt_case ways = {.name = "stripes, all ways",
+				 .setup = stripes_setup,
+				 .body = stripes_ways,
 				 .check = ways_check};
-	struct simt_case message = {.name = "stripes, messages", .setup = message_setup,
-				    .body = stripes_message, .check = stripes_check};
+	struct simt_case message = {.name = "stripes, messages",
+				    .setup = message_setup,
+				    .body = stripes_message,
+				    .check = stripes_check};
 	struct simt_case bug = {.setup = stripes_setup, .max_steps = 100000};
 
 	for (n_stripes = 1; n_stripes <= 4; n_stripes++) {

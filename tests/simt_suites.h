@@ -74,8 +74,8 @@ void try_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsign
 /* Every schedule of a small shape with at most so many preemptions. */
 void explore_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned preemptions);
 /* A planted bug must be found, and as what it is; its seed must replay it. */
-void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes, enum simt_verdict expected,
-		   const char *says);
+void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes,
+		   enum simt_verdict expected, const char *says);
 
 /* The lanes of the caller's warp. */
 uint32_t whole_warp(void);
@@ -104,7 +104,10 @@ void try_ways(struct simt_case c);
 	do {                                                                                       \
 		switch (way_of_lane()) {                                                           \
 		case BY_SECTION:                                                                   \
-			SECTION { body; }                                                          \
+			SECTION                                                                    \
+			{                                                                          \
+				body;                                                              \
+			}                                                                          \
 			break;                                                                     \
 		case BY_LOCK:                                                                      \
 			lock_call;                                                                 \

@@ -21,7 +21,7 @@ static const char *ticket_check(void)
 
 static void ticket_body(void)
 {
-	TAKE_ONE_WAY(CUA_WITH_TICKETLOCK(&ticketlock), cua_ticketlock_lock(&ticketlock),
+	TAKE_ONE_WAY(CUA_WITH_TICKETLOCK (&ticketlock), cua_ticketlock_lock(&ticketlock),
 		     cua_ticketlock_trylock(&ticketlock), cua_ticketlock_lock_for(&ticketlock, 300),
 		     cua_ticketlock_unlock(&ticketlock), increment());
 }
@@ -32,7 +32,8 @@ static void bug_ticket_trylock(void)
 	uint32_t next;
 
 	do
-		next = cua_port_load_b32(&ticketlock.next, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+		next = cua_port_load_b32(&ticketlock.next, CUA_ACQUIRE, CUA_SCOPE_DEVICE,
+					 CUA_SPACE_GENERIC);
 	while (cua_port_cas_b32(&ticketlock.next, next, next + 1, CUA_ACQUIRE, CUA_SCOPE_DEVICE,
 				CUA_SPACE_GENERIC) != next);
 	increment();
@@ -45,10 +46,11 @@ static uint32_t served[SIMT_MAX_LANES];
 static void ticket_order_body(void)
 {
 	uint32_t ticket = cua_port_fetch_add_u32(&ticketlock.next, 0, CUA_RELAXED, CUA_SCOPE_DEVICE,
-						 CUA_SPACE_GENERIC) - UINT32_MAX;
+						 CUA_SPACE_GENERIC) -
+			  UINT32_MAX;
 
 	/* not before those whose ticket had been taken */
-	CUA_WITH_TICKETLOCK(&ticketlock) {
+	CUA_WITH_TICKETLOCK (&ticketlock) {
 		if (CUA_READ(counter) < ticket)
 			simt_fail("overtook a lane that had come before");
 		CUA_WRITE(served[CUA_READ(counter)], simt_lane() + 1);
@@ -58,12 +60,18 @@ static void ticket_order_body(void)
 
 START_TEST(ticket)
 {
-	struct simt_case c = {.name = "ticketlock", .setup = ticket_setup, .body = ticket_body,
+	struct simt_case c = {.name = "ticketlock",
+			      .setup = ticket_setup,
+			      .body = ticket_body,
 			      .check = ticket_check};
-	struct simt_case order = {.name = "ticketlock, order", .setup = ticket_setup,
-				  .body = ticket_order_body, .check = ticket_check};
+	struct simt_case order = {.name = "ticketlock, order",
+				  .setup = ticket_setup,
+				  .body = ticket_order_body,
+				  .check = ticket_check};
 	struct simt_case bug = {.name = "a ticket trylock that skips the owner check",
-				.setup = ticket_setup, .body = bug_ticket_trylock, .check = counter_check,
+				.setup = ticket_setup,
+				.body = bug_ticket_trylock,
+				.check = counter_check,
 				.max_steps = 300000};
 
 	try_ways(c);

@@ -40,39 +40,41 @@ static int timeout_call(int what, uint64_t ns)
 
 	switch (kind) {
 	case 0:
-		return what == 0 ? cua_spinlock_trylock(&spinlock) :
-		       what == 1 ? cua_spinlock_lock_for(&spinlock, ns) : (cua_spinlock_unlock(&spinlock), 0);
+		return what == 0   ? cua_spinlock_trylock(&spinlock)
+		       : what == 1 ? cua_spinlock_lock_for(&spinlock, ns)
+				   : (cua_spinlock_unlock(&spinlock), 0);
 	case 1:
-		return what == 0 ? cua_ticketlock_trylock(&ticketlock) :
-		       what == 1 ? cua_ticketlock_lock_for(&ticketlock, ns) :
-				   (cua_ticketlock_unlock(&ticketlock), 0);
+		return what == 0   ? cua_ticketlock_trylock(&ticketlock)
+		       : what == 1 ? cua_ticketlock_lock_for(&ticketlock, ns)
+				   : (cua_ticketlock_unlock(&ticketlock), 0);
 	case 2:
-		return what == 0 ? cua_mcslock_trylock(&mcslock, node) :
-		       what == 1 ? cua_mcslock_lock_for(&mcslock, node, ns) :
-				   (cua_mcslock_unlock(&mcslock, node), 0);
+		return what == 0   ? cua_mcslock_trylock(&mcslock, node)
+		       : what == 1 ? cua_mcslock_lock_for(&mcslock, node, ns)
+				   : (cua_mcslock_unlock(&mcslock, node), 0);
 	case 3:
-		return what == 0 ? cua_rwlock_write_trylock(&rwlock) :
-		       what == 1 ? cua_rwlock_write_lock_for(&rwlock, ns) :
-				   (cua_rwlock_write_unlock(&rwlock), 0);
+		return what == 0   ? cua_rwlock_write_trylock(&rwlock)
+		       : what == 1 ? cua_rwlock_write_lock_for(&rwlock, ns)
+				   : (cua_rwlock_write_unlock(&rwlock), 0);
 	case 4: /* a writer keeps out readers */
 		if (simt_lane() == 0)
-			return what == 2 ? (cua_rwlock_write_unlock(&rwlock), 0) :
-					   cua_rwlock_write_trylock(&rwlock);
-		return what == 2 ? (cua_rwlock_read_unlock(&rwlock), 0) :
-				   cua_rwlock_read_lock_for(&rwlock, ns);
+			return what == 2 ? (cua_rwlock_write_unlock(&rwlock), 0)
+					 : cua_rwlock_write_trylock(&rwlock);
+		return what == 2 ? (cua_rwlock_read_unlock(&rwlock), 0)
+				 : cua_rwlock_read_lock_for(&rwlock, ns);
 	case 5: /* a reader keeps out writers */
 		if (simt_lane() == 0)
-			return what == 2 ? (cua_rwlock_read_unlock(&rwlock), 0) :
-					   cua_rwlock_read_trylock(&rwlock);
-		return what == 2 ? (cua_rwlock_write_unlock(&rwlock), 0) :
-				   cua_rwlock_write_lock_for(&rwlock, ns);
+			return what == 2 ? (cua_rwlock_read_unlock(&rwlock), 0)
+					 : cua_rwlock_read_trylock(&rwlock);
+		return what == 2 ? (cua_rwlock_write_unlock(&rwlock), 0)
+				 : cua_rwlock_write_lock_for(&rwlock, ns);
 	case 6:
-		return what == 0 ? cua_seqlock_trylock(&seqlock) :
-		       what == 1 ? cua_seqlock_lock_for(&seqlock, ns) : (cua_seqlock_unlock(&seqlock), 0);
+		return what == 0   ? cua_seqlock_trylock(&seqlock)
+		       : what == 1 ? cua_seqlock_lock_for(&seqlock, ns)
+				   : (cua_seqlock_unlock(&seqlock), 0);
 	default:
-		return what == 0 ? cua_semaphore_trylock(&semaphore) :
-		       what == 1 ? cua_semaphore_lock_for(&semaphore, ns) :
-				   (cua_semaphore_unlock(&semaphore), 0);
+		return what == 0   ? cua_semaphore_trylock(&semaphore)
+		       : what == 1 ? cua_semaphore_lock_for(&semaphore, ns)
+				   : (cua_semaphore_unlock(&semaphore), 0);
 	}
 }
 
@@ -85,8 +87,8 @@ static void timeout_body(void)
 			simt_fail("a free lock was not taken");
 		/* 1: it is held; then one more a lane that has given up */
 		cua_port_add_u32(&timed_out, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
-		while (cua_port_load_b32(&timed_out, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC) !=
-		       others + 1)
+		while (cua_port_load_b32(&timed_out, CUA_RELAXED, CUA_SCOPE_DEVICE,
+					 CUA_SPACE_GENERIC) != others + 1)
 			cua_port_pause(1);
 		timeout_call(2, 0);
 		return;
@@ -112,11 +114,14 @@ static const char *timeout_check(void)
 
 START_TEST(timeouts)
 {
-	static const char *const names[] = {"spinlock", "ticketlock", "mcslock", "writers", "readers",
-					    "a writer and a reader", "seqlock", "semaphore"};
+	static const char *const names[] = {"spinlock", "ticketlock", "mcslock",
+					    "writers",  "readers",    "a writer and a reader",
+					    "seqlock",  "semaphore"};
 
 	for (kind = 0; kind < sizeof(names) / sizeof(names[0]); kind++) {
-		struct simt_case c = {.name = names[kind], .setup = timeout_setup, .body = timeout_body,
+		struct simt_case c = {.name = names[kind],
+				      .setup = timeout_setup,
+				      .body = timeout_body,
 				      .check = timeout_check};
 
 		try_shape(c, 1, 2, 5);

@@ -30,8 +30,7 @@ static const struct tree_case {
 	void (*block)(const struct cua__reduce *r, struct cua__tree_scratch *s);
 } tree_cases[] = {
 #define TREE_CASE(kind, op, type) {#kind, CUA_REDUCE_##op, CUA_##type, cua__tree_block_##kind},
-	TREE_CASES(TREE_CASE)
-};
+	TREE_CASES(TREE_CASE)};
 
 enum { TREE_CHUNKS = 5, TREE_BYTES = TREE_CHUNKS * 64 * 512 + 64 };
 
@@ -75,7 +74,8 @@ static void tree_describe(uint64_t n, size_t shift)
 	/* with all digits that there are */
 	int widens = type == CUA_F32 && tree_case->op != CUA_REDUCE_ARGMIN;
 	enum cua_type result = widens ? CUA_F64 : model_default_result(tree_case->op, type);
-	struct model_call c = {tree_case->op, type, result, n, tree_x + shift * size, tree_y + shift * size};
+	struct model_call c = {tree_case->op,        type, result, n, tree_x + shift * size,
+			       tree_y + shift * size};
 
 	memset(r, 0, sizeof(*r));
 	r->op = tree_case->op;

@@ -92,7 +92,9 @@ static void wide_message_with(enum cua_order release)
 	if (simt_lane() == 0) {
 		CUA_WRITE(wide_data, 42);
 		cua_atomic_add_explicit_u128(&wide_other, flag, release, CUA_SCOPE_DEVICE);
-	} else if (cua_atomic_fetch_or_explicit_u128(&wide_other, none, CUA_ACQUIRE, CUA_SCOPE_DEVICE).hi) {
+	} else if (cua_atomic_fetch_or_explicit_u128(&wide_other, none, CUA_ACQUIRE,
+						     CUA_SCOPE_DEVICE)
+			   .hi) {
 		if (CUA_READ(wide_data) != 42)
 			simt_fail("the message is missing");
 	}
@@ -228,20 +230,27 @@ static const char *half_once_check(void)
 
 START_TEST(wide_atomics)
 {
-	struct simt_case add = {.name = "128 bits", .setup = wide_setup, .body = wide_body,
-				.check = wide_check};
-	struct simt_case race = {.name = "128 bits, one wins", .setup = wide_race_setup,
-				 .body = wide_race, .check = wide_race_check};
-	struct simt_case message = {.name = "128 bits, release", .setup = wide_race_setup,
-				    .body = wide_message};
-	struct simt_case relaxed = {.name = "128 bits, relaxed", .setup = wide_race_setup,
+	struct simt_case add = {
+		.name = "128 bits", .setup = wide_setup, .body = wide_body, .check = wide_check};
+	struct simt_case race = {.name = "128 bits, one wins",
+				 .setup = wide_race_setup,
+				 .body = wide_race,
+				 .check = wide_race_check};
+	struct simt_case message = {
+		.name = "128 bits, release", .setup = wide_race_setup, .body = wide_message};
+	struct simt_case relaxed = {.name = "128 bits, relaxed",
+				    .setup = wide_race_setup,
 				    .body = wide_message_relaxed};
-	struct simt_case half = {.name = "halves", .setup = half_setup, .body = half_body,
-				 .check = half_check};
-	struct simt_case warp = {.name = "halves in a warp", .setup = half_setup, .body = half_warp,
+	struct simt_case half = {
+		.name = "halves", .setup = half_setup, .body = half_body, .check = half_check};
+	struct simt_case warp = {.name = "halves in a warp",
+				 .setup = half_setup,
+				 .body = half_warp,
 				 .check = half_warp_check};
-	struct simt_case once = {.name = "halves, rounded once", .setup = half_once_setup,
-				 .body = half_once, .check = half_once_check};
+	struct simt_case once = {.name = "halves, rounded once",
+				 .setup = half_once_setup,
+				 .body = half_once,
+				 .check = half_once_check};
 
 	explore_shape(add, 2, 1, 2);
 	try_shape(add, 2, 40, 10);

@@ -268,7 +268,8 @@ static inline void model_take(const struct model_call *c, struct model_column *c
 	column->taken++;
 }
 
-static inline struct model_value model_widen(const struct model_call *c, const struct model_column *column)
+static inline struct model_value model_widen(const struct model_call *c,
+					     const struct model_column *column)
 {
 	struct model_value v = {column->taken != 0, {column->v[0], column->v[1], column->v[2]}};
 	double n = (double)column->taken;
@@ -308,15 +309,17 @@ static inline struct model_value model_combine(const struct model_call *c, struc
 	return a;
 }
 
-static inline struct model_value model_neighbours(const struct model_call *c, const struct model_value *v,
-						  unsigned n)
+static inline struct model_value model_neighbours(const struct model_call *c,
+						  const struct model_value *v, unsigned n)
 {
 	if (n == 1)
 		return v[0];
-	return model_combine(c, model_neighbours(c, v, n / 2), model_neighbours(c, v + n / 2, n / 2));
+	return model_combine(c, model_neighbours(c, v, n / 2),
+			     model_neighbours(c, v + n / 2, n / 2));
 }
 
-static inline struct model_value model_halves(const struct model_call *c, struct model_value *v, unsigned n)
+static inline struct model_value model_halves(const struct model_call *c, struct model_value *v,
+					      unsigned n)
 {
 	for (unsigned d = n / 2; d; d /= 2)
 		for (unsigned i = 0; i < d; i++)
@@ -326,8 +329,8 @@ static inline struct model_value model_halves(const struct model_call *c, struct
 
 enum { MODEL_STRIPS = 8, MODEL_PLACES = 256, MODEL_WIDEST = 256 };
 
-static inline struct model_value model_strip(const struct model_call *c, uint64_t first, uint64_t rows,
-					     unsigned width)
+static inline struct model_value model_strip(const struct model_call *c, uint64_t first,
+					     uint64_t rows, unsigned width)
 {
 	struct model_column columns[MODEL_WIDEST];
 	struct model_value v[MODEL_WIDEST], packs[32];
@@ -356,7 +359,8 @@ static inline struct model_value model_tree(const struct model_call *c)
 	memset(places, 0, sizeof(places));
 	for (uint64_t chunk = 0; chunk < chunks; chunk++) {
 		for (unsigned i = 0; i < MODEL_STRIPS; i++)
-			strips[i] = model_strip(c, (chunk * MODEL_STRIPS + i) * rows * width, rows, width);
+			strips[i] = model_strip(c, (chunk * MODEL_STRIPS + i) * rows * width, rows,
+						width);
 		places[chunk % MODEL_PLACES] = model_combine(c, places[chunk % MODEL_PLACES],
 							     model_halves(c, strips, MODEL_STRIPS));
 	}
@@ -421,8 +425,10 @@ static inline uint64_t model_first(const struct model_call *c)
 
 		if (model_is_integer(c->type)) {
 			better = best == c->n ||
-				 (least ? model_integer(c->type, c->x, i) < model_integer(c->type, c->x, best)
-					: model_integer(c->type, c->x, i) > model_integer(c->type, c->x, best));
+				 (least ? model_integer(c->type, c->x, i) <
+						  model_integer(c->type, c->x, best)
+					: model_integer(c->type, c->x, i) >
+						  model_integer(c->type, c->x, best));
 		} else {
 			struct model_element e = model_element(c->type, c->x, i), b = e;
 
@@ -470,7 +476,8 @@ static inline union model_result model_no_order(const struct model_call *c)
 			return model_nothing(c);
 		if (first == c->n)
 			return model_real(c->type, (double)NAN);
-		memcpy(&r, (const char *)c->x + first * cua_type_size(c->type), cua_type_size(c->type));
+		memcpy(&r, (const char *)c->x + first * cua_type_size(c->type),
+		       cua_type_size(c->type));
 		return r;
 	case CUA_REDUCE_ARGMIN:
 	case CUA_REDUCE_ARGMAX:
@@ -502,7 +509,8 @@ static inline union model_result model_no_order(const struct model_call *c)
 	if (c->op == CUA_REDUCE_MEAN) {
 		size = (cua__uint128)(wide < 0 ? -wide : wide);
 		mean = (double)(uint64_t)(size >> 64) * 0x1p64 + (double)(uint64_t)size;
-		r = model_real(CUA_F64, c->n ? (wide < 0 ? -mean : mean) / (double)c->n : (double)NAN);
+		r = model_real(CUA_F64,
+			       c->n ? (wide < 0 ? -mean : mean) / (double)c->n : (double)NAN);
 	}
 	return r;
 }
@@ -513,7 +521,8 @@ static inline union model_result model_reduce(const struct model_call *c)
 
 	if (model_is_complex(c->type) ||
 	    (!model_is_integer(c->type) && c->op != CUA_REDUCE_MIN && c->op != CUA_REDUCE_MAX &&
-	     c->op != CUA_REDUCE_ARGMIN && c->op != CUA_REDUCE_ARGMAX && c->op != CUA_REDUCE_COUNT) ||
+	     c->op != CUA_REDUCE_ARGMIN && c->op != CUA_REDUCE_ARGMAX &&
+	     c->op != CUA_REDUCE_COUNT) ||
 	    model_is_variance(c->op))
 		return model_float(c, type);
 	return model_no_order(c);

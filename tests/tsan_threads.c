@@ -46,7 +46,12 @@ static void look(void)
 	pthread_barrier_wait(&start);                                                              \
 	for (int i = id_of(arg); i < ROUNDS; i++) {                                                \
 		switch (i % 4) {                                                                   \
-		case 0: WITH { body; } continue;                                                   \
+		case 0:                                                                            \
+			WITH                                                                       \
+			{                                                                          \
+				body;                                                              \
+			}                                                                          \
+			continue;                                                                  \
 		case 1: lock_call; break;                                                          \
 		case 2:                                                                            \
 			while (!(try_call))                                                        \
@@ -64,13 +69,14 @@ static void look(void)
 
 static void *spin(void *arg)
 {
-	EACH_WAY(CUA_WITH_LOCK(&spinlock), cua_spinlock_lock(&spinlock), cua_spinlock_trylock(&spinlock),
-		 cua_spinlock_lock_for(&spinlock, 10000), cua_spinlock_unlock(&spinlock), section());
+	EACH_WAY(CUA_WITH_LOCK (&spinlock), cua_spinlock_lock(&spinlock),
+		 cua_spinlock_trylock(&spinlock), cua_spinlock_lock_for(&spinlock, 10000),
+		 cua_spinlock_unlock(&spinlock), section());
 }
 
 static void *ticket(void *arg)
 {
-	EACH_WAY(CUA_WITH_TICKETLOCK(&ticketlock), cua_ticketlock_lock(&ticketlock),
+	EACH_WAY(CUA_WITH_TICKETLOCK (&ticketlock), cua_ticketlock_lock(&ticketlock),
 		 cua_ticketlock_trylock(&ticketlock), cua_ticketlock_lock_for(&ticketlock, 10000),
 		 cua_ticketlock_unlock(&ticketlock), section());
 }
@@ -79,14 +85,14 @@ static void *mcs(void *arg)
 {
 	struct cua_mcslock_node node;
 
-	EACH_WAY(CUA_WITH_MCSLOCK(&mcslock, &node), cua_mcslock_lock(&mcslock, &node),
+	EACH_WAY(CUA_WITH_MCSLOCK (&mcslock, &node), cua_mcslock_lock(&mcslock, &node),
 		 cua_mcslock_trylock(&mcslock, &node), cua_mcslock_lock_for(&mcslock, &node, 10000),
 		 cua_mcslock_unlock(&mcslock, &node), section());
 }
 
 static void *writes(void *arg)
 {
-	EACH_WAY(CUA_WITH_WRITE_LOCK(&rwlock), cua_rwlock_write_lock(&rwlock),
+	EACH_WAY(CUA_WITH_WRITE_LOCK (&rwlock), cua_rwlock_write_lock(&rwlock),
 		 cua_rwlock_write_trylock(&rwlock), cua_rwlock_write_lock_for(&rwlock, 10000),
 		 cua_rwlock_write_unlock(&rwlock), section());
 }
@@ -96,20 +102,21 @@ static void *reads(void *arg)
 {
 	if (id_of(arg) == 0)
 		return writes(arg);
-	EACH_WAY(CUA_WITH_READ_LOCK(&rwlock), cua_rwlock_read_lock(&rwlock),
+	EACH_WAY(CUA_WITH_READ_LOCK (&rwlock), cua_rwlock_read_lock(&rwlock),
 		 cua_rwlock_read_trylock(&rwlock), cua_rwlock_read_lock_for(&rwlock, 10000),
 		 cua_rwlock_read_unlock(&rwlock), look());
 }
 
 static void *sequence(void *arg)
 {
-	EACH_WAY(CUA_WITH_SEQLOCK(&seqlock), cua_seqlock_lock(&seqlock), cua_seqlock_trylock(&seqlock),
-		 cua_seqlock_lock_for(&seqlock, 10000), cua_seqlock_unlock(&seqlock), section());
+	EACH_WAY(CUA_WITH_SEQLOCK (&seqlock), cua_seqlock_lock(&seqlock),
+		 cua_seqlock_trylock(&seqlock), cua_seqlock_lock_for(&seqlock, 10000),
+		 cua_seqlock_unlock(&seqlock), section());
 }
 
 static void *count(void *arg)
 {
-	EACH_WAY(CUA_WITH_SEMAPHORE(&semaphore), cua_semaphore_lock(&semaphore),
+	EACH_WAY(CUA_WITH_SEMAPHORE (&semaphore), cua_semaphore_lock(&semaphore),
 		 cua_semaphore_trylock(&semaphore), cua_semaphore_lock_for(&semaphore, 10000),
 		 cua_semaphore_unlock(&semaphore), section());
 }

@@ -94,7 +94,8 @@ static inline uint16_t wide_round(double x, int digits, int least)
                                                                                                    \
 		return v;                                                                          \
 	}                                                                                          \
-	static inline struct cua_##s wide_##s(enum wide_op op, struct cua_##s old, struct cua_##s v) \
+	static inline struct cua_##s wide_##s(enum wide_op op, struct cua_##s old,                 \
+					      struct cua_##s v)                                    \
 	{                                                                                          \
 		double a = value_##s(old), b = value_##s(v);                                       \
                                                                                                    \
@@ -132,8 +133,10 @@ WIDE_HALF(bf16, 7, -133)
 /* By digits of 32 bits, as on paper. */
 static inline struct cua_u128 wide_product(struct cua_u128 x, struct cua_u128 y)
 {
-	uint32_t a[4] = {(uint32_t)x.lo, (uint32_t)(x.lo >> 32), (uint32_t)x.hi, (uint32_t)(x.hi >> 32)};
-	uint32_t b[4] = {(uint32_t)y.lo, (uint32_t)(y.lo >> 32), (uint32_t)y.hi, (uint32_t)(y.hi >> 32)};
+	uint32_t a[4] = {(uint32_t)x.lo, (uint32_t)(x.lo >> 32), (uint32_t)x.hi,
+			 (uint32_t)(x.hi >> 32)};
+	uint32_t b[4] = {(uint32_t)y.lo, (uint32_t)(y.lo >> 32), (uint32_t)y.hi,
+			 (uint32_t)(y.hi >> 32)};
 	uint32_t digit[4] = {0, 0, 0, 0};
 	struct cua_u128 r;
 
@@ -290,27 +293,43 @@ WIDE_APPLY(u128, struct cua_u128, WIDE_BITS(u128))
 
 /* Zeros, the least, the largest subnormal, the least normal, one and its neighbours, the largest, NaNs. */
 static const struct cua_f16 wide_values_f16[] = {
-	{0x0000}, {0x8000}, {0x0001}, {0x8001}, {0x03ff}, {0x0400}, {0x8400}, {0x3bff}, {0x3c00}, {0x3c01},
-	{0xbc00}, {0x1400}, {0x0c01}, {0x3555}, {0x6800}, {0x6801}, {0x7bff}, {0xfbff}, {0x7c00}, {0xfc00},
-	{0x7e00}, {0xfe01}, {0x7d01},
+	{0x0000}, {0x8000}, {0x0001}, {0x8001}, {0x03ff}, {0x0400}, {0x8400}, {0x3bff},
+	{0x3c00}, {0x3c01}, {0xbc00}, {0x1400}, {0x0c01}, {0x3555}, {0x6800}, {0x6801},
+	{0x7bff}, {0xfbff}, {0x7c00}, {0xfc00}, {0x7e00}, {0xfe01}, {0x7d01},
 };
 static const struct cua_bf16 wide_values_bf16[] = {
-	{0x0000}, {0x8000}, {0x0001}, {0x8001}, {0x007f}, {0x0080}, {0x8080}, {0x3f7f}, {0x3f80}, {0x3f81},
-	{0xbf80}, {0x1f80}, {0x2001}, {0x3eab}, {0x4380}, {0x4381}, {0x7f7f}, {0xff7f}, {0x7f80}, {0xff80},
-	{0x7fc0}, {0xffc1}, {0x7f81},
+	{0x0000}, {0x8000}, {0x0001}, {0x8001}, {0x007f}, {0x0080}, {0x8080}, {0x3f7f},
+	{0x3f80}, {0x3f81}, {0xbf80}, {0x1f80}, {0x2001}, {0x3eab}, {0x4380}, {0x4381},
+	{0x7f7f}, {0xff7f}, {0x7f80}, {0xff80}, {0x7fc0}, {0xffc1}, {0x7f81},
 };
 static const struct cua_u128 wide_values_u128[] = {
-	{0, 0}, {1, 0}, {UINT64_MAX, 0}, {0, 1}, {1, 1}, {UINT64_MAX, UINT64_MAX}, {0, UINT64_MAX},
-	{UINT64_MAX - 1, UINT64_MAX}, {0, UINT64_C(1) << 63}, {UINT64_C(1) << 63, 7},
+	{0, 0},
+	{1, 0},
+	{UINT64_MAX, 0},
+	{0, 1},
+	{1, 1},
+	{UINT64_MAX, UINT64_MAX},
+	{0, UINT64_MAX},
+	{UINT64_MAX - 1, UINT64_MAX},
+	{0, UINT64_C(1) << 63},
+	{UINT64_C(1) << 63, 7},
 };
 /* No subnormals, in or out, as a GPU may take them as zeros. */
 static const struct cua_complex_f32 wide_values_complex_f32[] = {
-	{0, 0}, {-0.0f, 0}, {1, 0}, {0, 1}, {1.5f, -3.25f}, {-1e10f, 1e-10f}, {3e38f, -3e38f},
-	{INFINITY, 1}, {NAN, 1}, {16777216.0f, 1.0f / 3},
+	{0, 0},           {-0.0f, 0},      {1, 0},        {0, 1},   {1.5f, -3.25f},
+	{-1e10f, 1e-10f}, {3e38f, -3e38f}, {INFINITY, 1}, {NAN, 1}, {16777216.0f, 1.0f / 3},
 };
 static const struct cua_complex_f64 wide_values_complex_f64[] = {
-	{0, 0}, {-0.0, 0}, {1, 0}, {0, 1}, {1.5, -3.25}, {-1e100, 1e-100}, {1.5e308, -1.5e308},
-	{INFINITY, 1}, {NAN, 1}, {9007199254740992.0, 1.0 / 3},
+	{0, 0},
+	{-0.0, 0},
+	{1, 0},
+	{0, 1},
+	{1.5, -3.25},
+	{-1e100, 1e-100},
+	{1.5e308, -1.5e308},
+	{INFINITY, 1},
+	{NAN, 1},
+	{9007199254740992.0, 1.0 / 3},
 };
 #define N_WIDE_VALUES(s) (sizeof(wide_values_##s) / sizeof(wide_values_##s[0]))
 

@@ -19,12 +19,15 @@ static const struct benchmark {
 	const char *name;
 	const char *what;
 	void (*cpu)(const struct bench_options *o); /* NULL: on a GPU only */
-	const char *more; /* of the CPU: a program with a peer in C++, where it was built; or NULL */
+	const char
+		*more; /* of the CPU: a program with a peer in C++, where it was built; or NULL */
 } benchmarks[] = {
 	{"append", "filters: elements below a limit, or by flags; partitions", bench_append, NULL},
 	{"atomics", "atomic operations on one address and on many", bench_atomics, NULL},
-	{"hashmap", "bulk calls and calls in kernels of the map of unique keys", bench_hashmap, "cuckoo"},
-	{"histogram", "counts of bytes, letters, even bins and bins between edges", bench_histogram, NULL},
+	{"hashmap", "bulk calls and calls in kernels of the map of unique keys", bench_hashmap,
+	 "cuckoo"},
+	{"histogram", "counts of bytes, letters, even bins and bins between edges", bench_histogram,
+	 NULL},
 	{"locks", "critical sections under one lock", bench_locks, NULL},
 	{"reduce", "sums, dot products and other reductions of whole arrays", bench_reduce, NULL},
 	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL, NULL},
@@ -104,11 +107,12 @@ void bench_row(struct table *t, enum table_kind kind, struct bench_run *r)
 	/* one run more, which is not counted */
 	for (int i = -1; i < BENCH_RUNS; i++) {
 		double rate = run_once(r);
-		uint64_t total = bench_total(r), got = r->result(r) + bench_plant(r->way), wanted = r->expected(r);
+		uint64_t total = bench_total(r), got = r->result(r) + bench_plant(r->way),
+			 wanted = r->expected(r);
 
 		if (got != wanted)
-			tool_die("bench %s: %s, %s: the result is %llu, not %llu", r->name, t->name, r->way,
-				 (unsigned long long)got, (unsigned long long)wanted);
+			tool_die("bench %s: %s, %s: the result is %llu, not %llu", r->name, t->name,
+				 r->way, (unsigned long long)got, (unsigned long long)wanted);
 		if (i < 0)
 			continue;
 		rates[i] = rate;
@@ -120,7 +124,8 @@ void bench_row(struct table *t, enum table_kind kind, struct bench_run *r)
 		}
 	}
 	if (r->show_shares && r->threads > 1)
-		snprintf(note, sizeof(note), "%.1f to %.1f %%", 100 * r->least_share, 100 * r->most_share);
+		snprintf(note, sizeof(note), "%.1f to %.1f %%", 100 * r->least_share,
+			 100 * r->most_share);
 	table_add_note(t, kind, r->way, table_figure(rates, BENCH_RUNS), note);
 	free(r->workers);
 	r->workers = NULL;
@@ -153,11 +158,12 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 	while (status == TOOL_OK && (c = getopt_long(argc, argv, ":b:qt:", names, NULL)) != -1) {
 		switch (c) {
 		case 'b':
-			a->place = !strcmp(optarg, "cpu") ? BENCH_CPU
+			a->place = !strcmp(optarg, "cpu")    ? BENCH_CPU
 				   : !strcmp(optarg, "cuda") ? BENCH_CUDA
 							     : BENCH_AUTO;
 			if (a->place == BENCH_AUTO && strcmp(optarg, "auto") != 0)
-				status = tool_usage_error("unknown backend '%s' (cpu, cuda or auto)", optarg);
+				status = tool_usage_error(
+					"unknown backend '%s' (cpu, cuda or auto)", optarg);
 			break;
 		case 'q': a->quick = 1; break;
 		case 't': status = tool_parse_threads(optarg, &a->threads); break;
@@ -170,7 +176,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 		if (!strcmp(argv[optind], benchmarks[i].name))
 			a->benchmark = &benchmarks[i];
 	if (!a->benchmark)
-		return tool_usage_error("unknown benchmark '%s'; cuatomic bench lists them", argv[optind]);
+		return tool_usage_error("unknown benchmark '%s'; cuatomic bench lists them",
+					argv[optind]);
 	a->rest = argv + optind + 1;
 	a->n_rest = argc - optind - 1;
 	return TOOL_OK;
@@ -221,8 +228,8 @@ static int run_program(const struct arguments *a)
 	if (!*cua_cuda_architectures() && !getenv("CUATOMIC_BENCH_DIR"))
 		tool_error("CUDA backend: this build has none");
 	else
-		tool_error("%s: %s%s%s%s", path, strerror(error), why ? "; no GPU (" : "", why ? why : "",
-			   why ? ")" : "");
+		tool_error("%s: %s%s%s%s", path, strerror(error), why ? "; no GPU (" : "",
+			   why ? why : "", why ? ")" : "");
 	free(path);
 	free(argv);
 	return TOOL_FAILED;
@@ -302,7 +309,8 @@ int tool_bench(int argc, char **argv)
 		return TOOL_FAILED;
 	}
 	if (a.n_rest)
-		return tool_usage_error("%s takes no argument '%s' on the CPU", a.benchmark->name, a.rest[0]);
+		return tool_usage_error("%s takes no argument '%s' on the CPU", a.benchmark->name,
+					a.rest[0]);
 	if (why)
 		printf("no GPU (%s), so on the CPU\n", why);
 	return run_on_cpu(&a);

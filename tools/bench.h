@@ -28,13 +28,13 @@ struct bench_run {
 	uint64_t cap;   /* operations of a thread at most */
 	unsigned threads;
 	int show_shares; /* in the last column, of several threads */
-	size_t cells; /* for the loop and the check, which know what it means */
+	size_t cells;    /* for the loop and the check, which know what it means */
 	void (*before)(struct bench_run *);
 	void (*loop)(struct bench_worker *);
 	uint64_t (*result)(const struct bench_run *); /* equal to expected if all is right */
 	uint64_t (*expected)(const struct bench_run *);
 
-	struct bench_worker *workers; /* set in a run */
+	struct bench_worker *workers;   /* set in a run */
 	double least_share, most_share; /* of a thread in the operations, of all runs */
 	pthread_barrier_t start;
 	int stop;
@@ -47,7 +47,8 @@ struct bench_run {
 		const uint64_t cap = w->run->cap;                                                  \
 		uint64_t i = 0;                                                                    \
                                                                                                    \
-		for (; i < cap && (!i || !__atomic_load_n(&w->run->stop, __ATOMIC_RELAXED)); i++) {\
+		for (; i < cap && (!i || !__atomic_load_n(&w->run->stop, __ATOMIC_RELAXED));       \
+		     i++) {                                                                        \
 			__VA_ARGS__;                                                               \
 		}                                                                                  \
 		w->done = i;                                                                       \
@@ -67,8 +68,8 @@ uint64_t bench_total(const struct bench_run *r);
 void bench_row(struct table *t, enum table_kind kind, struct bench_run *r);
 
 /* Adds the row of the ceiling for reading so many bytes, 64 000 at least. */
-void bench_read_ceiling(const struct bench_options *o, struct table *t, const char *name, const void *array,
-			size_t bytes);
+void bench_read_ceiling(const struct bench_options *o, struct table *t, const char *name,
+			const void *array, size_t bytes);
 
 /* The tables. */
 void bench_append(const struct bench_options *o);

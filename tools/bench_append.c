@@ -188,7 +188,7 @@ static void copy_share_of(const struct bench_worker *w, size_t *first, size_t *e
 		size_t first, end, i;                                                              \
 		uint64_t done = 0;                                                                 \
                                                                                                    \
-		copy_share_of(w, &first, &end);                                                         \
+		copy_share_of(w, &first, &end);                                                    \
 		i = first;                                                                         \
 		do {                                                                               \
 			name(copy_to + i * COPIED, copy_from + i * COPIED);                        \
@@ -229,7 +229,8 @@ static uint64_t none_wrong(const struct bench_run *r)
 	return 0;
 }
 
-static void add_ceilings(const struct bench_options *o, struct table *t, const struct append_run *a, size_t bytes)
+static void add_ceilings(const struct bench_options *o, struct table *t, const struct append_run *a,
+			 size_t bytes)
 {
 	struct bench_run r = {
 		.name = "append",
@@ -276,8 +277,8 @@ static enum cua_status call_filter(const struct append_run *a, enum append_way w
 	if (way == BUFFER) {
 		status = cua_append_reset(a->buffer);
 		if (!status)
-			status = cua_filter_append(a->ctx, &options, s->type, a->n, a->x, CUA_LT, a->limit,
-						   a->buffer);
+			status = cua_filter_append(a->ctx, &options, s->type, a->n, a->x, CUA_LT,
+						   a->limit, a->buffer);
 		return status ? status : cua_append_size(a->buffer, count);
 	}
 	if (s->result == INDEXES)
@@ -314,7 +315,8 @@ static uint64_t errors_of(const struct append_run *a, enum append_way way, const
 }
 
 /* Calls again and again for about `seconds` a run. */
-static void add_append(struct table *t, const struct append_run *a, enum append_way way, const char *name)
+static void add_append(struct table *t, const struct append_run *a, enum append_way way,
+		       const char *name)
 {
 	char row[sizeof(t->name) + TABLE_NAME + 4];
 	double rates[BENCH_RUNS];
@@ -414,7 +416,8 @@ void bench_append(const struct bench_options *o)
 
 		make_filtered(&a, x, flags);
 		fill_expected(&a);
-		a.bytes = (double)(a.n * s->size + (s->flagged ? a.n : 0) + a.stored * stored_size(s));
+		a.bytes = (double)(a.n * s->size + (s->flagged ? a.n : 0) +
+				   a.stored * stored_size(s));
 		table_begin(&table, s->name);
 		add_ceilings(o, &table, &a, bytes);
 		add_append(&table, &a, LOOP, "a loop, one thread");

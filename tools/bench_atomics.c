@@ -86,8 +86,8 @@ CELL_LOOP(mutex_f32, float, UNDER_MUTEX(float, old + 1))
 CELL_LOOP(our_f32, float, cua_atomic_add_f32(p, 1))
 CELL_LOOP(our_cas_f32, float, cua_atomic_fetch_add_cas_f32(p, 1))
 
-CELL_LOOP(loop_f64, double, LOOP_OF_CAS(double, old * FACTOR))
-CELL_LOOP(mutex_f64, double, UNDER_MUTEX(double, old * FACTOR))
+CELL_LOOP(loop_f64, double, LOOP_OF_CAS(double, old *FACTOR))
+CELL_LOOP(mutex_f64, double, UNDER_MUTEX(double, old *FACTOR))
 CELL_LOOP(our_f64, double, cua_atomic_fetch_mul_f64(p, FACTOR))
 
 CELL_LOOP(loop_max, uint32_t, uint32_t v = rising(w, i); LOOP_OF_CAS(uint32_t, old < v ? v : old))
@@ -214,7 +214,8 @@ static const struct atomic_way atomic_ceiling = {
 	"", "ceiling: __atomic_fetch_add of u32", TABLE_CEILING, native, BY_SUM_U32,
 };
 
-static void run_way(const struct bench_options *o, struct table *t, size_t n_cells, const struct atomic_way *way)
+static void run_way(const struct bench_options *o, struct table *t, size_t n_cells,
+		    const struct atomic_way *way)
 {
 	struct bench_run r = {
 		.name = "atomics",
@@ -247,7 +248,8 @@ static void run_cells(const struct bench_options *o, const char *where, size_t n
 			run_way(o, &table, n_cells, &atomic_ceiling);
 		}
 		run_way(o, &table, n_cells, &atomic_ways[i]);
-		if (i + 1 == n || strcmp(atomic_ways[i].operation, atomic_ways[i + 1].operation) != 0)
+		if (i + 1 == n ||
+		    strcmp(atomic_ways[i].operation, atomic_ways[i + 1].operation) != 0)
 			table_end(&table);
 	}
 }
@@ -258,7 +260,8 @@ void bench_atomics(const struct bench_options *o)
 	cells = tool_alloc(many * sizeof(*cells));
 	for (size_t i = 0; i < MUTEXES; i++)
 		pthread_mutex_init(&mutexes[i], NULL);
-	printf("all threads on one address, and on %zu random ones (then with %d mutexes)\n", many, MUTEXES);
+	printf("all threads on one address, and on %zu random ones (then with %d mutexes)\n", many,
+	       MUTEXES);
 	table_columns("M/s", "");
 	run_cells(o, "one address", 1);
 	run_cells(o, o->quick ? "4 Ki addresses" : "1 Mi addresses", many);

@@ -25,7 +25,8 @@
 
 enum hashmap_op { INSERT, FIND, MISS, ERASE, REINSERT, OPS };
 
-static const char *const hashmap_ops[OPS] = {"insert", "find hits", "find misses", "erase half", "insert that half"};
+static const char *const hashmap_ops[OPS] = {"insert", "find hits", "find misses", "erase half",
+					     "insert that half"};
 
 static const struct hashmap_shape {
 	const char *name;
@@ -61,7 +62,8 @@ CUA_FN uint64_t plain_home64(uint64_t key, uint64_t n)
 	struct plain_slot##bits {                                                                  \
 		uint##bits##_t key, value;                                                         \
 	};                                                                                         \
-	static struct plain_slot##bits *plain_seek##bits(const struct plain_table *t, uint##bits##_t key) \
+	static struct plain_slot##bits *plain_seek##bits(const struct plain_table *t,              \
+							 uint##bits##_t key)                       \
 	{                                                                                          \
 		struct plain_slot##bits *slots = t->slots;                                         \
 		uint64_t i = plain_home##bits(key, t->n);                                          \
@@ -70,8 +72,9 @@ CUA_FN uint64_t plain_home64(uint64_t key, uint64_t n)
 			i = i + 1 < t->n ? i + 1 : 0;                                              \
 		return &slots[i];                                                                  \
 	}                                                                                          \
-	static void plain_insert##bits(const struct plain_table *t, size_t n, const uint##bits##_t *keys, \
-				       const uint##bits##_t *values, int add)                      \
+	static void plain_insert##bits(const struct plain_table *t, size_t n,                      \
+				       const uint##bits##_t *keys, const uint##bits##_t *values,   \
+				       int add)                                                    \
 	{                                                                                          \
 		for (size_t i = 0; i < n; i++) {                                                   \
 			struct plain_slot##bits *s = plain_seek##bits(t, keys[i]);                 \
@@ -84,8 +87,9 @@ CUA_FN uint64_t plain_home64(uint64_t key, uint64_t n)
 			}                                                                          \
 		}                                                                                  \
 	}                                                                                          \
-	static void plain_find##bits(const struct plain_table *t, size_t n, const uint##bits##_t *keys, \
-				     uint##bits##_t *out, uint8_t *found)                          \
+	static void plain_find##bits(const struct plain_table *t, size_t n,                        \
+				     const uint##bits##_t *keys, uint##bits##_t *out,              \
+				     uint8_t *found)                                               \
 	{                                                                                          \
 		for (size_t i = 0; i < n; i++) {                                                   \
 			const struct plain_slot##bits *s = plain_seek##bits(t, keys[i]);           \
@@ -96,12 +100,14 @@ CUA_FN uint64_t plain_home64(uint64_t key, uint64_t n)
 		}                                                                                  \
 	}                                                                                          \
 	/* Those behind move up, if that does not put them before their home. */                   \
-	static void plain_erase##bits(const struct plain_table *t, size_t n, const uint##bits##_t *keys) \
+	static void plain_erase##bits(const struct plain_table *t, size_t n,                       \
+				      const uint##bits##_t *keys)                                  \
 	{                                                                                          \
 		struct plain_slot##bits *slots = t->slots;                                         \
                                                                                                    \
 		for (size_t k = 0; k < n; k++) {                                                   \
-			uint64_t hole = (uint64_t)(plain_seek##bits(t, keys[k]) - slots), i = hole; \
+			uint64_t hole = (uint64_t)(plain_seek##bits(t, keys[k]) - slots),          \
+				 i = hole;                                                         \
                                                                                                    \
 			while (slots[hole].key != 0) {                                             \
 				uint64_t home;                                                     \
@@ -137,7 +143,8 @@ static uint64_t n_lines;
 /* The i-th line of a worker, of its own share. */
 static uint64_t *line_of(const struct bench_worker *w, uint64_t i)
 {
-	uint64_t first = n_lines * w->index / w->run->threads, end = n_lines * (w->index + 1) / w->run->threads;
+	uint64_t first = n_lines * w->index / w->run->threads,
+		 end = n_lines * (w->index + 1) / w->run->threads;
 
 	return lines + 8 * (first + keys_below(keys_mix64(i + 1), end - first));
 }
@@ -196,7 +203,8 @@ static void add_line_ceiling(const struct bench_options *o, struct table *t, int
 {
 	struct bench_run r = {
 		.name = "hashmap",
-		.way = writes ? "ceiling: random additions, all threads" : "ceiling: random reads, all threads",
+		.way = writes ? "ceiling: random additions, all threads"
+			      : "ceiling: random reads, all threads",
 		.seconds = o->quick ? 1e-3 : 50e-3,
 		.threads = o->threads,
 		.before = clear_lines,
@@ -259,8 +267,8 @@ static uint64_t table_size(const struct hashmap_run *h, enum hashmap_way way)
 	return size;
 }
 
-static void add_pairs(const struct hashmap_run *h, enum hashmap_way way, int update, size_t n, const void *keys,
-		      const void *values)
+static void add_pairs(const struct hashmap_run *h, enum hashmap_way way, int update, size_t n,
+		      const void *keys, const void *values)
 {
 	if (way == PLAIN && h->shape->size == 4)
 		plain_insert32(&h->plain, n, keys, values, update);
@@ -272,7 +280,8 @@ static void add_pairs(const struct hashmap_run *h, enum hashmap_way way, int upd
 		hashmap_need(cua_hashmap_insert_n(h->map, n, keys, values, NULL));
 }
 
-static void find_pairs(const struct hashmap_run *h, enum hashmap_way way, size_t n, const void *keys)
+static void find_pairs(const struct hashmap_run *h, enum hashmap_way way, size_t n,
+		       const void *keys)
 {
 	if (way == PLAIN && h->shape->size == 4)
 		plain_find32(&h->plain, n, keys, h->out, h->found);
@@ -282,7 +291,8 @@ static void find_pairs(const struct hashmap_run *h, enum hashmap_way way, size_t
 		hashmap_need(cua_hashmap_find_n(h->map, n, keys, h->out, h->found));
 }
 
-static void erase_pairs(const struct hashmap_run *h, enum hashmap_way way, size_t n, const void *keys)
+static void erase_pairs(const struct hashmap_run *h, enum hashmap_way way, size_t n,
+			const void *keys)
 {
 	if (way == PLAIN && h->shape->size == 4)
 		plain_erase32(&h->plain, n, keys);
@@ -299,8 +309,9 @@ static uint64_t found_right(const struct hashmap_run *h)
 	uint64_t right = 0;
 
 	for (size_t i = 0; i < h->n; i++)
-		right += h->found[i] == 1 &&
-			 get_number(h->out, size, i) == keys_value(size, get_number(h->asked, size, i));
+		right +=
+			h->found[i] == 1 && get_number(h->out, size, i) ==
+						    keys_value(size, get_number(h->asked, size, i));
 	return right;
 }
 
@@ -316,7 +327,8 @@ static void call_op(const struct hashmap_run *h, enum hashmap_way way, enum hash
 }
 
 /* What an operation has led to; *wanted is what it should. */
-static uint64_t op_result(const struct hashmap_run *h, enum hashmap_way way, enum hashmap_op op, uint64_t *wanted)
+static uint64_t op_result(const struct hashmap_run *h, enum hashmap_way way, enum hashmap_op op,
+			  uint64_t *wanted)
 {
 	uint64_t result = 0;
 
@@ -344,8 +356,8 @@ static void check_result(const char *name, const char *way, uint64_t got, uint64
 	snprintf(row, sizeof(row), "%s, %s", name, way);
 	got += bench_plant(row);
 	if (got != wanted)
-		tool_die("bench hashmap: %s: the result is %llu, not %llu", row, (unsigned long long)got,
-			 (unsigned long long)wanted);
+		tool_die("bench hashmap: %s: the result is %llu, not %llu", row,
+			 (unsigned long long)got, (unsigned long long)wanted);
 }
 
 static void op_name(char name[28], const struct hashmap_shape *s, int op)
@@ -392,10 +404,11 @@ static void measure_table(const struct hashmap_run *h, enum hashmap_way way, con
 		figures[op] = table_figure(rates[op], runs);
 }
 
-static const char *const hashmap_ways[HASHMAP_WAYS] = {"linear probing, one thread", "cua_hashmap, one thread",
-						       "cua_hashmap, all threads"};
+static const char *const hashmap_ways[HASHMAP_WAYS] = {
+	"linear probing, one thread", "cua_hashmap, one thread", "cua_hashmap, all threads"};
 
-static void set_hashmap_threads(const struct bench_options *o, const struct hashmap_run *h, enum hashmap_way way)
+static void set_hashmap_threads(const struct bench_options *o, const struct hashmap_run *h,
+				enum hashmap_way way)
 {
 	hashmap_need(cua_context_set_threads(h->ctx, way == ALL_THREADS ? o->threads : 1));
 }
@@ -421,22 +434,24 @@ static void open_run(struct hashmap_run *h)
 	/* from the library, which gives it large pages as it does its own table */
 	h->plain.n = slots;
 	hashmap_need(cua_alloc(h->ctx, slots, 2 * size, &h->plain.slots));
-	hashmap_need(cua_hashmap_create(h->ctx, NULL, size == 4 ? CUA_U32 : CUA_U64, size == 4 ? CUA_U32 : CUA_U64,
-					slots, &h->map));
+	hashmap_need(cua_hashmap_create(h->ctx, NULL, size == 4 ? CUA_U32 : CUA_U64,
+					size == 4 ? CUA_U32 : CUA_U64, slots, &h->map));
 	n_lines = slots * 2 * size / 64 + 1024;
 	hashmap_need(cua_alloc(h->ctx, n_lines, 64, (void **)&lines));
 }
 
 static void close_run(struct hashmap_run *h)
 {
-	void *arrays[] = {h->keys, h->values, h->asked, h->absent, h->out, h->found, h->plain.slots, lines};
+	void *arrays[] = {h->keys, h->values, h->asked,       h->absent,
+			  h->out,  h->found,  h->plain.slots, lines};
 
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
 		cua_free(h->ctx, arrays[i]);
 	cua_hashmap_destroy(h->map);
 }
 
-static void bench_shape(const struct bench_options *o, struct cua_context *ctx, const struct hashmap_shape *s)
+static void bench_shape(const struct bench_options *o, struct cua_context *ctx,
+			const struct hashmap_shape *s)
 {
 	struct hashmap_run h = {.shape = s, .ctx = ctx, .n = o->quick ? s->quick : s->n};
 	struct figure figures[HASHMAP_WAYS][OPS];
@@ -465,10 +480,12 @@ static void bench_shape(const struct bench_options *o, struct cua_context *ctx, 
 
 enum skew { UNIFORM_KEYS, ZIPF_KEYS, ONE_KEY, SKEWS };
 
-static const char *const skew_names[SKEWS] = {"update, uniform", "update, zipf 1.0", "update, one key"};
+static const char *const skew_names[SKEWS] = {"update, uniform", "update, zipf 1.0",
+					      "update, one key"};
 
 /* How many values are the sums that they should be. */
-static uint64_t sums_right(const struct hashmap_run *h, enum hashmap_way way, const uint32_t *counts)
+static uint64_t sums_right(const struct hashmap_run *h, enum hashmap_way way,
+			   const uint32_t *counts)
 {
 	uint64_t right = 0;
 
@@ -476,7 +493,8 @@ static uint64_t sums_right(const struct hashmap_run *h, enum hashmap_way way, co
 	for (size_t i = 0; i < h->n; i++) {
 		uint32_t wanted = counts[keys_turn(i, h->n)];
 
-		right += h->found[i] == (wanted != 0) && (!wanted || ((uint32_t *)h->out)[i] == wanted);
+		right += h->found[i] == (wanted != 0) &&
+			 (!wanted || ((uint32_t *)h->out)[i] == wanted);
 	}
 	return right;
 }

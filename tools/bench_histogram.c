@@ -20,7 +20,8 @@
 
 enum distribution { UNIFORM, CONSTANT, ZIPF, SORTED, CLUSTERED };
 
-static const char *const distribution_names[] = {"uniform", "constant", "zipf 1.5", "sorted", "clustered"};
+static const char *const distribution_names[] = {"uniform", "constant", "zipf 1.5", "sorted",
+						 "clustered"};
 
 /* Edge k is k^2. */
 static float edges[EDGES];
@@ -81,7 +82,8 @@ static void count_edges_plainly(size_t n, const void *elements, size_t bins, uin
 	}
 }
 
-static enum cua_status call_bytes(struct cua_context *ctx, size_t n, const void *x, size_t bins, uint64_t *counts)
+static enum cua_status call_bytes(struct cua_context *ctx, size_t n, const void *x, size_t bins,
+				  uint64_t *counts)
 {
 	(void)bins;
 	return cua_histogram_bytes(ctx, NULL, n, x, counts);
@@ -94,17 +96,20 @@ static enum cua_status call_letters(struct cua_context *ctx, size_t n, const voi
 	return cua_histogram_letters(ctx, NULL, n, x, counts);
 }
 
-static enum cua_status call_u32(struct cua_context *ctx, size_t n, const void *x, size_t bins, uint64_t *counts)
+static enum cua_status call_u32(struct cua_context *ctx, size_t n, const void *x, size_t bins,
+				uint64_t *counts)
 {
 	return cua_histogram_even_u32(ctx, n, x, bins, 0, (int64_t)1 << 32, counts);
 }
 
-static enum cua_status call_f32(struct cua_context *ctx, size_t n, const void *x, size_t bins, uint64_t *counts)
+static enum cua_status call_f32(struct cua_context *ctx, size_t n, const void *x, size_t bins,
+				uint64_t *counts)
 {
 	return cua_histogram_even_f32(ctx, n, x, bins, 0, 1, counts);
 }
 
-static enum cua_status call_edges(struct cua_context *ctx, size_t n, const void *x, size_t bins, uint64_t *counts)
+static enum cua_status call_edges(struct cua_context *ctx, size_t n, const void *x, size_t bins,
+				  uint64_t *counts)
 {
 	return cua_histogram_edges_f32(ctx, n, x, bins, edges, counts);
 }
@@ -148,7 +153,8 @@ static const struct shape {
 	size_t made; /* bins that elements are made of; those from `bins` on are none */
 	void (*make)(void *x, size_t i, size_t k, size_t bins, uint64_t r);
 	void (*loop)(size_t n, const void *x, size_t bins, uint64_t *counts);
-	enum cua_status (*call)(struct cua_context *ctx, size_t n, const void *x, size_t bins, uint64_t *counts);
+	enum cua_status (*call)(struct cua_context *ctx, size_t n, const void *x, size_t bins,
+				uint64_t *counts);
 	int all_inputs; /* else uniform and zipf */
 } shapes[] = {
 	{"u8 256", 1, 256, 256, make_byte, count_bytes_plainly, call_bytes, 1},
@@ -181,7 +187,8 @@ static size_t choose_bin(enum distribution input, size_t i, size_t n, size_t bin
 	}
 }
 
-static void make_elements(const struct shape *s, enum distribution input, size_t n, void *x, uint64_t *expected)
+static void make_elements(const struct shape *s, enum distribution input, size_t n, void *x,
+			  uint64_t *expected)
 {
 	memset(expected, 0, MOST_BINS * sizeof(*expected));
 	for (size_t i = 0; i < n; i++) {
@@ -213,8 +220,9 @@ static void check_counts(const struct histogram_run *h, const struct table *t, c
 	h->counts[h->shape->bins - 1] += bench_plant(row);
 	for (size_t i = 0; i < h->shape->bins; i++)
 		if (h->counts[i] != h->expected[i])
-			tool_die("bench histogram: %s, %s: the result is %llu, not %llu", t->name, way,
-				 (unsigned long long)h->counts[i], (unsigned long long)h->expected[i]);
+			tool_die("bench histogram: %s, %s: the result is %llu, not %llu", t->name,
+				 way, (unsigned long long)h->counts[i],
+				 (unsigned long long)h->expected[i]);
 }
 
 /* Calls again and again for about `seconds` a run; ctx is NULL for the loop. */
@@ -241,7 +249,8 @@ static void add_histogram(struct table *t, const struct histogram_run *h, struct
 			}
 			taken += tool_now() - start;
 			if (status)
-				tool_die("bench histogram: %s, %s: %s", t->name, way, cua_strerror(status));
+				tool_die("bench histogram: %s, %s: %s", t->name, way,
+					 cua_strerror(status));
 			check_counts(h, t, way);
 			calls++;
 		} while (taken < h->seconds);
@@ -295,7 +304,8 @@ void bench_histogram(const struct bench_options *o)
 				if (status)
 					tool_die("bench histogram: %s", cua_strerror(status));
 				add_histogram(&table, &h, ctx,
-					      all ? "cua_histogram, all threads" : "cua_histogram, one thread");
+					      all ? "cua_histogram, all threads"
+						  : "cua_histogram, one thread");
 			}
 			table_end(&table);
 		}

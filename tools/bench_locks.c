@@ -86,7 +86,8 @@ SECTION_LOOP(never_waits, (void)__atomic_exchange_n(&place.lock.word, 1, __ATOMI
 	     __atomic_store_n(&place.lock.word, 0, __ATOMIC_RELEASE))
 SECTION_LOOP(mutex, pthread_mutex_lock(&place.lock.mutex), pthread_mutex_unlock(&place.lock.mutex))
 SECTION_LOOP(spin, pthread_spin_lock(&place.lock.spin), pthread_spin_unlock(&place.lock.spin))
-SECTION_LOOP(rwlock, pthread_rwlock_wrlock(&place.lock.rwlock), pthread_rwlock_unlock(&place.lock.rwlock))
+SECTION_LOOP(rwlock, pthread_rwlock_wrlock(&place.lock.rwlock),
+	     pthread_rwlock_unlock(&place.lock.rwlock))
 SECTION_LOOP(sem, while (sem_wait(&place.lock.semaphore)) continue, sem_post(&place.lock.semaphore))
 SECTION_LOOP(our_spinlock, cua_spinlock_lock(&place.lock.cua_spinlock),
 	     cua_spinlock_unlock(&place.lock.cua_spinlock))

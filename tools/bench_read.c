@@ -115,8 +115,8 @@ static uint64_t words_there(const struct bench_run *r)
 	return sum;
 }
 
-void bench_read_ceiling(const struct bench_options *o, struct table *t, const char *name, const void *array,
-			size_t bytes)
+void bench_read_ceiling(const struct bench_options *o, struct table *t, const char *name,
+			const void *array, size_t bytes)
 {
 	struct bench_run r = {
 		.name = name,

@@ -109,10 +109,16 @@ static void fill(enum cua_type type, size_t n, char *array, uint64_t seed)
 		switch (type) {
 		case CUA_F32: f = (float)(z >> 40) * 0x1p-24f, memcpy(array + 4 * i, &f, 4); break;
 		case CUA_F64: d = (double)(z >> 11) * 0x1p-53, memcpy(array + 8 * i, &d, 8); break;
-		case CUA_I32: s = (int32_t)(z >> 43) - (1 << 20), memcpy(array + 4 * i, &s, 4); break;
+		case CUA_I32:
+			s = (int32_t)(z >> 43) - (1 << 20), memcpy(array + 4 * i, &s, 4);
+			break;
 		case CUA_I64: memcpy(array + 8 * i, &z, 8); break;
-		case CUA_F16: half = (uint16_t)(0x3c00 | z >> 54), memcpy(array + 2 * i, &half, 2); break;
-		default: half = (uint16_t)(0x3f80 | z >> 57), memcpy(array + 2 * i, &half, 2); break;
+		case CUA_F16:
+			half = (uint16_t)(0x3c00 | z >> 54), memcpy(array + 2 * i, &half, 2);
+			break;
+		default:
+			half = (uint16_t)(0x3f80 | z >> 57), memcpy(array + 2 * i, &half, 2);
+			break;
 		}
 	}
 }
@@ -126,7 +132,9 @@ static long double float_at(enum cua_type type, const char *array, size_t i)
 	switch (type) {
 	case CUA_F32: memcpy(&f, array + 4 * i, 4); return (long double)f;
 	case CUA_F64: memcpy(&d, array + 8 * i, 8); return (long double)d;
-	case CUA_F16: memcpy(&half, array + 2 * i, 2); return 1 + (long double)(half & 0x3ff) / 0x400;
+	case CUA_F16:
+		memcpy(&half, array + 2 * i, 2);
+		return 1 + (long double)(half & 0x3ff) / 0x400;
 	default: memcpy(&half, array + 2 * i, 2); return 1 + (long double)(half & 0x7f) / 0x80;
 	}
 }
@@ -162,8 +170,9 @@ static struct expected expect(const struct reduction *r, size_t n, const char *x
 		long double f;
 
 		if (r->reading == OF_I64) {
-			whole += (uint64_t)integer_at(r->type, x, i) *
-				 (uint64_t)(r->op == CUA_REDUCE_DOT ? integer_at(r->type, y, i) : 1);
+			whole +=
+				(uint64_t)integer_at(r->type, x, i) *
+				(uint64_t)(r->op == CUA_REDUCE_DOT ? integer_at(r->type, y, i) : 1);
 			continue;
 		}
 		f = float_at(r->type, x, i);
@@ -205,7 +214,8 @@ static void check(const struct table *t, const char *way, enum reading reading, 
 	f += (double)planted * 2 * (wanted->within + 1e-9);
 	/* a NaN is within nothing */
 	if (!(fabs(f - wanted->f) <= wanted->within))
-		tool_die("bench reduce: %s, %s: the result is %.17g, not %.17g", t->name, way, f, wanted->f);
+		tool_die("bench reduce: %s, %s: the result is %.17g, not %.17g", t->name, way, f,
+			 wanted->f);
 }
 
 /* ---- what is timed ---- */
@@ -229,13 +239,13 @@ static enum cua_status make_call(const struct call *c, union value *result)
 	}
 	options.mode = c->mode;
 	options.result_type = r->result_type;
-	return cua_reduce(c->ctx, &options, r->op, r->type, c->n, c->x, r->op == CUA_REDUCE_DOT ? c->y : NULL,
-			  result);
+	return cua_reduce(c->ctx, &options, r->op, r->type, c->n, c->x,
+			  r->op == CUA_REDUCE_DOT ? c->y : NULL, result);
 }
 
 /* Calls again and again for about `seconds` a run. */
-static void add_calls(struct table *t, const struct call *c, const char *way, double seconds, double bytes,
-		      const struct expected *wanted)
+static void add_calls(struct table *t, const struct call *c, const char *way, double seconds,
+		      double bytes, const struct expected *wanted)
 {
 	const struct reduction *r = c->reduction;
 	const struct figure none = {0, 0, 0, 0};
@@ -257,7 +267,8 @@ static void add_calls(struct table *t, const struct call *c, const char *way, do
 				return;
 			}
 			if (status)
-				tool_die("bench reduce: %s, %s: %s", t->name, way, cua_strerror(status));
+				tool_die("bench reduce: %s, %s: %s", t->name, way,
+					 cua_strerror(status));
 			check(t, way, c->mode ? r->reading : r->loop_reading, result, wanted);
 			calls++;
 			taken = tool_now() - start;
@@ -270,8 +281,8 @@ static void add_calls(struct table *t, const struct call *c, const char *way, do
 
 void bench_reduce(const struct bench_options *o)
 {
-	static const char *const names[] = {"a loop, one thread", "cua_reduce, FAST", "cua_reduce, FIXED",
-					    "cua_reduce, EXACT"};
+	static const char *const names[] = {"a loop, one thread", "cua_reduce, FAST",
+					    "cua_reduce, FIXED", "cua_reduce, EXACT"};
 	size_t bytes = o->quick ? QUICK_BYTES : ARRAY_BYTES;
 	double seconds = o->quick ? 1e-3 : 10e-3;
 	enum cua_type filled = (enum cua_type)0;
@@ -293,7 +304,11 @@ void bench_reduce(const struct bench_options *o)
 	table_columns("GB/s", "");
 	for (size_t i = 0; i < sizeof(reductions) / sizeof(reductions[0]); i++) {
 		const struct reduction *r = &reductions[i];
-		struct call c = {.reduction = r, .n = bytes / cua_type_size(r->type), .x = x, .y = y, .ctx = ctx};
+		struct call c = {.reduction = r,
+				 .n = bytes / cua_type_size(r->type),
+				 .x = x,
+				 .y = y,
+				 .ctx = ctx};
 		size_t read = r->op == CUA_REDUCE_DOT ? 2 * bytes : bytes;
 		struct table table = {.n = 0};
 		struct expected wanted;
@@ -308,7 +323,8 @@ void bench_reduce(const struct bench_options *o)
 		bench_read_ceiling(o, &table, "reduce", x, read);
 		if (r->loop)
 			add_calls(&table, &c, names[0], seconds, (double)read, &wanted);
-		for (int m = CUA_REDUCE_FAST; m <= (r->has_exact ? CUA_REDUCE_EXACT : CUA_REDUCE_FIXED); m++) {
+		for (int m = CUA_REDUCE_FAST;
+		     m <= (r->has_exact ? CUA_REDUCE_EXACT : CUA_REDUCE_FIXED); m++) {
 			c.mode = (enum cua_reduce_mode)m;
 			add_calls(&table, &c, names[m], seconds, (double)read, &wanted);
 		}

@@ -104,7 +104,8 @@ static void arrays_create(const struct demo *d, struct arrays *a)
 		a->on[i].bytes = device_alloc(d, i, a->room);
 		a->on[i].u32 = device_alloc(d, i, a->room * sizeof(*a->u32));
 		a->on[i].f64 = device_alloc(d, i, (a->room + 1) * sizeof(*a->f64));
-		a->on[i].kept = device_alloc(d, i, (a->room > RUNS ? a->room : RUNS) * sizeof(*a->kept));
+		a->on[i].kept =
+			device_alloc(d, i, (a->room > RUNS ? a->room : RUNS) * sizeof(*a->kept));
 		a->on[i].sums = device_alloc(d, i, a->n_sums * sizeof(*a->sums));
 		a->on[i].offsets = device_alloc(d, i, a->n_sums * sizeof(*a->sums));
 		DEMO_DO(d, i, byte_parts[FILTER],
@@ -183,10 +184,11 @@ static void run_sums(const struct demo *d, int i, const struct arrays *a, size_t
 	t->sum_ordered += sum;
 }
 
-static void run_dots(const struct demo *d, int i, const struct arrays *a, size_t n, uint64_t expected,
-		     struct demo_row *rows, struct totals *t)
+static void run_dots(const struct demo *d, int i, const struct arrays *a, size_t n,
+		     uint64_t expected, struct demo_row *rows, struct totals *t)
 {
-	struct cua_reduce_options options = {.struct_size = sizeof(options), .mode = CUA_REDUCE_EXACT};
+	struct cua_reduce_options options = {.struct_size = sizeof(options),
+					     .mode = CUA_REDUCE_EXACT};
 	const double *x = a->on[i].f64;
 	double dot = 0;
 
@@ -201,8 +203,8 @@ static void run_dots(const struct demo *d, int i, const struct arrays *a, size_t
 }
 
 /* The sums of every SEGMENT bytes; the last ones may be fewer. */
-static void run_segments(const struct demo *d, int i, const struct arrays *a, const uint8_t *p, size_t n,
-			 struct demo_row *row, struct totals *t)
+static void run_segments(const struct demo *d, int i, const struct arrays *a, const uint8_t *p,
+			 size_t n, struct demo_row *row, struct totals *t)
 {
 	const size_t segments = n / SEGMENT + (n % SEGMENT != 0);
 
@@ -227,14 +229,15 @@ static void run_segments(const struct demo *d, int i, const struct arrays *a, co
 }
 
 /* The sums of runs of one byte. All of them are counted, and the first ones looked at. */
-static void run_by_key(const struct demo *d, int i, const struct arrays *a, const uint8_t *p, size_t n,
-		       struct demo_row *row, struct totals *t)
+static void run_by_key(const struct demo *d, int i, const struct arrays *a, const uint8_t *p,
+		       size_t n, struct demo_row *row, struct totals *t)
 {
 	uint64_t runs = 0, expected = 0, stored;
 
 	DEMO_RUN(d, i, row,
-		 cua_reduce_by_key(d->ctx[i], NULL, CUA_REDUCE_SUM, CUA_U32, CUA_U32, n, a->on[i].u32,
-				   a->on[i].u32, RUNS, a->on[i].kept, a->on[i].sums, &runs));
+		 cua_reduce_by_key(d->ctx[i], NULL, CUA_REDUCE_SUM, CUA_U32, CUA_U32, n,
+				   a->on[i].u32, a->on[i].u32, RUNS, a->on[i].kept, a->on[i].sums,
+				   &runs));
 	stored = runs < RUNS ? runs : RUNS;
 	if (stored) {
 		DEMO_DO(d, i, row->part,
@@ -306,8 +309,8 @@ static void run_filter(const struct demo *d, int i, const struct arrays *a, size
 	t->kept += stored;
 }
 
-static void run_filter_ordered(const struct demo *d, int i, const struct arrays *a, const uint8_t *p,
-			       size_t n, struct demo_row *row, struct totals *t)
+static void run_filter_ordered(const struct demo *d, int i, const struct arrays *a,
+			       const uint8_t *p, size_t n, struct demo_row *row, struct totals *t)
 {
 	const struct cua_filter_options options = {.struct_size = sizeof(options), .ordered = 1};
 	const uint32_t limit = FILTER_LIMIT;
@@ -427,7 +430,8 @@ static void write_byte_results(const struct demo *d, struct demo_row *rows, cons
 		RESULT(LARGEST, "no bytes");
 	}
 	RESULT(FILTER, "%llu bytes <= %u", (unsigned long long)t->kept, FILTER_LIMIT);
-	RESULT(FILTER_ORDERED, "%llu bytes <= %u", (unsigned long long)t->kept_ordered, FILTER_LIMIT);
+	RESULT(FILTER_ORDERED, "%llu bytes <= %u", (unsigned long long)t->kept_ordered,
+	       FILTER_LIMIT);
 	RESULT(HISTOGRAM_BYTES, "%u values, most often %u", distinct, most);
 	bins_text(rows[HISTOGRAM_LETTERS].result, DEMO_RESULT_WIDTH + 1, t->letters, 7);
 	bins_text(rows[HISTOGRAM_EVEN].result, DEMO_RESULT_WIDTH + 1, t->even, EVEN_BINS);

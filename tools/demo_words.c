@@ -16,15 +16,20 @@
 #define SAMPLE 65536u
 #define N_ABSENT 1024u
 
-enum { MAP_UPDATE, MAP_FIND, MULTIMAP_INSERT, MULTIMAP_RETRIEVE, CHAIN_INSERT, CHAIN_COUNT, N_WORD_ROWS };
+enum {
+	MAP_UPDATE,
+	MAP_FIND,
+	MULTIMAP_INSERT,
+	MULTIMAP_RETRIEVE,
+	CHAIN_INSERT,
+	CHAIN_COUNT,
+	N_WORD_ROWS
+};
 
 static const char *const word_parts[N_WORD_ROWS] = {
-	[MAP_UPDATE] = "map: count words",
-	[MAP_FIND] = "map: find words",
-	[MULTIMAP_INSERT] = "multimap: add words",
-	[MULTIMAP_RETRIEVE] = "multimap: find words",
-	[CHAIN_INSERT] = "chains: insert words",
-	[CHAIN_COUNT] = "chains: count words",
+	[MAP_UPDATE] = "map: count words",         [MAP_FIND] = "map: find words",
+	[MULTIMAP_INSERT] = "multimap: add words", [MULTIMAP_RETRIEVE] = "multimap: find words",
+	[CHAIN_INSERT] = "chains: insert words",   [CHAIN_COUNT] = "chains: count words",
 };
 
 /* What one device has for a batch. */
@@ -199,8 +204,8 @@ static enum cua_status device_open(struct words *w, int i)
 		status = cua_alloc(ctx, w->batch, 1, &found);
 	o->found = found;
 	if (!status)
-		status = cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, w->batch + w->batch / 4, w->batch,
-					     &o->multimap);
+		status = cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, w->batch + w->batch / 4,
+					     w->batch, &o->multimap);
 	if (!status)
 		status = cua_chained_create(ctx, NULL, w->batch / 2 + 1, w->batch, &o->chains);
 	if (status)
@@ -360,7 +365,8 @@ static void check_multimap(struct words *w, int i)
 	demo_expect(&w->rows[MULTIMAP_INSERT], i, "number of values", size, w->n);
 	upload(w, i, o->keys, s->keys, s->n);
 	DEMO_RUN(w->d, i, row,
-		 cua_multimap_retrieve_n(o->multimap, s->n, o->keys, w->batch, o->offsets, o->answers, &total));
+		 cua_multimap_retrieve_n(o->multimap, s->n, o->keys, w->batch, o->offsets,
+					 o->answers, &total));
 	for (size_t k = 0; k < s->n; k++)
 		expected += s->counts[k];
 	if (!demo_expect(row, i, "number of places", total, expected))
@@ -368,7 +374,8 @@ static void check_multimap(struct words *w, int i)
 	download(w, i, w->offsets, o->offsets, (s->n + 1) * sizeof(*w->offsets));
 	download(w, i, w->answers, o->answers, total * sizeof(*w->answers));
 	for (size_t k = 0; k < s->n; k++) {
-		const uint64_t n = w->offsets[k + 1] <= total ? w->offsets[k + 1] - w->offsets[k] : 0;
+		const uint64_t n =
+			w->offsets[k + 1] <= total ? w->offsets[k + 1] - w->offsets[k] : 0;
 		uint64_t right = 0;
 
 		if (!demo_expect(row, i, "number of places of a word", n, s->counts[k]))
@@ -396,7 +403,8 @@ static void run_batch(struct words *w)
 		upload(w, i, o->keys, w->keys, w->n);
 		upload(w, i, o->places, w->places, w->n);
 		DEMO_RUN(w->d, i, &w->rows[MAP_UPDATE],
-			 cua_hashmap_update_value_n(o->map, CUA_UPDATE_ADD, w->n, o->keys, &one, NULL));
+			 cua_hashmap_update_value_n(o->map, CUA_UPDATE_ADD, w->n, o->keys, &one,
+						    NULL));
 		DEMO_DO(w->d, i, word_parts[MULTIMAP_INSERT], cua_multimap_clear(o->multimap));
 		DEMO_DO(w->d, i, word_parts[CHAIN_INSERT], cua_chained_clear(o->chains));
 		DEMO_DO(w->d, i, word_parts[CHAIN_INSERT], cua_context_synchronize(w->d->ctx[i]));

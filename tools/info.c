@@ -8,11 +8,13 @@
 static void print_paths(struct cua_context *ctx)
 {
 	static const enum cua_type types[] = {
-		CUA_I8,  CUA_U8,  CUA_I16,  CUA_U16, CUA_I32, CUA_U32,         CUA_I64,        CUA_U64,
-		CUA_U128, CUA_F16, CUA_BF16, CUA_F32, CUA_F64, CUA_COMPLEX_F32, CUA_COMPLEX_F64,
+		CUA_I8,   CUA_U8,  CUA_I16, CUA_U16,         CUA_I32,
+		CUA_U32,  CUA_I64, CUA_U64, CUA_U128,        CUA_F16,
+		CUA_BF16, CUA_F32, CUA_F64, CUA_COMPLEX_F32, CUA_COMPLEX_F64,
 	};
-	static const char *const ops[] = {"load", "store", "exch", "cas", "add", "sub",  "mul", "div",
-					  "min",  "max",   "and",  "or",  "xor", "nand", "inc", "dec"};
+	static const char *const ops[] = {"load", "store", "exch", "cas", "add", "sub",
+					  "mul",  "div",   "min",  "max", "and", "or",
+					  "xor",  "nand",  "inc",  "dec"};
 	static const char *const paths[] = {".", "N", "8", "16", "32", "64", "128", "W", "S"};
 
 	printf("    atomics:    ");
@@ -37,7 +39,8 @@ static void print_paths(struct cua_context *ctx)
 }
 
 /* Whether this build runs there: the one sure way to know is to make a context. *kept is it, or NULL. */
-static const char *readiness(enum cua_backend backend, int device, unsigned *threads, struct cua_context **kept)
+static const char *readiness(enum cua_backend backend, int device, unsigned *threads,
+			     struct cua_context **kept)
 {
 	const char *problem;
 	struct cua_context *ctx;

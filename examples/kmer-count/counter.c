@@ -10,7 +10,8 @@
 static void check(const struct counter *c, enum cua_status status, const char *what)
 {
 	if (status == CUA_ERROR_CUDA)
-		die("%s: %s (CUDA error %d)", what, cua_strerror(status), cua_context_cuda_error(c->ctx));
+		die("%s: %s (CUDA error %d)", what, cua_strerror(status),
+		    cua_context_cuda_error(c->ctx));
 	if (status != CUA_OK)
 		die("%s: %s", what, cua_strerror(status));
 }
@@ -43,10 +44,12 @@ void counter_open(struct counter *c, enum cua_backend backend, unsigned threads,
 	enum cua_status status = cua_context_create(backend, 0, &c->ctx);
 
 	if (status)
-		die("%s: %s", backend == CUA_BACKEND_CUDA ? "CUDA" : "starting", cua_strerror(status));
+		die("%s: %s", backend == CUA_BACKEND_CUDA ? "CUDA" : "starting",
+		    cua_strerror(status));
 	if (cua_context_backend(c->ctx) == CUA_BACKEND_CPU)
 		check(c, cua_context_set_threads(c->ctx, threads), "threads");
-	check(c, cua_hashmap_create(c->ctx, NULL, CUA_U64, CUA_U64, capacity, &c->map), "table of k-mers");
+	check(c, cua_hashmap_create(c->ctx, NULL, CUA_U64, CUA_U64, capacity, &c->map),
+	      "table of k-mers");
 	c->batch = batch;
 	c->keys = (uint64_t *)backend_alloc(c, batch, sizeof(*c->keys));
 	c->results = (uint8_t *)backend_alloc(c, batch, sizeof(*c->results));
@@ -62,14 +65,16 @@ static size_t add_one(struct counter *c, uint64_t *keys, size_t n)
 	size_t n_full = 0;
 
 	check(c, cua_copy(c->ctx, c->keys, keys, n * sizeof(*keys)), "copying k-mers");
-	check(c, cua_hashmap_update_value_n(c->map, CUA_UPDATE_ADD, n, c->keys, &one, c->results), "counting");
+	check(c, cua_hashmap_update_value_n(c->map, CUA_UPDATE_ADD, n, c->keys, &one, c->results),
+	      "counting");
 	/* it says so for ever, once it was so */
 	status = cua_hashmap_status(c->map);
 	if (status == CUA_OK)
 		return 0;
 	if (status != CUA_ERROR_FULL)
 		check(c, status, "counting");
-	check(c, cua_copy(c->ctx, c->host_results, c->results, n * sizeof(*c->results)), "copying results");
+	check(c, cua_copy(c->ctx, c->host_results, c->results, n * sizeof(*c->results)),
+	      "copying results");
 	for (size_t i = 0; i < n; i++) {
 		if (c->host_results[i] == CUA_HASHMAP_FULL)
 			keys[n_full++] = keys[i];
@@ -112,7 +117,8 @@ uint64_t counter_read(struct counter *c, uint64_t **keys, uint64_t **counts)
 	uint64_t *backend_keys = (uint64_t *)backend_alloc(c, n, sizeof(*backend_keys));
 	uint64_t *backend_counts = (uint64_t *)backend_alloc(c, n, sizeof(*backend_counts));
 
-	check(c, cua_hashmap_retrieve(c->map, CUA_HASHMAP_SORTED, n, backend_keys, backend_counts, &n),
+	check(c,
+	      cua_hashmap_retrieve(c->map, CUA_HASHMAP_SORTED, n, backend_keys, backend_counts, &n),
 	      "reading the table");
 	*keys = to_host(c, backend_keys, n);
 	*counts = to_host(c, backend_counts, n);

@@ -112,7 +112,8 @@ static long read_gzip(struct input *in, uint8_t *p, size_t max)
 		if (result == Z_STREAM_END)
 			in->member_ended = 1;
 		else if (result != Z_OK && result != Z_BUF_ERROR)
-			return input_fail(in, "broken gzip: %s", in->z.msg ? in->z.msg : zError(result));
+			return input_fail(in, "broken gzip: %s",
+					  in->z.msg ? in->z.msg : zError(result));
 	}
 	return (long)(max - in->z.avail_out);
 }

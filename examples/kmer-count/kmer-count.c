@@ -308,7 +308,8 @@ static void show_progress(uint64_t bytes, uint64_t total)
 	memset(bar, '.', WIDTH);
 	memset(bar, '#', (size_t)(share * WIDTH));
 	bar[WIDTH] = 0;
-	fprintf(stderr, "\r[%s] %3d%% of %.1f MiB ", bar, (int)(share * 100), (double)total / 1048576.0);
+	fprintf(stderr, "\r[%s] %3d%% of %.1f MiB ", bar, (int)(share * 100),
+		(double)total / 1048576.0);
 	progress_shown = 1;
 }
 
@@ -470,12 +471,17 @@ static void parse(int argc, char **argv, struct options *o)
 		case HIGH: o->high = parse_number(optarg, "count", 1, 100000000); break;
 		case 'd': o->dump = optarg; break;
 		case 'b': o->backend = parse_backend(optarg); break;
-		case 't': o->threads = (unsigned)parse_number(optarg, "number of threads", 1, 1024); break;
-		case CAPACITY: o->capacity = parse_number(optarg, "number of k-mers", 1, UINT64_MAX); break;
+		case 't':
+			o->threads = (unsigned)parse_number(optarg, "number of threads", 1, 1024);
+			break;
+		case CAPACITY:
+			o->capacity = parse_number(optarg, "number of k-mers", 1, UINT64_MAX);
+			break;
 		case 'v': o->verbose = 1; break;
 		case 'h': print_and_exit(help_text); break;
 		case 'V':
-			snprintf(version, sizeof(version), "kmer-count (cuatomic) %s\n", cua_version());
+			snprintf(version, sizeof(version), "kmer-count (cuatomic) %s\n",
+				 cua_version());
 			print_and_exit(version);
 			break;
 		case ':': usage_error("option '%s' needs a value", argv[optind - 1]);
@@ -503,7 +509,8 @@ static void parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = {.canonical = 1, .backend = CUA_BACKEND_AUTO, .high = 10000, .capacity = 1000000};
+	struct options o = {
+		.canonical = 1, .backend = CUA_BACKEND_AUTO, .high = 10000, .capacity = 1000000};
 
 	parse(argc, argv, &o);
 	run(&o);

@@ -99,7 +99,7 @@ void counter_close(struct counter *c);
 struct output {
 	const char *path;
 	FILE *f;
-	int folder; /* of the target and of the temporary file */
+	int folder;               /* of the target and of the temporary file */
 	char *target, *temporary; /* names there; NULL: written in place, as pipes are */
 };
 

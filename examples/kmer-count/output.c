@@ -113,7 +113,8 @@ static ssize_t read_link(int folder, const char *name, char text[PATH_MAX])
 		errno = EACCES;
 		if (!S_ISLNK(link.st_mode))
 			n = 0;
-		else if ((parent.st_mode & shared) != shared || link.st_uid == geteuid() || link.st_uid == parent.st_uid)
+		else if ((parent.st_mode & shared) != shared || link.st_uid == geteuid() ||
+			 link.st_uid == parent.st_uid)
 			n = readlinkat(fd, "", text, PATH_MAX);
 	}
 	error = n == PATH_MAX ? ENAMETOOLONG : errno;
@@ -133,7 +134,8 @@ static void resolve(struct output *o)
 	ssize_t n = -1;
 
 	o->folder = split(AT_FDCWD, o->path, &o->target);
-	for (int links = 0; o->folder >= 0 && (n = read_link(o->folder, o->target, text)) > 0; links++) {
+	for (int links = 0; o->folder >= 0 && (n = read_link(o->folder, o->target, text)) > 0;
+	     links++) {
 		int before = o->folder;
 
 		if (links == LINKS_MAX) {
@@ -177,9 +179,10 @@ static void remove_abandoned(int folder)
 	while ((entry = readdir(dir))) {
 		const char *name = entry->d_name;
 
-		if (strncmp(name, PREFIX, before) || strspn(name + before, "0123456789abcdef") != DIGITS ||
-		    strcmp(name + before + DIGITS, SUFFIX) || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) ||
-		    !is_own_file(&st))
+		if (strncmp(name, PREFIX, before) ||
+		    strspn(name + before, "0123456789abcdef") != DIGITS ||
+		    strcmp(name + before + DIGITS, SUFFIX) ||
+		    fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) || !is_own_file(&st))
 			continue;
 		fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 		if (fd < 0)
@@ -209,11 +212,13 @@ static int open_temporary(int folder, char **result)
 		for (size_t i = 0; i < sizeof(random); i++, p += 2)
 			snprintf(p, 3, "%02x", random[i]);
 		strcpy(p, SUFFIX);
-		fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
 		if (fd < 0 && errno == EEXIST)
 			continue;
 		/* another process may have found it before it was locked, and removes it then */
-		if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) ? errno != EWOULDBLOCK : fstat(fd, &st) || st.st_nlink)) {
+		if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) ? errno != EWOULDBLOCK
+							    : fstat(fd, &st) || st.st_nlink)) {
 			*result = name;
 			return fd;
 		}
@@ -255,15 +260,17 @@ static int set_mode(const struct output *o, int fd)
 static int is_planted(const char *path, const struct stat *there)
 {
 	const char *slash = strrchr(path, '/');
-	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+	char *folder =
+		slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 	struct stat own, in;
 	int planted;
 
 	if (!folder)
 		die("out of memory");
 	/* a link is followed only where the kernel lets it be */
-	planted = !lstat(path, &own) && own.st_dev == there->st_dev && own.st_ino == there->st_ino &&
-		  !stat(folder, &in) && (in.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH) &&
+	planted = !lstat(path, &own) && own.st_dev == there->st_dev &&
+		  own.st_ino == there->st_ino && !stat(folder, &in) &&
+		  (in.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH) &&
 		  there->st_uid != geteuid() && there->st_uid != in.st_uid;
 	free(folder);
 	return planted;
@@ -295,7 +302,8 @@ void output_open(struct output *o, const char *path)
 		if (is_planted(path, &st))
 			die("%s: %s", path, strerror(EACCES));
 		fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-		if (fd >= 0 && (fstat(fd, &now) || now.st_dev != st.st_dev || now.st_ino != st.st_ino))
+		if (fd >= 0 &&
+		    (fstat(fd, &now) || now.st_dev != st.st_dev || now.st_ino != st.st_ino))
 			die("%s: the file has changed", path);
 		o->f = fd < 0 ? NULL : fdopen(fd, "w");
 		if (!o->f)

@@ -47,14 +47,16 @@ void reads_close(struct reads *r)
 static int fail_byte(struct reads *r, int byte, const char *where)
 {
 	if (byte > ' ' && byte < 0x7f)
-		return input_fail(&r->in, "line %llu: '%c' in %s", (unsigned long long)r->line, byte, where);
-	return input_fail(&r->in, "line %llu: byte 0x%02x in %s", (unsigned long long)r->line, (unsigned)byte,
-			  where);
+		return input_fail(&r->in, "line %llu: '%c' in %s", (unsigned long long)r->line,
+				  byte, where);
+	return input_fail(&r->in, "line %llu: byte 0x%02x in %s", (unsigned long long)r->line,
+			  (unsigned)byte, where);
 }
 
 static int fail_quality(struct reads *r, const char *more)
 {
-	return input_fail(&r->in, "line %llu: a sequence of %llu letters has %s%llu characters of quality",
+	return input_fail(&r->in,
+			  "line %llu: a sequence of %llu letters has %s%llu characters of quality",
 			  (unsigned long long)r->line, (unsigned long long)r->length, more,
 			  (unsigned long long)r->quality);
 }

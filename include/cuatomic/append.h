@@ -61,7 +61,10 @@ struct cua_append_view {
 CUA_STATIC_ASSERT(sizeof(struct cua_append_view) == 24 + 2 * sizeof(void *), "the view is ABI");
 
 /* The cursor of an empty buffer; memory of zeros is one. */
-#define CUA_APPEND_CURSOR_INIT {0}
+#define CUA_APPEND_CURSOR_INIT                                                                     \
+	{                                                                                          \
+		0                                                                                  \
+	}
 
 /* Takes n places and returns the index of the first. Those from the capacity on do not exist. */
 CUA_FORCE uint64_t cua_append_reserve(const struct cua_append_view *view, uint64_t n)
@@ -105,8 +108,8 @@ CUA_FORCE uint64_t cua_append_reserve_warp(const struct cua_append_view *view, u
 CUA_FORCE uint64_t cua_append_reserve_block(const struct cua_append_view *view, uint64_t n,
 					    struct cua_block_scratch *scratch)
 {
-	return cua_atomic_fetch_add_block_explicit_u64(&view->cursor->demand, n, scratch, CUA_RELAXED,
-						       CUA_SCOPE_DEVICE);
+	return cua_atomic_fetch_add_block_explicit_u64(&view->cursor->demand, n, scratch,
+						       CUA_RELAXED, CUA_SCOPE_DEVICE);
 }
 
 /* Appends one item of the buffer's item size. Returns 1 if it was stored, 0 if there is no room. */
@@ -131,7 +134,8 @@ CUA_FN int cua_append_push(const struct cua_append_view *view, const void *item)
  *       called by all lanes of mask together: appends the v of each lane whose predicate is not 0,
  *       with one atomic for all of them. Returns 1 if this lane's v was stored, else 0.
  */
-#define CUA__APPEND_FITS(view, T) ((view)->item_size == sizeof(T) && (view)->layout == CUA_APPEND_LAYOUT)
+#define CUA__APPEND_FITS(view, T)                                                                  \
+	((view)->item_size == sizeof(T) && (view)->layout == CUA_APPEND_LAYOUT)
 #define CUA_DEFINE_APPEND(name, T)                                                                 \
 	CUA_FN int cua_append_push_##name(const struct cua_append_view *view, T v)                 \
 	{                                                                                          \
@@ -219,20 +223,22 @@ CUA_DEFINE_APPEND(f64, double)
 			CUA_WRITE(((T *)view->items)[index], v);                                   \
 	}                                                                                          \
 	CUA_FN void cua_append_stage_make_room_##name(const struct cua_append_view *view,          \
-						      struct cua_append_stage_##name *stage, uint32_t n) \
+						      struct cua_append_stage_##name *stage,       \
+						      uint32_t n)                                  \
 	{                                                                                          \
 		uint32_t used, skip, i, threads = cua_port_block_size();                           \
 		uint64_t first;                                                                    \
                                                                                                    \
 		cua_port_sync_block();                                                             \
 		used = CUA_READ(stage->used);                                                      \
-		if (used > (room) - n && used) {                                                   \
+		if (used > (room)-n && used) {                                                     \
 			if (used > (room))                                                         \
 				used = (room);                                                     \
 			if (!CUA__APPEND_FITS(view, T))                                            \
 				used = 0;                                                          \
 			if (cua_port_thread() == 0)                                                \
-				CUA_WRITE(stage->first, used ? cua_append_reserve(view, used) : 0); \
+				CUA_WRITE(stage->first,                                            \
+					  used ? cua_append_reserve(view, used) : 0);              \
 			cua_port_sync_block();                                                     \
 			first = CUA_READ(stage->first);                                            \
 			if (first > view->capacity)                                                \

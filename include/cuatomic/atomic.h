@@ -111,8 +111,9 @@ CUA_FORCE double cua__negative_f64(double v)
 
 #define CUA__PATH_OF(name, path) enum { cua__path_##name = (path) };
 #define CUA__LOOP_PATH(bits)                                                                       \
-	((int)cua__port_path_cas_b##bits == (int)CUA_PATH_NATIVE ? (int)CUA_PATH_CAS_##bits        \
-								  : (int)cua__port_path_cas_b##bits)
+	((int)cua__port_path_cas_b##bits == (int)CUA_PATH_NATIVE                                   \
+		 ? (int)CUA_PATH_CAS_##bits                                                        \
+		 : (int)cua__port_path_cas_b##bits)
 
 /* ---- any read-modify-write ---- */
 
@@ -143,7 +144,8 @@ CUA_FORCE double cua__negative_f64(double v)
 
 #define CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression)                                     \
 	CUA_STATIC_ASSERT(sizeof(type) * 8 == (bits), "the type must have exactly so many bits");  \
-	CUA_STATIC_ASSERT(__alignof__(type) * 8 >= (bits), "the type must be aligned to its size"); \
+	CUA_STATIC_ASSERT(__alignof__(type) * 8 >= (bits),                                         \
+			  "the type must be aligned to its size");                                 \
 	CUA__DEFINE_LOOP_OF(name, name##_explicit, type, bits, expression)                         \
 	CUA__DEFINE_LOOP_IN(name, name##_in, type)
 
@@ -357,22 +359,23 @@ CUA__DEFINE_ATOMIC_FETCH(sub, f64, double, add_f64, double, cua__negative_f64(v)
 #define CUA__DEFINE_ATOMIC_LOOP(op, s, expression)                                                 \
 	CUA__DEFINE_LOOP_OF(cua_atomic_fetch_##op##_##s, cua_atomic_fetch_##op##_explicit_##s,     \
 			    CUA__TYPE_##s, CUA__BITS_##s, expression)                              \
-	CUA__DEFINE_LOOP_IN(cua_atomic_fetch_##op##_##s, cua_atomic_fetch_##op##_in_##s, CUA__TYPE_##s)
+	CUA__DEFINE_LOOP_IN(cua_atomic_fetch_##op##_##s, cua_atomic_fetch_##op##_in_##s,           \
+			    CUA__TYPE_##s)
 
-CUA__DEFINE_ATOMIC_LOOP(mul, u32, old * operand)
-CUA__DEFINE_ATOMIC_LOOP(mul, i32, (int32_t)((uint32_t)old * (uint32_t)operand))
-CUA__DEFINE_ATOMIC_LOOP(mul, u64, old * operand)
-CUA__DEFINE_ATOMIC_LOOP(mul, i64, (int64_t)((uint64_t)old * (uint64_t)operand))
+CUA__DEFINE_ATOMIC_LOOP(mul, u32, old *operand)
+CUA__DEFINE_ATOMIC_LOOP(mul, i32, (int32_t)((uint32_t)old *(uint32_t)operand))
+CUA__DEFINE_ATOMIC_LOOP(mul, u64, old *operand)
+CUA__DEFINE_ATOMIC_LOOP(mul, i64, (int64_t)((uint64_t)old *(uint64_t)operand))
 CUA__DEFINE_ATOMIC_LOOP(mul, f32, cua_port_mul_rn_f32(old, operand))
 CUA__DEFINE_ATOMIC_LOOP(mul, f64, cua_port_mul_rn_f64(old, operand))
 
 CUA__DEFINE_ATOMIC_LOOP(div, f32, cua_port_div_rn_f32(old, operand))
 CUA__DEFINE_ATOMIC_LOOP(div, f64, cua_port_div_rn_f64(old, operand))
 
-CUA__DEFINE_ATOMIC_LOOP(nand, u32, ~(old & operand))
-CUA__DEFINE_ATOMIC_LOOP(nand, i32, ~(old & operand))
-CUA__DEFINE_ATOMIC_LOOP(nand, u64, ~(old & operand))
-CUA__DEFINE_ATOMIC_LOOP(nand, i64, ~(old & operand))
+CUA__DEFINE_ATOMIC_LOOP(nand, u32, ~(old &operand))
+CUA__DEFINE_ATOMIC_LOOP(nand, i32, ~(old &operand))
+CUA__DEFINE_ATOMIC_LOOP(nand, u64, ~(old &operand))
+CUA__DEFINE_ATOMIC_LOOP(nand, i64, ~(old &operand))
 
 CUA__DEFINE_ATOMIC_LOOP(inc, u64, old >= operand ? 0 : old + 1)
 CUA__DEFINE_ATOMIC_LOOP(dec, u64, old == 0 || old > operand ? operand : old - 1)

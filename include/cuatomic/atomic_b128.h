@@ -92,7 +92,7 @@ CUA__DEFINE_ATOMIC_U128(xor, a ^ b)
 CUA__DEFINE_ATOMIC_U128(inc, a >= b ? 0 : a + 1)
 CUA__DEFINE_ATOMIC_U128(dec, a == 0 || a > b ? b : a - 1)
 CUA__DEFINE_FETCH_U128(mul, a *b)
-CUA__DEFINE_FETCH_U128(nand, ~(a & b))
+CUA__DEFINE_FETCH_U128(nand, ~(a &b))
 #endif
 
 #endif /* CUATOMIC_ATOMIC_B128_H */

@@ -74,7 +74,8 @@
 
 #if defined(CUA_PORT_HAS_ADD_V2_F32)
 #define CUA__ADD_BOTH_f32(p, v, order, scope)                                                      \
-	(cua_port_is_global(p) ? (cua_port_add_v2_f32(&(p)->re, (v).re, (v).im, order, scope), 1) : 0)
+	(cua_port_is_global(p) ? (cua_port_add_v2_f32(&(p)->re, (v).re, (v).im, order, scope), 1)  \
+			       : 0)
 #else
 #define CUA__ADD_BOTH_f32(p, v, order, scope) 0
 #endif

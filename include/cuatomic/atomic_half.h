@@ -87,10 +87,12 @@ CUA_FN float cua_f32_from_f16(struct cua_f16 v)
 #if defined(CUA_PORT_HAS_CVT_F16)
 	return cua_port_cvt_f32_f16(v.bits);
 #else
-	uint32_t sign = (v.bits & 0x8000u) << 16, exponent = v.bits >> 10 & 31, fraction = v.bits & 0x3ffu;
+	uint32_t sign = (v.bits & 0x8000u) << 16, exponent = v.bits >> 10 & 31,
+		 fraction = v.bits & 0x3ffu;
 
 	if (exponent == 31)
-		return cua__f32_of_bits(sign | 0x7f800000u | fraction << 13 | (fraction ? 0x400000u : 0));
+		return cua__f32_of_bits(sign | 0x7f800000u | fraction << 13 |
+					(fraction ? 0x400000u : 0));
 	if (exponent == 0) {
 		if (fraction == 0)
 			return cua__f32_of_bits(sign);
@@ -112,7 +114,8 @@ CUA_FN struct cua_f16 cua_f16_from_f32(float x)
 
 	if (size > 0x7f800000u) { /* NaN */
 		all = 0x7e00 | (size >> 13 & 0x1ff);
-	} else if (size >= 0x477ff000u) { /* half way from the largest f16 to the next power of two */
+	} else if (size >=
+		   0x477ff000u) { /* half way from the largest f16 to the next power of two */
 		all = 0x7c00;
 	} else if (size >= 0x38800000u) { /* 2^-14: a normal f16 */
 		all = (size - 0x38000000u + 0xfff + (size >> 13 & 1)) >> 13;
@@ -277,9 +280,8 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__KEEPS_OFTEN,
 
 /* The forms of atomic_warp.h, with the sums of the lanes in float. */
 #define CUA__DEFINE_HALF_ADD_WARP(s, T)                                                            \
-	CUA_FORCE T cua_atomic_fetch_add_warp_explicit_##s(uint32_t mask, T *p, T v,               \
-							   enum cua_order order,                   \
-							   enum cua_scope scope)                   \
+	CUA_FORCE T cua_atomic_fetch_add_warp_explicit_##s(                                        \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
 	{                                                                                          \
 		uint32_t lane = cua_port_lane(), peers, below, last;                               \
 		float all, before;                                                                 \
@@ -307,9 +309,8 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__KEEPS_OFTEN,
 		return cua_atomic_fetch_add_warp_explicit_##s(mask, p, v, CUA_RELAXED,             \
 							      CUA_SCOPE_DEVICE);                   \
 	}                                                                                          \
-	CUA_FORCE void cua_atomic_add_warp_explicit_##s(uint32_t mask, T *p, T v,                  \
-							enum cua_order order,                      \
-							enum cua_scope scope)                      \
+	CUA_FORCE void cua_atomic_add_warp_explicit_##s(                                           \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
 	{                                                                                          \
 		uint32_t peers;                                                                    \
                                                                                                    \
@@ -318,8 +319,7 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__KEEPS_OFTEN,
 			return;                                                                    \
 		}                                                                                  \
 		peers = cua__warp_peers(mask, p);                                                  \
-		v = cua_##s##_from_f32(                                                            \
-			cua__group_add_f32_sum(mask, peers, cua_f32_from_##s(v)));                 \
+		v = cua_##s##_from_f32(cua__group_add_f32_sum(mask, peers, cua_f32_from_##s(v)));  \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (!cua__warp_below(peers))                                                       \

@@ -102,7 +102,7 @@ CUA_FORCE uint32_t cua__shift_of(const void *p)
 		enum cua_space space)                                                              \
 	{                                                                                          \
 		uint32_t *word = cua__word_of(p), shift = cua__shift_of(p), before;                \
-		uint32_t keep = ~((uint32_t)(uint##bits##_t)-1 << shift);                          \
+		uint32_t keep = ~((uint32_t)(uint##bits##_t) - 1 << shift);                        \
 		uint32_t seen = cua_port_load_b32(word, CUA_RELAXED, scope, space);                \
                                                                                                    \
 		do {                                                                               \

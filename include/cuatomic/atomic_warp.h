@@ -122,7 +122,7 @@
 			}                                                                          \
 			return v;                                                                  \
 		}                                                                                  \
-		/* from: the next lane whose operands are not in v yet; itself where all are */     \
+		/* from: the next lane whose operands are not in v yet; itself where all are */    \
 		while (cua_port_ballot(mask, from != lane)) {                                      \
 			T other = group##_combine__shuffle(mask, v, from);                         \
 			uint32_t further = cua_port_shuffle_u32(mask, from, from);                 \
@@ -274,49 +274,49 @@
  */
 #define CUA__KEEPS_OFTEN 1
 #define CUA__KEEPS_SELDOM 0
-#define CUA__DEFINE_PATIENT(name, T, bits, next_of, keeps)                                         \
+#define CUA__DEFINE_PATIENT(name, T, bits, next_of, keeps)                                          \
 	/* One attempt on what was seen; every step between a read and its swap costs successes. */ \
-	CUA_FORCE int name##_attempt(T *p, T operand, enum cua_order order, enum cua_scope scope,  \
-				     cua__uint##bits *seen, T *old)                                \
-	{                                                                                          \
-		cua__uint##bits before = *seen, desired;                                           \
-		T next;                                                                            \
-                                                                                                   \
-		memcpy(old, &before, sizeof(*old));                                                \
-		next = next_of(*old, operand);                                                     \
-		memcpy(&desired, &next, sizeof(desired));                                          \
-		if (!(keeps) || desired != before ||                                               \
-		    (order != CUA_RELAXED && order != CUA_ACQUIRE))                                \
-			*seen = cua_port_cas_b##bits(p, before, desired, order, scope,             \
-						     CUA_SPACE_GENERIC);                           \
-		return *seen == before;                                                            \
-	}                                                                                          \
-	CUA_FORCE T name##_waiting(T *p, T operand, enum cua_order order, enum cua_scope scope,    \
-				   uint32_t shortest, uint32_t longest)                            \
-	{                                                                                          \
-		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
-		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);  \
-		struct cua_backoff backoff;                                                        \
-		T old;                                                                             \
-                                                                                                   \
-		cua_backoff_init(&backoff);                                                        \
-		backoff.ns = shortest;                                                             \
-		while (!name##_attempt(p, operand, order, scope, &seen, &old)) {                   \
-			/* on what the swap has told */                                            \
-			if (name##_attempt(p, operand, order, scope, &seen, &old))                 \
-				break;                                                             \
-			cua__backoff_wait_upto(&backoff, longest);                                 \
-			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);          \
-		}                                                                                  \
-		return old;                                                                        \
-	}                                                                                          \
-	CUA_FORCE T name(T *p, T operand, enum cua_order order, enum cua_scope scope)              \
-	{                                                                                          \
-		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_WARP_WAIT);            \
-	}                                                                                          \
-	CUA_FORCE T name##_of_block(T *p, T operand, enum cua_order order, enum cua_scope scope)   \
-	{                                                                                          \
-		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_BLOCK_WAIT);           \
+	CUA_FORCE int name##_attempt(T *p, T operand, enum cua_order order, enum cua_scope scope,   \
+				     cua__uint##bits *seen, T *old)                                 \
+	{                                                                                           \
+		cua__uint##bits before = *seen, desired;                                            \
+		T next;                                                                             \
+                                                                                                    \
+		memcpy(old, &before, sizeof(*old));                                                 \
+		next = next_of(*old, operand);                                                      \
+		memcpy(&desired, &next, sizeof(desired));                                           \
+		if (!(keeps) || desired != before ||                                                \
+		    (order != CUA_RELAXED && order != CUA_ACQUIRE))                                 \
+			*seen = cua_port_cas_b##bits(p, before, desired, order, scope,              \
+						     CUA_SPACE_GENERIC);                            \
+		return *seen == before;                                                             \
+	}                                                                                           \
+	CUA_FORCE T name##_waiting(T *p, T operand, enum cua_order order, enum cua_scope scope,     \
+				   uint32_t shortest, uint32_t longest)                             \
+	{                                                                                           \
+		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;            \
+		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);   \
+		struct cua_backoff backoff;                                                         \
+		T old;                                                                              \
+                                                                                                    \
+		cua_backoff_init(&backoff);                                                         \
+		backoff.ns = shortest;                                                              \
+		while (!name##_attempt(p, operand, order, scope, &seen, &old)) {                    \
+			/* on what the swap has told */                                             \
+			if (name##_attempt(p, operand, order, scope, &seen, &old))                  \
+				break;                                                              \
+			cua__backoff_wait_upto(&backoff, longest);                                  \
+			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);           \
+		}                                                                                   \
+		return old;                                                                         \
+	}                                                                                           \
+	CUA_FORCE T name(T *p, T operand, enum cua_order order, enum cua_scope scope)               \
+	{                                                                                           \
+		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_WARP_WAIT);             \
+	}                                                                                           \
+	CUA_FORCE T name##_of_block(T *p, T operand, enum cua_order order, enum cua_scope scope)    \
+	{                                                                                           \
+		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_BLOCK_WAIT);            \
 	}
 
 /* ---- any read-modify-write ---- */
@@ -408,62 +408,63 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
  * Each lane applies the operands of the lanes of its address below it to what the highest of them has read;
  * that one applies its own too, and does one compare-and-swap for all. plain: the operation of one thread.
  */
-#define CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain, keeps)               \
-	CUA_FORCE T name_explicit(uint32_t mask, T *p, T operand, enum cua_order order,            \
-				  enum cua_scope scope)                                            \
-	{                                                                                          \
-		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
-		uint32_t lane = cua_port_lane(), peers, below, rest, last;                         \
-		cua__uint##bits seen = 0, other, before, desired;                                  \
-		struct cua_backoff backoff;                                                        \
-		T old, next;                                                                       \
-		int pending;                                                                       \
-                                                                                                   \
-		if (CUA_WARP_LANES == 1)                                                           \
-			return plain(p, operand, order, scope);                                    \
-		peers = cua__warp_peers(mask, p);                                                  \
-		below = cua__warp_below(peers);                                                    \
-		last = cua__warp_highest(peers);                                                   \
-		pending = lane == last;                                                            \
-		cua_backoff_init(&backoff);                                                        \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
-		if (pending)                                                                       \
-			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);          \
-		do {                                                                               \
-			before = cua__shuffle_b##bits(mask, seen, last);                           \
-			memcpy(&old, &before, sizeof(old));                                        \
-			for (rest = below; cua_port_ballot(mask, rest != 0); rest &= rest - 1) {   \
-				memcpy(&other, &operand, sizeof(other));                           \
-				other = cua__shuffle_b##bits(                                      \
-					mask, other, rest ? cua_port_ffs_u32(rest) - 1 : lane);    \
-				memcpy(&next, &other, sizeof(next));                               \
-				if (rest)                                                          \
-					old = next_of(old, next);                                  \
-			}                                                                          \
-			if (pending) {                                                             \
-				next = next_of(old, operand);                                      \
-				memcpy(&desired, &next, sizeof(desired));                          \
+#define CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain, keeps)                    \
+	CUA_FORCE T name_explicit(uint32_t mask, T *p, T operand, enum cua_order order,                 \
+				  enum cua_scope scope)                                                 \
+	{                                                                                               \
+		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;                \
+		uint32_t lane = cua_port_lane(), peers, below, rest, last;                              \
+		cua__uint##bits seen = 0, other, before, desired;                                       \
+		struct cua_backoff backoff;                                                             \
+		T old, next;                                                                            \
+		int pending;                                                                            \
+                                                                                                        \
+		if (CUA_WARP_LANES == 1)                                                                \
+			return plain(p, operand, order, scope);                                         \
+		peers = cua__warp_peers(mask, p);                                                       \
+		below = cua__warp_below(peers);                                                         \
+		last = cua__warp_highest(peers);                                                        \
+		pending = lane == last;                                                                 \
+		cua_backoff_init(&backoff);                                                             \
+		if (order != CUA_RELAXED)                                                               \
+			cua_port_sync_warp(mask);                                                       \
+		if (pending)                                                                            \
+			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);               \
+		do {                                                                                    \
+			before = cua__shuffle_b##bits(mask, seen, last);                                \
+			memcpy(&old, &before, sizeof(old));                                             \
+			for (rest = below; cua_port_ballot(mask, rest != 0); rest &= rest - 1) {        \
+				memcpy(&other, &operand, sizeof(other));                                \
+				other = cua__shuffle_b##bits(                                           \
+					mask, other, rest ? cua_port_ffs_u32(rest) - 1 : lane);         \
+				memcpy(&next, &other, sizeof(next));                                    \
+				if (rest)                                                               \
+					old = next_of(old, next);                                       \
+			}                                                                               \
+			if (pending) {                                                                  \
+				next = next_of(old, operand);                                           \
+				memcpy(&desired, &next, sizeof(desired));                               \
 				/* the value that was read is kept: a later round must give the same */ \
-				pending = !(keeps) || desired != before ||                         \
-					  (order != CUA_RELAXED && order != CUA_ACQUIRE);          \
-				if (pending)                                                       \
-					pending = cua_port_cas_b##bits(p, before, desired, order, scope, \
-								       CUA_SPACE_GENERIC) != before; \
-				if (pending) {                                                     \
-					cua__backoff_wait_upto(&backoff, CUA__ATOMIC_SERIAL_WAIT); \
-					seen = cua_port_load_b##bits(p, first, scope,              \
-								     CUA_SPACE_GENERIC);           \
-				}                                                                  \
-			}                                                                          \
-		} while (cua_port_ballot(mask, pending));                                          \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
-		return old;                                                                        \
-	}                                                                                          \
-	CUA_FORCE T name(uint32_t mask, T *p, T operand)                                           \
-	{                                                                                          \
-		return name_explicit(mask, p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE);             \
+				pending = !(keeps) || desired != before ||                              \
+					  (order != CUA_RELAXED && order != CUA_ACQUIRE);               \
+				if (pending)                                                            \
+					pending = cua_port_cas_b##bits(                                 \
+							  p, before, desired, order, scope,             \
+							  CUA_SPACE_GENERIC) != before;                 \
+				if (pending) {                                                          \
+					cua__backoff_wait_upto(&backoff, CUA__ATOMIC_SERIAL_WAIT);      \
+					seen = cua_port_load_b##bits(p, first, scope,                   \
+								     CUA_SPACE_GENERIC);                \
+				}                                                                       \
+			}                                                                               \
+		} while (cua_port_ballot(mask, pending));                                               \
+		if (order != CUA_RELAXED)                                                               \
+			cua_port_sync_warp(mask);                                                       \
+		return old;                                                                             \
+	}                                                                                               \
+	CUA_FORCE T name(uint32_t mask, T *p, T operand)                                                \
+	{                                                                                               \
+		return name_explicit(mask, p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE);                  \
 	}
 
 /*
@@ -533,9 +534,8 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 
 /* A difference is the sum with the negative. */
 #define CUA__DEFINE_ATOMIC_WARP_SUB(s, T, negative)                                                \
-	CUA_FORCE T cua_atomic_fetch_sub_warp_explicit_##s(uint32_t mask, T *p, T v,               \
-							   enum cua_order order,                   \
-							   enum cua_scope scope)                   \
+	CUA_FORCE T cua_atomic_fetch_sub_warp_explicit_##s(                                        \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
 	{                                                                                          \
 		return cua_atomic_fetch_add_warp_explicit_##s(mask, p, negative, order, scope);    \
 	}                                                                                          \
@@ -543,9 +543,8 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 	{                                                                                          \
 		return cua_atomic_fetch_add_warp_##s(mask, p, negative);                           \
 	}                                                                                          \
-	CUA_FORCE void cua_atomic_sub_warp_explicit_##s(uint32_t mask, T *p, T v,                  \
-							enum cua_order order,                      \
-							enum cua_scope scope)                      \
+	CUA_FORCE void cua_atomic_sub_warp_explicit_##s(                                           \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
 	{                                                                                          \
 		cua_atomic_add_warp_explicit_##s(mask, p, negative, order, scope);                 \
 	}                                                                                          \
@@ -566,7 +565,8 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 
 #define CUA__DEFINE_ATOMIC_SUB_FETCH_BLOCK(s, T, negative)                                         \
 	CUA_FORCE T cua_atomic_fetch_sub_block_explicit_##s(                                       \
-		T *p, T v, struct cua_block_scratch *b, enum cua_order order, enum cua_scope scope) \
+		T *p, T v, struct cua_block_scratch *b, enum cua_order order,                      \
+		enum cua_scope scope)                                                              \
 	{                                                                                          \
 		return cua_atomic_fetch_add_block_explicit_##s(p, negative, b, order, scope);      \
 	}                                                                                          \
@@ -665,9 +665,8 @@ CUA__DEFINE_ATOMIC_SERIAL(inc, u32, cua__next_inc_u32)
 CUA__DEFINE_ATOMIC_SERIAL(dec, u32, cua__next_dec_u32)
 
 #define CUA__DEFINE_ATOMIC_SERIAL_QUIET(op, s, T)                                                  \
-	CUA_FORCE void cua_atomic_##op##_warp_explicit_##s(uint32_t mask, T *p, T v,               \
-							   enum cua_order order,                   \
-							   enum cua_scope scope)                   \
+	CUA_FORCE void cua_atomic_##op##_warp_explicit_##s(                                        \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
 	{                                                                                          \
 		(void)cua_atomic_fetch_##op##_warp_explicit_##s(mask, p, v, order, scope);         \
 	}                                                                                          \

@@ -110,8 +110,8 @@ CUA_FORCE uint64_t cua_chained_bucket(const struct cua_chained_view *view, uint6
  * Publishes a chain of entries, first to last, that belong to the caller, are complete but for the
  * last one's link, and are all of this bucket.
  */
-CUA_FN void cua__chained_splice(const struct cua_chained_view *view, uint64_t bucket, uint64_t first,
-				uint64_t last)
+CUA_FN void cua__chained_splice(const struct cua_chained_view *view, uint64_t bucket,
+				uint64_t first, uint64_t last)
 {
 	struct cua_spinlock *lock = &view->locks[bucket];
 	uint64_t *head = &view->heads[bucket];
@@ -136,7 +136,8 @@ CUA_FN void cua__chained_splice(const struct cua_chained_view *view, uint64_t bu
 }
 
 /* Makes *index an entry with this pair, which is in no chain yet. Returns 0 where there is none. */
-CUA_FORCE int cua__chained_take(const struct cua_chained_view *view, uint64_t key, uint64_t value, uint64_t *index)
+CUA_FORCE int cua__chained_take(const struct cua_chained_view *view, uint64_t key, uint64_t value,
+				uint64_t *index)
 {
 	if (!CUA__CHAINED_KNOWN(view))
 		return 0;
@@ -178,16 +179,16 @@ CUA_FN void cua__chained_swap(const struct cua_chained_view *view, uint64_t buck
 			cua_port_load_b64(head, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 
 		CUA_WRITE(view->entries[last].next, before);
-		if (cua_port_cas_b64(head, before, first, CUA_RELEASE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL) ==
-		    before)
+		if (cua_port_cas_b64(head, before, first, CUA_RELEASE, CUA_SCOPE_DEVICE,
+				     CUA_SPACE_GLOBAL) == before)
 			return;
 		cua__backoff_wait_upto(&backoff, CUA__CHAINED_LONGEST_WAIT);
 	}
 }
 
 /* And by an exchange, while nobody reads. */
-CUA_FORCE void cua__chained_exchange(const struct cua_chained_view *view, uint64_t bucket, uint64_t first,
-				     uint64_t last)
+CUA_FORCE void cua__chained_exchange(const struct cua_chained_view *view, uint64_t bucket,
+				     uint64_t first, uint64_t last)
 {
 	CUA_WRITE(view->entries[last].next,
 		  cua_port_exchange_b64(&view->heads[bucket], first, CUA_RELAXED, CUA_SCOPE_DEVICE,
@@ -233,15 +234,16 @@ CUA_FORCE uint64_t cua__chained_rank(uint32_t votes, uint32_t lane)
 CUA_FN int cua_chained_push_warp(const struct cua_chained_view *view, uint32_t mask, int predicate,
 				 uint64_t key, uint64_t value)
 {
-	uint32_t lane = cua_port_lane(), votes = cua_port_ballot(mask, predicate != 0), group, above;
+	uint32_t lane = cua_port_lane(), votes = cua_port_ballot(mask, predicate != 0), group,
+		 above;
 	uint64_t bucket = cua_chained_bucket(view, key), first = 0, index;
 	int stored;
 
 	if (votes == 0 || !CUA__CHAINED_KNOWN(view))
 		return 0;
 	if (lane == cua_port_ffs_u32(votes) - 1)
-		first = cua_port_fetch_add_u64(&view->cursor->demand, cua_port_popc_u32(votes), CUA_RELAXED,
-					       CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		first = cua_port_fetch_add_u64(&view->cursor->demand, cua_port_popc_u32(votes),
+					       CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	first = cua_port_shuffle_u64(mask, first, cua_port_ffs_u32(votes) - 1);
 	index = first + cua__chained_rank(votes, lane);
 	stored = predicate && index < view->capacity;
@@ -257,7 +259,8 @@ CUA_FN int cua_chained_push_warp(const struct cua_chained_view *view, uint32_t m
 	/* makes the entries of the group part of what its last lane releases */
 	cua_port_sync_warp(mask);
 	if (stored && !above)
-		cua__chained_swap(view, bucket, first + cua__chained_rank(votes, cua_port_ffs_u32(group) - 1),
+		cua__chained_swap(view, bucket,
+				  first + cua__chained_rank(votes, cua_port_ffs_u32(group) - 1),
 				  index);
 	/* a lane that returns finds its own pair */
 	cua_port_sync_warp(mask);
@@ -265,7 +268,8 @@ CUA_FN int cua_chained_push_warp(const struct cua_chained_view *view, uint32_t m
 }
 
 /* The first entry with this key from index on, down the chain. */
-CUA_FORCE uint64_t cua__chained_seek(const struct cua_chained_view *view, uint64_t index, uint64_t key)
+CUA_FORCE uint64_t cua__chained_seek(const struct cua_chained_view *view, uint64_t index,
+				     uint64_t key)
 {
 	while (index != CUA_CHAINED_NONE && CUA_READ(view->entries[index].key) != key)
 		index = CUA_READ(view->entries[index].next);
@@ -330,7 +334,8 @@ CUA_FN uint64_t cua_chained_count(const struct cua_chained_view *view, uint64_t 
 /* What a table is made with; NULL in its place means the defaults. */
 struct cua_chained_options {
 	size_t struct_size; /* sizeof(struct cua_chained_options), set by the caller */
-	uint64_t seed;      /* of the hash; 0, the default: drawn at random, see struct cua_hashmap_options */
+	uint64_t
+		seed; /* of the hash; 0, the default: drawn at random, see struct cua_hashmap_options */
 };
 
 #define CUA_CHAINED_OPTIONS_INIT CUA__SIZED_INIT(struct cua_chained_options)
@@ -359,8 +364,10 @@ extern "C" {
  * may not, cuatomic/multimap.h has a keyed hash. A capacity of 0 is allowed: such a table only counts.
  * Errors: NULL, VALUE (buckets = 0, an option), SIZE, NO_MEMORY, CAPTURE.
  */
-CUA_API enum cua_status cua_chained_create(struct cua_context *ctx, const struct cua_chained_options *options,
-					   uint64_t buckets, uint64_t capacity, struct cua_chained **table);
+CUA_API enum cua_status cua_chained_create(struct cua_context *ctx,
+					   const struct cua_chained_options *options,
+					   uint64_t buckets, uint64_t capacity,
+					   struct cua_chained **table);
 /* Frees the table once the device has finished with it; NULL is allowed. Errors: CAPTURE. */
 CUA_API enum cua_status cua_chained_destroy(struct cua_chained *table);
 
@@ -382,14 +389,15 @@ CUA_API enum cua_status cua_chained_clear(struct cua_chained *table);
  * count_n: counts_out[i] gets the number of pairs with keys[i].
  * Errors: NULL, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another argument or the table).
  */
-CUA_API enum cua_status cua_chained_insert_n(struct cua_chained *table, size_t n, const uint64_t *keys,
-					     const uint64_t *values);
-CUA_API enum cua_status cua_chained_build_n(struct cua_chained *table, size_t n, const uint64_t *keys,
-					    const uint64_t *values);
-CUA_API enum cua_status cua_chained_find_n(struct cua_chained *table, size_t n, const uint64_t *keys,
-					   uint64_t *values_out, uint8_t *found);
-CUA_API enum cua_status cua_chained_count_n(struct cua_chained *table, size_t n, const uint64_t *keys,
-					    uint64_t *counts_out);
+CUA_API enum cua_status cua_chained_insert_n(struct cua_chained *table, size_t n,
+					     const uint64_t *keys, const uint64_t *values);
+CUA_API enum cua_status cua_chained_build_n(struct cua_chained *table, size_t n,
+					    const uint64_t *keys, const uint64_t *values);
+CUA_API enum cua_status cua_chained_find_n(struct cua_chained *table, size_t n,
+					   const uint64_t *keys, uint64_t *values_out,
+					   uint8_t *found);
+CUA_API enum cua_status cua_chained_count_n(struct cua_chained *table, size_t n,
+					    const uint64_t *keys, uint64_t *counts_out);
 
 /*
  * The values of one key in no particular order: the first max of them to values_out (backend memory; may

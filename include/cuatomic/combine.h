@@ -103,105 +103,105 @@ CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, s
 	}
 }
 
-#define CUA__DEFINE_COMBINE(name, S, A, R, fetches, ...)				   \
-	CUA_FORCE A cua__##name##_section(S *state, A argument)				   \
-	{										   \
-		(void)state;								   \
-		__VA_ARGS__;								   \
-		return argument;							   \
-	}										   \
-	CUA_FORCE A cua__##name##_warp(struct cua_spinlock *l, S *state, A argument, uint32_t mask,\
-				       enum cua_scope scope)				   \
-	{										   \
-		uint32_t group = cua_port_match_any_u64(mask, (uint64_t)(uintptr_t)l);	   \
-		uint32_t lane = cua_port_lane(), leader = cua_port_ffs_u32(group) - 1, left;\
-		A result = argument;							   \
-		S value;								   \
-											   \
-		memset((void *)&value, 0, sizeof(value));				   \
-		if (lane != leader)							   \
-			CUA__LOCK_MEET(spinlock, l);					   \
-		cua_port_sync_warp(group);						   \
-		if (lane == leader) {							   \
-			cua_spinlock_lock_scope(l, scope);				   \
-			value = CUA_READ(*state);					   \
-		}									   \
-		for (left = group; left; left &= left - 1) {				   \
-			uint32_t turn = cua_port_ffs_u32(left) - 1;			   \
-			A given = argument;						   \
-											   \
-			cua__combine_shuffle(group, (void *)&given, (const void *)&argument,\
-					     sizeof(A), turn);				   \
-			if (lane == leader)						   \
-				given = cua__##name##_section(&value, given);		   \
-			if (fetches) {							   \
-				A changed = given;					   \
-											   \
-				cua__combine_shuffle(group, (void *)&changed,		   \
-						     (const void *)&given, sizeof(A), leader);\
-				if (lane == turn)					   \
-					result = changed;				   \
-			}								   \
-		}									   \
-		if (lane == leader) {							   \
-			CUA_WRITE(*state, value);					   \
-			cua_spinlock_unlock_scope(l, scope);				   \
-		}									   \
-		cua_port_sync_warp(group);						   \
-		return result;								   \
-	}										   \
-	CUA_FORCE A cua__##name##_block(struct cua_spinlock *l, S *state, A argument, uint32_t n,\
-					A *scratch, enum cua_scope scope)		   \
-	{										   \
-		uint32_t thread = cua_port_thread(), i;					   \
-		A result = argument;							   \
-											   \
-		if (thread < n)								   \
-			CUA_WRITE(scratch[thread], argument);				   \
-		if (thread != 0 && thread < n)						   \
-			CUA__LOCK_MEET(spinlock, l);					   \
-		cua_port_sync_block();							   \
-		if (thread == 0 && n != 0) {						   \
-			S value;							   \
-											   \
-			cua_spinlock_lock_scope(l, scope);				   \
-			value = CUA_READ(*state);					   \
-			for (i = 0; i < n; i++) {					   \
-				A given = CUA_READ(scratch[i]);				   \
-											   \
-				given = cua__##name##_section(&value, given);		   \
-				if (fetches)						   \
-					CUA_WRITE(scratch[i], given);			   \
-			}								   \
-			CUA_WRITE(*state, value);					   \
-			cua_spinlock_unlock_scope(l, scope);				   \
-		}									   \
-		cua_port_sync_block();							   \
-		if (fetches && thread < n)						   \
-			result = CUA_READ(scratch[thread]);				   \
-		return result;								   \
-	}										   \
-	CUA_FORCE R name##_warp_scope(struct cua_spinlock *l, S *state, A argument, uint32_t mask,\
-				      enum cua_scope scope)				   \
-	{										   \
-		CUA__COMBINE_TAIL_##fetches cua__##name##_warp(l, state, argument, mask, scope);\
-	}										   \
-	CUA_FORCE R name##_block_scope(struct cua_spinlock *l, S *state, A argument, uint32_t n,\
-				       A *scratch, enum cua_scope scope)		   \
-	{										   \
-		CUA__COMBINE_TAIL_##fetches cua__##name##_block(l, state, argument, n, scratch,\
-								scope);			   \
-	}										   \
-	CUA_FN R name##_warp(struct cua_spinlock *l, S *state, A argument, uint32_t mask)  \
-	{										   \
-		CUA__COMBINE_TAIL_##fetches cua__##name##_warp(l, state, argument, mask,   \
-							       CUA_SCOPE_DEVICE);	   \
-	}										   \
-	CUA_FN R name##_block(struct cua_spinlock *l, S *state, A argument, A *scratch)	   \
-	{										   \
-		CUA__COMBINE_TAIL_##fetches cua__##name##_block(			   \
-			l, state, argument, cua_port_block_size(), scratch, CUA_SCOPE_DEVICE);\
-	}										   \
+#define CUA__DEFINE_COMBINE(name, S, A, R, fetches, ...)                                           \
+	CUA_FORCE A cua__##name##_section(S *state, A argument)                                    \
+	{                                                                                          \
+		(void)state;                                                                       \
+		__VA_ARGS__;                                                                       \
+		return argument;                                                                   \
+	}                                                                                          \
+	CUA_FORCE A cua__##name##_warp(struct cua_spinlock *l, S *state, A argument,               \
+				       uint32_t mask, enum cua_scope scope)                        \
+	{                                                                                          \
+		uint32_t group = cua_port_match_any_u64(mask, (uint64_t)(uintptr_t)l);             \
+		uint32_t lane = cua_port_lane(), leader = cua_port_ffs_u32(group) - 1, left;       \
+		A result = argument;                                                               \
+		S value;                                                                           \
+                                                                                                   \
+		memset((void *)&value, 0, sizeof(value));                                          \
+		if (lane != leader)                                                                \
+			CUA__LOCK_MEET(spinlock, l);                                               \
+		cua_port_sync_warp(group);                                                         \
+		if (lane == leader) {                                                              \
+			cua_spinlock_lock_scope(l, scope);                                         \
+			value = CUA_READ(*state);                                                  \
+		}                                                                                  \
+		for (left = group; left; left &= left - 1) {                                       \
+			uint32_t turn = cua_port_ffs_u32(left) - 1;                                \
+			A given = argument;                                                        \
+                                                                                                   \
+			cua__combine_shuffle(group, (void *)&given, (const void *)&argument,       \
+					     sizeof(A), turn);                                     \
+			if (lane == leader)                                                        \
+				given = cua__##name##_section(&value, given);                      \
+			if (fetches) {                                                             \
+				A changed = given;                                                 \
+                                                                                                   \
+				cua__combine_shuffle(group, (void *)&changed,                      \
+						     (const void *)&given, sizeof(A), leader);     \
+				if (lane == turn)                                                  \
+					result = changed;                                          \
+			}                                                                          \
+		}                                                                                  \
+		if (lane == leader) {                                                              \
+			CUA_WRITE(*state, value);                                                  \
+			cua_spinlock_unlock_scope(l, scope);                                       \
+		}                                                                                  \
+		cua_port_sync_warp(group);                                                         \
+		return result;                                                                     \
+	}                                                                                          \
+	CUA_FORCE A cua__##name##_block(struct cua_spinlock *l, S *state, A argument, uint32_t n,  \
+					A *scratch, enum cua_scope scope)                          \
+	{                                                                                          \
+		uint32_t thread = cua_port_thread(), i;                                            \
+		A result = argument;                                                               \
+                                                                                                   \
+		if (thread < n)                                                                    \
+			CUA_WRITE(scratch[thread], argument);                                      \
+		if (thread != 0 && thread < n)                                                     \
+			CUA__LOCK_MEET(spinlock, l);                                               \
+		cua_port_sync_block();                                                             \
+		if (thread == 0 && n != 0) {                                                       \
+			S value;                                                                   \
+                                                                                                   \
+			cua_spinlock_lock_scope(l, scope);                                         \
+			value = CUA_READ(*state);                                                  \
+			for (i = 0; i < n; i++) {                                                  \
+				A given = CUA_READ(scratch[i]);                                    \
+                                                                                                   \
+				given = cua__##name##_section(&value, given);                      \
+				if (fetches)                                                       \
+					CUA_WRITE(scratch[i], given);                              \
+			}                                                                          \
+			CUA_WRITE(*state, value);                                                  \
+			cua_spinlock_unlock_scope(l, scope);                                       \
+		}                                                                                  \
+		cua_port_sync_block();                                                             \
+		if (fetches && thread < n)                                                         \
+			result = CUA_READ(scratch[thread]);                                        \
+		return result;                                                                     \
+	}                                                                                          \
+	CUA_FORCE R name##_warp_scope(struct cua_spinlock *l, S *state, A argument, uint32_t mask, \
+				      enum cua_scope scope)                                        \
+	{                                                                                          \
+		CUA__COMBINE_TAIL_##fetches cua__##name##_warp(l, state, argument, mask, scope);   \
+	}                                                                                          \
+	CUA_FORCE R name##_block_scope(struct cua_spinlock *l, S *state, A argument, uint32_t n,   \
+				       A *scratch, enum cua_scope scope)                           \
+	{                                                                                          \
+		CUA__COMBINE_TAIL_##fetches cua__##name##_block(l, state, argument, n, scratch,    \
+								scope);                            \
+	}                                                                                          \
+	CUA_FN R name##_warp(struct cua_spinlock *l, S *state, A argument, uint32_t mask)          \
+	{                                                                                          \
+		CUA__COMBINE_TAIL_##fetches cua__##name##_warp(l, state, argument, mask,           \
+							       CUA_SCOPE_DEVICE);                  \
+	}                                                                                          \
+	CUA_FN R name##_block(struct cua_spinlock *l, S *state, A argument, A *scratch)            \
+	{                                                                                          \
+		CUA__COMBINE_TAIL_##fetches cua__##name##_block(                                   \
+			l, state, argument, cua_port_block_size(), scratch, CUA_SCOPE_DEVICE);     \
+	}                                                                                          \
 	CUA_STATIC_ASSERT(sizeof(S) > 0 && sizeof(A) > 0, "combining copies both")
 
 /*
@@ -221,7 +221,8 @@ struct cua__turns {
 	uint32_t left;  /* those whose turn has not ended */
 };
 
-CUA_FORCE struct cua__turns cua__turns_begin(struct cua_spinlock *l, uint32_t mask, enum cua_scope scope)
+CUA_FORCE struct cua__turns cua__turns_begin(struct cua_spinlock *l, uint32_t mask,
+					     enum cua_scope scope)
 {
 	struct cua__turns t;
 
@@ -256,6 +257,6 @@ CUA_FORCE void cua__turns_step(struct cua__turns *t, struct cua_spinlock *l, enu
 	CUA__TURNS(l, mask, scope, cua__turns_##line, cua__turn_##line)
 #define CUA__TURNS_LINE(l, mask, scope, line) CUA__TURNS_AT(l, mask, scope, line)
 #define CUA_WITH_LOCK_WARP_SCOPE(l, mask, scope) CUA__TURNS_LINE(l, mask, scope, __LINE__)
-#define CUA_WITH_LOCK_WARP(l, mask) CUA_WITH_LOCK_WARP_SCOPE(l, mask, CUA_SCOPE_DEVICE)
+#define CUA_WITH_LOCK_WARP(l, mask) CUA_WITH_LOCK_WARP_SCOPE (l, mask, CUA_SCOPE_DEVICE)
 
 #endif /* CUATOMIC_COMBINE_H */

@@ -57,7 +57,10 @@ enum cua_backend {
 		return cua__sized;                                                                 \
 	}()
 #else
-#define CUA__SIZED_INIT(T) {.struct_size = sizeof(T)}
+#define CUA__SIZED_INIT(T)                                                                         \
+	{                                                                                          \
+		.struct_size = sizeof(T)                                                           \
+	}
 #endif
 
 /* A device, as `cua_device_query` describes it. */

@@ -82,7 +82,13 @@ struct cua_exact {
 CUA_STATIC_ASSERT(sizeof(struct cua_exact) == 16 + 8 * CUA_EXACT_DIGITS, "the state is ABI");
 CUA_STATIC_ASSERT(offsetof(struct cua_exact, digit) == 16, "the state is ABI");
 
-#define CUA_EXACT_INIT {CUA_EXACT_LAYOUT, 0, 0, 0, {0}}
+#define CUA_EXACT_INIT                                                                             \
+	{                                                                                          \
+		CUA_EXACT_LAYOUT, 0, 0, 0,                                                         \
+		{                                                                                  \
+			0                                                                          \
+		}                                                                                  \
+	}
 
 /* ---- formats ---- */
 
@@ -117,7 +123,7 @@ CUA_FORCE struct cua__exact_parts cua__exact_parts_of(uint64_t bits, int fractio
 	p.at = CUA__EXACT_POINT - all / 2 - fraction_bits + (exponent ? exponent : 1);
 	p.flags = 0;
 	if (exponent == all)
-		p.flags = fraction ? CUA_EXACT_NAN
+		p.flags = fraction     ? CUA_EXACT_NAN
 			  : p.negative ? CUA_EXACT_NEGATIVE_INFINITY
 				       : CUA_EXACT_INFINITY;
 	return p;
@@ -231,8 +237,8 @@ CUA_FN uint64_t cua__exact_round(const int64_t *digit, int lo, int hi, uint32_t 
 		return sign | infinity;
 	at = place >> 5;
 	bit = place & 31;
-	mantissa = cua__exact_size(digit, first, hi, at) |
-		   cua__exact_size(digit, first, hi, at + 1) << 32;
+	mantissa = cua__exact_size(digit, first, hi, at) | cua__exact_size(digit, first, hi, at + 1)
+								   << 32;
 	mantissa >>= bit;
 	if (bit)
 		mantissa |= cua__exact_size(digit, first, hi, at + 2) << (64 - bit);
@@ -361,13 +367,12 @@ CUA_FORCE uint64_t cua__exact_rounded(struct cua_exact *e, int fraction_bits, in
 	}                                                                                          \
 	CUA_FN void cua_exact_add_product_##t(struct cua_exact *e, T x, T y)                       \
 	{                                                                                          \
-		cua__exact_add_product(e,                                                          \
-				       cua__exact_parts_of(cua__exact_bits_##t(x),                 \
-							   CUA__EXACT_FRACTION_##t,                \
-							   CUA__EXACT_EXPONENT_##t),               \
-				       cua__exact_parts_of(cua__exact_bits_##t(y),                 \
-							   CUA__EXACT_FRACTION_##t,                \
-							   CUA__EXACT_EXPONENT_##t));              \
+		cua__exact_add_product(                                                            \
+			e,                                                                         \
+			cua__exact_parts_of(cua__exact_bits_##t(x), CUA__EXACT_FRACTION_##t,       \
+					    CUA__EXACT_EXPONENT_##t),                              \
+			cua__exact_parts_of(cua__exact_bits_##t(y), CUA__EXACT_FRACTION_##t,       \
+					    CUA__EXACT_EXPONENT_##t));                             \
 	}                                                                                          \
 	CUA_FN T cua_exact_round_##t(struct cua_exact *e)                                          \
 	{                                                                                          \

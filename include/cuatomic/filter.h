@@ -81,8 +81,8 @@ CUA__DEFINE_KEEP(f64, double)
 		(void)c;                                                                           \
 		return (__VA_ARGS__) ? 1 : 0;                                                      \
 	}                                                                                          \
-	CUA_FN void cua_filter_by_##name(const struct cua_append_view *view, uint64_t n, const T *x, C c, \
-					 struct cua_append_stage_##name *stage)                    \
+	CUA_FN void cua_filter_by_##name(const struct cua_append_view *view, uint64_t n,           \
+					 const T *x, C c, struct cua_append_stage_##name *stage)   \
 	{                                                                                          \
 		const uint32_t threads = cua_port_block_size();                                    \
 		const uint64_t tile = (uint64_t)CUA__FILTER_STEP * threads;                        \
@@ -90,7 +90,8 @@ CUA__DEFINE_KEEP(f64, double)
 		uint32_t j;                                                                        \
                                                                                                    \
 		cua_append_stage_init_##name(stage);                                               \
-		for (begin = cua_port_block() * tile; begin < n; begin += cua_port_grid_size() * tile) { \
+		for (begin = cua_port_block() * tile; begin < n;                                   \
+		     begin += cua_port_grid_size() * tile) {                                       \
 			T v[CUA__FILTER_STEP];                                                     \
                                                                                                    \
 			for (j = 0; j < CUA__FILTER_STEP; j++) {                                   \
@@ -109,14 +110,18 @@ CUA__DEFINE_KEEP(f64, double)
 
 /* How to filter; zeros choose a comparison, without order, of values. */
 struct cua_filter_options {
-	size_t struct_size;   /* sizeof(struct cua_filter_options), set by the caller */
-	int ordered;          /* not 0: what is kept stays in the order of x */
-	int partition;        /* not 0: what is not kept goes behind what is, in order too if `ordered` says so */
-	const uint8_t *flags; /* n bytes in memory of the backend, one an element, 0 drops it; NULL: compare */
-	void *indexes;        /* room for capacity indexes of the elements, from 0 on; NULL: none */
+	size_t struct_size; /* sizeof(struct cua_filter_options), set by the caller */
+	int ordered;        /* not 0: what is kept stays in the order of x */
+	int partition; /* not 0: what is not kept goes behind what is, in order too if `ordered` says so */
+	const uint8_t *
+		flags; /* n bytes in memory of the backend, one an element, 0 drops it; NULL: compare */
+	void *indexes; /* room for capacity indexes of the elements, from 0 on; NULL: none */
 	enum cua_type index_type; /* U32 or U64; 0: none */
 };
-#define CUA_FILTER_OPTIONS_INIT {sizeof(struct cua_filter_options), 0, 0, NULL, NULL, (enum cua_type)0}
+#define CUA_FILTER_OPTIONS_INIT                                                                    \
+	{                                                                                          \
+		sizeof(struct cua_filter_options), 0, 0, NULL, NULL, (enum cua_type)0              \
+	}
 
 #ifdef __cplusplus
 extern "C" {

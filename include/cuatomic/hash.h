@@ -61,8 +61,9 @@ CUA_FN uint64_t cua_hash_bytes(const void *bytes, size_t n, uint64_t seed)
 
 	for (; n - i >= 8; i += 8) {
 		word = (uint64_t)p[i] | (uint64_t)p[i + 1] << 8 | (uint64_t)p[i + 2] << 16 |
-		       (uint64_t)p[i + 3] << 24 | (uint64_t)p[i + 4] << 32 | (uint64_t)p[i + 5] << 40 |
-		       (uint64_t)p[i + 6] << 48 | (uint64_t)p[i + 7] << 56;
+		       (uint64_t)p[i + 3] << 24 | (uint64_t)p[i + 4] << 32 |
+		       (uint64_t)p[i + 5] << 40 | (uint64_t)p[i + 6] << 48 |
+		       (uint64_t)p[i + 7] << 56;
 		h = cua_hash_u64(h ^ word, seed);
 	}
 	word = (uint64_t)(n & 255) << 56;

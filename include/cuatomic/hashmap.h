@@ -80,11 +80,11 @@ struct cua_hashmap;
 
 /* What became of an operation on one key. */
 enum cua_hashmap_result {
-	CUA_HASHMAP_ABSENT = 0,     /* compare_exchange: the key is not there */
-	CUA_HASHMAP_INSERTED = 1,   /* the key was absent, and is now there with the value */
-	CUA_HASHMAP_EXISTS = 2,     /* the key was there: kept, overwritten or updated */
-	CUA_HASHMAP_FULL = 3,       /* the key was absent and there is no slot: nothing changed */
-	CUA_HASHMAP_DIFFERS = 4,    /* compare_exchange: the key is there with another value */
+	CUA_HASHMAP_ABSENT = 0,   /* compare_exchange: the key is not there */
+	CUA_HASHMAP_INSERTED = 1, /* the key was absent, and is now there with the value */
+	CUA_HASHMAP_EXISTS = 2,   /* the key was there: kept, overwritten or updated */
+	CUA_HASHMAP_FULL = 3,     /* the key was absent and there is no slot: nothing changed */
+	CUA_HASHMAP_DIFFERS = 4,  /* compare_exchange: the key is there with another value */
 	/* code for a machine that lacks the map's CAS of 128 bits, see portable below, for other sizes or layouts */
 	CUA_HASHMAP_UNSUPPORTED = 5
 };
@@ -117,8 +117,10 @@ struct cua_hashmap_rejects {
 
 /* How keys are hashed; see hash.h. */
 enum cua_hashmap_hash {
-	CUA_HASHMAP_HASH_SEEDED = 0, /* cua_hash_u64 or cua_hash_u128 under a seed of 64 bits: the fastest */
-	CUA_HASHMAP_HASH_KEYED = 1   /* SipHash-1-3 under a secret of 128 bits: for keys that an attacker chooses */
+	CUA_HASHMAP_HASH_SEEDED =
+		0, /* cua_hash_u64 or cua_hash_u128 under a seed of 64 bits: the fastest */
+	CUA_HASHMAP_HASH_KEYED =
+		1 /* SipHash-1-3 under a secret of 128 bits: for keys that an attacker chooses */
 };
 
 /* What a kernel or a host thread gets by value: the map as the backend addresses it. */
@@ -127,13 +129,14 @@ struct cua_hashmap_view {
 	struct cua_hashmap_counts *counts;   /* CUA_HASHMAP_STRIPES, then two cells of 16 bytes */
 	struct cua_hashmap_rejects *rejects; /* or NULL */
 	uint64_t n_buckets;
-	uint64_t seed; /* of a keyed hash, the lower half of its secret */
+	uint64_t seed;                 /* of a keyed hash, the lower half of its secret */
 	uint32_t key_size, value_size; /* 4, 8 or 16; value_size may be 0 */
 	uint32_t layout;
-	uint32_t hash;       /* an enum cua_hashmap_hash */
-	uint64_t seed_high;  /* of a keyed hash, the upper half of its secret; else 0 */
-	uint32_t max_probes; /* buckets that may hold a key, or 0 for all of them; see the options */
-	uint32_t reserved;   /* 0 */
+	uint32_t hash;      /* an enum cua_hashmap_hash */
+	uint64_t seed_high; /* of a keyed hash, the upper half of its secret; else 0 */
+	uint32_t
+		max_probes; /* buckets that may hold a key, or 0 for all of them; see the options */
+	uint32_t reserved;  /* 0 */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_view) == 48 + 3 * sizeof(void *), "the view is ABI");
 
@@ -169,7 +172,8 @@ CUA_FN int cua__hashmap_full(const struct cua_hashmap_view *view, uint32_t slots
 	uint32_t i;
 
 	for (i = 0; i < CUA_HASHMAP_STRIPES; i++)
-		inserted += cua_port_load_b64(&view->counts[i].inserted, CUA_ACQUIRE, CUA__HASHMAP_AT);
+		inserted +=
+			cua_port_load_b64(&view->counts[i].inserted, CUA_ACQUIRE, CUA__HASHMAP_AT);
 	for (i = 0; i < CUA_HASHMAP_STRIPES; i++)
 		erased += cua_port_load_b64(&view->counts[i].erased, CUA_ACQUIRE, CUA__HASHMAP_AT);
 	return inserted - erased == view->n_buckets * slots;
@@ -178,7 +182,8 @@ CUA_FN int cua__hashmap_full(const struct cua_hashmap_view *view, uint32_t slots
 /* Buckets of a probe sequence that may hold a key. */
 CUA_FORCE uint64_t cua__hashmap_most(const struct cua_hashmap_view *view)
 {
-	return view->max_probes && view->max_probes < view->n_buckets ? view->max_probes : view->n_buckets;
+	return view->max_probes && view->max_probes < view->n_buckets ? view->max_probes
+								      : view->n_buckets;
 }
 
 CUA_FORCE struct cua_hashmap_counts *cua__hashmap_counts(const struct cua_hashmap_view *view,
@@ -242,8 +247,8 @@ CUA_FORCE struct cua_u128 cua__hashmap_cut(struct cua_u128 v, uint32_t size)
 }
 
 /* The value after an update, of unsigned numbers of so many bytes. */
-CUA_FORCE struct cua_u128 cua__hashmap_combine(struct cua_u128 old, struct cua_u128 operand, uint32_t vs,
-					       enum cua_update op)
+CUA_FORCE struct cua_u128 cua__hashmap_combine(struct cua_u128 old, struct cua_u128 operand,
+					       uint32_t vs, enum cua_update op)
 {
 	switch (op) {
 	case CUA_UPDATE_ADD:
@@ -261,9 +266,7 @@ CUA_FORCE struct cua_u128 cua__hashmap_combine(struct cua_u128 old, struct cua_u
 		old.lo |= operand.lo;
 		old.hi |= operand.hi;
 		break;
-	default:
-		old.lo ^= operand.lo;
-		old.hi ^= operand.hi;
+	default: old.lo ^= operand.lo; old.hi ^= operand.hi;
 	}
 	return cua__hashmap_cut(old, vs);
 }
@@ -303,14 +306,15 @@ CUA_FORCE int cua__hashmap_has_words(uint32_t ks, uint32_t vs)
 #endif
 }
 
-CUA__RARE uint64_t cua__hashmap_keyed(const struct cua_u128 secret, uint32_t ks, struct cua_u128 key)
+CUA__RARE uint64_t cua__hashmap_keyed(const struct cua_u128 secret, uint32_t ks,
+				      struct cua_u128 key)
 {
 	return ks == 16 ? cua_hash_keyed_u128(key, secret) : cua_hash_keyed_u64(key.lo, secret);
 }
 
 /* `hash` is the view's; kernels have it as a constant, because a call costs them registers. */
-CUA_FORCE uint64_t cua__hashmap_hash_of(const struct cua_hashmap_view *view, uint32_t hash, uint32_t ks,
-					struct cua_u128 key)
+CUA_FORCE uint64_t cua__hashmap_hash_of(const struct cua_hashmap_view *view, uint32_t hash,
+					uint32_t ks, struct cua_u128 key)
 {
 	if (hash == CUA_HASHMAP_HASH_KEYED) {
 		struct cua_u128 secret;
@@ -322,14 +326,15 @@ CUA_FORCE uint64_t cua__hashmap_hash_of(const struct cua_hashmap_view *view, uin
 	return ks == 16 ? cua_hash_u128(key, view->seed) : cua_hash_u64(key.lo, view->seed);
 }
 
-CUA_FORCE uint64_t cua__hashmap_hash(const struct cua_hashmap_view *view, uint32_t ks, struct cua_u128 key)
+CUA_FORCE uint64_t cua__hashmap_hash(const struct cua_hashmap_view *view, uint32_t ks,
+				     struct cua_u128 key)
 {
 	return cua__hashmap_hash_of(view, view->hash, ks, key);
 }
 
 /* Counts, and keeps if there is room, a pair that found the map full. */
-CUA_FN void cua__hashmap_reject(const struct cua_hashmap_view *view, uint64_t hash, struct cua_u128 key,
-				struct cua_u128 value)
+CUA_FN void cua__hashmap_reject(const struct cua_hashmap_view *view, uint64_t hash,
+				struct cua_u128 key, struct cua_u128 value)
 {
 	struct cua_hashmap_rejects *rejects = view->rejects;
 
@@ -337,7 +342,8 @@ CUA_FN void cua__hashmap_reject(const struct cua_hashmap_view *view, uint64_t ha
 		&cua__hashmap_counts(view, cua_hash_to_index(hash, view->n_buckets))->rejected, 1,
 		CUA_RELAXED, CUA__HASHMAP_AT);
 	if (rejects) {
-		uint64_t at = cua_port_fetch_add_u64(&rejects->count, 1, CUA_RELAXED, CUA__HASHMAP_AT);
+		uint64_t at =
+			cua_port_fetch_add_u64(&rejects->count, 1, CUA_RELAXED, CUA__HASHMAP_AT);
 
 		if (at < rejects->room) {
 			rejects->pairs[at].key = key;
@@ -385,8 +391,8 @@ CUA_FORCE int cua__hashmap_enter(const struct cua_hashmap_view *view, uint32_t k
 	} else if (!cua__hashmap_has_words(ks, vs)) {
 		return CUA_HASHMAP_UNSUPPORTED;
 	} else {
-		result = cua__hashmap_word_enter(view, ks, vs, hash, key, equal, value, CUA_ACQUIRE, spot,
-						 &added);
+		result = cua__hashmap_word_enter(view, ks, vs, hash, key, equal, value, CUA_ACQUIRE,
+						 spot, &added);
 		cua__hashmap_count_added(view, cua_hash_to_index(hash, view->n_buckets), &added);
 		spot->value = cua__hashmap_word_value(ks, vs, spot->word);
 	}
@@ -415,14 +421,15 @@ CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, uint32_t 
  * (key, operand) is added. `next` is a constant, and may run more than once.
  */
 CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				     struct cua_u128 operand, cua__hashmap_next_fn *next, enum cua_update op,
+				     uint64_t hash, struct cua_u128 key,
+				     cua__hashmap_equal_fn *equal, struct cua_u128 operand,
+				     cua__hashmap_next_fn *next, enum cua_update op,
 				     struct cua__hashmap_spot *spot)
 {
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs)) {
 		/* under the lock: a loop of many lanes would take a hot key's lock once for each failure */
-		int result = cua__hashmap_state_update(view, ks, vs, hash, key, equal, operand, next, op,
-						       &spot->value);
+		int result = cua__hashmap_state_update(view, ks, vs, hash, key, equal, operand,
+						       next, op, &spot->value);
 
 		if (result == CUA_HASHMAP_FULL)
 			cua__hashmap_reject(view, hash, key, operand);
@@ -439,11 +446,11 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32
 }
 
 /* Where the key was met: EXISTS or DIFFERS, or 0 where the key is gone or is to be looked for again. */
-CUA_FORCE int cua__hashmap_compare_exchange_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					       uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_compare_exchange_at(const struct cua_hashmap_view *view, uint32_t ks,
+					       uint32_t vs, uint64_t hash, struct cua_u128 key,
 					       cua__hashmap_equal_fn *equal,
-					       struct cua__hashmap_spot *spot, struct cua_u128 *expected,
-					       struct cua_u128 desired)
+					       struct cua__hashmap_spot *spot,
+					       struct cua_u128 *expected, struct cua_u128 desired)
 {
 	int changed;
 
@@ -457,8 +464,8 @@ CUA_FORCE int cua__hashmap_compare_exchange_at(const struct cua_hashmap_view *vi
 	return changed > 0 ? CUA_HASHMAP_EXISTS : 0;
 }
 
-CUA_FORCE int cua__hashmap_compare_exchange(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					    uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_compare_exchange(const struct cua_hashmap_view *view, uint32_t ks,
+					    uint32_t vs, uint64_t hash, struct cua_u128 key,
 					    cua__hashmap_equal_fn *equal, struct cua_u128 *expected,
 					    struct cua_u128 desired)
 {
@@ -470,8 +477,8 @@ CUA_FORCE int cua__hashmap_compare_exchange(const struct cua_hashmap_view *view,
 
 		if (there <= 0)
 			return there < 0 ? CUA_HASHMAP_UNSUPPORTED : CUA_HASHMAP_ABSENT;
-		result = cua__hashmap_compare_exchange_at(view, ks, vs, hash, key, equal, &spot, expected,
-							  desired);
+		result = cua__hashmap_compare_exchange_at(view, ks, vs, hash, key, equal, &spot,
+							  expected, desired);
 	} while (!result);
 	return result;
 }
@@ -496,19 +503,21 @@ CUA_FORCE int cua__hashmap_erase(const struct cua_hashmap_view *view, uint32_t k
 }
 
 /* Places that a pair can be at, of which `at` tells; places behind the slots are those of reserved keys. */
-CUA_FORCE uint64_t cua__hashmap_places(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs)
+CUA_FORCE uint64_t cua__hashmap_places(const struct cua_hashmap_view *view, uint32_t ks,
+				       uint32_t vs)
 {
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
 		return view->n_buckets * cua__hashmap_state_slots(ks, vs);
 	return view->n_buckets * cua__hashmap_word_slots(ks, vs) + 2;
 }
 
-CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint64_t place,
-			      struct cua_u128 *key, struct cua_u128 *value)
+CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+			      uint64_t place, struct cua_u128 *key, struct cua_u128 *value)
 {
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
 		return cua__hashmap_state_at(view, ks, vs, place, key, value);
-	return cua__hashmap_has_words(ks, vs) && cua__hashmap_word_at(view, ks, vs, place, key, value);
+	return cua__hashmap_has_words(ks, vs) &&
+	       cua__hashmap_word_at(view, ks, vs, place, key, value);
 }
 
 /* ---- operations of one lane, by type ---- */
@@ -575,7 +584,9 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	}                                                                                          \
 	CUA_FN uint64_t name##_places(const struct cua_hashmap_view *view)                         \
 	{                                                                                          \
-		return CUA__HASHMAP_FITS(view, sizeof(K), vs) ? cua__hashmap_places(view, sizeof(K), vs) : 0; \
+		return CUA__HASHMAP_FITS(view, sizeof(K), vs)                                      \
+			       ? cua__hashmap_places(view, sizeof(K), vs)                          \
+			       : 0;                                                                \
 	}
 
 #define CUA__DEFINE_HASHSET(name, K, equal_fn)                                                     \
@@ -737,8 +748,8 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	CUA__DEFINE_HASHSET(name, K, name##__equal)
 
 #define CUA_DEFINE_HASHMAP_UPDATE(update, name, expression)                                        \
-	CUA_FORCE struct cua_u128 update##__next(struct cua_u128 cua__old, struct cua_u128 cua__operand,   \
-						 enum cua_update cua__op)                          \
+	CUA_FORCE struct cua_u128 update##__next(                                                  \
+		struct cua_u128 cua__old, struct cua_u128 cua__operand, enum cua_update cua__op)   \
 	{                                                                                          \
 		name##__value_type old, operand, cua__next;                                        \
                                                                                                    \
@@ -762,7 +773,7 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
  * longer keys or values, or of a layout that this header does not know, what writes is UNSUPPORTED, and nothing is
  * found.
  */
-#define CUA__HASHMAP_BY_SIZE(call, other)                                                           \
+#define CUA__HASHMAP_BY_SIZE(call, other)                                                          \
 	switch (CUA__HASHMAP_KNOWN(view) ? view->key_size * 16 + view->value_size : 0) {           \
 	case 4 * 16 + 4: return call(4, 4);                                                        \
 	case 4 * 16 + 8: return call(4, 8);                                                        \
@@ -773,7 +784,8 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	default: return other;                                                                     \
 	}
 #define CUA__HASHMAP_WHERE(ks, vs)                                                                 \
-	view, ks, vs, cua__hashmap_hash(view, ks, cua__hashmap_u64(key, ks)), cua__hashmap_u64(key, ks), NULL
+	view, ks, vs, cua__hashmap_hash(view, ks, cua__hashmap_u64(key, ks)),                      \
+		cua__hashmap_u64(key, ks), NULL
 
 /* Adds the pair if the key is absent; else nothing is changed. Returns an enum cua_hashmap_result. */
 CUA_FN int cua_hashmap_insert(const struct cua_hashmap_view *view, uint64_t key, uint64_t value)
@@ -845,21 +857,23 @@ CUA_FN int cua_hashmap_erase(const struct cua_hashmap_view *view, uint64_t key)
 
 /* What a map is made with; NULL in its place means the defaults. */
 struct cua_hashmap_options {
-	size_t struct_size;    /* sizeof(struct cua_hashmap_options), set by the caller */
+	size_t struct_size; /* sizeof(struct cua_hashmap_options), set by the caller */
 	/*
 	 * Of the hash. 0, the default: the map draws one at random, so that its layout differs from run to run, unless
 	 * the environment variable CUATOMIC_HASH_SEED names one. CUA_HASH_SEED_FIXED, or any other number: this one.
 	 */
 	uint64_t seed;
-	uint64_t seed_high;    /* of CUA_HASHMAP_HASH_KEYED, the upper half of the secret; both 0: drawn at random */
-	uint64_t rejects;      /* pairs to keep that found the map full; 0 by default */
+	uint64_t
+		seed_high; /* of CUA_HASHMAP_HASH_KEYED, the upper half of the secret; both 0: drawn at random */
+	uint64_t rejects; /* pairs to keep that found the map full; 0 by default */
 	/*
 	 * 0: no limit. Else the most bytes of slots, rejected pairs and counts that create, load, a resize or growth
 	 * may allocate; where the map would need more they fail with SIZE.
 	 */
 	uint64_t max_bytes;
-	uint32_t grow_percent; /* 0: bulk calls never grow the map; 1 to 95: see cua_hashmap_resize */
-	uint32_t own_hash;     /* 1: keys are hashed and compared by the user's kernels alone */
+	uint32_t
+		grow_percent; /* 0: bulk calls never grow the map; 1 to 95: see cua_hashmap_resize */
+	uint32_t own_hash;    /* 1: keys are hashed and compared by the user's kernels alone */
 	/* 1: a map of pairs of 12 to 16 bytes has no words of 128 bits, so that code for any GPU can use it */
 	uint32_t portable;
 	uint32_t hash; /* an enum cua_hashmap_hash; with own_hash, SEEDED */
@@ -880,7 +894,8 @@ struct cua_hashmap_options {
 /* The order of retrieved pairs. */
 enum cua_hashmap_order {
 	CUA_HASHMAP_ANY = 0,
-	CUA_HASHMAP_SORTED = 1 /* by key, as an unsigned number: always the same for the same pairs */
+	CUA_HASHMAP_SORTED =
+		1 /* by key, as an unsigned number: always the same for the same pairs */
 };
 
 /* What becomes of a key that both maps of a merge have: one of these or of enum cua_update. */
@@ -939,7 +954,8 @@ CUA_API enum cua_status cua_hashmap_create(struct cua_context *ctx,
 CUA_API enum cua_status cua_hashmap_destroy(struct cua_hashmap *map);
 
 /* What kernels use the map through; valid until the map is resized, grows or is destroyed. Errors: NULL. */
-CUA_API enum cua_status cua_hashmap_view(const struct cua_hashmap *map, struct cua_hashmap_view *view);
+CUA_API enum cua_status cua_hashmap_view(const struct cua_hashmap *map,
+					 struct cua_hashmap_view *view);
 /* The number of slots, which is at least the capacity asked for. Errors: NULL. */
 CUA_API enum cua_status cua_hashmap_capacity(const struct cua_hashmap *map, uint64_t *capacity);
 
@@ -971,20 +987,22 @@ CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
  */
 CUA_API enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
 					     const void *values, uint8_t *results);
-CUA_API enum cua_status cua_hashmap_insert_or_get_n(struct cua_hashmap *map, size_t n, const void *keys,
-						    const void *values, void *values_out,
-						    uint8_t *results);
+CUA_API enum cua_status cua_hashmap_insert_or_get_n(struct cua_hashmap *map, size_t n,
+						    const void *keys, const void *values,
+						    void *values_out, uint8_t *results);
 CUA_API enum cua_status cua_hashmap_assign_n(struct cua_hashmap *map, size_t n, const void *keys,
 					     const void *values, uint8_t *results);
 CUA_API enum cua_status cua_hashmap_exchange_n(struct cua_hashmap *map, size_t n, const void *keys,
-					       const void *values, void *values_out, uint8_t *results);
-CUA_API enum cua_status cua_hashmap_compare_exchange_n(struct cua_hashmap *map, size_t n, const void *keys,
-						       void *expected, const void *desired,
-						       uint8_t *results);
+					       const void *values, void *values_out,
+					       uint8_t *results);
+CUA_API enum cua_status cua_hashmap_compare_exchange_n(struct cua_hashmap *map, size_t n,
+						       const void *keys, void *expected,
+						       const void *desired, uint8_t *results);
 CUA_API enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op, size_t n,
-					     const void *keys, const void *values, uint8_t *results);
-CUA_API enum cua_status cua_hashmap_update_value_n(struct cua_hashmap *map, enum cua_update op, size_t n,
-						   const void *keys, const void *value,
+					     const void *keys, const void *values,
+					     uint8_t *results);
+CUA_API enum cua_status cua_hashmap_update_value_n(struct cua_hashmap *map, enum cua_update op,
+						   size_t n, const void *keys, const void *value,
 						   uint8_t *results);
 CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
 					    const void *values, uint8_t *results);
@@ -994,7 +1012,8 @@ CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, c
  * capture, they work without, more slowly. A map that grows in the call may take more.
  * Errors: NULL, SIZE.
  */
-CUA_API enum cua_status cua_hashmap_build_workspace(const struct cua_hashmap *map, size_t n, size_t *bytes);
+CUA_API enum cua_status cua_hashmap_build_workspace(const struct cua_hashmap *map, size_t n,
+						    size_t *bytes);
 CUA_API enum cua_status cua_hashmap_find_n(struct cua_hashmap *map, size_t n, const void *keys,
 					   void *values_out, uint8_t *found);
 CUA_API enum cua_status cua_hashmap_contains_n(struct cua_hashmap *map, size_t n, const void *keys,
@@ -1021,7 +1040,8 @@ CUA_API enum cua_status cua_hashmap_size(struct cua_hashmap *map, uint64_t *size
  * Errors: NULL, VALUE (order), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP, CAPTURE, WORKSPACE, NO_MEMORY.
  */
 CUA_API enum cua_status cua_hashmap_retrieve(struct cua_hashmap *map, enum cua_hashmap_order order,
-					     uint64_t max, void *keys_out, void *values_out, uint64_t *n);
+					     uint64_t max, void *keys_out, void *values_out,
+					     uint64_t *n);
 
 /* The workspace that retrieve takes at most with these arguments. Errors: NULL, VALUE, SIZE. */
 CUA_API enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map,
@@ -1071,8 +1091,8 @@ CUA_API enum cua_status cua_hashmap_statistics(struct cua_hashmap *map,
  * keys and values are as with retrieve. Waits for the stream.
  * Errors: NULL, SIZE, OVERLAP (of keys, values, *n and the map's memory), CAPTURE, NO_MEMORY.
  */
-CUA_API enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, void *keys, void *values,
-						 uint64_t *n);
+CUA_API enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, void *keys,
+						 void *values, uint64_t *n);
 
 /*
  * Calls fn(arg, key, value) for each pair, in any order, on the calling thread, until it returns not 0. The two point
@@ -1080,8 +1100,9 @@ CUA_API enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64
  * may or may not meet what it has written; it must not resize or destroy it, nor make it grow. Waits for the stream.
  * Errors: NULL, CAPTURE, NO_MEMORY.
  */
-CUA_API enum cua_status cua_hashmap_for_each(struct cua_hashmap *map,
-					     int (*fn)(void *arg, const void *key, const void *value), void *arg);
+CUA_API enum cua_status
+cua_hashmap_for_each(struct cua_hashmap *map,
+		     int (*fn)(void *arg, const void *key, const void *value), void *arg);
 
 /*
  * save writes the map to a file, which is replaced as a whole or not at all, whenever the process ends. Rejected pairs
@@ -1100,7 +1121,8 @@ CUA_API enum cua_status cua_hashmap_for_each(struct cua_hashmap *map,
  * CORRUPT: not a file of save, of another version or byte order, truncated or changed.
  */
 CUA_API enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path);
-CUA_API enum cua_status cua_hashmap_load(struct cua_context *ctx, const struct cua_hashmap_options *options,
+CUA_API enum cua_status cua_hashmap_load(struct cua_context *ctx,
+					 const struct cua_hashmap_options *options,
 					 const char *path, struct cua_hashmap **map);
 
 /*

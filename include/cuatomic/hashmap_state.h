@@ -84,11 +84,11 @@
 #define CUA__HASHMAP_STATE_USED 2u
 #define CUA__HASHMAP_STATE_CHANGING 3u /* a key, of which the value of 16 bytes is being stored */
 #define CUA__HASHMAP_STATE_PHASE 3u
-#define CUA__HASHMAP_STATE_KEY 2u      /* the bit of the phases in which there is a key */
+#define CUA__HASHMAP_STATE_KEY 2u /* the bit of the phases in which there is a key */
 
 struct cua__hashmap_state_head {
 	struct cua_spinlock lock; /* of the keys whose home is here */
-	uint32_t reach;           /* slots to look at for such a key, from its home slot on; ~0: all */
+	uint32_t reach; /* slots to look at for such a key, from its home slot on; ~0: all */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua__hashmap_state_head) == 8, "the bucket is ABI");
 
@@ -120,13 +120,14 @@ CUA_FORCE uint32_t cua__hashmap_state_slots(uint32_t ks, uint32_t vs)
 	       cua__hashmap_state_bytes(ks, vs);
 }
 
-CUA_FORCE uint64_t cua__hashmap_state_all(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs)
+CUA_FORCE uint64_t cua__hashmap_state_all(const struct cua_hashmap_view *view, uint32_t ks,
+					  uint32_t vs)
 {
 	return view->n_buckets * cua__hashmap_state_slots(ks, vs);
 }
 
-CUA_FORCE struct cua__hashmap_state_head *cua__hashmap_state_head(const struct cua_hashmap_view *view,
-								  uint64_t bucket)
+CUA_FORCE struct cua__hashmap_state_head *
+cua__hashmap_state_head(const struct cua_hashmap_view *view, uint64_t bucket)
 {
 	return (struct cua__hashmap_state_head *)(void *)((char *)view->buckets +
 							  bucket * CUA__HASHMAP_STATE_BUCKET);
@@ -138,8 +139,9 @@ struct cua__hashmap_state_place {
 	uint32_t slot;
 };
 
-CUA_FORCE struct cua__hashmap_state_place cua__hashmap_state_home(const struct cua_hashmap_view *view,
-								  uint32_t ks, uint32_t vs, uint64_t hash)
+CUA_FORCE struct cua__hashmap_state_place
+cua__hashmap_state_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+			uint64_t hash)
 {
 	struct cua__hashmap_state_place home;
 
@@ -149,8 +151,8 @@ CUA_FORCE struct cua__hashmap_state_place cua__hashmap_state_home(const struct c
 	return home;
 }
 
-CUA_FORCE void cua__hashmap_state_step(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				       struct cua__hashmap_state_place *p)
+CUA_FORCE void cua__hashmap_state_step(const struct cua_hashmap_view *view, uint32_t ks,
+				       uint32_t vs, struct cua__hashmap_state_place *p)
 {
 	if (++p->slot < cua__hashmap_state_slots(ks, vs))
 		return;
@@ -159,10 +161,11 @@ CUA_FORCE void cua__hashmap_state_step(const struct cua_hashmap_view *view, uint
 		p->bucket = 0;
 }
 
-CUA_FORCE char *cua__hashmap_state_slot(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					struct cua__hashmap_state_place p)
+CUA_FORCE char *cua__hashmap_state_slot(const struct cua_hashmap_view *view, uint32_t ks,
+					uint32_t vs, struct cua__hashmap_state_place p)
 {
-	uint32_t from_end = (cua__hashmap_state_slots(ks, vs) - p.slot) * cua__hashmap_state_bytes(ks, vs);
+	uint32_t from_end =
+		(cua__hashmap_state_slots(ks, vs) - p.slot) * cua__hashmap_state_bytes(ks, vs);
 
 	return (char *)view->buckets + (p.bucket + 1) * CUA__HASHMAP_STATE_BUCKET - from_end;
 }
@@ -174,7 +177,8 @@ CUA_FORCE uint32_t cua__hashmap_state_glance(const char *slot)
 }
 
 /* A key or a value of `size` bytes; of 16, each word by itself. */
-CUA_FORCE struct cua_u128 cua__hashmap_state_load(const char *at, uint32_t size, enum cua_order order)
+CUA_FORCE struct cua_u128 cua__hashmap_state_load(const char *at, uint32_t size,
+						  enum cua_order order)
 {
 	struct cua_u128 v;
 
@@ -205,18 +209,19 @@ CUA_FORCE uint32_t cua__hashmap_state_next(uint32_t state)
 }
 
 /* Slots to look at for a key of this home bucket. */
-CUA_FORCE uint64_t cua__hashmap_state_reach(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					    uint64_t bucket)
+CUA_FORCE uint64_t cua__hashmap_state_reach(const struct cua_hashmap_view *view, uint32_t ks,
+					    uint32_t vs, uint64_t bucket)
 {
 	uint64_t all = cua__hashmap_state_all(view, ks, vs);
-	uint32_t reach = cua_port_load_b32(&cua__hashmap_state_head(view, bucket)->reach, CUA_RELAXED,
-					   CUA__HASHMAP_AT);
+	uint32_t reach = cua_port_load_b32(&cua__hashmap_state_head(view, bucket)->reach,
+					   CUA_RELAXED, CUA__HASHMAP_AT);
 
 	return reach == ~(uint32_t)0 || reach > all ? all : reach;
 }
 
 /* Slots that may hold a key, from its home slot on. */
-CUA_FORCE uint64_t cua__hashmap_state_most(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs)
+CUA_FORCE uint64_t cua__hashmap_state_most(const struct cua_hashmap_view *view, uint32_t ks,
+					   uint32_t vs)
 {
 	return cua__hashmap_most(view) * cua__hashmap_state_slots(ks, vs);
 }
@@ -229,8 +234,8 @@ CUA_FORCE uint64_t cua__hashmap_state_most(const struct cua_hashmap_view *view, 
  * it reads. Without order at first: what a relaxed look mistakes for another key was not there all the time.
  */
 CUA_FORCE int cua__hashmap_state_match(const char *slot, uint32_t ks, uint32_t vs, uint32_t seen,
-				       struct cua_u128 key, cua__hashmap_equal_fn *equal, int locked,
-				       uint32_t *state)
+				       struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				       int locked, uint32_t *state)
 {
 	const char *at = slot + cua__hashmap_state_key_at(ks);
 	struct cua_u128 there;
@@ -256,9 +261,10 @@ CUA_FORCE int cua__hashmap_state_match(const char *slot, uint32_t ks, uint32_t v
  * Finds the key from its home on; sets spot->at and spot->value where spot is not NULL. Only a look for a
  * value waits.
  */
-CUA_FORCE int cua__hashmap_state_lookup(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					struct cua__hashmap_state_place p, struct cua_u128 key,
-					cua__hashmap_equal_fn *equal, struct cua__hashmap_spot *spot)
+CUA_FORCE int cua__hashmap_state_lookup(const struct cua_hashmap_view *view, uint32_t ks,
+					uint32_t vs, struct cua__hashmap_state_place p,
+					struct cua_u128 key, cua__hashmap_equal_fn *equal,
+					struct cua__hashmap_spot *spot)
 {
 	uint64_t left = cua__hashmap_state_reach(view, ks, vs, p.bucket);
 	struct cua_backoff backoff;
@@ -271,12 +277,14 @@ CUA_FORCE int cua__hashmap_state_lookup(const struct cua_hashmap_view *view, uin
 
 		seen = cua__hashmap_state_glance(slot);
 		while (cua__hashmap_state_match(slot, ks, vs, seen, key, equal, 0, &state)) {
-			int wait = vs == 16 && spot &&
-				   (state & CUA__HASHMAP_STATE_PHASE) == CUA__HASHMAP_STATE_CHANGING;
+			int wait =
+				vs == 16 && spot &&
+				(state & CUA__HASHMAP_STATE_PHASE) == CUA__HASHMAP_STATE_CHANGING;
 
 			if (spot && !wait)
-				v = cua__hashmap_state_load(slot + cua__hashmap_state_value_at(ks, vs), vs,
-							    CUA_ACQUIRE);
+				v = cua__hashmap_state_load(
+					slot + cua__hashmap_state_value_at(ks, vs), vs,
+					CUA_ACQUIRE);
 			else if (wait)
 				cua_backoff_wait(&backoff);
 			seen = cua__hashmap_state_glance(slot);
@@ -298,7 +306,8 @@ CUA_FORCE int cua__hashmap_state_lookup(const struct cua_hashmap_view *view, uin
 /* ---- writing ---- */
 
 /* Stores the value of a present key, whose slot is USED with this state, under the lock. */
-CUA_FORCE void cua__hashmap_state_put(char *slot, uint32_t ks, uint32_t vs, uint32_t state, struct cua_u128 v)
+CUA_FORCE void cua__hashmap_state_put(char *slot, uint32_t ks, uint32_t vs, uint32_t state,
+				      struct cua_u128 v)
 {
 	uint32_t next = cua__hashmap_state_next(state);
 
@@ -308,7 +317,8 @@ CUA_FORCE void cua__hashmap_state_put(char *slot, uint32_t ks, uint32_t vs, uint
 	/* only the holder of the lock writes it, so no read-modify-write is needed */
 	cua__hashmap_state_store(slot + cua__hashmap_state_value_at(ks, vs), vs, v);
 	if (vs == 16)
-		cua_port_store_b32(slot, next | CUA__HASHMAP_STATE_USED, CUA_RELEASE, CUA__HASHMAP_AT);
+		cua_port_store_b32(slot, next | CUA__HASHMAP_STATE_USED, CUA_RELEASE,
+				   CUA__HASHMAP_AT);
 }
 
 /* Slots that an insert looks at before it asks whether the map is full. */
@@ -319,14 +329,16 @@ CUA_FORCE void cua__hashmap_state_put(char *slot, uint32_t ks, uint32_t vs, uint
  * one that is there (next is NULL: that stays), of which spot tells. Returns a result, or 0 to come back with
  * the lock released.
  */
-CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					      struct cua__hashmap_state_place home, struct cua_u128 key,
-					      cua__hashmap_equal_fn *equal, struct cua_u128 value,
-					      cua__hashmap_next_fn *next, enum cua_update op,
-					      struct cua__hashmap_spot *spot)
+CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *view, uint32_t ks,
+					      uint32_t vs, struct cua__hashmap_state_place home,
+					      struct cua_u128 key, cua__hashmap_equal_fn *equal,
+					      struct cua_u128 value, cua__hashmap_next_fn *next,
+					      enum cua_update op, struct cua__hashmap_spot *spot)
 {
-	const uint64_t all = cua__hashmap_state_all(view, ks, vs), most = cua__hashmap_state_most(view, ks, vs);
-	uint64_t reach = cua__hashmap_state_reach(view, ks, vs, home.bucket), distance, free_distance = 0;
+	const uint64_t all = cua__hashmap_state_all(view, ks, vs),
+		       most = cua__hashmap_state_most(view, ks, vs);
+	uint64_t reach = cua__hashmap_state_reach(view, ks, vs, home.bucket), distance,
+		 free_distance = 0;
 	uint64_t ask = reach + CUA__HASHMAP_STATE_PATIENCE;
 	struct cua__hashmap_state_place p = home;
 	uint32_t state, free_state = 0;
@@ -356,7 +368,8 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 			   cua__hashmap_state_match(slot, ks, vs, seen, key, equal, 1, &state)) {
 			if (next || spot) {
 				struct cua_u128 old = cua__hashmap_state_load(
-					slot + cua__hashmap_state_value_at(ks, vs), vs, CUA_RELAXED);
+					slot + cua__hashmap_state_value_at(ks, vs), vs,
+					CUA_RELAXED);
 
 				if (next)
 					cua__hashmap_state_put(slot, ks, vs, state,
@@ -377,10 +390,13 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 	cua__hashmap_state_store(free_slot + cua__hashmap_state_value_at(ks, vs), vs, value);
 	if (free_distance >= reach)
 		cua_port_store_b32(&cua__hashmap_state_head(view, home.bucket)->reach,
-				   free_distance < ~(uint32_t)0 ? (uint32_t)free_distance + 1 : ~(uint32_t)0,
+				   free_distance < ~(uint32_t)0 ? (uint32_t)free_distance + 1
+								: ~(uint32_t)0,
 				   CUA_RELEASE, CUA__HASHMAP_AT);
-	cua_port_store_b32(free_slot, state | CUA__HASHMAP_STATE_USED, CUA_RELEASE, CUA__HASHMAP_AT);
-	cua_port_add_u64(&cua__hashmap_counts(view, home.bucket)->inserted, 1, CUA_RELEASE, CUA__HASHMAP_AT);
+	cua_port_store_b32(free_slot, state | CUA__HASHMAP_STATE_USED, CUA_RELEASE,
+			   CUA__HASHMAP_AT);
+	cua_port_add_u64(&cua__hashmap_counts(view, home.bucket)->inserted, 1, CUA_RELEASE,
+			 CUA__HASHMAP_AT);
 	return CUA_HASHMAP_INSERTED;
 }
 
@@ -388,14 +404,15 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
  * In a map with max_probes, where a key of this home lies in the last slot that one may: whether each of these slots
  * is taken, and none by this key; else 0. It needs no lock, for which many inserts of such keys would queue.
  */
-CUA_FORCE int cua__hashmap_state_crowded(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					 struct cua__hashmap_state_place p, struct cua_u128 key,
-					 cua__hashmap_equal_fn *equal)
+CUA_FORCE int cua__hashmap_state_crowded(const struct cua_hashmap_view *view, uint32_t ks,
+					 uint32_t vs, struct cua__hashmap_state_place p,
+					 struct cua_u128 key, cua__hashmap_equal_fn *equal)
 {
 	const uint64_t most = cua__hashmap_state_most(view, ks, vs);
 	uint64_t distance;
 
-	if (most == cua__hashmap_state_all(view, ks, vs) || cua__hashmap_state_reach(view, ks, vs, p.bucket) < most)
+	if (most == cua__hashmap_state_all(view, ks, vs) ||
+	    cua__hashmap_state_reach(view, ks, vs, p.bucket) < most)
 		return 0;
 	for (distance = 0; distance < most; distance++, cua__hashmap_state_step(view, ks, vs, &p)) {
 		char *slot = cua__hashmap_state_slot(view, ks, vs, p);
@@ -412,9 +429,10 @@ CUA_FORCE int cua__hashmap_state_crowded(const struct cua_hashmap_view *view, ui
 /*
  * A write with the lock of the home bucket taken for it; see cua__hashmap_state_write_locked.
  */
-CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				       uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				       struct cua_u128 value, cua__hashmap_next_fn *next, enum cua_update op,
+CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint32_t ks,
+				       uint32_t vs, uint64_t hash, struct cua_u128 key,
+				       cua__hashmap_equal_fn *equal, struct cua_u128 value,
+				       cua__hashmap_next_fn *next, enum cua_update op,
 				       struct cua__hashmap_spot *spot)
 {
 	struct cua__hashmap_state_place home = cua__hashmap_state_home(view, ks, vs, hash);
@@ -431,8 +449,8 @@ CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint
 			result = CUA_HASHMAP_FULL;
 		} else if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
 			/* the unlock is in the winner's branch: a lane never waits for its own warp */
-			result = cua__hashmap_state_write_locked(view, ks, vs, home, key, equal, value, next,
-								 op, spot);
+			result = cua__hashmap_state_write_locked(view, ks, vs, home, key, equal,
+								 value, next, op, spot);
 			cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);
 		}
 		if (!result)
@@ -443,16 +461,18 @@ CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint
 
 /* Under the lock: see cua__hashmap_state_change. */
 CUA_FORCE int cua__hashmap_state_change_locked(uint32_t ks, uint32_t vs, struct cua_u128 key,
-					       cua__hashmap_equal_fn *equal, struct cua__hashmap_spot *spot,
+					       cua__hashmap_equal_fn *equal,
+					       struct cua__hashmap_spot *spot,
 					       struct cua_u128 desired)
 {
 	struct cua_u128 old;
 	uint32_t state;
 
-	if (!cua__hashmap_state_match(spot->at, ks, vs, cua__hashmap_state_glance(spot->at), key, equal, 1,
-				      &state))
+	if (!cua__hashmap_state_match(spot->at, ks, vs, cua__hashmap_state_glance(spot->at), key,
+				      equal, 1, &state))
 		return -1;
-	old = cua__hashmap_state_load(spot->at + cua__hashmap_state_value_at(ks, vs), vs, CUA_RELAXED);
+	old = cua__hashmap_state_load(spot->at + cua__hashmap_state_value_at(ks, vs), vs,
+				      CUA_RELAXED);
 	if (!cua__hashmap_same(old, spot->value)) {
 		spot->value = old;
 		return 0;
@@ -462,9 +482,10 @@ CUA_FORCE int cua__hashmap_state_change_locked(uint32_t ks, uint32_t vs, struct 
 }
 
 /* Erases under the lock of the home bucket. Returns whether the key was there. */
-CUA_FORCE int cua__hashmap_state_erase_locked(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					      struct cua__hashmap_state_place p, struct cua_u128 key,
-					      cua__hashmap_equal_fn *equal, struct cua_u128 *old)
+CUA_FORCE int cua__hashmap_state_erase_locked(const struct cua_hashmap_view *view, uint32_t ks,
+					      uint32_t vs, struct cua__hashmap_state_place p,
+					      struct cua_u128 key, cua__hashmap_equal_fn *equal,
+					      struct cua_u128 *old)
 {
 	struct cua_hashmap_counts *counts = cua__hashmap_counts(view, p.bucket);
 	uint64_t left = cua__hashmap_state_reach(view, ks, vs, p.bucket);
@@ -473,12 +494,12 @@ CUA_FORCE int cua__hashmap_state_erase_locked(const struct cua_hashmap_view *vie
 	for (; left; left--, cua__hashmap_state_step(view, ks, vs, &p)) {
 		char *slot = cua__hashmap_state_slot(view, ks, vs, p);
 
-		if (!cua__hashmap_state_match(slot, ks, vs, cua__hashmap_state_glance(slot), key, equal, 1,
-					      &state))
+		if (!cua__hashmap_state_match(slot, ks, vs, cua__hashmap_state_glance(slot), key,
+					      equal, 1, &state))
 			continue;
 		if (old)
-			*old = cua__hashmap_state_load(slot + cua__hashmap_state_value_at(ks, vs), vs,
-						       CUA_RELAXED);
+			*old = cua__hashmap_state_load(slot + cua__hashmap_state_value_at(ks, vs),
+						       vs, CUA_RELAXED);
 		/* before the slot is free: see FULL above */
 		cua_port_add_u64(&counts->erased, 1, CUA_RELAXED, CUA__HASHMAP_AT);
 		cua_port_store_b32(slot, state & ~CUA__HASHMAP_STATE_PHASE, CUA_RELEASE,
@@ -492,13 +513,13 @@ CUA_FORCE int cua__hashmap_state_erase_locked(const struct cua_hashmap_view *vie
 
 /* Returns 1 and sets *value, where that is not NULL, or returns 0 where the key is absent. */
 CUA_FORCE int cua__hashmap_state_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				      uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				      struct cua_u128 *value)
+				      uint64_t hash, struct cua_u128 key,
+				      cua__hashmap_equal_fn *equal, struct cua_u128 *value)
 {
 	struct cua__hashmap_spot spot;
 
-	if (!cua__hashmap_state_lookup(view, ks, vs, cua__hashmap_state_home(view, ks, vs, hash), key, equal,
-				       value ? &spot : NULL))
+	if (!cua__hashmap_state_lookup(view, ks, vs, cua__hashmap_state_home(view, ks, vs, hash),
+				       key, equal, value ? &spot : NULL))
 		return 0;
 	if (value)
 		*value = spot.value;
@@ -506,33 +527,36 @@ CUA_FORCE int cua__hashmap_state_find(const struct cua_hashmap_view *view, uint3
 }
 
 /* Returns 1 and says in *spot where the key is, for cua__hashmap_state_change, or returns 0. */
-CUA_FORCE int cua__hashmap_state_locate(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+CUA_FORCE int cua__hashmap_state_locate(const struct cua_hashmap_view *view, uint32_t ks,
+					uint32_t vs, uint64_t hash, struct cua_u128 key,
+					cua__hashmap_equal_fn *equal,
 					struct cua__hashmap_spot *spot)
 {
-	return cua__hashmap_state_lookup(view, ks, vs, cua__hashmap_state_home(view, ks, vs, hash), key,
-					 equal, spot);
+	return cua__hashmap_state_lookup(view, ks, vs, cua__hashmap_state_home(view, ks, vs, hash),
+					 key, equal, spot);
 }
 
 /*
  * Adds the pair if the key is absent: INSERTED or FULL. Else EXISTS, and *spot, which may be NULL, says where
  * it is and its value.
  */
-CUA_FORCE int cua__hashmap_state_enter(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				       uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				       struct cua_u128 value, struct cua__hashmap_spot *spot)
+CUA_FORCE int cua__hashmap_state_enter(const struct cua_hashmap_view *view, uint32_t ks,
+				       uint32_t vs, uint64_t hash, struct cua_u128 key,
+				       cua__hashmap_equal_fn *equal, struct cua_u128 value,
+				       struct cua__hashmap_spot *spot)
 {
 	return cua__hashmap_state_write(view, ks, vs, hash, key, equal, value, NULL,
-				       CUA__HASHMAP_NO_OP, spot);
+					CUA__HASHMAP_NO_OP, spot);
 }
 
 /*
  * Adds the pair (key, operand) if the key is absent: INSERTED or FULL. Else EXISTS: its value becomes
  * next(value, operand, op), and *old, which may be NULL, is what it was. `next` runs under a lock.
  */
-CUA_FORCE int cua__hashmap_state_update(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-					struct cua_u128 operand, cua__hashmap_next_fn *next, enum cua_update op,
+CUA_FORCE int cua__hashmap_state_update(const struct cua_hashmap_view *view, uint32_t ks,
+					uint32_t vs, uint64_t hash, struct cua_u128 key,
+					cua__hashmap_equal_fn *equal, struct cua_u128 operand,
+					cua__hashmap_next_fn *next, enum cua_update op,
 					struct cua_u128 *old)
 {
 	struct cua__hashmap_spot spot;
@@ -548,8 +572,9 @@ CUA_FORCE int cua__hashmap_state_update(const struct cua_hashmap_view *view, uin
  * Gives the key at *spot the value `desired` if it still has the value of *spot: 1. Returns 0 where it has
  * another one, which is then in *spot, and -1 where the key is no longer there.
  */
-CUA_FORCE int cua__hashmap_state_change(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+CUA_FORCE int cua__hashmap_state_change(const struct cua_hashmap_view *view, uint32_t ks,
+					uint32_t vs, uint64_t hash, struct cua_u128 key,
+					cua__hashmap_equal_fn *equal,
 					struct cua__hashmap_spot *spot, struct cua_u128 desired)
 {
 	struct cua__hashmap_state_place home = cua__hashmap_state_home(view, ks, vs, hash);
@@ -560,7 +585,8 @@ CUA_FORCE int cua__hashmap_state_change(const struct cua_hashmap_view *view, uin
 	cua_backoff_init(&backoff);
 	while (result == 2) {
 		if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
-			result = cua__hashmap_state_change_locked(ks, vs, key, equal, spot, desired);
+			result =
+				cua__hashmap_state_change_locked(ks, vs, key, equal, spot, desired);
 			cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);
 		} else {
 			cua__backoff_wait_upto(&backoff, CUA__HASHMAP_LONGEST_WAIT);
@@ -570,9 +596,9 @@ CUA_FORCE int cua__hashmap_state_change(const struct cua_hashmap_view *view, uin
 }
 
 /* Removes the key. Returns 1 and sets *old to its value, where old is not NULL; or 0 where it was absent. */
-CUA_FORCE int cua__hashmap_state_erase(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				       uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				       struct cua_u128 *old)
+CUA_FORCE int cua__hashmap_state_erase(const struct cua_hashmap_view *view, uint32_t ks,
+				       uint32_t vs, uint64_t hash, struct cua_u128 key,
+				       cua__hashmap_equal_fn *equal, struct cua_u128 *old)
 {
 	struct cua__hashmap_state_place home = cua__hashmap_state_home(view, ks, vs, hash);
 	struct cua_spinlock *lock = &cua__hashmap_state_head(view, home.bucket)->lock;
@@ -584,7 +610,8 @@ CUA_FORCE int cua__hashmap_state_erase(const struct cua_hashmap_view *view, uint
 		if (!cua__hashmap_state_lookup(view, ks, vs, home, key, equal, NULL)) {
 			result = 0;
 		} else if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
-			result = cua__hashmap_state_erase_locked(view, ks, vs, home, key, equal, old);
+			result = cua__hashmap_state_erase_locked(view, ks, vs, home, key, equal,
+								 old);
 			cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);
 		}
 		if (result < 0)
@@ -611,8 +638,10 @@ CUA_FORCE int cua__hashmap_state_at(const struct cua_hashmap_view *view, uint32_
 			return 0;
 		if ((state & CUA__HASHMAP_STATE_PHASE) == CUA__HASHMAP_STATE_CHANGING)
 			continue;
-		*key = cua__hashmap_state_load(slot + cua__hashmap_state_key_at(ks), ks, CUA_ACQUIRE);
-		*value = cua__hashmap_state_load(slot + cua__hashmap_state_value_at(ks, vs), vs, CUA_ACQUIRE);
+		*key = cua__hashmap_state_load(slot + cua__hashmap_state_key_at(ks), ks,
+					       CUA_ACQUIRE);
+		*value = cua__hashmap_state_load(slot + cua__hashmap_state_value_at(ks, vs), vs,
+						 CUA_ACQUIRE);
 		if (cua__hashmap_state_glance(slot) == state)
 			return 1;
 	}

@@ -53,10 +53,13 @@
 struct cua__hashmap_seen {
 	int there; /* as of cua__hashmap_word_search: 1, 0 or -1 */
 	uint32_t home;
-	uint32_t bucket; /* where it is, if it is there; a walk for a free slot: where it can be put */
-	uint32_t slot;   /* of the key; or the first EMPTY one; a walk for a free slot: that one, or NONE */
+	uint32_t
+		bucket; /* where it is, if it is there; a walk for a free slot: where it can be put */
+	uint32_t
+		slot; /* of the key; or the first EMPTY one; a walk for a free slot: that one, or NONE */
 	uint32_t distance; /* a walk for a free slot: of that bucket */
-	uint64_t head; /* the half with the classes, of the bucket that was looked at; the home's after a look at it */
+	uint64_t
+		head; /* the half with the classes, of the bucket that was looked at; the home's after a look at it */
 	struct cua_u128 value;
 };
 
@@ -67,10 +70,12 @@ struct cua__hashmap_seen {
 #define CUA__TILE_TRIES 4
 
 /* Whether this code serves such a map by tiles. */
-#define CUA__HASHMAP_HAS_TILES(view, ks, vs)                                                                 \
-	(CUA_WARP_LANES > 1 && CUA__HASHMAP_IS_WORDS(view, ks, vs) && cua__hashmap_has_words(ks, vs))
+#define CUA__HASHMAP_HAS_TILES(view, ks, vs)                                                       \
+	(CUA_WARP_LANES > 1 && CUA__HASHMAP_IS_WORDS(view, ks, vs) &&                              \
+	 cua__hashmap_has_words(ks, vs))
 
-CUA_FORCE struct cua_u128 cua__tile_key(uint32_t mask, uint32_t ks, struct cua_u128 key, uint32_t lane)
+CUA_FORCE struct cua_u128 cua__tile_key(uint32_t mask, uint32_t ks, struct cua_u128 key,
+					uint32_t lane)
 {
 	if (ks == 4)
 		key.lo = cua_port_shuffle_u32(mask, (uint32_t)key.lo, lane);
@@ -90,8 +95,8 @@ CUA_FORCE uint32_t cua__tile_home(const struct cua_hashmap_view *view, uint64_t 
 }
 
 /* cua__hashmap_word_probe, of numbers that are less than 2^32. */
-CUA_FORCE uint32_t cua__tile_probe(const struct cua_hashmap_view *view, uint32_t home, uint64_t hash,
-				   uint32_t distance)
+CUA_FORCE uint32_t cua__tile_probe(const struct cua_hashmap_view *view, uint32_t home,
+				   uint64_t hash, uint32_t distance)
 {
 	const uint32_t n = (uint32_t)view->n_buckets, step = (uint32_t)(hash >> 4) | 1;
 	const uint32_t mask = n < CUA__HASHMAP_WINDOW ? n - 1 : (uint32_t)CUA__HASHMAP_WINDOW - 1;
@@ -122,8 +127,8 @@ CUA_FORCE void cua__tile_load(const char *at, int wide, uint64_t out[2])
  * lane i ^ r when each lane has put what it read in that order; and then the lanes exchange. Without branches on the
  * lane: the compiler would make two copies of the code, and the lanes would not converge.
  */
-CUA_FORCE void cua__tile_read(const struct cua_hashmap_view *view, int wide, uint32_t mask, uint32_t lanes,
-			      uint32_t bucket, uint64_t w[8])
+CUA_FORCE void cua__tile_read(const struct cua_hashmap_view *view, int wide, uint32_t mask,
+			      uint32_t lanes, uint32_t bucket, uint64_t w[8])
 {
 	const uint32_t lane = cua_port_lane(), part = lane % 4;
 	uint32_t j, bit, half;
@@ -134,32 +139,34 @@ CUA_FORCE void cua__tile_read(const struct cua_hashmap_view *view, int wide, uin
 
 		w[2 * j] = w[2 * j + 1] = 0;
 		if (lanes >> j & 1)
-			cua__tile_load(cua__hashmap_word_bucket(view, b) + 16 * (part ^ j), wide, w + 2 * j);
+			cua__tile_load(cua__hashmap_word_bucket(view, b) + 16 * (part ^ j), wide,
+				       w + 2 * j);
 	}
 	CUA__UNROLL
 	for (bit = 1; bit < 4; bit *= 2)
 		CUA__UNROLL
-		for (j = 0; j < 4; j++)
-			CUA__UNROLL
-			for (half = 0; half < 2; half++) {
-				const uint64_t low = w[2 * j + half], high = w[2 * (j | bit) + half];
+	for (j = 0; j < 4; j++)
+		CUA__UNROLL
+	for (half = 0; half < 2; half++) {
+		const uint64_t low = w[2 * j + half], high = w[2 * (j | bit) + half];
 
-				if (j & bit)
-					continue;
-				w[2 * j + half] = part & bit ? high : low;
-				w[2 * (j | bit) + half] = part & bit ? low : high;
-			}
+		if (j & bit)
+			continue;
+		w[2 * j + half] = part & bit ? high : low;
+		w[2 * (j | bit) + half] = part & bit ? low : high;
+	}
 	CUA__UNROLL
 	for (j = 1; j < 4; j++)
 		CUA__UNROLL
-		for (half = 0; half < 2; half++)
-			w[2 * j + half] = cua_port_shuffle_u64(mask, w[2 * j + half], lane ^ j);
+	for (half = 0; half < 2; half++)
+		w[2 * j + half] = cua_port_shuffle_u64(mask, w[2 * j + half], lane ^ j);
 }
 
 /* What a bucket that is in registers says of a key: there, and the value or the slot that goes with it, see
  * cua__hashmap_seen. Returns the first slot that has no pair, or NONE. */
-CUA_FORCE uint32_t cua__tile_search(uint32_t ks, uint32_t vs, const uint64_t w[8], struct cua_u128 key,
-				    cua__hashmap_equal_fn *equal, struct cua__hashmap_seen *seen)
+CUA_FORCE uint32_t cua__tile_search(uint32_t ks, uint32_t vs, const uint64_t w[8],
+				    struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				    struct cua__hashmap_seen *seen)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs);
@@ -186,15 +193,17 @@ CUA_FORCE uint32_t cua__tile_search(uint32_t ks, uint32_t vs, const uint64_t w[8
 }
 
 /* Where a key is that was found. */
-CUA_FORCE char *cua__tile_at(const struct cua_hashmap_view *view, int wide, const struct cua__hashmap_seen *seen)
+CUA_FORCE char *cua__tile_at(const struct cua_hashmap_view *view, int wide,
+			     const struct cua__hashmap_seen *seen)
 {
 	return cua__hashmap_word_bucket(view, seen->bucket) + (seen->slot + 1) * (wide ? 16 : 8);
 }
 
 /* Each lane of mask looks for its key in one bucket. What lanes without a key learn has no meaning. */
-CUA_FORCE void cua__tile_look_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
-				 uint32_t bucket, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				 enum cua_order order, struct cua__hashmap_seen *seen)
+CUA_FORCE void cua__tile_look_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				 uint32_t mask, uint32_t bucket, struct cua_u128 key,
+				 cua__hashmap_equal_fn *equal, enum cua_order order,
+				 struct cua__hashmap_seen *seen)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	uint64_t w[8];
@@ -210,7 +219,8 @@ CUA_FORCE void cua__tile_look_at(const struct cua_hashmap_view *view, uint32_t k
 		/* the lane's own look comes after those that were made for it */
 		cua_port_sync_warp(mask);
 		if (seen->there > 0)
-			(void)cua__hashmap_word_load(cua__tile_at(view, wide, seen), wide, CUA_ACQUIRE);
+			(void)cua__hashmap_word_load(cua__tile_at(view, wide, seen), wide,
+						     CUA_ACQUIRE);
 	}
 }
 
@@ -226,16 +236,19 @@ CUA_FORCE uint32_t cua__tile_farthest(const struct cua_hashmap_view *view, uint6
 CUA_FORCE uint32_t cua__tile_far(const struct cua_hashmap_view *view, int wide, uint64_t hash,
 				 const struct cua__hashmap_seen *seen)
 {
-	const uint32_t far = cua__hashmap_class_far(wide, wide ? seen->head : seen->head >> 32, hash);
+	const uint32_t far =
+		cua__hashmap_class_far(wide, wide ? seen->head : seen->head >> 32, hash);
 
 	if (far < cua__hashmap_class_most(wide))
 		return far;
 	if (!wide)
 		return cua__tile_farthest(view, seen->head);
 	/* after the classes; see cua__hashmap_word_reach */
-	(void)cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home) + 8, CUA_ACQUIRE, CUA__HASHMAP_AT);
-	return cua__tile_farthest(view, cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home), CUA_RELAXED,
-							  CUA__HASHMAP_AT));
+	(void)cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home) + 8, CUA_ACQUIRE,
+				CUA__HASHMAP_AT);
+	return cua__tile_farthest(view,
+				  cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home),
+						    CUA_RELAXED, CUA__HASHMAP_AT));
 }
 
 /*
@@ -245,10 +258,10 @@ CUA_FORCE uint32_t cua__tile_far(const struct cua_hashmap_view *view, int wide, 
  * With `free` it looks from the home on, up to the first place for the key and as far as the key may be: that is `far`
  * where the home's class says no less. there = -1 then means that the home has EMPTY slots.
  */
-CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
-			      int pending, uint32_t far, uint64_t hash, struct cua_u128 key,
-			      cua__hashmap_equal_fn *equal, enum cua_order order, int free,
-			      struct cua__hashmap_seen *seen)
+CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+			      uint32_t mask, int pending, uint32_t far, uint64_t hash,
+			      struct cua_u128 key, cua__hashmap_equal_fn *equal,
+			      enum cua_order order, int free, struct cua__hashmap_seen *seen)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t part = cua_port_lane() % 4, base = cua_port_lane() - part;
@@ -280,7 +293,8 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 			seen->slot = here.slot;
 			seen->bucket = bucket;
 			if (order != CUA_RELAXED)
-				(void)cua__hashmap_word_load(cua__tile_at(view, wide, seen), wide, CUA_ACQUIRE);
+				(void)cua__hashmap_word_load(cua__tile_at(view, wide, seen), wide,
+							     CUA_ACQUIRE);
 			pending = 0;
 			continue;
 		}
@@ -289,8 +303,8 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 		} else {
 			if (distance == 0) {
 				const uint32_t most = cua__hashmap_class_most(wide);
-				const uint32_t of_class =
-					cua__hashmap_class_far(wide, wide ? w[1] : w[0] >> 32, hash);
+				const uint32_t of_class = cua__hashmap_class_far(
+					wide, wide ? w[1] : w[0] >> 32, hash);
 
 				/* no order among the loads: also one before the last may seem EMPTY */
 				if (here.slot != CUA__TILE_NONE)
@@ -318,9 +332,10 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 }
 
 /* Both. A lane without a key that has a slot is not active. */
-CUA_FORCE void cua__tile_look(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
-			      int active, uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-			      enum cua_order order, struct cua__hashmap_seen *seen)
+CUA_FORCE void cua__tile_look(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+			      uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
+			      cua__hashmap_equal_fn *equal, enum cua_order order,
+			      struct cua__hashmap_seen *seen)
 {
 	uint32_t far = 0;
 
@@ -344,16 +359,18 @@ CUA_FORCE void cua__tile_spot(const struct cua_hashmap_view *view, uint32_t ks, 
 }
 
 /* Returns 1 where the lane's key is there, with its value. */
-CUA_FORCE int cua__tile_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
-			     int active, uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-			     enum cua_order order, struct cua_u128 *value)
+CUA_FORCE int cua__tile_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+			     uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
+			     cua__hashmap_equal_fn *equal, enum cua_order order,
+			     struct cua_u128 *value)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	const char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
 
 	cua__tile_look(view, ks, vs, mask, active && !cell, hash, key, equal, order, &seen);
 	if (cell && active) {
-		struct cua_u128 w = cua__hashmap_word_load(cell, cua__hashmap_is_wide(ks, vs), CUA_ACQUIRE);
+		struct cua_u128 w =
+			cua__hashmap_word_load(cell, cua__hashmap_is_wide(ks, vs), CUA_ACQUIRE);
 
 		seen.there = !cua__hashmap_word_empty(w);
 		seen.value = cua__hashmap_word_value(ks, vs, w);
@@ -366,22 +383,24 @@ CUA_FORCE int cua__tile_find(const struct cua_hashmap_view *view, uint32_t ks, u
  * Where the lane's key is there with the value *expected it becomes `desired`: EXISTS; with another one that goes to
  * *expected: DIFFERS. Else 0, and where the key has a cell or was gone meanwhile -1: to be done alone.
  */
-CUA_FORCE int cua__tile_compare_exchange(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					 uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
-					 cua__hashmap_equal_fn *equal, struct cua_u128 *expected,
-					 struct cua_u128 desired)
+CUA_FORCE int cua__tile_compare_exchange(const struct cua_hashmap_view *view, uint32_t ks,
+					 uint32_t vs, uint32_t mask, int active, uint64_t hash,
+					 struct cua_u128 key, cua__hashmap_equal_fn *equal,
+					 struct cua_u128 *expected, struct cua_u128 desired)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	const int has_cell = cua__hashmap_word_cell(view, ks, vs, key, equal) != NULL;
 	int result;
 
-	cua__tile_look(view, ks, vs, mask, active && !has_cell, hash, key, equal, CUA_ACQUIRE, &seen);
+	cua__tile_look(view, ks, vs, mask, active && !has_cell, hash, key, equal, CUA_ACQUIRE,
+		       &seen);
 	if (!active || has_cell || seen.there <= 0)
 		return active && has_cell ? -1 : 0;
 	cua__tile_spot(view, ks, vs, key, &seen, &spot);
 	spot.value = seen.value;
-	result = cua__hashmap_compare_exchange_at(view, ks, vs, hash, key, equal, &spot, expected, desired);
+	result = cua__hashmap_compare_exchange_at(view, ks, vs, hash, key, equal, &spot, expected,
+						  desired);
 	return result ? result : -1;
 }
 
@@ -396,8 +415,8 @@ CUA_FORCE struct cua_hashmap_counts *cua__tile_counts(const struct cua_hashmap_v
  * Without order, as bulk calls do, it rests on the L2 and not on the memory model that others do not see this before
  * the count of an erase whose slot was taken: all of them take effect there, one after the other.
  */
-CUA_FORCE void cua__tile_count(const struct cua_hashmap_view *view, uint32_t mask, enum cua_order order,
-			       uint32_t *added)
+CUA_FORCE void cua__tile_count(const struct cua_hashmap_view *view, uint32_t mask,
+			       enum cua_order order, uint32_t *added)
 {
 	if (order != CUA_RELAXED)
 		cua_port_sync_warp(mask);
@@ -414,8 +433,8 @@ CUA_FORCE void cua__tile_count(const struct cua_hashmap_view *view, uint32_t mas
  */
 CUA_FORCE int cua__tile_enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				   uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
-				   cua__hashmap_equal_fn *equal, struct cua_u128 value, enum cua_order order,
-				   struct cua__hashmap_seen *seen)
+				   cua__hashmap_equal_fn *equal, struct cua_u128 value,
+				   enum cua_order order, struct cua__hashmap_seen *seen)
 {
 	const enum cua_order both = order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL;
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
@@ -428,9 +447,9 @@ CUA_FORCE int cua__tile_enter_home(const struct cua_hashmap_view *view, uint32_t
 	if (seen->there > 0)
 		return CUA_HASHMAP_EXISTS;
 	if (seen->there < 0) {
-		result = cua__hashmap_word_claim(cua__hashmap_word_bucket(view, seen->home), ks, vs,
-						 seen->slot, key, equal,
-						 cua__hashmap_word_of(ks, vs, key, value), both, &spot);
+		result = cua__hashmap_word_claim(
+			cua__hashmap_word_bucket(view, seen->home), ks, vs, seen->slot, key, equal,
+			cua__hashmap_word_of(ks, vs, key, value), both, &spot);
 		seen->value = cua__hashmap_word_value(ks, vs, spot.word);
 	}
 	return result;
@@ -460,18 +479,20 @@ CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t
 	seen->slot = CUA__TILE_NONE;
 	home = cua__hashmap_word_bucket(view, seen->home);
 	if (active)
-		head.lo = cua_port_fetch_or_b64(home, CUA__HASHMAP_LOCKED, CUA_ACQUIRE, CUA__HASHMAP_AT);
+		head.lo = cua_port_fetch_or_b64(home, CUA__HASHMAP_LOCKED, CUA_ACQUIRE,
+						CUA__HASHMAP_AT);
 	/* the lanes of the tile look for the one that has the lock */
 	cua_port_sync_warp(mask);
-	cua__tile_walk(view, ks, vs, mask, active, cua__tile_farthest(view, head.lo), hash, key, equal,
-		       CUA_RELAXED, 1, seen);
+	cua__tile_walk(view, ks, vs, mask, active, cua__tile_farthest(view, head.lo), hash, key,
+		       equal, CUA_RELAXED, 1, seen);
 	if (seen->there)
 		result = seen->there > 0 ? CUA_HASHMAP_EXISTS : -1;
 	if (head.lo & CUA__HASHMAP_LOCKED)
 		return result;
 	if (wide)
-		head.hi = seen->there > 0 ? cua_port_load_b64(home + 8, CUA_RELAXED, CUA__HASHMAP_AT)
-					  : seen->head;
+		head.hi = seen->there > 0
+				  ? cua_port_load_b64(home + 8, CUA_RELAXED, CUA__HASHMAP_AT)
+				  : seen->head;
 	if (seen->there == 0 && seen->slot != CUA__TILE_NONE) {
 		char *bucket = cua__hashmap_word_bucket(view, seen->bucket);
 		const uint32_t slots = cua__hashmap_word_slots(ks, vs);
@@ -495,7 +516,8 @@ CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t
 	return result;
 }
 
-CUA_FORCE struct cua_u128 cua__tile_value(uint32_t vs, uint32_t mask, struct cua_u128 value, uint32_t lane)
+CUA_FORCE struct cua_u128 cua__tile_value(uint32_t vs, uint32_t mask, struct cua_u128 value,
+					  uint32_t lane)
 {
 	if (vs == 4)
 		value.lo = cua_port_shuffle_u32(mask, (uint32_t)value.lo, lane);
@@ -517,7 +539,8 @@ CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t 
 				  struct cua_u128 value, struct cua_u128 *value_there)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
-	const uint32_t lane = cua_port_lane(), base = lane & ~(CUA__TILE_GROUP - 1), part = lane % 4;
+	const uint32_t lane = cua_port_lane(), base = lane & ~(CUA__TILE_GROUP - 1),
+		       part = lane % 4;
 	const struct cua_u128 word = cua__hashmap_word_of(ks, vs, key, value);
 	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
 	const uint32_t home = cua__tile_home(view, hash);
@@ -530,7 +553,8 @@ CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t 
 	int pending = active, result = 0, mine = 0, owns;
 
 	if (active && lane == base)
-		head.lo = cua_port_fetch_or_b64(at_home, CUA__HASHMAP_LOCKED, CUA_ACQUIRE, CUA__HASHMAP_AT);
+		head.lo = cua_port_fetch_or_b64(at_home, CUA__HASHMAP_LOCKED, CUA_ACQUIRE,
+						CUA__HASHMAP_AT);
 	/* the group looks for the one that has the lock */
 	cua_port_sync_warp(mask);
 	head.lo = cua_port_shuffle_u64(mask, head.lo, base);
@@ -539,7 +563,8 @@ CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t 
 	while (cua_port_ballot(mask, pending)) {
 		const uint32_t d = distance + (lane - base) / 4;
 		const int looks = pending && d < view->n_buckets;
-		char *at = cua__hashmap_word_bucket(view, cua__tile_probe(view, home, hash, d)) + 16 * part;
+		char *at = cua__hashmap_word_bucket(view, cua__tile_probe(view, home, hash, d)) +
+			   16 * part;
 		uint32_t hits, frees, empties;
 		struct cua_u128 first, second, there;
 		uint64_t w[2] = {0, 0}, classes;
@@ -559,24 +584,30 @@ CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t 
 		hits = cua_port_ballot(mask, in_first || in_second) >> base & 255;
 		frees = cua_port_ballot(mask, first_free || second_free) >> base & 255;
 		/* not only the last: there is no order among the loads */
-		empties = cua_port_ballot(mask, looks && ((part && cua__hashmap_word_empty(first)) ||
-							  (!wide && cua__hashmap_word_empty(second)))) >>
-				  base & 255;
+		empties = cua_port_ballot(mask,
+					  looks && ((part && cua__hashmap_word_empty(first)) ||
+						    (!wide && cua__hashmap_word_empty(second)))) >>
+				  base &
+			  255;
 		classes = cua_port_shuffle_u64(mask, w[wide != 0], base);
-		there = cua__tile_value(vs, mask, cua__hashmap_word_value(ks, vs, in_second ? second : first),
+		there = cua__tile_value(vs, mask,
+					cua__hashmap_word_value(ks, vs, in_second ? second : first),
 					base + (hits ? cua_port_ffs_u32(hits) - 1 : 0));
 		if (!pending)
 			continue;
 		if (!distance) {
 			const uint32_t most = cua__hashmap_class_most(wide);
-			const uint32_t of_class = cua__hashmap_class_far(wide, wide ? classes : classes >> 32, hash);
+			const uint32_t of_class =
+				cua__hashmap_class_far(wide, wide ? classes : classes >> 32, hash);
 
 			head.hi = wide ? classes : 0;
 			far = of_class < most ? of_class : far;
 		}
 		if (hits) {
 			/* one that its insert has not told the home counts as present when it has */
-			result = distance + (cua_port_ffs_u32(hits) - 1) / 4 <= far ? CUA_HASHMAP_EXISTS : 0;
+			result = distance + (cua_port_ffs_u32(hits) - 1) / 4 <= far
+					 ? CUA_HASHMAP_EXISTS
+					 : 0;
 			*value_there = there;
 			mine = 0;
 			pending = 0;
@@ -596,7 +627,8 @@ CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t 
 			}
 			distance += 2;
 			pending = far >= distance || owner == CUA__TILE_NONE;
-			if (pending && (distance >= view->n_buckets || distance > CUA__TILE_PATIENCE)) {
+			if (pending &&
+			    (distance >= view->n_buckets || distance > CUA__TILE_PATIENCE)) {
 				result = -1;
 				pending = 0;
 			}
@@ -623,15 +655,15 @@ CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t 
  * not NULL, its value becomes next(value, operand). Returns INSERTED, or EXISTS with the value before in the spot;
  * else, and where others were faster, 0, and has done nothing.
  */
-CUA_FORCE int cua__tile_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
-			      int active, uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-			      struct cua_u128 operand, cua__hashmap_next_fn *next,
-			      struct cua__hashmap_spot *spot)
+CUA_FORCE int cua__tile_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+			      uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
+			      cua__hashmap_equal_fn *equal, struct cua_u128 operand,
+			      cua__hashmap_next_fn *next, struct cua__hashmap_spot *spot)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	uint32_t added;
-	int result = cua__tile_enter_home(view, ks, vs, mask, active, hash, key, equal, operand, CUA_ACQUIRE,
-					  &seen);
+	int result = cua__tile_enter_home(view, ks, vs, mask, active, hash, key, equal, operand,
+					  CUA_ACQUIRE, &seen);
 
 	/* before one of the lanes may wait for a full map to be certain */
 	added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));
@@ -649,9 +681,9 @@ CUA_FORCE int cua__tile_write(const struct cua_hashmap_view *view, uint32_t ks, 
 }
 
 /* Removes the lane's key. Returns 1; or 0 where it was absent. `order` is one of a CAS, and releases. */
-CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint32_t mask,
-			      int active, uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-			      enum cua_order order)
+CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+			      uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
+			      cua__hashmap_equal_fn *equal, enum cua_order order)
 {
 	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
@@ -674,152 +706,162 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 }
 
 /* name##_contains_tile and name##_erase_tile; values have vs bytes. */
-#define CUA__DEFINE_HASH_ANY_TILE(name, K, vs, equal_fn)                                                     \
-	CUA_FN int name##_contains_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,      \
-					K key)                                                               \
-	{                                                                                                    \
-		struct cua_u128 there;                                                                       \
-                                                                                                             \
-		if (!CUA__HASHMAP_FITS(view, sizeof(K), vs))                                                 \
-			return 0;                                                                            \
-		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), vs))                                            \
-			return active && name##_contains(view, key);                                         \
-		return cua__tile_find(view, sizeof(K), vs, mask, active, name##__hash(view, key),            \
-				      cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQUIRE, &there); \
-	}                                                                                                    \
-	CUA_FN int name##_erase_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key)  \
-	{                                                                                                    \
-		if (!CUA__HASHMAP_FITS(view, sizeof(K), vs))                                                 \
-			return 0;                                                                            \
-		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), vs))                                            \
-			return active && name##_erase(view, key);                                            \
-		return cua__tile_erase(view, sizeof(K), vs, mask, active, name##__hash(view, key),           \
-				       cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQ_REL);           \
+#define CUA__DEFINE_HASH_ANY_TILE(name, K, vs, equal_fn)                                           \
+	CUA_FN int name##_contains_tile(const struct cua_hashmap_view *view, uint32_t mask,        \
+					int active, K key)                                         \
+	{                                                                                          \
+		struct cua_u128 there;                                                             \
+                                                                                                   \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), vs))                                       \
+			return 0;                                                                  \
+		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), vs))                                  \
+			return active && name##_contains(view, key);                               \
+		return cua__tile_find(view, sizeof(K), vs, mask, active, name##__hash(view, key),  \
+				      cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQUIRE,   \
+				      &there);                                                     \
+	}                                                                                          \
+	CUA_FN int name##_erase_tile(const struct cua_hashmap_view *view, uint32_t mask,           \
+				     int active, K key)                                            \
+	{                                                                                          \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), vs))                                       \
+			return 0;                                                                  \
+		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), vs))                                  \
+			return active && name##_erase(view, key);                                  \
+		return cua__tile_erase(view, sizeof(K), vs, mask, active, name##__hash(view, key), \
+				       cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQ_REL); \
 	}
 
-#define CUA__DEFINE_HASHSET_TILE(name, K, equal_fn)                                                          \
-	CUA__DEFINE_HASH_ANY_TILE(name, K, 0, equal_fn)                                                      \
-	CUA__RARE int name##__insert_alone(const struct cua_hashmap_view *view, K key)                       \
-	{                                                                                                    \
-		return name##_insert(view, key);                                                             \
-	}                                                                                                    \
-	CUA_FN int name##_insert_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key) \
-	{                                                                                                    \
-		const struct cua_u128 none = {0, 0};                                                         \
-		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                                      \
-		int result = 0;                                                                              \
-                                                                                                             \
-		if (!CUA__HASHMAP_FITS(view, sizeof(K), 0))                                                  \
-			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                                         \
-		if (CUA__HASHMAP_HAS_TILES(view, sizeof(K), 0))                                              \
-			result = cua__tile_write(view, sizeof(K), 0, mask, active, name##__hash(view, key),  \
-						 cua__hashmap_bits(&key, sizeof(K)), equal_fn, none, NULL,   \
-						 &spot);                                                     \
-		return result || !active ? result : name##__insert_alone(view, key);                         \
+#define CUA__DEFINE_HASHSET_TILE(name, K, equal_fn)                                                \
+	CUA__DEFINE_HASH_ANY_TILE(name, K, 0, equal_fn)                                            \
+	CUA__RARE int name##__insert_alone(const struct cua_hashmap_view *view, K key)             \
+	{                                                                                          \
+		return name##_insert(view, key);                                                   \
+	}                                                                                          \
+	CUA_FN int name##_insert_tile(const struct cua_hashmap_view *view, uint32_t mask,          \
+				      int active, K key)                                           \
+	{                                                                                          \
+		const struct cua_u128 none = {0, 0};                                               \
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
+		int result = 0;                                                                    \
+                                                                                                   \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), 0))                                        \
+			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                               \
+		if (CUA__HASHMAP_HAS_TILES(view, sizeof(K), 0))                                    \
+			result = cua__tile_write(                                                  \
+				view, sizeof(K), 0, mask, active, name##__hash(view, key),         \
+				cua__hashmap_bits(&key, sizeof(K)), equal_fn, none, NULL, &spot);  \
+		return result || !active ? result : name##__insert_alone(view, key);               \
 	}
 
-#define CUA__DEFINE_HASHMAP_TILE(name, K, V, equal_fn)                                                       \
-	CUA__DEFINE_HASH_ANY_TILE(name, K, sizeof(V), equal_fn)                                              \
-	CUA__RARE int name##__insert_or_get_alone(const struct cua_hashmap_view *view, K key, V value,       \
-						  V *there)                                                  \
-	{                                                                                                    \
-		return name##_insert_or_get(view, key, value, there);                                        \
-	}                                                                                                    \
-	CUA__RARE int name##__exchange_alone(const struct cua_hashmap_view *view, K key, V value, V *old)    \
-	{                                                                                                    \
-		return name##_exchange(view, key, value, old);                                               \
-	}                                                                                                    \
-	CUA_FORCE int name##__write_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,     \
-					 K key, V operand, cua__hashmap_next_fn *next,                       \
-					 struct cua__hashmap_spot *spot)                                     \
-	{                                                                                                    \
-		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                          \
-			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                                         \
-		return CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V))                                    \
-			       ? cua__tile_write(view, sizeof(K), sizeof(V), mask, active,                   \
-						 name##__hash(view, key), cua__hashmap_bits(&key, sizeof(K)), \
-						 equal_fn, cua__hashmap_bits(&operand, sizeof(V)), next, spot) \
-			       : 0;                                                                          \
-	}                                                                                                    \
-	CUA_FN int name##_find_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key,   \
-				    V *value)                                                                \
-	{                                                                                                    \
-		struct cua_u128 there;                                                                       \
-                                                                                                             \
-		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                          \
-			return 0;                                                                            \
-		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                                     \
-			return active && name##_find(view, key, value);                                      \
-		if (!cua__tile_find(view, sizeof(K), sizeof(V), mask, active, name##__hash(view, key),       \
-				    cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQUIRE, &there))      \
-			return 0;                                                                            \
-		cua__hashmap_unbits(value, sizeof(V), there);                                                \
-		return 1;                                                                                    \
-	}                                                                                                    \
-	CUA_FN int name##_insert_or_get_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, \
-					     K key, V value, V *there)                                       \
-	{                                                                                                    \
-		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                                      \
-		int result = name##__write_tile(view, mask, active, key, value, NULL, &spot);                \
-                                                                                                             \
-		if (result == CUA_HASHMAP_EXISTS)                                                            \
-			cua__hashmap_unbits(there, sizeof(V), spot.value);                                   \
-		else if (result == CUA_HASHMAP_INSERTED)                                                     \
-			*there = value;                                                                      \
-		else if (!result && active)                                                                  \
-			result = name##__insert_or_get_alone(view, key, value, there);                       \
-		return result;                                                                               \
-	}                                                                                                    \
-	CUA_FN int name##_insert_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key, \
-				      V value)                                                               \
-	{                                                                                                    \
-		V there;                                                                                     \
-                                                                                                             \
-		return name##_insert_or_get_tile(view, mask, active, key, value, &there);                    \
-	}                                                                                                    \
-	CUA_FN int name##_exchange_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,      \
-					K key, V value, V *old)                                              \
-	{                                                                                                    \
-		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                                      \
-		int result = name##__write_tile(view, mask, active, key, value, cua__hashmap_next_assign,    \
-						&spot);                                                      \
-                                                                                                             \
-		if (result == CUA_HASHMAP_EXISTS)                                                            \
-			cua__hashmap_unbits(old, sizeof(V), spot.value);                                     \
-		else if (!result && active)                                                                  \
-			result = name##__exchange_alone(view, key, value, old);                              \
-		return result;                                                                               \
-	}                                                                                                    \
-	CUA__RARE int name##__compare_exchange_alone(const struct cua_hashmap_view *view, K key, V *expected, \
-						     V desired)                                              \
-	{                                                                                                    \
-		return name##_compare_exchange(view, key, expected, desired);                                \
-	}                                                                                                    \
-	CUA_FN int name##_compare_exchange_tile(const struct cua_hashmap_view *view, uint32_t mask,          \
-						int active, K key, V *expected, V desired)                   \
-	{                                                                                                    \
-		struct cua_u128 seen = cua__hashmap_bits(expected, sizeof(V));                               \
-		int result = -1;                                                                             \
-                                                                                                             \
-		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                          \
-			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                                         \
-		if (CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                                      \
-			result = cua__tile_compare_exchange(                                                 \
-				view, sizeof(K), sizeof(V), mask, active, name##__hash(view, key),           \
-				cua__hashmap_bits(&key, sizeof(K)), equal_fn, &seen,                         \
-				cua__hashmap_bits(&desired, sizeof(V)));                                     \
-		if (result < 0)                                                                              \
-			return active ? name##__compare_exchange_alone(view, key, expected, desired) : 0;    \
-		if (result == CUA_HASHMAP_DIFFERS)                                                           \
-			cua__hashmap_unbits(expected, sizeof(V), seen);                                      \
-		return result;                                                                               \
-	}                                                                                                    \
-	CUA_FN int name##_assign_tile(const struct cua_hashmap_view *view, uint32_t mask, int active, K key, \
-				      V value)                                                               \
-	{                                                                                                    \
-		V old;                                                                                       \
-                                                                                                             \
-		return name##_exchange_tile(view, mask, active, key, value, &old);                           \
+#define CUA__DEFINE_HASHMAP_TILE(name, K, V, equal_fn)                                             \
+	CUA__DEFINE_HASH_ANY_TILE(name, K, sizeof(V), equal_fn)                                    \
+	CUA__RARE int name##__insert_or_get_alone(const struct cua_hashmap_view *view, K key,      \
+						  V value, V *there)                               \
+	{                                                                                          \
+		return name##_insert_or_get(view, key, value, there);                              \
+	}                                                                                          \
+	CUA__RARE int name##__exchange_alone(const struct cua_hashmap_view *view, K key, V value,  \
+					     V *old)                                               \
+	{                                                                                          \
+		return name##_exchange(view, key, value, old);                                     \
+	}                                                                                          \
+	CUA_FORCE int name##__write_tile(const struct cua_hashmap_view *view, uint32_t mask,       \
+					 int active, K key, V operand, cua__hashmap_next_fn *next, \
+					 struct cua__hashmap_spot *spot)                           \
+	{                                                                                          \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
+			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                               \
+		return CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V))                          \
+			       ? cua__tile_write(view, sizeof(K), sizeof(V), mask, active,         \
+						 name##__hash(view, key),                          \
+						 cua__hashmap_bits(&key, sizeof(K)), equal_fn,     \
+						 cua__hashmap_bits(&operand, sizeof(V)), next,     \
+						 spot)                                             \
+			       : 0;                                                                \
+	}                                                                                          \
+	CUA_FN int name##_find_tile(const struct cua_hashmap_view *view, uint32_t mask,            \
+				    int active, K key, V *value)                                   \
+	{                                                                                          \
+		struct cua_u128 there;                                                             \
+                                                                                                   \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
+			return 0;                                                                  \
+		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                           \
+			return active && name##_find(view, key, value);                            \
+		if (!cua__tile_find(view, sizeof(K), sizeof(V), mask, active,                      \
+				    name##__hash(view, key), cua__hashmap_bits(&key, sizeof(K)),   \
+				    equal_fn, CUA_ACQUIRE, &there))                                \
+			return 0;                                                                  \
+		cua__hashmap_unbits(value, sizeof(V), there);                                      \
+		return 1;                                                                          \
+	}                                                                                          \
+	CUA_FN int name##_insert_or_get_tile(const struct cua_hashmap_view *view, uint32_t mask,   \
+					     int active, K key, V value, V *there)                 \
+	{                                                                                          \
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
+		int result = name##__write_tile(view, mask, active, key, value, NULL, &spot);      \
+                                                                                                   \
+		if (result == CUA_HASHMAP_EXISTS)                                                  \
+			cua__hashmap_unbits(there, sizeof(V), spot.value);                         \
+		else if (result == CUA_HASHMAP_INSERTED)                                           \
+			*there = value;                                                            \
+		else if (!result && active)                                                        \
+			result = name##__insert_or_get_alone(view, key, value, there);             \
+		return result;                                                                     \
+	}                                                                                          \
+	CUA_FN int name##_insert_tile(const struct cua_hashmap_view *view, uint32_t mask,          \
+				      int active, K key, V value)                                  \
+	{                                                                                          \
+		V there;                                                                           \
+                                                                                                   \
+		return name##_insert_or_get_tile(view, mask, active, key, value, &there);          \
+	}                                                                                          \
+	CUA_FN int name##_exchange_tile(const struct cua_hashmap_view *view, uint32_t mask,        \
+					int active, K key, V value, V *old)                        \
+	{                                                                                          \
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
+		int result = name##__write_tile(view, mask, active, key, value,                    \
+						cua__hashmap_next_assign, &spot);                  \
+                                                                                                   \
+		if (result == CUA_HASHMAP_EXISTS)                                                  \
+			cua__hashmap_unbits(old, sizeof(V), spot.value);                           \
+		else if (!result && active)                                                        \
+			result = name##__exchange_alone(view, key, value, old);                    \
+		return result;                                                                     \
+	}                                                                                          \
+	CUA__RARE int name##__compare_exchange_alone(const struct cua_hashmap_view *view, K key,   \
+						     V *expected, V desired)                       \
+	{                                                                                          \
+		return name##_compare_exchange(view, key, expected, desired);                      \
+	}                                                                                          \
+	CUA_FN int name##_compare_exchange_tile(const struct cua_hashmap_view *view,               \
+						uint32_t mask, int active, K key, V *expected,     \
+						V desired)                                         \
+	{                                                                                          \
+		struct cua_u128 seen = cua__hashmap_bits(expected, sizeof(V));                     \
+		int result = -1;                                                                   \
+                                                                                                   \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
+			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                               \
+		if (CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                            \
+			result = cua__tile_compare_exchange(                                       \
+				view, sizeof(K), sizeof(V), mask, active, name##__hash(view, key), \
+				cua__hashmap_bits(&key, sizeof(K)), equal_fn, &seen,               \
+				cua__hashmap_bits(&desired, sizeof(V)));                           \
+		if (result < 0)                                                                    \
+			return active ? name##__compare_exchange_alone(view, key, expected,        \
+								       desired)                    \
+				      : 0;                                                         \
+		if (result == CUA_HASHMAP_DIFFERS)                                                 \
+			cua__hashmap_unbits(expected, sizeof(V), seen);                            \
+		return result;                                                                     \
+	}                                                                                          \
+	CUA_FN int name##_assign_tile(const struct cua_hashmap_view *view, uint32_t mask,          \
+				      int active, K key, V value)                                  \
+	{                                                                                          \
+		V old;                                                                             \
+                                                                                                   \
+		return name##_exchange_tile(view, mask, active, key, value, &old);                 \
 	}
 
 #define CUA_DEFINE_HASHMAP_TILE(name, K, V) CUA__DEFINE_HASHMAP_TILE(name, K, V, NULL)
@@ -827,19 +869,20 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 #define CUA_DEFINE_HASHSET_TILE(name, K) CUA__DEFINE_HASHSET_TILE(name, K, NULL)
 #define CUA_DEFINE_HASHSET_TILE_WITH(name, K) CUA__DEFINE_HASHSET_TILE(name, K, name##__equal)
 
-#define CUA_DEFINE_HASHMAP_UPDATE_TILE(update, name)                                                         \
-	CUA__RARE int update##__alone(const struct cua_hashmap_view *view, name##__key_type key,             \
-				      name##__value_type operand)                                            \
-	{                                                                                                    \
-		return update(view, key, operand);                                                           \
-	}                                                                                                    \
-	CUA_FN int update##_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,             \
-				 name##__key_type key, name##__value_type operand)                           \
-	{                                                                                                    \
-		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                                      \
-		int result = name##__write_tile(view, mask, active, key, operand, update##__next, &spot);    \
-                                                                                                             \
-		return result || !active ? result : update##__alone(view, key, operand);                     \
+#define CUA_DEFINE_HASHMAP_UPDATE_TILE(update, name)                                               \
+	CUA__RARE int update##__alone(const struct cua_hashmap_view *view, name##__key_type key,   \
+				      name##__value_type operand)                                  \
+	{                                                                                          \
+		return update(view, key, operand);                                                 \
+	}                                                                                          \
+	CUA_FN int update##_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,   \
+				 name##__key_type key, name##__value_type operand)                 \
+	{                                                                                          \
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
+		int result = name##__write_tile(view, mask, active, key, operand, update##__next,  \
+						&spot);                                            \
+                                                                                                   \
+		return result || !active ? result : update##__alone(view, key, operand);           \
 	}
 
 #endif /* CUATOMIC_HASHMAP_TILE_H */

@@ -164,11 +164,12 @@ CUA_FORCE int cua__hashmap_word_empty(struct cua_u128 w)
 }
 
 /* Whether a word holds a pair with this key. No word that holds none has the bits of a key that has a slot. */
-CUA_FORCE int cua__hashmap_word_has(uint32_t ks, uint32_t vs, struct cua_u128 w, struct cua_u128 key,
-				    cua__hashmap_equal_fn *equal)
+CUA_FORCE int cua__hashmap_word_has(uint32_t ks, uint32_t vs, struct cua_u128 w,
+				    struct cua_u128 key, cua__hashmap_equal_fn *equal)
 {
 	if (equal)
-		return cua__hashmap_word_used(ks, vs, w) && equal(cua__hashmap_word_key(ks, w), key);
+		return cua__hashmap_word_used(ks, vs, w) &&
+		       equal(cua__hashmap_word_key(ks, w), key);
 	if (ks == 4 && vs == 4)
 		return (uint32_t)w.lo == (uint32_t)key.lo;
 	if (ks == 4)
@@ -225,16 +226,17 @@ CUA_FORCE enum cua_order cua__hashmap_word_order(int wide, cua__hashmap_equal_fn
 }
 
 /* Returns whether it was `expected`; *seen is what was there. */
-CUA_FORCE int cua__hashmap_word_cas(char *at, int wide, struct cua_u128 expected, struct cua_u128 desired,
-				    enum cua_order order, struct cua_u128 *seen)
+CUA_FORCE int cua__hashmap_word_cas(char *at, int wide, struct cua_u128 expected,
+				    struct cua_u128 desired, enum cua_order order,
+				    struct cua_u128 *seen)
 {
 	struct cua_u128 old = {0, 0};
 
 #if defined(CUA_PORT_HAS_B128)
 	if (wide) {
-		cua__uint128 both = cua_port_cas_b128(at, (cua__uint128)expected.hi << 64 | expected.lo,
-						      (cua__uint128)desired.hi << 64 | desired.lo,
-						      order, CUA__HASHMAP_AT);
+		cua__uint128 both = cua_port_cas_b128(
+			at, (cua__uint128)expected.hi << 64 | expected.lo,
+			(cua__uint128)desired.hi << 64 | desired.lo, order, CUA__HASHMAP_AT);
 
 		old.lo = (uint64_t)both;
 		old.hi = (uint64_t)(both >> 64);
@@ -247,8 +249,9 @@ CUA_FORCE int cua__hashmap_word_cas(char *at, int wide, struct cua_u128 expected
 }
 
 /* The cell of a reserved key, or NULL. */
-CUA_FORCE char *cua__hashmap_word_cell(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				       struct cua_u128 key, cua__hashmap_equal_fn *equal)
+CUA_FORCE char *cua__hashmap_word_cell(const struct cua_hashmap_view *view, uint32_t ks,
+				       uint32_t vs, struct cua_u128 key,
+				       cua__hashmap_equal_fn *equal)
 {
 	char *cells = (char *)(view->counts + CUA_HASHMAP_STRIPES);
 	struct cua_u128 reserved = {0, 0};
@@ -323,7 +326,8 @@ CUA_FORCE int cua__hashmap_has_most(uint64_t hi)
 /* What a home's classes, hi or the upper half of lo, say of a key of this hash. */
 CUA_FORCE uint32_t cua__hashmap_class_far(int wide, uint64_t classes, uint64_t hash)
 {
-	return (uint32_t)(classes >> (wide ? 4 : 2) * cua__hashmap_class(hash)) & cua__hashmap_class_most(wide);
+	return (uint32_t)(classes >> (wide ? 4 : 2) * cua__hashmap_class(hash)) &
+	       cua__hashmap_class_most(wide);
 }
 
 /* How many buckets behind the home may hold a key of this hash, by the head of who holds the lock. */
@@ -331,15 +335,17 @@ CUA_FORCE uint64_t cua__hashmap_word_far(int wide, struct cua__hashmap_head head
 {
 	const uint32_t far = cua__hashmap_class_far(wide, wide ? head.hi : head.lo >> 32, hash);
 
-	return far < cua__hashmap_class_most(wide) ? far : cua__hashmap_far_of((uint32_t)(head.lo >> 24) & 255);
+	return far < cua__hashmap_class_most(wide)
+		       ? far
+		       : cua__hashmap_far_of((uint32_t)(head.lo >> 24) & 255);
 }
 
 /*
  * The same for others. A class in hi that says no distance any more sends to lo, which must not be from before the
  * distance that the class said last: lo is read again, after what released that hi.
  */
-CUA_FORCE uint64_t cua__hashmap_word_reach(const char *home, int wide, struct cua__hashmap_head head,
-					   uint64_t hash)
+CUA_FORCE uint64_t cua__hashmap_word_reach(const char *home, int wide,
+					   struct cua__hashmap_head head, uint64_t hash)
 {
 	if (wide && cua__hashmap_class_far(wide, head.hi, hash) == cua__hashmap_class_most(wide)) {
 		cua_port_acquire_b32(home + 8, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
@@ -366,8 +372,8 @@ CUA_FORCE struct cua__hashmap_head cua__hashmap_word_raise(int wide, struct cua_
 }
 
 /* The bucket at a distance from home, 0 <= distance < n_buckets: all of a window, then those of the next. */
-CUA_FORCE uint64_t cua__hashmap_word_probe(const struct cua_hashmap_view *view, uint64_t home, uint64_t hash,
-					uint64_t distance)
+CUA_FORCE uint64_t cua__hashmap_word_probe(const struct cua_hashmap_view *view, uint64_t home,
+					   uint64_t hash, uint64_t distance)
 {
 	uint64_t mask = view->n_buckets < CUA__HASHMAP_WINDOW ? view->n_buckets - 1
 							      : CUA__HASHMAP_WINDOW - 1;
@@ -460,8 +466,9 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, s
 
 /* Looks for a key that has a slot. Returns 1 with the spot, or 0. */
 CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				     enum cua_order order, struct cua__hashmap_spot *spot)
+				     uint64_t hash, struct cua_u128 key,
+				     cua__hashmap_equal_fn *equal, enum cua_order order,
+				     struct cua__hashmap_spot *spot)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	uint64_t home = cua_hash_to_index(hash, view->n_buckets), far, distance;
@@ -476,8 +483,8 @@ CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view, uint32
 	distance = far < view->n_buckets ? far : view->n_buckets - 1;
 	/* the farthest first: most keys of a class that are not at home are there */
 	for (; distance; distance--) {
-		bucket = cua__hashmap_word_bucket(view,
-						  cua__hashmap_word_probe(view, home, hash, distance));
+		bucket = cua__hashmap_word_bucket(
+			view, cua__hashmap_word_probe(view, home, hash, distance));
 		if (cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &first) > 0)
 			return 1;
 	}
@@ -486,8 +493,9 @@ CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view, uint32
 
 /* The same of any key: reserved ones are in their cells. */
 CUA_FORCE int cua__hashmap_word_spot(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				     enum cua_order order, struct cua__hashmap_spot *spot)
+				     uint64_t hash, struct cua_u128 key,
+				     cua__hashmap_equal_fn *equal, enum cua_order order,
+				     struct cua__hashmap_spot *spot)
 {
 	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
 
@@ -499,8 +507,9 @@ CUA_FORCE int cua__hashmap_word_spot(const struct cua_hashmap_view *view, uint32
 }
 
 CUA_FORCE int cua__hashmap_word_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				     uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				     enum cua_order order, struct cua_u128 *value)
+				     uint64_t hash, struct cua_u128 key,
+				     cua__hashmap_equal_fn *equal, enum cua_order order,
+				     struct cua_u128 *value)
 {
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 
@@ -574,7 +583,8 @@ CUA_FORCE void cua__hashmap_word_unlock(char *bucket, int wide, struct cua__hash
 }
 
 /* The first slot of a bucket from `from` on that is EMPTY or ERASED, with what is there; or as many as there are. */
-CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs, uint32_t from, struct cua_u128 *there)
+CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs, uint32_t from,
+					  struct cua_u128 *there)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
@@ -586,7 +596,8 @@ CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs
 		cua__hashmap_word_read(bucket, ks, vs, CUA_RELAXED, w);
 		CUA__UNROLL
 		for (i = slots; i-- > 0;)
-			if (i >= from && (cua__hashmap_word_empty(w[i]) || cua__hashmap_same(w[i], erased))) {
+			if (i >= from &&
+			    (cua__hashmap_word_empty(w[i]) || cua__hashmap_same(w[i], erased))) {
 				slot = i;
 				*there = w[i];
 			}
@@ -606,8 +617,9 @@ CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs
  * these buckets holds another key; else 0. It needs no lock, for which many inserts of such keys would queue. Not a
  * function of its own in a kernel: the call alone takes a third of the speed from inserts by lanes.
  */
-CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs, uint64_t home,
-					uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal)
+CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view, uint32_t ks,
+					uint32_t vs, uint64_t home, uint64_t hash,
+					struct cua_u128 key, cua__hashmap_equal_fn *equal)
 {
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs);
 	const uint64_t most = cua__hashmap_most(view);
@@ -615,15 +627,19 @@ CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view, uin
 	uint64_t distance;
 
 	if (most == view->n_buckets ||
-	    cua__hashmap_far_of((uint32_t)(cua__hashmap_word_head(bucket, 0).lo >> 24) & 255) + 1 < most)
+	    cua__hashmap_far_of((uint32_t)(cua__hashmap_word_head(bucket, 0).lo >> 24) & 255) + 1 <
+		    most)
 		return 0;
 	for (distance = 0; distance < most; distance++) {
 		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 		uint32_t first = 0;
 
-		bucket = cua__hashmap_word_bucket(view, cua__hashmap_word_probe(view, home, hash, distance));
+		bucket = cua__hashmap_word_bucket(
+			view, cua__hashmap_word_probe(view, home, hash, distance));
 		/* a slot that was taken for this key meanwhile is seen, too */
-		if (cua__hashmap_word_search(bucket, ks, vs, key, equal, CUA_RELAXED, &spot, &first) || first != slots)
+		if (cua__hashmap_word_search(bucket, ks, vs, key, equal, CUA_RELAXED, &spot,
+					     &first) ||
+		    first != slots)
 			return 0;
 	}
 	return 1;
@@ -638,10 +654,11 @@ CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view, uin
  * others were at work.
  */
 CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				      uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				      struct cua_u128 word, enum cua_order order, uint64_t home,
-				      struct cua__hashmap_head *head, struct cua__hashmap_spot *spot,
-				      uint32_t *added)
+				      uint64_t hash, struct cua_u128 key,
+				      cua__hashmap_equal_fn *equal, struct cua_u128 word,
+				      enum cua_order order, uint64_t home,
+				      struct cua__hashmap_head *head,
+				      struct cua__hashmap_spot *spot, uint32_t *added)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
@@ -654,7 +671,8 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 	for (distance = 0; distance <= far && distance < view->n_buckets; distance++) {
 		char *bucket = cua__hashmap_word_bucket(
 			view, cua__hashmap_word_probe(view, home, hash, distance));
-		const int there = cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &i);
+		const int there =
+			cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &i);
 
 		if (there > 0)
 			return CUA_HASHMAP_EXISTS;
@@ -689,7 +707,8 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 			}
 			free_slot = i + 1;
 		}
-		if (distance >= far && (distance - far) % CUA__HASHMAP_PATIENCE == CUA__HASHMAP_PATIENCE - 1) {
+		if (distance >= far &&
+		    (distance - far) % CUA__HASHMAP_PATIENCE == CUA__HASHMAP_PATIENCE - 1) {
 			/* what this lane has put and not yet counted must not keep a full map from being seen */
 			cua__hashmap_count_added(view, home, added);
 			if (cua__hashmap_full(view, slots))
@@ -703,8 +722,8 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 }
 
 /* In the cell of a reserved key. */
-CUA_FORCE int cua__hashmap_word_enter_cell(char *cell, uint32_t ks, uint32_t vs, struct cua_u128 value,
-					   struct cua__hashmap_spot *spot)
+CUA_FORCE int cua__hashmap_word_enter_cell(char *cell, uint32_t ks, uint32_t vs,
+					   struct cua_u128 value, struct cua__hashmap_spot *spot)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const struct cua_u128 stands_for = {2, 0}, empty = {0, 0};
@@ -724,8 +743,8 @@ CUA_FORCE int cua__hashmap_word_enter_cell(char *cell, uint32_t ks, uint32_t vs,
  * Where the home bucket has no EMPTY slot: looks for the key elsewhere, then puts it there under the lock.
  * Returns INSERTED, EXISTS with the spot, FULL, or 0 where the home has an EMPTY slot after all.
  */
-CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					   uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, uint32_t ks,
+					   uint32_t vs, uint64_t hash, struct cua_u128 key,
 					   cua__hashmap_equal_fn *equal, struct cua_u128 word,
 					   enum cua_order order, struct cua__hashmap_spot *spot,
 					   uint32_t *added)
@@ -746,8 +765,8 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 			result = CUA_HASHMAP_FULL;
 		} else if (cua__hashmap_word_trylock(bucket, wide, &head)) {
 			/* the unlock is in the winner's branch: a lane never waits for its own warp */
-			result = cua__hashmap_word_place(view, ks, vs, hash, key, equal, word, order, home,
-							 &head, spot, added);
+			result = cua__hashmap_word_place(view, ks, vs, hash, key, equal, word,
+							 order, home, &head, spot, added);
 			cua__hashmap_word_unlock(bucket, wide, head);
 			*added += result == CUA_HASHMAP_INSERTED;
 			/* here and not where the lanes of a warp meet again: one of them may wait for this count */
@@ -761,8 +780,8 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 }
 
 /* Inserts into the home bucket if the key is absent there: INSERTED, EXISTS, or 0 where no EMPTY slot is left. */
-CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-					   uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view, uint32_t ks,
+					   uint32_t vs, uint64_t hash, struct cua_u128 key,
 					   cua__hashmap_equal_fn *equal, struct cua_u128 word,
 					   enum cua_order order, struct cua__hashmap_spot *spot)
 {
@@ -784,9 +803,10 @@ CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view, 
  * other lanes of the warp may wait for it.
  */
 CUA_FORCE int cua__hashmap_word_enter(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				      uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				      struct cua_u128 value, enum cua_order order,
-				      struct cua__hashmap_spot *spot, uint32_t *added)
+				      uint64_t hash, struct cua_u128 key,
+				      cua__hashmap_equal_fn *equal, struct cua_u128 value,
+				      enum cua_order order, struct cua__hashmap_spot *spot,
+				      uint32_t *added)
 {
 	const enum cua_order both = order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL;
 	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
@@ -797,15 +817,16 @@ CUA_FORCE int cua__hashmap_word_enter(const struct cua_hashmap_view *view, uint3
 		return cua__hashmap_word_enter_cell(cell, ks, vs, value, spot);
 	word = cua__hashmap_word_of(ks, vs, key, value);
 	while (!result) {
-		result = cua__hashmap_word_enter_home(view, ks, vs, hash, key, equal, word, order, spot);
+		result = cua__hashmap_word_enter_home(view, ks, vs, hash, key, equal, word, order,
+						      spot);
 		if (result == CUA_HASHMAP_INSERTED) {
 			++*added;
 			if (CUA_WARP_LANES > 1)
 				cua__hashmap_count_added(
 					view, cua_hash_to_index(hash, view->n_buckets), added);
 		} else if (!result) {
-			result = cua__hashmap_word_enter_full(view, ks, vs, hash, key, equal, word, both,
-							      spot, added);
+			result = cua__hashmap_word_enter_full(view, ks, vs, hash, key, equal, word,
+							      both, spot, added);
 		}
 	}
 	return result;
@@ -836,8 +857,9 @@ CUA_FORCE int cua__hashmap_word_change(uint32_t ks, uint32_t vs, struct cua__has
  * `start` after the operands of the lanes in `below`, one after the other; without a start, what they are
  * together. For all lanes of mask.
  */
-CUA_FORCE struct cua_u128 cua__hashmap_operands(uint32_t vs, uint32_t mask, uint32_t below, struct cua_u128 operand,
-						cua__hashmap_next_fn *next, enum cua_update op, int has_start,
+CUA_FORCE struct cua_u128 cua__hashmap_operands(uint32_t vs, uint32_t mask, uint32_t below,
+						struct cua_u128 operand, cua__hashmap_next_fn *next,
+						enum cua_update op, int has_start,
 						struct cua_u128 start)
 {
 	struct cua_u128 other = {0, 0};
@@ -868,7 +890,8 @@ CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct
 						struct cua__hashmap_spot *spot)
 {
 	/* which a user's operation need not be: its operands are applied anew to each word that is read */
-	const int associative = next == cua__hashmap_next_combined || next == cua__hashmap_next_assign;
+	const int associative =
+		next == cua__hashmap_next_combined || next == cua__hashmap_next_assign;
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	/* as it is in the word: in a cell it is another one, and equal keys may differ in their bits */
 	const struct cua_u128 key = cua__hashmap_word_key(ks, spot->word);
@@ -905,7 +928,8 @@ CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct
 		value = cua__hashmap_word_value(ks, vs, word);
 		/* a user's operation gets no value but the key's */
 		if (!associative)
-			value = cua__hashmap_operands(vs, mask, left ? below : 0, operand, next, op, 1, value);
+			value = cua__hashmap_operands(vs, mask, left ? below : 0, operand, next, op,
+						      1, value);
 		else if (below)
 			value = cua__hashmap_cut(next(value, together, op), vs);
 		if (left && lane == cua__warp_highest(peers)) {
@@ -914,7 +938,8 @@ CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct
 				cua__hashmap_cut(next(value, operand, op), vs));
 
 			swapped = cua__hashmap_same(desired, word) ||
-				  cua__hashmap_word_cas(spot->at, wide, word, desired, CUA_ACQ_REL, &seen);
+				  cua__hashmap_word_cas(spot->at, wide, word, desired, CUA_ACQ_REL,
+							&seen);
 		}
 		if (cua_port_ballot(mask, swapped) & peers && left) {
 			spot->value = value;
@@ -953,13 +978,14 @@ CUA_FORCE int cua__hashmap_word_change_by(uint32_t ks, uint32_t vs, struct cua_u
  * made: whoever adds up the counts may miss both or the second, but never the first alone.
  */
 CUA_FORCE int cua__hashmap_word_take(uint32_t ks, uint32_t vs, struct cua_u128 key,
-				     cua__hashmap_equal_fn *equal, enum cua_order order, uint64_t *counted,
-				     struct cua__hashmap_spot *spot)
+				     cua__hashmap_equal_fn *equal, enum cua_order order,
+				     uint64_t *counted, struct cua__hashmap_spot *spot)
 {
 	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
 	struct cua_u128 seen;
 
-	while (!cua__hashmap_word_cas(spot->at, cua__hashmap_is_wide(ks, vs), spot->word, erased, order, &seen)) {
+	while (!cua__hashmap_word_cas(spot->at, cua__hashmap_is_wide(ks, vs), spot->word, erased,
+				      order, &seen)) {
 		if (!cua__hashmap_word_has(ks, vs, seen, key, equal)) {
 			cua_port_add_u64(counted, ~(uint64_t)0, CUA_RELAXED, CUA__HASHMAP_AT);
 			return 0;
@@ -970,7 +996,8 @@ CUA_FORCE int cua__hashmap_word_take(uint32_t ks, uint32_t vs, struct cua_u128 k
 }
 
 /* The same in the cell of a reserved key. */
-CUA_FORCE int cua__hashmap_word_erase_cell(char *cell, uint32_t ks, uint32_t vs, struct cua_u128 *old)
+CUA_FORCE int cua__hashmap_word_erase_cell(char *cell, uint32_t ks, uint32_t vs,
+					   struct cua_u128 *old)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const struct cua_u128 empty = {0, 0};
@@ -988,8 +1015,8 @@ CUA_FORCE int cua__hashmap_word_erase_cell(char *cell, uint32_t ks, uint32_t vs,
 
 /* Removes the key. Returns whether it was there, and then its value. */
 CUA_FORCE int cua__hashmap_word_erase(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				      uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				      struct cua_u128 *old)
+				      uint64_t hash, struct cua_u128 key,
+				      cua__hashmap_equal_fn *equal, struct cua_u128 *old)
 {
 	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
@@ -1017,8 +1044,9 @@ CUA_FORCE int cua__hashmap_word_at(const struct cua_hashmap_view *view, uint32_t
 
 	if (place >= view->n_buckets * slots) {
 		place -= view->n_buckets * slots;
-		w = cua__hashmap_word_load((char *)(view->counts + CUA_HASHMAP_STRIPES) + 16 * place, wide,
-					   CUA_ACQUIRE);
+		w = cua__hashmap_word_load((char *)(view->counts + CUA_HASHMAP_STRIPES) +
+						   16 * place,
+					   wide, CUA_ACQUIRE);
 		key->lo = place;
 		key->hi = 0;
 	} else {

@@ -98,7 +98,7 @@ struct cua_histogram_options {
 	unsigned channels; /* values interleaved in an element, 1 to 4; default 1 */
 	unsigned counted;  /* the first so many channels are counted; default all */
 	int closed;        /* not 0: upper, or the last edge, is in the last bin */
-	size_t width;      /* elements of a row, of which n is a multiple; default: all in one row */
+	size_t width; /* elements of a row, of which n is a multiple; default: all in one row */
 	/* bytes from row to row, a multiple of a value's size; default: rows without a gap */
 	size_t pitch;
 	/* NULL, or CUA_HISTOGRAM_SIDES counts for each counted channel, in backend or host memory */
@@ -109,8 +109,10 @@ struct cua_histogram_options {
 	double weight_limit;       /* of float weights: |weight| is at most this; default 1 */
 };
 #define CUA_HISTOGRAM_OPTIONS_INIT                                                                 \
-	{sizeof(struct cua_histogram_options), CUA_HISTOGRAM_AUTO, 0, (enum cua_type)0, 0, 0, 0, 0,\
-	 0, NULL, NULL, (enum cua_type)0, 0}
+	{                                                                                          \
+		sizeof(struct cua_histogram_options), CUA_HISTOGRAM_AUTO, 0, (enum cua_type)0, 0,  \
+			0, 0, 0, 0, NULL, NULL, (enum cua_type)0, 0                                \
+	}
 
 /* Even bins, prepared by one of the cua_histogram_range functions. */
 struct cua_histogram_range {
@@ -367,9 +369,8 @@ CUA_FORCE uint32_t cua_histogram_even_bin_u64(const struct cua_histogram_range *
 
 	if (d > range->last)
 		return CUA_HISTOGRAM_NO_BIN;
-	return range->width > (uint64_t)1 << 32
-		       ? cua__histogram_wide_bin(range, d)
-		       : cua__histogram_narrow_bin(range, d);
+	return range->width > (uint64_t)1 << 32 ? cua__histogram_wide_bin(range, d)
+						: cua__histogram_narrow_bin(range, d);
 }
 
 /* The bin of an integer by a range of cua_histogram_range_i64, or NO_BIN. */

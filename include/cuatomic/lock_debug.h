@@ -151,10 +151,10 @@ struct cua_lock_debug {
 	struct cua_lock_verdict *verdicts;
 	uint64_t max_reports;
 	struct cua_hang_report *reports;
-	uint64_t limit_ns; /* of a wait; 0: none */
+	uint64_t limit_ns;   /* of a wait; 0: none */
 	uint64_t n_verdicts; /* how many there were, also those that found no room */
 	uint64_t n_reports;
-	uint64_t n_dropped; /* records */
+	uint64_t n_dropped;      /* records */
 	struct cua_context *ctx; /* of cua_lock_debug_create */
 };
 CUA_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(struct cua_lock_debug) == 96, "the table is ABI");
@@ -186,8 +186,8 @@ CUA__UNIT_WORD(cua__lock_debug_unit);
  */
 CUA_FN void cua_lock_debug_attach(struct cua_lock_debug *table)
 {
-	cua_port_store_b64(CUA__UNIT_AT(cua__lock_debug_unit), (uint64_t)(uintptr_t)table, CUA_RELEASE,
-			   CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);
+	cua_port_store_b64(CUA__UNIT_AT(cua__lock_debug_unit), (uint64_t)(uintptr_t)table,
+			   CUA_RELEASE, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);
 }
 
 /*
@@ -256,7 +256,8 @@ CUA_FN struct cua__lock_look cua__lock_debug_look(enum cua_lock_kind kind, const
 	k.address = k.key = (uint64_t)(uintptr_t)l;
 	/* blocks have their shared memory at the same addresses; no address has the highest bit */
 	if (cua_port_is_shared(l))
-		k.key = cua_hash_u64(k.address, cua_hash_u64(k.me.block, k.me.grid)) | (uint64_t)1 << 63;
+		k.key = cua_hash_u64(k.address, cua_hash_u64(k.me.block, k.me.grid)) |
+			(uint64_t)1 << 63;
 	if (k.table->n_records)
 		k.home = cua__lock_debug_home(&k, k.kind);
 	return k;
@@ -270,14 +271,16 @@ CUA_FN uint64_t cua__lock_debug_probes(const struct cua_lock_debug *t)
 }
 
 /* Finds a holder of this kind among the n records from home on: the lane `who`, or anyone for NULL. */
-CUA_FN int cua__lock_debug_find(const struct cua__lock_look *k, uint32_t kind, uint64_t home, uint64_t n,
-				const struct cua_lock_agent *who, struct cua__lock_found *found)
+CUA_FN int cua__lock_debug_find(const struct cua__lock_look *k, uint32_t kind, uint64_t home,
+				uint64_t n, const struct cua_lock_agent *who,
+				struct cua__lock_found *found)
 {
 	uint64_t i, key;
 	uint32_t is;
 
 	for (i = 0; i < n; i++) {
-		struct cua_lock_record *r = &k->table->records[(home + i) & (k->table->n_records - 1)];
+		struct cua_lock_record *r =
+			&k->table->records[(home + i) & (k->table->n_records - 1)];
 
 		found->state = &r->state;
 		found->seen = cua_port_load_b64(&r->state, CUA_ACQUIRE, CUA__DEBUG_AT);
@@ -289,7 +292,8 @@ CUA_FN int cua__lock_debug_find(const struct cua__lock_look *k, uint32_t kind, u
 			continue;
 		found->owner.grid = cua_port_load_b64(&r->owner.grid, CUA_ACQUIRE, CUA__DEBUG_AT);
 		found->owner.block = cua_port_load_b64(&r->owner.block, CUA_ACQUIRE, CUA__DEBUG_AT);
-		found->owner.thread = cua_port_load_b64(&r->owner.thread, CUA_ACQUIRE, CUA__DEBUG_AT);
+		found->owner.thread =
+			cua_port_load_b64(&r->owner.thread, CUA_ACQUIRE, CUA__DEBUG_AT);
 		found->clock = cua_port_load_b64(&r->clock, CUA_ACQUIRE, CUA__DEBUG_AT);
 		if (cua_port_load_b64(&r->state, CUA_RELAXED, CUA__DEBUG_AT) != found->seen)
 			continue;
@@ -302,7 +306,8 @@ CUA_FN int cua__lock_debug_find(const struct cua__lock_look *k, uint32_t kind, u
 }
 
 /* This lane's record as a holder of this kind. */
-CUA_FN int cua__lock_debug_mine(const struct cua__lock_look *k, uint32_t kind, struct cua__lock_found *found)
+CUA_FN int cua__lock_debug_mine(const struct cua__lock_look *k, uint32_t kind,
+				struct cua__lock_found *found)
 {
 	return k->table->n_records &&
 	       cua__lock_debug_find(k, kind, cua__lock_debug_home(k, kind),
@@ -314,8 +319,8 @@ CUA_FN int cua__lock_debug_anyone(const struct cua__lock_look *k, uint32_t kind,
 				  struct cua__lock_found *found)
 {
 	return cua__lock_debug_find(k, kind, cua__lock_debug_home(k, kind),
-				    kind == CUA_LOCK_READ ? k->table->n_records :
-							    cua__lock_debug_probes(k->table),
+				    kind == CUA_LOCK_READ ? k->table->n_records
+							  : cua__lock_debug_probes(k->table),
 				    NULL, found);
 }
 
@@ -327,7 +332,8 @@ CUA_FN int cua__lock_debug_free(const struct cua__lock_found *found)
 }
 
 /* Writes a record if its state is still the one that was seen. */
-CUA_FN int cua__lock_debug_write(const struct cua__lock_look *k, struct cua_lock_record *r, uint64_t seen)
+CUA_FN int cua__lock_debug_write(const struct cua__lock_look *k, struct cua_lock_record *r,
+				 uint64_t seen)
 {
 	uint64_t busy = (seen | 3) + 2; /* the next use, busy */
 
@@ -364,8 +370,8 @@ CUA_FN void cua__lock_debug_insert(const struct cua__lock_look *k)
 /* Whether the lack of a record of this lane says that it does not hold the lock. */
 CUA_FN int cua__lock_debug_complete(const struct cua__lock_look *k)
 {
-	return k->table->n_records && !cua_port_load_b32(&k->table->records[k->home].dropped, CUA_RELAXED,
-							 CUA__DEBUG_AT);
+	return k->table->n_records &&
+	       !cua_port_load_b32(&k->table->records[k->home].dropped, CUA_RELAXED, CUA__DEBUG_AT);
 }
 
 /* ---- the log and the reports ---- */
@@ -479,8 +485,9 @@ CUA_FN int cua__lock_debug_took(enum cua_lock_kind kind, const void *l, int take
 	/* a semaphore has one record, of whom took it last; if others write it, they are as late */
 	if (kind == CUA_LOCK_SEMAPHORE && cua__lock_debug_anyone(&k, k.kind, &found))
 		(void)cua__lock_debug_write(
-			&k, (struct cua_lock_record *)(void *)((char *)found.state -
-							       offsetof(struct cua_lock_record, state)),
+			&k,
+			(struct cua_lock_record *)(void *)((char *)found.state -
+							   offsetof(struct cua_lock_record, state)),
 			found.seen);
 	else
 		cua__lock_debug_insert(&k);
@@ -493,7 +500,8 @@ CUA_FN void cua__lock_debug_give(enum cua_lock_kind kind, const void *l)
 	struct cua__lock_look k = cua__lock_debug_look(kind, l);
 	struct cua__lock_found found;
 
-	if (!k.table || (cua__lock_debug_mine(&k, k.kind, &found) && cua__lock_debug_free(&found)) ||
+	if (!k.table ||
+	    (cua__lock_debug_mine(&k, k.kind, &found) && cua__lock_debug_free(&found)) ||
 	    kind == CUA_LOCK_SEMAPHORE || !cua__lock_debug_complete(&k))
 		return;
 	if (cua__lock_debug_anyone(&k, k.kind, &found) && cua__lock_debug_free(&found))
@@ -550,8 +558,8 @@ CUA_FN struct cua__lock_section cua__lock_debug_section(enum cua_lock_kind kind,
 }
 
 #define CUA__LOCK_SECTION(kind, s, ...)                                                            \
-	for (struct cua__lock_section s = cua__lock_debug_section(CUA__LOCK_KIND_##kind,           \
-								  CUA__LOCK_FIRST(__VA_ARGS__, 0));\
+	for (struct cua__lock_section s = cua__lock_debug_section(                                 \
+		     CUA__LOCK_KIND_##kind, CUA__LOCK_FIRST(__VA_ARGS__, 0));                      \
 	     !s.entered; s.entered = 1)
 #define CUA__LOCK_SECTION_WAITING(kind, s, ...)                                                    \
 	&&cua__lock_debug_waiting(CUA__LOCK_KIND_##kind, CUA__LOCK_FIRST(__VA_ARGS__, 0), &s.wait)
@@ -580,8 +588,9 @@ extern "C" {
 
 /* What a table shall be like; 0 takes the default, but for limit_ns. */
 struct cua_lock_debug_options {
-	size_t struct_size;    /* sizeof(struct cua_lock_debug_options), set by the caller */
-	uint64_t max_records;  /* 16384; at least 4 times the locks held at once, rounded up to a power of 2 */
+	size_t struct_size; /* sizeof(struct cua_lock_debug_options), set by the caller */
+	uint64_t
+		max_records; /* 16384; at least 4 times the locks held at once, rounded up to a power of 2 */
 	uint64_t max_verdicts; /* 1024 */
 	uint64_t max_reports;  /* 1024 */
 	uint64_t limit_ns;     /* of a wait until it is reported; 0: no reports */
@@ -606,14 +615,17 @@ CUA_API enum cua_status cua_lock_debug_destroy(struct cua_lock_debug *table);
  * there were so far, also those past the capacity. An entry that is being written ends the copy.
  * Errors: NULL, LAYOUT.
  */
-CUA_API enum cua_status cua_lock_debug_read_verdicts(const struct cua_lock_debug *table, uint64_t first,
-						     size_t most, struct cua_lock_verdict *verdicts,
-						     size_t *n, uint64_t *total);
-CUA_API enum cua_status cua_lock_debug_read_reports(const struct cua_lock_debug *table, uint64_t first,
-						    size_t most, struct cua_hang_report *reports,
-						    size_t *n, uint64_t *total);
+CUA_API enum cua_status cua_lock_debug_read_verdicts(const struct cua_lock_debug *table,
+						     uint64_t first, size_t most,
+						     struct cua_lock_verdict *verdicts, size_t *n,
+						     uint64_t *total);
+CUA_API enum cua_status cua_lock_debug_read_reports(const struct cua_lock_debug *table,
+						    uint64_t first, size_t most,
+						    struct cua_hang_report *reports, size_t *n,
+						    uint64_t *total);
 /* Host: how many records found no room so far. Errors: NULL, LAYOUT. */
-CUA_API enum cua_status cua_lock_debug_dropped(const struct cua_lock_debug *table, uint64_t *dropped);
+CUA_API enum cua_status cua_lock_debug_dropped(const struct cua_lock_debug *table,
+					       uint64_t *dropped);
 
 /*
  * Host: one line about a verdict or a report, without a newline, in a buffer of `size` bytes;
@@ -621,7 +633,8 @@ CUA_API enum cua_status cua_lock_debug_dropped(const struct cua_lock_debug *tabl
  */
 CUA_API enum cua_status cua_lock_verdict_text(const struct cua_lock_verdict *verdict, size_t size,
 					      char *text);
-CUA_API enum cua_status cua_hang_report_text(const struct cua_hang_report *report, size_t size, char *text);
+CUA_API enum cua_status cua_hang_report_text(const struct cua_hang_report *report, size_t size,
+					     char *text);
 
 #ifdef __cplusplus
 }

@@ -127,8 +127,8 @@ CUA_FORCE int cua__tell_warp(int taken, uint32_t mask)
 	CUA_FORCE int name##_lock_for_block_scope(CUA__UNPACK params, uint64_t ns,                 \
 						  enum cua_scope scope)                            \
 	{                                                                                          \
-		int taken = cua__come_block() &&                                                   \
-			    name##_lock_for_scope(CUA__UNPACK args, ns, scope);                    \
+		int taken =                                                                        \
+			cua__come_block() && name##_lock_for_scope(CUA__UNPACK args, ns, scope);   \
                                                                                                    \
 		if (!cua_port_sync_block_or(taken))                                                \
 			return 0;                                                                  \

@@ -58,7 +58,10 @@ struct cua_mcslock_node {
 CUA_STATIC_ASSERT(sizeof(struct cua_mcslock_node) == 16, "the node is ABI");
 
 /* The value of a free lock; memory of zeros is an array of free locks. */
-#define CUA_MCSLOCK_INIT {0}
+#define CUA_MCSLOCK_INIT                                                                           \
+	{                                                                                          \
+		0                                                                                  \
+	}
 
 /* Makes the lock free. Nobody may be using it. */
 CUA_FN void cua_mcslock_init(struct cua_mcslock *l)
@@ -75,8 +78,8 @@ CUA_FORCE int cua_mcslock_trylock_scope(struct cua_mcslock *l, struct cua_mcsloc
 		return 0;
 	cua_port_store_b64(&node->next, 0, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
 	return CUA__LOCK_TOOK(mcslock, l,
-			      cua_port_cas_b64(&l->tail, 0, (uint64_t)(uintptr_t)node, CUA_ACQ_REL, scope,
-					       CUA_SPACE_GENERIC) == 0);
+			      cua_port_cas_b64(&l->tail, 0, (uint64_t)(uintptr_t)node, CUA_ACQ_REL,
+					       scope, CUA_SPACE_GENERIC) == 0);
 }
 
 /* Joins the queue. Returns 1 if it was empty, and the lock is taken with that. */
@@ -156,8 +159,8 @@ CUA_FORCE void cua_mcslock_unlock_scope(struct cua_mcslock *l, struct cua_mcsloc
 			cua__wait_turn(&looks);
 		next = cua_port_load_b64(&node->next, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
 	}
-	cua_port_store_b32(&((struct cua_mcslock_node *)(uintptr_t)next)->waiting, 0, CUA_RELEASE, scope,
-			   CUA_SPACE_GENERIC);
+	cua_port_store_b32(&((struct cua_mcslock_node *)(uintptr_t)next)->waiting, 0, CUA_RELEASE,
+			   scope, CUA_SPACE_GENERIC);
 }
 
 /* Whether someone holds the lock at this moment; a hint, which orders nothing. */
@@ -236,10 +239,10 @@ CUA_FORCE void cua__mcslock_section_step(struct cua__mcslock_section *s, struct 
 }
 
 #define CUA_WITH_MCSLOCK_SCOPE(l, node, scope) CUA__WITH(mcslock, __LINE__, (l), (node), (scope))
-#define CUA_WITH_MCSLOCK(l, node) CUA_WITH_MCSLOCK_SCOPE(l, node, CUA_SCOPE_DEVICE)
+#define CUA_WITH_MCSLOCK(l, node) CUA_WITH_MCSLOCK_SCOPE (l, node, CUA_SCOPE_DEVICE)
 
 /* For a warp and for a block, and arrays; see lock_forms.h. */
-CUA__DEFINE_GROUPS(cua_mcslock, (struct cua_mcslock *l, struct cua_mcslock_node *node), (l, node),
+CUA__DEFINE_GROUPS(cua_mcslock, (struct cua_mcslock * l, struct cua_mcslock_node *node), (l, node),
 		   (void)0)
 CUA__DEFINE_LOCK_ARRAY(cua_mcslock, struct cua_mcslock)
 

@@ -74,7 +74,7 @@ struct cua_multimap;
 /* What became of an insert; the numbers are those of enum cua_hashmap_result. */
 enum cua_multimap_result {
 	CUA_MULTIMAP_INSERTED = 1,
-	CUA_MULTIMAP_FULL = 3,       /* no entry, or no slot for a new key: nothing changed */
+	CUA_MULTIMAP_FULL = 3, /* no entry, or no slot for a new key: nothing changed */
 	/*
 	 * code for a machine that lacks the map's CAS of 128 bits, see hashmap.h, or for other sizes or another
 	 * layout: it finds nothing
@@ -130,19 +130,23 @@ CUA_FORCE uint32_t cua__multimap_entry_size(uint32_t vs, uint32_t ls)
 	return vs + ls == 8 ? 8 : 16;
 }
 
-CUA_FORCE char *cua__multimap_entry(const struct cua_multimap_view *view, uint32_t vs, uint64_t cursor)
+CUA_FORCE char *cua__multimap_entry(const struct cua_multimap_view *view, uint32_t vs,
+				    uint64_t cursor)
 {
-	return (char *)view->entries + (cursor - 1) * cua__multimap_entry_size(vs, view->map.value_size);
+	return (char *)view->entries +
+	       (cursor - 1) * cua__multimap_entry_size(vs, view->map.value_size);
 }
 
-CUA_FORCE char *cua__multimap_link_at(const struct cua_multimap_view *view, uint32_t vs, uint64_t cursor)
+CUA_FORCE char *cua__multimap_link_at(const struct cua_multimap_view *view, uint32_t vs,
+				      uint64_t cursor)
 {
 	return cua__multimap_entry(view, vs, cursor) +
 	       cua__multimap_entry_size(vs, view->map.value_size) / 2;
 }
 
 /* The cursor of the next entry, and perhaps the mark. */
-CUA_FORCE uint64_t cua__multimap_link(const struct cua_multimap_view *view, uint32_t vs, uint64_t cursor)
+CUA_FORCE uint64_t cua__multimap_link(const struct cua_multimap_view *view, uint32_t vs,
+				      uint64_t cursor)
 {
 	const char *at = cua__multimap_link_at(view, vs, cursor);
 	uint32_t link;
@@ -150,11 +154,13 @@ CUA_FORCE uint64_t cua__multimap_link(const struct cua_multimap_view *view, uint
 	if (view->map.value_size == 8)
 		return cua_port_load_b64(at, CUA__MULTIMAP_AT);
 	link = cua_port_load_b32(at, CUA__MULTIMAP_AT);
-	return (link & CUA__MULTIMAP_MARK_OF_4) ? (link ^ CUA__MULTIMAP_MARK_OF_4) | CUA__MULTIMAP_MARK : link;
+	return (link & CUA__MULTIMAP_MARK_OF_4)
+		       ? (link ^ CUA__MULTIMAP_MARK_OF_4) | CUA__MULTIMAP_MARK
+		       : link;
 }
 
-CUA_FORCE void cua__multimap_set_link(const struct cua_multimap_view *view, uint32_t vs, uint64_t cursor,
-				      uint64_t link)
+CUA_FORCE void cua__multimap_set_link(const struct cua_multimap_view *view, uint32_t vs,
+				      uint64_t cursor, uint64_t link)
 {
 	char *at = cua__multimap_link_at(view, vs, cursor);
 
@@ -165,12 +171,14 @@ CUA_FORCE void cua__multimap_set_link(const struct cua_multimap_view *view, uint
 				   CUA__MULTIMAP_AT);
 }
 
-CUA_FORCE uint64_t cua__multimap_next(const struct cua_multimap_view *view, uint32_t vs, uint64_t cursor)
+CUA_FORCE uint64_t cua__multimap_next(const struct cua_multimap_view *view, uint32_t vs,
+				      uint64_t cursor)
 {
 	return cua__multimap_link(view, vs, cursor) & ~CUA__MULTIMAP_MARK;
 }
 
-CUA_FORCE uint64_t cua__multimap_value(const struct cua_multimap_view *view, uint32_t vs, uint64_t cursor)
+CUA_FORCE uint64_t cua__multimap_value(const struct cua_multimap_view *view, uint32_t vs,
+				       uint64_t cursor)
 {
 	const char *at = cua__multimap_entry(view, vs, cursor);
 
@@ -178,8 +186,8 @@ CUA_FORCE uint64_t cua__multimap_value(const struct cua_multimap_view *view, uin
 		       : CUA_READ(*(const uint64_t *)(const void *)at);
 }
 
-CUA_FORCE void cua__multimap_set_value(const struct cua_multimap_view *view, uint32_t vs, uint64_t cursor,
-				       uint64_t value)
+CUA_FORCE void cua__multimap_set_value(const struct cua_multimap_view *view, uint32_t vs,
+				       uint64_t cursor, uint64_t value)
 {
 	char *at = cua__multimap_entry(view, vs, cursor);
 
@@ -198,7 +206,8 @@ CUA_FORCE uint32_t cua__multimap_spare_bits(const struct cua_multimap_view *view
 }
 
 /* Gives an entry back that nobody else has seen. */
-CUA_FN void cua__multimap_give_back(const struct cua_multimap_view *view, uint32_t vs, uint64_t cursor)
+CUA_FN void cua__multimap_give_back(const struct cua_multimap_view *view, uint32_t vs,
+				    uint64_t cursor)
 {
 	const uint64_t low = ((uint64_t)1 << cua__multimap_spare_bits(view)) - 1;
 	uint64_t *spare = &view->pool->spare;
@@ -225,8 +234,8 @@ CUA_FN uint64_t cua__multimap_take_spare(const struct cua_multimap_view *view, u
 		/* where another has popped it since, the link may be anything, and the swap fails */
 		uint64_t next = cua__multimap_next(view, vs, before & low);
 
-		seen = cua_port_cas_b64(spare, before, ((before & ~low) + low + 1) | next, CUA_ACQ_REL,
-					CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		seen = cua_port_cas_b64(spare, before, ((before & ~low) + low + 1) | next,
+					CUA_ACQ_REL, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 		if (seen == before) {
 			cua_port_add_u64(&view->pool->dropped, ~(uint64_t)0, CUA__MULTIMAP_AT);
 			return before & low;
@@ -236,14 +245,16 @@ CUA_FN uint64_t cua__multimap_take_spare(const struct cua_multimap_view *view, u
 }
 
 /* The entry at a place of the counter, or where there is none a spare, or 0 and then the insert is rejected. */
-CUA_FORCE uint64_t cua__multimap_take_at(const struct cua_multimap_view *view, uint32_t vs, uint64_t place)
+CUA_FORCE uint64_t cua__multimap_take_at(const struct cua_multimap_view *view, uint32_t vs,
+					 uint64_t place)
 {
 	const uint64_t reusable = CUA_READ(view->pool->reusable);
 	uint64_t cursor;
 
 	if (place < reusable)
-		return view->map.value_size == 4 ? CUA_READ(((const uint32_t *)view->reusable)[place])
-						 : CUA_READ(((const uint64_t *)view->reusable)[place]);
+		return view->map.value_size == 4
+			       ? CUA_READ(((const uint32_t *)view->reusable)[place])
+			       : CUA_READ(((const uint64_t *)view->reusable)[place]);
 	place = place - reusable + CUA_READ(view->pool->fresh);
 	if (place < view->capacity)
 		return place + 1;
@@ -264,8 +275,8 @@ CUA_FORCE uint64_t cua__multimap_places(const struct cua_multimap_view *view, ui
 #define CUA__MULTIMAP_KEY &view->map, ks, ls, hash, key, NULL
 
 /* The head of a key's list, or 0. */
-CUA_FORCE uint64_t cua__multimap_head(const struct cua_multimap_view *view, uint32_t ks, uint64_t hash,
-				      struct cua_u128 key)
+CUA_FORCE uint64_t cua__multimap_head(const struct cua_multimap_view *view, uint32_t ks,
+				      uint64_t hash, struct cua_u128 key)
 {
 	struct cua_u128 head;
 
@@ -307,8 +318,8 @@ CUA_FORCE int cua__multimap_join_of(const struct cua_multimap_view *view, uint32
  * Puts a list of the caller's, complete but for the last link, in front of the key's. Returns an enum
  * cua_multimap_result; what is not INSERTED has changed nothing but that link.
  */
-CUA_FORCE int cua__multimap_join(const struct cua_multimap_view *view, uint32_t ks, uint32_t vs, uint64_t hash,
-				 struct cua_u128 key, uint64_t first, uint64_t last)
+CUA_FORCE int cua__multimap_join(const struct cua_multimap_view *view, uint32_t ks, uint32_t vs,
+				 uint64_t hash, struct cua_u128 key, uint64_t first, uint64_t last)
 {
 	if (view->map.value_size == 4)
 		return cua__multimap_join_of(view, ks, vs, 4, hash, key, first, last);
@@ -316,8 +327,9 @@ CUA_FORCE int cua__multimap_join(const struct cua_multimap_view *view, uint32_t 
 }
 
 /* Inserts with the entry at a place of the counter. */
-CUA_FORCE int cua__multimap_insert_at(const struct cua_multimap_view *view, uint32_t ks, uint32_t vs,
-				      uint64_t hash, struct cua_u128 key, uint64_t value, uint64_t place)
+CUA_FORCE int cua__multimap_insert_at(const struct cua_multimap_view *view, uint32_t ks,
+				      uint32_t vs, uint64_t hash, struct cua_u128 key,
+				      uint64_t value, uint64_t place)
 {
 	uint64_t cursor = cua__multimap_take_at(view, vs, place);
 	int result;
@@ -336,8 +348,9 @@ CUA_FORCE int cua__multimap_insert_at(const struct cua_multimap_view *view, uint
  * 0. One fetch-and-add takes all places, and lanes with one key link their entries before one of them joins
  * the list.
  */
-CUA_FORCE int cua__multimap_insert_warp(const struct cua_multimap_view *view, uint32_t ks, uint32_t vs,
-					uint32_t mask, int predicate, struct cua_u128 key, uint64_t value)
+CUA_FORCE int cua__multimap_insert_warp(const struct cua_multimap_view *view, uint32_t ks,
+					uint32_t vs, uint32_t mask, int predicate,
+					struct cua_u128 key, uint64_t value)
 {
 	const uint32_t lane = cua_port_lane(), votes = cua_port_ballot(mask, predicate != 0);
 	uint32_t group, above, ends, joiner;
@@ -366,9 +379,8 @@ CUA_FORCE int cua__multimap_insert_warp(const struct cua_multimap_view *view, ui
 	/* makes the entries of the group part of what its last lane releases */
 	cua_port_sync_warp(mask);
 	if (cursor && !above)
-		result = (uint32_t)cua__multimap_join(view, ks, vs,
-						      cua__hashmap_hash(&view->map, ks, key), key, first,
-						      cursor);
+		result = (uint32_t)cua__multimap_join(
+			view, ks, vs, cua__hashmap_hash(&view->map, ks, key), key, first, cursor);
 	/* a lane that returns finds its own pair */
 	cua_port_sync_warp(mask);
 	result = cua_port_shuffle_u32(mask, result, joiner);
@@ -382,7 +394,8 @@ CUA_FORCE int cua__multimap_insert_warp(const struct cua_multimap_view *view, ui
 }
 
 /* How many values a list has from this entry on. */
-CUA_FORCE uint64_t cua__multimap_length(const struct cua_multimap_view *view, uint32_t vs, uint64_t cursor)
+CUA_FORCE uint64_t cua__multimap_length(const struct cua_multimap_view *view, uint32_t vs,
+					uint64_t cursor)
 {
 	uint64_t n = 0;
 
@@ -392,8 +405,8 @@ CUA_FORCE uint64_t cua__multimap_length(const struct cua_multimap_view *view, ui
 }
 
 /* Removes a key with its list. Returns the number of values. */
-CUA_FORCE uint64_t cua__multimap_erase(const struct cua_multimap_view *view, uint32_t ks, uint32_t vs,
-				       uint64_t hash, struct cua_u128 key)
+CUA_FORCE uint64_t cua__multimap_erase(const struct cua_multimap_view *view, uint32_t ks,
+				       uint32_t vs, uint64_t hash, struct cua_u128 key)
 {
 	struct cua_u128 head = {0, 0};
 	uint64_t cursor, n = 0;
@@ -416,8 +429,8 @@ CUA_FORCE uint64_t cua__multimap_erase(const struct cua_multimap_view *view, uin
 }
 
 /* The key at a place of the map, with the head of its list, or 0. */
-CUA_FORCE uint64_t cua__multimap_at(const struct cua_multimap_view *view, uint32_t ks, uint64_t place,
-				    struct cua_u128 *key)
+CUA_FORCE uint64_t cua__multimap_at(const struct cua_multimap_view *view, uint32_t ks,
+				    uint64_t place, struct cua_u128 *key)
 {
 	struct cua_u128 head;
 
@@ -463,9 +476,11 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
  *           use(name_value(&view, at));
  */
 /* Whether the entries have such values; and for what begins with a key, whether the map has such keys, too. */
-#define CUA__MULTIMAP_HAS(view, vs) ((view)->value_size == (vs) && (view)->layout == CUA_MULTIMAP_LAYOUT)
+#define CUA__MULTIMAP_HAS(view, vs)                                                                \
+	((view)->value_size == (vs) && (view)->layout == CUA_MULTIMAP_LAYOUT)
 #define CUA__MULTIMAP_FITS(view, ks, vs)                                                           \
-	(CUA__MULTIMAP_HAS(view, vs) && (view)->map.key_size == (ks) && CUA__HASHMAP_KNOWN(&(view)->map))
+	(CUA__MULTIMAP_HAS(view, vs) && (view)->map.key_size == (ks) &&                            \
+	 CUA__HASHMAP_KNOWN(&(view)->map))
 #define CUA__MULTIMAP_BITS(p, T) cua__hashmap_bits(p, sizeof(T))
 #define CUA__MULTIMAP_OF(K, key) cua__hashmap_hash(&view->map, sizeof(K), key), key
 #define CUA_DEFINE_MULTIMAP(name, K, V)                                                            \
@@ -500,7 +515,9 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 	}                                                                                          \
 	CUA_FN uint64_t name##_next(const struct cua_multimap_view *view, uint64_t cursor)         \
 	{                                                                                          \
-		return CUA__MULTIMAP_HAS(view, sizeof(V)) ? cua__multimap_next(view, sizeof(V), cursor) : 0; \
+		return CUA__MULTIMAP_HAS(view, sizeof(V))                                          \
+			       ? cua__multimap_next(view, sizeof(V), cursor)                       \
+			       : 0;                                                                \
 	}                                                                                          \
 	CUA_FN V name##_value(const struct cua_multimap_view *view, uint64_t cursor)               \
 	{                                                                                          \
@@ -525,7 +542,8 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 	{                                                                                          \
 		uint64_t at, n = 0;                                                                \
                                                                                                    \
-		for (at = name##_first(view, key); at; at = cua__multimap_next(view, sizeof(V), at), n++) \
+		for (at = name##_first(view, key); at;                                             \
+		     at = cua__multimap_next(view, sizeof(V), at), n++)                            \
 			if (n < max)                                                               \
 				values[n] = name##_value(view, at);                                \
 		return n;                                                                          \
@@ -591,7 +609,8 @@ CUA_API enum cua_status cua_multimap_create(struct cua_context *ctx,
 CUA_API enum cua_status cua_multimap_destroy(struct cua_multimap *mm);
 
 /* What kernels use the multimap through; valid until it is destroyed. Errors: NULL. */
-CUA_API enum cua_status cua_multimap_view(const struct cua_multimap *mm, struct cua_multimap_view *view);
+CUA_API enum cua_status cua_multimap_view(const struct cua_multimap *mm,
+					  struct cua_multimap_view *view);
 
 /* Removes all pairs and the status FULL, in stream order. Errors: NULL. */
 CUA_API enum cua_status cua_multimap_clear(struct cua_multimap *mm);
@@ -625,8 +644,8 @@ CUA_API enum cua_status cua_multimap_insert_n(struct cua_multimap *mm, size_t n,
 CUA_API enum cua_status cua_multimap_count_n(struct cua_multimap *mm, size_t n, const void *keys,
 					     uint64_t *counts_out);
 CUA_API enum cua_status cua_multimap_retrieve_n(struct cua_multimap *mm, size_t n, const void *keys,
-						uint64_t max, uint64_t *offsets_out, void *values_out,
-						uint64_t *total);
+						uint64_t max, uint64_t *offsets_out,
+						void *values_out, uint64_t *total);
 CUA_API enum cua_status cua_multimap_erase_n(struct cua_multimap *mm, size_t n, const void *keys,
 					     uint64_t *removed_out);
 

@@ -88,7 +88,13 @@
 #endif
 
 /* Memory orders, with the meaning of C11's. */
-enum cua_order { CUA_RELAXED = 0, CUA_ACQUIRE = 1, CUA_RELEASE = 2, CUA_ACQ_REL = 3, CUA_SEQ_CST = 4 };
+enum cua_order {
+	CUA_RELAXED = 0,
+	CUA_ACQUIRE = 1,
+	CUA_RELEASE = 2,
+	CUA_ACQ_REL = 3,
+	CUA_SEQ_CST = 4
+};
 
 /* Scopes: the set of threads among which an operation is atomic and ordered. */
 enum cua_scope { CUA_SCOPE_BLOCK = 0, CUA_SCOPE_DEVICE = 1, CUA_SCOPE_SYSTEM = 2 };
@@ -185,10 +191,12 @@ CUA_FORCE void cua_port_load_2xb64(const void *p, enum cua_order order, enum cua
 #ifdef __cplusplus
 extern "C" {
 #endif
-CUA__TARGET cua__uint128 cua__no_128_bit_atomics_on_this_machine__use_the_striped_ones_of_stripe_h(void)
+CUA__TARGET cua__uint128
+cua__no_128_bit_atomics_on_this_machine__use_the_striped_ones_of_stripe_h(void)
 #if !defined(__CUDACC__) && defined(__has_attribute)
 #if __has_attribute(error)
-	__attribute__((error("no 128-bit atomics on this machine: use the striped ones of <cuatomic/stripe.h>")))
+	__attribute__((error(
+		"no 128-bit atomics on this machine: use the striped ones of <cuatomic/stripe.h>")))
 #endif
 #endif
 	;
@@ -214,8 +222,8 @@ CUA_FORCE cua__uint128 cua_port_load_b128(const void *p, enum cua_order order, e
 	return cua__refused_b128(p, order, scope, space);
 }
 
-CUA_FORCE void cua_port_store_b128(void *p, cua__uint128 v, enum cua_order order, enum cua_scope scope,
-				   enum cua_space space)
+CUA_FORCE void cua_port_store_b128(void *p, cua__uint128 v, enum cua_order order,
+				   enum cua_scope scope, enum cua_space space)
 {
 	(void)v;
 	(void)cua__refused_b128(p, order, scope, space);

@@ -95,7 +95,13 @@ struct cua_finish {
 CUA_STATIC_ASSERT(sizeof(struct cua_finish) == 64, "the state is ABI");
 CUA_STATIC_ASSERT(offsetof(struct cua_finish, turn) == 32, "the state is ABI");
 
-#define CUA_FINISH_INIT {0, 0, 0, CUA_SPINLOCK_INIT, 0, 0, {0, 0, 0}}
+#define CUA_FINISH_INIT                                                                            \
+	{                                                                                          \
+		0, 0, 0, CUA_SPINLOCK_INIT, 0, 0,                                                  \
+		{                                                                                  \
+			0, 0, 0                                                                    \
+		}                                                                                  \
+	}
 
 /* The ways to finish across blocks. */
 enum cua_finish_mode {
@@ -121,7 +127,8 @@ CUA_FN void cua_finish_init(struct cua_finish *f)
 /* A number for this block, from 0 in the order of the blocks' start. For one thread a block, once. */
 CUA_FN uint64_t cua_finish_ticket(struct cua_finish *f)
 {
-	return cua_port_fetch_add_u64(&f->ticket, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	return cua_port_fetch_add_u64(&f->ticket, 1, CUA_RELAXED, CUA_SCOPE_DEVICE,
+				      CUA_SPACE_GLOBAL);
 }
 
 /* Thread 0's value in every thread of the block. */
@@ -207,115 +214,115 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 #define CUA_DEFINE_REDUCE(name, T, expression)                                                     \
 	CUA__DEFINE_REDUCE(name##_combine, name##_warp, name##_block, name##_block_n, T, expression)
 
-#define CUA__DEFINE_REDUCE(combine, warp, block, block_n, T, expression)                           \
-	CUA_STATIC_ASSERT(sizeof(T) <= 8, "a value of a reduction has at most 8 bytes");           \
-                                                                                                   \
-	CUA_FORCE T combine(T a, T b)                                                              \
-	{                                                                                          \
-		return (expression);                                                               \
-	}                                                                                          \
-                                                                                                   \
-	CUA_FORCE T combine##__shuffle(uint32_t mask, T v, uint32_t lane)                          \
-	{                                                                                          \
-		uint32_t low = 0;                                                                  \
-		uint64_t all = 0;                                                                  \
-                                                                                                   \
-		if (sizeof(T) <= sizeof(low)) {                                                    \
-			memcpy(&low, &v, sizeof(T) <= sizeof(low) ? sizeof(T) : sizeof(low));      \
-			low = cua_port_shuffle_u32(mask, low, lane);                               \
-			memcpy(&v, &low, sizeof(T) <= sizeof(low) ? sizeof(T) : sizeof(low));      \
-		} else {                                                                           \
-			memcpy(&all, &v, sizeof(v));                                               \
-			all = cua_port_shuffle_u64(mask, all, lane);                               \
-			memcpy(&v, &all, sizeof(v));                                               \
-		}                                                                                  \
-		return v;                                                                          \
-	}                                                                                          \
-                                                                                                   \
+#define CUA__DEFINE_REDUCE(combine, warp, block, block_n, T, expression)                             \
+	CUA_STATIC_ASSERT(sizeof(T) <= 8, "a value of a reduction has at most 8 bytes");             \
+                                                                                                     \
+	CUA_FORCE T combine(T a, T b)                                                                \
+	{                                                                                            \
+		return (expression);                                                                 \
+	}                                                                                            \
+                                                                                                     \
+	CUA_FORCE T combine##__shuffle(uint32_t mask, T v, uint32_t lane)                            \
+	{                                                                                            \
+		uint32_t low = 0;                                                                    \
+		uint64_t all = 0;                                                                    \
+                                                                                                     \
+		if (sizeof(T) <= sizeof(low)) {                                                      \
+			memcpy(&low, &v, sizeof(T) <= sizeof(low) ? sizeof(T) : sizeof(low));        \
+			low = cua_port_shuffle_u32(mask, low, lane);                                 \
+			memcpy(&v, &low, sizeof(T) <= sizeof(low) ? sizeof(T) : sizeof(low));        \
+		} else {                                                                             \
+			memcpy(&all, &v, sizeof(v));                                                 \
+			all = cua_port_shuffle_u64(mask, all, lane);                                 \
+			memcpy(&v, &all, sizeof(v));                                                 \
+		}                                                                                    \
+		return v;                                                                            \
+	}                                                                                            \
+                                                                                                     \
 	/* Lanes 0 to n - 1 of the lanes 0 to lanes - 1, which all call; valid in lane 0. After a  \
-	 * step each lane holds the values of twice as many neighbours above it. */                \
-	CUA_FORCE T combine##__low(T v, uint32_t lane, uint32_t lanes, uint32_t n)                 \
-	{                                                                                          \
-		uint32_t mask = 0xffffffffu >> (32 - lanes), step;                                 \
-                                                                                                   \
-		if (n > lanes)                                                                     \
-			n = lanes;                                                                 \
-		for (step = 1; step < CUA_WARP_LANES; step *= 2) {                                 \
-			int more = lane + step < n;                                                \
-			T other = combine##__shuffle(mask, v, more ? lane + step : lane);          \
-                                                                                                   \
-			if (more)                                                                  \
-				v = combine(v, other);                                             \
-		}                                                                                  \
-		return v;                                                                          \
-	}                                                                                          \
-                                                                                                   \
+	 * step each lane holds the values of twice as many neighbours above it. */ \
+	CUA_FORCE T combine##__low(T v, uint32_t lane, uint32_t lanes, uint32_t n)                   \
+	{                                                                                            \
+		uint32_t mask = 0xffffffffu >> (32 - lanes), step;                                   \
+                                                                                                     \
+		if (n > lanes)                                                                       \
+			n = lanes;                                                                   \
+		for (step = 1; step < CUA_WARP_LANES; step *= 2) {                                   \
+			int more = lane + step < n;                                                  \
+			T other = combine##__shuffle(mask, v, more ? lane + step : lane);            \
+                                                                                                     \
+			if (more)                                                                    \
+				v = combine(v, other);                                               \
+		}                                                                                    \
+		return v;                                                                            \
+	}                                                                                            \
+                                                                                                     \
 	/* Each round a lane takes in the next one above it that still counts, and every second    \
-	 * lane that counts drops out. */                                                          \
-	CUA_FN T warp(T v, uint32_t mask)                                                          \
-	{                                                                                          \
-		uint32_t lane = cua_port_lane(), first = cua_port_ffs_u32(mask) - 1;               \
-		uint32_t above = mask & ~((2u << lane) - 1);                                       \
-		uint32_t rank = cua_port_popc_u32(mask & ((1u << lane) - 1));                      \
-                                                                                                   \
-		if ((mask & (mask + 1)) == 0) {                                                    \
-			uint32_t lanes = cua_port_popc_u32(mask);                                  \
-                                                                                                   \
-			v = combine##__low(v, lane, lanes, lanes);                                 \
-			return combine##__shuffle(mask, v, 0);                                     \
-		}                                                                                  \
-		while (cua_port_ballot(mask, above != 0)) {                                        \
-			uint32_t next = above ? cua_port_ffs_u32(above) - 1 : lane;                \
-			T other = combine##__shuffle(mask, v, next);                               \
-                                                                                                   \
-			if (above)                                                                 \
-				v = combine(v, other);                                             \
-			above &= cua_port_ballot(mask, !(rank & 1));                               \
-			rank /= 2;                                                                 \
-		}                                                                                  \
-		return combine##__shuffle(mask, v, first);                                         \
-	}                                                                                          \
-                                                                                                   \
-	CUA_FN T block_n(T v, uint32_t n, struct cua_block_scratch *s)                             \
-	{                                                                                          \
-		uint32_t size = cua_port_block_size(), thread = cua_port_thread();                 \
-		uint32_t warp_index = thread / CUA_WARP_LANES, lane = thread % CUA_WARP_LANES;     \
-		uint32_t start = thread - lane, warps = (n + CUA_WARP_LANES - 1) / CUA_WARP_LANES; \
-		uint32_t lanes = size - start < CUA_WARP_LANES ? size - start : CUA_WARP_LANES;    \
-		uint64_t bits = 0;                                                                 \
-                                                                                                   \
-		if (size == 1)                                                                     \
-			return v;                                                                  \
-		v = combine##__low(v, lane, lanes, n > start ? n - start : 0);                     \
-		if (size <= CUA_WARP_LANES)                                                        \
-			return combine##__shuffle(0xffffffffu >> (32 - lanes), v, 0);              \
-		if (lane == 0 && start < n) {                                                      \
-			memcpy(&bits, &v, sizeof(v));                                              \
-			CUA_WRITE(s->slot[warp_index], bits);                                      \
-		}                                                                                  \
-		cua_port_sync_block();                                                             \
-		if (warp_index == 0 && warps > 1) {                                                \
-			bits = lane < warps ? CUA_READ(s->slot[lane]) : 0;                         \
-			memcpy(&v, &bits, sizeof(v));                                              \
-			v = combine##__low(v, lane, lanes, warps);                                 \
-			if (lane == 0) {                                                           \
-				bits = 0;                                                          \
-				memcpy(&bits, &v, sizeof(v));                                      \
-				CUA_WRITE(s->slot[0], bits);                                       \
-			}                                                                          \
-		}                                                                                  \
-		/* also where warps is 1: a slot is read by all only after a barrier */            \
-		cua_port_sync_block();                                                             \
-		bits = CUA_READ(s->slot[0]);                                                       \
-		/* and written by the next call only after everyone has read it */                 \
-		cua_port_sync_block();                                                             \
-		memcpy(&v, &bits, sizeof(v));                                                      \
-		return v;                                                                          \
-	}                                                                                          \
-                                                                                                   \
-	CUA_FN T block(T v, struct cua_block_scratch *s)                                           \
-	{                                                                                          \
-		return block_n(v, cua_port_block_size(), s);                                       \
+	 * lane that counts drops out. */ \
+	CUA_FN T warp(T v, uint32_t mask)                                                            \
+	{                                                                                            \
+		uint32_t lane = cua_port_lane(), first = cua_port_ffs_u32(mask) - 1;                 \
+		uint32_t above = mask & ~((2u << lane) - 1);                                         \
+		uint32_t rank = cua_port_popc_u32(mask & ((1u << lane) - 1));                        \
+                                                                                                     \
+		if ((mask & (mask + 1)) == 0) {                                                      \
+			uint32_t lanes = cua_port_popc_u32(mask);                                    \
+                                                                                                     \
+			v = combine##__low(v, lane, lanes, lanes);                                   \
+			return combine##__shuffle(mask, v, 0);                                       \
+		}                                                                                    \
+		while (cua_port_ballot(mask, above != 0)) {                                          \
+			uint32_t next = above ? cua_port_ffs_u32(above) - 1 : lane;                  \
+			T other = combine##__shuffle(mask, v, next);                                 \
+                                                                                                     \
+			if (above)                                                                   \
+				v = combine(v, other);                                               \
+			above &= cua_port_ballot(mask, !(rank & 1));                                 \
+			rank /= 2;                                                                   \
+		}                                                                                    \
+		return combine##__shuffle(mask, v, first);                                           \
+	}                                                                                            \
+                                                                                                     \
+	CUA_FN T block_n(T v, uint32_t n, struct cua_block_scratch *s)                               \
+	{                                                                                            \
+		uint32_t size = cua_port_block_size(), thread = cua_port_thread();                   \
+		uint32_t warp_index = thread / CUA_WARP_LANES, lane = thread % CUA_WARP_LANES;       \
+		uint32_t start = thread - lane, warps = (n + CUA_WARP_LANES - 1) / CUA_WARP_LANES;   \
+		uint32_t lanes = size - start < CUA_WARP_LANES ? size - start : CUA_WARP_LANES;      \
+		uint64_t bits = 0;                                                                   \
+                                                                                                     \
+		if (size == 1)                                                                       \
+			return v;                                                                    \
+		v = combine##__low(v, lane, lanes, n > start ? n - start : 0);                       \
+		if (size <= CUA_WARP_LANES)                                                          \
+			return combine##__shuffle(0xffffffffu >> (32 - lanes), v, 0);                \
+		if (lane == 0 && start < n) {                                                        \
+			memcpy(&bits, &v, sizeof(v));                                                \
+			CUA_WRITE(s->slot[warp_index], bits);                                        \
+		}                                                                                    \
+		cua_port_sync_block();                                                               \
+		if (warp_index == 0 && warps > 1) {                                                  \
+			bits = lane < warps ? CUA_READ(s->slot[lane]) : 0;                           \
+			memcpy(&v, &bits, sizeof(v));                                                \
+			v = combine##__low(v, lane, lanes, warps);                                   \
+			if (lane == 0) {                                                             \
+				bits = 0;                                                            \
+				memcpy(&bits, &v, sizeof(v));                                        \
+				CUA_WRITE(s->slot[0], bits);                                         \
+			}                                                                            \
+		}                                                                                    \
+		/* also where warps is 1: a slot is read by all only after a barrier */              \
+		cua_port_sync_block();                                                               \
+		bits = CUA_READ(s->slot[0]);                                                         \
+		/* and written by the next call only after everyone has read it */                   \
+		cua_port_sync_block();                                                               \
+		memcpy(&v, &bits, sizeof(v));                                                        \
+		return v;                                                                            \
+	}                                                                                            \
+                                                                                                     \
+	CUA_FN T block(T v, struct cua_block_scratch *s)                                             \
+	{                                                                                            \
+		return block_n(v, cua_port_block_size(), s);                                         \
 	}
 
 /* ---- finishing across blocks ---- */
@@ -704,10 +711,10 @@ CUA__DEFINE_ALL(sum, i32, int32_t, 32, (int32_t)((uint32_t)a + (uint32_t)b), CUA
 CUA__DEFINE_ALL(sum, u64, uint64_t, 64, a + b, CUA__SUM_INTEGER(64), last)
 CUA__DEFINE_ALL(sum, i64, int64_t, 64, (int64_t)((uint64_t)a + (uint64_t)b), CUA__SUM_INTEGER(64),
 		(int64_t)last)
-CUA__DEFINE_ALL(sum, f32, float, 32, a + b,
-		cua_port_add_f32((float *)cell, v, CUA__FINISH_WHERE), cua__from_bits_f32(last))
-CUA__DEFINE_ALL(sum, f64, double, 64, a + b,
-		cua_port_add_f64((double *)cell, v, CUA__FINISH_WHERE), cua__from_bits_f64(last))
+CUA__DEFINE_ALL(sum, f32, float, 32, a + b, cua_port_add_f32((float *)cell, v, CUA__FINISH_WHERE),
+		cua__from_bits_f32(last))
+CUA__DEFINE_ALL(sum, f64, double, 64, a + b, cua_port_add_f64((double *)cell, v, CUA__FINISH_WHERE),
+		cua__from_bits_f64(last))
 
 #define CUA__DEFINE_MIN_MAX(op, t, T, bits, expression)                                            \
 	CUA__DEFINE_ALL(op, t, T, bits, expression, CUA__MAX_KEY(op, t, bits),                     \
@@ -753,8 +760,8 @@ enum cua_reduce_op {
 
 /* What is promised of the bits of a result. */
 enum cua_reduce_mode {
-	CUA_REDUCE_AUTO = 0, /* FAST */
-	CUA_REDUCE_FAST = 1, /* the order that is quickest here */
+	CUA_REDUCE_AUTO = 0,  /* FAST */
+	CUA_REDUCE_FAST = 1,  /* the order that is quickest here */
 	CUA_REDUCE_FIXED = 2, /* one order for every machine: it depends on n and the type alone */
 	CUA_REDUCE_EXACT = 3  /* the true sum, rounded once */
 };
@@ -766,16 +773,19 @@ enum cua_reduce_mode {
 struct cua_reduce_options {
 	size_t struct_size; /* sizeof(struct cua_reduce_options), set by the caller */
 	enum cua_finish_mode finish;
-	uint32_t blocks;     /* at most CUA_REDUCE_BLOCKS_MAX; on the CPU the number of workers */
-	uint32_t block_size; /* 1 to 1024, a wish: the CPU's block is one thread, the tree's has 256 */
+	uint32_t blocks; /* at most CUA_REDUCE_BLOCKS_MAX; on the CPU the number of workers */
+	uint32_t
+		block_size; /* 1 to 1024, a wish: the CPU's block is one thread, the tree's has 256 */
 	enum cua_reduce_mode mode;
 	enum cua_type result_type; /* a float type at least as wide as the elements' */
 	const uint64_t *count;     /* memory that the backend reads, 8-byte aligned: the call takes
 				      min(*count, n) elements, as it is when the call runs */
 };
 #define CUA_REDUCE_OPTIONS_INIT                                                                    \
-	{sizeof(struct cua_reduce_options), CUA_FINISH_AUTO, 0, 0, CUA_REDUCE_AUTO,               \
-	 (enum cua_type)0, NULL}
+	{                                                                                          \
+		sizeof(struct cua_reduce_options), CUA_FINISH_AUTO, 0, 0, CUA_REDUCE_AUTO,         \
+			(enum cua_type)0, NULL                                                     \
+	}
 
 #ifdef __cplusplus
 extern "C" {
@@ -840,9 +850,10 @@ extern "C" {
  * or a mode that this operation or type does not have); SIZE; ALIGNMENT (of x, y, result, count); OVERLAP (of
  * result with x, y or count); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
  */
-CUA_API enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_options *options,
-				   enum cua_reduce_op op, enum cua_type type, size_t n,
-				   const void *x, const void *y, void *result);
+CUA_API enum cua_status cua_reduce(struct cua_context *ctx,
+				   const struct cua_reduce_options *options, enum cua_reduce_op op,
+				   enum cua_type type, size_t n, const void *x, const void *y,
+				   void *result);
 
 /* The workspace that cua_reduce takes at most with these arguments. Errors: NULL, VALUE, TYPE,
  * UNSUPPORTED, SIZE. */
@@ -852,14 +863,14 @@ CUA_API enum cua_status cua_reduce_workspace(struct cua_context *ctx,
 					     size_t *bytes);
 
 /* The same without options. */
-CUA_API enum cua_status cua_sum(struct cua_context *ctx, enum cua_type type, size_t n, const void *x,
-				void *result);
-CUA_API enum cua_status cua_min(struct cua_context *ctx, enum cua_type type, size_t n, const void *x,
-				void *result);
-CUA_API enum cua_status cua_max(struct cua_context *ctx, enum cua_type type, size_t n, const void *x,
-				void *result);
-CUA_API enum cua_status cua_dot(struct cua_context *ctx, enum cua_type type, size_t n, const void *x,
-				const void *y, void *result);
+CUA_API enum cua_status cua_sum(struct cua_context *ctx, enum cua_type type, size_t n,
+				const void *x, void *result);
+CUA_API enum cua_status cua_min(struct cua_context *ctx, enum cua_type type, size_t n,
+				const void *x, void *result);
+CUA_API enum cua_status cua_max(struct cua_context *ctx, enum cua_type type, size_t n,
+				const void *x, void *result);
+CUA_API enum cua_status cua_dot(struct cua_context *ctx, enum cua_type type, size_t n,
+				const void *x, const void *y, void *result);
 
 #ifdef __cplusplus
 }
@@ -900,7 +911,8 @@ CUA__DEFINE_TYPED_REAL(i32, CUA_I32, int32_t, int64_t, uint64_t, double)
 CUA__DEFINE_TYPED_REAL(u64, CUA_U64, uint64_t, uint64_t, uint64_t, double)
 CUA__DEFINE_TYPED_REAL(i64, CUA_I64, int64_t, int64_t, uint64_t, double)
 CUA__DEFINE_TYPED_REAL(f16, CUA_F16, struct cua_f16, struct cua_f16, struct cua_f16, struct cua_f16)
-CUA__DEFINE_TYPED_REAL(bf16, CUA_BF16, struct cua_bf16, struct cua_bf16, struct cua_bf16, struct cua_bf16)
+CUA__DEFINE_TYPED_REAL(bf16, CUA_BF16, struct cua_bf16, struct cua_bf16, struct cua_bf16,
+		       struct cua_bf16)
 CUA__DEFINE_TYPED_REAL(f32, CUA_F32, float, float, float, float)
 CUA__DEFINE_TYPED_REAL(f64, CUA_F64, double, double, double, double)
 CUA__DEFINE_TYPED(norm2, NORM2, f16, CUA_F16, struct cua_f16, struct cua_f16)

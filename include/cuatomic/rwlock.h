@@ -65,7 +65,10 @@ struct cua_rwlock {
 CUA_STATIC_ASSERT(sizeof(struct cua_rwlock) == 16, "the lock is ABI");
 
 /* The value of a free lock; memory of zeros is an array of free locks. */
-#define CUA_RWLOCK_INIT {0, 0, 0, 0}
+#define CUA_RWLOCK_INIT                                                                            \
+	{                                                                                          \
+		0, 0, 0, 0                                                                         \
+	}
 
 /* Makes the lock free. Nobody may be using it. */
 CUA_FN void cua_rwlock_init(struct cua_rwlock *l)
@@ -97,14 +100,16 @@ CUA_FORCE int cua_rwlock_read_trylock_scope(struct cua_rwlock *l, enum cua_scope
 /* Counts a reader in. Returns the mark it has to wait for, without PRESENT if there is none. */
 CUA_FORCE uint32_t cua__rwlock_read_join(struct cua_rwlock *l, enum cua_scope scope)
 {
-	return cua_port_fetch_add_u32(&l->readers_in, CUA__RWLOCK_READER, CUA_ACQUIRE, CUA__RWLOCK_AT) &
+	return cua_port_fetch_add_u32(&l->readers_in, CUA__RWLOCK_READER, CUA_ACQUIRE,
+				      CUA__RWLOCK_AT) &
 	       CUA__RWLOCK_WRITER;
 }
 
 /* Whether the writer with this mark has left. */
 CUA_FORCE int cua__rwlock_read_free(const struct cua_rwlock *l, uint32_t mark, enum cua_scope scope)
 {
-	if ((cua_port_load_b32(&l->readers_in, CUA_RELAXED, CUA__RWLOCK_AT) & CUA__RWLOCK_WRITER) == mark)
+	if ((cua_port_load_b32(&l->readers_in, CUA_RELAXED, CUA__RWLOCK_AT) & CUA__RWLOCK_WRITER) ==
+	    mark)
 		return 0;
 	cua_port_acquire_b32(&l->readers_in, CUA__RWLOCK_AT);
 	return 1;
@@ -129,7 +134,8 @@ CUA_FORCE void cua_rwlock_read_lock_scope(struct cua_rwlock *l, enum cua_scope s
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
-CUA_FORCE int cua_rwlock_read_lock_for_scope(struct cua_rwlock *l, uint64_t ns, enum cua_scope scope)
+CUA_FORCE int cua_rwlock_read_lock_for_scope(struct cua_rwlock *l, uint64_t ns,
+					     enum cua_scope scope)
 {
 	uint64_t start = cua_port_clock_ns();
 	struct cua_backoff backoff;
@@ -169,7 +175,8 @@ CUA_FORCE int cua_rwlock_write_trylock_scope(struct cua_rwlock *l, enum cua_scop
 	/* the turn is ours: now the counts again, and the mark only if they are still equal */
 	out = cua_port_load_b32(&l->readers_out, CUA_ACQUIRE, CUA__RWLOCK_AT);
 	in = out | (in & CUA__RWLOCK_PHASE);
-	if (cua_port_cas_b32(&l->readers_in, in, in ^ CUA__RWLOCK_WRITER, CUA_RELAXED, CUA__RWLOCK_AT) == in)
+	if (cua_port_cas_b32(&l->readers_in, in, in ^ CUA__RWLOCK_WRITER, CUA_RELAXED,
+			     CUA__RWLOCK_AT) == in)
 		return CUA__LOCK_TOOK(rwlock_write, l, 1);
 	/* the turn was not used: there is nothing to release */
 	cua_port_add_u32(&l->writers_out, 1, CUA_RELAXED, CUA__RWLOCK_AT);
@@ -179,7 +186,8 @@ CUA_FORCE int cua_rwlock_write_trylock_scope(struct cua_rwlock *l, enum cua_scop
 /* Marks the lock for the writer in turn. Returns what readers_out has to reach. */
 CUA_FORCE uint32_t cua__rwlock_write_mark(struct cua_rwlock *l, enum cua_scope scope)
 {
-	return cua_port_fetch_xor_b32(&l->readers_in, CUA__RWLOCK_WRITER, CUA_RELAXED, CUA__RWLOCK_AT) &
+	return cua_port_fetch_xor_b32(&l->readers_in, CUA__RWLOCK_WRITER, CUA_RELAXED,
+				      CUA__RWLOCK_AT) &
 	       ~CUA__RWLOCK_WRITER;
 }
 
@@ -187,7 +195,8 @@ CUA_FORCE uint32_t cua__rwlock_write_mark(struct cua_rwlock *l, enum cua_scope s
 CUA_FORCE void cua_rwlock_write_lock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
 	CUA__LOCK_ASK(rwlock_write, l, wait);
-	uint32_t ticket = cua_port_fetch_add_u32(&l->writers_in, 1, CUA_RELAXED, CUA__RWLOCK_AT), came;
+	uint32_t ticket = cua_port_fetch_add_u32(&l->writers_in, 1, CUA_RELAXED, CUA__RWLOCK_AT),
+		 came;
 	uint32_t looks = 0;
 
 	while (cua_port_load_b32(&l->writers_out, CUA_RELAXED, CUA__RWLOCK_AT) != ticket) {
@@ -205,7 +214,8 @@ CUA_FORCE void cua_rwlock_write_lock_scope(struct cua_rwlock *l, enum cua_scope 
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
-CUA_FORCE int cua_rwlock_write_lock_for_scope(struct cua_rwlock *l, uint64_t ns, enum cua_scope scope)
+CUA_FORCE int cua_rwlock_write_lock_for_scope(struct cua_rwlock *l, uint64_t ns,
+					      enum cua_scope scope)
 {
 	uint64_t start = cua_port_clock_ns();
 	struct cua_backoff backoff;
@@ -232,7 +242,8 @@ CUA_FORCE int cua_rwlock_locked_scope(const struct cua_rwlock *l, enum cua_scope
 {
 	uint32_t out = cua_port_load_b32(&l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT);
 
-	return (cua_port_load_b32(&l->readers_in, CUA_RELAXED, CUA__RWLOCK_AT) & ~CUA__RWLOCK_PHASE) != out;
+	return (cua_port_load_b32(&l->readers_in, CUA_RELAXED, CUA__RWLOCK_AT) &
+		~CUA__RWLOCK_PHASE) != out;
 }
 
 CUA_FN int cua_rwlock_read_trylock(struct cua_rwlock *l)
@@ -311,11 +322,12 @@ CUA_FORCE int cua__rwlock_read_section_try(struct cua__rwlock_read_section *s, s
 					   enum cua_scope scope)
 {
 	return CUA__LOCK_TOOK(rwlock_read, l,
-			      !(s->mark & CUA__RWLOCK_PRESENT) || cua__rwlock_read_free(l, s->mark, scope));
+			      !(s->mark & CUA__RWLOCK_PRESENT) ||
+				      cua__rwlock_read_free(l, s->mark, scope));
 }
 
-CUA_FORCE void cua__rwlock_read_section_step(struct cua__rwlock_read_section *s, struct cua_rwlock *l,
-					     enum cua_scope scope)
+CUA_FORCE void cua__rwlock_read_section_step(struct cua__rwlock_read_section *s,
+					     struct cua_rwlock *l, enum cua_scope scope)
 {
 	if (s->state) {
 		cua_rwlock_read_unlock_scope(l, scope);
@@ -344,8 +356,8 @@ CUA_FORCE struct cua__rwlock_write_section cua__rwlock_write_section_begin(struc
 	return s;
 }
 
-CUA_FORCE int cua__rwlock_write_section_try(struct cua__rwlock_write_section *s, struct cua_rwlock *l,
-					    enum cua_scope scope)
+CUA_FORCE int cua__rwlock_write_section_try(struct cua__rwlock_write_section *s,
+					    struct cua_rwlock *l, enum cua_scope scope)
 {
 	if (!s->marked) {
 		if (cua_port_load_b32(&l->writers_out, CUA_RELAXED, CUA__RWLOCK_AT) != s->awaited)
@@ -360,8 +372,8 @@ CUA_FORCE int cua__rwlock_write_section_try(struct cua__rwlock_write_section *s,
 	return CUA__LOCK_TOOK(rwlock_write, l, 1);
 }
 
-CUA_FORCE void cua__rwlock_write_section_step(struct cua__rwlock_write_section *s, struct cua_rwlock *l,
-					      enum cua_scope scope)
+CUA_FORCE void cua__rwlock_write_section_step(struct cua__rwlock_write_section *s,
+					      struct cua_rwlock *l, enum cua_scope scope)
 {
 	if (s->state) {
 		cua_rwlock_write_unlock_scope(l, scope);
@@ -372,13 +384,13 @@ CUA_FORCE void cua__rwlock_write_section_step(struct cua__rwlock_write_section *
 }
 
 #define CUA_WITH_READ_LOCK_SCOPE(l, scope) CUA__WITH(rwlock_read, __LINE__, (l), (scope))
-#define CUA_WITH_READ_LOCK(l) CUA_WITH_READ_LOCK_SCOPE(l, CUA_SCOPE_DEVICE)
+#define CUA_WITH_READ_LOCK(l) CUA_WITH_READ_LOCK_SCOPE (l, CUA_SCOPE_DEVICE)
 #define CUA_WITH_WRITE_LOCK_SCOPE(l, scope) CUA__WITH(rwlock_write, __LINE__, (l), (scope))
-#define CUA_WITH_WRITE_LOCK(l) CUA_WITH_WRITE_LOCK_SCOPE(l, CUA_SCOPE_DEVICE)
+#define CUA_WITH_WRITE_LOCK(l) CUA_WITH_WRITE_LOCK_SCOPE (l, CUA_SCOPE_DEVICE)
 
 /* For a warp and for a block, and arrays; see lock_forms.h. */
-CUA__DEFINE_GROUPS(cua_rwlock_read, (struct cua_rwlock *l), (l), (void)0)
-CUA__DEFINE_GROUPS(cua_rwlock_write, (struct cua_rwlock *l), (l), (void)0)
+CUA__DEFINE_GROUPS(cua_rwlock_read, (struct cua_rwlock * l), (l), (void)0)
+CUA__DEFINE_GROUPS(cua_rwlock_write, (struct cua_rwlock * l), (l), (void)0)
 CUA__DEFINE_LOCK_ARRAY(cua_rwlock, struct cua_rwlock)
 
 #endif /* CUATOMIC_RWLOCK_H */

@@ -41,7 +41,10 @@ struct cua_segment_options {
 	size_t struct_size; /* sizeof(struct cua_segment_options), set by the caller */
 	enum cua_reduce_mode mode;
 };
-#define CUA_SEGMENT_OPTIONS_INIT {sizeof(struct cua_segment_options), CUA_REDUCE_AUTO}
+#define CUA_SEGMENT_OPTIONS_INIT                                                                   \
+	{                                                                                          \
+		sizeof(struct cua_segment_options), CUA_REDUCE_AUTO                                \
+	}
 
 #ifdef __cplusplus
 extern "C" {
@@ -70,8 +73,8 @@ extern "C" {
 CUA_API enum cua_status cua_segmented_reduce(struct cua_context *ctx,
 					     const struct cua_segment_options *options,
 					     enum cua_reduce_op op, enum cua_type type, size_t n,
-					     const void *x, size_t segments, const uint64_t *offsets,
-					     void *results);
+					     const void *x, size_t segments,
+					     const uint64_t *offsets, void *results);
 
 /* The workspace that it takes at most with these arguments. Errors: NULL, VALUE, TYPE, SIZE. */
 CUA_API enum cua_status cua_segmented_reduce_workspace(struct cua_context *ctx,
@@ -122,9 +125,9 @@ CUA_API enum cua_status cua_reduce_by_key_workspace(struct cua_context *ctx,
 
 /* And with the type in the name: cua_segmented_sum_f32(ctx, n, x, segments, offsets, results) */
 #define CUA__DEFINE_SEGMENTED(t, type, T, Sum)                                                     \
-	CUA__HOST_FN enum cua_status cua_segmented_sum_##t(                                        \
-		struct cua_context *ctx, size_t n, const T *x, size_t segments,                    \
-		const uint64_t *offsets, Sum *results)                                             \
+	CUA__HOST_FN enum cua_status cua_segmented_sum_##t(struct cua_context *ctx, size_t n,      \
+							   const T *x, size_t segments,            \
+							   const uint64_t *offsets, Sum *results)  \
 	{                                                                                          \
 		return cua_segmented_sum(ctx, type, n, x, segments, offsets, results);             \
 	}

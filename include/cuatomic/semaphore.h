@@ -39,7 +39,10 @@ struct cua_semaphore {
 CUA_STATIC_ASSERT(sizeof(struct cua_semaphore) == 4, "the semaphore is ABI");
 
 /* The value of a semaphore that n may hold at once. */
-#define CUA_SEMAPHORE_INIT(n) {n}
+#define CUA_SEMAPHORE_INIT(n)                                                                      \
+	{                                                                                          \
+		n                                                                                  \
+	}
 
 /* Lets `count` hold it at once, 0 to 2^32 - 1. Nobody may be using it. */
 CUA_FN void cua_semaphore_init(struct cua_semaphore *s, uint32_t count)
@@ -54,7 +57,8 @@ CUA_FORCE int cua_semaphore_trylock_scope(struct cua_semaphore *s, enum cua_scop
 	uint32_t seen = cua_port_load_b32(&s->count, CUA_RELAXED, scope, CUA_SPACE_GENERIC), old;
 
 	while (seen) {
-		old = cua_port_cas_b32(&s->count, seen, seen - 1, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
+		old = cua_port_cas_b32(&s->count, seen, seen - 1, CUA_ACQUIRE, scope,
+				       CUA_SPACE_GENERIC);
 		if (old == seen)
 			return CUA__LOCK_TOOK(semaphore, s, 1);
 		seen = old;
@@ -76,7 +80,8 @@ CUA_FORCE void cua_semaphore_lock_scope(struct cua_semaphore *s, enum cua_scope 
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if one was taken, else 0. */
-CUA_FORCE int cua_semaphore_lock_for_scope(struct cua_semaphore *s, uint64_t ns, enum cua_scope scope)
+CUA_FORCE int cua_semaphore_lock_for_scope(struct cua_semaphore *s, uint64_t ns,
+					   enum cua_scope scope)
 {
 	uint64_t start = cua_port_clock_ns();
 	struct cua_backoff backoff;
@@ -174,8 +179,8 @@ CUA_FORCE int cua__semaphore_section_try(struct cua__semaphore_section *s, struc
 	return cua_semaphore_trylock_scope(l, scope);
 }
 
-CUA_FORCE void cua__semaphore_section_step(struct cua__semaphore_section *s, struct cua_semaphore *l,
-					   enum cua_scope scope)
+CUA_FORCE void cua__semaphore_section_step(struct cua__semaphore_section *s,
+					   struct cua_semaphore *l, enum cua_scope scope)
 {
 	if (s->state) {
 		cua_semaphore_unlock_scope(l, scope);
@@ -186,10 +191,10 @@ CUA_FORCE void cua__semaphore_section_step(struct cua__semaphore_section *s, str
 }
 
 #define CUA_WITH_SEMAPHORE_SCOPE(s, scope) CUA__WITH(semaphore, __LINE__, (s), (scope))
-#define CUA_WITH_SEMAPHORE(s) CUA_WITH_SEMAPHORE_SCOPE(s, CUA_SCOPE_DEVICE)
+#define CUA_WITH_SEMAPHORE(s) CUA_WITH_SEMAPHORE_SCOPE (s, CUA_SCOPE_DEVICE)
 
 /* For a warp and for a block, which take one; see lock_forms.h. */
-CUA__DEFINE_GROUPS(cua_semaphore, (struct cua_semaphore *s), (s), (void)0)
+CUA__DEFINE_GROUPS(cua_semaphore, (struct cua_semaphore * s), (s), (void)0)
 
 /*
  * Host: n semaphores that `count` may hold at once, in the memory of the context's backend, and their

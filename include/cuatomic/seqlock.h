@@ -53,7 +53,10 @@ struct cua_seqlock {
 CUA_STATIC_ASSERT(sizeof(struct cua_seqlock) == 8, "the lock is ABI");
 
 /* The value of a free lock; memory of zeros is an array of free locks. */
-#define CUA_SEQLOCK_INIT {0}
+#define CUA_SEQLOCK_INIT                                                                           \
+	{                                                                                          \
+		0                                                                                  \
+	}
 
 /* Makes the lock free. Nobody may be using it. */
 CUA_FN void cua_seqlock_init(struct cua_seqlock *l)
@@ -71,7 +74,8 @@ CUA_FORCE int cua_seqlock_trylock_scope(struct cua_seqlock *l, enum cua_scope sc
 
 	if (seen & 1)
 		return 0;
-	if (cua_port_cas_b64(&l->sequence, seen, seen + 1, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC) != seen)
+	if (cua_port_cas_b64(&l->sequence, seen, seen + 1, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC) !=
+	    seen)
 		return 0;
 	/* a reader that sees what is stored from here on shall see the odd sequence too */
 	cua_port_fence(CUA_RELEASE, scope);
@@ -138,7 +142,8 @@ CUA_FORCE uint64_t cua_seqlock_read_begin_scope(const struct cua_seqlock *l, enu
 		do {
 			CUA__LOCK_WAITING(seqlock, l, wait);
 			cua__backoff_wait_upto(&backoff, 256);
-		} while (cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC) & 1);
+		} while (cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC) &
+			 1);
 		seen = cua_port_load_b64(&l->sequence, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
 	} while (seen & 1);
 	return seen;
@@ -247,7 +252,8 @@ CUA_FN void cua_seqlock_store_b64(void *p, uint64_t v)
 	cua_seqlock_store_b64_scope(p, v, CUA_SCOPE_DEVICE);
 }
 
-CUA_FN void cua_seqlock_read(const struct cua_seqlock *l, const uint32_t *data, size_t n, uint32_t *out)
+CUA_FN void cua_seqlock_read(const struct cua_seqlock *l, const uint32_t *data, size_t n,
+			     uint32_t *out)
 {
 	cua_seqlock_read_scope(l, data, n, CUA_SCOPE_DEVICE, out);
 }
@@ -296,13 +302,13 @@ CUA_FORCE void cua__seqlock_section_step(struct cua__seqlock_section *s, struct 
 }
 
 #define CUA_WITH_SEQLOCK_SCOPE(l, scope) CUA__WITH(seqlock, __LINE__, (l), (scope))
-#define CUA_WITH_SEQLOCK(l) CUA_WITH_SEQLOCK_SCOPE(l, CUA_SCOPE_DEVICE)
+#define CUA_WITH_SEQLOCK(l) CUA_WITH_SEQLOCK_SCOPE (l, CUA_SCOPE_DEVICE)
 
 /*
  * The writers' forms for a warp and for a block, and arrays; see lock_forms.h. Each lane of a group stores
  * after a release fence of its own, as the argument above asks of a writer.
  */
-CUA__DEFINE_GROUPS(cua_seqlock, (struct cua_seqlock *l), (l), cua_port_fence(CUA_RELEASE, scope))
+CUA__DEFINE_GROUPS(cua_seqlock, (struct cua_seqlock * l), (l), cua_port_fence(CUA_RELEASE, scope))
 CUA__DEFINE_LOCK_ARRAY(cua_seqlock, struct cua_seqlock)
 
 #endif /* CUATOMIC_SEQLOCK_H */

@@ -41,7 +41,10 @@ struct cua_spinlock {
 CUA_STATIC_ASSERT(sizeof(struct cua_spinlock) == 4, "the lock is ABI");
 
 /* The value of a free lock; memory of zeros is an array of free locks. */
-#define CUA_SPINLOCK_INIT {0}
+#define CUA_SPINLOCK_INIT                                                                          \
+	{                                                                                          \
+		0                                                                                  \
+	}
 
 /* Makes the lock free. Nobody may be using it. */
 CUA_FN void cua_spinlock_init(struct cua_spinlock *l)
@@ -53,8 +56,9 @@ CUA_FN void cua_spinlock_init(struct cua_spinlock *l)
 /* The first try of a waiter: without a look before it, which would cost a free lock a second access. */
 CUA_FORCE int cua__spinlock_swap(struct cua_spinlock *l, enum cua_scope scope)
 {
-	return CUA__LOCK_TOOK(spinlock, l, cua_port_cas_b32(&l->word, 0, 1, CUA_ACQUIRE, scope,
-							    CUA_SPACE_GENERIC) == 0);
+	return CUA__LOCK_TOOK(
+		spinlock, l,
+		cua_port_cas_b32(&l->word, 0, 1, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC) == 0);
 }
 
 /*
@@ -211,10 +215,10 @@ CUA_FORCE void cua__spinlock_section_step(struct cua__spinlock_section *s, struc
 }
 
 #define CUA_WITH_LOCK_SCOPE(l, scope) CUA__WITH(spinlock, __LINE__, (l), (scope))
-#define CUA_WITH_LOCK(l) CUA_WITH_LOCK_SCOPE(l, CUA_SCOPE_DEVICE)
+#define CUA_WITH_LOCK(l) CUA_WITH_LOCK_SCOPE (l, CUA_SCOPE_DEVICE)
 
 /* For a warp and for a block, and arrays; see lock_forms.h. */
-CUA__DEFINE_GROUPS(cua_spinlock, (struct cua_spinlock *l), (l), (void)0)
+CUA__DEFINE_GROUPS(cua_spinlock, (struct cua_spinlock * l), (l), (void)0)
 CUA__DEFINE_LOCK_ARRAY(cua_spinlock, struct cua_spinlock)
 
 #endif /* CUATOMIC_SPINLOCK_H */

@@ -33,7 +33,8 @@
 	X(CUA_ERROR_SYSTEM, -16, "the operating system refused a resource")                        \
 	X(CUA_ERROR_CONTEXT, -17, "the objects belong to different contexts or backends")          \
 	X(CUA_ERROR_CORRUPT, -18, "the object's memory is not consistent")                         \
-	X(CUA_ERROR_UNSUPPORTED, -19, "the device, or this operation on this type, does not have this") \
+	X(CUA_ERROR_UNSUPPORTED, -19,                                                              \
+	  "the device, or this operation on this type, does not have this")                        \
 	X(CUA_ERROR_NOT_BUILT, -20, "this library was built without CUDA")
 
 enum cua_status {

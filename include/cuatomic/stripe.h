@@ -51,7 +51,13 @@ struct cua_stripe {
 CUA_STATIC_ASSERT(sizeof(struct cua_stripe) == 32, "the stripe is ABI");
 
 /* The value of a free stripe; memory of zeros is an array of free stripes. */
-#define CUA_STRIPE_INIT {CUA_SPINLOCK_INIT, {0, 0, 0, 0, 0, 0, 0}}
+#define CUA_STRIPE_INIT                                                                            \
+	{                                                                                          \
+		CUA_SPINLOCK_INIT,                                                                 \
+		{                                                                                  \
+			0, 0, 0, 0, 0, 0, 0                                                        \
+		}                                                                                  \
+	}
 
 /*
  * The view, passed to kernels by value. All users of an object must use the same array with the same n, and
@@ -79,7 +85,8 @@ CUA_FN void cua_stripe_init(struct cua_stripe *stripe)
  * more, and needs to be no power of two; a few times as many as there are lanes at work is enough.
  * Errors: NULL, VALUE (n = 0), SIZE (n stripes are more than an address can count), ALIGNMENT (32 bytes).
  */
-CUA_FN enum cua_status cua_stripes_init(struct cua_stripe *locks, uint64_t n, struct cua_stripes *stripes)
+CUA_FN enum cua_status cua_stripes_init(struct cua_stripe *locks, uint64_t n,
+					struct cua_stripes *stripes)
 {
 	if (!locks || !stripes)
 		return CUA_ERROR_NULL;
@@ -109,13 +116,15 @@ CUA_FORCE struct cua_spinlock *cua_stripes_at(const struct cua_stripes *s, const
 }
 
 /* Takes the object's stripe if it is free, without waiting. Returns 1 if it was taken, else 0. */
-CUA_FORCE int cua_stripes_trylock_scope(const struct cua_stripes *s, const void *p, enum cua_scope scope)
+CUA_FORCE int cua_stripes_trylock_scope(const struct cua_stripes *s, const void *p,
+					enum cua_scope scope)
 {
 	return cua_spinlock_trylock_scope(cua_stripes_at(s, p), scope);
 }
 
 /* Takes the object's stripe, waiting as long as it is held. */
-CUA_FORCE void cua_stripes_lock_scope(const struct cua_stripes *s, const void *p, enum cua_scope scope)
+CUA_FORCE void cua_stripes_lock_scope(const struct cua_stripes *s, const void *p,
+				      enum cua_scope scope)
 {
 	cua_spinlock_lock_scope(cua_stripes_at(s, p), scope);
 }
@@ -128,13 +137,15 @@ CUA_FORCE int cua_stripes_lock_for_scope(const struct cua_stripes *s, const void
 }
 
 /* Gives the object's stripe back. Only its holder may call this. */
-CUA_FORCE void cua_stripes_unlock_scope(const struct cua_stripes *s, const void *p, enum cua_scope scope)
+CUA_FORCE void cua_stripes_unlock_scope(const struct cua_stripes *s, const void *p,
+					enum cua_scope scope)
 {
 	cua_spinlock_unlock_scope(cua_stripes_at(s, p), scope);
 }
 
 /* Whether someone holds the object's stripe at this moment; a hint, which orders nothing. */
-CUA_FORCE int cua_stripes_locked_scope(const struct cua_stripes *s, const void *p, enum cua_scope scope)
+CUA_FORCE int cua_stripes_locked_scope(const struct cua_stripes *s, const void *p,
+				       enum cua_scope scope)
 {
 	return cua_spinlock_locked_scope(cua_stripes_at(s, p), scope);
 }
@@ -151,8 +162,8 @@ CUA_FORCE void cua_stripes_lock_two_scope(const struct cua_stripes *s, const voi
 }
 
 /* Gives back what lock_two took for the same objects, in either order. */
-CUA_FORCE void cua_stripes_unlock_two_scope(const struct cua_stripes *s, const void *p, const void *q,
-					    enum cua_scope scope)
+CUA_FORCE void cua_stripes_unlock_two_scope(const struct cua_stripes *s, const void *p,
+					    const void *q, enum cua_scope scope)
 {
 	uint64_t i = cua_stripes_index(s, p), j = cua_stripes_index(s, q);
 
@@ -206,13 +217,13 @@ CUA_FN void cua_stripes_unlock_two(const struct cua_stripes *s, const void *p, c
  */
 #define CUA__WITH_STRIPE_NAMED(l, stripes, p, scope)                                               \
 	for (struct cua_spinlock *l = cua_stripes_at((stripes), (p)); l; l = NULL)                 \
-		CUA_WITH_LOCK_SCOPE(l, scope)
+		CUA_WITH_LOCK_SCOPE (l, scope)
 #define CUA__WITH_STRIPE_AT(line, stripes, p, scope)                                               \
 	CUA__WITH_STRIPE_NAMED(cua__stripe_##line, stripes, p, scope)
 #define CUA__WITH_STRIPE(line, stripes, p, scope) CUA__WITH_STRIPE_AT(line, stripes, p, scope)
 
 #define CUA_WITH_STRIPE_SCOPE(stripes, p, scope) CUA__WITH_STRIPE(__LINE__, stripes, p, scope)
-#define CUA_WITH_STRIPE(stripes, p) CUA_WITH_STRIPE_SCOPE(stripes, p, CUA_SCOPE_DEVICE)
+#define CUA_WITH_STRIPE(stripes, p) CUA_WITH_STRIPE_SCOPE (stripes, p, CUA_SCOPE_DEVICE)
 
 /* ---- atomic operations on objects of any size ---- */
 
@@ -237,7 +248,8 @@ CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
 		different |= x ^ y;
 	}
 	for (i = words; i < bytes; i++)
-		different |= (uint64_t)(((const unsigned char *)a)[i] ^ ((const unsigned char *)b)[i]);
+		different |=
+			(uint64_t)(((const unsigned char *)a)[i] ^ ((const unsigned char *)b)[i]);
 	return different == 0;
 }
 

@@ -43,7 +43,10 @@ struct cua_ticketlock {
 CUA_STATIC_ASSERT(sizeof(struct cua_ticketlock) == 8, "the lock is ABI");
 
 /* The value of a free lock; memory of zeros is an array of free locks. */
-#define CUA_TICKETLOCK_INIT {0, 0}
+#define CUA_TICKETLOCK_INIT                                                                        \
+	{                                                                                          \
+		0, 0                                                                               \
+	}
 
 /* Makes the lock free. Nobody may be using it. */
 CUA_FN void cua_ticketlock_init(struct cua_ticketlock *l)
@@ -70,7 +73,8 @@ CUA_FORCE int cua_ticketlock_trylock_scope(struct cua_ticketlock *l, enum cua_sc
 CUA_FORCE void cua_ticketlock_lock_scope(struct cua_ticketlock *l, enum cua_scope scope)
 {
 	CUA__LOCK_ASK(ticketlock, l, wait);
-	uint32_t ticket = cua_port_fetch_add_u32(&l->next, 1, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
+	uint32_t ticket =
+		cua_port_fetch_add_u32(&l->next, 1, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
 	uint32_t looks = 0;
 
 	while (cua_port_load_b32(&l->owner, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != ticket) {
@@ -82,7 +86,8 @@ CUA_FORCE void cua_ticketlock_lock_scope(struct cua_ticketlock *l, enum cua_scop
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
-CUA_FORCE int cua_ticketlock_lock_for_scope(struct cua_ticketlock *l, uint64_t ns, enum cua_scope scope)
+CUA_FORCE int cua_ticketlock_lock_for_scope(struct cua_ticketlock *l, uint64_t ns,
+					    enum cua_scope scope)
 {
 	uint64_t start = cua_port_clock_ns();
 	struct cua_backoff backoff;
@@ -162,8 +167,8 @@ CUA_FORCE struct cua__ticketlock_section cua__ticketlock_section_begin(struct cu
 	return s;
 }
 
-CUA_FORCE int cua__ticketlock_section_try(struct cua__ticketlock_section *s, struct cua_ticketlock *l,
-					  enum cua_scope scope)
+CUA_FORCE int cua__ticketlock_section_try(struct cua__ticketlock_section *s,
+					  struct cua_ticketlock *l, enum cua_scope scope)
 {
 	if (cua_port_load_b32(&l->owner, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != s->ticket)
 		return 0;
@@ -171,8 +176,8 @@ CUA_FORCE int cua__ticketlock_section_try(struct cua__ticketlock_section *s, str
 	return CUA__LOCK_TOOK(ticketlock, l, 1);
 }
 
-CUA_FORCE void cua__ticketlock_section_step(struct cua__ticketlock_section *s, struct cua_ticketlock *l,
-					    enum cua_scope scope)
+CUA_FORCE void cua__ticketlock_section_step(struct cua__ticketlock_section *s,
+					    struct cua_ticketlock *l, enum cua_scope scope)
 {
 	if (s->state) {
 		CUA__LOCK_GIVE(ticketlock, l);
@@ -184,10 +189,10 @@ CUA_FORCE void cua__ticketlock_section_step(struct cua__ticketlock_section *s, s
 }
 
 #define CUA_WITH_TICKETLOCK_SCOPE(l, scope) CUA__WITH(ticketlock, __LINE__, (l), (scope))
-#define CUA_WITH_TICKETLOCK(l) CUA_WITH_TICKETLOCK_SCOPE(l, CUA_SCOPE_DEVICE)
+#define CUA_WITH_TICKETLOCK(l) CUA_WITH_TICKETLOCK_SCOPE (l, CUA_SCOPE_DEVICE)
 
 /* For a warp and for a block, and arrays; see lock_forms.h. */
-CUA__DEFINE_GROUPS(cua_ticketlock, (struct cua_ticketlock *l), (l), (void)0)
+CUA__DEFINE_GROUPS(cua_ticketlock, (struct cua_ticketlock * l), (l), (void)0)
 CUA__DEFINE_LOCK_ARRAY(cua_ticketlock, struct cua_ticketlock)
 
 #endif /* CUATOMIC_TICKETLOCK_H */

@@ -54,14 +54,16 @@ enum cua_atomic_op {
 
 /* What an atomic operation is made of. */
 enum cua_atomic_path {
-	CUA_PATH_NONE = 0,    /* there is no such operation on this type */
-	CUA_PATH_NATIVE = 1,  /* one instruction, or on the host what the compiler makes of its builtin */
-	CUA_PATH_CAS_8 = 2,   /* a loop over compare-and-swap of so many bits */
+	CUA_PATH_NONE = 0, /* there is no such operation on this type */
+	CUA_PATH_NATIVE =
+		1, /* one instruction, or on the host what the compiler makes of its builtin */
+	CUA_PATH_CAS_8 = 2, /* a loop over compare-and-swap of so many bits */
 	CUA_PATH_CAS_16 = 3,
 	CUA_PATH_CAS_32 = 4,
 	CUA_PATH_CAS_64 = 5,
 	CUA_PATH_CAS_128 = 6,
-	CUA_PATH_WORD = 7,  /* on the aligned 32-bit word around it: a load of it, else a loop over its CAS */
+	CUA_PATH_WORD =
+		7, /* on the aligned 32-bit word around it: a load of it, else a loop over its CAS */
 	CUA_PATH_STRIPE = 8 /* nothing without a lock: the striped atomics, and only those */
 };
 

@@ -131,7 +131,8 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max)
 		break;
 	case 1: /* a byte */
 		if (size)
-			data[at] = (r >> 60) & 1 ? (uint8_t)(r >> 48) : edges[(r >> 48) % sizeof(edges)];
+			data[at] = (r >> 60) & 1 ? (uint8_t)(r >> 48)
+						 : edges[(r >> 48) % sizeof(edges)];
 		break;
 	case 2: /* a number of 8 bytes, a little more or less */
 		if (size >= 8) {
@@ -198,7 +199,8 @@ int main(int argc, char **argv)
 		else if (add(argv[i]))
 			return EXIT_FAILURE;
 	}
-	printf("%s: CUA_TEST_SEED=%llu, %llu runs from %zu seeds\n", argv[0], (unsigned long long)state, runs, n_seeds);
+	printf("%s: CUA_TEST_SEED=%llu, %llu runs from %zu seeds\n", argv[0],
+	       (unsigned long long)state, runs, n_seeds);
 	fflush(stdout);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		signal(signals[i], failed);

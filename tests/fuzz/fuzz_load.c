@@ -35,7 +35,8 @@ static void compare(struct cua_hashmap *map, const uint8_t *sorted, uint64_t n)
 	for (uint64_t i = 0; i < n; i++) {
 		FUZZ_CHECK(!memcmp((char *)keys + i * key_size, sorted + i * pair_size, key_size),
 			   "key %llu", (unsigned long long)i);
-		FUZZ_CHECK(!memcmp((char *)values + i * value_size, sorted + i * pair_size + key_size, value_size),
+		FUZZ_CHECK(!memcmp((char *)values + i * value_size,
+				   sorted + i * pair_size + key_size, value_size),
 			   "value %llu", (unsigned long long)i);
 	}
 	status = cua_hashmap_status(map);
@@ -71,14 +72,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	pair_size = h.key_size + h.value_size;
 	key_size = h.key_size;
 	if (whole) {
-		legal = h.grow_percent <= 95 && h.portable <= 1 && h.hash <= CUA_HASHMAP_HASH_KEYED &&
+		legal = h.grow_percent <= 95 && h.portable <= 1 &&
+			h.hash <= CUA_HASHMAP_HASH_KEYED &&
 			(!h.max_probes || (h.max_probes >= 32 && h.max_probes <= 128));
 		sorted = malloc(size);
 		FUZZ_CHECK(sorted, "out of memory");
 		memcpy(sorted, data + MAP_FILE_HEADER, size - MAP_FILE_HEADER);
 		qsort(sorted, h.count, pair_size, by_key);
 		for (uint64_t i = 1; i < h.count; i++)
-			twice |= !memcmp(sorted + (i - 1) * pair_size, sorted + i * pair_size, key_size);
+			twice |= !memcmp(sorted + (i - 1) * pair_size, sorted + i * pair_size,
+					 key_size);
 	}
 	/* every third input with options of the caller */
 	own = size >= MAP_FILE_HEADER && h.header_sum % 3 == 0;
@@ -89,13 +92,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	status = cua_hashmap_load(ctx, own ? &options : NULL, path, &map);
 	if (!whole || twice) {
 		/* a key without a slot may be met before the damage */
-		FUZZ_CHECK(status == CUA_ERROR_CORRUPT || (!legal && !own && status == CUA_ERROR_VALUE) ||
+		FUZZ_CHECK(status == CUA_ERROR_CORRUPT ||
+				   (!legal && !own && status == CUA_ERROR_VALUE) ||
 				   (h.max_probes && !own && status == CUA_ERROR_SIZE),
 			   "a file that is damaged: %s", cua_status_name(status));
 		FUZZ_CHECK(!map, "a map beside an error");
 	} else if (!legal) {
 		/* options of the caller may, but need not, make up for those in the file */
-		FUZZ_CHECK(status == CUA_ERROR_VALUE || status == CUA_ERROR_CORRUPT || (own && !status),
+		FUZZ_CHECK(status == CUA_ERROR_VALUE || status == CUA_ERROR_CORRUPT ||
+				   (own && !status),
 			   "options that are not legal: %s", cua_status_name(status));
 	} else if (status == CUA_ERROR_CORRUPT && h.count > h.slots) {
 		/* save writes more keys than slots only if some keys need no slot; the target does not know which */
@@ -109,8 +114,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		status = cua_hashmap_save(map, other);
 		FUZZ_CHECK(!status, "save: %s", cua_status_name(status));
 		status = cua_hashmap_load(ctx, NULL, other, &again);
-		FUZZ_CHECK((!status && again) || (status == CUA_ERROR_SIZE && h.max_probes), "load of a save: %s",
-			   cua_status_name(status));
+		FUZZ_CHECK((!status && again) || (status == CUA_ERROR_SIZE && h.max_probes),
+			   "load of a save: %s", cua_status_name(status));
 		if (again)
 			compare(again, sorted, h.count);
 	}

@@ -85,7 +85,8 @@ static struct element any_value(struct input *in, uint32_t size)
 {
 	unsigned b = byte(in);
 
-	return b & 1 ? number(b * 0xd6e8feb86659fd93u, b * 0xa0761d6478bd642fu, size) : number(b >> 1, b & 2 ? b : 0, size);
+	return b & 1 ? number(b * 0xd6e8feb86659fd93u, b * 0xa0761d6478bd642fu, size)
+		     : number(b >> 1, b & 2 ? b : 0, size);
 }
 
 /* ---- the map ---- */
@@ -136,7 +137,8 @@ struct batch {
 	struct element keys[MOST_BATCH], values[MOST_BATCH], out[MOST_BATCH];
 	uint8_t results[MOST_BATCH];
 	int has_results;
-	_Alignas(16) uint8_t packed_keys[MOST_BATCH * 16], packed_values[MOST_BATCH * 16], packed_out[MOST_BATCH * 16];
+	_Alignas(16) uint8_t packed_keys[MOST_BATCH * 16], packed_values[MOST_BATCH * 16],
+		packed_out[MOST_BATCH * 16];
 };
 
 static void pack(uint8_t *to, const struct element *e, size_t n, uint32_t size)
@@ -205,7 +207,8 @@ static void batch_fill(struct batch *b, struct input *in, const struct map *m, i
 
 enum way { INSERT, ASSIGN, UPDATE, BUILD };
 
-static struct element combine(enum cua_update op, const struct element *a, const struct element *b, uint32_t size)
+static struct element combine(enum cua_update op, const struct element *a, const struct element *b,
+			      uint32_t size)
 {
 	unsigned __int128 x = value_of(a, size), y = value_of(b, size), z;
 
@@ -221,13 +224,15 @@ static struct element combine(enum cua_update op, const struct element *a, const
 }
 
 /* After a call that writes the pairs of the batch: what the map has now is what it may have, and the model gets it. */
-static void settle(struct map *m, const struct batch *b, enum way way, enum cua_update op, int may_grow)
+static void settle(struct map *m, const struct batch *b, enum way way, enum cua_update op,
+		   int may_grow)
 {
 	const uint64_t slots = slots_of(m);
 	int full = 0;
 
 	for (size_t i = 0; i < b->n; i++) {
-		size_t at = model_at(&m->model, &b->keys[i]), many = 0, inserted = 0, refused = 0, first;
+		size_t at = model_at(&m->model, &b->keys[i]), many = 0, inserted = 0, refused = 0,
+		       first;
 		int before = at < m->model.n, there, fits = 0;
 		struct element value, total = m->model.values[before ? at : 0];
 
@@ -239,14 +244,16 @@ static void settle(struct map *m, const struct batch *b, enum way way, enum cua_
 		for (size_t j = i; j < b->n; j++) {
 			if (!same(&b->keys[j], &b->keys[i]))
 				continue;
-			total = before || many ? combine(op, &total, &b->values[j], m->vs) : b->values[j];
+			total = before || many ? combine(op, &total, &b->values[j], m->vs)
+					       : b->values[j];
 			many++;
 			if (!b->has_results) {
 				fits |= same(&value, &b->values[j]);
 				continue;
 			}
-			FUZZ_CHECK(b->results[j] >= CUA_HASHMAP_INSERTED && b->results[j] <= CUA_HASHMAP_FULL, "result %d",
-				   b->results[j]);
+			FUZZ_CHECK(b->results[j] >= CUA_HASHMAP_INSERTED &&
+					   b->results[j] <= CUA_HASHMAP_FULL,
+				   "result %d", b->results[j]);
 			inserted += b->results[j] == CUA_HASHMAP_INSERTED;
 			refused += b->results[j] == CUA_HASHMAP_FULL;
 			/* of an insert or a build the value is that of the element that inserted it */
@@ -254,9 +261,11 @@ static void settle(struct map *m, const struct batch *b, enum way way, enum cua_
 				fits |= same(&value, &b->values[j]);
 		}
 		if (b->has_results) {
-			FUZZ_CHECK(inserted == (size_t)(there && !before), "%zu elements inserted a key", inserted);
-			FUZZ_CHECK(refused == (there ? 0 : many), "%zu of %zu elements refused, and the key is%s there",
-				   refused, many, there ? "" : " not");
+			FUZZ_CHECK(inserted == (size_t)(there && !before),
+				   "%zu elements inserted a key", inserted);
+			FUZZ_CHECK(refused == (there ? 0 : many),
+				   "%zu of %zu elements refused, and the key is%s there", refused,
+				   many, there ? "" : " not");
 		}
 		FUZZ_CHECK(there || !before, "a key is gone");
 		if (!there) {
@@ -272,9 +281,10 @@ static void settle(struct map *m, const struct batch *b, enum way way, enum cua_
 			FUZZ_CHECK(fits || !m->vs, "a value that no element has");
 		model_set(&m->model, &b->keys[i], &value);
 	}
-	FUZZ_CHECK(!full || (!may_grow && m->model.n >= slots), "full with %zu keys in %llu slots", m->model.n,
+	FUZZ_CHECK(!full || (!may_grow && m->model.n >= slots), "full with %zu keys in %llu slots",
+		   m->model.n, (unsigned long long)slots);
+	FUZZ_CHECK(m->model.n <= slots + 2, "%zu keys in %llu slots", m->model.n,
 		   (unsigned long long)slots);
-	FUZZ_CHECK(m->model.n <= slots + 2, "%zu keys in %llu slots", m->model.n, (unsigned long long)slots);
 }
 
 /* All that tells what the map has agrees with the model. */
@@ -295,11 +305,13 @@ static int visit(void *arg, const void *key, const void *value)
 	if (value)
 		unpack(&e, value, 1, v->m->vs);
 	at = model_at(&v->m->model, &k);
-	FUZZ_CHECK(at < v->m->model.n && same(&e, &v->m->model.values[at]), "for_each: a pair that is not there");
+	FUZZ_CHECK(at < v->m->model.n && same(&e, &v->m->model.values[at]),
+		   "for_each: a pair that is not there");
 	return ++v->n == v->stop;
 }
 
-static void check_pairs(struct map *m, const uint8_t *keys, const uint8_t *values, uint64_t n, int sorted)
+static void check_pairs(struct map *m, const uint8_t *keys, const uint8_t *values, uint64_t n,
+			int sorted)
 {
 	for (uint64_t i = 0; i < n; i++) {
 		struct element k, v;
@@ -308,13 +320,15 @@ static void check_pairs(struct map *m, const uint8_t *keys, const uint8_t *value
 		unpack(&k, keys + i * m->ks, 1, m->ks);
 		unpack(&v, values + i * m->vs, 1, m->vs);
 		at = model_at(&m->model, &k);
-		FUZZ_CHECK(at < m->model.n && same(&v, &m->model.values[at]), "pair %llu is not there", (unsigned long long)i);
+		FUZZ_CHECK(at < m->model.n && same(&v, &m->model.values[at]),
+			   "pair %llu is not there", (unsigned long long)i);
 		if (sorted) {
 			size_t below = 0;
 
 			for (size_t j = 0; j < m->model.n; j++)
 				below += fuzz_order(m->model.keys[j].bytes, k.bytes, m->ks) < 0;
-			FUZZ_CHECK(below == i, "pair %llu sorted has place %zu", (unsigned long long)i, below);
+			FUZZ_CHECK(below == i, "pair %llu sorted has place %zu",
+				   (unsigned long long)i, below);
 		}
 		for (uint64_t j = 0; !sorted && j < i; j++)
 			FUZZ_CHECK(memcmp(keys + j * m->ks, k.bytes, m->ks), "a key twice");
@@ -332,15 +346,17 @@ static void check_map(struct map *m, unsigned how, uint64_t max)
 	OK(cua_hashmap_size(m->map, &size));
 	FUZZ_CHECK(size == m->model.n, "size %llu of %zu", (unsigned long long)size, m->model.n);
 	status = cua_hashmap_status(m->map);
-	FUZZ_CHECK(status == (m->rejected ? CUA_ERROR_FULL : CUA_OK), "status %s after %llu rejections",
-		   cua_status_name(status), (unsigned long long)m->rejected);
+	FUZZ_CHECK(status == (m->rejected ? CUA_ERROR_FULL : CUA_OK),
+		   "status %s after %llu rejections", cua_status_name(status),
+		   (unsigned long long)m->rejected);
 	if (max > MOST_KEYS)
 		max = MOST_KEYS;
 	fit = max < size ? max : size;
 	switch (how % 6) {
 	case 0:
 	case 1:
-		OK(cua_hashmap_retrieve(m->map, how % 6 ? CUA_HASHMAP_SORTED : CUA_HASHMAP_ANY, max, keys, values, &n));
+		OK(cua_hashmap_retrieve(m->map, how % 6 ? CUA_HASHMAP_SORTED : CUA_HASHMAP_ANY, max,
+					keys, values, &n));
 		FUZZ_CHECK(n == size, "retrieve: %llu pairs", (unsigned long long)n);
 		check_pairs(m, keys, values, fit, how % 6 == 1);
 		break;
@@ -356,9 +372,12 @@ static void check_map(struct map *m, unsigned how, uint64_t max)
 		break;
 	case 4:
 		OK(cua_hashmap_statistics(m->map, &s));
-		FUZZ_CHECK(s.keys == size && s.slots == slots_of(m), "statistics: %llu keys", (unsigned long long)s.keys);
-		FUZZ_CHECK(s.rejected == m->rejected, "statistics: %llu rejected", (unsigned long long)s.rejected);
-		FUZZ_CHECK(s.keys + s.free + s.erased >= s.slots && s.keys + s.free + s.erased <= s.slots + 2,
+		FUZZ_CHECK(s.keys == size && s.slots == slots_of(m), "statistics: %llu keys",
+			   (unsigned long long)s.keys);
+		FUZZ_CHECK(s.rejected == m->rejected, "statistics: %llu rejected",
+			   (unsigned long long)s.rejected);
+		FUZZ_CHECK(s.keys + s.free + s.erased >= s.slots &&
+				   s.keys + s.free + s.erased <= s.slots + 2,
 			   "statistics: slots");
 		for (unsigned i = 0; i < CUA_HASHMAP_PROBES; i++)
 			n += s.probes[i];
@@ -388,7 +407,8 @@ static void map_reads(struct map *m, struct batch *b, struct input *in, unsigned
 	batch_fill(b, in, m, which == 2);
 	switch (which) {
 	case 0:
-		OK(cua_hashmap_find_n(m->map, b->n, b->packed_keys, b->packed_out, b->has_results ? b->results : NULL));
+		OK(cua_hashmap_find_n(m->map, b->n, b->packed_keys, b->packed_out,
+				      b->has_results ? b->results : NULL));
 		break;
 	case 1: OK(cua_hashmap_contains_n(m->map, b->n, b->packed_keys, b->results)); break;
 	default:
@@ -403,7 +423,8 @@ static void map_reads(struct map *m, struct batch *b, struct input *in, unsigned
 		for (size_t i = 0; i < b->n; i++)
 			b->out[i] = number(i * 3 + 1, i, m->vs);
 		pack(b->packed_values, b->out, b->n, m->vs);
-		OK(cua_hashmap_compare_exchange_n(m->map, b->n, b->packed_keys, b->packed_out, b->packed_values,
+		OK(cua_hashmap_compare_exchange_n(m->map, b->n, b->packed_keys, b->packed_out,
+						  b->packed_values,
 						  b->has_results ? b->results : NULL));
 	}
 	for (size_t i = 0; i < b->n; i++) {
@@ -413,18 +434,23 @@ static void map_reads(struct map *m, struct batch *b, struct input *in, unsigned
 
 		unpack(&got, b->packed_out + i * m->vs, 1, m->vs);
 		if (which < 2) {
-			FUZZ_CHECK(result == there || (!which && !b->has_results), "found %d", result);
-			FUZZ_CHECK(which || same(&got, there ? &m->model.values[at] : &b->out[i]), "the value found");
+			FUZZ_CHECK(result == there || (!which && !b->has_results), "found %d",
+				   result);
+			FUZZ_CHECK(which || same(&got, there ? &m->model.values[at] : &b->out[i]),
+				   "the value found");
 			continue;
 		}
 		if (there && same(&m->model.values[at], &b->values[i])) {
-			FUZZ_CHECK(result == CUA_HASHMAP_EXISTS || !b->has_results, "result %d", result);
+			FUZZ_CHECK(result == CUA_HASHMAP_EXISTS || !b->has_results, "result %d",
+				   result);
 			FUZZ_CHECK(same(&got, &b->values[i]), "the expected value changed");
 			m->model.values[at] = b->out[i];
 		} else {
-			FUZZ_CHECK(result == (there ? CUA_HASHMAP_DIFFERS : CUA_HASHMAP_ABSENT) || !b->has_results,
+			FUZZ_CHECK(result == (there ? CUA_HASHMAP_DIFFERS : CUA_HASHMAP_ABSENT) ||
+					   !b->has_results,
 				   "result %d", result);
-			FUZZ_CHECK(same(&got, there ? &m->model.values[at] : &b->values[i]), "the value instead");
+			FUZZ_CHECK(same(&got, there ? &m->model.values[at] : &b->values[i]),
+				   "the value instead");
 		}
 	}
 }
@@ -444,7 +470,8 @@ static void map_erases(struct map *m, struct batch *b, struct input *in)
 		for (size_t j = i; j < b->n; j++)
 			if (same(&b->keys[j], &b->keys[i]))
 				removed += b->results[j];
-		FUZZ_CHECK(removed == (at < m->model.n) || !b->has_results, "%u elements removed a key that is%s there", removed,
+		FUZZ_CHECK(removed == (at < m->model.n) || !b->has_results,
+			   "%u elements removed a key that is%s there", removed,
 			   at < m->model.n ? "" : " not");
 		if (at < m->model.n)
 			model_remove(&m->model, at);
@@ -468,9 +495,11 @@ static void map_gives(struct map *m, struct batch *b, struct input *in, int exch
 		memcpy(b->out, b->values, sizeof(b->out));
 	}
 	if (exchange)
-		OK(cua_hashmap_exchange_n(m->map, b->n, b->packed_keys, b->packed_values, out, results));
+		OK(cua_hashmap_exchange_n(m->map, b->n, b->packed_keys, b->packed_values, out,
+					  results));
 	else
-		OK(cua_hashmap_insert_or_get_n(m->map, b->n, b->packed_keys, b->packed_values, out, results));
+		OK(cua_hashmap_insert_or_get_n(m->map, b->n, b->packed_keys, b->packed_values, out,
+					       results));
 	settle(m, b, exchange ? ASSIGN : INSERT, CUA_UPDATE_ADD, m->options.grow_percent != 0);
 	for (size_t i = 0; i < b->n; i++) {
 		const struct model *now = exchange ? before : &m->model;
@@ -478,7 +507,8 @@ static void map_gives(struct map *m, struct batch *b, struct input *in, int exch
 		struct element got;
 
 		unpack(&got, out + i * m->vs, 1, m->vs);
-		FUZZ_CHECK(same(&got, at < now->n ? &now->values[at] : &b->out[i]), "the value that was given");
+		FUZZ_CHECK(same(&got, at < now->n ? &now->values[at] : &b->out[i]),
+			   "the value that was given");
 	}
 	free(before);
 }
@@ -491,9 +521,16 @@ static void map_writes(struct map *m, struct batch *b, struct input *in, enum wa
 	batch_fill(b, in, m, 0);
 	results = b->has_results ? b->results : NULL;
 	switch (way) {
-	case INSERT: OK(cua_hashmap_insert_n(m->map, b->n, b->packed_keys, b->packed_values, results)); break;
-	case ASSIGN: OK(cua_hashmap_assign_n(m->map, b->n, b->packed_keys, b->packed_values, results)); break;
-	case UPDATE: OK(cua_hashmap_update_n(m->map, op, b->n, b->packed_keys, b->packed_values, results)); break;
+	case INSERT:
+		OK(cua_hashmap_insert_n(m->map, b->n, b->packed_keys, b->packed_values, results));
+		break;
+	case ASSIGN:
+		OK(cua_hashmap_assign_n(m->map, b->n, b->packed_keys, b->packed_values, results));
+		break;
+	case UPDATE:
+		OK(cua_hashmap_update_n(m->map, op, b->n, b->packed_keys, b->packed_values,
+					results));
+		break;
 	case BUILD:
 		OK(cua_hashmap_build_n(m->map, b->n, b->packed_keys, b->packed_values, results));
 		m->model.n = 0;
@@ -525,7 +562,9 @@ static void map_single(struct map *m, struct batch *b, struct input *in)
 	switch (m->vs || which == 0 || which > 2 ? which : 0) {
 	case 0: b->results[0] = (uint8_t)cua_hashmap_insert(&view, key, value); break;
 	case 1: b->results[0] = (uint8_t)cua_hashmap_assign(&view, key, value); break;
-	case 2: b->results[0] = (uint8_t)cua_hashmap_update(&view, key, value, CUA_UPDATE_XOR); break;
+	case 2:
+		b->results[0] = (uint8_t)cua_hashmap_update(&view, key, value, CUA_UPDATE_XOR);
+		break;
 	case 3:
 		result = cua_hashmap_erase(&view, key);
 		FUZZ_CHECK(result == (at < m->model.n), "erase: %d", result);
@@ -534,8 +573,11 @@ static void map_single(struct map *m, struct batch *b, struct input *in)
 		return;
 	default:
 		result = cua_hashmap_find(&view, key, &value);
-		FUZZ_CHECK(result == (at < m->model.n) && cua_hashmap_contains(&view, key) == result, "find: %d", result);
-		FUZZ_CHECK(!result || !memcmp(&value, m->model.values[at].bytes, m->vs), "the value found");
+		FUZZ_CHECK(result == (at < m->model.n) &&
+				   cua_hashmap_contains(&view, key) == result,
+			   "find: %d", result);
+		FUZZ_CHECK(!result || !memcmp(&value, m->model.values[at].bytes, m->vs),
+			   "the value found");
 		return;
 	}
 	settle(m, b, !m->vs || !which ? INSERT : which == 1 ? ASSIGN : UPDATE, CUA_UPDATE_XOR, 0);
@@ -545,7 +587,7 @@ static void map_merge(struct map *m, struct map *from, struct input *in)
 {
 	static const enum cua_hashmap_merge ways[] = {
 		CUA_HASHMAP_KEEP, CUA_HASHMAP_ADD, CUA_HASHMAP_MIN, CUA_HASHMAP_MAX,
-		CUA_HASHMAP_AND, CUA_HASHMAP_OR, CUA_HASHMAP_XOR, CUA_HASHMAP_REPLACE};
+		CUA_HASHMAP_AND,  CUA_HASHMAP_OR,  CUA_HASHMAP_XOR, CUA_HASHMAP_REPLACE};
 	enum cua_hashmap_merge how = m->vs ? ways[byte(in) % 8] : CUA_HASHMAP_KEEP;
 	uint64_t slots = slots_of(m);
 	int full = 0;
@@ -560,7 +602,8 @@ static void map_merge(struct map *m, struct map *from, struct input *in)
 			if (how == CUA_HASHMAP_KEEP)
 				want = m->model.values[at];
 			else if (how != CUA_HASHMAP_REPLACE)
-				want = combine((enum cua_update)how, &m->model.values[at], &want, m->vs);
+				want = combine((enum cua_update)how, &m->model.values[at], &want,
+					       m->vs);
 			FUZZ_CHECK(there, "a merge removed a key");
 		}
 		if (!there) {
@@ -571,7 +614,8 @@ static void map_merge(struct map *m, struct map *from, struct input *in)
 		FUZZ_CHECK(same(&value, &want), "the value after a merge");
 		model_set(&m->model, &from->model.keys[i], &value);
 	}
-	FUZZ_CHECK(!full || m->model.n >= slots, "full with %zu keys in %llu slots", m->model.n, (unsigned long long)slots);
+	FUZZ_CHECK(!full || m->model.n >= slots, "full with %zu keys in %llu slots", m->model.n,
+		   (unsigned long long)slots);
 }
 
 static void map_resize(struct map *m, uint64_t capacity)
@@ -582,11 +626,13 @@ static void map_resize(struct map *m, uint64_t capacity)
 	after = slots_of(m);
 	if (status) {
 		FUZZ_CHECK(after == before, "a resize that failed changed the slots");
-		FUZZ_CHECK(status == (capacity ? CUA_ERROR_SIZE : CUA_ERROR_VALUE) && capacity < m->model.n + !capacity,
-			   "resize to %llu with %zu keys: %s", (unsigned long long)capacity, m->model.n,
-			   cua_status_name(status));
+		FUZZ_CHECK(status == (capacity ? CUA_ERROR_SIZE : CUA_ERROR_VALUE) &&
+				   capacity < m->model.n + !capacity,
+			   "resize to %llu with %zu keys: %s", (unsigned long long)capacity,
+			   m->model.n, cua_status_name(status));
 	} else {
-		FUZZ_CHECK(capacity && after >= capacity, "resize to %llu", (unsigned long long)capacity);
+		FUZZ_CHECK(capacity && after >= capacity, "resize to %llu",
+			   (unsigned long long)capacity);
 	}
 }
 
@@ -702,7 +748,8 @@ static uint64_t count_of(uint64_t key)
 static int take(struct pair *from, size_t *n, uint64_t key, uint64_t value, unsigned call)
 {
 	for (size_t i = 0; i < *n; i++)
-		if (from[i].key == key && from[i].value == value && (!call || from[i].call == call)) {
+		if (from[i].key == key && from[i].value == value &&
+		    (!call || from[i].call == call)) {
 			from[i] = from[--*n];
 			return 1;
 		}
@@ -722,8 +769,8 @@ static void check_values(uint64_t key, const uint64_t *values, uint64_t n, int n
 		for (size_t j = 0; newest_first && j < n_left; j++)
 			if (left[j].key == key && left[j].call > newest)
 				newest = left[j].call;
-		FUZZ_CHECK(take(left, &n_left, key, values[i], newest), "value %llu of key %llx", (unsigned long long)i,
-			   (unsigned long long)key);
+		FUZZ_CHECK(take(left, &n_left, key, values[i], newest), "value %llu of key %llx",
+			   (unsigned long long)i, (unsigned long long)key);
 	}
 }
 
@@ -753,7 +800,8 @@ static size_t some_keys(struct input *in, void *keys, uint32_t size)
 	unsigned step = byte(in) % 4, first = byte(in);
 
 	for (size_t i = 0; i < n; i++) {
-		struct element e = key_number(step ? (first + (unsigned)i / step) & 255 : byte(in), size);
+		struct element e =
+			key_number(step ? (first + (unsigned)i / step) & 255 : byte(in), size);
 		uint64_t k;
 
 		memcpy(&k, e.bytes, 8);
@@ -780,8 +828,8 @@ static void fuzz_multimap(struct input *in)
 	options.link_size = c & 8 ? 8 : 0;
 	options.seed = 1 + (c >> 4);
 	n_pairs = 0;
-	OK(cua_multimap_create(ctx, &options, ks == 4 ? CUA_U32 : CUA_U64, vs == 4 ? CUA_U32 : CUA_U64, most_keys,
-			       most_entries, &mm));
+	OK(cua_multimap_create(ctx, &options, ks == 4 ? CUA_U32 : CUA_U64,
+			       vs == 4 ? CUA_U32 : CUA_U64, most_keys, most_entries, &mm));
 	while (in->p < in->end) {
 		unsigned op = byte(in);
 		size_t many;
@@ -797,20 +845,23 @@ static void fuzz_multimap(struct input *in)
 			memset(results, 0xa5, sizeof(results));
 			OK(cua_multimap_insert_n(mm, many, keys, values, results));
 			for (size_t i = 0; i < many; i++) {
-				FUZZ_CHECK(results[i] == CUA_MULTIMAP_INSERTED || results[i] == CUA_MULTIMAP_FULL, "result %d",
-					   results[i]);
+				FUZZ_CHECK(results[i] == CUA_MULTIMAP_INSERTED ||
+						   results[i] == CUA_MULTIMAP_FULL,
+					   "result %d", results[i]);
 				if (results[i] == CUA_MULTIMAP_FULL) {
 					full = 2;
 					continue;
 				}
 				FUZZ_CHECK(n_pairs < MOST_PAIRS, "the model is full");
-				pairs[n_pairs++] = (struct pair){get(keys, i, ks), get(values, i, vs), calls};
+				pairs[n_pairs++] =
+					(struct pair){get(keys, i, ks), get(values, i, vs), calls};
 			}
-			FUZZ_CHECK(n_pairs + dropped <= most_entries, "%zu pairs, %llu dropped", n_pairs,
-				   (unsigned long long)dropped);
+			FUZZ_CHECK(n_pairs + dropped <= most_entries, "%zu pairs, %llu dropped",
+				   n_pairs, (unsigned long long)dropped);
 			OK(cua_multimap_keys(mm, &n));
 			FUZZ_CHECK(full < 2 || n_pairs + dropped == most_entries || n >= most_keys,
-				   "full with %zu pairs, %llu dropped", n_pairs, (unsigned long long)dropped);
+				   "full with %zu pairs, %llu dropped", n_pairs,
+				   (unsigned long long)dropped);
 			full = full != 0;
 			break;
 		case 3:
@@ -835,8 +886,10 @@ static void fuzz_multimap(struct input *in)
 					at[j] = get(out, offsets[i] + j, vs);
 				check_values(key, at, here, 1);
 			}
-			FUZZ_CHECK(!many || offsets[many] == (sum < max ? sum : max), "the last offset");
-			FUZZ_CHECK(n == sum, "total %llu of %llu", (unsigned long long)n, (unsigned long long)sum);
+			FUZZ_CHECK(!many || offsets[many] == (sum < max ? sum : max),
+				   "the last offset");
+			FUZZ_CHECK(n == sum, "total %llu of %llu", (unsigned long long)n,
+				   (unsigned long long)sum);
 			break;
 		}
 		case 5:
@@ -848,8 +901,8 @@ static void fuzz_multimap(struct input *in)
 				for (size_t j = 0; had && j < many; j++)
 					if (get(keys, j, ks) == key)
 						sum += offsets[j];
-				FUZZ_CHECK(sum == had, "erase_n: %llu of %llu values", (unsigned long long)sum,
-					   (unsigned long long)had);
+				FUZZ_CHECK(sum == had, "erase_n: %llu of %llu values",
+					   (unsigned long long)sum, (unsigned long long)had);
 				for (size_t j = n_pairs; j-- > 0;)
 					if (pairs[j].key == key)
 						pairs[j] = pairs[--n_pairs];
@@ -876,8 +929,9 @@ static void fuzz_multimap(struct input *in)
 			OK(cua_multimap_retrieve(mm, max, out_keys, out, &n));
 			FUZZ_CHECK(n == n_pairs, "retrieve: %llu pairs", (unsigned long long)n);
 			for (uint64_t i = 0; i < n && i < max; i++)
-				FUZZ_CHECK(take(left, &n_left, get(out_keys, i, ks), get(out, i, vs), 0), "retrieve: pair %llu",
-					   (unsigned long long)i);
+				FUZZ_CHECK(take(left, &n_left, get(out_keys, i, ks),
+						get(out, i, vs), 0),
+					   "retrieve: pair %llu", (unsigned long long)i);
 		}
 		}
 		OK(cua_multimap_size(mm, &n));
@@ -887,8 +941,9 @@ static void fuzz_multimap(struct input *in)
 	OK(cua_multimap_destroy(mm));
 }
 
-static void chained_add(struct cua_chained *table, uint64_t capacity, size_t n, const uint64_t *keys,
-			const uint64_t *values, int build, uint64_t *demand, unsigned call)
+static void chained_add(struct cua_chained *table, uint64_t capacity, size_t n,
+			const uint64_t *keys, const uint64_t *values, int build, uint64_t *demand,
+			unsigned call)
 {
 	if (build)
 		OK(cua_chained_build_n(table, n, keys, values));
@@ -911,8 +966,9 @@ static void check_chained(struct cua_chained *table, size_t n, const uint64_t *k
 	for (size_t i = 0; i < n; i++) {
 		uint64_t many = count_of(keys[i]);
 
-		FUZZ_CHECK(counts[i] == many && found[i] == (many > 0), "count %llu of %llu, found %d",
-			   (unsigned long long)counts[i], (unsigned long long)many, found[i]);
+		FUZZ_CHECK(counts[i] == many && found[i] == (many > 0),
+			   "count %llu of %llu, found %d", (unsigned long long)counts[i],
+			   (unsigned long long)many, found[i]);
 		if (many)
 			check_values(keys[i], &got[i], 1, 1);
 		else
@@ -943,10 +999,12 @@ static void fuzz_chained(struct input *in)
 			calls++;
 			/* which of several have no entry is not said, so the last ones go alone */
 			if (demand + many <= capacity)
-				chained_add(table, capacity, many, keys, values, op & 1, &demand, calls);
+				chained_add(table, capacity, many, keys, values, op & 1, &demand,
+					    calls);
 			else
 				for (size_t i = 0; i < many; i++)
-					chained_add(table, capacity, 1, keys + i, values + i, op & 1, &demand, calls++);
+					chained_add(table, capacity, 1, keys + i, values + i,
+						    op & 1, &demand, calls++);
 			break;
 		case 2: check_chained(table, many, keys); break;
 		case 3:
@@ -970,10 +1028,13 @@ static void fuzz_chained(struct input *in)
 			}
 		}
 		OK(cua_chained_demand(table, &n));
-		FUZZ_CHECK(n == demand, "demand %llu of %llu", (unsigned long long)n, (unsigned long long)demand);
+		FUZZ_CHECK(n == demand, "demand %llu of %llu", (unsigned long long)n,
+			   (unsigned long long)demand);
 		OK(cua_chained_size(table, &n));
 		FUZZ_CHECK(n == n_pairs, "size %llu of %zu", (unsigned long long)n, n_pairs);
-		FUZZ_CHECK(cua_chained_status(table) == (demand > capacity ? CUA_ERROR_FULL : CUA_OK), "status");
+		FUZZ_CHECK(cua_chained_status(table) ==
+				   (demand > capacity ? CUA_ERROR_FULL : CUA_OK),
+			   "status");
 	}
 	OK(cua_chained_destroy(table));
 }
@@ -1035,15 +1096,17 @@ static void fuzz_append(struct input *in)
 			}
 			options.ordered = 1;
 			if (size == 4) {
-				OK(cua_filter_append(ctx, &options, CUA_U32, many, x, compare, &limit, buffer));
+				OK(cua_filter_append(ctx, &options, CUA_U32, many, x, compare,
+						     &limit, buffer));
 				for (size_t i = 0; i < all; i++, demand++)
 					if (demand < capacity)
 						memcpy(model + demand * size, &kept[i], size);
 			} else {
 				/* in place */
-				OK(cua_filter_array(ctx, &options, CUA_U32, many, x, compare, &limit, many, x, &n));
-				FUZZ_CHECK(n == all && !memcmp(x, kept, all * sizeof(*x)), "filter: %llu of %zu",
-					   (unsigned long long)n, all);
+				OK(cua_filter_array(ctx, &options, CUA_U32, many, x, compare,
+						    &limit, many, x, &n));
+				FUZZ_CHECK(n == all && !memcmp(x, kept, all * sizeof(*x)),
+					   "filter: %llu of %zu", (unsigned long long)n, all);
 			}
 			break;
 		}
@@ -1051,8 +1114,8 @@ static void fuzz_append(struct input *in)
 			max = value % 129;
 			memset(out, 0x5a, sizeof(out));
 			OK(cua_append_read(buffer, out, max, &n));
-			FUZZ_CHECK(n == (max < stored ? max : stored), "read: %llu items of %llu", (unsigned long long)n,
-				   (unsigned long long)stored);
+			FUZZ_CHECK(n == (max < stored ? max : stored), "read: %llu items of %llu",
+				   (unsigned long long)n, (unsigned long long)stored);
 			max = max < stored ? max : stored;
 			FUZZ_CHECK(!memcmp(out, model, max * size), "read: other items");
 			for (size_t i = max * size; i < sizeof(out); i++)
@@ -1065,10 +1128,14 @@ static void fuzz_append(struct input *in)
 			}
 		}
 		OK(cua_append_demand(buffer, &n));
-		FUZZ_CHECK(n == demand, "demand %llu of %llu", (unsigned long long)n, (unsigned long long)demand);
+		FUZZ_CHECK(n == demand, "demand %llu of %llu", (unsigned long long)n,
+			   (unsigned long long)demand);
 		OK(cua_append_size(buffer, &n));
-		FUZZ_CHECK(n == (demand < capacity ? demand : capacity), "size %llu", (unsigned long long)n);
-		FUZZ_CHECK(cua_append_status(buffer) == (demand > capacity ? CUA_ERROR_FULL : CUA_OK), "status");
+		FUZZ_CHECK(n == (demand < capacity ? demand : capacity), "size %llu",
+			   (unsigned long long)n);
+		FUZZ_CHECK(cua_append_status(buffer) ==
+				   (demand > capacity ? CUA_ERROR_FULL : CUA_OK),
+			   "status");
 	}
 	OK(cua_append_destroy(buffer));
 }

@@ -75,7 +75,8 @@ static int code_of(int c)
 	for (int i = 0; i < 4; i++)
 		if (upper == all[i])
 			return i;
-	return (upper >= 'A' && upper <= 'Z') || c == '-' || c == '*' || c == '.' ? LETTER_BREAK : -1;
+	return (upper >= 'A' && upper <= 'Z') || c == '-' || c == '*' || c == '.' ? LETTER_BREAK
+										  : -1;
 }
 
 /* Takes the carriage return at the end of a line away. Returns -1 if there is another one. */
@@ -106,7 +107,8 @@ static int plain(const uint8_t *p, size_t size, struct letters *out)
 		if (where == SEQUENCE && mark == '>')
 			while (i < n && (line[i] == ' ' || line[i] == '\t'))
 				i++;
-		if (i < n && ((where == BETWEEN && (mark ? line[i] == mark : line[i] == '>' || line[i] == '@')) ||
+		if (i < n && ((where == BETWEEN &&
+			       (mark ? line[i] == mark : line[i] == '>' || line[i] == '@')) ||
 			      (where == SEQUENCE && mark == '>' && line[i] == '>') ||
 			      (where == QUALITY && !length && line[i] == '@'))) {
 			mark = line[i];
@@ -179,15 +181,16 @@ static void parse(const uint8_t *p, size_t n, int broken, size_t max, struct let
 	letters_end(out);
 	if (out->n < 0) {
 		memcpy(out->error, reads.in.error, sizeof(out->error));
-		FUZZ_CHECK(!strncmp(out->error, "name: ", 6) && strlen(out->error) > 6, "message \"%s\"", out->error);
+		FUZZ_CHECK(!strncmp(out->error, "name: ", 6) && strlen(out->error) > 6,
+			   "message \"%s\"", out->error);
 	}
 	free(letters);
 }
 
 static void compare(const struct letters *a, const struct letters *b, const char *how)
 {
-	FUZZ_CHECK(a->n == b->n && (a->n < 0 || !memcmp(a->p, b->p, (size_t)a->n)), "%s: %ld letters, %ld expected", how,
-		   b->n, a->n);
+	FUZZ_CHECK(a->n == b->n && (a->n < 0 || !memcmp(a->p, b->p, (size_t)a->n)),
+		   "%s: %ld letters, %ld expected", how, b->n, a->n);
 }
 
 static uint8_t *packed(const uint8_t *p, size_t n, size_t *size)
@@ -197,7 +200,8 @@ static uint8_t *packed(const uint8_t *p, size_t n, size_t *size)
 
 	FUZZ_CHECK(to, "out of memory");
 	memset(&z, 0, sizeof(z));
-	FUZZ_CHECK(deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK, "deflateInit2");
+	FUZZ_CHECK(deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK,
+		   "deflateInit2");
 	z.next_in = (uint8_t *)p;
 	z.avail_in = (uInt)n;
 	z.next_out = to;
@@ -227,8 +231,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	parse(data, size, 1, size % 7 + 1, &letters[2]);
 	compare(&letters[1], &letters[2], "in pieces");
 	/* of broken gzip the text that comes first may be refused before */
-	FUZZ_CHECK(gzip || !strcmp(letters[1].error, letters[2].error), "\"%s\" in pieces \"%s\"", letters[1].error,
-		   letters[2].error);
+	FUZZ_CHECK(gzip || !strcmp(letters[1].error, letters[2].error), "\"%s\" in pieces \"%s\"",
+		   letters[1].error, letters[2].error);
 	if (!gzip) {
 		letters[0].n = 0;
 		if (plain(data, size, &letters[0]))
@@ -238,8 +242,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		bytes = packed(data, size, &n);
 		parse(bytes, n, (int)size & 1, 4096, &letters[3]);
 		compare(&letters[0], &letters[3], "packed");
-		FUZZ_CHECK(!strcmp(letters[1].error, letters[3].error), "\"%s\" packed \"%s\"", letters[1].error,
-			   letters[3].error);
+		FUZZ_CHECK(!strcmp(letters[1].error, letters[3].error), "\"%s\" packed \"%s\"",
+			   letters[1].error, letters[3].error);
 		free(bytes);
 	}
 	for (int i = 0; i < 4; i++)

@@ -20,8 +20,8 @@ static void must(int ok, const char *what)
 	}
 }
 
-static void load_seed(const char *folder, struct cua_context *ctx, int k, int v, uint32_t portable, size_t n,
-		      uint64_t capacity)
+static void load_seed(const char *folder, struct cua_context *ctx, int k, int v, uint32_t portable,
+		      size_t n, uint64_t capacity)
 {
 	struct cua_hashmap_options options = {.struct_size = sizeof(options)};
 	struct cua_hashmap *map;
@@ -46,7 +46,8 @@ static void load_seed(const char *folder, struct cua_context *ctx, int k, int v,
 	if (k == 1)
 		keys[1] = 1;
 	must(!cua_hashmap_insert_n(map, n, keys, values, NULL), "insert");
-	snprintf(path, sizeof(path), "%s/load/%s-%s%s-%zu", folder, names[k], names[v], portable ? "-portable" : "", n);
+	snprintf(path, sizeof(path), "%s/load/%s-%s%s-%zu", folder, names[k], names[v],
+		 portable ? "-portable" : "", n);
 	must(!cua_hashmap_save(map, path), path);
 	must(!cua_hashmap_destroy(map), "destroy");
 }

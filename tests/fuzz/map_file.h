@@ -58,11 +58,13 @@ static inline int map_file_whole(const uint8_t *data, size_t size)
 		return 0;
 	h = map_file_read(data);
 	pair = (uint64_t)h.key_size + h.value_size;
-	return !memcmp(h.magic, "cuamap\r\n", 8) && h.order == 0x01020304u && h.version == MAP_FILE_VERSION &&
-	       map_file_size_ok(h.key_size) && (!h.value_size || map_file_size_ok(h.value_size)) && h.slots &&
+	return !memcmp(h.magic, "cuamap\r\n", 8) && h.order == 0x01020304u &&
+	       h.version == MAP_FILE_VERSION && map_file_size_ok(h.key_size) &&
+	       (!h.value_size || map_file_size_ok(h.value_size)) && h.slots &&
 	       (size - MAP_FILE_HEADER) % pair == 0 && (size - MAP_FILE_HEADER) / pair == h.count &&
 	       (h.count <= h.slots || h.count - h.slots <= 2) &&
-	       h.header_sum == map_file_sum(h.version, data, offsetof(struct map_file, header_sum)) &&
+	       h.header_sum ==
+		       map_file_sum(h.version, data, offsetof(struct map_file, header_sum)) &&
 	       h.pairs_sum == map_file_sum(0, data + MAP_FILE_HEADER, size - MAP_FILE_HEADER);
 }
 

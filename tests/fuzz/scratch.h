@@ -33,7 +33,8 @@ static const char *scratch_path(int number)
 
 		if (!where || !*where)
 			where = access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm";
-		snprintf(scratch_folder, sizeof(scratch_folder), "%.900s/cuatomic-fuzz-XXXXXX", where);
+		snprintf(scratch_folder, sizeof(scratch_folder), "%.900s/cuatomic-fuzz-XXXXXX",
+			 where);
 		FUZZ_CHECK(mkdtemp(scratch_folder), "%s: %s", scratch_folder, strerror(errno));
 		for (int i = 0; i < 2; i++)
 			snprintf(paths[i], sizeof(paths[i]), "%s/%d", scratch_folder, i);

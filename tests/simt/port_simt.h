@@ -22,7 +22,8 @@ static inline void *simt__reading(const volatile void *p, size_t bytes)
 }
 
 #define CUA__WHERE enum cua_order order, enum cua_scope scope, enum cua_space space
-#define CUA__POINT(access, bytes) ((void)space, simt_atomic(access, p, bytes, (int)order, (int)scope))
+#define CUA__POINT(access, bytes)                                                                  \
+	((void)space, simt_atomic(access, p, bytes, (int)order, (int)scope))
 
 CUA_FN void cua_port_fence(enum cua_order order, enum cua_scope scope)
 {
@@ -73,7 +74,7 @@ typedef cua__uint128 __attribute__((may_alias)) simt__bits128;
 		return old;                                                                        \
 	}                                                                                          \
 	CUA_FN cua__uint##bits cua_port_cas_b##bits(void *p, cua__uint##bits expected,             \
-						   cua__uint##bits desired, CUA__WHERE)            \
+						    cua__uint##bits desired, CUA__WHERE)           \
 	{                                                                                          \
 		cua__uint##bits old;                                                               \
                                                                                                    \

@@ -38,9 +38,10 @@ struct lane {
 	const void *meets_at; /* where it may go on together with others, NULL: nowhere */
 	/* clocks, each of n_lanes numbers */
 	uint32_t *now;
-	uint32_t *released;   /* at its last release fence */
-	int released_scope;   /* -1: none */
-	uint32_t *pending[2]; /* read by relaxed loads of block, device scope; an acquire fence takes it */
+	uint32_t *released; /* at its last release fence */
+	int released_scope; /* -1: none */
+	uint32_t *pending
+		[2]; /* read by relaxed loads of block, device scope; an acquire fence takes it */
 };
 
 /* What is known of four bytes of memory. */
@@ -196,13 +197,15 @@ static void check_against(const struct lane *l, const uint32_t *others, const ch
 {
 	for (unsigned j = 0; j < s.n; j++)
 		if (others[j] > l->now[j] && j != s.current)
-			verdict(SIMT_RACE, "%s by lane %u of block %u at %p races with a %s by lane %u of block %u",
+			verdict(SIMT_RACE,
+				"%s by lane %u of block %u at %p races with a %s by lane %u of block %u",
 				mine, l->in_block, l->block, (void *)(c->address * 4), theirs,
 				s.lanes[j].in_block, s.lanes[j].block);
 }
 
 /* Two atomics race when the scope of one does not take in the other's lane. */
-static void check_scopes(const struct lane *l, const uint32_t *others, int scope, const struct cell *c)
+static void check_scopes(const struct lane *l, const uint32_t *others, int scope,
+			 const struct cell *c)
 {
 	for (unsigned j = 0; j < s.n; j++) {
 		if (j == s.current || others[j] <= l->now[j] || s.lanes[j].block == l->block)
@@ -211,8 +214,8 @@ static void check_scopes(const struct lane *l, const uint32_t *others, int scope
 			verdict(SIMT_RACE,
 				"atomics at %p by lane %u of block %u and lane %u of block %u: "
 				"block scope does not reach across blocks",
-				(void *)(c->address * 4), l->in_block, l->block, s.lanes[j].in_block,
-				s.lanes[j].block);
+				(void *)(c->address * 4), l->in_block, l->block,
+				s.lanes[j].in_block, s.lanes[j].block);
 	}
 }
 
@@ -237,7 +240,9 @@ static void put(const struct lane *l, struct cell *c, const uint32_t *clock, int
 		return;
 	if (scope > BLOCK) {
 		join(c->device, clock);
-		c->device_block = c->device_block == -1 || c->device_block == (int)l->block ? (int)l->block : -2;
+		c->device_block = c->device_block == -1 || c->device_block == (int)l->block
+					  ? (int)l->block
+					  : -2;
 	} else {
 		if (c->block != (int)l->block)
 			memset(c->in_block, 0, s.n * sizeof(*c->in_block));
@@ -246,7 +251,8 @@ static void put(const struct lane *l, struct cell *c, const uint32_t *clock, int
 	}
 }
 
-static void atomic_effect(enum simt_access access, const void *p, size_t bytes, int order, int scope)
+static void atomic_effect(enum simt_access access, const void *p, size_t bytes, int order,
+			  int scope)
 {
 	struct lane *l = self();
 	int acquires = order == ACQUIRE || order >= ACQ_REL, releases = order >= RELEASE;
@@ -296,7 +302,10 @@ void simt_cas(const void *p, size_t bytes, const void *expected, int order, int 
 		atomic_effect(SIMT_RMW, p, bytes, order, scope);
 	else
 		atomic_effect(SIMT_LOAD, p, bytes,
-			      order == ACQ_REL ? ACQUIRE : order == RELEASE ? RELAXED : order, scope);
+			      order == ACQ_REL   ? ACQUIRE
+			      : order == RELEASE ? RELAXED
+						 : order,
+			      scope);
 }
 
 void simt_plain(int is_write, const void *p, size_t bytes)
@@ -418,16 +427,16 @@ static void try_warp(unsigned lane)
 	s.clocks_used -= s.n;
 }
 
-void simt_warp_meet(const char *what, uint32_t mask, uint64_t value, uint64_t values[SIMT_WARP_LANES],
-		    int orders_memory)
+void simt_warp_meet(const char *what, uint32_t mask, uint64_t value,
+		    uint64_t values[SIMT_WARP_LANES], int orders_memory)
 {
 	struct lane *l;
 
 	yield();
 	l = self();
 	if (!(mask >> (l->in_block % SIMT_WARP_LANES) & 1)) {
-		verdict(SIMT_FAILED, "lane %u calls %s with mask %#x, which does not name it", l->in_block,
-			what, mask);
+		verdict(SIMT_FAILED, "lane %u calls %s with mask %#x, which does not name it",
+			l->in_block, what, mask);
 		end_run();
 	}
 	l->now[s.current]++;
@@ -733,9 +742,7 @@ static void one_run(const struct simt_case *c)
 		c->setup();
 	start_lanes();
 	switch (_setjmp(s.scheduler)) {
-	case 2:
-		over = 1;
-		break;
+	case 2: over = 1; break;
 	case 1: {
 		struct lane *last = self();
 
@@ -749,7 +756,8 @@ static void one_run(const struct simt_case *c)
 		unsigned next, left = 0;
 
 		if (s.report.verdict == SIMT_OK && s.steps++ > max_steps) {
-			verdict(SIMT_LIVELOCK, "no end after %llu steps", (unsigned long long)max_steps);
+			verdict(SIMT_LIVELOCK, "no end after %llu steps",
+				(unsigned long long)max_steps);
 		} else {
 			next = s.exploring ? pick_explored() : pick_random();
 			if (next == s.n) {

@@ -42,10 +42,10 @@ struct simt_shape {
 struct simt_report {
 	enum simt_verdict verdict;
 	char message[256];
-	uint64_t seed;       /* that replays a random run */
-	uint64_t runs;       /* schedules tried */
-	uint64_t steps;      /* of the last run */
-	int exhausted;       /* explore only: every schedule within the bounds was tried */
+	uint64_t seed;  /* that replays a random run */
+	uint64_t runs;  /* schedules tried */
+	uint64_t steps; /* of the last run */
+	int exhausted;  /* explore only: every schedule within the bounds was tried */
 };
 
 /* A case: setup before every run, body on every lane, check after it (returns NULL or what is wrong). */
@@ -100,8 +100,8 @@ void simt_plain(int is_write, const void *p, size_t bytes);
 void simt_fence(int order, int scope);
 void simt_pause(void);
 /* Waits for the lanes of mask; then each lane of the mask can read what the others brought. */
-void simt_warp_meet(const char *what, uint32_t mask, uint64_t value, uint64_t values[SIMT_WARP_LANES],
-		    int orders_memory);
+void simt_warp_meet(const char *what, uint32_t mask, uint64_t value,
+		    uint64_t values[SIMT_WARP_LANES], int orders_memory);
 /* A barrier of the block. Returns whether the predicate was not 0 in any lane that came. */
 int simt_block_meet(const char *what, int predicate);
 

@@ -112,12 +112,9 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 
 #define CUA__WHERE enum cua_order order, enum cua_scope scope, enum cua_space space
 
-#define CUA__LOAD_16(q, c, a)                                                                      \
-	__asm__ volatile("ld" q ".b16 %0, [%1];" : "=h"(v) : c(a) : "memory")
-#define CUA__LOAD_32(q, c, a)                                                                      \
-	__asm__ volatile("ld" q ".b32 %0, [%1];" : "=r"(v) : c(a) : "memory")
-#define CUA__LOAD_64(q, c, a)                                                                      \
-	__asm__ volatile("ld" q ".b64 %0, [%1];" : "=l"(v) : c(a) : "memory")
+#define CUA__LOAD_16(q, c, a) __asm__ volatile("ld" q ".b16 %0, [%1];" : "=h"(v) : c(a) : "memory")
+#define CUA__LOAD_32(q, c, a) __asm__ volatile("ld" q ".b32 %0, [%1];" : "=r"(v) : c(a) : "memory")
+#define CUA__LOAD_64(q, c, a) __asm__ volatile("ld" q ".b64 %0, [%1];" : "=l"(v) : c(a) : "memory")
 #define CUA__STORE_16(q, c, a) __asm__ volatile("st" q ".b16 [%0], %1;" ::c(a), "h"(v) : "memory")
 #define CUA__STORE_32(q, c, a) __asm__ volatile("st" q ".b32 [%0], %1;" ::c(a), "r"(v) : "memory")
 #define CUA__STORE_64(q, c, a) __asm__ volatile("st" q ".b64 [%0], %1;" ::c(a), "l"(v) : "memory")
@@ -167,7 +164,10 @@ CUA__DEFINE_ACCESS(64)
 /* A vector access is one of each element, in no order among them. */
 #define CUA_PORT_HAS_2XB64 1
 #define CUA__LOAD_2X64(q, c, a)                                                                    \
-	__asm__ volatile("ld" q ".v2.b64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : c(a) : "memory")
+	__asm__ volatile("ld" q ".v2.b64 {%0, %1}, [%2];"                                          \
+			 : "=l"(first), "=l"(second)                                               \
+			 : c(a)                                                                    \
+			 : "memory")
 CUA_FORCE void cua_port_load_2xb64(const void *p, CUA__WHERE, uint64_t out[2])
 {
 	uint64_t first, second;
@@ -233,7 +233,8 @@ CUA_FORCE uint16_t cua_port_exchange_b16(void *p, uint16_t v, CUA__WHERE)
 
 #define CUA__ATOM(text, q, c, a, r)                                                                \
 	__asm__ volatile("atom" q text " %0, [%1], %2;" : "=" r(old) : c(a), r(v) : "memory")
-#define CUA__RED(text, q, c, a, r) __asm__ volatile("red" q text " [%0], %1;" ::c(a), r(v) : "memory")
+#define CUA__RED(text, q, c, a, r)                                                                 \
+	__asm__ volatile("red" q text " [%0], %1;" ::c(a), r(v) : "memory")
 
 #define CUA__ATOM_exch_b32(q, c, a) CUA__ATOM(".exch.b32", q, c, a, "r")
 #define CUA__ATOM_exch_b64(q, c, a) CUA__ATOM(".exch.b64", q, c, a, "l")
@@ -326,7 +327,8 @@ CUA__DEFINE_BOTH(add, bf16, uint16_t, void)
 #if __CUDA_ARCH__ >= 900 && CUA__NVCC(12, 1)
 #define CUA_PORT_HAS_ADD_V2_F32 1
 #define CUA__RED_V2(q, c, a)                                                                       \
-	__asm__ volatile("red" q ".add.v2.f32 [%0], {%1, %2};" ::c(a), "f"(first), "f"(second) : "memory")
+	__asm__ volatile("red" q ".add.v2.f32 [%0], {%1, %2};" ::c(a), "f"(first), "f"(second)     \
+			 : "memory")
 CUA_FORCE void cua_port_add_v2_f32(float *p, float first, float second, enum cua_order order,
 				   enum cua_scope scope)
 {
@@ -340,26 +342,29 @@ CUA_FORCE void cua_port_add_v2_f32(float *p, float first, float second, enum cua
 #if __CUDA_ARCH__ >= 900 && CUA__NVCC(12, 4)
 #define CUA_PORT_HAS_B128 1
 #define CUA__LOAD_128(q, c, a)                                                                     \
-	__asm__ volatile("{\n\t.reg .b128 v;\n\tld" q ".b128 v, [%2];\n\tmov.b128 {%0, %1}, v;\n\t}"   \
+	__asm__ volatile("{\n\t.reg .b128 v;\n\tld" q                                              \
+			 ".b128 v, [%2];\n\tmov.b128 {%0, %1}, v;\n\t}"                            \
 			 : "=l"(low), "=l"(high)                                                   \
 			 : c(a)                                                                    \
 			 : "memory")
 #define CUA__STORE_128(q, c, a)                                                                    \
-	__asm__ volatile("{\n\t.reg .b128 v;\n\tmov.b128 v, {%1, %2};\n\tst" q ".b128 [%0], v;\n\t}" ::c(a), \
+	__asm__ volatile("{\n\t.reg .b128 v;\n\tmov.b128 v, {%1, %2};\n\tst" q                     \
+			 ".b128 [%0], v;\n\t}" ::c(a),                                             \
 			 "l"(low), "l"(high)                                                       \
 			 : "memory")
 #define CUA__EXCHANGE_128(q, c, a)                                                                 \
-	__asm__ volatile("{\n\t.reg .b128 v;\n\tmov.b128 v, {%0, %1};\n\t"                          \
-			 "atom" q ".exch.b128 v, [%2], v;\n\tmov.b128 {%0, %1}, v;\n\t}"          \
+	__asm__ volatile("{\n\t.reg .b128 v;\n\tmov.b128 v, {%0, %1};\n\t"                         \
+			 "atom" q ".exch.b128 v, [%2], v;\n\tmov.b128 {%0, %1}, v;\n\t}"           \
 			 : "+l"(low), "+l"(high)                                                   \
 			 : c(a)                                                                    \
 			 : "memory")
 #define CUA__CAS_128(q, c, a)                                                                      \
-	__asm__ volatile("{\n\t.reg .b128 e, d;\n\tmov.b128 e, {%0, %1};\n\tmov.b128 d, {%3, %4};\n\t" \
-			 "atom" q ".cas.b128 e, [%2], e, d;\n\tmov.b128 {%0, %1}, e;\n\t}"        \
-			 : "+l"(low), "+l"(high)                                                   \
-			 : c(a), "l"(desired_low), "l"(desired_high)                               \
-			 : "memory")
+	__asm__ volatile(                                                                          \
+		"{\n\t.reg .b128 e, d;\n\tmov.b128 e, {%0, %1};\n\tmov.b128 d, {%3, %4};\n\t"      \
+		"atom" q ".cas.b128 e, [%2], e, d;\n\tmov.b128 {%0, %1}, e;\n\t}"                  \
+		: "+l"(low), "+l"(high)                                                            \
+		: c(a), "l"(desired_low), "l"(desired_high)                                        \
+		: "memory")
 
 CUA__PORT_NATIVE(128)
 

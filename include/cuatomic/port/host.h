@@ -124,7 +124,8 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 		CUA__IGNORE;                                                                       \
 		CUA__HOST_ORDERS_ONE_SIDED(CUA__STORE_##bits, __ATOMIC_RELEASE);                   \
 	}                                                                                          \
-	CUA_FORCE cua__uint##bits cua_port_exchange_b##bits(void *p, cua__uint##bits v, CUA__WHERE)\
+	CUA_FORCE cua__uint##bits cua_port_exchange_b##bits(void *p, cua__uint##bits v,            \
+							    CUA__WHERE)                            \
 	{                                                                                          \
 		cua__uint##bits old;                                                               \
                                                                                                    \
@@ -133,7 +134,7 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 		return old;                                                                        \
 	}                                                                                          \
 	CUA_FORCE cua__uint##bits cua_port_cas_b##bits(void *p, cua__uint##bits expected,          \
-						      cua__uint##bits desired, CUA__WHERE)         \
+						       cua__uint##bits desired, CUA__WHERE)        \
 	{                                                                                          \
 		CUA__IGNORE;                                                                       \
 		CUA__HOST_ORDERS(CUA__CAS_##bits);                                                 \
@@ -187,7 +188,8 @@ typedef cua__uint128 __attribute__((may_alias)) cua__bits128;
 #define CUA__STORE_128(success, failure) __atomic_store_n((cua__bits128 *)p, v, success)
 #define CUA__EXCHANGE_128(success, failure) old = __atomic_exchange_n((cua__bits128 *)p, v, success)
 #define CUA__CAS_128(success, failure)                                                             \
-	(void)__atomic_compare_exchange_n((cua__bits128 *)p, &expected, desired, 0, success, failure)
+	(void)__atomic_compare_exchange_n((cua__bits128 *)p, &expected, desired, 0, success,       \
+					  failure)
 CUA__DEFINE_ACCESS(128)
 
 #elif defined(__x86_64__) || defined(__aarch64__)
