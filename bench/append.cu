@@ -17,7 +17,7 @@
 
 #include <cuatomic.h>
 
-#include "../lib/filter_kernel.h"
+#include "kernels/filter_kernel.h"
 #include "calls.h"
 
 static struct cua_context *ctx;

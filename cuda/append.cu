@@ -2,7 +2,7 @@
 /* Append buffers on a GPU. */
 #include "config.h"
 
-#include "../lib/append.h"
+#include "backend/append_backend.h"
 #include "launch.h"
 
 static __global__ void size_kernel(struct cua_append_view view, uint64_t *size)

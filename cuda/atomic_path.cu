@@ -2,7 +2,7 @@
 /* The paths of the atomics, as the device's own code has them. */
 #include "config.h"
 
-#include "../lib/atomic_path.h"
+#include "kernels/atomic_paths.h"
 #include "launch.h"
 
 static __global__ void paths_kernel(uint8_t *cells)

@@ -2,7 +2,7 @@
 /* The chained hash table on a GPU: the kernels of lib/chained_kernel.h and what launches them. */
 #include "config.h"
 
-#include "../lib/chained_kernel.h"
+#include "kernels/chained_kernel.h"
 #include "launch.h"
 
 /* ---- insert ---- */

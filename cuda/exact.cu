@@ -2,7 +2,7 @@
 /* Exact sums and dot products on a GPU: the kernels of lib/exact_kernel.h and what launches them. */
 #include "config.h"
 
-#include "../lib/exact_kernel.h"
+#include "kernels/exact_kernel.h"
 #include "launch.h"
 
 #define BLOCK_SIZE 256

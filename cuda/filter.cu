@@ -2,7 +2,7 @@
 /* The filter on a GPU: the kernels of lib/filter_kernel.h and what launches them. */
 #include "config.h"
 
-#include "../lib/filter_kernel.h"
+#include "kernels/filter_kernel.h"
 #include "launch.h"
 
 #define WARPS 8u

@@ -4,7 +4,7 @@
 
 #include <cuatomic/hashmap_tile.h>
 
-#include "../lib/hashmap.h"
+#include "backend/hashmap_backend.h"
 #include "hashmap_build.h"
 #include "launch.h"
 

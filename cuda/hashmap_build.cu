@@ -2,7 +2,7 @@
 /* Many pairs into a hash map of words: the kernels of lib/hashmap_parts.h and what launches them. */
 #include "config.h"
 
-#include "../lib/hashmap_parts.h"
+#include "kernels/hashmap_parts.h"
 #include "hashmap_build.h"
 #include "launch.h"
 

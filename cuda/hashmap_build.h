@@ -7,7 +7,7 @@
 #ifndef CUATOMIC_CUDA_HASHMAP_BUILD_H
 #define CUATOMIC_CUDA_HASHMAP_BUILD_H
 
-#include "../lib/hashmap.h"
+#include "backend/hashmap_backend.h"
 
 /* In the place of all that the map has. */
 enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,

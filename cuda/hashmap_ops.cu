@@ -2,7 +2,7 @@
 /* What a GPU does with a hash map as a whole: the kernels of lib/hashmap_kernel.h and what launches them. */
 #include "config.h"
 
-#include "../lib/hashmap_kernel.h"
+#include "kernels/hashmap_kernel.h"
 #include "launch.h"
 
 #define THREADS (CUA__SORT_WARPS * 32)

@@ -9,10 +9,10 @@
  */
 #include "config.h"
 
-#include "../lib/exact.h"
-#include "../lib/filter.h"
-#include "../lib/histogram_kernel.h"
-#include "../lib/segment.h"
+#include "kernels/exact_windows.h"
+#include "backend/filter_backend.h"
+#include "kernels/histogram_kernel.h"
+#include "backend/segment_backend.h"
 #include "launch.h"
 
 #define ANY_BLOCK 256u

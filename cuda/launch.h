@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "../lib/internal.h"
+#include "backend/internal.h"
 
 /* CUDA's error as a status; keeps it for cua_context_cuda_error and clears CUDA's own record. */
 extern "C" enum cua_status cua__cuda_status(struct cua_context *ctx, cudaError_t error);

@@ -2,7 +2,7 @@
 /* The memory calls of the CUDA backend: fills by 16-byte stores, copies of rows by the driver. */
 #include "config.h"
 
-#include "../lib/memory.h"
+#include "backend/memory_backend.h"
 #include "launch.h"
 
 #define BLOCK 256u

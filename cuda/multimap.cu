@@ -2,7 +2,7 @@
 /* The multimap on a GPU: the kernels of lib/multimap_kernel.h and what launches them. */
 #include "config.h"
 
-#include "../lib/multimap_kernel.h"
+#include "kernels/multimap_kernel.h"
 #include "launch.h"
 
 #define THREADS 256u

@@ -6,8 +6,8 @@
  */
 #include "config.h"
 
-#include "../lib/cached.h"
-#include "../lib/reduce.h"
+#include "kernels/cached.h"
+#include "backend/reduce_backend.h"
 #include "launch.h"
 #include "tree.h"
 

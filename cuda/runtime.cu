@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../lib/driver.h"
+#include "backend/driver.h"
 #include "launch.h"
 
 static enum cua_status status_of(cudaError_t error)

@@ -5,9 +5,9 @@
  */
 #include "config.h"
 
-#include "../lib/filter.h"
-#include "../lib/segment_kernel.h"
-#include "../lib/segment_tree.h"
+#include "backend/filter_backend.h"
+#include "kernels/segment_kernel.h"
+#include "kernels/segment_tree.h"
 #include "launch.h"
 
 /* With more registers a thread, and so more loads in flight; the long runs without an end want them. */

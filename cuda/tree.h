@@ -3,7 +3,7 @@
 #ifndef CUATOMIC_CUDA_TREE_H
 #define CUATOMIC_CUDA_TREE_H
 
-#include "../lib/tree_block.h"
+#include "kernels/tree_block.h"
 #include "launch.h"
 
 /*

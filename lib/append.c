@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "append.h"
+#include "backend/append_backend.h"
 
 static size_t items_bytes(const struct cua_append_view *view)
 {

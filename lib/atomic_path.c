@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "atomic_path.h"
-#include "internal.h"
+#include "kernels/atomic_paths.h"
+#include "backend/internal.h"
 
 enum cua_status cua_atomic_path(struct cua_context *ctx, enum cua_type type, enum cua_atomic_op op,
 				enum cua_atomic_path *path)

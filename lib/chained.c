@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chained.h"
+#include "backend/chained_backend.h"
 
 struct cua_chained {
 	struct cua_context *ctx;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "backend/internal.h"
 
 #define DEFAULT_WORKSPACE ((size_t)1 << 20)
 #define MAX_THREADS 1024u

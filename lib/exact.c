@@ -2,7 +2,7 @@
 /* Exact sums and dot products: their calls. */
 #include "config.h"
 
-#include "exact.h"
+#include "kernels/exact_windows.h"
 
 static struct cua__exact_state *state_of(struct cua_context *ctx)
 {

@@ -2,8 +2,8 @@
 /* The filter's calls: a call's options are made into a plan for the backend. */
 #include "config.h"
 
-#include "append.h"
-#include "filter.h"
+#include "backend/append_backend.h"
+#include "backend/filter_backend.h"
 
 CUA_STATIC_ASSERT(CUA__FILTER_CONTROL + sizeof(struct cua__filter_state) <= CUA__CONTROL_BYTES,
 		  "the control memory");

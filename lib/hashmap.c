@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hashmap.h"
+#include "backend/hashmap_backend.h"
 
 #define BUCKETS_AT 2304u
 CUA_STATIC_ASSERT(BUCKETS_AT % 256 == 0 &&

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hashmap.h"
+#include "backend/hashmap_backend.h"
 #include "replace.h"
 
 #define PART_BYTES ((size_t)4 << 20)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hashmap.h"
+#include "backend/hashmap_backend.h"
 
 /* Bytes of pairs that a pass gives the host at a time. */
 #define PART_BYTES ((size_t)4 << 20)

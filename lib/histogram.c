@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "float_mode.h"
-#include "histogram.h"
+#include "cpu/float_mode.h"
+#include "backend/histogram_backend.h"
 
 /* ---- options ---- */
 

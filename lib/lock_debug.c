@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "internal.h"
+#include "backend/internal.h"
 
 #define DEFAULT_RECORDS 16384u
 #define DEFAULT_VERDICTS 1024u

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "memory.h"
+#include "backend/memory_backend.h"
 
 /* Sizes above half the address space count as overflow, as in cua__bytes. */
 #define MAX_BYTES (SIZE_MAX / 2)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "multimap.h"
+#include "backend/multimap_backend.h"
 
 struct cua_multimap {
 	struct cua_context *ctx;

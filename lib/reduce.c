@@ -2,8 +2,8 @@
 /* Reductions: which kind and result type a call has, and its checks. */
 #include "config.h"
 
-#include "exact.h"
-#include "reduce.h"
+#include "kernels/exact_windows.h"
+#include "backend/reduce_backend.h"
 
 #define MAX_BLOCK_SIZE 1024u
 

@@ -9,7 +9,7 @@
 
 #include <cuatomic/hash.h>
 
-#include "internal.h"
+#include "backend/internal.h"
 
 /* Where the kernel has no random numbers yet: what differs between processes, runs and calls. */
 static struct cua_u128 weak_seed(void)

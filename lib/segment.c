@@ -2,7 +2,7 @@
 /* Segmented reductions: a call's options are made into a plan for the backend. */
 #include "config.h"
 
-#include "segment.h"
+#include "backend/segment_backend.h"
 
 CUA_STATIC_ASSERT(CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONTROL_BYTES <= 1024, "the others' control");
 

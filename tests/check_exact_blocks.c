@@ -7,7 +7,7 @@
 #define cua__cpu_exact test_exact_ops
 #define cua__parallel test_parallel
 #define cua__workers test_workers
-#include "../lib/cpu_exact.c"
+#include "../lib/cpu/cpu_exact.c"
 
 #include <fenv.h>
 #include <math.h>

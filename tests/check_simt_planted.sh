@@ -45,19 +45,23 @@ echo "part $part"
 
 # A public header, or one of the library's own that has kernels.
 file_of() {
-  if [ -f "$top_srcdir/include/cuatomic/$1.h" ]; then echo "include/cuatomic/$1.h"; else echo "lib/$1.h"; fi
+  if [ -f "$top_srcdir/include/cuatomic/$1.h" ]; then
+    echo "include/cuatomic/$1.h"
+  else
+    (cd "$top_srcdir" && echo lib/*/"$1.h")
+  fi
 }
 
 # build DIR HEADER SED MODULE: the cases of MODULE over a copy of the headers with HEADER edited.
 build() {
-  mkdir "$1" "$1/lib" && cp -R "$top_srcdir/include" "$1/include" && cp "$top_srcdir"/lib/*.h "$1/lib" || return
+  mkdir "$1" && cp -R "$top_srcdir/include" "$top_srcdir/lib" "$1" || return
   chmod -R u+w "$1/include" "$1/lib"
   sed "$3" "$top_srcdir/$(file_of "$2")" >"$1/$(file_of "$2")" || return
   # CC and the flags of the library are lists of words. Histories are those of a map that the library makes.
   # shellcheck disable=SC2086
   "$top_builddir/libtool" --silent --tag=CC --mode=link $CC -no-install \
     -std=gnu11 -O1 -w -ffp-contract=off -DCUA_PORT_HEADER='"simt/port_simt.h"' -I"$1/include" \
-    -I"$top_builddir/include" -I"$top_srcdir/tests" -I"$1" \
+    -I"$top_builddir/include" -I"$top_srcdir/tests" -I"$1" -I"$1/lib" \
     -DSIMT_SUITES="SIMT_SUITE($4)" -o "$1/simt" "$top_srcdir/tests/check_simt.c" \
     "$top_srcdir/tests/simt_$4.c" "$tmp/simt.o" "$tmp/linear.o" \
     "$top_builddir/lib/libcuatomic.la" $flags -lpthread -lm

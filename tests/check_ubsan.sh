@@ -39,10 +39,10 @@ mkdir "$tmp/objects"
 sed 's/^#define CUA_HAVE_CUDA .*/#define CUA_HAVE_CUDA 0/' "$top_builddir/config.h" >"$tmp/config.h"
 compile() {
   "$clang" -std=gnu11 -O0 -g1 -w "${ubsan[@]}" -DHAVE_CONFIG_H -I"$tmp" -I"$top_srcdir/include" \
-    -I"$top_builddir/include" -c -o "$1" "$2"
+    -I"$top_builddir/include" -I"$top_srcdir/lib" -c -o "$1" "$2"
 }
 running=0
-for source in "$top_srcdir"/lib/*.c; do
+for source in "$top_srcdir"/lib/*.c "$top_srcdir"/lib/*/*.c; do
   if [ "$running" -ge "$(nproc)" ]; then
     wait -n || exit 1
     running=$((running - 1))

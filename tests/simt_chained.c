@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "lib/chained_kernel.h"
+#include "lib/kernels/chained_kernel.h"
 #include "simt_suites.h"
 
 static uint64_t heads[2];

@@ -5,7 +5,7 @@
 
 /* so that few elements make a block carry */
 #define CUA__EXACT_TILES 2
-#include "../lib/exact_kernel.h"
+#include "lib/kernels/exact_kernel.h"
 
 #include "exact_elements.h"
 #include "simt_suites.h"

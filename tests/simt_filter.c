@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/filter_kernel.h"
+#include "lib/kernels/filter_kernel.h"
 #include "simt_suites.h"
 
 enum { MOST = 5000, WORDS = 300, GUARD = 0x5a };

@@ -2,7 +2,7 @@
 /* The kernels for a hash map as a whole: the very functions that the GPU runs, with small blocks. */
 #include <string.h>
 
-#include "lib/hashmap_kernel.h"
+#include "lib/kernels/hashmap_kernel.h"
 #include "simt_suites.h"
 
 /* ---- sorting, a launch at a time ---- */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/hashmap_parts.h"
+#include "lib/kernels/hashmap_parts.h"
 #include "simt_suites.h"
 
 enum {

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/histogram_kernel.h"
+#include "lib/kernels/histogram_kernel.h"
 #include "simt_suites.h"
 
 enum { MOST = 6000, MOST_BINS = 1200, MOST_WORDS = 40000 };

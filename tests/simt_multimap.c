@@ -2,7 +2,7 @@
 /* The multimap. */
 #include <string.h>
 
-#include "lib/multimap_kernel.h"
+#include "lib/kernels/multimap_kernel.h"
 #include "simt_suites.h"
 
 CUA_DEFINE_MULTIMAP(narrow, uint32_t, uint32_t)

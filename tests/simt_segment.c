@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/segment_kernel.h"
-#include "lib/segment_tree.h"
+#include "lib/kernels/segment_kernel.h"
+#include "lib/kernels/segment_tree.h"
 #include "simt_suites.h"
 #include "tree_model.h"
 

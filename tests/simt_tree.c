@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/tree_block.h"
+#include "lib/kernels/tree_block.h"
 
 #include "simt_suites.h"
 #include "tree_model.h"

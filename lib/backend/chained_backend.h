@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* What a backend does for the chained table, and the check that both run. */
+#ifndef CUATOMIC_BACKEND_CHAINED_BACKEND_H
+#define CUATOMIC_BACKEND_CHAINED_BACKEND_H
+
+#include "backend/internal.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Scratch of count: keys whose chain is so long that the pool is searched for them instead. */
+#define CUA__CHAINED_PENDING 64
+struct cua__chained_pending {
+	uint64_t n; /* may count more than there is room for */
+	uint64_t index[CUA__CHAINED_PENDING];
+	uint64_t total[CUA__CHAINED_PENDING];
+};
+
+/* Scratch of values. */
+struct cua__chained_found {
+	uint64_t n;
+	uint64_t search; /* not 0: the chain was too long to walk */
+};
+
+/*
+ * The check of a table. One walker a bucket would be slow where one key is there a million times, so the
+ * chains are cut at sentinels, one entry at a pseudo-random place of each 1024 of the pool, and each
+ * segment has a walker. A segment begins after a bucket's head or a sentinel and ends with the next sentinel.
+ *
+ * Pass 1 marks the entries of each segment, and stops at one that is marked already: so no entry, and no
+ * sentinel, is in two segments. Pass 2 follows the segments from each bucket; that ends, because no
+ * segment has two predecessors and a bucket's first has none. Pass 3 compares the buckets of the keys.
+ */
+#define CUA__CHAINED_GROUP 1024u
+
+struct cua__chained_segment {
+	uint64_t next;   /* the group whose sentinel ends it, or CUA_CHAINED_NONE */
+	uint64_t length; /* entries */
+	uint64_t bucket; /* whose chain it is in, or CUA_CHAINED_NONE */
+};
+
+struct cua__chained_totals {
+	uint64_t reached, misplaced, twice, broken;
+};
+
+struct cua__chained_check {
+	uint64_t entries;
+	uint64_t groups;
+	uint32_t *seen;                        /* a bit an entry, 0 at first */
+	struct cua__chained_segment *segments; /* of the buckets, then of the groups */
+	struct cua__chained_totals *totals;    /* 0 at first */
+};
+
+struct cua__chained_ops {
+	/* with build while nobody reads */
+	enum cua_status (*insert)(struct cua_context *ctx, const struct cua_chained_view *view,
+				  int build, size_t n, const uint64_t *keys,
+				  const uint64_t *values);
+	enum cua_status (*find)(struct cua_context *ctx, const struct cua_chained_view *view,
+				size_t n, const uint64_t *keys, uint64_t *values_out,
+				uint8_t *found);
+	/* pending->n and its totals are 0 */
+	enum cua_status (*count)(struct cua_context *ctx, const struct cua_chained_view *view,
+				 size_t n, const uint64_t *keys, uint64_t *counts_out,
+				 struct cua__chained_pending *pending);
+	enum cua_status (*values)(struct cua_context *ctx, const struct cua_chained_view *view,
+				  uint64_t key, uint64_t max, uint64_t *values_out,
+				  struct cua__chained_found *found);
+	enum cua_status (*size)(struct cua_context *ctx, const struct cua_chained_view *view,
+				uint64_t *size);
+	enum cua_status (*verify)(struct cua_context *ctx, const struct cua_chained_view *view,
+				  const struct cua__chained_check *check);
+};
+
+#define CUA__CHAINED_AT CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
+
+/* Entries in use. */
+CUA_FORCE uint64_t cua__chained_used(const struct cua_chained_view *view)
+{
+	uint64_t demand = cua_port_load_b64(&view->cursor->demand, CUA__CHAINED_AT);
+
+	return demand < view->capacity ? demand : view->capacity;
+}
+
+CUA_FORCE uint64_t cua__chained_sentinel(uint64_t group)
+{
+	return group * CUA__CHAINED_GROUP + cua_hash_u64(group, 1) % CUA__CHAINED_GROUP;
+}
+
+/* The first entry of a segment, or an index that is none. */
+CUA_FORCE uint64_t cua__chained_segment_begin(const struct cua_chained_view *view,
+					      const struct cua__chained_check *check,
+					      uint64_t segment)
+{
+	uint64_t sentinel;
+
+	if (segment < view->n_buckets)
+		return view->heads[segment];
+	sentinel = cua__chained_sentinel(segment - view->n_buckets);
+	return sentinel < check->entries ? view->entries[sentinel].next : CUA_CHAINED_NONE;
+}
+
+CUA_FN void cua__chained_check_mark(const struct cua_chained_view *view,
+				    const struct cua__chained_check *check, uint64_t segment)
+{
+	struct cua__chained_segment *s = &check->segments[segment];
+	uint64_t index = cua__chained_segment_begin(view, check, segment), length = 0;
+	uint64_t next = CUA_CHAINED_NONE;
+
+	while (index != CUA_CHAINED_NONE) {
+		uint32_t bit = (uint32_t)1 << (index % 32);
+
+		if (index >= check->entries) {
+			cua_port_add_u64(&check->totals->broken, 1, CUA__CHAINED_AT);
+			break;
+		}
+		if (cua_port_fetch_or_b32(&check->seen[index / 32], bit, CUA__CHAINED_AT) & bit) {
+			cua_port_add_u64(&check->totals->twice, 1, CUA__CHAINED_AT);
+			break;
+		}
+		length++;
+		if (cua__chained_sentinel(index / CUA__CHAINED_GROUP) == index) {
+			next = index / CUA__CHAINED_GROUP;
+			break;
+		}
+		index = view->entries[index].next;
+	}
+	s->next = next;
+	s->length = length;
+	s->bucket = segment < view->n_buckets ? segment : CUA_CHAINED_NONE;
+}
+
+CUA_FN void cua__chained_check_follow(const struct cua_chained_view *view,
+				      const struct cua__chained_check *check, uint64_t bucket)
+{
+	struct cua__chained_segment *s = &check->segments[bucket];
+	uint64_t reached = s->length;
+
+	while (s->next != CUA_CHAINED_NONE) {
+		s = &check->segments[view->n_buckets + s->next];
+		s->bucket = bucket;
+		reached += s->length;
+	}
+	if (reached)
+		cua_port_add_u64(&check->totals->reached, reached, CUA__CHAINED_AT);
+}
+
+CUA_FN void cua__chained_check_buckets(const struct cua_chained_view *view,
+				       const struct cua__chained_check *check, uint64_t segment)
+{
+	const struct cua__chained_segment *s = &check->segments[segment];
+	uint64_t index = cua__chained_segment_begin(view, check, segment), left, misplaced = 0;
+
+	if (s->bucket == CUA_CHAINED_NONE)
+		return;
+	for (left = s->length; left; left--) {
+		misplaced += cua_chained_bucket(view, view->entries[index].key) != s->bucket;
+		index = view->entries[index].next;
+	}
+	if (misplaced)
+		cua_port_add_u64(&check->totals->misplaced, misplaced, CUA__CHAINED_AT);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CUATOMIC_BACKEND_CHAINED_BACKEND_H */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* What a backend does for the multimap. */
+#ifndef CUATOMIC_BACKEND_MULTIMAP_BACKEND_H
+#define CUATOMIC_BACKEND_MULTIMAP_BACKEND_H
+
+#include "backend/hashmap_backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Parts of the keys of a retrieve, at most; each has a sum in scratch memory. */
+#define CUA__MULTIMAP_PARTS 4096u
+
+/* A bulk call. Arrays are as the backend addresses them; those that are not wanted are NULL. */
+struct cua__multimap_call {
+	size_t n;
+	const void *keys, *values;
+	uint8_t *results;
+	uint64_t *out;  /* counts, removed, or of a retrieve the n + 1 offsets */
+	uint64_t max;   /* of a retrieve */
+	void *keys_out; /* of a retrieve of all pairs */
+	void *values_out;
+	uint64_t *total; /* of a retrieve; of one of all pairs 0 before */
+	uint64_t *sums;  /* of a retrieve: CUA__MULTIMAP_PARTS */
+};
+
+typedef enum cua_status cua__multimap_fn(struct cua_context *ctx,
+					 const struct cua_multimap_view *view,
+					 const struct cua__multimap_call *call);
+
+struct cua__multimap_ops {
+	cua__multimap_fn *insert, *count, *erase;
+	cua__multimap_fn *retrieve; /* also of no keys */
+	cua__multimap_fn *retrieve_all;
+	enum cua_status (*reclaim)(struct cua_context *ctx, const struct cua_multimap_view *view);
+	enum cua_status (*size)(struct cua_context *ctx, const struct cua_multimap_view *view,
+				uint64_t *size);
+};
+
+/* Entries ever used. */
+CUA_FORCE uint64_t cua__multimap_used(const struct cua_multimap_view *view)
+{
+	const struct cua_multimap_pool *pool = view->pool;
+	uint64_t taken = cua_port_load_b64(&pool->taken, CUA__MULTIMAP_AT);
+	uint64_t more = taken > pool->reusable ? taken - pool->reusable : 0;
+
+	return more < view->capacity - pool->fresh ? pool->fresh + more : view->capacity;
+}
+
+/* The number of pairs. */
+CUA_FORCE uint64_t cua__multimap_count(const struct cua_multimap_view *view)
+{
+	const struct cua_multimap_pool *pool = view->pool;
+	uint64_t taken = cua_port_load_b64(&pool->taken, CUA__MULTIMAP_AT);
+	uint64_t left = taken < pool->reusable ? pool->reusable - taken : 0;
+
+	return cua__multimap_used(view) - left -
+	       cua_port_load_b64(&pool->dropped, CUA__MULTIMAP_AT);
+}
+
+/* Whether the entry of this cursor, below or equal to used, is in no list. */
+CUA_FORCE int cua__multimap_is_free(const struct cua_multimap_view *view, uint64_t cursor)
+{
+	return (cua__multimap_link(view, view->value_size, cursor) & CUA__MULTIMAP_MARK) != 0;
+}
+
+CUA_FORCE void cua__multimap_set_reusable(const struct cua_multimap_view *view, uint64_t i,
+					  uint64_t cursor)
+{
+	if (view->map.value_size == 4)
+		((uint32_t *)view->reusable)[i] = (uint32_t)cursor;
+	else
+		((uint64_t *)view->reusable)[i] = cursor;
+}
+
+/* The end of a reclaim, once all free entries are listed and counted in gathered. */
+CUA_FORCE void cua__multimap_reclaimed(const struct cua_multimap_view *view)
+{
+	struct cua_multimap_pool *pool = view->pool;
+
+	pool->fresh = cua__multimap_used(view);
+	pool->reusable = pool->gathered;
+	pool->taken = pool->dropped = pool->gathered = pool->spare = 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CUATOMIC_BACKEND_MULTIMAP_BACKEND_H */

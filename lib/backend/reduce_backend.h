@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What both backends' reductions share. There are two ways to reduce:
+ *   the tree (tree.h), for every operation, type and mode but EXACT;
+ *   the plain way, for those operations that can finish by an atomic or under a lock. Each is one of four: the
+ *   sum of u64 or f64, or the maximum of unsigned keys of 32 or 64 bits (cuatomic/reduce.h), all with zeros as
+ *   the identity.
+ */
+#ifndef CUATOMIC_BACKEND_REDUCE_BACKEND_H
+#define CUATOMIC_BACKEND_REDUCE_BACKEND_H
+
+#include "backend/internal.h"
+
+/* The ways through the elements that tree.h defines, X(kind). */
+/* clang-format off */
+#define CUA__TREE_KINDS(X)                                                                         \
+	X(sum_b32) X(sum_b64) X(sum_f16) X(sum_bf16) X(sum_f32) X(sum_f64) X(sum_c32) X(sum_c64)   \
+	X(dot_b32) X(dot_b64) X(dot_f16) X(dot_bf16) X(dot_f32) X(dot_f64) X(dot_c32) X(dot_c64)   \
+	X(norm_f64)                                                                                \
+	X(order_b16) X(order_b32) X(order_b64) X(place_b16) X(place_b32) X(place_b64)              \
+	X(count_b16) X(count_b32) X(count_b64)                                                     \
+	X(product_b32) X(product_b64) X(product_f16) X(product_bf16) X(product_f32) X(product_f64) \
+	X(moments_b32) X(moments_b64) X(moments_f16) X(moments_bf16) X(moments_f32) X(moments_f64)
+/* clang-format on */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum cua__tree_kind {
+	CUA__TREE_NONE = 0,
+#define CUA__TREE_KIND(kind) CUA__TREE_##kind,
+	CUA__TREE_KINDS(CUA__TREE_KIND)
+#undef CUA__TREE_KIND
+};
+
+/* A checked call, with everything as the backend addresses it. */
+struct cua__reduce {
+	enum cua_reduce_op op;
+	enum cua_type type, result_type;
+	enum cua_reduce_mode mode;
+	enum cua_finish_mode finish_mode;
+	enum cua__tree_kind kind; /* 0: the plain way */
+	uint32_t blocks, block_size;
+	uint64_t n;
+	const uint64_t *count; /* NULL, or where the number of elements is, if it is less than n */
+	const void *x, *y;     /* y is x where there is one array */
+	void *result;
+	void *partials; /* one a block, or one a chunk; NULL where none are needed */
+	struct cua_finish *finish;
+	uint64_t kept_bytes; /* of an array, that a GPU's L2 keeps for the next reader */
+	/* What tells apart the operations and types of one kind, in as many bits as an element has; see tree.h. */
+	uint64_t top, sign, keep, low, finite, flip, quiet, absolute;
+	double conjugate;
+};
+
+struct cua__reduce_ops {
+	/* Replaces finish_mode, blocks and block_size by choices where they are 0; reads the rest but addresses. */
+	void (*plan)(struct cua_context *ctx, struct cua__reduce *r);
+	enum cua_status (*run)(struct cua_context *ctx, const struct cua__reduce *r);
+};
+
+/* The way of an operation on a type through the elements; NONE where there is no such operation. */
+enum cua__tree_kind cua__reduce_kind(enum cua_reduce_op op, enum cua_type type);
+
+/* Whether the plain way has this operation, type and type of result. */
+int cua__reduce_has_plain(const struct cua__reduce *r);
+
+/* Whether the elements may be taken in any order: where no bit is promised, and where none depends on it. */
+int cua__reduce_in_any_order(const struct cua__reduce *r);
+
+/* The bytes of partial results that the tree needs. */
+size_t cua__tree_partials(const struct cua__reduce *r);
+
+/* The elements of a call: n, or what is found in memory if that is less. */
+CUA_FN uint64_t cua__reduce_count(const struct cua__reduce *r)
+{
+	uint64_t count = r->count ? *r->count : r->n;
+
+	return count < r->n ? count : r->n;
+}
+
+/* The tree on the CPU: by the context's threads, or by the caller alone. The kernels are in cuda/tree_*.cu. */
+enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce *r);
+void cua__cpu_tree_serial(const struct cua__reduce *r);
+
+/* A float result; every NaN becomes the same one. */
+CUA_FORCE float cua__round_f32(double v)
+{
+	return v != v ? cua__from_bits_f32(0x7fc00000u) : (float)v;
+}
+
+CUA_FORCE double cua__round_f64(double v)
+{
+	return v != v ? cua__from_bits_f64(0x7ff8000000000000u) : v;
+}
+
+/* Where the state lies in the context's control memory. */
+#define CUA__REDUCE_CONTROL 0
+
+/*
+ * X(name, op, type, element type, accumulator, result type, family,
+ *   the accumulator of elements a (and b), the result of accumulator t, the result for n = 0)
+ * Those of one array, which segments have too, and with the dot products all that have a plain way.
+ */
+#define CUA__REDUCE_SINGLE(X)                                                                      \
+	X(sum_u32, SUM, U32, uint32_t, uint64_t, uint64_t, sum_u64, a, t, 0)                       \
+	X(sum_i32, SUM, I32, int32_t, uint64_t, uint64_t, sum_u64, (uint64_t)(int64_t)a, t, 0)     \
+	X(sum_u64, SUM, U64, uint64_t, uint64_t, uint64_t, sum_u64, a, t, 0)                       \
+	X(sum_i64, SUM, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a, t, 0)              \
+	X(sum_f32, SUM, F32, float, double, float, sum_f64, (double)a, cua__round_f32(t), 0)       \
+	X(sum_f64, SUM, F64, double, double, double, sum_f64, a, cua__round_f64(t), 0)             \
+	X(min_u32, MIN, U32, uint32_t, uint32_t, uint32_t, max_u32, cua__key_min_u32(a),           \
+	  cua__value_min_u32(t), UINT32_MAX)                                                       \
+	X(min_i32, MIN, I32, int32_t, uint32_t, int32_t, max_u32, cua__key_min_i32(a),             \
+	  cua__value_min_i32(t), INT32_MAX)                                                        \
+	X(min_u64, MIN, U64, uint64_t, uint64_t, uint64_t, max_u64, cua__key_min_u64(a),           \
+	  cua__value_min_u64(t), UINT64_MAX)                                                       \
+	X(min_i64, MIN, I64, int64_t, uint64_t, int64_t, max_u64, cua__key_min_i64(a),             \
+	  cua__value_min_i64(t), INT64_MAX)                                                        \
+	X(min_f32, MIN, F32, float, uint32_t, float, max_u32, cua__key_min_f32(a),                 \
+	  cua__value_min_f32(t), cua__from_bits_f32(0x7f800000u))                                  \
+	X(min_f64, MIN, F64, double, uint64_t, double, max_u64, cua__key_min_f64(a),               \
+	  cua__value_min_f64(t), cua__from_bits_f64(0x7ff0000000000000u))                          \
+	X(max_u32, MAX, U32, uint32_t, uint32_t, uint32_t, max_u32, cua__key_max_u32(a),           \
+	  cua__value_max_u32(t), 0)                                                                \
+	X(max_i32, MAX, I32, int32_t, uint32_t, int32_t, max_u32, cua__key_max_i32(a),             \
+	  cua__value_max_i32(t), INT32_MIN)                                                        \
+	X(max_u64, MAX, U64, uint64_t, uint64_t, uint64_t, max_u64, cua__key_max_u64(a),           \
+	  cua__value_max_u64(t), 0)                                                                \
+	X(max_i64, MAX, I64, int64_t, uint64_t, int64_t, max_u64, cua__key_max_i64(a),             \
+	  cua__value_max_i64(t), INT64_MIN)                                                        \
+	X(max_f32, MAX, F32, float, uint32_t, float, max_u32, cua__key_max_f32(a),                 \
+	  cua__value_max_f32(t), cua__from_bits_f32(0xff800000u))                                  \
+	X(max_f64, MAX, F64, double, uint64_t, double, max_u64, cua__key_max_f64(a),               \
+	  cua__value_max_f64(t), cua__from_bits_f64(0xfff0000000000000u))
+
+#define CUA__REDUCE_LIST(X)                                                                        \
+	CUA__REDUCE_SINGLE(X)                                                                      \
+	X(dot_u32, DOT, U32, uint32_t, uint64_t, uint64_t, sum_u64, (uint64_t)a *b, t, 0)          \
+	X(dot_i32, DOT, I32, int32_t, uint64_t, uint64_t, sum_u64,                                 \
+	  (uint64_t)((int64_t)a * (int64_t)b), t, 0)                                               \
+	X(dot_u64, DOT, U64, uint64_t, uint64_t, uint64_t, sum_u64, a *b, t, 0)                    \
+	X(dot_i64, DOT, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a *(uint64_t)b, t, 0) \
+	X(dot_f32, DOT, F32, float, double, float, sum_f64, (double)a *(double)b,                  \
+	  cua__round_f32(t), 0)                                                                    \
+	X(dot_f64, DOT, F64, double, double, double, sum_f64, a *b, cua__round_f64(t), 0)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CUATOMIC_BACKEND_REDUCE_BACKEND_H */

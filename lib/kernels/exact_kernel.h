@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel of exact sums, over the port layer, so that the SIMT checker runs what a GPU runs.
+ *
+ * A lane adds its elements to windows in registers (exact.h), a tile at a time. All lanes of a warp have the
+ * same windows. If a tile of any of them does not fit, the warp takes windows that suit these tiles, unless most
+ * elements fit, and adds the tiles element by element: to the windows or, what still does not fit, to the digits
+ * of the block, which are in shared memory. A window is 128 bits wide in a lane, so that nothing is ever too much
+ * for it.
+ *
+ * At the end, and when windows change, a warp's windows are added up and go to the digits of the block; and at
+ * the end these go to the digits of the launch. The block that arrives last rounds them, or adds them
+ * to a partial.
+ *
+ * Argument: all additions to digits are atomic and relaxed, and integers, so their order does not matter.
+ * Before a block reads its digits there is its barrier. A block's additions to those of the launch are before
+ * its barrier, and so before the arrival, acquire and release, of its thread 0; the last block's thread 0
+ * acquires all of them, and passes that on by a barrier. It puts the state back to zero for the next launch.
+ * A digit has room for 2^31 additions of 32 bits. In a block, a tile adds less than 2^18 to one digit, even
+ * element by element, so that after CUA__EXACT_TILES of them the digits pass on what exceeds 32 bits; a
+ * block passes less than 2^33 to a digit of the launch, which has at most 2^20 blocks.
+ */
+#ifndef CUATOMIC_KERNELS_EXACT_KERNEL_H
+#define CUATOMIC_KERNELS_EXACT_KERNEL_H
+
+#include "kernels/cached.h"
+#include "kernels/exact_windows.h"
+
+/* Tiles after which a block's digits are carried; a power of two. */
+#ifndef CUA__EXACT_TILES
+#define CUA__EXACT_TILES 8192
+#endif
+
+/* 16-byte loads in flight a thread, both arrays together. */
+#define CUA__EXACT_LOADS 8
+
+/* The block's shared memory. */
+struct cua__exact_shared {
+	int64_t digit[CUA_EXACT_DIGITS];
+	uint32_t flags;
+	uint32_t lo, hi; /* the digits that are not zero are in between */
+	uint32_t last;
+};
+
+/* A lane's windows. */
+struct cua__exact_windows {
+	int k;
+	double m[3];
+	uint64_t low[3];
+	int64_t high[3];
+};
+
+/* What a tile has added, before it is known to fit. */
+struct cua__exact_tile {
+	uint64_t sum[3];
+	uint32_t bad;
+	uint64_t rest;
+};
+
+#define CUA__EXACT_WHERE CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
+
+/* ---- kinds: a type, and whether it is the dot product ---- */
+
+CUA_FORCE int cua__exact_windows_of(enum cua_type type, int dot)
+{
+	return type == CUA_F64 ? (dot ? 3 : 2) : dot && type != CUA_F16 ? 2 : 1;
+}
+
+CUA_FORCE int cua__exact_least(enum cua_type type, int dot)
+{
+	return type == CUA_F16 && !dot  ? -24
+	       : type == CUA_F64 && dot ? CUA__WINDOW_LEAST_DOT_F64
+					: CUA__WINDOW_LEAST(cua__exact_windows_of(type, dot));
+}
+
+CUA_FORCE int cua__exact_most(enum cua_type type, int dot)
+{
+	return type == CUA_F16 && !dot ? -24 : CUA__WINDOW_MOST;
+}
+
+CUA_FORCE uint32_t cua__exact_element_size(enum cua_type type)
+{
+	return type == CUA_F64 ? 8 : type == CUA_F32 ? 4 : 2;
+}
+
+/* Element j of a pack, as bits. */
+CUA_FORCE uint64_t cua__exact_element(enum cua_type type, const struct cua__pack *p, int j)
+{
+	if (type == CUA_F64)
+		return p->w[2 * j] | (uint64_t)p->w[2 * j + 1] << 32;
+	if (type == CUA_F32)
+		return p->w[j];
+	return p->w[j / 2] >> 16 * (j % 2) & 0xffff;
+}
+
+/* Element i of an array, as bits. */
+CUA_FORCE uint64_t cua__exact_load(enum cua_type type, const void *x, uint64_t i)
+{
+	if (type == CUA_F64)
+		return ((const cua__raw64 *)x)[i];
+	if (type == CUA_F32)
+		return ((const cua__raw32 *)x)[i];
+	return ((const cua__raw16 *)x)[i];
+}
+
+CUA_FORCE double cua__exact_double(enum cua_type type, uint64_t bits)
+{
+	uint32_t word = (uint32_t)bits;
+	struct cua_f16 h;
+	double d;
+	float f;
+
+	if (type == CUA_F64) {
+		memcpy(&d, &bits, sizeof(d));
+		return d;
+	}
+	if (type == CUA_F16) {
+		h.bits = (uint16_t)bits;
+		return cua_port_cvt_f64_f32(cua_f32_from_f16(h));
+	}
+	if (type == CUA_BF16)
+		word <<= 16;
+	memcpy(&f, &word, sizeof(f));
+	return cua_port_cvt_f64_f32(f);
+}
+
+CUA_FORCE struct cua__exact_parts cua__exact_parts_in(enum cua_type type, uint64_t bits)
+{
+	if (type == CUA_F64)
+		return cua__exact_parts_of(bits, CUA__EXACT_FRACTION_f64, CUA__EXACT_EXPONENT_f64);
+	if (type == CUA_F32)
+		return cua__exact_parts_of(bits, CUA__EXACT_FRACTION_f32, CUA__EXACT_EXPONENT_f32);
+	if (type == CUA_F16)
+		return cua__exact_parts_of(bits, CUA__EXACT_FRACTION_f16, CUA__EXACT_EXPONENT_f16);
+	return cua__exact_parts_of(bits, CUA__EXACT_FRACTION_bf16, CUA__EXACT_EXPONENT_bf16);
+}
+
+/* ---- a block's digits ---- */
+
+CUA_FORCE void cua__exact_add_digit(struct cua__exact_shared *s, int i, uint64_t size,
+				    uint32_t negative)
+{
+	if (size)
+		cua_port_add_u64((uint64_t *)(void *)&s->digit[i], negative ? 0 - size : size,
+				 CUA__EXACT_WHERE);
+}
+
+/* Adds mantissa 2^at, where 2^0 is the first bit of digit 0. */
+CUA_FN void cua__exact_add_digits(struct cua__exact_shared *s, uint32_t negative, uint64_t mantissa,
+				  int at)
+{
+	int shift = at & 31;
+	uint64_t low = mantissa << shift;
+
+	cua__exact_add_digit(s, at >> 5, low & 0xffffffffu, negative);
+	cua__exact_add_digit(s, (at >> 5) + 1, low >> 32, negative);
+	cua__exact_add_digit(s, (at >> 5) + 2, mantissa >> 1 >> (63 - shift), negative);
+}
+
+CUA_FN void cua__exact_add_flags(struct cua__exact_shared *s, uint32_t flags)
+{
+	if (flags)
+		cua_port_or_b32(&s->flags, flags, CUA__EXACT_WHERE);
+}
+
+/* One element, or one product, without windows. */
+CUA_FORCE void cua__exact_add_element(struct cua__exact_shared *s, enum cua_type type, int dot,
+				      uint64_t a, uint64_t b)
+{
+	struct cua__exact_parts x = cua__exact_parts_in(type, a), y;
+	uint64_t x0, x1, y0, y1;
+	uint32_t negative;
+	int at;
+
+	if (!dot) {
+		if (x.flags)
+			cua__exact_add_flags(s, x.flags);
+		else
+			cua__exact_add_digits(s, x.negative, x.mantissa, x.at);
+		return;
+	}
+	y = cua__exact_parts_in(type, b);
+	if (x.flags | y.flags) {
+		cua__exact_add_flags(s, cua__exact_product_flags(x, y));
+		return;
+	}
+	negative = x.negative ^ y.negative;
+	at = x.at + y.at - CUA__EXACT_POINT;
+	x0 = x.mantissa & 0xffffffffu;
+	x1 = x.mantissa >> 32;
+	y0 = y.mantissa & 0xffffffffu;
+	y1 = y.mantissa >> 32;
+	cua__exact_add_digits(s, negative, x0 * y0, at);
+	if (type == CUA_F64) {
+		cua__exact_add_digits(s, negative, x0 * y1 + x1 * y0, at + 32);
+		cua__exact_add_digits(s, negative, x1 * y1, at + 64);
+	}
+}
+
+/* Every digit passes on what exceeds 32 bits, once: less than 2^33 remains. The whole block calls. */
+CUA_FN void cua__exact_carry_block(struct cua__exact_shared *s)
+{
+	const uint32_t step = cua_port_block_size();
+
+	cua_port_sync_block();
+	/* in rounds from the top, so that no carry is passed on twice */
+	for (int round = (CUA_EXACT_DIGITS - 1) / (int)step; round >= 0; round--) {
+		uint32_t i = (uint32_t)round * step + cua_port_thread();
+		int64_t v = 0;
+
+		if (i < CUA_EXACT_DIGITS - 1) {
+			v = CUA_READ(s->digit[i]);
+			CUA_WRITE(s->digit[i], v & 0xffffffff);
+		}
+		cua_port_sync_block();
+		if (i < CUA_EXACT_DIGITS - 1 && v >> 32)
+			CUA_WRITE(s->digit[i + 1],
+				  cua__exact_plus(CUA_READ(s->digit[i + 1]), v >> 32));
+		cua_port_sync_block();
+	}
+}
+
+/* ---- windows ---- */
+
+CUA_FORCE void cua__exact_open(struct cua__exact_windows *w, int windows, int k)
+{
+	w->k = k;
+	CUA__UNROLL
+	for (int i = 0; i < windows; i++) {
+		uint64_t bits = cua__window_bits(k - i * CUA__WINDOW_STEP);
+
+		memcpy(&w->m[i], &bits, sizeof(bits));
+		w->low[i] = 0;
+		w->high[i] = 0;
+	}
+}
+
+/* The sum of v over the warp, in its first lane. */
+CUA_FORCE uint64_t cua__exact_warp_sum(uint32_t mask, uint64_t v)
+{
+	uint32_t lane = cua_port_lane();
+
+	CUA__UNROLL
+	for (uint32_t d = CUA_WARP_LANES / 2; d > 0; d /= 2) {
+		uint64_t other = cua_port_shuffle_u64(mask, v, lane + d);
+
+		if (lane + d < CUA_WARP_LANES && mask >> (lane + d) & 1)
+			v += other;
+	}
+	return v;
+}
+
+/* The whole warp's windows to the block's digits. */
+CUA_FORCE void cua__exact_close(struct cua__exact_shared *s, const struct cua__exact_windows *w,
+				int windows, uint32_t mask)
+{
+	CUA__UNROLL
+	for (int i = 0; i < windows; i++) {
+		int at = w->k - i * CUA__WINDOW_STEP + CUA__EXACT_POINT;
+		uint64_t first = cua__exact_warp_sum(mask, w->low[i] & 0xffffffffu);
+		uint64_t second = cua__exact_warp_sum(mask, w->low[i] >> 32);
+		int64_t third = (int64_t)cua__exact_warp_sum(mask, (uint64_t)w->high[i]);
+
+		if (cua_port_lane() == 0) {
+			cua__exact_add_digits(s, 0, first, at);
+			cua__exact_add_digits(s, 0, second, at + 32);
+			cua__exact_add_digits(s, third < 0,
+					      third < 0 ? 0 - (uint64_t)third : (uint64_t)third,
+					      at + 64);
+		}
+	}
+}
+
+CUA_FORCE void cua__exact_clear(struct cua__exact_tile *t)
+{
+	t->sum[0] = t->sum[1] = t->sum[2] = 0;
+	t->bad = 0;
+	t->rest = 0;
+}
+
+/* Adds v to window i, and returns what it leaves. */
+CUA_FORCE double cua__exact_step(struct cua__exact_tile *t, const struct cua__exact_windows *w,
+				 int i, double v)
+{
+	double sum = cua_port_add_rn_f64(v, w->m[i]);
+	uint64_t bits = cua__exact_bits_f64(sum);
+
+	t->sum[i] += bits;
+	t->bad |= (uint32_t)((bits ^ cua__exact_bits_f64(w->m[i])) >> 32);
+	return cua_port_sub_rn_f64(v, cua_port_sub_rn_f64(sum, w->m[i]));
+}
+
+/* Adds an element, or a product. */
+CUA_FORCE void cua__exact_take(struct cua__exact_tile *t, const struct cua__exact_windows *w,
+			       enum cua_type type, int dot, uint64_t a, uint64_t b)
+{
+	double x = cua__exact_double(type, a), y, error, v = x;
+
+	if (dot) {
+		y = cua__exact_double(type, b);
+		v = cua_port_mul_rn_f64(x, y);
+		if (type == CUA_F64) {
+			error = cua_port_fma_rn_f64(x, y, -v);
+			/* all of it has underflowed */
+			if (v == 0 && x != 0 && y != 0)
+				t->bad = ~(uint32_t)0;
+			error = cua__exact_step(t, w, 1, error);
+			t->rest |= cua__exact_bits_f64(cua__exact_step(t, w, 2, error));
+		}
+	}
+	v = cua__exact_step(t, w, 0, v);
+	if (cua__exact_windows_of(type, dot) > 1)
+		v = cua__exact_step(t, w, 1, v);
+	t->rest |= cua__exact_bits_f64(v);
+}
+
+CUA_FORCE int cua__exact_fits(const struct cua__exact_tile *t)
+{
+	return t->bad >> 20 == 0 && t->rest << 1 == 0;
+}
+
+/* A tile of so many elements, that fits, into the windows. */
+CUA_FORCE void cua__exact_keep(struct cua__exact_windows *w, const struct cua__exact_tile *t,
+			       enum cua_type type, int dot, uint32_t elements)
+{
+	int windows = cua__exact_windows_of(type, dot);
+
+	CUA__UNROLL
+	for (int i = 0; i < windows; i++) {
+		/* an error is added to the second window as well */
+		uint64_t additions = windows == 3 && i == 1 ? 2 * elements : elements;
+		uint64_t v = t->sum[i] - additions * cua__exact_bits_f64(w->m[i]);
+
+		w->low[i] += v;
+		w->high[i] += ((int64_t)v >> 63) + (w->low[i] < v);
+	}
+}
+
+/* ---- a tile that does not fit ---- */
+
+/* The power of two of the leading bit. */
+CUA_FORCE int cua__exact_leading(struct cua__exact_parts v)
+{
+	/* a double holds a mantissa as it is */
+	return v.at - CUA__EXACT_POINT + (int)(cua__exact_bits_f64((double)v.mantissa) >> 52) -
+	       1023;
+}
+
+/* A power of two above which there is no leading bit of an element or a product; less than -9999 for zero. */
+CUA_FORCE int cua__exact_power(enum cua_type type, int dot, uint64_t a, uint64_t b)
+{
+	struct cua__exact_parts x = cua__exact_parts_in(type, a),
+				y = cua__exact_parts_in(type, dot ? b : 0);
+
+	if (x.flags || y.flags || !x.mantissa || (dot && !y.mantissa))
+		return -10000;
+	if (!dot)
+		return cua__exact_leading(x);
+	return cua__exact_leading(x) + cua__exact_leading(y) + 1;
+}
+
+/* The pack of N elements at index i of m; zeros where there is none. */
+CUA_FORCE struct cua__pack cua__exact_pack_at(enum cua_type type, int N, const void *x, uint64_t i,
+					      uint64_t m, uint64_t how)
+{
+	struct cua__pack p = {{0, 0, 0, 0}};
+	uint64_t v;
+
+	if (i >= m)
+		return p;
+	if (N > 1)
+		return cua__cached_load((const struct cua__pack *)x + i, how);
+	v = cua__exact_load(type, x, i);
+	p.w[0] = (uint32_t)v;
+	p.w[1] = (uint32_t)(v >> 32);
+	return p;
+}
+
+/*
+ * The tiles of a warp, element by element. A lane has `packs` of N elements, the first at index `first`, each
+ * `stride` packs after the one before; those from m on do not exist. A pack is loaded while the one before it is
+ * added, because nothing else hides how long that takes.
+ */
+CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_windows *w,
+				enum cua_type type, int dot, int N, const void *x, const void *y,
+				uint64_t first, uint32_t stride, uint32_t packs, uint64_t m,
+				uint32_t mask, uint64_t how_x, uint64_t how_y)
+{
+	const int windows = cua__exact_windows_of(type, dot);
+	const uint32_t lane = cua_port_lane();
+	const struct cua__pack none = {{0, 0, 0, 0}};
+	int power = -10000, k;
+	uint64_t votes = 0; /* elements that fit and, from bit 32 on, that do not */
+
+	/* what there is to choose, and then the sums */
+	for (int adding = 0; adding < 2; adding++) {
+		struct cua__pack a, b = none, next_a, next_b = none;
+
+		next_a = cua__exact_pack_at(type, N, x, first, m, how_x);
+		if (dot)
+			next_b = cua__exact_pack_at(type, N, y, first, m, how_y);
+		for (uint32_t l = 0; l < packs; l++) {
+			uint64_t next = first + (l + 1) * (uint64_t)stride;
+
+			a = next_a;
+			b = next_b;
+			if (l + 1 < packs) {
+				next_a = cua__exact_pack_at(type, N, x, next, m, how_x);
+				if (dot)
+					next_b = cua__exact_pack_at(type, N, y, next, m, how_y);
+			}
+			if (next - stride >= m)
+				break;
+			CUA__UNROLL
+			for (int j = 0; j < N; j++) {
+				uint64_t u = cua__exact_element(type, &a, j),
+					 v = cua__exact_element(type, &b, j);
+				struct cua__exact_tile t;
+				int fits, p;
+
+				cua__exact_clear(&t);
+				cua__exact_take(&t, w, type, dot, u, v);
+				fits = cua__exact_fits(&t);
+				if (!adding) {
+					p = cua__exact_power(type, dot, u, v);
+					power = p > power ? p : power;
+					votes += fits ? 1 : (uint64_t)1 << 32;
+				} else if (fits) {
+					cua__exact_keep(w, &t, type, dot, 1);
+				} else {
+					cua__exact_add_element(s, type, dot, u, v);
+				}
+			}
+		}
+		if (adding)
+			break;
+		votes = cua_port_shuffle_u64(mask, cua__exact_warp_sum(mask, votes), 0);
+		for (uint32_t d = CUA_WARP_LANES / 2; d > 0; d /= 2) {
+			int other = (int)cua_port_shuffle_u32(mask, (uint32_t)power, lane ^ d);
+
+			if (mask >> (lane ^ d) & 1 && other > power)
+				power = other;
+		}
+		/* of a warp that is not full, not every lane has seen every other */
+		power = (int)cua_port_shuffle_u32(mask, (uint32_t)power, 0);
+		k = cua__window_for(power, cua__exact_least(type, dot), cua__exact_most(type, dot));
+		/* a few elements that are far from the others do not move the windows */
+		if (power > -10000 && k != w->k && votes >> 32 > (votes & 0xffffffffu)) {
+			cua__exact_close(s, w, windows, mask);
+			cua__exact_open(w, windows, k);
+		}
+	}
+}
+
+/* ---- a block ---- */
+
+/* The m packs of N elements of x and y; N is 1 where they do not lie on 16 bytes. */
+CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_windows *w,
+				enum cua_type type, int dot, int N, const void *x, const void *y,
+				uint64_t m, const struct cua__cached *cached)
+{
+	enum { MOST = CUA__EXACT_LOADS };
+	const uint32_t packs = N == 1 || !dot ? MOST : MOST / 2, size = cua_port_block_size();
+	const uint32_t thread = cua_port_thread(), warp = thread / CUA_WARP_LANES * CUA_WARP_LANES;
+	const uint32_t lanes = size - warp < CUA_WARP_LANES ? size - warp : CUA_WARP_LANES;
+	const uint32_t mask = (uint32_t)(((uint64_t)1 << lanes) - 1);
+	const uint64_t tile = (uint64_t)size * packs, stride = tile * cua_port_grid_size();
+	const struct cua__pack *xs = (const struct cua__pack *)x;
+	const struct cua__pack *ys = (const struct cua__pack *)y;
+	uint32_t tiles = 0;
+
+	for (uint64_t first = cua_port_block() * tile; first < m; first += stride) {
+		uint64_t how_x = cua__cached_policy(cached, xs + first);
+		uint64_t how_y = cua__cached_policy(cached, ys + first);
+		struct cua__pack a[MOST], b[MOST];
+		struct cua__exact_tile t;
+
+		CUA__UNROLL
+		for (uint32_t l = 0; l < packs; l++) {
+			uint64_t i = first + (uint64_t)l * size + thread;
+
+			a[l] = cua__exact_pack_at(type, N, x, i, m, how_x);
+			b[l] = dot ? cua__exact_pack_at(type, N, y, i, m, how_y) : a[l];
+		}
+		cua__exact_clear(&t);
+		CUA__UNROLL
+		for (uint32_t l = 0; l < packs; l++) {
+			CUA__UNROLL
+			for (int j = 0; j < N; j++)
+				cua__exact_take(&t, w, type, dot,
+						cua__exact_element(type, &a[l], j),
+						cua__exact_element(type, &b[l], j));
+		}
+		if (cua_port_ballot(mask, !cua__exact_fits(&t)))
+			cua__exact_retry(s, w, type, dot, N, x, y, first + thread, size, packs, m,
+					 mask, how_x, how_y);
+		else
+			cua__exact_keep(w, &t, type, dot, packs * (uint32_t)N);
+		if (++tiles % CUA__EXACT_TILES == 0)
+			cua__exact_carry_block(s);
+	}
+	cua__exact_close(s, w, cua__exact_windows_of(type, dot), mask);
+}
+
+/* The digits of the launch to its result, by the block that came last; in s they are complete. */
+CUA_FN void cua__exact_finish_block(struct cua__exact_shared *s, const struct cua__exact *r)
+{
+	const uint32_t step = cua_port_block_size(), thread = cua_port_thread();
+	int lo, hi;
+
+	if (!r->result && !r->fresh) {
+		for (uint32_t i = thread; i < CUA_EXACT_DIGITS; i += step)
+			CUA_WRITE(s->digit[i], cua__exact_plus(CUA_READ(s->digit[i]),
+							       CUA_READ(r->partial->digit[i])));
+		if (thread == 0) {
+			cua__exact_add_flags(s, CUA_READ(r->partial->flags));
+			if (CUA_READ(r->partial->layout) != CUA_EXACT_LAYOUT)
+				cua__exact_add_flags(s, CUA_EXACT_NAN);
+		}
+	}
+	if (thread == 0) {
+		CUA_WRITE(s->lo, CUA_EXACT_DIGITS - 1);
+		CUA_WRITE(s->hi, 0);
+	}
+	cua_port_sync_block();
+	for (uint32_t i = thread; i < CUA_EXACT_DIGITS; i += step) {
+		if (CUA_READ(s->digit[i])) {
+			cua_port_min_u32(&s->lo, i, CUA__EXACT_WHERE);
+			cua_port_max_u32(&s->hi, i, CUA__EXACT_WHERE);
+		}
+	}
+	cua_port_sync_block();
+	if (thread == 0) {
+		lo = (int)CUA_READ(s->lo);
+		/* a digit has less than 64 bits, so carries end there */
+		hi = (int)CUA_READ(s->hi) + 2;
+		if (!r->result || hi >= CUA_EXACT_DIGITS)
+			hi = CUA_EXACT_DIGITS - 1;
+		lo = lo < hi ? lo : hi;
+		cua__exact_carry(s->digit, lo, hi);
+		if (r->result)
+			cua__exact_store(s->digit, lo, hi, CUA_READ(s->flags), r->result_type,
+					 r->result);
+	}
+	if (r->result)
+		return;
+	cua_port_sync_block();
+	for (uint32_t i = thread; i < CUA_EXACT_DIGITS; i += step)
+		CUA_WRITE(r->partial->digit[i], CUA_READ(s->digit[i]));
+	if (thread == 0) {
+		CUA_WRITE(r->partial->layout, CUA_EXACT_LAYOUT);
+		CUA_WRITE(r->partial->flags, CUA_READ(s->flags));
+		CUA_WRITE(r->partial->pending, 0);
+		CUA_WRITE(r->partial->reserved, 0);
+	}
+}
+
+/* This block's digits to those of the launch; 1 in the block that came last, which then has them all. */
+CUA_FN int cua__exact_arrive(struct cua__exact_shared *s, struct cua__exact_state *state)
+{
+	const uint32_t step = cua_port_block_size(), thread = cua_port_thread();
+	const uint64_t blocks = cua_port_grid_size();
+
+	cua__exact_carry_block(s);
+	if (blocks == 1)
+		return 1;
+	for (uint32_t i = thread; i < CUA_EXACT_DIGITS; i += step) {
+		int64_t v = CUA_READ(s->digit[i]);
+
+		if (v)
+			cua_port_add_u64((uint64_t *)(void *)&state->digit[i], (uint64_t)v,
+					 CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	}
+	if (thread == 0 && CUA_READ(s->flags))
+		cua_port_or_b32(&state->flags, CUA_READ(s->flags), CUA_RELAXED, CUA_SCOPE_DEVICE,
+				CUA_SPACE_GLOBAL);
+	cua_port_sync_block();
+	if (thread == 0)
+		CUA_WRITE(s->last, (uint32_t)cua__finish_arrive(&state->finish, blocks));
+	cua_port_sync_block();
+	if (!CUA_READ(s->last))
+		return 0;
+	for (uint32_t i = thread; i < CUA_EXACT_DIGITS; i += step) {
+		CUA_WRITE(s->digit[i],
+			  (int64_t)cua_port_load_b64(&state->digit[i], CUA_RELAXED,
+						     CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL));
+		cua_port_store_b64(&state->digit[i], 0, CUA_RELAXED, CUA_SCOPE_DEVICE,
+				   CUA_SPACE_GLOBAL);
+	}
+	if (thread == 0) {
+		CUA_WRITE(s->flags, cua_port_load_b32(&state->flags, CUA_RELAXED, CUA_SCOPE_DEVICE,
+						      CUA_SPACE_GLOBAL));
+		cua_port_store_b32(&state->flags, 0, CUA_RELAXED, CUA_SCOPE_DEVICE,
+				   CUA_SPACE_GLOBAL);
+	}
+	cua_port_sync_block();
+	return 1;
+}
+
+CUA_FORCE void cua__exact_begin(struct cua__exact_shared *s)
+{
+	for (uint32_t i = cua_port_thread(); i < CUA_EXACT_DIGITS; i += cua_port_block_size())
+		CUA_WRITE(s->digit[i], 0);
+	if (cua_port_thread() == 0)
+		CUA_WRITE(s->flags, 0);
+	cua_port_sync_block();
+}
+
+/* All of a launch that a block does; type and dot are those of r, as constants. */
+CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__exact *r,
+				enum cua_type type, int dot)
+{
+	const uint32_t size = cua__exact_element_size(type), N = 16 / size;
+	const char *x = (const char *)r->x, *y = (const char *)(dot ? r->y : r->x);
+	struct cua__exact_windows w;
+	struct cua__cached cached;
+	uint64_t n = r->n, i;
+
+	if (r->count && *r->count < n)
+		n = *r->count;
+	cached = cua__cached(n * size * (dot ? 2 : 1), r->kept_bytes);
+	cua__exact_begin(s);
+	cua__exact_open(
+		&w, cua__exact_windows_of(type, dot),
+		cua__window_for(0, cua__exact_least(type, dot), cua__exact_most(type, dot)));
+	if (((uintptr_t)x ^ (uintptr_t)y) & 15) {
+		/* no 16-byte boundary in common */
+		cua__exact_packs(s, &w, type, dot, 1, x, y, n, &cached);
+	} else {
+		uint64_t head = ((0 - (uintptr_t)x) & 15) / size, m, tail;
+
+		head = head < n ? head : n;
+		m = (n - head) / N;
+		tail = head + m * N;
+		/* fewer than N at either end */
+		if (cua_port_block() == 0) {
+			for (i = cua_port_thread(); i < head + (n - tail);
+			     i += cua_port_block_size()) {
+				uint64_t at = i < head ? i : tail + (i - head);
+
+				cua__exact_add_element(s, type, dot, cua__exact_load(type, x, at),
+						       dot ? cua__exact_load(type, y, at) : 0);
+			}
+		}
+		cua__exact_packs(s, &w, type, dot, (int)N, x + head * size, y + head * size, m,
+				 &cached);
+	}
+	if (cua__exact_arrive(s, r->state))
+		cua__exact_finish_block(s, r);
+}
+
+/* *result = *partial, by one block. */
+CUA_FN void cua__exact_round_block(struct cua__exact_shared *s, const struct cua__exact *r)
+{
+	cua__exact_begin(s);
+	for (uint32_t i = cua_port_thread(); i < CUA_EXACT_DIGITS; i += cua_port_block_size())
+		CUA_WRITE(s->digit[i], CUA_READ(r->partial->digit[i]));
+	if (cua_port_thread() == 0)
+		CUA_WRITE(s->flags, CUA_READ(r->partial->layout) == CUA_EXACT_LAYOUT
+					    ? CUA_READ(r->partial->flags)
+					    : CUA_EXACT_NAN);
+	cua_port_sync_block();
+	cua__exact_finish_block(s, r);
+}
+
+#endif /* CUATOMIC_KERNELS_EXACT_KERNEL_H */

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernels of segmented reductions along the merge path, as functions that every thread of a grid calls:
+ * cuda/segment.cu makes kernels of them. op and type are constants there.
+ *
+ * Accumulators are 64 bits whatever they hold, and zeros are the identity of each.
+ *
+ * Scope: blocks of one device. A block has a multiple of 32 threads, at most CUA__SEGMENT_BLOCK.
+ * Progress and argument: see each kernel.
+ */
+#ifndef CUATOMIC_KERNELS_SEGMENT_KERNEL_H
+#define CUATOMIC_KERNELS_SEGMENT_KERNEL_H
+
+#include "backend/segment_backend.h"
+
+#define CUA__SEGMENT_BLOCK 256u
+#define CUA__SEGMENT_WARPS (CUA__SEGMENT_BLOCK / 32)
+/* Places of the path a thread takes of a tile. Odd, so that the threads start in different banks. */
+#ifndef CUA__SEGMENT_ITEMS
+#define CUA__SEGMENT_ITEMS 7u
+#endif
+#define CUA__SEGMENT_FULL 0xffffffffu
+
+/* Shared memory of a block. */
+struct cua__segment_shared {
+	struct cua_block_scratch scratch;
+	uint64_t warp_value[CUA__SEGMENT_WARPS];
+	uint32_t warp_ended[CUA__SEGMENT_WARPS];
+	uint64_t start;
+	uint32_t warp_ends[CUA__SEGMENT_WARPS];
+	/* counted from the tile's first element */
+	uint32_t ends[CUA__SEGMENT_ITEMS * CUA__SEGMENT_BLOCK];
+	uint64_t values[CUA__SEGMENT_ITEMS * CUA__SEGMENT_BLOCK];
+};
+
+/* 16 bytes of elements. */
+struct cua__segment_pack {
+	uint32_t word[4];
+} __attribute__((aligned(16), may_alias));
+
+/* ---- elements, accumulators, results ---- */
+
+CUA_FORCE uint64_t cua__segment_raw(size_t size, const void *x, uint64_t i)
+{
+	return size == 4 ? (uint64_t)((const cua__raw32 *)x)[i] : ((const cua__raw64 *)x)[i];
+}
+
+/* The accumulator of one element, given as bits. */
+CUA_FORCE uint64_t cua__segment_element(enum cua_reduce_op op, enum cua_type type, uint64_t bits)
+{
+#define CUA__SEGMENT_ELEMENT(name, op_name, type_name, T, A, R, family, element, value, nothing)   \
+	if (op == CUA_REDUCE_##op_name && type == CUA_##type_name) {                               \
+		uint32_t low = (uint32_t)bits;                                                     \
+		uint64_t result = 0;                                                               \
+		T a;                                                                               \
+		A v;                                                                               \
+                                                                                                   \
+		memcpy(&a, sizeof(a) == 4 ? (const void *)&low : (const void *)&bits, sizeof(a));  \
+		v = (element);                                                                     \
+		if (sizeof(v) == 4) {                                                              \
+			memcpy(&low, &v, sizeof(v) == 4 ? 4 : 0);                                  \
+			return low;                                                                \
+		}                                                                                  \
+		memcpy(&result, &v, sizeof(v));                                                    \
+		return result;                                                                     \
+	}
+	CUA__REDUCE_SINGLE(CUA__SEGMENT_ELEMENT)
+	return 0;
+}
+
+/* Keys of 32 bits are compared as those of 64. */
+CUA_FORCE uint64_t cua__segment_combine(enum cua_reduce_op op, enum cua_type type, uint64_t a,
+					uint64_t b)
+{
+	if (op != CUA_REDUCE_SUM)
+		return a > b ? a : b;
+	if (type == CUA_F32 || type == CUA_F64)
+		return cua__bits_f64(
+			cua_port_add_rn_f64(cua__from_bits_f64(a), cua__from_bits_f64(b)));
+	return a + b;
+}
+
+/* Stores the result of segment i. */
+CUA_FORCE void cua__segment_put(enum cua_reduce_op op, enum cua_type type,
+				const struct cua__segments *s, const struct cua__path *p,
+				uint64_t i, uint64_t bits)
+{
+	int empty = op != CUA_REDUCE_SUM && cua__path_offset(p, i) >= cua__path_offset(p, i + 1);
+
+#define CUA__SEGMENT_PUT(name, op_name, type_name, T, A, R, family, element, value, nothing)       \
+	if (op == CUA_REDUCE_##op_name && type == CUA_##type_name) {                               \
+		uint32_t low = (uint32_t)bits;                                                     \
+		A t;                                                                               \
+                                                                                                   \
+		memcpy(&t, sizeof(t) == 4 ? (const void *)&low : (const void *)&bits, sizeof(t));  \
+		CUA_WRITE(((R *)s->results)[i], empty ? (R)(nothing) : (R)(value));                \
+		return;                                                                            \
+	}
+	CUA__REDUCE_SINGLE(CUA__SEGMENT_PUT)
+}
+
+/* ---- what a block has in common ---- */
+
+/*
+ * Each thread has an accumulator and whether a segment ended before it. *before_v and *before_ended become
+ * the same of all threads below, *total_v and *total_ended of all threads; a segment's end makes what
+ * was before it forgotten.
+ */
+CUA_FORCE void cua__segment_scan(enum cua_reduce_op op, enum cua_type type,
+				 struct cua__segment_shared *sh, uint64_t v, uint32_t ended,
+				 uint64_t *before_v, uint32_t *before_ended, uint64_t *total_v,
+				 uint32_t *total_ended)
+{
+	uint32_t lane = cua_port_thread() % 32, warp = cua_port_thread() / 32;
+	uint32_t warps = cua_port_block_size() / 32, step, w, below_ended;
+	uint64_t below;
+
+	for (step = 1; step < 32; step *= 2) {
+		below = cua_port_shuffle_u64(CUA__SEGMENT_FULL, v, lane - step);
+		below_ended = cua_port_shuffle_u32(CUA__SEGMENT_FULL, ended, lane - step);
+		if (lane >= step) {
+			if (!ended)
+				v = cua__segment_combine(op, type, below, v);
+			ended |= below_ended;
+		}
+	}
+	below = cua_port_shuffle_u64(CUA__SEGMENT_FULL, v, lane - 1);
+	below_ended = cua_port_shuffle_u32(CUA__SEGMENT_FULL, ended, lane - 1);
+	if (lane == 0)
+		below = below_ended = 0;
+	if (lane == 31) {
+		CUA_WRITE(sh->warp_value[warp], v);
+		CUA_WRITE(sh->warp_ended[warp], ended);
+	}
+	cua_port_sync_block();
+	v = *before_v = 0;
+	ended = *before_ended = 0;
+	for (w = 0; w < warps; w++) {
+		uint64_t warp_v = CUA_READ(sh->warp_value[w]);
+		uint32_t warp_ended = CUA_READ(sh->warp_ended[w]);
+
+		if (w == warp) {
+			*before_v = below_ended ? below : cua__segment_combine(op, type, v, below);
+			*before_ended = ended | below_ended;
+		}
+		v = warp_ended ? warp_v : cua__segment_combine(op, type, v, warp_v);
+		ended |= warp_ended;
+	}
+	*total_v = v;
+	*total_ended = ended;
+	cua_port_sync_block();
+}
+
+/* cua__path_search by a warp, 32 places a step. Every lane of it calls. */
+CUA_FN uint64_t cua__path_search_warp(const struct cua__path *p, uint64_t d)
+{
+	uint64_t elements = p->last - p->first;
+	uint64_t low = d > elements ? d - elements : 0, high = d < p->segments ? d : p->segments;
+
+	while (low < high) {
+		uint64_t step = (high - low) / 32 + 1, at = low + (cua_port_lane() + 1) * step - 1;
+		int before = at < high && cua__path_offset(p, at + 1) - p->first + at < d;
+		uint32_t count = cua_port_popc_u32(cua_port_ballot(CUA__SEGMENT_FULL, before));
+
+		/* in order, place low + (count + 1) * step - 1 is the first that was seen not to be before d */
+		low += count * step;
+		if (high - low >= step)
+			high = low + step - 1;
+	}
+	return low;
+}
+
+/* The accumulator of element j of a pack. */
+CUA_FORCE uint64_t cua__segment_packed(enum cua_reduce_op op, enum cua_type type,
+				       const struct cua__segment_pack *v, uint32_t j)
+{
+	if (type == CUA_U32 || type == CUA_I32 || type == CUA_F32)
+		return cua__segment_element(op, type, v->word[j]);
+	return cua__segment_element(op, type,
+				    v->word[j * 2 % 4] | (uint64_t)v->word[(j * 2 + 1) % 4] << 32);
+}
+
+/* A thread's part of elements begin to end - 1, of which none ends a segment. */
+CUA_FORCE uint64_t cua__segment_stream(enum cua_reduce_op op, enum cua_type type, const void *x,
+				       uint64_t begin, uint64_t end)
+{
+	enum { LOADS = 8 }; /* in flight a thread */
+	const size_t size = type == CUA_U32 || type == CUA_I32 || type == CUA_F32 ? 4 : 8;
+	const uint32_t per_pack = (uint32_t)(16 / size), thread = cua_port_thread();
+	const uint32_t threads = cua_port_block_size();
+	const uint64_t head = (-((uintptr_t)x + begin * size) & 15) / size;
+	const struct cua__segment_pack *packs;
+	uint64_t t[2] = {0, 0}, at, n, left;
+
+	if (head < end - begin) {
+		if (thread < head)
+			t[0] = cua__segment_element(op, type,
+						    cua__segment_raw(size, x, begin + thread));
+		begin += head;
+	}
+	packs = (const struct cua__segment_pack *)(const void *)((const char *)x + begin * size);
+	n = ((uintptr_t)packs & 15) == 0 ? (end - begin) / per_pack : 0;
+	for (at = thread; at < n; at += threads * left) {
+		struct cua__segment_pack v[LOADS];
+		uint32_t l, j;
+
+		/* all of them or, near the end, one */
+		left = n - at > threads * (LOADS - 1) ? LOADS : 1;
+		if (left == LOADS) {
+			for (l = 0; l < LOADS; l++)
+				v[l] = packs[at + l * threads];
+			for (l = 0; l < LOADS; l++)
+				for (j = 0; j < per_pack; j++)
+					t[j % 2] = cua__segment_combine(
+						op, type, t[j % 2],
+						cua__segment_packed(op, type, &v[l], j));
+		} else {
+			v[0] = packs[at];
+			for (j = 0; j < per_pack; j++)
+				t[j % 2] = cua__segment_combine(
+					op, type, t[j % 2],
+					cua__segment_packed(op, type, &v[0], j));
+		}
+	}
+	for (at = begin + n * per_pack + thread; at < end; at += threads)
+		t[0] = cua__segment_combine(
+			op, type, t[0],
+			cua__segment_element(op, type, cua__segment_raw(size, x, at)));
+	return cua__segment_combine(op, type, t[0], t[1]);
+}
+
+/* ---- mode FAST ---- */
+
+/*
+ * Whether end k from segment i on is among the next `items` places of the path, where j is its next element;
+ * *at becomes where, counted in elements from j.
+ */
+CUA_FORCE int cua__segment_end_within(const struct cua__path *p, uint64_t i, uint64_t j, uint32_t k,
+				      uint64_t items, uint64_t *at)
+{
+	uint64_t end;
+
+	if (i + k >= p->segments)
+		return 0;
+	end = cua__path_offset(p, i + k + 1);
+	*at = end > j ? end - j : 0;
+	return *at + k < items;
+}
+
+/*
+ * A tile of the path from segment i and element j on, at most `items` places: stores the results of the
+ * segments that end in it but the first of the whole part, `first`, whose sum goes to *head. Returns how
+ * many ends there were; *elements how many elements.
+ */
+CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
+				     const struct cua__segments *s, const struct cua__path *p,
+				     struct cua__segment_shared *sh, uint64_t i, uint64_t j,
+				     uint32_t items, uint64_t first, uint64_t *carry,
+				     uint64_t *head, uint32_t *elements)
+{
+	const size_t size = type == CUA_U32 || type == CUA_I32 || type == CUA_F32 ? 4 : 8;
+	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
+	uint32_t k, ends = 0, m, d, low, high, at, q, steps, w, ended = 0, head_at = 0,
+		    before_ended;
+	uint32_t total_ended;
+	uint64_t v = 0, head_v = 0, before, total, raw[CUA__SEGMENT_ITEMS];
+
+	/* elements, of which the ends may leave some for the next tile; all loads are on their way at once */
+	for (q = 0; q < CUA__SEGMENT_ITEMS; q++) {
+		uint32_t element = q * threads + thread;
+
+		raw[q] = element < items && j + element < p->last
+				 ? cua__segment_raw(size, s->x, j + element)
+				 : 0;
+	}
+	/* the ends, one a thread, until there is one that is not in the tile; where they ascend, all others follow */
+	for (k = thread;; k += threads) {
+		uint64_t where = 0;
+		int within = cua__segment_end_within(p, i, j, k, items, &where);
+		uint32_t others = ~cua_port_ballot(CUA__SEGMENT_FULL, within);
+
+		if (within)
+			CUA_WRITE(sh->ends[k], (uint32_t)where);
+		if (thread % 32 == 0)
+			CUA_WRITE(sh->warp_ends[thread / 32],
+				  others ? cua_port_ffs_u32(others) - 1 : 32);
+		if (cua_port_sync_block_or(!within))
+			break;
+		ends += threads;
+	}
+	for (w = 0; w < threads / 32; w++) {
+		uint32_t more = CUA_READ(sh->warp_ends[w]);
+
+		ends += more;
+		if (more < 32)
+			break;
+	}
+	m = items - ends;
+	if (m > p->last - j)
+		m = (uint32_t)(p->last - j);
+	for (q = 0; q < CUA__SEGMENT_ITEMS; q++)
+		if (q * threads + thread < m)
+			CUA_WRITE(sh->values[q * threads + thread],
+				  cua__segment_element(op, type, raw[q]));
+	cua_port_sync_block();
+
+	/* this thread's places of the tile */
+	d = thread * CUA__SEGMENT_ITEMS;
+	if (d > ends + m)
+		d = ends + m;
+	steps = ends + m - d < CUA__SEGMENT_ITEMS ? ends + m - d : CUA__SEGMENT_ITEMS;
+	low = d > m ? d - m : 0;
+	high = d < ends ? d : ends;
+	while (low < high) {
+		uint32_t mid = (low + high) / 2;
+
+		if (CUA_READ(sh->ends[mid]) + mid < d)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	at = d - low;
+	for (q = 0; q < CUA__SEGMENT_ITEMS; q++) {
+		if (q >= steps)
+			break;
+		if (low < ends && (at >= m || CUA_READ(sh->ends[low]) <= at)) {
+			if (ended) {
+				cua__segment_put(op, type, s, p, i + low, v);
+			} else {
+				head_v = v;
+				head_at = low;
+			}
+			ended = 1;
+			v = 0;
+			low++;
+		} else {
+			v = cua__segment_combine(op, type, v, CUA_READ(sh->values[at]));
+			at++;
+		}
+	}
+	cua__segment_scan(op, type, sh, v, ended, &before, &before_ended, &total, &total_ended);
+	if (ended) {
+		if (!before_ended)
+			before = cua__segment_combine(op, type, *carry, before);
+		head_v = cua__segment_combine(op, type, before, head_v);
+		if (i + head_at == first)
+			CUA_WRITE(*head, head_v);
+		else
+			cua__segment_put(op, type, s, p, i + head_at, head_v);
+	}
+	*carry = total_ended ? total : cua__segment_combine(op, type, *carry, total);
+	*elements = m;
+	return ends;
+}
+
+/* Finishes the first segment that ends in each of n parts, by one block. */
+CUA_FORCE void cua__segment_join(enum cua_reduce_op op, enum cua_type type,
+				 const struct cua__segments *s, const struct cua__path *path,
+				 struct cua__segment_shared *sh, uint64_t n)
+{
+	const struct cua__part *parts = (const struct cua__part *)s->scratch;
+	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
+	/* neighbours to one thread, so that their order is kept */
+	uint64_t k = n / threads * thread + (thread < n % threads ? thread : n % threads), i;
+	uint64_t end = k + n / threads + (thread < n % threads), tail, carry = 0, before, total;
+	uint32_t ended = 0, before_ended, total_ended;
+
+	for (i = k; i < end; i++) {
+		tail = CUA_READ(parts[i].tail);
+		if (CUA_READ(parts[i].ends)) {
+			ended = 1;
+			carry = tail;
+		} else {
+			carry = cua__segment_combine(op, type, carry, tail);
+		}
+	}
+	cua__segment_scan(op, type, sh, carry, ended, &before, &before_ended, &total, &total_ended);
+	for (i = k; i < end; i++) {
+		tail = CUA_READ(parts[i].tail);
+		if (CUA_READ(parts[i].ends)) {
+			cua__segment_put(
+				op, type, s, path, CUA_READ(parts[i].first),
+				cua__segment_combine(op, type, before, CUA_READ(parts[i].head)));
+			before = tail;
+		} else {
+			before = cua__segment_combine(op, type, before, tail);
+		}
+	}
+}
+
+/*
+ * The whole of a call in mode FAST. A block takes a contiguous part of the path, a tile at a time, and
+ * stores what it cannot finish: the end of the segment that was open when the part began, and what is
+ * open when it ends. The last block joins these, in order.
+ *
+ * No block waits for another one. Each stores its part and then adds 1 to `arrived`, acquire and release, at
+ * device scope; these read-modify-writes form one release sequence, so the block that reads blocks - 1 has
+ * acquired all parts, and passes that on by its barrier. It puts the count back to zero.
+ */
+CUA_FORCE void cua__segment_fast(enum cua_reduce_op op, enum cua_type type,
+				 const struct cua__segments *s, struct cua__segment_shared *sh)
+{
+	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
+	const uint64_t block = cua_port_block(), blocks = cua_port_grid_size();
+	struct cua__part *parts = (struct cua__part *)s->scratch, *part = &parts[block];
+	struct cua__path path;
+	uint64_t length, d, end, i, j, first, carry = 0, before, total, last = 0;
+	uint32_t before_ended, total_ended;
+
+	cua__path_init(&path, s);
+	length = cua__path_length(&path);
+	d = length / blocks * block + (block < length % blocks ? block : length % blocks);
+	end = d + length / blocks + (block < length % blocks);
+	if (thread < 32) {
+		i = cua__path_search_warp(&path, d);
+		if (thread == 0) {
+			CUA_WRITE(sh->start, i);
+			/* where offsets do not ascend, there may be ends and no head */
+			CUA_WRITE(part->head, (uint64_t)0);
+		}
+	}
+	cua_port_sync_block();
+	first = i = CUA_READ(sh->start);
+	j = d - i + path.first;
+	while (d < end) {
+		uint32_t tile = CUA__SEGMENT_ITEMS * threads, ends, elements;
+		uint32_t items = end - d < tile ? (uint32_t)(end - d) : tile;
+		uint64_t next = i < path.segments ? cua__path_offset(&path, i + 1) : path.last;
+
+		if (next > j && next - j >= items) {
+			/* no end for a while */
+			uint64_t run = next - j < end - d ? next - j : end - d, v;
+
+			v = cua__segment_stream(op, type, s->x, j, j + run);
+			cua__segment_scan(op, type, sh, v, 0, &before, &before_ended, &total,
+					  &total_ended);
+			carry = cua__segment_combine(op, type, carry, total);
+			j += run;
+			d += run;
+			continue;
+		}
+		ends = cua__segment_tile(op, type, s, &path, sh, i, j, items, first, &carry,
+					 &part->head, &elements);
+		i += ends;
+		j += elements;
+		d += ends + elements;
+	}
+	/* the barrier passes the head, which any thread may have stored, to thread 0 */
+	cua_port_sync_block();
+	if (thread == 0) {
+		CUA_WRITE(part->first, first);
+		CUA_WRITE(part->ends, i - first);
+		CUA_WRITE(part->tail, carry);
+		last = (uint64_t)cua__finish_arrive((struct cua_finish *)s->control, blocks);
+	}
+	if (!cua__block_broadcast(last, &sh->scratch))
+		return;
+
+	cua__segment_join(op, type, s, &path, sh, blocks);
+}
+
+#endif /* CUATOMIC_KERNELS_SEGMENT_KERNEL_H */

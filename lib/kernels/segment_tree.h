@@ -1,0 +1,715 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernels of segmented sums in the order of tree.h, as functions that every thread of a grid calls:
+ * cuda/segment.cu makes kernels of them. There is one for each of CUA__TREE_FLOAT_SUMS.
+ *
+ * Two kernels. In the first a warp takes up to 32 segments: a lane sums a tiny one by itself, some lanes one of a few
+ * rows, the warp one of up to a chunk of the tree at its smallest, and longer ones are put on a list, an entry for
+ * each of their chunks. In the second a warp takes an entry at a time. So nothing depends on how the lengths are
+ * mixed, and the order of the list, which is by chance, changes no sum.
+ *
+ * Segments begin anywhere, and memory is read in packs of 16 bytes that do not. Where a strip begins k elements
+ * after the beginning of a pack, its element e is read as if it were element e + k. As that is so in each row, a lane
+ * still has whole columns of the tree, in the order of the rows, but others than its own. They are put in their places
+ * when all rows are in.
+ *
+ * Scope: blocks of one device. A block has a multiple of 32 threads.
+ * Progress and argument: see each kernel.
+ */
+#ifndef CUATOMIC_KERNELS_SEGMENT_TREE_H
+#define CUATOMIC_KERNELS_SEGMENT_TREE_H
+
+#include "backend/segment_backend.h"
+#include "kernels/tree_block.h"
+
+/* Packs of the longest segment that a lane sums by itself, and rows of the longest one that a few lanes do. */
+#define CUA__FIXED_TINY_PACKS 8u
+#define CUA__FIXED_GROUP_ROWS 2
+/* So many: the columns of a row are at most 32 registers a lane. */
+#define CUA__FIXED_GROUP(T, C) (16 / sizeof(T) * sizeof(C) > 32 ? 16 : 8)
+
+#define CUA__FIXED_FULL 0xffffffffu
+
+#define CUA__FIXED_APART CUA__TARGET static __attribute__((noinline, unused))
+
+/* In global memory, of zeros before the first kernel. */
+struct cua__fixed_state {
+	uint64_t entries; /* asked for */
+	uint64_t
+		cut; /* entries at the end of the list that are never written; 0 where offsets are in order */
+};
+
+/* A segment on the list, at the place of its first entry. */
+struct cua__fixed_long {
+	uint64_t segment;
+	uint64_t arrived; /* chunks that are summed */
+};
+
+/* An entry: the place of the segment's first one, and the chunk. */
+#define CUA__FIXED_CHUNK_BITS 11
+CUA_STATIC_ASSERT(1u << CUA__FIXED_CHUNK_BITS >= CUA__TREE_CHUNKS,
+		  "a chunk's number has so many bits");
+
+/* Where they are in the scratch memory; capacity is the most entries that offsets in order make. */
+struct cua__fixed_lists {
+	struct cua__fixed_state *state;
+	uint64_t capacity;
+	uint64_t *entry;
+	uint64_t *partial; /* CUA__TREE_WORDS an entry */
+	struct cua__fixed_long *list;
+};
+
+/* How long most segments are, which decides what has the registers. */
+enum cua__fixed_length { CUA__FIXED_TINY, CUA__FIXED_FEW_ROWS, CUA__FIXED_LONGER };
+
+/* The elements of a strip at its shortest. */
+CUA_FN uint32_t cua__fixed_strip(size_t size)
+{
+	return (uint32_t)(CUA__TREE_ROWS * 32 * 16 / size);
+}
+
+/*
+ * A segment on the list has more elements than a chunk at its smallest, and not more chunks than the number of times
+ * that this goes into it, and one.
+ */
+CUA_FN struct cua__fixed_lists cua__fixed_lists(const struct cua__segments *s)
+{
+	const uint64_t chunk = CUA__TREE_WARPS * cua__fixed_strip(s->size);
+	struct cua__fixed_lists f;
+
+	f.capacity = s->n / chunk * 2 + 1;
+	f.state = (struct cua__fixed_state *)s->scratch;
+	f.list = (struct cua__fixed_long *)(void *)(f.state + 1);
+	f.entry = (uint64_t *)(void *)(f.list + f.capacity);
+	f.partial = f.entry + f.capacity;
+	return f;
+}
+
+CUA_FN size_t cua__fixed_lists_size(const struct cua__segments *s)
+{
+	struct cua__fixed_lists f = cua__fixed_lists(s);
+
+	return sizeof(*f.state) + (size_t)f.capacity * (sizeof(*f.list) + sizeof(*f.entry) +
+							CUA__TREE_WORDS * sizeof(*f.partial));
+}
+
+/*
+ * Whether every pack with one of n elements from `first` on, n > 0, lies in the segments of this call, so that all of
+ * it may be read.
+ */
+CUA_FORCE int cua__fixed_whole(const struct cua__path *p, uint64_t first, uint64_t n,
+			       uint32_t shift, uint32_t per_pack)
+{
+	const uint64_t packs = (n + shift + per_pack - 1) / per_pack;
+
+	return first - p->first >= shift && first - shift + packs * per_pack <= p->last;
+}
+
+/*
+ * Puts segment first + lane on the list where it has chunks > 0; by a whole warp. Where the list is full, which it
+ * is not with offsets in order, returns 0, and the end of the list is cut where it may not be written.
+ */
+CUA_FORCE int cua__fixed_list(const struct cua__fixed_lists *f, uint64_t first, uint32_t chunks)
+{
+	const uint32_t lane = cua_port_lane();
+	uint32_t upto = chunks, step, some = cua_port_ballot(CUA__FIXED_FULL, chunks != 0);
+	uint64_t slot = 0;
+	int listed;
+
+	CUA__UNROLL
+	for (step = 1; step < 32; step *= 2) {
+		uint32_t below = cua_port_shuffle_u32(CUA__FIXED_FULL, upto, lane - step);
+
+		upto += lane >= step ? below : 0;
+	}
+	if (lane == 31)
+		slot = cua_port_fetch_add_u64(&f->state->entries, upto, CUA_RELAXED,
+					      CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	slot = cua_port_shuffle_u64(CUA__FIXED_FULL, slot, 31) + upto - chunks;
+	listed = slot + chunks <= f->capacity;
+	if (chunks && listed) {
+		CUA_WRITE(f->list[slot].segment, first + lane);
+		CUA_WRITE(f->list[slot].arrived, 0);
+	} else if (chunks && slot < f->capacity) {
+		cua_port_max_u64(&f->state->cut, f->capacity - slot, CUA_RELAXED, CUA_SCOPE_DEVICE,
+				 CUA_SPACE_GLOBAL);
+	}
+	some &= cua_port_ballot(CUA__FIXED_FULL, listed);
+	for (; some; some &= some - 1) {
+		const uint32_t from = cua_port_ffs_u32(some) - 1;
+		const uint64_t place = cua_port_shuffle_u64(CUA__FIXED_FULL, slot, from);
+		const uint32_t n = cua_port_shuffle_u32(CUA__FIXED_FULL, chunks, from);
+
+		for (uint32_t c = lane; c < n; c += 32)
+			CUA_WRITE(f->entry[place + c], place << CUA__FIXED_CHUNK_BITS | c);
+	}
+	return listed;
+}
+
+/*
+ * The segments that a warp takes at a time, a power of two of at most 32: the work of some strips, where it is the warp
+ * that does it, and not so many that other warps have none.
+ */
+CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps, uint32_t strip)
+{
+	const uint64_t elements = p->last - p->first, chunk = CUA__TREE_WARPS * (uint64_t)strip;
+	uint32_t n = 32;
+
+	while (n > 1 && (n * warps > p->segments ||
+			 (n * elements > chunk * p->segments && elements < chunk * p->segments)))
+		n /= 2;
+	return n;
+}
+
+#define CUA__FIXED_TYPE_sum_f16 CUA_F16
+#define CUA__FIXED_TYPE_sum_bf16 CUA_BF16
+#define CUA__FIXED_TYPE_sum_f32 CUA_F32
+#define CUA__FIXED_TYPE_sum_f64 CUA_F64
+#define CUA__FIXED_TYPE_sum_c32 CUA_COMPLEX_F32
+#define CUA__FIXED_TYPE_sum_c64 CUA_COMPLEX_F64
+
+#define CUA__DEFINE_FIXED(kind, T, two, C, A, none, widen, combine, store)                                               \
+	CUA__DEFINE_TREE_BLOCK(kind, T, two, C, A, none, widen, combine, store)                                          \
+                                                                                                                         \
+	/* Stores the sum of segment i, of n elements. */                                                                \
+	CUA_FORCE void cua__fixed_put_##kind(const struct cua__segments *s, uint64_t i,                                  \
+					     uint64_t n, A sum)                                                          \
+	{                                                                                                                \
+		struct cua__reduce one = cua__segment_reduce(s);                                                         \
+                                                                                                                         \
+		/* a constant */                                                                                         \
+		one.type = one.result_type = CUA__FIXED_TYPE_##kind;                                                     \
+		one.result = (char *)s->results + i * sizeof(T);                                                         \
+		cua__tree_##store(&one, n, sum);                                                                         \
+	}                                                                                                                \
+                                                                                                                         \
+	/* The pack at x + at of a strip; of zeros where there is nothing of it. whole: all of it may be read. */        \
+	CUA_FORCE struct cua__tree_pack_##kind cua__fixed_load_##kind(const T *x, int32_t at,                            \
+								      int32_t there, int whole)                          \
+	{                                                                                                                \
+		enum { N = 16 / sizeof(T) };                                                                             \
+		struct cua__tree_pack_##kind v;                                                                          \
+		struct cua__pack words = {{0, 0, 0, 0}};                                                                 \
+                                                                                                                         \
+		if (whole) {                                                                                             \
+			if (at < there)                                                                                  \
+				words = *(const struct cua__pack *)(const void *)(x + at);                               \
+			memcpy(&v, &words, sizeof(v));                                                                   \
+		} else {                                                                                                 \
+			memcpy(&v, &words, sizeof(v));                                                                   \
+			CUA__UNROLL                                                                                      \
+			for (int j = 0; j < N; j++)                                                                      \
+				if (at + j >= 0 && at + j < there)                                                       \
+					v.v[j] = x[at + j];                                                              \
+		}                                                                                                        \
+		return v;                                                                                                \
+	}                                                                                                                \
+                                                                                                                         \
+	/* Zeros in place of what is before or after the strip. */                                                       \
+	CUA_FORCE void cua__fixed_cut_##kind(struct cua__tree_pack_##kind *v, int32_t at,                                \
+					     int32_t there)                                                              \
+	{                                                                                                                \
+		enum { N = 16 / sizeof(T) };                                                                             \
+		T zero;                                                                                                  \
+                                                                                                                         \
+		memset(&zero, 0, sizeof(zero));                                                                          \
+		CUA__UNROLL                                                                                              \
+		for (int j = 0; j < N; j++)                                                                              \
+			v->v[j] = (uint32_t)(at + j) < (uint32_t)there ? v->v[j] : zero;                                 \
+	}                                                                                                                \
+                                                                                                                         \
+	/*                                                                                                             \
+	 * The sums of the packs of a strip that begins at x, of `there` elements and `rows` rows at most. By a whole  \
+	 * warp; whole is a constant.                                                                                  \
+	 */ \
+	CUA_FORCE A cua__fixed_packs_##kind(const struct cua__reduce *one, const T *x,                                   \
+					    uint32_t shift, uint64_t elements, uint64_t rows,                            \
+					    int whole)                                                                   \
+	{                                                                                                                \
+		enum { N = 16 / sizeof(T), WIDTH = 32 * N, LOADS = CUA__TREE_LOADS };                                    \
+		const uint32_t lane = cua_port_lane();                                                                   \
+		const int32_t there = (int32_t)elements, full = (int32_t)rows * WIDTH,                                   \
+			      of_lane = (int32_t)(lane * N);                                                             \
+		const int32_t end = there + (int32_t)shift < full ? there + (int32_t)shift : full;                       \
+		struct cua__tree_pack_##kind v[LOADS], last;                                                             \
+		C c[N];                                                                                                  \
+		A a[N];                                                                                                  \
+                                                                                                                         \
+		CUA__UNROLL                                                                                              \
+		for (unsigned j = 0; j < N; j++)                                                                         \
+			c[j] = cua__tree_##none();                                                                       \
+		/* what is moved out of the last row */                                                                  \
+		last = cua__fixed_load_##kind(x, full - (int32_t)shift + of_lane, there, whole);                         \
+		for (int32_t row = -(int32_t)shift; row < end - (int32_t)shift;                                          \
+		     row += LOADS * WIDTH) {                                                                             \
+			CUA__UNROLL                                                                                      \
+			for (int l = 0; l < LOADS; l++)                                                                  \
+				v[l] = cua__fixed_load_##kind(x, row + l * WIDTH + of_lane, there,                       \
+							      whole);                                                    \
+			CUA__UNROLL                                                                                      \
+			for (int l = 0; l < LOADS; l++) {                                                                \
+				const int32_t at = row + l * WIDTH;                                                      \
+                                                                                                                         \
+				/* the same for all lanes */                                                             \
+				if (at >= there)                                                                         \
+					break;                                                                           \
+				if (at < 0 || at + WIDTH > there)                                                        \
+					cua__fixed_cut_##kind(&v[l], at + of_lane, there);                               \
+				CUA__UNROLL                                                                              \
+				for (unsigned j = 0; j < N; j++)                                                         \
+					c[j] = cua__tree_##kind##_take(one, c[j], v[l].v[j],                             \
+								       v[l].v[j], 0);                                    \
+			}                                                                                                \
+		}                                                                                                        \
+		if (shift && full - (int32_t)shift < there) {                                                            \
+			cua__fixed_cut_##kind(&last, full - (int32_t)shift + of_lane, there);                            \
+			CUA__UNROLL                                                                                      \
+			for (unsigned j = 0; j < N; j++)                                                                 \
+				c[j] = cua__tree_##kind##_take(one, c[j], last.v[j], last.v[j],                          \
+							       0);                                                       \
+		}                                                                                                        \
+		CUA__UNROLL                                                                                              \
+		for (unsigned j = 0; j < N; j++)                                                                         \
+			a[j] = cua__tree_##widen(one, c[j], 0, 0, 0);                                                    \
+		CUA__UNROLL                                                                                              \
+		for (unsigned step = 1; step < N; step *= 2) {                                                           \
+			A moved[N];                                                                                      \
+                                                                                                                         \
+			if (!(shift & step))                                                                             \
+				continue;                                                                                \
+			CUA__UNROLL                                                                                      \
+			for (unsigned j = 0; j < N; j++)                                                                 \
+				moved[j] = j + step < N ? a[j + step]                                                    \
+							: cua__tree_from_##kind(a[j + step - N],                         \
+										(lane + 1) % 32);                        \
+			CUA__UNROLL                                                                                      \
+			for (unsigned j = 0; j < N; j++)                                                                 \
+				a[j] = moved[j];                                                                         \
+		}                                                                                                        \
+		CUA__UNROLL                                                                                              \
+		for (unsigned w = N / 2; w; w /= 2) {                                                                    \
+			CUA__UNROLL                                                                                      \
+			for (unsigned j = 0; j < w; j++)                                                                 \
+				a[j] = cua__tree_##combine(a[2 * j], a[2 * j + 1]);                                      \
+		}                                                                                                        \
+		return a[0];                                                                                             \
+	}                                                                                                                \
+                                                                                                                         \
+	/* The same of element `first` of x and those after it; none where there are 0. */                               \
+	CUA_FORCE A cua__fixed_strip_##kind(const struct cua__reduce *one,                                               \
+					    const struct cua__path *path, const void *array,                             \
+					    uint64_t first, uint64_t there, uint64_t rows)                               \
+	{                                                                                                                \
+		const T *x = (const T *)array + first;                                                                   \
+		const uint32_t shift = (uint32_t)((uintptr_t)x % 16 / sizeof(T));                                        \
+                                                                                                                         \
+		if (!there)                                                                                              \
+			return cua__tree_##widen(one, cua__tree_##none(), 0, 0, 0);                                      \
+		if (cua__fixed_whole(path, first, there, shift, 16 / sizeof(T)))                                         \
+			return cua__fixed_packs_##kind(one, x, shift, there, rows, 1);                                   \
+		return cua__fixed_packs_##kind(one, x, shift, there, rows, 0);                                           \
+	}                                                                                                                \
+                                                                                                                         \
+	/* A tiny segment, by one lane. */                                                                               \
+	CUA_FORCE void cua__fixed_tiny_##kind(const struct cua__segments *s, uint64_t i,                                 \
+					      uint64_t begin, uint64_t n)                                                \
+	{                                                                                                                \
+		enum { N = 16 / sizeof(T), PACKS = CUA__FIXED_TINY_PACKS };                                              \
+		const struct cua__reduce one = cua__segment_reduce(s);                                                   \
+		const T *x = (const T *)s->x + begin;                                                                    \
+		const uint32_t there = (uint32_t)n;                                                                      \
+		const int packed = ((uintptr_t)x & 15) == 0;                                                             \
+		struct cua__tree_pack_##kind v;                                                                          \
+		A sum[PACKS], a[N];                                                                                      \
+		T zero;                                                                                                  \
+                                                                                                                         \
+		memset(&zero, 0, sizeof(zero));                                                                          \
+		CUA__UNROLL                                                                                              \
+		for (uint32_t p = 0; p < PACKS; p++) {                                                                   \
+			sum[p] = cua__tree_##widen(&one, cua__tree_##none(), 0, 0, 0);                                   \
+			if (p * N < there) {                                                                             \
+				if (packed && p * N + N <= there) {                                                      \
+					struct cua__pack words =                                                         \
+						*(const struct cua__pack *)(const void *)(x +                            \
+											  p * N);                        \
+                                                                                                                         \
+					memcpy(&v, &words, sizeof(v));                                                   \
+				} else {                                                                                 \
+					CUA__UNROLL                                                                      \
+					for (uint32_t j = 0; j < N; j++)                                                 \
+						v.v[j] = p * N + j < there ? x[p * N + j] : zero;                        \
+				}                                                                                        \
+				CUA__UNROLL                                                                              \
+				for (uint32_t j = 0; j < N; j++)                                                         \
+					a[j] = cua__tree_##widen(                                                        \
+						&one,                                                                    \
+						cua__tree_##kind##_take(&one, cua__tree_##none(),                        \
+									v.v[j], zero, 0),                                \
+						0, 0, 0);                                                                \
+				CUA__UNROLL                                                                              \
+				for (uint32_t w = N / 2; w; w /= 2) {                                                    \
+					CUA__UNROLL                                                                      \
+					for (uint32_t j = 0; j < w; j++)                                                 \
+						a[j] = cua__tree_##combine(a[2 * j],                                     \
+									   a[2 * j + 1]);                                \
+				}                                                                                        \
+				sum[p] = a[0];                                                                           \
+			}                                                                                                \
+		}                                                                                                        \
+		CUA__UNROLL                                                                                              \
+		for (uint32_t d = PACKS / 2; d; d /= 2) {                                                                \
+			CUA__UNROLL                                                                                      \
+			for (uint32_t p = 0; p < d; p++)                                                                 \
+				sum[p] = cua__tree_##combine(sum[p], sum[p + d]);                                        \
+		}                                                                                                        \
+		cua__fixed_put_##kind(s, i, n, sum[0]);                                                                  \
+	}                                                                                                                \
+                                                                                                                         \
+	/*                                                                                                             \
+	 * Segments of at most CUA__FIXED_GROUP_ROWS rows, by as many lanes each as columns leave registers for; every
+	 * lane \ of the warp calls. n is 0 for a group that has none.                                                        \
+	 */ \
+	CUA_FORCE void cua__fixed_group_##kind(const struct cua__segments *s,                                            \
+					       const struct cua__path *path, uint64_t i,                                 \
+					       uint64_t begin, uint64_t n)                                               \
+	{                                                                                                                \
+		enum {                                                                                                   \
+			N = 16 / sizeof(T),                                                                              \
+			WIDTH = 32 * N,                                                                                  \
+			LANES = CUA__FIXED_GROUP(T, C),                                                                  \
+			PACKS = 32 / LANES, /* of a lane and row */                                                      \
+			ROWS = CUA__FIXED_GROUP_ROWS                                                                     \
+		};                                                                                                       \
+		const struct cua__reduce one = cua__segment_reduce(s);                                                   \
+		const T *x = (const T *)s->x + begin;                                                                    \
+		const uint32_t shift = (uint32_t)((uintptr_t)x % 16 / sizeof(T));                                        \
+		const uint32_t lane = cua_port_lane(), of = lane % LANES;                                                \
+		/* less than any place, where there is nothing */                                                        \
+		const int32_t there = n ? (int32_t)n : -N,                                                               \
+			      first = (int32_t)(of * N) - (int32_t)shift;                                                \
+		const int whole = !cua_port_ballot(                                                                      \
+			CUA__FIXED_FULL, n && !cua__fixed_whole(path, begin, n, shift, N));                              \
+		struct cua__tree_pack_##kind v[ROWS][PACKS], last;                                                       \
+		C c[PACKS][N];                                                                                           \
+		A a[PACKS][N];                                                                                           \
+                                                                                                                         \
+		if (whole) {                                                                                             \
+			CUA__UNROLL                                                                                      \
+			for (int q = 0; q < ROWS * PACKS; q++)                                                           \
+				v[q / PACKS][q % PACKS] = cua__fixed_load_##kind(                                        \
+					x, first + q * LANES * N, there, 1);                                             \
+			last = cua__fixed_load_##kind(x, first + ROWS * WIDTH, there, 1);                                \
+		} else {                                                                                                 \
+			CUA__UNROLL                                                                                      \
+			for (int q = 0; q < ROWS * PACKS; q++)                                                           \
+				v[q / PACKS][q % PACKS] = cua__fixed_load_##kind(                                        \
+					x, first + q * LANES * N, there, 0);                                             \
+			last = cua__fixed_load_##kind(x, first + ROWS * WIDTH, there, 0);                                \
+		}                                                                                                        \
+		CUA__UNROLL                                                                                              \
+		for (int p = 0; p < PACKS; p++) {                                                                        \
+			CUA__UNROLL                                                                                      \
+			for (int j = 0; j < N; j++)                                                                      \
+				c[p][j] = cua__tree_##none();                                                            \
+			CUA__UNROLL                                                                                      \
+			for (int row = 0; row < ROWS; row++) {                                                           \
+				cua__fixed_cut_##kind(&v[row][p],                                                        \
+						      first + row * WIDTH + p * LANES * N, there);                       \
+				CUA__UNROLL                                                                              \
+				for (int j = 0; j < N; j++)                                                              \
+					c[p][j] = cua__tree_##kind##_take(                                               \
+						&one, c[p][j], v[row][p].v[j], v[row][p].v[j], 0);                       \
+			}                                                                                                \
+		}                                                                                                        \
+		cua__fixed_cut_##kind(&last, first + ROWS * WIDTH, there);                                               \
+		CUA__UNROLL                                                                                              \
+		for (int j = 0; j < N; j++)                                                                              \
+			c[0][j] = cua__tree_##kind##_take(&one, c[0][j], last.v[j], last.v[j], 0);                       \
+		CUA__UNROLL                                                                                              \
+		for (int p = 0; p < PACKS; p++) {                                                                        \
+			CUA__UNROLL                                                                                      \
+			for (int j = 0; j < N; j++)                                                                      \
+				a[p][j] = cua__tree_##widen(&one, c[p][j], 0, 0, 0);                                     \
+		}                                                                                                        \
+		CUA__UNROLL                                                                                              \
+		for (int step = 1; step < N; step *= 2) {                                                                \
+			A next[PACKS][N];                                                                                \
+                                                                                                                         \
+			/* columns of the next pack, which the next lane has, but the last lane of a group */            \
+			CUA__UNROLL                                                                                      \
+			for (int p = 0; p < PACKS; p++) {                                                                \
+				CUA__UNROLL                                                                              \
+				for (int j = 0; j < step; j++)                                                           \
+					next[p][j] = cua__tree_from_##kind(                                              \
+						of ? a[p][j] : a[(p + 1) % PACKS][j],                                    \
+						lane - of + (of + 1) % LANES);                                           \
+			}                                                                                                \
+			CUA__UNROLL                                                                                      \
+			for (int p = 0; p < PACKS; p++) {                                                                \
+				CUA__UNROLL                                                                              \
+				for (int j = 0; j < N; j++) {                                                            \
+					A moved = j + step < N ? a[p][j + step]                                          \
+							       : next[p][j + step - N];                                  \
+                                                                                                                         \
+					a[p][j] = shift & step ? moved : a[p][j];                                        \
+				}                                                                                        \
+			}                                                                                                \
+		}                                                                                                        \
+		CUA__UNROLL                                                                                              \
+		for (int p = 0; p < PACKS; p++) {                                                                        \
+			CUA__UNROLL                                                                                      \
+			for (int w = N / 2; w; w /= 2) {                                                                 \
+				CUA__UNROLL                                                                              \
+				for (int j = 0; j < w; j++)                                                              \
+					a[p][j] =                                                                        \
+						cua__tree_##combine(a[p][2 * j], a[p][2 * j + 1]);                       \
+			}                                                                                                \
+		}                                                                                                        \
+		CUA__UNROLL                                                                                              \
+		for (int d = PACKS / 2; d; d /= 2) {                                                                     \
+			CUA__UNROLL                                                                                      \
+			for (int p = 0; p < d; p++)                                                                      \
+				a[p][0] = cua__tree_##combine(a[p][0], a[p + d][0]);                                     \
+		}                                                                                                        \
+		a[0][0] = cua__tree_lanes_##kind(a[0][0], LANES / 2);                                                    \
+		if (of == 0 && n)                                                                                        \
+			cua__fixed_put_##kind(s, i, n, a[0][0]);                                                         \
+	}                                                                                                                \
+                                                                                                                         \
+	/* Chunk c of a segment, by a warp; in lane 0. */                                                                \
+	CUA_FORCE A cua__fixed_chunk_##kind(const struct cua__reduce *one,                                               \
+					    const struct cua__segments *s,                                               \
+					    const struct cua__path *path, uint64_t begin,                                \
+					    uint64_t n, uint64_t rows, uint64_t c)                                       \
+	{                                                                                                                \
+		const uint64_t strip = rows * (32 * 16 / sizeof(T));                                                     \
+		A v = cua__tree_##widen(one, cua__tree_##none(), 0, 0, 0), sum;                                          \
+                                                                                                                         \
+		for (uint32_t w = 0; w < CUA__TREE_WARPS; w++) {                                                         \
+			uint64_t first = (c * CUA__TREE_WARPS + w) * strip, there;                                       \
+                                                                                                                         \
+			if (first >= n)                                                                                  \
+				break;                                                                                   \
+			there = n - first < strip ? n - first : strip;                                                   \
+			sum = cua__tree_lanes_##kind(cua__fixed_strip_##kind(one, path, s->x,                            \
+									     begin + first, there,                       \
+									     rows),                                      \
+						     16);                                                                \
+			sum = cua__tree_from_##kind(sum, 0);                                                             \
+			if (cua_port_lane() == w)                                                                        \
+				v = sum;                                                                                 \
+		}                                                                                                        \
+		return cua__tree_lanes_##kind(v, CUA__TREE_WARPS / 2);                                                   \
+	}                                                                                                                \
+                                                                                                                         \
+	/* A segment of one chunk, by a warp. */                                                                         \
+	CUA_FORCE void cua__fixed_warp_##kind(const struct cua__segments *s,                                             \
+					      const struct cua__path *path, uint64_t i,                                  \
+					      uint64_t begin, uint64_t n)                                                \
+	{                                                                                                                \
+		const struct cua__reduce one = cua__segment_reduce(s);                                                   \
+		A v = cua__fixed_chunk_##kind(&one, s, path, begin, n, CUA__TREE_ROWS, 0);                               \
+                                                                                                                         \
+		if (cua_port_lane() == 0)                                                                                \
+			cua__fixed_put_##kind(s, i, n, v);                                                               \
+	}                                                                                                                \
+                                                                                                                         \
+	/* Of segments first to first + 31, each described by its lane, those of few rows. */                            \
+	CUA_FORCE void cua__fixed_groups_##kind(const struct cua__segments *s,                                           \
+						const struct cua__path *path, uint64_t first,                            \
+						uint64_t begin, uint64_t n)                                              \
+	{                                                                                                                \
+		enum { N = 16 / sizeof(T), LANES = CUA__FIXED_GROUP(T, C) };                                             \
+		const uint32_t lane = cua_port_lane();                                                                   \
+		uint32_t rest = cua_port_ballot(CUA__FIXED_FULL,                                                         \
+						n > CUA__FIXED_TINY_PACKS * N &&                                         \
+							n <= CUA__FIXED_GROUP_ROWS * 32 * N);                            \
+                                                                                                                         \
+		while (rest) {                                                                                           \
+			uint32_t from = 32;                                                                              \
+			uint64_t its_n, its_begin;                                                                       \
+                                                                                                                         \
+			for (uint32_t group = 0; group < 32 / LANES; group++) {                                          \
+				if (lane / LANES == group && rest)                                                       \
+					from = cua_port_ffs_u32(rest) - 1;                                               \
+				rest &= rest - 1;                                                                        \
+			}                                                                                                \
+			its_n = cua_port_shuffle_u64(CUA__FIXED_FULL, n, from % 32);                                     \
+			its_begin = cua_port_shuffle_u64(CUA__FIXED_FULL, begin, from % 32);                             \
+			cua__fixed_group_##kind(s, path, first + from, its_begin,                                        \
+						from < 32 ? its_n : 0);                                                  \
+		}                                                                                                        \
+	}                                                                                                                \
+                                                                                                                         \
+	/* And those of more than `few` elements. */                                                                     \
+	CUA_FORCE void cua__fixed_longer_##kind(const struct cua__segments *s,                                           \
+						const struct cua__path *path, uint64_t first,                            \
+						uint64_t begin, uint64_t n, uint32_t few)                                \
+	{                                                                                                                \
+		const struct cua__fixed_lists f = cua__fixed_lists(s);                                                   \
+		const int is_long = n > CUA__TREE_WARPS * cua__fixed_strip(sizeof(T));                                   \
+		const uint32_t chunks =                                                                                  \
+			is_long ? (uint32_t)cua__tree_shape(n, sizeof(T)).chunks : 0;                                    \
+		uint32_t rest = cua_port_ballot(CUA__FIXED_FULL, n > few && !is_long);                                   \
+                                                                                                                         \
+		for (; rest; rest &= rest - 1) {                                                                         \
+			uint32_t from = cua_port_ffs_u32(rest) - 1;                                                      \
+			uint64_t its_n = cua_port_shuffle_u64(CUA__FIXED_FULL, n, from);                                 \
+			uint64_t its_begin = cua_port_shuffle_u64(CUA__FIXED_FULL, begin, from);                         \
+                                                                                                                         \
+			cua__fixed_warp_##kind(s, path, first + from, its_begin, its_n);                                 \
+		}                                                                                                        \
+		if (cua_port_ballot(CUA__FIXED_FULL, is_long) &&                                                         \
+		    !cua__fixed_list(&f, first, chunks) && is_long)                                                      \
+			cua__fixed_put_##kind(                                                                           \
+				s, first + cua_port_lane(), n,                                                           \
+				cua__tree_##widen(NULL, cua__tree_##none(), 0, 0, 0));                                   \
+	}                                                                                                                \
+                                                                                                                         \
+	/* These by a call, where they would take registers from what is done more often. */                             \
+	CUA__FIXED_APART void cua__fixed_tiny_apart_##kind(const struct cua__segments *s,                                \
+							   uint64_t i, uint64_t begin, uint64_t n)                       \
+	{                                                                                                                \
+		cua__fixed_tiny_##kind(s, i, begin, n);                                                                  \
+	}                                                                                                                \
+                                                                                                                         \
+	CUA__FIXED_APART void cua__fixed_longer_apart_##kind(                                                            \
+		const struct cua__segments *s, struct cua__path path, uint64_t first,                                    \
+		uint64_t begin, uint64_t n)                                                                              \
+	{                                                                                                                \
+		cua__fixed_longer_##kind(s, &path, first, begin, n,                                                      \
+					 CUA__FIXED_GROUP_ROWS *(uint32_t)(32 * 16 / sizeof(T)));                        \
+	}                                                                                                                \
+                                                                                                                         \
+	CUA__FIXED_APART void cua__fixed_rest_apart_##kind(const struct cua__segments *s,                                \
+							   struct cua__path path, uint64_t first,                        \
+							   uint64_t begin, uint64_t n)                                   \
+	{                                                                                                                \
+		cua__fixed_groups_##kind(s, &path, first, begin, n);                                                     \
+		cua__fixed_longer_apart_##kind(s, path, first, begin, n);                                                \
+	}                                                                                                                \
+                                                                                                                         \
+	/* Entry e of the list, by a warp. */                                                                            \
+	CUA_FORCE void cua__fixed_entry_##kind(const struct cua__segments *s,                                            \
+					       const struct cua__fixed_lists *f,                                         \
+					       const struct cua__path *path, uint64_t e)                                 \
+	{                                                                                                                \
+		enum { WORDS = sizeof(A) / 8 };                                                                          \
+		const struct cua__reduce one = cua__segment_reduce(s);                                                   \
+		const uint64_t entry = CUA_READ(f->entry[e]);                                                            \
+		const uint64_t slot = entry >> CUA__FIXED_CHUNK_BITS;                                                    \
+		struct cua__fixed_long *l = &f->list[slot];                                                              \
+		const uint64_t i = CUA_READ(l->segment), begin = cua__path_offset(path, i);                              \
+		const uint64_t n = cua__path_offset(path, i + 1) - begin;                                                \
+		const struct cua__tree_shape shape = cua__tree_shape(n, sizeof(T));                                      \
+		const uint32_t lane = cua_port_lane();                                                                   \
+		uint64_t words[WORDS];                                                                                   \
+		uint32_t last = 0;                                                                                       \
+		A v, sum;                                                                                                \
+                                                                                                                         \
+		v = cua__fixed_chunk_##kind(&one, s, path, begin, n, shape.rows,                                         \
+					    entry % (1u << CUA__FIXED_CHUNK_BITS));                                      \
+		if (shape.chunks > 1) {                                                                                  \
+			if (lane == 0) {                                                                                 \
+				memcpy(words, &v, sizeof(v));                                                            \
+				for (unsigned w = 0; w < WORDS; w++)                                                     \
+					CUA_WRITE(f->partial[e * CUA__TREE_WORDS + w], words[w]);                        \
+				last = cua_port_fetch_add_u64(                                                           \
+					       &l->arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,                            \
+					       CUA_SPACE_GLOBAL) == shape.chunks - 1;                                    \
+			}                                                                                                \
+			if (!cua_port_shuffle_u32(CUA__FIXED_FULL, last, 0))                                             \
+				return;                                                                                  \
+			cua_port_sync_warp(CUA__FIXED_FULL);                                                             \
+			v = cua__tree_##widen(&one, cua__tree_##none(), 0, 0, 0);                                        \
+			for (uint32_t place = 0; place < CUA__TREE_THREADS; place += 32) {                               \
+				sum = cua__tree_##widen(&one, cua__tree_##none(), 0, 0, 0);                              \
+				for (uint64_t c = place + lane; c < shape.chunks;                                        \
+				     c += CUA__TREE_THREADS) {                                                           \
+					A partial;                                                                       \
+                                                                                                                         \
+					for (unsigned w = 0; w < WORDS; w++)                                             \
+						words[w] = CUA_READ(                                                     \
+							f->partial[(slot + c) * CUA__TREE_WORDS +                        \
+								   w]);                                                  \
+					memcpy(&partial, words, sizeof(partial));                                        \
+					sum = cua__tree_##combine(sum, partial);                                         \
+				}                                                                                        \
+				sum = cua__tree_from_##kind(cua__tree_lanes_##kind(sum, 16), 0);                         \
+				if (lane == place / 32)                                                                  \
+					v = sum;                                                                         \
+			}                                                                                                \
+			v = cua__tree_lanes_##kind(v, CUA__TREE_WARPS / 2);                                              \
+		}                                                                                                        \
+		if (lane == 0)                                                                                           \
+			cua__fixed_put_##kind(s, i, n, v);                                                               \
+	}                                                                                                                \
+	/*                                                                                                             \
+	 * The first kernel. No thread waits for another warp. `most` is a constant and says how long most segments
+	 * are \ expected to be.                                                                                             \
+	 */ \
+	CUA_FORCE void cua__segment_fixed_short_##kind(const struct cua__segments *s,                                    \
+						       enum cua__fixed_length most)                                      \
+	{                                                                                                                \
+		enum { N = 16 / sizeof(T), TINY = CUA__FIXED_TINY_PACKS * N };                                           \
+		const uint32_t lane = cua_port_lane();                                                                   \
+		const uint64_t warps = cua_port_grid_size() * (cua_port_block_size() / 32);                              \
+		const uint64_t warp =                                                                                    \
+			cua_port_block() * (cua_port_block_size() / 32) + cua_port_thread() / 32;                        \
+		struct cua__path path;                                                                                   \
+		uint32_t at_once;                                                                                        \
+                                                                                                                         \
+		cua__path_init(&path, s);                                                                                \
+		at_once = cua__fixed_at_once(&path, warps, cua__fixed_strip(sizeof(T)));                                 \
+		for (uint64_t first = warp * at_once; first < path.segments;                                             \
+		     first += warps * at_once) {                                                                         \
+			uint64_t i = first + lane, begin = 0, n = 0;                                                     \
+                                                                                                                         \
+			if (lane < at_once && i < path.segments) {                                                       \
+				uint64_t end = cua__path_offset(&path, i + 1);                                           \
+                                                                                                                         \
+				begin = cua__path_offset(&path, i);                                                      \
+				n = end > begin ? end - begin : 0;                                                       \
+				if (n <= TINY && most == CUA__FIXED_TINY)                                                \
+					cua__fixed_tiny_##kind(s, i, begin, n);                                          \
+				else if (n <= TINY)                                                                      \
+					cua__fixed_tiny_apart_##kind(s, i, begin, n);                                    \
+			}                                                                                                \
+			if (!cua_port_ballot(CUA__FIXED_FULL, n > TINY))                                                 \
+				continue;                                                                                \
+			if (most == CUA__FIXED_TINY) {                                                                   \
+				cua__fixed_rest_apart_##kind(s, path, first, begin, n);                                  \
+			} else if (most == CUA__FIXED_FEW_ROWS) {                                                        \
+				cua__fixed_groups_##kind(s, &path, first, begin, n);                                     \
+				if (cua_port_ballot(CUA__FIXED_FULL,                                                     \
+						    n > CUA__FIXED_GROUP_ROWS * 32 * N))                                 \
+					cua__fixed_longer_apart_##kind(s, path, first, begin, n);                        \
+			} else {                                                                                         \
+				cua__fixed_longer_##kind(s, &path, first, begin, n, TINY);                               \
+			}                                                                                                \
+		}                                                                                                        \
+	}                                                                                                                \
+                                                                                                                         \
+	/*                                                                                                             \
+	 * The second kernel. No warp waits for another one: each stores its chunk's partial and then adds 1 to the    \
+	 * segment's count, acquire and release at device scope. The warp whose lane 0 finds all others there has      \
+	 * acquired their partials, by the release sequence of these, its lanes by the barrier after it, and finishes  \
+	 * the segment.                                                                                                \
+	 */ \
+	CUA_FORCE void cua__segment_fixed_long_##kind(const struct cua__segments *s)                                     \
+	{                                                                                                                \
+		const uint64_t warps = cua_port_grid_size() * (cua_port_block_size() / 32);                              \
+		const struct cua__fixed_lists f = cua__fixed_lists(s);                                                   \
+		uint64_t entries = CUA_READ(f.state->entries), cut = CUA_READ(f.state->cut), e;                          \
+		struct cua__path path;                                                                                   \
+                                                                                                                         \
+		if (entries > f.capacity - cut)                                                                          \
+			entries = f.capacity - cut;                                                                      \
+		cua__path_init(&path, s);                                                                                \
+		e = cua_port_block() * (cua_port_block_size() / 32) + cua_port_thread() / 32;                            \
+		for (; e < entries; e += warps)                                                                          \
+			cua__fixed_entry_##kind(s, &f, &path, e);                                                        \
+	}
+CUA__TREE_FLOAT_SUMS(CUA__DEFINE_FIXED)
+
+#endif /* CUATOMIC_KERNELS_SEGMENT_TREE_H */
