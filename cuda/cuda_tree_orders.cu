@@ -2,6 +2,6 @@
 /* Minima, maxima, where they are, and counts, in the order of the tree. */
 #include "config.h"
 
-#include "tree.h"
+#include "cuda_tree.h"
 
 DEFINE_KERNELS(cua__tree_run_orders, CUA__TREE_ORDERS)

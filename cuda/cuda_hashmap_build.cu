@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "kernels/hashmap_parts.h"
-#include "hashmap_build.h"
+#include "cuda_hashmap_build.h"
 #include "launch.h"
 
 #define SCATTER_THREADS 512u

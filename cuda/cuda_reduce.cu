@@ -9,7 +9,7 @@
 #include "kernels/cached.h"
 #include "backend/reduce_backend.h"
 #include "launch.h"
-#include "tree.h"
+#include "cuda_tree.h"
 
 /* Threads of an SM that hold loads in flight: enough to saturate the memory, with 64 registers each. */
 #define THREADS_PER_SM 1024

@@ -2,6 +2,6 @@
 /* Dot products, and the norm of f64, in the order of the tree. */
 #include "config.h"
 
-#include "tree.h"
+#include "cuda_tree.h"
 
 DEFINE_KERNELS(cua__tree_run_dots, CUA__TREE_DOTS)

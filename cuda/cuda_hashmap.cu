@@ -5,7 +5,7 @@
 #include <cuatomic/hashmap_tile.h>
 
 #include "backend/hashmap_backend.h"
-#include "hashmap_build.h"
+#include "cuda_hashmap_build.h"
 #include "launch.h"
 
 #define THREADS 256u
