@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "cpu_bench.h"
 
 #ifndef CUATOMIC_BENCHDIR
 #define CUATOMIC_BENCHDIR "/usr/local/libexec/cuatomic"

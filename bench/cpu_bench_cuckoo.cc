@@ -19,8 +19,8 @@
 
 #include <cuatomic/hashmap.h>
 
-#include "keys.h"
-#include "table.h"
+#include "bench_keys.h"
+#include "bench_table.h"
 
 #define KEYS 26214400
 #define QUICK_KEYS 16384

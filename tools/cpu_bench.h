@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "../bench/table.h"
+#include "../bench/bench_table.h"
 #include "tools.h"
 
 struct bench_options {

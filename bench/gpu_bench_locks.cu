@@ -24,7 +24,7 @@
 #include <cuatomic/combine.h>
 #include <cuatomic/lock.h>
 
-#include "bench.h"
+#include "gpu_bench.h"
 
 #define MOST_EACH 20000
 #define FAIR_EACH 4

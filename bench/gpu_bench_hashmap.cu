@@ -15,8 +15,8 @@
 #include <cuatomic/chained.h>
 #include <cuatomic/hashmap.h>
 
-#include "calls.h"
-#include "keys.h"
+#include "gpu_bench_calls.h"
+#include "bench_keys.h"
 
 #define BATCH ((size_t)8192)
 #define BATCHES 100

@@ -18,7 +18,7 @@
 #include <cuatomic.h>
 
 #include "kernels/filter_kernel.h"
-#include "calls.h"
+#include "gpu_bench_calls.h"
 
 static struct cua_context *ctx;
 static uint32_t *x, *out, *reference;

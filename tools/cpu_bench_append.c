@@ -14,7 +14,7 @@
 
 #include <cuatomic/filter.h>
 
-#include "bench.h"
+#include "cpu_bench.h"
 
 #define MOVED_BYTES ((size_t)64 << 20)
 #define MOVED_QUICK_BYTES ((size_t)256 << 10)

@@ -20,7 +20,7 @@
 
 #include <cuatomic/atomic_warp.h>
 
-#include "bench.h"
+#include "gpu_bench.h"
 
 #define THREADS 256
 

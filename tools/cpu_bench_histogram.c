@@ -9,7 +9,7 @@
 
 #include <cuatomic/histogram.h>
 
-#include "bench.h"
+#include "cpu_bench.h"
 
 #define COUNTED_BYTES ((size_t)64 << 20)
 #define COUNTED_QUICK_BYTES ((size_t)256 << 10)

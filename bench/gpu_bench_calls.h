@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-#include "bench.h"
+#include "gpu_bench.h"
 
 #define THREADS 256
 /* 16-byte words of an array that a thread of a ceiling has in flight. */

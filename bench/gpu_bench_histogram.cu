@@ -17,7 +17,7 @@
 
 #include <cuatomic/histogram.h>
 
-#include "calls.h"
+#include "gpu_bench_calls.h"
 
 #define MOST_BINS ((size_t)1 << 20)
 /* Elements of a run of the clustered data. */

@@ -13,7 +13,7 @@
 
 #include <cuatomic/atomic.h>
 
-#include "bench.h"
+#include "cpu_bench.h"
 
 #define MANY_CELLS ((size_t)1 << 20)
 #define MUTEXES 1024

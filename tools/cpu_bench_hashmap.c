@@ -14,8 +14,8 @@
 
 #include <cuatomic/hashmap.h>
 
-#include "../bench/keys.h"
-#include "bench.h"
+#include "../bench/bench_keys.h"
+#include "cpu_bench.h"
 
 /* Lines of a ceiling that a thread has in flight. */
 #define AHEAD 16

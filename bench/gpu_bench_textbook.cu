@@ -10,7 +10,7 @@
 #include <cuatomic/chained.h>
 #include <cuatomic/reduce.h>
 
-#include "bench.h"
+#include "gpu_bench.h"
 
 static size_t dot_n = (size_t)33 << 20;
 static size_t n_keys = 26214400;

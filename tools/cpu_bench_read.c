@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "bench.h"
+#include "cpu_bench.h"
 
 typedef uint64_t vector __attribute__((vector_size(64)));
 

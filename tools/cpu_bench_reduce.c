@@ -10,7 +10,7 @@
 
 #include <cuatomic/reduce.h>
 
-#include "bench.h"
+#include "cpu_bench.h"
 
 #define ARRAY_BYTES ((size_t)64 << 20)
 #define QUICK_BYTES ((size_t)256 << 10)

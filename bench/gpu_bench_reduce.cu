@@ -23,7 +23,7 @@
 #include <cuatomic/reduce.h>
 #include <cuatomic/segment.h>
 
-#include "calls.h"
+#include "gpu_bench_calls.h"
 
 #if defined(CCCL_VERSION)
 #if CCCL_VERSION >= 3001000

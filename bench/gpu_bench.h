@@ -13,7 +13,7 @@
 #include <cuda_runtime.h>
 #include <cuatomic/version.h>
 
-#include "table.h"
+#include "bench_table.h"
 
 struct options {
 	bool quick;      /* short runs, to test that everything works */

@@ -10,7 +10,7 @@
 
 #include <cuatomic/lock.h>
 
-#include "bench.h"
+#include "cpu_bench.h"
 
 /* A lock of any kind and the counter, which share no cache line. */
 static struct {
