@@ -22,14 +22,14 @@
 #include <cuatomic/histogram.h>
 #include <cuatomic/lock.h>
 #include <cuatomic/lock_debug.h>
-#include <cuatomic/lock_forms.h>
+#include <cuatomic/detail/lock_forms.h>
 #include <cuatomic/mcslock.h>
 #include <cuatomic/memory.h>
 #include <cuatomic/multimap.h>
 #include <cuatomic/port.h>
 #include <cuatomic/reduce.h>
 #include <cuatomic/rwlock.h>
-#include <cuatomic/section.h>
+#include <cuatomic/detail/section.h>
 #include <cuatomic/segment.h>
 #include <cuatomic/semaphore.h>
 #include <cuatomic/seqlock.h>

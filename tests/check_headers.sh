@@ -18,7 +18,7 @@ failed=0
 count=0
 
 # cuatomic/port/ is reached through cuatomic/port.h only.
-headers=$(cd "$top_srcdir/include" && find cuatomic.h cuatomic -maxdepth 1 -name '*.h' | LC_ALL=C sort)
+headers=$(cd "$top_srcdir/include" && find cuatomic.h cuatomic cuatomic/detail -maxdepth 1 -name '*.h' | LC_ALL=C sort -u)
 case $headers in
 *cuatomic/version.h*) ;;
 *) headers="$headers cuatomic/version.h" ;;
@@ -162,7 +162,7 @@ cp "$tmp/sized.c" "$tmp/sized.cu"
 # ---- CUA_LOCK_DEBUG: no size, no layout and no signature differs ----
 
 # The structs and functions of the locks, as the headers have them.
-lock_headers='combine mcslock rwlock section semaphore seqlock spinlock ticketlock'
+lock_headers='combine detail/section mcslock rwlock semaphore seqlock spinlock ticketlock'
 paths=()
 for h in $lock_headers; do paths+=("$top_srcdir/include/cuatomic/$h.h"); done
 structs=$(cat "${paths[@]}" | sed -n 's/^struct \(cua_[a-z_]*\|cua__[a-z_]*\) {$/\1/p' | sort -u)

@@ -79,7 +79,7 @@ awk 'NR == FNR { named[$1]; next }
 # A page is known by its own name, too: cua_atomic for the family.
 while read -r name page; do
   if [ "$name.3" != "$page" ] && ! grep -qwF -e "$name" "$tmp/both" &&
-    ! grep -qwF -e "$name" "$top_srcdir"/include/cuatomic/*.h; then
+    ! grep -qrwF -e "$name" "$top_srcdir/include/cuatomic"; then
     echo "FAILED: $page has the name $name, the headers have not"
     failed=1
   fi

@@ -43,13 +43,9 @@ number=0
 tried=0
 echo "part $part"
 
-# A public header, or one of the library's own that has kernels.
+# A header, by its name, which no other has.
 file_of() {
-  if [ -f "$top_srcdir/include/cuatomic/$1.h" ]; then
-    echo "include/cuatomic/$1.h"
-  else
-    (cd "$top_srcdir" && echo lib/*/"$1.h")
-  fi
+  (cd "$top_srcdir" && find include lib -name "$1.h")
 }
 
 # build DIR HEADER SED MODULE: the cases of MODULE over a copy of the headers with HEADER edited.

@@ -95,16 +95,16 @@ planted 'a seqlock without release' seqlock seqlock 's/odd + 1, CUA_RELEASE/odd 
 planted 'a semaphore without acquire' semaphore semaphore 's/seen - 1, CUA_ACQUIRE/seen - 1, CUA_RELAXED/'
 planted 'a semaphore without release' semaphore semaphore 's/&s->count, 1, CUA_RELEASE/\&s->count, 1, CUA_RELAXED/'
 for name in store32 store64 store8; do
-  planted 'loads without acquire' $name port/host 's/\(CUA__LOAD_##bits, \)__ATOMIC_ACQUIRE/\1__ATOMIC_RELAXED/'
-  planted 'stores without release' $name port/host 's/\(CUA__STORE_##bits, \)__ATOMIC_RELEASE/\1__ATOMIC_RELAXED/'
+  planted 'loads without acquire' $name port/port_host 's/\(CUA__LOAD_##bits, \)__ATOMIC_ACQUIRE/\1__ATOMIC_RELAXED/'
+  planted 'stores without release' $name port/port_host 's/\(CUA__STORE_##bits, \)__ATOMIC_RELEASE/\1__ATOMIC_RELAXED/'
 done
 for name in exchange loop; do
-  planted 'changes without acquire' $name port/host 's/S(__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)/S(__ATOMIC_RELAXED, __ATOMIC_RELAXED)/'
+  planted 'changes without acquire' $name port/port_host 's/S(__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)/S(__ATOMIC_RELAXED, __ATOMIC_RELAXED)/'
 done
-planted 'sums without acquire' add port/host 's/\(CUA__FETCH_##op(bits, \)__ATOMIC_ACQUIRE/\1__ATOMIC_RELAXED/'
+planted 'sums without acquire' add port/port_host 's/\(CUA__FETCH_##op(bits, \)__ATOMIC_ACQUIRE/\1__ATOMIC_RELAXED/'
 planted 'operations of the user without acquire' user atomic 's/order == CUA_ACQUIRE ? CUA_ACQUIRE/order == CUA_ACQUIRE ? CUA_RELAXED/'
 for name in exchange loop user; do
-  planted 'changes without release' $name port/host 's/S(__ATOMIC_RELEASE, /S(__ATOMIC_RELAXED, /'
+  planted 'changes without release' $name port/port_host 's/S(__ATOMIC_RELEASE, /S(__ATOMIC_RELAXED, /'
 done
-planted 'sums without release' add port/host 's/\(CUA__FETCH_##op(bits, \)__ATOMIC_RELEASE/\1__ATOMIC_RELAXED/'
+planted 'sums without release' add port/port_host 's/\(CUA__FETCH_##op(bits, \)__ATOMIC_RELEASE/\1__ATOMIC_RELAXED/'
 exit "$failed"

@@ -6,7 +6,7 @@
 #ifndef CUATOMIC_TESTS_NOISY_PORT_H
 #define CUATOMIC_TESTS_NOISY_PORT_H
 
-#include <cuatomic/port/host.h>
+#include <cuatomic/port/port_host.h>
 
 /* Comes before every atomic access. */
 void noise(void);

@@ -285,8 +285,8 @@ CUA_FORCE struct cua_u128 cua__hashmap_next_assign(struct cua_u128 old, struct c
 	return operand;
 }
 
-#include <cuatomic/hashmap_state.h>
-#include <cuatomic/hashmap_word.h>
+#include <cuatomic/detail/hashmap_state.h>
+#include <cuatomic/detail/hashmap_word.h>
 
 /* ---- one operation on one key, for all layouts; sizes are constants of the caller ---- */
 

@@ -39,9 +39,9 @@
 #ifndef CUATOMIC_MCSLOCK_H
 #define CUATOMIC_MCSLOCK_H
 
-#include <cuatomic/lock_forms.h>
+#include <cuatomic/detail/lock_forms.h>
 #include <cuatomic/port.h>
-#include <cuatomic/section.h>
+#include <cuatomic/detail/section.h>
 
 /* Addresses are kept as numbers, so that the lock is the same for host and device. */
 struct cua_mcslock {

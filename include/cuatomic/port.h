@@ -169,9 +169,9 @@ __extension__ typedef unsigned __int128 cua__uint128;
 #if defined(CUA_PORT_HEADER)
 #include CUA_PORT_HEADER
 #elif defined(__CUDA_ARCH__)
-#include <cuatomic/port/cuda.h>
+#include <cuatomic/port/port_cuda.h>
 #else
-#include <cuatomic/port/host.h>
+#include <cuatomic/port/port_host.h>
 #endif
 
 #if !defined(CUA_PORT_HAS_2XB64)

@@ -46,9 +46,9 @@
 #ifndef CUATOMIC_RWLOCK_H
 #define CUATOMIC_RWLOCK_H
 
-#include <cuatomic/lock_forms.h>
+#include <cuatomic/detail/lock_forms.h>
 #include <cuatomic/port.h>
-#include <cuatomic/section.h>
+#include <cuatomic/detail/section.h>
 
 #define CUA__RWLOCK_PHASE 1u   /* flips with each writer */
 #define CUA__RWLOCK_PRESENT 2u /* a writer has the lock or waits for the readers before it */

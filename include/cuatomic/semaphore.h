@@ -29,9 +29,9 @@
 #ifndef CUATOMIC_SEMAPHORE_H
 #define CUATOMIC_SEMAPHORE_H
 
-#include <cuatomic/lock_forms.h>
+#include <cuatomic/detail/lock_forms.h>
 #include <cuatomic/port.h>
-#include <cuatomic/section.h>
+#include <cuatomic/detail/section.h>
 
 struct cua_semaphore {
 	uint32_t count; /* how many more may hold it */

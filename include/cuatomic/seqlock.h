@@ -43,9 +43,9 @@
 #ifndef CUATOMIC_SEQLOCK_H
 #define CUATOMIC_SEQLOCK_H
 
-#include <cuatomic/lock_forms.h>
+#include <cuatomic/detail/lock_forms.h>
 #include <cuatomic/port.h>
-#include <cuatomic/section.h>
+#include <cuatomic/detail/section.h>
 
 struct cua_seqlock {
 	uint64_t sequence; /* odd while a writer writes */

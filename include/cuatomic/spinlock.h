@@ -31,9 +31,9 @@
 #ifndef CUATOMIC_SPINLOCK_H
 #define CUATOMIC_SPINLOCK_H
 
-#include <cuatomic/lock_forms.h>
+#include <cuatomic/detail/lock_forms.h>
 #include <cuatomic/port.h>
-#include <cuatomic/section.h>
+#include <cuatomic/detail/section.h>
 
 struct cua_spinlock {
 	uint32_t word; /* 0: free, 1: held */

@@ -32,9 +32,9 @@
 #ifndef CUATOMIC_TICKETLOCK_H
 #define CUATOMIC_TICKETLOCK_H
 
-#include <cuatomic/lock_forms.h>
+#include <cuatomic/detail/lock_forms.h>
 #include <cuatomic/port.h>
-#include <cuatomic/section.h>
+#include <cuatomic/detail/section.h>
 
 struct cua_ticketlock {
 	uint32_t next;  /* the next ticket */
