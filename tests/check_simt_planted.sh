@@ -391,13 +391,13 @@ planted 'a block without the barrier after its sections' combine \
 planted 'a state written back after the unlock' combine \
   's/CUA_WRITE(\*state, value);/cua_spinlock_unlock_scope(l, scope); &/'
 planted 'a spinlock without acquire' spinlock \
-  '/_swap(/,/^}/s/CUA_ACQUIRE/CUA_RELAXED/'
+  '/_cas(/,/^}/s/CUA_ACQUIRE/CUA_RELAXED/'
 planted 'a spinlock without release' spinlock \
   's/&l->word, 0, CUA_RELEASE/\&l->word, 0, CUA_RELAXED/'
 planted 'a spinlock given back for the block alone' spinlock \
   's/&l->word, 0, CUA_RELEASE, scope/\&l->word, 0, CUA_RELEASE, CUA_SCOPE_BLOCK/'
 planted 'a spinlock given back before the section' spinlock \
-  '/_section_try(/,/^}/s/return cua__spinlock_swap(l, scope);/return cua__spinlock_swap(l, scope) \&\& (cua_spinlock_unlock_scope(l, scope), 1);/'
+  '/_section_try(/,/^}/s/return cua__spinlock_cas(l, scope);/return cua__spinlock_cas(l, scope) \&\& (cua_spinlock_unlock_scope(l, scope), 1);/'
 planted 'a full-mask sync inside the spin' spinlock \
   '/_section_step(/,/^}/s/cua__backoff_wait_upto(.*);/cua_port_sync_warp(0xffffffffu);/'
 planted 'a spinlock that looks and does not swap' spinlock \
@@ -419,7 +419,7 @@ planted 'a queue without acquire' mcslock \
 planted 'a queue joined without acquire' mcslock \
   's/(uint64_t)(uintptr_t)node, CUA_ACQ_REL/(uint64_t)(uintptr_t)node, CUA_RELEASE/'
 planted 'a write lock that does not wait for the readers' rwlock \
-  's/!= came/!= came \&\& 0/'
+  's/!= arrived/!= arrived \&\& 0/'
 planted 'a try to write that does not look at the readers again' rwlock \
   's/if (cua_port_cas_b32(&l->readers_in, in,.*/if (cua_port_fetch_xor_b32(\&l->readers_in, CUA__RWLOCK_WRITER, CUA_RELAXED, CUA__RWLOCK_AT) != ~0u)/'
 planted 'a writer that does not flip the phase' rwlock \
@@ -461,13 +461,13 @@ planted 'a warp that is in before its lock is taken' lock_forms \
 planted 'a block that is in before its lock is taken' lock_forms \
   '/_lock_block_scope(CUA__UNPACK params/,/^	}/s/cua_port_sync_block();/(void)0;/'
 planted 'a warp that does not meet first' lock_forms \
-  '/int cua__come_warp/,/^}/s/cua_port_sync_warp(mask);/(void)0;/'
+  '/int cua__converge_warp/,/^}/s/cua_port_sync_warp(mask);/(void)0;/'
 planted 'a block that does not meet first' lock_forms \
-  '/int cua__come_block/,/^}/s/cua_port_sync_block();/(void)0;/'
+  '/int cua__converge_block/,/^}/s/cua_port_sync_block();/(void)0;/'
 planted 'a block that takes its lock before all have come' lock_forms \
-  '/_lock_block_scope(CUA__UNPACK params/,/^	}/s/cua__come_block()/cua_port_thread() == 0/'
+  '/_lock_block_scope(CUA__UNPACK params/,/^	}/s/cua__converge_block()/cua_port_thread() == 0/'
 planted 'a vote that orders nothing' lock_forms \
-  '/int cua__tell_warp/,/^}/s/cua_port_sync_warp(mask);/(void)0;/'
+  '/int cua__any_warp/,/^}/s/cua_port_sync_warp(mask);/(void)0;/'
 planted 'an answer for the first thread alone' lock_forms \
   's/cua_port_sync_block_or(taken)/(cua_port_sync_block(), taken)/'
 planted 'two stripes in the order of the arguments' stripe \

@@ -71,7 +71,7 @@ planted() {
   fi
 }
 
-planted 'a spinlock without acquire' spinlock spinlock '/_swap(/,/^}/s/CUA_ACQUIRE/CUA_RELAXED/'
+planted 'a spinlock without acquire' spinlock spinlock '/_cas(/,/^}/s/CUA_ACQUIRE/CUA_RELAXED/'
 planted 'a spinlock without release' spinlock spinlock 's/&l->word, 0, CUA_RELEASE/\&l->word, 0, CUA_RELAXED/'
 planted 'a ticket lock without acquire' ticketlock ticketlock \
   '/void cua_ticketlock_lock_scope(/,/^}/s/cua_port_acquire_b32.*//'

@@ -120,7 +120,7 @@ CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, s
                                                                                                    \
 		memset((void *)&value, 0, sizeof(value));                                          \
 		if (lane != leader)                                                                \
-			CUA__LOCK_MEET(spinlock, l);                                               \
+			CUA__LOCK_DELEGATE(spinlock, l);                                           \
 		cua_port_sync_warp(group);                                                         \
 		if (lane == leader) {                                                              \
 			cua_spinlock_lock_scope(l, scope);                                         \
@@ -159,7 +159,7 @@ CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, s
 		if (thread < n)                                                                    \
 			CUA_WRITE(scratch[thread], argument);                                      \
 		if (thread != 0 && thread < n)                                                     \
-			CUA__LOCK_MEET(spinlock, l);                                               \
+			CUA__LOCK_DELEGATE(spinlock, l);                                           \
 		cua_port_sync_block();                                                             \
 		if (thread == 0 && n != 0) {                                                       \
 			S value;                                                                   \
@@ -230,7 +230,7 @@ CUA_FORCE struct cua__turns cua__turns_begin(struct cua_spinlock *l, uint32_t ma
 	if (cua_port_lane() == cua_port_ffs_u32(t.group) - 1)
 		cua_spinlock_lock_scope(l, scope);
 	else
-		CUA__LOCK_MEET(spinlock, l);
+		CUA__LOCK_DELEGATE(spinlock, l);
 	cua_port_sync_warp(t.group);
 	return t;
 }

@@ -212,7 +212,7 @@ cua_lock_debug_attach_device(struct cua_lock_debug *table)
 #define CUA__DEBUG_COUNT CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC
 
 /* A lock as one lane sees it. */
-struct cua__lock_look {
+struct cua__lock_query {
 	struct cua_lock_debug *table; /* NULL: none is attached */
 	uint64_t address, key, home;
 	struct cua_lock_agent me;
@@ -231,7 +231,7 @@ struct cua__lock_wait {
 };
 
 /* Readers are many on one lock, so their records are spread; all others are found by the lock alone. */
-CUA_FN uint64_t cua__lock_debug_home(const struct cua__lock_look *k, uint32_t kind)
+CUA_FN uint64_t cua__lock_debug_home(const struct cua__lock_query *k, uint32_t kind)
 {
 	uint64_t hash = cua_hash_u64(k->key, kind);
 
@@ -240,9 +240,9 @@ CUA_FN uint64_t cua__lock_debug_home(const struct cua__lock_look *k, uint32_t ki
 	return hash & (k->table->n_records - 1);
 }
 
-CUA_FN struct cua__lock_look cua__lock_debug_look(enum cua_lock_kind kind, const void *l)
+CUA_FN struct cua__lock_query cua__lock_debug_query(enum cua_lock_kind kind, const void *l)
 {
-	struct cua__lock_look k;
+	struct cua__lock_query k;
 
 	memset(&k, 0, sizeof(k));
 	k.table = (struct cua_lock_debug *)(uintptr_t)cua_port_load_b64(
@@ -271,8 +271,8 @@ CUA_FN uint64_t cua__lock_debug_probes(const struct cua_lock_debug *t)
 }
 
 /* Finds a holder of this kind among the n records from home on: the lane `who`, or anyone for NULL. */
-CUA_FN int cua__lock_debug_find(const struct cua__lock_look *k, uint32_t kind, uint64_t home,
-				uint64_t n, const struct cua_lock_agent *who,
+CUA_FN int cua__lock_debug_find(const struct cua__lock_query *k, uint32_t kind, uint64_t home,
+				uint64_t n, const struct cua_lock_agent *agent,
 				struct cua__lock_found *found)
 {
 	uint64_t i, key;
@@ -297,8 +297,9 @@ CUA_FN int cua__lock_debug_find(const struct cua__lock_look *k, uint32_t kind, u
 		found->clock = cua_port_load_b64(&r->clock, CUA_ACQUIRE, CUA__DEBUG_AT);
 		if (cua_port_load_b64(&r->state, CUA_RELAXED, CUA__DEBUG_AT) != found->seen)
 			continue;
-		if (!who || (found->owner.grid == who->grid && found->owner.block == who->block &&
-			     found->owner.thread == who->thread))
+		if (!agent ||
+		    (found->owner.grid == agent->grid && found->owner.block == agent->block &&
+		     found->owner.thread == agent->thread))
 			return 1;
 	}
 	memset(found, 0, sizeof(*found));
@@ -306,8 +307,8 @@ CUA_FN int cua__lock_debug_find(const struct cua__lock_look *k, uint32_t kind, u
 }
 
 /* This lane's record as a holder of this kind. */
-CUA_FN int cua__lock_debug_mine(const struct cua__lock_look *k, uint32_t kind,
-				struct cua__lock_found *found)
+CUA_FN int cua__lock_debug_find_own(const struct cua__lock_query *k, uint32_t kind,
+				    struct cua__lock_found *found)
 {
 	return k->table->n_records &&
 	       cua__lock_debug_find(k, kind, cua__lock_debug_home(k, kind),
@@ -315,8 +316,8 @@ CUA_FN int cua__lock_debug_mine(const struct cua__lock_look *k, uint32_t kind,
 }
 
 /* Anyone's. A reader's may be anywhere; only mistakes and hangs look for it. */
-CUA_FN int cua__lock_debug_anyone(const struct cua__lock_look *k, uint32_t kind,
-				  struct cua__lock_found *found)
+CUA_FN int cua__lock_debug_find_any(const struct cua__lock_query *k, uint32_t kind,
+				    struct cua__lock_found *found)
 {
 	return cua__lock_debug_find(k, kind, cua__lock_debug_home(k, kind),
 				    kind == CUA_LOCK_READ ? k->table->n_records
@@ -332,7 +333,7 @@ CUA_FN int cua__lock_debug_free(const struct cua__lock_found *found)
 }
 
 /* Writes a record if its state is still the one that was seen. */
-CUA_FN int cua__lock_debug_write(const struct cua__lock_look *k, struct cua_lock_record *r,
+CUA_FN int cua__lock_debug_write(const struct cua__lock_query *k, struct cua_lock_record *r,
 				 uint64_t seen)
 {
 	uint64_t busy = (seen | 3) + 2; /* the next use, busy */
@@ -350,7 +351,7 @@ CUA_FN int cua__lock_debug_write(const struct cua__lock_look *k, struct cua_lock
 	return 1;
 }
 
-CUA_FN void cua__lock_debug_insert(const struct cua__lock_look *k)
+CUA_FN void cua__lock_debug_insert(const struct cua__lock_query *k)
 {
 	struct cua_lock_debug *t = k->table;
 	uint64_t i, n = cua__lock_debug_probes(t), seen;
@@ -368,7 +369,7 @@ CUA_FN void cua__lock_debug_insert(const struct cua__lock_look *k)
 }
 
 /* Whether the lack of a record of this lane says that it does not hold the lock. */
-CUA_FN int cua__lock_debug_complete(const struct cua__lock_look *k)
+CUA_FN int cua__lock_debug_complete(const struct cua__lock_query *k)
 {
 	return k->table->n_records &&
 	       !cua_port_load_b32(&k->table->records[k->home].dropped, CUA_RELAXED, CUA__DEBUG_AT);
@@ -383,7 +384,7 @@ CUA_FN void cua__lock_debug_agent(struct cua_lock_agent *to, const struct cua_lo
 	cua_port_store_b64(&to->thread, from->thread, CUA_RELAXED, CUA__DEBUG_AT);
 }
 
-CUA_FN void cua__lock_debug_verdict(const struct cua__lock_look *k, enum cua_lock_mistake mistake,
+CUA_FN void cua__lock_debug_verdict(const struct cua__lock_query *k, enum cua_lock_mistake mistake,
 				    const struct cua__lock_found *owner)
 {
 	struct cua_lock_debug *t = k->table;
@@ -403,7 +404,7 @@ CUA_FN void cua__lock_debug_verdict(const struct cua__lock_look *k, enum cua_loc
 	cua_port_store_b64(&v->ready, 1, CUA_RELEASE, CUA__DEBUG_AT);
 }
 
-CUA_FN void cua__lock_debug_report(const struct cua__lock_look *k, uint64_t now, uint64_t waited)
+CUA_FN void cua__lock_debug_report(const struct cua__lock_query *k, uint64_t now, uint64_t waited)
 {
 	struct cua_lock_debug *t = k->table;
 	uint64_t n = cua_port_fetch_add_u64(&t->n_reports, 1, CUA_RELAXED, CUA__DEBUG_COUNT);
@@ -414,9 +415,10 @@ CUA_FN void cua__lock_debug_report(const struct cua__lock_look *k, uint64_t now,
 	if (n >= t->max_reports)
 		return;
 	memset(&owner, 0, sizeof(owner));
-	if (t->n_records && !cua__lock_debug_anyone(k, kind, &owner) && k->kind == CUA_LOCK_WRITE) {
+	if (t->n_records && !cua__lock_debug_find_any(k, kind, &owner) &&
+	    k->kind == CUA_LOCK_WRITE) {
 		kind = CUA_LOCK_READ;
-		(void)cua__lock_debug_anyone(k, kind, &owner);
+		(void)cua__lock_debug_find_any(k, kind, &owner);
 	}
 	r = &t->reports[n];
 	cua_port_store_b32(&r->kind, k->kind, CUA_RELAXED, CUA__DEBUG_AT);
@@ -433,9 +435,9 @@ CUA_FN void cua__lock_debug_report(const struct cua__lock_look *k, uint64_t now,
 /* ---- what the locks tell; see section.h ---- */
 
 /* A lane is about to wait for a lock until it gets it. */
-CUA_FN struct cua__lock_wait cua__lock_debug_ask(enum cua_lock_kind kind, const void *l)
+CUA_FN struct cua__lock_wait cua__lock_debug_request(enum cua_lock_kind kind, const void *l)
 {
-	struct cua__lock_look k = cua__lock_debug_look(kind, l);
+	struct cua__lock_query k = cua__lock_debug_query(kind, l);
 	struct cua__lock_wait w = {0, 0};
 	struct cua__lock_found found;
 
@@ -446,9 +448,9 @@ CUA_FN struct cua__lock_wait cua__lock_debug_ask(enum cua_lock_kind kind, const 
 		w.start = cua_port_clock_ns();
 	if (kind == CUA_LOCK_SEMAPHORE)
 		return w;
-	if (cua__lock_debug_mine(&k, k.kind, &found) ||
-	    (kind == CUA_LOCK_READ && cua__lock_debug_mine(&k, CUA_LOCK_WRITE, &found)) ||
-	    (kind == CUA_LOCK_WRITE && cua__lock_debug_mine(&k, CUA_LOCK_READ, &found)))
+	if (cua__lock_debug_find_own(&k, k.kind, &found) ||
+	    (kind == CUA_LOCK_READ && cua__lock_debug_find_own(&k, CUA_LOCK_WRITE, &found)) ||
+	    (kind == CUA_LOCK_WRITE && cua__lock_debug_find_own(&k, CUA_LOCK_READ, &found)))
 		cua__lock_debug_verdict(&k, CUA_LOCK_SELF_RELOCK, &found);
 	return w;
 }
@@ -456,7 +458,7 @@ CUA_FN struct cua__lock_wait cua__lock_debug_ask(enum cua_lock_kind kind, const 
 /* It looked in vain. Returns 1. */
 CUA_FN int cua__lock_debug_waiting(enum cua_lock_kind kind, const void *l, struct cua__lock_wait *w)
 {
-	struct cua__lock_look k;
+	struct cua__lock_query k;
 	uint64_t now;
 
 	if (!w->limit)
@@ -465,25 +467,25 @@ CUA_FN int cua__lock_debug_waiting(enum cua_lock_kind kind, const void *l, struc
 	if (now - w->start < w->limit)
 		return 1;
 	w->limit = 0;
-	k = cua__lock_debug_look(kind, l);
+	k = cua__lock_debug_query(kind, l);
 	if (k.table)
 		cua__lock_debug_report(&k, now, now - w->start);
 	return 1;
 }
 
 /* It tried. Returns whether it has the lock. */
-CUA_FN int cua__lock_debug_took(enum cua_lock_kind kind, const void *l, int taken)
+CUA_FN int cua__lock_debug_acquired(enum cua_lock_kind kind, const void *l, int taken)
 {
-	struct cua__lock_look k;
+	struct cua__lock_query k;
 	struct cua__lock_found found;
 
 	if (!taken)
 		return 0;
-	k = cua__lock_debug_look(kind, l);
+	k = cua__lock_debug_query(kind, l);
 	if (!k.table || !k.table->n_records)
 		return 1;
 	/* a semaphore has one record, of whom took it last; if others write it, they are as late */
-	if (kind == CUA_LOCK_SEMAPHORE && cua__lock_debug_anyone(&k, k.kind, &found))
+	if (kind == CUA_LOCK_SEMAPHORE && cua__lock_debug_find_any(&k, k.kind, &found))
 		(void)cua__lock_debug_write(
 			&k,
 			(struct cua_lock_record *)(void *)((char *)found.state -
@@ -495,16 +497,16 @@ CUA_FN int cua__lock_debug_took(enum cua_lock_kind kind, const void *l, int take
 }
 
 /* It is about to unlock. */
-CUA_FN void cua__lock_debug_give(enum cua_lock_kind kind, const void *l)
+CUA_FN void cua__lock_debug_unlock(enum cua_lock_kind kind, const void *l)
 {
-	struct cua__lock_look k = cua__lock_debug_look(kind, l);
+	struct cua__lock_query k = cua__lock_debug_query(kind, l);
 	struct cua__lock_found found;
 
 	if (!k.table ||
-	    (cua__lock_debug_mine(&k, k.kind, &found) && cua__lock_debug_free(&found)) ||
+	    (cua__lock_debug_find_own(&k, k.kind, &found) && cua__lock_debug_free(&found)) ||
 	    kind == CUA_LOCK_SEMAPHORE || !cua__lock_debug_complete(&k))
 		return;
-	if (cua__lock_debug_anyone(&k, k.kind, &found) && cua__lock_debug_free(&found))
+	if (cua__lock_debug_find_any(&k, k.kind, &found) && cua__lock_debug_free(&found))
 		cua__lock_debug_verdict(&k, CUA_LOCK_STRANGER_UNLOCK, &found);
 	else {
 		memset(&found, 0, sizeof(found));
@@ -515,10 +517,10 @@ CUA_FN void cua__lock_debug_give(enum cua_lock_kind kind, const void *l)
 /* The lock is about to become a new one. */
 CUA_FN void cua__lock_debug_reinit(enum cua_lock_kind kind, const void *l)
 {
-	struct cua__lock_look k = cua__lock_debug_look(kind, l);
+	struct cua__lock_query k = cua__lock_debug_query(kind, l);
 	struct cua__lock_found found;
 
-	if (!k.table || !k.table->n_records || !cua__lock_debug_anyone(&k, k.kind, &found) ||
+	if (!k.table || !k.table->n_records || !cua__lock_debug_find_any(&k, k.kind, &found) ||
 	    !cua__lock_debug_free(&found) || kind == CUA_LOCK_SEMAPHORE)
 		return;
 	cua__lock_debug_verdict(&k, CUA_LOCK_REINIT, &found);
@@ -532,13 +534,14 @@ CUA_FN void cua__lock_debug_reinit(enum cua_lock_kind kind, const void *l)
 #define CUA__LOCK_KIND_seqlock CUA_LOCK_SEQ
 #define CUA__LOCK_KIND_semaphore CUA_LOCK_SEMAPHORE
 
-#define CUA__LOCK_ASK(kind, l, wait)                                                               \
-	struct cua__lock_wait wait = cua__lock_debug_ask(CUA__LOCK_KIND_##kind, (l))
-#define CUA__LOCK_MEET(kind, l) ((void)cua__lock_debug_ask(CUA__LOCK_KIND_##kind, (l)))
+#define CUA__LOCK_REQUEST(kind, l, wait)                                                           \
+	struct cua__lock_wait wait = cua__lock_debug_request(CUA__LOCK_KIND_##kind, (l))
+#define CUA__LOCK_DELEGATE(kind, l) ((void)cua__lock_debug_request(CUA__LOCK_KIND_##kind, (l)))
 #define CUA__LOCK_WAITING(kind, l, wait)                                                           \
 	((void)cua__lock_debug_waiting(CUA__LOCK_KIND_##kind, (l), &(wait)))
-#define CUA__LOCK_TOOK(kind, l, taken) cua__lock_debug_took(CUA__LOCK_KIND_##kind, (l), (taken))
-#define CUA__LOCK_GIVE(kind, l) cua__lock_debug_give(CUA__LOCK_KIND_##kind, (l))
+#define CUA__LOCK_ACQUIRED(kind, l, taken)                                                         \
+	cua__lock_debug_acquired(CUA__LOCK_KIND_##kind, (l), (taken))
+#define CUA__LOCK_UNLOCK(kind, l) cua__lock_debug_unlock(CUA__LOCK_KIND_##kind, (l))
 #define CUA__LOCK_INIT(kind, l) cua__lock_debug_reinit(CUA__LOCK_KIND_##kind, (l))
 
 /* A section's wait is beside its state, which is the same with and without CUA_LOCK_DEBUG. */
@@ -552,7 +555,7 @@ CUA_FN struct cua__lock_section cua__lock_debug_section(enum cua_lock_kind kind,
 {
 	struct cua__lock_section s;
 
-	s.wait = cua__lock_debug_ask(kind, l);
+	s.wait = cua__lock_debug_request(kind, l);
 	s.entered = 0;
 	return s;
 }

@@ -77,24 +77,24 @@ CUA_FORCE int cua_mcslock_trylock_scope(struct cua_mcslock *l, struct cua_mcsloc
 	if (cua_port_load_b64(&l->tail, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != 0)
 		return 0;
 	cua_port_store_b64(&node->next, 0, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
-	return CUA__LOCK_TOOK(mcslock, l,
-			      cua_port_cas_b64(&l->tail, 0, (uint64_t)(uintptr_t)node, CUA_ACQ_REL,
-					       scope, CUA_SPACE_GENERIC) == 0);
+	return CUA__LOCK_ACQUIRED(mcslock, l,
+				  cua_port_cas_b64(&l->tail, 0, (uint64_t)(uintptr_t)node,
+						   CUA_ACQ_REL, scope, CUA_SPACE_GENERIC) == 0);
 }
 
 /* Joins the queue. Returns 1 if it was empty, and the lock is taken with that. */
 CUA_FORCE int cua__mcslock_join(struct cua_mcslock *l, struct cua_mcslock_node *node,
 				enum cua_scope scope)
 {
-	struct cua_mcslock_node *before;
+	struct cua_mcslock_node *predecessor;
 
 	cua_port_store_b64(&node->next, 0, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
-	before = (struct cua_mcslock_node *)(uintptr_t)cua_port_exchange_b64(
+	predecessor = (struct cua_mcslock_node *)(uintptr_t)cua_port_exchange_b64(
 		&l->tail, (uint64_t)(uintptr_t)node, CUA_ACQ_REL, scope, CUA_SPACE_GENERIC);
-	if (!before)
+	if (!predecessor)
 		return 1;
 	cua_port_store_b32(&node->waiting, 1, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
-	cua_port_store_b64(&before->next, (uint64_t)(uintptr_t)node, CUA_RELEASE, scope,
+	cua_port_store_b64(&predecessor->next, (uint64_t)(uintptr_t)node, CUA_RELEASE, scope,
 			   CUA_SPACE_GENERIC);
 	return 0;
 }
@@ -112,18 +112,18 @@ CUA_FORCE int cua__mcslock_handed(const struct cua_mcslock_node *node, enum cua_
 CUA_FORCE void cua_mcslock_lock_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
 				      enum cua_scope scope)
 {
-	CUA__LOCK_ASK(mcslock, l, wait);
-	uint32_t looks = 0;
+	CUA__LOCK_REQUEST(mcslock, l, wait);
+	uint32_t polls = 0;
 
 	if (cua__mcslock_join(l, node, scope)) {
-		(void)CUA__LOCK_TOOK(mcslock, l, 1);
+		(void)CUA__LOCK_ACQUIRED(mcslock, l, 1);
 		return;
 	}
 	while (!cua__mcslock_handed(node, scope)) {
 		CUA__LOCK_WAITING(mcslock, l, wait);
-		cua__wait_turn(&looks);
+		cua__wait_turn(&polls);
 	}
-	(void)CUA__LOCK_TOOK(mcslock, l, 1);
+	(void)CUA__LOCK_ACQUIRED(mcslock, l, 1);
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -146,9 +146,9 @@ CUA_FORCE int cua_mcslock_lock_for_scope(struct cua_mcslock *l, struct cua_mcslo
 CUA_FORCE void cua_mcslock_unlock_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
 					enum cua_scope scope)
 {
-	CUA__LOCK_GIVE(mcslock, l);
+	CUA__LOCK_UNLOCK(mcslock, l);
 	uint64_t next = cua_port_load_b64(&node->next, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
-	uint32_t looks = 0;
+	uint32_t polls = 0;
 
 	if (!next) {
 		if (cua_port_cas_b64(&l->tail, (uint64_t)(uintptr_t)node, 0, CUA_RELEASE, scope,
@@ -156,7 +156,7 @@ CUA_FORCE void cua_mcslock_unlock_scope(struct cua_mcslock *l, struct cua_mcsloc
 			return;
 		/* someone has come and is about to say so */
 		while (!cua_port_load_b64(&node->next, CUA_RELAXED, scope, CUA_SPACE_GENERIC))
-			cua__wait_turn(&looks);
+			cua__wait_turn(&polls);
 		next = cua_port_load_b64(&node->next, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
 	}
 	cua_port_store_b32(&((struct cua_mcslock_node *)(uintptr_t)next)->waiting, 0, CUA_RELEASE,
@@ -203,7 +203,7 @@ CUA_FN int cua_mcslock_locked(const struct cua_mcslock *l)
  * CUA_WITH_MCSLOCK_SCOPE(&lock, &node, scope) is the same at another scope.
  */
 struct cua__mcslock_section {
-	uint32_t looks;
+	uint32_t polls;
 	int first; /* the queue was empty */
 	int state; /* 0: waiting, 1: holding, 2: done */
 };
@@ -214,7 +214,7 @@ CUA_FORCE struct cua__mcslock_section cua__mcslock_section_begin(struct cua_mcsl
 {
 	struct cua__mcslock_section s;
 
-	s.looks = 0;
+	s.polls = 0;
 	s.first = cua__mcslock_join(l, node, scope);
 	s.state = 0;
 	return s;
@@ -224,7 +224,7 @@ CUA_FORCE int cua__mcslock_section_try(struct cua__mcslock_section *s, struct cu
 				       struct cua_mcslock_node *node, enum cua_scope scope)
 {
 	(void)l;
-	return CUA__LOCK_TOOK(mcslock, l, s->first || cua__mcslock_handed(node, scope));
+	return CUA__LOCK_ACQUIRED(mcslock, l, s->first || cua__mcslock_handed(node, scope));
 }
 
 CUA_FORCE void cua__mcslock_section_step(struct cua__mcslock_section *s, struct cua_mcslock *l,
@@ -234,7 +234,7 @@ CUA_FORCE void cua__mcslock_section_step(struct cua__mcslock_section *s, struct 
 		cua_mcslock_unlock_scope(l, node, scope);
 		s->state = 2;
 	} else {
-		cua__wait_turn(&s->looks);
+		cua__wait_turn(&s->polls);
 	}
 }
 

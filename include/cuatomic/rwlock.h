@@ -91,7 +91,7 @@ CUA_FORCE int cua_rwlock_read_trylock_scope(struct cua_rwlock *l, enum cua_scope
 		old = cua_port_cas_b32(&l->readers_in, seen, seen + CUA__RWLOCK_READER, CUA_ACQUIRE,
 				       CUA__RWLOCK_AT);
 		if (old == seen)
-			return CUA__LOCK_TOOK(rwlock_read, l, 1);
+			return CUA__LOCK_ACQUIRED(rwlock_read, l, 1);
 		seen = old;
 	}
 	return 0;
@@ -118,19 +118,19 @@ CUA_FORCE int cua__rwlock_read_free(const struct cua_rwlock *l, uint32_t mark, e
 /* Takes the lock to read, waiting for at most one writer. */
 CUA_FORCE void cua_rwlock_read_lock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
-	CUA__LOCK_ASK(rwlock_read, l, wait);
+	CUA__LOCK_REQUEST(rwlock_read, l, wait);
 	uint32_t mark = cua__rwlock_read_join(l, scope);
-	uint32_t looks = 0;
+	uint32_t polls = 0;
 
 	if (!(mark & CUA__RWLOCK_PRESENT)) {
-		(void)CUA__LOCK_TOOK(rwlock_read, l, 1);
+		(void)CUA__LOCK_ACQUIRED(rwlock_read, l, 1);
 		return;
 	}
 	while (!cua__rwlock_read_free(l, mark, scope)) {
 		CUA__LOCK_WAITING(rwlock_read, l, wait);
-		cua__wait_turn(&looks);
+		cua__wait_turn(&polls);
 	}
-	(void)CUA__LOCK_TOOK(rwlock_read, l, 1);
+	(void)CUA__LOCK_ACQUIRED(rwlock_read, l, 1);
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -152,7 +152,7 @@ CUA_FORCE int cua_rwlock_read_lock_for_scope(struct cua_rwlock *l, uint64_t ns,
 /* Gives the lock back. Only one who holds it to read may call this. */
 CUA_FORCE void cua_rwlock_read_unlock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
-	CUA__LOCK_GIVE(rwlock_read, l);
+	CUA__LOCK_UNLOCK(rwlock_read, l);
 	cua_port_add_u32(&l->readers_out, CUA__RWLOCK_READER, CUA_RELEASE, CUA__RWLOCK_AT);
 }
 
@@ -177,7 +177,7 @@ CUA_FORCE int cua_rwlock_write_trylock_scope(struct cua_rwlock *l, enum cua_scop
 	in = out | (in & CUA__RWLOCK_PHASE);
 	if (cua_port_cas_b32(&l->readers_in, in, in ^ CUA__RWLOCK_WRITER, CUA_RELAXED,
 			     CUA__RWLOCK_AT) == in)
-		return CUA__LOCK_TOOK(rwlock_write, l, 1);
+		return CUA__LOCK_ACQUIRED(rwlock_write, l, 1);
 	/* the turn was not used: there is nothing to release */
 	cua_port_add_u32(&l->writers_out, 1, CUA_RELAXED, CUA__RWLOCK_AT);
 	return 0;
@@ -194,23 +194,23 @@ CUA_FORCE uint32_t cua__rwlock_write_mark(struct cua_rwlock *l, enum cua_scope s
 /* Takes the lock to write, waiting for the writers and the readers before. */
 CUA_FORCE void cua_rwlock_write_lock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
-	CUA__LOCK_ASK(rwlock_write, l, wait);
+	CUA__LOCK_REQUEST(rwlock_write, l, wait);
 	uint32_t ticket = cua_port_fetch_add_u32(&l->writers_in, 1, CUA_RELAXED, CUA__RWLOCK_AT),
-		 came;
-	uint32_t looks = 0;
+		 arrived;
+	uint32_t polls = 0;
 
 	while (cua_port_load_b32(&l->writers_out, CUA_RELAXED, CUA__RWLOCK_AT) != ticket) {
 		CUA__LOCK_WAITING(rwlock_write, l, wait);
-		cua__wait_turn(&looks);
+		cua__wait_turn(&polls);
 	}
 	cua_port_acquire_b32(&l->writers_out, CUA__RWLOCK_AT);
-	came = cua__rwlock_write_mark(l, scope);
-	while (cua_port_load_b32(&l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT) != came) {
+	arrived = cua__rwlock_write_mark(l, scope);
+	while (cua_port_load_b32(&l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT) != arrived) {
 		CUA__LOCK_WAITING(rwlock_write, l, wait);
-		cua__wait_turn(&looks);
+		cua__wait_turn(&polls);
 	}
 	cua_port_acquire_b32(&l->readers_out, CUA__RWLOCK_AT);
-	(void)CUA__LOCK_TOOK(rwlock_write, l, 1);
+	(void)CUA__LOCK_ACQUIRED(rwlock_write, l, 1);
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -232,7 +232,7 @@ CUA_FORCE int cua_rwlock_write_lock_for_scope(struct cua_rwlock *l, uint64_t ns,
 /* Gives the lock back, first to the readers that wait. Only the writer that holds it may call this. */
 CUA_FORCE void cua_rwlock_write_unlock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
-	CUA__LOCK_GIVE(rwlock_write, l);
+	CUA__LOCK_UNLOCK(rwlock_write, l);
 	cua_port_and_b32(&l->readers_in, ~CUA__RWLOCK_PRESENT, CUA_RELEASE, CUA__RWLOCK_AT);
 	cua_port_add_u32(&l->writers_out, 1, CUA_RELEASE, CUA__RWLOCK_AT);
 }
@@ -302,7 +302,7 @@ CUA_FN int cua_rwlock_locked(const struct cua_rwlock *l)
  * scope.
  */
 struct cua__rwlock_read_section {
-	uint32_t looks;
+	uint32_t polls;
 	uint32_t mark;
 	int state; /* 0: waiting, 1: holding, 2: done */
 };
@@ -312,7 +312,7 @@ CUA_FORCE struct cua__rwlock_read_section cua__rwlock_read_section_begin(struct 
 {
 	struct cua__rwlock_read_section s;
 
-	s.looks = 0;
+	s.polls = 0;
 	s.mark = cua__rwlock_read_join(l, scope);
 	s.state = 0;
 	return s;
@@ -321,9 +321,9 @@ CUA_FORCE struct cua__rwlock_read_section cua__rwlock_read_section_begin(struct 
 CUA_FORCE int cua__rwlock_read_section_try(struct cua__rwlock_read_section *s, struct cua_rwlock *l,
 					   enum cua_scope scope)
 {
-	return CUA__LOCK_TOOK(rwlock_read, l,
-			      !(s->mark & CUA__RWLOCK_PRESENT) ||
-				      cua__rwlock_read_free(l, s->mark, scope));
+	return CUA__LOCK_ACQUIRED(rwlock_read, l,
+				  !(s->mark & CUA__RWLOCK_PRESENT) ||
+					  cua__rwlock_read_free(l, s->mark, scope));
 }
 
 CUA_FORCE void cua__rwlock_read_section_step(struct cua__rwlock_read_section *s,
@@ -333,12 +333,12 @@ CUA_FORCE void cua__rwlock_read_section_step(struct cua__rwlock_read_section *s,
 		cua_rwlock_read_unlock_scope(l, scope);
 		s->state = 2;
 	} else {
-		cua__wait_turn(&s->looks);
+		cua__wait_turn(&s->polls);
 	}
 }
 
 struct cua__rwlock_write_section {
-	uint32_t looks;
+	uint32_t polls;
 	uint32_t awaited; /* of writers_out, then of readers_out */
 	int marked;
 	int state; /* 0: waiting, 1: holding, 2: done */
@@ -349,7 +349,7 @@ CUA_FORCE struct cua__rwlock_write_section cua__rwlock_write_section_begin(struc
 {
 	struct cua__rwlock_write_section s;
 
-	s.looks = 0;
+	s.polls = 0;
 	s.awaited = cua_port_fetch_add_u32(&l->writers_in, 1, CUA_RELAXED, CUA__RWLOCK_AT);
 	s.marked = 0;
 	s.state = 0;
@@ -369,7 +369,7 @@ CUA_FORCE int cua__rwlock_write_section_try(struct cua__rwlock_write_section *s,
 	if (cua_port_load_b32(&l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT) != s->awaited)
 		return 0;
 	cua_port_acquire_b32(&l->readers_out, CUA__RWLOCK_AT);
-	return CUA__LOCK_TOOK(rwlock_write, l, 1);
+	return CUA__LOCK_ACQUIRED(rwlock_write, l, 1);
 }
 
 CUA_FORCE void cua__rwlock_write_section_step(struct cua__rwlock_write_section *s,
@@ -379,7 +379,7 @@ CUA_FORCE void cua__rwlock_write_section_step(struct cua__rwlock_write_section *
 		cua_rwlock_write_unlock_scope(l, scope);
 		s->state = 2;
 	} else {
-		cua__wait_turn(&s->looks);
+		cua__wait_turn(&s->polls);
 	}
 }
 

@@ -60,7 +60,7 @@ CUA_FORCE int cua_semaphore_trylock_scope(struct cua_semaphore *s, enum cua_scop
 		old = cua_port_cas_b32(&s->count, seen, seen - 1, CUA_ACQUIRE, scope,
 				       CUA_SPACE_GENERIC);
 		if (old == seen)
-			return CUA__LOCK_TOOK(semaphore, s, 1);
+			return CUA__LOCK_ACQUIRED(semaphore, s, 1);
 		seen = old;
 	}
 	return 0;
@@ -69,7 +69,7 @@ CUA_FORCE int cua_semaphore_trylock_scope(struct cua_semaphore *s, enum cua_scop
 /* Takes one, waiting as long as there is none. */
 CUA_FORCE void cua_semaphore_lock_scope(struct cua_semaphore *s, enum cua_scope scope)
 {
-	CUA__LOCK_ASK(semaphore, s, wait);
+	CUA__LOCK_REQUEST(semaphore, s, wait);
 	struct cua_backoff backoff;
 
 	cua_backoff_init(&backoff);
@@ -101,7 +101,7 @@ CUA_FORCE int cua_semaphore_lock_for_scope(struct cua_semaphore *s, uint64_t ns,
  */
 CUA_FORCE void cua_semaphore_unlock_scope(struct cua_semaphore *s, enum cua_scope scope)
 {
-	CUA__LOCK_GIVE(semaphore, s);
+	CUA__LOCK_UNLOCK(semaphore, s);
 	cua_port_add_u32(&s->count, 1, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
 }
 

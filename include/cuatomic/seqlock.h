@@ -79,13 +79,13 @@ CUA_FORCE int cua_seqlock_trylock_scope(struct cua_seqlock *l, enum cua_scope sc
 		return 0;
 	/* a reader that sees what is stored from here on shall see the odd sequence too */
 	cua_port_fence(CUA_RELEASE, scope);
-	return CUA__LOCK_TOOK(seqlock, l, 1);
+	return CUA__LOCK_ACQUIRED(seqlock, l, 1);
 }
 
 /* Takes the lock to write, waiting for other writers. */
 CUA_FORCE void cua_seqlock_lock_scope(struct cua_seqlock *l, enum cua_scope scope)
 {
-	CUA__LOCK_ASK(seqlock, l, wait);
+	CUA__LOCK_REQUEST(seqlock, l, wait);
 	struct cua_backoff backoff;
 
 	cua_backoff_init(&backoff);
@@ -113,7 +113,7 @@ CUA_FORCE int cua_seqlock_lock_for_scope(struct cua_seqlock *l, uint64_t ns, enu
 /* Gives the lock back. Only the writer that holds it may call this. */
 CUA_FORCE void cua_seqlock_unlock_scope(struct cua_seqlock *l, enum cua_scope scope)
 {
-	CUA__LOCK_GIVE(seqlock, l);
+	CUA__LOCK_UNLOCK(seqlock, l);
 	/* only the holder writes the sequence */
 	uint64_t odd = cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
 
@@ -136,7 +136,7 @@ CUA_FORCE uint64_t cua_seqlock_read_begin_scope(const struct cua_seqlock *l, enu
 
 	if (!(seen & 1))
 		return seen;
-	CUA__LOCK_ASK(seqlock, l, wait);
+	CUA__LOCK_REQUEST(seqlock, l, wait);
 	cua_backoff_init(&backoff);
 	do {
 		do {

@@ -54,9 +54,9 @@ CUA_FN void cua_spinlock_init(struct cua_spinlock *l)
 }
 
 /* The first try of a waiter: without a look before it, which would cost a free lock a second access. */
-CUA_FORCE int cua__spinlock_swap(struct cua_spinlock *l, enum cua_scope scope)
+CUA_FORCE int cua__spinlock_cas(struct cua_spinlock *l, enum cua_scope scope)
 {
-	return CUA__LOCK_TOOK(
+	return CUA__LOCK_ACQUIRED(
 		spinlock, l,
 		cua_port_cas_b32(&l->word, 0, 1, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC) == 0);
 }
@@ -65,7 +65,7 @@ CUA_FORCE int cua__spinlock_swap(struct cua_spinlock *l, enum cua_scope scope)
  * The longest pause of a waiter, in ns, by the lanes of its warp that begin to wait together. They
  * sleep one after another, so each may sleep the shorter the more they are.
  */
-CUA_FORCE uint32_t cua__spinlock_longest(void)
+CUA_FORCE uint32_t cua__spinlock_backoff_limit(void)
 {
 	uint32_t lanes = cua_port_popc_u32(cua_port_active_mask());
 
@@ -78,22 +78,22 @@ CUA_FORCE int cua_spinlock_trylock_scope(struct cua_spinlock *l, enum cua_scope 
 	/* a failing CAS would take the line from the holder */
 	if (cua_port_load_b32(&l->word, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != 0)
 		return 0;
-	return cua__spinlock_swap(l, scope);
+	return cua__spinlock_cas(l, scope);
 }
 
 /* Takes the lock, waiting as long as it is held. */
 CUA_FORCE void cua_spinlock_lock_scope(struct cua_spinlock *l, enum cua_scope scope)
 {
-	CUA__LOCK_ASK(spinlock, l, wait);
+	CUA__LOCK_REQUEST(spinlock, l, wait);
 	struct cua_backoff backoff;
-	uint32_t longest = cua__spinlock_longest();
+	uint32_t limit = cua__spinlock_backoff_limit();
 
-	if (cua__spinlock_swap(l, scope))
+	if (cua__spinlock_cas(l, scope))
 		return;
 	cua_backoff_init(&backoff);
 	do {
 		CUA__LOCK_WAITING(spinlock, l, wait);
-		cua__backoff_wait_upto(&backoff, longest);
+		cua__backoff_wait_upto(&backoff, limit);
 	} while (!cua_spinlock_trylock_scope(l, scope));
 }
 
@@ -101,14 +101,14 @@ CUA_FORCE void cua_spinlock_lock_scope(struct cua_spinlock *l, enum cua_scope sc
 CUA_FORCE int cua_spinlock_lock_for_scope(struct cua_spinlock *l, uint64_t ns, enum cua_scope scope)
 {
 	uint64_t start = cua_port_clock_ns();
-	uint32_t longest = cua__spinlock_longest();
+	uint32_t limit = cua__spinlock_backoff_limit();
 	struct cua_backoff backoff;
 
 	cua_backoff_init(&backoff);
 	while (!cua_spinlock_trylock_scope(l, scope)) {
 		if (cua_port_clock_ns() - start >= ns)
 			return 0;
-		cua__backoff_wait_upto(&backoff, longest);
+		cua__backoff_wait_upto(&backoff, limit);
 	}
 	return 1;
 }
@@ -116,7 +116,7 @@ CUA_FORCE int cua_spinlock_lock_for_scope(struct cua_spinlock *l, uint64_t ns, e
 /* Gives the lock back. Only its holder may call this. */
 CUA_FORCE void cua_spinlock_unlock_scope(struct cua_spinlock *l, enum cua_scope scope)
 {
-	CUA__LOCK_GIVE(spinlock, l);
+	CUA__LOCK_UNLOCK(spinlock, l);
 	cua_port_store_b32(&l->word, 0, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
 }
 
@@ -161,8 +161,8 @@ CUA_FN int cua_spinlock_locked(const struct cua_spinlock *l)
  */
 struct cua__spinlock_section {
 	struct cua_backoff backoff;
-	uint32_t longest;
-	uint32_t looks;
+	uint32_t limit;
+	uint32_t polls;
 	int lost;
 	int state; /* see section.h */
 };
@@ -175,8 +175,8 @@ CUA_FORCE struct cua__spinlock_section cua__spinlock_section_begin(struct cua_sp
 	(void)l;
 	(void)scope;
 	cua_backoff_init(&s.backoff);
-	s.longest = cua__spinlock_longest();
-	s.looks = 0;
+	s.limit = cua__spinlock_backoff_limit();
+	s.polls = 0;
 	s.lost = 0;
 	s.state = 0;
 	return s;
@@ -185,10 +185,10 @@ CUA_FORCE struct cua__spinlock_section cua__spinlock_section_begin(struct cua_sp
 CUA_FORCE int cua__spinlock_section_try(struct cua__spinlock_section *s, struct cua_spinlock *l,
 					enum cua_scope scope)
 {
-	uint32_t lane = cua_port_lane(), together;
+	uint32_t lane = cua_port_lane(), active;
 
-	if (!s->looks++)
-		return cua__spinlock_swap(l, scope);
+	if (!s->polls++)
+		return cua__spinlock_cas(l, scope);
 	if (cua_spinlock_locked_scope(l, scope))
 		return 0;
 	/*
@@ -196,10 +196,10 @@ CUA_FORCE int cua__spinlock_section_try(struct cua__spinlock_section *s, struct 
 	 * lowest swaps, and now and then one of the others, since they may want other locks. The mask is a
 	 * hint: in no case does a lane wait for another one.
 	 */
-	together = cua_port_active_mask();
-	if (s->lost && together & (((uint32_t)1 << lane) - 1) && (s->looks ^ lane) & 15)
+	active = cua_port_active_mask();
+	if (s->lost && active & (((uint32_t)1 << lane) - 1) && (s->polls ^ lane) & 15)
 		return 0;
-	s->lost = !cua__spinlock_swap(l, scope);
+	s->lost = !cua__spinlock_cas(l, scope);
 	return !s->lost;
 }
 
@@ -210,7 +210,7 @@ CUA_FORCE void cua__spinlock_section_step(struct cua__spinlock_section *s, struc
 		cua_spinlock_unlock_scope(l, scope);
 		s->state = 2;
 	} else {
-		cua__backoff_wait_upto(&s->backoff, s->longest);
+		cua__backoff_wait_upto(&s->backoff, s->limit);
 	}
 }
 

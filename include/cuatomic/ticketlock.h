@@ -64,25 +64,25 @@ CUA_FORCE int cua_ticketlock_trylock_scope(struct cua_ticketlock *l, enum cua_sc
 	/* a failing CAS would take the line from those who wait */
 	if (cua_port_load_b32(&l->next, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != owner)
 		return 0;
-	return CUA__LOCK_TOOK(ticketlock, l,
-			      cua_port_cas_b32(&l->next, owner, owner + 1, CUA_RELAXED, scope,
-					       CUA_SPACE_GENERIC) == owner);
+	return CUA__LOCK_ACQUIRED(ticketlock, l,
+				  cua_port_cas_b32(&l->next, owner, owner + 1, CUA_RELAXED, scope,
+						   CUA_SPACE_GENERIC) == owner);
 }
 
 /* Takes a ticket and waits for its turn. */
 CUA_FORCE void cua_ticketlock_lock_scope(struct cua_ticketlock *l, enum cua_scope scope)
 {
-	CUA__LOCK_ASK(ticketlock, l, wait);
+	CUA__LOCK_REQUEST(ticketlock, l, wait);
 	uint32_t ticket =
 		cua_port_fetch_add_u32(&l->next, 1, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
-	uint32_t looks = 0;
+	uint32_t polls = 0;
 
 	while (cua_port_load_b32(&l->owner, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != ticket) {
 		CUA__LOCK_WAITING(ticketlock, l, wait);
-		cua__wait_turn(&looks);
+		cua__wait_turn(&polls);
 	}
 	cua_port_acquire_b32(&l->owner, scope, CUA_SPACE_GENERIC);
-	(void)CUA__LOCK_TOOK(ticketlock, l, 1);
+	(void)CUA__LOCK_ACQUIRED(ticketlock, l, 1);
 }
 
 /* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
@@ -104,7 +104,7 @@ CUA_FORCE int cua_ticketlock_lock_for_scope(struct cua_ticketlock *l, uint64_t n
 /* Hands the lock to the next ticket. Only its holder may call this. */
 CUA_FORCE void cua_ticketlock_unlock_scope(struct cua_ticketlock *l, enum cua_scope scope)
 {
-	CUA__LOCK_GIVE(ticketlock, l);
+	CUA__LOCK_UNLOCK(ticketlock, l);
 	/* only the holder writes owner, but a sum without result need not wait for the word */
 	cua_port_add_u32(&l->owner, 1, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
 }
@@ -152,7 +152,7 @@ CUA_FN int cua_ticketlock_locked(const struct cua_ticketlock *l)
  */
 struct cua__ticketlock_section {
 	uint32_t ticket;
-	uint32_t looks;
+	uint32_t polls;
 	int state; /* 0: waiting, 1: holding, 2: done */
 };
 
@@ -161,7 +161,7 @@ CUA_FORCE struct cua__ticketlock_section cua__ticketlock_section_begin(struct cu
 {
 	struct cua__ticketlock_section s;
 
-	s.looks = 0;
+	s.polls = 0;
 	s.ticket = cua_port_fetch_add_u32(&l->next, 1, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
 	s.state = 0;
 	return s;
@@ -173,18 +173,18 @@ CUA_FORCE int cua__ticketlock_section_try(struct cua__ticketlock_section *s,
 	if (cua_port_load_b32(&l->owner, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != s->ticket)
 		return 0;
 	cua_port_acquire_b32(&l->owner, scope, CUA_SPACE_GENERIC);
-	return CUA__LOCK_TOOK(ticketlock, l, 1);
+	return CUA__LOCK_ACQUIRED(ticketlock, l, 1);
 }
 
 CUA_FORCE void cua__ticketlock_section_step(struct cua__ticketlock_section *s,
 					    struct cua_ticketlock *l, enum cua_scope scope)
 {
 	if (s->state) {
-		CUA__LOCK_GIVE(ticketlock, l);
+		CUA__LOCK_UNLOCK(ticketlock, l);
 		cua_port_store_b32(&l->owner, s->ticket + 1, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
 		s->state = 2;
 	} else {
-		cua__wait_turn(&s->looks);
+		cua__wait_turn(&s->polls);
 	}
 }
 

@@ -45,20 +45,20 @@
 #include <cuatomic/port.h>
 
 /* Waits until all have come. Returns 1 in the lane that acts for all. */
-CUA_FORCE int cua__come_warp(uint32_t mask)
+CUA_FORCE int cua__converge_warp(uint32_t mask)
 {
 	cua_port_sync_warp(mask);
 	return cua_port_lane() == cua_port_ffs_u32(mask) - 1;
 }
 
-CUA_FORCE int cua__come_block(void)
+CUA_FORCE int cua__converge_block(void)
 {
 	cua_port_sync_block();
 	return cua_port_thread() == 0;
 }
 
 /* Tells the group whether the lock has been taken. */
-CUA_FORCE int cua__tell_warp(int taken, uint32_t mask)
+CUA_FORCE int cua__any_warp(int taken, uint32_t mask)
 {
 	uint32_t votes = cua_port_ballot(mask, taken);
 
@@ -76,9 +76,10 @@ CUA_FORCE int cua__tell_warp(int taken, uint32_t mask)
 	CUA_FORCE int name##_trylock_warp_scope(CUA__UNPACK params, uint32_t mask,                 \
 						enum cua_scope scope)                              \
 	{                                                                                          \
-		int taken = cua__come_warp(mask) && name##_trylock_scope(CUA__UNPACK args, scope); \
+		int taken =                                                                        \
+			cua__converge_warp(mask) && name##_trylock_scope(CUA__UNPACK args, scope); \
                                                                                                    \
-		if (!cua__tell_warp(taken, mask))                                                  \
+		if (!cua__any_warp(taken, mask))                                                   \
 			return 0;                                                                  \
 		entered;                                                                           \
 		return 1;                                                                          \
@@ -86,7 +87,7 @@ CUA_FORCE int cua__tell_warp(int taken, uint32_t mask)
 	CUA_FORCE void name##_lock_warp_scope(CUA__UNPACK params, uint32_t mask,                   \
 					      enum cua_scope scope)                                \
 	{                                                                                          \
-		if (cua__come_warp(mask))                                                          \
+		if (cua__converge_warp(mask))                                                      \
 			name##_lock_scope(CUA__UNPACK args, scope);                                \
 		cua_port_sync_warp(mask);                                                          \
 		entered;                                                                           \
@@ -94,10 +95,10 @@ CUA_FORCE int cua__tell_warp(int taken, uint32_t mask)
 	CUA_FORCE int name##_lock_for_warp_scope(CUA__UNPACK params, uint64_t ns, uint32_t mask,   \
 						 enum cua_scope scope)                             \
 	{                                                                                          \
-		int taken = cua__come_warp(mask) &&                                                \
+		int taken = cua__converge_warp(mask) &&                                            \
 			    name##_lock_for_scope(CUA__UNPACK args, ns, scope);                    \
                                                                                                    \
-		if (!cua__tell_warp(taken, mask))                                                  \
+		if (!cua__any_warp(taken, mask))                                                   \
 			return 0;                                                                  \
 		entered;                                                                           \
 		return 1;                                                                          \
@@ -105,12 +106,13 @@ CUA_FORCE int cua__tell_warp(int taken, uint32_t mask)
 	CUA_FORCE void name##_unlock_warp_scope(CUA__UNPACK params, uint32_t mask,                 \
 						enum cua_scope scope)                              \
 	{                                                                                          \
-		if (cua__come_warp(mask))                                                          \
+		if (cua__converge_warp(mask))                                                      \
 			name##_unlock_scope(CUA__UNPACK args, scope);                              \
 	}                                                                                          \
 	CUA_FORCE int name##_trylock_block_scope(CUA__UNPACK params, enum cua_scope scope)         \
 	{                                                                                          \
-		int taken = cua__come_block() && name##_trylock_scope(CUA__UNPACK args, scope);    \
+		int taken =                                                                        \
+			cua__converge_block() && name##_trylock_scope(CUA__UNPACK args, scope);    \
                                                                                                    \
 		if (!cua_port_sync_block_or(taken))                                                \
 			return 0;                                                                  \
@@ -119,7 +121,7 @@ CUA_FORCE int cua__tell_warp(int taken, uint32_t mask)
 	}                                                                                          \
 	CUA_FORCE void name##_lock_block_scope(CUA__UNPACK params, enum cua_scope scope)           \
 	{                                                                                          \
-		if (cua__come_block())                                                             \
+		if (cua__converge_block())                                                         \
 			name##_lock_scope(CUA__UNPACK args, scope);                                \
 		cua_port_sync_block();                                                             \
 		entered;                                                                           \
@@ -127,8 +129,8 @@ CUA_FORCE int cua__tell_warp(int taken, uint32_t mask)
 	CUA_FORCE int name##_lock_for_block_scope(CUA__UNPACK params, uint64_t ns,                 \
 						  enum cua_scope scope)                            \
 	{                                                                                          \
-		int taken =                                                                        \
-			cua__come_block() && name##_lock_for_scope(CUA__UNPACK args, ns, scope);   \
+		int taken = cua__converge_block() &&                                               \
+			    name##_lock_for_scope(CUA__UNPACK args, ns, scope);                    \
                                                                                                    \
 		if (!cua_port_sync_block_or(taken))                                                \
 			return 0;                                                                  \
@@ -137,7 +139,7 @@ CUA_FORCE int cua__tell_warp(int taken, uint32_t mask)
 	}                                                                                          \
 	CUA_FORCE void name##_unlock_block_scope(CUA__UNPACK params, enum cua_scope scope)         \
 	{                                                                                          \
-		if (cua__come_block())                                                             \
+		if (cua__converge_block())                                                         \
 			name##_unlock_scope(CUA__UNPACK args, scope);                              \
 	}                                                                                          \
 	CUA_FN int name##_trylock_warp(CUA__UNPACK params, uint32_t mask)                          \

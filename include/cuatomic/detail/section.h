@@ -26,11 +26,11 @@
 #ifdef CUA_LOCK_DEBUG
 #include <cuatomic/lock_debug.h>
 #else
-#define CUA__LOCK_ASK(kind, l, wait) ((void)0)
-#define CUA__LOCK_MEET(kind, l) ((void)0)
+#define CUA__LOCK_REQUEST(kind, l, wait) ((void)0)
+#define CUA__LOCK_DELEGATE(kind, l) ((void)0)
 #define CUA__LOCK_WAITING(kind, l, wait) ((void)0)
-#define CUA__LOCK_TOOK(kind, l, taken) (taken)
-#define CUA__LOCK_GIVE(kind, l) ((void)0)
+#define CUA__LOCK_ACQUIRED(kind, l, taken) (taken)
+#define CUA__LOCK_UNLOCK(kind, l) ((void)0)
 #define CUA__LOCK_INIT(kind, l) ((void)0)
 #define CUA__LOCK_SECTION(kind, wait, ...)
 #define CUA__LOCK_SECTION_WAITING(kind, wait, ...)
