@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All locks. One algorithm a file, all of one shape:
+ * All locks: each algorithm has a header of its own, and all have the same functions:
  *
- *   init  trylock  lock  lock_for(timeout in ns)  unlock  locked   and CUA_WITH_<LOCK>(&lock) { section }
+ *   init  trylock  lock  lock_for(timeout in ns)  unlock  locked
+ *   CUA_WITH_<LOCK>(&lock) { section }
  *
- * each for the device, and with _scope for a block or the system. These are a lane's; trylock, lock, lock_for and
- * unlock have forms for a warp, _warp(l, mask), and for a block, _block(l), of the same lock; see lock_forms.h,
- * which also has arrays of locks for the host.
+ * The plain names have device scope; the names with _scope take a scope argument. They are for a
+ * single lane. trylock, lock, lock_for and unlock of the same lock also have forms for a warp,
+ * _warp(l, mask), and for a block, _block(l). lock_forms.h declares these, and arrays of locks for
+ * the host.
  *
- *   want                                          take            words  fair
- *   little contention, or many locks              spinlock.h        1    no
- *   contention, first come first served           ticketlock.h      2    yes
- *   the same, each waiter at a word of its own    mcslock.h         2    yes; a node of 4 words each
- *   sections that mostly read                     rwlock.h          4    readers and writers take turns
- *   a few words, read all the time                seqlock.h         2    no; readers write nothing
- *   at most n at once, or a signal                semaphore.h       1    no
+ *   use                                       header          words   fair
+ *   little contention, or many locks          spinlock.h      1       no
+ *   contention, first come first served       ticketlock.h    2       yes
+ *   the same, but each waiter polls its       mcslock.h       2, and  yes
+ *     own node                                                4 a node
+ *   sections that mostly read                 rwlock.h        4       readers, writers take turns
+ *   a few words that are read all the time    seqlock.h       2       no; readers write nothing
+ *   at most n holders at once, or a signal    semaphore.h     1       no
  *
- * Objects without a lock of their own find one by their address in stripe.h. Locks that host and device share
- * are in memory of cua_alloc_system and of CUA_SCOPE_SYSTEM. Where the section is one operation on one word,
- * atomic.h needs no lock at all. Compiled with -DCUA_LOCK_DEBUG, all of them find mistakes and report hangs:
- * lock_debug.h.
+ * Objects without a lock of their own share locks that stripe.h chooses by address. Locks that host
+ * and device share need memory of cua_alloc_system and CUA_SCOPE_SYSTEM. A section that is a single
+ * operation on a single word needs no lock: see atomic.h. With -DCUA_LOCK_DEBUG, all locks detect
+ * mistakes and report hangs: see lock_debug.h.
  */
 #ifndef CUATOMIC_LOCK_H
 #define CUATOMIC_LOCK_H

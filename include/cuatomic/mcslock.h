@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue lock: those who wait form a list, and each waits on a word of its own.
+ * A queue lock: waiters form a linked list, and each polls a word in its own node.
  *
- * Each taking of the lock needs a node, which belongs to the lock from lock to unlock and to the caller
- * again after it. Nodes are reached by other lanes, so they live in global memory, or, for a lock that
- * only the lanes of one block use, in shared memory; never in a variable of the lane.
+ * Each acquisition needs a node. The lock uses the node from lock to unlock; after unlock the
+ * caller may reuse it. Other lanes access nodes, so nodes live in global memory, or in shared
+ * memory for a lock that only the lanes of one block use. A local variable of a lane is not
+ * allowed.
  *
  * Source: Mellor-Crummey and Scott, 1991.
  *
- * Synchronization: X means that the caller must order the two calls, - that the lock does it. Two calls
- * with one node must always be ordered.
+ * Synchronization: X means that the caller must order the two calls, - that the lock orders them.
+ * The caller must always order two calls with the same node.
  *
  *               init  trylock  lock  lock_for  unlock  locked
  *     init       X       X       X      X        X       X
@@ -19,22 +20,25 @@
  *     unlock     X       -       -      -        X       -
  *     locked     X       -       -      -        -       -
  *
- * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or _SYSTEM,
- *   and all users of one lock must name a scope that includes all of them. At system scope a node has the same
- *   address for all of them.
- * Memory order: a successful trylock, lock or lock_for acquires what the last unlock released.
- * Progress: blocking and fair: the lock is granted in the order in which lanes joined the queue, which only
- *   running lanes do. unlock waits for a lane that has joined but not yet linked its node, which takes that
- *   lane two instructions; because the two may be lanes of one warp, this lock is for sm_70 and newer, where
- *   the other lanes run at the latest when one that waits sleeps, as it does now and then. There lock may be
- *   called in a diverged warp, and CUA_WITH_MCSLOCK too. lock_for does not join the queue: it tries until
- *   the time is over, gets the lock only at a moment when nobody holds it or waits, and is not fair.
- * Argument: the exchange on tail orders the lanes; who got 0 enters. Its acquire reads the 0 that the last
- *   holder's CAS stored with release. Who got a node links itself there with release; the holder acquires
- *   the link, so its store to the successor's word comes after the successor's own, and that release store is
- *   what the successor acquires. The exchange releases too: whoever finds a node there finds its empty
- *   link. A holder that sees no link takes itself off the tail by CAS, which fails exactly
- *   if someone has come, whose link it then awaits. After unlock nobody knows the node any more.
+ * Scope: the device. The _scope forms accept CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or
+ *   _SYSTEM. All users of a lock must name a scope that includes all of these users. At system
+ *   scope a node must have the same address for all users.
+ * Memory order: a successful trylock, lock or lock_for acquires all that the last unlock released.
+ * Progress: blocking and fair: the lock is granted in the order in which lanes joined the queue,
+ *   and only running lanes join it. unlock waits for a lane that has joined but has not linked its
+ *   node; that lane links it two instructions later. Both may be lanes of one warp, so the lock
+ *   requires sm_70 or newer: the waiter sleeps now and then, and then at the latest the other lanes
+ *   of its warp run. On sm_70 and newer, lock and CUA_WITH_MCSLOCK may be called in a diverged
+ *   warp. lock_for does not join the queue: it retries until the time has passed, succeeds only
+ *   while no lane holds the lock or waits for it, and is not fair.
+ * Argument: the exchange on tail orders the lanes, and the lane that reads 0 enters. Its acquire
+ *   reads the 0 that the last holder's CAS stored with release. A lane that reads a node address
+ *   stores its own node as that node's link, with release. The holder acquires the link, so the
+ *   holder's store to the successor's `waiting` comes after the successor's own store. The holder's
+ *   store releases, and the successor acquires it. The exchange releases as well: a lane that reads
+ *   a node from tail also sees that node's empty link. A holder without a link removes its node
+ *   from tail by CAS. The CAS fails exactly if another lane has joined; the holder then waits for
+ *   that lane's link. After unlock no lane refers to the node.
  */
 #ifndef CUATOMIC_MCSLOCK_H
 #define CUATOMIC_MCSLOCK_H
@@ -43,34 +47,37 @@
 #include <cuatomic/port.h>
 #include <cuatomic/detail/section.h>
 
-/* Addresses are kept as numbers, so that the lock is the same for host and device. */
+/* Addresses are stored as integers, so the layout is the same on host and device. */
 struct cua_mcslock {
-	uint64_t tail; /* the node that came last, 0: free */
+	uint64_t tail; /* the node that joined last, 0: free */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_mcslock) == 8, "the lock is ABI");
 
 /* Needs no initialization. */
 struct cua_mcslock_node {
-	uint64_t next;    /* the node that came after this one, 0: none yet */
-	uint32_t waiting; /* not 0 until the lock is handed to this node */
+	uint64_t next;    /* the successor's node, 0: none linked yet */
+	uint32_t waiting; /* nonzero until the predecessor passes the lock to this node */
 	uint32_t reserved;
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_mcslock_node) == 16, "the node is ABI");
 
-/* The value of a free lock; memory of zeros is an array of free locks. */
+/* Initializer of a free lock. Zeroed memory is an array of free locks. */
 #define CUA_MCSLOCK_INIT                                                                           \
 	{                                                                                          \
 		0                                                                                  \
 	}
 
-/* Makes the lock free. Nobody may be using it. */
+/* Initializes a free lock. No other call on the lock may run at the same time. */
 CUA_FN void cua_mcslock_init(struct cua_mcslock *l)
 {
 	CUA__LOCK_INIT(mcslock, l);
 	l->tail = 0;
 }
 
-/* Takes the lock if nobody holds it or waits for it. Returns 1 if it was taken, else 0. */
+/*
+ * Acquires the lock if no lane holds it or waits for it, and never waits. Returns 1 if the lock was
+ * acquired, else 0.
+ */
 CUA_FORCE int cua_mcslock_trylock_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
 					enum cua_scope scope)
 {
@@ -82,7 +89,7 @@ CUA_FORCE int cua_mcslock_trylock_scope(struct cua_mcslock *l, struct cua_mcsloc
 						   CUA_ACQ_REL, scope, CUA_SPACE_GENERIC) == 0);
 }
 
-/* Joins the queue. Returns 1 if it was empty, and the lock is taken with that. */
+/* Joins the queue. Returns 1 if the queue was empty: the lane then holds the lock. */
 CUA_FORCE int cua__mcslock_join(struct cua_mcslock *l, struct cua_mcslock_node *node,
 				enum cua_scope scope)
 {
@@ -99,7 +106,7 @@ CUA_FORCE int cua__mcslock_join(struct cua_mcslock *l, struct cua_mcslock_node *
 	return 0;
 }
 
-/* Whether the lock has been handed to a node in the queue. */
+/* Returns 1 if the predecessor has passed the lock to this node, else 0. */
 CUA_FORCE int cua__mcslock_handed(const struct cua_mcslock_node *node, enum cua_scope scope)
 {
 	if (cua_port_load_b32(&node->waiting, CUA_RELAXED, scope, CUA_SPACE_GENERIC))
@@ -108,7 +115,7 @@ CUA_FORCE int cua__mcslock_handed(const struct cua_mcslock_node *node, enum cua_
 	return 1;
 }
 
-/* Takes the lock, waiting for its turn in the queue. */
+/* Joins the queue and waits until the predecessor passes the lock on. */
 CUA_FORCE void cua_mcslock_lock_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
 				      enum cua_scope scope)
 {
@@ -126,7 +133,10 @@ CUA_FORCE void cua_mcslock_lock_scope(struct cua_mcslock *l, struct cua_mcslock_
 	(void)CUA__LOCK_ACQUIRED(mcslock, l, 1);
 }
 
-/* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
+/*
+ * Tries at least once, and retries for about ns nanoseconds. Returns 1 if the lock was acquired,
+ * else 0.
+ */
 CUA_FORCE int cua_mcslock_lock_for_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
 					 uint64_t ns, enum cua_scope scope)
 {
@@ -142,7 +152,10 @@ CUA_FORCE int cua_mcslock_lock_for_scope(struct cua_mcslock *l, struct cua_mcslo
 	return 1;
 }
 
-/* Hands the lock to the next in the queue. Only its holder may call this, with the node it took it by. */
+/*
+ * Releases the lock to the next node of the queue. Only its holder may call this, with the node
+ * that it passed to lock.
+ */
 CUA_FORCE void cua_mcslock_unlock_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
 					enum cua_scope scope)
 {
@@ -154,7 +167,7 @@ CUA_FORCE void cua_mcslock_unlock_scope(struct cua_mcslock *l, struct cua_mcsloc
 		if (cua_port_cas_b64(&l->tail, (uint64_t)(uintptr_t)node, 0, CUA_RELEASE, scope,
 				     CUA_SPACE_GENERIC) == (uint64_t)(uintptr_t)node)
 			return;
-		/* someone has come and is about to say so */
+		/* another lane has joined and is about to link its node */
 		while (!cua_port_load_b64(&node->next, CUA_RELAXED, scope, CUA_SPACE_GENERIC))
 			cua__wait_turn(&polls);
 		next = cua_port_load_b64(&node->next, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
@@ -163,7 +176,7 @@ CUA_FORCE void cua_mcslock_unlock_scope(struct cua_mcslock *l, struct cua_mcsloc
 			   scope, CUA_SPACE_GENERIC);
 }
 
-/* Whether someone holds the lock at this moment; a hint, which orders nothing. */
+/* Returns 1 if the lock is held at this moment, else 0. The result is a hint and orders nothing. */
 CUA_FORCE int cua_mcslock_locked_scope(const struct cua_mcslock *l, enum cua_scope scope)
 {
 	return cua_port_load_b64(&l->tail, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != 0;
@@ -197,10 +210,10 @@ CUA_FN int cua_mcslock_locked(const struct cua_mcslock *l)
 /*
  * CUA_WITH_MCSLOCK(&lock, &node) { critical section }
  *
- * Runs the block once under the lock, in the order of the queue, for every lane that comes here, each with
- * a node of its own. `break` and `continue` leave the block and unlock; return and goto must not leave
- * it. The arguments are evaluated more than once.
- * CUA_WITH_MCSLOCK_SCOPE(&lock, &node, scope) is the same at another scope.
+ * Every lane that reaches the macro runs the block once under the lock, in queue order. Each lane
+ * passes a node of its own. `break` and `continue` leave the block and unlock. `return` and `goto`
+ * must not leave it. The arguments are evaluated more than once. CUA_WITH_MCSLOCK_SCOPE(&lock,
+ * &node, scope) does the same at another scope.
  */
 struct cua__mcslock_section {
 	uint32_t polls;
@@ -241,9 +254,9 @@ CUA_FORCE void cua__mcslock_section_step(struct cua__mcslock_section *s, struct 
 #define CUA_WITH_MCSLOCK_SCOPE(l, node, scope) CUA__WITH(mcslock, __LINE__, (l), (node), (scope))
 #define CUA_WITH_MCSLOCK(l, node) CUA_WITH_MCSLOCK_SCOPE (l, node, CUA_SCOPE_DEVICE)
 
-/* For a warp and for a block, and arrays; see lock_forms.h. */
-CUA__DEFINE_GROUPS(cua_mcslock, (struct cua_mcslock * l, struct cua_mcslock_node *node), (l, node),
-		   (void)0)
+/* The forms for warps and blocks, and arrays of locks: see lock_forms.h. */
+CUA__DEFINE_TEAMS(cua_mcslock, (struct cua_mcslock * l, struct cua_mcslock_node *node), (l, node),
+		  (void)0)
 CUA__DEFINE_LOCK_ARRAY(cua_mcslock, struct cua_mcslock)
 
 #endif /* CUATOMIC_MCSLOCK_H */

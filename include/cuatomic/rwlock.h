@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A phase-fair reader-writer lock: many readers or one writer.
+ * A phase-fair reader-writer lock: many readers or a single writer.
  *
- * Readers and writers take turns, so that neither starves: a reader waits for at most one writer, a writer
- * for the writers before it and for one phase of readers in front of each.
+ * Readers and writers take turns, so neither starves. A reader waits for at most 1 writer. A writer
+ * waits for the writers before it, and for one phase of readers in front of each writer.
  *
- * Source: Brandenburg and Anderson, "Spin-based reader-writer synchronization for multiprocessor real-time
- * systems", 2010, the ticket algorithm; the phase is kept in the word instead of taken from the ticket, so that
- * a writer's try can give its ticket back.
+ * Source: Brandenburg and Anderson, "Spin-based reader-writer synchronization for multiprocessor
+ * real-time systems", 2010, the ticket algorithm. Here the phase is a bit of the word and not a bit
+ * of the ticket, so that write_trylock can give its ticket up.
  *
- * Synchronization: X means that the caller must order the two calls, - that the lock does it. read_ and
- * write_ forms alike.
+ * Synchronization: X means that the caller must order the two calls, - that the lock orders them.
+ * The table holds for the read_ and the write_ forms.
  *
  *               init  trylock  lock  lock_for  unlock  locked
  *     init       X       X       X      X        X       X
@@ -20,28 +20,32 @@
  *     unlock     X       -       -      -        -       -
  *     locked     X       -       -      -        -       -
  *
- * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or _SYSTEM,
- *   and all users of one lock must name a scope that includes all of them.
- * Memory order: whoever takes the lock to read acquires what the last writer released; whoever takes it to
- *   write acquires also what all readers before released. Readers are not ordered among themselves.
- * Progress: blocking. lock is fair as above, and only lanes that run are waited for. A lane may call it in a
- *   diverged warp on sm_70 and newer, as in ticketlock.h; CUA_WITH_READ_LOCK and CUA_WITH_WRITE_LOCK do
- *   not even need that. A lane that holds the lock must not take it again, not even to read: a writer may
- *   have come in between. A reader that waits is counted already, so lock_for does not wait in turn: it tries until
- *   the time is over, and is not fair. A try to write may hold up other writers for a moment, but no reader.
- * Argument: writers exclude each other by tickets, as in ticketlock.h; every change of writers_out is made
- *   by the lane whose turn it is: with release after a section, and relaxed by a try that failed. Such a try has
- *   written no data, and its read-modify-write continues the release sequence of the unlock before it, so the next
- *   writer, which acquires writers_out, takes what that unlock released. (No execution depends on even that: a try
- *   fails in its turn only if a reader came after that unlock, and the next writer acquires what the reader
- *   released.) The writer in turn marks readers_in, and what it reads there is how many readers came before: it waits
- *   for readers_out, acquired, to reach that number. A reader that finds the mark waits until the mark or its
- *   phase has changed. It cannot miss that: the next writer
- *   flips the phase, and counts this reader, so it waits for it before a third can flip it back. All changes
- *   of readers_in and of readers_out are read-modify-writes, so whoever acquires one takes what the
- *   releases before it brought. A try to write marks by a CAS that fails if a reader has come since the
- *   counts were equal. Readers and tickets wrap around in step; at most 2^30 - 1 readers and 2^32 - 1 writers
- *   may be there at once.
+ * Scope: the device. The _scope forms accept CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or
+ *   _SYSTEM. All users of a lock must name a scope that includes all of these users.
+ * Memory order: a reader acquires all that the last writer released. A writer acquires that, and
+ *   also all that the earlier readers released. Readers are not ordered among themselves.
+ * Progress: blocking. lock is fair as above, and only running lanes are waited for. On sm_70 and
+ *   newer, a lane may call lock in a diverged warp, as in ticketlock.h. CUA_WITH_READ_LOCK and
+ *   CUA_WITH_WRITE_LOCK do not depend on this. A lane that holds the lock must not acquire it
+ *   again, not even to read: a writer may have arrived in between. A waiting reader is already
+ *   counted in readers_in and cannot withdraw, so lock_for does not queue: it retries until the
+ *   time has passed, and is not fair. write_trylock may delay other writers for a moment, but never
+ *   a reader.
+ * Argument: writers exclude each other by tickets, as in ticketlock.h. Only the lane whose ticket
+ *   is writers_out changes writers_out: with release after a section, and relaxed after a failed
+ *   write_trylock. A failed write_trylock has written no data. Its read-modify-write continues the
+ *   release sequence of the preceding unlock, so the next writer acquires that unlock when it
+ *   acquires writers_out. (No execution depends even on that: a write_trylock with a ticket fails
+ *   only if a reader arrived after that unlock, and the next writer acquires that reader's
+ *   release.) The writer then marks readers_in. The same operation returns the number of readers
+ *   that arrived earlier. The writer waits until readers_out, which it acquires, reaches that
+ *   number. A reader that finds the mark waits until the mark or its phase has changed. The reader
+ *   cannot miss the change: the next writer flips the phase and counts this reader, so it waits for
+ *   the reader before a third writer can flip the phase back. All changes of readers_in and of
+ *   readers_out are read-modify-writes, so an acquire of either word acquires all earlier releases
+ *   of it. write_trylock sets the mark by a CAS that fails if a reader has arrived since the counts
+ *   were equal. The counts and the tickets wrap around in step. At most 2^30 - 1 readers and
+ *   2^32 - 1 writers may hold the lock or wait for it at the same time.
  */
 #ifndef CUATOMIC_RWLOCK_H
 #define CUATOMIC_RWLOCK_H
@@ -51,26 +55,26 @@
 #include <cuatomic/detail/section.h>
 
 #define CUA__RWLOCK_PHASE 1u   /* flips with each writer */
-#define CUA__RWLOCK_PRESENT 2u /* a writer has the lock or waits for the readers before it */
+#define CUA__RWLOCK_PRESENT 2u /* a writer holds the lock or waits for earlier readers */
 #define CUA__RWLOCK_WRITER (CUA__RWLOCK_PRESENT | CUA__RWLOCK_PHASE)
 #define CUA__RWLOCK_READER 4u
 #define CUA__RWLOCK_AT scope, CUA_SPACE_GENERIC
 
 struct cua_rwlock {
-	uint32_t readers_in;  /* readers that came, times 4, and the writer's mark */
-	uint32_t readers_out; /* readers that left, times 4 */
-	uint32_t writers_in;  /* the next writer's ticket */
-	uint32_t writers_out; /* the ticket of the writer in turn */
+	uint32_t readers_in;  /* bits 31-2: readers that arrived, bits 1-0: the writer's mark */
+	uint32_t readers_out; /* bits 31-2: readers that left, bits 1-0: zero */
+	uint32_t writers_in;  /* the next ticket of a writer to draw */
+	uint32_t writers_out; /* the ticket of the writer whose turn it is */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_rwlock) == 16, "the lock is ABI");
 
-/* The value of a free lock; memory of zeros is an array of free locks. */
+/* Initializer of a free lock. Zeroed memory is an array of free locks. */
 #define CUA_RWLOCK_INIT                                                                            \
 	{                                                                                          \
 		0, 0, 0, 0                                                                         \
 	}
 
-/* Makes the lock free. Nobody may be using it. */
+/* Initializes a free lock. No other call on the lock may run at the same time. */
 CUA_FN void cua_rwlock_init(struct cua_rwlock *l)
 {
 	CUA__LOCK_INIT(rwlock_write, l);
@@ -82,7 +86,10 @@ CUA_FN void cua_rwlock_init(struct cua_rwlock *l)
 
 /* ---- readers ---- */
 
-/* Takes the lock to read unless a writer has it or comes next. Returns 1 if it was taken, else 0. */
+/*
+ * Acquires the lock to read unless a writer holds it or is next. Never waits. Returns 1 if the lock
+ * was acquired, else 0.
+ */
 CUA_FORCE int cua_rwlock_read_trylock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
 	uint32_t seen = cua_port_load_b32(&l->readers_in, CUA_RELAXED, CUA__RWLOCK_AT), old;
@@ -97,7 +104,7 @@ CUA_FORCE int cua_rwlock_read_trylock_scope(struct cua_rwlock *l, enum cua_scope
 	return 0;
 }
 
-/* Counts a reader in. Returns the mark it has to wait for, without PRESENT if there is none. */
+/* Counts a reader in. Returns the mark of readers_in; the reader waits if PRESENT is set in it. */
 CUA_FORCE uint32_t cua__rwlock_read_join(struct cua_rwlock *l, enum cua_scope scope)
 {
 	return cua_port_fetch_add_u32(&l->readers_in, CUA__RWLOCK_READER, CUA_ACQUIRE,
@@ -105,7 +112,7 @@ CUA_FORCE uint32_t cua__rwlock_read_join(struct cua_rwlock *l, enum cua_scope sc
 	       CUA__RWLOCK_WRITER;
 }
 
-/* Whether the writer with this mark has left. */
+/* Returns 1 if the writer with this mark has left, else 0. */
 CUA_FORCE int cua__rwlock_read_free(const struct cua_rwlock *l, uint32_t mark, enum cua_scope scope)
 {
 	if ((cua_port_load_b32(&l->readers_in, CUA_RELAXED, CUA__RWLOCK_AT) & CUA__RWLOCK_WRITER) ==
@@ -115,7 +122,7 @@ CUA_FORCE int cua__rwlock_read_free(const struct cua_rwlock *l, uint32_t mark, e
 	return 1;
 }
 
-/* Takes the lock to read, waiting for at most one writer. */
+/* Acquires the lock to read, and waits for at most 1 writer. */
 CUA_FORCE void cua_rwlock_read_lock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
 	CUA__LOCK_REQUEST(rwlock_read, l, wait);
@@ -133,7 +140,10 @@ CUA_FORCE void cua_rwlock_read_lock_scope(struct cua_rwlock *l, enum cua_scope s
 	(void)CUA__LOCK_ACQUIRED(rwlock_read, l, 1);
 }
 
-/* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
+/*
+ * Tries at least once, and retries for about ns nanoseconds. Returns 1 if the lock was acquired,
+ * else 0.
+ */
 CUA_FORCE int cua_rwlock_read_lock_for_scope(struct cua_rwlock *l, uint64_t ns,
 					     enum cua_scope scope)
 {
@@ -149,7 +159,7 @@ CUA_FORCE int cua_rwlock_read_lock_for_scope(struct cua_rwlock *l, uint64_t ns,
 	return 1;
 }
 
-/* Gives the lock back. Only one who holds it to read may call this. */
+/* Releases the lock. Only a lane that holds it to read may call this. */
 CUA_FORCE void cua_rwlock_read_unlock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
 	CUA__LOCK_UNLOCK(rwlock_read, l);
@@ -158,32 +168,35 @@ CUA_FORCE void cua_rwlock_read_unlock_scope(struct cua_rwlock *l, enum cua_scope
 
 /* ---- writers ---- */
 
-/* Takes the lock to write if nobody holds it or waits for it. Returns 1 if it was taken, else 0. */
+/*
+ * Acquires the lock to write if no lane holds it or waits for it. Never waits. Returns 1 if the
+ * lock was acquired, else 0.
+ */
 CUA_FORCE int cua_rwlock_write_trylock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
 	uint32_t turn = cua_port_load_b32(&l->writers_out, CUA_ACQUIRE, CUA__RWLOCK_AT), in, out;
 
 	if (cua_port_load_b32(&l->writers_in, CUA_RELAXED, CUA__RWLOCK_AT) != turn)
 		return 0;
-	/* before other writers are held up for nothing */
+	/* compare the counts before a ticket delays other writers in vain */
 	in = cua_port_load_b32(&l->readers_in, CUA_RELAXED, CUA__RWLOCK_AT);
 	out = cua_port_load_b32(&l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT);
 	if ((in & ~CUA__RWLOCK_PHASE) != out)
 		return 0;
 	if (cua_port_cas_b32(&l->writers_in, turn, turn + 1, CUA_RELAXED, CUA__RWLOCK_AT) != turn)
 		return 0;
-	/* the turn is ours: now the counts again, and the mark only if they are still equal */
+	/* this lane has the turn: set the mark only if the counts are still equal */
 	out = cua_port_load_b32(&l->readers_out, CUA_ACQUIRE, CUA__RWLOCK_AT);
 	in = out | (in & CUA__RWLOCK_PHASE);
 	if (cua_port_cas_b32(&l->readers_in, in, in ^ CUA__RWLOCK_WRITER, CUA_RELAXED,
 			     CUA__RWLOCK_AT) == in)
 		return CUA__LOCK_ACQUIRED(rwlock_write, l, 1);
-	/* the turn was not used: there is nothing to release */
+	/* this lane wrote no data under its ticket, so there is nothing to release */
 	cua_port_add_u32(&l->writers_out, 1, CUA_RELAXED, CUA__RWLOCK_AT);
 	return 0;
 }
 
-/* Marks the lock for the writer in turn. Returns what readers_out has to reach. */
+/* Sets the mark of the writer whose turn it is. Returns the value that readers_out must reach. */
 CUA_FORCE uint32_t cua__rwlock_write_mark(struct cua_rwlock *l, enum cua_scope scope)
 {
 	return cua_port_fetch_xor_b32(&l->readers_in, CUA__RWLOCK_WRITER, CUA_RELAXED,
@@ -191,7 +204,7 @@ CUA_FORCE uint32_t cua__rwlock_write_mark(struct cua_rwlock *l, enum cua_scope s
 	       ~CUA__RWLOCK_WRITER;
 }
 
-/* Takes the lock to write, waiting for the writers and the readers before. */
+/* Acquires the lock to write, and waits for the earlier writers and readers. */
 CUA_FORCE void cua_rwlock_write_lock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
 	CUA__LOCK_REQUEST(rwlock_write, l, wait);
@@ -213,7 +226,10 @@ CUA_FORCE void cua_rwlock_write_lock_scope(struct cua_rwlock *l, enum cua_scope 
 	(void)CUA__LOCK_ACQUIRED(rwlock_write, l, 1);
 }
 
-/* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
+/*
+ * Tries at least once, and retries for about ns nanoseconds. Returns 1 if the lock was acquired,
+ * else 0.
+ */
 CUA_FORCE int cua_rwlock_write_lock_for_scope(struct cua_rwlock *l, uint64_t ns,
 					      enum cua_scope scope)
 {
@@ -229,7 +245,7 @@ CUA_FORCE int cua_rwlock_write_lock_for_scope(struct cua_rwlock *l, uint64_t ns,
 	return 1;
 }
 
-/* Gives the lock back, first to the readers that wait. Only the writer that holds it may call this. */
+/* Releases the lock, first to the waiting readers. Only the writer that holds it may call this. */
 CUA_FORCE void cua_rwlock_write_unlock_scope(struct cua_rwlock *l, enum cua_scope scope)
 {
 	CUA__LOCK_UNLOCK(rwlock_write, l);
@@ -237,7 +253,10 @@ CUA_FORCE void cua_rwlock_write_unlock_scope(struct cua_rwlock *l, enum cua_scop
 	cua_port_add_u32(&l->writers_out, 1, CUA_RELEASE, CUA__RWLOCK_AT);
 }
 
-/* Whether anyone holds the lock or waits for it at this moment; a hint, which orders nothing. */
+/*
+ * Returns 1 if a reader or writer holds the lock, or waits for it, at this moment, else 0. A writer
+ * counts from the moment at which it marks readers_in. The result is a hint and orders nothing.
+ */
 CUA_FORCE int cua_rwlock_locked_scope(const struct cua_rwlock *l, enum cua_scope scope)
 {
 	uint32_t out = cua_port_load_b32(&l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT);
@@ -292,14 +311,14 @@ CUA_FN int cua_rwlock_locked(const struct cua_rwlock *l)
 }
 
 /*
- * CUA_WITH_READ_LOCK(&lock) { what may run beside other readers }
+ * CUA_WITH_READ_LOCK(&lock) { section that may run concurrently with other readers }
  * CUA_WITH_WRITE_LOCK(&lock) { critical section }
  *
- * Run the block once under the lock, for every lane that comes here, however the warp has diverged. `break`
- * and `continue` leave the block and unlock; return and goto must not leave it. The arguments are
- * evaluated more than once.
- * CUA_WITH_READ_LOCK_SCOPE(&lock, scope) and CUA_WITH_WRITE_LOCK_SCOPE(&lock, scope) are the same at another
- * scope.
+ * Every lane that reaches the macro runs the block once under the lock. The warp may have diverged.
+ * `break` and `continue` leave the block and unlock. `return` and `goto` must not leave it. The
+ * arguments are evaluated more than once.
+ * CUA_WITH_READ_LOCK_SCOPE(&lock, scope) and CUA_WITH_WRITE_LOCK_SCOPE(&lock, scope) do the same at
+ * another scope.
  */
 struct cua__rwlock_read_section {
 	uint32_t polls;
@@ -339,7 +358,7 @@ CUA_FORCE void cua__rwlock_read_section_step(struct cua__rwlock_read_section *s,
 
 struct cua__rwlock_write_section {
 	uint32_t polls;
-	uint32_t awaited; /* of writers_out, then of readers_out */
+	uint32_t awaited; /* the awaited value of writers_out, then of readers_out */
 	int marked;
 	int state; /* 0: waiting, 1: holding, 2: done */
 };
@@ -388,9 +407,9 @@ CUA_FORCE void cua__rwlock_write_section_step(struct cua__rwlock_write_section *
 #define CUA_WITH_WRITE_LOCK_SCOPE(l, scope) CUA__WITH(rwlock_write, __LINE__, (l), (scope))
 #define CUA_WITH_WRITE_LOCK(l) CUA_WITH_WRITE_LOCK_SCOPE (l, CUA_SCOPE_DEVICE)
 
-/* For a warp and for a block, and arrays; see lock_forms.h. */
-CUA__DEFINE_GROUPS(cua_rwlock_read, (struct cua_rwlock * l), (l), (void)0)
-CUA__DEFINE_GROUPS(cua_rwlock_write, (struct cua_rwlock * l), (l), (void)0)
+/* The forms for warps and blocks, and arrays of locks: see lock_forms.h. */
+CUA__DEFINE_TEAMS(cua_rwlock_read, (struct cua_rwlock * l), (l), (void)0)
+CUA__DEFINE_TEAMS(cua_rwlock_write, (struct cua_rwlock * l), (l), (void)0)
 CUA__DEFINE_LOCK_ARRAY(cua_rwlock, struct cua_rwlock)
 
 #endif /* CUATOMIC_RWLOCK_H */

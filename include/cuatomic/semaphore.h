@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A counting semaphore: at most so many holders at once.
+ * A counting semaphore: it limits the number of concurrent holders.
  *
  * Source: Dijkstra, 1965; waiting on a plain load with backoff as in spinlock.h.
  *
- * Synchronization: X means that the caller must order the two calls, - that the semaphore does it.
+ * Synchronization: X means that the caller must order the two calls, - that the semaphore orders
+ * them.
  *
  *               init  trylock  lock  lock_for  unlock  locked  value
  *     init       X       X       X      X        X       X       X
@@ -15,16 +16,18 @@
  *     locked     X       -       -      -        -       -       -
  *     value      X       -       -      -        -       -       -
  *
- * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a semaphore in shared memory), _DEVICE or
- *   _SYSTEM, and all users of one semaphore must name a scope that includes all of them.
- * Memory order: a successful trylock, lock or lock_for acquires what every unlock before it released.
- *   Holders of one semaphore of more than 1 run side by side, and nothing orders them.
- * Progress: blocking, and not fair. A lane may call lock in a diverged warp on sm_70 and newer. In every
- *   case CUA_WITH_SEMAPHORE is safe: a lane that fails retries only after the lanes that hold it
- *   have run their section.
- * Argument: the count is lowered only by a CAS from a value above 0, so the holders never outnumber the
- *   initial count. All changes are read-modify-writes, so an acquire that reads one of them takes what all the
- *   releases before it brought.
+ * Scope: the device. The _scope forms accept CUA_SCOPE_BLOCK (a semaphore in shared memory),
+ *   _DEVICE or _SYSTEM. All users of a semaphore must name a scope that includes all of these
+ *   users.
+ * Memory order: a successful trylock, lock or lock_for acquires all that every earlier unlock
+ *   released. If the initial count is above 1, holders run concurrently and are not ordered among
+ *   themselves.
+ * Progress: blocking, and not fair. On sm_70 and newer, a lane may call lock in a diverged warp.
+ *   CUA_WITH_SEMAPHORE is safe on every architecture: a lane that fails retries only after the
+ *   lanes that hold the semaphore have run their sections.
+ * Argument: only a CAS from a value above 0 lowers the count, so the holders never outnumber the
+ *   initial count. All changes are read-modify-writes, so an acquire that reads any of them
+ *   acquires all earlier releases.
  */
 #ifndef CUATOMIC_SEMAPHORE_H
 #define CUATOMIC_SEMAPHORE_H
@@ -34,24 +37,27 @@
 #include <cuatomic/detail/section.h>
 
 struct cua_semaphore {
-	uint32_t count; /* how many more may hold it */
+	uint32_t count; /* free units: the number of further holders that may enter */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_semaphore) == 4, "the semaphore is ABI");
 
-/* The value of a semaphore that n may hold at once. */
+/* Initializer of a semaphore that admits n holders at once. */
 #define CUA_SEMAPHORE_INIT(n)                                                                      \
 	{                                                                                          \
 		n                                                                                  \
 	}
 
-/* Lets `count` hold it at once, 0 to 2^32 - 1. Nobody may be using it. */
+/*
+ * Initializes the semaphore with `count` units, 0 to 2^32 - 1. No other call on the semaphore may
+ * run at the same time.
+ */
 CUA_FN void cua_semaphore_init(struct cua_semaphore *s, uint32_t count)
 {
 	CUA__LOCK_INIT(semaphore, s);
 	s->count = count;
 }
 
-/* Takes one if there is one, without waiting. Returns 1 if it was taken, else 0. */
+/* Acquires a unit if the count is above 0, and never waits. Returns 1 if it did, else 0. */
 CUA_FORCE int cua_semaphore_trylock_scope(struct cua_semaphore *s, enum cua_scope scope)
 {
 	uint32_t seen = cua_port_load_b32(&s->count, CUA_RELAXED, scope, CUA_SPACE_GENERIC), old;
@@ -66,7 +72,7 @@ CUA_FORCE int cua_semaphore_trylock_scope(struct cua_semaphore *s, enum cua_scop
 	return 0;
 }
 
-/* Takes one, waiting as long as there is none. */
+/* Acquires a unit, and waits while the count is 0. */
 CUA_FORCE void cua_semaphore_lock_scope(struct cua_semaphore *s, enum cua_scope scope)
 {
 	CUA__LOCK_REQUEST(semaphore, s, wait);
@@ -79,7 +85,10 @@ CUA_FORCE void cua_semaphore_lock_scope(struct cua_semaphore *s, enum cua_scope 
 	}
 }
 
-/* Tries for about ns nanoseconds, once at least. Returns 1 if one was taken, else 0. */
+/*
+ * Tries at least once, and retries for about ns nanoseconds. Returns 1 if a unit was acquired,
+ * else 0.
+ */
 CUA_FORCE int cua_semaphore_lock_for_scope(struct cua_semaphore *s, uint64_t ns,
 					   enum cua_scope scope)
 {
@@ -96,8 +105,8 @@ CUA_FORCE int cua_semaphore_lock_for_scope(struct cua_semaphore *s, uint64_t ns,
 }
 
 /*
- * Gives one back. Another lane than the one that took it may do this, and one that was never taken may be
- * given, which raises the count; it must stay below 2^32.
+ * Releases a unit. Any lane may call this, not only the lane that acquired the unit. A call without
+ * a preceding acquisition adds a unit. The count must stay below 2^32.
  */
 CUA_FORCE void cua_semaphore_unlock_scope(struct cua_semaphore *s, enum cua_scope scope)
 {
@@ -105,13 +114,13 @@ CUA_FORCE void cua_semaphore_unlock_scope(struct cua_semaphore *s, enum cua_scop
 	cua_port_add_u32(&s->count, 1, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
 }
 
-/* How many are left at this moment; a hint, which orders nothing. */
+/* Returns the count at this moment. The result is a hint and orders nothing. */
 CUA_FORCE uint32_t cua_semaphore_value_scope(const struct cua_semaphore *s, enum cua_scope scope)
 {
 	return cua_port_load_b32(&s->count, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
 }
 
-/* Whether none is left at this moment; a hint, which orders nothing. */
+/* Returns 1 if the count is 0 at this moment, else 0. The result is a hint and orders nothing. */
 CUA_FORCE int cua_semaphore_locked_scope(const struct cua_semaphore *s, enum cua_scope scope)
 {
 	return cua_semaphore_value_scope(s, scope) == 0;
@@ -150,10 +159,10 @@ CUA_FN int cua_semaphore_locked(const struct cua_semaphore *s)
 /*
  * CUA_WITH_SEMAPHORE(&semaphore) { section }
  *
- * Runs the block once while holding one of the semaphore, for every lane that comes here, however the warp
- * has diverged. `break` and `continue` leave the block and unlock; return and goto must not leave it. The
- * arguments are evaluated more than once.
- * CUA_WITH_SEMAPHORE_SCOPE(&semaphore, scope) is the same at another scope.
+ * Every lane that reaches the macro runs the block once while it holds a unit. The warp may have
+ * diverged. `break` and `continue` leave the block and unlock. `return` and `goto` must not leave
+ * it. The arguments are evaluated more than once. CUA_WITH_SEMAPHORE_SCOPE(&semaphore, scope) does
+ * the same at another scope.
  */
 struct cua__semaphore_section {
 	struct cua_backoff backoff;
@@ -193,12 +202,12 @@ CUA_FORCE void cua__semaphore_section_step(struct cua__semaphore_section *s,
 #define CUA_WITH_SEMAPHORE_SCOPE(s, scope) CUA__WITH(semaphore, __LINE__, (s), (scope))
 #define CUA_WITH_SEMAPHORE(s) CUA_WITH_SEMAPHORE_SCOPE (s, CUA_SCOPE_DEVICE)
 
-/* For a warp and for a block, which take one; see lock_forms.h. */
-CUA__DEFINE_GROUPS(cua_semaphore, (struct cua_semaphore * s), (s), (void)0)
+/* The forms for warps and blocks, which acquire a single unit: see lock_forms.h. */
+CUA__DEFINE_TEAMS(cua_semaphore, (struct cua_semaphore * s), (s), (void)0)
 
 /*
- * Host: n semaphores that `count` may hold at once, in the memory of the context's backend, and their
- * release; as the arrays of lock_forms.h.
+ * Host: creates and destroys an array of n semaphores with `count` units each, in the memory of the
+ * context's backend. See the arrays of lock_forms.h for errors and use.
  */
 CUA__HOST_FN enum cua_status cua_semaphore_array_create(struct cua_context *ctx, size_t n,
 							uint32_t count,

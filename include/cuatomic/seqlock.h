@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sequence lock: writers exclude each other, readers write nothing and take a second look instead.
+ * A sequence lock: writers exclude each other. Readers write nothing; they check a sequence number
+ * and retry.
  *
- * For data of a few words that is read far more often than written. The data is accessed by relaxed
- * atomics, through cua_seqlock_load_ and cua_seqlock_store_, because a reader may read while a writer writes; what
- * it has read is to be used only after read_retry has said 0.
+ * It protects a few words that are read far more often than written. A reader may read while a
+ * writer writes, so all accesses to the data are relaxed atomics, cua_seqlock_load_ and
+ * cua_seqlock_store_. The reader must not use the values until read_retry has returned 0.
  *
  *     do {
  *             begun = cua_seqlock_read_begin(&lock);
@@ -12,11 +13,12 @@
  *             y = cua_seqlock_load_b64(&data.y);
  *     } while (cua_seqlock_read_retry(&lock, begun));
  *
- * Source: Hemminger's seqlock of Linux 2.5, 2002; the orders after Boehm, "Can seqlocks get along with
- * programming language memory models?", 2012.
+ * Source: Hemminger's seqlock of Linux 2.5, 2002; the orders after Boehm, "Can seqlocks get along
+ * with programming language memory models?", 2012.
  *
- * Synchronization: X means that the caller must order the two calls, - that the lock does it. trylock, lock,
- * lock_for and unlock are the writers'; read stands for read_begin, read_retry and read.
+ * Synchronization: X means that the caller must order the two calls, - that the lock orders them.
+ * Writers call trylock, lock, lock_for and unlock. "read" stands for read_begin, read_retry and
+ * read.
  *
  *               init  trylock  lock  lock_for  unlock  locked  read
  *     init       X       X       X      X        X       X      X
@@ -27,18 +29,20 @@
  *     locked     X       -       -      -        -       -      -
  *     read       X       -       -      -        -       -      -
  *
- * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (lock and data in shared memory), _DEVICE or
- *   _SYSTEM, and all users of one lock must name a scope that includes all of them.
- * Memory order: a successful trylock, lock or lock_for, and a read_begin whose read_retry says 0, acquire what
- *   the last unlock released.
- * Progress: writers block each other and are not fair. A reader never holds up a writer; it waits while one
- *   writes, and starves if writers leave it no gap. A lane may call lock and read_begin in a diverged warp on
- *   sm_70 and newer; CUA_WITH_SEQLOCK is safe in every case, as in spinlock.h.
- * Argument: a writer makes the sequence odd by a CAS, so there is one at a time, and even again by a
- *   release store. read_begin acquires an even sequence. If the reader then reads a word that a later writer has
- *   stored, the writer's release fence, before that store, and the reader's acquire fence, after that load,
- *   order the odd sequence before the reader's second look, which therefore differs. The sequence has 64 bits and
- *   does not come round.
+ * Scope: the device. The _scope forms accept CUA_SCOPE_BLOCK (lock and data in shared memory),
+ *   _DEVICE or _SYSTEM. All users of a lock must name a scope that includes all of these users.
+ * Memory order: a successful trylock, lock or lock_for, and a read_begin whose read_retry returns
+ *   0, acquire all that the last unlock released.
+ * Progress: writers block each other and are not fair. A reader never delays a writer. A reader
+ *   waits while a writer writes, and starves if writers leave no gap. On sm_70 and newer, a lane
+ *   may call lock and read_begin in a diverged warp. CUA_WITH_SEQLOCK is safe on every
+ *   architecture, as in spinlock.h.
+ * Argument: a writer makes the sequence odd by a CAS, so there is a single writer at a time. A
+ *   release store makes it even again. read_begin acquires an even sequence. Suppose that the
+ *   reader then reads a word that a later writer stored. The writer's release fence precedes that
+ *   store, and the reader's acquire fence follows that load. The fences order the odd sequence
+ *   before the reader's second load of the sequence, so that load returns a different value and the
+ *   reader retries. The sequence has 64 bits and does not wrap around.
  */
 #ifndef CUATOMIC_SEQLOCK_H
 #define CUATOMIC_SEQLOCK_H
@@ -52,13 +56,13 @@ struct cua_seqlock {
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_seqlock) == 8, "the lock is ABI");
 
-/* The value of a free lock; memory of zeros is an array of free locks. */
+/* Initializer of a free lock. Zeroed memory is an array of free locks. */
 #define CUA_SEQLOCK_INIT                                                                           \
 	{                                                                                          \
 		0                                                                                  \
 	}
 
-/* Makes the lock free. Nobody may be using it. */
+/* Initializes a free lock. No other call on the lock may run at the same time. */
 CUA_FN void cua_seqlock_init(struct cua_seqlock *l)
 {
 	CUA__LOCK_INIT(seqlock, l);
@@ -67,7 +71,10 @@ CUA_FN void cua_seqlock_init(struct cua_seqlock *l)
 
 /* ---- writers ---- */
 
-/* Takes the lock to write if no other writer has it. Returns 1 if it was taken, else 0. */
+/*
+ * Acquires the lock to write if no other writer holds it, and never waits. Returns 1 if the lock
+ * was acquired, else 0.
+ */
 CUA_FORCE int cua_seqlock_trylock_scope(struct cua_seqlock *l, enum cua_scope scope)
 {
 	uint64_t seen = cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
@@ -77,12 +84,12 @@ CUA_FORCE int cua_seqlock_trylock_scope(struct cua_seqlock *l, enum cua_scope sc
 	if (cua_port_cas_b64(&l->sequence, seen, seen + 1, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC) !=
 	    seen)
 		return 0;
-	/* a reader that sees what is stored from here on shall see the odd sequence too */
+	/* a reader that sees a store after this fence also sees the odd sequence */
 	cua_port_fence(CUA_RELEASE, scope);
 	return CUA__LOCK_ACQUIRED(seqlock, l, 1);
 }
 
-/* Takes the lock to write, waiting for other writers. */
+/* Acquires the lock to write, and waits while another writer holds it. */
 CUA_FORCE void cua_seqlock_lock_scope(struct cua_seqlock *l, enum cua_scope scope)
 {
 	CUA__LOCK_REQUEST(seqlock, l, wait);
@@ -95,7 +102,10 @@ CUA_FORCE void cua_seqlock_lock_scope(struct cua_seqlock *l, enum cua_scope scop
 	}
 }
 
-/* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
+/*
+ * Tries at least once, and retries for about ns nanoseconds. Returns 1 if the lock was acquired,
+ * else 0.
+ */
 CUA_FORCE int cua_seqlock_lock_for_scope(struct cua_seqlock *l, uint64_t ns, enum cua_scope scope)
 {
 	uint64_t start = cua_port_clock_ns();
@@ -110,7 +120,7 @@ CUA_FORCE int cua_seqlock_lock_for_scope(struct cua_seqlock *l, uint64_t ns, enu
 	return 1;
 }
 
-/* Gives the lock back. Only the writer that holds it may call this. */
+/* Releases the lock. Only the writer that holds it may call this. */
 CUA_FORCE void cua_seqlock_unlock_scope(struct cua_seqlock *l, enum cua_scope scope)
 {
 	CUA__LOCK_UNLOCK(seqlock, l);
@@ -120,7 +130,10 @@ CUA_FORCE void cua_seqlock_unlock_scope(struct cua_seqlock *l, enum cua_scope sc
 	cua_port_store_b64(&l->sequence, odd + 1, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
 }
 
-/* Whether a writer holds the lock at this moment; a hint, which orders nothing. */
+/*
+ * Returns 1 if a writer holds the lock at this moment, else 0. The result is a hint and orders
+ * nothing.
+ */
 CUA_FORCE int cua_seqlock_locked_scope(const struct cua_seqlock *l, enum cua_scope scope)
 {
 	return (int)(cua_port_load_b64(&l->sequence, CUA_RELAXED, scope, CUA_SPACE_GENERIC) & 1);
@@ -128,7 +141,7 @@ CUA_FORCE int cua_seqlock_locked_scope(const struct cua_seqlock *l, enum cua_sco
 
 /* ---- readers ---- */
 
-/* Begins to read, as soon as no writer writes. Returns what read_retry wants to know. */
+/* Waits until no writer writes. Returns the even sequence, the argument `begun` of read_retry. */
 CUA_FORCE uint64_t cua_seqlock_read_begin_scope(const struct cua_seqlock *l, enum cua_scope scope)
 {
 	uint64_t seen = cua_port_load_b64(&l->sequence, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
@@ -149,7 +162,7 @@ CUA_FORCE uint64_t cua_seqlock_read_begin_scope(const struct cua_seqlock *l, enu
 	return seen;
 }
 
-/* Whether a writer has come since read_begin: 1 when all that was read must be read again, else 0. */
+/* Returns 1 if a writer has written since read_begin, and the data must be read again, else 0. */
 CUA_FORCE int cua_seqlock_read_retry_scope(const struct cua_seqlock *l, uint64_t begun,
 					   enum cua_scope scope)
 {
@@ -158,10 +171,10 @@ CUA_FORCE int cua_seqlock_read_retry_scope(const struct cua_seqlock *l, uint64_t
 }
 
 /*
- * ---- the data: one word of it, by readers and by the writer that holds the lock ----
+ * ---- the data: accesses to a single word, by readers and by the writer that holds the lock ----
  *
- * p is aligned to the size of the word. The accesses are relaxed; what orders them is the lock for writers, and
- * read_begin with read_retry for readers.
+ * p must be aligned to the size of the word. The accesses are relaxed. The lock orders them for
+ * writers, and read_begin with read_retry for readers.
  */
 
 CUA_FORCE uint32_t cua_seqlock_load_b32_scope(const void *p, enum cua_scope scope)
@@ -184,7 +197,7 @@ CUA_FORCE void cua_seqlock_store_b64_scope(void *p, uint64_t v, enum cua_scope s
 	cua_port_store_b64(p, v, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
 }
 
-/* A snapshot of n words, in memory of the caller's own. */
+/* Copies a consistent snapshot of n words to out, memory that only the caller uses. */
 CUA_FORCE void cua_seqlock_read_scope(const struct cua_seqlock *l, const uint32_t *data, size_t n,
 				      enum cua_scope scope, uint32_t *out)
 {
@@ -261,10 +274,10 @@ CUA_FN void cua_seqlock_read(const struct cua_seqlock *l, const uint32_t *data, 
 /*
  * CUA_WITH_SEQLOCK(&lock) { stores to the data }
  *
- * Runs the block once as the only writer, for every lane that comes here, however the warp has diverged.
- * `break` and `continue` leave the block and unlock; return and goto must not leave it. The arguments are
- * evaluated more than once.
- * CUA_WITH_SEQLOCK_SCOPE(&lock, scope) is the same at another scope.
+ * Every lane that reaches the macro runs the block once as the only writer. The warp may have
+ * diverged. `break` and `continue` leave the block and unlock. `return` and `goto` must not leave
+ * it. The arguments are evaluated more than once. CUA_WITH_SEQLOCK_SCOPE(&lock, scope) does the
+ * same at another scope.
  */
 struct cua__seqlock_section {
 	struct cua_backoff backoff;
@@ -305,10 +318,11 @@ CUA_FORCE void cua__seqlock_section_step(struct cua__seqlock_section *s, struct 
 #define CUA_WITH_SEQLOCK(l) CUA_WITH_SEQLOCK_SCOPE (l, CUA_SCOPE_DEVICE)
 
 /*
- * The writers' forms for a warp and for a block, and arrays; see lock_forms.h. Each lane of a group stores
- * after a release fence of its own, as the argument above asks of a writer.
+ * The writers' forms for warps and blocks, and arrays of locks: see lock_forms.h. Each lane of the
+ * warp or block stores after a release fence of its own, as the argument above requires of a
+ * writer.
  */
-CUA__DEFINE_GROUPS(cua_seqlock, (struct cua_seqlock * l), (l), cua_port_fence(CUA_RELEASE, scope))
+CUA__DEFINE_TEAMS(cua_seqlock, (struct cua_seqlock * l), (l), cua_port_fence(CUA_RELEASE, scope))
 CUA__DEFINE_LOCK_ARRAY(cua_seqlock, struct cua_seqlock)
 
 #endif /* CUATOMIC_SEQLOCK_H */

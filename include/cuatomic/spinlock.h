@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A spinlock of one word: one swap, then test-and-test-and-set with bounded, jittered exponential
- * backoff.
+ * A spinlock of one word: a compare-and-swap, then test-and-test-and-set with bounded, jittered,
+ * exponential backoff.
  *
- * Source: the compare-and-swap lock of Sanders and Kandrot, CUDA by Example, appendix A; waiting on a
- * plain load (test-and-test-and-set) after Rudolph and Segall, 1984; backoff after Anderson, 1990.
+ * Source: the compare-and-swap lock of Sanders and Kandrot, CUDA by Example, appendix A. Waiting on
+ * a plain load (test-and-test-and-set) after Rudolph and Segall, 1984. Backoff after Anderson,
+ * 1990.
  *
- * Synchronization: X means that the caller must order the two calls, - that the lock does it.
+ * Synchronization: X means that the caller must order the two calls, - that the lock orders them.
  *
  *               init  trylock  lock  lock_for  unlock  locked
  *     init       X       X       X      X        X       X
@@ -16,17 +17,17 @@
  *     unlock     X       -       -      -        X       -
  *     locked     X       -       -      -        -       -
  *
- * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or _SYSTEM,
- *   and all users of one lock must name a scope that includes all of them.
- * Memory order: a successful trylock, lock or lock_for acquires what the last unlock released.
- * Progress: blocking, and not fair. A lane may call lock in a diverged warp on sm_70 and newer. In
- *   every case CUA_WITH_LOCK is safe: a lane that fails retries only after the lanes that hold a lock
- *   have run their critical section. Lanes that hold several locks at once must all take
- *   them in the same order.
- * Argument: only the winner of the CAS 0 -> 1 enters; its acquire reads the 0 that the last holder's
- *   release store wrote, so everything done under the lock before is visible. Waiters read with
- *   relaxed loads, which take nothing from the holder but bandwidth; some waiter's CAS succeeds whenever the
- *   word is 0, because a strong CAS fails only if another one succeeded.
+ * Scope: the device. The _scope forms accept CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or
+ *   _SYSTEM. All users of a lock must name a scope that includes all of these users.
+ * Memory order: a successful trylock, lock or lock_for acquires all that the last unlock released.
+ * Progress: blocking, and not fair. On sm_70 and newer, a lane may call lock in a diverged warp.
+ *   CUA_WITH_LOCK is safe on every architecture: a lane that fails retries only after the lanes
+ *   that hold a lock have run their critical sections. Lanes that hold several locks at once must
+ *   all acquire them in the same order.
+ * Argument: only the winner of the CAS 0 -> 1 enters. Its acquire reads the 0 that the last
+ *   holder's release store wrote, so all earlier critical sections are visible to it. Waiters poll
+ *   with relaxed loads, which cost the holder only bandwidth. A strong CAS from 0 fails only if
+ *   another CAS succeeded, so whenever the word is 0 some waiter's CAS succeeds.
  */
 #ifndef CUATOMIC_SPINLOCK_H
 #define CUATOMIC_SPINLOCK_H
@@ -40,20 +41,20 @@ struct cua_spinlock {
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_spinlock) == 4, "the lock is ABI");
 
-/* The value of a free lock; memory of zeros is an array of free locks. */
+/* Initializer of a free lock. Zeroed memory is an array of free locks. */
 #define CUA_SPINLOCK_INIT                                                                          \
 	{                                                                                          \
 		0                                                                                  \
 	}
 
-/* Makes the lock free. Nobody may be using it. */
+/* Initializes a free lock. No other call on the lock may run at the same time. */
 CUA_FN void cua_spinlock_init(struct cua_spinlock *l)
 {
 	CUA__LOCK_INIT(spinlock, l);
 	l->word = 0;
 }
 
-/* The first try of a waiter: without a look before it, which would cost a free lock a second access. */
+/* Tries to acquire without a load before the CAS: a free lock then costs a single access. */
 CUA_FORCE int cua__spinlock_cas(struct cua_spinlock *l, enum cua_scope scope)
 {
 	return CUA__LOCK_ACQUIRED(
@@ -62,8 +63,8 @@ CUA_FORCE int cua__spinlock_cas(struct cua_spinlock *l, enum cua_scope scope)
 }
 
 /*
- * The longest pause of a waiter, in ns, by the lanes of its warp that begin to wait together. They
- * sleep one after another, so each may sleep the shorter the more they are.
+ * Backoff limit in ns. Active lanes of a warp sleep in turn, so the limit is halved if several
+ * lanes are active.
  */
 CUA_FORCE uint32_t cua__spinlock_backoff_limit(void)
 {
@@ -72,16 +73,16 @@ CUA_FORCE uint32_t cua__spinlock_backoff_limit(void)
 	return lanes == 1 ? 1024 : 512;
 }
 
-/* Takes the lock if it is free, without waiting. Returns 1 if it was taken, else 0. */
+/* Acquires the lock if it is free, and never waits. Returns 1 if the lock was acquired, else 0. */
 CUA_FORCE int cua_spinlock_trylock_scope(struct cua_spinlock *l, enum cua_scope scope)
 {
-	/* a failing CAS would take the line from the holder */
+	/* a failing CAS would take the cache line from the holder */
 	if (cua_port_load_b32(&l->word, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != 0)
 		return 0;
 	return cua__spinlock_cas(l, scope);
 }
 
-/* Takes the lock, waiting as long as it is held. */
+/* Acquires the lock, and waits while another lane holds it. */
 CUA_FORCE void cua_spinlock_lock_scope(struct cua_spinlock *l, enum cua_scope scope)
 {
 	CUA__LOCK_REQUEST(spinlock, l, wait);
@@ -97,7 +98,10 @@ CUA_FORCE void cua_spinlock_lock_scope(struct cua_spinlock *l, enum cua_scope sc
 	} while (!cua_spinlock_trylock_scope(l, scope));
 }
 
-/* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
+/*
+ * Tries at least once, and retries for about ns nanoseconds. Returns 1 if the lock was acquired,
+ * else 0.
+ */
 CUA_FORCE int cua_spinlock_lock_for_scope(struct cua_spinlock *l, uint64_t ns, enum cua_scope scope)
 {
 	uint64_t start = cua_port_clock_ns();
@@ -113,14 +117,14 @@ CUA_FORCE int cua_spinlock_lock_for_scope(struct cua_spinlock *l, uint64_t ns, e
 	return 1;
 }
 
-/* Gives the lock back. Only its holder may call this. */
+/* Releases the lock. Only its holder may call this. */
 CUA_FORCE void cua_spinlock_unlock_scope(struct cua_spinlock *l, enum cua_scope scope)
 {
 	CUA__LOCK_UNLOCK(spinlock, l);
 	cua_port_store_b32(&l->word, 0, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
 }
 
-/* Whether someone holds the lock at this moment; a hint, which orders nothing. */
+/* Returns 1 if the lock is held at this moment, else 0. The result is a hint and orders nothing. */
 CUA_FORCE int cua_spinlock_locked_scope(const struct cua_spinlock *l, enum cua_scope scope)
 {
 	return cua_port_load_b32(&l->word, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != 0;
@@ -154,10 +158,10 @@ CUA_FN int cua_spinlock_locked(const struct cua_spinlock *l)
 /*
  * CUA_WITH_LOCK(&lock) { critical section }
  *
- * Runs the block once under the lock, for every lane that comes here, however the warp has diverged.
- * `break` and `continue` leave the block and unlock; return and goto must not leave it. The arguments
- * are evaluated more than once.
- * CUA_WITH_LOCK_SCOPE(&lock, scope) is the same at another scope.
+ * Every lane that reaches the macro runs the block once under the lock. The warp may have diverged.
+ * `break` and `continue` leave the block and unlock. `return` and `goto` must not leave it. The
+ * arguments are evaluated more than once.
+ * CUA_WITH_LOCK_SCOPE(&lock, scope) does the same at another scope.
  */
 struct cua__spinlock_section {
 	struct cua_backoff backoff;
@@ -192,9 +196,10 @@ CUA_FORCE int cua__spinlock_section_try(struct cua__spinlock_section *s, struct 
 	if (cua_spinlock_locked_scope(l, scope))
 		return 0;
 	/*
-	 * A lock that was free and yet lost is wanted by many: of the lanes that see it free together the
-	 * lowest swaps, and now and then one of the others, since they may want other locks. The mask is a
-	 * hint: in no case does a lane wait for another one.
+	 * A CAS that failed on a free lock is a sign of contention. From then on, of the active
+	 * lanes that see a free lock, the lowest does the CAS. A higher lane does its CAS in 1 of
+	 * 16 polls, because it may want a different lock. The mask is a hint: no lane waits for
+	 * another lane.
 	 */
 	active = cua_port_active_mask();
 	if (s->lost && active & (((uint32_t)1 << lane) - 1) && (s->polls ^ lane) & 15)
@@ -217,8 +222,8 @@ CUA_FORCE void cua__spinlock_section_step(struct cua__spinlock_section *s, struc
 #define CUA_WITH_LOCK_SCOPE(l, scope) CUA__WITH(spinlock, __LINE__, (l), (scope))
 #define CUA_WITH_LOCK(l) CUA_WITH_LOCK_SCOPE (l, CUA_SCOPE_DEVICE)
 
-/* For a warp and for a block, and arrays; see lock_forms.h. */
-CUA__DEFINE_GROUPS(cua_spinlock, (struct cua_spinlock * l), (l), (void)0)
+/* The forms for warps and blocks, and arrays of locks: see lock_forms.h. */
+CUA__DEFINE_TEAMS(cua_spinlock, (struct cua_spinlock * l), (l), (void)0)
 CUA__DEFINE_LOCK_ARRAY(cua_spinlock, struct cua_spinlock)
 
 #endif /* CUATOMIC_SPINLOCK_H */

@@ -4,7 +4,7 @@
  *
  * Source: Reed and Kanodia, 1979 (event counts and sequencers).
  *
- * Synchronization: X means that the caller must order the two calls, - that the lock does it.
+ * Synchronization: X means that the caller must order the two calls, - that the lock orders them.
  *
  *               init  trylock  lock  lock_for  unlock  locked
  *     init       X       X       X      X        X       X
@@ -14,20 +14,22 @@
  *     unlock     X       -       -      -        X       -
  *     locked     X       -       -      -        -       -
  *
- * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or _SYSTEM,
- *   and all users of one lock must name a scope that includes all of them.
- * Memory order: a successful trylock, lock or lock_for acquires what the last unlock released.
- * Progress: blocking and fair: lock is granted in the order of the tickets. A ticket is taken by a lane that
- *   runs, so nobody waits for a block that has not started. A lane may call lock in a diverged warp on sm_70
- *   and newer, where the other lanes run at the latest when it sleeps, as it does now and then;
- *   CUA_WITH_TICKETLOCK does not even need that. A ticket once taken has to be served, so lock_for takes
- *   none: it tries until the time is over, gets the lock only at a moment when nobody waits, and is not fair.
- * Argument: a ticket is given out once, so one lane at a time has owner == its ticket. unlock moves owner on by
- *   1 with release, and the lane with that ticket has acquired the new value when it enters; nobody else
- *   writes owner in between. trylock acquires owner first: if next still equals it when the CAS
- *   succeeds, nobody holds the lock or waits, and owner is still the same, because only the holder
- *   of ticket `owner` moves it on and there was none. The words wrap around together; at most 2^32 - 1
- *   lanes may wait, and a trylock must not sleep through 2^32 sections.
+ * Scope: the device. The _scope forms accept CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or
+ *   _SYSTEM. All users of a lock must name a scope that includes all of these users.
+ * Memory order: a successful trylock, lock or lock_for acquires all that the last unlock released.
+ * Progress: blocking and fair: lock grants the lock in ticket order. Only running lanes draw
+ *   tickets, so no lane waits for a block that has not started. On sm_70 and newer, a lane may call
+ *   lock in a diverged warp: the waiter sleeps now and then, and then at the latest the other lanes
+ *   of its warp run. CUA_WITH_TICKETLOCK does not depend on this. A ticket cannot be given back, so
+ *   lock_for draws none: it retries until the time has passed, succeeds only while no lane holds
+ *   the lock or waits for it, and is not fair.
+ * Argument: each ticket is drawn once, so at most one lane has owner == its ticket. unlock adds 1
+ *   to owner with release, and the lane with that ticket acquires the new value before it enters.
+ *   No other lane writes owner in between. trylock acquires owner first. If next still equals that
+ *   value when the CAS succeeds, no lane holds the lock or waits for it. owner is unchanged as
+ *   well: only the lane with ticket `owner` changes owner, and no lane had that ticket. The two
+ *   words wrap around together: at most 2^32 - 1 lanes may wait. A trylock must not be delayed by
+ *   2^32 sections between its load and its CAS.
  */
 #ifndef CUATOMIC_TICKETLOCK_H
 #define CUATOMIC_TICKETLOCK_H
@@ -37,18 +39,18 @@
 #include <cuatomic/detail/section.h>
 
 struct cua_ticketlock {
-	uint32_t next;  /* the next ticket */
-	uint32_t owner; /* the ticket that holds the lock, or will next */
+	uint32_t next;  /* the next ticket to draw */
+	uint32_t owner; /* the ticket of the holder; equals next if the lock is free */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_ticketlock) == 8, "the lock is ABI");
 
-/* The value of a free lock; memory of zeros is an array of free locks. */
+/* Initializer of a free lock. Zeroed memory is an array of free locks. */
 #define CUA_TICKETLOCK_INIT                                                                        \
 	{                                                                                          \
 		0, 0                                                                               \
 	}
 
-/* Makes the lock free. Nobody may be using it. */
+/* Initializes a free lock. No other call on the lock may run at the same time. */
 CUA_FN void cua_ticketlock_init(struct cua_ticketlock *l)
 {
 	CUA__LOCK_INIT(ticketlock, l);
@@ -56,12 +58,15 @@ CUA_FN void cua_ticketlock_init(struct cua_ticketlock *l)
 	l->owner = 0;
 }
 
-/* Takes the lock if nobody holds it or waits for it. Returns 1 if it was taken, else 0. */
+/*
+ * Acquires the lock if no lane holds it or waits for it, and never waits. Returns 1 if the lock was
+ * acquired, else 0.
+ */
 CUA_FORCE int cua_ticketlock_trylock_scope(struct cua_ticketlock *l, enum cua_scope scope)
 {
 	uint32_t owner = cua_port_load_b32(&l->owner, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
 
-	/* a failing CAS would take the line from those who wait */
+	/* a failing CAS would take the cache line from the waiters */
 	if (cua_port_load_b32(&l->next, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != owner)
 		return 0;
 	return CUA__LOCK_ACQUIRED(ticketlock, l,
@@ -69,7 +74,7 @@ CUA_FORCE int cua_ticketlock_trylock_scope(struct cua_ticketlock *l, enum cua_sc
 						   CUA_SPACE_GENERIC) == owner);
 }
 
-/* Takes a ticket and waits for its turn. */
+/* Draws a ticket and waits until owner reaches it. */
 CUA_FORCE void cua_ticketlock_lock_scope(struct cua_ticketlock *l, enum cua_scope scope)
 {
 	CUA__LOCK_REQUEST(ticketlock, l, wait);
@@ -85,7 +90,10 @@ CUA_FORCE void cua_ticketlock_lock_scope(struct cua_ticketlock *l, enum cua_scop
 	(void)CUA__LOCK_ACQUIRED(ticketlock, l, 1);
 }
 
-/* Tries for about ns nanoseconds, once at least. Returns 1 if the lock was taken, else 0. */
+/*
+ * Tries at least once, and retries for about ns nanoseconds. Returns 1 if the lock was acquired,
+ * else 0.
+ */
 CUA_FORCE int cua_ticketlock_lock_for_scope(struct cua_ticketlock *l, uint64_t ns,
 					    enum cua_scope scope)
 {
@@ -101,15 +109,18 @@ CUA_FORCE int cua_ticketlock_lock_for_scope(struct cua_ticketlock *l, uint64_t n
 	return 1;
 }
 
-/* Hands the lock to the next ticket. Only its holder may call this. */
+/* Releases the lock to the next ticket. Only its holder may call this. */
 CUA_FORCE void cua_ticketlock_unlock_scope(struct cua_ticketlock *l, enum cua_scope scope)
 {
 	CUA__LOCK_UNLOCK(ticketlock, l);
-	/* only the holder writes owner, but a sum without result need not wait for the word */
+	/* only the holder writes owner; an add without a result does not wait for a load */
 	cua_port_add_u32(&l->owner, 1, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
 }
 
-/* Whether someone holds the lock or waits for it at this moment; a hint, which orders nothing. */
+/*
+ * Returns 1 if a lane holds the lock or waits for it at this moment, else 0. The result is a hint
+ * and orders nothing.
+ */
 CUA_FORCE int cua_ticketlock_locked_scope(const struct cua_ticketlock *l, enum cua_scope scope)
 {
 	uint32_t owner = cua_port_load_b32(&l->owner, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
@@ -145,10 +156,10 @@ CUA_FN int cua_ticketlock_locked(const struct cua_ticketlock *l)
 /*
  * CUA_WITH_TICKETLOCK(&lock) { critical section }
  *
- * Runs the block once under the lock, in the order of the tickets, for every lane that comes here,
- * however the warp has diverged. `break` and `continue` leave the block and unlock; return and goto must
- * not leave it. The arguments are evaluated more than once.
- * CUA_WITH_TICKETLOCK_SCOPE(&lock, scope) is the same at another scope.
+ * Every lane that reaches the macro runs the block once under the lock, in ticket order. The warp
+ * may have diverged. `break` and `continue` leave the block and unlock. `return` and `goto` must
+ * not leave it. The arguments are evaluated more than once. CUA_WITH_TICKETLOCK_SCOPE(&lock, scope)
+ * does the same at another scope.
  */
 struct cua__ticketlock_section {
 	uint32_t ticket;
@@ -191,8 +202,8 @@ CUA_FORCE void cua__ticketlock_section_step(struct cua__ticketlock_section *s,
 #define CUA_WITH_TICKETLOCK_SCOPE(l, scope) CUA__WITH(ticketlock, __LINE__, (l), (scope))
 #define CUA_WITH_TICKETLOCK(l) CUA_WITH_TICKETLOCK_SCOPE (l, CUA_SCOPE_DEVICE)
 
-/* For a warp and for a block, and arrays; see lock_forms.h. */
-CUA__DEFINE_GROUPS(cua_ticketlock, (struct cua_ticketlock * l), (l), (void)0)
+/* The forms for warps and blocks, and arrays of locks: see lock_forms.h. */
+CUA__DEFINE_TEAMS(cua_ticketlock, (struct cua_ticketlock * l), (l), (void)0)
 CUA__DEFINE_LOCK_ARRAY(cua_ticketlock, struct cua_ticketlock)
 
 #endif /* CUATOMIC_TICKETLOCK_H */

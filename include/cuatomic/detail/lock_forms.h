@@ -1,42 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every lock has by macro: its forms for a warp and for a block, and arrays of it from the host.
+ * The parts of every lock that macros define: its forms for warps and blocks, and arrays of locks
+ * for the host.
  *
- * A lock is taken by a lane, cua_<lock>_lock, by a warp, cua_<lock>_lock_warp, or by a block,
- * cua_<lock>_lock_block; it is the same lock, and all three may want it at the same time. A warp or block
- * takes it once and is in the section with all its lanes, which share the work there:
+ * A lane acquires a lock by cua_<lock>_lock, a warp by cua_<lock>_lock_warp, and a block by
+ * cua_<lock>_lock_block. All three may use the same lock at the same time. A warp or block acquires
+ * the lock once, and all its lanes are then in the section and share the work:
  *
  *   int cua_<lock>_trylock_warp(l, mask)           int cua_<lock>_trylock_block(l)
  *   void cua_<lock>_lock_warp(l, mask)             void cua_<lock>_lock_block(l)
  *   int cua_<lock>_lock_for_warp(l, ns, mask)      int cua_<lock>_lock_for_block(l, ns)
  *   void cua_<lock>_unlock_warp(l, mask)           void cua_<lock>_unlock_block(l)
  *
- * and with _scope at the end of the name the scope as the last argument. <lock> is spinlock, ticketlock,
- * mcslock (with its node after l), rwlock_read, rwlock_write, seqlock (the writers) or semaphore. The lanes
- * inside exclude other holders, not each other: for a section of each lane's own, one after the other, use
- * CUA_WITH_LOCK_WARP of combine.h, which differs from lock_warp in just that.
+ * Each has a form with _scope at the end of the name and the scope as the last argument. <lock> is
+ * spinlock, ticketlock, mcslock (with its node after l), rwlock_read, rwlock_write, seqlock
+ * (writers) or semaphore. The lock excludes other holders, but not the lanes inside from each
+ * other. To run a section for each lane in turn, use CUA_WITH_LOCK_WARP of combine.h.
  *
- * All lanes of mask, or all threads of the block, call with the same arguments, and unlock as they locked.
- * The lowest lane of mask, or thread 0, does the work for all, and the result is the same in all. A warp or
- * block counts as one reader of a rwlock and as one holder of a semaphore. The node of a mcslock must be the
- * same for all too; it is the caller's again when the lowest lane, or thread 0, has returned from unlock.
+ * In the following, the team is the lanes of mask, or all threads of the block, and the leader is
+ * the lowest lane of mask, or thread 0. All lanes of the team must call with the same arguments,
+ * and must unlock with the form that matches the lock. The leader acts for the team, and every lane
+ * gets the same result. A team counts as a single reader of a rwlock and as a single holder of a
+ * semaphore. All lanes pass the same node of a mcslock. The caller may reuse the node when the
+ * leader has returned from unlock.
  *
  * Source: the usual way to lock for a block (one thread, then a barrier), made into functions.
  *
- * Synchronization: as the lock's own table says of trylock, lock, lock_for and unlock; a group is one caller.
- * Scope: the device, or the one that is given. CUA_SCOPE_BLOCK for lock and data of one block.
- * Memory order: each lane of the group acquires what the last unlock released; unlock releases what all
- *   lanes of the group did. Between the two nothing orders the lanes among themselves.
- * Progress: as the lock's own. The group meets before it wants the lock, so that no lane that is still
- *   elsewhere, perhaps waiting for this very lock, is waited for with the lock taken. Then one lane waits for the
- *   lock and the others for it; groups in one warp that want the same lock need lanes that progress on
- *   their own, as on sm_70 and newer. A group must not take a lock that one of its lanes holds.
- * Argument: the acquire of one lane, at the lock's scope, comes before that lane's arrival at the meeting, and
- *   that before what any lane does after it: causality order is transitive over release, acquire and barriers,
- *   so whatever the one lane has acquired happens before all that the group does. In unlock, the lanes meet
- *   before one of them releases, and a release is cumulative: what the meeting has ordered before it goes
- *   with it. A vote orders no memory, so the warp's result is followed by a sync_warp. The lane that unlocks
- *   is the one that locked, so the group's own next lock comes after it in program order.
+ * Synchronization: as the lock's own table specifies for trylock, lock, lock_for and unlock; a team
+ *   is a single caller.
+ * Scope: the device, or the scope argument. CUA_SCOPE_BLOCK is for a lock and data of one block.
+ * Memory order: each lane of the team acquires all that the last unlock released. unlock releases
+ *   all that the lanes of the team did. Between the two calls, the lanes are not ordered among
+ *   themselves.
+ * Progress: as the lock's own. The team converges before the leader requests the lock: otherwise
+ *   the leader could hold the lock while it waits for a lane of the team that waits for this very
+ *   lock. Then the leader waits for the lock, and the other lanes wait for the leader. If several
+ *   teams of a warp use the same lock, their lanes must progress independently, as on sm_70 and
+ *   newer. A team must not acquire a lock that one of its lanes holds.
+ * Argument: the leader's acquire, at the lock's scope, precedes its arrival at the barrier. That
+ *   arrival precedes all that any lane does after the barrier. Causality order is transitive over
+ *   release, acquire and barriers, so all that the leader acquired happens before all that the team
+ *   then does. In unlock, the lanes pass a barrier before the leader releases. A release is
+ *   cumulative, so it includes all that the barrier ordered before it. A vote orders no memory, so
+ *   a sync_warp follows the vote. The leader unlocks and locks, so the team's next lock follows the
+ *   unlock in program order.
  */
 #ifndef CUATOMIC_LOCK_FORMS_H
 #define CUATOMIC_LOCK_FORMS_H
@@ -44,7 +51,7 @@
 #include <cuatomic/memory.h>
 #include <cuatomic/port.h>
 
-/* Waits until all have come. Returns 1 in the lane that acts for all. */
+/* Waits until all lanes of the team have arrived. Returns 1 in the leader, else 0. */
 CUA_FORCE int cua__converge_warp(uint32_t mask)
 {
 	cua_port_sync_warp(mask);
@@ -57,7 +64,7 @@ CUA_FORCE int cua__converge_block(void)
 	return cua_port_thread() == 0;
 }
 
-/* Tells the group whether the lock has been taken. */
+/* Returns 1 in every lane of mask if `taken` is not 0 in any of them, else 0; orders memory. */
 CUA_FORCE int cua__any_warp(int taken, uint32_t mask)
 {
 	uint32_t votes = cua_port_ballot(mask, taken);
@@ -69,10 +76,11 @@ CUA_FORCE int cua__any_warp(int taken, uint32_t mask)
 #define CUA__UNPACK(...) __VA_ARGS__
 
 /*
- * The forms of `name` for groups. params and args are the lock's own parameters in parentheses, with and
- * without types; every lane of the group that has got the lock runs `entered`.
+ * Defines the forms of `name` for warps and blocks. params and args are the lock's own parameters
+ * in parentheses, with and without types. Every lane of a team that has acquired the lock runs
+ * `entered`.
  */
-#define CUA__DEFINE_GROUPS(name, params, args, entered)                                            \
+#define CUA__DEFINE_TEAMS(name, params, args, entered)                                             \
 	CUA_FORCE int name##_trylock_warp_scope(CUA__UNPACK params, uint32_t mask,                 \
 						enum cua_scope scope)                              \
 	{                                                                                          \
@@ -176,12 +184,11 @@ CUA_FORCE int cua__any_warp(int taken, uint32_t mask)
 	}
 
 /*
- * Host: n free locks in the memory of the context's backend, and their release. The locks
- * may be used by host threads (CPU backend) or in kernels on the context's device (CUDA). They are
- * memory of zeros, cua_alloc_zero; for locks that host and device share, take cua_alloc_system in its
- * place.
- * Errors: NULL, SIZE, NO_MEMORY, CAPTURE; destroy: those of cua_free. Destroying NULL is
- * allowed.
+ * Host: create allocates n free locks, zeroed memory of cua_alloc_zero, in the memory of the
+ * context's backend. destroy frees them; destroying NULL is allowed. Host threads (CPU backend) or
+ * kernels on the context's device (CUDA) use the locks. For locks that host and device share, call
+ * cua_alloc_system instead.
+ * Errors: NULL, SIZE, NO_MEMORY, CAPTURE; destroy: the errors of cua_free.
  */
 #define CUA__DEFINE_LOCK_ARRAY(name, T)                                                            \
 	CUA__HOST_FN enum cua_status name##_array_create(struct cua_context *ctx, size_t n,        \

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the CUA_WITH_ macros of the locks have in common.
+ * The loop that all CUA_WITH_ macros of the locks share.
  *
- * A section is a loop around the block: begin joins those who wait, try looks once whether it is this
- * lane's turn, and the step behind it unlocks once the block has run, or waits for the next look. Because the
- * block and the unlock are inside of the loop, a lane that waits holds up no lane of its warp that is being
- * served, even where a diverged warp runs one branch to its end before the other. The unlock comes with the
- * block and the wait after both: a warp sleeps as a whole, so lanes that wait meet the one that is served
- * first, or it would sleep with the lock in its hands.
+ * A section is a loop around the user's block. begin joins the queue, if the lock has one. try
+ * polls once and returns 1 when the lane holds the lock. step unlocks after the block has run, or
+ * waits before the next poll.
  *
- * A lock `kind` brings struct cua__<kind>_section with an int state (0: waiting, 1: holding, 2: done) and
+ * The block and the unlock are inside the loop. So a waiting lane never delays a lane of its warp
+ * that holds the lock, even where a diverged warp runs one branch to its end before the other.
+ *
+ * The unlock directly follows the block, and the wait comes after both. A warp sleeps as a whole.
+ * So waiting lanes reconverge with the holder before they sleep; otherwise the warp could sleep
+ * while a lane of it holds the lock.
+ *
+ * A lock `kind` defines struct cua__<kind>_section, with the member `int state` (0: waiting,
+ * 1: holding, 2: done), and these functions:
  *
  *   struct cua__<kind>_section cua__<kind>_section_begin(lock..., scope)
  *   int cua__<kind>_section_try(section, lock..., scope)    1 when the lane holds the lock
@@ -19,9 +24,15 @@
 #define CUATOMIC_SECTION_H
 
 /*
- * Where a lock tells of itself: a blocking request (declares `wait`), one that other lanes of a group make
- * for this one, a look in vain, what a try brought, the moments before an unlock and in init. Without
- * CUA_LOCK_DEBUG all of this is nothing.
+ * The hooks of the lock checker (lock_debug.h). Without CUA_LOCK_DEBUG they expand to no code.
+ *
+ *   REQUEST   a lane begins a blocking request; declares `wait`
+ *   DELEGATE  a lane lets another lane of its group acquire the lock for it
+ *   WAITING   a poll found that the lane must wait on
+ *   ACQUIRED  an attempt ended; the value is `taken`, 1 if the lane holds the lock
+ *   UNLOCK    a lane is about to unlock
+ *   INIT      a lane is about to initialize the lock
+ *   SECTION, SECTION_WAITING   REQUEST and WAITING for the loop of a CUA_WITH_ macro
  */
 #ifdef CUA_LOCK_DEBUG
 #include <cuatomic/lock_debug.h>
@@ -36,7 +47,7 @@
 #define CUA__LOCK_SECTION_WAITING(kind, wait, ...)
 #endif
 
-/* The names bear the line, so that one section in another shadows nothing. */
+/* The names contain the line number, so nested sections do not shadow each other. */
 #define CUA__WITH_NAMED(kind, s, once, ...)                                                        \
 	CUA__LOCK_SECTION(kind, s##_wait, __VA_ARGS__)                                             \
 	for (struct cua__##kind##_section s = cua__##kind##_section_begin(__VA_ARGS__);            \
