@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of the lock checker, on the host. */
+/* The host side of the lock checker: creates, destroys and reads its tables. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -11,9 +11,9 @@
 #define DEFAULT_VERDICTS 1024u
 #define DEFAULT_REPORTS 1024u
 
-/* ---- making a table ---- */
+/* ---- create and destroy ---- */
 
-/* The least power of two that is not less, or CUA_ERROR_SIZE. */
+/* Stores in *n the least power of two >= least. Returns CUA_ERROR_SIZE if there is none. */
 static enum cua_status power_of_two(uint64_t least, uint64_t *n)
 {
 	uint64_t p = 1;
@@ -27,7 +27,7 @@ static enum cua_status power_of_two(uint64_t least, uint64_t *n)
 	return CUA_OK;
 }
 
-/* Adds n elements to a number of bytes. */
+/* Adds the bytes of n elements to *bytes. Returns CUA_ERROR_SIZE if the sum is too large. */
 static enum cua_status add_bytes(uint64_t n, size_t size, size_t *bytes)
 {
 	enum cua_status status;
@@ -138,7 +138,7 @@ enum cua_status cua_lock_debug_destroy(struct cua_lock_debug *table)
 	return cua__call_end(&call, status ? status : second);
 }
 
-/* ---- reading, while others write ---- */
+/* ---- reads concurrent with writers ---- */
 
 static uint64_t read_u64(const uint64_t *p)
 {
@@ -146,8 +146,9 @@ static uint64_t read_u64(const uint64_t *p)
 }
 
 /*
- * Copies entries of `size` bytes, each of which begins with the word that says that it is ready, until one
- * is not.
+ * Copies entries of `size` bytes from number `first` on, up to the first entry that is not ready.
+ * The first word of an entry is nonzero once the entry is ready. Returns the number of copied
+ * entries.
  */
 static size_t read_entries(const void *entries, size_t size, uint64_t capacity, uint64_t count,
 			   uint64_t first, size_t most, void *out)
@@ -233,7 +234,7 @@ static const char *mistake_text(uint32_t mistake)
 {
 	switch (mistake) {
 	case CUA_LOCK_SELF_RELOCK: return "locked again by its holder";
-	case CUA_LOCK_STRANGER_UNLOCK: return "unlocked by a stranger";
+	case CUA_LOCK_STRANGER_UNLOCK: return "unlocked by a non-owner";
 	case CUA_LOCK_UNLOCK_FREE: return "unlocked while free";
 	case CUA_LOCK_REINIT: return "initialized while held";
 	default: return "unknown mistake";
@@ -243,17 +244,17 @@ static const char *mistake_text(uint32_t mistake)
 #define AGENT_FORMAT "grid %#" PRIx64 " block %" PRIu64 " thread %" PRIu64
 #define AGENT(a) (a).grid, (a).block, (a).thread
 
-/* Who has the lock since when; "nobody" without a clock. */
+/* The owner and the time of its acquisition; clock is 0 without a recorded owner. */
 static void owner_text(const struct cua_lock_agent *owner, uint64_t clock, size_t size, char *text)
 {
 	if (clock)
 		snprintf(text, size, AGENT_FORMAT " since %" PRIu64 " ns", AGENT(*owner), clock);
 	else
-		snprintf(text, size, "nobody that is recorded");
+		snprintf(text, size, "no recorded owner");
 }
 
-/* A line that was made in a buffer of CUA_LOCK_DEBUG_TEXT bytes, to the caller. */
-static enum cua_status hand_over(const char *line, size_t size, char *text)
+/* Copies the line to the caller's buffer. Returns CUA_ERROR_SIZE if the buffer is too small. */
+static enum cua_status copy_line(const char *line, size_t size, char *text)
 {
 	size_t bytes = strlen(line) + 1;
 
@@ -275,7 +276,7 @@ enum cua_status cua_lock_verdict_text(const struct cua_lock_verdict *verdict, si
 		 "%s %#" PRIx64 " %s: by " AGENT_FORMAT " at %" PRIu64 " ns; held by %s",
 		 kind_name(verdict->kind), verdict->address, mistake_text(verdict->mistake),
 		 AGENT(verdict->offender), verdict->clock, owner);
-	return hand_over(line, size, text);
+	return copy_line(line, size, text);
 }
 
 enum cua_status cua_hang_report_text(const struct cua_hang_report *report, size_t size, char *text)
@@ -286,9 +287,9 @@ enum cua_status cua_hang_report_text(const struct cua_hang_report *report, size_
 		return CUA_ERROR_NULL;
 	owner_text(&report->owner, report->owner_clock, sizeof(owner), owner);
 	snprintf(line, sizeof(line),
-		 "%s %#" PRIx64 " awaited for %" PRIu64 " ns: by " AGENT_FORMAT " at %" PRIu64
+		 "%s %#" PRIx64 ": wait of %" PRIu64 " ns by " AGENT_FORMAT " at %" PRIu64
 		 " ns; held%s by %s",
 		 kind_name(report->kind), report->address, report->waited_ns, AGENT(report->waiter),
 		 report->clock, report->owner_kind == CUA_LOCK_READ ? " to read" : "", owner);
-	return hand_over(line, size, text);
+	return copy_line(line, size, text);
 }

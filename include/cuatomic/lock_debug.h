@@ -1,65 +1,74 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lock debugging: who holds which lock, what was done wrong with locks, and who has waited too long.
+ * Lock debugging: the holders of locks, mistakes in the use of locks, and waits that take too long.
  *
- * Compile with -DCUA_LOCK_DEBUG and give the translation unit a table:
+ * Compile with -DCUA_LOCK_DEBUG and attach a table to the translation unit:
  *
  *     cua_lock_debug_create(ctx, NULL, &table);
- *     cua_lock_debug_attach(table);          locks of this side: the host, or in a kernel the device
- *     cua_lock_debug_attach_device(table);   locks in kernels, called by the host in CUDA code
+ *     cua_lock_debug_attach(table);          on the host: its locks; in a kernel: the device's
+ *     cua_lock_debug_attach_device(table);   locks in kernels; called by the host in CUDA code
  *
- * From then on the locks of lock.h, combine.h and stripe.h in this unit keep a record of each holder in the
- * table, log what they find wrong, and report waits beyond the table's limit. The log and the reports can be read
- * while a kernel hangs. A unit without a table, or without the macro, does as it always did: structs, calls
- * and the code without the macro are the same.
+ * The locks of lock.h, combine.h and stripe.h in this unit then record each holder in the table,
+ * log the mistakes that they detect, and report waits beyond the table's limit. The host can read
+ * the log and the reports while a kernel hangs. A unit without a table works as usual. The macro
+ * changes no struct and no call, and without it the locks contain no code for the table.
  *
- * What is found, by the lane that does it and before it does it:
+ * The lane that makes a mistake logs it before the mistake takes effect:
  *
- *   SELF_RELOCK      lock (also a CUA_WITH_ section or a combined call) of a lock that the lane holds. The
- *                    rwlock in any combination of reading and writing; the sequence lock also for its
- *                    readers, once they would wait. trylock and lock_for end by themselves and are right.
- *   STRANGER_UNLOCK  unlock by a lane that does not hold the lock while another does. The lock is free
- *                    then, so the owner's record goes.
- *   UNLOCK_FREE      unlock of a lock that nobody holds; a rwlock, nobody in this way.
- *   REINIT           init of a lock that is held (by a writer for a rwlock).
+ *   SELF_RELOCK      lock (also a CUA_WITH_ section or a combined call) of a lock that the lane
+ *                    already holds. For a rwlock, in any combination of reading and writing. For a
+ *                    sequence lock, also a read, once the read would wait. trylock and lock_for
+ *                    never log this: they terminate by themselves.
+ *   STRANGER_UNLOCK  unlock by a lane that does not hold the lock, while another lane holds it. The
+ *                    lock is then free, so the owner's record is removed.
+ *   UNLOCK_FREE      unlock of a lock that no lane holds. For a rwlock: that no lane holds in this
+ *                    way (reading or writing).
+ *   REINIT           init of a lock that is held; for a rwlock, that a writer holds.
  *
- * What a holder is:
+ * The table records these holders:
  *
- *   spinlock (also a stripe), ticketlock, mcslock, seqlock   the lane that took it
- *   rwlock                the writer; each reader, who has to unlock it itself
- *   semaphore             the lane that took one last, until it gives one back. Another lane may give it,
- *                         so a semaphore has reports and no verdicts
- *   name_warp, name_block, CUA_WITH_LOCK_WARP   the lane that takes the lock for all, the lowest of the group or
- *                         thread 0. That another lane of the group holds the lock is SELF_RELOCK of that lane
+ *   spinlock (also a stripe), ticketlock, mcslock, seqlock   the lane that acquired the lock
+ *   rwlock           the writer, or each reader; a reader must unlock its own acquisition
+ *   semaphore        the lane that acquired a unit last, until that lane releases a unit. Any lane
+ *                    may release a unit, so a semaphore has reports and no verdicts
+ *   name_warp, name_block, CUA_WITH_LOCK_WARP   the lane that acquires the lock for all: the lowest
+ *                    of the group, or thread 0. If another lane of the group already holds the
+ *                    lock, that lane logs SELF_RELOCK
  *
- * A lane is known by grid (the launch), block and thread; a host thread by grid alone, the others are 0.
- * Clocks are those of cua_port_clock_ns, so that of the host and that of a device do not compare.
+ * grid (the launch), block and thread identify a lane. grid alone identifies a host thread; its
+ * block and thread are 0. Times are those of cua_port_clock_ns: times of the host and of a device
+ * are not comparable.
  *
- * Source: the error-checking mutex of POSIX, with the owner in a side table as in Linux's lock debugging.
+ * Source: the error-checking mutex of POSIX, with the owner in a side table as in Linux's lock
+ * debugging.
  *
- * Synchronization: X means that the caller must order the two calls, - that the table does it. "lock" is
- * whatever uses a lock of the unit.
+ * Synchronization: X means that the caller must order the two calls, - that the table orders them.
+ * "lock" is any call that uses a lock of the unit.
  *
  *               init/create  attach  lock  read  destroy
  *     attach         X          -      -     -      X
  *     lock           X          -      -     -      X
  *     read           X          -      -     -      X
  *
- *   Attach a table while none of the unit's locks is held: a lock that was taken before is one that nobody
- *   holds. The same is true for a lock that a unit without the macro takes; all that unlock a lock must have
- *   the same table. A table is used by host threads or in kernels of one device.
- * Scope: system, for the table; a lock in shared memory is the block's own, also in the table.
- * Memory order: the table orders nothing between those that use a lock.
- * Progress: nobody ever waits for the table. A record that finds no room among CUA_LOCK_DEBUG_PROBES is
- *   counted as dropped; from then on the lack of a record at its place proves nothing and is no verdict.
- *   Verdicts and reports past the capacity are counted.
- * Argument: a record belongs to whom a CAS brought from free to busy, until its release store says held; it is
- *   freed by a CAS too, which only one can win. Whoever reads it reads its state before and after the
- *   fields: they are stored with release after the state became busy, so a reader that acquired a newer
- *   field finds a state that differs, for the state counts the uses. A holder writes its record after it took
- *   the lock, and frees it before it gives the lock back; nobody else frees it but after a mistake. So a
- *   lane finds its own record exactly if it holds the lock. Entries of the log and reports belong to whom the
- *   count gave them, and its release store of `ready` is what the host acquires.
+ *   Attach a table while no lane holds a lock of the unit: the table treats a lock that was
+ *   acquired earlier as free. The same holds for a lock that a unit without the macro acquires. All
+ *   units that unlock a lock must have the same table. Either host threads or kernels of a single
+ *   device use a table.
+ * Scope: system, for the table. The table identifies a lock in shared memory by its block as well.
+ * Memory order: the table orders nothing between the users of a lock.
+ * Progress: no lane ever waits for the table. A search probes CUA_LOCK_DEBUG_PROBES records from
+ *   its home index on. A holder for which no record there is free is counted as dropped. From then
+ *   on, the absence of a record with the same home proves nothing and causes no verdict. Verdicts
+ *   and reports beyond the capacity are counted.
+ * Argument: a CAS of the state from free to busy gives a record to a single lane, until that lane's
+ *   release store makes it held. A record is also freed by a CAS, so only a single lane frees it. A
+ *   lane that reads a record reads its state before and after the fields. The owner stores the
+ *   fields with release, after the state became busy, and the state counts the uses. So a reader
+ *   that acquired a newer field finds a different state. A holder writes its record after it has
+ *   acquired the lock, and frees the record before it releases the lock. No other lane frees it,
+ *   except after a mistake. So a lane finds its own record exactly if it holds the lock. An entry
+ *   of the log or a report belongs to the lane that got its number from the counter. That lane's
+ *   release store of `ready` is the store that the host acquires.
  */
 #ifndef CUATOMIC_LOCK_DEBUG_H
 #define CUATOMIC_LOCK_DEBUG_H
@@ -70,17 +79,17 @@
 #include <cuatomic/status.h>
 
 #define CUA_LOCK_DEBUG_LAYOUT 1u
-/* Records that are looked at for one lock. */
+/* The number of records that a search for a lock probes. */
 #define CUA_LOCK_DEBUG_PROBES 32u
-/* Bytes that always suffice for the text of a verdict or a report. */
+/* A buffer of this many bytes holds the text of any verdict or report. */
 #define CUA_LOCK_DEBUG_TEXT 384u
 
 enum cua_lock_kind {
 	CUA_LOCK_SPIN = 1,
 	CUA_LOCK_TICKET = 2,
 	CUA_LOCK_MCS = 3,
-	CUA_LOCK_READ = 4,  /* a rwlock, by a reader */
-	CUA_LOCK_WRITE = 5, /* a rwlock, by a writer */
+	CUA_LOCK_READ = 4,  /* a rwlock that a reader holds */
+	CUA_LOCK_WRITE = 5, /* a rwlock that a writer holds */
 	CUA_LOCK_SEQ = 6,
 	CUA_LOCK_SEMAPHORE = 7
 };
@@ -92,33 +101,33 @@ enum cua_lock_mistake {
 	CUA_LOCK_REINIT = 4
 };
 
-/* Who holds a lock, or wants it. */
+/* A lane or host thread that holds a lock or requests it. */
 struct cua_lock_agent {
-	uint64_t grid; /* on the host, the thread */
+	uint64_t grid; /* the launch; on the host, the thread */
 	uint64_t block;
-	uint64_t thread; /* of the block */
+	uint64_t thread; /* in the block */
 };
 
-/* A holder. The table's own; all zeros when new. */
+/* The record of a holder. Only the table accesses it; a new record is all zeros. */
 struct cua_lock_record {
-	uint64_t state; /* 4 times the uses, and 0: free, 1: busy, 2: held */
-	uint64_t key;   /* the address, or a hash of it and the block for shared memory */
+	uint64_t state; /* 4 times the number of uses, plus 0: free, 1: busy, 2: held */
+	uint64_t key;   /* the address; for shared memory, a hash of address, block and grid */
 	uint64_t address;
 	struct cua_lock_agent owner;
-	uint64_t clock; /* ns, when it took the lock */
+	uint64_t clock; /* ns, the time of the acquisition */
 	uint32_t kind;
-	uint32_t dropped; /* not 0: a record that should begin here found no room */
+	uint32_t dropped; /* not 0: a holder with this home found no free record */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_lock_record) == 64, "the record is ABI");
 
-/* An entry of the log. */
+/* An entry of the log: a mistake. */
 struct cua_lock_verdict {
-	uint64_t ready;       /* not 0 when the rest has been written */
+	uint64_t ready;       /* not 0 once the other fields have been written */
 	uint32_t mistake;     /* enum cua_lock_mistake */
 	uint32_t kind;        /* enum cua_lock_kind */
-	uint64_t address;     /* of the lock */
-	uint64_t owner_clock; /* ns, when the owner took the lock; 0: nobody holds it */
-	uint64_t clock;       /* ns, of the verdict */
+	uint64_t address;     /* the lock */
+	uint64_t owner_clock; /* ns, the time of the owner's acquisition; 0: no owner */
+	uint64_t clock;       /* ns, the time of the verdict */
 	struct cua_lock_agent owner;
 	struct cua_lock_agent offender;
 };
@@ -126,21 +135,22 @@ CUA_STATIC_ASSERT(sizeof(struct cua_lock_verdict) == 88, "the verdict is ABI");
 
 /* A wait beyond the limit. */
 struct cua_hang_report {
-	uint64_t ready; /* not 0 when the rest has been written */
-	uint32_t kind;  /* enum cua_lock_kind: what the waiter wants */
+	uint64_t ready; /* not 0 once the other fields have been written */
+	uint32_t kind;  /* enum cua_lock_kind: the waiter's request */
 	uint32_t owner_kind;
-	uint64_t address;     /* of the lock */
-	uint64_t owner_clock; /* ns, when the owner took the lock; 0: no owner is recorded */
-	uint64_t clock;       /* ns, of the report */
-	uint64_t waited_ns;   /* so far */
+	uint64_t address;     /* the lock */
+	uint64_t owner_clock; /* ns, the time of the owner's acquisition; 0: no recorded owner */
+	uint64_t clock;       /* ns, the time of the report */
+	uint64_t waited_ns;   /* the wait until the report */
 	struct cua_lock_agent owner;
 	struct cua_lock_agent waiter;
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_hang_report) == 96, "the report is ABI");
 
 /*
- * The table. What it points to is memory of its users; the host reads the table, the log and the reports while
- * kernels run, so for kernels these are in mapped host memory. Records may be in device memory.
+ * The table. The lanes that use the locks write the table, and the arrays that it points to. The
+ * host reads the table, the log and the reports while kernels run, so for kernels these must be in
+ * mapped host memory. Records may be in device memory.
  */
 struct cua_lock_debug {
 	uint32_t layout; /* CUA_LOCK_DEBUG_LAYOUT */
@@ -151,15 +161,18 @@ struct cua_lock_debug {
 	struct cua_lock_verdict *verdicts;
 	uint64_t max_reports;
 	struct cua_hang_report *reports;
-	uint64_t limit_ns;   /* of a wait; 0: none */
-	uint64_t n_verdicts; /* how many there were, also those that found no room */
-	uint64_t n_reports;
-	uint64_t n_dropped;      /* records */
-	struct cua_context *ctx; /* of cua_lock_debug_create */
+	uint64_t limit_ns;       /* a longer wait is reported; 0: no reports */
+	uint64_t n_verdicts;     /* all verdicts, including verdicts beyond max_verdicts */
+	uint64_t n_reports;      /* all reports, including reports beyond max_reports */
+	uint64_t n_dropped;      /* holders that found no free record */
+	struct cua_context *ctx; /* the context of cua_lock_debug_create */
 };
 CUA_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(struct cua_lock_debug) == 96, "the table is ABI");
 
-/* A table over the caller's memory of zeros; n_records is a power of two, or 0 for none. */
+/*
+ * Initializes a table over the caller's zeroed memory. n_records must be a power of two, or 0 for
+ * no records.
+ */
 CUA_FN void cua_lock_debug_init(struct cua_lock_debug *table, uint64_t n_records,
 				struct cua_lock_record *records, uint64_t max_verdicts,
 				struct cua_lock_verdict *verdicts, uint64_t max_reports,
@@ -181,8 +194,9 @@ CUA_FN void cua_lock_debug_init(struct cua_lock_debug *table, uint64_t n_records
 CUA__UNIT_WORD(cua__lock_debug_unit);
 
 /*
- * Makes a table the one of this translation unit, NULL none: called on the host for locks of host threads, in a
- * kernel (by one lane is enough, before others come to a lock) for locks in kernels of its device.
+ * Attaches a table to this translation unit; NULL detaches it. A call on the host attaches it for
+ * the locks of host threads. A call in a kernel attaches it for the locks in kernels of its device:
+ * a single lane suffices, before any lane uses a lock.
  */
 CUA_FN void cua_lock_debug_attach(struct cua_lock_debug *table)
 {
@@ -191,8 +205,8 @@ CUA_FN void cua_lock_debug_attach(struct cua_lock_debug *table)
 }
 
 /*
- * The same for kernels, called on the host: for the current device and this unit's kernels launched after
- * it. May wait for the device. CUA_OK or CUA_ERROR_CUDA.
+ * Host: attaches a table for the locks in kernels: on the current device, for kernels of this unit
+ * that are launched afterwards. The call may wait for the device. Returns CUA_OK or CUA_ERROR_CUDA.
  */
 #ifdef __CUDACC__
 static __inline__ __attribute__((unused)) enum cua_status
@@ -208,35 +222,42 @@ cua_lock_debug_attach_device(struct cua_lock_debug *table)
 #endif
 
 #define CUA__DEBUG_AT CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC
-/* Counters in host memory are changed by one side only, and not every GPU can do that for the whole system. */
+/*
+ * The scope of read-modify-writes of counters in host memory. Only the device, or only the host,
+ * changes them, so device scope suffices; not every GPU has system-wide read-modify-writes on host
+ * memory.
+ */
 #define CUA__DEBUG_COUNT CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC
 
-/* A lock as one lane sees it. */
+/* A lock and the lane that uses it: the key of a search in the table. */
 struct cua__lock_query {
-	struct cua_lock_debug *table; /* NULL: none is attached */
+	struct cua_lock_debug *table; /* NULL: no table is attached */
 	uint64_t address, key, home;
-	struct cua_lock_agent me;
+	struct cua_lock_agent self;
 	uint32_t kind;
 };
 
-/* A record as it was at one moment. */
+/* A consistent snapshot of a record. */
 struct cua__lock_found {
 	uint64_t *state, seen, clock;
 	struct cua_lock_agent owner;
 };
 
-/* The state of one wait. */
+/* A wait: its start and its limit in ns. limit is 0 without a limit, and after the report. */
 struct cua__lock_wait {
 	uint64_t start, limit;
 };
 
-/* Readers are many on one lock, so their records are spread; all others are found by the lock alone. */
+/*
+ * The home index of a record. A rwlock may have many readers, so the hash of a reader's record
+ * includes the lane. The hash of all other records depends on the lock alone.
+ */
 CUA_FN uint64_t cua__lock_debug_home(const struct cua__lock_query *k, uint32_t kind)
 {
 	uint64_t hash = cua_hash_u64(k->key, kind);
 
 	if (kind == CUA_LOCK_READ)
-		hash ^= cua_hash_u64(k->me.thread, cua_hash_u64(k->me.block, k->me.grid));
+		hash ^= cua_hash_u64(k->self.thread, cua_hash_u64(k->self.block, k->self.grid));
 	return hash & (k->table->n_records - 1);
 }
 
@@ -250,13 +271,13 @@ CUA_FN struct cua__lock_query cua__lock_debug_query(enum cua_lock_kind kind, con
 	if (!k.table)
 		return k;
 	k.kind = (uint32_t)kind;
-	k.me.grid = cua_port_grid_id();
-	k.me.block = cua_port_block();
-	k.me.thread = cua_port_thread();
+	k.self.grid = cua_port_grid_id();
+	k.self.block = cua_port_block();
+	k.self.thread = cua_port_thread();
 	k.address = k.key = (uint64_t)(uintptr_t)l;
-	/* blocks have their shared memory at the same addresses; no address has the highest bit */
+	/* shared addresses repeat in each block: hash block and grid in; no address has bit 63 */
 	if (cua_port_is_shared(l))
-		k.key = cua_hash_u64(k.address, cua_hash_u64(k.me.block, k.me.grid)) |
+		k.key = cua_hash_u64(k.address, cua_hash_u64(k.self.block, k.self.grid)) |
 			(uint64_t)1 << 63;
 	if (k.table->n_records)
 		k.home = cua__lock_debug_home(&k, k.kind);
@@ -270,13 +291,13 @@ CUA_FN uint64_t cua__lock_debug_probes(const struct cua_lock_debug *t)
 	return t->n_records < CUA_LOCK_DEBUG_PROBES ? t->n_records : CUA_LOCK_DEBUG_PROBES;
 }
 
-/* Finds a holder of this kind among the n records from home on: the lane `who`, or anyone for NULL. */
+/* Finds a holder of this kind in the n records from home on: `agent`, or any holder if NULL. */
 CUA_FN int cua__lock_debug_find(const struct cua__lock_query *k, uint32_t kind, uint64_t home,
 				uint64_t n, const struct cua_lock_agent *agent,
 				struct cua__lock_found *found)
 {
 	uint64_t i, key;
-	uint32_t is;
+	uint32_t found_kind;
 
 	for (i = 0; i < n; i++) {
 		struct cua_lock_record *r =
@@ -287,8 +308,8 @@ CUA_FN int cua__lock_debug_find(const struct cua__lock_query *k, uint32_t kind, 
 		if ((found->seen & 3) != 2)
 			continue;
 		key = cua_port_load_b64(&r->key, CUA_ACQUIRE, CUA__DEBUG_AT);
-		is = cua_port_load_b32(&r->kind, CUA_ACQUIRE, CUA__DEBUG_AT);
-		if (key != k->key || is != kind)
+		found_kind = cua_port_load_b32(&r->kind, CUA_ACQUIRE, CUA__DEBUG_AT);
+		if (key != k->key || found_kind != kind)
 			continue;
 		found->owner.grid = cua_port_load_b64(&r->owner.grid, CUA_ACQUIRE, CUA__DEBUG_AT);
 		found->owner.block = cua_port_load_b64(&r->owner.block, CUA_ACQUIRE, CUA__DEBUG_AT);
@@ -306,16 +327,19 @@ CUA_FN int cua__lock_debug_find(const struct cua__lock_query *k, uint32_t kind, 
 	return 0;
 }
 
-/* This lane's record as a holder of this kind. */
+/* Finds this lane's own record as a holder of this kind. */
 CUA_FN int cua__lock_debug_find_own(const struct cua__lock_query *k, uint32_t kind,
 				    struct cua__lock_found *found)
 {
 	return k->table->n_records &&
 	       cua__lock_debug_find(k, kind, cua__lock_debug_home(k, kind),
-				    cua__lock_debug_probes(k->table), &k->me, found);
+				    cua__lock_debug_probes(k->table), &k->self, found);
 }
 
-/* Anyone's. A reader's may be anywhere; only mistakes and hangs look for it. */
+/*
+ * Finds the record of any holder of this kind. A reader's record may be anywhere, so the search
+ * for a reader probes the whole table; only mistakes and hang reports search for readers.
+ */
 CUA_FN int cua__lock_debug_find_any(const struct cua__lock_query *k, uint32_t kind,
 				    struct cua__lock_found *found)
 {
@@ -325,14 +349,14 @@ CUA_FN int cua__lock_debug_find_any(const struct cua__lock_query *k, uint32_t ki
 				    NULL, found);
 }
 
-/* 1 for the one who frees the record. */
+/* Frees the record. Returns 1 in the lane that freed it, 0 if the record has changed. */
 CUA_FN int cua__lock_debug_free(const struct cua__lock_found *found)
 {
 	return cua_port_cas_b64(found->state, found->seen, found->seen & ~(uint64_t)3, CUA_ACQ_REL,
 				CUA__DEBUG_AT) == found->seen;
 }
 
-/* Writes a record if its state is still the one that was seen. */
+/* Claims and writes a record if its state is still `seen`. Returns 1 if it did, else 0. */
 CUA_FN int cua__lock_debug_write(const struct cua__lock_query *k, struct cua_lock_record *r,
 				 uint64_t seen)
 {
@@ -342,9 +366,9 @@ CUA_FN int cua__lock_debug_write(const struct cua__lock_query *k, struct cua_loc
 		return 0;
 	cua_port_store_b64(&r->key, k->key, CUA_RELEASE, CUA__DEBUG_AT);
 	cua_port_store_b64(&r->address, k->address, CUA_RELEASE, CUA__DEBUG_AT);
-	cua_port_store_b64(&r->owner.grid, k->me.grid, CUA_RELEASE, CUA__DEBUG_AT);
-	cua_port_store_b64(&r->owner.block, k->me.block, CUA_RELEASE, CUA__DEBUG_AT);
-	cua_port_store_b64(&r->owner.thread, k->me.thread, CUA_RELEASE, CUA__DEBUG_AT);
+	cua_port_store_b64(&r->owner.grid, k->self.grid, CUA_RELEASE, CUA__DEBUG_AT);
+	cua_port_store_b64(&r->owner.block, k->self.block, CUA_RELEASE, CUA__DEBUG_AT);
+	cua_port_store_b64(&r->owner.thread, k->self.thread, CUA_RELEASE, CUA__DEBUG_AT);
 	cua_port_store_b64(&r->clock, cua_port_clock_ns(), CUA_RELEASE, CUA__DEBUG_AT);
 	cua_port_store_b32(&r->kind, k->kind, CUA_RELEASE, CUA__DEBUG_AT);
 	cua_port_store_b64(&r->state, busy + 1, CUA_RELEASE, CUA__DEBUG_AT);
@@ -368,7 +392,7 @@ CUA_FN void cua__lock_debug_insert(const struct cua__lock_query *k)
 	cua_port_add_u64(&t->n_dropped, 1, CUA_RELAXED, CUA__DEBUG_COUNT);
 }
 
-/* Whether the lack of a record of this lane says that it does not hold the lock. */
+/* Returns 1 if the absence of this lane's record proves that it does not hold the lock, else 0. */
 CUA_FN int cua__lock_debug_complete(const struct cua__lock_query *k)
 {
 	return k->table->n_records &&
@@ -400,7 +424,7 @@ CUA_FN void cua__lock_debug_verdict(const struct cua__lock_query *k, enum cua_lo
 	cua_port_store_b64(&v->owner_clock, owner->clock, CUA_RELAXED, CUA__DEBUG_AT);
 	cua_port_store_b64(&v->clock, cua_port_clock_ns(), CUA_RELAXED, CUA__DEBUG_AT);
 	cua__lock_debug_agent(&v->owner, &owner->owner);
-	cua__lock_debug_agent(&v->offender, &k->me);
+	cua__lock_debug_agent(&v->offender, &k->self);
 	cua_port_store_b64(&v->ready, 1, CUA_RELEASE, CUA__DEBUG_AT);
 }
 
@@ -428,13 +452,13 @@ CUA_FN void cua__lock_debug_report(const struct cua__lock_query *k, uint64_t now
 	cua_port_store_b64(&r->clock, now, CUA_RELAXED, CUA__DEBUG_AT);
 	cua_port_store_b64(&r->waited_ns, waited, CUA_RELAXED, CUA__DEBUG_AT);
 	cua__lock_debug_agent(&r->owner, &owner.owner);
-	cua__lock_debug_agent(&r->waiter, &k->me);
+	cua__lock_debug_agent(&r->waiter, &k->self);
 	cua_port_store_b64(&r->ready, 1, CUA_RELEASE, CUA__DEBUG_AT);
 }
 
-/* ---- what the locks tell; see section.h ---- */
+/* ---- the hooks that the locks call; see section.h ---- */
 
-/* A lane is about to wait for a lock until it gets it. */
+/* REQUEST and DELEGATE: the lane is about to wait for a lock without a time limit. */
 CUA_FN struct cua__lock_wait cua__lock_debug_request(enum cua_lock_kind kind, const void *l)
 {
 	struct cua__lock_query k = cua__lock_debug_query(kind, l);
@@ -455,7 +479,7 @@ CUA_FN struct cua__lock_wait cua__lock_debug_request(enum cua_lock_kind kind, co
 	return w;
 }
 
-/* It looked in vain. Returns 1. */
+/* WAITING: a poll failed. Reports a wait beyond the limit, once a wait. Returns 1. */
 CUA_FN int cua__lock_debug_waiting(enum cua_lock_kind kind, const void *l, struct cua__lock_wait *w)
 {
 	struct cua__lock_query k;
@@ -473,7 +497,7 @@ CUA_FN int cua__lock_debug_waiting(enum cua_lock_kind kind, const void *l, struc
 	return 1;
 }
 
-/* It tried. Returns whether it has the lock. */
+/* ACQUIRED: an attempt ended. Records the lane as a holder if `taken` is not 0. Returns !!taken. */
 CUA_FN int cua__lock_debug_acquired(enum cua_lock_kind kind, const void *l, int taken)
 {
 	struct cua__lock_query k;
@@ -484,7 +508,10 @@ CUA_FN int cua__lock_debug_acquired(enum cua_lock_kind kind, const void *l, int 
 	k = cua__lock_debug_query(kind, l);
 	if (!k.table || !k.table->n_records)
 		return 1;
-	/* a semaphore has one record, of whom took it last; if others write it, they are as late */
+	/*
+	 * A semaphore has a single record, of the lane that acquired a unit last. If the write
+	 * fails, another lane that acquired a unit just as late has written the record.
+	 */
 	if (kind == CUA_LOCK_SEMAPHORE && cua__lock_debug_find_any(&k, k.kind, &found))
 		(void)cua__lock_debug_write(
 			&k,
@@ -496,7 +523,7 @@ CUA_FN int cua__lock_debug_acquired(enum cua_lock_kind kind, const void *l, int 
 	return 1;
 }
 
-/* It is about to unlock. */
+/* UNLOCK: the lane is about to unlock. Frees its record, or logs a verdict. */
 CUA_FN void cua__lock_debug_unlock(enum cua_lock_kind kind, const void *l)
 {
 	struct cua__lock_query k = cua__lock_debug_query(kind, l);
@@ -514,7 +541,7 @@ CUA_FN void cua__lock_debug_unlock(enum cua_lock_kind kind, const void *l)
 	}
 }
 
-/* The lock is about to become a new one. */
+/* INIT: the lane is about to initialize the lock. Frees a holder's record and logs REINIT. */
 CUA_FN void cua__lock_debug_reinit(enum cua_lock_kind kind, const void *l)
 {
 	struct cua__lock_query k = cua__lock_debug_query(kind, l);
@@ -544,7 +571,10 @@ CUA_FN void cua__lock_debug_reinit(enum cua_lock_kind kind, const void *l)
 #define CUA__LOCK_UNLOCK(kind, l) cua__lock_debug_unlock(CUA__LOCK_KIND_##kind, (l))
 #define CUA__LOCK_INIT(kind, l) cua__lock_debug_reinit(CUA__LOCK_KIND_##kind, (l))
 
-/* A section's wait is beside its state, which is the same with and without CUA_LOCK_DEBUG. */
+/*
+ * The wait of a CUA_WITH_ section is separate from struct cua__<kind>_section, which is the same
+ * with and without CUA_LOCK_DEBUG.
+ */
 #define CUA__LOCK_FIRST(l, ...) (l)
 struct cua__lock_section {
 	struct cua__lock_wait wait;
@@ -567,7 +597,7 @@ CUA_FN struct cua__lock_section cua__lock_debug_section(enum cua_lock_kind kind,
 #define CUA__LOCK_SECTION_WAITING(kind, s, ...)                                                    \
 	&&cua__lock_debug_waiting(CUA__LOCK_KIND_##kind, CUA__LOCK_FIRST(__VA_ARGS__, 0), &s.wait)
 
-#else /* without the macro there is nothing to attach to */
+#else /* without the macro, a unit has no table, and attaching has no effect */
 
 CUA_FN void cua_lock_debug_attach(struct cua_lock_debug *table)
 {
@@ -589,23 +619,23 @@ cua_lock_debug_attach_device(struct cua_lock_debug *table)
 extern "C" {
 #endif
 
-/* What a table shall be like; 0 takes the default, but for limit_ns. */
+/* The options of a table. 0 selects the default, except for limit_ns. */
 struct cua_lock_debug_options {
 	size_t struct_size; /* sizeof(struct cua_lock_debug_options), set by the caller */
-	uint64_t
-		max_records; /* 16384; at least 4 times the locks held at once, rounded up to a power of 2 */
-	uint64_t max_verdicts; /* 1024 */
-	uint64_t max_reports;  /* 1024 */
-	uint64_t limit_ns;     /* of a wait until it is reported; 0: no reports */
+	/* default 16384; at least 4 times the locks held at once, rounded up to a power of 2 */
+	uint64_t max_records;
+	uint64_t max_verdicts; /* default 1024 */
+	uint64_t max_reports;  /* default 1024 */
+	uint64_t limit_ns;     /* a longer wait is reported; 0: no reports */
 };
 #define CUA_LOCK_DEBUG_OPTIONS_INIT CUA__SIZED_INIT(struct cua_lock_debug_options)
 
 /*
- * Host: a table for host threads (CPU backend) or kernels on the context's device (CUDA). options may be
- * NULL. destroy waits for the context's stream; detach the units before, and let no other stream use the
- * table any more. Destroying NULL is allowed.
- * Errors: NULL, VALUE (struct_size; destroy: a table that create did not make), SIZE, NO_MEMORY, CAPTURE,
- * LAYOUT.
+ * Host: create makes a table for host threads (CPU backend) or for kernels on the context's device
+ * (CUDA). options may be NULL. destroy waits for the context's stream. Before destroy, detach the
+ * units, and finish the work of other streams that use the table. Destroying NULL is allowed.
+ * Errors: NULL, VALUE (struct_size; destroy: a table that create did not make), SIZE, NO_MEMORY,
+ * CAPTURE, LAYOUT.
  */
 CUA_API enum cua_status cua_lock_debug_create(struct cua_context *ctx,
 					      const struct cua_lock_debug_options *options,
@@ -613,9 +643,10 @@ CUA_API enum cua_status cua_lock_debug_create(struct cua_context *ctx,
 CUA_API enum cua_status cua_lock_debug_destroy(struct cua_lock_debug *table);
 
 /*
- * Host: copies up to `most` verdicts or reports, from number `first` on, without waiting for anything: also
- * while kernels that use the table run or hang, from any thread. *n is how many were copied, *total how many
- * there were so far, also those past the capacity. An entry that is being written ends the copy.
+ * Host: copies up to `most` verdicts or reports, from number `first` on. The call never waits. Any
+ * thread may call it, also while kernels that use the table run or hang. *n is the number of copied
+ * entries. *total is the number of entries so far, including entries beyond the capacity. An entry
+ * that is still being written ends the copy.
  * Errors: NULL, LAYOUT.
  */
 CUA_API enum cua_status cua_lock_debug_read_verdicts(const struct cua_lock_debug *table,
@@ -626,13 +657,14 @@ CUA_API enum cua_status cua_lock_debug_read_reports(const struct cua_lock_debug 
 						    uint64_t first, size_t most,
 						    struct cua_hang_report *reports, size_t *n,
 						    uint64_t *total);
-/* Host: how many records found no room so far. Errors: NULL, LAYOUT. */
+/* Host: the number of holders that found no free record so far. Errors: NULL, LAYOUT. */
 CUA_API enum cua_status cua_lock_debug_dropped(const struct cua_lock_debug *table,
 					       uint64_t *dropped);
 
 /*
- * Host: one line about a verdict or a report, without a newline, in a buffer of `size` bytes;
- * CUA_LOCK_DEBUG_TEXT bytes suffice. Errors: NULL, SIZE (the buffer is too small; it is not changed).
+ * Host: writes a line of text about a verdict or a report, without a newline, to a buffer of `size`
+ * bytes. CUA_LOCK_DEBUG_TEXT bytes suffice. Errors: NULL, SIZE (the buffer is too small; it is not
+ * changed).
  */
 CUA_API enum cua_status cua_lock_verdict_text(const struct cua_lock_verdict *verdict, size_t size,
 					      char *text);
