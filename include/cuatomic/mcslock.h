@@ -32,13 +32,14 @@
  *   warp. lock_for does not join the queue: it retries until the time has passed, succeeds only
  *   while no lane holds the lock or waits for it, and is not fair.
  * Argument: the exchange on tail orders the lanes, and the lane that reads 0 enters. Its acquire
- *   reads the 0 that the last holder's CAS stored with release. A lane that reads a node address
- *   stores its own node as that node's link, with release. The holder acquires the link, so the
- *   holder's store to the successor's `waiting` comes after the successor's own store. The holder's
- *   store releases, and the successor acquires it. The exchange releases as well: a lane that reads
- *   a node from tail also sees that node's empty link. A holder without a link removes its node
- *   from tail by CAS. The CAS fails exactly if another lane has joined; the holder then waits for
- *   that lane's link. After unlock no lane refers to the node.
+ *   reads the 0 that the last holder's CAS stored with release. A lane that reads the
+ *   address of a node stores its own node's address in that node's `next` (the link), with release.
+ *   The holder acquires the link, so the holder's store to the successor's `waiting` comes after
+ *   the successor's own store. The holder's store releases, and the successor acquires it. The
+ *   exchange releases as well: a lane that reads a node from tail also sees that node's empty link.
+ *   A holder without a link removes its node from tail by CAS. The CAS fails exactly if another
+ *   lane has joined; the holder then waits for that lane's link. After unlock no lane refers to the
+ *   node.
  */
 #ifndef CUATOMIC_MCSLOCK_H
 #define CUATOMIC_MCSLOCK_H
