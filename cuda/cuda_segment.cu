@@ -69,7 +69,8 @@ static unsigned fast_blocks(const struct cua_context *ctx, const struct cua__seg
 
 static size_t cuda_segments_scratch(struct cua_context *ctx, const struct cua__segments *s)
 {
-	return s->kind ? cua__fixed_lists_size(s) : fast_blocks(ctx, s) * sizeof(struct cua__part);
+	return s->kind ? cua__fixed_lists_size(s)
+		       : fast_blocks(ctx, s) * sizeof(struct cua__path_part);
 }
 
 /* The keys that begin a run, in order, and where they are. */

@@ -52,7 +52,7 @@ enum cua__tree_kind cua__reduce_kind(enum cua_reduce_op op, enum cua_type type)
 	static const enum cua__tree_kind products[8] = {KINDS_BY_TYPE(product)};
 	static const enum cua__tree_kind moments[8] = {KINDS_BY_TYPE(moments)};
 	static const enum cua__tree_kind orders[8] = KINDS_BY_BITS(order);
-	static const enum cua__tree_kind places[8] = KINDS_BY_BITS(place);
+	static const enum cua__tree_kind indexes[8] = KINDS_BY_BITS(index);
 	static const enum cua__tree_kind counts[8] = KINDS_BY_BITS(count);
 	int c = column(type);
 
@@ -66,7 +66,7 @@ enum cua__tree_kind cua__reduce_kind(enum cua_reduce_op op, enum cua_type type)
 	case CUA_REDUCE_MIN:
 	case CUA_REDUCE_MAX: return orders[c];
 	case CUA_REDUCE_ARGMIN:
-	case CUA_REDUCE_ARGMAX: return places[c];
+	case CUA_REDUCE_ARGMAX: return indexes[c];
 	case CUA_REDUCE_COUNT: return counts[c];
 	default: break;
 	}
@@ -178,9 +178,9 @@ int cua__reduce_in_any_order(const struct cua__reduce *r)
 	case CUA__TREE_order_b16:
 	case CUA__TREE_order_b32:
 	case CUA__TREE_order_b64:
-	case CUA__TREE_place_b16:
-	case CUA__TREE_place_b32:
-	case CUA__TREE_place_b64:
+	case CUA__TREE_index_b16:
+	case CUA__TREE_index_b32:
+	case CUA__TREE_index_b64:
 	case CUA__TREE_count_b16:
 	case CUA__TREE_count_b32:
 	case CUA__TREE_count_b64:

@@ -519,7 +519,7 @@ planted 'partials of a segment that are read without acquire' segment_tree \
 planted 'partials of a segment that other lanes read before lane 0 has them' segment_tree \
   's/cua_port_sync_warp(CUA__FIXED_FULL)/(void)0/' segment
 planted 'a strip without what is moved out of its last row' segment_tree \
-  's/if (shift && full - (int32_t)shift < there)/if (0)/' segment
+  's/if (shift && full - (int32_t)shift < length)/if (0)/' segment
 planted 'columns of a strip that are not put in their places' segment_tree \
   's/a\[j\] = moved\[j\];/(void)moved[j];/' segment
 planted 'few rows without what is moved out of the last one' segment_tree \
@@ -527,9 +527,9 @@ planted 'few rows without what is moved out of the last one' segment_tree \
 planted 'few rows whose last lane takes columns of the wrong pack' segment_tree \
   's/of ? a\[p\]\[j\] : a\[(p + 1) % PACKS\]\[j\]/a[p][j]/' segment
 planted 'a strip with what is before and after it' segment_tree \
-  's/if (at < 0 || at + WIDTH > there)/if (0)/' segment
+  's/if (at < 0 || at + WIDTH > length)/if (0)/' segment
 planted 'a segment on the list of which one chunk is another one' segment_tree \
-  's/place << CUA__FIXED_CHUNK_BITS | c)/place << CUA__FIXED_CHUNK_BITS | c \/ 2)/' segment
+  's/base << CUA__FIXED_CHUNK_BITS | c)/base << CUA__FIXED_CHUNK_BITS | c \/ 2)/' segment
 planted 'a segment without a place on the list that is left out and not stored' segment_tree \
   's/return listed;/return 1;/' segment
 planted 'a run that begins again with each warp' filter_kernel \

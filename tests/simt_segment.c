@@ -14,7 +14,7 @@
 enum { MOST = 40000 };
 
 static struct cua__segments segments;
-static struct cua__part parts[160];
+static struct cua__path_part parts[160];
 static struct cua_finish control;
 static uint64_t offsets[MOST + 1];
 static double x_f64[MOST + 8];

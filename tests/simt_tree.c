@@ -14,7 +14,7 @@
 	X(sum_f32, SUM, F32)                                                                       \
 	X(moments_f32, VARIANCE, F32)                                                              \
 	X(dot_f64, DOT, F64)                                                                       \
-	X(place_b32, ARGMIN, F32)                                                                  \
+	X(index_b32, ARGMIN, F32)                                                                  \
 	X(norm_f64, NORM2, F64)                                                                    \
 	X(sum_b64, MEAN, I64)                                                                      \
 	X(sum_c64, SUM, COMPLEX_F64)                                                               \

@@ -191,7 +191,7 @@ CUA_FN void cua__exact_carry(int64_t *digit, int lo, int hi)
 }
 
 /* The size of a normalized number's digit i: those of a negative one are subtracted from zero. */
-CUA_FORCE uint64_t cua__exact_size(const int64_t *digit, int first, int hi, int i)
+CUA_FORCE uint64_t cua__exact_magnitude(const int64_t *digit, int first, int hi, int i)
 {
 	if (i < first || i > hi)
 		return 0;
@@ -214,8 +214,8 @@ CUA_FN uint64_t cua__exact_round(const int64_t *digit, int lo, int hi, uint32_t 
 	/* the place of the least subnormal */
 	const int least = CUA__EXACT_POINT - (int)(all / 2) - fraction_bits + 1;
 	const uint32_t both = CUA_EXACT_INFINITY | CUA_EXACT_NEGATIVE_INFINITY;
-	uint64_t sign, size, mantissa, bits;
-	int first = lo, top = hi, place, at, bit;
+	uint64_t sign, magnitude, mantissa, bits;
+	int first = lo, top = hi, position, at, bit;
 
 	if (flags & CUA_EXACT_NAN || (flags & both) == both)
 		return infinity | (uint64_t)1 << (fraction_bits - 1);
@@ -227,30 +227,30 @@ CUA_FN uint64_t cua__exact_round(const int64_t *digit, int lo, int hi, uint32_t 
 		return 0;
 	sign = digit[hi] < 0 ? minus : 0;
 	/* a number has a digit that is not zero; digits that are not normalized may all have a size of zero */
-	while ((size = cua__exact_size(digit, first, hi, top)) == 0 && top > first)
+	while ((magnitude = cua__exact_magnitude(digit, first, hi, top)) == 0 && top > first)
 		top--;
 	/* the result's last bit, at place */
-	for (bit = 32 * top - 1; size; size >>= 1)
+	for (bit = 32 * top - 1; magnitude; magnitude >>= 1)
 		bit++;
-	place = bit - fraction_bits > least ? bit - fraction_bits : least;
-	if ((uint64_t)(place - least) >= all)
+	position = bit - fraction_bits > least ? bit - fraction_bits : least;
+	if ((uint64_t)(position - least) >= all)
 		return sign | infinity;
-	at = place >> 5;
-	bit = place & 31;
-	mantissa = cua__exact_size(digit, first, hi, at) | cua__exact_size(digit, first, hi, at + 1)
-								   << 32;
+	at = position >> 5;
+	bit = position & 31;
+	mantissa = cua__exact_magnitude(digit, first, hi, at) |
+		   cua__exact_magnitude(digit, first, hi, at + 1) << 32;
 	mantissa >>= bit;
 	if (bit)
-		mantissa |= cua__exact_size(digit, first, hi, at + 2) << (64 - bit);
+		mantissa |= cua__exact_magnitude(digit, first, hi, at + 2) << (64 - bit);
 	/* half of it, and whether anything lies below */
-	at = (place - 1) >> 5;
-	bit = (place - 1) & 31;
-	size = cua__exact_size(digit, first, hi, at);
-	if (size >> bit & 1 &&
-	    (mantissa & 1 || first < at || (size & (((uint64_t)1 << bit) - 1)) != 0))
+	at = (position - 1) >> 5;
+	bit = (position - 1) & 31;
+	magnitude = cua__exact_magnitude(digit, first, hi, at);
+	if (magnitude >> bit & 1 &&
+	    (mantissa & 1 || first < at || (magnitude & (((uint64_t)1 << bit) - 1)) != 0))
 		mantissa++;
 	/* the leading one counts as one in the exponent, and so does a carry into the next binade */
-	bits = ((uint64_t)(place - least) << fraction_bits) + mantissa;
+	bits = ((uint64_t)(position - least) << fraction_bits) + mantissa;
 	return sign | (bits < infinity ? bits : infinity);
 }
 

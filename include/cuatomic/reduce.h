@@ -84,9 +84,9 @@ struct cua_block_scratch {
 
 /* The state that finishes a launch across its blocks, in global memory; zeros before and after. */
 struct cua_finish {
-	uint64_t cell;    /* the running value: lock, ordered and atomic */
-	uint64_t arrived; /* blocks that have finished: lock, atomic and last block */
-	uint64_t ticket;  /* ordered: the next ticket */
+	uint64_t accumulator; /* the running value: lock, ordered and atomic */
+	uint64_t arrived;     /* blocks that have finished: lock, atomic and last block */
+	uint64_t ticket;      /* ordered: the next ticket */
 	struct cua_spinlock lock;
 	uint32_t reserved0;
 	uint64_t turn; /* ordered: whose turn it is; polled, so a sector of its own */
@@ -115,7 +115,7 @@ enum cua_finish_mode {
 /* Makes the state that of CUA_FINISH_INIT, whatever it was; no kernel may be using it. */
 CUA_FN void cua_finish_init(struct cua_finish *f)
 {
-	f->cell = 0;
+	f->accumulator = 0;
 	f->arrived = 0;
 	f->ticket = 0;
 	cua_spinlock_init(&f->lock);
@@ -360,7 +360,7 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
                                                                                                    \
 		/* cell holds the difference from the identity, which so is a cell of zeros */     \
 		memcpy(&none, &old, sizeof(old));                                                  \
-		seen = cua_port_load_b64(&f->cell, CUA_RELAXED, CUA_SCOPE_DEVICE,                  \
+		seen = cua_port_load_b64(&f->accumulator, CUA_RELAXED, CUA_SCOPE_DEVICE,           \
 					 CUA_SPACE_GLOBAL);                                        \
 		do {                                                                               \
 			T next;                                                                    \
@@ -372,13 +372,13 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 			desired = 0;                                                               \
 			memcpy(&desired, &next, sizeof(next));                                     \
 			desired ^= none;                                                           \
-			seen = cua_port_cas_b64(&f->cell, before, desired, CUA_RELAXED,            \
+			seen = cua_port_cas_b64(&f->accumulator, before, desired, CUA_RELAXED,     \
 						CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);               \
 		} while (seen != before);                                                          \
 		if (!cua__finish_arrive(f, blocks))                                                \
 			return 0;                                                                  \
-		seen = none ^ cua_port_exchange_b64(&f->cell, 0, CUA_RELAXED, CUA_SCOPE_DEVICE,    \
-						    CUA_SPACE_GLOBAL);                             \
+		seen = none ^ cua_port_exchange_b64(&f->accumulator, 0, CUA_RELAXED,               \
+						    CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);           \
 		memcpy(total, &seen, sizeof(*total));                                              \
 		return 1;                                                                          \
 	}                                                                                          \
@@ -396,7 +396,7 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 		cua_spinlock_lock(&f->lock);                                                       \
 		arrived = CUA_READ(f->arrived);                                                    \
 		if (arrived) {                                                                     \
-			bits = CUA_READ(f->cell);                                                  \
+			bits = CUA_READ(f->accumulator);                                           \
 			memcpy(&before, &bits, sizeof(before));                                    \
 			v = combine(before, v);                                                    \
 		}                                                                                  \
@@ -404,7 +404,7 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 		bits = 0;                                                                          \
 		if (!last)                                                                         \
 			memcpy(&bits, &v, sizeof(v));                                              \
-		CUA_WRITE(f->cell, bits);                                                          \
+		CUA_WRITE(f->accumulator, bits);                                                   \
 		CUA_WRITE(f->arrived, last ? 0 : arrived);                                         \
 		cua_spinlock_unlock(&f->lock);                                                     \
 		if (last)                                                                          \
@@ -420,7 +420,7 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
                                                                                                    \
 		cua__finish_wait(f, block);                                                        \
 		if (block) {                                                                       \
-			bits = CUA_READ(f->cell);                                                  \
+			bits = CUA_READ(f->accumulator);                                           \
 			memcpy(&before, &bits, sizeof(before));                                    \
 			v = combine(before, v);                                                    \
 		}                                                                                  \
@@ -432,7 +432,7 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 		} else {                                                                           \
 			memcpy(&bits, &v, sizeof(v));                                              \
 		}                                                                                  \
-		CUA_WRITE(f->cell, bits);                                                          \
+		CUA_WRITE(f->accumulator, bits);                                                   \
 		cua_port_store_b64(&f->turn, last ? 0 : block + 1, CUA_RELEASE, CUA_SCOPE_DEVICE,  \
 				   CUA_SPACE_GLOBAL);                                              \
 		return last;                                                                       \
@@ -684,13 +684,13 @@ CUA_FORCE double cua__value_min_f64(uint64_t key)
 	CUA_FN int cua_finish_atomic_##op##_##t(struct cua_finish *f, uint64_t blocks, T v,        \
 						T *total)                                          \
 	{                                                                                          \
-		void *cell = &f->cell;                                                             \
+		void *accumulator = &f->accumulator;                                               \
 		uint##bits##_t last;                                                               \
                                                                                                    \
 		update;                                                                            \
 		if (!cua__finish_arrive(f, blocks))                                                \
 			return 0;                                                                  \
-		last = cua_port_exchange_b##bits(cell, 0, CUA__FINISH_WHERE);                      \
+		last = cua_port_exchange_b##bits(accumulator, 0, CUA__FINISH_WHERE);               \
 		*total = (value);                                                                  \
 		return 1;                                                                          \
 	}                                                                                          \
@@ -701,9 +701,10 @@ CUA_FORCE double cua__value_min_f64(uint64_t key)
 
 #define CUA__FINISH_WHERE CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
 #define CUA__SUM_INTEGER(bits)                                                                     \
-	cua_port_add_u##bits((uint##bits##_t *)cell, (uint##bits##_t)v, CUA__FINISH_WHERE)
+	cua_port_add_u##bits((uint##bits##_t *)accumulator, (uint##bits##_t)v, CUA__FINISH_WHERE)
 #define CUA__MAX_KEY(op, t, bits)                                                                  \
-	cua_port_max_u##bits((uint##bits##_t *)cell, cua__key_##op##_##t(v), CUA__FINISH_WHERE)
+	cua_port_max_u##bits((uint##bits##_t *)accumulator, cua__key_##op##_##t(v),                \
+			     CUA__FINISH_WHERE)
 
 CUA__DEFINE_ALL(sum, u32, uint32_t, 32, a + b, CUA__SUM_INTEGER(32), last)
 CUA__DEFINE_ALL(sum, i32, int32_t, 32, (int32_t)((uint32_t)a + (uint32_t)b), CUA__SUM_INTEGER(32),
@@ -711,9 +712,11 @@ CUA__DEFINE_ALL(sum, i32, int32_t, 32, (int32_t)((uint32_t)a + (uint32_t)b), CUA
 CUA__DEFINE_ALL(sum, u64, uint64_t, 64, a + b, CUA__SUM_INTEGER(64), last)
 CUA__DEFINE_ALL(sum, i64, int64_t, 64, (int64_t)((uint64_t)a + (uint64_t)b), CUA__SUM_INTEGER(64),
 		(int64_t)last)
-CUA__DEFINE_ALL(sum, f32, float, 32, a + b, cua_port_add_f32((float *)cell, v, CUA__FINISH_WHERE),
+CUA__DEFINE_ALL(sum, f32, float, 32, a + b,
+		cua_port_add_f32((float *)accumulator, v, CUA__FINISH_WHERE),
 		cua__from_bits_f32(last))
-CUA__DEFINE_ALL(sum, f64, double, 64, a + b, cua_port_add_f64((double *)cell, v, CUA__FINISH_WHERE),
+CUA__DEFINE_ALL(sum, f64, double, 64, a + b,
+		cua_port_add_f64((double *)accumulator, v, CUA__FINISH_WHERE),
 		cua__from_bits_f64(last))
 
 #define CUA__DEFINE_MIN_MAX(op, t, T, bits, expression)                                            \

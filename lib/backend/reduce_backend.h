@@ -17,7 +17,7 @@
 	X(sum_b32) X(sum_b64) X(sum_f16) X(sum_bf16) X(sum_f32) X(sum_f64) X(sum_c32) X(sum_c64)   \
 	X(dot_b32) X(dot_b64) X(dot_f16) X(dot_bf16) X(dot_f32) X(dot_f64) X(dot_c32) X(dot_c64)   \
 	X(norm_f64)                                                                                \
-	X(order_b16) X(order_b32) X(order_b64) X(place_b16) X(place_b32) X(place_b64)              \
+	X(order_b16) X(order_b32) X(order_b64) X(index_b16) X(index_b32) X(index_b64)              \
 	X(count_b16) X(count_b32) X(count_b64)                                                     \
 	X(product_b32) X(product_b64) X(product_f16) X(product_bf16) X(product_f32) X(product_f64) \
 	X(moments_b32) X(moments_b64) X(moments_f16) X(moments_bf16) X(moments_f32) X(moments_f64)

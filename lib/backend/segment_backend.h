@@ -124,7 +124,7 @@ CUA_FN uint64_t cua__path_search(const struct cua__path *p, uint64_t d)
  * What a worker or a block tells of its part of the path. Whoever is last goes through the parts in order
  * and finishes the segments that were cut.
  */
-struct cua__part {
+struct cua__path_part {
 	uint64_t first; /* the segment that is open where the part begins */
 	uint64_t ends;  /* how many segments end in the part */
 	uint64_t head;  /* up to the first end, which finishes segment `first` */

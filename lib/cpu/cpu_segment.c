@@ -15,7 +15,7 @@
 struct job {
 	const struct cua__segments *s;
 	struct cua__path path;
-	struct cua__part *parts; /* of each worker, and one that begins where the path ends */
+	struct cua__path_part *parts; /* of each worker, and one that begins where the path ends */
 };
 
 /* The place in the path where a worker's part begins. */
@@ -77,7 +77,7 @@ static void put(uint64_t *to, const void *from, size_t size)
 	static void part_##name(const struct job *job, unsigned worker, unsigned workers)          \
 	{                                                                                          \
 		const struct cua__path *p = &job->path;                                            \
-		struct cua__part *part = &job->parts[worker];                                      \
+		struct cua__path_part *part = &job->parts[worker];                                 \
 		uint64_t i = part->first, i_end = part[1].first;                                   \
 		uint64_t at = part_begin(p, worker, workers) - i + p->first;                       \
 		uint64_t at_end = part_begin(p, worker + 1, workers) - i_end + p->first;           \
@@ -118,7 +118,7 @@ static void put(uint64_t *to, const void *from, size_t size)
 		A carry = 0, t;                                                                    \
                                                                                                    \
 		for (unsigned w = 0; w < workers; w++) {                                           \
-			const struct cua__part *part = &job->parts[w];                             \
+			const struct cua__path_part *part = &job->parts[w];                        \
 			uint64_t i = part->first;                                                  \
                                                                                                    \
 			if (part->ends) {                                                          \
@@ -189,7 +189,7 @@ static struct cua__reduce one_segment(const struct cua__segments *s, uint64_t i,
 #define DEFINE_FIXED(kind, T, two, C, A, none, widen, combine, store)                                \
 	static inline A element_##kind(const struct cua__reduce *r, T a)                             \
 	{                                                                                            \
-		C c = cua__tree_##kind##_take(r, cua__tree_##none(), a, a, 0);                       \
+		C c = cua__tree_##kind##_fold(r, cua__tree_##none(), a, a, 0);                       \
                                                                                                      \
 		return cua__tree_##widen(r, c, 1, 0, 0);                                             \
 	}                                                                                            \
@@ -230,7 +230,7 @@ static struct cua__reduce one_segment(const struct cua__segments *s, uint64_t i,
 	{                                                                                            \
 		const struct cua__path *p = &f->job.path;                                            \
 		const T *x = f->job.s->x;                                                            \
-		uint64_t begin, end = cua__path_offset(p, i), n, slot;                               \
+		uint64_t begin, end = cua__path_offset(p, i), n, index;                              \
 		struct cua__reduce r = cua__segment_reduce(f->job.s);                                \
                                                                                                      \
 		for (; i < i_end; i++) {                                                             \
@@ -247,11 +247,11 @@ static struct cua__reduce one_segment(const struct cua__segments *s, uint64_t i,
 				continue;                                                            \
 			}                                                                            \
 			if (n >= LONG) {                                                             \
-				slot = cua_port_fetch_add_u64(&f->n_long, 1, CUA_RELAXED,            \
-							      CUA_SCOPE_DEVICE,                      \
-							      CUA_SPACE_GENERIC);                    \
-				if (slot < f->most_long) {                                           \
-					f->long_segments[slot] = i;                                  \
+				index = cua_port_fetch_add_u64(&f->n_long, 1, CUA_RELAXED,           \
+							       CUA_SCOPE_DEVICE,                     \
+							       CUA_SPACE_GENERIC);                   \
+				if (index < f->most_long) {                                          \
+					f->long_segments[index] = i;                                 \
 					continue;                                                    \
 				}                                                                    \
 			}                                                                            \
@@ -264,7 +264,7 @@ CUA__TREE_FLOAT_SUMS(DEFINE_FIXED)
 static void fixed_work(void *arg, unsigned worker, unsigned workers)
 {
 	struct fixed_job *f = arg;
-	const struct cua__part *part = &f->job.parts[worker];
+	const struct cua__path_part *part = &f->job.parts[worker];
 	fenv_t caller;
 
 	(void)workers;
@@ -281,7 +281,7 @@ static void fixed_work(void *arg, unsigned worker, unsigned workers)
 
 static size_t parts_size(struct cua_context *ctx, const struct cua__segments *s)
 {
-	return (cua__workers(ctx, s->n + s->segments, GRAIN) + 1) * sizeof(struct cua__part);
+	return (cua__workers(ctx, s->n + s->segments, GRAIN) + 1) * sizeof(struct cua__path_part);
 }
 
 static size_t segments_scratch(struct cua_context *ctx, const struct cua__segments *s)

@@ -40,13 +40,13 @@ static inline const void *second_array(const struct cua__reduce *r)
 	return r->y ? r->y : r->x;
 }
 
-#define TAKE(kind, l)                                                                              \
-	v = cua__tree_##kind##_take(&call, v, x[j + (l)*WIDTH], y[j + (l)*WIDTH], row + (l));
+#define FOLD(kind, l)                                                                              \
+	v = cua__tree_##kind##_fold(&call, v, x[j + (l)*WIDTH], y[j + (l)*WIDTH], row + (l));
 
 /* clang-format off */
-#define TAKE_8(kind)                                                                               \
-	TAKE(kind, 0) TAKE(kind, 1) TAKE(kind, 2) TAKE(kind, 3)                                    \
-	TAKE(kind, 4) TAKE(kind, 5) TAKE(kind, 6) TAKE(kind, 7)
+#define FOLD_8(kind)                                                                               \
+	FOLD(kind, 0) FOLD(kind, 1) FOLD(kind, 2) FOLD(kind, 3)                                    \
+	FOLD(kind, 4) FOLD(kind, 5) FOLD(kind, 6) FOLD(kind, 7)
 /* clang-format on */
 
 /* Where a pack has at least n columns: from one array to another, which the compiler makes vectors of. */
@@ -87,7 +87,7 @@ static inline const void *second_array(const struct cua__reduce *r)
 			for (size_t j = 0; j < WIDTH; j++) {                                       \
 				C v = cua__tree_##none();                                          \
                                                                                                    \
-				TAKE_8(kind)                                                       \
+				FOLD_8(kind)                                                       \
 				c[j] = v;                                                          \
 			}                                                                          \
 			for (row = 8; row + 8 <= rows; row += 8) {                                 \
@@ -96,7 +96,7 @@ static inline const void *second_array(const struct cua__reduce *r)
 				for (size_t j = 0; j < WIDTH; j++) {                               \
 					C v = c[j];                                                \
                                                                                                    \
-					TAKE_8(kind)                                               \
+					FOLD_8(kind)                                               \
 					c[j] = v;                                                  \
 				}                                                                  \
 			}                                                                          \
@@ -110,14 +110,14 @@ static inline const void *second_array(const struct cua__reduce *r)
 			for (size_t j = 0; j < WIDTH; j++) {                                       \
 				C v = c[j];                                                        \
                                                                                                    \
-				TAKE(kind, 0)                                                      \
+				FOLD(kind, 0)                                                      \
 				c[j] = v;                                                          \
 			}                                                                          \
 		}                                                                                  \
 		for (size_t j = 0; j < left; j++) {                                                \
 			C v = c[j];                                                                \
                                                                                                    \
-			TAKE(kind, 0)                                                              \
+			FOLD(kind, 0)                                                              \
 			c[j] = v;                                                                  \
 		}                                                                                  \
 		if (!rows)                                                                         \
@@ -241,8 +241,8 @@ fast_halves(const struct cua__reduce *r, const struct cua__tree_shape *shape, ui
 			for (size_t l = 0; l < N; l++)
 				total += (double)v[j][l];
 		for (; k < end; k++)
-			total += (double)(dot ? cua__tree_dot_f16_take(r, 0, x[k], y[k], 0)
-					      : cua__tree_sum_f16_take(r, 0, x[k], x[k], 0));
+			total += (double)(dot ? cua__tree_dot_f16_fold(r, 0, x[k], y[k], 0)
+					      : cua__tree_sum_f16_fold(r, 0, x[k], x[k], 0));
 	}
 	memcpy(partial, &total, sizeof(total));
 }
@@ -285,7 +285,7 @@ fast_products(const struct cua__reduce *r, const uint32_t *x, const uint32_t *y,
 	for (size_t j = 0; j < FAST_VECTORS / 2; j++)
 		total += (uint64_t)_mm512_reduce_add_epi64(_mm512_add_epi64(even[j], odd[j]));
 	for (; k < n; k++)
-		total = cua__tree_dot_b32_take(r, total, x[k], y[k], 0);
+		total = cua__tree_dot_b32_fold(r, total, x[k], y[k], 0);
 	return total;
 }
 
@@ -316,7 +316,7 @@ AVX512 static void fast_sum_b32_avx512(const struct cua__reduce *r,
 	for (size_t j = 0; j < FAST_VECTORS; j++)
 		total += (uint64_t)_mm512_reduce_add_epi64(v[j]);
 	for (; k < n; k++)
-		total = cua__tree_sum_b32_take(r, total, x[k], x[k], 0);
+		total = cua__tree_sum_b32_fold(r, total, x[k], x[k], 0);
 	sum = cua__tree_sum_b32_widen(r, total, n, first, 0);
 	memcpy(partial, &sum, sizeof(sum));
 }
@@ -341,24 +341,25 @@ AVX512 static void fast_dot_b32_avx512(const struct cua__reduce *r,
 				  chunk_fn *of_chunk)                                              \
 	{                                                                                          \
 		A v[CUA__TREE_THREADS], next;                                                      \
-		unsigned places = CUA__TREE_THREADS, warps, lanes;                                 \
+		unsigned used = CUA__TREE_THREADS, warps, lanes;                                   \
                                                                                                    \
 		for (uint64_t chunk = 0; chunk < shape->chunks; chunk++) {                         \
-			A *place = &v[chunk % CUA__TREE_THREADS];                                  \
+			A *accumulator = &v[chunk % CUA__TREE_THREADS];                            \
                                                                                                    \
 			if (partials)                                                              \
 				memcpy(&next, (const char *)partials + chunk * sizeof(A),          \
 				       sizeof(A));                                                 \
 			else                                                                       \
 				of_chunk(r, shape, chunk, &next);                                  \
-			*place = chunk < CUA__TREE_THREADS ? next                                  \
-							   : cua__tree_##combine(*place, next);    \
+			*accumulator = chunk < CUA__TREE_THREADS                                   \
+					       ? next                                              \
+					       : cua__tree_##combine(*accumulator, next);          \
 		}                                                                                  \
-		if (shape->chunks < places)                                                        \
-			places = (unsigned)shape->chunks;                                          \
-		warps = (places + 31) / 32;                                                        \
+		if (shape->chunks < used)                                                          \
+			used = (unsigned)shape->chunks;                                            \
+		warps = (used + 31) / 32;                                                          \
 		for (unsigned w = 0; w < warps; w++) {                                             \
-			lanes = places - w * 32 < 32 ? places - w * 32 : 32;                       \
+			lanes = used - w * 32 < 32 ? used - w * 32 : 32;                           \
 			(void)values_##kind(v + w * 32, 16, 1, lanes);                             \
 		}                                                                                  \
 		cua__tree_##store(r, shape->n, values_##kind(v, CUA__TREE_WARPS / 2, 32, warps));  \

@@ -17,7 +17,8 @@ struct __attribute__((may_alias, aligned(16))) cua__pack {
 };
 
 struct cua__cached {
-	uint64_t first, last; /* how to read what is evicted first, and what is kept */
+	uint64_t evict_first,
+		evict_normal; /* how to read what is evicted first, and what is kept */
 	uint32_t kept;        /* how many of 2^32 pieces are kept */
 };
 
@@ -30,8 +31,10 @@ CUA_FORCE struct cua__cached cua__cached(uint64_t bytes, uint64_t keeps)
 	if (bytes > keeps)
 		c.kept = (uint32_t)((float)keeps / (float)bytes * 4294967040.0f);
 	/* volatile, so that no load by these is before a wait for the kernels that write the array */
-	__asm__ volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(c.first));
-	__asm__ volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(c.last));
+	__asm__ volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;"
+			 : "=l"(c.evict_first));
+	__asm__ volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;"
+			 : "=l"(c.evict_normal));
 #else
 	(void)bytes;
 	(void)keeps;
@@ -42,7 +45,8 @@ CUA_FORCE struct cua__cached cua__cached(uint64_t bytes, uint64_t keeps)
 /* How to read around an address: the same for 32 KiB. */
 CUA_FORCE uint64_t cua__cached_policy(const struct cua__cached *c, const void *p)
 {
-	return (uint32_t)((uintptr_t)p >> 15) * 2654435769u <= c->kept ? c->last : c->first;
+	return (uint32_t)((uintptr_t)p >> 15) * 2654435769u <= c->kept ? c->evict_normal
+								       : c->evict_first;
 }
 
 /* 16 bytes, aligned, that nothing writes from the making of the policy to the end of the kernel. */

@@ -251,7 +251,7 @@ CUA_FORCE uint64_t cua__exact_warp_sum(uint32_t mask, uint64_t v)
 }
 
 /* The whole warp's windows to the block's digits. */
-CUA_FORCE void cua__exact_close(struct cua__exact_shared *s, const struct cua__exact_windows *w,
+CUA_FORCE void cua__exact_flush(struct cua__exact_shared *s, const struct cua__exact_windows *w,
 				int windows, uint32_t mask)
 {
 	CUA__UNROLL
@@ -291,7 +291,7 @@ CUA_FORCE double cua__exact_step(struct cua__exact_tile *t, const struct cua__ex
 }
 
 /* Adds an element, or a product. */
-CUA_FORCE void cua__exact_take(struct cua__exact_tile *t, const struct cua__exact_windows *w,
+CUA_FORCE void cua__exact_fold(struct cua__exact_tile *t, const struct cua__exact_windows *w,
 			       enum cua_type type, int dot, uint64_t a, uint64_t b)
 {
 	double x = cua__exact_double(type, a), y, error, v = x;
@@ -320,8 +320,8 @@ CUA_FORCE int cua__exact_fits(const struct cua__exact_tile *t)
 }
 
 /* A tile of so many elements, that fits, into the windows. */
-CUA_FORCE void cua__exact_keep(struct cua__exact_windows *w, const struct cua__exact_tile *t,
-			       enum cua_type type, int dot, uint32_t elements)
+CUA_FORCE void cua__exact_commit(struct cua__exact_windows *w, const struct cua__exact_tile *t,
+				 enum cua_type type, int dot, uint32_t elements)
 {
 	int windows = cua__exact_windows_of(type, dot);
 
@@ -361,7 +361,7 @@ CUA_FORCE int cua__exact_power(enum cua_type type, int dot, uint64_t a, uint64_t
 
 /* The pack of N elements at index i of m; zeros where there is none. */
 CUA_FORCE struct cua__pack cua__exact_pack_at(enum cua_type type, int N, const void *x, uint64_t i,
-					      uint64_t m, uint64_t how)
+					      uint64_t m, uint64_t policy)
 {
 	struct cua__pack p = {{0, 0, 0, 0}};
 	uint64_t v;
@@ -369,7 +369,7 @@ CUA_FORCE struct cua__pack cua__exact_pack_at(enum cua_type type, int N, const v
 	if (i >= m)
 		return p;
 	if (N > 1)
-		return cua__cached_load((const struct cua__pack *)x + i, how);
+		return cua__cached_load((const struct cua__pack *)x + i, policy);
 	v = cua__exact_load(type, x, i);
 	p.w[0] = (uint32_t)v;
 	p.w[1] = (uint32_t)(v >> 32);
@@ -384,7 +384,7 @@ CUA_FORCE struct cua__pack cua__exact_pack_at(enum cua_type type, int N, const v
 CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_windows *w,
 				enum cua_type type, int dot, int N, const void *x, const void *y,
 				uint64_t first, uint32_t stride, uint32_t packs, uint64_t m,
-				uint32_t mask, uint64_t how_x, uint64_t how_y)
+				uint32_t mask, uint64_t policy_x, uint64_t policy_y)
 {
 	const int windows = cua__exact_windows_of(type, dot);
 	const uint32_t lane = cua_port_lane();
@@ -396,18 +396,18 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 	for (int adding = 0; adding < 2; adding++) {
 		struct cua__pack a, b = none, next_a, next_b = none;
 
-		next_a = cua__exact_pack_at(type, N, x, first, m, how_x);
+		next_a = cua__exact_pack_at(type, N, x, first, m, policy_x);
 		if (dot)
-			next_b = cua__exact_pack_at(type, N, y, first, m, how_y);
+			next_b = cua__exact_pack_at(type, N, y, first, m, policy_y);
 		for (uint32_t l = 0; l < packs; l++) {
 			uint64_t next = first + (l + 1) * (uint64_t)stride;
 
 			a = next_a;
 			b = next_b;
 			if (l + 1 < packs) {
-				next_a = cua__exact_pack_at(type, N, x, next, m, how_x);
+				next_a = cua__exact_pack_at(type, N, x, next, m, policy_x);
 				if (dot)
-					next_b = cua__exact_pack_at(type, N, y, next, m, how_y);
+					next_b = cua__exact_pack_at(type, N, y, next, m, policy_y);
 			}
 			if (next - stride >= m)
 				break;
@@ -419,14 +419,14 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 				int fits, p;
 
 				cua__exact_clear(&t);
-				cua__exact_take(&t, w, type, dot, u, v);
+				cua__exact_fold(&t, w, type, dot, u, v);
 				fits = cua__exact_fits(&t);
 				if (!adding) {
 					p = cua__exact_power(type, dot, u, v);
 					power = p > power ? p : power;
 					votes += fits ? 1 : (uint64_t)1 << 32;
 				} else if (fits) {
-					cua__exact_keep(w, &t, type, dot, 1);
+					cua__exact_commit(w, &t, type, dot, 1);
 				} else {
 					cua__exact_add_element(s, type, dot, u, v);
 				}
@@ -446,7 +446,7 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 		k = cua__window_for(power, cua__exact_least(type, dot), cua__exact_most(type, dot));
 		/* a few elements that are far from the others do not move the windows */
 		if (power > -10000 && k != w->k && votes >> 32 > (votes & 0xffffffffu)) {
-			cua__exact_close(s, w, windows, mask);
+			cua__exact_flush(s, w, windows, mask);
 			cua__exact_open(w, windows, k);
 		}
 	}
@@ -470,8 +470,8 @@ CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_w
 	uint32_t tiles = 0;
 
 	for (uint64_t first = cua_port_block() * tile; first < m; first += stride) {
-		uint64_t how_x = cua__cached_policy(cached, xs + first);
-		uint64_t how_y = cua__cached_policy(cached, ys + first);
+		uint64_t policy_x = cua__cached_policy(cached, xs + first);
+		uint64_t policy_y = cua__cached_policy(cached, ys + first);
 		struct cua__pack a[MOST], b[MOST];
 		struct cua__exact_tile t;
 
@@ -479,27 +479,27 @@ CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_w
 		for (uint32_t l = 0; l < packs; l++) {
 			uint64_t i = first + (uint64_t)l * size + thread;
 
-			a[l] = cua__exact_pack_at(type, N, x, i, m, how_x);
-			b[l] = dot ? cua__exact_pack_at(type, N, y, i, m, how_y) : a[l];
+			a[l] = cua__exact_pack_at(type, N, x, i, m, policy_x);
+			b[l] = dot ? cua__exact_pack_at(type, N, y, i, m, policy_y) : a[l];
 		}
 		cua__exact_clear(&t);
 		CUA__UNROLL
 		for (uint32_t l = 0; l < packs; l++) {
 			CUA__UNROLL
 			for (int j = 0; j < N; j++)
-				cua__exact_take(&t, w, type, dot,
+				cua__exact_fold(&t, w, type, dot,
 						cua__exact_element(type, &a[l], j),
 						cua__exact_element(type, &b[l], j));
 		}
 		if (cua_port_ballot(mask, !cua__exact_fits(&t)))
 			cua__exact_retry(s, w, type, dot, N, x, y, first + thread, size, packs, m,
-					 mask, how_x, how_y);
+					 mask, policy_x, policy_y);
 		else
-			cua__exact_keep(w, &t, type, dot, packs * (uint32_t)N);
+			cua__exact_commit(w, &t, type, dot, packs * (uint32_t)N);
 		if (++tiles % CUA__EXACT_TILES == 0)
 			cua__exact_carry_block(s);
 	}
-	cua__exact_close(s, w, cua__exact_windows_of(type, dot), mask);
+	cua__exact_flush(s, w, cua__exact_windows_of(type, dot), mask);
 }
 
 /* The digits of the launch to its result, by the block that came last; in s they are complete. */

@@ -358,7 +358,7 @@ CUA_FORCE void cua__segment_join(enum cua_reduce_op op, enum cua_type type,
 				 const struct cua__segments *s, const struct cua__path *path,
 				 struct cua__segment_shared *sh, uint64_t n)
 {
-	const struct cua__part *parts = (const struct cua__part *)s->scratch;
+	const struct cua__path_part *parts = (const struct cua__path_part *)s->scratch;
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
 	/* neighbours to one thread, so that their order is kept */
 	uint64_t k = n / threads * thread + (thread < n % threads ? thread : n % threads), i;
@@ -402,7 +402,7 @@ CUA_FORCE void cua__segment_fast(enum cua_reduce_op op, enum cua_type type,
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
 	const uint64_t block = cua_port_block(), blocks = cua_port_grid_size();
-	struct cua__part *parts = (struct cua__part *)s->scratch, *part = &parts[block];
+	struct cua__path_part *parts = (struct cua__path_part *)s->scratch, *part = &parts[block];
 	struct cua__path path;
 	uint64_t length, d, end, i, j, first, carry = 0, before, total, last = 0;
 	uint32_t before_ended, total_ended;

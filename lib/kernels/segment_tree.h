@@ -113,7 +113,7 @@ CUA_FORCE int cua__fixed_list(const struct cua__fixed_lists *f, uint64_t first, 
 {
 	const uint32_t lane = cua_port_lane();
 	uint32_t upto = chunks, step, some = cua_port_ballot(CUA__FIXED_FULL, chunks != 0);
-	uint64_t slot = 0;
+	uint64_t first_entry = 0;
 	int listed;
 
 	CUA__UNROLL
@@ -123,25 +123,25 @@ CUA_FORCE int cua__fixed_list(const struct cua__fixed_lists *f, uint64_t first, 
 		upto += lane >= step ? below : 0;
 	}
 	if (lane == 31)
-		slot = cua_port_fetch_add_u64(&f->state->entries, upto, CUA_RELAXED,
-					      CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
-	slot = cua_port_shuffle_u64(CUA__FIXED_FULL, slot, 31) + upto - chunks;
-	listed = slot + chunks <= f->capacity;
+		first_entry = cua_port_fetch_add_u64(&f->state->entries, upto, CUA_RELAXED,
+						     CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	first_entry = cua_port_shuffle_u64(CUA__FIXED_FULL, first_entry, 31) + upto - chunks;
+	listed = first_entry + chunks <= f->capacity;
 	if (chunks && listed) {
-		CUA_WRITE(f->list[slot].segment, first + lane);
-		CUA_WRITE(f->list[slot].arrived, 0);
-	} else if (chunks && slot < f->capacity) {
-		cua_port_max_u64(&f->state->cut, f->capacity - slot, CUA_RELAXED, CUA_SCOPE_DEVICE,
-				 CUA_SPACE_GLOBAL);
+		CUA_WRITE(f->list[first_entry].segment, first + lane);
+		CUA_WRITE(f->list[first_entry].arrived, 0);
+	} else if (chunks && first_entry < f->capacity) {
+		cua_port_max_u64(&f->state->cut, f->capacity - first_entry, CUA_RELAXED,
+				 CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	}
 	some &= cua_port_ballot(CUA__FIXED_FULL, listed);
 	for (; some; some &= some - 1) {
 		const uint32_t from = cua_port_ffs_u32(some) - 1;
-		const uint64_t place = cua_port_shuffle_u64(CUA__FIXED_FULL, slot, from);
+		const uint64_t base = cua_port_shuffle_u64(CUA__FIXED_FULL, first_entry, from);
 		const uint32_t n = cua_port_shuffle_u32(CUA__FIXED_FULL, chunks, from);
 
 		for (uint32_t c = lane; c < n; c += 32)
-			CUA_WRITE(f->entry[place + c], place << CUA__FIXED_CHUNK_BITS | c);
+			CUA_WRITE(f->entry[base + c], base << CUA__FIXED_CHUNK_BITS | c);
 	}
 	return listed;
 }
@@ -185,21 +185,21 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
                                                                                                                          \
 	/* The pack at x + at of a strip; of zeros where there is nothing of it. whole: all of it may be read. */        \
 	CUA_FORCE struct cua__tree_pack_##kind cua__fixed_load_##kind(const T *x, int32_t at,                            \
-								      int32_t there, int whole)                          \
+								      int32_t length, int whole)                         \
 	{                                                                                                                \
 		enum { N = 16 / sizeof(T) };                                                                             \
 		struct cua__tree_pack_##kind v;                                                                          \
 		struct cua__pack words = {{0, 0, 0, 0}};                                                                 \
                                                                                                                          \
 		if (whole) {                                                                                             \
-			if (at < there)                                                                                  \
+			if (at < length)                                                                                 \
 				words = *(const struct cua__pack *)(const void *)(x + at);                               \
 			memcpy(&v, &words, sizeof(v));                                                                   \
 		} else {                                                                                                 \
 			memcpy(&v, &words, sizeof(v));                                                                   \
 			CUA__UNROLL                                                                                      \
 			for (int j = 0; j < N; j++)                                                                      \
-				if (at + j >= 0 && at + j < there)                                                       \
+				if (at + j >= 0 && at + j < length)                                                      \
 					v.v[j] = x[at + j];                                                              \
 		}                                                                                                        \
 		return v;                                                                                                \
@@ -207,7 +207,7 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
                                                                                                                          \
 	/* Zeros in place of what is before or after the strip. */                                                       \
 	CUA_FORCE void cua__fixed_cut_##kind(struct cua__tree_pack_##kind *v, int32_t at,                                \
-					     int32_t there)                                                              \
+					     int32_t length)                                                             \
 	{                                                                                                                \
 		enum { N = 16 / sizeof(T) };                                                                             \
 		T zero;                                                                                                  \
@@ -215,7 +215,7 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 		memset(&zero, 0, sizeof(zero));                                                                          \
 		CUA__UNROLL                                                                                              \
 		for (int j = 0; j < N; j++)                                                                              \
-			v->v[j] = (uint32_t)(at + j) < (uint32_t)there ? v->v[j] : zero;                                 \
+			v->v[j] = (uint32_t)(at + j) < (uint32_t)length ? v->v[j] : zero;                                \
 	}                                                                                                                \
                                                                                                                          \
 	/*                                                                                                             \
@@ -228,9 +228,10 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 	{                                                                                                                \
 		enum { N = 16 / sizeof(T), WIDTH = 32 * N, LOADS = CUA__TREE_LOADS };                                    \
 		const uint32_t lane = cua_port_lane();                                                                   \
-		const int32_t there = (int32_t)elements, full = (int32_t)rows * WIDTH,                                   \
+		const int32_t length = (int32_t)elements, full = (int32_t)rows * WIDTH,                                  \
 			      of_lane = (int32_t)(lane * N);                                                             \
-		const int32_t end = there + (int32_t)shift < full ? there + (int32_t)shift : full;                       \
+		const int32_t end =                                                                                      \
+			length + (int32_t)shift < full ? length + (int32_t)shift : full;                                 \
 		struct cua__tree_pack_##kind v[LOADS], last;                                                             \
 		C c[N];                                                                                                  \
 		A a[N];                                                                                                  \
@@ -239,33 +240,33 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 		for (unsigned j = 0; j < N; j++)                                                                         \
 			c[j] = cua__tree_##none();                                                                       \
 		/* what is moved out of the last row */                                                                  \
-		last = cua__fixed_load_##kind(x, full - (int32_t)shift + of_lane, there, whole);                         \
+		last = cua__fixed_load_##kind(x, full - (int32_t)shift + of_lane, length, whole);                        \
 		for (int32_t row = -(int32_t)shift; row < end - (int32_t)shift;                                          \
 		     row += LOADS * WIDTH) {                                                                             \
 			CUA__UNROLL                                                                                      \
 			for (int l = 0; l < LOADS; l++)                                                                  \
-				v[l] = cua__fixed_load_##kind(x, row + l * WIDTH + of_lane, there,                       \
-							      whole);                                                    \
+				v[l] = cua__fixed_load_##kind(x, row + l * WIDTH + of_lane,                              \
+							      length, whole);                                            \
 			CUA__UNROLL                                                                                      \
 			for (int l = 0; l < LOADS; l++) {                                                                \
 				const int32_t at = row + l * WIDTH;                                                      \
                                                                                                                          \
 				/* the same for all lanes */                                                             \
-				if (at >= there)                                                                         \
+				if (at >= length)                                                                        \
 					break;                                                                           \
-				if (at < 0 || at + WIDTH > there)                                                        \
-					cua__fixed_cut_##kind(&v[l], at + of_lane, there);                               \
+				if (at < 0 || at + WIDTH > length)                                                       \
+					cua__fixed_cut_##kind(&v[l], at + of_lane, length);                              \
 				CUA__UNROLL                                                                              \
 				for (unsigned j = 0; j < N; j++)                                                         \
-					c[j] = cua__tree_##kind##_take(one, c[j], v[l].v[j],                             \
+					c[j] = cua__tree_##kind##_fold(one, c[j], v[l].v[j],                             \
 								       v[l].v[j], 0);                                    \
 			}                                                                                                \
 		}                                                                                                        \
-		if (shift && full - (int32_t)shift < there) {                                                            \
-			cua__fixed_cut_##kind(&last, full - (int32_t)shift + of_lane, there);                            \
+		if (shift && full - (int32_t)shift < length) {                                                           \
+			cua__fixed_cut_##kind(&last, full - (int32_t)shift + of_lane, length);                           \
 			CUA__UNROLL                                                                                      \
 			for (unsigned j = 0; j < N; j++)                                                                 \
-				c[j] = cua__tree_##kind##_take(one, c[j], last.v[j], last.v[j],                          \
+				c[j] = cua__tree_##kind##_fold(one, c[j], last.v[j], last.v[j],                          \
 							       0);                                                       \
 		}                                                                                                        \
 		CUA__UNROLL                                                                                              \
@@ -298,16 +299,16 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 	/* The same of element `first` of x and those after it; none where there are 0. */                               \
 	CUA_FORCE A cua__fixed_strip_##kind(const struct cua__reduce *one,                                               \
 					    const struct cua__path *path, const void *array,                             \
-					    uint64_t first, uint64_t there, uint64_t rows)                               \
+					    uint64_t first, uint64_t length, uint64_t rows)                              \
 	{                                                                                                                \
 		const T *x = (const T *)array + first;                                                                   \
 		const uint32_t shift = (uint32_t)((uintptr_t)x % 16 / sizeof(T));                                        \
                                                                                                                          \
-		if (!there)                                                                                              \
+		if (!length)                                                                                             \
 			return cua__tree_##widen(one, cua__tree_##none(), 0, 0, 0);                                      \
-		if (cua__fixed_whole(path, first, there, shift, 16 / sizeof(T)))                                         \
-			return cua__fixed_packs_##kind(one, x, shift, there, rows, 1);                                   \
-		return cua__fixed_packs_##kind(one, x, shift, there, rows, 0);                                           \
+		if (cua__fixed_whole(path, first, length, shift, 16 / sizeof(T)))                                        \
+			return cua__fixed_packs_##kind(one, x, shift, length, rows, 1);                                  \
+		return cua__fixed_packs_##kind(one, x, shift, length, rows, 0);                                          \
 	}                                                                                                                \
                                                                                                                          \
 	/* A tiny segment, by one lane. */                                                                               \
@@ -317,7 +318,7 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 		enum { N = 16 / sizeof(T), PACKS = CUA__FIXED_TINY_PACKS };                                              \
 		const struct cua__reduce one = cua__segment_reduce(s);                                                   \
 		const T *x = (const T *)s->x + begin;                                                                    \
-		const uint32_t there = (uint32_t)n;                                                                      \
+		const uint32_t length = (uint32_t)n;                                                                     \
 		const int packed = ((uintptr_t)x & 15) == 0;                                                             \
 		struct cua__tree_pack_##kind v;                                                                          \
 		A sum[PACKS], a[N];                                                                                      \
@@ -327,8 +328,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 		CUA__UNROLL                                                                                              \
 		for (uint32_t p = 0; p < PACKS; p++) {                                                                   \
 			sum[p] = cua__tree_##widen(&one, cua__tree_##none(), 0, 0, 0);                                   \
-			if (p * N < there) {                                                                             \
-				if (packed && p * N + N <= there) {                                                      \
+			if (p * N < length) {                                                                            \
+				if (packed && p * N + N <= length) {                                                     \
 					struct cua__pack words =                                                         \
 						*(const struct cua__pack *)(const void *)(x +                            \
 											  p * N);                        \
@@ -337,13 +338,13 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 				} else {                                                                                 \
 					CUA__UNROLL                                                                      \
 					for (uint32_t j = 0; j < N; j++)                                                 \
-						v.v[j] = p * N + j < there ? x[p * N + j] : zero;                        \
+						v.v[j] = p * N + j < length ? x[p * N + j] : zero;                       \
 				}                                                                                        \
 				CUA__UNROLL                                                                              \
 				for (uint32_t j = 0; j < N; j++)                                                         \
 					a[j] = cua__tree_##widen(                                                        \
 						&one,                                                                    \
-						cua__tree_##kind##_take(&one, cua__tree_##none(),                        \
+						cua__tree_##kind##_fold(&one, cua__tree_##none(),                        \
 									v.v[j], zero, 0),                                \
 						0, 0, 0);                                                                \
 				CUA__UNROLL                                                                              \
@@ -385,7 +386,7 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 		const uint32_t shift = (uint32_t)((uintptr_t)x % 16 / sizeof(T));                                        \
 		const uint32_t lane = cua_port_lane(), of = lane % LANES;                                                \
 		/* less than any place, where there is nothing */                                                        \
-		const int32_t there = n ? (int32_t)n : -N,                                                               \
+		const int32_t length = n ? (int32_t)n : -N,                                                              \
 			      first = (int32_t)(of * N) - (int32_t)shift;                                                \
 		const int whole = !cua_port_ballot(                                                                      \
 			CUA__FIXED_FULL, n && !cua__fixed_whole(path, begin, n, shift, N));                              \
@@ -397,14 +398,14 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 			CUA__UNROLL                                                                                      \
 			for (int q = 0; q < ROWS * PACKS; q++)                                                           \
 				v[q / PACKS][q % PACKS] = cua__fixed_load_##kind(                                        \
-					x, first + q * LANES * N, there, 1);                                             \
-			last = cua__fixed_load_##kind(x, first + ROWS * WIDTH, there, 1);                                \
+					x, first + q * LANES * N, length, 1);                                            \
+			last = cua__fixed_load_##kind(x, first + ROWS * WIDTH, length, 1);                               \
 		} else {                                                                                                 \
 			CUA__UNROLL                                                                                      \
 			for (int q = 0; q < ROWS * PACKS; q++)                                                           \
 				v[q / PACKS][q % PACKS] = cua__fixed_load_##kind(                                        \
-					x, first + q * LANES * N, there, 0);                                             \
-			last = cua__fixed_load_##kind(x, first + ROWS * WIDTH, there, 0);                                \
+					x, first + q * LANES * N, length, 0);                                            \
+			last = cua__fixed_load_##kind(x, first + ROWS * WIDTH, length, 0);                               \
 		}                                                                                                        \
 		CUA__UNROLL                                                                                              \
 		for (int p = 0; p < PACKS; p++) {                                                                        \
@@ -413,18 +414,18 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 				c[p][j] = cua__tree_##none();                                                            \
 			CUA__UNROLL                                                                                      \
 			for (int row = 0; row < ROWS; row++) {                                                           \
-				cua__fixed_cut_##kind(&v[row][p],                                                        \
-						      first + row * WIDTH + p * LANES * N, there);                       \
+				cua__fixed_cut_##kind(                                                                   \
+					&v[row][p], first + row * WIDTH + p * LANES * N, length);                        \
 				CUA__UNROLL                                                                              \
 				for (int j = 0; j < N; j++)                                                              \
-					c[p][j] = cua__tree_##kind##_take(                                               \
+					c[p][j] = cua__tree_##kind##_fold(                                               \
 						&one, c[p][j], v[row][p].v[j], v[row][p].v[j], 0);                       \
 			}                                                                                                \
 		}                                                                                                        \
-		cua__fixed_cut_##kind(&last, first + ROWS * WIDTH, there);                                               \
+		cua__fixed_cut_##kind(&last, first + ROWS * WIDTH, length);                                              \
 		CUA__UNROLL                                                                                              \
 		for (int j = 0; j < N; j++)                                                                              \
-			c[0][j] = cua__tree_##kind##_take(&one, c[0][j], last.v[j], last.v[j], 0);                       \
+			c[0][j] = cua__tree_##kind##_fold(&one, c[0][j], last.v[j], last.v[j], 0);                       \
 		CUA__UNROLL                                                                                              \
 		for (int p = 0; p < PACKS; p++) {                                                                        \
 			CUA__UNROLL                                                                                      \
@@ -486,14 +487,14 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 		A v = cua__tree_##widen(one, cua__tree_##none(), 0, 0, 0), sum;                                          \
                                                                                                                          \
 		for (uint32_t w = 0; w < CUA__TREE_WARPS; w++) {                                                         \
-			uint64_t first = (c * CUA__TREE_WARPS + w) * strip, there;                                       \
+			uint64_t first = (c * CUA__TREE_WARPS + w) * strip, length;                                      \
                                                                                                                          \
 			if (first >= n)                                                                                  \
 				break;                                                                                   \
-			there = n - first < strip ? n - first : strip;                                                   \
+			length = n - first < strip ? n - first : strip;                                                  \
 			sum = cua__tree_lanes_##kind(cua__fixed_strip_##kind(one, path, s->x,                            \
-									     begin + first, there,                       \
-									     rows),                                      \
+									     begin + first,                              \
+									     length, rows),                              \
 						     16);                                                                \
 			sum = cua__tree_from_##kind(sum, 0);                                                             \
 			if (cua_port_lane() == w)                                                                        \
@@ -597,8 +598,8 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 		enum { WORDS = sizeof(A) / 8 };                                                                          \
 		const struct cua__reduce one = cua__segment_reduce(s);                                                   \
 		const uint64_t entry = CUA_READ(f->entry[e]);                                                            \
-		const uint64_t slot = entry >> CUA__FIXED_CHUNK_BITS;                                                    \
-		struct cua__fixed_long *l = &f->list[slot];                                                              \
+		const uint64_t first_entry = entry >> CUA__FIXED_CHUNK_BITS;                                             \
+		struct cua__fixed_long *l = &f->list[first_entry];                                                       \
 		const uint64_t i = CUA_READ(l->segment), begin = cua__path_offset(path, i);                              \
 		const uint64_t n = cua__path_offset(path, i + 1) - begin;                                                \
 		const struct cua__tree_shape shape = cua__tree_shape(n, sizeof(T));                                      \
@@ -622,21 +623,22 @@ CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps,
 				return;                                                                                  \
 			cua_port_sync_warp(CUA__FIXED_FULL);                                                             \
 			v = cua__tree_##widen(&one, cua__tree_##none(), 0, 0, 0);                                        \
-			for (uint32_t place = 0; place < CUA__TREE_THREADS; place += 32) {                               \
+			for (uint32_t base = 0; base < CUA__TREE_THREADS; base += 32) {                                  \
 				sum = cua__tree_##widen(&one, cua__tree_##none(), 0, 0, 0);                              \
-				for (uint64_t c = place + lane; c < shape.chunks;                                        \
+				for (uint64_t c = base + lane; c < shape.chunks;                                         \
 				     c += CUA__TREE_THREADS) {                                                           \
 					A partial;                                                                       \
                                                                                                                          \
 					for (unsigned w = 0; w < WORDS; w++)                                             \
 						words[w] = CUA_READ(                                                     \
-							f->partial[(slot + c) * CUA__TREE_WORDS +                        \
+							f->partial[(first_entry + c) *                                   \
+									   CUA__TREE_WORDS +                             \
 								   w]);                                                  \
 					memcpy(&partial, words, sizeof(partial));                                        \
 					sum = cua__tree_##combine(sum, partial);                                         \
 				}                                                                                        \
 				sum = cua__tree_from_##kind(cua__tree_lanes_##kind(sum, 16), 0);                         \
-				if (lane == place / 32)                                                                  \
+				if (lane == base / 32)                                                                   \
 					v = sum;                                                                         \
 			}                                                                                                \
 			v = cua__tree_lanes_##kind(v, CUA__TREE_WARPS / 2);                                              \

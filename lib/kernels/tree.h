@@ -77,7 +77,7 @@ struct cua__wide {
 };
 
 /* The greatest key, and the first element that has it; UINT64_MAX where every key is 0. */
-struct cua__place_of {
+struct cua__key_index {
 	uint64_t key, index;
 };
 
@@ -210,7 +210,7 @@ CUA_FORCE uint64_t cua__tree_sum_b32_none(void)
 	return 0;
 }
 
-CUA_FORCE uint64_t cua__tree_sum_b32_take(const struct cua__reduce *r, uint64_t c, uint32_t a,
+CUA_FORCE uint64_t cua__tree_sum_b32_fold(const struct cua__reduce *r, uint64_t c, uint32_t a,
 					  uint32_t b, uint32_t row)
 {
 	uint32_t turn = (0 - (a >> 31)) & (uint32_t)r->absolute;
@@ -234,9 +234,10 @@ CUA_FORCE struct cua__wide cua__tree_wide_sub(struct cua__wide a, struct cua__wi
 }
 
 CUA_FORCE struct cua__wide cua__tree_sum_b32_widen(const struct cua__reduce *r, uint64_t c,
-						   uint64_t taken, uint64_t first, uint64_t columns)
+						   uint64_t folded, uint64_t first,
+						   uint64_t columns)
 {
-	struct cua__wide v = {c, 0}, moved = {r->sign * taken, 0};
+	struct cua__wide v = {c, 0}, moved = {r->sign * folded, 0};
 
 	(void)first;
 	(void)columns;
@@ -265,7 +266,7 @@ CUA_FORCE struct cua__wide cua__tree_sum_b64_none(void)
 	return none;
 }
 
-CUA_FORCE struct cua__wide cua__tree_sum_b64_take(const struct cua__reduce *r, struct cua__wide c,
+CUA_FORCE struct cua__wide cua__tree_sum_b64_fold(const struct cua__reduce *r, struct cua__wide c,
 						  uint64_t a, uint64_t b, uint32_t row)
 {
 	uint64_t turn = (0 - (a >> 63)) & r->absolute, v = ((a ^ turn) - turn) ^ r->sign;
@@ -277,9 +278,10 @@ CUA_FORCE struct cua__wide cua__tree_sum_b64_take(const struct cua__reduce *r, s
 }
 
 CUA_FORCE struct cua__wide cua__tree_sum_b64_widen(const struct cua__reduce *r, struct cua__wide c,
-						   uint64_t taken, uint64_t first, uint64_t columns)
+						   uint64_t folded, uint64_t first,
+						   uint64_t columns)
 {
-	struct cua__wide moved = {(taken & 1) << 63, taken >> 1};
+	struct cua__wide moved = {(folded & 1) << 63, folded >> 1};
 
 	(void)first;
 	(void)columns;
@@ -293,25 +295,25 @@ CUA_FORCE uint64_t cua__tree_extend(const struct cua__reduce *r, uint32_t a)
 }
 
 /* Dot products of integers, modulo 2^64. */
-CUA_FORCE uint64_t cua__tree_dot_b32_take(const struct cua__reduce *r, uint64_t c, uint32_t a,
+CUA_FORCE uint64_t cua__tree_dot_b32_fold(const struct cua__reduce *r, uint64_t c, uint32_t a,
 					  uint32_t b, uint32_t row)
 {
 	(void)row;
 	return c + cua__tree_extend(r, a) * cua__tree_extend(r, b);
 }
 
-CUA_FORCE uint64_t cua__tree_dot_b64_take(const struct cua__reduce *r, uint64_t c, uint64_t a,
+CUA_FORCE uint64_t cua__tree_dot_b64_fold(const struct cua__reduce *r, uint64_t c, uint64_t a,
 					  uint64_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return c + a * b;
 }
 
-CUA_FORCE uint64_t cua__tree_u64_widen(const struct cua__reduce *r, uint64_t c, uint64_t taken,
+CUA_FORCE uint64_t cua__tree_u64_widen(const struct cua__reduce *r, uint64_t c, uint64_t folded,
 				       uint64_t first, uint64_t columns)
 {
 	CUA__TREE_UNUSED(r, first, columns);
-	(void)taken;
+	(void)folded;
 	return c;
 }
 
@@ -332,14 +334,14 @@ CUA_FORCE uint64_t cua__tree_product_b32_none(void)
 	return 1;
 }
 
-CUA_FORCE uint64_t cua__tree_product_b32_take(const struct cua__reduce *r, uint64_t c, uint32_t a,
+CUA_FORCE uint64_t cua__tree_product_b32_fold(const struct cua__reduce *r, uint64_t c, uint32_t a,
 					      uint32_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return c * cua__tree_extend(r, a);
 }
 
-CUA_FORCE uint64_t cua__tree_product_b64_take(const struct cua__reduce *r, uint64_t c, uint64_t a,
+CUA_FORCE uint64_t cua__tree_product_b64_fold(const struct cua__reduce *r, uint64_t c, uint64_t a,
 					      uint64_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -352,21 +354,21 @@ CUA_FORCE uint64_t cua__tree_u64_multiply(uint64_t a, uint64_t b)
 }
 
 /* Elements that are not zero; r->keep is without the sign where -0 is zero. */
-CUA_FORCE uint64_t cua__tree_count_b16_take(const struct cua__reduce *r, uint64_t c, uint16_t a,
+CUA_FORCE uint64_t cua__tree_count_b16_fold(const struct cua__reduce *r, uint64_t c, uint16_t a,
 					    uint16_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return c + ((a & (uint16_t)r->keep) != 0);
 }
 
-CUA_FORCE uint64_t cua__tree_count_b32_take(const struct cua__reduce *r, uint64_t c, uint32_t a,
+CUA_FORCE uint64_t cua__tree_count_b32_fold(const struct cua__reduce *r, uint64_t c, uint32_t a,
 					    uint32_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return c + ((a & (uint32_t)r->keep) != 0);
 }
 
-CUA_FORCE uint64_t cua__tree_count_b64_take(const struct cua__reduce *r, uint64_t c, uint64_t a,
+CUA_FORCE uint64_t cua__tree_count_b64_fold(const struct cua__reduce *r, uint64_t c, uint64_t a,
 					    uint64_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -379,7 +381,7 @@ CUA_FORCE float cua__tree_sum_f16_none(void)
 	return 0;
 }
 
-CUA_FORCE float cua__tree_sum_f16_take(const struct cua__reduce *r, float c, struct cua_f16 a,
+CUA_FORCE float cua__tree_sum_f16_fold(const struct cua__reduce *r, float c, struct cua_f16 a,
 				       struct cua_f16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -387,18 +389,18 @@ CUA_FORCE float cua__tree_sum_f16_take(const struct cua__reduce *r, float c, str
 	return cua_port_add_rn_f32(c, cua__f32_of_f16(a));
 }
 
-CUA_FORCE float cua__tree_dot_f16_take(const struct cua__reduce *r, float c, struct cua_f16 a,
+CUA_FORCE float cua__tree_dot_f16_fold(const struct cua__reduce *r, float c, struct cua_f16 a,
 				       struct cua_f16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return cua_port_add_rn_f32(c, cua_port_mul_rn_f32(cua__f32_of_f16(a), cua__f32_of_f16(b)));
 }
 
-CUA_FORCE double cua__tree_f32_widen(const struct cua__reduce *r, float c, uint64_t taken,
+CUA_FORCE double cua__tree_f32_widen(const struct cua__reduce *r, float c, uint64_t folded,
 				     uint64_t first, uint64_t columns)
 {
 	CUA__TREE_UNUSED(r, first, columns);
-	(void)taken;
+	(void)folded;
 	return (double)c;
 }
 
@@ -407,7 +409,7 @@ CUA_FORCE double cua__tree_sum_f64_none(void)
 	return 0;
 }
 
-CUA_FORCE double cua__tree_sum_bf16_take(const struct cua__reduce *r, double c, struct cua_bf16 a,
+CUA_FORCE double cua__tree_sum_bf16_fold(const struct cua__reduce *r, double c, struct cua_bf16 a,
 					 struct cua_bf16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -415,7 +417,7 @@ CUA_FORCE double cua__tree_sum_bf16_take(const struct cua__reduce *r, double c, 
 	return cua_port_add_rn_f64(c, (double)cua__f32_of_bf16(a));
 }
 
-CUA_FORCE double cua__tree_sum_f32_take(const struct cua__reduce *r, double c, float a, float b,
+CUA_FORCE double cua__tree_sum_f32_fold(const struct cua__reduce *r, double c, float a, float b,
 					uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -423,7 +425,7 @@ CUA_FORCE double cua__tree_sum_f32_take(const struct cua__reduce *r, double c, f
 		c, (double)cua__from_bits_f32(cua__bits_f32(a) & (uint32_t)r->keep));
 }
 
-CUA_FORCE double cua__tree_sum_f64_take(const struct cua__reduce *r, double c, double a, double b,
+CUA_FORCE double cua__tree_sum_f64_fold(const struct cua__reduce *r, double c, double a, double b,
 					uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -431,7 +433,7 @@ CUA_FORCE double cua__tree_sum_f64_take(const struct cua__reduce *r, double c, d
 }
 
 /* The products of bf16 and f32 are exact. */
-CUA_FORCE double cua__tree_dot_bf16_take(const struct cua__reduce *r, double c, struct cua_bf16 a,
+CUA_FORCE double cua__tree_dot_bf16_fold(const struct cua__reduce *r, double c, struct cua_bf16 a,
 					 struct cua_bf16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -439,25 +441,25 @@ CUA_FORCE double cua__tree_dot_bf16_take(const struct cua__reduce *r, double c, 
 		c, cua_port_mul_rn_f64((double)cua__f32_of_bf16(a), (double)cua__f32_of_bf16(b)));
 }
 
-CUA_FORCE double cua__tree_dot_f32_take(const struct cua__reduce *r, double c, float a, float b,
+CUA_FORCE double cua__tree_dot_f32_fold(const struct cua__reduce *r, double c, float a, float b,
 					uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return cua_port_add_rn_f64(c, cua_port_mul_rn_f64((double)a, (double)b));
 }
 
-CUA_FORCE double cua__tree_dot_f64_take(const struct cua__reduce *r, double c, double a, double b,
+CUA_FORCE double cua__tree_dot_f64_fold(const struct cua__reduce *r, double c, double a, double b,
 					uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return cua_port_add_rn_f64(c, cua_port_mul_rn_f64(a, b));
 }
 
-CUA_FORCE double cua__tree_f64_widen(const struct cua__reduce *r, double c, uint64_t taken,
+CUA_FORCE double cua__tree_f64_widen(const struct cua__reduce *r, double c, uint64_t folded,
 				     uint64_t first, uint64_t columns)
 {
 	CUA__TREE_UNUSED(r, first, columns);
-	(void)taken;
+	(void)folded;
 	return c;
 }
 
@@ -481,28 +483,28 @@ CUA_FORCE double cua__tree_product_f64_none(void)
 	return 1;
 }
 
-CUA_FORCE double cua__tree_product_f16_take(const struct cua__reduce *r, double c, struct cua_f16 a,
+CUA_FORCE double cua__tree_product_f16_fold(const struct cua__reduce *r, double c, struct cua_f16 a,
 					    struct cua_f16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return cua_port_mul_rn_f64(c, (double)cua__f32_of_f16(a));
 }
 
-CUA_FORCE double cua__tree_product_bf16_take(const struct cua__reduce *r, double c,
+CUA_FORCE double cua__tree_product_bf16_fold(const struct cua__reduce *r, double c,
 					     struct cua_bf16 a, struct cua_bf16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return cua_port_mul_rn_f64(c, (double)cua__f32_of_bf16(a));
 }
 
-CUA_FORCE double cua__tree_product_f32_take(const struct cua__reduce *r, double c, float a, float b,
+CUA_FORCE double cua__tree_product_f32_fold(const struct cua__reduce *r, double c, float a, float b,
 					    uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return cua_port_mul_rn_f64(c, (double)a);
 }
 
-CUA_FORCE double cua__tree_product_f64_take(const struct cua__reduce *r, double c, double a,
+CUA_FORCE double cua__tree_product_f64_fold(const struct cua__reduce *r, double c, double a,
 					    double b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -531,11 +533,11 @@ CUA_FORCE struct cua_complex_f64 cua__tree_complex_add(struct cua_complex_f64 a,
 }
 
 CUA_FORCE struct cua_complex_f64 cua__tree_complex_widen(const struct cua__reduce *r,
-							 struct cua_complex_f64 c, uint64_t taken,
+							 struct cua_complex_f64 c, uint64_t folded,
 							 uint64_t first, uint64_t columns)
 {
 	CUA__TREE_UNUSED(r, first, columns);
-	(void)taken;
+	(void)folded;
 	return c;
 }
 
@@ -554,7 +556,7 @@ CUA_FORCE struct cua_complex_f64 cua__tree_complex_product(const struct cua__red
 	return p;
 }
 
-CUA_FORCE struct cua_complex_f64 cua__tree_sum_c64_take(const struct cua__reduce *r,
+CUA_FORCE struct cua_complex_f64 cua__tree_sum_c64_fold(const struct cua__reduce *r,
 							struct cua_complex_f64 c,
 							struct cua_complex_f64 a,
 							struct cua_complex_f64 b, uint32_t row)
@@ -563,7 +565,7 @@ CUA_FORCE struct cua_complex_f64 cua__tree_sum_c64_take(const struct cua__reduce
 	return cua__tree_complex_add(c, a);
 }
 
-CUA_FORCE struct cua_complex_f64 cua__tree_dot_c64_take(const struct cua__reduce *r,
+CUA_FORCE struct cua_complex_f64 cua__tree_dot_c64_fold(const struct cua__reduce *r,
 							struct cua_complex_f64 c,
 							struct cua_complex_f64 a,
 							struct cua_complex_f64 b, uint32_t row)
@@ -579,7 +581,7 @@ CUA_FORCE struct cua_complex_f64 cua__tree_of_c32(struct cua_complex_f32 a)
 	return v;
 }
 
-CUA_FORCE struct cua_complex_f64 cua__tree_sum_c32_take(const struct cua__reduce *r,
+CUA_FORCE struct cua_complex_f64 cua__tree_sum_c32_fold(const struct cua__reduce *r,
 							struct cua_complex_f64 c,
 							struct cua_complex_f32 a,
 							struct cua_complex_f32 b, uint32_t row)
@@ -588,7 +590,7 @@ CUA_FORCE struct cua_complex_f64 cua__tree_sum_c32_take(const struct cua__reduce
 	return cua__tree_complex_add(c, cua__tree_of_c32(a));
 }
 
-CUA_FORCE struct cua_complex_f64 cua__tree_dot_c32_take(const struct cua__reduce *r,
+CUA_FORCE struct cua_complex_f64 cua__tree_dot_c32_fold(const struct cua__reduce *r,
 							struct cua_complex_f64 c,
 							struct cua_complex_f32 a,
 							struct cua_complex_f32 b, uint32_t row)
@@ -625,7 +627,7 @@ CUA_FN void cua__tree_complex_store(const struct cua__reduce *r, uint64_t n,
 	{                                                                                          \
 		return 0;                                                                          \
 	}                                                                                          \
-	CUA_FORCE uint##bits##_t cua__tree_order_b##bits##_take(                                   \
+	CUA_FORCE uint##bits##_t cua__tree_order_b##bits##_fold(                                   \
 		const struct cua__reduce *r, uint##bits##_t c, uint##bits##_t a, uint##bits##_t b, \
 		uint32_t row)                                                                      \
 	{                                                                                          \
@@ -635,24 +637,24 @@ CUA_FN void cua__tree_complex_store(const struct cua__reduce *r, uint64_t n,
 		return key > c ? key : c;                                                          \
 	}                                                                                          \
 	CUA_FORCE uint64_t cua__tree_order_b##bits##_widen(const struct cua__reduce *r,            \
-							   uint##bits##_t c, uint64_t taken,       \
+							   uint##bits##_t c, uint64_t folded,      \
 							   uint64_t first, uint64_t columns)       \
 	{                                                                                          \
 		CUA__TREE_UNUSED(r, first, columns);                                               \
-		(void)taken;                                                                       \
+		(void)folded;                                                                      \
 		return c;                                                                          \
 	}                                                                                          \
 	struct cua__tree_first_b##bits {                                                           \
 		uint##bits##_t key;                                                                \
 		uint32_t row;                                                                      \
 	};                                                                                         \
-	CUA_FORCE struct cua__tree_first_b##bits cua__tree_place_b##bits##_none(void)              \
+	CUA_FORCE struct cua__tree_first_b##bits cua__tree_index_b##bits##_none(void)              \
 	{                                                                                          \
 		struct cua__tree_first_b##bits none = {0, 0};                                      \
                                                                                                    \
 		return none;                                                                       \
 	}                                                                                          \
-	CUA_FORCE struct cua__tree_first_b##bits cua__tree_place_b##bits##_take(                   \
+	CUA_FORCE struct cua__tree_first_b##bits cua__tree_index_b##bits##_fold(                   \
 		const struct cua__reduce *r, struct cua__tree_first_b##bits c, uint##bits##_t a,   \
 		uint##bits##_t b, uint32_t row)                                                    \
 	{                                                                                          \
@@ -663,13 +665,13 @@ CUA_FN void cua__tree_complex_store(const struct cua__reduce *r, uint64_t n,
 		c.key = key > c.key ? key : c.key;                                                 \
 		return c;                                                                          \
 	}                                                                                          \
-	CUA_FORCE struct cua__place_of cua__tree_place_b##bits##_widen(                            \
-		const struct cua__reduce *r, struct cua__tree_first_b##bits c, uint64_t taken,     \
+	CUA_FORCE struct cua__key_index cua__tree_index_b##bits##_widen(                           \
+		const struct cua__reduce *r, struct cua__tree_first_b##bits c, uint64_t folded,    \
 		uint64_t first, uint64_t columns)                                                  \
 	{                                                                                          \
-		struct cua__place_of v;                                                            \
+		struct cua__key_index v;                                                           \
                                                                                                    \
-		CUA__TREE_UNUSED(r, taken, first);                                                 \
+		CUA__TREE_UNUSED(r, folded, first);                                                \
 		v.key = c.key;                                                                     \
 		v.index = c.key ? first + c.row * columns : UINT64_MAX;                            \
 		return v;                                                                          \
@@ -683,8 +685,8 @@ CUA_FORCE uint64_t cua__tree_order_combine(uint64_t a, uint64_t b)
 	return b > a ? b : a;
 }
 
-CUA_FORCE struct cua__place_of cua__tree_place_combine(struct cua__place_of a,
-						       struct cua__place_of b)
+CUA_FORCE struct cua__key_index cua__tree_index_combine(struct cua__key_index a,
+							struct cua__key_index b)
 {
 	return b.key > a.key || (b.key == a.key && b.index < a.index) ? b : a;
 }
@@ -709,7 +711,7 @@ CUA_FN void cua__tree_order_store(const struct cua__reduce *r, uint64_t n, uint6
 }
 
 /* Where all keys are 0, they are equal, and the first element stands for them. */
-CUA_FN void cua__tree_place_store(const struct cua__reduce *r, uint64_t n, struct cua__place_of v)
+CUA_FN void cua__tree_index_store(const struct cua__reduce *r, uint64_t n, struct cua__key_index v)
 {
 	*(uint64_t *)r->result = n && v.index == UINT64_MAX ? 0 : v.index;
 }
@@ -729,7 +731,7 @@ CUA_FORCE struct cua__tree_shifted cua__tree_moments_none(void)
 	return none;
 }
 
-CUA_FORCE struct cua__tree_shifted cua__tree_moments_take(struct cua__tree_shifted c, double a,
+CUA_FORCE struct cua__tree_shifted cua__tree_moments_fold(struct cua__tree_shifted c, double a,
 							  uint32_t row)
 {
 	double distance;
@@ -742,15 +744,15 @@ CUA_FORCE struct cua__tree_shifted cua__tree_moments_take(struct cua__tree_shift
 }
 
 CUA_FORCE struct cua__moments cua__tree_moments_widen(const struct cua__reduce *r,
-						      struct cua__tree_shifted c, uint64_t taken,
+						      struct cua__tree_shifted c, uint64_t folded,
 						      uint64_t first, uint64_t columns)
 {
 	struct cua__moments v = {0, 0, 0};
 	double distance;
 
 	CUA__TREE_UNUSED(r, first, columns);
-	if (taken) {
-		v.n = (double)taken;
+	if (folded) {
+		v.n = (double)folded;
 		distance = cua_port_div_rn_f64(c.sum, v.n);
 		v.mean = cua_port_add_rn_f64(c.shift, distance);
 		v.squares = cua_port_sub_rn_f64(c.squares, cua_port_mul_rn_f64(c.sum, distance));
@@ -786,12 +788,12 @@ CUA_FN void cua__tree_moments_store(const struct cua__reduce *r, uint64_t n, str
 }
 
 #define CUA__TREE_DEFINE_MOMENTS(t, T, value)                                                      \
-	CUA_FORCE struct cua__tree_shifted cua__tree_moments_##t##_take(                           \
+	CUA_FORCE struct cua__tree_shifted cua__tree_moments_##t##_fold(                           \
 		const struct cua__reduce *r, struct cua__tree_shifted c, T a, T b, uint32_t row)   \
 	{                                                                                          \
 		(void)r;                                                                           \
 		(void)b;                                                                           \
-		return cua__tree_moments_take(c, value, row);                                      \
+		return cua__tree_moments_fold(c, value, row);                                      \
 	}
 CUA__TREE_DEFINE_MOMENTS(b32, uint32_t, (double)(int64_t)cua__tree_extend(r, a))
 CUA__TREE_DEFINE_MOMENTS(b64, uint64_t, r->sign ? (double)(int64_t)a : (double)a)
@@ -811,7 +813,7 @@ CUA_FORCE struct cua__norm cua__tree_norm_f64_none(void)
 	return none;
 }
 
-CUA_FORCE struct cua__norm cua__tree_norm_f64_take(const struct cua__reduce *r, struct cua__norm c,
+CUA_FORCE struct cua__norm cua__tree_norm_f64_fold(const struct cua__reduce *r, struct cua__norm c,
 						   double a, double b, uint32_t row)
 {
 	double size = cua__from_bits_f64(cua__bits_f64(a) & r->keep);
@@ -828,11 +830,11 @@ CUA_FORCE struct cua__norm cua__tree_norm_f64_take(const struct cua__reduce *r, 
 }
 
 CUA_FORCE struct cua__norm cua__tree_norm_f64_widen(const struct cua__reduce *r, struct cua__norm c,
-						    uint64_t taken, uint64_t first,
+						    uint64_t folded, uint64_t first,
 						    uint64_t columns)
 {
 	CUA__TREE_UNUSED(r, first, columns);
-	(void)taken;
+	(void)folded;
 	return c;
 }
 
@@ -903,12 +905,12 @@ CUA_FN void cua__tree_norm_store(const struct cua__reduce *r, uint64_t n, struct
 	  order_combine, order_store)                                                              \
 	X(order_b64, uint64_t, 0, uint64_t, uint64_t, order_b64_none, order_b64_widen,             \
 	  order_combine, order_store)                                                              \
-	X(place_b16, uint16_t, 0, struct cua__tree_first_b16, struct cua__place_of,                \
-	  place_b16_none, place_b16_widen, place_combine, place_store)                             \
-	X(place_b32, uint32_t, 0, struct cua__tree_first_b32, struct cua__place_of,                \
-	  place_b32_none, place_b32_widen, place_combine, place_store)                             \
-	X(place_b64, uint64_t, 0, struct cua__tree_first_b64, struct cua__place_of,                \
-	  place_b64_none, place_b64_widen, place_combine, place_store)                             \
+	X(index_b16, uint16_t, 0, struct cua__tree_first_b16, struct cua__key_index,               \
+	  index_b16_none, index_b16_widen, index_combine, index_store)                             \
+	X(index_b32, uint32_t, 0, struct cua__tree_first_b32, struct cua__key_index,               \
+	  index_b32_none, index_b32_widen, index_combine, index_store)                             \
+	X(index_b64, uint64_t, 0, struct cua__tree_first_b64, struct cua__key_index,               \
+	  index_b64_none, index_b64_widen, index_combine, index_store)                             \
 	X(count_b16, uint16_t, 0, uint64_t, uint64_t, sum_b32_none, u64_widen, u64_add, u64_store) \
 	X(count_b32, uint32_t, 0, uint64_t, uint64_t, sum_b32_none, u64_widen, u64_add, u64_store) \
 	X(count_b64, uint64_t, 0, uint64_t, uint64_t, sum_b32_none, u64_widen, u64_add, u64_store)

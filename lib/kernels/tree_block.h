@@ -105,13 +105,13 @@ struct cua__tree_scratch {
                                                                                                        \
 		for (; row + at_once <= rows; row += at_once) {                                        \
 			struct cua__tree_pack_##kind a[MOST], b[MOST];                                 \
-			uint64_t how_x = cua__cached_policy(cached, *x);                               \
-			uint64_t how_y = cua__cached_policy(cached, *y);                               \
+			uint64_t policy_x = cua__cached_policy(cached, *x);                            \
+			uint64_t policy_y = cua__cached_policy(cached, *y);                            \
                                                                                                        \
 			CUA__UNROLL                                                                    \
 			for (unsigned l = 0; l < at_once; l++) {                                       \
-				a[l] = cua__tree_load_##kind(*x, aligned, how_x);                      \
-				b[l] = two ? cua__tree_load_##kind(*y, aligned, how_y) : a[l];         \
+				a[l] = cua__tree_load_##kind(*x, aligned, policy_x);                   \
+				b[l] = two ? cua__tree_load_##kind(*y, aligned, policy_y) : a[l];      \
 				*x += WIDTH;                                                           \
 				*y += WIDTH;                                                           \
 			}                                                                              \
@@ -119,7 +119,7 @@ struct cua__tree_scratch {
 			for (unsigned l = 0; l < at_once; l++) {                                       \
 				CUA__UNROLL                                                            \
 				for (unsigned j = 0; j < N; j++)                                       \
-					c[j] = cua__tree_##kind##_take(r, c[j], a[l].v[j],             \
+					c[j] = cua__tree_##kind##_fold(r, c[j], a[l].v[j],             \
 								       b[l].v[j], row + l);            \
 			}                                                                              \
 		}                                                                                      \
@@ -154,7 +154,7 @@ struct cua__tree_scratch {
 			int more = pack + j < left;                                                    \
                                                                                                        \
 			if (more)                                                                      \
-				c[j] = cua__tree_##kind##_take(r, c[j], x[j], y[j], rows);             \
+				c[j] = cua__tree_##kind##_fold(r, c[j], x[j], y[j], rows);             \
 			v[j] = cua__tree_##widen(r, c[j], rows + (uint64_t)more, first + pack + j,     \
 						 WIDTH);                                               \
 		}                                                                                      \
