@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions on a GPU. Here is the plain way: one kernel, whose blocks read with a stride of the grid, 16 bytes
- * a load and several loads in flight a thread, and which then finishes across its blocks. What is FIXED, and
- * what the plain way does not have, goes through the tree (tree.h).
+ * Reductions on a GPU. This file has the plain path: a single kernel, which also finishes across
+ * its blocks. Its blocks read the array with a stride of the grid. Each thread has several 16-byte
+ * loads in flight. Mode FIXED, and every operation or type that the plain path lacks, uses the tree
+ * (tree.h).
  */
 #include "config.h"
 
@@ -11,15 +12,18 @@
 #include "launch.h"
 #include "cuda_tree.h"
 
-/* Threads of an SM that hold loads in flight: enough to saturate the memory, with 64 registers each. */
+/*
+ * Threads of a multiprocessor with loads in flight, at 64 registers each: enough to saturate the
+ * memory.
+ */
 #define THREADS_PER_SM 1024
 #define AUTO_BLOCK_SIZE 256
 #define MAX_BLOCK_SIZE 1024
 #define MAX_BLOCKS_PER_SM 16
-/* 16-byte loads in flight a thread, all arrays together. */
+/* 16-byte loads in flight per thread, over all arrays. */
 #define LOADS 8
 
-/* One kernel's types and operations. */
+/* The types and operations of a kernel. */
 #define DEFINE_REDUCTION(name, op_name, type_name, T_, A_, R_, family, element_, value_, nothing_) \
 	struct name {                                                                              \
 		typedef T_ T;                                                                      \
@@ -79,8 +83,8 @@ template <typename Pack> __device__ __forceinline__ Pack load_pack(const Pack *p
 }
 
 /*
- * Adds this thread's part of m packs to the accumulators. A tile is what a block loads at once; the
- * last one may be shorter.
+ * Adds this thread's share of m packs to the accumulators. The block processes a tile of AT_ONCE
+ * packs per thread in each step; the last tile may be shorter.
  */
 template <typename P, int N, int AT_ONCE>
 __device__ __forceinline__ void reduce_packs(typename P::A (&acc)[4], const typename P::T *x,
@@ -128,7 +132,7 @@ __device__ __forceinline__ void reduce_packs(typename P::A (&acc)[4], const type
 	}
 }
 
-/* One thread's part of all elements. */
+/* Reduces this thread's share of all elements. */
 template <typename P>
 __device__ __forceinline__ typename P::A reduce_part(const struct cua__reduce &r, uint64_t n,
 						     uint64_t block)
@@ -141,7 +145,7 @@ __device__ __forceinline__ typename P::A reduce_part(const struct cua__reduce &r
 	typename P::A acc[4] = {0, 0, 0, 0};
 
 	if (P::DOT && (((uintptr_t)x ^ (uintptr_t)y) & 15)) {
-		/* no 16-byte boundary in common */
+		/* x and y have no 16-byte boundary in common */
 		reduce_packs<P, 1, LOADS>(acc, x, y, n, block, r.blocks, cached);
 	} else {
 		uint64_t head = (-(uintptr_t)x & 15) / sizeof(T), m, tail;
@@ -152,7 +156,10 @@ __device__ __forceinline__ typename P::A reduce_part(const struct cua__reduce &r
 		tail = head + m * N;
 		reduce_packs<P, N, P::DOT ? LOADS / 2 : LOADS>(acc, x + head, y + head, m, block,
 							       r.blocks, cached);
-		/* fewer than N at either end; a block may have fewer threads than that */
+		/*
+		 * fewer than N elements remain at either end; a block may have fewer threads than
+		 * that
+		 */
 		if (block == 0) {
 			for (uint64_t i = threadIdx.x; i < head; i += blockDim.x)
 				acc[0] = P::combine(acc[0], P::element(x[i], P::DOT ? y[i] : x[i]));
@@ -163,7 +170,10 @@ __device__ __forceinline__ typename P::A reduce_part(const struct cua__reduce &r
 	return P::combine(P::combine(acc[0], acc[1]), P::combine(acc[2], acc[3]));
 }
 
-/* Without the 1 the compiler aims at 32 registers, and so at one load in flight a thread. */
+/*
+ * Without the bound of 1 block, the compiler limits itself to 32 registers and keeps a single load
+ * in flight per thread.
+ */
 template <typename P>
 __global__ void __launch_bounds__(MAX_BLOCK_SIZE, 1)
 	reduce_kernel(const __grid_constant__ struct cua__reduce r)
@@ -181,7 +191,7 @@ __global__ void __launch_bounds__(MAX_BLOCK_SIZE, 1)
 
 } // namespace
 
-/* Blocks that take as many chunks each, all of them running at once. */
+/* Chooses a grid that is resident as a whole and divides the chunks evenly among its blocks. */
 static void plan_tree(struct cua_context *ctx, struct cua__reduce *r)
 {
 	uint64_t chunks = cua__tree_shape(r->n, cua_type_size(r->type)).chunks;
@@ -206,7 +216,7 @@ static void cuda_plan(struct cua_context *ctx, struct cua__reduce *r)
 		return;
 	}
 	r->kind = CUA__TREE_NONE;
-	/* a lock is handed over once a block, so there it is better to have few */
+	/* each block takes the lock once, so few blocks are better */
 	if (!r->block_size)
 		r->block_size = locked ? MAX_BLOCK_SIZE : AUTO_BLOCK_SIZE;
 	if (r->blocks)
@@ -238,5 +248,5 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__reduc
 	return CUA_ERROR_TYPE;
 }
 
-/* In the order of the struct. */
+/* In the order of the struct's members. */
 const struct cua__reduce_ops cua__cuda_reduce = {cuda_plan, cuda_run};

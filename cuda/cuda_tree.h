@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels of the tree (lib/tree_block.h): each tree_*.cu has a part of the kinds, to be compiled side by side. */
+/*
+ * The kernels of the tree (lib/tree_block.h). Each tree_*.cu has a subset of the kinds, so that
+ * they compile in parallel.
+ */
 #ifndef CUATOMIC_CUDA_TREE_H
 #define CUATOMIC_CUDA_TREE_H
 
@@ -7,8 +10,8 @@
 #include "launch.h"
 
 /*
- * Blocks that a multiprocessor is sure to run at once. So few, because the compiler then keeps all loads of a
- * thread in flight.
+ * Resident blocks guaranteed per multiprocessor. With so few blocks the compiler keeps all loads of
+ * a thread in flight.
  */
 #define TREE_BLOCKS_PER_SM 2
 
@@ -27,7 +30,7 @@
 	case CUA__TREE_##kind:                                                                     \
 		return cua__launch_early(ctx, tree_##kind, r->blocks, CUA__TREE_THREADS, 0, *r);
 
-/* All the kernels of one file, and the function that launches them. */
+/* Defines the kernels of a file and the function that launches them. */
 #define DEFINE_KERNELS(run, LIST)                                                                  \
 	LIST(DEFINE_KERNEL)                                                                        \
 	extern "C" enum cua_status run(struct cua_context *ctx, const struct cua__reduce *r)       \

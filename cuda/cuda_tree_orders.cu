@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Minima, maxima, where they are, and counts, in the order of the tree. */
+/* Minima, maxima, their indexes, and counts, in the order of the tree. */
 #include "config.h"
 
 #include "cuda_tree.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reductions: which kind and result type a call has, and its checks. */
+/* Reductions: argument checks, and the choice of kind and result type. */
 #include "config.h"
 
 #include "kernels/exact_windows.h"
@@ -16,7 +16,9 @@ static int is_complex(enum cua_type type)
 	return type == CUA_COMPLEX_F32 || type == CUA_COMPLEX_F64;
 }
 
-/* The kinds of tree.h by the element type, in the order of `column`; for complex numbers CUA__TREE_NONE. */
+/*
+ * The kinds of tree.h by element type, in the order of column(). Complex types have CUA__TREE_NONE.
+ */
 #define KINDS_BY_BITS(kind)                                                                        \
 	{                                                                                          \
 		CUA__TREE_##kind##_b32, CUA__TREE_##kind##_b64, CUA__TREE_##kind##_b16,            \
@@ -86,7 +88,7 @@ enum cua__tree_kind cua__reduce_kind(enum cua_reduce_op op, enum cua_type type)
 	}
 }
 
-/* The type of the result where none is asked for. */
+/* The result type if the options name none. */
 static enum cua_type result_type(enum cua_reduce_op op, enum cua_type type)
 {
 	int is_signed = type == CUA_I32 || type == CUA_I64;
@@ -106,7 +108,7 @@ static enum cua_type result_type(enum cua_reduce_op op, enum cua_type type)
 	return is_signed && op != CUA_REDUCE_SUM_ABS ? CUA_I64 : CUA_U64;
 }
 
-/* Whether a result may be given in another type: a wider one of its sort. */
+/* Whether a result may have type `wanted`: a wider type, real or complex like the element type. */
 static int may_widen(enum cua_reduce_op op, enum cua_type type, enum cua_type wanted)
 {
 	if (op == CUA_REDUCE_MIN || op == CUA_REDUCE_MAX || result_type(op, type) == CUA_U64)
@@ -117,7 +119,7 @@ static int may_widen(enum cua_reduce_op op, enum cua_type type, enum cua_type wa
 	       cua_type_size(wanted) > cua_type_size(type);
 }
 
-/* What the functions of a kind want to know. */
+/* Sets the parameters that the functions of a kind read. */
 static void describe(struct cua__reduce *r)
 {
 	unsigned bits = 8 * (unsigned)cua_type_size(r->type);
@@ -148,14 +150,14 @@ static void describe(struct cua__reduce *r)
 	case CUA_F32: r->finite = 0x7f800000u, r->quiet = 0x7fc00000u; break;
 	default: r->finite = 0x7ff0000000000000u, r->quiet = 0x7ff8000000000000u; break;
 	}
-	/* a sum, and nothing else, minds the signs */
+	/* only SUM and MEAN use the sign bits of the elements */
 	if (r->op != CUA_REDUCE_SUM && r->op != CUA_REDUCE_MEAN)
 		r->keep = r->low;
 }
 
 int cua__reduce_has_plain(const struct cua__reduce *r)
 {
-	/* a result in another type than the default one is of the tree */
+	/* only the tree has results of another type than the default */
 	if (r->result_type != result_type(r->op, r->type))
 		return 0;
 #define HAS_PLAIN(name, op_name, type_name, T, A, R, family, element, value, nothing)              \
@@ -170,7 +172,7 @@ int cua__reduce_in_any_order(const struct cua__reduce *r)
 	if (r->mode == CUA_REDUCE_FAST)
 		return 1;
 	switch (r->kind) {
-	/* integers, exactly or modulo 2^64; the first of the least; numbers of elements */
+	/* integers, exact or modulo 2^64; indexes of the first extreme element; counts */
 	case CUA__TREE_sum_b32:
 	case CUA__TREE_sum_b64:
 	case CUA__TREE_dot_b32:
@@ -195,7 +197,7 @@ static int has_second(enum cua_reduce_op op)
 	return op == CUA_REDUCE_DOT || op == CUA_REDUCE_DOT_CONJ;
 }
 
-/* The arguments that cua_reduce and cua_reduce_workspace have in common, into a plan. */
+/* Checks the arguments that cua_reduce and cua_reduce_workspace share, and makes a plan of them. */
 static enum cua_status plan(struct cua_context *ctx, const struct cua_reduce_options *options,
 			    enum cua_reduce_op op, enum cua_type type, size_t n,
 			    struct cua__reduce *r)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What both backends' reductions share. There are two ways to reduce:
- *   the tree (tree.h), for every operation, type and mode but EXACT;
- *   the plain way, for those operations that can finish by an atomic or under a lock. Each is one of four: the
- *   sum of u64 or f64, or the maximum of unsigned keys of 32 or 64 bits (cuatomic/reduce.h), all with zeros as
- *   the identity.
+ * Declarations that both backends' reductions share. A reduction takes one of two paths:
+ * - The tree (tree.h) serves every operation, type and mode except EXACT.
+ * - The plain path serves the operations that can finish by an atomic or under a lock. Its
+ *   accumulator is a sum of u64 or f64, or a maximum of unsigned 32-bit or 64-bit keys
+ *   (cuatomic/reduce.h). Zeros are the identity of all four.
  */
 #ifndef CUATOMIC_BACKEND_REDUCE_BACKEND_H
 #define CUATOMIC_BACKEND_REDUCE_BACKEND_H
 
 #include "backend/internal.h"
 
-/* The ways through the elements that tree.h defines, X(kind). */
+/* The kinds that tree.h defines, X(kind). */
 /* clang-format off */
 #define CUA__TREE_KINDS(X)                                                                         \
 	X(sum_b32) X(sum_b64) X(sum_f16) X(sum_bf16) X(sum_f32) X(sum_f64) X(sum_c32) X(sum_c64)   \
@@ -34,45 +34,56 @@ enum cua__tree_kind {
 #undef CUA__TREE_KIND
 };
 
-/* A checked call, with everything as the backend addresses it. */
+/* A checked call. All pointers are as the backend addresses them. */
 struct cua__reduce {
 	enum cua_reduce_op op;
 	enum cua_type type, result_type;
 	enum cua_reduce_mode mode;
 	enum cua_finish_mode finish_mode;
-	enum cua__tree_kind kind; /* 0: the plain way */
+	enum cua__tree_kind kind; /* 0: the plain path */
 	uint32_t blocks, block_size;
 	uint64_t n;
-	const uint64_t *count; /* NULL, or where the number of elements is, if it is less than n */
-	const void *x, *y;     /* y is x where there is one array */
+	const uint64_t *count; /* NULL, or the address of a smaller element count */
+	const void *x, *y;     /* y is x if the operation has a single array */
 	void *result;
-	void *partials; /* one a block, or one a chunk; NULL where none are needed */
+	void *partials; /* a value per block or per chunk; NULL if none are needed */
 	struct cua_finish *finish;
-	uint64_t kept_bytes; /* of an array, that a GPU's L2 keeps for the next reader */
-	/* What tells apart the operations and types of one kind, in as many bits as an element has; see tree.h. */
+	uint64_t kept_bytes; /* bytes of an array that a GPU's L2 keeps for the next reader */
+	/*
+	 * Parameters that distinguish the operations and types of a kind, as wide as an element;
+	 * see tree.h.
+	 */
 	uint64_t top, sign, keep, low, finite, flip, quiet, absolute;
 	double conjugate;
 };
 
 struct cua__reduce_ops {
-	/* Replaces finish_mode, blocks and block_size by choices where they are 0; reads the rest but addresses. */
+	/*
+	 * Chooses finish_mode, blocks and block_size where they are 0. Reads the other members
+	 * except addresses.
+	 */
 	void (*plan)(struct cua_context *ctx, struct cua__reduce *r);
 	enum cua_status (*run)(struct cua_context *ctx, const struct cua__reduce *r);
 };
 
-/* The way of an operation on a type through the elements; NONE where there is no such operation. */
+/*
+ * The kind that reduces this type by this operation; CUA__TREE_NONE if the operation does not
+ * support it.
+ */
 enum cua__tree_kind cua__reduce_kind(enum cua_reduce_op op, enum cua_type type);
 
-/* Whether the plain way has this operation, type and type of result. */
+/* Whether the plain path has this operation, element type and result type. */
 int cua__reduce_has_plain(const struct cua__reduce *r);
 
-/* Whether the elements may be taken in any order: where no bit is promised, and where none depends on it. */
+/*
+ * Whether the order of elements is free: no bits are promised (FAST), or none depend on the order.
+ */
 int cua__reduce_in_any_order(const struct cua__reduce *r);
 
-/* The bytes of partial results that the tree needs. */
+/* Bytes of partial results that the tree needs. */
 size_t cua__tree_partials(const struct cua__reduce *r);
 
-/* The elements of a call: n, or what is found in memory if that is less. */
+/* The number of elements of a call: the lesser of n and *count. */
 CUA_FN uint64_t cua__reduce_count(const struct cua__reduce *r)
 {
 	uint64_t count = r->count ? *r->count : r->n;
@@ -80,11 +91,14 @@ CUA_FN uint64_t cua__reduce_count(const struct cua__reduce *r)
 	return count < r->n ? count : r->n;
 }
 
-/* The tree on the CPU: by the context's threads, or by the caller alone. The kernels are in cuda/tree_*.cu. */
+/*
+ * The tree on the CPU: by the context's threads, or by the caller alone. The GPU's kernels are in
+ * cuda/tree_*.cu.
+ */
 enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce *r);
 void cua__cpu_tree_serial(const struct cua__reduce *r);
 
-/* A float result; every NaN becomes the same one. */
+/* Rounds a result to float. Every NaN becomes the same NaN. */
 CUA_FORCE float cua__round_f32(double v)
 {
 	return v != v ? cua__from_bits_f32(0x7fc00000u) : (float)v;
@@ -95,13 +109,15 @@ CUA_FORCE double cua__round_f64(double v)
 	return v != v ? cua__from_bits_f64(0x7ff8000000000000u) : v;
 }
 
-/* Where the state lies in the context's control memory. */
+/* Offset of the state in the context's control block. */
 #define CUA__REDUCE_CONTROL 0
 
 /*
- * X(name, op, type, element type, accumulator, result type, family,
- *   the accumulator of elements a (and b), the result of accumulator t, the result for n = 0)
- * Those of one array, which segments have too, and with the dot products all that have a plain way.
+ * X(name, op, type, element type, accumulator type, result type, family, accumulator of elements a
+ * (and b), result of accumulator t, result for n = 0)
+ *
+ * CUA__REDUCE_SINGLE lists the operations on a single array, which segmented reductions share.
+ * CUA__REDUCE_LIST adds the dot products; it lists every operation of the plain path.
  */
 #define CUA__REDUCE_SINGLE(X)                                                                      \
 	X(sum_u32, SUM, U32, uint32_t, uint64_t, uint64_t, sum_u64, a, t, 0)                       \

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions on the CPU in the plain way, for finishes by an atomic or under a lock: a worker is a block of
- * one thread, which reduces a contiguous part and then finishes as a block of a kernel does. All others go
- * through the tree.
+ * The plain path of reductions on the CPU, for the finishes by an atomic or under a lock. A worker
+ * acts as a block of 1 thread: it reduces a contiguous range, then finishes as a block of a kernel
+ * does. All other reductions use the tree (cpu_tree.c).
  */
 #include "config.h"
 
 #include "backend/reduce_backend.h"
 
-/* Fewer elements than this are not worth a thread. */
+/* A thread is started only for at least this many elements. */
 #define GRAIN 32768
 
 /*
- * Accumulators that do not wait for each other: enough for the vector units and their latency.
- * Unrolled, so that they stay in registers.
+ * Independent accumulators, enough to fill the vector units over the latency of an operation. The
+ * loops over them are unrolled, so they stay in registers.
  */
 #define CHAINS 16
 

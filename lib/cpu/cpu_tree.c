@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions on the CPU in the order of tree.h, and in mode FAST in one that is quicker here. A worker takes the
- * columns of a chunk side by side, many rows at a time, in loops over the columns that the compiler makes vectors of.
+ * Reductions on the CPU in the order of tree.h, and for mode FAST in an order that is faster on a
+ * CPU. A worker reduces the columns of a chunk side by side, several rows in each step. The
+ * compiler vectorizes the loops over the columns.
  */
 #include "config.h"
 
@@ -10,31 +11,39 @@
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                  \
 	!defined(__SANITIZE_THREAD__)
-/* Loops in wider vectors than the library is compiled for, chosen when they run. */
+/*
+ * Loops with wider vectors than the library's baseline; the processor's level is chosen at run
+ * time.
+ */
 #define HAVE_LEVELS 1
 #include <immintrin.h>
 #endif
 
-/* Fewer bytes than this are not worth a thread. */
+/* A thread is started only for at least this many bytes. */
 #define GRAIN_BYTES 131072
 
-/* How far FAST makes strips longer: up to so many rows, and while each worker has so many chunks. */
+/*
+ * Mode FAST doubles the rows of a strip up to FAST_ROWS, while each worker keeps FAST_CHUNKS
+ * chunks.
+ */
 #define FAST_ROWS 128
 #define FAST_CHUNKS 8
-/* And the packs of a row, of sums and of dot products, for memory to be read nearly in its order. */
+/* Packs per row in mode FAST. Short rows make the loops read memory nearly front to back. */
 #define FAST_SUM_PACKS 16
 #define FAST_DOT_PACKS 8
 
 typedef void chunk_fn(const struct cua__reduce *r, const struct cua__tree_shape *shape,
 		      uint64_t chunk, void *partial);
 
-/* The elements from number `first` on. An array of no elements may be NULL, which is no address to add to. */
+/*
+ * The elements from index `first` on. An empty array may be NULL, and adding to NULL is undefined.
+ */
 static inline const void *elements_from(const void *p, uint64_t first, size_t size)
 {
 	return first ? (const char *)p + first * size : p;
 }
 
-/* The second array; without one the first, so that every kind can compute an address. */
+/* The second array. Without one, the first array, so that every kind can compute an address. */
 static inline const void *second_array(const struct cua__reduce *r)
 {
 	return r->y ? r->y : r->x;
@@ -49,7 +58,10 @@ static inline const void *second_array(const struct cua__reduce *r)
 	FOLD(kind, 4) FOLD(kind, 5) FOLD(kind, 6) FOLD(kind, 7)
 /* clang-format on */
 
-/* Where a pack has at least n columns: from one array to another, which the compiler makes vectors of. */
+/*
+ * If a pack has at least n columns: combines neighbours of `from` into `to`. The compiler
+ * vectorizes a loop between two arrays.
+ */
 #define PAIR(combine, from, to, n)                                                                 \
 	if (N >= n) {                                                                              \
 		for (size_t j = 0; j < WIDTH / n; j++)                                             \
@@ -58,7 +70,7 @@ static inline const void *second_array(const struct cua__reduce *r)
 	}
 
 #define DEFINE_STRIP(kind, T, two, C, A, none, widen, combine, store)                              \
-	/* Values 0 to used - 1 of 2 * half that lie `apart`. */                                   \
+	/* Combines values 0 to used - 1 of 2 * half values with stride `apart`. */                \
 	static inline __attribute__((always_inline))                                               \
 	A values_##kind(A *v, unsigned half, unsigned apart, unsigned used)                        \
 	{                                                                                          \
@@ -133,7 +145,7 @@ static inline const void *second_array(const struct cua__reduce *r)
 	}
 CUA__TREE_LIST(DEFINE_STRIP)
 
-/* packs: those of a row, 32 in the tree. A strip has as many elements whatever they are. */
+/* packs: packs per row, 32 in the tree. The number of elements of a strip does not depend on it. */
 #define DEFINE_CHUNK(name, target, kind, T, A, combine, packs)                                     \
 	target static void name(const struct cua__reduce *r, const struct cua__tree_shape *shape,  \
 				uint64_t chunk, void *partial)                                     \
@@ -157,8 +169,8 @@ CUA__TREE_LIST(DEFINE_STRIP)
 	}
 
 /*
- * The same source for each width of vectors, as far as it gains by them. Under the sanitizers, which take long to
- * compile them, there is one.
+ * The same source for each vector width that makes it faster. Builds with sanitizers have only the
+ * baseline, because the wide loops compile slowly there.
  */
 #define TREE_CHUNK(level, target, kind, T, A, combine)                                             \
 	DEFINE_CHUNK(chunk_##kind##_##level, target, kind, T, A, combine, 32)
@@ -172,7 +184,10 @@ CUA__TREE_LIST(DEFINE_PLAIN)
 #define DEFINE_AVX2(kind, T, two, C, A, none, widen, combine, store)                               \
 	TREE_CHUNK(avx2, AVX2, kind, T, A, combine)
 #define FAST_PACKS(two) (two ? FAST_DOT_PACKS : FAST_SUM_PACKS)
-/* Kinds that have a function of their own below, in place of the last one: for others SECOND finds DEFINE_CHUNK. */
+/*
+ * Kinds with a hand-written AVX-512 function below. For the other kinds SECOND expands to
+ * DEFINE_CHUNK.
+ */
 #define NO_CHUNK(...)
 #define OWN_sum_b32 , NO_CHUNK
 #define OWN_sum_f16 , NO_CHUNK
@@ -190,12 +205,15 @@ CUA__TREE_SUMS(DEFINE_WIDE)
 CUA__TREE_DOTS(DEFINE_WIDE)
 
 /*
- * Mode FAST, by instructions that a compiler's loops do not get: the conversion of halves, and sums and products of
- * 32-bit integers with 64 bits.
+ * Mode FAST by intrinsics, because compilers do not vectorize these loops well: the conversion of
+ * f16, and 64-bit sums and products of 32-bit integers.
  */
 #define FAST_VECTORS 4
 
-/* Of a chunk: where it begins, and its elements of so many bytes. */
+/*
+ * The number of elements of a chunk, for elements of `size` bytes; *first is the chunk's first
+ * element.
+ */
 static inline uint64_t fast_extent(const struct cua__tree_shape *shape, uint64_t chunk, size_t size,
 				   uint64_t *first)
 {
@@ -209,7 +227,10 @@ AVX512 static inline __attribute__((always_inline)) void
 fast_halves(const struct cua__reduce *r, const struct cua__tree_shape *shape, uint64_t chunk,
 	    void *partial, int dot)
 {
-	/* no more floats are added up in a column than in one of FAST_ROWS rows of FAST_DOT_PACKS packs */
+	/*
+	 * a float column sums at most as many elements as a column of FAST_ROWS rows of
+	 * FAST_DOT_PACKS packs
+	 */
 	enum {
 		N = 16,
 		COLUMNS = FAST_VECTORS * N,
@@ -334,7 +355,9 @@ AVX512 static void fast_dot_b32_avx512(const struct cua__reduce *r,
 }
 #endif
 
-/* The result, from the partial results of the chunks or, without them, of the elements. */
+/*
+ * Computes the result from the chunks' partial results, or from the elements if partials is NULL.
+ */
 #define DEFINE_FINISH(kind, T, two, C, A, none, widen, combine, store)                             \
 	static void finish_##kind(const struct cua__reduce *r,                                     \
 				  const struct cua__tree_shape *shape, const void *partials,       \
@@ -368,7 +391,7 @@ CUA__TREE_LIST(DEFINE_FINISH)
 
 static const struct {
 	size_t element, partial;
-	/* from the narrowest to the widest vectors; NULL as the one before */
+	/* from the narrowest to the widest vectors; NULL: use the previous level */
 	chunk_fn *chunk[3];
 	chunk_fn *fast[3];
 	void (*finish)(const struct cua__reduce *r, const struct cua__tree_shape *shape,
@@ -429,7 +452,7 @@ size_t cua__tree_partials(const struct cua__reduce *r)
 	struct cua__tree_shape shape = cua__tree_shape(r->n, size);
 	uint64_t chunks = shape.chunks;
 
-	/* fewer elements may have more chunks */
+	/* a smaller count can have more chunks than n, at most CUA__TREE_CHUNKS */
 	if (r->count && shape.rows > CUA__TREE_ROWS)
 		chunks = CUA__TREE_CHUNKS;
 	return (size_t)chunks * kinds[r->kind].partial;
@@ -456,7 +479,7 @@ static void work(void *arg, unsigned worker, unsigned workers)
 	size_t chunk, end;
 	fenv_t caller;
 
-	/* the rounding is to nearest, and subnormals are numbers, whatever the caller chose */
+	/* rounds to nearest and keeps subnormals, independent of the caller's environment */
 	cua__float_mode_begin(&caller);
 	if (workers == 1) {
 		kinds[r->kind].finish(r, &job->shape, NULL, of_chunk);
@@ -478,7 +501,7 @@ enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce 
 	unsigned workers =
 		r->blocks ? r->blocks : cua__workers(ctx, job.shape.n, GRAIN_BYTES / size);
 
-	/* longer strips, where nothing is promised of the bits, have less to combine */
+	/* no bits are promised: longer strips leave fewer values to combine */
 	while (cua__reduce_in_any_order(r) && job.shape.rows < FAST_ROWS &&
 	       job.shape.chunks / FAST_CHUNKS >= workers) {
 		job.shape.rows *= 2;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mode of floating-point arithmetic that IEEE 754 has by default: to nearest even, subnormals as they are,
- * no traps. A program may have set another one for its threads; one that is linked with -ffast-math takes
- * subnormals as zeros.
+ * The default floating-point environment of IEEE 754: rounding to nearest even, gradual underflow,
+ * no traps. A program may set another environment for its threads. A program linked with
+ * -ffast-math treats subnormals as zeros.
  */
 #ifndef CUATOMIC_CPU_FLOAT_MODE_H
 #define CUATOMIC_CPU_FLOAT_MODE_H
 
 #include <fenv.h>
 
-/* Sets the mode of this thread; the former one, with its exceptions, comes back at the end. */
+/*
+ * Sets this thread's environment to the default and saves the caller's. cua__float_mode_end
+ * restores it, with its exception flags.
+ */
 static inline void cua__float_mode_begin(fenv_t *before)
 {
 	fegetenv(before);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading arrays that are larger than a GPU's L2. Read again and again, as iterative methods do, such an array
- * evicts each of its lines before the next reader comes. So a part of it, as much as the L2 keeps, is read as
- * usual, and the rest marked as what to evict first: the next reader finds that part. It is spread over the
- * array, for both memories to be read at once, and depends on the addresses alone, so that different readers keep
- * the same.
+ * Cache policy for arrays larger than a GPU's L2. An iterative method reads such an array again and
+ * again, and each pass evicts every line before the next pass reaches it. So a part of the array,
+ * as large as the L2 can keep, is read with normal priority. The rest is marked evict-first, and
+ * the next reader finds the kept part in the L2.
+ *
+ * The kept part is spread over the array, so L2 and DRAM are read at the same time. It depends on
+ * addresses alone, so different readers keep the same part.
  */
 #ifndef CUATOMIC_KERNELS_CACHED_H
 #define CUATOMIC_KERNELS_CACHED_H
@@ -17,12 +19,11 @@ struct __attribute__((may_alias, aligned(16))) cua__pack {
 };
 
 struct cua__cached {
-	uint64_t evict_first,
-		evict_normal; /* how to read what is evicted first, and what is kept */
-	uint32_t kept;        /* how many of 2^32 pieces are kept */
+	uint64_t evict_first, evict_normal; /* cache policies */
+	uint32_t kept; /* the share of pieces that are kept, in units of 2^-32 */
 };
 
-/* For so many bytes in all, of which the L2 keeps the second number. */
+/* The policies for reading `bytes` bytes in all, of which the L2 keeps `keeps`. */
 CUA_FORCE struct cua__cached cua__cached(uint64_t bytes, uint64_t keeps)
 {
 	struct cua__cached c = {0, 0, 0xffffffffu};
@@ -30,7 +31,10 @@ CUA_FORCE struct cua__cached cua__cached(uint64_t bytes, uint64_t keeps)
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 	if (bytes > keeps)
 		c.kept = (uint32_t)((float)keeps / (float)bytes * 4294967040.0f);
-	/* volatile, so that no load by these is before a wait for the kernels that write the array */
+	/*
+	 * volatile: no load under these policies may precede the wait for kernels that write the
+	 * array
+	 */
 	__asm__ volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;"
 			 : "=l"(c.evict_first));
 	__asm__ volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;"
@@ -42,14 +46,17 @@ CUA_FORCE struct cua__cached cua__cached(uint64_t bytes, uint64_t keeps)
 	return c;
 }
 
-/* How to read around an address: the same for 32 KiB. */
+/* The policy for an address. It is the same within 32 KiB. */
 CUA_FORCE uint64_t cua__cached_policy(const struct cua__cached *c, const void *p)
 {
 	return (uint32_t)((uintptr_t)p >> 15) * 2654435769u <= c->kept ? c->evict_normal
 								       : c->evict_first;
 }
 
-/* 16 bytes, aligned, that nothing writes from the making of the policy to the end of the kernel. */
+/*
+ * Loads 16 aligned bytes. Nothing may write them from the creation of the policy to the kernel's
+ * end.
+ */
 CUA_FORCE struct cua__pack cua__cached_load(const void *p, uint64_t policy)
 {
 	struct cua__pack v;
