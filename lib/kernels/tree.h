@@ -1,27 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions in an order of their own: a tree that depends on the number of elements and on their type
- * alone. So the result has the same bits on every GPU, for every grid, alignment and stream, and on the CPU.
+ * Reductions in a fixed order: a tree that depends on the number of elements and their type alone.
+ * So the result has the same bits on every GPU, for every grid, alignment and stream, and on the
+ * CPU.
  *
- * The tree. A pack is 16 bytes of elements, a row 32 packs, one a lane of a warp. A strip is a number of rows
- * one after the other, a chunk CUA__TREE_WARPS strips, one a warp of a block. The rows of a strip are the least
- * multiple of CUA__TREE_ROWS that leaves at most CUA__TREE_CHUNKS chunks. (No power of two, because the strips are
- * read side by side, and memory is slower where all of them are equally far from their ends.)
- *   A column of a strip takes its elements in row after row.
- *   The columns of a pack are combined with their neighbours, pairs with pairs, and so on.
- *   The packs of a row, and then the strips of a chunk: value i takes in value i + d, for d half of the
- *   number of values, then a fourth of it, and so on.
- *   The chunks go round robin to as many places as a block has threads, and the places are combined
- *   as if they were the packs of a chunk.
- * Nothing stands for an element or chunk that is not there: to combine with it changes no bit, because sums
- * start from +0 and so are never -0.
+ * Layout of the elements:
+ * - pack: 16 bytes of elements, loaded by a lane at once.
+ * - row: 32 packs, loaded by a warp at once.
+ * - strip: s.rows consecutive rows, reduced by a warp.
+ * - chunk: CUA__TREE_WARPS consecutive strips, reduced by a block to a partial result.
+ * - column j of a strip: element j of each of its rows.
  *
- * Every rounding is written out: the library is built without contraction, the device functions are those of
- * port.h, and the CPU backend puts the floating-point environment of the caller aside.
+ * The number of rows of a strip is the least multiple of CUA__TREE_ROWS that leaves at most
+ * CUA__TREE_CHUNKS chunks. It is not rounded to a power of two: strips are read side by side, and
+ * memory is slower if their starts are powers of two apart.
  *
- * On a GPU a block leaves a partial result for every chunk it reduces, and the block that arrives last combines
- * these (tree_block.h). The CPU's blocks are workers that take many columns at once (cpu_tree.c), from the
- * same functions.
+ * The tree, from its leaves to its root:
+ * - A column folds in its elements row after row.
+ * - The columns of a pack are combined with their neighbours, then pairs with pairs, and so on.
+ * - The packs of a row, and then the strips of a chunk, are combined by halving: value i combines
+ *   with value i + d, for d half the number of values, then a fourth of it, and so on.
+ * - The chunks go round robin to CUA__TREE_THREADS accumulators. The accumulators are combined like
+ *   the packs of a chunk.
+ *
+ * The tree has no stand-in for a missing element or chunk. An implementation may combine with an
+ * empty value in its place: this changes no bit, because sums start from +0 and so are never -0.
+ *
+ * Every rounding is explicit: the library is built without contraction, the device functions are
+ * those of port.h, and the CPU backend replaces the caller's floating-point environment.
+ *
+ * On a GPU, a block stores a partial result for every chunk that it reduces. The block that arrives
+ * last combines the partial results (tree_block.h). On the CPU, workers reduce many columns at once
+ * (cpu_tree.c). Both call the functions of this file.
  */
 #ifndef CUATOMIC_KERNELS_TREE_H
 #define CUATOMIC_KERNELS_TREE_H
@@ -38,11 +48,11 @@
 
 struct cua__tree_shape {
 	uint64_t n;
-	uint64_t rows;   /* of a strip */
+	uint64_t rows;   /* rows of a strip */
 	uint64_t chunks; /* at least 1 */
 };
 
-/* size: that of an element. */
+/* size: bytes of an element. */
 CUA_FN struct cua__tree_shape cua__tree_shape(uint64_t n, size_t size)
 {
 	struct cua__tree_shape s;
@@ -56,7 +66,10 @@ CUA_FN struct cua__tree_shape cua__tree_shape(uint64_t n, size_t size)
 	return s;
 }
 
-/* The rows of a strip that have all their elements, and the elements in the row after these. */
+/*
+ * Returns the number of complete rows of the strip at element `first`; *left is the number of
+ * elements in the incomplete row after them.
+ */
 CUA_FN uint32_t cua__tree_strip(const struct cua__tree_shape *s, uint64_t first, uint32_t width,
 				uint32_t *left)
 {
@@ -71,29 +84,35 @@ CUA_FN uint32_t cua__tree_strip(const struct cua__tree_shape *s, uint64_t first,
 
 /* ---- values ---- */
 
-/* A sum of integers in two's complement. */
+/* A 128-bit sum of integers, in two's complement. */
 struct cua__wide {
 	uint64_t lo, hi;
 };
 
-/* The greatest key, and the first element that has it; UINT64_MAX where every key is 0. */
+/*
+ * The greatest key and the index of the first element with this key; UINT64_MAX if every key is 0.
+ */
 struct cua__key_index {
 	uint64_t key, index;
 };
 
-/* How many, their mean, and the sum of the squares of their distances from it. */
+/* The number of elements, their mean, and the sum of their squared distances from it. */
 struct cua__moments {
 	double n, mean, squares;
 };
 
-/* Sums of squares of what is too large, fit and too small to be squared, the first and the last scaled. */
+/*
+ * Sums of squares of large, medium and small elements. Large and small elements are scaled, because
+ * their squares would overflow or underflow.
+ */
 struct cua__norm {
 	double large, fit, small;
 };
 
 /*
- * An f16 as a float, without branches. Its bits with the exponent of a float are right but for infinities, NaN
- * and subnormals; with one more in the exponent, subnormals are too large by just what is taken away.
+ * Converts an f16 to float without branches. Shifting the bits and adding 112 to the exponent is
+ * right for normal numbers; infinities and NaN need another 112. For subnormals, 113 in the
+ * exponent adds exactly 2^-14, and the code subtracts 2^-14.
  */
 CUA_FORCE float cua__f32_of_f16(struct cua_f16 v)
 {
@@ -105,7 +124,7 @@ CUA_FORCE float cua__f32_of_f16(struct cua_f16 v)
 	float tiny = cua__from_bits_f32(bits + (113u << 23)) - cua__from_bits_f32(113u << 23);
 	uint32_t is_tiny = 0 - (uint32_t)(bits < 1u << 23);
 
-	/* masks, because a compiler makes no vectors of a condition on arithmetic that might trap */
+	/* masks: compilers do not vectorize a condition on arithmetic that might trap */
 	return cua__from_bits_f32((normal & ~is_tiny) | (cua__bits_f32(tiny) & is_tiny) |
 				  (uint32_t)(v.bits & 0x8000) << 16);
 #endif
@@ -116,7 +135,10 @@ CUA_FORCE float cua__f32_of_bf16(struct cua_bf16 v)
 	return cua__from_bits_f32((uint32_t)v.bits << 16);
 }
 
-/* A double as a float, rounded to odd, so that another rounding to fewer bits is as if from the double. */
+/*
+ * Converts a double to float, rounding to odd. So a second rounding, to fewer bits, gives the same
+ * as a single rounding of the double.
+ */
 CUA_FN float cua__f32_odd(double v)
 {
 	float f = (float)v;
@@ -124,7 +146,7 @@ CUA_FN float cua__f32_odd(double v)
 	double back = (double)f;
 
 	if (back != v && v == v) {
-		/* towards zero, and then the last bit set */
+		/* round towards zero, then set the last bit */
 		if ((back < 0 ? -back : back) > (v < 0 ? -v : v))
 			bits--;
 		bits |= 1;
@@ -132,10 +154,10 @@ CUA_FN float cua__f32_odd(double v)
 	return cua__from_bits_f32(bits);
 }
 
-/* Rounds once to the type of the result. A NaN has no sign and no payload. */
+/* Rounds once to the result type. A NaN result has no sign and no payload. */
 CUA_FN void cua__tree_store_f64(const struct cua__reduce *r, double v)
 {
-	/* a GPU's own conversion gives a NaN of 16 bits all bits of the payload */
+	/* a GPU's own conversion to 16 bits sets all payload bits of a NaN */
 	const struct cua_f16 nan_f16 = {0x7e00};
 	const struct cua_bf16 nan_bf16 = {0x7fc0};
 
@@ -176,7 +198,7 @@ CUA_FORCE double cua__tree_sqrt(double v)
 #endif
 }
 
-/* The quotient of a sum by the number of its elements; NaN for none. */
+/* The sum divided by the number of elements; NaN if there are none. */
 CUA_FN double cua__tree_mean(double sum, uint64_t n)
 {
 	return n ? cua_port_div_rn_f64(sum, (double)n) : cua__from_bits_f64(0x7ff8000000000000u);
@@ -185,23 +207,32 @@ CUA_FN double cua__tree_mean(double sum, uint64_t n)
 /* ---- kinds of reductions ---- */
 
 /*
- * A kind is one way through the elements, which serves several operations and types: what differs between
- * these is in the variables of struct cua__reduce. It has
+ * A kind is a family of functions that serves several operations and types. Parameters in struct
+ * cua__reduce distinguish the operations and types of a kind. A kind has three types:
  *
- *   T   the type of an element          C   what a column holds         A   what the tree combines
- *   C    cua__tree_<kind>_none(void)                  a column without elements
- *   C    cua__tree_<kind>_take(r, c, a, b, row)       takes in element a, and b of the second array. row
- *                                                     counts from the start of the strip
- *   A    cua__tree_<kind>_widen(r, c, taken, first, columns)    `taken` elements of a strip, the one of its row
- *                                                     0 is number `first` of all, the next is `columns` later
- *   A    cua__tree_<kind>_combine(a, b)               a comes before b
- *   void cua__tree_<kind>_store(r, n, a)              the result of n elements
+ *   T   an element          C   a column          A   a value that the tree combines
+ *
+ * and these functions:
+ *
+ *   C    cua__tree_<kind>_none(void)
+ *          an empty column
+ *   C    cua__tree_<kind>_fold(r, c, a, b, row)
+ *          folds element a, and b of the second array, into column c; row counts from the
+ *          strip's start
+ *   A    cua__tree_<kind>_widen(r, c, folded, first, columns)
+ *          the value of a column of `folded` elements; its element of row 0 has index `first`
+ *          in the array, and each later element is `columns` further
+ *   A    cua__tree_<kind>_combine(a, b)
+ *          combines a and b; a comes first
+ *   void cua__tree_<kind>_store(r, n, a)
+ *          stores the result of n elements
  */
 
 /*
- * Integers of 32 and 64 bits: sum, sum of absolute values, mean. A column sums elements that are moved up by
- * half of their range if they have signs, r->sign, and its sum is moved back. r->absolute is all bits for the
- * absolute values of signed elements.
+ * Integers of 32 and 64 bits: sum, sum of absolute values, mean. For signed elements r->sign is the
+ * top bit: a column adds half of the type's range to each element, which makes it unsigned, and
+ * widen subtracts the total. r->absolute has all bits set for the absolute values of signed
+ * elements.
  */
 #define CUA__TREE_UNUSED(r, b, row) ((void)(r), (void)(b), (void)(row))
 
@@ -288,7 +319,7 @@ CUA_FORCE struct cua__wide cua__tree_sum_b64_widen(const struct cua__reduce *r, 
 	return r->sign ? cua__tree_wide_sub(c, moved) : c;
 }
 
-/* A 32-bit integer with 64 bits. */
+/* Extends a 32-bit integer to 64 bits. */
 CUA_FORCE uint64_t cua__tree_extend(const struct cua__reduce *r, uint32_t a)
 {
 	return (uint64_t)a - ((uint64_t)(a & (uint32_t)r->sign) << 1);
@@ -353,7 +384,7 @@ CUA_FORCE uint64_t cua__tree_u64_multiply(uint64_t a, uint64_t b)
 	return a * b;
 }
 
-/* Elements that are not zero; r->keep is without the sign where -0 is zero. */
+/* Counts nonzero elements. For floats r->keep excludes the sign bit, so -0 counts as zero. */
 CUA_FORCE uint64_t cua__tree_count_b16_fold(const struct cua__reduce *r, uint64_t c, uint16_t a,
 					    uint16_t b, uint32_t row)
 {
@@ -375,7 +406,10 @@ CUA_FORCE uint64_t cua__tree_count_b64_fold(const struct cua__reduce *r, uint64_
 	return c + ((a & r->keep) != 0);
 }
 
-/* Sums of floats: those of f16 in float, of the others in double; with r->keep of absolute values. */
+/*
+ * Sums of floats: f16 columns in float, all others in double. For absolute values r->keep excludes
+ * the sign bit.
+ */
 CUA_FORCE float cua__tree_sum_f16_none(void)
 {
 	return 0;
@@ -432,7 +466,7 @@ CUA_FORCE double cua__tree_sum_f64_fold(const struct cua__reduce *r, double c, d
 	return cua_port_add_rn_f64(c, cua__from_bits_f64(cua__bits_f64(a) & r->keep));
 }
 
-/* The products of bf16 and f32 are exact. */
+/* Products of two bf16 or of two f32 are exact in double. */
 CUA_FORCE double cua__tree_dot_bf16_fold(const struct cua__reduce *r, double c, struct cua_bf16 a,
 					 struct cua_bf16 b, uint32_t row)
 {
@@ -516,7 +550,10 @@ CUA_FORCE double cua__tree_f64_multiply(double a, double b)
 	return cua_port_mul_rn_f64(a, b);
 }
 
-/* Complex numbers by parts, in double; r->conjugate is -1 where the first factor is conjugated, else 1. */
+/*
+ * Complex numbers by components, in double. r->conjugate is -1 if the first factor is conjugated,
+ * else 1.
+ */
 CUA_FORCE struct cua_complex_f64 cua__tree_complex_none(void)
 {
 	struct cua_complex_f64 none = {0, 0};
@@ -549,7 +586,10 @@ CUA_FORCE struct cua_complex_f64 cua__tree_complex_product(const struct cua__red
 	double im = cua_port_mul_rn_f64(a.im, r->conjugate),
 	       minus = cua_port_mul_rn_f64(a.im, -r->conjugate);
 
-	/* no difference: of it and the sum, GCC makes fused operations for vectors although it must not */
+	/*
+	 * a sum, not a difference: GCC fuses a sum and a difference of products into vector
+	 * instructions, although contraction is off
+	 */
 	p.re = cua_port_add_rn_f64(cua_port_mul_rn_f64(a.re, b.re),
 				   cua_port_mul_rn_f64(minus, b.im));
 	p.im = cua_port_add_rn_f64(cua_port_mul_rn_f64(a.re, b.im), cua_port_mul_rn_f64(im, b.re));
@@ -608,9 +648,12 @@ CUA_FN void cua__tree_complex_store(const struct cua__reduce *r, uint64_t n,
 }
 
 /*
- * Minima and maxima, as the greatest key (cuatomic/reduce.h): r->sign is the top bit but for unsigned types,
- * r->low all other bits of floats and else 0, r->finite the bits of infinity, or all bits where there is no
- * NaN, and r->flip all bits for the minimum.
+ * Minima and maxima as the greatest key (cuatomic/reduce.h). Parameters:
+ * - r->sign: the top bit; 0 for unsigned types
+ * - r->low: all bits but the top bit for floats, else 0
+ * - r->finite: the bits of infinity for floats, else all bits; elements with greater bits (without
+ *   sign) are NaN
+ * - r->flip: all bits for a minimum, else 0
  */
 #define CUA__TREE_DEFINE_KEY(bits)                                                                 \
 	CUA_FORCE uint##bits##_t cua__tree_key_b##bits(const struct cua__reduce *r,                \
@@ -691,7 +734,10 @@ CUA_FORCE struct cua__key_index cua__tree_index_combine(struct cua__key_index a,
 	return b.key > a.key || (b.key == a.key && b.index < a.index) ? b : a;
 }
 
-/* The key 0 of a float is NaN if there are elements, or else what is beyond all others. */
+/*
+ * Key 0 of floats means NaN if there are elements. Without elements the result is the identity of
+ * the operation.
+ */
 CUA_FN void cua__tree_order_store(const struct cua__reduce *r, uint64_t n, uint64_t key)
 {
 	uint64_t top = r->top, bits = key ^ r->flip;
@@ -710,15 +756,16 @@ CUA_FN void cua__tree_order_store(const struct cua__reduce *r, uint64_t n, uint6
 		*(uint16_t *)r->result = (uint16_t)bits;
 }
 
-/* Where all keys are 0, they are equal, and the first element stands for them. */
+/* If all keys are 0, all elements are equal, and the first element is the result. */
 CUA_FN void cua__tree_index_store(const struct cua__reduce *r, uint64_t n, struct cua__key_index v)
 {
 	*(uint64_t *)r->result = n && v.index == UINT64_MAX ? 0 : v.index;
 }
 
 /*
- * Moments. A column sums distances from its first element, and their squares; its mean and squares come
- * from these, and two sets of elements are put together after Chan, Golub and LeVeque (1979).
+ * Moments. A column sums the distances of its elements from its first element, and their squares.
+ * Mean and squares of the column follow from these two sums. Two sets of elements are combined by
+ * the formulas of Chan, Golub and LeVeque (1979).
  */
 struct cua__tree_shifted {
 	double shift, sum, squares;
@@ -803,8 +850,9 @@ CUA__TREE_DEFINE_MOMENTS(f32, float, (double)a)
 CUA__TREE_DEFINE_MOMENTS(f64, double, a)
 
 /*
- * The 2-norm of f64, whose squares need not be f64: three sums, after Blue, A portable Fortran program to
- * find the Euclidean norm of a vector (1978). What fits leaves room for 2^63 squares.
+ * The 2-norm of f64, whose squares may exceed the range of f64. It uses three sums, after Blue, A
+ * portable Fortran program to find the Euclidean norm of a vector (1978). The sum of medium squares
+ * has room for 2^63 of them.
  */
 CUA_FORCE struct cua__norm cua__tree_norm_f64_none(void)
 {
@@ -864,7 +912,7 @@ CUA_FN void cua__tree_norm_store(const struct cua__reduce *r, uint64_t n, struct
 	cua__tree_store_f64(r, norm);
 }
 
-/* X(kind, T, whether there are two arrays, C, A, none, widen, combine, store) */
+/* X(kind, T, 1 if there are two arrays, C, A, none, widen, combine, store) */
 #define CUA__TREE_SUMS(X)                                                                          \
 	X(sum_b32, uint32_t, 0, uint64_t, struct cua__wide, sum_b32_none, sum_b32_widen, wide_add, \
 	  wide_store)                                                                              \
