@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Segmented reductions on a GPU: the kernels of lib/segment_kernel.h and lib/segment_tree.h, and what launches them.
- * Runs of equal keys are found by the kernels of the filter.
+ * Segmented reductions on a GPU: launches of the kernels of lib/segment_kernel.h and
+ * lib/segment_tree.h. The filter's kernels find runs of equal keys.
  */
 #include "config.h"
 
@@ -10,10 +10,16 @@
 #include "kernels/segment_tree.h"
 #include "launch.h"
 
-/* With more registers a thread, and so more loads in flight; the long runs without an end want them. */
+/*
+ * Few blocks leave more registers a thread, and so more loads in flight for long ranges without an
+ * end.
+ */
 #define BLOCKS_PER_PROCESSOR 4
 
-/* Of the tree, where most segments are so long: columns of elements of 2 bytes need more registers. */
+/*
+ * Blocks per multiprocessor for the tree, by the expected length of most segments. Columns of
+ * 2-byte elements need more registers.
+ */
 static __host__ __device__ constexpr unsigned tree_blocks(enum cua__fixed_length most, size_t size)
 {
 	return (most == CUA__FIXED_TINY       ? 6
@@ -24,11 +30,17 @@ static __host__ __device__ constexpr unsigned tree_blocks(enum cua__fixed_length
 					    : 2);
 }
 
-/* Bytes of a segment, on average: then most are not longer than what a lane takes, and than what some lanes do. */
+/*
+ * Mean bytes of a segment. Below them, most segments are short enough for a lane (TINY) or for a
+ * few lanes (FEW_ROWS).
+ */
 #define TINY_BELOW 96
 #define FEW_ROWS_BELOW 1024
 
-/* The merge path, which has no list of what is long, pays for segments of more elements. */
+/*
+ * Mean elements of a segment from which on the merge path is faster: it needs no list of long
+ * segments.
+ */
 #define TREE_BELOW 16384
 
 namespace
@@ -73,7 +85,7 @@ static size_t cuda_segments_scratch(struct cua_context *ctx, const struct cua__s
 		       : fast_blocks(ctx, s) * sizeof(struct cua__path_part);
 }
 
-/* The keys that begin a run, in order, and where they are. */
+/* The filter that keeps the first key of each run, in order, with its index. */
 static struct cua__filter runs_filter(const struct cua__runs *r)
 {
 	struct cua__filter f = {};
@@ -104,9 +116,12 @@ static enum cua_status fixed(struct cua_context *ctx, const struct cua__segments
 	const struct cua__fixed_lists f = cua__fixed_lists(s);
 	const uint64_t strip = cua__fixed_strip(s->size);
 	void (*is_short)(struct cua__segments) = NULL, (*is_long)(struct cua__segments) = NULL;
-	/* a warp for 32 segments, or for each strip's worth of elements */
+	/* a warp for 32 segments, or for the elements of each strip */
 	uint64_t warps = s->segments < s->n / strip ? s->segments : s->n / strip;
-	/* so many are the most that there may be; where they turn out to be fewer, it takes longer */
+	/*
+	 * the mean for an upper bound of the number of segments; with fewer segments, the call
+	 * takes longer
+	 */
 	const uint64_t mean = s->n / s->segments * s->size;
 	const enum cua__fixed_length most = mean < TINY_BELOW       ? CUA__FIXED_TINY
 					    : mean < FEW_ROWS_BELOW ? CUA__FIXED_FEW_ROWS
@@ -160,6 +175,6 @@ static enum cua_status cuda_runs(struct cua_context *ctx, const struct cua__runs
 	return cua__cuda_filter.filter(ctx, &f, r->scratch);
 }
 
-/* In the order of the struct. */
+/* In the order of the struct's members. */
 const struct cua__segment_ops cua__cuda_segment = {cuda_segments_scratch, cuda_runs_scratch,
 						   cuda_segments, cuda_runs, TREE_BELOW};

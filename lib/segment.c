@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Segmented reductions: a call's options are made into a plan for the backend. */
+/* Segmented reductions: argument checks, and the plan of a call for the backend. */
 #include "config.h"
 
 #include "backend/segment_backend.h"
 
 CUA_STATIC_ASSERT(CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONTROL_BYTES <= 1024, "the others' control");
 
-/* The result's size, which is also its alignment: sums of integers have 64 bits. */
+/* Size and alignment of a result. Sums of integers have 64 bits. */
 static size_t result_size(enum cua_reduce_op op, enum cua_type type)
 {
 	return op == CUA_REDUCE_SUM && cua__is_word(type) && type != CUA_F32 ? 8
 									     : cua_type_size(type);
 }
 
-/* Only sums of floats depend on the order. */
+/* The tree's kind. Only sums of floats depend on the order. */
 static enum cua__tree_kind tree_of(enum cua_reduce_op op, enum cua_type type)
 {
 	int is_integer = cua__is_word(type) && !cua__is_float(type);
@@ -22,8 +22,8 @@ static enum cua__tree_kind tree_of(enum cua_reduce_op op, enum cua_type type)
 }
 
 /*
- * In mode FAST the tree is chosen where it is the faster way, or the only one; of runs of keys only the most that
- * there may be are known.
+ * Chooses the tree for mode FIXED, and for mode FAST if the tree is faster or the only path. For
+ * runs of equal keys, s->segments is an upper bound.
  */
 static void plan_tree(const struct cua_context *ctx, enum cua_reduce_mode mode,
 		      struct cua__segments *s)
@@ -33,7 +33,7 @@ static void plan_tree(const struct cua_context *ctx, enum cua_reduce_mode mode,
 		s->kind = tree_of(s->op, s->type);
 }
 
-/* What all calls have in common. */
+/* The checks and the plan that all calls share. */
 static enum cua_status plan(struct cua_context *ctx, const struct cua_segment_options *options,
 			    enum cua_reduce_op op, enum cua_type type, size_t n, uint64_t segments,
 			    struct cua__segments *s)
@@ -279,7 +279,7 @@ enum cua_status cua_reduce_by_key_workspace(struct cua_context *ctx,
 	status = plan_by_key(ctx, options, op, key_type, type, n, capacity, &s, &r);
 	if (status)
 		return status;
-	/* the count, where it goes to ordinary host memory */
+	/* the count, if it is in ordinary host memory */
 	*bytes = cua__scratch_size(sizeof(*r.count));
 	if (n)
 		*bytes += cua__scratch_size(sizeof(*r.total)) +

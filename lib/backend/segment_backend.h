@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What both backends' segmented reductions share: the calls, the merge path, and the operations as
- * accumulators of 64 bits. As in reduce.h every operation is a sum of u64 or f64, or the maximum of
- * unsigned keys, all with zeros as the identity.
+ * Declarations that both backends' segmented reductions share: the calls, the merge path, and mode
+ * FIXED. As in reduce.h, every operation of the merge path is a sum of u64 or f64, or a maximum of
+ * unsigned keys. Zeros are the identity of all of them.
  */
 #ifndef CUATOMIC_BACKEND_SEGMENT_BACKEND_H
 #define CUATOMIC_BACKEND_SEGMENT_BACKEND_H
@@ -14,22 +14,24 @@
 extern "C" {
 #endif
 
-/* A checked call, with everything as the backend addresses it. */
+/* A checked call. All pointers are as the backend addresses them. */
 struct cua__segments {
 	enum cua_reduce_op op; /* SUM, MIN or MAX */
 	enum cua_type type;
-	size_t size; /* of an element */
-	/* by the tree of mode FIXED, if not NONE; only sums of floats, the others need none */
+	size_t size; /* bytes of an element */
+	/*
+	 * If not NONE: sums each segment by the tree. Only sums of floats need it; other results do
+	 * not depend on the order.
+	 */
 	enum cua__tree_kind kind;
 	uint64_t n;
 	const void *x;
 	uint64_t segments;
-	const uint64_t
-		*count; /* memory of the backend: there are min(*count, segments); NULL: segments */
+	const uint64_t *count; /* min(*count, segments) segments; NULL: segments */
 	const uint64_t *offsets;
 	void *results;
-	void *scratch; /* as large as segments_scratch said */
-	void *control; /* CUA__SEGMENT_CONTROL_BYTES of zeros, to be left as zeros */
+	void *scratch; /* of the size that segments_scratch returned */
+	void *control; /* CUA__SEGMENT_CONTROL_BYTES, zeros before and after a call */
 };
 
 /* A checked search for runs of equal keys. */
@@ -39,10 +41,9 @@ struct cua__runs {
 	const void *keys;
 	uint64_t capacity;
 	void *unique_keys;
-	uint64_t *
-		offsets; /* min(capacity, runs) + 1 of them: the last one ends the last run with a place */
-	uint64_t *total; /* how many runs there are */
-	uint64_t *count; /* the same for the user */
+	uint64_t *offsets; /* min(capacity, runs) + 1; the last ends the last stored run */
+	uint64_t *total;   /* number of all runs */
+	uint64_t *count;   /* the user's copy of *total */
 	void *scratch;
 };
 
@@ -52,20 +53,24 @@ struct cua__segment_ops {
 	/* segments > 0 */
 	enum cua_status (*segments)(struct cua_context *ctx, const struct cua__segments *s);
 	enum cua_status (*runs)(struct cua_context *ctx, const struct cua__runs *r);
-	/* segments of fewer elements, on average, are summed faster by the tree, whatever the mode */
+	/*
+	 * Where segments have fewer elements on average, mode FAST uses the tree too, because it is
+	 * faster.
+	 */
 	size_t tree_below;
 };
 
-/* In the context's control memory. */
+/* Offset in the context's control block. */
 #define CUA__SEGMENT_CONTROL 512
 #define CUA__SEGMENT_CONTROL_BYTES 64
 
 /* ---- the merge path ---- */
 
 /*
- * The elements first to last - 1 and the ends of the segments, merged: an end comes after the elements of
- * its segment. Its place in this order is the number of elements plus the number of ends before it. Equal
- * parts of the path are equal work, whatever the lengths are.
+ * The merge path: elements first to last - 1 merged with the ends of the segments. Its items are
+ * elements and ends; an end follows the elements of its segment. The position of an item is the
+ * number of elements plus the number of ends before it. Equal parts of the path are equal work, for
+ * any lengths of the segments.
  */
 struct cua__path {
 	const uint64_t *offsets;
@@ -80,7 +85,7 @@ CUA_FORCE uint64_t cua__path_offset(const struct cua__path *p, uint64_t i)
 	return at < p->first ? p->first : at > p->last ? p->last : at;
 }
 
-/* first and last are clamped to n and to their order, so that every clamped offset is a place in x. */
+/* Clamps first and last to n and first to last, so that every clamped offset is an index into x. */
 CUA_FORCE void cua__path_init(struct cua__path *p, const struct cua__segments *s)
 {
 	uint64_t first, last;
@@ -101,8 +106,9 @@ CUA_FORCE uint64_t cua__path_length(const struct cua__path *p)
 }
 
 /*
- * How many ends are among the first d places of the path; the others are elements. The bounds hold also
- * where the offsets do not ascend: the result is at most segments, and leaves at most last - first.
+ * Returns the number of ends among the first d items of the path; the other items are elements. The
+ * bounds also hold if the offsets do not ascend: the result is at most segments, and d minus the
+ * result is at most last - first.
  */
 CUA_FN uint64_t cua__path_search(const struct cua__path *p, uint64_t d)
 {
@@ -121,19 +127,21 @@ CUA_FN uint64_t cua__path_search(const struct cua__path *p, uint64_t d)
 }
 
 /*
- * What a worker or a block tells of its part of the path. Whoever is last goes through the parts in order
- * and finishes the segments that were cut.
+ * The partial result of a worker or block for its part of the path. The last worker or block reads
+ * the parts in order and finishes the segments that were cut.
  */
 struct cua__path_part {
-	uint64_t first; /* the segment that is open where the part begins */
-	uint64_t ends;  /* how many segments end in the part */
-	uint64_t head;  /* up to the first end, which finishes segment `first` */
-	uint64_t tail;  /* after the last end, or everything if there is none */
+	uint64_t first; /* the segment that is open at the part's start */
+	uint64_t ends;  /* number of segments that end in the part */
+	uint64_t head;  /* sum up to the first end, the end of segment `first` */
+	uint64_t tail;  /* sum after the last end; the sum of all elements if ends is 0 */
 };
 
 /* ---- mode FIXED: the sum of a segment is that of tree.h ---- */
 
-/* A segment's sum as a reduction by itself; elements and result are to be filled in. */
+/*
+ * Describes a segment's sum as a reduction of its own. The caller sets the elements and the result.
+ */
 CUA_FORCE struct cua__reduce cua__segment_reduce(const struct cua__segments *s)
 {
 	struct cua__reduce r;
@@ -144,7 +152,7 @@ CUA_FORCE struct cua__reduce cua__segment_reduce(const struct cua__segments *s)
 	r.mode = CUA_REDUCE_FIXED;
 	r.finish_mode = CUA_FINISH_LAST_BLOCK;
 	r.kind = s->kind;
-	r.keep = UINT64_MAX; /* of an element's bits: the sign, too */
+	r.keep = UINT64_MAX; /* keeps all bits of an element, with its sign */
 	return r;
 }
 

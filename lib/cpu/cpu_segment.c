@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Segmented reductions on the CPU. A worker takes a contiguous part of the merge path of elements and
- * segment ends, so that the lengths of the segments do not matter; the caller then joins the segments
+ * Segmented reductions on the CPU. A worker processes a contiguous part of the merge path
+ * (segment.h), so the lengths of the segments do not matter. Then the caller joins the segments
  * that were cut, in order.
  */
 #include "config.h"
@@ -9,16 +9,17 @@
 #include "cpu/float_mode.h"
 #include "backend/segment_backend.h"
 
-/* Fewer elements and ends than this are not worth a thread. */
+/* A thread is started only for at least this many path items. */
 #define GRAIN 32768
 
 struct job {
 	const struct cua__segments *s;
 	struct cua__path path;
-	struct cua__path_part *parts; /* of each worker, and one that begins where the path ends */
+	/* a part for each worker, and an empty part at the path's end */
+	struct cua__path_part *parts;
 };
 
-/* The place in the path where a worker's part begins. */
+/* The position in the path at which a worker's part begins. */
 static uint64_t part_begin(const struct cua__path *p, unsigned worker, unsigned workers)
 {
 	uint64_t length = cua__path_length(p), each = length / workers, more = length % workers;
@@ -32,7 +33,10 @@ static void put(uint64_t *to, const void *from, size_t size)
 	memcpy(to, from, size);
 }
 
-/* Accumulators that do not wait for each other; few, because most segments are short. */
+/*
+ * Independent accumulators: 16 for long ranges, 4 for short ranges, because most segments are
+ * short.
+ */
 #define DEFINE_RANGE(name, op_name, type_name, T, A, R, family, element, value, nothing)           \
 	static inline A range_##name(const T *x, uint64_t begin, uint64_t end)                     \
 	{                                                                                          \
@@ -161,8 +165,8 @@ static void join(const struct job *job, unsigned workers)
 /* ---- mode FIXED ---- */
 
 /*
- * A segment is not cut, but for the long ones: the workers put those aside, and then reduce each together,
- * where the tree may be cut.
+ * A worker sums a segment whole. Segments of LONG or more elements are deferred: afterwards all
+ * workers reduce each of them together, cut only where the tree permits.
  */
 #define LONG ((uint64_t)1 << 18)
 #define PARTIALS (CUA__TREE_CHUNKS * sizeof(struct cua_complex_f64))
@@ -170,7 +174,7 @@ static void join(const struct job *job, unsigned workers)
 struct fixed_job {
 	struct job job;
 	uint64_t n_long, most_long;
-	uint64_t *long_segments; /* most_long of them */
+	uint64_t *long_segments; /* room for most_long segments */
 };
 
 /* Segment i, elements begin to begin + n - 1. */
@@ -186,78 +190,76 @@ static struct cua__reduce one_segment(const struct cua__segments *s, uint64_t i,
 }
 
 /* Segments i to i_end - 1. */
-#define DEFINE_FIXED(kind, T, two, C, A, none, widen, combine, store)                                \
-	static inline A element_##kind(const struct cua__reduce *r, T a)                             \
-	{                                                                                            \
-		C c = cua__tree_##kind##_fold(r, cua__tree_##none(), a, a, 0);                       \
-                                                                                                     \
-		return cua__tree_##widen(r, c, 1, 0, 0);                                             \
-	}                                                                                            \
-                                                                                                     \
-	/*                                                                                         \
-	 * A sum of at most 32 packs, 0 < n: then each column has one element and each pack one row. What is \
-	 * missing would add +0, and so it is left out.                                            \
-	 */ \
-	static A short_##kind(const struct cua__reduce *r, const T *x, unsigned n)                   \
-	{                                                                                            \
-		enum { N = 16 / sizeof(T) };                                                         \
-		unsigned packs = 0, left = n;                                                        \
-		A v[32], c[N];                                                                       \
-                                                                                                     \
-		if (n == 1)                                                                          \
-			return element_##kind(r, x[0]);                                              \
-		for (; left; left -= left < N ? left : N, x += N) {                                  \
-			for (unsigned j = 0; j < N; j++)                                             \
-				c[j] = j < left ? element_##kind(r, x[j])                            \
-						: cua__tree_##widen(r, cua__tree_##none(), 0, 0,     \
-								    0);                              \
-			for (unsigned w = N / 2; w; w /= 2)                                          \
-				for (unsigned j = 0; j < w; j++)                                     \
-					c[j] = cua__tree_##combine(c[2 * j], c[2 * j + 1]);          \
-			v[packs++] = c[0];                                                           \
-		}                                                                                    \
-		for (unsigned d = 16; d; d /= 2) {                                                   \
-			if (packs <= d)                                                              \
-				continue;                                                            \
-			for (unsigned i = 0; i + d < packs; i++)                                     \
-				v[i] = cua__tree_##combine(v[i], v[i + d]);                          \
-			packs = d;                                                                   \
-		}                                                                                    \
-		return v[0];                                                                         \
-	}                                                                                            \
-                                                                                                     \
-	static void fixed_##kind(struct fixed_job *f, uint64_t i, uint64_t i_end)                    \
-	{                                                                                            \
-		const struct cua__path *p = &f->job.path;                                            \
-		const T *x = f->job.s->x;                                                            \
-		uint64_t begin, end = cua__path_offset(p, i), n, index;                              \
-		struct cua__reduce r = cua__segment_reduce(f->job.s);                                \
-                                                                                                     \
-		for (; i < i_end; i++) {                                                             \
-			begin = end;                                                                 \
-			end = cua__path_offset(p, i + 1);                                            \
-			n = begin < end ? end - begin : 0;                                           \
-			if (n <= 32 * 16 / sizeof(T)) {                                              \
-				A v = cua__tree_##widen(&r, cua__tree_##none(), 0, 0, 0);            \
-                                                                                                     \
-				if (n)                                                               \
-					v = short_##kind(&r, x + begin, (unsigned)n);                \
-				r.result = (T *)f->job.s->results + i;                               \
-				cua__tree_##store(&r, n, v);                                         \
-				continue;                                                            \
-			}                                                                            \
-			if (n >= LONG) {                                                             \
-				index = cua_port_fetch_add_u64(&f->n_long, 1, CUA_RELAXED,           \
-							       CUA_SCOPE_DEVICE,                     \
-							       CUA_SPACE_GENERIC);                   \
-				if (index < f->most_long) {                                          \
-					f->long_segments[index] = i;                                 \
-					continue;                                                    \
-				}                                                                    \
-			}                                                                            \
-			r = one_segment(f->job.s, i, begin, n);                                      \
-			cua__cpu_tree_serial(&r);                                                    \
-		}                                                                                    \
+#define DEFINE_FIXED(kind, T, two, C, A, none, widen, combine, store)                              \
+	static inline A element_##kind(const struct cua__reduce *r, T a)                           \
+	{                                                                                          \
+		C c = cua__tree_##kind##_fold(r, cua__tree_##none(), a, a, 0);                     \
+                                                                                                   \
+		return cua__tree_##widen(r, c, 1, 0, 0);                                           \
+	}                                                                                          \
+                                                                                                   \
+	/* A sum of at most 32 packs, n > 0: each column has a single element and each pack a */   \
+	/* single row. A missing element would add +0, so it is left out. */                       \
+	static A short_##kind(const struct cua__reduce *r, const T *x, unsigned n)                 \
+	{                                                                                          \
+		enum { N = 16 / sizeof(T) };                                                       \
+		unsigned packs = 0, left = n;                                                      \
+		A v[32], c[N];                                                                     \
+                                                                                                   \
+		if (n == 1)                                                                        \
+			return element_##kind(r, x[0]);                                            \
+		for (; left; left -= left < N ? left : N, x += N) {                                \
+			for (unsigned j = 0; j < N; j++)                                           \
+				c[j] = j < left ? element_##kind(r, x[j])                          \
+						: cua__tree_##widen(r, cua__tree_##none(), 0, 0,   \
+								    0);                            \
+			for (unsigned w = N / 2; w; w /= 2)                                        \
+				for (unsigned j = 0; j < w; j++)                                   \
+					c[j] = cua__tree_##combine(c[2 * j], c[2 * j + 1]);        \
+			v[packs++] = c[0];                                                         \
+		}                                                                                  \
+		for (unsigned d = 16; d; d /= 2) {                                                 \
+			if (packs <= d)                                                            \
+				continue;                                                          \
+			for (unsigned i = 0; i + d < packs; i++)                                   \
+				v[i] = cua__tree_##combine(v[i], v[i + d]);                        \
+			packs = d;                                                                 \
+		}                                                                                  \
+		return v[0];                                                                       \
+	}                                                                                          \
+                                                                                                   \
+	static void fixed_##kind(struct fixed_job *f, uint64_t i, uint64_t i_end)                  \
+	{                                                                                          \
+		const struct cua__path *p = &f->job.path;                                          \
+		const T *x = f->job.s->x;                                                          \
+		uint64_t begin, end = cua__path_offset(p, i), n, index;                            \
+		struct cua__reduce r = cua__segment_reduce(f->job.s);                              \
+                                                                                                   \
+		for (; i < i_end; i++) {                                                           \
+			begin = end;                                                               \
+			end = cua__path_offset(p, i + 1);                                          \
+			n = begin < end ? end - begin : 0;                                         \
+			if (n <= 32 * 16 / sizeof(T)) {                                            \
+				A v = cua__tree_##widen(&r, cua__tree_##none(), 0, 0, 0);          \
+                                                                                                   \
+				if (n)                                                             \
+					v = short_##kind(&r, x + begin, (unsigned)n);              \
+				r.result = (T *)f->job.s->results + i;                             \
+				cua__tree_##store(&r, n, v);                                       \
+				continue;                                                          \
+			}                                                                          \
+			if (n >= LONG) {                                                           \
+				index = cua_port_fetch_add_u64(&f->n_long, 1, CUA_RELAXED,         \
+							       CUA_SCOPE_DEVICE,                   \
+							       CUA_SPACE_GENERIC);                 \
+				if (index < f->most_long) {                                        \
+					f->long_segments[index] = i;                               \
+					continue;                                                  \
+				}                                                                  \
+			}                                                                          \
+			r = one_segment(f->job.s, i, begin, n);                                    \
+			cua__cpu_tree_serial(&r);                                                  \
+		}                                                                                  \
 	}
 CUA__TREE_FLOAT_SUMS(DEFINE_FIXED)
 
@@ -268,7 +270,7 @@ static void fixed_work(void *arg, unsigned worker, unsigned workers)
 	fenv_t caller;
 
 	(void)workers;
-	/* as in cpu_tree.c */
+	/* rounds to nearest and keeps subnormals, as in cpu_tree.c */
 	cua__float_mode_begin(&caller);
 	switch (f->job.s->kind) {
 #define RUN_FIXED(kind, T, two, C, A, none, widen, combine, store)                                 \
@@ -288,7 +290,7 @@ static size_t segments_scratch(struct cua_context *ctx, const struct cua__segmen
 {
 	size_t size = parts_size(ctx, s);
 
-	/* the partial results of a long segment, and the list of the long ones */
+	/* the partial results of a long segment, and the list of long segments */
 	if (s->kind)
 		size += PARTIALS + (size_t)(s->n / LONG) * 8;
 	return size;
@@ -319,7 +321,7 @@ static enum cua_status segments(struct cua_context *ctx, const struct cua__segme
 
 	cua__path_init(&job.path, s);
 	workers = cua__workers(ctx, cua__path_length(&job.path), GRAIN);
-	/* in order also where the offsets are not, so that no two workers share a segment */
+	/* `first` ascends even if the offsets do not, so no segment belongs to two workers */
 	for (unsigned w = 0; w <= workers; w++) {
 		uint64_t i = cua__path_search(&job.path, part_begin(&job.path, w, workers));
 
@@ -338,10 +340,11 @@ static enum cua_status segments(struct cua_context *ctx, const struct cua__segme
 
 struct runs_job {
 	const struct cua__runs *r;
-	uint64_t *counts; /* of each worker; after the first pass, the runs before each worker */
+	/* runs per worker; after the first pass, the number of runs before each worker */
+	uint64_t *counts;
 };
 
-/* Keys that are compared before any is looked at: in long runs there is mostly none to look at. */
+/* Keys compared in bulk. In long runs most blocks of keys are equal and are skipped whole. */
 #define KEYS 64
 
 /* A run begins where a key differs from the one before it. */
@@ -381,7 +384,7 @@ struct runs_job {
 		size_t i, end;                                                                     \
                                                                                                    \
 		cua__share((size_t)r->n, worker, workers, &i, &end);                               \
-		/* the place after the last run with room is where that run ends */                \
+		/* the key after the last stored run is the end of that run */                     \
 		while (i < end && run <= r->capacity) {                                            \
 			if (i && end - i >= KEYS && !differing_##bits(keys + i)) {                 \
 				i += KEYS;                                                         \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels of segmented reductions along the merge path, as functions that every thread of a grid calls:
- * cuda/segment.cu makes kernels of them. op and type are constants there.
+ * The kernels of segmented reductions along the merge path (segment.h), as functions that every
+ * thread of a grid calls. cuda/segment.cu makes kernels of them, with constants for op and type.
  *
- * Accumulators are 64 bits whatever they hold, and zeros are the identity of each.
+ * An accumulator has 64 bits for every type. Zeros are the identity of every operation.
  *
- * Scope: blocks of one device. A block has a multiple of 32 threads, at most CUA__SEGMENT_BLOCK.
- * Progress and argument: see each kernel.
+ * Scope: blocks of the same device. A block has a multiple of 32 threads, at most
+ * CUA__SEGMENT_BLOCK. Progress, argument: see each kernel.
  */
 #ifndef CUATOMIC_KERNELS_SEGMENT_KERNEL_H
 #define CUATOMIC_KERNELS_SEGMENT_KERNEL_H
@@ -15,7 +15,7 @@
 
 #define CUA__SEGMENT_BLOCK 256u
 #define CUA__SEGMENT_WARPS (CUA__SEGMENT_BLOCK / 32)
-/* Places of the path a thread takes of a tile. Odd, so that the threads start in different banks. */
+/* Path items of a tile per thread. Odd, so that the threads start in different banks. */
 #ifndef CUA__SEGMENT_ITEMS
 #define CUA__SEGMENT_ITEMS 7u
 #endif
@@ -28,7 +28,7 @@ struct cua__segment_shared {
 	uint32_t warp_ended[CUA__SEGMENT_WARPS];
 	uint64_t start;
 	uint32_t warp_ends[CUA__SEGMENT_WARPS];
-	/* counted from the tile's first element */
+	/* positions of the ends, in elements from the tile's first element */
 	uint32_t ends[CUA__SEGMENT_ITEMS * CUA__SEGMENT_BLOCK];
 	uint64_t values[CUA__SEGMENT_ITEMS * CUA__SEGMENT_BLOCK];
 };
@@ -45,7 +45,7 @@ CUA_FORCE uint64_t cua__segment_raw(size_t size, const void *x, uint64_t i)
 	return size == 4 ? (uint64_t)((const cua__raw32 *)x)[i] : ((const cua__raw64 *)x)[i];
 }
 
-/* The accumulator of one element, given as bits. */
+/* The accumulator of an element, given as bits. */
 CUA_FORCE uint64_t cua__segment_element(enum cua_reduce_op op, enum cua_type type, uint64_t bits)
 {
 #define CUA__SEGMENT_ELEMENT(name, op_name, type_name, T, A, R, family, element, value, nothing)   \
@@ -68,7 +68,7 @@ CUA_FORCE uint64_t cua__segment_element(enum cua_reduce_op op, enum cua_type typ
 	return 0;
 }
 
-/* Keys of 32 bits are compared as those of 64. */
+/* Keys of 32 bits are compared as 64-bit integers. */
 CUA_FORCE uint64_t cua__segment_combine(enum cua_reduce_op op, enum cua_type type, uint64_t a,
 					uint64_t b)
 {
@@ -99,12 +99,13 @@ CUA_FORCE void cua__segment_put(enum cua_reduce_op op, enum cua_type type,
 	CUA__REDUCE_SINGLE(CUA__SEGMENT_PUT)
 }
 
-/* ---- what a block has in common ---- */
+/* ---- functions of a block ---- */
 
 /*
- * Each thread has an accumulator and whether a segment ended before it. *before_v and *before_ended become
- * the same of all threads below, *total_v and *total_ended of all threads; a segment's end makes what
- * was before it forgotten.
+ * A segmented scan over the block. Each thread has an accumulator v, and `ended` says whether a
+ * segment ended in its items; v covers the items after the last end. *before_v and *before_ended
+ * become the combination of all lower threads, *total_v and *total_ended that of all threads. The
+ * accumulators before an end do not contribute to values after it.
  */
 CUA_FORCE void cua__segment_scan(enum cua_reduce_op op, enum cua_type type,
 				 struct cua__segment_shared *sh, uint64_t v, uint32_t ended,
@@ -151,7 +152,7 @@ CUA_FORCE void cua__segment_scan(enum cua_reduce_op op, enum cua_type type,
 	cua_port_sync_block();
 }
 
-/* cua__path_search by a warp, 32 places a step. Every lane of it calls. */
+/* cua__path_search by a warp, 32 probes a step. Every lane of the warp calls. */
 CUA_FN uint64_t cua__path_search_warp(const struct cua__path *p, uint64_t d)
 {
 	uint64_t elements = p->last - p->first;
@@ -162,7 +163,10 @@ CUA_FN uint64_t cua__path_search_warp(const struct cua__path *p, uint64_t d)
 		int before = at < high && cua__path_offset(p, at + 1) - p->first + at < d;
 		uint32_t count = cua_port_popc_u32(cua_port_ballot(CUA__SEGMENT_FULL, before));
 
-		/* in order, place low + (count + 1) * step - 1 is the first that was seen not to be before d */
+		/*
+		 * with ascending offsets, position low + (count + 1) * step - 1 is the first probe
+		 * not before d
+		 */
 		low += count * step;
 		if (high - low >= step)
 			high = low + step - 1;
@@ -180,11 +184,11 @@ CUA_FORCE uint64_t cua__segment_packed(enum cua_reduce_op op, enum cua_type type
 				    v->word[j * 2 % 4] | (uint64_t)v->word[(j * 2 + 1) % 4] << 32);
 }
 
-/* A thread's part of elements begin to end - 1, of which none ends a segment. */
+/* Combines this thread's share of elements begin to end - 1. No segment ends among them. */
 CUA_FORCE uint64_t cua__segment_stream(enum cua_reduce_op op, enum cua_type type, const void *x,
 				       uint64_t begin, uint64_t end)
 {
-	enum { LOADS = 8 }; /* in flight a thread */
+	enum { LOADS = 8 }; /* in flight per thread */
 	const size_t size = type == CUA_U32 || type == CUA_I32 || type == CUA_F32 ? 4 : 8;
 	const uint32_t per_pack = (uint32_t)(16 / size), thread = cua_port_thread();
 	const uint32_t threads = cua_port_block_size();
@@ -204,7 +208,7 @@ CUA_FORCE uint64_t cua__segment_stream(enum cua_reduce_op op, enum cua_type type
 		struct cua__segment_pack v[LOADS];
 		uint32_t l, j;
 
-		/* all of them or, near the end, one */
+		/* all LOADS packs, or a single pack near the end */
 		left = n - at > threads * (LOADS - 1) ? LOADS : 1;
 		if (left == LOADS) {
 			for (l = 0; l < LOADS; l++)
@@ -232,8 +236,8 @@ CUA_FORCE uint64_t cua__segment_stream(enum cua_reduce_op op, enum cua_type type
 /* ---- mode FAST ---- */
 
 /*
- * Whether end k from segment i on is among the next `items` places of the path, where j is its next element;
- * *at becomes where, counted in elements from j.
+ * Whether the end of segment i + k is among the next `items` items of the path. Segment i is open
+ * and j is the next element; *at becomes the end's position, in elements from j.
  */
 CUA_FORCE int cua__segment_end_within(const struct cua__path *p, uint64_t i, uint64_t j, uint32_t k,
 				      uint64_t items, uint64_t *at)
@@ -248,9 +252,10 @@ CUA_FORCE int cua__segment_end_within(const struct cua__path *p, uint64_t i, uin
 }
 
 /*
- * A tile of the path from segment i and element j on, at most `items` places: stores the results of the
- * segments that end in it but the first of the whole part, `first`, whose sum goes to *head. Returns how
- * many ends there were; *elements how many elements.
+ * Processes a tile of the path: at most `items` items, from segment i and element j. Stores the
+ * results of the segments that end in it. The exception is segment `first`, the first of the
+ * block's part, whose sum goes to *head. Returns the number of ends; *elements becomes the number
+ * of elements.
  */
 CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 				     const struct cua__segments *s, const struct cua__path *p,
@@ -265,7 +270,10 @@ CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 	uint32_t total_ended;
 	uint64_t v = 0, head_v = 0, before, total, raw[CUA__SEGMENT_ITEMS];
 
-	/* elements, of which the ends may leave some for the next tile; all loads are on their way at once */
+	/*
+	 * loads `items` elements, all in flight at once; ends in the tile may leave some of them to
+	 * the next tile
+	 */
 	for (q = 0; q < CUA__SEGMENT_ITEMS; q++) {
 		uint32_t element = q * threads + thread;
 
@@ -273,7 +281,10 @@ CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 				 ? cua__segment_raw(size, s->x, j + element)
 				 : 0;
 	}
-	/* the ends, one a thread, until there is one that is not in the tile; where they ascend, all others follow */
+	/*
+	 * Each thread searches an end, until an end is not in the tile. If the offsets ascend, no
+	 * later end is in it.
+	 */
 	for (k = thread;; k += threads) {
 		uint64_t where = 0;
 		int within = cua__segment_end_within(p, i, j, k, items, &where);
@@ -304,7 +315,7 @@ CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 				  cua__segment_element(op, type, raw[q]));
 	cua_port_sync_block();
 
-	/* this thread's places of the tile */
+	/* the items of the tile that this thread processes */
 	d = thread * CUA__SEGMENT_ITEMS;
 	if (d > ends + m)
 		d = ends + m;
@@ -353,14 +364,14 @@ CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 	return ends;
 }
 
-/* Finishes the first segment that ends in each of n parts, by one block. */
+/* A block finishes the first segment that ends in each of n parts. */
 CUA_FORCE void cua__segment_join(enum cua_reduce_op op, enum cua_type type,
 				 const struct cua__segments *s, const struct cua__path *path,
 				 struct cua__segment_shared *sh, uint64_t n)
 {
 	const struct cua__path_part *parts = (const struct cua__path_part *)s->scratch;
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
-	/* neighbours to one thread, so that their order is kept */
+	/* each thread reads neighbours, to keep the order */
 	uint64_t k = n / threads * thread + (thread < n % threads ? thread : n % threads), i;
 	uint64_t end = k + n / threads + (thread < n % threads), tail, carry = 0, before, total;
 	uint32_t ended = 0, before_ended, total_ended;
@@ -389,13 +400,17 @@ CUA_FORCE void cua__segment_join(enum cua_reduce_op op, enum cua_type type,
 }
 
 /*
- * The whole of a call in mode FAST. A block takes a contiguous part of the path, a tile at a time, and
- * stores what it cannot finish: the end of the segment that was open when the part began, and what is
- * open when it ends. The last block joins these, in order.
+ * A whole call in mode FAST. A block processes a contiguous part of the path, tile by tile. It
+ * stores the sums that it cannot finish: of the segment that is open at the part's start, up to its
+ * end (head), and of the segment that is open at the part's end (tail). The last block joins them
+ * in order.
  *
- * No block waits for another one. Each stores its part and then adds 1 to `arrived`, acquire and release, at
- * device scope; these read-modify-writes form one release sequence, so the block that reads blocks - 1 has
- * acquired all parts, and passes that on by its barrier. It puts the count back to zero.
+ * Progress: no block waits for another block.
+ *
+ * Argument: each block stores its part and then adds 1 to `arrived`, with acquire and release at
+ * device scope. These read-modify-writes form a single release sequence. So the block that reads
+ * blocks - 1 has acquired all parts; its barrier passes them to its threads. It resets the count to
+ * zero.
  */
 CUA_FORCE void cua__segment_fast(enum cua_reduce_op op, enum cua_type type,
 				 const struct cua__segments *s, struct cua__segment_shared *sh)
@@ -415,7 +430,7 @@ CUA_FORCE void cua__segment_fast(enum cua_reduce_op op, enum cua_type type,
 		i = cua__path_search_warp(&path, d);
 		if (thread == 0) {
 			CUA_WRITE(sh->start, i);
-			/* where offsets do not ascend, there may be ends and no head */
+			/* if the offsets do not ascend, a part may have ends without a head */
 			CUA_WRITE(part->head, (uint64_t)0);
 		}
 	}
@@ -428,7 +443,7 @@ CUA_FORCE void cua__segment_fast(enum cua_reduce_op op, enum cua_type type,
 		uint64_t next = i < path.segments ? cua__path_offset(&path, i + 1) : path.last;
 
 		if (next > j && next - j >= items) {
-			/* no end for a while */
+			/* no end among the next items: stream the elements up to the next end */
 			uint64_t run = next - j < end - d ? next - j : end - d, v;
 
 			v = cua__segment_stream(op, type, s->x, j, j + run);
@@ -445,7 +460,7 @@ CUA_FORCE void cua__segment_fast(enum cua_reduce_op op, enum cua_type type,
 		j += elements;
 		d += ends + elements;
 	}
-	/* the barrier passes the head, which any thread may have stored, to thread 0 */
+	/* any thread may have stored the head; the barrier makes the store visible to thread 0 */
 	cua_port_sync_block();
 	if (thread == 0) {
 		CUA_WRITE(part->first, first);
