@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact sums and dot products on a GPU: the kernels of lib/exact_kernel.h and what launches them. */
+/* Exact sums and dot products on a GPU: launches of the kernels of lib/exact_kernel.h. */
 #include "config.h"
 
 #include "kernels/exact_kernel.h"
 #include "launch.h"
 
 #define BLOCK_SIZE 256
-/* So many have enough loads in flight, and registers for three windows. */
+/* Enough blocks for the loads in flight, and few enough for registers of three windows. */
 #define BLOCKS_PER_SM 2
 
 namespace
@@ -59,5 +59,5 @@ static enum cua_status cuda_finish(struct cua_context *ctx, const struct cua__ex
 	return cua__launch(ctx, round_kernel, 1, BLOCK_SIZE, 0, *r);
 }
 
-/* In the order of the struct. */
+/* In the order of the struct's members. */
 const struct cua__exact_ops cua__cuda_exact = {cuda_run, cuda_finish};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact sums and dot products: their calls. */
+/* Exact sums and dot products: argument checks and calls of the backend. */
 #include "config.h"
 
 #include "kernels/exact_windows.h"
@@ -65,7 +65,7 @@ static enum cua_status add(struct cua_context *ctx, enum cua_reduce_op op, enum 
 	if (!status)
 		r.partial = backend;
 	if (!status && call.n_results) {
-		/* out of the device's reach: what comes back is merged here */
+		/* the device cannot write the partial: its sum is copied here and merged below */
 		call.results[0].user = &sum;
 		r.fresh = 1;
 	}

@@ -64,7 +64,7 @@ static const struct format *format_of(const struct kind *kind)
 START_TEST(test_widths)
 {
 	uint64_t seed = test_seed("widths");
-	enum { N = 7 * BLOCK + 77 };
+	enum { N = 7 * BATCH + 77 };
 	char *x = test_malloc((N + 8) * 8), *y = test_malloc((N + 8) * 8);
 
 	for (int turn = 0; turn < (test_quick() ? 2 : 20); turn++) {
@@ -102,7 +102,7 @@ END_TEST
 START_TEST(test_windows_fit)
 {
 	uint64_t seed = test_seed("windows fit");
-	char x[BLOCK * 8], y[BLOCK * 8];
+	char x[BATCH * 8], y[BATCH * 8];
 
 	for (size_t i = 0; i < COUNT_KINDS; i++) {
 		const struct format *f = format_of(&kinds[i]);
@@ -112,18 +112,18 @@ START_TEST(test_windows_fit)
 			int power = 0, k;
 			int64_t sums[3];
 
-			fill(f, turn % 2 ? KIND_NEAR : KIND_SPARSE, BLOCK, x, y, &seed);
+			fill(f, turn % 2 ? KIND_NEAR : KIND_SPARSE, BATCH, x, y, &seed);
 			if (turn % 4 > 1)
-				fill(f, KIND_SUBNORMAL, BLOCK, x, f->type == CUA_F64 ? NULL : y,
+				fill(f, KIND_SUBNORMAL, BATCH, x, f->type == CUA_F64 ? NULL : y,
 				     &seed);
 			/* a product of f64 that is next to the least numbers is one for the digits */
 			if (turn % 4 > 1 && f->type == CUA_F64 && kinds[i].op == CUA_REDUCE_DOT)
 				continue;
-			ck_assert(loops_any.any_block(&e, &kinds[i], x, y, &power));
+			ck_assert(loops_any.any_batch(&e, &kinds[i], x, y, &power));
 			k = cua__window_for(power, kinds[i].least, kinds[i].most);
 			for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++)
 				ck_assert_msg(!has_width(w) ||
-						      widths[w].loops->block[i](x, y, k, sums),
+						      widths[w].loops->batch[i](x, y, k, sums),
 					      "%s %d, turn %d, loops for %s", f->name,
 					      (int)kinds[i].op, turn, widths[w].name);
 		}
@@ -135,7 +135,7 @@ END_TEST
 START_TEST(test_limits)
 {
 	uint64_t seed = test_seed("limits");
-	char x[BLOCK * 8], y[BLOCK * 8];
+	char x[BATCH * 8], y[BATCH * 8];
 
 	for (size_t k = 0; k < COUNT_KINDS * (test_quick() ? 2000 : 20000); k++) {
 		size_t i = k % (COUNT_KINDS);
@@ -165,15 +165,15 @@ START_TEST(test_limits)
 			a &= ~(((uint64_t)1 << f->fraction) - 1);
 		memset(x, 0, sizeof(x));
 		memset(y, 0, sizeof(y));
-		format_store(f, x, r >> 32 & (BLOCK - 1), a);
-		format_store(f, y, r >> 32 & (BLOCK - 1), b);
-		sum_inline(&expected, f, BLOCK, x, dot ? y : NULL);
+		format_store(f, x, r >> 32 & (BATCH - 1), a);
+		format_store(f, y, r >> 32 & (BATCH - 1), b);
+		sum_inline(&expected, f, BATCH, x, dot ? y : NULL);
 		cua_exact_normalize(&expected);
 		for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++) {
 			struct cua_exact e = CUA_EXACT_INIT;
 			int64_t sums[3];
 
-			if (!has_width(w) || !widths[w].loops->block[i](x, y, window, sums))
+			if (!has_width(w) || !widths[w].loops->batch[i](x, y, window, sums))
 				continue;
 			for (int s = 0; s < kind->windows; s++)
 				cua__exact_insert_signed(e.digit, sums[s],

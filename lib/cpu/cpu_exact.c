@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exact sums on the CPU. A worker takes a contiguous part, block by block: through the windows of exact.h if
- * all of the block fits, else through windows that suit this block, else element by element. The sums of
- * the workers are merged in any order.
+ * Exact sums on the CPU. A worker adds a contiguous range, batch by batch. It uses the windows of
+ * exact.h if the whole batch fits; else windows chosen for this batch; else it adds element by
+ * element. The workers' sums are merged in any order.
  */
 #include "config.h"
 
@@ -13,22 +13,22 @@
 #include "kernels/exact_windows.h"
 #include "cpu/float_mode.h"
 
-/* Fewer elements than this are not worth a thread. */
+/* A thread is started only for at least this many elements. */
 #define GRAIN 32768
-/* Elements that are added before a window is looked at. A window has room for 2^12 additions. */
-#define BLOCK 512
-CUA_STATIC_ASSERT(2 * BLOCK <= 4096, "the window of an error has two additions an element");
+/* Elements that are added between two checks of a window. A window has room for 2^12 additions. */
+#define BATCH 512
+CUA_STATIC_ASSERT(2 * BATCH <= 4096, "the window of an error has two additions an element");
 
-/* ---- blocks through windows ---- */
+/* ---- batches through windows ---- */
 
-typedef int block_fn(const void *x, const void *y, int k, int64_t *sums);
+typedef int batch_fn(const void *x, const void *y, int k, int64_t *sums);
 
 struct kind {
 	enum cua_reduce_op op;
 	enum cua_type type;
 	int size, fraction_bits, exponent_bits;
 	int windows;
-	int least, most; /* of k */
+	int least, most; /* range of k */
 };
 
 #define KIND(op, type, t, size, windows, least, most)                                              \
@@ -50,10 +50,10 @@ static const struct kind kinds[] = {
 };
 #define COUNT_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* The loops for one width of the vector registers. */
+/* The loops for a width of the vector registers. */
 struct loops {
-	block_fn *block[COUNT_KINDS];
-	int (*any_block)(struct cua_exact *e, const struct kind *kind, const void *x, const void *y,
+	batch_fn *batch[COUNT_KINDS];
+	int (*any_batch)(struct cua_exact *e, const struct kind *kind, const void *x, const void *y,
 			 int *power);
 };
 
@@ -78,11 +78,11 @@ struct loops {
 #include "cpu/cpu_exact_loops.h"
 #endif
 
-/* The widest that this processor has. */
+/* The loops for the widest registers of this processor. */
 static const struct loops *widest(void)
 {
 #if HAVE_WIDER
-	/* with AVX2 there always is F16C, a name that not every compiler knows here */
+	/* AVX2 implies F16C, a name that some compilers do not accept here */
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
 		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
 			       ? &loops_avx512
@@ -91,7 +91,7 @@ static const struct loops *widest(void)
 	return &loops_any;
 }
 
-/* ---- blocks element by element ---- */
+/* ---- batches element by element ---- */
 
 static struct cua__exact_parts parts_at(const struct kind *kind, const void *x, size_t i)
 {
@@ -109,7 +109,7 @@ static struct cua__exact_parts parts_at(const struct kind *kind, const void *x, 
 static void add_by_element(struct cua_exact *e, const struct kind *kind, const void *x,
 			   const void *y)
 {
-	for (size_t i = 0; i < BLOCK; i++) {
+	for (size_t i = 0; i < BATCH; i++) {
 		struct cua__exact_parts a = parts_at(kind, x, i);
 
 		if (kind->op == CUA_REDUCE_DOT)
@@ -119,24 +119,27 @@ static void add_by_element(struct cua_exact *e, const struct kind *kind, const v
 	}
 }
 
-/* ---- parts ---- */
+/* ---- a worker's range ---- */
 
-/* Adds a block of kinds[i]; *k is its first window, and gets that of the next block. */
-static void add_block(struct cua_exact *e, size_t i, const struct loops *loops, const void *x,
+/*
+ * Adds a batch of kinds[i]. *k is the quantum of its first window, and becomes that of the next
+ * batch.
+ */
+static void add_batch(struct cua_exact *e, size_t i, const struct loops *loops, const void *x,
 		      const void *y, int *k)
 {
 	const struct kind *kind = &kinds[i];
 	int64_t sums[3];
 	int power;
 
-	if (loops->block[i](x, y, *k, sums)) {
+	if (loops->batch[i](x, y, *k, sums)) {
 		for (int w = 0; w < kind->windows; w++)
 			cua__exact_insert_signed(e->digit, sums[w], *k - w * CUA__WINDOW_STEP);
 		cua__exact_count(e, (uint32_t)kind->windows);
 		return;
 	}
 	power = *k + 50 - CUA__WINDOW_ROOM;
-	if (loops->any_block(e, kind, x, y, &power))
+	if (loops->any_batch(e, kind, x, y, &power))
 		*k = cua__window_for(power, kind->least, kind->most);
 	else
 		add_by_element(e, kind, x, y);
@@ -148,17 +151,17 @@ static void add_part(struct cua_exact *e, size_t i, const struct loops *loops, c
 	const char *x = x_, *y = y_ ? y_ : x_;
 	size_t size = (size_t)kinds[i].size, rest;
 	int k = cua__window_for(0, kinds[i].least, kinds[i].most);
-	/* zeros change nothing */
-	uint64_t last[2][BLOCK] = {{0}, {0}};
+	/* the last batch is padded with zeros, which change nothing */
+	uint64_t last[2][BATCH] = {{0}, {0}};
 
-	for (; end - begin >= BLOCK; begin += BLOCK)
-		add_block(e, i, loops, x + begin * size, y + begin * size, &k);
+	for (; end - begin >= BATCH; begin += BATCH)
+		add_batch(e, i, loops, x + begin * size, y + begin * size, &k);
 	rest = end - begin;
 	if (!rest)
 		return;
 	memcpy(last[0], x + begin * size, rest * size);
 	memcpy(last[1], y + begin * size, rest * size);
-	add_block(e, i, loops, last[0], last[1], &k);
+	add_batch(e, i, loops, last[0], last[1], &k);
 }
 
 /* ---- the call ---- */

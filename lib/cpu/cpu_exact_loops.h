@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loops of cpu_exact.c over one block, for one width of the vector registers. Included once for each, with
+ * The loops of cpu_exact.c over a batch, for a width of the vector registers. cpu_exact.c includes
+ * this file once per width, with
  *
  *   LOOP(name)    the name of a function for this width
- *   LOOP_TARGET   the function attribute that allows its instructions, or nothing
+ *   LOOP_TARGET   the function attribute that permits its instructions, or nothing
  *   LANES         doubles in a vector: 2, 4 or 8
- *   LOOP_FMA      1 where products and sums can be fused
+ *   LOOP_FMA      1 if fused multiply-add is available
  *
- * Each takes BLOCK elements and the exponent k of the first window, sets one sum a window, and returns 1. It
- * returns 0, and sums without meaning, if an element does not fit.
+ * Each loop adds BATCH elements to windows; k is the exponent of the first window's quantum. If all
+ * elements fit, it sets a sum per window and returns 1. Otherwise it returns 0, and the sums are
+ * meaningless.
  */
 
 typedef double LOOP(vd) __attribute__((vector_size(8 * LANES)));
@@ -30,7 +32,7 @@ typedef double LOOP(vd_at) __attribute__((vector_size(8 * LANES), aligned(8), ma
 #else
 #define LOAD_F32(p) ((VD){(double)(p)[0], (double)(p)[1]})
 #endif
-/* Also to store to. */
+/* LANES doubles in memory, to load or store. */
 #define AT_F64(p) (*(LOOP(vd_at) *)(uintptr_t)(p))
 
 struct LOOP(window) {
@@ -50,7 +52,9 @@ LOOP_FN void LOOP(open)(struct LOOP(window) * w, int k)
 	w->bits = bits - (VU){0};
 }
 
-/* Adds v, and returns what the window leaves of it. bad collects the bits in which the patterns differ. */
+/*
+ * Adds v to the window and returns the rest. `bad` collects the bits in which v + M differs from M.
+ */
 LOOP_FN VD LOOP(step)(struct LOOP(window) * w, VD v, VU *bad)
 {
 	VD t = v + w->m;
@@ -69,7 +73,7 @@ LOOP_FN int64_t LOOP(total)(const struct LOOP(window) * w, uint64_t additions)
 	return (int64_t)(sum - additions * w->bits[0]);
 }
 
-/* Whether all was added: no sign or exponent has changed, and nothing but zeros of any sign is left. */
+/* Whether all elements fit: signs and exponents are those of M, and the rests are +0 or -0. */
 LOOP_FN int LOOP(fits)(VU bad, VU rest)
 {
 	uint64_t b = 0, r = 0;
@@ -89,9 +93,9 @@ static LOOP_TARGET int LOOP(sum_f32)(const void *x_, const void *y, int k, int64
 
 	(void)y;
 	LOOP(open)(&w, k);
-	_Pragma("GCC unroll 4") for (int i = 0; i < BLOCK; i += LANES) rest |=
+	_Pragma("GCC unroll 4") for (int i = 0; i < BATCH; i += LANES) rest |=
 		(VU)LOOP(step)(&w, LOAD_F32(x + i), &bad);
-	sums[0] = LOOP(total)(&w, BLOCK);
+	sums[0] = LOOP(total)(&w, BATCH);
 	return LOOP(fits)(bad, rest);
 }
 
@@ -103,14 +107,14 @@ static LOOP_TARGET int LOOP(dot_f32)(const void *x_, const void *y_, int k, int6
 
 	LOOP(open)(&w, k);
 	LOOP(open)(&w2, k - CUA__WINDOW_STEP);
-	_Pragma("GCC unroll 2") for (int i = 0; i < BLOCK; i += LANES)
+	_Pragma("GCC unroll 2") for (int i = 0; i < BATCH; i += LANES)
 	{
 		VD v = LOOP(step)(&w, LOAD_F32(x + i) * LOAD_F32(y + i), &bad);
 
 		rest |= (VU)LOOP(step)(&w2, v, &bad);
 	}
-	sums[0] = LOOP(total)(&w, BLOCK);
-	sums[1] = LOOP(total)(&w2, BLOCK);
+	sums[0] = LOOP(total)(&w, BATCH);
+	sums[1] = LOOP(total)(&w2, BATCH);
 	return LOOP(fits)(bad, rest);
 }
 
@@ -123,18 +127,21 @@ static LOOP_TARGET int LOOP(sum_f64)(const void *x_, const void *y, int k, int64
 	(void)y;
 	LOOP(open)(&w, k);
 	LOOP(open)(&w2, k - CUA__WINDOW_STEP);
-	_Pragma("GCC unroll 2") for (int i = 0; i < BLOCK; i += LANES)
+	_Pragma("GCC unroll 2") for (int i = 0; i < BATCH; i += LANES)
 	{
 		VD v = LOOP(step)(&w, AT_F64(x + i), &bad);
 
 		rest |= (VU)LOOP(step)(&w2, v, &bad);
 	}
-	sums[0] = LOOP(total)(&w, BLOCK);
-	sums[1] = LOOP(total)(&w2, BLOCK);
+	sums[0] = LOOP(total)(&w, BATCH);
+	sums[1] = LOOP(total)(&w2, BATCH);
 	return LOOP(fits)(bad, rest);
 }
 
-/* What rounding x y to p has lost, exactly, unless it underflows. Veltkamp's halves overflow to NaN. */
+/*
+ * The error of p, the rounded product of x and y: exact unless it underflows. Without FMA it uses
+ * Veltkamp's splitting, which overflows to NaN for large factors.
+ */
 LOOP_FN VD LOOP(product_error)(VD x, VD y, VD p)
 {
 #if LOOP_FMA && LANES == 4
@@ -159,7 +166,7 @@ static LOOP_TARGET int LOOP(dot_f64)(const void *x_, const void *y_, int k, int6
 	LOOP(open)(&w, k);
 	LOOP(open)(&w2, k - CUA__WINDOW_STEP);
 	LOOP(open)(&w3, k - 2 * CUA__WINDOW_STEP);
-	for (int i = 0; i < BLOCK; i += LANES) {
+	for (int i = 0; i < BATCH; i += LANES) {
 		VD a = AT_F64(x + i), b = AT_F64(y + i), p = a * b;
 		VD v = LOOP(step)(&w, p, &bad), error = LOOP(product_error)(a, b, p);
 
@@ -168,13 +175,13 @@ static LOOP_TARGET int LOOP(dot_f64)(const void *x_, const void *y_, int k, int6
 		v = LOOP(step)(&w2, error, &bad);
 		rest |= (VU)LOOP(step)(&w3, v, &bad);
 	}
-	sums[0] = LOOP(total)(&w, BLOCK);
-	sums[1] = LOOP(total)(&w2, 2 * BLOCK);
-	sums[2] = LOOP(total)(&w3, BLOCK);
+	sums[0] = LOOP(total)(&w, BATCH);
+	sums[1] = LOOP(total)(&w2, 2 * BATCH);
+	sums[2] = LOOP(total)(&w3, BATCH);
 	if (!LOOP(fits)(zero, (VU){0})) {
-		/* products that are zero, where no factor is */
+		/* underflow: the product is zero, but no factor is */
 		zero = (VU){0};
-		for (int i = 0; i < BLOCK; i += LANES) {
+		for (int i = 0; i < BATCH; i += LANES) {
 			VD a = AT_F64(x + i), b = AT_F64(y + i), p = a * b;
 
 			zero |= (VU)(p == 0) & (VU)(a != 0) & (VU)(b != 0);
@@ -184,18 +191,18 @@ static LOOP_TARGET int LOOP(dot_f64)(const void *x_, const void *y_, int k, int6
 	return LOOP(fits)(bad, rest);
 }
 
-/* ---- 16-bit floats: floats first, which hold them and the products of f16 exactly ---- */
+/* ---- 16-bit floats, converted to float; products of f16 are exact in float ---- */
 
 LOOP_FN void LOOP(floats_of_f16)(const uint16_t *h, float *f)
 {
 #if LOOP_FMA && LANES >= 4
-	for (int i = 0; i < BLOCK; i += 8)
+	for (int i = 0; i < BATCH; i += 8)
 		_mm256_storeu_ps(f + i, _mm256_cvtph_ps(_mm_loadu_si128(
 						(const __m128i *)(const void *)(h + i))));
 #elif defined(__SSE2__)
 	const __m128i magic = _mm_set1_epi32(113 << 23), none = _mm_setzero_si128();
 
-	for (int i = 0; i < BLOCK; i += 4) {
+	for (int i = 0; i < BATCH; i += 4) {
 		__m128i v = _mm_unpacklo_epi16(
 			_mm_loadl_epi64((const __m128i *)(const void *)(h + i)), none);
 		__m128i sign = _mm_slli_epi32(_mm_and_si128(v, _mm_set1_epi32(0x8000)), 16);
@@ -203,7 +210,7 @@ LOOP_FN void LOOP(floats_of_f16)(const uint16_t *h, float *f)
 			wide = _mm_slli_epi32(size, 13);
 		__m128i small = _mm_cmplt_epi32(size, _mm_set1_epi32(0x400));
 		__m128i special = _mm_cmpgt_epi32(size, _mm_set1_epi32(0x7bff));
-		/* a subnormal: 2^-14 and the fraction, less 2^-14 */
+		/* a subnormal: 2^-14 plus the fraction, minus 2^-14 */
 		__m128i least = _mm_castps_si128(_mm_sub_ps(
 			_mm_castsi128_ps(_mm_add_epi32(wide, magic)), _mm_castsi128_ps(magic)));
 		__m128i normal = _mm_add_epi32(wide, _mm_set1_epi32(112 << 23));
@@ -213,7 +220,7 @@ LOOP_FN void LOOP(floats_of_f16)(const uint16_t *h, float *f)
 		_mm_storeu_ps(f + i, _mm_castsi128_ps(_mm_or_si128(normal, sign)));
 	}
 #else
-	for (int i = 0; i < BLOCK; i++) {
+	for (int i = 0; i < BATCH; i++) {
 		struct cua_f16 v = {h[i]};
 
 		f[i] = cua_f32_from_f16(v);
@@ -225,21 +232,21 @@ LOOP_FN void LOOP(floats_of_bf16)(const uint16_t *h, float *f)
 {
 	cua__raw32 *bits = (cua__raw32 *)(void *)f;
 
-	for (int i = 0; i < BLOCK; i++)
+	for (int i = 0; i < BATCH; i++)
 		bits[i] = (uint32_t)h[i] << 16;
 }
 
-/* All f16 are multiples of 2^-24 below 2^16, so that a sum of doubles has room for a block of them. */
+/* Every f16 is a multiple of 2^-24 below 2^16, so a sum of doubles holds a batch exactly. */
 static LOOP_TARGET int LOOP(sum_f16)(const void *x, const void *y, int k, int64_t *sums)
 {
-	float f[BLOCK];
+	float f[BATCH];
 	VD sum[4] = {{0}, {0}, {0}, {0}};
 	double total = 0;
 
 	(void)y;
 	(void)k;
 	LOOP(floats_of_f16)(x, f);
-	for (int i = 0; i < BLOCK; i += 4 * LANES) {
+	for (int i = 0; i < BATCH; i += 4 * LANES) {
 		_Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) sum[j] +=
 			LOAD_F32(f + i + j * LANES);
 	}
@@ -254,18 +261,18 @@ static LOOP_TARGET int LOOP(sum_f16)(const void *x, const void *y, int k, int64_
 
 static LOOP_TARGET int LOOP(dot_f16)(const void *x, const void *y, int k, int64_t *sums)
 {
-	float a[BLOCK], b[BLOCK];
+	float a[BATCH], b[BATCH];
 
 	LOOP(floats_of_f16)(x, a);
 	LOOP(floats_of_f16)(y, b);
-	for (int i = 0; i < BLOCK; i++)
+	for (int i = 0; i < BATCH; i++)
 		a[i] *= b[i];
 	return LOOP(sum_f32)(a, NULL, k, sums);
 }
 
 static LOOP_TARGET int LOOP(sum_bf16)(const void *x, const void *y, int k, int64_t *sums)
 {
-	float a[BLOCK];
+	float a[BATCH];
 
 	(void)y;
 	LOOP(floats_of_bf16)(x, a);
@@ -274,16 +281,16 @@ static LOOP_TARGET int LOOP(sum_bf16)(const void *x, const void *y, int k, int64
 
 static LOOP_TARGET int LOOP(dot_bf16)(const void *x, const void *y, int k, int64_t *sums)
 {
-	float a[BLOCK], b[BLOCK];
+	float a[BATCH], b[BATCH];
 
 	LOOP(floats_of_bf16)(x, a);
 	LOOP(floats_of_bf16)(y, b);
 	return LOOP(dot_f32)(a, b, k, sums);
 }
 
-/* ---- blocks of any finite numbers: as many windows as it takes ---- */
+/* ---- batches of any finite numbers, by as many windows as needed ---- */
 
-/* The greatest size among n numbers. */
+/* The greatest magnitude of n numbers. */
 LOOP_FN double LOOP(largest)(const double *v, int n)
 {
 	VD most = {0};
@@ -300,8 +307,9 @@ LOOP_FN double LOOP(largest)(const double *v, int n)
 }
 
 /*
- * Adds n numbers below 2^1022, which it overwrites: windows from the greatest number on down, until nothing
- * is left. *power gets the place of the leading bit of the greatest one, if one is not zero.
+ * Adds n numbers below 2^1022 and overwrites them. It adds to a window for the greatest number,
+ * then to a window for the greatest rest, until all rests are zero. *power becomes the exponent of
+ * the greatest number's leading bit, unless all are zero.
  */
 LOOP_FN void LOOP(spread)(struct cua_exact *e, double *v, int n, int *power)
 {
@@ -317,7 +325,7 @@ LOOP_FN void LOOP(spread)(struct cua_exact *e, double *v, int n, int *power)
 		at = (int)(bits >> 52) - 1023;
 		if (first)
 			*power = at;
-		/* what a subnormal leaves is in the last window */
+		/* the lowest window holds every subnormal */
 		k = m < 0x1p-1023 ? -1074 : at - 50;
 		LOOP(open)(&w, k);
 		for (int i = 0; i < n; i += LANES)
@@ -329,15 +337,15 @@ LOOP_FN void LOOP(spread)(struct cua_exact *e, double *v, int n, int *power)
 }
 
 /*
- * Adds a block, and sets *power as above. Returns 0, and has added nothing, if it has infinities or NaN, or
- * numbers so large, or products of f64 so small, that doubles have no room for them.
+ * Adds a batch, and sets *power as above. Returns 0 and adds nothing if the batch has an infinity,
+ * a NaN, a number too large for the windows, or a product of f64 whose error may underflow.
  */
-static LOOP_TARGET int LOOP(any_block)(struct cua_exact *e, const struct kind *kind, const void *x,
+static LOOP_TARGET int LOOP(any_batch)(struct cua_exact *e, const struct kind *kind, const void *x,
 				       const void *y, int *power)
 {
-	double v[2 * BLOCK];
-	float a[BLOCK], b[BLOCK];
-	int n = BLOCK;
+	double v[2 * BATCH];
+	float a[BATCH], b[BATCH];
+	int n = BATCH;
 	VU bad = {0};
 
 	if (kind->type != CUA_F64) {
@@ -357,21 +365,21 @@ static LOOP_TARGET int LOOP(any_block)(struct cua_exact *e, const struct kind *k
 				LOOP(floats_of_bf16)(y, b);
 			g = b;
 		}
-		for (int i = 0; i < BLOCK; i += LANES)
+		for (int i = 0; i < BATCH; i += LANES)
 			AT_F64(v + i) = kind->op == CUA_REDUCE_DOT
 						? LOAD_F32(f + i) * LOAD_F32(g + i)
 						: LOAD_F32(f + i);
 	} else if (kind->op != CUA_REDUCE_DOT) {
-		memcpy(v, x, BLOCK * sizeof(double));
+		memcpy(v, x, BATCH * sizeof(double));
 	} else {
 		const double *c = x, *d = y;
 
-		n = 2 * BLOCK;
-		for (int i = 0; i < BLOCK; i += LANES) {
+		n = 2 * BATCH;
+		for (int i = 0; i < BATCH; i += LANES) {
 			VD s = AT_F64(c + i), t = AT_F64(d + i), p = s * t;
 
 			AT_F64(v + i) = p;
-			AT_F64(v + BLOCK + i) = LOOP(product_error)(s, t, p);
+			AT_F64(v + BATCH + i) = LOOP(product_error)(s, t, p);
 			bad |= (VU)(p < 0x1p-960) & (VU)(p > -0x1p-960) & (VU)(s != 0) &
 			       (VU)(t != 0);
 		}
@@ -385,10 +393,10 @@ static LOOP_TARGET int LOOP(any_block)(struct cua_exact *e, const struct kind *k
 }
 
 static const struct loops LOOP(loops) = {
-	/* in the order of `kinds` */
+	/* in the order of kinds[] */
 	{LOOP(sum_f16), LOOP(dot_f16), LOOP(sum_bf16), LOOP(dot_bf16), LOOP(sum_f32), LOOP(dot_f32),
 	 LOOP(sum_f64), LOOP(dot_f64)},
-	LOOP(any_block),
+	LOOP(any_batch),
 };
 
 #undef LOOP

@@ -344,7 +344,7 @@ struct runs_job {
 	uint64_t *counts;
 };
 
-/* Keys compared in bulk. In long runs most blocks of keys are equal and are skipped whole. */
+/* Keys compared in bulk. In long runs most batches have equal keys and are skipped whole. */
 #define KEYS 64
 
 /* A run begins where a key differs from the one before it. */

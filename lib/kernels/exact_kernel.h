@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel of exact sums, over the port layer, so that the SIMT checker runs what a GPU runs.
+ * The kernel of exact sums. It is written over the port layer, so the SIMT checker runs the same
+ * code as a GPU.
  *
- * A lane adds its elements to windows in registers (exact.h), a tile at a time. All lanes of a warp have the
- * same windows. If a tile of any of them does not fit, the warp takes windows that suit these tiles, unless most
- * elements fit, and adds the tiles element by element: to the windows or, what still does not fit, to the digits
- * of the block, which are in shared memory. A window is 128 bits wide in a lane, so that nothing is ever too much
- * for it.
+ * A lane adds its elements to windows in registers (exact.h), a tile at a time. All lanes of a warp
+ * have the same windows. If a tile of any lane does not fit, the warp retries element by element.
+ * It first chooses windows for these tiles, unless most elements fit the old windows. Elements that
+ * still do not fit go to the block's digits, in shared memory. A window has 128 bits per lane, so
+ * it cannot overflow.
  *
- * At the end, and when windows change, a warp's windows are added up and go to the digits of the block; and at
- * the end these go to the digits of the launch. The block that arrives last rounds them, or adds them
- * to a partial.
+ * At the end, and before it changes its windows, a warp flushes them: it adds them up over its
+ * lanes and then to the block's digits. At the end, the block adds its digits to the digits of the
+ * launch. The block that arrives last rounds them, or adds them to a partial.
  *
- * Argument: all additions to digits are atomic and relaxed, and integers, so their order does not matter.
- * Before a block reads its digits there is its barrier. A block's additions to those of the launch are before
- * its barrier, and so before the arrival, acquire and release, of its thread 0; the last block's thread 0
- * acquires all of them, and passes that on by a barrier. It puts the state back to zero for the next launch.
- * A digit has room for 2^31 additions of 32 bits. In a block, a tile adds less than 2^18 to one digit, even
- * element by element, so that after CUA__EXACT_TILES of them the digits pass on what exceeds 32 bits; a
- * block passes less than 2^33 to a digit of the launch, which has at most 2^20 blocks.
+ * Argument:
+ * - All additions to digits are atomic, relaxed and of integers, so their order does not matter.
+ * - A barrier of the block precedes each read of the block's digits.
+ * - A block's additions to the digits of the launch precede its barrier, and so the arrival of its
+ *   thread 0, with acquire and release. Thread 0 of the last block acquires all of these additions
+ *   and passes them to its block by a barrier. The last block resets the state to zero for the next
+ *   launch.
+ * - A digit has room for 2^31 additions of 32 bits. A tile makes fewer than 2^18 additions to any
+ *   digit of its block, even element by element. So every CUA__EXACT_TILES tiles the block carries
+ *   the bits above 32 to the next digit.
+ * - A block adds less than 2^33 to a digit of the launch, and a launch has at most 2^20 blocks.
  */
 #ifndef CUATOMIC_KERNELS_EXACT_KERNEL_H
 #define CUATOMIC_KERNELS_EXACT_KERNEL_H
@@ -26,23 +31,23 @@
 #include "kernels/cached.h"
 #include "kernels/exact_windows.h"
 
-/* Tiles after which a block's digits are carried; a power of two. */
+/* Tiles after which a block carries its digits; a power of two. */
 #ifndef CUA__EXACT_TILES
 #define CUA__EXACT_TILES 8192
 #endif
 
-/* 16-byte loads in flight a thread, both arrays together. */
+/* 16-byte loads in flight per thread, over both arrays. */
 #define CUA__EXACT_LOADS 8
 
-/* The block's shared memory. */
+/* Shared memory of a block. */
 struct cua__exact_shared {
 	int64_t digit[CUA_EXACT_DIGITS];
 	uint32_t flags;
-	uint32_t lo, hi; /* the digits that are not zero are in between */
+	uint32_t lo, hi; /* all nonzero digits are in lo to hi */
 	uint32_t last;
 };
 
-/* A lane's windows. */
+/* The windows of a lane. */
 struct cua__exact_windows {
 	int k;
 	double m[3];
@@ -50,7 +55,7 @@ struct cua__exact_windows {
 	int64_t high[3];
 };
 
-/* What a tile has added, before it is known to fit. */
+/* A lane's additions of a tile, until it is known whether they fit. */
 struct cua__exact_tile {
 	uint64_t sum[3];
 	uint32_t bad;
@@ -59,7 +64,7 @@ struct cua__exact_tile {
 
 #define CUA__EXACT_WHERE CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
 
-/* ---- kinds: a type, and whether it is the dot product ---- */
+/* ---- kinds: a type, for sums or dot products ---- */
 
 CUA_FORCE int cua__exact_windows_of(enum cua_type type, int dot)
 {
@@ -145,7 +150,7 @@ CUA_FORCE void cua__exact_add_digit(struct cua__exact_shared *s, int i, uint64_t
 				 CUA__EXACT_WHERE);
 }
 
-/* Adds mantissa 2^at, where 2^0 is the first bit of digit 0. */
+/* Adds mantissa 2^at. Bit 0 of digit 0 has weight 2^0. */
 CUA_FN void cua__exact_add_digits(struct cua__exact_shared *s, uint32_t negative, uint64_t mantissa,
 				  int at)
 {
@@ -163,7 +168,7 @@ CUA_FN void cua__exact_add_flags(struct cua__exact_shared *s, uint32_t flags)
 		cua_port_or_b32(&s->flags, flags, CUA__EXACT_WHERE);
 }
 
-/* One element, or one product, without windows. */
+/* Adds an element or a product to the digits directly. */
 CUA_FORCE void cua__exact_add_element(struct cua__exact_shared *s, enum cua_type type, int dot,
 				      uint64_t a, uint64_t b)
 {
@@ -197,13 +202,16 @@ CUA_FORCE void cua__exact_add_element(struct cua__exact_shared *s, enum cua_type
 	}
 }
 
-/* Every digit passes on what exceeds 32 bits, once: less than 2^33 remains. The whole block calls. */
+/*
+ * Each digit carries the bits above 32 to the next digit once; it is then below 2^33. The whole
+ * block calls.
+ */
 CUA_FN void cua__exact_carry_block(struct cua__exact_shared *s)
 {
 	const uint32_t step = cua_port_block_size();
 
 	cua_port_sync_block();
-	/* in rounds from the top, so that no carry is passed on twice */
+	/* in rounds from the top digits down, so that no carry moves twice */
 	for (int round = (CUA_EXACT_DIGITS - 1) / (int)step; round >= 0; round--) {
 		uint32_t i = (uint32_t)round * step + cua_port_thread();
 		int64_t v = 0;
@@ -235,7 +243,7 @@ CUA_FORCE void cua__exact_open(struct cua__exact_windows *w, int windows, int k)
 	}
 }
 
-/* The sum of v over the warp, in its first lane. */
+/* The sum of v over the warp; the result is in its first lane. */
 CUA_FORCE uint64_t cua__exact_warp_sum(uint32_t mask, uint64_t v)
 {
 	uint32_t lane = cua_port_lane();
@@ -250,7 +258,7 @@ CUA_FORCE uint64_t cua__exact_warp_sum(uint32_t mask, uint64_t v)
 	return v;
 }
 
-/* The whole warp's windows to the block's digits. */
+/* Adds the windows of the whole warp to the block's digits. */
 CUA_FORCE void cua__exact_flush(struct cua__exact_shared *s, const struct cua__exact_windows *w,
 				int windows, uint32_t mask)
 {
@@ -278,7 +286,7 @@ CUA_FORCE void cua__exact_clear(struct cua__exact_tile *t)
 	t->rest = 0;
 }
 
-/* Adds v to window i, and returns what it leaves. */
+/* Adds v to window i and returns the rest. */
 CUA_FORCE double cua__exact_step(struct cua__exact_tile *t, const struct cua__exact_windows *w,
 				 int i, double v)
 {
@@ -290,7 +298,7 @@ CUA_FORCE double cua__exact_step(struct cua__exact_tile *t, const struct cua__ex
 	return cua_port_sub_rn_f64(v, cua_port_sub_rn_f64(sum, w->m[i]));
 }
 
-/* Adds an element, or a product. */
+/* Adds an element or a product. */
 CUA_FORCE void cua__exact_fold(struct cua__exact_tile *t, const struct cua__exact_windows *w,
 			       enum cua_type type, int dot, uint64_t a, uint64_t b)
 {
@@ -301,7 +309,7 @@ CUA_FORCE void cua__exact_fold(struct cua__exact_tile *t, const struct cua__exac
 		v = cua_port_mul_rn_f64(x, y);
 		if (type == CUA_F64) {
 			error = cua_port_fma_rn_f64(x, y, -v);
-			/* all of it has underflowed */
+			/* the whole product has underflowed */
 			if (v == 0 && x != 0 && y != 0)
 				t->bad = ~(uint32_t)0;
 			error = cua__exact_step(t, w, 1, error);
@@ -319,7 +327,7 @@ CUA_FORCE int cua__exact_fits(const struct cua__exact_tile *t)
 	return t->bad >> 20 == 0 && t->rest << 1 == 0;
 }
 
-/* A tile of so many elements, that fits, into the windows. */
+/* Commits a tile that fits to the windows. `elements` is its number of elements in this lane. */
 CUA_FORCE void cua__exact_commit(struct cua__exact_windows *w, const struct cua__exact_tile *t,
 				 enum cua_type type, int dot, uint32_t elements)
 {
@@ -327,7 +335,7 @@ CUA_FORCE void cua__exact_commit(struct cua__exact_windows *w, const struct cua_
 
 	CUA__UNROLL
 	for (int i = 0; i < windows; i++) {
-		/* an error is added to the second window as well */
+		/* the second window also has the errors of products */
 		uint64_t additions = windows == 3 && i == 1 ? 2 * elements : elements;
 		uint64_t v = t->sum[i] - additions * cua__exact_bits_f64(w->m[i]);
 
@@ -338,15 +346,17 @@ CUA_FORCE void cua__exact_commit(struct cua__exact_windows *w, const struct cua_
 
 /* ---- a tile that does not fit ---- */
 
-/* The power of two of the leading bit. */
+/* The exponent of the leading bit. */
 CUA_FORCE int cua__exact_leading(struct cua__exact_parts v)
 {
-	/* a double holds a mantissa as it is */
+	/* the conversion to double is exact */
 	return v.at - CUA__EXACT_POINT + (int)(cua__exact_bits_f64((double)v.mantissa) >> 52) -
 	       1023;
 }
 
-/* A power of two above which there is no leading bit of an element or a product; less than -9999 for zero. */
+/*
+ * An exponent that the leading bit of the element or product does not exceed; below -9999 for zero.
+ */
 CUA_FORCE int cua__exact_power(enum cua_type type, int dot, uint64_t a, uint64_t b)
 {
 	struct cua__exact_parts x = cua__exact_parts_in(type, a),
@@ -359,7 +369,7 @@ CUA_FORCE int cua__exact_power(enum cua_type type, int dot, uint64_t a, uint64_t
 	return cua__exact_leading(x) + cua__exact_leading(y) + 1;
 }
 
-/* The pack of N elements at index i of m; zeros where there is none. */
+/* Loads pack i of m, of N elements. Returns zeros if i >= m. */
 CUA_FORCE struct cua__pack cua__exact_pack_at(enum cua_type type, int N, const void *x, uint64_t i,
 					      uint64_t m, uint64_t policy)
 {
@@ -377,9 +387,9 @@ CUA_FORCE struct cua__pack cua__exact_pack_at(enum cua_type type, int N, const v
 }
 
 /*
- * The tiles of a warp, element by element. A lane has `packs` of N elements, the first at index `first`, each
- * `stride` packs after the one before; those from m on do not exist. A pack is loaded while the one before it is
- * added, because nothing else hides how long that takes.
+ * Adds the tiles of a warp element by element. A lane has `packs` packs of N elements: the first at
+ * index `first`, each later pack `stride` packs further, none at or after m. A pack is loaded while
+ * the previous pack is added, because nothing else hides the latency.
  */
 CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_windows *w,
 				enum cua_type type, int dot, int N, const void *x, const void *y,
@@ -390,9 +400,9 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 	const uint32_t lane = cua_port_lane();
 	const struct cua__pack none = {{0, 0, 0, 0}};
 	int power = -10000, k;
-	uint64_t votes = 0; /* elements that fit and, from bit 32 on, that do not */
+	uint64_t votes = 0; /* low half: elements that fit; high half: elements that do not */
 
-	/* what there is to choose, and then the sums */
+	/* first round: choose windows; second round: add */
 	for (int adding = 0; adding < 2; adding++) {
 		struct cua__pack a, b = none, next_a, next_b = none;
 
@@ -441,10 +451,10 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 			if (mask >> (lane ^ d) & 1 && other > power)
 				power = other;
 		}
-		/* of a warp that is not full, not every lane has seen every other */
+		/* in a warp with missing lanes the exchange is incomplete; lane 0 decides */
 		power = (int)cua_port_shuffle_u32(mask, (uint32_t)power, 0);
 		k = cua__window_for(power, cua__exact_least(type, dot), cua__exact_most(type, dot));
-		/* a few elements that are far from the others do not move the windows */
+		/* a few elements far from the others do not move the windows */
 		if (power > -10000 && k != w->k && votes >> 32 > (votes & 0xffffffffu)) {
 			cua__exact_flush(s, w, windows, mask);
 			cua__exact_open(w, windows, k);
@@ -454,7 +464,7 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 
 /* ---- a block ---- */
 
-/* The m packs of N elements of x and y; N is 1 where they do not lie on 16 bytes. */
+/* Adds m packs of N elements of x and y. N is 1 if x and y are not both aligned to 16 bytes. */
 CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_windows *w,
 				enum cua_type type, int dot, int N, const void *x, const void *y,
 				uint64_t m, const struct cua__cached *cached)
@@ -502,7 +512,7 @@ CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_w
 	cua__exact_flush(s, w, cua__exact_windows_of(type, dot), mask);
 }
 
-/* The digits of the launch to its result, by the block that came last; in s they are complete. */
+/* The last block turns the digits of the launch, complete in s, into the result. */
 CUA_FN void cua__exact_finish_block(struct cua__exact_shared *s, const struct cua__exact *r)
 {
 	const uint32_t step = cua_port_block_size(), thread = cua_port_thread();
@@ -555,7 +565,10 @@ CUA_FN void cua__exact_finish_block(struct cua__exact_shared *s, const struct cu
 	}
 }
 
-/* This block's digits to those of the launch; 1 in the block that came last, which then has them all. */
+/*
+ * Adds this block's digits to those of the launch. Returns 1 in the block that arrives last, with
+ * all digits in s.
+ */
 CUA_FN int cua__exact_arrive(struct cua__exact_shared *s, struct cua__exact_state *state)
 {
 	const uint32_t step = cua_port_block_size(), thread = cua_port_thread();
@@ -606,7 +619,7 @@ CUA_FORCE void cua__exact_begin(struct cua__exact_shared *s)
 	cua_port_sync_block();
 }
 
-/* All of a launch that a block does; type and dot are those of r, as constants. */
+/* A block's work of a whole launch. type and dot are those of r, as constants. */
 CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__exact *r,
 				enum cua_type type, int dot)
 {
@@ -624,7 +637,7 @@ CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__e
 		&w, cua__exact_windows_of(type, dot),
 		cua__window_for(0, cua__exact_least(type, dot), cua__exact_most(type, dot)));
 	if (((uintptr_t)x ^ (uintptr_t)y) & 15) {
-		/* no 16-byte boundary in common */
+		/* x and y have no 16-byte boundary in common */
 		cua__exact_packs(s, &w, type, dot, 1, x, y, n, &cached);
 	} else {
 		uint64_t head = ((0 - (uintptr_t)x) & 15) / size, m, tail;
@@ -632,7 +645,7 @@ CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__e
 		head = head < n ? head : n;
 		m = (n - head) / N;
 		tail = head + m * N;
-		/* fewer than N at either end */
+		/* fewer than N elements remain at either end */
 		if (cua_port_block() == 0) {
 			for (i = cua_port_thread(); i < head + (n - tail);
 			     i += cua_port_block_size()) {
@@ -649,7 +662,7 @@ CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__e
 		cua__exact_finish_block(s, r);
 }
 
-/* *result = *partial, by one block. */
+/* A single block computes *result = *partial. */
 CUA_FN void cua__exact_round_block(struct cua__exact_shared *s, const struct cua__exact *r)
 {
 	cua__exact_begin(s);

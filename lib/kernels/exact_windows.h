@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What both backends' exact reductions share.
+ * Declarations that both backends' exact sums share.
  *
- * In front of the digits of struct cua_exact stand windows: with M = 1.5 * 2^(k + 52), a double v of a size of
- * at most 2^(k + 51) has the exact parts q = (v + M) - M, a multiple of 2^k, and v - q. The bits of v + M
- * less those of M are the integer q / 2^k, so that a window is a 64-bit sum of integers. The next window, 51
- * places below, takes v - q. An element is in the windows if the sign and the exponent of every v + M are
- * those of M and what the last window leaves is zero; all others go to the digits one by one.
+ * Windows speed up the addition to the digits of struct cua_exact. A window has a quantum 2^k and a
+ * constant M = 1.5 * 2^(k + 52). A double v with |v| <= 2^(k + 51) splits exactly into q = (v + M)
+ * - M, a multiple of 2^k, and the rest v - q. The bits of v + M minus the bits of M are the integer
+ * q / 2^k. So a window is a 64-bit sum of integers. The rest goes to the next window, whose k is 51
+ * less.
+ *
+ * An element fits the windows if every v + M has the sign and exponent of M, and the rest after the
+ * last window is zero. All other elements are added to the digits directly.
  */
 #ifndef CUATOMIC_KERNELS_EXACT_WINDOWS_H
 #define CUATOMIC_KERNELS_EXACT_WINDOWS_H
@@ -17,22 +20,23 @@
 extern "C" {
 #endif
 
-/* A checked call, with everything as the backend addresses it. */
+/* A checked call. All pointers are as the backend addresses them. */
 struct cua__exact {
 	enum cua_reduce_op op; /* SUM or DOT */
 	enum cua_type type, result_type;
 	uint64_t n;
-	const uint64_t *
-		count; /* NULL, or where the backend finds a number of elements: the lesser counts */
+	const uint64_t *count;     /* NULL, or the address of a smaller element count */
 	const void *x, *y;         /* y is NULL for SUM */
-	void *result;              /* the rounded sum; or, if this is NULL, */
-	struct cua_exact *partial; /* what the sum is added to */
-	int fresh;                 /* the partial's contents do not count */
+	void *result;              /* the rounded sum, or NULL */
+	struct cua_exact *partial; /* if result is NULL, the sum is added to it */
+	int fresh;                 /* 1: the partial's old contents are ignored */
 	struct cua__exact_state *state;
-	uint64_t kept_bytes; /* of an array, that a GPU's L2 keeps for the next reader */
+	uint64_t kept_bytes; /* bytes of an array that a GPU's L2 keeps for the next reader */
 };
 
-/* The sum of all blocks of a launch, in the context's control memory; zeros before and after. */
+/*
+ * The sum of all blocks of a launch, in the context's control block. It is zero between launches.
+ */
 struct cua__exact_state {
 	struct cua_finish finish;
 	uint32_t flags;
@@ -46,14 +50,14 @@ CUA_STATIC_ASSERT(CUA__EXACT_CONTROL + sizeof(struct cua__exact_state) <= CUA__C
 
 struct cua__exact_ops {
 	enum cua_status (*run)(struct cua_context *ctx, const struct cua__exact *r);
-	/* *result = *partial, rounded to r->result_type; other fields are not read. */
+	/* *result = *partial, rounded to r->result_type. Reads no other members. */
 	enum cua_status (*finish)(struct cua_context *ctx, const struct cua__exact *r);
 };
 
 /*
- * *result = the sum of x, or of the products of x and y, rounded to result_type. All pointers are memory that
- * the backend can access, and have been checked; between cua__call_begin and cua__call_end. Takes no
- * workspace and waits for nothing.
+ * *result = the sum of x, or of the products of x and y, rounded to result_type. The pointers have
+ * been checked, and the backend can access them. The caller calls it between cua__call_begin and
+ * cua__call_end. It needs no workspace and does not wait.
  */
 enum cua_status cua__exact_reduce(struct cua_context *ctx, enum cua_reduce_op op,
 				  enum cua_type type, enum cua_type result_type, uint64_t n,
@@ -63,25 +67,26 @@ enum cua_status cua__exact_reduce(struct cua_context *ctx, enum cua_reduce_op op
 /* ---- windows ---- */
 
 #define CUA__WINDOW_STEP 51
-/* The least and the greatest k of a first window, where all windows are normal numbers. */
+/* The least and the greatest k of a first window; all windows are normal numbers. */
 #define CUA__WINDOW_LEAST(windows) (-1074 + CUA__WINDOW_STEP * ((windows)-1))
 #define CUA__WINDOW_MOST 971
 /*
- * The least of a dot product of f64, of which x y rounded is in the first two windows, and the error of that
- * in the last two. x y rounded is 0 or not less than 2^(k - 51) then, so with this k its error, a multiple of
- * 2^(k - 51 - 105), has not underflowed. If it is 0 and no factor is, all of the product has.
+ * The least k for dot products of f64. The rounded product is added to the first two windows, its
+ * error to the last two. A product that fits is 0 or at least 2^(k - 51) after rounding. So its
+ * error is a multiple of 2^(k - 51 - 105), and does not underflow with this k. If the rounded
+ * product is 0 and no factor is 0, the whole product has underflowed.
  */
 #define CUA__WINDOW_LEAST_DOT_F64 (-918)
 /* Powers of two between the greatest element and the limit of a new window. */
 #define CUA__WINDOW_ROOM 3
 
-/* M of the window of quantum 2^k, as bits. */
+/* The bits of M for quantum 2^k. */
 CUA_FORCE uint64_t cua__window_bits(int k)
 {
 	return (uint64_t)(k + 52 + 1023) << 52 | (uint64_t)1 << 51;
 }
 
-/* The first window for elements below 2^(power + 1). */
+/* k of the first window for elements below 2^(power + 1). */
 CUA_FORCE int cua__window_for(int power, int least, int most)
 {
 	int k = power + 1 + CUA__WINDOW_ROOM - 51;
@@ -89,14 +94,14 @@ CUA_FORCE int cua__window_for(int power, int least, int most)
 	return k < least ? least : k > most ? most : k;
 }
 
-/* Adds v 2^k to digits. */
+/* Adds v 2^k to the digits. */
 CUA_FORCE void cua__exact_insert_signed(int64_t *digit, int64_t v, int k)
 {
 	cua__exact_insert(digit, v < 0, v < 0 ? 0 - (uint64_t)v : (uint64_t)v,
 			  k + CUA__EXACT_POINT);
 }
 
-/* The number in digits lo to hi, normalized, to *result in its type. */
+/* Rounds the normalized number in digits lo to hi to `type` and stores it. */
 CUA_FN void cua__exact_store(const int64_t *digit, int lo, int hi, uint32_t flags,
 			     enum cua_type type, void *result)
 {
