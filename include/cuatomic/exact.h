@@ -1,54 +1,59 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exact sums: the sum of floats, or of their products, kept without any rounding and rounded once at
- * the end, to nearest even. So the result depends on the elements alone: not on their order, on how they
- * were split over threads, blocks, devices or machines, nor on the machine.
+ * Exact sums: sums of floats, or of products of floats, without any rounding until the end. The
+ * result is rounded once, to nearest even. So it depends on the elements alone. It does not depend
+ * on their order, on their division over threads, blocks, devices or machines, or on the machine.
  *
- * Source: the long accumulator of Kulisch (1971 and later) with digits that carry late, as in Neal, Fast
+ * Source: the long accumulator of Kulisch (1971 and later), with deferred carries as in Neal, Fast
  * exact summation using small and large superaccumulators (2015).
  *
  *     struct cua_exact a = CUA_EXACT_INIT, b = CUA_EXACT_INIT;
  *
- *     cua_exact_sum(ctx, CUA_F64, n, x, &a);           a += the sum of x, on the context's backend
- *     cua_exact_dot(other, CUA_F32, m, y, z, &b);      b += the dot product of y and z, on another device
+ *     cua_exact_sum(ctx, CUA_F64, n, x, &a);        a += the sum of x, on the context's backend
+ *     cua_exact_dot(other, CUA_F32, m, y, z, &b);   b += the dot product of y and z, elsewhere
  *     cua_exact_merge(&a, &b);
- *     total = cua_exact_round_f64(&a);                 rounded here, once
+ *     total = cua_exact_round_f64(&a);              rounded here, once
  *
- * One format serves all types, so that f16, bf16, f32 and f64 and products of two of a type can be in one
- * sum. It is plain data without pointers: it may be copied between devices and machines of the same byte
- * order, stored, and merged there.
+ * A single format serves all types: a sum may contain f16, bf16, f32 and f64, and products of two
+ * elements of the same type. It is plain data without pointers. It may be stored, copied between
+ * devices and machines of the same byte order, and merged there.
  *
  * Values:
- *   NaN       in an element or a factor: the result is NaN. Infinity times zero, and infinities of both
- *             signs in one sum, are NaN too. Every NaN result is the same: quiet, positive, no payload.
- *   infinity  of one sign only: the result is that infinity.
- *   overflow  is judged at the rounding alone: what lies in between may be as large as it likes. A result
- *             from half an ulp above the largest number of the type on is an infinity.
- *   zero      A sum that is exactly zero is +0, also with no elements and with elements that all are -0.
- *             A sum that is not zero and rounds to zero keeps its sign.
- *   subnormal elements, products and results are exact like all others. A product counts as the
- *             infinitely precise one, also where the type could not hold it.
+ * - NaN: a NaN element or factor makes the result NaN. So do infinity times zero, and infinities of
+ *   both signs in a sum. Every NaN result is the same: quiet, positive, no payload.
+ * - infinity: infinities of a single sign make the result this infinity.
+ * - overflow: intermediate sums have no upper limit. A result is an infinity if its magnitude is at
+ *   least the type's largest number plus half an ulp.
+ * - zero: a sum of exactly zero is +0, also for no elements and for elements that all are -0. A
+ *   nonzero sum that rounds to zero keeps its sign.
+ * - subnormal: subnormal elements, products and results are exact. A product is infinitely precise,
+ *   even if its type could not hold it.
  *
- * Synchronization: X means that the caller must order the two calls on one struct cua_exact, - that they may
- *   run at the same time. "read" is being the source of a merge or a copy.
+ * Synchronization: X means that the caller must order two calls on the same struct cua_exact; -
+ *   means that they may run concurrently. A sum is read as the source of a merge or a copy.
  *
  *               write  read
  *     write       X      X
  *     read        X      -
  *
- * Scope, memory order: none; these are plain accesses. The host calls are ordered as context.h says.
+ * Scope, memory order: none; all accesses are plain. Host calls are ordered as in
+ *   cuatomic/context.h.
  * Progress: every function ends after a bounded number of its own steps.
+ *
  * Argument:
- *   Digit i is a signed 64-bit integer of weight 2^(32 i - 2176). The least product of two f64 is 2^-2148,
- *   and 2^64 products of the largest are below 2^2112, so no bit can be lost at either end.
- *   Every value is added as integers of at most 32 bits and a sign, one to a digit. `pending` counts these
- *   additions: |digit| <= (pending + 1) 2^32. Before it passes 2^29 the digits are normalized, that is, what
- *   exceeds 32 bits is carried up; so a digit stays below 2^63. Carrying changes no sum.
- *   Normalized, all digits but the last lie in [0, 2^32), so a value has one representation, and two
- *   normalized sums are equal if and only if their bytes are.
- *   Rounding takes the bits of the result type's precision from the leading one on, or from the place of its
- *   least subnormal, and then looks at all bits below: there is no second rounding.
- * No floating-point arithmetic is used here, so no compiler flag and no mode of the processor has a say.
+ * - Digit i is a signed 64-bit integer of weight 2^(32 i - 2176). The least product of two f64 is
+ *   2^-2148, and 2^64 products of the largest are below 2^2112. So no bit is lost at either end.
+ * - A value is added as a sign and integers of at most 32 bits, each to its digit. `pending` counts
+ *   these additions: |digit| <= (pending + 1) 2^32. When it exceeds 2^29, the digits are
+ *   normalized: each carries the bits above 32 to the next digit. So a digit stays below 2^63.
+ *   Carries do not change the sum.
+ * - In a normalized sum, all digits but the last are in [0, 2^32). So each value has a single
+ *   representation, and two normalized sums are equal if and only if their bytes are.
+ * - Rounding extracts as many bits as the result type's precision, from the leading bit down, or
+ *   down to the least subnormal. It then inspects all lower bits, so there is no double rounding.
+ *
+ * These functions use no floating-point arithmetic, so compiler flags and processor modes have no
+ * effect.
  */
 #ifndef CUATOMIC_EXACT_H
 #define CUATOMIC_EXACT_H
@@ -59,26 +64,29 @@
 #include <cuatomic/types.h>
 
 #define CUA_EXACT_DIGITS 136
-/* The version of the format. Another one is refused with CUA_ERROR_LAYOUT, or counts as NaN. */
+/*
+ * The version of the format. A host call that can read the sum refuses another version with
+ * CUA_ERROR_LAYOUT. Otherwise such a sum counts as NaN.
+ */
 #define CUA_EXACT_LAYOUT 0
 /* Bit 0 of digit 0 has the weight 2^-CUA__EXACT_POINT. */
 #define CUA__EXACT_POINT 2176
 #define CUA__EXACT_PENDING_MAX (1u << 29)
 
-/* What has been seen; the digits hold the finite elements only. */
+/* Flags of special elements. The digits have only the finite elements. */
 #define CUA_EXACT_NAN 1u
 #define CUA_EXACT_INFINITY 2u
 #define CUA_EXACT_NEGATIVE_INFINITY 4u
 
-/* An exact sum. Zeros are the empty one. */
+/* An exact sum. Zeros are an empty sum. */
 struct cua_exact {
 	uint32_t layout;  /* CUA_EXACT_LAYOUT */
-	uint32_t flags;   /* of CUA_EXACT_NAN and so on */
-	uint32_t pending; /* additions since the digits were normalized */
+	uint32_t flags;   /* CUA_EXACT_NAN and so on */
+	uint32_t pending; /* additions since the digits were last normalized */
 	uint32_t reserved;
 	int64_t digit[CUA_EXACT_DIGITS];
 };
-/* A struct whose digits or count no function here has made stands for some number; using it is no error. */
+/* Any contents of `digit` and `pending` are some number: using them is safe. */
 CUA_STATIC_ASSERT(sizeof(struct cua_exact) == 16 + 8 * CUA_EXACT_DIGITS, "the state is ABI");
 CUA_STATIC_ASSERT(offsetof(struct cua_exact, digit) == 16, "the state is ABI");
 
@@ -92,7 +100,7 @@ CUA_STATIC_ASSERT(offsetof(struct cua_exact, digit) == 16, "the state is ABI");
 
 /* ---- formats ---- */
 
-/* Bits of the fraction and of the exponent. */
+/* Bits of fraction and exponent. */
 #define CUA__EXACT_FRACTION_f16 10
 #define CUA__EXACT_EXPONENT_f16 5
 #define CUA__EXACT_FRACTION_bf16 7
@@ -102,12 +110,12 @@ CUA_STATIC_ASSERT(offsetof(struct cua_exact, digit) == 16, "the state is ABI");
 #define CUA__EXACT_FRACTION_f64 52
 #define CUA__EXACT_EXPONENT_f64 11
 
-/* An element taken apart: its value is mantissa times 2^(at - CUA__EXACT_POINT), if it is finite. */
+/* The fields of an element. A finite element is mantissa times 2^(at - CUA__EXACT_POINT). */
 struct cua__exact_parts {
 	uint64_t mantissa;
 	int at;
 	uint32_t negative;
-	uint32_t flags; /* as those of cua_exact, without regard to what it is multiplied with */
+	uint32_t flags; /* the flags of the element alone, as in struct cua_exact */
 };
 
 CUA_FORCE struct cua__exact_parts cua__exact_parts_of(uint64_t bits, int fraction_bits,
@@ -129,12 +137,12 @@ CUA_FORCE struct cua__exact_parts cua__exact_parts_of(uint64_t bits, int fractio
 	return p;
 }
 
-/* What a product is made of flags. */
+/* The flags of a product. */
 CUA_FORCE uint32_t cua__exact_product_flags(struct cua__exact_parts x, struct cua__exact_parts y)
 {
 	if (!(x.flags | y.flags))
 		return 0;
-	/* an infinity has a mantissa that is not zero here */
+	/* here the mantissa of an infinity is not zero */
 	if ((x.flags | y.flags) & CUA_EXACT_NAN || x.mantissa == 0 || y.mantissa == 0)
 		return CUA_EXACT_NAN;
 	return x.negative != y.negative ? CUA_EXACT_NEGATIVE_INFINITY : CUA_EXACT_INFINITY;
@@ -168,15 +176,15 @@ CUA_FORCE uint64_t cua__exact_bits_f64(double x)
 
 /* ---- digits ---- */
 
-/* a + b modulo 2^64. Digits that no sum has, of memory never initialized, may overflow. */
+/* a + b modulo 2^64. The digits of uninitialized memory may overflow; digits of a sum do not. */
 CUA_FORCE int64_t cua__exact_plus(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
 /*
- * The carries of digits lo to hi, where those below lo are zero and the last one takes what is left. hi is
- * lo at least.
+ * Propagates the carries of digits lo to hi, lo <= hi. The digits below lo are zero. The last digit
+ * keeps its carry.
  */
 CUA_FN void cua__exact_carry(int64_t *digit, int lo, int hi)
 {
@@ -190,7 +198,7 @@ CUA_FN void cua__exact_carry(int64_t *digit, int lo, int hi)
 	digit[hi] = cua__exact_plus(digit[hi], carry);
 }
 
-/* The size of a normalized number's digit i: those of a negative one are subtracted from zero. */
+/* Digit i of the magnitude of a normalized number. A negative number is subtracted from zero. */
 CUA_FORCE uint64_t cua__exact_magnitude(const int64_t *digit, int first, int hi, int i)
 {
 	if (i < first || i > hi)
@@ -203,15 +211,15 @@ CUA_FORCE uint64_t cua__exact_magnitude(const int64_t *digit, int first, int hi,
 }
 
 /*
- * The number of normalized digits lo to hi, rounded to a format, as its bits. Digits elsewhere are zero, and
- * the last one has a size below 2^32.
+ * Rounds the number in normalized digits lo to hi to a format and returns its bits. All other
+ * digits are zero, and the magnitude of the last digit is below 2^32.
  */
 CUA_FN uint64_t cua__exact_round(const int64_t *digit, int lo, int hi, uint32_t flags,
 				 int fraction_bits, int exponent_bits)
 {
 	const uint64_t all = ((uint64_t)1 << exponent_bits) - 1, infinity = all << fraction_bits;
 	const uint64_t minus = (uint64_t)1 << (fraction_bits + exponent_bits);
-	/* the place of the least subnormal */
+	/* the position of the least subnormal's bit */
 	const int least = CUA__EXACT_POINT - (int)(all / 2) - fraction_bits + 1;
 	const uint32_t both = CUA_EXACT_INFINITY | CUA_EXACT_NEGATIVE_INFINITY;
 	uint64_t sign, magnitude, mantissa, bits;
@@ -226,10 +234,12 @@ CUA_FN uint64_t cua__exact_round(const int64_t *digit, int lo, int hi, uint32_t 
 	if (first > hi)
 		return 0;
 	sign = digit[hi] < 0 ? minus : 0;
-	/* a number has a digit that is not zero; digits that are not normalized may all have a size of zero */
+	/*
+	 * a normalized number has a nonzero digit; without normalization all magnitudes may be zero
+	 */
 	while ((magnitude = cua__exact_magnitude(digit, first, hi, top)) == 0 && top > first)
 		top--;
-	/* the result's last bit, at place */
+	/* `position` is that of the result's last bit */
 	for (bit = 32 * top - 1; magnitude; magnitude >>= 1)
 		bit++;
 	position = bit - fraction_bits > least ? bit - fraction_bits : least;
@@ -242,19 +252,19 @@ CUA_FN uint64_t cua__exact_round(const int64_t *digit, int lo, int hi, uint32_t 
 	mantissa >>= bit;
 	if (bit)
 		mantissa |= cua__exact_magnitude(digit, first, hi, at + 2) << (64 - bit);
-	/* half of it, and whether anything lies below */
+	/* the half bit, and whether any lower bit is set */
 	at = (position - 1) >> 5;
 	bit = (position - 1) & 31;
 	magnitude = cua__exact_magnitude(digit, first, hi, at);
 	if (magnitude >> bit & 1 &&
 	    (mantissa & 1 || first < at || (magnitude & (((uint64_t)1 << bit) - 1)) != 0))
 		mantissa++;
-	/* the leading one counts as one in the exponent, and so does a carry into the next binade */
+	/* the leading bit adds 1 to the exponent, and so does a carry into the next binade */
 	bits = ((uint64_t)(position - least) << fraction_bits) + mantissa;
 	return sign | (bits < infinity ? bits : infinity);
 }
 
-/* Adds mantissa 2^at to the digits, with this sign: to three neighbours less than 2^32 each. */
+/* Adds mantissa 2^at with this sign to the digits: less than 2^32 to each of three neighbours. */
 CUA_FORCE void cua__exact_insert(int64_t *digit, uint32_t negative, uint64_t mantissa, int at)
 {
 	int64_t *d = digit + (at >> 5), sign = -(int64_t)negative;
@@ -268,7 +278,7 @@ CUA_FORCE void cua__exact_insert(int64_t *digit, uint32_t negative, uint64_t man
 
 /* ---- sums ---- */
 
-/* Makes the sum 0, as CUA_EXACT_INIT; nobody may be using it. */
+/* Sets the sum to 0, like CUA_EXACT_INIT. No other thread may use it. */
 CUA_FN void cua_exact_init(struct cua_exact *e)
 {
 	e->layout = CUA_EXACT_LAYOUT;
@@ -279,7 +289,7 @@ CUA_FN void cua_exact_init(struct cua_exact *e)
 		e->digit[i] = 0;
 }
 
-/* Brings the digits into the form that only this value has. */
+/* Brings the digits into the unique form of the sum's value. */
 CUA_FN void cua_exact_normalize(struct cua_exact *e)
 {
 	if (e->pending)
@@ -304,7 +314,7 @@ CUA_FORCE void cua__exact_add(struct cua_exact *e, struct cua__exact_parts p)
 	cua__exact_count(e, 1);
 }
 
-/* The product of two mantissas in three parts, of which none has more than 64 bits. */
+/* The product of two mantissas in three parts of at most 64 bits. */
 CUA_FORCE void cua__exact_add_product(struct cua_exact *e, struct cua__exact_parts x,
 				      struct cua__exact_parts y)
 {
@@ -326,8 +336,8 @@ CUA_FORCE void cua__exact_add_product(struct cua_exact *e, struct cua__exact_par
 }
 
 /*
- * dst += src, which stays as it is, unless it is dst itself: then the sum is doubled. A src of another layout
- * makes it NaN.
+ * dst += src. src is unchanged, unless it is dst: then the sum is doubled. If src has another
+ * layout, dst becomes NaN.
  */
 CUA_FN void cua_exact_merge(struct cua_exact *dst, const struct cua_exact *src)
 {
@@ -336,7 +346,7 @@ CUA_FN void cua_exact_merge(struct cua_exact *dst, const struct cua_exact *src)
 		return;
 	}
 	dst->flags |= src->flags;
-	/* the sum of two bounds */
+	/* the bounds of the digits add up */
 	dst->pending += src->pending + 1;
 	for (int i = 0; i < CUA_EXACT_DIGITS; i++)
 		dst->digit[i] = cua__exact_plus(dst->digit[i], src->digit[i]);
@@ -354,9 +364,12 @@ CUA_FORCE uint64_t cua__exact_rounded(struct cua_exact *e, int fraction_bits, in
 /*
  * For t in f16, bf16, f32, f64, of C type T:
  *
- *   void cua_exact_add_<t>(struct cua_exact *e, T x)                e += x
- *   void cua_exact_add_product_<t>(struct cua_exact *e, T x, T y)   e += x y, exactly
- *   T cua_exact_round_<t>(struct cua_exact *e)                      the sum, rounded to nearest even; normalizes
+ *   void cua_exact_add_<t>(struct cua_exact *e, T x)
+ *     e += x
+ *   void cua_exact_add_product_<t>(struct cua_exact *e, T x, T y)
+ *     e += x y, exactly
+ *   T cua_exact_round_<t>(struct cua_exact *e)
+ *     normalizes e and returns the sum, rounded to nearest even
  */
 #define CUA__DEFINE_EXACT(t, T, B)                                                                 \
 	CUA_FN void cua_exact_add_##t(struct cua_exact *e, T x)                                    \
@@ -396,14 +409,16 @@ extern "C" {
 #endif
 
 /*
- * Add the sum of n elements, or of n products, of type F16, BF16, F32 or F64 to *partial, which is then
- * normalized. *partial is initialized before: CUA_EXACT_INIT, zeros, or an earlier sum of any type. Where it is
- * memory that the device can write, the call is ordered in the stream, and otherwise it waits, by the rules
- * for results in cuatomic/context.h.
+ * Add the sum of n elements, or of n products, to *partial and normalize it. type is F16, BF16, F32
+ * or F64. The caller initializes *partial: CUA_EXACT_INIT, zeros, or an earlier sum of any type. If
+ * the device can write *partial, the call is ordered in the stream. Otherwise it waits, by the
+ * rules for results in cuatomic/context.h.
  *
- * One kernel. The sum is the same on every backend, device, stream and number of threads.
- * Errors: NULL; TYPE; SIZE; ALIGNMENT; OVERLAP (of partial with x or y); LAYOUT (of a partial in host memory;
- * in other memory its sum becomes NaN); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
+ * Each call is a single kernel. The sum is the same for every backend, device, stream and number of
+ * threads.
+ * Errors: NULL; TYPE; SIZE; ALIGNMENT; OVERLAP (of partial with x or y); LAYOUT (of a partial in
+ *   host memory; in other memory the sum becomes NaN); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY;
+ *   CUDA.
  */
 CUA_API enum cua_status cua_exact_sum(struct cua_context *ctx, enum cua_type type, size_t n,
 				      const void *x, struct cua_exact *partial);
@@ -411,11 +426,11 @@ CUA_API enum cua_status cua_exact_dot(struct cua_context *ctx, enum cua_type typ
 				      const void *x, const void *y, struct cua_exact *partial);
 
 /*
- * *result = *partial, rounded to type: F16, BF16, F32 or F64. *partial is memory that the backend can access, and
- * stays as it is; the result follows the rules of cuatomic/context.h. A partial in host memory is also rounded
- * by cua_exact_round_f64 and the like, without a context.
- * Errors: NULL; TYPE; ALIGNMENT; OVERLAP; LAYOUT (on the CPU backend; the result is NaN on a device);
- * MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
+ * *result = *partial, rounded to type: F16, BF16, F32 or F64. *partial must be memory that the
+ * backend can access; it does not change. The result follows the rules of cuatomic/context.h. For a
+ * partial in host memory, cua_exact_round_f64 and its siblings do the same without a context.
+ * Errors: NULL; TYPE; ALIGNMENT; OVERLAP; LAYOUT (on the CPU backend; on a device the result is
+ *   NaN); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
  */
 CUA_API enum cua_status cua_exact_finish(struct cua_context *ctx, const struct cua_exact *partial,
 					 enum cua_type type, void *result);
