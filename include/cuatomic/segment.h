@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions of many parts of one array in one call: segments, given by their offsets, and runs of
- * equal keys that stand next to each other.
+ * Reductions of many parts of an array in a single call: of segments, given by their offsets, and
+ * of runs of equal neighbouring keys.
  *
- * Source: the merge path of Green, McColl and Bader, which cuts segments and elements together into
- * equal pieces; runs of equal keys are what a filter in order keeps: the keys that differ from the one before.
+ * Source: the merge path of Green, McColl and Bader. It merges elements and segment ends into a
+ * path and divides the path into equal parts. Runs of equal keys are found by a filter in order,
+ * which keeps each key that differs from its predecessor.
  *
- * Segment i is the elements offsets[i] to offsets[i + 1] - 1, so that segments + 1 offsets are given,
- * as in the rows of a sparse matrix:
+ * Segment i is the elements offsets[i] to offsets[i + 1] - 1. So there are segments + 1 offsets, as
+ * for the rows of a sparse matrix:
  *
  *     x        5 1 2 | | 7 7 | 4
- *     offsets  0      3 3     5   6         4 segments, the second one is empty
+ *     offsets  0      3 3     5   6         4 segments, the second is empty
  *     sums     8 0 14 4
  *
- * The work is cut into equal parts, or long segments into chunks, so that the time is that of the elements and
- * offsets, and does not depend much on the lengths: one segment of everything, a million of a few elements, masses
- * of empty ones, and any mixture.
+ * The work is divided into equal parts, or long segments into chunks. So the time depends on the
+ * number of elements and offsets, and little on the lengths: it is similar for a single long
+ * segment, a million short segments, mostly empty segments, or any mixture.
  *
- * Two modes:
+ * Modes:
+ * - FAST, the default: the order of additions depends on the lengths of all segments, and on the
+ *   device or the number of threads. Sums of F16, BF16 and complex numbers are those of FIXED.
+ * - FIXED: each result has the bits that cua_reduce in mode FIXED gives for the segment alone. They
+ *   depend on the segment's elements and their number. They do not depend on its position, its
+ *   neighbours, the device, the number of threads or the backend.
+ * Integers, MIN and MAX have the same bits in both modes.
  *
- *   FAST   the order of additions depends on the lengths of all segments and on the device (or the number
- *          of threads). The default. Sums of F16, BF16 and complex numbers are those of FIXED.
- *   FIXED  each result has the bits that cua_reduce in mode FIXED gives for the segment alone. They
- *          depend on its elements and their number, and not on where it lies, what is around it, the
- *          device, the number of threads or the backend.
- *
- * Integers, MIN and MAX have the same bits in both.
- *
- * Scope: one device; the calls work in stream order, and nobody else may write their arrays meanwhile. There are no
- *   inline functions.
- * Progress: a call ends whatever the offsets are. cua_reduce_by_key finds the runs by a filter in order: see filter.h.
+ * Scope: a single device. The calls are ordered in the stream. No other thread or stream may write
+ *   their arrays meanwhile. There are no inline functions.
+ * Progress: a call ends for any offsets. cua_reduce_by_key finds the runs by a filter in order: see
+ *   cuatomic/filter.h.
  */
 #ifndef CUATOMIC_SEGMENT_H
 #define CUATOMIC_SEGMENT_H
 
 #include <cuatomic/reduce.h>
 
-/* How the segments are reduced; zeros choose. */
+/* Options of a call; 0 chooses the default. */
 struct cua_segment_options {
 	size_t struct_size; /* sizeof(struct cua_segment_options), set by the caller */
 	enum cua_reduce_mode mode;
@@ -51,24 +51,28 @@ extern "C" {
 #endif
 
 /*
- * Reduces each of the segments of the n elements of x to results[i], 0 <= i < segments. op is SUM, MIN or MAX,
- * with the results' types and the rules of cua_reduce:
+ * Reduces each segment of the n elements of x to results[i], 0 <= i < segments. op is SUM, MIN or
+ * MAX, with the result types and rules of cua_reduce:
  *
  *   SUM        U32, U64 -> uint64_t; I32, I64 -> int64_t; both modulo 2^64
- *              F16, BF16, F32, F64, COMPLEX_F32, COMPLEX_F64 -> the element type, rounded once at the end
- *   MIN, MAX   U32, I32, U64, I64, F32 and F64 -> the element type; NaN and -0 as in cuatomic/reduce.h
+ *              F16, BF16, F32, F64, COMPLEX_F32, COMPLEX_F64 -> the element type, rounded
+ *              once at the end
+ *   MIN, MAX   U32, I32, U64, I64, F32 and F64 -> the element type; NaN and -0 as in
+ *              cuatomic/reduce.h
  *
- * An empty segment gives 0, or for MIN the greatest and for MAX the least value of the type (infinities
- * for floats). Elements before offsets[0] and from offsets[segments] on belong to no segment.
+ * An empty segment gives 0 for SUM, the type's greatest value for MIN, and its least value for MAX
+ * (infinities for floats). Elements before offsets[0] and from offsets[segments] on belong to no
+ * segment.
  *
- * The offsets must ascend; equal neighbours make an empty segment. An offset above n counts as n. Where
- * the offsets do not ascend, the results are not specified, but nothing outside of the arrays is read
- * or written. They are not checked, since they may be in device memory.
+ * The offsets must ascend; equal neighbours make an empty segment. An offset above n counts as n.
+ * If the offsets do not ascend, the results are unspecified, but the call accesses nothing outside
+ * the arrays. The call does not check the offsets, because they may be in device memory.
  *
- * segments = 0 is valid, and then offsets and results may be NULL. options may be NULL; its mode is AUTO,
- * FAST or FIXED. The call follows the rules of cuatomic/context.h; all arrays are memory of the backend.
+ * segments = 0 is valid; then offsets and results may be NULL. options may be NULL; its mode is
+ * AUTO, FAST or FIXED. The call follows the rules of cuatomic/context.h; all arrays are memory of
+ * the backend.
  * Errors: NULL; VALUE (options, op); TYPE; SIZE; ALIGNMENT; OVERLAP (of results with x or offsets);
- * MEMORY_KIND; WORKSPACE; NO_MEMORY; CUDA.
+ *   MEMORY_KIND; WORKSPACE; NO_MEMORY; CUDA.
  */
 CUA_API enum cua_status cua_segmented_reduce(struct cua_context *ctx,
 					     const struct cua_segment_options *options,
@@ -76,31 +80,33 @@ CUA_API enum cua_status cua_segmented_reduce(struct cua_context *ctx,
 					     const void *x, size_t segments,
 					     const uint64_t *offsets, void *results);
 
-/* The workspace that it takes at most with these arguments. Errors: NULL, VALUE, TYPE, SIZE. */
+/*
+ * The workspace that the call needs at most with these arguments. Errors: NULL, VALUE, TYPE, SIZE.
+ */
 CUA_API enum cua_status cua_segmented_reduce_workspace(struct cua_context *ctx,
 						       const struct cua_segment_options *options,
 						       enum cua_reduce_op op, enum cua_type type,
 						       size_t n, size_t segments, size_t *bytes);
 
-/* The sums of the segments, without options. */
+/* The sums of the segments, with default options. */
 CUA_API enum cua_status cua_segmented_sum(struct cua_context *ctx, enum cua_type type, size_t n,
 					  const void *x, size_t segments, const uint64_t *offsets,
 					  void *results);
 
 /*
- * Reduces each run of equal keys: unique_keys[i] is the key of run i, in the order of the runs, and
- * results[i] what cua_segmented_reduce gives for the elements of x at its places. With sorted keys there is
- * one run a key; a key that comes again after another one begins a new run. key_type is U32, I32, U64
- * or I64.
+ * Reduces each run of equal neighbouring keys. unique_keys[i] is the key of run i, in the order of
+ * the runs. results[i] is the result of cua_segmented_reduce for the elements of x at the run's
+ * indexes. Sorted keys have a single run per key. A key that returns after another key begins a new
+ * run. key_type is U32, I32, U64 or I64.
  *
- * unique_keys and results have room for capacity runs. *count becomes the number of all runs, also where
- * that is more; the runs without a place are left out, and the call may be repeated with room for
- * *count. capacity = 0 only counts, and then x, unique_keys and results may be NULL.
+ * unique_keys and results have room for capacity runs. *count becomes the number of all runs, even
+ * if it exceeds capacity. Runs beyond capacity are not stored, and the call may be repeated with a
+ * capacity of *count. capacity = 0 only counts; then x, unique_keys and results may be NULL.
  *
- * n = 0 has no runs. options, op, type and modes as above. Where count is ordinary host memory the call
- * waits for the stream, else it may be captured.
- * Errors: NULL; VALUE (options, op); TYPE; SIZE; ALIGNMENT; OVERLAP (of an output with an input or another
- * output); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
+ * n = 0 has no runs. options, op, type and modes are as above. If count is ordinary host memory,
+ * the call waits for the stream; otherwise it may be captured.
+ * Errors: NULL; VALUE (options, op); TYPE; SIZE; ALIGNMENT; OVERLAP (of an output with an input or
+ *   another output); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
  */
 CUA_API enum cua_status cua_reduce_by_key(struct cua_context *ctx,
 					  const struct cua_segment_options *options,
@@ -110,8 +116,8 @@ CUA_API enum cua_status cua_reduce_by_key(struct cua_context *ctx,
 					  void *results, uint64_t *count);
 
 /*
- * The workspace that it takes at most with these arguments: 8 bytes for each run that is expected to have
- * a place, and little more. Errors: NULL, VALUE, TYPE, SIZE.
+ * The workspace that the call needs at most with these arguments: 8 bytes for each run within
+ * min(capacity, n), and little more. Errors: NULL, VALUE, TYPE, SIZE.
  */
 CUA_API enum cua_status cua_reduce_by_key_workspace(struct cua_context *ctx,
 						    const struct cua_segment_options *options,
@@ -123,7 +129,7 @@ CUA_API enum cua_status cua_reduce_by_key_workspace(struct cua_context *ctx,
 }
 #endif
 
-/* And with the type in the name: cua_segmented_sum_f32(ctx, n, x, segments, offsets, results) */
+/* Forms with the type in the name: cua_segmented_sum_f32(ctx, n, x, segments, offsets, results) */
 #define CUA__DEFINE_SEGMENTED(t, type, T, Sum)                                                     \
 	CUA__HOST_FN enum cua_status cua_segmented_sum_##t(struct cua_context *ctx, size_t n,      \
 							   const T *x, size_t segments,            \
