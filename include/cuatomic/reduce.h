@@ -1,44 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions: over a warp, over a block of any size from 1 to 1024 threads, and across the blocks
- * of one launch, so that a single kernel ends with the result and nothing is left to add up
- * elsewhere.
+ * Reductions over a warp, over a block of 1 to 1024 threads, and across the blocks of a launch. A
+ * single kernel ends with the result of the whole grid.
  *
  * Source: the dot product of Sanders and Kandrot, CUDA by Example, chapter 5, finished on the GPU
- * under a lock as in its appendix A; the block that arrives last after the threadFenceReduction
- * sample of the CUDA toolkit; the reduction over any set of lanes after Coates' "reduce peers".
+ * under a lock as in its appendix A; the last arriving block of the CUDA toolkit's sample
+ * threadFenceReduction; the reduction over any set of lanes of Coates' "reduce peers".
  *
  * In a kernel:
  *
  *     __shared__ struct cua_block_scratch scratch;
- *     float total, v = ...;                            one value a thread
+ *     float total, v = ...;                            a value per thread
  *
- *     v = cua_block_sum_f32(v, &scratch);              the sum of the block, in every thread of it
+ *     v = cua_block_sum_f32(v, &scratch);              the block's sum, in every thread
  *     if (cua_finish_last_block_sum_f32(finish, &scratch, partials, cua_port_block(),
  *                                       cua_port_grid_size(), v, &total) &&
  *         cua_port_thread() == 0)
- *             *result = total;                         the sum of the grid
+ *             *result = total;                         the grid's sum
  *
- * Four ways to finish across blocks, for any type of at most 8 bytes and any operation:
+ * There are four ways to finish across blocks, for any operation and any type of at most 8 bytes:
  *
- *   lock        a spinlock around the running value. Blocks combine in the order of their arrival, so
- *               floats may differ from run to run. One hand-off a block: for small grids.
- *   ordered     a lock taken in the order of the blocks' tickets. A block takes its ticket when it starts
- *               (cua_finish_ticket) and uses it as its block number, also to choose its data: then the
- *               result is the same in every run, and a block only waits for blocks that already run.
- *   last block  each block stores a partial result; the block that arrives last reduces them, in
- *               order. The result is the same in every run. The default of the host calls.
- *   atomic      an atomic on the running value: native for the operations below, else compare-and-swap.
- *               The order is that of arrival, as for the lock.
+ * - lock: a spinlock protects the accumulator. Blocks combine in the order of their arrival, so
+ *   float results may differ from run to run. Each block takes the lock once: for small grids.
+ * - ordered: a lock in the order of the blocks' tickets. A block takes its ticket when it starts
+ *   (cua_finish_ticket). The ticket is its block number, also to choose its data. So the result is
+ *   the same in every run, and a block waits only for blocks that already run.
+ * - last block: each block stores a partial result. The block that arrives last reduces them in
+ *   order. The result is the same in every run. This is the default of the host calls.
+ * - atomic: an atomic operation on the accumulator: native for the operations below, else a loop of
+ *   compare-and-swap. Blocks combine in the order of their arrival, as with the lock.
  *
- * Operations defined here: sum, min and max of u32, i32, u64, i64, f32 and f64, and any other by
- * CUA_DEFINE_REDUCE and CUA_DEFINE_FINISH. Sums of integers wrap. min and max of floats ignore NaN,
- * and give NaN only if all values are NaN; -0 is less than +0. So min and max depend neither on the
- * order nor on the way.
+ * Operations: sum, min and max of u32, i32, u64, i64, f32 and f64 are defined here.
+ * CUA_DEFINE_REDUCE and CUA_DEFINE_FINISH define any other operation. Sums of integers wrap. min
+ * and max of floats ignore NaN, and return NaN only if all values are NaN; -0 is less than +0. So
+ * min and max depend neither on the order nor on the way to finish.
  *
- * Synchronization: X means that the caller must order the two calls, - that the call does it.
- * "block" is any of the block functions, on one scratch; "finish" any one of the ways, on one
- * struct cua_finish.
+ * Synchronization: X means that the caller must order the two calls; - means that the callee does.
+ *   "block" is any block function, on the same scratch. "finish" is any way to finish, on the same
+ *   struct cua_finish.
  *
  *               block  init  ticket  finish
  *     block       -      -      -       -
@@ -46,27 +45,29 @@
  *     ticket      -      X      -       -
  *     finish      -      X      -       -
  *
- *   The launches that use one struct cua_finish must come one after the other; each is in one way,
- *   and every block of a launch finishes exactly once. The last one puts the state back to zero, so
- *   the next launch, or the next replay of a graph, needs nothing done to it.
- * Scope: warp, block, and the device (blocks of one device; threads of one host).
- * Memory order: what a block did before it finished happens before what the block that gets the
- *   total does after.
- * Progress: the warp and block functions wait for all named lanes, or all threads of the block.
- *   lock and ordered block. last block and atomic are lock-free, and no block waits for another one
- *   in them.
+ *   Launches that use the same struct cua_finish must run one after the other. Each launch finishes
+ *   in a single way, and every block of it finishes exactly once. The last block resets the state
+ *   to zero. So the next launch, or the next replay of a graph, needs no initialization.
+ * Scope: warp, block, and device (blocks of the same device; threads of the same host).
+ * Memory order: everything that a block did before it finished happens before everything that the
+ *   block with the total does after it.
+ * Progress: the warp and block functions wait for all named lanes, or for all threads of the block.
+ *   lock and ordered are blocking. last block and atomic are lock-free: no block waits for another
+ *   block.
+ *
  * Argument:
- *   lock: cell and arrived are accessed under the lock only; its release and acquire order them.
- *   ordered: turn == t is written by the release store of block t - 1, after its access of cell,
- *     and read by the acquire load of block t, before its own. Ticket t is taken only after tickets
- *     0 to t - 1, by blocks that run and so come to their turn.
- *   last block: a block stores its partial and then adds 1 to arrived, acquire and release. These
- *     read-modify-writes form one release sequence, so the block that reads blocks - 1 acquires
- *     what every other one released: all partials are visible to it. Its thread 0 passes that on by
- *     the block's barrier.
- *   atomic: a relaxed atomic on cell, then the same arrival; the last block's exchange of cell
- *     comes after all of them.
- *   Resets are made by the last block after all others have made their last access.
+ * - lock: accumulator and arrived are accessed only under the lock; its acquire and release order
+ *   the accesses.
+ * - ordered: block t - 1 writes turn = t by a release store, after its access of accumulator. Block
+ *   t reads it by an acquire load, before its own access. Ticket t is taken only after tickets 0 to
+ *   t - 1. Their blocks run, and so they reach their turns.
+ * - last block: a block stores its partial result and then adds 1 to arrived, with acquire and
+ *   release. These read-modify-writes form a single release sequence. So the block that reads
+ *   blocks - 1 acquires the releases of all other blocks, and all partial results are visible to
+ *   it. Its thread 0 passes them to its other threads by the block's barrier.
+ * - atomic: a relaxed atomic on accumulator precedes the same arrival. The last block's exchange of
+ *   accumulator comes after all of them.
+ * - The last block resets the state after all other blocks have made their last access.
  */
 #ifndef CUATOMIC_REDUCE_H
 #define CUATOMIC_REDUCE_H
@@ -77,19 +78,25 @@
 #include <cuatomic/status.h>
 #include <cuatomic/types.h>
 
-/* Shared memory of a block's reductions; on the host a variable of the thread. Any contents do. */
+/*
+ * Shared memory for reductions of a block; on the host, a variable of the thread. It needs no
+ * initialization.
+ */
 struct cua_block_scratch {
 	uint64_t slot[32];
 };
 
-/* The state that finishes a launch across its blocks, in global memory; zeros before and after. */
+/*
+ * The state that finishes a launch across its blocks, in global memory. It is zero between
+ * launches.
+ */
 struct cua_finish {
-	uint64_t accumulator; /* the running value: lock, ordered and atomic */
-	uint64_t arrived;     /* blocks that have finished: lock, atomic and last block */
+	uint64_t accumulator; /* combined value of the arrived blocks: lock, ordered, atomic */
+	uint64_t arrived;     /* number of finished blocks: lock, atomic, last block */
 	uint64_t ticket;      /* ordered: the next ticket */
 	struct cua_spinlock lock;
 	uint32_t reserved0;
-	uint64_t turn; /* ordered: whose turn it is; polled, so a sector of its own */
+	uint64_t turn; /* ordered: ticket that may enter; polled, so in a sector of its own */
 	uint64_t reserved1[3];
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_finish) == 64, "the state is ABI");
@@ -112,7 +119,7 @@ enum cua_finish_mode {
 	CUA_FINISH_ORDERED_LOCK = 4
 };
 
-/* Makes the state that of CUA_FINISH_INIT, whatever it was; no kernel may be using it. */
+/* Sets the state to CUA_FINISH_INIT. No kernel may use it meanwhile. */
 CUA_FN void cua_finish_init(struct cua_finish *f)
 {
 	f->accumulator = 0;
@@ -124,14 +131,17 @@ CUA_FN void cua_finish_init(struct cua_finish *f)
 	f->reserved1[0] = f->reserved1[1] = f->reserved1[2] = 0;
 }
 
-/* A number for this block, from 0 in the order of the blocks' start. For one thread a block, once. */
+/*
+ * Returns the block's ticket, from 0 in the order in which blocks start. A single thread of each
+ * block calls, once.
+ */
 CUA_FN uint64_t cua_finish_ticket(struct cua_finish *f)
 {
 	return cua_port_fetch_add_u64(&f->ticket, 1, CUA_RELAXED, CUA_SCOPE_DEVICE,
 				      CUA_SPACE_GLOBAL);
 }
 
-/* Thread 0's value in every thread of the block. */
+/* Broadcasts thread 0's value to every thread of the block. */
 CUA_FORCE uint64_t cua__block_broadcast(uint64_t v, struct cua_block_scratch *s)
 {
 	if (cua_port_block_size() == 1)
@@ -144,15 +154,15 @@ CUA_FORCE uint64_t cua__block_broadcast(uint64_t v, struct cua_block_scratch *s)
 	return v;
 }
 
-/* The same for the whole block: every thread calls and gets the block's one ticket. */
+/* cua_finish_ticket for a whole block: every thread calls, and gets the block's ticket. */
 CUA_FN uint64_t cua_finish_ticket_block(struct cua_finish *f, struct cua_block_scratch *s)
 {
 	return cua__block_broadcast(cua_port_thread() == 0 ? cua_finish_ticket(f) : 0, s);
 }
 
 /*
- * The block number to work with in this way: a ticket for ORDERED_LOCK, else the block's own number
- * in the grid. Every thread of the block calls, once a launch.
+ * The block number for this way to finish: a ticket for ORDERED_LOCK, else the block's index in the
+ * grid. Every thread of the block calls, once per launch.
  */
 CUA_FN uint64_t cua_finish_block(enum cua_finish_mode mode, struct cua_finish *f,
 				 struct cua_block_scratch *s)
@@ -160,7 +170,7 @@ CUA_FN uint64_t cua_finish_block(enum cua_finish_mode mode, struct cua_finish *f
 	return mode == CUA_FINISH_ORDERED_LOCK ? cua_finish_ticket_block(f, s) : cua_port_block();
 }
 
-/* Counts a block in; 1 for the last one, which then puts the count back. */
+/* Counts a block as arrived. Returns 1 for the last block, and resets the count. */
 CUA_FORCE int cua__finish_arrive(struct cua_finish *f, uint64_t blocks)
 {
 	if (cua_port_fetch_add_u64(&f->arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
@@ -170,7 +180,10 @@ CUA_FORCE int cua__finish_arrive(struct cua_finish *f, uint64_t blocks)
 	return 1;
 }
 
-/* Waits for the turn of a ticket: the more turns it is away, the longer between two looks. */
+/*
+ * Waits for the turn of a ticket. The pause grows with the distance to the turn, and doubles while
+ * the turn does not change; it is at most 1024 ns.
+ */
 CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 {
 	uint64_t seen = ticket, now;
@@ -190,167 +203,169 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 /*
  * CUA_DEFINE_REDUCE(name, type, expression)        at file scope, without a semicolon
  *
- * Defines, for a type of at most 8 bytes that can be copied bit by bit, and an associative
- * operation written as an expression over its operands a and b, which need not be commutative:
+ * Defines functions for a trivially copyable type of at most 8 bytes and an associative operation.
+ * The operation is an expression over the operands a and b; it need not be commutative.
  *
  *   type name_combine(type a, type b)
- *     the operation itself.
+ *     The operation.
  *   type name_warp(type v, uint32_t mask)
- *     the reduction over the lanes of mask, in the order of the lanes, in each of them. Exactly
- *     these lanes call it, together, with the same mask.
+ *     The reduction over the lanes of mask, in the order of the lanes. Every lane of mask gets
+ *     it. Exactly the lanes of mask call, together, with the same mask.
  *   type name_block(type v, struct cua_block_scratch *s)
- *     the reduction over the block, in the order of the threads (x first, then y, then z), in every
- *     thread. All threads of the block call it, together.
+ *     The reduction over the block, in the order of the threads (x first, then y, then z). Every
+ *     thread gets it. All threads of the block call, together.
  *   type name_block_n(type v, uint32_t n, struct cua_block_scratch *s)
- *     the same over the first n threads only, 1 <= n <= block size, for a block with fewer values
- *     than threads. All threads call it, with the same n; the others' v is not read.
+ *     The same over the first n threads, 1 <= n <= block size, for a block with fewer values
+ *     than threads. All threads call, with the same n; v of threads from n on is not read.
  *
- * The order of operations depends on mask, block size and n alone, so a result is the same in every
- * run. The scratch may be used again at once. These functions are not a barrier of the block for
- * other data.
+ * The order of operations depends only on mask, block size and n, so a result is the same in every
+ * run. The scratch may be reused immediately. These functions are not a barrier for other data of
+ * the block.
  *
  *     CUA_DEFINE_REDUCE(gcd, uint32_t, gcd_of(a, b))
  */
 #define CUA_DEFINE_REDUCE(name, T, expression)                                                     \
 	CUA__DEFINE_REDUCE(name##_combine, name##_warp, name##_block, name##_block_n, T, expression)
 
-#define CUA__DEFINE_REDUCE(combine, warp, block, block_n, T, expression)                             \
-	CUA_STATIC_ASSERT(sizeof(T) <= 8, "a value of a reduction has at most 8 bytes");             \
-                                                                                                     \
-	CUA_FORCE T combine(T a, T b)                                                                \
-	{                                                                                            \
-		return (expression);                                                                 \
-	}                                                                                            \
-                                                                                                     \
-	CUA_FORCE T combine##__shuffle(uint32_t mask, T v, uint32_t lane)                            \
-	{                                                                                            \
-		uint32_t low = 0;                                                                    \
-		uint64_t all = 0;                                                                    \
-                                                                                                     \
-		if (sizeof(T) <= sizeof(low)) {                                                      \
-			memcpy(&low, &v, sizeof(T) <= sizeof(low) ? sizeof(T) : sizeof(low));        \
-			low = cua_port_shuffle_u32(mask, low, lane);                                 \
-			memcpy(&v, &low, sizeof(T) <= sizeof(low) ? sizeof(T) : sizeof(low));        \
-		} else {                                                                             \
-			memcpy(&all, &v, sizeof(v));                                                 \
-			all = cua_port_shuffle_u64(mask, all, lane);                                 \
-			memcpy(&v, &all, sizeof(v));                                                 \
-		}                                                                                    \
-		return v;                                                                            \
-	}                                                                                            \
-                                                                                                     \
-	/* Lanes 0 to n - 1 of the lanes 0 to lanes - 1, which all call; valid in lane 0. After a  \
-	 * step each lane holds the values of twice as many neighbours above it. */ \
-	CUA_FORCE T combine##__low(T v, uint32_t lane, uint32_t lanes, uint32_t n)                   \
-	{                                                                                            \
-		uint32_t mask = 0xffffffffu >> (32 - lanes), step;                                   \
-                                                                                                     \
-		if (n > lanes)                                                                       \
-			n = lanes;                                                                   \
-		for (step = 1; step < CUA_WARP_LANES; step *= 2) {                                   \
-			int more = lane + step < n;                                                  \
-			T other = combine##__shuffle(mask, v, more ? lane + step : lane);            \
-                                                                                                     \
-			if (more)                                                                    \
-				v = combine(v, other);                                               \
-		}                                                                                    \
-		return v;                                                                            \
-	}                                                                                            \
-                                                                                                     \
-	/* Each round a lane takes in the next one above it that still counts, and every second    \
-	 * lane that counts drops out. */ \
-	CUA_FN T warp(T v, uint32_t mask)                                                            \
-	{                                                                                            \
-		uint32_t lane = cua_port_lane(), first = cua_port_ffs_u32(mask) - 1;                 \
-		uint32_t above = mask & ~((2u << lane) - 1);                                         \
-		uint32_t rank = cua_port_popc_u32(mask & ((1u << lane) - 1));                        \
-                                                                                                     \
-		if ((mask & (mask + 1)) == 0) {                                                      \
-			uint32_t lanes = cua_port_popc_u32(mask);                                    \
-                                                                                                     \
-			v = combine##__low(v, lane, lanes, lanes);                                   \
-			return combine##__shuffle(mask, v, 0);                                       \
-		}                                                                                    \
-		while (cua_port_ballot(mask, above != 0)) {                                          \
-			uint32_t next = above ? cua_port_ffs_u32(above) - 1 : lane;                  \
-			T other = combine##__shuffle(mask, v, next);                                 \
-                                                                                                     \
-			if (above)                                                                   \
-				v = combine(v, other);                                               \
-			above &= cua_port_ballot(mask, !(rank & 1));                                 \
-			rank /= 2;                                                                   \
-		}                                                                                    \
-		return combine##__shuffle(mask, v, first);                                           \
-	}                                                                                            \
-                                                                                                     \
-	CUA_FN T block_n(T v, uint32_t n, struct cua_block_scratch *s)                               \
-	{                                                                                            \
-		uint32_t size = cua_port_block_size(), thread = cua_port_thread();                   \
-		uint32_t warp_index = thread / CUA_WARP_LANES, lane = thread % CUA_WARP_LANES;       \
-		uint32_t start = thread - lane, warps = (n + CUA_WARP_LANES - 1) / CUA_WARP_LANES;   \
-		uint32_t lanes = size - start < CUA_WARP_LANES ? size - start : CUA_WARP_LANES;      \
-		uint64_t bits = 0;                                                                   \
-                                                                                                     \
-		if (size == 1)                                                                       \
-			return v;                                                                    \
-		v = combine##__low(v, lane, lanes, n > start ? n - start : 0);                       \
-		if (size <= CUA_WARP_LANES)                                                          \
-			return combine##__shuffle(0xffffffffu >> (32 - lanes), v, 0);                \
-		if (lane == 0 && start < n) {                                                        \
-			memcpy(&bits, &v, sizeof(v));                                                \
-			CUA_WRITE(s->slot[warp_index], bits);                                        \
-		}                                                                                    \
-		cua_port_sync_block();                                                               \
-		if (warp_index == 0 && warps > 1) {                                                  \
-			bits = lane < warps ? CUA_READ(s->slot[lane]) : 0;                           \
-			memcpy(&v, &bits, sizeof(v));                                                \
-			v = combine##__low(v, lane, lanes, warps);                                   \
-			if (lane == 0) {                                                             \
-				bits = 0;                                                            \
-				memcpy(&bits, &v, sizeof(v));                                        \
-				CUA_WRITE(s->slot[0], bits);                                         \
-			}                                                                            \
-		}                                                                                    \
-		/* also where warps is 1: a slot is read by all only after a barrier */              \
-		cua_port_sync_block();                                                               \
-		bits = CUA_READ(s->slot[0]);                                                         \
-		/* and written by the next call only after everyone has read it */                   \
-		cua_port_sync_block();                                                               \
-		memcpy(&v, &bits, sizeof(v));                                                        \
-		return v;                                                                            \
-	}                                                                                            \
-                                                                                                     \
-	CUA_FN T block(T v, struct cua_block_scratch *s)                                             \
-	{                                                                                            \
-		return block_n(v, cua_port_block_size(), s);                                         \
+#define CUA__DEFINE_REDUCE(combine, warp, block, block_n, T, expression)                           \
+	CUA_STATIC_ASSERT(sizeof(T) <= 8, "a value of a reduction has at most 8 bytes");           \
+                                                                                                   \
+	CUA_FORCE T combine(T a, T b)                                                              \
+	{                                                                                          \
+		return (expression);                                                               \
+	}                                                                                          \
+                                                                                                   \
+	CUA_FORCE T combine##__shuffle(uint32_t mask, T v, uint32_t lane)                          \
+	{                                                                                          \
+		uint32_t low = 0;                                                                  \
+		uint64_t all = 0;                                                                  \
+                                                                                                   \
+		if (sizeof(T) <= sizeof(low)) {                                                    \
+			memcpy(&low, &v, sizeof(T) <= sizeof(low) ? sizeof(T) : sizeof(low));      \
+			low = cua_port_shuffle_u32(mask, low, lane);                               \
+			memcpy(&v, &low, sizeof(T) <= sizeof(low) ? sizeof(T) : sizeof(low));      \
+		} else {                                                                           \
+			memcpy(&all, &v, sizeof(v));                                               \
+			all = cua_port_shuffle_u64(mask, all, lane);                               \
+			memcpy(&v, &all, sizeof(v));                                               \
+		}                                                                                  \
+		return v;                                                                          \
+	}                                                                                          \
+                                                                                                   \
+	/* Reduces lanes 0 to n - 1; lanes 0 to lanes - 1 all call. The result is in lane 0. */    \
+	/* Each step doubles the number of neighbours above a lane that its value covers. */       \
+	CUA_FORCE T combine##__low(T v, uint32_t lane, uint32_t lanes, uint32_t n)                 \
+	{                                                                                          \
+		uint32_t mask = 0xffffffffu >> (32 - lanes), step;                                 \
+                                                                                                   \
+		if (n > lanes)                                                                     \
+			n = lanes;                                                                 \
+		for (step = 1; step < CUA_WARP_LANES; step *= 2) {                                 \
+			int more = lane + step < n;                                                \
+			T other = combine##__shuffle(mask, v, more ? lane + step : lane);          \
+                                                                                                   \
+			if (more)                                                                  \
+				v = combine(v, other);                                             \
+		}                                                                                  \
+		return v;                                                                          \
+	}                                                                                          \
+                                                                                                   \
+	/* In each round, a remaining lane combines with the next remaining lane above it. */      \
+	/* Then every second remaining lane drops out. */                                          \
+	CUA_FN T warp(T v, uint32_t mask)                                                          \
+	{                                                                                          \
+		uint32_t lane = cua_port_lane(), first = cua_port_ffs_u32(mask) - 1;               \
+		uint32_t above = mask & ~((2u << lane) - 1);                                       \
+		uint32_t rank = cua_port_popc_u32(mask & ((1u << lane) - 1));                      \
+                                                                                                   \
+		if ((mask & (mask + 1)) == 0) {                                                    \
+			uint32_t lanes = cua_port_popc_u32(mask);                                  \
+                                                                                                   \
+			v = combine##__low(v, lane, lanes, lanes);                                 \
+			return combine##__shuffle(mask, v, 0);                                     \
+		}                                                                                  \
+		while (cua_port_ballot(mask, above != 0)) {                                        \
+			uint32_t next = above ? cua_port_ffs_u32(above) - 1 : lane;                \
+			T other = combine##__shuffle(mask, v, next);                               \
+                                                                                                   \
+			if (above)                                                                 \
+				v = combine(v, other);                                             \
+			above &= cua_port_ballot(mask, !(rank & 1));                               \
+			rank /= 2;                                                                 \
+		}                                                                                  \
+		return combine##__shuffle(mask, v, first);                                         \
+	}                                                                                          \
+                                                                                                   \
+	CUA_FN T block_n(T v, uint32_t n, struct cua_block_scratch *s)                             \
+	{                                                                                          \
+		uint32_t size = cua_port_block_size(), thread = cua_port_thread();                 \
+		uint32_t warp_index = thread / CUA_WARP_LANES, lane = thread % CUA_WARP_LANES;     \
+		uint32_t start = thread - lane, warps = (n + CUA_WARP_LANES - 1) / CUA_WARP_LANES; \
+		uint32_t lanes = size - start < CUA_WARP_LANES ? size - start : CUA_WARP_LANES;    \
+		uint64_t bits = 0;                                                                 \
+                                                                                                   \
+		if (size == 1)                                                                     \
+			return v;                                                                  \
+		v = combine##__low(v, lane, lanes, n > start ? n - start : 0);                     \
+		if (size <= CUA_WARP_LANES)                                                        \
+			return combine##__shuffle(0xffffffffu >> (32 - lanes), v, 0);              \
+		if (lane == 0 && start < n) {                                                      \
+			memcpy(&bits, &v, sizeof(v));                                              \
+			CUA_WRITE(s->slot[warp_index], bits);                                      \
+		}                                                                                  \
+		cua_port_sync_block();                                                             \
+		if (warp_index == 0 && warps > 1) {                                                \
+			bits = lane < warps ? CUA_READ(s->slot[lane]) : 0;                         \
+			memcpy(&v, &bits, sizeof(v));                                              \
+			v = combine##__low(v, lane, lanes, warps);                                 \
+			if (lane == 0) {                                                           \
+				bits = 0;                                                          \
+				memcpy(&bits, &v, sizeof(v));                                      \
+				CUA_WRITE(s->slot[0], bits);                                       \
+			}                                                                          \
+		}                                                                                  \
+		/* needed for warps == 1 too: other threads read slot 0 */                         \
+		cua_port_sync_block();                                                             \
+		bits = CUA_READ(s->slot[0]);                                                       \
+		/* the next call may write slot 0 only after all threads have read it */           \
+		cua_port_sync_block();                                                             \
+		memcpy(&v, &bits, sizeof(v));                                                      \
+		return v;                                                                          \
+	}                                                                                          \
+                                                                                                   \
+	CUA_FN T block(T v, struct cua_block_scratch *s)                                           \
+	{                                                                                          \
+		return block_n(v, cua_port_block_size(), s);                                       \
 	}
 
 /* ---- finishing across blocks ---- */
 
 /*
- * CUA_DEFINE_FINISH(name, type, identity)          at file scope, after CUA_DEFINE_REDUCE(name, type, ...)
+ * CUA_DEFINE_FINISH(name, type, identity)          at file scope, after CUA_DEFINE_REDUCE
  *
- * Defines the four ways for that operation. identity is the value that changes none; only atomic
- * needs it, and atomic and lock need an operation that is commutative. Each returns 1 in the block
- * that finishes last, and there sets *total to the reduction of all blocks' v; it returns 0 in
- * every other block, and leaves *total alone. blocks is how many finish, block the number of this
- * one, from 0.
+ * Defines the four ways to finish for the operation `name`. identity is the operation's neutral
+ * value; only atomic uses it. atomic and lock need a commutative operation. Each function returns 1
+ * in the block that finishes last, and sets *total to the reduction of v over all blocks. In every
+ * other block it returns 0 and leaves *total unchanged. blocks is the number of finishing blocks;
+ * block is the number of the calling block, from 0.
  *
- * For one thread a block, with the block's value v:
+ * For a single thread per block, with the block's value v:
  *   int name_finish_lock(struct cua_finish *f, uint64_t blocks, type v, type *total)
- *   int name_finish_ordered(struct cua_finish *f, uint64_t block, uint64_t blocks, type v, type *total)
- *     block is the ticket that the block took.
+ *   int name_finish_ordered(struct cua_finish *f, uint64_t block, uint64_t blocks, type v,
+ *                           type *total)
+ *     block is the block's ticket.
  *   int name_finish_atomic(struct cua_finish *f, uint64_t blocks, type v, type *total)
  *
- * For all threads of the block, with v valid in thread 0; *total is set in every thread of the last
+ * For all threads of the block, with v valid in thread 0. *total is set in every thread of the last
  * block:
  *   int name_finish_last_block(struct cua_finish *f, struct cua_block_scratch *s, type *partials,
  *                              uint64_t block, uint64_t blocks, type v, type *total)
- *     partials is global memory for one value a block, with any contents.
+ *     partials is an array of `blocks` values in global memory. It needs no initialization.
  *   int name_finish(enum cua_finish_mode mode, struct cua_finish *f, struct cua_block_scratch *s,
  *                   type *partials, uint64_t block, uint64_t blocks, type v, type *total)
- *     any of the four ways (an unknown one is LAST_BLOCK); block is what cua_finish_block gave.
- *     Returns 1 in thread 0 of the last block only. partials may be NULL for the other three.
+ *     Finishes by `mode` (an unknown mode is LAST_BLOCK). block is the result of
+ *     cua_finish_block. Returns 1, and sets *total, in thread 0 of the last block only.
+ *     Only LAST_BLOCK uses partials; with another mode it may be NULL.
  */
 #define CUA_DEFINE_FINISH(name, T, identity)                                                       \
 	CUA_FN int name##_finish_atomic(struct cua_finish *f, uint64_t blocks, T v, T *total)      \
@@ -358,7 +373,8 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 		T old = (identity);                                                                \
 		uint64_t none = 0, seen, before, desired;                                          \
                                                                                                    \
-		/* cell holds the difference from the identity, which so is a cell of zeros */     \
+		/* the accumulator stores the value XOR the identity, so zeros are the */          \
+		/* identity */                                                                     \
 		memcpy(&none, &old, sizeof(old));                                                  \
 		seen = cua_port_load_b64(&f->accumulator, CUA_RELAXED, CUA_SCOPE_DEVICE,           \
 					 CUA_SPACE_GLOBAL);                                        \
@@ -450,7 +466,7 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 		}                                                                                  \
 		if (!cua__block_broadcast(last, s))                                                \
 			return 0;                                                                  \
-		/* neighbours to one thread, so that their order is kept */                        \
+		/* each thread combines neighbours, to keep the order */                           \
 		i = blocks / size * thread + (thread < blocks % size ? thread : blocks % size);    \
 		end = i + blocks / size + (thread < blocks % size);                                \
 		if (i < end)                                                                       \
@@ -479,11 +495,11 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 		return last_block(f, s, partials, block, blocks, v, total) && first;               \
 	}
 
-/* ---- floats in an order without gaps ---- */
+/* ---- floats as integers of the same order ---- */
 
 /*
- * Keys: unsigned integers that are greater where the value is greater (max) or less (min), so that
- * one unsigned maximum serves all types. 0 is the identity, and for floats also every NaN.
+ * Keys: unsigned integers that increase with the value (max) or decrease with it (min). So an
+ * unsigned maximum serves all types. Key 0 is the identity, and the key of every NaN.
  */
 CUA_FORCE uint32_t cua__bits_f32(float v)
 {
@@ -517,7 +533,7 @@ CUA_FORCE double cua__from_bits_f64(uint64_t bits)
 	return v;
 }
 
-/* Negative floats are in the reverse order of their bits, positive ones above them. */
+/* Orders the bits of floats: inverts negative floats and sets the top bit of positive floats. */
 CUA_FORCE uint32_t cua__ordered_f32(uint32_t bits)
 {
 	return bits ^ ((0u - (bits >> 31)) | 0x80000000u);
@@ -658,11 +674,11 @@ CUA_FORCE double cua__value_min_f64(uint64_t key)
 	return cua__from_bits_f64(key ? cua__bits_of_ordered_f64(~key) : 0x7ff8000000000000u);
 }
 
-/* ---- the operations defined here ---- */
+/* ---- predefined operations ---- */
 
 /*
- * For op in sum, min, max and t in u32, i32, u64, i64, f32, f64, as CUA_DEFINE_REDUCE and
- * CUA_DEFINE_FINISH describe them:
+ * For op in sum, min, max and t in u32, i32, u64, i64, f32, f64, as described at CUA_DEFINE_REDUCE
+ * and CUA_DEFINE_FINISH:
  *
  *   T cua_combine_<op>_<t>(T a, T b)
  *   T cua_warp_<op>_<t>(T v, uint32_t mask)
@@ -674,13 +690,13 @@ CUA_FORCE double cua__value_min_f64(uint64_t key)
  *   int cua_finish_atomic_<op>_<t>(f, blocks, v, &total)
  *   int cua_finish_<op>_<t>(mode, f, s, partials, block, blocks, v, &total)
  *
- * The GPU's atomic sum of f32 in global memory takes subnormal numbers as zero; the other ways do
- * not.
+ * A GPU's atomic sum of f32 in global memory flushes subnormal numbers to zero; the other ways to
+ * finish do not.
  */
 #define CUA__DEFINE_ALL(op, t, T, bits, expression, update, value)                                 \
 	CUA__DEFINE_REDUCE(cua_combine_##op##_##t, cua_warp_##op##_##t, cua_block_##op##_##t,      \
 			   cua_block_n_##op##_##t, T, expression)                                  \
-	/* one native atomic on the first bytes of cell, where zeros are the identity */           \
+	/* a native atomic on the first bytes of the accumulator; zeros are the identity */        \
 	CUA_FN int cua_finish_atomic_##op##_##t(struct cua_finish *f, uint64_t blocks, T v,        \
 						T *total)                                          \
 	{                                                                                          \
@@ -761,28 +777,27 @@ enum cua_reduce_op {
 	CUA_REDUCE_DOT_CONJ = 15
 };
 
-/* What is promised of the bits of a result. */
+/* The guarantee for the bits of a result. */
 enum cua_reduce_mode {
-	CUA_REDUCE_AUTO = 0,  /* FAST */
-	CUA_REDUCE_FAST = 1,  /* the order that is quickest here */
-	CUA_REDUCE_FIXED = 2, /* one order for every machine: it depends on n and the type alone */
-	CUA_REDUCE_EXACT = 3  /* the true sum, rounded once */
+	CUA_REDUCE_AUTO = 0, /* FAST */
+	CUA_REDUCE_FAST = 1, /* the fastest order on this machine */
+	/* the same order on every machine: it depends only on n and the type */
+	CUA_REDUCE_FIXED = 2,
+	CUA_REDUCE_EXACT = 3 /* the true sum, rounded once */
 };
 
-/* The most blocks that may be asked for. */
+/* The greatest number of blocks that the options accept. */
 #define CUA_REDUCE_BLOCKS_MAX (1u << 20)
 
-/* How a reduction runs; zeros choose. */
+/* Options of a reduction; 0 chooses the default. */
 struct cua_reduce_options {
 	size_t struct_size; /* sizeof(struct cua_reduce_options), set by the caller */
 	enum cua_finish_mode finish;
-	uint32_t blocks; /* at most CUA_REDUCE_BLOCKS_MAX; on the CPU the number of workers */
-	uint32_t
-		block_size; /* 1 to 1024, a wish: the CPU's block is one thread, the tree's has 256 */
+	uint32_t blocks;     /* at most CUA_REDUCE_BLOCKS_MAX; the number of workers on the CPU */
+	uint32_t block_size; /* 1 to 1024; a hint: CPU blocks have 1 thread, the tree's 256 */
 	enum cua_reduce_mode mode;
-	enum cua_type result_type; /* a float type at least as wide as the elements' */
-	const uint64_t *count;     /* memory that the backend reads, 8-byte aligned: the call takes
-				      min(*count, n) elements, as it is when the call runs */
+	enum cua_type result_type; /* a float type, not narrower than the elements' */
+	const uint64_t *count;     /* memory of the backend: reduces min(*count, n) elements */
 };
 #define CUA_REDUCE_OPTIONS_INIT                                                                    \
 	{                                                                                          \
@@ -812,60 +827,67 @@ extern "C" {
  *   ARGMIN, ARGMAX          real               uint64_t             UINT64_MAX
  *   COUNT                   real               uint64_t             0
  *
- * Real types are I32, U32, I64, U64, F16, BF16, F32 and F64; all are these and COMPLEX_F32 and COMPLEX_F64.
- * Sums and products of integers are modulo 2^64, signed for signed types. Floats give a result of their own
- * type, or of options->result_type, where MIN and MAX have no choice: a wider type that has a real value for
- * real types and a complex one for complex types.
+ * Real types are I32, U32, I64, U64, F16, BF16, F32 and F64. All types are the real types,
+ * COMPLEX_F32 and COMPLEX_F64. Sums and products of integers are modulo 2^64, signed for signed
+ * types. Floats give a result of their own type. options->result_type may choose a wider type
+ * instead: a real type for real types, a complex type for complex types. MIN and MAX always give
+ * the element type.
  *
- *   Arithmetic   Floats are summed and multiplied in double, those of F16 in float as long as they are added up
- *                by one thread; the result is rounded once to its type. Products of F16, BF16 and F32 are
- *                exact before they are added; those of F64 are rounded or, in FAST, may be fused with their
- *                addition. Sums start from +0.
- *   DOT_CONJ     conjugates the elements of x. For real types it is DOT.
- *   NORM2        the square root of the sum of squares, which for F64 neither overflows nor underflows.
- *   MEAN         the sum divided by n; that of integers is summed in 128 bits.
- *   VARIANCE     the mean of the squared distances from the mean, VARIANCE_SAMPLE their sum divided by n - 1,
- *                from one pass over shifted values (Chan, Golub and LeVeque). Integers of 64 bits are rounded to
- *                double before.
- *   MIN, MAX     NaN and -0 as at the top of this file.
- *   ARGMIN, ARGMAX   the index of the first element that has the value which MIN or MAX give; if all elements
- *                are NaN, 0. -0 is less than +0.
- *   COUNT        the elements that are not zero; -0 is zero, a NaN is not.
- *   NaN          a result that is NaN is the quiet one without sign and payload.
+ * - Arithmetic: floats are summed and multiplied in double. Elements and products of F16 are added
+ *   in float while a single thread adds them up. The result is rounded once to its type. Products of
+ *   F16, BF16 and F32 are exact before they are added. Products of F64 are rounded or, in mode FAST,
+ *   may be fused with the addition. Sums start from +0.
+ * - DOT_CONJ conjugates the elements of x. For real types it is DOT.
+ * - NORM2 is the square root of the sum of squares. For F64 it neither overflows nor underflows.
+ * - MEAN is the sum divided by n. Integers are summed in 128 bits.
+ * - VARIANCE is the mean of the squared distances from the mean. VARIANCE_SAMPLE is the sum of
+ *   these squares divided by n - 1. Both need a single pass, over shifted values (Chan, Golub and
+ *   LeVeque). Integers of 64 bits are first rounded to double.
+ * - MIN, MAX: NaN and -0 are as at the top of this file.
+ * - ARGMIN, ARGMAX are the index of the first element with the value of MIN or MAX. If all elements
+ *   are NaN, the index is 0. -0 is less than +0.
+ * - COUNT is the number of nonzero elements. -0 is zero; a NaN is not zero.
+ * - NaN: a NaN result is quiet, without sign and payload.
  *
- * y is the second factor of DOT and DOT_CONJ, and NULL for the others. options may be NULL.
+ * y is the second factor of DOT and DOT_CONJ, and NULL for all other operations. options may be
+ * NULL.
  *
- * What is the same, always: results of integers but for the variances, MIN, MAX, ARGMIN, ARGMAX and COUNT. Of the
- * others:
- *   FIXED   gives the same bits for the same elements, whatever their address, the device, the number of
- *           threads or the other options; on a GPU and on the CPU. The finish is AUTO or LAST_BLOCK.
- *   EXACT   gives the true sum, rounded once to the type of the result: the same bits everywhere, in any order
- *           of the elements. It is there for SUM, DOT and DOT_CONJ of F16, BF16, F32 and F64, with the rules of
- *           cuatomic/exact.h for NaN, infinities and zeros, which also takes sums apart and puts them together.
- *   FAST    with LAST_BLOCK, the default, or ORDERED_LOCK gives the same bits as long as the lengths and
- *           alignment of the arrays, the device (on the CPU its kind, and the number of threads) and the options
- *           are the same. The ways under a lock and by an atomic are there for SUM, MIN, MAX and DOT of types of 32
- *           and 64 bits with results of the default type.
+ * Reproducibility: results of integers (except variances), MIN, MAX, ARGMIN, ARGMAX and COUNT are
+ * always the same. For all other results it depends on the mode:
+ * - FIXED gives the same bits for the same elements, on a GPU and on the CPU, for any address,
+ *   device, number of threads and other options. The finish must be AUTO or LAST_BLOCK.
+ * - EXACT gives the true sum, rounded once to the result type: the same bits everywhere, in any
+ *   order of the elements. It supports SUM, DOT and DOT_CONJ of F16, BF16, F32 and F64, with the
+ *   rules of cuatomic/exact.h for NaN, infinities and zeros. cuatomic/exact.h can also divide such
+ *   a sum and merge the parts.
+ * - FAST with the finish LAST_BLOCK (the default) or ORDERED_LOCK gives the same bits while all of
+ *   these are the same: lengths and alignment of the arrays, the device (on the CPU: its kind and
+ *   the number of threads), and the options. The finishes under a lock and by an atomic support
+ *   SUM, MIN, MAX and DOT of 32-bit and 64-bit types with the default result type.
  *
- * One kernel, which also writes the result. The call follows the rules for results in
- * cuatomic/context.h.
- * Errors: NULL; VALUE (options, op, or y where it has no use); TYPE (also of the result); UNSUPPORTED (a finish
- * or a mode that this operation or type does not have); SIZE; ALIGNMENT (of x, y, result, count); OVERLAP (of
- * result with x, y or count); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
+ * The call is a single kernel, which also writes the result. It follows the rules for results in
+ * cuatomic/context.h. options->count is 8-byte aligned memory that the backend can read; the value
+ * is read when the call runs.
+ * Errors: NULL; VALUE (options, op, or y if it is not used); TYPE (also of the result); UNSUPPORTED
+ *   (a finish or mode that the operation or type does not have); SIZE; ALIGNMENT (of x, y, result,
+ *   count); OVERLAP (of result with x, y or count); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY;
+ *   CUDA.
  */
 CUA_API enum cua_status cua_reduce(struct cua_context *ctx,
 				   const struct cua_reduce_options *options, enum cua_reduce_op op,
 				   enum cua_type type, size_t n, const void *x, const void *y,
 				   void *result);
 
-/* The workspace that cua_reduce takes at most with these arguments. Errors: NULL, VALUE, TYPE,
- * UNSUPPORTED, SIZE. */
+/*
+ * The workspace that cua_reduce needs at most with these arguments.
+ * Errors: NULL, VALUE, TYPE, UNSUPPORTED, SIZE.
+ */
 CUA_API enum cua_status cua_reduce_workspace(struct cua_context *ctx,
 					     const struct cua_reduce_options *options,
 					     enum cua_reduce_op op, enum cua_type type, size_t n,
 					     size_t *bytes);
 
-/* The same without options. */
+/* cua_reduce with default options. */
 CUA_API enum cua_status cua_sum(struct cua_context *ctx, enum cua_type type, size_t n,
 				const void *x, void *result);
 CUA_API enum cua_status cua_min(struct cua_context *ctx, enum cua_type type, size_t n,
@@ -880,8 +902,8 @@ CUA_API enum cua_status cua_dot(struct cua_context *ctx, enum cua_type type, siz
 #endif
 
 /*
- * And with the type in the name: cua_sum_f32(ctx, n, x, &result), cua_dot_u32(ctx, n, x, y, &result). For each
- * operation and type of cua_reduce; COUNT is cua_count_nonzero.
+ * Forms with the type in the name, for each operation and type of cua_reduce: cua_sum_f32(ctx, n,
+ * x, &result), cua_dot_u32(ctx, n, x, y, &result). COUNT is cua_count_nonzero.
  */
 #define CUA__DEFINE_TYPED(name, op, t, type, T, Result)                                            \
 	CUA__HOST_FN enum cua_status cua_##name##_##t(struct cua_context *ctx, size_t n,           \
