@@ -834,9 +834,9 @@ extern "C" {
  * the element type.
  *
  * - Arithmetic: floats are summed and multiplied in double. Elements and products of F16 are added
- *   in float while a single thread adds them up. The result is rounded once to its type. Products of
- *   F16, BF16 and F32 are exact before they are added. Products of F64 are rounded or, in mode FAST,
- *   may be fused with the addition. Sums start from +0.
+ *   in float while a single thread adds them up. The result is rounded once to its type. Products
+ *   of F16, BF16 and F32 are exact before they are added. Products of F64 are rounded or, in mode
+ *   FAST, may be fused with the addition. Sums start from +0.
  * - DOT_CONJ conjugates the elements of x. For real types it is DOT.
  * - NORM2 is the square root of the sum of squares. For F64 it neither overflows nor underflows.
  * - MEAN is the sum divided by n. Integers are summed in 128 bits.
