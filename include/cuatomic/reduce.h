@@ -356,16 +356,17 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
  *     block is the block's ticket.
  *   int name_finish_atomic(struct cua_finish *f, uint64_t blocks, type v, type *total)
  *
- * For all threads of the block, with v valid in thread 0. *total is set in every thread of the last
- * block:
+ * For all threads of the block, with v valid in thread 0:
  *   int name_finish_last_block(struct cua_finish *f, struct cua_block_scratch *s, type *partials,
  *                              uint64_t block, uint64_t blocks, type v, type *total)
  *     partials is an array of `blocks` values in global memory. It needs no initialization.
+ *     *total is set in every thread of the last block.
  *   int name_finish(enum cua_finish_mode mode, struct cua_finish *f, struct cua_block_scratch *s,
  *                   type *partials, uint64_t block, uint64_t blocks, type v, type *total)
  *     Finishes by `mode` (an unknown mode is LAST_BLOCK). block is the result of
- *     cua_finish_block. Returns 1, and sets *total, in thread 0 of the last block only.
- *     Only LAST_BLOCK uses partials; with another mode it may be NULL.
+ *     cua_finish_block. Returns 1 in thread 0 of the last block only. LAST_BLOCK sets *total in
+ *     every thread of the last block, the other modes in its thread 0. Only LAST_BLOCK uses
+ *     partials; with another mode it may be NULL.
  */
 #define CUA_DEFINE_FINISH(name, T, identity)                                                       \
 	CUA_FN int name##_finish_atomic(struct cua_finish *f, uint64_t blocks, T v, T *total)      \
@@ -373,8 +374,7 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 		T old = (identity);                                                                \
 		uint64_t none = 0, seen, before, desired;                                          \
                                                                                                    \
-		/* the accumulator stores the value XOR the identity, so zeros are the */          \
-		/* identity */                                                                     \
+		/* the accumulator holds value XOR identity, so zeros are the identity */          \
 		memcpy(&none, &old, sizeof(old));                                                  \
 		seen = cua_port_load_b64(&f->accumulator, CUA_RELAXED, CUA_SCOPE_DEVICE,           \
 					 CUA_SPACE_GLOBAL);                                        \
@@ -853,7 +853,7 @@ extern "C" {
  * NULL.
  *
  * Reproducibility: results of integers (except variances), MIN, MAX, ARGMIN, ARGMAX and COUNT are
- * always the same. For all other results it depends on the mode:
+ * always the same. For all other results the guarantee depends on the mode:
  * - FIXED gives the same bits for the same elements, on a GPU and on the CPU, for any address,
  *   device, number of threads and other options. The finish must be AUTO or LAST_BLOCK.
  * - EXACT gives the true sum, rounded once to the result type: the same bits everywhere, in any

@@ -6,7 +6,8 @@
  * An accumulator has 64 bits for every type. Zeros are the identity of every operation.
  *
  * Scope: blocks of the same device. A block has a multiple of 32 threads, at most
- * CUA__SEGMENT_BLOCK. Progress, argument: see each kernel.
+ *   CUA__SEGMENT_BLOCK.
+ * Progress, argument: see each kernel.
  */
 #ifndef CUATOMIC_KERNELS_SEGMENT_KERNEL_H
 #define CUATOMIC_KERNELS_SEGMENT_KERNEL_H
@@ -254,8 +255,9 @@ CUA_FORCE int cua__segment_end_within(const struct cua__path *p, uint64_t i, uin
 /*
  * Processes a tile of the path: at most `items` items, from segment i and element j. Stores the
  * results of the segments that end in it. The exception is segment `first`, the first of the
- * block's part, whose sum goes to *head. Returns the number of ends; *elements becomes the number
- * of elements.
+ * block's part, whose sum goes to *head. *carry is the sum of the open segment before the tile, and
+ * becomes the sum of the open segment after it. Returns the number of ends; *elements becomes the
+ * number of elements.
  */
 CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 				     const struct cua__segments *s, const struct cua__path *p,

@@ -9,6 +9,7 @@
  * - up to CUA__FIXED_GROUP_ROWS rows: a group of lanes
  * - up to the smallest chunk of the tree: the warp
  * - longer: the segment goes to a list, with an entry for each of its chunks
+ *
  * In the second kernel, a warp processes an entry at a time. So the time does not depend on the
  * mixture of lengths. The order of the list depends on the scheduling, but changes no sum.
  *
@@ -17,8 +18,8 @@
  * same in each row, so a lane still has whole columns of the tree, with their rows in order, but
  * not its own columns. After the last row, the lanes exchange columns once.
  *
- * Scope: blocks of the same device. A block has a multiple of 32 threads. Progress, argument: see
- * each kernel.
+ * Scope: blocks of the same device. A block has a multiple of 32 threads.
+ * Progress, argument: see each kernel.
  */
 #ifndef CUATOMIC_KERNELS_SEGMENT_TREE_H
 #define CUATOMIC_KERNELS_SEGMENT_TREE_H
