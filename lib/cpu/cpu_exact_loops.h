@@ -53,7 +53,7 @@ LOOP_FN void LOOP(open)(struct LOOP(window) * w, int k)
 }
 
 /*
- * Adds v to the window and returns the rest. `bad` collects the bits in which v + M differs from M.
+ * Adds v to the window and returns the rest. `bad` collects the differing bits of v + M and M.
  */
 LOOP_FN VD LOOP(step)(struct LOOP(window) * w, VD v, VU *bad)
 {
@@ -140,7 +140,7 @@ static LOOP_TARGET int LOOP(sum_f64)(const void *x_, const void *y, int k, int64
 
 /*
  * The error of p, the rounded product of x and y: exact unless it underflows. Without FMA it uses
- * Veltkamp's splitting, which overflows to NaN for large factors.
+ * Veltkamp's splitting, and that overflows to NaN for large factors.
  */
 LOOP_FN VD LOOP(product_error)(VD x, VD y, VD p)
 {

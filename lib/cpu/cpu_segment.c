@@ -347,7 +347,7 @@ struct runs_job {
 /* Keys compared in bulk. In long runs most batches have equal keys and are skipped whole. */
 #define KEYS 64
 
-/* A run begins where a key differs from the one before it. */
+/* A run begins where a key differs from its predecessor. */
 #define DEFINE_RUNS(bits)                                                                          \
 	static inline uint64_t differing_##bits(const uint##bits##_t *keys)                        \
 	{                                                                                          \
