@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomic operations on complex numbers, struct cua_complex_f32 and struct cua_complex_f64, in the manner of
- * atomic.h, under two contracts with two names.
+ * Atomic operations on complex numbers, struct cua_complex_f32 and struct cua_complex_f64, in the
+ * manner of atomic.h, under two contracts with two names.
  *
  * Source: as in atomic.h.
  *
  * With T of complex_f32 complex_f64; `old` is the value before, which is returned.
  *
- * By parts: each component is an atomic of its own, so that between the two another thread may come, or see
- * one of them changed and the other not. This suffices for sums that are read when all is done, and is
- * what a GPU does fast. Nothing but the forms by parts, and atomic.h on a component, may run at the same time:
+ * By parts: each component is an atomic of its own, so that between the two another thread may
+ * come, or see one of them changed and the other not. This suffices for sums that are read when all
+ * is done, and is what a GPU does fast. Nothing but the forms by parts, and atomic.h on a
+ * component, may run at the same time:
  *
  *   cua_atomic_{add,sub}_parts_T(p, v)                      without a result
  *
@@ -22,8 +23,8 @@
  *   cua_atomic_fetch_{add,sub,mul}_T(p, v)
  *   cua_atomic_{add,sub}_T(p, v)                            without a result, but no faster
  *
- * and each with an explicit form that takes order and scope. CUA_DEFINE_ATOMIC takes these suffixes too.
- * Combined in the warp or in the block first, as in atomic_warp.h:
+ * and each with an explicit form that takes order and scope. CUA_DEFINE_ATOMIC takes these suffixes
+ * too. Combined in the warp or in the block first, as in atomic_warp.h:
  *
  *   cua_atomic_add_parts_warp_T(mask, p, v)
  *   cua_atomic_add_parts_block_T(p, v, scratch)
@@ -31,11 +32,12 @@
  *   cua_atomic_add_warp_T(mask, p, v)
  *   cua_atomic_add_block_T(p, v, scratch)
  *
- * An object is a plain variable, aligned to its size, 8 or 16 bytes. complex_f64 as a whole needs the 128-bit
- * instructions; see atomic_b128.h, also for what that means for memory that only may be read. By
- * parts it works everywhere.
+ * An object is a plain variable, aligned to its size, 8 or 16 bytes. complex_f64 as a whole needs
+ * the 128-bit instructions; see atomic_b128.h, also for what that means for memory that only may be
+ * read. By parts it works everywhere.
  *
- * Synchronization: X means that the caller must order the two, - that they may run at the same time.
+ * Synchronization: X means that the caller must order the two, - that they may run at the same
+ *   time.
  *
  *                            plain access  by parts  as a whole
  *     plain read                  -            X         X       (- where every one of them is a load)
@@ -44,18 +46,19 @@
  *     as a whole                  X            X         -
  *
  * Scope: as in atomic.h.
- * Memory order: as in atomic.h. By parts, each of the two operations has the order that was given; in a
- *   vector instruction, it has it for both.
- * Progress: by parts as the add of atomic.h, twice; a GPU of sm_90 or newer, compiled by nvcc 12.1 or newer, has
- *   one instruction for both of complex_f32 in global memory. As a whole: load, store, exchange and
- *   compare_exchange as in atomic.h and atomic_b128.h; the others are loops over compare-and-swap.
- * Argument: that of the loops of atomic.h, on 64 or 128 bits. A reader of the whole never sees a value
- *   torn, because only accesses of the whole run at the same time.
+ * Memory order: as in atomic.h. By parts, each of the two operations has the order that was given;
+ *   in a vector instruction, it has it for both.
+ * Progress: by parts as the add of atomic.h, twice; a GPU of sm_90 or newer, compiled by nvcc 12.1
+ *   or newer, has one instruction for both of complex_f32 in global memory. As a whole: load,
+ *   store, exchange and compare_exchange as in atomic.h and atomic_b128.h; the others are loops
+ *   over compare-and-swap.
+ * Argument: that of the loops of atomic.h, on 64 or 128 bits. A reader of the whole never sees a
+ *   value torn, because only accesses of the whole run at the same time.
  *
- * Values: components are computed with one rounding an operation, to nearest even: (a + bi)(c + di) is
- *   (ac - bd) + (ad + bc)i of rounded products, never contracted, and what C's Annex G says of infinities
- *   is not done. By parts complex_f32 follows add_f32 of atomic.h: a GPU takes subnormals as zeros in
- *   global memory. The loops flush nothing.
+ * Values: components are computed with one rounding an operation, to nearest even: (a + bi)(c + di)
+ *   is (ac - bd) + (ad + bc)i of rounded products, never contracted, and what C's Annex G says of
+ *   infinities is not done. By parts complex_f32 follows add_f32 of atomic.h: a GPU takes
+ *   subnormals as zeros in global memory. The loops flush nothing.
  */
 #ifndef CUATOMIC_ATOMIC_COMPLEX_H
 #define CUATOMIC_ATOMIC_COMPLEX_H
@@ -142,8 +145,8 @@ CUA__DEFINE_COMPLEX_PARTS(f64, struct cua_complex_f64)
 	CUA__DEFINE_ATOMIC_LOOP(mul, complex_##f, cua__mul_of_complex_##f(old, operand))           \
 	CUA__DEFINE_ATOMIC_QUIET(add, complex_##f, T)                                              \
 	CUA__DEFINE_ATOMIC_QUIET(sub, complex_##f, T)                                              \
-	CUA__DEFINE_PATIENT(cua__patient_add_complex_##f, T, bits, cua__add_of_complex_##f,        \
-			    CUA__KEEPS_SELDOM)
+	CUA__DEFINE_BACKOFF_CAS(cua__backoff_cas_add_complex_##f, T, bits,                         \
+				cua__add_of_complex_##f, CUA__SELDOM_UNCHANGED)
 
 CUA__DEFINE_COMPLEX_WHOLE(f32, struct cua_complex_f32, 64)
 #if defined(__SIZEOF_INT128__)
@@ -209,7 +212,7 @@ CUA__DEFINE_COMPLEX_QUIET(f64, struct cua_complex_f64, cua_atomic_add_parts,
 		T all, before, old = v;                                                            \
                                                                                                    \
 		if (CUA_WARP_LANES == 1)                                                           \
-			return cua__patient_add_complex_##f(p, v, order, scope);                   \
+			return cua__backoff_cas_add_complex_##f(p, v, order, scope);               \
 		peers = cua__warp_peers(mask, p);                                                  \
 		below = cua__warp_below(peers);                                                    \
 		last = cua__warp_highest(peers);                                                   \
@@ -219,7 +222,7 @@ CUA__DEFINE_COMPLEX_QUIET(f64, struct cua_complex_f64, cua_atomic_add_parts,
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (lane == last)                                                                  \
-			old = cua__patient_add_complex_##f(p, all, order, scope);                  \
+			old = cua__backoff_cas_add_complex_##f(p, all, order, scope);              \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		old.re = cua__group_add_##f##_combine__shuffle(mask, old.re, last);                \
@@ -233,7 +236,7 @@ CUA__DEFINE_COMPLEX_QUIET(f64, struct cua_complex_f64, cua_atomic_add_parts,
 		return cua_atomic_fetch_add_warp_explicit_complex_##f(mask, p, v, CUA_RELAXED,     \
 								      CUA_SCOPE_DEVICE);           \
 	}                                                                                          \
-	CUA__DEFINE_COMPLEX_QUIET(f, T, cua_atomic_add, cua__patient_add_complex_##f)
+	CUA__DEFINE_COMPLEX_QUIET(f, T, cua_atomic_add, cua__backoff_cas_add_complex_##f)
 
 CUA__DEFINE_COMPLEX_FETCH(f32, struct cua_complex_f32)
 #if defined(__SIZEOF_INT128__)

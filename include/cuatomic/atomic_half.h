@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomic operations on 16-bit floats: struct cua_f16 (IEEE binary16) and struct cua_bf16 (the upper half of
- * a float), in the manner of atomic.h; and their conversion from and to float.
+ * Atomic operations on 16-bit floats: struct cua_f16 (IEEE binary16) and struct cua_bf16 (the upper
+ * half of a float), in the manner of atomic.h; and their conversion from and to float.
  *
- * Source: as in atomic.h. That a sum, difference, product or quotient may be computed in a format of 2p + 2
- * or more bits and then rounded again to p bits is Figueroa's theorem (When is double rounding
- * innocuous?, 1995).
+ * Source: as in atomic.h. That a sum, difference, product or quotient may be computed in a format
+ * of 2p + 2 or more bits and then rounded again to p bits is Figueroa's theorem (When is double
+ * rounding innocuous?, 1995).
  *
  * For each type suffix T of f16 bf16; `old` is the value before, which is returned:
  *
@@ -19,38 +19,38 @@
  *   cua_atomic_fetch_{add,sub,mul,div,min,max}_T(p, v)
  *   cua_atomic_{add,sub,min,max}_T(p, v)                    without a result
  *
- * and each with an explicit form that takes order and scope. CUA_DEFINE_ATOMIC takes these suffixes too.
- * Combined in the warp or in the block first, as in atomic_warp.h:
+ * and each with an explicit form that takes order and scope. CUA_DEFINE_ATOMIC takes these suffixes
+ * too. Combined in the warp or in the block first, as in atomic_warp.h:
  *
  *   cua_atomic_fetch_{add,sub,min,max}_warp_T(mask, p, v)
  *   cua_atomic_{add,sub,min,max}_warp_T(mask, p, v)
  *   cua_atomic_{add,sub,min,max}_block_T(p, v, scratch)
  *
- * An object is a plain variable, aligned to 2 bytes. Neighbours in its aligned 32-bit word are as in
- * atomic_narrow.h.
+ * An object is a plain variable, aligned to 2 bytes. Neighbours in its aligned 32-bit word are as
+ * in atomic_narrow.h.
  *
- * Synchronization, scope, memory order: those of atomic_narrow.h; of atomic_warp.h for the combined forms.
- * Progress: that of atomic_narrow.h. A GPU has add and sub of f16, from sm_90 on of bf16 too. All others are
- *   loops over compare-and-swap.
+ * Synchronization, scope, memory order: those of atomic_narrow.h; of atomic_warp.h for the combined
+ * forms.
+ * Progress: that of atomic_narrow.h. A GPU has add and sub of f16, from sm_90 on of bf16 too. All
+ *   others are loops over compare-and-swap.
  * Argument: that of the loops of atomic.h. Native and loop give the same values: both round once.
  *
- * Values:
- *   add, sub, mul and div round once, to nearest even; nothing is flushed, and what is too large becomes an
- *   infinity. The loops compute in float and round again. This is one rounding in effect: float has 24 bits,
- *   f16 has 11 and bf16 8, and 24 >= 2 * 11 + 2. It holds for subnormal results too. Sums are then
- *   exact in float, and products of f16 always. A product of bf16 has 16 bits, so if float rounds it, it is
- *   below half of the least bf16.
- *   A quotient of n bits by n bits that is no midpoint differs from each by more than 2^-(2n + 2) of itself.
- *   A NaN becomes a quiet NaN in each conversion and result; its sign and payload are the machine's.
- *   load, store, exchange and compare_exchange keep all bits.
- *   min and max: a NaN operand is ignored, and a NaN in memory gives way to any number; where both are NaN
- *   the memory stays as it is. -0 is less than +0. Subnormals count.
- *   The combined add and sub: the operands are summed in float, in the order of atomic_warp.h, that sum
- *   is rounded once to T, and added as by add. So it is more exact than one add a lane, but is infinite
- *   where the operands alone are too large. A lane's result of fetch_add_warp is the value before
- *   plus, with one rounding, the sum of the operands of the lanes before, so made and rounded to T.
- *   It is not always what lane after lane would have seen, because rounding is not associative. It
- *   is the same in every run for the same old value, mask and addresses.
+ * Values: add, sub, mul and div round once, to nearest even; nothing is flushed, and what is too
+ *   large becomes an infinity. The loops compute in float and round again. This is one rounding in
+ *   effect: float has 24 bits, f16 has 11 and bf16 8, and 24 >= 2 * 11 + 2. It holds for subnormal
+ *   results too. Sums are then exact in float, and products of f16 always. A product of bf16 has 16
+ *   bits, so if float rounds it, it is below half of the least bf16. A quotient of n bits by n bits
+ *   that is no midpoint differs from each by more than 2^-(2n + 2) of itself. A NaN becomes a quiet
+ *   NaN in each conversion and result; its sign and payload are the machine's. load, store,
+ *   exchange and compare_exchange keep all bits. min and max: a NaN operand is ignored, and a NaN
+ *   in memory gives way to any number; where both are NaN the memory stays as it is. -0 is less
+ *   than +0. Subnormals count.
+ *   The combined add and sub: the operands are summed in float, in the order of atomic_warp.h, that
+ *   sum is rounded once to T, and added as by add. So it is more exact than one add a lane, but is
+ *   infinite where the operands alone are too large. A lane's result of fetch_add_warp is the value
+ *   before plus, with one rounding, the sum of the operands of the lanes before, so made and
+ *   rounded to T. It is not always what lane after lane would have seen, because rounding is not
+ *   associative. It is the same in every run for the same old value, mask and addresses.
  */
 #ifndef CUATOMIC_ATOMIC_HALF_H
 #define CUATOMIC_ATOMIC_HALF_H
@@ -232,13 +232,13 @@ CUA__DEFINE_HALF_LOOPS(bf16)
 #define CUA__DEFINE_HALF_ADD_NATIVE(s)                                                             \
 	CUA__DEFINE_HALF_NATIVE(add, s, v)                                                         \
 	CUA__DEFINE_HALF_NATIVE(sub, s, cua__negative_##s(v))                                      \
-	CUA_FORCE struct cua_##s cua__patient_add_##s(struct cua_##s *p, struct cua_##s v,         \
-						      enum cua_order order, enum cua_scope scope)  \
+	CUA_FORCE struct cua_##s cua__backoff_cas_add_##s(                                         \
+		struct cua_##s *p, struct cua_##s v, enum cua_order order, enum cua_scope scope)   \
 	{                                                                                          \
 		return cua_atomic_fetch_add_explicit_##s(p, v, order, scope);                      \
 	}                                                                                          \
-	CUA_FORCE void cua__patient_quiet_add_##s(struct cua_##s *p, struct cua_##s v,             \
-						  enum cua_order order, enum cua_scope scope)      \
+	CUA_FORCE void cua__backoff_cas_quiet_add_##s(struct cua_##s *p, struct cua_##s v,         \
+						      enum cua_order order, enum cua_scope scope)  \
 	{                                                                                          \
 		cua_atomic_add_explicit_##s(p, v, order, scope);                                   \
 	}
@@ -248,12 +248,12 @@ CUA__DEFINE_HALF_LOOPS(bf16)
 	CUA__DEFINE_ATOMIC_LOOP(sub, s, cua__sub_of_##s(old, operand))                             \
 	CUA__DEFINE_ATOMIC_QUIET(add, s, struct cua_##s)                                           \
 	CUA__DEFINE_ATOMIC_QUIET(sub, s, struct cua_##s)                                           \
-	CUA__DEFINE_PATIENT(cua__patient_add_##s, struct cua_##s, 16, cua__add_of_##s,             \
-			    CUA__KEEPS_SELDOM)                                                     \
-	CUA_FORCE void cua__patient_quiet_add_##s(struct cua_##s *p, struct cua_##s v,             \
-						  enum cua_order order, enum cua_scope scope)      \
+	CUA__DEFINE_BACKOFF_CAS(cua__backoff_cas_add_##s, struct cua_##s, 16, cua__add_of_##s,     \
+				CUA__SELDOM_UNCHANGED)                                             \
+	CUA_FORCE void cua__backoff_cas_quiet_add_##s(struct cua_##s *p, struct cua_##s v,         \
+						      enum cua_order order, enum cua_scope scope)  \
 	{                                                                                          \
-		(void)cua__patient_add_##s(p, v, order, scope);                                    \
+		(void)cua__backoff_cas_add_##s(p, v, order, scope);                                \
 	}
 
 #if defined(CUA_PORT_HAS_ADD_F16)
@@ -269,13 +269,13 @@ CUA__DEFINE_HALF_ADD_LOOP(bf16)
 
 /* ---- combined in the warp and in the block ---- */
 
-CUA__DEFINE_ATOMIC_WARP_LOOP(min, f16, struct cua_f16, 16, CUA__KEEPS_OFTEN,
+CUA__DEFINE_ATOMIC_WARP_LOOP(min, f16, struct cua_f16, 16, CUA__OFTEN_UNCHANGED,
 			     CUA__DEFINE_ATOMIC_WARP_QUIET)
-CUA__DEFINE_ATOMIC_WARP_LOOP(max, f16, struct cua_f16, 16, CUA__KEEPS_OFTEN,
+CUA__DEFINE_ATOMIC_WARP_LOOP(max, f16, struct cua_f16, 16, CUA__OFTEN_UNCHANGED,
 			     CUA__DEFINE_ATOMIC_WARP_QUIET)
-CUA__DEFINE_ATOMIC_WARP_LOOP(min, bf16, struct cua_bf16, 16, CUA__KEEPS_OFTEN,
+CUA__DEFINE_ATOMIC_WARP_LOOP(min, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGED,
 			     CUA__DEFINE_ATOMIC_WARP_QUIET)
-CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__KEEPS_OFTEN,
+CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGED,
 			     CUA__DEFINE_ATOMIC_WARP_QUIET)
 
 /* The forms of atomic_warp.h, with the sums of the lanes in float. */
@@ -288,7 +288,7 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__KEEPS_OFTEN,
 		T old = v;                                                                         \
                                                                                                    \
 		if (CUA_WARP_LANES == 1)                                                           \
-			return cua__patient_add_##s(p, v, order, scope);                           \
+			return cua__backoff_cas_add_##s(p, v, order, scope);                       \
 		peers = cua__warp_peers(mask, p);                                                  \
 		below = cua__warp_below(peers);                                                    \
 		last = cua__warp_highest(peers);                                                   \
@@ -296,7 +296,7 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__KEEPS_OFTEN,
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (lane == last)                                                                  \
-			old = cua__patient_add_##s(p, cua_##s##_from_f32(all), order, scope);      \
+			old = cua__backoff_cas_add_##s(p, cua_##s##_from_f32(all), order, scope);  \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		old = cua__group_min_##s##_combine__shuffle(mask, old, last);                      \
@@ -315,7 +315,7 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__KEEPS_OFTEN,
 		uint32_t peers;                                                                    \
                                                                                                    \
 		if (CUA_WARP_LANES == 1) {                                                         \
-			cua__patient_quiet_add_##s(p, v, order, scope);                            \
+			cua__backoff_cas_quiet_add_##s(p, v, order, scope);                        \
 			return;                                                                    \
 		}                                                                                  \
 		peers = cua__warp_peers(mask, p);                                                  \
@@ -323,7 +323,7 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__KEEPS_OFTEN,
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (!cua__warp_below(peers))                                                       \
-			cua__patient_quiet_add_##s(p, v, order, scope);                            \
+			cua__backoff_cas_quiet_add_##s(p, v, order, scope);                        \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 	}                                                                                          \
@@ -340,7 +340,7 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__KEEPS_OFTEN,
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 		if (cua_port_thread() == 0)                                                        \
-			cua__patient_quiet_add_##s(p, cua_##s##_from_f32(all), order, scope);      \
+			cua__backoff_cas_quiet_add_##s(p, cua_##s##_from_f32(all), order, scope);  \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 	}                                                                                          \

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomics that combine first: the lanes of a warp, or the threads of a block, that name one address
- * put their operands together, and one of them does one atomic operation for all.
+ * Aggregated atomics: the lanes of a warp, or the threads of a block, that pass the same address
+ * first combine their operands. A leader among them then does a single atomic operation for the
+ * whole group.
  *
- * Source: aggregation in the warp is common practice on GPUs since shuffles and match exist; the scan is
- * that of Hillis and Steele (Data Parallel Algorithms, 1986), here along the lanes of equal address.
+ * Source: aggregation in a warp is common practice on GPUs since shuffles and match exist. The scan
+ * is that of Hillis and Steele (Data Parallel Algorithms, 1986), here along the lanes of equal
+ * address.
  *
- * With T of u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 and the operations of atomic.h and atomic_narrow.h:
+ * T is u8 i8 u16 i16 u32 i32 u64 i64 f32 f64. Operations as in atomic.h and
+ * atomic_narrow.h:
  *
  *   cua_atomic_fetch_{add,sub,min,max}_warp_T(mask, p, v)
  *   cua_atomic_fetch_mul_warp_T(mask, p, v)                 32 and 64 bits
@@ -14,19 +17,21 @@
  *   cua_atomic_fetch_add_cas_warp_{f32,f64}(mask, p, v)
  *   cua_atomic_{add,sub,min,max}_warp_T(mask, p, v)         without a result
  *   cua_atomic_{and,or,xor}_warp_T(mask, p, v)              integers only, without a result
- *   cua_atomic_fetch_nand_warp_T(mask, p, v)                integers only       one lane after the other:
- *   cua_atomic_fetch_div_warp_T(mask, p, v)                 f32 and f64         the lanes of one address
- *   cua_atomic_[fetch_]{inc,dec}_warp_T(mask, p, v)         u32 and u64         do one compare-and-swap
- *     Each lane brings an address and an operand. mask is the caller's: exactly its lanes call,
- *     together, with the same mask. They may bring one address, 32 different ones, or any mixture.
+ *   cua_atomic_fetch_nand_warp_T(mask, p, v)                serial, integers only
+ *   cua_atomic_fetch_div_warp_T(mask, p, v)                 serial, f32 and f64
+ *   cua_atomic_[fetch_]{inc,dec}_warp_T(mask, p, v)         serial, u32 and u64
+ *     Each lane passes its own address and operand. All lanes of mask, and no other lanes, must
+ *     call together with the same mask. The addresses may be all equal, all different, or any
+ *     mixture. In a serial operation, the operands of the lanes with the same address are applied
+ *     in lane order, and stored by a single compare-and-swap.
  *
  *   cua_atomic_{add,sub,mul,min,max}_block_T(p, v, scratch) and {and,or,xor}, add_cas likewise
  *   cua_atomic_fetch_{...}_block_T(p, v, scratch)           each thread gets its own old value
- *     All threads of the block call, together, with one and the same address. The old values are those of
- *     the threads coming one after the other in the order of their numbers.
+ *     All threads of the block must call together with the same address. The old values are as if
+ *     the threads had run one after another in the order of their numbers.
  *
- * and each with an explicit form, cua_atomic_fetch_add_warp_explicit_u32(mask, p, v, order, scope). User
- * operations: CUA_DEFINE_ATOMIC_WARP below.
+ * Each function also has an explicit form, cua_atomic_fetch_add_warp_explicit_u32(mask, p, v,
+ * order, scope). For user-defined operations see CUA_DEFINE_ATOMIC_WARP below.
  *
  * In a kernel:
  *
@@ -35,32 +40,36 @@
  *     cua_atomic_add_warp_f32(0xffffffff, &sums[key], v);     all lanes are here
  *     cua_atomic_add_block_f32(total, v, &scratch);           all threads are here
  *
- * Which: where the lanes of a warp often meet on one address, warp; where a whole block has one, block;
- * where addresses seldom meet, the plain forms of atomic.h, which need no mask. The warp forms of inc and dec of
- * u32 are a loop over compare-and-swap, where the plain ones are an instruction: they pay only where many lanes
- * meet.
+ * When to use each form:
+ *   - warp, if lanes of a warp often share an address;
+ *   - block, if a whole block uses a single address;
+ *   - the plain forms of atomic.h, which need no mask, if addresses are seldom equal.
+ * Plain inc and dec of u32 are a single instruction, but their warp forms loop over
+ * compare-and-swap. So the warp forms pay only if many lanes share an address.
  *
- * Results: a lane gets the value that it would have seen had the lanes of its address come one after the
- *   other, in the order of the lanes, and nothing in between. For sums and products of floats that value
- *   is rounded in the order of the scan: old + (a sum of the operands of the lanes before). It is the same
- *   in every run for the same old value, mask and addresses. Integers, min and max are exact, and so are
- *   nand, inc, dec and div: they are computed as the lanes would have done it alone, operand by operand, so
- *   that the lanes may bring different bounds, and a quotient rounds as often as there are lanes: it is
- *   old / a / b, not old / (a * b).
- * Synchronization: that of atomic.h; to the others a call is the plain operation, once an address. The
- *   scratch belongs to the block, and may be used again at once.
+ * Results: a lane gets the value as if the lanes of its address had run one after another, in lane
+ *   order, with no other operation in between. For sums and products of floats, that value is
+ *   rounded in the order of the scan: old + (the sum of the operands of the lower lanes). It is the
+ *   same in every run with the same old value, mask and addresses. Integers, min and max are exact.
+ *   nand, inc, dec and div are exact too: they apply each operand in turn, as the lanes would have
+ *   done alone. So the lanes may pass different bounds, and a quotient rounds once per lane: the
+ *   result is old / a / b, not old / (a * b).
+ * Synchronization: that of atomic.h. To all other threads, a call is one plain operation per
+ *   address. The scratch belongs to the block and may be used again as soon as the call returns.
  * Scope: as in atomic.h.
- * Memory order: as in atomic.h, for every lane or thread that calls: what any of them did before a
- *   releasing call is released, what the operation acquires is acquired for all. Relaxed calls are
- *   no barrier of the warp or of the block.
- * Progress: the calling lanes, or threads, wait for one another, and for the operations of their leaders.
- *   Those are wait-free or lock-free as in atomic.h. A leader in a loop over compare-and-swap pauses the
- *   longer the more often it fails, up to 8 us, because each attempt that fails delays those that would
- *   not; it never waits for another thread.
- * Argument: operations on one address are applied as one, f(old, f(a, f(b, c))), which associativity makes
- *   f(f(f(old, a), b), c), the lanes in order; what is not associative is computed as the latter. The barrier
- *   of the warp, or block, before a releasing operation orders the others' accesses before the leader's, whose
- *   release is cumulative; the one after an acquiring operation hands on what the leader has acquired.
+ * Memory order: as in atomic.h, for every calling lane or thread. A releasing call releases all
+ *   earlier accesses of every caller. An acquiring call acquires for every caller. Relaxed calls
+ *   are no barrier of the warp or of the block.
+ * Progress: the calling lanes, or threads, wait for one another and for the operations of their
+ *   leaders. The latter are wait-free or lock-free as in atomic.h. A leader in a
+ *   compare-and-swap loop backs off exponentially, up to 8 us, because each failed attempt delays
+ *   attempts that would succeed. A leader never waits for another thread.
+ * Argument: for an associative f, the operations on an address are applied as one, f(old, f(a,
+ *   f(b, c))). That equals f(f(f(old, a), b), c), the serial result in lane order. Serial
+ *   operations compute the latter directly. The barrier of the warp, or block, before a releasing
+ *   operation orders the callers' accesses before the leader's operation, and its release is
+ *   cumulative. The barrier after an acquiring operation extends the leader's acquire to all
+ *   callers.
  */
 #ifndef CUATOMIC_ATOMIC_WARP_H
 #define CUATOMIC_ATOMIC_WARP_H
@@ -69,25 +78,28 @@
 #include <cuatomic/reduce.h>
 
 /*
- * The first and the longest pause, in ns, of a leader in a loop over compare-and-swap. All leaders of a large
- * GPU on one address must together not exceed what its L2 takes, and a block has one where it has many warps.
+ * The first and the longest pause of a leader's compare-and-swap loop, in ns. If all leaders of a
+ * large GPU use the same address, their attempts together must not exceed the throughput of its L2.
+ * The block form needs shorter pauses, because a block has a single leader for all of its warps.
  */
 #define CUA__ATOMIC_WARP_WAIT 16, 8192
 #define CUA__ATOMIC_BLOCK_WAIT 4, 128
-/* The longest where the other lanes' work waits with the leader. */
+/* The longest pause, in ns, of a serial operation, where the other lanes wait for the leader. */
 #define CUA__ATOMIC_SERIAL_WAIT 2048
 
 /*
- * For an associative operation on T, written over its operands a and b: group_combine, group_block and so
- * on by CUA_DEFINE_REDUCE, and
+ * For an associative operation on T, written over its operands a and b: group_combine, group_block
+ * and so on by CUA_DEFINE_REDUCE, and
  *
- *   group_sum(mask, peers, v)    the reduction over peers, valid in the lowest lane of them
- *   group_scan(mask, peers, v)   in each lane the reduction up to and with it
+ *   group_sum(mask, peers, v)    the reduction over peers, valid in the lowest lane of peers
+ *   group_scan(mask, peers, v)   the inclusive scan over peers
+ *
+ * peers: the lanes of mask that have the address of the caller.
  */
 #define CUA__DEFINE_GROUP(group, T, expression)                                                    \
 	CUA_DEFINE_REDUCE(group, T, expression)                                                    \
                                                                                                    \
-	/* A round doubles the neighbours that a lane has taken in; see CUA_DEFINE_REDUCE. */      \
+	/* Each round doubles the number of operands in a lane's v; see CUA_DEFINE_REDUCE. */      \
 	CUA_FORCE T group##_sum(uint32_t mask, uint32_t peers, T v)                                \
 	{                                                                                          \
 		uint32_t lane = cua_port_lane(), above = peers & ~((2u << lane) - 1);              \
@@ -122,7 +134,7 @@
 			}                                                                          \
 			return v;                                                                  \
 		}                                                                                  \
-		/* from: the next lane whose operands are not in v yet; itself where all are */    \
+		/* from: the next lower lane whose operands v lacks, or the lane itself if none */ \
 		while (cua_port_ballot(mask, from != lane)) {                                      \
 			T other = group##_combine__shuffle(mask, v, from);                         \
 			uint32_t further = cua_port_shuffle_u32(mask, from, from);                 \
@@ -135,7 +147,10 @@
 		return v;                                                                          \
 	}
 
-/* fetch: the leader's operation, fetch(p, v, order, scope). */
+/*
+ * fetch: the leader's operation, fetch(p, v, order, scope). The leader is the highest lane: its
+ * scan is the total.
+ */
 #define CUA__DEFINE_FETCH_WARP(name, name_explicit, group, T, fetch)                               \
 	CUA_FORCE T name_explicit(uint32_t mask, T *p, T v, enum cua_order order,                  \
 				  enum cua_scope scope)                                            \
@@ -165,6 +180,7 @@
 		return name_explicit(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);                   \
 	}
 
+/* The same without a result. The leader is the lowest lane, where group_sum is valid. */
 #define CUA__DEFINE_QUIET_WARP(name, name_explicit, group, T, quiet)                               \
 	CUA_FORCE void name_explicit(uint32_t mask, T *p, T v, enum cua_order order,               \
 				     enum cua_scope scope)                                         \
@@ -190,8 +206,9 @@
 	}
 
 /*
- * The warps scan, their totals are scanned in the scratch, and thread 0 adds the last of them. Slot i holds
- * the total of the warps up to i; what thread 0 got then takes the place of the last one.
+ * Each warp scans its operands, thread 0 scans the warps' totals in the scratch, and applies the
+ * block's total. Slot i holds the total of warps 0 to i. Thread 0 then overwrites the last slot
+ * with the old value of *p.
  */
 #define CUA__DEFINE_FETCH_BLOCK(name, name_explicit, group, T, fetch)                              \
 	CUA_FORCE T name_explicit(T *p, T v, struct cua_block_scratch *s, enum cua_order order,    \
@@ -214,7 +231,7 @@
 			memcpy(&bits, &all, sizeof(all));                                          \
 			CUA_WRITE(s->slot[index], bits);                                           \
 		}                                                                                  \
-		/* also what the others did before a releasing call */                             \
+		/* also orders all threads' earlier accesses before a releasing fetch */           \
 		cua_port_sync_block();                                                             \
 		if (thread == 0) {                                                                 \
 			for (i = 0; i < warps; i++) {                                              \
@@ -238,7 +255,7 @@
 			memcpy(&total, &bits, sizeof(total));                                      \
 			old = group##_combine(old, total);                                         \
 		}                                                                                  \
-		/* the slots are free again only after everyone has read them */                   \
+		/* the slots are free again only after all threads have read them */               \
 		cua_port_sync_block();                                                             \
 		return lane ? group##_combine(old, before) : old;                                  \
 	}                                                                                          \
@@ -252,7 +269,7 @@
 				     enum cua_scope scope)                                         \
 	{                                                                                          \
 		v = group##_block(v, s);                                                           \
-		/* the reduction of one warp has no barrier */                                     \
+		/* in a block of a single warp, the reduction has no barrier */                    \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 		if (cua_port_thread() == 0)                                                        \
@@ -266,57 +283,59 @@
 	}
 
 /*
- * A leader's loop over compare-and-swap. Many warps on one address: an attempt that fails has taken the
- * L2 the time of one that succeeds, so a loser tries once more at once, then waits, and looks again.
+ * A leader's compare-and-swap loop with backoff. A failed attempt costs the L2 as much time as a
+ * successful attempt. So after a failure the leader retries once with the value that the swap
+ * returned; then it pauses, loads again and retries.
  *
- * keeps: whether the operation often leaves the value as it was, as a maximum does. That is tested then, and
- * saves the swap; elsewhere the test would only delay it.
+ * tests_unchanged: if 1, and the order releases nothing, an operation that leaves the value
+ * unchanged skips the swap. This suits a maximum, because most operands change nothing. For
+ * operations that nearly always change the value (0), the test would only delay the swap.
  */
-#define CUA__KEEPS_OFTEN 1
-#define CUA__KEEPS_SELDOM 0
-#define CUA__DEFINE_PATIENT(name, T, bits, next_of, keeps)                                          \
-	/* One attempt on what was seen; every step between a read and its swap costs successes. */ \
-	CUA_FORCE int name##_attempt(T *p, T operand, enum cua_order order, enum cua_scope scope,   \
-				     cua__uint##bits *seen, T *old)                                 \
-	{                                                                                           \
-		cua__uint##bits before = *seen, desired;                                            \
-		T next;                                                                             \
-                                                                                                    \
-		memcpy(old, &before, sizeof(*old));                                                 \
-		next = next_of(*old, operand);                                                      \
-		memcpy(&desired, &next, sizeof(desired));                                           \
-		if (!(keeps) || desired != before ||                                                \
-		    (order != CUA_RELAXED && order != CUA_ACQUIRE))                                 \
-			*seen = cua_port_cas_b##bits(p, before, desired, order, scope,              \
-						     CUA_SPACE_GENERIC);                            \
-		return *seen == before;                                                             \
-	}                                                                                           \
-	CUA_FORCE T name##_waiting(T *p, T operand, enum cua_order order, enum cua_scope scope,     \
-				   uint32_t shortest, uint32_t longest)                             \
-	{                                                                                           \
-		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;            \
-		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);   \
-		struct cua_backoff backoff;                                                         \
-		T old;                                                                              \
-                                                                                                    \
-		cua_backoff_init(&backoff);                                                         \
-		backoff.ns = shortest;                                                              \
-		while (!name##_attempt(p, operand, order, scope, &seen, &old)) {                    \
-			/* on what the swap has told */                                             \
-			if (name##_attempt(p, operand, order, scope, &seen, &old))                  \
-				break;                                                              \
-			cua__backoff_wait_upto(&backoff, longest);                                  \
-			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);           \
-		}                                                                                   \
-		return old;                                                                         \
-	}                                                                                           \
-	CUA_FORCE T name(T *p, T operand, enum cua_order order, enum cua_scope scope)               \
-	{                                                                                           \
-		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_WARP_WAIT);             \
-	}                                                                                           \
-	CUA_FORCE T name##_of_block(T *p, T operand, enum cua_order order, enum cua_scope scope)    \
-	{                                                                                           \
-		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_BLOCK_WAIT);            \
+#define CUA__OFTEN_UNCHANGED 1
+#define CUA__SELDOM_UNCHANGED 0
+#define CUA__DEFINE_BACKOFF_CAS(name, T, bits, next_of, tests_unchanged)                             \
+	/* An attempt with the value seen. Each step between a read and its swap costs successes. */ \
+	CUA_FORCE int name##_attempt(T *p, T operand, enum cua_order order, enum cua_scope scope,    \
+				     cua__uint##bits *seen, T *old)                                  \
+	{                                                                                            \
+		cua__uint##bits before = *seen, desired;                                             \
+		T next;                                                                              \
+                                                                                                     \
+		memcpy(old, &before, sizeof(*old));                                                  \
+		next = next_of(*old, operand);                                                       \
+		memcpy(&desired, &next, sizeof(desired));                                            \
+		if (!(tests_unchanged) || desired != before ||                                       \
+		    (order != CUA_RELAXED && order != CUA_ACQUIRE))                                  \
+			*seen = cua_port_cas_b##bits(p, before, desired, order, scope,               \
+						     CUA_SPACE_GENERIC);                             \
+		return *seen == before;                                                              \
+	}                                                                                            \
+	CUA_FORCE T name##_waiting(T *p, T operand, enum cua_order order, enum cua_scope scope,      \
+				   uint32_t shortest, uint32_t longest)                              \
+	{                                                                                            \
+		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;             \
+		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);    \
+		struct cua_backoff backoff;                                                          \
+		T old;                                                                               \
+                                                                                                     \
+		cua_backoff_init(&backoff);                                                          \
+		backoff.ns = shortest;                                                               \
+		while (!name##_attempt(p, operand, order, scope, &seen, &old)) {                     \
+			/* retry with the value that the swap returned */                            \
+			if (name##_attempt(p, operand, order, scope, &seen, &old))                   \
+				break;                                                               \
+			cua__backoff_wait_upto(&backoff, longest);                                   \
+			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);            \
+		}                                                                                    \
+		return old;                                                                          \
+	}                                                                                            \
+	CUA_FORCE T name(T *p, T operand, enum cua_order order, enum cua_scope scope)                \
+	{                                                                                            \
+		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_WARP_WAIT);              \
+	}                                                                                            \
+	CUA_FORCE T name##_of_block(T *p, T operand, enum cua_order order, enum cua_scope scope)     \
+	{                                                                                            \
+		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_BLOCK_WAIT);             \
 	}
 
 /* ---- any read-modify-write ---- */
@@ -324,29 +343,32 @@
 /*
  * CUA_DEFINE_ATOMIC_WARP(name, suffix, expression)
  *
- * Defines, at file scope and with no semicolon after it, what CUA_DEFINE_ATOMIC does, name and
- * name_explicit, and
+ * Defines the functions of CUA_DEFINE_ATOMIC, including name and name_explicit, and the functions
+ * below. Use it at file scope, without a semicolon.
  *
- *   T name_warp(uint32_t mask, T *p, T operand)
- *   T name_warp_explicit(uint32_t mask, T *p, T operand, enum cua_order order, enum cua_scope scope)
- *   T name_fetch_block(T *p, T operand, struct cua_block_scratch *s)
- *   T name_fetch_block_explicit(T *p, T operand, struct cua_block_scratch *s, enum cua_order order,
+ *   T name_warp(uint32_t mask, T *p, T operand) T name_warp_explicit(uint32_t mask, T *p, T
+ *   operand, enum cua_order order, enum cua_scope scope) T name_fetch_block(T *p, T operand, struct
+ *   cua_block_scratch *s) T name_fetch_block_explicit(T *p, T operand, struct cua_block_scratch *s,
+ *   enum cua_order order,
  *                               enum cua_scope scope)
  *   void name_block(T *p, T operand, struct cua_block_scratch *s)
  *   void name_block_explicit(T *p, T operand, struct cua_block_scratch *s, enum cua_order order,
  *                            enum cua_scope scope)
  *
- * The expression is written in `old` and `operand` as there, and is also applied to two operands, the
- * earlier one as `old`. So it must be associative, f(f(x, a), b) is f(x, f(a, b)): a sum, a product, a
- * maximum, but not a difference. Operations on one address by many warps come in any order.
+ * The expression uses `old` and `operand`, as in CUA_DEFINE_ATOMIC. It is also applied to pairs of
+ * operands, with the operand of the lower lane as `old`. So it must be associative, f(f(x, a), b) =
+ * f(x, f(a, b)): a sum, a product or a maximum, but not a difference. Operations of different warps
+ * on one address run in any order.
  *
  *   CUA_DEFINE_ATOMIC_WARP(longest, u32, operand > old ? operand : old)
  *
- * CUA_DEFINE_ATOMIC_STRUCT_WARP(name, type, bits, expression) is the same of CUA_DEFINE_ATOMIC_STRUCT.
+ * CUA_DEFINE_ATOMIC_STRUCT_WARP(name, type, bits, expression) does the same for a type of
+ * CUA_DEFINE_ATOMIC_STRUCT.
  *
- * A relaxed or acquiring leader whose operation would leave the value as it is does no compare-and-swap. That
- * saves most of them for a maximum, and costs others the time of the test. So for an expression that seldom leaves
- * a value as it is, the same without the test, and with the same results:
+ * If the order is relaxed or acquire and the value would not change, the leader skips the
+ * compare-and-swap. This test saves most swaps of a maximum, but delays the swaps of operations
+ * that nearly always change the value. For the latter, a second macro defines the same functions
+ * without the test, with the same results:
  *
  *   CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u32, (old + operand) % 1009)
  *
@@ -354,36 +376,38 @@
  */
 #define CUA_DEFINE_ATOMIC_WARP(name, suffix, expression)                                           \
 	CUA_DEFINE_ATOMIC(name, suffix, expression)                                                \
-	CUA__DEFINE_WARP_OF(name, CUA__TYPE_##suffix, CUA__BITS_##suffix, CUA__KEEPS_OFTEN)
+	CUA__DEFINE_WARP_OF(name, CUA__TYPE_##suffix, CUA__BITS_##suffix, CUA__OFTEN_UNCHANGED)
 
 #define CUA_DEFINE_ATOMIC_STRUCT_WARP(name, type, bits, expression)                                \
 	CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression)                                     \
-	CUA__DEFINE_WARP_OF(name, type, bits, CUA__KEEPS_OFTEN)
+	CUA__DEFINE_WARP_OF(name, type, bits, CUA__OFTEN_UNCHANGED)
 
 #define CUA_DEFINE_ATOMIC_CHANGING_WARP(name, suffix, expression)                                  \
 	CUA_DEFINE_ATOMIC(name, suffix, expression)                                                \
-	CUA__DEFINE_WARP_OF(name, CUA__TYPE_##suffix, CUA__BITS_##suffix, CUA__KEEPS_SELDOM)
+	CUA__DEFINE_WARP_OF(name, CUA__TYPE_##suffix, CUA__BITS_##suffix, CUA__SELDOM_UNCHANGED)
 
 #define CUA_DEFINE_ATOMIC_STRUCT_CHANGING_WARP(name, type, bits, expression)                       \
 	CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression)                                     \
-	CUA__DEFINE_WARP_OF(name, type, bits, CUA__KEEPS_SELDOM)
+	CUA__DEFINE_WARP_OF(name, type, bits, CUA__SELDOM_UNCHANGED)
 
 /* Lets the arguments expand before they are pasted. */
-#define CUA__DEFINE_WARP_OF(name, T, bits, keeps) CUA__DEFINE_USER_WARP(name, T, bits, keeps)
+#define CUA__DEFINE_WARP_OF(name, T, bits, tests_unchanged)                                        \
+	CUA__DEFINE_USER_WARP(name, T, bits, tests_unchanged)
 
-#define CUA__DEFINE_USER_WARP(name, T, bits, keeps)                                                \
+#define CUA__DEFINE_USER_WARP(name, T, bits, tests_unchanged)                                      \
 	CUA__DEFINE_GROUP(cua__group_##name, T, cua__next_##name(a, b))                            \
-	CUA__DEFINE_PATIENT(cua__patient_##name, T, bits, cua__next_##name, keeps)                 \
+	CUA__DEFINE_BACKOFF_CAS(cua__backoff_cas_##name, T, bits, cua__next_##name,                \
+				tests_unchanged)                                                   \
 	CUA__DEFINE_FETCH_WARP(name##_warp, name##_warp_explicit, cua__group_##name, T,            \
-			       cua__patient_##name)                                                \
+			       cua__backoff_cas_##name)                                            \
 	CUA__DEFINE_FETCH_BLOCK(name##_fetch_block, name##_fetch_block_explicit,                   \
-				cua__group_##name, T, cua__patient_##name##_of_block)              \
+				cua__group_##name, T, cua__backoff_cas_##name##_of_block)          \
 	CUA__DEFINE_QUIET_BLOCK(name##_block, name##_block_explicit, cua__group_##name, T,         \
-				cua__patient_##name##_of_block)
+				cua__backoff_cas_##name##_of_block)
 
-/* ---- one lane after the other ---- */
+/* ---- serial operations: the operands are applied in lane order ---- */
 
-/* The bits of one lane, for all. */
+/* Broadcasts the bits of v from a lane. */
 CUA_FORCE uint8_t cua__shuffle_b8(uint32_t mask, uint8_t v, uint32_t lane)
 {
 	return (uint8_t)cua_port_shuffle_u32(mask, v, lane);
@@ -405,104 +429,112 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 }
 
 /*
- * Each lane applies the operands of the lanes of its address below it to what the highest of them has read;
- * that one applies its own too, and does one compare-and-swap for all. plain: the operation of one thread.
+ * The highest lane of an address is the leader, and reads the object. Each lane applies the
+ * operands of the lower lanes of its address to the leader's value; the result is its old value.
+ * The leader also applies its own operand, and does a single compare-and-swap for all. plain: the
+ * operation of one thread.
  */
-#define CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain, keeps)                    \
-	CUA_FORCE T name_explicit(uint32_t mask, T *p, T operand, enum cua_order order,                 \
-				  enum cua_scope scope)                                                 \
-	{                                                                                               \
-		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;                \
-		uint32_t lane = cua_port_lane(), peers, below, rest, last;                              \
-		cua__uint##bits seen = 0, other, before, desired;                                       \
-		struct cua_backoff backoff;                                                             \
-		T old, next;                                                                            \
-		int pending;                                                                            \
-                                                                                                        \
-		if (CUA_WARP_LANES == 1)                                                                \
-			return plain(p, operand, order, scope);                                         \
-		peers = cua__warp_peers(mask, p);                                                       \
-		below = cua__warp_below(peers);                                                         \
-		last = cua__warp_highest(peers);                                                        \
-		pending = lane == last;                                                                 \
-		cua_backoff_init(&backoff);                                                             \
-		if (order != CUA_RELAXED)                                                               \
-			cua_port_sync_warp(mask);                                                       \
-		if (pending)                                                                            \
-			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);               \
-		do {                                                                                    \
-			before = cua__shuffle_b##bits(mask, seen, last);                                \
-			memcpy(&old, &before, sizeof(old));                                             \
-			for (rest = below; cua_port_ballot(mask, rest != 0); rest &= rest - 1) {        \
-				memcpy(&other, &operand, sizeof(other));                                \
-				other = cua__shuffle_b##bits(                                           \
-					mask, other, rest ? cua_port_ffs_u32(rest) - 1 : lane);         \
-				memcpy(&next, &other, sizeof(next));                                    \
-				if (rest)                                                               \
-					old = next_of(old, next);                                       \
-			}                                                                               \
-			if (pending) {                                                                  \
-				next = next_of(old, operand);                                           \
-				memcpy(&desired, &next, sizeof(desired));                               \
-				/* the value that was read is kept: a later round must give the same */ \
-				pending = !(keeps) || desired != before ||                              \
-					  (order != CUA_RELAXED && order != CUA_ACQUIRE);               \
-				if (pending)                                                            \
-					pending = cua_port_cas_b##bits(                                 \
-							  p, before, desired, order, scope,             \
-							  CUA_SPACE_GENERIC) != before;                 \
-				if (pending) {                                                          \
-					cua__backoff_wait_upto(&backoff, CUA__ATOMIC_SERIAL_WAIT);      \
-					seen = cua_port_load_b##bits(p, first, scope,                   \
-								     CUA_SPACE_GENERIC);                \
-				}                                                                       \
-			}                                                                               \
-		} while (cua_port_ballot(mask, pending));                                               \
-		if (order != CUA_RELAXED)                                                               \
-			cua_port_sync_warp(mask);                                                       \
-		return old;                                                                             \
-	}                                                                                               \
-	CUA_FORCE T name(uint32_t mask, T *p, T operand)                                                \
-	{                                                                                               \
-		return name_explicit(mask, p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE);                  \
+#define CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain, tests_unchanged)       \
+	CUA_FORCE T name_explicit(uint32_t mask, T *p, T operand, enum cua_order order,              \
+				  enum cua_scope scope)                                              \
+	{                                                                                            \
+		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;             \
+		uint32_t lane = cua_port_lane(), peers, below, rest, last;                           \
+		cua__uint##bits seen = 0, other, before, desired;                                    \
+		struct cua_backoff backoff;                                                          \
+		T old, next;                                                                         \
+		int pending;                                                                         \
+                                                                                                     \
+		if (CUA_WARP_LANES == 1)                                                             \
+			return plain(p, operand, order, scope);                                      \
+		peers = cua__warp_peers(mask, p);                                                    \
+		below = cua__warp_below(peers);                                                      \
+		last = cua__warp_highest(peers);                                                     \
+		pending = lane == last;                                                              \
+		cua_backoff_init(&backoff);                                                          \
+		if (order != CUA_RELAXED)                                                            \
+			cua_port_sync_warp(mask);                                                    \
+		if (pending)                                                                         \
+			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);            \
+		do {                                                                                 \
+			before = cua__shuffle_b##bits(mask, seen, last);                             \
+			memcpy(&old, &before, sizeof(old));                                          \
+			for (rest = below; cua_port_ballot(mask, rest != 0); rest &= rest - 1) {     \
+				memcpy(&other, &operand, sizeof(other));                             \
+				other = cua__shuffle_b##bits(                                        \
+					mask, other, rest ? cua_port_ffs_u32(rest) - 1 : lane);      \
+				memcpy(&next, &other, sizeof(next));                                 \
+				if (rest)                                                            \
+					old = next_of(old, next);                                    \
+			}                                                                            \
+			if (pending) {                                                               \
+				next = next_of(old, operand);                                        \
+				memcpy(&desired, &next, sizeof(desired));                            \
+				/* `seen` stays if done: later rounds must compute the same `old` */ \
+				pending = !(tests_unchanged) || desired != before ||                 \
+					  (order != CUA_RELAXED && order != CUA_ACQUIRE);            \
+				if (pending)                                                         \
+					pending = cua_port_cas_b##bits(                              \
+							  p, before, desired, order, scope,          \
+							  CUA_SPACE_GENERIC) != before;              \
+				if (pending) {                                                       \
+					cua__backoff_wait_upto(&backoff, CUA__ATOMIC_SERIAL_WAIT);   \
+					seen = cua_port_load_b##bits(p, first, scope,                \
+								     CUA_SPACE_GENERIC);             \
+				}                                                                    \
+			}                                                                            \
+		} while (cua_port_ballot(mask, pending));                                            \
+		if (order != CUA_RELAXED)                                                            \
+			cua_port_sync_warp(mask);                                                    \
+		return old;                                                                          \
+	}                                                                                            \
+	CUA_FORCE T name(uint32_t mask, T *p, T operand)                                             \
+	{                                                                                            \
+		return name_explicit(mask, p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE);               \
 	}
 
 /*
  * CUA_DEFINE_ATOMIC_SERIAL_WARP(name, suffix, expression)
  *
- * Defines what CUA_DEFINE_ATOMIC does, and
+ * Defines the functions of CUA_DEFINE_ATOMIC, and
  *
- *   T name_warp(uint32_t mask, T *p, T operand)
- *   T name_warp_explicit(uint32_t mask, T *p, T operand, enum cua_order order, enum cua_scope scope)
+ *   T name_warp(uint32_t mask, T *p, T operand) T name_warp_explicit(uint32_t mask, T *p, T
+ *   operand, enum cua_order order, enum cua_scope scope)
  *
- * for any expression, associative or not: a quotient, a counter that wraps, a step of a state machine. The
- * operands of the lanes of one address are applied one after the other, in the order of the lanes, as one
- * indivisible step of one compare-and-swap, and each lane gets exactly what it would have got alone. That takes
- * as many steps as the largest number of lanes of one address, again after each compare-and-swap that
- * fails; where the expression is associative CUA_DEFINE_ATOMIC_WARP takes the logarithm of that.
+ * for any expression, associative or not: a quotient, a counter that wraps, a step of a state
+ * machine. The operands of the lanes of one address are applied in lane order, in a single
+ * indivisible step, by a single compare-and-swap. Each lane gets exactly the old value that it
+ * would have got alone. A call takes as many steps as the largest number of lanes with the same
+ * address, and repeats them after each failed compare-and-swap. For an associative expression
+ * CUA_DEFINE_ATOMIC_WARP takes only the logarithm of that number.
  *
  *   CUA_DEFINE_ATOMIC_SERIAL_WARP(collatz, u32, (old & 1 ? 3 * old + 1 : old / 2) + operand)
  *
- * CUA_DEFINE_ATOMIC_STRUCT_SERIAL_WARP(name, type, bits, expression) is the same of CUA_DEFINE_ATOMIC_STRUCT.
+ * CUA_DEFINE_ATOMIC_STRUCT_SERIAL_WARP(name, type, bits, expression) does the same for a type of
+ * CUA_DEFINE_ATOMIC_STRUCT.
  */
 #define CUA_DEFINE_ATOMIC_SERIAL_WARP(name, suffix, expression)                                    \
 	CUA_DEFINE_ATOMIC(name, suffix, expression)                                                \
 	CUA__DEFINE_SERIAL_OF(name##_warp, name##_warp_explicit, CUA__TYPE_##suffix,               \
 			      CUA__BITS_##suffix, cua__next_##name, name##_explicit,               \
-			      CUA__KEEPS_OFTEN)
+			      CUA__OFTEN_UNCHANGED)
 
 #define CUA_DEFINE_ATOMIC_STRUCT_SERIAL_WARP(name, type, bits, expression)                         \
 	CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression)                                     \
 	CUA__DEFINE_SERIAL_OF(name##_warp, name##_warp_explicit, type, bits, cua__next_##name,     \
-			      name##_explicit, CUA__KEEPS_OFTEN)
+			      name##_explicit, CUA__OFTEN_UNCHANGED)
 
 /* Lets the arguments expand before they are pasted. */
-#define CUA__DEFINE_SERIAL_OF(name, name_explicit, T, bits, next_of, plain, keeps)                 \
-	CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain, keeps)
+#define CUA__DEFINE_SERIAL_OF(name, name_explicit, T, bits, next_of, plain, tests_unchanged)       \
+	CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain, tests_unchanged)
 
 /* ---- the operations of atomic.h ---- */
 
-/* by: the group that combines; the others: the operation of a leader, whose operand is what combining has made. */
+/*
+ * by: the prefix of the functions that combine operands (CUA__DEFINE_GROUP). fetch, quiet,
+ * block_fetch, block_quiet: the leader's operation on the combined operand, with and without a
+ * result, in a warp and in a block.
+ */
 #define CUA__DEFINE_ATOMIC_WARP(op, s, T, by, fetch, quiet, block_fetch, block_quiet)              \
 	CUA__DEFINE_FETCH_WARP(cua_atomic_fetch_##op##_warp_##s,                                   \
 			       cua_atomic_fetch_##op##_warp_explicit_##s, by##_##s, T, fetch)      \
@@ -524,15 +556,18 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 		cua_atomic_##op##_explicit_##s, cua_atomic_fetch_##op##_explicit_##s,              \
 		cua_atomic_##op##_explicit_##s)
 
-/* The loops of atomic.h, patiently; they are named by their fetch form there. */
-#define CUA__DEFINE_ATOMIC_WARP_LOOP(op, s, T, bits, keeps, EACH)                                  \
+/*
+ * The compare-and-swap loops of atomic.h, with backoff. cua__next_ is followed by the loop's name
+ * there.
+ */
+#define CUA__DEFINE_ATOMIC_WARP_LOOP(op, s, T, bits, tests_unchanged, EACH)                        \
 	CUA__DEFINE_GROUP(cua__group_##op##_##s, T, cua__next_cua_atomic_fetch_##op##_##s(a, b))   \
-	CUA__DEFINE_PATIENT(cua__patient_##op##_##s, T, bits,                                      \
-			    cua__next_cua_atomic_fetch_##op##_##s, keeps)                          \
-	EACH(op, s, T, cua__group_##op, cua__patient_##op##_##s, cua__patient_##op##_##s,          \
-	     cua__patient_##op##_##s##_of_block, cua__patient_##op##_##s##_of_block)
+	CUA__DEFINE_BACKOFF_CAS(cua__backoff_cas_##op##_##s, T, bits,                              \
+				cua__next_cua_atomic_fetch_##op##_##s, tests_unchanged)            \
+	EACH(op, s, T, cua__group_##op, cua__backoff_cas_##op##_##s, cua__backoff_cas_##op##_##s,  \
+	     cua__backoff_cas_##op##_##s##_of_block, cua__backoff_cas_##op##_##s##_of_block)
 
-/* A difference is the sum with the negative. */
+/* Subtracting v is adding its negative. */
 #define CUA__DEFINE_ATOMIC_WARP_SUB(s, T, negative)                                                \
 	CUA_FORCE T cua_atomic_fetch_sub_warp_explicit_##s(                                        \
 		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
@@ -584,18 +619,20 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(and, s, T, a &b)                                            \
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(or, s, T, a | b)                                            \
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(xor, s, T, a ^ b)                                           \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(mul, s, T, bits, CUA__KEEPS_SELDOM, CUA__DEFINE_ATOMIC_WARP)
+	CUA__DEFINE_ATOMIC_WARP_LOOP(mul, s, T, bits, CUA__SELDOM_UNCHANGED,                       \
+				     CUA__DEFINE_ATOMIC_WARP)
 
 #define CUA__DEFINE_ATOMIC_WARP_FLOAT(s, T, bits)                                                  \
 	CUA__DEFINE_ATOMIC_WARP_NATIVE(add, s, T, cua_port_add_rn_##s(a, b))                       \
 	CUA__DEFINE_ATOMIC_WARP_SUB(s, T, cua__negative_##s(v))                                    \
 	CUA__DEFINE_ATOMIC_SUB_FETCH_BLOCK(s, T, cua__negative_##s(v))                             \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(mul, s, T, bits, CUA__KEEPS_SELDOM, CUA__DEFINE_ATOMIC_WARP)  \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(add_cas, s, T, bits, CUA__KEEPS_SELDOM,                       \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(mul, s, T, bits, CUA__SELDOM_UNCHANGED,                       \
 				     CUA__DEFINE_ATOMIC_WARP)                                      \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(min, s, T, bits, CUA__KEEPS_OFTEN,                            \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(add_cas, s, T, bits, CUA__SELDOM_UNCHANGED,                   \
+				     CUA__DEFINE_ATOMIC_WARP)                                      \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(min, s, T, bits, CUA__OFTEN_UNCHANGED,                        \
 				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(max, s, T, bits, CUA__KEEPS_OFTEN,                            \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(max, s, T, bits, CUA__OFTEN_UNCHANGED,                        \
 				     CUA__DEFINE_ATOMIC_WARP_QUIET)
 
 CUA__DEFINE_ATOMIC_WARP_INTEGER(u32, uint32_t, 32)
@@ -605,22 +642,22 @@ CUA__DEFINE_ATOMIC_WARP_INTEGER(i64, int64_t, 64)
 CUA__DEFINE_ATOMIC_WARP_FLOAT(f32, float, 32)
 CUA__DEFINE_ATOMIC_WARP_FLOAT(f64, double, 64)
 
-/* ---- those of atomic_narrow.h ---- */
+/* ---- the operations of atomic_narrow.h ---- */
 
 #define CUA__DEFINE_ATOMIC_WARP_NARROW(s, T, bits)                                                 \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(add, s, T, bits, CUA__KEEPS_SELDOM,                           \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(add, s, T, bits, CUA__SELDOM_UNCHANGED,                       \
 				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
 	CUA__DEFINE_ATOMIC_WARP_SUB(s, T, (T)(0 - v))                                              \
 	CUA__DEFINE_ATOMIC_SUB_FETCH_BLOCK(s, T, (T)(0 - v))                                       \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(min, s, T, bits, CUA__KEEPS_OFTEN,                            \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(min, s, T, bits, CUA__OFTEN_UNCHANGED,                        \
 				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(max, s, T, bits, CUA__KEEPS_OFTEN,                            \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(max, s, T, bits, CUA__OFTEN_UNCHANGED,                        \
 				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(and, s, T, bits, CUA__KEEPS_OFTEN,                            \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(and, s, T, bits, CUA__OFTEN_UNCHANGED,                        \
 				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(or, s, T, bits, CUA__KEEPS_OFTEN,                             \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(or, s, T, bits, CUA__OFTEN_UNCHANGED,                         \
 				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
-	CUA__DEFINE_ATOMIC_WARP_LOOP(xor, s, T, bits, CUA__KEEPS_SELDOM,                           \
+	CUA__DEFINE_ATOMIC_WARP_LOOP(xor, s, T, bits, CUA__SELDOM_UNCHANGED,                       \
 				     CUA__DEFINE_ATOMIC_WARP_QUIET)
 
 CUA__DEFINE_ATOMIC_WARP_NARROW(u8, uint8_t, 8)
@@ -628,13 +665,13 @@ CUA__DEFINE_ATOMIC_WARP_NARROW(i8, int8_t, 8)
 CUA__DEFINE_ATOMIC_WARP_NARROW(u16, uint16_t, 16)
 CUA__DEFINE_ATOMIC_WARP_NARROW(i16, int16_t, 16)
 
-/* ---- those that are not associative ---- */
+/* ---- operations that are not associative ---- */
 
 #define CUA__DEFINE_ATOMIC_SERIAL(op, s, next_of)                                                  \
 	CUA__DEFINE_SERIAL_OF(cua_atomic_fetch_##op##_warp_##s,                                    \
 			      cua_atomic_fetch_##op##_warp_explicit_##s, CUA__TYPE_##s,            \
 			      CUA__BITS_##s, next_of, cua_atomic_fetch_##op##_explicit_##s,        \
-			      CUA__KEEPS_SELDOM)
+			      CUA__SELDOM_UNCHANGED)
 #define CUA__DEFINE_ATOMIC_SERIAL_LOOP(op, s)                                                      \
 	CUA__DEFINE_ATOMIC_SERIAL(op, s, cua__next_cua_atomic_fetch_##op##_##s)
 
