@@ -2,9 +2,9 @@
 /*
  * Atomic operations on uint8_t, int8_t, uint16_t and int16_t, in the manner of atomic.h.
  *
- * Source: as in atomic.h; that an access to a byte can be one to the word around it is folklore.
+ * Source: as in atomic.h. Access to a byte by an atomic on the word around it is folklore.
  *
- * For each type suffix T of u8 i8 u16 i16; `old` is the value before, which is returned:
+ * The type suffix T is u8, i8, u16 or i16. The functions return the old value:
  *
  *   cua_atomic_load_T(p)
  *   cua_atomic_store_T(p, v)
@@ -16,28 +16,33 @@
  *   cua_atomic_{add,sub,min,max,and,or,xor}_T(p, v)         without a result, but no faster
  *   cua_atomic_{inc,dec}_T(p, v)                            unsigned only, without a result
  *
- * and each with an explicit form that takes order and scope. CUA_DEFINE_ATOMIC takes these suffixes too.
+ * Each function also has an explicit form that takes order and scope. CUA_DEFINE_ATOMIC accepts
+ * these suffixes.
  *
- * An object is a plain variable, aligned to its size. The host has instructions for both widths, a GPU load,
- * store and compare-and-swap of 16 bits. A GPU has none for a byte: there every operation, loads and stores
- * too, is one on the aligned 32-bit word that contains the byte. That word is in the same allocation:
- * cudaMalloc and its kin give out whole granules of 256 bytes, and variables in shared and global memory
- * lie within sections that are padded to whole words. The neighbours in the word keep their values.
+ * An object is a plain variable, aligned to its size. The host has instructions for both widths. A
+ * GPU has load, store and compare-and-swap of 16 bits, but no atomic instructions for a byte. On a
+ * GPU every operation on a byte, loads and stores included, therefore accesses the aligned 32-bit
+ * word that contains it. That word is in the same allocation: cudaMalloc allocates whole granules
+ * of 256 bytes, and the sections of variables in shared and global memory are padded to whole
+ * words. The other bytes of the word keep their values.
  *
- * Synchronization: that of atomic.h. On a GPU bytes of one aligned word may be accessed at the same time by
- *   the functions for bytes; a plain write to one, or an operation for another width on one, must be
- *   ordered with the atomics on the others, since those write the whole word. A byte in memory that the
- *   host accesses at the same time has its word to itself. Objects of 16 bits know nothing of neighbours.
- * Scope: as in atomic.h; for bytes on a GPU, that of all the bytes of one word.
+ * Synchronization: that of atomic.h. On a GPU the byte functions may access different bytes of a
+ *   word concurrently. They write the whole word. So a plain write to a byte, or an operation of
+ *   another width on it, must be ordered with the atomics on the other bytes of the word. If the
+ *   host accesses a byte concurrently with a GPU, no other object may share its word. 16-bit
+ *   objects do not affect their neighbours.
+ * Scope: as in atomic.h. For bytes on a GPU, the scope must include the users of all bytes of the
+ *   word.
  * Memory order: as in atomic.h.
- * Progress: lock-free; for bytes on a GPU a change to a neighbour may make an operation try again. Wait-free
- *   are the loads, and on the host store, exchange and compare_exchange too; on a GPU, those of 16 bits but
- *   for exchange.
- * Argument: the compare-and-swap is on all the bits that the new word was made from. A compare_exchange
- *   fails only where the last read of the word, of the order that a failure has, saw another value in
- *   the object itself.
+ * Progress: lock-free. For bytes on a GPU, a change to another byte of the word may force a retry.
+ *   Loads are wait-free. On the host store, exchange and compare_exchange are wait-free too; on a
+ *   GPU, store and compare_exchange of 16 bits.
+ * Argument: the compare-and-swap compares all the bits that the new word was computed from. A
+ *   compare_exchange fails only if its last read of the word saw a different value in the object
+ *   itself. That read has the memory order of a failure.
  *
- * Values: integers wrap around, signed ones too. nand is ~(old & operand); inc and dec are those of atomic.h.
+ * Values: integers wrap around, signed integers too. nand is ~(old & operand). inc and dec are as
+ *   in atomic.h.
  */
 #ifndef CUATOMIC_ATOMIC_NARROW_H
 #define CUATOMIC_ATOMIC_NARROW_H
@@ -54,14 +59,14 @@
 #define CUA__BITS_i16 16
 
 #if !defined(CUA_PORT_HAS_B8) || !defined(CUA_PORT_HAS_B16)
-/* ---- what the port lacks, on the word that contains the object ---- */
+/* ---- widths that the port lacks, by atomics on the word that contains the object ---- */
 
 CUA_FORCE uint32_t *cua__word_of(const void *p)
 {
 	return (uint32_t *)(void *)((uintptr_t)p & ~(uintptr_t)3);
 }
 
-/* Where in the word the object starts; the lowest byte is the first one. */
+/* The object's bit offset in its word (little endian). */
 CUA_FORCE uint32_t cua__shift_of(const void *p)
 {
 	return (uint32_t)((uintptr_t)p & 3) * 8;
@@ -81,7 +86,7 @@ CUA_FORCE uint32_t cua__shift_of(const void *p)
 	{                                                                                          \
 		uint32_t *word = cua__word_of(p), shift = cua__shift_of(p), before;                \
 		uint32_t change = (uint32_t)(uint##bits##_t)(expected ^ desired) << shift;         \
-		/* what a failure acquires */                                                      \
+		/* the order of a failed compare_exchange */                                       \
 		enum cua_order first = order == CUA_SEQ_CST   ? CUA_SEQ_CST                        \
 				       : order == CUA_RELEASE ? CUA_RELAXED                        \
 				       : order == CUA_ACQ_REL ? CUA_ACQUIRE                        \

@@ -1,42 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Combining: one acquire of a lock for the critical sections of a whole warp or block.
+ * Combining: a single acquire of a lock for the critical sections of a whole warp or block.
  *
- * A lock that changes hands costs two trips to memory, some thousand cycles, and the sections of a warp or a
- * block on one lock can share that. CUA_DEFINE_COMBINE makes functions in which one lane takes the lock, runs
- * the sections of all with the protected value in its registers, and gives the lock back;
- * CUA_WITH_LOCK_WARP lets each lane run its own section in turn.
+ * Passing a lock from one thread to another costs two trips to memory, some thousand cycles. The
+ * sections of a warp or a block that use the same lock can share this cost. In the functions that
+ * CUA_DEFINE_COMBINE defines, one lane (the leader) acquires the lock and copies the protected
+ * value to registers. It then runs the sections of all lanes, writes the value back and releases
+ * the lock. CUA_WITH_LOCK_WARP also acquires the lock once, but lets each lane run its own section
+ * in turn.
  *
- * Source: flat combining, Hendler, Incze, Shavit and Tzafrir, 2010; here the lanes meet at a warp
- * operation or a barrier, so that no publication list is needed.
+ * Source: flat combining, Hendler, Incze, Shavit and Tzafrir, 2010. Here the lanes converge at a
+ * warp operation or a barrier, so no publication list is needed.
  *
- * Synchronization: X means that the caller must order the two calls, - that the lock does it.
- * "lock" is whatever takes the same cua_spinlock, init is cua_spinlock_init.
+ * Synchronization: X: the caller must order the two calls; -: the lock orders them. "lock" is any
+ * function that acquires the same cua_spinlock, init is cua_spinlock_init.
  *
  *                    init  lock  name_warp  name_block  CUA_WITH_LOCK_WARP
  *     name_warp       X     -        -          -                -
  *     name_block      X     -        -          -                -
  *     ..LOCK_WARP     X     -        -          -                -
  *
- *   Two name_block on one scratch are ordered when the same block runs them.
- * Scope: the device; the _scope forms take CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or
- *   _SYSTEM. All users of one lock must name a scope that includes all of them.
- * Memory order: a section comes after all that its own lane did before the call, and before all that
- *   this lane does after it, whichever lane runs it; it acquires what earlier sections under the lock
- *   released, those of the same call included.
- * Progress: blocking, not fair between warps or blocks; in lane order inside a call. sm_70 and newer:
- *   a lane that holds one lock does not wait for lanes of its warp that want another, nor the other
- *   way round, since the lanes of different locks meet in no operation after the match. No warp
- *   operation is inside the wait for the lock: a lane waits alone there, and those that it serves
- *   wait for it. A lane that already holds a lock must not call these, if another lane or block that
- *   has to come may want that lock.
- * Argument: before the sections, the lanes of one lock meet (sync_warp, sync_block), which orders what they
- *   did and their arguments before what the one that takes the lock runs; its acquire reads from the
- *   last holder's release. The sections run one after another in that lane's program order or, in
- *   CUA_WITH_LOCK_WARP, with a sync_warp between two. Its release comes after the last section, so that
- *   the next holder acquires all of them, those of other lanes through the meeting. After it the lanes
- *   meet again, which brings them the sections' effects and keeps the scratch until everybody's
- *   section has been run.
+ *   Two calls of name_block with the same scratch are ordered if the same block runs them.
+ * Scope: the device. The _scope forms take CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or
+ *   _SYSTEM. All users of a lock must name a scope that includes all of them.
+ * Memory order: a section happens after all earlier accesses of its own lane, and before all later
+ *   accesses of that lane, no matter which lane runs it. A section acquires the effects of all
+ *   earlier sections under the lock, including earlier sections of the same call.
+ * Progress: blocking, not fair between warps or blocks; in lane order inside a call. On sm_70 and
+ *   newer, a lane that holds a lock does not wait for lanes of its warp that want a different lock,
+ *   nor the other way round: after the match, lanes of different locks share no warp operation. The
+ *   wait for the lock contains no warp operation: the leader waits alone, and the lanes of its
+ *   group wait for the leader. A lane that already holds a lock must not call these functions if
+ *   another lane or block that must arrive may want that lock.
+ * Argument: before the sections, the lanes of a group converge (sync_warp, sync_block). This orders
+ *   their earlier accesses and their arguments before the leader's accesses. The leader's acquire
+ *   reads from the last holder's release. The sections run one after another in the leader's
+ *   program order or, in CUA_WITH_LOCK_WARP, with a sync_warp between two sections. The release
+ *   follows the last section, so the next holder acquires all sections; sections of other lanes are
+ *   included through the sync_warp. After the release the lanes converge again. This makes the
+ *   sections' effects visible to their lanes, and keeps the scratch unchanged until every section
+ *   has run.
  */
 #ifndef CUATOMIC_COMBINE_H
 #define CUATOMIC_COMBINE_H
@@ -47,25 +50,27 @@
 /*
  * CUA_DEFINE_COMBINE(name, state_type, argument_type, statements) defines
  *
- *   void name_warp(struct cua_spinlock *l, state_type *state, argument_type argument, uint32_t mask)
- *     Called by all lanes of mask, which may have different locks. The lanes with equal locks
- *     must mean the same state; that of the lowest lane is used.
+ *   void name_warp(struct cua_spinlock *l, state_type *state, argument_type argument, uint32_t
+ *     mask) All lanes of mask must call together. They may pass different locks. Lanes with the
+ *     same lock must pass the same state; the lowest lane's pointer is used.
  *   void name_block(struct cua_spinlock *l, state_type *state, argument_type argument,
  *                   argument_type *scratch)
- *     Called by all threads of the block with the same lock and state. scratch is memory of the block, an
- *     element a thread, mostly shared memory; it may be used again at once.
+ *     All threads of the block must call together with the same lock and state. scratch is memory
+ *     of the block, usually shared memory, with an element for each thread. It may be used again as
+ *     soon as the call returns.
  *   void name_warp_scope(l, state, argument, mask, scope)
  *   void name_block_scope(l, state, argument, n, scratch, scope)
- *     n, the same in all threads, is how many threads of the block, the first ones, have a section;
- *     scratch has n elements.
+ *     The first n threads of the block have a section; scratch has n elements. n must be the same
+ *     in all threads.
  *
  * The statements are a section. They use `state`, a pointer, and `argument`, a value, and must not
- * return. state points to a copy in registers, read after the acquire and written back before the release;
- * for an object that is too large to copy, let state_type be a pointer to it, of which every lane has its own.
- * The sections of all lanes may be run by one lane: the statements must not ask which lane they are in.
+ * return. state points to a copy in registers, read after the acquire and written back before the
+ * release. For an object that is too large to copy, let state_type be a pointer to it: each lane
+ * then passes the address of its own copy of that pointer. A single lane may run the sections of
+ * all lanes, so the statements must not depend on the lane that runs them.
  *
- * CUA_DEFINE_COMBINE_FETCH defines the same functions with a result, in each lane the value that its
- * section left in `argument`. A lane without a section gets its argument back.
+ * CUA_DEFINE_COMBINE_FETCH defines the same functions with a result: each lane gets the value that
+ * its section left in `argument`. A lane without a section gets its argument back.
  *
  *     CUA_DEFINE_COMBINE_FETCH(take_number, uint64_t, uint64_t, {
  *             uint64_t first = *state;
@@ -80,7 +85,7 @@
 #define CUA__COMBINE_TAIL_0
 #define CUA__COMBINE_TAIL_1 return
 
-/* Any object, word by word. */
+/* Broadcasts an object of any size from a lane, word by word. */
 CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, size_t bytes,
 				    uint32_t lane)
 {
@@ -207,18 +212,18 @@ CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, s
 /*
  * CUA_WITH_LOCK_WARP(&lock, mask) { critical section }
  *
- * Runs the block once for every lane of mask, in the lane itself, one lane after another in lane order,
- * under one acquire for all lanes with the same lock. All lanes of mask must come here together, and the
- * block must not use warp operations that name another lane. `break` and `continue` leave the block;
- * return and goto must not leave it. The arguments are evaluated more than once.
+ * Runs the block once in every lane of mask, one lane after another in lane order. Lanes with the
+ * same lock share a single acquire. All lanes of mask must arrive together, and the block must not
+ * use warp operations that name another lane. `break` and `continue` leave the block; return and
+ * goto must not leave it. The arguments are evaluated more than once.
  * CUA_WITH_LOCK_WARP_SCOPE(&lock, mask, scope) is the same at another scope.
  *
- * The block is each lane's own section, in turn. For one section that all lanes of the warp run together,
- * there is cua_spinlock_lock_warp; see lock_forms.h.
+ * Each lane runs its own section. For a section that all lanes of the warp run together, use
+ * cua_spinlock_lock_warp; see lock_forms.h.
  */
 struct cua__turns {
 	uint32_t group; /* the lanes with this lock */
-	uint32_t left;  /* those whose turn has not ended */
+	uint32_t left;  /* the lanes of the group that have not finished their turn */
 };
 
 CUA_FORCE struct cua__turns cua__turns_begin(struct cua_spinlock *l, uint32_t mask,
@@ -240,7 +245,7 @@ CUA_FORCE int cua__turns_mine(const struct cua__turns *t)
 	return cua_port_lane() == cua_port_ffs_u32(t->left) - 1;
 }
 
-/* Ends a turn; after the last one the lane that took the lock gives it back. */
+/* Ends a turn. After the last turn, the leader releases the lock. */
 CUA_FORCE void cua__turns_step(struct cua__turns *t, struct cua_spinlock *l, enum cua_scope scope)
 {
 	t->left &= t->left - 1;
