@@ -1,78 +1,85 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The port layer: the only place that knows the machine.
+ * The port layer: the only part of cuatomic that depends on the machine.
  *
- * Every algorithm of cuatomic is portable C over the functions named here. Each has two definitions:
- * port/cuda.h (inline PTX, for code that nvcc compiles for a GPU) and port/host.h (the compiler's
- * __atomic builtins). A translation unit that defines CUA_PORT_HEADER gets that header instead, which
- * must define the same names.
+ * Every algorithm of cuatomic is portable C over the functions listed here. Each function has two
+ * definitions: port/cuda.h (inline PTX, for code that nvcc compiles for a GPU) and port/host.h (the
+ * compiler's __atomic builtins). A translation unit that defines CUA_PORT_HEADER includes that
+ * header instead, which must define the same names.
  *
- * On the host a thread is a warp of one lane and a block of one thread, so that warp and block
- * algorithms become the plain algorithm there, with no second copy.
+ * On the host, a thread is a warp of a single lane and a block of a single thread. So warp and
+ * block algorithms reduce to the plain algorithm there, without a second copy.
  *
- * Names: cua_port_<operation>_<type>, where the types are those of PTX: b32 and b64 for operations on
- * bits, u32, i32, u64, i64, f32 and f64 for arithmetic. Each atomic operation is one indivisible
- * access to a naturally aligned object and takes
+ * Names: cua_port_<operation>_<type>. The types are named as in PTX: b32 and b64 for operations on
+ * bits, u32, i32, u64, i64, f32 and f64 for arithmetic. Each atomic operation is a single
+ * indivisible access to a naturally aligned object. Its last arguments are:
  *
- *   order   its memory order. A load takes RELAXED, ACQUIRE or SEQ_CST; a store or an operation
- *           without result takes RELAXED, RELEASE or SEQ_CST, and acquires nothing; the others take
- *           all five. A CAS that fails acquires as its order says and releases nothing.
- *   scope   the threads for which it is atomic and ordered: those of the block, the device, or the
- *           system (all devices and the host). The host has one scope and ignores this.
- *   space   where the object lives: SHARED and GLOBAL save the address test of GENERIC, which is
- *           always right. The host ignores this.
+ *   order   its memory order. A load takes RELAXED, ACQUIRE or SEQ_CST. A store or an operation
+ *           without a result takes RELAXED, RELEASE or SEQ_CST, and acquires nothing. All other
+ *           operations take all five orders. A failed CAS acquires as its order says and releases
+ *           nothing.
+ *   scope   the threads among which it is atomic and ordered: the threads of the block, of the
+ *           device, or of the system (all devices and the host). The host ignores this argument:
+ *           it has a single scope.
+ *   space   the state space of the object. SHARED and GLOBAL save the address test of GENERIC.
+ *           GENERIC is always correct. The host ignores this argument.
  *
- * All three are constants in practice: the functions are always inlined and one instruction remains.
+ * All three are constants in practice: the functions are always inlined, and a single instruction
+ * remains.
  *
  *   load_b32 load_b64                    store_b32 store_b64
- *   load_2xb64(p, ..., out)              two neighbours, each by itself; p is aligned to 16 bytes. A port without
- *                                        CUA_PORT_HAS_2XB64 gets it from here, of two load_b64
+ *   load_2xb64(p, ..., out)              two neighbours, each its own access, p aligned to 16 bytes.
+ *                                        Without CUA_PORT_HAS_2XB64, made here of two load_b64
  *   exchange_b32 exchange_b64            cas_b32 cas_b64 (return the old bits)
  *   fetch_{and,or,xor}_{b32,b64}         {and,or,xor}_{b32,b64}          (without result: RED)
  *   fetch_add_{u32,u64,f32,f64}          add_{u32,u64,f32,f64}
  *   fetch_{min,max}_{u32,i32,u64,i64}    {min,max}_{u32,i32,u64,i64}
  *   fetch_{inc,dec}_u32                  {inc,dec}_u32    (wrapping at the operand: 0 to v)
  *   fence(order, scope)
- *   acquire_b32(p)                       makes the caller's last relaxed load of *p one that acquires
+ *   acquire_b32(p)                       makes the caller's last relaxed load of *p an acquire load
  *   pause(ns)                            sleep about ns nanoseconds or yield; not a fence
- *   pause_lane(ns)                       the same where only the caller sleeps. On a GPU a warp sleeps as a
- *                                        whole, with the lane in it that others may wait for: there, nothing
- *   clock_ns()                           nanoseconds of this processor's clock: the host and a GPU have their own
+ *   pause_lane(ns)                       pauses the caller only. A GPU does nothing here: a warp
+ *                                        sleeps as a whole, and others may wait for its lanes
+ *   clock_ns()                           nanoseconds of this processor's clock (host and GPU differ)
  *   lane() active_mask() ballot(mask, p) match_any_u32/u64(mask, v)
  *   shuffle_u32/u64(mask, v, lane) sync_warp(mask)
  *   thread() block_size() block() grid_size()
- *   sync_block() sync_block_or(p)        the latter returns 1 where p is not 0 in any thread, else 0
- *   grid_id()                            tells apart launches that run at the same time; on the host, threads
+ *   sync_block() sync_block_or(p)        the latter returns 1 if p is not 0 in any thread, else 0
+ *   grid_id()                            differs between concurrent launches (on the host, threads)
  *   CUA_WARP_LANES                       32, or 1 on the host
- *   popc_u32 ffs_u32 (position of the lowest bit + 1, 0 for none)
- *   shl_u32(v, by)                       0 where by is 32 or more
+ *   popc_u32 ffs_u32                     ffs: position of the lowest bit + 1, 0 for none
+ *   shl_u32(v, by)                       0 if by is 32 or more
  *   mul_high_u64(a, b)                   the upper half of the product
  *   is_global(p) is_shared(p)            whether a generic address is in global or in shared memory
- *   neg_f32                              the sign changed, and nothing flushed
- *   mul_rn_f32/f64 add_rn_f32/f64 sub_rn_f32/f64 div_rn_f32/f64   one rounding each, never contracted
- *   fma_rn_f64(a, b, c)                  a b + c with one rounding; on the host perhaps a call of libm
- *   cvt_f64_f32                          exact, and nothing flushed
+ *   neg_f32                              changes the sign, flushes nothing
+ *   mul_rn_f32/f64 add_rn_f32/f64        one rounding each, never contracted
+ *   sub_rn_f32/f64 div_rn_f32/f64
+ *   fma_rn_f64(a, b, c)                  a b + c with one rounding; may call libm on the host
+ *   cvt_f64_f32                          exact, flushes nothing
  *
- * A port that defines CUA_PORT_HAS_B8 or CUA_PORT_HAS_B16 has load, store, exchange and cas of that width; for
- * the others atomic_narrow.h makes them of those of b32. A GPU has b16 and not b8.
+ * A port that defines CUA_PORT_HAS_B8 or CUA_PORT_HAS_B16 has load, store, exchange and cas of that
+ * width. Otherwise atomic_narrow.h makes them from the b32 operations. A GPU has b16, but not b8.
  *
- * A port that defines CUA_PORT_HAS_B128 has load, store, exchange and cas of b128, on objects aligned to 16
- * bytes: a GPU of sm_90 or newer if nvcc is 12.4 or newer, and hosts of x86-64 (all but the first of 2003)
- * and of 64-bit Arm. On the host a load may write the value that is there, so that the memory must be
- * writable. In a .cu file it says so for the pass at hand, so ask it inside of functions.
+ * A port that defines CUA_PORT_HAS_B128 has load, store, exchange and cas of b128, on objects
+ * aligned to 16 bytes. These are GPUs of sm_90 or newer with nvcc 12.4 or newer, and hosts of
+ * x86-64 (except the first processors of 2003) and of 64-bit Arm. On the host a load may write the
+ * current value back, so the memory must be writable. In a .cu file the macro describes the current
+ * compilation pass, so test it inside functions.
  *
- * Where they are defined, the algorithms use
- *   CUA_PORT_HAS_ADD_F16, CUA_PORT_HAS_ADD_BF16      fetch_add and add of these, given as bits; nothing flushed
- *   CUA_PORT_HAS_ADD_V2_F32                          add_v2_f32: two adds of f32 to neighbours, each atomic, the
- *                                                    first aligned to 8 bytes, in global memory only
- *   CUA_PORT_HAS_CVT_F16, CUA_PORT_HAS_CVT_BF16      cvt_f16_f32, cvt_f32_f16; cvt_bf16_f32: conversion of a value
- *                                                    to the type named first, to nearest even
+ * Optional functions, each with a macro that announces it:
+ *   CUA_PORT_HAS_ADD_F16, _ADD_BF16   fetch_add and add of f16 and bf16, given as bits; nothing is
+ *                                     flushed
+ *   CUA_PORT_HAS_ADD_V2_F32           add_v2_f32: two adds of f32 to neighbours, each atomic. The
+ *                                     first is aligned to 8 bytes. Global memory only
+ *   CUA_PORT_HAS_CVT_F16, _CVT_BF16   cvt_f16_f32, cvt_f32_f16, cvt_bf16_f32: conversion to the type
+ *                                     named first, rounded to nearest even
  *
- * CUA_PORT_PATH(name, path), by the macro that defines the function, says what it is made of, for each
- * of load, store, exchange, cas and the fetch forms: CUA_PORT_PATH(fetch_add_u32, CUA_PATH_NATIVE).
+ * CUA_PORT_PATH(name, path) records how a function is implemented: CUA_PORT_PATH(fetch_add_u32,
+ * CUA_PATH_NATIVE). The macro that defines the function invokes it, for load, store, exchange, cas
+ * and the fetch forms.
  *
- * CUA_READ(lvalue) and CUA_WRITE(lvalue, value) are plain, not atomic, accesses to shared data
- * that a lock or another order protects. They are marked so that a checker can see them.
+ * CUA_READ(lvalue) and CUA_WRITE(lvalue, value) are plain, non-atomic accesses to shared data
+ * that a lock or another order protects. The macros make these accesses visible to a checker.
  */
 #ifndef CUATOMIC_PORT_H
 #define CUATOMIC_PORT_H
@@ -109,8 +116,9 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #endif
 
 /*
- * CUA_FN: an inline function of these headers. CUA_FORCE: one that must vanish into its caller.
- * CUA__RARE: one whose registers its callers do not pay for. CUA__HOST_FN: one for the host alone.
+ * CUA_FN: an inline function of these headers. CUA_FORCE: a function that is always inlined.
+ * CUA__RARE: a function that is never inlined, so that callers need no registers for it.
+ * CUA__HOST_FN: an inline function for the host alone.
  */
 #define CUA_FN CUA__TARGET static __inline__ __attribute__((unused))
 #define CUA_FORCE CUA__TARGET static __inline__ __attribute__((always_inline, unused))
@@ -123,7 +131,7 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #define CUA_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
 #endif
 
-/* Before a loop of a kernel's, over an array that has to be in registers. */
+/* Unrolls a kernel's loop over an array that must stay in registers. */
 #ifdef __CUDA_ARCH__
 #define CUA__UNROLL _Pragma("unroll")
 #else
@@ -131,8 +139,9 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #endif
 
 /*
- * CUA__UNIT_WORD(name) defines a 64-bit variable of the translation unit, 0 at first: one on the host and, in
- * CUDA code, one on each device. CUA__UNIT_AT(name) is the address of the one of this side.
+ * CUA__UNIT_WORD(name) defines a 64-bit variable of the translation unit, initially 0. The host has
+ * an instance and, in CUDA code, each device has its own. CUA__UNIT_AT(name) is the address of the
+ * instance of the code that uses it.
  */
 #ifdef __CUDACC__
 #define CUA__UNIT_WORD(name)                                                                       \
@@ -147,7 +156,7 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #define CUA__UNIT_AT(name) (&name)
 #endif
 
-/* What a function of the port is made of, as a constant; an enum cua_atomic_path. */
+/* Records how a function of the port is implemented, as a constant of enum cua_atomic_path. */
 #define CUA_PORT_PATH(name, path) enum { cua__port_path_##name = (path) };
 #define CUA__PORT_PATHS(bits, access, cas, exchange)                                               \
 	CUA_PORT_PATH(load_b##bits, access)                                                        \
@@ -157,7 +166,7 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #define CUA__PORT_NATIVE(bits)                                                                     \
 	CUA__PORT_PATHS(bits, CUA_PATH_NATIVE, CUA_PATH_NATIVE, CUA_PATH_NATIVE)
 
-/* Operands as bits, under names that macros can make of a width. */
+/* Types of bits, under names that macros can paste from a width. */
 typedef uint8_t cua__uint8;
 typedef uint16_t cua__uint16;
 typedef uint32_t cua__uint32;
@@ -185,8 +194,9 @@ CUA_FORCE void cua_port_load_2xb64(const void *p, enum cua_order order, enum cua
 
 #if !defined(CUA_PORT_HAS_B128) && defined(__SIZEOF_INT128__)
 /*
- * No function has this name: where code for a machine without these instructions uses them, the compiler or
- * the linker stops there and says it. Code for the host in a .cu file is not stopped by the GPU's lack.
+ * No function with this name is defined. If code for a machine without 128-bit instructions uses
+ * them, the compiler or the linker fails with this name in its message. Host code in a .cu file
+ * compiles even if the GPU lacks them.
  */
 #ifdef __cplusplus
 extern "C" {
@@ -246,7 +256,9 @@ CUA_FORCE cua__uint128 cua_port_cas_b128(void *p, cua__uint128 expected, cua__ui
 }
 #endif
 
-/* Exponential backoff for a waiter: 32 ns doubling to 1 us, jittered so that waiters spread out. */
+/*
+ * Exponential backoff of a waiter: 32 ns, doubling up to 1 us, jittered so that waiters spread out.
+ */
 struct cua_backoff {
 	uint32_t ns;
 	uint32_t seed;
@@ -258,7 +270,10 @@ CUA_FN void cua_backoff_init(struct cua_backoff *b)
 	b->seed = cua_port_thread() * 2654435761u + (uint32_t)cua_port_block() * 40503u + 1u;
 }
 
-/* The length of the next wait, between half the current one and the whole; then that is doubled, up to `longest`. */
+/*
+ * Returns the next pause, random between b->ns / 2 and b->ns. Then doubles b->ns if it is below
+ * `longest`.
+ */
 CUA_FN uint32_t cua__backoff_next(struct cua_backoff *b, uint32_t longest)
 {
 	uint32_t ns;
@@ -270,16 +285,16 @@ CUA_FN uint32_t cua__backoff_next(struct cua_backoff *b, uint32_t longest)
 	return ns;
 }
 
-/* One wait of this kind. */
+/* Pauses, with a backoff limit of `longest` ns. */
 CUA_FN void cua__backoff_wait_upto(struct cua_backoff *b, uint32_t longest)
 {
 	cua_port_pause(cua__backoff_next(b, longest));
 }
 
 /*
- * The same for many who want one word. Those who sleep for about as long wake up at one moment on a GPU (seen on an
- * H200), whatever is added to their sleeps at random, and one of them all succeeds. In short pieces, of which each
- * has another number, they do not.
+ * The same for many waiters that compete for a word. On a GPU (measured on an H200), waiters with
+ * similar pauses wake at the same moment, even with random jitter, and then only one of them
+ * succeeds. Pauses split into pieces of 256 ns and a remainder do not synchronize the waiters.
  */
 CUA_FN void cua__backoff_wait_apart(struct cua_backoff *b, uint32_t longest)
 {
@@ -291,26 +306,30 @@ CUA_FN void cua__backoff_wait_apart(struct cua_backoff *b, uint32_t longest)
 	cua_port_pause(ns);
 }
 
-/* One wait, which grows up to 1024 ns. */
+/* Pauses, with a backoff limit of 1024 ns. */
 CUA_FN void cua_backoff_wait(struct cua_backoff *b)
 {
 	cua__backoff_wait_upto(b, 1024);
 }
 
 /*
- * Between two looks of a waiter in a queue, which must not sleep past its turn. Now and then it sleeps all the
- * same: a GPU may leave the other lanes of a diverged warp while one spins, and one of them may be in turn. The
- * progress that the locks promise there rests on this sleep.
+ * Pauses between two polls of a waiter in a queue, which must not sleep past its turn. Every 16th
+ * poll sleeps for 32 ns all the same: while a lane of a diverged warp spins, a GPU may not schedule
+ * the other lanes, and one of these may hold or be next to get the lock. The locks' guarantee of
+ * progress depends on this sleep.
  */
-CUA_FORCE void cua__wait_turn(uint32_t *looks)
+CUA_FORCE void cua__wait_turn(uint32_t *polls)
 {
-	if (++*looks % 16 == 0)
+	if (++*polls % 16 == 0)
 		cua_port_pause(32);
 	else
-		cua_port_pause_lane(*looks < 64 ? 32 : 64);
+		cua_port_pause_lane(*polls < 64 ? 32 : 64);
 }
 
-/* The lanes of mask with the address of the caller. One address for all is common, and costs less. */
+/*
+ * The lanes of mask with the caller's address. The common case, the same address in all lanes,
+ * avoids the match.
+ */
 CUA_FORCE uint32_t cua__warp_peers(uint32_t mask, const void *p)
 {
 	uint64_t address = (uint64_t)(uintptr_t)p;
@@ -321,7 +340,7 @@ CUA_FORCE uint32_t cua__warp_peers(uint32_t mask, const void *p)
 	return cua_port_match_any_u64(mask, address);
 }
 
-/* The number of the highest lane of a mask that is not empty. */
+/* The highest lane of a mask that is not empty. */
 CUA_FORCE uint32_t cua__warp_highest(uint32_t mask)
 {
 	mask |= mask >> 1;
@@ -332,6 +351,7 @@ CUA_FORCE uint32_t cua__warp_highest(uint32_t mask)
 	return cua_port_popc_u32(mask) - 1;
 }
 
+/* The lanes of mask below the caller. */
 CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
 {
 	return mask & ((1u << cua_port_lane()) - 1);

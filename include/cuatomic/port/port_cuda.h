@@ -3,13 +3,13 @@
  * The port layer on a GPU: inline PTX, sm_70 and newer. Included by <cuatomic/port.h> only.
  *
  * Mapping, after the PTX memory model: acquire, release and acq_rel are qualifiers of the access
- * itself; seq_cst is fence.sc in front of the strongest of them. Every statement is volatile and
- * clobbers memory, so that the compiler keeps plain accesses on their side of it.
+ * itself. seq_cst is fence.sc, followed by the access with its strongest qualifier. Every statement
+ * is volatile and clobbers memory, so the compiler moves no plain access across it.
  */
 #ifndef CUATOMIC_PORT_CUDA_H
 #define CUATOMIC_PORT_CUDA_H
 
-/* Instructions need a version of the compiler, besides the architecture. */
+/* Some instructions need a version of nvcc, besides the architecture. */
 #define CUA__NVCC(major, minor)                                                                    \
 	(__CUDACC_VER_MAJOR__ > (major) ||                                                         \
 	 (__CUDACC_VER_MAJOR__ == (major) && __CUDACC_VER_MINOR__ >= (minor)))
@@ -61,8 +61,8 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 /* ---- atomics ---- */
 
 /*
- * Picks the state space. CASE takes the qualifiers as one string, the constraint of the address and
- * the address.
+ * Selects the state space. CASE takes the qualifiers as a single string, the asm constraint of the
+ * address, and the address.
  */
 #define CUA__SPACES(CASE, qualifiers)                                                              \
 	do {                                                                                       \
@@ -99,7 +99,7 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 			CUA__SCOPES(CASE, ".acq_rel");                                             \
 	} while (0)
 
-/* A load is relaxed or acquire; a store and a reduction without result, relaxed or release. */
+/* A load is relaxed or acquire. A store, or a reduction without a result, is relaxed or release. */
 #define CUA__ORDERS_ONE_SIDED(CASE, strong)                                                        \
 	do {                                                                                       \
 		if (order == CUA_SEQ_CST)                                                          \
@@ -161,7 +161,7 @@ CUA__DEFINE_ACCESS(16)
 CUA__DEFINE_ACCESS(32)
 CUA__DEFINE_ACCESS(64)
 
-/* A vector access is one of each element, in no order among them. */
+/* In the PTX memory model, a vector access is an unordered set of accesses to its elements. */
 #define CUA_PORT_HAS_2XB64 1
 #define CUA__LOAD_2X64(q, c, a)                                                                    \
 	__asm__ volatile("ld" q ".v2.b64 {%0, %1}, [%2];"                                          \
@@ -178,8 +178,8 @@ CUA_FORCE void cua_port_load_2xb64(const void *p, CUA__WHERE, uint64_t out[2])
 }
 
 /*
- * Where the machine has it, a fence of acquire alone, which costs no trip to memory; that of acquire and
- * release would wait for the stores on their way too.
+ * fence.acquire, if available, costs no trip to memory. An acq_rel fence would also wait for
+ * outstanding stores.
  */
 #if __CUDA_ARCH__ >= 900 && CUA__NVCC(12, 8)
 CUA_FORCE void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cua_space space)
@@ -200,7 +200,7 @@ CUA_FORCE void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cu
 }
 #endif
 
-/* Of 16 bits there is no exchange. */
+/* PTX has no 16-bit exchange, so this is a compare-and-swap loop. */
 #define CUA_PORT_HAS_B16 1
 CUA_PORT_PATH(exchange_b16, CUA_PATH_CAS_16)
 CUA_FORCE uint16_t cua_port_exchange_b16(void *p, uint16_t v, CUA__WHERE)
@@ -214,7 +214,7 @@ CUA_FORCE uint16_t cua_port_exchange_b16(void *p, uint16_t v, CUA__WHERE)
 	return before;
 }
 
-/* atom with a result, `old = *p; *p = old OP v`. */
+/* atom, with a result: old = *p; *p = old OP v. */
 #define CUA__DEFINE_ATOM(name, T, P, op, r)                                                        \
 	CUA_PORT_PATH(name, CUA_PATH_NATIVE)                                                       \
 	CUA_FORCE T cua_port_##name(P *p, T v, CUA__WHERE)                                         \
@@ -224,7 +224,7 @@ CUA_FORCE uint16_t cua_port_exchange_b16(void *p, uint16_t v, CUA__WHERE)
 		CUA__ORDERS(CUA__ATOM_##op##_##r);                                                 \
 		return old;                                                                        \
 	}
-/* red, the same without a result. */
+/* red: the same without a result. */
 #define CUA__DEFINE_RED(name, T, P, op, r)                                                         \
 	CUA_FORCE void cua_port_##name(P *p, T v, CUA__WHERE)                                      \
 	{                                                                                          \
@@ -338,7 +338,7 @@ CUA_FORCE void cua_port_add_v2_f32(float *p, float first, float second, enum cua
 }
 #endif
 
-/* PTX 8.4, the first that has it in system scope */
+/* PTX 8.4, the first version that has 128-bit accesses in system scope */
 #if __CUDA_ARCH__ >= 900 && CUA__NVCC(12, 4)
 #define CUA_PORT_HAS_B128 1
 #define CUA__LOAD_128(q, c, a)                                                                     \
@@ -418,7 +418,9 @@ CUA_FORCE uint32_t cua_port_active_mask(void)
 {
 	uint32_t mask;
 
-	/* of those who are at this very place: a function that is called may be at several */
+	/*
+	 * Only the lanes at this instruction: a called function may run at several places at once.
+	 */
 	__asm__ volatile("activemask.b32 %0;" : "=r"(mask));
 	return mask;
 }
@@ -513,19 +515,19 @@ CUA_FORCE uint32_t cua_port_ffs_u32(uint32_t v)
 	return (uint32_t)__ffs((int)v);
 }
 
-/* v << by, and 0 if that is above 31; as PTX, whose shifts are so, while those of C are not defined there. */
 CUA_FORCE uint64_t cua_port_mul_high_u64(uint64_t a, uint64_t b)
 {
 	return __umul64hi(a, b);
 }
 
+/* In PTX, a shift by 32 or more gives 0. In C, it is undefined. */
 CUA_FORCE uint32_t cua_port_shl_u32(uint32_t v, uint32_t by)
 {
 	asm("shl.b32 %0, %1, %2;" : "=r"(v) : "r"(v), "r"(by));
 	return v;
 }
 
-/* f32 as PTX, because -ftz=true would make the intrinsics flush subnormals */
+/* The f32 functions are PTX, because -ftz=true would make the intrinsics flush subnormals. */
 CUA_FORCE float cua_port_add_rn_f32(float a, float b)
 {
 	float r;
@@ -542,7 +544,7 @@ CUA_FORCE float cua_port_sub_rn_f32(float a, float b)
 	return r;
 }
 
-/* The minus of C takes subnormals as zeros where nvcc is told to flush them. */
+/* With -ftz=true, C's unary minus would flush subnormals. */
 CUA_FORCE float cua_port_neg_f32(float v)
 {
 	float r;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The port layer on host threads: the compiler's __atomic builtins. Included by <cuatomic/port.h> only.
+ * The port layer on host threads: the compiler's __atomic builtins. Included by <cuatomic/port.h>
+ *   only.
  *
- * A thread is a warp of one lane and a block of one thread. Scope and space say nothing here.
+ * A thread is a warp of a single lane and a block of a single thread. Scope and space are ignored.
  */
 #ifndef CUATOMIC_PORT_HOST_H
 #define CUATOMIC_PORT_HOST_H
@@ -14,7 +15,7 @@
 #define CUA_READ(lvalue) (lvalue)
 #define CUA_WRITE(lvalue, value) ((lvalue) = (value))
 
-/* Objects of any type are accessed through these as bits. */
+/* Objects of any type are accessed as bits through these types. */
 typedef uint32_t __attribute__((may_alias)) cua__bits32;
 typedef uint64_t __attribute__((may_alias)) cua__bits64;
 typedef uint8_t __attribute__((may_alias)) cua__bits8;
@@ -23,7 +24,10 @@ typedef uint16_t __attribute__((may_alias)) cua__bits16;
 #define CUA__WHERE enum cua_order order, enum cua_scope scope, enum cua_space space
 #define CUA__IGNORE ((void)scope, (void)space)
 
-/* Written out, so that an order reaches the builtin as a constant that ThreadSanitizer sees. */
+/*
+ * A switch over the orders passes each order to the builtin as a constant, as ThreadSanitizer
+ * needs.
+ */
 #define CUA__HOST_ORDERS(S)                                                                        \
 	do {                                                                                       \
 		switch (order) {                                                                   \
@@ -47,7 +51,7 @@ typedef uint16_t __attribute__((may_alias)) cua__bits16;
 /* ---- fences, waiting, time ---- */
 
 #define CUA__FENCE(success, failure) __atomic_thread_fence(success)
-/* ThreadSanitizer knows no fences, and the headers use them only between atomics, which never race. */
+/* ThreadSanitizer ignores fences. The headers use them only between atomics, so nothing races. */
 #if defined(__SANITIZE_THREAD__) && defined(__GNUC__) && __GNUC__ >= 11
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtsan"
@@ -63,7 +67,7 @@ CUA_FORCE void cua_port_fence(enum cua_order order, enum cua_scope scope)
 
 CUA_FORCE void cua_port_pause(uint32_t ns)
 {
-	/* past a few dozen cycles the holder may be waiting for this very core */
+	/* After a wait this long, the lock's holder may need this core to run. */
 	if (ns >= 64) {
 		sched_yield();
 		return;
@@ -81,8 +85,8 @@ CUA_FORCE void cua_port_pause_lane(uint32_t ns)
 }
 
 /*
- * A monotonic clock. <time.h> hides it from strict ISO C, so it is declared here under a name of ours; the
- * symbol and its types are fixed by the ABI of 64-bit Linux.
+ * A monotonic clock. <time.h> hides clock_gettime from strict ISO C, so it is declared here under
+ * another name. The ABI of 64-bit Linux fixes the symbol and its types.
  */
 #if defined(__linux__) && defined(__LP64__)
 #ifdef __cplusplus
@@ -174,9 +178,10 @@ CUA__DEFINE_ACCESS(8)
 CUA__DEFINE_ACCESS(16)
 
 /*
- * 128 bits. The compiler's builtins would call libatomic, which may take a lock that no GPU and no other
- * copy of it knows. So the instruction is written out, except where they do not: ThreadSanitizer has
- * them itself, and clang has the instruction where it was told that the processor has it.
+ * 128 bits. The compiler's builtins would call libatomic, which may take a lock that GPUs and other
+ * copies of libatomic do not share. So the instruction is inline assembly, except in two cases
+ * where the builtins do not call libatomic: under ThreadSanitizer, which implements them, and with
+ * clang if the target has the instruction.
  */
 #if defined(__SIZEOF_INT128__)
 typedef cua__uint128 __attribute__((may_alias)) cua__bits128;
@@ -194,7 +199,7 @@ CUA__DEFINE_ACCESS(128)
 
 #elif defined(__x86_64__) || defined(__aarch64__)
 #define CUA_PORT_HAS_B128 1
-/* A compare-and-swap in the order seq_cst, which does for every other one. */
+/* A compare-and-swap of order seq_cst, which is strong enough for every order. */
 CUA_FORCE cua__uint128 cua__host_cas_b128(void *p, cua__uint128 expected, cua__uint128 desired)
 {
 #if defined(__x86_64__)
@@ -208,7 +213,10 @@ CUA_FORCE cua__uint128 cua__host_cas_b128(void *p, cua__uint128 expected, cua__u
 	uint64_t old_low = (uint64_t)expected, old_high = (uint64_t)(expected >> 64), low, high;
 	uint32_t failed;
 
-	/* the pair that was read is one value only if a store to it succeeds, so the old one is stored too */
+	/*
+	 * The two words read are a consistent pair only if a store succeeds. So a mismatch stores
+	 * the old pair.
+	 */
 	__asm__ volatile("1:	ldaxp	%0, %1, [%5]\n"
 			 "	cmp	%0, %3\n"
 			 "	ccmp	%1, %4, #0, eq\n"
@@ -264,7 +272,7 @@ CUA_FORCE void cua_port_store_b128(void *p, cua__uint128 v, CUA__WHERE)
 #endif
 #endif
 
-/* The form without result is the same operation here. */
+/* The form without a result is the fetch form here. */
 #define CUA__DEFINE_RED(op, suffix, T, P)                                                          \
 	CUA_FORCE void cua_port_##op##_##suffix(P *p, T v, CUA__WHERE)                             \
 	{                                                                                          \
@@ -303,7 +311,7 @@ CUA__DEFINE_NATIVE(xor, b64, 64, void)
 CUA__DEFINE_NATIVE(add, u32, 32, uint32_t)
 CUA__DEFINE_NATIVE(add, u64, 64, uint64_t)
 
-/* What the processor has no instruction for: compare-and-swap on the bits. */
+/* Operations without a processor instruction: compare-and-swap loops on the bits. */
 #define CUA__DEFINE_LOOP(op, suffix, bits, T, expr)                                                \
 	CUA_PORT_PATH(fetch_##op##_##suffix, CUA_PATH_CAS_##bits)                                  \
 	CUA_FORCE T cua_port_fetch_##op##_##suffix(T *p, T v, CUA__WHERE)                          \
@@ -317,7 +325,7 @@ CUA__DEFINE_NATIVE(add, u64, 64, uint64_t)
 			memcpy(&old, &before, sizeof(old));                                        \
 			next = (expr);                                                             \
 			memcpy(&desired, &next, sizeof(desired));                                  \
-			/* a relaxed operation that changes nothing need not take the line */      \
+			/* a relaxed operation that changes nothing need not own the cache line */ \
 			if (desired == before && order == CUA_RELAXED)                             \
 				break;                                                             \
 			seen = cua_port_cas_b##bits(p, before, desired, order, scope, space);      \
@@ -409,7 +417,7 @@ CUA_FORCE uint64_t cua_port_grid_size(void)
 	return 1;
 }
 
-/* C says that each thread has an errno of its own. */
+/* The address of errno identifies the thread: in C, each thread has its own errno. */
 CUA_FORCE uint64_t cua_port_grid_id(void)
 {
 	return (uint64_t)(uintptr_t)&errno;
@@ -453,7 +461,7 @@ CUA_FORCE uint64_t cua_port_mul_high_u64(uint64_t a, uint64_t b)
 #if defined(__SIZEOF_INT128__)
 	return (uint64_t)((cua__uint128)a * b >> 64);
 #else
-	/* of four products of 32 bits */
+	/* from four 32-bit products */
 	uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
 	uint64_t middle = a1 * b0 + ((a0 * b0) >> 32);
 
