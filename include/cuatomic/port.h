@@ -28,7 +28,7 @@
  * remains.
  *
  *   load_b32 load_b64                    store_b32 store_b64
- *   load_2xb64(p, ..., out)              two neighbours, each its own access, p aligned to 16 bytes.
+ *   load_2xb64(p, ..., out)              two neighbours, an access each; p is aligned to 16 bytes.
  *                                        Without CUA_PORT_HAS_2XB64, made here of two load_b64
  *   exchange_b32 exchange_b64            cas_b32 cas_b64 (return the old bits)
  *   fetch_{and,or,xor}_{b32,b64}         {and,or,xor}_{b32,b64}          (without result: RED)
@@ -40,7 +40,7 @@
  *   pause(ns)                            sleep about ns nanoseconds or yield; not a fence
  *   pause_lane(ns)                       pauses the caller only. A GPU does nothing here: a warp
  *                                        sleeps as a whole, and others may wait for its lanes
- *   clock_ns()                           nanoseconds of this processor's clock (host and GPU differ)
+ *   clock_ns()                           nanoseconds of this processor; host and GPU differ
  *   lane() active_mask() ballot(mask, p) match_any_u32/u64(mask, v)
  *   shuffle_u32/u64(mask, v, lane) sync_warp(mask)
  *   thread() block_size() block() grid_size()
@@ -71,8 +71,8 @@
  *                                     flushed
  *   CUA_PORT_HAS_ADD_V2_F32           add_v2_f32: two adds of f32 to neighbours, each atomic. The
  *                                     first is aligned to 8 bytes. Global memory only
- *   CUA_PORT_HAS_CVT_F16, _CVT_BF16   cvt_f16_f32, cvt_f32_f16, cvt_bf16_f32: conversion to the type
- *                                     named first, rounded to nearest even
+ *   CUA_PORT_HAS_CVT_F16, _CVT_BF16   cvt_f16_f32, cvt_f32_f16, cvt_bf16_f32: conversion to the
+ *                                     type named first, rounded to nearest even
  *
  * CUA_PORT_PATH(name, path) records how a function is implemented: CUA_PORT_PATH(fetch_add_u32,
  * CUA_PATH_NATIVE). The macro that defines the function invokes it, for load, store, exchange, cas

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lock stripes: an array of locks for objects that have none of their own, chosen by the object's address;
- * and atomic operations on objects wider than the machine's compare-and-swap, made of them.
+ * Lock stripes: an array of locks for objects that contain no lock. A hash of the object's address
+ * selects its lock (its stripe). From stripes, this header also makes atomic operations on objects
+ * wider than the machine's compare-and-swap.
  *
- * Source: lock striping as in java.util.concurrent's ConcurrentHashMap, Lea, 2004; atomics by a table of
- * locks as in the C11 libraries for objects that are not lock-free. Here the table is the caller's, so
- * nothing is shared between programs or streams that should not be.
+ * Source: lock striping as in java.util.concurrent's ConcurrentHashMap, Lea, 2004. Atomics by a
+ * table of locks: the C11 libraries, for objects that are not lock-free. Here the caller owns the
+ * table, so no lock is shared between unrelated programs or streams.
  *
- * Synchronization: X means that the caller must order the two, - that the stripe does it. Calls on
- * objects of one stripe wait for each other; a plain access is one to the object outside of its lock.
+ * Synchronization: X: the caller must order the two; -: the stripe orders them. Calls on objects
+ * with the same stripe wait for each other. A plain access is an access to the object without its
+ * lock.
  *
  *                     init  trylock  lock  lock_for  unlock  locked  striped atomics  plain access
  *     init             X       X       X      X        X       X            X              -
@@ -19,17 +21,18 @@
  *     locked           X       -       -      -        -       -            -              -
  *     striped atomics  X       -       -      -        -       -            -              X
  *
- * Scope: the device; the _scope and _explicit forms take CUA_SCOPE_BLOCK (stripes in shared memory), _DEVICE
- *   or _SYSTEM, and all users of one array must name a scope that includes all of them.
- * Memory order: taking a stripe acquires what its last unlock released. A striped atomic of any order
- *   acquires and releases, at its scope; one of order CUA_SEQ_CST is besides between two fences of that order.
- * Progress: blocking, not fair, as spinlock.h. Two objects may have one stripe: a lane that holds a
- *   stripe must not wait for another object's, but take both by lock_two, and must not use a striped
- *   atomic on the same array.
- * Argument: an address has one stripe in all copies of a view, so two users of one object meet at one lock,
- *   and spinlock.h's argument holds for it. lock_two takes the lower stripe first, so nobody who waits for the
- *   second holds one that comes after it, and a cycle of waiters is impossible; of one stripe there is one
- *   lock, taken once.
+ * Scope: the device. The _scope and _explicit forms take CUA_SCOPE_BLOCK (stripes in shared
+ *   memory), _DEVICE or _SYSTEM. All users of an array must name a scope that includes all of them.
+ * Memory order: locking a stripe acquires the accesses that its last unlock released. A striped
+ *   atomic of any order acquires and releases, at its scope. With CUA_SEQ_CST, a fence of that
+ *   order also precedes and follows it.
+ * Progress: blocking, not fair, as spinlock.h. Two objects may have the same stripe. So a lane that
+ *   holds a stripe must not wait for another object's stripe, but lock both with lock_two. Nor may
+ *   it use a striped atomic on the same array.
+ * Argument: an address has the same stripe in all copies of a view. So two users of an object use
+ *   the same lock, and the argument of spinlock.h applies. lock_two locks the lower stripe first.
+ *   So a lane that waits for its second stripe holds a lower stripe only, and a cycle of waiters is
+ *   impossible. If both objects have the same stripe, it is locked once.
  */
 #ifndef CUATOMIC_STRIPE_H
 #define CUATOMIC_STRIPE_H
@@ -43,14 +46,17 @@
 /* The layout version of struct cua_stripes. */
 #define CUA_STRIPES_LAYOUT 1u
 
-/* One lock a 32-byte sector, so that waiters for one do not disturb the holder of another. */
+/*
+ * A lock for each 32-byte sector, so that waiters for a lock do not slow the holder of another
+ * lock.
+ */
 struct cua_stripe {
 	struct cua_spinlock lock;
 	uint32_t reserved[7];
 } __attribute__((aligned(32)));
 CUA_STATIC_ASSERT(sizeof(struct cua_stripe) == 32, "the stripe is ABI");
 
-/* The value of a free stripe; memory of zeros is an array of free stripes. */
+/* The value of a free stripe. Zeroed memory is an array of free stripes. */
 #define CUA_STRIPE_INIT                                                                            \
 	{                                                                                          \
 		CUA_SPINLOCK_INIT,                                                                 \
@@ -60,9 +66,9 @@ CUA_STATIC_ASSERT(sizeof(struct cua_stripe) == 32, "the stripe is ABI");
 	}
 
 /*
- * The view, passed to kernels by value. All users of an object must use the same array with the same n, and
- * name the object by the same address, that of its first byte; memory that has another address for
- * another user is none for stripes.
+ * The view, passed to kernels by value. All users of an object must use the same array with the
+ * same n. They must pass the same address, that of the object's first byte. So the object must not
+ * be in memory that different users map at different addresses.
  */
 struct cua_stripes {
 	struct cua_stripe *locks;
@@ -72,7 +78,7 @@ struct cua_stripes {
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_stripes) == sizeof(void *) + 16, "the view is ABI");
 
-/* Makes a stripe free, whatever it was; nobody may be using it. */
+/* Makes a stripe free, regardless of its old contents. No thread may be using it. */
 CUA_FN void cua_stripe_init(struct cua_stripe *stripe)
 {
 	cua_spinlock_init(&stripe->lock);
@@ -80,10 +86,12 @@ CUA_FN void cua_stripe_init(struct cua_stripe *stripe)
 }
 
 /*
- * The view of n stripes in the caller's memory, on the host or in a kernel. Only the view is made: the stripes
- * are free already, as memory of zeros is, and may be memory that the caller cannot reach. n is 1 or
- * more, and needs to be no power of two; a few times as many as there are lanes at work is enough.
- * Errors: NULL, VALUE (n = 0), SIZE (n stripes are more than an address can count), ALIGNMENT (32 bytes).
+ * Makes a view of n stripes in the caller's memory, on the host or in a kernel. The call does not
+ * access the stripes: they must be free already, as zeroed memory is, and may be memory that the
+ * caller cannot access. n is 1 or more and need not be a power of two. A few times the number of
+ * running lanes is enough.
+ * Errors: NULL, VALUE (n = 0), SIZE (n stripes are more than an address can count), ALIGNMENT (32
+ *   bytes).
  */
 CUA_FN enum cua_status cua_stripes_init(struct cua_stripe *locks, uint64_t n,
 					struct cua_stripes *stripes)
@@ -109,48 +117,56 @@ CUA_FORCE uint64_t cua_stripes_index(const struct cua_stripes *s, const void *p)
 	return cua_hash_to_index(cua_hash_u64((uint64_t)(uintptr_t)p, 0), s->n);
 }
 
-/* The object's lock, for the other calls of spinlock.h. */
+/* The object's lock, for calls of spinlock.h. */
 CUA_FORCE struct cua_spinlock *cua_stripes_at(const struct cua_stripes *s, const void *p)
 {
 	return &s->locks[cua_stripes_index(s, p)].lock;
 }
 
-/* Takes the object's stripe if it is free, without waiting. Returns 1 if it was taken, else 0. */
+/*
+ * Locks the object's stripe if it is free, without waiting. Returns 1 if it locked the stripe, else
+ * 0.
+ */
 CUA_FORCE int cua_stripes_trylock_scope(const struct cua_stripes *s, const void *p,
 					enum cua_scope scope)
 {
 	return cua_spinlock_trylock_scope(cua_stripes_at(s, p), scope);
 }
 
-/* Takes the object's stripe, waiting as long as it is held. */
+/* Locks the object's stripe. Waits as long as another thread holds it. */
 CUA_FORCE void cua_stripes_lock_scope(const struct cua_stripes *s, const void *p,
 				      enum cua_scope scope)
 {
 	cua_spinlock_lock_scope(cua_stripes_at(s, p), scope);
 }
 
-/* Tries for about ns nanoseconds, once at least. Returns 1 if the stripe was taken, else 0. */
+/* Tries for about ns nanoseconds, at least once. Returns 1 if it locked the stripe, else 0. */
 CUA_FORCE int cua_stripes_lock_for_scope(const struct cua_stripes *s, const void *p, uint64_t ns,
 					 enum cua_scope scope)
 {
 	return cua_spinlock_lock_for_scope(cua_stripes_at(s, p), ns, scope);
 }
 
-/* Gives the object's stripe back. Only its holder may call this. */
+/* Unlocks the object's stripe. Only its holder may call this. */
 CUA_FORCE void cua_stripes_unlock_scope(const struct cua_stripes *s, const void *p,
 					enum cua_scope scope)
 {
 	cua_spinlock_unlock_scope(cua_stripes_at(s, p), scope);
 }
 
-/* Whether someone holds the object's stripe at this moment; a hint, which orders nothing. */
+/*
+ * Whether any thread holds the object's stripe at this moment. This is a hint and orders nothing.
+ */
 CUA_FORCE int cua_stripes_locked_scope(const struct cua_stripes *s, const void *p,
 				       enum cua_scope scope)
 {
 	return cua_spinlock_locked_scope(cua_stripes_at(s, p), scope);
 }
 
-/* Takes the stripes of two objects, in one order everywhere; one stripe is taken once. */
+/*
+ * Locks the stripes of two objects, in array order, the same for all callers. A shared stripe is
+ * locked once.
+ */
 CUA_FORCE void cua_stripes_lock_two_scope(const struct cua_stripes *s, const void *p, const void *q,
 					  enum cua_scope scope)
 {
@@ -161,7 +177,7 @@ CUA_FORCE void cua_stripes_lock_two_scope(const struct cua_stripes *s, const voi
 		cua_spinlock_lock_scope(&s->locks[i < j ? j : i].lock, scope);
 }
 
-/* Gives back what lock_two took for the same objects, in either order. */
+/* Unlocks the stripes that lock_two locked for the same objects, given in either order. */
 CUA_FORCE void cua_stripes_unlock_two_scope(const struct cua_stripes *s, const void *p,
 					    const void *q, enum cua_scope scope)
 {
@@ -210,10 +226,9 @@ CUA_FN void cua_stripes_unlock_two(const struct cua_stripes *s, const void *p, c
 /*
  * CUA_WITH_STRIPE(&stripes, p) { critical section on the object at p }
  *
- * Runs the block once under the object's stripe, for every lane that comes here, however the warp has diverged.
- * `break` and `continue` leave the block and unlock; return and goto must not leave it. The stripes and p
- * are evaluated once.
- * CUA_WITH_STRIPE_SCOPE(&stripes, p, scope) is the same at another scope.
+ * Runs the block once for every lane, under the object's stripe, even if the warp has diverged.
+ * `break` and `continue` leave the block and unlock; return and goto must not leave it. The stripes
+ * and p are evaluated once. CUA_WITH_STRIPE_SCOPE(&stripes, p, scope) is the same at another scope.
  */
 #define CUA__WITH_STRIPE_NAMED(l, stripes, p, scope)                                               \
 	for (struct cua_spinlock *l = cua_stripes_at((stripes), (p)); l; l = NULL)                 \
@@ -227,7 +242,7 @@ CUA_FN void cua_stripes_unlock_two(const struct cua_stripes *s, const void *p, c
 
 /* ---- atomic operations on objects of any size ---- */
 
-/* What CUA_SEQ_CST asks for beyond the lock, before and after it. */
+/* For CUA_SEQ_CST: the fence before and after the critical section. */
 CUA_FORCE void cua__striped_fence(enum cua_order order, enum cua_scope scope)
 {
 	if (order == CUA_SEQ_CST)
@@ -237,7 +252,10 @@ CUA_FORCE void cua__striped_fence(enum cua_order order, enum cua_scope scope)
 /* Whether two objects have the same bytes. */
 CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
 {
-	/* a constant for a type, so that no compiler takes the second loop to read beyond the object */
+	/*
+	 * a constant for each type, so that no compiler warns that the second loop reads beyond the
+	 * object
+	 */
 	const size_t words = bytes / sizeof(uint64_t) * sizeof(uint64_t);
 	uint64_t different = 0, x, y;
 	size_t i;
@@ -262,11 +280,12 @@ CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
  *   type name_explicit(struct cua_stripes stripes, type *p, type operand, enum cua_order order,
  *                      enum cua_scope scope)
  *
- * for a type of any size that can be copied. Both set *p to the value of the expression in one indivisible step
- * and return what *p was. The expression is written in `old`, what *p holds, and `operand`; it is computed
- * once, under the lock, and must use no stripe of the same array. It is for types that CUA_DEFINE_ATOMIC of
- * atomic.h cannot do; all access to an object while others use it goes through these functions,
- * those below, or sections on the same stripes, never through cua_atomic_*.
+ * for a type of any size that can be copied. Both set *p to the value of the expression in a single
+ * indivisible step and return the old value. The expression uses `old`, the value of *p, and
+ * `operand`. It is evaluated once, under the lock, and must use no stripe of the same array. These
+ * functions are for types that CUA_DEFINE_ATOMIC of atomic.h does not support. While other threads
+ * use an object, access it only through these functions, the functions below, or sections on the
+ * same stripes, never through cua_atomic_*.
  *
  * CUA_DEFINE_ATOMIC_STRIPED_TYPE(prefix, type)
  *
@@ -274,12 +293,14 @@ CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
  *
  *   type prefix_load(struct cua_stripes stripes, const type *p)
  *   void prefix_store(struct cua_stripes stripes, type *p, type v)
- *   type prefix_exchange(struct cua_stripes stripes, type *p, type v)                      returns what *p was
+ *   type prefix_exchange(struct cua_stripes stripes, type *p, type v)          returns the old value
  *   type prefix_compare_exchange(struct cua_stripes stripes, type *p, type expected, type desired)
- *                             desired if *p has the bytes of expected, else no change; returns what *p was
+ *     sets *p to desired if *p has the bytes of expected, else changes nothing; returns the old
+ *     value
  *
- * Bytes are compared, so floats as bits, and padding too. Copies need not keep padding: a type for
- * compare_exchange has none, with members of its own, always set, in its place.
+ * compare_exchange compares bytes: floats as bits, and padding too. C does not guarantee that
+ * copies preserve padding. So a type for compare_exchange must have no padding; fill gaps with
+ * members that are always set.
  */
 #define CUA_DEFINE_ATOMIC_STRIPED(name, type, expression)                                          \
 	CUA_FORCE type cua__striped_next_##name(type old, type operand)                            \
@@ -362,9 +383,9 @@ CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
 /* ---- host calls ---- */
 
 /*
- * n free stripes in the memory of the context's backend, and their release, which clears the view. NULL, and a
- * view whose locks are NULL, are allowed in destroy. For stripes that host and device share, take
- * cua_alloc_system and cua_stripes_init in place of create.
+ * create allocates n free stripes in the memory of the context's backend. destroy frees them and
+ * clears the view; it accepts NULL, and a view with NULL locks. For stripes that host and device
+ * share, use cua_alloc_system and cua_stripes_init instead of create.
  * Errors: NULL, VALUE (n = 0), SIZE, NO_MEMORY, CAPTURE; destroy: LAYOUT, and those of cua_free.
  */
 CUA__HOST_FN enum cua_status cua_stripes_create(struct cua_context *ctx, size_t n,
