@@ -1,73 +1,77 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomic operations on uint32_t, int32_t, uint64_t, int64_t, float and double, and a macro that makes
- * any other read-modify-write out of compare-and-swap.
+ * Atomic operations on uint32_t, int32_t, uint64_t, int64_t, float and double. A macro defines any
+ * other read-modify-write by compare-and-swap.
  *
- * Source: the operations are those of C11's <stdatomic.h> and of CUDA's atomicAdd family; the loop over
- * compare-and-swap is the one of Sanders and Kandrot, CUDA by Example, appendix A, made safe for NaN.
+ * Source: the operations of C11's <stdatomic.h> and of CUDA's atomicAdd family. The
+ * compare-and-swap loop is from Sanders and Kandrot, CUDA by Example, appendix A, made safe for
+ * NaN.
  *
- * For each type suffix T of u32 i32 u64 i64 f32 f64; `old` is the value before, which is returned:
+ * The type suffix T is u32, i32, u64, i64, f32 or f64. The functions return the old value, `old`:
  *
  *   cua_atomic_load_T(p)
  *   cua_atomic_store_T(p, v)
  *   cua_atomic_exchange_T(p, v)
- *   cua_atomic_compare_exchange_T(p, expected, desired)     desired if old is expected, else no change;
- *                                                           floats are compared as bits, not as values
+ *   cua_atomic_compare_exchange_T(p, expected, desired)  stores desired if old == expected; floats
+ *                                                        are compared as bits, not as values
  *   cua_atomic_fetch_{add,sub,mul,min,max}_T(p, v)
- *   cua_atomic_fetch_div_T(p, v)                            floats only
- *   cua_atomic_fetch_{and,or,xor,nand}_T(p, v)              integers only
- *   cua_atomic_fetch_inc_T(p, v)                            unsigned only: 0 where old >= v, else old + 1
- *   cua_atomic_fetch_dec_T(p, v)                            unsigned only: v where old is 0 or > v, else old - 1
- *   cua_atomic_{add,sub,min,max}_T(p, v)                    without a result, which a GPU does faster
- *   cua_atomic_{and,or,xor}_T(p, v)                         integers only, without a result
- *   cua_atomic_{inc,dec}_T(p, v)                            unsigned only, without a result
- *   cua_atomic_fetch_add_cas_{f32,f64}(p, v)                the same as fetch_add, by compare-and-swap
+ *   cua_atomic_fetch_div_T(p, v)                         floats only
+ *   cua_atomic_fetch_{and,or,xor,nand}_T(p, v)           integers only
+ *   cua_atomic_fetch_inc_T(p, v)                         unsigned only: 0 if old >= v, else old + 1
+ *   cua_atomic_fetch_dec_T(p, v)                         unsigned only: v if old is 0 or old > v,
+ *                                                        else old - 1
+ *   cua_atomic_{add,sub,min,max}_T(p, v)                 without a result: faster on a GPU
+ *   cua_atomic_{and,or,xor}_T(p, v)                      integers only, without a result
+ *   cua_atomic_{inc,dec}_T(p, v)                         unsigned only, without a result
+ *   cua_atomic_fetch_add_cas_{f32,f64}(p, v)             the same as fetch_add, by compare-and-swap
  *
- * The family has more headers: atomic_narrow.h for uint8_t, int8_t, uint16_t and int16_t, atomic_half.h for
- * 16-bit floats, atomic_b128.h for 128 bits, atomic_complex.h for complex numbers, and atomic_warp.h, for
- * operations combined in a warp or block first. Use the last where many lanes meet on one address.
+ * Further headers of the family: atomic_narrow.h for uint8_t, int8_t, uint16_t and int16_t,
+ * atomic_half.h for 16-bit floats, atomic_b128.h for 128 bits, atomic_complex.h for complex
+ * numbers, and atomic_warp.h for operations aggregated in a warp or block. Use atomic_warp.h if
+ * many lanes use the same address.
  *
- * These are relaxed and of device scope, like CUDA's atomicAdd. Each has a second form that takes both,
- * cua_atomic_fetch_add_explicit_u32(p, v, order, scope), and so on, and a third that also says in which
- * state space the object lies, cua_atomic_fetch_add_in_u32(p, v, order, scope, space). CUA_SPACE_GENERIC, which
- * the others are for, is always right. Where a kernel knows that the object is in global memory,
- * CUA_SPACE_GLOBAL saves the GPU a test of the address, and CUA_SPACE_SHARED likewise; a wrong one is
- * undefined. The host ignores it. CUA_ATOMIC_PATH below tells what an operation is made of.
+ * These functions are relaxed and of device scope, like CUDA's atomicAdd. A second form takes order
+ * and scope: cua_atomic_fetch_add_explicit_u32(p, v, order, scope). A third form also takes the
+ * object's state space: cua_atomic_fetch_add_in_u32(p, v, order, scope, space). The first two forms
+ * use CUA_SPACE_GENERIC, which is always correct. If a kernel knows that the object is in global or
+ * in shared memory, CUA_SPACE_GLOBAL or CUA_SPACE_SHARED saves the GPU a test of the address. A
+ * wrong space is undefined behaviour. The host ignores the space. CUA_ATOMIC_PATH below says how an
+ * operation is implemented.
  *
- * An object is a plain variable, aligned to its size, in global or shared memory or on the host; it is
- * initialized by a plain assignment before it is shared.
+ * An object is a plain variable, aligned to its size, in global or shared memory or on the host. A
+ * plain assignment initializes it before it is shared.
  *
- * Synchronization: X means that the caller must order the two, - that they may run at the same time.
+ * Synchronization: X: the caller must order the two; -: they may run at the same time.
  *
  *                            plain access  cua_atomic_*
- *     plain read                  -             X       (- where every one of them is a load)
+ *     plain read                  -             X       (-: if all of the atomics are loads)
  *     plain write                 X             X
  *     cua_atomic_*                X             -
  *
- * Scope: the device, or the one that is given. Operations on one object at the same time must all name
- *   a scope that includes all the threads at work on it.
- * Memory order: relaxed, or the one that is given, with the meaning of C11. A load takes CUA_RELAXED,
- *   CUA_ACQUIRE or CUA_SEQ_CST, a store CUA_RELAXED, CUA_RELEASE or CUA_SEQ_CST, the others any. A
- *   compare_exchange that fails is a load: it keeps the acquire of its order, and releases nothing.
- *   A form without a result is the fetch form where its order includes acquire.
- * Progress: wait-free where the machine has the instruction; a loop over compare-and-swap is lock-free,
- *   and any lane of a diverged warp may run it. A GPU has load, store, exchange, compare_exchange; add,
- *   sub; and for integers min, max, and, or, xor, and inc and dec of u32.
- *   All mul, div and nand, min and max of floats, and inc and dec of u64, are loops.
- * Argument: the last compare-and-swap of a loop succeeds on the very bits that the new value was made
- *   from, so nothing came between, and it has the order that was asked for. Bits are compared, because
- *   a NaN would never equal itself. A loop ends without a store when the new bits are the old ones
- *   and the order is relaxed or acquire: then the last read, itself of that order, is the operation. With
- *   any other order the store is made, so that what it releases can be acquired from this object.
+ * Scope: the device, or the given scope. Concurrent operations on an object must all name a scope
+ *   that includes all threads that use the object.
+ * Memory order: relaxed, or the given order, with the meaning of C11. A load takes CUA_RELAXED,
+ *   CUA_ACQUIRE or CUA_SEQ_CST, and a store CUA_RELAXED, CUA_RELEASE or CUA_SEQ_CST. All other
+ *   operations take any order. A failed compare_exchange is a load: it keeps the acquire of its
+ *   order, and releases nothing. If its order includes acquire, a form without a result runs as the
+ *   fetch form.
+ * Progress: wait-free if the machine has the instruction. A compare-and-swap loop is lock-free, and
+ *   any lane of a diverged warp may run it. A GPU has instructions for load, store, exchange,
+ *   compare_exchange, add and sub. For integers, it also has min, max, and, or and xor, and for u32
+ *   inc and dec. All mul, div and nand, min and max of floats, and inc and dec of u64 are loops.
+ * Argument: the last compare-and-swap of a loop succeeds only on the bits that the new value was
+ *   computed from, so no other operation came between. It has the requested order. It compares
+ *   bits, because a NaN never equals itself. A loop ends without a store if the new bits equal the
+ *   old bits and the order is relaxed or acquire. Then the last read, which has that order, is the
+ *   operation. With any other order the loop stores, so that other threads can acquire from this
+ *   object.
  *
- * Values:
- *   Integers wrap around, signed ones too.
- *   add, sub, mul and div of floats round once, to nearest even. On a GPU the native add_f32 and sub_f32 in
- *   global memory take subnormal operands and results as zeros of their sign; in shared memory, on the
- *   host, and in fetch_add_cas, mul and div nothing is flushed. The sign and payload of a NaN result
- *   are the machine's.
- *   min and max of floats: a NaN operand is ignored, and a NaN in memory gives way to any number; where
- *   both are NaN the memory stays as it is. -0 is less than +0. Subnormals count.
+ * Values: Integers wrap around, signed integers too. add, sub, mul and div of floats round once, to
+ *   nearest even. On a GPU the native add_f32 and sub_f32 in global memory flush subnormal operands
+ *   and results to zeros of their sign. In shared memory, on the host, and in fetch_add_cas, mul
+ *   and div nothing is flushed. The sign and payload of a NaN result depend on the machine. min and
+ *   max of floats: a NaN operand is ignored, and any number replaces a NaN in memory. If both are
+ *   NaN, the memory is unchanged. -0 is less than +0. Subnormals are not flushed.
  */
 #ifndef CUATOMIC_ATOMIC_H
 #define CUATOMIC_ATOMIC_H
@@ -100,11 +104,12 @@ CUA_FORCE double cua__negative_f64(double v)
 /* ---- paths ---- */
 
 /*
- * CUA_ATOMIC_PATH(operation, suffix), a constant of type enum cua_atomic_path: what cua_atomic_<operation>_<suffix>
- * is made of in the code at hand, CUA_ATOMIC_PATH(fetch_add, f32). The operation has a result, as its form without
- * one is not made of anything slower; a suffix that has no such operation does not compile. It is set
- * by the macros that define the operation, and by those of the port below them. In a .cu file the host's
- * pass and the GPU's have each their own, so use it inside of functions.
+ * CUA_ATOMIC_PATH(operation, suffix) is a constant of type enum cua_atomic_path. It says how
+ * cua_atomic_<operation>_<suffix> is implemented in the current compilation pass, as in
+ * CUA_ATOMIC_PATH(fetch_add, f32). The operation is the form with a result; the form without a
+ * result is never slower. If the suffix has no such operation, the macro does not compile. The
+ * macros that define the operation, or the port's macros below them, set the constant. In a .cu
+ * file the host's pass and the GPU's passes differ, so use it inside functions.
  */
 #define CUA_ATOMIC_PATH(operation, suffix)                                                         \
 	((enum cua_atomic_path)cua__path_cua_atomic_##operation##_##suffix)
@@ -126,16 +131,18 @@ CUA_FORCE double cua__negative_f64(double v)
  *   T name_explicit(T *p, T operand, enum cua_order order, enum cua_scope scope)
  *   T name_in(T *p, T operand, enum cua_order order, enum cua_scope scope, enum cua_space space)
  *
- * where suffix is u32, i32, u64, i64, f32 or f64 and T its type. All three set *p to the value of the expression
- * in one indivisible step and return what *p was. The expression is written in `old`, what *p holds, and
- * `operand`; it may be computed several times for one call, so it must have no side effects, and what
- * it calls must be compiled for the GPU too where the function is used there (CUA_FN).
+ * where suffix is u32, i32, u64, i64, f32 or f64 and T its type. All three set *p to the value of
+ * the expression in a single indivisible step and return the old value. The expression uses `old`,
+ * the value of *p, and `operand`. A call may evaluate it several times, so it must have no side
+ * effects. If the function is used on a GPU, the functions in the expression must be compiled for
+ * it too (CUA_FN).
  *
  *   CUA_DEFINE_ATOMIC(wrap_inc, u32, old >= operand ? 0 : old + 1)
  *
- * CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression) is the same for a type of exactly 32 or 64 bits, with
- * atomic_b128.h of 128, that is aligned to its size, such as a struct; the expression, mostly a call, has
- * that type. For wider types there is CUA_DEFINE_ATOMIC_STRIPED of stripe.h.
+ * CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression) is the same for a type, such as a struct,
+ * of exactly 32 or 64 bits that is aligned to its size. With atomic_b128.h, the type may also have
+ * 128 bits. The expression, usually a call, has that type. For wider types, use
+ * CUA_DEFINE_ATOMIC_STRIPED of stripe.h.
  */
 #define CUA_DEFINE_ATOMIC(name, suffix, expression)                                                \
 	CUA__DEFINE_LOOP_OF(name, name##_explicit, CUA__TYPE_##suffix, CUA__BITS_##suffix,         \
@@ -189,7 +196,7 @@ CUA_FORCE double cua__negative_f64(double v)
 		return name_explicit(p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE);                   \
 	}
 
-/* The loop under its public name, with the space; T is the type. */
+/* The loop's public form with a state space. */
 #define CUA__DEFINE_LOOP_IN(name, name_in, T)                                                      \
 	CUA_FORCE T name_in(T *p, T operand, enum cua_order order, enum cua_scope scope,           \
 			    enum cua_space space)                                                  \
@@ -291,9 +298,12 @@ CUA__DEFINE_ATOMIC_ACCESS(i64, int64_t, 64)
 CUA__DEFINE_ATOMIC_ACCESS(f32, float, 32)
 CUA__DEFINE_ATOMIC_ACCESS(f64, double, 64)
 
-/* ---- what the port has: with a result, and without ---- */
+/* ---- operations that the port has, with and without a result ---- */
 
-/* Converts the operand for the port's function, and its result back; no value is lost in between. */
+/*
+ * operand: v converted for the port's function. The result is converted back to T. Neither
+ * conversion loses a value.
+ */
 #define CUA__DEFINE_ATOMIC_FETCH(op, s, T, port, P, operand)                                       \
 	CUA__PATH_OF(cua_atomic_fetch_##op##_##s, cua__port_path_fetch_##port)                     \
 	CUA_FORCE T cua_atomic_fetch_##op##_in_##s(T *p, T v, enum cua_order order,                \
@@ -304,7 +314,7 @@ CUA__DEFINE_ATOMIC_ACCESS(f64, double, 64)
 	CUA_FORCE void cua_atomic_##op##_in_##s(T *p, T v, enum cua_order order,                   \
 						enum cua_scope scope, enum cua_space space)        \
 	{                                                                                          \
-		/* a reduction without result cannot acquire */                                    \
+		/* PTX's red, which has no result, cannot acquire */                               \
 		if (order == CUA_RELAXED || order == CUA_RELEASE)                                  \
 			cua_port_##port((P *)p, operand, order, scope, space);                     \
 		else                                                                               \
@@ -312,7 +322,9 @@ CUA__DEFINE_ATOMIC_ACCESS(f64, double, 64)
 	}                                                                                          \
 	CUA__DEFINE_ATOMIC_SHORT(op, s, T)
 
-/* The shorter forms of an operation, with a result and without, by those that take the space. */
+/*
+ * The shorter forms of an operation, with and without a result, by the forms that take the space.
+ */
 #define CUA__DEFINE_ATOMIC_SHORT(op, s, T)                                                         \
 	CUA_FORCE T cua_atomic_fetch_##op##_explicit_##s(T *p, T v, enum cua_order order,          \
 							 enum cua_scope scope)                     \
@@ -353,9 +365,9 @@ CUA__DEFINE_ATOMIC_FETCH(add, f64, double, add_f64, double, v)
 CUA__DEFINE_ATOMIC_FETCH(sub, f32, float, add_f32, float, cua__negative_f32(v))
 CUA__DEFINE_ATOMIC_FETCH(sub, f64, double, add_f64, double, cua__negative_f64(v))
 
-/* ---- what it has not, by the macro above ---- */
+/* ---- operations that the port lacks, by compare-and-swap loops ---- */
 
-/* A loop under the two names of this header. */
+/* Defines all forms with a result. */
 #define CUA__DEFINE_ATOMIC_LOOP(op, s, expression)                                                 \
 	CUA__DEFINE_LOOP_OF(cua_atomic_fetch_##op##_##s, cua_atomic_fetch_##op##_explicit_##s,     \
 			    CUA__TYPE_##s, CUA__BITS_##s, expression)                              \
@@ -384,8 +396,8 @@ CUA__DEFINE_ATOMIC_LOOP(add_cas, f32, cua_port_add_rn_f32(old, operand))
 CUA__DEFINE_ATOMIC_LOOP(add_cas, f64, cua_port_add_rn_f64(old, operand))
 
 /*
- * The order of floats as the order of integers, so that no compiler flag that flushes subnormals has a
- * say: -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN.
+ * Ranks floats as integers, so that compiler flags that flush subnormals have no effect:
+ * -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN.
  */
 CUA_FORCE int32_t cua__rank_f32(float v)
 {
@@ -419,7 +431,7 @@ CUA_FORCE int cua__is_nan_f64(double v)
 	return (bits & 0x7fffffffffffffffu) > 0x7ff0000000000000u;
 }
 
-/* Whether v shall replace old. */
+/* Whether v replaces old. */
 #define CUA__DEFINE_WINS(s, T)                                                                     \
 	CUA_FORCE int cua__min_wins_##s(T v, T old)                                                \
 	{                                                                                          \
