@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which way an atomic operation takes on the device of a context. */
+/* cua_atomic_path: how an atomic operation is implemented on the device of a context. */
 #include "config.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ enum cua_status cua_atomic_path(struct cua_context *ctx, enum cua_type type, enu
 				enum cua_atomic_path *path)
 {
 	const struct cua__runtime *runtime;
-	uint8_t cells[CUA__PATH_CELLS];
+	uint8_t entries[CUA__PATH_ENTRIES];
 	struct cua__call call;
 	enum cua_status status;
 	void *scratch;
@@ -26,17 +26,17 @@ enum cua_status cua_atomic_path(struct cua_context *ctx, enum cua_type type, enu
 	cua__call_begin(&call, ctx);
 	status = runtime->may_wait(ctx);
 	if (!status)
-		status = cua__call_scratch(&call, sizeof(cells), &scratch);
+		status = cua__call_scratch(&call, sizeof(entries), &scratch);
 	if (!status)
-		status = runtime->set_bytes(ctx, scratch, 0, sizeof(cells));
+		status = runtime->set_bytes(ctx, scratch, 0, sizeof(entries));
 	if (!status)
 		status = runtime->atomic_paths(ctx, scratch);
 	if (!status)
-		status = runtime->copy(ctx, cells, scratch, sizeof(cells));
+		status = runtime->copy(ctx, entries, scratch, sizeof(entries));
 	if (!status)
 		status = runtime->synchronize(ctx);
 	status = cua__call_end(&call, status);
 	if (!status)
-		*path = (enum cua_atomic_path)cells[(int)type * CUA__PATH_OPS + (int)op];
+		*path = (enum cua_atomic_path)entries[(int)type * CUA__PATH_OPS + (int)op];
 	return status;
 }

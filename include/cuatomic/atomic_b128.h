@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomic operations on 128 bits, in the manner of atomic.h: struct cua_u128, and any struct of 16 bytes.
+ * Atomic operations on 128 bits, in the manner of atomic.h: struct cua_u128, and any struct of 16
+ * bytes.
  *
- * Source: as in atomic.h. Processors and GPUs have a compare-and-swap of 16 bytes for what needs two words
- * at once: a pointer with a count, a key with its value, a complex number.
+ * Source: as in atomic.h. Processors and GPUs have a 16-byte compare-and-swap for updates of two
+ * words at once: a pointer with a count, a key with its value, a complex number.
  *
- * A value is hi * 2^64 + lo; `old` is the value before, which is returned:
+ * A value is hi * 2^64 + lo. The functions return the old value:
  *
  *   cua_atomic_load_u128(p)
  *   cua_atomic_store_u128(p, v)
@@ -16,33 +17,36 @@
  *   cua_atomic_fetch_{inc,dec}_u128(p, v)
  *   cua_atomic_{add,sub,min,max,and,or,xor,inc,dec}_u128(p, v)   without a result, but no faster
  *
- * and each with an explicit form that takes order and scope. With this header CUA_DEFINE_ATOMIC takes the
- * suffix u128, and CUA_DEFINE_ATOMIC_STRUCT a type of 128 bits that is aligned to 16 bytes:
+ * Each function also has an explicit form that takes order and scope. With this header
+ * CUA_DEFINE_ATOMIC accepts the suffix u128, and CUA_DEFINE_ATOMIC_STRUCT accepts a type of 128
+ * bits that is aligned to 16 bytes:
  *
  *   CUA_DEFINE_ATOMIC_STRUCT(best, struct scored, 128, better_of(old, operand))
  *
- * Where: a GPU of sm_90 or newer, compiled by nvcc 12.4 or newer, in global and in shared memory; a host of
- * x86-64 (all but the first processors of 2003) or of 64-bit Arm. There CUA_PORT_HAS_B128 is defined; in a
- * .cu file it speaks of the pass at hand, so ask it inside of a function. For other machines the header
- * compiles, and code that uses a function does not: the error says no_128_bit_atomics_on_this_machine.
- * Use the striped atomics of <cuatomic/stripe.h> there. No operation ever takes a lock or calls libatomic.
+ * Machines: a GPU of sm_90 or newer, compiled by nvcc 12.4 or newer, in global and in shared
+ * memory; a host of x86-64 (except the first processors of 2003) or of 64-bit Arm. These define
+ * CUA_PORT_HAS_B128. In a .cu file the macro describes the current compilation pass, so test it
+ * inside a function. For other machines the header compiles, but code that uses a function fails
+ * with the error no_128_bit_atomics_on_this_machine. Use the striped atomics of <cuatomic/stripe.h>
+ * there. No operation ever takes a lock or calls libatomic.
  *
- * An object is a plain variable, aligned to 16 bytes (cudaMalloc's memory is; malloc's is on the hosts above).
- * On the host its memory must be writable even for a load, which is made by a compare-and-swap of a value
- * with itself. A GPU has a load that only reads.
+ * An object is a plain variable, aligned to 16 bytes, as is memory from cudaMalloc, and from malloc
+ * on the hosts above. On the host its memory must be writable even for a load, because a load is a
+ * compare-and-swap of a value with itself. A GPU's load only reads.
  *
- * Synchronization: that of atomic.h. Operations of other sizes on a part of an object count as plain access.
- *   A GPU and the host must not operate on one object at the same time: no bus between them is known to
- *   carry an atomic of 16 bytes.
+ * Synchronization: that of atomic.h. Operations of other sizes on a part of an object count as
+ *   plain access. A GPU and the host must not operate on an object at the same time: no bus between
+ *   them is known to carry an atomic of 16 bytes.
  * Scope: as in atomic.h.
  * Memory order: as in atomic.h.
- * Progress: on a GPU load, store, exchange and compare_exchange are wait-free instructions; the others are
- *   loops over compare-and-swap, lock-free. On the host store and exchange are such loops too.
- * Argument: that of the loops of atomic.h: the last compare-and-swap is on all 128 bits that the new value
- *   was made from and has the order that was asked for. On the host every one of them is seq_cst. The store
- *   of a host replaces bits that it has just read by a compare-and-swap, so it is never torn.
+ * Progress: on a GPU load, store, exchange and compare_exchange are wait-free instructions. All
+ *   other operations are compare-and-swap loops, lock-free. On the host store and exchange are such
+ *   loops too.
+ * Argument: that of the loops of atomic.h. The last compare-and-swap covers all 128 bits that the
+ *   new value was computed from, and has the requested order. On the host, every compare-and-swap
+ *   is seq_cst. A host store is never torn, because it replaces all bits by a compare-and-swap.
  *
- * Values: unsigned integers that wrap around; inc, dec and nand are those of atomic.h.
+ * Values: unsigned integers that wrap around. inc, dec and nand are as in atomic.h.
  */
 #ifndef CUATOMIC_ATOMIC_B128_H
 #define CUATOMIC_ATOMIC_B128_H

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Atomic operations on complex numbers, struct cua_complex_f32 and struct cua_complex_f64, in the
- * manner of atomic.h, under two contracts with two names.
+ * manner of atomic.h. There are two contracts, by parts and as a whole.
  *
  * Source: as in atomic.h.
  *
- * With T of complex_f32 complex_f64; `old` is the value before, which is returned.
+ * T is complex_f32 or complex_f64. The fetch functions return the old value.
  *
- * By parts: each component is an atomic of its own, so that between the two another thread may
- * come, or see one of them changed and the other not. This suffices for sums that are read when all
- * is done, and is what a GPU does fast. Nothing but the forms by parts, and atomic.h on a
- * component, may run at the same time:
+ * By parts: each component is updated by its own atomic operation. Other threads may update the
+ * object between the two, or see only one component changed. This suffices for sums that are read
+ * after all updates, and is fast on a GPU. Only the forms by parts, and atomic.h on a component,
+ * may run at the same time:
  *
  *   cua_atomic_{add,sub}_parts_T(p, v)                      without a result
  *
- * As a whole: both components change, or are read, in one step.
+ * As a whole: both components change, or are read, in a single step.
  *
  *   cua_atomic_load_T(p)
  *   cua_atomic_store_T(p, v)
@@ -23,8 +23,8 @@
  *   cua_atomic_fetch_{add,sub,mul}_T(p, v)
  *   cua_atomic_{add,sub}_T(p, v)                            without a result, but no faster
  *
- * and each with an explicit form that takes order and scope. CUA_DEFINE_ATOMIC takes these suffixes
- * too. Combined in the warp or in the block first, as in atomic_warp.h:
+ * Each function also has an explicit form that takes order and scope. CUA_DEFINE_ATOMIC accepts
+ * these suffixes. Aggregated forms, as in atomic_warp.h:
  *
  *   cua_atomic_add_parts_warp_T(mask, p, v)
  *   cua_atomic_add_parts_block_T(p, v, scratch)
@@ -33,32 +33,31 @@
  *   cua_atomic_add_block_T(p, v, scratch)
  *
  * An object is a plain variable, aligned to its size, 8 or 16 bytes. complex_f64 as a whole needs
- * the 128-bit instructions; see atomic_b128.h, also for what that means for memory that only may be
- * read. By parts it works everywhere.
+ * the 128-bit instructions; atomic_b128.h lists the machines, and the consequence for read-only
+ * memory. complex_f64 by parts works everywhere.
  *
- * Synchronization: X means that the caller must order the two, - that they may run at the same
- *   time.
+ * Synchronization: X: the caller must order the two; -: they may run at the same time.
  *
  *                            plain access  by parts  as a whole
- *     plain read                  -            X         X       (- where every one of them is a load)
+ *     plain read                  -            X         X   (-: if all of the atomics are loads)
  *     plain write                 X            X         X
  *     by parts                    X            -         X
  *     as a whole                  X            X         -
  *
  * Scope: as in atomic.h.
- * Memory order: as in atomic.h. By parts, each of the two operations has the order that was given;
- *   in a vector instruction, it has it for both.
- * Progress: by parts as the add of atomic.h, twice; a GPU of sm_90 or newer, compiled by nvcc 12.1
- *   or newer, has one instruction for both of complex_f32 in global memory. As a whole: load,
- *   store, exchange and compare_exchange as in atomic.h and atomic_b128.h; the others are loops
- *   over compare-and-swap.
+ * Memory order: as in atomic.h. By parts, each of the two operations has the given order, also if a
+ *   single vector instruction does both.
+ * Progress: by parts, twice the add of atomic.h. A GPU of sm_90 or newer, compiled by nvcc 12.1 or
+ *   newer, has a single instruction for both components of complex_f32 in global memory. As a
+ *   whole: load, store, exchange and compare_exchange as in atomic.h and atomic_b128.h. All other
+ *   operations are compare-and-swap loops.
  * Argument: that of the loops of atomic.h, on 64 or 128 bits. A reader of the whole never sees a
- *   value torn, because only accesses of the whole run at the same time.
+ *   torn value, because only accesses to the whole run at the same time.
  *
- * Values: components are computed with one rounding an operation, to nearest even: (a + bi)(c + di)
- *   is (ac - bd) + (ad + bc)i of rounded products, never contracted, and what C's Annex G says of
- *   infinities is not done. By parts complex_f32 follows add_f32 of atomic.h: a GPU takes
- *   subnormals as zeros in global memory. The loops flush nothing.
+ * Values: each operation on components rounds once, to nearest even. (a + bi)(c + di) is (ac - bd)
+ *   + (ad + bc)i of rounded products, never contracted, without the rules for infinities of C's
+ *   Annex G. By parts, complex_f32 follows add_f32 of atomic.h: in global memory, a GPU flushes
+ *   subnormals to zeros. The loops flush nothing.
  */
 #ifndef CUATOMIC_ATOMIC_COMPLEX_H
 #define CUATOMIC_ATOMIC_COMPLEX_H
@@ -94,7 +93,7 @@
 	CUA_FORCE void cua_atomic_add_parts_explicit_complex_##f(T *p, T v, enum cua_order order,  \
 								 enum cua_scope scope)             \
 	{                                                                                          \
-		/* the instruction for both cannot acquire */                                      \
+		/* the vector instruction cannot acquire */                                        \
 		if ((order == CUA_RELAXED || order == CUA_RELEASE) &&                              \
 		    CUA__ADD_BOTH_##f(p, v, order, scope))                                         \
 			return;                                                                    \
@@ -153,7 +152,7 @@ CUA__DEFINE_COMPLEX_WHOLE(f32, struct cua_complex_f32, 64)
 CUA__DEFINE_COMPLEX_WHOLE(f64, struct cua_complex_f64, 128)
 #endif
 
-/* ---- combined in the warp and in the block, a component after the other ---- */
+/* ---- aggregated in the warp and in the block, a component after the other ---- */
 
 /* quiet: the leader's operation. */
 #define CUA__DEFINE_COMPLEX_QUIET(f, T, name, quiet)                                               \
@@ -186,7 +185,7 @@ CUA__DEFINE_COMPLEX_WHOLE(f64, struct cua_complex_f64, 128)
 	{                                                                                          \
 		v.re = cua__group_add_##f##_block(v.re, s);                                        \
 		v.im = cua__group_add_##f##_block(v.im, s);                                        \
-		/* the reduction of one warp has no barrier */                                     \
+		/* in a block of a single warp, the reduction has no barrier */                    \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 		if (cua_port_thread() == 0)                                                        \

@@ -3,11 +3,11 @@
  * Atomic operations on 16-bit floats: struct cua_f16 (IEEE binary16) and struct cua_bf16 (the upper
  * half of a float), in the manner of atomic.h; and their conversion from and to float.
  *
- * Source: as in atomic.h. That a sum, difference, product or quotient may be computed in a format
- * of 2p + 2 or more bits and then rounded again to p bits is Figueroa's theorem (When is double
- * rounding innocuous?, 1995).
+ * Source: as in atomic.h. Figueroa's theorem (When is double rounding innocuous?, 1995): a sum,
+ * difference, product or quotient may be computed in a format of 2p + 2 or more bits and then
+ * rounded again to p bits.
  *
- * For each type suffix T of f16 bf16; `old` is the value before, which is returned:
+ * The type suffix T is f16 or bf16. The atomic functions return the old value:
  *
  *   float cua_f32_from_T(v)                                 exact
  *   struct cua_T cua_T_from_f32(x)                          rounded to nearest even
@@ -19,8 +19,8 @@
  *   cua_atomic_fetch_{add,sub,mul,div,min,max}_T(p, v)
  *   cua_atomic_{add,sub,min,max}_T(p, v)                    without a result
  *
- * and each with an explicit form that takes order and scope. CUA_DEFINE_ATOMIC takes these suffixes
- * too. Combined in the warp or in the block first, as in atomic_warp.h:
+ * Each atomic function also has an explicit form that takes order and scope. CUA_DEFINE_ATOMIC
+ * accepts these suffixes. Aggregated forms, as in atomic_warp.h:
  *
  *   cua_atomic_fetch_{add,sub,min,max}_warp_T(mask, p, v)
  *   cua_atomic_{add,sub,min,max}_warp_T(mask, p, v)
@@ -29,27 +29,32 @@
  * An object is a plain variable, aligned to 2 bytes. Neighbours in its aligned 32-bit word are as
  * in atomic_narrow.h.
  *
- * Synchronization, scope, memory order: those of atomic_narrow.h; of atomic_warp.h for the combined
- * forms.
- * Progress: that of atomic_narrow.h. A GPU has add and sub of f16, from sm_90 on of bf16 too. All
- *   others are loops over compare-and-swap.
- * Argument: that of the loops of atomic.h. Native and loop give the same values: both round once.
+ * Synchronization, scope, memory order: as in atomic_narrow.h; for the aggregated forms as in
+ * atomic_warp.h.
+ * Progress: as in atomic_narrow.h. A GPU has add and sub of f16 and, from sm_90 on, of bf16. All
+ *   other operations are compare-and-swap loops.
+ * Argument: that of the loops of atomic.h. Native instruction and loop give the same values: both
+ *   round once.
  *
- * Values: add, sub, mul and div round once, to nearest even; nothing is flushed, and what is too
- *   large becomes an infinity. The loops compute in float and round again. This is one rounding in
- *   effect: float has 24 bits, f16 has 11 and bf16 8, and 24 >= 2 * 11 + 2. It holds for subnormal
- *   results too. Sums are then exact in float, and products of f16 always. A product of bf16 has 16
- *   bits, so if float rounds it, it is below half of the least bf16. A quotient of n bits by n bits
- *   that is no midpoint differs from each by more than 2^-(2n + 2) of itself. A NaN becomes a quiet
- *   NaN in each conversion and result; its sign and payload are the machine's. load, store,
- *   exchange and compare_exchange keep all bits. min and max: a NaN operand is ignored, and a NaN
- *   in memory gives way to any number; where both are NaN the memory stays as it is. -0 is less
- *   than +0. Subnormals count.
- *   The combined add and sub: the operands are summed in float, in the order of atomic_warp.h, that
- *   sum is rounded once to T, and added as by add. So it is more exact than one add a lane, but is
- *   infinite where the operands alone are too large. A lane's result of fetch_add_warp is the value
- *   before plus, with one rounding, the sum of the operands of the lanes before, so made and
- *   rounded to T. It is not always what lane after lane would have seen, because rounding is not
+ * Values: add, sub, mul and div round once, to nearest even. Nothing is flushed. A result that is
+ *   too large becomes an infinity. The loops compute in float and round again. The effect is a
+ *   single rounding: float has 24 bits, f16 has 11 and bf16 8, and 24 >= 2 * 11 + 2. The same holds
+ *   for subnormal results. Sums are then exact in float, and products of f16 always. A product of
+ *   bf16 has 16 bits, so if float rounds it, it is below half of the least bf16. A quotient of n
+ *   bits by n bits that is no midpoint differs from each midpoint by more than 2^-(2n + 2) of
+ *   itself.
+ *
+ *   In each conversion and result, a NaN becomes a quiet NaN. Its sign and payload depend on the
+ *   machine. load, store, exchange and compare_exchange keep all bits.
+ *
+ *   min and max: a NaN operand is ignored, and any number replaces a NaN in memory. If both are
+ *   NaN, the memory is unchanged. -0 is less than +0. Subnormals are not flushed.
+ *
+ *   Aggregated add and sub: the operands are summed in float, in the order of atomic_warp.h. The
+ *   sum is rounded once to T, and added as by add. So it is more exact than an add per lane, but
+ *   infinite if the operands alone are too large. A lane's result of fetch_add_warp is the old
+ *   value plus, with one rounding, the sum of the operands of the lower lanes, summed in float and
+ *   rounded to T. It may differ from the result of adding lane by lane, because rounding is not
  *   associative. It is the same in every run for the same old value, mask and addresses.
  */
 #ifndef CUATOMIC_ATOMIC_HALF_H
@@ -64,7 +69,7 @@
 #define CUA__BITS_f16 16
 #define CUA__BITS_bf16 16
 
-/* ---- conversions, on the bits, so that no compiler flag has a say ---- */
+/* ---- conversions, computed on the bits, so that compiler flags have no effect ---- */
 
 CUA_FORCE uint32_t cua__bits_of_f32(float x)
 {
@@ -158,7 +163,7 @@ CUA_FN struct cua_bf16 cua_bf16_from_f32(float x)
 	return v;
 }
 
-/* ---- what is one operation on 16 bits, or a loop over them ---- */
+/* ---- access, and compare-and-swap loops on 16 bits ---- */
 
 CUA__DEFINE_ATOMIC_ACCESS(f16, struct cua_f16, 16)
 CUA__DEFINE_ATOMIC_ACCESS(bf16, struct cua_bf16, 16)
@@ -170,7 +175,7 @@ CUA__DEFINE_ATOMIC_ACCESS(bf16, struct cua_bf16, 16)
 			cua_port_##op##_rn_f32(cua_f32_from_##s(a), cua_f32_from_##s(b)));         \
 	}
 
-/* infinity: its bits; the order of the bits as in atomic.h */
+/* infinity: the bits of +infinity. Values are ranked by their bits, as in atomic.h. */
 #define CUA__DEFINE_HALF_VALUES(s, infinity)                                                       \
 	CUA__DEFINE_HALF_ARITHMETIC(add, s)                                                        \
 	CUA__DEFINE_HALF_ARITHMETIC(sub, s)                                                        \
@@ -205,7 +210,7 @@ CUA__DEFINE_HALF_VALUES(bf16, 0x7f80)
 CUA__DEFINE_HALF_LOOPS(f16)
 CUA__DEFINE_HALF_LOOPS(bf16)
 
-/* ---- add and sub: native, or a loop; and what a leader of many lanes does ---- */
+/* ---- add and sub: native or a loop, and the operation of a leader of many lanes ---- */
 
 #define CUA__DEFINE_HALF_NATIVE(op, s, operand)                                                    \
 	CUA__PATH_OF(cua_atomic_fetch_##op##_##s, cua__port_path_fetch_add_##s)                    \
@@ -222,7 +227,7 @@ CUA__DEFINE_HALF_LOOPS(bf16)
 						enum cua_order order, enum cua_scope scope,        \
 						enum cua_space space)                              \
 	{                                                                                          \
-		/* a reduction without result cannot acquire */                                    \
+		/* PTX's red, which has no result, cannot acquire */                               \
 		if (order == CUA_RELAXED || order == CUA_RELEASE)                                  \
 			cua_port_add_##s(p, (operand).bits, order, scope, space);                  \
 		else                                                                               \
@@ -267,7 +272,7 @@ CUA__DEFINE_HALF_ADD_NATIVE(bf16)
 CUA__DEFINE_HALF_ADD_LOOP(bf16)
 #endif
 
-/* ---- combined in the warp and in the block ---- */
+/* ---- aggregated in the warp and in the block ---- */
 
 CUA__DEFINE_ATOMIC_WARP_LOOP(min, f16, struct cua_f16, 16, CUA__OFTEN_UNCHANGED,
 			     CUA__DEFINE_ATOMIC_WARP_QUIET)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the atomic operations are made of: the paths as the headers define them, and the host call that
- * tells them for a context.
+ * The host call that returns an atomic operation's path for a context: how the headers implement
+ * it, for example by a native instruction or by a compare-and-swap loop.
  *
- * Source: ours. Each path is set by the very macro that defines the operation (CUA_ATOMIC_PATH in atomic.h), or by
- * the port's, so a path cannot say what the code does not do.
+ * Source: ours. The macro that defines an operation (CUA_ATOMIC_PATH in atomic.h), or the port's
+ * macro below it, also sets its path. So a path cannot differ from the code.
  */
 #ifndef CUATOMIC_ATOMIC_PATH_H
 #define CUATOMIC_ATOMIC_PATH_H
@@ -16,11 +16,13 @@ extern "C" {
 #endif
 
 /*
- * The path of an operation on a type on the context's device, in the code of this library for that device: for a
- * kernel of the caller's, CUA_ATOMIC_PATH says it for the architecture that it is compiled for. An operation's
- * form without a result has the same path, or is one instruction too. CUA_PATH_NONE is a result, not an error.
- * CUA_ERROR_NULL: ctx or path is. CUA_ERROR_TYPE, CUA_ERROR_VALUE: no such type, no such operation.
- * CUA_ERROR_CAPTURE: the context's stream is being captured. Waits for the stream of a CUDA context.
+ * Sets *path to the path of an operation on a type, in this library's code for the context's
+ * device. In a kernel of the caller, use CUA_ATOMIC_PATH, which describes the architecture that the
+ * kernel is compiled for. An operation's form without a result has the same path, or is a single
+ * instruction. CUA_PATH_NONE, if the type has no such operation, is a result, not an error. Waits
+ * for the stream of a CUDA context.
+ * Errors: NULL (ctx or path is NULL), TYPE (no such type), VALUE (no such operation), CAPTURE (the
+ * context's stream is being captured), and errors of the device.
  */
 CUA_API enum cua_status cua_atomic_path(struct cua_context *ctx, enum cua_type type,
 					enum cua_atomic_op op, enum cua_atomic_path *path);

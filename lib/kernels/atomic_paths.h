@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of the paths, written by whatever compiler includes it, for the machine of that compilation. */
+/*
+ * The table of atomic paths (cuatomic/atomic_path.h): how the headers implement each operation on
+ * each type, for the machine that the including file is compiled for.
+ */
 #ifndef CUATOMIC_KERNELS_ATOMIC_PATHS_H
 #define CUATOMIC_KERNELS_ATOMIC_PATHS_H
 
@@ -12,11 +15,11 @@
 
 #define CUA__PATH_TYPES 26
 #define CUA__PATH_OPS 17
-#define CUA__PATH_CELLS (CUA__PATH_TYPES * CUA__PATH_OPS)
+#define CUA__PATH_ENTRIES (CUA__PATH_TYPES * CUA__PATH_OPS)
 CUA_STATIC_ASSERT((int)CUA_COMPLEX_F64 < CUA__PATH_TYPES && (int)CUA_OP_DEC < CUA__PATH_OPS,
-		  "the table has a cell for each");
+		  "the table has an entry for each");
 
-/* ENTRY(type, op, form, suffix): what is not listed does not exist. */
+/* Invokes ENTRY(type, op, form, suffix) for every operation that exists. */
 #define CUA__PATHS_ACCESS(ENTRY, type, s)                                                          \
 	ENTRY(type, CUA_OP_LOAD, load, s)                                                          \
 	ENTRY(type, CUA_OP_STORE, store, s)                                                        \
@@ -75,10 +78,13 @@ CUA_STATIC_ASSERT((int)CUA_COMPLEX_F64 < CUA__PATH_TYPES && (int)CUA_OP_DEC < CU
 	CUA__PATHS_128(ENTRY)
 
 #define CUA__PATH_ENTRY(type, op, form, s)                                                         \
-	cells[(type)*CUA__PATH_OPS + (op)] = (uint8_t)CUA_ATOMIC_PATH(form, s);
+	entries[(type)*CUA__PATH_OPS + (op)] = (uint8_t)CUA_ATOMIC_PATH(form, s);
 
-/* Fills a zeroed table of CUA__PATH_CELLS. */
-CUA_FN void cua__paths_fill(uint8_t *cells)
+/*
+ * Fills a table of CUA__PATH_ENTRIES. It must be zeroed: an entry without an operation stays
+ * CUA_PATH_NONE (0).
+ */
+CUA_FN void cua__paths_fill(uint8_t *entries)
 {
 	CUA__PATHS(CUA__PATH_ENTRY)
 }
