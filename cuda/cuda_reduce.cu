@@ -233,14 +233,12 @@ static void cuda_plan(struct cua_context *ctx, struct cua__reduce *r)
 
 static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__reduce *r)
 {
-	if (r->kind >= CUA__TREE_product_b32)
-		return cua__tree_run_moments(ctx, r);
-	if (r->kind >= CUA__TREE_order_b16)
-		return cua__tree_run_orders(ctx, r);
-	if (r->kind >= CUA__TREE_dot_b32)
-		return cua__tree_run_dots(ctx, r);
-	if (r->kind)
-		return cua__tree_run_sums(ctx, r);
+	switch (r->kind) {
+#define RUN_TREE(kind, family)                                                                     \
+	case CUA__TREE_##kind: return cua__tree_run_##family(ctx, r);
+		CUA__TREE_KINDS(RUN_TREE)
+	case CUA__TREE_NONE: break;
+	}
 #define RUN_REDUCTION(name, op_name, type_name, T, A, R, family, element, value, nothing)          \
 	if (r->op == CUA_REDUCE_##op_name && r->type == CUA_##type_name)                           \
 		return cua__launch_early(ctx, reduce_kernel<name>, r->blocks, r->block_size, 0, *r);

@@ -11,16 +11,24 @@
 
 #include "backend/internal.h"
 
-/* The kinds that tree.h defines, X(kind). */
+/*
+ * The kinds that tree.h defines, X(kind, family). A family is a list of kinds there and a file
+ * cuda/cuda_tree_<family>.cu.
+ */
 /* clang-format off */
 #define CUA__TREE_KINDS(X)                                                                         \
-	X(sum_b32) X(sum_b64) X(sum_f16) X(sum_bf16) X(sum_f32) X(sum_f64) X(sum_c32) X(sum_c64)   \
-	X(dot_b32) X(dot_b64) X(dot_f16) X(dot_bf16) X(dot_f32) X(dot_f64) X(dot_c32) X(dot_c64)   \
-	X(norm_f64)                                                                                \
-	X(order_b16) X(order_b32) X(order_b64) X(index_b16) X(index_b32) X(index_b64)              \
-	X(count_b16) X(count_b32) X(count_b64)                                                     \
-	X(product_b32) X(product_b64) X(product_f16) X(product_bf16) X(product_f32) X(product_f64) \
-	X(moments_b32) X(moments_b64) X(moments_f16) X(moments_bf16) X(moments_f32) X(moments_f64)
+	X(sum_b32, sums) X(sum_b64, sums) X(sum_f16, sums) X(sum_bf16, sums) X(sum_f32, sums)      \
+	X(sum_f64, sums) X(sum_c32, sums) X(sum_c64, sums)                                         \
+	X(dot_b32, dots) X(dot_b64, dots) X(dot_f16, dots) X(dot_bf16, dots) X(dot_f32, dots)      \
+	X(dot_f64, dots) X(dot_c32, dots) X(dot_c64, dots)                                         \
+	X(norm_f64, dots)                                                                          \
+	X(order_b16, orders) X(order_b32, orders) X(order_b64, orders)                             \
+	X(index_b16, orders) X(index_b32, orders) X(index_b64, orders)                             \
+	X(count_b16, orders) X(count_b32, orders) X(count_b64, orders)                             \
+	X(product_b32, moments) X(product_b64, moments) X(product_f16, moments)                    \
+	X(product_bf16, moments) X(product_f32, moments) X(product_f64, moments)                   \
+	X(moments_b32, moments) X(moments_b64, moments) X(moments_f16, moments)                    \
+	X(moments_bf16, moments) X(moments_f32, moments) X(moments_f64, moments)
 /* clang-format on */
 
 #ifdef __cplusplus
@@ -29,7 +37,7 @@ extern "C" {
 
 enum cua__tree_kind {
 	CUA__TREE_NONE = 0,
-#define CUA__TREE_KIND(kind) CUA__TREE_##kind,
+#define CUA__TREE_KIND(kind, family) CUA__TREE_##kind,
 	CUA__TREE_KINDS(CUA__TREE_KIND)
 #undef CUA__TREE_KIND
 };
@@ -151,16 +159,19 @@ CUA_FORCE double cua__round_f64(double v)
 	X(max_f64, MAX, F64, double, uint64_t, double, max_u64, cua__key_max_f64(a),               \
 	  cua__value_max_f64(t), cua__from_bits_f64(0xfff0000000000000u))
 
+/* clang-format off */
 #define CUA__REDUCE_LIST(X)                                                                        \
 	CUA__REDUCE_SINGLE(X)                                                                      \
-	X(dot_u32, DOT, U32, uint32_t, uint64_t, uint64_t, sum_u64, (uint64_t)a *b, t, 0)          \
+	X(dot_u32, DOT, U32, uint32_t, uint64_t, uint64_t, sum_u64, (uint64_t)a * b, t, 0)         \
 	X(dot_i32, DOT, I32, int32_t, uint64_t, uint64_t, sum_u64,                                 \
 	  (uint64_t)((int64_t)a * (int64_t)b), t, 0)                                               \
-	X(dot_u64, DOT, U64, uint64_t, uint64_t, uint64_t, sum_u64, a *b, t, 0)                    \
-	X(dot_i64, DOT, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a *(uint64_t)b, t, 0) \
-	X(dot_f32, DOT, F32, float, double, float, sum_f64, (double)a *(double)b,                  \
+	X(dot_u64, DOT, U64, uint64_t, uint64_t, uint64_t, sum_u64, a * b, t, 0)                   \
+	X(dot_i64, DOT, I64, int64_t, uint64_t, uint64_t, sum_u64, (uint64_t)a * (uint64_t)b,      \
+	  t, 0)                                                                                    \
+	X(dot_f32, DOT, F32, float, double, float, sum_f64, (double)a * (double)b,                 \
 	  cua__round_f32(t), 0)                                                                    \
-	X(dot_f64, DOT, F64, double, double, double, sum_f64, a *b, cua__round_f64(t), 0)
+	X(dot_f64, DOT, F64, double, double, double, sum_f64, a * b, cua__round_f64(t), 0)
+/* clang-format on */
 
 #ifdef __cplusplus
 }

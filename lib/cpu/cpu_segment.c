@@ -7,7 +7,8 @@
 #include "config.h"
 
 #include "cpu/float_mode.h"
-#include "backend/segment_backend.h"
+#include "kernels/segment_path.h"
+#include "kernels/tree.h"
 
 /* A thread is started only for at least this many path items. */
 #define GRAIN 32768

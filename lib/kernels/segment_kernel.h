@@ -12,7 +12,7 @@
 #ifndef CUATOMIC_KERNELS_SEGMENT_KERNEL_H
 #define CUATOMIC_KERNELS_SEGMENT_KERNEL_H
 
-#include "backend/segment_backend.h"
+#include "kernels/segment_path.h"
 
 #define CUA__SEGMENT_BLOCK 256u
 #define CUA__SEGMENT_WARPS (CUA__SEGMENT_BLOCK / 32)

@@ -24,7 +24,7 @@
 #ifndef CUATOMIC_KERNELS_SEGMENT_TREE_H
 #define CUATOMIC_KERNELS_SEGMENT_TREE_H
 
-#include "backend/segment_backend.h"
+#include "kernels/segment_path.h"
 #include "kernels/tree_block.h"
 
 /*
