@@ -8,14 +8,14 @@
 #define AT_ONCE 64
 #define MOST_NODES ((uint64_t)1 << 21)
 
-/* ---- a map of one key ---- */
+/* ---- a map of a single key ---- */
 
 static uint64_t cut(uint64_t v, unsigned bytes)
 {
 	return bytes >= 8 ? v : v & (((uint64_t)1 << 8 * bytes) - 1);
 }
 
-/* What a write makes of the value that is there. */
+/* The value after a write to a present key. */
 static uint64_t combine(uint64_t old, uint64_t given, uint32_t op)
 {
 	switch (op) {
@@ -77,8 +77,8 @@ static int may_insert(const struct linear_event *e)
 	return e->op < LINEAR_COMPARE_EXCHANGE;
 }
 
-/* Whether the value that came out is part of what the call has told. */
-static int tells_value(const struct linear_event *e)
+/* Whether `got` is part of the call's result. */
+static int returns_value(const struct linear_event *e)
 {
 	switch (e->op) {
 	case LINEAR_FIND: return e->result == 1;
@@ -89,7 +89,7 @@ static int tells_value(const struct linear_event *e)
 	}
 }
 
-/* Whether the call can have this result now; *state is then what is there after it. */
+/* Whether the call can have its recorded result in *state. If so, updates *state. */
 static int fits(struct linear_state *state, const struct linear_event *e, unsigned value_bytes)
 {
 	struct linear_state after = *state;
@@ -98,14 +98,14 @@ static int fits(struct linear_state *state, const struct linear_event *e, unsign
 	if (e->result == LINEAR_FULL && may_insert(e))
 		return !state->present;
 	linear_apply(&after, &right, value_bytes);
-	if (right.result != e->result || (tells_value(e) && right.got != e->got))
+	if (right.result != e->result || (returns_value(e) && right.got != e->got))
 		return 0;
 	*state = after;
 	return 1;
 }
 
-/* Whether a call with this result changes nothing, whatever is there. */
-static int only_looks(const struct linear_event *e)
+/* Whether a call with this result changes no state. */
+static int is_read_only(const struct linear_event *e)
 {
 	switch (e->op) {
 	case LINEAR_FIND:
@@ -118,41 +118,47 @@ static int only_looks(const struct linear_event *e)
 	}
 }
 
-/* Whether the two differ in their moments alone. */
+/* Whether two calls differ only in their moments. */
 static int same_call(const struct linear_event *a, const struct linear_event *b)
 {
 	return a->op == b->op && a->result == b->result && a->given == b->given &&
 	       (a->op != LINEAR_COMPARE_EXCHANGE || a->expected == b->expected) &&
-	       (!tells_value(a) || a->got == b->got);
+	       (!returns_value(a) || a->got == b->got);
 }
 
 /* ---- the search ---- */
 
-/* A call, and its place among those that are under way at the same time. */
+/*
+ * A call, and its bit in masks of pending calls. Calls pending at the same time have different
+ * bits.
+ */
 struct call {
 	const struct linear_event *event;
-	unsigned place;
+	unsigned bit;
 };
 
 /*
- * The responses before number `next` have passed. Of the calls under way then, those with a bit in `done`
- * have had their moment.
+ * A node of the search: the responses before number `next` have passed. `done` has the bits of the
+ * pending calls that have had their moment.
  */
 struct node {
 	uint64_t done;
 	struct linear_state state;
 	uint32_t next;
-	uint32_t tried; /* of the calls under way, those tried as the following one */
+	uint32_t tried; /* number of pending calls tried as the next call */
 };
 
 struct search {
 	unsigned value_bytes;
 	struct call *calls; /* by response */
 	size_t n;
-	/* under way at response i, by response: calls under_way[first[i]] .. under_way[first[i + 1] - 1] */
-	uint32_t *under_way, *first;
+	/*
+	 * the calls pending at response i, by response: pending[first[i]] .. pending[first[i + 1] -
+	 * 1]
+	 */
+	uint32_t *pending, *first;
 	size_t room;
-	/* where it has been, by hash */
+	/* visited nodes, a hash table */
 	struct node *seen;
 	size_t n_seen, seen_room;
 	struct node *path;
@@ -194,16 +200,18 @@ static void fail(struct linear_report *r, enum linear_verdict verdict, const str
 		 (unsigned)e->lane, e->called, e->returned, why);
 }
 
-/* Lists what is under way at each response, and gives each call a place. Returns whether places are enough.
+/*
+ * Lists the calls pending at each response and assigns each call a bit. Returns 0 if there are too
+ * few bits.
  */
-static int list_under_way(struct search *s, const struct linear_event **events)
+static int list_pending(struct search *s, const struct linear_event **events)
 {
 	uint64_t taken = 0;
 	size_t n_now = 0, called = 0, used = 0;
 
 	for (size_t i = 0; i < s->n; i++) {
 		s->calls[i].event = events[i];
-		s->calls[i].place = AT_ONCE;
+		s->calls[i].bit = AT_ONCE;
 	}
 	qsort(s->calls, s->n, sizeof(*s->calls), by_return);
 	for (size_t i = 0; i < s->n; i++) {
@@ -217,20 +225,22 @@ static int list_under_way(struct search *s, const struct linear_event **events)
 		}
 		if (used + n_now > s->room) {
 			s->room = 2 * (used + n_now);
-			s->under_way = must(realloc(s->under_way, s->room * sizeof(*s->under_way)));
+			s->pending = must(realloc(s->pending, s->room * sizeof(*s->pending)));
 		}
 		s->first[i] = (uint32_t)used;
-		/* by response, so those found first are this one and then the most urgent */
+		/*
+		 * in the order of their responses, so the first is call i, and then the most urgent
+		 */
 		for (size_t j = i, left = n_now; left; j++)
 			if (s->calls[j].event->called < moment) {
-				if (s->calls[j].place == AT_ONCE) {
-					s->calls[j].place = (unsigned)__builtin_ctzll(~taken);
-					taken |= (uint64_t)1 << s->calls[j].place;
+				if (s->calls[j].bit == AT_ONCE) {
+					s->calls[j].bit = (unsigned)__builtin_ctzll(~taken);
+					taken |= (uint64_t)1 << s->calls[j].bit;
 				}
-				s->under_way[used++] = (uint32_t)j;
+				s->pending[used++] = (uint32_t)j;
 				left--;
 			}
-		taken &= ~((uint64_t)1 << s->calls[i].place);
+		taken &= ~((uint64_t)1 << s->calls[i].bit);
 		n_now--;
 	}
 	s->first[s->n] = (uint32_t)used;
@@ -238,34 +248,34 @@ static int list_under_way(struct search *s, const struct linear_event **events)
 }
 
 /*
- * Moves on as far as nothing has to be chosen: past the responses of calls that have had their moment; and a
- * call that only looks, and may do so now, has its moment now, since nothing is lost by that.
+ * Advances as long as there is no choice. It passes the responses of calls that have had their
+ * moment. A read-only call that fits now has its moment now, because this excludes no other order.
  */
 static void settle(const struct search *s, struct node *at)
 {
 	while (at->next < s->n) {
 		for (uint32_t u = s->first[at->next]; u < s->first[at->next + 1]; u++) {
-			const struct call *c = &s->calls[s->under_way[u]];
+			const struct call *c = &s->calls[s->pending[u]];
 
-			if (!(at->done >> c->place & 1) && only_looks(c->event) &&
+			if (!(at->done >> c->bit & 1) && is_read_only(c->event) &&
 			    fits(&at->state, c->event, s->value_bytes))
-				at->done |= (uint64_t)1 << c->place;
+				at->done |= (uint64_t)1 << c->bit;
 		}
-		if (!(at->done >> s->calls[at->next].place & 1))
+		if (!(at->done >> s->calls[at->next].bit & 1))
 			return;
-		at->done &= ~((uint64_t)1 << s->calls[at->next].place);
+		at->done &= ~((uint64_t)1 << s->calls[at->next].bit);
 		at->next++;
 	}
 }
 
-static struct node *seen_place(const struct search *s, const struct node *at)
+static struct node *visited_slot(const struct search *s, const struct node *at)
 {
 	uint64_t h = (at->done ^ at->state.value * 0x9e3779b97f4a7c15u ^
 		      ((uint64_t)at->next << 1 | (uint64_t)at->state.present)) *
 		     0xbf58476d1ce4e5b9u;
 	size_t i = (h ^ h >> 29) & (s->seen_room - 1);
 
-	/* next is stored as one more, so that 0 is an empty place */
+	/* the table stores next + 1, so that 0 marks an empty slot */
 	for (; s->seen[i].next; i = (i + 1) & (s->seen_room - 1))
 		if (s->seen[i].next == at->next + 1 && s->seen[i].done == at->done &&
 		    s->seen[i].state.present == at->state.present &&
@@ -274,15 +284,15 @@ static struct node *seen_place(const struct search *s, const struct node *at)
 	return &s->seen[i];
 }
 
-/* Returns whether the search has been here before; from now on it has. */
-static int been_here(struct search *s, const struct node *at)
+/* Marks a node as visited. Returns whether it was visited already. */
+static int visit(struct search *s, const struct node *at)
 {
-	struct node *place = seen_place(s, at);
+	struct node *slot = visited_slot(s, at);
 
-	if (place->next)
+	if (slot->next)
 		return 1;
-	*place = *at;
-	place->next++;
+	*slot = *at;
+	slot->next++;
 	if (++s->n_seen > s->seen_room / 2) {
 		struct node *old = s->seen;
 		size_t old_room = s->seen_room;
@@ -294,35 +304,35 @@ static int been_here(struct search *s, const struct node *at)
 				struct node moved = old[i];
 
 				moved.next--;
-				*seen_place(s, &moved) = old[i];
+				*visited_slot(s, &moved) = old[i];
 			}
 		free(old);
 	}
 	return 0;
 }
 
-/* The next call that can follow, as a node of its own. Returns 0 when all have been tried. */
+/* Sets *then to the node after the next call that fits. Returns 0 if all calls have been tried. */
 static int follow(const struct search *s, struct node *at, struct node *then)
 {
-	const uint32_t *under_way = s->under_way + s->first[at->next];
+	const uint32_t *pending = s->pending + s->first[at->next];
 	uint32_t n = s->first[at->next + 1] - s->first[at->next];
 
 	while (at->tried < n) {
-		const struct call *c = &s->calls[under_way[at->tried++]];
+		const struct call *c = &s->calls[pending[at->tried++]];
 		int twin = 0;
 
-		if (at->done >> c->place & 1 || only_looks(c->event))
+		if (at->done >> c->bit & 1 || is_read_only(c->event))
 			continue;
-		/* of calls that are all alike the most urgent goes first */
+		/* of equal calls, try only the most urgent */
 		for (uint32_t u = 0; u + 1 < at->tried && !twin; u++) {
-			const struct call *other = &s->calls[under_way[u]];
+			const struct call *other = &s->calls[pending[u]];
 
-			twin = !(at->done >> other->place & 1) && same_call(other->event, c->event);
+			twin = !(at->done >> other->bit & 1) && same_call(other->event, c->event);
 		}
 		*then = *at;
 		then->tried = 0;
 		if (!twin && fits(&then->state, c->event, s->value_bytes)) {
-			then->done |= (uint64_t)1 << c->place;
+			then->done |= (uint64_t)1 << c->bit;
 			return 1;
 		}
 	}
@@ -336,7 +346,7 @@ static void search_key(struct search *s, const struct linear_event **events)
 	uint64_t nodes = 0;
 	struct node *path = s->path;
 
-	if (!list_under_way(s, events))
+	if (!list_pending(s, events))
 		return;
 	memset(s->seen, 0, s->seen_room * sizeof(*s->seen));
 	s->n_seen = 0;
@@ -363,7 +373,7 @@ static void search_key(struct search *s, const struct linear_event **events)
 			continue;
 		}
 		settle(s, &path[depth + 1]);
-		if (!been_here(s, &path[depth + 1]))
+		if (!visit(s, &path[depth + 1]))
 			depth++;
 	}
 }
@@ -391,7 +401,9 @@ struct linear_report linear_check(const struct linear_event *events, size_t n, u
 			;
 		report.verdict = LINEAR_OK;
 		search_key(&s, sorted + i);
-		/* a key that was too much stays so, but the others may be wrong */
+		/*
+		 * keep an earlier key's LINEAR_TOO_MUCH, but go on: another key may be LINEAR_WRONG
+		 */
 		if (report.verdict == LINEAR_OK && before.verdict != LINEAR_OK) {
 			const uint64_t nodes = report.nodes;
 
@@ -403,14 +415,16 @@ struct linear_report linear_check(const struct linear_event *events, size_t n, u
 	free(s.path);
 	free(s.first);
 	free(s.calls);
-	free(s.under_way);
+	free(s.pending);
 	free(sorted);
 	return report;
 }
 
 /* ---- full ---- */
 
-/* A key that may be there from this moment on, or no more; keys are numbered. */
+/*
+ * From this moment on, a key (by number) may be present (by = 1) or is no longer present (by = -1).
+ */
 struct change {
 	uint64_t moment;
 	size_t key;
@@ -424,7 +438,7 @@ static int by_moment(const void *a, const void *b)
 	return x->moment < y->moment ? -1 : x->moment > y->moment;
 }
 
-/* The most keys other than this one that may have been there at one moment of the call. */
+/* The largest number of other keys that may have been present at a moment of the call. */
 static uint64_t most_others(const struct linear_event *e, size_t key, const struct change *changes,
 			    size_t n, int *there)
 {
@@ -453,7 +467,7 @@ struct linear_report linear_check_full(const struct linear_event *events, size_t
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = &events[i];
 	qsort(sorted, n, sizeof(*sorted), by_call);
-	/* a key may be there from the invocation of its insert on, and until the response of its erase */
+	/* a key may be present from the invocation of its insert until the response of its erase */
 	for (size_t i = 0; i < n; i++) {
 		const struct linear_event *e = sorted[i];
 		int inserted = may_insert(e) && e->result == LINEAR_INSERTED;
@@ -482,7 +496,7 @@ struct linear_report linear_check_full(const struct linear_event *events, size_t
 	return report;
 }
 
-/* ---- telling ---- */
+/* ---- printing ---- */
 
 void linear_print(FILE *file, const struct linear_event *events, size_t n, uint64_t key)
 {
@@ -523,7 +537,7 @@ void linear_print(FILE *file, const struct linear_event *events, size_t n, uint6
 		else
 			fprintf(file, ": %s",
 				e->result <= LINEAR_DIFFERS ? results[e->result] : "?");
-		if (tells_value(e))
+		if (returns_value(e))
 			fprintf(file, ", %" PRIu64, e->got);
 		fprintf(file, "\n");
 	}

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a recorded history of calls on a map is linearizable: whether each call can be given one moment
- * between its invocation and its response so that the results are those of a map that
- * takes the calls one by one in the order of these moments.
+ * Checks whether a recorded history of calls on a map is linearizable: each call can be given a
+ * moment between its invocation and its response, such that a map that executes the calls in the
+ * order of these moments gives the same results.
  *
- * A map is linearizable if it is for each key by itself (locality: Herlihy and Wing, 1990), so keys are
- * looked at one by one. The search is depth first and remembers where it has been (Wing and Gong, 1993; Lowe,
- * 2017). It goes from response to response, and decides no more than has to be decided by then.
+ * A map is linearizable if it is linearizable for each key alone (locality: Herlihy and Wing,
+ * 1990), so the checker treats each key separately. The search is depth first and remembers visited
+ * nodes (Wing and Gong, 1993; Lowe, 2017). It goes from response to response, and orders only the
+ * calls that must be ordered by then.
  *
- * The moments are ticks of one counter, no two of them equal. Where the counter is an atomic that is added to
- * with acquire and release, "responded before the other was invoked" is "happens before the other".
+ * The moments are ticks of a counter, and all differ. If the counter is an atomic that is
+ * incremented with acquire and release, "responded before the other was invoked" means "happens
+ * before the other".
  */
 #ifndef CUATOMIC_TESTS_LINEAR_H
 #define CUATOMIC_TESTS_LINEAR_H
@@ -40,7 +42,7 @@ enum linear_op {
 	LINEAR_OPS
 };
 
-/* The numbers of enum cua_hashmap_result; find, contains and erase return 1 or 0. */
+/* The values of enum cua_hashmap_result. find, contains and erase return 1 or 0. */
 enum linear_result {
 	LINEAR_ABSENT = 0,
 	LINEAR_INSERTED = 1,
@@ -49,13 +51,12 @@ enum linear_result {
 	LINEAR_DIFFERS = 4
 };
 
-/* A call. What does not belong to its operation or result is not looked at. */
+/* A call. The checker ignores members that its operation or result does not use. */
 struct linear_event {
 	uint64_t key;
 	uint64_t given;    /* the value or operand */
 	uint64_t expected; /* of a compare_exchange */
-	uint64_t
-		got; /* the value that came out: of find, insert_or_get, exchange, compare_exchange */
+	uint64_t got; /* the value returned by find, insert_or_get, exchange, compare_exchange */
 	uint64_t called, returned;
 	uint32_t op, result;
 	uint32_t lane, unused;
@@ -70,36 +71,37 @@ struct linear_state {
 enum linear_verdict {
 	LINEAR_OK,
 	LINEAR_WRONG,
-	LINEAR_TOO_MUCH /* given up: too many ways to try, or more than 64 calls on a key at once */
+	LINEAR_TOO_MUCH /* gave up: too many nodes, or more than 64 concurrent calls on a key */
 };
 
 struct linear_report {
 	enum linear_verdict verdict;
 	char message[256];
-	uint64_t key;   /* that is wrong */
-	uint64_t nodes; /* how much was tried */
+	uint64_t key;   /* the key with the wrong call */
+	uint64_t nodes; /* number of visited nodes */
 };
 
 /*
- * Does the call on a map that holds `state` for its key, with room for the key: sets result and got, and
- * moves the state on. Values have value_bytes bytes: 4 or 8, or 0 for a set.
+ * Executes the call on a map that holds `state` for its key and has room for the key. Sets result
+ * and got, and updates the state. Values have value_bytes bytes: 4 or 8, or 0 for a set.
  */
 void linear_apply(struct linear_state *state, struct linear_event *event, unsigned value_bytes);
 
 /*
- * Checks n calls, in any order, on a map that was empty before them. LINEAR_FULL is right here wherever the
- * key was absent: linear_check_full looks at the rest.
+ * Checks n calls, given in any order, on a map that was empty before them. This check accepts
+ * LINEAR_FULL whenever the key was absent; linear_check_full checks the number of other keys.
  */
 struct linear_report linear_check(const struct linear_event *events, size_t n,
 				  unsigned value_bytes);
 
 /*
- * Whether each call that found the map full may have: at one moment of the call `slots` other keys may have
- * been there, each from an invocation of an insert until the response of an erase. Necessary, not sufficient.
+ * Checks each call that returned LINEAR_FULL: at some moment of the call, at least `slots` other
+ * keys may have been present. A key may be present from the invocation of its insert until the
+ * response of its erase. The condition is necessary, not sufficient.
  */
 struct linear_report linear_check_full(const struct linear_event *events, size_t n, uint64_t slots);
 
-/* The calls on one key in the order of their invocation. */
+/* Prints the calls on a key in the order of their invocation. */
 void linear_print(FILE *file, const struct linear_event *events, size_t n, uint64_t key);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls on a hash map that are recorded for linear.h, the same in host threads, in kernels and under the SIMT
- * checker. LINEAR_TICK(clock), defined before this is included, is the next tick.
+ * Makes calls on a hash map and records them for linear.h, in host threads, in kernels and under
+ * the SIMT checker. Define LINEAR_TICK(clock), the next tick, before including this header.
  */
 #ifndef CUATOMIC_TESTS_LINEAR_CALLS_H
 #define CUATOMIC_TESTS_LINEAR_CALLS_H
@@ -19,7 +19,7 @@ CUA_STATIC_ASSERT((int)LINEAR_INSERTED == (int)CUA_HASHMAP_INSERTED &&
 CUA_STATIC_ASSERT((int)LINEAR_XOR - (int)LINEAR_ADD == (int)CUA_UPDATE_XOR - (int)CUA_UPDATE_ADD,
 		  "updates come in the same order");
 
-/* The updates by a number that says which. */
+/* The updates, through the function that takes an enum cua_update. */
 CUA__RARE int linear_update(const struct cua_hashmap_view *view, const struct linear_event *e)
 {
 	return cua_hashmap_update(view, e->key, e->given,
@@ -39,7 +39,7 @@ CUA__RARE int linear_untyped(const struct cua_hashmap_view *view, struct linear_
 	}
 }
 
-/* Those that they do not have. */
+/* Operations that the 64-bit functions do not have. */
 CUA_FN int linear_needs_type(enum linear_op op)
 {
 	return op == LINEAR_INSERT_OR_GET || op == LINEAR_EXCHANGE || op == LINEAR_COMPARE_EXCHANGE;
@@ -84,7 +84,7 @@ LINEAR__DEFINE(linear_map_4_4, uint32_t, uint32_t)
 LINEAR__DEFINE(linear_map_8_8, uint64_t, uint64_t)
 #undef LINEAR__DEFINE
 
-/* Of two sizes: what there is without types goes without, for compilers take long enough. */
+/* The two mixed sizes use the 64-bit functions if they exist, to save compile time. */
 #define LINEAR__DEFINE(name, K, V)                                                                 \
 	CUA_DEFINE_HASHMAP(name, K, V)                                                             \
 	CUA__RARE int name##_run(const struct cua_hashmap_view *view, struct linear_event *e)      \
@@ -141,7 +141,7 @@ LINEAR__DEFINE_TILE(linear_map_4_4, uint32_t, uint32_t)
 LINEAR__DEFINE_TILE(linear_map_8_8, uint64_t, uint64_t)
 #undef LINEAR__DEFINE_TILE
 
-/* Nothing here calls itself, for then a compiler could not tell how much stack a kernel needs. */
+/* No recursion: otherwise a compiler could not compute the stack size of a kernel. */
 CUA__RARE int linear_typed(const struct cua_hashmap_view *view, struct linear_event *e)
 {
 	if (view->key_size == 4)
@@ -150,10 +150,10 @@ CUA__RARE int linear_typed(const struct cua_hashmap_view *view, struct linear_ev
 	return view->value_size == 4 ? linear_map_8_4_run(view, e) : linear_map_8_8_run(view, e);
 }
 
-/* An expected value that stands for the last value that the lane has seen. */
+/* As `expected`, stands for the last value that the lane has seen. */
 #define LINEAR_LAST (~(uint64_t)0 - 9)
 
-/* Makes the calls that the events name in turn, and completes the events. */
+/* Makes the calls of the events in turn, and records their results and moments. */
 CUA_FN void linear_run(const struct cua_hashmap_view *view, uint64_t *clock, int typed,
 		       struct linear_event *events, unsigned n)
 {
@@ -178,8 +178,8 @@ CUA_FN void linear_run(const struct cua_hashmap_view *view, uint64_t *clock, int
 }
 
 /*
- * The same by tiles, in a map whose keys and values have the same size: the lanes of a warp in mask make their i-th
- * calls together, of `most` calls, for it is the largest of their n.
+ * The same by tiles, in a map whose keys and values have the same size: the lanes of a warp in mask
+ * make their i-th calls together, of `most` calls, for it is the largest of their n.
  */
 CUA_FN void linear_run_tile(const struct cua_hashmap_view *view, uint64_t *clock, uint32_t mask,
 			    struct linear_event *events, unsigned n, unsigned most)
@@ -208,12 +208,12 @@ CUA_FN void linear_run_tile(const struct cua_hashmap_view *view, uint64_t *clock
 	}
 }
 
-/* ---- what to call ---- */
+/* ---- choice of calls ---- */
 
 enum linear_mix {
 	LINEAR_MIX_ALL,   /* anything */
-	LINEAR_MIX_CHURN, /* keys come and go under those that look them up */
-	LINEAR_MIX_WATCH, /* even lanes erase and insert again, odd ones look */
+	LINEAR_MIX_CHURN, /* keys are erased and inserted during lookups */
+	LINEAR_MIX_WATCH, /* even lanes erase and insert again, odd lanes look up */
 	LINEAR_MIX_SUMS,  /* updates in place, rarely an erase */
 	LINEAR_MIXES
 };
@@ -226,7 +226,10 @@ CUA__HOST_FN uint64_t linear_take(uint64_t *random, uint64_t n)
 	return taken;
 }
 
-/* Different keys as a map of this key size holds them; about half of them are likely special to some map. */
+/*
+ * Chooses n different keys of a size. About half of them are near 0 or the maximum, and may be
+ * special to a layout.
+ */
 CUA__HOST_FN void linear_choose_keys(uint64_t seed, unsigned key_bytes, uint64_t *keys, unsigned n)
 {
 	uint64_t counter = 0;
@@ -247,13 +250,13 @@ CUA__HOST_FN void linear_choose_keys(uint64_t seed, unsigned key_bytes, uint64_t
 	}
 }
 
-/* Keys that stay in the map while others come and go. */
+/* Keys that stay in the map during the calls. */
 CUA__HOST_FN uint64_t linear_fill_key(uint64_t i)
 {
 	return 0x5000000 + i;
 }
 
-/* Names n random calls of a lane on some of the keys. */
+/* Plans n random calls of a lane on the keys. */
 CUA__HOST_FN void linear_plan(struct linear_event *events, unsigned n, uint64_t seed,
 			      enum linear_mix mix, const uint64_t *keys, unsigned n_keys,
 			      uint32_t lane)
@@ -304,7 +307,7 @@ CUA__HOST_FN void linear_plan(struct linear_event *events, unsigned n, uint64_t 
 					: LINEAR_FIND;
 		}
 		e->op = op;
-		/* mostly a value that nobody else has, sometimes one that may be special */
+		/* usually a unique value, sometimes a value that may be special */
 		switch (linear_take(&random, 16)) {
 		case 0: value = 0; break;
 		case 1: value = ~(uint64_t)0; break;
@@ -319,22 +322,26 @@ CUA__HOST_FN void linear_plan(struct linear_event *events, unsigned n, uint64_t 
 /* ---- keys that their owners erase and insert again, each time as the next generation ---- */
 
 /*
- * What the owner of a key is about: 4 g - 3 inserts generation g, 4 g - 2 it is there, 4 g - 1 erases it, 4 g
- * it is gone. Moved and read by read-modify-writes, so that a look is before the owner's next step or after
- * it.
+ * The stamp of a key shows its owner's step. 4 g - 3: it inserts generation g. 4 g - 2: generation
+ * g is present. 4 g - 1: it erases generation g. 4 g: generation g is absent. The stamp is read and
+ * incremented by read-modify-writes, so a lookup is ordered either before or after the owner's next
+ * step.
  */
 CUA_FN uint32_t linear_stamp(uint32_t *stamp, uint32_t add)
 {
 	return cua_port_fetch_add_u32(stamp, add, CUA_ACQ_REL, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
-/* Keys below 2^16 and as many generations. */
+/* The value of a generation. Keys and generations are below 2^16. */
 CUA_FN uint64_t linear_generation(uint64_t key, uint32_t generation)
 {
 	return key << 16 | generation;
 }
 
-/* The next generation of a key comes and goes. Returns how much of it was wrong. */
+/*
+ * The owner inserts the next generation of a key, and erases it. Returns the number of wrong
+ * results.
+ */
 CUA_FN unsigned linear_live(const struct cua_hashmap_view *view, uint64_t key, uint32_t generation,
 			    uint32_t *stamp)
 {
@@ -356,8 +363,10 @@ CUA_FN unsigned linear_live(const struct cua_hashmap_view *view, uint64_t key, u
 	return wrong;
 }
 
-/* A look at somebody's key; *generation is the last one that this lane has seen of it. Returns whether it is
- * wrong. */
+/*
+ * Looks up another lane's key. *generation is the last generation of it that this lane has seen.
+ * Returns whether the result is wrong.
+ */
 CUA_FN unsigned linear_look(const struct cua_hashmap_view *view, uint64_t key, uint32_t *stamp,
 			    uint32_t *generation)
 {
