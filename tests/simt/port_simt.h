@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The port layer of the SIMT checker; see simt.h. Compile with -DCUA_PORT_HEADER='"simt/port_simt.h"'. */
+/*
+ * The port layer of the SIMT checker; see simt.h. Compile with
+ * -DCUA_PORT_HEADER='"simt/port_simt.h"'.
+ */
 #ifndef CUATOMIC_TESTS_PORT_SIMT_H
 #define CUATOMIC_TESTS_PORT_SIMT_H
 
@@ -41,7 +44,7 @@ CUA_FN void cua_port_pause_lane(uint32_t ns)
 	cua_port_pause(ns);
 }
 
-/* Time is counted in pauses, so that a timeout comes at the same point in every replay. */
+/* The clock advances with pauses only, so a timeout occurs at the same step in every replay. */
 uint64_t simt_clock(void);
 CUA_FN uint64_t cua_port_clock_ns(void)
 {
@@ -85,7 +88,7 @@ typedef cua__uint128 __attribute__((may_alias)) simt__bits128;
 			*(simt__bits##bits *)p = desired;                                          \
 		return old;                                                                        \
 	}
-/* Like simt_atomic, but a load where the bits at p are not those expected. */
+/* Like simt_atomic with SIMT_RMW, but a load if the bits at p differ from *expected. */
 void simt_cas(const void *p, size_t bytes, const void *expected, int order, int scope);
 SIMT__DEFINE_ACCESS(32)
 SIMT__DEFINE_ACCESS(64)
@@ -140,7 +143,7 @@ CUA_FN uint32_t cua_port_lane(void)
 	return simt_lane_in_block() % SIMT_WARP_LANES;
 }
 
-/* inlined everywhere, for calls are told apart by where they are */
+/* Always inlined, because the return address identifies the call. */
 CUA_FORCE uint32_t cua_port_active_mask(void)
 {
 	return simt_active_mask();
@@ -151,7 +154,7 @@ CUA_FN uint32_t cua_port_ballot(uint32_t mask, int predicate)
 	uint64_t values[SIMT_WARP_LANES];
 	uint32_t votes = 0;
 
-	simt_warp_meet("ballot", mask, predicate != 0, values, 0);
+	simt_warp_converge("ballot", mask, predicate != 0, values, 0);
 	for (unsigned i = 0; i < SIMT_WARP_LANES; i++)
 		if (mask >> i & 1 && values[i])
 			votes |= (uint32_t)1 << i;
@@ -163,7 +166,7 @@ CUA_FN uint32_t cua_port_match_any_u64(uint32_t mask, uint64_t v)
 	uint64_t values[SIMT_WARP_LANES];
 	uint32_t equal = 0;
 
-	simt_warp_meet("match", mask, v, values, 0);
+	simt_warp_converge("match", mask, v, values, 0);
 	for (unsigned i = 0; i < SIMT_WARP_LANES; i++)
 		if (mask >> i & 1 && values[i] == v)
 			equal |= (uint32_t)1 << i;
@@ -179,7 +182,7 @@ CUA_FN uint64_t cua_port_shuffle_u64(uint32_t mask, uint64_t v, uint32_t lane)
 {
 	uint64_t values[SIMT_WARP_LANES];
 
-	simt_warp_meet("shuffle", mask, v, values, 0);
+	simt_warp_converge("shuffle", mask, v, values, 0);
 	lane %= SIMT_WARP_LANES;
 	/* on a GPU the value of a lane outside the mask is undefined */
 	return mask >> lane & 1 ? values[lane] : 0xdeadbeefdeadbeefu;
@@ -194,7 +197,7 @@ CUA_FN void cua_port_sync_warp(uint32_t mask)
 {
 	uint64_t values[SIMT_WARP_LANES];
 
-	simt_warp_meet("sync", mask, 0, values, 1);
+	simt_warp_converge("sync", mask, 0, values, 1);
 }
 
 CUA_FN uint32_t cua_port_thread(void)
@@ -224,12 +227,12 @@ CUA_FN uint64_t cua_port_grid_id(void)
 
 CUA_FN void cua_port_sync_block(void)
 {
-	(void)simt_block_meet("sync", 0);
+	(void)simt_block_converge("sync", 0);
 }
 
 CUA_FN int cua_port_sync_block_or(int predicate)
 {
-	return simt_block_meet("or", predicate);
+	return simt_block_converge("or", predicate);
 }
 
 CUA_FN int cua_port_is_global(const void *p)
@@ -238,7 +241,7 @@ CUA_FN int cua_port_is_global(const void *p)
 	return 1;
 }
 
-/* Blocks have their shared memory at addresses of their own here. */
+/* Here, the shared memories of different blocks have different addresses. */
 CUA_FN int cua_port_is_shared(const void *p)
 {
 	(void)p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#undef _FORTIFY_SOURCE /* longjmp between stacks is what a coroutine is */
+#undef _FORTIFY_SOURCE /* coroutines longjmp between stacks */
 #define _GNU_SOURCE
 #include "simt.h"
 
@@ -12,7 +12,7 @@
 
 #define STACK_BYTES ((size_t)64 << 10)
 #define SHARED_BYTES ((size_t)16 << 10)
-#define CELLS ((size_t)1 << 15)
+#define SHADOWS ((size_t)1 << 15)
 #define DEFAULT_MAX_STEPS 1000000u
 #define MAX_CHOICES 100000u
 
@@ -25,33 +25,35 @@ enum state { READY, PAUSED, AT_WARP, AT_BLOCK, DONE };
 struct lane {
 	enum state state;
 	unsigned block, in_block;
-	uint64_t waits_for; /* exploring: lanes that must take a step before this pause ends */
+	uint64_t waits_for; /* exploring: lanes to take a step before the pause ends */
 	ucontext_t start;
 	jmp_buf at;
 	int started;
-	/* a warp operation it waits in */
+	/* the warp operation that the lane waits in */
 	const char *what;
 	uint32_t mask;
 	uint64_t value;
 	uint64_t got[SIMT_WARP_LANES];
 	int orders_memory;
-	const void *meets_at; /* where it may go on together with others, NULL: nowhere */
-	/* clocks, each of n_lanes numbers */
+	const void *converges_at; /* the simt_active_mask call that the lane waits in, or NULL */
+	/* vector clocks, with a number for each lane */
 	uint32_t *now;
-	uint32_t *released; /* at its last release fence */
+	uint32_t *released; /* clock at its last release fence */
 	int released_scope; /* -1: none */
 	uint32_t *pending
-		[2]; /* read by relaxed loads of block, device scope; an acquire fence takes it */
+		[2]; /* read by relaxed loads of block, device scope; an acquire fence joins it */
 };
 
-/* What is known of four bytes of memory. */
-struct cell {
+/* The shadow state of four bytes of memory. */
+struct shadow {
 	uintptr_t address; /* of the bytes / 4; 0: unused */
 	uint32_t *plain_read, *plain_write, *atomic_read, *atomic_write;
 	unsigned char *atomic_scope;
-	/* what an acquire here gets: released at device scope, and at block scope by `block` */
+	/*
+	 * the clocks that an acquire joins: released at device scope, and at block scope by `block`
+	 */
 	uint32_t *device, *in_block;
-	int device_block; /* the one block it all came from, -1 none, -2 several */
+	int device_block; /* the block of all releases in `device`, -1 none, -2 several */
 	int block;        /* -1 none */
 };
 
@@ -65,16 +67,16 @@ static struct {
 	unsigned current;
 	uint64_t steps, clock;
 	struct simt_report report;
-	struct cell *cells;
-	size_t used[CELLS];
+	struct shadow *shadows;
+	size_t used[SHADOWS];
 	size_t n_used;
 	uint32_t *clocks; /* arena of all vectors of a run */
 	size_t clocks_used, clocks_room;
-	/* random */
+	/* random schedules */
 	uint64_t random;
 	enum simt_policy policy;
 	unsigned victim;
-	/* exhaustive */
+	/* exhaustive exploration */
 	int exploring;
 	unsigned preemptions, bound;
 	struct {
@@ -112,7 +114,7 @@ static void verdict(enum simt_verdict v, const char *format, ...)
 
 /* ---- coroutines ---- */
 
-/* Gives control to the scheduler, which comes back when it chooses this lane again. */
+/* Switches to the scheduler. Returns when the scheduler chooses this lane again. */
 static void yield(void)
 {
 	if (!_setjmp(self()->at))
@@ -165,17 +167,18 @@ static void join(uint32_t *into, const uint32_t *from)
 			into[i] = from[i];
 }
 
-static struct cell *cell_at(uintptr_t address)
+static struct shadow *shadow_at(uintptr_t address)
 {
 	size_t at = (address * 0x9e3779b97f4a7c15u) >> 49;
 
-	while (s.cells[at].address && s.cells[at].address != address)
-		at = (at + 1) % CELLS;
-	if (!s.cells[at].address) {
-		struct cell *c = &s.cells[at];
+	while (s.shadows[at].address && s.shadows[at].address != address)
+		at = (at + 1) % SHADOWS;
+	if (!s.shadows[at].address) {
+		struct shadow *c = &s.shadows[at];
 
-		if (s.n_used > CELLS / 2) {
-			verdict(SIMT_FAILED, "the checker is out of cells; make the case smaller");
+		if (s.n_used > SHADOWS / 2) {
+			verdict(SIMT_FAILED,
+				"the checker is out of shadow memory; make the case smaller");
 			end_run();
 		}
 		c->address = address;
@@ -189,11 +192,11 @@ static struct cell *cell_at(uintptr_t address)
 		c->device_block = c->block = -1;
 		s.used[s.n_used++] = at;
 	}
-	return &s.cells[at];
+	return &s.shadows[at];
 }
 
 static void check_against(const struct lane *l, const uint32_t *others, const char *mine,
-			  const char *theirs, const struct cell *c)
+			  const char *theirs, const struct shadow *c)
 {
 	for (unsigned j = 0; j < s.n; j++)
 		if (others[j] > l->now[j] && j != s.current)
@@ -203,9 +206,9 @@ static void check_against(const struct lane *l, const uint32_t *others, const ch
 				s.lanes[j].in_block, s.lanes[j].block);
 }
 
-/* Two atomics race when the scope of one does not take in the other's lane. */
+/* Two unordered atomics race if the scope of either does not include the other's lane. */
 static void check_scopes(const struct lane *l, const uint32_t *others, int scope,
-			 const struct cell *c)
+			 const struct shadow *c)
 {
 	for (unsigned j = 0; j < s.n; j++) {
 		if (j == s.current || others[j] <= l->now[j] || s.lanes[j].block == l->block)
@@ -219,8 +222,8 @@ static void check_scopes(const struct lane *l, const uint32_t *others, int scope
 	}
 }
 
-/* What an acquire of this scope gets from the cell. */
-static void take(const struct lane *l, uint32_t *into, const struct cell *c, int scope)
+/* Joins the clocks that an acquire of this scope gets from the shadow. */
+static void acquire_from(const struct lane *l, uint32_t *into, const struct shadow *c, int scope)
 {
 	if (scope > BLOCK || c->device_block == (int)l->block)
 		join(into, c->device);
@@ -228,8 +231,9 @@ static void take(const struct lane *l, uint32_t *into, const struct cell *c, int
 		join(into, c->in_block);
 }
 
-/* Puts a clock where an acquire finds it; clear ends the release sequence that was there. */
-static void put(const struct lane *l, struct cell *c, const uint32_t *clock, int scope, int clear)
+/* Adds a released clock to the shadow. clear ends the release sequence so far. */
+static void release_to(const struct lane *l, struct shadow *c, const uint32_t *clock, int scope,
+		       int clear)
 {
 	if (clear) {
 		memset(c->device, 0, s.n * sizeof(*c->device));
@@ -261,7 +265,7 @@ static void atomic_effect(enum simt_access access, const void *p, size_t bytes, 
 		verdict(SIMT_FAILED, "misaligned atomic at %p", p);
 	l->now[s.current]++;
 	for (size_t i = 0; i < bytes; i += 4) {
-		struct cell *c = cell_at((uintptr_t)p / 4 + i / 4);
+		struct shadow *c = shadow_at((uintptr_t)p / 4 + i / 4);
 
 		check_against(l, c->plain_write, "atomic", "plain write", c);
 		check_scopes(l, c->atomic_write, scope, c);
@@ -273,16 +277,17 @@ static void atomic_effect(enum simt_access access, const void *p, size_t bytes, 
 		if (access != SIMT_STORE) {
 			c->atomic_read[s.current] = l->now[s.current];
 			if (acquires)
-				take(l, l->now, c, scope);
+				acquire_from(l, l->now, c, scope);
 			for (int f = BLOCK; f <= DEVICE && f <= scope; f++)
-				take(l, l->pending[f], c, f);
+				acquire_from(l, l->pending[f], c, f);
 		}
 		c->atomic_scope[s.current] = (unsigned char)scope;
 		if (access != SIMT_LOAD) {
-			put(l, c, releases ? l->now : NULL, scope, access == SIMT_STORE);
+			release_to(l, c, releases ? l->now : NULL, scope, access == SIMT_STORE);
 			if (!releases && l->released_scope >= 0)
-				put(l, c, l->released,
-				    l->released_scope < scope ? l->released_scope : scope, 0);
+				release_to(l, c, l->released,
+					   l->released_scope < scope ? l->released_scope : scope,
+					   0);
 		}
 	}
 	if (s.report.verdict != SIMT_OK)
@@ -317,7 +322,7 @@ void simt_plain(int is_write, const void *p, size_t bytes)
 	l = self();
 	l->now[s.current]++;
 	for (uintptr_t a = first; a <= last; a++) {
-		struct cell *c = cell_at(a);
+		struct shadow *c = shadow_at(a);
 		const char *mine = is_write ? "plain write" : "plain read";
 
 		check_against(l, c->plain_write, mine, "plain write", c);
@@ -386,7 +391,7 @@ static int in_warp(unsigned warp, unsigned i)
 	return warp + i < s.n && s.lanes[warp + i].block == s.lanes[warp].block;
 }
 
-/* Lets the lanes of a warp operation go on once all of its mask have come. */
+/* Completes a warp operation if all lanes of its mask have arrived. */
 static void try_warp(unsigned lane)
 {
 	const struct lane *me = &s.lanes[lane];
@@ -399,7 +404,7 @@ static void try_warp(unsigned lane)
 
 		if (!(mask >> i & 1))
 			continue;
-		/* one that waits with another mask comes here after that */
+		/* a lane that waits with a different mask may arrive later */
 		if (!in_warp(warp, i) || l->state != AT_WARP || l->mask != mask)
 			return;
 		if (strcmp(l->what, me->what)) {
@@ -427,8 +432,8 @@ static void try_warp(unsigned lane)
 	s.clocks_used -= s.n;
 }
 
-void simt_warp_meet(const char *what, uint32_t mask, uint64_t value,
-		    uint64_t values[SIMT_WARP_LANES], int orders_memory)
+void simt_warp_converge(const char *what, uint32_t mask, uint64_t value,
+			uint64_t values[SIMT_WARP_LANES], int orders_memory)
 {
 	struct lane *l;
 
@@ -453,7 +458,7 @@ void simt_warp_meet(const char *what, uint32_t mask, uint64_t value,
 	memcpy(values, self()->got, sizeof(self()->got));
 }
 
-/* A barrier opens when every lane of the block that has not returned has come. */
+/* Opens the barrier if every lane of the block has arrived or returned. */
 static void try_block(unsigned block)
 {
 	const char *what = NULL;
@@ -484,7 +489,7 @@ static void try_block(unsigned block)
 	s.clocks_used -= s.n;
 }
 
-int simt_block_meet(const char *what, int predicate)
+int simt_block_converge(const char *what, int predicate)
 {
 	struct lane *l;
 
@@ -543,21 +548,24 @@ uint32_t simt_active_mask(void)
 	const unsigned warp = warp_start(s.current);
 	struct lane *l = self();
 
-	l->meets_at = __builtin_return_address(0);
+	l->converges_at = __builtin_return_address(0);
 	l->mask = 0;
-	/* exploring, others come along by a preemption; else some wait for them for longer */
+	/*
+	 * exploring: other lanes arrive by a preemption; random: wait for them a random number of
+	 * times
+	 */
 	do {
 		yield();
 	} while (!l->mask && !s.exploring && next_random() % 4);
 	if (l->mask)
 		return l->mask;
 	for (unsigned i = 0; i < SIMT_WARP_LANES; i++)
-		if (in_warp(warp, i) && s.lanes[warp + i].meets_at == l->meets_at)
+		if (in_warp(warp, i) && s.lanes[warp + i].converges_at == l->converges_at)
 			l->mask |= (uint32_t)1 << i;
 	for (unsigned i = 0; i < SIMT_WARP_LANES; i++)
 		if (l->mask >> i & 1) {
 			s.lanes[warp + i].mask = l->mask;
-			s.lanes[warp + i].meets_at = NULL;
+			s.lanes[warp + i].converges_at = NULL;
 		}
 	return l->mask;
 }
@@ -646,9 +654,9 @@ static unsigned pick_explored(void)
 }
 
 /*
- * Ends the pauses that the last step ends. Exploring is fair: a pause lasts until every lane that could
- * run has taken a step, or two waiters could keep the holder away for ever at no cost. Random
- * schedules are fair by themselves.
+ * Ends the pauses that the last step ends. When exploring, a pause lasts until every lane that
+ * could run has taken a step. Without this fairness, two waiters could starve the holder for ever
+ * without a preemption. Random schedules are fair without it.
  */
 static void wake_paused(int all)
 {
@@ -673,15 +681,15 @@ static void wake_paused(int all)
 static void free_run(void)
 {
 	for (size_t i = 0; i < s.n_used; i++)
-		s.cells[s.used[i]].address = 0;
+		s.shadows[s.used[i]].address = 0;
 	s.n_used = 0;
 	s.clocks_used = 0;
 }
 
 static void allocate(void)
 {
-	if (!s.cells)
-		s.cells = calloc(CELLS, sizeof(*s.cells));
+	if (!s.shadows)
+		s.shadows = calloc(SHADOWS, sizeof(*s.shadows));
 	if (!s.choices)
 		s.choices = calloc(MAX_CHOICES, sizeof(*s.choices));
 	if (!s.stacks)
@@ -692,7 +700,7 @@ static void allocate(void)
 		s.clocks_room = (size_t)48 << 20;
 		s.clocks = malloc(s.clocks_room * sizeof(*s.clocks));
 	}
-	if (!s.cells || !s.choices || !s.stacks || !s.shared || !s.clocks) {
+	if (!s.shadows || !s.choices || !s.stacks || !s.shared || !s.clocks) {
 		fprintf(stderr, "simt: out of memory\n");
 		exit(99);
 	}
@@ -709,7 +717,7 @@ static void start_lanes(void)
 		l->block = i / shape->block_lanes;
 		l->in_block = i % shape->block_lanes;
 		l->started = 0;
-		l->meets_at = NULL;
+		l->converges_at = NULL;
 		l->now = new_clock();
 		l->now[i] = 1;
 		l->released = new_clock();
@@ -726,7 +734,7 @@ static void start_lanes(void)
 
 static void one_run(const struct simt_case *c)
 {
-	/* read behind _setjmp too */
+	/* volatile, because they are also read after _setjmp returns again */
 	const volatile uint64_t max_steps = c->max_steps ? c->max_steps : DEFAULT_MAX_STEPS;
 	volatile int over = 0;
 
@@ -761,7 +769,7 @@ static void one_run(const struct simt_case *c)
 		} else {
 			next = s.exploring ? pick_explored() : pick_random();
 			if (next == s.n) {
-				/* only pausing lanes are left: they wait for each other */
+				/* all remaining lanes pause */
 				wake_paused(1);
 				next = s.exploring ? pick_explored() : pick_random();
 			}
@@ -802,7 +810,9 @@ struct simt_report simt_random(const struct simt_case *c, enum simt_policy polic
 	return s.report;
 }
 
-/* Moves to the next schedule: the last choice that has another option within the bound takes it. */
+/*
+ * Advances to the next schedule: the last choice with a remaining option within the bound takes it.
+ */
 static int next_schedule(void)
 {
 	while (s.n_choices) {

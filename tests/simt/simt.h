@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A checker for code over the port layer: lanes are coroutines, warps and blocks are as on a GPU, and
- * every atomic, fence, pause, warp operation, barrier and marked plain access is a point at which a
- * seeded scheduler chooses the lane that goes on.
+ * A checker for code over the port layer. Lanes are coroutines, grouped in warps and blocks as on a
+ * GPU. Every atomic, fence, pause, warp operation, barrier and marked plain access is a scheduling
+ * point: a seeded scheduler chooses the lane that continues.
  *
- * It runs sequentially consistent interleavings and keeps a happens-before clock for each lane, which only
- * releases, acquires, fences and barriers of sufficient scope advance. Two accesses of which one is
- * a write, at least one is plain or of too narrow a scope, and which no such edge orders, are a race even if
- * this interleaving was harmless. So a missing acquire, release or fence and too narrow a scope are found
- * on any machine. What it cannot show is a stale value read by a relaxed atomic.
+ * The checker runs sequentially consistent interleavings and keeps a happens-before clock for each
+ * lane. Only releases, acquires, fences and barriers of sufficient scope advance the clocks. Two
+ * accesses race if they are not ordered by the clocks, at least one is a write, and at least one is
+ * plain or of too narrow a scope. A race is reported even if it was harmless in this interleaving.
+ * So a missing acquire, release or fence, or too narrow a scope, is found on any machine. The
+ * checker cannot show a stale value read by a relaxed atomic.
  */
 #ifndef CUATOMIC_TESTS_SIMT_H
 #define CUATOMIC_TESTS_SIMT_H
@@ -21,9 +22,9 @@
 
 enum simt_policy {
 	SIMT_RANDOM,      /* any lane that can run */
-	SIMT_STARVE_LANE, /* one lane runs only when nothing else can, or rarely */
-	SIMT_STARVE_WARP, /* the same for one warp */
-	SIMT_LOCKSTEP     /* a warp's lanes in turn, one step each, as long as they can */
+	SIMT_STARVE_LANE, /* a chosen lane runs only if no other lane can, or rarely */
+	SIMT_STARVE_WARP, /* the same for a chosen warp */
+	SIMT_LOCKSTEP     /* the lanes of a warp in turn, a step each, as long as they can run */
 };
 
 enum simt_verdict {
@@ -36,19 +37,22 @@ enum simt_verdict {
 
 struct simt_shape {
 	unsigned blocks;
-	unsigned block_lanes; /* lanes a block; its last warp may be partial */
+	unsigned block_lanes; /* lanes per block; the last warp may be partial */
 };
 
 struct simt_report {
 	enum simt_verdict verdict;
 	char message[256];
-	uint64_t seed;  /* that replays a random run */
+	uint64_t seed;  /* replays the last random run */
 	uint64_t runs;  /* schedules tried */
 	uint64_t steps; /* of the last run */
 	int exhausted;  /* explore only: every schedule within the bounds was tried */
 };
 
-/* A case: setup before every run, body on every lane, check after it (returns NULL or what is wrong). */
+/*
+ * A case: setup before every run, body on every lane, check after the run (returns NULL, or a
+ * message if wrong).
+ */
 struct simt_case {
 	const char *name;
 	struct simt_shape shape;
@@ -58,13 +62,17 @@ struct simt_case {
 	uint64_t max_steps; /* 0: 1 000 000 */
 };
 
-/* Runs `runs` schedules from seed, seed + 1, ...; stops at the first that is not SIMT_OK. */
+/*
+ * Runs up to `runs` schedules with seeds seed, seed + 1, ...; stops at the first that is not
+ * SIMT_OK.
+ */
 struct simt_report simt_random(const struct simt_case *c, enum simt_policy policy, uint64_t seed,
 			       uint64_t runs);
 
 /*
- * Tries every schedule with at most `preemptions` switches away from a lane that could go on (a pause
- * or a barrier is no preemption), up to max_runs.
+ * Tries every schedule with at most `preemptions` preemptions, up to max_runs schedules. A
+ * preemption is a switch away from a lane that could continue; a switch at a pause or a barrier is
+ * none.
  */
 struct simt_report simt_explore(const struct simt_case *c, unsigned preemptions, uint64_t max_runs);
 
@@ -80,13 +88,13 @@ unsigned simt_block_lanes(void);
 /* Lanes of this lane's warp that exist and have not returned. */
 uint32_t simt_warp_mask(void);
 /*
- * Lanes of this lane's warp, itself one of them, that are at the same call at one moment: any such set that a GPU
- * may give. A scheduling point.
+ * A set of lanes of this warp, including this lane, that are at the same call. Returns any such set
+ * that a GPU may return. A scheduling point.
  */
 uint32_t simt_active_mask(void);
 /* Ends the run with SIMT_FAILED. */
 void simt_fail(const char *message);
-/* A place in this block's shared memory, zero at the start of a run; bytes is at most 16 KiB. */
+/* This block's shared memory, zero at the start of a run. bytes is at most 16 KiB. */
 void *simt_shared(size_t bytes);
 
 /* ---- for port_simt.h ---- */
@@ -95,14 +103,16 @@ enum simt_access { SIMT_LOAD, SIMT_STORE, SIMT_RMW };
 
 /* A scheduling point, then the access's effect on the clocks. order and scope as in port.h. */
 void simt_atomic(enum simt_access access, const void *p, size_t bytes, int order, int scope);
-/* After a compare-and-swap that failed: it was a load. */
+/* The same for a plain access. */
 void simt_plain(int is_write, const void *p, size_t bytes);
 void simt_fence(int order, int scope);
 void simt_pause(void);
-/* Waits for the lanes of mask; then each lane of the mask can read what the others brought. */
-void simt_warp_meet(const char *what, uint32_t mask, uint64_t value,
-		    uint64_t values[SIMT_WARP_LANES], int orders_memory);
-/* A barrier of the block. Returns whether the predicate was not 0 in any lane that came. */
-int simt_block_meet(const char *what, int predicate);
+/*
+ * Waits for the lanes of mask. Then sets values[i] to the value of lane i, for each lane i of mask.
+ */
+void simt_warp_converge(const char *what, uint32_t mask, uint64_t value,
+			uint64_t values[SIMT_WARP_LANES], int orders_memory);
+/* A barrier of the block. Returns whether the predicate was not 0 in any arriving lane. */
+int simt_block_converge(const char *what, int predicate);
 
 #endif /* CUATOMIC_TESTS_SIMT_H */
