@@ -8,7 +8,9 @@
 #define EXIT_SKIP 77
 #define POISON_MOST ((size_t)64 << 20)
 
-/* Whether a context can be had, found out in a child so that this process stays clear of CUDA. */
+/*
+ * Whether a context can be created. A child process tests this, so that the parent never uses CUDA.
+ */
 static int backend_works(enum cua_backend backend)
 {
 	int wait_status = 0;
@@ -35,7 +37,7 @@ int test_run(Suite *suite, enum cua_backend backend)
 	char seed[24];
 	int failed;
 
-	/* what a map draws at random is part of a run, too */
+	/* a replay also needs the seeds that maps draw at random */
 	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)(test_clock_seed() | 1));
 	setenv("CUATOMIC_HASH_SEED", given ? given : seed, 0);
 	printf("CUATOMIC_HASH_SEED=%s\n", getenv("CUATOMIC_HASH_SEED"));

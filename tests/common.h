@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every suite shares. A program is one suite on one backend: TEST_CUDA decides which.
+ * Functions shared by all test suites. A program runs a suite on a single backend, selected by
+ * TEST_CUDA.
  *
- * Environment: CUA_REQUIRE_GPU=1 turns the skip of a GPU suite into a failure, CUA_TEST_SEED=N replays a
- * run, also the seeds that maps draw (CUATOMIC_HASH_SEED=N replays those alone), CUA_TEST_QUICK=1 shrinks sizes (for
- * tools that slow the program down), CUA_TEST_TOOL names such a tool.
+ * Environment:
+ *   CUA_REQUIRE_GPU=1   a GPU suite fails, instead of being skipped, if there is no GPU
+ *   CUA_TEST_SEED=N     replays a run, including the seeds that maps draw
+ *                       (CUATOMIC_HASH_SEED=N replays only the maps' seeds)
+ *   CUA_TEST_QUICK=1    smaller sizes, for tools that slow the program down
+ *   CUA_TEST_TOOL=NAME  the tool of compute-sanitizer that runs the program
  */
 #ifndef CUATOMIC_TESTS_COMMON_H
 #define CUATOMIC_TESTS_COMMON_H
@@ -18,7 +22,7 @@
 
 #include <cuatomic.h>
 
-/* Whether this is a build with a sanitizer that ends the program, or warns, when memory runs out. */
+/* 1 in a build with a sanitizer that aborts, or warns, if an allocation fails. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -41,34 +45,39 @@ extern "C" {
 #endif
 
 /*
- * Runs the suite and returns what main shall return: 77 (skipped) when the backend is CUDA and there
- * is no device. The parent process never touches CUDA, which a forked test could not use afterwards.
+ * Runs the suite and returns the exit status of main: 77 (skipped) if the backend is CUDA and there
+ * is no device. The parent process never uses CUDA, because then its forked tests could not use
+ * CUDA.
  */
 int test_run(Suite *suite, enum cua_backend backend);
 
-/* A context on the backend of the program; fails the test if there is none. */
+/* Creates a context on a backend. Fails the test on an error. */
 struct cua_context *test_context(enum cua_backend backend);
 
 /*
- * Memory of the context's backend, filled from or read back to host memory. They fail the test.
- * test_alloc fills small buffers with 0xa5 bytes, so that what a call does not write is known.
+ * Memory of the context's backend, and copies from and to host memory. An error fails the test.
+ * test_alloc fills small buffers with 0xa5 bytes, so that tests can check the bytes that a call
+ * does not write.
  */
 void *test_alloc(struct cua_context *ctx, size_t bytes);
 void *test_upload(struct cua_context *ctx, const void *host, size_t bytes);
 void test_download(struct cua_context *ctx, void *host, const void *p, size_t bytes);
 void test_free(struct cua_context *ctx, void *p);
 
-/* Host memory that is not NULL. */
+/* Host memory, aligned to 128 bytes. A failure fails the test. */
 void *test_malloc(size_t bytes);
 
-/* 1 when sizes shall be small. */
+/* 1 if sizes shall be small. */
 int test_quick(void);
-/* 1 under this tool of compute-sanitizer, as CUA_TEST_TOOL names it. */
+/* 1 if CUA_TEST_TOOL names this tool of compute-sanitizer. */
 int test_under(const char *tool);
-/* 1 under any of them: each call costs a hundredfold, so there shall be few. */
+/*
+ * 1 under any tool of compute-sanitizer: each call takes about 100 times as long, so make few
+ * calls.
+ */
 int test_traced(void);
 
-/* The seed of this test, printed once: CUA_TEST_SEED, else one from the clock. */
+/* Returns and prints the seed of this test: CUA_TEST_SEED, else a seed from the clock. */
 uint64_t test_seed(const char *test);
 /* The next number of a splitmix64 sequence. */
 uint64_t test_random(uint64_t *state);
@@ -81,7 +90,7 @@ uint64_t test_random(uint64_t *state);
 	} while (0)
 #define ck_assert_cua(expression) ck_assert_status(expression, CUA_OK)
 
-/* Cheaper than ck_assert where it is asked very often. */
+/* Cheaper than ck_assert, for conditions in hot loops. */
 #define EXPECT(condition, ...)                                                                     \
 	do {                                                                                       \
 		if (!(condition))                                                                  \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs with kernels of their own share. */
+/* Functions shared by the tests that launch their own kernels. */
 #ifndef CUATOMIC_TESTS_DEVICE_H
 #define CUATOMIC_TESTS_DEVICE_H
 
@@ -27,7 +27,7 @@ static inline void *managed(size_t bytes)
 	return p;
 }
 
-/* Reports the launch before it, and how the kernel ended. */
+/* Waits for the kernel. Fails the test if the launch or the kernel failed. */
 static inline void finish_kernel(void)
 {
 	ck_assert_cuda(cudaGetLastError());
@@ -42,7 +42,7 @@ static inline unsigned processors(void)
 	return (unsigned)n;
 }
 
-/* A permutation of the numbers of 32 bits without pattern. */
+/* A pseudo-random permutation of the 32-bit numbers. */
 CUA_FN uint32_t mix(uint32_t x)
 {
 	x ^= x >> 16;
@@ -52,7 +52,7 @@ CUA_FN uint32_t mix(uint32_t x)
 	return x ^ x >> 16;
 }
 
-/* In a grid of one dimension. */
+/* The number of the thread in a one-dimensional grid. */
 static inline __device__ uint32_t global_id(void)
 {
 	return blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs with atomics in kernels share. */
+/* Functions shared by the tests of atomics in kernels. */
 #ifndef CUATOMIC_TESTS_DEVICE_ATOMIC_H
 #define CUATOMIC_TESTS_DEVICE_ATOMIC_H
 
@@ -10,7 +10,7 @@
 
 #include "atomic_model.h"
 
-/* An operand for each lane and step; each is different. */
+/* An operand for each lane and step; all operands differ. */
 CUA_FN uint64_t operand_of(uint32_t id, uint32_t i)
 {
 	uint64_t z = ((uint64_t)id << 32 | i) * 0x9e3779b97f4a7c15u;

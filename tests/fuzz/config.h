@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration of a library of the CPU backend alone, whatever this build is: clang compiles no kernels here. */
+/*
+ * Configures a library with the CPU backend only, regardless of this build: clang compiles no
+ * kernels here.
+ */
 #include_next "config.h"
 
 #undef CUA_HAVE_CUDA

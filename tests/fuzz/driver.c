@@ -2,9 +2,9 @@
 /*
  * A fuzz target without libFuzzer: fuzz_NAME [-runs=N] FILE|FOLDER...
  *
- * Runs each file, and the files of each folder, then N inputs that are mutations of them. The inputs depend on the seed
- * alone, which is 1 or CUA_TEST_SEED. N is CUA_FUZZ_RUNS or 20000. The file fuzz-failed keeps an input that ends the
- * program.
+ * Runs each file, and the files of each folder, then N mutations of them. The mutations depend only
+ * on the seed, which is CUA_TEST_SEED or 1. N is CUA_FUZZ_RUNS or 20000. If an input crashes the
+ * program, it is kept in the file fuzz-failed.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #define MOST_BYTES ((size_t)4096)
 #define MOST_SEEDS ((size_t)4096)
-#define HANGS_AFTER 600 /* seconds: a thousand times what an input takes */
+#define HANGS_AFTER 600 /* seconds: a thousand times the time of an input */
 
 #pragma weak LLVMFuzzerCustomMutator
 void __sanitizer_set_death_callback(void (*callback)(void));
@@ -31,7 +31,7 @@ static struct seed seeds[MOST_SEEDS];
 static size_t n_seeds;
 static uint64_t state;
 
-/* The input that runs, for the handler. */
+/* The current input, for the signal handler. */
 static const uint8_t *running;
 static size_t running_bytes;
 
@@ -59,7 +59,7 @@ static void failed(int number)
 
 static void run(const uint8_t *bytes, size_t size)
 {
-	/* of exactly this size, so that a sanitizer sees a read beyond */
+	/* of exactly this size, so that a sanitizer sees a read beyond its end */
 	uint8_t *copy = malloc(size ? size : 1);
 
 	FUZZ_CHECK(copy, "out of memory");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the fuzz targets share. A target is one file with LLVMFuzzerTestOneInput. clang links it with libFuzzer, any
- * compiler with driver.c, which runs the seeds and a loop of pseudo-random mutations.
+ * Functions shared by the fuzz targets. A target is a file that defines LLVMFuzzerTestOneInput.
+ * clang links it with libFuzzer. Any compiler can link it with driver.c, to run the seeds and a
+ * loop of pseudo-random mutations.
  */
 #ifndef CUATOMIC_TESTS_FUZZ_H
 #define CUATOMIC_TESTS_FUZZ_H
@@ -12,12 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The names are those of libFuzzer. A target may lack the custom mutator; the driver defines LLVMFuzzerMutate. */
+/*
+ * libFuzzer's names. The custom mutator is optional for a target. The driver defines
+ * LLVMFuzzerMutate.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
 
-/* Ends the program as a crash does, after a message: the driver keeps the input then. */
+/* Prints a message and crashes, so that the driver keeps the input. */
 #define FUZZ_CHECK(condition, ...)                                                                 \
 	do {                                                                                       \
 		if (!(condition)) {                                                                \
@@ -38,7 +42,7 @@ static inline uint64_t fuzz_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-/* The order of two unsigned numbers of `bytes` bytes each in the machine's byte order. */
+/* Compares two unsigned numbers of `bytes` bytes each in the machine's byte order. */
 static inline int fuzz_order(const void *a, const void *b, size_t bytes)
 {
 	const uint8_t *p = (const uint8_t *)a, *q = (const uint8_t *)b;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cua_hashmap_load of any bytes: a file that map_file.h calls whole and that has no key twice is loaded and has these
- * pairs, also after a save; every other file is refused.
+ * Fuzzes cua_hashmap_load. A file that map_file_whole accepts, without duplicate keys, must load,
+ * and the map must have its pairs, also after a save and another load. Every other file must be
+ * refused.
  */
 #include <cuatomic.h>
 
@@ -18,7 +19,7 @@ static int by_key(const void *a, const void *b)
 	return fuzz_order(a, b, key_size);
 }
 
-/* The pairs of the map, sorted, are these. */
+/* Checks that the map has exactly the n pairs in `sorted`. */
 static void compare(struct cua_hashmap *map, const uint8_t *sorted, uint64_t n)
 {
 	size_t value_size = pair_size - key_size;
@@ -57,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct map_file h;
 
 	if (!ctx) {
-		/* no seed of a hash is left to chance */
+		/* a fixed hash seed makes runs reproducible */
 		setenv("CUATOMIC_HASH_SEED", "1", 1);
 		status = cua_context_create(CUA_BACKEND_CPU, 0, &ctx);
 		FUZZ_CHECK(!status, "%s", cua_status_name(status));
@@ -66,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&h, 0, sizeof(h));
 	if (size >= MAP_FILE_HEADER)
 		h = map_file_read(data);
-	/* what the header asks for is memory that load may take */
+	/* load may allocate as much memory as the header asks for, so skip large tables */
 	if (h.slots > MOST_SLOTS || h.rejects > MOST_REJECTS)
 		return 0;
 	pair_size = h.key_size + h.value_size;
@@ -83,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			twice |= !memcmp(sorted + (i - 1) * pair_size, sorted + i * pair_size,
 					 key_size);
 	}
-	/* every third input with options of the caller */
+	/* every third input is loaded with the caller's options */
 	own = size >= MAP_FILE_HEADER && h.header_sum % 3 == 0;
 	options.seed = h.header_sum;
 	options.portable = h.header_sum >> 8 & 1;
@@ -91,22 +92,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	scratch_write(path, data, size);
 	status = cua_hashmap_load(ctx, own ? &options : NULL, path, &map);
 	if (!whole || twice) {
-		/* a key without a slot may be met before the damage */
+		/* load may find a key without a slot before the damage */
 		FUZZ_CHECK(status == CUA_ERROR_CORRUPT ||
 				   (!legal && !own && status == CUA_ERROR_VALUE) ||
 				   (h.max_probes && !own && status == CUA_ERROR_SIZE),
 			   "a file that is damaged: %s", cua_status_name(status));
 		FUZZ_CHECK(!map, "a map beside an error");
 	} else if (!legal) {
-		/* options of the caller may, but need not, make up for those in the file */
+		/*
+		 * the caller's options may, but need not, override the illegal options in the file
+		 */
 		FUZZ_CHECK(status == CUA_ERROR_VALUE || status == CUA_ERROR_CORRUPT ||
 				   (own && !status),
 			   "options that are not legal: %s", cua_status_name(status));
 	} else if (status == CUA_ERROR_CORRUPT && h.count > h.slots) {
-		/* save writes more keys than slots only if some keys need no slot; the target does not know which */
+		/*
+		 * save writes more keys than slots only if some keys need no slot. The target does
+		 * not know these keys, so it accepts a refusal.
+		 */
 		FUZZ_CHECK(!map, "a map beside an error");
 	} else if (status == CUA_ERROR_SIZE && h.max_probes && !own) {
-		/* keys whose buckets are taken, under a seed that need not be that of the save */
+		/*
+		 * the buckets of a key may be full, because the seed may differ from the seed at
+		 * the save
+		 */
 		FUZZ_CHECK(!map, "a map beside an error");
 	} else {
 		FUZZ_CHECK(!status && map, "a whole file: %s", cua_status_name(status));

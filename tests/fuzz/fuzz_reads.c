@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The FASTA and FASTQ parser of examples/kmer-count on any bytes. A plain parser of whole lines finds the letters, or
- * refuses the text. The parser must agree however short its reads and its output are, and on the text packed by gzip.
- * Bytes that are gzip already are read twice in different pieces.
+ * Fuzzes the FASTA and FASTQ parser of examples/kmer-count. A simple reference parser of whole
+ * lines finds the letters, or refuses the text. The parser must agree with it for any length of its
+ * reads and output, and on the text compressed by gzip. Input that is already gzip is parsed twice,
+ * in different pieces, and the results are compared.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 
 #include "fuzz.h"
 
-/* What the parser reads in place of a file: short reads, some of which a signal interrupts. */
+/* The parser's input instead of a file. Reads may be short, or interrupted by a signal. */
 static struct {
 	const uint8_t *p;
 	size_t at, n;
@@ -45,7 +46,10 @@ static ssize_t file_read(void *p, size_t n)
 #undef open
 #undef close
 
-/* Letters, where breaks in a row are one, and none is at the end; n is -1 of a text that is refused. */
+/*
+ * The letters of a text, with adjacent breaks merged and no break at the end. n is -1 if the text
+ * is refused.
+ */
 struct letters {
 	uint8_t *p;
 	long n;
@@ -65,7 +69,7 @@ static void letters_end(struct letters *l)
 		l->n--;
 }
 
-/* ---- the plain parser ---- */
+/* ---- the reference parser ---- */
 
 static int code_of(int c)
 {
@@ -79,7 +83,10 @@ static int code_of(int c)
 										  : -1;
 }
 
-/* Takes the carriage return at the end of a line away. Returns -1 if there is another one. */
+/*
+ * Removes the carriage return at the end of a line. Returns -1 if the line has a carriage return
+ * elsewhere.
+ */
 static int line_end(const uint8_t *line, size_t *n)
 {
 	const uint8_t *at = *n ? memchr(line, '\r', *n) : NULL;
@@ -103,7 +110,7 @@ static int plain(const uint8_t *p, size_t size, struct letters *out)
 		n = end ? (size_t)(end - line) : size - at;
 		next = at + n + (end != NULL);
 		ended = end != NULL;
-		/* what begins a record, or a line of quality, may have any bytes behind it */
+		/* any bytes may follow the mark that begins a record or the quality */
 		if (where == SEQUENCE && mark == '>')
 			while (i < n && (line[i] == ' ' || line[i] == '\t'))
 				i++;
@@ -115,7 +122,7 @@ static int plain(const uint8_t *p, size_t size, struct letters *out)
 			letters_add(out, LETTER_BREAK);
 			length = signs = lines = 0;
 			where = SEQUENCE;
-			/* a title is complete, or nothing is */
+			/* an incomplete title makes the text invalid */
 			if (!end && mark == '@')
 				return -1;
 			continue;
@@ -152,7 +159,7 @@ static int plain(const uint8_t *p, size_t size, struct letters *out)
 	return mark == '@' && (where == SEQUENCE || (where == QUALITY && signs != length)) ? -1 : 0;
 }
 
-/* ---- ---- */
+/* ---- the parser under test ---- */
 
 static void parse(const uint8_t *p, size_t n, int broken, size_t max, struct letters *out)
 {
@@ -214,7 +221,7 @@ static uint8_t *packed(const uint8_t *p, size_t n, size_t *size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* what gzip unpacks is a thousand times as long at most */
+	/* gzip expands data by a factor of about 1000 at most */
 	const int gzip = size >= 2 && data[0] == 0x1f && data[1] == 0x8b;
 	struct letters letters[4];
 	const size_t room = (gzip ? size * 1100 : size) + 16;
@@ -230,7 +237,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	parse(data, size, 0, 8192, &letters[1]);
 	parse(data, size, 1, size % 7 + 1, &letters[2]);
 	compare(&letters[1], &letters[2], "in pieces");
-	/* of broken gzip the text that comes first may be refused before */
+	/*
+	 * if gzip data are damaged, either the text before the damage or the damage may be reported
+	 */
 	FUZZ_CHECK(gzip || !strcmp(letters[1].error, letters[2].error), "\"%s\" in pieces \"%s\"",
 		   letters[1].error, letters[2].error);
 	if (!gzip) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_seeds FOLDER: writes the seeds that are binary, of load and of ops. They are in the tree, and are made
- * again if the format of a file of cua_hashmap_save, or of the bytes of fuzz_ops, changes.
+ * make_seeds FOLDER: writes the binary seeds of load and ops. They are in the source tree. Write
+ * them again if the file format of cua_hashmap_save, or the encoding of fuzz_ops, changes.
  */
 #include <sys/stat.h>
 
@@ -28,7 +28,7 @@ static void load_seed(const char *folder, struct cua_context *ctx, int k, int v,
 	uint64_t keys[256], values[256], state = 7;
 	char path[4096];
 
-	/* a seed of its own, so that the file does not depend on chance */
+	/* a fixed hash seed, so that the file is reproducible */
 	options.seed = 12345;
 	options.portable = portable;
 	options.rejects = 3;
@@ -37,7 +37,7 @@ static void load_seed(const char *folder, struct cua_context *ctx, int k, int v,
 		keys[i] = fuzz_random(&state);
 		values[i] = fuzz_random(&state);
 	}
-	/* the keys that are no words of their own */
+	/* the keys that the layout stores outside the table, because their words are special */
 	memset(keys, 0, 16);
 	memset(keys + 2, 0, 16);
 	keys[2] = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file format of cua_hashmap_save, written down a second time: all that the fuzz target of load knows of it.
+ * The file format of cua_hashmap_save, implemented independently for the fuzz target of load.
  * lib/hashmap_file.c is the reference.
  */
 #ifndef CUATOMIC_TESTS_MAP_FILE_H
@@ -34,7 +34,7 @@ static inline uint64_t map_file_sum(uint64_t sum, const uint8_t *p, size_t n)
 	return sum;
 }
 
-/* The header of an input that has one. */
+/* Reads the header. The input must have at least MAP_FILE_HEADER bytes. */
 static inline struct map_file map_file_read(const uint8_t *data)
 {
 	struct map_file h;
@@ -48,7 +48,7 @@ static inline int map_file_size_ok(uint32_t size)
 	return size == 4 || size == 8 || size == 16;
 }
 
-/* Whether load shall take the file, but for keys that are there twice and the limits of options. */
+/* Whether load must accept the file, apart from duplicate keys and the limits of options. */
 static inline int map_file_whole(const uint8_t *data, size_t size)
 {
 	struct map_file h;
@@ -69,8 +69,8 @@ static inline int map_file_whole(const uint8_t *data, size_t size)
 }
 
 /*
- * Makes a file of these bytes, all of whose checks but perhaps one hold, so that load looks at what is behind them.
- * `choices` says what is repaired. Returns the size.
+ * Repairs the bytes so that most of load's checks pass, and the fuzzer reaches the code behind
+ * them. `choices` selects the repairs. Returns the new size.
  */
 static inline size_t map_file_repair(uint8_t *data, size_t size, size_t max, unsigned choices)
 {
@@ -107,7 +107,7 @@ static inline size_t map_file_repair(uint8_t *data, size_t size, size_t max, uns
 		h.hash %= 2;
 		h.max_probes = h.max_probes % 4 ? 0 : 32 + h.max_probes / 4 % 97;
 	}
-	/* a key twice */
+	/* a duplicate key */
 	if ((choices >> 24) % 16 == 1 && h.count > 1 && size >= MAP_FILE_HEADER + 2 * pair)
 		memcpy(data + size - pair, data + MAP_FILE_HEADER, h.key_size);
 	if ((choices >> 16) % 16)
