@@ -451,7 +451,8 @@ CUA__DEFINE_ATOMIC_LOOP(min, f64, cua__min_wins_f64(operand, old) ? operand : ol
 CUA__DEFINE_ATOMIC_LOOP(max, f32, cua__max_wins_f32(operand, old) ? operand : old)
 CUA__DEFINE_ATOMIC_LOOP(max, f64, cua__max_wins_f64(operand, old) ? operand : old)
 
-#define CUA__DEFINE_ATOMIC_QUIET(op, s, T)                                                         \
+/* The forms without a result, by the fetch forms. */
+#define CUA__DEFINE_ATOMIC_NO_RESULT(op, s, T)                                                     \
 	CUA_FORCE void cua_atomic_##op##_in_##s(T *p, T v, enum cua_order order,                   \
 						enum cua_scope scope, enum cua_space space)        \
 	{                                                                                          \
@@ -466,11 +467,11 @@ CUA__DEFINE_ATOMIC_LOOP(max, f64, cua__max_wins_f64(operand, old) ? operand : ol
 	{                                                                                          \
 		(void)cua_atomic_fetch_##op##_##s(p, v);                                           \
 	}
-CUA__DEFINE_ATOMIC_QUIET(inc, u64, uint64_t)
-CUA__DEFINE_ATOMIC_QUIET(dec, u64, uint64_t)
-CUA__DEFINE_ATOMIC_QUIET(min, f32, float)
-CUA__DEFINE_ATOMIC_QUIET(min, f64, double)
-CUA__DEFINE_ATOMIC_QUIET(max, f32, float)
-CUA__DEFINE_ATOMIC_QUIET(max, f64, double)
+CUA__DEFINE_ATOMIC_NO_RESULT(inc, u64, uint64_t)
+CUA__DEFINE_ATOMIC_NO_RESULT(dec, u64, uint64_t)
+CUA__DEFINE_ATOMIC_NO_RESULT(min, f32, float)
+CUA__DEFINE_ATOMIC_NO_RESULT(min, f64, double)
+CUA__DEFINE_ATOMIC_NO_RESULT(max, f32, float)
+CUA__DEFINE_ATOMIC_NO_RESULT(max, f64, double)
 
 #endif /* CUATOMIC_ATOMIC_H */

@@ -84,7 +84,7 @@ CUA__DEFINE_ATOMIC_ACCESS(u128, struct cua_u128, 128)
 	CUA__DEFINE_ATOMIC_LOOP(op, u128, cua__##op##_of_u128(old, operand))
 #define CUA__DEFINE_ATOMIC_U128(op, expression)                                                    \
 	CUA__DEFINE_FETCH_U128(op, expression)                                                     \
-	CUA__DEFINE_ATOMIC_QUIET(op, u128, struct cua_u128)
+	CUA__DEFINE_ATOMIC_NO_RESULT(op, u128, struct cua_u128)
 
 CUA__DEFINE_ATOMIC_U128(add, a + b)
 CUA__DEFINE_ATOMIC_U128(sub, a - b)

@@ -142,8 +142,8 @@ CUA__DEFINE_COMPLEX_PARTS(f64, struct cua_complex_f64)
 	CUA__DEFINE_ATOMIC_LOOP(sub, complex_##f,                                                  \
 				cua__add_of_complex_##f(old, cua__negative_complex_##f(operand)))  \
 	CUA__DEFINE_ATOMIC_LOOP(mul, complex_##f, cua__mul_of_complex_##f(old, operand))           \
-	CUA__DEFINE_ATOMIC_QUIET(add, complex_##f, T)                                              \
-	CUA__DEFINE_ATOMIC_QUIET(sub, complex_##f, T)                                              \
+	CUA__DEFINE_ATOMIC_NO_RESULT(add, complex_##f, T)                                          \
+	CUA__DEFINE_ATOMIC_NO_RESULT(sub, complex_##f, T)                                          \
 	CUA__DEFINE_BACKOFF_CAS(cua__backoff_cas_add_complex_##f, T, bits,                         \
 				cua__add_of_complex_##f, CUA__SELDOM_UNCHANGED)
 
@@ -154,15 +154,15 @@ CUA__DEFINE_COMPLEX_WHOLE(f64, struct cua_complex_f64, 128)
 
 /* ---- aggregated in the warp and in the block, a component after the other ---- */
 
-/* quiet: the leader's operation. */
-#define CUA__DEFINE_COMPLEX_QUIET(f, T, name, quiet)                                               \
+/* no_result: the leader's operation. */
+#define CUA__DEFINE_COMPLEX_NO_RESULT(f, T, name, no_result)                                       \
 	CUA_FORCE void name##_warp_explicit_complex_##f(                                           \
 		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
 	{                                                                                          \
 		uint32_t peers;                                                                    \
                                                                                                    \
 		if (CUA_WARP_LANES == 1) {                                                         \
-			(void)quiet(p, v, order, scope);                                           \
+			(void)no_result(p, v, order, scope);                                       \
 			return;                                                                    \
 		}                                                                                  \
 		peers = cua__warp_peers(mask, p);                                                  \
@@ -171,7 +171,7 @@ CUA__DEFINE_COMPLEX_WHOLE(f64, struct cua_complex_f64, 128)
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (!cua__warp_below(peers))                                                       \
-			(void)quiet(p, v, order, scope);                                           \
+			(void)no_result(p, v, order, scope);                                       \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 	}                                                                                          \
@@ -189,7 +189,7 @@ CUA__DEFINE_COMPLEX_WHOLE(f64, struct cua_complex_f64, 128)
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 		if (cua_port_thread() == 0)                                                        \
-			(void)quiet(p, v, order, scope);                                           \
+			(void)no_result(p, v, order, scope);                                       \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 	}                                                                                          \
@@ -198,10 +198,10 @@ CUA__DEFINE_COMPLEX_WHOLE(f64, struct cua_complex_f64, 128)
 		name##_block_explicit_complex_##f(p, v, s, CUA_RELAXED, CUA_SCOPE_DEVICE);         \
 	}
 
-CUA__DEFINE_COMPLEX_QUIET(f32, struct cua_complex_f32, cua_atomic_add_parts,
-			  cua_atomic_add_parts_explicit_complex_f32)
-CUA__DEFINE_COMPLEX_QUIET(f64, struct cua_complex_f64, cua_atomic_add_parts,
-			  cua_atomic_add_parts_explicit_complex_f64)
+CUA__DEFINE_COMPLEX_NO_RESULT(f32, struct cua_complex_f32, cua_atomic_add_parts,
+			      cua_atomic_add_parts_explicit_complex_f32)
+CUA__DEFINE_COMPLEX_NO_RESULT(f64, struct cua_complex_f64, cua_atomic_add_parts,
+			      cua_atomic_add_parts_explicit_complex_f64)
 
 #define CUA__DEFINE_COMPLEX_FETCH(f, T)                                                            \
 	CUA_FORCE T cua_atomic_fetch_add_warp_explicit_complex_##f(                                \
@@ -235,7 +235,7 @@ CUA__DEFINE_COMPLEX_QUIET(f64, struct cua_complex_f64, cua_atomic_add_parts,
 		return cua_atomic_fetch_add_warp_explicit_complex_##f(mask, p, v, CUA_RELAXED,     \
 								      CUA_SCOPE_DEVICE);           \
 	}                                                                                          \
-	CUA__DEFINE_COMPLEX_QUIET(f, T, cua_atomic_add, cua__backoff_cas_add_complex_##f)
+	CUA__DEFINE_COMPLEX_NO_RESULT(f, T, cua_atomic_add, cua__backoff_cas_add_complex_##f)
 
 CUA__DEFINE_COMPLEX_FETCH(f32, struct cua_complex_f32)
 #if defined(__SIZEOF_INT128__)

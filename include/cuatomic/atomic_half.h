@@ -204,8 +204,8 @@ CUA__DEFINE_HALF_VALUES(bf16, 0x7f80)
 	CUA__DEFINE_ATOMIC_LOOP(div, s, cua__div_of_##s(old, operand))                             \
 	CUA__DEFINE_ATOMIC_LOOP(min, s, cua__min_wins_##s(operand, old) ? operand : old)           \
 	CUA__DEFINE_ATOMIC_LOOP(max, s, cua__max_wins_##s(operand, old) ? operand : old)           \
-	CUA__DEFINE_ATOMIC_QUIET(min, s, struct cua_##s)                                           \
-	CUA__DEFINE_ATOMIC_QUIET(max, s, struct cua_##s)
+	CUA__DEFINE_ATOMIC_NO_RESULT(min, s, struct cua_##s)                                       \
+	CUA__DEFINE_ATOMIC_NO_RESULT(max, s, struct cua_##s)
 
 CUA__DEFINE_HALF_LOOPS(f16)
 CUA__DEFINE_HALF_LOOPS(bf16)
@@ -242,8 +242,8 @@ CUA__DEFINE_HALF_LOOPS(bf16)
 	{                                                                                          \
 		return cua_atomic_fetch_add_explicit_##s(p, v, order, scope);                      \
 	}                                                                                          \
-	CUA_FORCE void cua__backoff_cas_quiet_add_##s(struct cua_##s *p, struct cua_##s v,         \
-						      enum cua_order order, enum cua_scope scope)  \
+	CUA_FORCE void cua__backoff_cas_no_result_add_##s(                                         \
+		struct cua_##s *p, struct cua_##s v, enum cua_order order, enum cua_scope scope)   \
 	{                                                                                          \
 		cua_atomic_add_explicit_##s(p, v, order, scope);                                   \
 	}
@@ -251,12 +251,12 @@ CUA__DEFINE_HALF_LOOPS(bf16)
 #define CUA__DEFINE_HALF_ADD_LOOP(s)                                                               \
 	CUA__DEFINE_ATOMIC_LOOP(add, s, cua__add_of_##s(old, operand))                             \
 	CUA__DEFINE_ATOMIC_LOOP(sub, s, cua__sub_of_##s(old, operand))                             \
-	CUA__DEFINE_ATOMIC_QUIET(add, s, struct cua_##s)                                           \
-	CUA__DEFINE_ATOMIC_QUIET(sub, s, struct cua_##s)                                           \
+	CUA__DEFINE_ATOMIC_NO_RESULT(add, s, struct cua_##s)                                       \
+	CUA__DEFINE_ATOMIC_NO_RESULT(sub, s, struct cua_##s)                                       \
 	CUA__DEFINE_BACKOFF_CAS(cua__backoff_cas_add_##s, struct cua_##s, 16, cua__add_of_##s,     \
 				CUA__SELDOM_UNCHANGED)                                             \
-	CUA_FORCE void cua__backoff_cas_quiet_add_##s(struct cua_##s *p, struct cua_##s v,         \
-						      enum cua_order order, enum cua_scope scope)  \
+	CUA_FORCE void cua__backoff_cas_no_result_add_##s(                                         \
+		struct cua_##s *p, struct cua_##s v, enum cua_order order, enum cua_scope scope)   \
 	{                                                                                          \
 		(void)cua__backoff_cas_add_##s(p, v, order, scope);                                \
 	}
@@ -275,13 +275,13 @@ CUA__DEFINE_HALF_ADD_LOOP(bf16)
 /* ---- aggregated in the warp and in the block ---- */
 
 CUA__DEFINE_ATOMIC_WARP_LOOP(min, f16, struct cua_f16, 16, CUA__OFTEN_UNCHANGED,
-			     CUA__DEFINE_ATOMIC_WARP_QUIET)
+			     CUA__DEFINE_ATOMIC_WARP_NO_RESULT)
 CUA__DEFINE_ATOMIC_WARP_LOOP(max, f16, struct cua_f16, 16, CUA__OFTEN_UNCHANGED,
-			     CUA__DEFINE_ATOMIC_WARP_QUIET)
+			     CUA__DEFINE_ATOMIC_WARP_NO_RESULT)
 CUA__DEFINE_ATOMIC_WARP_LOOP(min, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGED,
-			     CUA__DEFINE_ATOMIC_WARP_QUIET)
+			     CUA__DEFINE_ATOMIC_WARP_NO_RESULT)
 CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGED,
-			     CUA__DEFINE_ATOMIC_WARP_QUIET)
+			     CUA__DEFINE_ATOMIC_WARP_NO_RESULT)
 
 /* The forms of atomic_warp.h, with the sums of the lanes in float. */
 #define CUA__DEFINE_HALF_ADD_WARP(s, T)                                                            \
@@ -320,7 +320,7 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGE
 		uint32_t peers;                                                                    \
                                                                                                    \
 		if (CUA_WARP_LANES == 1) {                                                         \
-			cua__backoff_cas_quiet_add_##s(p, v, order, scope);                        \
+			cua__backoff_cas_no_result_add_##s(p, v, order, scope);                    \
 			return;                                                                    \
 		}                                                                                  \
 		peers = cua__warp_peers(mask, p);                                                  \
@@ -328,7 +328,7 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGE
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (!cua__warp_below(peers))                                                       \
-			cua__backoff_cas_quiet_add_##s(p, v, order, scope);                        \
+			cua__backoff_cas_no_result_add_##s(p, v, order, scope);                    \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 	}                                                                                          \
@@ -345,7 +345,8 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGE
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 		if (cua_port_thread() == 0)                                                        \
-			cua__backoff_cas_quiet_add_##s(p, cua_##s##_from_f32(all), order, scope);  \
+			cua__backoff_cas_no_result_add_##s(p, cua_##s##_from_f32(all), order,      \
+							   scope);                                 \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 	}                                                                                          \

@@ -139,7 +139,7 @@ CUA__DEFINE_ATOMIC_ACCESS(i16, int16_t, 16)
 
 #define CUA__DEFINE_NARROW_LOOP(op, s, T, expression)                                              \
 	CUA__DEFINE_ATOMIC_LOOP(op, s, expression)                                                 \
-	CUA__DEFINE_ATOMIC_QUIET(op, s, T)
+	CUA__DEFINE_ATOMIC_NO_RESULT(op, s, T)
 
 #define CUA__DEFINE_ATOMIC_NARROW(s, T)                                                            \
 	CUA__DEFINE_NARROW_LOOP(add, s, T, (T)(old + operand))                                     \

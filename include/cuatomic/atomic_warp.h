@@ -181,14 +181,14 @@
 	}
 
 /* The same without a result. The leader is the lowest lane, where group_sum is valid. */
-#define CUA__DEFINE_QUIET_WARP(name, name_explicit, group, T, quiet)                               \
+#define CUA__DEFINE_NO_RESULT_WARP(name, name_explicit, group, T, no_result)                       \
 	CUA_FORCE void name_explicit(uint32_t mask, T *p, T v, enum cua_order order,               \
 				     enum cua_scope scope)                                         \
 	{                                                                                          \
 		uint32_t peers;                                                                    \
                                                                                                    \
 		if (CUA_WARP_LANES == 1) {                                                         \
-			(void)quiet(p, v, order, scope);                                           \
+			(void)no_result(p, v, order, scope);                                       \
 			return;                                                                    \
 		}                                                                                  \
 		peers = cua__warp_peers(mask, p);                                                  \
@@ -196,7 +196,7 @@
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (!cua__warp_below(peers))                                                       \
-			(void)quiet(p, v, order, scope);                                           \
+			(void)no_result(p, v, order, scope);                                       \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 	}                                                                                          \
@@ -264,7 +264,7 @@
 		return name_explicit(p, v, s, CUA_RELAXED, CUA_SCOPE_DEVICE);                      \
 	}
 
-#define CUA__DEFINE_QUIET_BLOCK(name, name_explicit, group, T, quiet)                              \
+#define CUA__DEFINE_NO_RESULT_BLOCK(name, name_explicit, group, T, no_result)                      \
 	CUA_FORCE void name_explicit(T *p, T v, struct cua_block_scratch *s, enum cua_order order, \
 				     enum cua_scope scope)                                         \
 	{                                                                                          \
@@ -273,7 +273,7 @@
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 		if (cua_port_thread() == 0)                                                        \
-			(void)quiet(p, v, order, scope);                                           \
+			(void)no_result(p, v, order, scope);                                       \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 	}                                                                                          \
@@ -402,8 +402,8 @@
 			       cua__backoff_cas_##name)                                            \
 	CUA__DEFINE_FETCH_BLOCK(name##_fetch_block, name##_fetch_block_explicit,                   \
 				cua__group_##name, T, cua__backoff_cas_##name##_of_block)          \
-	CUA__DEFINE_QUIET_BLOCK(name##_block, name##_block_explicit, cua__group_##name, T,         \
-				cua__backoff_cas_##name##_of_block)
+	CUA__DEFINE_NO_RESULT_BLOCK(name##_block, name##_block_explicit, cua__group_##name, T,     \
+				    cua__backoff_cas_##name##_of_block)
 
 /* ---- serial operations: the operands are applied in lane order ---- */
 
@@ -531,27 +531,29 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 /* ---- the operations of atomic.h ---- */
 
 /*
- * by: the prefix of the functions that combine operands (CUA__DEFINE_GROUP). fetch, quiet,
- * block_fetch, block_quiet: the leader's operation on the combined operand, with and without a
+ * by: the prefix of the functions that combine operands (CUA__DEFINE_GROUP). fetch, no_result,
+ * block_fetch, block_no_result: the leader's operation on the combined operand, with and without a
  * result, in a warp and in a block.
  */
-#define CUA__DEFINE_ATOMIC_WARP(op, s, T, by, fetch, quiet, block_fetch, block_quiet)              \
+#define CUA__DEFINE_ATOMIC_WARP(op, s, T, by, fetch, no_result, block_fetch, block_no_result)      \
 	CUA__DEFINE_FETCH_WARP(cua_atomic_fetch_##op##_warp_##s,                                   \
 			       cua_atomic_fetch_##op##_warp_explicit_##s, by##_##s, T, fetch)      \
 	CUA__DEFINE_FETCH_BLOCK(cua_atomic_fetch_##op##_block_##s,                                 \
 				cua_atomic_fetch_##op##_block_explicit_##s, by##_##s, T,           \
 				block_fetch)                                                       \
-	CUA__DEFINE_QUIET_BLOCK(cua_atomic_##op##_block_##s, cua_atomic_##op##_block_explicit_##s, \
-				by##_##s, T, block_quiet)
+	CUA__DEFINE_NO_RESULT_BLOCK(cua_atomic_##op##_block_##s,                                   \
+				    cua_atomic_##op##_block_explicit_##s, by##_##s, T,             \
+				    block_no_result)
 
-#define CUA__DEFINE_ATOMIC_WARP_QUIET(op, s, T, by, fetch, quiet, block_fetch, block_quiet)        \
-	CUA__DEFINE_ATOMIC_WARP(op, s, T, by, fetch, quiet, block_fetch, block_quiet)              \
-	CUA__DEFINE_QUIET_WARP(cua_atomic_##op##_warp_##s, cua_atomic_##op##_warp_explicit_##s,    \
-			       by##_##s, T, quiet)
+#define CUA__DEFINE_ATOMIC_WARP_NO_RESULT(op, s, T, by, fetch, no_result, block_fetch,             \
+					  block_no_result)                                         \
+	CUA__DEFINE_ATOMIC_WARP(op, s, T, by, fetch, no_result, block_fetch, block_no_result)      \
+	CUA__DEFINE_NO_RESULT_WARP(cua_atomic_##op##_warp_##s,                                     \
+				   cua_atomic_##op##_warp_explicit_##s, by##_##s, T, no_result)
 
 #define CUA__DEFINE_ATOMIC_WARP_NATIVE(op, s, T, expression)                                       \
 	CUA__DEFINE_GROUP(cua__group_##op##_##s, T, expression)                                    \
-	CUA__DEFINE_ATOMIC_WARP_QUIET(                                                             \
+	CUA__DEFINE_ATOMIC_WARP_NO_RESULT(                                                         \
 		op, s, T, cua__group_##op, cua_atomic_fetch_##op##_explicit_##s,                   \
 		cua_atomic_##op##_explicit_##s, cua_atomic_fetch_##op##_explicit_##s,              \
 		cua_atomic_##op##_explicit_##s)
@@ -631,9 +633,9 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 	CUA__DEFINE_ATOMIC_WARP_LOOP(add_cas, s, T, bits, CUA__SELDOM_UNCHANGED,                   \
 				     CUA__DEFINE_ATOMIC_WARP)                                      \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(min, s, T, bits, CUA__OFTEN_UNCHANGED,                        \
-				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
+				     CUA__DEFINE_ATOMIC_WARP_NO_RESULT)                            \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(max, s, T, bits, CUA__OFTEN_UNCHANGED,                        \
-				     CUA__DEFINE_ATOMIC_WARP_QUIET)
+				     CUA__DEFINE_ATOMIC_WARP_NO_RESULT)
 
 CUA__DEFINE_ATOMIC_WARP_INTEGER(u32, uint32_t, 32)
 CUA__DEFINE_ATOMIC_WARP_INTEGER(i32, int32_t, 32)
@@ -646,19 +648,19 @@ CUA__DEFINE_ATOMIC_WARP_FLOAT(f64, double, 64)
 
 #define CUA__DEFINE_ATOMIC_WARP_NARROW(s, T, bits)                                                 \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(add, s, T, bits, CUA__SELDOM_UNCHANGED,                       \
-				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
+				     CUA__DEFINE_ATOMIC_WARP_NO_RESULT)                            \
 	CUA__DEFINE_ATOMIC_WARP_SUB(s, T, (T)(0 - v))                                              \
 	CUA__DEFINE_ATOMIC_SUB_FETCH_BLOCK(s, T, (T)(0 - v))                                       \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(min, s, T, bits, CUA__OFTEN_UNCHANGED,                        \
-				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
+				     CUA__DEFINE_ATOMIC_WARP_NO_RESULT)                            \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(max, s, T, bits, CUA__OFTEN_UNCHANGED,                        \
-				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
+				     CUA__DEFINE_ATOMIC_WARP_NO_RESULT)                            \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(and, s, T, bits, CUA__OFTEN_UNCHANGED,                        \
-				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
+				     CUA__DEFINE_ATOMIC_WARP_NO_RESULT)                            \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(or, s, T, bits, CUA__OFTEN_UNCHANGED,                         \
-				     CUA__DEFINE_ATOMIC_WARP_QUIET)                                \
+				     CUA__DEFINE_ATOMIC_WARP_NO_RESULT)                            \
 	CUA__DEFINE_ATOMIC_WARP_LOOP(xor, s, T, bits, CUA__SELDOM_UNCHANGED,                       \
-				     CUA__DEFINE_ATOMIC_WARP_QUIET)
+				     CUA__DEFINE_ATOMIC_WARP_NO_RESULT)
 
 CUA__DEFINE_ATOMIC_WARP_NARROW(u8, uint8_t, 8)
 CUA__DEFINE_ATOMIC_WARP_NARROW(i8, int8_t, 8)
@@ -701,7 +703,7 @@ CUA_FORCE uint32_t cua__next_dec_u32(uint32_t old, uint32_t v)
 CUA__DEFINE_ATOMIC_SERIAL(inc, u32, cua__next_inc_u32)
 CUA__DEFINE_ATOMIC_SERIAL(dec, u32, cua__next_dec_u32)
 
-#define CUA__DEFINE_ATOMIC_SERIAL_QUIET(op, s, T)                                                  \
+#define CUA__DEFINE_ATOMIC_SERIAL_NO_RESULT(op, s, T)                                              \
 	CUA_FORCE void cua_atomic_##op##_warp_explicit_##s(                                        \
 		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
 	{                                                                                          \
@@ -711,9 +713,9 @@ CUA__DEFINE_ATOMIC_SERIAL(dec, u32, cua__next_dec_u32)
 	{                                                                                          \
 		(void)cua_atomic_fetch_##op##_warp_##s(mask, p, v);                                \
 	}
-CUA__DEFINE_ATOMIC_SERIAL_QUIET(inc, u32, uint32_t)
-CUA__DEFINE_ATOMIC_SERIAL_QUIET(dec, u32, uint32_t)
-CUA__DEFINE_ATOMIC_SERIAL_QUIET(inc, u64, uint64_t)
-CUA__DEFINE_ATOMIC_SERIAL_QUIET(dec, u64, uint64_t)
+CUA__DEFINE_ATOMIC_SERIAL_NO_RESULT(inc, u32, uint32_t)
+CUA__DEFINE_ATOMIC_SERIAL_NO_RESULT(dec, u32, uint32_t)
+CUA__DEFINE_ATOMIC_SERIAL_NO_RESULT(inc, u64, uint64_t)
+CUA__DEFINE_ATOMIC_SERIAL_NO_RESULT(dec, u64, uint64_t)
 
 #endif /* CUATOMIC_ATOMIC_WARP_H */

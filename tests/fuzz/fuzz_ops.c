@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequences of operations, decoded from the bytes, on a container and on a plain model of it: arrays with a linear search.
- * The first byte chooses the container, the next few its sizes. Then each operation has a byte, and its arguments have
- * theirs. Behind the end of the input all bytes are 0, and no operation begins there.
+ * Decodes a sequence of operations from the input, and executes it on a container and on a simple
+ * model of it: arrays with a linear search. The first byte selects the container, the next few
+ * bytes its sizes. Then each operation has a byte, followed by bytes for its arguments. Bytes
+ * beyond the end of the input read as 0, but no operation begins there.
  */
 #include <cuatomic.h>
 
@@ -22,14 +23,14 @@ static unsigned byte(struct input *in)
 
 static struct cua_context *ctx;
 
-/* The status of a call that has no reason to fail. */
+/* Checks the status of a call that must not fail. */
 static void ok(enum cua_status status, const char *call)
 {
 	FUZZ_CHECK(!status, "%s: %s", call, cua_status_name(status));
 }
 #define OK(call) ok(call, #call)
 
-/* A key or a value of up to 16 bytes; the bytes behind its size are 0. */
+/* A key or a value of up to 16 bytes. The bytes beyond its size are 0. */
 struct element {
 	uint8_t bytes[16];
 };
@@ -69,7 +70,10 @@ static int same(const struct element *a, const struct element *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* Key number i of 256 different ones: among them those that are internal words of a layout, and neighbours of these. */
+/*
+ * Key number i of 256 different keys. Some equal internal words of a layout, or are neighbours of
+ * these words.
+ */
 static struct element key_number(unsigned i, uint32_t size)
 {
 	static const uint64_t special[] = {0, 1, ~(uint64_t)0, ~(uint64_t)0 - 1};
@@ -131,7 +135,7 @@ struct map {
 	struct model model;
 };
 
-/* The arrays of a bulk call, as elements and packed. */
+/* The arrays of a bulk call, as elements and as packed bytes. */
 struct batch {
 	size_t n;
 	struct element keys[MOST_BATCH], values[MOST_BATCH], out[MOST_BATCH];
@@ -185,7 +189,10 @@ static void batch_fill(struct batch *b, struct input *in, const struct map *m, i
 	b->has_results = !(byte(in) & 1);
 	b->n = 0;
 	for (size_t i = 0; i < want; i++) {
-		/* keys in a row take no bytes of the input, so that short inputs fill a map */
+		/*
+		 * an arithmetic sequence of keys needs no input bytes, so that short inputs can
+		 * fill a map
+		 */
 		unsigned k = step ? (first + (unsigned)i * step) & 255 : byte(in);
 		struct element key = key_number(k, m->ks);
 		size_t j = b->n;
@@ -223,7 +230,10 @@ static struct element combine(enum cua_update op, const struct element *a, const
 	return number((uint64_t)z, (uint64_t)(z >> 64), size);
 }
 
-/* After a call that writes the pairs of the batch: what the map has now is what it may have, and the model gets it. */
+/*
+ * Checks the map after a call that wrote the pairs of the batch, and updates the model from the
+ * map.
+ */
 static void settle(struct map *m, const struct batch *b, enum way way, enum cua_update op,
 		   int may_grow)
 {
@@ -239,7 +249,7 @@ static void settle(struct map *m, const struct batch *b, enum way way, enum cua_
 		for (first = 0; !same(&b->keys[first], &b->keys[i]); first++)
 			;
 		if (first < i)
-			continue; /* settled with that one */
+			continue; /* settled with the first element of this key */
 		there = find_one(m, &b->keys[i], &value);
 		for (size_t j = i; j < b->n; j++) {
 			if (!same(&b->keys[j], &b->keys[i]))
@@ -256,7 +266,10 @@ static void settle(struct map *m, const struct batch *b, enum way way, enum cua_
 				   "result %d", b->results[j]);
 			inserted += b->results[j] == CUA_HASHMAP_INSERTED;
 			refused += b->results[j] == CUA_HASHMAP_FULL;
-			/* of an insert or a build the value is that of the element that inserted it */
+			/*
+			 * for an insert or a build, only the inserting element can have set the
+			 * value
+			 */
 			if (way == ASSIGN || b->results[j] == CUA_HASHMAP_INSERTED)
 				fits |= same(&value, &b->values[j]);
 		}
@@ -287,7 +300,7 @@ static void settle(struct map *m, const struct batch *b, enum way way, enum cua_
 		   (unsigned long long)slots);
 }
 
-/* All that tells what the map has agrees with the model. */
+/* Checks that all calls that read the map agree with the model. */
 struct visit {
 	struct map *m;
 	size_t n, stop;
@@ -412,7 +425,7 @@ static void map_reads(struct map *m, struct batch *b, struct input *in, unsigned
 		break;
 	case 1: OK(cua_hashmap_contains_n(m->map, b->n, b->packed_keys, b->results)); break;
 	default:
-		/* an expected value that is right in one of two */
+		/* every second key gets the correct expected value, if it is present */
 		for (size_t i = 0; i < b->n; i += 2) {
 			size_t at = model_at(&m->model, &b->keys[i]);
 
@@ -466,7 +479,7 @@ static void map_erases(struct map *m, struct batch *b, struct input *in)
 		while (!same(&b->keys[first], &b->keys[i]))
 			first++;
 		if (first < i)
-			continue; /* counted with that one */
+			continue; /* counted with the first element of this key */
 		for (size_t j = i; j < b->n; j++)
 			if (same(&b->keys[j], &b->keys[i]))
 				removed += b->results[j];
@@ -478,7 +491,7 @@ static void map_erases(struct map *m, struct batch *b, struct input *in)
 	}
 }
 
-/* insert_or_get and exchange, which give values. */
+/* insert_or_get and exchange: calls that write pairs and return values. */
 static void map_gives(struct map *m, struct batch *b, struct input *in, int exchange)
 {
 	uint8_t *results, *out;
@@ -490,7 +503,7 @@ static void map_gives(struct map *m, struct batch *b, struct input *in, int exch
 	results = b->has_results ? b->results : NULL;
 	out = b->packed_out;
 	if (byte(in) & 1) {
-		/* in place */
+		/* the output replaces the values */
 		out = b->packed_values;
 		memcpy(b->out, b->values, sizeof(b->out));
 	}
@@ -540,7 +553,7 @@ static void map_writes(struct map *m, struct batch *b, struct input *in, enum wa
 	settle(m, b, way, op, m->options.grow_percent != 0);
 }
 
-/* One call of the header, as a kernel makes it. */
+/* A single call of an inline function of hashmap.h, as in a kernel. */
 static void map_single(struct map *m, struct batch *b, struct input *in)
 {
 	unsigned which = byte(in) % 5;
@@ -723,7 +736,10 @@ static void fuzz_map(struct input *in)
 	free(b);
 }
 
-/* ---- containers with many values a key: a list of pairs, each with the number of the call that added it ---- */
+/*
+ * ---- containers with many values per key: the model is a list of pairs with the number of the
+ * adding call ----
+ */
 
 #define MOST_PAIRS 4096
 
@@ -744,7 +760,10 @@ static uint64_t count_of(uint64_t key)
 	return n;
 }
 
-/* Takes one pair away that is as given; call 0 stands for any. Returns whether there was one. */
+/*
+ * Removes a pair with this key, value and call (0: any call). Returns whether there was such a
+ * pair.
+ */
 static int take(struct pair *from, size_t *n, uint64_t key, uint64_t value, unsigned call)
 {
 	for (size_t i = 0; i < *n; i++)
@@ -756,7 +775,9 @@ static int take(struct pair *from, size_t *n, uint64_t key, uint64_t value, unsi
 	return 0;
 }
 
-/* `n` values of one key out of its pairs, newest call first if they shall be in order. */
+/*
+ * Checks that these are the values of n different pairs of the key, newest call first if newest_first.
+ */
 static void check_values(uint64_t key, const uint64_t *values, uint64_t n, int newest_first)
 {
 	static struct pair left[MOST_PAIRS];
@@ -997,7 +1018,10 @@ static void fuzz_chained(struct input *in)
 		case 0:
 		case 1:
 			calls++;
-			/* which of several have no entry is not said, so the last ones go alone */
+			/*
+			 * a call does not report which pairs did not fit, so near the end add pairs
+			 * one by one
+			 */
 			if (demand + many <= capacity)
 				chained_add(table, capacity, many, keys, values, op & 1, &demand,
 					    calls);
@@ -1039,7 +1063,7 @@ static void fuzz_chained(struct input *in)
 	OK(cua_chained_destroy(table));
 }
 
-/* ---- the append buffer, and filters into it and into arrays ---- */
+/* ---- the append buffer, and filters into append buffers and arrays ---- */
 
 static int keeps(uint32_t v, enum cua_compare compare, uint32_t limit)
 {
@@ -1102,7 +1126,7 @@ static void fuzz_append(struct input *in)
 					if (demand < capacity)
 						memcpy(model + demand * size, &kept[i], size);
 			} else {
-				/* in place */
+				/* in place: the output overwrites the input */
 				OK(cua_filter_array(ctx, &options, CUA_U32, many, x, compare,
 						    &limit, many, x, &n));
 				FUZZ_CHECK(n == all && !memcmp(x, kept, all * sizeof(*x)),
@@ -1146,7 +1170,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	unsigned kind;
 
 	if (!ctx) {
-		/* no seed of a hash is left to chance */
+		/* a fixed hash seed makes runs reproducible */
 		setenv("CUATOMIC_HASH_SEED", "1", 1);
 		OK(cua_context_create(CUA_BACKEND_CPU, 0, &ctx));
 		OK(cua_context_set_threads(ctx, 1));

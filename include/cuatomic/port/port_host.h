@@ -180,8 +180,8 @@ CUA__DEFINE_ACCESS(16)
 /*
  * 128 bits. The compiler's builtins would call libatomic, which may take a lock that GPUs and other
  * copies of libatomic do not share. So the instruction is inline assembly, except in two cases
- * where the builtins do not call libatomic: under ThreadSanitizer, which implements them, and with
- * clang if the target has the instruction.
+ * where the builtins do not call libatomic: under ThreadSanitizer, because it implements them
+ * itself, and with clang if the target has the instruction.
  */
 #if defined(__SIZEOF_INT128__)
 typedef cua__uint128 __attribute__((may_alias)) cua__bits128;
@@ -199,7 +199,7 @@ CUA__DEFINE_ACCESS(128)
 
 #elif defined(__x86_64__) || defined(__aarch64__)
 #define CUA_PORT_HAS_B128 1
-/* A compare-and-swap of order seq_cst, which is strong enough for every order. */
+/* A seq_cst compare-and-swap. This is strong enough for every order. */
 CUA_FORCE cua__uint128 cua__host_cas_b128(void *p, cua__uint128 expected, cua__uint128 desired)
 {
 #if defined(__x86_64__)
