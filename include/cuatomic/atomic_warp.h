@@ -60,8 +60,8 @@
  * Memory order: as in atomic.h, for every calling lane or thread. A releasing call releases all
  *   earlier accesses of every caller. An acquiring call acquires for every caller. Relaxed calls
  *   are no barrier of the warp or of the block.
- * Progress: the calling lanes, or threads, wait for one another and for the operations of their
- *   leaders. The latter are wait-free or lock-free as in atomic.h. A leader in a
+ * Progress: the calling lanes, or threads, wait for one another and for their leaders'
+ *   operations. These are wait-free or lock-free as in atomic.h. A leader in a
  *   compare-and-swap loop backs off exponentially, up to 8 us, because each failed attempt delays
  *   attempts that would succeed. A leader never waits for another thread.
  * Argument: for an associative f, the operations on an address are applied as one, f(old, f(a,
