@@ -346,11 +346,12 @@
  * Defines the functions of CUA_DEFINE_ATOMIC, including name and name_explicit, and the functions
  * below. Use it at file scope, without a semicolon.
  *
- *   T name_warp(uint32_t mask, T *p, T operand) T name_warp_explicit(uint32_t mask, T *p, T
- *   operand, enum cua_order order, enum cua_scope scope) T name_fetch_block(T *p, T operand, struct
- *   cua_block_scratch *s) T name_fetch_block_explicit(T *p, T operand, struct cua_block_scratch *s,
- *   enum cua_order order,
- *                               enum cua_scope scope)
+ *   T name_warp(uint32_t mask, T *p, T operand)
+ *   T name_warp_explicit(uint32_t mask, T *p, T operand, enum cua_order order,
+ *                        enum cua_scope scope)
+ *   T name_fetch_block(T *p, T operand, struct cua_block_scratch *s)
+ *   T name_fetch_block_explicit(T *p, T operand, struct cua_block_scratch *s,
+ *                               enum cua_order order, enum cua_scope scope)
  *   void name_block(T *p, T operand, struct cua_block_scratch *s)
  *   void name_block_explicit(T *p, T operand, struct cua_block_scratch *s, enum cua_order order,
  *                            enum cua_scope scope)
@@ -498,8 +499,9 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
  *
  * Defines the functions of CUA_DEFINE_ATOMIC, and
  *
- *   T name_warp(uint32_t mask, T *p, T operand) T name_warp_explicit(uint32_t mask, T *p, T
- *   operand, enum cua_order order, enum cua_scope scope)
+ *   T name_warp(uint32_t mask, T *p, T operand)
+ *   T name_warp_explicit(uint32_t mask, T *p, T operand, enum cua_order order,
+ *                        enum cua_scope scope)
  *
  * for any expression, associative or not: a quotient, a counter that wraps, a step of a state
  * machine. The operands of the lanes of one address are applied in lane order, in a single

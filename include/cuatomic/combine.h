@@ -33,7 +33,7 @@
  *   group wait for the leader. A lane that already holds a lock must not call these functions if
  *   another lane or block that must arrive may want that lock.
  * Argument: before the sections, the lanes of a group converge (sync_warp, sync_block). This orders
- *   their earlier accesses and their arguments before the leader's accesses. The leader's acquire
+ *   their earlier accesses and their arguments before the sections. The leader's acquire
  *   reads from the last holder's release. The sections run one after another in the leader's
  *   program order or, in CUA_WITH_LOCK_WARP, with a sync_warp between two sections. The release
  *   follows the last section, so the next holder acquires all sections; sections of other lanes are
@@ -50,9 +50,10 @@
 /*
  * CUA_DEFINE_COMBINE(name, state_type, argument_type, statements) defines
  *
- *   void name_warp(struct cua_spinlock *l, state_type *state, argument_type argument, uint32_t
- *     mask) All lanes of mask must call together. They may pass different locks. Lanes with the
- *     same lock must pass the same state; the lowest lane's pointer is used.
+ *   void name_warp(struct cua_spinlock *l, state_type *state, argument_type argument,
+ *                  uint32_t mask)
+ *     All lanes of mask must call together. They may pass different locks. Lanes with the same lock
+ *     must pass the same state; the lowest lane's pointer is used.
  *   void name_block(struct cua_spinlock *l, state_type *state, argument_type argument,
  *                   argument_type *scratch)
  *     All threads of the block must call together with the same lock and state. scratch is memory

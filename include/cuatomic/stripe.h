@@ -293,10 +293,10 @@ CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
  *
  *   type prefix_load(struct cua_stripes stripes, const type *p)
  *   void prefix_store(struct cua_stripes stripes, type *p, type v)
- *   type prefix_exchange(struct cua_stripes stripes, type *p, type v) returns the old value
+ *   type prefix_exchange(struct cua_stripes stripes, type *p, type v)
+ *     Returns the old value.
  *   type prefix_compare_exchange(struct cua_stripes stripes, type *p, type expected, type desired)
- *     sets *p to desired if *p has the bytes of expected, else changes nothing; returns the old
- *     value
+ *     Sets *p to desired if *p has the bytes of expected. Returns the old value.
  *
  * compare_exchange compares bytes: floats as bits, and padding too. C does not guarantee that
  * copies preserve padding. So a type for compare_exchange must have no padding; fill gaps with
