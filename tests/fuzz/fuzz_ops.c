@@ -776,7 +776,8 @@ static int take(struct pair *from, size_t *n, uint64_t key, uint64_t value, unsi
 }
 
 /*
- * Checks that these are the values of n different pairs of the key, newest call first if newest_first.
+ * Checks that these are the values of n different pairs of the key, newest call first if
+ * newest_first.
  */
 static void check_values(uint64_t key, const uint64_t *values, uint64_t n, int newest_first)
 {
