@@ -52,7 +52,7 @@ CUA_FN uint32_t mix(uint32_t x)
 	return x ^ x >> 16;
 }
 
-/* The number of the thread in a one-dimensional grid. */
+/* The number of the thread in a 1-D grid. */
 static inline __device__ uint32_t global_id(void)
 {
 	return blockIdx.x * blockDim.x + threadIdx.x;

@@ -22,9 +22,9 @@
  * An object is a plain variable, aligned to its size. The host has instructions for both widths. A
  * GPU has load, store and compare-and-swap of 16 bits, but no atomic instructions for a byte. On a
  * GPU every operation on a byte, loads and stores included, therefore accesses the aligned 32-bit
- * word that contains it. That word is in the same allocation: cudaMalloc allocates whole granules
- * of 256 bytes, and the sections of variables in shared and global memory are padded to whole
- * words. The other bytes of the word keep their values.
+ * word that contains it. That word is in the same allocation: cudaMalloc and its variants allocate
+ * whole granules of 256 bytes, and the sections of variables in shared and global memory are padded
+ * to whole words. The other bytes of the word keep their values.
  *
  * Synchronization: that of atomic.h. On a GPU the byte functions may access different bytes of a
  *   word concurrently. They write the whole word. So a plain write to a byte, or an operation of

@@ -37,7 +37,7 @@ static void load_seed(const char *folder, struct cua_context *ctx, int k, int v,
 		keys[i] = fuzz_random(&state);
 		values[i] = fuzz_random(&state);
 	}
-	/* the reserved keys of the layout, whose pairs have slots beside the table */
+	/* the reserved keys of the layout: their pairs have slots beside the table */
 	memset(keys, 0, 16);
 	memset(keys + 2, 0, 16);
 	keys[2] = 1;
