@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuatomic bench`: runs the program of a benchmark where there is a GPU, and measures the CPU backend where
- * there is none.
+ * `cuatomic bench`: executes the benchmark's program if there is a GPU, and otherwise measures the
+ * CPU backend.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,8 +19,8 @@ static const struct benchmark {
 	const char *name;
 	const char *what;
 	void (*cpu)(const struct bench_options *o); /* NULL: on a GPU only */
-	const char
-		*more; /* of the CPU: a program with a peer in C++, where it was built; or NULL */
+	const char *
+		more; /* a program in bench/ with further peers on the CPU, run next if it was built; or NULL */
 } benchmarks[] = {
 	{"append", "filters: elements below a limit, or by flags; partitions", bench_append, NULL},
 	{"atomics", "atomic operations on one address and on many", bench_atomics, NULL},
@@ -33,14 +33,14 @@ static const struct benchmark {
 	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL, NULL},
 };
 
-/* ---- a run on threads ---- */
+/* ---- runs on threads ---- */
 
 #ifdef CUATOMIC_DEMO_PLANT
 uint64_t bench_plant(const char *way)
 {
 	const char *name = getenv("BENCH_PLANT"), *held = getenv("BENCH_HOLD");
 
-	/* the way that BENCH_HOLD names does not end before standard input does */
+	/* the row named by BENCH_HOLD waits until standard input ends */
 	if (held && !strcmp(held, way))
 		while (getchar() != EOF)
 			;
@@ -67,7 +67,7 @@ static void *bench_thread(void *argument)
 	return NULL;
 }
 
-/* Returns millions of operations a second. */
+/* Returns the rate in millions of operations a second. */
 static double run_once(struct bench_run *r)
 {
 	struct timespec pause = {0, (long)(r->seconds * 1e9)};
@@ -104,7 +104,7 @@ void bench_row(struct table *t, enum table_kind kind, struct bench_run *r)
 	r->workers = tool_alloc(r->threads * sizeof(*r->workers));
 	r->least_share = 1;
 	r->most_share = 0;
-	/* one run more, which is not counted */
+	/* run -1 warms up and is not counted */
 	for (int i = -1; i < BENCH_RUNS; i++) {
 		double rate = run_once(r);
 		uint64_t total = bench_total(r), got = r->result(r) + bench_plant(r->way),
@@ -133,13 +133,13 @@ void bench_row(struct table *t, enum table_kind kind, struct bench_run *r)
 
 /* ---- the command ---- */
 
-enum place { BENCH_AUTO, BENCH_CPU, BENCH_CUDA };
+enum target { BENCH_AUTO, BENCH_CPU, BENCH_CUDA };
 
 struct arguments {
-	enum place place;
-	unsigned threads; /* 0: as the backend has them */
+	enum target target;
+	unsigned threads; /* 0: the context's default */
 	int quick;
-	const struct benchmark *benchmark; /* NULL: the list */
+	const struct benchmark *benchmark; /* NULL: print the list */
 	char **rest;
 	int n_rest;
 };
@@ -158,10 +158,10 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 	while (status == TOOL_OK && (c = getopt_long(argc, argv, ":b:qt:", names, NULL)) != -1) {
 		switch (c) {
 		case 'b':
-			a->place = !strcmp(optarg, "cpu")    ? BENCH_CPU
-				   : !strcmp(optarg, "cuda") ? BENCH_CUDA
-							     : BENCH_AUTO;
-			if (a->place == BENCH_AUTO && strcmp(optarg, "auto") != 0)
+			a->target = !strcmp(optarg, "cpu")    ? BENCH_CPU
+				    : !strcmp(optarg, "cuda") ? BENCH_CUDA
+							      : BENCH_AUTO;
+			if (a->target == BENCH_AUTO && strcmp(optarg, "auto") != 0)
 				status = tool_usage_error(
 					"unknown backend '%s' (cpu, cuda or auto)", optarg);
 			break;
@@ -183,7 +183,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 	return TOOL_OK;
 }
 
-/* NULL if there is a GPU for this build to run on, else why not. */
+/* Returns NULL if this build can run on a GPU, else the reason why it cannot. */
 static const char *why_no_gpu(void)
 {
 	const char *problem = cua_device_problem(CUA_BACKEND_CUDA, 0);
@@ -191,7 +191,7 @@ static const char *why_no_gpu(void)
 	return *problem ? problem : NULL;
 }
 
-/* The path of a benchmark's program, in new memory. */
+/* Returns the path of a benchmark's program, in memory from tool_alloc. */
 static char *program_path(const char *name)
 {
 	const char *folder = getenv("CUATOMIC_BENCH_DIR");
@@ -206,7 +206,7 @@ static char *program_path(const char *name)
 	return path;
 }
 
-/* Puts the benchmark's program in the place of this one. Returns only if that fails. */
+/* Replaces this process by the benchmark's program. Returns only on failure. */
 static int run_program(const struct arguments *a)
 {
 	char **argv = tool_alloc(((size_t)a->n_rest + 3) * sizeof(*argv));
@@ -224,7 +224,7 @@ static int run_program(const struct arguments *a)
 	execv(path, argv);
 	error = errno;
 	why = why_no_gpu();
-	/* where programs were pointed out, it is they that are missing */
+	/* with CUATOMIC_BENCH_DIR set, a missing program is the cause, not a build without CUDA */
 	if (!*cua_cuda_architectures() && !getenv("CUATOMIC_BENCH_DIR"))
 		tool_error("CUDA backend: this build has none");
 	else
@@ -235,7 +235,7 @@ static int run_program(const struct arguments *a)
 	return TOOL_FAILED;
 }
 
-/* Goes on with the program of the CPU's further peers, where there is one. */
+/* Replaces this process by the program with the benchmark's further CPU peers, if it was built. */
 static int run_more(const struct benchmark *b, const struct bench_options *o)
 {
 	char *path = program_path(b->more), threads[32];
@@ -286,7 +286,7 @@ static void print_list(void)
 
 int tool_bench(int argc, char **argv)
 {
-	struct arguments a = {.place = BENCH_AUTO};
+	struct arguments a = {.target = BENCH_AUTO};
 	int status = parse_arguments(argc, argv, &a);
 	const char *why = NULL;
 
@@ -296,9 +296,9 @@ int tool_bench(int argc, char **argv)
 		print_list();
 		return TOOL_OK;
 	}
-	if (a.place == BENCH_CUDA)
+	if (a.target == BENCH_CUDA)
 		return run_program(&a);
-	if (a.place == BENCH_AUTO) {
+	if (a.target == BENCH_AUTO) {
 		why = why_no_gpu();
 		if (!why)
 			return run_program(&a);

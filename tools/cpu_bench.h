@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of `cuatomic bench` share: the measuring of loops on threads. */
+/*
+ * The harness of `cuatomic bench` on the CPU: it runs loops on threads, checks the results and
+ * measures the rates.
+ */
 #ifndef CUATOMIC_BENCH_H
 #define CUATOMIC_BENCH_H
 
@@ -10,7 +13,7 @@
 
 struct bench_options {
 	int quick;
-	unsigned threads; /* of the cases with all threads */
+	unsigned threads; /* of the rows with all threads */
 };
 
 struct bench_worker {
@@ -20,27 +23,30 @@ struct bench_worker {
 	double end;
 };
 
-/* One run, or the like of several. */
+/* The settings of a row of a table, and the state of its current run. */
 struct bench_run {
 	const char *name; /* of the benchmark */
 	const char *way;
-	double seconds; /* a run takes about this */
-	uint64_t cap;   /* operations of a thread at most */
+	double seconds; /* planned duration of a run */
+	uint64_t cap;   /* most operations of a thread */
 	unsigned threads;
-	int show_shares; /* in the last column, of several threads */
-	size_t cells;    /* for the loop and the check, which know what it means */
+	int show_shares; /* print each thread's share of the operations; with several threads only */
+	size_t items; /* a number for loop, before, result and expected, each benchmark defines its meaning */
 	void (*before)(struct bench_run *);
 	void (*loop)(struct bench_worker *);
-	uint64_t (*result)(const struct bench_run *); /* equal to expected if all is right */
+	uint64_t (*result)(const struct bench_run *); /* must equal expected() */
 	uint64_t (*expected)(const struct bench_run *);
 
-	struct bench_worker *workers;   /* set in a run */
-	double least_share, most_share; /* of a thread in the operations, of all runs */
+	struct bench_worker *workers;   /* allocated for the runs */
+	double least_share, most_share; /* extremes over threads and runs */
 	pthread_barrier_t start;
 	int stop;
 };
 
-/* A loop of one statement, whose number is i; it is run once at least. */
+/*
+ * Defines a loop over a statement. `i` is the statement's number. The loop makes at least 1
+ * iteration.
+ */
 #define BENCH_LOOP(name, ...)                                                                      \
 	static void name(struct bench_worker *w)                                                   \
 	{                                                                                          \
@@ -54,24 +60,27 @@ struct bench_run {
 		w->done = i;                                                                       \
 	}
 
-/* How much to add to the result of this way: 0, but in a test program 1 for the one that BENCH_PLANT names. */
+/*
+ * In the test build, 1 if the environment variable BENCH_PLANT names this row, so that the check of
+ * the result must fail. Otherwise 0.
+ */
 #ifdef CUATOMIC_DEMO_PLANT
 uint64_t bench_plant(const char *way);
 #else
 #define bench_plant(way) 0
 #endif
 
-/* All operations of the run that has ended. */
+/* Operations of all threads in the last run. */
 uint64_t bench_total(const struct bench_run *r);
 
-/* Runs the loop BENCH_RUNS times and adds the row. A wrong result ends the process. */
+/* Measures BENCH_RUNS runs and adds the row. A wrong result ends the process. */
 void bench_row(struct table *t, enum table_kind kind, struct bench_run *r);
 
-/* Adds the row of the ceiling for reading so many bytes, 64 000 at least. */
+/* Adds the row of the read ceiling over an array of at least 64 000 bytes. */
 void bench_read_ceiling(const struct bench_options *o, struct table *t, const char *name,
 			const void *array, size_t bytes);
 
-/* The tables. */
+/* The benchmarks. */
 void bench_append(const struct bench_options *o);
 void bench_atomics(const struct bench_options *o);
 void bench_hashmap(const struct bench_options *o);

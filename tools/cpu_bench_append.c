@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuatomic bench append` on the CPU: filters of arrays that no cache holds, in GB/s of what they have to move: the
- * elements read, with flags where they decide, and what is stored. The ceiling is the faster one of two copies by all
- * threads: memcpy, and vectors stored past the caches. Peers are the loops that one would write, on one thread.
+ * `cuatomic bench append` on the CPU: filters of arrays larger than every cache, in GB/s of the
+ * bytes that a filter has to move: elements and flags read, plus elements or indexes stored. The
+ * ceiling is the faster of two copies by all threads: memcpy, and vector stores that bypass the
+ * caches. The peers are plain serial loops.
  *
- * Elements are random, and compared with a limit that a share of them is below.
+ * The elements are random. The limit is chosen so that `percent` of them are below it.
  */
 #include <string.h>
 
@@ -46,23 +47,23 @@ struct append_run {
 	const struct append_shape *shape;
 	struct cua_context *ctx;
 	struct cua_append *buffer;
-	size_t n, stored; /* elements, and how many of them the outputs have */
+	size_t n, stored; /* elements read; elements or indexes stored */
 	uint64_t kept;
 	double bytes;
 	double seconds;
 	const void *x;
 	const uint8_t *flags;
-	char *out, *expected; /* of n elements or indexes */
+	char *out, *expected; /* room for n elements or indexes */
 	char limit[8];
 };
 
-/* One element, or index, of the outputs. */
+/* Bytes of an output item, an element or an index. */
 static size_t stored_size(const struct append_shape *s)
 {
 	return s->result == INDEXES ? sizeof(uint32_t) : s->size;
 }
 
-/* Returns how many are kept. */
+/* Defines a serial filter that returns the number of selected elements. */
 #define DEFINE_PLAIN(name, T)                                                                      \
 	static uint64_t filter_##name##_plainly(const struct append_run *a, void *stored)          \
 	{                                                                                          \
@@ -147,7 +148,10 @@ static void make_filtered(struct append_run *a, void *x, uint8_t *flags)
 
 /* ---- the ceilings ---- */
 
-/* What is copied between two looks at the clock's end. A thousand bytes read or written are an operation. */
+/*
+ * Bytes that a worker copies between two checks of the stop flag. An operation is 1000 bytes read
+ * or written.
+ */
 #define COPIED 64000
 
 static const char *copy_from;
@@ -170,10 +174,10 @@ static void copy_past_caches(void *to, const void *from)
 }
 #endif
 
-/* Pieces of a worker, of all that are copied; one at least. */
+/* The pieces that a worker copies, at least 1 piece. */
 static void copy_share_of(const struct bench_worker *w, size_t *first, size_t *end)
 {
-	size_t n = w->run->cells;
+	size_t n = w->run->items;
 
 	*first = n * w->index / w->run->threads;
 	*end = n * (w->index + 1) / w->run->threads;
@@ -181,7 +185,7 @@ static void copy_share_of(const struct bench_worker *w, size_t *first, size_t *e
 		*end = *first + 1;
 }
 
-/* Goes through its share again and again. */
+/* Copies the worker's share over and over until the run stops. */
 #define DEFINE_COPY_SHARE(name)                                                                    \
 	static void name##_share(struct bench_worker *w)                                           \
 	{                                                                                          \
@@ -203,12 +207,15 @@ DEFINE_COPY_SHARE(copy_plain)
 DEFINE_COPY_SHARE(copy_past_caches)
 #endif
 
-static void copy_nothing_yet(struct bench_run *r)
+static void clear_copy(struct bench_run *r)
 {
-	memset(copy_to, 0, r->cells * COPIED);
+	memset(copy_to, 0, r->items * COPIED);
 }
 
-/* Of the pieces copied, those that are not what they are copies of; two workers never copy one piece in part. */
+/*
+ * Counts the copied pieces that differ from their source. Shares that overlap hold a single piece
+ * each, and both workers write equal bytes to it.
+ */
 static uint64_t pieces_wrong(const struct bench_run *r)
 {
 	uint64_t wrong = 0;
@@ -237,8 +244,8 @@ static void add_ceilings(const struct bench_options *o, struct table *t, const s
 		.way = "ceiling: memcpy, all threads",
 		.seconds = o->quick ? 1e-3 : 10e-3,
 		.threads = o->threads,
-		.cells = bytes / COPIED,
-		.before = copy_nothing_yet,
+		.items = bytes / COPIED,
+		.before = clear_copy,
 		.loop = copy_plain_share,
 		.result = pieces_wrong,
 		.expected = none_wrong,
@@ -254,7 +261,7 @@ static void add_ceilings(const struct bench_options *o, struct table *t, const s
 #endif
 }
 
-/* ---- what is timed ---- */
+/* ---- measurement ---- */
 
 enum append_way { LOOP, ANY_ORDER, ORDERED, BUFFER };
 
@@ -287,7 +294,7 @@ static enum cua_status call_filter(const struct append_run *a, enum append_way w
 				s->result == INDEXES ? NULL : a->out, count);
 }
 
-/* A sum over the items, which no order changes. */
+/* A checksum of the items that does not depend on their order. */
 static uint64_t sum_of(const char *items, size_t n, size_t size)
 {
 	uint64_t sum = 0;
@@ -301,7 +308,10 @@ static uint64_t sum_of(const char *items, size_t n, size_t size)
 	return sum;
 }
 
-/* Returns what has to be 0: of what is in order the places that differ, else of the sums of both parts. */
+/*
+ * Returns 0 if the output is right. An ordered output must equal the expected bytes. Otherwise the
+ * checksums of the selected and of the rejected elements must be equal.
+ */
 static uint64_t errors_of(const struct append_run *a, enum append_way way, const char *got)
 {
 	const size_t size = stored_size(a->shape);
@@ -314,7 +324,7 @@ static uint64_t errors_of(const struct append_run *a, enum append_way way, const
 		sum_of(a->expected + kept * size, a->stored - kept, size));
 }
 
-/* Calls again and again for about `seconds` a run. */
+/* Measures BENCH_RUNS runs. A run repeats the call for about `seconds`. */
 static void add_append(struct table *t, const struct append_run *a, enum append_way way,
 		       const char *name)
 {
@@ -325,7 +335,7 @@ static void add_append(struct table *t, const struct append_run *a, enum append_
 	snprintf(row, sizeof(row), "%s, %s", t->name, name);
 	if (way == BUFFER)
 		cua_append_items(a->buffer, &got);
-	/* one run more, which is not counted */
+	/* run -1 warms up and is not counted */
 	for (int i = -1; i < BENCH_RUNS; i++) {
 		double taken = 0;
 		uint64_t count = 0;
@@ -361,7 +371,10 @@ static void set_threads(struct cua_context *ctx, unsigned threads)
 		tool_die("bench append: %s", cua_strerror(status));
 }
 
-/* The elements that are kept, then those that are not, all in order. */
+/*
+ * Fills `expected` with the selected elements and, for a partition, the rejected elements, both in
+ * input order.
+ */
 static void fill_expected(struct append_run *a)
 {
 	const size_t size = stored_size(a->shape);
@@ -369,7 +382,7 @@ static void fill_expected(struct append_run *a)
 
 	a->kept = count;
 	a->stored = a->shape->result == PARTITION ? a->n : count;
-	/* the loop stores the others from the end on */
+	/* the serial loop stores rejected elements from the end backwards, so reverse them */
 	for (size_t i = count, j = a->stored; i < j; i++) {
 		char item[8];
 

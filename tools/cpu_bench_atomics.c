@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuatomic bench atomics` on the CPU: operations a second of all threads on one address and on random ones, of the
- * library, of the compiler's __atomic builtins, and under mutexes of POSIX threads. The ceiling is the machine's own
- * 32-bit addition at the same addresses.
+ * `cuatomic bench atomics` on the CPU: operations a second of all threads, on a single address and
+ * on random addresses. The library is compared with the compiler's __atomic builtins and with
+ * mutexes of POSIX threads. The ceiling is the processor's 32-bit atomic addition at the same
+ * addresses.
  *
- * Operands are such that every operation changes the value, and the result of every run is compared with
- * what it must be.
+ * Every operation changes the value, and the values at the end of a run are compared with the
+ * number of operations.
  */
 #include <math.h>
 #include <pthread.h>
@@ -15,19 +16,19 @@
 
 #include "cpu_bench.h"
 
-#define MANY_CELLS ((size_t)1 << 20)
+#define MANY_ITEMS ((size_t)1 << 20)
 #define MUTEXES 1024
 #define PRIME 4294967291u
 
-/* A factor that is not lost in rounding, and of which one that is missing shows. */
+/* Far enough from 1 that rounding cannot hide a lost multiplication. */
 #define FACTOR (1 + 0x1p-20)
 
 CUA_DEFINE_ATOMIC(bench_add_mod, u64, (old + operand) % PRIME)
 
-static uint64_t *cells; /* of any type */
+static uint64_t *items; /* the objects that the operations update, of any type */
 static pthread_mutex_t mutexes[MUTEXES];
 
-/* ---- the operand and the cell of one operation ---- */
+/* ---- the operand and the object of an operation ---- */
 
 static uint64_t random_index(const struct bench_worker *w, uint64_t i)
 {
@@ -35,27 +36,27 @@ static uint64_t random_index(const struct bench_worker *w, uint64_t i)
 
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return (z ^ (z >> 31)) & (w->run->cells - 1);
+	return (z ^ (z >> 31)) & (w->run->items - 1);
 }
 
-/* Grows with i, and no two threads have the same. */
+/* Grows with i, and differs between threads. */
 static uint32_t rising(const struct bench_worker *w, uint64_t i)
 {
 	return (uint32_t)(i * w->run->threads + w->index + 1);
 }
 
-/* ---- the ways ---- */
+/* ---- the rows ---- */
 
-/* The statement has p, the cell, and `index`, its number. */
-#define CELL_LOOP(name, T, ...)                                                                    \
+/* The statement may use p, the object's address, and `index`, its index. */
+#define ITEM_LOOP(name, T, ...)                                                                    \
 	BENCH_LOOP(name, {                                                                         \
 		uint64_t index = random_index(w, i);                                               \
-		T *p = (T *)cells + index;                                                         \
+		T *p = (T *)items + index;                                                         \
                                                                                                    \
 		__VA_ARGS__;                                                                       \
 	})
 
-/* The new value is made from `old`, again if the cell has changed. */
+/* Computes the new value from `old`, and retries if the object has changed. */
 #define LOOP_OF_CAS(T, make)                                                                       \
 	do {                                                                                       \
 		T old, new_value;                                                                  \
@@ -77,46 +78,46 @@ static uint32_t rising(const struct bench_worker *w, uint64_t i)
 		pthread_mutex_unlock(&mutexes[index % MUTEXES]);                                   \
 	} while (0)
 
-CELL_LOOP(native, uint32_t, __atomic_fetch_add(p, 1, __ATOMIC_RELAXED))
-CELL_LOOP(mutex_u32, uint32_t, UNDER_MUTEX(uint32_t, old + 1))
-CELL_LOOP(our_u32, uint32_t, cua_atomic_add_u32(p, 1))
+ITEM_LOOP(native, uint32_t, __atomic_fetch_add(p, 1, __ATOMIC_RELAXED))
+ITEM_LOOP(mutex_u32, uint32_t, UNDER_MUTEX(uint32_t, old + 1))
+ITEM_LOOP(our_u32, uint32_t, cua_atomic_add_u32(p, 1))
 
-CELL_LOOP(loop_f32, float, LOOP_OF_CAS(float, old + 1))
-CELL_LOOP(mutex_f32, float, UNDER_MUTEX(float, old + 1))
-CELL_LOOP(our_f32, float, cua_atomic_add_f32(p, 1))
-CELL_LOOP(our_cas_f32, float, cua_atomic_fetch_add_cas_f32(p, 1))
+ITEM_LOOP(loop_f32, float, LOOP_OF_CAS(float, old + 1))
+ITEM_LOOP(mutex_f32, float, UNDER_MUTEX(float, old + 1))
+ITEM_LOOP(our_f32, float, cua_atomic_add_f32(p, 1))
+ITEM_LOOP(our_cas_f32, float, cua_atomic_fetch_add_cas_f32(p, 1))
 
-CELL_LOOP(loop_f64, double, LOOP_OF_CAS(double, old *FACTOR))
-CELL_LOOP(mutex_f64, double, UNDER_MUTEX(double, old *FACTOR))
-CELL_LOOP(our_f64, double, cua_atomic_fetch_mul_f64(p, FACTOR))
+ITEM_LOOP(loop_f64, double, LOOP_OF_CAS(double, old *FACTOR))
+ITEM_LOOP(mutex_f64, double, UNDER_MUTEX(double, old *FACTOR))
+ITEM_LOOP(our_f64, double, cua_atomic_fetch_mul_f64(p, FACTOR))
 
-CELL_LOOP(loop_max, uint32_t, uint32_t v = rising(w, i); LOOP_OF_CAS(uint32_t, old < v ? v : old))
-CELL_LOOP(mutex_max, uint32_t, uint32_t v = rising(w, i); UNDER_MUTEX(uint32_t, old < v ? v : old))
-CELL_LOOP(our_max, uint32_t, cua_atomic_max_u32(p, rising(w, i)))
+ITEM_LOOP(loop_max, uint32_t, uint32_t v = rising(w, i); LOOP_OF_CAS(uint32_t, old < v ? v : old))
+ITEM_LOOP(mutex_max, uint32_t, uint32_t v = rising(w, i); UNDER_MUTEX(uint32_t, old < v ? v : old))
+ITEM_LOOP(our_max, uint32_t, cua_atomic_max_u32(p, rising(w, i)))
 
-CELL_LOOP(loop_mod, uint64_t, LOOP_OF_CAS(uint64_t, (old + 4000000007u) % PRIME))
-CELL_LOOP(mutex_mod, uint64_t, UNDER_MUTEX(uint64_t, (old + 4000000007u) % PRIME))
-CELL_LOOP(our_mod, uint64_t, bench_add_mod(p, 4000000007u))
+ITEM_LOOP(loop_mod, uint64_t, LOOP_OF_CAS(uint64_t, (old + 4000000007u) % PRIME))
+ITEM_LOOP(mutex_mod, uint64_t, UNDER_MUTEX(uint64_t, (old + 4000000007u) % PRIME))
+ITEM_LOOP(our_mod, uint64_t, bench_add_mod(p, 4000000007u))
 
-/* ---- results: a number that is the same for the cells and for the operations done ---- */
+/* ---- checks: a number computed from the objects and from the number of operations ---- */
 
-static void clear_cells(struct bench_run *r)
+static void clear_items(struct bench_run *r)
 {
-	memset(cells, 0, r->cells * sizeof(*cells));
+	memset(items, 0, r->items * sizeof(*items));
 }
 
 static void set_to_one(struct bench_run *r)
 {
-	for (size_t i = 0; i < r->cells; i++)
-		((double *)cells)[i] = 1;
+	for (size_t i = 0; i < r->items; i++)
+		((double *)items)[i] = 1;
 }
 
 static uint64_t sum_u32(const struct bench_run *r)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < r->cells; i++)
-		sum += ((uint32_t *)cells)[i];
+	for (size_t i = 0; i < r->items; i++)
+		sum += ((uint32_t *)items)[i];
 	return sum;
 }
 
@@ -124,18 +125,18 @@ static uint64_t sum_f32(const struct bench_run *r)
 {
 	double sum = 0;
 
-	for (size_t i = 0; i < r->cells; i++)
-		sum += (double)((float *)cells)[i];
+	for (size_t i = 0; i < r->items; i++)
+		sum += (double)((float *)items)[i];
 	return (uint64_t)sum;
 }
 
-/* How many factors are in the cells. */
+/* The number of multiplications by FACTOR, from the objects' logarithms. */
 static uint64_t factors(const struct bench_run *r)
 {
 	double sum = 0;
 
-	for (size_t i = 0; i < r->cells; i++)
-		sum += log(((double *)cells)[i]);
+	for (size_t i = 0; i < r->items; i++)
+		sum += log(((double *)items)[i]);
 	return (uint64_t)(sum / log(FACTOR) + 0.5);
 }
 
@@ -143,8 +144,8 @@ static uint64_t largest(const struct bench_run *r)
 {
 	uint32_t most = 0;
 
-	for (size_t i = 0; i < r->cells; i++)
-		most = ((uint32_t *)cells)[i] > most ? ((uint32_t *)cells)[i] : most;
+	for (size_t i = 0; i < r->items; i++)
+		most = ((uint32_t *)items)[i] > most ? ((uint32_t *)items)[i] : most;
 	return most;
 }
 
@@ -165,8 +166,8 @@ static uint64_t sum_mod(const struct bench_run *r)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < r->cells; i++)
-		sum += cells[i];
+	for (size_t i = 0; i < r->items; i++)
+		sum += items[i];
 	return sum % PRIME;
 }
 
@@ -177,14 +178,14 @@ static uint64_t total_mod(const struct bench_run *r)
 
 /* ---- the cases ---- */
 
-#define BY_SUM_U32 clear_cells, sum_u32, bench_total
-#define BY_SUM_F32 clear_cells, sum_f32, bench_total
+#define BY_SUM_U32 clear_items, sum_u32, bench_total
+#define BY_SUM_F32 clear_items, sum_f32, bench_total
 #define BY_FACTORS set_to_one, factors, bench_total
-#define BY_LARGEST clear_cells, largest, largest_operand
-#define BY_SUM_MOD clear_cells, sum_mod, total_mod
+#define BY_LARGEST clear_items, largest, largest_operand
+#define BY_SUM_MOD clear_items, sum_mod, total_mod
 
 static const struct atomic_way {
-	const char *operation; /* the same for the ways of one case */
+	const char *operation; /* rows of equal operation are a table */
 	const char *name;
 	enum table_kind kind;
 	void (*loop)(struct bench_worker *);
@@ -214,17 +215,17 @@ static const struct atomic_way atomic_ceiling = {
 	"", "ceiling: __atomic_fetch_add of u32", TABLE_CEILING, native, BY_SUM_U32,
 };
 
-static void run_way(const struct bench_options *o, struct table *t, size_t n_cells,
+static void run_way(const struct bench_options *o, struct table *t, size_t n_items,
 		    const struct atomic_way *way)
 {
 	struct bench_run r = {
 		.name = "atomics",
 		.way = way->name,
 		.seconds = o->quick ? 1e-3 : 20e-3,
-		/* up to where counts are exact in a float */
+		/* a float counts exactly up to 2^24 */
 		.cap = ((uint64_t)1 << 24) / o->threads,
 		.threads = o->threads,
-		.cells = n_cells,
+		.items = n_items,
 		.before = way->before,
 		.loop = way->loop,
 		.result = way->result,
@@ -234,7 +235,7 @@ static void run_way(const struct bench_options *o, struct table *t, size_t n_cel
 	bench_row(t, way->kind, &r);
 }
 
-static void run_cells(const struct bench_options *o, const char *where, size_t n_cells)
+static void run_items(const struct bench_options *o, const char *where, size_t n_items)
 {
 	const size_t n = sizeof(atomic_ways) / sizeof(atomic_ways[0]);
 	struct table table = {.n = 0};
@@ -245,9 +246,9 @@ static void run_cells(const struct bench_options *o, const char *where, size_t n
 		if (!table.n) {
 			snprintf(name, sizeof(name), "%s: %s", where, atomic_ways[i].operation);
 			table_begin(&table, name);
-			run_way(o, &table, n_cells, &atomic_ceiling);
+			run_way(o, &table, n_items, &atomic_ceiling);
 		}
-		run_way(o, &table, n_cells, &atomic_ways[i]);
+		run_way(o, &table, n_items, &atomic_ways[i]);
 		if (i + 1 == n ||
 		    strcmp(atomic_ways[i].operation, atomic_ways[i + 1].operation) != 0)
 			table_end(&table);
@@ -256,14 +257,14 @@ static void run_cells(const struct bench_options *o, const char *where, size_t n
 
 void bench_atomics(const struct bench_options *o)
 {
-	size_t many = o->quick ? 4096 : MANY_CELLS;
-	cells = tool_alloc(many * sizeof(*cells));
+	size_t many = o->quick ? 4096 : MANY_ITEMS;
+	items = tool_alloc(many * sizeof(*items));
 	for (size_t i = 0; i < MUTEXES; i++)
 		pthread_mutex_init(&mutexes[i], NULL);
 	printf("all threads on one address, and on %zu random ones (then with %d mutexes)\n", many,
 	       MUTEXES);
 	table_columns("M/s", "");
-	run_cells(o, "one address", 1);
-	run_cells(o, o->quick ? "4 Ki addresses" : "1 Mi addresses", many);
-	free(cells);
+	run_items(o, "one address", 1);
+	run_items(o, o->quick ? "4 Ki addresses" : "1 Mi addresses", many);
+	free(items);
 }

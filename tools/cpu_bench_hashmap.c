@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuatomic bench hashmap` on the CPU: the bulk calls of the map of unique keys, in millions of keys a second. The
- * peer is the table that one would write for one thread, an array with linear probing and a key that means "empty".
- * Ceilings are accesses of all threads to random lines of memory as large as the table, asked for ahead: reads for
- * lookups, additions for what writes.
+ * `cuatomic bench hashmap` on the CPU: the bulk calls of the map of unique keys, in millions of
+ * keys a second. The peer is a serial table with linear probing, in which key 0 means "empty". The
+ * ceilings are random accesses of all threads, with prefetch, to as much memory as the table has:
+ * reads for lookups, additions for operations that write.
  *
- * A run inserts all keys into a cleared table, looks for them in another order, looks for as many that are not there,
- * erases half of them and inserts that half again; afterwards all are looked for once more, untimed.
+ * A run inserts all keys into a cleared table, finds them in another order, and looks up as many
+ * absent keys. Then it erases half of the keys and inserts that half again. A last lookup of all
+ * keys checks the table and is not timed.
  *
- * Where libcuckoo was found the program bench-cuckoo goes on: see bench/cuckoo.cc.
+ * If libcuckoo was found at configure time, the program bench-cuckoo runs next: see
+ * bench/cuckoo.cc.
  */
 #include <string.h>
 
@@ -17,9 +19,9 @@
 #include "../bench/bench_keys.h"
 #include "cpu_bench.h"
 
-/* Lines of a ceiling that a thread has in flight. */
+/* Prefetch distance of a ceiling, in lines. */
 #define AHEAD 16
-/* Ways that take more than so many seconds for a run are run less often. */
+/* If the first run takes more than SLOW seconds, only SLOW_RUNS runs are measured. */
 #define SLOW 1
 #define SLOW_RUNS 3
 
@@ -30,9 +32,9 @@ static const char *const hashmap_ops[OPS] = {"insert", "find hits", "find misses
 
 static const struct hashmap_shape {
 	const char *name;
-	unsigned size;   /* of keys and of values */
+	unsigned size;   /* bytes of a key, and of a value */
 	size_t n, quick; /* keys */
-	unsigned load;   /* in percent of the capacity asked for */
+	unsigned load;   /* percent of the requested capacity */
 } hashmap_shapes[] = {
 	{"4+4, 0.8", 4, 26214400, 16384, 80},
 	{"8+8, 0.8", 8, 4194304, 16384, 80},
@@ -41,7 +43,7 @@ static const struct hashmap_shape {
 
 /* ---- the peer ---- */
 
-/* Slots of {key, value}; a key of 0 is none. */
+/* Slots of {key, value}. Key 0 marks a free slot. */
 struct plain_table {
 	void *slots;
 	uint64_t n;
@@ -57,7 +59,7 @@ CUA_FN uint64_t plain_home64(uint64_t key, uint64_t n)
 	return plain_home32((uint32_t)(key >> 32), n);
 }
 
-/* There is always a free slot. */
+/* The loops end because there is always a free slot. */
 #define DEFINE_PLAIN_TABLE(bits)                                                                   \
 	struct plain_slot##bits {                                                                  \
 		uint##bits##_t key, value;                                                         \
@@ -99,7 +101,10 @@ CUA_FN uint64_t plain_home64(uint64_t key, uint64_t n)
 				out[i] = s->value;                                                 \
 		}                                                                                  \
 	}                                                                                          \
-	/* Those behind move up, if that does not put them before their home. */                   \
+	/* \
+	 * Backward-shift deletion: later pairs move into the hole unless that would put them before \
+	 * their home. \
+	 */                                                                                       \
 	static void plain_erase##bits(const struct plain_table *t, size_t n,                       \
 				      const uint##bits##_t *keys)                                  \
 	{                                                                                          \
@@ -137,10 +142,10 @@ DEFINE_PLAIN_TABLE(64)
 
 /* ---- the ceilings ---- */
 
-static uint64_t *lines; /* 64 bytes each, whose first word is its number */
+static uint64_t *lines; /* lines of 64 bytes; the first word of each is its index */
 static uint64_t n_lines;
 
-/* The i-th line of a worker, of its own share. */
+/* The line of worker w's operation i, random in the worker's share. */
 static uint64_t *line_of(const struct bench_worker *w, uint64_t i)
 {
 	uint64_t first = n_lines * w->index / w->run->threads,
@@ -160,7 +165,7 @@ static void read_lines(struct bench_worker *w)
 		right += *line == (uint64_t)(line - lines) / 8;
 	}
 	w->done = i;
-	__atomic_fetch_add(&w->run->cells, i - right, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&w->run->items, i - right, __ATOMIC_RELAXED);
 }
 
 static void add_to_lines(struct bench_worker *w)
@@ -176,17 +181,17 @@ static void add_to_lines(struct bench_worker *w)
 
 static void clear_lines(struct bench_run *r)
 {
-	r->cells = 0;
+	r->items = 0;
 	for (uint64_t i = 0; i < n_lines; i++) {
 		lines[8 * i] = i;
 		lines[8 * i + 1] = 0;
 	}
 }
 
-/* cells is the number of lines read that were wrong. */
+/* `items` counts the lines that a worker read with a wrong index. */
 static uint64_t lines_read(const struct bench_run *r)
 {
-	return bench_total(r) - r->cells;
+	return bench_total(r) - r->items;
 }
 
 static uint64_t lines_added(const struct bench_run *r)
@@ -216,7 +221,7 @@ static void add_line_ceiling(const struct bench_options *o, struct table *t, int
 	bench_row(t, TABLE_CEILING, &r);
 }
 
-/* ---- a table in use ---- */
+/* ---- the operations of a row ---- */
 
 enum hashmap_way { PLAIN, ONE_THREAD, ALL_THREADS, HASHMAP_WAYS };
 
@@ -302,7 +307,7 @@ static void erase_pairs(const struct hashmap_run *h, enum hashmap_way way, size_
 		hashmap_need(cua_hashmap_erase_n(h->map, n, keys, NULL));
 }
 
-/* How many keys of all were found with their values. */
+/* Counts the keys found with the right value. */
 static uint64_t found_right(const struct hashmap_run *h)
 {
 	const unsigned size = h->shape->size;
@@ -326,7 +331,7 @@ static void call_op(const struct hashmap_run *h, enum hashmap_way way, enum hash
 	}
 }
 
-/* What an operation has led to; *wanted is what it should. */
+/* Returns the checked number of an operation; *wanted is the expected number. */
 static uint64_t op_result(const struct hashmap_run *h, enum hashmap_way way, enum hashmap_op op,
 			  uint64_t *wanted)
 {
@@ -365,14 +370,14 @@ static void op_name(char name[28], const struct hashmap_shape *s, int op)
 	snprintf(name, 28, "%.14s, %s", s->name, hashmap_ops[op]);
 }
 
-/* All operations of one way, again and again. */
+/* Measures all operations of a row. */
 static void measure_table(const struct hashmap_run *h, enum hashmap_way way, const char *way_name,
 			  struct figure figures[OPS])
 {
 	double rates[OPS][BENCH_RUNS];
 	int runs = BENCH_RUNS;
 
-	/* one run more, which is not counted */
+	/* run -1 warms up and is not counted */
 	for (int i = -1; i < runs; i++) {
 		double whole = 0;
 
@@ -413,7 +418,7 @@ static void set_hashmap_threads(const struct bench_options *o, const struct hash
 	hashmap_need(cua_context_set_threads(h->ctx, way == ALL_THREADS ? o->threads : 1));
 }
 
-/* Memory and tables for n keys and as many operations. */
+/* Allocates the arrays and tables for n keys. */
 static void open_run(struct hashmap_run *h)
 {
 	const unsigned size = h->shape->size;
@@ -431,7 +436,7 @@ static void open_run(struct hashmap_run *h)
 		set_number(h->asked, size, i, keys_key(size, keys_turn(i, h->n)));
 		set_number(h->absent, size, i, keys_key(size, h->n + i));
 	}
-	/* from the library, which gives it large pages as it does its own table */
+	/* memory of the library has large pages, as its own table does */
 	h->plain.n = slots;
 	hashmap_need(cua_alloc(h->ctx, slots, 2 * size, &h->plain.slots));
 	hashmap_need(cua_hashmap_create(h->ctx, NULL, size == 4 ? CUA_U32 : CUA_U64,
@@ -483,7 +488,7 @@ enum skew { UNIFORM_KEYS, ZIPF_KEYS, ONE_KEY, SKEWS };
 static const char *const skew_names[SKEWS] = {"update, uniform", "update, zipf 1.0",
 					      "update, one key"};
 
-/* How many values are the sums that they should be. */
+/* Counts the keys whose value is the expected sum. */
 static uint64_t sums_right(const struct hashmap_run *h, enum hashmap_way way,
 			   const uint32_t *counts)
 {
@@ -499,7 +504,7 @@ static uint64_t sums_right(const struct hashmap_run *h, enum hashmap_way way,
 	return right;
 }
 
-/* Adds 1 to values of a cleared table, four times as often as there may be keys. */
+/* Measures additions of 1 to values, into a cleared table, with 4 updates for each possible key. */
 static void bench_updates(const struct bench_options *o, struct cua_context *ctx)
 {
 	static const struct hashmap_shape shape = {"update", 4, 1048576, 4096, 50};

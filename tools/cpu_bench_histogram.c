@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuatomic bench histogram` on the CPU: histograms of arrays that no cache holds, in GB/s of what they have to read.
- * Peers are the loops that one would write, on one thread.
+ * `cuatomic bench histogram` on the CPU: histograms of arrays larger than every cache, in GB/s of
+ * the bytes that a histogram has to read. The peers are plain serial loops.
  *
- * Elements are made from bins, so that what each bin has to count is known without counting.
+ * Each element is generated from a chosen bin, so the expected counts are known without a reference
+ * histogram.
  */
 #include <string.h>
 
@@ -114,7 +115,10 @@ static enum cua_status call_edges(struct cua_context *ctx, size_t n, const void 
 	return cua_histogram_edges_f32(ctx, n, x, bins, edges, counts);
 }
 
-/* An element of bin k, a power of two in number where there are more than 256; r is random. */
+/*
+ * A make function stores an element of bin k at index i; r is random. With more than 256 bins,
+ * `bins` must be a power of two.
+ */
 static void make_byte(void *x, size_t i, size_t k, size_t bins, uint64_t r)
 {
 	(void)bins;
@@ -122,7 +126,7 @@ static void make_byte(void *x, size_t i, size_t k, size_t bins, uint64_t r)
 	((uint8_t *)x)[i] = (uint8_t)k;
 }
 
-/* Bin 7 is none. */
+/* Value 7 of k stands for a byte outside all bins. */
 static void make_letter(void *x, size_t i, size_t k, size_t bins, uint64_t r)
 {
 	(void)bins;
@@ -150,12 +154,12 @@ static void make_between_edges(void *x, size_t i, size_t k, size_t bins, uint64_
 static const struct shape {
 	const char *name;
 	size_t size, bins;
-	size_t made; /* bins that elements are made of; those from `bins` on are none */
+	size_t made; /* k is below `made`; values from `bins` on stand for elements outside all bins */
 	void (*make)(void *x, size_t i, size_t k, size_t bins, uint64_t r);
 	void (*loop)(size_t n, const void *x, size_t bins, uint64_t *counts);
 	enum cua_status (*call)(struct cua_context *ctx, size_t n, const void *x, size_t bins,
 				uint64_t *counts);
-	int all_inputs; /* else uniform and zipf */
+	int all_inputs; /* 0: only uniform and zipf inputs */
 } shapes[] = {
 	{"u8 256", 1, 256, 256, make_byte, count_bytes_plainly, call_bytes, 1},
 	{"letters", 1, 7, 8, make_letter, count_letters_plainly, call_letters, 0},
@@ -201,7 +205,7 @@ static void make_elements(const struct shape *s, enum distribution input, size_t
 	}
 }
 
-/* ---- what is timed ---- */
+/* ---- measurement ---- */
 
 struct histogram_run {
 	const struct shape *shape;
@@ -225,14 +229,17 @@ static void check_counts(const struct histogram_run *h, const struct table *t, c
 				 (unsigned long long)h->expected[i]);
 }
 
-/* Calls again and again for about `seconds` a run; ctx is NULL for the loop. */
+/*
+ * Measures BENCH_RUNS runs of the library, or of the serial loop if ctx is NULL. A run repeats the
+ * call for about `seconds`.
+ */
 static void add_histogram(struct table *t, const struct histogram_run *h, struct cua_context *ctx,
 			  const char *way)
 {
 	const struct shape *s = h->shape;
 	double rates[BENCH_RUNS];
 
-	/* one run more, which is not counted */
+	/* run -1 warms up and is not counted */
 	for (int i = -1; i < BENCH_RUNS; i++) {
 		double taken = 0;
 		int calls = 0;

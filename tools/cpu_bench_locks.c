@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuatomic bench locks` on the CPU: critical sections a second under one lock, of the library's locks and those of
- * POSIX threads. The ceiling is what a section needs that never waits: a swap that acquires, the increment, a
- * store that releases, by one thread.
+ * `cuatomic bench locks` on the CPU: critical sections a second under a single lock, for the locks
+ * of the library and of POSIX threads. The ceiling is a section that never waits, on a single
+ * thread: an exchange with acquire, the increment, a store with release.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -12,7 +12,7 @@
 
 #include "cpu_bench.h"
 
-/* A lock of any kind and the counter, which share no cache line. */
+/* A lock of any kind, and the counter in another cache line. */
 static struct {
 	_Alignas(128) union {
 		uint32_t word;
@@ -27,82 +27,84 @@ static struct {
 		struct cua_semaphore cua_semaphore;
 	} lock;
 	_Alignas(128) uint64_t counter;
-} place;
+} shared;
 
 static uint64_t counted(const struct bench_run *r)
 {
 	(void)r;
-	return place.counter;
+	return shared.counter;
 }
 
-/* ---- before a run ---- */
+/* ---- preparation of a run ---- */
 
 static void zero(struct bench_run *r)
 {
 	(void)r;
-	memset(&place, 0, sizeof(place));
+	memset(&shared, 0, sizeof(shared));
 }
 
 static void init_mutex(struct bench_run *r)
 {
 	zero(r);
-	pthread_mutex_init(&place.lock.mutex, NULL);
+	pthread_mutex_init(&shared.lock.mutex, NULL);
 }
 
 static void init_spin(struct bench_run *r)
 {
 	zero(r);
-	pthread_spin_init(&place.lock.spin, PTHREAD_PROCESS_PRIVATE);
+	pthread_spin_init(&shared.lock.spin, PTHREAD_PROCESS_PRIVATE);
 }
 
 static void init_rwlock(struct bench_run *r)
 {
 	zero(r);
-	pthread_rwlock_init(&place.lock.rwlock, NULL);
+	pthread_rwlock_init(&shared.lock.rwlock, NULL);
 }
 
 static void init_sem(struct bench_run *r)
 {
 	zero(r);
-	sem_init(&place.lock.semaphore, 0, 1);
+	sem_init(&shared.lock.semaphore, 0, 1);
 }
 
 static void init_semaphore(struct bench_run *r)
 {
 	zero(r);
-	cua_semaphore_init(&place.lock.cua_semaphore, 1);
+	cua_semaphore_init(&shared.lock.cua_semaphore, 1);
 }
 
-/* ---- the ways ---- */
+/* ---- the rows ---- */
 
-#define SECTION_LOOP(name, take, give)                                                             \
+#define SECTION_LOOP(name, acquire, release)                                                       \
 	BENCH_LOOP(name, {                                                                         \
-		take;                                                                              \
-		place.counter++;                                                                   \
-		give;                                                                              \
+		acquire;                                                                           \
+		shared.counter++;                                                                  \
+		release;                                                                           \
 	})
 
-SECTION_LOOP(never_waits, (void)__atomic_exchange_n(&place.lock.word, 1, __ATOMIC_ACQUIRE),
-	     __atomic_store_n(&place.lock.word, 0, __ATOMIC_RELEASE))
-SECTION_LOOP(mutex, pthread_mutex_lock(&place.lock.mutex), pthread_mutex_unlock(&place.lock.mutex))
-SECTION_LOOP(spin, pthread_spin_lock(&place.lock.spin), pthread_spin_unlock(&place.lock.spin))
-SECTION_LOOP(rwlock, pthread_rwlock_wrlock(&place.lock.rwlock),
-	     pthread_rwlock_unlock(&place.lock.rwlock))
-SECTION_LOOP(sem, while (sem_wait(&place.lock.semaphore)) continue, sem_post(&place.lock.semaphore))
-SECTION_LOOP(our_spinlock, cua_spinlock_lock(&place.lock.cua_spinlock),
-	     cua_spinlock_unlock(&place.lock.cua_spinlock))
-SECTION_LOOP(our_ticketlock, cua_ticketlock_lock(&place.lock.cua_ticketlock),
-	     cua_ticketlock_unlock(&place.lock.cua_ticketlock))
-SECTION_LOOP(our_rwlock, cua_rwlock_write_lock(&place.lock.cua_rwlock),
-	     cua_rwlock_write_unlock(&place.lock.cua_rwlock))
-SECTION_LOOP(our_semaphore, cua_semaphore_lock(&place.lock.cua_semaphore),
-	     cua_semaphore_unlock(&place.lock.cua_semaphore))
+SECTION_LOOP(never_waits, (void)__atomic_exchange_n(&shared.lock.word, 1, __ATOMIC_ACQUIRE),
+	     __atomic_store_n(&shared.lock.word, 0, __ATOMIC_RELEASE))
+SECTION_LOOP(mutex, pthread_mutex_lock(&shared.lock.mutex),
+	     pthread_mutex_unlock(&shared.lock.mutex))
+SECTION_LOOP(spin, pthread_spin_lock(&shared.lock.spin), pthread_spin_unlock(&shared.lock.spin))
+SECTION_LOOP(rwlock, pthread_rwlock_wrlock(&shared.lock.rwlock),
+	     pthread_rwlock_unlock(&shared.lock.rwlock))
+SECTION_LOOP(sem, while (sem_wait(&shared.lock.semaphore)) continue,
+	     sem_post(&shared.lock.semaphore))
+SECTION_LOOP(our_spinlock, cua_spinlock_lock(&shared.lock.cua_spinlock),
+	     cua_spinlock_unlock(&shared.lock.cua_spinlock))
+SECTION_LOOP(our_ticketlock, cua_ticketlock_lock(&shared.lock.cua_ticketlock),
+	     cua_ticketlock_unlock(&shared.lock.cua_ticketlock))
+SECTION_LOOP(our_rwlock, cua_rwlock_write_lock(&shared.lock.cua_rwlock),
+	     cua_rwlock_write_unlock(&shared.lock.cua_rwlock))
+SECTION_LOOP(our_semaphore, cua_semaphore_lock(&shared.lock.cua_semaphore),
+	     cua_semaphore_unlock(&shared.lock.cua_semaphore))
 BENCH_LOOP(our_mcslock, {
 	struct cua_mcslock_node node;
 
-	cua_mcslock_lock(&place.lock.cua_mcslock, &node);
-	place.counter++;
-	cua_mcslock_unlock(&place.lock.cua_mcslock, &node);
+	cua_mcslock_lock(&shared.lock.cua_mcslock, &node);
+	shared.counter++;
+	cua_mcslock_unlock(&shared.lock.cua_mcslock, &node);
 })
 
 static const struct way {

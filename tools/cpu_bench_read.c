@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ceiling of benchmarks that have to read an array once: the speed at which all threads together read it in
- * vectors, of the compiler's vector extension.
+ * The read ceiling of benchmarks that read an array once: the rate at which all threads together
+ * read it with vector loads (the compiler's vector extension).
  */
 #include <string.h>
 
@@ -9,13 +9,16 @@
 
 typedef uint64_t vector __attribute__((vector_size(64)));
 
-/* Bytes that are read between two looks at the clock's end, a multiple of 1000 and of four vectors. */
+/*
+ * Bytes that a worker reads between two checks of the stop flag, a multiple of 1000 and of 4
+ * vectors.
+ */
 #define PIECE 64000
 #define PIECE_VECTORS (PIECE / sizeof(vector))
 CUA_STATIC_ASSERT(PIECE % (4 * sizeof(vector)) == 0 && PIECE % 1000 == 0, "pieces are whole");
 
 static const char *memory;
-static uint64_t *piece_sums; /* of the 64-bit words of each piece, for the check */
+static uint64_t *piece_sums; /* sum of the 64-bit words of each piece, for the check */
 static uint64_t *worker_sums;
 
 #define DEFINE_READ(name, target)                                                                  \
@@ -36,7 +39,7 @@ static uint64_t *worker_sums;
 
 static uint64_t (*read_piece)(const char *p);
 
-/* The ceiling may take what the library may: the widest vectors of the machine. */
+/* Like the library, the ceiling uses the widest vectors of the processor. */
 DEFINE_READ(read_plain, )
 #if defined(__x86_64__) && defined(__GNUC__)
 DEFINE_READ(read_avx2, __attribute__((target("avx2"))))
@@ -54,10 +57,10 @@ static void choose_read(void)
 #endif
 }
 
-/* Pieces of a worker, of all that are read; one at least. */
+/* The pieces that a worker reads, at least 1 piece. */
 static void share_of(const struct bench_worker *w, size_t *first, size_t *end)
 {
-	size_t n = w->run->cells;
+	size_t n = w->run->items;
 
 	*first = n * w->index / w->run->threads;
 	*end = n * (w->index + 1) / w->run->threads;
@@ -65,7 +68,7 @@ static void share_of(const struct bench_worker *w, size_t *first, size_t *end)
 		*end = *first + 1;
 }
 
-/* Goes through its share again and again; an operation is 1000 bytes. */
+/* Reads the worker's share over and over until the run stops. An operation is 1000 bytes. */
 static void read_share(struct bench_worker *w)
 {
 	size_t first, end, i;
@@ -83,7 +86,7 @@ static void read_share(struct bench_worker *w)
 	w->done = done;
 }
 
-static void read_nothing_yet(struct bench_run *r)
+static void prepare_nothing(struct bench_run *r)
 {
 	(void)r;
 }
@@ -123,8 +126,8 @@ void bench_read_ceiling(const struct bench_options *o, struct table *t, const ch
 		.way = "ceiling: vector loads, all threads",
 		.seconds = o->quick ? 1e-3 : 10e-3,
 		.threads = o->threads,
-		.cells = bytes / PIECE,
-		.before = read_nothing_yet,
+		.items = bytes / PIECE,
+		.before = prepare_nothing,
 		.loop = read_share,
 		.result = words_read,
 		.expected = words_there,
@@ -132,9 +135,9 @@ void bench_read_ceiling(const struct bench_options *o, struct table *t, const ch
 
 	memory = array;
 	choose_read();
-	piece_sums = tool_alloc(r.cells * sizeof(*piece_sums));
+	piece_sums = tool_alloc(r.items * sizeof(*piece_sums));
 	worker_sums = tool_alloc(o->threads * sizeof(*worker_sums));
-	for (size_t i = 0; i < r.cells; i++) {
+	for (size_t i = 0; i < r.items; i++) {
 		piece_sums[i] = 0;
 		for (size_t j = 0; j < PIECE; j += sizeof(uint64_t)) {
 			uint64_t word;

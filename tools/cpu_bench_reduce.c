@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuatomic bench reduce` on the CPU: reductions of arrays that no cache holds, in GB/s of what they have to read.
- * Peers are the loops that one would write, on one thread.
+ * `cuatomic bench reduce` on the CPU: reductions of arrays larger than every cache, in GB/s of the
+ * bytes that a reduction has to read. The peers are plain serial loops.
  *
- * The result of every run is compared with that of a plain loop in a wider type.
+ * Each result is compared with that of a plain loop in a wider type.
  */
 #include <math.h>
 #include <string.h>
@@ -24,7 +24,7 @@ union value {
 	uint64_t u64;
 };
 
-/* A loop that a peer is: n elements at x and y to *result. */
+/* Defines a serial loop that reduces n elements at x and y to *result. */
 #define LOOP(name, T, A, member, start, ...)                                                       \
 	static void name(size_t n, const void *xs, const void *ys, union value *result)            \
 	{                                                                                          \
@@ -64,13 +64,13 @@ static void loop_variance_f32(size_t n, const void *xs, const void *ys, union va
 
 enum reading { OF_F32, OF_F64, OF_I64, OF_U64 };
 
-/* Those of one type come one after the other. */
+/* Reductions of equal type are neighbours, so the arrays are filled once per type. */
 static const struct reduction {
 	const char *name;
 	enum cua_reduce_op op;
 	enum cua_type type, result_type;
 	enum reading reading;
-	int has_exact; /* may be called in this mode */
+	int has_exact; /* the EXACT mode supports it */
 	void (*loop)(size_t n, const void *x, const void *y, union value *result);
 	enum reading loop_reading;
 } reductions[] = {
@@ -93,7 +93,10 @@ static const struct reduction {
 
 /* ---- elements ---- */
 
-/* Floats are in [0, 1), those of 16 bits in [1, 2); integers are any, of 32 bits small enough for a product. */
+/*
+ * Fills an array: f32 and f64 in [0, 1), 16-bit floats in [1, 2), i32 in [-2^20, 2^20) so that a
+ * sum of products fits in 64 bits, i64 of all values.
+ */
 static void fill(enum cua_type type, size_t n, char *array, uint64_t seed)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -152,7 +155,7 @@ static int64_t integer_at(enum cua_type type, const char *array, size_t i)
 	return l;
 }
 
-/* ---- what is compared ---- */
+/* ---- expected results ---- */
 
 struct expected {
 	int is_integer;
@@ -164,7 +167,7 @@ static struct expected expect(const struct reduction *r, size_t n, const char *x
 {
 	struct expected e = {.is_integer = r->reading == OF_I64 || r->reading == OF_U64};
 	long double sum = 0, squares = 0, least = 2;
-	uint64_t whole = 0, place = 0;
+	uint64_t whole = 0, least_index = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		long double f;
@@ -180,12 +183,12 @@ static struct expected expect(const struct reduction *r, size_t n, const char *x
 		squares += f * f;
 		if (f < least) {
 			least = f;
-			place = i;
+			least_index = i;
 		}
 	}
 	switch (r->op) {
 	case CUA_REDUCE_MIN: e.f = (double)least; return e;
-	case CUA_REDUCE_ARGMIN: e.i = (int64_t)place; return e;
+	case CUA_REDUCE_ARGMIN: e.i = (int64_t)least_index; return e;
 	case CUA_REDUCE_VARIANCE: sum = squares / n - sum / n * (sum / n); break;
 	default: break;
 	}
@@ -212,20 +215,20 @@ static void check(const struct table *t, const char *way, enum reading reading, 
 		return;
 	}
 	f += (double)planted * 2 * (wanted->within + 1e-9);
-	/* a NaN is within nothing */
+	/* negated, so that a NaN fails */
 	if (!(fabs(f - wanted->f) <= wanted->within))
 		tool_die("bench reduce: %s, %s: the result is %.17g, not %.17g", t->name, way, f,
 			 wanted->f);
 }
 
-/* ---- what is timed ---- */
+/* ---- measurement ---- */
 
 struct call {
 	const struct reduction *reduction;
 	size_t n;
 	const char *x, *y;
 	struct cua_context *ctx;
-	enum cua_reduce_mode mode; /* AUTO: the loop */
+	enum cua_reduce_mode mode; /* 0: the serial loop */
 };
 
 static enum cua_status make_call(const struct call *c, union value *result)
@@ -243,7 +246,7 @@ static enum cua_status make_call(const struct call *c, union value *result)
 			  r->op == CUA_REDUCE_DOT ? c->y : NULL, result);
 }
 
-/* Calls again and again for about `seconds` a run. */
+/* Measures BENCH_RUNS runs. A run repeats the call for about `seconds`. */
 static void add_calls(struct table *t, const struct call *c, const char *way, double seconds,
 		      double bytes, const struct expected *wanted)
 {
@@ -251,7 +254,7 @@ static void add_calls(struct table *t, const struct call *c, const char *way, do
 	const struct figure none = {0, 0, 0, 0};
 	double rates[BENCH_RUNS];
 
-	/* one run more, which is not counted */
+	/* run -1 warms up and is not counted */
 	for (int i = -1; i < BENCH_RUNS; i++) {
 		double start = tool_now(), taken;
 		int calls = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command `cuatomic`: finds the command named and runs it. */
+/* The command `cuatomic`: dispatches to its subcommands. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static void print_line(const char *end, const char *format, va_list arguments)
 	char line[1024];
 
 	vsnprintf(line, sizeof(line), format, arguments);
-	/* a name may hold a newline, and the message is one line */
+	/* a file name may contain newlines */
 	tool_one_line(line);
 	fflush(stdout);
 	fprintf(stderr, "cuatomic: %s%s\n", line, end);
@@ -100,7 +100,7 @@ int tool_option_error(int returned, const char *argument)
 {
 	if (returned == ':')
 		return tool_usage_error("option '%s' needs a value", argument);
-	/* an unknown letter may stand in the middle of its argument */
+	/* an unknown letter may be inside a cluster such as -qx */
 	if (optopt > ' ' && argument[1] != '-')
 		return tool_usage_error("unknown option '-%c'", optopt);
 	return tool_usage_error("unknown option '%s'", argument);
@@ -136,7 +136,7 @@ void *tool_alloc(size_t bytes)
 	return p;
 }
 
-/* What the system could give without swapping; UINT64_MAX where it does not tell. */
+/* Memory available without swapping, or UINT64_MAX if the system does not report it. */
 static uint64_t available_memory(void)
 {
 	FILE *f = fopen("/proc/meminfo", "re");
@@ -206,7 +206,7 @@ int main(int argc, char **argv)
 {
 	if (argc < 2)
 		return tool_usage_error("no command given");
-	/* also after a command, where people type them */
+	/* also accepted after a command */
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		if (is_option(argv[i], "-h", "--help"))
 			return tool_finish(tool_help(1, argv));

@@ -4,7 +4,7 @@
 
 #include "tools.h"
 
-/* Rows types, columns operations; one letter a path. */
+/* Prints a row for each type and a column for each operation; a letter or number names the path. */
 static void print_paths(struct cua_context *ctx)
 {
 	static const enum cua_type types[] = {
@@ -38,7 +38,10 @@ static void print_paths(struct cua_context *ctx)
 	       "    S only under a lock stripe, . no such operation\n");
 }
 
-/* Whether this build runs there: the one sure way to know is to make a context. *kept is it, or NULL. */
+/*
+ * Returns "ready" or the reason why this build cannot use the device. Only the creation of a
+ * context proves it. *kept is the new context, or NULL on failure.
+ */
 static const char *readiness(enum cua_backend backend, int device, unsigned *threads,
 			     struct cua_context **kept)
 {
@@ -63,7 +66,7 @@ static const char *or_unknown(const char *text)
 	return *text ? text : "unknown";
 }
 
-/* As CUDA writes its versions: 12040 is 12.4. */
+/* CUDA encodes version 12.4 as 12040. */
 static const char *cuda_text(char text[32], int version)
 {
 	snprintf(text, 32, "%d.%d", version / 1000, version % 1000 / 10);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the commands of the tool share. */
+/* Functions that the commands of the tool share. */
 #ifndef CUATOMIC_TOOLS_H
 #define CUATOMIC_TOOLS_H
 
@@ -17,35 +17,44 @@ int tool_bench(int argc, char **argv);
 int tool_demo(int argc, char **argv);
 int tool_info(int argc, char **argv);
 
-/* Puts '?' for each control character, which the name of a file may contain. */
+/* Replaces control characters by '?': the name of a file may contain some. */
 void tool_one_line(char *text);
 
-/* One line on stderr, after "cuatomic: ". */
+/* Prints "cuatomic: " and the message as a single line on stderr. */
 void tool_error(const char *format, ...) TOOL_PRINTF;
-/* The same, then the process ends with status 1. */
+/* Prints the message like tool_error, then ends the process with status 1. */
 void tool_die(const char *format, ...) TOOL_PRINTF __attribute__((noreturn));
-/* The same for wrong usage, naming the help; returns TOOL_USAGE. */
+/* Prints the message and a hint to the help. Returns TOOL_USAGE. */
 int tool_usage_error(const char *format, ...) TOOL_PRINTF;
 
-/* The same for what getopt_long, silent and with ':', returned for an argument. */
+/*
+ * Reports the option that getopt_long refused. `returned` is its result with opterr 0 and a leading
+ * ':' in the option string. Returns TOOL_USAGE.
+ */
 int tool_option_error(int returned, const char *argument);
 
-/* The value of an option -t. Returns TOOL_OK or TOOL_USAGE. */
+/* Parses the value of option -t. Returns TOOL_OK or TOOL_USAGE. */
 int tool_parse_threads(const char *text, unsigned *threads);
 
-/* Writes out stdout and returns status; when that fails says why and returns TOOL_FAILED. */
+/* Flushes stdout. Returns status, or reports a write error and returns TOOL_FAILED. */
 int tool_finish(int status);
 
-/* Memory from malloc; ends the process when there is none. Zero bytes give a valid pointer too. */
+/*
+ * Allocates with malloc. Ends the process if memory is exhausted. Zero bytes give a valid pointer
+ * too.
+ */
 void *tool_alloc(size_t bytes);
 
-/* Ends the process unless so much more memory can be had; the kernel would kill it later. */
+/*
+ * Ends the process unless so many more bytes are available: with overcommit, malloc succeeds and
+ * the kernel kills the process later.
+ */
 void tool_claim_memory(uint64_t bytes);
 
-/* Seconds of a clock that never goes back. */
+/* Seconds of a monotonic clock. */
 double tool_now(void);
 
-/* "1.5 GiB" in buffer, which is returned. */
+/* Formats a size, for example "1.5 GiB", and returns buffer. */
 #define TOOL_BYTES_TEXT 32
 const char *tool_bytes_text(char *buffer, uint64_t bytes);
 
