@@ -19,8 +19,7 @@ static const struct benchmark {
 	const char *name;
 	const char *what;
 	void (*cpu)(const struct bench_options *o); /* NULL: on a GPU only */
-	const char *
-		more; /* a program in bench/ with further peers on the CPU, run next if it was built; or NULL */
+	const char *more; /* program with further CPU peers, run next if it was built; or NULL */
 } benchmarks[] = {
 	{"append", "filters: elements below a limit, or by flags; partitions", bench_append, NULL},
 	{"atomics", "atomic operations on one address and on many", bench_atomics, NULL},
@@ -80,7 +79,7 @@ static double run_once(struct bench_run *r)
 	for (unsigned i = 0; i < r->threads; i++) {
 		r->workers[i] = (struct bench_worker){.run = r, .index = i};
 		if (pthread_create(&threads[i], NULL, bench_thread, &r->workers[i]))
-			tool_die("bench %s: %u threads cannot be had", r->name, r->threads);
+			tool_die("bench %s: cannot start %u threads", r->name, r->threads);
 	}
 	start = tool_now();
 	pthread_barrier_wait(&r->start);

@@ -30,8 +30,8 @@ struct bench_run {
 	double seconds; /* planned duration of a run */
 	uint64_t cap;   /* most operations of a thread */
 	unsigned threads;
-	int show_shares; /* print each thread's share of the operations; with several threads only */
-	size_t items; /* a number for loop, before, result and expected, each benchmark defines its meaning */
+	int show_shares; /* print each thread's share of the operations, if threads > 1 */
+	size_t items;    /* each benchmark defines the meaning for its functions below */
 	void (*before)(struct bench_run *);
 	void (*loop)(struct bench_worker *);
 	uint64_t (*result)(const struct bench_run *); /* must equal expected() */

@@ -356,7 +356,8 @@ static void add_append(struct table *t, const struct append_run *a, enum append_
 			calls++;
 		} while (taken < a->seconds);
 		if (errors_of(a, way, got))
-			tool_die("bench append: %s: what is stored is not what is to be kept", row);
+			tool_die("bench append: %s: the output differs from the serial filter",
+				 row);
 		if (i >= 0)
 			rates[i] = a->bytes * calls / taken * 1e-9;
 	}

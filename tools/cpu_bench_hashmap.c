@@ -101,10 +101,7 @@ CUA_FN uint64_t plain_home64(uint64_t key, uint64_t n)
 				out[i] = s->value;                                                 \
 		}                                                                                  \
 	}                                                                                          \
-	/* \
-	 * Backward-shift deletion: later pairs move into the hole unless that would put them before \
-	 * their home. \
-	 */                                                                                       \
+	/* Backward-shift deletion: no pair moves before its home. */                              \
 	static void plain_erase##bits(const struct plain_table *t, size_t n,                       \
 				      const uint##bits##_t *keys)                                  \
 	{                                                                                          \
@@ -562,7 +559,7 @@ void bench_hashmap(const struct bench_options *o)
 	struct cua_context *ctx;
 
 	hashmap_need(cua_context_create(CUA_BACKEND_CPU, 0, &ctx));
-	printf("keys + values of so many bytes, load of the capacity:");
+	printf("bytes of a key + bytes of a value, load:");
 	for (size_t i = 0; i < sizeof(hashmap_shapes) / sizeof(hashmap_shapes[0]); i++)
 		printf("%s %s: %zu keys", i ? ";" : "", hashmap_shapes[i].name,
 		       o->quick ? hashmap_shapes[i].quick : hashmap_shapes[i].n);

@@ -154,7 +154,7 @@ static void make_between_edges(void *x, size_t i, size_t k, size_t bins, uint64_
 static const struct shape {
 	const char *name;
 	size_t size, bins;
-	size_t made; /* k is below `made`; values from `bins` on stand for elements outside all bins */
+	size_t made; /* bound of k; from `bins` on, k is an element outside all bins */
 	void (*make)(void *x, size_t i, size_t k, size_t bins, uint64_t r);
 	void (*loop)(size_t n, const void *x, size_t bins, uint64_t *counts);
 	enum cua_status (*call)(struct cua_context *ctx, size_t n, const void *x, size_t bins,

@@ -114,7 +114,7 @@ int tool_parse_threads(const char *text, unsigned *threads)
 	errno = 0;
 	n = strtoul(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || errno || n < 1 || n > 1024)
-		return tool_usage_error("'%s' is no number of threads (1 to 1024)", text);
+		return tool_usage_error("'%s' is not a number of threads (1 to 1024)", text);
 	*threads = (unsigned)n;
 	return TOOL_OK;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `cuatomic demo`: options, the file, the devices and the table; the work is in demo_bytes.c and
- * demo_words.c. */
+/*
+ * `cuatomic demo`: options, the input file, the devices and the table. demo_bytes.c and
+ * demo_words.c run the library.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +23,7 @@
 #define CUATOMIC_DOCDIR "/usr/local/share/doc/cuatomic"
 #endif
 
-/* ---- the file ---- */
+/* ---- the input file ---- */
 
 struct input {
 	uint8_t *data;
@@ -82,7 +84,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* All regular files of the folder, in the order of their names. Returns how many. */
+/* Appends all regular files of the folder in the order of their names. Returns their number. */
 static unsigned read_folder(struct input *in, const char *path)
 {
 	DIR *folder = opendir(path);
@@ -108,7 +110,7 @@ static unsigned read_folder(struct input *in, const char *path)
 	for (size_t i = 0; i < n; i++) {
 		struct stat st;
 
-		/* a link would bring in the same text again */
+		/* a symbolic link would add the same text twice */
 		if (lstat(names[i], &st) == 0 && S_ISREG(st.st_mode) && !read_file(in, names[i]))
 			n_read++;
 		free(names[i]);
@@ -117,7 +119,7 @@ static unsigned read_folder(struct input *in, const char *path)
 	return n_read;
 }
 
-/* Our README in a folder above the program, as in a build that is not installed. */
+/* Reads the README of cuatomic from a folder above the program: a build tree has it there. */
 static int read_near_program(struct input *in)
 {
 	static const char title[] = "# cuatomic\n";
@@ -199,7 +201,10 @@ void demo_failed(const struct demo *d, int device, const char *part, enum cua_st
 }
 
 #ifdef CUATOMIC_DEMO_PLANT
-/* Only in a test program: makes the reference wrong by one in the check that DEMO_PLANT names. */
+/*
+ * In the test build, 1 if the environment variable DEMO_PLANT names this check, so that it must
+ * fail. Otherwise 0.
+ */
 static uint64_t plant(const char *what)
 {
 	const char *name = getenv("DEMO_PLANT");
@@ -283,8 +288,8 @@ void demo_print_row(struct demo *d, const struct demo_row *row)
 /* ---- the command ---- */
 
 struct options {
-	int cpu, cuda;   /* run there */
-	int cuda_needed; /* asked for by name */
+	int cpu, cuda;   /* the backends to run */
+	int cuda_needed; /* --backend=cuda: fail without a GPU */
 	unsigned threads;
 	const char *path;
 };
@@ -337,7 +342,7 @@ static enum cua_status open_device(struct demo *d, int device, const struct opti
 	return device == DEMO_CPU ? cua_context_set_threads(d->ctx[device], o->threads) : CUA_OK;
 }
 
-/* Why the first GPU is not used, where making its context ended so. */
+/* The reason why no context for the first GPU could be created. */
 static const char *gpu_problem(enum cua_status status)
 {
 	const char *problem = cua_device_problem(CUA_BACKEND_CUDA, 0);
@@ -345,7 +350,7 @@ static const char *gpu_problem(enum cua_status status)
 	return *problem ? problem : cua_strerror(status);
 }
 
-/* Opens what the options ask for. A GPU is a must only when it was asked for by name. */
+/* Creates the contexts. A missing GPU is an error only with --backend=cuda. */
 static int open_devices(struct demo *d, const struct options *o, enum cua_status *gpu)
 {
 	enum cua_status status;

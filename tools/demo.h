@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The demonstration: the host calls of the library on the bytes and words of one file, each result
- * checked against a serial reference that shares no code with the library (demo_reference.c).
+ * The demonstration: host calls of the library on the bytes and words of a file. Each result is
+ * compared with a serial reference that shares no code with the library (demo_reference.c).
  */
 #ifndef CUATOMIC_TOOLS_DEMO_H
 #define CUATOMIC_TOOLS_DEMO_H
@@ -10,7 +10,7 @@
 
 enum { DEMO_CPU, DEMO_GPU, DEMO_DEVICES };
 
-/* The table's column of results; a longer one moves the others. */
+/* Width of the result column; a longer result shifts the columns after it. */
 #define DEMO_RESULT_WIDTH 29
 
 /* A line of the table. */
@@ -24,35 +24,35 @@ struct demo_row {
 struct demo {
 	const uint8_t *data;
 	size_t size;
-	struct cua_context *ctx[DEMO_DEVICES]; /* NULL: not run there */
-	int first;                             /* the first device that runs */
+	struct cua_context *ctx[DEMO_DEVICES]; /* NULL: device not used */
+	int first;                             /* the first device in use */
 	int n_rows, n_wrong;
 };
 
-/* The phases, each of which prints its rows. */
+/* The two phases. Each prints its rows. */
 void demo_bytes(struct demo *d);
 void demo_words(struct demo *d);
 
 const char *demo_device_name(int device);
-/* Ends the process with one line about the call that failed. */
+/* Reports the call that failed on a single line and ends the process. */
 void demo_failed(const struct demo *d, int device, const char *part, enum cua_status status)
 	__attribute__((noreturn));
 
 /*
- * Compares a result with the reference's. A difference makes the row wrong; the first one in a row
- * is told on stderr. Returns 1 when they are equal.
+ * Compares a result with the reference. A difference makes the row wrong, and the first difference
+ * of a row is reported on stderr. Returns 1 if they are equal.
  */
 int demo_expect(struct demo_row *row, int device, const char *what, uint64_t got,
 		uint64_t expected);
-/* The same for a float that must hold this whole number exactly. */
+/* Compares like demo_expect; the float must hold the whole number exactly. */
 int demo_expect_f64(struct demo_row *row, int device, const char *what, double got,
 		    uint64_t expected);
 
 void demo_print_row(struct demo *d, const struct demo_row *row);
 
 /*
- * Runs one call of the library on a device and adds the time until its work is done to the row.
- * Data and results are in the backend's memory before and after: copies are not counted.
+ * Calls the library on a device and adds the time until its work is done to the row. Inputs and
+ * outputs are in the memory of the backend, so the time includes no copies.
  */
 #define DEMO_RUN(d, device, row, call)                                                             \
 	do {                                                                                       \
@@ -66,7 +66,7 @@ void demo_print_row(struct demo *d, const struct demo_row *row);
 			demo_failed(d, device, (row)->part, demo__status);                         \
 	} while (0)
 
-/* A call that is not timed. */
+/* Calls the library without timing. */
 #define DEMO_DO(d, device, what, call)                                                             \
 	do {                                                                                       \
 		enum cua_status demo__status = (call);                                             \
@@ -75,30 +75,25 @@ void demo_print_row(struct demo *d, const struct demo_row *row);
 			demo_failed(d, device, what, demo__status);                                \
 	} while (0)
 
-/* ---- the serial reference of words ---- */
+/* ---- the serial reference (demo_reference.c) ---- */
 
-/* Of a table of REFERENCE_PARTS tables, chosen by the top bits of the hash. */
+/* A distinct word. */
 struct reference_slot {
-	uint64_t start; /* where the word first stands, plus 1; 0: an empty slot */
+	uint64_t start, length; /* its first occurrence in the file, in bytes */
 	uint64_t hash;
-	uint64_t count; /* of all words with this hash; 0: its hash is another word's too */
+	uint64_t count; /* occurrences; 0: a free slot */
 };
 
-#define REFERENCE_PARTS 256
-
-/* The distinct words of the file, as strings. */
+/* The distinct words of the file. */
 struct reference_words {
-	const uint8_t *data;
-	size_t size;
-	uint64_t words, distinct, hashes;
-	uint64_t bytes, claimed;
-	struct {
-		struct reference_slot *slots;
-		uint64_t room, used;
-	} part[REFERENCE_PARTS];
+	const uint8_t *data; /* the file */
+	uint64_t words, distinct;
+	uint64_t hashes; /* distinct hashes: fewer than words if hashes collide */
+	struct reference_slot *slots;
+	uint64_t room; /* slots, a power of two */
 };
 
-/* What there is to know of a run of bytes. */
+/* The sums, extremes and counts of a range of bytes. */
 struct reference_bytes {
 	uint64_t sum, smallest, largest;
 	uint64_t count[256];
@@ -110,19 +105,15 @@ void reference_bytes(struct reference_bytes *r, const uint8_t *p, size_t n);
 uint64_t reference_dot(const uint8_t *p, size_t n);
 
 /*
- * The next word at or after *at: a run of bytes that are not ASCII white space. Returns 0 at the
- * end, else 1, with its place and *at behind it.
+ * Finds the next word at or after *at: a run of bytes that are not ASCII white space. Sets its
+ * start and length, and *at to its end. Returns 0 if there is no further word, else 1.
  */
 int reference_next_word(const uint8_t *data, size_t size, size_t *at, size_t *start,
 			size_t *length);
 
-void reference_words_init(struct reference_words *r, const uint8_t *data, size_t size);
-/* Room for so many words in each part, which saves growing. */
-void reference_words_reserve(struct reference_words *r, uint64_t each);
-/* Asks for the memory that adding a word with this hash will need. */
-void reference_words_prefetch(const struct reference_words *r, uint64_t hash);
+void reference_words_init(struct reference_words *r, const uint8_t *data);
 void reference_words_add(struct reference_words *r, size_t start, size_t length, uint64_t hash);
-/* How often words with this hash come; 0 for never. */
+/* Occurrences of all words with this hash; 0: no such word. */
 uint64_t reference_words_count(const struct reference_words *r, uint64_t hash);
 void reference_words_free(struct reference_words *r);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts that work on arrays: the file's bytes as numbers, a chunk at a time, so that a file of
- * any size takes a bounded amount of memory.
+ * The calls that work on arrays. The bytes of the file are their elements, a range at a time, so a
+ * file of any size needs a bounded amount of memory.
  */
 #include <math.h>
 #include <stdio.h>
@@ -10,10 +10,13 @@
 
 #include "demo.h"
 
-#define CHUNK ((size_t)1 << 25)
+#define RANGE ((size_t)1 << 25)
 #define FILTER_LIMIT 32u
 #define EVEN_BINS 16u
-/* Elements of a segment, of which a chunk has whole ones, and the runs of a chunk that are looked at. */
+/*
+ * SEGMENT is the length of a segment; it divides RANGE. RUNS is the most runs of a range whose sums
+ * are compared.
+ */
 #define SEGMENT ((size_t)64)
 #define RUNS ((size_t)65536)
 
@@ -56,13 +59,13 @@ static const char *const byte_parts[N_BYTE_ROWS] = {
 	[FILL] = "fill and copy",
 };
 
-/* A chunk on the host, and on each device that runs. */
+/* A range of the file, on the host and on each device in use. */
 struct arrays {
 	size_t room; /* elements */
 	uint32_t *u32;
-	double *f64;    /* one more than room: dot multiplies neighbours */
-	uint32_t *kept; /* what comes back */
-	uint64_t *sums; /* also the offsets of the segments */
+	double *f64;    /* room + 1: dot multiplies neighbours */
+	uint32_t *kept; /* results copied from the device */
+	uint64_t *sums; /* segment sums; before the call, segment offsets */
 	size_t n_sums;
 	struct {
 		uint8_t *bytes;
@@ -74,7 +77,7 @@ struct arrays {
 	} on[DEMO_DEVICES];
 };
 
-/* What the library said, added up over the chunks. */
+/* Results of the library, added up over the ranges. */
 struct totals {
 	uint64_t sum, sum_atomic, sum_lock, sum_ordered, segments, runs, kept, kept_ordered, filled;
 	double dot, dot_exact, largest;
@@ -92,7 +95,7 @@ static void *device_alloc(const struct demo *d, int device, size_t bytes)
 
 static void arrays_create(const struct demo *d, struct arrays *a)
 {
-	a->room = d->size < CHUNK ? d->size : CHUNK;
+	a->room = d->size < RANGE ? d->size : RANGE;
 	a->u32 = tool_alloc(a->room * sizeof(*a->u32));
 	a->kept = tool_alloc((a->room > RUNS ? a->room : RUNS) * sizeof(*a->kept));
 	a->f64 = tool_alloc((a->room + 1) * sizeof(*a->f64));
@@ -133,7 +136,7 @@ static void arrays_destroy(const struct demo *d, struct arrays *a)
 	free(a->u32);
 }
 
-/* n bytes from p as numbers; `more` is 1 when a byte follows them. */
+/* Copies n bytes at p to the arrays, as numbers. `more` is 1 if another byte follows them. */
 static void load(const struct demo *d, struct arrays *a, const uint8_t *p, size_t n, int more)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -202,7 +205,7 @@ static void run_dots(const struct demo *d, int i, const struct arrays *a, size_t
 	t->dot_exact += dot;
 }
 
-/* The sums of every SEGMENT bytes; the last ones may be fewer. */
+/* Sums each segment of SEGMENT bytes. The last segment may be shorter. */
 static void run_segments(const struct demo *d, int i, const struct arrays *a, const uint8_t *p,
 			 size_t n, struct demo_row *row, struct totals *t)
 {
@@ -228,7 +231,10 @@ static void run_segments(const struct demo *d, int i, const struct arrays *a, co
 	t->segments += segments;
 }
 
-/* The sums of runs of one byte. All of them are counted, and the first ones looked at. */
+/*
+ * Sums each run of equal bytes. The number of runs is always compared, their bytes and sums up to
+ * RUNS.
+ */
 static void run_by_key(const struct demo *d, int i, const struct arrays *a, const uint8_t *p,
 		       size_t n, struct demo_row *row, struct totals *t)
 {
@@ -254,7 +260,7 @@ static void run_by_key(const struct demo *d, int i, const struct arrays *a, cons
 		demo_expect(row, i, "sum of a run", a->sums[expected], (uint64_t)p[k] * (end - k));
 	}
 	demo_expect(row, i, "number of runs", runs, expected);
-	/* the first one may go on from the chunk before */
+	/* the first run may continue the last run of the range before */
 	t->runs += runs - (n && p > d->data && p[-1] == p[0]);
 }
 
@@ -267,7 +273,7 @@ static void run_min_max(const struct demo *d, int i, const struct arrays *a, siz
 	DEMO_RUN(d, i, &rows[SMALLEST], cua_min(d->ctx[i], CUA_U32, n, a->on[i].u32, &smallest));
 	DEMO_RUN(d, i, &rows[LARGEST], cua_max(d->ctx[i], CUA_F64, n, a->on[i].f64, &largest));
 	if (!n) {
-		/* the smallest of nothing is no byte, but what changes no other minimum */
+		/* of no elements, min and max return the identity of the operation */
 		demo_expect(&rows[SMALLEST], i, "minimum", smallest, UINT32_MAX);
 		demo_expect(&rows[LARGEST], i, "maximum", largest == -INFINITY, 1);
 		return;
@@ -298,7 +304,7 @@ static void run_filter(const struct demo *d, int i, const struct arrays *a, size
 		else
 			strange++;
 	}
-	/* the order is free, so the elements are compared as a multiset */
+	/* the filter may store in any order, so compare multisets */
 	for (unsigned byte = 0; byte <= limit; byte++) {
 		demo_expect(row, i, "count of a kept byte", count[byte], r->count[byte]);
 		expected += r->count[byte];
@@ -384,7 +390,7 @@ static void run_fill(const struct demo *d, int i, const struct arrays *a, const 
 	t->filled += same;
 }
 
-/* The counts of bins, or as many of them as fit. */
+/* Prints the counts of the bins, followed by "..." if they do not all fit. */
 static void bins_text(char *text, size_t room, const uint64_t *counts, unsigned bins)
 {
 	size_t used = 0;
@@ -454,10 +460,10 @@ void demo_bytes(struct demo *d)
 	for (int i = 0; i < DEMO_DEVICES; i++)
 		totals[i].smallest = 255;
 	arrays_create(d, &a);
-	/* an empty file is one empty chunk */
+	/* an empty file is processed as an empty range */
 	do {
 		const uint8_t *p = d->data + at;
-		size_t n = d->size - at < CHUNK ? d->size - at : CHUNK;
+		size_t n = d->size - at < RANGE ? d->size - at : RANGE;
 		int more = at + n < d->size;
 		size_t n_dot = more ? n : n ? n - 1 : 0;
 		uint64_t dot = reference_dot(p, n_dot);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The serial reference: plain loops, and a table of words that keeps the words themselves. */
+/*
+ * The serial reference: plain loops, and a hash table with linear probing that compares the words
+ * themselves, not only their hashes.
+ */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "demo.h"
 
@@ -57,150 +59,82 @@ int reference_next_word(const uint8_t *data, size_t size, size_t *at, size_t *st
 	return 1;
 }
 
-/* Whether the word of this length at `start` is the one that stands at `other`. */
-static int same_word(const struct reference_words *r, size_t start, size_t length, size_t other)
+/* Linear probing: a word's slot is the first free slot at or after its home. */
+static uint64_t next_slot(const struct reference_words *r, uint64_t i)
 {
-	const uint8_t *p = r->data + other;
-
-	if (length > r->size - other || memcmp(p, r->data + start, length))
-		return 0;
-	return length == r->size - other || is_space(p[length]);
+	return (i + 1) & (r->room - 1);
 }
 
-/* Slots are in the order of the hash, so that growing walks both tables from front to back. */
-static uint64_t home(uint64_t hash, uint64_t room)
+static void grow(struct reference_words *r)
 {
-	return ((hash << 8 >> 32) * room) >> 32;
-}
+	struct reference_slot *old = r->slots;
+	const uint64_t old_room = r->room;
 
-/* The table has room for one more word at least. */
-static void put(struct reference_slot *slots, uint64_t room, const struct reference_slot *slot)
-{
-	uint64_t i = home(slot->hash, room);
-
-	while (slots[i].start)
-		i = i + 1 == room ? 0 : i + 1;
-	slots[i] = *slot;
-}
-
-/* Zeros. Large tables take large pages where the system has them: they are read in random order. */
-static struct reference_slot *new_slots(uint64_t room)
-{
-	const size_t large = (size_t)2 << 20, bytes = room * sizeof(struct reference_slot);
-	void *p;
-
-	if (bytes < large)
-		return calloc(room, sizeof(struct reference_slot));
-	if (posix_memalign(&p, large, bytes))
-		return NULL;
-#ifdef MADV_HUGEPAGE
-	madvise(p, bytes, MADV_HUGEPAGE);
-#endif
-	return memset(p, 0, bytes);
-}
-
-static void set_room(struct reference_words *r, unsigned part, uint64_t room)
-{
-	struct reference_slot *old = r->part[part].slots, *slots;
-	uint64_t old_room = r->part[part].room;
-	const uint64_t step = (uint64_t)256 << 20;
-
-	r->bytes += (room - old_room) * sizeof(*slots);
-	if (r->bytes > r->claimed) {
-		/* this part's copy is small: it is the sum of all parts that may be too much */
-		tool_claim_memory(r->bytes - r->claimed + step);
-		r->claimed = r->bytes + step;
-	}
-	slots = new_slots(room);
-	if (!slots)
+	r->room = old_room ? 2 * old_room : 1024;
+	if (r->room > 1 << 20)
+		tool_claim_memory(r->room * sizeof(*r->slots));
+	r->slots = calloc(r->room, sizeof(*r->slots));
+	if (!r->slots)
 		tool_die("out of memory (the table of %llu distinct words)",
 			 (unsigned long long)r->distinct);
-	for (uint64_t i = 0; i < old_room; i++) {
-		if (old[i].start)
-			put(slots, room, &old[i]);
+	for (uint64_t k = 0; k < old_room; k++) {
+		uint64_t i = old[k].hash & (r->room - 1);
+
+		if (!old[k].count)
+			continue;
+		while (r->slots[i].count)
+			i = next_slot(r, i);
+		r->slots[i] = old[k];
 	}
 	free(old);
-	r->part[part].slots = slots;
-	r->part[part].room = room;
 }
 
-void reference_words_reserve(struct reference_words *r, uint64_t each)
-{
-	uint64_t room = each + each / 4 + 16;
-
-	for (unsigned part = 0; part < REFERENCE_PARTS; part++) {
-		if (room > r->part[part].room)
-			set_room(r, part, room);
-	}
-}
-
-void reference_words_prefetch(const struct reference_words *r, uint64_t hash)
-{
-	uint64_t room = r->part[hash >> 56].room;
-
-	if (room)
-		__builtin_prefetch(&r->part[hash >> 56].slots[home(hash, room)], 1);
-}
-
-void reference_words_init(struct reference_words *r, const uint8_t *data, size_t size)
+void reference_words_init(struct reference_words *r, const uint8_t *data)
 {
 	memset(r, 0, sizeof(*r));
 	r->data = data;
-	r->size = size;
+	grow(r);
 }
 
 void reference_words_add(struct reference_words *r, size_t start, size_t length, uint64_t hash)
 {
-	unsigned part = hash >> 56;
-	struct reference_slot *slots, *counted = NULL, slot;
-	uint64_t room, i;
-	int known = 0;
+	uint64_t i;
+	int collides = 0;
 
 	r->words++;
-	room = r->part[part].room;
-	if (r->part[part].used + 1 > room - room / 6)
-		set_room(r, part, room < 16 ? 16 : room + room / 4);
-	slots = r->part[part].slots;
-	room = r->part[part].room;
-	for (i = home(hash, room); slots[i].start && !(known && counted);
-	     i = i + 1 == room ? 0 : i + 1) {
-		if (slots[i].hash != hash)
+	for (i = hash & (r->room - 1); r->slots[i].count; i = next_slot(r, i)) {
+		struct reference_slot *s = &r->slots[i];
+
+		if (s->hash != hash)
 			continue;
-		if (slots[i].count)
-			counted = &slots[i];
-		if (!known)
-			known = same_word(r, start, length, slots[i].start - 1);
+		if (s->length == length && !memcmp(r->data + s->start, r->data + start, length)) {
+			s->count++;
+			return;
+		}
+		collides = 1;
 	}
-	if (counted)
-		counted->count++;
-	if (known)
-		return;
-	slot.start = start + 1;
-	slot.hash = hash;
-	slot.count = counted ? 0 : 1;
-	put(slots, room, &slot);
-	r->part[part].used++;
+	r->slots[i].start = start;
+	r->slots[i].length = length;
+	r->slots[i].hash = hash;
+	r->slots[i].count = 1;
 	r->distinct++;
-	r->hashes += !counted;
+	r->hashes += !collides;
+	if (r->distinct > r->room / 4 * 3)
+		grow(r);
 }
 
 uint64_t reference_words_count(const struct reference_words *r, uint64_t hash)
 {
-	const struct reference_slot *slots = r->part[hash >> 56].slots;
-	uint64_t room = r->part[hash >> 56].room;
+	uint64_t count = 0;
 
-	if (!room)
-		return 0;
-	for (uint64_t i = home(hash, room); slots[i].start; i = i + 1 == room ? 0 : i + 1) {
-		if (slots[i].hash == hash && slots[i].count)
-			return slots[i].count;
-	}
-	return 0;
+	for (uint64_t i = hash & (r->room - 1); r->slots[i].count; i = next_slot(r, i))
+		if (r->slots[i].hash == hash)
+			count += r->slots[i].count;
+	return count;
 }
 
 void reference_words_free(struct reference_words *r)
 {
-	for (unsigned part = 0; part < REFERENCE_PARTS; part++)
-		free(r->part[part].slots);
-	memset(r->part, 0, sizeof(r->part));
+	free(r->slots);
+	memset(r, 0, sizeof(*r));
 }

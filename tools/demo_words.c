@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The words of the file in the hash tables. A first pass makes the serial reference; a second one
- * hands the words to the library in batches, so that arrays, the multimap and the chained table take
- * a bounded amount of memory.
+ * The calls that work on hash tables. The keys are hashes of the file's words. A first pass over
+ * the file builds the serial reference. A second pass passes the words to the library in batches,
+ * so the arrays, the multimap and the chained table need a bounded amount of memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "demo.h"
 
 #define BATCH ((size_t)1 << 20)
-#define BATCH_LEAST ((size_t)1 << 16) /* with memory for less there is no point in going on */
+#define BATCH_LEAST ((size_t)1 << 16) /* smaller batches are not tried if memory is exhausted */
 #define SAMPLE 65536u
 #define N_ABSENT 1024u
 
@@ -32,21 +32,21 @@ static const char *const word_parts[N_WORD_ROWS] = {
 	[CHAIN_INSERT] = "chains: insert words",   [CHAIN_COUNT] = "chains: count words",
 };
 
-/* What one device has for a batch. */
+/* The tables and arrays of a device. */
 struct on_device {
 	struct cua_hashmap *map;
 	struct cua_multimap *multimap;
 	struct cua_chained *chains;
-	uint64_t *keys, *places, *answers, *offsets;
+	uint64_t *keys, *positions, *answers, *offsets;
 	uint8_t *found;
 	uint64_t inserted, counted, retrieved;
 };
 
-/* Some words of a batch and how often they come in it, in a small table of their own. */
+/* Words sampled from a batch, with their number of occurrences in it, in a small hash table. */
 struct sample {
 	size_t n;
 	uint64_t keys[SAMPLE], counts[SAMPLE];
-	uint32_t slots[2 * SAMPLE]; /* number of the word plus 1; 0: empty */
+	uint32_t slots[2 * SAMPLE]; /* index into keys plus 1; 0: a free slot */
 };
 
 struct words {
@@ -54,62 +54,27 @@ struct words {
 	struct reference_words reference;
 	struct demo_row rows[N_WORD_ROWS];
 	struct on_device on[DEMO_DEVICES];
-	uint64_t seed; /* of the hashes of words */
-	size_t batch;  /* room of the arrays, words */
-	/* the batch: hashes and places in the file */
-	uint64_t *keys, *places, *answers, *offsets;
+	uint64_t seed; /* of the hash function of words */
+	size_t batch;  /* room of the arrays, in words */
+	/* the batch: hashes of words and their positions in the file */
+	uint64_t *keys, *positions, *answers, *offsets;
 	uint8_t *found;
 	size_t n;
 	struct sample *sample;
 	struct cua_chained_entry *entries;
 };
 
-/* ---- the reference ---- */
-
-/*
- * Adds the words whose hashes belong to the parts named. The table is in memory and the words come
- * in random order, so each waits in a queue while the memory that it needs is on its way.
- */
-static void add_words(struct words *w, unsigned first_part, unsigned last_part)
-{
-	struct {
-		size_t start, length;
-		uint64_t hash;
-	} queue[16];
-	const size_t room = sizeof(queue) / sizeof(queue[0]);
-	const struct demo *d = w->d;
-	size_t at = 0, start, length, in = 0, out = 0;
-
-	while (reference_next_word(d->data, d->size, &at, &start, &length)) {
-		uint64_t hash = cua_hash_bytes(d->data + start, length, w->seed);
-		unsigned part = hash >> 56;
-
-		if (part < first_part || part > last_part)
-			continue;
-		if (in - out == room) {
-			reference_words_add(&w->reference, queue[out % room].start,
-					    queue[out % room].length, queue[out % room].hash);
-			out++;
-		}
-		reference_words_prefetch(&w->reference, hash);
-		queue[in % room].start = start;
-		queue[in % room].length = length;
-		queue[in++ % room].hash = hash;
-	}
-	for (; out < in; out++)
-		reference_words_add(&w->reference, queue[out % room].start,
-				    queue[out % room].length, queue[out % room].hash);
-}
+/* ---- the serial reference ---- */
 
 static void make_reference(struct words *w)
 {
-	struct reference_words *r = &w->reference;
+	const struct demo *d = w->d;
+	size_t at = 0, start, length;
 
-	reference_words_init(r, w->d->data, w->d->size);
-	/* hashes spread evenly, so one part tells how large the others will be */
-	add_words(w, 0, 0);
-	reference_words_reserve(r, r->distinct + r->distinct / 64);
-	add_words(w, 1, REFERENCE_PARTS - 1);
+	reference_words_init(&w->reference, d->data);
+	while (reference_next_word(d->data, d->size, &at, &start, &length))
+		reference_words_add(&w->reference, start, length,
+				    cua_hash_bytes(d->data + start, length, w->seed));
 }
 
 static uint32_t *sample_slot(struct sample *s, uint64_t key)
@@ -121,7 +86,7 @@ static uint32_t *sample_slot(struct sample *s, uint64_t key)
 	return &s->slots[i];
 }
 
-/* Picks words at even distances, and counts them in the whole batch. */
+/* Samples words at equal distances, and counts their occurrences in the whole batch. */
 static void make_sample(struct words *w)
 {
 	struct sample *s = w->sample;
@@ -146,7 +111,10 @@ static void make_sample(struct words *w)
 	}
 }
 
-/* A pair as one number; the sum over all pairs tells sets apart, whatever their order. */
+/*
+ * Maps a pair to a number. The sum of these numbers over a set of pairs is its checksum,
+ * independent of order.
+ */
 static uint64_t pair_number(uint64_t key, uint64_t value)
 {
 	uint64_t x = (key ^ 0x5851f42d4c957f2du) * 0x2545f4914f6cdd1du + value;
@@ -168,7 +136,7 @@ static void device_close(const struct words *w, int i)
 	cua_free(ctx, o->offsets);
 	cua_free(ctx, o->found);
 	cua_free(ctx, o->answers);
-	cua_free(ctx, o->places);
+	cua_free(ctx, o->positions);
 	cua_free(ctx, o->keys);
 }
 
@@ -181,7 +149,10 @@ static enum cua_status alloc_words(struct cua_context *ctx, size_t n, uint64_t *
 	return status;
 }
 
-/* The arrays and the chained table of one device, for batches of w->batch words. */
+/*
+ * Allocates the arrays, the multimap and the chained table of a device, for batches of w->batch
+ * words.
+ */
 static enum cua_status device_open(struct words *w, int i)
 {
 	struct cua_context *ctx = w->d->ctx[i];
@@ -189,13 +160,13 @@ static enum cua_status device_open(struct words *w, int i)
 	void *found = NULL;
 	enum cua_status status;
 
-	o->keys = o->places = o->answers = o->offsets = NULL;
+	o->keys = o->positions = o->answers = o->offsets = NULL;
 	o->found = NULL;
 	o->multimap = NULL;
 	o->chains = NULL;
 	status = alloc_words(ctx, w->batch, &o->keys);
 	if (!status)
-		status = alloc_words(ctx, w->batch, &o->places);
+		status = alloc_words(ctx, w->batch, &o->positions);
 	if (!status)
 		status = alloc_words(ctx, w->batch, &o->answers);
 	if (!status)
@@ -234,7 +205,7 @@ static enum cua_status devices_open(struct words *w)
 static void open_tables(struct words *w)
 {
 	const struct demo *d = w->d;
-	/* all keys would fit in as many slots, but probes are short below a load of 0.8 */
+	/* a quarter more slots than keys: probes are short up to a load of 0.8 */
 	uint64_t capacity = w->reference.hashes + w->reference.hashes / 4 + 16;
 
 	for (int i = 0; i < DEMO_DEVICES; i++) {
@@ -258,7 +229,7 @@ static void open_tables(struct words *w)
 		w->batch /= 2;
 	}
 	w->keys = tool_alloc(w->batch * sizeof(*w->keys));
-	w->places = tool_alloc(w->batch * sizeof(*w->places));
+	w->positions = tool_alloc(w->batch * sizeof(*w->positions));
 	w->answers = tool_alloc(w->batch * sizeof(*w->answers));
 	w->offsets = tool_alloc((SAMPLE + 1) * sizeof(*w->offsets));
 	w->found = tool_alloc(w->batch);
@@ -279,7 +250,7 @@ static void close_tables(struct words *w)
 	free(w->found);
 	free(w->offsets);
 	free(w->answers);
-	free(w->places);
+	free(w->positions);
 	free(w->keys);
 	reference_words_free(&w->reference);
 }
@@ -312,7 +283,7 @@ static void check_chain_content(struct words *w, int i, uint64_t expected)
 	status = cua_chained_verify(w->on[i].chains, &report);
 	if (status && status != CUA_ERROR_CORRUPT)
 		demo_failed(w->d, i, row->part, status);
-	demo_expect(row, i, "number of entries out of place", status != CUA_OK, 0);
+	demo_expect(row, i, "failed verifications", status != CUA_OK, 0);
 	demo_expect(row, i, "number of entries reached", report.reached, w->n);
 	DEMO_DO(w->d, i, row->part, cua_chained_view(w->on[i].chains, &view));
 	download(w, i, w->entries, view.entries, size * sizeof(*w->entries));
@@ -322,14 +293,14 @@ static void check_chain_content(struct words *w, int i, uint64_t expected)
 	w->on[i].inserted += size;
 }
 
-/* Whether the value found for a key is the place of a word with this hash. */
-static int is_place(const struct words *w, uint64_t key, uint64_t place)
+/* Returns 1 if a word with hash `key` starts at `position`. */
+static int is_position(const struct words *w, uint64_t key, uint64_t position)
 {
-	size_t at = place, start, length;
+	size_t at = position, start, length;
 
-	return place < w->d->size &&
+	return position < w->d->size &&
 	       reference_next_word(w->d->data, w->d->size, &at, &start, &length) &&
-	       start == place && cua_hash_bytes(w->d->data + start, length, w->seed) == key;
+	       start == position && cua_hash_bytes(w->d->data + start, length, w->seed) == key;
 }
 
 static void check_chain_counts(struct words *w, int i)
@@ -347,8 +318,8 @@ static void check_chain_counts(struct words *w, int i)
 	download(w, i, w->answers, o->answers, s->n * sizeof(*w->answers));
 	download(w, i, w->found, o->found, s->n);
 	for (size_t k = 0; k < s->n; k++)
-		demo_expect(row, i, "place of a word",
-			    w->found[k] == 1 && is_place(w, s->keys[k], w->answers[k]), 1);
+		demo_expect(row, i, "position of a word",
+			    w->found[k] == 1 && is_position(w, s->keys[k], w->answers[k]), 1);
 	o->counted += s->n;
 }
 
@@ -369,7 +340,7 @@ static void check_multimap(struct words *w, int i)
 					 o->answers, &total));
 	for (size_t k = 0; k < s->n; k++)
 		expected += s->counts[k];
-	if (!demo_expect(row, i, "number of places", total, expected))
+	if (!demo_expect(row, i, "number of positions", total, expected))
 		return;
 	download(w, i, w->offsets, o->offsets, (s->n + 1) * sizeof(*w->offsets));
 	download(w, i, w->answers, o->answers, total * sizeof(*w->answers));
@@ -378,11 +349,11 @@ static void check_multimap(struct words *w, int i)
 			w->offsets[k + 1] <= total ? w->offsets[k + 1] - w->offsets[k] : 0;
 		uint64_t right = 0;
 
-		if (!demo_expect(row, i, "number of places of a word", n, s->counts[k]))
+		if (!demo_expect(row, i, "number of positions of a word", n, s->counts[k]))
 			continue;
 		for (uint64_t j = w->offsets[k]; j < w->offsets[k + 1]; j++)
-			right += (uint64_t)is_place(w, s->keys[k], w->answers[j]);
-		demo_expect(row, i, "places of a word", right, n);
+			right += (uint64_t)is_position(w, s->keys[k], w->answers[j]);
+		demo_expect(row, i, "positions of a word", right, n);
 	}
 	o->retrieved += total;
 }
@@ -394,14 +365,14 @@ static void run_batch(struct words *w)
 
 	make_sample(w);
 	for (size_t k = 0; k < w->n; k++)
-		checksum += pair_number(w->keys[k], w->places[k]);
+		checksum += pair_number(w->keys[k], w->positions[k]);
 	for (int i = 0; i < DEMO_DEVICES; i++) {
 		struct on_device *o = &w->on[i];
 
 		if (!w->d->ctx[i])
 			continue;
 		upload(w, i, o->keys, w->keys, w->n);
-		upload(w, i, o->places, w->places, w->n);
+		upload(w, i, o->positions, w->positions, w->n);
 		DEMO_RUN(w->d, i, &w->rows[MAP_UPDATE],
 			 cua_hashmap_update_value_n(o->map, CUA_UPDATE_ADD, w->n, o->keys, &one,
 						    NULL));
@@ -409,18 +380,20 @@ static void run_batch(struct words *w)
 		DEMO_DO(w->d, i, word_parts[CHAIN_INSERT], cua_chained_clear(o->chains));
 		DEMO_DO(w->d, i, word_parts[CHAIN_INSERT], cua_context_synchronize(w->d->ctx[i]));
 		DEMO_RUN(w->d, i, &w->rows[MULTIMAP_INSERT],
-			 cua_multimap_insert_n(o->multimap, w->n, o->keys, o->places, NULL));
+			 cua_multimap_insert_n(o->multimap, w->n, o->keys, o->positions, NULL));
 		DEMO_RUN(w->d, i, &w->rows[CHAIN_INSERT],
-			 cua_chained_insert_n(o->chains, w->n, o->keys, o->places));
+			 cua_chained_insert_n(o->chains, w->n, o->keys, o->positions));
 		check_chain_content(w, i, checksum);
 		check_chain_counts(w, i);
 		check_multimap(w, i);
 	}
 }
 
-/* ---- the map: all of it ---- */
+/* ---- the map: after all batches ---- */
 
-/* Asks for w->n keys in w->keys; w->places holds the counts expected, 0 for an absent key. */
+/*
+ * Looks up the w->n keys in w->keys. w->positions holds their expected counts, 0 for an absent key.
+ */
 static void check_map_find(struct words *w)
 {
 	struct demo_row *row = &w->rows[MAP_FIND];
@@ -436,13 +409,14 @@ static void check_map_find(struct words *w)
 		download(w, i, w->answers, o->answers, w->n * sizeof(*w->answers));
 		download(w, i, w->found, o->found, w->n);
 		for (size_t k = 0; k < w->n; k++) {
-			int there = w->places[k] != 0;
+			int there = w->positions[k] != 0;
 
 			if (!demo_expect(row, i, there ? "word found" : "absent key found",
 					 w->found[k] != 0, there))
 				continue;
 			if (there)
-				demo_expect(row, i, "count of a word", w->answers[k], w->places[k]);
+				demo_expect(row, i, "count of a word", w->answers[k],
+					    w->positions[k]);
 		}
 	}
 	w->n = 0;
@@ -451,7 +425,7 @@ static void check_map_find(struct words *w)
 static void ask_map(struct words *w, uint64_t key, uint64_t count)
 {
 	w->keys[w->n] = key;
-	w->places[w->n++] = count;
+	w->positions[w->n++] = count;
 	if (w->n == w->batch)
 		check_map_find(w);
 }
@@ -461,13 +435,11 @@ static void check_map(struct words *w)
 	const struct reference_words *r = &w->reference;
 
 	w->n = 0;
-	for (unsigned part = 0; part < REFERENCE_PARTS; part++) {
-		for (uint64_t k = 0; k < r->part[part].room; k++) {
-			const struct reference_slot *slot = &r->part[part].slots[k];
+	for (uint64_t k = 0; k < r->room; k++) {
+		const struct reference_slot *slot = &r->slots[k];
 
-			if (slot->count)
-				ask_map(w, slot->hash, slot->count);
-		}
+		if (slot->count)
+			ask_map(w, slot->hash, reference_words_count(r, slot->hash));
 	}
 	for (uint64_t k = 0; k < N_ABSENT; k++) {
 		uint64_t key = pair_number(k, k);
@@ -499,7 +471,7 @@ static void write_word_results(struct words *w)
 	RESULT(MAP_FIND, "%llu keys, %llu collision%s", (unsigned long long)r->hashes,
 	       (unsigned long long)collisions, collisions == 1 ? "" : "s");
 	RESULT(MULTIMAP_INSERT, "%llu words", (unsigned long long)r->words);
-	RESULT(MULTIMAP_RETRIEVE, "%llu places", (unsigned long long)o->retrieved);
+	RESULT(MULTIMAP_RETRIEVE, "%llu positions", (unsigned long long)o->retrieved);
 	RESULT(CHAIN_INSERT, "%llu entries", (unsigned long long)o->inserted);
 	RESULT(CHAIN_COUNT, "%llu words looked up", (unsigned long long)o->counted);
 #undef RESULT
@@ -513,7 +485,7 @@ void demo_words(struct demo *d)
 
 	memset(w, 0, sizeof(*w));
 	w->d = d;
-	/* nobody can write a file whose words share a place in the reference's table */
+	/* a random seed: a file with colliding words cannot be prepared */
 	if (getrandom(&w->seed, sizeof(w->seed), GRND_NONBLOCK) != (ssize_t)sizeof(w->seed))
 		w->seed = CUA_HASH_SEED_FIXED;
 	for (int row = 0; row < N_WORD_ROWS; row++)
@@ -527,9 +499,9 @@ void demo_words(struct demo *d)
 			if (!more)
 				break;
 			w->keys[w->n] = cua_hash_bytes(d->data + start, length, w->seed);
-			w->places[w->n++] = start;
+			w->positions[w->n++] = start;
 		}
-		/* a file without words is one empty batch */
+		/* a file without words is processed as an empty batch */
 		if (w->n || first_batch)
 			run_batch(w);
 		first_batch = 0;

@@ -34,8 +34,8 @@ static void print_paths(struct cua_context *ctx)
 		}
 		putchar('\n');
 	}
-	printf("    N native, 8 to 128 loop over compare-and-swap of so many bits, W on the word around it,\n"
-	       "    S only under a lock stripe, . no such operation\n");
+	printf("    N native; 8 to 128: compare-and-swap loop of that many bits; W: on the word around it;\n"
+	       "    S: only under a lock stripe; .: no such operation\n");
 }
 
 /*
