@@ -15,17 +15,17 @@ AS_CASE([$enable_sanitizer],
   [thread|address|undefined|address,undefined|undefined,address],
     [SANITIZER_FLAGS="-fsanitize=$enable_sanitizer -fno-omit-frame-pointer"
      cua_sanitizer_said=$enable_sanitizer
-     # A report of undefined behaviour has to fail the test that caused it.
+     # A report of undefined behaviour must fail the test.
      AS_CASE([$enable_sanitizer], [*undefined*],
        [SANITIZER_FLAGS="$SANITIZER_FLAGS -fno-sanitize-recover=undefined"])
-     # -O1 keeps memory accesses that -O2 would merge.
+     # -O2 would merge memory accesses that -O1 keeps apart.
      : ${CFLAGS="-g -O1"}],
   [AC_MSG_ERROR([--enable-sanitizer=$enable_sanitizer: choose thread, address, undefined or address,undefined])])
 AC_SUBST([SANITIZER_FLAGS])
 ])
 
 # CUA_TRY_CFLAG(FLAG)
-# Add FLAG to HOST_CFLAGS if the compiler takes it.
+# Add FLAG to HOST_CFLAGS if the compiler accepts it.
 AC_DEFUN([CUA_TRY_CFLAG],
 [AC_MSG_CHECKING([whether $CC takes $1])
 cua_save_CFLAGS=$CFLAGS
@@ -38,12 +38,11 @@ CFLAGS=$cua_save_CFLAGS
 ])
 
 # CUA_HOST_FLAGS
-# The flags of every host object, and those of the shared library's link.
+# The flags of every host object, and the link flags of the shared library.
 AC_DEFUN([CUA_HOST_FLAGS],
 [cua_cc_version=`$CC -dumpfullversion -dumpversion 2>/dev/null | $SED 1q`
 HOST_CFLAGS=
-# Contraction of x*y+z would make the CPU backend round differently from one
-# compiler and machine to the next.
+# With contraction of x*y+z, the rounding of the CPU backend would depend on compiler and machine.
 CUA_TRY_CFLAG([-std=gnu11])
 CUA_TRY_CFLAG([-pthread])
 CUA_TRY_CFLAG([-ffp-contract=off])
@@ -54,15 +53,15 @@ CUA_TRY_CFLAG([-Wstrict-prototypes])
 AS_VAR_APPEND([HOST_CFLAGS], [" $SANITIZER_FLAGS"])
 AC_SUBST([HOST_CFLAGS])
 
-# clang leaves the sanitizers' symbols to the program, so a library built
-# under one cannot be linked with every symbol defined.
+# clang expects the program to define the sanitizers' symbols, so a sanitized library cannot be
+# linked with -z defs.
 HOST_DEFS_LDFLAGS=-Wl,-z,defs
 AS_IF([test -n "$SANITIZER_FLAGS"], [HOST_DEFS_LDFLAGS=])
 AC_SUBST([HOST_DEFS_LDFLAGS])
 ])
 
 # CUA_CHECK
-# The check library.  CHECK_CFLAGS and CHECK_LIBS stand in for pkg-config.
+# The check library. CHECK_CFLAGS and CHECK_LIBS replace the answer of pkg-config.
 AC_DEFUN([CUA_CHECK],
 [PKG_CHECK_MODULES([CHECK], [check >= 0.12],
   [cua_have_check=yes
@@ -79,7 +78,7 @@ AC_SUBST([bashcompletiondir], [$with_bashcompletiondir])
 ])
 
 # CUA_MPFR
-# MPFR, a second opinion for the tests of exact sums.
+# MPFR, an independent reference for the tests of exact sums.
 AC_DEFUN([CUA_MPFR],
 [MPFR_CPPFLAGS= MPFR_LIBS=
 cua_mpfr_said=no
@@ -93,14 +92,14 @@ AC_SUBST([MPFR_LIBS])
 ])
 
 # CUA_CUCKOO
-# libcuckoo, which a benchmark measures the map beside, in C++. Its absence is no error unless it was asked for.
+# libcuckoo, a C++ peer of the hash map's benchmark. Its absence is an error only with --with-libcuckoo.
 AC_DEFUN([CUA_CUCKOO],
 [AC_ARG_WITH([libcuckoo],
   [AS_HELP_STRING([--with-libcuckoo],
-    [build the benchmark that has libcuckoo as its peer @<:@where it is found@:>@])],
+    [build the benchmark with libcuckoo as peer @<:@if it is found@:>@])],
   [], [with_libcuckoo=check])
 AS_CASE([$with_libcuckoo], [yes|no|check], [],
-  [AC_MSG_ERROR([--with-libcuckoo=$with_libcuckoo: choose yes, no or check; CPPFLAGS=-IFOLDER says where it is])])
+  [AC_MSG_ERROR([--with-libcuckoo=$with_libcuckoo: choose yes, no or check; CPPFLAGS=-IFOLDER sets its folder])])
 AC_ARG_VAR([CXXFLAGS], [C++ compiler flags])
 : ${CXXFLAGS="-g -O2"}
 cua_have_cuckoo=no
@@ -113,7 +112,7 @@ libcuckoo::cuckoohash_map<int, int> map;"]) >conftest.cc
    rm -f conftest.cc conftest.$OBJEXT
    AC_MSG_RESULT([$cua_have_cuckoo])])
 AS_IF([test "$with_libcuckoo" = yes && test "$cua_have_cuckoo" = no],
-  [AC_MSG_ERROR([libcuckoo was asked for, but was not found])])
+  [AC_MSG_ERROR([libcuckoo was requested, but was not found])])
 AM_CONDITIONAL([HAVE_CUCKOO], [test "$cua_have_cuckoo" = yes])
 ])
 
@@ -131,7 +130,7 @@ AM_CONDITIONAL([HAVE_ZLIB], [test -n "$ZLIB_LIBS"])
 ])
 
 # CUA_FUZZER
-# A clang with libFuzzer, for the targets of tests/fuzz; whatever compiles the rest.
+# A clang with libFuzzer for tests/fuzz. It may differ from the compiler of the library.
 AC_DEFUN([CUA_FUZZER],
 [AC_ARG_VAR([FUZZ_CC], [clang with libFuzzer, for tests/fuzz])
 AC_CHECK_PROGS([FUZZ_CC], [clang clang-21 clang-20 clang-19 clang-18 clang-17 clang-16 clang-15 clang-14])

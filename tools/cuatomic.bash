@@ -6,7 +6,7 @@ _cuatomic() {
   local word i command="" options
   COMPREPLY=()
 
-  # Bash makes '=' a word of its own: "--backend", "=", "cp".
+  # Bash splits words at '=': "--backend", "=", "cp".
   if [ "$current" = "=" ]; then
     current=
   elif [ "$previous" = "=" ] && [ "$COMP_CWORD" -ge 2 ]; then
@@ -55,7 +55,7 @@ _cuatomic() {
       mapfile -t COMPREPLY < <(compgen -W "append atomics hashmap histogram locks reduce textbook" -- "$current")
       return
     fi
-    # names of files with spaces are one reply each
+    # quote file names with spaces
     compopt -o filenames 2>/dev/null || true
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
     ;;
