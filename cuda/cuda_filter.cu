@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The filter on a GPU: the kernels of lib/filter_kernel.h and what launches them. */
+/* The filter on a GPU: the kernels of lib/filter_kernel.h and their launches. */
 #include "config.h"
 
 #include "kernels/filter_kernel.h"
 #include "launch.h"
 
 #define WARPS 8u
-/* With registers enough for all loads of a thread to be in flight. */
+/* At this occupancy a thread has enough registers to keep all its loads in flight. */
 #define ANY_ORDER_BLOCKS_PER_PROCESSOR 4
 #define IN_ORDER_BLOCKS_PER_PROCESSOR 4
-/* A place has the time of two tiles to come. */
+/* An offset may take the time of two tiles to arrive. */
 #define IN_ORDER_STAGES 3
-/* Larger tiles and fewer blocks, where their stages fit, are faster. */
+/* Larger tiles with fewer blocks are faster if their stages fit. */
 #define WIDE_LOADS 8u
 #define WIDE_BLOCKS_PER_PROCESSOR 2
-/* Of a thread. A tile of values alone is twice as large. */
+/* Loads of a thread. A tile that stores only values is twice as large. */
 #define SHORT_LOADS 2u
 
 static __host__ __device__ constexpr uint32_t any_order_loads(bool lean)
@@ -22,14 +22,14 @@ static __host__ __device__ constexpr uint32_t any_order_loads(bool lean)
 	return lean ? 8 : 4;
 }
 
-/* There is room for the stages of as many blocks. */
+/* Chosen so that the stages of IN_ORDER_BLOCKS_PER_PROCESSOR blocks fit. */
 static __host__ __device__ constexpr uint32_t in_order_loads(enum cua__filter_key key,
 							     uint32_t size, bool lean)
 {
 	return (lean || key == CUA__FILTER_CHANGE ? 4 : 2) * (size <= 2 ? 2 : 1);
 }
 
-/* Bytes of an element in a stage: of runs only the numbers of elements are there. */
+/* Bytes of an element in the stage; for runs only the numbers of elements are staged. */
 static __host__ __device__ constexpr uint32_t staged_size(enum cua__filter_key key, uint32_t size)
 {
 	return key == CUA__FILTER_CHANGE ? 0 : size;
@@ -135,7 +135,10 @@ static bool is_lean(const struct cua__filter *f)
 	return f->values && !f->indexes && !f->partition;
 }
 
-/* Wherever the array begins. The others of a partition without order have no place in a short kernel. */
+/*
+ * The tiles fit for every alignment of the array. The short kernel has no path for the rejected
+ * elements of a partition without order.
+ */
 static enum way way_of(const struct cua__filter *f)
 {
 	const uint64_t most = (uint64_t)CUA__FILTER_SHORT * tile_size(f->size, SHORT_LOADS);
@@ -163,7 +166,10 @@ static uint64_t tiles_of(const struct cua__filter *f, enum way way, bool lean)
 	return cua__filter_tiles(kind, f);
 }
 
-/* As many as any alignment needs: whoever asks for the workspace may not know where the array will lie. */
+/*
+ * Enough for any alignment: a caller that asks for the workspace size may not know where the array
+ * will begin.
+ */
 static size_t words_size(const struct cua__filter *f)
 {
 	if (way_of(f) != IN_ORDER)
@@ -175,11 +181,11 @@ static size_t words_size(const struct cua__filter *f)
 static size_t cuda_scratch(struct cua_context *ctx, const struct cua__filter *f)
 {
 	(void)ctx;
-	/* the number of all that are kept, then the words */
+	/* the total number of kept elements, then the words */
 	return words_size(f) + (f->ordered && f->partition ? 256 : 0);
 }
 
-/* Of the stages, and of the numbers of elements. */
+/* Bytes of the stages and of the numbers of elements. */
 static unsigned in_order_shared(const struct cua__filter *f, enum way way, bool lean)
 {
 	return IN_ORDER_STAGES * tile_size(f->size, loads_of(f, way, lean)) *
@@ -214,7 +220,7 @@ static enum cua_status launch(struct cua_context *ctx, const struct cua__filter 
 		return cua__launch(ctx, k, (unsigned)(blocks < most ? blocks : most), WARPS * 32, 0,
 				   *f);
 	}
-	/* one scans */
+	/* one block is the scanning block */
 	blocks++;
 	most = (uint64_t)ctx->processors *
 	       (way == IN_ORDER ? IN_ORDER_BLOCKS_PER_PROCESSOR : WIDE_BLOCKS_PER_PROCESSOR);
@@ -238,12 +244,15 @@ static enum cua_status cuda_filter(struct cua_context *ctx, const struct cua__fi
 
 	f.state = (struct cua__filter_state *)((char *)ctx->control + CUA__FILTER_CONTROL);
 	if (f.ordered && f.partition) {
-		/* the others begin where the last one that is kept ends, so that has to be known first */
+		/*
+		 * the offset of the rejected elements is the total number of kept elements, so
+		 * count these first
+		 */
 		counting = f;
 		counting.ordered = counting.partition = 0;
 		counting.values = counting.indexes = NULL;
 		counting.count = (uint64_t *)scratch;
-		f.all_kept = counting.count;
+		f.total_kept = counting.count;
 		scratch = (char *)scratch + 256;
 		status = launch(ctx, &counting);
 	}
@@ -253,5 +262,5 @@ static enum cua_status cuda_filter(struct cua_context *ctx, const struct cua__fi
 	return status ? status : launch(ctx, &f);
 }
 
-/* In the order of the struct. */
+/* In the order of the struct's members. */
 const struct cua__filter_ops cua__cuda_filter = {cuda_scratch, cuda_filter};

@@ -100,7 +100,7 @@ static struct cua__filter runs_filter(const struct cua__runs *r)
 	f.indexes = r->offsets;
 	f.index_size = sizeof(*r->offsets);
 	f.count = r->total;
-	f.count_too = r->count;
+	f.count_copy = r->count;
 	return f;
 }
 

@@ -548,44 +548,44 @@ planted 'a stage that is pushed to before all have seen how full it is' append \
   '/nobody pushes before all have seen/,/^	}/s/cua_port_sync_block()/(void)0/'
 planted 'an item that is stored where the stage has no room' append \
   's/if (place < (room)) {/if (1) {/'
-planted 'a filter in place whose counts are told without release' filter_kernel \
-  's/cua__filter_tell(f, f->in_place, tile, CUA__FILTER_COUNT/cua__filter_tell(f, 0, tile, CUA__FILTER_COUNT/' filter
-planted 'a count of the filter that is told before all have counted' filter_kernel \
+planted 'a filter in place whose counts are published without release' filter_kernel \
+  's/cua__filter_publish(f, f->in_place, tile, CUA__FILTER_COUNT/cua__filter_publish(f, 0, tile, CUA__FILTER_COUNT/' filter
+planted 'a count of the filter that is published before all have counted' filter_kernel \
   '/CUA_WRITE(sh->next, next);/,/before = cua__filter_add_warps/s/cua_port_sync_block()/(void)0/' filter
 planted 'a filter in place whose counts are read without acquire' filter_kernel \
-  's/? cua__filter_look(f, f->in_place, tile + j/? cua__filter_look(f, 0, tile + j/' filter
-planted 'a filter in place whose places are told without release' filter_kernel \
-  '/reached \&\& j/,/PLACE/s/f->in_place, tile/0, tile/' filter
-planted 'a filter in place whose places are read without acquire' filter_kernel \
-  's/word = cua__filter_look(f, f->in_place, oldest.tile)/word = cua__filter_look(f, 0, oldest.tile)/' filter
-planted 'a scan of the filter that takes words that nobody told' filter_kernel \
+  's/? cua__filter_load_word(f, f->in_place, tile + j/? cua__filter_load_word(f, 0, tile + j/' filter
+planted 'a filter in place whose offsets are published without release' filter_kernel \
+  '/reached \&\& j/,/OFFSET/s/f->in_place, tile/0, tile/' filter
+planted 'a filter in place whose offsets are read without acquire' filter_kernel \
+  's/word = cua__filter_load_word(f, f->in_place, oldest.tile)/word = cua__filter_load_word(f, 0, oldest.tile)/' filter
+planted 'a scan of the filter that takes words that no block published' filter_kernel \
   's/run = !goes_on ? 0 : .*;/run = !goes_on ? 0 : 32;/' filter
 planted 'a scan of the filter that reads sums too early' filter_kernel \
-  '/sh->scan_told\[turn\]\[warp\], told/,/warps above/s/cua_port_sync_block()/(void)0/' filter
+  '/sh->scan_published\[turn\]\[warp\], published/,/the gap is in/s/cua_port_sync_block()/(void)0/' filter
 planted 'a scan of the filter that has room for one step' filter_kernel \
   's/turn ^= 1;/(void)turn;/' filter
 planted 'a scan of the filter that goes on behind a gap' filter_kernel \
   's/goes_on = goes_on \&\& of_warp == full;/(void)of_warp;/' filter
 planted 'a scan of the filter that waits for tiles that nobody has' filter_kernel \
   's/} else if (idle > CUA__FILTER_PATIENCE .*{/} else if (0) {/' filter
-planted 'a place of the filter that is written over' filter_kernel \
-  '/all have seen the place before/,/}/s/cua_port_sync_block()/(void)0/' filter
-planted 'a stage of the filter that is stored before its place is known' filter_kernel \
+planted 'an offset of the filter that is written over' filter_kernel \
+  '/all threads have read the previous offset/,/}/s/cua_port_sync_block()/(void)0/' filter
+planted 'a stage of the filter that is stored before its offset is known' filter_kernel \
   '/CUA_WRITE(sh->first, word/,/if (due)/s/cua_port_sync_block()/(void)0/' filter
 planted 'tiles of the filter in one stage' filter_kernel \
   's/to = to + 1 == k.stages ? 0 : to + 1/(void)0/; s/from = to < n_staged ? .*;/from = to;/' filter
-planted 'a short filter in place whose counts are told without release' filter_kernel \
-  's/cua__filter_tell(f, told_more, s.tile/cua__filter_tell(f, 0, s.tile/' filter
+planted 'a short filter in place whose counts are published without release' filter_kernel \
+  's/cua__filter_publish(f, synchronize, s.tile/cua__filter_publish(f, 0, s.tile/' filter
 planted 'a short filter in place whose counts are read without acquire' filter_kernel \
-  's/cua__filter_lower(f, told_more,/cua__filter_lower(f, 0,/' filter
+  's/cua__filter_lower(f, synchronize,/cua__filter_lower(f, 0,/' filter
 planted 'a short filter that takes counts of a call before' filter_kernel \
   's/while (word\[j\] >> 16 != call)/while (word[j] == 0)/' filter
 planted 'a short filter that looks for the end of the buffer too late' filter_kernel \
-  's/place = base + lower;/place = cua__filter_base(f) + lower;/' filter
+  's/offset = base + lower;/offset = cua__filter_base(f) + lower;/' filter
 planted 'a stage of the filter that is stored before it is full' filter_kernel \
   '/CUA_WRITE(sh->next, ticket);/,/if (is_staged)/s/cua_port_sync_block()/(void)0/' filter
 planted 'a stage of the filter that is filled before it is stored' filter_kernel \
-  '/CUA_WRITE(sh->kept\[thread \/ 32\], r.own);/,/nobody reads/s/cua_port_sync_block()/(void)0/' filter
+  '/CUA_WRITE(sh->kept\[thread \/ 32\], r.own);/,/no thread reads the stage/s/cua_port_sync_block()/(void)0/' filter
 planted 'a record that two lanes write' lock_debug \
   's/CUA__DEBUG_AT) != seen)$/CUA__DEBUG_AT) != seen \&\& 0)/'
 planted 'a verdict that is ready before it is written' lock_debug \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernels of the filter: the very functions that the GPU runs, with small blocks. */
-#define CUA__FILTER_LOOKS 2u
+#define CUA__FILTER_POLLS 2u
 #define CUA__FILTER_PATIENCE 3u
 /* the checker looks at words of 4 bytes */
 #define CUA__FILTER_LOCAL uint32_t
@@ -22,7 +22,7 @@ static enum kernel kernel;
 static struct cua__filter f;
 static struct cua__filter_state state;
 static uint64_t tiles[WORDS], demand, count;
-static uint64_t all_kept;
+static uint64_t total_kept;
 
 /* Elements of any size, and where they begin in memory. */
 static unsigned char original[MOST * 16 + 64] __attribute__((aligned(128)));
@@ -95,7 +95,7 @@ static void make(enum cua__filter_key key, uint32_t size, uint32_t warps, uint64
 	f.count = &count;
 	f.state = &state;
 	f.tiles = tiles;
-	f.all_kept = &all_kept;
+	f.total_kept = &total_kept;
 	demand_before = 0;
 }
 
@@ -110,7 +110,7 @@ static void setup(void)
 	for (unsigned i = 0; i < CUA__FILTER_SHORT; i++)
 		state.short_tiles[i] = (i % (CALLS + 1)) << 16 | 77;
 	demand = demand_before;
-	all_kept = kept;
+	total_kept = kept;
 	count = 77;
 }
 
@@ -362,9 +362,9 @@ static void scan_body(void)
 		uint64_t word = 0;
 
 		CUA_WRITE(told_before[tile], tile + 1);
-		cua__filter_tell(&f, f.in_place, tile, CUA__FILTER_COUNT | (tile % 7));
-		while (word < CUA__FILTER_PLACE) {
-			word = cua__filter_look(&f, f.in_place, tile);
+		cua__filter_publish(&f, f.in_place, tile, CUA__FILTER_COUNT | (tile % 7));
+		while (word < CUA__FILTER_OFFSET) {
+			word = cua__filter_load_word(&f, f.in_place, tile);
 			cua_port_pause(20);
 		}
 		CUA_WRITE(places_of[tile], word & CUA__FILTER_NUMBER);
@@ -416,13 +416,13 @@ static void try_end_of_buffer(void)
 
 /* ---- runs of equal elements ---- */
 
-static uint64_t starts[MOST + 2], expected_starts[MOST + 1], count_too;
+static uint64_t starts[MOST + 2], expected_starts[MOST + 1], count_copy;
 
 static void runs_setup(void)
 {
 	setup();
 	memset(starts, GUARD, sizeof(starts));
-	count_too = 77;
+	count_copy = 77;
 }
 
 static const char *runs_check(void)
@@ -431,7 +431,7 @@ static const char *runs_check(void)
 	uint64_t guard;
 
 	memset(&guard, GUARD, sizeof(guard));
-	if (count != kept || count_too != kept)
+	if (count != kept || count_copy != kept)
 		return wrong("the count is", count);
 	for (uint64_t i = 0; i < stored; i++)
 		if (memcmp(values + (values_at + i) * kind.size,
@@ -460,7 +460,7 @@ static void make_runs(uint32_t size, uint32_t warps, uint64_t n, uint64_t most_l
 	f.flags = NULL;
 	f.indexes = starts;
 	f.index_size = 8;
-	f.count_too = &count_too;
+	f.count_copy = &count_copy;
 	kept = 0;
 	for (uint64_t i = 0; i < n; key ^= (uint64_t)1 << next_random() % (size * 8)) {
 		uint64_t length = 1 + next_random() % most_length;

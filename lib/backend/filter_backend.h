@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a backend does for the filter, and the comparison as both of them make it. */
+/* The backend interface of the filter, and the comparison that both backends share. */
 #ifndef CUATOMIC_BACKEND_FILTER_BACKEND_H
 #define CUATOMIC_BACKEND_FILTER_BACKEND_H
 
@@ -9,62 +9,73 @@
 extern "C" {
 #endif
 
-/* How an element is looked at. */
+/* How the kernel decides about an element. */
 enum cua__filter_key {
-	CUA__FILTER_FLAG,    /* not at all: its flag decides */
-	CUA__FILTER_INTEGER, /* its bits, as an integer */
-	CUA__FILTER_FLOAT,   /* sign and magnitude become an integer in the same order */
-	CUA__FILTER_CHANGE /* kept where its bits differ from those before it: it begins a run of equal ones */
+	CUA__FILTER_FLAG,    /* by its flag; the element is not compared */
+	CUA__FILTER_INTEGER, /* by its bits, as an integer */
+	CUA__FILTER_FLOAT,   /* by sign and magnitude, mapped to an integer in the same order */
+	/*
+	 * kept if its bits differ from those of the element before: it begins a run of equal
+	 * elements
+	 */
+	CUA__FILTER_CHANGE
 };
 
-/* Tiles of a short array, at most. */
+/* Most tiles of a short array. */
 #define CUA__FILTER_SHORT 128
 
-/* Tickets and sums of a kernel; zeros between calls, but for those of the short arrays in order. */
+/*
+ * Tickets and sums of a kernel. All are zero between calls, except the short_ticket and short_tiles
+ * fields.
+ */
 struct cua__filter_state {
 	uint64_t ticket;
 	uint64_t pad_1[7];
-	uint64_t kept, rest; /* without order: places given out so far */
+	uint64_t kept, rest; /* without order: elements kept and rejected so far */
 	uint64_t arrived;
 	uint64_t pad_2[5];
 	uint64_t short_ticket;
 	uint64_t short_kept;
 	uint64_t pad_3[6];
-	uint64_t short_tiles[CUA__FILTER_SHORT]; /* their words */
+	uint64_t short_tiles[CUA__FILTER_SHORT]; /* the word of each tile */
 };
 
 /*
- * A checked call, with everything as the backend addresses it.
+ * A checked call, with pointers that the backend can use.
  *
- * An element is kept where its key is one of `range` + 1 consecutive ones from `low` on, modulo 2 to its bits,
- * or with `inverted` where it is none of them: every comparison with a value is one of these.
+ * An element is kept if its key is one of the `range` + 1 consecutive values from `low` on, modulo
+ * 2^bits. With `inverted` it is kept if its key is none of them. Every comparison with a value has
+ * this form.
  *
- * Runs of equal elements are of 4 or 8 bytes, in order, and have indexes of 8 bytes. There is room for one index more
- * than for values: behind the beginning of the last run that has a place stands where it ends.
+ * Runs of equal elements need ordered elements of 4 or 8 bytes and indexes of 8 bytes. `indexes`
+ * has room for 1 more entry than `values`. The entry after the start of the last stored run holds
+ * the end of that run.
  */
 struct cua__filter {
 	enum cua__filter_key key;
-	uint32_t size; /* of an element: 1, 2, 4, 8 or 16 bytes */
+	uint32_t size; /* bytes of an element: 1, 2, 4, 8 or 16 */
 	uint64_t n;    /* not 0 */
 	const void *x; /* NULL: neither compared nor stored */
 	const uint8_t *flags;
 	uint64_t low, range;
 	int inverted;
 	int ordered;
-	int partition; /* what is not kept goes behind what is; capacity is n */
-	int in_place;  /* values is x: ordered, and without partition */
+	int partition; /* partition: rejected elements follow the kept elements; capacity is n */
+	int in_place;  /* values is x; requires ordered, excludes partition */
 	uint64_t capacity;
 	void *values;        /* NULL: not stored */
 	void *indexes;       /* NULL: not stored */
 	uint32_t index_size; /* 4 or 8 */
-	uint64_t *demand; /* the cursor of a buffer, behind whose items the kept ones go; or NULL */
-	uint64_t *count;  /* without demand: becomes the number of elements kept */
-	uint64_t *count_too; /* of runs: the same, in another place */
+	/* end of an append buffer, after which the kept elements are stored; or NULL */
+	uint64_t *demand;
+	uint64_t *count;      /* if demand is NULL: receives the number of kept elements */
+	uint64_t *count_copy; /* runs only: receives the same number */
 	/* set by the CUDA backend */
 	const uint64_t *
-		all_kept; /* ordered partition: how many are kept, which another pass has counted */
+		/* ordered partition: the number of kept elements, counted by an earlier pass */
+		total_kept;
 	struct cua__filter_state *state;
-	uint64_t *tiles; /* ordered: a word of zeros for each tile, or those of a short array */
+	uint64_t *tiles; /* ordered: a zeroed word for each tile, or state->short_tiles */
 };
 
 struct cua__filter_ops {
@@ -74,10 +85,10 @@ struct cua__filter_ops {
 				  void *scratch);
 };
 
-/* In the context's control memory. */
+/* Bytes of the filter's range in the context's control block. */
 #define CUA__FILTER_CONTROL 4096
 
-/* Where a key is 32 bits or less; the others of the 32 are 0. */
+/* The key of an element of at most 32 bits; higher bits are 0. */
 CUA_FORCE uint32_t cua__filter_key32(enum cua__filter_key key, uint32_t size, uint32_t bits)
 {
 	const uint32_t sign = (uint32_t)1 << (size * 8 - 1);
@@ -96,7 +107,7 @@ CUA_FORCE uint64_t cua__filter_key64(enum cua__filter_key key, uint64_t bits)
 	return bits;
 }
 
-/* Whether a key is in the range, for 0 the inverted ones too. */
+/* Whether the key is in the range; `inverted` is not applied. */
 CUA_FORCE int cua__filter_in32(uint32_t size, uint32_t key, uint32_t low, uint32_t range)
 {
 	const uint32_t mask = size == 4 ? UINT32_MAX : ((uint32_t)1 << (size * 8 % 32)) - 1;

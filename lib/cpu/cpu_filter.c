@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The filter on the CPU. A worker takes a piece by a ticket, puts what it keeps of it behind each other in a buffer of
- * its own, learns its place, and copies it there. Without order the place is the sum so far, by a fetch-and-add. In
- * order the worker tells how many it keeps in the word of the piece, and sums up what the pieces before have told:
- * each for itself, so that nobody waits for one that is itself waiting, or copying.
+ * The filter on the CPU. A worker claims a tile by a ticket, compacts its kept elements into a
+ * private buffer, obtains their offset, and copies them there. Without order the offset is the
+ * running total, advanced by a fetch-and-add. In order the worker publishes its count in the tile's
+ * word, and sums the published counts of all lower tiles. Each worker sums for itself, so that no
+ * worker waits for a worker that is itself waiting or copying.
  *
- * Memory order: the word of a piece is a release and an acquire. Whoever knows its place knows that all pieces
- *   before have been read, so that it may store over them: that makes it right in place.
- * Progress: pieces are taken by threads that run, and what a worker waits for was taken before and waits for nobody.
+ * Memory order: the word of a tile is stored with release and loaded with acquire. A worker that
+ *   knows its offset also knows that all lower tiles were read, so it may store over them. Hence
+ *   filtering in place is correct.
+ * Progress: running threads claim the tiles in order. A worker waits only for counts of tiles
+ *   claimed earlier, and a count is published without waiting.
  */
 #include "config.h"
 
@@ -21,40 +24,47 @@
 #define HAVE_LEVELS 0
 #endif
 
-/* Elements of a piece. What a worker has of it stays in its second cache. */
-#define PIECE 16384
-/* Fewer elements than this are not worth a thread. */
+/* Elements of a tile. A worker's buffers for it stay in the L2 cache. */
+#define TILE 16384
+/* Fewer elements than this per thread are not worth a thread. */
 #define GRAIN 32768
-/* Bytes that a vector may store behind what it keeps. */
+/* Bytes that a vector store may write past the kept elements. */
 #define SLACK 64
-/* Bytes by which vectors are asked for before they are read: the processor itself stops where a page ends. */
+/* Prefetch distance in bytes. The hardware prefetcher stops at the end of a page. */
 #define AHEAD 4096
 
 struct job {
 	const struct cua__filter *f;
-	int level;         /* of vectors */
-	uint64_t first;    /* place in the outputs before the call */
-	uint64_t all_kept; /* of a partition in order */
-	uint64_t *told;    /* in order: a word of each piece, 0 or one more than it keeps */
-	char *buffers;     /* of the workers */
-	/* one line each */
+	int level;           /* of the vector instructions */
+	uint64_t first;      /* offset in the outputs before the call */
+	uint64_t total_kept; /* of an ordered partition */
+	uint64_t *words;     /* in order: a word for each tile, 0 or its count + 1 */
+	char *buffers;       /* the workers' private buffers */
+	/* each counter has a cache line */
 	uint64_t ticket __attribute__((aligned(64)));
 	uint64_t kept __attribute__((aligned(64)));
 	uint64_t
-		dropped; /* of a partition without order, whose others are stored from the end on */
+		/* partition without order: rejected elements, which are stored from the end down */
+		rejected;
 };
 
-/* Puts what is kept of n elements behind each other, and returns how many there are. */
+/* Compacts the kept ones of n elements into out; returns their number. */
 typedef size_t pack_fn(const struct cua__filter *f, const void *x, size_t n, void *out);
-/* Tells which are kept, by bytes of 1 and 0. */
+/* Writes a byte for each element: 1 if it is kept, else 0. */
 typedef void keeps_fn(const struct cua__filter *f, const void *x, size_t n, uint8_t *keeps);
-/* What is kept, or with other = 1 what is not, by bytes that are not 0 where one is kept. */
+/*
+ * Compacts the elements with a nonzero flag, or with other = 1 the elements with a zero flag;
+ * returns their number.
+ */
 typedef size_t pack_flags_fn(const uint8_t *flags, int other, const void *x, size_t n, void *out);
-/* Their numbers in the same way; the first is `first`. */
+/* Compacts the indexes of the elements in the same way; `first` is the index of x[0]. */
 typedef size_t pack_indexes_fn(const uint8_t *flags, int other, uint64_t first, size_t n,
 			       void *out);
 
-/* ---- one element after the other: stored, and kept by moving on, which needs no branch ---- */
+/*
+ * ---- scalar: each element is stored, and the output advances only if it is kept, so there is no
+ * branch ----
+ */
 
 #define KEEPS_32(T, key, bits)                                                                     \
 	(cua__filter_in32(sizeof(T), cua__filter_key32(key, sizeof(T), (uint32_t)(bits)), low32,   \
@@ -103,7 +113,7 @@ DEFINE_PACK(f16, cua__raw16, CUA__FILTER_FLOAT, KEEPS_32)
 DEFINE_PACK(f32, cua__raw32, CUA__FILTER_FLOAT, KEEPS_32)
 DEFINE_PACK(f64, cua__raw64, CUA__FILTER_FLOAT, KEEPS_64)
 
-/* By flags. */
+/* Selection by flags. */
 #define DEFINE_PACK_FLAGS(name, T)                                                                 \
 	static size_t pack_flags_##name(const uint8_t *flags, int other, const void *elements,     \
 					size_t n, void *kept)                                      \
@@ -152,35 +162,35 @@ static size_t count_flags_plain(const uint8_t *flags, size_t n)
 	return count;
 }
 
-/* ---- in vectors ---- */
+/* ---- vectors ---- */
 
 #if HAVE_LEVELS
 
-/* For each mask of 8 lanes, the numbers of those whose bits are set behind each other, a byte each. */
+/* For each mask of 8 lanes: the numbers of the set lanes, compacted, a byte each. */
 #define BIT(mask, i) ((uint64_t)(mask) >> (i)&1)
 #define BELOW(mask, i)                                                                             \
 	((i > 0 ? BIT(mask, 0) : 0) + (i > 1 ? BIT(mask, 1) : 0) + (i > 2 ? BIT(mask, 2) : 0) +    \
 	 (i > 3 ? BIT(mask, 3) : 0) + (i > 4 ? BIT(mask, 4) : 0) + (i > 5 ? BIT(mask, 5) : 0) +    \
 	 (i > 6 ? BIT(mask, 6) : 0))
-#define PLACE(mask, i) (BIT(mask, i) * i << 8 * BELOW(mask, i))
-#define PLACES(mask)                                                                               \
-	(PLACE(mask, 1) | PLACE(mask, 2) | PLACE(mask, 3) | PLACE(mask, 4) | PLACE(mask, 5) |      \
-	 PLACE(mask, 6) | PLACE(mask, 7))
-#define PLACES_4(mask) PLACES(mask), PLACES((mask) + 1), PLACES((mask) + 2), PLACES((mask) + 3)
-#define PLACES_16(mask)                                                                            \
-	PLACES_4(mask), PLACES_4((mask) + 4), PLACES_4((mask) + 8), PLACES_4((mask) + 12)
-#define PLACES_64(mask)                                                                            \
-	PLACES_16(mask), PLACES_16((mask) + 16), PLACES_16((mask) + 32), PLACES_16((mask) + 48)
-static const uint64_t places[256] = {PLACES_64(0), PLACES_64(64), PLACES_64(128), PLACES_64(192)};
+#define LANE(mask, i) (BIT(mask, i) * i << 8 * BELOW(mask, i))
+#define LANES(mask)                                                                                \
+	(LANE(mask, 1) | LANE(mask, 2) | LANE(mask, 3) | LANE(mask, 4) | LANE(mask, 5) |           \
+	 LANE(mask, 6) | LANE(mask, 7))
+#define LANES_4(mask) LANES(mask), LANES((mask) + 1), LANES((mask) + 2), LANES((mask) + 3)
+#define LANES_16(mask) LANES_4(mask), LANES_4((mask) + 4), LANES_4((mask) + 8), LANES_4((mask) + 12)
+#define LANES_64(mask)                                                                             \
+	LANES_16(mask), LANES_16((mask) + 16), LANES_16((mask) + 32), LANES_16((mask) + 48)
+static const uint64_t compacted_lanes[256] = {LANES_64(0), LANES_64(64), LANES_64(128),
+					      LANES_64(192)};
 
 #define AVX2 __attribute__((target("avx2,popcnt")))
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,popcnt")))
-/* These can move bytes and halves too. */
+/* Levels with these can compress elements of 8 and 16 bits too. */
 #define VBMI2 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,popcnt")))
 
 /*
- * There is no comparison of unsigned numbers in AVX2, so both sides move by 2^31 or 2^63. A float's key flips the
- * bits below the sign of negative ones.
+ * AVX2 has no unsigned comparison, so both sides are shifted by 2^31. The key of a negative float
+ * has the bits below its sign flipped.
  */
 #define DEFINE_PACK_AVX2_32(name, key)                                                             \
 	AVX2 static size_t pack_##name##_avx2(const struct cua__filter *f, const void *elements,   \
@@ -205,10 +215,11 @@ static const uint64_t places[256] = {PLACES_64(0), PLACES_64(64), PLACES_64(128)
 			mask = (unsigned)_mm256_movemask_ps(                                       \
 				       _mm256_castsi256_ps(_mm256_cmpgt_epi32(k, range))) ^        \
 			       flip;                                                               \
-			_mm256_storeu_si256((void *)out,                                           \
-					    _mm256_permutevar8x32_epi32(                           \
-						    v, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(     \
-							       (long long)places[mask]))));        \
+			_mm256_storeu_si256(                                                       \
+				(void *)out,                                                       \
+				_mm256_permutevar8x32_epi32(                                       \
+					v, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(                 \
+						   (long long)compacted_lanes[mask]))));           \
 			out += (size_t)__builtin_popcount(mask) * 4;                               \
 		}                                                                                  \
 		return (size_t)(out - (char *)kept) / 4 + pack_##name(f, x + i * 4, n - i, out);   \
@@ -216,11 +227,11 @@ static const uint64_t places[256] = {PLACES_64(0), PLACES_64(64), PLACES_64(128)
 DEFINE_PACK_AVX2_32(i32, CUA__FILTER_INTEGER)
 DEFINE_PACK_AVX2_32(f32, CUA__FILTER_FLOAT)
 
-/* The keys of a vector of so many bits an element. */
+/* The keys of a vector whose elements have that many bits. */
 #define AS_IT_IS(v, bits) (v)
 #define BY_SIGN(v, bits)                                                                           \
 	_mm512_xor_si512(v, _mm512_srli_epi##bits(_mm512_srai_epi##bits(v, bits - 1), 1))
-/* Ones of the flags that are not 0, and bytes of 1 and 0. */
+/* Masks of the nonzero flags, and stores of bytes 1 and 0. */
 #define FLAGS_64(p) test_flags(_mm512_loadu_si512(p))
 #define FLAGS_32(p)                                                                                \
 	_mm256_test_epi8_mask(_mm256_loadu_si256((const void *)(p)), _mm256_set1_epi8(-1))
@@ -351,7 +362,7 @@ DEFINE_PACK_INDEXES_AVX512(64, 8, _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0))
 
 #endif
 
-/* ---- the widest vectors that the machine has ---- */
+/* ---- selection of the widest vectors that the machine has ---- */
 
 enum { PLAIN, WITH_AVX2, WITH_AVX512, WITH_VBMI2, LEVELS };
 
@@ -373,7 +384,7 @@ static int level_of_machine(void)
 #define WHERE_LEVELS(...) NULL, NULL, NULL
 #endif
 
-/* NULL as the level below. */
+/* NULL: use the level below. */
 static const struct {
 	enum cua__filter_key key;
 	uint32_t size;
@@ -396,7 +407,7 @@ static const struct {
 	KIND(FLOAT, 8, f64, NULL, pack_f64_avx512, NULL),
 };
 
-/* By flags, for elements of 1, 2, 4, 8 and 16 bytes; their indexes, of 4 and 8. */
+/* By flags: elements of 1, 2, 4, 8 and 16 bytes; indexes of 4 and 8 bytes. */
 static pack_flags_fn *const flag_packs[][LEVELS] = {
 	{pack_flags_8, WHERE_LEVELS(NULL, NULL, pack_flags_8_avx512)},
 	{pack_flags_16, WHERE_LEVELS(NULL, NULL, pack_flags_16_avx512)},
@@ -467,33 +478,39 @@ static uint64_t add_to(uint64_t *p, uint64_t n)
 	return cua_port_fetch_add_u64(p, n, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
-/* What a worker knows in order: what the pieces below `piece` keep, and what its own ones do. */
+/*
+ * A worker's state in order: the elements kept by all tiles below `tile`, and by the worker's own
+ * tiles.
+ */
 struct sum {
-	uint64_t piece, kept, own;
+	uint64_t tile, kept, own;
 };
 
 /*
- * The place of the first that a piece keeps. Without order a buffer may be appended to by others
- * too, so it is asked itself.
+ * The offset of a tile's first kept element. Without order, other code may append to the buffer at
+ * the same time, so the offset comes from the buffer's own demand.
  */
-static uint64_t place_of(struct job *job, uint64_t piece, size_t count, struct sum *sum)
+static uint64_t offset_of(struct job *job, uint64_t tile, size_t count, struct sum *sum)
 {
-	uint32_t looks = 0;
+	uint32_t polls = 0;
 
-	if (!job->told)
+	if (!job->words)
 		return job->f->demand ? add_to(job->f->demand, count) : add_to(&job->kept, count);
-	cua_port_store_b64(&job->told[piece], count + 1, CUA_RELEASE, CUA_SCOPE_DEVICE,
+	cua_port_store_b64(&job->words[tile], count + 1, CUA_RELEASE, CUA_SCOPE_DEVICE,
 			   CUA_SPACE_GLOBAL);
-	while (sum->piece < piece) {
-		uint64_t word = cua_port_load_b64(&job->told[sum->piece], CUA_ACQUIRE,
+	while (sum->tile < tile) {
+		uint64_t word = cua_port_load_b64(&job->words[sum->tile], CUA_ACQUIRE,
 						  CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 
 		if (word) {
 			sum->kept += word - 1;
-			sum->piece++;
+			sum->tile++;
 		} else {
-			/* a piece takes some microseconds, so it is soon there if its worker runs */
-			cua_port_pause(++looks < 1000 ? 0 : 1000);
+			/*
+			 * a tile takes a few microseconds, so its word arrives soon if its worker
+			 * runs
+			 */
+			cua_port_pause(++polls < 1000 ? 0 : 1000);
 		}
 	}
 	sum->own += count;
@@ -515,7 +532,9 @@ static const void *elements_at(const struct cua__filter *f, uint64_t i)
 	return (const char *)f->x + i * f->size;
 }
 
-/* Which elements of a piece are kept: the flags given, or those of the comparison, put into `room`. */
+/*
+ * The flags of a tile's elements: the caller's, or the comparison's, which are written to `room`.
+ */
 static const uint8_t *keeps_of(const struct job *job, uint64_t first, size_t n, uint8_t *room)
 {
 	const struct cua__filter *f = job->f;
@@ -531,25 +550,25 @@ static const uint8_t *keeps_of(const struct job *job, uint64_t first, size_t n, 
 	return room;
 }
 
-static size_t pieces_of(const struct cua__filter *f)
+static size_t tiles_of(const struct cua__filter *f)
 {
-	return (size_t)(f->n / PIECE + (f->n % PIECE != 0));
+	return (size_t)(f->n / TILE + (f->n % TILE != 0));
 }
 
-static size_t piece_room(const struct cua__filter *f)
+static size_t tile_room(const struct cua__filter *f)
 {
-	return f->n < PIECE ? ((size_t)f->n + 63) / 64 * 64 : PIECE;
+	return f->n < TILE ? ((size_t)f->n + 63) / 64 * 64 : TILE;
 }
 
-/* Elements or indexes of a piece and what a vector stores behind, and bytes that tell which are kept. */
+/* A tile's elements or indexes, the slack after them, and a byte for each element. */
 static size_t buffer_bytes(const struct cua__filter *f)
 {
 	size_t size = f->size > f->index_size ? f->size : f->index_size;
 
-	return piece_room(f) * size + SLACK + piece_room(f);
+	return tile_room(f) * size + SLACK + tile_room(f);
 }
 
-/* Values alone, by comparison. */
+/* Values only, selected by a comparison. */
 static void compare_work(void *arg, unsigned worker, unsigned workers)
 {
 	struct job *job = arg;
@@ -557,20 +576,20 @@ static void compare_work(void *arg, unsigned worker, unsigned workers)
 	pack_fn *pack = pack_of(job);
 	char *buffer = job->buffers + worker * buffer_bytes(f);
 	struct sum sum = {0, 0, 0};
-	uint64_t piece;
+	uint64_t tile;
 
 	(void)workers;
-	while ((piece = add_to(&job->ticket, 1)) < pieces_of(f)) {
-		uint64_t first = piece * PIECE;
-		size_t n = f->n - first < PIECE ? (size_t)(f->n - first) : PIECE;
+	while ((tile = add_to(&job->ticket, 1)) < tiles_of(f)) {
+		uint64_t first = tile * TILE;
+		size_t n = f->n - first < TILE ? (size_t)(f->n - first) : TILE;
 		size_t count = pack(f, elements_at(f, first), n, buffer);
 
-		store(f, f->values, f->size, place_of(job, piece, count, &sum), buffer, count);
+		store(f, f->values, f->size, offset_of(job, tile, count, &sum), buffer, count);
 	}
 	add_to(&job->kept, sum.own);
 }
 
-/* How many are kept, in any order. */
+/* Counts the kept elements; the order does not matter. */
 static void count_work(void *arg, unsigned worker, unsigned workers)
 {
 	struct job *job = arg;
@@ -586,23 +605,26 @@ static void count_work(void *arg, unsigned worker, unsigned workers)
 		count += count_flags(job, keeps_of(job, at, n, room), n);
 		at += n;
 	}
-	add_to(&job->all_kept, count);
+	add_to(&job->total_kept, count);
 }
 
-/* Everything else. Of values all is in a buffer before the piece's word is told, since the filter may be in place. */
+/*
+ * All other cases. The kept values are in the buffer before the tile's word is published, because
+ * the filter may be in place.
+ */
 static void any_work(void *arg, unsigned worker, unsigned workers)
 {
 	struct job *job = arg;
 	const struct cua__filter *f = job->f;
 	char *values = job->buffers + worker * buffer_bytes(f);
-	uint8_t *room = (uint8_t *)values + buffer_bytes(f) - piece_room(f);
+	uint8_t *room = (uint8_t *)values + buffer_bytes(f) - tile_room(f);
 	struct sum sum = {0, 0, 0};
-	uint64_t piece;
+	uint64_t tile;
 
 	(void)workers;
-	while ((piece = add_to(&job->ticket, 1)) < pieces_of(f)) {
-		uint64_t first = piece * PIECE, place, others;
-		size_t n = f->n - first < PIECE ? (size_t)(f->n - first) : PIECE;
+	while ((tile = add_to(&job->ticket, 1)) < tiles_of(f)) {
+		uint64_t first = tile * TILE, offset, rejected_offset;
+		size_t n = f->n - first < TILE ? (size_t)(f->n - first) : TILE;
 		const uint8_t *keeps = keeps_of(job, first, n, room);
 		size_t count;
 
@@ -610,24 +632,25 @@ static void any_work(void *arg, unsigned worker, unsigned workers)
 			count = pack_flags(job, keeps, 0, elements_at(f, first), n, values);
 		else
 			count = pack_indexes(job, keeps, 0, first, n, values);
-		place = place_of(job, piece, count, &sum);
+		offset = offset_of(job, tile, count, &sum);
 		if (f->values)
-			store(f, f->values, f->size, place, values, count);
+			store(f, f->values, f->size, offset, values, count);
 		if (f->values && f->indexes)
 			pack_indexes(job, keeps, 0, first, n, values);
 		if (f->indexes)
-			store(f, f->indexes, f->index_size, place, values, count);
+			store(f, f->indexes, f->index_size, offset, values, count);
 		if (!f->partition)
 			continue;
-		others = job->told ? job->all_kept + first - place
-				   : f->n - add_to(&job->dropped, n - count) - (n - count);
+		rejected_offset = job->words
+					  ? job->total_kept + first - offset
+					  : f->n - add_to(&job->rejected, n - count) - (n - count);
 		if (f->values) {
 			pack_flags(job, keeps, 1, elements_at(f, first), n, values);
-			store(f, f->values, f->size, others, values, n - count);
+			store(f, f->values, f->size, rejected_offset, values, n - count);
 		}
 		if (f->indexes) {
 			pack_indexes(job, keeps, 1, first, n, values);
-			store(f, f->indexes, f->index_size, others, values, n - count);
+			store(f, f->indexes, f->index_size, rejected_offset, values, n - count);
 		}
 	}
 	add_to(&job->kept, sum.own);
@@ -638,15 +661,15 @@ static unsigned workers_of(struct cua_context *ctx, const struct cua__filter *f)
 	return cua__workers(ctx, (size_t)f->n, GRAIN);
 }
 
-static size_t told_bytes(const struct cua__filter *f)
+static size_t words_bytes(const struct cua__filter *f)
 {
-	return f->ordered ? pieces_of(f) * sizeof(uint64_t) : 0;
+	return f->ordered ? tiles_of(f) * sizeof(uint64_t) : 0;
 }
 
-/* The words of the pieces, then the buffers. */
+/* The words of the tiles, then the buffers. */
 static size_t cpu_scratch(struct cua_context *ctx, const struct cua__filter *f)
 {
-	return told_bytes(f) + workers_of(ctx, f) * buffer_bytes(f);
+	return words_bytes(f) + workers_of(ctx, f) * buffer_bytes(f);
 }
 
 static enum cua_status cpu_filter(struct cua_context *ctx, const struct cua__filter *f,
@@ -656,10 +679,10 @@ static enum cua_status cpu_filter(struct cua_context *ctx, const struct cua__fil
 	unsigned workers = workers_of(ctx, f);
 	int counts = !f->values && !f->indexes;
 
-	job.buffers = (char *)scratch + told_bytes(f);
+	job.buffers = (char *)scratch + words_bytes(f);
 	if (f->ordered) {
-		job.told = scratch;
-		memset(job.told, 0, told_bytes(f));
+		job.words = scratch;
+		memset(job.words, 0, words_bytes(f));
 		if (f->demand)
 			job.first = cua_port_load_b64(f->demand, CUA_RELAXED, CUA_SCOPE_DEVICE,
 						      CUA_SPACE_GLOBAL);
@@ -673,10 +696,10 @@ static enum cua_status cpu_filter(struct cua_context *ctx, const struct cua__fil
 				      : any_work,
 			      &job);
 	if (counts)
-		job.kept = job.all_kept;
+		job.kept = job.total_kept;
 	if (!f->demand)
 		*f->count = job.kept;
-	else if (counts || job.told)
+	else if (counts || job.words)
 		add_to(f->demand, job.kept);
 	return CUA_OK;
 }

@@ -1,47 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The filter on a GPU, in one pass over the elements, as functions that every thread of a grid
- * calls: cuda/filter.cu makes kernels of them. A tile is what a block reads at once.
+ * The filter on a GPU, in a single pass over the elements. Every thread of a grid calls these
+ * functions; cuda/filter.cu makes kernels of them. A tile is the elements that a block reads in one
+ * step.
  *
- * Source: stream compaction by a scan of the block. Where there is no order, one fetch-and-add a
- * tile gives the kept ones their place (cua__filter_any_order). In order, tiles tell what they
- * keep, and one block does nothing but add that up and tell the places (cua__filter_in_order). Of a
- * short array each block has one tile, and in order it adds up itself what the lower ones have told
+ * Source: stream compaction by a scan of the block. Without order, a fetch-and-add per tile assigns
+ * the offset of its kept elements (cua__filter_any_order). In order, each block publishes the
+ * counts of its tiles. A single block, the scanning block, sums the counts and publishes each
+ * tile's offset (cua__filter_in_order). In a short array each block has exactly 1 tile. If a short
+ * array is ordered, each block sums the published counts of the lower tiles itself
  * (cua__filter_short).
  *
- * Runs of equal elements are found by the latter two (CUA__FILTER_CHANGE): kept is what differs from the element
- * before, which is the lane's own, the last one of the lane below, or, for the first one of a warp, read again.
+ * The last two functions also find runs of equal elements (CUA__FILTER_CHANGE): an element is kept
+ * if it differs from its predecessor. The predecessor is in the same lane, or is the last element
+ * of the lane below. For the first element of a warp, lane 0 reads it again.
  *
- * Tiles begin at addresses of 16 bytes, wherever the array does. What is kept goes through shared
- * memory, from which a warp stores whole lines. The loads of a block's next tile are on their way
- * while it stores the one before:
+ * Tiles begin at 16-byte boundaries, even if the array does not. Kept elements are staged in shared
+ * memory, from which a warp stores whole lines. A block loads its next tile while it stores an
+ * earlier tile:
  *
- *     any order: load tile k + 1 | learn the place of tile k | barrier | store tile k |
- *     compare tile k + 1, rank it | barrier | stage tile k + 1, ask for its place | ...
+ *     any order: load tile k + 1 | receive the offset of tile k | barrier |
+ *     store tile k | compare tile k + 1, rank it | barrier |
+ *     stage tile k + 1, fetch its offset | ...
  *
- *     in order: compare tile k, rank it | barrier | tell its count, stage it | load tile k + 1 |
- *     learn the place of tile k - 1 or k - 2 | barrier | store that tile | ...
+ *     in order: compare tile k, rank it | barrier | publish its count, stage it | load tile k + 1 |
+ *     receive the offset of tile k - 1 or k - 2 | barrier | store that tile | ...
  *
- * So in order a count is told as soon as it is known, whatever places are not, and a place has the
- * time of one or two whole tiles to come.
+ * So in order a count is published as soon as it is known, even if offsets are still unknown. The
+ * scanning block has the time of one or two whole tiles to compute an offset.
  *
  * Scope: blocks of one device. A block has a multiple of 32 threads, at most 1024.
- * Memory order: a word of a tile says everything by itself, so the accesses to it are relaxed. In
- *   place the place of a tile also says that lower tiles were read, over whose elements it will
- *   store: telling a count releases, which the barrier before it makes cover the loads of the whole
- *   block; the scanning block acquires each count, passes a barrier, and releases each place; and
- *   whoever learns its place acquires, before the barrier that its block stores behind. A tile's
- *   own loads are before the barrier that it is staged behind. Of a short array whoever adds up
- *   acquires all lower counts itself. There the counts also tell that each block has read where a
- *   buffer ends, before the last one moves that end: so with a buffer they release and acquire too.
- * Progress: tiles are taken by tickets, in order, by blocks that run, and a block tells the count
- *   of a tile that it has taken before it waits for any place but those of its tiles before, whose
- *   counts it has told as well. A place comes when the counts of all lower tiles are told, so
- *   whoever has the lowest tile that is taken and not told waits for nobody but the scanning block,
- *   and only for places that this one can tell. The scanning block waits for counts of taken tiles
- *   only: where no other block runs and takes one, it takes one itself, and scans on while that one
- *   waits for its place. It is the block with the first ticket, so it runs. A tile of a short array
- *   waits for counts of lower tiles only, each told by a block that runs and has waited for none.
+ *
+ * Memory order: a tile's word is complete in itself, so its accesses are relaxed, except:
+ *   - In place, the tile's offset must also prove that all lower tiles were read, because the block
+ *     stores over their elements. The store of a count is a release. The barrier before it makes
+ *     the release cover the loads of the whole block. The scanning block acquires each count,
+ *     passes a barrier, and releases each offset. The thread that receives the offset acquires it
+ *     before the barrier that precedes its block's stores. A tile's own loads precede the barrier
+ *     that precedes its staging. In a short array the thread that sums acquires all lower counts.
+ *   - In a short array with a buffer, a count also proves that its block has read the end of the
+ *     buffer before the last block moves that end. So these counts are released and acquired too.
+ * Progress: running blocks claim tiles by tickets, in order. A block publishes the count of each
+ *   claimed tile before it waits for any offset except those of its earlier tiles, whose counts it
+ *   has published too. The scanning block can publish an offset once the counts of all lower tiles
+ *   are published. So the block with the lowest claimed, unpublished tile waits only for the
+ *   scanning block, and only for offsets that it can already publish. The scanning block waits only
+ *   for counts of claimed tiles. If no other block runs and claims a tile, the scanning block
+ *   claims it, and continues to scan while that tile waits for its offset. The scanning block is
+ *   the block with the first ticket, so it runs. A tile of a short array waits only for counts of
+ *   lower tiles. Each is published by a block that runs and has not waited.
  */
 #ifndef CUATOMIC_KERNELS_FILTER_KERNEL_H
 #define CUATOMIC_KERNELS_FILTER_KERNEL_H
@@ -49,36 +56,40 @@
 #include "backend/filter_backend.h"
 
 #define CUA__FILTER_ALL 0xffffffffu
-/* The number of an element in its tile. */
+/* The index of an element in its tile. */
 #ifndef CUA__FILTER_LOCAL
 #define CUA__FILTER_LOCAL uint16_t
 #endif
 
-/* What a kernel is made for: constants, all of them. */
+/* Compile-time parameters of a kernel. */
 struct cua__filter_kind {
 	enum cua__filter_key key;
-	uint32_t size;   /* of an element */
-	uint32_t loads;  /* of a thread and tile: 2, 4 or 8 */
-	uint32_t warps;  /* of a block */
-	int lean;        /* values alone, without partition */
-	uint32_t stages; /* in order: tiles that there is room for, 2 or 3 */
+	uint32_t size;   /* bytes of an element */
+	uint32_t loads;  /* loads of a thread in a tile: 2, 4 or 8 */
+	uint32_t warps;  /* warps of a block */
+	int lean;        /* stores values only, without indexes and partition */
+	uint32_t stages; /* in order: tiles that the stage has room for, 2 or 3 */
 };
 
-/* 16 bytes of elements, or less. */
+/* A pack: at most 16 bytes of elements. */
 struct cua__filter_pack {
 	uint32_t word[4];
 } __attribute__((aligned(16), may_alias));
 
 struct cua__filter_shared {
-	uint64_t first; /* place of the tile's first kept element, and of the first other one */
+	/* offset of the tile's first kept element, and of its first rejected element */
+	uint64_t first;
 	uint64_t rest;
 	uint64_t next;
-	uint32_t kept[32]; /* of each warp */
-	/* of the scan, in turn: what the told tiles at the beginning of a warp's keep, and how many these are */
-	uint32_t scan_kept[2][32], scan_told[2][32];
+	uint32_t kept[32]; /* by each warp */
+	/*
+	 * Of the scan, alternating between steps. For the published tiles before a warp's first
+	 * gap: their kept elements, and their number.
+	 */
+	uint32_t scan_kept[2][32], scan_published[2][32];
 };
 
-/* Elements of a load. */
+/* Elements of a pack. */
 CUA_FORCE uint32_t cua__filter_per(const struct cua__filter_kind k)
 {
 	return k.size <= 4 ? 4 : 16 / k.size;
@@ -89,7 +100,7 @@ CUA_FORCE uint32_t cua__filter_tile(const struct cua__filter_kind k)
 	return k.warps * 32 * k.loads * cua__filter_per(k);
 }
 
-/* Elements before the first one in its 16 bytes (less for small ones), which count as a part of the first tile. */
+/* Number of elements before the array in its first aligned pack. They count as part of tile 0. */
 CUA_FORCE uint32_t cua__filter_shift(const struct cua__filter_kind k, const void *x)
 {
 	return (uint32_t)((uintptr_t)x % (cua__filter_per(k) * k.size) / k.size);
@@ -104,7 +115,7 @@ CUA_FORCE uint64_t cua__filter_tiles(const struct cua__filter_kind k, const stru
 
 /* ---- elements ---- */
 
-/* Bits of element c of a pack, of at most 4 bytes. */
+/* The bits of element c of a pack; an element has at most 4 bytes. */
 CUA_FORCE uint32_t cua__filter_bits32(uint32_t size, const struct cua__filter_pack *v, uint32_t c)
 {
 	if (size == 4)
@@ -119,7 +130,7 @@ CUA_FORCE uint64_t cua__filter_bits64(const struct cua__filter_pack *v, uint32_t
 	return v->word[c * 2 % 4] | (uint64_t)v->word[(c * 2 + 1) % 4] << 32;
 }
 
-/* The bits of element c, of 4 or 8 bytes. */
+/* The bits of element c; an element has 4 or 8 bytes. */
 CUA_FORCE uint64_t cua__filter_element(const struct cua__filter_kind k,
 				       const struct cua__filter_pack *v, uint32_t c)
 {
@@ -141,7 +152,7 @@ CUA_FORCE void cua__filter_load(const struct cua__filter_kind k, struct cua__fil
 	}
 }
 
-/* One element, into place c of a pack of zeros. */
+/* Loads a single element as element c of a zeroed pack. */
 CUA_FORCE void cua__filter_load_one(const struct cua__filter_kind k, struct cua__filter_pack *v,
 				    uint32_t c, const char *p)
 {
@@ -161,7 +172,7 @@ CUA_FORCE void cua__filter_load_one(const struct cua__filter_kind k, struct cua_
 		v->word[0] |= (uint32_t)CUA_READ(*(const uint8_t *)p) << c * 8;
 }
 
-/* Stores element c of a pack at place i. */
+/* Stores element c of a pack as element i of the stage. */
 CUA_FORCE void cua__filter_stage(const struct cua__filter_kind k, void *to, uint32_t i,
 				 const struct cua__filter_pack *v, uint32_t c)
 {
@@ -177,7 +188,7 @@ CUA_FORCE void cua__filter_stage(const struct cua__filter_kind k, void *to, uint
 		CUA_WRITE(((uint8_t *)to)[i], (uint8_t)cua__filter_bits32(1, v, c));
 }
 
-/* Which elements of a pack are kept, a bit each; flags has a byte each. */
+/* The kept elements of a pack, a bit each; flags has a byte each. */
 CUA_FORCE uint32_t cua__filter_keeps(const struct cua__filter_kind k, const struct cua__filter *f,
 				     const struct cua__filter_pack *v, uint32_t flags)
 {
@@ -202,7 +213,7 @@ CUA_FORCE uint32_t cua__filter_keeps(const struct cua__filter_kind k, const stru
 	return bits;
 }
 
-/* The element before p, of 4 or 8 bytes. */
+/* The predecessor of the element at p; elements have 4 or 8 bytes. */
 CUA_FORCE uint64_t cua__filter_load_before(const struct cua__filter_kind k, const char *p)
 {
 	if (k.size == 4)
@@ -210,12 +221,18 @@ CUA_FORCE uint64_t cua__filter_load_before(const struct cua__filter_kind k, cons
 	return CUA_READ(*(const cua__raw64 *)(const void *)(p - 8));
 }
 
-/* A thread's elements of a tile. Those of load j, lane l are at (j * 32 + l) * per in its warp's part. */
+/*
+ * A thread's elements of a tile. Lane l of a warp loads pack j from element (j * 32 + l) * per of
+ * the warp's range.
+ */
 struct cua__filter_items {
 	struct cua__filter_pack v[8];
 	uint32_t flags[8];
-	uint32_t valid; /* a bit each, as of what is kept */
-	/* of runs: the element before the warp's first one, by lane 0, and the bit of the array's first one */
+	uint32_t valid; /* a bit for each element that is in the array */
+	/*
+	 * runs: in lane 0, the predecessor of the warp's first element; and the bit of the array's
+	 * first element
+	 */
 	uint64_t before;
 	uint32_t start;
 };
@@ -292,19 +309,22 @@ CUA_FORCE void cua__filter_read(const struct cua__filter_kind k, const struct cu
 	}
 }
 
-/* ---- places ---- */
+/* ---- offsets ---- */
 
-/* A tile's word is 0, then has its count, then its place. */
+/* A tile's word is 0, then its count, then its offset. */
 #define CUA__FILTER_COUNT ((uint64_t)1 << 62)
-#define CUA__FILTER_PLACE ((uint64_t)2 << 62)
+#define CUA__FILTER_OFFSET ((uint64_t)2 << 62)
 #define CUA__FILTER_NUMBER (((uint64_t)1 << 62) - 1)
-/* Words that a lane of the scanning block looks at in one step, and its fruitless steps before it takes a tile. */
-#ifndef CUA__FILTER_LOOKS
-#define CUA__FILTER_LOOKS 4u
+/*
+ * Words that a lane of the scanning block polls in a step, and the idle steps after which that
+ * block claims a tile.
+ */
+#ifndef CUA__FILTER_POLLS
+#define CUA__FILTER_POLLS 4u
 #define CUA__FILTER_PATIENCE 100u
 #endif
 
-CUA_FORCE uint64_t cua__filter_look(const struct cua__filter *f, int acquire, uint64_t tile)
+CUA_FORCE uint64_t cua__filter_load_word(const struct cua__filter *f, int acquire, uint64_t tile)
 {
 	if (acquire)
 		return cua_port_load_b64(&f->tiles[tile], CUA_ACQUIRE, CUA_SCOPE_DEVICE,
@@ -312,8 +332,8 @@ CUA_FORCE uint64_t cua__filter_look(const struct cua__filter *f, int acquire, ui
 	return cua_port_load_b64(&f->tiles[tile], CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
-CUA_FORCE void cua__filter_tell(const struct cua__filter *f, int release, uint64_t tile,
-				uint64_t word)
+CUA_FORCE void cua__filter_publish(const struct cua__filter *f, int release, uint64_t tile,
+				   uint64_t word)
 {
 	if (release)
 		cua_port_store_b64(&f->tiles[tile], word, CUA_RELEASE, CUA_SCOPE_DEVICE,
@@ -323,7 +343,7 @@ CUA_FORCE void cua__filter_tell(const struct cua__filter *f, int release, uint64
 				   CUA_SPACE_GLOBAL);
 }
 
-/* Where the places begin: before anything moves that end of the buffer. Past the capacity it does not matter. */
+/* The first offset: the end of the buffer, read before any block moves it. At most the capacity. */
 CUA_FORCE uint64_t cua__filter_base(const struct cua__filter *f)
 {
 	uint64_t demand;
@@ -334,12 +354,15 @@ CUA_FORCE uint64_t cua__filter_base(const struct cua__filter *f)
 	return demand < f->capacity ? demand : f->capacity;
 }
 
-/* In order: so many were kept in all. By one thread, which knows the last place. */
-CUA_FORCE void cua__filter_tell_all(const struct cua__filter_kind k, const struct cua__filter *f,
-				    uint64_t kept)
+/*
+ * In order: publishes the total number of kept elements. Called by a single thread, which knows the
+ * last offset.
+ */
+CUA_FORCE void cua__filter_publish_total(const struct cua__filter_kind k,
+					 const struct cua__filter *f, uint64_t kept)
 {
 	if (k.key == CUA__FILTER_CHANGE) {
-		CUA_WRITE(*f->count_too, kept);
+		CUA_WRITE(*f->count_copy, kept);
 		if (kept <= f->capacity)
 			CUA_WRITE(((cua__raw64 *)f->indexes)[kept], f->n);
 	}
@@ -349,7 +372,7 @@ CUA_FORCE void cua__filter_tell_all(const struct cua__filter_kind k, const struc
 		CUA_WRITE(*f->count, kept);
 }
 
-/* Inclusive, over a warp. */
+/* Inclusive prefix sum over a warp. */
 CUA_FORCE uint32_t cua__filter_scan_warp(uint32_t lane, uint32_t v)
 {
 	uint32_t step;
@@ -364,48 +387,54 @@ CUA_FORCE uint32_t cua__filter_scan_warp(uint32_t lane, uint32_t v)
 }
 
 /*
- * A step of the scan, by a whole block: places for the told tiles from `first` on, up to one that is not told, the
- * first at *place, which becomes the place after them. Returns how many there were. `turn` is 0 and 1 alternately.
+ * A step of the scan, by a whole block. Publishes the offsets of the consecutive tiles from `first`
+ * on whose counts are published, and stops at the first gap. *offset is the offset of tile `first`,
+ * and becomes the offset after these tiles. Returns the number of tiles. `turn` alternates between
+ * 0 and 1.
  */
 CUA_FORCE uint32_t cua__filter_scan_step(const struct cua__filter_kind k,
 					 const struct cua__filter *f, struct cua__filter_shared *sh,
 					 uint32_t turn, uint64_t tiles, uint64_t first,
-					 uint64_t *place)
+					 uint64_t *offset)
 {
 	const uint32_t lane = cua_port_lane(), warp = cua_port_thread() / 32,
-		       full = CUA__FILTER_LOOKS * 32;
+		       full = CUA__FILTER_POLLS * 32;
 	const uint64_t tile = first + warp * full + lane;
-	uint32_t before[CUA__FILTER_LOOKS], told = 0, kept = 0, all = 0, lower = 0, j, w;
-	uint64_t word[CUA__FILTER_LOOKS];
+	uint32_t before[CUA__FILTER_POLLS], published = 0, kept = 0, all = 0, lower = 0, j, w;
+	uint64_t word[CUA__FILTER_POLLS];
 	int reached = 1, goes_on = 1;
 
 	CUA__UNROLL
-	for (j = 0; j < CUA__FILTER_LOOKS; j++)
-		word[j] =
-			tile + j * 32 < tiles ? cua__filter_look(f, f->in_place, tile + j * 32) : 0;
+	for (j = 0; j < CUA__FILTER_POLLS; j++)
+		word[j] = tile + j * 32 < tiles
+				  ? cua__filter_load_word(f, f->in_place, tile + j * 32)
+				  : 0;
 	CUA__UNROLL
-	for (j = 0; j < CUA__FILTER_LOOKS; j++) {
-		uint32_t untold = ~cua_port_ballot(CUA__FILTER_ALL, word[j] != 0);
-		uint32_t run = !goes_on ? 0 : untold ? cua_port_ffs_u32(untold) - 1 : 32;
+	for (j = 0; j < CUA__FILTER_POLLS; j++) {
+		uint32_t unpublished = ~cua_port_ballot(CUA__FILTER_ALL, word[j] != 0);
+		uint32_t run = !goes_on ? 0 : unpublished ? cua_port_ffs_u32(unpublished) - 1 : 32;
 		uint32_t own = lane < run ? (uint32_t)(word[j] & CUA__FILTER_NUMBER) : 0;
 		uint32_t upto = cua__filter_scan_warp(lane, own);
 
 		before[j] = kept + upto - own;
 		kept += cua_port_shuffle_u32(CUA__FILTER_ALL, upto, 31);
-		told += run;
+		published += run;
 		goes_on = run == 32;
 	}
 	if (lane == 0) {
 		CUA_WRITE(sh->scan_kept[turn][warp], kept);
-		CUA_WRITE(sh->scan_told[turn][warp], told);
+		CUA_WRITE(sh->scan_published[turn][warp], published);
 	}
 	cua_port_sync_block();
-	/* warps above the first one that does not have all of its tiles told are not reached */
+	/*
+	 * the gap is in the first warp that does not have all of its tiles published; higher warps
+	 * publish nothing
+	 */
 	goes_on = 1;
 	kept = 0;
 	CUA__UNROLL
 	for (w = 0; w < k.warps; w++) {
-		const uint32_t of_warp = CUA_READ(sh->scan_told[turn][w]);
+		const uint32_t of_warp = CUA_READ(sh->scan_published[turn][w]);
 
 		if (w == warp) {
 			reached = goes_on;
@@ -418,19 +447,19 @@ CUA_FORCE uint32_t cua__filter_scan_step(const struct cua__filter_kind k,
 		goes_on = goes_on && of_warp == full;
 	}
 	CUA__UNROLL
-	for (j = 0; j < CUA__FILTER_LOOKS; j++)
-		if (reached && j * 32 + lane < told)
-			cua__filter_tell(f, f->in_place, tile + j * 32,
-					 CUA__FILTER_PLACE | (*place + lower + before[j]));
-	*place += kept;
+	for (j = 0; j < CUA__FILTER_POLLS; j++)
+		if (reached && j * 32 + lane < published)
+			cua__filter_publish(f, f->in_place, tile + j * 32,
+					    CUA__FILTER_OFFSET | (*offset + lower + before[j]));
+	*offset += kept;
 	return all;
 }
 
-/* ---- parts of the kernels ---- */
+/* ---- building blocks of the kernels ---- */
 
 /*
- * Stores n elements of the stage at `to`. The threads start where a line of 128 bytes does, so that a warp stores whole
- * lines; and have four elements at a time, so that they wait for shared memory once.
+ * Stores n staged elements at `to`. The threads start at a 128-byte line, so that a warp stores
+ * whole lines. Each thread reads 4 elements at a time, so that it waits for shared memory once.
  */
 #define CUA__DEFINE_FILTER_STORE(name, T)                                                          \
 	CUA_FORCE void cua__filter_store_##name(uint32_t threads, T *to, const T *stage,           \
@@ -438,7 +467,7 @@ CUA_FORCE uint32_t cua__filter_scan_step(const struct cua__filter_kind k,
 	{                                                                                          \
 		uint32_t i = cua_port_thread() - (uint32_t)((uintptr_t)to % 128 / sizeof(T)), j;   \
                                                                                                    \
-		/* before the first element */                                                     \
+		/* skip indexes below the first element */                                         \
 		while ((int32_t)i < 0)                                                             \
 			i += threads;                                                              \
 		for (; i + 3 * threads < n; i += 4 * threads) {                                    \
@@ -460,7 +489,7 @@ CUA__DEFINE_FILTER_STORE(32, cua__raw32)
 CUA__DEFINE_FILTER_STORE(64, cua__raw64)
 CUA__DEFINE_FILTER_STORE(128, struct cua__filter_pack)
 
-/* Stores n elements of the stage, from place `from` of it on, at place `first`. */
+/* Stores n staged elements, from index `from` of the stage on, at offset `first`. */
 CUA_FORCE void cua__filter_store(const struct cua__filter_kind k, const struct cua__filter *f,
 				 uint64_t first, uint32_t n, const void *stage, uint32_t from)
 {
@@ -488,15 +517,16 @@ CUA_FORCE void cua__filter_store(const struct cua__filter_kind k, const struct c
 }
 
 /*
- * Indexes instead: those of the elements that `locals` has the numbers of, from `begin` on. Of runs the values, too:
- * they are read again from the array, which is still in a cache, and take no room in the stage.
+ * Stores the indexes of the elements instead of their values: `begin` plus each number in `locals`.
+ * For runs it also stores the values. These are read again from the array, which is still in a
+ * cache, so that they need no room in the stage.
  */
 CUA_FORCE void cua__filter_store_indexes(const struct cua__filter_kind k,
 					 const struct cua__filter *f, uint64_t first,
 					 uint32_t total, uint64_t begin,
 					 const CUA__FILTER_LOCAL *locals, uint32_t from)
 {
-	/* of runs there is room for the beginning of one more */
+	/* runs have room for 1 more start, the end of the last run */
 	const uint64_t capacity = f->capacity + (k.key == CUA__FILTER_CHANGE);
 	uint32_t i;
 
@@ -518,28 +548,29 @@ CUA_FORCE void cua__filter_store_indexes(const struct cua__filter_kind k,
 	}
 }
 
-/* Whether values are staged. */
+/* Whether the kernel stages values. */
 CUA_FORCE int cua__filter_stages(const struct cua__filter_kind k, const struct cua__filter *f)
 {
 	return k.key != CUA__FILTER_CHANGE && (k.lean || f->values);
 }
 
-/* A tile of which the kept ones are staged. */
+/* A tile whose kept elements are staged. */
 struct cua__filter_staged {
 	uint64_t tile;
 	uint32_t kept, elements,
-		first_local; /* the elements are numbers first_local to first_local + elements - 1 */
+		/* the elements have the numbers first_local to first_local + elements - 1 */
+		first_local;
 };
 
-/* How a thread's elements are ranked among those of its warp. */
+/* The ranks of a thread's kept elements among those of its warp. */
 struct cua__filter_ranks {
-	uint32_t kept;    /* a bit each */
-	uint32_t rank[8]; /* of the first one kept of each load */
-	uint32_t own;     /* kept by the warp */
-	uint64_t one;     /* 1, and not known to the compiler */
+	uint32_t kept;    /* a bit for each kept element */
+	uint32_t rank[8]; /* rank of the first kept element of each pack */
+	uint32_t own;     /* kept elements of the warp */
+	uint64_t one;     /* 1, but unknown to the compiler */
 };
 
-/* The beginnings of runs among a thread's elements, a bit each as of what is kept. By a whole warp. */
+/* The starts of runs among a thread's elements, a bit each. Called by a whole warp. */
 CUA_FORCE uint32_t cua__filter_changes(const struct cua__filter_kind k,
 				       const struct cua__filter_items *t)
 {
@@ -550,7 +581,7 @@ CUA_FORCE uint32_t cua__filter_changes(const struct cua__filter_kind k,
 	CUA__UNROLL
 	for (j = 0; j < k.loads; j++) {
 		uint64_t last = cua__filter_element(k, &t->v[j], per - 1);
-		/* of the lane below; lane 0 gets that of lane 31, which is before its next pack */
+		/* from the lane below; lane 0 gets lane 31's, which precedes lane 0's next pack */
 		uint64_t other =
 			k.size == 4 ? cua_port_shuffle_u32(CUA__FILTER_ALL, (uint32_t)last,
 							   (lane + 31) % 32)
@@ -576,7 +607,7 @@ CUA_FORCE void cua__filter_rank(const struct cua__filter_kind k, const struct cu
 	const uint32_t of_pack = CUA__FILTER_ALL >> (32 - per);
 	uint32_t kept = 0, mine[2] = {0, 0}, upto[2] = {0, 0}, whole[2] = {0, 0}, j, w;
 
-	/* how many are kept of each load, 8 bits each: a warp has at most 128 */
+	/* 8 bits for the count of each load: a warp keeps at most 128 elements of a load */
 	if (k.key == CUA__FILTER_CHANGE) {
 		kept = cua__filter_changes(k, t) & t->valid;
 	} else {
@@ -594,7 +625,7 @@ CUA_FORCE void cua__filter_rank(const struct cua__filter_kind k, const struct cu
 		whole[w] = cua_port_shuffle_u32(CUA__FILTER_ALL, upto[w], 31);
 		upto[w] -= mine[w];
 	}
-	/* the 8 bits at the top are at most 124 */
+	/* the top 8 bits are at most 124, so this adds 0 */
 	r->one = 1 + (upto[0] >> 31);
 	r->kept = kept;
 	r->own = 0;
@@ -605,7 +636,10 @@ CUA_FORCE void cua__filter_rank(const struct cua__filter_kind k, const struct cu
 	}
 }
 
-/* After the barrier behind which sh->kept is known: what the tile has. Returns what lower warps keep. */
+/*
+ * Fills in *s after the barrier that makes sh->kept visible. Returns the number of elements that
+ * lower warps keep.
+ */
 CUA_FORCE uint32_t cua__filter_add_warps(const struct cua__filter_kind k,
 					 const struct cua__filter *f, uint64_t tiles,
 					 uint32_t shift, struct cua__filter_shared *sh,
@@ -669,7 +703,10 @@ CUA_FORCE void cua__filter_stage_tile(const struct cua__filter_kind k, const str
 	}
 }
 
-/* The kept ones go to place `first`; of a partition without order, `rest` elements were put at the end before. */
+/*
+ * Stores the kept elements at offset `first`. In a partition without order, `rest` is the number of
+ * rejected elements that other tiles have already claimed room for at the end of the array.
+ */
 CUA_FORCE void cua__filter_store_tile(const struct cua__filter_kind k, const struct cua__filter *f,
 				      int ordered, uint32_t shift,
 				      const struct cua__filter_staged *s, uint64_t first,
@@ -684,25 +721,31 @@ CUA_FORCE void cua__filter_store_tile(const struct cua__filter_kind k, const str
 	if (has_indexes)
 		cua__filter_store_indexes(k, f, first, s->kept, begin, locals, 0);
 	if (!k.lean && f->partition) {
-		/* in order they follow all that is kept, else they come from the end */
-		const uint32_t others = s->elements - s->kept;
-		const uint64_t to = ordered ? *f->all_kept + (s->tile ? begin : 0) - first
-					    : f->n - rest - others;
+		/*
+		 * in order, rejected elements follow all kept elements; without order, they fill
+		 * the array from its end
+		 */
+		const uint32_t rejected = s->elements - s->kept;
+		const uint64_t to = ordered ? *f->total_kept + (s->tile ? begin : 0) - first
+					    : f->n - rest - rejected;
 
 		if (has_values)
-			cua__filter_store(k, f, to, others, stage, s->kept);
+			cua__filter_store(k, f, to, rejected, stage, s->kept);
 		if (has_indexes)
-			cua__filter_store_indexes(k, f, to, others, begin, locals, s->kept);
+			cua__filter_store_indexes(k, f, to, rejected, begin, locals, s->kept);
 	}
 }
 
-/* The last block to come finds all tiles done, tells the count, and leaves zeros. Every thread of a block calls. */
+/*
+ * The last block to arrive knows that all tiles are done. It publishes the count and resets the
+ * state to zero. Called by every thread of a block.
+ */
 CUA_FORCE void cua__filter_finish(const struct cua__filter *f, int ordered,
 				  struct cua__filter_shared *sh)
 {
 	struct cua__filter_state *s = f->state;
 
-	/* what this block has taken from the sums */
+	/* all threads of this block have finished their work on the sums */
 	cua_port_sync_block();
 	if (cua_port_thread() != 0)
 		return;
@@ -720,8 +763,8 @@ CUA_FORCE void cua__filter_finish(const struct cua__filter *f, int ordered,
 }
 
 /*
- * `one` is 1, and not known to the compiler: with a constant it would make the operation one of the warp, and wait
- * for it there.
+ * `one` is 1, but unknown to the compiler. For a constant the compiler would aggregate the
+ * operation over the warp and wait for its result at once.
  */
 CUA_FORCE uint64_t cua__filter_ticket(struct cua__filter_state *s, uint64_t one)
 {
@@ -729,7 +772,7 @@ CUA_FORCE uint64_t cua__filter_ticket(struct cua__filter_state *s, uint64_t one)
 				      CUA_SPACE_GLOBAL);
 }
 
-/* The first ticket of a block; every thread of it calls and gets it. */
+/* Fetches the first ticket of a block. Called by every thread of the block; all get the ticket. */
 CUA_FORCE uint64_t cua__filter_first_ticket(const struct cua__filter *f,
 					    struct cua__filter_shared *sh)
 {
@@ -746,8 +789,8 @@ CUA_FORCE uint64_t cua__filter_first_ticket(const struct cua__filter *f,
 /* ---- in any order ---- */
 
 /*
- * stage has room for the elements of a tile; locals, which only kernels that are not lean use, for so many
- * numbers.
+ * `stage` has room for the elements of a tile. `locals` has room for as many numbers; only kernels
+ * that are not lean use it.
  */
 CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const struct cua__filter *f,
 				     struct cua__filter_shared *sh, void *stage,
@@ -756,11 +799,11 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 	const uint32_t thread = cua_port_thread(), shift = cua__filter_shift(k, f->x);
 	const uint64_t tiles = cua__filter_tiles(k, f);
 	const int partition = !k.lean && f->partition;
-	/* where each block has a tile, no block takes a second */
+	/* if each block has a tile, no block claims a second */
 	const int one_each = tiles <= cua_port_grid_size();
 	struct cua__filter_state *state = f->state;
 	struct cua__filter_staged s = {0, 0, 0, 0};
-	uint64_t place = 0, rest = 0, tile, ticket = tiles, one = 1;
+	uint64_t offset = 0, rest = 0, tile, ticket = tiles, one = 1;
 	int is_staged = 0;
 
 	tile = cua__filter_first_ticket(f, sh);
@@ -776,9 +819,9 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 		if (more)
 			cua__filter_read(k, f, tile, shift, &t);
 
-		/* the place of what is staged */
+		/* the offset of the staged tile */
 		if (thread == 0) {
-			CUA_WRITE(sh->first, place);
+			CUA_WRITE(sh->first, offset);
 			if (partition)
 				CUA_WRITE(sh->rest, rest);
 			CUA_WRITE(sh->next, ticket);
@@ -801,14 +844,14 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 			CUA_WRITE(sh->kept[thread / 32], r.own);
 		cua_port_sync_block();
 
-		/* nobody reads the stage any more */
+		/* no thread reads the stage any more */
 		before = cua__filter_add_warps(k, f, tiles, shift, sh, &s);
 		if (thread == 0) {
-			place = rest = 0;
+			offset = rest = 0;
 			if (s.kept)
-				place = cua_port_fetch_add_u64(f->demand ? f->demand : &state->kept,
-							       s.kept, CUA_RELAXED,
-							       CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+				offset = cua_port_fetch_add_u64(
+					f->demand ? f->demand : &state->kept, s.kept, CUA_RELAXED,
+					CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 			if (partition)
 				rest = cua_port_fetch_add_u64(&state->rest, s.elements - s.kept,
 							      CUA_RELAXED, CUA_SCOPE_DEVICE,
@@ -821,7 +864,10 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 
 /* ---- in order ---- */
 
-/* Ranks a tile that was read, tells its count, and stages it, behind a barrier. Returns 1, for the ticket. */
+/*
+ * Ranks a tile that has been read, publishes its count, and stages it after a barrier. Returns the
+ * 1 for cua__filter_ticket.
+ */
 CUA_FORCE uint64_t cua__filter_count_tile(const struct cua__filter_kind k,
 					  const struct cua__filter *f, uint64_t tiles,
 					  uint32_t shift, struct cua__filter_shared *sh,
@@ -842,34 +888,35 @@ CUA_FORCE uint64_t cua__filter_count_tile(const struct cua__filter_kind k,
 	cua_port_sync_block();
 	before = cua__filter_add_warps(k, f, tiles, shift, sh, s);
 	if (thread == 0)
-		cua__filter_tell(f, f->in_place, tile, CUA__FILTER_COUNT | s->kept);
+		cua__filter_publish(f, f->in_place, tile, CUA__FILTER_COUNT | s->kept);
 	cua__filter_stage_tile(k, f, t, &r, s, before, stage, locals);
 	return r.one;
 }
 
-/* The block that scans. */
+/* The scanning block. */
 CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cua__filter *f,
 				uint64_t tiles, uint32_t shift, struct cua__filter_shared *sh,
 				void *stage, CUA__FILTER_LOCAL *locals)
 {
 	const uint32_t thread = cua_port_thread();
 	const uint64_t base = cua__filter_base(f);
-	uint64_t first = 0, place = base;
+	uint64_t first = 0, offset = base;
 	uint32_t turn = 0, idle = 0;
-	/* a tile that it has taken itself */
+	/* a tile that the scanning block has claimed itself */
 	struct cua__filter_staged s = {0, 0, 0, 0};
 	int is_staged = 0;
 
 	while (first < tiles) {
-		const uint32_t told = cua__filter_scan_step(k, f, sh, turn, tiles, first, &place);
+		const uint32_t published =
+			cua__filter_scan_step(k, f, sh, turn, tiles, first, &offset);
 
-		first += told;
+		first += published;
 		turn ^= 1;
-		idle = told ? 0 : idle + 1;
+		idle = published ? 0 : idle + 1;
 		if (is_staged && s.tile < first) {
 			cua_port_sync_block();
 			if (thread == 0)
-				CUA_WRITE(sh->first, cua__filter_look(f, f->in_place, s.tile) &
+				CUA_WRITE(sh->first, cua__filter_load_word(f, f->in_place, s.tile) &
 							     CUA__FILTER_NUMBER);
 			cua_port_sync_block();
 			cua__filter_store_tile(k, f, 1, shift, &s, CUA_READ(sh->first), 0, stage,
@@ -880,7 +927,10 @@ CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cu
 
 			idle = 0;
 			cua_port_sync_block();
-			/* a tile that another block has taken will be told; ticket first + 1 is that of tile first */
+			/*
+			 * if another block has claimed tile `first`, it will publish the count;
+			 * tile `first` has ticket first + 1
+			 */
 			if (thread == 0) {
 				ticket = cua_port_load_b64(&f->state->ticket, CUA_RELAXED,
 							   CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
@@ -901,17 +951,17 @@ CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cu
 						       &s, stage, locals);
 				is_staged = 1;
 			}
-		} else if (told == 0) {
+		} else if (published == 0) {
 			cua_port_pause(32);
 		}
 	}
 	if (thread == 0)
-		cua__filter_tell_all(k, f, place - base);
+		cua__filter_publish_total(k, f, offset - base);
 }
 
 /*
- * stage has room for the elements of kind.stages tiles, but of runs, which need none; locals, which only kernels that
- * are not lean use, for so many numbers. Tile i has ticket i + 1.
+ * `stage` has room for the elements of kind.stages tiles; runs need no stage. `locals` has room for
+ * as many numbers; only kernels that are not lean use it. Tile i has ticket i + 1.
  */
 CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struct cua__filter *f,
 				    struct cua__filter_shared *sh, void *stage,
@@ -920,7 +970,10 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 	const uint32_t thread = cua_port_thread(), shift = cua__filter_shift(k, f->x),
 		       room = cua__filter_tile(k);
 	const uint64_t tiles = cua__filter_tiles(k, f);
-	/* staged and not stored yet, the newest first, at most stages - 1 between two turns */
+	/*
+	 * staged tiles that are not stored yet, newest first; at most stages - 1 between two
+	 * iterations
+	 */
 	struct cua__filter_staged staged[2] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
 	struct cua__filter_items t;
 	uint64_t ticket = cua__filter_first_ticket(f, sh), tile, word, one = 1;
@@ -945,12 +998,15 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 		more = tile < tiles;
 		due = n_staged != 0 && (!more || n_staged == k.stages - 1);
 		word = 0;
-		/* both come while the loads do; in place the look has to acquire, and would wait for itself */
+		/*
+		 * The ticket and the word arrive during the loads. In offset the load must be an
+		 * acquire, which would wait at once, so it follows the loads.
+		 */
 		if (thread == 0) {
 			if (more)
 				ticket = cua__filter_ticket(f->state, one);
 			if (due && !f->in_place)
-				word = cua__filter_look(f, 0, oldest.tile);
+				word = cua__filter_load_word(f, 0, oldest.tile);
 		}
 		if (more) {
 			staged[1] = staged[0];
@@ -963,13 +1019,13 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 			if (tile < tiles)
 				cua__filter_read(k, f, tile, shift, &t);
 		} else {
-			/* all have seen the place before */
+			/* all threads have read the previous offset */
 			cua_port_sync_block();
 		}
 		if (thread == 0 && due) {
-			while (word < CUA__FILTER_PLACE) {
-				word = cua__filter_look(f, f->in_place, oldest.tile);
-				if (word < CUA__FILTER_PLACE)
+			while (word < CUA__FILTER_OFFSET) {
+				word = cua__filter_load_word(f, f->in_place, oldest.tile);
+				if (word < CUA__FILTER_OFFSET)
 					cua_port_pause(32);
 			}
 			CUA_WRITE(sh->first, word & CUA__FILTER_NUMBER);
@@ -987,12 +1043,16 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 /* ---- short arrays ---- */
 
 /*
- * Tickets and words of a short array are never reset: they have a number of the call above their lowest 16 bits. So
- * no block waits for the others' end, and the words may begin as anything older.
+ * Tickets and words of a short array are never reset: above their lowest 16 bits they hold the
+ * number of the call. So no block waits for other blocks to finish, and the words may start with
+ * any older value.
  */
 #define CUA__FILTER_LOW 0xffffu
 
-/* What lower tiles keep, in order. By a whole warp; every lane gets it. */
+/*
+ * The number of elements that lower tiles keep, in order. Called by a whole warp; every lane gets
+ * the result.
+ */
 CUA_FORCE uint32_t cua__filter_lower(const struct cua__filter *f, int acquire, uint32_t tile,
 				     uint64_t call)
 {
@@ -1003,14 +1063,14 @@ CUA_FORCE uint32_t cua__filter_lower(const struct cua__filter *f, int acquire, u
 	CUA__UNROLL
 	for (j = 0; j < CUA__FILTER_SHORT / 32; j++)
 		if (j * 32 + lane < tile)
-			word[j] = cua__filter_look(f, acquire, j * 32 + lane);
+			word[j] = cua__filter_load_word(f, acquire, j * 32 + lane);
 	CUA__UNROLL
 	for (j = 0; j < CUA__FILTER_SHORT / 32; j++) {
 		if (j * 32 + lane >= tile)
 			continue;
 		while (word[j] >> 16 != call) {
 			cua_port_pause(32);
-			word[j] = cua__filter_look(f, acquire, j * 32 + lane);
+			word[j] = cua__filter_load_word(f, acquire, j * 32 + lane);
 		}
 		kept += (uint32_t)(word[j] & CUA__FILTER_LOW);
 	}
@@ -1022,8 +1082,9 @@ CUA_FORCE uint32_t cua__filter_lower(const struct cua__filter *f, int acquire, u
 }
 
 /*
- * Each block has one tile, of at most CUA__FILTER_SHORT, and a tile has fewer than 2^16 elements; no partition, but in
- * order. stage and locals are as for any order.
+ * Each block has exactly 1 tile, of at most CUA__FILTER_SHORT tiles in all. A tile has fewer than
+ * 2^16 elements. A partition must be ordered. `stage` and `locals` are as for
+ * cua__filter_any_order.
  */
 CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct cua__filter *f,
 				 struct cua__filter_shared *sh, void *stage,
@@ -1031,26 +1092,26 @@ CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct c
 {
 	const uint32_t thread = cua_port_thread(), shift = cua__filter_shift(k, f->x);
 	const uint64_t tiles = cua__filter_tiles(k, f);
-	const int told_more = f->in_place || f->demand;
+	const int synchronize = f->in_place || f->demand;
 	struct cua__filter_state *state = f->state;
 	struct cua__filter_staged s;
 	struct cua__filter_items t;
 	struct cua__filter_ranks r;
-	uint64_t call = 0, base = 0, place = 0;
+	uint64_t call = 0, base = 0, offset = 0;
 	uint32_t before;
 
 	s.tile = cua_port_block();
 	if (f->ordered) {
 		if (thread == 0) {
-			place = cua_port_fetch_add_u64(&state->short_ticket, 1, CUA_RELAXED,
-						       CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
-			/* the last one has seen all others come */
-			if ((place & CUA__FILTER_LOW) == tiles - 1)
+			offset = cua_port_fetch_add_u64(&state->short_ticket, 1, CUA_RELAXED,
+							CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+			/* the last block has seen the tickets of all other blocks */
+			if ((offset & CUA__FILTER_LOW) == tiles - 1)
 				cua_port_store_b64(&state->short_ticket,
-						   (place & ~(uint64_t)CUA__FILTER_LOW) +
+						   (offset & ~(uint64_t)CUA__FILTER_LOW) +
 							   CUA__FILTER_LOW + 1,
 						   CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
-			CUA_WRITE(sh->next, place);
+			CUA_WRITE(sh->next, offset);
 		}
 		cua_port_sync_block();
 		call = (CUA_READ(sh->next) >> 16) + 1;
@@ -1066,33 +1127,33 @@ CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct c
 	before = cua__filter_add_warps(k, f, tiles, shift, sh, &s);
 	if (f->ordered) {
 		if (thread == 0)
-			cua__filter_tell(f, told_more, s.tile, call << 16 | s.kept);
+			cua__filter_publish(f, synchronize, s.tile, call << 16 | s.kept);
 	} else if (thread == 0 && f->demand) {
 		if (s.kept)
-			place = cua_port_fetch_add_u64(f->demand, s.kept, CUA_RELAXED,
-						       CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+			offset = cua_port_fetch_add_u64(f->demand, s.kept, CUA_RELAXED,
+							CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	} else if (thread == 0) {
-		/* how many blocks have come, and what they keep */
-		place = cua_port_fetch_add_u64(&state->short_kept, (uint64_t)1 << 32 | s.kept,
-					       CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		/* adds 1 arrived block and its kept elements */
+		offset = cua_port_fetch_add_u64(&state->short_kept, (uint64_t)1 << 32 | s.kept,
+						CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	}
 	cua__filter_stage_tile(k, f, &t, &r, &s, before, stage, locals);
 	if (f->ordered && thread < 32) {
-		const uint32_t lower = cua__filter_lower(f, told_more, (uint32_t)s.tile, call);
+		const uint32_t lower = cua__filter_lower(f, synchronize, (uint32_t)s.tile, call);
 
-		place = base + lower;
+		offset = base + lower;
 		if (thread == 0 && s.tile == tiles - 1)
-			cua__filter_tell_all(k, f, (uint64_t)lower + s.kept);
+			cua__filter_publish_total(k, f, (uint64_t)lower + s.kept);
 	} else if (thread == 0 && !f->ordered && !f->demand) {
-		if (place >> 32 == tiles - 1) {
-			CUA_WRITE(*f->count, (uint32_t)place + (uint64_t)s.kept);
+		if (offset >> 32 == tiles - 1) {
+			CUA_WRITE(*f->count, (uint32_t)offset + (uint64_t)s.kept);
 			cua_port_store_b64(&state->short_kept, 0, CUA_RELAXED, CUA_SCOPE_DEVICE,
 					   CUA_SPACE_GLOBAL);
 		}
-		place = (uint32_t)place;
+		offset = (uint32_t)offset;
 	}
 	if (thread == 0)
-		CUA_WRITE(sh->first, place);
+		CUA_WRITE(sh->first, offset);
 	cua_port_sync_block();
 	cua__filter_store_tile(k, f, f->ordered, shift, &s, CUA_READ(sh->first), 0, stage, locals);
 }
