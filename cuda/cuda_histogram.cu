@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histograms on a GPU: the kernels of lib/histogram_kernel.h, which of them a call takes, and what
- * launches them.
+ * Histograms on a GPU: the kernels of lib/histogram_kernel.h, their choice for a call, and their
+ * launches.
  *
- * A block stays on its multiprocessor and counts in shared memory, as much of it as there is, so
- * that few blocks have to be merged. What is in rows with gaps, in several channels or weighted
- * goes through one kernel for all of that, as do the strategies that are asked for by name.
+ * A block stays on its multiprocessor and counts in all the shared memory that it can have, so that
+ * few private histograms have to be merged. A single kernel serves rows with gaps, several
+ * channels, weights, and strategies requested by name.
  */
 #include "config.h"
 
@@ -17,7 +17,10 @@
 
 #define ANY_BLOCK 256u
 #define MERGE_BLOCK 256u
-/* Keys of edges that a kernel takes as a parameter; all of them are at most 4096 bytes. */
+/*
+ * Most bytes of edge keys that are passed as a kernel parameter; all parameters have at most 4096
+ * bytes.
+ */
 #define NEAR_EDGE_BYTES 3072u
 #define PLAIN_SHARED_BYTES ((size_t)48 << 10)
 
@@ -49,7 +52,7 @@ struct near_edges {
 };
 static_assert(sizeof(struct cua__histogram_job) + sizeof(struct near_edges) <= 4096, "parameters");
 
-/* The keys of the edges are at job.h.edges, or `near` if that is NULL. */
+/* The keys of the edges are at job.h.edges; if that is NULL, they are in `near`. */
 template <enum cua_type TYPE, enum cua__histogram_counter COUNTER>
 __global__ void __launch_bounds__(CUA__HISTOGRAM_BLOCK)
 	edges_kernel(const __grid_constant__ struct cua__histogram_job job,
@@ -57,11 +60,14 @@ __global__ void __launch_bounds__(CUA__HISTOGRAM_BLOCK)
 {
 	extern __shared__ __align__(16) uint32_t shared[];
 	struct cua__histogram_block block;
-	/* before all branches: the compiler of CUDA 11.8 fails where only one of them has the address */
+	/*
+	 * set before all branches: the compiler of CUDA 11.8 fails if only one branch takes the
+	 * address
+	 */
 	const void *keys = &near;
 
 	if (job.h.edges) {
-		/* what is in memory the work before may have stored */
+		/* the preceding work in the stream may have stored the edges in memory */
 		cua__after_predecessor();
 		keys = job.h.edges;
 	}
@@ -98,7 +104,7 @@ __global__ void __launch_bounds__(MERGE_BLOCK)
 		sums[i] = cua__histogram_sum(units[i], unit, add, add ? sums[i] : 0);
 }
 
-/* ---- the kernels by what is constant in them ---- */
+/* ---- the kernels by their compile-time parameters ---- */
 
 typedef void (*count_function)(const struct cua__histogram_job);
 
@@ -160,7 +166,7 @@ template <enum cua_type TYPE> edges_function edges_of(enum cua__histogram_counte
 					     : edges_kernel<TYPE, CUA__COUNT_WORDS>;
 }
 
-/* Of types of more than 8 bits, and counters that there are for edges. */
+/* Valid for types of more than 8 bits and the counters COLUMNS and WORDS. */
 edges_function edges_of(enum cua_type type, enum cua__histogram_counter counter)
 {
 	switch (type) {
@@ -201,13 +207,15 @@ enum cua_status allow_shared(struct cua_context *ctx, const void *kernel, size_t
 {
 	if (shared <= PLAIN_SHARED_BYTES)
 		return CUA_OK;
-	/* always the most: what is set holds for the other threads of the process, too */
+	/*
+	 * always the maximum, because the attribute holds for the other threads of the process too
+	 */
 	return cua__cuda_status(
 		ctx, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
 					  (int)ctx->shared_bytes));
 }
 
-/* Counts, and the sides, become zeros before they are added to. */
+/* Clears counts and sides that kernels will add to. */
 enum cua_status clear_counts(struct cua_context *ctx, struct cua__histogram *h)
 {
 	const struct cua__runtime *runtime = ctx->backend->runtime;
@@ -260,7 +268,7 @@ enum cua_status run_any(struct cua_context *ctx, struct cua__histogram_plan *p)
 	return status;
 }
 
-/* The kernel that counts by edges. */
+/* Launches the kernel that counts by edges. */
 enum cua_status run_edges(struct cua_context *ctx, const struct cua__histogram_plan *p)
 {
 	const edges_function kernel = edges_of(p->job.h.type, p->counter);
@@ -301,7 +309,7 @@ static void cuda_plan(struct cua_context *ctx, struct cua__histogram *h)
 	if (h->n != SIZE_MAX) {
 		if (cua__histogram_plan(h, (uint32_t)ctx->processors, ctx->shared_bytes, &p)) {
 			if (!p.sums)
-				h->scratch_bytes = (size_t)p.job.row_words * p.job.blocks * 4;
+				h->scratch_bytes = (size_t)p.job.private_words * p.job.blocks * 4;
 			h->edges_on_host =
 				p.rule == CUA__RULE_EDGES &&
 				((size_t)h->bins + 1) * cua__histogram_key_bytes(h->type) <=
@@ -309,8 +317,10 @@ static void cuda_plan(struct cua_context *ctx, struct cua__histogram *h)
 		}
 		return;
 	}
-	/* a row is as many words as there are slots, at most what fits shared memory; or one for
-	 * each byte */
+	/*
+	 * upper bound: a private histogram has a word per slot, as far as they fit shared memory;
+	 * or a word for each byte value
+	 */
 	h->scratch_bytes = slots < ctx->shared_bytes / 4 ? slots * 4 : ctx->shared_bytes;
 	if (h->scratch_bytes < CUA__HISTOGRAM_BYTES * 4)
 		h->scratch_bytes = CUA__HISTOGRAM_BYTES * 4;
@@ -328,12 +338,15 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__histo
 	job->h = *h;
 	if (!has_plan)
 		return run_any(ctx, &p);
-	job->rows = (uint32_t *)h->scratch;
+	job->privates = (uint32_t *)h->scratch;
 	job->finish = (struct cua_finish *)(void *)((char *)ctx->control + CUA__HISTOGRAM_CONTROL);
 	if (p.sums)
 		job->sums =
 			(uint32_t *)(void *)((char *)ctx->control + CUA__HISTOGRAM_SUMS_CONTROL);
-	/* what is added to while others count; and one block would take long to clear so many */
+	/*
+	 * blocks add to these counts concurrently; and for many bins, clearing by a single block
+	 * would take long
+	 */
 	if (p.counter > CUA__COUNT_WORDS || (p.rule == CUA__RULE_VALUE && h->bins > 4096))
 		status = clear_counts(ctx, &job->h);
 	if (!status)

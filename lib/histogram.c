@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Histograms: a call's options are made into a plan for the backend. */
+/* Histograms: turns the options of a call into a plan for the backend. */
 #include "config.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static enum cua_status read_options(const struct cua_histogram_options *options,
 	return o->weight_limit > 0 && isfinite(o->weight_limit) ? CUA_OK : CUA_ERROR_VALUE;
 }
 
-/* What a plan needs of them; h has rule, type and bins. */
+/* The members that a plan needs; h has rule, type and bins already. */
 static void apply_options(const struct cua_histogram_options *o, struct cua__histogram *h)
 {
 	h->strategy = o->strategy;
@@ -57,7 +57,10 @@ static void apply_options(const struct cua_histogram_options *o, struct cua__his
 	h->add_sums = o->accumulate != 0;
 }
 
-/* Where the rows lie; *bytes is from the first one's begin to the last one's end. */
+/*
+ * Sets the layout of the rows; *bytes is the distance from the begin of the first row to the end of
+ * the last row.
+ */
 static enum cua_status lay_rows(const struct cua_histogram_options *o, struct cua__histogram *h,
 				size_t n, size_t *bytes)
 {
@@ -93,13 +96,16 @@ static enum cua_status lay_rows(const struct cua_histogram_options *o, struct cu
 	return status;
 }
 
-/* The unit of float weights: see histogram.h. */
+/* The unit of float weights: histogram.h defines it. */
 static void choose_unit(struct cua__histogram *h)
 {
 	uint64_t most = ((uint64_t)1 << 62) / h->n;
 	int e;
 
-	/* limit = f 2^e, f from 1/2 on: 2^62 units are reached at f = 1/2 by 63 bits less, else by 62 */
+	/*
+	 * limit = f * 2^e with 1/2 <= f < 1. At unit 2^(e - 63) f = 1/2 gives 2^62 units; any
+	 * larger f needs unit 2^(e - 62).
+	 */
 	frexp(h->weight_limit, &e);
 	e -= 63;
 	if (e < -1022)
@@ -113,7 +119,10 @@ static void choose_unit(struct cua__histogram *h)
 
 /* ---- edges ---- */
 
-/* Reads `n` edges as keys: 8 bytes each, or 4, at `keys`. VALUE if they are not in order. */
+/*
+ * Reads `n` edges and stores their keys, 8 or 4 bytes each, at `keys`. VALUE if they are not in
+ * order.
+ */
 static enum cua_status read_edges(enum cua_type type, size_t n, const void *edges, void *keys)
 {
 	uint32_t *k32 = keys;
@@ -148,7 +157,7 @@ static enum cua_status read_edges(enum cua_type type, size_t n, const void *edge
 #undef READ
 }
 
-/* Brings the keys to where the backend reads them. */
+/* Copies the keys to the backend's memory. */
 static enum cua_status stage_edges(struct cua__call *call, struct cua__histogram *h,
 				   const void *keys)
 {
@@ -159,14 +168,17 @@ static enum cua_status stage_edges(struct cua__call *call, struct cua__histogram
 	status = cua__call_scratch(call, bytes, &staged);
 	if (!status)
 		status = call->ctx->backend->runtime->copy(call->ctx, staged, keys, bytes);
-	/* where a device reads ordinary memory itself, the copy may come after this call, which frees the keys */
+	/*
+	 * a device that reads ordinary memory itself may copy after this call has returned, but the
+	 * caller frees the keys
+	 */
 	if (!status && call->ctx->pageable_access)
 		status = call->ctx->backend->runtime->synchronize(call->ctx);
 	h->edges = staged;
 	return status;
 }
 
-/* ---- the call behind all of them ---- */
+/* ---- the call behind every public function ---- */
 
 struct range {
 	const void *p;
@@ -181,7 +193,10 @@ static int any_overlap(const struct range *written, const struct range *others, 
 	return 0;
 }
 
-/* h has rule, type and bins, and the range of EVEN but for `closed`. keys: of EDGES, which are at `edges`. */
+/*
+ * h has rule, type and bins, and for EVEN the range without `closed`. For EDGES, `edges` is the
+ * user's array and `keys` are its keys.
+ */
 static enum cua_status count(struct cua_context *ctx, const struct cua_histogram_options *o,
 			     struct cua__histogram *h, size_t n, const void *x, const void *edges,
 			     const void *keys, void *counts)
@@ -189,7 +204,7 @@ static enum cua_status count(struct cua_context *ctx, const struct cua_histogram
 	const struct cua__runtime *runtime = ctx->backend->runtime;
 	const struct cua__histogram_ops *ops = ctx->backend->histogram;
 	const int fixed_point = cua__is_float(o->weight_type);
-	/* counts and outside first, then what is read */
+	/* written memory first (counts, outside), then memory that is read */
 	struct range user[5] = {{0}}, backend[5] = {{0}};
 	struct cua__call call;
 	enum cua_status status;
@@ -264,7 +279,7 @@ static enum cua_status count(struct cua_context *ctx, const struct cua_histogram
 		if (!status && outside)
 			status = runtime->set_bytes(ctx, outside, 0, user[1].bytes);
 	} else if (n) {
-		/* the units are always new */
+		/* the units always start at zero */
 		if (fixed_point && o->accumulate)
 			status = runtime->set_bytes(ctx, sums, 0, bins * sizeof(uint64_t));
 		if (!status)
@@ -303,7 +318,7 @@ enum cua_status cua_histogram_letters(struct cua_context *ctx,
 	return count_text(ctx, CUA__BIN_LETTER, CUA_HISTOGRAM_LETTER_BINS, options, n, x, counts);
 }
 
-/* The types that have bins by value. */
+/* The types that can be binned by value. */
 static int has_bins(enum cua_type type)
 {
 	return (type >= CUA_I8 && type <= CUA_U64) || cua__is_float(type);
@@ -361,7 +376,7 @@ enum cua_status cua_histogram_even(struct cua_context *ctx,
 	return count(ctx, &o, &h, n, x, NULL, NULL, counts);
 }
 
-/* Whether edges can be read here and now. */
+/* Whether the host can read the edges in this call. */
 static enum cua_status check_edges(struct cua_context *ctx, const void *edges, size_t align)
 {
 	const struct cua__runtime *runtime = ctx->backend->runtime;
@@ -376,7 +391,7 @@ static enum cua_status check_edges(struct cua_context *ctx, const void *edges, s
 	status = runtime->locate(ctx, edges, &where);
 	if (!status && !where.host_access)
 		status = CUA_ERROR_MEMORY_KIND;
-	/* a graph would read the staged edges again */
+	/* a replayed graph would read the staged edges again */
 	if (!status)
 		status = runtime->may_wait(ctx);
 	runtime->leave(ctx, previous);
@@ -439,7 +454,7 @@ enum cua_status cua_histogram_workspace(struct cua_context *ctx,
 	h.bins = (uint32_t)bins;
 	apply_options(&o, &h);
 	all = bins * o.counted;
-	/* the counts, and those outside, where they go to ordinary host memory */
+	/* counts and outside, in case the results go to ordinary host memory */
 	most = cua__scratch_size(all * cua_type_size(o.count_type)) +
 	       cua__scratch_size(o.counted * CUA_HISTOGRAM_SIDES * sizeof(uint64_t));
 	if (bins < CUA_HISTOGRAM_MAX_EDGES)

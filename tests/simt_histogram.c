@@ -191,9 +191,9 @@ static void make(const struct setting *t, int closed)
 	ck_assert(cua__histogram_plan(&h, t->processors, t->shared_bytes, &plan));
 	ck_assert_int_eq(plan.counter, t->counter);
 	ck_assert_uint_le(plan.shared, 16 << 10);
-	ck_assert_uint_le((size_t)plan.job.row_words * plan.job.blocks, MOST_WORDS);
+	ck_assert_uint_le((size_t)plan.job.private_words * plan.job.blocks, MOST_WORDS);
 	plan.job.h = h;
-	plan.job.rows = rows;
+	plan.job.privates = rows;
 	plan.job.finish = &control;
 	plan.job.sums = plan.sums ? sums : NULL;
 	memset(expected, 0, sizeof(expected));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histograms on the CPU. A worker takes its elements in blocks: first the bin of each element of a block is
- * found, by a loop a type, and then a loop a strategy counts these bins. An element in no bin has the
- * number bins + its side here, so that the loops need no branch for it.
+ * Histograms on the CPU. A worker processes its elements in blocks. First a loop for the element
+ * type finds the bin of each element of a block, then a loop for the strategy counts the bins. Here
+ * an element in no bin has the number bins + its side, so that the loops need no branch for it.
  *
- * Private bins have 32 bits, or 64 for sums of weights, and lie in the workspace. Few bins have several
- * copies, which neighbours use in turn, so that an addition need not wait for the one before it. Types of 8 bits,
- * and of 16 where there is much to count, are counted by value, without looking for bins; at the end
- * the bin of each value is found once.
+ * Private bins are in the workspace. They have 32 bits, or 64 bits for sums of weights. A histogram
+ * of few bins has several copies, and consecutive elements use them in turn, so that an addition
+ * need not wait for the previous addition. 8-bit types are counted by value; so are 16-bit types if
+ * there are many elements. At the end the bin of each value is found once.
  */
 #include "config.h"
 
@@ -15,32 +15,35 @@
 #include "cpu/float_mode.h"
 #include "backend/histogram_backend.h"
 
-/* Fewer elements than this are not worth a thread. */
+/* Fewer elements than this per thread are not worth a thread. */
 #define GRAIN 65536
-/* Elements that a worker takes at a turn where the workers take turns. */
+/* Elements of a piece; with INTERLEAVED the workers process pieces in turn. */
 #define PIECE 4096
-/* Private bins of a worker, of all channels: what AUTO takes, and the most that a strategy takes. */
+/* Most private bins of a worker, of all channels: with AUTO, and with a requested strategy. */
 #define PRIVATE_BINS ((size_t)1 << 20)
 #define PRIVATE_BINS_ASKED ((size_t)65536)
-/* Values of one channel that are in work at a time. */
+/* Values of a channel that are processed together. */
 #define BLOCK 1024
-/* No private bin overflows in so many elements; fewer than have to be, so that all large calls go that way. */
+/*
+ * No private bin overflows within that many elements. The limit is lower than necessary, so that
+ * all large calls exercise flushing.
+ */
 #define MOST_BETWEEN_FLUSHES ((size_t)1 << 26)
-/* Elements of a worker from which on 16-bit types are counted by value. */
+/* Fewest elements of a worker for which 16-bit types are counted by value. */
 #define VALUES_FROM ((size_t)1 << 19)
 #define VALUES 65536
 #define VALUE_COPIES 2
-/* Up to so many bins there are so many copies. */
+/* Most bins that have 4 copies, and 2 copies. */
 #define BINS_FOR_4 1024
 #define BINS_FOR_2 2048
 
 #define CHANNELS CUA_HISTOGRAM_MAX_CHANNELS
 #define SIDES CUA_HISTOGRAM_SIDES
 
-/* What a worker has. */
+/* A worker's state. */
 struct worker {
 	const struct cua__histogram *h;
-	void *own;      /* its part of the scratch memory */
+	void *own;      /* its range of the scratch memory */
 	size_t counted; /* elements since the last flush */
 	uint32_t bin[BLOCK];
 	uint64_t weight[BLOCK];
@@ -60,7 +63,7 @@ static inline void add_shared(const struct cua__histogram *h, size_t at, uint64_
 				 CUA_SPACE_GLOBAL);
 }
 
-/* n elements of channel c whose bin is a number as above. */
+/* Adds n elements of channel c whose bin, or bins + side, is `bin`. */
 static inline void add_result(struct worker *w, unsigned c, uint32_t bin, uint64_t n)
 {
 	if (bin < w->h->bins)
@@ -71,13 +74,13 @@ static inline void add_result(struct worker *w, unsigned c, uint32_t bin, uint64
 
 /* ---- bins ---- */
 
-/* The bins of n values, at most BLOCK, `step` values apart. */
+/* Finds the bins of n values, n <= BLOCK, that are `step` values apart. */
 typedef void find_fn(const struct cua__histogram *h, const void *values, size_t n, size_t step,
 		     uint32_t *bins);
 
 struct finders {
 	find_fn *byte, *letter;
-	find_fn *even[CUA_F64 + 1], *edges[CUA_F64 + 1]; /* by type */
+	find_fn *even[CUA_F64 + 1], *edges[CUA_F64 + 1]; /* indexed by type */
 };
 
 static inline float of_f16(uint16_t bits)
@@ -94,7 +97,7 @@ static inline float of_bf16(uint16_t bits)
 	return cua_f32_from_bf16(v);
 }
 
-/* The number that has this key. */
+/* The number with that key. */
 static inline float number_f32(uint32_t key)
 {
 	const uint32_t bits = key >> 31 ? key ^ 0x80000000u : ~key;
@@ -149,10 +152,10 @@ static find_fn *finder_of(const struct cua__histogram *h)
 
 /* ---- weights ---- */
 
-/* What a refused weight is here; no number of units is that low. */
+/* Marks a refused weight; no number of units is that low. */
 #define REFUSED ((uint64_t)1 << 63)
 
-/* The weights of n elements from number i on. */
+/* Reads the weights of n elements, starting with element i. */
 static void read_weights(const struct cua__histogram *h, size_t i, size_t n, uint64_t *weight)
 {
 	const void *p = h->weights;
@@ -192,7 +195,10 @@ static unsigned copies_of(const struct cua__histogram *h)
 	return bins <= BINS_FOR_4 ? 4 : bins <= BINS_FOR_2 ? 2 : 1;
 }
 
-/* Bins of a copy: those that are private and, where these are all, one for each side. */
+/*
+ * Bins of a copy: the private bins and a counter for each side. The sides are used only if all bins
+ * are private.
+ */
 static size_t slots_of(const struct cua__histogram *h)
 {
 	return (size_t)h->private_bins + SIDES;
@@ -206,7 +212,7 @@ static size_t private_bytes(const struct cua__histogram *h)
 	return h->private_bins ? slots_of(h) * copies_of(h) * h->counted * size : 0;
 }
 
-/* Adds the private bins to the results, and clears them. */
+/* Adds the private bins to the results and clears them. */
 static void flush(struct worker *w)
 {
 	const struct cua__histogram *h = w->h;
@@ -219,7 +225,7 @@ static void flush(struct worker *w)
 		uint64_t *sums = (uint64_t *)w->own + c * slots;
 
 		for (size_t i = 0; i < slots; i++) {
-			/* the sides are behind the private bins, whether or not these are all */
+			/* the sides follow the private bins, whether or not all bins are private */
 			uint32_t bin = i < h->private_bins
 					       ? (uint32_t)i
 					       : h->bins + (uint32_t)(i - h->private_bins);
@@ -245,7 +251,7 @@ static void count_copies(struct worker *w, unsigned c, size_t n)
 	const unsigned copies = copies_of(w->h);
 	const size_t slots = slots_of(w->h);
 	uint32_t *own = (uint32_t *)w->own + c * slots * copies;
-	/* element i goes to copy i % copies */
+	/* element i is counted in copy i % copies */
 	uint32_t *own1 = own + 1 % copies * slots, *own2 = own + 2 % copies * slots,
 		 *own3 = own + 3 % copies * slots;
 	const uint32_t *bin = w->bin;
@@ -261,7 +267,7 @@ static void count_copies(struct worker *w, unsigned c, size_t n)
 		own[bin[i]]++;
 }
 
-/* Adds `by` to a bin that is private or not. */
+/* Adds `by` to a bin, private or shared. */
 static inline void add_either(struct worker *w, unsigned c, uint32_t bin, uint64_t by)
 {
 	const struct cua__histogram *h = w->h;
@@ -294,14 +300,14 @@ static void count_weights(struct worker *w, unsigned c, size_t n)
 {
 	const struct cua__histogram *h = w->h;
 	const int may_refuse = cua__is_float(h->weight_type), all = h->private_bins == h->bins;
-	/* without private bins there is no memory of the worker's own */
+	/* without private bins the worker has no memory of its own */
 	uint64_t *own = all ? (uint64_t *)w->own + c * slots_of(h) : NULL;
 
 	for (size_t i = 0; i < n; i++) {
 		const int inside = w->bin[i] < h->bins;
 		const int refused = may_refuse && inside && w->weight[i] == REFUSED;
 		const uint32_t bin = refused ? h->bins + CUA_HISTOGRAM_REFUSED : w->bin[i];
-		/* outside, elements are counted */
+		/* elements outside the bins are counted, without their weight */
 		const uint64_t by = inside && !refused ? w->weight[i] : 1;
 
 		if (all)
@@ -326,9 +332,9 @@ static void count_block(struct worker *w, unsigned c, size_t n)
 			add_either(w, c, w->bin[i], 1);
 }
 
-/* ---- ways through the elements ---- */
+/* ---- traversals of the elements ---- */
 
-/* n elements at p, without gaps, of which the first is number `first`. */
+/* Counts n elements at p, without gaps; the first is element number `first`. */
 typedef void count_fn(struct worker *w, const char *p, size_t first, size_t n);
 
 static void count_by_bin(struct worker *w, const char *p, size_t first, size_t n)
@@ -429,7 +435,7 @@ static void flush_bytes(struct worker *w)
 				add_result(w, c, w->bin[v], w->bytes[c][v]);
 }
 
-/* Elements begin to end, row by row. */
+/* Counts elements begin to end - 1, row by row. */
 static void count_rows(struct worker *w, count_fn *count, size_t begin, size_t end)
 {
 	const struct cua__histogram *h = w->h;
@@ -444,7 +450,10 @@ static void count_rows(struct worker *w, count_fn *count, size_t begin, size_t e
 	}
 }
 
-/* Whether values are counted, and not bins; for an unknown n, whether they ever are. */
+/*
+ * Whether values of `size` bytes are counted instead of bins; for n = SIZE_MAX, whether they can
+ * be.
+ */
 static int by_value(const struct cua__histogram *h, size_t size)
 {
 	return !h->weight_type && h->strategy == CUA_HISTOGRAM_PRIVATIZED &&
@@ -522,7 +531,10 @@ static void cpu_plan(struct cua_context *ctx, struct cua__histogram *h)
 	h->private_bins = 0;
 	if (h->strategy == CUA_HISTOGRAM_PRIVATIZED || h->strategy == CUA_HISTOGRAM_AGGREGATED)
 		h->private_bins = h->bins < most ? h->bins : (uint32_t)most;
-	/* clearing and merging private bins costs about what counting as many elements does */
+	/*
+	 * clearing and merging private bins costs about as much as counting the same number of
+	 * elements
+	 */
 	h->workers = cua__workers(ctx, h->n, GRAIN + (size_t)h->private_bins * h->counted);
 	h->scratch_bytes = h->workers * own_bytes(h);
 }
@@ -534,7 +546,7 @@ static enum cua_status cpu_run(struct cua_context *ctx, const struct cua__histog
 		if (h->outside)
 			memset(h->outside, 0, h->counted * SIDES * sizeof(*h->outside));
 	}
-	/* the workers only read it */
+	/* the workers only read *h */
 	cua__parallel(ctx, h->workers, work, (void *)(uintptr_t)h);
 	return CUA_OK;
 }

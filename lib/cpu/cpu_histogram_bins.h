@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bins of blocks of elements, on the CPU. This file is included once for each set of instructions, with
- * FIND(name) and FIND_TARGET defined; so it has no guard. Whole blocks without gaps have loops of constant length, of
- * which a compiler makes vectors if nothing in them branches.
+ * The bins of blocks of elements, on the CPU. This file is included once for each instruction set,
+ * with FIND(name) and FIND_TARGET defined, so it has no include guard. Gapless whole blocks have
+ * loops of constant length. A compiler can vectorize them because their bodies have no branches.
  */
 
-/* Sets bins[i] for all i by statements that use x[i * step] and set `bin`. */
+/* Sets bins[i] for all i. The statements read v, which is x[i * step], and set bins[i]. */
 #define FIND_LOOPS(...)                                                                            \
 	if (step == 1 && n == BLOCK) {                                                             \
 		for (size_t i = 0; i < BLOCK; i++) {                                               \
@@ -46,8 +46,8 @@ DEFINE_FIND(letter, uint8_t,
 /* ---- even bins of integers ---- */
 
 /*
- * In products of 32 bits where the distance from the lower limit has no more; see cua__histogram_narrow_bin. W is the
- * type of the limits.
+ * Uses 32-bit products if the distance from the lower limit has at most 32 bits; see
+ * cua__histogram_narrow_bin. W is the type of the limits.
  */
 #define DEFINE_EVEN_INTEGER(t, TYPE, w, W)                                                         \
 	FIND_FUNCTION(even_##t)                                                                    \
@@ -113,9 +113,9 @@ DEFINE_EVEN_HALF(f16, of_f16)
 DEFINE_EVEN_HALF(bf16, of_bf16)
 
 /*
- * The bin goes through a signed number of 32 bits, which all sets of instructions have and which is enough for
- * 2^30 bins. In the place of an element outside it is that of the first one inside, if there is one. The choice at the
- * end is made by a mask, so that the arithmetic is not left to a branch, where it could not be in vectors.
+ * The bin is converted through a signed 32-bit number, which all instruction sets support and which
+ * suffices for 2^30 bins. An element outside is replaced by the first number inside, if there is
+ * any. A mask makes the final choice: a branch around the arithmetic would prevent vectorization.
  */
 #define DEFINE_EVEN_FLOAT(t, TYPE, K, DOUBLE)                                                      \
 	FIND_FUNCTION(even_##t)                                                                    \
@@ -160,10 +160,13 @@ DEFINE_EVEN_FLOAT(f64, double, uint64_t, SAME)
 
 /* ---- edges ---- */
 
-/* Keys that are looked for at the same time: each step waits for memory. */
+/* Keys searched together, because each step waits for memory. */
 #define KEYS_AT_A_TIME 16
 
-/* keys has room for n, rounded up to KEYS_AT_A_TIME. Keys below `least` or above `most` are NaNs. */
+/*
+ * `key` has room for n keys rounded up to KEYS_AT_A_TIME. Keys below `least` or above `most` belong
+ * to NaNs.
+ */
 #define DEFINE_SEARCH(bits, K)                                                                     \
 	FIND_TARGET static void FIND(search_b##bits)(const struct cua__histogram *h,               \
 						     K *restrict key, size_t n, K least, K most,   \
@@ -178,7 +181,7 @@ DEFINE_EVEN_FLOAT(f64, double, uint64_t, SAME)
 		for (size_t i = 0; i < n; i += KEYS_AT_A_TIME) {                                   \
 			uint32_t at[KEYS_AT_A_TIME] = {0};                                         \
                                                                                                    \
-			/* as cua_histogram_edge_bin does it, for one */                           \
+			/* the same search as cua_histogram_edge_bin's */                          \
 			for (uint32_t left = none + 1; left > 1;) {                                \
 				const uint32_t half = left / 2;                                    \
                                                                                                    \

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How often each byte occurs, on one core of the CPU.
+ * Counts how often each byte occurs, on a single core of the CPU.
  *
- * A loop over counts[x[i]]++ waits for itself where neighbours are equal, and stores once for each byte.
- * Here are two ways to do better. With tables, the bytes of a word are counted in tables of their own.
- * With vectors, nothing is stored by an index, so that all data take the same time: 512 bytes are
- * turned into 8 planes of one bit each; the planes give 16 masks of where the lower four bits have each
- * value, and 16 for the upper four; and the ones in the AND of two masks are the bytes of one value.
+ * In a loop over counts[x[i]]++, equal neighbours wait for each other's store, and every byte costs
+ * a store. Two methods are faster. With tables, each byte of a word is counted in its own table.
+ * With vectors, no store has a data-dependent address, so all data take the same time. 512 bytes
+ * are transposed into 8 planes of 1 bit each. The low 4 planes give 16 masks, 1 for each value of
+ * the lower 4 bits; the high 4 planes give 16 masks of the upper 4 bits. The AND of a mask of each
+ * kind has a set bit for each byte of that value.
  */
 #ifndef CUATOMIC_CPU_CPU_HISTOGRAM_BYTES_H
 #define CUATOMIC_CPU_CPU_HISTOGRAM_BYTES_H
@@ -15,15 +16,18 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes from which on it is worth clearing and adding up the tables, and the sums of the vectors. */
+/* Fewest bytes that repay clearing and adding up the tables, and the sums of the vectors. */
 #define BYTE_TABLES_FROM 1024
 #define BYTE_VECTORS_FROM 32768
-/* No count of a table overflows in so many bytes. It is a multiple of 1, 2, 3 and 4 channels. */
+/* No counter of a table overflows within that many bytes. A multiple of 1, 2, 3 and 4 channels. */
 #define BYTE_TABLES_MOST ((size_t)3 << 29)
 
 #define BYTE_TABLES 8
 
-/* A multiple of `tables` bytes; byte k of these is counted in table k, which belongs to channel k % channels. */
+/*
+ * n is a multiple of `tables`. Byte k of each group is counted in table k, for channel k %
+ * channels.
+ */
 static inline void count_in_tables(const uint8_t *x, size_t n, unsigned channels,
 				   const unsigned tables, uint64_t (*counts)[256])
 {
@@ -57,7 +61,7 @@ static inline void count_in_tables(const uint8_t *x, size_t n, unsigned channels
 #include <immintrin.h>
 
 #define BYTE_TARGET __attribute__((target("avx512f,avx512bw,avx512vbmi,avx512vpopcntdq,gfni")))
-/* Blocks of 512 bytes that are in work at a time: their masks and all sums fit the first cache. */
+/* 512-byte blocks processed together: their masks and all sums fit the L1 cache. */
 #define BYTE_BLOCKS 4
 
 static int have_byte_vectors(void)
@@ -67,7 +71,10 @@ static int have_byte_vectors(void)
 	       __builtin_cpu_supports("gfni");
 }
 
-/* Bit b of 512 bytes in plane[b], all planes in one order of the bytes, which does not matter. */
+/*
+ * Bit b of 512 bytes in plane[b]. All planes permute the bytes in the same way; counts do not
+ * depend on the order.
+ */
 BYTE_TARGET static inline void make_planes(const uint8_t *x, __m512i plane[8])
 {
 	static const uint8_t by_byte[64] = {0,  8,  16, 24, 32, 40, 48, 56, 1,  9,  17, 25, 33,
@@ -76,7 +83,10 @@ BYTE_TARGET static inline void make_planes(const uint8_t *x, __m512i plane[8])
 					    60, 5,  13, 21, 29, 37, 45, 53, 61, 6,  14, 22, 30,
 					    38, 46, 54, 62, 7,  15, 23, 31, 39, 47, 55, 63};
 	const __m512i order = _mm512_loadu_si512(by_byte);
-	/* as the second factor it transposes: x in the first one is a matrix of bits for each 8 bytes */
+	/*
+	 * as the second factor, the 8 bytes of each word of x are a bit matrix, which the product
+	 * transposes
+	 */
 	const __m512i unit = _mm512_set1_epi64((long long)0x8040201008040201u);
 	__m512i word[8], pair[8];
 
@@ -106,7 +116,7 @@ BYTE_TARGET static inline void make_planes(const uint8_t *x, __m512i plane[8])
 	}
 }
 
-/* Where four planes have each of 16 values, for block k. */
+/* Stores for block k the masks of the 16 values that four planes can have. */
 BYTE_TARGET static inline void make_masks(const __m512i plane[4], __m512i mask[16][BYTE_BLOCKS],
 					  int k)
 {
@@ -127,7 +137,7 @@ BYTE_TARGET static inline void make_masks(const __m512i plane[4], __m512i mask[1
 		mask[v][k] = _mm512_and_si512(low[v & 3], high[v >> 2]);
 }
 
-/* Whole steps of n bytes; returns how many bytes these are. */
+/* Counts whole steps of n bytes; returns the number of bytes counted. */
 BYTE_TARGET static size_t count_in_vectors(const uint8_t *x, size_t n, uint64_t *counts)
 {
 	const size_t step = 512 * BYTE_BLOCKS;
@@ -183,7 +193,7 @@ static size_t count_in_vectors(const uint8_t *x, size_t n, uint64_t *counts)
 }
 #endif
 
-/* Adds how often each value is in each channel of n bytes, the first of which is of channel 0. */
+/* Adds the counts of each value in each channel of n bytes; x[0] belongs to channel 0. */
 static void count_bytes(const uint8_t *x, size_t n, unsigned channels, uint64_t (*counts)[256])
 {
 	size_t i = 0;

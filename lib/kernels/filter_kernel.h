@@ -999,7 +999,7 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 		due = n_staged != 0 && (!more || n_staged == k.stages - 1);
 		word = 0;
 		/*
-		 * The ticket and the word arrive during the loads. In offset the load must be an
+		 * The ticket and the word arrive during the loads. In place the load must be an
 		 * acquire, which would wait at once, so it follows the loads.
 		 */
 		if (thread == 0) {

@@ -1,43 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels of histograms, as functions that every thread of a grid calls: cuda/histogram.cu
- * makes kernels of them. type, rule and counter are constants there.
+ * The kernels of histograms. Every thread of a grid calls these functions; cuda/histogram.cu makes
+ * kernels of them. type, rule and counter are compile-time constants there.
  *
- * A slot is a bin of the histogram, or one of the CUA_HISTOGRAM_SIDES behind the bins: every
- * element has one, so that counting needs no branch. Where an element is counted:
+ * A slot is a bin of the histogram, or one of the CUA_HISTOGRAM_SIDES counts after the bins. Every
+ * element has a slot, so counting needs no branch. The kind of counter says where an element is
+ * counted:
  *
- *   COLUMNS  each lane has a column of slots to itself: the lanes of a warp never meet in a bank of
- *            shared memory, whatever the data.
- *   WORDS    the block's slots are words of shared memory, and increments of 1: the hardware merges
- *            those of equal lanes.
- *   HALVES   two slots a word, and
- *   BYTES    four. What a slot has more than that lies in the counts themselves. The slots may be
- *            split into ranges, each counted by blocks of its own.
- *   GLOBAL   the counts themselves.
+ *     COLUMNS  each lane has a private column of slots. The lanes of a warp never share a bank of
+ *              shared memory, whatever the data.
+ *     WORDS    a slot is a word of shared memory, incremented by 1. The hardware aggregates the
+ *              increments of equal lanes.
+ *     HALVES   a counter word holds two slots.
+ *     BYTES    a counter word holds four slots. They may be divided into ranges, each counted by
+ *              its own blocks.
+ *     GLOBAL   a slot is the count itself, in global memory.
  *
- * The last three would be slow where many lanes have the same slot, so a warp keeps the numbers of
- * a hot group of four in registers: that in which a sample of its elements is, if enough lanes are;
- * and what is the same in all of a warp is added at once.
+ * With HALVES and BYTES, the part of a slot's count that does not fit its field is in the count
+ * itself.
  *
- * A field of HALVES and BYTES may run over at its top and carry into the next one. Every addition
- * to a word, whose old bits it gets, settles what it has done: a field that has not changed by what
- * it should, and by that alone, gets the difference in the counts. So the field and the count
- * together are right after each settled addition, whatever else is in flight, and at the end of the
- * block there is none that is not settled. Nothing is to be settled where no top bit is set before
- * or after; the addition that brings a field above its top bit, and nothing else, takes that off,
- * so that few do.
+ * The last three would be slow if many lanes had the same slot. So a warp counts a hot group of 4
+ * slots in registers. A group becomes hot if enough lanes of a sample are in it. If all elements of
+ * a warp have the same slot, they are added at once.
  *
- * Scope: blocks of one device. A block has a multiple of 32 threads. Shared memory is given as
+ * A field of HALVES or BYTES may overflow and carry into the next field. Every addition to a word
+ * gets its old bits, and settles its own effect: if a field changed by a wrong amount, the addition
+ * adds the difference to the counts. So field and count together are right after each settled
+ * addition, whatever else is in flight. At the end of the block all additions are settled. An
+ * addition has nothing to settle if no top bit is set before or after it. Only the addition that
+ * raises a field above its top bit subtracts that bit again, so few additions do.
+ *
+ * Scope: blocks of one device. A block has a multiple of 32 threads. Shared memory is passed as
  * words.
- * Progress: no block waits for another one.
- * Argument: the slots of a block are changed by atomics between two barriers, and each has one
- * writer before and one reader behind them. The blocks' results lie in scratch memory, a row a
- * block, or are added to sums that all blocks share, by relaxed additions at device scope. They are
- * merged by a later launch, or by the block that arrives last: thread 0 of a block arrives behind a
- * barrier, acquire and release at device scope (cua__finish_arrive of cuatomic/reduce.h), so that
- * the last one has acquired all rows and all additions, and the barrier behind that passes them on to
- * its block. Nobody adds to the sums then, so it may set them back to zero by plain stores, which the
- * next launch sees.
+ *
+ * Progress: no block waits for another block.
+ *
+ * Argument: atomics change a block's slots between two barriers. Each slot has a single writer
+ *   before them and a single reader after them. A block stores its result as a private histogram in
+ *   scratch memory, or adds it to sums shared by all blocks, by relaxed additions at device scope.
+ *   A later launch merges the results, or the block that arrives last. Thread 0 of a block arrives
+ *   after a barrier, with acquire and release at device scope (cua__finish_arrive of
+ *   cuatomic/reduce.h). So the last block has acquired all private histograms and all additions,
+ *   and the next barrier passes them on to its threads. No block adds to the sums then, so the last
+ *   block may reset them by plain stores. The next launch sees these stores.
  */
 #ifndef CUATOMIC_KERNELS_HISTOGRAM_KERNEL_H
 #define CUATOMIC_KERNELS_HISTOGRAM_KERNEL_H
@@ -45,7 +50,7 @@
 #include "backend/histogram_backend.h"
 
 #define CUA__HISTOGRAM_FULL 0xffffffffu
-/* 16-byte packs that a thread has in flight. */
+/* 16-byte packs that a thread keeps in flight. */
 #ifndef CUA__HISTOGRAM_LOADS
 #define CUA__HISTOGRAM_LOADS 4u
 #endif
@@ -55,7 +60,7 @@
 #define CUA__NO_UNROLL
 #endif
 #ifndef CUA__HISTOGRAM_BYTES
-#define CUA__HISTOGRAM_BYTES 256u /* slots where elements of 8 bits are counted by their value */
+#define CUA__HISTOGRAM_BYTES 256u /* slots if 8-bit elements are counted by value */
 #endif
 
 enum cua__histogram_counter {
@@ -68,43 +73,45 @@ enum cua__histogram_counter {
 
 /* How the slot of an element is found. */
 enum cua__histogram_rule {
-	CUA__RULE_VALUE,     /* elements of 8 bits: the value itself */
-	CUA__RULE_EVEN_FAST, /* integers of at most 32 bits whose range is within the type, floats
-				without a factor */
-	CUA__RULE_EVEN,      /* any */
-	CUA__RULE_EDGES      /* edges, with a guide in shared memory */
+	CUA__RULE_VALUE, /* 8-bit elements: the value itself */
+	/* integers of at most 32 bits whose range is within the type; floats without a factor */
+	CUA__RULE_EVEN_FAST,
+	CUA__RULE_EVEN, /* all types and ranges */
+	CUA__RULE_EDGES /* edges, with a guide in shared memory */
 };
 
-/* 16 bytes of elements. */
+/* A pack: 16 bytes of elements. */
 struct cua__histogram_pack {
 	uint32_t word[4];
 } __attribute__((aligned(16), may_alias));
 
-/* What the kernels take. */
+/* The kernels' parameter. */
 struct cua__histogram_job {
 	struct cua__histogram h;
-	/* the top bit for signed integers of at most 32 bits, else 0; by it some kernels for
-	 * unsigned ones are right for signed ones, too */
+	/*
+	 * the top bit for signed integers of at most 32 bits, else 0; it lets kernels for unsigned
+	 * types serve signed types
+	 */
 	uint32_t bias;
-	/* EVEN_FAST */
+	/* EVEN_FAST only */
 	uint32_t lower, last;
-	int whole_bins; /* range.whole bins for each integer, and nothing above them */
+	int whole_bins; /* an integer has exactly range.whole bins, without a fraction */
 	uint32_t last_bin;
 	float least_f32, most_f32;
 	double least_f64, most_f64;
-	uint32_t levels;     /* the logarithm of a power of two that is not less than the edges */
-	uint32_t cells;      /* of the guide to them */
-	uint32_t edge_words; /* of edges and guide in shared memory */
-	/* slots */
-	uint32_t slots;       /* all of them */
-	uint32_t ranges;      /* blocks b with b % ranges = r count range r */
-	uint32_t range_slots; /* of each but perhaps the last one */
-	uint32_t row_words;   /* of a block's row in scratch memory */
+	uint32_t levels;        /* EDGES: the base-2 logarithm of bins, rounded up */
+	uint32_t cells;         /* cells of the guide to the edges */
+	uint32_t edge_words;    /* words of the edges and the guide in shared memory */
+	uint32_t slots;         /* total number of slots */
+	uint32_t ranges;        /* block b counts range b % ranges */
+	uint32_t range_slots;   /* slots of each range except perhaps the last */
+	uint32_t private_words; /* words of a private histogram in scratch memory */
 	uint32_t blocks;
-	int finish_here; /* the last block merges the rows */
+	int finish_here; /* the last block merges the private histograms */
 	struct cua_finish *finish;
-	uint32_t *rows;
-	uint32_t *sums; /* NULL, or zeros that the blocks add to instead of storing rows */
+	uint32_t *privates;
+	/* NULL, or zeros to which the blocks add instead of storing private histograms */
+	uint32_t *sums;
 };
 
 /* ---- results ---- */
@@ -119,7 +126,7 @@ CUA_FORCE void cua__histogram_add_counts(const struct cua__histogram *h, uint64_
 				 CUA_SPACE_GLOBAL);
 }
 
-/* Adds to the count of a slot of a channel, while others do. */
+/* Adds to the count of a slot of a channel, atomically. */
 CUA_FORCE void cua__histogram_add(const struct cua__histogram *h, uint32_t channel, uint32_t slot,
 				  uint64_t n)
 {
@@ -130,7 +137,7 @@ CUA_FORCE void cua__histogram_add(const struct cua__histogram *h, uint32_t chann
 				 CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
-/* Sets the count of a slot, or adds to it, where nobody else does. */
+/* Sets the count of a slot, or adds to it; no other thread may write it. */
 CUA_FORCE void cua__histogram_put(const struct cua__histogram *h, int add, uint32_t slot,
 				  uint64_t n)
 {
@@ -152,7 +159,7 @@ CUA_FORCE void cua__histogram_put(const struct cua__histogram *h, int add, uint3
 
 /* ---- the slot of an element ---- */
 
-/* Of types, as constants where they are constants. */
+/* Properties of types, which the compiler folds if the type is a constant. */
 CUA_FORCE size_t cua__histogram_size(enum cua_type type)
 {
 	switch (type) {
@@ -196,7 +203,7 @@ CUA_FORCE double cua__histogram_f64(uint64_t bits)
 	return v;
 }
 
-/* An element of at most 32 bits that is a float, as f32; exact. */
+/* A float element of at most 32 bits as f32; exact. */
 CUA_FORCE float cua__histogram_as_f32(enum cua_type type, uint64_t raw)
 {
 	struct cua_f16 half;
@@ -213,7 +220,7 @@ CUA_FORCE float cua__histogram_as_f32(enum cua_type type, uint64_t raw)
 	return cua__histogram_f32(raw);
 }
 
-/* An integer, with its sign. */
+/* An integer element, sign-extended. */
 CUA_FORCE int64_t cua__histogram_as_i64(enum cua_type type, uint64_t raw)
 {
 	switch (type) {
@@ -246,7 +253,7 @@ CUA_FORCE int cua__histogram_is_in_fast(enum cua_type type, const struct cua__hi
 	return (uint32_t)cua__histogram_as_i64(type, raw) - j->lower <= j->last;
 }
 
-/* Of an element that is in no bin. */
+/* The side of an element that is in no bin. */
 CUA_FORCE uint32_t cua__histogram_side_fast(enum cua_type type, const struct cua__histogram_job *j,
 					    uint64_t raw)
 {
@@ -271,8 +278,8 @@ CUA_FORCE uint32_t cua__histogram_side_fast(enum cua_type type, const struct cua
 }
 
 /*
- * The bins of all, as if they were in the range, and then the sides of those that are not. whole_bins: those of the
- * job, or 0, which is the same in more steps.
+ * Computes bins as if all elements were in the range, then corrects the elements outside to their
+ * sides. `whole_bins` is that of the job, or 0; 0 gives the same result in more steps.
  */
 CUA_FORCE void cua__histogram_slots_even_fast(enum cua_type type, int whole_bins,
 					      const struct cua__histogram_job *j, uint32_t n,
@@ -295,7 +302,7 @@ CUA_FORCE void cua__histogram_slots_even_fast(enum cua_type type, int whole_bins
 					: cua_port_cvt_f64_f32(cua__histogram_as_f32(type, raw[k]));
 
 #ifndef __CUDA_ARCH__
-			/* a GPU's conversion to an integer may have any operand */
+			/* a GPU converts any float to an integer without undefined behaviour */
 			x = cua__histogram_is_in_fast(type, j, raw[k]) ? x : r->origin;
 #endif
 			/* cua__histogram_float_bin, without a factor */
@@ -315,7 +322,7 @@ CUA_FORCE void cua__histogram_slots_even_fast(enum cua_type type, int whole_bins
 			slot[k] = d * r->whole + (uint32_t)(((uint64_t)d * part_high) >> 32);
 		}
 	} else {
-		/* cua__histogram_narrow_bin, of a number of 32 bits */
+		/* cua__histogram_narrow_bin, of a 32-bit number */
 		CUA__UNROLL
 		for (k = 0; k < n; k++) {
 			const uint32_t d = (uint32_t)cua__histogram_as_i64(type, raw[k]) - j->lower;
@@ -366,7 +373,7 @@ CUA_FORCE uint32_t cua__histogram_slot_even(enum cua_type type, const struct cua
 				  : cua_histogram_side_i64(r, cua__histogram_as_i64(type, raw)));
 }
 
-/* The key of an element among edges, of 32 bits or 64. */
+/* The 32-bit or 64-bit key by which an element is compared with the edges. */
 CUA_FORCE uint64_t cua__histogram_edge_key(enum cua_type type, uint64_t raw)
 {
 	switch (type) {
@@ -392,34 +399,46 @@ CUA_FORCE int cua__histogram_is_nan(enum cua_type type, uint64_t raw)
 }
 
 /*
- * Edges are found by a guide: the range is cut into cells, and an entry of the guide says how many
- * of the edges between bins lie in lower cells than its own. Only the edges in the element's cell
- * are left, which are few, and they are searched by halves. What takes elements and edges to cells
- * needs to be monotonic, and the same for both, and nothing else: then an edge in a lower cell is
- * not above the element, and one in a higher cell is. It is either the difference of the keys,
- * shifted right, or for floats a line; the one that leaves fewer edges in a cell. Elements in cells
- * without an edge all load the same one, as lanes that load different ones wait for each other.
+ * Edges are found through a guide. The range is divided into cells. The guide holds for each cell
+ * the number of inner edges in lower cells. That leaves the few edges in the element's own cell,
+ * which a binary search compares.
+ *
+ * The map from values to cells must be monotonic and the same for elements and edges. Then an edge
+ * in a lower cell is not above the element, and an edge in a higher cell is. The map is either the
+ * difference of keys, shifted right, or for floats a line. The block chooses the map with fewer
+ * edges in a cell.
+ *
+ * Elements in cells without an edge all load the same edge, because a warp serializes lanes that
+ * load different edges from the same bank.
  */
 struct cua__histogram_edges {
-	/* in shared memory: edge i at [i], of 1 to bins - 1, and behind them what is not below any;
-	 * as bits of floats if by_value, else as the difference of its key from the first one's */
+	/*
+	 * In shared memory: edges[i] is edge i, 1 <= i < bins. edges[bins] is a sentinel, not below
+	 * any value. Their form is the bits of floats if by_value, else the difference of their
+	 * keys from the first edge's key.
+	 */
 	const void *edges;
 	const cua__raw16 *guide;
 	int by_value;
-	int nothing;     /* is in the range */
-	uint32_t window; /* half of a power of two that is more than the edges in any cell */
-	uint32_t shift;  /* of keys */
+	int empty; /* the range is empty */
+	/*
+	 * first step of the binary search: half of a power of two that exceeds the edges of any
+	 * cell
+	 */
+	uint32_t first_step;
+	uint32_t shift; /* right shift from a key difference to its cell */
 	uint64_t first,
-		span; /* key of the first edge; and the difference of the last key in range */
-	uint64_t least, most; /* keys in the range */
-	uint64_t from, to;    /* bits of the least and the greatest float in the range */
+		/* key of the first edge, and difference from it to the last key in the range */
+		span;
+	uint64_t least, most; /* lowest and highest key in the range */
+	uint64_t from, to;    /* bits of the lowest and highest float in the range */
 	float scale_f32;
 	double scale_f64;
 };
 
-/* In the guide: no edge is in the cell. */
+/* Flag of a guide entry: the cell has no edge. */
 #define CUA__HISTOGRAM_NO_EDGE 0x8000u
-/* Cells of a guide: a power of two. */
+/* Fewest cells of a guide; a power of two. */
 #define CUA__HISTOGRAM_LEAST_CELLS 64u
 
 CUA_FORCE uint64_t cua__histogram_node(enum cua_type type, const void *edges, uint32_t i)
@@ -443,7 +462,7 @@ CUA_FORCE uint64_t cua__histogram_key(enum cua_type type, const void *keys, uint
 						   : ((const uint32_t *)keys)[i];
 }
 
-/* Bits of the float with a key, of f64 or else f32. */
+/* Bits of the f64 or f32 with that key. */
 CUA_FORCE uint64_t cua__histogram_float_of_key(enum cua_type type, uint64_t key)
 {
 	if (type == CUA_F64)
@@ -451,14 +470,14 @@ CUA_FORCE uint64_t cua__histogram_float_of_key(enum cua_type type, uint64_t key)
 	return (uint32_t)(key >> 31 ? key ^ 0x80000000u : ~key);
 }
 
-/* An edge as it lies in shared memory. */
+/* An edge in its shared-memory form. */
 CUA_FORCE uint64_t cua__histogram_edge_of_key(enum cua_type type, int by_value,
 					      const struct cua__histogram_edges *e, uint64_t key)
 {
 	return by_value ? cua__histogram_float_of_key(type, key) : key - e->first;
 }
 
-/* Of an element in the range, or of an edge, both in that form. */
+/* The cell of an element in the range or of an edge, both in the shared-memory form. */
 CUA_FORCE uint32_t cua__histogram_cell(enum cua_type type, int by_value,
 				       const struct cua__histogram_edges *e, uint64_t v)
 {
@@ -470,7 +489,7 @@ CUA_FORCE uint32_t cua__histogram_cell(enum cua_type type, int by_value,
 	if (!by_value)
 		return cua__histogram_key_bytes(type) == 8 ? (uint32_t)(v >> e->shift)
 							   : (uint32_t)v >> e->shift;
-	/* the power of two brings the integer to the lowest bits */
+	/* adding the power of two moves the integer to the lowest bits */
 	if (type == CUA_F64) {
 		d = cua_port_sub_rn_f64(cua__histogram_f64(v), cua__histogram_f64(e->from));
 		d = cua_port_add_rn_f64(cua_port_mul_rn_f64(d, e->scale_f64), 0x1p52);
@@ -491,7 +510,7 @@ CUA_FORCE int cua__histogram_not_below(enum cua_type type, int by_value, uint64_
 	return cua__histogram_key_bytes(type) == 8 ? v >= edge : (uint32_t)v >= (uint32_t)edge;
 }
 
-/* An element in that form, brought into the range; adds to *out whether it was not there. */
+/* An element in the shared-memory form, clamped to the range; sets *out if it was outside. */
 CUA_FORCE uint64_t cua__histogram_into_range(enum cua_type type, int by_value,
 					     const struct cua__histogram_edges *e, uint64_t raw,
 					     int *out)
@@ -530,7 +549,7 @@ CUA_FORCE uint64_t cua__histogram_into_range(enum cua_type type, int by_value,
 	return bits;
 }
 
-/* Whether a line can be used, and what it is. */
+/* Whether the line is usable; computes its slope. */
 CUA_FORCE int cua__histogram_line(enum cua_type type, const struct cua__histogram_job *j,
 				  uint64_t last_key, struct cua__histogram_edges *e)
 {
@@ -538,9 +557,9 @@ CUA_FORCE int cua__histogram_line(enum cua_type type, const struct cua__histogra
 	double d;
 	float f;
 
-	if (!cua__histogram_is_float(type) || e->nothing)
+	if (!cua__histogram_is_float(type) || e->empty)
 		return 0;
-	/* what is infinite or not a number fails */
+	/* infinities and NaN fail these comparisons */
 	if (type == CUA_F64) {
 		d = cua_port_sub_rn_f64(cua__histogram_f64(last), cua__histogram_f64(e->from));
 		e->scale_f64 = cua_port_div_rn_f64((double)(j->cells - 1), d);
@@ -551,8 +570,10 @@ CUA_FORCE int cua__histogram_line(enum cua_type type, const struct cua__histogra
 	return f > 0 && f < 0x1p120f && e->scale_f32 < 0x1p120f;
 }
 
-/* The least power of two that is more than the edges in any cell, of those that this thread looks
- * at, as its logarithm. Their keys are in shared memory. */
+/*
+ * The base-2 logarithm of the least power of two above the number of edges in any cell, of the
+ * cells that this thread examines. The keys of the edges are in shared memory.
+ */
 CUA_FORCE uint32_t cua__histogram_crowd(enum cua_type type, int by_value,
 					const struct cua__histogram_job *j, const uint32_t *shared,
 					const struct cua__histogram_edges *e)
@@ -574,7 +595,10 @@ CUA_FORCE uint32_t cua__histogram_crowd(enum cua_type type, int by_value,
 	return most;
 }
 
-/* How many edges are in cells below c: i of them, and up to 2 * w - 1 more, by a power of two w. */
+/*
+ * The number of edges in cells below c. It is known to be at least i and at most i + 2 * w - 1; w
+ * is a power of two.
+ */
 CUA_FORCE uint32_t cua__histogram_edges_before(enum cua_type type, int by_value,
 					       const struct cua__histogram_job *j,
 					       const struct cua__histogram_edges *e,
@@ -589,7 +613,7 @@ CUA_FORCE uint32_t cua__histogram_edges_before(enum cua_type type, int by_value,
 	return i;
 }
 
-/* The edges, of which the keys are in shared memory, and the guide, when the form is known. */
+/* Converts the keys in shared memory to the chosen form, and builds the guide. */
 CUA_FORCE void cua__histogram_guide_build(enum cua_type type, int by_value,
 					  const struct cua__histogram_job *j, uint32_t *shared,
 					  const struct cua__histogram_edges *e)
@@ -612,7 +636,7 @@ CUA_FORCE void cua__histogram_guide_build(enum cua_type type, int by_value,
 	i = cua__histogram_edges_before(type, by_value, j, e, shared, 0,
 					(uint32_t)1 << (j->levels - 1), thread * each);
 	for (c = thread * each; c < thread * each + each && c < j->cells; c++) {
-		next = cua__histogram_edges_before(type, by_value, j, e, shared, i, e->window,
+		next = cua__histogram_edges_before(type, by_value, j, e, shared, i, e->first_step,
 						   c + 1);
 		two = two >> 16 | (i | (i == next ? CUA__HISTOGRAM_NO_EDGE : 0)) << 16;
 		if (c % 2)
@@ -622,12 +646,15 @@ CUA_FORCE void cua__histogram_guide_build(enum cua_type type, int by_value,
 	cua_port_sync_block();
 }
 
-/* By all threads of the block; ends with a barrier. */
+/* Called by all threads of the block; ends with a barrier. */
 CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__histogram_job *j,
 					  const void *keys, uint32_t *shared,
 					  struct cua__histogram_edges *e)
 {
-	/* where the guide will be: what crowds some thread has found, by keys and by the line */
+	/*
+	 * in the guide's room: flags for the threads' results of cua__histogram_crowd, by keys and
+	 * by the line
+	 */
 	uint32_t *found = shared + (j->edge_words - j->cells / 2);
 	uint32_t crowd[2] = {31, 31}, i;
 	uint64_t last;
@@ -642,14 +669,14 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 	e->guide = (const cua__raw16 *)(const void *)found;
 	e->first = e->least = cua__histogram_node(type, shared, 0);
 	last = cua__histogram_node(type, shared, j->h.bins);
-	/* nothing is below 0 */
-	e->nothing = !j->h.closed && (last == 0 || last - 1 < e->first);
+	/* no key is below 0 */
+	e->empty = !j->h.closed && (last == 0 || last - 1 < e->first);
 	e->most = last - (uint64_t)(!j->h.closed);
-	/* the key of -0 is that of 0 */
+	/* -0 and 0 have the same key */
 	if (cua__histogram_is_float(type) && !j->h.closed &&
 	    last == (uint64_t)1 << (type == CUA_F64 ? 63 : 31))
 		e->most--;
-	e->span = e->nothing ? 0 : e->most - e->first;
+	e->span = e->empty ? 0 : e->most - e->first;
 	for (e->shift = 0; (last - e->first) >> e->shift >= j->cells; e->shift++)
 		;
 	e->from = cua__histogram_float_of_key(type, e->least);
@@ -671,21 +698,21 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 	}
 	cua_port_sync_block();
 	e->by_value = cua__histogram_is_float(type) && crowd[1] <= crowd[0];
-	e->window = ((uint32_t)1 << crowd[e->by_value]) / 2;
+	e->first_step = ((uint32_t)1 << crowd[e->by_value]) / 2;
 	if (cua__histogram_is_float(type) && e->by_value)
 		cua__histogram_guide_build(type, 1, j, shared, e);
 	else
 		cua__histogram_guide_build(type, 0, j, shared, e);
 }
 
-/* Step by step for all of n elements, so that the loads of a step are in flight together. */
+/* Performs each step for all n elements, so that the loads of a step are in flight together. */
 CUA_FORCE int cua__histogram_search(enum cua_type type, int by_value, uint32_t bins,
 				    const struct cua__histogram_edges *e, uint32_t n,
 				    const uint64_t *raw, uint32_t *slot)
 {
 	uint64_t v[16];
 	uint32_t k, w;
-	int out = e->nothing;
+	int out = e->empty;
 
 	CUA__UNROLL
 	for (k = 0; k < n; k++) {
@@ -693,7 +720,7 @@ CUA_FORCE int cua__histogram_search(enum cua_type type, int by_value, uint32_t b
 		slot[k] = CUA_READ(e->guide[cua__histogram_cell(type, by_value, e, v[k])]);
 	}
 	CUA__NO_UNROLL
-	for (w = e->window; w; w /= 2) {
+	for (w = e->first_step; w; w /= 2) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++) {
 			const uint32_t i = slot[k] + w < bins ? slot[k] + w : bins;
@@ -733,14 +760,14 @@ CUA_FORCE void cua__histogram_slots_guided(enum cua_type type, const struct cua_
 
 		if (cua__histogram_is_nan(type, raw[k]))
 			slot[k] = j->h.bins + CUA_HISTOGRAM_NAN;
-		else if (e->nothing ? !below : key > e->most)
+		else if (e->empty ? !below : key > e->most)
 			slot[k] = j->h.bins + CUA_HISTOGRAM_ABOVE;
 		else if (below)
 			slot[k] = j->h.bins + CUA_HISTOGRAM_BELOW;
 	}
 }
 
-/* The same without a guide. */
+/* The slot of an element without a guide. */
 CUA_FORCE uint32_t cua__histogram_slot_edges(enum cua_type type, const struct cua__histogram_job *j,
 					     uint64_t raw)
 {
@@ -778,7 +805,7 @@ CUA_FORCE void cua__histogram_slots(enum cua_type type, enum cua__histogram_rule
 		return;
 	}
 	if (rule == CUA__RULE_EVEN_FAST) {
-		/* behind counts in global memory, whose atomics are the bound, uniform data were slower with it */
+		/* GLOBAL is bound by its atomics, and uniform data are slower with whole_bins */
 		cua__histogram_slots_even_fast(type, counter != CUA__COUNT_GLOBAL && j->whole_bins,
 					       j, n, raw, slot);
 		return;
@@ -789,7 +816,7 @@ CUA_FORCE void cua__histogram_slots(enum cua_type type, enum cua__histogram_rule
 						  : cua__histogram_slot_even(type, j, raw[k]);
 }
 
-/* By the rule that the histogram has, which here is no constant. */
+/* By the histogram's rule, which is no compile-time constant here. */
 CUA_FORCE uint32_t cua__histogram_slot_any(enum cua_type type, const struct cua__histogram_job *j,
 					   uint64_t raw)
 {
@@ -810,28 +837,30 @@ CUA_FORCE uint32_t cua__histogram_slot_any(enum cua_type type, const struct cua_
 /* ---- counters ---- */
 
 struct cua__histogram_own {
-	uint32_t *words; /* the block's */
+	uint32_t *words; /* the block's counter words */
 	uint32_t lane;
-	/* the slots that are counted here */
+	/* the slots that this block counts */
 	uint32_t first, slots;
-	/* of the warp: a group of 4 of these that begins at 4 * hot, counted from the first, and
-	 * how often this lane has met each: in fields of 8 bits, and before that, of slots 0 and 2
-	 * and of 1 and 3, in fields of 16 */
+	/*
+	 * The warp's hot group: slots 4 * hot to 4 * hot + 3 of the range. This lane's counts of
+	 * them are 8-bit fields of hot_n. hot_even (slots 0 and 2) and hot_odd (slots 1 and 3) hold
+	 * earlier counts in 16-bit fields.
+	 */
 	uint32_t hot, hot_n, hot_even, hot_odd;
-	uint32_t hot_tiles; /* that the warp has had since */
+	uint32_t hot_tiles; /* tiles since the last flush */
 };
 
 #define CUA__HISTOGRAM_NONE 0xffffffffu   /* a slot of another range */
-#define CUA__HISTOGRAM_NO_HOT 0xfffffffeu /* no slot at all */
-/* A group becomes the hot one if so many lanes more have it than the present one. */
+#define CUA__HISTOGRAM_NO_HOT 0xfffffffeu /* no hot group */
+/* A group replaces the hot group if it has more than that many lanes more. */
 #ifndef CUA__HISTOGRAM_HOT_LANES
 #define CUA__HISTOGRAM_HOT_LANES 5u
 #endif
-/* Tiles until fields of 8 bits are brought to those of 16, and until these are flushed. */
+/* Tiles until the 8-bit fields are widened to 16 bits, and until these are flushed. */
 #define CUA__HISTOGRAM_HOT_SHORT 8u
 #define CUA__HISTOGRAM_HOT_LONG 2048u
 
-/* A field's bits, and how many are in a word. */
+/* Bits of a field, and fields of a counter word. */
 CUA_FORCE uint32_t cua__histogram_field_bits(enum cua__histogram_counter counter)
 {
 	return counter == CUA__COUNT_HALVES ? 16 : counter == CUA__COUNT_BYTES ? 8 : 32;
@@ -842,7 +871,7 @@ CUA_FORCE uint32_t cua__histogram_a_word(enum cua__histogram_counter counter)
 	return 32 / cua__histogram_field_bits(counter);
 }
 
-/* Words of a block for so many slots. */
+/* Counter words of a block for that many slots. */
 CUA_FORCE uint32_t cua__histogram_words(enum cua__histogram_counter counter, uint32_t slots)
 {
 	switch (counter) {
@@ -855,8 +884,9 @@ CUA_FORCE uint32_t cua__histogram_words(enum cua__histogram_counter counter, uin
 }
 
 /*
- * A change of a word from `old` to `now`, which was to add `should` to what a slot has all in all:
- * brings the rest to the counts, of all fields from the slot's on.
+ * An addition of `should` to a slot has changed its word from `old` to `now`. Adds to the counts
+ * the difference between the intended and the actual change of each field, from the slot's field
+ * up.
  */
 CUA_FORCE void cua__histogram_settle(enum cua__histogram_counter counter,
 				     const struct cua__histogram_job *j,
@@ -871,7 +901,7 @@ CUA_FORCE void cua__histogram_settle(enum cua__histogram_counter counter,
 	for (field = slot; field < end; field++) {
 		const uint32_t is = ((now >> at) & mask) - ((old >> at) & mask);
 
-		/* the sign of the difference matters; behind the last slot there is none */
+		/* the difference is signed; fields after the last slot have no count */
 		if (is != should && field < own->slots)
 			cua__histogram_add(&j->h, 0, own->first + field,
 					   (uint64_t)(int64_t)(int32_t)(should - is));
@@ -881,9 +911,9 @@ CUA_FORCE void cua__histogram_settle(enum cua__histogram_counter counter,
 }
 
 /*
- * An addition of `add`, not more than the top bit of BYTES, to a slot found `old`, in which the top
- * bit of some field is set or is set by it. The one that brings a field above its top bit takes
- * that off.
+ * An addition of `add`, at most the top bit of BYTES, found `old`, and a top bit is set before or
+ * after it. Settles the addition. If it raised the field above its top bit, also subtracts the top
+ * bit.
  */
 CUA_FORCE void cua__histogram_relieve(enum cua__histogram_counter counter,
 				      const struct cua__histogram_job *j,
@@ -908,7 +938,7 @@ CUA_FORCE uint32_t cua__histogram_tops(enum cua__histogram_counter counter)
 	return counter == CUA__COUNT_HALVES ? 0x80008000u : 0x80808080u;
 }
 
-/* Adds to a slot, counted from the first of the range, at most the top bit of BYTES. */
+/* Adds at most the top bit of BYTES to a slot of the range. */
 CUA_FORCE void cua__histogram_count_many(enum cua__histogram_counter counter,
 					 const struct cua__histogram_job *j,
 					 const struct cua__histogram_own *own, uint32_t slot,
@@ -928,24 +958,27 @@ CUA_FORCE void cua__histogram_count_many(enum cua__histogram_counter counter,
 		cua__histogram_relieve(counter, j, own, slot, old, add);
 }
 
-/* Adds 1 to packed slots, counted from the first of the range, where `not_it` is 0. */
+/* Adds 1 to each packed slot of the range whose `excluded` is 0. */
 CUA_FORCE void cua__histogram_count_packed(enum cua__histogram_counter counter,
 					   const struct cua__histogram_job *j,
 					   const struct cua__histogram_own *own, uint32_t n,
-					   const uint32_t *slot, const int *not_it)
+					   const uint32_t *slot, const int *excluded)
 {
 	const uint32_t tops = cua__histogram_tops(counter);
 	uint32_t old[16], all = 0, k, l;
 
 	CUA__UNROLL
 	for (k = 0; k < n; k++) {
-		/* what is not counted adds 0 where the lanes do not meet: no branch */
+		/*
+		 * an excluded element adds 0 to a word of its own lane, which avoids both a branch
+		 * and conflicts
+		 */
 		const uint32_t word = slot[k] / cua__histogram_a_word(counter);
 		const uint32_t one = counter == CUA__COUNT_HALVES ? (slot[k] & 1) * 0xffffu + 1
 								  : (uint32_t)1 << slot[k] % 4 * 8;
 
-		old[k] = cua_port_fetch_add_u32(&own->words[not_it[k] ? own->lane : word],
-						not_it[k] ? 0 : one, CUA_RELAXED, CUA_SCOPE_BLOCK,
+		old[k] = cua_port_fetch_add_u32(&own->words[excluded[k] ? own->lane : word],
+						excluded[k] ? 0 : one, CUA_RELAXED, CUA_SCOPE_BLOCK,
 						CUA_SPACE_SHARED);
 	}
 	CUA__UNROLL
@@ -953,29 +986,29 @@ CUA_FORCE void cua__histogram_count_packed(enum cua__histogram_counter counter,
 		all |= old[k];
 	if (!(all & tops))
 		return;
-	/* seldom */
+	/* rare */
 	CUA__NO_UNROLL
 	for (k = 0; k < n; k++) {
 		uint32_t its_slot = slot[0], its_old = old[0];
-		int its_not = not_it[0];
+		int its_excluded = excluded[0];
 
 		CUA__UNROLL
 		for (l = 1; l < n; l++) {
 			its_slot = l == k ? slot[l] : its_slot;
 			its_old = l == k ? old[l] : its_old;
-			its_not = l == k ? not_it[l] : its_not;
+			its_excluded = l == k ? excluded[l] : its_excluded;
 		}
-		if (!its_not && (its_old & tops))
+		if (!its_excluded && (its_old & tops))
 			cua__histogram_relieve(counter, j, own, its_slot, its_old, 1);
 	}
 }
 
-/* Adds 1 to a slot, counted from the first of the range. */
+/* Adds 1 to a slot of the range. */
 CUA_FORCE void cua__histogram_count(enum cua__histogram_counter counter,
 				    const struct cua__histogram_job *j,
 				    const struct cua__histogram_own *own, uint32_t slot)
 {
-	/* by bits, which takes less than a sum */
+	/* bit operations are cheaper than a sum here */
 	const uint32_t column = slot << 7 | own->lane << 2;
 	const int no = 0;
 
@@ -991,7 +1024,7 @@ CUA_FORCE void cua__histogram_count(enum cua__histogram_counter counter,
 		cua__histogram_count_packed(counter, j, own, 1, &slot, &no);
 }
 
-/* A slot as it is counted; only BYTES have ranges. */
+/* A slot relative to the block's range; only BYTES has ranges. */
 CUA_FORCE uint32_t cua__histogram_in_range(enum cua__histogram_counter counter,
 					   const struct cua__histogram_own *own, uint32_t slot)
 {
@@ -1006,7 +1039,7 @@ CUA_FORCE int cua__histogram_has_hot(enum cua__histogram_counter counter)
 	       counter == CUA__COUNT_GLOBAL;
 }
 
-/* One element, by any lanes. */
+/* Counts an element; any subset of lanes may call. */
 CUA_FORCE void cua__histogram_count_one(enum cua__histogram_counter counter,
 					const struct cua__histogram_job *j,
 					const struct cua__histogram_own *own, uint32_t slot)
@@ -1019,7 +1052,7 @@ CUA_FORCE void cua__histogram_count_one(enum cua__histogram_counter counter,
 	cua__histogram_count(counter, j, own, slot);
 }
 
-/* The fields of 8 bits to those of 16. */
+/* Adds the 8-bit fields to the 16-bit fields. */
 CUA_FORCE void cua__histogram_hot_widen(struct cua__histogram_own *own)
 {
 	own->hot_even += own->hot_n & 0xff00ffu;
@@ -1027,7 +1060,7 @@ CUA_FORCE void cua__histogram_hot_widen(struct cua__histogram_own *own)
 	own->hot_n = 0;
 }
 
-/* Brings what the warp has of its hot group to the counts. By whole warps. */
+/* Adds the warp's hot group to the counts. Called by whole warps. */
 CUA_FORCE void cua__histogram_hot_flush(const struct cua__histogram_job *j,
 					struct cua__histogram_own *own)
 {
@@ -1039,7 +1072,7 @@ CUA_FORCE void cua__histogram_hot_flush(const struct cua__histogram_job *j,
 		return;
 	cua__histogram_hot_widen(own);
 	if (own->hot_tiles < CUA__HISTOGRAM_HOT_SHORT) {
-		/* the sums of 32 lanes fit the fields, too */
+		/* the sums of 32 lanes fit the fields */
 		all = own->hot_even | (uint64_t)own->hot_odd << 32;
 		for (step = 16; step; step /= 2)
 			all += cua_port_shuffle_u64(CUA__HISTOGRAM_FULL, all, lane ^ step);
@@ -1058,7 +1091,7 @@ CUA_FORCE void cua__histogram_hot_flush(const struct cua__histogram_job *j,
 	own->hot_even = own->hot_odd = own->hot_tiles = 0;
 }
 
-/* Behind each tile, by whole warps: before the fields could run over. */
+/* Called by whole warps after each tile, before the fields can overflow. */
 CUA_FORCE void cua__histogram_hot_keep(const struct cua__histogram_job *j,
 				       struct cua__histogram_own *own)
 {
@@ -1070,9 +1103,9 @@ CUA_FORCE void cua__histogram_hot_keep(const struct cua__histogram_job *j,
 }
 
 /*
- * If all n slots of all lanes are the same, as in a long run of equal elements, or one of two, as
- * where such a run ends and the next one begins, counts them at once; 1 if so. `sample` is the slot of
- * some lane, near_sample says whether the first slots of all are near it. By whole warps.
+ * If the warp's 32 * n slots have at most two values, counts them at once and returns 1. That
+ * covers a long run of equal elements, and the end of such a run. `sample` is the slot of some
+ * lane; near_sample says whether the first slots of all lanes are near it. Called by whole warps.
  */
 CUA_FORCE int cua__histogram_count_two(enum cua__histogram_counter counter,
 				       const struct cua__histogram_job *j,
@@ -1101,7 +1134,7 @@ CUA_FORCE int cua__histogram_count_two(enum cua__histogram_counter counter,
 			firsts += cua_port_popc_u32(
 				cua_port_ballot(CUA__HISTOGRAM_FULL, slot[k] == first));
 	}
-	/* lane 0 counts the first one, and lane 1 the last one if it is another */
+	/* lane 0 adds for `first`, and lane 1 for `last` if it differs */
 	first = own->lane ? last : first;
 	firsts = own->lane ? n * 32 - firsts : firsts;
 	if (own->lane < 2 && firsts && first != CUA__HISTOGRAM_NONE)
@@ -1110,9 +1143,9 @@ CUA_FORCE int cua__histogram_count_two(enum cua__histogram_counter counter,
 }
 
 /*
- * Chooses the hot group anew: that of one lane's first slot now, if enough others' are in it, or
- * none, if the present one is in hardly any lane. If cua__histogram_count_two counts all n slots of
- * all lanes instead, the result is 1. By whole warps.
+ * Chooses the hot group again: the group of a lane's first slot if enough lanes are in it, or no
+ * group if hardly any lane is in the present group. Returns 1 if cua__histogram_count_two has
+ * counted all n slots of all lanes instead. Called by whole warps.
  */
 CUA_FORCE int cua__histogram_hot_choose(enum cua__histogram_counter counter,
 					const struct cua__histogram_job *j,
@@ -1166,7 +1199,7 @@ CUA_FORCE uint64_t cua__histogram_at(size_t size, const struct cua__histogram_pa
 	}
 }
 
-/* Counts a pack; `together`: by whole warps. */
+/* Counts a pack. `together`: called by whole warps. */
 CUA_FORCE void
 cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
 			  enum cua__histogram_counter counter, const struct cua__histogram_job *j,
@@ -1176,7 +1209,7 @@ cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
 	const uint32_t n = 16 / (uint32_t)cua__histogram_size(type);
 	uint64_t raw[16];
 	uint32_t slot[16], k;
-	int not_it[16];
+	int excluded[16];
 
 	CUA__UNROLL
 	for (k = 0; k < n; k++)
@@ -1191,36 +1224,38 @@ cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
 	CUA__UNROLL
 	for (k = 0; k < n; k++) {
 		slot[k] = cua__histogram_in_range(counter, own, slot[k]);
-		not_it[k] = counter == CUA__COUNT_BYTES && slot[k] == CUA__HISTOGRAM_NONE;
+		excluded[k] = counter == CUA__COUNT_BYTES && slot[k] == CUA__HISTOGRAM_NONE;
 	}
 	if (cua__histogram_hot_choose(counter, j, own, n, slot, from))
 		return;
 	if (own->hot != CUA__HISTOGRAM_NO_HOT) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++) {
-			/* its number in the group, if it is below 4; the shift has no other bit, nor is
-			 * one lost where slots are that few */
+			/*
+			 * index in the hot group if below 4; a shift of 32 or more adds 0. Only
+			 * GLOBAL has so many slots that at * 8 could overflow.
+			 */
 			const uint32_t at = slot[k] ^ own->hot * 4;
 
 			own->hot_n += cua_port_shl_u32(
 				1, counter == CUA__COUNT_GLOBAL && at >= 4 ? 32 : at * 8);
-			not_it[k] |= at < 4;
+			excluded[k] |= at < 4;
 		}
 		if (counter != CUA__COUNT_GLOBAL)
-			cua__histogram_count_packed(counter, j, own, n, slot, not_it);
+			cua__histogram_count_packed(counter, j, own, n, slot, excluded);
 	} else if (counter != CUA__COUNT_GLOBAL) {
-		/* not_it is constant here but for BYTES */
-		cua__histogram_count_packed(counter, j, own, n, slot, not_it);
+		/* `excluded` is a constant here except with BYTES */
+		cua__histogram_count_packed(counter, j, own, n, slot, excluded);
 	}
 	if (counter == CUA__COUNT_GLOBAL) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
-			if (!not_it[k])
+			if (!excluded[k])
 				cua__histogram_count(counter, j, own, slot[k]);
 	}
 }
 
-/* Element i, by any lanes. */
+/* Counts element i; any subset of lanes may call. */
 CUA_FORCE void cua__histogram_count_single(enum cua_type type, enum cua__histogram_rule rule,
 					   enum cua__histogram_counter counter,
 					   const struct cua__histogram_job *j,
@@ -1235,9 +1270,9 @@ CUA_FORCE void cua__histogram_count_single(enum cua_type type, enum cua__histogr
 }
 
 /*
- * All elements of one row without gaps, of one channel, to the slots of the block. A tile is what a
- * block loads at once, a contiguous part of it a warp; the next tile is on its way while one is
- * counted.
+ * Counts all elements of a single row of a single channel in the block's slots. A tile is the
+ * elements that a block loads at once; each warp loads a contiguous range of it. The next tile is
+ * in flight while a tile is counted.
  */
 CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_rule rule,
 					enum cua__histogram_counter counter,
@@ -1258,7 +1293,7 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 	uint32_t l;
 
 #ifndef __CUDA_ARCH__
-	/* read only where they have been loaded, which not every compiler sees */
+	/* each is read only after it was loaded, but some compilers cannot see that */
 	memset(now, 0, sizeof(now));
 	memset(next, 0, sizeof(next));
 #endif
@@ -1266,8 +1301,10 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 		head = n;
 	packs = (n - head) * size / 16;
 	full = packs / tile;
-	/* what is left then is less than a tile a block; where there may be a hot group, it is not
-	 * counted by it, so it is as little as can be there */
+	/*
+	 * the remaining elements are less than a tile per block. The hot group does not count them,
+	 * so with a hot group the remainder is as small as possible.
+	 */
 	if (!cua__histogram_has_hot(counter))
 		full = full / members * members;
 	p = (const struct cua__histogram_pack *)(const void *)(x + head * size);
@@ -1276,10 +1313,10 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 		for (l = 0; l < loads; l++)
 			now[l] = p[(uint64_t)member * tile + mine + l * 32];
 	}
-	/* the zeros */
+	/* the counters are zero */
 	cua_port_sync_block();
 
-	/* one by one: before the packs and behind them */
+	/* single elements before and after the packs */
 	if (member == members - 1) {
 		const uint64_t behind = head + packs * (16 / size);
 
@@ -1321,9 +1358,9 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 	}
 }
 
-/* ---- the end of a block, and of all ---- */
+/* ---- the end of a block, and of the grid ---- */
 
-/* The number of a slot that a block has. */
+/* Field k of a counter word. */
 CUA_FORCE uint32_t cua__histogram_field(enum cua__histogram_counter counter, uint32_t word,
 					uint32_t k)
 {
@@ -1332,19 +1369,22 @@ CUA_FORCE uint32_t cua__histogram_field(enum cua__histogram_counter counter, uin
 	return bits == 32 ? word : (word >> k * bits) & (((uint32_t)1 << bits) - 1);
 }
 
-/* Stores the block's slots as its row, or adds them to the sums; behind a barrier. */
-CUA_FORCE void cua__histogram_store_row(enum cua__histogram_counter counter,
-					const struct cua__histogram_job *j, const uint32_t *words)
+/*
+ * Stores the block's slots as its private histogram, or adds them to the sums. Follows a barrier.
+ */
+CUA_FORCE void cua__histogram_store_private(enum cua__histogram_counter counter,
+					    const struct cua__histogram_job *j,
+					    const uint32_t *words)
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
-	uint32_t *row = j->rows + cua_port_block() * j->row_words;
+	uint32_t *row = j->privates + cua_port_block() * j->private_words;
 	uint32_t i, k;
 
-	for (i = thread; i < j->row_words; i += threads) {
+	for (i = thread; i < j->private_words; i += threads) {
 		uint32_t v = 0;
 
 		if (counter == CUA__COUNT_COLUMNS) {
-			/* each lane begins in a column of its own: all banks at once */
+			/* each lane begins in a different column, so that they use all banks */
 			for (k = 0; k < 32; k++)
 				v += CUA_READ(words[i * 32 + (thread + k) % 32]);
 		} else {
@@ -1358,7 +1398,7 @@ CUA_FORCE void cua__histogram_store_row(enum cua__histogram_counter counter,
 	}
 }
 
-/* Of elements of 8 bits: the counts of all values become those of slots. By one block. */
+/* 8-bit elements: converts the counts of the values to counts of slots. Called by one block. */
 CUA_FORCE void cua__histogram_put_values(enum cua_type type, const struct cua__histogram_job *j,
 					 const uint64_t *values)
 {
@@ -1384,77 +1424,78 @@ CUA_FORCE void cua__histogram_put_values(enum cua_type type, const struct cua__h
 	}
 }
 
-/* Words of shared memory that cua__histogram_finish wants. */
+/* Words of shared memory that cua__histogram_finish needs. */
 CUA_FORCE uint32_t cua__histogram_finish_words(uint32_t threads, uint32_t slots)
 {
 	return 2 * (4 * threads > slots ? 4 * threads : slots);
 }
 
-/* Rows of which a thread has a place in flight, whichever place it is. */
-#define CUA__HISTOGRAM_ROWS 9u
+/* Loads of private histograms that a thread keeps in flight. */
+#define CUA__HISTOGRAM_IN_FLIGHT 9u
 
 /*
- * Adds up the rows, of places of `a_place` words each: group g of the block's threads those of blocks
- * g, g + groups and so on, to sums[g * row_words] and behind it.
+ * Adds up the private histograms in items of item_words words. Group g of the block's threads adds
+ * those of blocks g, g + groups, ..., into sums[g * private_words] and the words after it.
  */
-CUA_FORCE void cua__histogram_add_rows(uint32_t a_place, const struct cua__histogram_job *j,
-				       uint32_t groups, uint64_t *sums)
+CUA_FORCE void cua__histogram_add_privates(uint32_t item_words, const struct cua__histogram_job *j,
+					   uint32_t groups, uint64_t *sums)
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
-	const uint32_t places = j->row_words / a_place, group = thread / places;
-	const uint32_t *rows = j->rows;
-	uint32_t place = groups == 1 ? thread : group < groups ? thread % places : places;
+	const uint32_t items = j->private_words / item_words, group = thread / items;
+	const uint32_t *privates = j->privates;
+	uint32_t item = groups == 1 ? thread : group < groups ? thread % items : items;
 	uint32_t block = groups == 1 ? 0 : group, first = block, r, k;
 	uint64_t sum[4] = {0, 0, 0, 0};
 
-	while (place < places) {
-		struct cua__histogram_pack v[CUA__HISTOGRAM_ROWS];
-		uint32_t next_place = place, next_block = block;
+	while (item < items) {
+		struct cua__histogram_pack v[CUA__HISTOGRAM_IN_FLIGHT];
+		uint32_t next_item = item, next_block = block;
 
 		CUA__UNROLL
-		for (r = 0; r < CUA__HISTOGRAM_ROWS; r++) {
-			const uint64_t at = ((uint64_t)next_block * places + next_place) * a_place;
+		for (r = 0; r < CUA__HISTOGRAM_IN_FLIGHT; r++) {
+			const uint64_t at = ((uint64_t)next_block * items + next_item) * item_words;
 
 			CUA__UNROLL
 			for (k = 0; k < 4; k++)
 				v[r].word[k] = 0;
-			if (next_place < places) {
-				if (a_place == 4)
+			if (next_item < items) {
+				if (item_words == 4)
 					v[r] = CUA_READ(*(const struct cua__histogram_pack
-								  *)(const void *)&rows[at]);
+								  *)(const void *)&privates[at]);
 				else
-					v[r].word[0] = CUA_READ(rows[at]);
+					v[r].word[0] = CUA_READ(privates[at]);
 			}
 			next_block += groups;
 			if (next_block >= j->blocks) {
 				next_block = first;
-				next_place += threads;
+				next_item += threads;
 			}
 		}
 		CUA__UNROLL
-		for (r = 0; r < CUA__HISTOGRAM_ROWS; r++) {
+		for (r = 0; r < CUA__HISTOGRAM_IN_FLIGHT; r++) {
 			CUA__UNROLL
-			for (k = 0; k < a_place; k++)
+			for (k = 0; k < item_words; k++)
 				sum[k] += v[r].word[k];
 			block += groups;
 			if (block < j->blocks)
 				continue;
-			if (place < places) {
+			if (item < items) {
 				CUA__UNROLL
-				for (k = 0; k < a_place; k++)
-					CUA_WRITE(sums[first * j->row_words + place * a_place + k],
+				for (k = 0; k < item_words; k++)
+					CUA_WRITE(sums[first * j->private_words +
+						       item * item_words + k],
 						  sum[k]);
 			}
 			CUA__UNROLL
-			for (k = 0; k < a_place; k++)
+			for (k = 0; k < item_words; k++)
 				sum[k] = 0;
 			block = first;
-			place += threads;
+			item += threads;
 		}
 	}
 }
 
-/* Whether the block is the last one to arrive: 1 in all of its threads then. */
+/* Whether this block arrives last; all its threads get the same result. */
 CUA_FORCE int cua__histogram_is_last(const struct cua__histogram_job *j, uint32_t *shared)
 {
 	int is_last;
@@ -1468,21 +1509,25 @@ CUA_FORCE int cua__histogram_is_last(const struct cua__histogram_job *j, uint32_
 	return is_last;
 }
 
-/* Makes counts of the sums, which become zeros again; or numbers of 64 bits in shared memory, of VALUE. */
-CUA_FORCE void cua__histogram_take_sums(enum cua__histogram_rule rule,
-					const struct cua__histogram_job *j, uint64_t *values)
+/*
+ * Converts the sums to counts and resets them to zero. With VALUE it stores 64-bit numbers in
+ * shared memory instead.
+ */
+CUA_FORCE void cua__histogram_drain_sums(enum cua__histogram_rule rule,
+					 const struct cua__histogram_job *j, uint64_t *values)
 {
-	const uint32_t threads = cua_port_block_size(), slots = j->row_words;
-	uint32_t v[CUA__HISTOGRAM_ROWS], first, i, k;
+	const uint32_t threads = cua_port_block_size(), slots = j->private_words;
+	uint32_t v[CUA__HISTOGRAM_IN_FLIGHT], first, i, k;
 
-	for (first = cua_port_thread(); first < slots; first += threads * CUA__HISTOGRAM_ROWS) {
+	for (first = cua_port_thread(); first < slots;
+	     first += threads * CUA__HISTOGRAM_IN_FLIGHT) {
 		CUA__UNROLL
-		for (k = 0; k < CUA__HISTOGRAM_ROWS; k++) {
+		for (k = 0; k < CUA__HISTOGRAM_IN_FLIGHT; k++) {
 			i = first + k * threads;
 			v[k] = i < slots ? CUA_READ(j->sums[i]) : 0;
 		}
 		CUA__UNROLL
-		for (k = 0; k < CUA__HISTOGRAM_ROWS; k++) {
+		for (k = 0; k < CUA__HISTOGRAM_IN_FLIGHT; k++) {
 			i = first + k * threads;
 			if (i >= slots)
 				continue;
@@ -1496,23 +1541,23 @@ CUA_FORCE void cua__histogram_take_sums(enum cua__histogram_rule rule,
 	}
 }
 
-/* Merges all blocks' slots, which are words, in the block that arrives last. */
+/* The block that arrives last merges the slots of all blocks. Slots are words here. */
 CUA_FORCE void cua__histogram_finish(enum cua_type type, enum cua__histogram_rule rule,
 				     const struct cua__histogram_job *j, uint32_t *shared)
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
-	const uint32_t slots = j->row_words, blocks = j->blocks;
+	const uint32_t slots = j->private_words, blocks = j->blocks;
 	uint64_t *sums = (uint64_t *)(void *)shared;
-	/* 4 slots at once, where rows of them are aligned */
+	/* 4 slots at a time if the private histograms are aligned */
 	const int packed =
-		slots % 4 == 0 && (uintptr_t)j->rows % sizeof(struct cua__histogram_pack) == 0;
-	const uint32_t places = packed ? slots / 4 : slots;
-	uint32_t groups = places < threads ? threads / places : 1, i, b;
+		slots % 4 == 0 && (uintptr_t)j->privates % sizeof(struct cua__histogram_pack) == 0;
+	const uint32_t items = packed ? slots / 4 : slots;
+	uint32_t groups = items < threads ? threads / items : 1, i, b;
 
 	if (!cua__histogram_is_last(j, shared))
 		return;
 	if (j->sums) {
-		cua__histogram_take_sums(rule, j, sums);
+		cua__histogram_drain_sums(rule, j, sums);
 		if (rule == CUA__RULE_VALUE) {
 			cua_port_sync_block();
 			cua__histogram_put_values(type, j, sums);
@@ -1522,9 +1567,9 @@ CUA_FORCE void cua__histogram_finish(enum cua_type type, enum cua__histogram_rul
 	if (groups > blocks)
 		groups = blocks;
 	if (packed)
-		cua__histogram_add_rows(4, j, groups, sums);
+		cua__histogram_add_privates(4, j, groups, sums);
 	else
-		cua__histogram_add_rows(1, j, groups, sums);
+		cua__histogram_add_privates(1, j, groups, sums);
 	cua_port_sync_block();
 	for (i = thread; i < slots; i += threads) {
 		uint64_t sum = CUA_READ(sums[i]);
@@ -1542,13 +1587,16 @@ CUA_FORCE void cua__histogram_finish(enum cua_type type, enum cua__histogram_rul
 	}
 }
 
-/* What a block has; edges and words are in its shared memory. */
+/* A block's data; edges and words are in its shared memory. */
 struct cua__histogram_block {
 	struct cua__histogram_edges edges;
 	struct cua__histogram_own own;
 };
 
-/* What a block does before it reads elements, counts or scratch memory. keys: of edges. */
+/*
+ * The part of a block's work that reads no elements, counts or scratch memory. `keys` are the
+ * edges' keys.
+ */
 CUA_FORCE void cua__histogram_begin(enum cua_type type, enum cua__histogram_rule rule,
 				    enum cua__histogram_counter counter,
 				    const struct cua__histogram_job *j, const void *keys,
@@ -1577,7 +1625,7 @@ CUA_FORCE void cua__histogram_begin(enum cua_type type, enum cua__histogram_rule
 		CUA_WRITE(own->words[w], 0);
 }
 
-/* Counts all, and merges the rows if it is to. */
+/* Counts all elements; also merges the private histograms if finish_here is set. */
 CUA_FORCE void cua__histogram_run(enum cua_type type, enum cua__histogram_rule rule,
 				  enum cua__histogram_counter counter,
 				  const struct cua__histogram_job *j,
@@ -1593,14 +1641,14 @@ CUA_FORCE void cua__histogram_run(enum cua_type type, enum cua__histogram_rule r
 	if (counter == CUA__COUNT_GLOBAL)
 		return;
 	cua_port_sync_block();
-	cua__histogram_store_row(counter, j, own->words);
+	cua__histogram_store_private(counter, j, own->words);
 	if (j->finish_here && (counter == CUA__COUNT_COLUMNS || counter == CUA__COUNT_WORDS))
 		cua__histogram_finish(type, rule, j, own->words);
 }
 
 /*
- * Merges the rows, a block 32 words of them; `add`: to the counts that are there. shared: 32 *
- * fields words of 64 bits a warp.
+ * Merges the private histograms; each block merges 32 words of them. `add`: adds to the present
+ * counts. `shared` has 32 * fields 64-bit words for each warp.
  */
 CUA_FORCE void cua__histogram_merge(enum cua__histogram_counter counter,
 				    const struct cua__histogram_job *j, int add, uint64_t *shared)
@@ -1608,20 +1656,20 @@ CUA_FORCE void cua__histogram_merge(enum cua__histogram_counter counter,
 	const uint32_t a_word = cua__histogram_a_word(counter);
 	const uint32_t lane = cua_port_lane(), warp = cua_port_thread() / 32;
 	const uint32_t warps = cua_port_block_size() / 32;
-	const uint32_t pieces = (j->row_words + 31) / 32; /* of a row */
+	const uint32_t pieces = (j->private_words + 31) / 32; /* of a private histogram */
 	const uint32_t range = (uint32_t)(cua_port_block() / pieces);
 	const uint32_t word = (uint32_t)(cua_port_block() % pieces) * 32 + lane;
 	const uint32_t first = range * j->range_slots;
-	const uint32_t *at = j->rows + word;
+	const uint32_t *at = j->privates + word;
 	uint64_t sum[4] = {0, 0, 0, 0};
 	uint32_t k, b, w;
 
-	if (word < j->row_words) {
+	if (word < j->private_words) {
 #ifdef __CUDA_ARCH__
 #pragma unroll 8
 #endif
 		for (b = range + warp * j->ranges; b < j->blocks; b += warps * j->ranges) {
-			const uint32_t v = CUA_READ(at[(uint64_t)b * j->row_words]);
+			const uint32_t v = CUA_READ(at[(uint64_t)b * j->private_words]);
 
 			CUA__UNROLL
 			for (k = 0; k < a_word; k++)
@@ -1632,49 +1680,51 @@ CUA_FORCE void cua__histogram_merge(enum cua__histogram_counter counter,
 	for (k = 0; k < a_word; k++)
 		CUA_WRITE(shared[(warp * a_word + k) * 32 + lane], sum[k]);
 	cua_port_sync_block();
-	/* one thread a slot */
+	/* one thread per slot */
 	for (k = warp; k < a_word; k += warps) {
 		const uint32_t slot = word * a_word + k;
 		uint64_t all = 0;
 
 		for (w = 0; w < warps; w++)
 			all += CUA_READ(shared[(w * a_word + k) * 32 + lane]);
-		if (word < j->row_words && slot < j->range_slots && first + slot < j->slots)
+		if (word < j->private_words && slot < j->range_slots && first + slot < j->slots)
 			cua__histogram_put(&j->h, add, first + slot, all);
 	}
 }
 
-/* ---- which kernel, and how ---- */
+/* ---- choice of the kernel ---- */
 
 #ifndef CUA__HISTOGRAM_BLOCK
 #define CUA__HISTOGRAM_BLOCK 1024u
 #endif
-/* Of arrays that few large blocks would read. */
+/* For arrays too small to occupy the device with large blocks. */
 #ifndef CUA__HISTOGRAM_SMALL_BLOCK
 #define CUA__HISTOGRAM_SMALL_BLOCK 512u
 #endif
 #ifndef CUA__HISTOGRAM_SMALL_BYTES
 #define CUA__HISTOGRAM_SMALL_BYTES ((uint64_t)4 << 20)
 #endif
-/* 16-byte packs that a thread of theirs counts, as long as there are processors; and most additions that all
- * blocks make to the sums. */
+/*
+ * 16-byte packs that a thread of a small block counts if there are enough processors, and most
+ * additions of all blocks to the sums.
+ */
 #define CUA__HISTOGRAM_SMALL_LOADS 2u
 #define CUA__HISTOGRAM_MOST_ADDED 300000u
 #define CUA__HISTOGRAM_SMALL_SLOTS 1024u
-/* Most slots in columns: 256 bins, and the sides. */
+/* Most slots in columns: 256 bins and the sides. */
 #ifndef CUA__HISTOGRAM_COLUMN_SLOTS
 #define CUA__HISTOGRAM_COLUMN_SLOTS 260u
 #endif
-/* Most ranges that the slots are split into; each reads everything. */
+/* Most ranges of slots; the blocks of each range read all elements. */
 #define CUA__HISTOGRAM_RANGES 16u
-/* Most words of all rows that one block merges. */
+/* Most words of all private histograms that the last block merges. */
 #define CUA__HISTOGRAM_MERGED_HERE 40000u
-/* Most bytes of edges, up to a power of two of them. */
+/* Most bytes of edges, their number rounded up to a power of two. */
 #define CUA__HISTOGRAM_EDGES ((size_t)32 << 10)
-/* Cells of the guide to them, and fewer where building it would take long. */
+/* Cells of the guide, and the smaller number for arrays that would not repay building it. */
 #define CUA__HISTOGRAM_CELLS 16384u
 #define CUA__HISTOGRAM_FEW_CELLS 1024u
-/* A block's count of 32 bits has room for more than these elements. */
+/* A block's 32-bit counter has room for more elements than this. */
 #define CUA__HISTOGRAM_MOST_A_BLOCK ((uint64_t)1 << 31)
 
 struct cua__histogram_plan {
@@ -1682,11 +1732,11 @@ struct cua__histogram_plan {
 	enum cua__histogram_rule rule;
 	enum cua__histogram_counter counter;
 	uint32_t block; /* threads */
-	int sums;       /* job.sums is to be so many zeros as there are row_words */
+	int sums;       /* job.sums needs private_words zeros */
 	size_t shared;  /* bytes */
 };
 
-/* Whether EVEN_FAST is right for a range, and what it wants to know of it. */
+/* Whether EVEN_FAST is right for a range; fills in its members of the job. */
 static inline int cua__histogram_fast_range(enum cua_type type, const struct cua_histogram_range *r,
 					    struct cua__histogram_job *job)
 {
@@ -1694,7 +1744,7 @@ static inline int cua__histogram_fast_range(enum cua_type type, const struct cua
 	int i;
 
 	if (r->is_float) {
-		/* from keys back to numbers: the first one in the range, and the last one */
+		/* converts keys back to numbers: the first and the last number in the range */
 		for (i = 0; i < 2; i++) {
 			uint32_t key32 = i ? r->first_f32 + r->span_f32 - 1 : r->first_f32;
 			uint64_t key64 = i ? r->first_f64 + r->span_f64 - 1 : r->first_f64;
@@ -1723,13 +1773,13 @@ static inline int cua__histogram_fast_range(enum cua_type type, const struct cua
 		return 0;
 	job->lower = (uint32_t)r->lower;
 	job->whole_bins = r->part == 0 && r->last < r->width;
-	/* the last one that the type has */
+	/* the type's last value in the range */
 	job->last = (uint32_t)(r->last < (uint64_t)most - r->lower ? r->last
 								   : (uint64_t)most - r->lower);
 	return 1;
 }
 
-/* The kernels that there are. */
+/* The kernels that are compiled. */
 static inline int cua__histogram_has_kernel(enum cua_type type, enum cua__histogram_rule rule,
 					    enum cua__histogram_counter counter)
 {
@@ -1740,7 +1790,7 @@ static inline int cua__histogram_has_kernel(enum cua_type type, enum cua__histog
 	return counter == CUA__COUNT_HALVES || cua__histogram_size(type) == 4;
 }
 
-/* Chooses rule, counter and slots. 0: none of them, but the kernel for any histogram. */
+/* Chooses rule, counter and slots. Returns 0 if only the kernel for any histogram fits. */
 static inline int cua__histogram_choose(const struct cua__histogram *h, uint32_t processors,
 					size_t shared_bytes, struct cua__histogram_plan *p)
 {
@@ -1774,7 +1824,10 @@ static inline int cua__histogram_choose(const struct cua__histogram *h, uint32_t
 								       : CUA__HISTOGRAM_CELLS;
 		for (;; job->cells /= 2) {
 			job->edge_words = (uint32_t)(((size_t)h->bins + 1) * key_size / 4);
-			/* the counters behind them are of 32 bits, but rows are merged in 64 */
+			/*
+			 * the counters after them are 32-bit, but private histograms are merged in
+			 * 64-bit words
+			 */
 			job->edge_words = (job->edge_words + 1) / 2 * 2 + job->cells / 2;
 			if (job->edge_words <= words / 4 ||
 			    job->cells <= CUA__HISTOGRAM_LEAST_CELLS)
@@ -1784,7 +1837,7 @@ static inline int cua__histogram_choose(const struct cua__histogram *h, uint32_t
 			return 0;
 		words -= job->edge_words;
 	}
-	/* so few elements are not worth the clearing */
+	/* too few elements to repay clearing the counters */
 	if (h->n < slots / 4 && size > 1)
 		return 0;
 	if (slots > CUA__HISTOGRAM_COLUMN_SLOTS)
@@ -1792,7 +1845,7 @@ static inline int cua__histogram_choose(const struct cua__histogram *h, uint32_t
 			     : slots <= words * 2 ? CUA__COUNT_HALVES
 						  : CUA__COUNT_BYTES;
 	if (p->counter == CUA__COUNT_BYTES) {
-		/* whole words */
+		/* a range consists of whole words */
 		const uint64_t ranges = (slots + words * 4 - 1) / (words * 4);
 
 		if (ranges > CUA__HISTOGRAM_RANGES || ranges > processors)
@@ -1807,7 +1860,7 @@ static inline int cua__histogram_choose(const struct cua__histogram *h, uint32_t
 	return cua__histogram_has_kernel(h->type, p->rule, p->counter);
 }
 
-/* Chooses all, for arrays of so many elements; 0: as above. */
+/* Chooses all members for the number of elements. Returns 0 as cua__histogram_choose does. */
 static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t processors,
 				      size_t shared_bytes, struct cua__histogram_plan *p)
 {
@@ -1834,15 +1887,16 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 	blocks = blocks / job->ranges * job->ranges;
 	job->blocks = blocks ? (uint32_t)blocks : job->ranges;
 	words = cua__histogram_words(p->counter, job->range_slots);
-	job->row_words = p->counter == CUA__COUNT_COLUMNS ? job->slots : (uint32_t)words;
+	job->private_words = p->counter == CUA__COUNT_COLUMNS ? job->slots : (uint32_t)words;
 	merging = p->sums ? 2 * CUA__HISTOGRAM_BYTES
-			  : cua__histogram_finish_words(p->block, job->row_words);
+			  : cua__histogram_finish_words(p->block, job->private_words);
 	merging = merging > words ? merging : words;
 	job->finish_here =
-		p->sums || (p->counter <= CUA__COUNT_WORDS &&
-			    (merging + job->edge_words) * 4 <= shared_bytes &&
-			    (p->rule == CUA__RULE_VALUE ||
-			     (uint64_t)job->row_words * job->blocks <= CUA__HISTOGRAM_MERGED_HERE));
+		p->sums ||
+		(p->counter <= CUA__COUNT_WORDS &&
+		 (merging + job->edge_words) * 4 <= shared_bytes &&
+		 (p->rule == CUA__RULE_VALUE ||
+		  (uint64_t)job->private_words * job->blocks <= CUA__HISTOGRAM_MERGED_HERE));
 	p->shared = ((job->finish_here ? merging : words) + job->edge_words) * 4;
 	return 1;
 }
@@ -1850,18 +1904,19 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 /* Blocks of cua__histogram_merge. */
 static inline uint32_t cua__histogram_merges(const struct cua__histogram_job *job)
 {
-	return (job->row_words + 31) / 32 * job->ranges;
+	return (job->private_words + 31) / 32 * job->ranges;
 }
 
-/* ---- any histogram: rows, channels, weights, and the strategies that were asked for ---- */
+/* ---- any histogram: rows, channels, weights, and requested strategies ---- */
 
-/* Elements that a thread has in flight. */
+/* Elements that a thread keeps in flight. */
 #define CUA__HISTOGRAM_AT_ONCE 4u
 
 struct cua__histogram_any {
-	uint32_t *words;   /* the block's private slots, each a word, or two with weights */
-	uint32_t own_bins; /* of each channel; 0: nothing is private */
-	uint32_t last[CUA_HISTOGRAM_MAX_CHANNELS]; /* AGGREGATED: a run of equal slots */
+	uint32_t *words;   /* the block's private slots: a word each, or two with weights */
+	uint32_t own_bins; /* private bins of each channel; 0: no private slots */
+	/* AGGREGATED: the slot of the present run of equal slots, and its sum */
+	uint32_t last[CUA_HISTOGRAM_MAX_CHANNELS];
 	uint64_t run[CUA_HISTOGRAM_MAX_CHANNELS];
 };
 
@@ -1885,8 +1940,10 @@ CUA_FORCE void cua__histogram_any_add(const struct cua__histogram *h,
 				 CUA_SPACE_SHARED);
 		return;
 	}
-	/* 64 bits as two words; each carry of the lower one is seen by one addition, which brings
-	 * it to the upper */
+	/*
+	 * 64 bits as two words. Each carry of the lower word is observed by exactly one addition,
+	 * which adds it to the upper word.
+	 */
 	own = &a->words[slot * 2];
 	old = cua_port_fetch_add_u32(own, (uint32_t)n, CUA_RELAXED, CUA_SCOPE_BLOCK,
 				     CUA_SPACE_SHARED);
@@ -1895,7 +1952,7 @@ CUA_FORCE void cua__histogram_any_add(const struct cua__histogram *h,
 		cua_port_add_u32(own + 1, old, CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
 }
 
-/* What element i adds to its slot; 0 if its weight is refused. */
+/* Stores in *n what element i adds to its slot; returns 0 if its weight is refused. */
 CUA_FORCE int cua__histogram_weight(const struct cua__histogram *h, uint64_t i, uint64_t *n)
 {
 	double v;
