@@ -7,21 +7,22 @@
 
 #define BLOCK 256u
 #define UNROLL 4u
-/* 16-byte words that a block writes in one go. */
+/* 16-byte words that a block writes in one step. */
 #define TILE (BLOCK * UNROLL)
-/* Words of a long row that are one block's item of work. */
-#define SEGMENT 2048u
+/* Words of a long row that form a work item. */
+#define RANGE 2048u
 #define BLOCKS_PER_PROCESSOR 8u
 
-/* Byte i of the pattern, which is repeated to 16. */
+/* Byte i of the 16-byte pattern. */
 static __device__ __forceinline__ char pattern_byte(struct cua__pattern p, unsigned i)
 {
 	return (char)((i & 8 ? p.words[1] : p.words[0]) >> (i % 8 * 8));
 }
 
 /*
- * dst is aligned to the pattern. The bytes before the first and after the last 16-byte boundary are
- * written one by one; both start where the pattern does, because its size divides 16.
+ * dst is aligned to the pattern. Threads of block 0 write the bytes before the first and after the
+ * last 16-byte boundary singly. Both byte ranges begin with the pattern's first byte, because its
+ * size divides 16.
  */
 static __global__ void __launch_bounds__(BLOCK)
 	fill_kernel(char *dst, uint64_t bytes, struct cua__pattern p)
@@ -52,12 +53,12 @@ static __global__ void __launch_bounds__(BLOCK)
 }
 
 /*
- * An item is a segment of a row, written by 1 << lanes_log2 threads. Rows start at multiples of 256
- * bytes, so only the last word of a row can be less than 16 bytes.
+ * An item is a range of a row, written by 1 << lanes_log2 threads. Rows start at multiples of 256
+ * bytes, so only the last word of a row can have less than 16 bytes.
  */
 static __global__ void __launch_bounds__(BLOCK)
 	fill_rows_kernel(char *base, uint64_t pitch, uint64_t row_bytes, uint64_t items,
-			 uint64_t segments, unsigned lanes_log2, struct cua__pattern p)
+			 uint64_t ranges, unsigned lanes_log2, struct cua__pattern p)
 {
 	uint64_t words = row_bytes / 16 + (row_bytes % 16 != 0);
 	unsigned lanes = 1u << lanes_log2, lane = threadIdx.x & (lanes - 1);
@@ -67,9 +68,9 @@ static __global__ void __launch_bounds__(BLOCK)
 
 	for (uint64_t item = (uint64_t)blockIdx.x * items_per_block + (threadIdx.x >> lanes_log2);
 	     item < items; item += step) {
-		uint64_t row = segments == 1 ? item : item / segments;
-		uint64_t first = (item - row * segments) * SEGMENT;
-		uint64_t last = words - first < SEGMENT ? words : first + SEGMENT;
+		uint64_t row = ranges == 1 ? item : item / ranges;
+		uint64_t first = (item - row * ranges) * RANGE;
+		uint64_t last = words - first < RANGE ? words : first + RANGE;
 		char *to = base + row * pitch;
 
 		for (uint64_t i = first + lane; i < last; i += lanes) {
@@ -95,16 +96,15 @@ static enum cua_status cuda_fill_rows(struct cua_context *ctx, void *base, size_
 				      const struct cua__pattern *pattern)
 {
 	uint64_t words = row_bytes / 16 + (row_bytes % 16 != 0);
-	uint64_t segments = words / SEGMENT + (words % SEGMENT != 0);
-	uint64_t items = rows * segments;
+	uint64_t ranges = words / RANGE + (words % RANGE != 0);
+	uint64_t items = rows * ranges;
 	unsigned lanes_log2 = 0;
 
 	while ((1u << lanes_log2) < BLOCK && ((uint64_t)1 << lanes_log2) < words)
 		lanes_log2++;
 	return cua__launch(ctx, fill_rows_kernel,
 			   cua__grid(ctx, items, BLOCK >> lanes_log2, BLOCKS_PER_PROCESSOR), BLOCK,
-			   0, (char *)base, pitch, row_bytes, items, segments, lanes_log2,
-			   *pattern);
+			   0, (char *)base, pitch, row_bytes, items, ranges, lanes_log2, *pattern);
 }
 
 static enum cua_status cuda_copy_rows(struct cua_context *ctx, void *dst, size_t dst_pitch,
@@ -120,7 +120,7 @@ static enum cua_status cuda_copy_rows(struct cua_context *ctx, void *dst, size_t
 	while (!status && rows) {
 		size_t n = rows < most_rows ? rows : most_rows;
 
-		/* what is too far apart for a copy of rows is large enough for a copy each */
+		/* rows too far apart for a 2D copy are large enough to be copied singly */
 		if (dst_pitch > (size_t)limit || src_pitch > (size_t)limit) {
 			n = 1;
 			status = ctx->backend->runtime->copy(ctx, dst, src, row_bytes);
@@ -148,7 +148,7 @@ static enum cua_status cuda_info(struct cua_context *ctx, uint64_t *free_bytes,
 	return status;
 }
 
-/* In the order of the struct. */
+/* In the order of the struct's members. */
 const struct cua__memory_ops cua__cuda_memory = {
 	cuda_info,
 	cuda_fill,

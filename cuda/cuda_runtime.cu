@@ -36,7 +36,7 @@ extern "C" enum cua_status cua__cuda_status(struct cua_context *ctx, cudaError_t
 
 	if (error == cudaSuccess)
 		return CUA_OK;
-	/* an error that is not sticky would otherwise turn up in the user's next call */
+	/* clears an error that is not sticky, so that the user's next call does not report it */
 	cudaGetLastError();
 	status = status_of(error);
 	if (ctx && (status == CUA_ERROR_CUDA || status == CUA_ERROR_NO_DEVICE))
@@ -44,7 +44,7 @@ extern "C" enum cua_status cua__cuda_status(struct cua_context *ctx, cudaError_t
 	return status;
 }
 
-/* Its attributes can be had only if this build has code for the device. */
+/* Its attributes are available only if this build has code for the device. */
 static __global__ void probe_kernel(void)
 {
 }
@@ -53,7 +53,7 @@ static enum cua_status cuda_device_count(int *count)
 {
 	int n = 0;
 
-	/* no driver, or none that fits, is a machine without devices */
+	/* a machine without a suitable driver is a machine without devices */
 	if (cudaGetDeviceCount(&n) != cudaSuccess) {
 		cudaGetLastError();
 		n = 0;
@@ -62,7 +62,10 @@ static enum cua_status cuda_device_count(int *count)
 	return CUA_OK;
 }
 
-/* Whether this build has code for the device; *attributes is that of the code. The current device is kept. */
+/*
+ * Whether this build has code for the device; *attributes receives that code's. Keeps the current
+ * device.
+ */
 static cudaError_t probe(int device, struct cudaFuncAttributes *attributes)
 {
 	cudaError_t error;
@@ -95,7 +98,7 @@ static const char *cuda_device_problem(int device)
 	switch (error) {
 	case cudaSuccess: return "";
 	case cudaErrorInsufficientDriver:
-		/* the same error for a driver that is missing */
+		/* a missing driver gives the same error */
 		if (cudaDriverGetVersion(&driver) == cudaSuccess && driver)
 			return "the CUDA driver is older than the CUDA runtime of this library";
 		cudaGetLastError();
@@ -182,7 +185,10 @@ static enum cua_status cuda_open(struct cua_context *ctx, int device)
 	ctx->kept_bytes = (size_t)value / 3;
 	if (error == cudaSuccess)
 		error = cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, device);
-	/* code for an older architecture, translated for this one, does not wait for the kernel before it */
+	/*
+	 * code compiled for an older architecture and translated for this one does not wait for its
+	 * predecessor
+	 */
 	ctx->early_launch = value >= 9 && attributes.ptxVersion >= 90;
 	return cua__cuda_status(NULL, error);
 }
@@ -205,8 +211,8 @@ static enum cua_status cuda_may_wait(struct cua_context *ctx)
 
 /*
  * While any thread of the process captures a stream in the default mode, calls that might disturb
- * it fail and spoil the capture, unless the calling thread has asked for the relaxed mode. Whether
- * this context's own stream is being captured is checked by cuda_may_wait before.
+ * the capture fail and invalidate it, unless the calling thread has selected the relaxed mode.
+ * cuda_may_wait has checked before whether this context's own stream is being captured.
  */
 static enum cudaStreamCaptureMode relax(void)
 {
@@ -248,22 +254,23 @@ static enum cua_status cuda_locate(struct cua_context *ctx, const void *p,
 	if (a.type == cudaMemoryTypeUnregistered) {
 		cua__cpu_backend.runtime->locate(ctx, p, where);
 		where->pageable = 1;
-		where->place = ctx->pageable_access ? CUA__PLACE_BACKEND : CUA__PLACE_HOST;
+		where->memory_kind =
+			ctx->pageable_access ? CUA__MEMORY_KIND_BACKEND : CUA__MEMORY_KIND_HOST;
 		return CUA_OK;
 	}
-	where->place = CUA__PLACE_BACKEND;
+	where->memory_kind = CUA__MEMORY_KIND_BACKEND;
 	if (a.type == cudaMemoryTypeHost) {
-		/* registered memory may have another address on the device */
+		/* registered memory may have a different address on the device */
 		if (a.devicePointer)
 			where->address = a.devicePointer;
 		else
-			where->place = CUA__PLACE_HOST;
+			where->memory_kind = CUA__MEMORY_KIND_HOST;
 	} else {
 		where->owner = CUA_BACKEND_CUDA;
 		where->device = a.device;
 		where->host_access = a.type == cudaMemoryTypeManaged;
 		if (a.type == cudaMemoryTypeDevice && a.device != ctx->device)
-			where->place = CUA__PLACE_OTHER;
+			where->memory_kind = CUA__MEMORY_KIND_OTHER;
 	}
 	return CUA_OK;
 }
@@ -287,7 +294,10 @@ static enum cua_status cuda_allocate(struct cua_context *ctx, size_t bytes, void
 	return cua__cuda_status(ctx, error);
 }
 
-/* Host and device at the same time: the atomics of both must be one, and managed memory must not be locked. */
+/*
+ * Memory for host and device at the same time: atomics of both must be mutually atomic, and managed
+ * memory must be accessible to both concurrently.
+ */
 static enum cua_status cuda_allocate_system(struct cua_context *ctx, size_t bytes, void **p)
 {
 	enum cudaStreamCaptureMode mode;
@@ -331,7 +341,7 @@ static enum cua_status cuda_allocate_mapped(struct cua_context *ctx, size_t byte
 			      cudaHostAllocMapped | cudaHostAllocPortable);
 	if (error == cudaSuccess) {
 		error = cudaHostGetDevicePointer(&device, host, 0);
-		/* one address for both, as on every 64-bit system */
+		/* the same address for both, as on every 64-bit system */
 		if (error == cudaSuccess && device != host)
 			error = cudaErrorNotSupported;
 		if (error != cudaSuccess)
@@ -379,7 +389,10 @@ static enum cua_status cuda_allocate_zeros(struct cua_context *ctx, size_t bytes
 	return status;
 }
 
-/* No designated initializers: C++ as old as nvcc's default has none. In the order of the struct. */
+/*
+ * In the order of the struct's members: the C++ version that nvcc uses by default has no designated
+ * initializers.
+ */
 static const struct cua__runtime runtime = {
 	cuda_device_count,
 	cuda_device_query,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every .cu file of the library needs: launching, and CUDA's errors as statuses. */
+/* Common code of the library's .cu files: kernel launches, and CUDA's errors as statuses. */
 #ifndef CUATOMIC_CUDA_LAUNCH_H
 #define CUATOMIC_CUDA_LAUNCH_H
 
@@ -7,15 +7,19 @@
 
 #include "backend/internal.h"
 
-/* CUDA's error as a status; keeps it for cua_context_cuda_error and clears CUDA's own record. */
+/*
+ * Converts CUDA's error to a status, keeps it for cua_context_cuda_error, and clears CUDA's own
+ * record.
+ */
 extern "C" enum cua_status cua__cuda_status(struct cua_context *ctx, cudaError_t error);
 
-/* atomic_path.cu, for the table of runtime.cu. */
+/* Defined in atomic_path.cu, for the table of runtime.cu. */
 extern "C" enum cua_status cua__cuda_atomic_paths(struct cua_context *ctx, void *cells);
 
 /*
- * Launches a kernel on the context's stream and reports what this launch alone did: <<<>>> would also
- * find the errors of others. A template, because only it sees the kernel's parameter types.
+ * Launches a kernel on the context's stream and reports the result of this launch alone; <<<>>>
+ * would also report earlier errors of other code. It is a template because only a template sees the
+ * kernel's parameter types.
  */
 template <typename T> struct cua__same {
 	typedef T type;
@@ -33,9 +37,9 @@ static enum cua_status cua__launch(struct cua_context *ctx, void (*kernel)(P...)
 }
 
 /*
- * The same for a kernel that calls cua__after_predecessor: it may be launched while the kernel before it
- * still runs, which hides most of what a launch costs. Not in graphs, whose edges are the older
- * kind with some releases of CUDA.
+ * As cua__launch, for a kernel that calls cua__after_predecessor. The kernel may start while its
+ * predecessor in the stream still runs, which hides most of the launch latency. It is not used
+ * during capture, because some releases of CUDA capture the older kind of edges.
  */
 template <typename... P>
 static enum cua_status cua__launch_early(struct cua_context *ctx, void (*kernel)(P...),
@@ -64,8 +68,8 @@ static enum cua_status cua__launch_early(struct cua_context *ctx, void (*kernel)
 
 #ifdef __CUDACC__
 /*
- * In all threads of the kernels of cua__launch_early, before they touch memory that others may read or write: waits
- * until the kernels before have ended.
+ * Waits until the preceding kernels have ended. All threads of a kernel of cua__launch_early call
+ * it before they access memory that other work may read or write.
  */
 static __device__ __forceinline__ void cua__after_predecessor(void)
 {
@@ -76,7 +80,10 @@ static __device__ __forceinline__ void cua__after_predecessor(void)
 }
 #endif
 
-/* Blocks for n items at per_block items each, at least 1, at most so many for each multiprocessor. */
+/*
+ * Blocks for n items at per_block items each: at least 1, at most blocks_per_processor for each
+ * multiprocessor.
+ */
 static inline unsigned cua__grid(const struct cua_context *ctx, uint64_t n, uint64_t per_block,
 				 unsigned blocks_per_processor)
 {

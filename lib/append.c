@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Append buffers: their calls, which check arguments and pass them to the backend. */
+/* Append buffers: the calls check their arguments and pass them to the backend. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -196,7 +196,7 @@ enum cua_status cua_append_read(struct cua_append *buffer, void *dst, size_t max
 	status = cua__call_result(&call, n, sizeof(*n), sizeof(*n), &out);
 	if (!status && bytes) {
 		status = runtime->locate(ctx, dst, &where);
-		if (!status && where.place == CUA__PLACE_OTHER)
+		if (!status && where.memory_kind == CUA__MEMORY_KIND_OTHER)
 			status = CUA_ERROR_MEMORY_KIND;
 	}
 	if (!status)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Contexts, and which devices and backends there are. */
+/* Contexts, devices and backends. */
 #include "config.h"
 
 #include <sched.h>
@@ -12,12 +12,12 @@
 #define DEFAULT_WORKSPACE ((size_t)1 << 20)
 #define MAX_THREADS 1024u
 
-/* The CPUs that this thread, and so the threads it starts, may run on. */
+/* The number of CPUs on which this thread, and so the threads that it starts, may run. */
 static unsigned usable_cpus(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
 
-	/* the system refuses a set with no room for all its CPUs */
+	/* the system refuses a set without room for all its CPUs */
 	for (unsigned room = 1024; room <= 1u << 16; room *= 4) {
 		cpu_set_t *set = CPU_ALLOC(room);
 		int ok = set && !sched_getaffinity(0, CPU_ALLOC_SIZE(room), set);
@@ -204,7 +204,7 @@ void cua_context_destroy(struct cua_context *ctx)
 	cancel = cua__cancel_disable();
 	runtime = ctx->backend->runtime;
 	previous = runtime->enter(ctx);
-	/* waiting for a stream that is being captured would spoil the capture */
+	/* waiting for a stream that is being captured would invalidate the capture */
 	if (runtime->may_wait(ctx) == CUA_OK)
 		runtime->synchronize(ctx);
 	for (int i = 0; i < ctx->workspace.n_retired; i++)
@@ -294,7 +294,7 @@ enum cua_status cua_context_synchronize(struct cua_context *ctx)
 
 /* ---- workspace ---- */
 
-/* Keeps an outgrown buffer: queued work, or a graph, may still use it. */
+/* Keeps an outgrown buffer, because queued work or a graph may still use it. */
 static enum cua_status retire(struct cua__workspace *w)
 {
 	void **more;
@@ -333,7 +333,7 @@ static enum cua_status grow(struct cua_context *ctx, size_t bytes)
 	return CUA_OK;
 }
 
-/* Frees the outgrown buffers; releasing waits for the device, so no queued work uses them. */
+/* Frees the outgrown buffers. Releasing waits for the device, so no queued work uses them. */
 static void release_retired(struct cua_context *ctx)
 {
 	struct cua__workspace *w = &ctx->workspace;
@@ -375,7 +375,7 @@ void cua__call_begin(struct cua__call *call, struct cua_context *ctx)
 	ctx->workspace.used = 0;
 }
 
-/* Room beyond what a call needs, so that a series of growing calls does not allocate each time. */
+/* Most bytes added to a request, so that a series of growing calls does not allocate each time. */
 #define MOST_SPARE ((size_t)32 << 20)
 
 enum cua_status cua__call_scratch(struct cua__call *call, size_t bytes, void **p)
@@ -388,7 +388,10 @@ enum cua_status cua__call_scratch(struct cua__call *call, size_t bytes, void **p
 		return CUA_ERROR_SIZE;
 	bytes = cua__scratch_size(bytes);
 	if (bytes > w->size - w->used) {
-		/* what this call has taken stays in the old buffer; the next of its kind finds room for all */
+		/*
+		 * scratch memory already taken stays in the old buffer; the next such call has room
+		 * for everything
+		 */
 		const size_t all = w->used + bytes;
 
 		status = grow(ctx, all + (all < MOST_SPARE ? all : MOST_SPARE));
@@ -418,10 +421,10 @@ enum cua_status cua__call_result(struct cua__call *call, void *user, size_t byte
 	status = runtime->locate(call->ctx, user, &where);
 	if (status)
 		return status;
-	if (where.place == CUA__PLACE_OTHER)
+	if (where.memory_kind == CUA__MEMORY_KIND_OTHER)
 		return CUA_ERROR_MEMORY_KIND;
-	/* a result in ordinary memory is there when the call returns, on every system */
-	if (where.place == CUA__PLACE_BACKEND && !where.pageable) {
+	/* a result in ordinary memory must be complete when the call returns, on every system */
+	if (where.memory_kind == CUA__MEMORY_KIND_BACKEND && !where.pageable) {
 		*backend = (void *)where.address;
 		return CUA_OK;
 	}
@@ -443,7 +446,7 @@ enum cua_status cua__call_end(struct cua__call *call, enum cua_status status)
 	struct cua_context *ctx = call->ctx;
 	const struct cua__runtime *runtime = ctx->backend->runtime;
 
-	/* the results are written only once everything before is known to have gone well */
+	/* results are written only if all earlier work has succeeded */
 	if (!status && call->n_results)
 		status = runtime->synchronize(ctx);
 	for (int i = 0; i < call->n_results && !status; i++)
@@ -496,7 +499,7 @@ enum cua_status cua__check_array(struct cua_context *ctx, const void *p, size_t 
 	cua__cancel_restore(cancel);
 	if (status)
 		return status;
-	if (where.place != CUA__PLACE_BACKEND)
+	if (where.memory_kind != CUA__MEMORY_KIND_BACKEND)
 		return CUA_ERROR_MEMORY_KIND;
 	if (backend)
 		*backend = where.address;

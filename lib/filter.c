@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The filter's calls: a call's options are made into a plan for the backend. */
+/* The filter's calls: turns the options of a call into a plan for the backend. */
 #include "config.h"
 
 #include "backend/append_backend.h"
@@ -11,13 +11,15 @@ CUA_STATIC_ASSERT(CUA__FILTER_CONTROL + sizeof(struct cua__filter_state) <= CUA_
 /* ---- a comparison as a range of keys ---- */
 
 /*
- * Keys are ranked here as unsigned numbers of the type's bits, in the order of the values. The key of the kernels is
- * the rank without its highest bit flipped, which the order of signed numbers needs; that cancels in a difference.
+ * A rank is an unsigned number of the type's bits, in the order of the values. A kernel's key is
+ * the rank with its highest bit flipped, as signed comparison needs; the flip cancels in a
+ * difference.
  */
 struct ranks {
-	uint64_t most;        /* of the type's bits */
-	uint64_t first, last; /* of all that can be less or greater; a NaN has no such rank */
-	uint64_t low, high;   /* of what is equal to the value */
+	uint64_t most; /* highest number of the type's bits */
+	/* lowest and highest rank that a comparison can select; a NaN's rank is outside */
+	uint64_t first, last;
+	uint64_t low, high; /* ranks equal to the value */
 	uint64_t flip;
 	int nan;
 };
@@ -30,7 +32,7 @@ static struct ranks rank(enum cua_type type, const void *value)
 	uint16_t v16;
 	uint32_t v32;
 
-	/* the bytes of a number are in the order of this machine, and it may lie anywhere */
+	/* the number has this machine's byte order and may be at any address */
 	switch (bits) {
 	case 8: v = *(const uint8_t *)value; break;
 	case 16: memcpy(&v16, value, sizeof(v16)), v = v16; break;
@@ -56,7 +58,7 @@ static struct ranks rank(enum cua_type type, const void *value)
 	r.nan = (v & (sign - 1)) > infinity;
 	r.first = sign - 1 - infinity;
 	r.last = sign + infinity;
-	/* -0 has the rank below that of +0 */
+	/* -0 has the rank below +0's */
 	if (!(v & (sign - 1))) {
 		r.low = sign - 1;
 		r.high = sign;
@@ -106,14 +108,14 @@ static int known_type(enum cua_type type)
 	return cua_type_size(type) != 0;
 }
 
-/* What can be compared: integers and floats of 8 to 64 bits. */
+/* Types that can be compared: integers and floats of 8 to 64 bits. */
 static int comparable(enum cua_type type)
 {
 	return known_type(type) && type != CUA_U128 && type != CUA_COMPLEX_F32 &&
 	       type != CUA_COMPLEX_F64;
 }
 
-/* What the elements and the options say. */
+/* Fills in the members that follow from the element type and the options. */
 static enum cua_status plan(struct cua_context *ctx, const struct cua_filter_options *options,
 			    enum cua_type type, size_t n, struct cua_filter_options *o,
 			    struct cua__filter *f)
@@ -140,7 +142,10 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_filter_opt
 	return cua__bytes(n, f->size > 8 ? f->size : 8, &bytes);
 }
 
-/* The inputs: flags or a comparison, and the elements, which need not be there where nobody looks at them. */
+/*
+ * Fills in the inputs: flags or a comparison, and the elements. x may be NULL if neither reads the
+ * elements.
+ */
 static enum cua_status plan_inputs(struct cua_context *ctx, const struct cua_filter_options *o,
 				   enum cua_type type, size_t n, const void *x,
 				   enum cua_compare compare, const void *value, int has_values,
@@ -239,7 +244,7 @@ enum cua_status cua_filter_array(struct cua_context *ctx, const struct cua_filte
 				return CUA_ERROR_OVERLAP;
 	if (f.in_place)
 		f.ordered = 1;
-	/* nothing is stored: nothing is in order either */
+	/* nothing is stored, so there is nothing to order */
 	if (!f.values && !f.indexes)
 		f.ordered = f.partition = 0;
 
@@ -310,7 +315,10 @@ enum cua_status cua_filter_workspace(struct cua_context *ctx,
 	status = plan(ctx, options, type, n, &o, &f);
 	if (status)
 		return status;
-	/* in place the filter is ordered; and the count, where it goes to ordinary host memory */
+	/*
+	 * assumes an ordered filter, because filtering in place is ordered, and a count that goes
+	 * to ordinary host memory
+	 */
 	f.ordered = f.ordered || !f.partition;
 	*bytes = cua__scratch_size(sizeof(uint64_t));
 	if (n)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of a context: allocation and what is done with it. */
+/* Memory calls: allocation, copies, fills, pitched arrays, queries and static variables. */
 #include "config.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 /* Sizes above half the address space count as overflow, as in cua__bytes. */
 #define MAX_BYTES (SIZE_MAX / 2)
 
-/* Whether the bytes from p on are no range of addresses. */
+/* Whether the bytes from p on wrap around the address space. */
 static int wraps(const void *p, size_t bytes)
 {
 	return bytes > MAX_BYTES || (uintptr_t)p > UINTPTR_MAX - bytes;
@@ -41,7 +41,7 @@ enum cua_status cua_alloc(struct cua_context *ctx, size_t n, size_t size, void *
 	return status;
 }
 
-/* n elements of zeros, by the backend's function. */
+/* Allocates n zeroed elements with the backend's function `allocate`. */
 static enum cua_status
 alloc_zeros(struct cua_context *ctx, size_t n, size_t size,
 	    enum cua_status (*allocate)(struct cua_context *, size_t, void **), void **p)
@@ -86,7 +86,8 @@ enum cua_status cua_alloc_system(struct cua_context *ctx, size_t n, size_t size,
 }
 
 /*
- * Checks that p is the start of an allocation of this backend and device, as far as can be known.
+ * Checks, as far as the backend can know, that p is the start of an allocation of this backend and
+ * device.
  */
 static enum cua_status check_allocation(struct cua_context *ctx, const void *p)
 {
@@ -96,7 +97,7 @@ static enum cua_status check_allocation(struct cua_context *ctx, const void *p)
 	if (status)
 		return status;
 	ctx->backend->runtime->extent(p, &where);
-	if (where.place != CUA__PLACE_BACKEND || where.owner != ctx->backend->kind ||
+	if (where.memory_kind != CUA__MEMORY_KIND_BACKEND || where.owner != ctx->backend->kind ||
 	    (where.base && where.base != p))
 		return CUA_ERROR_MEMORY_KIND;
 	return CUA_OK;
@@ -126,7 +127,7 @@ enum cua_status cua_free(struct cua_context *ctx, void *p)
 
 /* ---- copies ---- */
 
-/* Checks one side of a copy; sets *waits if its memory makes the call wait. */
+/* Checks a side of a copy; sets *waits if its memory makes the call wait. */
 static enum cua_status check_side(struct cua_context *ctx, const void *p, int *waits)
 {
 	struct cua__location where;
@@ -134,16 +135,16 @@ static enum cua_status check_side(struct cua_context *ctx, const void *p, int *w
 
 	if (status)
 		return status;
-	if (where.place == CUA__PLACE_OTHER)
+	if (where.memory_kind == CUA__MEMORY_KIND_OTHER)
 		return CUA_ERROR_MEMORY_KIND;
-	if (where.pageable || where.place == CUA__PLACE_HOST)
+	if (where.pageable || where.memory_kind == CUA__MEMORY_KIND_HOST)
 		*waits = 1;
 	return CUA_OK;
 }
 
 /*
- * Rows of row_bytes each; one row has no pitch. The ranges are checked already, memory and capture
- * here.
+ * Copies rows of row_bytes each; a single row has no pitch. The caller has checked the ranges;
+ * transfer checks memory kinds and capture.
  */
 static enum cua_status transfer(struct cua_context *ctx, void *dst, size_t dst_pitch,
 				const void *src, size_t src_pitch, size_t row_bytes, size_t rows)
@@ -213,7 +214,7 @@ enum cua_status cua__read_value(struct cua_context *ctx, const void *p, size_t b
 	return CUA_OK;
 }
 
-/* Reads the pattern now, and repeats it to 16 bytes. */
+/* Reads the pattern before it returns, and repeats it to 16 bytes. */
 static enum cua_status read_pattern(struct cua_context *ctx, size_t pattern_bytes,
 				    const void *pattern, struct cua__pattern *repeated)
 {
@@ -302,7 +303,7 @@ enum cua_status cua_free_pitched(struct cua_context *ctx, struct cua_pitched *ar
 	return status;
 }
 
-/* Checks the struct, not yet where its memory is. */
+/* Checks the struct, but not the kind of its memory. */
 static enum cua_status check_pitched(const struct cua_pitched *a, size_t *row_bytes, size_t *rows)
 {
 	size_t bytes;
@@ -356,7 +357,9 @@ enum cua_status cua_fill_pitched(struct cua_context *ctx, const struct cua_pitch
 	return cua__call_end(&call, status);
 }
 
-/* Checks what both directions take; the packed rows are a range of row_bytes * rows. */
+/*
+ * Checks the arguments of both directions; the packed rows are a range of row_bytes * rows bytes.
+ */
 static enum cua_status check_packed(struct cua_context *ctx, const struct cua_pitched *array,
 				    const void *packed, size_t *row_bytes, size_t *rows)
 {
@@ -428,7 +431,7 @@ enum cua_status cua_pointer_query(struct cua_context *ctx, const void *p,
 	out.device = where.device;
 	out.base = where.base;
 	out.size = where.size;
-	out.accessible = where.place == CUA__PLACE_BACKEND;
+	out.accessible = where.memory_kind == CUA__MEMORY_KIND_BACKEND;
 	out.host_accessible = where.host_access != 0;
 	memcpy(info, &out, info->struct_size);
 	return CUA_OK;
@@ -454,7 +457,7 @@ enum cua_status cua_memory_info(struct cua_context *ctx, uint64_t *free_bytes,
 
 /* ---- static variables ---- */
 
-/* Checks that the range is in memory that a variable of this backend can be in. */
+/* Checks that the range is in memory that can hold a variable of this backend. */
 static enum cua_status check_symbol(struct cua_context *ctx, const void *symbol, size_t offset,
 				    size_t bytes)
 {
@@ -463,7 +466,7 @@ static enum cua_status check_symbol(struct cua_context *ctx, const void *symbol,
 
 	if (status)
 		return status;
-	if (where.place != CUA__PLACE_BACKEND ||
+	if (where.memory_kind != CUA__MEMORY_KIND_BACKEND ||
 	    (ctx->backend->kind == CUA_BACKEND_CUDA && where.owner != CUA_BACKEND_CUDA))
 		return CUA_ERROR_MEMORY_KIND;
 	ctx->backend->runtime->extent(symbol, &where);
@@ -477,7 +480,7 @@ static enum cua_status check_symbol(struct cua_context *ctx, const void *symbol,
 	return CUA_OK;
 }
 
-/* Both directions: from is NULL for a read, to for a write. */
+/* Copies in either direction: from is NULL for a read, to is NULL for a write. */
 static enum cua_status copy_symbol(struct cua_context *ctx, const void *symbol, size_t offset,
 				   const void *from, void *to, size_t bytes)
 {
@@ -488,7 +491,10 @@ static enum cua_status copy_symbol(struct cua_context *ctx, const void *symbol, 
 
 	if (!ctx || !symbol || (bytes && !other))
 		return CUA_ERROR_NULL;
-	/* with half the address space each, neither the sum nor the check of the end can wrap */
+	/*
+	 * each is at most a quarter of the address space, so neither the sum nor the check of the
+	 * end can wrap
+	 */
 	if (bytes > MAX_BYTES / 2 || offset > MAX_BYTES / 2 || wraps(symbol, offset + bytes) ||
 	    (bytes && wraps(other, bytes)))
 		return CUA_ERROR_SIZE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The append buffer, and what a backend does for it. */
+/* The append buffer, and its backend interface. */
 #ifndef CUATOMIC_BACKEND_APPEND_BACKEND_H
 #define CUATOMIC_BACKEND_APPEND_BACKEND_H
 
@@ -15,12 +15,12 @@ struct cua_append {
 };
 
 struct cua__append_ops {
-	/* *size = the smaller of demand and capacity */
+	/* *size = min(demand, capacity) */
 	enum cua_status (*size)(struct cua_context *ctx, const struct cua_append_view *view,
 				uint64_t *size);
 };
 
-/* Whether a range shares a byte with what the buffer lives in. */
+/* Whether a range shares a byte with the buffer's items or cursor. */
 int cua__append_overlap(const struct cua_append_view *view, const void *p, size_t bytes);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a backend is: a table of functions a module. The CPU's table is always there; the CUDA table
- * (cuda/runtime.cu) only in a build with CUDA, and context.c is the one place that knows.
+ * A backend is a table of functions for each module. The CPU's tables are always built. The CUDA
+ * tables (cuda/runtime.cu) exist only in a build with CUDA; only context.c depends on that.
  *
- * The functions behind these tables trust their arguments: lib/<module>.c has checked them, has made
- * the context's device current, and has put results where the backend can write them.
+ * The functions behind these tables trust their arguments. lib/<module>.c has checked them, has
+ * made the context's device current, and has chosen result memory that the backend can write.
  */
 #ifndef CUATOMIC_BACKEND_BACKEND_H
 #define CUATOMIC_BACKEND_BACKEND_H
@@ -15,35 +15,39 @@
 extern "C" {
 #endif
 
-/* Where memory lies, as seen by one context's backend. */
-enum cua__place {
-	CUA__PLACE_BACKEND, /* the backend can read and write it */
-	CUA__PLACE_HOST,    /* ordinary host memory that the device cannot reach */
-	CUA__PLACE_OTHER    /* memory of another device, or one that this backend cannot reach */
+/* The kind of memory behind a pointer, as seen by a context's backend. */
+enum cua__memory_kind {
+	CUA__MEMORY_KIND_BACKEND, /* the backend can read and write it */
+	CUA__MEMORY_KIND_HOST,    /* ordinary host memory that the device cannot access */
+	/* memory of another device, or other memory that this backend cannot access */
+	CUA__MEMORY_KIND_OTHER
 };
 
 struct cua__location {
-	enum cua__place place;
-	enum cua_backend owner; /* whose memory it is: CUDA for device and managed memory */
+	enum cua__memory_kind memory_kind;
+	enum cua_backend owner; /* the owner of the memory: CUDA for device and managed memory */
 	int device;             /* the owner's device number; -1 for the host */
-	void *base; /* start and size of the allocation, by extent; NULL and 0 where unknown */
+	void *base; /* start and size of the allocation, set by extent; NULL and 0 if unknown */
 	size_t size;
-	const void *address; /* the same memory as the backend addresses it */
+	const void *address; /* the address by which the backend accesses the memory */
 	int host_access;     /* the host can read and write it */
-	int pageable;        /* CUDA: ordinary host memory, even where the device can reach it */
+	int pageable;        /* CUDA: ordinary host memory, even if the device can access it */
 };
 
 struct cua__runtime {
 	enum cua_status (*device_count)(int *count);
 	enum cua_status (*device_query)(int device, struct cua_device_info *info);
-	/* "", or why the device cannot be used. */
+	/* "", or the reason why the device cannot be used. */
 	const char *(*device_problem)(int device);
 
-	/* Fills the backend's part of a new context; close undoes it. */
+	/* Initializes the backend's members of a new context; close undoes it. */
 	enum cua_status (*open)(struct cua_context *ctx, int device);
 	void (*close)(struct cua_context *ctx);
 
-	/* Makes the context's device current for this thread; leave restores what enter returned. */
+	/*
+	 * Makes the context's device current for this thread; leave restores the device that enter
+	 * returned.
+	 */
 	int (*enter)(struct cua_context *ctx);
 	void (*leave)(struct cua_context *ctx, int previous);
 
@@ -52,27 +56,37 @@ struct cua__runtime {
 	enum cua_status (*synchronize)(struct cua_context *ctx);
 	enum cua_status (*locate)(struct cua_context *ctx, const void *p,
 				  struct cua__location *where);
-	/* Adds base and size to what locate found out; apart, because every call locates its arrays. */
+	/*
+	 * Adds base and size to the result of locate. It is separate because every call locates its
+	 * arrays.
+	 */
 	void (*extent)(const void *p, struct cua__location *where);
 
 	/*
-	 * Synchronous allocation, 256-byte aligned; allocate_system's memory is for host and device at the same
-	 * time, or CUA_ERROR_UNSUPPORTED. release takes what either gave, or NULL.
+	 * Synchronous allocation, 256-byte aligned. Memory of allocate_system is for host and
+	 * device at the same time; CUA_ERROR_UNSUPPORTED if that is impossible. release frees
+	 * memory of either, or NULL.
 	 */
 	enum cua_status (*allocate)(struct cua_context *ctx, size_t bytes, void **p);
 	enum cua_status (*allocate_system)(struct cua_context *ctx, size_t bytes, void **p);
 	enum cua_status (*release)(struct cua_context *ctx, void *p);
-	/* Host memory that the backend reads and writes at the same address, also while kernels run. */
+	/*
+	 * Host memory that the backend reads and writes at the same address, also while kernels
+	 * run.
+	 */
 	enum cua_status (*allocate_mapped)(struct cua_context *ctx, size_t bytes, void **p);
 	enum cua_status (*release_mapped)(struct cua_context *ctx, void *p);
 	/* In stream order; any combination of host and backend memory. */
 	enum cua_status (*copy)(struct cua_context *ctx, void *dst, const void *src, size_t bytes);
 	enum cua_status (*set_bytes)(struct cua_context *ctx, void *dst, int byte, size_t bytes);
-	/* Fills the table of lib/atomic_path.h, which is zeros, in stream order. */
+	/* Fills the zeroed table of lib/atomic_path.h, in stream order. */
 	enum cua_status (*atomic_paths)(struct cua_context *ctx, void *cells);
-	/* As allocate, and all bytes are 0. Pages that nobody has written to need take no memory. */
+	/* As allocate, with all bytes 0. Pages that nobody has written need not occupy memory. */
 	enum cua_status (*allocate_zeros)(struct cua_context *ctx, size_t bytes, void **p);
-	/* NULL, or: of memory of allocate_zeros, not yet written, few bytes far apart will be. */
+	/*
+	 * Hint, may be NULL: of unwritten memory of allocate_zeros, only a few scattered bytes will
+	 * be written.
+	 */
 	void (*expect_few)(struct cua_context *ctx, void *p, size_t bytes);
 };
 
@@ -107,7 +121,7 @@ extern const struct cua__backend cua__cpu_backend;
 extern const struct cua__backend cua__cuda_backend;
 #endif
 
-/* Each module's tables; the structs are in lib/<module>.h. */
+/* The modules' tables; lib/<module>.h defines the structs. */
 extern const struct cua__memory_ops cua__cpu_memory, cua__cuda_memory;
 extern const struct cua__append_ops cua__cpu_append, cua__cuda_append;
 extern const struct cua__filter_ops cua__cpu_filter, cua__cuda_filter;

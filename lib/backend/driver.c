@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is asked of the CUDA driver without linking to it. */
+/* Queries to the CUDA driver, without linking to it. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -12,8 +12,8 @@
 #include "backend/driver.h"
 
 /*
- * From the CUDA driver API, whose header is not needed for this one function. The one for several
- * attributes, because for memory that CUDA does not know it is not an error.
+ * From the CUDA driver API; its header is not needed for a single function. The form for several
+ * attributes is used because it does not fail for memory that CUDA does not know.
  */
 typedef int (*pointer_get_attributes)(unsigned int n, const int *attributes, void **data,
 				      unsigned long long p);
@@ -29,15 +29,15 @@ enum {
 };
 
 /*
- * The search, one thread at a time. Asking the loader for a library that is not there reads files
- * and changes the loader's state, so it is repeated only after something was loaded, and never
- * while another thread forks: the child would inherit that state half changed.
+ * The search for the driver, by one thread at a time. A search for a missing library reads files
+ * and changes the loader's state. So it is repeated only after something was loaded. It never runs
+ * while another thread forks, because the child would inherit that state half changed.
  */
 static struct {
 	pthread_mutex_t mutex;
 	pthread_once_t atfork_once;
 	pointer_get_attributes get; /* written once */
-	unsigned long long loads;   /* the loader's count at the last search */
+	unsigned long long loads;   /* the loader's count of loaded objects at the last search */
 } driver = {.mutex = PTHREAD_MUTEX_INITIALIZER, .atfork_once = PTHREAD_ONCE_INIT};
 
 static void before_fork(void)
@@ -55,7 +55,7 @@ static void install_atfork(void)
 	pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-/* Takes the count from the first object and stops. */
+/* Reads the count from the first object and stops the iteration. */
 static int read_loads(struct dl_phdr_info *info, size_t size, void *loads)
 {
 	(void)size;
@@ -79,7 +79,10 @@ static void search(void)
 	symbol = dlsym(library, "cuPointerGetAttributes");
 	if (symbol)
 		memcpy(&get, &symbol, sizeof(get));
-	/* the library is kept: it must stay as long as its function is remembered */
+	/*
+	 * the handle is never closed: the library must stay loaded as long as its function is
+	 * remembered
+	 */
 	__atomic_store_n(&driver.get, get, __ATOMIC_RELEASE);
 }
 

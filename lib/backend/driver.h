@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Questions to the CUDA driver that must not load it: the library asks only where the process already
- * uses it, so that a program on the CPU backend never touches CUDA.
+ * Queries to the CUDA driver that must not load it. The library asks only if the process already
+ * uses the driver, so a program on the CPU backend never touches CUDA.
  */
 #ifndef CUATOMIC_BACKEND_DRIVER_H
 #define CUATOMIC_BACKEND_DRIVER_H
@@ -20,10 +20,10 @@ struct cua__driver_pointer {
 	size_t size;
 };
 
-/* 1 and *out when the driver is loaded and knows the address; else 0. */
+/* Returns 1 and fills *out if the driver is loaded and knows the address; else returns 0. */
 int cua__driver_query(const void *p, struct cua__driver_pointer *out);
 
-/* The version of the driver in the kernel ("550.54.15"), or "" where the system does not say. */
+/* The version of the driver in the kernel ("550.54.15"), or "" if the system does not report it. */
 void cua__driver_version(char *text, size_t size);
 
 #ifdef __cplusplus

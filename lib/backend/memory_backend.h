@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a backend does for the memory calls, beyond its runtime's allocate, release and copy. */
+/* The backend interface of the memory calls, beyond its runtime's allocate, release and copy. */
 #ifndef CUATOMIC_BACKEND_MEMORY_BACKEND_H
 #define CUATOMIC_BACKEND_MEMORY_BACKEND_H
 
@@ -9,7 +9,10 @@
 extern "C" {
 #endif
 
-/* A pattern of 1 to 16 bytes, repeated to 16: the same at every address that it is aligned to. */
+/*
+ * A pattern of 1 to 16 bytes, repeated to 16, so that it is the same at every address aligned to
+ * its size.
+ */
 struct cua__pattern {
 	uint64_t words[2];
 };
@@ -17,14 +20,14 @@ struct cua__pattern {
 struct cua__memory_ops {
 	enum cua_status (*info)(struct cua_context *ctx, uint64_t *free_bytes,
 				uint64_t *total_bytes);
-	/* bytes is a multiple of the pattern's size, and dst aligned to it. */
+	/* bytes is a multiple of the pattern's size; dst is aligned to it. */
 	enum cua_status (*fill)(struct cua_context *ctx, void *dst, size_t bytes,
 				const struct cua__pattern *pattern);
-	/* The same for the first row_bytes of each row; base and pitch are multiples of 256. */
+	/* Fills the first row_bytes of each row; base and pitch are multiples of 256. */
 	enum cua_status (*fill_rows)(struct cua_context *ctx, void *base, size_t pitch,
 				     size_t row_bytes, size_t rows,
 				     const struct cua__pattern *pattern);
-	/* In stream order, any combination of host and backend memory. */
+	/* In stream order; any combination of host and backend memory. */
 	enum cua_status (*copy_rows)(struct cua_context *ctx, void *dst, size_t dst_pitch,
 				     const void *src, size_t src_pitch, size_t row_bytes,
 				     size_t rows);

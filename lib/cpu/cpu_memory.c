@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory calls of the CPU backend: rows shared among the threads. */
+/* The memory calls of the CPU backend; the threads share the rows. */
 #include "config.h"
 
 #include <stdio.h>
@@ -8,18 +8,18 @@
 
 #include "backend/memory_backend.h"
 
-/* Rows are cut at multiples of this, where a pattern starts anew. */
+/* Rows are divided at multiples of this, a multiple of every pattern's size. */
 #define UNIT ((size_t)4096)
-/* A thread is worth its start from so many units on. */
+/* Fewer units than this per thread are not worth a thread. */
 #define GRAIN ((size_t)256)
 
-/* Copies rows, or fills them where src is NULL. */
+/* Copies rows, or fills them if src is NULL. */
 struct job {
 	char *dst;
 	const char *src;
 	size_t dst_pitch, src_pitch;
 	size_t row_bytes, rows;
-	size_t units; /* of a row; the last may be shorter */
+	size_t units; /* of a row; the last unit may be shorter */
 	const struct cua__pattern *pattern;
 };
 
@@ -63,7 +63,7 @@ static enum cua_status run(struct cua_context *ctx, struct job *job)
 	size_t worth;
 
 	job->units = job->row_bytes / UNIT + (job->row_bytes % UNIT != 0);
-	/* short rows count by their bytes */
+	/* short rows are weighed by their bytes */
 	worth = job->row_bytes < UNIT ? job->rows * job->row_bytes / UNIT : job->rows * job->units;
 	cua__parallel(ctx, cua__workers(ctx, worth, GRAIN), work, job);
 	return CUA_OK;
@@ -114,7 +114,7 @@ static enum cua_status cpu_info(struct cua_context *ctx, uint64_t *free_bytes,
 	f = fopen("/proc/meminfo", "re");
 	if (f) {
 		while (fgets(line, sizeof(line), f)) {
-			/* a line of another name leaves both alone */
+			/* a line of another name changes neither variable */
 			if (sscanf(line, "MemTotal: %llu kB", &total) != 1)
 				(void)sscanf(line, "MemAvailable: %llu kB", &available);
 		}

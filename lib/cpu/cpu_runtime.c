@@ -14,21 +14,21 @@
 #include "backend/internal.h"
 
 /*
- * What this backend has allocated, in order of address, so that a pointer into the middle of an
- * allocation finds its base and size. There is a table only while there is an allocation.
+ * The allocations of this backend in order of address, so that a pointer into the middle of an
+ * allocation finds its base and size. The table exists only while there are allocations.
  */
 static struct {
 	pthread_mutex_t mutex;
 	struct {
 		char *base;
 		size_t size;
-		size_t mapped; /* bytes that munmap takes; 0: free does */
+		size_t mapped; /* bytes to unmap; 0: allocated by malloc */
 	} * blocks;
 	size_t n, room;
 	pthread_once_t atfork_once;
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER, .atfork_once = PTHREAD_ONCE_INIT};
 
-/* A child of fork must not find the mutex held by a thread that it does not have. */
+/* A child of fork must not find the mutex held by a thread that the child does not have. */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&registry.mutex);
@@ -103,7 +103,7 @@ static int registry_remove(const void *base, size_t *mapped)
 			(registry.n - at + 1) * sizeof(*registry.blocks));
 		ok = 1;
 	}
-	/* the library may be unloaded now, and nobody could free the table later */
+	/* the library may be unloaded after this, and then nothing could free the table */
 	if (ok && !registry.n) {
 		free(registry.blocks);
 		registry.blocks = NULL;
@@ -204,7 +204,7 @@ static enum cua_status cpu_locate(struct cua_context *ctx, const void *p,
 
 	(void)ctx;
 	memset(where, 0, sizeof(*where));
-	where->place = CUA__PLACE_BACKEND;
+	where->memory_kind = CUA__MEMORY_KIND_BACKEND;
 	where->owner = CUA_BACKEND_CPU;
 	where->device = -1;
 	where->address = p;
@@ -216,7 +216,7 @@ static enum cua_status cpu_locate(struct cua_context *ctx, const void *p,
 			where->owner = CUA_BACKEND_CUDA;
 			where->device = known.device;
 			if (!known.managed) {
-				where->place = CUA__PLACE_OTHER;
+				where->memory_kind = CUA__MEMORY_KIND_OTHER;
 				where->host_access = 0;
 			}
 			return CUA_OK;
@@ -232,7 +232,7 @@ static void cpu_extent(const void *p, struct cua__location *where)
 	(void)where;
 }
 
-/* Tables are accessed at random: with small pages most accesses would miss the TLB as well. */
+/* Tables are accessed at random. With small pages most accesses would also miss the TLB. */
 #define HUGE_PAGE ((size_t)2 << 20)
 
 static enum cua_status cpu_allocate(struct cua_context *ctx, size_t bytes, void **p)
@@ -246,7 +246,7 @@ static enum cua_status cpu_allocate(struct cua_context *ctx, size_t bytes, void 
 	if (posix_memalign(&base, huge ? HUGE_PAGE : 256, bytes ? bytes : 1))
 		return CUA_ERROR_NO_MEMORY;
 	if (huge)
-		madvise(base, bytes, MADV_HUGEPAGE); /* a wish; small pages are as right */
+		madvise(base, bytes, MADV_HUGEPAGE); /* only a hint; small pages are also correct */
 	if (!registry_add(base, bytes ? bytes : 1, 0)) {
 		free(base);
 		return CUA_ERROR_NO_MEMORY;
@@ -255,7 +255,10 @@ static enum cua_status cpu_allocate(struct cua_context *ctx, size_t bytes, void 
 	return CUA_OK;
 }
 
-/* Large ones are fresh pages of the kernel, which are zeros and cost nothing until somebody touches them. */
+/*
+ * Large allocations are fresh pages of the kernel: they are zeroed, and cost nothing until they are
+ * accessed.
+ */
 static enum cua_status cpu_allocate_zeros(struct cua_context *ctx, size_t bytes, void **p)
 {
 	size_t before, mapped, room;
@@ -273,7 +276,7 @@ static enum cua_status cpu_allocate_zeros(struct cua_context *ctx, size_t bytes,
 	base = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (base == MAP_FAILED)
 		return CUA_ERROR_NO_MEMORY;
-	/* whole huge pages */
+	/* keep only whole huge pages */
 	before = (HUGE_PAGE - (uintptr_t)base % HUGE_PAGE) % HUGE_PAGE;
 	if (before)
 		munmap(base, before);
@@ -288,7 +291,7 @@ static enum cua_status cpu_allocate_zeros(struct cua_context *ctx, size_t bytes,
 	return CUA_OK;
 }
 
-/* Else each byte that is written would take a huge page. */
+/* With huge pages, each scattered byte that is written would occupy a huge page. */
 static void cpu_expect_few(struct cua_context *ctx, void *p, size_t bytes)
 {
 	(void)ctx;

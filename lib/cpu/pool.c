@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads of the CPU backend. A pool is made at the first call that is worth more than one thread.
+ * The threads of the CPU backend. The first call that repays more than one thread creates the
+ * context's pool.
  *
- * Fork: the child has only the thread that forked. pthread_atfork takes every pool's mutex before the
- * fork, so that the child finds them consistent, and there marks their threads as gone; the next call
- * starts new ones.
+ * Fork: the child has only the thread that forked. Before the fork, pthread_atfork's handler locks
+ * every pool's mutex, so that the pools are consistent in the child. In the child it marks their
+ * threads as gone, and the next call starts new threads.
  */
 #include "config.h"
 
@@ -19,10 +20,10 @@ struct cua__pool {
 	pthread_mutex_t mutex;
 	pthread_cond_t work, done;
 	pthread_t *threads;
-	unsigned n_threads; /* running helpers, the caller not counted */
+	unsigned n_threads; /* running helpers, without the caller */
 	unsigned wanted;
 	int stop;
-	/* the job: workers from `next` on are not yet taken, `left` have not finished */
+	/* the job: workers from `next` on are not claimed yet; `left` workers have not finished */
 	void (*fn)(void *arg, unsigned worker, unsigned workers);
 	void *arg;
 	unsigned next, workers, left;
@@ -52,7 +53,7 @@ static void after_fork_child(void)
 	for (struct cua__pool *p = pools; p; p = p->older) {
 		p->n_threads = 0;
 		p->next = p->workers = p->left = 0;
-		/* the condition variables may count waiters that do not exist here */
+		/* the condition variables may count waiters that do not exist in the child */
 		pthread_cond_init(&p->work, NULL);
 		pthread_cond_init(&p->done, NULL);
 		pthread_mutex_unlock(&p->mutex);
@@ -65,7 +66,7 @@ static void install_atfork(void)
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
-/* Takes and runs workers until none is left to take. Called and returns with the mutex held. */
+/* Claims and runs workers until all are claimed. The mutex is held on entry and on return. */
 static void run_workers(struct cua__pool *p)
 {
 	while (p->next < p->workers) {
@@ -146,8 +147,9 @@ void cua__pool_destroy(struct cua__pool *p)
 }
 
 /*
- * Starts helpers until `count` run. They take no signals: the program's handlers run on its own threads.
- * Only what a thread brings on itself stays open, because it would end the process if it were blocked.
+ * Starts helpers until `count` run. They block signals, so that the program's handlers run on its
+ * own threads. Only signals of faults stay unblocked: if they were blocked, a fault would end the
+ * process.
  */
 static void start_helpers(struct cua__pool *p, unsigned count)
 {
@@ -159,9 +161,9 @@ static void start_helpers(struct cua__pool *p, unsigned count)
 	sigfillset(&blocked);
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		sigdelset(&blocked, own[i]);
-	/* not SETMASK: what the caller blocks stays blocked */
+	/* not SETMASK: signals that the caller blocks stay blocked */
 	pthread_sigmask(SIG_BLOCK, &blocked, &before);
-	/* a thread that cannot be had is one that others do the work of */
+	/* if a thread cannot be created, the other threads do its work */
 	while (p->n_threads < count &&
 	       !pthread_create(&p->threads[p->n_threads], NULL, helper_main, p))
 		p->n_threads++;
@@ -182,7 +184,9 @@ void cua__parallel(struct cua_context *ctx, unsigned workers,
 			fn(arg, i, workers);
 		return;
 	}
-	/* `arg` is on this thread's stack: the thread must not end before the helpers are done */
+	/*
+	 * `arg` is on this thread's stack, so the thread must not end before the helpers are done
+	 */
 	cancel = cua__cancel_disable();
 	pthread_mutex_lock(&p->mutex);
 	start_helpers(p, workers - 1 < p->wanted ? workers - 1 : p->wanted);
