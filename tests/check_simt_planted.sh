@@ -545,9 +545,9 @@ planted 'the end of the last run, where all places are taken' filter_kernel \
 planted 'the end of the last run with a place' filter_kernel \
   's/f->capacity + (k.key == CUA__FILTER_CHANGE)/f->capacity/' filter
 planted 'a stage that is pushed to before all have seen how full it is' append \
-  '/nobody pushes before all have seen/,/^	}/s/cua_port_sync_block()/(void)0/'
+  '/no thread pushes before all threads have read/,/^	}/s/cua_port_sync_block()/(void)0/'
 planted 'an item that is stored where the stage has no room' append \
-  's/if (place < (room)) {/if (1) {/'
+  's/if (at < (room)) {/if (1) {/'
 planted 'a filter in place whose counts are published without release' filter_kernel \
   's/cua__filter_publish(f, f->in_place, tile, CUA__FILTER_COUNT/cua__filter_publish(f, 0, tile, CUA__FILTER_COUNT/' filter
 planted 'a count of the filter that is published before all have counted' filter_kernel \

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An append buffer: an array of a fixed capacity that many threads fill at once through one cursor.
+ * An append buffer: an array of a fixed capacity that many threads fill concurrently through a
+ * shared cursor.
  *
- * Source: the consume/append buffers of graphics pipelines and the stream compaction by an atomic
- * counter that textbooks show; one atomic for all lanes of a warp is the warp-aggregated increment.
- * What is added here is that a full buffer is no error of the writer: nothing is ever stored past
- * the capacity, and the cursor keeps counting, so that the demand tells the capacity to retry with.
+ * Source: the consume/append buffers of graphics pipelines, and the textbooks' stream compaction by
+ * an atomic counter. A single atomic for all lanes of a warp is the warp-aggregated increment. In
+ * addition, a full buffer is not the writer's error here. Nothing is ever stored past the capacity,
+ * and the cursor keeps counting. So the demand is the capacity that a retry needs.
  *
  * Synchronization: X means that the caller must order the two calls, - that the buffer does it.
  *
@@ -16,18 +17,18 @@
  *     load         -      X          X              -          X
  *     reset        X      X          X              X          X
  *
- *     (1) only where both store to the same index; each index is reserved for one caller.
+ *     (1) only if both store to the same offset; each offset is reserved for a single caller.
  *     To order a load after a push: the end of the kernel, or a release by the writer and an
  *     acquire by the reader. The host calls below are ordered by the context's stream.
  *
  * Scope: the device. On the host, all threads.
- * Memory order: relaxed. The cursor gives out places and publishes nothing.
- * Progress: reserve and push are wait-free where the machine has a fetch-and-add. Any lane of a
- *   diverged warp may call them; push_warp is called by all lanes of its mask together.
- * Argument: the cursor only grows between two resets, by fetch-and-add, so that all ranges given
- *   out are disjoint, and an index below the capacity has exactly one owner, who alone stores
- *   there. The demand never rolls back, so it is the sum of all requests, whatever was stored. It
- *   has 64 bits: the requests between two resets must add up to less than 2^64.
+ * Memory order: relaxed. The cursor assigns offsets and publishes no items.
+ * Progress: reserve and push are wait-free if the machine has a fetch-and-add. Any lane of a
+ *   diverged warp may call them. All lanes of a mask call push_warp together.
+ * Argument: between two resets the cursor only grows, by fetch-and-add. So all assigned ranges are
+ *   disjoint, and an offset below the capacity has exactly one owner. Only the owner stores there.
+ *   The demand never rolls back, so it is the sum of all requests, stored or not. It has 64 bits:
+ *   the requests between two resets must add up to less than 2^64.
  */
 #ifndef CUATOMIC_APPEND_H
 #define CUATOMIC_APPEND_H
@@ -38,18 +39,18 @@
 #include <cuatomic/status.h>
 #include <cuatomic/types.h>
 
-/* The handle of the host; only the library knows what is in it. */
+/* The host's handle; opaque. */
 struct cua_append;
 
-/* The cursor, in the memory of the backend. */
+/* The cursor, in the backend's memory. */
 struct cua_append_cursor {
-	uint64_t demand; /* items asked for since the last reset, stored or not */
+	uint64_t demand; /* items requested since the last reset, stored or not */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_append_cursor) == 8, "the cursor is ABI");
 
 #define CUA_APPEND_LAYOUT 1u
 
-/* What a kernel or a host thread gets by value: the buffer as the backend addresses it. */
+/* The buffer as the backend addresses it; passed by value to kernels and host threads. */
 struct cua_append_view {
 	void *items; /* 256-byte aligned */
 	struct cua_append_cursor *cursor;
@@ -60,20 +61,23 @@ struct cua_append_view {
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_append_view) == 24 + 2 * sizeof(void *), "the view is ABI");
 
-/* The cursor of an empty buffer; memory of zeros is one. */
+/* The cursor of an empty buffer; zeroed memory is equivalent. */
 #define CUA_APPEND_CURSOR_INIT                                                                     \
 	{                                                                                          \
 		0                                                                                  \
 	}
 
-/* Takes n places and returns the index of the first. Those from the capacity on do not exist. */
+/*
+ * Reserves n offsets and returns the first. Offsets at or above the capacity have no room in the
+ * buffer.
+ */
 CUA_FORCE uint64_t cua_append_reserve(const struct cua_append_view *view, uint64_t n)
 {
 	return cua_port_fetch_add_u64(&view->cursor->demand, n, CUA_RELAXED, CUA_SCOPE_DEVICE,
 				      CUA_SPACE_GLOBAL);
 }
 
-/* The address of the item with this index, or NULL where the buffer has no such place. */
+/* The address of the item at this offset, or NULL if index is not below the capacity. */
 CUA_FORCE void *cua_append_at(const struct cua_append_view *view, uint64_t index)
 {
 	if (index >= view->capacity)
@@ -82,8 +86,8 @@ CUA_FORCE void *cua_append_at(const struct cua_append_view *view, uint64_t index
 }
 
 /*
- * For the lanes of mask, which all call this together: one reservation for the lanes whose
- * predicate is not 0. Returns the index for this lane; without meaning where its predicate is 0.
+ * One reservation for the lanes of mask whose predicate is not 0. All lanes of mask call it
+ * together. Returns this lane's offset; it is meaningless if the lane's predicate is 0.
  */
 CUA_FORCE uint64_t cua_append_reserve_warp(const struct cua_append_view *view, uint32_t mask,
 					   int predicate)
@@ -102,8 +106,9 @@ CUA_FORCE uint64_t cua_append_reserve_warp(const struct cua_append_view *view, u
 }
 
 /*
- * For all threads of a block, which call this together: one reservation of the n places of each. Returns the index of
- * the caller's first; those of the threads follow each other in the order of their numbers.
+ * One reservation of n offsets for each thread of a block. All threads of the block call it
+ * together. Returns the caller's first offset. The threads' ranges are consecutive, in ascending
+ * order of thread numbers.
  */
 CUA_FORCE uint64_t cua_append_reserve_block(const struct cua_append_view *view, uint64_t n,
 					    struct cua_block_scratch *scratch)
@@ -112,27 +117,30 @@ CUA_FORCE uint64_t cua_append_reserve_block(const struct cua_append_view *view, 
 						       CUA_RELAXED, CUA_SCOPE_DEVICE);
 }
 
-/* Appends one item of the buffer's item size. Returns 1 if it was stored, 0 if there is no room. */
+/*
+ * Appends an item of the buffer's item size. Returns 1 if it was stored, 0 if the buffer is full.
+ */
 CUA_FN int cua_append_push(const struct cua_append_view *view, const void *item)
 {
-	void *place = cua_append_at(view, cua_append_reserve(view, 1));
+	void *at = cua_append_at(view, cua_append_reserve(view, 1));
 
-	if (!place)
+	if (!at)
 		return 0;
-	memcpy(place, item, (size_t)view->item_size);
+	memcpy(at, item, (size_t)view->item_size);
 	return 1;
 }
 
 /*
- * CUA_DEFINE_APPEND(name, T) defines for items of type T, whose size is the buffer's item size; in a buffer of another
- * item size, or of a layout that this header does not know, nothing is reserved or stored:
+ * CUA_DEFINE_APPEND(name, T) defines two functions for items of type T. The size of T is the
+ * buffer's item size. For a buffer with another item size or an unknown layout, they reserve and
+ * store nothing.
  *
- *   int cua_append_push_name(const struct cua_append_view *view, T v)
- *       appends v. Returns 1 if it was stored, 0 if the buffer is full or of another item size.
- *   int cua_append_push_warp_name(const struct cua_append_view *view, uint32_t mask,
- *                                 int predicate, T v)
- *       called by all lanes of mask together: appends the v of each lane whose predicate is not 0,
- *       with one atomic for all of them. Returns 1 if this lane's v was stored, else 0.
+ *     int cua_append_push_name(const struct cua_append_view *view, T v)
+ *         appends v. Returns 1 if it was stored, 0 if the buffer is full or does not fit T.
+ *     int cua_append_push_warp_name(const struct cua_append_view *view, uint32_t mask,
+ *                                   int predicate, T v)
+ *         called by all lanes of mask together: appends the v of each lane with a nonzero predicate,
+ *         with a single atomic for all of them. Returns 1 if this lane's v was stored, else 0.
  */
 #define CUA__APPEND_FITS(view, T)                                                                  \
 	((view)->item_size == sizeof(T) && (view)->layout == CUA_APPEND_LAYOUT)
@@ -171,32 +179,33 @@ CUA_DEFINE_APPEND(f32, float)
 CUA_DEFINE_APPEND(f64, double)
 
 /*
- * CUA_DEFINE_APPEND_STAGE(name, T, room) defines a stage in the shared memory of a block, `struct
- * cua_append_stage_name`, which collects up to `room` items of type T. They go to the buffer together, with one
- * atomic operation on its cursor, and with stores of whole lines:
+ * CUA_DEFINE_APPEND_STAGE(name, T, room) defines `struct cua_append_stage_name`, a stage in the
+ * shared memory of a block. It collects up to `room` items of type T. A flush moves them to the
+ * buffer with a single atomic operation on its cursor, and with stores of whole lines:
  *
  *     __shared__ struct cua_append_stage_numbers stage;
  *
  *     cua_append_stage_init_numbers(&stage);
  *     for (...) {
- *             cua_append_stage_make_room_numbers(&view, &stage, n);     n: what the block pushes until the next one
+ *             cua_append_stage_make_room_numbers(&view, &stage, n);  n: most items until next call
  *             if (...)
  *                     cua_append_stage_push_numbers(&view, &stage, v);
  *     }
  *     cua_append_stage_flush_numbers(&view, &stage);
  *
- * init, make_room and flush are called by all threads of the block together, and have barriers. make_room flushes the
- * stage if it has no room for n items more, n <= room; a room of twice as many lets it be flushed half as often.
+ * All threads of the block call init, make_room and flush together; these contain barriers.
+ * make_room flushes the stage if it has no room for n more items, n <= room. With room for 2n items
+ * it flushes half as often as with room for n.
  *
- * push is called by any lane of any warp, diverged or not. An item that the stage has no room for goes to the buffer by
- * itself, so that n only has to be right for the sake of speed. What is in the stage is counted in the
- * buffer's demand when it is flushed. Only threads of one block use a stage; relaxed, as the buffer itself.
- * For a buffer whose item size is not that of T all items are dropped, and counted nowhere.
+ * Any lane of any warp may call push, diverged or not. An item that does not fit the stage goes
+ * directly to the buffer, so a wrong n costs only speed. Staged items count in the buffer's demand
+ * when they are flushed. Only threads of one block use a stage. The memory order is relaxed, as for
+ * the buffer. If the buffer's item size is not that of T, all items are dropped and not counted.
  */
 #define CUA_DEFINE_APPEND_STAGE(name, T, room)                                                     \
 	struct cua_append_stage_##name {                                                           \
 		uint64_t first;                                                                    \
-		uint32_t used; /* also of items that had no room */                                \
+		uint32_t used; /* counts also items that did not fit */                            \
 		T items[room];                                                                     \
 	};                                                                                         \
 	CUA_FN void cua_append_stage_init_##name(struct cua_append_stage_##name *stage)            \
@@ -208,12 +217,12 @@ CUA_DEFINE_APPEND(f64, double)
 	CUA_FORCE void cua_append_stage_push_##name(const struct cua_append_view *view,            \
 						    struct cua_append_stage_##name *stage, T v)    \
 	{                                                                                          \
-		uint32_t place = cua_port_fetch_add_u32(&stage->used, 1, CUA_RELAXED,              \
-							CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);        \
+		uint32_t at = cua_port_fetch_add_u32(&stage->used, 1, CUA_RELAXED,                 \
+						     CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);           \
 		uint64_t index;                                                                    \
                                                                                                    \
-		if (place < (room)) {                                                              \
-			CUA_WRITE(stage->items[place], v);                                         \
+		if (at < (room)) {                                                                 \
+			CUA_WRITE(stage->items[at], v);                                            \
 			return;                                                                    \
 		}                                                                                  \
 		if (!CUA__APPEND_FITS(view, T))                                                    \
@@ -245,7 +254,7 @@ CUA_DEFINE_APPEND(f64, double)
 				first = view->capacity;                                            \
 			if (used > view->capacity - first)                                         \
 				used = (uint32_t)(view->capacity - first);                         \
-			/* a warp begins where a line does, where lines have whole items */        \
+			/* a warp begins at the start of a line, if lines hold whole items */      \
 			skip = (uint32_t)(first % (sizeof(T) < 128 ? 128 / sizeof(T) : 1));        \
 			for (i = cua_port_thread(); i < used + skip; i += threads)                 \
 				if (i >= skip)                                                     \
@@ -254,7 +263,7 @@ CUA_DEFINE_APPEND(f64, double)
 			if (cua_port_thread() == 0)                                                \
 				CUA_WRITE(stage->used, 0);                                         \
 		}                                                                                  \
-		/* nobody pushes before all have seen how many there are */                        \
+		/* no thread pushes before all threads have read the number of items */            \
 		cua_port_sync_block();                                                             \
 	}                                                                                          \
 	CUA_FN void cua_append_stage_flush_##name(const struct cua_append_view *view,              \
@@ -268,8 +277,8 @@ extern "C" {
 #endif
 
 /*
- * An empty buffer for capacity items of item_size bytes each, in the memory of the context's
- * backend. A capacity of 0 is allowed: such a buffer only counts.
+ * Creates an empty buffer for `capacity` items of item_size bytes each, in the memory of the
+ * context's backend. With capacity 0 the buffer only counts.
  * Errors: NULL, VALUE (item_size = 0), SIZE (the product overflows), NO_MEMORY, CAPTURE.
  */
 CUA_API enum cua_status cua_append_create(struct cua_context *ctx, size_t item_size,
@@ -277,32 +286,32 @@ CUA_API enum cua_status cua_append_create(struct cua_context *ctx, size_t item_s
 /* Frees the buffer once the device has finished with it; NULL is allowed. Errors: CAPTURE. */
 CUA_API enum cua_status cua_append_destroy(struct cua_append *buffer);
 
-/* What kernels use the buffer through; valid until the buffer is destroyed. Errors: NULL. */
+/* The view for kernels; valid until the buffer is destroyed. Errors: NULL. */
 CUA_API enum cua_status cua_append_view(const struct cua_append *buffer,
 					struct cua_append_view *view);
 /* The items, in backend memory: the first cua_append_size of them are stored. Errors: NULL. */
 CUA_API enum cua_status cua_append_items(const struct cua_append *buffer, void **items);
 
-/* Makes the buffer empty, in stream order. Errors: NULL. */
+/* Empties the buffer, in stream order. Errors: NULL. */
 CUA_API enum cua_status cua_append_reset(struct cua_append *buffer);
 
 /*
- * demand: how many items were asked for since the last reset. size: how many of them have a place,
- * which is the smaller of demand and capacity. Each result may be in backend memory: see context.h.
- * Errors: NULL, ALIGNMENT, CAPTURE, MEMORY_KIND, OVERLAP (the result lies in the buffer).
+ * demand: the number of items requested since the last reset. size: the number of items stored,
+ * min(demand, capacity). Each result may be in backend memory: see context.h.
+ * Errors: NULL, ALIGNMENT, CAPTURE, MEMORY_KIND, OVERLAP (the result overlaps the buffer).
  */
 CUA_API enum cua_status cua_append_demand(struct cua_append *buffer, uint64_t *demand);
 CUA_API enum cua_status cua_append_size(struct cua_append *buffer, uint64_t *size);
 
 /*
- * CUA_ERROR_FULL if more items were asked for than there are places, until the next reset; else
- * CUA_OK. Waits for the stream. Other errors: NULL, CAPTURE.
+ * CUA_ERROR_FULL if the demand exceeds the capacity, until the next reset; else CUA_OK. Waits for
+ * the stream. Other errors: NULL, CAPTURE.
  */
 CUA_API enum cua_status cua_append_status(struct cua_append *buffer);
 
 /*
- * Copies the first stored items, at most max_items, to dst (host or backend memory), and tells
- * how many there were in *n. Waits for the stream. dst may be NULL if max_items is 0.
+ * Copies the first stored items, at most max_items, to dst (host or backend memory). *n receives
+ * the number of items copied. Waits for the stream. dst may be NULL if max_items is 0.
  * Errors: NULL, ALIGNMENT (n), CAPTURE, MEMORY_KIND, OVERLAP (dst or n with the buffer or each
  * other).
  */

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The filter: copies the elements of an array that a comparison or an array of flags keeps, or their indexes,
- * behind each other, into an array or an append buffer.
+ * The filter compacts the elements of an array that a comparison or an array of flags selects, or
+ * their indexes, into an array or an append buffer.
  *
- * Source: stream compaction, of which the textbooks show the atomic counter and the scan. What is added is that a
- * destination that is too small is no error of the call: nothing is stored past its capacity, and the count
- * tells the capacity to retry with.
+ * Source: stream compaction, as in textbooks by an atomic counter and by a scan. In addition, a
+ * destination that is too small is not an error of the call. Nothing is stored past its capacity,
+ * and the count is the capacity that a retry needs.
  *
- *     x         5 1 7 2 8        keep what is > 4
- *     values    5 7 8            ordered; without order as 8 5 7
+ *     x         5 1 7 2 8        keep elements > 4
+ *     values    5 7 8            ordered; without order for example 8 5 7
  *     indexes   0 2 4
  *     values    5 7 8 1 2        ordered, partition
  *
- * Without order the elements kept come in any order, and the next call may have another one. A filter in order is
- * stable, and its result has the same bits on every device and backend. On a GPU it takes up to 15 %
- * longer, and a partition in order twice as long.
+ * Without order the kept elements may have any order, which can differ from call to call. An
+ * ordered filter is stable, and its result has the same bits on every device and backend. On a GPU
+ * an ordered filter takes up to 15 % longer, and an ordered partition twice as long.
  *
- * Scope: the host calls work on one device, in stream order, and nobody else may write their arrays meanwhile.
- *   cua_filter_by_<name> is for a whole grid; what it keeps is pushed with the scope and the order of append.h.
- * Progress: without order no block waits for another one. In order, blocks wait until the counts of lower tiles are
- *   known, which are told by blocks that run already.
+ * Scope: the host calls use one device, in stream order. No other thread may write their arrays
+ *   meanwhile. cua_filter_by_<name> is for a whole grid; it pushes kept elements with the scope and
+ *   the memory order of append.h.
+ * Progress: without order no block waits for another block. In order, blocks wait until the counts
+ *   of lower tiles are published; the blocks that publish these already run.
  */
 #ifndef CUATOMIC_FILTER_H
 #define CUATOMIC_FILTER_H
@@ -31,8 +32,8 @@
 #include <cuatomic/types.h>
 
 /*
- * The predicate of the filter: whether `x compare value` holds, as the C operators say. A NaN on
- * either side makes only NE true; -0 equals 0.
+ * The predicate of the filter: whether `x compare value` holds, with the meaning of C's operators.
+ * If either side is NaN, only NE is true; -0 equals 0.
  */
 #define CUA__DEFINE_KEEP(name, T)                                                                  \
 	CUA_FORCE int cua_filter_keep_##name(T x, enum cua_compare compare, T value)               \
@@ -55,23 +56,26 @@ CUA__DEFINE_KEEP(f32, float)
 CUA__DEFINE_KEEP(f64, double)
 
 /*
- * CUA_DEFINE_FILTER(name, T, C, ...) defines a filter by a predicate of the user's own, for kernels of the user's: the
- * last arguments are an expression over `x`, the element, of type T, `i`, its index, and `c`, of type C, what the
- * kernel is called with. What it keeps goes to an append buffer of items T, in no particular order:
+ * CUA_DEFINE_FILTER(name, T, C, ...) defines a filter with a user-defined predicate, for the user's
+ * kernels. The last arguments are an expression over `x`, the element of type T, `i`, its index,
+ * and `c`, a value of type C that the kernel passes. Kept elements go to an append buffer of items
+ * T, in any order:
  *
  *     CUA_DEFINE_FILTER(near, float, struct point, x > c.low && x < c.high)
  *
- *     __global__ void keep_near(struct cua_append_view view, uint64_t n, const float *x, struct point c)
+ *     __global__ void keep_near(struct cua_append_view view, uint64_t n, const float *x,
+ *                               struct point c)
  *     {
  *             __shared__ struct cua_append_stage_near stage;
  *
  *             cua_filter_by_near(&view, n, x, c, &stage);
  *     }
  *
- * All threads of all blocks of the grid call it, once; a block of at most 1024 threads. The stage takes the
- * shared memory of 4096 items. A buffer whose item size is not that of T stays as it is.
+ * All threads of all blocks of the grid call it once. A block has at most 1024 threads. The stage
+ * occupies the shared memory of 4096 items. A buffer whose item size is not that of T remains
+ * unchanged.
  */
-#define CUA__FILTER_STEP 4u /* elements of a thread that are loaded at a time */
+#define CUA__FILTER_STEP 4u /* elements that a thread loads at a time */
 #define CUA_DEFINE_FILTER(name, T, C, ...)                                                         \
 	CUA_DEFINE_APPEND_STAGE(name, T, 4096u)                                                    \
 	CUA_FORCE int cua__filter_keep_##name(T x, uint64_t i, C c)                                \
@@ -108,14 +112,20 @@ CUA__DEFINE_KEEP(f64, double)
 		cua_append_stage_flush_##name(view, stage);                                        \
 	}
 
-/* How to filter; zeros choose a comparison, without order, of values. */
+/* Options of the filter; zeros select by comparison, without order, and store values. */
 struct cua_filter_options {
 	size_t struct_size; /* sizeof(struct cua_filter_options), set by the caller */
-	int ordered;        /* not 0: what is kept stays in the order of x */
-	int partition; /* not 0: what is not kept goes behind what is, in order too if `ordered` says so */
+	int ordered;        /* not 0: kept elements stay in the order of x */
+	/*
+	 * not 0: rejected elements follow the kept elements, in the order of x if `ordered` is set
+	 */
+	int partition;
 	const uint8_t *
-		flags; /* n bytes in memory of the backend, one an element, 0 drops it; NULL: compare */
-	void *indexes; /* room for capacity indexes of the elements, from 0 on; NULL: none */
+		/*
+		 * n bytes in backend memory, a byte for each element, 0 rejects it; NULL: compare
+		 */
+		flags;
+	void *indexes; /* room for `capacity` indexes of the elements, counted from 0; NULL: none */
 	enum cua_type index_type; /* U32 or U64; 0: none */
 };
 #define CUA_FILTER_OPTIONS_INIT                                                                    \
@@ -128,25 +138,28 @@ extern "C" {
 #endif
 
 /*
- * Stores each element of x for which `element compare *value` holds at the next place of values, and its index at the
- * same place of options->indexes. *count becomes the number of elements kept; where that is more than capacity,
- * those without a place are dropped: in order the last ones, else any.
+ * Stores each element of x for which `element compare *value` holds at the next offset of values,
+ * and its index at the same offset of options->indexes. *count receives the number of kept
+ * elements. If that exceeds the capacity, the excess is dropped: in order the last elements, else
+ * any.
  *
- * With options->flags the flags decide, and compare and value are ignored. values may be NULL if only indexes or the
- * count are wanted; x too, if flags decide. Indexes of U32 need n <= 2^32.
+ * With options->flags the flags decide, and compare and value are ignored. values may be NULL if
+ * only indexes or the count are needed; x may be NULL too if flags decide. Indexes of U32 need n <=
+ * 2^32.
  *
- * A partition stores all n elements or indexes, so its capacity is n at least; the others begin at place *count.
- * Without order they are in any order too.
+ * A partition stores all n elements or indexes, so its capacity must be at least n. The rejected
+ * elements begin at offset *count. Without order they also have any order.
  *
- * values may be x itself, unless it is a partition; the filter is then ordered. Elsewhere the outputs must not
- * overlap the inputs nor each other.
+ * values may be x itself, except for a partition; the filter is then ordered. Otherwise the outputs
+ * must not overlap the inputs nor each other.
  *
- * Types: by comparison integers and floats of 8 to 64 bits, by flags all. value is read on the host before the call
- * returns. options may be NULL. The call follows the rules of cuatomic/context.h: in stream order, and with a count in
- * memory of the backend it may be captured.
+ * Types: for comparisons, integers and floats of 8 to 64 bits; for flags, all types. The host reads
+ * value before the call returns. options may be NULL. The call follows the rules of
+ * cuatomic/context.h: it is in stream order, and with a count in backend memory it may be captured.
+ *
  * Errors: NULL; VALUE (options, compare, index_type without indexes); TYPE; SIZE (n, or a capacity
- * below n of a partition); ALIGNMENT; OVERLAP; UNSUPPORTED (a partition in place); MEMORY_KIND; CAPTURE;
- * WORKSPACE; NO_MEMORY; CUDA.
+ * below n of a partition); ALIGNMENT; OVERLAP; UNSUPPORTED (a partition in place); MEMORY_KIND;
+ * CAPTURE; WORKSPACE; NO_MEMORY; CUDA.
  */
 CUA_API enum cua_status cua_filter_array(struct cua_context *ctx,
 					 const struct cua_filter_options *options,
@@ -155,10 +168,13 @@ CUA_API enum cua_status cua_filter_array(struct cua_context *ctx,
 					 uint64_t capacity, void *values, uint64_t *count);
 
 /*
- * The same to the end of an append buffer: of values, or with options->index_type of indexes of that type. What
- * does not fit is counted in the buffer's demand and dropped. In order, nobody else may append at the same time.
- * There is no partition, and options->indexes is NULL.
- * Errors: as above; TYPE also where the size is not the buffer's item size; CONTEXT (out is another context's).
+ * As cua_filter_array, at the end of an append buffer. It appends values, or with
+ * options->index_type indexes of that type. Elements that do not fit count in the buffer's demand
+ * and are dropped. In order, no other code may append at the same time. A partition is not
+ * possible, and options->indexes must be NULL.
+ *
+ * Errors: as above; TYPE also if the size is not the buffer's item size; CONTEXT (out belongs to
+ * another context).
  */
 CUA_API enum cua_status cua_filter_append(struct cua_context *ctx,
 					  const struct cua_filter_options *options,
@@ -166,12 +182,14 @@ CUA_API enum cua_status cua_filter_append(struct cua_context *ctx,
 					  enum cua_compare compare, const void *value,
 					  struct cua_append *out);
 
-/* The workspace that either takes at most with these arguments. Errors: NULL, VALUE, TYPE, SIZE. */
+/*
+ * The most workspace that either call uses with these arguments. Errors: NULL, VALUE, TYPE, SIZE.
+ */
 CUA_API enum cua_status cua_filter_workspace(struct cua_context *ctx,
 					     const struct cua_filter_options *options,
 					     enum cua_type type, size_t n, size_t *bytes);
 
-/* cua_filter_append without options: by comparison, and in no particular order. */
+/* cua_filter_append without options: by comparison, in any order. */
 CUA_API enum cua_status cua_filter(struct cua_context *ctx, enum cua_type type, size_t n,
 				   const void *x, enum cua_compare compare, const void *value,
 				   struct cua_append *out);

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histograms: how many elements of an array fall into each bin.
+ * Histograms: the number of elements of an array in each bin.
  *
  * Source: Kirk and Hwu, Programming Massively Parallel Processors, the parallel histogram: blocked
- * and interleaved partitioning, privatization and aggregation. All strategies give the same
- * counts, because integer addition has no order; they differ in time only.
+ * and interleaved partitioning, privatization and aggregation. All strategies give the same counts,
+ * because integer addition has no order; they differ only in time.
  *
  * The bin rules below are part of the interface, and are the same on every backend:
  *
- *   bytes    256 bins; a byte is its own bin.
- *   letters  7 bins; 'a' to 'd' are bin 0, 'e' to 'h' bin 1, ... 'y' and 'z' bin 6. Other bytes are in
- *            no bin: below 'a', capital letters among them, or above 'z'.
- *   even     `bins` bins of equal width over [lower, upper).
- *            integers: floor((x - lower) * bins / (upper - lower)), exactly, whatever the width.
- *            floating point: floor((x*h - lower*h) * (bins / (upper*h - lower*h))) in double, each
- *            operation rounded to nearest, and at most bins - 1. h is 1, but 1/2 where
- *            upper - lower overflows and 2^128 where it is below 2^-900.
- *   edges    bin i is [edge i, edge i + 1), of bins + 1 edges that ascend. Equal edges have an empty bin
- *            between them: an element that is equal to several falls behind the last of them.
- *   closed   even bins and edges: upper, or the last edge, is in the last bin too.
+ *     bytes    256 bins; a byte is its own bin.
+ *     letters  7 bins; 'a' to 'd' are bin 0, 'e' to 'h' bin 1, ... 'y' and 'z' bin 6. Other bytes
+ *              are in no bin: below 'a', including capital letters, or above 'z'.
+ *     even     `bins` bins of equal width over [lower, upper).
+ *              integers: floor((x - lower) * bins / (upper - lower)), exactly, for any width.
+ *              floating point: floor((x*h - lower*h) * (bins / (upper*h - lower*h))) in double,
+ *              each operation rounded to nearest, and at most bins - 1. h is 1, except 1/2 if
+ *              upper - lower overflows, and 2^128 if it is below 2^-900.
+ *     edges    bin i is [edge i, edge i + 1), for bins + 1 ascending edges. Equal edges have an
+ *              empty bin between them: an element equal to several edges is in the bin after the
+ *              last of them.
+ *     closed   even bins and edges: upper, or the last edge, is also in the last bin.
  *
- * An element in no bin is below, above or NaN, and is counted as such if that is asked for. -0 equals 0. f16
- * and bf16 are what they are as double.
+ * An element in no bin is below, above or NaN, and is counted as such on request. -0 equals 0. f16
+ * and bf16 are converted to double.
  *
  * Synchronization: X means that the caller must order the two calls, - that the histogram does it.
  *
@@ -30,17 +31,17 @@
  *     block_add        X (1)       -           - (2)         -
  *     block_flush      X           - (2)       X             X
  *
- *     (1) for an add before the init only: block_init ends with a barrier of the block.
+ *     (1) only for an add before the init: block_init ends with a barrier of the block.
  *     (2) block_flush begins and ends with a barrier of the block.
- *     Several blocks may flush to the same counts at once. To load the counts: after the end of the
- *     kernel. The host calls below are ordered by the context's stream.
+ *     Several blocks may flush to the same counts concurrently. The end of the kernel orders a
+ *     load of the counts. The host calls below are ordered by the context's stream.
  *
  * Scope: block_add, the block; block_flush, the device.
  * Memory order: relaxed; the barriers of the block order the private bins.
- * Progress: block_add is wait-free and any lane of a diverged warp may call it; block_init and
- *   block_flush are called by all threads of the block together.
- * Argument: each element adds one to one private bin, and each private bin is added to its count
- *   and cleared by one thread between two barriers, so that every addition arrives once.
+ * Progress: block_add is wait-free and any lane of a diverged warp may call it. All threads of the
+ *   block call block_init and block_flush together.
+ * Argument: each element adds 1 to a single private bin. Between two barriers, a single thread adds
+ *   each private bin to its count and clears it. So every addition arrives exactly once.
  */
 #ifndef CUATOMIC_HISTOGRAM_H
 #define CUATOMIC_HISTOGRAM_H
@@ -52,15 +53,15 @@
 
 #define CUA_HISTOGRAM_BYTE_BINS 256
 #define CUA_HISTOGRAM_LETTER_BINS 7
-/* Most bins of an even histogram, of one channel. */
+/* Most bins of an even histogram, for each channel. */
 #define CUA_HISTOGRAM_MAX_BINS ((size_t)1 << 31)
-/* Most edges; the bins between them are one less. */
+/* Most edges; the number of bins between them is smaller by 1. */
 #define CUA_HISTOGRAM_MAX_EDGES ((size_t)65537)
 #define CUA_HISTOGRAM_MAX_CHANNELS 4
-/* What the bin functions return for an element that is in no bin. */
+/* Result of the bin functions for an element that is in no bin. */
 #define CUA_HISTOGRAM_NO_BIN 0xffffffffu
 
-/* Why an element is not counted, and where `outside` of the options counts it. */
+/* The reason why an element is in no bin: an index into `outside` of the options. */
 enum cua_histogram_side {
 	CUA_HISTOGRAM_BELOW = 0,
 	CUA_HISTOGRAM_ABOVE = 1,
@@ -70,36 +71,36 @@ enum cua_histogram_side {
 };
 #define CUA_HISTOGRAM_SIDES 4
 
-/* How the elements are shared out and where they are counted. */
+/* The distribution of the elements among the threads, and the memory that they count in. */
 enum cua_histogram_strategy {
-	/* what should be the fastest for these bins, elements and n */
+	/* the strategy expected to be fastest for these bins, elements and n */
 	CUA_HISTOGRAM_AUTO = 0,
-	/* a thread takes a contiguous part; one atomic an element */
+	/* a thread counts a contiguous range; an atomic for each element */
 	CUA_HISTOGRAM_BLOCKED = 1,
-	/* threads take turns; one atomic an element */
+	/* threads count in turn; an atomic for each element */
 	CUA_HISTOGRAM_INTERLEAVED = 2,
 	/*
-	 * A block (a CPU thread) counts in bins of its own, merged at the end; bins that do not fit
-	 * its private memory stay global.
+	 * A block (a CPU thread) counts in private bins, which are merged at the end. Bins that do
+	 * not fit its private memory stay global.
 	 */
 	CUA_HISTOGRAM_PRIVATIZED = 3,
 	/* privatized, and a thread adds a run of equal bins at once */
 	CUA_HISTOGRAM_AGGREGATED = 4
 };
 
-/* 0 in a member is its default. */
+/* A member that is 0 has its default. */
 struct cua_histogram_options {
 	size_t struct_size; /* sizeof(struct cua_histogram_options), set by the caller */
 	enum cua_histogram_strategy strategy;
-	/* not 0: add to the counts and to `outside` as they are; else both are overwritten */
+	/* not 0: add to the present counts and `outside`; else both are overwritten */
 	int accumulate;
 	/* CUA_U64; CUA_U32: uint32_t, modulo 2^32; with float weights CUA_F64, also by default */
 	enum cua_type count_type;
 	unsigned channels; /* values interleaved in an element, 1 to 4; default 1 */
-	unsigned counted;  /* the first so many channels are counted; default all */
+	unsigned counted;  /* number of channels, from the first, that are counted; default all */
 	int closed;        /* not 0: upper, or the last edge, is in the last bin */
-	size_t width; /* elements of a row, of which n is a multiple; default: all in one row */
-	/* bytes from row to row, a multiple of a value's size; default: rows without a gap */
+	size_t width;      /* elements of a row; must divide n; default: a single row */
+	/* bytes from row to row, a multiple of a value's size; default: rows without gaps */
 	size_t pitch;
 	/* NULL, or CUA_HISTOGRAM_SIDES counts for each counted channel, in backend or host memory */
 	uint64_t *outside;
@@ -114,11 +115,11 @@ struct cua_histogram_options {
 			0, 0, 0, 0, NULL, NULL, (enum cua_type)0, 0                                \
 	}
 
-/* Even bins, prepared by one of the cua_histogram_range functions. */
+/* Even bins, prepared by a cua_histogram_range function. */
 struct cua_histogram_range {
 	/*
-	 * integers: d = x - lower, modulo 2^64, is in the range if d <= last. Its bin is
-	 * d * whole + d * part / 2^64, where whole + part / 2^64 is bins / width, rounded up.
+	 * integers: d = x - lower, modulo 2^64, is in the range if d <= last. Its bin is d * whole
+	 * + d * part / 2^64, where whole + part / 2^64 is bins / width, rounded up.
 	 */
 	uint64_t lower;
 	uint64_t width; /* upper - lower */
@@ -128,7 +129,10 @@ struct cua_histogram_range {
 	double factor; /* h of the rule */
 	double origin; /* lower * h */
 	double scale;  /* bins / (upper - lower) h */
-	/* x is in the range if the key of it - first < span, modulo 2^32 or 2^64: see cua__histogram_key_f32 */
+	/*
+	 * x is in the range if (its key - first) < span, modulo 2^32 or 2^64;
+	 * cua__histogram_key_f32 and _f64 give the key
+	 */
 	uint64_t first_f64, span_f64;
 	uint32_t first_f32, span_f32;
 	uint32_t whole;
@@ -140,8 +144,8 @@ struct cua_histogram_range {
 /* ---- keys ---- */
 
 /*
- * Unsigned integers in the order of the elements: NaNs lie below or above all numbers, by their sign. -0 has a
- * key of its own here, the one below that of 0.
+ * Unsigned integers in the order of the elements. NaNs are below or above all numbers, by their
+ * sign. Here -0 has its own key, directly below the key of 0.
  */
 CUA_FORCE uint32_t cua__histogram_key_of_b32(uint32_t bits)
 {
@@ -169,7 +173,7 @@ CUA_FORCE uint64_t cua__histogram_key_f64(double x)
 	return cua__histogram_key_of_b64(bits);
 }
 
-/* Also with flags that let the compiler forget NaNs. */
+/* Correct even with compiler flags that assume there are no NaNs. */
 CUA_FORCE int cua__histogram_is_nan_f32(float x)
 {
 	uint32_t bits;
@@ -188,10 +192,13 @@ CUA_FORCE int cua__histogram_is_nan_f64(double x)
 
 #define CUA__HISTOGRAM_MINUS_ZERO 0x7fffffffffffffffu /* the key of -0 */
 
-/* The key of the least float whose double has this key or a greater one; that behind infinity if there is none. */
+/*
+ * The key of the least float whose double has at least this key. If there is none, the key after
+ * infinity.
+ */
 CUA_FN uint32_t cua__histogram_least_f32(uint64_t key)
 {
-	uint32_t least = 0x007fffffu, end = 0xff800001u; /* of -infinity, and behind infinity */
+	uint32_t least = 0x007fffffu, end = 0xff800001u; /* of -infinity, and after infinity */
 
 	while (least < end) {
 		uint32_t middle = least + (end - least) / 2, bits;
@@ -253,7 +260,7 @@ CUA_FN enum cua_status cua__histogram_range_integer(uint64_t lower, uint64_t wid
 }
 
 /*
- * Even bins for integers with a sign, and without one below 2^63.
+ * Even bins for signed integers, and for unsigned integers below 2^63.
  * Errors: VALUE (lower >= upper, or bins = 0), SIZE (bins > MAX_BINS).
  */
 CUA_FN enum cua_status cua_histogram_range_i64(int64_t lower, int64_t upper, size_t bins,
@@ -265,7 +272,7 @@ CUA_FN enum cua_status cua_histogram_range_i64(int64_t lower, int64_t upper, siz
 					    bins, range);
 }
 
-/* The same for integers without a sign. */
+/* Even bins for unsigned integers. Errors: as cua_histogram_range_i64. */
 CUA_FN enum cua_status cua_histogram_range_u64(uint64_t lower, uint64_t upper, size_t bins,
 					       struct cua_histogram_range *range)
 {
@@ -274,7 +281,7 @@ CUA_FN enum cua_status cua_histogram_range_u64(uint64_t lower, uint64_t upper, s
 	return cua__histogram_range_integer(lower, upper - lower, bins, range);
 }
 
-/* Sets the limits of a float range: the first key in it, and the first behind it. */
+/* Sets the limits of a float range: its first key, and the first key after it. */
 CUA_FN void cua__histogram_set_keys(struct cua_histogram_range *range, uint64_t first, uint64_t end)
 {
 	range->first_f64 = first;
@@ -300,7 +307,7 @@ CUA_FN enum cua_status cua_histogram_range_f64(double lower, double upper, size_
 	struct cua_histogram_range r;
 	enum cua_status status;
 
-	/* -0 equals 0, so a limit of 0 is before both */
+	/* -0 equals 0, so a limit of 0 precedes both */
 	if (first == CUA__HISTOGRAM_MINUS_ZERO + 1)
 		first--;
 	if (end == CUA__HISTOGRAM_MINUS_ZERO + 1)
@@ -320,7 +327,7 @@ CUA_FN enum cua_status cua_histogram_range_f64(double lower, double upper, size_
 	return CUA_OK;
 }
 
-/* Takes upper into the last bin. */
+/* Includes upper in the last bin. */
 CUA_FN void cua_histogram_range_close(struct cua_histogram_range *range)
 {
 	uint64_t end;
@@ -336,23 +343,26 @@ CUA_FN void cua_histogram_range_close(struct cua_histogram_range *range)
 	}
 }
 
-/* The bin of an integer that is d above lower, for widths up to 2^32. */
+/* The bin of an integer that is lower + d, for widths up to 2^32. */
 CUA_FORCE uint32_t cua__histogram_narrow_bin(const struct cua_histogram_range *range, uint64_t d)
 {
 	/*
-	 * Rounding up adds less than d / 2^64 to the quotient, and a quotient that is no integer is
-	 * at least 1 / width below the next one. d < width <= 2^32, or d = width, which only a
-	 * closed range has and which gives `bins`.
+	 * Rounding up adds less than d / 2^64 to the quotient, and a non-integer quotient is at
+	 * least 1 / width below the next integer. d < width <= 2^32, except d = width in a closed
+	 * range, which gives `bins`.
 	 */
 	uint64_t bin = d * range->whole + cua_port_mul_high_u64(d, range->part);
 
 	return bin < range->bins ? (uint32_t)bin : range->bins - 1;
 }
 
-/* The same for larger widths, where whole is 0. */
+/* The same for larger widths, for which whole is 0. */
 CUA_FORCE uint32_t cua__histogram_wide_bin(const struct cua_histogram_range *range, uint64_t d)
 {
-	/* rounding up adds less than 1, so this is right or one too large: if bin * width > d * bins */
+	/*
+	 * rounding up adds less than 1, so this is right or 1 too large: it is too large if bin *
+	 * width > d * bins
+	 */
 	uint64_t bin = cua_port_mul_high_u64(d, range->part);
 	uint64_t high = cua_port_mul_high_u64(bin, range->width);
 	uint64_t exact = cua_port_mul_high_u64(d, range->bins);
@@ -362,7 +372,7 @@ CUA_FORCE uint32_t cua__histogram_wide_bin(const struct cua_histogram_range *ran
 	return bin < range->bins ? (uint32_t)bin : range->bins - 1;
 }
 
-/* The bin of an integer by a range of cua_histogram_range_u64, or NO_BIN. */
+/* The bin of an integer in a range of cua_histogram_range_u64, or NO_BIN. */
 CUA_FORCE uint32_t cua_histogram_even_bin_u64(const struct cua_histogram_range *range, uint64_t x)
 {
 	uint64_t d = x - range->lower;
@@ -373,7 +383,7 @@ CUA_FORCE uint32_t cua_histogram_even_bin_u64(const struct cua_histogram_range *
 						: cua__histogram_narrow_bin(range, d);
 }
 
-/* The bin of an integer by a range of cua_histogram_range_i64, or NO_BIN. */
+/* The bin of an integer in a range of cua_histogram_range_i64, or NO_BIN. */
 CUA_FORCE uint32_t cua_histogram_even_bin_i64(const struct cua_histogram_range *range, int64_t x)
 {
 	return cua_histogram_even_bin_u64(range, (uint64_t)x);
@@ -383,13 +393,13 @@ CUA_FORCE uint32_t cua_histogram_even_bin_i64(const struct cua_histogram_range *
 CUA_FORCE uint32_t cua__histogram_float_bin(const struct cua_histogram_range *range, double x)
 {
 	double t = cua_port_sub_rn_f64(cua_port_mul_rn_f64(x, range->factor), range->origin);
-	/* the product is at most a little above bins */
+	/* the product exceeds bins at most slightly */
 	uint32_t bin = (uint32_t)cua_port_mul_rn_f64(t, range->scale);
 
 	return bin < range->bins ? bin : range->bins - 1;
 }
 
-/* The bin of a number by a range of cua_histogram_range_f64, or NO_BIN. */
+/* The bin of a number in a range of cua_histogram_range_f64, or NO_BIN. */
 CUA_FORCE uint32_t cua_histogram_even_bin_f64(const struct cua_histogram_range *range, double x)
 {
 	if (cua__histogram_key_f64(x) - range->first_f64 >= range->span_f64)
@@ -397,7 +407,7 @@ CUA_FORCE uint32_t cua_histogram_even_bin_f64(const struct cua_histogram_range *
 	return cua__histogram_float_bin(range, x);
 }
 
-/* The same for a float, with less to do. */
+/* The same for a float, in fewer instructions. */
 CUA_FORCE uint32_t cua_histogram_even_bin_f32(const struct cua_histogram_range *range, float x)
 {
 	if (cua__histogram_key_f32(x) - range->first_f32 >= range->span_f32)
@@ -405,7 +415,7 @@ CUA_FORCE uint32_t cua_histogram_even_bin_f32(const struct cua_histogram_range *
 	return cua__histogram_float_bin(range, cua_port_cvt_f64_f32(x));
 }
 
-/* On which side of the range an element is that is in no bin. */
+/* The side of an element that is in no bin. */
 CUA_FORCE enum cua_histogram_side cua_histogram_side_i64(const struct cua_histogram_range *range,
 							 int64_t x)
 {
@@ -444,7 +454,7 @@ CUA_FORCE enum cua_histogram_side cua_histogram_letter_side(uint32_t byte)
 
 /* ---- edges ---- */
 
-/* The keys of edges and of what is looked for among them: here -0 has the key of 0. */
+/* The keys by which elements and edges are compared; here -0 has the key of 0. */
 CUA_FORCE uint32_t cua__histogram_edge_key_u32(uint32_t x)
 {
 	return x;
@@ -487,39 +497,40 @@ CUA_FORCE uint64_t cua__histogram_edge_key_f64(double x)
 #define cua__histogram_is_nan_i64(x) 0
 
 /*
- * uint32_t cua_histogram_edge_bin_<t>(const T *edges, uint32_t bins, int closed, T x): the bin of x among
- *   bins + 1 edges that ascend, or NO_BIN. t: u32 i32 u64 i64 f32 f64.
- * enum cua_histogram_side cua_histogram_edge_side_<t>(const T *edges, T x): where x is that is in none.
+ * uint32_t cua_histogram_edge_bin_<t>(const T *edges, uint32_t bins, int closed, T x): the bin of x
+ *   among bins + 1 ascending edges, or NO_BIN. t: u32 i32 u64 i64 f32 f64.
+ * enum cua_histogram_side cua_histogram_edge_side_<t>(const T *edges, T x): the side of an x that
+ *   is in no bin.
  */
-#define CUA__DEFINE_EDGE_BIN(t, T, K)                                                              \
-	CUA_FORCE uint32_t cua_histogram_edge_bin_##t(const T *edges, uint32_t bins, int closed,   \
-						      T x)                                         \
-	{                                                                                          \
-		const K key = cua__histogram_edge_key_##t(x);                                      \
-		uint32_t at = 0, n = bins + 1;                                                     \
-                                                                                                   \
-		/* the last edge that is not above x is one of the n from `at` on, or none is */   \
-		while (n > 1) {                                                                    \
-			const uint32_t half = n / 2;                                               \
-                                                                                                   \
-			at += cua__histogram_edge_key_##t(edges[at + half]) <= key ? half : 0;     \
-			n -= half;                                                                 \
-		}                                                                                  \
-		if (at == 0 && key < cua__histogram_edge_key_##t(edges[0]))                        \
-			return CUA_HISTOGRAM_NO_BIN;                                               \
-		if (at < bins)                                                                     \
-			return at;                                                                 \
-		return closed && key == cua__histogram_edge_key_##t(edges[bins])                   \
-			       ? bins - 1                                                          \
-			       : CUA_HISTOGRAM_NO_BIN;                                             \
-	}                                                                                          \
-	CUA_FORCE enum cua_histogram_side cua_histogram_edge_side_##t(const T *edges, T x)         \
-	{                                                                                          \
-		if (cua__histogram_is_nan_##t(x))                                                  \
-			return CUA_HISTOGRAM_NAN;                                                  \
-		return cua__histogram_edge_key_##t(x) < cua__histogram_edge_key_##t(edges[0])      \
-			       ? CUA_HISTOGRAM_BELOW                                               \
-			       : CUA_HISTOGRAM_ABOVE;                                              \
+#define CUA__DEFINE_EDGE_BIN(t, T, K)                                                                 \
+	CUA_FORCE uint32_t cua_histogram_edge_bin_##t(const T *edges, uint32_t bins, int closed,      \
+						      T x)                                            \
+	{                                                                                             \
+		const K key = cua__histogram_edge_key_##t(x);                                         \
+		uint32_t at = 0, n = bins + 1;                                                        \
+                                                                                                      \
+		/* invariant: the last edge not above x, if any, is among the n edges from `at` on */ \
+		while (n > 1) {                                                                       \
+			const uint32_t half = n / 2;                                                  \
+                                                                                                      \
+			at += cua__histogram_edge_key_##t(edges[at + half]) <= key ? half : 0;        \
+			n -= half;                                                                    \
+		}                                                                                     \
+		if (at == 0 && key < cua__histogram_edge_key_##t(edges[0]))                           \
+			return CUA_HISTOGRAM_NO_BIN;                                                  \
+		if (at < bins)                                                                        \
+			return at;                                                                    \
+		return closed && key == cua__histogram_edge_key_##t(edges[bins])                      \
+			       ? bins - 1                                                             \
+			       : CUA_HISTOGRAM_NO_BIN;                                                \
+	}                                                                                             \
+	CUA_FORCE enum cua_histogram_side cua_histogram_edge_side_##t(const T *edges, T x)            \
+	{                                                                                             \
+		if (cua__histogram_is_nan_##t(x))                                                     \
+			return CUA_HISTOGRAM_NAN;                                                     \
+		return cua__histogram_edge_key_##t(x) < cua__histogram_edge_key_##t(edges[0])         \
+			       ? CUA_HISTOGRAM_BELOW                                                  \
+			       : CUA_HISTOGRAM_ABOVE;                                                 \
 	}
 CUA__DEFINE_EDGE_BIN(u32, uint32_t, uint32_t)
 CUA__DEFINE_EDGE_BIN(i32, int32_t, uint32_t)
@@ -531,12 +542,13 @@ CUA__DEFINE_EDGE_BIN(f64, double, uint64_t)
 /* ---- weights ---- */
 
 /*
- * A float weight of at most 2^62 units as an integer of units, to nearest, ties to even; per_unit, a power of
- * two, is 1 / unit.
+ * A float weight of at most 2^62 units as an integer number of units, rounded to nearest, ties to
+ * even. per_unit, a power of two, is 1 / unit.
  */
 CUA_FORCE int64_t cua__histogram_units(double weight, double per_unit)
 {
-	const double integers = 4503599627370496.0; /* 2^52: from here on there are no fractions */
+	/* 2^52: from here on every double is an integer */
+	const double integers = 4503599627370496.0;
 	double t = cua_port_mul_rn_f64(weight, per_unit);
 
 	if (t > -integers && t < integers) {
@@ -547,7 +559,10 @@ CUA_FORCE int64_t cua__histogram_units(double weight, double per_unit)
 	return (int64_t)t;
 }
 
-/* The sum that so many units are; added to what was there before, with a rounding of its own, where asked. */
+/*
+ * The sum that a number of units represents. With `add` it is added to `before`, with a separate
+ * rounding.
+ */
 CUA_FORCE double cua__histogram_sum(uint64_t units, double unit, int add, double before)
 {
 	double sum = cua_port_mul_rn_f64((double)(int64_t)units, unit);
@@ -558,10 +573,10 @@ CUA_FORCE double cua__histogram_sum(uint64_t units, double unit, int add, double
 /* ---- private bins ---- */
 
 /*
- * Private bins of a block, in shared memory, for kernels of your own: all threads of the block call
- * init, then any thread adds, then all call flush, which adds the private bins to the counts in
- * global memory, skips those that are empty, and clears them for more. A block must flush before
- * any of its bins has counted 2^32 elements.
+ * Private bins of a block in shared memory, for user-written kernels. All threads of the block call
+ * init, then any thread adds, then all threads call flush. flush adds the nonempty private bins to
+ * the counts in global memory, and clears them for further use. A block must flush before any of
+ * its bins has counted 2^32 elements.
  */
 CUA_FN void cua_histogram_block_init(uint32_t *shared, uint32_t bins)
 {
@@ -570,7 +585,7 @@ CUA_FN void cua_histogram_block_init(uint32_t *shared, uint32_t bins)
 	cua_port_sync_block();
 }
 
-/* Adds one to a bin; NO_BIN is ignored. */
+/* Adds 1 to a bin; NO_BIN is ignored. */
 CUA_FORCE void cua_histogram_block_add(uint32_t *shared, uint32_t bin)
 {
 	if (bin != CUA_HISTOGRAM_NO_BIN)
@@ -597,29 +612,32 @@ extern "C" {
 #endif
 
 /*
- * Host. options may be NULL for the defaults. n is the number of elements, of `channels` values each. With
- * width, they lie in n / width rows, each `pitch` bytes behind the one before. The counts of channel c are
- * at counts + c * bins, for the first `counted` channels; they and `outside` are in backend or host memory: see
- * context.h. With n = 0 they are cleared. With accumulate, the call adds to counts and `outside` as they are, and
- * n = 0 changes neither.
+ * Host. options may be NULL for the defaults. n is the number of elements, of `channels` values
+ * each. With width, the elements form n / width rows, `pitch` bytes apart. The counts of channel c
+ * are at counts + c * bins, for the first `counted` channels. counts and `outside` are in backend
+ * or host memory: see context.h. With n = 0 they are cleared. With accumulate, the call adds to the
+ * present counts and `outside`, and n = 0 changes neither.
  *
- * Weights: what is counted is the sum of the weights of the elements in a bin, one weight for all channels of
- *   an element.
- *   integers  The sum is modulo 2^64, or 2^32 with count_type U32.
- *   floats    counts are doubles. A weight is rounded to the nearest multiple of a unit, ties to even, and the sum of
- *             these is exact, so that it does not depend on any order; then it is rounded to a double, and
- *             with accumulate added to the count. The unit is the least power of two, at least 2^-1022,
- *             of which weight_limit has no more than 2^62 / n. An element whose weight is NaN or
- *             beyond the limit is not counted, but in `outside`.
+ * Weights: the count of a bin is the sum of the weights of its elements. All channels of an element
+ * have the same weight.
  *
- * outside: how many elements of a channel are below, above and NaN, and how many that are in a bin have a weight
- *   that is refused, in the order of enum cua_histogram_side. With accumulate they are added to what is there.
+ * - Integers: the sum is modulo 2^64, or modulo 2^32 with count_type U32.
+ * - Floats: counts are doubles. A weight is rounded to the nearest multiple of a unit, ties to
+ *   even. The sum of these multiples is exact, so it does not depend on the order. The sum is then
+ *   rounded to a double, and with accumulate added to the count. The unit is the least power of
+ *   two, at least 2^-1022, such that weight_limit is at most 2^62 / n units. An element whose
+ *   weight is NaN or beyond the limit is counted only in `outside`.
  *
- * Errors: NULL (ctx, counts, or with n > 0 x, and weights if there is a weight_type), TYPE (count_type, weight_type;
- * weights without it), VALUE (struct_size, unknown strategy, more than 4
- * channels, more counted than channels, n that is no multiple of width, pitch without width or below a row, a
- * weight_limit that is negative, infinite or NaN), SIZE, ALIGNMENT (also of pitch), MEMORY_KIND, OVERLAP (counts
- * or outside with each other or with what is read), CAPTURE, WORKSPACE, NO_MEMORY.
+ * outside: for each channel the number of elements below, above and NaN, and of elements in a bin
+ * whose weight is refused, in the order of enum cua_histogram_side. With accumulate they are added
+ * to the present numbers.
+ *
+ * Errors: NULL (ctx, counts, or with n > 0 x, and weights if there is a weight_type), TYPE
+ * (count_type, weight_type; weights without it), VALUE (struct_size, unknown strategy, more than 4
+ * channels, more counted than channels, n not a multiple of width, pitch without width or less than
+ * a row, a weight_limit that is negative, infinite or NaN), SIZE, ALIGNMENT (also of pitch),
+ * MEMORY_KIND, OVERLAP (counts or outside with each other or with inputs), CAPTURE, WORKSPACE,
+ * NO_MEMORY.
  */
 CUA_API enum cua_status cua_histogram_bytes(struct cua_context *ctx,
 					    const struct cua_histogram_options *options, size_t n,
@@ -630,9 +648,10 @@ CUA_API enum cua_status cua_histogram_letters(struct cua_context *ctx,
 
 /*
  * Even bins over [lower, upper). Types: I8 to U64, F16 BF16 F32 F64. lower and upper point to host
- * values that are read before the call returns: int64_t for the integer types, so that [0, 256) or
- * [0, 2^32) can be said, but uint64_t for U64; and double for the floating-point types.
- * Further errors: NULL (lower, upper), TYPE, and those of the cua_histogram_range functions.
+ * values that are read before the call returns. They are uint64_t for U64, and int64_t for the
+ * other integer types, so that [0, 256) or [0, 2^32) can be expressed. They are double for the
+ * floating-point types.
+ * Errors: also NULL (lower, upper), TYPE, and those of the cua_histogram_range functions.
  */
 CUA_API enum cua_status cua_histogram_even(struct cua_context *ctx,
 					   const struct cua_histogram_options *options,
@@ -640,10 +659,11 @@ CUA_API enum cua_status cua_histogram_even(struct cua_context *ctx,
 					   const void *lower, const void *upper, void *counts);
 
 /*
- * Bins between bins + 1 edges of the element's type, which ascend and may be infinite. They are in host memory and
- * are read before the call returns.
- * Further errors: NULL (edges), TYPE, VALUE (edges that descend or are NaN, bins = 0), SIZE (bins >= MAX_EDGES),
- * ALIGNMENT (edges), MEMORY_KIND (edges that the host cannot read), CAPTURE (always in a capture).
+ * Bins between bins + 1 ascending edges of the element's type; edges may be infinite. They are in
+ * host memory and are read before the call returns.
+ * Errors: also NULL (edges), TYPE, VALUE (edges that descend or are NaN, bins = 0), SIZE (bins >=
+ * MAX_EDGES), ALIGNMENT (edges), MEMORY_KIND (edges that the host cannot read), CAPTURE (always in
+ * a capture).
  */
 CUA_API enum cua_status cua_histogram_edges(struct cua_context *ctx,
 					    const struct cua_histogram_options *options,
@@ -651,8 +671,8 @@ CUA_API enum cua_status cua_histogram_edges(struct cua_context *ctx,
 					    size_t bins, const void *edges, void *counts);
 
 /*
- * The most workspace that one of these calls with so many bins takes, whatever n: see cua_context_reserve. Of
- * the options the strategy, counted, the counts' and the weights' type matter.
+ * The most workspace that these calls use with that many bins, for any n: see cua_context_reserve.
+ * Of the options, only the strategy, counted, count_type and weight_type matter.
  * Errors: NULL (ctx, bytes), VALUE, TYPE, SIZE.
  */
 CUA_API enum cua_status cua_histogram_workspace(struct cua_context *ctx,

@@ -2,12 +2,12 @@
 /*
  * The status that every host call returns: 0 is success, errors are negative.
  *
- * One list gives each status its enumerator, number and text. Numbers are never reused.
+ * A single list defines each status's enumerator, number and text. Numbers are never reused.
  */
 #ifndef CUATOMIC_STATUS_H
 #define CUATOMIC_STATUS_H
 
-/* Marks the exported host functions; everything else in the library is hidden. */
+/* Marks the exported host functions; all other symbols of the library are hidden. */
 #if defined(__GNUC__)
 #define CUA_API __attribute__((visibility("default")))
 #else
@@ -41,7 +41,7 @@ enum cua_status {
 #define CUA__STATUS(name, number, text) name = number,
 	CUA_STATUS_LIST(CUA__STATUS)
 #undef CUA__STATUS
-	/* makes the enumeration as wide as int everywhere */
+	/* makes the enumeration as wide as int on every compiler */
 	CUA__STATUS_WIDTH = 0x7fffffff
 };
 
@@ -49,9 +49,9 @@ enum cua_status {
 extern "C" {
 #endif
 
-/* One sentence about the status, never NULL; a static string. */
+/* A sentence about the status; a static string, never NULL. */
 CUA_API const char *cua_strerror(enum cua_status status);
-/* The enumerator's name, "CUA_OK"; "CUA_ERROR_UNKNOWN" for another number. A static string. */
+/* The enumerator's name, "CUA_OK"; "CUA_ERROR_UNKNOWN" for an unknown number. A static string. */
 CUA_API const char *cua_status_name(enum cua_status status);
 
 #ifdef __cplusplus

@@ -12,9 +12,9 @@
 
 #include <cuatomic/status.h>
 
-/* Element types of the bulk calls, each of which says which it takes. */
+/* Element types of the bulk calls; each call documents the types that it supports. */
 enum cua_type {
-	CUA_NONE = 0, /* no element: the values of a hash map that is a set */
+	CUA_NONE = 0, /* no element: the value type of a hash map that is a set */
 	CUA_I8 = 1,
 	CUA_U8 = 2,
 	CUA_I16 = 3,
@@ -32,7 +32,7 @@ enum cua_type {
 	CUA_COMPLEX_F64 = 25
 };
 
-/* The atomic operations, with and without a result, as cua_atomic_path is asked about them. */
+/* The atomic operations that cua_atomic_path describes, with and without a result. */
 enum cua_atomic_op {
 	CUA_OP_LOAD = 1,
 	CUA_OP_STORE = 2,
@@ -52,22 +52,25 @@ enum cua_atomic_op {
 	CUA_OP_DEC = 16
 };
 
-/* What an atomic operation is made of. */
+/* The implementation of an atomic operation. */
 enum cua_atomic_path {
-	CUA_PATH_NONE = 0, /* there is no such operation on this type */
-	CUA_PATH_NATIVE =
-		1, /* one instruction, or on the host what the compiler makes of its builtin */
-	CUA_PATH_CAS_8 = 2, /* a loop over compare-and-swap of so many bits */
+	CUA_PATH_NONE = 0,   /* the type does not have this operation */
+	CUA_PATH_NATIVE = 1, /* a single instruction; on the host, the compiler's builtin */
+	CUA_PATH_CAS_8 = 2,  /* a loop over compare-and-swap of that many bits */
 	CUA_PATH_CAS_16 = 3,
 	CUA_PATH_CAS_32 = 4,
 	CUA_PATH_CAS_64 = 5,
 	CUA_PATH_CAS_128 = 6,
 	CUA_PATH_WORD =
-		7, /* on the aligned 32-bit word around it: a load of it, else a loop over its CAS */
-	CUA_PATH_STRIPE = 8 /* nothing without a lock: the striped atomics, and only those */
+		/*
+		 * on the aligned 32-bit word that contains the value: a load of it, else a loop
+		 * over its compare-and-swap
+		 */
+	7,
+	CUA_PATH_STRIPE = 8 /* only under a lock, by the striped atomics */
 };
 
-/* Comparisons: `element CMP value`. With a NaN on either side only NE is true, as in C. */
+/* Comparisons: `element CMP value`. If either side is NaN, only NE is true, as in C. */
 enum cua_compare { CUA_LT = 1, CUA_LE = 2, CUA_EQ = 3, CUA_NE = 4, CUA_GE = 5, CUA_GT = 6 };
 
 /* Operations that change a stored value. */
@@ -81,8 +84,8 @@ enum cua_update {
 };
 
 /*
- * Values that C has no portable type for. They are plain data, with the same layout on the host and on a
- * GPU. cua_f16 and cua_bf16 hold the bits of IEEE binary16 and of the upper half of a float.
+ * Values for which C has no portable type. They are plain data with the same layout on the host and
+ * on a GPU. cua_f16 and cua_bf16 hold the bits of IEEE binary16 and of the upper half of a float.
  */
 struct cua_f16 {
 	uint16_t bits;
@@ -108,9 +111,9 @@ struct cua_u128 {
 extern "C" {
 #endif
 
-/* Bytes of one element; 0 for a value that is no type. */
+/* Bytes of an element; 0 for a number that is no type. */
 CUA_API size_t cua_type_size(enum cua_type type);
-/* "f32", "u64", ...; "unknown" for a value that is no type. */
+/* "f32", "u64", ...; "unknown" for a number that is no type. */
 CUA_API const char *cua_type_name(enum cua_type type);
 
 #ifdef __cplusplus
