@@ -30,7 +30,7 @@ static_assert(CUA__HISTOGRAM_CONTROL >= CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONT
 static_assert(CUA__HISTOGRAM_SUMS_CONTROL >=
 			      CUA__FILTER_CONTROL + sizeof(struct cua__filter_state) &&
 		      CUA__HISTOGRAM_SUMS_CONTROL + CUA__HISTOGRAM_SUMS * 4 <= CUA__CONTROL_BYTES,
-	      "the sums, behind the filters' control");
+	      "the sums, after the filters' control");
 
 namespace
 {

@@ -81,7 +81,7 @@ struct cua__runtime {
 	enum cua_status (*set_bytes)(struct cua_context *ctx, void *dst, int byte, size_t bytes);
 	/* Fills the zeroed table of lib/atomic_path.h, in stream order. */
 	enum cua_status (*atomic_paths)(struct cua_context *ctx, void *cells);
-	/* As allocate, with all bytes 0. Pages that nobody has written need not occupy memory. */
+	/* As allocate, with all bytes 0. Unwritten pages need not occupy memory. */
 	enum cua_status (*allocate_zeros)(struct cua_context *ctx, size_t bytes, void **p);
 	/*
 	 * Hint, may be NULL: of unwritten memory of allocate_zeros, only a few scattered bytes will

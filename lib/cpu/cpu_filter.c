@@ -48,7 +48,7 @@ struct job {
 		rejected;
 };
 
-/* Compacts the kept ones of n elements into out; returns their number. */
+/* Compacts the kept elements of n elements into out; returns their number. */
 typedef size_t pack_fn(const struct cua__filter *f, const void *x, size_t n, void *out);
 /* Writes a byte for each element: 1 if it is kept, else 0. */
 typedef void keeps_fn(const struct cua__filter *f, const void *x, size_t n, uint8_t *keeps);

@@ -5,7 +5,7 @@
  * loops of constant length. A compiler can vectorize them because their bodies have no branches.
  */
 
-/* Sets bins[i] for all i. The statements read v, which is x[i * step], and set bins[i]. */
+/* Sets bins[i] for all i. The statements read v = x[i * step] and set bins[i]. */
 #define FIND_LOOPS(...)                                                                            \
 	if (step == 1 && n == BLOCK) {                                                             \
 		for (size_t i = 0; i < BLOCK; i++) {                                               \
@@ -113,9 +113,10 @@ DEFINE_EVEN_HALF(f16, of_f16)
 DEFINE_EVEN_HALF(bf16, of_bf16)
 
 /*
- * The bin is converted through a signed 32-bit number, which all instruction sets support and which
- * suffices for 2^30 bins. An element outside is replaced by the first number inside, if there is
- * any. A mask makes the final choice: a branch around the arithmetic would prevent vectorization.
+ * The bin is converted through a signed 32-bit number. All instruction sets support this
+ * conversion, and it suffices for 2^30 bins. An element outside is replaced by the first number
+ * inside, if there is any. A mask makes the final choice: a branch around the arithmetic would
+ * prevent vectorization.
  */
 #define DEFINE_EVEN_FLOAT(t, TYPE, K, DOUBLE)                                                      \
 	FIND_FUNCTION(even_##t)                                                                    \

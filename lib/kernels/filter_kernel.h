@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The filter on a GPU, in a single pass over the elements. Every thread of a grid calls these
- * functions; cuda/filter.cu makes kernels of them. A tile is the elements that a block reads in one
+ * functions; cuda/filter.cu makes kernels of them. A tile is the elements that a block reads in a
  * step.
  *
  * Source: stream compaction by a scan of the block. Without order, a fetch-and-add per tile assigns
@@ -27,7 +27,7 @@
  *     receive the offset of tile k - 1 or k - 2 | barrier | store that tile | ...
  *
  * So in order a count is published as soon as it is known, even if offsets are still unknown. The
- * scanning block has the time of one or two whole tiles to compute an offset.
+ * scanning block has the time of 1 or 2 whole tiles to compute an offset.
  *
  * Scope: blocks of one device. A block has a multiple of 32 threads, at most 1024.
  *

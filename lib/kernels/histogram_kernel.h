@@ -95,11 +95,11 @@ struct cua__histogram_job {
 	uint32_t bias;
 	/* EVEN_FAST only */
 	uint32_t lower, last;
-	int whole_bins; /* an integer has exactly range.whole bins, without a fraction */
+	int whole_bins; /* each integer has exactly range.whole bins, and no clamp is needed */
 	uint32_t last_bin;
 	float least_f32, most_f32;
 	double least_f64, most_f64;
-	uint32_t levels;        /* EDGES: the base-2 logarithm of bins, rounded up */
+	uint32_t levels;        /* EDGES: log2(bins) rounded up, at least 1 */
 	uint32_t cells;         /* cells of the guide to the edges */
 	uint32_t edge_words;    /* words of the edges and the guide in shared memory */
 	uint32_t slots;         /* total number of slots */
@@ -441,13 +441,13 @@ struct cua__histogram_edges {
 /* Fewest cells of a guide; a power of two. */
 #define CUA__HISTOGRAM_LEAST_CELLS 64u
 
-CUA_FORCE uint64_t cua__histogram_node(enum cua_type type, const void *edges, uint32_t i)
+CUA_FORCE uint64_t cua__histogram_edge(enum cua_type type, const void *edges, uint32_t i)
 {
 	return cua__histogram_key_bytes(type) == 8 ? CUA_READ(((const uint64_t *)edges)[i])
 						   : CUA_READ(((const uint32_t *)edges)[i]);
 }
 
-CUA_FORCE void cua__histogram_set_node(enum cua_type type, void *edges, uint32_t i, uint64_t v)
+CUA_FORCE void cua__histogram_set_edge(enum cua_type type, void *edges, uint32_t i, uint64_t v)
 {
 	if (cua__histogram_key_bytes(type) == 8)
 		CUA_WRITE(((uint64_t *)edges)[i], v);
@@ -574,16 +574,17 @@ CUA_FORCE int cua__histogram_line(enum cua_type type, const struct cua__histogra
  * The base-2 logarithm of the least power of two above the number of edges in any cell, of the
  * cells that this thread examines. The keys of the edges are in shared memory.
  */
-CUA_FORCE uint32_t cua__histogram_crowd(enum cua_type type, int by_value,
-					const struct cua__histogram_job *j, const uint32_t *shared,
-					const struct cua__histogram_edges *e)
+CUA_FORCE uint32_t cua__histogram_max_edges_log2(enum cua_type type, int by_value,
+						 const struct cua__histogram_job *j,
+						 const uint32_t *shared,
+						 const struct cua__histogram_edges *e)
 {
 	uint32_t i, most = 0;
 
 #define CUA__CELL_OF(i)                                                                            \
 	cua__histogram_cell(type, by_value, e,                                                     \
 			    cua__histogram_edge_of_key(type, by_value, e,                          \
-						       cua__histogram_node(type, shared, i)))
+						       cua__histogram_edge(type, shared, i)))
 	for (i = cua_port_thread() + 1; i < j->h.bins; i += cua_port_block_size()) {
 		const uint32_t cell = CUA__CELL_OF(i);
 
@@ -608,7 +609,7 @@ CUA_FORCE uint32_t cua__histogram_edges_before(enum cua_type type, int by_value,
 	for (; w; w /= 2)
 		if (i + w < j->h.bins &&
 		    cua__histogram_cell(type, by_value, e,
-					cua__histogram_node(type, shared, i + w)) < c)
+					cua__histogram_edge(type, shared, i + w)) < c)
 			i += w;
 	return i;
 }
@@ -629,8 +630,8 @@ CUA_FORCE void cua__histogram_guide_build(enum cua_type type, int by_value,
 
 		if (i < j->h.bins)
 			v = cua__histogram_edge_of_key(type, by_value, e,
-						       cua__histogram_node(type, shared, i));
-		cua__histogram_set_node(type, shared, i, v);
+						       cua__histogram_edge(type, shared, i));
+		cua__histogram_set_edge(type, shared, i, v);
 	}
 	cua_port_sync_block();
 	i = cua__histogram_edges_before(type, by_value, j, e, shared, 0,
@@ -652,23 +653,23 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 					  struct cua__histogram_edges *e)
 {
 	/*
-	 * in the guide's room: flags for the threads' results of cua__histogram_crowd, by keys and
-	 * by the line
+	 * in the guide's room: flags of the threads' results of
+	 * cua__histogram_max_edges_log2, by keys and by the line
 	 */
 	uint32_t *found = shared + (j->edge_words - j->cells / 2);
-	uint32_t crowd[2] = {31, 31}, i;
+	uint32_t max_edges_log2[2] = {31, 31}, i;
 	uint64_t last;
 	int line;
 
 	for (i = cua_port_thread(); i <= j->h.bins; i += cua_port_block_size())
-		cua__histogram_set_node(type, shared, i, cua__histogram_key(type, keys, i));
+		cua__histogram_set_edge(type, shared, i, cua__histogram_key(type, keys, i));
 	for (i = cua_port_thread(); i < 32; i += cua_port_block_size())
 		CUA_WRITE(found[i], 0);
 	cua_port_sync_block();
 	e->edges = shared;
 	e->guide = (const cua__raw16 *)(const void *)found;
-	e->first = e->least = cua__histogram_node(type, shared, 0);
-	last = cua__histogram_node(type, shared, j->h.bins);
+	e->first = e->least = cua__histogram_edge(type, shared, 0);
+	last = cua__histogram_edge(type, shared, j->h.bins);
 	/* no key is below 0 */
 	e->empty = !j->h.closed && (last == 0 || last - 1 < e->first);
 	e->most = last - (uint64_t)(!j->h.closed);
@@ -684,21 +685,21 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 	e->scale_f32 = 0;
 	e->scale_f64 = 0;
 	line = cua__histogram_line(type, j, last, e);
-	cua_port_add_u32(&found[cua__histogram_crowd(type, 0, j, shared, e)], 1, CUA_RELAXED,
-			 CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
+	cua_port_add_u32(&found[cua__histogram_max_edges_log2(type, 0, j, shared, e)], 1,
+			 CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
 	if (cua__histogram_is_float(type) && line)
-		cua_port_add_u32(&found[16 + cua__histogram_crowd(type, 1, j, shared, e)], 1,
-				 CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
+		cua_port_add_u32(&found[16 + cua__histogram_max_edges_log2(type, 1, j, shared, e)],
+				 1, CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
 	cua_port_sync_block();
 	for (i = 0; i < 16; i++) {
 		if (CUA_READ(found[i]))
-			crowd[0] = i;
+			max_edges_log2[0] = i;
 		if (CUA_READ(found[16 + i]))
-			crowd[1] = i;
+			max_edges_log2[1] = i;
 	}
 	cua_port_sync_block();
-	e->by_value = cua__histogram_is_float(type) && crowd[1] <= crowd[0];
-	e->first_step = ((uint32_t)1 << crowd[e->by_value]) / 2;
+	e->by_value = cua__histogram_is_float(type) && max_edges_log2[1] <= max_edges_log2[0];
+	e->first_step = ((uint32_t)1 << max_edges_log2[e->by_value]) / 2;
 	if (cua__histogram_is_float(type) && e->by_value)
 		cua__histogram_guide_build(type, 1, j, shared, e);
 	else
@@ -726,7 +727,7 @@ CUA_FORCE int cua__histogram_search(enum cua_type type, int by_value, uint32_t b
 			const uint32_t i = slot[k] + w < bins ? slot[k] + w : bins;
 
 			slot[k] += cua__histogram_not_below(type, by_value, v[k],
-							    cua__histogram_node(type, e->edges, i))
+							    cua__histogram_edge(type, e->edges, i))
 					   ? w
 					   : 0;
 		}
@@ -816,7 +817,7 @@ CUA_FORCE void cua__histogram_slots(enum cua_type type, enum cua__histogram_rule
 						  : cua__histogram_slot_even(type, j, raw[k]);
 }
 
-/* By the histogram's rule, which is no compile-time constant here. */
+/* By the histogram's rule, not a compile-time constant here. */
 CUA_FORCE uint32_t cua__histogram_slot_any(enum cua_type type, const struct cua__histogram_job *j,
 					   uint64_t raw)
 {
@@ -1318,13 +1319,13 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 
 	/* single elements before and after the packs */
 	if (member == members - 1) {
-		const uint64_t behind = head + packs * (16 / size);
+		const uint64_t after = head + packs * (16 / size);
 
 		if (thread < head)
 			cua__histogram_count_single(type, rule, counter, j, edges, own, thread);
-		if (thread < n - behind)
+		if (thread < n - after)
 			cua__histogram_count_single(type, rule, counter, j, edges, own,
-						    behind + thread);
+						    after + thread);
 	}
 	CUA__NO_UNROLL
 	for (i = full * tile + member * cua_port_block_size() + thread; i < packs;
@@ -1680,7 +1681,7 @@ CUA_FORCE void cua__histogram_merge(enum cua__histogram_counter counter,
 	for (k = 0; k < a_word; k++)
 		CUA_WRITE(shared[(warp * a_word + k) * 32 + lane], sum[k]);
 	cua_port_sync_block();
-	/* one thread per slot */
+	/* a thread per slot */
 	for (k = warp; k < a_word; k += warps) {
 		const uint32_t slot = word * a_word + k;
 		uint64_t all = 0;
@@ -2027,7 +2028,7 @@ CUA_FORCE void cua__histogram_any_kernel(enum cua_type type, const struct cua__h
 	while (i < end) {
 		uint64_t raw[CUA__HISTOGRAM_AT_ONCE][CUA_HISTOGRAM_MAX_CHANNELS];
 		uint64_t n[CUA__HISTOGRAM_AT_ONCE];
-		int is[CUA__HISTOGRAM_AT_ONCE], taken[CUA__HISTOGRAM_AT_ONCE];
+		int is[CUA__HISTOGRAM_AT_ONCE], accepted[CUA__HISTOGRAM_AT_ONCE];
 		uint32_t u;
 
 		CUA__UNROLL
@@ -2036,10 +2037,10 @@ CUA_FORCE void cua__histogram_any_kernel(enum cua_type type, const struct cua__h
 				(const char *)h->x + row * h->pitch + column * h->channels * size;
 
 			is[u] = i < end;
-			taken[u] = 0;
+			accepted[u] = 0;
 			n[u] = 0;
 			if (is[u])
-				taken[u] = cua__histogram_weight(h, i, &n[u]);
+				accepted[u] = cua__histogram_weight(h, i, &n[u]);
 			CUA__UNROLL
 			for (c = 0; c < CUA_HISTOGRAM_MAX_CHANNELS; c++)
 				raw[u][c] = is[u] && c < h->counted
@@ -2065,7 +2066,7 @@ CUA_FORCE void cua__histogram_any_kernel(enum cua_type type, const struct cua__h
 				slot = cua__histogram_slot_any(type, j, raw[u][c]);
 				if (slot >= h->bins)
 					add = 1;
-				else if (!taken[u])
+				else if (!accepted[u])
 					slot = h->bins + CUA_HISTOGRAM_REFUSED, add = 1;
 				if (!aggregated) {
 					cua__histogram_any_add(h, &a, c, slot, add);
