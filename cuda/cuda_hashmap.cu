@@ -209,9 +209,9 @@ static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c
 
 	key = cua__hashmap_word_key(KS, word);
 	value = cua__hashmap_word_value(KS, VS, word);
-	left = active && !cua__hashmap_word_cell(&c->view, KS, VS, key, NULL);
-	for (tries = 0; tries < CUA__TILE_TRIES && cua_port_ballot(ALL_LANES, left); tries++) {
-		const int r = cua__tile_enter_full(&c->view, KS, VS, ALL_LANES, left,
+	left = active && !cua__hashmap_reserved_slot(&c->view, KS, VS, key, NULL);
+	for (tries = 0; tries < CUA__QUAD_TRIES && cua_port_ballot(ALL_LANES, left); tries++) {
+		const int r = cua__quad_enter_full(&c->view, KS, VS, ALL_LANES, left,
 						   hash_of<KS, PLAIN>(&c->view, key), key, NULL,
 						   value, &seen);
 
@@ -223,7 +223,7 @@ static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c
 	}
 	added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
 	if (cua_port_ballot(ALL_LANES, active && !result))
-		cua__tile_count(&c->view, ALL_LANES, CUA_RELAXED, &added);
+		cua__quad_count(&c->view, ALL_LANES, CUA_RELAXED, &added);
 	if (active && !result) {
 		struct outcome o = enter_alone<KS, VS, PLAIN>(&c->view, key, value);
 
@@ -244,7 +244,7 @@ static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c,
 						   const struct later<KS, VS> *l, uint32_t waiting,
 						   uint32_t added)
 {
-	const uint32_t warp = threadIdx.x / 32, part = cua_port_lane() % CUA__TILE_GROUP;
+	const uint32_t warp = threadIdx.x / 32, part = cua_port_lane() % CUA__OCTET_LANES;
 	const uint32_t before = ((uint32_t)1 << (cua_port_lane() - part)) - 1;
 	struct cua_u128 word = {0, 0}, there = {0, 0};
 	uint32_t taken = 0, at = 0;
@@ -268,15 +268,16 @@ static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c,
 		}
 		key = cua__hashmap_word_key(KS, word);
 		value = cua__hashmap_word_value(KS, VS, word);
-		slotted = has && !cua__hashmap_word_cell(&c->view, KS, VS, key, NULL);
-		result = cua__tile_enter_few(&c->view, KS, VS, ALL_LANES, slotted,
-					     hash_of<KS, PLAIN>(&c->view, key), key, value, &there);
+		slotted = has && !cua__hashmap_reserved_slot(&c->view, KS, VS, key, NULL);
+		result = cua__octet_enter_full(&c->view, KS, VS, ALL_LANES, slotted,
+					       hash_of<KS, PLAIN>(&c->view, key), key, value,
+					       &there);
 		if (has && !slotted)
 			result = -1;
 		added += cua_port_popc_u32(
 			cua_port_ballot(ALL_LANES, part == 0 && result == CUA_HASHMAP_INSERTED));
 		if (cua_port_ballot(ALL_LANES, result < 0))
-			cua__tile_count(&c->view, ALL_LANES, CUA_RELAXED, &added);
+			cua__quad_count(&c->view, ALL_LANES, CUA_RELAXED, &added);
 		has = has && !result;
 		if (result < 0 && part == 0) {
 			struct outcome o = enter_alone<KS, VS, PLAIN>(&c->view, key, value);
@@ -310,7 +311,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			key = cua__hashmap_get(c.keys, KS, i);
 			value = cua__hashmap_get(c.values, VS, i);
 		}
-		result = cua__tile_enter_home(&c.view, KS, VS, ALL_LANES, i < c.n,
+		result = cua__quad_enter_home(&c.view, KS, VS, ALL_LANES, i < c.n,
 					      hash_of<KS, PLAIN>(&c.view, key), key, NULL, value,
 					      CUA_RELAXED, &seen);
 		/* lanes whose slots others took come later */
@@ -324,12 +325,12 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			added = insert_later<KS, VS, PLAIN>(&c, &l, &waiting, added);
 	}
 	/* a lane of another warp may wait for this count */
-	cua__tile_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
+	cua__quad_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
 	if (waiting > FEW)
 		added = insert_later<KS, VS, PLAIN>(&c, &l, &waiting, added);
 	else if (waiting)
 		added = insert_few<KS, VS, PLAIN>(&c, &l, waiting, added);
-	cua__tile_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
+	cua__quad_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
 }
 
 /* ---- assign and update, and inserts where slots have states ---- */
@@ -546,26 +547,26 @@ static __device__ __noinline__ void update_present(const struct cua_hashmap_view
 }
 
 /*
- * One write a lane by a warp of tiles, for words. Returns a result, where EXISTS comes with the value
+ * One write a lane by a warp of quads, for words. Returns a result, where EXISTS comes with the value
  * before in *there; or 0 where the lane has to do it alone. *met: whether others wrote the same pair meanwhile. If it
  * `may_list` an update of a key that is frequent, or was met, it lists the key where there is room, *listed, in place
  * of writing it.
  */
 template <uint32_t KS, uint32_t VS>
 static __device__ __forceinline__ int
-write_tile(const struct cua_hashmap_view *view, int op, int active, uint64_t hash,
+write_quad(const struct cua_hashmap_view *view, int op, int active, uint64_t hash,
 	   struct cua_u128 key, struct cua_u128 value, struct list<KS, VS> *l, uint32_t room,
 	   int may_list, int frequent, struct cua_u128 *there, int *met, int *listed)
 {
-	const int slotted = active && !cua__hashmap_word_cell(view, KS, VS, key, NULL);
+	const int slotted = active && !cua__hashmap_reserved_slot(view, KS, VS, key, NULL);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	int result = 0, changed = 1;
 
-	cua__tile_look(view, KS, VS, ALL_LANES, slotted, hash, key, NULL, CUA_RELAXED, &seen);
+	cua__quad_look(view, KS, VS, ALL_LANES, slotted, hash, key, NULL, CUA_RELAXED, &seen);
 	if (seen.there > 0) {
 		result = CUA_HASHMAP_EXISTS;
-		cua__tile_spot(view, KS, VS, key, &seen, &spot);
+		cua__quad_spot(view, KS, VS, key, &seen, &spot);
 	} else if (seen.there < 0) {
 		result = cua__hashmap_word_claim(
 			cua__hashmap_word_bucket(view, seen.home), KS, VS, seen.slot, key, NULL,
@@ -671,12 +672,12 @@ static __device__ __noinline__ uint32_t write_later(const struct bulk_write *b,
 
 	key = cua__hashmap_word_key(KS, word);
 	value = cua__hashmap_word_value(KS, VS, word);
-	result = cua__tile_enter_full(
+	result = cua__quad_enter_full(
 		&b->c.view, KS, VS, ALL_LANES,
-		active && !cua__hashmap_word_cell(&b->c.view, KS, VS, key, NULL),
+		active && !cua__hashmap_reserved_slot(&b->c.view, KS, VS, key, NULL),
 		hash_of<KS, PLAIN>(&b->c.view, key), key, NULL, value, &seen);
 	added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
-	cua__tile_count(&b->c.view, ALL_LANES, CUA_RELAXED, &added);
+	cua__quad_count(&b->c.view, ALL_LANES, CUA_RELAXED, &added);
 	if (active && result != CUA_HASHMAP_INSERTED) {
 		struct outcome o = write_alone<KS, VS, CUA_HASHMAP_WORDS, PLAIN>(&b->c.view, b->op,
 										 key, value);
@@ -755,16 +756,16 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 		alone = leads && listed < 0;
 		/* warps with frequent keys alone stay off the map */
 		if (LAYOUT == CUA_HASHMAP_WORDS && cua_port_ballot(ALL_LANES, alone)) {
-			const int by_tile = write_tile<KS, VS>(&view, op, alone, hash, key, operand,
+			const int by_quad = write_quad<KS, VS>(&view, op, alone, hash, key, operand,
 							       &l, room, lists && updates,
 							       rest != 0, &there, &met, &listed);
 
 			added += cua_port_popc_u32(
-				cua_port_ballot(ALL_LANES, by_tile == CUA_HASHMAP_INSERTED));
+				cua_port_ballot(ALL_LANES, by_quad == CUA_HASHMAP_INSERTED));
 			if (alone)
-				result = by_tile;
+				result = by_quad;
 			/* a reserved key may well be frequent, and is listed at once */
-			if (cua__hashmap_word_cell(&view, KS, VS, key, NULL))
+			if (cua__hashmap_reserved_slot(&view, KS, VS, key, NULL))
 				met = 1;
 			waits = alone && !result && !met && !(group & (group - 1));
 			alone = alone && !result && !waits;
@@ -772,7 +773,7 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 			if (waiting >= 32)
 				added = write_later<KS, VS, PLAIN>(&b, &q, &waiting, added);
 			if (cua_port_ballot(ALL_LANES, alone))
-				cua__tile_count(&view, ALL_LANES, CUA_RELAXED, &added);
+				cua__quad_count(&view, ALL_LANES, CUA_RELAXED, &added);
 		}
 		if (alone) {
 			struct outcome o =
@@ -806,7 +807,7 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 	if (LAYOUT == CUA_HASHMAP_WORDS && waiting)
 		added = write_later<KS, VS, PLAIN>(&b, &q, &waiting, added);
 	if (LAYOUT == CUA_HASHMAP_WORDS)
-		cua__tile_count(&view, ALL_LANES, CUA_RELAXED, &added);
+		cua__quad_count(&view, ALL_LANES, CUA_RELAXED, &added);
 	__syncthreads();
 	for (uint32_t j = threadIdx.x; updates && j < room; j += blockDim.x) {
 		const struct cua_u128 key = {KS == 4 ? (uint32_t)(l.tags[j] ^ MARK)
@@ -942,9 +943,9 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 
 			if (AHEAD) {
 				const struct cua_u128 k =
-					cua__tile_key(ALL_LANES, KS, own, at % 32);
+					cua__quad_key(ALL_LANES, KS, own, at % 32);
 
-				ahead = cua__tile_key(ALL_LANES, KS, next, at % 32);
+				ahead = cua__quad_key(ALL_LANES, KS, next, at % 32);
 				ahead = at < 32 ? k : ahead;
 			}
 			if (!has) {
@@ -969,13 +970,13 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		}
 
 		hash = hash_of<KS, PLAIN>(&c.view, key);
-		seen.home = cua__tile_home(&c.view, hash);
+		seen.home = cua__quad_home(&c.view, hash);
 		if (!distance)
 			bucket = seen.home;
-		cua__tile_look_at(&c.view, KS, VS, ALL_LANES, bucket, key, NULL, CUA_RELAXED,
+		cua__quad_look_at(&c.view, KS, VS, ALL_LANES, bucket, key, NULL, CUA_RELAXED,
 				  &seen);
 		if (has) {
-			const char *cell = cua__hashmap_word_cell(&c.view, KS, VS, key, NULL);
+			const char *cell = cua__hashmap_reserved_slot(&c.view, KS, VS, key, NULL);
 
 			if (cell) {
 				const struct cua_u128 w = cua__hashmap_word_load(
@@ -987,10 +988,10 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			if (distance)
 				distance = seen.there > 0 ? 0 : distance - 1;
 			else if (!seen.there)
-				distance = cua__tile_far(&c.view, cua__hashmap_is_wide(KS, VS),
+				distance = cua__quad_far(&c.view, cua__hashmap_is_wide(KS, VS),
 							 hash, &seen);
 			if (distance) {
-				bucket = cua__tile_probe(&c.view, seen.home, hash, distance);
+				bucket = cua__quad_probe(&c.view, seen.home, hash, distance);
 			} else {
 				tell_find<VS>(&c, i, seen.there > 0, seen.value);
 				has = 0;
@@ -1063,7 +1064,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			key = cua__hashmap_get(keys, KS, i);
 		hash = hash_of<KS, PLAIN>(&view, key);
 		if (LAYOUT == CUA_HASHMAP_WORDS)
-			there = cua__tile_erase(&view, KS, VS, ALL_LANES, i < n, hash, key, NULL,
+			there = cua__quad_erase(&view, KS, VS, ALL_LANES, i < n, hash, key, NULL,
 						CUA_RELEASE);
 		else
 			there = i < n &&
@@ -1115,7 +1116,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			value = cua__hashmap_get(desired, VS, i);
 		}
 		if (LAYOUT == CUA_HASHMAP_WORDS)
-			result = cua__tile_compare_exchange(&known, KS, VS, ALL_LANES, i < n,
+			result = cua__quad_compare_exchange(&known, KS, VS, ALL_LANES, i < n,
 							    hash_of<KS, PLAIN>(&known, key), key,
 							    NULL, &seen, value);
 		if (i >= n)
@@ -1186,7 +1187,7 @@ template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct piece {
 		if (LAYOUT != CUA_HASHMAP_WORDS)
 			return (uint32_t)cua__hashmap_state_at(view, KS, VS, at, &keys[0],
 							       &values[0]);
-		cua__tile_load((const char *)view->buckets + 16 * at, WIDE, w);
+		cua__quad_load((const char *)view->buckets + 16 * at, WIDE, w);
 		for (uint32_t j = 0; j < PAIRS; j++) {
 			const struct cua_u128 word = {w[j], WIDE ? w[1] : 0};
 

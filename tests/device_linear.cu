@@ -97,7 +97,7 @@ enum { LANES = 16, CALLS = 48, KEYS = 4, EVENTS = LANES * CALLS + KEYS, MOST_SLO
 
 /* As many lanes as all blocks have; so few blocks that all of them are there at once, and wait for each
  * other. */
-static __global__ void history_kernel(struct cua_hashmap_view view, int typed, int tiled,
+static __global__ void history_kernel(struct cua_hashmap_view view, int typed, int by_quads,
 				      struct linear_event *events, unsigned n_calls,
 				      uint64_t *clock, uint32_t *arrived)
 {
@@ -109,8 +109,8 @@ static __global__ void history_kernel(struct cua_hashmap_view view, int typed, i
 			cua_port_pause(32);
 	}
 	cua_port_sync_block();
-	if (tiled)
-		linear_run_tile(&view, clock, ~(uint32_t)0 >> (32 - blockDim.x),
+	if (by_quads)
+		linear_run_quad(&view, clock, ~(uint32_t)0 >> (32 - blockDim.x),
 				events + global_id() * n_calls, n_calls, n_calls);
 	else
 		linear_run(&view, clock, typed, events + global_id() * n_calls, n_calls);
@@ -131,8 +131,9 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 	const unsigned threads = 1u << (r >> 24) % 5, n_events = LANES * n_calls + n_keys;
 	const enum linear_mix mix = (enum linear_mix)((r >> 32) % LINEAR_MIXES);
 	const int typed = (r >> 40) % 4;
-	/* blocks are whole tiles of one warp then */
-	const int tiled = threads >= 4 && (r >> 42) % 2 && m->view.key_size == m->view.value_size;
+	/* blocks are whole quads of one warp then */
+	const int by_quads =
+		threads >= 4 && (r >> 42) % 2 && m->view.key_size == m->view.value_size;
 	const uint64_t room = (r >> 48) % (KEYS + 2);
 	uint64_t fill = room <= KEYS && room < m->slots && m->slots <= MOST_SLOTS ? m->slots - room
 										  : 0,
@@ -167,8 +168,8 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 		cudaMemcpy(h->on_device, h->events, sizeof(h->events), cudaMemcpyHostToDevice));
 	ck_assert_cuda(cudaMemset(h->clock, 0, 2 * sizeof(*h->clock)));
 	ck_assert_cuda(cudaDeviceSynchronize());
-	history_kernel<<<LANES / threads, threads>>>(m->view, typed, tiled, h->on_device, n_calls,
-						     h->clock, (uint32_t *)(h->clock + 1));
+	history_kernel<<<LANES / threads, threads>>>(m->view, typed, by_quads, h->on_device,
+						     n_calls, h->clock, (uint32_t *)(h->clock + 1));
 	finish_kernel();
 	ck_assert_cuda(
 		cudaMemcpy(h->events, h->on_device, sizeof(h->events), cudaMemcpyDeviceToHost));

@@ -110,11 +110,11 @@ LINEAR__DEFINE(linear_map_4_8, uint32_t, uint64_t)
 LINEAR__DEFINE(linear_map_8_4, uint64_t, uint32_t)
 #undef LINEAR__DEFINE
 
-/* The calls by tiles: all lanes make all of them, each with what its event names. */
-#define LINEAR__DEFINE_TILE(name, K, V)                                                            \
-	CUA_DEFINE_HASHMAP_TILE(name, K, V)                                                        \
-	CUA_DEFINE_HASHMAP_UPDATE_TILE(name##_add, name)                                           \
-	CUA__RARE int name##_run_tile(const struct cua_hashmap_view *view, uint32_t mask,          \
+/* The calls by quads: all lanes make all of them, each with what its event names. */
+#define LINEAR__DEFINE_QUAD(name, K, V)                                                            \
+	CUA_DEFINE_HASHMAP_QUAD(name, K, V)                                                        \
+	CUA_DEFINE_HASHMAP_UPDATE_QUAD(name##_add, name)                                           \
+	CUA__RARE int name##_run_quad(const struct cua_hashmap_view *view, uint32_t mask,          \
 				      int active, struct linear_event *e)                          \
 	{                                                                                          \
 		const int op = active ? (int)e->op : -1;                                           \
@@ -124,22 +124,22 @@ LINEAR__DEFINE(linear_map_8_4, uint64_t, uint32_t)
 		const int puts = op == LINEAR_INSERT || op == LINEAR_INSERT_OR_GET;                \
 		const int sets = op == LINEAR_ASSIGN || op == LINEAR_EXCHANGE;                     \
 		const int looks = op == LINEAR_FIND || op == LINEAR_CONTAINS;                      \
-		int result = name##_insert_or_get_tile(view, mask, puts, key, given, &got);        \
+		int result = name##_insert_or_get_quad(view, mask, puts, key, given, &got);        \
                                                                                                    \
-		result |= name##_exchange_tile(view, mask, sets, key, given, &got);                \
-		result |= name##_compare_exchange_tile(view, mask, swaps, key, &got, given);       \
-		result |= name##_add_tile(view, mask, op == LINEAR_ADD, key, given);               \
-		result |= name##_find_tile(view, mask, looks, key, &got);                          \
-		result |= name##_erase_tile(view, mask, op == LINEAR_ERASE, key);                  \
+		result |= name##_exchange_quad(view, mask, sets, key, given, &got);                \
+		result |= name##_compare_exchange_quad(view, mask, swaps, key, &got, given);       \
+		result |= name##_add_quad(view, mask, op == LINEAR_ADD, key, given);               \
+		result |= name##_find_quad(view, mask, looks, key, &got);                          \
+		result |= name##_erase_quad(view, mask, op == LINEAR_ERASE, key);                  \
 		e->got = got;                                                                      \
 		if (active && !puts && !sets && !swaps && !looks && op != LINEAR_ADD &&            \
 		    op != LINEAR_ERASE)                                                            \
 			result = name##_run(view, e);                                              \
 		return result;                                                                     \
 	}
-LINEAR__DEFINE_TILE(linear_map_4_4, uint32_t, uint32_t)
-LINEAR__DEFINE_TILE(linear_map_8_8, uint64_t, uint64_t)
-#undef LINEAR__DEFINE_TILE
+LINEAR__DEFINE_QUAD(linear_map_4_4, uint32_t, uint32_t)
+LINEAR__DEFINE_QUAD(linear_map_8_8, uint64_t, uint64_t)
+#undef LINEAR__DEFINE_QUAD
 
 /* No recursion: otherwise a compiler could not compute the stack size of a kernel. */
 CUA__RARE int linear_typed(const struct cua_hashmap_view *view, struct linear_event *e)
@@ -178,10 +178,10 @@ CUA_FN void linear_run(const struct cua_hashmap_view *view, uint64_t *clock, int
 }
 
 /*
- * The same by tiles, in a map whose keys and values have the same size: the lanes of a warp in mask
- * make their i-th calls together, of `most` calls, for it is the largest of their n.
+ * The same by quads, for a map whose keys and values have equal sizes. The lanes of mask make their
+ * i-th calls together; `most` is the largest n of these lanes.
  */
-CUA_FN void linear_run_tile(const struct cua_hashmap_view *view, uint64_t *clock, uint32_t mask,
+CUA_FN void linear_run_quad(const struct cua_hashmap_view *view, uint64_t *clock, uint32_t mask,
 			    struct linear_event *events, unsigned n, unsigned most)
 {
 	uint64_t last = 0;
@@ -197,8 +197,8 @@ CUA_FN void linear_run_tile(const struct cua_hashmap_view *view, uint64_t *clock
 		if (active)
 			e.called = LINEAR_TICK(clock);
 		cua_port_sync_warp(mask);
-		result = view->key_size == 4 ? linear_map_4_4_run_tile(view, mask, active, &e)
-					     : linear_map_8_8_run_tile(view, mask, active, &e);
+		result = view->key_size == 4 ? linear_map_4_4_run_quad(view, mask, active, &e)
+					     : linear_map_8_8_run_quad(view, mask, active, &e);
 		if (!active)
 			continue;
 		e.returned = LINEAR_TICK(clock);

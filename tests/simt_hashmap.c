@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash map whose pairs are words, by lanes and by tiles. */
+/* The hash map whose pairs are words, by lanes and by quads. */
 #include <string.h>
 
 #include <cuatomic/hashmap_tile.h>
@@ -14,10 +14,10 @@ static inline uint64_t step(uint64_t old)
 }
 
 CUA_DEFINE_HASHMAP(slim, uint32_t, uint32_t)
-CUA_DEFINE_HASHMAP_TILE(slim, uint32_t, uint32_t)
+CUA_DEFINE_HASHMAP_QUAD(slim, uint32_t, uint32_t)
 CUA_DEFINE_HASHMAP_UPDATE(slim_step, slim, step(old) * 3 + operand)
 CUA_DEFINE_HASHMAP(broad, uint64_t, uint64_t)
-CUA_DEFINE_HASHMAP_TILE(broad, uint64_t, uint64_t)
+CUA_DEFINE_HASHMAP_QUAD(broad, uint64_t, uint64_t)
 CUA_DEFINE_HASHMAP_UPDATE(broad_step, broad, step(old) * 3 + operand)
 
 #define MOST_BUCKETS 32u
@@ -79,11 +79,11 @@ static int map_exchange(uint64_t key, uint64_t value, uint64_t *old)
 	return result;
 }
 
-static int tile_exchange(uint32_t mask, int active, uint64_t key, uint64_t value, uint64_t *old)
+static int quad_exchange(uint32_t mask, int active, uint64_t key, uint64_t value, uint64_t *old)
 {
 	uint32_t narrow = 0;
-	int result = is_broad ? broad_exchange_tile(&map_view, mask, active, key, value, old)
-			      : slim_exchange_tile(&map_view, mask, active, (uint32_t)key,
+	int result = is_broad ? broad_exchange_quad(&map_view, mask, active, key, value, old)
+			      : slim_exchange_quad(&map_view, mask, active, (uint32_t)key,
 						   (uint32_t)value, &narrow);
 
 	if (!is_broad)
@@ -91,27 +91,27 @@ static int tile_exchange(uint32_t mask, int active, uint64_t key, uint64_t value
 	return result;
 }
 
-static int tile_insert(uint32_t mask, int active, uint64_t key, uint64_t value)
+static int quad_insert(uint32_t mask, int active, uint64_t key, uint64_t value)
 {
-	return is_broad ? broad_insert_tile(&map_view, mask, active, key, value)
-			: slim_insert_tile(&map_view, mask, active, (uint32_t)key, (uint32_t)value);
+	return is_broad ? broad_insert_quad(&map_view, mask, active, key, value)
+			: slim_insert_quad(&map_view, mask, active, (uint32_t)key, (uint32_t)value);
 }
 
-static int tile_find(uint32_t mask, int active, uint64_t key, uint64_t *value)
+static int quad_find(uint32_t mask, int active, uint64_t key, uint64_t *value)
 {
 	uint32_t narrow = 0;
-	int there = is_broad ? broad_find_tile(&map_view, mask, active, key, value)
-			     : slim_find_tile(&map_view, mask, active, (uint32_t)key, &narrow);
+	int there = is_broad ? broad_find_quad(&map_view, mask, active, key, value)
+			     : slim_find_quad(&map_view, mask, active, (uint32_t)key, &narrow);
 
 	if (!is_broad && there)
 		*value = narrow;
 	return there;
 }
 
-static int tile_erase(uint32_t mask, int active, uint64_t key)
+static int quad_erase(uint32_t mask, int active, uint64_t key)
 {
-	return is_broad ? broad_erase_tile(&map_view, mask, active, key)
-			: slim_erase_tile(&map_view, mask, active, (uint32_t)key);
+	return is_broad ? broad_erase_quad(&map_view, mask, active, key)
+			: slim_erase_quad(&map_view, mask, active, (uint32_t)key);
 }
 
 /* ---- the documented layout ---- */
@@ -241,18 +241,18 @@ static const char *map_add_check(void)
 #define MOST_IN_TURN 48u
 
 static struct {
-	int by_tiles;
+	int by_quads;
 	unsigned wrote[MOST_IN_TURN];
 	uint64_t followed[MOST_IN_TURN]; /* how many came right after this lane */
 } turn;
 
 static void turn_setup(void)
 {
-	int by_tiles = turn.by_tiles;
+	int by_quads = turn.by_quads;
 
 	map_setup();
 	memset(&turn, 0, sizeof(turn));
-	turn.by_tiles = by_tiles;
+	turn.by_quads = by_quads;
 }
 
 /* One has a slot, the other one a cell. */
@@ -270,7 +270,7 @@ static void map_turn(void)
 	int result;
 
 	CUA_WRITE(turn.wrote[lane], lane + 1);
-	result = turn.by_tiles ? tile_exchange(whole_warp(), 1, key, lane + 1, &old)
+	result = turn.by_quads ? quad_exchange(whole_warp(), 1, key, lane + 1, &old)
 			       : map_exchange(key, lane + 1, &old);
 	if (result == CUA_HASHMAP_INSERTED)
 		return;
@@ -577,9 +577,9 @@ static void map_message(void)
 		simt_fail("the key came before the message");
 }
 
-/* ---- tiles ---- */
+/* ---- quads ---- */
 
-/* The lanes that call together: the warp, or in every other block each tile by itself. */
+/* The lanes that call together: the warp, or in every other block each quad by itself. */
 static uint32_t callers(void)
 {
 	uint32_t base = simt_lane_in_block() % 32 / 4 * 4;
@@ -587,48 +587,48 @@ static uint32_t callers(void)
 	return simt_block() % 2 ? (uint32_t)15 << base : whole_warp();
 }
 
-static void tile_mixed(void)
+static void quad_mixed(void)
 {
 	const uint32_t mask = callers();
 	uint64_t key = simt_lane() % 6, other = (simt_lane() / 2) % 6, value;
 	int active = simt_lane() % 5 != 3;
 
-	if (!tile_insert(mask, active, key, key * 1000 + simt_lane()) != !active)
+	if (!quad_insert(mask, active, key, key * 1000 + simt_lane()) != !active)
 		simt_fail("a lane got what it did not ask for");
-	if (tile_find(mask, 1, key, &value) && value / 1000 != key)
+	if (quad_find(mask, 1, key, &value) && value / 1000 != key)
 		simt_fail("find gave another key's value");
-	if (tile_erase(mask, simt_lane() % 4 == 0, key) && simt_lane() % 4)
+	if (quad_erase(mask, simt_lane() % 4 == 0, key) && simt_lane() % 4)
 		simt_fail("a lane erased what it did not ask for");
 	if (simt_lane() % 2)
 		map_assign(other, other * 1000 + 500);
-	if (tile_find(mask, active, other, &value) && value / 1000 != other)
+	if (quad_find(mask, active, other, &value) && value / 1000 != other)
 		simt_fail("find gave another key's value");
 }
 
-static void tile_own(void)
+static void quad_own(void)
 {
 	const uint32_t mask = callers();
 	uint64_t key = key_at_home(simt_lane()), value = 0;
 	int active = simt_lane() % 4 != 2;
 
 	for (int again = 0; again < 2; again++) {
-		if (tile_insert(mask, active, key, key * 1000) !=
+		if (quad_insert(mask, active, key, key * 1000) !=
 		    (active ? CUA_HASHMAP_INSERTED : 0))
 			simt_fail("insert of an absent key did not insert it");
-		if (tile_find(mask, 1, key, &value) != active || (active && value != key * 1000))
+		if (quad_find(mask, 1, key, &value) != active || (active && value != key * 1000))
 			simt_fail("find did not find the lane's own key");
-		if (tile_insert(mask, active, key, 1) != (active ? CUA_HASHMAP_EXISTS : 0))
+		if (quad_insert(mask, active, key, 1) != (active ? CUA_HASHMAP_EXISTS : 0))
 			simt_fail("insert of a present key did not find it");
 		/* looks like a head that says that keys are one bucket away */
-		if (!is_broad && tile_find(mask, 1, (uint64_t)1 << 24, &value))
+		if (!is_broad && quad_find(mask, 1, (uint64_t)1 << 24, &value))
 			simt_fail("a head was taken for a pair");
-		if (tile_erase(mask, 1, key) != active || tile_find(mask, 1, key, &value))
+		if (quad_erase(mask, 1, key) != active || quad_find(mask, 1, key, &value))
 			simt_fail("erase did not remove the lane's own key");
 	}
 }
 
 /* As many keys of one home as there are slots; some are far away. */
-static void tile_far(void)
+static void quad_far(void)
 {
 	const uint32_t mask = callers();
 	uint64_t value = 0;
@@ -642,11 +642,11 @@ static void tile_far(void)
 		int active = k < map_view.n_buckets * slots() &&
 			     k % (simt_blocks() * simt_block_lanes()) == simt_lane();
 
-		if (tile_find(mask, active, key_at_home(k), &value) != active ||
+		if (quad_find(mask, active, key_at_home(k), &value) != active ||
 		    (active && value != k))
 			simt_fail("find did not find a key that is far from its home");
 	}
-	if (tile_find(mask, 1, key_at_home(60 + simt_lane()), &value))
+	if (quad_find(mask, 1, key_at_home(60 + simt_lane()), &value))
 		simt_fail("find found an absent key");
 }
 
@@ -656,27 +656,27 @@ static int in_groups;
 static int second_try(uint32_t mask, int active, uint64_t key, const struct cua_u128 value)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-	const uint32_t part = cua_port_lane() % CUA__TILE_GROUP;
+	const uint32_t part = cua_port_lane() % CUA__OCTET_LANES;
 	struct cua_u128 bits = {key, 0}, there = {0, 0};
 	uint64_t hash = cua_hash_u64(key, map_view.seed);
 	int result = 0;
 
 	if (!in_groups)
-		return is_broad ? cua__tile_enter_full(&map_view, 8, 8, mask, active, hash, bits,
+		return is_broad ? cua__quad_enter_full(&map_view, 8, 8, mask, active, hash, bits,
 						       NULL, value, &seen)
-				: cua__tile_enter_full(&map_view, 4, 4, mask, active, hash, bits,
+				: cua__quad_enter_full(&map_view, 4, 4, mask, active, hash, bits,
 						       NULL, value, &seen);
-	for (uint32_t i = 0; i < CUA__TILE_GROUP; i++) {
+	for (uint32_t i = 0; i < CUA__OCTET_LANES; i++) {
 		const uint32_t lane = cua_port_lane() - part + i;
 		const int has = (int)cua_port_shuffle_u32(mask, (uint32_t)active, lane);
 		int now;
 
 		bits.lo = cua_port_shuffle_u64(mask, key, lane);
 		hash = cua_hash_u64(bits.lo, map_view.seed);
-		now = is_broad ? cua__tile_enter_few(&map_view, 8, 8, mask, has, hash, bits, value,
-						     &there)
-			       : cua__tile_enter_few(&map_view, 4, 4, mask, has, hash, bits, value,
-						     &there);
+		now = is_broad ? cua__octet_enter_full(&map_view, 8, 8, mask, has, hash, bits,
+						       value, &there)
+			       : cua__octet_enter_full(&map_view, 4, 4, mask, has, hash, bits,
+						       value, &there);
 		if (has && now == CUA_HASHMAP_EXISTS && there.lo != 1)
 			simt_fail("a group found a value that nobody inserted");
 		result = part == i ? now : result;
@@ -692,21 +692,21 @@ static int bulk_insert(uint32_t mask, uint64_t key, uint32_t *added)
 	const uint64_t hash = cua_hash_u64(key, map_view.seed);
 	int again, result;
 
-	result = is_broad ? cua__tile_enter_home(&map_view, 8, 8, mask, 1, hash, bits, NULL, value,
+	result = is_broad ? cua__quad_enter_home(&map_view, 8, 8, mask, 1, hash, bits, NULL, value,
 						 CUA_RELAXED, &seen)
-			  : cua__tile_enter_home(&map_view, 4, 4, mask, 1, hash, bits, NULL, value,
+			  : cua__quad_enter_home(&map_view, 4, 4, mask, 1, hash, bits, NULL, value,
 						 CUA_RELAXED, &seen);
 	again = second_try(mask, !result, key, value);
 	if (!result)
 		result = again;
 	*added += cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));
 	if (cua_port_ballot(mask, result <= 0))
-		cua__tile_count(&map_view, mask, CUA_RELAXED, added);
+		cua__quad_count(&map_view, mask, CUA_RELAXED, added);
 	return result > 0 ? result : map_insert(key, 1);
 }
 
 /* More keys than slots. */
-static void tile_full(void)
+static void quad_full(void)
 {
 	const uint32_t mask = whole_warp();
 	uint32_t added = 0;
@@ -719,11 +719,11 @@ static void tile_full(void)
 			simt_fail("a key exists that nobody inserted");
 		cua_port_sync_warp(mask);
 	}
-	cua__tile_count(&map_view, mask, CUA_RELAXED, &added);
+	cua__quad_count(&map_view, mask, CUA_RELAXED, &added);
 }
 
 /* One key less than slots, by each block; some come and go. */
-static void tile_bulk(void)
+static void quad_bulk(void)
 {
 	const uint32_t mask = whole_warp();
 	const unsigned keys = map_view.n_buckets * slots() - 1;
@@ -738,23 +738,23 @@ static void tile_bulk(void)
 			tell(result == CUA_HASHMAP_INSERTED);
 		if (result == CUA_HASHMAP_FULL)
 			simt_fail("a map with room is full");
-		if (tile_find(mask, 1, key_at_home(k), &value) != 1 && k)
+		if (quad_find(mask, 1, key_at_home(k), &value) != 1 && k)
 			simt_fail("find did not find an inserted key");
 		/* makes room before others */
 		if (simt_lane_in_block() == 0)
 			map_erase(key_at_home(0));
 	}
-	cua__tile_count(&map_view, mask, CUA_RELAXED, &added);
+	cua__quad_count(&map_view, mask, CUA_RELAXED, &added);
 }
 
-static void tile_told_setup(void)
+static void quad_told_setup(void)
 {
 	map_setup();
 	fill_home(slots());
 }
 
-/* A key that one lane puts behind its full home: a tile that is told that it is there finds it. */
-static void tile_told(void)
+/* A key that one lane puts behind its full home: a quad that is told that it is there finds it. */
+static void quad_told(void)
 {
 	const uint32_t mask = whole_warp();
 	uint32_t added = 0;
@@ -768,12 +768,12 @@ static void tile_told(void)
 	while (!cua_port_load_b64(buckets + 8 + (is_broad ? 2 : 1), CUA_RELAXED, CUA__HASHMAP_AT))
 		;
 	bulk_insert(mask, key_at_home(0), &added);
-	if (tile_find(mask, 1, key_at_home(0), &value) != 1)
+	if (quad_find(mask, 1, key_at_home(0), &value) != 1)
 		simt_fail("find did not find an inserted key");
-	cua__tile_count(&map_view, mask, CUA_RELAXED, &added);
+	cua__quad_count(&map_view, mask, CUA_RELAXED, &added);
 }
 
-static const char *tile_bulk_check(void)
+static const char *quad_bulk_check(void)
 {
 	const char *wrong = map_check();
 
@@ -782,7 +782,7 @@ static const char *tile_bulk_check(void)
 	return won == map_view.n_buckets * slots() - 2 ? NULL : "a key was inserted twice";
 }
 
-static const char *tile_full_check(void)
+static const char *quad_full_check(void)
 {
 	const char *wrong = map_check();
 
@@ -791,7 +791,7 @@ static const char *tile_full_check(void)
 	return won == map_view.n_buckets * slots() ? NULL : "not all slots were used";
 }
 
-static void tile_message(void)
+static void quad_message(void)
 {
 	const uint32_t mask = whole_warp();
 	uint64_t value;
@@ -801,15 +801,15 @@ static void tile_message(void)
 			map_message_write();
 		return;
 	}
-	if (tile_find(mask, 1, hot, &value) && value == 1 && CUA_READ(message[0]) != 1)
+	if (quad_find(mask, 1, hot, &value) && value == 1 && CUA_READ(message[0]) != 1)
 		simt_fail("the value came before the message");
-	if (tile_find(mask, 1, cold, &value) && CUA_READ(message[1]) != 1)
+	if (quad_find(mask, 1, cold, &value) && CUA_READ(message[1]) != 1)
 		simt_fail("the key came before the message");
-	if (tile_insert(mask, simt_lane_in_block() == 1, cold, 2) == CUA_HASHMAP_EXISTS &&
+	if (quad_insert(mask, simt_lane_in_block() == 1, cold, 2) == CUA_HASHMAP_EXISTS &&
 	    CUA_READ(message[1]) != 1)
 		simt_fail("the key came before the message");
 	/* it may be this block's own key now */
-	if (tile_find(mask, 1, cold, &value) && value == 1 && CUA_READ(message[1]) != 1)
+	if (quad_find(mask, 1, cold, &value) && value == 1 && CUA_READ(message[1]) != 1)
 		simt_fail("the key came before the message");
 }
 
@@ -853,7 +853,7 @@ static void map_farther(void)
 }
 
 /* A slot that is free, and nearer than a key that is there. */
-static void tile_farther(void)
+static void quad_farther(void)
 {
 	const uint32_t mask = whole_warp();
 	const struct cua_u128 value = {1, 0};
@@ -1005,12 +1005,12 @@ static void lanes_of_width(void)
 	explore_shape(bounded_once, 2, 1, 2);
 	try_shape(bounded_once, 2, 3, 20);
 	map_view.max_probes = 0;
-	for (turn.by_tiles = 0; turn.by_tiles < 2; turn.by_tiles++) {
+	for (turn.by_quads = 0; turn.by_quads < 2; turn.by_quads++) {
 		map_view.n_buckets = 1;
 		try_shape(in_turn, 1, 8, 100);
 		try_shape(in_turn, 2, 20, 20);
 	}
-	turn.by_tiles = 0;
+	turn.by_quads = 0;
 	explore_shape(in_turn, 1, 4, 3);
 	explore_shape(step, 1, 4, 3);
 	try_shape(step, 2, 12, 20);
@@ -1020,39 +1020,39 @@ static void lanes_of_width(void)
 	}
 }
 
-static void tiles_of_width(void)
+static void quads_of_width(void)
 {
-	struct simt_case mixed = {.name = "map, tiles, mixed",
+	struct simt_case mixed = {.name = "map, quads, mixed",
 				  .setup = map_setup,
-				  .body = tile_mixed,
+				  .body = quad_mixed,
 				  .check = map_check};
-	struct simt_case own = {.name = "map, tiles, own keys",
+	struct simt_case own = {.name = "map, quads, own keys",
 				.setup = map_setup,
-				.body = tile_own,
+				.body = quad_own,
 				.check = map_check};
-	struct simt_case far = {.name = "map, tiles, far keys",
+	struct simt_case far = {.name = "map, quads, far keys",
 				.setup = map_setup,
-				.body = tile_far,
+				.body = quad_far,
 				.check = map_check};
-	struct simt_case full = {.name = "map, tiles, full",
+	struct simt_case full = {.name = "map, quads, full",
 				 .setup = map_setup,
-				 .body = tile_full,
-				 .check = tile_full_check};
-	struct simt_case bulk = {.name = "map, tiles, bulk",
+				 .body = quad_full,
+				 .check = quad_full_check};
+	struct simt_case bulk = {.name = "map, quads, bulk",
 				 .setup = map_setup,
-				 .body = tile_bulk,
-				 .check = tile_bulk_check};
-	struct simt_case messages = {.name = "map, tiles, messages",
+				 .body = quad_bulk,
+				 .check = quad_bulk_check};
+	struct simt_case messages = {.name = "map, quads, messages",
 				     .setup = map_message_setup,
-				     .body = tile_message,
+				     .body = quad_message,
 				     .check = map_check};
-	struct simt_case told = {.name = "map, tiles, told",
-				 .setup = tile_told_setup,
-				 .body = tile_told,
+	struct simt_case told = {.name = "map, quads, told",
+				 .setup = quad_told_setup,
+				 .body = quad_told,
 				 .check = map_check};
-	struct simt_case farther = {.name = "map, tiles, farther",
+	struct simt_case farther = {.name = "map, quads, farther",
 				    .setup = farther_setup,
-				    .body = tile_farther,
+				    .body = quad_farther,
 				    .check = map_check};
 
 	map_view.n_buckets = 2;
@@ -1092,10 +1092,10 @@ START_TEST(hashmap)
 }
 END_TEST
 
-START_TEST(hashmap_tiles)
+START_TEST(hashmap_quads)
 {
 	is_broad = _i;
-	tiles_of_width();
+	quads_of_width();
 }
 END_TEST
 
@@ -1104,6 +1104,6 @@ TCase *simt_hashmap_cases(void)
 	TCase *tc = simt_tcase("hashmap");
 
 	tcase_add_loop_test(tc, hashmap, 0, 2);
-	tcase_add_loop_test(tc, hashmap_tiles, 0, 2);
+	tcase_add_loop_test(tc, hashmap_quads, 0, 2);
 	return tc;
 }

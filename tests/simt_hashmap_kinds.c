@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tiles of maps and sets of all sizes that are words, and of those with a hash and an equality of their own. */
+/* The quads of maps and sets of all sizes that are words, and of those with a hash and an equality of their own. */
 #include <string.h>
 
 #include <cuatomic/hashmap_tile.h>
@@ -88,7 +88,7 @@ struct kind {
 #define ERASE(name, size)                                                                          \
 	static int name##_erase_number(uint32_t mask, int active, unsigned i)                      \
 	{                                                                                          \
-		return name##_erase_tile(&view, mask, active, key_##size(bits_of(i)));             \
+		return name##_erase_quad(&view, mask, active, key_##size(bits_of(i)));             \
 	}
 
 /* The value of key i is 7 i. */
@@ -96,14 +96,14 @@ struct kind {
 	ERASE(name, size)                                                                          \
 	static int name##_insert_number(uint32_t mask, int active, unsigned i)                     \
 	{                                                                                          \
-		return name##_insert_tile(&view, mask, active, key_##size(bits_of(i)),             \
+		return name##_insert_quad(&view, mask, active, key_##size(bits_of(i)),             \
 					  (V)(7 * i));                                             \
 	}                                                                                          \
 	static int name##_find_number(uint32_t mask, int active, unsigned i)                       \
 	{                                                                                          \
 		V value = 0;                                                                       \
 		const int there =                                                                  \
-			name##_find_tile(&view, mask, active, key_##size(bits_of(i)), &value);     \
+			name##_find_quad(&view, mask, active, key_##size(bits_of(i)), &value);     \
                                                                                                    \
 		if (there && (value != 7 * i || !active))                                          \
 			simt_fail("find gave another key's value");                                \
@@ -114,39 +114,39 @@ struct kind {
 	ERASE(name, size)                                                                          \
 	static int name##_insert_number(uint32_t mask, int active, unsigned i)                     \
 	{                                                                                          \
-		return name##_insert_tile(&view, mask, active, key_##size(bits_of(i)));            \
+		return name##_insert_quad(&view, mask, active, key_##size(bits_of(i)));            \
 	}                                                                                          \
 	static int name##_find_number(uint32_t mask, int active, unsigned i)                       \
 	{                                                                                          \
-		return name##_contains_tile(&view, mask, active, key_##size(bits_of(i)));          \
+		return name##_contains_quad(&view, mask, active, key_##size(bits_of(i)));          \
 	}
 
 CUA_DEFINE_HASHMAP(map_4_8, uint32_t, uint64_t)
-CUA_DEFINE_HASHMAP_TILE(map_4_8, uint32_t, uint64_t)
+CUA_DEFINE_HASHMAP_QUAD(map_4_8, uint32_t, uint64_t)
 MAP(map_4_8, 4, uint64_t)
 CUA_DEFINE_HASHMAP(map_8_4, uint64_t, uint32_t)
-CUA_DEFINE_HASHMAP_TILE(map_8_4, uint64_t, uint32_t)
+CUA_DEFINE_HASHMAP_QUAD(map_8_4, uint64_t, uint32_t)
 MAP(map_8_4, 8, uint32_t)
 CUA_DEFINE_HASHSET(set_4, uint32_t)
-CUA_DEFINE_HASHSET_TILE(set_4, uint32_t)
+CUA_DEFINE_HASHSET_QUAD(set_4, uint32_t)
 SET(set_4, 4)
 CUA_DEFINE_HASHSET(set_8, uint64_t)
-CUA_DEFINE_HASHSET_TILE(set_8, uint64_t)
+CUA_DEFINE_HASHSET_QUAD(set_8, uint64_t)
 SET(set_8, 8)
 CUA_DEFINE_HASHSET(set_16, struct cua_u128)
-CUA_DEFINE_HASHSET_TILE(set_16, struct cua_u128)
+CUA_DEFINE_HASHSET_QUAD(set_16, struct cua_u128)
 SET(set_16, 16)
 CUA_DEFINE_HASHMAP_WITH(own_4_4, uint32_t, uint32_t, hash_4, equal_4)
-CUA_DEFINE_HASHMAP_TILE_WITH(own_4_4, uint32_t, uint32_t)
+CUA_DEFINE_HASHMAP_QUAD_WITH(own_4_4, uint32_t, uint32_t)
 MAP(own_4_4, 4, uint32_t)
 CUA_DEFINE_HASHMAP_WITH(own_8_8, uint64_t, uint64_t, hash_8, equal_8)
-CUA_DEFINE_HASHMAP_TILE_WITH(own_8_8, uint64_t, uint64_t)
+CUA_DEFINE_HASHMAP_QUAD_WITH(own_8_8, uint64_t, uint64_t)
 MAP(own_8_8, 8, uint64_t)
 CUA_DEFINE_HASHSET_WITH(own_8, uint64_t, hash_8, equal_8)
-CUA_DEFINE_HASHSET_TILE_WITH(own_8, uint64_t)
+CUA_DEFINE_HASHSET_QUAD_WITH(own_8, uint64_t)
 SET(own_8, 8)
 CUA_DEFINE_HASHSET_WITH(own_16, struct cua_u128, hash_16, equal_16)
-CUA_DEFINE_HASHSET_TILE_WITH(own_16, struct cua_u128)
+CUA_DEFINE_HASHSET_QUAD_WITH(own_16, struct cua_u128)
 SET(own_16, 16)
 
 #define KIND(name, ks, vs, folds)                                                                  \

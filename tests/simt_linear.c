@@ -19,7 +19,7 @@ static struct cua_hashmap *map;
 static struct cua_hashmap_view map_view;
 static uint64_t slots, tick;
 static unsigned fill, n_events;
-static int typed, tiled;
+static int typed, by_quads;
 static unsigned undecided;
 
 /* What the lanes call, and before them the setup; then what they called, and last what is found in the end.
@@ -118,8 +118,8 @@ static void history_body(void)
 {
 	unsigned lane = simt_lane();
 
-	if (tiled) {
-		linear_run_tile(&map_view, &tick, whole_warp(), events + first_event[lane],
+	if (by_quads) {
+		linear_run_quad(&map_view, &tick, whole_warp(), events + first_event[lane],
 				n_planned[lane], CALLS);
 		return;
 	}
@@ -142,8 +142,8 @@ static const char *history_check(void)
 		left += e->result;
 	}
 	r = linear_check(events, n_events, map_view.value_size);
-	/* the calls of a warp's tiles are all at the same time: then some histories have too many orders to try */
-	if (r.verdict == LINEAR_TOO_MUCH && tiled) {
+	/* the calls of a warp's quads are all at the same time: then some histories have too many orders to try */
+	if (r.verdict == LINEAR_TOO_MUCH && by_quads) {
 		undecided++;
 		r.verdict = LINEAR_OK;
 	}
@@ -356,8 +356,8 @@ START_TEST(linear_random)
 		try_shape(c, (r >> 9 & 1) ? 6 : 2, (r >> 9 & 1) ? 1 : 3, 5);
 		plan_random(r + 2, LANES, 2, KEYS);
 		try_shape(c, 2, LANES / 2, 1);
-		tiled = map_view.key_size == map_view.value_size;
-		if (tiled) {
+		by_quads = map_view.key_size == map_view.value_size;
+		if (by_quads) {
 			plan_random(r + 3, 8, 2, KEYS);
 			try_shape(c, 2, 4, 5);
 			try_shape(c, 1, 8, 5);
@@ -384,10 +384,10 @@ START_TEST(linear_random)
 			}
 			try_shape(c, 2, 4, 10);
 		}
-		tiled = 0;
+		by_quads = 0;
 		close_map();
 	}
-	printf("simt: linear, random calls: %llu schedules; %u histories of tiles undecided\n",
+	printf("simt: linear, random calls: %llu schedules; %u histories of quads undecided\n",
 	       (unsigned long long)schedules, undecided);
 	ck_assert_uint_lt(undecided, simt_quick() ? 4 : 40);
 	cua_context_destroy(ctx);

@@ -548,7 +548,7 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
  * CUA_DEFINE_HASHMAP_WITH(name, K, V, hash, equal) and CUA_DEFINE_HASHSET_WITH(name, K, hash, equal) take the functions
  * uint64_t hash(K key, uint64_t seed) and int equal(K a, K b), which nvcc must see as __host__ __device__ (CUA_FN);
  * equal keys must have equal hashes, and all 64 bits of a hash count. Both must take any bits: equal is also asked
- * whether a key is the one of bits 0, or 1, and calls by tiles hash the keys of lanes that are not active. A key that
+ * whether a key is the one of bits 0, or 1, and calls by quads hash the keys of lanes that are not active. A key that
  * equals the one of bits 0 or 1 may come back as that one. A map with a hash or an equality of its own is made with
  * own_hash.
  *

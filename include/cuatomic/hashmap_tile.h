@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations of the hash map by tiles of 4 lanes, for maps whose pairs are words.
+ * Operations of the hash map by quads of 4 lanes, for maps whose pairs are words.
  *
  * Source: cooperative probing of a bucket by a part of a warp, as in WarpDrive (Juenger, Hundt, Schmidt,
- * 2018) and SlabHash (Ashkiani, Farach-Colton, Owens, 2018). Here a tile has a key for each lane and reads
+ * 2018) and SlabHash (Ashkiani, Farach-Colton, Owens, 2018). Here a quad has a key for each lane and reads
  * their buckets at the same time.
  *
- * A tile is an aligned group of 4 lanes of a warp: lanes 0 to 3, 4 to 7, ... Each lane brings a key of its
+ * A quad is an aligned group of 4 lanes of a warp: lanes 0 to 3, 4 to 7, ... Each lane brings a key of its
  * own, and reads 16 bytes of the buckets of all 4, so that a bucket of 64 bytes costs one access; then the lanes
- * exchange what they have read. Whole tiles call together, in converged code: `mask` has the calling lanes of the
+ * exchange what they have read. Whole quads call together, in converged code: `mask` has the calling lanes of the
  * warp, and each of them passes the same mask. A lane without a key passes active = 0 and gets 0.
  *
- * CUA_DEFINE_HASHMAP_TILE(name, K, V), at file scope, without a semicolon, after CUA_DEFINE_HASHMAP(name,
+ * CUA_DEFINE_HASHMAP_QUAD(name, K, V), at file scope, without a semicolon, after CUA_DEFINE_HASHMAP(name,
  * K, V), defines
  *
- *   int name_find_tile(view, mask, active, key, &value)      as name_find, ...
- *   int name_contains_tile(view, mask, active, key)
- *   int name_insert_tile(view, mask, active, key, value)
- *   int name_insert_or_get_tile(view, mask, active, key, value, &there)
- *   int name_assign_tile(view, mask, active, key, value)
- *   int name_exchange_tile(view, mask, active, key, value, &old)
- *   int name_compare_exchange_tile(view, mask, active, key, &expected, desired)
- *   int name_erase_tile(view, mask, active, key)
+ *   int name_find_quad(view, mask, active, key, &value)      as name_find, ...
+ *   int name_contains_quad(view, mask, active, key)
+ *   int name_insert_quad(view, mask, active, key, value)
+ *   int name_insert_or_get_quad(view, mask, active, key, value, &there)
+ *   int name_assign_quad(view, mask, active, key, value)
+ *   int name_exchange_quad(view, mask, active, key, value, &old)
+ *   int name_compare_exchange_quad(view, mask, active, key, &expected, desired)
+ *   int name_erase_quad(view, mask, active, key)
  *
- * CUA_DEFINE_HASHSET_TILE(name, K), after CUA_DEFINE_HASHSET(name, K), defines those of them that need no value:
- * contains, insert, which takes none, and erase. CUA_DEFINE_HASHMAP_TILE_WITH(name, K, V) and
- * CUA_DEFINE_HASHSET_TILE_WITH(name, K) are for those of ..._WITH. CUA_DEFINE_HASHMAP_UPDATE_TILE(update, name),
- * after CUA_DEFINE_HASHMAP_UPDATE(update, name, expression) and the map's tile, defines
+ * CUA_DEFINE_HASHSET_QUAD(name, K), after CUA_DEFINE_HASHSET(name, K), defines those of them that need no value:
+ * contains, insert, which takes none, and erase. CUA_DEFINE_HASHMAP_QUAD_WITH(name, K, V) and
+ * CUA_DEFINE_HASHSET_QUAD_WITH(name, K) are for those of ..._WITH. CUA_DEFINE_HASHMAP_UPDATE_QUAD(update, name),
+ * after CUA_DEFINE_HASHMAP_UPDATE(update, name, expression) and the map's quad, defines
  *
- *   int update_tile(view, mask, active, key, operand)        as update
+ *   int update_quad(view, mask, active, key, operand)        as update
  *
  * A map whose slots have states, and a host thread, which is a warp of one lane, get the operations of one
  * lane. So does an insert, assign, exchange or update of a key that is not in its home bucket where that is full.
@@ -40,7 +40,7 @@
  * them.
  *   The lanes meet before they look, so that what a lane did earlier is seen by those that look for it.
  *   They meet after it, too, and then the lane with the key reads the word once more, with acquire: it gets what the
- *   tile saw there, or what came later.
+ *   quad saw there, or what came later.
  *   The lock of a home is taken by the lane with the key, and the lanes meet before they look under it.
  *   What a warp has inserted is counted before one of its lanes may wait for a full map to be certain.
  */
@@ -49,7 +49,7 @@
 
 #include <cuatomic/hashmap.h>
 
-/* What a lane knows of its key after a tile's look. A table on a GPU has fewer than 2^32 buckets. */
+/* What a lane knows of its key after a quad's look. A table on a GPU has fewer than 2^32 buckets. */
 struct cua__hashmap_seen {
 	int there; /* as of cua__hashmap_word_search: 1, 0 or -1 */
 	uint32_t home;
@@ -63,18 +63,18 @@ struct cua__hashmap_seen {
 	struct cua_u128 value;
 };
 
-#define CUA__TILE_NONE (~(uint32_t)0)
-/* Buckets that a tile looks at for a free slot. */
-#define CUA__TILE_PATIENCE 16u
+#define CUA__QUAD_NONE (~(uint32_t)0)
+/* Buckets that a quad looks at for a free slot. */
+#define CUA__QUAD_PATIENCE 16u
 /* How often an insert of many keys tries for locks that others may have, before a lane goes alone and waits. */
-#define CUA__TILE_TRIES 4
+#define CUA__QUAD_TRIES 4
 
-/* Whether this code serves such a map by tiles. */
-#define CUA__HASHMAP_HAS_TILES(view, ks, vs)                                                       \
+/* Whether this code serves such a map by quads. */
+#define CUA__HASHMAP_HAS_QUADS(view, ks, vs)                                                       \
 	(CUA_WARP_LANES > 1 && CUA__HASHMAP_IS_WORDS(view, ks, vs) &&                              \
 	 cua__hashmap_has_words(ks, vs))
 
-CUA_FORCE struct cua_u128 cua__tile_key(uint32_t mask, uint32_t ks, struct cua_u128 key,
+CUA_FORCE struct cua_u128 cua__quad_key(uint32_t mask, uint32_t ks, struct cua_u128 key,
 					uint32_t lane)
 {
 	if (ks == 4)
@@ -87,7 +87,7 @@ CUA_FORCE struct cua_u128 cua__tile_key(uint32_t mask, uint32_t ks, struct cua_u
 }
 
 /* cua_hash_to_index, of which half is saved since the map has less than 2^32 buckets. */
-CUA_FORCE uint32_t cua__tile_home(const struct cua_hashmap_view *view, uint64_t hash)
+CUA_FORCE uint32_t cua__quad_home(const struct cua_hashmap_view *view, uint64_t hash)
 {
 	const uint64_t n = (uint32_t)view->n_buckets;
 
@@ -95,7 +95,7 @@ CUA_FORCE uint32_t cua__tile_home(const struct cua_hashmap_view *view, uint64_t 
 }
 
 /* cua__hashmap_word_probe, of numbers that are less than 2^32. */
-CUA_FORCE uint32_t cua__tile_probe(const struct cua_hashmap_view *view, uint32_t home,
+CUA_FORCE uint32_t cua__quad_probe(const struct cua_hashmap_view *view, uint32_t home,
 				   uint64_t hash, uint32_t distance)
 {
 	const uint32_t n = (uint32_t)view->n_buckets, step = (uint32_t)(hash >> 4) | 1;
@@ -106,7 +106,7 @@ CUA_FORCE uint32_t cua__tile_probe(const struct cua_hashmap_view *view, uint32_t
 }
 
 /* 16 bytes of a bucket: two slots of 64 bits or one of 128, of which the first may be the head. */
-CUA_FORCE void cua__tile_load(const char *at, int wide, uint64_t out[2])
+CUA_FORCE void cua__quad_load(const char *at, int wide, uint64_t out[2])
 {
 #if defined(CUA_PORT_HAS_B128)
 	if (wide) {
@@ -122,12 +122,12 @@ CUA_FORCE void cua__tile_load(const char *at, int wide, uint64_t out[2])
 }
 
 /*
- * Each lane gets a bucket, in registers: w[0] and w[1] are its first 16 bytes. The tile reads those of its `lanes`, a
+ * Each lane gets a bucket, in registers: w[0] and w[1] are its first 16 bytes. The quad reads those of its `lanes`, a
  * bit each, one after the other: of that of lane j, lane i reads piece i ^ j. So w[2 r] has piece r of the bucket of
  * lane i ^ r when each lane has put what it read in that order; and then the lanes exchange. Without branches on the
  * lane: the compiler would make two copies of the code, and the lanes would not converge.
  */
-CUA_FORCE void cua__tile_read(const struct cua_hashmap_view *view, int wide, uint32_t mask,
+CUA_FORCE void cua__quad_read(const struct cua_hashmap_view *view, int wide, uint32_t mask,
 			      uint32_t lanes, uint32_t bucket, uint64_t w[8])
 {
 	const uint32_t lane = cua_port_lane(), part = lane % 4;
@@ -139,7 +139,7 @@ CUA_FORCE void cua__tile_read(const struct cua_hashmap_view *view, int wide, uin
 
 		w[2 * j] = w[2 * j + 1] = 0;
 		if (lanes >> j & 1)
-			cua__tile_load(cua__hashmap_word_bucket(view, b) + 16 * (part ^ j), wide,
+			cua__quad_load(cua__hashmap_word_bucket(view, b) + 16 * (part ^ j), wide,
 				       w + 2 * j);
 	}
 	CUA__UNROLL
@@ -164,13 +164,13 @@ CUA_FORCE void cua__tile_read(const struct cua_hashmap_view *view, int wide, uin
 
 /* What a bucket that is in registers says of a key: there, and the value or the slot that goes with it, see
  * cua__hashmap_seen. Returns the first slot that has no pair, or NONE. */
-CUA_FORCE uint32_t cua__tile_search(uint32_t ks, uint32_t vs, const uint64_t w[8],
+CUA_FORCE uint32_t cua__quad_search(uint32_t ks, uint32_t vs, const uint64_t w[8],
 				    struct cua_u128 key, cua__hashmap_equal_fn *equal,
 				    struct cua__hashmap_seen *seen)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs);
-	uint32_t i, slot, hit = CUA__TILE_NONE, empty = CUA__TILE_NONE, unused = CUA__TILE_NONE;
+	uint32_t i, slot, hit = CUA__QUAD_NONE, empty = CUA__QUAD_NONE, unused = CUA__QUAD_NONE;
 	struct cua_u128 word = {0, 0};
 
 	CUA__UNROLL
@@ -187,20 +187,20 @@ CUA_FORCE uint32_t cua__tile_search(uint32_t ks, uint32_t vs, const uint64_t w[8
 	}
 	word.lo = wide ? w[2 * slots] : w[slots];
 	word.hi = wide ? w[2 * slots + 1] : 0;
-	seen->there = hit != CUA__TILE_NONE ? 1 : cua__hashmap_word_empty(word) ? -1 : 0;
+	seen->there = hit != CUA__QUAD_NONE ? 1 : cua__hashmap_word_empty(word) ? -1 : 0;
 	seen->slot = seen->there > 0 ? hit : empty;
 	return unused;
 }
 
 /* Where a key is that was found. */
-CUA_FORCE char *cua__tile_at(const struct cua_hashmap_view *view, int wide,
+CUA_FORCE char *cua__quad_at(const struct cua_hashmap_view *view, int wide,
 			     const struct cua__hashmap_seen *seen)
 {
 	return cua__hashmap_word_bucket(view, seen->bucket) + (seen->slot + 1) * (wide ? 16 : 8);
 }
 
 /* Each lane of mask looks for its key in one bucket. What lanes without a key learn has no meaning. */
-CUA_FORCE void cua__tile_look_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+CUA_FORCE void cua__quad_look_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				 uint32_t mask, uint32_t bucket, struct cua_u128 key,
 				 cua__hashmap_equal_fn *equal, enum cua_order order,
 				 struct cua__hashmap_seen *seen)
@@ -211,21 +211,21 @@ CUA_FORCE void cua__tile_look_at(const struct cua_hashmap_view *view, uint32_t k
 	/* what a lane did before is seen by those that look for it now; shuffles order nothing */
 	if (order != CUA_RELAXED)
 		cua_port_sync_warp(mask);
-	cua__tile_read(view, wide, mask, 15, bucket, w);
-	(void)cua__tile_search(ks, vs, w, key, equal, seen);
+	cua__quad_read(view, wide, mask, 15, bucket, w);
+	(void)cua__quad_search(ks, vs, w, key, equal, seen);
 	seen->bucket = bucket;
 	seen->head = w[wide != 0];
 	if (order != CUA_RELAXED) {
 		/* the lane's own look comes after those that were made for it */
 		cua_port_sync_warp(mask);
 		if (seen->there > 0)
-			(void)cua__hashmap_word_load(cua__tile_at(view, wide, seen), wide,
+			(void)cua__hashmap_word_load(cua__quad_at(view, wide, seen), wide,
 						     CUA_ACQUIRE);
 	}
 }
 
 /* The farthest distance of all classes, as a head says it. */
-CUA_FORCE uint32_t cua__tile_farthest(const struct cua_hashmap_view *view, uint64_t head)
+CUA_FORCE uint32_t cua__quad_farthest(const struct cua_hashmap_view *view, uint64_t head)
 {
 	uint64_t far = cua__hashmap_far_of((uint32_t)(head >> 24) & 255);
 
@@ -233,7 +233,7 @@ CUA_FORCE uint32_t cua__tile_farthest(const struct cua_hashmap_view *view, uint6
 }
 
 /* How many buckets behind its home may hold a lane's key. */
-CUA_FORCE uint32_t cua__tile_far(const struct cua_hashmap_view *view, int wide, uint64_t hash,
+CUA_FORCE uint32_t cua__quad_far(const struct cua_hashmap_view *view, int wide, uint64_t hash,
 				 const struct cua__hashmap_seen *seen)
 {
 	const uint32_t far =
@@ -242,23 +242,23 @@ CUA_FORCE uint32_t cua__tile_far(const struct cua_hashmap_view *view, int wide, 
 	if (far < cua__hashmap_class_most(wide))
 		return far;
 	if (!wide)
-		return cua__tile_farthest(view, seen->head);
+		return cua__quad_farthest(view, seen->head);
 	/* after the classes; see cua__hashmap_word_reach */
 	(void)cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home) + 8, CUA_ACQUIRE,
 				CUA__HASHMAP_AT);
-	return cua__tile_farthest(view,
+	return cua__quad_farthest(view,
 				  cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home),
 						    CUA_RELAXED, CUA__HASHMAP_AT));
 }
 
 /*
- * Each lane of mask with `pending` looks for its key in the buckets behind its home, a tile in those of all its lanes
+ * Each lane of mask with `pending` looks for its key in the buckets behind its home, a quad in those of all its lanes
  * at a time: from `far` down to distance 1, for where its class says that a key is it mostly is.
  *
  * With `free` it looks from the home on, up to the first place for the key and as far as the key may be: that is `far`
  * where the home's class says no less. there = -1 then means that the home has EMPTY slots.
  */
-CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			      uint32_t mask, int pending, uint32_t far, uint64_t hash,
 			      struct cua_u128 key, cua__hashmap_equal_fn *equal,
 			      enum cua_order order, int free, struct cua__hashmap_seen *seen)
@@ -268,22 +268,22 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 	uint32_t distance = free ? 0 : far, bucket = seen->home, waiting;
 
 	if (pending && distance)
-		bucket = cua__tile_probe(view, seen->home, hash, distance);
+		bucket = cua__quad_probe(view, seen->home, hash, distance);
 	while ((waiting = cua_port_ballot(mask, pending)) != 0) {
 		struct cua__hashmap_seen here = {0, 0, 0, 0, 0, 0, {0, 0}};
 		uint32_t unused;
 		uint64_t w[8];
 
-		cua__tile_read(view, wide, mask, waiting >> base & 15, bucket, w);
+		cua__quad_read(view, wide, mask, waiting >> base & 15, bucket, w);
 		if (order != CUA_RELAXED)
 			cua_port_sync_warp(mask);
 		if (!pending)
 			continue;
-		unused = cua__tile_search(ks, vs, w, key, equal, &here);
+		unused = cua__quad_search(ks, vs, w, key, equal, &here);
 		if (here.there > 0 && free && distance > far) {
 			/* its insert has not told the home so far: it counts as present when it has */
 			seen->there = 0;
-			seen->slot = CUA__TILE_NONE;
+			seen->slot = CUA__QUAD_NONE;
 			pending = 0;
 			continue;
 		}
@@ -293,7 +293,7 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 			seen->slot = here.slot;
 			seen->bucket = bucket;
 			if (order != CUA_RELAXED)
-				(void)cua__hashmap_word_load(cua__tile_at(view, wide, seen), wide,
+				(void)cua__hashmap_word_load(cua__quad_at(view, wide, seen), wide,
 							     CUA_ACQUIRE);
 			pending = 0;
 			continue;
@@ -307,67 +307,67 @@ CUA_FORCE void cua__tile_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 					wide, wide ? w[1] : w[0] >> 32, hash);
 
 				/* no order among the loads: also one before the last may seem EMPTY */
-				if (here.slot != CUA__TILE_NONE)
+				if (here.slot != CUA__QUAD_NONE)
 					here.there = -1;
 				seen->head = w[wide != 0];
 				far = of_class < most ? of_class : far;
 				seen->there = here.there;
-				seen->slot = CUA__TILE_NONE;
+				seen->slot = CUA__QUAD_NONE;
 			}
-			if (seen->slot == CUA__TILE_NONE && unused != CUA__TILE_NONE) {
+			if (seen->slot == CUA__QUAD_NONE && unused != CUA__QUAD_NONE) {
 				seen->bucket = bucket;
 				seen->slot = unused;
 				seen->distance = distance;
 			}
-			pending = !here.there && (distance < far || seen->slot == CUA__TILE_NONE) &&
-				  distance + 1 < view->n_buckets && distance < CUA__TILE_PATIENCE;
+			pending = !here.there && (distance < far || seen->slot == CUA__QUAD_NONE) &&
+				  distance + 1 < view->n_buckets && distance < CUA__QUAD_PATIENCE;
 			/* not all places of the key were seen */
 			if (!pending && !here.there && distance < far)
-				seen->slot = CUA__TILE_NONE;
+				seen->slot = CUA__QUAD_NONE;
 			distance++;
 		}
 		if (pending)
-			bucket = cua__tile_probe(view, seen->home, hash, distance);
+			bucket = cua__quad_probe(view, seen->home, hash, distance);
 	}
 }
 
 /* Both. A lane without a key that has a slot is not active. */
-CUA_FORCE void cua__tile_look(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+CUA_FORCE void cua__quad_look(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			      uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
 			      cua__hashmap_equal_fn *equal, enum cua_order order,
 			      struct cua__hashmap_seen *seen)
 {
 	uint32_t far = 0;
 
-	seen->home = cua__tile_home(view, hash);
-	cua__tile_look_at(view, ks, vs, mask, seen->home, key, equal, order, seen);
+	seen->home = cua__quad_home(view, hash);
+	cua__quad_look_at(view, ks, vs, mask, seen->home, key, equal, order, seen);
 	if (!active)
 		seen->there = 0;
 	else if (seen->there == 0)
-		far = cua__tile_far(view, cua__hashmap_is_wide(ks, vs), hash, seen);
+		far = cua__quad_far(view, cua__hashmap_is_wide(ks, vs), hash, seen);
 	if (cua_port_ballot(mask, far != 0))
-		cua__tile_walk(view, ks, vs, mask, far != 0, far, hash, key, equal, order, 0, seen);
+		cua__quad_walk(view, ks, vs, mask, far != 0, far, hash, key, equal, order, 0, seen);
 }
 
 /* Where a key is that a look has found, with its word. */
-CUA_FORCE void cua__tile_spot(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+CUA_FORCE void cua__quad_spot(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			      struct cua_u128 key, const struct cua__hashmap_seen *seen,
 			      struct cua__hashmap_spot *spot)
 {
-	spot->at = cua__tile_at(view, cua__hashmap_is_wide(ks, vs), seen);
+	spot->at = cua__quad_at(view, cua__hashmap_is_wide(ks, vs), seen);
 	spot->word = cua__hashmap_word_of(ks, vs, key, seen->value);
 }
 
 /* Returns 1 where the lane's key is there, with its value. */
-CUA_FORCE int cua__tile_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+CUA_FORCE int cua__quad_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			     uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
 			     cua__hashmap_equal_fn *equal, enum cua_order order,
 			     struct cua_u128 *value)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-	const char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
+	const char *cell = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
 
-	cua__tile_look(view, ks, vs, mask, active && !cell, hash, key, equal, order, &seen);
+	cua__quad_look(view, ks, vs, mask, active && !cell, hash, key, equal, order, &seen);
 	if (cell && active) {
 		struct cua_u128 w =
 			cua__hashmap_word_load(cell, cua__hashmap_is_wide(ks, vs), CUA_ACQUIRE);
@@ -383,21 +383,21 @@ CUA_FORCE int cua__tile_find(const struct cua_hashmap_view *view, uint32_t ks, u
  * Where the lane's key is there with the value *expected it becomes `desired`: EXISTS; with another one that goes to
  * *expected: DIFFERS. Else 0, and where the key has a cell or was gone meanwhile -1: to be done alone.
  */
-CUA_FORCE int cua__tile_compare_exchange(const struct cua_hashmap_view *view, uint32_t ks,
+CUA_FORCE int cua__quad_compare_exchange(const struct cua_hashmap_view *view, uint32_t ks,
 					 uint32_t vs, uint32_t mask, int active, uint64_t hash,
 					 struct cua_u128 key, cua__hashmap_equal_fn *equal,
 					 struct cua_u128 *expected, struct cua_u128 desired)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
-	const int has_cell = cua__hashmap_word_cell(view, ks, vs, key, equal) != NULL;
+	const int is_reserved = cua__hashmap_reserved_slot(view, ks, vs, key, equal) != NULL;
 	int result;
 
-	cua__tile_look(view, ks, vs, mask, active && !has_cell, hash, key, equal, CUA_ACQUIRE,
+	cua__quad_look(view, ks, vs, mask, active && !is_reserved, hash, key, equal, CUA_ACQUIRE,
 		       &seen);
-	if (!active || has_cell || seen.there <= 0)
-		return active && has_cell ? -1 : 0;
-	cua__tile_spot(view, ks, vs, key, &seen, &spot);
+	if (!active || is_reserved || seen.there <= 0)
+		return active && is_reserved ? -1 : 0;
+	cua__quad_spot(view, ks, vs, key, &seen, &spot);
 	spot.value = seen.value;
 	result = cua__hashmap_compare_exchange_at(view, ks, vs, hash, key, equal, &spot, expected,
 						  desired);
@@ -405,7 +405,7 @@ CUA_FORCE int cua__tile_compare_exchange(const struct cua_hashmap_view *view, ui
 }
 
 /* The counts that a warp adds to. */
-CUA_FORCE struct cua_hashmap_counts *cua__tile_counts(const struct cua_hashmap_view *view)
+CUA_FORCE struct cua_hashmap_counts *cua__quad_counts(const struct cua_hashmap_view *view)
 {
 	return cua__hashmap_counts(view, cua_port_block() * 8 + cua_port_thread() / 32);
 }
@@ -415,13 +415,13 @@ CUA_FORCE struct cua_hashmap_counts *cua__tile_counts(const struct cua_hashmap_v
  * Without order, as bulk calls do, it rests on the L2 and not on the memory model that others do not see this before
  * the count of an erase whose slot was taken: all of them take effect there, one after the other.
  */
-CUA_FORCE void cua__tile_count(const struct cua_hashmap_view *view, uint32_t mask,
+CUA_FORCE void cua__quad_count(const struct cua_hashmap_view *view, uint32_t mask,
 			       enum cua_order order, uint32_t *added)
 {
 	if (order != CUA_RELAXED)
 		cua_port_sync_warp(mask);
 	if (*added && cua_port_lane() == cua_port_ffs_u32(mask) - 1)
-		cua_port_add_u64(&cua__tile_counts(view)->inserted, *added,
+		cua_port_add_u64(&cua__quad_counts(view)->inserted, *added,
 				 order == CUA_RELAXED ? CUA_RELAXED : CUA_RELEASE, CUA__HASHMAP_AT);
 	*added = 0;
 }
@@ -431,7 +431,7 @@ CUA_FORCE void cua__tile_count(const struct cua_hashmap_view *view, uint32_t mas
  * with the value in *seen; or 0. What the lanes of mask have inserted must be counted before one
  * of them goes on alone, where it may wait for a full map to be certain.
  */
-CUA_FORCE int cua__tile_enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+CUA_FORCE int cua__quad_enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				   uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
 				   cua__hashmap_equal_fn *equal, struct cua_u128 value,
 				   enum cua_order order, struct cua__hashmap_seen *seen)
@@ -440,9 +440,9 @@ CUA_FORCE int cua__tile_enter_home(const struct cua_hashmap_view *view, uint32_t
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	int result = 0;
 
-	seen->home = cua__tile_home(view, hash);
-	cua__tile_look_at(view, ks, vs, mask, seen->home, key, equal, order, seen);
-	if (!active || cua__hashmap_word_cell(view, ks, vs, key, equal))
+	seen->home = cua__quad_home(view, hash);
+	cua__quad_look_at(view, ks, vs, mask, seen->home, key, equal, order, seen);
+	if (!active || cua__hashmap_reserved_slot(view, ks, vs, key, equal))
 		return 0;
 	if (seen->there > 0)
 		return CUA_HASHMAP_EXISTS;
@@ -461,7 +461,7 @@ CUA_FORCE int cua__tile_enter_home(const struct cua_hashmap_view *view, uint32_t
  * EXISTS, with the value in *seen; 0 where others were faster, to try again; or -1 where the lane has to do it alone,
  * since there is no slot near, or the home has EMPTY ones. Without order.
  */
-CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+CUA_FORCE int cua__quad_enter_full(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				   uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
 				   cua__hashmap_equal_fn *equal, struct cua_u128 value,
 				   struct cua__hashmap_seen *seen)
@@ -474,16 +474,16 @@ CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t
 	int result = 0;
 	char *home;
 
-	seen->home = cua__tile_home(view, hash);
+	seen->home = cua__quad_home(view, hash);
 	seen->there = 0;
-	seen->slot = CUA__TILE_NONE;
+	seen->slot = CUA__QUAD_NONE;
 	home = cua__hashmap_word_bucket(view, seen->home);
 	if (active)
 		head.lo = cua_port_fetch_or_b64(home, CUA__HASHMAP_LOCKED, CUA_ACQUIRE,
 						CUA__HASHMAP_AT);
-	/* the lanes of the tile look for the one that has the lock */
+	/* the lanes of the quad look for the one that has the lock */
 	cua_port_sync_warp(mask);
-	cua__tile_walk(view, ks, vs, mask, active, cua__tile_farthest(view, head.lo), hash, key,
+	cua__quad_walk(view, ks, vs, mask, active, cua__quad_farthest(view, head.lo), hash, key,
 		       equal, CUA_RELAXED, 1, seen);
 	if (seen->there)
 		result = seen->there > 0 ? CUA_HASHMAP_EXISTS : -1;
@@ -493,7 +493,7 @@ CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t
 		head.hi = seen->there > 0
 				  ? cua_port_load_b64(home + 8, CUA_RELAXED, CUA__HASHMAP_AT)
 				  : seen->head;
-	if (seen->there == 0 && seen->slot != CUA__TILE_NONE) {
+	if (seen->there == 0 && seen->slot != CUA__QUAD_NONE) {
 		char *bucket = cua__hashmap_word_bucket(view, seen->bucket);
 		const uint32_t slots = cua__hashmap_word_slots(ks, vs);
 		uint32_t slot;
@@ -516,7 +516,7 @@ CUA_FORCE int cua__tile_enter_full(const struct cua_hashmap_view *view, uint32_t
 	return result;
 }
 
-CUA_FORCE struct cua_u128 cua__tile_value(uint32_t vs, uint32_t mask, struct cua_u128 value,
+CUA_FORCE struct cua_u128 cua__quad_value(uint32_t vs, uint32_t mask, struct cua_u128 value,
 					  uint32_t lane)
 {
 	if (vs == 4)
@@ -527,28 +527,28 @@ CUA_FORCE struct cua_u128 cua__tile_value(uint32_t vs, uint32_t mask, struct cua
 }
 
 /* Lanes of an aligned group that have one key together. */
-#define CUA__TILE_GROUP 8u
+#define CUA__OCTET_LANES 8u
 
 /*
- * cua__tile_enter_full for one key a group of 8 lanes, which look at two buckets at a time: for few keys, of which none
+ * cua__quad_enter_full for one key a group of 8 lanes, which look at two buckets at a time: for few keys, of which none
  * shall take long. All of a group have the same key, and get
  * the same result; what they insert is one.
  */
-CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				  uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
-				  struct cua_u128 value, struct cua_u128 *value_there)
+CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+				    uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
+				    struct cua_u128 value, struct cua_u128 *value_there)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
-	const uint32_t lane = cua_port_lane(), base = lane & ~(CUA__TILE_GROUP - 1),
+	const uint32_t lane = cua_port_lane(), base = lane & ~(CUA__OCTET_LANES - 1),
 		       part = lane % 4;
 	const struct cua_u128 word = cua__hashmap_word_of(ks, vs, key, value);
 	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
-	const uint32_t home = cua__tile_home(view, hash);
+	const uint32_t home = cua__quad_home(view, hash);
 	char *const at_home = cua__hashmap_word_bucket(view, home);
 	struct cua__hashmap_head head = {CUA__HASHMAP_LOCKED, 0};
 	struct cua_u128 expected = {0, 0}, was;
 	/* of the group: how far the key may be, how far it has looked, and which of its lanes has a place for it */
-	uint32_t far, distance = 0, owner = CUA__TILE_NONE, put_distance = 0;
+	uint32_t far, distance = 0, owner = CUA__QUAD_NONE, put_distance = 0;
 	char *place = NULL;
 	int pending = active, result = 0, mine = 0, owns;
 
@@ -559,11 +559,11 @@ CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t 
 	cua_port_sync_warp(mask);
 	head.lo = cua_port_shuffle_u64(mask, head.lo, base);
 	owns = !(head.lo & CUA__HASHMAP_LOCKED);
-	far = cua__tile_farthest(view, head.lo);
+	far = cua__quad_farthest(view, head.lo);
 	while (cua_port_ballot(mask, pending)) {
 		const uint32_t d = distance + (lane - base) / 4;
 		const int looks = pending && d < view->n_buckets;
-		char *at = cua__hashmap_word_bucket(view, cua__tile_probe(view, home, hash, d)) +
+		char *at = cua__hashmap_word_bucket(view, cua__quad_probe(view, home, hash, d)) +
 			   16 * part;
 		uint32_t hits, frees, empties;
 		struct cua_u128 first, second, there;
@@ -571,7 +571,7 @@ CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t 
 		int in_first, in_second, first_free, second_free;
 
 		if (looks)
-			cua__tile_load(at, wide, w);
+			cua__quad_load(at, wide, w);
 		first.lo = w[0];
 		first.hi = wide ? w[1] : 0;
 		second.lo = w[1];
@@ -590,7 +590,7 @@ CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t 
 				  base &
 			  255;
 		classes = cua_port_shuffle_u64(mask, w[wide != 0], base);
-		there = cua__tile_value(vs, mask,
+		there = cua__quad_value(vs, mask,
 					cua__hashmap_word_value(ks, vs, in_second ? second : first),
 					base + (hits ? cua_port_ffs_u32(hits) - 1 : 0));
 		if (!pending)
@@ -618,7 +618,7 @@ CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t 
 			/* behind an EMPTY slot it is not */
 			if (empties)
 				far = 0;
-			if (owner == CUA__TILE_NONE && frees) {
+			if (owner == CUA__QUAD_NONE && frees) {
 				owner = base + cua_port_ffs_u32(frees) - 1;
 				put_distance = distance + (owner - base) / 4;
 				mine = lane == owner;
@@ -626,9 +626,9 @@ CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t 
 				expected = first_free ? first : second;
 			}
 			distance += 2;
-			pending = far >= distance || owner == CUA__TILE_NONE;
+			pending = far >= distance || owner == CUA__QUAD_NONE;
 			if (pending &&
-			    (distance >= view->n_buckets || distance > CUA__TILE_PATIENCE)) {
+			    (distance >= view->n_buckets || distance > CUA__QUAD_PATIENCE)) {
 				result = -1;
 				pending = 0;
 			}
@@ -655,89 +655,89 @@ CUA_FORCE int cua__tile_enter_few(const struct cua_hashmap_view *view, uint32_t 
  * not NULL, its value becomes next(value, operand). Returns INSERTED, or EXISTS with the value before in the spot;
  * else, and where others were faster, 0, and has done nothing.
  */
-CUA_FORCE int cua__tile_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+CUA_FORCE int cua__quad_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			      uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
 			      cua__hashmap_equal_fn *equal, struct cua_u128 operand,
 			      cua__hashmap_next_fn *next, struct cua__hashmap_spot *spot)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	uint32_t added;
-	int result = cua__tile_enter_home(view, ks, vs, mask, active, hash, key, equal, operand,
+	int result = cua__quad_enter_home(view, ks, vs, mask, active, hash, key, equal, operand,
 					  CUA_ACQUIRE, &seen);
 
 	/* before one of the lanes may wait for a full map to be certain */
 	added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));
-	cua__tile_count(view, mask, CUA_ACQUIRE, &added);
+	cua__quad_count(view, mask, CUA_ACQUIRE, &added);
 	spot->value = seen.value;
 	if (result != CUA_HASHMAP_EXISTS || !next)
 		return result;
 	/* not where it was put since */
 	if (seen.there <= 0)
 		return 0;
-	cua__tile_spot(view, ks, vs, key, &seen, spot);
+	cua__quad_spot(view, ks, vs, key, &seen, spot);
 	return cua__hashmap_word_change_by(ks, vs, operand, next, CUA__HASHMAP_NO_OP, spot)
 		       ? CUA_HASHMAP_EXISTS
 		       : 0;
 }
 
 /* Removes the lane's key. Returns 1; or 0 where it was absent. `order` is one of a CAS, and releases. */
-CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			      uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
 			      cua__hashmap_equal_fn *equal, enum cua_order order)
 {
-	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
+	char *cell = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
-	uint64_t *counted = &cua__tile_counts(view)->erased;
+	uint64_t *counted = &cua__quad_counts(view)->erased;
 	uint32_t there;
 
 	if (order != CUA_RELAXED)
 		cua_port_sync_warp(mask);
-	cua__tile_look(view, ks, vs, mask, active && !cell, hash, key, equal, CUA_RELAXED, &seen);
+	cua__quad_look(view, ks, vs, mask, active && !cell, hash, key, equal, CUA_RELAXED, &seen);
 	there = cua_port_ballot(mask, seen.there > 0);
 	if (there && cua_port_lane() == cua_port_ffs_u32(mask) - 1)
 		cua_port_add_u64(counted, cua_port_popc_u32(there), CUA_RELAXED, CUA__HASHMAP_AT);
 	cua_port_sync_warp(mask);
 	if (seen.there > 0) {
-		cua__tile_spot(view, ks, vs, key, &seen, &spot);
+		cua__quad_spot(view, ks, vs, key, &seen, &spot);
 		return cua__hashmap_word_take(ks, vs, key, equal, order, counted, &spot);
 	}
-	return active && cell && cua__hashmap_word_erase_cell(cell, ks, vs, &seen.value);
+	return active && cell && cua__hashmap_reserved_erase(cell, ks, vs, &seen.value);
 }
 
-/* name##_contains_tile and name##_erase_tile; values have vs bytes. */
-#define CUA__DEFINE_HASH_ANY_TILE(name, K, vs, equal_fn)                                           \
-	CUA_FN int name##_contains_tile(const struct cua_hashmap_view *view, uint32_t mask,        \
+/* name##_contains_quad and name##_erase_quad; values have vs bytes. */
+#define CUA__DEFINE_HASH_ANY_QUAD(name, K, vs, equal_fn)                                           \
+	CUA_FN int name##_contains_quad(const struct cua_hashmap_view *view, uint32_t mask,        \
 					int active, K key)                                         \
 	{                                                                                          \
 		struct cua_u128 there;                                                             \
                                                                                                    \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), vs))                                       \
 			return 0;                                                                  \
-		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), vs))                                  \
+		if (!CUA__HASHMAP_HAS_QUADS(view, sizeof(K), vs))                                  \
 			return active && name##_contains(view, key);                               \
-		return cua__tile_find(view, sizeof(K), vs, mask, active, name##__hash(view, key),  \
+		return cua__quad_find(view, sizeof(K), vs, mask, active, name##__hash(view, key),  \
 				      cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQUIRE,   \
 				      &there);                                                     \
 	}                                                                                          \
-	CUA_FN int name##_erase_tile(const struct cua_hashmap_view *view, uint32_t mask,           \
+	CUA_FN int name##_erase_quad(const struct cua_hashmap_view *view, uint32_t mask,           \
 				     int active, K key)                                            \
 	{                                                                                          \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), vs))                                       \
 			return 0;                                                                  \
-		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), vs))                                  \
+		if (!CUA__HASHMAP_HAS_QUADS(view, sizeof(K), vs))                                  \
 			return active && name##_erase(view, key);                                  \
-		return cua__tile_erase(view, sizeof(K), vs, mask, active, name##__hash(view, key), \
+		return cua__quad_erase(view, sizeof(K), vs, mask, active, name##__hash(view, key), \
 				       cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQ_REL); \
 	}
 
-#define CUA__DEFINE_HASHSET_TILE(name, K, equal_fn)                                                \
-	CUA__DEFINE_HASH_ANY_TILE(name, K, 0, equal_fn)                                            \
+#define CUA__DEFINE_HASHSET_QUAD(name, K, equal_fn)                                                \
+	CUA__DEFINE_HASH_ANY_QUAD(name, K, 0, equal_fn)                                            \
 	CUA__RARE int name##__insert_alone(const struct cua_hashmap_view *view, K key)             \
 	{                                                                                          \
 		return name##_insert(view, key);                                                   \
 	}                                                                                          \
-	CUA_FN int name##_insert_tile(const struct cua_hashmap_view *view, uint32_t mask,          \
+	CUA_FN int name##_insert_quad(const struct cua_hashmap_view *view, uint32_t mask,          \
 				      int active, K key)                                           \
 	{                                                                                          \
 		const struct cua_u128 none = {0, 0};                                               \
@@ -746,15 +746,15 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
                                                                                                    \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), 0))                                        \
 			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                               \
-		if (CUA__HASHMAP_HAS_TILES(view, sizeof(K), 0))                                    \
-			result = cua__tile_write(                                                  \
+		if (CUA__HASHMAP_HAS_QUADS(view, sizeof(K), 0))                                    \
+			result = cua__quad_write(                                                  \
 				view, sizeof(K), 0, mask, active, name##__hash(view, key),         \
 				cua__hashmap_bits(&key, sizeof(K)), equal_fn, none, NULL, &spot);  \
 		return result || !active ? result : name##__insert_alone(view, key);               \
 	}
 
-#define CUA__DEFINE_HASHMAP_TILE(name, K, V, equal_fn)                                             \
-	CUA__DEFINE_HASH_ANY_TILE(name, K, sizeof(V), equal_fn)                                    \
+#define CUA__DEFINE_HASHMAP_QUAD(name, K, V, equal_fn)                                             \
+	CUA__DEFINE_HASH_ANY_QUAD(name, K, sizeof(V), equal_fn)                                    \
 	CUA__RARE int name##__insert_or_get_alone(const struct cua_hashmap_view *view, K key,      \
 						  V value, V *there)                               \
 	{                                                                                          \
@@ -765,41 +765,41 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 	{                                                                                          \
 		return name##_exchange(view, key, value, old);                                     \
 	}                                                                                          \
-	CUA_FORCE int name##__write_tile(const struct cua_hashmap_view *view, uint32_t mask,       \
+	CUA_FORCE int name##__write_quad(const struct cua_hashmap_view *view, uint32_t mask,       \
 					 int active, K key, V operand, cua__hashmap_next_fn *next, \
 					 struct cua__hashmap_spot *spot)                           \
 	{                                                                                          \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
 			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                               \
-		return CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V))                          \
-			       ? cua__tile_write(view, sizeof(K), sizeof(V), mask, active,         \
+		return CUA__HASHMAP_HAS_QUADS(view, sizeof(K), sizeof(V))                          \
+			       ? cua__quad_write(view, sizeof(K), sizeof(V), mask, active,         \
 						 name##__hash(view, key),                          \
 						 cua__hashmap_bits(&key, sizeof(K)), equal_fn,     \
 						 cua__hashmap_bits(&operand, sizeof(V)), next,     \
 						 spot)                                             \
 			       : 0;                                                                \
 	}                                                                                          \
-	CUA_FN int name##_find_tile(const struct cua_hashmap_view *view, uint32_t mask,            \
+	CUA_FN int name##_find_quad(const struct cua_hashmap_view *view, uint32_t mask,            \
 				    int active, K key, V *value)                                   \
 	{                                                                                          \
 		struct cua_u128 there;                                                             \
                                                                                                    \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
 			return 0;                                                                  \
-		if (!CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                           \
+		if (!CUA__HASHMAP_HAS_QUADS(view, sizeof(K), sizeof(V)))                           \
 			return active && name##_find(view, key, value);                            \
-		if (!cua__tile_find(view, sizeof(K), sizeof(V), mask, active,                      \
+		if (!cua__quad_find(view, sizeof(K), sizeof(V), mask, active,                      \
 				    name##__hash(view, key), cua__hashmap_bits(&key, sizeof(K)),   \
 				    equal_fn, CUA_ACQUIRE, &there))                                \
 			return 0;                                                                  \
 		cua__hashmap_unbits(value, sizeof(V), there);                                      \
 		return 1;                                                                          \
 	}                                                                                          \
-	CUA_FN int name##_insert_or_get_tile(const struct cua_hashmap_view *view, uint32_t mask,   \
+	CUA_FN int name##_insert_or_get_quad(const struct cua_hashmap_view *view, uint32_t mask,   \
 					     int active, K key, V value, V *there)                 \
 	{                                                                                          \
 		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
-		int result = name##__write_tile(view, mask, active, key, value, NULL, &spot);      \
+		int result = name##__write_quad(view, mask, active, key, value, NULL, &spot);      \
                                                                                                    \
 		if (result == CUA_HASHMAP_EXISTS)                                                  \
 			cua__hashmap_unbits(there, sizeof(V), spot.value);                         \
@@ -809,18 +809,18 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 			result = name##__insert_or_get_alone(view, key, value, there);             \
 		return result;                                                                     \
 	}                                                                                          \
-	CUA_FN int name##_insert_tile(const struct cua_hashmap_view *view, uint32_t mask,          \
+	CUA_FN int name##_insert_quad(const struct cua_hashmap_view *view, uint32_t mask,          \
 				      int active, K key, V value)                                  \
 	{                                                                                          \
 		V there;                                                                           \
                                                                                                    \
-		return name##_insert_or_get_tile(view, mask, active, key, value, &there);          \
+		return name##_insert_or_get_quad(view, mask, active, key, value, &there);          \
 	}                                                                                          \
-	CUA_FN int name##_exchange_tile(const struct cua_hashmap_view *view, uint32_t mask,        \
+	CUA_FN int name##_exchange_quad(const struct cua_hashmap_view *view, uint32_t mask,        \
 					int active, K key, V value, V *old)                        \
 	{                                                                                          \
 		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
-		int result = name##__write_tile(view, mask, active, key, value,                    \
+		int result = name##__write_quad(view, mask, active, key, value,                    \
 						cua__hashmap_next_assign, &spot);                  \
                                                                                                    \
 		if (result == CUA_HASHMAP_EXISTS)                                                  \
@@ -834,7 +834,7 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 	{                                                                                          \
 		return name##_compare_exchange(view, key, expected, desired);                      \
 	}                                                                                          \
-	CUA_FN int name##_compare_exchange_tile(const struct cua_hashmap_view *view,               \
+	CUA_FN int name##_compare_exchange_quad(const struct cua_hashmap_view *view,               \
 						uint32_t mask, int active, K key, V *expected,     \
 						V desired)                                         \
 	{                                                                                          \
@@ -843,8 +843,8 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
                                                                                                    \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
 			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                               \
-		if (CUA__HASHMAP_HAS_TILES(view, sizeof(K), sizeof(V)))                            \
-			result = cua__tile_compare_exchange(                                       \
+		if (CUA__HASHMAP_HAS_QUADS(view, sizeof(K), sizeof(V)))                            \
+			result = cua__quad_compare_exchange(                                       \
 				view, sizeof(K), sizeof(V), mask, active, name##__hash(view, key), \
 				cua__hashmap_bits(&key, sizeof(K)), equal_fn, &seen,               \
 				cua__hashmap_bits(&desired, sizeof(V)));                           \
@@ -856,30 +856,30 @@ CUA_FORCE int cua__tile_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 			cua__hashmap_unbits(expected, sizeof(V), seen);                            \
 		return result;                                                                     \
 	}                                                                                          \
-	CUA_FN int name##_assign_tile(const struct cua_hashmap_view *view, uint32_t mask,          \
+	CUA_FN int name##_assign_quad(const struct cua_hashmap_view *view, uint32_t mask,          \
 				      int active, K key, V value)                                  \
 	{                                                                                          \
 		V old;                                                                             \
                                                                                                    \
-		return name##_exchange_tile(view, mask, active, key, value, &old);                 \
+		return name##_exchange_quad(view, mask, active, key, value, &old);                 \
 	}
 
-#define CUA_DEFINE_HASHMAP_TILE(name, K, V) CUA__DEFINE_HASHMAP_TILE(name, K, V, NULL)
-#define CUA_DEFINE_HASHMAP_TILE_WITH(name, K, V) CUA__DEFINE_HASHMAP_TILE(name, K, V, name##__equal)
-#define CUA_DEFINE_HASHSET_TILE(name, K) CUA__DEFINE_HASHSET_TILE(name, K, NULL)
-#define CUA_DEFINE_HASHSET_TILE_WITH(name, K) CUA__DEFINE_HASHSET_TILE(name, K, name##__equal)
+#define CUA_DEFINE_HASHMAP_QUAD(name, K, V) CUA__DEFINE_HASHMAP_QUAD(name, K, V, NULL)
+#define CUA_DEFINE_HASHMAP_QUAD_WITH(name, K, V) CUA__DEFINE_HASHMAP_QUAD(name, K, V, name##__equal)
+#define CUA_DEFINE_HASHSET_QUAD(name, K) CUA__DEFINE_HASHSET_QUAD(name, K, NULL)
+#define CUA_DEFINE_HASHSET_QUAD_WITH(name, K) CUA__DEFINE_HASHSET_QUAD(name, K, name##__equal)
 
-#define CUA_DEFINE_HASHMAP_UPDATE_TILE(update, name)                                               \
+#define CUA_DEFINE_HASHMAP_UPDATE_QUAD(update, name)                                               \
 	CUA__RARE int update##__alone(const struct cua_hashmap_view *view, name##__key_type key,   \
 				      name##__value_type operand)                                  \
 	{                                                                                          \
 		return update(view, key, operand);                                                 \
 	}                                                                                          \
-	CUA_FN int update##_tile(const struct cua_hashmap_view *view, uint32_t mask, int active,   \
+	CUA_FN int update##_quad(const struct cua_hashmap_view *view, uint32_t mask, int active,   \
 				 name##__key_type key, name##__value_type operand)                 \
 	{                                                                                          \
 		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
-		int result = name##__write_tile(view, mask, active, key, operand, update##__next,  \
+		int result = name##__write_quad(view, mask, active, key, operand, update##__next,  \
 						&spot);                                            \
                                                                                                    \
 		return result || !active ? result : update##__alone(view, key, operand);           \

@@ -211,9 +211,9 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 			hash = ring.hashes[i % AHEAD];
 			key = ring.keys[i % AHEAD];
 			value = cua__hashmap_get(call->values, vs, i);
-			cell = cua__hashmap_word_cell(view, ks, vs, key, NULL);
+			cell = cua__hashmap_reserved_slot(view, ks, vs, key, NULL);
 			if (cell)
-				result = cua__hashmap_word_enter_cell(cell, ks, vs, value, &spot);
+				result = cua__hashmap_reserved_enter(cell, ks, vs, value, &spot);
 			else
 				result = enter_home(view, ks, vs, hash, key, value, &spot);
 			added += !cell && result == CUA_HASHMAP_INSERTED;
@@ -288,7 +288,7 @@ CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_
 			l.hash = ring.hashes[l.i % AHEAD];
 			l.key = ring.keys[l.i % AHEAD];
 			ask(&ring, job, ks, vs, l.i + AHEAD, end, 0);
-			cell = cua__hashmap_word_cell(view, ks, vs, l.key, NULL);
+			cell = cua__hashmap_reserved_slot(view, ks, vs, l.key, NULL);
 			l.distance = 0;
 			if (cell) {
 				spot.word = cua__hashmap_word_load(cell, wide, CUA_ACQUIRE);

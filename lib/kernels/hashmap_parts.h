@@ -218,8 +218,8 @@ CUA_FORCE uint32_t cua__parts_scan(const struct cua__parts_kind k, struct cua__p
 CUA_FORCE char *cua__parts_cell(const struct cua__parts_kind k, const struct cua__parts *a,
 				struct cua_u128 word)
 {
-	return cua__hashmap_word_cell(&a->view, k.ks, k.vs, cua__hashmap_word_key(k.ks, word),
-				      NULL);
+	return cua__hashmap_reserved_slot(&a->view, k.ks, k.vs, cua__hashmap_word_key(k.ks, word),
+					  NULL);
 }
 
 /* The words at hand of this thread, of n from first on; with pairs, one with a reserved key is put into its
@@ -259,7 +259,7 @@ CUA_FORCE void cua__parts_read(const struct cua__parts_kind k, const struct cua_
 
 		if (!cell)
 			continue;
-		(void)cua__hashmap_word_enter_cell(
+		(void)cua__hashmap_reserved_enter(
 			cell, k.ks, k.vs, cua__hashmap_word_value(k.ks, k.vs, word[j]), &spot);
 		*there &= ~((uint32_t)1 << j);
 	}
@@ -377,7 +377,7 @@ CUA_FORCE void cua__parts_scatter(const struct cua__parts_kind k, const struct c
 			place[j] = CUA__PARTS_NONE;
 			if (!(there >> j & 1))
 				continue;
-			p = cua__tile_home(&a->view, cua__parts_hash(k, a, word[j])) >> a->shift;
+			p = cua__quad_home(&a->view, cua__parts_hash(k, a, word[j])) >> a->shift;
 			if (k.again)
 				p &= a->parts - 1;
 			place[j] = p << 16 | cua_port_fetch_add_u32(&number[p], 1, CUA_RELAXED,
@@ -580,7 +580,7 @@ CUA_FORCE int cua__parts_walk(const struct cua__parts_kind k, const struct cua__
 	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
 	const uint32_t slots = cua__hashmap_word_slots(k.ks, k.vs);
 	const uint64_t hash = cua__parts_hash(k, a, word);
-	const uint32_t home = cua__tile_home(&a->view, hash), here = home % CUA__PARTS_BUCKETS;
+	const uint32_t home = cua__quad_home(&a->view, hash), here = home % CUA__PARTS_BUCKETS;
 	const uint32_t most = cua__parts_most(a);
 	const uint32_t head_at = cua__parts_at(k, here, 0);
 	uint32_t distance = 0, at = here;
@@ -708,7 +708,7 @@ CUA_FORCE uint32_t cua__parts_place(const struct cua__parts_kind k, const struct
 	for (turn = 0, i = thread; i < listed; turn++, i += k.threads) {
 		const struct cua_u128 w = cua__parts_get(k, i < list_room ? list : words, i);
 		const uint64_t hash = cua__parts_hash(k, a, w);
-		const uint32_t home = cua__tile_home(&a->view, hash) % CUA__PARTS_BUCKETS;
+		const uint32_t home = cua__quad_home(&a->view, hash) % CUA__PARTS_BUCKETS;
 		const uint32_t bit = (uint32_t)1 << (hash >> 4 & 31);
 
 		if (cua__parts_has(k, table, home, CUA_READ(number[home]), w))
@@ -730,7 +730,7 @@ CUA_FORCE uint32_t cua__parts_place(const struct cua__parts_kind k, const struct
 			w = cua__parts_get(k, i < list_room ? list : words, i);
 		hash = cua__parts_hash(k, a, w);
 		result = cua__parts_put(k, most, table, number, has,
-					cua__tile_home(&a->view, hash) % CUA__PARTS_BUCKETS, hash,
+					cua__quad_home(&a->view, hash) % CUA__PARTS_BUCKETS, hash,
 					w);
 		inserted += result == CUA_HASHMAP_INSERTED;
 		cua__parts_spill(k, a, has && !result, w);
@@ -804,7 +804,7 @@ CUA_FORCE void cua__parts_build(const struct cua__parts_kind k, const struct cua
 	for (j = 0; j < k.each; j++) {
 		if (j * k.threads + thread >= n)
 			continue;
-		bucket = cua__tile_home(&a->view, cua__parts_hash(k, a, word[j])) %
+		bucket = cua__quad_home(&a->view, cua__parts_hash(k, a, word[j])) %
 			 CUA__PARTS_BUCKETS;
 		i = cua_port_fetch_add_u32(&number[bucket], 1, CUA_RELAXED, CUA__PARTS_BLOCK);
 		if (i < slots) {
@@ -914,7 +914,7 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua_u128 next = none;
 	/* when no more words come */
-	uint32_t tries = CUA__TILE_TRIES;
+	uint32_t tries = CUA__QUAD_TRIES;
 	uint32_t added = 0, waiting = 0, j, n;
 	uint64_t filled, from;
 
@@ -938,7 +938,7 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 		if (j - lane < n) {
 			next = j + k.threads < n ? cua__parts_get(k, a->from, from + j + k.threads)
 						 : none;
-			result = cua__tile_enter_home(&a->view, k.ks, k.vs, CUA__PARTS_ALL, j < n,
+			result = cua__quad_enter_home(&a->view, k.ks, k.vs, CUA__PARTS_ALL, j < n,
 						      cua__parts_hash(k, a, word),
 						      cua__hashmap_word_key(k.ks, word), NULL,
 						      cua__hashmap_word_value(k.ks, k.vs, word),
@@ -961,7 +961,7 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 			if (has)
 				w = cua__parts_get(k, late, waiting + lane);
 			cua_port_sync_warp(CUA__PARTS_ALL);
-			result = cua__tile_enter_full(
+			result = cua__quad_enter_full(
 				&a->view, k.ks, k.vs, CUA__PARTS_ALL, has, cua__parts_hash(k, a, w),
 				cua__hashmap_word_key(k.ks, w), NULL,
 				cua__hashmap_word_value(k.ks, k.vs, w), &seen);
@@ -983,7 +983,7 @@ CUA_FORCE void cua__parts_insert_tile(const struct cua__parts_kind k, const stru
 			cua_port_sync_warp(CUA__PARTS_ALL);
 		}
 	}
-	cua__tile_count(&a->view, CUA__PARTS_ALL, CUA_RELAXED, &added);
+	cua__quad_count(&a->view, CUA__PARTS_ALL, CUA_RELAXED, &added);
 }
 
 #endif /* CUATOMIC_KERNELS_HASHMAP_PARTS_H */

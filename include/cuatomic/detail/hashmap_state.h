@@ -134,16 +134,16 @@ cua__hashmap_state_head(const struct cua_hashmap_view *view, uint64_t bucket)
 }
 
 /* A slot, by its bucket and its number there. */
-struct cua__hashmap_state_place {
+struct cua__hashmap_state_position {
 	uint64_t bucket;
 	uint32_t slot;
 };
 
-CUA_FORCE struct cua__hashmap_state_place
+CUA_FORCE struct cua__hashmap_state_position
 cua__hashmap_state_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			uint64_t hash)
 {
-	struct cua__hashmap_state_place home;
+	struct cua__hashmap_state_position home;
 
 	home.bucket = cua_hash_to_index(hash, view->n_buckets);
 	/* the bucket is made of the high bits, the slot of the low ones */
@@ -152,7 +152,7 @@ cua__hashmap_state_home(const struct cua_hashmap_view *view, uint32_t ks, uint32
 }
 
 CUA_FORCE void cua__hashmap_state_step(const struct cua_hashmap_view *view, uint32_t ks,
-				       uint32_t vs, struct cua__hashmap_state_place *p)
+				       uint32_t vs, struct cua__hashmap_state_position *p)
 {
 	if (++p->slot < cua__hashmap_state_slots(ks, vs))
 		return;
@@ -162,7 +162,7 @@ CUA_FORCE void cua__hashmap_state_step(const struct cua_hashmap_view *view, uint
 }
 
 CUA_FORCE char *cua__hashmap_state_slot(const struct cua_hashmap_view *view, uint32_t ks,
-					uint32_t vs, struct cua__hashmap_state_place p)
+					uint32_t vs, struct cua__hashmap_state_position p)
 {
 	uint32_t from_end =
 		(cua__hashmap_state_slots(ks, vs) - p.slot) * cua__hashmap_state_bytes(ks, vs);
@@ -262,7 +262,7 @@ CUA_FORCE int cua__hashmap_state_match(const char *slot, uint32_t ks, uint32_t v
  * value waits.
  */
 CUA_FORCE int cua__hashmap_state_lookup(const struct cua_hashmap_view *view, uint32_t ks,
-					uint32_t vs, struct cua__hashmap_state_place p,
+					uint32_t vs, struct cua__hashmap_state_position p,
 					struct cua_u128 key, cua__hashmap_equal_fn *equal,
 					struct cua__hashmap_spot *spot)
 {
@@ -330,7 +330,7 @@ CUA_FORCE void cua__hashmap_state_put(char *slot, uint32_t ks, uint32_t vs, uint
  * the lock released.
  */
 CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *view, uint32_t ks,
-					      uint32_t vs, struct cua__hashmap_state_place home,
+					      uint32_t vs, struct cua__hashmap_state_position home,
 					      struct cua_u128 key, cua__hashmap_equal_fn *equal,
 					      struct cua_u128 value, cua__hashmap_next_fn *next,
 					      enum cua_update op, struct cua__hashmap_spot *spot)
@@ -340,7 +340,7 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 	uint64_t reach = cua__hashmap_state_reach(view, ks, vs, home.bucket), distance,
 		 free_distance = 0;
 	uint64_t ask = reach + CUA__HASHMAP_STATE_PATIENCE;
-	struct cua__hashmap_state_place p = home;
+	struct cua__hashmap_state_position p = home;
 	uint32_t state, free_state = 0;
 	char *free_slot = NULL;
 
@@ -405,7 +405,7 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
  * is taken, and none by this key; else 0. It needs no lock, for which many inserts of such keys would queue.
  */
 CUA_FORCE int cua__hashmap_state_crowded(const struct cua_hashmap_view *view, uint32_t ks,
-					 uint32_t vs, struct cua__hashmap_state_place p,
+					 uint32_t vs, struct cua__hashmap_state_position p,
 					 struct cua_u128 key, cua__hashmap_equal_fn *equal)
 {
 	const uint64_t most = cua__hashmap_state_most(view, ks, vs);
@@ -435,7 +435,7 @@ CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint
 				       cua__hashmap_next_fn *next, enum cua_update op,
 				       struct cua__hashmap_spot *spot)
 {
-	struct cua__hashmap_state_place home = cua__hashmap_state_home(view, ks, vs, hash);
+	struct cua__hashmap_state_position home = cua__hashmap_state_home(view, ks, vs, hash);
 	struct cua_spinlock *lock = &cua__hashmap_state_head(view, home.bucket)->lock;
 	struct cua_backoff backoff;
 	int result = 0;
@@ -483,7 +483,7 @@ CUA_FORCE int cua__hashmap_state_change_locked(uint32_t ks, uint32_t vs, struct 
 
 /* Erases under the lock of the home bucket. Returns whether the key was there. */
 CUA_FORCE int cua__hashmap_state_erase_locked(const struct cua_hashmap_view *view, uint32_t ks,
-					      uint32_t vs, struct cua__hashmap_state_place p,
+					      uint32_t vs, struct cua__hashmap_state_position p,
 					      struct cua_u128 key, cua__hashmap_equal_fn *equal,
 					      struct cua_u128 *old)
 {
@@ -577,7 +577,7 @@ CUA_FORCE int cua__hashmap_state_change(const struct cua_hashmap_view *view, uin
 					cua__hashmap_equal_fn *equal,
 					struct cua__hashmap_spot *spot, struct cua_u128 desired)
 {
-	struct cua__hashmap_state_place home = cua__hashmap_state_home(view, ks, vs, hash);
+	struct cua__hashmap_state_position home = cua__hashmap_state_home(view, ks, vs, hash);
 	struct cua_spinlock *lock = &cua__hashmap_state_head(view, home.bucket)->lock;
 	struct cua_backoff backoff;
 	int result = 2;
@@ -600,7 +600,7 @@ CUA_FORCE int cua__hashmap_state_erase(const struct cua_hashmap_view *view, uint
 				       uint32_t vs, uint64_t hash, struct cua_u128 key,
 				       cua__hashmap_equal_fn *equal, struct cua_u128 *old)
 {
-	struct cua__hashmap_state_place home = cua__hashmap_state_home(view, ks, vs, hash);
+	struct cua__hashmap_state_position home = cua__hashmap_state_home(view, ks, vs, hash);
 	struct cua_spinlock *lock = &cua__hashmap_state_head(view, home.bucket)->lock;
 	struct cua_backoff backoff;
 	int result = -1;
@@ -625,7 +625,7 @@ CUA_FORCE int cua__hashmap_state_at(const struct cua_hashmap_view *view, uint32_
 				    uint64_t place, struct cua_u128 *key, struct cua_u128 *value)
 {
 	uint32_t slots = cua__hashmap_state_slots(ks, vs), state;
-	struct cua__hashmap_state_place p;
+	struct cua__hashmap_state_position p;
 	struct cua_backoff backoff;
 	const char *slot;
 

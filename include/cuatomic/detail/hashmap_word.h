@@ -249,9 +249,9 @@ CUA_FORCE int cua__hashmap_word_cas(char *at, int wide, struct cua_u128 expected
 }
 
 /* The cell of a reserved key, or NULL. */
-CUA_FORCE char *cua__hashmap_word_cell(const struct cua_hashmap_view *view, uint32_t ks,
-				       uint32_t vs, struct cua_u128 key,
-				       cua__hashmap_equal_fn *equal)
+CUA_FORCE char *cua__hashmap_reserved_slot(const struct cua_hashmap_view *view, uint32_t ks,
+					   uint32_t vs, struct cua_u128 key,
+					   cua__hashmap_equal_fn *equal)
 {
 	char *cells = (char *)(view->counts + CUA_HASHMAP_STRIPES);
 	struct cua_u128 reserved = {0, 0};
@@ -497,7 +497,7 @@ CUA_FORCE int cua__hashmap_word_spot(const struct cua_hashmap_view *view, uint32
 				     cua__hashmap_equal_fn *equal, enum cua_order order,
 				     struct cua__hashmap_spot *spot)
 {
-	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
+	char *cell = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
 
 	if (!cell)
 		return cua__hashmap_word_look(view, ks, vs, hash, key, equal, order, spot);
@@ -722,8 +722,8 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 }
 
 /* In the cell of a reserved key. */
-CUA_FORCE int cua__hashmap_word_enter_cell(char *cell, uint32_t ks, uint32_t vs,
-					   struct cua_u128 value, struct cua__hashmap_spot *spot)
+CUA_FORCE int cua__hashmap_reserved_enter(char *cell, uint32_t ks, uint32_t vs,
+					  struct cua_u128 value, struct cua__hashmap_spot *spot)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const struct cua_u128 stands_for = {2, 0}, empty = {0, 0};
@@ -809,12 +809,12 @@ CUA_FORCE int cua__hashmap_word_enter(const struct cua_hashmap_view *view, uint3
 				      uint32_t *added)
 {
 	const enum cua_order both = order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL;
-	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
+	char *cell = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
 	struct cua_u128 word;
 	int result = 0;
 
 	if (cell)
-		return cua__hashmap_word_enter_cell(cell, ks, vs, value, spot);
+		return cua__hashmap_reserved_enter(cell, ks, vs, value, spot);
 	word = cua__hashmap_word_of(ks, vs, key, value);
 	while (!result) {
 		result = cua__hashmap_word_enter_home(view, ks, vs, hash, key, equal, word, order,
@@ -996,8 +996,8 @@ CUA_FORCE int cua__hashmap_word_take(uint32_t ks, uint32_t vs, struct cua_u128 k
 }
 
 /* The same in the cell of a reserved key. */
-CUA_FORCE int cua__hashmap_word_erase_cell(char *cell, uint32_t ks, uint32_t vs,
-					   struct cua_u128 *old)
+CUA_FORCE int cua__hashmap_reserved_erase(char *cell, uint32_t ks, uint32_t vs,
+					  struct cua_u128 *old)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const struct cua_u128 empty = {0, 0};
@@ -1018,13 +1018,13 @@ CUA_FORCE int cua__hashmap_word_erase(const struct cua_hashmap_view *view, uint3
 				      uint64_t hash, struct cua_u128 key,
 				      cua__hashmap_equal_fn *equal, struct cua_u128 *old)
 {
-	char *cell = cua__hashmap_word_cell(view, ks, vs, key, equal);
+	char *cell = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	uint64_t *counted =
 		&cua__hashmap_counts(view, cua_hash_to_index(hash, view->n_buckets))->erased;
 
 	if (cell)
-		return cua__hashmap_word_erase_cell(cell, ks, vs, old);
+		return cua__hashmap_reserved_erase(cell, ks, vs, old);
 	if (!cua__hashmap_word_look(view, ks, vs, hash, key, equal, CUA_RELAXED, &spot))
 		return 0;
 	cua_port_add_u64(counted, 1, CUA_RELAXED, CUA__HASHMAP_AT);
