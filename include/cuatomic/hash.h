@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hash of the tables: 64 bits in, 64 well mixed bits out, and their mapping to a range.
+ * The hash functions of the tables: 64-bit hashes of numbers and byte strings, and the mapping of
+ * a hash to a bucket.
  *
- * Source: rounds of xor-shift and multiply with published constants, two of splitmix64 (Steele, Lea, Flood, 2014;
- * mix by Stafford) and one of MurmurHash3's fmix64 (Appleby). The shifts are half a word, which is one instruction
- * where registers have 32 bits; with two rounds keys of two equal halves came to few hashes. The mapping is the high
- * half of a product (Lemire, 2016), which needs no division and no power of two.
+ * Source: three rounds of xor-shift and multiply with published constants. Two rounds are from
+ * splitmix64 (Steele, Lea, Flood, 2014; mix by Stafford), the third is from MurmurHash3's fmix64
+ * (Appleby). Each shift is 32 bits, which is a single instruction on a machine with 32-bit
+ * registers. Two rounds are too few: keys with two equal halves then share few hashes. The mapping
+ * takes the high half of a product (Lemire, 2016). It needs no division, and n may be any number.
  *
- * Byte strings are hashed a word of 8 bytes after the other, the last one padded with zeros and the low byte of the
- * length, as SipHash pads (Aumasson and Bernstein, 2012). Who knows the seed can make strings that share a hash.
+ * cua_hash_bytes absorbs a string in words of 8 bytes. The last word is padded with zeros and the
+ * low byte of the length, as in SipHash (Aumasson and Bernstein, 2012). An attacker who knows the
+ * seed can construct strings that share a hash.
  *
- * For one seed the hash is a bijection, so different keys have different hashes. It can be inverted: who knows the
- * seed can name any number of keys that share a bucket. A seed that nobody knows hides the buckets from who cannot
- * watch the table, and that is all that cua_hash_u64 offers.
+ * cua_hash_u64 is a bijection for each seed, so different keys have different hashes. It can be
+ * inverted: an attacker who knows the seed can name any number of keys that share a bucket. A
+ * secret seed hides the buckets from an attacker who cannot watch the table. cua_hash_u64 protects
+ * against nothing more.
  *
- * The keyed hash is SipHash-1-3 (Aumasson and Bernstein, 2012; one round a word and three at the end, as in the
- * tables of several languages) of the key's 8 or 16 bytes, low bytes first, under a secret of 128 bits. Without the
- * secret nobody is known to find keys that share a bucket more often than chance has it, also not by watching which
- * keys do. It costs about ten times the instructions of cua_hash_u64.
+ * The keyed hash is SipHash-1-3 (Aumasson and Bernstein, 2012: a single round for each word and
+ * three at the end, as in the tables of several languages). It hashes the key's 8 or 16 bytes, low
+ * bytes first, under a secret of 128 bits. No method is known to find keys that share a bucket
+ * more often than by chance without the secret, even for an attacker who sees collisions. The
+ * keyed hash costs about ten times the instructions of cua_hash_u64.
  */
 #ifndef CUATOMIC_HASH_H
 #define CUATOMIC_HASH_H
@@ -27,34 +32,38 @@
 
 #include <cuatomic/port.h>
 
-/* A seed for tables whose layout is the same in each run; 0 makes a table choose a seed at random. */
+/* A seed for layouts that are the same in each run. A table given seed 0 draws a random seed. */
 #define CUA_HASH_SEED_FIXED ((uint64_t)0x9e3779b97f4a7c15u)
 
-/* The hash of a key under a seed. */
+/* Hashes a key under a seed. For each seed it is a bijection of the key. */
 CUA_FORCE uint64_t cua_hash_u64(uint64_t key, uint64_t seed)
 {
 	uint64_t x = (key ^ (key >> 32)) * 0xbf58476d1ce4e5b9u + seed;
 
-	/* the seed comes in twice, so that it does more than shift what the first round makes of the keys */
+	/* added once, the seed would only shift the outputs of the first round */
 	x = (x ^ (x >> 32)) * 0x94d049bb133111ebu + seed;
 	x = (x ^ (x >> 32)) * 0xff51afd7ed558ccdu;
 	return x ^ (x >> 32);
 }
 
-/* Of a key of 128 bits. For one seed and one half, it is a bijection of the other half. */
+/* Hashes a key of 128 bits. If the seed and either half are fixed, it is a bijection of the other. */
 CUA_FORCE uint64_t cua_hash_u128(struct cua_u128 key, uint64_t seed)
 {
 	return cua_hash_u64(key.lo ^ cua_hash_u64(key.hi, ~seed), seed);
 }
 
 /*
- * Of n bytes at any address; bytes may be NULL where n is 0. The same on every machine: the words are little-endian.
- * Strings that differ in one word only have different hashes, and so have all strings of up to 7 bytes.
+ * Hashes n bytes at any address. `bytes` may be NULL if n is 0. The result is the same on every
+ * machine, because words are read as little-endian. For each seed, strings of equal length that
+ * differ in a single word have different hashes, and so have different strings of up to 7 bytes.
  */
 CUA_FN uint64_t cua_hash_bytes(const void *bytes, size_t n, uint64_t seed)
 {
 	const unsigned char *p = (const unsigned char *)bytes;
-	/* no length but 0 begins with 0, which the rounds leave alone under seed 0; shorter than a word: below 2^56 */
+	/*
+	 * The start is 0 only for length 0: under seed 0 the rounds map 0 to 0. Below 8 bytes it
+	 * is less than 2^56, so it does not reach the byte of the last word that has the length.
+	 */
 	uint64_t h = (uint64_t)n * 0x9e3779b1u, word;
 	size_t i = 0;
 	unsigned k;
@@ -100,7 +109,7 @@ CUA_FORCE void cua__hash_absorb(uint64_t v[4], uint64_t word)
 	v[0] ^= word;
 }
 
-/* Of a message of one or two words. */
+/* Hashes a message of 1 or 2 words. */
 CUA_FORCE uint64_t cua__hash_keyed(struct cua_u128 key, uint32_t words, struct cua_u128 secret)
 {
 	uint64_t v[4];
@@ -113,7 +122,7 @@ CUA_FORCE uint64_t cua__hash_keyed(struct cua_u128 key, uint32_t words, struct c
 	cua__hash_absorb(v, key.lo);
 	if (words == 2)
 		cua__hash_absorb(v, key.hi);
-	/* the last word has the length in bytes at its top, and no byte of the key is left for it */
+	/* the final word: the length in bytes in its top byte, without bytes of the key */
 	cua__hash_absorb(v, (uint64_t)words * 8 << 56);
 	v[2] ^= 255;
 	CUA__UNROLL
@@ -122,7 +131,7 @@ CUA_FORCE uint64_t cua__hash_keyed(struct cua_u128 key, uint32_t words, struct c
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* The keyed hash of a key of 64 bits, and of one of 128 bits. */
+/* The keyed hash of a key of 64 bits and of a key of 128 bits. */
 CUA_FN uint64_t cua_hash_keyed_u64(uint64_t key, struct cua_u128 secret)
 {
 	struct cua_u128 bits;
@@ -139,7 +148,7 @@ CUA_FN uint64_t cua_hash_keyed_u128(struct cua_u128 key, struct cua_u128 secret)
 
 /* ---- from a hash to a bucket ---- */
 
-/* Maps a hash to 0 .. n - 1, evenly, by its high bits; 0 for n = 0. */
+/* Maps a hash evenly to 0 .. n - 1 by its high bits. Returns 0 for n = 0. */
 CUA_FORCE uint64_t cua_hash_to_index(uint64_t hash, uint64_t n)
 {
 	return cua_port_mul_high_u64(hash, n);
