@@ -267,7 +267,7 @@ planted 'a value changed that was another one by then' hashmap_word \
   '/int cua__hashmap_word_change/,/^}/s/if (!cua__hashmap_word_has(ks, vs, seen, key, NULL))/if (0)/' linear
 planted 'a value read again after a wait that is another key'"'"'s' hashmap_word \
   '/_word_change_together(/,/^}/s/cua__hashmap_word_has(ks, vs, word, key, NULL)/!cua__hashmap_word_empty(word) \&\& !cua__hashmap_same(word, cua__hashmap_word_erased(ks, vs))/' linear
-planted 'an empty cell of a reserved key taken for the key, after a wait' hashmap_word \
+planted 'an empty slot of a reserved key taken for the key, after a wait' hashmap_word \
   '/_word_change_together(/,/^}/s/cua__hashmap_word_has(.*NULL)/(& || cua__hashmap_word_empty(word))/' linear
 planted 'a quad that is told of a key before its home is' hashmap_tile \
   's/if (here.there > 0 && free && distance > far)/if (0)/' hashmap

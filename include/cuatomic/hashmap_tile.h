@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations of the hash map by quads of 4 lanes, for maps whose pairs are words.
+ * Hash map operations by quads, for maps in the word layout.
  *
- * Source: cooperative probing of a bucket by a part of a warp, as in WarpDrive (Juenger, Hundt, Schmidt,
- * 2018) and SlabHash (Ashkiani, Farach-Colton, Owens, 2018). Here a quad has a key for each lane and reads
- * their buckets at the same time.
+ * Source: cooperative probing of a bucket by part of a warp, as in WarpDrive (Juenger, Hundt,
+ * Schmidt, 2018) and SlabHash (Ashkiani, Farach-Colton, Owens, 2018). Here each lane of a quad has
+ * a key of its own, and the quad reads the buckets of all 4 keys together.
  *
- * A quad is an aligned group of 4 lanes of a warp: lanes 0 to 3, 4 to 7, ... Each lane brings a key of its
- * own, and reads 16 bytes of the buckets of all 4, so that a bucket of 64 bytes costs one access; then the lanes
- * exchange what they have read. Whole quads call together, in converged code: `mask` has the calling lanes of the
- * warp, and each of them passes the same mask. A lane without a key passes active = 0 and gets 0.
+ * A quad is an aligned group of 4 lanes of a warp: lanes 0 to 3, 4 to 7, and so on. Each lane reads
+ * 16 bytes of each of the 4 buckets, so a bucket of 64 bytes costs a single memory access. The
+ * lanes then exchange the pieces, and each lane searches its own bucket in registers. Whole quads
+ * call these functions in converged code. `mask` names the calling lanes of the warp, and all of
+ * them pass the same mask. A lane without a key passes active = 0 and gets 0.
  *
- * CUA_DEFINE_HASHMAP_QUAD(name, K, V), at file scope, without a semicolon, after CUA_DEFINE_HASHMAP(name,
- * K, V), defines
+ * CUA_DEFINE_HASHMAP_QUAD(name, K, V), at file scope, without a semicolon, after
+ * CUA_DEFINE_HASHMAP(name, K, V), defines
  *
  *   int name_find_quad(view, mask, active, key, &value)      as name_find, ...
  *   int name_contains_quad(view, mask, active, key)
@@ -23,53 +24,73 @@
  *   int name_compare_exchange_quad(view, mask, active, key, &expected, desired)
  *   int name_erase_quad(view, mask, active, key)
  *
- * CUA_DEFINE_HASHSET_QUAD(name, K), after CUA_DEFINE_HASHSET(name, K), defines those of them that need no value:
- * contains, insert, which takes none, and erase. CUA_DEFINE_HASHMAP_QUAD_WITH(name, K, V) and
- * CUA_DEFINE_HASHSET_QUAD_WITH(name, K) are for those of ..._WITH. CUA_DEFINE_HASHMAP_UPDATE_QUAD(update, name),
- * after CUA_DEFINE_HASHMAP_UPDATE(update, name, expression) and the map's quad, defines
+ * CUA_DEFINE_HASHSET_QUAD(name, K), after CUA_DEFINE_HASHSET(name, K), defines contains, insert
+ * (without a value) and erase.
+ *
+ * CUA_DEFINE_HASHMAP_QUAD_WITH(name, K, V) and CUA_DEFINE_HASHSET_QUAD_WITH(name, K) define the
+ * same after CUA_DEFINE_HASHMAP_WITH and CUA_DEFINE_HASHSET_WITH.
+ *
+ * CUA_DEFINE_HASHMAP_UPDATE_QUAD(update, name), after CUA_DEFINE_HASHMAP_UPDATE(update, name,
+ * expression) and CUA_DEFINE_HASHMAP_QUAD(name, K, V), defines
  *
  *   int update_quad(view, mask, active, key, operand)        as update
  *
- * A map whose slots have states, and a host thread, which is a warp of one lane, get the operations of one
- * lane. So does an insert, assign, exchange or update of a key that is not in its home bucket where that is full.
+ * These functions fall back to the operations of a single lane in three cases: the map has the
+ * state layout; the caller is a host thread (a warp of 1 lane); or an insert, assign, exchange or
+ * update finds its home bucket full and the key not in it.
  *
- * Synchronization, scope, memory order, progress: each lane's operation is the one of hashmap.h, and none
- * returns before the looks of the others in mask are done.
+ * Synchronization, scope, memory order, progress: as the operation of a single lane in hashmap.h.
+ * In addition, no lane returns before every lane in `mask` has finished its lookup.
  *
- * Argument: hashmap_word.h has no order among the loads of a bucket, so it does not matter which lane does
- * them.
- *   The lanes meet before they look, so that what a lane did earlier is seen by those that look for it.
- *   They meet after it, too, and then the lane with the key reads the word once more, with acquire: it gets what the
- *   quad saw there, or what came later.
- *   The lock of a home is taken by the lane with the key, and the lanes meet before they look under it.
- *   What a warp has inserted is counted before one of its lanes may wait for a full map to be certain.
+ * Argument. The argument in hashmap_word.h assumes no order among the loads of a bucket, so any
+ * lane may make them.
+ *   - The lanes converge before they read. So loads for a key see all that any lane did earlier.
+ *   - They converge after they read, too. The lane with the key then reads the word once more, with
+ *     acquire. It gets the word that the quad saw, or a later word of that slot.
+ *   - The lane with the key takes the lock of the home bucket, and the lanes converge before they
+ *     read under that lock.
+ *   - A warp counts its inserts before any of its lanes may wait for the counts to show whether the
+ *     map is full.
  */
 #ifndef CUATOMIC_HASHMAP_TILE_H
 #define CUATOMIC_HASHMAP_TILE_H
 
 #include <cuatomic/hashmap.h>
 
-/* What a lane knows of its key after a quad's look. A table on a GPU has fewer than 2^32 buckets. */
+/*
+ * The result of a quad's lookup for the key of a lane. A map on a GPU has fewer than 2^32 buckets.
+ */
 struct cua__hashmap_seen {
-	int there; /* as of cua__hashmap_word_search: 1, 0 or -1 */
+	int there; /* 1, 0 or -1 as cua__hashmap_word_search returns it */
 	uint32_t home;
-	uint32_t
-		bucket; /* where it is, if it is there; a walk for a free slot: where it can be put */
-	uint32_t
-		slot; /* of the key; or the first EMPTY one; a walk for a free slot: that one, or NONE */
-	uint32_t distance; /* a walk for a free slot: of that bucket */
-	uint64_t
-		head; /* the half with the classes, of the bucket that was looked at; the home's after a look at it */
+	/*
+	 * the bucket of the key if it is there; of a walk with `free`, the bucket of the free slot
+	 */
+	uint32_t bucket;
+	/*
+	 * the slot of the key, or the first EMPTY slot; of a walk with `free`, the free slot or
+	 * NONE
+	 */
+	uint32_t slot;
+	uint32_t distance; /* of a walk with `free`: the distance of the free slot's bucket */
+	/*
+	 * the half with the classes of the head of `bucket`, or of the home after a walk with
+	 * `free`
+	 */
+	uint64_t head;
 	struct cua_u128 value;
 };
 
 #define CUA__QUAD_NONE (~(uint32_t)0)
-/* Buckets that a quad looks at for a free slot. */
+/* A walk for a free slot ends after this distance. */
 #define CUA__QUAD_PATIENCE 16u
-/* How often an insert of many keys tries for locks that others may have, before a lane goes alone and waits. */
+/*
+ * A bulk insert tries this often for locks that may be held. Then each lane waits for its lock
+ * alone.
+ */
 #define CUA__QUAD_TRIES 4
 
-/* Whether this code serves such a map by quads. */
+/* Whether this code has quad operations for such a map. */
 #define CUA__HASHMAP_HAS_QUADS(view, ks, vs)                                                       \
 	(CUA_WARP_LANES > 1 && CUA__HASHMAP_IS_WORDS(view, ks, vs) &&                              \
 	 cua__hashmap_has_words(ks, vs))
@@ -86,7 +107,7 @@ CUA_FORCE struct cua_u128 cua__quad_key(uint32_t mask, uint32_t ks, struct cua_u
 	return key;
 }
 
-/* cua_hash_to_index, of which half is saved since the map has less than 2^32 buckets. */
+/* cua_hash_to_index, at half its cost because the map has fewer than 2^32 buckets. */
 CUA_FORCE uint32_t cua__quad_home(const struct cua_hashmap_view *view, uint64_t hash)
 {
 	const uint64_t n = (uint32_t)view->n_buckets;
@@ -94,7 +115,7 @@ CUA_FORCE uint32_t cua__quad_home(const struct cua_hashmap_view *view, uint64_t 
 	return (uint32_t)(((hash >> 32) * n + ((uint64_t)(uint32_t)hash * n >> 32)) >> 32);
 }
 
-/* cua__hashmap_word_probe, of numbers that are less than 2^32. */
+/* cua__hashmap_word_probe for bucket numbers and distances below 2^32. */
 CUA_FORCE uint32_t cua__quad_probe(const struct cua_hashmap_view *view, uint32_t home,
 				   uint64_t hash, uint32_t distance)
 {
@@ -105,7 +126,7 @@ CUA_FORCE uint32_t cua__quad_probe(const struct cua_hashmap_view *view, uint32_t
 			       : (home & ~mask) + ((home + distance * step) & mask);
 }
 
-/* 16 bytes of a bucket: two slots of 64 bits or one of 128, of which the first may be the head. */
+/* Loads 16 bytes of a bucket: two words of 64 bits or one of 128. The first may be the head. */
 CUA_FORCE void cua__quad_load(const char *at, int wide, uint64_t out[2])
 {
 #if defined(CUA_PORT_HAS_B128)
@@ -122,10 +143,13 @@ CUA_FORCE void cua__quad_load(const char *at, int wide, uint64_t out[2])
 }
 
 /*
- * Each lane gets a bucket, in registers: w[0] and w[1] are its first 16 bytes. The quad reads those of its `lanes`, a
- * bit each, one after the other: of that of lane j, lane i reads piece i ^ j. So w[2 r] has piece r of the bucket of
- * lane i ^ r when each lane has put what it read in that order; and then the lanes exchange. Without branches on the
- * lane: the compiler would make two copies of the code, and the lanes would not converge.
+ * Reads the bucket of each lane into its registers: w[0] and w[1] get the first 16 bytes, and so
+ * on. `lanes` has a bit for each lane of the quad whose bucket is wanted.
+ *
+ * The quad reads these buckets in turn. Of the bucket of lane j, lane i reads piece i ^ j. Each
+ * lane then sorts its pieces so that w[2 r] has piece r of the bucket of lane i ^ r, and the lanes
+ * exchange them. The sort has no branches on the lane: with branches, the compiler would make two
+ * copies of the code and the lanes would not converge.
  */
 CUA_FORCE void cua__quad_read(const struct cua_hashmap_view *view, int wide, uint32_t mask,
 			      uint32_t lanes, uint32_t bucket, uint64_t w[8])
@@ -162,8 +186,10 @@ CUA_FORCE void cua__quad_read(const struct cua_hashmap_view *view, int wide, uin
 		w[2 * j + half] = cua_port_shuffle_u64(mask, w[2 * j + half], lane ^ j);
 }
 
-/* What a bucket that is in registers says of a key: there, and the value or the slot that goes with it, see
- * cua__hashmap_seen. Returns the first slot that has no pair, or NONE. */
+/*
+ * Searches a bucket in registers for a key and sets seen->there, seen->slot and, on a hit,
+ * seen->value. Returns the first slot without a pair, or NONE.
+ */
 CUA_FORCE uint32_t cua__quad_search(uint32_t ks, uint32_t vs, const uint64_t w[8],
 				    struct cua_u128 key, cua__hashmap_equal_fn *equal,
 				    struct cua__hashmap_seen *seen)
@@ -192,14 +218,14 @@ CUA_FORCE uint32_t cua__quad_search(uint32_t ks, uint32_t vs, const uint64_t w[8
 	return unused;
 }
 
-/* Where a key is that was found. */
+/* The address of the slot of a key that was found. */
 CUA_FORCE char *cua__quad_at(const struct cua_hashmap_view *view, int wide,
 			     const struct cua__hashmap_seen *seen)
 {
 	return cua__hashmap_word_bucket(view, seen->bucket) + (seen->slot + 1) * (wide ? 16 : 8);
 }
 
-/* Each lane of mask looks for its key in one bucket. What lanes without a key learn has no meaning. */
+/* Each lane of mask searches a bucket for its key. In lanes without a key, *seen has no meaning. */
 CUA_FORCE void cua__quad_look_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				 uint32_t mask, uint32_t bucket, struct cua_u128 key,
 				 cua__hashmap_equal_fn *equal, enum cua_order order,
@@ -208,7 +234,10 @@ CUA_FORCE void cua__quad_look_at(const struct cua_hashmap_view *view, uint32_t k
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	uint64_t w[8];
 
-	/* what a lane did before is seen by those that look for it now; shuffles order nothing */
+	/*
+	 * orders earlier writes of a lane before the loads that others make for it; shuffles order
+	 * nothing
+	 */
 	if (order != CUA_RELAXED)
 		cua_port_sync_warp(mask);
 	cua__quad_read(view, wide, mask, 15, bucket, w);
@@ -216,7 +245,9 @@ CUA_FORCE void cua__quad_look_at(const struct cua_hashmap_view *view, uint32_t k
 	seen->bucket = bucket;
 	seen->head = w[wide != 0];
 	if (order != CUA_RELAXED) {
-		/* the lane's own look comes after those that were made for it */
+		/*
+		 * orders the loads that other lanes made for this key before this lane's own load
+		 */
 		cua_port_sync_warp(mask);
 		if (seen->there > 0)
 			(void)cua__hashmap_word_load(cua__quad_at(view, wide, seen), wide,
@@ -224,7 +255,7 @@ CUA_FORCE void cua__quad_look_at(const struct cua_hashmap_view *view, uint32_t k
 	}
 }
 
-/* The farthest distance of all classes, as a head says it. */
+/* The farthest distance of all classes of a home bucket, from its head. */
 CUA_FORCE uint32_t cua__quad_farthest(const struct cua_hashmap_view *view, uint64_t head)
 {
 	uint64_t far = cua__hashmap_far_of((uint32_t)(head >> 24) & 255);
@@ -232,7 +263,7 @@ CUA_FORCE uint32_t cua__quad_farthest(const struct cua_hashmap_view *view, uint6
 	return (uint32_t)(far < view->n_buckets ? far : view->n_buckets - 1);
 }
 
-/* How many buckets behind its home may hold a lane's key. */
+/* The farthest distance from its home at which the lane's key may be. */
 CUA_FORCE uint32_t cua__quad_far(const struct cua_hashmap_view *view, int wide, uint64_t hash,
 				 const struct cua__hashmap_seen *seen)
 {
@@ -243,7 +274,7 @@ CUA_FORCE uint32_t cua__quad_far(const struct cua_hashmap_view *view, int wide, 
 		return far;
 	if (!wide)
 		return cua__quad_farthest(view, seen->head);
-	/* after the classes; see cua__hashmap_word_reach */
+	/* loaded after the classes, for the reason given at cua__hashmap_word_reach */
 	(void)cua_port_load_b64(cua__hashmap_word_bucket(view, seen->home) + 8, CUA_ACQUIRE,
 				CUA__HASHMAP_AT);
 	return cua__quad_farthest(view,
@@ -252,11 +283,15 @@ CUA_FORCE uint32_t cua__quad_far(const struct cua_hashmap_view *view, int wide, 
 }
 
 /*
- * Each lane of mask with `pending` looks for its key in the buckets behind its home, a quad in those of all its lanes
- * at a time: from `far` down to distance 1, for where its class says that a key is it mostly is.
+ * Each lane of mask with `pending` searches the buckets of its probe sequence. A quad reads the
+ * buckets of all its pending lanes together.
  *
- * With `free` it looks from the home on, up to the first place for the key and as far as the key may be: that is `far`
- * where the home's class says no less. there = -1 then means that the home has EMPTY slots.
+ * Without `free`, the walk goes from distance `far` down to 1: a key of a class is mostly at the
+ * farthest distance that the class records.
+ *
+ * With `free`, the walk goes from the home bucket up, until it has seen the first free slot and all
+ * buckets that may hold the key. These end at `far`, or nearer if the home's class says so.
+ * there = -1 then means that the home has EMPTY slots.
  */
 CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			      uint32_t mask, int pending, uint32_t far, uint64_t hash,
@@ -281,7 +316,10 @@ CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 			continue;
 		unused = cua__quad_search(ks, vs, w, key, equal, &here);
 		if (here.there > 0 && free && distance > far) {
-			/* its insert has not told the home so far: it counts as present when it has */
+			/*
+			 * its insert has not raised the home's class yet; until then the key is
+			 * absent
+			 */
 			seen->there = 0;
 			seen->slot = CUA__QUAD_NONE;
 			pending = 0;
@@ -306,7 +344,10 @@ CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 				const uint32_t of_class = cua__hashmap_class_far(
 					wide, wide ? w[1] : w[0] >> 32, hash);
 
-				/* no order among the loads: also one before the last may seem EMPTY */
+				/*
+				 * the loads are unordered: a slot before the last may seem EMPTY
+				 * alone
+				 */
 				if (here.slot != CUA__QUAD_NONE)
 					here.there = -1;
 				seen->head = w[wide != 0];
@@ -321,7 +362,7 @@ CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 			}
 			pending = !here.there && (distance < far || seen->slot == CUA__QUAD_NONE) &&
 				  distance + 1 < view->n_buckets && distance < CUA__QUAD_PATIENCE;
-			/* not all places of the key were seen */
+			/* some slots that may hold the key were not searched */
 			if (!pending && !here.there && distance < far)
 				seen->slot = CUA__QUAD_NONE;
 			distance++;
@@ -331,7 +372,10 @@ CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 	}
 }
 
-/* Both. A lane without a key that has a slot is not active. */
+/*
+ * Looks up the key of each active lane, in its home and then behind it. Reserved keys are not
+ * active.
+ */
 CUA_FORCE void cua__quad_look(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			      uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
 			      cua__hashmap_equal_fn *equal, enum cua_order order,
@@ -349,7 +393,7 @@ CUA_FORCE void cua__quad_look(const struct cua_hashmap_view *view, uint32_t ks, 
 		cua__quad_walk(view, ks, vs, mask, far != 0, far, hash, key, equal, order, 0, seen);
 }
 
-/* Where a key is that a look has found, with its word. */
+/* Sets the spot, with address and word, of a key that a lookup has found. */
 CUA_FORCE void cua__quad_spot(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			      struct cua_u128 key, const struct cua__hashmap_seen *seen,
 			      struct cua__hashmap_spot *spot)
@@ -358,19 +402,19 @@ CUA_FORCE void cua__quad_spot(const struct cua_hashmap_view *view, uint32_t ks, 
 	spot->word = cua__hashmap_word_of(ks, vs, key, seen->value);
 }
 
-/* Returns 1 where the lane's key is there, with its value. */
+/* Returns 1 and sets *value if the lane's key is present. */
 CUA_FORCE int cua__quad_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			     uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
 			     cua__hashmap_equal_fn *equal, enum cua_order order,
 			     struct cua_u128 *value)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-	const char *cell = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
+	const char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
 
-	cua__quad_look(view, ks, vs, mask, active && !cell, hash, key, equal, order, &seen);
-	if (cell && active) {
+	cua__quad_look(view, ks, vs, mask, active && !reserved, hash, key, equal, order, &seen);
+	if (reserved && active) {
 		struct cua_u128 w =
-			cua__hashmap_word_load(cell, cua__hashmap_is_wide(ks, vs), CUA_ACQUIRE);
+			cua__hashmap_word_load(reserved, cua__hashmap_is_wide(ks, vs), CUA_ACQUIRE);
 
 		seen.there = !cua__hashmap_word_empty(w);
 		seen.value = cua__hashmap_word_value(ks, vs, w);
@@ -380,8 +424,10 @@ CUA_FORCE int cua__quad_find(const struct cua_hashmap_view *view, uint32_t ks, u
 }
 
 /*
- * Where the lane's key is there with the value *expected it becomes `desired`: EXISTS; with another one that goes to
- * *expected: DIFFERS. Else 0, and where the key has a cell or was gone meanwhile -1: to be done alone.
+ * Returns EXISTS if the lane's key had the value *expected, and has set it to `desired`. Returns
+ * DIFFERS if the key has another value, and has copied that to *expected. Returns 0 if the key is
+ * absent. Returns -1 if the lane must do the operation alone: the key is reserved, or it was erased
+ * between the lookup and the CAS.
  */
 CUA_FORCE int cua__quad_compare_exchange(const struct cua_hashmap_view *view, uint32_t ks,
 					 uint32_t vs, uint32_t mask, int active, uint64_t hash,
@@ -404,16 +450,19 @@ CUA_FORCE int cua__quad_compare_exchange(const struct cua_hashmap_view *view, ui
 	return result ? result : -1;
 }
 
-/* The counts that a warp adds to. */
+/* The stripe of counts that a warp adds to. */
 CUA_FORCE struct cua_hashmap_counts *cua__quad_counts(const struct cua_hashmap_view *view)
 {
 	return cua__hashmap_counts(view, cua_port_block() * 8 + cua_port_thread() / 32);
 }
 
 /*
- * One lane adds to the map's counts what the lanes of mask have inserted, a number that all have, and sets it to 0.
- * Without order, as bulk calls do, it rests on the L2 and not on the memory model that others do not see this before
- * the count of an erase whose slot was taken: all of them take effect there, one after the other.
+ * One lane adds *added, the number of keys that the lanes of mask have inserted, to the map's
+ * counts. All lanes have the same *added, and set it to 0.
+ *
+ * A thread that sees this count must also see the count of each erase that freed a slot taken by
+ * these inserts. With CUA_RELAXED, as in bulk calls, this rests on the L2 cache and not on the
+ * memory model: the additions and the CAS take effect in the L2, one after the other.
  */
 CUA_FORCE void cua__quad_count(const struct cua_hashmap_view *view, uint32_t mask,
 			       enum cua_order order, uint32_t *added)
@@ -427,9 +476,9 @@ CUA_FORCE void cua__quad_count(const struct cua_hashmap_view *view, uint32_t mas
 }
 
 /*
- * Inserts where the key is absent and its home has an EMPTY slot. Returns INSERTED, not counted; or EXISTS,
- * with the value in *seen; or 0. What the lanes of mask have inserted must be counted before one
- * of them goes on alone, where it may wait for a full map to be certain.
+ * Inserts each lane's pair if the key is absent and its home has an EMPTY slot. Returns INSERTED,
+ * not counted yet; EXISTS, with the value in *seen; or 0. The inserts of mask must be counted
+ * before a lane of it continues alone, because that lane may wait for the counts to be complete.
  */
 CUA_FORCE int cua__quad_enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				   uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
@@ -456,10 +505,13 @@ CUA_FORCE int cua__quad_enter_home(const struct cua_hashmap_view *view, uint32_t
 }
 
 /*
- * What cua__hashmap_word_enter_full does, for the lanes of mask at once, but nobody waits: each lane tries
- * once to get the lock of its home, and looks whether it got it or not. Returns INSERTED, not counted;
- * EXISTS, with the value in *seen; 0 where others were faster, to try again; or -1 where the lane has to do it alone,
- * since there is no slot near, or the home has EMPTY ones. Without order.
+ * cua__hashmap_word_enter_full for the lanes of mask together, without waiting. Each lane tries
+ * once to lock its home bucket, and searches for its key whether it got the lock or not. Returns
+ *   INSERTED  not counted yet;
+ *   EXISTS    with the value in *seen;
+ *   0         another lane was faster: the caller may try again;
+ *   -1        the lane must continue alone: no slot is near, or the home has EMPTY slots.
+ * Memory order: relaxed, except that locking acquires and unlocking releases.
  */
 CUA_FORCE int cua__quad_enter_full(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				   uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
@@ -481,7 +533,7 @@ CUA_FORCE int cua__quad_enter_full(const struct cua_hashmap_view *view, uint32_t
 	if (active)
 		head.lo = cua_port_fetch_or_b64(home, CUA__HASHMAP_LOCKED, CUA_ACQUIRE,
 						CUA__HASHMAP_AT);
-	/* the lanes of the quad look for the one that has the lock */
+	/* the lanes of the quad read for the lane that has the lock */
 	cua_port_sync_warp(mask);
 	cua__quad_walk(view, ks, vs, mask, active, cua__quad_farthest(view, head.lo), hash, key,
 		       equal, CUA_RELAXED, 1, seen);
@@ -498,7 +550,7 @@ CUA_FORCE int cua__quad_enter_full(const struct cua_hashmap_view *view, uint32_t
 		const uint32_t slots = cua__hashmap_word_slots(ks, vs);
 		uint32_t slot;
 
-		/* keys of other homes are put here meanwhile */
+		/* inserts of other homes may claim slots here meanwhile */
 		for (slot = seen->slot; slot < slots && !result; slot++) {
 			char *at = bucket + (slot + 1) * (wide ? 16 : 8);
 
@@ -526,13 +578,13 @@ CUA_FORCE struct cua_u128 cua__quad_value(uint32_t vs, uint32_t mask, struct cua
 	return value;
 }
 
-/* Lanes of an aligned group that have one key together. */
+/* Lanes of an octet, an aligned group of 8 lanes that inserts a key together. */
 #define CUA__OCTET_LANES 8u
 
 /*
- * cua__quad_enter_full for one key a group of 8 lanes, which look at two buckets at a time: for few keys, of which none
- * shall take long. All of a group have the same key, and get
- * the same result; what they insert is one.
+ * cua__quad_enter_full by octets, with a key for each octet. An octet reads two buckets at a time,
+ * which keeps the latency low if there are few keys. All lanes of an octet pass the same key and
+ * get the same result. INSERTED stands for a single insert of the octet.
  */
 CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				    uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
@@ -547,15 +599,18 @@ CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view, uint32_
 	char *const at_home = cua__hashmap_word_bucket(view, home);
 	struct cua__hashmap_head head = {CUA__HASHMAP_LOCKED, 0};
 	struct cua_u128 expected = {0, 0}, was;
-	/* of the group: how far the key may be, how far it has looked, and which of its lanes has a place for it */
+	/*
+	 * of the octet: the key's farthest distance, the distance reached, the lane that has a free
+	 * slot
+	 */
 	uint32_t far, distance = 0, owner = CUA__QUAD_NONE, put_distance = 0;
-	char *place = NULL;
+	char *free_at = NULL;
 	int pending = active, result = 0, mine = 0, owns;
 
 	if (active && lane == base)
 		head.lo = cua_port_fetch_or_b64(at_home, CUA__HASHMAP_LOCKED, CUA_ACQUIRE,
 						CUA__HASHMAP_AT);
-	/* the group looks for the one that has the lock */
+	/* the octet reads for its first lane, which has the lock */
 	cua_port_sync_warp(mask);
 	head.lo = cua_port_shuffle_u64(mask, head.lo, base);
 	owns = !(head.lo & CUA__HASHMAP_LOCKED);
@@ -576,14 +631,14 @@ CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view, uint32_
 		first.hi = wide ? w[1] : 0;
 		second.lo = w[1];
 		second.hi = 0;
-		/* the head is no slot */
+		/* the first word of lane 0 of a quad is the head, not a slot */
 		in_first = looks && part && cua__hashmap_word_has(ks, vs, first, key, NULL);
 		in_second = looks && !wide && cua__hashmap_word_has(ks, vs, second, key, NULL);
 		first_free = looks && part && !cua__hashmap_word_used(ks, vs, first);
 		second_free = looks && !wide && !cua__hashmap_word_used(ks, vs, second);
 		hits = cua_port_ballot(mask, in_first || in_second) >> base & 255;
 		frees = cua_port_ballot(mask, first_free || second_free) >> base & 255;
-		/* not only the last: there is no order among the loads */
+		/* every slot is checked, not the last alone, because the loads are unordered */
 		empties = cua_port_ballot(mask,
 					  looks && ((part && cua__hashmap_word_empty(first)) ||
 						    (!wide && cua__hashmap_word_empty(second)))) >>
@@ -604,7 +659,9 @@ CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view, uint32_
 			far = of_class < most ? of_class : far;
 		}
 		if (hits) {
-			/* one that its insert has not told the home counts as present when it has */
+			/*
+			 * beyond `far`, its insert has not raised the class yet: the key is absent
+			 */
 			result = distance + (cua_port_ffs_u32(hits) - 1) / 4 <= far
 					 ? CUA_HASHMAP_EXISTS
 					 : 0;
@@ -615,14 +672,14 @@ CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view, uint32_
 			result = -1;
 			pending = 0;
 		} else {
-			/* behind an EMPTY slot it is not */
+			/* no key is stored behind an EMPTY slot of its probe sequence */
 			if (empties)
 				far = 0;
 			if (owner == CUA__QUAD_NONE && frees) {
 				owner = base + cua_port_ffs_u32(frees) - 1;
 				put_distance = distance + (owner - base) / 4;
 				mine = lane == owner;
-				place = at + (first_free ? 0 : 8);
+				free_at = at + (first_free ? 0 : 8);
 				expected = first_free ? first : second;
 			}
 			distance += 2;
@@ -635,15 +692,15 @@ CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view, uint32_
 		}
 	}
 	mine = mine && !result && owns &&
-	       (cua__hashmap_word_cas(place, wide, expected, word, CUA_RELAXED, &was) ||
-		/* taken and erased since: free as before */
+	       (cua__hashmap_word_cas(free_at, wide, expected, word, CUA_RELAXED, &was) ||
+		/* claimed and erased since the load: the slot is still free */
 		(cua__hashmap_same(was, erased) &&
-		 cua__hashmap_word_cas(place, wide, erased, word, CUA_RELAXED, &was)));
+		 cua__hashmap_word_cas(free_at, wide, erased, word, CUA_RELAXED, &was)));
 	if (cua_port_ballot(mask, mine) >> base & 255) {
 		result = CUA_HASHMAP_INSERTED;
 		head = cua__hashmap_word_raise(wide, head, hash, put_distance);
 	}
-	/* what one of the group has put is there before the lock is free */
+	/* orders the octet's CAS before the unlock */
 	cua_port_sync_warp(mask);
 	if (lane == base && owns)
 		cua__hashmap_word_unlock(at_home, wide, head);
@@ -651,9 +708,10 @@ CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view, uint32_
 }
 
 /*
- * Inserts where the lane's key is absent and its home has an EMPTY slot; where the key is in its home, and `next` is
- * not NULL, its value becomes next(value, operand). Returns INSERTED, or EXISTS with the value before in the spot;
- * else, and where others were faster, 0, and has done nothing.
+ * Inserts each lane's pair if the key is absent and its home has an EMPTY slot. If the key is in
+ * its home and `next` is not NULL, the value becomes next(value, operand). Returns INSERTED;
+ * EXISTS, with the former value in the spot; or 0 if it changed nothing, also because another lane
+ * was faster.
  */
 CUA_FORCE int cua__quad_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			      uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
@@ -665,13 +723,13 @@ CUA_FORCE int cua__quad_write(const struct cua_hashmap_view *view, uint32_t ks, 
 	int result = cua__quad_enter_home(view, ks, vs, mask, active, hash, key, equal, operand,
 					  CUA_ACQUIRE, &seen);
 
-	/* before one of the lanes may wait for a full map to be certain */
+	/* counted before a lane may wait for the counts to be complete */
 	added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));
 	cua__quad_count(view, mask, CUA_ACQUIRE, &added);
 	spot->value = seen.value;
 	if (result != CUA_HASHMAP_EXISTS || !next)
 		return result;
-	/* not where it was put since */
+	/* the claim met the key, which the search had not seen: *seen has no slot of it */
 	if (seen.there <= 0)
 		return 0;
 	cua__quad_spot(view, ks, vs, key, &seen, spot);
@@ -680,12 +738,14 @@ CUA_FORCE int cua__quad_write(const struct cua_hashmap_view *view, uint32_t ks, 
 		       : 0;
 }
 
-/* Removes the lane's key. Returns 1; or 0 where it was absent. `order` is one of a CAS, and releases. */
+/*
+ * Erases the lane's key. Returns 1, or 0 if it was absent. `order` is that of the CAS; it releases.
+ */
 CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			      uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
 			      cua__hashmap_equal_fn *equal, enum cua_order order)
 {
-	char *cell = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
+	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	uint64_t *counted = &cua__quad_counts(view)->erased;
@@ -693,7 +753,8 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 
 	if (order != CUA_RELAXED)
 		cua_port_sync_warp(mask);
-	cua__quad_look(view, ks, vs, mask, active && !cell, hash, key, equal, CUA_RELAXED, &seen);
+	cua__quad_look(view, ks, vs, mask, active && !reserved, hash, key, equal, CUA_RELAXED,
+		       &seen);
 	there = cua_port_ballot(mask, seen.there > 0);
 	if (there && cua_port_lane() == cua_port_ffs_u32(mask) - 1)
 		cua_port_add_u64(counted, cua_port_popc_u32(there), CUA_RELAXED, CUA__HASHMAP_AT);
@@ -702,7 +763,7 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 		cua__quad_spot(view, ks, vs, key, &seen, &spot);
 		return cua__hashmap_word_take(ks, vs, key, equal, order, counted, &spot);
 	}
-	return active && cell && cua__hashmap_reserved_erase(cell, ks, vs, &seen.value);
+	return active && reserved && cua__hashmap_reserved_erase(reserved, ks, vs, &seen.value);
 }
 
 /* name##_contains_quad and name##_erase_quad; values have vs bytes. */
