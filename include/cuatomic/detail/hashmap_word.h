@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hash map's layout for pairs that fit into one atomic word: what hashmap.h, which this belongs
- * to, is made of where keys and values have 4 + 4, 4 + 0 or 8 + 0 bytes (words of 64 bits) and, with a
- * compare-and-swap of 128 bits, 8 + 8, 4 + 8, 8 + 4 or 16 + 0 bytes.
+ * The word layout of the hash map: a pair is a single atomic word. Internal part of hashmap.h.
+ * Maps of 4 + 4, 4 + 0 and 8 + 0 bytes (key + value) have words of 64 bits. Maps of 8 + 8, 4 + 8,
+ * 8 + 4 and 16 + 0 bytes have words of 128 bits, where the machine has a CAS of 128 bits.
  *
- * Source: buckets of one cache line as in bucketized cuckoo hashing; double hashing (Knuth, vol. 3, 6.4) over
- * the buckets of a window of 32 KiB, so that a long probe stays in few pages; a home bucket that says how far
- * its keys went, as in hopscotch hashing (Herlihy, Shavit, Tzafrir, 2008), here for 16 classes of keys apart.
+ * Source: buckets of a cache line as in bucketized cuckoo hashing; double hashing (Knuth, vol. 3,
+ * 6.4) over the buckets of a region of 32 KiB, so that a long probe stays in few pages; home
+ * buckets that record how far their keys are, as in hopscotch hashing (Herlihy, Shavit, Tzafrir,
+ * 2008), here separately for 16 classes of keys.
  *
- * A bucket has 64 bytes: the head, then 7 slots of 8 bytes or 3 of 16. A slot is one word:
+ * A bucket has 64 bytes: the head, then 7 slots of 8 bytes or 3 slots of 16. A slot is a word:
  *
  *     key, value   word                                      reserved keys
  *     4, 4         key | value << 32                         0
@@ -19,53 +20,67 @@
  *     8, 4         key, value | 1 << 32                      none
  *     16, 0        key                                       0, 1
  *
- * EMPTY is all zeros and ERASED the other internal word. A pair whose key is reserved has a cell beside
- * the buckets, a word of the same form with 2 in the key's place, all zeros where the pair is absent.
+ * Two words mark slots without a pair: EMPTY, all zeros, and ERASED. A reserved key would look like
+ * EMPTY or ERASED. Its pair has a reserved slot outside the buckets: a word of the same form with 2
+ * in place of the key, or all zeros if the pair is absent.
  *
- * The head's first 64 bits: bit 0 the lock of the keys whose home is here; bits 24 to 31 the farthest distance,
- * in buckets of the probe sequence, at which one of them lies, as a code; with slots of 64 bits, bits 32 to 63 are
- * 16 classes of 2 bits, with slots of 128 bits the second 64 bits are 16 classes of 4. A key belongs to a class by its
- * hash; its bits are the farthest distance of a key of that class, the largest number meaning: as far as the head says.
- * A class is raised and never lowered until clear.
+ * The head of a bucket describes the keys whose home it is. Its first 64 bits have
+ *   - in bit 0 their lock;
+ *   - in bits 24 to 31 the code of the farthest distance of any of them, in buckets of the probe
+ *     sequence;
+ *   - with words of 64 bits, in bits 32 to 63 the 16 classes, 2 bits each.
+ * With words of 128 bits, the second 64 bits have the 16 classes, 4 bits each.
+ * The hash of a key chooses its class. A class records the farthest distance of its keys. Its
+ * largest number means "up to the farthest distance in the head". A class is raised and never
+ * lowered until clear.
  *
  * Argument.
  *
- *   Slots. A slot changes by CAS alone, and never becomes EMPTY again. All who claim a slot in a bucket take the
- *   first EMPTY one (or an ERASED one); so the EMPTY slots of a bucket are its last ones, and there are none once the
- *   last slot is not EMPTY.
+ *   Slots. A slot changes only by CAS, and never becomes EMPTY again. Every insert claims the first
+ *   EMPTY slot of a bucket, or an ERASED slot. So the EMPTY slots of a bucket are its last slots,
+ *   and a bucket whose last slot is not EMPTY has none.
  *
- *   Where a key may be. A key is put in its home bucket as long as that has an EMPTY slot, and there only into
- *   such a slot, by anybody. Afterwards it is put into a slot of its probe sequence, and only by the holder of the
- *   home's lock, who has seen the home without EMPTY slots, and every bucket before the one that it chose as well. So
- *   behind an EMPTY slot no key with this home was ever put, and a search ends where the home has one.
+ *   Where a key may be. While its home bucket has an EMPTY slot, a key is stored only in such a
+ *   slot, by any lane. Afterwards only the holder of the home's lock stores it, in a slot of the
+ *   probe sequence. The holder has seen the home without EMPTY slots, and also every bucket before
+ *   the chosen bucket. So a key is never stored behind an EMPTY slot of its home, and a search may
+ *   end in a home that has an EMPTY slot.
  *
- *   One place a key. Say a lane puts a key into EMPTY slot s of its home while the key is in another place p. Nobody
- *   has put a key of this home anywhere but into EMPTY slots of the home, for s was one of them until now; so p is a
- *   slot of the home that was EMPTY. It is not behind s, since whoever took it had seen that s was not EMPTY. It is
- *   not before s either: the lane has seen there another key or ERASED, after the slot was taken, so the key came and
- *   went since, or was there and was met. The holder of the lock, having seen that the last slot is not EMPTY, knows
- *   that nobody else will put the key anywhere, and looks at all slots where it can be before it claims one. An erase
- *   only makes a key's one word ERASED and needs no lock.
+ *   At most one slot a key. Suppose that a lane stores a key in EMPTY slot s of its home while slot
+ *   p holds the key. Until then s was EMPTY, so every key of this home was stored in slots of the
+ *   home that were EMPTY, and p is such a slot. There are two cases.
+ *   - p is behind s. Then the lane that claimed p had seen s not EMPTY, a contradiction.
+ *   - p is before s. The lane has read p after p was claimed. If p then held the key, the lane has
+ *     found it, and stores nothing. Else p held another key or ERASED. If the key was ever in p, it
+ *     was erased, and p, no longer EMPTY, cannot get it again.
+ *   The holder of the lock has seen that the last slot is not EMPTY, so it knows that no other lane
+ *   can store the key. It searches all slots that may hold the key before it claims a slot. An
+ *   erase only changes the key's word to ERASED, and needs no lock.
  *
- *   Find. A hit read the key and the value in one word. A key that is in one slot during the whole call is met there,
- *   in whatever order the buckets are looked at: its class was raised before the insert returned. It counts as present
- *   once it is in its slot and class and distance say so, which never goes back, also where the class stops to say the
- *   distance itself (cua__hashmap_word_reach); so one find cannot miss what an earlier one met, unless the key was
- *   erased. A miss is right because else the key moved during the call, and between an erase and an insert it was
- *   absent.
+ *   Find. A hit reads the key and the value in a single word. A key that stays in a slot during the
+ *   whole call is found, in whatever order the buckets are read, because its class was raised
+ *   before its insert returned. A key counts as present once its slot, its class and the farthest
+ *   distance all say so. None of these is ever undone, not even when the class stops recording the
+ *   distance itself (cua__hashmap_word_reach). So a find cannot miss a key that an earlier find
+ *   hit, unless the key was erased. A miss of a key that was present at the start means that the
+ *   key moved during the call. It was absent between its erase and its next insert, and the miss
+ *   takes effect then.
  *
- *   Writes. Assign and update replace the word of a present key by CAS, so they take effect only where the key
- *   still is. An erase takes effect by CAS, word -> ERASED. An insert takes effect when its word and class are there.
- *   Each key's changes are those of one word, or are separated by its erase.
+ *   Writes. Assign and update replace the word of a present key by CAS, so they take effect only
+ *   while the key is there. An erase takes effect by a CAS of the word to ERASED. An insert takes
+ *   effect when its word is stored and its class raised. So any two changes of a key are changes of
+ *   the same word, or are separated by an erase of the key.
  *
- *   FULL with max_probes. The look for the key missed, so the key was absent at one moment. The scan of the probe
- *   sequence then read each slot once, and found another key in each; relaxed loads suffice, because nothing is taken
- *   from what they read. A key that another lane puts into a slot before the scan reads it is seen there.
+ *   FULL with max_probes. The lookup missed, so the key was absent at some moment. The scan of the
+ *   probe sequence then read each slot once, and found another key in each. Relaxed loads suffice,
+ *   because the scan uses no data that these loads would have to acquire. If another lane stores
+ *   the key in a slot before the scan reads that slot, the scan sees the key.
  *
- *   Locks are taken by an acquiring CAS, or OR, on the head and given back by a releasing store, which also raises the
- *   class. A CAS that writes a pair releases; a find that meets it acquires.
+ *   Order. A CAS or OR on the head takes a lock and acquires. A store of the head, which also
+ *   raises the class, frees the lock and releases. The CAS that stores a pair releases, and a find
+ *   that hits the pair acquires.
  */
-/* hashmap.h includes this where what it needs is there */
+/* hashmap.h includes this file after the declarations that it needs */
 #ifndef CUATOMIC_HASHMAP_H
 #include <cuatomic/hashmap.h>
 #endif
@@ -73,7 +88,10 @@
 #define CUATOMIC_HASHMAP_WORD_H
 
 #define CUA__HASHMAP_WORD_BYTES 64u
-/* Buckets of a window, at most; a table with more is made of whole windows. */
+/*
+ * log2 of the buckets of a region. A map with more buckets has whole regions; a smaller map is a
+ * single region.
+ */
 #ifndef CUA__HASHMAP_WINDOW_LOG
 #define CUA__HASHMAP_WINDOW_LOG 9u
 #endif
@@ -82,13 +100,13 @@
 
 /* ---- words ---- */
 
-/* Whether pairs of these sizes are words. */
+/* Whether maps of these sizes can have the word layout. */
 CUA_FORCE int cua__hashmap_is_word(uint32_t ks, uint32_t vs)
 {
 	return ks + vs <= 16 && (ks != 16 || vs == 0) && vs != 16;
 }
 
-/* 1: words of 128 bits; 2: and both halves are the key's. */
+/* 0: words of 64 bits. 1: words of 128 bits. 2: words of 128 bits that are a key of 16 bytes. */
 CUA_FORCE int cua__hashmap_is_wide(uint32_t ks, uint32_t vs)
 {
 	return ks == 16 ? 2 : ks + vs > 8;
@@ -144,8 +162,9 @@ CUA_FORCE int cua__hashmap_word_used(uint32_t ks, uint32_t vs, struct cua_u128 w
 }
 
 /*
- * With 128 bits, one half of every word but EMPTY is not 0, the same half for all words of a map, so that halves of
- * two words do not look like EMPTY; for keys of 16 bytes cua__hashmap_word_load looks twice.
+ * The word ERASED. In a map with words of 128 bits, the same half of every word but EMPTY is not 0.
+ * So halves of two different words never look like EMPTY. Keys of 16 bytes have no such half:
+ * cua__hashmap_word_load reads their word again as a whole if it looks EMPTY.
  */
 CUA_FORCE struct cua_u128 cua__hashmap_word_erased(uint32_t ks, uint32_t vs)
 {
@@ -163,7 +182,10 @@ CUA_FORCE int cua__hashmap_word_empty(struct cua_u128 w)
 	return !w.lo && !w.hi;
 }
 
-/* Whether a word holds a pair with this key. No word that holds none has the bits of a key that has a slot. */
+/*
+ * Whether a word holds a pair with this key. EMPTY and ERASED never match, because no key outside
+ * the reserved slots has their bits.
+ */
 CUA_FORCE int cua__hashmap_word_has(uint32_t ks, uint32_t vs, struct cua_u128 w,
 				    struct cua_u128 key, cua__hashmap_equal_fn *equal)
 {
@@ -180,9 +202,12 @@ CUA_FORCE int cua__hashmap_word_has(uint32_t ks, uint32_t vs, struct cua_u128 w,
 }
 
 /*
- * A slot. On the host a load of 128 bits is a CAS. So two halves are read there, the first twice: they may be of two
- * pairs, but not a key's half from before it was put there with a half of the pair. Whoever finds what it looks for
- * reads the whole, of each slot that looks so: the one behind may be such a mixture, and the one before the key.
+ * Loads the word of a slot. On the host an atomic load of 128 bits is a CAS. So the host reads the
+ * two halves, and both again until the first half, read once more after the second, is unchanged.
+ * The halves may belong to two different pairs. But a half from before a pair was stored is never
+ * combined with a half of that pair. After a match,
+ * the caller reads the matching slot as a whole. It does so for every matching slot of the bucket,
+ * because a later match may be a mixture and an earlier match the key.
  */
 CUA_FORCE struct cua_u128 cua__hashmap_word_load(const char *at, int wide, enum cua_order order)
 {
@@ -219,13 +244,16 @@ CUA_FORCE struct cua_u128 cua__hashmap_word_load(const char *at, int wide, enum 
 	return w;
 }
 
-/* Of the loads of a look for a key: no equality of the user's shall be asked about halves of two keys. */
+/*
+ * The memory order of a lookup's loads. With a user-supplied `equal`, the host loads 16-byte keys
+ * whole, so that `equal` never sees a key torn from two pairs.
+ */
 CUA_FORCE enum cua_order cua__hashmap_word_order(int wide, cua__hashmap_equal_fn *equal)
 {
 	return wide == 2 && equal && CUA_WARP_LANES == 1 ? CUA_ACQUIRE : CUA_RELAXED;
 }
 
-/* Returns whether it was `expected`; *seen is what was there. */
+/* Returns whether the word was `expected`, and sets *seen to the former word. */
 CUA_FORCE int cua__hashmap_word_cas(char *at, int wide, struct cua_u128 expected,
 				    struct cua_u128 desired, enum cua_order order,
 				    struct cua_u128 *seen)
@@ -248,12 +276,12 @@ CUA_FORCE int cua__hashmap_word_cas(char *at, int wide, struct cua_u128 expected
 	return cua__hashmap_same(old, expected);
 }
 
-/* The cell of a reserved key, or NULL. */
+/* The reserved slot of a key, or NULL if the key is not reserved. */
 CUA_FORCE char *cua__hashmap_reserved_slot(const struct cua_hashmap_view *view, uint32_t ks,
 					   uint32_t vs, struct cua_u128 key,
 					   cua__hashmap_equal_fn *equal)
 {
-	char *cells = (char *)(view->counts + CUA_HASHMAP_STRIPES);
+	char *reserved_slots = (char *)(view->counts + CUA_HASHMAP_STRIPES);
 	struct cua_u128 reserved = {0, 0};
 
 	if (vs != 0 && ks != vs)
@@ -261,17 +289,17 @@ CUA_FORCE char *cua__hashmap_reserved_slot(const struct cua_hashmap_view *view, 
 	if (ks == 4 && vs == 0)
 		return NULL;
 	if (equal ? equal(key, reserved) : cua__hashmap_word_empty(key))
-		return cells;
+		return reserved_slots;
 	reserved.lo = 1;
 	if (ks != 4 && (equal ? equal(key, reserved) : cua__hashmap_same(key, reserved)))
-		return cells + 16;
+		return reserved_slots + 16;
 	return NULL;
 }
 
 /* ---- heads and probe sequences ---- */
 
 struct cua__hashmap_head {
-	uint64_t lo, hi; /* hi: with slots of 128 bits */
+	uint64_t lo, hi; /* hi: only with words of 128 bits */
 };
 
 CUA_FORCE char *cua__hashmap_word_bucket(const struct cua_hashmap_view *view, uint64_t bucket)
@@ -279,7 +307,7 @@ CUA_FORCE char *cua__hashmap_word_bucket(const struct cua_hashmap_view *view, ui
 	return (char *)view->buckets + bucket * CUA__HASHMAP_WORD_BYTES;
 }
 
-/* Without order; see cua__hashmap_word_reach. */
+/* Relaxed loads; cua__hashmap_word_reach orders them where that matters. */
 CUA_FORCE struct cua__hashmap_head cua__hashmap_word_head(const char *bucket, int wide)
 {
 	struct cua__hashmap_head head;
@@ -289,7 +317,7 @@ CUA_FORCE struct cua__hashmap_head cua__hashmap_word_head(const char *bucket, in
 	return head;
 }
 
-/* Distances as codes of 8 bits: below 128 as they are, above rounded up to a power of two. */
+/* The distance of a code of 8 bits. Distances from 128 on are rounded up to a power of two. */
 CUA_FORCE uint64_t cua__hashmap_far_of(uint32_t code)
 {
 	return code < 128 ? code : (uint64_t)1 << (code - 128);
@@ -311,26 +339,26 @@ CUA_FORCE uint32_t cua__hashmap_class(uint64_t hash)
 	return (uint32_t)hash & 15;
 }
 
-/* What a class says that went farther than it can say. */
+/* The largest number of a class: its keys are up to the farthest distance of the head. */
 CUA_FORCE uint32_t cua__hashmap_class_most(int wide)
 {
 	return wide ? 15 : 3;
 }
 
-/* Whether a class in hi says that. */
+/* Whether any class in hi has its largest number. */
 CUA_FORCE int cua__hashmap_has_most(uint64_t hi)
 {
 	return (hi & hi >> 1 & hi >> 2 & hi >> 3 & 0x1111111111111111u) != 0;
 }
 
-/* What a home's classes, hi or the upper half of lo, say of a key of this hash. */
+/* The number in the class of this hash. `classes` is hi, or the upper half of lo. */
 CUA_FORCE uint32_t cua__hashmap_class_far(int wide, uint64_t classes, uint64_t hash)
 {
 	return (uint32_t)(classes >> (wide ? 4 : 2) * cua__hashmap_class(hash)) &
 	       cua__hashmap_class_most(wide);
 }
 
-/* How many buckets behind the home may hold a key of this hash, by the head of who holds the lock. */
+/* The farthest distance of a key of this hash. The head was read under the lock. */
 CUA_FORCE uint64_t cua__hashmap_word_far(int wide, struct cua__hashmap_head head, uint64_t hash)
 {
 	const uint32_t far = cua__hashmap_class_far(wide, wide ? head.hi : head.lo >> 32, hash);
@@ -341,8 +369,9 @@ CUA_FORCE uint64_t cua__hashmap_word_far(int wide, struct cua__hashmap_head head
 }
 
 /*
- * The same for others. A class in hi that says no distance any more sends to lo, which must not be from before the
- * distance that the class said last: lo is read again, after what released that hi.
+ * The same for a head that was read without the lock. A class in hi with its largest number refers
+ * to the farthest distance in lo. That lo must not be older than the last distance that the class
+ * recorded. So lo is read again, after an acquire of the store that released hi.
  */
 CUA_FORCE uint64_t cua__hashmap_word_reach(const char *home, int wide,
 					   struct cua__hashmap_head head, uint64_t hash)
@@ -354,7 +383,7 @@ CUA_FORCE uint64_t cua__hashmap_word_reach(const char *home, int wide,
 	return cua__hashmap_word_far(wide, head, hash);
 }
 
-/* The head, unlocked, that says that such a key may be this far. */
+/* The head, unlocked, after its class and farthest distance were raised to `distance`. */
 CUA_FORCE struct cua__hashmap_head cua__hashmap_word_raise(int wide, struct cua__hashmap_head head,
 							   uint64_t hash, uint64_t distance)
 {
@@ -371,7 +400,10 @@ CUA_FORCE struct cua__hashmap_head cua__hashmap_word_raise(int wide, struct cua_
 	return head;
 }
 
-/* The bucket at a distance from home, 0 <= distance < n_buckets: all of a window, then those of the next. */
+/*
+ * The bucket at a distance from home, 0 <= distance < n_buckets. The probe sequence visits all
+ * buckets of the home's region, then all buckets of the next region, and so on.
+ */
 CUA_FORCE uint64_t cua__hashmap_word_probe(const struct cua_hashmap_view *view, uint64_t home,
 					   uint64_t hash, uint64_t distance)
 {
@@ -389,7 +421,7 @@ CUA_FORCE uint64_t cua__hashmap_word_probe(const struct cua_hashmap_view *view, 
 
 /* ---- find ---- */
 
-/* All slots of a bucket. */
+/* Loads all slots of a bucket. */
 CUA_FORCE void cua__hashmap_word_read(char *bucket, uint32_t ks, uint32_t vs, enum cua_order order,
 				      struct cua_u128 w[7])
 {
@@ -403,10 +435,12 @@ CUA_FORCE void cua__hashmap_word_read(char *bucket, uint32_t ks, uint32_t vs, en
 }
 
 /*
- * Looks for the key in one bucket. Returns 1 with the spot, 0 if it is not there, -1 if in addition an EMPTY
- * slot says that it is not in the buckets behind either; *first is then the first slot that was EMPTY. With 0 it is
- * the first one that was ERASED, or as many as there are slots; or more where one seemed EMPTY, though the last one
- * did not.
+ * Searches a bucket for the key. Returns
+ *   1   the key is there: sets *spot;
+ *   0   the key is not there. *first is the first ERASED slot, or the number of slots if there is
+ *       none, or more than that if a slot seemed EMPTY although the last slot did not;
+ *   -1  the key is neither there nor in any later bucket, because the last slot is EMPTY. *first is
+ *       the first EMPTY slot.
  */
 CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key,
 				       cua__hashmap_equal_fn *equal, enum cua_order order,
@@ -419,7 +453,7 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, s
 	uint32_t i, hit = slots;
 
 	cua__hashmap_word_read(bucket, ks, vs, look, w);
-	/* without branches: which slot it is cannot be predicted */
+	/* without branches, because the slot of a hit cannot be predicted */
 	CUA__UNROLL
 	for (i = 0; i < slots; i++) {
 		int has = cua__hashmap_word_has(ks, vs, w[i], key, equal);
@@ -464,7 +498,7 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, s
 	return -1;
 }
 
-/* Looks for a key that has a slot. Returns 1 with the spot, or 0. */
+/* Looks up a key that is not reserved. Returns 1 and sets *spot, or 0. */
 CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				     uint64_t hash, struct cua_u128 key,
 				     cua__hashmap_equal_fn *equal, enum cua_order order,
@@ -481,7 +515,7 @@ CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view, uint32
 		return there > 0;
 	far = cua__hashmap_word_reach(bucket, wide, head, hash);
 	distance = far < view->n_buckets ? far : view->n_buckets - 1;
-	/* the farthest first: most keys of a class that are not at home are there */
+	/* farthest first: most keys of a class that are not at home are at its farthest distance */
 	for (; distance; distance--) {
 		bucket = cua__hashmap_word_bucket(
 			view, cua__hashmap_word_probe(view, home, hash, distance));
@@ -491,18 +525,18 @@ CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view, uint32
 	return 0;
 }
 
-/* The same of any key: reserved ones are in their cells. */
+/* The same for any key, reserved keys included. */
 CUA_FORCE int cua__hashmap_word_spot(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				     uint64_t hash, struct cua_u128 key,
 				     cua__hashmap_equal_fn *equal, enum cua_order order,
 				     struct cua__hashmap_spot *spot)
 {
-	char *cell = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
+	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
 
-	if (!cell)
+	if (!reserved)
 		return cua__hashmap_word_look(view, ks, vs, hash, key, equal, order, spot);
-	spot->at = cell;
-	spot->word = cua__hashmap_word_load(cell, cua__hashmap_is_wide(ks, vs), CUA_ACQUIRE);
+	spot->at = reserved;
+	spot->word = cua__hashmap_word_load(reserved, cua__hashmap_is_wide(ks, vs), CUA_ACQUIRE);
 	return !cua__hashmap_word_empty(spot->word);
 }
 
@@ -522,7 +556,9 @@ CUA_FORCE int cua__hashmap_word_find(const struct cua_hashmap_view *view, uint32
 
 /* ---- insert ---- */
 
-/* Adds what a lane has counted in *added to the map's counts, and sets it to 0. */
+/*
+ * Adds *added, the number of keys that a lane has inserted, to the map's counts, and sets it to 0.
+ */
 CUA_FORCE void cua__hashmap_count_added(const struct cua_hashmap_view *view, uint64_t bucket,
 					uint32_t *added)
 {
@@ -533,8 +569,8 @@ CUA_FORCE void cua__hashmap_count_added(const struct cua_hashmap_view *view, uin
 }
 
 /*
- * Tries to put the word into the home bucket, by CAS from slot `first` on. Returns INSERTED, EXISTS with the spot, or 0
- * where no EMPTY slot is left.
+ * Tries to store the word in the home bucket, by a CAS on each slot from `first` on. Returns
+ * INSERTED; EXISTS with the spot; or 0 if no slot was EMPTY.
  */
 CUA_FORCE int cua__hashmap_word_claim(char *bucket, uint32_t ks, uint32_t vs, uint32_t first,
 				      struct cua_u128 key, cua__hashmap_equal_fn *equal,
@@ -556,7 +592,7 @@ CUA_FORCE int cua__hashmap_word_claim(char *bucket, uint32_t ks, uint32_t vs, ui
 	return 0;
 }
 
-/* Locks the keys whose home is this bucket, if they are not locked; *head gets its head. */
+/* Tries to lock the keys whose home is this bucket. On success, sets *head to the bucket's head. */
 CUA_FORCE int cua__hashmap_word_trylock(char *bucket, int wide, struct cua__hashmap_head *head)
 {
 	head->lo = cua_port_load_b64(bucket, CUA_RELAXED, CUA__HASHMAP_AT);
@@ -570,8 +606,9 @@ CUA_FORCE int cua__hashmap_word_trylock(char *bucket, int wide, struct cua__hash
 }
 
 /*
- * Only the holder of the lock changes the head. The head that is stored says that it is not locked. A hi that sends
- * readers to lo is released, with the lo that the lock was taken with.
+ * Unlocks by storing the head, in which bit 0 is clear. Only the holder of the lock changes the
+ * head, so no read-modify-write is needed. If a class of hi refers to lo, the store of hi releases
+ * the lo that the lock was taken with.
  */
 CUA_FORCE void cua__hashmap_word_unlock(char *bucket, int wide, struct cua__hashmap_head head)
 {
@@ -582,7 +619,10 @@ CUA_FORCE void cua__hashmap_word_unlock(char *bucket, int wide, struct cua__hash
 	cua_port_store_b64(bucket, head.lo, CUA_RELEASE, CUA__HASHMAP_AT);
 }
 
-/* The first slot of a bucket from `from` on that is EMPTY or ERASED, with what is there; or as many as there are. */
+/*
+ * The first slot from `from` on that is EMPTY or ERASED, with its word in *there; or the number of
+ * slots if there is none.
+ */
 CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs, uint32_t from,
 					  struct cua_u128 *there)
 {
@@ -602,7 +642,7 @@ CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs
 				*there = w[i];
 			}
 	} else {
-		/* which has the whole cache line with the first */
+		/* the first load has brought the whole cache line */
 		for (i = from; i < slots && slot == slots; i++) {
 			*there = cua__hashmap_word_load(bucket + (i + 1) * size, wide, CUA_RELAXED);
 			if (cua__hashmap_word_empty(*there) || cua__hashmap_same(*there, erased))
@@ -613,9 +653,10 @@ CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs
 }
 
 /*
- * In a map with max_probes, where a key of this home lies in the last bucket that one may: whether each slot of all
- * these buckets holds another key; else 0. It needs no lock, for which many inserts of such keys would queue. Not a
- * function of its own in a kernel: the call alone takes a third of the speed from inserts by lanes.
+ * Returns 1 if the map has max_probes, a key of this home is in the last bucket that this allows,
+ * and each slot of the allowed buckets holds another key; else 0. It needs no lock, so inserts of
+ * such keys do not queue for it. The function is always inlined in kernels: a call would cost
+ * inserts by lanes a third of their speed.
  */
 CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view, uint32_t ks,
 					uint32_t vs, uint64_t home, uint64_t hash,
@@ -636,7 +677,9 @@ CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view, uin
 
 		bucket = cua__hashmap_word_bucket(
 			view, cua__hashmap_word_probe(view, home, hash, distance));
-		/* a slot that was taken for this key meanwhile is seen, too */
+		/*
+		 * searched, not scanned for free slots alone: another lane may have stored this key
+		 */
 		if (cua__hashmap_word_search(bucket, ks, vs, key, equal, CUA_RELAXED, &spot,
 					     &first) ||
 		    first != slots)
@@ -645,13 +688,13 @@ CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view, uin
 	return 1;
 }
 
-/* Buckets that an insert looks at before it asks whether the map is full. */
+/* An insert checks after this many buckets without a free slot whether the map is full. */
 #define CUA__HASHMAP_PATIENCE 64u
 
 /*
- * Puts the word somewhere behind or into the home bucket, whose lock is held and whose head this is. Returns INSERTED
- * with the head raised; EXISTS with the spot; FULL; or 0 to come back, because the home has EMPTY slots, or since
- * others were at work.
+ * Stores the word in the first free slot of the probe sequence, with the home's lock held. *head is
+ * the home's head. Returns INSERTED, with *head raised; EXISTS with the spot; FULL; or 0 if the
+ * caller must retry, because the home has EMPTY slots or other lanes were changing the map.
  */
 CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				      uint64_t hash, struct cua_u128 key,
@@ -667,7 +710,7 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 	uint64_t far = cua__hashmap_word_far(wide, *head, hash), distance, free_distance = none;
 	uint32_t free_slot = 0, i = 0;
 
-	/* all places where the key can be, and the first free slot */
+	/* searches all buckets that may hold the key, and remembers the first free slot */
 	for (distance = 0; distance <= far && distance < view->n_buckets; distance++) {
 		char *bucket = cua__hashmap_word_bucket(
 			view, cua__hashmap_word_probe(view, home, hash, distance));
@@ -682,7 +725,7 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 			free_distance = distance;
 			free_slot = i;
 		}
-		/* behind this the key is not */
+		/* the key is not behind a bucket that has EMPTY slots */
 		if (there < 0)
 			far = distance;
 	}
@@ -697,7 +740,7 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 			char *at = bucket + (i + 1) * size;
 
 			if (cua__hashmap_word_cas(at, wide, was, word, order, &was) ||
-			    /* taken and erased since: free as before */
+			    /* claimed and erased since the load: the slot is still free */
 			    (cua__hashmap_same(was, erased) &&
 			     cua__hashmap_word_cas(at, wide, erased, word, order, &was))) {
 				spot->at = at;
@@ -709,7 +752,7 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 		}
 		if (distance >= far &&
 		    (distance - far) % CUA__HASHMAP_PATIENCE == CUA__HASHMAP_PATIENCE - 1) {
-			/* what this lane has put and not yet counted must not keep a full map from being seen */
+			/* the check must see the inserts that this lane has not counted yet */
 			cua__hashmap_count_added(view, home, added);
 			if (cua__hashmap_full(view, slots))
 				return CUA_HASHMAP_FULL;
@@ -721,18 +764,18 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 	return cua__hashmap_full(view, slots) ? CUA_HASHMAP_FULL : 0;
 }
 
-/* In the cell of a reserved key. */
-CUA_FORCE int cua__hashmap_reserved_enter(char *cell, uint32_t ks, uint32_t vs,
+/* Inserts the pair of a reserved key into its reserved slot. Returns INSERTED or EXISTS. */
+CUA_FORCE int cua__hashmap_reserved_enter(char *reserved, uint32_t ks, uint32_t vs,
 					  struct cua_u128 value, struct cua__hashmap_spot *spot)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const struct cua_u128 stands_for = {2, 0}, empty = {0, 0};
 	struct cua_u128 word = cua__hashmap_word_of(ks, vs, stands_for, value);
 
-	spot->at = cell;
-	spot->word = cua__hashmap_word_load(cell, wide, CUA_ACQUIRE);
+	spot->at = reserved;
+	spot->word = cua__hashmap_word_load(reserved, wide, CUA_ACQUIRE);
 	if (cua__hashmap_word_empty(spot->word) &&
-	    cua__hashmap_word_cas(cell, wide, empty, word, CUA_ACQ_REL, &spot->word)) {
+	    cua__hashmap_word_cas(reserved, wide, empty, word, CUA_ACQ_REL, &spot->word)) {
 		spot->word = word;
 		return CUA_HASHMAP_INSERTED;
 	}
@@ -740,8 +783,9 @@ CUA_FORCE int cua__hashmap_reserved_enter(char *cell, uint32_t ks, uint32_t vs,
 }
 
 /*
- * Where the home bucket has no EMPTY slot: looks for the key elsewhere, then puts it there under the lock.
- * Returns INSERTED, EXISTS with the spot, FULL, or 0 where the home has an EMPTY slot after all.
+ * Inserts a key whose home bucket had no EMPTY slot. Looks the key up without the lock, then stores
+ * it under the lock. Returns INSERTED; EXISTS with the spot; FULL; or 0 if the home has an EMPTY
+ * slot.
  */
 CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, uint32_t ks,
 					   uint32_t vs, uint64_t hash, struct cua_u128 key,
@@ -758,18 +802,26 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 
 	cua_backoff_init(&backoff);
 	while (result < 0) {
-		/* a present key is found without the lock, also by those who wait for it */
+		/*
+		 * a present key is found without the lock, also while this lane waits for the lock
+		 */
 		if (cua__hashmap_word_look(view, ks, vs, hash, key, equal, order, spot)) {
 			result = CUA_HASHMAP_EXISTS;
 		} else if (cua__hashmap_word_crowded(view, ks, vs, home, hash, key, equal)) {
 			result = CUA_HASHMAP_FULL;
 		} else if (cua__hashmap_word_trylock(bucket, wide, &head)) {
-			/* the unlock is in the winner's branch: a lane never waits for its own warp */
+			/*
+			 * the unlock is in this branch, so that no lane of the warp waits for a
+			 * diverged holder
+			 */
 			result = cua__hashmap_word_place(view, ks, vs, hash, key, equal, word,
 							 order, home, &head, spot, added);
 			cua__hashmap_word_unlock(bucket, wide, head);
 			*added += result == CUA_HASHMAP_INSERTED;
-			/* here and not where the lanes of a warp meet again: one of them may wait for this count */
+			/*
+			 * counted before the warp converges again: a lane of it may wait for this
+			 * count
+			 */
 			if (CUA_WARP_LANES > 1)
 				cua__hashmap_count_added(view, home, added);
 		}
@@ -779,7 +831,10 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 	return result;
 }
 
-/* Inserts into the home bucket if the key is absent there: INSERTED, EXISTS, or 0 where no EMPTY slot is left. */
+/*
+ * Inserts the word into the home bucket if the key is not there. Returns INSERTED; EXISTS; or 0 if
+ * no EMPTY slot is left.
+ */
 CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view, uint32_t ks,
 					   uint32_t vs, uint64_t hash, struct cua_u128 key,
 					   cua__hashmap_equal_fn *equal, struct cua_u128 word,
@@ -798,9 +853,10 @@ CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view, 
 }
 
 /*
- * Inserts the pair if the key is absent. Returns INSERTED, EXISTS or FULL; with the first two the spot says where
- * the pair is and what its word was. What is in *added afterwards is for the caller to add; nothing on a GPU, where
- * other lanes of the warp may wait for it.
+ * Inserts the pair if the key is absent. Returns INSERTED, EXISTS or FULL. With INSERTED and EXISTS
+ * the spot has the address and the word of the pair. On the host the caller must add *added to the
+ * map's counts. On a GPU *added is 0 afterwards, because other lanes of the warp may wait for the
+ * counts.
  */
 CUA_FORCE int cua__hashmap_word_enter(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				      uint64_t hash, struct cua_u128 key,
@@ -809,12 +865,12 @@ CUA_FORCE int cua__hashmap_word_enter(const struct cua_hashmap_view *view, uint3
 				      uint32_t *added)
 {
 	const enum cua_order both = order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL;
-	char *cell = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
+	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
 	struct cua_u128 word;
 	int result = 0;
 
-	if (cell)
-		return cua__hashmap_reserved_enter(cell, ks, vs, value, spot);
+	if (reserved)
+		return cua__hashmap_reserved_enter(reserved, ks, vs, value, spot);
 	word = cua__hashmap_word_of(ks, vs, key, value);
 	while (!result) {
 		result = cua__hashmap_word_enter_home(view, ks, vs, hash, key, equal, word, order,
@@ -835,8 +891,8 @@ CUA_FORCE int cua__hashmap_word_enter(const struct cua_hashmap_view *view, uint3
 /* ---- change and erase ---- */
 
 /*
- * Replaces the value at the spot. Returns 1; or 0 where the key is there with another value, and the spot has its
- * word; or -1 where it is not there any more.
+ * Replaces the value at the spot by CAS. Returns 1; 0 if the key has another value, whose word is
+ * then in the spot; or -1 if the slot no longer holds the key.
  */
 CUA_FORCE int cua__hashmap_word_change(uint32_t ks, uint32_t vs, struct cua__hashmap_spot *spot,
 				       struct cua_u128 value, enum cua_order order)
@@ -854,8 +910,8 @@ CUA_FORCE int cua__hashmap_word_change(uint32_t ks, uint32_t vs, struct cua__has
 }
 
 /*
- * `start` after the operands of the lanes in `below`, one after the other; without a start, what they are
- * together. For all lanes of mask.
+ * Applies the operands of the lanes in `below` to `start`, in the order of the lanes. Without a
+ * start, it combines these operands alone. All lanes of mask must call it.
  */
 CUA_FORCE struct cua_u128 cua__hashmap_operands(uint32_t vs, uint32_t mask, uint32_t below,
 						struct cua_u128 operand, cua__hashmap_next_fn *next,
@@ -865,7 +921,10 @@ CUA_FORCE struct cua_u128 cua__hashmap_operands(uint32_t vs, uint32_t mask, uint
 	struct cua_u128 other = {0, 0};
 	uint32_t rest;
 
-	/* as often for every lane, and so without votes; the highest lane is below none */
+	/*
+	 * the trip count is the same in all lanes, so no vote is needed; the highest lane is below
+	 * none
+	 */
 	for (rest = mask; rest & (rest - 1); rest &= rest - 1) {
 		const uint32_t lane = cua_port_ffs_u32(rest) - 1;
 
@@ -879,24 +938,35 @@ CUA_FORCE struct cua_u128 cua__hashmap_operands(uint32_t vs, uint32_t mask, uint
 }
 
 /*
- * For lanes whose own attempt failed. Those of a warp that come here together go on together: of those with one place,
- * key and operation the lowest reads, each applies the operands of the lanes below it to what was read, and the
- * highest does one compare-and-swap for all, which are one after the other then in the order of the lanes. Returns 1
- * with the value before in the spot; or 0 where the key is not there any more. A lane waits only for those that came
- * here with it, and they for nobody else.
+ * Changes the value at the spot for lanes whose own CAS failed. The active lanes of a warp that
+ * call together form groups with the same slot, key and operation. In each round of a group
+ *   - the lowest lane reads the word;
+ *   - each lane applies the operands of the lanes below it to the value;
+ *   - the highest lane applies its own operand too, and does a single CAS for all.
+ * So the changes of a group take effect one after the other, in the order of the lanes. Returns 1
+ * with the former value in the spot, or 0 if the slot no longer holds the key. A lane waits only
+ * for the lanes that called with it, and these wait for no other lane.
  */
 CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct cua_u128 operand,
 						cua__hashmap_next_fn *next, enum cua_update op,
 						struct cua__hashmap_spot *spot)
 {
-	/* which a user's operation need not be: its operands are applied anew to each word that is read */
+	/*
+	 * a user's operation need not be associative: its operands are applied again to each word
+	 * read
+	 */
 	const int associative =
 		next == cua__hashmap_next_combined || next == cua__hashmap_next_assign;
 	const int wide = cua__hashmap_is_wide(ks, vs);
-	/* as it is in the word: in a cell it is another one, and equal keys may differ in their bits */
+	/*
+	 * the key's bits in the word: a reserved slot has others, and equal keys may differ in bits
+	 */
 	const struct cua_u128 key = cua__hashmap_word_key(ks, spot->word);
 	const uint32_t mask = cua_port_active_mask(), lane = cua_port_lane();
-	/* places are 8 bytes apart or more, and operations have lesser numbers */
+	/*
+	 * slot and operation in one number: slots are at least 8 bytes apart, operations are below
+	 * 8
+	 */
 	const uint32_t peers = cua__warp_peers(mask, spot->at + (uint32_t)op) &
 			       cua_port_match_any_u64(mask, key.lo);
 	const uint32_t below = cua__warp_below(peers), first = cua_port_ffs_u32(peers) - 1;
@@ -913,20 +983,23 @@ CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct
 		struct cua_u128 word = none, value, seen;
 		int swapped = 0;
 
-		/* a warp sleeps as a whole: once for all places */
+		/* a warp sleeps as a whole: once for all groups */
 		if (lane == cua_port_ffs_u32(mask) - 1)
 			cua__backoff_wait_apart(&backoff, CUA__HASHMAP_LONGEST_APART);
 		cua_port_sync_warp(mask);
 		if (lane == first && waiting & peers)
 			word = cua__hashmap_word_load(spot->at, wide, CUA_ACQUIRE);
-		/* acquires for the others, and what they did before comes before the swap, which releases it */
+		/*
+		 * passes the acquire on to all lanes, and orders their earlier writes before the
+		 * releasing CAS
+		 */
 		cua_port_sync_warp(mask);
 		word.lo = cua_port_shuffle_u64(mask, word.lo, first);
 		if (wide)
 			word.hi = cua_port_shuffle_u64(mask, word.hi, first);
 		left = left && cua__hashmap_word_has(ks, vs, word, key, NULL);
 		value = cua__hashmap_word_value(ks, vs, word);
-		/* a user's operation gets no value but the key's */
+		/* a user's operation is applied to values of this key only */
 		if (!associative)
 			value = cua__hashmap_operands(vs, mask, left ? below : 0, operand, next, op,
 						      1, value);
@@ -948,21 +1021,21 @@ CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct
 		}
 		waiting = cua_port_ballot(mask, left);
 	} while (waiting);
-	/* what the swaps acquired */
+	/* passes the acquires of the CAS on to all lanes */
 	cua_port_sync_warp(mask);
 	return result;
 }
 
 /*
- * Where enter met the key: its value becomes next(value, operand, op), and the spot has the value before. Returns 0
- * where the key is gone, or its place is to be looked for again.
+ * Changes the value of the key at the spot to next(value, operand, op), and sets spot->value to the
+ * former value. Returns 0 if the slot no longer holds the key: the caller looks it up again.
  */
 CUA_FORCE int cua__hashmap_word_change_by(uint32_t ks, uint32_t vs, struct cua_u128 operand,
 					  cua__hashmap_next_fn *next, enum cua_update op,
 					  struct cua__hashmap_spot *spot)
 {
 	const struct cua_u128 desired = cua__hashmap_cut(next(spot->value, operand, op), vs);
-	/* what changes nothing took effect when the value was read */
+	/* an update that changes nothing takes effect when the value is read */
 	const int changed = cua__hashmap_same(desired, spot->value)
 				    ? 1
 				    : cua__hashmap_word_change(ks, vs, spot, desired, CUA_ACQ_REL);
@@ -973,9 +1046,10 @@ CUA_FORCE int cua__hashmap_word_change_by(uint32_t ks, uint32_t vs, struct cua_u
 }
 
 /*
- * Erases the key at the spot, which the caller has counted at *counted already: see FULL in hashmap.h. Returns 1,
- * with the last word in the spot; or 0 where another one erased it meanwhile. Then the count is undone, where it was
- * made: whoever adds up the counts may miss both or the second, but never the first alone.
+ * Erases the key at the spot. The caller has already counted the erase at *counted; FULL in
+ * hashmap.h has the reason. Returns 1, with the last word in the spot. Returns 0 if another lane
+ * has erased the key, and undoes the count in the same stripe. A sum of the counts may then miss
+ * both additions or the second, but never the first alone.
  */
 CUA_FORCE int cua__hashmap_word_take(uint32_t ks, uint32_t vs, struct cua_u128 key,
 				     cua__hashmap_equal_fn *equal, enum cua_order order,
@@ -995,16 +1069,16 @@ CUA_FORCE int cua__hashmap_word_take(uint32_t ks, uint32_t vs, struct cua_u128 k
 	return 1;
 }
 
-/* The same in the cell of a reserved key. */
-CUA_FORCE int cua__hashmap_reserved_erase(char *cell, uint32_t ks, uint32_t vs,
+/* Erases the pair in a reserved slot. Returns 1 and sets *old, or 0 if it was absent. */
+CUA_FORCE int cua__hashmap_reserved_erase(char *reserved, uint32_t ks, uint32_t vs,
 					  struct cua_u128 *old)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const struct cua_u128 empty = {0, 0};
-	struct cua_u128 word = cua__hashmap_word_load(cell, wide, CUA_ACQUIRE), seen;
+	struct cua_u128 word = cua__hashmap_word_load(reserved, wide, CUA_ACQUIRE), seen;
 
 	while (!cua__hashmap_word_empty(word)) {
-		if (cua__hashmap_word_cas(cell, wide, word, empty, CUA_ACQ_REL, &seen)) {
+		if (cua__hashmap_word_cas(reserved, wide, word, empty, CUA_ACQ_REL, &seen)) {
 			*old = cua__hashmap_word_value(ks, vs, word);
 			return 1;
 		}
@@ -1013,18 +1087,18 @@ CUA_FORCE int cua__hashmap_reserved_erase(char *cell, uint32_t ks, uint32_t vs,
 	return 0;
 }
 
-/* Removes the key. Returns whether it was there, and then its value. */
+/* Erases the key. Returns 1 and sets *old to its value, or 0 if it was absent. */
 CUA_FORCE int cua__hashmap_word_erase(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				      uint64_t hash, struct cua_u128 key,
 				      cua__hashmap_equal_fn *equal, struct cua_u128 *old)
 {
-	char *cell = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
+	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	uint64_t *counted =
 		&cua__hashmap_counts(view, cua_hash_to_index(hash, view->n_buckets))->erased;
 
-	if (cell)
-		return cua__hashmap_reserved_erase(cell, ks, vs, old);
+	if (reserved)
+		return cua__hashmap_reserved_erase(reserved, ks, vs, old);
 	if (!cua__hashmap_word_look(view, ks, vs, hash, key, equal, CUA_RELAXED, &spot))
 		return 0;
 	cua_port_add_u64(counted, 1, CUA_RELAXED, CUA__HASHMAP_AT);
@@ -1034,24 +1108,27 @@ CUA_FORCE int cua__hashmap_word_erase(const struct cua_hashmap_view *view, uint3
 	return 1;
 }
 
-/* The pair at a place: a slot, or behind the slots the cells of reserved keys. */
+/*
+ * Reads the pair in a slot. The reserved slots have the numbers after all others. Returns 0 if it
+ * has none.
+ */
 CUA_FORCE int cua__hashmap_word_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				   uint64_t place, struct cua_u128 *key, struct cua_u128 *value)
+				   uint64_t number, struct cua_u128 *key, struct cua_u128 *value)
 {
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
 	struct cua_u128 w;
 
-	if (place >= view->n_buckets * slots) {
-		place -= view->n_buckets * slots;
+	if (number >= view->n_buckets * slots) {
+		number -= view->n_buckets * slots;
 		w = cua__hashmap_word_load((char *)(view->counts + CUA_HASHMAP_STRIPES) +
-						   16 * place,
+						   16 * number,
 					   wide, CUA_ACQUIRE);
-		key->lo = place;
+		key->lo = number;
 		key->hi = 0;
 	} else {
-		w = cua__hashmap_word_load(cua__hashmap_word_bucket(view, place / slots) +
-						   (place % slots + 1) * size,
+		w = cua__hashmap_word_load(cua__hashmap_word_bucket(view, number / slots) +
+						   (number % slots + 1) * size,
 					   wide, CUA_ACQUIRE);
 		*key = cua__hashmap_word_key(ks, w);
 	}
