@@ -1,59 +1,72 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slots of a hash map whose pairs do not fit the machine's CAS: each has a word of state with a
- * version, and the writes of a key are under the lock of its home bucket. Internal; see hashmap.h for the
- * contract.
+ * The state layout of the hash map, for pairs that do not fit the machine's CAS. Each slot has a
+ * state word with a version, and the lock of a key's home bucket protects the writes of that key.
+ * Internal; hashmap.h has the contract.
  *
- * Source: open addressing with linear probing, and for each home bucket the longest probe that one of its
- * keys ever needed (as in Amble and Knuth's ordered tables and in hopscotch hashing), so that an
- * erased slot is simply free again and a miss stays short however often keys come and go; versioned
- * slots after the sequence locks of the Linux kernel.
+ * Source: open addressing with linear probing. Each home bucket records the longest probe that any
+ * of its keys has needed, as in Amble and Knuth's ordered tables and in hopscotch hashing. So an
+ * erased slot is simply free again, and a miss stays short however often keys are inserted and
+ * erased. Versioned slots are after the sequence locks of the Linux kernel.
  *
- * Progress: a look for a key is wait-free where values have at most 8 bytes. Values of 16 bytes are
- *   changed in two stores: a look that wants such a value waits while another lane is between the two,
- *   and starts again if the value has changed; one that does not want it only starts again. Writes of a
- *   key are blocking: a spinlock a home bucket, of which a lane holds one at a time, and holds it while
- *   it waits for nothing.
+ * Progress: a lookup is wait-free if values have at most 8 bytes. A value of 16 bytes is changed in
+ *   two stores. A lookup that needs such a value waits while a writer is between the stores, and
+ *   retries if the value has changed. A lookup that does not need the value never waits, but may
+ *   retry. Writes of a key are blocking. Each home bucket has a spinlock; a lane holds a single
+ *   lock at a time, and waits for nothing while it holds a lock.
  *
- * Argument. A slot has a state: FREE, BUSY, USED or CHANGING, and a version that grows with each claim
- * and each change of a 16-byte value. It holds a key where it is USED or CHANGING.
+ * Argument. A slot state has a phase, FREE, BUSY, USED or CHANGING, and a version. The version
+ * grows with each claim and with each change of a 16-byte value. The slot holds a key while it is
+ * USED or CHANGING.
  *
- *   Writers. Whoever changes the presence or the value of a key holds the lock of its home bucket, so the
- *   writes of one key are one after the other, and between them a key stays in its slot. A slot with key
- *   k is changed only by holders of k's lock; a FREE slot is claimed by CAS, FREE -> BUSY with the next
- *   version, by writers of any home, of whom one wins. The holder finds k by looking at the slots from
- *   home on up to the home's reach; k is not beyond, because reach is raised before k is published and
- *   never lowered. So k is never there twice. A key of two words may look like k while another one
- *   replaces it; the holder takes it for k only if the state before and after is the same.
+ *   Writers. Every change of the presence or the value of a key is made under the lock of its home
+ *   bucket. So the writes of a key are ordered, and between them the key stays in its slot. Only
+ *   holders of k's lock change a slot with key k. Writers of any home claim a FREE slot by CAS,
+ *   from FREE to BUSY with the next version, and a single writer wins. The holder of the lock
+ *   searches for k from its home slot up to the home's reach. k is not beyond the reach, because
+ *   the reach is raised before k is published and never lowered. So k is never in two slots. A key
+ *   of two words may look like k while another key replaces it. The holder accepts a match only if
+ *   the state is the same before and after.
  *
- *   Order. Claim; key and value by store-release; reach by store-release; USED by store-release. Erase
- *   stores FREE with release. A value of at most 8 bytes is changed by one store-release and the state
- *   stays as it is; one of 16 bytes so: CHANGING with the next version, by a read-modify-write, so that
- *   who acquires it acquires the claim as before; both words by store-release; USED with that version by
- *   store-release. A reader that takes a word of a key or a value from a later claim or change has, by
- *   the release of that store and its own acquire, the later state in its past, and its second look at
- *   the state tells it.
+ *   Order of stores. An insert
+ *     - claims the slot;
+ *     - stores key and value with release;
+ *     - stores the reach with release;
+ *     - stores USED with release.
+ *   An erase stores FREE with release. A change of a value of at most 8 bytes is a single store
+ *   with release, and leaves the state as it is. A change of a 16-byte value
+ *     - sets CHANGING with the next version by a read-modify-write, so that a reader that
+ *       acquires this state still acquires the claim;
+ *     - stores both words with release;
+ *     - stores USED with that version with release.
+ *   Suppose that a reader loads a word of a key or a value from a later claim or change. That store
+ *   releases and the reader's load acquires, so the later state happens before the reader's second
+ *   load of the state, and that load differs from the first.
  *
- *   Find. A hit read the state USED with version v, k, the value, and the same state again: the slot held
- *   k all that time. Where the value is one word the hit takes effect when that is read; two words are
- *   both of version v, so they are one value, which the slot held all that time too. A miss is right
- *   because k was absent at some moment of the call: had k been there from the first to the last step, it
- *   would have been in one slot, within the reach read at the start, in one claim. A look at that slot
- *   reads k, whole, and a state that holds a key, as often as it is made. If the state differs afterwards
- *   and values have at most 8 bytes, then this was not that slot: k left it, or was not yet published in
- *   it, or was never there, and the find looks on. If they have 16 the value may have changed as well,
- *   and it looks at the slot again, until it sees that k is not there or has hit.
+ *   Find, hit. The find read the state USED with version v, then k, the value, and the same state
+ *   again. So the slot held k all that time. If the value is a single word, the hit takes effect
+ *   when that word is read. Two words of a value are both of version v, so the slot held this value
+ *   all that time too.
  *
- *   Insert, assign, update take effect when USED, or the value in place, is stored (a 16-byte value: when
- *   USED is stored again, and no reader takes it before); erase when FREE is stored; an insert that finds
- *   the key like a find.
+ *   Find, miss. k was absent at some moment of the call. Suppose that k was there from the first to
+ *   the last step. Then it was in a single slot, within the reach read at the start, in a single
+ *   claim. Every read of that slot gives k, whole, and a state that holds a key. So if the state
+ *   differs afterwards and values have at most 8 bytes, k had left this slot, or was not yet
+ *   published in it, or was never there, and the find continues with the next slot. With values of
+ *   16 bytes the difference may also be a new value. The find then reads the slot again, until it
+ *   hits or sees that k is not there.
  *
- *   FULL: as hashmap.h argues it.
+ *   Insert, assign and update take effect when they store USED or, for a present key, the value. A
+ *   change of a 16-byte value takes effect when it stores USED again: no reader accepts the value
+ *   earlier. An erase takes effect when it stores FREE. An insert that finds the key takes effect
+ *   like a find.
  *
- *   Versions have 30 bits. A find would be misled only if it stood still between two loads while its
- *   slot was claimed or changed an exact multiple of 2^30 times.
+ *   FULL: hashmap.h has the argument.
+ *
+ *   Versions have 30 bits. A find fails only if it pauses between two loads while its slot is
+ *   claimed or changed an exact multiple of 2^30 times.
  */
-/* hashmap.h includes this where what it needs is there */
+/* hashmap.h includes this file after the declarations that it needs */
 #ifndef CUATOMIC_HASHMAP_H
 #include <cuatomic/hashmap.h>
 #endif
@@ -61,8 +74,9 @@
 #define CUATOMIC_HASHMAP_STATE_H
 
 /*
- * The map is an array of buckets of 128 bytes: the head, then slots that end with the bucket. The sizes of a
- * slot, and where its key and its value are, by their bytes:
+ * The map is an array of buckets of 128 bytes: the head, then slots that end with the bucket. In
+ * bytes, by the sizes of key and value: the size of a slot, the slots of a bucket, the offset of
+ * the first slot in the bucket, and the offsets of key and value in a slot:
  *
  *     key  value  slot  slots  first   key  value
  *      4    0, 4    16      7     16     4      8
@@ -75,24 +89,24 @@
  *      8      16    32      3     32     8     16
  *     16      16    40      3      8     8     24
  *
- * State, at byte 0 of the slot: version << 2 | phase. What has 16 bytes is two words of 64 bits, lo first.
- * Memory of zeros is an empty map.
+ * The state is at byte 0 of the slot: version << 2 | phase.
+ * Keys and values of 16 bytes are two words of 64 bits, lo first. An empty map is all zeros.
  */
 #define CUA__HASHMAP_STATE_BUCKET 128u
 #define CUA__HASHMAP_STATE_FREE 0u
 #define CUA__HASHMAP_STATE_BUSY 1u
 #define CUA__HASHMAP_STATE_USED 2u
-#define CUA__HASHMAP_STATE_CHANGING 3u /* a key, of which the value of 16 bytes is being stored */
+#define CUA__HASHMAP_STATE_CHANGING 3u /* has a key; its 16-byte value is being stored */
 #define CUA__HASHMAP_STATE_PHASE 3u
-#define CUA__HASHMAP_STATE_KEY 2u /* the bit of the phases in which there is a key */
+#define CUA__HASHMAP_STATE_KEY 2u /* set in the phases that have a key */
 
 struct cua__hashmap_state_head {
-	struct cua_spinlock lock; /* of the keys whose home is here */
-	uint32_t reach; /* slots to look at for such a key, from its home slot on; ~0: all */
+	struct cua_spinlock lock; /* of the keys whose home is this bucket */
+	uint32_t reach; /* slots to search for these keys, from their home slot on; ~0: all */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua__hashmap_state_head) == 8, "the bucket is ABI");
 
-/* ---- where things are; ks and vs are the bytes of a key and of a value, constants of the callers ---- */
+/* ---- layout; ks and vs are the bytes of a key and of a value, constants of the callers ---- */
 
 CUA_FORCE uint32_t cua__hashmap_state_key_at(uint32_t ks)
 {
@@ -133,7 +147,7 @@ cua__hashmap_state_head(const struct cua_hashmap_view *view, uint64_t bucket)
 							  bucket * CUA__HASHMAP_STATE_BUCKET);
 }
 
-/* A slot, by its bucket and its number there. */
+/* The position of a slot: its bucket and its number in the bucket. */
 struct cua__hashmap_state_position {
 	uint64_t bucket;
 	uint32_t slot;
@@ -146,7 +160,7 @@ cua__hashmap_state_home(const struct cua_hashmap_view *view, uint32_t ks, uint32
 	struct cua__hashmap_state_position home;
 
 	home.bucket = cua_hash_to_index(hash, view->n_buckets);
-	/* the bucket is made of the high bits, the slot of the low ones */
+	/* high bits of the hash choose the bucket, low bits the slot */
 	home.slot = (uint32_t)(((uint64_t)(uint32_t)hash * cua__hashmap_state_slots(ks, vs)) >> 32);
 	return home;
 }
@@ -170,13 +184,13 @@ CUA_FORCE char *cua__hashmap_state_slot(const struct cua_hashmap_view *view, uin
 	return (char *)view->buckets + (p.bucket + 1) * CUA__HASHMAP_STATE_BUCKET - from_end;
 }
 
-/* The state of a slot without order. */
+/* Loads the state of a slot, relaxed. */
 CUA_FORCE uint32_t cua__hashmap_state_glance(const char *slot)
 {
 	return cua_port_load_b32(slot, CUA_RELAXED, CUA__HASHMAP_AT);
 }
 
-/* A key or a value of `size` bytes; of 16, each word by itself. */
+/* Loads a key or a value of `size` bytes. The two words of 16 bytes are separate loads. */
 CUA_FORCE struct cua_u128 cua__hashmap_state_load(const char *at, uint32_t size,
 						  enum cua_order order)
 {
@@ -202,13 +216,13 @@ CUA_FORCE void cua__hashmap_state_store(char *at, uint32_t size, struct cua_u128
 		cua_port_store_b64(at + 8, v.hi, CUA_RELEASE, CUA__HASHMAP_AT);
 }
 
-/* The same version once more, as FREE. */
+/* The next version, in phase FREE. */
 CUA_FORCE uint32_t cua__hashmap_state_next(uint32_t state)
 {
 	return (state | CUA__HASHMAP_STATE_PHASE) + 1;
 }
 
-/* Slots to look at for a key of this home bucket. */
+/* Slots to search for a key of this home bucket, from its home slot on. */
 CUA_FORCE uint64_t cua__hashmap_state_reach(const struct cua_hashmap_view *view, uint32_t ks,
 					    uint32_t vs, uint64_t bucket)
 {
@@ -226,12 +240,13 @@ CUA_FORCE uint64_t cua__hashmap_state_most(const struct cua_hashmap_view *view, 
 	return cua__hashmap_most(view) * cua__hashmap_state_slots(ks, vs);
 }
 
-/* ---- looking ---- */
+/* ---- lookup ---- */
 
 /*
- * Whether the slot, whose state was just read as `seen`, holds the key; sets *state to the state that says
- * so. For the holder of the key's lock (locked) that is all; others have to look at the state again after what
- * it reads. Without order at first: what a relaxed look mistakes for another key was not there all the time.
+ * Whether the slot holds the key. `seen` is its state as just read. On a match, *state is the state
+ * with which the key was read. For a holder of the key's lock (`locked`) the result is final. Other
+ * callers must load the state again after the data that they read. The first loads are relaxed: a
+ * key that they miss was not in the slot during the whole call.
  */
 CUA_FORCE int cua__hashmap_state_match(const char *slot, uint32_t ks, uint32_t vs, uint32_t seen,
 				       struct cua_u128 key, cua__hashmap_equal_fn *equal,
@@ -249,7 +264,9 @@ CUA_FORCE int cua__hashmap_state_match(const char *slot, uint32_t ks, uint32_t v
 		if (!(*state & CUA__HASHMAP_STATE_KEY))
 			return 0;
 		there = cua__hashmap_state_load(at, ks, CUA_ACQUIRE);
-		/* nobody shall be asked about halves of two keys; a find without `equal` looks again later */
+		/*
+		 * `equal` never sees halves of two keys; without it, a find checks the state later
+		 */
 		if (ks < 16 || !(locked || equal) || cua__hashmap_state_glance(slot) == *state)
 			return equal ? equal(there, key) : cua__hashmap_same(there, key);
 		if (vs < 16)
@@ -258,8 +275,8 @@ CUA_FORCE int cua__hashmap_state_match(const char *slot, uint32_t ks, uint32_t v
 }
 
 /*
- * Finds the key from its home on; sets spot->at and spot->value where spot is not NULL. Only a look for a
- * value waits.
+ * Looks up the key from its home slot on. If spot is not NULL, sets spot->at and spot->value. Only
+ * a lookup with a spot waits.
  */
 CUA_FORCE int cua__hashmap_state_lookup(const struct cua_hashmap_view *view, uint32_t ks,
 					uint32_t vs, struct cua__hashmap_state_position p,
@@ -295,7 +312,9 @@ CUA_FORCE int cua__hashmap_state_lookup(const struct cua_hashmap_view *view, uin
 				}
 				return 1;
 			}
-			/* the key is not there, or was not: a value alone does not change the state */
+			/*
+			 * the key left or had not come: a change of the value alone keeps the state
+			 */
 			if (vs < 16)
 				break;
 		}
@@ -305,7 +324,7 @@ CUA_FORCE int cua__hashmap_state_lookup(const struct cua_hashmap_view *view, uin
 
 /* ---- writing ---- */
 
-/* Stores the value of a present key, whose slot is USED with this state, under the lock. */
+/* Stores the value of a present key under the lock. Its slot is USED, with this state. */
 CUA_FORCE void cua__hashmap_state_put(char *slot, uint32_t ks, uint32_t vs, uint32_t state,
 				      struct cua_u128 v)
 {
@@ -314,20 +333,21 @@ CUA_FORCE void cua__hashmap_state_put(char *slot, uint32_t ks, uint32_t vs, uint
 	if (vs == 16)
 		cua_port_xor_b32(slot, (next | CUA__HASHMAP_STATE_CHANGING) ^ state, CUA_RELAXED,
 				 CUA__HASHMAP_AT);
-	/* only the holder of the lock writes it, so no read-modify-write is needed */
+	/* only the holder of the lock writes the value, so no read-modify-write is needed */
 	cua__hashmap_state_store(slot + cua__hashmap_state_value_at(ks, vs), vs, v);
 	if (vs == 16)
 		cua_port_store_b32(slot, next | CUA__HASHMAP_STATE_USED, CUA_RELEASE,
 				   CUA__HASHMAP_AT);
 }
 
-/* Slots that an insert looks at before it asks whether the map is full. */
+/* An insert checks after this many slots beyond the reach whether the map is full. */
 #define CUA__HASHMAP_STATE_PATIENCE 64u
 
 /*
- * A write under the lock of the home bucket: the pair where the key is absent, else the next value after the
- * one that is there (next is NULL: that stays), of which spot tells. Returns a result, or 0 to come back with
- * the lock released.
+ * Writes under the lock of the home bucket. An absent key is inserted with `value`. A present key
+ * gets the value next(old, value, op), or keeps its value if next is NULL. *spot, if not NULL, gets
+ * the address and former value of a present key. Returns a result, or 0 if the caller must release
+ * the lock and retry.
  */
 CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *view, uint32_t ks,
 					      uint32_t vs, struct cua__hashmap_state_position home,
@@ -401,8 +421,9 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 }
 
 /*
- * In a map with max_probes, where a key of this home lies in the last slot that one may: whether each of these slots
- * is taken, and none by this key; else 0. It needs no lock, for which many inserts of such keys would queue.
+ * Returns 1 if the map has max_probes, a key of this home is in the last slot that this allows, and
+ * each of the allowed slots is taken, but not by this key; else 0. It needs no lock, so inserts of
+ * such keys do not queue for it.
  */
 CUA_FORCE int cua__hashmap_state_crowded(const struct cua_hashmap_view *view, uint32_t ks,
 					 uint32_t vs, struct cua__hashmap_state_position p,
@@ -427,7 +448,7 @@ CUA_FORCE int cua__hashmap_state_crowded(const struct cua_hashmap_view *view, ui
 }
 
 /*
- * A write with the lock of the home bucket taken for it; see cua__hashmap_state_write_locked.
+ * Takes the lock of the home bucket for cua__hashmap_state_write_locked, and frees it.
  */
 CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint32_t ks,
 				       uint32_t vs, uint64_t hash, struct cua_u128 key,
@@ -442,13 +463,18 @@ CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint
 
 	cua_backoff_init(&backoff);
 	while (!result) {
-		/* a hot key is found without the lock once it is there, also by those who wait */
+		/*
+		 * a present key is found without the lock, also while this lane waits for the lock
+		 */
 		if (!next && cua__hashmap_state_lookup(view, ks, vs, home, key, equal, spot)) {
 			result = CUA_HASHMAP_EXISTS;
 		} else if (cua__hashmap_state_crowded(view, ks, vs, home, key, equal)) {
 			result = CUA_HASHMAP_FULL;
 		} else if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
-			/* the unlock is in the winner's branch: a lane never waits for its own warp */
+			/*
+			 * the unlock is in this branch, so that no lane of the warp waits for a
+			 * diverged holder
+			 */
 			result = cua__hashmap_state_write_locked(view, ks, vs, home, key, equal,
 								 value, next, op, spot);
 			cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);
@@ -459,7 +485,7 @@ CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint
 	return result;
 }
 
-/* Under the lock: see cua__hashmap_state_change. */
+/* cua__hashmap_state_change under the lock. */
 CUA_FORCE int cua__hashmap_state_change_locked(uint32_t ks, uint32_t vs, struct cua_u128 key,
 					       cua__hashmap_equal_fn *equal,
 					       struct cua__hashmap_spot *spot,
@@ -481,7 +507,7 @@ CUA_FORCE int cua__hashmap_state_change_locked(uint32_t ks, uint32_t vs, struct 
 	return 1;
 }
 
-/* Erases under the lock of the home bucket. Returns whether the key was there. */
+/* Erases the key under the lock of its home bucket. Returns whether it was present. */
 CUA_FORCE int cua__hashmap_state_erase_locked(const struct cua_hashmap_view *view, uint32_t ks,
 					      uint32_t vs, struct cua__hashmap_state_position p,
 					      struct cua_u128 key, cua__hashmap_equal_fn *equal,
@@ -500,7 +526,7 @@ CUA_FORCE int cua__hashmap_state_erase_locked(const struct cua_hashmap_view *vie
 		if (old)
 			*old = cua__hashmap_state_load(slot + cua__hashmap_state_value_at(ks, vs),
 						       vs, CUA_RELAXED);
-		/* before the slot is free: see FULL above */
+		/* counted before the slot is free: see FULL in hashmap.h */
 		cua_port_add_u64(&counts->erased, 1, CUA_RELAXED, CUA__HASHMAP_AT);
 		cua_port_store_b32(slot, state & ~CUA__HASHMAP_STATE_PHASE, CUA_RELEASE,
 				   CUA__HASHMAP_AT);
@@ -509,9 +535,9 @@ CUA_FORCE int cua__hashmap_state_erase_locked(const struct cua_hashmap_view *vie
 	return 0;
 }
 
-/* ---- operations of one lane. Keys and values are extended with zeros. ---- */
+/* ---- operations of a single lane. Keys and values are extended with zeros. ---- */
 
-/* Returns 1 and sets *value, where that is not NULL, or returns 0 where the key is absent. */
+/* Returns 1 and, if value is not NULL, sets *value; or returns 0 if the key is absent. */
 CUA_FORCE int cua__hashmap_state_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				      uint64_t hash, struct cua_u128 key,
 				      cua__hashmap_equal_fn *equal, struct cua_u128 *value)
@@ -526,7 +552,7 @@ CUA_FORCE int cua__hashmap_state_find(const struct cua_hashmap_view *view, uint3
 	return 1;
 }
 
-/* Returns 1 and says in *spot where the key is, for cua__hashmap_state_change, or returns 0. */
+/* Returns 1 and sets *spot, for cua__hashmap_state_change, or returns 0 if the key is absent. */
 CUA_FORCE int cua__hashmap_state_locate(const struct cua_hashmap_view *view, uint32_t ks,
 					uint32_t vs, uint64_t hash, struct cua_u128 key,
 					cua__hashmap_equal_fn *equal,
@@ -537,8 +563,8 @@ CUA_FORCE int cua__hashmap_state_locate(const struct cua_hashmap_view *view, uin
 }
 
 /*
- * Adds the pair if the key is absent: INSERTED or FULL. Else EXISTS, and *spot, which may be NULL, says where
- * it is and its value.
+ * Inserts the pair if the key is absent: INSERTED or FULL. Else EXISTS; *spot, if not NULL, then
+ * gets the address and the value of the key.
  */
 CUA_FORCE int cua__hashmap_state_enter(const struct cua_hashmap_view *view, uint32_t ks,
 				       uint32_t vs, uint64_t hash, struct cua_u128 key,
@@ -550,8 +576,9 @@ CUA_FORCE int cua__hashmap_state_enter(const struct cua_hashmap_view *view, uint
 }
 
 /*
- * Adds the pair (key, operand) if the key is absent: INSERTED or FULL. Else EXISTS: its value becomes
- * next(value, operand, op), and *old, which may be NULL, is what it was. `next` runs under a lock.
+ * Inserts the pair (key, operand) if the key is absent: INSERTED or FULL. Else EXISTS: the value
+ * becomes next(value, operand, op), and *old, if not NULL, gets the former value. `next` runs under
+ * a lock.
  */
 CUA_FORCE int cua__hashmap_state_update(const struct cua_hashmap_view *view, uint32_t ks,
 					uint32_t vs, uint64_t hash, struct cua_u128 key,
@@ -569,8 +596,9 @@ CUA_FORCE int cua__hashmap_state_update(const struct cua_hashmap_view *view, uin
 }
 
 /*
- * Gives the key at *spot the value `desired` if it still has the value of *spot: 1. Returns 0 where it has
- * another one, which is then in *spot, and -1 where the key is no longer there.
+ * Sets the value of the key at *spot to `desired` if it still is spot->value: returns 1. Returns 0
+ * if the key has another value, and copies that to spot->value. Returns -1 if the slot no longer
+ * holds the key.
  */
 CUA_FORCE int cua__hashmap_state_change(const struct cua_hashmap_view *view, uint32_t ks,
 					uint32_t vs, uint64_t hash, struct cua_u128 key,
@@ -595,7 +623,9 @@ CUA_FORCE int cua__hashmap_state_change(const struct cua_hashmap_view *view, uin
 	return result;
 }
 
-/* Removes the key. Returns 1 and sets *old to its value, where old is not NULL; or 0 where it was absent. */
+/*
+ * Erases the key. Returns 1 and, if old is not NULL, sets *old to its value; or 0 if it was absent.
+ */
 CUA_FORCE int cua__hashmap_state_erase(const struct cua_hashmap_view *view, uint32_t ks,
 				       uint32_t vs, uint64_t hash, struct cua_u128 key,
 				       cua__hashmap_equal_fn *equal, struct cua_u128 *old)
@@ -620,17 +650,19 @@ CUA_FORCE int cua__hashmap_state_erase(const struct cua_hashmap_view *view, uint
 	return result;
 }
 
-/* The pair in slot number `place`, which is below cua__hashmap_state_all. Returns 0 where there is none. */
+/*
+ * Reads the pair in slot `number`, below cua__hashmap_state_all. Returns 0 if the slot has no pair.
+ */
 CUA_FORCE int cua__hashmap_state_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				    uint64_t place, struct cua_u128 *key, struct cua_u128 *value)
+				    uint64_t number, struct cua_u128 *key, struct cua_u128 *value)
 {
 	uint32_t slots = cua__hashmap_state_slots(ks, vs), state;
 	struct cua__hashmap_state_position p;
 	struct cua_backoff backoff;
 	const char *slot;
 
-	p.bucket = place / slots;
-	p.slot = (uint32_t)(place % slots);
+	p.bucket = number / slots;
+	p.slot = (uint32_t)(number % slots);
 	slot = cua__hashmap_state_slot(view, ks, vs, p);
 	for (cua_backoff_init(&backoff);; cua_backoff_wait(&backoff)) {
 		state = cua_port_load_b32(slot, CUA_ACQUIRE, CUA__HASHMAP_AT);
