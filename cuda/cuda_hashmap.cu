@@ -2,7 +2,7 @@
 /* The hash map on a GPU. */
 #include "config.h"
 
-#include <cuatomic/hashmap_tile.h>
+#include <cuatomic/hashmap_quad.h>
 
 #include "backend/hashmap_backend.h"
 #include "cuda_hashmap_build.h"

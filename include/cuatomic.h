@@ -18,7 +18,7 @@
 #include <cuatomic/filter.h>
 #include <cuatomic/hash.h>
 #include <cuatomic/hashmap.h>
-#include <cuatomic/hashmap_tile.h>
+#include <cuatomic/hashmap_quad.h>
 #include <cuatomic/histogram.h>
 #include <cuatomic/lock.h>
 #include <cuatomic/lock_debug.h>

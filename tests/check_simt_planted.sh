@@ -145,13 +145,13 @@ planted 'an erase that says so by an earlier look' hashmap "$(instead erase '' \
   'int was = cua_hashmap_contains(view, key); cua_hashmap_erase_right(view, key); return was;')" linear
 planted 'a find of which the value comes from a second look' hashmap "$(instead find ', uint64_t *value' \
   '*value = 0; if (!cua_hashmap_contains(view, key)) return 0; cua_hashmap_find_right(view, key, value); return 1;')" linear
-planted 'a write by a quad that is not counted' hashmap_tile \
+planted 'a write by a quad that is not counted' hashmap_quad \
   's/added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));/added = 0;/' linear
-planted 'an update by a quad that changes nothing' hashmap_tile \
+planted 'an update by a quad that changes nothing' hashmap_quad \
   '/^CUA_FORCE int cua__quad_write(/,/^}/s/return \(cua__hashmap_word_change_by\)/return 1 || \1/' linear
-planted 'quads of sets that ask for no equality' hashmap_tile \
+planted 'quads of sets that ask for no equality' hashmap_quad \
   's/CUA__DEFINE_HASHSET_QUAD(name, K, name##__equal)/CUA__DEFINE_HASHSET_QUAD(name, K, NULL)/' hashmap_kinds
-planted 'quads of maps that ask for no equality' hashmap_tile \
+planted 'quads of maps that ask for no equality' hashmap_quad \
   's/CUA__DEFINE_HASHMAP_QUAD(name, K, V, name##__equal)/CUA__DEFINE_HASHMAP_QUAD(name, K, V, NULL)/' hashmap_kinds
 planted 'a set with an equality that its lanes do not use' hashmap \
   '/define CUA_DEFINE_HASHSET_WITH/,/^$/s/name##__equal/NULL/' hashmap_kinds
@@ -159,7 +159,7 @@ planted 'words of 4 + 8 that lose half of the value' hashmap_word \
   '/cua__hashmap_word_value(/,/^}/s/vs == 8/0/' hashmap_kinds
 planted 'a compare-exchange that does not compare' hashmap \
   '/^CUA_FORCE int cua__hashmap_compare_exchange_at(/,/^}/s/if (!cua__hashmap_same(spot->value, \*expected))/if (0)/' linear
-planted 'a compare-exchange by a quad that forgets a reserved key' hashmap_tile \
+planted 'a compare-exchange by a quad that forgets a reserved key' hashmap_quad \
   's/return active \&\& is_reserved ? -1 : 0;/return 0;/' linear
 planted 'updates together without what the others did before' hashmap_word \
   '/_word_change_together(/,/^}/s/cua_port_sync_warp(mask);/;/' hashmap
@@ -269,51 +269,51 @@ planted 'a value read again after a wait that is another key'"'"'s' hashmap_word
   '/_word_change_together(/,/^}/s/cua__hashmap_word_has(ks, vs, word, key, NULL)/!cua__hashmap_word_empty(word) \&\& !cua__hashmap_same(word, cua__hashmap_word_erased(ks, vs))/' linear
 planted 'an empty slot of a reserved key taken for the key, after a wait' hashmap_word \
   '/_word_change_together(/,/^}/s/cua__hashmap_word_has(.*NULL)/(& || cua__hashmap_word_empty(word))/' linear
-planted 'a quad that is told of a key before its home is' hashmap_tile \
+planted 'a quad that is told of a key before its home is' hashmap_quad \
   's/if (here.there > 0 && free && distance > far)/if (0)/' hashmap
-planted 'an octet that is told of a key before its home is' hashmap_tile \
+planted 'an octet that is told of a key before its home is' hashmap_quad \
   's/\/ 4 <= far$/\/ 4 < ~far/' hashmap
 planted 'a class that says no distance any more, and a distance from before' hashmap_word \
   's/if (wide && cua__hashmap_class_far(/if (0 \&\& cua__hashmap_class_far(/' hashmap
-planted 'a quad that takes the head for a slot' hashmap_tile \
+planted 'a quad that takes the head for a slot' hashmap_quad \
   's/wide ? w\[2 \* slot + 2\] : w\[slot + 1\]/wide ? w[2 * slot] : w[slot]/' hashmap
-planted 'an octet that takes the head for a slot' hashmap_tile \
+planted 'an octet that takes the head for a slot' hashmap_quad \
   's/first_free = looks && part &&/first_free = looks \&\&/' hashmap
-planted 'a quad that loses the slots of its last lane' hashmap_tile \
+planted 'a quad that loses the slots of its last lane' hashmap_quad \
   's/for (j = 1; j < 4; j++)/for (j = 1; j < 3; j++)/' hashmap
-planted 'lanes of a quad that take each other'"'"'s buckets' hashmap_tile \
+planted 'lanes of a quad that take each other'"'"'s buckets' hashmap_quad \
   's/for (bit = 1; bit < 4; bit \*= 2)/for (bit = 1; bit < 2; bit *= 2)/' hashmap
-planted 'a quad that acquires nothing' hashmap_tile \
+planted 'a quad that acquires nothing' hashmap_quad \
   '/cua__quad_look_at(/,/^}/s/if (seen->there > 0)$/if (0)/' hashmap
-planted 'a quad that acquires nothing behind the home' hashmap_tile \
+planted 'a quad that acquires nothing behind the home' hashmap_quad \
   '/cua__quad_walk(/,/^}/s/^			if (order != CUA_RELAXED)$/if (0)/' hashmap
-planted 'a quad that looks one bucket behind the home' hashmap_tile \
+planted 'a quad that looks one bucket behind the home' hashmap_quad \
   's/pending = --distance > 0;/pending = 0;/' hashmap
 planted 'a find that leaves out the nearest' hashmap_word 's/for (; distance; distance--)/for (; distance > 1; distance--)/' hashmap
-planted 'a quad that leaves out the nearest' hashmap_tile 's/pending = --distance > 0;/pending = --distance > 1;/' hashmap
-planted 'a quad that walks past what it found' hashmap_tile \
+planted 'a quad that leaves out the nearest' hashmap_quad 's/pending = --distance > 0;/pending = --distance > 1;/' hashmap
+planted 'a quad that walks past what it found' hashmap_quad \
   's/if (here.there > 0) {$/if (here.there > 0 \&\& distance == 0) {/' hashmap
-planted 'a second try without the lock' hashmap_tile \
+planted 'a second try without the lock' hashmap_quad \
   's/if (head.lo & CUA__HASHMAP_LOCKED)$/if (!active)/' hashmap
-planted 'a second try that does not raise the class' hashmap_tile \
+planted 'a second try that does not raise the class' hashmap_quad \
   '/int cua__quad_enter_full/,/^}/s/head = cua__hashmap_word_raise(/(void)cua__hashmap_word_raise(/' hashmap
-planted 'a second try that keeps the lock' hashmap_tile \
+planted 'a second try that keeps the lock' hashmap_quad \
   '/int cua__quad_enter_full/,/^}/s/cua__hashmap_word_unlock(home, wide, head);/(void)head;/' hashmap
-planted 'a second try that does not look at all places' hashmap_tile \
+planted 'a second try that does not look at all places' hashmap_quad \
   's/(distance < far || seen->slot == CUA__QUAD_NONE)/seen->slot == CUA__QUAD_NONE/; s/if (!pending && !here.there && distance < far)/if (0)/' hashmap
-planted 'an octet without the lock' hashmap_tile \
+planted 'an octet without the lock' hashmap_quad \
   's/owns = !(head.lo & CUA__HASHMAP_LOCKED);/owns = active;/' hashmap
-planted 'an octet that does not raise the class' hashmap_tile \
+planted 'an octet that does not raise the class' hashmap_quad \
   '/int cua__octet_enter_full/,/^}/s/head = cua__hashmap_word_raise(/(void)cua__hashmap_word_raise(/' hashmap
-planted 'an octet that keeps the lock' hashmap_tile \
+planted 'an octet that keeps the lock' hashmap_quad \
   '/int cua__octet_enter_full/,/^}/s/cua__hashmap_word_unlock(at_home, wide, head);/(void)head;/' hashmap
-planted 'an octet that does not look at all places' hashmap_tile \
+planted 'an octet that does not look at all places' hashmap_quad \
   's/pending = far >= distance || owner == CUA__QUAD_NONE;/pending = owner == CUA__QUAD_NONE;/' hashmap
-planted 'an octet of which all lanes put the key' hashmap_tile \
+planted 'an octet of which all lanes put the key' hashmap_quad \
   's/mine = lane == owner;/mine = part \&\& first_free;/' hashmap
-planted 'a quad that erases and does not count' hashmap_tile \
+planted 'a quad that erases and does not count' hashmap_quad \
   's/cua_port_popc_u32(there), CUA_RELAXED/0, CUA_RELAXED/' hashmap
-planted 'a quad whose counts are left out' hashmap_tile \
+planted 'a quad whose counts are left out' hashmap_quad \
   's/cua__quad_counts(view)->inserted, \*added/cua__quad_counts(view)->inserted, 0/' hashmap
 planted 'an insert that does not link to the head' multimap \
   's/cua__multimap_set_link(view, vs, last, spot.value.lo);/(void)0;/'

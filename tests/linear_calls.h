@@ -6,7 +6,7 @@
 #ifndef CUATOMIC_TESTS_LINEAR_CALLS_H
 #define CUATOMIC_TESTS_LINEAR_CALLS_H
 
-#include <cuatomic/hashmap_tile.h>
+#include <cuatomic/hashmap_quad.h>
 
 #include "linear.h"
 

@@ -2,7 +2,7 @@
 /* The hash map whose pairs are words, by lanes and by quads. */
 #include <string.h>
 
-#include <cuatomic/hashmap_tile.h>
+#include <cuatomic/hashmap_quad.h>
 
 #include "simt_suites.h"
 

@@ -2,7 +2,7 @@
 /* The quads of maps and sets of all sizes that are words, and of those with a hash and an equality of their own. */
 #include <string.h>
 
-#include <cuatomic/hashmap_tile.h>
+#include <cuatomic/hashmap_quad.h>
 
 #include "simt_suites.h"
 

@@ -41,7 +41,7 @@
 #ifndef CUATOMIC_KERNELS_HASHMAP_PARTS_H
 #define CUATOMIC_KERNELS_HASHMAP_PARTS_H
 
-#include <cuatomic/hashmap_tile.h>
+#include <cuatomic/hashmap_quad.h>
 
 #include "backend/hashmap_backend.h"
 

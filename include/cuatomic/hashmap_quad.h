@@ -52,8 +52,8 @@
  *   - A warp counts its inserts before any of its lanes may wait for the counts to show whether the
  *     map is full.
  */
-#ifndef CUATOMIC_HASHMAP_TILE_H
-#define CUATOMIC_HASHMAP_TILE_H
+#ifndef CUATOMIC_HASHMAP_QUAD_H
+#define CUATOMIC_HASHMAP_QUAD_H
 
 #include <cuatomic/hashmap.h>
 
@@ -946,4 +946,4 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 		return result || !active ? result : update##__alone(view, key, operand);           \
 	}
 
-#endif /* CUATOMIC_HASHMAP_TILE_H */
+#endif /* CUATOMIC_HASHMAP_QUAD_H */
