@@ -359,7 +359,7 @@ START_TEST(test_properties)
 	uint64_t seed = test_seed("test_properties");
 	unsigned char *host = test_malloc((most + 40) * size), *x, *scratch;
 	uint8_t *host_flags = test_malloc(most + 40), *flags, *keeps = test_malloc(most);
-	int trials = test_quick() ? 60 : 400;
+	int trials = test_scale(60, 150, 400);
 
 	for (size_t i = 0; i < most + 40; i++)
 		make_element(type, host + i * size, &seed);

@@ -378,7 +378,7 @@ static void random_calls(int i)
 	uint64_t seed = test_seed("random calls");
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	char *host_x = test_malloc(ROOM * 16), *host_y = test_malloc(ROOM * 16), *x, *y, what[80];
-	int rounds = test_quick() ? 30 : 300;
+	int rounds = test_scale(30, 100, 300);
 
 	(void)i;
 	for (int round = 0; round < rounds; round++) {

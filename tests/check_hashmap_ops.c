@@ -796,7 +796,7 @@ START_TEST(growth_of_equal_keys)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap_options o = {.struct_size = sizeof(o), .grow_percent = 50};
 	struct maker m = make(ctx, 4, 100, &o);
-	const size_t n = test_quick() ? 200000 : 2000000;
+	const size_t n = (size_t)test_scale(200000, 500000, 2000000);
 	struct pair *p = test_malloc(n * sizeof(*p)), *sums = random_pairs(90, 8, 8, 0);
 	void *k, *v;
 

@@ -10,7 +10,7 @@
 START_TEST(test_random_calls)
 {
 	uint64_t seed = test_seed("test_random_calls");
-	int rounds = test_quick() || SANITIZED ? 300 : 2500, done = 0;
+	int rounds = SANITIZED ? 300 : test_scale(300, 800, 2500), done = 0;
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	const size_t most = (size_t)MOST_BINS * 4;
 	char *x = test_malloc(ROOM), *edges = test_malloc((MOST_BINS + 1) * 8);

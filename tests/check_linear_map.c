@@ -279,9 +279,9 @@ static void run_rounds(const char *test, enum linear_mix mix)
 	struct cua_context *ctx = test_context(CUA_BACKEND_CPU);
 	pthread_t threads[LANES];
 	struct small_map maps[TYPES][3];
-	const int rounds = test_quick() ? 500 : 6000;
+	const int rounds = test_scale(500, 2000, 6000);
 	/* a busy machine may take long to give a thread its turn */
-	const uint64_t end = cua_port_clock_ns() + (test_quick() ? 2 : 10) * (uint64_t)1000000000;
+	const uint64_t end = cua_port_clock_ns() + (uint64_t)test_scale(2, 4, 10) * 1000000000;
 	int round, undecided = 0;
 
 	ck_assert_cua(cua_context_set_threads(ctx, 1));

@@ -355,7 +355,7 @@ START_TEST(exclusion)
 		memset(&t, 0, sizeof(t));
 		t.kind = (enum kind)_i;
 		t.how = how;
-		t.n = test_quick() ? 500 : 5000;
+		t.n = (unsigned)test_scale(500, 2000, 5000);
 		run_team(&t, exclusion_main, member);
 		for (unsigned id = 0; id < THREADS; id++) {
 			done += member[id].done;
@@ -411,7 +411,7 @@ START_TEST(readers)
 	uint64_t done = 0;
 
 	memset(&t, 0, sizeof(t));
-	t.n = test_quick() ? 2000 : 20000;
+	t.n = (unsigned)test_scale(2000, 8000, 20000);
 	run_team(&t, readers_main, member);
 	for (unsigned id = 0; id < THREADS; id++) {
 		ck_assert_uint_eq(member[id].failed, 0);
@@ -461,7 +461,7 @@ START_TEST(snapshots)
 	struct team t;
 
 	memset(&t, 0, sizeof(t));
-	t.n = test_quick() ? 2000 : 20000;
+	t.n = (unsigned)test_scale(2000, 8000, 20000);
 	run_team(&t, snapshots_main, member);
 	for (unsigned id = 0; id < THREADS; id++)
 		ck_assert_uint_eq(member[id].failed, 0);
@@ -506,7 +506,7 @@ START_TEST(bounds)
 	struct team t;
 
 	memset(&t, 0, sizeof(t));
-	t.n = test_quick() ? 2000 : 20000;
+	t.n = (unsigned)test_scale(2000, 8000, 20000);
 	run_team(&t, bound_first_main, member);
 	for (unsigned id = 0; id < THREADS; id++)
 		ck_assert_uint_eq(member[id].failed, 0);

@@ -671,7 +671,7 @@ START_TEST(test_bad_offsets)
 	fill(CUA_F64, N, d, &seed);
 	x = test_upload(ctx, host, N * 8);
 	y = test_upload(ctx, d, N * 8);
-	for (int round = 0; round < (test_traced() ? 4 : test_quick() ? 20 : 100); round++) {
+	for (int round = 0; round < (test_traced() ? 4 : test_scale(20, 40, 100)); round++) {
 		size_t segments = round % 2 ? MOST : (size_t)(test_random(&seed) % 3000) + 1;
 		uint64_t *results = test_alloc(ctx, segments * 8 + 16), *got;
 		int kind = round % 5;

@@ -40,10 +40,10 @@ int simt_quick(void)
 	return is_set("CUA_TEST_QUICK");
 }
 
-/* Schedules are most of the time of `make check`: a third of them unless CUA_TEST_FULL asks for all. */
+/* Schedules are most of the time of `make check`: a sixth of them unless CUA_TEST_FULL asks for all. */
 static unsigned scaled(unsigned all)
 {
-	return simt_quick() ? all / 8 + 1 : is_set("CUA_TEST_FULL") ? all : all / 3 + 1;
+	return simt_quick() ? all / 8 + 1 : is_set("CUA_TEST_FULL") ? all : all / 6 + 1;
 }
 
 static void expect_ok(const struct simt_case *c, const char *how, struct simt_report r)

@@ -17,7 +17,7 @@ set -u
 if [ -n "${CUA_TEST_PLANTED-}" ]; then
   part=$CUA_TEST_PLANTED
 elif [ "${CUA_TEST_QUICK:-0}" = 0 ]; then
-  part=$([ "${CUA_TEST_DEEP:-0}" = 0 ] && echo 7/60 || echo 0/1)
+  part=$([ "${CUA_TEST_DEEP:-0}" = 0 ] && echo 7/120 || echo 0/1)
 elif [ "${CUA_TEST_DEEP:-0}" != 0 ]; then
   part=16/24
 else

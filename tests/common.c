@@ -103,11 +103,21 @@ void *test_malloc(size_t bytes)
 	return p;
 }
 
+static int is_set(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value && strcmp(value, "0");
+}
+
 int test_quick(void)
 {
-	const char *quick = getenv("CUA_TEST_QUICK");
+	return is_set("CUA_TEST_QUICK");
+}
 
-	return quick && *quick && strcmp(quick, "0");
+int test_scale(int quick, int normal, int full)
+{
+	return test_quick() ? quick : is_set("CUA_TEST_FULL") ? full : normal;
 }
 
 int test_under(const char *tool)
