@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash map of unique keys: keys of 4, 8 or 16 bytes with values of as many, or with none (a set), every bit
- * pattern allowed for both.
+ * A hash map of unique keys. Keys have 4, 8 or 16 bytes; values have 4, 8 or 16 bytes, or are
+ * absent (a set). All bit patterns are allowed for both.
  *
- * Source: open addressing in buckets of 64 or 128 bytes; hashmap_word.h, where a pair is one atomic word, and
- * hashmap_state.h, where it is not, have the layouts, their sources and the arguments.
+ * Source: open addressing in buckets of 64 or 128 bytes. hashmap_word.h (a pair is an atomic word)
+ * and hashmap_state.h (a slot has a state word) have the two layouts, their sources and the
+ * arguments.
  *
- * Synchronization: X means that the caller must order the two calls, - that the map does it.
+ * Synchronization. X: the caller must order the two calls. -: the calls may run concurrently.
  *
  *               insert  assign  update  find/contains  erase  at  clear  size, retrieve
  *     insert      -       -       -          -           -     X    X        X
@@ -17,53 +18,68 @@
  *     at          X       X       X          -           X     -    X        -
  *     clear       X       X       X          X           X     X    X        X
  *
- *     insert stands for insert_or_get as well, update for exchange and compare_exchange. Any mix of these, find
- *     and erase may run in one kernel, on one key too, and each is linearizable, where one call comes before
- *     another if it happens before it. Calls on different keys by lanes that do not synchronize have no
- *     common order: two lanes that each insert a key and then look for the other's may both miss it, unless a
- *     cua_port_fence of CUA_SEQ_CST stands between the two calls of each. The bulk calls insert_n, ... are
- *     many of them. The host calls of one context are ordered by its stream.
- *     retrieve stands for merge from a map, statistics, copy_to_host, for_each and save, too; merge into one is many
- *     inserts, assigns or updates; resize is like clear, and so are bulk calls that may grow the map.
- *     at, size and retrieve while a writer runs touch nothing wrong, but what they tell is no moment's state; of
- *     fewer sorted pairs than there are one may be given twice.
+ *     insert includes insert_or_get, update includes exchange and compare_exchange. retrieve
+ *     includes merge from a map, statistics, copy_to_host, for_each and save. A merge into a map is
+ *     many inserts, assigns or updates. resize is like clear, and so are bulk calls that may grow
+ *     the map.
+ *
+ *     Any mix of insert, assign, update, find and erase may run in a kernel, also on the same key.
+ *     Each call is linearizable: a call precedes another call if it happens before it. Calls on
+ *     different keys by lanes that do not synchronize have no common order. For example, each of
+ *     two lanes inserts a key and then looks up the other lane's key: both lookups may miss, unless
+ *     each lane executes a cua_port_fence of CUA_SEQ_CST between its two calls.
+ *
+ *     The bulk calls insert_n, ... are many such calls. The stream orders the host calls of a
+ *     context.
+ *
+ *     at, size and retrieve are memory-safe while a writer runs, but their result may match no
+ *     moment of the map. If retrieve returns only some of the pairs sorted, a pair may then appear
+ *     twice.
  *
  * Scope: the device. On the host, all threads.
- * Memory order: a find that sees a value acquires what the writer of that value did before writing it. The
- *   elements of bulk calls are ordered with other work as their stream orders it.
+ * Memory order: a find that returns a value acquires all that its writer did before the write. The
+ *   stream orders the elements of bulk calls with other work.
  * Progress:
  *                                        a word a pair                 a state a slot
  *     find, contains, a miss or hit      wait-free; on the host        wait-free; find of a value of 16
  *                                        lock-free for 128 bits        bytes: blocking
  *     insert of a present key            as find                       as find
- *     insert of an absent key            lock-free while its home      blocking
- *                                        bucket was never full, then
+ *     insert of an absent key            lock-free until its home      blocking
+ *                                        bucket has been full, then
  *                                        blocking
  *     assign, update of a present key    lock-free                     blocking
  *     erase of an absent key             wait-free                     wait-free
  *     erase of a present key             lock-free                     blocking
  *
- *   A call that blocks waits for a spinlock of the key's home bucket, of which a lane holds one at a time; and one
- *   that finds no free slot waits until the inserts under way have been counted, those of a bulk call on the host
- *   when a thread has done its share. All calls may be made by any lane of a diverged warp.
- *   Lanes of a warp that change values of words at one moment, and were all too late, try again together, and wait for
- *   each other until all have succeeded, or found that their key is gone.
- * Full: FULL is returned only where at one moment all slots held a key. In a map made with max_probes it says less: the
- *   key was absent at one moment of the call, and each slot that it may have was taken, by a key or by an insert under
- *   way, at some moment of it. That insert may be of the same key. In both cases the map is unchanged, the pair is
- *   counted and, if the map was made to keep rejected pairs, kept. Bulk calls on a GPU may combine equal keys first:
- *   they count as one pair then, of an update with the operation's value of all of them. Of many lanes that want the
- *   last slot exactly one gets it.
+ *   A blocking call waits in two cases. It waits for the spinlock of the key's home bucket; a lane
+ *   holds a single such lock at a time. And if it finds no free slot, it waits until all inserts in
+ *   progress have been counted; a bulk call on the host counts when a thread has finished its
+ *   share. Any lane of a diverged warp may make any call. If several lanes of a warp fail to change
+ *   values of words at the same time, they retry together. They wait for each other until each has
+ *   succeeded or has found that its key is gone.
  *
- *   An insert counts itself after its key is there, an erase before it frees its slot; one that another was faster than
- *   takes its count back. The lane that finds no free slot adds up the inserts first and the erases then. When it
- *   begins with the erases, there are at least as many keys as the difference; if that is the number of slots, all
- *   held a key at that moment. Where it is less, somebody is in between, and the lane gives its lock back and starts
- *   again.
- * Hostile keys: without max_probes an operation visits up to all buckets. Keys that are drawn at random need few, but
- *   whoever knows the map's seed, or can watch its layout, can choose keys that all have one home. The default, a seed
- *   that the map draws at random, keeps the layout from those who only choose keys. CUA_HASHMAP_HASH_KEYED keeps it
- *   from those who see it as well. options.max_probes bounds the work of one operation whatever the keys are.
+ * Full: FULL is returned only if all slots held a key at a single moment of the call. In a map with
+ * max_probes
+ *   it has a weaker meaning. The key was absent at some moment of the call, and each slot that it
+ *   may have was taken, by a key or by an insert in progress, at some moment of the call. That
+ *   insert may be of the same key. In both cases the map is unchanged. The pair is counted as
+ *   rejected, and kept if the map has options.rejects. If many lanes compete for the last slot,
+ *   exactly one lane gets it. Bulk calls on a GPU may combine equal keys first. They then count as
+ *   one pair; an update has the combined value of all of them.
+ *
+ *   Argument. An insert counts itself after its key is stored. An erase counts itself before it
+ *   frees its slot, and takes its count back if another erase was faster. A lane that finds no free
+ *   slot adds up first the inserts, then the erases. When it starts with the erases, the map holds
+ *   at least as many keys as the difference of the sums. If the difference is the number of slots,
+ *   all slots held a key at that moment. If it is less, an operation is in progress: the lane
+ *   releases its lock and retries.
+ *
+ * Hostile keys: without max_probes an operation visits up to all buckets. Random keys need few. But
+ * an
+ *   attacker who knows the map's seed, or can watch its layout, can choose keys that all have the
+ *   same home. The default is a seed that the map draws at random. It hides the layout from an
+ *   attacker who only chooses keys. CUA_HASHMAP_HASH_KEYED hides it also from an attacker who sees
+ *   the layout. options.max_probes bounds the work of an operation for any keys.
  */
 #ifndef CUATOMIC_HASHMAP_H
 #define CUATOMIC_HASHMAP_H
@@ -75,43 +91,49 @@
 #include <cuatomic/status.h>
 #include <cuatomic/types.h>
 
-/* The handle of the host; only the library knows what is in it. */
+/* The host's handle of a map; opaque. */
 struct cua_hashmap;
 
-/* What became of an operation on one key. */
+/* The result of an operation on a key. */
 enum cua_hashmap_result {
-	CUA_HASHMAP_ABSENT = 0,   /* compare_exchange: the key is not there */
-	CUA_HASHMAP_INSERTED = 1, /* the key was absent, and is now there with the value */
-	CUA_HASHMAP_EXISTS = 2,   /* the key was there: kept, overwritten or updated */
-	CUA_HASHMAP_FULL = 3,     /* the key was absent and there is no slot: nothing changed */
-	CUA_HASHMAP_DIFFERS = 4,  /* compare_exchange: the key is there with another value */
-	/* code for a machine that lacks the map's CAS of 128 bits, see portable below, for other sizes or layouts */
+	CUA_HASHMAP_ABSENT = 0,   /* compare_exchange: the key is absent */
+	CUA_HASHMAP_INSERTED = 1, /* the key was absent; the pair was inserted */
+	CUA_HASHMAP_EXISTS = 2,   /* the key was present: kept, overwritten or updated */
+	CUA_HASHMAP_FULL = 3,     /* the key was absent and there was no slot: nothing changed */
+	CUA_HASHMAP_DIFFERS = 4,  /* compare_exchange: the key has another value */
+	/*
+	 * the code is for other sizes or layouts, or lacks the map's CAS of 128 bits: see
+	 * `portable`
+	 */
 	CUA_HASHMAP_UNSUPPORTED = 5
 };
 
-/* Counts, striped by home bucket so that no address is hot; sums of all stripes count. */
+/*
+ * Counts, striped by home bucket so that no address is hot. Only sums over all stripes have a
+ * meaning.
+ */
 #define CUA_HASHMAP_STRIPES 64u
 struct cua_hashmap_counts {
-	uint64_t inserted; /* keys in slots, counted once they are there */
-	uint64_t erased;   /* keys in slots, counted before they go */
+	uint64_t inserted; /* keys inserted into slots, counted after they are stored */
+	uint64_t erased;   /* keys erased from slots, counted before they are removed */
 	uint64_t rejected; /* writes that found the map full */
 	uint64_t reserved;
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_counts) == 32, "the counts are ABI");
 
-/* A pair that found the map full; sizes below 16 bytes are in lo, the rest is 0. */
+/* A rejected pair. Keys and values below 16 bytes are in lo; all other bits are 0. */
 struct cua_hashmap_pair {
 	struct cua_u128 key, value;
 };
 
 /* The rejected pairs that are kept. */
 struct cua_hashmap_rejects {
-	uint64_t count; /* rejected since the last clear, also those that found no room here */
+	uint64_t count; /* pairs rejected since the last clear, kept or not */
 	uint64_t room;
 	struct cua_hashmap_pair pairs[1]; /* of `room` */
 };
 
-/* Layouts: the slot is one word, or has a state. */
+/* Layouts: a slot is an atomic word, or has a state word. */
 #define CUA_HASHMAP_WORDS 2u
 #define CUA_HASHMAP_STATES 3u
 
@@ -123,10 +145,11 @@ enum cua_hashmap_hash {
 		1 /* SipHash-1-3 under a secret of 128 bits: for keys that an attacker chooses */
 };
 
-/* What a kernel or a host thread gets by value: the map as the backend addresses it. */
+/* The map as the backend addresses it. Kernels and host threads get it by value. */
 struct cua_hashmap_view {
 	void *buckets;
-	struct cua_hashmap_counts *counts;   /* CUA_HASHMAP_STRIPES, then two cells of 16 bytes */
+	struct cua_hashmap_counts
+		*counts; /* CUA_HASHMAP_STRIPES, then 2 reserved slots of 16 bytes */
 	struct cua_hashmap_rejects *rejects; /* or NULL */
 	uint64_t n_buckets;
 	uint64_t seed;                 /* of a keyed hash, the lower half of its secret */
@@ -140,32 +163,38 @@ struct cua_hashmap_view {
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_view) == 48 + 3 * sizeof(void *), "the view is ABI");
 
-/* Whether two keys are one; NULL where this type is expected: the same bits. Always a constant that vanishes. */
+/* Whether two keys are equal. NULL compares their bits. Always a compile-time constant. */
 typedef int cua__hashmap_equal_fn(struct cua_u128 a, struct cua_u128 b);
 
-/* The value that follows `old`; a constant as well. `op` is what its caller was given with it. */
+/*
+ * The new value after `old`. Always a compile-time constant. `op` is passed through from the
+ * caller.
+ */
 typedef struct cua_u128 cua__hashmap_next_fn(struct cua_u128 old, struct cua_u128 operand,
 					     enum cua_update op);
 #define CUA__HASHMAP_NO_OP ((enum cua_update)0)
 
-/* Where a key was met, and with what. */
+/* The slot of a key, with its value at the time. */
 struct cua__hashmap_spot {
 	char *at;
 	struct cua_u128 value;
-	struct cua_u128 word; /* with a word a pair: as it was */
+	struct cua_u128 word; /* in the word layout, the slot's word at the time */
 };
 
 #define CUA__HASHMAP_AT CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
 
 /*
- * Nanoseconds. Hundreds of lanes may want one hot key, and each look at the lock is traffic that its
- * holder waits behind; a lane has waited about as long already when its wait gets this long.
+ * Backoff limit in ns of lanes that wait for a lock. Hundreds of lanes may wait for a hot key, and
+ * each attempt is traffic that delays the holder. A wait reaches this limit only after a total wait
+ * of about this length.
  */
 #define CUA__HASHMAP_LONGEST_WAIT 16384u
-/* Of a warp whose lanes change values together, as few as one or as many as a GPU has: see doc/performance.md. */
+/* Backoff limit in ns of warps whose lanes change values together: see doc/performance.md. */
 #define CUA__HASHMAP_LONGEST_APART 4096u
 
-/* Whether all slots held a key at some moment of this call; may miss it while writers are at work. */
+/*
+ * Whether all slots held a key at some moment of this call. May return 0 wrongly while writers run.
+ */
 CUA_FN int cua__hashmap_full(const struct cua_hashmap_view *view, uint32_t slots)
 {
 	uint64_t inserted = 0, erased = 0;
@@ -179,7 +208,7 @@ CUA_FN int cua__hashmap_full(const struct cua_hashmap_view *view, uint32_t slots
 	return inserted - erased == view->n_buckets * slots;
 }
 
-/* Buckets of a probe sequence that may hold a key. */
+/* The number of buckets of a probe sequence that may hold a key. */
 CUA_FORCE uint64_t cua__hashmap_most(const struct cua_hashmap_view *view)
 {
 	return view->max_probes && view->max_probes < view->n_buckets ? view->max_probes
@@ -246,7 +275,7 @@ CUA_FORCE struct cua_u128 cua__hashmap_cut(struct cua_u128 v, uint32_t size)
 	return v;
 }
 
-/* The value after an update, of unsigned numbers of so many bytes. */
+/* The value after an update. Values are unsigned numbers of vs bytes. */
 CUA_FORCE struct cua_u128 cua__hashmap_combine(struct cua_u128 old, struct cua_u128 operand,
 					       uint32_t vs, enum cua_update op)
 {
@@ -288,13 +317,13 @@ CUA_FORCE struct cua_u128 cua__hashmap_next_assign(struct cua_u128 old, struct c
 #include <cuatomic/detail/hashmap_state.h>
 #include <cuatomic/detail/hashmap_word.h>
 
-/* ---- one operation on one key, for all layouts; sizes are constants of the caller ---- */
+/* ---- operations on a key, for all layouts; sizes are constants of the caller ---- */
 
 #define CUA__HASHMAP_IS_WORDS(view, ks, vs)                                                        \
 	(cua__hashmap_is_word(ks, vs) &&                                                           \
 	 (!cua__hashmap_is_wide(ks, vs) || (view)->layout == CUA_HASHMAP_WORDS))
 
-/* Whether this code can work on a map of words of these sizes. */
+/* Whether this code can access a word layout of these sizes. */
 CUA_FORCE int cua__hashmap_has_words(uint32_t ks, uint32_t vs)
 {
 #if defined(CUA_PORT_HAS_B128)
@@ -312,7 +341,9 @@ CUA__RARE uint64_t cua__hashmap_keyed(const struct cua_u128 secret, uint32_t ks,
 	return ks == 16 ? cua_hash_keyed_u128(key, secret) : cua_hash_keyed_u64(key.lo, secret);
 }
 
-/* `hash` is the view's; kernels have it as a constant, because a call costs them registers. */
+/*
+ * `hash` is view->hash. Bulk kernels pass it as a constant, because the call costs them registers.
+ */
 CUA_FORCE uint64_t cua__hashmap_hash_of(const struct cua_hashmap_view *view, uint32_t hash,
 					uint32_t ks, struct cua_u128 key)
 {
@@ -332,7 +363,7 @@ CUA_FORCE uint64_t cua__hashmap_hash(const struct cua_hashmap_view *view, uint32
 	return cua__hashmap_hash_of(view, view->hash, ks, key);
 }
 
-/* Counts, and keeps if there is room, a pair that found the map full. */
+/* Counts a rejected pair, and keeps it if there is room. */
 CUA_FN void cua__hashmap_reject(const struct cua_hashmap_view *view, uint64_t hash,
 				struct cua_u128 key, struct cua_u128 value)
 {
@@ -363,7 +394,7 @@ CUA_FORCE int cua__hashmap_find(const struct cua_hashmap_view *view, uint32_t ks
 	       cua__hashmap_word_find(view, ks, vs, hash, key, equal, CUA_ACQUIRE, value);
 }
 
-/* Where the key is, with its value: 1; 0 where it is absent; -1 where this code cannot tell. */
+/* Returns 1 and sets *spot; 0 if the key is absent; -1 if this code cannot access the map. */
 CUA_FORCE int cua__hashmap_spot_of(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				   uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
 				   struct cua__hashmap_spot *spot)
@@ -378,7 +409,10 @@ CUA_FORCE int cua__hashmap_spot_of(const struct cua_hashmap_view *view, uint32_t
 	return 1;
 }
 
-/* Inserts if absent: INSERTED, EXISTS with the spot, or FULL, and then the pair is rejected. */
+/*
+ * Inserts the pair if the key is absent: INSERTED, EXISTS with the spot, or FULL with the pair
+ * rejected.
+ */
 CUA_FORCE int cua__hashmap_enter(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				 uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
 				 struct cua_u128 value, struct cua__hashmap_spot *spot)
@@ -401,7 +435,10 @@ CUA_FORCE int cua__hashmap_enter(const struct cua_hashmap_view *view, uint32_t k
 	return result;
 }
 
-/* Where enter met the key: 1 changed, 0 the value differs and the spot has it, -1 the key is gone. */
+/*
+ * Changes the value of the key at *spot. Returns 1; 0 if the key has another value, which is then
+ * in the spot; or -1 if the slot no longer holds the key.
+ */
 CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				  uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
 				  struct cua__hashmap_spot *spot, struct cua_u128 desired)
@@ -417,8 +454,9 @@ CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, uint32_t 
 }
 
 /*
- * Where the key is there its value becomes next(value, operand, op), and the spot has the value before; else the pair
- * (key, operand) is added. `next` is a constant, and may run more than once.
+ * Changes the value of a present key to next(value, operand, op), and sets spot->value to the
+ * former value. Inserts the pair (key, operand) if the key is absent. `next` is a constant, and may
+ * run more than once.
  */
 CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				     uint64_t hash, struct cua_u128 key,
@@ -427,7 +465,10 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32
 				     struct cua__hashmap_spot *spot)
 {
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs)) {
-		/* under the lock: a loop of many lanes would take a hot key's lock once for each failure */
+		/*
+		 * a single write under the lock: a CAS loop of many lanes would lock again at each
+		 * failure
+		 */
 		int result = cua__hashmap_state_update(view, ks, vs, hash, key, equal, operand,
 						       next, op, &spot->value);
 
@@ -445,7 +486,10 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32
 	}
 }
 
-/* Where the key was met: EXISTS or DIFFERS, or 0 where the key is gone or is to be looked for again. */
+/*
+ * compare_exchange of the key at *spot: EXISTS or DIFFERS, or 0 if the slot no longer holds the key
+ * and the caller must look it up again.
+ */
 CUA_FORCE int cua__hashmap_compare_exchange_at(const struct cua_hashmap_view *view, uint32_t ks,
 					       uint32_t vs, uint64_t hash, struct cua_u128 key,
 					       cua__hashmap_equal_fn *equal,
@@ -483,7 +527,7 @@ CUA_FORCE int cua__hashmap_compare_exchange(const struct cua_hashmap_view *view,
 	return result;
 }
 
-/* Erases the key. Returns whether it was there, and then the value that it had. */
+/* Erases the key. Returns 1 and sets *old to its value, or 0 if it was absent. */
 CUA_FORCE int cua__hashmap_take(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
 				struct cua_u128 *old)
@@ -502,7 +546,7 @@ CUA_FORCE int cua__hashmap_erase(const struct cua_hashmap_view *view, uint32_t k
 	return cua__hashmap_take(view, ks, vs, hash, key, equal, &old);
 }
 
-/* Places that a pair can be at, of which `at` tells; places behind the slots are those of reserved keys. */
+/* The number of slots that cua__hashmap_at reads; the reserved slots have the highest numbers. */
 CUA_FORCE uint64_t cua__hashmap_places(const struct cua_hashmap_view *view, uint32_t ks,
 				       uint32_t vs)
 {
@@ -512,49 +556,54 @@ CUA_FORCE uint64_t cua__hashmap_places(const struct cua_hashmap_view *view, uint
 }
 
 CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-			      uint64_t place, struct cua_u128 *key, struct cua_u128 *value)
+			      uint64_t number, struct cua_u128 *key, struct cua_u128 *value)
 {
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
-		return cua__hashmap_state_at(view, ks, vs, place, key, value);
+		return cua__hashmap_state_at(view, ks, vs, number, key, value);
 	return cua__hashmap_has_words(ks, vs) &&
-	       cua__hashmap_word_at(view, ks, vs, place, key, value);
+	       cua__hashmap_word_at(view, ks, vs, number, key, value);
 }
 
-/* ---- operations of one lane, by type ---- */
+/* ---- operations of a single lane, by type ---- */
 
 /*
- * CUA_DEFINE_HASHMAP(name, K, V) defines, at file scope and with no semicolon after it, for a map whose keys
- * and values have the sizes of the types K and V:
+ * CUA_DEFINE_HASHMAP(name, K, V) defines, at file scope and with no semicolon after it, for a map
+ * whose keys and values have the sizes of the types K and V:
  *
- *   int name_insert(view, key, value)               adds the pair if the key is absent
- *   int name_insert_or_get(view, key, value, &there)  the same; there: the value of the key, old or new
- *   int name_assign(view, key, value)               sets the key's value, whether it was there or not
- *   int name_exchange(view, key, value, &old)       the same; old is set where the key was there
- *   int name_compare_exchange(view, key, &expected, desired)  if the value has the bits of expected it becomes desired:
- *                                                   EXISTS; else DIFFERS, and expected is set; or ABSENT
- *   int name_find(view, key, &value)                1 and the value, or 0
- *   int name_contains(view, key)                    1 or 0
- *   int name_erase(view, key)                       1, or 0 where the key was absent
- *   uint64_t name_places(view)                      how many places name_at knows
- *   int name_at(view, place, &key, &value)          1 and the pair at this place, or 0
+ *   int name_insert(view, key, value)         inserts the pair if the key is absent
+ *   int name_insert_or_get(view, key, value, &there)
+ *                                             the same; sets there to the key's value, old or new
+ *   int name_assign(view, key, value)         sets the key's value, or inserts the pair
+ *   int name_exchange(view, key, value, &old) the same; sets old if the key was present
+ *   int name_compare_exchange(view, key, &expected, desired)
+ *                                             EXISTS if the value had the bits of expected, and
+ *                                             then becomes desired; DIFFERS if not, and then sets
+ *                                             expected to the value; or ABSENT
+ *   int name_find(view, key, &value)          returns 1 and sets value, or returns 0
+ *   int name_contains(view, key)              returns 1 or 0
+ *   int name_erase(view, key)                 returns 1, or 0 if the key was absent
+ *   uint64_t name_places(view)                the number of slots that name_at reads
+ *   int name_at(view, number, &key, &value)   returns 1 and sets the pair in slot `number`, or 0
  *
- * where `view` is a const struct cua_hashmap_view *, and results are an enum cua_hashmap_result unless said
- * otherwise. In a map of other sizes, or of a layout that this header does not know, what writes is UNSUPPORTED, and
- * nothing is found. Keys are equal if their bits are: padding in a struct counts. To visit all pairs, share the places
- * out among lanes.
+ * `view` is a const struct cua_hashmap_view *. Results are an enum cua_hashmap_result unless stated
+ * otherwise. If the map has other sizes, or a layout that this header does not know, writes return
+ * UNSUPPORTED, and finds and erases find nothing. Keys are equal if their bits are: padding in a
+ * struct counts. To visit all pairs, divide the numbers from 0 to name_places - 1 among lanes.
  *
- * CUA_DEFINE_HASHSET(name, K) defines insert(view, key), contains, erase, places and at(view, place, &key).
+ * CUA_DEFINE_HASHSET(name, K) defines insert(view, key), contains, erase, places and at(view,
+ * number, &key).
  *
- * CUA_DEFINE_HASHMAP_WITH(name, K, V, hash, equal) and CUA_DEFINE_HASHSET_WITH(name, K, hash, equal) take the functions
- * uint64_t hash(K key, uint64_t seed) and int equal(K a, K b), which nvcc must see as __host__ __device__ (CUA_FN);
- * equal keys must have equal hashes, and all 64 bits of a hash count. Both must take any bits: equal is also asked
- * whether a key is the one of bits 0, or 1, and calls by quads hash the keys of lanes that are not active. A key that
- * equals the one of bits 0 or 1 may come back as that one. A map with a hash or an equality of its own is made with
- * own_hash.
+ * CUA_DEFINE_HASHMAP_WITH(name, K, V, hash, equal) and CUA_DEFINE_HASHSET_WITH(name, K, hash,
+ * equal) take the functions uint64_t hash(K key, uint64_t seed) and int equal(K a, K b), which nvcc
+ * must see as __host__ __device__ (CUA_FN). Equal keys must have equal hashes, and all 64 bits of a
+ * hash count. Both functions must accept any bits. The map also compares keys with the keys of bits
+ * 0 and 1, and quads hash the keys of inactive lanes. A key that equals the key of bits 0 or 1 may
+ * be returned with those bits. Make a map with such functions with options.own_hash.
  *
- * CUA_DEFINE_HASHMAP_UPDATE(update, name, expression) defines int update(view, key, operand), after
- * CUA_DEFINE_HASHMAP(name, K, V): where the key is there its value becomes the expression of `old` and `operand`,
- * both of type V, evaluated perhaps more than once and perhaps under a lock; else the pair (key, operand) is added.
+ * CUA_DEFINE_HASHMAP_UPDATE(update, name, expression), after CUA_DEFINE_HASHMAP(name, K, V),
+ * defines int update(view, key, operand). The value of a present key becomes the expression of
+ * `old` and `operand`, both of type V. An absent key is inserted with the value `operand`. The
+ * expression may be evaluated more than once, and under a lock.
  */
 #define CUA__HASHMAP_SIZE_CHECK(K, vs)                                                             \
 	CUA_STATIC_ASSERT(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16,                     \
@@ -562,7 +611,9 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	CUA_STATIC_ASSERT((vs) == 0 || (vs) == 4 || (vs) == 8 || (vs) == 16,                       \
 			  "values have 4, 8 or 16 bytes");
 
-/* Whether a map is of a layout that this header knows, and one of such keys and values. */
+/*
+ * Whether this header knows a map's layout, and whether the map has keys and values of these sizes.
+ */
 #define CUA__HASHMAP_KNOWN(view)                                                                   \
 	((view)->layout - CUA_HASHMAP_WORDS <= CUA_HASHMAP_STATES - CUA_HASHMAP_WORDS)
 #define CUA__HASHMAP_FITS(view, ks, vs)                                                            \
@@ -602,12 +653,12 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 					  cua__hashmap_bits(&key, sizeof(K)), equal_fn, none,      \
 					  &spot);                                                  \
 	}                                                                                          \
-	CUA_FN int name##_at(const struct cua_hashmap_view *view, uint64_t place, K *key)          \
+	CUA_FN int name##_at(const struct cua_hashmap_view *view, uint64_t number, K *key)         \
 	{                                                                                          \
 		struct cua_u128 k, v;                                                              \
                                                                                                    \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), 0) ||                                      \
-		    !cua__hashmap_at(view, sizeof(K), 0, place, &k, &v))                           \
+		    !cua__hashmap_at(view, sizeof(K), 0, number, &k, &v))                          \
 			return 0;                                                                  \
 		cua__hashmap_unbits(key, sizeof(K), k);                                            \
 		return 1;                                                                          \
@@ -697,13 +748,13 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 		cua__hashmap_unbits(value, sizeof(V), there);                                      \
 		return 1;                                                                          \
 	}                                                                                          \
-	CUA_FN int name##_at(const struct cua_hashmap_view *view, uint64_t place, K *key,          \
+	CUA_FN int name##_at(const struct cua_hashmap_view *view, uint64_t number, K *key,         \
 			     V *value)                                                             \
 	{                                                                                          \
 		struct cua_u128 k, v;                                                              \
                                                                                                    \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)) ||                              \
-		    !cua__hashmap_at(view, sizeof(K), sizeof(V), place, &k, &v))                   \
+		    !cua__hashmap_at(view, sizeof(K), sizeof(V), number, &k, &v))                  \
 			return 0;                                                                  \
 		cua__hashmap_unbits(key, sizeof(K), k);                                            \
 		cua__hashmap_unbits(value, sizeof(V), v);                                          \
@@ -768,10 +819,10 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	}
 
 /*
- * The same without types, for keys and values of at most 8 bytes: a map of 32-bit keys or values takes the low
- * 32 bits of theirs. The sizes are looked up in each call. On a set values are ignored, and found as 0. In maps of
- * longer keys or values, or of a layout that this header does not know, what writes is UNSUPPORTED, and nothing is
- * found.
+ * The same operations without types, for keys and values of at most 8 bytes. A map of 32-bit keys
+ * or values takes the low 32 bits of the arguments. Each call reads the sizes from the view. A set
+ * ignores values, and a find returns 0 as value. If the map has longer keys or values, or a layout
+ * that this header does not know, writes return UNSUPPORTED, and finds and erases find nothing.
  */
 #define CUA__HASHMAP_BY_SIZE(call, other)                                                          \
 	switch (CUA__HASHMAP_KNOWN(view) ? view->key_size * 16 + view->value_size : 0) {           \
@@ -787,7 +838,9 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	view, ks, vs, cua__hashmap_hash(view, ks, cua__hashmap_u64(key, ks)),                      \
 		cua__hashmap_u64(key, ks), NULL
 
-/* Adds the pair if the key is absent; else nothing is changed. Returns an enum cua_hashmap_result. */
+/*
+ * Inserts the pair if the key is absent; else changes nothing. Returns an enum cua_hashmap_result.
+ */
 CUA_FN int cua_hashmap_insert(const struct cua_hashmap_view *view, uint64_t key, uint64_t value)
 {
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
@@ -798,7 +851,7 @@ CUA_FN int cua_hashmap_insert(const struct cua_hashmap_view *view, uint64_t key,
 #undef CUA__CALL
 }
 
-/* Sets the key's value, whether it was there or not. Returns an enum cua_hashmap_result. */
+/* Sets the key's value, or inserts the pair if it is absent. Returns an enum cua_hashmap_result. */
 CUA_FN int cua_hashmap_assign(const struct cua_hashmap_view *view, uint64_t key, uint64_t value)
 {
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
@@ -811,8 +864,8 @@ CUA_FN int cua_hashmap_assign(const struct cua_hashmap_view *view, uint64_t key,
 }
 
 /*
- * If the key is there its value becomes that of the operation, on unsigned numbers, of it and `value`, where a
- * sum wraps; else the pair is added. Returns an enum cua_hashmap_result.
+ * Sets the value of a present key to op(old value, value), on unsigned numbers; sums wrap. Inserts
+ * the pair if the key is absent. Returns an enum cua_hashmap_result.
  */
 CUA_FN int cua_hashmap_update(const struct cua_hashmap_view *view, uint64_t key, uint64_t value,
 			      enum cua_update op)
@@ -826,7 +879,7 @@ CUA_FN int cua_hashmap_update(const struct cua_hashmap_view *view, uint64_t key,
 #undef CUA__CALL
 }
 
-/* Returns 1 and sets *value, or returns 0 where the key is absent. */
+/* Returns 1 and sets *value, or returns 0 if the key is absent. */
 CUA_FN int cua_hashmap_find(const struct cua_hashmap_view *view, uint64_t key, uint64_t *value)
 {
 	struct cua_u128 there;
@@ -837,7 +890,7 @@ CUA_FN int cua_hashmap_find(const struct cua_hashmap_view *view, uint64_t key, u
 #undef CUA__CALL
 }
 
-/* Returns whether the key is there. */
+/* Returns whether the key is present. */
 CUA_FN int cua_hashmap_contains(const struct cua_hashmap_view *view, uint64_t key)
 {
 	uint64_t ignored;
@@ -845,7 +898,7 @@ CUA_FN int cua_hashmap_contains(const struct cua_hashmap_view *view, uint64_t ke
 	return cua_hashmap_find(view, key, &ignored);
 }
 
-/* Removes the key. Returns 1, or 0 where it was absent. */
+/* Erases the key. Returns 1, or 0 if it was absent. */
 CUA_FN int cua_hashmap_erase(const struct cua_hashmap_view *view, uint64_t key)
 {
 #define CUA__CALL(ks, vs) cua__hashmap_erase(CUA__HASHMAP_WHERE(ks, vs))
@@ -855,33 +908,33 @@ CUA_FN int cua_hashmap_erase(const struct cua_hashmap_view *view, uint64_t key)
 
 /* ---- from the host ---- */
 
-/* What a map is made with; NULL in its place means the defaults. */
+/* Options of a map. NULL instead of a pointer to them means the defaults. */
 struct cua_hashmap_options {
 	size_t struct_size; /* sizeof(struct cua_hashmap_options), set by the caller */
 	/*
-	 * Of the hash. 0, the default: the map draws one at random, so that its layout differs from run to run, unless
-	 * the environment variable CUATOMIC_HASH_SEED names one. CUA_HASH_SEED_FIXED, or any other number: this one.
+	 * The seed of the hash. 0, the default: the map draws a random seed, so its layout differs
+	 * from run to run, unless the environment variable CUATOMIC_HASH_SEED names a seed. Any
+	 * other number, for example CUA_HASH_SEED_FIXED, is the seed.
 	 */
 	uint64_t seed;
-	uint64_t
-		seed_high; /* of CUA_HASHMAP_HASH_KEYED, the upper half of the secret; both 0: drawn at random */
-	uint64_t rejects; /* pairs to keep that found the map full; 0 by default */
+	/* CUA_HASHMAP_HASH_KEYED: upper half of the secret; random if this and seed are 0 */
+	uint64_t seed_high;
+	uint64_t rejects; /* the number of rejected pairs to keep; 0 by default */
 	/*
-	 * 0: no limit. Else the most bytes of slots, rejected pairs and counts that create, load, a resize or growth
-	 * may allocate; where the map would need more they fail with SIZE.
+	 * The limit in bytes of all slots, rejected pairs and counts that create, load, a resize or
+	 * growth may allocate. 0: no limit. A call that would need more fails with SIZE.
 	 */
 	uint64_t max_bytes;
-	uint32_t
-		grow_percent; /* 0: bulk calls never grow the map; 1 to 95: see cua_hashmap_resize */
-	uint32_t own_hash;    /* 1: keys are hashed and compared by the user's kernels alone */
-	/* 1: a map of pairs of 12 to 16 bytes has no words of 128 bits, so that code for any GPU can use it */
+	uint32_t grow_percent; /* 0: bulk calls never grow the map. 1 to 95: see resize */
+	uint32_t own_hash;     /* 1: only the user's kernels hash and compare keys */
+	/* 1: pairs never are words of 128 bits, so that code for any GPU can use the map */
 	uint32_t portable;
 	uint32_t hash; /* an enum cua_hashmap_hash; with own_hash, SEEDED */
 	/*
-	 * 32 to 128: an operation visits at most so many buckets of 64 or 128 bytes, whatever the keys are (one more
-	 * where slots have states). A key that finds no slot there is FULL, though other slots may be free. 0, the
-	 * default: no bound. doc/hashmap.md tells how many buckets random keys need; with 128 none of four million was
-	 * rejected at 80 % of the slots.
+	 * 32 to 128: the most buckets of 64 or 128 bytes that an operation visits, for any keys.
+	 * The state layout adds a bucket. A key that finds no slot in them is FULL, though other
+	 * slots may be free. 0, the default: no bound. doc/hashmap.md shows how many buckets random
+	 * keys need: with 128, none of four million keys was rejected at 80 % of the slots.
 	 */
 	uint32_t max_probes;
 	uint32_t reserved; /* 0 */
@@ -894,36 +947,35 @@ struct cua_hashmap_options {
 /* The order of retrieved pairs. */
 enum cua_hashmap_order {
 	CUA_HASHMAP_ANY = 0,
-	CUA_HASHMAP_SORTED =
-		1 /* by key, as an unsigned number: always the same for the same pairs */
+	CUA_HASHMAP_SORTED = 1 /* by key, as an unsigned number: a fixed order for the same pairs */
 };
 
-/* What becomes of a key that both maps of a merge have: one of these or of enum cua_update. */
+/* The value of a key that both maps of a merge have. */
 enum cua_hashmap_merge {
-	CUA_HASHMAP_KEEP = 0, /* its value in the map that is merged into */
+	CUA_HASHMAP_KEEP = 0, /* its value in the destination */
 	CUA_HASHMAP_ADD = CUA_UPDATE_ADD,
 	CUA_HASHMAP_MIN = CUA_UPDATE_MIN,
 	CUA_HASHMAP_MAX = CUA_UPDATE_MAX,
 	CUA_HASHMAP_AND = CUA_UPDATE_AND,
 	CUA_HASHMAP_OR = CUA_UPDATE_OR,
 	CUA_HASHMAP_XOR = CUA_UPDATE_XOR,
-	CUA_HASHMAP_REPLACE = 16 /* the value of the other one */
+	CUA_HASHMAP_REPLACE = 16 /* its value in the source */
 };
 
-/* What cua_hashmap_statistics tells. */
+/* The result of cua_hashmap_statistics. */
 #define CUA_HASHMAP_PROBES 32
 struct cua_hashmap_statistics {
 	size_t struct_size; /* sizeof(struct cua_hashmap_statistics), set by the caller */
 	uint64_t keys;
 	uint64_t slots;
-	/* keys, free and erased add up to the slots, and up to 2 more: pairs in cells have none */
-	uint64_t free;   /* slots that no key was ever in, or with states: is in */
-	uint64_t erased; /* slots that hold no key and are used again, but end no search */
+	/* keys + free + erased is slots, plus up to 2 for pairs in reserved slots */
+	uint64_t free;   /* words: slots that never held a key; states: slots without a key */
+	uint64_t erased; /* slots without a key that may be claimed, but end no search */
 	uint64_t rejected;
-	uint64_t worst_bucket; /* the most keys that have one bucket for their home */
-	/* probes[i]: keys that are i buckets behind their home in the order of search; the last one: or farther */
+	uint64_t worst_bucket; /* the largest number of keys with the same home */
+	/* probes[i]: keys at distance i from their home; the last element: or farther */
 	uint64_t probes[CUA_HASHMAP_PROBES];
-	double load; /* keys by slots */
+	double load; /* keys / slots */
 };
 #define CUA_HASHMAP_STATISTICS_INIT CUA__SIZED_INIT(struct cua_hashmap_statistics)
 
@@ -932,58 +984,69 @@ extern "C" {
 #endif
 
 /*
- * An empty map in the memory of the context's backend. Any `capacity` different keys fit, for certain, unless
- * options.max_probes is set; the slots are
- * that many, rounded up to whole buckets, and those to a power of two below 512 buckets of words, to a multiple of
- * 512 above. Bytes a slot: 9.2 for pairs of up to 8 bytes, 21.4 for words of 128 bits, else 18.3 to 42.7. Probes get
- * long above 0.9 of the slots: ask for 1.25 to 2 times the keys expected.
+ * Creates an empty map in the memory of the context's backend. Any `capacity` different keys are
+ * certain to fit, unless options.max_probes is set.
  *
- * Types: U32, U64 and U128, also for other types of 4, 8 and 16 bytes; the value's may be NONE, which makes a set:
- * arrays of values are then ignored and may be NULL. Pairs of up to 8 bytes are words, and pairs of 12 and 16 where
- * the machine has a CAS of 128 bits: a GPU of compute capability 9.0, x86-64 and 64-bit Arm hosts. Kernels that
- * use such a map must be compiled for 9.0 with CUDA 12.4 or newer; in others what writes is UNSUPPORTED, and nothing
- * is found: options.portable makes maps for them.
- * Errors: NULL, TYPE, VALUE (capacity = 0, an option), SIZE (with slots of words also from 2^32 buckets on),
- * NO_MEMORY, CAPTURE.
+ * Slots: `capacity`, rounded up to whole buckets. The number of buckets of words is also rounded
+ * up, to a power of two below 512 and to a multiple of 512 above. Bytes a slot: 9.2 for pairs of up
+ * to 8 bytes, 21.4 for words of 128 bits, else 18.3 to 42.7. Probes become long above 90 % of the
+ * slots: a good capacity is 1.25 to 2 times the expected number of keys.
+ *
+ * Types: U32, U64 and U128 stand for all types of 4, 8 and 16 bytes. The value type NONE makes a
+ * set; its calls ignore arrays of values, which may be NULL. Pairs of up to 8 bytes are words.
+ * Pairs of 12 and 16 bytes are words if the machine has a CAS of 128 bits: GPUs of compute
+ * capability 9.0, x86-64 and 64-bit Arm hosts. Kernels that use such a map must be compiled for 9.0
+ * with CUDA 12.4 or newer. In other kernels writes return UNSUPPORTED, and finds find nothing;
+ * options.portable makes maps for them. Errors: NULL, TYPE, VALUE (capacity = 0, an option), SIZE
+ * (with slots of words also from 2^32 buckets on), NO_MEMORY, CAPTURE.
  */
 CUA_API enum cua_status cua_hashmap_create(struct cua_context *ctx,
 					   const struct cua_hashmap_options *options,
 					   enum cua_type key_type, enum cua_type value_type,
 					   uint64_t capacity, struct cua_hashmap **map);
-/* Frees the map once the device has finished with it; NULL is allowed. Errors: CAPTURE. */
+/* Frees the map after the device has finished with it. NULL is allowed. Errors: CAPTURE. */
 CUA_API enum cua_status cua_hashmap_destroy(struct cua_hashmap *map);
 
-/* What kernels use the map through; valid until the map is resized, grows or is destroyed. Errors: NULL. */
+/*
+ * Gets the view for kernels, valid until the map is resized, grows or is destroyed. Errors: NULL.
+ */
 CUA_API enum cua_status cua_hashmap_view(const struct cua_hashmap *map,
 					 struct cua_hashmap_view *view);
-/* The number of slots, which is at least the capacity asked for. Errors: NULL. */
+/* Gets the number of slots, which is at least the capacity of create or resize. Errors: NULL. */
 CUA_API enum cua_status cua_hashmap_capacity(const struct cua_hashmap *map, uint64_t *capacity);
 
-/* Removes all keys, the status FULL and the rejected pairs, in stream order. Errors: NULL. */
+/* Clears all keys, the status FULL and the rejected pairs, in stream order. Errors: NULL. */
 CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
 
 /*
- * Many at once, in stream order; may be captured. Arrays are backend memory of n elements each, keys
- * and values of the map's types. Keys may be equal: each element is an operation of its own, in no
- * particular order, so that of several values assigned to one key by one call any may remain.
+ * Bulk calls, in stream order; they may be captured. Arrays are backend memory of n elements each,
+ * keys and values of the map's types. Keys may be equal: each element is an operation of its own,
+ * in no particular order. If a call assigns several values to a key, any of them may remain.
  *
- * insert_n, assign_n, update_n: results[i], where results is not NULL, gets the enum cua_hashmap_result.
- *   Keys that find no slot are FULL there, make the status FULL, and change nothing.
- * update_value_n: update_n with the same operand for every key. *value is one value of the map's type in host memory,
- *   at any address, and is read before the call returns, also in a capture: a graph keeps its value. It is not NULL,
- *   for n = 0 either.
- * insert_or_get_n, exchange_n: values_out[i] gets the value that is there after, or for exchange was there before;
- *   where the key is FULL, or for exchange absent, it stays as it is. values_out may be `values`.
- * compare_exchange_n: where keys[i] is there with the bits of expected[i] its value becomes desired[i], EXISTS; with
- *   another value expected[i] gets that, DIFFERS; else ABSENT. No key is added. expected may be `desired`.
- * build_n: the map is cleared and then holds these pairs; of equal keys any one remains and the others are EXISTS.
- * find_n: values_out[i] gets the value and found[i] 1; for an absent key found[i] gets 0 and values_out[i]
- *   stays as it is. found may be NULL.
- * contains_n: found[i] gets 1 or 0.
- * erase_n: found[i], where found is not NULL, gets whether this element removed its key.
- * Errors: NULL, VALUE (unknown op), TYPE (a set, where values are assigned, updated, exchanged or given), SIZE,
- * ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another array or the map), UNSUPPORTED (own_hash); with
- * grow_percent also NO_MEMORY and, for calls that insert, CAPTURE; WORKSPACE.
+ * insert_n, assign_n, update_n: results[i], if results is not NULL, gets the enum
+ * cua_hashmap_result.
+ *   Keys that find no slot are FULL in results, change nothing, and make the status FULL.
+ * update_value_n: update_n with the same operand for every key. value points to a value of the
+ * map's
+ *   type in host memory, at any address, and is not NULL even for n = 0. It is read before the call
+ *   returns, also in a capture: a graph keeps its value.
+ * insert_or_get_n: values_out[i] gets the key's value after the insert. A key that is FULL leaves
+ *   it unchanged. values_out may be `values`.
+ * exchange_n: values_out[i] gets the key's former value. A key that was absent or is FULL leaves it
+ *   unchanged. values_out may be `values`.
+ * compare_exchange_n: if keys[i] has the bits of expected[i] as value, the value becomes
+ * desired[i]:
+ *   EXISTS. If it has another value, expected[i] gets that: DIFFERS. Else ABSENT. No key is
+ *   inserted. expected may be `desired`.
+ * build_n: clears the map and inserts these pairs. Of equal keys any pair remains, the others are
+ * EXISTS. find_n: for a present key, values_out[i] gets the value and found[i] gets 1. For an
+ * absent key,
+ *   found[i] gets 0 and values_out[i] is unchanged. found may be NULL.
+ * contains_n: found[i] gets 1 or 0. erase_n: found[i], if found is not NULL, gets 1 if this element
+ * erased its key, else 0. Errors: NULL, VALUE (unknown op), TYPE (a set, for calls that assign,
+ * update, exchange or return values), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another
+ * array or the map), UNSUPPORTED (own_hash), WORKSPACE; with grow_percent also NO_MEMORY and, for
+ * calls that insert, CAPTURE.
  */
 CUA_API enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
 					     const void *values, uint8_t *results);
@@ -1007,10 +1070,10 @@ CUA_API enum cua_status cua_hashmap_update_value_n(struct cua_hashmap *map, enum
 CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
 					    const void *values, uint8_t *results);
 /*
- * The bytes of workspace that build_n, and insert_n without results, take at most for n pairs and the map as it is now:
- * 1 to 36 a pair where they sort many pairs first on a GPU. Where they cannot have as many, or only by waiting in a
- * capture, they work without, more slowly. A map that grows in the call may take more.
- * Errors: NULL, SIZE.
+ * Gets the largest workspace in bytes that build_n, and insert_n without results, use for n pairs
+ * and the map in its present size: 1 to 36 bytes a pair if they sort many pairs first on a GPU. If
+ * this workspace is not available, or in a capture only by waiting, they work more slowly without
+ * it. A map that grows in the call may use more. Errors: NULL, SIZE.
  */
 CUA_API enum cua_status cua_hashmap_build_workspace(const struct cua_hashmap *map, size_t n,
 						    size_t *bytes);
@@ -1022,103 +1085,111 @@ CUA_API enum cua_status cua_hashmap_erase_n(struct cua_hashmap *map, size_t n, c
 					    uint8_t *found);
 
 /*
- * The number of keys, without a pass over the map. The result may be in backend memory: see context.h.
- * Errors: NULL, ALIGNMENT, CAPTURE, MEMORY_KIND, OVERLAP (the result lies in the map), WORKSPACE.
+ * Gets the number of keys, without a pass over the map. The result may be in backend memory: see
+ * context.h. Errors: NULL, ALIGNMENT, CAPTURE, MEMORY_KIND, OVERLAP (the result lies in the map),
+ * WORKSPACE.
  */
 CUA_API enum cua_status cua_hashmap_size(struct cua_hashmap *map, uint64_t *size);
 
 /*
- * All pairs: the first max of them to keys_out and values_out (backend memory; may be NULL if max is 0, values_out also
- * for a set), and how many there are, also when more than max, to *n, which may be in backend memory: see
- * context.h. ANY: in any order, with one pass over the map; where there are more than max, any of them are given.
- * SORTED: sorted by key; where there are more than max, those of the least keys are given, with up to a further pass
- * over the map for each byte of a key, and one to give them. May be captured.
+ * Copies pairs to keys_out and values_out, at most max of them, and sets *n to the number of pairs
+ * in the map, which may exceed max. The arrays are backend memory; they may be NULL if max is 0,
+ * and values_out also for a set. *n may be in backend memory: see context.h. May be captured.
  *
- * Source of the sort: LSD radix sort (Knuth, vol. 3, 5.2.5) by bytes; a byte that all keys have in common costs
- * nothing. The workspace is then the bytes of the arrays and a little more. The least keys are found by their bytes
- * from the highest one on (radix selection).
- * Errors: NULL, VALUE (order), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP, CAPTURE, WORKSPACE, NO_MEMORY.
+ * ANY: in any order, with a single pass over the map. If there are more than max pairs, any of them
+ * are copied. SORTED: sorted by key. If there are more than max pairs, those with the least keys
+ * are copied. Their selection takes up to a further pass over the map for each byte of a key, and a
+ * pass to copy them.
+ *
+ * Source of the sort: LSD radix sort (Knuth, vol. 3, 5.2.5) by bytes. A byte that is equal in all
+ * keys costs nothing. The workspace is then slightly larger than the arrays. Radix selection finds
+ * the least keys, from their highest byte on. Errors: NULL, VALUE (order), SIZE, ALIGNMENT,
+ * MEMORY_KIND, OVERLAP, CAPTURE, WORKSPACE, NO_MEMORY.
  */
 CUA_API enum cua_status cua_hashmap_retrieve(struct cua_hashmap *map, enum cua_hashmap_order order,
 					     uint64_t max, void *keys_out, void *values_out,
 					     uint64_t *n);
 
-/* The workspace that retrieve takes at most with these arguments. Errors: NULL, VALUE, SIZE. */
+/* Gets the largest workspace of retrieve with these arguments. Errors: NULL, VALUE, SIZE. */
 CUA_API enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map,
 						       enum cua_hashmap_order order, uint64_t max,
 						       size_t *bytes);
 
 /*
- * The pairs that found the map full since the last clear and were kept, as retrieve gives pairs; *n is the number of
- * all that were rejected, of which the first options.rejects are kept. Errors: those of retrieve.
+ * Copies the rejected pairs since the last clear that were kept, like retrieve. Sets *n to the
+ * number of all rejected pairs, of which the first options.rejects are kept. Errors: as retrieve.
  */
 CUA_API enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t max, void *keys_out,
 					     void *values_out, uint64_t *n);
 
 /*
- * Gives the map room for `capacity` keys, more or fewer than before: all pairs move to new memory, for a while beside
- * the old. Views, and graphs captured of the map's calls, are of no use then. Rejected pairs and the status stay. Waits
- * for the stream.
- * Errors, after which nothing has changed: NULL, VALUE (capacity = 0), SIZE (too large, below the number of keys, or
- * with max_probes a key finds no slot),
- * NO_MEMORY, CAPTURE, UNSUPPORTED (own_hash).
+ * Resizes the map to room for `capacity` keys, more or fewer than before. All pairs move to new
+ * memory, which exists for a while together with the old memory. Views, and graphs captured of the
+ * map's calls, become invalid. Rejected pairs and the status remain. Waits for the stream. Errors,
+ * which leave the map unchanged: NULL, VALUE (capacity = 0), SIZE (too large, below the number of
+ * keys, or with max_probes a key finds no slot), NO_MEMORY, CAPTURE, UNSUPPORTED (own_hash).
  *
- * With options.grow_percent the bulk calls that add keys do it themselves: before more than that share of the slots
- * could hold keys, to at least twice the slots, in parts of at least 65536 elements, between which they see how many of
- * their keys were new. Such a call waits for the stream; if it fails, the elements that it has not come to
- * are FULL in results.
+ * With options.grow_percent, the bulk calls that insert keys resize the map to at least twice its
+ * slots before more than that share of the slots could hold keys. They work in batches of at least
+ * 65536 elements, and read between batches how many keys were new. Such a call waits for the
+ * stream. If it fails, the elements that it has not processed are FULL in results.
  */
 CUA_API enum cua_status cua_hashmap_resize(struct cua_hashmap *map, uint64_t capacity);
 
 /*
- * Adds all pairs of `from`, which stays as it is, to the map; `how` says which value a key has afterwards that is
- * in both. The map does not grow: pairs that find no slot are rejected, as by insert_n. In stream order; may be
- * captured. Errors: NULL, VALUE (how), CONTEXT (maps of two contexts), TYPE (sizes that differ; for sets, other than
- * KEEP), OVERLAP (the same map twice), UNSUPPORTED (own_hash).
+ * Inserts all pairs of `from`, which is unchanged, into the map. `how` chooses the value of a key
+ * that both maps have. The map does not grow: pairs that find no slot are rejected, as by insert_n.
+ * In stream order; may be captured. Errors: NULL, VALUE (how), CONTEXT (maps of two contexts), TYPE
+ * (sizes that differ; for sets, other than KEEP), OVERLAP (the same map twice), UNSUPPORTED
+ * (own_hash).
  */
 CUA_API enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hashmap *from,
 					  enum cua_hashmap_merge how);
 
 /*
- * How the map is filled, with one pass over it and 4 bytes of workspace a bucket. Waits for the stream.
- * Errors: NULL, VALUE (struct_size), SIZE, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY.
+ * Collects statistics, with a single pass over the map and 4 bytes of workspace a bucket. Waits for
+ * the stream. Errors: NULL, VALUE (struct_size), SIZE, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY.
  */
 CUA_API enum cua_status cua_hashmap_statistics(struct cua_hashmap *map,
 					       struct cua_hashmap_statistics *statistics);
 
 /*
- * All pairs, in any order: the first max of them to ordinary memory of any alignment, and how many there are to *n.
- * keys and values are as with retrieve. Waits for the stream.
- * Errors: NULL, SIZE, OVERLAP (of keys, values, *n and the map's memory), CAPTURE, NO_MEMORY.
+ * Copies pairs in any order to ordinary memory of any alignment, at most max of them, and sets *n
+ * to the number of pairs in the map. keys and values may be NULL as in retrieve. Waits for the
+ * stream. Errors: NULL, SIZE, OVERLAP (of keys, values, *n and the map's memory), CAPTURE,
+ * NO_MEMORY.
  */
 CUA_API enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, void *keys,
 						 void *values, uint64_t *n);
 
 /*
- * Calls fn(arg, key, value) for each pair, in any order, on the calling thread, until it returns not 0. The two point
- * to copies, of any alignment, that are there until fn returns; value is NULL for a set. fn may write to the map, and
- * may or may not meet what it has written; it must not resize or destroy it, nor make it grow. Waits for the stream.
- * Errors: NULL, CAPTURE, NO_MEMORY.
+ * Calls fn(arg, key, value) for each pair, in any order, on the calling thread, until fn returns
+ * nonzero. key and value point to copies of any alignment, which are valid until fn returns. value
+ * is NULL for a set. fn may write to the map, and may or may not see its own writes in later calls.
+ * It must not resize, grow or destroy the map. Waits for the stream. Errors: NULL, CAPTURE,
+ * NO_MEMORY.
  */
 CUA_API enum cua_status
 cua_hashmap_for_each(struct cua_hashmap *map,
 		     int (*fn)(void *arg, const void *key, const void *value), void *arg);
 
 /*
- * save writes the map to a file, which is replaced as a whole or not at all, whenever the process ends. Rejected pairs
- * and the status are not saved. cua_hashmap(3) says which permissions the file gets, which links are followed, and what
- * other users of the folder can do.
+ * save writes the map to a file. The file is replaced as a whole or not at all, whenever the
+ * process ends. Rejected pairs and the status are not saved. cua_hashmap(3) has the permissions of
+ * the file, the links that are followed, and the limits against other users of the folder.
  *
- * load makes the map of such a file, of any backend: with the slots it had and, where options is NULL, its options.
- * For a file that may be somebody else's, give options with max_bytes: its header names the slots and the room for
- * rejected pairs, and load allocates both. The size of the file is checked first; then the pairs are inserted in parts
- * of 4 MiB, and load ends after the first part that has a key twice. Both wait for the stream.
+ * load creates a map from such a file, on any backend. The map has the slots of the saved map and,
+ * if options is NULL, its options. For an untrusted file, pass options with max_bytes: load
+ * allocates the slots and the room for rejected pairs that the header names. load first checks the
+ * size of the file. It then inserts the pairs in batches of 4 MiB, and ends after the first batch
+ * with a repeated key. Both calls wait for the stream.
  *
- * The file: a header of 88 bytes and the pairs, key and value, in the machine's byte order and in any order; a checksum
- * each. The checksums find damage, not forgery.
- * Errors: NULL, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY, SYSTEM (errno says why; EISDIR and EINVAL where there is
- * no regular file, EFBIG at the limit RLIMIT_FSIZE, without its signal); of load also VALUE (options), SIZE and
- * CORRUPT: not a file of save, of another version or byte order, truncated or changed.
+ * The file has a header of 88 bytes and then the pairs, key and value, in the machine's byte order
+ * and in any order, each with a checksum. The checksums find damage, not forgery. Errors: NULL,
+ * UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY, SYSTEM (errno has the reason; EISDIR and EINVAL if it
+ * is no regular file, EFBIG at the limit RLIMIT_FSIZE, without its signal). load also: VALUE
+ * (options), SIZE, and CORRUPT (not a file of save, another version or byte order, truncated or
+ * changed).
  */
 CUA_API enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path);
 CUA_API enum cua_status cua_hashmap_load(struct cua_context *ctx,
@@ -1126,7 +1197,7 @@ CUA_API enum cua_status cua_hashmap_load(struct cua_context *ctx,
 					 const char *path, struct cua_hashmap **map);
 
 /*
- * CUA_ERROR_FULL if a key was rejected since the last clear, by a call from the host or in a kernel;
+ * Returns CUA_ERROR_FULL if a key was rejected since the last clear, by a host call or in a kernel;
  * else CUA_OK. Waits for the stream. Other errors: NULL, CAPTURE.
  */
 CUA_API enum cua_status cua_hashmap_status(struct cua_hashmap *map);
