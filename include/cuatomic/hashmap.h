@@ -40,9 +40,9 @@
  * Memory order: a find that returns a value acquires all that its writer did before the write. The
  *   stream orders the elements of bulk calls with other work.
  * Progress:
- *                                        a word a pair                 a state a slot
- *     find, contains, a miss or hit      wait-free; on the host        wait-free; find of a value of 16
- *                                        lock-free for 128 bits        bytes: blocking
+ *                                        word layout                   state layout
+ *     find, contains, a miss or hit      wait-free; on the host        wait-free; find of a value
+ *                                        lock-free for 128 bits        of 16 bytes: blocking
  *     insert of a present key            as find                       as find
  *     insert of an absent key            lock-free until its home      blocking
  *                                        bucket has been full, then
@@ -59,13 +59,12 @@
  *   succeeded or has found that its key is gone.
  *
  * Full: FULL is returned only if all slots held a key at a single moment of the call. In a map with
- * max_probes
- *   it has a weaker meaning. The key was absent at some moment of the call, and each slot that it
- *   may have was taken, by a key or by an insert in progress, at some moment of the call. That
- *   insert may be of the same key. In both cases the map is unchanged. The pair is counted as
- *   rejected, and kept if the map has options.rejects. If many lanes compete for the last slot,
- *   exactly one lane gets it. Bulk calls on a GPU may combine equal keys first. They then count as
- *   one pair; an update has the combined value of all of them.
+ *   max_probes it has a weaker meaning. The key was absent at some moment of the call, and each
+ *   slot that it may have was taken, by a key or by an insert in progress, at some moment of the
+ *   call. That insert may be of the same key. In both cases the map is unchanged. The pair is
+ *   counted as rejected, and kept if the map has options.rejects. If many lanes compete for the
+ *   last slot, exactly one lane gets it. Bulk calls on a GPU may combine equal keys first. They then
+ *   count as one pair; an update has the combined value of all of them.
  *
  *   Argument. An insert counts itself after its key is stored. An erase counts itself before it
  *   frees its slot, and takes its count back if another erase was faster. A lane that finds no free
@@ -75,9 +74,8 @@
  *   releases its lock and retries.
  *
  * Hostile keys: without max_probes an operation visits up to all buckets. Random keys need few. But
- * an
- *   attacker who knows the map's seed, or can watch its layout, can choose keys that all have the
- *   same home. The default is a seed that the map draws at random. It hides the layout from an
+ *   an attacker who knows the map's seed, or can watch its layout, can choose keys that all have
+ *   the same home. The default is a seed that the map draws at random. It hides the layout from an
  *   attacker who only chooses keys. CUA_HASHMAP_HASH_KEYED hides it also from an attacker who sees
  *   the layout. options.max_probes bounds the work of an operation for any keys.
  */
@@ -997,8 +995,9 @@ extern "C" {
  * Pairs of 12 and 16 bytes are words if the machine has a CAS of 128 bits: GPUs of compute
  * capability 9.0, x86-64 and 64-bit Arm hosts. Kernels that use such a map must be compiled for 9.0
  * with CUDA 12.4 or newer. In other kernels writes return UNSUPPORTED, and finds find nothing;
- * options.portable makes maps for them. Errors: NULL, TYPE, VALUE (capacity = 0, an option), SIZE
- * (with slots of words also from 2^32 buckets on), NO_MEMORY, CAPTURE.
+ * options.portable makes maps for them.
+ * Errors: NULL, TYPE, VALUE (capacity = 0, an option), SIZE (with slots of words also from 2^32
+ * buckets on), NO_MEMORY, CAPTURE.
  */
 CUA_API enum cua_status cua_hashmap_create(struct cua_context *ctx,
 					   const struct cua_hashmap_options *options,
@@ -1008,7 +1007,8 @@ CUA_API enum cua_status cua_hashmap_create(struct cua_context *ctx,
 CUA_API enum cua_status cua_hashmap_destroy(struct cua_hashmap *map);
 
 /*
- * Gets the view for kernels, valid until the map is resized, grows or is destroyed. Errors: NULL.
+ * Gets the view for kernels, valid until the map is resized, grows or is destroyed.
+ * Errors: NULL.
  */
 CUA_API enum cua_status cua_hashmap_view(const struct cua_hashmap *map,
 					 struct cua_hashmap_view *view);
@@ -1024,29 +1024,28 @@ CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
  * in no particular order. If a call assigns several values to a key, any of them may remain.
  *
  * insert_n, assign_n, update_n: results[i], if results is not NULL, gets the enum
- * cua_hashmap_result.
- *   Keys that find no slot are FULL in results, change nothing, and make the status FULL.
+ *   cua_hashmap_result. Keys that find no slot are FULL in results, change nothing, and make the
+ *   status FULL.
  * update_value_n: update_n with the same operand for every key. value points to a value of the
- * map's
- *   type in host memory, at any address, and is not NULL even for n = 0. It is read before the call
- *   returns, also in a capture: a graph keeps its value.
+ *   map's type in host memory, at any address, and is not NULL even for n = 0. It is read before
+ *   the call returns, also in a capture: a graph keeps its value.
  * insert_or_get_n: values_out[i] gets the key's value after the insert. A key that is FULL leaves
  *   it unchanged. values_out may be `values`.
  * exchange_n: values_out[i] gets the key's former value. A key that was absent or is FULL leaves it
  *   unchanged. values_out may be `values`.
  * compare_exchange_n: if keys[i] has the bits of expected[i] as value, the value becomes
- * desired[i]:
- *   EXISTS. If it has another value, expected[i] gets that: DIFFERS. Else ABSENT. No key is
- *   inserted. expected may be `desired`.
+ *   desired[i]: EXISTS. If it has another value, expected[i] gets that: DIFFERS. Else ABSENT. No
+ *   key is inserted. expected may be `desired`.
  * build_n: clears the map and inserts these pairs. Of equal keys any pair remains, the others are
- * EXISTS. find_n: for a present key, values_out[i] gets the value and found[i] gets 1. For an
- * absent key,
+ *   EXISTS.
+ * find_n: for a present key, values_out[i] gets the value and found[i] gets 1. For an absent key,
  *   found[i] gets 0 and values_out[i] is unchanged. found may be NULL.
- * contains_n: found[i] gets 1 or 0. erase_n: found[i], if found is not NULL, gets 1 if this element
- * erased its key, else 0. Errors: NULL, VALUE (unknown op), TYPE (a set, for calls that assign,
- * update, exchange or return values), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another
- * array or the map), UNSUPPORTED (own_hash), WORKSPACE; with grow_percent also NO_MEMORY and, for
- * calls that insert, CAPTURE.
+ * contains_n: found[i] gets 1 or 0.
+ * erase_n: found[i], if found is not NULL, gets 1 if this element erased its key, else 0.
+ * Errors: NULL, VALUE (unknown op), TYPE (a set, for calls that assign, update, exchange or return
+ * values), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another array or the map),
+ * UNSUPPORTED (own_hash), WORKSPACE; with grow_percent also NO_MEMORY and, for calls that insert,
+ * CAPTURE.
  */
 CUA_API enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
 					     const void *values, uint8_t *results);
@@ -1073,7 +1072,8 @@ CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, c
  * Gets the largest workspace in bytes that build_n, and insert_n without results, use for n pairs
  * and the map in its present size: 1 to 36 bytes a pair if they sort many pairs first on a GPU. If
  * this workspace is not available, or in a capture only by waiting, they work more slowly without
- * it. A map that grows in the call may use more. Errors: NULL, SIZE.
+ * it. A map that grows in the call may use more.
+ * Errors: NULL, SIZE.
  */
 CUA_API enum cua_status cua_hashmap_build_workspace(const struct cua_hashmap *map, size_t n,
 						    size_t *bytes);
@@ -1086,8 +1086,8 @@ CUA_API enum cua_status cua_hashmap_erase_n(struct cua_hashmap *map, size_t n, c
 
 /*
  * Gets the number of keys, without a pass over the map. The result may be in backend memory: see
- * context.h. Errors: NULL, ALIGNMENT, CAPTURE, MEMORY_KIND, OVERLAP (the result lies in the map),
- * WORKSPACE.
+ * context.h.
+ * Errors: NULL, ALIGNMENT, CAPTURE, MEMORY_KIND, OVERLAP (the result lies in the map), WORKSPACE.
  */
 CUA_API enum cua_status cua_hashmap_size(struct cua_hashmap *map, uint64_t *size);
 
@@ -1103,8 +1103,9 @@ CUA_API enum cua_status cua_hashmap_size(struct cua_hashmap *map, uint64_t *size
  *
  * Source of the sort: LSD radix sort (Knuth, vol. 3, 5.2.5) by bytes. A byte that is equal in all
  * keys costs nothing. The workspace is then slightly larger than the arrays. Radix selection finds
- * the least keys, from their highest byte on. Errors: NULL, VALUE (order), SIZE, ALIGNMENT,
- * MEMORY_KIND, OVERLAP, CAPTURE, WORKSPACE, NO_MEMORY.
+ * the least keys, from their highest byte on.
+ * Errors: NULL, VALUE (order), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP, CAPTURE, WORKSPACE,
+ * NO_MEMORY.
  */
 CUA_API enum cua_status cua_hashmap_retrieve(struct cua_hashmap *map, enum cua_hashmap_order order,
 					     uint64_t max, void *keys_out, void *values_out,
@@ -1117,7 +1118,8 @@ CUA_API enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap 
 
 /*
  * Copies the rejected pairs since the last clear that were kept, like retrieve. Sets *n to the
- * number of all rejected pairs, of which the first options.rejects are kept. Errors: as retrieve.
+ * number of all rejected pairs, of which the first options.rejects are kept.
+ * Errors: as retrieve.
  */
 CUA_API enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t max, void *keys_out,
 					     void *values_out, uint64_t *n);
@@ -1125,9 +1127,10 @@ CUA_API enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t m
 /*
  * Resizes the map to room for `capacity` keys, more or fewer than before. All pairs move to new
  * memory, which exists for a while together with the old memory. Views, and graphs captured of the
- * map's calls, become invalid. Rejected pairs and the status remain. Waits for the stream. Errors,
- * which leave the map unchanged: NULL, VALUE (capacity = 0), SIZE (too large, below the number of
- * keys, or with max_probes a key finds no slot), NO_MEMORY, CAPTURE, UNSUPPORTED (own_hash).
+ * map's calls, become invalid. Rejected pairs and the status remain. Waits for the stream.
+ * Errors, which leave the map unchanged: NULL, VALUE (capacity = 0), SIZE (too large, below the
+ * number of keys, or with max_probes a key finds no slot), NO_MEMORY, CAPTURE, UNSUPPORTED
+ * (own_hash).
  *
  * With options.grow_percent, the bulk calls that insert keys resize the map to at least twice its
  * slots before more than that share of the slots could hold keys. They work in batches of at least
@@ -1139,16 +1142,17 @@ CUA_API enum cua_status cua_hashmap_resize(struct cua_hashmap *map, uint64_t cap
 /*
  * Inserts all pairs of `from`, which is unchanged, into the map. `how` chooses the value of a key
  * that both maps have. The map does not grow: pairs that find no slot are rejected, as by insert_n.
- * In stream order; may be captured. Errors: NULL, VALUE (how), CONTEXT (maps of two contexts), TYPE
- * (sizes that differ; for sets, other than KEEP), OVERLAP (the same map twice), UNSUPPORTED
- * (own_hash).
+ * In stream order; may be captured.
+ * Errors: NULL, VALUE (how), CONTEXT (maps of two contexts), TYPE (sizes that differ; for sets,
+ * other than KEEP), OVERLAP (the same map twice), UNSUPPORTED (own_hash).
  */
 CUA_API enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hashmap *from,
 					  enum cua_hashmap_merge how);
 
 /*
  * Collects statistics, with a single pass over the map and 4 bytes of workspace a bucket. Waits for
- * the stream. Errors: NULL, VALUE (struct_size), SIZE, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY.
+ * the stream.
+ * Errors: NULL, VALUE (struct_size), SIZE, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY.
  */
 CUA_API enum cua_status cua_hashmap_statistics(struct cua_hashmap *map,
 					       struct cua_hashmap_statistics *statistics);
@@ -1156,8 +1160,8 @@ CUA_API enum cua_status cua_hashmap_statistics(struct cua_hashmap *map,
 /*
  * Copies pairs in any order to ordinary memory of any alignment, at most max of them, and sets *n
  * to the number of pairs in the map. keys and values may be NULL as in retrieve. Waits for the
- * stream. Errors: NULL, SIZE, OVERLAP (of keys, values, *n and the map's memory), CAPTURE,
- * NO_MEMORY.
+ * stream.
+ * Errors: NULL, SIZE, OVERLAP (of keys, values, *n and the map's memory), CAPTURE, NO_MEMORY.
  */
 CUA_API enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, void *keys,
 						 void *values, uint64_t *n);
@@ -1166,8 +1170,8 @@ CUA_API enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64
  * Calls fn(arg, key, value) for each pair, in any order, on the calling thread, until fn returns
  * nonzero. key and value point to copies of any alignment, which are valid until fn returns. value
  * is NULL for a set. fn may write to the map, and may or may not see its own writes in later calls.
- * It must not resize, grow or destroy the map. Waits for the stream. Errors: NULL, CAPTURE,
- * NO_MEMORY.
+ * It must not resize, grow or destroy the map. Waits for the stream.
+ * Errors: NULL, CAPTURE, NO_MEMORY.
  */
 CUA_API enum cua_status
 cua_hashmap_for_each(struct cua_hashmap *map,
@@ -1184,12 +1188,12 @@ cua_hashmap_for_each(struct cua_hashmap *map,
  * size of the file. It then inserts the pairs in batches of 4 MiB, and ends after the first batch
  * with a repeated key. Both calls wait for the stream.
  *
- * The file has a header of 88 bytes and then the pairs, key and value, in the machine's byte order
- * and in any order, each with a checksum. The checksums find damage, not forgery. Errors: NULL,
- * UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY, SYSTEM (errno has the reason; EISDIR and EINVAL if it
- * is no regular file, EFBIG at the limit RLIMIT_FSIZE, without its signal). load also: VALUE
- * (options), SIZE, and CORRUPT (not a file of save, another version or byte order, truncated or
- * changed).
+ * The file has a header of 88 bytes and the pairs, key and value, in the machine's byte order and in
+ * any order. Header and pairs have a checksum each. The checksums find damage, not forgery.
+ * Errors: NULL, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY, SYSTEM (errno has the reason; EISDIR
+ * and EINVAL if it is no regular file, EFBIG at the limit RLIMIT_FSIZE, without its signal). load
+ * also: VALUE (options), SIZE, and CORRUPT (not a file of save, another version or byte order,
+ * truncated or changed).
  */
 CUA_API enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path);
 CUA_API enum cua_status cua_hashmap_load(struct cua_context *ctx,
