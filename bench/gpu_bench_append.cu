@@ -398,7 +398,7 @@ static __global__ void __launch_bounds__(WARPS * 32, BLOCKS)
 }
 
 template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS, uint32_t STAGES>
-static void candidate_row(struct cua__filter_state *state, uint64_t *words)
+static void candidate_row(struct cua__filter_control *control, uint64_t *words)
 {
 	constexpr uint32_t TILE = WARPS * 32 * CANDIDATE_LOADS * 4;
 	constexpr uint32_t STAGE = TILE * 4 * STAGES;
@@ -417,7 +417,7 @@ static void candidate_row(struct cua__filter_state *state, uint64_t *words)
 	f.capacity = n;
 	f.values = out;
 	f.count = count;
-	f.state = state;
+	f.control = control;
 	f.tiles = words;
 	need(!cudaFuncSetAttribute((const void *)kernel,
 				   cudaFuncAttributeMaxDynamicSharedMemorySize, (int)STAGE) &&
@@ -434,49 +434,49 @@ static void candidate_row(struct cua__filter_state *state, uint64_t *words)
 	});
 }
 
-static void candidate_rows(struct cua__filter_state *state, uint64_t *words)
+static void candidate_rows(struct cua__filter_control *control, uint64_t *words)
 {
-	candidate_row<4, 8, 6, 1>(state, words);
-	candidate_row<4, 8, 4, 1>(state, words);
-	candidate_row<4, 16, 2, 1>(state, words);
-	candidate_row<8, 8, 5, 1>(state, words);
-	candidate_row<8, 8, 4, 1>(state, words);
-	candidate_row<8, 8, 3, 1>(state, words);
-	candidate_row<4, 4, 8, 3>(state, words);
-	candidate_row<4, 8, 6, 2>(state, words);
-	candidate_row<4, 8, 5, 2>(state, words);
-	candidate_row<4, 8, 4, 2>(state, words);
-	candidate_row<4, 8, 4, 3>(state, words);
-	candidate_row<4, 8, 3, 3>(state, words);
-	candidate_row<4, 16, 3, 2>(state, words);
-	candidate_row<4, 16, 2, 2>(state, words);
-	candidate_row<4, 16, 2, 3>(state, words);
-	candidate_row<4, 32, 1, 3>(state, words);
-	candidate_row<8, 4, 6, 2>(state, words);
-	candidate_row<8, 4, 4, 3>(state, words);
-	candidate_row<8, 8, 3, 2>(state, words);
-	candidate_row<8, 8, 2, 2>(state, words);
-	candidate_row<8, 8, 2, 3>(state, words);
-	candidate_row<8, 16, 1, 2>(state, words);
-	candidate_row<8, 16, 1, 3>(state, words);
+	candidate_row<4, 8, 6, 1>(control, words);
+	candidate_row<4, 8, 4, 1>(control, words);
+	candidate_row<4, 16, 2, 1>(control, words);
+	candidate_row<8, 8, 5, 1>(control, words);
+	candidate_row<8, 8, 4, 1>(control, words);
+	candidate_row<8, 8, 3, 1>(control, words);
+	candidate_row<4, 4, 8, 3>(control, words);
+	candidate_row<4, 8, 6, 2>(control, words);
+	candidate_row<4, 8, 5, 2>(control, words);
+	candidate_row<4, 8, 4, 2>(control, words);
+	candidate_row<4, 8, 4, 3>(control, words);
+	candidate_row<4, 8, 3, 3>(control, words);
+	candidate_row<4, 16, 3, 2>(control, words);
+	candidate_row<4, 16, 2, 2>(control, words);
+	candidate_row<4, 16, 2, 3>(control, words);
+	candidate_row<4, 32, 1, 3>(control, words);
+	candidate_row<8, 4, 6, 2>(control, words);
+	candidate_row<8, 4, 4, 3>(control, words);
+	candidate_row<8, 8, 3, 2>(control, words);
+	candidate_row<8, 8, 2, 2>(control, words);
+	candidate_row<8, 8, 2, 3>(control, words);
+	candidate_row<8, 16, 1, 2>(control, words);
+	candidate_row<8, 16, 1, 3>(control, words);
 }
 
 static void candidates(size_t elements)
 {
 	static const double shares[] = {1, 10, 50, 90};
-	struct cua__filter_state *state;
+	struct cua__filter_control *control;
 	uint64_t *words;
 
-	need(!cudaMalloc(&state, sizeof(*state)) && !cudaMemset(state, 0, sizeof(*state)) &&
+	need(!cudaMalloc(&control, sizeof(*control)) && !cudaMemset(control, 0, sizeof(*control)) &&
 		     !cudaMalloc(&words, (elements / 1024 + 1) * sizeof(*words)),
 	     "memory");
 	for (double share : shares) {
 		begin("candidates", elements, share, 0);
 		cub_select();
-		candidate_rows(state, words);
+		candidate_rows(control, words);
 		table_end(&table);
 	}
-	cudaFree(state);
+	cudaFree(control);
 	cudaFree(words);
 }
 

@@ -242,7 +242,7 @@ static enum cua_status cuda_filter(struct cua_context *ctx, const struct cua__fi
 	enum cua_status status = CUA_OK;
 	size_t words = words_size(&f);
 
-	f.state = (struct cua__filter_state *)((char *)ctx->control + CUA__FILTER_CONTROL);
+	f.control = (struct cua__filter_control *)((char *)ctx->control + CUA__FILTER_CONTROL);
 	if (f.ordered && f.partition) {
 		/*
 		 * the offset of the rejected elements is the total number of kept elements, so
@@ -256,7 +256,7 @@ static enum cua_status cuda_filter(struct cua_context *ctx, const struct cua__fi
 		scratch = (char *)scratch + 256;
 		status = launch(ctx, &counting);
 	}
-	f.tiles = words ? (uint64_t *)scratch : f.state->short_tiles;
+	f.tiles = words ? (uint64_t *)scratch : f.control->short_tiles;
 	if (!status && words)
 		status = ctx->backend->runtime->set_bytes(ctx, f.tiles, 0, words);
 	return status ? status : launch(ctx, &f);

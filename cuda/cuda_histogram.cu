@@ -28,7 +28,7 @@ static_assert(CUA__HISTOGRAM_CONTROL >= CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONT
 		      CUA__HISTOGRAM_CONTROL + sizeof(struct cua_finish) <= CUA__EXACT_CONTROL,
 	      "between the segments' control and the exact sums'");
 static_assert(CUA__HISTOGRAM_SUMS_CONTROL >=
-			      CUA__FILTER_CONTROL + sizeof(struct cua__filter_state) &&
+			      CUA__FILTER_CONTROL + sizeof(struct cua__filter_control) &&
 		      CUA__HISTOGRAM_SUMS_CONTROL + CUA__HISTOGRAM_SUMS * 4 <= CUA__CONTROL_BYTES,
 	      "the sums, after the filters' control");
 

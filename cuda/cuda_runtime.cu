@@ -210,9 +210,9 @@ static enum cua_status cuda_may_wait(struct cua_context *ctx)
 }
 
 /*
- * While any thread of the process captures a stream in the default mode, calls that might disturb
- * the capture fail and invalidate it, unless the calling thread has selected the relaxed mode.
- * cuda_may_wait has checked before whether this context's own stream is being captured.
+ * A thread of the process may be capturing a stream in the default mode. Calls that might disturb
+ * that capture then fail and invalidate it, unless the calling thread has selected the relaxed
+ * mode. cuda_may_wait has checked before whether this context's own stream is being captured.
  */
 static enum cudaStreamCaptureMode relax(void)
 {

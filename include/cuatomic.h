@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything of cuatomic: the host API and the inline algorithms. */
+/* All of cuatomic: the host API and the inline algorithms. */
 #ifndef CUATOMIC_H
 #define CUATOMIC_H
 

@@ -5,7 +5,7 @@
 #include "backend/append_backend.h"
 #include "backend/filter_backend.h"
 
-CUA_STATIC_ASSERT(CUA__FILTER_CONTROL + sizeof(struct cua__filter_state) <= CUA__CONTROL_BYTES,
+CUA_STATIC_ASSERT(CUA__FILTER_CONTROL + sizeof(struct cua__filter_control) <= CUA__CONTROL_BYTES,
 		  "the control memory");
 
 /* ---- a comparison as a range of keys ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The version of the library and what it was built for. */
+/* The version of the library and the architectures that it was built for. */
 #include "config.h"
 
 #include <cuatomic/context.h>

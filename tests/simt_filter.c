@@ -20,7 +20,7 @@ enum kernel { ANY_ORDER, IN_ORDER, SHORT };
 static struct cua__filter_kind kind;
 static enum kernel kernel;
 static struct cua__filter f;
-static struct cua__filter_state state;
+static struct cua__filter_control control;
 static uint64_t tiles[WORDS], demand, count;
 static uint64_t total_kept;
 
@@ -93,7 +93,7 @@ static void make(enum cua__filter_key key, uint32_t size, uint32_t warps, uint64
 	f.capacity = n;
 	f.values = values + values_at * size;
 	f.count = &count;
-	f.state = &state;
+	f.control = &control;
 	f.tiles = tiles;
 	f.total_kept = &total_kept;
 	demand_before = 0;
@@ -104,11 +104,11 @@ static void setup(void)
 	memcpy(x, original, sizeof(x));
 	memset(values, GUARD, sizeof(values));
 	memset(indexes, GUARD, sizeof(indexes));
-	memset(&state, 0, sizeof(state));
+	memset(&control, 0, sizeof(control));
 	memset(tiles, 0, sizeof(tiles));
-	state.short_ticket = CALLS << 16;
+	control.short_ticket = CALLS << 16;
 	for (unsigned i = 0; i < CUA__FILTER_SHORT; i++)
-		state.short_tiles[i] = (i % (CALLS + 1)) << 16 | 77;
+		control.short_tiles[i] = (i % (CALLS + 1)) << 16 | 77;
 	demand = demand_before;
 	total_kept = kept;
 	count = 77;
@@ -195,9 +195,9 @@ static const char *check(void)
 				return "something was stored outside";
 	if (f.indexes && indexes[stored] != GUARD * 0x01010101u)
 		return "an index was stored outside";
-	if (state.ticket || state.kept || state.rest || state.arrived || state.short_kept)
-		return "the state is not zero again";
-	if (state.short_ticket != (uint64_t)(CALLS + (kernel == SHORT && f.ordered)) << 16)
+	if (control.ticket || control.kept || control.rest || control.arrived || control.short_kept)
+		return "the control block is not zero again";
+	if (control.short_ticket != (uint64_t)(CALLS + (kernel == SHORT && f.ordered)) << 16)
 		return "the calls are miscounted";
 	return NULL;
 }
@@ -216,7 +216,7 @@ static void try_kernel(const char *name, enum kernel how, unsigned blocks, unsig
 	if (kernel == SHORT) {
 		kind.loads = 2;
 		kind.lean = 0;
-		f.tiles = state.short_tiles;
+		f.tiles = control.short_tiles;
 		blocks = (unsigned)cua__filter_tiles(kind, &f);
 	}
 	try_shape(filter_case(name), blocks, kind.warps * 32, runs);
@@ -442,7 +442,7 @@ static const char *runs_check(void)
 	for (uint64_t i = 0; i <= stored; i++)
 		if (starts[i] != expected_starts[i])
 			return wrong("beginning", i);
-	return state.ticket || state.arrived ? "the state is not zero again" : NULL;
+	return control.ticket || control.arrived ? "the control block is not zero again" : NULL;
 }
 
 /*
@@ -495,7 +495,7 @@ static void try_runs(void)
 			if (!f.capacity)
 				f.values = NULL;
 			kernel = how & 2 ? SHORT : IN_ORDER;
-			f.tiles = how & 2 ? state.short_tiles : tiles;
+			f.tiles = how & 2 ? control.short_tiles : tiles;
 			try_shape(c, how & 2 ? (unsigned)cua__filter_tiles(kind, &f) : s->blocks,
 				  s->warps * 32, 2);
 		}

@@ -28,7 +28,7 @@ enum cua__filter_key {
  * Tickets and sums of a kernel. All are zero between calls, except the short_ticket and short_tiles
  * fields.
  */
-struct cua__filter_state {
+struct cua__filter_control {
 	uint64_t ticket;
 	uint64_t pad_1[7];
 	uint64_t kept, rest; /* without order: elements kept and rejected so far */
@@ -43,7 +43,7 @@ struct cua__filter_state {
 /*
  * A checked call, with pointers that the backend can use.
  *
- * An element is kept if its key is one of the `range` + 1 consecutive values from `low` on, modulo
+ * An element is kept if its key is among the `range` + 1 consecutive values from `low` on, modulo
  * 2^bits. With `inverted` it is kept if its key is none of them. Every comparison with a value has
  * this form.
  *
@@ -74,8 +74,8 @@ struct cua__filter {
 	const uint64_t *
 		/* ordered partition: the number of kept elements, counted by an earlier pass */
 		total_kept;
-	struct cua__filter_state *state;
-	uint64_t *tiles; /* ordered: a zeroed word for each tile, or state->short_tiles */
+	struct cua__filter_control *control;
+	uint64_t *tiles; /* ordered: a zeroed word for each tile, or control->short_tiles */
 };
 
 struct cua__filter_ops {

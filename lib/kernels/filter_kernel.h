@@ -738,12 +738,12 @@ CUA_FORCE void cua__filter_store_tile(const struct cua__filter_kind k, const str
 
 /*
  * The last block to arrive knows that all tiles are done. It publishes the count and resets the
- * state to zero. Called by every thread of a block.
+ * control block to zero. Called by every thread of a block.
  */
 CUA_FORCE void cua__filter_finish(const struct cua__filter *f, int ordered,
 				  struct cua__filter_shared *sh)
 {
-	struct cua__filter_state *s = f->state;
+	struct cua__filter_control *s = f->control;
 
 	/* all threads of this block have finished their work on the sums */
 	cua_port_sync_block();
@@ -766,7 +766,7 @@ CUA_FORCE void cua__filter_finish(const struct cua__filter *f, int ordered,
  * `one` is 1, but unknown to the compiler. For a constant the compiler would aggregate the
  * operation over the warp and wait for its result at once.
  */
-CUA_FORCE uint64_t cua__filter_ticket(struct cua__filter_state *s, uint64_t one)
+CUA_FORCE uint64_t cua__filter_ticket(struct cua__filter_control *s, uint64_t one)
 {
 	return cua_port_fetch_add_u64(&s->ticket, one, CUA_RELAXED, CUA_SCOPE_DEVICE,
 				      CUA_SPACE_GLOBAL);
@@ -779,7 +779,7 @@ CUA_FORCE uint64_t cua__filter_first_ticket(const struct cua__filter *f,
 	uint64_t ticket;
 
 	if (cua_port_thread() == 0)
-		CUA_WRITE(sh->next, cua__filter_ticket(f->state, 1));
+		CUA_WRITE(sh->next, cua__filter_ticket(f->control, 1));
 	cua_port_sync_block();
 	ticket = CUA_READ(sh->next);
 	cua_port_sync_block();
@@ -801,14 +801,14 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 	const int partition = !k.lean && f->partition;
 	/* if each block has a tile, no block claims a second */
 	const int one_each = tiles <= cua_port_grid_size();
-	struct cua__filter_state *state = f->state;
+	struct cua__filter_control *control = f->control;
 	struct cua__filter_staged s = {0, 0, 0, 0};
 	uint64_t offset = 0, rest = 0, tile, ticket = tiles, one = 1;
 	int is_staged = 0;
 
 	tile = cua__filter_first_ticket(f, sh);
 	if (thread == 0 && !one_each)
-		ticket = cua__filter_ticket(state, one);
+		ticket = cua__filter_ticket(control, one);
 	for (;;) {
 		struct cua__filter_items t;
 		struct cua__filter_ranks r;
@@ -837,7 +837,7 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 		is_staged = 1;
 		tile = CUA_READ(sh->next);
 		if (thread == 0 && !one_each)
-			ticket = cua__filter_ticket(state, one);
+			ticket = cua__filter_ticket(control, one);
 		cua__filter_rank(k, f, &t, &r);
 		one = r.one;
 		if (thread % 32 == 0)
@@ -850,10 +850,10 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 			offset = rest = 0;
 			if (s.kept)
 				offset = cua_port_fetch_add_u64(
-					f->demand ? f->demand : &state->kept, s.kept, CUA_RELAXED,
+					f->demand ? f->demand : &control->kept, s.kept, CUA_RELAXED,
 					CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 			if (partition)
-				rest = cua_port_fetch_add_u64(&state->rest, s.elements - s.kept,
+				rest = cua_port_fetch_add_u64(&control->rest, s.elements - s.kept,
 							      CUA_RELAXED, CUA_SCOPE_DEVICE,
 							      CUA_SPACE_GLOBAL);
 		}
@@ -932,10 +932,10 @@ CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cu
 			 * tile `first` has ticket first + 1
 			 */
 			if (thread == 0) {
-				ticket = cua_port_load_b64(&f->state->ticket, CUA_RELAXED,
+				ticket = cua_port_load_b64(&f->control->ticket, CUA_RELAXED,
 							   CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 				if (ticket == first + 1)
-					ticket = cua__filter_ticket(f->state, 1);
+					ticket = cua__filter_ticket(f->control, 1);
 				else
 					ticket = 0;
 				CUA_WRITE(sh->next, ticket);
@@ -1004,7 +1004,7 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 		 */
 		if (thread == 0) {
 			if (more)
-				ticket = cua__filter_ticket(f->state, one);
+				ticket = cua__filter_ticket(f->control, one);
 			if (due && !f->in_place)
 				word = cua__filter_load_word(f, 0, oldest.tile);
 		}
@@ -1093,7 +1093,7 @@ CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct c
 	const uint32_t thread = cua_port_thread(), shift = cua__filter_shift(k, f->x);
 	const uint64_t tiles = cua__filter_tiles(k, f);
 	const int synchronize = f->in_place || f->demand;
-	struct cua__filter_state *state = f->state;
+	struct cua__filter_control *control = f->control;
 	struct cua__filter_staged s;
 	struct cua__filter_items t;
 	struct cua__filter_ranks r;
@@ -1103,11 +1103,11 @@ CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct c
 	s.tile = cua_port_block();
 	if (f->ordered) {
 		if (thread == 0) {
-			offset = cua_port_fetch_add_u64(&state->short_ticket, 1, CUA_RELAXED,
+			offset = cua_port_fetch_add_u64(&control->short_ticket, 1, CUA_RELAXED,
 							CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 			/* the last block has seen the tickets of all other blocks */
 			if ((offset & CUA__FILTER_LOW) == tiles - 1)
-				cua_port_store_b64(&state->short_ticket,
+				cua_port_store_b64(&control->short_ticket,
 						   (offset & ~(uint64_t)CUA__FILTER_LOW) +
 							   CUA__FILTER_LOW + 1,
 						   CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
@@ -1134,7 +1134,7 @@ CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct c
 							CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	} else if (thread == 0) {
 		/* adds 1 arrived block and its kept elements */
-		offset = cua_port_fetch_add_u64(&state->short_kept, (uint64_t)1 << 32 | s.kept,
+		offset = cua_port_fetch_add_u64(&control->short_kept, (uint64_t)1 << 32 | s.kept,
 						CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	}
 	cua__filter_stage_tile(k, f, &t, &r, &s, before, stage, locals);
@@ -1147,7 +1147,7 @@ CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct c
 	} else if (thread == 0 && !f->ordered && !f->demand) {
 		if (offset >> 32 == tiles - 1) {
 			CUA_WRITE(*f->count, (uint32_t)offset + (uint64_t)s.kept);
-			cua_port_store_b64(&state->short_kept, 0, CUA_RELAXED, CUA_SCOPE_DEVICE,
+			cua_port_store_b64(&control->short_kept, 0, CUA_RELAXED, CUA_SCOPE_DEVICE,
 					   CUA_SPACE_GLOBAL);
 		}
 		offset = (uint32_t)offset;
