@@ -74,8 +74,8 @@ struct cua__hashmap_seen {
 	uint32_t slot;
 	uint32_t distance; /* of a walk with `free`: the distance of the free slot's bucket */
 	/*
-	 * the half with the classes of the head of `bucket`, or of the home after a walk with
-	 * `free`
+	 * The half of a head that has the classes. The head is that of the bucket that
+	 * cua__quad_look_at searched, and after a walk with `free` that of the home.
 	 */
 	uint64_t head;
 	struct cua_u128 value;

@@ -204,10 +204,10 @@ CUA_FORCE int cua__hashmap_word_has(uint32_t ks, uint32_t vs, struct cua_u128 w,
 /*
  * Loads the word of a slot. On the host an atomic load of 128 bits is a CAS. So the host reads the
  * two halves, and both again until the first half, read once more after the second, is unchanged.
- * The halves may belong to two different pairs. But a half from before a pair was stored is never
- * combined with a half of that pair. After a match,
- * the caller reads the matching slot as a whole. It does so for every matching slot of the bucket,
- * because a later match may be a mixture and an earlier match the key.
+ * The halves may still belong to two different pairs. If the second half belongs to a pair, the
+ * first half is from that pair or from a later word. After a match, the caller reads the matching
+ * slot as a whole. It does so for every matching slot of the bucket, because a later match may be a
+ * mixture and an earlier match the key.
  */
 CUA_FORCE struct cua_u128 cua__hashmap_word_load(const char *at, int wide, enum cua_order order)
 {
