@@ -616,7 +616,7 @@ planted 'lanes that take in their neighbours first' tree_block \
   's/(lane + half) % 32/(lane + (half > 4 ? 24 - half : half)) % 32/' tree
 planted 'a row without its last element' tree_block \
   's/int more = pack + j < left;/int more = pack + j + 1 < left;/' tree
-planted 'a map of which max_probes bounds nothing' hashmap \
+planted 'a map of which max_probes bounds nothing' hashmap_common \
   's/^\treturn view->max_probes \&\& .*/\treturn view->n_buckets;/'
 planted 'a map with max_probes that is full before it is' hashmap_word \
   '/equal, CUA_RELAXED, &spot,$/{n;N;s/&first) ||.*/\&first) > 0)/;}' hashmap

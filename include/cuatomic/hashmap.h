@@ -83,237 +83,318 @@
 #define CUATOMIC_HASHMAP_H
 
 #include <cuatomic/context.h>
-#include <cuatomic/hash.h>
-#include <cuatomic/port.h>
-#include <cuatomic/spinlock.h>
-#include <cuatomic/status.h>
-#include <cuatomic/types.h>
+#include <cuatomic/detail/hashmap_common.h>
+#include <cuatomic/detail/hashmap_state.h>
+#include <cuatomic/detail/hashmap_word.h>
 
 /* The host's handle of a map; opaque. */
 struct cua_hashmap;
 
-/* The result of an operation on a key. */
-enum cua_hashmap_result {
-	CUA_HASHMAP_ABSENT = 0,   /* compare_exchange: the key is absent */
-	CUA_HASHMAP_INSERTED = 1, /* the key was absent; the pair was inserted */
-	CUA_HASHMAP_EXISTS = 2,   /* the key was present: kept, overwritten or updated */
-	CUA_HASHMAP_FULL = 3,     /* the key was absent and there was no slot: nothing changed */
-	CUA_HASHMAP_DIFFERS = 4,  /* compare_exchange: the key has another value */
+/* ---- from the host ---- */
+
+/* Options of a map. NULL instead of a pointer to them means the defaults. */
+struct cua_hashmap_options {
+	size_t struct_size; /* sizeof(struct cua_hashmap_options), set by the caller */
 	/*
-	 * the code is for other sizes or layouts, or lacks the map's CAS of 128 bits: see
-	 * `portable`
+	 * The seed of the hash. 0, the default: the map draws a random seed, so its layout differs
+	 * from run to run, unless the environment variable CUATOMIC_HASH_SEED names a seed. Any
+	 * other number, for example CUA_HASH_SEED_FIXED, is the seed.
 	 */
-	CUA_HASHMAP_UNSUPPORTED = 5
+	uint64_t seed;
+	/* CUA_HASHMAP_HASH_KEYED: upper half of the secret; random if this and seed are 0 */
+	uint64_t seed_high;
+	uint64_t rejects; /* the number of rejected pairs to keep; 0 by default */
+	/*
+	 * The limit in bytes of all slots, rejected pairs and counts that create, load, a resize or
+	 * growth may allocate. 0: no limit. A call that would need more fails with SIZE.
+	 */
+	uint64_t max_bytes;
+	uint32_t grow_percent; /* 0: bulk calls never grow the map. 1 to 95: see resize */
+	uint32_t own_hash;     /* 1: only the user's kernels hash and compare keys */
+	/* 1: pairs never are words of 128 bits, so that code for any GPU can use the map */
+	uint32_t portable;
+	uint32_t hash; /* an enum cua_hashmap_hash; with own_hash, SEEDED */
+	/*
+	 * 32 to 128: the most buckets of 64 or 128 bytes that an operation visits, for any keys.
+	 * The state layout adds a bucket. A key that finds no slot in them is FULL, though other
+	 * slots may be free. 0, the default: no bound. doc/hashmap.md shows how many buckets random
+	 * keys need: with 128, none of four million keys was rejected at 80 % of the slots.
+	 */
+	uint32_t max_probes;
+	uint32_t reserved; /* 0 */
 };
+#define CUA_HASHMAP_OPTIONS_INIT CUA__SIZED_INIT(struct cua_hashmap_options)
+
+#define CUA_HASHMAP_LEAST_MAX_PROBES 32u
+#define CUA_HASHMAP_MOST_MAX_PROBES 128u
+
+/* The order of retrieved pairs. */
+enum cua_hashmap_order {
+	CUA_HASHMAP_ANY = 0,
+	CUA_HASHMAP_SORTED = 1 /* by key, as an unsigned number: a fixed order for the same pairs */
+};
+
+/* The value of a key that both maps of a merge have. */
+enum cua_hashmap_merge {
+	CUA_HASHMAP_KEEP = 0, /* its value in the destination */
+	CUA_HASHMAP_ADD = CUA_UPDATE_ADD,
+	CUA_HASHMAP_MIN = CUA_UPDATE_MIN,
+	CUA_HASHMAP_MAX = CUA_UPDATE_MAX,
+	CUA_HASHMAP_AND = CUA_UPDATE_AND,
+	CUA_HASHMAP_OR = CUA_UPDATE_OR,
+	CUA_HASHMAP_XOR = CUA_UPDATE_XOR,
+	CUA_HASHMAP_REPLACE = 16 /* its value in the source */
+};
+
+/* The result of cua_hashmap_statistics. */
+#define CUA_HASHMAP_PROBES 32
+struct cua_hashmap_statistics {
+	size_t struct_size; /* sizeof(struct cua_hashmap_statistics), set by the caller */
+	uint64_t keys;
+	uint64_t slots;
+	/* keys + free + erased is slots, plus up to 2 for pairs in reserved slots */
+	uint64_t free;   /* words: slots that never held a key; states: slots without a key */
+	uint64_t erased; /* slots without a key that may be claimed, but end no search */
+	uint64_t rejected;
+	uint64_t worst_bucket; /* the largest number of keys with the same home */
+	/* probes[i]: keys at distance i from their home; the last element: or farther */
+	uint64_t probes[CUA_HASHMAP_PROBES];
+	double load; /* keys / slots */
+};
+#define CUA_HASHMAP_STATISTICS_INIT CUA__SIZED_INIT(struct cua_hashmap_statistics)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /*
- * Counts, striped by home bucket so that no address is hot. Only sums over all stripes have a
- * meaning.
+ * Creates an empty map in the memory of the context's backend. Any `capacity` different keys are
+ * certain to fit, unless options.max_probes is set.
+ *
+ * Slots: `capacity`, rounded up to whole buckets. The number of buckets of words is also rounded
+ * up, to a power of two below 512 and to a multiple of 512 above. Bytes a slot: 9.2 for pairs of up
+ * to 8 bytes, 21.4 for words of 128 bits, else 18.3 to 42.7. Probes become long above 90 % of the
+ * slots: a good capacity is 1.25 to 2 times the expected number of keys.
+ *
+ * Types: U32, U64 and U128 stand for all types of 4, 8 and 16 bytes. The value type NONE makes a
+ * set; its calls ignore arrays of values, which may be NULL. Pairs of up to 8 bytes are words.
+ * Pairs of 12 and 16 bytes are words if the machine has a CAS of 128 bits: GPUs of compute
+ * capability 9.0, x86-64 and 64-bit Arm hosts. Kernels that use such a map must be compiled for 9.0
+ * with CUDA 12.4 or newer. In other kernels writes return UNSUPPORTED, and finds find nothing;
+ * options.portable makes maps for them.
+ * Errors: NULL, TYPE, VALUE (capacity = 0, an option), SIZE (with slots of words also from 2^32
+ * buckets on), NO_MEMORY, CAPTURE.
  */
-#define CUA_HASHMAP_STRIPES 64u
-struct cua_hashmap_counts {
-	uint64_t inserted; /* keys inserted into slots, counted after they are stored */
-	uint64_t erased;   /* keys erased from slots, counted before they are removed */
-	uint64_t rejected; /* writes that found the map full */
-	uint64_t reserved;
-};
-CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_counts) == 32, "the counts are ABI");
-
-/* A rejected pair. Keys and values below 16 bytes are in lo; all other bits are 0. */
-struct cua_hashmap_pair {
-	struct cua_u128 key, value;
-};
-
-/* The rejected pairs that are kept. */
-struct cua_hashmap_rejects {
-	uint64_t count; /* pairs rejected since the last clear, kept or not */
-	uint64_t room;
-	struct cua_hashmap_pair pairs[1]; /* of `room` */
-};
-
-/* Layouts: a slot is an atomic word, or has a state word. */
-#define CUA_HASHMAP_WORDS 2u
-#define CUA_HASHMAP_STATES 3u
-
-/* How keys are hashed; see hash.h. */
-enum cua_hashmap_hash {
-	CUA_HASHMAP_HASH_SEEDED =
-		0, /* cua_hash_u64 or cua_hash_u128 under a seed of 64 bits: the fastest */
-	CUA_HASHMAP_HASH_KEYED =
-		1 /* SipHash-1-3 under a secret of 128 bits: for keys that an attacker chooses */
-};
-
-/* The map as the backend addresses it. Kernels and host threads get it by value. */
-struct cua_hashmap_view {
-	void *buckets;
-	struct cua_hashmap_counts
-		*counts; /* CUA_HASHMAP_STRIPES, then 2 reserved slots of 16 bytes */
-	struct cua_hashmap_rejects *rejects; /* or NULL */
-	uint64_t n_buckets;
-	uint64_t seed;                 /* of a keyed hash, the lower half of its secret */
-	uint32_t key_size, value_size; /* 4, 8 or 16; value_size may be 0 */
-	uint32_t layout;
-	uint32_t hash;      /* an enum cua_hashmap_hash */
-	uint64_t seed_high; /* of a keyed hash, the upper half of its secret; else 0 */
-	uint32_t
-		max_probes; /* buckets that may hold a key, or 0 for all of them; see the options */
-	uint32_t reserved;  /* 0 */
-};
-CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_view) == 48 + 3 * sizeof(void *), "the view is ABI");
-
-/* Whether two keys are equal. NULL compares their bits. Always a compile-time constant. */
-typedef int cua__hashmap_equal_fn(struct cua_u128 a, struct cua_u128 b);
+CUA_API enum cua_status cua_hashmap_create(struct cua_context *ctx,
+					   const struct cua_hashmap_options *options,
+					   enum cua_type key_type, enum cua_type value_type,
+					   uint64_t capacity, struct cua_hashmap **map);
+/* Frees the map after the device has finished with it. NULL is allowed. Errors: CAPTURE. */
+CUA_API enum cua_status cua_hashmap_destroy(struct cua_hashmap *map);
 
 /*
- * The new value after `old`. Always a compile-time constant. `op` is passed through from the
- * caller.
+ * Gets the view for kernels, valid until the map is resized, grows or is destroyed.
+ * Errors: NULL.
  */
-typedef struct cua_u128 cua__hashmap_next_fn(struct cua_u128 old, struct cua_u128 operand,
-					     enum cua_update op);
-#define CUA__HASHMAP_NO_OP ((enum cua_update)0)
+CUA_API enum cua_status cua_hashmap_view(const struct cua_hashmap *map,
+					 struct cua_hashmap_view *view);
+/* Gets the number of slots, which is at least the capacity of create or resize. Errors: NULL. */
+CUA_API enum cua_status cua_hashmap_capacity(const struct cua_hashmap *map, uint64_t *capacity);
 
-/* The slot of a key, with its value at the time. */
-struct cua__hashmap_spot {
-	char *at;
-	struct cua_u128 value;
-	struct cua_u128 word; /* in the word layout, the slot's word at the time */
-};
-
-#define CUA__HASHMAP_AT CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
+/* Clears all keys, the status FULL and the rejected pairs, in stream order. Errors: NULL. */
+CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
 
 /*
- * Backoff limit in ns of lanes that wait for a lock. Hundreds of lanes may wait for a hot key, and
- * each attempt is traffic that delays the holder. A wait reaches this limit only after a total wait
- * of about this length.
+ * Bulk calls, in stream order; they may be captured. Arrays are backend memory of n elements each,
+ * keys and values of the map's types. Keys may be equal: each element is an operation of its own,
+ * in no particular order. If a call assigns several values to a key, any of them may remain.
+ *
+ * insert_n, assign_n, update_n: results[i], if results is not NULL, gets the enum
+ *   cua_hashmap_result. Keys that find no slot are FULL in results, change nothing, and make the
+ *   status FULL.
+ * update_value_n: update_n with the same operand for every key. value points to a value of the
+ *   map's type in host memory, at any address, and is not NULL even for n = 0. It is read before
+ *   the call returns, also in a capture: a graph keeps its value.
+ * insert_or_get_n: values_out[i] gets the key's value after the insert. A key that is FULL leaves
+ *   it unchanged. values_out may be `values`.
+ * exchange_n: values_out[i] gets the key's former value. A key that was absent or is FULL leaves it
+ *   unchanged. values_out may be `values`.
+ * compare_exchange_n: if keys[i] has the bits of expected[i] as value, the value becomes
+ *   desired[i]: EXISTS. If it has another value, expected[i] gets that: DIFFERS. Else ABSENT. No
+ *   key is inserted. expected may be `desired`.
+ * build_n: clears the map and inserts these pairs. Of equal keys any pair remains, the others are
+ *   EXISTS.
+ * find_n: for a present key, values_out[i] gets the value and found[i] gets 1. For an absent key,
+ *   found[i] gets 0 and values_out[i] is unchanged. found may be NULL.
+ * contains_n: found[i] gets 1 or 0.
+ * erase_n: found[i], if found is not NULL, gets 1 if this element erased its key, else 0.
+ * Errors: NULL, VALUE (unknown op), TYPE (a set, for calls that assign, update, exchange or return
+ * values), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another array or the map),
+ * UNSUPPORTED (own_hash), WORKSPACE; with grow_percent also NO_MEMORY and, for calls that insert,
+ * CAPTURE.
  */
-#define CUA__HASHMAP_LONGEST_WAIT 16384u
-/* Backoff limit in ns of warps whose lanes change values together: see doc/performance.md. */
-#define CUA__HASHMAP_LONGEST_APART 4096u
+CUA_API enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
+					     const void *values, uint8_t *results);
+CUA_API enum cua_status cua_hashmap_insert_or_get_n(struct cua_hashmap *map, size_t n,
+						    const void *keys, const void *values,
+						    void *values_out, uint8_t *results);
+CUA_API enum cua_status cua_hashmap_assign_n(struct cua_hashmap *map, size_t n, const void *keys,
+					     const void *values, uint8_t *results);
+CUA_API enum cua_status cua_hashmap_exchange_n(struct cua_hashmap *map, size_t n, const void *keys,
+					       const void *values, void *values_out,
+					       uint8_t *results);
+CUA_API enum cua_status cua_hashmap_compare_exchange_n(struct cua_hashmap *map, size_t n,
+						       const void *keys, void *expected,
+						       const void *desired, uint8_t *results);
+CUA_API enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op, size_t n,
+					     const void *keys, const void *values,
+					     uint8_t *results);
+CUA_API enum cua_status cua_hashmap_update_value_n(struct cua_hashmap *map, enum cua_update op,
+						   size_t n, const void *keys, const void *value,
+						   uint8_t *results);
+CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
+					    const void *values, uint8_t *results);
+/*
+ * Gets the largest workspace in bytes that build_n, and insert_n without results, use for n pairs
+ * and the map in its present size: 1 to 36 bytes a pair if they sort many pairs first on a GPU. If
+ * this workspace is not available, or in a capture only by waiting, they work more slowly without
+ * it. A map that grows in the call may use more.
+ * Errors: NULL, SIZE.
+ */
+CUA_API enum cua_status cua_hashmap_build_workspace(const struct cua_hashmap *map, size_t n,
+						    size_t *bytes);
+CUA_API enum cua_status cua_hashmap_find_n(struct cua_hashmap *map, size_t n, const void *keys,
+					   void *values_out, uint8_t *found);
+CUA_API enum cua_status cua_hashmap_contains_n(struct cua_hashmap *map, size_t n, const void *keys,
+					       uint8_t *found);
+CUA_API enum cua_status cua_hashmap_erase_n(struct cua_hashmap *map, size_t n, const void *keys,
+					    uint8_t *found);
 
 /*
- * Whether all slots held a key at some moment of this call. May return 0 wrongly while writers run.
+ * Gets the number of keys, without a pass over the map. The result may be in backend memory: see
+ * context.h.
+ * Errors: NULL, ALIGNMENT, CAPTURE, MEMORY_KIND, OVERLAP (the result lies in the map), WORKSPACE.
  */
-CUA_FN int cua__hashmap_full(const struct cua_hashmap_view *view, uint32_t slots)
-{
-	uint64_t inserted = 0, erased = 0;
-	uint32_t i;
+CUA_API enum cua_status cua_hashmap_size(struct cua_hashmap *map, uint64_t *size);
 
-	for (i = 0; i < CUA_HASHMAP_STRIPES; i++)
-		inserted +=
-			cua_port_load_b64(&view->counts[i].inserted, CUA_ACQUIRE, CUA__HASHMAP_AT);
-	for (i = 0; i < CUA_HASHMAP_STRIPES; i++)
-		erased += cua_port_load_b64(&view->counts[i].erased, CUA_ACQUIRE, CUA__HASHMAP_AT);
-	return inserted - erased == view->n_buckets * slots;
+/*
+ * Copies pairs to keys_out and values_out, at most max of them, and sets *n to the number of pairs
+ * in the map, which may exceed max. The arrays are backend memory; they may be NULL if max is 0,
+ * and values_out also for a set. *n may be in backend memory: see context.h. May be captured.
+ *
+ * ANY: in any order, with a single pass over the map. If there are more than max pairs, any of them
+ * are copied. SORTED: sorted by key. If there are more than max pairs, those with the least keys
+ * are copied. Their selection takes up to a further pass over the map for each byte of a key, and a
+ * pass to copy them.
+ *
+ * Source of the sort: LSD radix sort (Knuth, vol. 3, 5.2.5) by bytes. A byte that is equal in all
+ * keys costs nothing. The workspace is then slightly larger than the arrays. Radix selection finds
+ * the least keys, from their highest byte on.
+ * Errors: NULL, VALUE (order), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP, CAPTURE, WORKSPACE,
+ * NO_MEMORY.
+ */
+CUA_API enum cua_status cua_hashmap_retrieve(struct cua_hashmap *map, enum cua_hashmap_order order,
+					     uint64_t max, void *keys_out, void *values_out,
+					     uint64_t *n);
+
+/* Gets the largest workspace of retrieve with these arguments. Errors: NULL, VALUE, SIZE. */
+CUA_API enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map,
+						       enum cua_hashmap_order order, uint64_t max,
+						       size_t *bytes);
+
+/*
+ * Copies the rejected pairs since the last clear that were kept, like retrieve. Sets *n to the
+ * number of all rejected pairs, of which the first options.rejects are kept.
+ * Errors: as retrieve.
+ */
+CUA_API enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t max, void *keys_out,
+					     void *values_out, uint64_t *n);
+
+/*
+ * Resizes the map to room for `capacity` keys, more or fewer than before. All pairs move to new
+ * memory, which exists for a while together with the old memory. Views, and graphs captured of the
+ * map's calls, become invalid. Rejected pairs and the status remain. Waits for the stream.
+ * Errors, which leave the map unchanged: NULL, VALUE (capacity = 0), SIZE (too large, below the
+ * number of keys, or with max_probes a key finds no slot), NO_MEMORY, CAPTURE, UNSUPPORTED
+ * (own_hash).
+ *
+ * With options.grow_percent, the bulk calls that insert keys resize the map to at least twice its
+ * slots before more than that share of the slots could hold keys. They work in batches of at least
+ * 65536 elements, and read between batches how many keys were new. Such a call waits for the
+ * stream. If it fails, the elements that it has not processed are FULL in results.
+ */
+CUA_API enum cua_status cua_hashmap_resize(struct cua_hashmap *map, uint64_t capacity);
+
+/*
+ * Inserts all pairs of `from`, which is unchanged, into the map. `how` chooses the value of a key
+ * that both maps have. The map does not grow: pairs that find no slot are rejected, as by insert_n.
+ * In stream order; may be captured.
+ * Errors: NULL, VALUE (how), CONTEXT (maps of two contexts), TYPE (sizes that differ; for sets,
+ * other than KEEP), OVERLAP (the same map twice), UNSUPPORTED (own_hash).
+ */
+CUA_API enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hashmap *from,
+					  enum cua_hashmap_merge how);
+
+/*
+ * Collects statistics, with a single pass over the map and 4 bytes of workspace a bucket. Waits for
+ * the stream.
+ * Errors: NULL, VALUE (struct_size), SIZE, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY.
+ */
+CUA_API enum cua_status cua_hashmap_statistics(struct cua_hashmap *map,
+					       struct cua_hashmap_statistics *statistics);
+
+/*
+ * Copies pairs in any order to ordinary memory of any alignment, at most max of them, and sets *n
+ * to the number of pairs in the map. keys and values may be NULL as in retrieve. Waits for the
+ * stream.
+ * Errors: NULL, SIZE, OVERLAP (of keys, values, *n and the map's memory), CAPTURE, NO_MEMORY.
+ */
+CUA_API enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, void *keys,
+						 void *values, uint64_t *n);
+
+/*
+ * Calls fn(arg, key, value) for each pair, in any order, on the calling thread, until fn returns
+ * nonzero. key and value point to copies of any alignment, which are valid until fn returns. value
+ * is NULL for a set. fn may write to the map, and may or may not see its own writes in later calls.
+ * It must not resize, grow or destroy the map. Waits for the stream.
+ * Errors: NULL, CAPTURE, NO_MEMORY.
+ */
+CUA_API enum cua_status
+cua_hashmap_for_each(struct cua_hashmap *map,
+		     int (*fn)(void *arg, const void *key, const void *value), void *arg);
+
+/*
+ * save writes the map to a file. The file is replaced as a whole or not at all, whenever the
+ * process ends. Rejected pairs and the status are not saved. cua_hashmap(3) has the permissions of
+ * the file, the links that are followed, and the limits against other users of the folder.
+ *
+ * load creates a map from such a file, on any backend. The map has the slots of the saved map and,
+ * if options is NULL, its options. For an untrusted file, pass options with max_bytes: load
+ * allocates the slots and the room for rejected pairs that the header names. load first checks the
+ * size of the file. It then inserts the pairs in batches of 4 MiB, and ends after the first batch
+ * with a repeated key. Both calls wait for the stream.
+ *
+ * The file has a header of 88 bytes and the pairs, key and value, in the machine's byte order and in
+ * any order. Header and pairs have a checksum each. The checksums find damage, not forgery.
+ * Errors: NULL, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY, SYSTEM (errno has the reason; EISDIR
+ * and EINVAL if it is no regular file, EFBIG at the limit RLIMIT_FSIZE, without its signal). load
+ * also: VALUE (options), SIZE, and CORRUPT (not a file of save, another version or byte order,
+ * truncated or changed).
+ */
+CUA_API enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path);
+CUA_API enum cua_status cua_hashmap_load(struct cua_context *ctx,
+					 const struct cua_hashmap_options *options,
+					 const char *path, struct cua_hashmap **map);
+
+/*
+ * Returns CUA_ERROR_FULL if a key was rejected since the last clear, by a host call or in a kernel;
+ * else CUA_OK. Waits for the stream. Other errors: NULL, CAPTURE.
+ */
+CUA_API enum cua_status cua_hashmap_status(struct cua_hashmap *map);
+
+#ifdef __cplusplus
 }
-
-/* The number of buckets of a probe sequence that may hold a key. */
-CUA_FORCE uint64_t cua__hashmap_most(const struct cua_hashmap_view *view)
-{
-	return view->max_probes && view->max_probes < view->n_buckets ? view->max_probes
-								      : view->n_buckets;
-}
-
-CUA_FORCE struct cua_hashmap_counts *cua__hashmap_counts(const struct cua_hashmap_view *view,
-							 uint64_t bucket)
-{
-	return &view->counts[bucket % CUA_HASHMAP_STRIPES];
-}
-
-CUA_FORCE int cua__hashmap_same(struct cua_u128 a, struct cua_u128 b)
-{
-	return a.lo == b.lo && a.hi == b.hi;
-}
-
-/* ---- keys and values as two words of 64 bits ---- */
-
-CUA_FORCE struct cua_u128 cua__hashmap_bits(const void *p, uint32_t size)
-{
-	struct cua_u128 bits = {0, 0};
-	uint32_t low;
-
-	if (size == 4) {
-		memcpy(&low, p, 4);
-		bits.lo = low;
-	} else if (size) {
-		memcpy(&bits, p, size);
-	}
-	return bits;
-}
-
-CUA_FORCE void cua__hashmap_unbits(void *p, uint32_t size, struct cua_u128 bits)
-{
-	uint32_t low = (uint32_t)bits.lo;
-
-	if (size == 4)
-		memcpy(p, &low, 4);
-	else if (size)
-		memcpy(p, &bits, size);
-}
-
-CUA_FORCE struct cua_u128 cua__hashmap_u64(uint64_t v, uint32_t size)
-{
-	struct cua_u128 bits;
-
-	bits.lo = size == 4 ? (uint32_t)v : v;
-	bits.hi = 0;
-	return bits;
-}
-
-CUA_FORCE int cua__hashmap_below(struct cua_u128 a, struct cua_u128 b)
-{
-	return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
-}
-
-CUA_FORCE struct cua_u128 cua__hashmap_cut(struct cua_u128 v, uint32_t size)
-{
-	if (size == 4)
-		v.lo = (uint32_t)v.lo;
-	if (size != 16)
-		v.hi = 0;
-	return v;
-}
-
-/* The value after an update. Values are unsigned numbers of vs bytes. */
-CUA_FORCE struct cua_u128 cua__hashmap_combine(struct cua_u128 old, struct cua_u128 operand,
-					       uint32_t vs, enum cua_update op)
-{
-	switch (op) {
-	case CUA_UPDATE_ADD:
-		old.hi += operand.hi;
-		old.lo += operand.lo;
-		old.hi += old.lo < operand.lo;
-		break;
-	case CUA_UPDATE_MIN: return cua__hashmap_below(operand, old) ? operand : old;
-	case CUA_UPDATE_MAX: return cua__hashmap_below(old, operand) ? operand : old;
-	case CUA_UPDATE_AND:
-		old.lo &= operand.lo;
-		old.hi &= operand.hi;
-		break;
-	case CUA_UPDATE_OR:
-		old.lo |= operand.lo;
-		old.hi |= operand.hi;
-		break;
-	default: old.lo ^= operand.lo; old.hi ^= operand.hi;
-	}
-	return cua__hashmap_cut(old, vs);
-}
-
-CUA_FORCE struct cua_u128 cua__hashmap_next_combined(struct cua_u128 old, struct cua_u128 operand,
-						     enum cua_update op)
-{
-	return cua__hashmap_combine(old, operand, 16, op);
-}
-
-CUA_FORCE struct cua_u128 cua__hashmap_next_assign(struct cua_u128 old, struct cua_u128 operand,
-						   enum cua_update op)
-{
-	(void)old;
-	(void)op;
-	return operand;
-}
-
-#include <cuatomic/detail/hashmap_state.h>
-#include <cuatomic/detail/hashmap_word.h>
+#endif
 
 /* ---- operations on a key, for all layouts; sizes are constants of the caller ---- */
 
@@ -903,311 +984,5 @@ CUA_FN int cua_hashmap_erase(const struct cua_hashmap_view *view, uint64_t key)
 	CUA__HASHMAP_BY_SIZE(CUA__CALL, 0)
 #undef CUA__CALL
 }
-
-/* ---- from the host ---- */
-
-/* Options of a map. NULL instead of a pointer to them means the defaults. */
-struct cua_hashmap_options {
-	size_t struct_size; /* sizeof(struct cua_hashmap_options), set by the caller */
-	/*
-	 * The seed of the hash. 0, the default: the map draws a random seed, so its layout differs
-	 * from run to run, unless the environment variable CUATOMIC_HASH_SEED names a seed. Any
-	 * other number, for example CUA_HASH_SEED_FIXED, is the seed.
-	 */
-	uint64_t seed;
-	/* CUA_HASHMAP_HASH_KEYED: upper half of the secret; random if this and seed are 0 */
-	uint64_t seed_high;
-	uint64_t rejects; /* the number of rejected pairs to keep; 0 by default */
-	/*
-	 * The limit in bytes of all slots, rejected pairs and counts that create, load, a resize or
-	 * growth may allocate. 0: no limit. A call that would need more fails with SIZE.
-	 */
-	uint64_t max_bytes;
-	uint32_t grow_percent; /* 0: bulk calls never grow the map. 1 to 95: see resize */
-	uint32_t own_hash;     /* 1: only the user's kernels hash and compare keys */
-	/* 1: pairs never are words of 128 bits, so that code for any GPU can use the map */
-	uint32_t portable;
-	uint32_t hash; /* an enum cua_hashmap_hash; with own_hash, SEEDED */
-	/*
-	 * 32 to 128: the most buckets of 64 or 128 bytes that an operation visits, for any keys.
-	 * The state layout adds a bucket. A key that finds no slot in them is FULL, though other
-	 * slots may be free. 0, the default: no bound. doc/hashmap.md shows how many buckets random
-	 * keys need: with 128, none of four million keys was rejected at 80 % of the slots.
-	 */
-	uint32_t max_probes;
-	uint32_t reserved; /* 0 */
-};
-#define CUA_HASHMAP_OPTIONS_INIT CUA__SIZED_INIT(struct cua_hashmap_options)
-
-#define CUA_HASHMAP_LEAST_MAX_PROBES 32u
-#define CUA_HASHMAP_MOST_MAX_PROBES 128u
-
-/* The order of retrieved pairs. */
-enum cua_hashmap_order {
-	CUA_HASHMAP_ANY = 0,
-	CUA_HASHMAP_SORTED = 1 /* by key, as an unsigned number: a fixed order for the same pairs */
-};
-
-/* The value of a key that both maps of a merge have. */
-enum cua_hashmap_merge {
-	CUA_HASHMAP_KEEP = 0, /* its value in the destination */
-	CUA_HASHMAP_ADD = CUA_UPDATE_ADD,
-	CUA_HASHMAP_MIN = CUA_UPDATE_MIN,
-	CUA_HASHMAP_MAX = CUA_UPDATE_MAX,
-	CUA_HASHMAP_AND = CUA_UPDATE_AND,
-	CUA_HASHMAP_OR = CUA_UPDATE_OR,
-	CUA_HASHMAP_XOR = CUA_UPDATE_XOR,
-	CUA_HASHMAP_REPLACE = 16 /* its value in the source */
-};
-
-/* The result of cua_hashmap_statistics. */
-#define CUA_HASHMAP_PROBES 32
-struct cua_hashmap_statistics {
-	size_t struct_size; /* sizeof(struct cua_hashmap_statistics), set by the caller */
-	uint64_t keys;
-	uint64_t slots;
-	/* keys + free + erased is slots, plus up to 2 for pairs in reserved slots */
-	uint64_t free;   /* words: slots that never held a key; states: slots without a key */
-	uint64_t erased; /* slots without a key that may be claimed, but end no search */
-	uint64_t rejected;
-	uint64_t worst_bucket; /* the largest number of keys with the same home */
-	/* probes[i]: keys at distance i from their home; the last element: or farther */
-	uint64_t probes[CUA_HASHMAP_PROBES];
-	double load; /* keys / slots */
-};
-#define CUA_HASHMAP_STATISTICS_INIT CUA__SIZED_INIT(struct cua_hashmap_statistics)
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/*
- * Creates an empty map in the memory of the context's backend. Any `capacity` different keys are
- * certain to fit, unless options.max_probes is set.
- *
- * Slots: `capacity`, rounded up to whole buckets. The number of buckets of words is also rounded
- * up, to a power of two below 512 and to a multiple of 512 above. Bytes a slot: 9.2 for pairs of up
- * to 8 bytes, 21.4 for words of 128 bits, else 18.3 to 42.7. Probes become long above 90 % of the
- * slots: a good capacity is 1.25 to 2 times the expected number of keys.
- *
- * Types: U32, U64 and U128 stand for all types of 4, 8 and 16 bytes. The value type NONE makes a
- * set; its calls ignore arrays of values, which may be NULL. Pairs of up to 8 bytes are words.
- * Pairs of 12 and 16 bytes are words if the machine has a CAS of 128 bits: GPUs of compute
- * capability 9.0, x86-64 and 64-bit Arm hosts. Kernels that use such a map must be compiled for 9.0
- * with CUDA 12.4 or newer. In other kernels writes return UNSUPPORTED, and finds find nothing;
- * options.portable makes maps for them.
- * Errors: NULL, TYPE, VALUE (capacity = 0, an option), SIZE (with slots of words also from 2^32
- * buckets on), NO_MEMORY, CAPTURE.
- */
-CUA_API enum cua_status cua_hashmap_create(struct cua_context *ctx,
-					   const struct cua_hashmap_options *options,
-					   enum cua_type key_type, enum cua_type value_type,
-					   uint64_t capacity, struct cua_hashmap **map);
-/* Frees the map after the device has finished with it. NULL is allowed. Errors: CAPTURE. */
-CUA_API enum cua_status cua_hashmap_destroy(struct cua_hashmap *map);
-
-/*
- * Gets the view for kernels, valid until the map is resized, grows or is destroyed.
- * Errors: NULL.
- */
-CUA_API enum cua_status cua_hashmap_view(const struct cua_hashmap *map,
-					 struct cua_hashmap_view *view);
-/* Gets the number of slots, which is at least the capacity of create or resize. Errors: NULL. */
-CUA_API enum cua_status cua_hashmap_capacity(const struct cua_hashmap *map, uint64_t *capacity);
-
-/* Clears all keys, the status FULL and the rejected pairs, in stream order. Errors: NULL. */
-CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
-
-/*
- * Bulk calls, in stream order; they may be captured. Arrays are backend memory of n elements each,
- * keys and values of the map's types. Keys may be equal: each element is an operation of its own,
- * in no particular order. If a call assigns several values to a key, any of them may remain.
- *
- * insert_n, assign_n, update_n: results[i], if results is not NULL, gets the enum
- *   cua_hashmap_result. Keys that find no slot are FULL in results, change nothing, and make the
- *   status FULL.
- * update_value_n: update_n with the same operand for every key. value points to a value of the
- *   map's type in host memory, at any address, and is not NULL even for n = 0. It is read before
- *   the call returns, also in a capture: a graph keeps its value.
- * insert_or_get_n: values_out[i] gets the key's value after the insert. A key that is FULL leaves
- *   it unchanged. values_out may be `values`.
- * exchange_n: values_out[i] gets the key's former value. A key that was absent or is FULL leaves it
- *   unchanged. values_out may be `values`.
- * compare_exchange_n: if keys[i] has the bits of expected[i] as value, the value becomes
- *   desired[i]: EXISTS. If it has another value, expected[i] gets that: DIFFERS. Else ABSENT. No
- *   key is inserted. expected may be `desired`.
- * build_n: clears the map and inserts these pairs. Of equal keys any pair remains, the others are
- *   EXISTS.
- * find_n: for a present key, values_out[i] gets the value and found[i] gets 1. For an absent key,
- *   found[i] gets 0 and values_out[i] is unchanged. found may be NULL.
- * contains_n: found[i] gets 1 or 0.
- * erase_n: found[i], if found is not NULL, gets 1 if this element erased its key, else 0.
- * Errors: NULL, VALUE (unknown op), TYPE (a set, for calls that assign, update, exchange or return
- * values), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another array or the map),
- * UNSUPPORTED (own_hash), WORKSPACE; with grow_percent also NO_MEMORY and, for calls that insert,
- * CAPTURE.
- */
-CUA_API enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
-					     const void *values, uint8_t *results);
-CUA_API enum cua_status cua_hashmap_insert_or_get_n(struct cua_hashmap *map, size_t n,
-						    const void *keys, const void *values,
-						    void *values_out, uint8_t *results);
-CUA_API enum cua_status cua_hashmap_assign_n(struct cua_hashmap *map, size_t n, const void *keys,
-					     const void *values, uint8_t *results);
-CUA_API enum cua_status cua_hashmap_exchange_n(struct cua_hashmap *map, size_t n, const void *keys,
-					       const void *values, void *values_out,
-					       uint8_t *results);
-CUA_API enum cua_status cua_hashmap_compare_exchange_n(struct cua_hashmap *map, size_t n,
-						       const void *keys, void *expected,
-						       const void *desired, uint8_t *results);
-CUA_API enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op, size_t n,
-					     const void *keys, const void *values,
-					     uint8_t *results);
-CUA_API enum cua_status cua_hashmap_update_value_n(struct cua_hashmap *map, enum cua_update op,
-						   size_t n, const void *keys, const void *value,
-						   uint8_t *results);
-CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
-					    const void *values, uint8_t *results);
-/*
- * Gets the largest workspace in bytes that build_n, and insert_n without results, use for n pairs
- * and the map in its present size: 1 to 36 bytes a pair if they sort many pairs first on a GPU. If
- * this workspace is not available, or in a capture only by waiting, they work more slowly without
- * it. A map that grows in the call may use more.
- * Errors: NULL, SIZE.
- */
-CUA_API enum cua_status cua_hashmap_build_workspace(const struct cua_hashmap *map, size_t n,
-						    size_t *bytes);
-CUA_API enum cua_status cua_hashmap_find_n(struct cua_hashmap *map, size_t n, const void *keys,
-					   void *values_out, uint8_t *found);
-CUA_API enum cua_status cua_hashmap_contains_n(struct cua_hashmap *map, size_t n, const void *keys,
-					       uint8_t *found);
-CUA_API enum cua_status cua_hashmap_erase_n(struct cua_hashmap *map, size_t n, const void *keys,
-					    uint8_t *found);
-
-/*
- * Gets the number of keys, without a pass over the map. The result may be in backend memory: see
- * context.h.
- * Errors: NULL, ALIGNMENT, CAPTURE, MEMORY_KIND, OVERLAP (the result lies in the map), WORKSPACE.
- */
-CUA_API enum cua_status cua_hashmap_size(struct cua_hashmap *map, uint64_t *size);
-
-/*
- * Copies pairs to keys_out and values_out, at most max of them, and sets *n to the number of pairs
- * in the map, which may exceed max. The arrays are backend memory; they may be NULL if max is 0,
- * and values_out also for a set. *n may be in backend memory: see context.h. May be captured.
- *
- * ANY: in any order, with a single pass over the map. If there are more than max pairs, any of them
- * are copied. SORTED: sorted by key. If there are more than max pairs, those with the least keys
- * are copied. Their selection takes up to a further pass over the map for each byte of a key, and a
- * pass to copy them.
- *
- * Source of the sort: LSD radix sort (Knuth, vol. 3, 5.2.5) by bytes. A byte that is equal in all
- * keys costs nothing. The workspace is then slightly larger than the arrays. Radix selection finds
- * the least keys, from their highest byte on.
- * Errors: NULL, VALUE (order), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP, CAPTURE, WORKSPACE,
- * NO_MEMORY.
- */
-CUA_API enum cua_status cua_hashmap_retrieve(struct cua_hashmap *map, enum cua_hashmap_order order,
-					     uint64_t max, void *keys_out, void *values_out,
-					     uint64_t *n);
-
-/* Gets the largest workspace of retrieve with these arguments. Errors: NULL, VALUE, SIZE. */
-CUA_API enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map,
-						       enum cua_hashmap_order order, uint64_t max,
-						       size_t *bytes);
-
-/*
- * Copies the rejected pairs since the last clear that were kept, like retrieve. Sets *n to the
- * number of all rejected pairs, of which the first options.rejects are kept.
- * Errors: as retrieve.
- */
-CUA_API enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t max, void *keys_out,
-					     void *values_out, uint64_t *n);
-
-/*
- * Resizes the map to room for `capacity` keys, more or fewer than before. All pairs move to new
- * memory, which exists for a while together with the old memory. Views, and graphs captured of the
- * map's calls, become invalid. Rejected pairs and the status remain. Waits for the stream.
- * Errors, which leave the map unchanged: NULL, VALUE (capacity = 0), SIZE (too large, below the
- * number of keys, or with max_probes a key finds no slot), NO_MEMORY, CAPTURE, UNSUPPORTED
- * (own_hash).
- *
- * With options.grow_percent, the bulk calls that insert keys resize the map to at least twice its
- * slots before more than that share of the slots could hold keys. They work in batches of at least
- * 65536 elements, and read between batches how many keys were new. Such a call waits for the
- * stream. If it fails, the elements that it has not processed are FULL in results.
- */
-CUA_API enum cua_status cua_hashmap_resize(struct cua_hashmap *map, uint64_t capacity);
-
-/*
- * Inserts all pairs of `from`, which is unchanged, into the map. `how` chooses the value of a key
- * that both maps have. The map does not grow: pairs that find no slot are rejected, as by insert_n.
- * In stream order; may be captured.
- * Errors: NULL, VALUE (how), CONTEXT (maps of two contexts), TYPE (sizes that differ; for sets,
- * other than KEEP), OVERLAP (the same map twice), UNSUPPORTED (own_hash).
- */
-CUA_API enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hashmap *from,
-					  enum cua_hashmap_merge how);
-
-/*
- * Collects statistics, with a single pass over the map and 4 bytes of workspace a bucket. Waits for
- * the stream.
- * Errors: NULL, VALUE (struct_size), SIZE, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY.
- */
-CUA_API enum cua_status cua_hashmap_statistics(struct cua_hashmap *map,
-					       struct cua_hashmap_statistics *statistics);
-
-/*
- * Copies pairs in any order to ordinary memory of any alignment, at most max of them, and sets *n
- * to the number of pairs in the map. keys and values may be NULL as in retrieve. Waits for the
- * stream.
- * Errors: NULL, SIZE, OVERLAP (of keys, values, *n and the map's memory), CAPTURE, NO_MEMORY.
- */
-CUA_API enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, void *keys,
-						 void *values, uint64_t *n);
-
-/*
- * Calls fn(arg, key, value) for each pair, in any order, on the calling thread, until fn returns
- * nonzero. key and value point to copies of any alignment, which are valid until fn returns. value
- * is NULL for a set. fn may write to the map, and may or may not see its own writes in later calls.
- * It must not resize, grow or destroy the map. Waits for the stream.
- * Errors: NULL, CAPTURE, NO_MEMORY.
- */
-CUA_API enum cua_status
-cua_hashmap_for_each(struct cua_hashmap *map,
-		     int (*fn)(void *arg, const void *key, const void *value), void *arg);
-
-/*
- * save writes the map to a file. The file is replaced as a whole or not at all, whenever the
- * process ends. Rejected pairs and the status are not saved. cua_hashmap(3) has the permissions of
- * the file, the links that are followed, and the limits against other users of the folder.
- *
- * load creates a map from such a file, on any backend. The map has the slots of the saved map and,
- * if options is NULL, its options. For an untrusted file, pass options with max_bytes: load
- * allocates the slots and the room for rejected pairs that the header names. load first checks the
- * size of the file. It then inserts the pairs in batches of 4 MiB, and ends after the first batch
- * with a repeated key. Both calls wait for the stream.
- *
- * The file has a header of 88 bytes and the pairs, key and value, in the machine's byte order and in
- * any order. Header and pairs have a checksum each. The checksums find damage, not forgery.
- * Errors: NULL, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY, SYSTEM (errno has the reason; EISDIR
- * and EINVAL if it is no regular file, EFBIG at the limit RLIMIT_FSIZE, without its signal). load
- * also: VALUE (options), SIZE, and CORRUPT (not a file of save, another version or byte order,
- * truncated or changed).
- */
-CUA_API enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path);
-CUA_API enum cua_status cua_hashmap_load(struct cua_context *ctx,
-					 const struct cua_hashmap_options *options,
-					 const char *path, struct cua_hashmap **map);
-
-/*
- * Returns CUA_ERROR_FULL if a key was rejected since the last clear, by a host call or in a kernel;
- * else CUA_OK. Waits for the stream. Other errors: NULL, CAPTURE.
- */
-CUA_API enum cua_status cua_hashmap_status(struct cua_hashmap *map);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif /* CUATOMIC_HASHMAP_H */

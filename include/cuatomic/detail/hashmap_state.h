@@ -67,11 +67,10 @@
  *   claimed or changed an exact multiple of 2^30 times.
  */
 /* hashmap.h includes this file after the declarations that it needs */
-#ifndef CUATOMIC_HASHMAP_H
-#include <cuatomic/hashmap.h>
-#endif
 #ifndef CUATOMIC_HASHMAP_STATE_H
 #define CUATOMIC_HASHMAP_STATE_H
+
+#include <cuatomic/detail/hashmap_common.h>
 
 /*
  * The map is an array of buckets of 128 bytes: the head, then slots that end with the bucket. In

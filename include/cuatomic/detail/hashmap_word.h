@@ -81,11 +81,10 @@
  *   that hits the pair acquires.
  */
 /* hashmap.h includes this file after the declarations that it needs */
-#ifndef CUATOMIC_HASHMAP_H
-#include <cuatomic/hashmap.h>
-#endif
 #ifndef CUATOMIC_HASHMAP_WORD_H
 #define CUATOMIC_HASHMAP_WORD_H
+
+#include <cuatomic/detail/hashmap_common.h>
 
 #define CUA__HASHMAP_WORD_BYTES 64u
 /*
