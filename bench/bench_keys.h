@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the benchmarks of the hash map store and look for, in C and in CUDA C: a key is known from its number, and
- * a value from its key, so that results can be checked without a second table.
+ * The keys and values of the hash map's benchmarks, in C and in CUDA C. A key is a function of its
+ * index, and a value is a function of its key, so results can be checked without a reference table.
  */
 #ifndef CUATOMIC_BENCH_KEYS_H
 #define CUATOMIC_BENCH_KEYS_H
@@ -11,7 +11,7 @@
 
 #include <cuatomic/port.h>
 
-/* One to one. Source: the finalizers of MurmurHash3 and of SplitMix64. */
+/* Bijective. Source: the finalizers of MurmurHash3 and of SplitMix64. */
 CUA_FN uint32_t keys_mix32(uint32_t z)
 {
 	z = (z ^ (z >> 16)) * 0x85ebca6bu;
@@ -27,8 +27,8 @@ CUA_FN uint64_t keys_mix64(uint64_t z)
 }
 
 /*
- * Key i of 4 or 8 bytes; of different i below 2^32 - 1 they are different, and never 0, which peers may want for
- * themselves.
+ * The key of 4 or 8 bytes with index i. Keys of different indexes below 2^32 - 1 differ. No key is
+ * 0, because a peer may reserve it.
  */
 CUA_FN uint64_t keys_key(unsigned size, uint64_t i)
 {
@@ -43,22 +43,25 @@ CUA_FN uint64_t keys_value(unsigned size, uint64_t key)
 	return size == 4 ? (uint32_t)(value >> 16) : value;
 }
 
-/* The numbers below n, 2^31 at most, in another order: the prime divides no such n. */
+/*
+ * A permutation of the indexes below n, n at most 2^31: the multiplier is a prime that does not
+ * divide n.
+ */
 CUA_FN uint64_t keys_turn(uint64_t i, uint64_t n)
 {
 	return i * 2654435761u % n;
 }
 
-/* A number below n, by a random one. */
+/* Maps a random number to an index below n. */
 CUA_FN uint64_t keys_below(uint64_t random, uint64_t n)
 {
 	return ((random >> 32) * n) >> 32;
 }
 
 /*
- * A number below n by Zipf's law with exponent 1, so that 0 is the most frequent, from random numbers that
- * follow from seed. Source: W. Hoermann and G. Derflinger, Rejection-inversion to generate variates from monotone
- * discrete distributions, 1996; the hat is 1 / x and its integral ln x.
+ * An index below n by Zipf's law with exponent 1, from random numbers generated from seed; index 0
+ * is the most frequent. Source: W. Hoermann and G. Derflinger, Rejection-inversion to generate
+ * variates from monotone discrete distributions, 1996; the hat is 1 / x and its integral ln x.
  */
 CUA_FN uint64_t keys_zipf(uint64_t seed, uint64_t n)
 {

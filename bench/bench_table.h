@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of every benchmark, in C for the command and in CUDA C for the programs beside it. A row is printed
- * when it is added, also into a pipe, so the ceilings of a case come first, then its peers, then ours.
+ * The table of every benchmark, in C for the command and in CUDA C for the GPU programs. A table
+ * has a case; its rows are the ways to do the same work. table_add prints a row at once, also into
+ * a pipe. Its last columns are ratios to the ceilings and peers, so these are added first.
  */
 #ifndef CUATOMIC_BENCH_TABLE_H
 #define CUATOMIC_BENCH_TABLE_H
@@ -9,21 +10,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Each figure is the median of so many runs. */
+/* Runs of a way. The figure of a row is their median. */
 #define BENCH_RUNS 9
 #define TABLE_ROWS 64
 #define TABLE_NAME 44
 
 enum table_kind {
-	TABLE_CEILING, /* what the machine gives at most, the base of "of ceiling" */
-	TABLE_PEER,    /* what others offer for the same job, the base of "x peer" */
+	TABLE_CEILING, /* limit of the hardware, the base of "of ceiling" */
+	TABLE_PEER,    /* other implementations of the same work, the base of "x peer" */
 	TABLE_OURS
 };
 
-/* Runs of one way, in the unit that the columns name. */
+/* The rates of a way's runs, in the unit of the table's columns. */
 struct figure {
 	double median, least, most;
-	int runs; /* 0: none, the way is not available */
+	int runs; /* 0: this way is not available */
 };
 
 struct table_row {
@@ -32,7 +33,7 @@ struct table_row {
 	struct figure figure;
 };
 
-/* One case at a time. All zeros is an empty table. */
+/* The current case. A zeroed struct is an empty table. */
 struct table {
 	char name[28];
 	struct table_row rows[TABLE_ROWS];
@@ -46,7 +47,7 @@ static inline int table_order(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The figure of n rates, 1 or more, which are sorted. */
+/* Sorts n rates, n >= 1, and returns their figure. */
 static inline struct figure table_figure(double *rates, int n)
 {
 	struct figure f;
@@ -59,7 +60,7 @@ static inline struct figure table_figure(double *rates, int n)
 	return f;
 }
 
-/* Four significant digits at least, and never an exponent. */
+/* Formats v with at least four significant digits and without an exponent. */
 static inline const char *table_number(char text[24], double v)
 {
 	snprintf(text, 24, "%.*f", v < 1 ? 4 : v < 10 ? 3 : v < 100 ? 2 : v < 1000 ? 1 : 0, v);
@@ -72,7 +73,10 @@ static inline void table_begin(struct table *t, const char *name)
 	t->n = 0;
 }
 
-/* The columns, once a program; unit is that of the figures, and last names what the notes are, or is "". */
+/*
+ * Prints the head of the columns. unit is the unit of the figures. last is the title of the notes,
+ * or "".
+ */
 static inline void table_columns(const char *unit, const char *last)
 {
 	printf("\n%-27s %-*s %9s %-20s %8s %12s%s%s\n", "case", TABLE_NAME, "way", unit,
@@ -90,11 +94,14 @@ static inline double table_best(const struct table *t, enum table_kind kind)
 	return best;
 }
 
-/* "x peer" is the multiple of the best peer so far, which may be the row itself. note is for the last column, or "". */
+/*
+ * Adds and prints a row. "x peer" is the ratio to the best peer added so far, which may be this
+ * row. note is for the last column, or "".
+ */
 static inline void table_add_note(struct table *t, enum table_kind kind, const char *way,
 				  struct figure figure, const char *note)
 {
-	/* rows past TABLE_ROWS take the place of the last one */
+	/* rows past TABLE_ROWS overwrite the last row */
 	struct table_row *row = &t->rows[t->n < TABLE_ROWS ? t->n++ : TABLE_ROWS - 1];
 	char median[24], least[24], most[24], spread[64], of_peer[24] = "-", of_ceiling[24] = "-";
 	double peer, ceiling;
@@ -128,7 +135,7 @@ static inline void table_add(struct table *t, enum table_kind kind, const char *
 	table_add_note(t, kind, way, figure, "");
 }
 
-/* The case is complete. */
+/* Ends the case. */
 static inline void table_end(struct table *t)
 {
 	t->n = 0;

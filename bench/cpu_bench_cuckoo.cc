@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The map of unique keys on the CPU beside libcuckoo's, in one process and in turns, on the same threads, keys and
-// values: the part of `cuatomic bench hashmap` that needs C++. The help below says what is compared.
+// The part of `cuatomic bench hashmap` that needs C++. It compares the map of unique keys on the
+// CPU with libcuckoo, alternately in the same process, with the same threads, keys and values. The help
+// text below has the details.
 
 #include <cstdint>
 #include <cstdio>
@@ -26,33 +27,34 @@
 #define QUICK_KEYS 16384
 #define LOAD 80 // percent
 #define RUNS 5
-#define SLOW 60 // seconds of a run of all ways, of which there are fewer then
+// If a run of all maps takes more than SLOW seconds, only SLOW_RUNS runs are measured.
+#define SLOW 60
 #define SLOW_RUNS 3
 
 static const char help_text[] =
 	"usage: bench-cuckoo [--quick] [--threads=N]\n"
 	"\n"
 	"Inserts 26214400 distinct keys of 4 bytes with values of 4 bytes into an empty map\n"
-	"that has room for as many at a load of 0.8, looks for all of them in another order,\n"
-	"and looks for as many that are not there. Millions of keys a second of\n"
+	"that holds them at a load of 0.8, finds all of them in another order, and looks up as\n"
+	"many absent keys. Prints millions of keys a second of\n"
 	"\n"
-	"  libcuckoo    cuckoohash_map<uint32_t, uint32_t> with that much reserved, whose\n"
-	"               threads call insert and find for a share of the keys each; slots are\n"
-	"               a power of two there, so that the load is 0.78. Once with its own\n"
-	"               allocator, and once with one that asks for large pages, as cuatomic does\n"
-	"  cuatomic     cua_hashmap_insert_n and cua_hashmap_find_n of the CPU backend, with as\n"
-	"               many threads\n"
+	"  libcuckoo    cuckoohash_map<uint32_t, uint32_t> with this capacity reserved. Each\n"
+	"               thread calls insert and find for its share of the keys. The number of\n"
+	"               slots is a power of two, so the load is 0.78. Measured with the default\n"
+	"               allocator, and with an allocator that uses large pages like cuatomic\n"
+	"  cuatomic     cua_hashmap_insert_n and cua_hashmap_find_n of the CPU backend, with\n"
+	"               the same number of threads\n"
 	"\n"
-	"in turns, and cuatomic's as a multiple of the better libcuckoo. The result of every\n"
-	"call is checked. 'cuatomic bench hashmap' runs this where there is no GPU.\n";
+	"alternately, and the ratio of cuatomic to the faster libcuckoo. Every result is\n"
+	"checked. Without a GPU, 'cuatomic bench hashmap' runs this program.\n";
 
-// ---- what both are given ----
+// ---- the shared input ----
 
 enum op { INSERT, FIND, MISS, OPS };
 static const char *const op_names[OPS] = {"insert", "find hits", "find misses"};
 
 static size_t n = KEYS;
-static unsigned threads; // 0: as many as the backend has
+static unsigned threads; // 0: the context's default
 static struct cua_context *ctx;
 static uint32_t *keys, *values, *asked, *absent, *out;
 static uint8_t *found;
@@ -80,7 +82,7 @@ static double now()
 
 // ---- libcuckoo ----
 
-// Memory in large pages.
+// Allocates memory with large pages.
 template <typename T> struct large_pages {
 	typedef T value_type;
 
@@ -123,7 +125,7 @@ template <template <typename> class Allocator> class cuckoo
 		map_type;
 	map_type map;
 
-	// part(first, end) on each of the threads
+	// Calls part(first, end) on each thread, for its share of the keys.
 	template <typename Part> static void share(Part part)
 	{
 		std::vector<std::thread> all;
@@ -217,7 +219,7 @@ class ours
 	}
 };
 
-// ---- measuring ----
+// ---- measurement ----
 
 struct way {
 	const char *name;
@@ -225,7 +227,7 @@ struct way {
 	double rates[OPS][RUNS];
 };
 
-// How many keys an operation did right.
+// The number of keys for which the operation gave the right result.
 static uint64_t right(enum op op, uint64_t size)
 {
 	uint64_t count = 0;
@@ -238,7 +240,7 @@ static uint64_t right(enum op op, uint64_t size)
 	return count;
 }
 
-// One run, the first one not counted.
+// Measures a run. Run -1 warms up and is not counted.
 template <typename Map> static void measure(Map &map, struct way *way, int run)
 {
 	map.clear();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs here share: arguments, the head of the table, the clock and the textbook's lock. */
+/* Shared by all programs: arguments, the head of the output, timing and the textbook lock. */
 #ifndef CUATOMIC_BENCH_H
 #define CUATOMIC_BENCH_H
 
@@ -16,7 +16,7 @@
 #include "bench_table.h"
 
 struct options {
-	bool quick;      /* short runs, to test that everything works */
+	bool quick;      /* short runs that only test the program */
 	bool candidates; /* see locks.cu */
 };
 
@@ -32,7 +32,7 @@ static void need(bool ok, const char *what)
 	}
 }
 
-/* Exit status 2 for what is unknown, as that of the command. */
+/* Ends the program with status 2 for an unknown argument, like the command. */
 static inline struct options parse_options(int argc, char **argv, const char *name,
 					   bool has_candidates)
 {
@@ -52,7 +52,7 @@ static inline struct options parse_options(int argc, char **argv, const char *na
 	return o;
 }
 
-/* The first line of every table. Ends the program where there is no device. */
+/* Prints the head of the output. Ends the program if there is no device. */
 static inline cudaDeviceProp print_head(const char *name)
 {
 	cudaDeviceProp device;
@@ -82,8 +82,9 @@ static inline cudaDeviceProp print_head(const char *name)
 }
 
 /*
- * Times `runs` calls after `ignored` ones, at most BENCH_RUNS, of `operations` each; the figures are millions of
- * them a second. before is run ahead of each call and not counted, after behind each.
+ * Times `ignored` calls, which are not counted, then `runs` calls, at most BENCH_RUNS. A call is
+ * `operations` operations; the figure is in millions of operations a second. before() and after()
+ * run around each call and are not timed.
  */
 template <typename Before, typename Call, typename After>
 static struct figure measure_runs(double operations, int ignored, int runs, Before before,
@@ -116,7 +117,7 @@ static struct figure measure(double operations, Before before, Call call, After 
 	return measure_runs(operations, 1, BENCH_RUNS, before, call, after);
 }
 
-/* The textbook's lock. */
+/* The textbook lock. */
 
 struct textbook_lock {
 	int word;

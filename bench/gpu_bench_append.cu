@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Append buffers and filters, in GB/s of what they have to move: the elements read (and flags, where they are given)
- * and those written. Peers in the same run: CUB's, with its temporary memory allocated before, and the filter of the
- * textbooks with one atomic operation an element.
+ * Append buffers and filters, in GB/s of the bytes that a call has to move: elements and flags
+ * read, plus elements stored. The peers in the same run are CUB, with temporary memory allocated
+ * beforehand, and a textbook filter with an atomic operation per element.
  *
- * The ceiling is the faster one of two kernels that copy, 16 bytes a thread: one whose blocks stay and one with
- * a block a tile. Elements are uniform random numbers, compared with a limit, so that a share of them is kept. Counts
- * go to device memory. Each run's result is checked: the count, two sums over what was stored, and what is in order is
- * compared with CUB's output, of which the sums are right.
+ * The ceiling is the faster of two kernels that copy 16 bytes a thread. The first has a few blocks
+ * that loop over the tiles, the second has a block for each tile. The elements are uniform random
+ * numbers. A limit selects a share of them. Counts are stored in device memory. After each run, the
+ * program compares the count and two checksums of the stored elements. An ordered output is also
+ * compared with the output of CUB, whose checksums are verified.
  */
 #include <math.h>
 
@@ -23,11 +24,11 @@
 static struct cua_context *ctx;
 static uint32_t *x, *out, *reference;
 static uint8_t *flags;
-static uint64_t *count; /* of a call */
+static uint64_t *count; /* the count that a call stores */
 static unsigned long long
-	*sums; /* of what it stored, and how many places differ from the reference */
+	*sums; /* two checksums and a count; or the number of differing elements */
 
-/* ---- the case at hand ---- */
+/* ---- the current case ---- */
 
 static size_t n;
 static uint32_t limit;
@@ -35,7 +36,10 @@ static uint64_t kept;
 static uint64_t expected_sums[2], all_sums[2];
 static double bytes;
 
-/* Kept, or of all, the sums of the elements and of their mixed squares. */
+/*
+ * Adds to sums[0..2] the sum, the sum of the mixed values and the number of the elements below
+ * limit, or of all elements if limit is UINT32_MAX.
+ */
 static __global__ void add_up(size_t n, const uint32_t *x, uint32_t limit, unsigned long long *sums)
 {
 	unsigned long long mine[3] = {0, 0, 0};
@@ -77,7 +81,10 @@ static void wrong(const char *way, const char *what)
 	exit(1);
 }
 
-/* What a call has to leave in `out`. */
+/*
+ * The output that a call has to store: selected elements, or a partition, in any order or in input
+ * order.
+ */
 enum shape { KEPT, KEPT_IN_ORDER, PARTITION, PARTITION_IN_ORDER };
 
 static void verify(const char *way, enum shape shape)
@@ -109,7 +116,7 @@ static void verify(const char *way, enum shape shape)
 	}
 }
 
-/* ---- what is timed ---- */
+/* ---- measurement ---- */
 
 template <typename Call>
 static void row_of(enum table_kind kind, const char *way, enum shape shape, double moved, Call call)
@@ -170,7 +177,7 @@ static void ceilings(void)
 	});
 }
 
-/* ---- the case's elements ---- */
+/* ---- the elements of a case ---- */
 
 static __global__ void make_elements(size_t n, uint32_t *x)
 {
@@ -186,7 +193,10 @@ static __global__ void make_flags(size_t n, const uint32_t *x, uint32_t limit, u
 		flags[i] = x[i] < limit;
 }
 
-/* Begins a case of which `percent` are kept; extra bytes an element are read too. */
+/*
+ * Begins a case: selects `percent` of the elements; a call reads `extra` more bytes for each
+ * element.
+ */
 static void begin(const char *what, size_t elements, double percent, double extra)
 {
 	char name[64], text[24];
@@ -279,7 +289,7 @@ static void our_row(const char *way, enum shape shape, bool by_flags)
 	});
 }
 
-/* A kernel of the user's: a thread pushes what it keeps of 16 elements. */
+/* A user's kernel: each thread pushes the selected ones of 16 elements. */
 CUA_DEFINE_APPEND_STAGE(numbers, uint32_t, 8192)
 
 static __global__ void __launch_bounds__(THREADS)
@@ -329,25 +339,25 @@ static __global__ void __launch_bounds__(THREADS)
 
 	for (size_t first = blockIdx.x * tile; first < n; first += gridDim.x * tile) {
 		uint32_t v[16], mine = 0;
-		uint64_t place;
+		uint64_t offset;
 
 #pragma unroll
 		for (int l = 0; l < 16; l++) {
 			v[l] = x[first + l * THREADS + threadIdx.x];
 			mine += v[l] < limit;
 		}
-		place = cua_append_reserve_block(&view, mine, &scratch);
+		offset = cua_append_reserve_block(&view, mine, &scratch);
 #pragma unroll
 		for (int l = 0; l < 16; l++)
 			if (v[l] < limit) {
-				if (place < view.capacity)
-					((uint32_t *)view.items)[place] = v[l];
-				place++;
+				if (offset < view.capacity)
+					((uint32_t *)view.items)[offset] = v[l];
+				offset++;
 			}
 	}
 }
 
-/* A view over `out`, whose cursor is the count. */
+/* A view over `out`, with `count` as its cursor. */
 static struct cua_append_view view_of_out(void)
 {
 	struct cua_append_view view = {};
@@ -380,7 +390,10 @@ static void push_rows(void)
 
 /* ---- candidates ---- */
 
-/* Kernels of the filter, by loads of a thread, threads of a block, blocks of a multiprocessor, and tiles staged. */
+/*
+ * Configurations of the filter's kernels: loads of a thread, threads of a block, blocks of a
+ * multiprocessor, and staged tiles.
+ */
 
 template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS, uint32_t STAGES>
 static __global__ void __launch_bounds__(WARPS * 32, BLOCKS)
@@ -503,7 +516,7 @@ static void flagged_case(size_t elements, double share)
 	table_end(&table);
 }
 
-/* CUB has the others in reverse order, so that only their sums can be compared. */
+/* CUB stores the rejected elements in reverse order, so only their checksums can be compared. */
 static void partition_case(size_t elements, double share)
 {
 	struct below op;
@@ -515,7 +528,10 @@ static void partition_case(size_t elements, double share)
 		return cub::DevicePartition::If(t, has, x, out, count, (int)n, op);
 	});
 	our_row("cua_filter_array, partition", PARTITION, false);
-	/* the reference has the others in the order of the array: kept ones of the opposite comparison */
+	/*
+	 * the reference has the rejected elements in input order: the filter selects them by the
+	 * opposite comparison
+	 */
 	{
 		struct cua_filter_options options = CUA_FILTER_OPTIONS_INIT;
 
@@ -558,8 +574,8 @@ int main(int argc, char **argv)
 		     !cudaMalloc(&sums, 4 * sizeof(*sums)) &&
 		     cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK,
 	     "context and memory");
-	printf("wait: a call and the wait for it, by the host's clock, the mean of 100; stream: of 200 calls in a "
-	       "row; others: one call\n");
+	printf("wait: host time of a call and its synchronization, mean of 100; stream: mean of 200 calls in a "
+	       "row; others: a single call\n");
 	table_columns("GB/s", "a call");
 	set_timing(ONE_CALL, 1);
 	if (o.candidates) {

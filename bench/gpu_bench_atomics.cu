@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomics: all threads on one address, a lane at a time, combined in the warp and combined in the block; and on
- * spread addresses, inside the L2 and far beyond it. Peers in the same run: CUDA's atomics, those of libcu++, and
- * the textbook's loop over atomicCAS (Sanders and Kandrot, CUDA by Example, appendix A).
+ * Atomics of all threads, on a single address and on spread addresses, inside and far beyond the
+ * L2. On a single address, each lane does its own operation, or the operations are combined in the
+ * warp or in the block. The peers in the same run are CUDA's atomics, libcu++, and the textbook
+ * loop over atomicCAS (Sanders and Kandrot, CUDA by Example, appendix A).
  *
- * The ceiling is the machine's own addition without a result, on a type of the same size at the same addresses, a
- * lane each. What combines first, and so does fewer operations, can pass it; so can a maximum, which leaves out what
- * would change nothing.
+ * The ceiling is the hardware's addition without a result, a lane each, on a type of the same size
+ * at the same addresses. Combined operations can exceed it because they need fewer atomics. A
+ * maximum can exceed it because it skips operands that change nothing.
  *
- * Operands are such that every operation but the maxima changes the value, and the result of every run is compared
- * with what it must be.
+ * Every operation except a maximum or minimum changes the value. Each run's result is compared with
+ * the expected value.
  */
 #include <math.h>
 
@@ -24,12 +25,12 @@
 
 #define THREADS 256
 
-/* ---- a user's operation: a sum modulo a prime ---- */
+/* ---- a user-defined operation: a sum modulo a prime ---- */
 
 #define PRIME 4294967291u
 CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u64, (old + operand) % PRIME)
 
-/* ---- one operation of one thread ---- */
+/* ---- the operation of a thread ---- */
 
 #define WAY(name, T, call)                                                                         \
 	struct name {                                                                              \
@@ -41,7 +42,7 @@ CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u64, (old + operand) % PRIME)
 		}                                                                                  \
 	};
 
-/* The textbook's loop; `make` is the new value made from `old` and v. */
+/* The textbook loop. `make` computes the new value from `old` and v. */
 #define TEXTBOOK(name, T, WORD, load, store, make)                                                 \
 	struct name {                                                                              \
 		typedef T type;                                                                    \
@@ -89,7 +90,7 @@ template <typename T> struct ref_add {
 };
 #endif
 
-/* A lane, its warp and its block, of one operation. */
+/* The forms of an operation for a lane, a warp and a block. */
 #define THREE(name, T, plain, warp, block)                                                         \
 	WAY(name, T, plain)                                                                        \
 	WAY(name##_warp, T, warp)                                                                  \
@@ -123,23 +124,26 @@ WAY(fetch_add_warp_f32, float, if (cua_atomic_fetch_add_warp_f32(ALL_LANES, p, v
 
 /* ---- kernels ---- */
 
-/* Each thread applies v `each` times to one of `cells` cells (a power of two), a new one each time. */
+/* Each thread applies v `each` times to random items. `items` is a power of two. */
 template <class W>
-static __global__ void apply_all(typename W::type *p, uint64_t cells, typename W::type v,
+static __global__ void apply_all(typename W::type *p, uint64_t items, typename W::type v,
 				 unsigned each)
 {
 	__shared__ struct cua_block_scratch scratch;
 	uint64_t id = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
 
-	if (cells == 1)
+	if (items == 1)
 		for (unsigned i = 0; i < each; i++)
 			W::apply(p, v, &scratch);
 	else
 		for (unsigned i = 0; i < each; i++)
-			W::apply(p + (mix(id << 32 | i) & (cells - 1)), v, &scratch);
+			W::apply(p + (mix(id << 32 | i) & (items - 1)), v, &scratch);
 }
 
-/* A maximum, or minimum, that each operation moves, or would but for the others. */
+/*
+ * Each thread applies rising operands (falling with FALLS), so each operation would change the
+ * value if no other thread were faster.
+ */
 template <class W, bool FALLS> static __global__ void move_all(typename W::type *p, unsigned each)
 {
 	__shared__ struct cua_block_scratch scratch;
@@ -152,21 +156,21 @@ template <class W, bool FALLS> static __global__ void move_all(typename W::type 
 	}
 }
 
-/* The sum of all cells, or of their logarithms: each thread adds its share to *sum. */
+/* Adds all items, or their logarithms, to *sum. */
 template <typename T>
-static __global__ void sum_cells(const T *p, uint64_t cells, bool logarithms, double *sum)
+static __global__ void sum_items(const T *p, uint64_t items, bool logarithms, double *sum)
 {
 	double mine = 0;
 
-	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < cells;
+	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < items;
 	     i += (uint64_t)gridDim.x * blockDim.x)
 		mine += logarithms ? log((double)p[i]) : (double)p[i];
 	atomicAdd(sum, mine);
 }
 
-template <typename T> static __global__ void fill(T *p, uint64_t cells, T v)
+template <typename T> static __global__ void fill(T *p, uint64_t items, T v)
 {
-	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < cells;
+	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < items;
 	     i += (uint64_t)gridDim.x * blockDim.x)
 		p[i] = v;
 }
@@ -186,15 +190,18 @@ template <typename T> static T first(void)
 	return x;
 }
 
-/* Runs `call`, which does n operations on cells that are `start`; verify tells whether they are right after it. */
+/*
+ * Measures `call`, which does n operations on items that start as `start`. verify() returns whether
+ * they are right.
+ */
 template <typename T, typename Call, typename Verify>
-static void row(enum table_kind kind, const char *way, double n, uint64_t cells, T start, Call call,
+static void row(enum table_kind kind, const char *way, double n, uint64_t items, T start, Call call,
 		Verify verify)
 {
 	struct figure f = measure(
 		n,
 		[=] {
-			fill<<<blocks * 8, THREADS>>>((T *)memory, cells, start);
+			fill<<<blocks * 8, THREADS>>>((T *)memory, items, start);
 			need(!cudaDeviceSynchronize(), "fill");
 		},
 		call,
@@ -210,7 +217,7 @@ static void row(enum table_kind kind, const char *way, double n, uint64_t cells,
 	table_add(&table, kind, way, f);
 }
 
-/* n is kept at 2^24 at most, up to where counts are exact in a float. */
+/* Limits n to 2^24: a float counts exactly up to there. */
 static unsigned each_of(unsigned most)
 {
 	unsigned exact = (1u << 24) / (blocks * THREADS);
@@ -230,7 +237,7 @@ template <class W> static void sum_row(enum table_kind kind, const char *way, un
 		[=] { return (double)first<T>() == n; });
 }
 
-/* A factor that is not lost in rounding, and of which one that is missing shows. */
+/* Far enough from 1 that rounding cannot hide a lost multiplication. */
 #define FACTOR (1 + 0x1p-20)
 
 template <class W> static void product_row(enum table_kind kind, const char *way, unsigned most)
@@ -270,26 +277,26 @@ static void move_row(enum table_kind kind, const char *way, unsigned most)
 		[=] { return first<T>() == (T)(FALLS ? ~last : last); });
 }
 
-/* With factors, cells begin at 1 and their logarithms are added up. */
+/* With factors, the items start at 1 and the check adds their logarithms. */
 template <class W>
 static void spread_row(enum table_kind kind, const char *way, uint64_t bytes, bool factors = false)
 {
 	typedef typename W::type T;
 	unsigned wide = blocks * 8, each = 256;
-	uint64_t cells = bytes / sizeof(T);
+	uint64_t items = bytes / sizeof(T);
 	double n = (double)wide * THREADS * each, wanted = factors ? n * log1p(0x1p-20) : n;
 	T v = (T)(factors ? FACTOR : 1);
 
 	row(
-		kind, way, n, cells, (T)(factors ? 1 : 0),
-		[=] { apply_all<W><<<wide, THREADS>>>((T *)memory, cells, v, each); },
+		kind, way, n, items, (T)(factors ? 1 : 0),
+		[=] { apply_all<W><<<wide, THREADS>>>((T *)memory, items, v, each); },
 		[=] {
 			double got;
 
 			need(!cudaMemset(sum, 0, sizeof(*sum)), "cudaMemset");
-			sum_cells<<<wide, THREADS>>>((const T *)memory, cells, factors, sum);
+			sum_items<<<wide, THREADS>>>((const T *)memory, items, factors, sum);
 			need(!cudaMemcpy(&got, sum, sizeof(got), cudaMemcpyDeviceToHost),
-			     "sum of the cells");
+			     "sum of the items");
 			return fabs(got - wanted) < (factors ? 0x1p-21 : 0.5);
 		});
 }
@@ -436,7 +443,7 @@ int main(int argc, char **argv)
 	blocks = o.quick ? 8 : (unsigned)device.multiProcessorCount;
 	need(!cudaMalloc(&memory, (size_t)1 << 30) && !cudaMalloc(&sum, sizeof(*sum)), "memory");
 	printf("one address: %u blocks of %u threads; spread: %u blocks, random addresses in 4 KiB, 32 MiB "
-	       "(inside the L2 where it is larger) and 1 GiB\n",
+	       "(inside a larger L2) and 1 GiB\n",
 	       blocks, THREADS, blocks * 8);
 	table_columns("M/s", "");
 	one_address();

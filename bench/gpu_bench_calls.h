@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the programs share that time whole calls over arrays: how a call is timed, CUB's memory, and the speed of
- * reading.
+ * Shared by the programs that time whole calls over arrays: the timing of calls, CUB's temporary
+ * memory, and the read ceiling.
  */
 #ifndef CUATOMIC_BENCH_CALLS_H
 #define CUATOMIC_BENCH_CALLS_H
@@ -11,21 +11,21 @@
 #include "gpu_bench.h"
 
 #define THREADS 256
-/* 16-byte words of an array that a thread of a ceiling has in flight. */
+/* 16-byte words of an array that a thread of a ceiling loads at once. */
 #define LOADS 4
 
 enum timing {
-	ONE_CALL,  /* by events around it */
-	IN_STREAM, /* by events around many */
-	CALL_WAIT  /* by the host's clock, each with a wait for it */
+	ONE_CALL,  /* events around a single call */
+	IN_STREAM, /* events around many calls */
+	CALL_WAIT  /* host clock; each call is followed by a synchronization */
 };
 static const char *const timing_names[] = {"", ", stream", ", wait"};
 
 static struct table table;
 static unsigned processors;
-static bool small; /* arrays of a thousandth */
+static bool small; /* arrays shorter by a factor of 1024 */
 static enum timing timing;
-static int calls; /* of a timed run */
+static int calls; /* in a timed run */
 
 static inline void set_timing(enum timing t, int many)
 {
@@ -52,7 +52,10 @@ static inline const char *size_text(char text[24], size_t n)
 	return text;
 }
 
-/* As measure_runs, in GB/s of calls that move so many bytes each; with a wait, BENCH_RUNS after one that is ignored. */
+/*
+ * Times calls like measure_runs; the figure is in GB/s of calls that move `moved` bytes each. With
+ * CALL_WAIT, a warm-up run is followed by BENCH_RUNS runs.
+ */
 template <typename Before, typename Call, typename After>
 static struct figure measure_calls(const char *way, double moved, int ignored, int runs,
 				   Before before, Call call, After after)
@@ -85,7 +88,7 @@ static struct figure measure_calls(const char *way, double moved, int ignored, i
 	return table_figure(rates, BENCH_RUNS);
 }
 
-/* Adds a row, with the time of a call that moves so many bytes, and more about it. */
+/* Adds a row with a note: the time of a call that moves `moved` bytes, followed by `more`. */
 static inline void add_row_note(enum table_kind kind, const char *way, struct figure f,
 				double moved, const char *more)
 {
@@ -97,7 +100,7 @@ static inline void add_row_note(enum table_kind kind, const char *way, struct fi
 	table_add_note(&table, kind, way, f, note);
 }
 
-/* The same, with whether its results were wrong. */
+/* Adds a row, and marks it if its results were wrong. */
 static inline void add_row(enum table_kind kind, const char *way, struct figure f, double moved,
 			   bool right)
 {
@@ -109,7 +112,10 @@ static inline void add_row(enum table_kind kind, const char *way, struct figure 
 static void *temporary;
 static size_t temporary_bytes;
 
-/* Memory of at least so many bytes; false, and none, if there is not so much. */
+/*
+ * Grows the temporary memory to `wants` bytes. Returns false, without memory, if there is too
+ * little.
+ */
 static inline bool temporary_holds(size_t wants)
 {
 	if (wants <= temporary_bytes)
@@ -125,7 +131,7 @@ static inline bool temporary_holds(size_t wants)
 	return true;
 }
 
-/* f(temporary, bytes) is a call of CUB: what it is as a call without arguments. */
+/* Returns a call of CUB, f(temporary, bytes), as a function without arguments. */
 template <typename Call> static auto cub_call(const char *way, Call f)
 {
 	size_t wants = 0;
@@ -139,9 +145,12 @@ template <typename Call> static auto cub_call(const char *way, Call f)
 	};
 }
 
-/* ---- the speed of reading ---- */
+/* ---- the read ceiling ---- */
 
-/* Tiles of THREADS * LOADS words from each of ARRAYS arrays, every gridDim.x-th one. */
+/*
+ * Reads the tiles of THREADS * LOADS words of each of ARRAYS arrays. A block reads every
+ * gridDim.x-th tile.
+ */
 template <int ARRAYS>
 static __global__ void __launch_bounds__(THREADS)
 	read_all(size_t words, const uint4 *x, const uint4 *y, unsigned *sink)
@@ -173,12 +182,15 @@ static __global__ void __launch_bounds__(THREADS)
 						   : x[i].x ^ x[i].y ^ x[i].z ^ x[i].w;
 		}
 	}
-	/* never, but that is not known to the compiler */
+	/* keeps the compiler from removing the loads */
 	if (sum == 0x12345678u)
 		*sink = sum;
 }
 
-/* row(blocks, stay) for both kinds of a kernel that takes tiles of so many words, unless they are the same. */
+/*
+ * Calls row(blocks, stay) for both launches of a kernel over tiles: a few blocks that loop over the
+ * tiles (stay), and a block for each tile. If both are equal, calls it once.
+ */
 template <typename Row> static void both_grids(size_t words, Row row)
 {
 	size_t tiles = (words - 1) / (THREADS * LOADS) + 1;

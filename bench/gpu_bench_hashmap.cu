@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The map of unique keys, in millions of keys a second: bulk calls and calls of lanes in a kernel, on
- * tables that the L2 does not hold and on one that it does.
+ * The map of unique keys, in millions of keys a second: bulk calls and calls by lanes in a kernel,
+ * on tables beyond the L2 and on a table in the L2.
  *
- * The toolkit comes with no hash table, so ceilings are what there is to compare with, measured in each case
- * over memory as large as the table: a compare-and-swap of a random 64-bit word for each key, for what writes;
- * and for what only reads, 64 aligned bytes at a random place for each key, read by four lanes that take each
- * other's turn. A build is not bound to one random access a key, and may pass its ceiling. Where keys and
- * values have 8 bytes the chained table, which has no other, is the peer, with as many buckets as keys.
+ * The toolkit has no hash table, so most rows are compared with ceilings. Each case measures its
+ * ceiling over as much memory as the table has. The ceiling of operations that write is a
+ * compare-and-swap of a random 64-bit word per key. The ceiling of reads is 64 aligned bytes at a
+ * random address per key, read by a quad of lanes in turn for each of its lanes. A build needs less
+ * than a random access per key and may exceed the ceiling. For keys and values of 8 bytes the
+ * chained table, which supports no other size, is the peer, with as many buckets as keys.
  *
- * Keys are numbers from 1 on under a mixing function that is one to one; lookups come in another order than
- * inserts. What is skewed is drawn by Zipf's law on the GPU, see keys.h, and counted by a kernel of this program.
+ * A key is a bijective mixing function of its index, from 1 on. Lookups use another order than
+ * inserts. Skewed keys follow Zipf's law (see keys.h); a kernel of this program counts them.
  */
 #include <cuatomic/chained.h>
 #include <cuatomic/hashmap.h>
@@ -20,21 +21,21 @@
 
 #define BATCH ((size_t)8192)
 #define BATCHES 100
-/* Runs of what takes more than so many seconds for one are fewer. */
+/* If a run takes more than SLOW seconds, only SLOW_RUNS runs are measured. */
 #define SLOW 0.1
 #define SLOW_RUNS 3
-/* Of skewed calls of lanes. */
+/* Seconds that a skewed call by lanes should take at most. */
 #define ENOUGH 0.05
-/* Calls of the small table in a row. */
+/* Calls of the small table in a run. */
 #define IN_A_ROW 20
 
 static struct cua_context *ctx;
-static size_t n;       /* keys of the case */
+static size_t n;       /* number of keys of the case */
 static unsigned width; /* bytes of a key, and of a value */
 static char *keys, *values, *asked, *absent, *out;
 static uint8_t *found;
-static unsigned *counts;         /* of update keys, by number */
-static unsigned long long *sink; /* what kernels count */
+static unsigned *counts;         /* expected sums of updated keys, by index */
+static unsigned long long *sink; /* result of counting kernels */
 
 static void need_ok(enum cua_status status, const char *way)
 {
@@ -55,7 +56,7 @@ static void need_right(bool right, const char *way)
 	exit(1);
 }
 
-/* How often a kernel counts: count(sink). */
+/* Zeroes the counter, calls count(sink) and returns the counter. */
 template <typename Count> static unsigned long long counted(Count count)
 {
 	unsigned long long result;
@@ -96,7 +97,7 @@ static __global__ void make_pairs(size_t n, T *keys, T *values, T *asked, T *abs
 enum skew { UNIFORM, ZIPF, ONE_KEY, SKEWS };
 static const char *const skew_names[SKEWS] = {"uniform", "zipf 1.0", "one key"};
 
-/* Keys to update, each by 1, of `all` that there may be. */
+/* Keys to update, drawn from `all` indexes, and the operands 1. */
 static __global__ void make_skewed(enum skew skew, size_t n, size_t all, uint32_t *keys,
 				   uint32_t *ones)
 {
@@ -111,7 +112,10 @@ static __global__ void make_skewed(enum skew skew, size_t n, size_t all, uint32_
 	}
 }
 
-/* Counts the same by number; the compiler adds up equal ones of a warp only where that is all of it. */
+/*
+ * Counts the same keys by index. The branch for a single key lets the compiler aggregate the
+ * atomics of a warp.
+ */
 static __global__ void count_skewed(enum skew skew, size_t n, size_t all, unsigned *counts)
 {
 	EACH(i, n)
@@ -126,7 +130,7 @@ static __global__ void count_skewed(enum skew skew, size_t n, size_t all, unsign
 	}
 }
 
-/* ---- whether results are right ---- */
+/* ---- checks ---- */
 
 template <typename T>
 static __global__ void count_found(size_t n, const T *asked, const T *out, const uint8_t *found,
@@ -166,7 +170,7 @@ static void poison_found(void)
 	need(!cudaMemsetAsync(found, 2, n) && !cudaMemsetAsync(out, 0, n * width), "poison");
 }
 
-/* Whether the first `some` that were asked for were found with their values. */
+/* Returns whether the first `some` keys were found with their values. */
 static bool found_right(const char *wanted, size_t some)
 {
 	return counted([=](unsigned long long *right) {
@@ -188,9 +192,12 @@ static bool absent_right(void)
 	       }) == n;
 }
 
-/* ---- what is timed ---- */
+/* ---- measurement ---- */
 
-/* The figure of calls of so many operations each; a thousand bytes of calls.h are one. check: is the result right? */
+/*
+ * Measures calls of `ops` operations. An operation counts as 1000 bytes, so the GB/s of calls.h are
+ * millions of operations a second. check() returns whether the result is right.
+ */
 template <typename Before, typename Call, typename Check>
 static struct figure figure_of(const char *way, size_t ops, Before before, Call call, Check check)
 {
@@ -198,7 +205,7 @@ static struct figure figure_of(const char *way, size_t ops, Before before, Call 
 	auto verified = [&] { need_right(check(), way); };
 	int runs = BENCH_RUNS;
 
-	/* the first one loads the code, and the second one tells how long one takes */
+	/* the first call loads the code; the second call gives the duration of a run */
 	for (int i = 0; i < 2 && timing != CALL_WAIT; i++) {
 		double start;
 
@@ -213,7 +220,7 @@ static struct figure figure_of(const char *way, size_t ops, Before before, Call 
 	return measure_calls(way, moved, 0, runs, before, call, verified);
 }
 
-/* A row of them. */
+/* Measures calls and adds their row. */
 template <typename Before, typename Call, typename Check>
 static void row(enum table_kind kind, const char *way, size_t ops, Before before, Call call,
 		Check check)
@@ -221,7 +228,7 @@ static void row(enum table_kind kind, const char *way, size_t ops, Before before
 	add_row(kind, way, figure_of(way, ops, before, call, check), (double)ops * 1e3, true);
 }
 
-/* The same for calls in a row that each need something done before, of which no time is counted. */
+/* Measures calls in a row with before() ahead of each call, which is not timed. */
 template <typename Before, typename Call, typename Check>
 static void row_between(enum table_kind kind, const char *way, size_t ops, Before before, Call call,
 			Check check)
@@ -260,7 +267,7 @@ static void row_between(enum table_kind kind, const char *way, size_t ops, Befor
 
 /* ---- the ceilings ---- */
 
-static char *area; /* as large as the table */
+static char *area; /* as many bytes as the table */
 static size_t area_bytes;
 
 static __global__ void swap_random(size_t n, unsigned long long *words, size_t n_words,
@@ -301,7 +308,7 @@ static __global__ void count_words(size_t n_words, const unsigned long long *wor
 		atomicAdd(set, own);
 }
 
-/* Words of 16 bytes; four are a line, and all of them its number. */
+/* Fills lines of 64 bytes, made of 4 words of 16 bytes, with the line's index. */
 static __global__ void make_lines(size_t words, uint4 *x)
 {
 	EACH(i, words)
@@ -312,7 +319,7 @@ static __global__ void make_lines(size_t words, uint4 *x)
 	}
 }
 
-/* n is a multiple of 32. */
+/* n must be a multiple of 32. */
 static __global__ void __launch_bounds__(THREADS)
 	read_lines(size_t n, size_t lines, const uint4 *x, unsigned long long *right)
 {
@@ -337,7 +344,7 @@ static __global__ void __launch_bounds__(THREADS)
 		atomicAdd(right, own);
 }
 
-/* between: of calls in a row each finds the words as they were. */
+/* between: clears the words ahead of each of several calls in a row. */
 static void swap_ceiling(size_t ops, bool between)
 {
 	static const char way[] = "ceiling: random 64-bit CAS";
@@ -347,7 +354,7 @@ static void swap_ceiling(size_t ops, bool between)
 		need(!cudaMemsetAsync(sink, 0, sizeof(*sink)) &&
 			     !cudaMemsetAsync(area, 0, area_bytes),
 		     way);
-		/* where the host's clock runs from here on */
+		/* the host clock starts after this */
 		if (timing == CALL_WAIT)
 			need(!cudaDeviceSynchronize(), way);
 	};
@@ -385,12 +392,12 @@ static void line_ceiling(void)
 
 			need(!cudaMemcpy(&right, sink, sizeof(right), cudaMemcpyDeviceToHost),
 			     "ceiling");
-			/* of one call, or of several */
+			/* a multiple, because a run may have several calls */
 			return right && right % (4 * ops) == 0;
 		});
 }
 
-/* ---- calls of a kernel: a lane a key ---- */
+/* ---- kernels: a lane processes a key ---- */
 
 template <typename T>
 static __global__ void insert_lanes(struct cua_hashmap_view view, size_t n, const T *keys,
@@ -480,7 +487,7 @@ static unsigned lane_blocks(size_t items)
 	return (unsigned)((items - 1) / THREADS + 1);
 }
 
-/* kernel(T) for the type of the case's keys and values */
+/* Selects the call for the width of the case's keys and values. */
 #define OF_WIDTH(call32, call64)                                                                   \
 	do {                                                                                       \
 		if (width == 4)                                                                    \
@@ -495,7 +502,7 @@ static struct cua_hashmap *map;
 static struct cua_hashmap_view view;
 static struct cua_hashmap_options map_options = CUA_HASHMAP_OPTIONS_INIT;
 
-/* A map of so much capacity, and as much memory again for the ceilings. */
+/* Creates a map of this capacity, and as much memory for the ceilings. */
 static void open_map(uint64_t capacity)
 {
 	const enum cua_type type = width == 4 ? CUA_U32 : CUA_U64;
@@ -507,7 +514,7 @@ static void open_map(uint64_t capacity)
 	need_ok(cua_hashmap_view(map, &view), "cua_hashmap_view");
 	need(!cudaDeviceSynchronize() && !cudaMemGetInfo(&after, &all), "memory");
 	area_bytes = before - after;
-	/* memory that the driver had already is not seen */
+	/* memory that the driver already had reserved does not appear in the difference */
 	if (before < after || area_bytes < capacity * 2 * width)
 		area_bytes = (size_t)capacity * 2 * width;
 	area_bytes = (area_bytes + 4095) / 4096 * 4096;
@@ -540,7 +547,7 @@ static void find_some(size_t some, const char *wanted)
 	need_ok(cua_hashmap_find_n(map, some, wanted, out, found), "cua_hashmap_find_n");
 }
 
-/* A new table of all pairs at once. */
+/* Builds the table from all pairs. */
 #ifdef CUA_DEFINE_HASHMAP
 #define BUILD_WAY "cua_hashmap_build_n"
 static void build_all(void)
@@ -564,7 +571,7 @@ static bool has_size(uint64_t wanted)
 	return size == wanted;
 }
 
-/* Whether all pairs are there, and no other. */
+/* Returns whether the map contains all pairs and no others. */
 static bool has_all(void)
 {
 	poison_found();
@@ -690,7 +697,7 @@ static void build_case(void)
 	table_end(&table);
 }
 
-/* The map has all pairs, and so has the chained table. */
+/* The map and the chained table contain all pairs. */
 static void find_case(const char *what, bool hits)
 {
 	const char *wanted = hits ? asked : absent;
@@ -768,7 +775,7 @@ static void large_shape(const char *name, unsigned size, size_t n_keys, unsigned
 	close_map();
 }
 
-/* The bulk calls of a map whose hash is keyed. */
+/* The bulk calls of a map with the keyed hash. */
 static void keyed_shape(const char *name, unsigned size, size_t n_keys)
 {
 	map_options.hash = CUA_HASHMAP_HASH_KEYED;
@@ -781,7 +788,7 @@ static void keyed_shape(const char *name, unsigned size, size_t n_keys)
 	map_options.hash = CUA_HASHMAP_HASH_SEEDED;
 }
 
-/* In the L2. */
+/* A table in the L2. */
 static void small_shape(size_t n_keys)
 {
 	open_shape("4+4, 1 M, 0.5", 4, n_keys, 50);
@@ -803,9 +810,9 @@ static void small_shape(size_t n_keys)
 
 /* ---- updates ---- */
 
-static double uniform_rate[3]; /* of each way of updating */
+static double uniform_rate[3]; /* for each way of updating */
 
-/* Adds 1 to the values of `ops` keys of a cleared map. */
+/* Adds 1 to the values of `ops` keys, starting with a cleared map. */
 template <typename Call>
 static void update_row(enum skew skew, int which, const char *way, size_t ops, Call call)
 {
@@ -829,8 +836,8 @@ static void update_row(enum skew skew, int which, const char *way, size_t ops, C
 }
 
 /*
- * Lanes that want one key come one after the other, and how slowly depends on how many of them do: so many operations
- * as a call(operations) does in ENOUGH seconds.
+ * Lanes that update the same key are serialized, and their rate depends on their number. Returns
+ * the number of operations that a call(operations) does in about ENOUGH seconds.
  */
 template <typename Call> static size_t lane_ops(enum skew skew, Call call)
 {
@@ -885,7 +892,7 @@ static void update_cases(size_t n_keys)
 		table_end(&table);
 	}
 
-	/* all lanes look for one key, or insert it */
+	/* all lanes find the same key, or insert it */
 	begin("one key there");
 	swap_ceiling(n, false);
 	row(
@@ -910,7 +917,7 @@ static void update_cases(size_t n_keys)
 
 /* ---- small batches ---- */
 
-/* Batches of new keys, one after the other, into a warm map. */
+/* Successive batches of new keys, inserted into a map whose memory has been used. */
 static void batch_cases(size_t batches)
 {
 	static const struct {
@@ -930,7 +937,7 @@ static void batch_cases(size_t batches)
 			[&] {
 				at = 0;
 				clear_map();
-				/* the host's clock runs from here on */
+				/* the host clock starts after this */
 				need(!cudaDeviceSynchronize(), "cua_hashmap_clear");
 			},
 			[&] {
@@ -983,11 +990,11 @@ int main(int argc, char **argv)
 		     !cudaMalloc(&sink, sizeof(*sink)) &&
 		     cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK,
 	     "context and memory");
-	printf("%zu distinct keys, 1 M: %zu, of 4 or 8 bytes and values of as many, at a load of the capacity; all in "
+	printf("%zu distinct keys (1 M: %zu) of 4 or 8 bytes with values of the same size, at a load of the capacity; all in "
 	       "device memory; the L2 has %d MiB\n",
 	       large, little, device.l2CacheSize >> 20);
-	printf("stream: %d calls in a row, of batches %zu; wait: a call and the wait for it, by the host's clock, the "
-	       "mean of %zu; others: one call; * fewer runs\n",
+	printf("stream: mean of %d calls in a row, of %zu batches; wait: host time of a call and its synchronization, "
+	       "mean of %zu; others: a single call; * fewer runs\n",
 	       IN_A_ROW, batches, batches);
 
 	table_columns("M/s", "a call");

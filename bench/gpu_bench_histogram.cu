@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histograms of whole arrays, in GB/s of what they have to read, on data of five kinds: uniform;
- * constant; Zipf's law with exponent 1.5, the most frequent bins next to each other; sorted; and
- * clustered, in runs of equal elements. The peer is CUB's, with its temporary memory allocated
- * before.
+ * Histograms of whole arrays, in GB/s of the bytes that a call has to read, on data of five kinds:
+ * uniform; constant; Zipf's law with exponent 1.5, the most frequent bins next to each other;
+ * sorted; and clustered, in runs of equal elements. The peer is CUB, with temporary memory
+ * allocated beforehand.
  *
- * The ceiling is the faster one of two kernels that only read the same bytes, 16 a load: one whose
- * blocks stay and go through the array, and one with a block a tile. Counts go to device memory;
- * each run's are compared with those that a plain kernel of this program has counted by a rule of
- * its own.
+ * The ceiling is the faster of two kernels that only read the same bytes, 16 a load. The first has
+ * a few blocks that loop over the array, the second has a block for each tile. Counts are stored in
+ * device memory. After each run they are compared with the counts of a plain kernel of this
+ * program, with an independent bin rule.
  */
 #include <math.h>
 
@@ -20,32 +20,35 @@
 #include "gpu_bench_calls.h"
 
 #define MOST_BINS ((size_t)1 << 20)
-/* Elements of a run of the clustered data. */
+/* Elements of a run in the clustered data. */
 #define RUN 777
-/* Runs of a peer that takes more than this many seconds for one are fewer. */
+/* If a run takes more than SLOW seconds, only SLOW_RUNS runs are measured. */
 #define SLOW 0.01
 #define SLOW_RUNS 3
 
 static struct cua_context *ctx;
 static char *memory; /* the array */
-static size_t room;  /* bytes of it */
-static void *counts; /* of a call */
+static size_t room;  /* size of memory */
+static void *counts; /* the counts that a call stores */
 static unsigned long long *wanted;
-static unsigned *sink; /* also the number of wrong counts */
-static double *shares; /* of Zipf's law: of the bins up to each */
+static unsigned *sink; /* results of the reading kernels; the number of wrong counts */
+static double *shares; /* cumulative distribution of Zipf's law over the bins */
 static double *share_on_host;
-static size_t shares_bins; /* how many they were made for */
+static size_t shares_bins; /* number of bins that shares was computed for */
 
 enum data { UNIFORM, CONSTANT, ZIPF, SORTED, CLUSTERED, DATA };
 
 static const char *const data_names[DATA] = {"uniform", "constant", "zipf 1.5", "sorted",
 					     "clustered"};
 
-/* ---- what is timed ---- */
+/* ---- measurement ---- */
 
-static double bytes; /* that a call has to read */
+static double bytes; /* bytes that a call has to read */
 
-/* Adds the row of a call. check is run behind each of its runs and says whether the result is right. */
+/*
+ * Measures a call and adds its row. check() runs after each run and returns whether the result is
+ * right.
+ */
 template <typename Call, typename Check>
 static struct figure row(enum table_kind kind, const char *way, Call call, Check check)
 {
@@ -54,12 +57,12 @@ static struct figure row(enum table_kind kind, const char *way, Call call, Check
 		     "poison");
 	};
 	bool right = true;
-	/* said once */
+	/* report only the first wrong result */
 	auto verified = [&] { right = right && check(); };
 	int runs = BENCH_RUNS;
 	struct figure f;
 
-	/* the first one loads the code, and tells how long one takes */
+	/* the first call loads the code; the second call gives the duration of a run */
 	for (int i = 0; i < 2 && timing != CALL_WAIT; i++) {
 		double start;
 
@@ -94,7 +97,7 @@ static void ceilings(void)
 
 /* ---- elements ---- */
 
-/* The bin that element i shall fall into. */
+/* The bin chosen for element i. */
 static __device__ inline uint32_t bin_of(enum data data, size_t i, size_t n, uint32_t bins,
 					 const double *shares)
 {
@@ -120,7 +123,10 @@ static __device__ inline uint32_t bin_of(enum data data, size_t i, size_t n, uin
 	return low;
 }
 
-/* Elements by their bins: v(bin, r) is one in the bin, by a random number r. */
+/*
+ * Element types. value(bin, r) is an element of the bin, with r random; bin(v) is the bin of an
+ * element.
+ */
 struct byte_elements {
 	typedef uint8_t type;
 	__device__ uint8_t value(uint32_t bin, uint64_t) const
@@ -133,7 +139,7 @@ struct byte_elements {
 	}
 };
 
-/* Text: now and then there is a space. */
+/* Text with some spaces, which belong to no bin. */
 struct letter_elements {
 	typedef uint8_t type;
 	__device__ uint8_t value(uint32_t bin, uint64_t r) const
@@ -160,7 +166,7 @@ struct integer_elements {
 	}
 };
 
-/* The unit interval, in a power of two of bins: products are exact. */
+/* The unit interval with a power of two of bins, so that products are exact. */
 struct float_elements {
 	typedef float type;
 	uint32_t bins;
@@ -175,8 +181,10 @@ struct float_elements {
 	}
 };
 
-/* Bins that are the wider the higher they are: edge i is (i / bins)^2, rounded once, so the same on
- * the host. */
+/*
+ * Bins whose width grows: edge i is (i / bins)^2, rounded once, so host and device compute the same
+ * edges.
+ */
 struct edge_elements {
 	typedef float type;
 	uint32_t bins;
@@ -214,12 +222,12 @@ static __global__ void make_elements(E e, enum data data, size_t n, uint32_t bin
 						      : i) +
 				 ((uint64_t)1 << 50));
 
-		/* sorted by bins, and in any order within one */
+		/* sorted data is ordered by bins, but not within a bin */
 		x[i] = e.value(bin_of(data, i, n, bins, shares), r);
 	}
 }
 
-/* A thread counts runs of equal bins in a few neighbours, so that no data takes long. */
+/* Each thread counts runs of equal bins among 64 neighbours, so all data take similar time. */
 template <typename E>
 static __global__ void count_plainly(E e, size_t n, const typename E::type *x, uint32_t bins,
 				     unsigned long long *counts)
@@ -247,7 +255,7 @@ static __global__ void count_plainly(E e, size_t n, const typename E::type *x, u
 	}
 }
 
-/* Of bins that are few: the counts of a block are its own. */
+/* For few bins: each block counts in shared memory. */
 template <typename E>
 static __global__ void count_few_plainly(E e, size_t n, const typename E::type *x, uint32_t bins,
 					 unsigned long long *counts)
@@ -279,7 +287,7 @@ static __global__ void compare(uint32_t bins, const Count *got, const unsigned l
 			atomicAdd(wrong, 1u);
 }
 
-/* Whether the counts are right; ours that are not end the program. */
+/* Returns whether the counts are right. A wrong count of the library ends the program. */
 template <typename Count> static bool verify(enum table_kind kind, const char *way, size_t bins)
 {
 	unsigned wrong = 1;
@@ -297,7 +305,7 @@ template <typename Count> static bool verify(enum table_kind kind, const char *w
 	return !wrong;
 }
 
-/* The array, and what its counts are. */
+/* Fills the array and computes its expected counts. */
 template <typename E>
 static typename E::type *make(const E &e, enum data data, size_t n, size_t bins)
 {
@@ -324,7 +332,10 @@ static typename E::type *make(const E &e, enum data data, size_t n, size_t bins)
 	else
 		count_plainly<<<processors * 8, THREADS>>>(e, n, x, (uint32_t)bins, wanted);
 	need(!cudaDeviceSynchronize(), "elements");
-	/* a check of the check: nothing but spaces may be missing; the same letter has none */
+	/*
+	 * check the expected counts: every element except spaces is counted; constant text has no
+	 * spaces
+	 */
 	need(!cudaMemcpy(share_on_host, wanted, bins * sizeof(*wanted), cudaMemcpyDeviceToHost),
 	     "counts");
 	for (size_t b = 0; b < bins; b++)
@@ -337,7 +348,7 @@ static typename E::type *make(const E &e, enum data data, size_t n, size_t bins)
 
 /* ---- a case ---- */
 
-/* What a case was like on each of the data. */
+/* The results of a case for each kind of data. */
 struct outcome {
 	char name[28];
 	double peer[DATA], ceiling[DATA], ours[DATA];
@@ -347,7 +358,7 @@ struct outcome {
 static struct outcome outcomes[MOST_OUTCOMES];
 static int n_outcomes;
 
-/* As many elements as there is room for. */
+/* Halves n until n elements fit into the memory. */
 static size_t fitting(size_t n, size_t size)
 {
 	if (small)
@@ -368,8 +379,8 @@ static void need_ok(enum cua_status status, const char *way)
 }
 
 /*
- * One case on all data, or on uniform data alone: peer(temporary, bytes, x, n) is CUB's call with
- * counts of 32 bits, ours(x, n) that of the library.
+ * Runs a case on all kinds of data up to `last`. peer(temporary, bytes, x, n) is CUB's call with
+ * 32-bit counts, ours(x, n) is the library's call.
  */
 template <typename E, typename Peer, typename Ours>
 static void run_case(const char *what, const E &e, size_t n, size_t bins, enum data last,
@@ -415,7 +426,7 @@ static void run_case(const char *what, const E &e, size_t n, size_t bins, enum d
 	}
 }
 
-/* CUB's even bins; lower and upper are of the type that it wants the limits in. */
+/* CUB's even bins, with limits of type L. */
 template <typename T, typename L>
 static cudaError_t cub_even(void *t, size_t &has, const T *x, size_t n, size_t bins, L lower,
 			    L upper)
@@ -444,7 +455,7 @@ static void byte_case(size_t n, enum data last)
 		});
 }
 
-/* The last one of CUB's bins has two more characters, which the text does not have. */
+/* CUB's last bin covers two more characters, which the text does not contain. */
 static void letter_case(size_t n, enum data last)
 {
 	struct letter_elements e;
@@ -530,7 +541,7 @@ static void edge_case(size_t n, size_t bins, enum data last)
 }
 #endif
 
-/* What counts most: the worst of the data. */
+/* Prints the worst result of each case over the kinds of data. */
 static void print_outcomes(void)
 {
 	printf("\n%-27s %-27s %-20s %s\n", "case", "least share of ceiling", "slowest of fastest",
@@ -568,7 +579,7 @@ int main(int argc, char **argv)
 	processors = (unsigned)device.multiProcessorCount;
 	for (room = small ? 2 * Mi : 2 * Gi; cudaMalloc(&memory, room) != cudaSuccess; room /= 2)
 		need(room > 2 * Mi, "memory");
-	/* a failed attempt is no error */
+	/* clear the error of a failed allocation */
 	(void)cudaGetLastError();
 	share_on_host = (double *)malloc(MOST_BINS * sizeof(*share_on_host));
 	need(share_on_host && !cudaMalloc(&counts, MOST_BINS * 8) &&
@@ -584,9 +595,8 @@ int main(int argc, char **argv)
 	printf("u8: %s elements; u32, f32: %s; stream and wait: %s; clustered: runs of %d\n",
 	       size_text(text[0], fitting(2 * Gi, 1)), size_text(text[1], fitting(512 * Mi, 4)),
 	       size_text(text[2], 64 * Ki), RUN);
-	printf("wait: a call and the wait for it, by the host's clock, the mean of 100; stream: of "
-	       "200 calls in a "
-	       "row; others: one call; * fewer runs\n");
+	printf("wait: host time of a call and its synchronization, mean of 100; stream: mean of 200 calls in a "
+	       "row; others: a single call; * fewer runs\n");
 
 	table_columns("GB/s", "a call");
 	set_timing(ONE_CALL, 1);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks: critical sections a second, where a section adds 1 to a plain 64-bit counter and all threads want
- * one lock. Peers in the same run: the textbook's lock and cuda::binary_semaphore of libcu++.
+ * Locks: critical sections a second. A section adds 1 to a plain 64-bit counter, and all threads
+ * use the same lock. The peers in the same run are the textbook lock and cuda::binary_semaphore of
+ * libcu++.
  *
- * The ceiling is what the machine needs for a section that never waits: a swap, a load, a store and a store
- * that releases, by one thread. Who takes the lock once for several sections passes it, and a lock that nobody
- * else wants may by a little, where its order of accesses is a better one.
+ * The ceiling is the hardware's cost of a section that never waits, on a single thread: a
+ * compare-and-swap, a load, a store and a store with release. A combining lock exceeds it, because
+ * it locks once for several sections. An uncontended lock may exceed it slightly, if its memory
+ * orders cost less.
  *
- * A run takes about run_us, for which one that is not counted sets how many sections a thread runs. A
- * candidate that needs longer than long_us for one section a thread has one run only, marked *. The counter is
- * compared with what it must be after every run.
+ * A run takes about run_us: an uncounted run determines the number of sections per thread. A
+ * candidate that needs more than long_us for a section per thread gets a single run, marked *. The
+ * counter is checked after every run.
  *
- * The last column is the least and the most sections that a thread got while all threads together ran FAIR_EACH
- * for each.
+ * The last column has the fewest and the most sections of a thread, while all threads together ran
+ * FAIR_EACH sections per thread.
  *
- * The argument `candidates` adds the strategies of waiting among which the library's was chosen.
+ * The argument `candidates` adds alternative waiting strategies.
  */
 #include <new>
 #include <stddef.h>
@@ -30,14 +32,14 @@
 #define FAIR_EACH 4
 #define BLOCK_THREADS 256
 
-/* A lock of any kind and the counter, which share no cache line; and a node for each thread. */
-struct place {
+/* A lock of any kind and the counter in another cache line; and a queue node for each thread. */
+struct shared {
 	alignas(128) unsigned char lock[128];
 	alignas(128) uint64_t counter;
 	alignas(128) struct cua_mcslock_node *nodes;
 };
 
-/* The plain section. */
+/* The body of a section in most rows. */
 struct increment {
 	uint64_t *counter;
 
@@ -48,12 +50,12 @@ struct increment {
 };
 
 /*
- * A kind of lock. section runs the body once for the lane under the lock at p; `lanes` says that it may be
- * any body, in the lane itself, and each lane alone.
+ * Base of all kinds of locks. section(p, body) runs the body once for each lane, under the lock at
+ * p. `lanes`: each lane locks on its own and runs any body itself.
  */
 struct kind {
 	static constexpr bool lanes = true;
-	static __device__ void init(struct place *)
+	static __device__ void init(struct shared *)
 	{
 	}
 };
@@ -61,7 +63,7 @@ struct kind {
 /* ---- the peers ---- */
 
 struct textbook : kind {
-	template <typename Body> static __device__ void section(struct place *p, Body body)
+	template <typename Body> static __device__ void section(struct shared *p, Body body)
 	{
 		struct textbook_lock *l = (struct textbook_lock *)p->lock;
 
@@ -71,9 +73,9 @@ struct textbook : kind {
 	}
 };
 
-/* The same, a lane of the warp at a time. */
+/* The textbook lock, taken by the lanes of a warp in turn. */
 struct textbook_in_turn : kind {
-	template <typename Body> static __device__ void section(struct place *p, Body body)
+	template <typename Body> static __device__ void section(struct shared *p, Body body)
 	{
 		for (unsigned lane = 0; lane < 32; lane++)
 			if (lane == threadIdx.x % 32)
@@ -84,12 +86,12 @@ struct textbook_in_turn : kind {
 template <cuda::thread_scope SCOPE> struct semaphore : kind {
 	using type = cuda::binary_semaphore<SCOPE>;
 
-	static __device__ void init(struct place *p)
+	static __device__ void init(struct shared *p)
 	{
 		static_assert(sizeof(type) <= sizeof(p->lock), "");
 		new (p->lock) type(1);
 	}
-	template <typename Body> static __device__ void section(struct place *p, Body body)
+	template <typename Body> static __device__ void section(struct shared *p, Body body)
 	{
 		type *s = (type *)p->lock;
 
@@ -101,11 +103,11 @@ template <cuda::thread_scope SCOPE> struct semaphore : kind {
 
 /* ---- ours ---- */
 
-/* A lock by its two calls. */
+/* Defines a lock by its lock and unlock calls. */
 #define LOCK_AND_UNLOCK(name, LOCK, take, give)                                                    \
 	template <enum cua_scope SCOPE> struct name : kind {                                       \
 		template <typename Body>                                                           \
-		static __device__ void section(struct place *p, Body body)                         \
+		static __device__ void section(struct shared *p, Body body)                        \
 		{                                                                                  \
 			struct LOCK *l = (struct LOCK *)p->lock;                                   \
                                                                                                    \
@@ -115,11 +117,11 @@ template <cuda::thread_scope SCOPE> struct semaphore : kind {
 		}                                                                                  \
 	};
 
-/* The same lock by its macro. */
+/* Defines the same lock by its CUA_WITH macro. */
 #define WITH_MACRO(name, base, LOCK, WITH)                                                         \
 	template <enum cua_scope SCOPE> struct name : base<SCOPE> {                                \
 		template <typename Body>                                                           \
-		static __device__ void section(struct place *p, Body body)                         \
+		static __device__ void section(struct shared *p, Body body)                        \
 		{                                                                                  \
 			WITH((struct LOCK *)p->lock, SCOPE)                                        \
 			body();                                                                    \
@@ -135,15 +137,15 @@ WITH_MACRO(with_write_lock, write_lock, cua_rwlock, CUA_WITH_WRITE_LOCK_SCOPE)
 LOCK_AND_UNLOCK(count, cua_semaphore, cua_semaphore_lock_scope, cua_semaphore_unlock_scope)
 
 template <enum cua_scope SCOPE> struct count_of_one : count<SCOPE> {
-	static __device__ void init(struct place *p)
+	static __device__ void init(struct shared *p)
 	{
 		cua_semaphore_init((struct cua_semaphore *)p->lock, 1);
 	}
 };
 WITH_MACRO(with_semaphore, count_of_one, cua_semaphore, CUA_WITH_SEMAPHORE_SCOPE)
 
-/* The node of this thread. */
-template <enum cua_scope SCOPE> static __device__ struct cua_mcslock_node *node_of(struct place *p)
+/* The queue node of this thread. */
+template <enum cua_scope SCOPE> static __device__ struct cua_mcslock_node *node_of(struct shared *p)
 {
 	if constexpr (SCOPE == CUA_SCOPE_BLOCK) {
 		__shared__ struct cua_mcslock_node nodes[BLOCK_THREADS];
@@ -155,7 +157,7 @@ template <enum cua_scope SCOPE> static __device__ struct cua_mcslock_node *node_
 }
 
 template <enum cua_scope SCOPE> struct mcslock : kind {
-	template <typename Body> static __device__ void section(struct place *p, Body body)
+	template <typename Body> static __device__ void section(struct shared *p, Body body)
 	{
 		struct cua_mcslock *l = (struct cua_mcslock *)p->lock;
 		struct cua_mcslock_node *node = node_of<SCOPE>(p);
@@ -167,7 +169,7 @@ template <enum cua_scope SCOPE> struct mcslock : kind {
 };
 
 template <enum cua_scope SCOPE> struct with_mcslock : kind {
-	template <typename Body> static __device__ void section(struct place *p, Body body)
+	template <typename Body> static __device__ void section(struct shared *p, Body body)
 	{
 		struct cua_mcslock_node *node = node_of<SCOPE>(p);
 
@@ -184,8 +186,8 @@ static __device__ uint32_t warp_mask(void)
 }
 
 template <enum cua_scope SCOPE> struct with_lock_warp : kind {
-	static constexpr bool lanes = false; /* all lanes of the warp have to come */
-	template <typename Body> static __device__ void section(struct place *p, Body body)
+	static constexpr bool lanes = false; /* all lanes of the warp must call section */
+	template <typename Body> static __device__ void section(struct shared *p, Body body)
 	{
 		uint32_t mask = warp_mask();
 
@@ -204,7 +206,7 @@ CUA_DEFINE_COMBINE_FETCH(fetch_add, uint64_t, uint64_t, {
 
 template <enum cua_scope SCOPE> struct combine_warp : kind {
 	static constexpr bool lanes = false;
-	static __device__ void section(struct place *p, struct increment)
+	static __device__ void section(struct shared *p, struct increment)
 	{
 		add_warp_scope((struct cua_spinlock *)p->lock, &p->counter, 1, warp_mask(), SCOPE);
 	}
@@ -212,7 +214,7 @@ template <enum cua_scope SCOPE> struct combine_warp : kind {
 
 template <enum cua_scope SCOPE> struct combine_block : kind {
 	static constexpr bool lanes = false;
-	static __device__ void section(struct place *p, struct increment)
+	static __device__ void section(struct shared *p, struct increment)
 	{
 		__shared__ uint64_t scratch[BLOCK_THREADS];
 
@@ -221,10 +223,10 @@ template <enum cua_scope SCOPE> struct combine_block : kind {
 	}
 };
 
-/* With a result a lane, which the machine must not skip. */
+/* Every lane gets a result and uses it, so the compiler cannot drop the results. */
 struct fetch_warp : kind {
 	static constexpr bool lanes = false;
-	static __device__ void section(struct place *p, struct increment)
+	static __device__ void section(struct shared *p, struct increment)
 	{
 		if (fetch_add_warp((struct cua_spinlock *)p->lock, &p->counter, 1, warp_mask()) ==
 		    ~0ull)
@@ -234,7 +236,7 @@ struct fetch_warp : kind {
 
 struct fetch_block : kind {
 	static constexpr bool lanes = false;
-	static __device__ void section(struct place *p, struct increment)
+	static __device__ void section(struct shared *p, struct increment)
 	{
 		__shared__ uint64_t scratch[BLOCK_THREADS];
 
@@ -259,15 +261,15 @@ static __device__ bool word_is_held(const uint32_t *word)
 }
 
 enum wait {
-	CAS_ONLY,   /* the CAS again and again */
-	LOAD_FIRST, /* a CAS where a load has seen 0 */
-	CAS_FIRST,  /* a CAS, then as LOAD_FIRST */
-	CAS_FENCE,  /* CAS_FIRST with relaxed CAS and one fence */
-	SWAP_BACK,  /* CAS_FIRST, given back by an exchange */
-	RED_BACK    /* CAS_FIRST, given back by a reduction */
+	CAS_ONLY,   /* repeats the CAS */
+	LOAD_FIRST, /* a CAS after a load has returned 0 */
+	CAS_FIRST,  /* a CAS, then like LOAD_FIRST */
+	CAS_FENCE,  /* like CAS_FIRST, with a relaxed CAS and a fence */
+	SWAP_BACK,  /* like CAS_FIRST, released by an exchange */
+	RED_BACK    /* like CAS_FIRST, released by a reduction */
 };
 
-/* Pauses from FIRST to LAST ns. */
+/* The pauses grow from FIRST to LAST ns. */
 template <enum wait WAIT, unsigned FIRST, unsigned LAST> struct word_lock : kind {
 	static __device__ void lock(uint32_t *word)
 	{
@@ -311,7 +313,7 @@ template <enum wait WAIT, unsigned FIRST, unsigned LAST> struct word_lock : kind
 		else
 			cua_port_store_b32(word, 0, CUA_RELEASE, WORD);
 	}
-	template <typename Body> static __device__ void section(struct place *p, Body body)
+	template <typename Body> static __device__ void section(struct shared *p, Body body)
 	{
 		lock((uint32_t *)p->lock);
 		body();
@@ -320,11 +322,11 @@ template <enum wait WAIT, unsigned FIRST, unsigned LAST> struct word_lock : kind
 };
 
 /*
- * Of the lanes that happen to wait together only the lowest looks. The mask is a hint: any lane that comes here
- * alone is the lowest.
+ * Only the lowest of the lanes that wait together polls the lock. The active mask is a hint: a lane
+ * that has diverged from the others is the lowest of its own mask.
  */
 template <unsigned LAST, unsigned OTHERS> struct gated : kind {
-	template <typename Body> static __device__ void section(struct place *p, Body body)
+	template <typename Body> static __device__ void section(struct shared *p, Body body)
 	{
 		uint32_t *word = (uint32_t *)p->lock;
 		struct cua_backoff backoff;
@@ -347,7 +349,10 @@ template <unsigned LAST, unsigned OTHERS> struct gated : kind {
 
 /* ---- candidates: tickets ---- */
 
-/* For a lane behind `ahead` others; a pause may last twice as long as it says. */
+/*
+ * Pauses a lane with `ahead` waiters before it, for ahead * EACH_NS ns, at most LAST. The hardware
+ * may pause up to twice as long.
+ */
 template <unsigned EACH_NS, unsigned LAST> static __device__ void wait_behind(uint32_t ahead)
 {
 	uint32_t ns = ahead > LAST / (EACH_NS ? EACH_NS : 1) ? LAST : ahead * EACH_NS;
@@ -356,9 +361,12 @@ template <unsigned EACH_NS, unsigned LAST> static __device__ void wait_behind(ui
 		cua_port_pause(ns);
 }
 
-/* ACQUIRE: each look acquires; else looks are relaxed and one acquire follows. */
+/*
+ * ACQUIRE: every poll is an acquire load. Otherwise polls are relaxed, and an acquire load follows
+ * them.
+ */
 template <bool ACQUIRE, unsigned EACH_NS, unsigned LAST> struct ticket_two_words : kind {
-	template <typename Body> static __device__ void section(struct place *p, Body body)
+	template <typename Body> static __device__ void section(struct shared *p, Body body)
 	{
 		uint32_t *next = (uint32_t *)p->lock, *owner = next + 1, mine, now;
 
@@ -377,11 +385,12 @@ template <bool ACQUIRE, unsigned EACH_NS, unsigned LAST> struct ticket_two_words
 };
 
 /*
- * next in the upper half, owner in the lower one: the add that takes a ticket sees whether it is its turn. A
- * carry out of owner would give a ticket away, so the unlock that wraps it takes it back.
+ * `next` is the upper half of the word and `owner` the lower half. The addition that draws a ticket
+ * also returns the owner. A carry out of owner would increment next, so the unlock that wraps owner
+ * subtracts it.
  */
 template <bool ACQUIRE, unsigned EACH_NS, unsigned LAST> struct ticket_one_word : kind {
-	template <typename Body> static __device__ void section(struct place *p, Body body)
+	template <typename Body> static __device__ void section(struct shared *p, Body body)
 	{
 		uint64_t *word = (uint64_t *)p->lock, seen;
 		uint32_t mine;
@@ -405,10 +414,10 @@ template <bool ACQUIRE, unsigned EACH_NS, unsigned LAST> struct ticket_one_word 
 	}
 };
 
-/* What the machine needs at least, with no order for the section but that of the addresses. */
+/* The least work of a section: relaxed accesses and a store with release. */
 template <enum cua_scope SCOPE> struct budget : kind {
 	static constexpr bool lanes = false;
-	template <typename Body> static __device__ void section(struct place *p, Body)
+	template <typename Body> static __device__ void section(struct shared *p, Body)
 	{
 		uint32_t *word = (uint32_t *)p->lock;
 		uint64_t v;
@@ -423,25 +432,26 @@ template <enum cua_scope SCOPE> struct budget : kind {
 
 /* ---- kernels ---- */
 
-template <typename Kind> static __global__ void prepare(struct place *p)
+template <typename Kind> static __global__ void prepare(struct shared *p)
 {
 	Kind::init(p);
 }
 
-template <typename Kind> static __global__ void run_global(struct place *p, unsigned each)
+template <typename Kind> static __global__ void run_global(struct shared *p, unsigned each)
 {
 	for (unsigned i = 0; i < each; i++)
 		Kind::section(p, increment{&p->counter});
 }
 
 /*
- * Lock and counter in shared memory; the counter goes to p in the end. Their address comes from memory, as a lock's
- * mostly does: the compiler would compute that of a variable again in each section.
+ * Runs with lock and counter in shared memory, and adds the counter to p at the end. Their address
+ * is loaded from memory, as is usual for a lock. The compiler would otherwise recompute the address
+ * of a variable in each section.
  */
-template <typename Kind> static __global__ void run_shared(struct place *p, unsigned each)
+template <typename Kind> static __global__ void run_shared(struct shared *p, unsigned each)
 {
-	__shared__ struct place here, *volatile where;
-	struct place *at;
+	__shared__ struct shared here, *volatile where;
+	struct shared *at;
 
 	if (threadIdx.x == 0) {
 		memset((void *)&here, 0, sizeof(here));
@@ -457,9 +467,12 @@ template <typename Kind> static __global__ void run_shared(struct place *p, unsi
 		p->counter += here.counter;
 }
 
-/* Runs sections until all threads together have run `total`; got[thread] is how many the thread had. */
+/*
+ * Runs sections until all threads together have run `total`. got[thread] is the number of sections
+ * of the thread.
+ */
 template <typename Kind>
-static __global__ void run_fair(struct place *p, uint64_t total, unsigned *got)
+static __global__ void run_fair(struct shared *p, uint64_t total, unsigned *got)
 {
 	unsigned mine = 0;
 	bool over = false;
@@ -483,9 +496,9 @@ static __global__ void run_fair(struct place *p, uint64_t total, unsigned *got)
 
 struct bench {
 	struct table table;
-	struct place *place;
+	struct shared *shared;
 	unsigned *got, *host_got;
-	unsigned blocks, threads; /* of the case */
+	unsigned blocks, threads; /* of the current case */
 	bool candidates, quick;
 	double run_us, long_us;
 };
@@ -494,7 +507,7 @@ static void check_counter(const struct bench *b, const char *name, uint64_t expe
 {
 	uint64_t counter;
 
-	need(!cudaMemcpy(&counter, &b->place->counter, sizeof(counter), cudaMemcpyDeviceToHost),
+	need(!cudaMemcpy(&counter, &b->shared->counter, sizeof(counter), cudaMemcpyDeviceToHost),
 	     name);
 	if (counter != expected) {
 		fflush(stdout);
@@ -507,8 +520,8 @@ static void check_counter(const struct bench *b, const char *name, uint64_t expe
 
 template <typename Kind> static void reset(const struct bench *b)
 {
-	cudaMemsetAsync(b->place, 0, offsetof(struct place, nodes));
-	prepare<Kind><<<1, 1>>>(b->place);
+	cudaMemsetAsync(b->shared, 0, offsetof(struct shared, nodes));
+	prepare<Kind><<<1, 1>>>(b->shared);
 }
 
 /* SHARED: lock and counter in shared memory. */
@@ -522,9 +535,9 @@ static struct figure time_runs(const struct bench *b, const char *name, unsigned
 		sections, ignored, runs, [=] { reset<Kind>(b); },
 		[=] {
 			if constexpr (SHARED)
-				run_shared<Kind><<<b->blocks, b->threads>>>(b->place, each);
+				run_shared<Kind><<<b->blocks, b->threads>>>(b->shared, each);
 			else
-				run_global<Kind><<<b->blocks, b->threads>>>(b->place, each);
+				run_global<Kind><<<b->blocks, b->threads>>>(b->shared, each);
 		},
 		[=] { check_counter(b, name, (uint64_t)b->blocks * b->threads * each); });
 }
@@ -536,7 +549,7 @@ static void fairness(const struct bench *b, const char *name, char note[48])
 	uint64_t total = (uint64_t)FAIR_EACH * n;
 
 	reset<Kind>(b);
-	run_fair<Kind><<<b->blocks, b->threads>>>(b->place, total, b->got);
+	run_fair<Kind><<<b->blocks, b->threads>>>(b->shared, total, b->got);
 	check_counter(b, name, total);
 	need(!cudaMemcpy(b->host_got, b->got, n * sizeof(*b->got), cudaMemcpyDeviceToHost), name);
 	for (unsigned i = 0; i < n; i++) {
@@ -558,7 +571,7 @@ static void row(struct bench *b, enum table_kind kind, const char *name, bool is
 	us = threads / f.median;
 	if (us <= b->long_us || (!is_candidate && !b->quick)) {
 		if (us < b->run_us) {
-			/* again, without the loading of the kernel */
+			/* measure again, because the first launch also loaded the kernel */
 			f = time_runs<Kind, SHARED>(b, name, 8, 0, 1);
 			us = threads / f.median;
 			if (b->run_us > us)
@@ -573,7 +586,7 @@ static void row(struct bench *b, enum table_kind kind, const char *name, bool is
 	table_add_note(&b->table, kind, name, f, note);
 }
 
-/* Locks of block scope are in shared memory. */
+/* Block-scope locks are tested in shared memory. */
 #define IN_SHARED (SCOPE == CUA_SCOPE_BLOCK)
 
 template <enum cua_scope SCOPE>
@@ -655,19 +668,19 @@ static void candidates(struct bench *b)
 	row<gated<1024, 500>>(b, TABLE_OURS, "- lowest waiting lane, to 1024 ns", true);
 	row<gated<4096, 2000>>(b, TABLE_OURS, "- lowest waiting lane, to 4096 ns", true);
 	row<ticket_two_words<true, 0, 0>>(b, TABLE_OURS, "- ticket, two words, no pause", true);
-	row<ticket_two_words<true, 50, 100000>>(b, TABLE_OURS, "- ticket, two words, 50 ns a place",
-						true);
+	row<ticket_two_words<true, 50, 100000>>(b, TABLE_OURS,
+						"- ticket, two words, 50 ns a waiter", true);
 	row<ticket_two_words<true, 300, 500000>>(b, TABLE_OURS,
-						 "- ticket, two words, 300 ns a place", true);
+						 "- ticket, two words, 300 ns a waiter", true);
 	row<ticket_two_words<false, 300, 500000>>(b, TABLE_OURS,
 						  "- ticket, two words, 300 ns, relaxed", true);
 	row<ticket_one_word<true, 0, 0>>(b, TABLE_OURS, "- ticket, one word, no pause", true);
-	row<ticket_one_word<true, 50, 100000>>(b, TABLE_OURS, "- ticket, one word, 50 ns a place",
+	row<ticket_one_word<true, 50, 100000>>(b, TABLE_OURS, "- ticket, one word, 50 ns a waiter",
 					       true);
-	row<ticket_one_word<true, 300, 500000>>(b, TABLE_OURS, "- ticket, one word, 300 ns a place",
-						true);
-	row<ticket_one_word<true, 600, 500000>>(b, TABLE_OURS, "- ticket, one word, 600 ns a place",
-						true);
+	row<ticket_one_word<true, 300, 500000>>(b, TABLE_OURS,
+						"- ticket, one word, 300 ns a waiter", true);
+	row<ticket_one_word<true, 600, 500000>>(b, TABLE_OURS,
+						"- ticket, one word, 600 ns a waiter", true);
 	row<ticket_one_word<false, 0, 0>>(b, TABLE_OURS, "- ticket, one word, no pause, relaxed",
 					  true);
 	row<ticket_one_word<false, 300, 500000>>(b, TABLE_OURS,
@@ -688,12 +701,12 @@ int main(int argc, char **argv)
 	b.run_us = o.quick ? 1e3 : 30e3;
 	b.long_us = o.quick ? 20e3 : 300e3;
 	b.host_got = (unsigned *)malloc(n * sizeof(*b.host_got));
-	need(b.host_got && !cudaMalloc(&b.place, sizeof(*b.place)) &&
+	need(b.host_got && !cudaMalloc(&b.shared, sizeof(*b.shared)) &&
 		     !cudaMalloc(&b.got, n * sizeof(*b.got)) &&
 		     !cudaMalloc(&nodes, n * sizeof(*nodes)) &&
-		     !cudaMemcpy(&b.place->nodes, &nodes, sizeof(nodes), cudaMemcpyHostToDevice),
+		     !cudaMemcpy(&b.shared->nodes, &nodes, sizeof(nodes), cudaMemcpyHostToDevice),
 	     "memory");
-	printf("critical sections: increment of a plain 64-bit counter under one lock; * one run only\n");
+	printf("critical sections: increment of a plain 64-bit counter under a single lock; * a single run\n");
 	snprintf(name, sizeof(name), "sections a thread, of %d", FAIR_EACH);
 	table_columns("M/s", name);
 
@@ -728,7 +741,7 @@ int main(int argc, char **argv)
 	combining<CUA_SCOPE_BLOCK>(&b);
 	table_end(&b.table);
 
-	cudaFree(b.place);
+	cudaFree(b.shared);
 	cudaFree(b.got);
 	cudaFree(nodes);
 	free(b.host_got);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions of whole arrays, in GB/s of what they have to read. Peers in the same run: CUB's, with its temporary
- * memory allocated before, of products and the like through a transform iterator, as CUB has no such call; and where
- * the CCCL of the compiler has them, its sum in one pass with atomics and its reproducible one.
+ * Reductions of whole arrays, in GB/s of the bytes that a call has to read. The peers in the same
+ * run are CUB's reductions, with temporary memory allocated beforehand. CUB has no call for
+ * products and similar reductions, so these use a transform iterator. If the compiler's CCCL has
+ * them, CUB's single-pass sum with atomics and its reproducible sum are peers, too.
  *
- * The ceiling is the faster one of two kernels that only read the same bytes, 16 a load: one whose blocks stay and go
- * through the arrays, and one with a block a tile. Results go to device memory. Each run's result is compared with what
- * this program adds up itself in double precision, or with what was put into the array.
+ * The ceiling is the faster of two kernels that only read the same bytes, 16 a load. The first has
+ * a few blocks that loop over the arrays, the second has a block for each tile. Results are stored
+ * in device memory. After each run the result is compared with a reference in double precision, or
+ * with a value planted in the array.
  */
 #include <iterator>
 #include <math.h>
@@ -32,17 +34,17 @@
 #endif
 
 static struct cua_context *ctx;
-static char *memory; /* the arrays: one from its start, a second one from its middle */
-static size_t room;  /* bytes of it */
-static void *result; /* of a call */
-static double *sums; /* two, of the references */
+static char *memory; /* the first array, and a second array from the middle on */
+static size_t room;  /* size of memory */
+static void *result; /* the result that a call stores */
+static double *sums; /* two sums of a reference */
 static unsigned *sink;
 
-/* ---- what is compared ---- */
+/* ---- checks ---- */
 
 enum reading { OF_F32, OF_F64, OF_I32, OF_I64, OF_U64, OF_TWO_F32, OF_TWO_F64 };
 
-/* One value or two, each with what it may differ by. */
+/* One or two expected values, with their tolerances. */
 struct expected {
 	double v[2], within[2];
 };
@@ -61,7 +63,7 @@ static struct expected two(double v, double w, double within)
 	return e;
 }
 
-/* Whether the result is right; one of ours that is not ends the program. */
+/* Returns whether the result is right. A wrong result of the library ends the program. */
 static bool verify(enum table_kind kind, const char *way, enum reading reading,
 		   const struct expected &wanted)
 {
@@ -85,7 +87,7 @@ static bool verify(enum table_kind kind, const char *way, enum reading reading,
 	case OF_TWO_F64: v[0] = got.f64[0], v[1] = got.f64[1]; break;
 	}
 	for (int i = 0; i < 2; i++)
-		/* a NaN is within nothing */
+		/* negated, so that a NaN fails */
 		if (!(fabs(v[i] - wanted.v[i]) <= wanted.within[i])) {
 			fflush(stdout);
 			fprintf(stderr,
@@ -98,12 +100,12 @@ static bool verify(enum table_kind kind, const char *way, enum reading reading,
 	return true;
 }
 
-/* ---- what is timed ---- */
+/* ---- measurement ---- */
 
-static void (*fold)(void); /* makes one result of many, or NULL */
-static double bytes;       /* that a call has to read */
+static void (*fold)(void); /* reduces many results to a single result, or NULL */
+static double bytes;       /* bytes that a call has to read */
 
-/* Adds the row of a call, which leaves the wanted result in `result`. */
+/* Measures a call, which stores its result in `result`, and adds its row. */
 template <typename Call>
 static struct figure row(enum table_kind kind, const char *way, enum reading reading,
 			 const struct expected &wanted, Call call)
@@ -113,7 +115,7 @@ static struct figure row(enum table_kind kind, const char *way, enum reading rea
 	};
 	bool right = true;
 	auto check = [&] {
-		/* said once */
+		/* report only the first wrong result */
 		if (kind == TABLE_CEILING || !right)
 			return;
 		if (fold)
@@ -168,7 +170,7 @@ template <> __device__ inline __nv_bfloat16 element<__nv_bfloat16>(size_t i, uin
 	return __float2bfloat16((float)unit(i, seed));
 }
 
-/* Such that a sum of 2^28 is exact in a double. */
+/* 21 bits, so that a sum of 2^28 elements is exact in a double. */
 template <> __device__ inline int32_t element<int32_t>(size_t i, uint64_t seed)
 {
 	return (int32_t)(mix(i + (seed << 40)) >> 43) - (1 << 20);
@@ -193,7 +195,7 @@ template <typename T> static T *make(size_t n, int second)
 	return array<T>(second);
 }
 
-/* What is added up, of the element that i is the number of. */
+/* The terms of a reduction, as functions of the element's index. */
 template <typename T, typename A> struct value_of {
 	const T *x;
 	__host__ __device__ A operator()(size_t i) const
@@ -319,7 +321,10 @@ template <class F> static double reference(size_t n, F f)
 	return reference_two(n, s).sum;
 }
 
-/* Sums of floats in their own precision, over positive elements: what a block leaves out is more than this. */
+/*
+ * Expects a sum of positive floats in their own precision. A block's share of the sum exceeds the
+ * tolerance, so a block left out is detected.
+ */
 static struct expected about(double v)
 {
 	return one(v, 2e-5 * fabs(v));
@@ -327,7 +332,7 @@ static struct expected about(double v)
 
 /* ---- peers ---- */
 
-/* A call of CUB, f(temporary, bytes), and the row of it. */
+/* Measures a call of CUB, f(temporary, bytes), and adds its row. */
 template <typename Call>
 static struct figure cub_row(const char *way, enum reading reading, const struct expected &wanted,
 			     Call f)
@@ -335,7 +340,7 @@ static struct figure cub_row(const char *way, enum reading reading, const struct
 	return row(TABLE_PEER, way, reading, wanted, cub_call(way, f));
 }
 
-/* A transform iterator over the numbers from `at` on; CUB's own is not in all of its releases. */
+/* A transform iterator over the integers from `at` on, because some releases of CUB lack it. */
 template <class F, typename V> struct transform_iterator {
 	typedef std::random_access_iterator_tag iterator_category;
 	typedef V value_type;
@@ -406,7 +411,7 @@ static void cub_dot(size_t n, const T *x, const T *y, enum reading reading,
 	cub_row(WITH_ITERATOR, reading, wanted, [=](void *t, size_t &has) {
 		return cub::DeviceReduce::Sum(t, has, over<T>(products), (T *)result, (int)n);
 	});
-	/* the way Thrust's users know */
+	/* the form common in Thrust programs */
 	cub_row("cub::DeviceReduce::Sum, Thrust's zip iterator", reading, wanted,
 		[=](void *t, size_t &has) {
 			auto pairs = thrust::make_zip_iterator(thrust::make_tuple(x, y));
@@ -419,7 +424,7 @@ static void cub_dot(size_t n, const T *x, const T *y, enum reading reading,
 }
 
 #ifdef HAVE_DETERMINISM
-/* These allocate their own temporary memory in every call. */
+/* These calls allocate their own temporary memory. */
 template <typename Input, typename R, typename Determinism>
 static struct figure cub_one_phase(enum table_kind kind, const char *way, size_t n, Input x, R *,
 				   Determinism determinism, enum reading reading,
@@ -440,7 +445,7 @@ struct ours {
 	enum cua_type type, result_type;
 	size_t n;
 	const void *x, *y;
-	bool has_exact; /* may be called in this mode */
+	bool has_exact; /* supports mode EXACT */
 };
 
 static enum cua_status call(const struct ours &o, const struct cua_reduce_options &options)
@@ -458,7 +463,7 @@ static void need_ok(enum cua_status status, const char *way)
 	exit(1);
 }
 
-/* The rows of all modes; figures has one for each, from FAST on. */
+/* Adds the rows of all modes. figures[] receives their figures, from FAST on. */
 static void our_rows(const struct ours &o, enum reading reading, const struct expected &wanted,
 		     struct figure figures[3])
 {
@@ -486,7 +491,7 @@ static void our_rows(const struct ours &o, enum reading reading, const struct ex
 
 /* ---- the cases ---- */
 
-/* Begins a case of n elements of `size` bytes in each of `arrays` arrays, in one timed call. */
+/* Begins a case with `arrays` arrays of n elements of `size` bytes. */
 static void begin(const char *what, size_t n, size_t size, int arrays)
 {
 	char name[28], text[24];
@@ -497,7 +502,7 @@ static void begin(const char *what, size_t n, size_t size, int arrays)
 	ceilings(arrays);
 }
 
-/* As many elements as there is room for, in one array or each of two. */
+/* Halves n until the arrays fit into the memory. */
 static size_t fitting(size_t n, size_t size, int arrays)
 {
 	if (small)
@@ -508,7 +513,7 @@ static size_t fitting(size_t n, size_t size, int arrays)
 }
 
 #ifdef HAVE_DETERMINISM
-/* The reproducible ways beside each other once more, with CUB's as the peer. */
+/* Compares the reproducible ways once more, with CUB's reproducible sum as peer. */
 template <typename Input, typename R>
 static void reproducible(const char *what, size_t n, size_t size, int arrays, Input x, R *,
 			 enum reading reading, const struct expected &wanted,
@@ -564,7 +569,7 @@ static void dot_case(size_t n)
 	table_end(&table);
 }
 
-/* CUB's sum would add in the 16 bits, which a sum so large does not fit; so it is told to add in f32. */
+/* CUB would accumulate in 16 bits, which cannot represent this sum, so its accumulator is f32. */
 template <typename T, enum cua_type TYPE> static void short_sum_case(size_t n)
 {
 	const T *x = make<T>(n, 0);
@@ -600,18 +605,18 @@ static void i32_case(size_t n)
 	table_end(&table);
 }
 
-/* The least element is put to a known place. */
+/* A minimum is planted at a known index. */
 static void min_cases(size_t n)
 {
 	const float least = -2;
-	const size_t place = n / 3 * 2 + 1;
+	const size_t least_index = n / 3 * 2 + 1;
 	float *x = make<float>(n, 0);
 	struct ours min = {CUA_REDUCE_MIN, CUA_F32, (enum cua_type)0, n, x, NULL, false};
 	struct ours argmin = {CUA_REDUCE_ARGMIN, CUA_F32, (enum cua_type)0, n, x, NULL, false};
-	struct expected wanted = one((double)least, 0), where = one((double)place, 0);
+	struct expected wanted = one((double)least, 0), where = one((double)least_index, 0);
 	struct figure figures[3];
 
-	need(!cudaMemcpy(x + place, &least, sizeof(least), cudaMemcpyHostToDevice),
+	need(!cudaMemcpy(x + least_index, &least, sizeof(least), cudaMemcpyHostToDevice),
 	     "the least element");
 	begin("min f32", n, sizeof(float), 1);
 	cub_row("cub::DeviceReduce::Min", OF_F32, wanted, [=](void *t, size_t &has) {
@@ -636,7 +641,7 @@ static void min_cases(size_t n)
 	table_end(&table);
 }
 
-/* The peer's two sums would still have to be made a variance of. */
+/* The peer computes only the two sums that a variance needs. */
 static void variance_case(size_t n)
 {
 	const float *x = make<float>(n, 0);
@@ -656,7 +661,7 @@ static void variance_case(size_t n)
 	table_end(&table);
 }
 
-/* The peer's sum has no root. */
+/* The peer computes only the sum of squares, without the root. */
 static void norm_case(size_t n)
 {
 	const double *x = make<double>(n, 0);
@@ -690,7 +695,7 @@ static void complex_case(size_t n)
 	struct wide_complex_product_of wide = {x, y};
 
 	s = reference_two(n, wide);
-	/* the real parts cancel: what they may differ by is a share of the imaginary one */
+	/* the real parts cancel, so their tolerance is relative to the imaginary part */
 	begin("dot complex f32", n, sizeof(*x), 2);
 	cub_row(REDUCE_WITH_ITERATOR, OF_TWO_F32, two(s.sum, s.squares, 2e-5 * s.squares),
 		[=](void *t, size_t &has) {
@@ -704,7 +709,10 @@ static void complex_case(size_t n)
 
 /* ---- segments ---- */
 
-/* Segments of 1 to 2 * mean - 1 elements; what a call takes and gives is in the second half of the memory. */
+/*
+ * Segments of 1 to 2 * mean - 1 elements. Their keys, offsets and results are in the second half of
+ * the memory.
+ */
 static size_t segments;
 static uint64_t *offsets;
 static uint32_t *keys, *runs;
@@ -718,7 +726,7 @@ static __global__ void make_offsets(size_t segments, size_t mean, size_t n, uint
 		offsets[i] = i == 0 ? 0 : i == segments ? n : i * mean + mix(i) % mean;
 }
 
-/* A warp a segment. */
+/* A warp writes the keys of a segment. */
 static __global__ void make_keys(size_t segments, const uint64_t *offsets, uint32_t *keys)
 {
 	for (size_t i = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) / 32; i < segments;
@@ -727,7 +735,10 @@ static __global__ void make_keys(size_t segments, const uint64_t *offsets, uint3
 			keys[j] = (uint32_t)i;
 }
 
-/* The sum of the segments' sums, each with a weight of its own, in `sums`; from x where there are none. */
+/*
+ * Adds the weighted segment sums to *sums, each with its own weight. Without `results`, computes
+ * the segment sums from x.
+ */
 static __global__ void weigh(size_t segments, const uint64_t *offsets, const float *x,
 			     const float *results, double *sums)
 {
@@ -756,7 +767,7 @@ static double weighed(const float *results)
 	return v;
 }
 
-/* And poisons the sums, for the next call to write them. */
+/* Checks the segment sums by their weighted sum, and poisons them for the next call. */
 static void weigh_sums(void)
 {
 	double v = weighed(segment_sums);
@@ -766,7 +777,7 @@ static void weigh_sums(void)
 	     "sums");
 }
 
-/* Calls ours(options) in both modes. */
+/* Measures ours(options) in modes FAST and FIXED. */
 template <typename Call>
 static void both_modes(const char *name, const struct expected &wanted, Call ours)
 {
@@ -828,7 +839,7 @@ static void segment_cases(size_t n, size_t mean)
 	fold = NULL;
 }
 
-/* ---- ways to finish ---- */
+/* ---- ways to combine the results of blocks ---- */
 
 static void finish_table(size_t n)
 {
@@ -883,7 +894,7 @@ int main(int argc, char **argv)
 
 	small = o.quick;
 	processors = (unsigned)device.multiProcessorCount;
-	printf("CUB %d.%d.%d%s; the array is in device memory, as is the result; the L2 has %d MiB\n",
+	printf("CUB %d.%d.%d%s; array and result are in device memory; the L2 has %d MiB\n",
 	       CUB_VERSION / 100000, CUB_VERSION / 100 % 1000, CUB_VERSION % 100,
 #ifdef HAVE_DETERMINISM
 	       "",
@@ -893,7 +904,7 @@ int main(int argc, char **argv)
 	       device.l2CacheSize >> 20);
 	for (room = small ? 64 * Mi : 8 * Gi; cudaMalloc(&memory, room) != cudaSuccess; room /= 2)
 		need(room > 64 * Mi, "memory");
-	/* a failed attempt is no error */
+	/* clear the error of a failed allocation */
 	(void)cudaGetLastError();
 	need(!cudaMalloc(&result, 16) && !cudaMalloc(&sums, 2 * sizeof(*sums)) &&
 		     !cudaMalloc(&sink, sizeof(*sink)) &&
@@ -902,8 +913,8 @@ int main(int argc, char **argv)
 	if (!small && room < 8 * Gi)
 		printf("arrays are smaller than usual: there is room for %s bytes\n",
 		       size_text(text, room));
-	printf("wait: a call and the wait for it, by the host's clock, the mean of 100; stream: of 200 calls in a "
-	       "row; others: one call\n");
+	printf("wait: host time of a call and its synchronization, mean of 100; stream: mean of 200 calls in a "
+	       "row; others: a single call\n");
 
 	table_columns("GB/s", "a call");
 	set_timing(ONE_CALL, 1);

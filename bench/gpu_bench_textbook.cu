@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two programs of the textbooks at their sizes, in millions of elements a second: a dot product finished on
- * the GPU under a lock, and a hash table with a lock a bucket. Peers are our own writing of the programs as the
- * books describe them (Sanders and Kandrot, CUDA by Example, appendix A): one compare-and-swap spin lock with
- * __threadfence. The ceiling of the dot product is what two kernels reach that only read the arrays.
+ * Two textbook programs at their original sizes, in millions of elements a second: a dot product
+ * that blocks finish under a lock on the GPU, and a hash table with a lock for each bucket. The
+ * peers are written for this benchmark after the book (Sanders and Kandrot, CUDA by Example,
+ * appendix A), with a compare-and-swap spin lock and __threadfence. The ceiling of the dot product
+ * is a pair of kernels that only read the two arrays.
  */
 #include <math.h>
 
@@ -16,7 +17,7 @@ static size_t dot_n = (size_t)33 << 20;
 static size_t n_keys = 26214400;
 static struct table table;
 
-/* ---- the textbook's programs ---- */
+/* ---- the textbook programs ---- */
 
 static __global__ void textbook_dot(size_t n, const float *x, const float *y, float *result,
 				    struct textbook_lock *lock)
@@ -55,7 +56,7 @@ static __global__ void textbook_insert(size_t n, const unsigned *keys,
 	     i += (size_t)gridDim.x * blockDim.x) {
 		unsigned bucket = keys[i] % buckets;
 
-		/* a lane at a time, as the book does against deadlock in lockstep */
+		/* a lane at a time, like the book, against deadlock in lockstep */
 		for (unsigned lane = 0; lane < 32; lane++)
 			if (lane == threadIdx.x % 32) {
 				pool[i].key = keys[i];
@@ -86,7 +87,7 @@ static __global__ void make_keys(size_t n, uint64_t *keys, unsigned *narrow)
 	}
 }
 
-/* Reads 16 bytes a load and keeps nothing: the ceiling of this machine in this run. */
+/* The read ceiling: loads 16 bytes at a time and discards them. */
 static __global__ void read_all(size_t n, const uint4 *x, unsigned *sink)
 {
 	unsigned sum = 0;
@@ -102,14 +103,14 @@ static __global__ void read_all(size_t n, const uint4 *x, unsigned *sink)
 		*sink = sum;
 }
 
-/* ---- calls of a kernel ---- */
+/* ---- kernels that call the library ---- */
 
 enum way { PUSH, PUSH_WARP, BUILD };
 
 template <enum way WAY>
 static __global__ void add_lanes(struct cua_chained_view view, size_t n, const uint64_t *keys)
 {
-	/* whole warps */
+	/* full warps: no lane leaves the loop early */
 	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i - threadIdx.x % 32 < n;
 	     i += (size_t)gridDim.x * blockDim.x) {
 		uint64_t key = i < n ? keys[i] : 0;
@@ -123,7 +124,7 @@ static __global__ void add_lanes(struct cua_chained_view view, size_t n, const u
 	}
 }
 
-/* How many entries the chains have. */
+/* Counts the entries of all chains. */
 static __global__ void count_entries(unsigned buckets, struct textbook_entry *const *heads,
 				     unsigned long long *count)
 {
@@ -190,7 +191,10 @@ static void dots(struct cua_context *ctx)
 		float got;
 
 		need(!cudaMemcpy(&got, result, sizeof(got), cudaMemcpyDeviceToHost), way);
-		/* blocks of few threads add some thousand floats in a row */
+		/*
+		 * a large tolerance: in blocks of few threads, a thread adds some thousand floats
+		 * serially
+		 */
 		check(fabs((double)got - wanted) <= 1e-3 * wanted, way);
 	};
 
@@ -331,7 +335,7 @@ int main(int argc, char **argv)
 		dot_n = (size_t)1 << 20;
 		n_keys = 1 << 18;
 	}
-	printf("dot product of %zu floats; %zu random keys into an empty table with a lock a bucket\n",
+	printf("dot product of %zu floats; %zu random keys into an empty table with a lock for each bucket\n",
 	       dot_n, n_keys);
 	table_columns("M/s", "");
 	dots(ctx);
