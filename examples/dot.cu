@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A dot product in one kernel of the user's: each block reduces its part in shared memory and adds it to
-// the result under a lock, so that nothing is left to add on the host.
+// A dot product in a single user kernel: each block reduces its elements in shared memory and adds
+// the sum to the result under a lock, so the host adds nothing.
 //
 //     nvcc dot.cu $(pkg-config --cflags --libs cuatomic) -o dot
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #define N (33 * 1024 * 1024)
 #define THREADS 256
 
-// Global memory of zeros: a free lock, and a state ready for its first launch.
+// Zeroed global memory: a free lock, and a finish state ready for its first launch.
 __device__ struct cua_spinlock lock = CUA_SPINLOCK_INIT;
 __device__ struct cua_finish finish = CUA_FINISH_INIT;
 __device__ double locked_result, finished_result;
@@ -28,7 +28,8 @@ __device__ double part_of_block(size_t n, const float *x, const float *y,
 	return cua_block_sum_f64(sum, scratch);
 }
 
-// By hand: any statement may stand in the critical section. The result must be 0 before the launch.
+// An explicit critical section: it may contain any statements. The result must be 0 before the
+// launch.
 __global__ void dot_locked(size_t n, const float *x, const float *y)
 {
 	__shared__ struct cua_block_scratch scratch;
@@ -41,7 +42,7 @@ __global__ void dot_locked(size_t n, const float *x, const float *y)
 	}
 }
 
-// The same with the state that resets itself: nothing to prepare, and it may run again at once.
+// The same with a finish state. It resets itself, so each launch needs no preparation.
 __global__ void dot_finished(size_t n, const float *x, const float *y)
 {
 	__shared__ struct cua_block_scratch scratch;
@@ -71,7 +72,7 @@ static void check(cudaError_t error, const char *what)
 
 int main(void)
 {
-	// every 1024 elements: 2 * (0 + 1 + ... + 1023)
+	// the products of every 1024 elements add up to 2 * (0 + 1 + ... + 1023)
 	const double expected = (double)(N / 1024) * 1024 * 1023;
 	double locked = 0, finished = 0;
 	float *x, *y;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums and dot products from plain C, on a GPU where there is one and else on the CPU.
+ * Sums and dot products from plain C, on a GPU if there is one, else on the CPU.
  *
  *     cc sum.c $(pkg-config --cflags --libs cuatomic) -o sum
  */
@@ -36,7 +36,7 @@ int main(void)
 	check(cua_alloc(ctx, N, sizeof(*values), &x), "memory");
 	check(cua_copy(ctx, x, values, N * sizeof(*values)), "copy");
 
-	/* results in variables of the program: each call returns when its result is there */
+	/* the results are in host memory, so each call returns when its result is stored */
 	check(cua_sum_f32(ctx, N, (const float *)x, &sum), "sum");
 	check(cua_dot_f32(ctx, N, (const float *)x, (const float *)x, &dot), "dot");
 	check(cua_min_f32(ctx, N, (const float *)x, &smallest), "min");
@@ -49,7 +49,7 @@ int main(void)
 	check(cua_free(ctx, x), "free");
 	cua_context_destroy(ctx);
 	free(values);
-	/* 1000 rounds of -250, -249, ..., 749; the squares are added in double and rounded once */
+	/* 1000 periods of -250, -249, ..., 749; the squares are added in double and rounded once */
 	return sum == 249500000.0f && dot == (float)145583500000.0 && smallest == -250.0f &&
 			       largest == 749.0f
 		       ? 0

@@ -201,7 +201,7 @@ for k in $lengths; do
   for backend in $backends; do
     runs 0 "growing, $backend" -b "$backend" -k "$k" --capacity=1 -v -d dump in/lines.fa in/line.fq.gz
     # a bucket may hold all there are, of short k-mers
-    [ "$k" -lt 5 ] || grep -q ' [1-9][0-9]* times grown' stderr || fail "growing, $backend: it did not"
+    [ "$k" -lt 5 ] || grep -q 'the table grew [1-9][0-9]* times' stderr || fail "growing, $backend: it did not"
     awk '{ print $1, $2 * 2 }' model >model.twice
     same "growing, $backend, k = $k" model.twice dump
   done
@@ -253,7 +253,7 @@ model 21 1 sequences | awk -v times=$times '{ print $1, $2 * times }' >model
 for backend in $backends; do
   # a quarter of the slots, since the map rounds them up
   runs 0 "many, $backend" -b "$backend" --capacity $(($(wc -l <model) / 4)) -v -d dump many.fa
-  grep -q ' [1-9][0-9]* times grown' stderr || fail "many: a map with a quarter of the slots did not grow"
+  grep -q 'the table grew [1-9][0-9]* times' stderr || fail "many: a map with a quarter of the slots did not grow"
   awk '/ k-mers, / && $2 > 1048576 { ok = 1 } END { exit !ok }' stderr || fail "many: not more than a batch"
   same "many, $backend" model dump
 done
@@ -395,26 +395,26 @@ fi
 
 error 2 "no file" "no FILE given"
 error 2 "unknown option" "unknown option '--frobnicate'" --frobnicate in/line.fa
-error 2 "ambiguous option" "option '--h' may be any of 3" --h in/line.fa
-error 2 "value of none" "no value belongs to option '--verbose'" --verbose=2 in/line.fa
+error 2 "ambiguous option" "option '--h' is ambiguous: 3 options" --h in/line.fa
+error 2 "value of none" "option '--verbose' takes no value" --verbose=2 in/line.fa
 error 2 "unknown letter" "unknown option '-x'" -x in/line.fa
 error 2 "no value" "option '-k' needs a value" in/line.fa -k
 error 2 "unknown backend" "unknown backend 'tpu'" -b tpu in/line.fa
 for number in 0 -1 x 1x '' 99999999999999999999; do
-  error 2 "threads '$number'" "'$number' is no number of threads" -t "$number" in/line.fa
-  error 2 "capacity '$number'" "'$number' is no number of k-mers" --capacity "$number" in/line.fa
-  error 2 "high '$number'" "'$number' is no count" --high "$number" in/line.fa
+  error 2 "threads '$number'" "'$number' is not a number of threads" -t "$number" in/line.fa
+  error 2 "capacity '$number'" "'$number' is not a number of k-mers" --capacity "$number" in/line.fa
+  error 2 "high '$number'" "'$number' is not a count" --high "$number" in/line.fa
 done
-error 2 "no length" "'x' is no length" -k x in/line.fa
+error 2 "no length" "'x' is not a length" -k x in/line.fa
 error 2 "standard input twice" "standard input can" - -
 error 2 "two outputs in one file" "histogram and dump cannot" -o out/dump in/line.fa
 error 2 "two names of one file" "histogram and dump cannot" -o out/../out/both -d out/both in/line.fa
 ln -s out/both both
 error 2 "a link to one file" "histogram and dump cannot" -o both -d out/both in/line.fa
 for k in 0 32 33 64 -1; do
-  error 2 "k = $k" "'$k' is no length of k-mers \\(1 to 31\\)" -k "$k" in/line.fa
+  error 2 "k = $k" "'$k' is not a length of k-mers \\(1 to 31\\)" -k "$k" in/line.fa
 done
-error 2 "an output that is read" "'in/line.fa' is also to be read" -o in/line.fa in/lines.fa in/line.fa
+error 2 "an output that is read" "'in/line.fa' is also an input" -o in/line.fa in/lines.fa in/line.fa
 error 1 "no memory" "table of k-mers: " --capacity 18446744073709551615 in/line.fa
 CUDA_VISIBLE_DEVICES='' error 1 "no GPU" "CUDA: (no usable CUDA device|this library was built without CUDA)" -b cuda in/line.fa
 

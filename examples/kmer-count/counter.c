@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Batches of k-mers go to a map of k-mers and counts, which grows when it becomes full. */
+/* Counts batches of k-mers in a hash map from k-mer to count. The map grows when it is full. */
 #include <stdlib.h>
 
 #include "kmer-count.h"
 
-/* The map grows beyond this load, in percent, because then its probes get long. */
+/* Maximum load in percent. Above it, probes get long. */
 #define LOAD_MAX 80u
 
 static void check(const struct counter *c, enum cua_status status, const char *what)
@@ -57,7 +57,10 @@ void counter_open(struct counter *c, enum cua_backend backend, unsigned threads,
 	c->growths = 0;
 }
 
-/* Adds one to each of n keys. Those that find the map full move to the front; returns how many. */
+/*
+ * Adds 1 to the counts of n keys. Keys for which the map had no room are moved to the front;
+ * returns their number.
+ */
 static size_t add_one(struct counter *c, uint64_t *keys, size_t n)
 {
 	static const uint64_t one = 1;
@@ -67,7 +70,7 @@ static size_t add_one(struct counter *c, uint64_t *keys, size_t n)
 	check(c, cua_copy(c->ctx, c->keys, keys, n * sizeof(*keys)), "copying k-mers");
 	check(c, cua_hashmap_update_value_n(c->map, CUA_UPDATE_ADD, n, c->keys, &one, c->results),
 	      "counting");
-	/* it says so for ever, once it was so */
+	/* the status stays FULL once a call has found the map full */
 	status = cua_hashmap_status(c->map);
 	if (status == CUA_OK)
 		return 0;
@@ -87,7 +90,7 @@ void counter_add(struct counter *c, uint64_t *keys, size_t n)
 	while ((n = add_one(c, keys, n)) > 0) {
 		uint64_t capacity = map_capacity(c);
 
-		/* room for all of them, of which many may be equal */
+		/* room for all n keys, though many may be equal */
 		grow(c, capacity + (n > capacity ? n : capacity));
 	}
 	if (counter_size(c) * 100 > map_capacity(c) * LOAD_MAX)

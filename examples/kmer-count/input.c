@@ -15,12 +15,12 @@ int input_fail(struct input *in, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	/* what is wrong matters more than the whole of a long name */
+	/* keep room for the error text if the name is long */
 	snprintf(in->error, sizeof(in->error), "%.380s: %s", in->name, text);
 	return -1;
 }
 
-/* Reads on until `wanted` bytes are there, or the file has no more. Nothing of raw is in use. */
+/* Reads until raw has `wanted` bytes, or the file ends. Discards the content of raw. */
 static int fill(struct input *in, size_t wanted)
 {
 	in->at = 0;
@@ -48,7 +48,7 @@ int input_open(struct input *in, const char *path)
 	in->fd = from_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 	if (in->fd < 0)
 		return input_fail(in, "%s", strerror(errno));
-	/* the first two bytes tell what it is, also of a pipe that gives one at a time */
+	/* the first two bytes identify gzip; a pipe may deliver them one at a time */
 	if (fill(in, 2)) {
 		input_close(in);
 		return -1;
@@ -73,7 +73,7 @@ void input_close(struct input *in)
 	in->fd = -1;
 }
 
-/* Behind a member: another one, zeros as tapes leave them, or the end. */
+/* After a gzip member, accepts another member, padding zeros (as on tapes), or the end. */
 static int next_member(struct input *in)
 {
 	while (in->at < in->n && !in->raw[in->at]) {

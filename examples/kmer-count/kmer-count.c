@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How often each k-mer comes in FASTA and FASTQ files, counted in a cua_hashmap on a GPU or the CPU.
+ * Counts the k-mers of FASTA and FASTQ files in a cua_hashmap, on a GPU or the CPU.
  *
  *     cc *.c $(pkg-config --cflags --libs cuatomic) -lz -pthread -o kmer-count
  *     ./kmer-count --help
  *
- * One thread reads the files and fills batches of k-mers; the main thread counts them, and it alone writes
- * messages.
+ * A reader thread reads the files and fills batches of k-mers. The main thread counts the batches
+ * and prints all messages.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -28,26 +28,26 @@ static const char help_text[] =
 	"usage: kmer-count [OPTION...] FILE...\n"
 	"\n"
 	"Counts the k-mers of FASTA and FASTQ files, gzip too; '-' is standard input.\n"
-	"A k-mer and its reverse complement are one, written as that which sorts first.\n"
-	"k-mers with other letters than A, C, G and T, of either case, do not count.\n"
+	"A k-mer and its reverse complement count as the smaller of the two.\n"
+	"k-mers with letters other than A, C, G and T, of either case, do not count.\n"
 	"\n"
 	"  -k, --length=K               letters of a k-mer, 1 to 31 (21)\n"
-	"      --no-canonical           a k-mer and its reverse complement are two\n"
-	"  -o, --histogram=FILE         lines 'COUNT N': N different k-mers came COUNT times;\n"
+	"      --no-canonical           count k-mers and their reverse complements apart\n"
+	"  -o, --histogram=FILE         lines 'COUNT N': N k-mers occurred COUNT times;\n"
 	"                               '-' is standard output, the default without -d\n"
-	"      --high=N                 k-mers that came more often are in line N + 1 (10000)\n"
+	"      --high=N                 k-mers that occurred more often: line N + 1 (10000)\n"
 	"  -d, --dump=FILE              lines 'K-MER COUNT', sorted\n"
 	"  -b, --backend=auto|cpu|cuda  where to count; auto (the default): on the first GPU,\n"
-	"                               or where there is none on the CPU\n"
+	"                               or without a GPU on the CPU\n"
 	"  -t, --threads=N              threads of the CPU backend, 1 to 1024\n"
-	"      --capacity=N             different k-mers to have room for from the start\n"
-	"                               (1000000); the table grows when there are more\n"
-	"  -v, --verbose                say at the end what was counted, on standard error\n"
+	"      --capacity=N             initial capacity of the table, in distinct k-mers\n"
+	"                               (1000000); the table grows when it is full\n"
+	"  -v, --verbose                print totals on standard error at the end\n"
 	"\n"
 	"  -h, --help                   this text\n"
 	"  -V, --version                version\n"
 	"\n"
-	"Exit status: 0 all is well, 1 something failed and no file was written, 2 wrong usage.\n";
+	"Exit status: 0 success, 1 something failed and no file was written, 2 wrong usage.\n";
 
 struct options {
 	unsigned k, threads;
@@ -75,7 +75,7 @@ static void print_line(const char *end, const char *format, va_list arguments)
 	char line[1024];
 
 	vsnprintf(line, sizeof(line), format, arguments);
-	/* the name of a file may hold a newline, and the message is one line */
+	/* file names may contain newlines, but a message is a single line */
 	for (char *c = line; *c; c++) {
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
@@ -122,10 +122,10 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* ---- k-mers of letters ---- */
+/* ---- from letters to k-mers ---- */
 
 struct kmers {
-	unsigned k, have; /* letters since the last break, k at most */
+	unsigned k, have; /* letters since the last break, at most k */
 	int canonical;
 	uint64_t mask;
 	uint64_t forward, reverse; /* the last k letters, and their reverse complement */
@@ -139,7 +139,7 @@ static void kmers_init(struct kmers *m, const struct options *o)
 	m->mask = ((uint64_t)1 << 2 * o->k) - 1;
 }
 
-/* Takes a letter. Returns whether a k-mer ends with it, which is then *kmer. */
+/* Appends a letter. Returns 1 and sets *kmer if a k-mer ends with this letter, else returns 0. */
 static inline int kmers_next(struct kmers *m, unsigned letter, uint64_t *kmer)
 {
 	if (letter == LETTER_BREAK) {
@@ -154,28 +154,28 @@ static inline int kmers_next(struct kmers *m, unsigned letter, uint64_t *kmer)
 	return 1;
 }
 
-/* ---- the thread that reads ---- */
+/* ---- the reader thread ---- */
 
 struct batch {
 	uint64_t *kmers;
 	size_t n;
-	int ready; /* to be counted; else to be filled */
+	int ready; /* 1: owned by the main thread, to count; 0: owned by the reader, to fill */
 };
 
 struct reader {
 	const struct options *options;
 	struct reads reads;
 	pthread_t thread;
-	_Atomic uint64_t bytes; /* of all files, as they are */
-	int filling;            /* the batch at hand, of the reading thread */
+	_Atomic uint64_t bytes; /* bytes read of all files, before decompression */
+	int filling;            /* index of the batch that the reader thread fills */
 
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* protects the members below */
 	pthread_cond_t changed;
-	struct batch batches[2]; /* kmers and n belong to one thread or the other, as ready says */
+	struct batch batches[2]; /* `ready` says which thread owns kmers and n */
 	int ended, failed;
 };
 
-/* The batch to fill is ready; waits for the other one to be free. */
+/* Publishes the filled batch and waits until the other batch is free. */
 static void hand_over(struct reader *r)
 {
 	pthread_mutex_lock(&r->lock);
@@ -267,10 +267,10 @@ static void refuse_as_output(const char *output, const struct stat *input)
 
 	if (output && !stat(output, &st) && S_ISREG(st.st_mode) && st.st_dev == input->st_dev &&
 	    st.st_ino == input->st_ino)
-		usage_error("'%s' is also to be read", output);
+		usage_error("'%s' is also an input", output);
 }
 
-/* The bytes of all files; 0, for no progress, where one is no regular file. */
+/* The size of all files, or 0, for no progress bar, if a file is not a regular file. */
 static uint64_t bytes_of_files(const struct options *o)
 {
 	uint64_t sum = 0;
@@ -313,9 +313,9 @@ static void show_progress(uint64_t bytes, uint64_t total)
 	progress_shown = 1;
 }
 
-/* ---- the whole ---- */
+/* ---- counting ---- */
 
-/* Counts all batches, and shows the progress if total is not 0. Returns the number of k-mers. */
+/* Counts all batches. Shows the progress unless total is 0. Returns the number of k-mers. */
 static uint64_t count_all(struct reader *r, struct counter *c, uint64_t total)
 {
 	uint64_t n = 0;
@@ -361,7 +361,7 @@ static uint64_t count_all(struct reader *r, struct counter *c, uint64_t total)
 
 static void run(const struct options *o)
 {
-	/* static: found by leak checkers when the process ends early, and large */
+	/* static because they are large, and so that leak checkers find them after die() */
 	static struct reader reader;
 	static struct counter counter;
 	static struct output outputs[2];
@@ -384,7 +384,7 @@ static void run(const struct options *o)
 	output_finish(outputs, 2);
 	if (o->verbose)
 		fprintf(stderr,
-			"kmer-count: %llu k-mers, %llu different, in %.3f s on the %s; %u times grown\n",
+			"kmer-count: %llu k-mers, %llu distinct, in %.3f s on the %s; the table grew %u times\n",
 			(unsigned long long)n_kmers, (unsigned long long)n, now() - start,
 			cua_context_backend(counter.ctx) == CUA_BACKEND_CUDA ? "GPU" : "CPU",
 			counter.growths);
@@ -403,8 +403,8 @@ static uint64_t parse_number(const char *text, const char *what, uint64_t least,
 	errno = 0;
 	n = strtoull(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || errno || n < least || n > most)
-		usage_error("'%s' is no %s (%llu to %llu)", text, what, (unsigned long long)least,
-			    (unsigned long long)most);
+		usage_error("'%s' is not a %s (%llu to %llu)", text, what,
+			    (unsigned long long)least, (unsigned long long)most);
 	return n;
 }
 
@@ -426,7 +426,7 @@ static void print_and_exit(const char *text)
 	exit(0);
 }
 
-/* What getopt_long refused, but for letters. */
+/* Reports a long option that getopt_long refused. */
 static void refuse_word(const char *word, const struct option *names)
 {
 	const size_t length = strcspn(word + 2, "=");
@@ -435,9 +435,9 @@ static void refuse_word(const char *word, const struct option *names)
 	for (; word[1] == '-' && names->name; names++)
 		n += !strncmp(names->name, word + 2, length);
 	if (n > 1)
-		usage_error("option '%s' may be any of %d", word, n);
+		usage_error("option '%s' is ambiguous: %d options begin with it", word, n);
 	if (n == 1)
-		usage_error("no value belongs to option '%.*s'", (int)length + 2, word);
+		usage_error("option '%.*s' takes no value", (int)length + 2, word);
 	usage_error("unknown option '%s'", word);
 }
 
@@ -486,7 +486,7 @@ static void parse(int argc, char **argv, struct options *o)
 			break;
 		case ':': usage_error("option '%s' needs a value", argv[optind - 1]);
 		default:
-			/* an unknown letter may stand in the middle of its argument */
+			/* an unknown letter may be inside a cluster such as -vx */
 			if (optopt > ' ' && optopt < 256 && argv[optind - 1][1] != '-')
 				usage_error("unknown option '-%c'", optopt);
 			refuse_word(argv[optind - 1], names);

@@ -17,7 +17,7 @@
 
 #include "kmer-count.h"
 
-/* ---- temporary files, which go whatever happens ---- */
+/* ---- temporary files, removed on every exit ---- */
 
 #define OUTPUTS_MAX 2
 
@@ -34,7 +34,7 @@ static void remove_temporaries(void)
 
 static void on_signal(int number)
 {
-	/* the handler is reset: this ends the process, with the status that the shell expects */
+	/* the handler is now the default, so this ends the process with the status of the signal */
 	remove_temporaries();
 	raise(number);
 }
@@ -46,12 +46,14 @@ static void remember_temporary(int folder, char *name)
 
 	if (!n) {
 		atexit(remove_temporaries);
-		/* a write beyond the limit of file sizes fails, and does not end the process */
+		/*
+		 * a write beyond the file size limit fails with EFBIG instead of ending the process
+		 */
 		signal(SIGXFSZ, SIG_IGN);
 		for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
 			struct sigaction action;
 
-			/* what is ignored, as under nohup, stays so */
+			/* signals ignored by the parent stay ignored, for example under nohup */
 			if (sigaction(signals[i], NULL, &action) || action.sa_handler == SIG_IGN)
 				continue;
 			memset(&action, 0, sizeof(action));
@@ -72,11 +74,14 @@ static void forget_temporary(const char *name)
 	}
 }
 
-/* ---- where an output goes ---- */
+/* ---- the target of an output ---- */
 
 #define LINKS_MAX 40
 
-/* The folder of a path, relative to another folder, and the name in it, from malloc. Returns the folder, or -1. */
+/*
+ * Splits a path, relative to folder `from`, into folder and name. Sets *name to memory from malloc.
+ * Returns the open folder, or -1.
+ */
 static int split(int from, const char *path, char **name)
 {
 	const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
@@ -97,8 +102,9 @@ static int split(int from, const char *path, char **name)
 }
 
 /*
- * The text of the link with this name: its length, 0 if it is no link, or -1. In a sticky folder that everybody may
- * write to, the links of others are refused, except those of the folder's owner: see fs.protected_symlinks in proc(5).
+ * Reads the symbolic link `name`. Returns the length of its text, 0 if it is no link, or -1. In a
+ * world-writable sticky folder, only links of this user and of the folder's owner are followed: see
+ * fs.protected_symlinks in proc(5).
  */
 static ssize_t read_link(int folder, const char *name, char text[PATH_MAX])
 {
@@ -127,7 +133,10 @@ static ssize_t read_link(int folder, const char *name, char text[PATH_MAX])
 	return n;
 }
 
-/* Folder and name of where the links of the path end, so that the target is replaced and not the link. */
+/*
+ * Follows symbolic links to the final folder and name, so that output replaces the target and not
+ * the link.
+ */
 static void resolve(struct output *o)
 {
 	char text[PATH_MAX];
@@ -151,7 +160,7 @@ static void resolve(struct output *o)
 		die("%s: %s", o->path, strerror(errno));
 }
 
-/* ---- temporary files: private, and locked while somebody writes them ---- */
+/* ---- temporary files: private, and locked by their writer ---- */
 
 #define PREFIX ".kmer-count-"
 #define DIGITS 32
@@ -162,7 +171,7 @@ static int is_own_file(const struct stat *st)
 	return S_ISREG(st->st_mode) && st->st_uid == geteuid();
 }
 
-/* Removes what a process that was killed has left in this folder. */
+/* Removes temporary files of killed processes from this folder. */
 static void remove_abandoned(int folder)
 {
 	const size_t before = sizeof(PREFIX) - 1;
@@ -187,7 +196,7 @@ static void remove_abandoned(int folder)
 		fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 		if (fd < 0)
 			continue;
-		/* who writes it holds the lock */
+		/* a writer holds the lock of its file */
 		if (!fstat(fd, &st) && is_own_file(&st) && !flock(fd, LOCK_EX | LOCK_NB))
 			unlinkat(folder, name, 0);
 		close(fd);
@@ -195,7 +204,7 @@ static void remove_abandoned(int folder)
 	closedir(dir);
 }
 
-/* Opens a new file of a random name, which nobody else can open. */
+/* Creates a temporary file with a random name and locks it. */
 static int open_temporary(int folder, char **result)
 {
 	char *name = (char *)must_alloc(sizeof(PREFIX) + DIGITS + sizeof(SUFFIX), 1);
@@ -216,7 +225,7 @@ static int open_temporary(int folder, char **result)
 			    0600);
 		if (fd < 0 && errno == EEXIST)
 			continue;
-		/* another process may have found it before it was locked, and removes it then */
+		/* another process may see the file before the lock and remove it; then retry */
 		if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) ? errno != EWOULDBLOCK
 							    : fstat(fd, &st) || st.st_nlink)) {
 			*result = name;
@@ -231,9 +240,10 @@ static int open_temporary(int folder, char **result)
 }
 
 /*
- * The permissions and the group of the user's own file that was there; if the group cannot be kept, the new group and
- * all others get what both had. Else those that umask leaves, which also bound those of a file with more names: another
- * user may have linked it here.
+ * Sets the mode of the new file. If it replaces a file of this user, it gets that file's
+ * permissions and group. If the group cannot be kept, the group and others get the permissions that
+ * both had. A new file gets the permissions of umask. umask also limits a file with several links,
+ * because another user may have linked it here.
  */
 static int set_mode(const struct output *o, int fd)
 {
@@ -256,7 +266,10 @@ static int set_mode(const struct output *o, int fd)
 
 /* ---- outputs ---- */
 
-/* Whether somebody else has put this device or pipe into a folder in which all may do so. */
+/*
+ * Returns whether another user may have put this device or pipe into a world-writable sticky
+ * folder.
+ */
 static int is_planted(const char *path, const struct stat *there)
 {
 	const char *slash = strrchr(path, '/');
@@ -267,7 +280,7 @@ static int is_planted(const char *path, const struct stat *there)
 
 	if (!folder)
 		die("out of memory");
-	/* a link is followed only where the kernel lets it be */
+	/* the kernel already checked that a link may be followed */
 	planted = !lstat(path, &own) && own.st_dev == there->st_dev &&
 		  own.st_ino == there->st_ino && !stat(folder, &in) &&
 		  (in.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH) &&
@@ -285,20 +298,23 @@ void output_open(struct output *o, const char *path)
 	o->path = path;
 	if (!path)
 		return;
-	/* also where it is a file: that is appended to, and not replaced */
+	/* standard output may be a file; it is appended to and never replaced */
 	if (!strcmp(path, "-") || !strcmp(path, "/dev/stdout")) {
 		o->path = "standard output";
 		o->f = stdout;
 		return;
 	}
-	/* the kernel says whether the path may be followed */
+	/* the kernel checks whether the path's links may be followed */
 	fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0 ? errno != ENOENT : fstat(fd, &st))
 		die("%s: %s", path, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	if (fd >= 0 && !S_ISREG(st.st_mode)) {
-		/* a device or a pipe stays what it is, and is none that another user has put here, before or meanwhile */
+		/*
+		 * Devices and pipes are written in place. Refuse those planted by other users, now
+		 * or after the check.
+		 */
 		if (is_planted(path, &st))
 			die("%s: %s", path, strerror(EACCES));
 		fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
@@ -329,7 +345,7 @@ int output_same(const struct output *a, const struct output *b)
 	       !fstat(b->folder, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Makes the new name last, where the folder can be read and its file system can. */
+/* Makes the rename durable, if the folder is readable and its file system supports it. */
 static int sync_folder(int folder)
 {
 	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), bad, error;
@@ -354,7 +370,7 @@ void output_finish(struct output *outputs, size_t n)
 		failed = fflush(o->f) || ferror(o->f);
 		if (!failed && o->temporary)
 			failed = set_mode(o, fileno(o->f)) || fsync(fileno(o->f));
-		/* temporary files stay locked until they have their names */
+		/* a temporary file stays open, so that its lock is held until the rename */
 		if (!failed && o->f != stdout && !o->temporary)
 			failed = fclose(o->f) != 0;
 		if (failed)
@@ -383,7 +399,7 @@ void output_finish(struct output *outputs, size_t n)
 	}
 }
 
-/* ---- what is written ---- */
+/* ---- the formats ---- */
 
 void write_histogram(FILE *f, const uint64_t *counts, uint64_t n, uint64_t high)
 {

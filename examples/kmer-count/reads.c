@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * FASTA: a line '>' title, then lines of letters up to the next '>' at the start of a line.
- * FASTQ: a line '@' title, lines of letters, a line '+', and as many characters of quality; where the letters
- * are on one line the quality is too.
+ * FASTA: a line with '>' and a title, then lines of letters up to the next line that begins with
+ * '>'. FASTQ: a line with '@' and a title, lines of letters, a line with '+', and as many quality
+ * characters as letters. If the letters are on a single line, the quality is, too.
  *
- * Letters of either case; other letters than A, C, G and T, and '-', '*' and '.', belong to no k-mer. Lines
- * end with a newline or a carriage return and a newline. Sequences may be empty, and so may files.
+ * Letters may be of either case. Letters other than A, C, G and T, and '-', '*' and '.', are part
+ * of no k-mer. A line ends with a newline, or a carriage return and a newline. Sequences and files
+ * may be empty.
  */
 #include <string.h>
 
 #include "kmer-count.h"
 
-/* What a byte of a sequence is, beyond 0 to 3 and LETTER_BREAK. */
+/*
+ * A byte that is not a letter of a sequence. It extends the letter codes 0 to 3 and LETTER_BREAK.
+ */
 #define LETTER_OTHER 5
 
 static const uint8_t *letter_codes(void)
@@ -70,7 +73,7 @@ static void begin_record(struct reads *r)
 	r->line_start = 1;
 }
 
-/* Where nothing but a record, or an empty line, may begin. */
+/* Reads a byte between records: a newline, or the begin of a record. */
 static int between(struct reads *r)
 {
 	int c = r->text[r->at];
@@ -90,7 +93,7 @@ static int between(struct reads *r)
 	return 0;
 }
 
-/* The rest of a title or a '+' line, which may be anything. */
+/* Skips the rest of a title or of a '+' line, which may contain any bytes. */
 static void skip_line(struct reads *r)
 {
 	const uint8_t *end = (const uint8_t *)memchr(r->text + r->at, '\n', r->n - r->at);
@@ -104,7 +107,7 @@ static void skip_line(struct reads *r)
 	r->state = r->state == READS_TITLE ? READS_SEQUENCE : READS_QUALITY;
 }
 
-/* A byte that is no letter. */
+/* Reads a byte of a sequence that is not a letter. */
 static int sequence_other(struct reads *r)
 {
 	int c = r->text[r->at];
@@ -129,7 +132,7 @@ static int quality(struct reads *r)
 	int c = r->text[r->at];
 
 	if (c == '@' && !r->length) {
-		/* some leave out the empty line */
+		/* some files omit the empty quality line of an empty sequence */
 		r->state = READS_BETWEEN;
 		return 0;
 	}
