@@ -432,7 +432,7 @@ row 'multimap: find words' '8 positions'
 row 'chains: count words' '5 words looked up'
 row 'histogram of letters' '8 8 0 4 4 0 0'
 row 'sums of segments' '1 of up to 64 bytes'
-row 'sums of runs' '34 runs of one byte'
+row 'sums of runs' '34 runs of equal bytes'
 row 'filter, in order' '10 bytes <= 32'
 row 'fill and copy' '34 elements'
 
@@ -443,7 +443,7 @@ row 'fill and copy' '3000000 elements'
 head -c 1000000 /dev/zero >"$tmp/zeros"
 demo "zeros" "$tmp/zeros"
 row sum 0
-row 'sums of runs' '1 runs of one byte'
+row 'sums of runs' '1 runs of equal bytes'
 row 'map: count words' '1 words'
 
 yes again | head -c 6999996 >"$tmp/repeated"

@@ -427,7 +427,7 @@ static void write_byte_results(const struct demo *d, struct demo_row *rows, cons
 	RESULT(DOT, "%.0f", t->dot);
 	RESULT(DOT_EXACT, "%.0f", t->dot_exact);
 	RESULT(SEGMENTS, "%llu of up to %zu bytes", (unsigned long long)t->segments, SEGMENT);
-	RESULT(BY_KEY, "%llu runs of one byte", (unsigned long long)t->runs);
+	RESULT(BY_KEY, "%llu runs of equal bytes", (unsigned long long)t->runs);
 	if (d->size) {
 		RESULT(SMALLEST, "%llu", (unsigned long long)t->smallest);
 		RESULT(LARGEST, "%.17g", t->largest);
