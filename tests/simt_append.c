@@ -22,7 +22,7 @@ static void append_lanes(void)
 	uint32_t v = simt_lane();
 	uint32_t mask = 0;
 
-	/* half of the lanes alone, the others as a warp of odd lanes */
+	/* even lanes append alone, the warp of odd lanes appends together */
 	if (v % 2 == 0) {
 		cua_append_push_u32(&append_view, v);
 		return;
@@ -57,7 +57,8 @@ static const char *append_check(void)
 	return stored == (expected < 40 ? expected : 40) ? NULL : "an item is missing";
 }
 
-/* The same items through a stage that is too small, and by a block's reservation: those of even lanes and of some odd. */
+/* The same items through a stage that is too small and by a block's reservation. Even lanes and
+ * some odd lanes have items. */
 CUA_DEFINE_APPEND_STAGE(few, uint32_t, 20u)
 
 static int staged_keeps(uint32_t v)

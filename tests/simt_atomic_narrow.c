@@ -4,7 +4,7 @@
 
 #include "simt_suites.h"
 
-/* Four objects of one word, and each with another kind of change. */
+/* Four objects in a word, each with another kind of update. */
 static union {
 	uint32_t word;
 	uint8_t byte[4];
@@ -44,7 +44,8 @@ static const char *narrow_check(void)
 		       : "an update was lost, or changed a neighbour";
 }
 
-/* One wins, whatever happens to the neighbours; and the store and the load between them are whole. */
+/* Exactly one compare-exchange succeeds although the neighbours change. The store and the load
+ * between them are whole. */
 static uint32_t winners;
 
 static void narrow_race_setup(void)
@@ -73,7 +74,7 @@ static const char *narrow_race_check(void)
 	return narrow.byte[0] && narrow.half[1] == 0xffff ? NULL : "a neighbour has changed";
 }
 
-/* A flag of one byte hands on what was written; a neighbour is in use at the same time. */
+/* A flag of a byte publishes a message while a neighbouring byte is in use. */
 static uint64_t narrow_data;
 
 static void narrow_message_setup(void)

@@ -16,7 +16,7 @@ static float cell_f32;
 static uint64_t payload[512];
 static uint32_t arrivals;
 
-/* Which cell a lane takes: all one, in pairs, in turn, some alone. */
+/* Which element of `cells` a lane updates: all the same, in pairs, in turn, some alone. */
 static unsigned pattern;
 static uint32_t cell_of(unsigned id)
 {
@@ -71,7 +71,8 @@ static const char *warp_fetch_check(void)
 	return sum == simt_blocks() * simt_block_lanes() ? NULL : "an update was lost";
 }
 
-/* The forms without result, with a mask that leaves lanes out, which do something else. */
+/* The forms without result. The mask excludes lanes, and the excluded lanes make calls with a mask
+ * of their own. */
 static void warp_quiet(void)
 {
 	unsigned id = simt_lane(), lane = cua_port_lane();
@@ -82,7 +83,7 @@ static void warp_quiet(void)
 	cua_atomic_sub_warp_i64(mask, &cell_i64, (int64_t)id);
 	cua_atomic_fetch_mul_warp_u32(mask, &cell_mul, 3);
 	cua_atomic_max_warp_f32(mask, &cell_f32, (float)id);
-	/* and the lanes of one address may still be others next time */
+	/* the next call groups the lanes by address anew */
 	cua_atomic_fetch_add_cas_warp_f32(mask, &cell_f32, 0);
 }
 
@@ -113,7 +114,8 @@ static void block_atomics(void)
 	user_add_block(&cells[1], 0, s);
 }
 
-/* Everyone writes, arrives by one releasing and acquiring operation; who comes last reads it all. */
+/* Every lane writes, then arrives by one acquire-release operation. The last lane to arrive reads
+ * all messages. */
 static void warp_message(void)
 {
 	unsigned n = simt_blocks() * simt_block_lanes(), id = simt_lane();
@@ -136,7 +138,7 @@ static void warp_message_relaxed(void)
 			(void)CUA_READ(payload[i]);
 }
 
-/* A block's release covers what all its threads have written. */
+/* A block's release covers all writes of its threads. */
 static void block_message(void)
 {
 	struct cua_block_scratch *s = simt_shared(sizeof(*s));

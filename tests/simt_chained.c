@@ -22,7 +22,8 @@ static void chained_setup(void)
 	pool.demand = 0;
 }
 
-/* Each lane inserts two values of a key that it shares with others, looking in between. */
+/* Each lane inserts two values of a key that it shares with other lanes, and searches in
+ * between. */
 static void chained_body(void)
 {
 	uint64_t key = simt_lane() % 3, value;
@@ -37,7 +38,8 @@ static void chained_body(void)
 			simt_fail("a value in the chain belongs to another key");
 }
 
-/* The same without locks; a lane of four pushes its second value alone, the others together. */
+/* The same without locks: every fourth lane pushes its second value alone, the remaining lanes push
+ * together. */
 static void push_body(void)
 {
 	uint64_t key = simt_lane() % 3, mine = simt_lane() * 2, value;
@@ -134,8 +136,8 @@ static void bulk_setup(void)
 }
 
 /*
- * Where pairs are inserted, a block that is done looks at what there is, while others go on. Where they are built,
- * lanes build and push some more by themselves at the same time.
+ * After inserts, a block that has finished searches while other blocks still insert. Bulk builds
+ * run beside lanes that build and push single pairs.
  */
 static void bulk_body(void)
 {

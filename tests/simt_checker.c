@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether the checker finds what it is for: one counter under a lock, with bugs planted. */
+/* The checker must find planted bugs: a counter under a lock, with each bug that the checker is
+ * for. */
 #include <cuatomic/spinlock.h>
 
 #include "simt_suites.h"
@@ -132,7 +133,7 @@ START_TEST(checker_catches)
 }
 END_TEST
 
-/* What is right although it looks like one of them. */
+/* Correct programs that resemble a bug. */
 START_TEST(checker_accepts)
 {
 	struct simt_case fences = counter_case("relaxed lock with fences", by_fences);
@@ -141,7 +142,7 @@ START_TEST(checker_accepts)
 	explore_shape(fences, 3, 1, 3);
 	try_shape(fences, 2, 64, 3);
 	try_shape(fences, 4, 33, 2);
-	/* a block-scope lock is right inside one block */
+	/* a block-scope lock is correct within a single block */
 	try_shape(counter_case("block scope, one block", bug_block_scope), 1, 96, 3);
 }
 END_TEST

@@ -74,7 +74,7 @@ static void numbers_some(void)
 	}
 }
 
-/* Each number is there once, and those of one call are in lane order, with none between. */
+/* Each number occurs once. The numbers of a call are consecutive and in lane order. */
 static const char *numbers_check(void)
 {
 	static unsigned char seen[3][COMBINE_CALLS * SIMT_MAX_LANES];
@@ -111,7 +111,8 @@ static const char *numbers_check(void)
 	return total ? "a section was lost" : NULL;
 }
 
-/* Plain messages of each lane to its section, and of the section to its lane and to those of later calls. */
+/* Plain messages from each lane to its section. A section's messages go to its own lane and to the
+ * lanes of later calls. */
 static uint64_t letters[SIMT_MAX_LANES], replies[SIMT_MAX_LANES];
 
 CUA_DEFINE_COMBINE(answer, uint64_t, uint32_t, {
@@ -200,7 +201,7 @@ static const char *turns_check(void)
 	return NULL;
 }
 
-/* Every way to take one lock, by warps and blocks that know nothing of each other. */
+/* Every call that acquires the lock, by warps and blocks that run independently. */
 CUA_DEFINE_COMBINE(count, uint64_t, uint32_t, *state += argument);
 
 static void all_ways(void)
@@ -258,7 +259,7 @@ static void bug_turns_unordered(void)
 		cua_spinlock_unlock(&counter_lock);
 }
 
-/* One lane runs all the sections, and nobody tells it that the arguments have come. */
+/* One lane runs all sections, but nothing orders its reads after the writes of the arguments. */
 static void bug_scratch_unordered(void)
 {
 	uint64_t *scratch = simt_shared(sizeof(*scratch) * simt_block_lanes());

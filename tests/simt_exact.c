@@ -82,7 +82,7 @@ static void try_exact(const struct format *f, int dot, enum kind_of_element kind
 			memset(&start, 0x5a, sizeof(start));
 	}
 	if (how & 8) {
-		/* the lesser one counts */
+		/* the lesser of n and *count is the length */
 		reduce.n += how & 16 ? 0 : 100;
 		count += how & 16 ? 100 : 0;
 		reduce.count = &count;
@@ -154,7 +154,7 @@ START_TEST(exact_sizes)
 }
 END_TEST
 
-/* Few elements, so that what a block adds and its arrival meet in many ways. */
+/* Few elements, so that a block's additions and its arrival interleave in many ways. */
 START_TEST(exact_arrival)
 {
 	uint64_t seed = test_seed("exact arrival");

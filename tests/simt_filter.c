@@ -12,7 +12,7 @@
 #include "simt_suites.h"
 
 enum { MOST = 5000, WORDS = 300, GUARD = 0x5a };
-/* calls of short arrays before, of which words are left */
+/* calls of short arrays that ran before and left their words in the state */
 enum { CALLS = 5 };
 /* The kernel. */
 enum kernel { ANY_ORDER, IN_ORDER, SHORT };
@@ -33,7 +33,7 @@ static uint32_t indexes[MOST + 40];
 static unsigned x_at, flags_at, values_at;
 static uint64_t demand_before;
 
-/* What is kept, in order, and then the others. */
+/* The indexes of the selected elements in order, then of the rejected elements. */
 static uint32_t expected[MOST], kept;
 
 static uint64_t rng;
@@ -48,7 +48,8 @@ static unsigned char *element(unsigned char *array, unsigned at, uint64_t i)
 	return array + (at + i) * kind.size;
 }
 
-/* n elements, of which so many of 8 are kept; the key of one is one byte of it, and no two are alike if there is room. */
+/* Makes n elements, of which of_8 in 8 are selected. The key of an element is one of its bytes. All
+ * elements differ if they are large enough. */
 static void make(enum cua__filter_key key, uint32_t size, uint32_t warps, uint64_t n, unsigned of_8)
 {
 	uint32_t others = 0;
@@ -138,7 +139,8 @@ static const char *wrong(const char *what, uint64_t i)
 	return message;
 }
 
-/* Places of the output that hold elements or indexes from..end - 1 of the expected ones. */
+/* Checks the output from offset `place`: it must hold the elements or indexes expected[from..end -
+ * 1]. */
 static const char *check_part(uint64_t from, uint64_t end, uint64_t place, int ordered)
 {
 	static uint8_t seen[MOST];
@@ -209,7 +211,7 @@ static struct simt_case filter_case(const char *name)
 	return c;
 }
 
-/* On so many blocks, or for a short array on one a tile. */
+/* With this number of blocks; a short array has a block for each tile. */
 static void try_kernel(const char *name, enum kernel how, unsigned blocks, unsigned runs)
 {
 	kernel = how;
@@ -323,8 +325,9 @@ static void try_indexes_and_partitions(void)
 }
 
 /*
- * The scan alone: block 0 scans, and a warp of another block has each 32 tiles, of which it stores a plain word
- * before it tells the count, from the highest lane down or up. Who knows a place reads the words of all lower tiles.
+ * The scan alone. Block 0 scans. A warp of another block has 32 tiles; each lane stores a plain
+ * word before it publishes its tile's count, from the highest lane down or from the lowest up. A
+ * lane that knows its offset reads the words of all lower tiles.
  */
 enum { SCANNED = 100 };
 static uint64_t places_of[SCANNED];
@@ -487,7 +490,7 @@ static void try_runs(void)
 
 			make_runs(how & 1 ? 8 : 4, s->warps, s->n,
 				  lengths[(i + (size_t)how / 2) % 4]);
-			/* room for all and more, for all, for one less, for none */
+			/* a capacity above the count, equal to it, one below it, and zero */
 			f.capacity = i % 4 == 0   ? s->n
 				     : i % 4 == 1 ? kept
 				     : i % 4 == 2 ? kept - 1

@@ -4,7 +4,7 @@
 #define CUA__HISTOGRAM_BYTES 16u
 #define CUA__HISTOGRAM_BLOCK 64u
 #define CUA__HISTOGRAM_SMALL_BLOCK 32u
-/* some of the cases are small, and others are not */
+/* limits so low that some cases exceed them */
 #define CUA__HISTOGRAM_SMALL_BYTES 8010u
 #define CUA__HISTOGRAM_COLUMN_SLOTS 20u
 
@@ -23,7 +23,8 @@ static uint64_t memory[MOST + 8];
 static uint64_t counts[MOST_BINS + 1], outside[CUA_HISTOGRAM_SIDES + 1];
 static uint64_t counts_before[MOST_BINS + 1], outside_before[CUA_HISTOGRAM_SIDES + 1];
 static uint64_t expected[MOST_BINS], expected_outside[CUA_HISTOGRAM_SIDES];
-static uint64_t start[MOST_BINS + CUA_HISTOGRAM_SIDES]; /* what accumulates */
+static uint64_t start[MOST_BINS + CUA_HISTOGRAM_SIDES]; /* previous counts of calls that
+							 * accumulate */
 static uint32_t rows[MOST_WORDS], sums[CUA__HISTOGRAM_SUMS];
 static uint64_t keys[MOST_BINS + 1];
 
@@ -34,12 +35,13 @@ static uint64_t next_random(void)
 	return rng >> 33;
 }
 
-/* ---- a histogram and what it has to be ---- */
+/* ---- a histogram and its expected result ---- */
 
-/* BLOCKS: long runs; MOVING: a few, and others after a while; NEAR: about an edge */
+/* BLOCKS: long runs; MOVING: few values, and other values later; NEAR: close to an edge */
 enum data { ANY, FEW, ONE, RUNS, BLOCKS, MOVING, NEAR };
 
-/* One apart; powers of two, of both signs; the last one is 0; all equal; from the least to the greatest. */
+/* Evenly spaced; powers of two of both signs; up to a last edge of 0; all equal; from the least to
+ * the greatest value. */
 enum edges { EVENLY, POWERS, UP_TO_0, EQUAL, ENDLESS };
 
 struct setting {
@@ -98,7 +100,7 @@ static uint64_t element(const struct setting *t, size_t i)
 	}
 }
 
-/* By the functions of the header, one by one. */
+/* By the header's functions, element by element. */
 static uint32_t model_slot(const struct cua__histogram *h, uint64_t raw)
 {
 	const int64_t i = h->type == CUA_I16   ? (int16_t)raw
@@ -136,7 +138,7 @@ static uint32_t model_slot(const struct cua__histogram *h, uint64_t raw)
 	return bin != CUA_HISTOGRAM_NO_BIN ? bin : h->bins + side;
 }
 
-/* Makes the call's plan; the elements begin one element behind an aligned address. */
+/* Makes the call's plan. The elements begin 1 element behind an aligned address. */
 static void make(const struct setting *t, int closed)
 {
 	struct cua__histogram h;
@@ -265,7 +267,7 @@ static const char *compare(void)
 	return memcmp(&control, &zero, sizeof(zero)) ? "the state is not zero again" : NULL;
 }
 
-/* Of a kernel whose rows are still to be merged. */
+/* Keeps the counts of a kernel whose private histograms are not yet merged. */
 static const char *keep(void)
 {
 	memcpy(counts_before, counts, sizeof(counts));
@@ -297,7 +299,7 @@ BODY(words_f64, CUA_F64, CUA__RULE_EVEN_FAST, CUA__COUNT_WORDS)
 BODY(words_i64, CUA_I64, CUA__RULE_EVEN, CUA__COUNT_WORDS)
 BODY(halves_u32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_HALVES)
 BODY(halves_i64, CUA_I64, CUA__RULE_EVEN, CUA__COUNT_HALVES)
-/* as on the GPU, whose kernels for U32 count I32 as well */
+/* as on the GPU, where the kernels for U32 also count I32 */
 BODY(bytes_i32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_BYTES)
 BODY(bytes_f32, CUA_F32, CUA__RULE_EVEN_FAST, CUA__COUNT_BYTES)
 BODY(global_u32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_GLOBAL)
@@ -365,7 +367,7 @@ START_TEST(kernels)
 		 halves_u32},
 		{{CUA_U32, E, 199, 5999, MOVING, 512, 2, CUA__COUNT_HALVES, 0, 0, EVENLY},
 		 halves_u32},
-		/* one range, and then several; fields of 8 bits run over */
+		/* a single range, then several ranges; 8-bit fields overflow */
 		{{CUA_I32, E, 240, 5990, FEW, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},
 		{{CUA_I32, E, 240, 5990, FEW, 256, 2, CUA__COUNT_BYTES, 1, 1, EVENLY}, bytes_i32},
 		{{CUA_I32, E, 240, 3000, ONE, 256, 2, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histories of the hash map, checked by linear.h. The map is the library's, made on the CPU backend: the
- * cases know nothing of what is in it. One lane runs at a time, so a plain counter gives the moments.
+ * Histories of the hash map, checked by linear.h. The map is made by the library on the CPU
+ * backend, and the cases do not know its layout. One lane runs at a time, so a plain counter gives
+ * the moments.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,25 +23,27 @@ static unsigned fill, n_events;
 static int typed, by_quads;
 static unsigned undecided;
 
-/* What the lanes call, and before them the setup; then what they called, and last what is found in the end.
- */
+/* The planned calls of the setup and of the lanes. Then the calls made, and last the map's final
+ * contents. */
 static struct linear_event planned[LANES + 1][CALLS], events[EVENTS];
 static unsigned n_planned[LANES + 1], first_event[LANES + 1];
 #define BEFORE LANES
 
-/* Of homes of their own in a map of two buckets, at least two of them, and likely special ones. */
+/* Keys with different home buckets in a map of two buckets; at least two of them differ, and some
+ * are likely special keys. */
 static const uint64_t hot[KEYS] = {2, 0, ~(uint64_t)0};
 
 /* ---- the map from outside ---- */
 
-/* Calls from outside the lanes go through the library: under the checker the inline ones are for lanes. */
+/* Calls from outside the lanes go through the library: under the checker the inline functions are
+ * for lanes. */
 static void must(enum cua_status status)
 {
 	if (status != CUA_OK)
 		abort();
 }
 
-/* Keys and values as an array of one of the map's. */
+/* Keys and values with the map's element type. */
 union one {
 	uint32_t narrow;
 	uint64_t wide;
@@ -164,7 +167,7 @@ static const char *history_check(void)
 	return outside_size() == fill ? NULL : "the size is wrong in the end";
 }
 
-/* ---- which calls ---- */
+/* ---- the planned calls ---- */
 
 static void plan(unsigned lane, enum linear_op op, uint64_t key, uint64_t given)
 {
@@ -178,9 +181,9 @@ static void plan_nothing(void)
 }
 
 /*
- * A script: lanes apart by '|', before the first of them what is done before. Each call is a letter and
- * the number of its key: i(nsert), a(ssign), + (add), f(ind), c(ontains), e(rase), x: compare-exchange of the first
- * call's value, s: insert of the same value as the first call's.
+ * A script: lanes separated by '|', with the setup's calls before the first '|'. A call is a letter
+ * and the number of its key: i(nsert), a(ssign), + (add), f(ind), c(ontains), e(rase), x:
+ * compare-exchange of the first call's value, s: insert of the same value as the first call's.
  */
 static void plan_script(const char *script)
 {
@@ -249,7 +252,7 @@ static void close_map(void)
 	ck_assert_int_eq(cua_hashmap_destroy(map), CUA_OK);
 }
 
-/* Every schedule of what is planned, in one block or in several. */
+/* Every schedule of the planned calls, in a single block or in several. */
 static void explore(const char *name, unsigned blocks, unsigned block_lanes, unsigned preemptions)
 {
 	struct simt_case c = {
@@ -269,9 +272,13 @@ static void explore(const char *name, unsigned blocks, unsigned block_lanes, uns
 }
 
 /*
- * What is easily wrong: two that insert, two that erase, an erase and insert under a find, an update beside
- * an erase, a slot that another key takes, with the same value too, an insert that meets a free slot before its key,
- * the last slot.
+ * Cases that are easily wrong:
+ * - two inserts, two erases
+ * - an erase and an insert during a find
+ * - an update beside an erase
+ * - a slot that another key claims, also with the same value
+ * - an insert that finds a free slot before its key
+ * - the last slot.
  */
 static const char *const scripts[] = {
 	"|i0|i0",         "i0|e0|e0",     "i0|e0i0|f0f0", "i0|e0a0|f0",     "i0|e0|+0f0",
@@ -363,7 +370,7 @@ START_TEST(linear_random)
 			try_shape(c, 1, 8, 5);
 			plan_random(r + 4, LANES, 2, KEYS);
 			try_shape(c, 2, LANES / 2, 1);
-			/* some change the value of a key that others erase */
+			/* some lanes change the value of a key that other lanes erase */
 			plan_nothing();
 			plan(BEFORE, LINEAR_INSERT, hot[0], 1);
 			for (unsigned lane = 0; lane < 8; lane++) {
@@ -376,7 +383,7 @@ START_TEST(linear_random)
 				     lane + 20);
 			}
 			try_shape(c, 2, 4, 10);
-			/* some see a key that another one has just put, and look for it */
+			/* some lanes find a key that another lane has just inserted */
 			plan_nothing();
 			for (unsigned lane = 0; lane < 8; lane++) {
 				plan(lane, LINEAR_INSERT, hot[lane % 2 * 2], lane + 10);

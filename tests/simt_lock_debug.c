@@ -182,7 +182,7 @@ static void combines_held(void)
 	add_up_warp(&locks->spin[0], &sum, 1, simt_warp_mask());
 }
 
-/* ---- a hang: the first lane holds until every other one has reported ---- */
+/* ---- a hang: the first lane holds the lock until every other lane has reported ---- */
 
 static void hang(void)
 {
@@ -211,7 +211,7 @@ static void hang(void)
 
 static const char *hang_check(void)
 {
-	/* a waiter may wait for another one as long as for the holder, but reports once */
+	/* a waiter may wait for another waiter as long as for the holder, but reports once */
 	if (table.n_reports != awaited || sum != awaited + 1)
 		return "not a report for each";
 	for (uint64_t i = 0; i < awaited; i++) {

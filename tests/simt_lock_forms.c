@@ -5,7 +5,7 @@
 #include "group_calls.h"
 #include "simt_suites.h"
 
-/* ---- groups: what all lanes of one see is what all lanes of the last one left ---- */
+/* ---- groups: all lanes of a group see all writes of the group that held the lock before ---- */
 
 #define GROUP_LANES 128
 
@@ -14,7 +14,8 @@ enum group_level { LANE_LEVEL, WARP_LEVEL, PART_LEVEL, BLOCK_LEVEL, MIXED_LEVEL 
 static struct group_locks group_locks;
 static struct cua_mcslock_node group_nodes[GROUP_LANES];
 static uint64_t group_sections, group_slots[GROUP_LANES], group_slot_total;
-static uint32_t group_sum; /* of what was done, by atomics */
+static uint32_t group_sum; /* expected totals, by atomics: sections in the high half, lanes in the
+			    * low half */
 
 static enum group_kind group_kind;
 static enum group_how group_how;
@@ -54,7 +55,7 @@ static uint32_t part_of_warp(void)
 
 static void group_section(unsigned rank, uint32_t mask, int block)
 {
-	/* every lane has acquired what the first lane of another group wrote */
+	/* every lane has acquired the write of the previous group's first lane */
 	uint64_t before = CUA_READ(group_sections);
 
 	if (block)
@@ -101,7 +102,7 @@ static void groups(void)
 	}
 }
 
-/* ---- readers of a group beside each other, and one writer a block ---- */
+/* ---- concurrent readers of a group, and a writer in each block ---- */
 
 static void group_readers(void)
 {
@@ -129,7 +130,7 @@ static const char *free_check(void)
 	return group_locked(&group_locks) ? "a lock is held at the end" : NULL;
 }
 
-/* ---- sections of a lane, its warp and its block on one lock, in turn ---- */
+/* ---- sections of a lane, its warp and its block on the same lock, in turn ---- */
 
 static void group_levels(void)
 {
@@ -156,7 +157,7 @@ static const char *levels_check(void)
 	return free_check();
 }
 
-/* ---- a try has one answer in all lanes ---- */
+/* ---- a trylock returns the same answer in all lanes ---- */
 
 static void group_answers(void)
 {
@@ -202,7 +203,7 @@ static void bug_no_meeting_before(void)
 
 static void bug_other_mask(void)
 {
-	/* the lanes of one call do not name the same mask */
+	/* the lanes of a call pass different masks */
 	uint32_t mask = cua_port_lane() == 0 ? whole_warp() : part_of_warp();
 
 	cua_spinlock_lock_warp(&group_locks.spin, mask);

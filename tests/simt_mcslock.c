@@ -30,7 +30,7 @@ static void mcs_body(void)
 		     cua_mcslock_unlock(&mcslock, node), increment());
 }
 
-/* One node for several sections in turn. */
+/* A node serves several sections in turn. */
 static void mcs_again_body(void)
 {
 	struct cua_mcslock_node *node = &nodes[simt_lane()];

@@ -76,7 +76,7 @@ static uint64_t mm_pairs(void)
 	return (mm_pool.taken < mm.capacity ? mm_pool.taken : mm.capacity) - mm_pool.dropped;
 }
 
-/* All lists of a map of words of 64 bits have what was inserted and not erased. */
+/* All lists of a map of 64-bit words hold exactly the values that were inserted and not erased. */
 static const char *mm_check(void)
 {
 	unsigned char seen[4 * SIMT_MAX_LANES] = {0};
@@ -185,9 +185,9 @@ static const char *mm_warp_check(void)
 	return mm_check();
 }
 
-/* ---- one moment's list ---- */
+/* ---- a list is of a single moment ---- */
 
-/* Lane 0 inserts 0, 1, 2, erases, and inserts 3, 4. Others read, or insert other keys. */
+/* Lane 0 inserts 0, 1, 2, erases, and inserts 3, 4. Other lanes read, or insert other keys. */
 static void mm_moments(void)
 {
 	uint32_t values[8], n;
@@ -220,7 +220,7 @@ static void mm_moments(void)
 
 /* ---- full ---- */
 
-/* Six keys in the one bucket, and as many entries as the lanes can need: one new key fits. */
+/* Six keys in the only bucket, and as many entries as the lanes can need: room for one new key. */
 static void mm_spares_setup(void)
 {
 	uint32_t *narrow = (uint32_t *)mm_entries;
@@ -266,7 +266,7 @@ static const char *mm_spares_check(void)
 	return mm_check();
 }
 
-/* Three spares for three lanes, of which lane 1 takes one twice. */
+/* Three spares for three lanes; lane 1 takes a spare twice. */
 static void mm_recycled_setup(void)
 {
 	uint32_t *narrow = (uint32_t *)mm_entries;
@@ -278,7 +278,7 @@ static void mm_recycled_setup(void)
 	mm_pool.spare = 8;
 }
 
-/* No two lanes have one spare at a time. */
+/* No two lanes hold the same spare at a time. */
 static uint64_t mm_take(void)
 {
 	uint64_t cursor = cua__multimap_take_spare(&mm, 4);
@@ -354,7 +354,7 @@ START_TEST(multimap)
 }
 END_TEST
 
-/* ---- the kernels of the bulk calls, one after the other ---- */
+/* ---- the kernels of the bulk calls, in sequence ---- */
 
 enum { BULK = 150, BULK_KEYS = 70 };
 
@@ -377,7 +377,7 @@ static void bulk_setup(void)
 	bulk_total = bulk_n = bulk_arrived = 0;
 }
 
-/* What the end of a kernel is: all blocks come, with all that they have done. */
+/* Stands for the end of a kernel: all blocks arrive, and every block then sees all writes. */
 static void bulk_next(void)
 {
 	uint32_t *arrived = &bulk_arrived, wanted = 0;

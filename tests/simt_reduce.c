@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reductions in a block, and what finishes them across blocks. */
+/* Reductions in a block, and the finish across blocks. */
 #include <string.h>
 
 #include <cuatomic/reduce.h>

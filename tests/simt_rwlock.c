@@ -53,7 +53,8 @@ static void rw_body(void)
 	}
 }
 
-/* Writers that come and go, by turn and by try, while one lane reads twice: it must see each of them. */
+/* Writers acquire and release, by lock and by trylock, while a lane reads twice and must see every
+ * writer. */
 static void rw_phases_body(void)
 {
 	if (simt_lane() == 0) {

@@ -299,7 +299,7 @@ static void fixed_short(void)
 	}
 }
 
-/* The second kernel starts from the list that the last run of the first one left. */
+/* The second kernel starts from the list that the last run of the first kernel left. */
 static void long_setup(void)
 {
 	struct cua__fixed_lists f = cua__fixed_lists(&segments);
@@ -355,8 +355,8 @@ START_TEST(fixed)
 END_TEST
 
 /*
- * Offsets that do not ascend ask for more places of the list than there are: one segment gets in, the others have a
- * result of 0, and nobody reads a place that was not written.
+ * Offsets that do not ascend ask for more entries than the list has room for. One segment gets an
+ * entry, the other segments have the result 0, and no lane reads an entry that was not written.
  */
 static const char *cut_check(void)
 {

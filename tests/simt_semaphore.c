@@ -38,7 +38,7 @@ static const char *semaphore_check(void)
 	return bound == 1 ? counter_check() : NULL;
 }
 
-/* One lane gives what the others wait for, with a plain message. */
+/* One lane posts the units that the other lanes wait for, with a plain message. */
 static void semaphore_signal_setup(void)
 {
 	cua_semaphore_init(&semaphore, 0);

@@ -33,7 +33,7 @@ static void serial(void)
 	olds[id] = step_warp(simt_warp_mask(), &cells[cell_of(id)], id + 1);
 }
 
-/* With one warp the lanes of a cell come in their order: the whole is known. */
+/* With a single warp the lanes update an element in lane order, so the whole result is known. */
 static const char *serial_check(void)
 {
 	uint32_t wanted[2] = {7, 0};
@@ -76,7 +76,8 @@ static const char *wrapping_check(void)
 	return sum == n ? NULL : "a byte lost an update";
 }
 
-/* The same of what the header has: quotients, a counter with the bounds of each lane, bytes and halves. */
+/* The same for the header's own operations: quotients, a counter with bounds of each lane, bytes
+ * and halves. */
 static float quotients[2];
 static uint16_t halves[2];
 static uint64_t counters[2];
@@ -159,7 +160,8 @@ static const char *kinds_check(void)
 	return NULL;
 }
 
-/* Each thread of a block gets its place; two calls with one scratch, without a barrier between. */
+/* Each thread of a block gets its position. Two calls share a scratch without a barrier between
+ * them. */
 static void in_block(void)
 {
 	struct cua_block_scratch *s = simt_shared(sizeof(*s));

@@ -43,7 +43,7 @@ static const char *stripes_check(void)
 
 static const struct wide one_two_three = {{1, 2, 3}};
 
-/* Each lane moves one between two objects, in either order of the two. */
+/* Each lane moves 1 between two objects, in either order of the two. */
 static void stripes_move(void)
 {
 	struct wide *from = &wide[simt_lane() % STRIPED],
@@ -64,7 +64,7 @@ static const char *moves_check(void)
 	return sum ? "a move was half done" : stripes_check();
 }
 
-/* All ways to one object. */
+/* All operations on a single object. */
 static void stripes_ways(void)
 {
 	struct wide old, next;
@@ -115,7 +115,7 @@ static const char *ways_check(void)
 	return stripes_check();
 }
 
-/* A striped atomic carries what its lane did before. */
+/* A striped atomic publishes the earlier writes of its lane. */
 static void stripes_message(void)
 {
 	if (simt_lane() == 0) {

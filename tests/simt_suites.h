@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inline algorithms under the SIMT checker: lanes as coroutines, every shared access a choice of the
- * scheduler. All of check_simt is compiled with the checker's port layer in place of the host's.
+ * The inline algorithms under the SIMT checker: lanes are coroutines, and every shared access is a
+ * scheduling choice. All of check_simt is compiled with the checker's port layer instead of the
+ * host's.
  *
- * A module's cases are in simt_<module>.c, a test case of their own, which check_simt_planted.sh runs over a
- * header with a bug planted.
+ * The cases of a module are in simt_<module>.c, in a test case of their own. check_simt_planted.sh
+ * runs such a test case over a header with a planted bug.
  */
 #ifndef CUATOMIC_TESTS_SIMT_SUITES_H
 #define CUATOMIC_TESTS_SIMT_SUITES_H
@@ -17,7 +18,7 @@
 
 #include "simt/simt.h"
 
-/* Every module that has cases; check_simt_planted.sh asks for one of them. */
+/* Every module that has cases; check_simt_planted.sh selects a single module. */
 #ifndef SIMT_SUITES
 #define SIMT_SUITES                                                                                \
 	SIMT_SUITE(checker)                                                                        \
@@ -63,24 +64,24 @@ int simt_quick(void);
 /* An empty test case with time enough. */
 TCase *simt_tcase(const char *name);
 
-/* The seed of this run, printed when it is first asked for: CUA_TEST_SEED, else one from the clock. */
+/* The seed of this run, printed at its first use: CUA_TEST_SEED, else a seed from the clock. */
 uint64_t simt_seed(void);
 
 /*
- * Random and adversarial schedules of one shape, of 20 000 000 steps at least before one counts as endless. `runs` of
- * them with CUA_TEST_FULL, fewer without.
+ * Random and adversarial schedules of one shape. A schedule counts as endless after at least 20 000
+ * 000 steps. `runs` schedules with CUA_TEST_FULL, fewer without.
  */
 void try_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned runs);
 /* Every schedule of a small shape with at most so many preemptions. */
 void explore_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned preemptions);
-/* A planted bug must be found, and as what it is; its seed must replay it. */
+/* A planted bug must be found with the expected verdict, and its seed must replay it. */
 void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes,
 		   enum simt_verdict expected, const char *says);
 
 /* The lanes of the caller's warp. */
 uint32_t whole_warp(void);
 
-/* ---- one counter, of which each lane must make one more ---- */
+/* ---- a counter that each lane must increment once ---- */
 
 extern struct cua_spinlock counter_lock;
 extern uint64_t counter;
@@ -93,13 +94,13 @@ struct simt_case counter_case(const char *name, void (*body)(void));
 
 /* ---- every way to take a lock ---- */
 
-/* What a lane does, so that every way to take a lock meets every other. */
+/* How a lane acquires a lock, so that every form runs beside every other form. */
 enum way { EACH_WAY, BY_SECTION, BY_LOCK, BY_TRYLOCK, BY_LOCK_FOR };
 enum way way_of_lane(void);
 /* Every way by itself, then all together. */
 void try_ways(struct simt_case c);
 
-/* One lock by one lane, whichever way. */
+/* A lock acquired by a single lane in the form that way_of_lane() selects. */
 #define TAKE_ONE_WAY(SECTION, lock_call, try_call, for_call, unlock_call, body)                    \
 	do {                                                                                       \
 		switch (way_of_lane()) {                                                           \

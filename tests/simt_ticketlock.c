@@ -26,7 +26,7 @@ static void ticket_body(void)
 		     cua_ticketlock_unlock(&ticketlock), increment());
 }
 
-/* It takes a ticket whenever there is one, whoever holds the lock. */
+/* Takes a ticket if tickets remain, although the lock may be held. */
 static void bug_ticket_trylock(void)
 {
 	uint32_t next;
@@ -40,7 +40,7 @@ static void bug_ticket_trylock(void)
 	cua_ticketlock_unlock(&ticketlock);
 }
 
-/* Tickets in the order of arrival: a lane that takes one later is served later. */
+/* Tickets are served in the order of arrival: a lane with a later ticket is served later. */
 static uint32_t served[SIMT_MAX_LANES];
 
 static void ticket_order_body(void)
@@ -49,7 +49,7 @@ static void ticket_order_body(void)
 						 CUA_SPACE_GENERIC) -
 			  UINT32_MAX;
 
-	/* not before those whose ticket had been taken */
+	/* not before the lanes with earlier tickets */
 	CUA_WITH_TICKETLOCK (&ticketlock) {
 		if (CUA_READ(counter) < ticket)
 			simt_fail("overtook a lane that had come before");

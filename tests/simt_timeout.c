@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Timeouts of every lock: lane 0 holds it until the others have run out of time. */
+/* Timeouts of every lock: lane 0 holds the lock until all other lanes have timed out. */
 #include <string.h>
 
 #include <cuatomic/lock.h>
@@ -85,7 +85,7 @@ static void timeout_body(void)
 	if (simt_lane() == 0) {
 		if (!timeout_call(0, 0))
 			simt_fail("a free lock was not taken");
-		/* 1: it is held; then one more a lane that has given up */
+		/* 1: the lock is held; each lane that has timed out adds 1 */
 		cua_port_add_u32(&timed_out, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 		while (cua_port_load_b32(&timed_out, CUA_RELAXED, CUA_SCOPE_DEVICE,
 					 CUA_SPACE_GENERIC) != others + 1)

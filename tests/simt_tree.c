@@ -9,7 +9,7 @@
 #include "simt_suites.h"
 #include "tree_model.h"
 
-/* The kinds that differ in what a value is and how it moves: X(kind, op, type) */
+/* Kinds that differ in the type and the movement of their values: X(kind, op, type) */
 #define TREE_CASES(X)                                                                              \
 	X(sum_f32, SUM, F32)                                                                       \
 	X(moments_f32, VARIANCE, F32)                                                              \
@@ -122,7 +122,8 @@ static void tree_fill(void *p, enum cua_type type, uint64_t random)
 	}
 }
 
-/* Nothing, one element, less than a row, and several chunks for a block, aligned and not. */
+/* Zero elements, a single element, less than a row, and several chunks for each block, aligned and
+ * not. */
 static void try_tree(const struct tree_case *which)
 {
 	static const struct {

@@ -30,7 +30,7 @@ static void wide_body(void)
 	struct cua_u128 ones = {UINT64_MAX, UINT64_MAX}, v = {id, id}, old;
 	struct cua_complex_f64 one = {1, 1}, seen;
 
-	/* the low half borrows from the high one: old is -k */
+	/* the low half borrows from the high half: old is -k */
 	old = cua_atomic_fetch_sub_u128(&wide_word, cua__halves_u128(1));
 	if (old.hi != (old.lo ? UINT64_MAX : 0) || 0 - old.lo >= 128)
 		simt_fail("an old value that never was");
@@ -58,7 +58,8 @@ static const char *wide_check(void)
 	return wide_f64.re == (double)n && wide_f64.im == (double)n ? NULL : "a sum is wrong";
 }
 
-/* One wins; what a release stores, an acquire sees the message of. */
+/* Exactly one compare-exchange succeeds. An acquire sees the message of the release whose value it
+ * reads. */
 static uint32_t wide_winners;
 static uint64_t wide_data;
 
