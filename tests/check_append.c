@@ -14,7 +14,7 @@
 static const enum cua_type types[] = {CUA_U32, CUA_I32, CUA_U64, CUA_I64, CUA_F32, CUA_F64};
 static const enum cua_compare compares[] = {CUA_LT, CUA_LE, CUA_EQ, CUA_NE, CUA_GE, CUA_GT};
 
-/* Any element; compared as bits, of which the smaller types leave the upper ones 0. */
+/* An element of any type, compared as bits; the upper bits of smaller types are 0. */
 union value {
 	uint32_t u32;
 	int32_t i32;
@@ -259,7 +259,7 @@ START_TEST(test_filter_arguments)
 	/* nothing of nothing */
 	ck_assert_cua(cua_filter(ctx, CUA_U32, 0, NULL, CUA_LT, &value, b4));
 	ck_assert_uint_eq(demand_of(b4), 0);
-	/* from one buffer into another */
+	/* from the items of a buffer into another buffer */
 	ck_assert_cua(cua_filter(ctx, CUA_U32, 4, x, CUA_GT, &value, b4));
 	ck_assert_cua(cua_filter(ctx, CUA_U64, 1, items, CUA_NE, &wide, b8));
 	ck_assert_uint_eq(demand_of(b4), 2);
@@ -401,7 +401,7 @@ START_TEST(test_filter_values)
 }
 END_TEST
 
-/* NaN, infinities and -0 against the rule, one by one. */
+/* Each comparison of NaN, infinities and -0 against its rule. */
 START_TEST(test_filter_floats)
 {
 	static const double numbers[] = {-HUGE_VAL, -1, -0.0, 0.0, 5e-324, 1, HUGE_VAL};
@@ -627,7 +627,7 @@ START_TEST(test_big)
 		ck_assert_cua(cua_fill(ctx, x, n, sizeof(zero), &zero));
 	}
 #else
-	/* pages that are only read all stand for one page of zeros */
+	/* untouched pages of the mapping all map to the same page of zeros */
 	x = mmap(NULL, n * sizeof(*x), PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (x == MAP_FAILED) {

@@ -2,7 +2,7 @@
 /* The atomics on host threads. */
 #include "check_atomic.h"
 
-/* ---- one thread: every operation, type, form, order and scope ---- */
+/* ---- a single thread: every operation, type, form, order and scope ---- */
 
 #define DEFINE_SEQUENTIAL(s, T)                                                                    \
 	static void try_##s(enum model_op op, T a, T v)                                            \
@@ -77,7 +77,7 @@
 							      scope);                              \
 			EXPECT(memcmp(&x, &b, sizeof(b)) == 0, "store");                           \
 		}                                                                                  \
-		/* from a: expected b, which is there only where both are the same bits */         \
+		/* from a: expects b; succeeds only if their bits are equal */                     \
 		x = a;                                                                             \
 		old = order < 0 ? cua_atomic_compare_exchange_##s(&x, b, (T)42)                    \
 				: cua_atomic_compare_exchange_explicit_##s(                        \
@@ -167,8 +167,8 @@ START_TEST(overflow)
 END_TEST
 
 /*
- * What a loop asks of the machine: nothing but a load where nothing changes and nothing is released, else
- * a compare-and-swap of the order that was given.
+ * The port operations of a loop. If the operation neither changes nor releases anything, the loop
+ * makes only a load. Otherwise it makes a compare-and-swap of the given order.
  */
 START_TEST(loop_orders)
 {
@@ -338,7 +338,7 @@ START_TEST(threads_add)
 }
 END_TEST
 
-/* The two float adds, in any mixture, are one. */
+/* Mixtures of the two float adds lose no update. */
 static void run_add_cas(struct team *t, unsigned id)
 {
 	for (int i = 0; i < t->n; i++) {
@@ -421,7 +421,7 @@ static uint64_t operand_of(unsigned id, int i)
 	return test_random(&state);
 }
 
-/* Old values never go up under min, nor down under max, as one thread sees them. */
+/* Each thread sees old values that never increase under min and never decrease under max. */
 static void run_min_max(struct team *t, unsigned id)
 {
 	double last_d = INFINITY;
@@ -514,7 +514,7 @@ START_TEST(threads_bits)
 }
 END_TEST
 
-/* What goes in comes out once; increments by compare_exchange are all counted. */
+/* Every exchanged value returns exactly once. All increments by compare_exchange are counted. */
 static void run_exchange(struct team *t, unsigned id)
 {
 	for (int i = 0; i < t->n; i++) {
@@ -651,7 +651,7 @@ START_TEST(more_operations)
 }
 END_TEST
 
-/* ---- in a state space, which the host ignores ---- */
+/* ---- in a state space, ignored by the host ---- */
 
 #define IN_TRY(name, OP, s, T)                                                                     \
 	x = values_##s[i];                                                                         \
@@ -781,7 +781,10 @@ START_TEST(port_of_a_host_thread)
 	ck_assert(cua_port_add_rn_f32(3, 0.5f) == 3.5f && cua_port_add_rn_f64(3, 0.5) == 3.5);
 	ck_assert(cua_port_sub_rn_f32(3, 0.5f) == 2.5f && cua_port_sub_rn_f64(3, 0.5) == 2.5);
 
-	/* the forms without result, and the fence, which the rest does not call in every order */
+	/*
+	 * the forms without result and the fence; the other tests do not call them in every
+	 * order
+	 */
 	for (int o = 0; o < 5; o++) {
 #if !defined(__SANITIZE_THREAD__)
 		cua_port_fence(orders[o], CUA_SCOPE_DEVICE);
@@ -809,7 +812,7 @@ START_TEST(port_of_a_host_thread)
 		t = now;
 	}
 #if defined(__linux__) && defined(__LP64__)
-	/* the system's monotonic clock, which no setting of the time moves */
+	/* the system's monotonic clock is not affected by changes of the time of day */
 	for (int i = 0; i < 100; i++) {
 		uint64_t before = monotonic_ns(), now = cua_port_clock_ns(), after = monotonic_ns();
 

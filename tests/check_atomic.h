@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the suites of the atomics on host threads share: included first. */
+/* Shared by the test programs of the atomics on host threads; included first. */
 #ifndef CUATOMIC_TESTS_CHECK_ATOMIC_H
 #define CUATOMIC_TESTS_CHECK_ATOMIC_H
 

@@ -2,7 +2,7 @@
 /* The atomics of 8 and 16 bits on host threads. */
 #include "check_atomic.h"
 
-/* An object among neighbours, and what each operation must make of it. */
+/* An object among neighbours, and the expected result of each operation. */
 #define DEFINE_NARROW(s, T)                                                                        \
 	static void narrow_##s(T old, T v, enum cua_order order)                                   \
 	{                                                                                          \
@@ -90,7 +90,10 @@ START_TEST(narrow_values)
 }
 END_TEST
 
-/* Each thread on a byte of its own in one word, and all on one half of the next. */
+/*
+ * Each thread updates its own byte of a word, and all threads update the same half of the next
+ * word.
+ */
 static uint8_t neighbours[THREADS < 4 ? 4 : THREADS];
 static uint16_t shared_half;
 

@@ -5,8 +5,9 @@
 /* ---- message passing: plain data behind a release and an acquire ---- */
 
 /*
- * The threads stand in a ring and hand a plain array around: only the one whose turn it is touches it.
- * How the turn is passed on is the operation under test. ThreadSanitizer proves that the orders suffice.
+ * The threads form a ring and pass a plain array around: only the thread with the turn accesses the
+ * array. The operation under test passes the turn on. ThreadSanitizer proves that the orders
+ * suffice.
  */
 struct ring {
 	int rounds;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The atomics combined in warps of one lane and blocks of one thread, as host threads are. */
+/* The combined atomics on host threads: a warp is 1 lane, a block is 1 thread. */
 #include "check_atomic.h"
 
 CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u32, (old + operand) % 1009)
@@ -8,7 +8,7 @@ CUA_DEFINE_ATOMIC_STRUCT_WARP(span_gather, struct span, 32, span_join(old, opera
 CUA_DEFINE_ATOMIC_STRUCT_CHANGING_WARP(mean_gather, struct mean, 64, mean_join(old, operand))
 CUA_DEFINE_ATOMIC_SERIAL_WARP(triple, u32, old * 3 - operand)
 
-/* In a warp of one lane each is the plain operation. */
+/* In a warp of one lane each combined operation equals the plain operation. */
 #define WARP_TRY(op, OP, s, T)                                                                     \
 	x = values_##s[i];                                                                         \
 	EXPECT(model_same_##s(cua_atomic_fetch_##op##_warp_##s(1, &x, values_##s[j]),              \
@@ -86,8 +86,8 @@ START_TEST(warp_of_one)
 END_TEST
 
 /*
- * What a leader asks of the machine where nothing changes: a swap, unless the operation is one that often leaves
- * a value as it is and nothing is released.
+ * The port operations of a leader if the value does not change: a swap. Exception: the leader makes
+ * no swap if the operation often leaves values unchanged and the order does not release.
  */
 #define LEADER(T, before, swaps, call)                                                             \
 	{                                                                                          \

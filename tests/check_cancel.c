@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pthread_cancel and the host calls: no call is a cancellation point, and a thread that is cancelled inside a call with
- * helpers ends only after the helpers have finished.
+ * pthread_cancel and the host calls. No call is a cancellation point. If a thread is cancelled
+ * inside a call with helpers, the thread ends only after the helpers have finished.
  *
- * The linker renames what the library calls that may be a cancellation point (--wrap), and each of these asks for a
- * request before it does its work. So a request is seen at the first of them, whatever the C library does and
- * however fast the helpers are.
+ * The linker wraps the library's calls of functions that may be cancellation points (--wrap). Each
+ * wrapper tests for a cancellation request before it calls the function. So the first wrapper
+ * called acts on a request, independent of the C library and of the speed of the helpers.
  */
 #include "common.h"
 
@@ -15,17 +15,18 @@
 
 #define N 300000u /* elements: work for two threads in each call below */
 
-/* ---- a call with one helper, of which the order of events is known ---- */
+/* ---- a call with one helper and a known order of events ---- */
 
 enum {
 	IDLE,
 	BEGUN,  /* the job is published */
 	TAKEN,  /* the helper has taken its part, and does not begin */
-	WAITED, /* the caller waits for the helper, which goes on */
+	WAITED, /* the caller waits for the helper, and the helper proceeds */
 	GONE    /* the caller's thread has ended */
 };
 static struct {
-	pthread_t caller, main; /* main: the test, which locks mutexes of the test library */
+	pthread_t caller, main; /* main: the test's thread, because it locks mutexes of the test
+				 * library */
 	int armed, how;         /* how: the cancellation type under test */
 	int state;
 	int finished; /* the helper has finished its part */
@@ -233,7 +234,7 @@ static void reduce(struct thread *t)
 	(void)cua_sum_u64(t->ctx, N, t->x, &t->sum);
 }
 
-/* The caller's stack has what the helpers read: the thread stays until they have finished. */
+/* The helpers read the caller's stack, so the thread lives until they have finished. */
 static void helpers(int how)
 {
 	struct thread t = {.name = "a sum with a helper", .fn = reduce};

@@ -217,14 +217,14 @@ static void against_model(struct cua_context *ctx, uint64_t *seed, uint64_t buck
 		if (some > n - i)
 			some = n - i;
 		ck_assert_cua(add_n[test_random(seed) % 2](table, some, k + i, v + i));
-		/* in a later call, so it is the last one of its key */
+		/* in the latest call, so the last pair of its key */
 		for (size_t j = i; j < i + some; j++)
 			last[numbers[j]] = i;
 	}
 	ck_assert_uint_eq(size_of(table), n);
 	ck_assert_cua(cua_chained_status(table));
 	verify(table, n);
-	/* one key more, that is absent */
+	/* plus an absent key */
 	for (size_t i = 0; i <= distinct; i++)
 		asked[i] = key_number(i);
 	q = test_upload(ctx, asked, (distinct + 1) * 8);
@@ -300,9 +300,12 @@ START_TEST(model)
 	against_model(ctx, &seed, 1, 1500, 300);
 	against_model(ctx, &seed, 1024, quick ? 5001 : 100003, 999);
 	against_model(ctx, &seed, 100000, quick ? 5001 : 50001, 100000);
-	/* chains so long that a GPU searches the pool: one hot key, and some more than it lists */
+	/*
+	 * chains so long that a GPU searches the pool: a single frequent key, and more frequent
+	 * keys than it lists
+	 */
 	against_model(ctx, &seed, 1000, quick ? 20001 : 300007, 1);
-	/* few keys and many buckets, so that lanes of a warp build in one bucket */
+	/* few keys and many buckets, so that lanes of a warp build in the same bucket */
 	against_model(ctx, &seed, 200000, quick ? 20001 : 300007, 3);
 	if (!quick) {
 		against_model(ctx, &seed, 10, 300007, 7);
@@ -415,7 +418,7 @@ START_TEST(copies)
 }
 END_TEST
 
-/* ---- verify finds what is wrong ---- */
+/* ---- verify finds each kind of damage ---- */
 
 struct damaged {
 	struct cua_context *ctx;
@@ -489,7 +492,7 @@ START_TEST(verify_damage)
 	find_damage(&d);
 	ck_assert_uint_gt(d.report.lost, 0);
 	ck_assert_uint_eq(d.report.misplaced + d.report.twice + d.report.broken_links, 0);
-	/* a cycle at the head, one of one entry, a chain in two buckets */
+	/* a cycle at the head, a cycle of a single entry, a chain in two buckets */
 	for (i = d.heads[7]; d.entries[i].next != CUA_CHAINED_NONE; i = d.entries[i].next)
 		;
 	set(&d, &d.view.entries[i].next, d.heads[7]);
@@ -511,7 +514,7 @@ START_TEST(verify_damage)
 	ck_assert_uint_eq(d.report.lost, 2);
 	ck_assert_uint_eq(d.report.misplaced + d.report.twice + d.report.broken_links, 0);
 
-	/* a shorter report, which no release had */
+	/* a struct_size that no release had */
 	d.report.struct_size = offsetof(struct cua_chained_report, misplaced);
 	d.report.misplaced = 77;
 	ck_assert_status(cua_chained_verify(d.table, &d.report), CUA_ERROR_VALUE);
@@ -527,7 +530,7 @@ START_TEST(verify_damage)
 }
 END_TEST
 
-/* More than 2^31 pairs in one call, all of one key. */
+/* More than 2^31 pairs of the same key in a single call. */
 START_TEST(many)
 {
 	const size_t n = ((size_t)1 << 31) + 7;
@@ -564,7 +567,7 @@ START_TEST(many)
 END_TEST
 
 #if !TEST_CUDA
-/* ---- the inline functions, by one thread ---- */
+/* ---- the inline functions, by a single thread ---- */
 
 START_TEST(layouts)
 {
@@ -605,7 +608,10 @@ START_TEST(layouts)
 }
 END_TEST
 
-/* Entries whose indexes have 31 or 32 bits, or more, in memory of the test's own, which is touched there alone. */
+/*
+ * Entries with indexes of 31 bits, 32 bits or more. The entries are in the test's own memory, which
+ * is touched only there.
+ */
 START_TEST(far_entries)
 {
 	const uint64_t first = ((uint64_t)1 << (31 + _i)) - 20, room = 40;
@@ -668,7 +674,7 @@ static int add_one(const struct thread *t, uint64_t key, uint64_t i)
 
 	if (t->way == INSERTS)
 		return cua_chained_insert(&t->view, key, value);
-	/* of those who build some push */
+	/* besides the building threads, one thread pushes */
 	if (t->way == BUILDS && t->number != 1)
 		return cua_chained_build(&t->view, key, value);
 	return i & 1 ? cua_chained_push(&t->view, key, value)

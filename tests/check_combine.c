@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Combining between host threads, where a warp is one lane and a block one thread. */
+/* Combining between host threads: a warp is 1 lane, a block is 1 thread. */
 #include <pthread.h>
 
 #include "common.h"

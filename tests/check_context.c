@@ -62,7 +62,7 @@ static int use_context(struct cua_context *ctx, uint32_t value)
 	return wrong;
 }
 
-/* ---- what needs no context ---- */
+/* ---- calls without a context ---- */
 
 START_TEST(statuses)
 {
@@ -97,7 +97,7 @@ START_TEST(statuses)
 }
 END_TEST
 
-/* Both backends; what is known of every machine, and what depends on it. */
+/* Both backends: paths that are the same on every machine, and paths that depend on the machine. */
 START_TEST(atomic_paths)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -132,7 +132,7 @@ START_TEST(atomic_paths)
 		ck_assert_status(cua_atomic_path(ctx, known[i].type, known[i].op, &path), CUA_OK);
 		ck_assert_int_eq((int)path, (int)(gpu ? known[i].cuda : known[i].cpu));
 	}
-	/* the form without a lock where there is one, never anything else */
+	/* U128 has the lock-free path or the lock, never a third */
 	ck_assert_status(cua_atomic_path(ctx, CUA_U128, CUA_OP_ADD, &path), CUA_OK);
 	ck_assert(path == CUA_PATH_CAS_128 || path == CUA_PATH_STRIPE);
 	path = CUA_PATH_WORD;
@@ -200,7 +200,10 @@ START_TEST(version)
 }
 END_TEST
 
-/* What a call for the CUDA backend says where no device is: a build without CUDA says that. */
+/*
+ * The status of calls for the CUDA backend on a machine without a device; a build without CUDA has
+ * its own status.
+ */
 static enum cua_status no_cuda(void)
 {
 	return *cua_cuda_architectures() ? CUA_ERROR_NO_DEVICE : CUA_ERROR_NOT_BUILT;
@@ -278,7 +281,7 @@ START_TEST(devices)
 	else if (TEST_BACKEND == CUA_BACKEND_CPU)
 		ck_assert_str_ne(cua_device_problem(CUA_BACKEND_CUDA, 0), "");
 
-	/* a shorter struct, which no release had */
+	/* a struct_size that no release had */
 	ck_assert_status(
 		cua_device_query(TEST_BACKEND, 0, (struct cua_device_info *)(void *)&small),
 		CUA_ERROR_VALUE);
@@ -287,7 +290,10 @@ START_TEST(devices)
 }
 END_TEST
 
-/* Of all structs that begin with their size: no size is taken but the one that a release gave the struct. */
+/*
+ * For every struct that begins with its size: only sizes that a release gave the struct are
+ * accepted.
+ */
 START_TEST(struct_sizes)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -383,7 +389,7 @@ START_TEST(create)
 	ck_assert_int_eq(use_context(ctx, 1), 0);
 	cua_context_destroy(ctx);
 
-	/* AUTO takes the GPU where there is one, and else the CPU */
+	/* AUTO selects the GPU if there is a GPU, else the CPU */
 	ck_assert_cua(cua_context_create(CUA_BACKEND_AUTO, 0, &ctx));
 	ck_assert_int_eq((int)cua_context_backend(ctx), (int)TEST_BACKEND);
 	ck_assert_int_eq(use_context(ctx, 2), 0);
@@ -453,7 +459,10 @@ START_TEST(threads)
 }
 END_TEST
 
-/* The threads of a context that is made on a thread bound to one CPU, and of one whose choice is renewed there. */
+/*
+ * The threads of a context that was created on a thread bound to one CPU, and of a context whose
+ * thread count is chosen again there.
+ */
 struct bound {
 	struct cua_context *ctx;
 	int skipped;
@@ -511,7 +520,7 @@ START_TEST(reserve)
 
 	ck_assert_cua(cua_context_reserve(ctx, 0));
 	ck_assert_cua(cua_context_reserve(ctx, 1));
-	/* growing, shrinking (which does nothing) and growing again */
+	/* growing, shrinking (a no-op) and growing again */
 	for (size_t bytes = 1; bytes <= (size_t)1 << 25; bytes *= 3)
 		ck_assert_cua(cua_context_reserve(ctx, bytes));
 	ck_assert_cua(cua_context_reserve(ctx, 100));
@@ -535,7 +544,7 @@ START_TEST(several_contexts)
 
 	for (int i = 0; i < N; i++)
 		all[i] = test_context(TEST_BACKEND);
-	/* a context on the CPU beside them, whatever their backend */
+	/* plus a context on the CPU, for either backend of the rest */
 	cpu = test_context(CUA_BACKEND_CPU);
 	for (uint32_t round = 0; round < 2; round++) {
 		for (int i = 0; i < N; i++)
@@ -560,7 +569,10 @@ struct thread_of_context {
 	int wrong;
 };
 
-/* A hash map, which goes to a file and comes back, a multimap and a chained table, of keys and values by `value`. */
+/*
+ * A hash map (also saved and loaded), a multimap and a chained table, with keys and values derived
+ * from `value`.
+ */
 static int use_tables(struct cua_context *ctx, uint32_t value)
 {
 	enum { N = 20000 };
@@ -671,7 +683,7 @@ START_TEST(several_threads)
 }
 END_TEST
 
-/* A context that one thread has made, used by another after it, and destroyed by a third. */
+/* The first thread creates a context, the second thread uses it, the third thread destroys it. */
 static void *use_main(void *arg)
 {
 	return use_context(arg, 11) ? arg : NULL;
@@ -749,7 +761,10 @@ END_TEST
 
 /* ---- fork ---- */
 
-/* Runs in the child: the parent's context, with more and with fewer threads, and one of its own. */
+/*
+ * Runs in the child: uses the parent's context, with more and with fewer threads, and a context of
+ * its own.
+ */
 static int child_life(struct cua_context *ctx, void *from_parent)
 {
 	struct cua_context *own;
@@ -766,7 +781,7 @@ static int child_life(struct cua_context *ctx, void *from_parent)
 	wrong = use_context(own, 23);
 	if (wrong)
 		return wrong;
-	/* the child has its own copy of the parent's memory, and of what is known of it */
+	/* the child has its own copies of the parent's memory and of the table of allocations */
 	TRY(cua_free(ctx, from_parent));
 	cua_context_destroy(own);
 	cua_context_destroy(ctx);

@@ -13,7 +13,7 @@
 #include <mpfr.h>
 #endif
 
-/* ---- what the result must be ---- */
+/* ---- the expected result ---- */
 
 #if TEST_MPFR
 static double double_of(const struct format *f, uint64_t bits)
@@ -195,8 +195,8 @@ START_TEST(test_inline)
 END_TEST
 
 /*
- * Numbers of each format and those half way between two, and a little to either side of them; sums that
- * overflow, and that round to the least numbers and to zero.
+ * Numbers of each format, the midpoints of neighbouring numbers, and values slightly to either side
+ * of these. Also sums that overflow, and sums that round to the least numbers and to zero.
  */
 START_TEST(test_rounding)
 {
@@ -307,7 +307,7 @@ START_TEST(test_carry)
 }
 END_TEST
 
-/* A value has one normalized form, however it was put together. */
+/* All ways to split a sum into parts lead to the same normalized form. */
 START_TEST(test_splits)
 {
 	uint64_t seed = test_seed("splits");
@@ -345,7 +345,7 @@ START_TEST(test_splits)
 		cua_exact_normalize(&merged);
 		assert_same(&whole, &merged, kind_names[kind]);
 	}
-	/* zeros are the empty sum, and so is what has cancelled */
+	/* a sum of zeros and a sum that has cancelled are the empty sum */
 	{
 		struct cua_exact zeros, e = CUA_EXACT_INIT;
 
@@ -370,7 +370,7 @@ START_TEST(test_splits)
 }
 END_TEST
 
-/* The rules for what is not finite, and for zeros, one by one. */
+/* Each rule for infinities, NaN and zeros. */
 START_TEST(test_rules)
 {
 	static const double largest = 1.7976931348623157e308;
@@ -435,7 +435,7 @@ START_TEST(test_arguments)
 	double *x = test_upload(ctx, host, sizeof(host)), *y = test_upload(ctx, host, sizeof(host)),
 	       *none = NULL;
 	struct cua_exact e = CUA_EXACT_INIT, before, *partial;
-	/* room for one that is not aligned */
+	/* room for a misaligned partial sum */
 	char *memory = test_alloc(ctx, 4 * sizeof(e));
 
 	cua_exact_add_f64(&e, 5);
@@ -495,7 +495,10 @@ START_TEST(test_arguments)
 }
 END_TEST
 
-/* One call, with a partial in the backend's memory or in the host's, after another sum or none. */
+/*
+ * A single call, with a partial in the backend's memory or in the host's, after another sum or
+ * none.
+ */
 static void try_call(struct cua_context *ctx, const struct format *f, int dot, size_t n,
 		     const void *x, const void *y, const void *host_x, const void *host_y,
 		     uint64_t *seed, const char *what)
@@ -578,7 +581,7 @@ START_TEST(test_calls)
 }
 END_TEST
 
-/* Sums of f64 whose condition number is up to 1e300, and products of half the exponents. */
+/* Sums of f64 with condition numbers up to 1e300, and products of half the exponents. */
 START_TEST(test_condition)
 {
 	uint64_t seed = test_seed("condition");
@@ -708,7 +711,10 @@ START_TEST(test_same)
 }
 END_TEST
 
-/* 10^9 elements in one partial, piece by piece; integers tell what the sum must be. */
+/*
+ * 10^9 elements in a single partial, piece by piece. The elements are integers, so the expected sum
+ * is known.
+ */
 START_TEST(test_many)
 {
 	uint64_t seed = test_seed("many"), all = test_quick() ? 10000019 : 1000000007, left = all;
@@ -750,8 +756,8 @@ START_TEST(test_many)
 END_TEST
 
 /*
- * Structs whose digits no sum has, as of memory that nobody initialized: every call ends and returns some number. The
- * sanitizer for undefined behaviour watches the additions.
+ * Structs whose digits no sum has, as in uninitialized memory: every call ends and returns a
+ * number. The sanitizer for undefined behaviour watches the additions.
  */
 START_TEST(test_wild)
 {
@@ -769,7 +775,7 @@ START_TEST(test_wild)
 					       : (int64_t)test_random(&seed);
 			other.digit[i] = round % 2 ? e.digit[i] : INT64_MAX;
 		}
-		/* digits of a negative number whose sizes are all 0 */
+		/* digits of a negative number whose absolute digits are all 0 */
 		for (int i = 0; !round && i < CUA_EXACT_DIGITS; i++)
 			e.digit[i] = i < 7 ? 0
 					   : most[i == 7                     ? 4

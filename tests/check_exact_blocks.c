@@ -116,7 +116,10 @@ START_TEST(test_windows_fit)
 			if (turn % 4 > 1)
 				fill(f, KIND_SUBNORMAL, BATCH, x, f->type == CUA_F64 ? NULL : y,
 				     &seed);
-			/* a product of f64 that is next to the least numbers is one for the digits */
+			/*
+			 * an f64 product near the least numbers belongs to the digits, not to a
+			 * window
+			 */
 			if (turn % 4 > 1 && f->type == CUA_F64 && kinds[i].op == CUA_REDUCE_DOT)
 				continue;
 			ck_assert(loops_any.any_batch(&e, &kinds[i], x, y, &power));
@@ -144,7 +147,7 @@ START_TEST(test_limits)
 		int bias = (1 << (f->exponent - 1)) - 1, dot = kind->op == CUA_REDUCE_DOT, power,
 		    exponent, other;
 		struct cua_exact expected = CUA_EXACT_INIT;
-		/* the least and the greatest window, and those between */
+		/* the least window, the greatest window, and windows between */
 		int window = kind->least;
 		uint64_t r = test_random(&seed), a, b;
 
@@ -153,7 +156,7 @@ START_TEST(test_limits)
 					    : kind->least +
 						      (int)(r / 4 %
 							    (unsigned)(kind->most - kind->least));
-		/* of the product, from above the first window to below the last one */
+		/* the product's exponent, from above the first window to below the last window */
 		power = window + 54 - (int)(r / 8192 % 180);
 		if (kind->least == kind->most)
 			power = -24 + (int)(r / 8192 % 42);

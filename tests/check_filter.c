@@ -27,7 +27,7 @@ static uint64_t bits_of(enum cua_type type, const void *p)
 	return bits;
 }
 
-/* Floats of any type as a double, which has all of their values. */
+/* A float of any type as a double; double represents all values of every type. */
 static double float_of(enum cua_type type, uint64_t bits)
 {
 	int mantissa_bits = type == CUA_F16 ? 10 : 7, exponent_bits = 15 - mantissa_bits;
@@ -94,7 +94,10 @@ static int model_keeps(enum cua_type type, uint64_t x, enum cua_compare compare,
 	}
 }
 
-/* Numbers near 0, at the ends of the type, and for floats the odd ones; the rest of wide elements is random. */
+/*
+ * Numbers near 0, at the ends of the type, and special values of floats. The rest of a wide element
+ * is random.
+ */
 static void make_element(enum cua_type type, unsigned char *p, uint64_t *state)
 {
 	size_t size = cua_type_size(type);
@@ -123,7 +126,7 @@ static void make_element(enum cua_type type, unsigned char *p, uint64_t *state)
 	}
 }
 
-/* ---- a filter and what it has to leave ---- */
+/* ---- a filter and its expected result ---- */
 
 struct trial {
 	enum cua_type type;
@@ -133,7 +136,7 @@ struct trial {
 	enum cua_compare compare;
 	unsigned char value[16];
 	uint64_t capacity;
-	/* the n elements, and a byte each that tells what the model keeps */
+	/* the n elements, and a byte for each: whether the model selects it */
 	const unsigned char *x;
 	uint8_t *keeps;
 	uint64_t kept;
@@ -167,8 +170,9 @@ static void sort(unsigned char *array, size_t n, size_t size)
 }
 
 /*
- * Places place to place + stored - 1 have to hold elements that the model keeps, or with other = 1 drops: those
- * in order, or any of them, each once at most.
+ * Offsets place to place + stored - 1 of the output hold elements that the model selects, or
+ * rejects if other = 1. Ordered: the first `stored` elements in order. Unordered: any of them, each
+ * at most once.
  */
 static void check_places(const struct trial *t, const unsigned char *values,
 			 const unsigned char *indexes, uint64_t place, uint64_t stored, int other)
@@ -180,7 +184,7 @@ static void check_places(const struct trial *t, const unsigned char *values,
 
 	memset(seen, 0, t->n + 1);
 	if (!t->ordered && !t->index_type) {
-		/* the elements themselves, sorted; where some have no place, those stored are part of all */
+		/* Compares the sorted elements; if the output is truncated, it holds a subset. */
 		unsigned char *all = test_malloc(t->n * size), *got = test_malloc(t->n * size);
 		size_t n_all = 0, a = 0;
 
@@ -582,7 +586,7 @@ START_TEST(test_arguments)
 	TRY(ctx, NULL, CUA_U32, 8, x, CUA_GT, &two, 0, out, &count, CUA_OK);
 	ck_assert_uint_eq(count, 6);
 
-	/* a shorter struct, which no release had */
+	/* a struct_size that no release had */
 	bad = o;
 	bad.struct_size = offsetof(struct cua_filter_options, indexes);
 	TRY(ctx, &bad, CUA_U32, 8, x, CUA_GT, &two, 8, out, &count, CUA_ERROR_VALUE);

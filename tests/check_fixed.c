@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions in a fixed order, and the rules of every operation: bits against the model of tree_model.h, which
- * the CPU and a GPU must both have, and values against sums in long double and 128-bit integers.
+ * Reductions in a fixed order, and the rules of every operation. The model of tree_model.h gives
+ * the bits that CPU and GPU must both return. Sums in long double and in 128-bit integers give the
+ * true values.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -51,7 +52,7 @@ enum pattern {
 	ANY,      /* any bits at all */
 	TINY,     /* subnormal numbers, and zeros of both signs; small integers */
 	NEAR_ONE, /* products stay in range; integers near the ends of their range */
-	FEW,      /* few values, so that many are equal, and now and then one that is no number */
+	FEW,      /* few values, so that many are equal; rarely infinities and NaN */
 	PATTERNS
 };
 static const char *const pattern_names[] = {"tame", "finite", "any", "tiny", "near one", "few"};
@@ -76,7 +77,7 @@ static uint64_t random_float(unsigned bits, unsigned digits, enum pattern patter
 			low = 0;
 		break;
 	case NEAR_ONE:
-		/* a little above 1, or below: there with ones in front */
+		/* slightly above 1, or slightly below 1 with leading fraction bits of 1 */
 		exponent = middle - more % 2;
 		low = fraction >> 4;
 		if (exponent < middle)
@@ -153,7 +154,7 @@ static int may_give(enum cua_reduce_op op, enum cua_type type, enum cua_type res
 			    ((type == CUA_F16 || type == CUA_BF16) && result == CUA_F32));
 }
 
-/* The widest result now and then, because a narrow one hides what its digits do not reach. */
+/* Often the widest result, because a narrow result hides errors in the lower digits. */
 static enum cua_type some_result(enum cua_reduce_op op, enum cua_type type, uint64_t *seed)
 {
 	enum cua_type widest = model_is_complex(type) ? CUA_COMPLEX_F64 : CUA_F64;
@@ -193,7 +194,7 @@ static void expect_call(struct cua_context *ctx, const struct cua_reduce_options
 
 /* ---- bits ---- */
 
-/* Every operation, length and pattern of one type, with options and threads at random. */
+/* Every operation, length and pattern of a type, with random options and threads. */
 static void lengths_of(enum cua_type type, const size_t *lengths, size_t n_lengths,
 		       unsigned patterns, uint64_t *seed)
 {
@@ -243,7 +244,7 @@ static void lengths_of(enum cua_type type, const size_t *lengths, size_t n_lengt
 				o.blocks = 1 + (uint32_t)(test_random(seed) % 9);
 				o.block_size = (uint32_t)(test_random(seed) % 1025);
 				expect_call(ctx, &o, &c, x + sx, y + sy, &expected, what);
-				/* FAST has the bits of what has no order only */
+				/* FAST has the same bits only for operations without an order */
 				if (model_is_integer(c.type) && !model_is_variance(c.op))
 					expect_call(ctx, &fast, &c, x + sx, y + sy, &expected,
 						    what);
@@ -291,7 +292,10 @@ static void bits_of(int i)
 		   test_traced() ? 1u << TAME : (1u << PATTERNS) - 1, &seed);
 }
 
-/* Where chunks come to places that have one. */
+/*
+ * Lengths around 256 chunks: from there on a chunk is added to an accumulator that already holds a
+ * chunk.
+ */
 static void bits_of_places(int i)
 {
 	uint64_t seed = test_seed("places");
@@ -489,7 +493,10 @@ static void result_types(int i)
 		test_free(ctx, x);
 		test_free(ctx, y);
 	}
-	/* integers 2 * 14 each, floats 2 * 15, f32 10 more, f16 and bf16 20, complex ones 6 and once 3 */
+	/*
+	 * integers: 2 * 14 each; floats: 2 * 15, f32 10 more, f16 and bf16 20 more; complex: 6
+	 * each, and 3 more in total
+	 */
 	ck_assert_uint_eq(given, 4 * 28 + 4 * 30 + 10 + 2 * 20 + 2 * 6 + 3);
 	free(host_x);
 	free(host_y);
@@ -498,7 +505,7 @@ static void result_types(int i)
 
 /* ---- the true values ---- */
 
-/* Another one only while a test says so. */
+/* FIXED, unless a test sets another mode. */
 static enum cua_reduce_mode true_mode = CUA_REDUCE_FIXED;
 
 static double reduce_f64(struct cua_context *ctx, enum cua_reduce_op op, enum cua_type type,
@@ -568,7 +575,10 @@ static void accurate_sums(int i)
 	true_mode = CUA_REDUCE_FIXED;
 }
 
-/* What sums and dot products of floats have in FAST whatever their order: NaN, infinities, and no sign of zero. */
+/*
+ * Sums and dot products of floats in mode FAST, in any order: NaN, infinities, and no negative
+ * zero.
+ */
 static void fast_specials(int i)
 {
 	enum { N = 70001 };
@@ -609,7 +619,7 @@ static void fast_specials(int i)
 		ck_assert(sum != sum);
 		sum = reduce_f64(ctx, CUA_REDUCE_DOT, type, N, host);
 		ck_assert(sum != sum);
-		/* the least numbers there are, of which any sum of so many is exact */
+		/* the least positive number: any sum of N of them is exact */
 		v = 1;
 		for (size_t k = 0; k < N; k++)
 			memcpy(host + k * size, &v, size);
@@ -637,7 +647,10 @@ static long double true_variance(enum cua_type type, size_t n, const void *host,
 	return squares / (long double)(n - (size_t)sample);
 }
 
-/* Variances of what lies far from zero: a difference of two sums of squares would have no digit right. */
+/*
+ * Variances of values far from zero: a difference of two sums of squares would have no correct
+ * digit.
+ */
 static void accurate_variances(int i)
 {
 	enum { N = 100003 };
@@ -669,7 +682,7 @@ static void accurate_variances(int i)
 		expect_near(reduce_f64(ctx, op, CUA_I32, N, s), v, 1e-8L * v);
 		v = true_variance(CUA_U64, N, u, sample);
 		expect_near(reduce_f64(ctx, op, CUA_U64, N, u), v, 1e-3L * v);
-		/* two elements: 1e9 and 1e9 + 1, whose variance is 1/4 or 1/2 */
+		/* two elements: 1e9 and 1e9 + 1; their variance is 1/4 or 1/2 */
 		expect_near(reduce_f64(ctx, op, CUA_F64, 2, (double[]){1e9, 1e9 + 1}),
 			    sample ? 0.5L : 0.25L, 0);
 	}
@@ -925,7 +938,7 @@ static void float_rules(int i)
 			 nan = floats[f].other_nan, least = floats[f].least,
 			 greatest = floats[f].greatest;
 
-		/* equal: the first one */
+		/* equal elements: the first wins */
 		expect_rule(ARGMIN, type, 1, two, one, one, two);
 		expect_rule(ARGMAX, type, 0, two, one, one, two);
 		expect_rule(ARGMIN, type, 0, one, one, one);
@@ -949,7 +962,7 @@ static void float_rules(int i)
 		expect_rule(MAX, type, least, sign, 0, least, least | sign);
 		expect_rule(MIN, type, inf | sign, greatest | sign, inf, inf | sign);
 		expect_rule(MAX, type, inf, greatest, inf | sign, inf);
-		/* what is not zero; NaN is not */
+		/* counts elements other than zero; NaN does not count */
 		expect_rule(COUNT, type, 4, 0, sign, nan, least, one, inf, sign, 0);
 		/* a sum starts from +0, a product from 1 */
 		expect_rule(SUM, type, 0, sign, sign);
@@ -958,7 +971,7 @@ static void float_rules(int i)
 		expect_rule(SUM_ABS, type, 0, sign);
 		expect_rule(SUM, type, 0, one, one | sign);
 		expect_rule(MEAN, type, one, two, one, 0);
-		/* one NaN for all */
+		/* every NaN becomes the same NaN */
 		expect_rule(SUM, type, quiet, nan);
 		expect_rule(SUM, type, quiet, inf, inf | sign);
 		expect_rule(SUM_ABS, type, quiet, one, quiet | sign);
@@ -986,7 +999,10 @@ static void float_rules(int i)
 			expect_rule(SUM, type, greatest, greatest, greatest, greatest | sign);
 		}
 	}
-	/* just above and just below the middle between two results, which a rounding to f32 would hide */
+	/*
+	 * just above and just below the midpoint of two results; a rounding to f32 would hide the
+	 * difference
+	 */
 	expect_rule(SUM, CUA_F16, 0x3c01, 0x3c00, 0x1000, 0x0001);
 	expect_rule(SUM, CUA_F16, 0x3c01, 0x3c01, 0x1000, 0x8001);
 	expect_rule(SUM, CUA_F16, 0xbc01, 0xbc00, 0x9000, 0x8001);
@@ -1252,7 +1268,7 @@ static void arguments(int i)
 	cua_context_destroy(ctx);
 }
 
-/* Which mode has which finish. */
+/* The finishes that each mode accepts. */
 static void modes(int i)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -1330,7 +1346,10 @@ static void set_environment(int which)
 		_mm_setcsr(_mm_getcsr() | 0x8040);
 #endif
 #if defined(__GLIBC__)
-	/* an invalid operation is a signal; what a driver calculates is not ours */
+	/*
+	 * an invalid operation raises a signal; the driver's own arithmetic is outside the
+	 * library
+	 */
 	if (which % 2 && TEST_BACKEND == CUA_BACKEND_CPU)
 		feenableexcept(FE_INVALID | FE_OVERFLOW);
 #endif
@@ -1385,7 +1404,7 @@ static void environments(int i)
 					fenv_t usual;
 					char what[40];
 
-					/* threads that begin with what the caller has */
+					/* threads start with the caller's environment */
 					ck_assert_cua(
 						cua_context_set_threads(ctx, which % 3 ? 4 : 1));
 					o.blocks = which % 3 ? 4 : 0;
@@ -1401,7 +1420,10 @@ static void environments(int i)
 					snprintf(what, sizeof(what), "%s, environment %d",
 						 pattern_names[pattern], which);
 					expect_bits(&got, &expected, &c, what);
-					/* what a driver does with it is not ours */
+					/*
+					 * the driver's effect on the environment is outside the
+					 * library
+					 */
 					if (TEST_BACKEND == CUA_BACKEND_CPU)
 						ck_assert_msg(before == after, "%s: %x, not %x",
 							      what, after, before);
@@ -1438,7 +1460,7 @@ static void workspace(int i)
 				ck_assert_cua(cua_reduce_workspace(ctx, &o, (enum cua_reduce_op)op,
 								   types[t], n, &bytes));
 				ck_assert_uint_le(bytes, 2048 * 24 + 1024);
-				/* a sum of floats has one for each chunk */
+				/* a sum of floats needs a partial result for each chunk */
 				if (n <= 2048 * chunk && op == CUA_REDUCE_SUM &&
 				    types[t] == CUA_F32)
 					ck_assert_uint_ge(bytes, (n / chunk + 1) * 8);
@@ -1553,7 +1575,7 @@ static void graphs(int i)
 	ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F32, N, x, NULL, &here),
 			 CUA_ERROR_CAPTURE);
 	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
-	/* one kernel a call */
+	/* a single kernel for each call */
 	ck_assert_cuda(cudaGraphGetNodes(graph, NULL, &nodes));
 	ck_assert_uint_eq(nodes, COUNT(calls));
 	ck_assert_cuda(cudaGraphInstantiateWithFlags(&exec, graph, 0));

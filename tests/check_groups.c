@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every lock has by macro: arrays on either backend; and the forms for a warp and for a block between host
- * threads, each of which is a warp of one lane and a block of one thread.
+ * The forms that the macros give every lock. Arrays on either backend, and the forms for a warp and
+ * for a block between host threads, where a warp is 1 lane and a block is 1 thread.
  */
 #include <pthread.h>
 
@@ -84,7 +84,7 @@ END_TEST
 
 #if !TEST_CUDA
 
-/* ---- one thread, every form at every scope ---- */
+/* ---- a single thread, every form at every scope ---- */
 
 START_TEST(one_thread)
 {
@@ -216,7 +216,7 @@ static void *exclusion_main(void *arg)
 	return NULL;
 }
 
-/* Whoever takes the lock, for itself, its warp or its block, is alone in the section. */
+/* A holder of the lock, for itself, its warp or its block, is alone in the section. */
 START_TEST(exclusion)
 {
 	struct member member[THREADS];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histograms on either backend against a serial model: their arguments, and calls with the least of options. What
- * the other options do is in check_histogram_options.c, and the bin functions in check_histogram_rules.c.
+ * Histograms on either backend against a serial model: their arguments, and calls with minimal
+ * options. check_histogram_options.c tests the other options, check_histogram_rules.c the bin
+ * functions.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -208,7 +209,7 @@ START_TEST(test_arguments)
 	EDGES(CUA_ERROR_VALUE, ctx, NULL, CUA_I32, 2, x, 4, edges, counts);
 	EDGES(CUA_ERROR_VALUE, ctx, NULL, CUA_I32, 0, NULL, 4, edges, counts);
 	EDGES(CUA_ERROR_VALUE, ctx, NULL, CUA_F32, 2, x, 3, f_edges, counts);
-	EDGES(CUA_ERROR_VALUE, ctx, NULL, CUA_U32, 2, x, 3, edges, counts); /* -5 is a large one */
+	EDGES(CUA_ERROR_VALUE, ctx, NULL, CUA_U32, 2, x, 3, edges, counts); /* -5 is a large U32 */
 	EDGES(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_I32, 2, x, 2, (const char *)edges + 2, counts);
 	EDGES(CUA_ERROR_OVERLAP, ctx, NULL, CUA_U64, 1, x, 2, counts + 1, counts);
 #undef EDGES
@@ -216,7 +217,7 @@ START_TEST(test_arguments)
 	ck_assert_uint_eq(bytes, 77);
 	ck_assert_mem_eq(counts, untouched, 256 * 8);
 
-	/* a shorter struct, which no release had */
+	/* a struct_size that no release had */
 	o = options_of(CUA_HISTOGRAM_BLOCKED, 1);
 	o.struct_size = offsetof(struct cua_histogram_options, accumulate);
 	ck_assert_status(cua_histogram_letters(ctx, &o, 8, x, counts), CUA_ERROR_VALUE);
@@ -420,7 +421,10 @@ static void make_elements(enum cua_type type, void *array, size_t n, union limit
 		uint64_t r = test_random(state), pick = r % 8;
 		double unit = (double)(r >> 11) * 0x1p-53;
 
-		/* in the range mostly; else any bits, and the limits and what is next to them */
+		/*
+		 * mostly in the range; else any bits, the limits, and the neighbours of the
+		 * limits
+		 */
 		if (model_is_float(type)) {
 			double v = lower.f + unit * (upper.f * 0.5 - lower.f * 0.5) * 2;
 			const double odd[] = {(double)NAN, HUGE_VAL, -HUGE_VAL, 0.0, -0.0, DBL_MAX};
@@ -465,7 +469,7 @@ static size_t make_cases(enum cua_type type, struct even_case *cases)
 		{1e6, 1e6 + 1},
 		{-DBL_MAX, DBL_MAX}, /* the difference overflows */
 		{-DBL_MAX, 1},       /* it does not */
-		{0, 5e-324},         /* one subnormal step */
+		{0, 5e-324},         /* a single subnormal step */
 		{-3 * 5e-324, 4 * 5e-324},
 		{1e-290, 3e-290},
 		{0, FLT_MAX},
@@ -491,7 +495,7 @@ static size_t make_cases(enum cua_type type, struct even_case *cases)
 		{-5, (wide)1 << 40}, /* wider than 32 bits, for all types */
 		{least / 3, above / 2},
 	};
-	/* what limits can say */
+	/* values that limits can represent */
 	const wide first = type == CUA_U64 ? 0 : INT64_MIN,
 		   last = type == CUA_U64 ? (wide)UINT64_MAX : (wide)INT64_MAX;
 	size_t n = 0;
@@ -567,7 +571,10 @@ START_TEST(test_even)
 }
 END_TEST
 
-/* More bins than fit private memory, and around what does; one bin that is hit again and again. */
+/*
+ * More bins than private memory holds, counts near that limit, and a single bin that is hit
+ * repeatedly.
+ */
 START_TEST(test_many_bins)
 {
 	static const size_t bins[] = {65535, 65536, 65537, 58112,          58113,
@@ -665,7 +672,7 @@ START_TEST(test_workspace)
 	for (int i = 0; i < 70000; i++)
 		if (counts[i] != 1)
 			ck_abort_msg("bin %d", i);
-	/* by one thread and by many */
+	/* by a single thread and by many threads */
 	for (unsigned threads = 1; threads < 9; threads += 3) {
 		ck_assert_cua(cua_context_set_threads(ctx, threads));
 		ck_assert_cua(cua_histogram_even_u32(ctx, 300000, x, 1000, 0, 300000, counts));
@@ -714,7 +721,7 @@ START_TEST(test_big)
 		ck_assert_cua(cua_fill(ctx, x, n * 4, 1, &zero));
 	}
 #else
-	/* pages that are only read all stand for one page of zeros */
+	/* untouched pages of the mapping all map to the same page of zeros */
 	x = mmap(NULL, n * 4, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 		 -1, 0);
 	if (x == MAP_FAILED) {
@@ -763,7 +770,7 @@ START_TEST(test_big)
 	}
 	test_free(ctx, x);
 #else
-	/* one thread, whose private bins have to be emptied on the way */
+	/* a single thread, whose private bins must be flushed during the call */
 	ck_assert_cua(cua_context_set_threads(ctx, 1));
 	ck_assert_cua(cua_histogram_even_u32(ctx, n, (const uint32_t *)(void *)x, 2, 0,
 					     (int64_t)1 << 32, two));
@@ -773,7 +780,7 @@ START_TEST(test_big)
 		cua_histogram_even_u16(ctx, n, (const uint16_t *)(void *)x, 2, 0, 1 << 16, two));
 	ck_assert_uint_eq(two[1], 0);
 	ck_assert_uint_eq(two[0], n);
-	/* more than 2^32 in one bin of a strategy that has no copies of it */
+	/* more than 2^32 elements in a bin, by a strategy without private copies of the bins */
 	o = options_of(CUA_HISTOGRAM_AGGREGATED, 0);
 	ck_assert_cua(cua_histogram_even(ctx, &o, CUA_U8, 2 * n, x, 2, &(int64_t){0},
 					 &(int64_t){256}, two));

@@ -57,8 +57,10 @@ static const char *append_check(void)
 	return stored == (expected < 40 ? expected : 40) ? NULL : "an item is missing";
 }
 
-/* The same items through a stage that is too small and by a block's reservation. Even lanes and
- * some odd lanes have items. */
+/*
+ * The same items through a stage that is too small and by a block's reservation. Even lanes and
+ * some odd lanes have items.
+ */
 CUA_DEFINE_APPEND_STAGE(few, uint32_t, 20u)
 
 static int staged_keeps(uint32_t v)

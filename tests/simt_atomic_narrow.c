@@ -44,8 +44,10 @@ static const char *narrow_check(void)
 		       : "an update was lost, or changed a neighbour";
 }
 
-/* Exactly one compare-exchange succeeds although the neighbours change. The store and the load
- * between them are whole. */
+/*
+ * Exactly one compare-exchange succeeds although the neighbours change. The store and the load
+ * between them are whole.
+ */
 static uint32_t winners;
 
 static void narrow_race_setup(void)

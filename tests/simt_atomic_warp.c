@@ -71,8 +71,10 @@ static const char *warp_fetch_check(void)
 	return sum == simt_blocks() * simt_block_lanes() ? NULL : "an update was lost";
 }
 
-/* The forms without result. The mask excludes lanes, and the excluded lanes make calls with a mask
- * of their own. */
+/*
+ * The forms without result. The mask excludes lanes, and the excluded lanes make calls with a mask
+ * of their own.
+ */
 static void warp_quiet(void)
 {
 	unsigned id = simt_lane(), lane = cua_port_lane();
@@ -114,8 +116,10 @@ static void block_atomics(void)
 	user_add_block(&cells[1], 0, s);
 }
 
-/* Every lane writes, then arrives by one acquire-release operation. The last lane to arrive reads
- * all messages. */
+/*
+ * Every lane writes, then arrives by one acquire-release operation. The last lane to arrive reads
+ * all messages.
+ */
 static void warp_message(void)
 {
 	unsigned n = simt_blocks() * simt_block_lanes(), id = simt_lane();

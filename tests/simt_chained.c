@@ -22,8 +22,10 @@ static void chained_setup(void)
 	pool.demand = 0;
 }
 
-/* Each lane inserts two values of a key that it shares with other lanes, and searches in
- * between. */
+/*
+ * Each lane inserts two values of a key that it shares with other lanes, and searches in
+ * between.
+ */
 static void chained_body(void)
 {
 	uint64_t key = simt_lane() % 3, value;
@@ -38,8 +40,10 @@ static void chained_body(void)
 			simt_fail("a value in the chain belongs to another key");
 }
 
-/* The same without locks: every fourth lane pushes its second value alone, the remaining lanes push
- * together. */
+/*
+ * The same without locks: every fourth lane pushes its second value alone, the remaining lanes push
+ * together.
+ */
 static void push_body(void)
 {
 	uint64_t key = simt_lane() % 3, mine = simt_lane() * 2, value;

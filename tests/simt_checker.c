@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The checker must find planted bugs: a counter under a lock, with each bug that the checker is
- * for. */
+/*
+ * The checker must find planted bugs: a counter under a lock, with each bug that the checker is
+ * for.
+ */
 #include <cuatomic/spinlock.h>
 
 #include "simt_suites.h"

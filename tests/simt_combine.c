@@ -111,8 +111,10 @@ static const char *numbers_check(void)
 	return total ? "a section was lost" : NULL;
 }
 
-/* Plain messages from each lane to its section. A section's messages go to its own lane and to the
- * lanes of later calls. */
+/*
+ * Plain messages from each lane to its section. A section's messages go to its own lane and to the
+ * lanes of later calls.
+ */
 static uint64_t letters[SIMT_MAX_LANES], replies[SIMT_MAX_LANES];
 
 CUA_DEFINE_COMBINE(answer, uint64_t, uint32_t, {

@@ -48,8 +48,10 @@ static unsigned char *element(unsigned char *array, unsigned at, uint64_t i)
 	return array + (at + i) * kind.size;
 }
 
-/* Makes n elements, of which of_8 in 8 are selected. The key of an element is one of its bytes. All
- * elements differ if they are large enough. */
+/*
+ * Makes n elements, of which of_8 in 8 are selected. The key of an element is one of its bytes. All
+ * elements differ if they are large enough.
+ */
 static void make(enum cua__filter_key key, uint32_t size, uint32_t warps, uint64_t n, unsigned of_8)
 {
 	uint32_t others = 0;
@@ -139,8 +141,10 @@ static const char *wrong(const char *what, uint64_t i)
 	return message;
 }
 
-/* Checks the output from offset `place`: it must hold the elements or indexes expected[from..end -
- * 1]. */
+/*
+ * Checks the output from offset `place`: it must hold the elements or indexes expected[from..end -
+ * 1].
+ */
 static const char *check_part(uint64_t from, uint64_t end, uint64_t place, int ordered)
 {
 	static uint8_t seen[MOST];

@@ -40,8 +40,10 @@ static uint64_t next_random(void)
 /* BLOCKS: long runs; MOVING: few values, and other values later; NEAR: close to an edge */
 enum data { ANY, FEW, ONE, RUNS, BLOCKS, MOVING, NEAR };
 
-/* Evenly spaced; powers of two of both signs; up to a last edge of 0; all equal; from the least to
- * the greatest value. */
+/*
+ * Evenly spaced; powers of two of both signs; up to a last edge of 0; all equal; from the least to
+ * the greatest value.
+ */
 enum edges { EVENLY, POWERS, UP_TO_0, EQUAL, ENDLESS };
 
 struct setting {

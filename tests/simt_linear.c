@@ -23,20 +23,26 @@ static unsigned fill, n_events;
 static int typed, by_quads;
 static unsigned undecided;
 
-/* The planned calls of the setup and of the lanes. Then the calls made, and last the map's final
- * contents. */
+/*
+ * The planned calls of the setup and of the lanes. Then the calls made, and last the map's final
+ * contents.
+ */
 static struct linear_event planned[LANES + 1][CALLS], events[EVENTS];
 static unsigned n_planned[LANES + 1], first_event[LANES + 1];
 #define BEFORE LANES
 
-/* Keys with different home buckets in a map of two buckets; at least two of them differ, and some
- * are likely special keys. */
+/*
+ * In a map of two buckets at least two of these keys have different home buckets. 0 and ~0 are
+ * likely special keys.
+ */
 static const uint64_t hot[KEYS] = {2, 0, ~(uint64_t)0};
 
 /* ---- the map from outside ---- */
 
-/* Calls from outside the lanes go through the library: under the checker the inline functions are
- * for lanes. */
+/*
+ * Calls from outside the lanes go through the library: under the checker the inline functions are
+ * for lanes.
+ */
 static void must(enum cua_status status)
 {
 	if (status != CUA_OK)

@@ -53,8 +53,10 @@ static void rw_body(void)
 	}
 }
 
-/* Writers acquire and release, by lock and by trylock, while a lane reads twice and must see every
- * writer. */
+/*
+ * Writers acquire and release, by lock and by trylock, while a lane reads twice and must see every
+ * writer.
+ */
 static void rw_phases_body(void)
 {
 	if (simt_lane() == 0) {

@@ -76,8 +76,10 @@ static const char *wrapping_check(void)
 	return sum == n ? NULL : "a byte lost an update";
 }
 
-/* The same for the header's own operations: quotients, a counter with bounds of each lane, bytes
- * and halves. */
+/*
+ * The same for the header's own operations: quotients, a counter with bounds of each lane, bytes
+ * and halves.
+ */
 static float quotients[2];
 static uint16_t halves[2];
 static uint64_t counters[2];
@@ -160,8 +162,10 @@ static const char *kinds_check(void)
 	return NULL;
 }
 
-/* Each thread of a block gets its position. Two calls share a scratch without a barrier between
- * them. */
+/*
+ * Each thread of a block gets its position. Two calls share a scratch without a barrier between
+ * them.
+ */
 static void in_block(void)
 {
 	struct cua_block_scratch *s = simt_shared(sizeof(*s));

@@ -122,8 +122,10 @@ static void tree_fill(void *p, enum cua_type type, uint64_t random)
 	}
 }
 
-/* Zero elements, a single element, less than a row, and several chunks for each block, aligned and
- * not. */
+/*
+ * Zero elements, a single element, less than a row, and several chunks for each block, aligned and
+ * not.
+ */
 static void try_tree(const struct tree_case *which)
 {
 	static const struct {

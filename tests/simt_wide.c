@@ -58,8 +58,10 @@ static const char *wide_check(void)
 	return wide_f64.re == (double)n && wide_f64.im == (double)n ? NULL : "a sum is wrong";
 }
 
-/* Exactly one compare-exchange succeeds. An acquire sees the message of the release whose value it
- * reads. */
+/*
+ * Exactly one compare-exchange succeeds. An acquire sees the message of the release whose value it
+ * reads.
+ */
 static uint32_t wide_winners;
 static uint64_t wide_data;
 
