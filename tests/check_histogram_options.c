@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histograms with all that the options can say, on either backend against the serial model: channels, rows,
- * counts of what is outside, weights, types of counts, closed ranges, edges.
+ * Histograms with all options, on either backend against the serial model: channels, rows, counts
+ * of elements outside the range, weights, count types, closed ranges, edges.
  */
 #include "histogram_calls.h"
 
@@ -94,7 +94,7 @@ START_TEST(test_random_calls)
 			       k, (unsigned long long)sides_got[k], (unsigned long long)expected);
 		}
 	}
-	/* of what is left out there has to be little enough */
+	/* only few combinations may be left out */
 	ck_assert_int_gt(done, rounds / 100);
 	test_free(ctx, ours);
 	test_free(ctx, our_weights);
@@ -245,7 +245,7 @@ END_TEST
 
 /* ---- cases with known answers ---- */
 
-/* What others have got wrong: the answers are written down here. */
+/* Known pitfalls of histograms, with literal results. */
 START_TEST(test_known)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -319,7 +319,7 @@ START_TEST(test_known)
 		ck_assert_uint_eq(counts[0], 3); /* 65504 is the first of bin 1 */
 		ck_assert_uint_eq(counts[1], 1);
 	}
-	/* integers whose bins a float or a multiplication of 32 bits gets wrong */
+	/* integers whose bins are wrong if computed by floats or by a 32-bit multiplication */
 	for (int i = 0; i < 65536; i++)
 		i16[i] = (int16_t)(i % 10000);
 	KNOWN(i16, 10000, CUA_I16, NULL, 7, &(int64_t){0}, &(int64_t){10000});
@@ -345,7 +345,7 @@ START_TEST(test_known)
 	}
 	KNOWN(i64, 4, CUA_I64, &closed, 4, &(int64_t){INT64_MIN}, &(int64_t){INT64_MAX});
 	if (!left_out(status)) {
-		/* -1 and 0 are on both sides of the middle, which is no integer */
+		/* -1 and 0 are on both sides of the midpoint, and the midpoint is no integer */
 		ck_assert_cua(status);
 		ck_assert_uint_eq(counts[0], 1);
 		ck_assert_uint_eq(counts[1], 1);
@@ -358,7 +358,7 @@ START_TEST(test_known)
 }
 END_TEST
 
-/* Edges that are equal, infinite or zero, and what falls between them. */
+/* Edges that are equal, infinite or zero, and elements between them. */
 START_TEST(test_known_edges)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -395,7 +395,7 @@ START_TEST(test_known_edges)
 }
 END_TEST
 
-/* As many edges as there can be, of which most are distinct. */
+/* The greatest number of edges, most of them distinct. */
 START_TEST(test_most_edges)
 {
 	const size_t bins = CUA_HISTOGRAM_MAX_EDGES - 1, n = 100003;
@@ -431,7 +431,10 @@ START_TEST(test_most_edges)
 }
 END_TEST
 
-/* One weight under a limit of a power of two: the limit is 2^62 units, so a weight of one unit stays what it is. */
+/*
+ * A single weight under a limit that is a power of two. The limit is 2^62 units, so a weight of 1
+ * unit is exact.
+ */
 START_TEST(test_unit)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -445,7 +448,7 @@ START_TEST(test_unit)
 	o.weights = weight;
 	for (int e = -960; e <= 1023; e += e == 1020 ? 3 : 60) {
 		const double limit = ldexp(1, e), unit = ldexp(1, e - 62);
-		/* the limit, one unit, and less than one half */
+		/* the limit, 1 unit, and less than half a unit */
 		const double given[3] = {limit, unit, unit * 0.375}, expected[3] = {limit, unit, 0};
 
 		o.weight_limit = limit;

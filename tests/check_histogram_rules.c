@@ -58,7 +58,7 @@ START_TEST(test_integer_rule)
 	int rounds = test_quick() || SANITIZED ? 20000 : 600000;
 	struct cua_histogram_range range;
 
-	/* all small ones */
+	/* all small ranges, bin counts and elements */
 	for (int64_t width = 1; width < 40; width++)
 		for (size_t bins = 1; bins < 45; bins++)
 			for (int64_t x = -2; x < width + 2; x++)
@@ -88,7 +88,7 @@ START_TEST(test_integer_rule)
 		}
 		width = (uint64_t)(upper - lower);
 		d = (wide)(test_random(&seed) % width);
-		/* where a quotient is exact, and one below it */
+		/* an element with an exact quotient, and its predecessor */
 		if (i % 3) {
 			d = ((wide)(test_random(&seed) % bins) * width + (wide)bins - 1) /
 			    (wide)bins;
@@ -156,7 +156,7 @@ START_TEST(test_float_rule)
 		double v[3], lower, upper, near[8];
 		size_t got;
 
-		/* any bits at all, and at times numbers that are near each other, or odd ones */
+		/* any bits; sometimes numbers close to each other, or special values */
 		for (int k = 0; k < 3; k++) {
 			uint64_t r = test_random(&seed);
 
@@ -219,7 +219,7 @@ START_TEST(test_float_rule)
 			}
 		}
 	}
-	/* steps of the smallest numbers fall one by one */
+	/* bins a single least subnormal wide */
 	ck_assert_cua(cua_histogram_range_f64(-3 * 5e-324, 4 * 5e-324, 7, &range));
 	for (int i = 0; i < 7; i++)
 		ck_assert_uint_eq(cua_histogram_even_bin_f64(&range, (i - 3) * 5e-324), i);
@@ -249,7 +249,7 @@ END_TEST
 
 /* ---- edges ---- */
 
-/* One of these few values, so that there are equal ones; NaNs from number 16 on. */
+/* Few different values, so that some are equal; NaNs from number 16 on. */
 static void make_value(enum cua_type type, void *p, uint64_t number)
 {
 	const double floats[] = {0.0,      -0.0,      1,       -1,       5e-324,      -5e-324,

@@ -40,7 +40,7 @@ static uint64_t sip_model(const unsigned char *m, size_t n, struct cua_u128 k)
 
 START_TEST(keyed_hash)
 {
-	/* of CPython 3.11, whose hash of bytes is SipHash-1-3, under the secret 0 */
+	/* from CPython 3.11: its hash of bytes is SipHash-1-3, under the secret 0 */
 	static const struct {
 		uint64_t key, hash;
 	} known[] = {
@@ -229,7 +229,10 @@ static const struct kind {
 	{CUA_U32, CUA_U128, 4, 16, 0},
 };
 
-/* Keys, of which those of 4 bytes come of few hashes: what they share is as little as the test needs. */
+/*
+ * Key number i. 4-byte keys have few hashes, so crafted keys share only the hash bits that the test
+ * needs.
+ */
 static struct cua_u128 key_number(const struct kind *k, uint64_t i)
 {
 	struct cua_u128 key = {i + 2, k->ks == 16 ? i * 3 + 1 : 0};
@@ -238,8 +241,9 @@ static struct cua_u128 key_number(const struct kind *k, uint64_t i)
 }
 
 /*
- * n keys whose hashes under a known seed begin with the same `top` bits, and have the same bits 4 to 9: their probe
- * sequences are one in a map of words with up to 2^top buckets and windows of up to 2^6.
+ * n keys whose hashes under a known seed begin with the same `top` bits and have the same bits 4 to
+ * 9. In a word map with up to 2^top buckets and regions of up to 2^6, all keys have the same probe
+ * sequence.
  */
 static void craft(const struct kind *k, uint64_t seed, unsigned top, size_t n, char *keys)
 {
@@ -310,7 +314,7 @@ static size_t inserted(struct crowd *c)
 	return count_of(c, CUA_HASHMAP_INSERTED);
 }
 
-/* Those that were inserted are there, and no others. */
+/* The inserted keys are found, and no other key. */
 static void expect_found(struct crowd *c)
 {
 	uint8_t *there = test_malloc(c->n);
@@ -337,7 +341,10 @@ static uint64_t worst_bucket(struct crowd *c)
 	return s.worst_bucket;
 }
 
-/* Who knows the seed can crowd a bucket; who does not know it, or the secret, cannot. */
+/*
+ * An attacker who knows the seed can crowd a bucket. Without the seed or the secret no attacker
+ * can.
+ */
 START_TEST(crafted)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -353,7 +360,10 @@ START_TEST(crafted)
 	for (int hidden = 0; hidden < 3; hidden++) {
 		const uint64_t shared = hidden ? CUA_HASH_SEED_FIXED : 0;
 
-		/* drawn at random; then a secret of which the attacker knows half, or all but not which hash */
+		/*
+		 * a random seed; then secrets: half of the secret is known, or only the hash
+		 * function is unknown
+		 */
 		o.seed = shared;
 		o.seed_high = hidden == 1 ? 77 : 0;
 		o.hash = hidden ? CUA_HASHMAP_HASH_KEYED : CUA_HASHMAP_HASH_SEEDED;
@@ -420,7 +430,7 @@ START_TEST(bounded)
 	ck_assert_uint_eq(rejected, CROWD - n);
 	test_free(ctx, pairs);
 
-	/* again: all that are there, and no others */
+	/* again: exactly the keys in the map exist */
 	ck_assert_uint_eq(inserted(&c), 0);
 	ck_assert_uint_eq(count_of(&c, CUA_HASHMAP_EXISTS), n);
 	expect_found(&c);
@@ -450,7 +460,7 @@ START_TEST(bounded)
 }
 END_TEST
 
-/* A map that spreads the keys becomes one that cannot: refused, and nothing has changed. */
+/* A resize of a map that spreads the keys to a size that crowds them fails and changes nothing. */
 START_TEST(bounded_resize)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -491,7 +501,7 @@ START_TEST(bounded_build)
 
 	ck_assert_cua(cua_hashmap_create(ctx, &o, k->key, k->value, n + n / 4, &map));
 	ck_assert_cua(cua_hashmap_view(map, &view));
-	/* of 2^11 and more buckets one, and of 2^9 steps in a window one */
+	/* homes in the first 2^-11 of the buckets, and probe steps of 1 modulo 16 */
 	for (size_t i = 0, have = 0; have < CRAFTED; i++) {
 		const uint64_t key = i + 2, hash = cua_hash_u64(key, CUA_HASH_SEED_FIXED);
 
@@ -522,7 +532,7 @@ START_TEST(bounded_build)
 			crowded_out += i >= CRAFTED && !got[i];
 			crafted_there += i < CRAFTED && got[i];
 		}
-		/* the crafted keys fill one window, which other keys find crowded */
+		/* the crafted keys fill a region and crowd out other keys there */
 		ck_assert_uint_lt(crowded_out, test_quick() ? 20000 : 10000);
 		ck_assert_uint_gt(crafted_there, 0);
 		ck_assert_uint_lt(crafted_there, CRAFTED);

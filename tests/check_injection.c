@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failures of the system in the host calls. For each k, the k-th request to the system fails: an allocation, a mapping,
- * a thread or an operation on a file. A call then returns a status or does its work without what it asked for;
- * nothing is lost or left open, and the same calls succeed afterwards.
+ * Failures of the system in the host calls. For each k, the k-th request to the system fails: an
+ * allocation, a mapping, a thread or an operation on a file. Each call then returns an error
+ * status, or does its work without the requested resource. Nothing leaks, no file stays open, and
+ * the same calls succeed afterwards.
  *
- * The program links the objects of the library, with each function below renamed by the linker (--wrap). So the
- * requests of the library are seen, those that the C library makes for itself are not, and a sanitizer sees all.
+ * The program links the library's objects, and the linker wraps each function below (--wrap). So
+ * the library's own requests are counted, the C library's internal requests are not, and a
+ * sanitizer sees all of them.
  *
- * A run has one request that fails, or all from the k-th on. CUA_TEST_DEEP=1 (make check-deep): both with many elements
- * and with 1 to 5 threads.
+ * In a run either a single request fails, or all requests from the k-th on. CUA_TEST_DEEP=1 (make
+ * check-deep): both ways with many elements and with 1 to 5 threads.
  */
 #include "common.h"
 
@@ -28,19 +30,19 @@
 enum kind { MEMORY, THREAD, FILES };
 
 static struct {
-	int watched;      /* requests are counted, and what they give is recorded */
-	int sticky;       /* all requests from number `at` on fail, else this one alone */
+	int watched;      /* requests are counted, and their allocations are recorded */
+	int sticky;       /* all requests from number `at` on fail, else only number `at` */
 	unsigned long at; /* 0: none fails */
 	unsigned long n;  /* requests so far */
 	unsigned failed[3], asked[3];
-	unsigned serious; /* failures that no call can do without: of what it writes */
+	unsigned serious; /* failures that must fail the call: of writes to the file */
 } the;
 
 static pthread_mutex_t live_mutex = PTHREAD_MUTEX_INITIALIZER;
 #define LIVE_MOST 4096
-static void *live[LIVE_MOST]; /* what was allocated and not freed */
+static void *live[LIVE_MOST]; /* allocated and not yet freed */
 static unsigned n_live, lost_count;
-static size_t mapped; /* bytes of mappings, which may be unmapped by parts */
+static size_t mapped; /* bytes of mappings; a mapping may be unmapped in parts */
 
 /* Whether this request fails. */
 static int fails(enum kind kind, int error)
@@ -249,7 +251,7 @@ FILE_CALL(ssize_t, readlink, (const char *path, char *to, size_t n), (path, to, 
 FILE_CALL(ssize_t, readlinkat, (int folder, const char *path, char *to, size_t n),
 	  (folder, path, to, n))
 
-/* Closes what it was given, and says that the last bytes could not be written. */
+/* Closes the file, and then reports that its last bytes could not be written. */
 int __real_close(int fd);
 int __wrap_close(int fd);
 int __wrap_close(int fd)
@@ -261,7 +263,7 @@ int __wrap_close(int fd)
 
 /* ---- the calls ---- */
 
-#define N 40000u /* elements: more than one thread's work for each module that has threads */
+#define N 40000u /* elements: enough for several threads in each module that uses threads */
 
 static struct {
 	uint64_t keys[2 * N], values[2 * N], out[2 * N], offsets[N + 1];
@@ -554,7 +556,7 @@ static void run_map(struct run *r)
 	DO(cua_hashmap_statistics(map, &statistics));
 	TRUE(statistics.keys == n_now);
 	before = n_now;
-	/* what fails changes nothing */
+	/* a failed resize changes nothing */
 	r->status = cua_hashmap_resize(map, 4 * n_now);
 	r->line = __LINE__;
 	TRUE(cua_hashmap_size(map, &size) != CUA_OK || size == before);
@@ -650,8 +652,7 @@ out:
 static const struct scenario {
 	const char *name;
 	void (*run)(struct run *r);
-	unsigned least
-		[3]; /* requests with many elements, at least, so that one that stops early is seen */
+	unsigned least[3]; /* least requests with many elements, to notice an early end */
 } scenarios[] = {
 	{"context", run_context, {8, 0, 0}},     {"memory", run_memory, {75, 0, 0}},
 	{"append", run_append, {6, 0, 0}},       {"filter", run_filter, {4, 0, 0}},
@@ -711,7 +712,7 @@ static uint64_t keys_in_file(void)
 	return size;
 }
 
-/* One run; returns how many requests it made. */
+/* Makes a single run. Returns its number of requests, or 0 if no request failed. */
 static unsigned long try(const struct scenario *s, unsigned long at, int sticky, unsigned threads)
 {
 	struct run r = {NULL, CUA_OK, NULL, 0, 0};
@@ -745,7 +746,9 @@ static unsigned long try(const struct scenario *s, unsigned long at, int sticky,
 	EXPECT(!mapped, SAY "%zu bytes stay mapped; status %s", WHERE, mapped,
 	       cua_status_name(r.status));
 	EXPECT(lowest_free_fd() == fd, SAY "a file is left open", WHERE);
-	/* a thread that cannot be had is done without; so is what makes a name last */
+	/*
+	 * calls succeed without a thread that cannot be created, and without the sync of a folder
+	 */
 	if (r.status && !the.failed[FILES])
 		EXPECT(r.status == CUA_ERROR_NO_MEMORY && the.failed[MEMORY], SAY "%s", WHERE,
 		       cua_status_name(r.status));
@@ -783,7 +786,10 @@ static void every(const struct scenario *s, int sticky, unsigned threads)
 			break;
 		EXPECT(k < 100000, "%s does not end", s->name);
 	}
-	/* a failure may save requests, but those up to the last were all made to fail */
+	/*
+	 * a failure may save later requests, but each request of the failure-free run was made to
+	 * fail
+	 */
 	EXPECT(k > all, "%s: %lu requests, of which %lu failed", s->name, all, k - 1);
 	try(s, 0, 0, threads);
 }

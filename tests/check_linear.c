@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The checker of linear.h: histories known to be right and wrong, and random ones against all their orders.
+/*
+ * The checker of linear.h: histories known to be right or wrong, and random histories against all
+ * their orders.
  */
 #include "common.h"
 #include "linear.h"
@@ -142,7 +144,7 @@ START_TEST(known_values)
 	narrow[2] = FIND(4, 5, 1);
 	ck_assert_int_eq(linear_check(narrow, 3, 4).verdict, LINEAR_OK);
 	ck_assert_int_eq(linear_check(narrow, 3, 8).verdict, LINEAR_WRONG);
-	/* keys are looked at one by one */
+	/* keys are checked independently */
 	narrow[2].key = KEY + 1;
 	ck_assert_int_eq(linear_check(narrow, 3, 4).verdict, LINEAR_WRONG);
 	ck_assert_uint_eq(linear_check(narrow, 3, 4).key, KEY + 1);
@@ -176,8 +178,8 @@ END_TEST
 #define LANES 64
 
 /*
- * Right ones: lanes that invoke, have their moment and respond, in random order. Few values, so
- * that much is possible.
+ * Right histories: lanes that invoke, have their moment and respond, in random order. Few values,
+ * so that many orders are possible.
  */
 static size_t make_history(uint64_t *seed, unsigned lanes, unsigned keys, size_t n, unsigned values,
 			   struct linear_event *events)
@@ -196,7 +198,7 @@ static size_t make_history(uint64_t *seed, unsigned lanes, unsigned keys, size_t
 
 			memset(e, 0, sizeof(*e));
 			e->key = test_random(seed) % keys;
-			/* seldom those that change nothing */
+			/* read-only operations are rarer */
 			e->op = (uint32_t)(test_random(seed) % (LINEAR_OPS + 4)) % LINEAR_OPS;
 			e->given = test_random(seed) % values;
 			e->expected = test_random(seed) % values;
@@ -247,7 +249,7 @@ static void mutate(uint64_t *seed, struct linear_event *events, size_t n)
 
 	switch (test_random(seed) % 6) {
 	case 0:
-		/* the other result; a value where there is one to tell */
+		/* the opposite result; a value of 0 where the result implies no value */
 		if (e->op >= LINEAR_FIND)
 			e->result = !e->result;
 		else if (e->op != LINEAR_COMPARE_EXCHANGE)
@@ -301,7 +303,7 @@ START_TEST(random_small)
 		EXPECT(r.verdict == LINEAR_OK, "history %d is right: %s", i, r.message);
 		for (uint64_t m = 1 + test_random(&seed) % 3; m; m--)
 			mutate(&seed, events, n);
-		/* what does not tell a value has none for the plain search */
+		/* a result without a value has no `got` for the plain search */
 		for (size_t j = 0; j < n; j++)
 			if (events[j].op == LINEAR_COMPARE_EXCHANGE &&
 			    events[j].result == LINEAR_EXISTS)
@@ -322,7 +324,9 @@ START_TEST(random_small)
 }
 END_TEST
 
-/* Long ones with many calls at once are still quick, and one wrong value among them is seen. */
+/*
+ * Long histories with many concurrent calls are checked quickly, and a single wrong value is found.
+ */
 START_TEST(random_large)
 {
 	uint64_t seed = test_seed("random_large"), most = 0;
@@ -346,7 +350,7 @@ START_TEST(random_large)
 			continue;
 		events[at].got = (uint64_t)1 << 40;
 		r = linear_check(events, n, 8);
-		/* to refuse one takes all orders, which may be too many */
+		/* a refusal requires all orders, possibly too many */
 		EXPECT(r.verdict == LINEAR_WRONG || (r.verdict == LINEAR_TOO_MUCH && lanes > 6),
 		       "history %d of %u lanes, with a wrong value: verdict %d: %s", i, lanes,
 		       (int)r.verdict, r.message);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Host threads on small hash maps, many short rounds of calls on few keys: each round's history must be
- * linearizable. Threads stop between accesses now and then; see noisy_port.h. And one thread that stops between any
- * two of its accesses, for calls as of another one.
+ * Host threads on small hash maps, in many short rounds of calls on few keys: each round's history
+ * must be linearizable. Threads sometimes stop between accesses; see noisy_port.h. In a second test
+ * a thread stops between any two of its accesses and makes the calls of another thread.
  */
 #include "common.h"
 
@@ -18,11 +18,11 @@ enum { EVENTS = LANES * CALLS + KEYS };
 
 /* ---- noise ---- */
 
-/* One access in `often` is followed by something; 0: none is. */
+/* One of `often` accesses is preceded by a delay; 0: no delays. */
 static uint32_t often;
 static _Thread_local uint64_t noise_random;
 
-/* Before accesses number at[0] and at[1] of a call come those of two others. */
+/* Calls of two other threads are made before accesses number at[0] and at[1] of a call. */
 static struct {
 	int armed;
 	unsigned accesses, at[2];
@@ -75,7 +75,10 @@ static struct {
 
 enum { BULK = 4 };
 
-/* Calls of one operation by one bulk call. Its elements have no order, and each is at work until all are done. */
+/*
+ * Makes calls of the same operation by a bulk call. Its elements have no order, and each is in
+ * progress until all are done.
+ */
 static int bulk_call(struct linear_event *e, size_t n)
 {
 	const size_t ks = now.view.key_size, vs = now.view.value_size;
@@ -120,7 +123,10 @@ static int bulk_call(struct linear_event *e, size_t n)
 	return status == CUA_OK;
 }
 
-/* What linear_run does, for several calls at a time where there is a bulk call. Returns whether all went well. */
+/*
+ * Like linear_run, but makes several calls at a time if the operation has a bulk call. Returns
+ * whether all succeeded.
+ */
 static int run_bulk(struct linear_event *events, size_t n, uint64_t random)
 {
 	int well = 1;
@@ -202,7 +208,9 @@ static void fail_round(const char *test, int round, uint64_t seed, uint64_t key,
 		why);
 }
 
-/* One round on a map with `fill` keys that stay. Returns whether its history could be decided. */
+/*
+ * Runs a round on a map with `fill` permanent keys. Returns whether its history could be decided.
+ */
 static int run_round(const char *test, int round, const struct small_map *m, unsigned fill,
 		     uint64_t seed)
 {
@@ -244,7 +252,7 @@ static int run_round(const char *test, int round, const struct small_map *m, uns
 	if (r.verdict != LINEAR_OK)
 		fail_round(test, round, seed, r.key, r.message);
 
-	/* the others are as they were, and no key was there twice */
+	/* the permanent keys are unchanged, and no key was in the map twice */
 	for (unsigned i = 0; i < fill; i++) {
 		uint64_t value = 99;
 
@@ -263,7 +271,7 @@ static int run_round(const char *test, int round, const struct small_map *m, uns
 	return decided;
 }
 
-/* How many of the map's slots are taken by keys that stay, of those that leave room or not for the others. */
+/* The number of permanent keys: leaves slots for 0 to KEYS keys, or starts empty. */
 static unsigned choose_fill(uint64_t *seed, const struct small_map *m)
 {
 	uint64_t r = test_random(seed), room = (r >> 8) % (KEYS + 1);
@@ -350,7 +358,7 @@ START_TEST(sums)
 }
 END_TEST
 
-/* ---- keys whose owners erase and insert them again and again ---- */
+/* ---- keys that their owners repeatedly erase and insert ---- */
 
 enum { OWN = 2, ALL = OWN * LANES / 2 };
 
@@ -362,7 +370,7 @@ static struct {
 	pthread_barrier_t begin;
 } storm;
 
-/* Half of the lanes own keys, the others look. */
+/* Half of the lanes own keys, the other half searches. */
 static void *storm_main(void *arg)
 {
 	uint32_t lane = (uint32_t)(uintptr_t)arg;
@@ -422,7 +430,7 @@ START_TEST(generations)
 }
 END_TEST
 
-/* ---- calls of another thread between any two accesses of one ---- */
+/* ---- calls of another thread between any two accesses of a call ---- */
 
 enum { STEP_KEYS = 4, STEP_EVENTS = 24 };
 CUA_DEFINE_HASHSET(long_keys, struct cua_u128)
@@ -461,7 +469,7 @@ static uint32_t step_call(enum linear_op op, unsigned key, uint32_t lane)
 	return e.result;
 }
 
-/* What the other thread does: for each an insert or an erase, or first an erase and then an insert. */
+/* The calls of the other thread: each erases, inserts, or erases and then inserts. */
 static const struct {
 	int erase, insert; /* -1: none */
 } others[] = {{-1, -1}, {-1, 0}, {0, -1}, {-1, 1}, {1, -1}, {0, 1}, {1, 0}, {1, 2}, {2, 1}};
@@ -477,7 +485,7 @@ static void other_calls(int i)
 		step_call(LINEAR_INSERT, (unsigned)others[other].insert, 1);
 }
 
-/* Returns whether both of the others had their turn. */
+/* Returns whether both interruptions happened. */
 static int step_round(const struct small_map *m, const char *before, enum linear_op op,
 		      unsigned first, unsigned second)
 {
@@ -552,7 +560,10 @@ START_TEST(between_accesses)
 			step.other[1] = (int)(i / 42 / OTHERS);
 			for (int j = 0; j < 2; j++)
 				inserts += others[step.other[j]].insert >= 0;
-			/* in a full map the other one would wait for what this one does: unlock, count, free */
+			/*
+			 * in a full map the other call would wait for the unlock, count or free of
+			 * the interrupted call
+			 */
 			if ((op != LINEAR_FIND && op != LINEAR_CONTAINS && inserts > m.slots) ||
 			    (type == 4 &&
 			     (op == LINEAR_ASSIGN || op == LINEAR_ADD || op == LINEAR_FIND)))

@@ -261,7 +261,7 @@ static void unlock(struct locks *l, int kind, struct cua_mcslock_node *node, enu
 	}
 }
 
-/* What a section leaves by. */
+/* Leaves the section by its end, by break or by continue. */
 #define SECTION(with, how)                                                                         \
 	with                                                                                       \
 	{                                                                                          \
@@ -291,7 +291,7 @@ static void in_section(struct locks *l, int kind, struct cua_mcslock_node *node,
 	}
 }
 
-/* ---- what the table says ---- */
+/* ---- the verdicts of the table ---- */
 
 static uint64_t verdicts(struct cua_lock_verdict *v, size_t most)
 {
@@ -492,7 +492,10 @@ START_TEST(reinit)
 }
 END_TEST
 
-/* A stripe is a spinlock: it is known by its own address, and its section tells what a lock's does. */
+/*
+ * A stripe is a spinlock: it is recorded under its own address, and its section has the same
+ * verdicts as a lock's.
+ */
 START_TEST(stripes)
 {
 	static struct cua_stripe stripe[1];
@@ -542,7 +545,7 @@ START_TEST(stripes)
 }
 END_TEST
 
-/* What does not fit is counted, and says nothing about locks. */
+/* If a record finds no room, it is counted as dropped, and no verdict follows from it. */
 START_TEST(full)
 {
 	struct cua_spinlock many[5] = {CUA_SPINLOCK_INIT};
@@ -641,7 +644,7 @@ static void *right_use(void *arg)
 		}
 		++*sum;
 		passes++;
-		/* a lock of its own inside, and tries of what it holds */
+		/* a section on a private lock inside, and trylocks of the held lock */
 		CUA_WITH_LOCK (&own) {
 			if (kind != CUA_LOCK_READ && trylock(&locks, kind, &other, scope))
 				passes += 1000000000;
@@ -682,7 +685,7 @@ START_TEST(no_mistakes)
 }
 END_TEST
 
-/* Readers beside each other, a writer between them, and a semaphore given by others. */
+/* Concurrent readers, a writer between them, and a semaphore that other threads post. */
 static void *readers_and_signals(void *arg)
 {
 	int gives = *(int *)arg;
@@ -720,7 +723,7 @@ START_TEST(mixed)
 			pthread_create(&threads[i], NULL, readers_and_signals, &gives[i % 2]), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	/* who took one last is still recorded, all others have gone */
+	/* the last owner is still recorded, all other owners are gone */
 	cua_semaphore_init(&locks.semaphore, 1);
 	ck_assert_uint_eq(verdicts(&v, 1), 0);
 	ck_assert_cua(cua_lock_debug_dropped(table, &dropped));
@@ -816,7 +819,7 @@ START_TEST(hang)
 		ck_assert_cua(cua_lock_debug_read_reports(table, 0, 3, reports, &n, &total));
 	while (n < 2 && patient(start));
 	ck_assert_uint_eq(n, 2);
-	/* and one a waiter, however long it takes */
+	/* each waiter reports once, although it waits longer */
 	for (start = cua_port_clock_ns(); cua_port_clock_ns() - start < 4 * LIMIT_NS;)
 		sched_yield();
 	ck_assert_cua(cua_lock_debug_read_reports(table, 0, 3, reports, &n, &total));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The locks between host threads: one thread in every call, then several over plain data. */
+/*
+ * The locks between host threads: a single thread in every call, then several threads over plain
+ * data.
+ */
 #include <pthread.h>
 #include <sched.h>
 
@@ -91,7 +94,7 @@ static int locked(const struct locks *l, enum kind kind)
 	}
 }
 
-/* What a section leaves by. */
+/* Leaves the section by its end, by break or by continue. */
 #define SECTION(with, call, how)                                                                   \
 	with                                                                                       \
 	{                                                                                          \
@@ -115,7 +118,7 @@ static void in_section(struct locks *l, enum kind kind, struct cua_mcslock_node 
 	}
 }
 
-/* ---- one thread ---- */
+/* ---- a single thread ---- */
 
 struct look {
 	const struct locks *l;
@@ -343,7 +346,10 @@ static void *exclusion_main(void *arg)
 	return NULL;
 }
 
-/* Whatever way a lock is taken, one thread at a time has it, and sees what the others did. */
+/*
+ * With every way to acquire a lock, a single thread at a time holds it and sees the earlier
+ * sections.
+ */
 START_TEST(exclusion)
 {
 	struct member member[THREADS];
@@ -372,7 +378,7 @@ START_TEST(exclusion)
 }
 END_TEST
 
-/* Readers see both halves of a write or neither; one of four threads writes. */
+/* Readers see both halves of a write or neither. One of four threads writes. */
 static void *readers_main(void *arg)
 {
 	struct member *m = arg;
@@ -526,7 +532,7 @@ static void *fairness_main(void *arg)
 		lock(&t->l, t->kind, &m->node);
 		m->done++;
 		over = t->over = t->over || m->done == t->n;
-		/* the others come to stand in line */
+		/* the other threads start to wait */
 		sched_yield();
 		unlock(&t->l, t->kind, &m->node);
 	}

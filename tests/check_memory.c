@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "common.h"
 
-/* Whether running out of memory may be tried: a sanitizer's allocator ends the program, and
-   compute-sanitizer (where sizes are small) reports the refusal as an error. */
+/*
+ * Whether running out of memory may be tried: a sanitizer's allocator ends the program, and
+   compute-sanitizer (where sizes are small) reports the refusal as an error.
+ */
 static int may_run_out(void)
 {
 	return !SANITIZED && !(TEST_BACKEND == CUA_BACKEND_CUDA && test_quick());
 }
 
-/* Bytes that nothing may write, before and after what a call writes. */
+/* Guard bytes before and after the output of a call; no call may write them. */
 #define GUARD 64
 
 static const size_t pattern_sizes[] = {1, 2, 4, 8, 16};
@@ -349,7 +351,7 @@ START_TEST(fill_small)
 	for (size_t k = 0; k < 5; k++) {
 		size_t size = pattern_sizes[k];
 
-		/* every alignment, and all counts that have no body, or a short one */
+		/* every alignment, and all counts with no body or a short body */
 		for (size_t offset = GUARD; offset < GUARD + 32; offset += size)
 			for (size_t count = 0; count * size <= 200;
 			     count += count < 18 ? 1 : step) {
@@ -374,7 +376,7 @@ START_TEST(fill_large)
 	p = test_upload(ctx, model, room);
 	for (int i = 0; i < (test_quick() ? 10 : 40); i++) {
 		size_t size = pattern_sizes[i % 5];
-		/* around one block's tile, and up to the whole */
+		/* lengths around a block's tile, and up to the whole array */
 		size_t most = i < 10 ? 20000 : room - 2 * GUARD;
 		size_t count = (size_t)(test_random(&seed) % (most / size));
 		size_t offset = GUARD + (size_t)(test_random(&seed) % 16) / size * size;
@@ -661,7 +663,7 @@ START_TEST(pitched_arguments)
 	ck_assert_status(cua_fill_pitched(ctx, &a, 3, pattern), CUA_ERROR_VALUE);
 	ck_assert_status(cua_fill_pitched(ctx, &a, 16, pattern), CUA_ERROR_VALUE);
 
-	/* a struct that no allocation made, in each of the calls that take one */
+	/* a struct that no allocation made, in each call with such a parameter */
 #define REFUSED(change, status)                                                                    \
 	do {                                                                                       \
 		b = a;                                                                             \
@@ -747,7 +749,7 @@ START_TEST(pointer_query)
 		ck_assert_int_eq(info.accessible, 1);
 		ck_assert_int_eq(info.host_accessible, TEST_BACKEND == CUA_BACKEND_CPU);
 	}
-	/* the host's memory: this library's allocations are known, others are not */
+	/* the host's memory: only this library's allocations are known */
 	ck_assert_cua(cua_pointer_query(ctx, ours + 76, &info));
 	ck_assert_int_eq((int)info.backend, (int)CUA_BACKEND_CPU);
 	ck_assert_ptr_eq(info.base, ours);
@@ -765,7 +767,7 @@ START_TEST(pointer_query)
 		if (TEST_BACKEND == CUA_BACKEND_CPU)
 			ck_assert_int_eq(info.accessible, 1);
 	}
-	/* a shorter struct, which no release had */
+	/* a struct_size that no release had */
 	ck_assert_status(cua_pointer_query(ctx, p, (struct cua_pointer_info *)&small),
 			 CUA_ERROR_VALUE);
 	ck_assert_int_eq((int)small.backend, (int)CUA_BACKEND_AUTO);
@@ -865,7 +867,7 @@ START_TEST(symbols)
 	ck_assert_status(cua_symbol_read(ctx, out, symbol, SIZE_MAX, 4), CUA_ERROR_SIZE);
 	ck_assert_status(cua_symbol_read(ctx, out, symbol, 4, SIZE_MAX), CUA_ERROR_SIZE);
 	ck_assert_status(cua_symbol_read(ctx, symbol + 6, symbol, 4, 4), CUA_ERROR_OVERLAP);
-	/* past the end of an allocation, whose size is known */
+	/* past the end of a symbol of known size */
 	ck_assert_status(cua_symbol_write(ctx, other, (size_t)1 << 40, in, 4), CUA_ERROR_SIZE);
 	ck_assert_status(cua_symbol_read(ctx, out, other, (size_t)1 << 40, 4), CUA_ERROR_SIZE);
 #if !TEST_CUDA

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of every exported function with arguments that are wrong in some way, or in none: NULL, misaligned and
- * overlapping pointers, counts that overflow, unknown enumerators, a struct_size and a layout of no release, objects of
- * another context. After each call its status is one of the list, an error has changed no output and no object, and the
- * library has printed nothing. The calls of one seed are always the same.
+ * Calls of every exported function with arguments that are wrong in some way, or right: NULL,
+ * misaligned and overlapping pointers, counts that overflow, unknown enumerators, a struct_size and
+ * a layout of no release, objects of another context.
+ * After each call the test checks its status against the documented list. An error has changed no
+ * output and no object. The library has printed nothing. A seed determines all calls.
  */
 #include <limits.h>
 #include <signal.h>
@@ -22,18 +23,18 @@
 #define MAPS 5u
 #define MEMORY_LIMIT ((rlim_t)1 << 30)
 
-/* What is wrong with the arrays of a call; other arguments are wrong beside it. */
+/* The kind of error in a call's arrays; other arguments may also be wrong. */
 enum mode {
 	RIGHT,      /* arrays of n <= MOST_N elements */
 	NULLS,      /* some of them are NULL */
-	MISALIGNED, /* some are one byte off */
+	MISALIGNED, /* some are off by 1 byte */
 	OVERLAPPING,
-	OVERFLOWING, /* counts whose bytes are no size */
+	OVERFLOWING, /* counts whose bytes exceed size_t */
 	HUGE_COUNTS, /* counts of 2^31 and more, and all arrays are NULL */
 	MODES
 };
 
-/* Shared with the parent, which reports how the child ended. */
+/* Shared with the parent; the parent reports how the child ended. */
 static struct {
 	uint64_t calls;
 	char name[64];
@@ -55,7 +56,7 @@ static struct cua_append *buffers[2], *foreign_buffer;
 static struct cua_lock_debug *debug;
 static struct cua_pitched pitched;
 static void *block; /* of cua_alloc */
-static void *made;  /* what a call has created */
+static void *made;  /* the object that a call created */
 
 static void broken(const char *what)
 {
@@ -112,7 +113,7 @@ static size_t count(void)
 	return pick(4) ? pick(MOST_N + 1) : pick(2);
 }
 
-/* Room in an array for what there may be, which is never more than the slices hold. */
+/* A capacity for an output array; outputs never exceed the slices. */
 static uint64_t room(void)
 {
 	static const uint64_t rooms[] = {0,
@@ -127,7 +128,7 @@ static uint64_t room(void)
 	return mode == HUGE_COUNTS || mode == OVERFLOWING ? count() : rooms[pick(8)];
 }
 
-/* What is allocated; the limit of memory refuses the large ones. */
+/* A capacity to allocate; the memory limit refuses the large values. */
 static uint64_t capacity(void)
 {
 	static const uint64_t sizes[] = {0,
@@ -153,7 +154,7 @@ static int wild(void)
 	return numbers[pick(4)];
 }
 
-/* An enumerator from first to last, among which there may be gaps, or none. */
+/* An enumerator in first..last, including any gaps, or an unknown value. */
 static int enumerator(int first, int last)
 {
 	return pick(8) ? first + (int)pick((uint64_t)(last - first + 1)) : wild();
@@ -297,7 +298,7 @@ static const struct cua_pitched *array(void)
 	return &a;
 }
 
-/* One that is no allocation: freeing it has to fail, or there is nothing to free. */
+/* A struct of no allocation: freeing it fails or has no effect. */
 static struct cua_pitched *dead_array(void)
 {
 	struct cua_pitched a = pitched;
@@ -478,7 +479,10 @@ static const struct cua_lock_debug_options *debug_options(void)
 	return pick(2) ? &o : NULL;
 }
 
-/* ---- the calls: a line each, with what is destroyed after it and whether NULL is an argument like others ---- */
+/*
+ * ---- the calls, on a line each: the object to destroy afterwards, and whether NULL is a valid
+ * argument ----
+ */
 
 enum kind {
 	PLAIN,
@@ -507,7 +511,7 @@ static enum cua_status restored(enum cua_status status)
 	return status;
 }
 
-/* Where an array is made, which is freed again. */
+/* The output of an array allocation; the array is freed again. */
 static struct cua_pitched *new_array(void)
 {
 	return or_null(outputs());
@@ -784,7 +788,7 @@ static enum cua_status destroy(enum kind kind)
 	}
 }
 
-/* ---- what the objects hold ---- */
+/* ---- the contents of the objects ---- */
 
 #define MOST_PAIRS ((size_t)1 << 15)
 
@@ -1032,7 +1036,7 @@ START_TEST(calls_that_are_wrong)
 	int wait_status = 0;
 	pid_t child;
 
-	/* beside the folder of the saved maps, which is made here */
+	/* beside the folder of the saved maps; scratch_path creates the folder */
 	scratch_path(0);
 	snprintf(printed, sizeof(printed), "%s.printed", scratch_folder);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,

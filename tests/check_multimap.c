@@ -203,7 +203,7 @@ struct model {
 	uint32_t ks, vs;
 	uint64_t keys, entries;  /* different keys there can be; room */
 	uint64_t n;              /* pairs ever inserted */
-	uint64_t *number, *call; /* of each pair: its key, and which call has inserted it */
+	uint64_t *number, *call; /* of each pair: its key, and the call that inserted it */
 	uint8_t *alive;
 	uint64_t *count; /* of each key */
 	uint64_t live, used, calls;
@@ -224,7 +224,7 @@ static uint64_t check_value(const struct model *m, const void *values, uint64_t 
 	return i;
 }
 
-/* Asks for all keys and one that is absent, and for some twice. */
+/* Asks for all keys, for an absent key, and for some keys twice. */
 static void check_keys(struct model *m, uint64_t *seed)
 {
 	const uint64_t asked = m->keys + 1 + test_random(seed) % 700;
@@ -335,7 +335,7 @@ static void insert_some(struct model *m, uint64_t *seed, uint64_t some)
 	for (uint64_t j = 0; j < some; j++) {
 		uint64_t i = m->n + j;
 
-		/* half of them have one of a few keys */
+		/* half of them have keys from a small set */
 		m->number[i] =
 			test_random(seed) % (test_random(seed) % 2 ? m->keys : m->keys / 50 + 1);
 		m->call[i] = m->calls;
@@ -364,7 +364,7 @@ static void insert_some(struct model *m, uint64_t *seed, uint64_t some)
 	free(results);
 }
 
-/* Of equal keys one element removes all. */
+/* Of several elements with the same key, a single element erases all pairs. */
 static void erase_some(struct model *m, uint64_t *seed, uint64_t some)
 {
 	uint64_t *number = test_malloc(some * 8), *removed = test_malloc(some * 8);
@@ -475,7 +475,10 @@ END_TEST
 
 /* ---- full ---- */
 
-/* The pool has room for `entries` of n pairs of one key, or the map for some of n keys. */
+/*
+ * Either the pool has room for `entries` of n pairs with the same key, or the map is full after
+ * some of n keys.
+ */
 START_TEST(full)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -571,163 +574,166 @@ START_TEST(full)
 END_TEST
 
 #if !TEST_CUDA
-/* ---- what the macro defines, by one thread ---- */
+/* ---- the functions that the macro defines, by a single thread ---- */
 
 #define PATTERNS 5
 
-#define DEFINE_LANES(name, K, V)                                                                                \
-	CUA_DEFINE_MULTIMAP(name, K, V)                                                                         \
-	/* With a view of another multimap: whether nothing is found, and inserts are refused. */               \
-	static int name##_refuses(const struct cua_multimap_view *view)                                         \
-	{                                                                                                       \
-		V values[2] = {7, 7};                                                                           \
-		K key = 7;                                                                                      \
-                                                                                                                \
-		return name##_insert(view, 1, 2) == CUA_MULTIMAP_UNSUPPORTED &&                                 \
-		       name##_insert_warp(view, 1, 1, 1, 2) == CUA_MULTIMAP_UNSUPPORTED &&                      \
-		       name##_insert_warp(view, 1, 0, 1, 2) == 0 && name##_first(view, 1) == 0 &&               \
-		       name##_count(view, 1) == 0 && name##_contains(view, 1) == 0 &&                           \
-		       name##_retrieve(view, 1, 2, values) == 0 && name##_erase(view, 1) == 0 &&                \
-		       name##_places(view) == 0 && name##_at(view, 0, &key) == 0 &&                             \
-		       values[0] == 7 && key == 7;                                                              \
-	}                                                                                                       \
-	static int name##_stays_off(const struct cua_multimap_view *view, uint64_t cursor)                      \
-	{                                                                                                       \
-		return name##_next(view, cursor) == 0 && name##_value(view, cursor) == 0;                       \
-	}                                                                                                       \
-	/* All patterns as keys and as values, by lanes and by the host's call. */                              \
-	static void name##_patterns(struct cua_context *ctx, uint32_t link_size)                                \
-	{                                                                                                       \
-		struct cua_multimap_options options = {.struct_size = sizeof(options),                          \
-						       .link_size = link_size};                                 \
-		struct cua_multimap *mm = new_multimap(                                                         \
-			ctx, &options, sizeof(K) == 4 ? CUA_U32 : CUA_U64,                                      \
-			sizeof(V) == 4 ? CUA_U32 : CUA_U64, PATTERNS, PATTERNS * PATTERNS);                     \
-		struct cua_multimap_view view;                                                                  \
-		K *keys = test_alloc(ctx, PATTERNS * PATTERNS * sizeof(K)), key;                                \
-		V *values = test_alloc(ctx, PATTERNS * PATTERNS * sizeof(V)), some[PATTERNS + 1];               \
-		unsigned char seen[PATTERNS * PATTERNS] = {0};                                                  \
-		uint64_t n = 0, cursor, met = 0;                                                                \
-                                                                                                                \
-		ck_assert_cua(cua_multimap_view(mm, &view));                                                    \
-		for (int v = 0; v < PATTERNS; v++)                                                              \
-			for (int k = 0; k < PATTERNS; k++)                                                      \
-				EXPECT(name##_insert(&view, (K)key_bits(k), (V)key_bits(v)) ==                  \
-					       CUA_MULTIMAP_INSERTED,                                           \
-				       "an insert found no room");                                              \
-		for (int k = 0; k < PATTERNS; k++)                                                              \
-			for (uint64_t max = 0; max <= PATTERNS; max++) {                                        \
-				memset(some, 0xa5, sizeof(some));                                               \
-				EXPECT(name##_retrieve(&view, (K)key_bits(k), max, some) ==                     \
-					       PATTERNS,                                                        \
-				       "a retrieve tells another number");                                      \
-				for (uint64_t v = 0; v < max; v++)                                              \
-					EXPECT(some[v] == (V)key_bits(PATTERNS - 1 - v),                        \
-					       "not newest first");                                             \
-				EXPECT(some[max] == (V)0xa5a5a5a5a5a5a5a5u,                                     \
-				       "a value beyond the end");                                               \
-			}                                                                                       \
-		EXPECT(name##_retrieve(&view, (K)0x77, 1, some) == 0, "an absent key was found");               \
-		for (uint64_t i = 0; i < name##_places(&view); i++) {                                           \
-			cursor = name##_at(&view, i, &key);                                                     \
-			EXPECT(!cursor || (cursor == name##_first(&view, key) && ++met),                        \
-			       "a key at a wrong place");                                                       \
-		}                                                                                               \
-		EXPECT(met == PATTERNS, "not each key has one place");                                          \
-		for (uint64_t max = 0; max <= PATTERNS * PATTERNS; max += 6) {                                  \
-			memset(keys, 0xa5, PATTERNS *PATTERNS * sizeof(K));                                     \
-			memset(values, 0xa5, PATTERNS *PATTERNS * sizeof(V));                                   \
-			memset(seen, 0, sizeof(seen));                                                          \
-			ck_assert_cua(cua_multimap_retrieve(mm, max, keys, values, &n));                        \
-			ck_assert_uint_eq(n, PATTERNS *PATTERNS);                                               \
-			for (uint64_t i = 0; i < max; i++) {                                                    \
-				int k = 0, v = 0;                                                               \
-                                                                                                                \
-				while (k < PATTERNS && keys[i] != (K)key_bits(k))                               \
-					k++;                                                                    \
-				while (v < PATTERNS && values[i] != (V)key_bits(v))                             \
-					v++;                                                                    \
-				EXPECT(k < PATTERNS && v < PATTERNS && !seen[k * PATTERNS + v]++,               \
-				       "a pair that is not there, or is twice");                                \
-			}                                                                                       \
-			for (uint64_t i = max; i < PATTERNS * PATTERNS; i++)                                    \
-				EXPECT(keys[i] == (K)0xa5a5a5a5a5a5a5a5u &&                                     \
-					       values[i] == (V)0xa5a5a5a5a5a5a5a5u,                             \
-				       "a pair beyond the end");                                                \
-		}                                                                                               \
-		for (int k = 0; k < PATTERNS; k++)                                                              \
-			EXPECT(name##_erase(&view, (K)key_bits(k)) == PATTERNS,                                 \
-			       "a key did not go as a whole");                                                  \
-		expect_sizes(mm, 0, 0);                                                                         \
-		test_free(ctx, keys);                                                                           \
-		test_free(ctx, values);                                                                         \
-		ck_assert_cua(cua_multimap_destroy(mm));                                                        \
-	}                                                                                                       \
-	/* `room` entries from number `first` on, in memory of the test's own, which is touched there alone. */ \
-	static int name##_far(struct cua_context *ctx, uint32_t link_size, uint64_t first,                      \
-			      uint64_t room)                                                                    \
-	{                                                                                                       \
-		struct cua_multimap_pool pool;                                                                  \
-		struct cua_multimap_view view;                                                                  \
-		struct cua_hashmap *map = NULL;                                                                 \
-		uint64_t n = 0, keys = 0, at = 0, last = 0;                                                     \
-		const K key = (K)key_bits(3);                                                                   \
-		const size_t size = sizeof(V) + link_size == 8 ? 8 : 16,                                        \
-			     bytes = (first + room) * size;                                                     \
-		V there;                                                                                        \
-		char *p;                                                                                        \
-                                                                                                                \
-		memset(&view, 0, sizeof(view));                                                                 \
-		memset(&pool, 0, sizeof(pool));                                                                 \
-		pool.taken = first;                                                                             \
-		view.pool = &pool;                                                                              \
-		view.capacity = first + room;                                                                   \
-		view.value_size = sizeof(V);                                                                    \
-		view.layout = CUA_MULTIMAP_LAYOUT;                                                              \
-		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,                                                   \
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);                                   \
-		if (p == (char *)MAP_FAILED)                                                                    \
-			return 0;                                                                               \
-		view.entries = p;                                                                               \
-		ck_assert_cua(cua_hashmap_create(ctx, NULL, sizeof(K) == 4 ? CUA_U32 : CUA_U64,                 \
-						 link_size == 4 ? CUA_U32 : CUA_U64, 1, &map));                 \
-		ck_assert_cua(cua_hashmap_view(map, &view.map));                                                \
-		ck_assert_int_eq(name##_insert(&view, key, (V)key_bits(3)),                                     \
-				 CUA_MULTIMAP_INSERTED);                                                        \
-		ck_assert_uint_eq(name##_first(&view, key), first + 1);                                         \
-		for (n = 1; n < room / 2; n++)                                                                  \
-			ck_assert_int_eq(name##_insert_warp(&view, 1, 1, key, (V)n),                            \
-					 CUA_MULTIMAP_INSERTED);                                                \
-		/* the list has the entries in their order, down to the first */                                \
-		for (at = name##_first(&view, key); at; at = name##_next(&view, at)) {                          \
-			ck_assert_uint_eq(at, first + n--);                                                     \
-			memcpy(&there, p + (at - 1) * size, sizeof(there));                                     \
-			ck_assert_uint_eq(there, n ? (V)n : (V)key_bits(3));                                    \
-			ck_assert_uint_eq(name##_value(&view, at), there);                                      \
-		}                                                                                               \
-		ck_assert_uint_eq(n, 0);                                                                        \
-		ck_assert_uint_eq(name##_count(&view, key), room / 2);                                          \
-		ck_assert_uint_eq(name##_erase(&view, key), room / 2);                                          \
-		ck_assert_uint_eq(pool.dropped, room / 2);                                                      \
-		ck_assert_uint_eq(name##_count(&view, key), 0);                                                 \
-		/* the map is full before the pool is: an entry goes back and serves at the end */              \
-		for (n = 0;                                                                                     \
-		     name##_insert(&view, (K)key_bits(4 + n), (V)n) == CUA_MULTIMAP_INSERTED; n++)              \
-			ck_assert_uint_lt(n, room / 2);                                                         \
-		keys = n;                                                                                       \
-		ck_assert_uint_ne(pool.spare, 0);                                                               \
-		ck_assert_uint_eq(pool.rejected, 0);                                                            \
-		for (; name##_insert(&view, (K)key_bits(4), (V)n) == CUA_MULTIMAP_INSERTED; n++)                \
-			last = name##_first(&view, (K)key_bits(4));                                             \
-		ck_assert_uint_eq(n, room - room / 2);                                                          \
-		ck_assert_uint_eq(pool.rejected, 1);                                                            \
-		ck_assert_uint_eq(last, first + room / 2 + keys + 1);                                           \
-		ck_assert_uint_eq(name##_value(&view, last), (V)(n - 1));                                       \
-		ck_assert_uint_eq(name##_next(&view, last), first + room);                                      \
-		ck_assert_uint_eq(name##_erase(&view, (K)key_bits(4)), n - keys + 1);                           \
-		ck_assert_cua(cua_hashmap_destroy(map));                                                        \
-		munmap(p, bytes);                                                                               \
-		return 1;                                                                                       \
+#define DEFINE_LANES(name, K, V)                                                                   \
+	CUA_DEFINE_MULTIMAP(name, K, V)                                                            \
+	/* With a view of another multimap: whether nothing is found, and inserts are refused. */  \
+	static int name##_refuses(const struct cua_multimap_view *view)                            \
+	{                                                                                          \
+		V values[2] = {7, 7};                                                              \
+		K key = 7;                                                                         \
+                                                                                                   \
+		return name##_insert(view, 1, 2) == CUA_MULTIMAP_UNSUPPORTED &&                    \
+		       name##_insert_warp(view, 1, 1, 1, 2) == CUA_MULTIMAP_UNSUPPORTED &&         \
+		       name##_insert_warp(view, 1, 0, 1, 2) == 0 && name##_first(view, 1) == 0 &&  \
+		       name##_count(view, 1) == 0 && name##_contains(view, 1) == 0 &&              \
+		       name##_retrieve(view, 1, 2, values) == 0 && name##_erase(view, 1) == 0 &&   \
+		       name##_places(view) == 0 && name##_at(view, 0, &key) == 0 &&                \
+		       values[0] == 7 && key == 7;                                                 \
+	}                                                                                          \
+	static int name##_stays_off(const struct cua_multimap_view *view, uint64_t cursor)         \
+	{                                                                                          \
+		return name##_next(view, cursor) == 0 && name##_value(view, cursor) == 0;          \
+	}                                                                                          \
+	/* All patterns as keys and as values, by lanes and by the host's call. */                 \
+	static void name##_patterns(struct cua_context *ctx, uint32_t link_size)                   \
+	{                                                                                          \
+		struct cua_multimap_options options = {.struct_size = sizeof(options),             \
+						       .link_size = link_size};                    \
+		struct cua_multimap *mm = new_multimap(                                            \
+			ctx, &options, sizeof(K) == 4 ? CUA_U32 : CUA_U64,                         \
+			sizeof(V) == 4 ? CUA_U32 : CUA_U64, PATTERNS, PATTERNS * PATTERNS);        \
+		struct cua_multimap_view view;                                                     \
+		K *keys = test_alloc(ctx, PATTERNS * PATTERNS * sizeof(K)), key;                   \
+		V *values = test_alloc(ctx, PATTERNS * PATTERNS * sizeof(V)), some[PATTERNS + 1];  \
+		unsigned char seen[PATTERNS * PATTERNS] = {0};                                     \
+		uint64_t n = 0, cursor, met = 0;                                                   \
+                                                                                                   \
+		ck_assert_cua(cua_multimap_view(mm, &view));                                       \
+		for (int v = 0; v < PATTERNS; v++)                                                 \
+			for (int k = 0; k < PATTERNS; k++)                                         \
+				EXPECT(name##_insert(&view, (K)key_bits(k), (V)key_bits(v)) ==     \
+					       CUA_MULTIMAP_INSERTED,                              \
+				       "an insert found no room");                                 \
+		for (int k = 0; k < PATTERNS; k++)                                                 \
+			for (uint64_t max = 0; max <= PATTERNS; max++) {                           \
+				memset(some, 0xa5, sizeof(some));                                  \
+				EXPECT(name##_retrieve(&view, (K)key_bits(k), max, some) ==        \
+					       PATTERNS,                                           \
+				       "a retrieve tells another number");                         \
+				for (uint64_t v = 0; v < max; v++)                                 \
+					EXPECT(some[v] == (V)key_bits(PATTERNS - 1 - v),           \
+					       "not newest first");                                \
+				EXPECT(some[max] == (V)0xa5a5a5a5a5a5a5a5u,                        \
+				       "a value beyond the end");                                  \
+			}                                                                          \
+		EXPECT(name##_retrieve(&view, (K)0x77, 1, some) == 0, "an absent key was found");  \
+		for (uint64_t i = 0; i < name##_places(&view); i++) {                              \
+			cursor = name##_at(&view, i, &key);                                        \
+			EXPECT(!cursor || (cursor == name##_first(&view, key) && ++met),           \
+			       "a key at a wrong place");                                          \
+		}                                                                                  \
+		EXPECT(met == PATTERNS, "not each key has one place");                             \
+		for (uint64_t max = 0; max <= PATTERNS * PATTERNS; max += 6) {                     \
+			memset(keys, 0xa5, PATTERNS *PATTERNS * sizeof(K));                        \
+			memset(values, 0xa5, PATTERNS *PATTERNS * sizeof(V));                      \
+			memset(seen, 0, sizeof(seen));                                             \
+			ck_assert_cua(cua_multimap_retrieve(mm, max, keys, values, &n));           \
+			ck_assert_uint_eq(n, PATTERNS *PATTERNS);                                  \
+			for (uint64_t i = 0; i < max; i++) {                                       \
+				int k = 0, v = 0;                                                  \
+                                                                                                   \
+				while (k < PATTERNS && keys[i] != (K)key_bits(k))                  \
+					k++;                                                       \
+				while (v < PATTERNS && values[i] != (V)key_bits(v))                \
+					v++;                                                       \
+				EXPECT(k < PATTERNS && v < PATTERNS && !seen[k * PATTERNS + v]++,  \
+				       "a pair that is not there, or is twice");                   \
+			}                                                                          \
+			for (uint64_t i = max; i < PATTERNS * PATTERNS; i++)                       \
+				EXPECT(keys[i] == (K)0xa5a5a5a5a5a5a5a5u &&                        \
+					       values[i] == (V)0xa5a5a5a5a5a5a5a5u,                \
+				       "a pair beyond the end");                                   \
+		}                                                                                  \
+		for (int k = 0; k < PATTERNS; k++)                                                 \
+			EXPECT(name##_erase(&view, (K)key_bits(k)) == PATTERNS,                    \
+			       "a key did not go as a whole");                                     \
+		expect_sizes(mm, 0, 0);                                                            \
+		test_free(ctx, keys);                                                              \
+		test_free(ctx, values);                                                            \
+		ck_assert_cua(cua_multimap_destroy(mm));                                           \
+	}                                                                                          \
+	/*
+	 * `room` entries from number `first` on, in the test's own memory, which is touched only
+	 * there.
+	 */                                                                                         \
+	static int name##_far(struct cua_context *ctx, uint32_t link_size, uint64_t first,         \
+			      uint64_t room)                                                       \
+	{                                                                                          \
+		struct cua_multimap_pool pool;                                                     \
+		struct cua_multimap_view view;                                                     \
+		struct cua_hashmap *map = NULL;                                                    \
+		uint64_t n = 0, keys = 0, at = 0, last = 0;                                        \
+		const K key = (K)key_bits(3);                                                      \
+		const size_t size = sizeof(V) + link_size == 8 ? 8 : 16,                           \
+			     bytes = (first + room) * size;                                        \
+		V there;                                                                           \
+		char *p;                                                                           \
+                                                                                                   \
+		memset(&view, 0, sizeof(view));                                                    \
+		memset(&pool, 0, sizeof(pool));                                                    \
+		pool.taken = first;                                                                \
+		view.pool = &pool;                                                                 \
+		view.capacity = first + room;                                                      \
+		view.value_size = sizeof(V);                                                       \
+		view.layout = CUA_MULTIMAP_LAYOUT;                                                 \
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,                                      \
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);                      \
+		if (p == (char *)MAP_FAILED)                                                       \
+			return 0;                                                                  \
+		view.entries = p;                                                                  \
+		ck_assert_cua(cua_hashmap_create(ctx, NULL, sizeof(K) == 4 ? CUA_U32 : CUA_U64,    \
+						 link_size == 4 ? CUA_U32 : CUA_U64, 1, &map));    \
+		ck_assert_cua(cua_hashmap_view(map, &view.map));                                   \
+		ck_assert_int_eq(name##_insert(&view, key, (V)key_bits(3)),                        \
+				 CUA_MULTIMAP_INSERTED);                                           \
+		ck_assert_uint_eq(name##_first(&view, key), first + 1);                            \
+		for (n = 1; n < room / 2; n++)                                                     \
+			ck_assert_int_eq(name##_insert_warp(&view, 1, 1, key, (V)n),               \
+					 CUA_MULTIMAP_INSERTED);                                   \
+		/* the list has the entries in their order, down to the first */                   \
+		for (at = name##_first(&view, key); at; at = name##_next(&view, at)) {             \
+			ck_assert_uint_eq(at, first + n--);                                        \
+			memcpy(&there, p + (at - 1) * size, sizeof(there));                        \
+			ck_assert_uint_eq(there, n ? (V)n : (V)key_bits(3));                       \
+			ck_assert_uint_eq(name##_value(&view, at), there);                         \
+		}                                                                                  \
+		ck_assert_uint_eq(n, 0);                                                           \
+		ck_assert_uint_eq(name##_count(&view, key), room / 2);                             \
+		ck_assert_uint_eq(name##_erase(&view, key), room / 2);                             \
+		ck_assert_uint_eq(pool.dropped, room / 2);                                         \
+		ck_assert_uint_eq(name##_count(&view, key), 0);                                    \
+		/* the map is full before the pool is: an entry goes back and serves at the end */ \
+		for (n = 0;                                                                        \
+		     name##_insert(&view, (K)key_bits(4 + n), (V)n) == CUA_MULTIMAP_INSERTED; n++) \
+			ck_assert_uint_lt(n, room / 2);                                            \
+		keys = n;                                                                          \
+		ck_assert_uint_ne(pool.spare, 0);                                                  \
+		ck_assert_uint_eq(pool.rejected, 0);                                               \
+		for (; name##_insert(&view, (K)key_bits(4), (V)n) == CUA_MULTIMAP_INSERTED; n++)   \
+			last = name##_first(&view, (K)key_bits(4));                                \
+		ck_assert_uint_eq(n, room - room / 2);                                             \
+		ck_assert_uint_eq(pool.rejected, 1);                                               \
+		ck_assert_uint_eq(last, first + room / 2 + keys + 1);                              \
+		ck_assert_uint_eq(name##_value(&view, last), (V)(n - 1));                          \
+		ck_assert_uint_eq(name##_next(&view, last), first + room);                         \
+		ck_assert_uint_eq(name##_erase(&view, (K)key_bits(4)), n - keys + 1);              \
+		ck_assert_cua(cua_hashmap_destroy(map));                                           \
+		munmap(p, bytes);                                                                  \
+		return 1;                                                                          \
 	}
 
 DEFINE_LANES(lanes_44, uint32_t, uint32_t)
@@ -789,7 +795,7 @@ START_TEST(lanes_of_others)
 						 ((f ^ i) & 1) || o == 1 || o == 2);
 				if (f != (i & 3) || o)
 					ck_assert_mem_eq(&pool, view.pool, sizeof(pool));
-				/* what fits has inserted, looked and erased */
+				/* only the matching functions have inserted, searched and erased */
 				ck_assert_cua(cua_multimap_clear(mm));
 				ck_assert_cua(cua_multimap_insert_n(mm, 2, k, v, NULL));
 				ck_assert_mem_eq(&pool, view.pool, sizeof(pool));
@@ -808,7 +814,7 @@ START_TEST(lanes_of_others)
 }
 END_TEST
 
-/* Entries whose numbers have 31 bits and more, and the last ones of links of 4 bytes. */
+/* Entries whose numbers have 31 bits and more, and the last entries of 4-byte links. */
 START_TEST(lanes_far)
 {
 	const uint64_t most_of_4 = ((uint64_t)1 << 31) - 2, room = 200;

@@ -73,7 +73,7 @@ START_TEST(test_arguments)
 	REFUSED(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_REDUCE_DOT, CUA_F64, 4, x, (char *)y + 4, &r);
 	REFUSED(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_REDUCE_SUM, CUA_F32, 4, (char *)x + 1, NULL,
 		&r);
-	/* a sum of 32-bit integers has 64 bits; one of f32 has not */
+	/* a sum of 32-bit integers has 64 bits, a sum of f32 has 32 */
 	REFUSED(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, NULL,
 		(char *)&r + 4);
 	REFUSED(CUA_ERROR_ALIGNMENT, ctx, NULL, CUA_REDUCE_MIN, CUA_U32, 4, x, NULL,
@@ -407,7 +407,7 @@ START_TEST(test_special_floats)
 	for (size_t m = 0; m < COUNT(modes); m++) {
 		struct cua_reduce_options o = options_of(modes[m], 7, 96);
 
-		/* NaN everywhere but in one place */
+		/* NaN everywhere except for a single element */
 		for (int i = 0; i < N; i++) {
 			f[i] = bits_f32(all_nan32[i % 4]);
 			d[i] = bits_f64(all_nan64[i % 4]);
@@ -418,7 +418,7 @@ START_TEST(test_special_floats)
 		REDUCE_BITS(CUA_REDUCE_MAX, CUA_F32, f, b32, 0xc0a00000);
 		REDUCE_BITS(CUA_REDUCE_MIN, CUA_F64, d, b64, 0xc014000000000000);
 		REDUCE_BITS(CUA_REDUCE_MAX, CUA_F64, d, b64, 0xc014000000000000);
-		/* NaN everywhere: always the same one */
+		/* NaN everywhere: the result is always the same NaN */
 		f[N / 3] = bits_f32(0xffc00123);
 		d[N / 3] = bits_f64(0xfff8000000000123);
 		REDUCE_BITS(CUA_REDUCE_MIN, CUA_F32, f, b32, 0x7fc00000);
@@ -443,7 +443,7 @@ START_TEST(test_special_floats)
 		REDUCE_BITS(CUA_REDUCE_MAX, CUA_F32, f, b32, 0x7f800000);
 		REDUCE_BITS(CUA_REDUCE_MIN, CUA_F64, d, b64, 0x8000000000000001);
 		REDUCE_BITS(CUA_REDUCE_MAX, CUA_F64, d, b64, 1);
-		/* a NaN that is made on the way, and one that is there */
+		/* a NaN that an addition produces, and a NaN among the elements */
 		REDUCE_BITS(CUA_REDUCE_SUM, CUA_F32, f, b32, 0x7fc00000);
 		d[17] = HUGE_VAL;
 		d[18] = -HUGE_VAL;
@@ -548,7 +548,7 @@ START_TEST(test_workspace)
 	x = test_upload(ctx, host, sizeof(host));
 	o.blocks = 200000;
 	ck_assert_cua(cua_reduce_workspace(ctx, &o, CUA_REDUCE_MIN, CUA_U32, 100, &bytes));
-	/* the CPU keeps partial results of chunks, and there is one of these */
+	/* the CPU keeps a partial result for each chunk, and there is a single chunk */
 	if (TEST_BACKEND == CUA_BACKEND_CUDA)
 		ck_assert_uint_ge(bytes, (size_t)o.blocks * 8);
 	else
@@ -557,7 +557,7 @@ START_TEST(test_workspace)
 	ck_assert_cua(cua_reduce_workspace(ctx, &o, CUA_REDUCE_MIN, CUA_U32, 100, &locked));
 	ck_assert_uint_lt(locked, 4096);
 	o.finish = CUA_FINISH_LAST_BLOCK;
-	/* grows by itself, also beyond what a context starts with */
+	/* the workspace grows automatically, also beyond its initial size */
 	ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_MIN, CUA_U32, 100, x, NULL, &got));
 	ck_assert_uint_eq(got, 901);
 	ck_assert_cua(cua_context_reserve(ctx, bytes));
@@ -598,7 +598,7 @@ START_TEST(test_big)
 	ck_assert_cua(cua_copy(ctx, x + last, &end, sizeof(end)));
 #else
 	{
-		/* the same 64 MiB mapped again and again, and one page of its own at the end */
+		/* the same 64 MiB mapped repeatedly, and a private page at the end */
 		const size_t piece = (size_t)64 << 20, page = (size_t)sysconf(_SC_PAGESIZE);
 		size_t length = (n * 4 + page - 1) / page * page, tail = (length - page) / 4;
 		int fd = memfd_create("elements", MFD_CLOEXEC);
@@ -660,7 +660,7 @@ END_TEST
 
 #if !TEST_CUDA
 
-/* Affine maps modulo 2^32, applied one after the other: associative, but not commutative. */
+/* Affine maps modulo 2^32, composed in sequence: associative, but not commutative. */
 struct affine {
 	uint32_t scale, shift;
 };
@@ -709,7 +709,7 @@ static struct affine affine_of(uint64_t block)
 	return v;
 }
 
-/* One thread is one block; the barrier is what comes between two launches. */
+/* A thread stands for a block; the barrier stands for the boundary between two launches. */
 static void *finishing_thread(void *arg)
 {
 	uint64_t number = (uint64_t)(uintptr_t)arg;
@@ -794,7 +794,7 @@ START_TEST(test_host_finish)
 }
 END_TEST
 
-/* Every operation of the header, one block of one thread, in every way. */
+/* Every operation of the header, by a block of a single thread, in every mode. */
 START_TEST(test_host_operations)
 {
 	static const struct cua_finish zero = CUA_FINISH_INIT;

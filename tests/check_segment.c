@@ -36,7 +36,7 @@ static int is_word(enum cua_type type)
 	return 0;
 }
 
-/* The sum of one segment in the tree of mode FIXED. */
+/* The sum of a segment in the tree of mode FIXED. */
 static union model_result tree(enum cua_type type, size_t n, const void *x)
 {
 	struct model_call call = {.op = CUA_REDUCE_SUM, .type = type, .n = n, .x = x};
@@ -56,15 +56,18 @@ static void store(enum cua_type type, void *p, size_t i, double v)
 	}
 }
 
-/* The type of the parts of a complex number, which are elements by themselves to what fills arrays. */
+/*
+ * The type of the parts of a complex number; the functions that fill arrays treat parts as
+ * elements.
+ */
 static enum cua_type part_type(enum cua_type type)
 {
 	return type == CUA_COMPLEX_F32 ? CUA_F32 : type == CUA_COMPLEX_F64 ? CUA_F64 : type;
 }
 
 /*
- * Floats of many sizes and both signs, of which large ones cancel near by: then two orders hardly ever have
- * the same sum, also rounded to the type.
+ * Floats of many magnitudes and both signs; large values cancel with near neighbours. So two orders
+ * hardly ever have the same sum, even after rounding to the type.
  */
 static void fill_wild(enum cua_type type, size_t n, void *p, uint64_t *seed)
 {
@@ -84,7 +87,7 @@ static void fill_wild(enum cua_type type, size_t n, void *p, uint64_t *seed)
 	}
 }
 
-/* Small integers, of which every order of adding has the same sum. */
+/* Small integers: every order of addition has the same sum. */
 static void fill_small(enum cua_type type, size_t n, void *p, uint64_t *seed)
 {
 	enum cua_type part = part_type(type);
@@ -99,7 +102,7 @@ static void fill_small(enum cua_type type, size_t n, void *p, uint64_t *seed)
 
 enum shape { ALL_IN_ONE, ONES, TENS, HUNDREDS, EMPTY, A_FEW, MIXED, EDGES, SHAPES };
 
-/* Lengths around what the loops treat in different ways. */
+/* Lengths around the limits at which the loops change. */
 static const size_t edges[] = {0,    1,    2,    3,    4,    5,    7,    8,    9,    15,
 			       16,   17,   31,   32,   33,   63,   64,   65,   127,  128,
 			       129,  255,  256,  257,  511,  512,  513,  1023, 1024, 1025,
@@ -121,7 +124,10 @@ static size_t next_length(enum shape shape, size_t n, uint64_t *seed)
 	}
 }
 
-/* Offsets of segments over n elements; those before the first and after the last belong to none. */
+/*
+ * Offsets of segments over n elements. Elements before the first offset and after the last offset
+ * belong to no segment.
+ */
 static size_t make_offsets(enum shape shape, size_t n, uint64_t *offsets, size_t most,
 			   uint64_t *seed)
 {
@@ -457,7 +463,7 @@ START_TEST(test_shapes)
 }
 END_TEST
 
-/* FIXED has the tree's bits, wherever a segment lies, and whatever is around it. */
+/* FIXED has the tree's bits, independent of a segment's position and of its surroundings. */
 START_TEST(test_fixed)
 {
 	size_t most = test_quick() ? 60000 : 300000, most_segments = most + 1000;
@@ -578,7 +584,7 @@ START_TEST(test_fast_sums)
 }
 END_TEST
 
-/* Special values in one segment change nothing in its neighbours. */
+/* Special values in a segment change nothing in its neighbours. */
 START_TEST(test_special_floats)
 {
 	enum { PER = 700, SEGMENTS = 60, N = PER * SEGMENTS };
@@ -620,7 +626,7 @@ START_TEST(test_special_floats)
 			ck_assert(isinf(got[i + 2]) && got[i + 2] < 0);
 			memcpy(&bits, &got[i + 3], 4);
 			ck_assert_uint_eq(bits, 0x7fc00000);
-			/* no overflow on the way, and one rounding at the end */
+			/* no overflow in between, and a single rounding at the end */
 			ck_assert(got[i + 4] == 0 && !signbit(got[i + 4]));
 			ck_assert(got[i + 5] == 16777216 + 699 + 1);
 		}
@@ -766,7 +772,10 @@ START_TEST(test_by_key)
 			uint64_t key = test_random(&seed), capacity[5], count;
 			int wild = test_random(&seed) % 2;
 
-			/* neighbours that differ in one bit, high or low, or keys in order */
+			/*
+			 * neighbouring keys that differ in a single bit, high or low, or ascending
+			 * keys
+			 */
 			for (size_t i = 0; i < n;) {
 				size_t length = next_length((enum shape)shape, n, &seed);
 
@@ -946,7 +955,7 @@ START_TEST(test_typed)
 	TYPED(complex_f32, struct cua_complex_f32, {9, -1}, {5, 6}, {7, 1}, {2, -2});
 	TYPED(complex_f64, struct cua_complex_f64, {9, -1}, {5, 6}, {7, 1}, {2, -2});
 #undef TYPED
-	/* a shorter struct of options, which no release had */
+	/* an options struct_size that no release had */
 	o.struct_size = sizeof(size_t);
 	ck_assert_status(
 		cua_segmented_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_U32, 0, NULL, 3, offsets, u),

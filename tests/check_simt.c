@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the cases of simt_*.c share, and the program. */
+/* Functions shared by the cases of simt_*.c, and the main program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,9 @@ static const struct {
 
 void try_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned runs)
 {
-	/* no right case comes near, however long the seed starves who holds a lock */
+	/*
+	 * far more steps than a correct case needs, even if the seed starves the holder of a lock
+	 */
 	if (c.max_steps < 20000000)
 		c.max_steps = 20000000;
 	c.shape.blocks = blocks;

@@ -154,7 +154,7 @@ START_TEST(sections)
 	}
 	ck_assert_int_eq(runs, 5);
 
-	/* one statement, no braces, under an if with an else */
+	/* a statement without braces, under an if with an else */
 	if (runs == 5)
 		CUA_WITH_LOCK (&a)
 			runs++;
@@ -191,14 +191,14 @@ struct team {
 	pthread_barrier_t start;
 	struct cua_spinlock *locks; /* CELLS, from the library */
 	struct cua_spinlock outer;
-	/* plain data; cell i belongs to lock i, total to the outer one */
+	/* plain data; lock i protects cell i, the outer lock protects total */
 	struct {
 		uint64_t count;
 		int inside;
 		unsigned wrong;
 	} cell[CELLS];
 	uint64_t total;
-	uint64_t done[THREADS][CELLS]; /* of one thread each */
+	uint64_t done[THREADS][CELLS]; /* each row is written by its own thread */
 };
 
 struct member {
@@ -215,7 +215,7 @@ static void enter(struct team *t, unsigned cell)
 	CUA_WRITE(t->cell[cell].inside, 0);
 }
 
-/* One section on the lock of the cell. Returns whether it was run. */
+/* Runs a section under the lock of the cell. Returns whether it ran. */
 static int section(struct team *t, unsigned cell, int i)
 {
 	struct cua_spinlock *l = &t->locks[cell];
@@ -251,7 +251,7 @@ static int section(struct team *t, unsigned cell, int i)
 				enter(t, cell);
 		}
 		return 1;
-	default: /* the lock is one lock, however it is taken */
+	default: /* all forms exclude each other */
 		if (i % 3 == 0) {
 			if (!cua_spinlock_trylock_scope(l, CUA_SCOPE_SYSTEM))
 				return 0;

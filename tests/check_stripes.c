@@ -220,7 +220,7 @@ START_TEST(one_thread)
 }
 END_TEST
 
-/* Every byte counts, also those of no whole word. */
+/* Every byte is compared, also the bytes beyond the last whole word. */
 START_TEST(compared_bytes)
 {
 	struct cua_stripe locks[1] = {CUA_STRIPE_INIT};

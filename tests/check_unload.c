@@ -78,7 +78,7 @@ static void *use(void *arg)
 
 	if (c->create(CUA_BACKEND_CPU, 0, &ctx) || c->set_threads(ctx, 2))
 		return arg;
-	/* more than one size of the table of allocations */
+	/* so many that the table of allocations grows */
 	for (int i = 0; i < 100; i++)
 		if (c->alloc_zero(ctx, 1, 64, &p[i]))
 			return arg;
@@ -116,7 +116,7 @@ static size_t in_use(void)
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
 	return mallinfo2().uordblks;
 #else
-	return 0; /* a sanitizer sees what is lost, where there is one */
+	return 0; /* only a sanitizer can detect leaks here */
 #endif
 }
 
@@ -168,7 +168,7 @@ START_TEST(forks)
 }
 END_TEST
 
-/* The library may go while a context and an allocation are there, which are lost then. */
+/* The library may be unloaded while a context and an allocation exist; both are then lost. */
 START_TEST(early)
 {
 	int status;
@@ -189,7 +189,7 @@ START_TEST(early)
 }
 END_TEST
 
-/* The CUDA runtime keeps what it is loaded with, and starts in a process once. */
+/* The CUDA runtime keeps resources of its first load and starts only once in a process. */
 static int has_cuda(void)
 {
 	const char *(*architectures)(void) = NULL;

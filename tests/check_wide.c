@@ -58,7 +58,7 @@ static float float_of(uint32_t bits)
 	{                                                                                          \
 		uint64_t seed = test_seed("conversions_" #s);                                      \
                                                                                                    \
-		/* every value there and back, and what lies around it and half way to the next */ \
+		/* every value there and back, its neighbours, and the midpoints between values */ \
 		for (unsigned i = 0; i <= 0xffff; i++) {                                           \
 			struct cua_##s v = {(uint16_t)i};                                          \
 			float x = cua_f32_from_##s(v);                                             \
@@ -86,7 +86,7 @@ static float float_of(uint32_t bits)
 DEFINE_CONVERSIONS(f16, 10)
 DEFINE_CONVERSIONS(bf16, 7)
 
-/* ---- one thread: every operation, type, form, order and scope ---- */
+/* ---- a single thread: every operation, type, form, order and scope ---- */
 
 #define DEFINE_SEQUENTIAL(s, T)                                                                    \
 	static void try_##s(enum wide_op op, T a, T v)                                             \
@@ -171,8 +171,8 @@ DEFINE_SEQUENTIAL(complex_f32, struct cua_complex_f32)
 DEFINE_SEQUENTIAL(complex_f64, struct cua_complex_f64)
 
 /*
- * That rounding twice is rounding once: for each pair of significands, at exponents from the deepest
- * underflow to overflow, for the type whose significands are few enough.
+ * Rounding twice equals rounding once: for each pair of significands, at exponents from the deepest
+ * underflow to overflow. Only bf16 has few enough significands for this.
  */
 START_TEST(every_significand_bf16)
 {
@@ -230,7 +230,7 @@ START_TEST(parts)
 								  CUA_SCOPE_BLOCK);
 		}
 		ck_assert(f.re == 1 && f.im == 2 && d.re == 1 && d.im == 2);
-		/* a warp, a block, of one */
+		/* a warp of 1 lane, a block of 1 thread */
 		cua_atomic_add_parts_warp_complex_f32(1, &f, df);
 		cua_atomic_add_parts_block_complex_f64(&d, dd, &scratch);
 		ck_assert(f.re == 1.5f && f.im == -2 && d.re == 1.5 && d.im == -2);
@@ -242,7 +242,7 @@ START_TEST(parts)
 }
 END_TEST
 
-/* A warp of one lane and a block of one thread: the plain operation. */
+/* A warp of one lane and a block of one thread: equal to the plain operation. */
 START_TEST(half_of_one)
 {
 	struct cua_block_scratch scratch;
@@ -295,7 +295,7 @@ START_TEST(user_operations)
 }
 END_TEST
 
-/* What a loop asks of the machine, as in the test of that name in check_atomic.c. */
+/* The port operations of a loop, as in the test of that name in check_atomic.c. */
 START_TEST(loop_orders)
 {
 	for (int o = 0; o < 5; o++) {
@@ -403,7 +403,7 @@ static void run_halves(struct team *t, unsigned id)
 	for (int i = 0; i < t->n; i++) {
 		f = cua_atomic_fetch_add_f16(&t->shared->half[1], one);
 		b = cua_atomic_fetch_add_bf16(&t->shared->brain[1], b1);
-		/* at most one a thread is in it */
+		/* each thread adds at most 1 */
 		t->wrong[id] += value_f16(f) < 0 || value_f16(f) >= THREADS;
 		t->wrong[id] += value_bf16(b) < 0 || value_bf16(b) >= THREADS;
 		cua_atomic_fetch_mul_f16(&t->shared->half[2], two);
@@ -413,7 +413,7 @@ static void run_halves(struct team *t, unsigned id)
 		cua_atomic_fetch_div_f16(&t->shared->half[2], two);
 		cua_atomic_fetch_div_bf16(&t->shared->brain[2], b2);
 	}
-	/* and what stays in it */
+	/* this addition remains */
 	cua_atomic_add_f16(&t->shared->half[1], one);
 	cua_atomic_add_bf16(&t->shared->brain[1], b1);
 }
