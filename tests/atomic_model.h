@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the atomics must do to a value, said once more and in the plainest way, for the tests of the
- * host and of the device; and the values to try.
+ * A second, plain definition of the atomics' effect on a value, for the tests of the host and of
+ * the device; and the values to test.
  */
 #ifndef CUATOMIC_TESTS_ATOMIC_MODEL_H
 #define CUATOMIC_TESTS_ATOMIC_MODEL_H
@@ -34,7 +34,7 @@ enum model_op {
 #define MODEL_HAS_u64(op) ((op) != OP_ADD_CAS)
 #define MODEL_HAS_i64(op) ((op) != OP_ADD_CAS)
 
-/* The value after `op` with operand v on old. U is the unsigned type, in which nothing overflows. */
+/* The value after `op` with operand v on old. U is the unsigned type, so that nothing overflows. */
 #define MODEL_INTEGER(s, T, U)                                                                     \
 	static inline T model_##s(enum model_op op, T old, T v)                                    \
 	{                                                                                          \
@@ -99,8 +99,9 @@ MODEL_FLOAT(f32, float)
 MODEL_FLOAT(f64, double)
 
 /*
- * Runs one operation. Form 0 is the plain one, 1 the explicit one, 2 and 3 the same without a result,
- * where there are such; the value before is returned then too, so that one comparison serves all.
+ * Runs a single operation. Form 0 is plain, form 1 explicit; forms 2 and 3 are the same without a
+ * result, if they exist. These also return the value before, so that a single comparison serves all
+ * forms.
  */
 #define MODEL_QUIET(OP, op, s)                                                                     \
 	case OP:                                                                                   \
@@ -179,7 +180,7 @@ static const int64_t values_i64[] = {
 	INT64_MIN,   INT64_MIN + 1,
 	0x100000000, 0x5555555555555555,
 };
-/* Only normal numbers and zeros, whose sums and products are normal, zero, infinite or NaN. */
+/* Only normal numbers and zeros; their sums and products are normal, zero, infinite or NaN. */
 static const float values_f32[] = {
 	0.0f,
 	-0.0f,
@@ -221,7 +222,7 @@ static const struct model_rule {
 	/* -0 is less than +0 */
 	{0x0000000000000000, 0x8000000000000000, 0x8000000000000000, 0x0000000000000000},
 	{0x8000000000000000, 0x0000000000000000, 0x8000000000000000, 0x0000000000000000},
-	/* a NaN operand is ignored, one in memory gives way */
+	/* a NaN operand is ignored, a NaN in memory is replaced */
 	{0x3ff0000000000000, 0x7ff8000000000000, 0x3ff0000000000000, 0x3ff0000000000000},
 	{0x3ff0000000000000, 0xfff8000000000000, 0x3ff0000000000000, 0x3ff0000000000000},
 	{0x7ff8000000000000, 0x3ff0000000000000, 0x3ff0000000000000, 0x3ff0000000000000},

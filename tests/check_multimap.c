@@ -666,10 +666,7 @@ END_TEST
 		test_free(ctx, values);                                                            \
 		ck_assert_cua(cua_multimap_destroy(mm));                                           \
 	}                                                                                          \
-	/*
-	 * `room` entries from number `first` on, in the test's own memory, which is touched only
-	 * there.
-	 */                                                                                         \
+	/* `room` entries from number `first` on, in the test's own memory, touched only there. */ \
 	static int name##_far(struct cua_context *ctx, uint32_t link_size, uint64_t first,         \
 			      uint64_t room)                                                       \
 	{                                                                                          \

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the loops over compare-and-swap ask of the port: included before their headers, after <cuatomic/port.h>. */
+/*
+ * Counts the port calls of compare-and-swap loops. Include it after <cuatomic/port.h> and before
+ * the headers of the loops.
+ */
 #ifndef CUATOMIC_TESTS_COUNTED_PORT_H
 #define CUATOMIC_TESTS_COUNTED_PORT_H
 
-/* Counts what the loops ask of the port, and remembers the orders. */
+/* The number of port calls, and their last orders. */
 static _Thread_local struct {
 	unsigned loads, cas;
 	enum cua_order load_order, cas_order;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command with a reference that can be made wrong: the environment variable DEMO_PLANT names
- * the check whose expected value is then off by one, and BENCH_PLANT the row of a benchmark. check_cli.sh
- * expects the command to notice. The licence texts are out of reach, so that the other default file is tested as well.
+ * The command with references that a test can falsify. The environment variable DEMO_PLANT names
+ * the check whose expected value is then off by one; BENCH_PLANT names the row of a benchmark.
+ * check_cli.sh expects the command to notice. The licence texts are made unavailable, so that the
+ * second default file is tested as well.
  */
 #define CUATOMIC_DEMO_PLANT 1
 #define CUATOMIC_LICENSES "/nonexistent/common-licenses"

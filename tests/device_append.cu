@@ -100,7 +100,10 @@ static __global__ void push_kernel(struct cua_append_view view, int way, uint32_
 			break;
 		}
 		default: {
-			/* twice: those with a true predicate first, then the others; at times none */
+			/*
+			 * two calls: lanes with a true predicate, then lanes with a false one;
+			 * sometimes all are false
+			 */
 			const int first = k % 4 == 3 ? 0 : (int)((lane * 7 + k) % 5 < 2);
 
 			mine += cua_append_push_warp_u64(&view, full, first, v);
@@ -125,7 +128,7 @@ START_TEST(test_pushes)
 		const uint64_t all = (uint64_t)shapes[s].grid * shapes[s].block * each;
 		unsigned char *seen = (unsigned char *)test_malloc(all);
 
-		/* room for all, for one less, for a third, and for none */
+		/* a capacity above the count, one below it, a third of it, and zero */
 		for (int room = 0; room < 4; room++) {
 			const uint64_t capacity = room == 0   ? all + 3
 						  : room == 1 ? all - 1
@@ -233,7 +236,10 @@ END_TEST
 
 CUA_DEFINE_APPEND_STAGE(wide, uint64_t, 512u)
 
-/* Thread number i pushes the items i * each to i * each + each - 1 whose last bit it is told, at times diverged. */
+/*
+ * Thread number i makes the items i * each to i * each + each - 1. It pushes multiples of 3 if bit
+ * 0 of `bits` is set, all other items if bit 1 is set. So lanes sometimes diverge.
+ */
 static __global__ void stage_kernel(struct cua_append_view view, uint32_t each, uint32_t n,
 				    int bits)
 {
@@ -380,7 +386,7 @@ START_TEST(test_graph)
 	ck_assert_cua(cua_filter_u32(ctx, N - 1, x + 1, CUA_GE, 5000, b));
 	ck_assert_cua(cua_append_demand(b, &results[0]));
 	ck_assert_cua(cua_append_size(b, &results[1]));
-	/* what would have to wait is refused and does not end the capture */
+	/* a call that would have to wait is refused and does not end the capture */
 	statuses[0] = cua_append_demand(b, &n);
 	statuses[1] = cua_append_size(b, &n);
 	statuses[2] = cua_append_status(b);
@@ -517,7 +523,10 @@ START_TEST(test_filter_graph)
 		ck_assert_uint_eq(got[1], above);
 		ck_assert_uint_eq(got[2], few);
 		ck_assert_uint_eq(got[3], below);
-		/* the others by themselves are those of the partition; in place stands its first part */
+		/*
+		 * the rejected elements alone equal the second part of the partition; in place, the
+		 * array begins with the first part
+		 */
 		ck_assert_cuda(
 			cudaMemcpy(host, out, above * sizeof(*host), cudaMemcpyDeviceToHost));
 		ck_assert_mem_eq(host, back + below, above * sizeof(*host));

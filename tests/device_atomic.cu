@@ -6,7 +6,7 @@
 
 #define THREADS 128u
 
-/* One block a combination. */
+/* A combination for each block. */
 struct combination {
 	int op, form, order, scope, shared;
 };
@@ -113,7 +113,7 @@ DEFINE_EXACT(i64, int64_t)
 DEFINE_EXACT(f32, float)
 DEFINE_EXACT(f64, double)
 
-/* Load, store and compare_exchange in the same way; what they saw goes to four results. */
+/* Load, store and compare_exchange in the same way; their old values go to four results. */
 #define N_ACCESSES (5u * 3u * 2u)
 #define DEFINE_ACCESS(s, T)                                                                        \
 	__global__ static void access_##s(T *cells, T *results, const T *a, const T *b,            \
@@ -271,7 +271,10 @@ struct meet {
 	struct mean mean;
 };
 
-/* What the machine does by itself. marks[old] counts how often fetch_add returned old. */
+/*
+ * The operations with instructions of their own. marks[old] counts the calls of fetch_add that
+ * returned old.
+ */
 __global__ static void meet_native(struct meet *m, uint32_t *marks, uint32_t each)
 {
 	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x, total = gridDim.x * blockDim.x * each;
@@ -353,7 +356,10 @@ START_TEST(contended)
 }
 END_TEST
 
-/* The loops; one hot cell takes few of them a second. The two float adds in a mixture are one. */
+/*
+ * The operations with loops; few of them a second succeed on a single hot word. Mixtures of the two
+ * float adds lose no update.
+ */
 __global__ static void meet_loops(struct meet *m, uint32_t each)
 {
 	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x;
@@ -523,7 +529,7 @@ __global__ static void look_around(struct lanes *out, float fx, double dx)
 	l.global_is = (uint32_t)cua_port_is_global(out);
 	l.shared_is = (uint32_t)cua_port_is_global(shared);
 	l.local_is = (uint32_t)cua_port_is_global(&local);
-	/* (1 + e)(1 - e) - 1 is 0 in two roundings, and -e * e in one */
+	/* (1 + e)(1 - e) - 1 is 0 with two roundings, and -e * e with a single rounding */
 	l.f32 = cua_port_sub_rn_f32(cua_port_mul_rn_f32(1 + fx, 1 - fx), 1);
 	l.f64 = cua_port_add_rn_f64(cua_port_mul_rn_f64(1 + dx, 1 - dx), -1);
 	cua_port_pause(1000);
@@ -593,7 +599,9 @@ struct in_space {
 	int16_t f, g;
 };
 
-/* The same on a lane's own object, wherever it is; returns what the old values come to. */
+/*
+ * The same operations on a lane's own object in any state space. Returns a hash of the old values.
+ */
 CUA_FN uint64_t in_space_steps(struct in_space *x, uint32_t v, enum cua_space space)
 {
 	const enum cua_order order = CUA_ACQ_REL;

@@ -14,7 +14,10 @@ struct combined {
 	double add_f64, mul_f64, block_f64;
 };
 
-/* Which cell: one for all, one in turn, random, or a few that many lanes share. */
+/*
+ * The cell of a lane: the same for all, each in turn, random, or one of a few that many lanes
+ * share.
+ */
 CUA_FN uint32_t cell_of(int how, uint32_t id, uint32_t i)
 {
 	switch (how) {
@@ -151,7 +154,7 @@ START_TEST(combining)
 }
 END_TEST
 
-/* ---- one lane, or thread, after the other: each result is known ---- */
+/* ---- lanes or threads in sequence: each result is known ---- */
 
 CUA_DEFINE_ATOMIC_SERIAL_WARP(collatz, u32, (old & 1 ? 3 * old + 1 : old / 2) + operand)
 

@@ -50,8 +50,8 @@ static __device__ int add(const struct cua_chained_view *view, enum way way, uin
 }
 
 /*
- * Thread t adds (key, t * each + j) for j below each. Lanes do so together or in two diverged
- * halves, and look for what is there while others insert or push.
+ * Thread t adds (key, t * each + j) for each j below `each`. Lanes add together or in two diverged
+ * halves, and search while other lanes insert or push.
  */
 static __global__ void add_lanes(struct cua_chained_view view, enum way way, unsigned each,
 				 uint64_t n_keys, uint64_t *counters)
@@ -192,7 +192,7 @@ START_TEST(test_graph)
 	ck_assert_cua(cua_chained_values(table, 0, N, some, results));
 	ck_assert_cua(cua_chained_size(table, results + 1));
 	ck_assert_cua(cua_chained_demand(table, results + 2));
-	/* what would have to wait is refused and does not end the capture */
+	/* a call that would have to wait is refused and does not end the capture */
 	refused[0] = cua_chained_status(table);
 	refused[1] = cua_chained_size(table, &on_host);
 	refused[2] = cua_chained_verify(table, NULL);

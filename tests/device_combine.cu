@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Combining in kernels: exact counts, lane order, what the sections see, and other users of the lock. */
+/*
+ * Combining in kernels: exact counts, lane order, the arguments that sections see, and other users
+ * of the lock.
+ */
 #include "device.h"
 
-/* What one lock protects. */
+/* The data under a lock. */
 struct cell {
 	uint64_t count;
 	int64_t debit; /* debit + credit is 0 outside of a section */
@@ -57,8 +60,8 @@ static void check_cells(const struct cell *cells, const unsigned long long *expe
 /* ---- a warp ---- */
 
 /*
- * Lanes choose a lock and whether they come at all; errors counts numbers that are not one more than that of
- * the lane before with the same lock.
+ * Each lane selects a lock, and may also not take part. `errors` counts numbers that do not follow
+ * the number of the previous lane with the same lock.
  */
 __global__ static void warps(struct cua_spinlock *locks, struct cell *cells, uint32_t n_locks,
 			     uint32_t each, unsigned long long *expected, unsigned long long *sum,
@@ -339,14 +342,16 @@ START_TEST(block_scope)
 }
 END_TEST
 
-/* ---- what sections see ---- */
+/* ---- the memory that sections see ---- */
 
 struct letter {
 	uint64_t *letters, *replies;
 	uint64_t at, text;
 };
 
-/* Reads what the lane wrote before the call, and writes what it reads after it. */
+/*
+ * Reads a word that the lane wrote before the call, and writes a word that the lane reads after it.
+ */
 CUA_DEFINE_COMBINE(answer, uint64_t, struct letter, {
 	*state += CUA_READ(argument.letters[argument.at]) != argument.text;
 	CUA_WRITE(argument.replies[argument.at], argument.text + 1);

@@ -95,7 +95,7 @@ START_TEST(test_graph)
 	ck_assert_cua(cua_exact_sum(ctx, CUA_F32, N, x, partial));
 	ck_assert_cua(cua_exact_dot(ctx, CUA_F32, N - 1, x, x + 1, partial));
 	ck_assert_cua(cua_exact_finish(ctx, partial, CUA_F64, result));
-	/* what would have to wait is refused and does not end the capture */
+	/* a call that would have to wait is refused and does not end the capture */
 	ck_assert_status(cua_exact_sum(ctx, CUA_F32, N, x, &host), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_exact_finish(ctx, partial, CUA_F64, &pageable), CUA_ERROR_CAPTURE);
 	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));

@@ -17,7 +17,7 @@ enum level { LANE_LEVEL, WARP_LEVEL, PART_LEVEL, BLOCK_LEVEL, MIXED_LEVEL, N_LEV
 
 #define MOST_THREADS 256
 
-/* What a lock protects: plain data of all lanes of a group. */
+/* The data under a lock: plain, for all lanes of a group. */
 struct cell {
 	uint64_t sections; /* counted by the first lane of each group */
 	uint64_t slots[MOST_THREADS];
@@ -80,7 +80,7 @@ __device__ static void work(struct group_locks *l, enum group_kind kind,
 		leader = threadIdx.x / 32 * 32 + cua_port_ffs_u32(mask) - 1;
 	}
 	for (uint32_t i = 0; i < each; i++) {
-		/* the answer is one for the whole group, or it would hang here */
+		/* the answer is the same in the whole group, or the group would hang here */
 		while (!group_take(l, kind, &nodes[leader], how, 5000, mask, block, scope)) {
 			if (++tries > 10000000) {
 				atomicAdd(&c->gave_up, 1u);
@@ -213,7 +213,10 @@ START_TEST(block_scope)
 }
 END_TEST
 
-/* A lane's section, its block's, its warp's, on one lock: nobody is waited for who still wants the lock. */
+/*
+ * Sections of a lane, its block and its warp on the same lock. No call waits for lanes that have
+ * not released an earlier section.
+ */
 __global__ static void in_turn(struct cua_spinlock *l, uint64_t *count, uint32_t each)
 {
 	uint32_t mask = whole_warp();
@@ -298,7 +301,7 @@ START_TEST(whole_snapshots)
 	snapshots<<<quads * 4, 64>>>(l, data, each, torn);
 	finish_kernel();
 	ck_assert_uint_eq(*torn, 0);
-	/* one section a block and one a warp */
+	/* a section for each block and for each warp */
 	for (int k = 0; k < 64; k++)
 		ck_assert_uint_eq(data[k], quads * each * 3);
 	ck_assert_cuda(cudaFree(l));
@@ -307,7 +310,7 @@ START_TEST(whole_snapshots)
 }
 END_TEST
 
-/* ---- timeouts: the first block holds the lock until the groups of all others have given up ---- */
+/* ---- timeouts: the first block holds the lock until all other groups have timed out ---- */
 
 __global__ static void give_up(struct group_locks *l, enum group_kind kind,
 			       struct cua_mcslock_node *nodes, uint32_t *held, uint32_t *gave_up,
@@ -375,7 +378,7 @@ START_TEST(timeouts)
 }
 END_TEST
 
-/* ---- host and device at one lock ---- */
+/* ---- a lock shared by host and device ---- */
 
 struct shared {
 	struct group_locks l;

@@ -30,7 +30,9 @@ static struct cua_histogram_options options_of(enum cua_histogram_strategy strat
 
 /* ---- bin functions: the same bits on the device as on the host ---- */
 
-/* One question, with the answer of the host; the device prepares the range once more itself. */
+/*
+ * A bin function's arguments and the host's result. The device prepares the range again by itself.
+ */
 struct question {
 	union {
 		struct {
@@ -239,7 +241,7 @@ END_TEST
 
 /* ---- random calls, prepared ---- */
 
-/* A random call on device memory, and what its counts are to be. */
+/* A random call on device memory, and its expected counts. */
 struct prepared {
 	struct model_call m; /* all in host memory */
 	struct cua_histogram_options o;
@@ -251,7 +253,10 @@ struct prepared {
 	char text[512];
 };
 
-/* Elements and weights to the device, in stream order, and what one more call makes of the counts. */
+/*
+ * Copies elements and weights to the device in stream order, and computes the expected counts of
+ * another call.
+ */
 static void prepare_next(struct prepared *p, cudaStream_t stream)
 {
 	uint64_t *sums = (uint64_t *)test_malloc(p->bins * 8), sides[16] = {0};
@@ -290,7 +295,10 @@ static cudaError_t put_first_counts(const struct prepared *p, char *packed, cuda
 	return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
 }
 
-/* Which count is wrong, of those outside behind all others; -1 if none is, -2 if they cannot be had. */
+/*
+ * The index of a wrong count: bins first, then the counts of elements outside. -1 if all are right,
+ * -2 if a copy fails.
+ */
 static long long wrong_count(const struct prepared *p, char *packed, cudaStream_t stream)
 {
 	const size_t size = count_bytes(p);
@@ -375,9 +383,9 @@ static void reserve(struct cua_context *ctx, const struct prepared *p, int n)
 /* ---- graphs ---- */
 
 #define GRAPH_BINS                                                                                 \
-	70000u /* more than fit shared memory; the smaller ones take a part of the counts */
+	70000u /* exceeds shared memory, so smaller private histograms hold a range of the bins */
 
-/* All calls and strategies in a graph, replayed on changing data; one of them accumulates. */
+/* All calls and strategies in a graph, replayed on changing data; a single call accumulates. */
 START_TEST(test_graph)
 {
 	enum { N = 100003, CALLS = 5 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract of the hash map inside kernels: histories of few lanes on few keys must be linearizable, and
- * what many lanes did to many keys must add up, key by key.
+ * The contract of the hash map inside kernels. Histories of few lanes on few keys must be
+ * linearizable. The effects of many lanes on many keys must add up for each key.
  */
 #include "device.h"
 
@@ -20,7 +20,7 @@ struct some_map {
 	uint64_t slots;
 };
 
-/* The four pairs of sizes, and from 4 on those of more than 8 bytes with a state a slot. */
+/* The four pairs of word sizes; from 4 on, pairs of more than 8 bytes, whose slots have states. */
 enum { WORDS = 4, TYPES = 7 };
 
 static struct some_map new_map(struct cua_context *ctx, unsigned type, uint64_t capacity)
@@ -64,7 +64,7 @@ static void *put(const struct some_map *m, size_t n, const uint64_t *v, unsigned
 
 enum { INSERT, FIND, ERASE };
 
-/* One bulk call on n keys. Values go in or come out; flags[i] is what became of key i. */
+/* Makes a bulk call on n keys. `values` is input or output; flags[i] is the result of key i. */
 static void bulk(const struct some_map *m, int what, size_t n, const uint64_t *keys,
 		 uint64_t *values, uint8_t *flags)
 {
@@ -95,8 +95,10 @@ static void bulk(const struct some_map *m, int what, size_t n, const uint64_t *k
 
 enum { LANES = 16, CALLS = 48, KEYS = 4, EVENTS = LANES * CALLS + KEYS, MOST_SLOTS = 64 };
 
-/* As many lanes as all blocks have; so few blocks that all of them are there at once, and wait for each
- * other. */
+/*
+ * As many lanes as all blocks have; so few blocks that all of them are there at once, and wait for each
+ * other.
+ */
 static __global__ void history_kernel(struct cua_hashmap_view view, int typed, int by_quads,
 				      struct linear_event *events, unsigned n_calls,
 				      uint64_t *clock, uint32_t *arrived)
@@ -122,7 +124,10 @@ struct history {
 	uint64_t *clock; /* and after it the blocks that have arrived */
 };
 
-/* One launch on a map with `fill` keys that stay. Returns 0 if there were too many orders to try. */
+/*
+ * Runs a launch on a map with `fill` permanent keys. Returns 0 if there were too many orders to
+ * try.
+ */
 static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 {
 	uint64_t random = seed, r = test_random(&random);
@@ -131,7 +136,7 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 	const unsigned threads = 1u << (r >> 24) % 5, n_events = LANES * n_calls + n_keys;
 	const enum linear_mix mix = (enum linear_mix)((r >> 32) % LINEAR_MIXES);
 	const int typed = (r >> 40) % 4;
-	/* blocks are whole quads of one warp then */
+	/* then blocks are whole quads of a single warp */
 	const int by_quads =
 		threads >= 4 && (r >> 42) % 2 && m->view.key_size == m->view.value_size;
 	const uint64_t room = (r >> 48) % (KEYS + 2);
@@ -196,7 +201,7 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 		linear_print(stdout, h->events, n_events, report.key);
 	EXPECT(report.verdict == LINEAR_OK, "%s: %s", where, report.message);
 
-	/* the others are as they were, and no key was there twice */
+	/* the permanent keys are unchanged, and no key was in the map twice */
 	EXPECT(size_of(m) == fill + left, "%s: the size is wrong", where);
 	bulk(m, ERASE, n_keys, keys, values, flags);
 	for (unsigned i = 0; i < n_keys; i++)
@@ -242,7 +247,7 @@ START_TEST(test_histories)
 	printf("test_histories: %d of %d, with states %d of %d, were too much to check\n",
 	       given_up[0], rounds_of[0], given_up[1], rounds_of[1]);
 	ck_assert_int_le(given_up[0], rounds_of[0] / 4);
-	/* calls that wait for a lock overlap with more of the others */
+	/* calls that wait for a lock overlap with more calls */
 	ck_assert_int_le(given_up[1], rounds_of[1] * 3 / 4);
 	for (int t = 0; t < TYPES; t++)
 		for (int i = 0; i < 3; i++)
@@ -254,16 +259,16 @@ START_TEST(test_histories)
 }
 END_TEST
 
-/* ---- many keys: each one's inserts and erases, and sums ---- */
+/* ---- many keys: inserts and erases of each key, and sums ---- */
 
-/* Of each key: how often it was inserted and erased, or what was added to it. */
+/* Of each key: its numbers of inserts and erases, or the sum of its additions. */
 struct tally {
 	uint64_t inserted, erased, added;
 };
 
 /*
- * Keys below n_moving come and go, those after them are only added to. wrong[0]: values of another key;
- * wrong[1]: results that cannot be.
+ * Keys below n_moving are inserted and erased, later keys are only added to. wrong[0]: values of
+ * another key; wrong[1]: impossible results.
  */
 static __global__ void tally_kernel(struct cua_hashmap_view view, uint64_t n_moving,
 				    uint64_t n_keys, uint64_t seed, unsigned rounds,
@@ -365,7 +370,7 @@ START_TEST(test_tallies)
 }
 END_TEST
 
-/* ---- a storm: owners erase and insert their keys again and again, the others look ---- */
+/* ---- a storm: owners repeatedly erase and insert their keys, the other lanes search ---- */
 
 /* The first n_keys lanes own a key each; they wait for nobody. */
 static __global__ void storm_kernel(struct cua_hashmap_view view, uint32_t n_keys,

@@ -6,7 +6,7 @@
 #include "device.h"
 
 #define LIMIT_NS 20000000u
-/* No kernel of this program waits longer, whatever goes wrong. */
+/* No kernel of this program waits longer, even if a test fails. */
 #define PATIENCE_NS 20000000000ull
 
 static struct cua_context *ctx;
@@ -136,7 +136,7 @@ __device__ __noinline__ static void in_section(struct locks *l, int kind,
 	}
 }
 
-/* ---- what the table says ---- */
+/* ---- the verdicts of the table ---- */
 
 static void expect_clean(void)
 {
@@ -213,7 +213,7 @@ __global__ static void locks_twice(struct locks *l, int kind, struct cua_mcslock
 		lock(l, kind, &nodes[1]);
 		say(step, 2);
 	} else if (blockIdx.x == 1 && threadIdx.x == 5) {
-		/* the verdict comes before the hang, which this ends in any case */
+		/* the verdict precedes the hang; this unlock always ends the hang */
 		(void)wait_for(&t->n_verdicts, 1);
 		if (kind != CUA_LOCK_READ)
 			unlock(l, kind, &nodes[0]);
@@ -292,7 +292,7 @@ START_TEST(mistakes)
 }
 END_TEST
 
-/* A lock in shared memory has one address in every block, and is another lock in each. */
+/* A lock in shared memory has the same address in every block, but is a different lock in each. */
 __global__ static void unlocks_shared(struct cua_spinlock *global, uint64_t *step, uint32_t *spaces)
 {
 	__shared__ struct cua_spinlock lock;
@@ -485,7 +485,7 @@ START_TEST(attached_in_kernel)
 }
 END_TEST
 
-/* ---- hangs: one kernel holds the lock until the host says so, or for so long ---- */
+/* ---- hangs: a kernel holds the lock until the host releases it, or for a limited time ---- */
 
 __global__ static void holds(struct locks *l, int kind, struct cua_mcslock_node *node,
 			     uint64_t *held, const uint64_t *go)
@@ -546,7 +546,7 @@ START_TEST(hang)
 	ck_assert_cuda(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
 	ck_assert_cuda(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
 	attach_new(1024, LIMIT_NS);
-	/* the first launch of a kernel may have to wait until no other one runs */
+	/* the first launch of a kernel may have to wait until no other kernel runs */
 	flags[1] = 1;
 	holds<<<1, 1>>>(l, held, &nodes[2], &flags[0], &flags[1]);
 	waits<<<2, 32>>>(l, wanted, nodes, _i % 2, sum);
@@ -615,7 +615,7 @@ static Suite *make_suite(void)
 	tcase_add_test(kernels, combined_mistake);
 	tcase_add_loop_test(kernels, no_mistakes, CUA_LOCK_SPIN, KINDS);
 	tcase_add_test(kernels, attached_in_kernel);
-	/* tools run one kernel at a time */
+	/* tools run kernels in sequence */
 	if (!getenv("CUA_TEST_TOOL"))
 		tcase_add_loop_test(kernels, hang, 0, 2 * N_HANGS);
 	suite_add_tcase(suite, kernels);

@@ -84,7 +84,7 @@ __device__ static void unlock(struct locks *l, enum kind kind, struct cua_mcsloc
 	}
 }
 
-/* What a lock protects: plain data in three cache lines. */
+/* The data under a lock: plain, in three cache lines. */
 struct cell {
 	uint64_t count;
 	int64_t debit; /* debit + credit is 0 outside of a section */
@@ -213,12 +213,15 @@ START_TEST(exclusion)
 }
 END_TEST
 
-/* More blocks than the device holds at once: those that wait must not keep out those they wait for. */
+/*
+ * More blocks than the device holds at once: waiting blocks must not keep out the blocks that they
+ * wait for.
+ */
 START_TEST(more_blocks_than_fit)
 {
 	unsigned blocks = processors() * (test_quick() ? 33 : 80);
 
-	/* at most 32 blocks are resident in one multiprocessor */
+	/* at most 32 blocks are resident in a multiprocessor */
 	run_every_lane((enum kind)_i, SECTION, blocks, 1, 1, CUA_SCOPE_DEVICE);
 	run_every_lane((enum kind)_i, DIVERGED, blocks, 2, 1, CUA_SCOPE_DEVICE);
 }
@@ -272,7 +275,7 @@ START_TEST(block_scope)
 }
 END_TEST
 
-/* ---- fairness: one lane a block, until all together have done so many ---- */
+/* ---- fairness: a single lane in each block, until their sections add up to a total ---- */
 
 __global__ static void race(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes,
 			    struct cell *c, uint32_t *arrived, uint64_t total, uint64_t *done)

@@ -219,7 +219,7 @@ START_TEST(graphs)
 	ck_assert_cua(cua_copy_to_pitched(ctx, &a, packed));
 	/* pinned memory is read when the graph runs */
 	ck_assert_cua(cua_copy(ctx, packed, pinned, 4));
-	/* what has to wait is refused, and does the capture no harm */
+	/* a call that has to wait is refused and does not harm the capture */
 	ck_assert_status(cua_copy(ctx, host, p[0], 16), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_copy(ctx, p[0], host, 16), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_symbol_write(ctx, p[0], 0, host, 16), CUA_ERROR_CAPTURE);
@@ -322,7 +322,7 @@ static void try_both(struct cua_context *cuda, struct cua_context *cpu, void *p,
 		ck_assert_int_eq((int)info.backend, (int)owner);
 		ck_assert_int_eq(info.accessible, 1);
 		ck_assert_int_eq(info.host_accessible, 1);
-		/* not this library's allocation, whatever its kind */
+		/* a pointer of any kind that is no allocation of this library */
 		ck_assert_status(cua_free(contexts[i], words + 100), CUA_ERROR_MEMORY_KIND);
 	}
 }

@@ -15,72 +15,72 @@ static __device__ void tell(uint64_t *counter, uint64_t n)
 }
 
 /*
- * Thread t inserts (id % n_keys, id) for id = t * each + j, one by one or with its warp, and looks at what is there
- * while others insert; where `erases`, one of so many erases a key.
+ * Thread t inserts (id % n_keys, id) for id = t * each + j, alone or with its warp, and searches
+ * while other threads insert. If `erases` is not 0, one of `erases` lanes erases a key.
  */
-#define DEFINE_LANES(name, T)                                                                       \
-	static __global__ void name##_lanes(struct cua_multimap_view view, unsigned each,           \
-					    unsigned n_keys, unsigned erases, uint64_t *counters)   \
-	{                                                                                           \
-		uint64_t inserted = 0, erased = 0, wrong = 0;                                       \
-                                                                                                    \
-		for (unsigned j = 0; j < each; j++) {                                               \
-			T id = (T)global_id() * each + j, key = id % n_keys, last;                  \
-			int alone = threadIdx.x % 5 == 0, there = 0;                                \
-			uint64_t at;                                                                \
-                                                                                                    \
-			if (j % 2) {                                                                \
-				int result =                                                        \
-					name##_insert_warp(&view, 0xffffffffu, !alone, key, id);    \
-                                                                                                    \
-				wrong += result != (alone ? 0 : CUA_MULTIMAP_INSERTED);             \
-			}                                                                           \
-			if (j % 2 == 0 || alone)                                                    \
-				wrong += name##_insert(&view, key, id) != CUA_MULTIMAP_INSERTED;    \
-			inserted++;                                                                 \
-			if (threadIdx.x % 32 != j % 32)                                             \
-				continue;                                                           \
-			/* mine is among them, unless somebody erases, and behind those of later */ \
-			last = ~(T)0;                                                               \
-			for (at = name##_first(&view, key); at; at = name##_next(&view, at)) {      \
-				T value = name##_value(&view, at);                                  \
-                                                                                                    \
-				there += value == id;                                               \
-				wrong += value % n_keys != key;                                     \
-				if (value / each == id / each) {                                    \
-					wrong += value >= last;                                     \
-					last = value;                                               \
-				}                                                                   \
-			}                                                                           \
-			wrong += there > 1 || (!erases && !there);                                  \
-			wrong += name##_contains(&view, (T)(n_keys + id));                          \
-			if (erases && (id + j) % erases == 0)                                       \
-				erased += name##_erase(&view, (T)((id / erases) % n_keys));         \
-		}                                                                                   \
-		tell(&counters[INSERTED], inserted);                                                \
-		tell(&counters[ERASED], erased);                                                    \
-		tell(&counters[WRONG], wrong);                                                      \
-	}                                                                                           \
-	/* Every id that is there is there once; *size gets how many. */                            \
-	static __global__ void name##_look(struct cua_multimap_view view, unsigned n_keys,          \
-					   uint32_t *seen, uint64_t n, uint64_t *size,              \
-					   uint64_t *wrong)                                         \
-	{                                                                                           \
-		const uint64_t step = (uint64_t)gridDim.x * blockDim.x;                             \
-                                                                                                    \
-		for (uint64_t p = global_id(); p < name##_places(&view); p += step) {               \
-			T key = 0;                                                                  \
-			uint64_t at = name##_at(&view, p, &key);                                    \
-                                                                                                    \
-			if (at)                                                                     \
-				tell(size, name##_count(&view, key));                               \
-			for (; at; at = name##_next(&view, at)) {                                   \
-				T id = name##_value(&view, at);                                     \
-                                                                                                    \
-				if (id >= n || id % n_keys != key || atomicAdd(&seen[id], 1u))      \
-					tell(wrong, 1);                                             \
-			}                                                                           \
-		}                                                                                   \
+#define DEFINE_LANES(name, T)                                                                      \
+	static __global__ void name##_lanes(struct cua_multimap_view view, unsigned each,          \
+					    unsigned n_keys, unsigned erases, uint64_t *counters)  \
+	{                                                                                          \
+		uint64_t inserted = 0, erased = 0, wrong = 0;                                      \
+                                                                                                   \
+		for (unsigned j = 0; j < each; j++) {                                              \
+			T id = (T)global_id() * each + j, key = id % n_keys, last;                 \
+			int alone = threadIdx.x % 5 == 0, there = 0;                               \
+			uint64_t at;                                                               \
+                                                                                                   \
+			if (j % 2) {                                                               \
+				int result =                                                       \
+					name##_insert_warp(&view, 0xffffffffu, !alone, key, id);   \
+                                                                                                   \
+				wrong += result != (alone ? 0 : CUA_MULTIMAP_INSERTED);            \
+			}                                                                          \
+			if (j % 2 == 0 || alone)                                                   \
+				wrong += name##_insert(&view, key, id) != CUA_MULTIMAP_INSERTED;   \
+			inserted++;                                                                \
+			if (threadIdx.x % 32 != j % 32)                                            \
+				continue;                                                          \
+			/* the list has the value unless lanes erase; a thread's values descend */ \
+			last = ~(T)0;                                                              \
+			for (at = name##_first(&view, key); at; at = name##_next(&view, at)) {     \
+				T value = name##_value(&view, at);                                 \
+                                                                                                   \
+				there += value == id;                                              \
+				wrong += value % n_keys != key;                                    \
+				if (value / each == id / each) {                                   \
+					wrong += value >= last;                                    \
+					last = value;                                              \
+				}                                                                  \
+			}                                                                          \
+			wrong += there > 1 || (!erases && !there);                                 \
+			wrong += name##_contains(&view, (T)(n_keys + id));                         \
+			if (erases && (id + j) % erases == 0)                                      \
+				erased += name##_erase(&view, (T)((id / erases) % n_keys));        \
+		}                                                                                  \
+		tell(&counters[INSERTED], inserted);                                               \
+		tell(&counters[ERASED], erased);                                                   \
+		tell(&counters[WRONG], wrong);                                                     \
+	}                                                                                          \
+	/* Every id that is there is there once; *size gets how many. */                           \
+	static __global__ void name##_look(struct cua_multimap_view view, unsigned n_keys,         \
+					   uint32_t *seen, uint64_t n, uint64_t *size,             \
+					   uint64_t *wrong)                                        \
+	{                                                                                          \
+		const uint64_t step = (uint64_t)gridDim.x * blockDim.x;                            \
+                                                                                                   \
+		for (uint64_t p = global_id(); p < name##_places(&view); p += step) {              \
+			T key = 0;                                                                 \
+			uint64_t at = name##_at(&view, p, &key);                                   \
+                                                                                                   \
+			if (at)                                                                    \
+				tell(size, name##_count(&view, key));                              \
+			for (; at; at = name##_next(&view, at)) {                                  \
+				T id = name##_value(&view, at);                                    \
+                                                                                                   \
+				if (id >= n || id % n_keys != key || atomicAdd(&seen[id], 1u))     \
+					tell(wrong, 1);                                            \
+			}                                                                          \
+		}                                                                                  \
 	}
 DEFINE_LANES(narrow, uint32_t)
 DEFINE_LANES(wide, uint64_t)
@@ -92,7 +92,7 @@ START_TEST(test_lanes)
 	const uint64_t n = (uint64_t)blocks * threads * each;
 
 	for (int c = 0; c < 24; c++) {
-		/* one key by all lanes, some keys, many */
+		/* the same key in all lanes, some keys, many keys */
 		const unsigned n_keys = c % 3 == 0 ? 1 : c % 3 == 1 ? 40 : (unsigned)(n / 3);
 		const unsigned erases = c / 3 % 2 ? 97 : 0;
 		const enum cua_type type = c < 6 ? CUA_U32 : CUA_U64;
@@ -133,7 +133,7 @@ START_TEST(test_lanes)
 			ck_assert_cua(cua_multimap_size(mm, &size));
 			ck_assert_uint_eq(size, found[0]);
 			ck_assert_cua(cua_multimap_status(mm));
-			/* all entries must serve again, those erased and those that are not */
+			/* all entries must be usable again, after an erase of all keys and after a clear */
 			if (erases) {
 				uint64_t *keys = (uint64_t *)managed(n_keys * 8);
 
@@ -199,7 +199,7 @@ START_TEST(test_graph)
 	ck_assert_cua(cua_multimap_keys(mm, results + 3));
 	ck_assert_status(cua_multimap_retrieve(mm, N, got + N, got + N, results + 4),
 			 CUA_ERROR_OVERLAP);
-	/* what would have to wait is refused and does not end the capture */
+	/* a call that would have to wait is refused and does not end the capture */
 	refused[0] = cua_multimap_status(mm);
 	refused[1] = cua_multimap_size(mm, &on_host);
 	refused[2] = cua_multimap_retrieve_n(mm, 1, asked, N, offsets, got, &on_host);

@@ -16,7 +16,7 @@ static const enum cua_finish_mode modes[] = {CUA_FINISH_LAST_BLOCK, CUA_FINISH_A
 
 /* ---- operations of a user ---- */
 
-/* Affine maps modulo 2^32, one after the other: associative, but not commutative. */
+/* Affine maps modulo 2^32, composed in sequence: associative, but not commutative. */
 struct affine {
 	uint32_t scale, shift;
 };
@@ -55,8 +55,8 @@ CUA_DEFINE_FINISH(product, uint16_t, 1)
 /* ---- blocks ---- */
 
 /*
- * Every thread compares every result with its own count. All calls use one scratch, one after the other.
- * Values: thread t has t + 1; sums are exact in all types.
+ * Every thread compares every result with its own count. All calls in sequence use the same
+ * scratch. Thread t has the value t + 1; sums are exact in all types.
  */
 static __global__ void __launch_bounds__(1024) check_block(uint32_t *wrong, int all_n)
 {
@@ -125,7 +125,7 @@ START_TEST(test_block_sizes)
 }
 END_TEST
 
-/* NaN, -0 and wrap-around across a block; one thread has the value that counts. */
+/* NaN, -0 and wrap-around across a block; a single thread has the decisive value. */
 static __global__ void __launch_bounds__(1024) check_special(uint32_t *wrong)
 {
 	__shared__ struct cua_block_scratch scratch;
@@ -140,7 +140,7 @@ static __global__ void __launch_bounds__(1024) check_special(uint32_t *wrong)
 	bad += cua_block_min_f64(t == chosen ? 3.0 : nan64, &scratch) != 3.0;
 	bad += cua_block_max_f64(t == chosen ? -3.0 : nan64, &scratch) != -3.0;
 	if (size > 1) {
-		/* a block of one thread returns its NaN as it is */
+		/* a block of a single thread returns its NaN unchanged */
 		bad += cua__bits_f32(cua_block_min_f32(nan32, &scratch)) != 0x7fc00000u;
 		bad += cua__bits_f64(cua_block_max_f64(nan64, &scratch)) != 0x7ff8000000000000u;
 		bad += cua__bits_f32(cua_block_min_f32(t == chosen ? -0.0f : 0.0f, &scratch)) !=
@@ -178,7 +178,7 @@ static __device__ struct affine affine_of_mask(uint32_t mask)
 	return v;
 }
 
-/* The lanes of a mask and the others reduce at the same time, apart from each other. */
+/* The lanes of a mask and the remaining lanes reduce concurrently and independently. */
 static __global__ void check_warp(uint32_t *wrong, const uint32_t *masks)
 {
 	const uint32_t lane = cua_port_lane(),
@@ -240,8 +240,9 @@ struct finish_result {
 };
 
 /*
- * A user's kernel, which finishes four times in one way: its own operations, a float and an integer. Each
- * block leaves a mark before it finishes for the first time; who gets the total must see all of them.
+ * A user's kernel that finishes four times in the same mode: its own operations, a float and an
+ * integer. Each block leaves a mark before its first finish. The block that gets the total must see
+ * all marks.
  */
 static __global__ void __launch_bounds__(1024)
 	finish_blocks(enum cua_finish_mode mode, struct cua_finish *states, uint64_t *partials,
@@ -344,7 +345,10 @@ START_TEST(test_finish)
 }
 END_TEST
 
-/* Each predefined operation in each way; the functions for one thread a block by their own names. */
+/*
+ * Each predefined operation in each mode; the functions for a single thread in each block under
+ * their own names.
+ */
 #define FOR_ALL(X)                                                                                 \
 	X(sum, u32, uint32_t)                                                                      \
 	X(sum, i32, int32_t)                                                                       \
@@ -505,7 +509,7 @@ START_TEST(test_graph)
 		ck_assert_cua(cua_reduce(ctx, &o, ops[i / 4], CUA_F64, N, x,
 					 ops[i / 4] == CUA_REDUCE_DOT ? x : NULL, results + i));
 	}
-	/* what would have to wait, or to allocate, is refused and does not end the capture */
+	/* a call that would have to wait or to allocate is refused and does not end the capture */
 	host_status = cua_sum_f64(ctx, N, x, &on_host);
 	many_status = cua_reduce(ctx, &many, CUA_REDUCE_SUM, CUA_F64, N, x, NULL, results);
 	ck_assert_cuda(cudaStreamIsCapturing(stream, &capturing));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Segmented reductions and reductions by key in graphs, on data that changes between replays. No array is a short one. */
+/*
+ * Segmented reductions and reductions by key in graphs, on data that changes between replays. All
+ * arrays are long.
+ */
 #include <math.h>
 
 #include "device.h"
@@ -68,7 +71,7 @@ START_TEST(test_graph)
 	}
 	key_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N, keys, x,
 				       SEGMENTS, unique, by_key, device_count);
-	/* what would have to wait, or to allocate, is refused and does not end the capture */
+	/* a call that would have to wait or to allocate is refused and does not end the capture */
 	host_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N, keys, x,
 					SEGMENTS, unique, by_key, &count);
 	large_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N * 2, keys,
@@ -184,7 +187,7 @@ START_TEST(test_fixed_as_cpu)
 }
 END_TEST
 
-/* More than 2^31 elements, in one segment and in many. */
+/* More than 2^31 elements, in a single segment and in many. */
 START_TEST(test_big)
 {
 	const size_t n = ((size_t)1 << 31) + 7, most = 3000000;
@@ -212,7 +215,7 @@ START_TEST(test_big)
 	for (int shape = 0; shape < 3; shape++) {
 		size_t segments = shape == 0 ? 1 : most;
 
-		/* one; even; all but a few empty */
+		/* a single segment; equal lengths; nearly all empty */
 		for (size_t i = 0; i <= segments; i++)
 			host_offsets[i] = shape < 2      ? (uint64_t)i * (n / segments)
 					  : i < most / 2 ? i / 1000 * 1000
@@ -226,7 +229,10 @@ START_TEST(test_big)
 			       "shape %d, segment %zu: %llu", shape, i, (unsigned long long)got[i]);
 		test_free(ctx, offsets);
 	}
-	/* in the tree, of the bits as floats, from the second one on: a strip more or less would show */
+	/*
+	 * in the tree, of the bits as floats, without the first element: a missing or an extra
+	 * strip would change the bits
+	 */
 	{
 		struct cua_segment_options o = CUA_SEGMENT_OPTIONS_INIT;
 		const uint64_t ends[2] = {1, n};

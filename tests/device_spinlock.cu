@@ -2,7 +2,7 @@
 /* The spinlock in kernels: every lane of every warp, however it has diverged. */
 #include "device.h"
 
-/* What one lock protects: plain data in three cache lines. */
+/* The data under a lock: plain, in three cache lines. */
 struct cell {
 	uint64_t count;
 	int64_t debit; /* debit + credit is 0 outside of a section */
@@ -69,7 +69,7 @@ __global__ static void every_lane(enum how how, struct cua_spinlock *locks, stru
 	for (uint32_t i = 0; i < each; i++) {
 		uint32_t random = mix(id * 31 + i + 1), k = random % n_locks;
 
-		/* some lanes sit this one out, others come late */
+		/* some lanes skip this round, some are delayed */
 		if (random >> 28 == 0)
 			continue;
 		if (random >> 28 == 1)
@@ -97,7 +97,7 @@ static uint64_t check_cells(const struct cell *cells, const unsigned long long *
 	return total;
 }
 
-/* One run of every_lane on locks that the library made. */
+/* A run of every_lane on locks that the library created. */
 static void run_every_lane(struct cua_context *ctx, enum how how, uint32_t n_locks, unsigned blocks,
 			   unsigned threads, uint32_t each, enum cua_scope scope)
 {
@@ -120,7 +120,7 @@ static void run_every_lane(struct cua_context *ctx, enum how how, uint32_t n_loc
 	ck_assert_cuda(cudaFree(expected));
 }
 
-/* One lock for all: a few thousand sections, as they are done one after the other. */
+/* The same lock for all lanes: a few thousand sections, which run in sequence. */
 START_TEST(one_lock)
 {
 	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
@@ -152,14 +152,17 @@ START_TEST(many_locks)
 }
 END_TEST
 
-/* More blocks than the device holds at once: those that wait must not keep out those they wait for. */
+/*
+ * More blocks than the device holds at once: waiting blocks must not keep out the blocks that they
+ * wait for.
+ */
 START_TEST(more_blocks_than_fit)
 {
 	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
 	int processors = 0;
 
 	ck_assert_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
-	/* at most 32 blocks are resident in one multiprocessor */
+	/* at most 32 blocks are resident in a multiprocessor */
 	run_every_lane(ctx, DIVERGED, 509, (unsigned)processors * (test_quick() ? 33 : 80), 32, 1,
 		       CUA_SCOPE_DEVICE);
 	run_every_lane(ctx, WITH_LOCK, 1, (unsigned)processors * (test_quick() ? 33 : 80), 1, 1,
@@ -168,7 +171,7 @@ START_TEST(more_blocks_than_fit)
 }
 END_TEST
 
-/* A lock in shared memory, at block scope. The data is in global memory, one cell a block. */
+/* A lock in shared memory, at block scope. The data is in global memory, a cell for each block. */
 __global__ static void block_lock(enum how how, struct cell *cells, uint32_t each)
 {
 	__shared__ struct cua_spinlock lock;
@@ -236,7 +239,7 @@ START_TEST(block_scope)
 }
 END_TEST
 
-/* An outer and an inner lock, always in this order, by lanes of one warp and of many. */
+/* An outer and an inner lock, always in this order, by lanes of the same warp and of many warps. */
 __global__ static void nested(struct cua_spinlock *outer, struct cua_spinlock *inner,
 			      struct cell *outer_cells, struct cell *inner_cells, uint32_t n,
 			      unsigned long long *outer_expected,
@@ -282,7 +285,7 @@ START_TEST(nested_locks)
 }
 END_TEST
 
-/* A static lock, and a try that may fail: the successes are those that the data counts. */
+/* A static lock, and trylocks that may fail: the data counts exactly the successes. */
 __device__ static struct cua_spinlock static_lock = CUA_SPINLOCK_INIT;
 __device__ static struct cua_spinlock lone_lock = CUA_SPINLOCK_INIT;
 
@@ -332,7 +335,7 @@ START_TEST(trylock_once)
 }
 END_TEST
 
-/* Making an array and freeing it wait, which a capture cannot. */
+/* Creation and destruction of an array wait, so a capture refuses them. */
 START_TEST(capture)
 {
 	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);

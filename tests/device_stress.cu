@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks and atomics under as much contention as the device makes: exact counts after up to 10^8 operations,
- * who gets how many turns, warps whose lanes come and go, more blocks than fit, and how late a timeout is.
+ * Locks and atomics under the greatest contention of the device: exact counts after up to 10^8
+ * operations, the distribution of turns, warps whose lanes diverge, more blocks than fit, and the
+ * delay of timeouts.
  *
- * What a kernel here waits for, other than a lock, it waits for no longer than LIMIT_NS.
+ * Apart from locks, no kernel here waits longer than LIMIT_NS.
  */
 #include <cuatomic/atomic_narrow.h>
 #include <cuatomic/atomic_warp.h>
@@ -26,7 +27,7 @@ __device__ static int wait_until(const uint32_t *p, uint32_t wanted)
 	return 1;
 }
 
-/* All threads of the grid, which must fit on the device. */
+/* A barrier of all threads of the grid; the grid must fit on the device. */
 __device__ static int meet(uint32_t *arrived)
 {
 	cua_atomic_fetch_add_explicit_u32(arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE);
@@ -40,7 +41,7 @@ enum kind { SPIN, TICKET, MCS, WRITE, SEQ, SEMAPHORE, N_KINDS };
 static const char *const kind_names[] = {"spinlock", "ticketlock", "mcslock",
 					 "rwlock",   "seqlock",    "semaphore"};
 
-/* Memory of zeros but for the semaphore, and what a lock protects, which is plain and in three lines. */
+/* Locks, zero except for the semaphore, and the plain data under a lock, in three cache lines. */
 struct locks {
 	struct cua_spinlock spin;
 	struct cua_semaphore semaphore;
@@ -198,7 +199,7 @@ START_TEST(million_sections)
 }
 END_TEST
 
-/* Far more blocks than are resident wait in one queue. */
+/* Far more blocks than are resident wait in the same queue. */
 START_TEST(more_blocks_than_fit)
 {
 	unsigned blocks = test_quick() ? processors() * 40 : 20000;
@@ -281,7 +282,7 @@ START_TEST(divergence)
 }
 END_TEST
 
-/* ---- who gets how many turns, while all want them for a fixed time ---- */
+/* ---- the distribution of turns while all threads compete for a fixed time ---- */
 
 __global__ static void race(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes,
 			    uint64_t ns, uint32_t *arrived, uint32_t *turns, uint32_t *failed)
@@ -321,7 +322,10 @@ static void run_race(enum kind kind, unsigned threads)
 	printf("fairness: %s, %u blocks of %u: %llu turns in %llu ms; a thread %u to %u, %.1f on average\n",
 	       kind_names[kind], blocks, threads, (unsigned long long)sum,
 	       (unsigned long long)(ns / 1000000), least, most, (double)sum / n);
-	/* First come, first served: whoever comes again stands behind all the others. Tools delay the start of some. */
+	/*
+	 * First come, first served: a thread that returns waits behind all others. Tools delay the
+	 * start of some threads.
+	 */
 	if ((kind == TICKET || kind == MCS) && !test_quick())
 		ck_assert_msg(most <= least + least / 4 + 8,
 			      "%s: a thread had %u turns, another %u", kind_names[kind], least,
@@ -347,8 +351,9 @@ enum {
 }; /* between two looks at the clock by a block that does nothing else: it was not running */
 
 /*
- * Programs that share a device take turns of milliseconds on all of it. The holder watches the clock while the others
- * wait, and adds up in *away the time in which nobody here ran.
+ * Programs that share a device take turns of milliseconds on all of it. The holder watches the
+ * clock while the other blocks wait. It adds up in *away the time in which no block of this kernel
+ * ran.
  */
 __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes,
 			       uint64_t ns, uint32_t *held, uint32_t *gave_up, uint64_t *longest,
@@ -366,7 +371,7 @@ __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslo
 		start = last = cua_port_clock_ns();
 		cua_atomic_store_explicit_u32(held, 1, CUA_RELEASE, CUA_SCOPE_DEVICE);
 		do {
-			/* first this, then the clock: a gap just before the last one gave up counts too */
+			/* this before the clock: a gap just before the last timeout counts too */
 			all = cua_atomic_load_explicit_u32(gave_up, CUA_ACQUIRE,
 							   CUA_SCOPE_DEVICE) == gridDim.x - 1;
 			now = cua_port_clock_ns();
@@ -392,7 +397,7 @@ __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslo
 	cua_atomic_fetch_add_explicit_u32(gave_up, 1, CUA_RELEASE, CUA_SCOPE_DEVICE);
 }
 
-/* How long the slowest block took, and of that the time in which no block was running. */
+/* Returns the time of the slowest block; *away is the part of it in which no block was running. */
 static uint64_t run_timeouts(enum kind kind, uint64_t ns, uint64_t *away)
 {
 	unsigned blocks = test_quick() ? 4 : processors();
@@ -423,7 +428,10 @@ START_TEST(timeouts)
 	for (int i = 0; i < 4; i++) {
 		uint64_t bound = times[i] + 1000000, took = UINT64_MAX, away = 0;
 
-		/* a look under contention and one pause, beside the turns of other programs; switching takes time too */
+		/*
+		 * a poll under contention and a pause, besides the turns of other programs and the
+		 * time to switch
+		 */
 		for (int again = 0; again < 10 && took > bound + away; again++) {
 			took = run_timeouts(kind, times[i], &away);
 			ck_assert_uint_le(took, times[i] + LIMIT_NS);
@@ -512,9 +520,9 @@ START_TEST(combining)
 }
 END_TEST
 
-/* ---- atomics: what each thread did alone, put together on the host, is what became of the cells ---- */
+/* ---- atomics: the cells equal the threads' own operations, combined on the host ---- */
 
-/* Which cell a thread takes: its lanes, its warps or its blocks have one together. */
+/* The cell of a thread: shared by a lane's, a warp's or a block's operations. */
 enum by { BY_LANE, BY_WARP, BY_BLOCK };
 
 CUA_FN uint32_t cell_of(enum by by, uint32_t id, uint32_t block_size, uint32_t n_cells)
@@ -589,7 +597,7 @@ CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u64, (old + operand) % 1000003)
 #define ADD old + operand
 #define BYTE random & 255
 
-/* those of the machine, a lane at a time: 10^8 */
+/* native operations, a lane at a time: 10^8 */
 DEFINE_STRESS(add_u32, uint32_t, BY_LANE, 0, random, ADD, (cua_atomic_add_u32(p, operand), 0), 100)
 DEFINE_STRESS(fetch_add_u64, uint64_t, BY_LANE, 0, random, ADD,
 	      cua_atomic_fetch_add_u64(p, operand), 100)
@@ -646,7 +654,7 @@ static const TTest *const *const stress_tests[] = {
 #undef STRESS
 };
 
-/* ---- atomics whose operations leave a trace of their own ---- */
+/* ---- atomics whose results prove themselves ---- */
 
 /* Round and round: cell 0 up, cell 1 down, cell 2 up in 64 bits. */
 __global__ static void wrap(uint32_t *cells, uint64_t *wide, uint32_t limit, uint32_t each)
@@ -704,7 +712,7 @@ __global__ static void tokens(uint32_t *cells, uint32_t n_cells, uint32_t each, 
 	own[global_id()] = token;
 }
 
-/* The increment by hand: a success is one more. */
+/* An increment by compare-and-swap: each success adds 1. */
 __global__ static void swaps(uint64_t *cells, uint32_t n_cells, uint32_t each, uint64_t *won)
 {
 	uint32_t mine = 0;

@@ -24,7 +24,7 @@ CUA_FN int whole(const struct wide *w)
 CUA_DEFINE_ATOMIC_STRIPED(wide_add, struct wide, wide_of(old.word[0] + operand.word[0]))
 CUA_DEFINE_ATOMIC_STRIPED_TYPE(wide, struct wide)
 
-/* One addition of 1, in one of the ways there are. */
+/* Adds 1 by one of the operations. */
 __device__ static struct wide add_one(struct cua_stripes stripes, struct wide *p, uint32_t way,
 				      enum cua_scope scope)
 {

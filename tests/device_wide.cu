@@ -19,7 +19,7 @@ __global__ static void ask_wide(int *has)
 #endif
 }
 
-/* 0 on a GPU that has not, whose tests then say so and end. */
+/* Returns 0 on a GPU without them; its tests then print this and end. */
 static int has_wide(void)
 {
 	int *has = (int *)managed(sizeof(*has)), it_has;
@@ -70,7 +70,7 @@ __global__ static void narrow_down(const float *x, struct cua_f16 *f, struct cua
 START_TEST(conversions)
 {
 	uint64_t seed = test_seed("conversions");
-	/* around each value and half way to the next one, for both types; then anything */
+	/* around each value and around each midpoint, for both types; then any bits */
 	unsigned around = 65536 * 12, n = around + (test_quick() ? 10000u : 1000000u);
 	float *f = (float *)managed(65536 * sizeof(float)),
 	      *b = (float *)managed(65536 * sizeof(float));
@@ -104,7 +104,7 @@ START_TEST(conversions)
 	narrow_down<<<(n + 255) / 256, 256>>>(x, h, k, n);
 	finish_kernel();
 	for (unsigned i = 0; i < n; i++) {
-		/* as a sum with nothing, whose NaN may be any quiet one */
+		/* compared as the result of an addition: a NaN may be any quiet NaN */
 		EXPECT(wide_same_f16(WIDE_ADD, h[i], rounded_f16((double)x[i])),
 		       "%.9g became f16 %#x", (double)x[i], h[i].bits);
 		EXPECT(wide_same_bf16(WIDE_ADD, k[i], rounded_bf16((double)x[i])),
@@ -122,7 +122,7 @@ END_TEST
 
 #define THREADS 128u
 
-/* One block a combination. */
+/* A combination for each block. */
 struct combination {
 	int op, form, order, scope, shared;
 };
@@ -143,7 +143,7 @@ CUA_FN struct combination combination_of(unsigned block)
 	return c;
 }
 
-/* What a kernel does to a cell that has a[i]; see the tests below for what r must be. */
+/* The operations of a kernel on a cell that holds a[i]; the tests below define the expected r. */
 #define DEFINE_ON_GPU(s, T)                                                                        \
 	__device__ static T apply_##s(struct combination c, T *p, T v)                             \
 	{                                                                                          \
@@ -197,10 +197,10 @@ DEFINE_LACKING(u128, struct cua_u128)
 #endif
 
 /*
- * cells and olds have n elements a block; each thread of a block takes every THREADSth. The scope is
- * wide enough in all of them, because no other thread touches a cell, and 16-bit cells meet in a word only
- * with those of the same block. Where plain accesses come too, each has a word to itself. Results: six an
- * element.
+ * cells and olds have n elements for each block. Each thread of a block handles every THREADSth
+ * element. All scopes are wide enough: no other thread accesses a cell, and 16-bit cells share a
+ * word only with cells of the same block. With plain accesses, each cell has its own word. Each
+ * element has six results.
  */
 #define N_ACCESSES (5u * 3u * 2u)
 #define DEFINE_EXACT(s, T)                                                                          \
@@ -547,7 +547,10 @@ START_TEST(combining)
 }
 END_TEST
 
-/* The sum of the lanes is rounded once: 2048 and 32 times 1/4 are 2056, and one by one 2048. */
+/*
+ * The sum of the lanes is rounded once: 2048 and 32 times 1/4 are 2056. Added separately, they are
+ * 2048.
+ */
 __global__ static void round_once(struct cua_f16 *x)
 {
 	__shared__ struct cua_block_scratch scratch;
@@ -625,7 +628,10 @@ struct post {
 	uint32_t wrong, seen;
 };
 
-/* Block 0 writes, the others look for a while: what they may miss is the flag, but not what is under it. */
+/*
+ * Block 0 writes; the other blocks poll for a while. They may miss the flag, but never the data
+ * behind a flag that they saw.
+ */
 __global__ static void post_and_look(struct post *p, int how)
 {
 	if (blockIdx.x == 0) {

@@ -113,12 +113,12 @@ static inline void sum_inline(struct cua_exact *e, const struct format *f, size_
 enum kind_of_element {
 	KIND_NEAR,      /* exponents near 1 */
 	KIND_WIDE,      /* all finite numbers */
-	KIND_SUBNORMAL, /* and the least normal ones */
+	KIND_SUBNORMAL, /* and the least normal numbers */
 	KIND_CANCEL,    /* nearly all cancels */
 	KIND_EXTREME,   /* the largest and the least numbers */
 	KIND_SPARSE,    /* mostly zeros of both signs */
 	KIND_OUTLIER,   /* near 1, and now and then any finite number */
-	KIND_STEPS,     /* near some exponent, for a while, and then near another one */
+	KIND_STEPS,     /* near some exponent for a while, then near another exponent */
 	KIND_SPECIAL,   /* infinities, rarely NaN */
 	KINDS
 };

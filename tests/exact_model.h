@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an exact sum must be, with nothing of exact.h in it: a long number in plain binary, to which elements
- * are added bit by bit, and which is rounded by looking for the nearest number of the result's type.
+ * The expected value of an exact sum, independent of exact.h. The sum is a long binary number.
+ * Elements are added bit by bit. The rounding searches for the nearest number of the result's
+ * type.
  */
 #ifndef CUATOMIC_TESTS_EXACT_MODEL_H
 #define CUATOMIC_TESTS_EXACT_MODEL_H
@@ -171,7 +172,7 @@ static inline int model_compare(const struct model *a, const struct model *b, co
 	return 0;
 }
 
-/* A positive number of the format; the infinity is what would come after the largest number. */
+/* A positive number of the format; infinity stands for the successor of the largest number. */
 static inline struct model model_of(const struct format *f, uint64_t bits)
 {
 	struct model m;

@@ -59,7 +59,7 @@ static UNUSED void store(enum cua_type type, void *array, size_t i, double f, ui
 	}
 }
 
-/* Any value, mostly one between the limits, or an edge or one beside it. */
+/* Any value; mostly a value between the limits, an edge, or a neighbour of an edge. */
 static UNUSED void store_any(const struct model_call *m, void *array, size_t i, uint64_t *seed)
 {
 	uint64_t r = test_random(seed), v = any_integer(seed);
@@ -171,7 +171,7 @@ static UNUSED void make_random(struct model_call *m, uint64_t *seed, char *x, ch
 		  : m->rule == MODEL_LETTERS ? CUA_HISTOGRAM_LETTER_BINS
 					     : few[(r >> 16) % COUNT(few)];
 	m->n = (r >> 24) % 8 == 0 ? (r >> 32) % 4 : (size_t)((r >> 32) % MOST_N);
-	/* the model looks at one edge after the other */
+	/* the model compares with every edge in sequence */
 	if (m->rule == MODEL_EDGES && m->bins > 300)
 		m->n /= 16;
 	m->o = no_options();
@@ -226,7 +226,7 @@ static UNUSED void describe(const struct model_call *m, char *text, size_t size)
 		(unsigned long long)m->lower.u, (unsigned long long)m->upper.u);
 }
 
-/* What a count shall be: `sum` of the model, on top of `before`, as the bits of the count's type. */
+/* The expected count, as the bits of the count's type: `sum` of the model on top of `before`. */
 static UNUSED uint64_t expected_count(const struct model_call *m, uint64_t before, uint64_t sum)
 {
 	volatile double total, old;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The serial model of histograms, which shares nothing with the library: wide integers, and one element at a time. */
+/*
+ * The serial model of histograms. It shares nothing with the library: wide integers, and elements
+ * in sequence.
+ */
 #ifndef CUATOMIC_TESTS_HISTOGRAM_MODEL_H
 #define CUATOMIC_TESTS_HISTOGRAM_MODEL_H
 
@@ -41,7 +44,7 @@ struct model_call {
 static const enum cua_type model_types[] = {CUA_I8,  CUA_U8,  CUA_I16, CUA_U16,  CUA_I32, CUA_U32,
 					    CUA_I64, CUA_U64, CUA_F16, CUA_BF16, CUA_F32, CUA_F64};
 
-/* What the GPU does not have yet is left out there. */
+/* Calls that the GPU does not support are left out there. */
 static UNUSED int left_out(enum cua_status status)
 {
 #if TEST_CUDA
@@ -214,7 +217,7 @@ static UNUSED int model_unit(const struct model_call *m)
 	double limit = m->o.weight_limit != 0 ? m->o.weight_limit : 1;
 	int e = -1022;
 
-	/* limit / 2^e, exact in a long double, of which there shall be no more than 2^62 / n */
+	/* limit / 2^e, exact in a long double, is at most 2^62 / n */
 	while (m->n &&
 	       ceill(ldexpl((long double)limit, -e)) > (long double)(((uint64_t)1 << 62) / m->n))
 		e++;
@@ -222,8 +225,8 @@ static UNUSED int model_unit(const struct model_call *m)
 }
 
 /*
- * Adds what the call counts to bins * counted sums, and to CUA_HISTOGRAM_SIDES for each counted channel. The sums
- * of float weights are numbers of units.
+ * Adds the call's counts to bins * counted sums, and to CUA_HISTOGRAM_SIDES for each counted
+ * channel. The sums of float weights are numbers of units.
  */
 static UNUSED void model_count(const struct model_call *m, uint64_t *sums, uint64_t *outside)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A user's program that prints the bits of FIXED results, which no option it is linked with may change. */
+/*
+ * A user's program that prints the bits of FIXED results. No compiler option of the program may
+ * change them.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions once more, for the tests: what does not depend on an order as a loop over the elements, and the
- * rest in the order that lib/tree.h describes, as simply as it can be said. Nothing of the library is used.
+ * A second implementation of the reductions, for the tests. Operations without an order are loops
+ * over the elements. The remaining operations use the order that lib/kernels/tree.h describes, as
+ * simply as possible. Nothing of the library is used.
  */
 #ifndef CUATOMIC_TESTS_TREE_MODEL_H
 #define CUATOMIC_TESTS_TREE_MODEL_H
@@ -12,7 +13,7 @@
 
 #include <cuatomic/reduce.h>
 
-/* What is too large and too small to be squared, for the norm of f64. */
+/* Limits for the norm of f64: larger and smaller numbers cannot be squared. */
 #define MODEL_LARGE 0x1p480
 #define MODEL_SMALL 0x1p-500
 
@@ -20,7 +21,7 @@ __extension__ typedef __int128 model_int128;
 
 struct model_call {
 	enum cua_reduce_op op;
-	enum cua_type type, result; /* result: 0 is the default one */
+	enum cua_type type, result; /* result: 0 is the default type */
 	uint64_t n;
 	const void *x, *y;
 };
@@ -201,7 +202,10 @@ static inline union model_result model_real(enum cua_type type, double v)
 
 struct model_value {
 	int there;
-	/* a sum, the two of a complex one, a product; large, fit and small; number, mean and squares */
+	/*
+	 * a sum, the two sums of a complex sum, a product; large, medium and small; number, mean
+	 * and squares
+	 */
 	double v[3];
 };
 
@@ -406,7 +410,7 @@ static inline union model_result model_float(const struct model_call *c, enum cu
 	return model_real(type, result);
 }
 
-/* ---- what has no order ---- */
+/* ---- operations without an order ---- */
 
 /* Whether b is less than a; -0 is less than +0, and NaN is not asked. */
 static inline int model_less(struct model_element a, struct model_element b)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that hand plain data to each other by one kind of lock or of atomic, which the first argument names.
- * check_tsan.sh compiles it with ThreadSanitizer, over the headers and over copies with an order weakened.
+ * Threads that pass plain data to each other by a kind of lock or atomic; the first argument names
+ * the kind. check_tsan.sh compiles this file with ThreadSanitizer, over the headers and over copies
+ * with a weakened order.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -21,7 +22,7 @@ static struct cua_rwlock rwlock;
 static struct cua_seqlock seqlock;
 static struct cua_semaphore semaphore = CUA_SEMAPHORE_INIT(1);
 static pthread_barrier_t start;
-static uint64_t data; /* plain, under one of them */
+static uint64_t data; /* plain, under any of them */
 
 static int id_of(const void *arg)
 {
@@ -31,7 +32,7 @@ static int id_of(const void *arg)
 static void section(void)
 {
 	CUA_WRITE(data, CUA_READ(data) + 1);
-	/* the others shall come while it is held, and wait */
+	/* the other threads should arrive while the lock is held, and wait */
 	sched_yield();
 }
 
@@ -97,7 +98,7 @@ static void *writes(void *arg)
 		 cua_rwlock_write_unlock(&rwlock), section());
 }
 
-/* One thread writes, the others read. */
+/* A single thread writes, the other threads read. */
 static void *reads(void *arg)
 {
 	if (id_of(arg) == 0)
@@ -121,7 +122,7 @@ static void *count(void *arg)
 		 cua_semaphore_unlock(&semaphore), section());
 }
 
-/* A turn that goes round: each thread waits for its own number, and gives the next one. */
+/* A turn that goes round: each thread waits for its own number, and passes on the next number. */
 #define TURNS(name, T, wait_load, give_store)                                                      \
 	static T turn_##name;                                                                      \
 	static void *turns_##name(void *arg)                                                       \

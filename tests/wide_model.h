@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the atomics on 16-bit floats, on 128 bits and on complex numbers must do to a value, said once more
- * and by other means than theirs, for the tests of the host and of the device; and the values to try.
+ * A second definition, by other means, of the atomics on 16-bit floats, on 128 bits and on complex
+ * numbers. It serves the tests of the host and of the device. The values to test follow.
  */
 #ifndef CUATOMIC_TESTS_WIDE_MODEL_H
 #define CUATOMIC_TESTS_WIDE_MODEL_H
@@ -55,7 +55,10 @@ static inline double wide_value(uint16_t bits, int digits, int least)
 	return bits & 0x8000 ? -size : size;
 }
 
-/* The nearest one; of two as near, the even one. Beyond the largest comes the next power of two. */
+/*
+ * The nearest number; of two equally near, the even number. The successor of the largest number is
+ * the next power of two.
+ */
 static inline uint16_t wide_round(double x, int digits, int least)
 {
 	uint16_t infinity = (uint16_t)(0x7fff >> digits << digits), low = 0, high = infinity;
@@ -116,7 +119,7 @@ static inline uint16_t wide_round(double x, int digits, int least)
 		default: return old;                                                               \
 		}                                                                                  \
 	}                                                                                          \
-	/* the same bits, but a NaN that was computed may be any quiet one */                      \
+	/* the same bits, but a computed NaN may be any quiet NaN */                               \
 	static inline int wide_same_##s(enum wide_op op, struct cua_##s x, struct cua_##s wanted)  \
 	{                                                                                          \
 		if (x.bits == wanted.bits)                                                         \
@@ -233,7 +236,7 @@ static inline int wide_same_u128(enum wide_op op, struct cua_u128 x, struct cua_
 WIDE_COMPLEX(f32, float)
 WIDE_COMPLEX(f64, double)
 
-/* ---- one operation, in every form ---- */
+/* ---- an operation in every form ---- */
 
 /* Forms as in atomic_model.h: plain, explicit, and the two without a result where there are such. */
 #define WIDE_FETCH(OP, op, s)                                                                      \
@@ -291,7 +294,10 @@ WIDE_APPLY(u128, struct cua_u128, WIDE_BITS(u128))
 
 /* ---- values ---- */
 
-/* Zeros, the least, the largest subnormal, the least normal, one and its neighbours, the largest, NaNs. */
+/*
+ * Zeros, the least, the largest subnormal, the least normal, 1 and its neighbours, the largest,
+ * NaNs.
+ */
 static const struct cua_f16 wide_values_f16[] = {
 	{0x0000}, {0x8000}, {0x0001}, {0x8001}, {0x03ff}, {0x0400}, {0x8400}, {0x3bff},
 	{0x3c00}, {0x3c01}, {0xbc00}, {0x1400}, {0x0c01}, {0x3555}, {0x6800}, {0x6801},
