@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact sums and dot products on a GPU: launches of the kernels of lib/exact_kernel.h. */
+/* Exact sums and dot products on a GPU: launches of the kernels of lib/kernels/exact_kernel.h. */
 #include "config.h"
 
 #include "kernels/exact_kernel.h"

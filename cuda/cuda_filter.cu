@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The filter on a GPU: the kernels of lib/filter_kernel.h and their launches. */
+/* The filter on a GPU: the kernels of lib/kernels/filter_kernel.h and their launches. */
 #include "config.h"
 
 #include "kernels/filter_kernel.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histograms on a GPU: the kernels of lib/histogram_kernel.h, their choice for a call, and their
- * launches.
+ * Histograms on a GPU: the kernels of lib/kernels/histogram_kernel.h, their choice for a call, and
+ * their launches.
  *
  * A block stays on its multiprocessor and counts in all the shared memory that it can have, so that
  * few private histograms have to be merged. A single kernel serves rows with gaps, several

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Segmented reductions on a GPU: launches of the kernels of lib/segment_kernel.h and
- * lib/segment_tree.h. The filter's kernels find runs of equal keys.
+ * Segmented reductions on a GPU: launches of the kernels of lib/kernels/segment_kernel.h and
+ * lib/kernels/segment_tree.h. The filter's kernels find runs of equal keys.
  */
 #include "config.h"
 

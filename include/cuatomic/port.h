@@ -3,9 +3,9 @@
  * The port layer: the only part of cuatomic that depends on the machine.
  *
  * Every algorithm of cuatomic is portable C over the functions listed here. Each function has two
- * definitions: port/cuda.h (inline PTX, for code that nvcc compiles for a GPU) and port/host.h (the
- * compiler's __atomic builtins). A translation unit that defines CUA_PORT_HEADER includes that
- * header instead, which must define the same names.
+ * definitions: port/port_cuda.h (inline PTX, for code that nvcc compiles for a GPU) and
+ * port/port_host.h (the compiler's __atomic builtins). A translation unit that defines
+ * CUA_PORT_HEADER includes that header instead, which must define the same names.
  *
  * On the host, a thread is a warp of a single lane and a block of a single thread. So warp and
  * block algorithms reduce to the plain algorithm there, without a second copy.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A backend is a table of functions for each module. The CPU's tables are always built. The CUDA
- * tables (cuda/runtime.cu) exist only in a build with CUDA; only context.c depends on that.
+ * tables (cuda/cuda_runtime.cu) exist only in a build with CUDA; only context.c depends on that.
  *
  * The functions behind these tables trust their arguments. lib/<module>.c has checked them, has
  * made the context's device current, and has chosen result memory that the backend can write.
@@ -79,7 +79,7 @@ struct cua__runtime {
 	/* In stream order; any combination of host and backend memory. */
 	enum cua_status (*copy)(struct cua_context *ctx, void *dst, const void *src, size_t bytes);
 	enum cua_status (*set_bytes)(struct cua_context *ctx, void *dst, int byte, size_t bytes);
-	/* Fills the zeroed table of lib/atomic_path.h, in stream order. */
+	/* Fills the zeroed table of lib/kernels/atomic_paths.h, in stream order. */
 	enum cua_status (*atomic_paths)(struct cua_context *ctx, void *cells);
 	/* As allocate, with all bytes 0. Unwritten pages need not occupy memory. */
 	enum cua_status (*allocate_zeros)(struct cua_context *ctx, size_t bytes, void **p);

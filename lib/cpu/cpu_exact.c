@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Exact sums on the CPU. A worker adds a contiguous range, batch by batch. It uses the windows of
- * exact.h if the whole batch fits; else windows chosen for this batch; else it adds element by
- * element. The workers' sums are merged in any order.
+ * exact_windows.h if the whole batch fits; else windows chosen for this batch; else it adds element
+ * by element. The workers' sums are merged in any order.
  */
 #include "config.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Segmented reductions on the CPU. A worker processes a contiguous part of the merge path
- * (segment.h), so the lengths of the segments do not matter. Then the caller joins the segments
- * that were cut, in order.
+ * (segment_path.h), so the lengths of the segments do not matter. Then the caller joins the
+ * segments that were cut, in order.
  */
 #include "config.h"
 

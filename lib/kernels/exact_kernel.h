@@ -3,11 +3,11 @@
  * The kernel of exact sums. It is written over the port layer, so the SIMT checker runs the same
  * code as a GPU.
  *
- * A lane adds its elements to windows in registers (exact.h), a tile at a time. All lanes of a warp
- * have the same windows. If a tile of any lane does not fit, the warp retries element by element.
- * It first chooses windows for these tiles, unless most elements fit the old windows. Elements that
- * still do not fit go to the block's digits, in shared memory. A window has 128 bits per lane, so
- * it cannot overflow.
+ * A lane adds its elements to windows in registers (exact_windows.h), a tile at a time. All lanes
+ * of a warp have the same windows. If a tile of any lane does not fit, the warp retries element by
+ * element. It first chooses windows for these tiles, unless most elements fit the old windows.
+ * Elements that still do not fit go to the block's digits, in shared memory. A window has 128 bits
+ * per lane, so it cannot overflow.
  *
  * At the end, and before it changes its windows, a warp flushes them: it adds them up over its
  * lanes and then to the block's digits. At the end, the block adds its digits to the digits of the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The filter on a GPU, in a single pass over the elements. Every thread of a grid calls these
- * functions; cuda/filter.cu makes kernels of them. A tile is the elements that a block reads in a
- * step.
+ * functions; cuda/cuda_filter.cu makes kernels of them. A tile is the elements that a block reads
+ * in a step.
  *
  * Source: stream compaction by a scan of the block. Without order, a fetch-and-add per tile assigns
  * the offset of its kept elements (cua__filter_any_order). In order, each block publishes the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels of histograms. Every thread of a grid calls these functions; cuda/histogram.cu makes
- * kernels of them. type, rule and counter are compile-time constants there.
+ * The kernels of histograms. Every thread of a grid calls these functions; cuda/cuda_histogram.cu
+ * makes kernels of them. type, rule and counter are compile-time constants there.
  *
  * A slot is a bin of the histogram, or one of the CUA_HISTOGRAM_SIDES counts after the bins. Every
  * element has a slot, so counting needs no branch. The kind of counter says where an element is

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels of segmented reductions along the merge path (segment.h), as functions that every
- * thread of a grid calls. cuda/segment.cu makes kernels of them, with constants for op and type.
+ * The kernels of segmented reductions along the merge path (segment_path.h), as functions that
+ * every thread of a grid calls. cuda/cuda_segment.cu makes kernels of them, with constants for op
+ * and type.
  *
  * An accumulator has 64 bits for every type. Zeros are the identity of every operation.
  *

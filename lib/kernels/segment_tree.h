@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernels of segmented sums in the order of tree.h, as functions that every thread of a grid
- * calls. cuda/segment.cu makes kernels of them. There is a pair of kernels for each kind of
+ * calls. cuda/cuda_segment.cu makes kernels of them. There is a pair of kernels for each kind of
  * CUA__TREE_FLOAT_SUMS.
  *
  * In the first kernel, a warp processes up to 32 segments, each by its length:
