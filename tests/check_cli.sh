@@ -187,6 +187,7 @@ if [ "$found" = yes ]; then
 else
   fail "bench: the first row does not come before the second is measured"
 fi
+# shellcheck disable=SC1083,SC2093 # it closes the descriptor
 exec {held[1]}>&-
 cat <&"${held[0]}" >"$tmp/out"
 wait "$held_pid" || fail "bench with a row that waited"
