@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Histograms on a GPU: the kernels of lib/kernels/histogram_kernel.h, their choice for a call, and
- * their launches.
- *
- * A block stays on its multiprocessor and counts in all the shared memory that it can have, so that
- * few private histograms have to be merged. A single kernel serves rows with gaps, several
- * channels, weights, and strategies requested by name.
- */
+/* Histograms on a GPU: the choice and the launches of the kernels of
+ * lib/kernels/histogram_kernel.h.
+ * 
+ * A block stays on its multiprocessor and counts in all of its shared memory, so that few
+ * private histograms have to be merged. A single general kernel serves rows with gaps, several
+ * channels, weights, and strategies that the user chose by name. */
 #include "config.h"
 
 #include "kernels/exact_windows.h"
@@ -17,10 +15,8 @@
 
 #define ANY_BLOCK 256u
 #define MERGE_BLOCK 256u
-/*
- * Most bytes of edge keys that are passed as a kernel parameter; all parameters have at most 4096
- * bytes.
- */
+/* Maximum size of the edges' keys that are passed as a kernel parameter. A kernel's parameters
+ * have at most 4096 bytes. */
 #define NEAR_EDGE_BYTES 3072u
 #define PLAIN_SHARED_BYTES ((size_t)48 << 10)
 
@@ -30,21 +26,21 @@ static_assert(CUA__HISTOGRAM_CONTROL >= CUA__SEGMENT_CONTROL + CUA__SEGMENT_CONT
 static_assert(CUA__HISTOGRAM_SUMS_CONTROL >=
 			      CUA__FILTER_CONTROL + sizeof(struct cua__filter_control) &&
 		      CUA__HISTOGRAM_SUMS_CONTROL + CUA__HISTOGRAM_SUMS * 4 <= CUA__CONTROL_BYTES,
-	      "the sums, after the filters' control");
+	      "the sums, behind the filters' control");
 
 namespace
 {
 
-template <enum cua_type TYPE, enum cua__histogram_rule RULE, enum cua__histogram_counter COUNTER>
+template <enum cua_type TYPE, enum cua__histogram_rule RULE, enum cua__histogram_layout LAYOUT>
 __global__ void __launch_bounds__(CUA__HISTOGRAM_BLOCK)
 	count_kernel(const __grid_constant__ struct cua__histogram_job job)
 {
 	extern __shared__ __align__(16) uint32_t shared[];
 	struct cua__histogram_block block;
 
-	cua__histogram_begin(TYPE, RULE, COUNTER, &job, NULL, shared, &block);
+	cua__histogram_begin(TYPE, RULE, LAYOUT, &job, NULL, shared, &block);
 	cua__after_predecessor();
-	cua__histogram_run(TYPE, RULE, COUNTER, &job, &block);
+	cua__histogram_run(TYPE, RULE, LAYOUT, &job, &block);
 }
 
 struct near_edges {
@@ -52,8 +48,8 @@ struct near_edges {
 };
 static_assert(sizeof(struct cua__histogram_job) + sizeof(struct near_edges) <= 4096, "parameters");
 
-/* The keys of the edges are at job.h.edges; if that is NULL, they are in `near`. */
-template <enum cua_type TYPE, enum cua__histogram_counter COUNTER>
+/* The edges' keys are at job.h.edges, or in `near` if that is NULL. */
+template <enum cua_type TYPE, enum cua__histogram_layout LAYOUT>
 __global__ void __launch_bounds__(CUA__HISTOGRAM_BLOCK)
 	edges_kernel(const __grid_constant__ struct cua__histogram_job job,
 		     const __grid_constant__ struct near_edges near)
@@ -61,29 +57,29 @@ __global__ void __launch_bounds__(CUA__HISTOGRAM_BLOCK)
 	extern __shared__ __align__(16) uint32_t shared[];
 	struct cua__histogram_block block;
 	/*
-	 * set before all branches: the compiler of CUDA 11.8 fails if only one branch takes the
-	 * address
+	 * taken before all branches: the compiler of CUDA 11.8 fails if only a single branch takes
+	 * the address
 	 */
 	const void *keys = &near;
 
 	if (job.h.edges) {
-		/* the preceding work in the stream may have stored the edges in memory */
+		/* the preceding kernel may have stored the keys */
 		cua__after_predecessor();
 		keys = job.h.edges;
 	}
-	cua__histogram_begin(TYPE, CUA__RULE_EDGES, COUNTER, &job, keys, shared, &block);
+	cua__histogram_begin(TYPE, CUA__RULE_EDGES, LAYOUT, &job, keys, shared, &block);
 	cua__after_predecessor();
-	cua__histogram_run(TYPE, CUA__RULE_EDGES, COUNTER, &job, &block);
+	cua__histogram_run(TYPE, CUA__RULE_EDGES, LAYOUT, &job, &block);
 }
 
-template <enum cua__histogram_counter COUNTER>
+template <enum cua__histogram_layout LAYOUT>
 __global__ void __launch_bounds__(MERGE_BLOCK)
 	merge_kernel(const __grid_constant__ struct cua__histogram_job job, int add)
 {
 	__shared__ uint64_t shared[MERGE_BLOCK * 4];
 
 	cua__after_predecessor();
-	cua__histogram_merge(COUNTER, &job, add, shared);
+	cua__histogram_merge(LAYOUT, &job, add, shared);
 }
 
 template <enum cua_type TYPE>
@@ -104,29 +100,29 @@ __global__ void __launch_bounds__(MERGE_BLOCK)
 		sums[i] = cua__histogram_sum(units[i], unit, add, add ? sums[i] : 0);
 }
 
-/* ---- the kernels by their compile-time parameters ---- */
+/* ---- kernels by their constants ---- */
 
 typedef void (*count_function)(const struct cua__histogram_job);
 
 template <enum cua_type TYPE, enum cua__histogram_rule RULE>
-count_function count_of(enum cua__histogram_counter counter)
+count_function count_of(enum cua__histogram_layout layout)
 {
 	constexpr bool PACKED = RULE != CUA__RULE_VALUE;
 	constexpr bool WIDE = TYPE == CUA_I64 || TYPE == CUA_U64 || TYPE == CUA_F64;
 	constexpr bool WORD = TYPE == CUA_I32 || TYPE == CUA_U32 || TYPE == CUA_F32;
 
-	if (counter == CUA__COUNT_COLUMNS)
+	if (layout == CUA__COUNT_COLUMNS)
 		return count_kernel<TYPE, RULE, CUA__COUNT_COLUMNS>;
 	if constexpr (RULE != CUA__RULE_VALUE)
-		if (counter == CUA__COUNT_WORDS)
+		if (layout == CUA__COUNT_WORDS)
 			return count_kernel<TYPE, RULE, CUA__COUNT_WORDS>;
 	if constexpr (PACKED && (WIDE || WORD))
-		if (counter == CUA__COUNT_HALVES)
+		if (layout == CUA__COUNT_HALVES)
 			return count_kernel<TYPE, RULE, CUA__COUNT_HALVES>;
 	if constexpr (PACKED && WORD) {
-		if (counter == CUA__COUNT_BYTES)
+		if (layout == CUA__COUNT_BYTES)
 			return count_kernel<TYPE, RULE, CUA__COUNT_BYTES>;
-		if (counter == CUA__COUNT_GLOBAL)
+		if (layout == CUA__COUNT_GLOBAL)
 			return count_kernel<TYPE, RULE, CUA__COUNT_GLOBAL>;
 	}
 	return NULL;
@@ -137,14 +133,14 @@ template <enum cua_type TYPE> count_function count_of(const struct cua__histogra
 	constexpr enum cua__histogram_rule RULE =
 		TYPE == CUA_I64 || TYPE == CUA_U64 ? CUA__RULE_EVEN : CUA__RULE_EVEN_FAST;
 
-	return count_of<TYPE, RULE>(p->counter);
+	return count_of<TYPE, RULE>(p->layout);
 }
 
 count_function count_of(enum cua_type type, const struct cua__histogram_plan *p)
 {
 	switch (type) {
-	case CUA_I8: return count_of<CUA_I8, CUA__RULE_VALUE>(p->counter);
-	case CUA_U8: return count_of<CUA_U8, CUA__RULE_VALUE>(p->counter);
+	case CUA_I8: return count_of<CUA_I8, CUA__RULE_VALUE>(p->layout);
+	case CUA_U8: return count_of<CUA_U8, CUA__RULE_VALUE>(p->layout);
 	case CUA_I16: return count_of<CUA_I16>(p);
 	case CUA_U16: return count_of<CUA_U16>(p);
 	case CUA_I32:
@@ -160,26 +156,26 @@ count_function count_of(enum cua_type type, const struct cua__histogram_plan *p)
 
 typedef void (*edges_function)(const struct cua__histogram_job, const struct near_edges);
 
-template <enum cua_type TYPE> edges_function edges_of(enum cua__histogram_counter counter)
+template <enum cua_type TYPE> edges_function edges_of(enum cua__histogram_layout layout)
 {
-	return counter == CUA__COUNT_COLUMNS ? edges_kernel<TYPE, CUA__COUNT_COLUMNS>
-					     : edges_kernel<TYPE, CUA__COUNT_WORDS>;
+	return layout == CUA__COUNT_COLUMNS ? edges_kernel<TYPE, CUA__COUNT_COLUMNS>
+					    : edges_kernel<TYPE, CUA__COUNT_WORDS>;
 }
 
-/* Valid for types of more than 8 bits and the counters COLUMNS and WORDS. */
-edges_function edges_of(enum cua_type type, enum cua__histogram_counter counter)
+/* For types of more than 8 bits and the layouts that edges support. */
+edges_function edges_of(enum cua_type type, enum cua__histogram_layout layout)
 {
 	switch (type) {
-	case CUA_I16: return edges_of<CUA_I16>(counter);
-	case CUA_U16: return edges_of<CUA_U16>(counter);
-	case CUA_I32: return edges_of<CUA_I32>(counter);
-	case CUA_U32: return edges_of<CUA_U32>(counter);
-	case CUA_I64: return edges_of<CUA_I64>(counter);
-	case CUA_U64: return edges_of<CUA_U64>(counter);
-	case CUA_F16: return edges_of<CUA_F16>(counter);
-	case CUA_BF16: return edges_of<CUA_BF16>(counter);
-	case CUA_F32: return edges_of<CUA_F32>(counter);
-	default: return edges_of<CUA_F64>(counter);
+	case CUA_I16: return edges_of<CUA_I16>(layout);
+	case CUA_U16: return edges_of<CUA_U16>(layout);
+	case CUA_I32: return edges_of<CUA_I32>(layout);
+	case CUA_U32: return edges_of<CUA_U32>(layout);
+	case CUA_I64: return edges_of<CUA_I64>(layout);
+	case CUA_U64: return edges_of<CUA_U64>(layout);
+	case CUA_F16: return edges_of<CUA_F16>(layout);
+	case CUA_BF16: return edges_of<CUA_BF16>(layout);
+	case CUA_F32: return edges_of<CUA_F32>(layout);
+	default: return edges_of<CUA_F64>(layout);
 	}
 }
 
@@ -207,15 +203,13 @@ enum cua_status allow_shared(struct cua_context *ctx, const void *kernel, size_t
 {
 	if (shared <= PLAIN_SHARED_BYTES)
 		return CUA_OK;
-	/*
-	 * always the maximum, because the attribute holds for the other threads of the process too
-	 */
+	/* always the maximum: the attribute also holds for the other threads of the process */
 	return cua__cuda_status(
 		ctx, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
 					  (int)ctx->shared_bytes));
 }
 
-/* Clears counts and sides that kernels will add to. */
+/* Sets counts and sides to zero before kernels add to them. */
 enum cua_status clear_counts(struct cua_context *ctx, struct cua__histogram *h)
 {
 	const struct cua__runtime *runtime = ctx->backend->runtime;
@@ -232,10 +226,11 @@ enum cua_status clear_counts(struct cua_context *ctx, struct cua__histogram *h)
 	return status;
 }
 
-/* The bins of each channel that any_kernel counts in shared memory. */
+/* Number of bins of each channel that any_kernel counts in shared memory. */
 uint32_t own_bins(const struct cua_context *ctx, const struct cua__histogram *h)
 {
-	const size_t slot = h->weight_type ? 8 : 4, room = ctx->shared_bytes / slot / h->counted;
+	const size_t counter = h->weight_type ? 8 : 4,
+		     room = ctx->shared_bytes / counter / h->counted;
 	const int named =
 		h->strategy == CUA_HISTOGRAM_PRIVATIZED || h->strategy == CUA_HISTOGRAM_AGGREGATED;
 
@@ -271,7 +266,7 @@ enum cua_status run_any(struct cua_context *ctx, struct cua__histogram_plan *p)
 /* Launches the kernel that counts by edges. */
 enum cua_status run_edges(struct cua_context *ctx, const struct cua__histogram_plan *p)
 {
-	const edges_function kernel = edges_of(p->job.h.type, p->counter);
+	const edges_function kernel = edges_of(p->job.h.type, p->layout);
 	struct cua__histogram_job job = p->job;
 	struct near_edges near;
 	enum cua_status status = allow_shared(ctx, (const void *)kernel, p->shared);
@@ -301,7 +296,7 @@ enum cua_status run_count(struct cua_context *ctx, const struct cua__histogram_p
 
 static void cuda_plan(struct cua_context *ctx, struct cua__histogram *h)
 {
-	const size_t slots = (size_t)h->bins + CUA_HISTOGRAM_SIDES;
+	const size_t counters = (size_t)h->bins + CUA_HISTOGRAM_SIDES;
 	struct cua__histogram_plan p;
 
 	h->scratch_bytes = 0;
@@ -317,11 +312,9 @@ static void cuda_plan(struct cua_context *ctx, struct cua__histogram *h)
 		}
 		return;
 	}
-	/*
-	 * upper bound: a private histogram has a word per slot, as far as they fit shared memory;
-	 * or a word for each byte value
-	 */
-	h->scratch_bytes = slots < ctx->shared_bytes / 4 ? slots * 4 : ctx->shared_bytes;
+	/* A private histogram has as many words as counters, at most the size of shared memory;
+	 * or a word for each value of a byte. */
+	h->scratch_bytes = counters < ctx->shared_bytes / 4 ? counters * 4 : ctx->shared_bytes;
 	if (h->scratch_bytes < CUA__HISTOGRAM_BYTES * 4)
 		h->scratch_bytes = CUA__HISTOGRAM_BYTES * 4;
 	h->scratch_bytes *= (size_t)ctx->processors;
@@ -343,20 +336,17 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__histo
 	if (p.sums)
 		job->sums =
 			(uint32_t *)(void *)((char *)ctx->control + CUA__HISTOGRAM_SUMS_CONTROL);
-	/*
-	 * blocks add to these counts concurrently; and for many bins, clearing by a single block
-	 * would take long
-	 */
-	if (p.counter > CUA__COUNT_WORDS || (p.rule == CUA__RULE_VALUE && h->bins > 4096))
+	/* these kernels add to the counts, or clearing would take a single block too long */
+	if (p.layout > CUA__COUNT_WORDS || (p.rule == CUA__RULE_VALUE && h->bins > 4096))
 		status = clear_counts(ctx, &job->h);
 	if (!status)
 		status = p.rule == CUA__RULE_EDGES ? run_edges(ctx, &p) : run_count(ctx, &p);
-	if (status || job->finish_here || p.counter == CUA__COUNT_GLOBAL)
+	if (status || job->finish_here || p.layout == CUA__COUNT_GLOBAL)
 		return status;
 	return cua__launch_early(ctx,
-				 p.counter == CUA__COUNT_HALVES  ? merge_kernel<CUA__COUNT_HALVES>
-				 : p.counter == CUA__COUNT_BYTES ? merge_kernel<CUA__COUNT_BYTES>
-								 : merge_kernel<CUA__COUNT_WORDS>,
+				 p.layout == CUA__COUNT_HALVES  ? merge_kernel<CUA__COUNT_HALVES>
+				 : p.layout == CUA__COUNT_BYTES ? merge_kernel<CUA__COUNT_BYTES>
+								: merge_kernel<CUA__COUNT_WORDS>,
 				 cua__histogram_merges(job), MERGE_BLOCK, 0, *job, !job->h.clear);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Histograms: turns the options of a call into a plan for the backend. */
+/* Histograms: the host calls check the arguments and turn the options into a plan for the
+ * backend. */
 #include "config.h"
 
 #include <math.h>
@@ -42,7 +43,7 @@ static enum cua_status read_options(const struct cua_histogram_options *options,
 	return o->weight_limit > 0 && isfinite(o->weight_limit) ? CUA_OK : CUA_ERROR_VALUE;
 }
 
-/* The members that a plan needs; h has rule, type and bins already. */
+/* Copies the options that a plan needs. h has rule, type and bins. */
 static void apply_options(const struct cua_histogram_options *o, struct cua__histogram *h)
 {
 	h->strategy = o->strategy;
@@ -57,10 +58,8 @@ static void apply_options(const struct cua_histogram_options *o, struct cua__his
 	h->add_sums = o->accumulate != 0;
 }
 
-/*
- * Sets the layout of the rows; *bytes is the distance from the begin of the first row to the end of
- * the last row.
- */
+/* Checks the layout of the rows. *bytes is the distance from the start of the first row to the
+ * end of the last row. */
 static enum cua_status lay_rows(const struct cua_histogram_options *o, struct cua__histogram *h,
 				size_t n, size_t *bytes)
 {
@@ -96,15 +95,15 @@ static enum cua_status lay_rows(const struct cua_histogram_options *o, struct cu
 	return status;
 }
 
-/* The unit of float weights: histogram.h defines it. */
+/* Chooses the unit of float weights, see histogram.h. */
 static void choose_unit(struct cua__histogram *h)
 {
 	uint64_t most = ((uint64_t)1 << 62) / h->n;
 	int e;
 
 	/*
-	 * limit = f * 2^e with 1/2 <= f < 1. At unit 2^(e - 63) f = 1/2 gives 2^62 units; any
-	 * larger f needs unit 2^(e - 62).
+	 * limit = f * 2^e, 1/2 <= f < 1. The limit is at most 2^62 units if a unit is 2^(e - 63)
+	 * for f == 1/2, otherwise 2^(e - 62).
 	 */
 	frexp(h->weight_limit, &e);
 	e -= 63;
@@ -119,10 +118,8 @@ static void choose_unit(struct cua__histogram *h)
 
 /* ---- edges ---- */
 
-/*
- * Reads `n` edges and stores their keys, 8 or 4 bytes each, at `keys`. VALUE if they are not in
- * order.
- */
+/* Converts n edges to keys of 8 or 4 bytes at `keys`. Returns VALUE if the edges are not in
+ * order. */
 static enum cua_status read_edges(enum cua_type type, size_t n, const void *edges, void *keys)
 {
 	uint32_t *k32 = keys;
@@ -157,7 +154,7 @@ static enum cua_status read_edges(enum cua_type type, size_t n, const void *edge
 #undef READ
 }
 
-/* Copies the keys to the backend's memory. */
+/* Copies the keys to memory that the backend can read. */
 static enum cua_status stage_edges(struct cua__call *call, struct cua__histogram *h,
 				   const void *keys)
 {
@@ -168,17 +165,15 @@ static enum cua_status stage_edges(struct cua__call *call, struct cua__histogram
 	status = cua__call_scratch(call, bytes, &staged);
 	if (!status)
 		status = call->ctx->backend->runtime->copy(call->ctx, staged, keys, bytes);
-	/*
-	 * a device that reads ordinary memory itself may copy after this call has returned, but the
-	 * caller frees the keys
-	 */
+	/* If the device reads pageable memory itself, the copy may run after this call, which
+	 * frees the keys. */
 	if (!status && call->ctx->pageable_access)
 		status = call->ctx->backend->runtime->synchronize(call->ctx);
 	h->edges = staged;
 	return status;
 }
 
-/* ---- the call behind every public function ---- */
+/* ---- the function behind all calls ---- */
 
 struct range {
 	const void *p;
@@ -193,10 +188,8 @@ static int any_overlap(const struct range *written, const struct range *others, 
 	return 0;
 }
 
-/*
- * h has rule, type and bins, and for EVEN the range without `closed`. For EDGES, `edges` is the
- * user's array and `keys` are its keys.
- */
+/* h has rule, type and bins, and for EVEN the range except `closed`. keys: of EDGES, read from
+ * `edges`. */
 static enum cua_status count(struct cua_context *ctx, const struct cua_histogram_options *o,
 			     struct cua__histogram *h, size_t n, const void *x, const void *edges,
 			     const void *keys, void *counts)
@@ -204,7 +197,7 @@ static enum cua_status count(struct cua_context *ctx, const struct cua_histogram
 	const struct cua__runtime *runtime = ctx->backend->runtime;
 	const struct cua__histogram_ops *ops = ctx->backend->histogram;
 	const int fixed_point = cua__is_float(o->weight_type);
-	/* written memory first (counts, outside), then memory that is read */
+	/* counts and outside first, then the inputs */
 	struct range user[5] = {{0}}, backend[5] = {{0}};
 	struct cua__call call;
 	enum cua_status status;
@@ -279,7 +272,7 @@ static enum cua_status count(struct cua_context *ctx, const struct cua_histogram
 		if (!status && outside)
 			status = runtime->set_bytes(ctx, outside, 0, user[1].bytes);
 	} else if (n) {
-		/* the units always start at zero */
+		/* the units start at zero in every call */
 		if (fixed_point && o->accumulate)
 			status = runtime->set_bytes(ctx, sums, 0, bins * sizeof(uint64_t));
 		if (!status)
@@ -318,7 +311,7 @@ enum cua_status cua_histogram_letters(struct cua_context *ctx,
 	return count_text(ctx, CUA__BIN_LETTER, CUA_HISTOGRAM_LETTER_BINS, options, n, x, counts);
 }
 
-/* The types that can be binned by value. */
+/* Types that bins by value support. */
 static int has_bins(enum cua_type type)
 {
 	return (type >= CUA_I8 && type <= CUA_U64) || cua__is_float(type);
@@ -376,7 +369,7 @@ enum cua_status cua_histogram_even(struct cua_context *ctx,
 	return count(ctx, &o, &h, n, x, NULL, NULL, counts);
 }
 
-/* Whether the host can read the edges in this call. */
+/* Whether the host can read the edges during the call. */
 static enum cua_status check_edges(struct cua_context *ctx, const void *edges, size_t align)
 {
 	const struct cua__runtime *runtime = ctx->backend->runtime;
@@ -454,7 +447,7 @@ enum cua_status cua_histogram_workspace(struct cua_context *ctx,
 	h.bins = (uint32_t)bins;
 	apply_options(&o, &h);
 	all = bins * o.counted;
-	/* counts and outside, in case the results go to ordinary host memory */
+	/* counts and outside, in case they go to ordinary host memory */
 	most = cua__scratch_size(all * cua_type_size(o.count_type)) +
 	       cua__scratch_size(o.counted * CUA_HISTOGRAM_SIDES * sizeof(uint64_t));
 	if (bins < CUA_HISTOGRAM_MAX_EDGES)

@@ -482,24 +482,24 @@ planted 'a section on the stripe after its own' stripe \
   's/l = cua_stripes_at((stripes), (p)); l;/l = \&(stripes)->locks[(cua_stripes_index((stripes), (p)) + 1) % (stripes)->n].lock; l;/'
 planted 'rows of a histogram that are told without release' reduce \
   's/(&f->arrived, 1, CUA_ACQ_REL,/(\&f->arrived, 1, CUA_ACQUIRE,/' histogram
-planted 'a row of a histogram that is stored too early' histogram_kernel \
-  '/^CUA_FORCE void cua__histogram_run(/,/store_row/s/cua_port_sync_block()/(void)0/' histogram
-planted 'rows of a histogram that are merged before the block knows of them' histogram_kernel \
+planted 'a private histogram that is stored too early' histogram_kernel \
+  '/^CUA_FORCE void cua__histogram_run(/,/store_private/s/cua_port_sync_block()/(void)0/' histogram
+planted 'private histograms that are merged before the block has acquired them' histogram_kernel \
   '/cua__finish_arrive(j/,/is_last = /s/cua_port_sync_block()/(void)0/' histogram
-planted 'the answer to who is last, written over before all have read it' histogram_kernel \
+planted 'the flag of the last block, overwritten before all threads have read it' histogram_kernel \
   '/is_last = CUA_READ/,/return/s/cua_port_sync_block()/(void)0/' histogram
 planted 'a sum of a histogram that is not zero again' histogram_kernel \
   's/CUA_WRITE(j->sums\[i\], 0)/(void)0/' histogram
-planted 'a packed bin that keeps what it got from the one below' histogram_kernel \
+planted 'a packed counter that keeps the carry of the counter below it' histogram_kernel \
   's/^\t\tshould = 0;/\t\tshould = 1;/' histogram
-planted 'a packed bin that loses what ran over' histogram_kernel \
-  's/if (is != should \&\& field < own->slots)/if (is != should \&\& field != slot)/' histogram
-planted 'a hot bin that is forgotten for the next one' histogram_kernel \
+planted 'a packed counter that loses its overflow' histogram_kernel \
+  's/if (is != should \&\& field < own->counters)/if (is != should \&\& field != counter)/' histogram
+planted 'a hot set that is dropped for the next hot set' histogram_kernel \
   '/old + CUA__HISTOGRAM_HOT_LANES ||/,/own->hot = sample/s/cua__histogram_hot_flush(j, own)/own->hot_n = 0/' histogram
-planted 'a pack of two values of which the second one counts all' histogram_kernel \
+planted 'a pack of two values whose second value gets all counts' histogram_kernel \
   's/own->lane ? n \* 32 - firsts : firsts/own->lane ? n * 32 : firsts/' histogram
 planted 'a pack of more than two values that is counted as two' histogram_kernel \
-  's/differs |= slot\[k\] != first \&\& slot\[k\] != last/differs |= 0/' histogram
+  's/differs |= counter\[k\] != first \&\& counter\[k\] != last/differs |= 0/' histogram
 planted 'a weight without its carry' histogram_kernel \
   's/ + (old + (uint32_t)n < old);/;/' histogram
 planted 'parts of segments that are told without release' reduce \

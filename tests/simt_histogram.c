@@ -4,9 +4,9 @@
 #define CUA__HISTOGRAM_BYTES 16u
 #define CUA__HISTOGRAM_BLOCK 64u
 #define CUA__HISTOGRAM_SMALL_BLOCK 32u
-/* limits so low that some cases exceed them */
+/* some of the cases are small, and others are not */
 #define CUA__HISTOGRAM_SMALL_BYTES 8010u
-#define CUA__HISTOGRAM_COLUMN_SLOTS 20u
+#define CUA__HISTOGRAM_COLUMN_COUNTERS 20u
 
 #include <math.h>
 #include <stdio.h>
@@ -23,8 +23,7 @@ static uint64_t memory[MOST + 8];
 static uint64_t counts[MOST_BINS + 1], outside[CUA_HISTOGRAM_SIDES + 1];
 static uint64_t counts_before[MOST_BINS + 1], outside_before[CUA_HISTOGRAM_SIDES + 1];
 static uint64_t expected[MOST_BINS], expected_outside[CUA_HISTOGRAM_SIDES];
-static uint64_t start[MOST_BINS + CUA_HISTOGRAM_SIDES]; /* previous counts of calls that
-							 * accumulate */
+static uint64_t start[MOST_BINS + CUA_HISTOGRAM_SIDES]; /* what accumulates */
 static uint32_t rows[MOST_WORDS], sums[CUA__HISTOGRAM_SUMS];
 static uint64_t keys[MOST_BINS + 1];
 
@@ -35,15 +34,12 @@ static uint64_t next_random(void)
 	return rng >> 33;
 }
 
-/* ---- a histogram and its expected result ---- */
+/* ---- a histogram and what it has to be ---- */
 
-/* BLOCKS: long runs; MOVING: few values, and other values later; NEAR: close to an edge */
+/* BLOCKS: long runs; MOVING: a few, and others after a while; NEAR: about an edge */
 enum data { ANY, FEW, ONE, RUNS, BLOCKS, MOVING, NEAR };
 
-/*
- * Evenly spaced; powers of two of both signs; up to a last edge of 0; all equal; from the least to
- * the greatest value.
- */
+/* One apart; powers of two, of both signs; the last one is 0; all equal; from the least to the greatest. */
 enum edges { EVENLY, POWERS, UP_TO_0, EQUAL, ENDLESS };
 
 struct setting {
@@ -54,7 +50,7 @@ struct setting {
 	enum data data;
 	size_t shared_bytes;
 	uint32_t processors;
-	enum cua__histogram_counter counter; /* that is to be chosen */
+	enum cua__histogram_layout layout; /* that is to be chosen */
 	int u32_counts, accumulate;
 	enum edges edges;
 };
@@ -102,7 +98,7 @@ static uint64_t element(const struct setting *t, size_t i)
 	}
 }
 
-/* By the header's functions, element by element. */
+/* By the functions of the header, one by one. */
 static uint32_t model_slot(const struct cua__histogram *h, uint64_t raw)
 {
 	const int64_t i = h->type == CUA_I16   ? (int16_t)raw
@@ -140,7 +136,7 @@ static uint32_t model_slot(const struct cua__histogram *h, uint64_t raw)
 	return bin != CUA_HISTOGRAM_NO_BIN ? bin : h->bins + side;
 }
 
-/* Makes the call's plan. The elements begin 1 element behind an aligned address. */
+/* Makes the call's plan; the elements begin one element behind an aligned address. */
 static void make(const struct setting *t, int closed)
 {
 	struct cua__histogram h;
@@ -193,7 +189,7 @@ static void make(const struct setting *t, int closed)
 		}
 	}
 	ck_assert(cua__histogram_plan(&h, t->processors, t->shared_bytes, &plan));
-	ck_assert_int_eq(plan.counter, t->counter);
+	ck_assert_int_eq(plan.layout, t->layout);
 	ck_assert_uint_le(plan.shared, 16 << 10);
 	ck_assert_uint_le((size_t)plan.job.private_words * plan.job.blocks, MOST_WORDS);
 	plan.job.h = h;
@@ -225,7 +221,7 @@ static uint64_t count_at(const uint64_t *where, uint32_t i)
 static void setup(void)
 {
 	const struct cua__histogram *h = &plan.job.h;
-	const int cleared = plan.counter > CUA__COUNT_WORDS || !h->clear;
+	const int cleared = plan.layout > CUA__COUNT_WORDS || !h->clear;
 
 	memset(counts, 0xee, sizeof(counts));
 	memset(outside, 0xee, sizeof(outside));
@@ -269,7 +265,7 @@ static const char *compare(void)
 	return memcmp(&control, &zero, sizeof(zero)) ? "the state is not zero again" : NULL;
 }
 
-/* Keeps the counts of a kernel whose private histograms are not yet merged. */
+/* Of a kernel whose rows are still to be merged. */
 static const char *keep(void)
 {
 	memcpy(counts_before, counts, sizeof(counts));
@@ -283,14 +279,14 @@ static void merge_setup(void)
 	memcpy(outside, outside_before, sizeof(outside));
 }
 
-#define BODY(name, type, rule, counter)                                                            \
+#define BODY(name, type, rule, layout)                                                             \
 	static void name(void)                                                                     \
 	{                                                                                          \
 		struct cua__histogram_block block;                                                 \
                                                                                                    \
-		cua__histogram_begin(type, rule, counter, &plan.job, plan.job.h.edges,             \
+		cua__histogram_begin(type, rule, layout, &plan.job, plan.job.h.edges,              \
 				     simt_shared(plan.shared), &block);                            \
-		cua__histogram_run(type, rule, counter, &plan.job, &block);                        \
+		cua__histogram_run(type, rule, layout, &plan.job, &block);                         \
 	}
 BODY(values, CUA_U8, CUA__RULE_VALUE, CUA__COUNT_COLUMNS)
 BODY(columns_u32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_COLUMNS)
@@ -301,7 +297,7 @@ BODY(words_f64, CUA_F64, CUA__RULE_EVEN_FAST, CUA__COUNT_WORDS)
 BODY(words_i64, CUA_I64, CUA__RULE_EVEN, CUA__COUNT_WORDS)
 BODY(halves_u32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_HALVES)
 BODY(halves_i64, CUA_I64, CUA__RULE_EVEN, CUA__COUNT_HALVES)
-/* as on the GPU, where the kernels for U32 also count I32 */
+/* as on the GPU, whose kernels for U32 count I32 as well */
 BODY(bytes_i32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_BYTES)
 BODY(bytes_f32, CUA_F32, CUA__RULE_EVEN_FAST, CUA__COUNT_BYTES)
 BODY(global_u32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_GLOBAL)
@@ -313,9 +309,9 @@ static void merge(void)
 {
 	uint64_t *shared = simt_shared(4 * 32 * 2 * sizeof(*shared));
 	const struct cua__histogram_job *j = &plan.job;
-	const int add = plan.counter > CUA__COUNT_WORDS || !j->h.clear;
+	const int add = plan.layout > CUA__COUNT_WORDS || !j->h.clear;
 
-	switch (plan.counter) {
+	switch (plan.layout) {
 	case CUA__COUNT_HALVES: cua__histogram_merge(CUA__COUNT_HALVES, j, add, shared); break;
 	case CUA__COUNT_BYTES: cua__histogram_merge(CUA__COUNT_BYTES, j, add, shared); break;
 	default: cua__histogram_merge(CUA__COUNT_WORDS, j, add, shared); break;
@@ -328,7 +324,7 @@ static void try_setting(const struct setting *t, void (*body)(void), int closed)
 	int merges;
 
 	make(t, closed);
-	merges = !plan.job.finish_here && plan.counter != CUA__COUNT_GLOBAL;
+	merges = !plan.job.finish_here && plan.layout != CUA__COUNT_GLOBAL;
 	c.check = merges ? keep : compare;
 	try_shape(c, plan.job.blocks, plan.block, 1);
 	if (!merges)
@@ -369,7 +365,7 @@ START_TEST(kernels)
 		 halves_u32},
 		{{CUA_U32, E, 199, 5999, MOVING, 512, 2, CUA__COUNT_HALVES, 0, 0, EVENLY},
 		 halves_u32},
-		/* a single range, then several ranges; 8-bit fields overflow */
+		/* one range, and then several; fields of 8 bits run over */
 		{{CUA_I32, E, 240, 5990, FEW, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},
 		{{CUA_I32, E, 240, 5990, FEW, 256, 2, CUA__COUNT_BYTES, 1, 1, EVENLY}, bytes_i32},
 		{{CUA_I32, E, 240, 3000, ONE, 256, 2, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},

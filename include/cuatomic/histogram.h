@@ -4,27 +4,26 @@
  *
  * Source: Kirk and Hwu, Programming Massively Parallel Processors, the parallel histogram: blocked
  * and interleaved partitioning, privatization and aggregation. All strategies give the same counts,
- * because integer addition has no order; they differ only in time.
+ * because integer addition is associative and commutative. They differ only in time.
  *
- * The bin rules below are part of the interface, and are the same on every backend:
+ * The bin rules below are part of the interface. They are the same on every backend:
  *
- *     bytes    256 bins; a byte is its own bin.
- *     letters  7 bins; 'a' to 'd' are bin 0, 'e' to 'h' bin 1, ... 'y' and 'z' bin 6. Other bytes
- *              are in no bin: below 'a', including capital letters, or above 'z'.
- *     even     `bins` bins of equal width over [lower, upper).
- *              integers: floor((x - lower) * bins / (upper - lower)), exactly, for any width.
- *              floating point: floor((x*h - lower*h) * (bins / (upper*h - lower*h))) in double,
- *              each operation rounded to nearest, and at most bins - 1. h is 1, except 1/2 if
- *              upper - lower overflows, and 2^128 if it is below 2^-900.
- *     edges    bin i is [edge i, edge i + 1), for bins + 1 ascending edges. Equal edges have an
- *              empty bin between them: an element equal to several edges is in the bin after the
- *              last of them.
- *     closed   even bins and edges: upper, or the last edge, is also in the last bin.
+ *   bytes    256 bins; a byte is its own bin.
+ *   letters  7 bins; 'a' to 'd' are bin 0, 'e' to 'h' bin 1, ... 'y' and 'z' bin 6. Other bytes are
+ *            in no bin: below 'a' (including capital letters), or above 'z'.
+ *   even     `bins` bins of equal width over [lower, upper).
+ *            integers: floor((x - lower) * bins / (upper - lower)), exactly, for any width.
+ *            floating point: floor((x*h - lower*h) * (bins / (upper*h - lower*h))) in double, each
+ *            operation rounded to nearest, and at most bins - 1. h is 1, except 1/2 if
+ *            upper - lower overflows, and 2^128 if upper - lower is below 2^-900.
+ *   edges    bin i is [edge i, edge i + 1), for bins + 1 ascending edges. Equal edges have an empty
+ *            bin between them: an element equal to several edges is after the last of them.
+ *   closed   even bins and edges: upper, or the last edge, also belongs to the last bin.
  *
  * An element in no bin is below, above or NaN, and is counted as such on request. -0 equals 0. f16
- * and bf16 are converted to double.
+ * and bf16 elements are converted to double.
  *
- * Synchronization: X means that the caller must order the two calls, - that the histogram does it.
+ * Synchronization: X: the caller must order the two calls. -: the histogram orders them.
  *
  *                  block_init  block_add  block_flush  load of counts
  *     block_init       X           X (1)       X             -
@@ -33,12 +32,12 @@
  *
  *     (1) only for an add before the init: block_init ends with a barrier of the block.
  *     (2) block_flush begins and ends with a barrier of the block.
- *     Several blocks may flush to the same counts concurrently. The end of the kernel orders a
- *     load of the counts. The host calls below are ordered by the context's stream.
+ *     Several blocks may flush to the same counts at once. Load the counts after the end of the
+ *     kernel. The host calls below are ordered by the context's stream.
  *
  * Scope: block_add, the block; block_flush, the device.
  * Memory order: relaxed; the barriers of the block order the private bins.
- * Progress: block_add is wait-free and any lane of a diverged warp may call it. All threads of the
+ * Progress: block_add is wait-free, and any lane of a diverged warp may call it. All threads of the
  *   block call block_init and block_flush together.
  * Argument: each element adds 1 to a single private bin. Between two barriers, a single thread adds
  *   each private bin to its count and clears it. So every addition arrives exactly once.
@@ -53,61 +52,64 @@
 
 #define CUA_HISTOGRAM_BYTE_BINS 256
 #define CUA_HISTOGRAM_LETTER_BINS 7
-/* Most bins of an even histogram, for each channel. */
+/* Maximum number of bins of an even histogram, per channel. */
 #define CUA_HISTOGRAM_MAX_BINS ((size_t)1 << 31)
-/* Most edges; the number of bins between them is smaller by 1. */
+/* Maximum number of edges; there is one bin less. */
 #define CUA_HISTOGRAM_MAX_EDGES ((size_t)65537)
 #define CUA_HISTOGRAM_MAX_CHANNELS 4
-/* Result of the bin functions for an element that is in no bin. */
+/* Returned by the bin functions for an element in no bin. */
 #define CUA_HISTOGRAM_NO_BIN 0xffffffffu
 
-/* The reason why an element is in no bin: an index into `outside` of the options. */
+/* Reasons why an element is not counted; indexes into `outside` of the options. */
 enum cua_histogram_side {
 	CUA_HISTOGRAM_BELOW = 0,
 	CUA_HISTOGRAM_ABOVE = 1,
 	CUA_HISTOGRAM_NAN = 2,
-	/* in a bin, but its weight is NaN or beyond the limit */
+	/* in a bin, but its weight is NaN or exceeds the limit */
 	CUA_HISTOGRAM_REFUSED = 3
 };
 #define CUA_HISTOGRAM_SIDES 4
 
-/* The distribution of the elements among the threads, and the memory that they count in. */
+/* How the elements are distributed to threads, and where they are counted. */
 enum cua_histogram_strategy {
 	/* the strategy expected to be fastest for these bins, elements and n */
 	CUA_HISTOGRAM_AUTO = 0,
-	/* a thread counts a contiguous range; an atomic for each element */
+	/* a thread processes a contiguous range; one atomic per element */
 	CUA_HISTOGRAM_BLOCKED = 1,
-	/* threads count in turn; an atomic for each element */
+	/* threads take turns; one atomic per element */
 	CUA_HISTOGRAM_INTERLEAVED = 2,
 	/*
 	 * A block (a CPU thread) counts in private bins, which are merged at the end. Bins that do
-	 * not fit its private memory stay global.
+	 * not fit into private memory stay global.
 	 */
 	CUA_HISTOGRAM_PRIVATIZED = 3,
 	/* privatized, and a thread adds a run of equal bins at once */
 	CUA_HISTOGRAM_AGGREGATED = 4
 };
 
-/* A member that is 0 has its default. */
+/* Options of a histogram. 0 selects a member's default. */
 struct cua_histogram_options {
 	size_t struct_size; /* sizeof(struct cua_histogram_options), set by the caller */
 	enum cua_histogram_strategy strategy;
-	/* not 0: add to the present counts and `outside`; else both are overwritten */
+	/* not 0: add to the present counts and `outside`; otherwise, both are overwritten */
 	int accumulate;
-	/* CUA_U64; CUA_U32: uint32_t, modulo 2^32; with float weights CUA_F64, also by default */
+	/*
+	 * CUA_U64 (default), or CUA_U32: uint32_t, modulo 2^32. With float weights, CUA_F64
+	 * (default).
+	 */
 	enum cua_type count_type;
-	unsigned channels; /* values interleaved in an element, 1 to 4; default 1 */
-	unsigned counted;  /* number of channels, from the first, that are counted; default all */
-	int closed;        /* not 0: upper, or the last edge, is in the last bin */
-	size_t width;      /* elements of a row; must divide n; default: a single row */
-	/* bytes from row to row, a multiple of a value's size; default: rows without gaps */
+	unsigned channels; /* interleaved values per element, 1 to 4; default 1 */
+	unsigned counted;  /* number of channels that are counted, from the first; default all */
+	int closed;        /* not 0: upper, or the last edge, belongs to the last bin */
+	size_t width;      /* elements per row, a divisor of n; default: a single row */
+	/* bytes from row to row, a multiple of a value's size; default: no gaps */
 	size_t pitch;
-	/* NULL, or CUA_HISTOGRAM_SIDES counts for each counted channel, in backend or host memory */
+	/* NULL, or CUA_HISTOGRAM_SIDES counts per counted channel, in backend or host memory */
 	uint64_t *outside;
-	/* NULL, or a weight for each element, without gaps, in backend memory */
+	/* NULL, or a weight per element, without gaps, in backend memory */
 	const void *weights;
 	enum cua_type weight_type; /* with weights: I32 U32 I64 U64 F32 F64 */
-	double weight_limit;       /* of float weights: |weight| is at most this; default 1 */
+	double weight_limit;       /* of float weights: maximum of |weight|; default 1 */
 };
 #define CUA_HISTOGRAM_OPTIONS_INIT                                                                 \
 	{                                                                                          \
@@ -115,10 +117,10 @@ struct cua_histogram_options {
 			0, 0, 0, 0, NULL, NULL, (enum cua_type)0, 0                                \
 	}
 
-/* Even bins, prepared by a cua_histogram_range function. */
+/* Even bins, prepared by one of the cua_histogram_range functions. */
 struct cua_histogram_range {
 	/*
-	 * integers: d = x - lower, modulo 2^64, is in the range if d <= last. Its bin is d * whole
+	 * Integers: d = x - lower, modulo 2^64, is in the range if d <= last. Its bin is d * whole
 	 * + d * part / 2^64, where whole + part / 2^64 is bins / width, rounded up.
 	 */
 	uint64_t lower;
@@ -126,12 +128,12 @@ struct cua_histogram_range {
 	uint64_t last;
 	uint64_t part;
 	/* floating point */
-	double factor; /* h of the rule */
+	double factor; /* h of the bin rule */
 	double origin; /* lower * h */
-	double scale;  /* bins / (upper - lower) h */
+	double scale;  /* bins / ((upper - lower) * h) */
 	/*
-	 * x is in the range if (its key - first) < span, modulo 2^32 or 2^64;
-	 * cua__histogram_key_f32 and _f64 give the key
+	 * x is in the range if its key - first < span, modulo 2^32 or 2^64: see
+	 * cua__histogram_key_f32
 	 */
 	uint64_t first_f64, span_f64;
 	uint32_t first_f32, span_f32;
@@ -144,8 +146,8 @@ struct cua_histogram_range {
 /* ---- keys ---- */
 
 /*
- * Unsigned integers in the order of the elements. NaNs are below or above all numbers, by their
- * sign. Here -0 has its own key, directly below the key of 0.
+ * Maps floats to unsigned integers in the same order. By its sign, a NaN is below or above all
+ * numbers. -0 has a key of its own here, just below the key of 0.
  */
 CUA_FORCE uint32_t cua__histogram_key_of_b32(uint32_t bits)
 {
@@ -173,7 +175,7 @@ CUA_FORCE uint64_t cua__histogram_key_f64(double x)
 	return cua__histogram_key_of_b64(bits);
 }
 
-/* Correct even with compiler flags that assume there are no NaNs. */
+/* Correct even if compiler flags assume that there are no NaNs. */
 CUA_FORCE int cua__histogram_is_nan_f32(float x)
 {
 	uint32_t bits;
@@ -193,12 +195,12 @@ CUA_FORCE int cua__histogram_is_nan_f64(double x)
 #define CUA__HISTOGRAM_MINUS_ZERO 0x7fffffffffffffffu /* the key of -0 */
 
 /*
- * The key of the least float whose double has at least this key. If there is none, the key after
- * infinity.
+ * Key of the least float whose conversion to double has this key or a greater key. If there is
+ * none: the key after infinity.
  */
 CUA_FN uint32_t cua__histogram_least_f32(uint64_t key)
 {
-	uint32_t least = 0x007fffffu, end = 0xff800001u; /* of -infinity, and after infinity */
+	uint32_t least = 0x007fffffu, end = 0xff800001u; /* keys of -infinity, and after infinity */
 
 	while (least < end) {
 		uint32_t middle = least + (end - least) / 2, bits;
@@ -272,7 +274,7 @@ CUA_FN enum cua_status cua_histogram_range_i64(int64_t lower, int64_t upper, siz
 					    bins, range);
 }
 
-/* Even bins for unsigned integers. Errors: as cua_histogram_range_i64. */
+/* Even bins for unsigned integers. Errors as above. */
 CUA_FN enum cua_status cua_histogram_range_u64(uint64_t lower, uint64_t upper, size_t bins,
 					       struct cua_histogram_range *range)
 {
@@ -292,8 +294,7 @@ CUA_FN void cua__histogram_set_keys(struct cua_histogram_range *range, uint64_t 
 
 /*
  * Even bins for floating point.
- * Errors: VALUE (lower >= upper, a limit that is infinite or NaN, or bins = 0), SIZE (bins >
- * MAX_BINS).
+ * Errors: VALUE (lower >= upper, an infinite or NaN limit, or bins = 0), SIZE (bins > MAX_BINS).
  */
 CUA_FN enum cua_status cua_histogram_range_f64(double lower, double upper, size_t bins,
 					       struct cua_histogram_range *range)
@@ -307,7 +308,7 @@ CUA_FN enum cua_status cua_histogram_range_f64(double lower, double upper, size_
 	struct cua_histogram_range r;
 	enum cua_status status;
 
-	/* -0 equals 0, so a limit of 0 precedes both */
+	/* -0 equals 0, so a limit of 0 comes before both */
 	if (first == CUA__HISTOGRAM_MINUS_ZERO + 1)
 		first--;
 	if (end == CUA__HISTOGRAM_MINUS_ZERO + 1)
@@ -327,7 +328,7 @@ CUA_FN enum cua_status cua_histogram_range_f64(double lower, double upper, size_
 	return CUA_OK;
 }
 
-/* Includes upper in the last bin. */
+/* Adds upper to the last bin. */
 CUA_FN void cua_histogram_range_close(struct cua_histogram_range *range)
 {
 	uint64_t end;
@@ -343,25 +344,25 @@ CUA_FN void cua_histogram_range_close(struct cua_histogram_range *range)
 	}
 }
 
-/* The bin of an integer that is lower + d, for widths up to 2^32. */
+/* The bin of lower + d, for integer ranges of width <= 2^32. */
 CUA_FORCE uint32_t cua__histogram_narrow_bin(const struct cua_histogram_range *range, uint64_t d)
 {
 	/*
-	 * Rounding up adds less than d / 2^64 to the quotient, and a non-integer quotient is at
-	 * least 1 / width below the next integer. d < width <= 2^32, except d = width in a closed
-	 * range, which gives `bins`.
+	 * Rounding up adds less than d / 2^64 to the quotient. A quotient that is no integer is at
+	 * least 1 / width below the next integer. Either d < width <= 2^32, or d = width, which
+	 * occurs only in a closed range and gives `bins`.
 	 */
 	uint64_t bin = d * range->whole + cua_port_mul_high_u64(d, range->part);
 
 	return bin < range->bins ? (uint32_t)bin : range->bins - 1;
 }
 
-/* The same for larger widths, for which whole is 0. */
+/* The same for larger widths, where whole is 0. */
 CUA_FORCE uint32_t cua__histogram_wide_bin(const struct cua_histogram_range *range, uint64_t d)
 {
 	/*
-	 * rounding up adds less than 1, so this is right or 1 too large: it is too large if bin *
-	 * width > d * bins
+	 * rounding up adds less than 1, so bin is right or 1 too large: the latter if bin * width >
+	 * d * bins
 	 */
 	uint64_t bin = cua_port_mul_high_u64(d, range->part);
 	uint64_t high = cua_port_mul_high_u64(bin, range->width);
@@ -389,11 +390,11 @@ CUA_FORCE uint32_t cua_histogram_even_bin_i64(const struct cua_histogram_range *
 	return cua_histogram_even_bin_u64(range, (uint64_t)x);
 }
 
-/* The bin of a number that is in the range. */
+/* The bin of a number in the range. */
 CUA_FORCE uint32_t cua__histogram_float_bin(const struct cua_histogram_range *range, double x)
 {
 	double t = cua_port_sub_rn_f64(cua_port_mul_rn_f64(x, range->factor), range->origin);
-	/* the product exceeds bins at most slightly */
+	/* the product is at most slightly above bins */
 	uint32_t bin = (uint32_t)cua_port_mul_rn_f64(t, range->scale);
 
 	return bin < range->bins ? bin : range->bins - 1;
@@ -407,7 +408,7 @@ CUA_FORCE uint32_t cua_histogram_even_bin_f64(const struct cua_histogram_range *
 	return cua__histogram_float_bin(range, x);
 }
 
-/* The same for a float, in fewer instructions. */
+/* The same for a float, with fewer instructions. */
 CUA_FORCE uint32_t cua_histogram_even_bin_f32(const struct cua_histogram_range *range, float x)
 {
 	if (cua__histogram_key_f32(x) - range->first_f32 >= range->span_f32)
@@ -454,7 +455,7 @@ CUA_FORCE enum cua_histogram_side cua_histogram_letter_side(uint32_t byte)
 
 /* ---- edges ---- */
 
-/* The keys by which elements and edges are compared; here -0 has the key of 0. */
+/* Keys of edges and of elements compared with them. Here, -0 has the key of 0. */
 CUA_FORCE uint32_t cua__histogram_edge_key_u32(uint32_t x)
 {
 	return x;
@@ -499,38 +500,38 @@ CUA_FORCE uint64_t cua__histogram_edge_key_f64(double x)
 /*
  * uint32_t cua_histogram_edge_bin_<t>(const T *edges, uint32_t bins, int closed, T x): the bin of x
  *   among bins + 1 ascending edges, or NO_BIN. t: u32 i32 u64 i64 f32 f64.
- * enum cua_histogram_side cua_histogram_edge_side_<t>(const T *edges, T x): the side of an x that
- *   is in no bin.
+ * enum cua_histogram_side cua_histogram_edge_side_<t>(const T *edges, T x): the side of an x in no
+ *   bin.
  */
-#define CUA__DEFINE_EDGE_BIN(t, T, K)                                                                 \
-	CUA_FORCE uint32_t cua_histogram_edge_bin_##t(const T *edges, uint32_t bins, int closed,      \
-						      T x)                                            \
-	{                                                                                             \
-		const K key = cua__histogram_edge_key_##t(x);                                         \
-		uint32_t at = 0, n = bins + 1;                                                        \
-                                                                                                      \
-		/* invariant: the last edge not above x, if any, is among the n edges from `at` on */ \
-		while (n > 1) {                                                                       \
-			const uint32_t half = n / 2;                                                  \
-                                                                                                      \
-			at += cua__histogram_edge_key_##t(edges[at + half]) <= key ? half : 0;        \
-			n -= half;                                                                    \
-		}                                                                                     \
-		if (at == 0 && key < cua__histogram_edge_key_##t(edges[0]))                           \
-			return CUA_HISTOGRAM_NO_BIN;                                                  \
-		if (at < bins)                                                                        \
-			return at;                                                                    \
-		return closed && key == cua__histogram_edge_key_##t(edges[bins])                      \
-			       ? bins - 1                                                             \
-			       : CUA_HISTOGRAM_NO_BIN;                                                \
-	}                                                                                             \
-	CUA_FORCE enum cua_histogram_side cua_histogram_edge_side_##t(const T *edges, T x)            \
-	{                                                                                             \
-		if (cua__histogram_is_nan_##t(x))                                                     \
-			return CUA_HISTOGRAM_NAN;                                                     \
-		return cua__histogram_edge_key_##t(x) < cua__histogram_edge_key_##t(edges[0])         \
-			       ? CUA_HISTOGRAM_BELOW                                                  \
-			       : CUA_HISTOGRAM_ABOVE;                                                 \
+#define CUA__DEFINE_EDGE_BIN(t, T, K)                                                              \
+	CUA_FORCE uint32_t cua_histogram_edge_bin_##t(const T *edges, uint32_t bins, int closed,   \
+						      T x)                                         \
+	{                                                                                          \
+		const K key = cua__histogram_edge_key_##t(x);                                      \
+		uint32_t at = 0, n = bins + 1;                                                     \
+                                                                                                   \
+		/* invariant: the last edge <= x, if any, is among n edges from `at` on */         \
+		while (n > 1) {                                                                    \
+			const uint32_t half = n / 2;                                               \
+                                                                                                   \
+			at += cua__histogram_edge_key_##t(edges[at + half]) <= key ? half : 0;     \
+			n -= half;                                                                 \
+		}                                                                                  \
+		if (at == 0 && key < cua__histogram_edge_key_##t(edges[0]))                        \
+			return CUA_HISTOGRAM_NO_BIN;                                               \
+		if (at < bins)                                                                     \
+			return at;                                                                 \
+		return closed && key == cua__histogram_edge_key_##t(edges[bins])                   \
+			       ? bins - 1                                                          \
+			       : CUA_HISTOGRAM_NO_BIN;                                             \
+	}                                                                                          \
+	CUA_FORCE enum cua_histogram_side cua_histogram_edge_side_##t(const T *edges, T x)         \
+	{                                                                                          \
+		if (cua__histogram_is_nan_##t(x))                                                  \
+			return CUA_HISTOGRAM_NAN;                                                  \
+		return cua__histogram_edge_key_##t(x) < cua__histogram_edge_key_##t(edges[0])      \
+			       ? CUA_HISTOGRAM_BELOW                                               \
+			       : CUA_HISTOGRAM_ABOVE;                                              \
 	}
 CUA__DEFINE_EDGE_BIN(u32, uint32_t, uint32_t)
 CUA__DEFINE_EDGE_BIN(i32, int32_t, uint32_t)
@@ -542,13 +543,12 @@ CUA__DEFINE_EDGE_BIN(f64, double, uint64_t)
 /* ---- weights ---- */
 
 /*
- * A float weight of at most 2^62 units as an integer number of units, rounded to nearest, ties to
- * even. per_unit, a power of two, is 1 / unit.
+ * Converts a float weight of magnitude at most 2^62 units to an integer number of units, rounded to
+ * nearest, ties to even. per_unit is 1 / unit, a power of two.
  */
 CUA_FORCE int64_t cua__histogram_units(double weight, double per_unit)
 {
-	/* 2^52: from here on every double is an integer */
-	const double integers = 4503599627370496.0;
+	const double integers = 4503599627370496.0; /* 2^52: larger doubles have no fraction */
 	double t = cua_port_mul_rn_f64(weight, per_unit);
 
 	if (t > -integers && t < integers) {
@@ -560,7 +560,7 @@ CUA_FORCE int64_t cua__histogram_units(double weight, double per_unit)
 }
 
 /*
- * The sum that a number of units represents. With `add` it is added to `before`, with a separate
+ * Converts a number of units to a sum. With `add`, the sum is then added to `before`, with a second
  * rounding.
  */
 CUA_FORCE double cua__histogram_sum(uint64_t units, double unit, int add, double before)
@@ -573,10 +573,10 @@ CUA_FORCE double cua__histogram_sum(uint64_t units, double unit, int add, double
 /* ---- private bins ---- */
 
 /*
- * Private bins of a block in shared memory, for user-written kernels. All threads of the block call
- * init, then any thread adds, then all threads call flush. flush adds the nonempty private bins to
- * the counts in global memory, and clears them for further use. A block must flush before any of
- * its bins has counted 2^32 elements.
+ * Private bins of a block in shared memory, for user kernels. All threads of the block call init.
+ * Then any thread may add. Then all threads call flush: it adds the nonempty private bins to the
+ * counts in global memory, and clears them for further use. A block must flush before any of its
+ * bins has counted 2^32 elements.
  */
 CUA_FN void cua_histogram_block_init(uint32_t *shared, uint32_t bins)
 {
@@ -612,32 +612,31 @@ extern "C" {
 #endif
 
 /*
- * Host. options may be NULL for the defaults. n is the number of elements, of `channels` values
- * each. With width, the elements form n / width rows, `pitch` bytes apart. The counts of channel c
- * are at counts + c * bins, for the first `counted` channels. counts and `outside` are in backend
- * or host memory: see context.h. With n = 0 they are cleared. With accumulate, the call adds to the
+ * Host calls. options may be NULL for the defaults. n is the number of elements, of `channels`
+ * values each. With width, there are n / width rows, `pitch` bytes apart. The counts of channel c
+ * are at counts + c * bins, for the first `counted` channels. Counts and `outside` are in backend
+ * or host memory, see context.h. If n = 0, they are cleared. With accumulate, the call adds to the
  * present counts and `outside`, and n = 0 changes neither.
  *
- * Weights: the count of a bin is the sum of the weights of its elements. All channels of an element
- * have the same weight.
+ * Weights: a bin's count is the sum of the weights of its elements. All channels of an element have
+ *   the same weight.
+ *   integers  The sum is modulo 2^64, or 2^32 with count_type U32.
+ *   floats    counts are doubles. A weight is rounded to the nearest multiple of a unit, ties to
+ *             even. The sum of the rounded weights is exact, so it does not depend on the order.
+ *             The sum is then rounded to a double, and with accumulate, added to the count. The
+ *             unit is the least power of two, at least 2^-1022, such that weight_limit is at most
+ *             2^62 / n units. An element whose weight is NaN or exceeds the limit is counted only
+ *             in `outside`.
  *
- * - Integers: the sum is modulo 2^64, or modulo 2^32 with count_type U32.
- * - Floats: counts are doubles. A weight is rounded to the nearest multiple of a unit, ties to
- *   even. The sum of these multiples is exact, so it does not depend on the order. The sum is then
- *   rounded to a double, and with accumulate added to the count. The unit is the least power of
- *   two, at least 2^-1022, such that weight_limit is at most 2^62 / n units. An element whose
- *   weight is NaN or beyond the limit is counted only in `outside`.
+ * outside: for each channel, the numbers of elements below, above and NaN, and of elements in a bin
+ *   whose weight is refused, in the order of enum cua_histogram_side. With accumulate, they are
+ *   added to the present numbers.
  *
- * outside: for each channel the number of elements below, above and NaN, and of elements in a bin
- * whose weight is refused, in the order of enum cua_histogram_side. With accumulate they are added
- * to the present numbers.
- *
- * Errors: NULL (ctx, counts, or with n > 0 x, and weights if there is a weight_type), TYPE
- * (count_type, weight_type; weights without it), VALUE (struct_size, unknown strategy, more than 4
- * channels, more counted than channels, n not a multiple of width, pitch without width or less than
- * a row, a weight_limit that is negative, infinite or NaN), SIZE, ALIGNMENT (also of pitch),
- * MEMORY_KIND, OVERLAP (counts or outside with each other or with inputs), CAPTURE, WORKSPACE,
- * NO_MEMORY.
+ * Errors: NULL (ctx; counts; x if n > 0; weights if there is a weight_type), TYPE (count_type,
+ * weight_type; weights without a type), VALUE (struct_size, unknown strategy, more than 4 channels,
+ * counted > channels, n not a multiple of width, pitch without width or less than a row, a
+ * weight_limit that is negative, infinite or NaN), SIZE, ALIGNMENT (also of pitch), MEMORY_KIND,
+ * OVERLAP (counts or outside with each other or with an input), CAPTURE, WORKSPACE, NO_MEMORY.
  */
 CUA_API enum cua_status cua_histogram_bytes(struct cua_context *ctx,
 					    const struct cua_histogram_options *options, size_t n,
@@ -647,11 +646,11 @@ CUA_API enum cua_status cua_histogram_letters(struct cua_context *ctx,
 					      const void *x, void *counts);
 
 /*
- * Even bins over [lower, upper). Types: I8 to U64, F16 BF16 F32 F64. lower and upper point to host
- * values that are read before the call returns. They are uint64_t for U64, and int64_t for the
- * other integer types, so that [0, 256) or [0, 2^32) can be expressed. They are double for the
- * floating-point types.
- * Errors: also NULL (lower, upper), TYPE, and those of the cua_histogram_range functions.
+ * Even bins over [lower, upper). Types: I8 to U64, F16 BF16 F32 F64. lower and upper point to
+ * values in host memory, which are read before the call returns. Their type is uint64_t for U64,
+ * int64_t for the other integer types (which can express [0, 256) and [0, 2^32)), and double for
+ * floating point. Further errors: NULL (lower, upper), TYPE, and the errors of the
+ * cua_histogram_range functions.
  */
 CUA_API enum cua_status cua_histogram_even(struct cua_context *ctx,
 					   const struct cua_histogram_options *options,
@@ -659,11 +658,11 @@ CUA_API enum cua_status cua_histogram_even(struct cua_context *ctx,
 					   const void *lower, const void *upper, void *counts);
 
 /*
- * Bins between bins + 1 ascending edges of the element's type; edges may be infinite. They are in
- * host memory and are read before the call returns.
- * Errors: also NULL (edges), TYPE, VALUE (edges that descend or are NaN, bins = 0), SIZE (bins >=
- * MAX_EDGES), ALIGNMENT (edges), MEMORY_KIND (edges that the host cannot read), CAPTURE (always in
- * a capture).
+ * Bins between bins + 1 edges of the element's type. The edges ascend and may be infinite. They are
+ * in host memory and are read before the call returns.
+ * Errors: as above, and NULL (edges), TYPE, VALUE (edges that descend or are NaN, bins = 0), SIZE
+ * (bins >= MAX_EDGES), ALIGNMENT (edges), MEMORY_KIND (edges that the host cannot read), CAPTURE
+ * (always in a capture).
  */
 CUA_API enum cua_status cua_histogram_edges(struct cua_context *ctx,
 					    const struct cua_histogram_options *options,
@@ -671,8 +670,9 @@ CUA_API enum cua_status cua_histogram_edges(struct cua_context *ctx,
 					    size_t bins, const void *edges, void *counts);
 
 /*
- * The most workspace that these calls use with that many bins, for any n: see cua_context_reserve.
- * Of the options, only the strategy, counted, count_type and weight_type matter.
+ * The maximum workspace of any of these calls with this number of bins, for any n: see
+ * cua_context_reserve. Only these options matter: strategy, counted, and the types of counts and
+ * weights.
  * Errors: NULL (ctx, bytes), VALUE, TYPE, SIZE.
  */
 CUA_API enum cua_status cua_histogram_workspace(struct cua_context *ctx,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histograms on the CPU. A worker processes its elements in blocks. First a loop for the element
- * type finds the bin of each element of a block, then a loop for the strategy counts the bins. Here
- * an element in no bin has the number bins + its side, so that the loops need no branch for it.
+ * Histograms on the CPU. A worker processes its elements in blocks. First, a loop for the type
+ * finds the bin of each element of a block. Then a loop for the strategy counts these bins. Here,
+ * an element outside all bins has the index bins + its side, so the loops need no branch for it.
  *
- * Private bins are in the workspace. They have 32 bits, or 64 bits for sums of weights. A histogram
- * of few bins has several copies, and consecutive elements use them in turn, so that an addition
- * need not wait for the previous addition. 8-bit types are counted by value; so are 16-bit types if
- * there are many elements. At the end the bin of each value is found once.
+ * Private bins have 32 bits, or 64 for sums of weights, and are in the workspace. If there are few
+ * bins, there are several copies of them. Neighbouring elements use different copies, so an
+ * addition does not wait for the addition before it. Types of 8 bits are counted by value, and
+ * types of 16 bits too if there are many elements. The bin of each value is then found once, at the
+ * end.
  */
 #include "config.h"
 
@@ -15,35 +16,38 @@
 #include "cpu/float_mode.h"
 #include "backend/histogram_backend.h"
 
-/* Fewer elements than this per thread are not worth a thread. */
+/* Fewer elements are not worth a thread. */
 #define GRAIN 65536
-/* Elements of a piece; with INTERLEAVED the workers process pieces in turn. */
+/* Elements that a worker claims at a time, if workers take turns. */
 #define PIECE 4096
-/* Most private bins of a worker, of all channels: with AUTO, and with a requested strategy. */
+/*
+ * Maximum number of private bins of a worker, over all channels: for AUTO, and for a strategy
+ * chosen by name.
+ */
 #define PRIVATE_BINS ((size_t)1 << 20)
 #define PRIVATE_BINS_ASKED ((size_t)65536)
-/* Values of a channel that are processed together. */
+/* Values of a channel in a block. */
 #define BLOCK 1024
 /*
- * No private bin overflows within that many elements. The limit is lower than necessary, so that
- * all large calls exercise flushing.
+ * No private bin overflows within this many elements. The limit is lower than necessary, so that
+ * all large calls exercise the flush.
  */
 #define MOST_BETWEEN_FLUSHES ((size_t)1 << 26)
-/* Fewest elements of a worker for which 16-bit types are counted by value. */
+/* With at least this many elements per worker, 16-bit types are counted by value. */
 #define VALUES_FROM ((size_t)1 << 19)
 #define VALUES 65536
 #define VALUE_COPIES 2
-/* Most bins that have 4 copies, and 2 copies. */
+/* With at most this many bins, there are 4 or 2 copies. */
 #define BINS_FOR_4 1024
 #define BINS_FOR_2 2048
 
 #define CHANNELS CUA_HISTOGRAM_MAX_CHANNELS
 #define SIDES CUA_HISTOGRAM_SIDES
 
-/* A worker's state. */
+/* State of a worker. */
 struct worker {
 	const struct cua__histogram *h;
-	void *own;      /* its range of the scratch memory */
+	void *own;      /* its part of the scratch memory */
 	size_t counted; /* elements since the last flush */
 	uint32_t bin[BLOCK];
 	uint64_t weight[BLOCK];
@@ -51,7 +55,7 @@ struct worker {
 	uint64_t bytes[CHANNELS][256];
 };
 
-/* ---- the results, which the workers share ---- */
+/* ---- results, shared by the workers ---- */
 
 static inline void add_shared(const struct cua__histogram *h, size_t at, uint64_t n)
 {
@@ -63,7 +67,7 @@ static inline void add_shared(const struct cua__histogram *h, size_t at, uint64_
 				 CUA_SPACE_GLOBAL);
 }
 
-/* Adds n elements of channel c whose bin, or bins + side, is `bin`. */
+/* Adds n elements of channel c with this bin, or with bins + side. */
 static inline void add_result(struct worker *w, unsigned c, uint32_t bin, uint64_t n)
 {
 	if (bin < w->h->bins)
@@ -74,13 +78,13 @@ static inline void add_result(struct worker *w, unsigned c, uint32_t bin, uint64
 
 /* ---- bins ---- */
 
-/* Finds the bins of n values, n <= BLOCK, that are `step` values apart. */
+/* Finds the bins of n values, n <= BLOCK; they are `step` values apart. */
 typedef void find_fn(const struct cua__histogram *h, const void *values, size_t n, size_t step,
 		     uint32_t *bins);
 
 struct finders {
 	find_fn *byte, *letter;
-	find_fn *even[CUA_F64 + 1], *edges[CUA_F64 + 1]; /* indexed by type */
+	find_fn *even[CUA_F64 + 1], *edges[CUA_F64 + 1]; /* by type */
 };
 
 static inline float of_f16(uint16_t bits)
@@ -97,7 +101,7 @@ static inline float of_bf16(uint16_t bits)
 	return cua_f32_from_bf16(v);
 }
 
-/* The number with that key. */
+/* The number with this key. */
 static inline float number_f32(uint32_t key)
 {
 	const uint32_t bits = key >> 31 ? key ^ 0x80000000u : ~key;
@@ -152,10 +156,10 @@ static find_fn *finder_of(const struct cua__histogram *h)
 
 /* ---- weights ---- */
 
-/* Marks a refused weight; no number of units is that low. */
+/* Marks a refused weight; no number of units is this low. */
 #define REFUSED ((uint64_t)1 << 63)
 
-/* Reads the weights of n elements, starting with element i. */
+/* Reads the weights of n elements from element i on. */
 static void read_weights(const struct cua__histogram *h, size_t i, size_t n, uint64_t *weight)
 {
 	const void *p = h->weights;
@@ -195,37 +199,34 @@ static unsigned copies_of(const struct cua__histogram *h)
 	return bins <= BINS_FOR_4 ? 4 : bins <= BINS_FOR_2 ? 2 : 1;
 }
 
-/*
- * Bins of a copy: the private bins and a counter for each side. The sides are used only if all bins
- * are private.
- */
-static size_t slots_of(const struct cua__histogram *h)
+/* Counters of a copy: the private bins, and the sides (used only if all bins are private). */
+static size_t counters_of(const struct cua__histogram *h)
 {
 	return (size_t)h->private_bins + SIDES;
 }
 
-/* Bytes of all private bins of a worker. */
+/* Size in bytes of a worker's private bins. */
 static size_t private_bytes(const struct cua__histogram *h)
 {
 	size_t size = h->weight_type ? sizeof(uint64_t) : sizeof(uint32_t);
 
-	return h->private_bins ? slots_of(h) * copies_of(h) * h->counted * size : 0;
+	return h->private_bins ? counters_of(h) * copies_of(h) * h->counted * size : 0;
 }
 
-/* Adds the private bins to the results and clears them. */
+/* Adds the private bins to the results, and clears them. */
 static void flush(struct worker *w)
 {
 	const struct cua__histogram *h = w->h;
 	const unsigned copies = copies_of(h);
-	const size_t slots = slots_of(h);
+	const size_t counters = counters_of(h);
 
 	w->counted = 0;
 	for (unsigned c = 0; c < h->counted && h->private_bins; c++) {
-		uint32_t *own = (uint32_t *)w->own + c * slots * copies;
-		uint64_t *sums = (uint64_t *)w->own + c * slots;
+		uint32_t *own = (uint32_t *)w->own + c * counters * copies;
+		uint64_t *sums = (uint64_t *)w->own + c * counters;
 
-		for (size_t i = 0; i < slots; i++) {
-			/* the sides follow the private bins, whether or not all bins are private */
+		for (size_t i = 0; i < counters; i++) {
+			/* the sides follow the private bins, even if only some bins are private */
 			uint32_t bin = i < h->private_bins
 					       ? (uint32_t)i
 					       : h->bins + (uint32_t)(i - h->private_bins);
@@ -235,7 +236,7 @@ static void flush(struct worker *w)
 				n = sums[i];
 			else
 				for (unsigned k = 0; k < copies; k++)
-					n += own[k * slots + i];
+					n += own[k * counters + i];
 			if (n)
 				add_result(w, c, bin, n);
 		}
@@ -249,11 +250,11 @@ static void flush(struct worker *w)
 static void count_copies(struct worker *w, unsigned c, size_t n)
 {
 	const unsigned copies = copies_of(w->h);
-	const size_t slots = slots_of(w->h);
-	uint32_t *own = (uint32_t *)w->own + c * slots * copies;
-	/* element i is counted in copy i % copies */
-	uint32_t *own1 = own + 1 % copies * slots, *own2 = own + 2 % copies * slots,
-		 *own3 = own + 3 % copies * slots;
+	const size_t counters = counters_of(w->h);
+	uint32_t *own = (uint32_t *)w->own + c * counters * copies;
+	/* element i uses copy i % copies */
+	uint32_t *own1 = own + 1 % copies * counters, *own2 = own + 2 % copies * counters,
+		 *own3 = own + 3 % copies * counters;
 	const uint32_t *bin = w->bin;
 	size_t i;
 
@@ -267,7 +268,7 @@ static void count_copies(struct worker *w, unsigned c, size_t n)
 		own[bin[i]]++;
 }
 
-/* Adds `by` to a bin, private or shared. */
+/* Adds to a bin, private or not. */
 static inline void add_either(struct worker *w, unsigned c, uint32_t bin, uint64_t by)
 {
 	const struct cua__histogram *h = w->h;
@@ -275,9 +276,9 @@ static inline void add_either(struct worker *w, unsigned c, uint32_t bin, uint64
 	if (bin >= h->private_bins)
 		add_result(w, c, bin, by);
 	else if (h->weight_type)
-		((uint64_t *)w->own)[c * slots_of(h) + bin] += by;
+		((uint64_t *)w->own)[c * counters_of(h) + bin] += by;
 	else
-		((uint32_t *)w->own)[c * slots_of(h) * copies_of(h) + bin] += (uint32_t)by;
+		((uint32_t *)w->own)[c * counters_of(h) * copies_of(h) + bin] += (uint32_t)by;
 }
 
 static void count_runs(struct worker *w, unsigned c, size_t n)
@@ -300,14 +301,14 @@ static void count_weights(struct worker *w, unsigned c, size_t n)
 {
 	const struct cua__histogram *h = w->h;
 	const int may_refuse = cua__is_float(h->weight_type), all = h->private_bins == h->bins;
-	/* without private bins the worker has no memory of its own */
-	uint64_t *own = all ? (uint64_t *)w->own + c * slots_of(h) : NULL;
+	/* without private bins, the worker has no scratch memory */
+	uint64_t *own = all ? (uint64_t *)w->own + c * counters_of(h) : NULL;
 
 	for (size_t i = 0; i < n; i++) {
 		const int inside = w->bin[i] < h->bins;
 		const int refused = may_refuse && inside && w->weight[i] == REFUSED;
 		const uint32_t bin = refused ? h->bins + CUA_HISTOGRAM_REFUSED : w->bin[i];
-		/* elements outside the bins are counted, without their weight */
+		/* elements outside are counted without weight */
 		const uint64_t by = inside && !refused ? w->weight[i] : 1;
 
 		if (all)
@@ -332,9 +333,9 @@ static void count_block(struct worker *w, unsigned c, size_t n)
 			add_either(w, c, w->bin[i], 1);
 }
 
-/* ---- traversals of the elements ---- */
+/* ---- traversal ---- */
 
-/* Counts n elements at p, without gaps; the first is element number `first`. */
+/* Counts n elements at p, without gaps; the first is element `first`. */
 typedef void count_fn(struct worker *w, const char *p, size_t first, size_t n);
 
 static void count_by_bin(struct worker *w, const char *p, size_t first, size_t n)
@@ -435,7 +436,7 @@ static void flush_bytes(struct worker *w)
 				add_result(w, c, w->bin[v], w->bytes[c][v]);
 }
 
-/* Counts elements begin to end - 1, row by row. */
+/* Counts elements begin to end, row by row. */
 static void count_rows(struct worker *w, count_fn *count, size_t begin, size_t end)
 {
 	const struct cua__histogram *h = w->h;
@@ -450,10 +451,7 @@ static void count_rows(struct worker *w, count_fn *count, size_t begin, size_t e
 	}
 }
 
-/*
- * Whether values of `size` bytes are counted instead of bins; for n = SIZE_MAX, whether they can
- * be.
- */
+/* Whether values are counted instead of bins. If n is unknown: whether they ever are. */
 static int by_value(const struct cua__histogram *h, size_t size)
 {
 	return !h->weight_type && h->strategy == CUA_HISTOGRAM_PRIVATIZED &&
@@ -531,10 +529,7 @@ static void cpu_plan(struct cua_context *ctx, struct cua__histogram *h)
 	h->private_bins = 0;
 	if (h->strategy == CUA_HISTOGRAM_PRIVATIZED || h->strategy == CUA_HISTOGRAM_AGGREGATED)
 		h->private_bins = h->bins < most ? h->bins : (uint32_t)most;
-	/*
-	 * clearing and merging private bins costs about as much as counting the same number of
-	 * elements
-	 */
+	/* clearing and merging a private bin costs about as much as counting an element */
 	h->workers = cua__workers(ctx, h->n, GRAIN + (size_t)h->private_bins * h->counted);
 	h->scratch_bytes = h->workers * own_bytes(h);
 }
@@ -546,7 +541,7 @@ static enum cua_status cpu_run(struct cua_context *ctx, const struct cua__histog
 		if (h->outside)
 			memset(h->outside, 0, h->counted * SIDES * sizeof(*h->outside));
 	}
-	/* the workers only read *h */
+	/* workers only read the histogram */
 	cua__parallel(ctx, h->workers, work, (void *)(uintptr_t)h);
 	return CUA_OK;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bins of blocks of elements, on the CPU. This file is included once for each instruction set,
- * with FIND(name) and FIND_TARGET defined, so it has no include guard. Gapless whole blocks have
- * loops of constant length. A compiler can vectorize them because their bodies have no branches.
+ * Bins of blocks of elements, on the CPU. This file has no include guard: it is included once for
+ * each instruction set, with FIND(name) and FIND_TARGET defined. The loops over whole blocks
+ * without gaps have a constant length. A compiler vectorizes them if they contain no branch.
  */
 
-/* Sets bins[i] for all i. The statements read v = x[i * step] and set bins[i]. */
+/* Sets bins[i] for all i by statements that use v, which is x[i * step]. */
 #define FIND_LOOPS(...)                                                                            \
 	if (step == 1 && n == BLOCK) {                                                             \
 		for (size_t i = 0; i < BLOCK; i++) {                                               \
@@ -46,7 +46,7 @@ DEFINE_FIND(letter, uint8_t,
 /* ---- even bins of integers ---- */
 
 /*
- * Uses 32-bit products if the distance from the lower limit has at most 32 bits; see
+ * Uses products of 32 bits if the distance from the lower limit fits 32 bits; see
  * cua__histogram_narrow_bin. W is the type of the limits.
  */
 #define DEFINE_EVEN_INTEGER(t, TYPE, w, W)                                                         \
@@ -113,10 +113,9 @@ DEFINE_EVEN_HALF(f16, of_f16)
 DEFINE_EVEN_HALF(bf16, of_bf16)
 
 /*
- * The bin is converted through a signed 32-bit number. All instruction sets support this
- * conversion, and it suffices for 2^30 bins. An element outside is replaced by the first number
- * inside, if there is any. A mask makes the final choice: a branch around the arithmetic would
- * prevent vectorization.
+ * The bin is converted through int32_t: every instruction set supports it, and it suffices for 2^30
+ * bins. An element outside the range is replaced by the first value in it, if any. A mask makes the
+ * final choice: a branch around the arithmetic would prevent vectorization.
  */
 #define DEFINE_EVEN_FLOAT(t, TYPE, K, DOUBLE)                                                      \
 	FIND_FUNCTION(even_##t)                                                                    \
@@ -165,8 +164,7 @@ DEFINE_EVEN_FLOAT(f64, double, uint64_t, SAME)
 #define KEYS_AT_A_TIME 16
 
 /*
- * `key` has room for n keys rounded up to KEYS_AT_A_TIME. Keys below `least` or above `most` belong
- * to NaNs.
+ * keys has room for n, rounded up to KEYS_AT_A_TIME. Keys below `least` or above `most` are NaNs.
  */
 #define DEFINE_SEARCH(bits, K)                                                                     \
 	FIND_TARGET static void FIND(search_b##bits)(const struct cua__histogram *h,               \
@@ -182,7 +180,7 @@ DEFINE_EVEN_FLOAT(f64, double, uint64_t, SAME)
 		for (size_t i = 0; i < n; i += KEYS_AT_A_TIME) {                                   \
 			uint32_t at[KEYS_AT_A_TIME] = {0};                                         \
                                                                                                    \
-			/* the same search as cua_histogram_edge_bin's */                          \
+			/* the search of cua_histogram_edge_bin, for several keys */               \
 			for (uint32_t left = none + 1; left > 1;) {                                \
 				const uint32_t half = left / 2;                                    \
                                                                                                    \

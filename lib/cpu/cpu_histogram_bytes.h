@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts how often each byte occurs, on a single core of the CPU.
+ * Counts of bytes by value, on a single CPU core.
  *
- * In a loop over counts[x[i]]++, equal neighbours wait for each other's store, and every byte costs
- * a store. Two methods are faster. With tables, each byte of a word is counted in its own table.
- * With vectors, no store has a data-dependent address, so all data take the same time. 512 bytes
- * are transposed into 8 planes of 1 bit each. The low 4 planes give 16 masks, 1 for each value of
- * the lower 4 bits; the high 4 planes give 16 masks of the upper 4 bits. The AND of a mask of each
- * kind has a set bit for each byte of that value.
+ * In a loop over counts[x[i]]++, equal neighbours wait for each other, and each byte costs a store.
+ * There are two faster methods. With tables, byte k of a word is counted in a table of its own.
+ * With vectors, nothing is stored by index, so all data take the same time: 512 bytes are turned
+ * into 8 bit planes. The planes yield 16 masks of the bytes with each value of the lower four bits,
+ * and 16 masks for the upper four bits. The AND of a lower and an upper mask marks the bytes of a
+ * single value.
  */
 #ifndef CUATOMIC_CPU_CPU_HISTOGRAM_BYTES_H
 #define CUATOMIC_CPU_CPU_HISTOGRAM_BYTES_H
@@ -16,17 +16,17 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Fewest bytes that repay clearing and adding up the tables, and the sums of the vectors. */
+/* Numbers of bytes that pay for clearing and adding up the tables, and the vectors' sums. */
 #define BYTE_TABLES_FROM 1024
 #define BYTE_VECTORS_FROM 32768
-/* No counter of a table overflows within that many bytes. A multiple of 1, 2, 3 and 4 channels. */
+/* No counter of a table overflows within this many bytes. A multiple of 1, 2, 3 and 4 channels. */
 #define BYTE_TABLES_MOST ((size_t)3 << 29)
 
 #define BYTE_TABLES 8
 
 /*
- * n is a multiple of `tables`. Byte k of each group is counted in table k, for channel k %
- * channels.
+ * n is a multiple of `tables`. Byte k of each such group is counted in table k, which belongs to
+ * channel k % channels.
  */
 static inline void count_in_tables(const uint8_t *x, size_t n, unsigned channels,
 				   const unsigned tables, uint64_t (*counts)[256])
@@ -61,7 +61,7 @@ static inline void count_in_tables(const uint8_t *x, size_t n, unsigned channels
 #include <immintrin.h>
 
 #define BYTE_TARGET __attribute__((target("avx512f,avx512bw,avx512vbmi,avx512vpopcntdq,gfni")))
-/* 512-byte blocks processed together: their masks and all sums fit the L1 cache. */
+/* Blocks of 512 bytes per step. Their masks and all sums fit into the L1 cache. */
 #define BYTE_BLOCKS 4
 
 static int have_byte_vectors(void)
@@ -72,8 +72,8 @@ static int have_byte_vectors(void)
 }
 
 /*
- * Bit b of 512 bytes in plane[b]. All planes permute the bytes in the same way; counts do not
- * depend on the order.
+ * Puts bit b of 512 bytes into plane[b]. All planes have the same order of bytes, which is
+ * arbitrary.
  */
 BYTE_TARGET static inline void make_planes(const uint8_t *x, __m512i plane[8])
 {
@@ -84,8 +84,8 @@ BYTE_TARGET static inline void make_planes(const uint8_t *x, __m512i plane[8])
 					    38, 46, 54, 62, 7,  15, 23, 31, 39, 47, 55, 63};
 	const __m512i order = _mm512_loadu_si512(by_byte);
 	/*
-	 * as the second factor, the 8 bytes of each word of x are a bit matrix, which the product
-	 * transposes
+	 * gf2p8affine multiplies v, a bit matrix per 8 bytes, by the unit matrix. The result is
+	 * transposed.
 	 */
 	const __m512i unit = _mm512_set1_epi64((long long)0x8040201008040201u);
 	__m512i word[8], pair[8];
@@ -116,7 +116,7 @@ BYTE_TARGET static inline void make_planes(const uint8_t *x, __m512i plane[8])
 	}
 }
 
-/* Stores for block k the masks of the 16 values that four planes can have. */
+/* Masks of the bytes of block k that have each of the 16 values of four planes. */
 BYTE_TARGET static inline void make_masks(const __m512i plane[4], __m512i mask[16][BYTE_BLOCKS],
 					  int k)
 {
@@ -137,7 +137,7 @@ BYTE_TARGET static inline void make_masks(const __m512i plane[4], __m512i mask[1
 		mask[v][k] = _mm512_and_si512(low[v & 3], high[v >> 2]);
 }
 
-/* Counts whole steps of n bytes; returns the number of bytes counted. */
+/* Counts whole steps of n bytes. Returns the number of bytes counted. */
 BYTE_TARGET static size_t count_in_vectors(const uint8_t *x, size_t n, uint64_t *counts)
 {
 	const size_t step = 512 * BYTE_BLOCKS;
@@ -193,7 +193,7 @@ static size_t count_in_vectors(const uint8_t *x, size_t n, uint64_t *counts)
 }
 #endif
 
-/* Adds the counts of each value in each channel of n bytes; x[0] belongs to channel 0. */
+/* Adds the count of each value in each channel of n bytes. The first byte belongs to channel 0. */
 static void count_bytes(const uint8_t *x, size_t n, unsigned channels, uint64_t (*counts)[256])
 {
 	size_t i = 0;

@@ -1,48 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels of histograms. Every thread of a grid calls these functions; cuda/cuda_histogram.cu
- * makes kernels of them. type, rule and counter are compile-time constants there.
+ * The kernels of histograms, as functions that every thread of a grid calls. cuda/cuda_histogram.cu
+ * makes kernels of them; type, rule and layout are constants there.
  *
- * A slot is a bin of the histogram, or one of the CUA_HISTOGRAM_SIDES counts after the bins. Every
- * element has a slot, so counting needs no branch. The kind of counter says where an element is
- * counted:
+ * A counter is the count of a bin, or of a side. The CUA_HISTOGRAM_SIDES sides follow the bins.
+ * Every element has a counter, so counting needs no branch. A block's private histogram has a
+ * layout of this list:
  *
- *     COLUMNS  each lane has a private column of slots. The lanes of a warp never share a bank of
- *              shared memory, whatever the data.
- *     WORDS    a slot is a word of shared memory, incremented by 1. The hardware aggregates the
- *              increments of equal lanes.
- *     HALVES   a counter word holds two slots.
- *     BYTES    a counter word holds four slots. They may be divided into ranges, each counted by
- *              its own blocks.
- *     GLOBAL   a slot is the count itself, in global memory.
+ *  COLUMNS  each lane has a column of counters to itself, so that the lanes of a warp never
+ *           conflict in a bank of shared memory, for any data.
+ *  WORDS    a counter is a word of shared memory, incremented by 1. The hardware merges the
+ *           increments of lanes with the same counter.
+ *  HALVES   a word holds 2 counters.
+ *  BYTES    a word holds 4 counters. The counters may be split into ranges, each counted by blocks
+ *           of its own.
+ *  GLOBAL   no private histogram: the blocks increment the counts in global memory.
  *
- * With HALVES and BYTES, the part of a slot's count that does not fit its field is in the count
- * itself.
+ * With HALVES and BYTES, the private counter holds the low bits, and the count in global memory
+ * holds the rest.
  *
- * The last three would be slow if many lanes had the same slot. So a warp counts a hot group of 4
- * slots in registers. A group becomes hot if enough lanes of a sample are in it. If all elements of
- * a warp have the same slot, they are added at once.
+ * The last three layouts would be slow if many lanes have the same counter. So a warp keeps a hot
+ * set in registers: 4 adjacent counters that a sampled element belongs to, chosen if enough lanes
+ * have elements there. And if all elements of a warp have the same counter, they are added at once.
  *
- * A field of HALVES or BYTES may overflow and carry into the next field. Every addition to a word
- * gets its old bits, and settles its own effect: if a field changed by a wrong amount, the addition
- * adds the difference to the counts. So field and count together are right after each settled
- * addition, whatever else is in flight. At the end of the block all additions are settled. An
- * addition has nothing to settle if no top bit is set before or after it. Only the addition that
- * raises a field above its top bit subtracts that bit again, so few additions do.
+ * A field of HALVES and BYTES may overflow and carry into the next field. Each addition to a word
+ * fetches its old bits and settles its own effect: if a field has not changed by exactly the amount
+ * that it should have, the difference goes to the global count. So after each settled addition,
+ * field and count together are right, regardless of other additions in flight. At the end of the
+ * block, every addition is settled. An addition needs no settling if no top bit is set before or
+ * after it. Only the addition that raises a field above its top bit subtracts that bit again. So
+ * few additions have to settle anything.
  *
  * Scope: blocks of one device. A block has a multiple of 32 threads. Shared memory is passed as
- * words.
- *
+ *   words.
  * Progress: no block waits for another block.
- *
- * Argument: atomics change a block's slots between two barriers. Each slot has a single writer
- *   before them and a single reader after them. A block stores its result as a private histogram in
- *   scratch memory, or adds it to sums shared by all blocks, by relaxed additions at device scope.
- *   A later launch merges the results, or the block that arrives last. Thread 0 of a block arrives
- *   after a barrier, with acquire and release at device scope (cua__finish_arrive of
- *   cuatomic/reduce.h). So the last block has acquired all private histograms and all additions,
- *   and the next barrier passes them on to its threads. No block adds to the sums then, so the last
- *   block may reset them by plain stores. The next launch sees these stores.
+ * Argument: between two barriers, only atomics change a block's counters. Before the first and
+ *   after the second, each counter has a single writer or reader. A block stores its private
+ *   histogram in scratch memory, or adds it to sums that all blocks share, by relaxed additions at
+ *   device scope. A later launch merges them, or the block that arrives last. Thread 0 of a block
+ *   arrives after a barrier, with acquire and release at device scope (cua__finish_arrive of
+ *   cuatomic/reduce.h). So the last arrival has acquired all private histograms and additions, and
+ *   the next barrier passes them on to its block. No block adds to the sums at that point. So the
+ *   last block may reset them to zero by plain stores; the next launch sees them.
  */
 #ifndef CUATOMIC_KERNELS_HISTOGRAM_KERNEL_H
 #define CUATOMIC_KERNELS_HISTOGRAM_KERNEL_H
@@ -50,7 +49,7 @@
 #include "backend/histogram_backend.h"
 
 #define CUA__HISTOGRAM_FULL 0xffffffffu
-/* 16-byte packs that a thread keeps in flight. */
+/* 16-byte packs that a thread has in flight. */
 #ifndef CUA__HISTOGRAM_LOADS
 #define CUA__HISTOGRAM_LOADS 4u
 #endif
@@ -60,10 +59,10 @@
 #define CUA__NO_UNROLL
 #endif
 #ifndef CUA__HISTOGRAM_BYTES
-#define CUA__HISTOGRAM_BYTES 256u /* slots if 8-bit elements are counted by value */
+#define CUA__HISTOGRAM_BYTES 256u /* counters if elements of 8 bits are counted by value */
 #endif
 
-enum cua__histogram_counter {
+enum cua__histogram_layout {
 	CUA__COUNT_COLUMNS,
 	CUA__COUNT_WORDS,
 	CUA__COUNT_HALVES,
@@ -71,12 +70,12 @@ enum cua__histogram_counter {
 	CUA__COUNT_GLOBAL
 };
 
-/* How the slot of an element is found. */
+/* How the counter of an element is found. */
 enum cua__histogram_rule {
-	CUA__RULE_VALUE, /* 8-bit elements: the value itself */
-	/* integers of at most 32 bits whose range is within the type; floats without a factor */
+	CUA__RULE_VALUE, /* elements of 8 bits: the value is the counter */
+	/* integers of at most 32 bits, range within the type; floats without a factor */
 	CUA__RULE_EVEN_FAST,
-	CUA__RULE_EVEN, /* all types and ranges */
+	CUA__RULE_EVEN, /* even bins of any type and range */
 	CUA__RULE_EDGES /* edges, with a guide in shared memory */
 };
 
@@ -85,32 +84,33 @@ struct cua__histogram_pack {
 	uint32_t word[4];
 } __attribute__((aligned(16), may_alias));
 
-/* The kernels' parameter. */
+/* The kernels' argument. */
 struct cua__histogram_job {
 	struct cua__histogram h;
 	/*
-	 * the top bit for signed integers of at most 32 bits, else 0; it lets kernels for unsigned
-	 * types serve signed types
+	 * The top bit for signed integers of at most 32 bits, else 0. With it, some kernels for
+	 * unsigned integers also serve signed integers.
 	 */
 	uint32_t bias;
-	/* EVEN_FAST only */
+	/* EVEN_FAST */
 	uint32_t lower, last;
-	int whole_bins; /* each integer has exactly range.whole bins, and no clamp is needed */
+	int whole_bins; /* each integer has range.whole bins, and no bin lies above them */
 	uint32_t last_bin;
 	float least_f32, most_f32;
 	double least_f64, most_f64;
-	uint32_t levels;        /* EDGES: log2(bins) rounded up, at least 1 */
-	uint32_t cells;         /* cells of the guide to the edges */
-	uint32_t edge_words;    /* words of the edges and the guide in shared memory */
-	uint32_t slots;         /* total number of slots */
-	uint32_t ranges;        /* block b counts range b % ranges */
-	uint32_t range_slots;   /* slots of each range except perhaps the last */
-	uint32_t private_words; /* words of a private histogram in scratch memory */
+	uint32_t levels;     /* log2 of a power of two that is not less than the number of edges */
+	uint32_t cells;      /* of the guide to the edges */
+	uint32_t edge_words; /* of edges and guide in shared memory */
+	/* the counters */
+	uint32_t counters;       /* bins and sides */
+	uint32_t ranges;         /* blocks b with b % ranges == r count range r */
+	uint32_t range_counters; /* of each range; the last range may have fewer */
+	uint32_t private_words;  /* of a block's private histogram in scratch memory */
 	uint32_t blocks;
 	int finish_here; /* the last block merges the private histograms */
 	struct cua_finish *finish;
 	uint32_t *privates;
-	/* NULL, or zeros to which the blocks add instead of storing private histograms */
+	/* NULL, or zeros that the blocks add their counters to instead of storing them */
 	uint32_t *sums;
 };
 
@@ -126,40 +126,40 @@ CUA_FORCE void cua__histogram_add_counts(const struct cua__histogram *h, uint64_
 				 CUA_SPACE_GLOBAL);
 }
 
-/* Adds to the count of a slot of a channel, atomically. */
-CUA_FORCE void cua__histogram_add(const struct cua__histogram *h, uint32_t channel, uint32_t slot,
-				  uint64_t n)
+/* Adds to the count of a counter of a channel, concurrently with other threads. */
+CUA_FORCE void cua__histogram_add(const struct cua__histogram *h, uint32_t channel,
+				  uint32_t counter, uint64_t n)
 {
-	if (slot < h->bins)
-		cua__histogram_add_counts(h, (uint64_t)channel * h->bins + slot, n);
+	if (counter < h->bins)
+		cua__histogram_add_counts(h, (uint64_t)channel * h->bins + counter, n);
 	else if (h->outside)
-		cua_port_add_u64(&h->outside[channel * CUA_HISTOGRAM_SIDES + (slot - h->bins)], n,
-				 CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		cua_port_add_u64(&h->outside[channel * CUA_HISTOGRAM_SIDES + (counter - h->bins)],
+				 n, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
-/* Sets the count of a slot, or adds to it; no other thread may write it. */
-CUA_FORCE void cua__histogram_put(const struct cua__histogram *h, int add, uint32_t slot,
+/* Sets the count of a counter, or adds to it, without concurrent access. */
+CUA_FORCE void cua__histogram_set(const struct cua__histogram *h, int add, uint32_t counter,
 				  uint64_t n)
 {
 	uint64_t *outside = h->outside;
 
-	if (slot < h->bins && h->count_type == CUA_U32) {
-		uint32_t *count = &((uint32_t *)h->counts)[slot];
+	if (counter < h->bins && h->count_type == CUA_U32) {
+		uint32_t *count = &((uint32_t *)h->counts)[counter];
 
 		CUA_WRITE(*count, (add ? CUA_READ(*count) : 0) + (uint32_t)n);
-	} else if (slot < h->bins) {
-		uint64_t *count = &((uint64_t *)h->counts)[slot];
+	} else if (counter < h->bins) {
+		uint64_t *count = &((uint64_t *)h->counts)[counter];
 
 		CUA_WRITE(*count, (add ? CUA_READ(*count) : 0) + n);
 	} else if (outside) {
-		outside += slot - h->bins;
+		outside += counter - h->bins;
 		CUA_WRITE(*outside, (add ? CUA_READ(*outside) : 0) + n);
 	}
 }
 
-/* ---- the slot of an element ---- */
+/* ---- the counter of an element ---- */
 
-/* Properties of types, which the compiler folds if the type is a constant. */
+/* Properties of types; constants if the type is a constant. */
 CUA_FORCE size_t cua__histogram_size(enum cua_type type)
 {
 	switch (type) {
@@ -203,7 +203,7 @@ CUA_FORCE double cua__histogram_f64(uint64_t bits)
 	return v;
 }
 
-/* A float element of at most 32 bits as f32; exact. */
+/* An f16, bf16 or f32 element as f32; exact. */
 CUA_FORCE float cua__histogram_as_f32(enum cua_type type, uint64_t raw)
 {
 	struct cua_f16 half;
@@ -220,7 +220,7 @@ CUA_FORCE float cua__histogram_as_f32(enum cua_type type, uint64_t raw)
 	return cua__histogram_f32(raw);
 }
 
-/* An integer element, sign-extended. */
+/* An integer, sign-extended. */
 CUA_FORCE int64_t cua__histogram_as_i64(enum cua_type type, uint64_t raw)
 {
 	switch (type) {
@@ -278,12 +278,12 @@ CUA_FORCE uint32_t cua__histogram_side_fast(enum cua_type type, const struct cua
 }
 
 /*
- * Computes bins as if all elements were in the range, then corrects the elements outside to their
- * sides. `whole_bins` is that of the job, or 0; 0 gives the same result in more steps.
+ * Finds the bins of all n elements as if they were in the range, then replaces the bins of outside
+ * elements by their sides. whole_bins is the job's, or 0 for the same result in more steps.
  */
-CUA_FORCE void cua__histogram_slots_even_fast(enum cua_type type, int whole_bins,
-					      const struct cua__histogram_job *j, uint32_t n,
-					      const uint64_t *raw, uint32_t *slot)
+CUA_FORCE void cua__histogram_counters_even_fast(enum cua_type type, int whole_bins,
+						 const struct cua__histogram_job *j, uint32_t n,
+						 const uint64_t *raw, uint32_t *counter)
 {
 	const struct cua_histogram_range *r = &j->h.range;
 	const uint32_t part_high = (uint32_t)(r->part >> 32), part_low = (uint32_t)r->part;
@@ -302,51 +302,51 @@ CUA_FORCE void cua__histogram_slots_even_fast(enum cua_type type, int whole_bins
 					: cua_port_cvt_f64_f32(cua__histogram_as_f32(type, raw[k]));
 
 #ifndef __CUDA_ARCH__
-			/* a GPU converts any float to an integer without undefined behaviour */
+			/* on a GPU, the conversion to an integer may have any operand */
 			x = cua__histogram_is_in_fast(type, j, raw[k]) ? x : r->origin;
 #endif
 			/* cua__histogram_float_bin, without a factor */
-			slot[k] = (uint32_t)cua_port_mul_rn_f64(cua_port_sub_rn_f64(x, r->origin),
-								r->scale);
+			counter[k] = (uint32_t)cua_port_mul_rn_f64(
+				cua_port_sub_rn_f64(x, r->origin), r->scale);
 		}
 	} else if (whole_bins) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
-			slot[k] = ((uint32_t)cua__histogram_as_i64(type, raw[k]) - j->lower) *
-				  (uint32_t)r->whole;
+			counter[k] = ((uint32_t)cua__histogram_as_i64(type, raw[k]) - j->lower) *
+				     (uint32_t)r->whole;
 	} else if (part_low == 0) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++) {
 			const uint32_t d = (uint32_t)cua__histogram_as_i64(type, raw[k]) - j->lower;
 
-			slot[k] = d * r->whole + (uint32_t)(((uint64_t)d * part_high) >> 32);
+			counter[k] = d * r->whole + (uint32_t)(((uint64_t)d * part_high) >> 32);
 		}
 	} else {
-		/* cua__histogram_narrow_bin, of a 32-bit number */
+		/* cua__histogram_narrow_bin of a 32-bit number */
 		CUA__UNROLL
 		for (k = 0; k < n; k++) {
 			const uint32_t d = (uint32_t)cua__histogram_as_i64(type, raw[k]) - j->lower;
 
-			slot[k] = d * r->whole + (uint32_t)(((uint64_t)d * part_high +
-							     (((uint64_t)d * part_low) >> 32)) >>
-							    32);
+			counter[k] = d * r->whole + (uint32_t)(((uint64_t)d * part_high +
+								(((uint64_t)d * part_low) >> 32)) >>
+							       32);
 		}
 	}
 	if (cua__histogram_is_float(type) || !whole_bins) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
-			slot[k] = slot[k] < j->last_bin ? slot[k] : j->last_bin;
+			counter[k] = counter[k] < j->last_bin ? counter[k] : j->last_bin;
 	}
 	if (out) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
 			if (!cua__histogram_is_in_fast(type, j, raw[k]))
-				slot[k] = r->bins + cua__histogram_side_fast(type, j, raw[k]);
+				counter[k] = r->bins + cua__histogram_side_fast(type, j, raw[k]);
 	}
 }
 
-CUA_FORCE uint32_t cua__histogram_slot_even(enum cua_type type, const struct cua__histogram_job *j,
-					    uint64_t raw)
+CUA_FORCE uint32_t cua__histogram_counter_even(enum cua_type type,
+					       const struct cua__histogram_job *j, uint64_t raw)
 {
 	const struct cua_histogram_range *r = &j->h.range;
 	uint32_t bin;
@@ -373,7 +373,7 @@ CUA_FORCE uint32_t cua__histogram_slot_even(enum cua_type type, const struct cua
 				  : cua_histogram_side_i64(r, cua__histogram_as_i64(type, raw)));
 }
 
-/* The 32-bit or 64-bit key by which an element is compared with the edges. */
+/* Key of an element for comparison with edges, of 32 or 64 bits. */
 CUA_FORCE uint64_t cua__histogram_edge_key(enum cua_type type, uint64_t raw)
 {
 	switch (type) {
@@ -399,46 +399,43 @@ CUA_FORCE int cua__histogram_is_nan(enum cua_type type, uint64_t raw)
 }
 
 /*
- * Edges are found through a guide. The range is divided into cells. The guide holds for each cell
- * the number of inner edges in lower cells. That leaves the few edges in the element's own cell,
- * which a binary search compares.
+ * A guide locates the edges. The range is divided into cells, and each entry of the guide is the
+ * number of inner edges in lower cells. Only the edges in the element's cell remain; these are few,
+ * and a binary search finds the last edge that is not above the element.
  *
- * The map from values to cells must be monotonic and the same for elements and edges. Then an edge
- * in a lower cell is not above the element, and an edge in a higher cell is. The map is either the
- * difference of keys, shifted right, or for floats a line. The block chooses the map with fewer
- * edges in a cell.
- *
- * Elements in cells without an edge all load the same edge, because a warp serializes lanes that
- * load different edges from the same bank.
+ * The map from elements and edges to cells must be monotonic, and the same for both; nothing else
+ * is required. Then an edge in a lower cell is not above the element, and an edge in a higher cell
+ * is. The map is either the difference of the keys shifted right, or, for floats, a line. The map
+ * that leaves fewer edges in its fullest cell is used. Elements in cells without an edge all load
+ * the same edge, because lanes that load different edges wait for each other.
  */
 struct cua__histogram_edges {
 	/*
-	 * In shared memory: edges[i] is edge i, 1 <= i < bins. edges[bins] is a sentinel, not below
-	 * any value. Their form is the bits of floats if by_value, else the difference of their
-	 * keys from the first edge's key.
+	 * In shared memory: edge i at index i, for 1 <= i < bins, followed by a sentinel that is
+	 * not below any element. With by_value, edges are stored as the bits of floats; otherwise
+	 * as the difference of the edge's key from the first edge's key.
 	 */
 	const void *edges;
 	const cua__raw16 *guide;
 	int by_value;
 	int empty; /* the range is empty */
 	/*
-	 * first step of the binary search: half of a power of two that exceeds the edges of any
+	 * first step of the binary search: half of a power of two that exceeds the edges in any
 	 * cell
 	 */
-	uint32_t first_step;
-	uint32_t shift; /* right shift from a key difference to its cell */
+	uint32_t search_step;
+	uint32_t shift; /* of key differences */
 	uint64_t first,
-		/* key of the first edge, and difference from it to the last key in the range */
-		span;
-	uint64_t least, most; /* lowest and highest key in the range */
-	uint64_t from, to;    /* bits of the lowest and highest float in the range */
+		span; /* key of the first edge; difference of the last key in the range from it */
+	uint64_t least, most; /* least and greatest key in the range */
+	uint64_t from, to;    /* bits of the least and the greatest float in the range */
 	float scale_f32;
 	double scale_f64;
 };
 
-/* Flag of a guide entry: the cell has no edge. */
+/* In a guide entry: the cell has no edge. */
 #define CUA__HISTOGRAM_NO_EDGE 0x8000u
-/* Fewest cells of a guide; a power of two. */
+/* Minimum number of cells of a guide; the number is a power of two. */
 #define CUA__HISTOGRAM_LEAST_CELLS 64u
 
 CUA_FORCE uint64_t cua__histogram_edge(enum cua_type type, const void *edges, uint32_t i)
@@ -455,14 +452,14 @@ CUA_FORCE void cua__histogram_set_edge(enum cua_type type, void *edges, uint32_t
 		CUA_WRITE(((uint32_t *)edges)[i], (uint32_t)v);
 }
 
-/* The i-th key of the edges. */
+/* Key i of the edges. */
 CUA_FORCE uint64_t cua__histogram_key(enum cua_type type, const void *keys, uint32_t i)
 {
 	return cua__histogram_key_bytes(type) == 8 ? ((const uint64_t *)keys)[i]
 						   : ((const uint32_t *)keys)[i];
 }
 
-/* Bits of the f64 or f32 with that key. */
+/* Bits of the float with this key: an f64, otherwise an f32. */
 CUA_FORCE uint64_t cua__histogram_float_of_key(enum cua_type type, uint64_t key)
 {
 	if (type == CUA_F64)
@@ -470,14 +467,14 @@ CUA_FORCE uint64_t cua__histogram_float_of_key(enum cua_type type, uint64_t key)
 	return (uint32_t)(key >> 31 ? key ^ 0x80000000u : ~key);
 }
 
-/* An edge in its shared-memory form. */
+/* An edge in the form that shared memory holds. */
 CUA_FORCE uint64_t cua__histogram_edge_of_key(enum cua_type type, int by_value,
 					      const struct cua__histogram_edges *e, uint64_t key)
 {
 	return by_value ? cua__histogram_float_of_key(type, key) : key - e->first;
 }
 
-/* The cell of an element in the range or of an edge, both in the shared-memory form. */
+/* Cell of an element in the range or of an edge, both in that form. */
 CUA_FORCE uint32_t cua__histogram_cell(enum cua_type type, int by_value,
 				       const struct cua__histogram_edges *e, uint64_t v)
 {
@@ -510,7 +507,7 @@ CUA_FORCE int cua__histogram_not_below(enum cua_type type, int by_value, uint64_
 	return cua__histogram_key_bytes(type) == 8 ? v >= edge : (uint32_t)v >= (uint32_t)edge;
 }
 
-/* An element in the shared-memory form, clamped to the range; sets *out if it was outside. */
+/* Converts an element to that form and clamps it to the range. Sets *out if it was outside. */
 CUA_FORCE uint64_t cua__histogram_into_range(enum cua_type type, int by_value,
 					     const struct cua__histogram_edges *e, uint64_t raw,
 					     int *out)
@@ -549,7 +546,7 @@ CUA_FORCE uint64_t cua__histogram_into_range(enum cua_type type, int by_value,
 	return bits;
 }
 
-/* Whether the line is usable; computes its slope. */
+/* Whether the line can be used. Computes the line's parameters. */
 CUA_FORCE int cua__histogram_line(enum cua_type type, const struct cua__histogram_job *j,
 				  uint64_t last_key, struct cua__histogram_edges *e)
 {
@@ -559,7 +556,7 @@ CUA_FORCE int cua__histogram_line(enum cua_type type, const struct cua__histogra
 
 	if (!cua__histogram_is_float(type) || e->empty)
 		return 0;
-	/* infinities and NaN fail these comparisons */
+	/* an infinite or NaN parameter fails these tests */
 	if (type == CUA_F64) {
 		d = cua_port_sub_rn_f64(cua__histogram_f64(last), cua__histogram_f64(e->from));
 		e->scale_f64 = cua_port_div_rn_f64((double)(j->cells - 1), d);
@@ -571,8 +568,8 @@ CUA_FORCE int cua__histogram_line(enum cua_type type, const struct cua__histogra
 }
 
 /*
- * The base-2 logarithm of the least power of two above the number of edges in any cell, of the
- * cells that this thread examines. The keys of the edges are in shared memory.
+ * log2 of the least power of two that exceeds the number of edges in any cell, over the edges that
+ * this thread inspects. The edges' keys are in shared memory.
  */
 CUA_FORCE uint32_t cua__histogram_max_edges_log2(enum cua_type type, int by_value,
 						 const struct cua__histogram_job *j,
@@ -596,10 +593,7 @@ CUA_FORCE uint32_t cua__histogram_max_edges_log2(enum cua_type type, int by_valu
 	return most;
 }
 
-/*
- * The number of edges in cells below c. It is known to be at least i and at most i + 2 * w - 1; w
- * is a power of two.
- */
+/* Number of edges in cells below c. It is between i and i + 2 * w - 1; w is a power of two. */
 CUA_FORCE uint32_t cua__histogram_edges_before(enum cua_type type, int by_value,
 					       const struct cua__histogram_job *j,
 					       const struct cua__histogram_edges *e,
@@ -614,7 +608,7 @@ CUA_FORCE uint32_t cua__histogram_edges_before(enum cua_type type, int by_value,
 	return i;
 }
 
-/* Converts the keys in shared memory to the chosen form, and builds the guide. */
+/* Converts the edges from keys in shared memory to the chosen form, and builds the guide. */
 CUA_FORCE void cua__histogram_guide_build(enum cua_type type, int by_value,
 					  const struct cua__histogram_job *j, uint32_t *shared,
 					  const struct cua__histogram_edges *e)
@@ -637,7 +631,7 @@ CUA_FORCE void cua__histogram_guide_build(enum cua_type type, int by_value,
 	i = cua__histogram_edges_before(type, by_value, j, e, shared, 0,
 					(uint32_t)1 << (j->levels - 1), thread * each);
 	for (c = thread * each; c < thread * each + each && c < j->cells; c++) {
-		next = cua__histogram_edges_before(type, by_value, j, e, shared, i, e->first_step,
+		next = cua__histogram_edges_before(type, by_value, j, e, shared, i, e->search_step,
 						   c + 1);
 		two = two >> 16 | (i | (i == next ? CUA__HISTOGRAM_NO_EDGE : 0)) << 16;
 		if (c % 2)
@@ -647,14 +641,14 @@ CUA_FORCE void cua__histogram_guide_build(enum cua_type type, int by_value,
 	cua_port_sync_block();
 }
 
-/* Called by all threads of the block; ends with a barrier. */
+/* Builds edges and guide, with all threads of the block. Ends with a barrier. */
 CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__histogram_job *j,
 					  const void *keys, uint32_t *shared,
 					  struct cua__histogram_edges *e)
 {
 	/*
-	 * in the guide's room: flags of the threads' results of
-	 * cua__histogram_max_edges_log2, by keys and by the line
+	 * In the guide's memory, temporarily: flags of the values of max_edges_log2 that the
+	 * threads found, by keys and by the line.
 	 */
 	uint32_t *found = shared + (j->edge_words - j->cells / 2);
 	uint32_t max_edges_log2[2] = {31, 31}, i;
@@ -670,7 +664,7 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 	e->guide = (const cua__raw16 *)(const void *)found;
 	e->first = e->least = cua__histogram_edge(type, shared, 0);
 	last = cua__histogram_edge(type, shared, j->h.bins);
-	/* no key is below 0 */
+	/* no element is below key 0 */
 	e->empty = !j->h.closed && (last == 0 || last - 1 < e->first);
 	e->most = last - (uint64_t)(!j->h.closed);
 	/* -0 and 0 have the same key */
@@ -699,7 +693,7 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 	}
 	cua_port_sync_block();
 	e->by_value = cua__histogram_is_float(type) && max_edges_log2[1] <= max_edges_log2[0];
-	e->first_step = ((uint32_t)1 << max_edges_log2[e->by_value]) / 2;
+	e->search_step = ((uint32_t)1 << max_edges_log2[e->by_value]) / 2;
 	if (cua__histogram_is_float(type) && e->by_value)
 		cua__histogram_guide_build(type, 1, j, shared, e);
 	else
@@ -709,7 +703,7 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 /* Performs each step for all n elements, so that the loads of a step are in flight together. */
 CUA_FORCE int cua__histogram_search(enum cua_type type, int by_value, uint32_t bins,
 				    const struct cua__histogram_edges *e, uint32_t n,
-				    const uint64_t *raw, uint32_t *slot)
+				    const uint64_t *raw, uint32_t *counter)
 {
 	uint64_t v[16];
 	uint32_t k, w;
@@ -718,39 +712,41 @@ CUA_FORCE int cua__histogram_search(enum cua_type type, int by_value, uint32_t b
 	CUA__UNROLL
 	for (k = 0; k < n; k++) {
 		v[k] = cua__histogram_into_range(type, by_value, e, raw[k], &out);
-		slot[k] = CUA_READ(e->guide[cua__histogram_cell(type, by_value, e, v[k])]);
+		counter[k] = CUA_READ(e->guide[cua__histogram_cell(type, by_value, e, v[k])]);
 	}
 	CUA__NO_UNROLL
-	for (w = e->first_step; w; w /= 2) {
+	for (w = e->search_step; w; w /= 2) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++) {
-			const uint32_t i = slot[k] + w < bins ? slot[k] + w : bins;
+			const uint32_t i = counter[k] + w < bins ? counter[k] + w : bins;
 
-			slot[k] += cua__histogram_not_below(type, by_value, v[k],
-							    cua__histogram_edge(type, e->edges, i))
-					   ? w
-					   : 0;
+			counter[k] +=
+				cua__histogram_not_below(type, by_value, v[k],
+							 cua__histogram_edge(type, e->edges, i))
+					? w
+					: 0;
 		}
 	}
 	return out;
 }
 
-/* The slots of n elements. */
-CUA_FORCE void cua__histogram_slots_guided(enum cua_type type, const struct cua__histogram_job *j,
-					   const struct cua__histogram_edges *e, uint32_t n,
-					   const uint64_t *raw, uint32_t *slot)
+/* The counters of n elements, by edges and guide. */
+CUA_FORCE void cua__histogram_counters_guided(enum cua_type type,
+					      const struct cua__histogram_job *j,
+					      const struct cua__histogram_edges *e, uint32_t n,
+					      const uint64_t *raw, uint32_t *counter)
 {
 	uint32_t k;
 	int out;
 
 	if (cua__histogram_is_float(type) && e->by_value)
-		out = cua__histogram_search(type, 1, j->h.bins, e, n, raw, slot);
+		out = cua__histogram_search(type, 1, j->h.bins, e, n, raw, counter);
 	else
-		out = cua__histogram_search(type, 0, j->h.bins, e, n, raw, slot);
+		out = cua__histogram_search(type, 0, j->h.bins, e, n, raw, counter);
 	CUA__UNROLL
 	for (k = 0; k < n; k++) {
-		slot[k] &= CUA__HISTOGRAM_NO_EDGE - 1;
-		slot[k] = slot[k] < j->last_bin ? slot[k] : j->last_bin;
+		counter[k] &= CUA__HISTOGRAM_NO_EDGE - 1;
+		counter[k] = counter[k] < j->last_bin ? counter[k] : j->last_bin;
 	}
 	if (!out)
 		return;
@@ -760,17 +756,17 @@ CUA_FORCE void cua__histogram_slots_guided(enum cua_type type, const struct cua_
 		const int below = key < e->least;
 
 		if (cua__histogram_is_nan(type, raw[k]))
-			slot[k] = j->h.bins + CUA_HISTOGRAM_NAN;
+			counter[k] = j->h.bins + CUA_HISTOGRAM_NAN;
 		else if (e->empty ? !below : key > e->most)
-			slot[k] = j->h.bins + CUA_HISTOGRAM_ABOVE;
+			counter[k] = j->h.bins + CUA_HISTOGRAM_ABOVE;
 		else if (below)
-			slot[k] = j->h.bins + CUA_HISTOGRAM_BELOW;
+			counter[k] = j->h.bins + CUA_HISTOGRAM_BELOW;
 	}
 }
 
-/* The slot of an element without a guide. */
-CUA_FORCE uint32_t cua__histogram_slot_edges(enum cua_type type, const struct cua__histogram_job *j,
-					     uint64_t raw)
+/* The counter of an element by edges, without a guide. */
+CUA_FORCE uint32_t cua__histogram_counter_edges(enum cua_type type,
+						const struct cua__histogram_job *j, uint64_t raw)
 {
 	const struct cua__histogram *h = &j->h;
 	uint64_t key = cua__histogram_edge_key(type, raw);
@@ -792,39 +788,39 @@ CUA_FORCE uint32_t cua__histogram_slot_edges(enum cua_type type, const struct cu
 								      : CUA_HISTOGRAM_ABOVE);
 }
 
-/* The slots of n elements, at most 16. */
-CUA_FORCE void cua__histogram_slots(enum cua_type type, enum cua__histogram_rule rule,
-				    enum cua__histogram_counter counter,
-				    const struct cua__histogram_job *j,
-				    const struct cua__histogram_edges *edges, uint32_t n,
-				    const uint64_t *raw, uint32_t *slot)
+/* The counters of n elements, n <= 16. */
+CUA_FORCE void cua__histogram_find_counters(enum cua_type type, enum cua__histogram_rule rule,
+					    enum cua__histogram_layout layout,
+					    const struct cua__histogram_job *j,
+					    const struct cua__histogram_edges *edges, uint32_t n,
+					    const uint64_t *raw, uint32_t *counter)
 {
 	uint32_t k;
 
 	if (rule == CUA__RULE_EDGES) {
-		cua__histogram_slots_guided(type, j, edges, n, raw, slot);
+		cua__histogram_counters_guided(type, j, edges, n, raw, counter);
 		return;
 	}
 	if (rule == CUA__RULE_EVEN_FAST) {
-		/* GLOBAL is bound by its atomics, and uniform data are slower with whole_bins */
-		cua__histogram_slots_even_fast(type, counter != CUA__COUNT_GLOBAL && j->whole_bins,
-					       j, n, raw, slot);
+		/* GLOBAL is bound by its atomics, and uniform data were slower with whole_bins */
+		cua__histogram_counters_even_fast(
+			type, layout != CUA__COUNT_GLOBAL && j->whole_bins, j, n, raw, counter);
 		return;
 	}
 	CUA__UNROLL
 	for (k = 0; k < n; k++)
-		slot[k] = rule == CUA__RULE_VALUE ? (uint32_t)raw[k]
-						  : cua__histogram_slot_even(type, j, raw[k]);
+		counter[k] = rule == CUA__RULE_VALUE ? (uint32_t)raw[k]
+						     : cua__histogram_counter_even(type, j, raw[k]);
 }
 
-/* By the histogram's rule, not a compile-time constant here. */
-CUA_FORCE uint32_t cua__histogram_slot_any(enum cua_type type, const struct cua__histogram_job *j,
-					   uint64_t raw)
+/* The counter of an element by the histogram's rule, not a constant here. */
+CUA_FORCE uint32_t cua__histogram_counter_any(enum cua_type type,
+					      const struct cua__histogram_job *j, uint64_t raw)
 {
 	if (j->h.rule == CUA__BIN_EVEN)
-		return cua__histogram_slot_even(type, j, raw);
+		return cua__histogram_counter_even(type, j, raw);
 	if (j->h.rule == CUA__BIN_EDGES)
-		return cua__histogram_slot_edges(type, j, raw);
+		return cua__histogram_counter_edges(type, j, raw);
 	if (j->h.rule == CUA__BIN_LETTER) {
 		uint32_t bin = cua_histogram_letter_bin((uint32_t)raw);
 
@@ -835,75 +831,75 @@ CUA_FORCE uint32_t cua__histogram_slot_any(enum cua_type type, const struct cua_
 	return (uint32_t)raw;
 }
 
-/* ---- counters ---- */
+/* ---- counting ---- */
 
 struct cua__histogram_own {
-	uint32_t *words; /* the block's counter words */
+	uint32_t *words; /* of the block */
 	uint32_t lane;
-	/* the slots that this block counts */
-	uint32_t first, slots;
+	/* the range of counters that this block counts */
+	uint32_t first, counters;
 	/*
-	 * The warp's hot group: slots 4 * hot to 4 * hot + 3 of the range. This lane's counts of
-	 * them are 8-bit fields of hot_n. hot_even (slots 0 and 2) and hot_odd (slots 1 and 3) hold
-	 * earlier counts in 16-bit fields.
+	 * Of the warp: the hot set is counters 4 * hot to 4 * hot + 3, relative to `first`. hot_n
+	 * has this lane's number of elements of each, in fields of 8 bits. Older numbers are in
+	 * fields of 16 bits: counters 0 and 2 in hot_even, 1 and 3 in hot_odd.
 	 */
 	uint32_t hot, hot_n, hot_even, hot_odd;
-	uint32_t hot_tiles; /* tiles since the last flush */
+	uint32_t hot_tiles; /* tiles of the warp since the last flush */
 };
 
-#define CUA__HISTOGRAM_NONE 0xffffffffu   /* a slot of another range */
-#define CUA__HISTOGRAM_NO_HOT 0xfffffffeu /* no hot group */
-/* A group replaces the hot group if it has more than that many lanes more. */
+#define CUA__HISTOGRAM_NONE 0xffffffffu   /* counter of another range */
+#define CUA__HISTOGRAM_NO_HOT 0xfffffffeu /* no hot set */
+/* A new hot set must have this many more lanes than the present hot set. */
 #ifndef CUA__HISTOGRAM_HOT_LANES
 #define CUA__HISTOGRAM_HOT_LANES 5u
 #endif
-/* Tiles until the 8-bit fields are widened to 16 bits, and until these are flushed. */
+/* Tiles until 8-bit fields are added to 16-bit fields, and until the 16-bit fields are flushed. */
 #define CUA__HISTOGRAM_HOT_SHORT 8u
 #define CUA__HISTOGRAM_HOT_LONG 2048u
 
-/* Bits of a field, and fields of a counter word. */
-CUA_FORCE uint32_t cua__histogram_field_bits(enum cua__histogram_counter counter)
+/* Bits of a counter's field in a word. */
+CUA_FORCE uint32_t cua__histogram_field_bits(enum cua__histogram_layout layout)
 {
-	return counter == CUA__COUNT_HALVES ? 16 : counter == CUA__COUNT_BYTES ? 8 : 32;
+	return layout == CUA__COUNT_HALVES ? 16 : layout == CUA__COUNT_BYTES ? 8 : 32;
 }
 
-CUA_FORCE uint32_t cua__histogram_a_word(enum cua__histogram_counter counter)
+CUA_FORCE uint32_t cua__histogram_per_word(enum cua__histogram_layout layout)
 {
-	return 32 / cua__histogram_field_bits(counter);
+	return 32 / cua__histogram_field_bits(layout);
 }
 
-/* Counter words of a block for that many slots. */
-CUA_FORCE uint32_t cua__histogram_words(enum cua__histogram_counter counter, uint32_t slots)
+/* Words of a private histogram with this many counters. */
+CUA_FORCE uint32_t cua__histogram_words(enum cua__histogram_layout layout, uint32_t counters)
 {
-	switch (counter) {
-	case CUA__COUNT_COLUMNS: return slots * 32;
+	switch (layout) {
+	case CUA__COUNT_COLUMNS: return counters * 32;
 	case CUA__COUNT_GLOBAL: return 0;
 	default:
-		return slots / cua__histogram_a_word(counter) +
-		       (slots % cua__histogram_a_word(counter) != 0);
+		return counters / cua__histogram_per_word(layout) +
+		       (counters % cua__histogram_per_word(layout) != 0);
 	}
 }
 
 /*
- * An addition of `should` to a slot has changed its word from `old` to `now`. Adds to the counts
- * the difference between the intended and the actual change of each field, from the slot's field
- * up.
+ * Settles an addition that changed a word from `old` to `now` and should add `should` to one
+ * counter. Adds the difference to the global counts, for this field and all higher fields of the
+ * word.
  */
-CUA_FORCE void cua__histogram_settle(enum cua__histogram_counter counter,
+CUA_FORCE void cua__histogram_settle(enum cua__histogram_layout layout,
 				     const struct cua__histogram_job *j,
-				     const struct cua__histogram_own *own, uint32_t slot,
+				     const struct cua__histogram_own *own, uint32_t counter,
 				     uint32_t old, uint32_t now, uint32_t should)
 {
-	const uint32_t bits = cua__histogram_field_bits(counter), mask = ((uint32_t)1 << bits) - 1;
-	const uint32_t end = slot / (32 / bits) * (32 / bits) + 32 / bits;
-	uint32_t at = slot % (32 / bits) * bits, field;
+	const uint32_t bits = cua__histogram_field_bits(layout), mask = ((uint32_t)1 << bits) - 1;
+	const uint32_t end = counter / (32 / bits) * (32 / bits) + 32 / bits;
+	uint32_t at = counter % (32 / bits) * bits, field;
 
 	CUA__NO_UNROLL
-	for (field = slot; field < end; field++) {
+	for (field = counter; field < end; field++) {
 		const uint32_t is = ((now >> at) & mask) - ((old >> at) & mask);
 
-		/* the difference is signed; fields after the last slot have no count */
-		if (is != should && field < own->slots)
+		/* the difference is signed; fields after the last counter do not exist */
+		if (is != should && field < own->counters)
 			cua__histogram_add(&j->h, 0, own->first + field,
 					   (uint64_t)(int64_t)(int32_t)(should - is));
 		should = 0;
@@ -912,74 +908,75 @@ CUA_FORCE void cua__histogram_settle(enum cua__histogram_counter counter,
 }
 
 /*
- * An addition of `add`, at most the top bit of BYTES, found `old`, and a top bit is set before or
- * after it. Settles the addition. If it raised the field above its top bit, also subtracts the top
- * bit.
+ * Completes an addition of `add` to a counter. Its word was `old`. Called if the top bit of some
+ * field is set before or after it. `add` is at most the top bit of BYTES. If this addition raised
+ * the field above its top bit, it subtracts the top bit.
  */
-CUA_FORCE void cua__histogram_relieve(enum cua__histogram_counter counter,
+CUA_FORCE void cua__histogram_relieve(enum cua__histogram_layout layout,
 				      const struct cua__histogram_job *j,
-				      const struct cua__histogram_own *own, uint32_t slot,
+				      const struct cua__histogram_own *own, uint32_t counter,
 				      uint32_t old, uint32_t add)
 {
-	const uint32_t a_word = cua__histogram_a_word(counter), bits = 32 / a_word;
-	const uint32_t at = slot % a_word * bits, top = (uint32_t)1 << (bits - 1);
+	const uint32_t per_word = cua__histogram_per_word(layout), bits = 32 / per_word;
+	const uint32_t at = counter % per_word * bits, top = (uint32_t)1 << (bits - 1);
 	uint32_t field;
 
-	cua__histogram_settle(counter, j, own, slot, old, old + (add << at), add);
+	cua__histogram_settle(layout, j, own, counter, old, old + (add << at), add);
 	field = (old >> at) & (2 * top - 1);
 	if (field > top || field + add <= top)
 		return;
-	old = cua_port_fetch_add_u32(&own->words[slot / a_word], 0 - (top << at), CUA_RELAXED,
+	old = cua_port_fetch_add_u32(&own->words[counter / per_word], 0 - (top << at), CUA_RELAXED,
 				     CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
-	cua__histogram_settle(counter, j, own, slot, old, old - (top << at), 0);
+	cua__histogram_settle(layout, j, own, counter, old, old - (top << at), 0);
 }
 
-CUA_FORCE uint32_t cua__histogram_tops(enum cua__histogram_counter counter)
+CUA_FORCE uint32_t cua__histogram_tops(enum cua__histogram_layout layout)
 {
-	return counter == CUA__COUNT_HALVES ? 0x80008000u : 0x80808080u;
+	return layout == CUA__COUNT_HALVES ? 0x80008000u : 0x80808080u;
 }
 
-/* Adds at most the top bit of BYTES to a slot of the range. */
-CUA_FORCE void cua__histogram_count_many(enum cua__histogram_counter counter,
+/* Adds to a counter of the range; `add` is at most the top bit of BYTES. */
+CUA_FORCE void cua__histogram_count_many(enum cua__histogram_layout layout,
 					 const struct cua__histogram_job *j,
-					 const struct cua__histogram_own *own, uint32_t slot,
+					 const struct cua__histogram_own *own, uint32_t counter,
 					 uint32_t add)
 {
-	const uint32_t a_word = cua__histogram_a_word(counter);
+	const uint32_t per_word = cua__histogram_per_word(layout);
 	uint32_t old, one;
 
-	if (counter == CUA__COUNT_GLOBAL) {
-		cua__histogram_add(&j->h, 0, slot, add);
+	if (layout == CUA__COUNT_GLOBAL) {
+		cua__histogram_add(&j->h, 0, counter, add);
 		return;
 	}
-	one = add << slot % a_word * (32 / a_word);
-	old = cua_port_fetch_add_u32(&own->words[slot / a_word], one, CUA_RELAXED, CUA_SCOPE_BLOCK,
-				     CUA_SPACE_SHARED);
-	if ((old | (old + one)) & cua__histogram_tops(counter))
-		cua__histogram_relieve(counter, j, own, slot, old, add);
+	one = add << counter % per_word * (32 / per_word);
+	old = cua_port_fetch_add_u32(&own->words[counter / per_word], one, CUA_RELAXED,
+				     CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
+	if ((old | (old + one)) & cua__histogram_tops(layout))
+		cua__histogram_relieve(layout, j, own, counter, old, add);
 }
 
-/* Adds 1 to each packed slot of the range whose `excluded` is 0. */
-CUA_FORCE void cua__histogram_count_packed(enum cua__histogram_counter counter,
+/* Adds 1 to each of n packed counters of the range, unless `skipped` is set. */
+CUA_FORCE void cua__histogram_count_packed(enum cua__histogram_layout layout,
 					   const struct cua__histogram_job *j,
 					   const struct cua__histogram_own *own, uint32_t n,
-					   const uint32_t *slot, const int *excluded)
+					   const uint32_t *counter, const int *skipped)
 {
-	const uint32_t tops = cua__histogram_tops(counter);
+	const uint32_t tops = cua__histogram_tops(layout);
 	uint32_t old[16], all = 0, k, l;
 
 	CUA__UNROLL
 	for (k = 0; k < n; k++) {
 		/*
-		 * an excluded element adds 0 to a word of its own lane, which avoids both a branch
-		 * and conflicts
+		 * A skipped element adds 0 to the lane's own word, where lanes do not conflict.
+		 * This needs no branch.
 		 */
-		const uint32_t word = slot[k] / cua__histogram_a_word(counter);
-		const uint32_t one = counter == CUA__COUNT_HALVES ? (slot[k] & 1) * 0xffffu + 1
-								  : (uint32_t)1 << slot[k] % 4 * 8;
+		const uint32_t word = counter[k] / cua__histogram_per_word(layout);
+		const uint32_t one = layout == CUA__COUNT_HALVES
+					     ? (counter[k] & 1) * 0xffffu + 1
+					     : (uint32_t)1 << counter[k] % 4 * 8;
 
-		old[k] = cua_port_fetch_add_u32(&own->words[excluded[k] ? own->lane : word],
-						excluded[k] ? 0 : one, CUA_RELAXED, CUA_SCOPE_BLOCK,
+		old[k] = cua_port_fetch_add_u32(&own->words[skipped[k] ? own->lane : word],
+						skipped[k] ? 0 : one, CUA_RELAXED, CUA_SCOPE_BLOCK,
 						CUA_SPACE_SHARED);
 	}
 	CUA__UNROLL
@@ -990,67 +987,67 @@ CUA_FORCE void cua__histogram_count_packed(enum cua__histogram_counter counter,
 	/* rare */
 	CUA__NO_UNROLL
 	for (k = 0; k < n; k++) {
-		uint32_t its_slot = slot[0], its_old = old[0];
-		int its_excluded = excluded[0];
+		uint32_t its_counter = counter[0], its_old = old[0];
+		int its_skipped = skipped[0];
 
 		CUA__UNROLL
 		for (l = 1; l < n; l++) {
-			its_slot = l == k ? slot[l] : its_slot;
+			its_counter = l == k ? counter[l] : its_counter;
 			its_old = l == k ? old[l] : its_old;
-			its_excluded = l == k ? excluded[l] : its_excluded;
+			its_skipped = l == k ? skipped[l] : its_skipped;
 		}
-		if (!its_excluded && (its_old & tops))
-			cua__histogram_relieve(counter, j, own, its_slot, its_old, 1);
+		if (!its_skipped && (its_old & tops))
+			cua__histogram_relieve(layout, j, own, its_counter, its_old, 1);
 	}
 }
 
-/* Adds 1 to a slot of the range. */
-CUA_FORCE void cua__histogram_count(enum cua__histogram_counter counter,
+/* Adds 1 to a counter of the range. */
+CUA_FORCE void cua__histogram_count(enum cua__histogram_layout layout,
 				    const struct cua__histogram_job *j,
-				    const struct cua__histogram_own *own, uint32_t slot)
+				    const struct cua__histogram_own *own, uint32_t counter)
 {
-	/* bit operations are cheaper than a sum here */
-	const uint32_t column = slot << 7 | own->lane << 2;
+	/* byte offset by bit operations: cheaper than an addition */
+	const uint32_t column = counter << 7 | own->lane << 2;
 	const int no = 0;
 
-	if (counter == CUA__COUNT_COLUMNS)
+	if (layout == CUA__COUNT_COLUMNS)
 		cua_port_add_u32((uint32_t *)(void *)((char *)own->words + column), 1, CUA_RELAXED,
 				 CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
-	else if (counter == CUA__COUNT_WORDS)
-		cua_port_add_u32(&own->words[slot], 1, CUA_RELAXED, CUA_SCOPE_BLOCK,
+	else if (layout == CUA__COUNT_WORDS)
+		cua_port_add_u32(&own->words[counter], 1, CUA_RELAXED, CUA_SCOPE_BLOCK,
 				 CUA_SPACE_SHARED);
-	else if (counter == CUA__COUNT_GLOBAL)
-		cua__histogram_add(&j->h, 0, slot, 1);
+	else if (layout == CUA__COUNT_GLOBAL)
+		cua__histogram_add(&j->h, 0, counter, 1);
 	else
-		cua__histogram_count_packed(counter, j, own, 1, &slot, &no);
+		cua__histogram_count_packed(layout, j, own, 1, &counter, &no);
 }
 
-/* A slot relative to the block's range; only BYTES has ranges. */
-CUA_FORCE uint32_t cua__histogram_in_range(enum cua__histogram_counter counter,
-					   const struct cua__histogram_own *own, uint32_t slot)
+/* Index of a counter in the block's range. Only BYTES has several ranges. */
+CUA_FORCE uint32_t cua__histogram_in_range(enum cua__histogram_layout layout,
+					   const struct cua__histogram_own *own, uint32_t counter)
 {
-	if (counter != CUA__COUNT_BYTES)
-		return slot;
-	return slot - own->first < own->slots ? slot - own->first : CUA__HISTOGRAM_NONE;
+	if (layout != CUA__COUNT_BYTES)
+		return counter;
+	return counter - own->first < own->counters ? counter - own->first : CUA__HISTOGRAM_NONE;
 }
 
-CUA_FORCE int cua__histogram_has_hot(enum cua__histogram_counter counter)
+CUA_FORCE int cua__histogram_has_hot(enum cua__histogram_layout layout)
 {
-	return counter == CUA__COUNT_HALVES || counter == CUA__COUNT_BYTES ||
-	       counter == CUA__COUNT_GLOBAL;
+	return layout == CUA__COUNT_HALVES || layout == CUA__COUNT_BYTES ||
+	       layout == CUA__COUNT_GLOBAL;
 }
 
-/* Counts an element; any subset of lanes may call. */
-CUA_FORCE void cua__histogram_count_one(enum cua__histogram_counter counter,
+/* Counts an element. May be called by any subset of lanes. */
+CUA_FORCE void cua__histogram_count_one(enum cua__histogram_layout layout,
 					const struct cua__histogram_job *j,
-					const struct cua__histogram_own *own, uint32_t slot)
+					const struct cua__histogram_own *own, uint32_t counter)
 {
-	if (cua__histogram_has_hot(counter)) {
-		slot = cua__histogram_in_range(counter, own, slot);
-		if (slot == CUA__HISTOGRAM_NONE)
+	if (cua__histogram_has_hot(layout)) {
+		counter = cua__histogram_in_range(layout, own, counter);
+		if (counter == CUA__HISTOGRAM_NONE)
 			return;
 	}
-	cua__histogram_count(counter, j, own, slot);
+	cua__histogram_count(layout, j, own, counter);
 }
 
 /* Adds the 8-bit fields to the 16-bit fields. */
@@ -1061,7 +1058,7 @@ CUA_FORCE void cua__histogram_hot_widen(struct cua__histogram_own *own)
 	own->hot_n = 0;
 }
 
-/* Adds the warp's hot group to the counts. Called by whole warps. */
+/* Adds the warp's hot set to the global counts. Called by whole warps. */
 CUA_FORCE void cua__histogram_hot_flush(const struct cua__histogram_job *j,
 					struct cua__histogram_own *own)
 {
@@ -1073,7 +1070,7 @@ CUA_FORCE void cua__histogram_hot_flush(const struct cua__histogram_job *j,
 		return;
 	cua__histogram_hot_widen(own);
 	if (own->hot_tiles < CUA__HISTOGRAM_HOT_SHORT) {
-		/* the sums of 32 lanes fit the fields */
+		/* the sums over 32 lanes fit into the fields too */
 		all = own->hot_even | (uint64_t)own->hot_odd << 32;
 		for (step = 16; step; step /= 2)
 			all += cua_port_shuffle_u64(CUA__HISTOGRAM_FULL, all, lane ^ step);
@@ -1092,8 +1089,8 @@ CUA_FORCE void cua__histogram_hot_flush(const struct cua__histogram_job *j,
 	own->hot_even = own->hot_odd = own->hot_tiles = 0;
 }
 
-/* Called by whole warps after each tile, before the fields can overflow. */
-CUA_FORCE void cua__histogram_hot_keep(const struct cua__histogram_job *j,
+/* Called after each tile by whole warps. Widens and flushes the fields before they overflow. */
+CUA_FORCE void cua__histogram_hot_tick(const struct cua__histogram_job *j,
 				       struct cua__histogram_own *own)
 {
 	if (++own->hot_tiles % CUA__HISTOGRAM_HOT_SHORT)
@@ -1104,67 +1101,68 @@ CUA_FORCE void cua__histogram_hot_keep(const struct cua__histogram_job *j,
 }
 
 /*
- * If the warp's 32 * n slots have at most two values, counts them at once and returns 1. That
- * covers a long run of equal elements, and the end of such a run. `sample` is the slot of some
- * lane; near_sample says whether the first slots of all lanes are near it. Called by whole warps.
+ * Counts all n elements of all lanes at once if they have the same counter, as in a long run of
+ * equal elements, or two different counters, as at the boundary of two runs. Returns 1 if so.
+ * `sample` is the counter of some lane. near_sample: the first counters of all lanes are in the
+ * sample's hot set. Called by whole warps.
  */
-CUA_FORCE int cua__histogram_count_two(enum cua__histogram_counter counter,
+CUA_FORCE int cua__histogram_count_two(enum cua__histogram_layout layout,
 				       const struct cua__histogram_job *j,
 				       const struct cua__histogram_own *own, uint32_t n,
-				       const uint32_t *slot, uint32_t sample, int near_sample)
+				       const uint32_t *counter, uint32_t sample, int near_sample)
 {
 	uint32_t first = sample, last = sample, firsts = n * 32, differs = !near_sample, k;
 
 	if (near_sample) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
-			differs |= slot[k] ^ sample;
+			differs |= counter[k] ^ sample;
 	}
 	if (cua_port_ballot(CUA__HISTOGRAM_FULL, differs != 0)) {
-		first = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, slot[0], 0);
-		last = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, slot[n - 1], 31);
+		first = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, counter[0], 0);
+		last = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, counter[n - 1], 31);
 		differs = 0;
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
-			differs |= slot[k] != first && slot[k] != last;
+			differs |= counter[k] != first && counter[k] != last;
 		if (cua_port_ballot(CUA__HISTOGRAM_FULL, differs != 0))
 			return 0;
 		firsts = 0;
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
 			firsts += cua_port_popc_u32(
-				cua_port_ballot(CUA__HISTOGRAM_FULL, slot[k] == first));
+				cua_port_ballot(CUA__HISTOGRAM_FULL, counter[k] == first));
 	}
-	/* lane 0 adds for `first`, and lane 1 for `last` if it differs */
+	/* lane 0 counts the first counter, and lane 1 the last counter if it differs */
 	first = own->lane ? last : first;
 	firsts = own->lane ? n * 32 - firsts : firsts;
 	if (own->lane < 2 && firsts && first != CUA__HISTOGRAM_NONE)
-		cua__histogram_count_many(counter, j, own, first, firsts);
+		cua__histogram_count_many(layout, j, own, first, firsts);
 	return 1;
 }
 
 /*
- * Chooses the hot group again: the group of a lane's first slot if enough lanes are in it, or no
- * group if hardly any lane is in the present group. Returns 1 if cua__histogram_count_two has
- * counted all n slots of all lanes instead. Called by whole warps.
+ * Chooses the hot set again. The candidate is the set of lane `from`'s first counter; it is chosen
+ * if enough lanes have it. If hardly any lane has the present hot set, there is none. Returns 1 if
+ * cua__histogram_count_two has counted all n elements of all lanes instead. Called by whole warps.
  */
-CUA_FORCE int cua__histogram_hot_choose(enum cua__histogram_counter counter,
+CUA_FORCE int cua__histogram_hot_choose(enum cua__histogram_layout layout,
 					const struct cua__histogram_job *j,
 					struct cua__histogram_own *own, uint32_t n,
-					const uint32_t *slot, uint32_t from)
+					const uint32_t *counter, uint32_t from)
 {
 	uint32_t old = 0, now, sample;
 
 	if (own->hot != CUA__HISTOGRAM_NO_HOT) {
 		old = cua_port_popc_u32(
-			cua_port_ballot(CUA__HISTOGRAM_FULL, slot[0] / 4 == own->hot));
+			cua_port_ballot(CUA__HISTOGRAM_FULL, counter[0] / 4 == own->hot));
 		if (old >= 16 && old < 32)
 			return 0;
 	}
-	sample = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, slot[0], from);
-	now = cua_port_popc_u32(cua_port_ballot(CUA__HISTOGRAM_FULL, (slot[0] ^ sample) < 4));
+	sample = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, counter[0], from);
+	now = cua_port_popc_u32(cua_port_ballot(CUA__HISTOGRAM_FULL, (counter[0] ^ sample) < 4));
 	if ((now > old + CUA__HISTOGRAM_HOT_LANES || now == 32) &&
-	    cua__histogram_count_two(counter, j, own, n, slot, sample, now == 32))
+	    cua__histogram_count_two(layout, j, own, n, counter, sample, now == 32))
 		return 1;
 	if (now <= old + CUA__HISTOGRAM_HOT_LANES || sample == CUA__HISTOGRAM_NONE) {
 		if (own->hot == CUA__HISTOGRAM_NO_HOT || old > 1)
@@ -1203,80 +1201,80 @@ CUA_FORCE uint64_t cua__histogram_at(size_t size, const struct cua__histogram_pa
 /* Counts a pack. `together`: called by whole warps. */
 CUA_FORCE void
 cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
-			  enum cua__histogram_counter counter, const struct cua__histogram_job *j,
+			  enum cua__histogram_layout layout, const struct cua__histogram_job *j,
 			  const struct cua__histogram_edges *edges, struct cua__histogram_own *own,
 			  const struct cua__histogram_pack *p, int together, uint32_t from)
 {
 	const uint32_t n = 16 / (uint32_t)cua__histogram_size(type);
 	uint64_t raw[16];
-	uint32_t slot[16], k;
-	int excluded[16];
+	uint32_t counter[16], k;
+	int skipped[16];
 
 	CUA__UNROLL
 	for (k = 0; k < n; k++)
 		raw[k] = cua__histogram_at(16 / n, p, k);
-	cua__histogram_slots(type, rule, counter, j, edges, n, raw, slot);
-	if (!together || !cua__histogram_has_hot(counter)) {
+	cua__histogram_find_counters(type, rule, layout, j, edges, n, raw, counter);
+	if (!together || !cua__histogram_has_hot(layout)) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
-			cua__histogram_count_one(counter, j, own, slot[k]);
+			cua__histogram_count_one(layout, j, own, counter[k]);
 		return;
 	}
 	CUA__UNROLL
 	for (k = 0; k < n; k++) {
-		slot[k] = cua__histogram_in_range(counter, own, slot[k]);
-		excluded[k] = counter == CUA__COUNT_BYTES && slot[k] == CUA__HISTOGRAM_NONE;
+		counter[k] = cua__histogram_in_range(layout, own, counter[k]);
+		skipped[k] = layout == CUA__COUNT_BYTES && counter[k] == CUA__HISTOGRAM_NONE;
 	}
-	if (cua__histogram_hot_choose(counter, j, own, n, slot, from))
+	if (cua__histogram_hot_choose(layout, j, own, n, counter, from))
 		return;
 	if (own->hot != CUA__HISTOGRAM_NO_HOT) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++) {
 			/*
-			 * index in the hot group if below 4; a shift of 32 or more adds 0. Only
-			 * GLOBAL has so many slots that at * 8 could overflow.
+			 * Index in the hot set if below 4. Otherwise the shift yields 0; at * 8
+			 * does not wrap, because a private histogram has too few counters.
 			 */
-			const uint32_t at = slot[k] ^ own->hot * 4;
+			const uint32_t at = counter[k] ^ own->hot * 4;
 
 			own->hot_n += cua_port_shl_u32(
-				1, counter == CUA__COUNT_GLOBAL && at >= 4 ? 32 : at * 8);
-			excluded[k] |= at < 4;
+				1, layout == CUA__COUNT_GLOBAL && at >= 4 ? 32 : at * 8);
+			skipped[k] |= at < 4;
 		}
-		if (counter != CUA__COUNT_GLOBAL)
-			cua__histogram_count_packed(counter, j, own, n, slot, excluded);
-	} else if (counter != CUA__COUNT_GLOBAL) {
-		/* `excluded` is a constant here except with BYTES */
-		cua__histogram_count_packed(counter, j, own, n, slot, excluded);
+		if (layout != CUA__COUNT_GLOBAL)
+			cua__histogram_count_packed(layout, j, own, n, counter, skipped);
+	} else if (layout != CUA__COUNT_GLOBAL) {
+		/* here, `skipped` is constant except for BYTES */
+		cua__histogram_count_packed(layout, j, own, n, counter, skipped);
 	}
-	if (counter == CUA__COUNT_GLOBAL) {
+	if (layout == CUA__COUNT_GLOBAL) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
-			if (!excluded[k])
-				cua__histogram_count(counter, j, own, slot[k]);
+			if (!skipped[k])
+				cua__histogram_count(layout, j, own, counter[k]);
 	}
 }
 
-/* Counts element i; any subset of lanes may call. */
+/* Counts element i. May be called by any subset of lanes. */
 CUA_FORCE void cua__histogram_count_single(enum cua_type type, enum cua__histogram_rule rule,
-					   enum cua__histogram_counter counter,
+					   enum cua__histogram_layout layout,
 					   const struct cua__histogram_job *j,
 					   const struct cua__histogram_edges *edges,
 					   const struct cua__histogram_own *own, uint64_t i)
 {
 	uint64_t raw = cua__histogram_load(cua__histogram_size(type), j->h.x, i);
-	uint32_t slot;
+	uint32_t counter;
 
-	cua__histogram_slots(type, rule, counter, j, edges, 1, &raw, &slot);
-	cua__histogram_count_one(counter, j, own, slot);
+	cua__histogram_find_counters(type, rule, layout, j, edges, 1, &raw, &counter);
+	cua__histogram_count_one(layout, j, own, counter);
 }
 
 /*
- * Counts all elements of a single row of a single channel in the block's slots. A tile is the
- * elements that a block loads at once; each warp loads a contiguous range of it. The next tile is
- * in flight while a tile is counted.
+ * Counts all elements of a single row without gaps and a single channel in the block's counters. A
+ * tile is the elements that a block loads at once; each warp loads a contiguous part of it. The
+ * next tile is loaded while a tile is counted.
  */
 CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_rule rule,
-					enum cua__histogram_counter counter,
+					enum cua__histogram_layout layout,
 					const struct cua__histogram_job *j,
 					const struct cua__histogram_edges *edges,
 					struct cua__histogram_own *own)
@@ -1294,7 +1292,7 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 	uint32_t l;
 
 #ifndef __CUDA_ARCH__
-	/* each is read only after it was loaded, but some compilers cannot see that */
+	/* each element is loaded before it is read, but not every compiler sees that */
 	memset(now, 0, sizeof(now));
 	memset(next, 0, sizeof(next));
 #endif
@@ -1303,10 +1301,10 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 	packs = (n - head) * size / 16;
 	full = packs / tile;
 	/*
-	 * the remaining elements are less than a tile per block. The hot group does not count them,
-	 * so with a hot group the remainder is as small as possible.
+	 * The rest is less than a tile per block. If the layout has hot sets, the rest is counted
+	 * without them, so it is kept as small as possible.
 	 */
-	if (!cua__histogram_has_hot(counter))
+	if (!cua__histogram_has_hot(layout))
 		full = full / members * members;
 	p = (const struct cua__histogram_pack *)(const void *)(x + head * size);
 	if (member < full) {
@@ -1317,21 +1315,21 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 	/* the counters are zero */
 	cua_port_sync_block();
 
-	/* single elements before and after the packs */
+	/* elements before the first pack and after the last pack, singly */
 	if (member == members - 1) {
 		const uint64_t after = head + packs * (16 / size);
 
 		if (thread < head)
-			cua__histogram_count_single(type, rule, counter, j, edges, own, thread);
+			cua__histogram_count_single(type, rule, layout, j, edges, own, thread);
 		if (thread < n - after)
-			cua__histogram_count_single(type, rule, counter, j, edges, own,
+			cua__histogram_count_single(type, rule, layout, j, edges, own,
 						    after + thread);
 	}
 	CUA__NO_UNROLL
 	for (i = full * tile + member * cua_port_block_size() + thread; i < packs;
 	     i += members * cua_port_block_size()) {
 		rest = p[i];
-		cua__histogram_count_pack(type, rule, counter, j, edges, own, &rest, 0, 0);
+		cua__histogram_count_pack(type, rule, layout, j, edges, own, &rest, 0, 0);
 	}
 	if (member >= full)
 		return;
@@ -1347,10 +1345,10 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 		}
 		CUA__UNROLL
 		for (l = 0; l < loads; l++)
-			cua__histogram_count_pack(type, rule, counter, j, edges, own, &now[l], 1,
+			cua__histogram_count_pack(type, rule, layout, j, edges, own, &now[l], 1,
 						  l * 11 + 3);
-		if (cua__histogram_has_hot(counter))
-			cua__histogram_hot_keep(j, own);
+		if (cua__histogram_has_hot(layout))
+			cua__histogram_hot_tick(j, own);
 		if (!more)
 			break;
 		CUA__UNROLL
@@ -1359,21 +1357,19 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 	}
 }
 
-/* ---- the end of a block, and of the grid ---- */
+/* ---- the end of a block and of the kernel ---- */
 
-/* Field k of a counter word. */
-CUA_FORCE uint32_t cua__histogram_field(enum cua__histogram_counter counter, uint32_t word,
+/* Field k of a word. */
+CUA_FORCE uint32_t cua__histogram_field(enum cua__histogram_layout layout, uint32_t word,
 					uint32_t k)
 {
-	const uint32_t bits = cua__histogram_field_bits(counter);
+	const uint32_t bits = cua__histogram_field_bits(layout);
 
 	return bits == 32 ? word : (word >> k * bits) & (((uint32_t)1 << bits) - 1);
 }
 
-/*
- * Stores the block's slots as its private histogram, or adds them to the sums. Follows a barrier.
- */
-CUA_FORCE void cua__histogram_store_private(enum cua__histogram_counter counter,
+/* Stores the block's private histogram, or adds it to the sums. Called after a barrier. */
+CUA_FORCE void cua__histogram_store_private(enum cua__histogram_layout layout,
 					    const struct cua__histogram_job *j,
 					    const uint32_t *words)
 {
@@ -1384,8 +1380,11 @@ CUA_FORCE void cua__histogram_store_private(enum cua__histogram_counter counter,
 	for (i = thread; i < j->private_words; i += threads) {
 		uint32_t v = 0;
 
-		if (counter == CUA__COUNT_COLUMNS) {
-			/* each lane begins in a different column, so that they use all banks */
+		if (layout == CUA__COUNT_COLUMNS) {
+			/*
+			 * each lane starts in a different column, so that all banks are used at
+			 * once
+			 */
 			for (k = 0; k < 32; k++)
 				v += CUA_READ(words[i * 32 + (thread + k) % 32]);
 		} else {
@@ -1399,68 +1398,71 @@ CUA_FORCE void cua__histogram_store_private(enum cua__histogram_counter counter,
 	}
 }
 
-/* 8-bit elements: converts the counts of the values to counts of slots. Called by one block. */
-CUA_FORCE void cua__histogram_put_values(enum cua_type type, const struct cua__histogram_job *j,
+/*
+ * For elements of 8 bits: turns the counts of values into counts of bins and sides. By a single
+ * block.
+ */
+CUA_FORCE void cua__histogram_set_values(enum cua_type type, const struct cua__histogram_job *j,
 					 const uint64_t *values)
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
-	const uint32_t slots = j->h.bins + CUA_HISTOGRAM_SIDES;
+	const uint32_t counters = j->h.bins + CUA_HISTOGRAM_SIDES;
 	uint32_t i;
 
 	if (j->h.rule == CUA__BIN_BYTE) {
-		for (i = thread; i < slots; i += threads)
-			cua__histogram_put(&j->h, !j->h.clear, i,
+		for (i = thread; i < counters; i += threads)
+			cua__histogram_set(&j->h, !j->h.clear, i,
 					   i < j->h.bins ? CUA_READ(values[i]) : 0);
 		return;
 	}
 	if (j->h.clear)
-		for (i = thread; i < slots; i += threads)
-			cua__histogram_put(&j->h, 0, i, 0);
+		for (i = thread; i < counters; i += threads)
+			cua__histogram_set(&j->h, 0, i, 0);
 	cua_port_sync_block();
 	for (i = thread; i < CUA__HISTOGRAM_BYTES; i += threads) {
 		const uint64_t n = CUA_READ(values[i]);
 
 		if (n)
-			cua__histogram_add(&j->h, 0, cua__histogram_slot_any(type, j, i), n);
+			cua__histogram_add(&j->h, 0, cua__histogram_counter_any(type, j, i), n);
 	}
 }
 
 /* Words of shared memory that cua__histogram_finish needs. */
-CUA_FORCE uint32_t cua__histogram_finish_words(uint32_t threads, uint32_t slots)
+CUA_FORCE uint32_t cua__histogram_finish_words(uint32_t threads, uint32_t counters)
 {
-	return 2 * (4 * threads > slots ? 4 * threads : slots);
+	return 2 * (4 * threads > counters ? 4 * threads : counters);
 }
 
-/* Loads of private histograms that a thread keeps in flight. */
+/* Number of private histograms from which a thread loads at the same time. */
 #define CUA__HISTOGRAM_IN_FLIGHT 9u
 
 /*
- * Adds up the private histograms in items of item_words words. Group g of the block's threads adds
- * those of blocks g, g + groups, ..., into sums[g * private_words] and the words after it.
+ * Adds the private histograms, in packs of pack_words words. Thread group g adds the histograms of
+ * blocks g, g + groups, ... and stores the result at sums[g * private_words].
  */
-CUA_FORCE void cua__histogram_add_privates(uint32_t item_words, const struct cua__histogram_job *j,
+CUA_FORCE void cua__histogram_add_privates(uint32_t pack_words, const struct cua__histogram_job *j,
 					   uint32_t groups, uint64_t *sums)
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
-	const uint32_t items = j->private_words / item_words, group = thread / items;
+	const uint32_t packs = j->private_words / pack_words, group = thread / packs;
 	const uint32_t *privates = j->privates;
-	uint32_t item = groups == 1 ? thread : group < groups ? thread % items : items;
+	uint32_t pack = groups == 1 ? thread : group < groups ? thread % packs : packs;
 	uint32_t block = groups == 1 ? 0 : group, first = block, r, k;
 	uint64_t sum[4] = {0, 0, 0, 0};
 
-	while (item < items) {
+	while (pack < packs) {
 		struct cua__histogram_pack v[CUA__HISTOGRAM_IN_FLIGHT];
-		uint32_t next_item = item, next_block = block;
+		uint32_t next_pack = pack, next_block = block;
 
 		CUA__UNROLL
 		for (r = 0; r < CUA__HISTOGRAM_IN_FLIGHT; r++) {
-			const uint64_t at = ((uint64_t)next_block * items + next_item) * item_words;
+			const uint64_t at = ((uint64_t)next_block * packs + next_pack) * pack_words;
 
 			CUA__UNROLL
 			for (k = 0; k < 4; k++)
 				v[r].word[k] = 0;
-			if (next_item < items) {
-				if (item_words == 4)
+			if (next_pack < packs) {
+				if (pack_words == 4)
 					v[r] = CUA_READ(*(const struct cua__histogram_pack
 								  *)(const void *)&privates[at]);
 				else
@@ -1469,34 +1471,34 @@ CUA_FORCE void cua__histogram_add_privates(uint32_t item_words, const struct cua
 			next_block += groups;
 			if (next_block >= j->blocks) {
 				next_block = first;
-				next_item += threads;
+				next_pack += threads;
 			}
 		}
 		CUA__UNROLL
 		for (r = 0; r < CUA__HISTOGRAM_IN_FLIGHT; r++) {
 			CUA__UNROLL
-			for (k = 0; k < item_words; k++)
+			for (k = 0; k < pack_words; k++)
 				sum[k] += v[r].word[k];
 			block += groups;
 			if (block < j->blocks)
 				continue;
-			if (item < items) {
+			if (pack < packs) {
 				CUA__UNROLL
-				for (k = 0; k < item_words; k++)
+				for (k = 0; k < pack_words; k++)
 					CUA_WRITE(sums[first * j->private_words +
-						       item * item_words + k],
+						       pack * pack_words + k],
 						  sum[k]);
 			}
 			CUA__UNROLL
-			for (k = 0; k < item_words; k++)
+			for (k = 0; k < pack_words; k++)
 				sum[k] = 0;
 			block = first;
-			item += threads;
+			pack += threads;
 		}
 	}
 }
 
-/* Whether this block arrives last; all its threads get the same result. */
+/* Whether the block is the last to arrive. All of its threads get the same answer. */
 CUA_FORCE int cua__histogram_is_last(const struct cua__histogram_job *j, uint32_t *shared)
 {
 	int is_last;
@@ -1511,57 +1513,59 @@ CUA_FORCE int cua__histogram_is_last(const struct cua__histogram_job *j, uint32_
 }
 
 /*
- * Converts the sums to counts and resets them to zero. With VALUE it stores 64-bit numbers in
+ * Turns the sums into counts and resets them to zero. With VALUE, copies them to 64-bit numbers in
  * shared memory instead.
  */
-CUA_FORCE void cua__histogram_drain_sums(enum cua__histogram_rule rule,
+CUA_FORCE void cua__histogram_merge_sums(enum cua__histogram_rule rule,
 					 const struct cua__histogram_job *j, uint64_t *values)
 {
-	const uint32_t threads = cua_port_block_size(), slots = j->private_words;
+	const uint32_t threads = cua_port_block_size(), counters = j->private_words;
 	uint32_t v[CUA__HISTOGRAM_IN_FLIGHT], first, i, k;
 
-	for (first = cua_port_thread(); first < slots;
+	for (first = cua_port_thread(); first < counters;
 	     first += threads * CUA__HISTOGRAM_IN_FLIGHT) {
 		CUA__UNROLL
 		for (k = 0; k < CUA__HISTOGRAM_IN_FLIGHT; k++) {
 			i = first + k * threads;
-			v[k] = i < slots ? CUA_READ(j->sums[i]) : 0;
+			v[k] = i < counters ? CUA_READ(j->sums[i]) : 0;
 		}
 		CUA__UNROLL
 		for (k = 0; k < CUA__HISTOGRAM_IN_FLIGHT; k++) {
 			i = first + k * threads;
-			if (i >= slots)
+			if (i >= counters)
 				continue;
 			if (v[k])
 				CUA_WRITE(j->sums[i], 0);
 			if (rule == CUA__RULE_VALUE)
 				CUA_WRITE(values[i], v[k]);
 			else
-				cua__histogram_put(&j->h, !j->h.clear, i, v[k]);
+				cua__histogram_set(&j->h, !j->h.clear, i, v[k]);
 		}
 	}
 }
 
-/* The block that arrives last merges the slots of all blocks. Slots are words here. */
+/*
+ * Merges the private histograms of all blocks, in the block that arrives last. Counters are words.
+ */
 CUA_FORCE void cua__histogram_finish(enum cua_type type, enum cua__histogram_rule rule,
 				     const struct cua__histogram_job *j, uint32_t *shared)
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
-	const uint32_t slots = j->private_words, blocks = j->blocks;
+	const uint32_t counters = j->private_words, blocks = j->blocks;
 	uint64_t *sums = (uint64_t *)(void *)shared;
-	/* 4 slots at a time if the private histograms are aligned */
-	const int packed =
-		slots % 4 == 0 && (uintptr_t)j->privates % sizeof(struct cua__histogram_pack) == 0;
-	const uint32_t items = packed ? slots / 4 : slots;
-	uint32_t groups = items < threads ? threads / items : 1, i, b;
+	/* 4 counters at once, if the private histograms are aligned */
+	const int packed = counters % 4 == 0 &&
+			   (uintptr_t)j->privates % sizeof(struct cua__histogram_pack) == 0;
+	const uint32_t packs = packed ? counters / 4 : counters;
+	uint32_t groups = packs < threads ? threads / packs : 1, i, b;
 
 	if (!cua__histogram_is_last(j, shared))
 		return;
 	if (j->sums) {
-		cua__histogram_drain_sums(rule, j, sums);
+		cua__histogram_merge_sums(rule, j, sums);
 		if (rule == CUA__RULE_VALUE) {
 			cua_port_sync_block();
-			cua__histogram_put_values(type, j, sums);
+			cua__histogram_set_values(type, j, sums);
 		}
 		return;
 	}
@@ -1572,39 +1576,39 @@ CUA_FORCE void cua__histogram_finish(enum cua_type type, enum cua__histogram_rul
 	else
 		cua__histogram_add_privates(1, j, groups, sums);
 	cua_port_sync_block();
-	for (i = thread; i < slots; i += threads) {
+	for (i = thread; i < counters; i += threads) {
 		uint64_t sum = CUA_READ(sums[i]);
 
 		for (b = 1; b < groups; b++)
-			sum += CUA_READ(sums[b * slots + i]);
+			sum += CUA_READ(sums[b * counters + i]);
 		if (rule == CUA__RULE_VALUE)
 			CUA_WRITE(sums[i], sum);
 		else
-			cua__histogram_put(&j->h, !j->h.clear, i, sum);
+			cua__histogram_set(&j->h, !j->h.clear, i, sum);
 	}
 	if (rule == CUA__RULE_VALUE) {
 		cua_port_sync_block();
-		cua__histogram_put_values(type, j, sums);
+		cua__histogram_set_values(type, j, sums);
 	}
 }
 
-/* A block's data; edges and words are in its shared memory. */
+/* State of a block. The edges and counters that it points to are in shared memory. */
 struct cua__histogram_block {
 	struct cua__histogram_edges edges;
 	struct cua__histogram_own own;
 };
 
 /*
- * The part of a block's work that reads no elements, counts or scratch memory. `keys` are the
- * edges' keys.
+ * The part of a block's work that accesses no elements, counts or scratch memory. keys: of the
+ * edges.
  */
 CUA_FORCE void cua__histogram_begin(enum cua_type type, enum cua__histogram_rule rule,
-				    enum cua__histogram_counter counter,
+				    enum cua__histogram_layout layout,
 				    const struct cua__histogram_job *j, const void *keys,
 				    uint32_t *shared, struct cua__histogram_block *block)
 {
 	struct cua__histogram_own *own = &block->own;
-	const uint32_t words = cua__histogram_words(counter, j->range_slots);
+	const uint32_t words = cua__histogram_words(layout, j->range_counters);
 	uint32_t w;
 
 	if (rule == CUA__RULE_EDGES) {
@@ -1614,53 +1618,54 @@ CUA_FORCE void cua__histogram_begin(enum cua_type type, enum cua__histogram_rule
 	own->words = shared;
 	own->lane = cua_port_lane();
 	own->first = 0;
-	own->slots = j->slots;
+	own->counters = j->counters;
 	own->hot = CUA__HISTOGRAM_NO_HOT;
 	own->hot_n = own->hot_even = own->hot_odd = own->hot_tiles = 0;
-	if (cua__histogram_has_hot(counter)) {
-		own->first = (uint32_t)cua_port_block() % j->ranges * j->range_slots;
-		own->slots = j->slots - own->first < j->range_slots ? j->slots - own->first
-								    : j->range_slots;
+	if (cua__histogram_has_hot(layout)) {
+		own->first = (uint32_t)cua_port_block() % j->ranges * j->range_counters;
+		own->counters = j->counters - own->first < j->range_counters
+					? j->counters - own->first
+					: j->range_counters;
 	}
 	for (w = cua_port_thread(); w < words; w += cua_port_block_size())
 		CUA_WRITE(own->words[w], 0);
 }
 
-/* Counts all elements; also merges the private histograms if finish_here is set. */
+/* Counts all elements, and merges the private histograms if the job says so. */
 CUA_FORCE void cua__histogram_run(enum cua_type type, enum cua__histogram_rule rule,
-				  enum cua__histogram_counter counter,
+				  enum cua__histogram_layout layout,
 				  const struct cua__histogram_job *j,
 				  struct cua__histogram_block *block)
 {
 	struct cua__histogram_own *own = &block->own;
 
-	cua__histogram_count_all(type, rule, counter, j, &block->edges, own);
-	if (cua__histogram_has_hot(counter)) {
+	cua__histogram_count_all(type, rule, layout, j, &block->edges, own);
+	if (cua__histogram_has_hot(layout)) {
 		cua_port_sync_warp(CUA__HISTOGRAM_FULL);
 		cua__histogram_hot_flush(j, own);
 	}
-	if (counter == CUA__COUNT_GLOBAL)
+	if (layout == CUA__COUNT_GLOBAL)
 		return;
 	cua_port_sync_block();
-	cua__histogram_store_private(counter, j, own->words);
-	if (j->finish_here && (counter == CUA__COUNT_COLUMNS || counter == CUA__COUNT_WORDS))
+	cua__histogram_store_private(layout, j, own->words);
+	if (j->finish_here && (layout == CUA__COUNT_COLUMNS || layout == CUA__COUNT_WORDS))
 		cua__histogram_finish(type, rule, j, own->words);
 }
 
 /*
  * Merges the private histograms; each block merges 32 words of them. `add`: adds to the present
- * counts. `shared` has 32 * fields 64-bit words for each warp.
+ * counts. Each warp needs 32 * per_word 64-bit words of `shared`.
  */
-CUA_FORCE void cua__histogram_merge(enum cua__histogram_counter counter,
+CUA_FORCE void cua__histogram_merge(enum cua__histogram_layout layout,
 				    const struct cua__histogram_job *j, int add, uint64_t *shared)
 {
-	const uint32_t a_word = cua__histogram_a_word(counter);
+	const uint32_t per_word = cua__histogram_per_word(layout);
 	const uint32_t lane = cua_port_lane(), warp = cua_port_thread() / 32;
 	const uint32_t warps = cua_port_block_size() / 32;
 	const uint32_t pieces = (j->private_words + 31) / 32; /* of a private histogram */
 	const uint32_t range = (uint32_t)(cua_port_block() / pieces);
 	const uint32_t word = (uint32_t)(cua_port_block() % pieces) * 32 + lane;
-	const uint32_t first = range * j->range_slots;
+	const uint32_t first = range * j->range_counters;
 	const uint32_t *at = j->privates + word;
 	uint64_t sum[4] = {0, 0, 0, 0};
 	uint32_t k, b, w;
@@ -1673,32 +1678,33 @@ CUA_FORCE void cua__histogram_merge(enum cua__histogram_counter counter,
 			const uint32_t v = CUA_READ(at[(uint64_t)b * j->private_words]);
 
 			CUA__UNROLL
-			for (k = 0; k < a_word; k++)
-				sum[k] += cua__histogram_field(counter, v, k);
+			for (k = 0; k < per_word; k++)
+				sum[k] += cua__histogram_field(layout, v, k);
 		}
 	}
 	CUA__UNROLL
-	for (k = 0; k < a_word; k++)
-		CUA_WRITE(shared[(warp * a_word + k) * 32 + lane], sum[k]);
+	for (k = 0; k < per_word; k++)
+		CUA_WRITE(shared[(warp * per_word + k) * 32 + lane], sum[k]);
 	cua_port_sync_block();
-	/* a thread per slot */
-	for (k = warp; k < a_word; k += warps) {
-		const uint32_t slot = word * a_word + k;
+	/* one thread per counter */
+	for (k = warp; k < per_word; k += warps) {
+		const uint32_t counter = word * per_word + k;
 		uint64_t all = 0;
 
 		for (w = 0; w < warps; w++)
-			all += CUA_READ(shared[(w * a_word + k) * 32 + lane]);
-		if (word < j->private_words && slot < j->range_slots && first + slot < j->slots)
-			cua__histogram_put(&j->h, add, first + slot, all);
+			all += CUA_READ(shared[(w * per_word + k) * 32 + lane]);
+		if (word < j->private_words && counter < j->range_counters &&
+		    first + counter < j->counters)
+			cua__histogram_set(&j->h, add, first + counter, all);
 	}
 }
 
-/* ---- choice of the kernel ---- */
+/* ---- the choice of a kernel and its parameters ---- */
 
 #ifndef CUA__HISTOGRAM_BLOCK
 #define CUA__HISTOGRAM_BLOCK 1024u
 #endif
-/* For arrays too small to occupy the device with large blocks. */
+/* For arrays that would keep only a few large blocks busy. */
 #ifndef CUA__HISTOGRAM_SMALL_BLOCK
 #define CUA__HISTOGRAM_SMALL_BLOCK 512u
 #endif
@@ -1706,38 +1712,38 @@ CUA_FORCE void cua__histogram_merge(enum cua__histogram_counter counter,
 #define CUA__HISTOGRAM_SMALL_BYTES ((uint64_t)4 << 20)
 #endif
 /*
- * 16-byte packs that a thread of a small block counts if there are enough processors, and most
- * additions of all blocks to the sums.
+ * For such arrays: 16-byte packs per thread, as long as there are free processors; and the maximum
+ * number of additions that all blocks make to the sums.
  */
 #define CUA__HISTOGRAM_SMALL_LOADS 2u
 #define CUA__HISTOGRAM_MOST_ADDED 300000u
-#define CUA__HISTOGRAM_SMALL_SLOTS 1024u
-/* Most slots in columns: 256 bins and the sides. */
-#ifndef CUA__HISTOGRAM_COLUMN_SLOTS
-#define CUA__HISTOGRAM_COLUMN_SLOTS 260u
+#define CUA__HISTOGRAM_SMALL_COUNTERS 1024u
+/* Maximum number of counters in COLUMNS: 256 bins and the sides. */
+#ifndef CUA__HISTOGRAM_COLUMN_COUNTERS
+#define CUA__HISTOGRAM_COLUMN_COUNTERS 260u
 #endif
-/* Most ranges of slots; the blocks of each range read all elements. */
+/* Maximum number of ranges; the blocks of each range read all elements. */
 #define CUA__HISTOGRAM_RANGES 16u
-/* Most words of all private histograms that the last block merges. */
+/* Maximum number of words of all private histograms that a single block merges. */
 #define CUA__HISTOGRAM_MERGED_HERE 40000u
-/* Most bytes of edges, their number rounded up to a power of two. */
+/* Maximum size of the edges in bytes, their number rounded up to a power of two. */
 #define CUA__HISTOGRAM_EDGES ((size_t)32 << 10)
-/* Cells of the guide, and the smaller number for arrays that would not repay building it. */
+/* Cells of the guide; fewer if building it would take too long. */
 #define CUA__HISTOGRAM_CELLS 16384u
 #define CUA__HISTOGRAM_FEW_CELLS 1024u
-/* A block's 32-bit counter has room for more elements than this. */
+/* A 32-bit counter of a block can count more elements than this. */
 #define CUA__HISTOGRAM_MOST_A_BLOCK ((uint64_t)1 << 31)
 
 struct cua__histogram_plan {
 	struct cua__histogram_job job;
 	enum cua__histogram_rule rule;
-	enum cua__histogram_counter counter;
-	uint32_t block; /* threads */
-	int sums;       /* job.sums needs private_words zeros */
-	size_t shared;  /* bytes */
+	enum cua__histogram_layout layout;
+	uint32_t block; /* threads per block */
+	int sums;       /* job.sums must be private_words zeros */
+	size_t shared;  /* of shared memory */
 };
 
-/* Whether EVEN_FAST is right for a range; fills in its members of the job. */
+/* Whether EVEN_FAST is valid for a range. Sets the job's members for it. */
 static inline int cua__histogram_fast_range(enum cua_type type, const struct cua_histogram_range *r,
 					    struct cua__histogram_job *job)
 {
@@ -1745,7 +1751,7 @@ static inline int cua__histogram_fast_range(enum cua_type type, const struct cua
 	int i;
 
 	if (r->is_float) {
-		/* converts keys back to numbers: the first and the last number in the range */
+		/* the least and the greatest float in the range, from their keys */
 		for (i = 0; i < 2; i++) {
 			uint32_t key32 = i ? r->first_f32 + r->span_f32 - 1 : r->first_f32;
 			uint64_t key64 = i ? r->first_f64 + r->span_f64 - 1 : r->first_f64;
@@ -1774,7 +1780,7 @@ static inline int cua__histogram_fast_range(enum cua_type type, const struct cua
 		return 0;
 	job->lower = (uint32_t)r->lower;
 	job->whole_bins = r->part == 0 && r->last < r->width;
-	/* the type's last value in the range */
+	/* bounded by the greatest value of the type */
 	job->last = (uint32_t)(r->last < (uint64_t)most - r->lower ? r->last
 								   : (uint64_t)most - r->lower);
 	return 1;
@@ -1782,33 +1788,33 @@ static inline int cua__histogram_fast_range(enum cua_type type, const struct cua
 
 /* The kernels that are compiled. */
 static inline int cua__histogram_has_kernel(enum cua_type type, enum cua__histogram_rule rule,
-					    enum cua__histogram_counter counter)
+					    enum cua__histogram_layout layout)
 {
-	if (counter <= CUA__COUNT_WORDS)
+	if (layout <= CUA__COUNT_WORDS)
 		return 1;
 	if (rule == CUA__RULE_EDGES || cua__histogram_size(type) == 2)
 		return 0;
-	return counter == CUA__COUNT_HALVES || cua__histogram_size(type) == 4;
+	return layout == CUA__COUNT_HALVES || cua__histogram_size(type) == 4;
 }
 
-/* Chooses rule, counter and slots. Returns 0 if only the kernel for any histogram fits. */
+/* Chooses rule, layout and counters. Returns 0 if only the general kernel fits. */
 static inline int cua__histogram_choose(const struct cua__histogram *h, uint32_t processors,
 					size_t shared_bytes, struct cua__histogram_plan *p)
 {
 	struct cua__histogram_job *job = &p->job;
 	const size_t size = cua__histogram_size(h->type),
 		     key_size = cua__histogram_key_bytes(h->type);
-	uint64_t words = shared_bytes / 4, slots = (uint64_t)h->bins + CUA_HISTOGRAM_SIDES;
+	uint64_t words = shared_bytes / 4, counters = (uint64_t)h->bins + CUA_HISTOGRAM_SIDES;
 
 	if (h->strategy != CUA_HISTOGRAM_AUTO || h->channels > 1 || h->width != h->n ||
 	    h->weight_type || h->n / processors >= CUA__HISTOGRAM_MOST_A_BLOCK)
 		return 0;
 	job->ranges = 1;
 	job->last_bin = h->bins - 1;
-	p->counter = CUA__COUNT_COLUMNS;
+	p->layout = CUA__COUNT_COLUMNS;
 	if (size == 1) {
 		p->rule = CUA__RULE_VALUE;
-		slots = CUA__HISTOGRAM_BYTES;
+		counters = CUA__HISTOGRAM_BYTES;
 	} else if (h->rule == CUA__BIN_EVEN) {
 		p->rule = CUA__RULE_EVEN_FAST;
 		if (h->type == CUA_I64 || h->type == CUA_U64)
@@ -1826,8 +1832,7 @@ static inline int cua__histogram_choose(const struct cua__histogram *h, uint32_t
 		for (;; job->cells /= 2) {
 			job->edge_words = (uint32_t)(((size_t)h->bins + 1) * key_size / 4);
 			/*
-			 * the counters after them are 32-bit, but private histograms are merged in
-			 * 64-bit words
+			 * 64-bit alignment: counters after them have 32 bits, but are merged in 64
 			 */
 			job->edge_words = (job->edge_words + 1) / 2 * 2 + job->cells / 2;
 			if (job->edge_words <= words / 4 ||
@@ -1838,30 +1843,30 @@ static inline int cua__histogram_choose(const struct cua__histogram *h, uint32_t
 			return 0;
 		words -= job->edge_words;
 	}
-	/* too few elements to repay clearing the counters */
-	if (h->n < slots / 4 && size > 1)
+	/* so few elements do not pay for clearing the counters */
+	if (h->n < counters / 4 && size > 1)
 		return 0;
-	if (slots > CUA__HISTOGRAM_COLUMN_SLOTS)
-		p->counter = slots <= words       ? CUA__COUNT_WORDS
-			     : slots <= words * 2 ? CUA__COUNT_HALVES
-						  : CUA__COUNT_BYTES;
-	if (p->counter == CUA__COUNT_BYTES) {
-		/* a range consists of whole words */
-		const uint64_t ranges = (slots + words * 4 - 1) / (words * 4);
+	if (counters > CUA__HISTOGRAM_COLUMN_COUNTERS)
+		p->layout = counters <= words       ? CUA__COUNT_WORDS
+			    : counters <= words * 2 ? CUA__COUNT_HALVES
+						    : CUA__COUNT_BYTES;
+	if (p->layout == CUA__COUNT_BYTES) {
+		/* ranges consist of whole words */
+		const uint64_t ranges = (counters + words * 4 - 1) / (words * 4);
 
 		if (ranges > CUA__HISTOGRAM_RANGES || ranges > processors)
-			p->counter = CUA__COUNT_GLOBAL;
+			p->layout = CUA__COUNT_GLOBAL;
 		else
 			job->ranges = (uint32_t)ranges;
 	}
-	job->slots = (uint32_t)slots;
-	job->range_slots = (uint32_t)((slots + job->ranges - 1) / job->ranges);
+	job->counters = (uint32_t)counters;
+	job->range_counters = (uint32_t)((counters + job->ranges - 1) / job->ranges);
 	if (job->ranges > 1)
-		job->range_slots = (job->range_slots + 3) / 4 * 4;
-	return cua__histogram_has_kernel(h->type, p->rule, p->counter);
+		job->range_counters = (job->range_counters + 3) / 4 * 4;
+	return cua__histogram_has_kernel(h->type, p->rule, p->layout);
 }
 
-/* Chooses all members for the number of elements. Returns 0 as cua__histogram_choose does. */
+/* Chooses the whole plan for an array of h->n elements. Returns 0 as cua__histogram_choose does. */
 static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t processors,
 				      size_t shared_bytes, struct cua__histogram_plan *p)
 {
@@ -1876,76 +1881,76 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 		job->bias = 0x80000000u;
 	if (!cua__histogram_choose(h, processors, shared_bytes, p))
 		return 0;
-	p->block = is_small && job->slots <= CUA__HISTOGRAM_SMALL_SLOTS ? CUA__HISTOGRAM_SMALL_BLOCK
-									: CUA__HISTOGRAM_BLOCK;
-	p->sums = is_small && p->counter <= CUA__COUNT_WORDS && job->slots <= CUA__HISTOGRAM_SUMS;
+	p->block = is_small && job->counters <= CUA__HISTOGRAM_SMALL_COUNTERS
+			   ? CUA__HISTOGRAM_SMALL_BLOCK
+			   : CUA__HISTOGRAM_BLOCK;
+	p->sums = is_small && p->layout <= CUA__COUNT_WORDS && job->counters <= CUA__HISTOGRAM_SUMS;
 	blocks = bytes /
 		 (p->block * 16 * (p->sums ? CUA__HISTOGRAM_SMALL_LOADS : CUA__HISTOGRAM_LOADS));
 	if (blocks > processors)
 		blocks = processors;
-	if (p->sums && blocks > CUA__HISTOGRAM_MOST_ADDED / job->slots)
-		blocks = CUA__HISTOGRAM_MOST_ADDED / job->slots;
+	if (p->sums && blocks > CUA__HISTOGRAM_MOST_ADDED / job->counters)
+		blocks = CUA__HISTOGRAM_MOST_ADDED / job->counters;
 	blocks = blocks / job->ranges * job->ranges;
 	job->blocks = blocks ? (uint32_t)blocks : job->ranges;
-	words = cua__histogram_words(p->counter, job->range_slots);
-	job->private_words = p->counter == CUA__COUNT_COLUMNS ? job->slots : (uint32_t)words;
+	words = cua__histogram_words(p->layout, job->range_counters);
+	job->private_words = p->layout == CUA__COUNT_COLUMNS ? job->counters : (uint32_t)words;
 	merging = p->sums ? 2 * CUA__HISTOGRAM_BYTES
 			  : cua__histogram_finish_words(p->block, job->private_words);
 	merging = merging > words ? merging : words;
 	job->finish_here =
 		p->sums ||
-		(p->counter <= CUA__COUNT_WORDS &&
-		 (merging + job->edge_words) * 4 <= shared_bytes &&
+		(p->layout <= CUA__COUNT_WORDS && (merging + job->edge_words) * 4 <= shared_bytes &&
 		 (p->rule == CUA__RULE_VALUE ||
 		  (uint64_t)job->private_words * job->blocks <= CUA__HISTOGRAM_MERGED_HERE));
 	p->shared = ((job->finish_here ? merging : words) + job->edge_words) * 4;
 	return 1;
 }
 
-/* Blocks of cua__histogram_merge. */
+/* Number of blocks of cua__histogram_merge. */
 static inline uint32_t cua__histogram_merges(const struct cua__histogram_job *job)
 {
 	return (job->private_words + 31) / 32 * job->ranges;
 }
 
-/* ---- any histogram: rows, channels, weights, and requested strategies ---- */
+/* ---- general kernel: rows with gaps, channels, weights, and strategies chosen by the user ---- */
 
-/* Elements that a thread keeps in flight. */
+/* Elements that a thread has in flight. */
 #define CUA__HISTOGRAM_AT_ONCE 4u
 
 struct cua__histogram_any {
-	uint32_t *words;   /* the block's private slots: a word each, or two with weights */
-	uint32_t own_bins; /* private bins of each channel; 0: no private slots */
-	/* AGGREGATED: the slot of the present run of equal slots, and its sum */
+	uint32_t *words;   /* the block's private counters, each a word, or two with weights */
+	uint32_t own_bins; /* private bins of each channel; 0: none */
+	/* AGGREGATED: counter and total of the present run of equal counters */
 	uint32_t last[CUA_HISTOGRAM_MAX_CHANNELS];
 	uint64_t run[CUA_HISTOGRAM_MAX_CHANNELS];
 };
 
-/* Adds n to a slot of a channel. */
+/* Adds n to a counter of a channel. */
 CUA_FORCE void cua__histogram_any_add(const struct cua__histogram *h,
 				      const struct cua__histogram_any *a, uint32_t channel,
-				      uint32_t slot, uint64_t n)
+				      uint32_t counter, uint64_t n)
 {
 	uint32_t *own, old;
-	int is_side = slot >= h->bins;
+	int is_side = counter >= h->bins;
 
-	if (!a->own_bins || (slot >= a->own_bins && !is_side)) {
-		cua__histogram_add(h, channel, slot, n);
+	if (!a->own_bins || (counter >= a->own_bins && !is_side)) {
+		cua__histogram_add(h, channel, counter, n);
 		return;
 	}
 	if (is_side)
-		slot = a->own_bins + (slot - h->bins);
-	slot += channel * (a->own_bins + CUA_HISTOGRAM_SIDES);
+		counter = a->own_bins + (counter - h->bins);
+	counter += channel * (a->own_bins + CUA_HISTOGRAM_SIDES);
 	if (!h->weight_type) {
-		cua_port_add_u32(&a->words[slot], (uint32_t)n, CUA_RELAXED, CUA_SCOPE_BLOCK,
+		cua_port_add_u32(&a->words[counter], (uint32_t)n, CUA_RELAXED, CUA_SCOPE_BLOCK,
 				 CUA_SPACE_SHARED);
 		return;
 	}
 	/*
-	 * 64 bits as two words. Each carry of the lower word is observed by exactly one addition,
-	 * which adds it to the upper word.
+	 * A 64-bit counter is two words. Exactly one addition sees each carry of the lower word,
+	 * and adds it to the upper word.
 	 */
-	own = &a->words[slot * 2];
+	own = &a->words[counter * 2];
 	old = cua_port_fetch_add_u32(own, (uint32_t)n, CUA_RELAXED, CUA_SCOPE_BLOCK,
 				     CUA_SPACE_SHARED);
 	old = (uint32_t)(n >> 32) + (old + (uint32_t)n < old);
@@ -1953,7 +1958,7 @@ CUA_FORCE void cua__histogram_any_add(const struct cua__histogram *h,
 		cua_port_add_u32(own + 1, old, CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
 }
 
-/* Stores in *n what element i adds to its slot; returns 0 if its weight is refused. */
+/* The amount that element i adds to its counter. Returns 0 if its weight is refused. */
 CUA_FORCE int cua__histogram_weight(const struct cua__histogram *h, uint64_t i, uint64_t *n)
 {
 	double v;
@@ -1981,14 +1986,15 @@ CUA_FORCE void cua__histogram_any_flush(const struct cua__histogram *h,
 
 	cua_port_sync_block();
 	for (i = cua_port_thread(); i < each * h->counted; i += cua_port_block_size()) {
-		uint32_t slot = i % each;
+		uint32_t counter = i % each;
 		uint64_t n = h->weight_type ? CUA_READ(a->words[2 * i]) |
 						      (uint64_t)CUA_READ(a->words[2 * i + 1]) << 32
 					    : CUA_READ(a->words[i]);
 
 		if (n)
 			cua__histogram_add(h, i / each,
-					   slot < a->own_bins ? slot : slot - a->own_bins + h->bins,
+					   counter < a->own_bins ? counter
+								 : counter - a->own_bins + h->bins,
 					   n);
 	}
 }
@@ -2059,24 +2065,24 @@ CUA_FORCE void cua__histogram_any_kernel(enum cua_type type, const struct cua__h
 			CUA__UNROLL
 			for (c = 0; c < CUA_HISTOGRAM_MAX_CHANNELS; c++) {
 				uint64_t add = n[u];
-				uint32_t slot;
+				uint32_t counter;
 
 				if (!is[u] || c >= h->counted)
 					continue;
-				slot = cua__histogram_slot_any(type, j, raw[u][c]);
-				if (slot >= h->bins)
+				counter = cua__histogram_counter_any(type, j, raw[u][c]);
+				if (counter >= h->bins)
 					add = 1;
 				else if (!accepted[u])
-					slot = h->bins + CUA_HISTOGRAM_REFUSED, add = 1;
+					counter = h->bins + CUA_HISTOGRAM_REFUSED, add = 1;
 				if (!aggregated) {
-					cua__histogram_any_add(h, &a, c, slot, add);
+					cua__histogram_any_add(h, &a, c, counter, add);
 					continue;
 				}
-				if (slot != a.last[c]) {
+				if (counter != a.last[c]) {
 					if (a.run[c])
 						cua__histogram_any_add(h, &a, c, a.last[c],
 								       a.run[c]);
-					a.last[c] = slot;
+					a.last[c] = counter;
 					a.run[c] = 0;
 				}
 				a.run[c] += add;
