@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The command cuatomic: what it prints, what it refuses, how it ends, and that
-# the demonstration verifies every row on files of all kinds, that every benchmark
-# runs, and that both notice a wrong result.
+# The command cuatomic: its output, its refusals and its exit statuses. The demonstration verifies
+# every row on files of all kinds, every benchmark runs, and both notice a wrong result.
 #
-# CUATOMIC, CUATOMIC_PLANTED   the programs, if they are not those of this build
+# CUATOMIC, CUATOMIC_PLANTED   the programs, if not from this build
 set -uo pipefail
 
 # Set by `make check`.
@@ -28,7 +27,7 @@ fail() {
   printf '  stderr: %s\n' "$(head -c 4000 "$tmp/err")"
 }
 
-# runs STATUS WHAT COMMAND...: the command ends with this status. Input is our own.
+# runs STATUS NAME COMMAND...: the command ends with this status. Input is our own.
 runs() {
   local expected=$1 what=$2 rc=0
   shift 2
@@ -53,7 +52,7 @@ one_line() { # one_line WHAT: an error is one line on stderr and nothing on stdo
     fail "$1: something on stdout"
   fi
 }
-# demo WHAT ARGUMENT...: every row is there and verified, and stderr is empty.
+# demo NAME ARGUMENT...: every row is there and verified, and stderr is empty.
 demo() {
   local what=$1
   shift
@@ -63,7 +62,7 @@ demo() {
   ! grep -q ' NO$' "$tmp/out" || fail "demo of $what: a row says NO"
   says out "demo of $what" "^$rows results verified on the "
 }
-# described WHAT: cuatomic(1) describes each row of the last demo, and no other.
+# described NAME: cuatomic(1) describes each row of the last demo, and no other.
 described() {
   sed -n '/^The table has a row for each part:/,/^The times are wall time/p' "$top_srcdir/doc/cuatomic.1" |
     sed -n '/^\.TP/{n;p;}' | sed -E 's/^\.BR? //; s/ *", " */\n/g' |
@@ -76,7 +75,7 @@ row() { # row PART RESULT: of the last demo
   says out "row '$1'" "^$1 +$2 "
 }
 
-# ---- what it says of itself ----
+# ---- --help and --version ----
 
 major=$(sed -n 's/^#define CUA_VERSION_STRING "\(.*\)"/\1/p' \
   "$top_builddir/include/cuatomic/version.h")
@@ -114,7 +113,7 @@ else
   says out "info without a GPU" '^  no device: this library was built without CUDA$'
 fi
 
-# ---- what it refuses ----
+# ---- refused arguments ----
 
 runs 2 "no command" "$cuatomic" && one_line "no command"
 runs 2 "unknown command" "$cuatomic" demonstrate && one_line "unknown command"
@@ -153,7 +152,7 @@ if [ "$(id -u)" != 0 ]; then
   runs 1 "unreadable file" "$cuatomic" demo "$tmp/secret" && one_line "unreadable file"
   says err "unreadable file" 'Permission denied$'
 elif [ -r /proc/self/mem ]; then
-  # root may read every file of a disk, but not this one from its start
+  # root may read every file of a disk, but not the start of this file
   runs 1 "unreadable file" "$cuatomic" demo /proc/self/mem && one_line "unreadable file"
 fi
 if [ -e /dev/full ]; then
@@ -173,8 +172,8 @@ for name in atomics hashmap histogram locks reduce textbook; do
   says out "list of benchmarks" "^$name +[a-z]"
 done
 
-# Each row is there as soon as it is measured, through a pipe too: the second row waits for our end of its input,
-# and that comes after the first row was read. The time limit is for a failure alone.
+# Each row is printed as soon as it is measured, through a pipe too: the second row waits until we
+# close its input, after the first row was read. Only a failure reaches the time limit.
 coproc held { BENCH_HOLD=pthread_mutex "$planted" bench locks -q -b cpu -t 1 2>"$tmp/err"; }
 held_pid=$!
 found=
@@ -193,7 +192,7 @@ cat <&"${held[0]}" >"$tmp/out"
 wait "$held_pid" || fail "bench with a row that waited"
 says out "bench with a row that waited" "^[^ ].* cua_spinlock_lock, unlock +[0-9.]+ "
 
-# table WHAT CASE WAY...: of the last benchmark, each row once, and one peer that is the best
+# table NAME CASE WAY...: the last benchmark has each row once, and exactly 1 peer is the best.
 table() {
   local what=$1 case=$2 way
   shift 2
@@ -247,7 +246,7 @@ for threads in 1 3; do
 done
 
 for threads in 1 3; do
-  # without the program that goes on
+  # without the second program
   if runs 0 "bench hashmap, $threads" env CUATOMIC_BENCH_DIR="$tmp" \
     "$cuatomic" bench hashmap --quick -b cpu -t $threads; then
     [ ! -s "$tmp/err" ] || fail "bench hashmap: something on stderr"
@@ -297,14 +296,14 @@ for threads in 1 3; do
         says out "bench reduce, $threads" "^dot $type to f32 +cua_reduce, $mode +[0-9.]+ \("
       done
     done
-    # a way that is not there has no figures, and ends nothing
+    # an unavailable way has no figures, and ends nothing
     for case in "sum f32" "dot f64" "sum bf16 to f32"; do
       says out "bench reduce, $threads" "^$case +cua_reduce, EXACT +([0-9.]+ \(|- not available )"
     done
   fi
 done
 
-# The test program takes the result of one way to be wrong by one, or by as much as shows.
+# The test program falsifies the result of one way by 1, or by as much as is visible.
 for name in locks:'cua_ticketlock_lock, unlock' locks:'pthread_mutex' \
   atomics:cua_atomic_add_u32 atomics:cua_atomic_add_f32 atomics:cua_atomic_fetch_mul_f64 \
   atomics:cua_atomic_max_u32 atomics:CUA_DEFINE_ATOMIC \
@@ -356,7 +355,7 @@ chmod +x "$tmp/programs/bench-cuckoo"
 runs 7 "the program that goes on" env CUATOMIC_BENCH_DIR="$tmp/programs" "$cuatomic" bench hashmap -q -b cpu -t 2
 says out "the program that goes on" "^$tmp/programs/bench-cuckoo --threads=2 --quick\$"
 
-# Those of this build.
+# The programs of this build.
 programs=$(cd "$top_builddir/bench" && pwd)
 if [ -x "$programs/bench-cuckoo" ]; then
   runs 0 "bench-cuckoo --help" "$programs/bench-cuckoo" --help
@@ -389,8 +388,8 @@ done <"$tmp/benchmarks"
 
 # ---- the demonstration ----
 
-# On every file but the first the CPU alone: the GPU has its own suites, and a
-# start of CUDA for each would take long.
+# Only the first file runs on the GPU, all others on the CPU alone: the GPU has its own suites, and
+# starting CUDA for each file would take long.
 demo "the default"
 says out "the default" '^file: '
 described "the default"
@@ -471,10 +470,10 @@ cp "$tmp/words" "$tmp/folder/-words"
 runs 0 "a name like an option" bash -c "cd '$tmp/folder' && '$cuatomic' demo -- -words"
 row 'map: count words' '8 words'
 
-# ---- a wrong result ----
+# ---- planted wrong results ----
 
-# The test program's reference is wrong by one in the check that is named here.
-# The row is the one whose check it is; the others stay verified.
+# The test program's reference is wrong by 1 in the named check. Only the row of this check fails;
+# the other rows stay verified.
 plant() { # plant ROW CHECK
   runs 1 "planted: $2" env DEMO_PLANT="$2" "$planted" demo "$tmp/words" || return
   says out "planted: $2" "^$1 .* NO\$"
@@ -576,7 +575,7 @@ completes '--backend= --help --quick --threads=' cuatomic bench --
 completes 'cpu' cuatomic bench --backend = cp
 [ "$(complete_line cuatomic bench '')" = "$(cut -d ' ' -f 1 "$tmp/benchmarks" | tr '\n' ' ')" ] ||
   fail "completion of bench: not the list of the command"
-# what it offers is what the command takes
+# the command accepts each offered word
 for command in $(complete_line cuatomic ''); do
   [ "$command" = demo ] || runs 0 "completed: $command" "$cuatomic" "$command"
 done

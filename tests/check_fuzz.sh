@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The fuzz targets of tests/fuzz: each with the plain driver, and where configure
-# found clang with libFuzzer for CUA_FUZZ_SECONDS, CUA_DEEP_SECONDS or 60 seconds.
-# CUA_TEST_SEED and CUA_FUZZ_RUNS are those of tests/fuzz/driver.c. CUA_FUZZ_TARGETS
-# names some of the targets.
+# The fuzz targets of tests/fuzz. Each runs with the plain driver. If configure found clang with
+# libFuzzer, each also runs for CUA_FUZZ_SECONDS, CUA_DEEP_SECONDS or 60 seconds.
+# tests/fuzz/driver.c reads CUA_TEST_SEED and CUA_FUZZ_RUNS. CUA_FUZZ_TARGETS selects targets.
 set -euo pipefail
 : "${top_srcdir:=$(cd "$(dirname "$0")/.." && pwd)}"
 : "${CUA_FUZZ_SECONDS:=${CUA_DEEP_SECONDS:-60}}" "${MAKE:=make}"
@@ -11,7 +10,7 @@ top_srcdir=$(cd "$top_srcdir" && pwd)
 here=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# what targets write again and again does not belong on a disk
+# the targets write repeatedly, so their files are kept in memory
 mkdir "$work/tmp"
 if [ -d /dev/shm ] && [ -w /dev/shm ]; then
   rmdir "$work/tmp"
@@ -26,7 +25,7 @@ export ASAN_OPTIONS="allocator_may_return_null=1:${ASAN_OPTIONS-}"
 MAKEFLAGS='' "$MAKE" --no-print-directory -j"${CUA_FUZZ_JOBS:-1}" fuzz-programs
 
 failed=0
-# keep TARGET: the input that ended a program, for whoever reads the log.
+# keep TARGET: saves the input that ended a program, and prints it for readers of the log.
 keep() {
   failed=1
   local f
@@ -47,7 +46,7 @@ for target in ${CUA_FUZZ_TARGETS-load ops reads}; do
   "$here/fuzz/fuzz_$target" "$top_srcdir/tests/fuzz/seeds/$target" || keep "$target"
   [ -x "$here/fuzz/libfuzzer_$target" ] || continue
   mkdir "found-$target"
-  # inputs that grow are no better: what is to find is in small ones
+  # longer inputs find no more: small inputs suffice
   "$here/fuzz/libfuzzer_$target" -max_total_time="$CUA_FUZZ_SECONDS" -max_len=1024 -timeout=600 \
     -seed="${CUA_TEST_SEED-1}" -print_final_stats=1 "found-$target" \
     "$top_srcdir/tests/fuzz/seeds/$target" >"$target.log" 2>&1 || {

@@ -24,7 +24,7 @@ case $headers in
 *) headers="$headers cuatomic/version.h" ;;
 esac
 
-# try WHAT COMMAND...
+# try NAME COMMAND...
 try() {
   local what=$1
   shift
@@ -48,7 +48,7 @@ fi
 nvcc+=(-arch="sm_$cuda_arch" -Wno-deprecated-gpu-targets)
 nvcc_strict=("${nvcc[@]}" -Werror=all-warnings -Xcompiler=-Wall -Xcompiler=-Wextra -Xcompiler=-Werror)
 
-# try_fast_math WHAT COMMAND...: the headers that calculate refuse -ffast-math, and the others do not mind.
+# try_fast_math NAME COMMAND...: headers with arithmetic refuse -ffast-math, the others accept it.
 try_fast_math() {
   local what=$1
   shift

@@ -21,7 +21,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 examples=$(cd "$top_srcdir/examples" && pwd)
 builddir=$(cd "$top_builddir" && pwd)
 
-# This make is a test of the other one, not a part of its job pool.
+# This make is tested by the outer make; it is not part of the outer job pool.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 if ! $MAKE -C "$builddir" install DESTDIR="$root" >"$tmp/log" 2>&1; then
   cat "$tmp/log"
@@ -123,7 +123,7 @@ if [ "$(ls "$tmp/readme"/*.command | wc -l)" != "$(grep -c '^```c$' "$top_srcdir
   echo "FAILED: a program of README.md has no command, or none of them is of a map"
   exit 1
 fi
-# for the commands as they are; what they call is the programs, and not these functions
+# for the README's commands: they call the programs, not these functions
 cc[0]=$(type -P "${cc[0]}")
 PKG_CONFIG=$(type -P "$PKG_CONFIG")
 [ -z "$NVCC" ] || nvcc[0]=$(type -P "${nvcc[0]}")
@@ -204,7 +204,7 @@ if [ -n "$left" ]; then
   echo "$left"
   exit 1
 fi
-# what a user has put beside our files stays
+# a user's own file beside our files remains
 if ! $MAKE -C "$builddir" install DESTDIR="$root" >"$tmp/log" 2>&1; then
   cat "$tmp/log"
   exit 1

@@ -33,7 +33,7 @@ fail() {
   printf '  stderr: %s\n' "$(head -c 1000 stderr)"
 }
 
-# runs STATUS WHAT ARGUMENT...: kmer-count ends with this status. Input is our own.
+# runs STATUS NAME ARGUMENT...: kmer-count ends with this status. Input is our own.
 runs() {
   local expected=$1 what=$2 rc=0
   shift 2
@@ -56,7 +56,8 @@ empty_out() { # empty_out WHAT: nothing is left where outputs go
   rm -rf out
   mkdir out
 }
-# error STATUS WHAT PATTERN ARGUMENT...: one line on stderr like PATTERN, nothing on stdout, and no file.
+# error STATUS NAME PATTERN ARGUMENT...: a single line on stderr like PATTERN, nothing on stdout,
+# and no file.
 error() {
   local status=$1 what=$2 pattern=$3
   shift 3
@@ -70,7 +71,7 @@ error() {
 
 # ---- the model ----
 
-# model K CANONICAL FILE: the dump for sequences, one a line
+# model K CANONICAL FILE: the dump for sequences, one on each line
 model() {
   awk -v k="$1" -v canonical="$2" '
     function complement(s,   i, t) {
@@ -133,7 +134,7 @@ fasta() {
 fastq() {
   awk -v width="$1" '
     BEGIN {
-      # the quality may begin with any character, @ and + and > too
+      # the quality may begin with any character, also @ + and >.
       quality = "@+>!~"
       while (length(quality) < 200)
         quality = quality "I"
@@ -167,7 +168,7 @@ printf '%s' "$(fastq 1000)" >in/no-newline.fq
 gzip -c in/lines.fa >in/lines.fa.gz
 gzip -c in/line.fq >in/line.fq.gz
 gzip -c in/line.fq >in/no-such-ending
-# several members, one of them empty, with zeros behind them
+# several members, an empty one among them, followed by zeros
 {
   head -n 5 in/lines.fa | gzip -c
   gzip -c </dev/null
@@ -180,7 +181,7 @@ gzip -c in/line.fq >in/no-such-ending
   awk 'BEGIN { for (i = 0; i < 200000; i++) printf i % 61 ? "n" : "\n"; print "" }'
 } >in/long.fa
 
-# A GPU that is asked for by name has to be there.
+# A GPU that is requested by name must exist.
 backends=cpu
 if [ -n "${CUA_REQUIRE_GPU-}" ] || "$kmer_count" -b cuda - </dev/null >/dev/null 2>&1; then
   backends="cpu cuda"
@@ -312,7 +313,7 @@ begin() {
   done
   [ -n "$(find out -name '*kmer-count*')" ] || fail "$1: no temporary file was seen"
 }
-# a signal ends it as it ends any program, and no file is left
+# a signal ends it like any program, and no file remains.
 begin "a signal"
 mode=$(stat -c %a out/.kmer-count-*.tmp)
 [ "$mode" = 600 ] || fail "a temporary file: its mode is $mode, not 600"
@@ -322,7 +323,8 @@ wait $pid 2>/dev/null || rc=$?
 [ $rc = 143 ] || fail "a signal: exit status $rc, not 143"
 empty_out "a signal"
 
-# what a process that was killed has left goes, and not what one that lives is writing
+# the next run removes the files of a killed process, but not the files that a live process is
+# writing
 begin "killed"
 runs 0 "beside one that lives" -d out/other in/line.fa
 [ "$(find out -name '.kmer-count-*.tmp' | wc -l)" = 1 ] || fail "beside one that lives: $(ls -A out)"
@@ -370,7 +372,7 @@ else
   echo "not root, or no setpriv(1): nothing was tried with files of another user"
 fi
 
-# ---- what it says of itself, and the bar ----
+# ---- --help and --version, and the progress bar ----
 
 for option in --version -V; do
   runs 0 $option $option
@@ -381,7 +383,7 @@ for option in --help -h; do
   grep -q '^usage: kmer-count ' stdout || fail "$option: no usage"
   [ ! -s stderr ] || fail "$option: something on stderr"
 done
-# script(1) makes the terminal, which takes a pty
+# script(1) opens a pty for the terminal
 if script -qefc true typescript >script.log 2>&1 </dev/null; then
   script -qefc "'$kmer_count' -k 5 -o histogram in/long.fa" typescript >stdout 2>stderr </dev/null
   grep -q '\[#*\.*\] *[0-9]*% of [0-9.]* MiB' stdout || fail "progress: no bar on a terminal"
@@ -466,7 +468,7 @@ done
 { cat in/line.fq.gz && echo more; } | bad more.gz "broken gzip: other bytes follow its end"
 { cat in/line.fq.gz && printf '\0\0more'; } | bad padded.gz "broken gzip: other bytes follow its end"
 
-# ---- real reads, and the counts that others find ----
+# ---- real reads: the same counts as other programs ----
 
 reads=/usr/share/doc/bowtie2/examples/reads
 if command -v jellyfish >/dev/null && [ -f $reads/longreads.fq.gz ]; then

@@ -19,11 +19,11 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 failed=0
 
-# What a name may have at its end beyond that of its family.
+# The suffixes that may follow the name of a family.
 type='_(b|bf|c|complex_f|f|i|u)[0-9]+'
 plain() { sed -E "s/_scope$//; s/$type$//; s/_(explicit|in)$//; s/_(warp|block)$//; s/_explicit$//; s/_cas$//"; }
 
-# ---- what the headers have ----
+# ---- names in the headers ----
 
 for header in "$top_srcdir"/include/cuatomic/*.h; do
   echo "#include <cuatomic/$(basename "$header")>"
@@ -33,7 +33,7 @@ if ! $CC -E -P -I"$top_srcdir/include" -I"$top_builddir/include" "$tmp/all.c" >"
   echo "FAILED: the headers do not go through the preprocessor"
   exit 1
 fi
-# Names with two underscores are internal, and those of the port layer are described in port.h alone.
+# Names with two underscores are internal. port.h alone describes the names of the port layer.
 {
   grep -oE '\bcua_[A-Za-z0-9_]+ ?\(' "$tmp/all.i" | tr -d ' ('
   grep -hoE '^#define CUA_(WITH|DEFINE)_[A-Z_]+' "$top_srcdir"/include/cuatomic/*.h | cut -d ' ' -f 2 |
@@ -45,7 +45,7 @@ if [ "$n" -lt 500 ]; then
   exit 1
 fi
 
-# ---- what the pages have ----
+# ---- names in the pages ----
 
 pages=$(sed -n '/^dist_man_MANS/,/[^\\]$/p' "$top_srcdir/doc/Makefile.am" | grep -oE '[A-Za-z_]+\.3')
 for page in "$doc"/*.3; do
@@ -104,7 +104,8 @@ done
 {
   grep -E '^cua_' "$top_srcdir/lib/libcuatomic.symbols"
   cat "$tmp/public"
-  # of those that have to be asked for: a typed form, what CUA_DEFINE_HASHMAP makes, initializers
+  # also names that are not functions of the headers: a typed form, a function from
+  # CUA_DEFINE_HASHMAP, initializers
   printf '%s\n' cua_dot_f32 cua_hashmap_insert_or_get CUA_SPINLOCK_INIT CUA_TICKETLOCK_INIT CUA_FINISH_INIT
 } | sort -u | comm -23 - "$tmp/linked" | sed 's/^/FAILED: man finds no page for /' >"$tmp/unlinked"
 if [ -s "$tmp/unlinked" ]; then

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What the device code becomes: each primitive of the port layer, in every order,
-# scope and state space, must be the one PTX instruction that it stands for, and
-# the atomics and the locks must be made of the right ones. Needs nvcc, no GPU.
+# The compiled device code. Each primitive of the port layer must be its PTX instruction in every
+# order, scope and state space. The atomics and the locks must consist of the expected instructions.
+# Needs nvcc, no GPU.
 set -uo pipefail
 
 # Set by `make check`.
@@ -17,16 +17,17 @@ read -ra nvcc <<<"$NVCC"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# ---- the kernels, and what each must contain ----
+# ---- the kernels, and their expected instructions ----
 
-# kernel NAME EXPECTED BODY: the body sees p (an address), v and w (operands) and
-# out (where results go). EXPECTED lists, in order, every instruction that is
-# atomic, ordered, a fence, a wait, between lanes, or arithmetic of floats; "loop"
-# is a branch back. In kernels named patient_* the order of instructions is the compiler's, which lays out such
-# loops in several ways: there they are listed sorted. In kernels named leader_*, whose loop it may also turn, each is
-# listed once, with "again" for a swap on what another one has told and "test" for a branch between a read and its swap.
-# In kernels named plain_* it also lists plain loads and stores.
-# With limit=LOW-HIGH it is there, and looked for, on these architectures only.
+# kernel NAME EXPECTED BODY: the body sees p (an address), v and w (operands) and out (for results).
+# EXPECTED lists, in order, every instruction that is atomic, ordered, a fence, a wait, between
+# lanes, or arithmetic of floats; "loop" is a branch back.
+# - patient_*: the compiler lays out these loops in several orders, so their instructions are listed
+#   sorted.
+# - leader_*: the compiler may also rotate the loop. Each instruction is listed once. "again" is a
+#   swap whose operand comes from an earlier swap; "test" is a branch between a read and its swap.
+# - plain_*: plain loads and stores are listed too.
+# With limit=LOW-HIGH the kernel is compiled and checked on these architectures only.
 limit=
 kernel() {
   if [ -n "$limit" ]; then
@@ -38,13 +39,15 @@ kernel() {
   [ -z "$limit" ] || printf '#endif\n' >&4
 }
 
-# Some instructions need a compiler besides an architecture, as nvcc's version tells what PTX it writes.
+# Some instructions need a compiler version besides an architecture: nvcc's version determines the
+# PTX version.
 nvcc_version=$("${nvcc[@]}" --version | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
 if [ -z "$nvcc_version" ]; then
   echo "nvcc does not tell its version"
   exit 1
 fi
-# since ARCH MAJOR MINOR: the first architecture for which this nvcc has what came with both; 999 where it is older.
+# since ARCH MAJOR MINOR: the first architecture on which this nvcc has a feature that needs both;
+# 999 if nvcc is older.
 since() {
   local major=${nvcc_version% *} minor=${nvcc_version#* }
   if [ "$major" -gt "$2" ] || { [ "$major" -eq "$2" ] && [ "$minor" -ge "$3" ]; }; then
@@ -64,9 +67,9 @@ orders='RELAXED ACQUIRE RELEASE ACQ_REL SEQ_CST'
 declare -A scope_ptx=([BLOCK]=cta [DEVICE]=gpu [SYSTEM]=sys)
 declare -A space_ptx=([GENERIC]='' [GLOBAL]=.global [SHARED]=.shared)
 
-# everywhere CALL ORDER QUALIFIER NAME BEFORE AFTER BODY: one primitive in every
-# scope and space. The instruction is BEFORE, .order.scope.space, AFTER; AT in the
-# body is where order, scope and space go.
+# everywhere CALL ORDER QUALIFIER NAME BEFORE AFTER BODY: a primitive in every scope and space. The
+# instruction is BEFORE, .order.scope.space, AFTER; AT in the body stands for order, scope and
+# space.
 everywhere() {
   local order=$1 qualifier=$2 name=$3 before=$4 after=$5 body=$6 scope space fence
   for scope in BLOCK DEVICE SYSTEM; do
@@ -234,7 +237,7 @@ atomic_kernels() {
         "cua_atomic_${op}_explicit_$t(($c *)p, ($c)v, CUA_SEQ_CST, CUA_SCOPE_DEVICE);"
     done
 
-    # Loops: a relaxed load (acquire where that is all that is asked), then compare-and-swap.
+    # Loops: a relaxed load (acquire if nothing else is requested), then compare-and-swap.
     mul=
     [ "${t%??}" != f ] || mul="mul.rn.$t "
     kernel "atomic_fetch_mul_$t" "ld.relaxed.gpu.b$bits ${mul}atom.relaxed.gpu.cas.b$bits loop" \
@@ -295,12 +298,13 @@ warp_kernels() {
     kernel "patient_block_add_explicit_$t" \
       "atom.acq_rel.sys.$ptx atom.acq_rel.sys.$ptx bar.sync bar.sync bar.sync" \
       "BLOCK *($c *)out = cua_atomic_fetch_add_block_explicit_$t(($c *)p, ($c)v, &scratch, CUA_ACQ_REL, CUA_SCOPE_SYSTEM);"
-    # What was seen, a swap, a second one on what that has told, a pause, and what is seen then.
+    # The loop: the old value, a swap, a second swap with the result of the first, a pause, and a
+    # new load.
     cas="atom.relaxed.gpu.cas.b$bits"
     loop="again $cas ld.relaxed.gpu.b$bits nanosleep.u32"
     kernel "leader_fetch_mul_$t" "$loop" \
       "*($c *)out = cua_atomic_fetch_mul_warp_$t($mask, ($c *)p, ($c)v);"
-    # One lane after the other: one swap a round.
+    # Lanes in sequence: a swap in each round.
     serial="$cas ld.relaxed.gpu.b$bits ld.relaxed.gpu.b$bits nanosleep.u32"
     explicit="atom.acq_rel.sys.cas.b$bits bar.warp.sync bar.warp.sync ld.relaxed.sys.b$bits"
     explicit="$explicit ld.relaxed.sys.b$bits nanosleep.u32"
@@ -507,7 +511,7 @@ spinlock_kernels() {
   kernel spinlock_locked ld.relaxed.gpu.b32 "*out = cua_spinlock_locked($lock);"
 }
 
-# The way through each lock when nobody else wants it.
+# The uncontended path of each lock.
 lock_kernels() {
   local scope ptx at
   local ticket='(struct cua_ticketlock *)p' mcs='(struct cua_mcslock *)p' rw='(struct cua_rwlock *)p'
@@ -568,7 +572,7 @@ lock_kernels() {
   done
 }
 
-# The barriers around the one lane that takes a lock for its warp or its block.
+# The barriers around the lane that acquires a lock for its warp or its block.
 group_kernels() {
   local scope ptx at mask='(uint32_t)w' stripes
   local spin='(struct cua_spinlock *)p' seq='(struct cua_seqlock *)p'
@@ -602,7 +606,7 @@ group_kernels() {
   kernel block_spinlock_unlock 'bar.sync st.release.gpu.b32' "cua_spinlock_unlock_block($spin);"
 }
 
-# path OP SUFFIX CALL: a kernel with the operation, and with what CUA_ATOMIC_PATH says of it in a comment.
+# path OP SUFFIX CALL: a kernel with the operation, and with its CUA_ATOMIC_PATH in a comment.
 path() {
   local name=$1_$2
   [ -z "$limit" ] || printf '#if __CUDA_ARCH__ >= %s0\n' "$limit" >&4
@@ -612,7 +616,7 @@ path() {
     printf '#else\nKERNEL(path_%s) { SAY(CUA_ATOMIC_PATH(%s, %s)); }\n#endif\n' "$name" "${4:-$1}" "$2" >&4
 }
 
-# Every operation on every type, with a result and without: these are asked about their paths alone.
+# Every operation on every type, with a result and without; only the paths of these are checked.
 path_kernels() {
   local s c op ops quiet
   for s in u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64 u128 complex_f32 complex_f64; do
@@ -684,7 +688,7 @@ sed 's/ *$//' "$tmp/expected.unsorted" >"$tmp/expected"
 
 # ---- reading PTX ----
 
-# instructions FILE: one line a kernel, its name and the instructions that count.
+# instructions FILE: a line for each kernel, with its name and the relevant instructions.
 instructions() {
   awk '
     function sorted(list, once, word, n, i, j, x) {
@@ -779,7 +783,8 @@ differing() {
   sed 's/^. //' "$tmp/diff" | cut -d ' ' -f 1 | sort -u | wc -l
 }
 
-# paths PTX: the number of path_* kernels in it; a line of $tmp/lies for each whose code is not what its path says.
+# paths PTX: prints the number of path_* kernels. Writes a line to $tmp/lies for each kernel whose
+# code differs from its path.
 paths() {
   awk -v lies="$tmp/lies" '
     BEGIN {
@@ -868,7 +873,7 @@ runs=()
 for arch in $archs; do
   runs+=("$arch:compute_$arch")
 done
-# What is promised must not depend on the flags of the user's kernels.
+# The guarantees must not depend on the flags of the user's kernels.
 runs+=("$lowest:compute_$lowest with fast math:-use_fast_math")
 
 # Two at a time.
@@ -932,7 +937,7 @@ done
 
 # ---- the check itself must be able to fail ----
 
-# planted WHAT KERNEL SED: one change inside one kernel must be found, in that one.
+# planted NAME KERNEL SED: a single change in a kernel must be found, in that kernel.
 planted() {
   sed "/\.entry $2(/,/^}/{$3}" "$tmp/$lowest.ptx" >"$tmp/planted.ptx"
   if [ "$(differing "$tmp/planted.ptx")" != 1 ] || ! grep -q "^< $2 " "$tmp/diff"; then
@@ -941,7 +946,7 @@ planted() {
   fi
   plants=$((plants + 1))
 }
-# planted_path WHAT KERNEL SED: the same of a kernel and its path.
+# planted_path NAME KERNEL SED: the same for a kernel and its path.
 planted_path() {
   sed "/\.entry $2(/,/^}/{$3}" "$tmp/$lowest.ptx" >"$tmp/planted.ptx"
   paths "$tmp/planted.ptx" >"$tmp/log"

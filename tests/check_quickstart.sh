@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# quickstart on machines that are made up: a PATH of its own whose compiler, packages and root are scripts, and a
-# source tree whose configure and make are. Nothing is installed and nothing is compiled.
+# quickstart on simulated machines: a private PATH with a compiler, packages and root that are
+# scripts, and a source tree with scripts for configure and make. Nothing is installed and nothing
+# is compiled.
 set -u
 
 : "${top_srcdir:?}"
@@ -38,7 +39,7 @@ program() {
   chmod +x "$1"
 }
 
-# What the packages hold; apt-get copies it.
+# The packages' files; apt-get copies them.
 mkdir "$tmp/store"
 for t in g++ autoconf automake libtoolize; do echo '#!/bin/sh' | program "$tmp/store/$t"; done
 program "$tmp/store/gcc" <<'END'
@@ -133,7 +134,8 @@ CONFIGURE
 chmod +x configure
 END
 }
-# run WHAT ARGUMENT...: quickstart of the clone, in the machine alone; the status in $rc
+# run NAME ARGUMENT...: runs quickstart of the clone on the simulated machine alone; the status is
+# in $rc
 run() {
   what=$1
   shift

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The library exports what lib/libcuatomic.symbols lists and nothing else, each
-# symbol with the version of its release, and needs no library that a program
-# without CUDA or C++ would not have. No product is fused with a sum in the fixed
-# tree, for no width of vectors.
+# The library exports exactly the symbols of lib/libcuatomic.symbols, each with the version of its
+# release. It needs only libraries that a program without CUDA or C++ has. No product is fused with
+# a sum in the fixed tree, for any vector width.
 set -euo pipefail
 
 # Set by `make check`.
@@ -30,7 +29,7 @@ for node in $(cut -d ' ' -f 2 "$tmp/versions" | uniq); do
 done
 cut -d ' ' -f 1 "$tmp/versions" | sort -u >"$tmp/listed"
 
-# The generator refuses a list in which a symbol has no node, or two.
+# The generator refuses a list with a symbol in no node, or in two nodes.
 refuses() { # refuses WHAT LINE...
   local what=$1
   shift

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Whether ThreadSanitizer finds what the orders of the headers are for: every lock and
-# atomic of tsan_threads.c is clean, and each order weakened below, in a copy of a
-# header, is a data race.
+# ThreadSanitizer proves that the orders in the headers are needed and sufficient. Every lock and
+# atomic of tsan_threads.c is clean. Each order weakened below, in a copy of a header, is a data
+# race.
 set -uo pipefail
 
 # Set by `make check`.
@@ -44,7 +44,7 @@ for name in spinlock ticketlock mcslock write read seqlock semaphore store32 sto
   fi
 done
 
-# planted WHAT CASE HEADER SED
+# planted NAME CASE HEADER SED
 planted() {
   local header=include/cuatomic/$3.h rc=0
   rm -rf "$tmp/include" && cp -R "$top_srcdir/include" "$tmp/include" && chmod -R u+w "$tmp/include" &&

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Whether the library has undefined behaviour that clang's sanitizer sees, which knows more of it than gcc's: arithmetic
-# on NULL, for one. All of the CPU backend is compiled with it and runs the scenarios of check_injection.c.
+# The library has no undefined behaviour that clang's sanitizer detects. It detects more than gcc's,
+# for example arithmetic on NULL. All of the CPU backend is compiled with it and runs the scenarios
+# of check_injection.c.
 #
-# CUA_TEST_QUICK=1  skips it, which takes half a minute of a processor
+# CUA_TEST_QUICK=1  skips this test, which takes half a minute of a processor
 # CLANG             the compiler [clang]
 set -uo pipefail
 
@@ -34,7 +35,7 @@ if ! flags=$("${PKG_CONFIG:-pkg-config}" --cflags --libs check); then
   exit 77
 fi
 
-# Without CUDA, whatever this build has, and at once on all processors.
+# Always without CUDA, and in parallel on all processors.
 mkdir "$tmp/objects"
 sed 's/^#define CUA_HAVE_CUDA .*/#define CUA_HAVE_CUDA 0/' "$top_builddir/config.h" >"$tmp/config.h"
 compile() {
