@@ -33,7 +33,7 @@ static union value load(enum cua_type type, const void *array, size_t i)
 	return v;
 }
 
-/* The order of the operators, written without the header: -1, 0, 1, or 2 for NaN. */
+/* The result of a comparison, independent of the header: -1, 0, 1, or 2 for NaN. */
 static int order(enum cua_type type, union value a, union value b)
 {
 #define ORDER(member)                                                                              \
@@ -88,7 +88,7 @@ static uint64_t size_of(struct cua_append *b)
 	return size;
 }
 
-/* Reads all items, as 64 bits each, sorted. The caller frees them. */
+/* Reads all items, extended to 64 bits, sorted. The caller frees them. */
 static uint64_t *items_of(struct cua_append *b, enum cua_type type, uint64_t *n)
 {
 	size_t size = cua_type_size(type);
@@ -106,7 +106,7 @@ static uint64_t *items_of(struct cua_append *b, enum cua_type type, uint64_t *n)
 	return bits;
 }
 
-/* Whether the sorted a is part of the sorted b, each as often at most. */
+/* Whether the sorted a is a sub-multiset of the sorted b. */
 static int is_part(const uint64_t *a, uint64_t n_a, const uint64_t *b, uint64_t n_b)
 {
 	uint64_t j = 0;
@@ -256,7 +256,7 @@ START_TEST(test_filter_arguments)
 			 CUA_ERROR_OVERLAP);
 	ck_assert_uint_eq(demand_of(b4), 0);
 	ck_assert_uint_eq(demand_of(b8), 0);
-	/* nothing of nothing */
+	/* 0 elements: nothing is selected */
 	ck_assert_cua(cua_filter(ctx, CUA_U32, 0, NULL, CUA_LT, &value, b4));
 	ck_assert_uint_eq(demand_of(b4), 0);
 	/* from the items of a buffer into another buffer */
@@ -286,14 +286,14 @@ START_TEST(test_memory_kind)
 	memcpy(ordinary, host, sizeof(host));
 	ck_assert_cua(cua_append_create(ctx, 4, 4, &b));
 	ck_assert_cua(cua_append_create(cpu, 4, 4, &on_cpu));
-	/* memory of the device is none of the CPU's */
+	/* wrong memory kind: a CPU context refuses device memory */
 	ck_assert_status(cua_filter_u32(cpu, 4, x, CUA_GT, 0, on_cpu), CUA_ERROR_MEMORY_KIND);
 	ck_assert_status(cua_append_size(on_cpu, (uint64_t *)(void *)x), CUA_ERROR_MEMORY_KIND);
 	ck_assert_status(cua_append_demand(on_cpu, (uint64_t *)(void *)x), CUA_ERROR_MEMORY_KIND);
 	ck_assert_status(cua_append_read(on_cpu, x, 4, &n), CUA_ERROR_MEMORY_KIND);
 	ck_assert_uint_eq(n, 99);
 	ck_assert_uint_eq(demand_of(on_cpu), 0);
-	/* ordinary host memory is the device's where the system is coherent */
+	/* ordinary host memory: accepted on a coherent system */
 	status = cua_filter_u32(ctx, 4, ordinary, CUA_GT, 2, b);
 	ck_assert(status == CUA_ERROR_MEMORY_KIND || status == CUA_OK);
 	ck_assert_uint_eq(demand_of(b), status ? 0 : 2);
@@ -352,7 +352,10 @@ static void make_elements(enum cua_type type, void *array, size_t n, uint64_t *s
 	}
 }
 
-/* All types and comparisons, lengths around the tiles, every alignment, room and no room. */
+/*
+ * All types and comparisons, lengths around the tiles, every alignment, enough capacity and too
+ * little.
+ */
 START_TEST(test_filter_values)
 {
 	static const size_t lengths[] = {1,    2,    5,    31,   32,   33,   255,    2047,
@@ -372,7 +375,7 @@ START_TEST(test_filter_values)
 	for (size_t l = 0; l < n_lengths; l++)
 		for (size_t c = 0; c < COUNT(compares); c++) {
 			size_t n = lengths[l], first = (l + c + test_random(&seed)) % 4;
-			/* a value that is there; at times NaN, or an end of the type */
+			/* a value of the array; sometimes NaN, or an end of the type */
 			union value value = load(type, host, test_random(&seed) % most);
 			uint64_t n_expected = 0, n_got, *got;
 
@@ -437,7 +440,10 @@ START_TEST(test_filter_floats)
 }
 END_TEST
 
-/* More than there is room for: nothing past the capacity, the whole demand counted. */
+/*
+ * More matches than capacity: nothing is written past the capacity, and the demand counts all
+ * matches.
+ */
 START_TEST(test_full)
 {
 	enum { N = 70001 };
@@ -458,7 +464,7 @@ START_TEST(test_full)
 		struct cua_append *b;
 
 		ck_assert_cua(cua_append_create(ctx, sizeof(*x), capacity, &b));
-		/* 0 is in the sequence once, and every element is >= 0 */
+		/* 0 occurs once in the sequence; every element is >= 0 */
 		ck_assert_cua(cua_filter_u32(ctx, N, x, CUA_GE, 0, b));
 		ck_assert_uint_eq(demand_of(b), N);
 		ck_assert_uint_eq(size_of(b), expected);
@@ -467,7 +473,7 @@ START_TEST(test_full)
 		ck_assert_uint_eq(n_got, expected);
 		ck_assert(is_part(got, n_got, all, N));
 
-		/* a part, to the host and to backend memory */
+		/* reads of a part: to the host and to backend memory */
 		ck_assert_cua(cua_append_read(b, part, 40, &n));
 		ck_assert_uint_eq(n, expected < 40 ? expected : 40);
 		for (uint64_t k = 0; k < n; k++)
@@ -480,11 +486,11 @@ START_TEST(test_full)
 			ck_assert_mem_eq(back, part, (size_t)n * sizeof(*back));
 		}
 		free(got);
-		/* more room than items may be offered */
+		/* the output may be larger than the number of items */
 		ck_assert_cua(cua_append_read(b, part, expected, &n));
 		ck_assert_uint_eq(n, expected);
 
-		/* full stays full, and the demand goes on */
+		/* a full buffer stays full: the demand still grows */
 		ck_assert_cua(cua_filter_u32(ctx, N, x, CUA_EQ, 0, b));
 		ck_assert_uint_eq(demand_of(b), N + 1);
 		ck_assert_status(cua_append_status(b), N + 1 > capacity ? CUA_ERROR_FULL : CUA_OK);
@@ -650,7 +656,7 @@ START_TEST(test_big)
 	ck_assert_uint_eq(demand_of(b), n - 3);
 	ck_assert_uint_eq(size_of(b), 16);
 	ck_assert_status(cua_append_status(b), CUA_ERROR_FULL);
-	/* once more: past 2^32 */
+	/* again: past 2^32 */
 	ck_assert_cua(cua_filter_u32(ctx, n, x, CUA_LT, 20, b));
 	ck_assert_uint_eq(demand_of(b), n - 3 + n);
 	ck_assert_cua(cua_append_destroy(b));
@@ -699,7 +705,10 @@ static void *push_numbers(void *arg)
 	return NULL;
 }
 
-/* Threads push at once: every value once where there is room, else as many as there is room for. */
+/*
+ * Concurrent pushes store every value exactly once if there is room, else as many values as there
+ * is room for.
+ */
 START_TEST(test_threads)
 {
 	const uint64_t all = THREADS * PUSHES, capacity = _i ? all / 3 : all;
@@ -734,7 +743,7 @@ START_TEST(test_threads)
 }
 END_TEST
 
-/* Every push, on memory of the test's own with a guard behind it. */
+/* Every push, on the test's own memory with guard words behind it. */
 START_TEST(test_pushes)
 {
 	struct cua_append_cursor cursor = CUA_APPEND_CURSOR_INIT;
@@ -776,7 +785,7 @@ START_TEST(test_pushes)
 	PUSH(triple, struct triple, t);
 #undef PUSH
 
-	/* reserved ranges follow each other, also across the end */
+	/* reserved ranges are consecutive, also across the capacity */
 	cursor.demand = 0;
 	view.item_size = sizeof(t);
 	ck_assert_uint_eq(cua_append_reserve(&view, 2), 0);
@@ -795,7 +804,7 @@ START_TEST(test_pushes)
 }
 END_TEST
 
-/* A buffer of another item size than that of the functions stays as it is. */
+/* Functions for another item size leave a buffer unchanged. */
 START_TEST(test_other_sizes)
 {
 	static const uint64_t sizes[] = {0, 1, 4, 8, 12, ((uint64_t)1 << 32) + 4};
@@ -828,7 +837,7 @@ START_TEST(test_other_sizes)
 #undef PUSH
 		ck_assert_uint_eq(cursor.demand, 0);
 		ck_assert_mem_eq(memory, clean, sizeof(memory));
-		/* into the stage, behind it, and out of it */
+		/* into the stage, past its end, and flushed */
 		cua_append_stage_init_few(&stage);
 		for (uint32_t i = 0; i < 9; i++) {
 			if (i == 6)

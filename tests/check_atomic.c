@@ -102,7 +102,7 @@ DEFINE_SEQUENTIAL(i64, int64_t)
 DEFINE_SEQUENTIAL(f32, float)
 DEFINE_SEQUENTIAL(f64, double)
 
-/* The written rule, in bits. */
+/* The rules of header and manual, by bits. */
 START_TEST(float_rules)
 {
 	for (size_t i = 0; i < N_MODEL_RULES; i++) {
@@ -121,7 +121,7 @@ START_TEST(float_rules)
 		ck_assert_uint_eq(bits, model_rules[i].max);
 	}
 
-	/* a NaN in the memory ends no loop and starts none that does not end */
+	/* a NaN in memory: every loop ends */
 	{
 		float x = NAN;
 
@@ -132,7 +132,7 @@ START_TEST(float_rules)
 		ck_assert(isnan(cua_atomic_fetch_max_f32(&x, -7)));
 		ck_assert(x == -7);
 	}
-	/* compare_exchange: the NaN is itself, and -0 is not +0 */
+	/* compare_exchange compares bits: a NaN equals itself, and -0 differs from +0 */
 	{
 		float x = NAN;
 
@@ -240,7 +240,7 @@ struct team {
 	pthread_barrier_t start;
 	int n; /* operations a thread */
 	void (*run)(struct team *team, unsigned id);
-	/* where the threads meet, each in a cache line of its own */
+	/* the shared objects, each in its own cache line */
 	struct {
 		uint32_t u;
 		uint64_t l;
@@ -271,7 +271,7 @@ static void *member_main(void *arg)
 	return NULL;
 }
 
-/* Runs the threads; nothing is judged before they are gone. */
+/* Runs the threads. All checks follow after they have ended. */
 static void run_team(struct team *team, int n, void (*run)(struct team *team, unsigned id))
 {
 	struct member member[THREADS];
@@ -302,7 +302,7 @@ static unsigned team_wrong(const struct team *team)
 	return wrong;
 }
 
-/* Every old value comes once. */
+/* Every old value occurs exactly once. */
 static void run_add(struct team *t, unsigned id)
 {
 	for (int i = 0; i < t->n; i++) {
@@ -386,7 +386,7 @@ static uint64_t power(uint64_t x, int n)
 	return product;
 }
 
-/* The start is 0, so each thread first makes it 1 or finds it so. */
+/* The start is 0, so each thread first changes 0 to 1, unless another thread has done so. */
 static void run_mul_from_one(struct team *t, unsigned id)
 {
 	cua_atomic_compare_exchange_u32(&t->shared->u, 0, 1);
@@ -413,7 +413,7 @@ START_TEST(threads_mul)
 }
 END_TEST
 
-/* An operand of every thread and step; each is different. */
+/* The operand of a thread and step; all operands differ. */
 static uint64_t operand_of(unsigned id, int i)
 {
 	uint64_t state = ((uint64_t)id << 32) + (uint64_t)i;
@@ -480,7 +480,7 @@ START_TEST(threads_min_max)
 }
 END_TEST
 
-/* Each thread has bits of its own, and finds them as it left them. */
+/* Each thread owns bits, and finds them unchanged. */
 static void run_bits(struct team *t, unsigned id)
 {
 	uint32_t mine = 0x11111111u << id;
@@ -737,7 +737,7 @@ START_TEST(state_spaces)
 }
 END_TEST
 
-/* ---- the port, where the atomics do not pass through it ---- */
+/* ---- port functions that the atomics do not use ---- */
 
 #if defined(__linux__) && defined(__LP64__)
 static uint64_t monotonic_ns(void)

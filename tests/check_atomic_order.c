@@ -34,11 +34,11 @@ static int my_turn(struct ring *r, uint32_t mine)
 		return cua_atomic_fetch_or_explicit_u32(&r->turn_u, 0, CUA_ACQ_REL,
 							CUA_SCOPE_DEVICE) == mine;
 	case 2:
-		/* an add of nothing ends without a store, and still acquires */
+		/* an addition of -0 ends without a store, and still acquires */
 		return cua_atomic_fetch_add_cas_explicit_f64(&r->turn_d, -0.0, CUA_ACQUIRE,
 							     CUA_SCOPE_DEVICE) == mine;
 	case 3:
-		/* as does a compare_exchange that fails */
+		/* so does a failing compare_exchange */
 		return cua_atomic_compare_exchange_explicit_f64(&r->turn_d, -1, -2, CUA_ACQUIRE,
 								CUA_SCOPE_DEVICE) == mine;
 	default:
@@ -106,7 +106,7 @@ START_TEST(message_passing)
 }
 END_TEST
 
-/* Store buffering: with seq_cst, two threads never both miss the other's store. */
+/* Store buffering: with seq_cst, two threads never both miss the other thread's store. */
 struct dekker {
 	pthread_barrier_t step;
 	int rounds, how;

@@ -20,7 +20,7 @@
 enum {
 	IDLE,
 	BEGUN,  /* the job is published */
-	TAKEN,  /* the helper has taken its part, and does not begin */
+	TAKEN,  /* the helper has claimed its part, and does not begin */
 	WAITED, /* the caller waits for the helper, and the helper proceeds */
 	GONE    /* the caller's thread has ended */
 };
@@ -43,7 +43,7 @@ static void set(int state)
 	__atomic_store_n(&job.state, state, __ATOMIC_RELEASE);
 }
 
-/* Whether the caller is known and its call under way. */
+/* Whether the caller is known and its call is in progress. */
 static int armed(void)
 {
 	return __atomic_load_n(&job.armed, __ATOMIC_ACQUIRE);
@@ -59,7 +59,7 @@ static int by_caller(void)
 	return armed() && pthread_equal(pthread_self(), job.caller);
 }
 
-/* A cancellation point in a function of the library's. */
+/* A cancellation point in a library function. */
 static void point(void)
 {
 	if (by_caller())
@@ -85,7 +85,7 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
 	if (!armed() || !is(BEGUN) || is(WAITED) || pthread_equal(pthread_self(), job.main))
 		return error;
 	if (by_caller()) {
-		/* it has taken a part: now the helper */
+		/* the caller has claimed a part: wait until the helper has one */
 		while (!is(TAKEN))
 			sched_yield();
 	} else if (!is(TAKEN)) {
@@ -177,7 +177,7 @@ struct thread {
 	struct cua_hashmap *map;
 	const char *name;
 	int returned; /* from the call */
-	int finished; /* the helper had, when the thread ended */
+	int finished; /* whether the helper had finished when the thread ended */
 };
 
 static void ended(void *arg)
@@ -188,7 +188,7 @@ static void ended(void *arg)
 	set(GONE);
 }
 
-/* The sanitizer for addresses does not follow a cancelled thread out of a frame that it watches. */
+/* AddressSanitizer does not track a cancelled thread out of an instrumented frame. */
 __attribute__((no_sanitize_address)) static void *body(void *arg)
 {
 	struct thread *t = arg;
@@ -198,7 +198,7 @@ __attribute__((no_sanitize_address)) static void *body(void *arg)
 	arm(1);
 	t->fn(t);
 	t->returned = 1;
-	/* the request is still there */
+	/* the request is still pending */
 	pthread_testcancel();
 	pthread_cleanup_pop(1);
 	return NULL;
@@ -210,7 +210,7 @@ static void run(struct thread *t)
 	void *result;
 
 	memset(&job, 0, sizeof(job));
-	/* the helpers may run as they like */
+	/* the helpers may run freely */
 	job.state = WAITED;
 	t->returned = t->finished = 0;
 	ck_assert_int_eq(pthread_create(&thread, NULL, body, t), 0);
@@ -221,7 +221,7 @@ static void run(struct thread *t)
 
 static void request(void)
 {
-	/* deferred: it waits for a cancellation point */
+	/* deferred: acts at the next cancellation point */
 	pthread_cancel(pthread_self());
 }
 
@@ -265,7 +265,10 @@ static void helpers(int how)
 			ck_assert_uint_eq(t.sum, (uint64_t)N * (N - 1) / 2);
 			ck_assert_int_gt(job.points, 0);
 		}
-		/* an asynchronous request acts as soon as the call allows it, with a result that the C library chooses */
+		/*
+		 * an asynchronous request acts as soon as the call permits; the C library chooses
+		 * the result
+		 */
 		ck_assert_cua(cua_sum_u64(t.ctx, N, t.x, &sum));
 		ck_assert_uint_eq(sum, (uint64_t)N * (N - 1) / 2);
 	}
@@ -316,7 +319,7 @@ static void destroy(struct thread *t)
 	cua_context_destroy(t->ctx);
 }
 
-/* The caller's own function comes to a cancellation point. */
+/* The caller's own function has a cancellation point. */
 static int visit(void *arg, const void *key, const void *value)
 {
 	struct thread *t = arg;
@@ -386,7 +389,7 @@ static void every_call(struct thread *t)
 	(void)!cua_histogram_bytes(ctx, NULL, N, t->x, t->x + N / 2);
 	(void)!cua_lock_debug_create(ctx, NULL, &locks);
 	(void)!cua_lock_debug_destroy(locks);
-	/* refused: the state is restored after an error as well */
+	/* refused: an error also restores the state */
 	(void)!cua_hashmap_create(ctx, NULL, CUA_U64, CUA_U64, ~(uint64_t)0, &map);
 	(void)!cua_reduce(ctx, NULL, CUA_REDUCE_SUM, CUA_U64, 5, (char *)t->x + 1, NULL, &n);
 	cua_context_destroy(ctx);
@@ -397,7 +400,7 @@ START_TEST(points)
 	static const struct {
 		const char *name;
 		void (*fn)(struct thread *t);
-		int points; /* that the call is known to pass */
+		int points; /* least number of cancellation points in the call */
 	} calls[] = {
 		{"cua_device_query", describe, 1},
 		{"cua_memory_info", memory_info, 1},
@@ -423,7 +426,7 @@ START_TEST(points)
 	ck_assert_cua(cua_hashmap_create(mine, NULL, CUA_U32, CUA_NONE, 100, &t.map));
 	ck_assert_cua(cua_hashmap_insert_n(t.map, 100, keys, NULL, NULL));
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		/* helpers to wait for, where a call ends them */
+		/* helpers to wait for, if the call ends them */
 		ck_assert_cua(cua_context_set_threads(t.ctx, 2));
 		ck_assert_cua(cua_sum_u64(t.ctx, N, t.x, &sum));
 		t.name = calls[i].name;
@@ -440,7 +443,7 @@ START_TEST(points)
 }
 END_TEST
 
-/* A thread that has disabled cancellation keeps it so. */
+/* A thread with cancellation disabled keeps it disabled. */
 START_TEST(disabled)
 {
 	struct cua_context *ctx = test_context(CUA_BACKEND_CPU);

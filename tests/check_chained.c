@@ -36,7 +36,7 @@ static void verify(struct cua_chained *table, uint64_t entries)
 	ck_assert_uint_eq(report.broken_links, 0);
 }
 
-/* The two calls that add pairs, by the lock and without. */
+/* The two calls that add pairs: with locks and without. */
 static enum cua_status (*const add_n[2])(struct cua_chained *table, size_t n, const uint64_t *keys,
 					 const uint64_t *values) = {cua_chained_insert_n,
 								    cua_chained_build_n};
@@ -166,7 +166,7 @@ START_TEST(bad_arguments)
 		free(host);
 	}
 #endif
-	/* nothing of all that has changed the table */
+	/* none of these calls has changed the table */
 	ck_assert_uint_eq(number, 5);
 	ck_assert_cua(cua_chained_demand(table, &number));
 	ck_assert_uint_eq(number, 4);
@@ -189,7 +189,10 @@ static uint64_t key_number(uint64_t i)
 	return i < 4 ? unusual[i] : i * 0x9e3779b97f4a7c15u;
 }
 
-/* n pairs over so many keys in all, in calls of random sizes; then everything is asked for. */
+/*
+ * Adds n pairs with n_keys different keys, in calls of random sizes, and then compares all lists
+ * with the model.
+ */
 static void against_model(struct cua_context *ctx, uint64_t *seed, uint64_t buckets, size_t n,
 			  uint64_t distinct)
 {
@@ -331,7 +334,7 @@ START_TEST(full)
 		keys[i] = key_number(i);
 	k = test_upload(ctx, keys, n * 8);
 	for (int c = 0; c < 20; c++) {
-		/* with few buckets and with many, and the call that overruns by the lock and without */
+		/* with few buckets and with many; the overrun is by either call */
 		struct cua_chained *table =
 			new_table(ctx, c < 10 ? 100 : 100000, capacities[c % 5]);
 		uint64_t capacity = capacities[c % 5];
@@ -357,7 +360,7 @@ START_TEST(full)
 			ck_assert(!flags[i] || got[i] == keys[i]);
 		}
 		ck_assert_uint_eq(stored, capacity);
-		/* sticky */
+		/* the status is sticky */
 		ck_assert_cua(add_n[build](table, 1, k, k));
 		ck_assert_status(cua_chained_status(table), CUA_ERROR_FULL);
 		ck_assert_cua(cua_chained_clear(table));
@@ -424,7 +427,7 @@ struct damaged {
 	struct cua_context *ctx;
 	struct cua_chained *table;
 	struct cua_chained_view view;
-	struct cua_chained_entry *entries; /* of the table before the damage, on the host */
+	struct cua_chained_entry *entries; /* copies of the undamaged table, on the host */
 	uint64_t *heads;
 	uint64_t n;
 	struct cua_chained_report report;
@@ -442,7 +445,7 @@ static void find_damage(struct damaged *d)
 	ck_assert_status(cua_chained_verify(d->table, &d->report), CUA_ERROR_CORRUPT);
 	ck_assert_uint_eq(d->report.entries, d->n);
 	ck_assert_uint_eq(d->report.lost, d->n - d->report.reached);
-	/* and as it was it is sound */
+	/* restored: the table is sound again */
 	ck_assert_cua(cua_copy(d->ctx, d->view.entries, d->entries, d->n * sizeof(*d->entries)));
 	ck_assert_cua(cua_copy(d->ctx, d->view.heads, d->heads, d->view.n_buckets * 8));
 	verify(d->table, d->n);
@@ -468,7 +471,7 @@ START_TEST(verify_damage)
 	test_download(d.ctx, d.heads, d.view.heads, 20 * 8);
 	verify(d.table, d.n);
 
-	/* a key that belongs to another bucket, at the end, the begin and the middle of chains */
+	/* a key of another bucket: at the end, the head and the middle of chains */
 	for (i = 0; i < d.n; i += 617) {
 		for (j = 0; cua_chained_bucket(&d.view, j) ==
 			    cua_chained_bucket(&d.view, d.entries[i].key);
@@ -479,7 +482,7 @@ START_TEST(verify_damage)
 		ck_assert_uint_eq(d.report.misplaced, 1);
 		ck_assert_uint_eq(d.report.lost + d.report.twice + d.report.broken_links, 0);
 	}
-	/* a link out of the pool, to an entry not in use, and to nothing */
+	/* a link out of the pool: to an unused entry, and to none */
 	set(&d, &d.view.entries[d.heads[3]].next, (uint64_t)1 << 62);
 	find_damage(&d);
 	ck_assert_uint_eq(d.report.broken_links, 1);
@@ -505,7 +508,7 @@ START_TEST(verify_damage)
 	find_damage(&d);
 	ck_assert_uint_eq(d.report.twice, 1);
 	ck_assert_uint_gt(d.report.lost, 0);
-	/* a cycle that no bucket leads to */
+	/* a cycle that no bucket reaches */
 	i = d.heads[9];
 	j = d.entries[d.entries[i].next].next;
 	set(&d, &d.view.heads[9], j);
@@ -681,7 +684,7 @@ static int add_one(const struct thread *t, uint64_t key, uint64_t i)
 		     : cua_chained_push_warp(&t->view, 1, 1, key, value);
 }
 
-/* Adds (key, number << 32 | i) with growing i, and reads all the time, unless some build. */
+/* Adds (key, number << 32 | i) with growing i, and reads in between, except during builds. */
 static void *mix_main(void *arg)
 {
 	struct thread *t = arg;
@@ -693,7 +696,7 @@ static void *mix_main(void *arg)
 		t->stored += (uint64_t)stored;
 		if (i % 64 || t->way == BUILDS)
 			continue;
-		/* of each thread the values come latest first, and mine is there */
+		/* each thread's values are newest first, and the own value is there */
 		for (int j = 0; j < THREADS; j++)
 			before[j] = ~(uint64_t)0;
 		for (index = cua_chained_first(&t->view, key); index != CUA_CHAINED_NONE;

@@ -38,7 +38,7 @@ START_TEST(one_thread)
 }
 END_TEST
 
-/* No thread has a section: nothing happens, and the lock is not even taken. */
+/* No thread has a section: nothing happens, and the lock is not even acquired. */
 START_TEST(no_sections)
 {
 	struct cua_spinlock l = CUA_SPINLOCK_INIT;
@@ -54,7 +54,7 @@ START_TEST(no_sections)
 }
 END_TEST
 
-/* Arguments and states of sizes that are no whole number of words, and through a pointer. */
+/* Arguments and states whose sizes are not multiples of a word, also through a pointer. */
 #define DEFINE_BYTES(n)                                                                            \
 	struct bytes_##n {                                                                         \
 		unsigned char b[n];                                                                \
@@ -125,7 +125,7 @@ START_TEST(any_type)
 }
 END_TEST
 
-/* However the section is left, it was run once, under the lock, and the lock is free after it. */
+/* In whatever way a section ends, it ran once, under the lock, and the lock is free afterwards. */
 START_TEST(sections)
 {
 	struct cua_spinlock a = CUA_SPINLOCK_INIT, b = CUA_SPINLOCK_INIT;
@@ -172,8 +172,8 @@ struct team {
 	pthread_barrier_t start;
 	struct cua_spinlock lock;
 	uint64_t count;          /* under the lock */
-	unsigned char *had;      /* a byte for each number given out */
-	uint64_t extra[THREADS]; /* sections that gave out no number */
+	unsigned char *had;      /* a byte for each number handed out */
+	uint64_t extra[THREADS]; /* sections that handed out no number */
 };
 
 struct member {
@@ -218,7 +218,7 @@ static void *member_main(void *arg)
 		}
 		m->disordered += got < last;
 		last = got;
-		/* no other thread may have it */
+		/* no other thread may have this number */
 		t->had[got]++;
 	}
 	return NULL;

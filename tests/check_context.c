@@ -30,8 +30,8 @@ static unsigned default_threads(void)
 }
 
 /*
- * Fills enough memory to be worth several threads, and reads it back: 0 when all is well, else the
- * line of the first call that is not. No check macro, so that any thread and any child may call it.
+ * Fills enough memory for several threads and reads it back. Returns 0 on success, else the line of
+ * the first failed call. Contains no check macro, so any thread and any child may call it.
  */
 #define TRY(call)                                                                                  \
 	do {                                                                                       \
@@ -228,7 +228,7 @@ START_TEST(devices)
 	if (TEST_BACKEND == CUA_BACKEND_CUDA)
 		ck_assert_int_ge(count, 1);
 	else
-		ck_assert_int_eq(count, 0); /* main has hidden them */
+		ck_assert_int_eq(count, 0); /* main has hidden all devices */
 
 	memset(info.name, 'x', sizeof(info.name));
 	info.compute_major = 7;
@@ -394,7 +394,7 @@ START_TEST(create)
 	ck_assert_int_eq((int)cua_context_backend(ctx), (int)TEST_BACKEND);
 	ck_assert_int_eq(use_context(ctx, 2), 0);
 	cua_context_destroy(ctx);
-	/* also for a device number that no GPU has */
+	/* also for a device number without a GPU: the CPU */
 	ck_assert_cua(cua_context_create(CUA_BACKEND_AUTO, 1000, &ctx));
 	ck_assert_int_eq((int)cua_context_backend(ctx), (int)CUA_BACKEND_CPU);
 	ck_assert_int_eq(cua_context_device(ctx), 0);
@@ -723,7 +723,9 @@ static void take_signal(int number)
 	signals_taken++;
 }
 
-/* A signal for the process waits for the program's own thread, and goes to no thread of a context. */
+/*
+ * A signal to the process is delivered to the program's own thread, never to a thread of a context.
+ */
 START_TEST(signals)
 {
 	struct cua_context *ctx = test_context(CUA_BACKEND_CPU);
@@ -738,7 +740,7 @@ START_TEST(signals)
 	ck_assert_int_eq(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
 	ck_assert_cua(cua_context_set_threads(ctx, 4));
 	ck_assert_int_eq(use_context(ctx, 40), 0);
-	/* starting threads has left the caller's mask as it was */
+	/* starting threads leaves the caller's mask unchanged */
 	ck_assert_int_eq(pthread_sigmask(SIG_SETMASK, NULL, &after), 0);
 	for (int number = 1; number < 32; number++)
 		ck_assert_int_eq(sigismember(&before, number), sigismember(&after, number));
@@ -747,7 +749,7 @@ START_TEST(signals)
 	sigaddset(&block, SIGUSR1);
 	ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, &block, NULL), 0);
 	ck_assert_int_eq(kill(getpid(), SIGUSR1), 0);
-	/* a helper that took it would do so before its next work is done */
+	/* a helper that received the signal would handle it before its next work is done */
 	ck_assert_int_eq(use_context(ctx, 41), 0);
 	ck_assert_int_eq(sigpending(&pending), 0);
 	ck_assert_int_eq(sigismember(&pending, SIGUSR1), 1);
@@ -852,7 +854,7 @@ START_TEST(forks)
 		ck_assert_int_eq(waitpid(child, &status, 0), child);
 		ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "fork %d: status %d",
 			      i, status);
-		/* the parent goes on as before */
+		/* the parent continues as before */
 		ck_assert_int_eq(use_context(ctx, 30), 0);
 	}
 	__atomic_store_n(&allocator.stop, 1, __ATOMIC_RELEASE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exact sums: the inline functions against a long number in plain binary and, where it was found, against
- * MPFR; the host calls on either backend against both.
+ * Exact sums. The inline functions are compared with a long binary number and, if available, with
+ * MPFR. The host calls on either backend are compared with both.
  */
 #include "common.h"
 
@@ -36,7 +36,7 @@ static uint64_t bits_of_double(double x)
 	return bits;
 }
 
-/* More bits than any sum here has. */
+/* More bits than any sum here needs. */
 #define MPFR_BITS 4600
 
 static mpfr_t mpfr_sum_, mpfr_x_, mpfr_y_;
@@ -91,7 +91,7 @@ static int mpfr_agrees(const struct format *f, uint64_t bits)
 }
 #endif
 
-/* The sum of x, or with y of products, in the model; MPFR has to agree in every format. */
+/* The model's sum of x, or of products with y; MPFR must agree in every format. */
 static void expect_sum(struct model *m, const struct format *f, size_t n, const void *x,
 		       const void *y)
 {
@@ -121,7 +121,7 @@ static void expect_sum(struct model *m, const struct format *f, size_t n, const 
 #endif
 }
 
-/* Every format's rounding is the model's. */
+/* Every format rounds as the model does. */
 static void assert_rounds(const struct cua_exact *e, const struct model *m, const char *what)
 {
 	for (int r = 0; r < FORMATS; r++) {
@@ -221,7 +221,7 @@ START_TEST(test_rounding)
 			}
 			(void)model_split(f, bits, &negative, &mantissa, &power);
 			value = ldexp((double)mantissa, power);
-			/* as a product, because half of the least f64 is no f64 */
+			/* as a product: half of the least f64 is no f64 */
 			half = ldexp(1, power / 2);
 			sign = test_random(&seed) & format_minus(f64);
 			one = 0x3ff0000000000000u | sign;
@@ -232,7 +232,10 @@ START_TEST(test_rounding)
 			memcpy(&y[n], &half, 8);
 			y[n++] |= sign;
 			if (turn % 3) {
-				/* up or down by 2^-2148, or by a power of two that is just below the half */
+				/*
+				 * slightly up or down: by 2^-2148, or by a power of two just below
+				 * the half
+				 */
 				int below = power - 2 - (int)(test_random(&seed) % 80);
 
 				half = turn % 3 == 1 ? 0x1p-1074 : ldexp(1, below / 2);
@@ -250,7 +253,7 @@ START_TEST(test_rounding)
 }
 END_TEST
 
-/* Digits that grow to their limit: doubled by merging, with all signs. */
+/* Digits that reach their limit: doubled by merges, with all signs. */
 START_TEST(test_carry)
 {
 	uint64_t seed = test_seed("carry");
@@ -276,7 +279,7 @@ START_TEST(test_carry)
 			model_add(&m, &formats[3], x[i] + ((uint64_t)doubled << 52));
 		assert_rounds(&e, &m, "a sum that was doubled");
 	}
-	/* and by additions alone, from a number of them that is near the limit */
+	/* and by additions alone, from a count near the limit */
 	for (int turn = 0; turn < 4; turn++) {
 		struct cua_exact e = CUA_EXACT_INIT;
 		struct model m;
@@ -358,7 +361,7 @@ START_TEST(test_splits)
 		cua_exact_normalize(&e);
 		assert_same(&zeros, &e, "cancelled");
 	}
-	/* another layout is no number */
+	/* another layout is NaN */
 	{
 		struct cua_exact other = CUA_EXACT_INIT, e = CUA_EXACT_INIT;
 
@@ -484,7 +487,7 @@ START_TEST(test_arguments)
 	ck_assert(result == -1);
 	ck_assert_cua(cua_exact_finish(ctx, partial, CUA_F64, &result));
 	ck_assert(result == 5);
-	/* the next bytes are no part of it */
+	/* the next bytes are not a valid sum */
 	ck_assert_cua(cua_exact_sum(ctx, CUA_F64, 8, x, &e));
 	ck_assert(cua_exact_round_f64(&e) == 41);
 	test_free(ctx, partial);
@@ -618,7 +621,7 @@ START_TEST(test_condition)
 		result = cua_exact_round_f64(&sum);
 		ck_assert_msg(result == expected, "10^%d: %a, expected %a", decade, result,
 			      expected);
-		/* with the power of two on the other side */
+		/* with the power of two in the other factor */
 		for (int i = 0; i < N; i++) {
 			int power;
 
@@ -640,7 +643,7 @@ START_TEST(test_condition)
 }
 END_TEST
 
-/* The same bits with every number of threads, in every order, and in every split, on every backend. */
+/* The same bits with every number of threads, in every order and split, on every backend. */
 START_TEST(test_same)
 {
 	uint64_t seed = test_seed("same");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loops of the CPU's exact sums for every width of vectors that this processor has, where the library
- * would take the widest only; and that a program's mode of arithmetic has no say.
+ * The CPU's loops for exact sums, for every vector width of this processor; the library uses only
+ * the widest. The program's floating-point modes must not matter.
  */
-/* Other names, so that it links with a static library too. */
+/* Other names, so that the test also links with a static library. */
 #define cua__cpu_exact test_exact_ops
 #define cua__parallel test_parallel
 #define cua__workers test_workers
@@ -98,7 +98,7 @@ START_TEST(test_widths)
 }
 END_TEST
 
-/* Blocks that the windows must take as they are, so that the loops are fast where they should be. */
+/* Blocks that fit the windows without the slow path, so that the loops are fast. */
 START_TEST(test_windows_fit)
 {
 	uint64_t seed = test_seed("windows fit");
@@ -134,7 +134,10 @@ START_TEST(test_windows_fit)
 }
 END_TEST
 
-/* Elements around the limits of the windows: they fit, and then the sums are right, or they do not. */
+/*
+ * Elements around the limits of the windows: either they fit and the sums are right, or the loops
+ * refuse them.
+ */
 START_TEST(test_limits)
 {
 	uint64_t seed = test_seed("limits");
@@ -215,7 +218,7 @@ START_TEST(test_mode)
 				 0);
 		rounding = fegetround();
 #if defined(__SSE2__)
-		/* subnormals are zeros */
+		/* the mode: subnormals are zeros */
 		_mm_setcsr(_mm_getcsr() | 0x8040);
 #endif
 		ck_assert_int_eq(cpu_run(NULL, &r), CUA_OK);
@@ -230,7 +233,7 @@ START_TEST(test_mode)
 }
 END_TEST
 
-/* A result in each type, and a number of elements that is in memory. */
+/* A result in each type, and an element count in memory. */
 START_TEST(test_result)
 {
 	uint64_t seed = test_seed("result");

@@ -243,7 +243,7 @@ static void *host_of(struct cua_context *ctx, const void *p, size_t bytes)
 	return host;
 }
 
-/* An array of guards in memory of the backend. */
+/* An array surrounded by guard bytes in the backend's memory. */
 static void *guarded(struct cua_context *ctx, size_t bytes)
 {
 	void *host = test_malloc(bytes), *p;
@@ -305,7 +305,7 @@ static void try_array(struct cua_context *ctx, const struct trial *t, unsigned c
 	free(got_indexes);
 }
 
-/* Twice into a buffer that has something in it, at the end without room. */
+/* Appends twice to a buffer that already has items; the second call overflows. */
 static void try_append(struct cua_context *ctx, struct trial *t, const unsigned char *x,
 		       const uint8_t *flags)
 {
@@ -348,12 +348,12 @@ static void try_append(struct cua_context *ctx, struct trial *t, const unsigned 
 	ck_assert_cua(cua_append_destroy(b));
 }
 
-/* On a GPU only the last is no short array. */
+/* On a GPU only the last length is not a short array. */
 static const size_t lengths[] = {1,    2,    3,    31,   33,    255,   1000,
 				 1023, 1025, 2047, 2049, 4095,  4096,  4097,
 				 8191, 8192, 8193, 9999, 12289, 70001, 300007};
 
-/* Every type, with everything else at random. */
+/* Every type, with all other parameters random. */
 START_TEST(test_properties)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -375,7 +375,7 @@ START_TEST(test_properties)
 		unsigned of_16 = r >> 50 & 1 ? (unsigned)(r >> 51 & 15) : (r >> 51 & 1 ? 16 : 0);
 
 		t.n = lengths[k < (int)n_lengths ? (size_t)k : test_random(&seed) % n_lengths];
-		/* where most types have vectors of 16 bytes, and anywhere */
+		/* mostly aligned to 16-byte vectors, else anywhere */
 		t.x_at = r & 1 ? 0 : (size_t)(r >> 1 & 31);
 		t.flags_at = r >> 6 & 1 ? 0 : (size_t)(r >> 7 & 7);
 		t.values_at = (size_t)(r >> 10 & 31);
@@ -427,7 +427,7 @@ START_TEST(test_properties)
 }
 END_TEST
 
-/* Every element of 16 bits with every comparison: the rule of the floats, without chance. */
+/* Every 16-bit element with every comparison: tests the float rules exhaustively. */
 START_TEST(test_all_halves)
 {
 	static const uint16_t values[] = {0,      0x8000, 1,      0x8001, 0x3c00, 0xbc00,
@@ -515,13 +515,13 @@ START_TEST(test_arguments)
 	TRY(ctx, &o, CUA_U32, SIZE_MAX / 4, x, CUA_LT, &two, 8, out, &count, CUA_ERROR_SIZE);
 	TRY(ctx, &o, CUA_U32, 7, (char *)x + 2, CUA_LT, &two, 8, out, &count, CUA_ERROR_ALIGNMENT);
 	TRY(ctx, &o, CUA_U32, 7, x, CUA_LT, &two, 8, (char *)out + 1, &count, CUA_ERROR_ALIGNMENT);
-	/* a partition has all elements, and cannot be in place */
+	/* partition: needs room for all elements, and cannot be in place */
 	bad = o;
 	bad.partition = 1;
 	TRY(ctx, &bad, CUA_U32, 8, x, CUA_LT, &two, 7, out, &count, CUA_ERROR_SIZE);
 	TRY(ctx, &bad, CUA_U32, 8, x, CUA_LT, &two, 8, x, &count, CUA_ERROR_UNSUPPORTED);
 	TRY(ctx, &bad, CUA_U32, 8, x, CUA_LT, &two, 8, NULL, &count, CUA_ERROR_NULL);
-	/* overlaps: but for the very array nothing is in place */
+	/* overlaps: only the same array is in place */
 	TRY(ctx, &o, CUA_U32, 7, x, CUA_LT, &two, 8, x + 1, &count, CUA_ERROR_OVERLAP);
 	TRY(ctx, &o, CUA_U32, 7, x + 1, CUA_LT, &two, 8, x, &count, CUA_ERROR_OVERLAP);
 	TRY(ctx, &o, CUA_U32, 8, x, CUA_LT, &two, 8, out, (uint64_t *)(void *)x, CUA_ERROR_OVERLAP);
@@ -569,7 +569,7 @@ START_TEST(test_arguments)
 	ck_assert_cua(cua_append_demand(b, &count));
 	ck_assert_uint_eq(count, 0);
 
-	/* nothing of nothing, to either side */
+	/* 0 elements, to either side */
 	TRY(ctx, &o, CUA_U32, 0, NULL, CUA_LT, &two, 8, out, &count, CUA_OK);
 	ck_assert_uint_eq(count, 0);
 	TRY(ctx, NULL, CUA_U32, 0, NULL, CUA_LT, &two, 0, NULL, on_device, CUA_OK);
@@ -610,7 +610,10 @@ START_TEST(test_arguments)
 }
 END_TEST
 
-/* More than 2^31 elements: marks at both ends and in the middle, by their indexes, and most of the rest counted. */
+/*
+ * More than 2^31 elements: marks at both ends and in the middle, found by index; most other
+ * elements are only counted.
+ */
 START_TEST(test_big)
 {
 	const size_t n = ((size_t)1 << 31) + 7;
@@ -654,14 +657,14 @@ START_TEST(test_big)
 			ck_assert_uint_eq(got[1], n / 2);
 		}
 	}
-	/* far more than there is room for */
+	/* far more matches than capacity */
 	o.ordered = 1;
 	ck_assert_cua(cua_filter_array(ctx, &o, CUA_U8, n, x, CUA_EQ, &zero, 3, NULL, &count));
 	ck_assert_uint_eq(count, n - 3);
 	test_download(ctx, got, indexes, sizeof(got));
 	ck_assert_uint_eq(got[0], 1);
 	ck_assert_uint_eq(got[2], 3);
-	/* and into itself: all but the three move down */
+	/* and in place: all but three elements move down */
 	o.indexes = NULL;
 	o.index_type = (enum cua_type)0;
 #if TEST_CUDA

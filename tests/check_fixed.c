@@ -48,7 +48,7 @@ static struct cua_reduce_options fixed(void)
 
 enum pattern {
 	TAME,     /* of either sign, over 20 binary orders */
-	FINITE,   /* any bits that are a number; of f64 no squares beyond its range */
+	FINITE,   /* any finite number; f64 only with squares in range */
 	ANY,      /* any bits at all */
 	TINY,     /* subnormal numbers, and zeros of both signs; small integers */
 	NEAR_ONE, /* products stay in range; integers near the ends of their range */
@@ -57,7 +57,7 @@ enum pattern {
 };
 static const char *const pattern_names[] = {"tame", "finite", "any", "tiny", "near one", "few"};
 
-/* The bits of a float with so many digits and bits. */
+/* A float's bits, for a size and a number of fraction bits. */
 static uint64_t random_float(unsigned bits, unsigned digits, enum pattern pattern, uint64_t *seed)
 {
 	uint64_t r = test_random(seed), more = test_random(seed),
@@ -136,7 +136,7 @@ static void fill(enum cua_type type, enum pattern pattern, size_t n, void *p, ui
 
 /* ---- calls ---- */
 
-/* Whether there is such a result. */
+/* Whether an operation and type may have this result type. */
 static int may_give(enum cua_reduce_op op, enum cua_type type, enum cua_type result)
 {
 	int is_float = !model_is_integer(type) && !model_is_complex(type);
@@ -176,12 +176,12 @@ static void expect_bits(const union model_result *got, const union model_result 
 			     (unsigned long long)expected->words[1]);
 }
 
-/* The arrays of a call as the backend has them, where c has the host's. */
+/* Makes the call on the backend's copies of the arrays; c has the host's arrays. */
 static void expect_call(struct cua_context *ctx, const struct cua_reduce_options *o,
 			const struct model_call *c, const void *x, const void *y,
 			const union model_result *expected, const char *what)
 {
-	/* as aligned as any result */
+	/* as aligned as any result needs */
 	union model_result got = {.words = {0x5a5a5a5a5a5a5a5a, 0x5a5a5a5a5a5a5a5a}};
 	enum cua_status status =
 		cua_reduce(ctx, o, c->op, c->type, c->n, x, has_second(c->op) ? y : NULL, &got);
@@ -311,7 +311,7 @@ static void bits_of_places(int i)
 			   test_random(&seed) % 2 ? 1u << TAME : 1u << FINITE, &seed);
 }
 
-/* Where the rows of a strip become more, and where a number in memory says that they do not. */
+/* Limits at which the rows of a strip increase, also if the element count in memory forbids it. */
 static void bits_of_many(int i)
 {
 	static const struct {
@@ -375,7 +375,7 @@ static void bits_of_many(int i)
 	cua_context_destroy(ctx);
 }
 
-/* Random calls, that change all that may not matter. */
+/* Random calls: parameters that must not change the bits are random. */
 static void random_calls(int i)
 {
 	enum { ROOM = 70000 };
@@ -531,10 +531,13 @@ static double reduce_f64(struct cua_context *ctx, enum cua_reduce_op op, enum cu
 			      test__expected, fabsl(test__got - test__expected), test__error);     \
 	} while (0)
 
-/* Sums of every float type: the error is that of the few additions between an element and the result. */
+/*
+ * Sums of every float type: the error is only that of the few additions between an element and the
+ * result.
+ */
 static void accurate_sums(int i)
 {
-	/* in FAST so many that strips grow on the CPU */
+	/* FAST needs so many elements that strips grow on the CPU */
 	const size_t N = i ? ((size_t)1 << 20) + 3 : 100003;
 	static const enum cua_type floats[] = {CUA_F16, CUA_BF16, CUA_F32, CUA_F64};
 	uint64_t seed = test_seed("accurate sums");
@@ -555,7 +558,7 @@ static void accurate_sums(int i)
 			size += fabsl(v);
 			squares += v * v;
 		}
-		/* 8 additions of a column, and 16 more of doubles; in FAST some hundreds */
+		/* 8 additions in a column, and 16 more of doubles; some hundreds in FAST */
 		most = type == CUA_F16 ? 8 * 0x1p-24L + 16 * 0x1p-53L : 25 * 0x1p-53L;
 		if (i)
 			most *= 100;
@@ -686,7 +689,7 @@ static void accurate_variances(int i)
 		expect_near(reduce_f64(ctx, op, CUA_F64, 2, (double[]){1e9, 1e9 + 1}),
 			    sample ? 0.5L : 0.25L, 0);
 	}
-	/* all equal */
+	/* all equal: variance 0 */
 	for (size_t k = 0; k < N; k++)
 		d[k] = 1e300 / 3;
 	ck_assert(reduce_f64(ctx, CUA_REDUCE_VARIANCE, CUA_F64, N, d) == 0);
@@ -713,7 +716,7 @@ static void accurate_means(int i)
 	}
 	mean = (long double)UINT64_MAX - all / N;
 	expect_near(reduce_f64(ctx, CUA_REDUCE_MEAN, CUA_U64, N, u), mean, 4 * 0x1p-53L * mean);
-	/* of both signs, and a sum far below the elements */
+	/* of both signs: the sum is far below the elements */
 	for (size_t k = 0; k < N; k++)
 		u[k] = k % 2 ? (uint64_t)INT64_MAX - k : (uint64_t)INT64_MIN + k * 3;
 	for (size_t k = 0; k < N; k++)
@@ -760,12 +763,12 @@ static void accurate_norms(int i)
 			double r = (double)(test_random(&seed) >> 11) * 0x1p-53 + 0.5;
 
 			d[j] = (j % 2 ? -r : r) * (j % 3 ? cases[k].scale : cases[k].other);
-			/* scaled by powers of two, so that no long double is too narrow */
+			/* scaled by powers of two: so no long double overflows */
 			squares += (long double)d[j] * d[j];
 		}
 		norm = sqrtl(squares);
 		error = 20 * 0x1p-53L * norm;
-		/* half a step of a subnormal result */
+		/* the exact result is half a step between subnormal numbers */
 		expect_near(reduce_f64(ctx, CUA_REDUCE_NORM2, CUA_F64, N, d), norm,
 			    norm < DBL_MIN ? 0x1p-1074L : error);
 	}
@@ -773,7 +776,7 @@ static void accurate_norms(int i)
 	cua_context_destroy(ctx);
 }
 
-/* So many elements of a middling size that their squares add up to more than there is. */
+/* Many elements of middle size: the sum of their squares overflows. */
 static void norm_of_many(int i)
 {
 	const size_t n = (size_t)1 << 24;
@@ -942,7 +945,7 @@ static void float_rules(int i)
 		expect_rule(ARGMIN, type, 1, two, one, one, two);
 		expect_rule(ARGMAX, type, 0, two, one, one, two);
 		expect_rule(ARGMIN, type, 0, one, one, one);
-		/* NaN is nothing, unless there is nothing else */
+		/* NaN is ignored, unless all elements are NaN */
 		expect_rule(MIN, type, one, nan, two, quiet, one, nan | 1);
 		expect_rule(MAX, type, two, nan, two, quiet, one, nan | 1);
 		expect_rule(ARGMIN, type, 3, nan, two, quiet, one, nan | 1);
@@ -1009,7 +1012,7 @@ static void float_rules(int i)
 	expect_rule(SUM, CUA_BF16, 0x3f81, 0x3f80, 0x3b80, 0x3080);
 	expect_rule(SUM, CUA_BF16, 0x3f81, 0x3f81, 0x3b80, 0xb080);
 	expect_rule(SUM, CUA_F32, 0x3f800001, 0x3f800000, 0x33800000, 0x26800000);
-	/* half way to beyond the greatest, and just below that */
+	/* half way from the greatest number to its successor, and just below */
 	expect_rule(SUM, CUA_F16, 0x7c00, 0x7bff, 0x4c00);
 	expect_rule(SUM, CUA_F16, 0x7bff, 0x7bff, 0x4c00, 0x8001);
 	cua_context_destroy(ctx);
@@ -1040,7 +1043,7 @@ static void integer_rules(int i)
 	expect_rule(MIN, CUA_U32, 0, 5, 0, 0x80000000);
 	expect_rule(MAX, CUA_I64, INT64_MAX, 0, (uint64_t)INT64_MIN, INT64_MAX);
 	expect_rule(MAX, CUA_U64, (uint64_t)INT64_MIN, 0, (uint64_t)INT64_MIN, INT64_MAX);
-	/* the least key that there is, everywhere: the first element still */
+	/* the least key everywhere: the first element still wins */
 	expect_rule(ARGMAX, CUA_U32, 0, 0, 0, 0);
 	expect_rule(ARGMIN, CUA_U64, 0, UINT64_MAX, UINT64_MAX);
 	expect_rule(ARGMAX, CUA_I32, 0, 0x80000000, 0x80000000);
@@ -1058,7 +1061,7 @@ static void integer_rules(int i)
 	cua_context_destroy(ctx);
 }
 
-/* Nothing at all: every operation and type has a result by the table. */
+/* No elements: every operation and type has a result by the table. */
 static void nothing(int i)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -1149,7 +1152,7 @@ static void counts(int i)
 		test_free(ctx, x);
 		test_free(ctx, y);
 	}
-	/* a wish for no elements at all, and no arrays */
+	/* a count of 0 without arrays */
 	{
 		struct cua_reduce_options o = fixed();
 		uint64_t sum = 77;
@@ -1164,7 +1167,7 @@ static void counts(int i)
 	cua_context_destroy(ctx);
 }
 
-/* With the finishes that FAST has besides. */
+/* With FAST's additional finishes. */
 static void counts_of_finishes(int i)
 {
 	enum { N = 5000 };
@@ -1238,7 +1241,7 @@ static void arguments(int i)
 	ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F64, 4, x, NULL, count + 1));
 	test_download(ctx, host, count, 16);
 	ck_assert(host[1] == 3);
-	/* options without mode, result_type and count, as no release had them */
+	/* a struct_size before mode, result_type and count, as no release had */
 	o.struct_size = offsetof(struct cua_reduce_options, mode);
 	REFUSED(CUA_ERROR_VALUE, SUM, CUA_F64, 4, x, NULL, &r);
 	ck_assert_status(cua_reduce_workspace(ctx, &o, CUA_REDUCE_SUM, CUA_F64, 4, &bytes),
@@ -1253,7 +1256,7 @@ static void arguments(int i)
 			 CUA_ERROR_NULL);
 #if TEST_CUDA
 	{
-		/* a number in memory that the device does not reach */
+		/* a count in memory that the device cannot access */
 		struct cua_context *cpu = test_context(CUA_BACKEND_CPU);
 
 		o.count = count;
@@ -1341,7 +1344,7 @@ static void set_environment(int which)
 
 	fesetround(roundings[which % 4]);
 #if defined(__SSE2__)
-	/* subnormal operands and results are zero */
+	/* the mode: subnormal operands and results are zero */
 	if (which >= 4)
 		_mm_setcsr(_mm_getcsr() | 0x8040);
 #endif
@@ -1454,7 +1457,10 @@ static void workspace(int i)
 
 			if (!model_has((enum cua_reduce_op)op, types[t]))
 				continue;
-			/* at most 2048 partial results, of at most 24 bytes, however many the elements */
+			/*
+			 * at most 2048 partial results of at most 24 bytes, for any number of
+			 * elements
+			 */
 			for (size_t n = 0; n < SIZE_MAX / 64; n = n * 5 + 3) {
 				o.count = NULL;
 				ck_assert_cua(cua_reduce_workspace(ctx, &o, (enum cua_reduce_op)op,
@@ -1464,7 +1470,7 @@ static void workspace(int i)
 				if (n <= 2048 * chunk && op == CUA_REDUCE_SUM &&
 				    types[t] == CUA_F32)
 					ck_assert_uint_ge(bytes, (n / chunk + 1) * 8);
-				/* fewer elements may need more */
+				/* a smaller count may need more bytes */
 				o.count = &count;
 				ck_assert_cua(cua_reduce_workspace(ctx, &o, (enum cua_reduce_op)op,
 								   types[t], n, &counted));
@@ -1477,7 +1483,7 @@ static void workspace(int i)
 	cua_context_destroy(ctx);
 }
 
-/* Results next to each other in the backend's memory, of every operation and type. */
+/* Adjacent results in the backend's memory, of every operation and type. */
 static void results_in_place(int i)
 {
 	enum { N = 9001 };
@@ -1530,7 +1536,7 @@ static void results_in_place(int i)
 			      cudaGetErrorString(test__error));                                    \
 	} while (0)
 
-/* A graph of calls, replayed over other elements and another number of them. */
+/* A graph of calls, replayed with other elements and another count. */
 static void graphs(int i)
 {
 	enum { N = 300007 };
@@ -1571,7 +1577,7 @@ static void graphs(int i)
 	for (size_t k = 0; k < COUNT(calls); k++)
 		ck_assert_cua(cua_reduce(ctx, &o, calls[k].op, calls[k].type, N, x,
 					 has_second(calls[k].op) ? x : NULL, &results[k]));
-	/* a result in ordinary memory would have to be waited for */
+	/* a result in ordinary memory would have to wait */
 	ck_assert_status(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F32, N, x, NULL, &here),
 			 CUA_ERROR_CAPTURE);
 	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
@@ -1641,7 +1647,9 @@ static const struct {
 #endif
 };
 
-/* On a GPU a process that begins costs more than most tests: there, a test is all that its entry has. */
+/*
+ * On a GPU a new process costs more than most tests, so each test function there runs a whole list.
+ */
 START_TEST(test_entry)
 {
 	for (int i = 0; i < tests[_i].times; i++)

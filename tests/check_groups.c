@@ -115,7 +115,7 @@ START_TEST(one_thread)
 						    block, scope),
 					 0);
 			ck_assert_uint_ge(cua_port_clock_ns() - start, 200000);
-			/* the same lock for a lane */
+			/* the same lock, acquired by a lane */
 			ck_assert_int_eq(
 				group_take(&l, kind, &other, GROUP_TRYLOCK, 0, 0, 0, scope), 0);
 		} else {

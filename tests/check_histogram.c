@@ -40,7 +40,7 @@ static void model_even(enum cua_type type, size_t n, const void *x, size_t bins,
 static void check_counts(const uint64_t *got, const uint64_t *expected, size_t bins,
 			 const char *what, int strategy)
 {
-	/* an assertion for each would take longer than the histogram */
+	/* a single assertion: one for each bin would take longer than the histogram */
 	for (size_t i = 0; i < bins; i++)
 		if (got[i] != expected[i])
 			ck_abort_msg("%s, strategy %d: bin %zu of %zu has %llu, not %llu", what,
@@ -80,7 +80,7 @@ START_TEST(test_arguments)
 	ck_assert_status(cua_histogram_letters(ctx, NULL, SIZE_MAX, x, counts), CUA_ERROR_SIZE);
 	ck_assert_status(cua_histogram_letters(ctx, NULL, 8, x, (uint64_t *)((char *)counts + 1)),
 			 CUA_ERROR_ALIGNMENT);
-	/* counts in x, at its end, and x behind the first counts */
+	/* overlaps: counts in x, at its end, and x behind the first counts */
 	ck_assert_status(cua_histogram_bytes(ctx, NULL, 256 * 8, wide_x, wide_x),
 			 CUA_ERROR_OVERLAP);
 	ck_assert_status(cua_histogram_letters(ctx, NULL, 249 * 8 + 1, wide_x, wide_x + 249),
@@ -190,7 +190,7 @@ START_TEST(test_arguments)
 	o.pitch = 5;
 	ck_assert_status(cua_histogram_even(ctx, &o, CUA_U16, 4, wide_x, 2, &zero, &ten, counts),
 			 CUA_ERROR_ALIGNMENT);
-	/* rows that reach into the counts by their pitch only */
+	/* rows that overlap the counts only because of their pitch */
 	o.pitch = 16;
 	ck_assert_status(
 		cua_histogram_even(ctx, &o, CUA_U16, 4, wide_x, 2, &zero, &ten, wide_x + 1),
@@ -221,7 +221,7 @@ START_TEST(test_arguments)
 	o = options_of(CUA_HISTOGRAM_BLOCKED, 1);
 	o.struct_size = offsetof(struct cua_histogram_options, accumulate);
 	ck_assert_status(cua_histogram_letters(ctx, &o, 8, x, counts), CUA_ERROR_VALUE);
-	/* counts beside x */
+	/* adjacent: counts next to x */
 	o = options_of(CUA_HISTOGRAM_BLOCKED, 0);
 	ck_assert_cua(cua_histogram_letters(ctx, &o, 8, x, counts));
 	ck_assert_uint_eq(counts[0], 4);
@@ -251,14 +251,14 @@ START_TEST(test_memory_kind)
 
 	memset(counts, 0xee, sizeof(counts));
 	memset(ordinary, 'b', 100);
-	/* memory of the device is none of the CPU's */
+	/* wrong memory kind: a CPU context refuses device memory */
 	ck_assert_status(cua_histogram_bytes(cpu, NULL, 100, x, counts), CUA_ERROR_MEMORY_KIND);
 	ck_assert_status(cua_histogram_letters(cpu, NULL, 100, x, counts), CUA_ERROR_MEMORY_KIND);
 	ck_assert_status(cua_histogram_even(cpu, NULL, CUA_U8, 100, x, 3, &zero, &ten, counts),
 			 CUA_ERROR_MEMORY_KIND);
 	ck_assert_status(cua_histogram_bytes(cpu, NULL, 100, ordinary, device),
 			 CUA_ERROR_MEMORY_KIND);
-	/* edges are read by the host, on either backend */
+	/* the host reads edges on either backend */
 	ck_assert_status(cua_histogram_edges(cpu, NULL, CUA_U8, 100, ordinary, 10, x, counts),
 			 CUA_ERROR_MEMORY_KIND);
 	ck_assert_status(cua_histogram_edges(ctx, NULL, CUA_U8, 100, x, 10, x, counts),
@@ -271,7 +271,7 @@ START_TEST(test_memory_kind)
 	o.weight_type = CUA_U32;
 	ck_assert_status(cua_histogram_bytes(cpu, &o, 100, ordinary, counts),
 			 CUA_ERROR_MEMORY_KIND);
-	/* ordinary host memory is the device's where the system is coherent */
+	/* ordinary host memory: accepted on a coherent system */
 	status = cua_histogram_letters(ctx, NULL, 100, ordinary, counts);
 	ck_assert(status == CUA_ERROR_MEMORY_KIND || status == CUA_OK);
 	ck_assert_uint_eq(counts[0], status ? 0xeeeeeeeeeeeeeeeeu : 100);
@@ -348,7 +348,7 @@ START_TEST(test_bytes_letters)
 }
 END_TEST
 
-/* n = 0 clears; accumulate adds, wherever the counts are. */
+/* n = 0 clears; accumulate adds, for counts in any memory. */
 START_TEST(test_accumulate)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -455,7 +455,7 @@ struct even_case {
 	size_t bins;
 };
 
-/* Fills cases[] for a type and returns how many there are. */
+/* Fills cases[] for a type and returns their number. */
 static size_t make_cases(enum cua_type type, struct even_case *cases)
 {
 	static const size_t float_bins[] = {1, 2, 7, 10, 100, 256, 257, 1000, 4096, 65536};
@@ -468,7 +468,7 @@ static size_t make_cases(enum cua_type type, struct even_case *cases)
 		{-1e30, 3e30},
 		{1e6, 1e6 + 1},
 		{-DBL_MAX, DBL_MAX}, /* the difference overflows */
-		{-DBL_MAX, 1},       /* it does not */
+		{-DBL_MAX, 1},       /* does not overflow */
 		{0, 5e-324},         /* a single subnormal step */
 		{-3 * 5e-324, 4 * 5e-324},
 		{1e-290, 3e-290},
@@ -481,15 +481,15 @@ static size_t make_cases(enum cua_type type, struct even_case *cases)
 	const wide least = is_signed ? -((wide)1 << (bits - 1)) : 0,
 		   above = least + ((wide)1 << bits);
 	const wide ranges[][2] = {
-		{least, above},     /* all values, where the limits can say so */
+		{least, above},     /* all values, if limits can express them */
 		{least, above - 1}, /* all but the greatest */
 		{least + 1, above},
 		{0, 10},
 		{100, 200},
 		{-1000, 1000},
-		{-7, -3},             /* nothing of the unsigned types */
-		{above, above + 100}, /* nothing */
-		{least - 500, above}, /* more than all */
+		{-7, -3},             /* negative: empty for unsigned types */
+		{above, above + 100}, /* beyond all values: empty */
+		{least - 500, above}, /* wider than the type */
 		{97, 98},
 		{0, 251},
 		{-5, (wide)1 << 40}, /* wider than 32 bits, for all types */
@@ -550,7 +550,7 @@ START_TEST(test_even)
 		for (size_t s = 0; s < COUNT(strategies); s++) {
 			struct cua_histogram_options o = options_of(strategies[s], 0);
 
-			/* all of them for some cases, two for each */
+			/* all strategies for some cases, two for all others */
 			if (s != c % COUNT(strategies) && s && c % 4)
 				continue;
 			memset(got, 0xee, e.bins * 8);
@@ -650,7 +650,7 @@ START_TEST(test_typed)
 }
 END_TEST
 
-/* Enough is enough: with the workspace that was told, on a context of any number of threads. */
+/* The reported workspace suffices, in a context with any number of threads. */
 START_TEST(test_workspace)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -744,7 +744,7 @@ START_TEST(test_big)
 	ck_assert_uint_eq(counts[0], 1);
 	ck_assert_uint_eq(counts[2], 1);
 	ck_assert_uint_eq(counts[6], 2);
-	/* values of 8 bits; and twice as many in two rows with a gap between them */
+	/* 8-bit values: twice as many in two rows with a gap */
 	for (size_t s = 0; s <= COUNT(strategies); s++) {
 		struct cua_histogram_options o = options_of(strategies[s % COUNT(strategies)], 0);
 		const size_t rows = s < COUNT(strategies) ? 1 : 2;

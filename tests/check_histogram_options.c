@@ -110,7 +110,7 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
-/* ---- many elements, so that all workers and blocks have some ---- */
+/* ---- many elements, so that all workers and blocks have elements ---- */
 
 static void check_long(struct cua_context *ctx, struct model_call *m, const char *what)
 {
@@ -148,7 +148,7 @@ static void check_long(struct cua_context *ctx, struct model_call *m, const char
 	free(got);
 }
 
-/* Types of 8 and 16 bits may be counted by value; constant, sorted and random data. */
+/* Types of 8 and 16 bits may be counted by value. The data is constant, sorted or random. */
 START_TEST(test_long)
 {
 	const size_t n = 530001;
@@ -206,7 +206,7 @@ START_TEST(test_long)
 }
 END_TEST
 
-/* As many bins as integers, or a multiple; runs of all lengths; some elements are outside. */
+/* As many bins as integers, or a multiple; runs of all lengths; some elements outside. */
 START_TEST(test_whole_bins)
 {
 	static const enum cua_type types[] = {CUA_I16, CUA_U16, CUA_I32, CUA_U32};
@@ -269,7 +269,7 @@ START_TEST(test_known)
 		test_free(ctx, x);                                                                 \
 	} while (0)
 	closed.closed = 1;
-	/* all values of 16 bits with a sign */
+	/* all signed 16-bit values */
 	for (int i = 0; i < 65536; i++)
 		i16[i] = (int16_t)(i - 32768);
 	KNOWN(i16, 65536, CUA_I16, NULL, 4, &(int64_t){-32768}, &(int64_t){32768});
@@ -280,7 +280,7 @@ START_TEST(test_known)
 	}
 	KNOWN(i16, 65536, CUA_I16, &closed, 5, &(int64_t){-32768}, &(int64_t){32767});
 	if (!left_out(status)) {
-		/* 65535 is 5 times 13107, and the last bin has the upper limit too */
+		/* 65535 is 5 times 13107: the last bin includes the upper limit */
 		ck_assert_cua(status);
 		for (int i = 0; i < 5; i++)
 			ck_assert_uint_eq(counts[i], 13107 + (i == 4));
@@ -300,7 +300,7 @@ START_TEST(test_known)
 		for (int i = 0; i < 3; i++)
 			ck_assert_uint_eq(counts[i], 3);
 	}
-	/* more bins than a bf16 has bits for: from 256 to 512 only the even numbers are bf16 */
+	/* more bins than a bf16 has digits: from 256 to 512 only even numbers are bf16 */
 	for (int i = 0; i < 256; i++)
 		bf16[i] = cua_bf16_from_f32((float)(2 * i));
 	KNOWN(bf16, 256, CUA_BF16, NULL, 510, &(double){0}, &(double){510});
@@ -310,13 +310,13 @@ START_TEST(test_known)
 			ck_assert_uint_eq(counts[i], i % 2 == 0);
 		ck_assert_uint_eq(counts[510], 0xeeeeeeeeeeeeeeeeu);
 	}
-	/* f16 beyond its own largest number */
+	/* f16: limits beyond its largest number */
 	for (int i = 0; i < 4; i++)
 		f16[i].bits = (uint16_t)(i == 3 ? 0x7bff : 0x3c00 + i);
 	KNOWN(f16, 4, CUA_F16, NULL, 2, &(double){0}, &(double){131008});
 	if (!left_out(status)) {
 		ck_assert_cua(status);
-		ck_assert_uint_eq(counts[0], 3); /* 65504 is the first of bin 1 */
+		ck_assert_uint_eq(counts[0], 3); /* 65504 is in bin 1 */
 		ck_assert_uint_eq(counts[1], 1);
 	}
 	/* integers whose bins are wrong if computed by floats or by a 32-bit multiplication */
@@ -330,7 +330,7 @@ START_TEST(test_known)
 			ck_assert_uint_eq(counts[i], (unsigned)(((i + 1) * 10000 + 6) / 7 -
 								(i * 10000 + 6) / 7));
 	}
-	/* the whole of 64 bits */
+	/* the whole range of 64 bits */
 	KNOWN(u64, 6, CUA_U64, &closed, 2, &(uint64_t){0}, &(uint64_t){UINT64_MAX});
 	if (!left_out(status)) {
 		/* 2 x / (2^64 - 1) is 1 from 2^63 on */
@@ -404,7 +404,7 @@ START_TEST(test_most_edges)
 	uint64_t *counts = test_malloc(bins * 8), *expected = test_malloc(bins * 8), *x;
 	enum cua_status status;
 
-	/* edge i is i^2, so the bin of v is the root of it */
+	/* edge i is i^2, so the bin of v is its integer square root */
 	for (size_t i = 0; i <= bins; i++)
 		edges[i] = (uint64_t)i * i;
 	memset(expected, 0, bins * 8);
@@ -468,7 +468,7 @@ START_TEST(test_unit)
 }
 END_TEST
 
-/* Float weights give the same bits in any order and by any number of threads. */
+/* Float weights give the same bits in any order and with any number of threads. */
 START_TEST(test_order)
 {
 	const size_t n = 300007, bins = 10;
@@ -517,7 +517,7 @@ START_TEST(test_order)
 }
 END_TEST
 
-/* With the workspace that was told a call takes no more. */
+/* After a reserve of the reported workspace, a call allocates nothing more. */
 START_TEST(test_workspace)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);

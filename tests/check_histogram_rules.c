@@ -2,7 +2,7 @@
 /* The bin functions of histogram.h, on the host, against wide integers and long doubles. */
 #include "histogram_model.h"
 
-/* A bin, or NO_BIN and the side, as the model says it. */
+/* A bin, or NO_BIN and the side, in the model's form. */
 static size_t side_of(uint32_t bin, enum cua_histogram_side side)
 {
 	return bin == CUA_HISTOGRAM_NO_BIN ? MODEL_BELOW + (size_t)side : bin;
@@ -10,7 +10,7 @@ static size_t side_of(uint32_t bin, enum cua_histogram_side side)
 
 /* ---- integers ---- */
 
-/* Open and closed; signed and, where nothing is negative, unsigned. */
+/* Open and closed ranges; signed, and unsigned if no limit is negative. */
 static void check_integer_rule(wide lower, wide upper, size_t bins, wide x)
 {
 	for (int closed = 0; closed < 2; closed++) {
@@ -68,7 +68,7 @@ START_TEST(test_integer_rule)
 		int is_signed = i % 2;
 		wide least = is_signed ? (wide)INT64_MIN : 0,
 		     most = is_signed ? (wide)INT64_MAX : (wide)UINT64_MAX;
-		/* widths of any size, half of them around 2^32, and bins of any number */
+		/* widths of any size: half of them around 2^32, with any number of bins */
 		uint64_t width =
 			i % 4 < 2 ? test_random(&seed) >> q % 64 : ((uint64_t)1 << 32) + r % 7 - 3;
 		size_t bins = (size_t)((q >> 8 & 0x7fffffffu) >> (r >> 56) % 31) + 1;
@@ -118,7 +118,7 @@ START_TEST(test_integer_rule)
 	ck_assert_status(cua_histogram_range_u64(0, 1, 0, &range), CUA_ERROR_VALUE);
 	ck_assert_status(cua_histogram_range_u64(0, 1, SIZE_MAX, &range), CUA_ERROR_SIZE);
 	ck_assert_uint_eq(range.bins, 0xeeeeeeeeu);
-	/* closing is done once */
+	/* an upper limit of 7 is closed once */
 	ck_assert_cua(cua_histogram_range_u64(5, 7, 2, &range));
 	cua_histogram_range_close(&range);
 	cua_histogram_range_close(&range);
@@ -195,7 +195,7 @@ START_TEST(test_float_rule)
 			EXPECT(got == expected,
 			       "%a in %zu bins of [%a, %a), closed %d: %zu, not %zu", near[k], bins,
 			       lower, upper, closed, got, expected);
-			/* that the bin is about right */
+			/* the bin is about right */
 			if (got < bins) {
 				long double part = ((long double)near[k] - lower) /
 						   ((long double)upper - lower) * (long double)bins;
@@ -337,7 +337,7 @@ START_TEST(test_units)
 	for (int i = 0; i < rounds; i++) {
 		uint64_t r = test_random(&seed);
 		int e = (int)(r % 2046) - 1022, bits = (int)((r >> 16) % 63);
-		/* up to 2^62 units, at times with a half of a unit at the end */
+		/* up to 2^62 units, sometimes plus half a unit */
 		double units = ldexp((double)(test_random(&seed) >> 11), bits - 53), weight;
 		int64_t got, expected;
 
@@ -346,7 +346,7 @@ START_TEST(test_units)
 		if (r >> 40 & 1)
 			units = -units;
 		weight = ldexp(units, e);
-		/* where the weight cannot hold so many bits, or is too large */
+		/* the weight has too few digits, or is too large */
 		if (!isfinite(weight) || ldexp(weight, -e) != units)
 			continue;
 		expected = (int64_t)rintl((long double)units);
@@ -358,7 +358,7 @@ START_TEST(test_units)
 	ck_assert_int_eq(cua__histogram_units(-0.0, 0x1p62), 0);
 	ck_assert_double_eq(cua__histogram_sum((uint64_t)-3, 0.5, 0, 100), -1.5);
 	ck_assert_double_eq(cua__histogram_sum((uint64_t)-3, 0.5, 1, 100), 98.5);
-	/* to nearest even, at 53 bits */
+	/* rounds to nearest even, at 53 bits */
 	ck_assert_double_eq(cua__histogram_sum(((uint64_t)1 << 53) + 1, 1, 0, 0), 0x1p53);
 	ck_assert_double_eq(cua__histogram_sum(((uint64_t)1 << 53) + 3, 1, 0, 0), 0x1p53 + 4);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys that someone chose to share a bucket: seeds, the keyed hash, and the bound on probes. */
+/* Keys chosen by an attacker to share a bucket: seeds, the keyed hash, and the bound on probes. */
 #include "common.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -116,7 +116,7 @@ START_TEST(seeds)
 	struct cua_multimap_options of_multimap = {.struct_size = sizeof(of_multimap)};
 	struct cua_hashmap_view a, b;
 
-	/* drawn at random: any two differ but once in 2^64 times */
+	/* random seeds: two are equal once in 2^64 times */
 	ck_assert_int_eq(unsetenv("CUATOMIC_HASH_SEED"), 0);
 	a = view_of(ctx, NULL);
 	b = view_of(ctx, &o);
@@ -125,7 +125,7 @@ START_TEST(seeds)
 	ck_assert_uint_eq(a.seed_high, 0);
 	ck_assert_uint_ne(chained_seed(ctx, NULL, host), chained_seed(ctx, &of_chained, host));
 	ck_assert_uint_ne(multimap_seed(ctx, NULL).seed, multimap_seed(ctx, &of_multimap).seed);
-	/* the upper half of a secret is no seed of the seeded hash */
+	/* the seeded hash has no upper half of a seed */
 	o.seed_high = 5;
 	a = view_of(ctx, &o);
 	ck_assert_uint_ne(a.seed, 0);
@@ -142,7 +142,7 @@ START_TEST(seeds)
 	ck_assert_uint_eq(b.hash, CUA_HASHMAP_HASH_KEYED);
 	ck_assert_uint_ne(b.seed_high, 0);
 
-	/* named by the environment: a number that is not 0; else as without it */
+	/* from the environment: a number other than 0; any other text is ignored */
 	ck_assert_int_eq(setenv("CUATOMIC_HASH_SEED", "0x123", 1), 0);
 	o.hash = CUA_HASHMAP_HASH_SEEDED;
 	ck_assert_uint_eq(view_of(ctx, &o).seed, 0x123);
@@ -151,7 +151,7 @@ START_TEST(seeds)
 	ck_assert_uint_ne(view_of(ctx, &o).seed, 12);
 	ck_assert_int_eq(setenv("CUATOMIC_HASH_SEED", "7", 1), 0);
 
-	/* named by the caller */
+	/* from the caller */
 	o.seed = of_chained.seed = CUA_HASH_SEED_FIXED;
 	ck_assert_uint_eq(view_of(ctx, &o).seed, CUA_HASH_SEED_FIXED);
 	ck_assert_uint_eq(chained_seed(ctx, &of_chained, host), CUA_HASH_SEED_FIXED);
@@ -352,7 +352,7 @@ START_TEST(crafted)
 	struct crowd c = crowd_make(ctx, &kinds[_i], &o, 4 * CROWD, CROWD, 5);
 
 	ck_assert_uint_eq(inserted(&c), CROWD);
-	/* at least the keys of the home, of 2^k buckets with k >= 5 the same */
+	/* at least all keys of one home, among 2^k buckets with k >= 5 */
 	ck_assert_uint_ge(worst_bucket(&c), CROWD / 16);
 	expect_found(&c);
 	crowd_free(&c);
@@ -369,7 +369,10 @@ START_TEST(crafted)
 		o.hash = hidden ? CUA_HASHMAP_HASH_KEYED : CUA_HASHMAP_HASH_SEEDED;
 		c = crowd_make(ctx, &kinds[_i], &o, 4 * CROWD, CROWD, 5);
 		ck_assert_uint_eq(inserted(&c), CROWD);
-		/* of 300 keys at random in 64 buckets or more, 4.7 a bucket: 19 and more once in 10^5 times */
+		/*
+		 * 300 random keys in 64 buckets or more are 4.7 a bucket; 19 or more have a
+		 * probability of 10^-5
+		 */
 		ck_assert_uint_lt(worst_bucket(&c), 24);
 		expect_found(&c);
 		crowd_free(&c);
@@ -391,7 +394,7 @@ static size_t slots_of(struct cua_context *ctx, const struct kind *k)
 	return (size_t)slots;
 }
 
-/* Slots that the crafted keys can have in a map with max_probes. */
+/* Slots that the crafted keys can use in a map with max_probes. */
 static size_t least_slots(const struct crowd *c, size_t *most)
 {
 	struct cua_hashmap_view view;
@@ -399,7 +402,7 @@ static size_t least_slots(const struct crowd *c, size_t *most)
 
 	ck_assert_cua(cua_hashmap_view(c->map, &view));
 	ck_assert_uint_eq(view.n_buckets, 64);
-	/* with a state a slot, probes begin at any slot of the home */
+	/* with slot states, probes begin at any slot of the home bucket */
 	*most = (view.layout == CUA_HASHMAP_WORDS ? 32 : 33) * slots;
 	return 32 * slots;
 }
@@ -442,7 +445,7 @@ START_TEST(bounded)
 		ck_assert_uint_eq(count_of(&c, CUA_HASHMAP_FULL), CROWD - n);
 	}
 
-	/* an erased slot is used again; keys that were rejected have it now */
+	/* an erased slot is reused; keys that were rejected may get it */
 	ck_assert_cua(cua_hashmap_erase_n(c.map, c.n / 2, c.keys, NULL));
 	ck_assert_uint_gt(inserted(&c), 0);
 	expect_found(&c);
@@ -484,7 +487,9 @@ START_TEST(bounded_resize)
 END_TEST
 
 #define CRAFTED 6000
-/* Crafted keys among many: each key that is there lies within the bound, also where a GPU builds in bulk. */
+/*
+ * Crafted keys among many: each key in the map is within the bound, also after a GPU's bulk build.
+ */
 START_TEST(bounded_build)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);

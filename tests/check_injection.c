@@ -213,7 +213,10 @@ int __wrap_openat(int folder, const char *path, int flags, ...)
 	return fails(FILES, EIO) ? -1 : __real_openat(folder, path, flags, mode);
 }
 
-/* The fsync of a folder may fail: a new name need not last where the file system cannot make it last. */
+/*
+ * The fsync of a folder may fail: if the file system cannot make a new name durable, the call still
+ * succeeds.
+ */
 static int is_file(int fd)
 {
 	struct stat st;
@@ -273,16 +276,16 @@ static struct {
 } d;
 
 static size_t n_now; /* elements of a run */
-static int old_keys; /* keys of the map that the file has before a run */
+static int old_keys; /* keys in the file's map before a run */
 
 struct run {
 	struct cua_context *ctx;
 	enum cua_status status;
-	const char *wrong; /* a result that success does not have */
+	const char *wrong; /* a wrong result of a successful call */
 	int line, error;
 };
 
-/* A step of a scenario: the first that fails ends it, but for its cleanup. */
+/* A step of a scenario: the first failure ends the scenario, except for its cleanup. */
 #define DO(call)                                                                                   \
 	do {                                                                                       \
 		r->status = (call);                                                                \
@@ -337,7 +340,7 @@ static void run_memory(struct run *r)
 	DO(cua_alloc_zero(r->ctx, n_now, 8, &p));
 	DO(cua_alloc_system(r->ctx, 3, 100, &system));
 	DO(cua_alloc_zero(r->ctx, 1, (size_t)17 << 20, &huge));
-	/* more than the first table of allocations holds */
+	/* more allocations than the first table holds */
 	for (int i = 0; i < 70; i++)
 		DO(cua_alloc_zero(r->ctx, 1, 16, &many[i]));
 	DO(cua_fill(r->ctx, p, n_now * 2, 4, &pattern));
@@ -417,7 +420,7 @@ static void run_reduce(struct run *r)
 	DO(cua_reduce(r->ctx, &o, CUA_REDUCE_SUM, CUA_F64, n_now, d.x, NULL, &first));
 	DO(cua_dot_f64(r->ctx, n_now, d.x, d.y, &dot));
 	DO(cua_reduce(r->ctx, NULL, CUA_REDUCE_MAX, CUA_F64, n_now, d.x, NULL, &first));
-	/* arrays that may be NULL, in the loops of each width */
+	/* arrays that may be NULL: in the loops of each width */
 	o.mode = CUA_REDUCE_FAST;
 	DO(cua_reduce(r->ctx, &o, CUA_REDUCE_SUM, CUA_U32, n_now, d.values, NULL, &sum));
 	DO(cua_reduce(r->ctx, &o, CUA_REDUCE_SUM, CUA_F16, n_now, d.bytes, NULL, d.out));
@@ -438,7 +441,7 @@ static void run_exact(struct run *r)
 	DO(cua_exact_dot(r->ctx, CUA_F64, n_now, d.x, d.y, &sum));
 	DO(cua_exact_finish(r->ctx, &sum, CUA_F64, &result));
 	TRUE(result == cua_exact_round_f64(&sum));
-	/* digits that no sum has */
+	/* digits of no sum */
 	for (int i = 0; i < CUA_EXACT_DIGITS; i++)
 		wild.digit[i] = INT64_MAX;
 	wild.pending = 1;
@@ -581,7 +584,7 @@ out:
 	cua_hashmap_destroy(map);
 }
 
-/* The file is there before, with old_keys keys. */
+/* The file exists before, with old_keys keys. */
 static void run_file(struct run *r)
 {
 	struct cua_hashmap *map = NULL, *read = NULL;

@@ -165,7 +165,7 @@ START_TEST(known_full)
 	ck_assert_int_eq(linear_check(e, 6, 8).verdict, LINEAR_OK);
 	ck_assert_int_eq(linear_check_full(e, 4, 2).verdict, LINEAR_OK);
 	ck_assert_int_eq(linear_check_full(e, 4, 3).verdict, LINEAR_WRONG);
-	/* the erase may have its moment after that of the insert that it overlaps */
+	/* the erase may take effect after the insert that it overlaps */
 	ck_assert_int_eq(linear_check_full(e, 5, 2).verdict, LINEAR_OK);
 	ck_assert_int_eq(linear_check_full(e, 6, 2).verdict, LINEAR_WRONG);
 	ck_assert_int_eq(linear_check_full(e, 6, 1).verdict, LINEAR_OK);
@@ -217,7 +217,10 @@ static size_t make_history(uint64_t *seed, unsigned lanes, unsigned keys, size_t
 	return n;
 }
 
-/* Whether some order of all calls that respects time gives each its result: every order is tried. */
+/*
+ * Tries every order of all calls that respects time. Returns whether some order gives each call its
+ * result.
+ */
 static int some_order(const struct linear_event *events, size_t n, unsigned done,
 		      const struct linear_state *states)
 {
@@ -269,7 +272,7 @@ static void mutate(uint64_t *seed, struct linear_event *events, size_t n)
 		other->key = t;
 		break;
 	case 4:
-		/* the first earlier, or the last later */
+		/* an earlier return of the first, or a later call of the last */
 		t = e->returned;
 		if (t < other->returned && t > other->called) {
 			e->returned = other->returned;
@@ -318,7 +321,7 @@ START_TEST(random_small)
 		       r.message, expected ? "there is an" : "there is no");
 		wrong += !expected;
 	}
-	/* both sorts were there */
+	/* both right and wrong histories occurred */
 	ck_assert_uint_gt(wrong, (uint64_t)histories / 8);
 	ck_assert_uint_lt(wrong, (uint64_t)histories - (uint64_t)histories / 8);
 }
@@ -361,7 +364,7 @@ START_TEST(random_large)
 }
 END_TEST
 
-/* As many equal calls as there are places: alike in any order. */
+/* As many equal calls as the checker can hold: their order does not matter. */
 START_TEST(many_alike)
 {
 	struct linear_event events[66];
@@ -375,7 +378,7 @@ START_TEST(many_alike)
 	expect(events, 65, LINEAR_WRONG, "63 of 64 equal updates");
 	events[64] = ADD(64, 1064, 1, EXISTS);
 	expect(events, 65, LINEAR_TOO_MUCH, "65 at once");
-	/* the other keys are looked at all the same */
+	/* the other keys are checked nevertheless */
 	for (int before = 0; before < 2; before++) {
 		events[65] = FIND(2000, 2001, 1);
 		events[65].key = before ? KEY - 1 : KEY + 1;

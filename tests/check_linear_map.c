@@ -60,7 +60,7 @@ void noise(void)
 
 static struct {
 	struct cua_hashmap_view view;
-	struct cua_hashmap *bulk; /* NULL: the first lane has no turns of bulk calls */
+	struct cua_hashmap *bulk; /* NULL: the first lane makes no bulk calls */
 	enum linear_mix mix;
 	int typed;
 	uint64_t seed;
@@ -167,14 +167,17 @@ static void *lane_main(void *arg)
 	}
 }
 
-/* A map, and keys that stay in it during a round. */
+/* A map, and keys that remain in it during a round. */
 struct small_map {
 	struct cua_hashmap *map;
 	struct cua_hashmap_view view;
 	uint64_t slots;
 };
 
-/* Of TYPES: two sizes of keys, two of values, and whether it is portable, so that pairs of 12 and 16 have states. */
+/*
+ * The TYPES: two key sizes, two value sizes, portable or not; portable pairs of 12 and 16 bytes
+ * have slot states.
+ */
 enum { TYPES = 8 };
 static struct small_map new_map(struct cua_context *ctx, int type, uint64_t capacity)
 {
@@ -240,7 +243,9 @@ static int run_round(const char *test, int round, const struct small_map *m, uns
 	for (unsigned i = 0; i < now.n_keys; i++)
 		left += last[i].result;
 	r = linear_check(now.events, n_events, m->view.value_size);
-	/* the elements of a bulk call are all at the same time: then some histories have too many orders to try */
+	/*
+	 * all elements of a bulk call are concurrent: so some histories have too many orders to try
+	 */
 	if (r.verdict == LINEAR_TOO_MUCH && now.bulk) {
 		printf("%s, round %d (seed %llu): %s\n", test, round, (unsigned long long)seed,
 		       r.message);
@@ -288,7 +293,7 @@ static void run_rounds(const char *test, enum linear_mix mix)
 	pthread_t threads[LANES];
 	struct small_map maps[TYPES][3];
 	const int rounds = test_scale(500, 2000, 6000);
-	/* a busy machine may take long to give a thread its turn */
+	/* on a busy machine a thread may wait long for a processor */
 	const uint64_t end = cua_port_clock_ns() + (uint64_t)test_scale(2, 4, 10) * 1000000000;
 	int round, undecided = 0;
 
@@ -314,7 +319,7 @@ static void run_rounds(const char *test, enum linear_mix mix)
 		now.n_calls = 4 + (unsigned)(r >> 24) % (CALLS - 3);
 		now.seed = test_random(&seed);
 		linear_choose_keys(test_random(&seed), m->view.key_size, now.keys, now.n_keys);
-		/* nobody else is running now */
+		/* no other thread is running */
 		often = (uint32_t[]){0, 3, 20, 100}[(r >> 32) % 4];
 		undecided += !run_round(test, round, m, choose_fill(&seed, m), first);
 	}
@@ -443,7 +448,7 @@ static struct {
 	int other[2];
 } step;
 
-/* A call, recorded; keys by number. The keys of 16 bytes share halves. */
+/* Makes and records a call; keys by number. The 16-byte keys share halves. */
 static uint32_t step_call(enum linear_op op, unsigned key, uint32_t lane)
 {
 	static const uint64_t keys[STEP_KEYS] = {0, 5, ~(uint64_t)0, 1};

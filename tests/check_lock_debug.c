@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lock debugging: the host calls on each backend, and on the CPU's the locks of host threads, used rightly and
- * wrongly and hanging.
+ * Lock debugging: the host calls on each backend. On the CPU also the locks of host threads: used
+ * correctly, incorrectly and hanging.
  */
 #define CUA_LOCK_DEBUG 1
 #include <pthread.h>
@@ -146,7 +146,7 @@ START_TEST(text)
 	v.owner_clock = 0;
 	ck_assert_cua(cua_lock_verdict_text(&v, sizeof(line), line));
 	ck_assert_ptr_nonnull(strstr(line, "held by no recorded owner"));
-	/* the longest there is */
+	/* the longest struct */
 	memset(&v, 0xff, sizeof(v));
 	memset(&r, 0xff, sizeof(r));
 	v.kind = r.kind = CUA_LOCK_WRITE;
@@ -180,7 +180,7 @@ struct locks {
 
 static struct locks locks;
 
-/* All free, in a way that the table does not hear of. */
+/* Resets all locks to free without the table's knowledge. */
 static void fresh_locks(void)
 {
 	memset(&locks, 0, sizeof(locks));
@@ -316,7 +316,7 @@ static void expect_verdict(const struct cua_lock_verdict *v, int mistake, int ki
 	ck_assert_uint_le(v->clock, cua_port_clock_ns());
 }
 
-/* No mistakes, nothing lost, nobody recorded as a holder. */
+/* No mistakes, no dropped records, no recorded holders. */
 static void expect_clean(void)
 {
 	struct cua_lock_verdict v = {0};
@@ -356,7 +356,7 @@ START_TEST(unlock_free)
 	struct cua_lock_verdict v;
 
 	attach_new(64, 4, 0);
-	/* the queue lock would wait for the successor that must be there */
+	/* a queue lock would wait for its successor, so the test provides it */
 	unlock(&locks, _i, &node, CUA_SCOPE_DEVICE);
 	if (_i == CUA_LOCK_SEMAPHORE) {
 		expect_clean();
@@ -401,7 +401,7 @@ START_TEST(stranger_unlock)
 		ck_assert_uint_eq(verdicts(v, 2), 1);
 		expect_verdict(v, CUA_LOCK_STRANGER_UNLOCK, _i, cua_port_grid_id(), s.id);
 	}
-	/* it is free now, and may be taken again */
+	/* the lock is free again, and may be acquired */
 	lock(&locks, _i, &node, CUA_SCOPE_DEVICE);
 	unlock(&locks, _i, &node, CUA_SCOPE_DEVICE);
 	ck_assert_uint_eq(verdicts(v, 2), _i == CUA_LOCK_SEMAPHORE ? 0 : 1);
@@ -429,7 +429,7 @@ static int patient(uint64_t start)
 	return cua_port_clock_ns() - start < PATIENCE_NS;
 }
 
-/* The verdict is there while the thread still waits; then a stranger's unlock lets it go on. */
+/* The verdict appears while the thread still waits. Then another thread's unlock ends the wait. */
 START_TEST(self_relock)
 {
 	static const struct {
@@ -524,7 +524,7 @@ START_TEST(stripes)
 	expect_clean();
 
 	CUA_WITH_STRIPE (&view, &object[0]) {
-		/* the word lies, so that the mistake does not hang */
+		/* falsifies the lock word, so that the mistake does not hang */
 		stripe[0].lock.word = 0;
 		CUA_WITH_STRIPE (&view, &object[1])
 			object[1]++;
@@ -665,7 +665,7 @@ START_TEST(no_mistakes)
 	uint64_t seeds[THREADS], seed = test_seed("no_mistakes"), total;
 	size_t n;
 
-	/* small: places in the table are taken and left all the time */
+	/* a small table: records are claimed and freed all the time */
 	attach_new(32, 8, 0);
 	memset(&crowd, 0, sizeof(crowd));
 	crowd.kind = _i;
@@ -732,7 +732,7 @@ START_TEST(mixed)
 }
 END_TEST
 
-/* Without a table nothing is recorded, and the locks are the same. */
+/* Without a table nothing is recorded, and the locks work the same. */
 START_TEST(no_table)
 {
 	struct cua_mcslock_node node;

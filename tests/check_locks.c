@@ -429,7 +429,7 @@ START_TEST(readers)
 }
 END_TEST
 
-/* Snapshots are whole and never go back. */
+/* Snapshots are whole and never go backwards. */
 static void *snapshots_main(void *arg)
 {
 	struct member *m = arg;
@@ -443,7 +443,7 @@ static void *snapshots_main(void *arg)
 				first = cua_seqlock_load_b64(&t->twin[0]) + 1;
 				cua_seqlock_store_b64(&t->twin[0], first);
 				cua_seqlock_store_b64(&t->twin[1], first);
-				/* writers are ordered: plain data is theirs */
+				/* writers exclude each other: plain data is safe */
 				CUA_WRITE(t->count, CUA_READ(t->count) + 1);
 			}
 			if (i % 8 == 0)
@@ -496,7 +496,7 @@ static void *bound_main(void *arg)
 	return NULL;
 }
 
-/* The first thread raises the bound to two once it has started. */
+/* The first thread raises the bound to two after its start. */
 static void *bound_first_main(void *arg)
 {
 	struct member *m = arg;
@@ -520,7 +520,7 @@ START_TEST(bounds)
 }
 END_TEST
 
-/* Until the first has done its share, a fair lock lets no other get far ahead of the slowest. */
+/* Until the first thread has finished, a fair lock lets no thread get far ahead of the slowest. */
 static void *fairness_main(void *arg)
 {
 	struct member *m = arg;
@@ -554,13 +554,13 @@ START_TEST(fairness)
 	for (unsigned id = 1; id < THREADS; id++)
 		if (member[id].done < least)
 			least = member[id].done;
-	/* a thread may be off its processor between two takings, as a lane is not */
+	/* a thread, unlike a lane, may be preempted between two sections */
 	ck_assert_msg(least >= t.n / 20, "a thread had %llu sections, another one %u",
 		      (unsigned long long)least, t.n);
 }
 END_TEST
 
-/* A limit of time that another thread's unlock comes before. */
+/* A time limit that the other thread's unlock precedes. */
 static void *in_time_main(void *arg)
 {
 	struct member *m = arg;

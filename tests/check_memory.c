@@ -2,8 +2,8 @@
 #include "common.h"
 
 /*
- * Whether running out of memory may be tried: a sanitizer's allocator ends the program, and
-   compute-sanitizer (where sizes are small) reports the refusal as an error.
+ * Whether a test may exhaust the memory. A sanitizer's allocator ends the program.
+ * compute-sanitizer (with small sizes) reports the refusal as an error.
  */
 static int may_run_out(void)
 {
@@ -33,7 +33,7 @@ static void model_fill(unsigned char *p, size_t bytes, const void *pattern, size
 
 typedef enum cua_status allocate_fn(struct cua_context *, size_t, size_t, void **);
 
-/* Each allocation gives a pointer of its own for no bytes, and cua_free takes it. */
+/* Each allocation of 0 bytes returns a distinct pointer, and cua_free accepts it. */
 static void check_empty(struct cua_context *ctx, allocate_fn *allocate)
 {
 	static const size_t shapes[][2] = {{0, 0}, {0, 1}, {1, 0}, {0, SIZE_MAX}, {SIZE_MAX, 0}};
@@ -113,7 +113,7 @@ START_TEST(zeros)
 		size_t n = counts[i / 4], size = sizes[i % 4], sum = 0;
 		unsigned char *host = test_malloc(n * size);
 
-		/* most likely the same memory */
+		/* most likely the same memory as before */
 		dirty = test_alloc(ctx, n * size);
 		test_free(ctx, dirty);
 		ck_assert_cua(cua_alloc_zero(ctx, n, size, &p));
@@ -131,7 +131,10 @@ START_TEST(zeros)
 }
 END_TEST
 
-/* Memory for host and device at once, where the hardware has it; device_groups.cu tells whether it must. */
+/*
+ * Memory for host and device at once, if the hardware has it; device_groups.cu tests whether it
+ * must.
+ */
 START_TEST(system_memory)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -182,7 +185,7 @@ START_TEST(free_of_what_is_no_allocation)
 	ck_assert_mem_eq(in, out, sizeof(out));
 	test_free(ctx, p);
 	ck_assert_status(cua_free(ctx, p), CUA_ERROR_MEMORY_KIND);
-	/* a status, and no error that a later call would find */
+	/* a status, but no error that a later call would report */
 	ck_assert_int_eq(cua_context_cuda_error(ctx), 0);
 	ck_assert_cua(cua_context_synchronize(ctx));
 	free(host);
@@ -259,13 +262,13 @@ START_TEST(copies)
 			ck_assert_cua(cua_copy(ctx, a + to, b + from, bytes));
 			memcpy(model + to, model + ROOM + from, bytes);
 			break;
-		case 2: /* host to backend; the source may change at once */
+		case 2: /* host to backend: the source may change at once */
 			random_bytes(&seed, host, bytes);
 			ck_assert_cua(cua_copy(ctx, a + to, host, bytes));
 			memcpy(model + to, host, bytes);
 			memset(host, 0, bytes);
 			break;
-		default: /* backend to host; the result is there at once */
+		default: /* backend to host: the result is there at once */
 			memset(host, 0, bytes);
 			ck_assert_cua(cua_copy(ctx, host, b + from, bytes));
 			ck_assert(!bytes || !memcmp(host, model + ROOM + from, bytes));
@@ -311,7 +314,7 @@ START_TEST(copy_arguments)
 
 	ck_assert_cua(cua_copy(ctx, NULL, NULL, 0));
 	ck_assert_cua(cua_copy(ctx, p, p, 0));
-	/* side by side is no overlap */
+	/* adjacent ranges do not overlap */
 	ck_assert_cua(cua_copy(ctx, p + 8, p, 8));
 	ck_assert_cua(cua_copy(ctx, p + 100, p + 108, 8));
 	memcpy(before + 8, before, 8);
@@ -325,7 +328,7 @@ END_TEST
 
 /* ---- fills ---- */
 
-/* Fills count patterns at an offset, and compares all of the memory around with the model. */
+/* Fills `count` patterns at an offset, and compares all surrounding memory with the model. */
 static void try_fill(struct cua_context *ctx, char *p, unsigned char *model, unsigned char *out,
 		     size_t room, size_t offset, size_t count, size_t pattern_bytes,
 		     const void *pattern)
@@ -425,7 +428,7 @@ START_TEST(fill_arguments)
 
 	ck_assert_cua(cua_fill(ctx, NULL, 0, 4, pattern));
 	ck_assert_cua(cua_fill(ctx, p, 0, 16, pattern));
-	/* a pattern at any address will do */
+	/* the pattern may have any address */
 	ck_assert_cua(cua_fill(ctx, p, 32, 16, before + 1));
 	model_fill(after, sizeof(after), before + 1, 16);
 	test_download(ctx, before, p, sizeof(before));
@@ -541,7 +544,7 @@ static void try_pitched(struct cua_context *ctx, uint64_t *seed, size_t width, s
 							width / 2) *
 							       element_size));
 
-	/* the elements and no padding */
+	/* the elements without the padding */
 	ck_assert_cua(cua_fill(ctx, a.base, all, 1, &background));
 	memset(model, background, all);
 	for (size_t k = 0; k < 5; k++) {
@@ -557,7 +560,7 @@ static void try_pitched(struct cua_context *ctx, uint64_t *seed, size_t width, s
 			      width, height, depth, element_size, pattern_sizes[k]);
 	}
 
-	/* packed rows from the host, and back to it and to the backend */
+	/* packed rows: from the host, back to it, and to the backend */
 	random_bytes(seed, packed, bytes);
 	ck_assert_cua(cua_copy_to_pitched(ctx, &a, packed));
 	for (size_t i = 0; i < bytes; i++)
@@ -598,7 +601,7 @@ START_TEST(pitched)
 	try_pitched(ctx, &seed, 257, 3, 3, 1);
 	try_pitched(ctx, &seed, 64, 4, 4, 16);
 	try_pitched(ctx, &seed, 1, 3000, 1, 2);
-	/* rows longer than a segment of the GPU's fill and a unit of the CPU's */
+	/* rows longer than a segment of the GPU's fill, and than a unit of the CPU's */
 	try_pitched(ctx, &seed, 32768, 2, 1, 1);
 	try_pitched(ctx, &seed, 32768 + 17, 2, 2, 1);
 	try_pitched(ctx, &seed, 100001, 1, 1, 3);
@@ -791,7 +794,7 @@ START_TEST(pointer_query)
 
 	test_free(ctx, p);
 	test_free(cpu, ours);
-	/* gone from the registry too */
+	/* removed from the registry too */
 	ck_assert_cua(cua_pointer_query(cpu, ours, &info));
 	ck_assert_ptr_null(info.base);
 	free(host);
@@ -812,7 +815,7 @@ START_TEST(memory_info)
 	ck_assert_cua(cua_memory_info(ctx, &available, &total));
 	ck_assert_uint_gt(available, 0);
 	ck_assert_uint_le(available, total);
-	/* bytes, not pages or KiB: no machine that runs this has less */
+	/* in bytes, not pages or KiB: every machine has more */
 	ck_assert_uint_ge(total, (uint64_t)16 << 20);
 	cua_context_destroy(ctx);
 }
@@ -843,7 +846,7 @@ START_TEST(symbols)
 	memset(out, 0, sizeof(out));
 	ck_assert_cua(cua_symbol_read(ctx, out, symbol, 0, BYTES));
 	ck_assert_mem_eq(out, model, BYTES);
-	/* a part, from and to the backend's memory */
+	/* a part of the symbol, from and to the backend's memory */
 	ck_assert_cua(cua_copy(ctx, other, in, BYTES));
 	ck_assert_cua(cua_symbol_write(ctx, symbol, 13, other + 5, 30));
 	memcpy((char *)model + 13, (char *)in + 5, 30);

@@ -44,9 +44,9 @@ static struct {
 
 static uint64_t state;
 static enum mode mode;
-static int must_fail;     /* an argument of this call is refused for certain */
-static uint8_t *memory;   /* INPUTS slices that nobody may write, then OUTPUTS */
-static uint8_t *snapshot; /* of the outputs before the call */
+static int must_fail;     /* an argument of this call must be refused */
+static uint8_t *memory;   /* INPUTS read-only slices, then OUTPUTS */
+static uint8_t *snapshot; /* a copy of the outputs before the call */
 
 static struct cua_context *ctx1, *ctx2;
 static struct cua_hashmap *maps[MAPS], *foreign_map;
@@ -55,7 +55,7 @@ static struct cua_chained *table;
 static struct cua_append *buffers[2], *foreign_buffer;
 static struct cua_lock_debug *debug;
 static struct cua_pitched pitched;
-static void *block; /* of cua_alloc */
+static void *block; /* from cua_alloc */
 static void *made;  /* the object that a call created */
 
 static void broken(const char *what)
@@ -99,7 +99,7 @@ static void *out(void)
 	return pointer(0);
 }
 
-/* Elements of an array. */
+/* The number of elements of an array. */
 static size_t count(void)
 {
 	static const size_t overflow[] = {SIZE_MAX, SIZE_MAX / 2 + 1, SIZE_MAX - 7};
@@ -237,14 +237,14 @@ static struct cua_lock_debug *lock_debug(void)
 	return or_null(debug);
 }
 
-/* Where a created object's handle goes. */
+/* Room for the handle of a created object. */
 static void *slot(void)
 {
 	made = &made;
 	return or_null(&made);
 }
 
-/* A struct in an output, as the caller sets it before the call. */
+/* An output struct, with the caller's content before the call. */
 static void *filled(const void *bytes, size_t size)
 {
 	uint8_t *p = or_null(outputs() + pick(OUTPUTS) * SLICE);
@@ -405,7 +405,7 @@ static const struct cua_chained_options *chained_options(void)
 static const struct cua_reduce_options *reduce_options(void)
 {
 	static struct cua_reduce_options o;
-	const int known = must_fail; /* wrong options need not matter */
+	const int known = must_fail; /* wrong options may be accepted */
 
 	memset(&o, 0, sizeof(o));
 	o.struct_size = struct_size(sizeof(o));
@@ -431,7 +431,7 @@ static const struct cua_segment_options *segment_options(void)
 static const struct cua_filter_options *filter_options(void)
 {
 	static struct cua_filter_options o = CUA_FILTER_OPTIONS_INIT;
-	const int known = must_fail; /* wrong options need not matter */
+	const int known = must_fail; /* wrong options may be accepted */
 
 	o.struct_size = struct_size(sizeof(o));
 	o.ordered = (int)pick(2);
@@ -448,7 +448,7 @@ static const struct cua_histogram_options *histogram_options(void)
 	static struct cua_histogram_options o = CUA_HISTOGRAM_OPTIONS_INIT;
 	static const size_t pitches[] = {0, 0, 3, 64, 128, SIZE_MAX};
 	static const double limits[] = {0, 1, -1, 1e300, 5e-324};
-	const int known = must_fail; /* wrong options need not matter */
+	const int known = must_fail; /* wrong options may be accepted */
 
 	o.struct_size = struct_size(sizeof(o));
 	o.strategy = pick(2) ? CUA_HISTOGRAM_AUTO : (enum cua_histogram_strategy)pick(8);
@@ -742,7 +742,7 @@ static unsigned threads(void)
 	return numbers[pick(6)];
 }
 
-/* Of a lock's table; NULL is right where there is room for none. */
+/* Entries of a lock table; NULL is valid if there is room for none. */
 static void *entries(void)
 {
 	return pick(8) ? outputs() + 4 * SLICE : NULL;
@@ -924,7 +924,7 @@ static void prepare(void)
 	must(cua_alloc_zero(ctx1, 64, 4, &block));
 }
 
-/* A few of the keys that the calls use, so that maps neither stay full nor grow without an end. */
+/* Erases some of the calls' keys, so that maps neither stay full nor grow without limit. */
 static void tidy(void)
 {
 	for (unsigned i = 0; i < MAPS; i++)
@@ -949,7 +949,7 @@ static void run_calls(uint64_t seed, uint64_t n, const char *printed)
 
 		setrlimit(RLIMIT_AS, &limit);
 	}
-	/* no seed of a hash is left to chance */
+	/* fixes the seeds of all hashes */
 	setenv("CUATOMIC_HASH_SEED", "1", 1);
 	state = seed;
 	prepare();
@@ -990,7 +990,7 @@ static void run_calls(uint64_t seed, uint64_t n, const char *printed)
 		if (status && status != CUA_ERROR_FULL && after != before)
 			broken("a call that failed has changed an object");
 		before = after;
-		/* a sanitizer warns of requests that it refuses */
+		/* a sanitizer warns about requests that it refuses */
 		if (fstat(1, &st) || (!SANITIZED && st.st_size))
 			broken("something was printed");
 	}

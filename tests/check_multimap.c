@@ -133,7 +133,7 @@ START_TEST(bad_arguments)
 			 CUA_ERROR_ALIGNMENT);
 	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, 4, o, b, (void *)((char *)o + 36)),
 			 CUA_ERROR_ALIGNMENT);
-	/* the element behind the last offset counts */
+	/* includes the offset after the last element */
 	ck_assert_status(cua_multimap_retrieve_n(mm, 2, a, 4, b - 0, b + 2, &number),
 			 CUA_ERROR_OVERLAP);
 	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, 4, o, a, &number), CUA_ERROR_OVERLAP);
@@ -160,7 +160,7 @@ START_TEST(bad_arguments)
 		ck_assert_status(fn(mm, (void *)((char *)a + 4)), CUA_ERROR_ALIGNMENT);
 		ck_assert_status(fn(mm, in_map), CUA_ERROR_OVERLAP);
 	}
-	/* nothing of all that has changed the multimap */
+	/* none of these calls has changed the multimap */
 	ck_assert_uint_eq(number, 5);
 	expect_sizes(mm, 4, 4);
 	ck_assert_cua(cua_multimap_status(mm));
@@ -201,7 +201,7 @@ struct model {
 	struct cua_context *ctx;
 	struct cua_multimap *mm;
 	uint32_t ks, vs;
-	uint64_t keys, entries;  /* different keys there can be; room */
+	uint64_t keys, entries;  /* number of different keys; capacity */
 	uint64_t n;              /* pairs ever inserted */
 	uint64_t *number, *call; /* of each pair: its key, and the call that inserted it */
 	uint8_t *alive;
@@ -209,7 +209,7 @@ struct model {
 	uint64_t live, used, calls;
 };
 
-/* The number of a value of this key, checked. */
+/* Checks a value of this key. Returns its number. */
 static uint64_t check_value(const struct model *m, const void *values, uint64_t at, uint64_t number,
 			    uint8_t *seen)
 {
@@ -277,7 +277,7 @@ static void check_keys(struct model *m, uint64_t *seed)
 				before = call;
 			}
 		}
-		/* nothing is written beyond */
+		/* nothing is written past the end */
 		for (uint64_t at = (max < wanted ? max : wanted) * m->vs / 4;
 		     at < wanted * m->vs / 4 + 2; at++)
 			EXPECT(((uint32_t *)values)[at] == 0xabcdabcd, "a value beyond the end");
@@ -515,7 +515,7 @@ START_TEST(full)
 		for (size_t j = 0; j < N && i < 4; j++)
 			EXPECT(counts[j] == (results[j] == CUA_MULTIMAP_INSERTED),
 			       "a count of a full pool");
-		/* erased entries serve after the next reclaim; the status stays */
+		/* erased entries are reusable after the next reclaim; the status is sticky */
 		ck_assert_cua(cua_multimap_erase_n(mm, N, i < 4 ? k : v, NULL));
 		expect_sizes(mm, 0, 0);
 		ck_assert_cua(cua_multimap_insert_n(mm, 1, k, v, r));
@@ -532,7 +532,7 @@ START_TEST(full)
 		ck_assert_cua(cua_multimap_status(mm));
 		ck_assert_cua(cua_multimap_destroy(mm));
 	}
-	/* the map is full: entries go back, and serve keys that are there */
+	/* the map is full: entries are returned, and serve existing keys */
 	for (int i = 0; i < 4; i++) {
 		struct cua_multimap_options options = {.struct_size = sizeof(options),
 						       .portable = i & 1};
@@ -580,7 +580,7 @@ END_TEST
 
 #define DEFINE_LANES(name, K, V)                                                                   \
 	CUA_DEFINE_MULTIMAP(name, K, V)                                                            \
-	/* With a view of another multimap: whether nothing is found, and inserts are refused. */  \
+	/* With a view of another multimap: nothing is found, and inserts are refused. */          \
 	static int name##_refuses(const struct cua_multimap_view *view)                            \
 	{                                                                                          \
 		V values[2] = {7, 7};                                                              \
@@ -701,7 +701,7 @@ END_TEST
 		for (n = 1; n < room / 2; n++)                                                     \
 			ck_assert_int_eq(name##_insert_warp(&view, 1, 1, key, (V)n),               \
 					 CUA_MULTIMAP_INSERTED);                                   \
-		/* the list has the entries in their order, down to the first */                   \
+		/* the list has the entries in order, down to the first */                         \
 		for (at = name##_first(&view, key); at; at = name##_next(&view, at)) {             \
 			ck_assert_uint_eq(at, first + n--);                                        \
 			memcpy(&there, p + (at - 1) * size, sizeof(there));                        \
@@ -713,7 +713,7 @@ END_TEST
 		ck_assert_uint_eq(name##_erase(&view, key), room / 2);                             \
 		ck_assert_uint_eq(pool.dropped, room / 2);                                         \
 		ck_assert_uint_eq(name##_count(&view, key), 0);                                    \
-		/* the map is full before the pool is: an entry goes back and serves at the end */ \
+		/* the map fills before the pool: an entry is returned, and is used at the end */  \
 		for (n = 0;                                                                        \
 		     name##_insert(&view, (K)key_bits(4 + n), (V)n) == CUA_MULTIMAP_INSERTED; n++) \
 			ck_assert_uint_lt(n, room / 2);                                            \
@@ -752,7 +752,7 @@ START_TEST(lanes_patterns)
 }
 END_TEST
 
-/* Functions of other sizes, and a view of another layout: nothing is touched. */
+/* Functions of other sizes, and a view of another layout: nothing changes. */
 START_TEST(lanes_of_others)
 {
 	static int (*const refuses[4])(const struct cua_multimap_view *view) = {
@@ -848,7 +848,7 @@ struct thread {
 	uint64_t inserted, erased, wrong;
 };
 
-/* Inserts number << 24 | i with growing i; looks and erases now and then. */
+/* Inserts number << 24 | i with growing i; sometimes searches and erases. */
 static void *mix_main(void *arg)
 {
 	struct thread *t = arg;
@@ -909,7 +909,7 @@ START_TEST(threads_mix)
 		ck_assert_cua(cua_multimap_size(mm, &size));
 		ck_assert_uint_eq(size, all);
 		ck_assert_cua(cua_multimap_status(mm));
-		/* all that was inserted goes, and its entries serve once more */
+		/* all pairs are erased, and their entries are used once more */
 		for (uint32_t key = 0; key < KEYS; key++)
 			all -= words_erase(&threads[0].view, key);
 		ck_assert_uint_eq(all, 0);

@@ -100,7 +100,7 @@ START_TEST(test_arguments)
 	ck_assert_status(cua_dot(ctx, CUA_F64, 4, x, none, &r), CUA_ERROR_NULL);
 	ck_assert_uint_eq(r.u64, untouched);
 
-	/* neighbours of an array do not overlap it */
+	/* arrays adjacent to the elements do not overlap them */
 	ck_assert_cua(cua_reduce(ctx, NULL, CUA_REDUCE_SUM, CUA_F64, 4, x, NULL, x + 4));
 	test_download(ctx, host, x, sizeof(host));
 	ck_assert(host[4] == 10 && host[3] == 4 && host[5] == 6);
@@ -137,12 +137,12 @@ START_TEST(test_memory_kind)
 	for (int i = 0; i < 4; i++)
 		host[i] = i;
 	x = test_upload(ctx, host, 4 * sizeof(double));
-	/* memory of the device is none of the CPU's */
+	/* wrong memory kind: a CPU context refuses device memory */
 	ck_assert_status(cua_sum(cpu, CUA_F64, 4, x, &result), CUA_ERROR_MEMORY_KIND);
 	ck_assert_status(cua_dot(cpu, CUA_F64, 4, host, x, &result), CUA_ERROR_MEMORY_KIND);
 	ck_assert_status(cua_sum(cpu, CUA_F64, 4, host, x), CUA_ERROR_MEMORY_KIND);
 	ck_assert(result == -1);
-	/* ordinary host memory is the device's where the system is coherent */
+	/* ordinary host memory: accepted on a coherent system */
 	status = cua_sum(ctx, CUA_F64, 4, host, &host_result);
 	ck_assert(status == CUA_ERROR_MEMORY_KIND || status == CUA_OK);
 	ck_assert_cua(cua_context_synchronize(ctx));
@@ -157,7 +157,10 @@ END_TEST
 
 /* ---- values ---- */
 
-/* All operations, types, ways, places of the result, lengths and alignments against the model. */
+/*
+ * All operations, types, modes, memory kinds of the result, lengths and alignments against the
+ * model.
+ */
 START_TEST(test_values)
 {
 	static const size_t lengths[] = {0, 1, 2, 31, 32, 33, 1000, 100003, 1000003};
@@ -184,7 +187,7 @@ START_TEST(test_values)
 		for (size_t shift = 0; shift < 16; shift++) {
 			size_t n = lengths[l], sx = shift % 4 * size, sy = shift / 4 * size;
 
-			/* beyond a few thousand elements the ends are all that differs */
+			/* beyond a few thousand elements only the ends differ */
 			if ((n > 1000 || test_quick()) && shift % 5 != 0 && shift != 1 &&
 			    shift != 8)
 				continue;
@@ -279,7 +282,7 @@ START_TEST(test_random_options)
 }
 END_TEST
 
-/* The suffixed forms, and structs of options of a size that no release had. */
+/* The suffixed forms, and a struct_size that no release had. */
 START_TEST(test_typed)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -322,7 +325,7 @@ START_TEST(test_typed)
 }
 END_TEST
 
-/* Sums of integers wrap at 2^64, and only there. */
+/* Sums of integers wrap only at 2^64. */
 START_TEST(test_wrap)
 {
 	enum { N = 50000 };
@@ -434,7 +437,7 @@ START_TEST(test_special_floats)
 		REDUCE_BITS(CUA_REDUCE_MAX, CUA_F32, f, b32, 0);
 		REDUCE_BITS(CUA_REDUCE_MIN, CUA_F64, d, b64, 0x8000000000000000);
 		REDUCE_BITS(CUA_REDUCE_MAX, CUA_F64, d, b64, 0);
-		/* infinities and subnormal numbers */
+		/* infinities and subnormal numbers: min and max */
 		f[17] = INFINITY;
 		f[18] = -INFINITY;
 		d[17] = bits_f64(1);
@@ -458,7 +461,7 @@ START_TEST(test_special_floats)
 		ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F32, N, x, NULL, &r32));
 		ck_assert(isinf(r32) && r32 > 0);
 		test_free(ctx, x);
-		/* rounded once, at the end: in float, 2^24 + 1 + 1 + ... would stay 2^24 */
+		/* rounded once at the end: in float, 2^24 + 1 + 1 + ... would stay 2^24 */
 		for (int i = 0; i < N; i++) {
 			f[i] = 1;
 			d[i] = FLT_MAX;
@@ -468,7 +471,7 @@ START_TEST(test_special_floats)
 		ck_assert_cua(cua_reduce(ctx, &o, CUA_REDUCE_SUM, CUA_F32, N, x, NULL, &r32));
 		ck_assert_msg(r32 == (float)(16777216 + N - 1), "%a", (double)r32);
 		test_free(ctx, x);
-		/* no overflow on the way: FLT_MAX - FLT_MAX + ... + 1 */
+		/* no overflow in between: FLT_MAX - FLT_MAX + ... + 1 */
 		for (int i = 0; i < N; i++)
 			f[i] = i < N / 2 ? FLT_MAX : -FLT_MAX;
 		x = test_upload(ctx, f, N * sizeof(*f));
@@ -486,7 +489,7 @@ START_TEST(test_special_floats)
 }
 END_TEST
 
-/* LAST_BLOCK and ORDERED_LOCK give the same bits each time; all ways are near the true sum. */
+/* LAST_BLOCK and ORDERED_LOCK give the same bits each time. All finishes are near the true sum. */
 START_TEST(test_deterministic)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -535,7 +538,7 @@ START_TEST(test_deterministic)
 }
 END_TEST
 
-/* The workspace that is told is enough, however many blocks. */
+/* The reported workspace suffices for any number of blocks. */
 START_TEST(test_workspace)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);

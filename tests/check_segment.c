@@ -24,7 +24,7 @@ static struct cua_segment_options options_of(enum cua_reduce_mode mode)
 	return o;
 }
 
-/* Sums of these are the only operation, or have an order of their own. */
+/* Types whose sums are their only operation, or have a tree. */
 static const enum cua_type trees[] = {CUA_F32,  CUA_F64,         CUA_F16,
 				      CUA_BF16, CUA_COMPLEX_F32, CUA_COMPLEX_F64};
 
@@ -246,7 +246,7 @@ START_TEST(test_arguments)
 		cua_context_destroy(cpu);
 	}
 #endif
-	/* nothing was written, and no segments are nothing to do */
+	/* nothing was written: 0 segments need no work */
 	ck_assert_cua(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 0, offsets, results));
 	ck_assert_cua(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 4, x, 0, NULL, NULL));
 	ck_assert_cua(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, 0, NULL, 0, NULL, NULL));
@@ -349,7 +349,7 @@ START_TEST(test_by_key_arguments)
 	for (int i = 0; i < 4; i++)
 		ck_assert(got[i] == poison && got_keys[i] == (uint32_t)poison);
 
-	/* the least calls */
+	/* calls with minimal arguments */
 	ck_assert_cua(CALL(NULL, CUA_REDUCE_SUM, CUA_U32, CUA_U32, 0, NULL, NULL, 4, unique,
 			   results, &count));
 	ck_assert_uint_eq(count, 0);
@@ -359,7 +359,7 @@ START_TEST(test_by_key_arguments)
 			   results));
 	test_download(ctx, got, results, sizeof(*got));
 	ck_assert_uint_eq(got[0], 0);
-	/* capacity may be anything: there are no more than n runs */
+	/* any capacity is valid: there are at most n runs */
 	ck_assert_cua(CALL(NULL, GOOD, keys, x, UINT64_MAX, unique, results, results + 4));
 	test_download(ctx, got, results, sizeof(got));
 	test_download(ctx, got_keys, unique, sizeof(got_keys));
@@ -380,7 +380,7 @@ END_TEST
 
 /* ---- values ---- */
 
-/* Every result bit by bit, and nothing written around them. */
+/* Compares every result bit by bit, and checks that nothing around them was written. */
 static void check_segments(struct cua_context *ctx, enum cua_reduce_mode mode,
 			   enum cua_reduce_op op, enum cua_type type, size_t n, const char *host_x,
 			   const void *x, size_t segments, const uint64_t *host_offsets,
@@ -422,13 +422,13 @@ static void check_segments(struct cua_context *ctx, enum cua_reduce_mode mode,
 	test_free(ctx, results);
 }
 
-/* All types, ops and modes over every kind of lengths, at every alignment. */
+/* All types, operations and modes over every kind of lengths, at every alignment. */
 START_TEST(test_shapes)
 {
 	static const size_t sizes[] = {0, 1, 3, 31, 255, 1000, 4097, 30011, 200003};
 	enum cua_type type =
 		(size_t)_i < COUNT(types) ? types[_i] : trees[(size_t)_i - COUNT(types) + 2];
-	/* the model of a tree takes its time for short segments, too */
+	/* the model of a tree is slow for short segments, too */
 	size_t fewer = test_traced() || !is_word(type) ? 3 : test_quick();
 	size_t n_sizes = COUNT(sizes) - fewer, n_ops = is_word(type) ? COUNT(ops) : 1;
 	size_t most = sizes[n_sizes - 1], most_segments = most + most / 4 + 300;
@@ -497,7 +497,10 @@ START_TEST(test_fixed)
 }
 END_TEST
 
-/* A segment by itself: as cua_reduce in this mode, and as the tree; also with strips of more than 8 rows. */
+/*
+ * A single segment: equals cua_reduce in this mode, and the tree; also with strips of more than 8
+ * rows.
+ */
 START_TEST(test_fixed_alone)
 {
 	static const size_t lengths[] = {
@@ -538,7 +541,7 @@ START_TEST(test_fixed_alone)
 }
 END_TEST
 
-/* FAST gives the same bits in every run, and is near the true sum; f32 is rounded once. */
+/* FAST gives the same bits in every run, close to the true sum; f32 is rounded once. */
 START_TEST(test_fast_sums)
 {
 	size_t n = test_quick() ? 20011 : 300007, most = n + 300;
@@ -658,11 +661,11 @@ START_TEST(test_special_floats)
 }
 END_TEST
 
-/* ---- offsets that are wrong ---- */
+/* ---- invalid offsets ---- */
 
 /*
- * Nothing outside of the arrays is touched; the arrays here end where their memory does. Too large offsets
- * count as n.
+ * Nothing outside of the arrays is accessed: the arrays end at the end of their mapping. Offsets
+ * beyond n count as n.
  */
 START_TEST(test_bad_offsets)
 {
@@ -709,7 +712,7 @@ START_TEST(test_bad_offsets)
 		test_free(ctx, results);
 		test_free(ctx, offsets);
 	}
-	/* in order, but beyond the end */
+	/* ascending, but beyond the end */
 	for (int i = 0; i <= 100; i++)
 		host_offsets[i] = i < 50 ? (uint64_t)i * 900 : UINT64_MAX - 100 + (uint64_t)i;
 	offsets = test_upload(ctx, host_offsets, 101 * 8);
@@ -853,7 +856,7 @@ START_TEST(test_by_key)
 }
 END_TEST
 
-/* FIXED by key is FIXED of the segments that the keys make. */
+/* FIXED by key equals FIXED of the segments of equal keys. */
 START_TEST(test_by_key_fixed)
 {
 	size_t n = test_quick() ? 40000 : 400000, runs = 0;
@@ -949,7 +952,7 @@ START_TEST(test_typed)
 		test_free(ctx, x);                                                                 \
 		test_free(ctx, sums);                                                              \
 	} while (0)
-	/* the first is the sum of the last two */
+	/* the first is the sum of the other two */
 	TYPED(f16, struct cua_f16, {0x4880}, {0x1234}, {0x4700}, {0x4000});
 	TYPED(bf16, struct cua_bf16, {0x4110}, {0x1234}, {0x40e0}, {0x4000});
 	TYPED(complex_f32, struct cua_complex_f32, {9, -1}, {5, 6}, {7, 1}, {2, -2});
@@ -966,7 +969,7 @@ START_TEST(test_typed)
 }
 END_TEST
 
-/* The workspace that is told is enough: a context that has it does not grow. */
+/* The reported workspace suffices: a context that has it does not grow. */
 START_TEST(test_workspace)
 {
 	enum { N = 300000 };

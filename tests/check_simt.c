@@ -40,7 +40,10 @@ int simt_quick(void)
 	return is_set("CUA_TEST_QUICK");
 }
 
-/* Schedules are most of the time of `make check`: a sixth of them unless CUA_TEST_FULL asks for all. */
+/*
+ * Schedules dominate the time of `make check`: a sixth of them run unless CUA_TEST_FULL requests
+ * all.
+ */
 static unsigned scaled(unsigned all)
 {
 	return simt_quick() ? all / 8 + 1 : is_set("CUA_TEST_FULL") ? all : all / 6 + 1;
@@ -103,7 +106,7 @@ void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes,
 	ck_assert_msg(r.verdict == expected && strstr(r.message, says),
 		      "%s: %s: %s, expected %s: ...%s...", c.name, simt_verdict_name(r.verdict),
 		      r.message, simt_verdict_name(expected), says);
-	/* and the seed replays it */
+	/* the seed replays the failure */
 	{
 		char first[sizeof(r.message)];
 		struct simt_report again;

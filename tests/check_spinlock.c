@@ -23,7 +23,7 @@ START_TEST(arrays)
 	struct cua_spinlock *dirty, *locks, *more;
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		/* most likely the same memory, full of held locks */
+		/* dirty memory: most likely the same, full of held locks */
 		dirty = test_alloc(ctx, sizes[i] * sizeof(*dirty));
 		ck_assert_cua(cua_fill(ctx, dirty, sizes[i] * sizeof(*dirty), 1, "\377"));
 		test_free(ctx, dirty);
@@ -52,7 +52,7 @@ START_TEST(bad_arguments)
 	ck_assert_status(cua_spinlock_array_create(ctx, SIZE_MAX / 4, &locks), CUA_ERROR_SIZE);
 	ck_assert_status(cua_spinlock_array_create(ctx, SIZE_MAX / 4 + 2, &locks), CUA_ERROR_SIZE);
 #if !SANITIZED
-	/* other tools report the error */
+	/* other tools report the error: skipped there */
 	if (!test_quick())
 		ck_assert_status(cua_spinlock_array_create(ctx, SIZE_MAX / 16, &locks),
 				 CUA_ERROR_NO_MEMORY);
@@ -67,7 +67,7 @@ START_TEST(bad_arguments)
 	check_free(ctx, locks, 300);
 	ck_assert_cua(cua_spinlock_array_destroy(ctx, locks));
 
-	/* an error leaves the context as it was */
+	/* an error leaves the context unchanged */
 	ck_assert_cua(cua_spinlock_array_create(ctx, 5, &locks));
 	check_free(ctx, locks, 5);
 	ck_assert_cua(cua_spinlock_array_destroy(ctx, locks));
@@ -109,7 +109,7 @@ START_TEST(one_thread)
 }
 END_TEST
 
-/* However the section is left, it was run once, under the lock, and the lock is free after it. */
+/* In whatever way a section ends, it ran once, under the lock, and the lock is free afterwards. */
 START_TEST(sections)
 {
 	struct cua_spinlock a = CUA_SPINLOCK_INIT, b = CUA_SPINLOCK_INIT;
@@ -141,7 +141,7 @@ START_TEST(sections)
 	ck_assert_int_eq(skipped, 0);
 	ck_assert_int_eq(cua_spinlock_locked(&a), 0);
 
-	/* inside a loop of the user's, they leave the section only */
+	/* inside a user's loop, they leave the section only */
 	for (int i = 0; i < 5; i++) {
 		CUA_WITH_LOCK (&a) {
 			if (i % 2)
@@ -189,7 +189,7 @@ struct team {
 	int how;
 	int n; /* sections a thread */
 	pthread_barrier_t start;
-	struct cua_spinlock *locks; /* CELLS, from the library */
+	struct cua_spinlock *locks; /* CELLS locks, from the library */
 	struct cua_spinlock outer;
 	/* plain data; lock i protects cell i, the outer lock protects total */
 	struct {
@@ -244,7 +244,7 @@ static int section(struct team *t, unsigned cell, int i)
 		enter(t, cell);
 		cua_spinlock_unlock(l);
 		return 1;
-	case 4: /* two locks, always in this order */
+	case 4: /* two locks, always in the same order */
 		CUA_WITH_LOCK (&t->outer) {
 			CUA_WRITE(t->total, CUA_READ(t->total) + 1);
 			CUA_WITH_LOCK (l)
@@ -277,7 +277,7 @@ static void *member_main(void *arg)
 
 	pthread_barrier_wait(&t->start);
 	for (int i = 0; i < t->n; i++) {
-		/* half of all want the same lock */
+		/* half of the sections use the same lock */
 		uint64_t r = test_random(&random);
 		unsigned cell = r & 1 ? 0 : (unsigned)(r >> 32) % CELLS;
 

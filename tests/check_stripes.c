@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Lock stripes: their making on either backend, and the stripes and striped atomics between host threads. */
+/*
+ * Lock stripes: their creation on either backend, and the stripes and striped atomics between host
+ * threads.
+ */
 #include <pthread.h>
 
 #include "common.h"
@@ -68,7 +71,7 @@ END_TEST
 
 #if !TEST_CUDA
 
-/* Objects in a row, as in an array, spread over the stripes. */
+/* Consecutive objects, as in an array, spread over the stripes. */
 START_TEST(spread)
 {
 	static const size_t strides[] = {4, 8, 16, 24, 32, 256, 4096, 65536};
@@ -88,7 +91,7 @@ START_TEST(spread)
 			ck_assert_ptr_eq(cua_stripes_at(&stripes, p), &locks[at].lock);
 			counts[at]++;
 		}
-		/* 100 on the average; six deviations of a random spread */
+		/* 100 on average, within six deviations of a random spread */
 		for (int k = 0; k < N; k++)
 			ck_assert_msg(counts[k] > 40 && counts[k] < 160,
 				      "stride %zu: stripe %d has %u of %u", strides[i], k,

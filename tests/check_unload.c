@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that loads the library, uses it and unloads it, many times: nothing stays behind, neither memory nor
- * handlers of fork in code that is gone. The program is not linked with the library.
+ * A program that loads, uses and unloads the library many times. Nothing remains: neither memory
+ * nor fork handlers in unmapped code. The program is not linked with the library.
  */
 #include <check.h>
 #include <dlfcn.h>
@@ -67,7 +67,7 @@ static void unload(struct calls *c)
 	ck_assert_msg(!still, "the library stays loaded");
 }
 
-/* Memory, helpers and a map; the threads of the caller use contexts of their own. */
+/* Uses memory, helpers and a map; other threads use their own contexts. */
 static void *use(void *arg)
 {
 	const struct calls *c = arg;
@@ -120,7 +120,7 @@ static size_t in_use(void)
 #endif
 }
 
-/* The system's own structures grow at first, and stay. */
+/* The system's own structures grow at first, then no more. */
 START_TEST(memory)
 {
 	size_t before, after;
@@ -143,7 +143,7 @@ START_TEST(threads)
 }
 END_TEST
 
-/* The handlers of fork go with the code; while the library is there, a child uses it. */
+/* The fork handlers are removed with the code. While the library is loaded, a child can use it. */
 START_TEST(forks)
 {
 	struct calls c;

@@ -75,7 +75,7 @@ static float float_of(uint32_t bits)
 			for (int32_t d = -2; d <= 2; d++) {                                        \
 				convert_##s(bits_of(x) + (uint32_t)d);                             \
 				convert_##s(bits_of(x) + (1u << (22 - digits)) + (uint32_t)d);     \
-				/* f16: between its subnormals */                                  \
+				/* f16: between its subnormal numbers */                           \
 				convert_##s(bits_of(x + 2.98023223876953125e-8f) + (uint32_t)d);   \
 			}                                                                          \
 		}                                                                                  \
@@ -364,7 +364,7 @@ static void *member_main(void *arg)
 	return NULL;
 }
 
-/* Runs the threads; nothing is judged before they are gone. */
+/* Runs the threads. All checks follow after they have ended. */
 static void run_team(struct team *team, int n, void (*run)(struct team *team, unsigned id))
 {
 	struct member member[THREADS];
@@ -394,7 +394,7 @@ static unsigned team_wrong(const struct team *team)
 	return wrong;
 }
 
-/* Sums that stay small enough to be exact, and products by powers of two. */
+/* Sums small enough to be exact, and products with powers of two. */
 static void run_halves(struct team *t, unsigned id)
 {
 	struct cua_f16 one = {0x3c00}, two = {0x4000}, f;
@@ -439,7 +439,7 @@ START_TEST(threads_halves)
 }
 END_TEST
 
-/* Two halves that are always equal, each old value once; and a value that is stored whole. */
+/* Two halves that are always equal, with each old value once; and a value that is stored whole. */
 static void run_wide(struct team *t, unsigned id)
 {
 	struct cua_u128 step = {1, 1}, old, v;
@@ -500,7 +500,7 @@ START_TEST(threads_wide)
 }
 END_TEST
 
-/* The turn goes round by releases and acquires, and hands on plain data. */
+/* Releases and acquires pass the turn round, and publish plain data. */
 static int wide_how;
 
 static void run_ring(struct team *t, unsigned id)
