@@ -25,8 +25,7 @@ enum {
 	GONE    /* the caller's thread has ended */
 };
 static struct {
-	pthread_t caller, main; /* main: the test's thread, because it locks mutexes of the test
-				 * library */
+	pthread_t caller, main; /* main: the test; it locks mutexes of the test library */
 	int armed, how;         /* how: the cancellation type under test */
 	int state;
 	int finished; /* the helper has finished its part */

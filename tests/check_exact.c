@@ -487,7 +487,7 @@ START_TEST(test_arguments)
 	ck_assert(result == -1);
 	ck_assert_cua(cua_exact_finish(ctx, partial, CUA_F64, &result));
 	ck_assert(result == 5);
-	/* the next bytes are not a valid sum */
+	/* accumulates: 5 + 36 */
 	ck_assert_cua(cua_exact_sum(ctx, CUA_F64, 8, x, &e));
 	ck_assert(cua_exact_round_f64(&e) == 41);
 	test_free(ctx, partial);

@@ -311,7 +311,7 @@ static void bits_of_places(int i)
 			   test_random(&seed) % 2 ? 1u << TAME : 1u << FINITE, &seed);
 }
 
-/* Limits at which the rows of a strip increase, also if the element count in memory forbids it. */
+/* Counts around a limit at which strips get more rows, given directly or in memory. */
 static void bits_of_many(int i)
 {
 	static const struct {

@@ -118,7 +118,7 @@ START_TEST(test_integer_rule)
 	ck_assert_status(cua_histogram_range_u64(0, 1, 0, &range), CUA_ERROR_VALUE);
 	ck_assert_status(cua_histogram_range_u64(0, 1, SIZE_MAX, &range), CUA_ERROR_SIZE);
 	ck_assert_uint_eq(range.bins, 0xeeeeeeeeu);
-	/* an upper limit of 7 is closed once */
+	/* a second close has no effect */
 	ck_assert_cua(cua_histogram_range_u64(5, 7, 2, &range));
 	cua_histogram_range_close(&range);
 	cua_histogram_range_close(&range);

@@ -133,7 +133,7 @@ START_TEST(bad_arguments)
 			 CUA_ERROR_ALIGNMENT);
 	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, 4, o, b, (void *)((char *)o + 36)),
 			 CUA_ERROR_ALIGNMENT);
-	/* includes the offset after the last element */
+	/* the overlap is with offset n of the n + 1 offsets */
 	ck_assert_status(cua_multimap_retrieve_n(mm, 2, a, 4, b - 0, b + 2, &number),
 			 CUA_ERROR_OVERLAP);
 	ck_assert_status(cua_multimap_retrieve_n(mm, 1, a, 4, o, a, &number), CUA_ERROR_OVERLAP);

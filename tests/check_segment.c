@@ -24,7 +24,7 @@ static struct cua_segment_options options_of(enum cua_reduce_mode mode)
 	return o;
 }
 
-/* Types whose sums are their only operation, or have a tree. */
+/* Types with sums only, or with sums in the order of a tree. */
 static const enum cua_type trees[] = {CUA_F32,  CUA_F64,         CUA_F16,
 				      CUA_BF16, CUA_COMPLEX_F32, CUA_COMPLEX_F64};
 

@@ -14,8 +14,7 @@ enum group_level { LANE_LEVEL, WARP_LEVEL, PART_LEVEL, BLOCK_LEVEL, MIXED_LEVEL 
 static struct group_locks group_locks;
 static struct cua_mcslock_node group_nodes[GROUP_LANES];
 static uint64_t group_sections, group_slots[GROUP_LANES], group_slot_total;
-static uint32_t group_sum; /* expected totals, by atomics: sections in the high half, lanes in the
-			    * low half */
+static uint32_t group_sum; /* totals by atomics: sections << 16 | lanes */
 
 static enum group_kind group_kind;
 static enum group_how group_how;
