@@ -19,8 +19,8 @@ enum model_op {
 	OP_MUL,
 	OP_MIN,
 	OP_MAX,
-	OP_ADD_CAS, /* floats */
-	OP_AND,     /* integers */
+	OP_ADD_CAS, /* floats only */
+	OP_AND,     /* integers only, as the next two */
 	OP_OR,
 	OP_XOR,
 	N_OPS
@@ -51,7 +51,7 @@ enum model_op {
 		default: return old;                                                               \
 		}                                                                                  \
 	}                                                                                          \
-	/* whether x is the value that was wanted */                                               \
+	/* whether x is the expected value */                                                      \
 	static inline int model_same_##s(T x, T wanted)                                            \
 	{                                                                                          \
 		return x == wanted;                                                                \
@@ -61,7 +61,10 @@ MODEL_INTEGER(i32, int32_t, uint32_t)
 MODEL_INTEGER(u64, uint64_t, uint64_t)
 MODEL_INTEGER(i64, int64_t, uint64_t)
 
-/* A NaN loses, -0 is less than +0; the sums are of two values, so nothing can be contracted. */
+/*
+ * NaN loses, and -0 is less than +0. Each sum has two operands, so the compiler can contract
+ * nothing.
+ */
 #define MODEL_FLOAT(s, T)                                                                          \
 	static inline T model_##s(enum model_op op, T old, T v)                                    \
 	{                                                                                          \
@@ -150,7 +153,7 @@ MODEL_APPLY(i64, int64_t, MODEL_INTEGER_OPS(i64))
 MODEL_APPLY(f32, float, MODEL_FLOAT_OPS(f32))
 MODEL_APPLY(f64, double, MODEL_FLOAT_OPS(f64))
 
-/* Values that are at an end of something. */
+/* Values at limits. */
 static const uint32_t values_u32[] = {
 	0,          1,          2,          3,          7,          0x7fffffff,
 	0x80000000, 0x80000001, 0xfffffffe, 0xffffffff, 0xaaaaaaaa, 65537,
@@ -215,7 +218,7 @@ static const double values_f64[] = {
 };
 #define N_VALUES(s) (sizeof(values_##s) / sizeof(values_##s[0]))
 
-/* The written rule of min and max of floats, in bits. */
+/* The rules of min and max of floats, by bits. */
 static const struct model_rule {
 	uint64_t old, v, min, max;
 } model_rules[] = {
@@ -227,9 +230,9 @@ static const struct model_rule {
 	{0x3ff0000000000000, 0xfff8000000000000, 0x3ff0000000000000, 0x3ff0000000000000},
 	{0x7ff8000000000000, 0x3ff0000000000000, 0x3ff0000000000000, 0x3ff0000000000000},
 	{0xfff8000000000000, 0xfff0000000000000, 0xfff0000000000000, 0xfff0000000000000},
-	/* two of them leave the memory as it is */
+	/* two NaNs leave the memory unchanged */
 	{0xfff8000000000123, 0x7ff8000000000000, 0xfff8000000000123, 0xfff8000000000123},
-	/* subnormals count */
+	/* subnormal numbers are not flushed */
 	{0x0000000000000001, 0x0000000000000002, 0x0000000000000001, 0x0000000000000002},
 	{0x8000000000000001, 0x8000000000000000, 0x8000000000000001, 0x8000000000000000},
 	{0x8000000000000001, 0x0000000000000001, 0x8000000000000001, 0x0000000000000001},
@@ -237,7 +240,7 @@ static const struct model_rule {
 };
 #define N_MODEL_RULES (sizeof(model_rules) / sizeof(model_rules[0]))
 
-/* Objects of a user, and associative operations on them. */
+/* A user's objects, and associative operations on them. */
 struct span {
 	int16_t low, high;
 } __attribute__((aligned(4)));

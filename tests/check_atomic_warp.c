@@ -8,7 +8,7 @@ CUA_DEFINE_ATOMIC_STRUCT_WARP(span_gather, struct span, 32, span_join(old, opera
 CUA_DEFINE_ATOMIC_STRUCT_CHANGING_WARP(mean_gather, struct mean, 64, mean_join(old, operand))
 CUA_DEFINE_ATOMIC_SERIAL_WARP(triple, u32, old * 3 - operand)
 
-/* In a warp of one lane each combined operation equals the plain operation. */
+/* In a warp of 1 lane each combined operation equals the plain operation. */
 #define WARP_TRY(op, OP, s, T)                                                                     \
 	x = values_##s[i];                                                                         \
 	EXPECT(model_same_##s(cua_atomic_fetch_##op##_warp_##s(1, &x, values_##s[j]),              \

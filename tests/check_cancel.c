@@ -20,8 +20,8 @@
 enum {
 	IDLE,
 	BEGUN,  /* the job is published */
-	TAKEN,  /* the helper has claimed its part, and does not begin */
-	WAITED, /* the caller waits for the helper, and the helper proceeds */
+	TAKEN,  /* the helper has claimed its part; it does not begin */
+	WAITED, /* the caller waits; the helper proceeds */
 	GONE    /* the caller's thread has ended */
 };
 static struct {

@@ -495,7 +495,7 @@ START_TEST(verify_damage)
 	find_damage(&d);
 	ck_assert_uint_gt(d.report.lost, 0);
 	ck_assert_uint_eq(d.report.misplaced + d.report.twice + d.report.broken_links, 0);
-	/* a cycle at the head, a cycle of a single entry, a chain in two buckets */
+	/* shape: a cycle at the head, a cycle of a single entry, a chain in two buckets */
 	for (i = d.heads[7]; d.entries[i].next != CUA_CHAINED_NONE; i = d.entries[i].next)
 		;
 	set(&d, &d.view.entries[i].next, d.heads[7]);
@@ -508,7 +508,7 @@ START_TEST(verify_damage)
 	find_damage(&d);
 	ck_assert_uint_eq(d.report.twice, 1);
 	ck_assert_uint_gt(d.report.lost, 0);
-	/* a cycle that no bucket reaches */
+	/* shape: a cycle that no bucket reaches */
 	i = d.heads[9];
 	j = d.entries[d.entries[i].next].next;
 	set(&d, &d.view.heads[9], j);

@@ -54,7 +54,7 @@ START_TEST(no_sections)
 }
 END_TEST
 
-/* Arguments and states whose sizes are not multiples of a word, also through a pointer. */
+/* Arguments and states with sizes that are not multiples of a word, also through a pointer. */
 #define DEFINE_BYTES(n)                                                                            \
 	struct bytes_##n {                                                                         \
 		unsigned char b[n];                                                                \
@@ -125,7 +125,7 @@ START_TEST(any_type)
 }
 END_TEST
 
-/* In whatever way a section ends, it ran once, under the lock, and the lock is free afterwards. */
+/* A section with any exit ran once and under the lock, and the lock is free afterwards. */
 START_TEST(sections)
 {
 	struct cua_spinlock a = CUA_SPINLOCK_INIT, b = CUA_SPINLOCK_INIT;

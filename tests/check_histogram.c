@@ -550,7 +550,7 @@ START_TEST(test_even)
 		for (size_t s = 0; s < COUNT(strategies); s++) {
 			struct cua_histogram_options o = options_of(strategies[s], 0);
 
-			/* all strategies for some cases, two for all others */
+			/* some cases: all strategies; the rest: two strategies */
 			if (s != c % COUNT(strategies) && s && c % 4)
 				continue;
 			memset(got, 0xee, e.bins * 8);

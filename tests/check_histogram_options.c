@@ -319,7 +319,7 @@ START_TEST(test_known)
 		ck_assert_uint_eq(counts[0], 3); /* 65504 is in bin 1 */
 		ck_assert_uint_eq(counts[1], 1);
 	}
-	/* integers whose bins are wrong if computed by floats or by a 32-bit multiplication */
+	/* pitfall: bins computed by floats or by a 32-bit multiplication */
 	for (int i = 0; i < 65536; i++)
 		i16[i] = (int16_t)(i % 10000);
 	KNOWN(i16, 10000, CUA_I16, NULL, 7, &(int64_t){0}, &(int64_t){10000});

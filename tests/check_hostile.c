@@ -342,7 +342,7 @@ static uint64_t worst_bucket(struct crowd *c)
 }
 
 /*
- * An attacker who knows the seed can crowd a bucket. Without the seed or the secret no attacker
+ * An attacker with the seed can crowd a bucket. Without the seed or the secret no attacker
  * can.
  */
 START_TEST(crafted)
@@ -352,7 +352,7 @@ START_TEST(crafted)
 	struct crowd c = crowd_make(ctx, &kinds[_i], &o, 4 * CROWD, CROWD, 5);
 
 	ck_assert_uint_eq(inserted(&c), CROWD);
-	/* at least all keys of one home, among 2^k buckets with k >= 5 */
+	/* at least all keys of the home, among 2^k buckets with k >= 5 */
 	ck_assert_uint_ge(worst_bucket(&c), CROWD / 16);
 	expect_found(&c);
 	crowd_free(&c);

@@ -334,7 +334,7 @@ runs 0 "after a kill" -d out/other in/line.fa
 [ "$(ls -A out)" = other ] || fail "after a kill: $(ls -A out)"
 rm -f out/*
 
-# the limit of file sizes is an error like a full disk, and no file is left
+# file size limit: an error like a full disk, and no file is left
 rc=0
 (
   ulimit -f 1

@@ -252,7 +252,7 @@ static void mutate(uint64_t *seed, struct linear_event *events, size_t n)
 
 	switch (test_random(seed) % 6) {
 	case 0:
-		/* the opposite result; a value of 0 where the result implies no value */
+		/* the opposite result; no value if the result implies none */
 		if (e->op >= LINEAR_FIND)
 			e->result = !e->result;
 		else if (e->op != LINEAR_COMPARE_EXCHANGE)
@@ -306,7 +306,7 @@ START_TEST(random_small)
 		EXPECT(r.verdict == LINEAR_OK, "history %d is right: %s", i, r.message);
 		for (uint64_t m = 1 + test_random(&seed) % 3; m; m--)
 			mutate(&seed, events, n);
-		/* a result without a value has no `got` for the plain search */
+		/* plain search: such a compare-exchange tells no value */
 		for (size_t j = 0; j < n; j++)
 			if (events[j].op == LINEAR_COMPARE_EXCHANGE &&
 			    events[j].result == LINEAR_EXISTS)
@@ -321,7 +321,7 @@ START_TEST(random_small)
 		       r.message, expected ? "there is an" : "there is no");
 		wrong += !expected;
 	}
-	/* both right and wrong histories occurred */
+	/* coverage: right and wrong histories occurred */
 	ck_assert_uint_gt(wrong, (uint64_t)histories / 8);
 	ck_assert_uint_lt(wrong, (uint64_t)histories - (uint64_t)histories / 8);
 }

@@ -379,7 +379,7 @@ START_TEST(fill_large)
 	p = test_upload(ctx, model, room);
 	for (int i = 0; i < (test_quick() ? 10 : 40); i++) {
 		size_t size = pattern_sizes[i % 5];
-		/* lengths around a block's tile, and up to the whole array */
+		/* lengths: around a block's tile, and up to the whole array */
 		size_t most = i < 10 ? 20000 : room - 2 * GUARD;
 		size_t count = (size_t)(test_random(&seed) % (most / size));
 		size_t offset = GUARD + (size_t)(test_random(&seed) % 16) / size * size;
@@ -666,7 +666,7 @@ START_TEST(pitched_arguments)
 	ck_assert_status(cua_fill_pitched(ctx, &a, 3, pattern), CUA_ERROR_VALUE);
 	ck_assert_status(cua_fill_pitched(ctx, &a, 16, pattern), CUA_ERROR_VALUE);
 
-	/* a struct that no allocation made, in each call with such a parameter */
+	/* invalid: a struct that no allocation made, in each call with such a parameter */
 #define REFUSED(change, status)                                                                    \
 	do {                                                                                       \
 		b = a;                                                                             \

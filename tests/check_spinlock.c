@@ -109,7 +109,7 @@ START_TEST(one_thread)
 }
 END_TEST
 
-/* In whatever way a section ends, it ran once, under the lock, and the lock is free afterwards. */
+/* A section with any exit ran once and under the lock, and the lock is free afterwards. */
 START_TEST(sections)
 {
 	struct cua_spinlock a = CUA_SPINLOCK_INIT, b = CUA_SPINLOCK_INIT;

@@ -242,7 +242,7 @@ START_TEST(parts)
 }
 END_TEST
 
-/* A warp of one lane and a block of one thread: equal to the plain operation. */
+/* A warp of 1 lane and a block of 1 thread: equal to the plain operation. */
 START_TEST(half_of_one)
 {
 	struct cua_block_scratch scratch;

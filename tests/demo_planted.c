@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command with references that a test can falsify. The environment variable DEMO_PLANT names
- * the check whose expected value is then off by one; BENCH_PLANT names the row of a benchmark.
+ * The command with references that a test can falsify. The environment variable DEMO_PLANT names a
+ * check; its expected value is then off by 1. BENCH_PLANT names the row of a benchmark.
  * check_cli.sh expects the command to notice. The licence texts are made unavailable, so that the
  * second default file is tested as well.
  */

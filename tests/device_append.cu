@@ -36,7 +36,7 @@ static uint64_t own_demand(const struct own *b)
 	return demand;
 }
 
-/* The items on the host, after a look at the guard. The caller frees them. */
+/* Checks the guard and copies the items to the host. The caller frees them. */
 static void *own_items(const struct own *b)
 {
 	size_t bytes = (size_t)(b->view.item_size * b->view.capacity);
@@ -88,7 +88,7 @@ static __global__ void push_kernel(struct cua_append_view view, int way, uint32_
 				mine += cua_append_push(&view, &v);
 			break;
 		case DIVERGED_WARP: {
-			/* the two sides call it at different times, each with its own mask */
+			/* two diverged groups call at different times, each with its own mask */
 			const int side = (lane + k) % 3 == 0;
 			const uint32_t mask = cua_port_ballot(full, side);
 
@@ -166,7 +166,7 @@ START_TEST(test_pushes)
 }
 END_TEST
 
-/* Reservations of different lengths, and a type of the user's own. */
+/* Reservations of different lengths, and a user's item type. */
 static __global__ void reserve_kernel(struct cua_append_view view)
 {
 	const uint32_t thread =
@@ -217,7 +217,7 @@ START_TEST(test_reserve)
 				good = t[i].a < threads && t[i].c == ~t[i].a && !pushed[t[i].a]++;
 				n_pushed++;
 			} else {
-				/* the parts of a range follow each other */
+				/* the items of a range are consecutive */
 				good = t[i].a < threads && t[i].b < t[i].a % 5 &&
 				       t[i].c + t[i].b == i;
 			}
@@ -317,7 +317,7 @@ START_TEST(test_block)
 								  : room == 1 ? wanted / 2
 									      : 0;
 					struct own b = own_create(8, capacity);
-					/* right, too few, and the whole stage */
+					/* n: the exact number, too few, or the whole stage */
 					const uint32_t n =
 						way == 0 ? (shapes[s].block < 512 ? shapes[s].block
 										  : 512)
@@ -360,7 +360,10 @@ END_TEST
 
 /* ---- graphs ---- */
 
-/* Reset, filter and counts in a graph, replayed on changing data; at times there is no room. */
+/*
+ * Reset, filter and counts in a graph, replayed on changing data; sometimes the capacity is too
+ * small.
+ */
 START_TEST(test_graph)
 {
 	enum { N = 50021 };
@@ -386,7 +389,7 @@ START_TEST(test_graph)
 	ck_assert_cua(cua_filter_u32(ctx, N - 1, x + 1, CUA_GE, 5000, b));
 	ck_assert_cua(cua_append_demand(b, &results[0]));
 	ck_assert_cua(cua_append_size(b, &results[1]));
-	/* a call that would have to wait is refused and does not end the capture */
+	/* a call that would have to wait: refused, and the capture continues */
 	statuses[0] = cua_append_demand(b, &n);
 	statuses[1] = cua_append_size(b, &n);
 	statuses[2] = cua_append_status(b);

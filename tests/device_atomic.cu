@@ -28,8 +28,8 @@ CUA_FN struct combination combination_of(unsigned block)
 }
 
 /*
- * cells and olds have n elements a block; each thread of a block takes every THREADSth. The scope is
- * wide enough in all of them, because no other thread touches a cell.
+ * cells and olds have n elements for each block. Each thread of a block handles every THREADSth
+ * element. All scopes are wide enough, because no other thread accesses a cell.
  */
 #define DEFINE_EXACT(s, T)                                                                         \
 	__global__ static void exact_##s(T *cells, T *olds, const T *a, const T *v, unsigned n)    \
@@ -93,7 +93,7 @@ DEFINE_RANDOM(i32, int32_t)
 DEFINE_RANDOM(u64, uint64_t)
 DEFINE_RANDOM(i64, int64_t)
 
-/* Of either sign, and neither so small nor so near to another that a sum is subnormal. */
+/* Of either sign. No number is so small, or so close to another, that a sum is subnormal. */
 static double random_f64(uint64_t *seed)
 {
 	uint64_t r = test_random(seed);
@@ -245,7 +245,7 @@ START_TEST(float_rules)
 	ck_assert(x[2] == 2 * TINY);
 	ck_assert(x[3] == 2 * TINY);
 	ck_assert(x[4] == 3 * TINY);
-	/* the native add may flush in global memory */
+	/* the native add may flush subnormals in global memory */
 	ck_assert(x[5] == 0 || x[5] == 3 * TINY);
 	ck_assert_cuda(cudaFree(rule));
 	ck_assert_cuda(cudaFree(minima));
@@ -563,7 +563,7 @@ START_TEST(port_lanes)
 			if (lane >> k & 1 && !ffs)
 				ffs = k + 1;
 		}
-		/* every thread found its own place: ids are a permutation written in place */
+		/* every thread has its own index: the ids are a permutation */
 		ck_assert_uint_eq(l->thread, i % 96);
 		ck_assert_uint_eq(l->block, i / 96);
 		ck_assert_uint_eq(l->block_size, 96);

@@ -5,15 +5,15 @@
 /* ---- message passing: plain data behind a release and an acquire ---- */
 
 /*
- * Blocks hand a plain array around in the order of their tickets, so that each waits only for blocks that
- * have started. How the turn is passed on is the operation under test.
+ * Blocks pass a plain array around in the order of their tickets, so each block waits only for
+ * blocks that have started. The operation under test passes the turn on.
  */
 struct chain {
 	uint32_t ticket;
 	uint32_t turn_u;
 	double turn_d;
 	uint32_t wrong;
-	uint64_t data[64]; /* several cache lines */
+	uint64_t data[64]; /* data: several cache lines */
 };
 
 __device__ static int my_turn(struct chain *c, int how, uint32_t mine)
@@ -25,10 +25,10 @@ __device__ static int my_turn(struct chain *c, int how, uint32_t mine)
 	case 1:
 		return cua_atomic_fetch_or_explicit_u32(&c->turn_u, 0, CUA_ACQ_REL,
 							CUA_SCOPE_DEVICE) == mine;
-	case 2: /* an add of nothing ends without a store, and still acquires */
+	case 2: /* an addition of -0 ends without a store, and still acquires */
 		return cua_atomic_fetch_add_cas_explicit_f64(&c->turn_d, -0.0, CUA_ACQUIRE,
 							     CUA_SCOPE_DEVICE) == mine;
-	case 3: /* as does a compare_exchange that fails */
+	case 3: /* so does a failing compare_exchange */
 		return cua_atomic_compare_exchange_explicit_f64(&c->turn_d, -1, -2, CUA_ACQUIRE,
 								CUA_SCOPE_DEVICE) == mine;
 	case 4: /* a relaxed read and a fence */
@@ -97,8 +97,8 @@ START_TEST(message_passing)
 END_TEST
 
 /*
- * Store buffering: with seq_cst, two sides never both miss the other's store. The two blocks run at the
- * same time, and meet before and after each round.
+ * Store buffering: with seq_cst, two sides never both miss the other side's store. The two blocks
+ * run concurrently, and synchronize before and after each round.
  */
 struct dekker {
 	uint32_t flag[2][32];

@@ -29,8 +29,8 @@ CUA_FN uint32_t cell_of(int how, uint32_t id, uint32_t i)
 }
 
 /*
- * The lanes of a diverged warp call in two groups, with the masks of both. marks[c][old] counts how often
- * fetch_add gave old.
+ * The lanes of a diverged warp call in two groups, with the masks of both. marks[c][old] counts the
+ * calls of fetch_add that returned old.
  */
 __global__ static void combine(struct combined *m, uint32_t *marks, uint32_t room, uint32_t each,
 			       int how)
@@ -162,7 +162,7 @@ CUA_DEFINE_ATOMIC_SERIAL_WARP(collatz, u32, (old & 1 ? 3 * old + 1 : old / 2) + 
 #define TURN_ROUNDS 12u
 #define TURN_BLOCKS 6u
 
-/* The lanes of a round call in two groups, each with cells of its own. */
+/* The lanes of a round call in two groups; each group has its own cells. */
 CUA_FN uint32_t group_of(uint32_t block, uint32_t round)
 {
 	return round % 3 == 0 ? 0xffffffffu : (uint32_t)operand_of(block, round) | 1;
@@ -177,7 +177,7 @@ CUA_FN uint32_t turn_cell(uint32_t block, uint32_t round, uint32_t lane, uint32_
 	return (block * 2 + (group >> lane & 1)) * TURN_CELLS + c;
 }
 
-/* An operand that does something: small for counters, and no zero for quotients. */
+/* An operand with an effect: small for counters, and not zero for quotients. */
 #define TURN_OPERAND(T, id, round) ((T)(operand_of(id, round) % 5 + 1))
 
 #define DEFINE_TURNS(name, s, T, next)                                                             \
@@ -264,7 +264,7 @@ DEFINE_TURNS(collatz, u32, uint32_t, (old & 1 ? 3 * old + 1 : old / 2) + v)
 	{                                                                                          \
 		static const uint32_t sizes[] = {1, 31, 32, 33, 250, 1024};                        \
 		uint32_t size = sizes[_i], block, r, i;                                            \
-		/* a byte is changed by the word around it */                                      \
+		/* a byte is updated through the word that contains it */                          \
 		T *cells = (T *)managed((TURN_BLOCKS * sizeof(T) + 3) / 4 * 4);                    \
 		T *olds = (T *)managed((size_t)TURN_BLOCKS * size * TURN_ROUNDS * sizeof(T));      \
                                                                                                    \

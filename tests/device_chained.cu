@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The chained table inside kernels, its bulk calls in graphs, and the time of the textbook's size. */
+/*
+ * The chained table inside kernels, its bulk calls in graphs, and the time at the size of the
+ * textbook.
+ */
 #include "device.h"
 
 static uint64_t *device_zeros(size_t n)
@@ -64,7 +67,7 @@ static __global__ void add_lanes(struct cua_chained_view view, enum way way, uns
 		int done;
 
 		if (way == PUSH && j % 3 == 1) {
-			/* a lane of five alone */
+			/* every fifth lane pushes alone */
 			int alone = threadIdx.x % 5 == 0;
 
 			done = cua_chained_push_warp(&view, 0xffffffffu, !alone, key, id);
@@ -88,7 +91,7 @@ static __global__ void add_lanes(struct cua_chained_view view, enum way way, uns
 			wrong += done;
 		wrong += cua_chained_find(&view, n_keys + id, &value);
 		if (j == 5 && threadIdx.x % 32 == 7) {
-			/* mine is among the values */
+			/* the own value is in the list */
 			unsigned seen = 0;
 
 			for (uint64_t i = cua_chained_first(&view, key); i != CUA_CHAINED_NONE;
@@ -137,7 +140,7 @@ START_TEST(test_lanes)
 			ck_assert_status(cua_chained_status(table),
 					 small ? CUA_ERROR_FULL : CUA_OK);
 			verify(table, capacity);
-			/* every stored value once, read on the host from a copy */
+			/* every stored value occurs once; the host reads a copy */
 			ck_assert_cua(cua_chained_copy(table, cpu, &host));
 			verify(host, capacity);
 			view = view_of(host);
@@ -192,7 +195,7 @@ START_TEST(test_graph)
 	ck_assert_cua(cua_chained_values(table, 0, N, some, results));
 	ck_assert_cua(cua_chained_size(table, results + 1));
 	ck_assert_cua(cua_chained_demand(table, results + 2));
-	/* a call that would have to wait is refused and does not end the capture */
+	/* a call that would have to wait: refused, and the capture continues */
 	refused[0] = cua_chained_status(table);
 	refused[1] = cua_chained_size(table, &on_host);
 	refused[2] = cua_chained_verify(table, NULL);
@@ -210,7 +213,7 @@ START_TEST(test_graph)
 			expected[host[i]]++;
 		}
 		ck_assert_cuda(cudaMemcpy(keys, host, sizeof(host), cudaMemcpyHostToDevice));
-		/* the values are 0 .. N - 1; the first of them are also the keys to count */
+		/* the values are 0 .. N - 1: the first values are also the keys to count */
 		for (int i = 0; i < N; i++)
 			host[i] = (uint64_t)i;
 		ck_assert_cuda(cudaMemcpy(values, host, sizeof(host), cudaMemcpyHostToDevice));

@@ -24,7 +24,7 @@ __device__ static void work(struct cell *c)
 	CUA_WRITE(c->count, CUA_READ(c->count) + 1);
 }
 
-/* The whole cell in registers; the result is how many sections came before. */
+/* Copies the whole cell to registers; the result is the number of earlier sections. */
 CUA_DEFINE_COMBINE_FETCH(number, struct cell, uint64_t, {
 	uint64_t before = state->count;
 
@@ -35,7 +35,7 @@ CUA_DEFINE_COMBINE_FETCH(number, struct cell, uint64_t, {
 	state->count += argument;
 	argument = before;
 });
-/* The cell where it is. */
+/* Updates the cell in place. */
 CUA_DEFINE_COMBINE(visit, struct cell *, uint32_t, {
 	for (uint32_t i = 0; i < argument; i++) {
 		(*state)->debit -= 3;
@@ -104,7 +104,7 @@ static void run_warps(uint32_t n_locks, unsigned blocks, unsigned threads, uint3
 	finish_kernel();
 	check_cells(cells, expected, locks, n_locks);
 	ck_assert_uint_eq(*errors, 0);
-	/* every number from 0 on was given once */
+	/* every number from 0 on was handed out once */
 	for (uint32_t i = 0; i < n_locks; i++)
 		ck_assert_uint_eq(sum[i], expected[i] ? expected[i] * (expected[i] - 1) / 2 : 0);
 	ck_assert_cuda(cudaFree(locks));
@@ -201,7 +201,7 @@ __global__ static void many_adds(struct cua_spinlock *lock, uint64_t *counter, u
 		add_block(lock, counter, 1, scratch);
 }
 
-/* No update is lost in 10^8. */
+/* Of 10^8 updates none is lost. */
 START_TEST(hundred_million)
 {
 	struct cua_spinlock *lock = (struct cua_spinlock *)managed(sizeof(*lock));
@@ -216,7 +216,7 @@ START_TEST(hundred_million)
 }
 END_TEST
 
-/* ---- turns, and every way at once ---- */
+/* ---- turns, and every form at once ---- */
 
 __global__ static void in_turn(struct cua_spinlock *locks, struct cell *cells, uint32_t n_locks,
 			       uint32_t each, unsigned long long *expected)

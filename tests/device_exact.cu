@@ -6,7 +6,10 @@
 
 #include "exact_elements.h"
 
-/* ---- the inline functions: each thread sums its part, thread by thread they are merged ---- */
+/*
+ * ---- the inline functions: each thread sums its part, and the parts are merged in thread order
+ * ----
+ */
 
 enum { THREADS = 64 };
 
@@ -95,7 +98,7 @@ START_TEST(test_graph)
 	ck_assert_cua(cua_exact_sum(ctx, CUA_F32, N, x, partial));
 	ck_assert_cua(cua_exact_dot(ctx, CUA_F32, N - 1, x, x + 1, partial));
 	ck_assert_cua(cua_exact_finish(ctx, partial, CUA_F64, result));
-	/* a call that would have to wait is refused and does not end the capture */
+	/* a call that would have to wait: refused, and the capture continues */
 	ck_assert_status(cua_exact_sum(ctx, CUA_F32, N, x, &host), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_exact_finish(ctx, partial, CUA_F64, &pageable), CUA_ERROR_CAPTURE);
 	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
@@ -127,7 +130,7 @@ START_TEST(test_graph)
 }
 END_TEST
 
-/* ---- a partial of another layout, where the host does not see it ---- */
+/* ---- a partial of another layout in device memory ---- */
 
 START_TEST(test_layout)
 {

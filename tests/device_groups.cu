@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The locks taken by warps, parts of warps and blocks, and locks that host and device share. */
+/* Locks acquired by warps, parts of warps and blocks, and locks that host and device share. */
 #include <pthread.h>
 
 #include "device.h"
@@ -22,7 +22,7 @@ struct cell {
 	uint64_t sections; /* counted by the first lane of each group */
 	uint64_t slots[MOST_THREADS];
 	uint32_t wrong, gave_up;
-	/* by atomics */
+	/* counted by atomics */
 	unsigned long long groups, lanes;
 };
 
@@ -80,7 +80,7 @@ __device__ static void work(struct group_locks *l, enum group_kind kind,
 		leader = threadIdx.x / 32 * 32 + cua_port_ffs_u32(mask) - 1;
 	}
 	for (uint32_t i = 0; i < each; i++) {
-		/* the answer is the same in the whole group, or the group would hang here */
+		/* uniform: different answers in a group would hang here */
 		while (!group_take(l, kind, &nodes[leader], how, 5000, mask, block, scope)) {
 			if (++tries > 10000000) {
 				atomicAdd(&c->gave_up, 1u);
@@ -253,7 +253,10 @@ START_TEST(levels_in_turn)
 }
 END_TEST
 
-/* ---- groups that write under a seqlock, each lane its word; readers see all of them or none ---- */
+/*
+ * ---- groups that write under a seqlock, a word for each lane; readers see all of a write or
+ * nothing ----
+ */
 
 __global__ static void snapshots(struct cua_seqlock *l, uint32_t *data, uint32_t each,
 				 unsigned long long *torn)
@@ -383,7 +386,7 @@ END_TEST
 struct shared {
 	struct group_locks l;
 	uint64_t count;
-	uint32_t started; /* blocks that run */
+	uint32_t started; /* number of running blocks */
 	struct cua_mcslock_node nodes[64];
 };
 
@@ -422,7 +425,7 @@ static void *host_main(void *arg)
 	return NULL;
 }
 
-/* Where the hardware has no such memory the call must say so, and nothing has happened. */
+/* Without hardware for such memory the call returns an error and has no effect. */
 START_TEST(host_and_device)
 {
 	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);

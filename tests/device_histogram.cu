@@ -99,7 +99,7 @@ START_TEST(test_bins)
 							 &q->range);
 			q->bin = cua_histogram_even_bin_i64(&q->range, q->of.i.x);
 		} else {
-			/* any bits at all, and at times numbers that are near each other */
+			/* any bits, sometimes numbers close to each other */
 			do {
 				for (int k = 0; k < 3; k++) {
 					bits[k] = test_random(&seed);
@@ -134,7 +134,7 @@ END_TEST
 
 #define PRIVATE_BINS 1000u
 
-/* Counts i % (bins + 1) of every i below n; the last of them is no bin. Flushes now and then. */
+/* Counts i % (bins + 1) for every i below n; the value `bins` is outside. Sometimes flushes. */
 static __global__ void count_kernel(uint64_t n, uint32_t bins, uint32_t rounds_a_flush,
 				    uint64_t *counts)
 {
@@ -156,7 +156,7 @@ static __global__ void count_kernel(uint64_t n, uint32_t bins, uint32_t rounds_a
 			cua_histogram_block_flush(shared, bins, counts);
 	}
 	cua_histogram_block_flush(shared, bins, counts);
-	/* all empty again, and nothing behind them touched */
+	/* all bins are empty again, and nothing behind them was touched */
 	for (uint32_t b = cua_port_thread(); b < bins; b += cua_port_block_size())
 		if (shared[b])
 			atomicAdd((unsigned long long *)counts, 1ull << 40);
@@ -182,7 +182,7 @@ START_TEST(test_private)
 		count_kernel<<<shapes[s].grid, dim3(shapes[s].x, shapes[s].y)>>>(n, bins, 5,
 										 counts);
 		finish_kernel();
-		/* once more on top */
+		/* again: the counts accumulate */
 		count_kernel<<<shapes[s].grid, dim3(shapes[s].x, shapes[s].y)>>>(n, bins, 1000000,
 										 counts);
 		finish_kernel();
@@ -247,9 +247,9 @@ struct prepared {
 	struct cua_histogram_options o;
 	char *x, *edges, *weights;
 	void *our_x, *our_weights, *our_counts, *our_sides;
-	size_t bins;                             /* of all channels */
-	uint64_t *counts, sides[16];             /* as bits of the counts' type */
-	uint64_t *first_counts, first_sides[16]; /* before the first call */
+	size_t bins;                             /* bins of all channels */
+	uint64_t *counts, sides[16];             /* as bits of the count type */
+	uint64_t *first_counts, first_sides[16]; /* the same: before the first call */
 	char text[512];
 };
 
@@ -279,7 +279,10 @@ static size_t count_bytes(const struct prepared *p)
 	return p->m.o.count_type == CUA_U32 ? 4 : 8;
 }
 
-/* Counts as they were before the first call, on the device, in stream order; packed is room for them. */
+/*
+ * Copies the counts before the first call to the device, in stream order; `packed` has room for
+ * them.
+ */
 static cudaError_t put_first_counts(const struct prepared *p, char *packed, cudaStream_t stream)
 {
 	const size_t size = count_bytes(p);
@@ -322,7 +325,7 @@ static long long wrong_count(const struct prepared *p, char *packed, cudaStream_
 	return -1;
 }
 
-/* Any call, of other elements each time that prepare_next is called. */
+/* Prepares any call; prepare_next replaces its elements. */
 static void prepare(struct cua_context *ctx, uint64_t *seed, struct prepared *p)
 {
 	p->x = (char *)test_malloc(ROOM);
@@ -424,7 +427,7 @@ START_TEST(test_graph)
 							 &all, out + (size_t)c * stride));
 	}
 	ck_assert_cua(cua_histogram_even(ctx, &more, CUA_U32, N, x, 1, &zero, &all, total));
-	/* counts on the host would have to wait */
+	/* host counts: the call would have to wait */
 	host_status[0] = cua_histogram_bytes(ctx, NULL, 0, NULL, expected);
 	host_status[1] = cua_histogram_letters(ctx, NULL, N, x, on_host);
 	host_status[2] = cua_histogram_even(ctx, NULL, CUA_U32, N, x, 3, &zero, &all, on_host);
@@ -480,7 +483,10 @@ START_TEST(test_graph)
 }
 END_TEST
 
-/* Random calls in a graph: rows, channels, weights, accumulated counts; other elements before each replay. */
+/*
+ * Random calls in a graph: rows, channels, weights, accumulated counts. The elements change before
+ * each replay.
+ */
 START_TEST(test_graph_options)
 {
 	enum { CALLS = 40, REPLAYS = 3 };
@@ -543,7 +549,7 @@ END_TEST
 #define THREADS 4
 #define THREAD_CALLS 12
 
-/* A thread with a context and a stream of its own. */
+/* A thread with its own context and stream. */
 struct counting {
 	pthread_t id;
 	struct cua_context *ctx;
@@ -596,7 +602,7 @@ static void *count_main(void *arg)
 	return NULL;
 }
 
-/* Calls of several contexts at once, each on a stream of its own from a thread of its own. */
+/* Concurrent calls of several contexts, each on its own stream and thread. */
 START_TEST(test_threads)
 {
 	struct counting *all = (struct counting *)test_malloc(THREADS * sizeof(*all));
@@ -612,7 +618,7 @@ START_TEST(test_threads)
 		ck_assert_cuda(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
 		for (int i = 0; i < THREAD_CALLS; i++)
 			prepare(c->ctx, &seed, &c->calls[i]);
-		/* new memory is filled in the context's first stream */
+		/* the context's first stream clears new memory */
 		ck_assert_cua(cua_context_synchronize(c->ctx));
 		ck_assert_cua(cua_context_set_stream(c->ctx, c->stream));
 		for (int i = 0; i < THREAD_CALLS; i++)

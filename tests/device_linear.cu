@@ -48,7 +48,7 @@ static uint64_t size_of(const struct some_map *m)
 	return size;
 }
 
-/* A device array of numbers as keys or values of the map, of so many bytes. */
+/* A device array of n keys or values of the map, each of `bytes` bytes. */
 static void *put(const struct some_map *m, size_t n, const uint64_t *v, unsigned bytes)
 {
 	char *host = (char *)test_malloc(n * bytes);
@@ -96,7 +96,7 @@ static void bulk(const struct some_map *m, int what, size_t n, const uint64_t *k
 enum { LANES = 16, CALLS = 48, KEYS = 4, EVENTS = LANES * CALLS + KEYS, MOST_SLOTS = 64 };
 
 /*
- * As many lanes as all blocks have; so few blocks that all of them are there at once, and wait for each
+ * There are as many lanes as all blocks have. All blocks are resident, because they wait for each
  * other.
  */
 static __global__ void history_kernel(struct cua_hashmap_view view, int typed, int by_quads,
@@ -121,7 +121,7 @@ static __global__ void history_kernel(struct cua_hashmap_view view, int typed, i
 struct history {
 	struct linear_event events[EVENTS];
 	struct linear_event *on_device;
-	uint64_t *clock; /* and after it the blocks that have arrived */
+	uint64_t *clock; /* and the number of arrived blocks after it */
 };
 
 /*
@@ -231,7 +231,7 @@ START_TEST(test_histories)
 	ck_assert_cuda(cudaMalloc((void **)&h->on_device, sizeof(h->events)));
 	ck_assert_cuda(cudaMalloc((void **)&h->clock, 2 * sizeof(*h->clock)));
 	for (unsigned t = 0; t < TYPES; t++) {
-		/* a bucket, and the next larger maps */
+		/* capacities: a bucket, and the next larger maps */
 		maps[t][0] = new_map(ctx, t, 1);
 		maps[t][1] = new_map(ctx, t, maps[t][0].slots + 1);
 		maps[t][2] = new_map(ctx, t, maps[t][1].slots + 1);
@@ -352,7 +352,7 @@ START_TEST(test_tallies)
 			size += flags[i];
 		}
 		ck_assert_uint_eq(size_of(&m), size);
-		/* nor was a key there twice */
+		/* and no key was in the map twice */
 		bulk(&m, ERASE, n_keys, keys, values, flags);
 		ck_assert_uint_eq(size_of(&m), 0);
 		bulk(&m, FIND, n_keys, keys, values, flags);
@@ -372,7 +372,7 @@ END_TEST
 
 /* ---- a storm: owners repeatedly erase and insert their keys, the other lanes search ---- */
 
-/* The first n_keys lanes own a key each; they wait for nobody. */
+/* The first n_keys lanes own a key each; they wait for no other lane. */
 static __global__ void storm_kernel(struct cua_hashmap_view view, uint32_t n_keys,
 				    uint32_t generations, uint32_t *stamps, uint64_t seed,
 				    uint32_t *owners_done, uint64_t *wrong)
@@ -392,7 +392,7 @@ static __global__ void storm_kernel(struct cua_hashmap_view view, uint32_t n_key
 					       CUA_SPACE_GLOBAL) < n_keys;
 	     i++) {
 		uint64_t r = cua_hash_u64((uint64_t)lane << 32 | i, seed);
-		/* half of the looks are for a few keys */
+		/* half of the searches are for a few keys */
 		uint32_t key = (uint32_t)(r >> 32) % (r & 1 ? n_keys : n_keys / 16 + 1), seen = 0;
 
 		for (int again = 0; again < 8; again++)
@@ -412,7 +412,7 @@ START_TEST(test_storm)
 
 	ck_assert_cuda(cudaMalloc((void **)&stamps, 1024 * sizeof(*stamps)));
 	for (unsigned t = 0; t < 4; t++)
-		/* a bucket or two, and many */
+		/* one or two buckets: then many */
 		for (uint32_t n_keys = 3; n_keys < 1024; n_keys *= 9) {
 			struct some_map m = new_map(ctx, t, n_keys);
 

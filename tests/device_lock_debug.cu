@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Lock debugging in kernels: mistakes, right use by many lanes, and hangs that the host looks at. */
+/*
+ * Lock debugging in kernels: mistakes, correct use by many lanes, and hangs that the host inspects.
+ */
 #define CUA_LOCK_DEBUG 1
 #include <sched.h>
 
@@ -153,7 +155,7 @@ static void expect_clean(void)
 	ck_assert_uint_eq(dropped, 0);
 }
 
-/* Nobody is recorded as a holder any more. */
+/* No lane is recorded as a holder. */
 static void expect_no_holders(void)
 {
 	size_t bytes = (size_t)table->n_records * sizeof(struct cua_lock_record);
@@ -165,7 +167,7 @@ static void expect_no_holders(void)
 	free(records);
 }
 
-/* ---- mistakes: lane 0 of block 0, and a stranger in block 1 ---- */
+/* ---- mistakes: by lane 0 of block 0, and by another lane in block 1 ---- */
 
 __device__ static int wait_for(const uint64_t *p, uint64_t least)
 {
@@ -188,7 +190,7 @@ __global__ static void unlocks_free(struct locks *l, int kind, struct cua_mcsloc
 {
 	if (threadIdx.x != 7)
 		return;
-	/* the queue lock would wait for the successor that must be there */
+	/* a queue lock would wait for its successor, so the test provides it */
 	nodes[0].next = (uint64_t)(uintptr_t)&nodes[1];
 	unlock(l, kind, nodes);
 }
@@ -373,7 +375,7 @@ START_TEST(combined_mistake)
 }
 END_TEST
 
-/* ---- right use, by every lane ---- */
+/* ---- correct use by every lane ---- */
 
 __global__ static void right_use(struct locks *l, int kind, struct cua_mcslock_node *nodes,
 				 uint64_t *sum, unsigned rounds, bool in_block)
@@ -399,7 +401,7 @@ __global__ static void right_use(struct locks *l, int kind, struct cua_mcslock_n
 				++*sum;
 			unlock(l, kind, &nodes[id]);
 		} else if (in_block) {
-			/* of the same address in every block */
+			/* the same address in every block */
 			CUA_WITH_LOCK_SCOPE (&shared_lock, CUA_SCOPE_BLOCK) {
 				CUA_WITH_TICKETLOCK_SCOPE (&shared_ticket, CUA_SCOPE_BLOCK)
 					shared_sum++;
@@ -426,7 +428,7 @@ START_TEST(no_mistakes)
 {
 	const unsigned blocks = 32, threads = 64, rounds = test_quick() ? 3 : 12,
 		       n = blocks * threads;
-	/* this tool takes a lock in shared memory for a race */
+	/* racecheck takes a lock in shared memory for a race */
 	const bool in_block = !test_under("racecheck");
 	struct cua_mcslock_node *nodes = (struct cua_mcslock_node *)managed(n * sizeof(*nodes));
 	uint64_t *sum = (uint64_t *)managed(2 * sizeof(*sum)), locked = 0;
@@ -445,7 +447,7 @@ START_TEST(no_mistakes)
 	detach();
 	if (!in_block)
 		printf("no_mistakes: without locks in shared memory, which the tool takes for races\n");
-	/* and without a table */
+	/* again, without a table */
 	attach_new(64, 1);
 	ck_assert_cua(cua_lock_debug_attach_device(NULL));
 	sum[0] = 0;
@@ -546,7 +548,7 @@ START_TEST(hang)
 	ck_assert_cuda(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
 	ck_assert_cuda(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
 	attach_new(1024, LIMIT_NS);
-	/* the first launch of a kernel may have to wait until no other kernel runs */
+	/* first launches: may have to wait until no other kernel runs */
 	flags[1] = 1;
 	holds<<<1, 1>>>(l, held, &nodes[2], &flags[0], &flags[1]);
 	waits<<<2, 32>>>(l, wanted, nodes, _i % 2, sum);
@@ -563,7 +565,7 @@ START_TEST(hang)
 	do
 		ck_assert_cua(cua_lock_debug_read_reports(table, 0, 3, reports, &n, &total));
 	while (n < 2 && cua_port_clock_ns() - start < PATIENCE_NS / 2);
-	/* while they hang */
+	/* while the kernels hang */
 	busy = cudaStreamQuery(a);
 	busy_then = cudaStreamQuery(b);
 	for (uint64_t now = cua_port_clock_ns();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The locks in kernels: every lane of every warp, however it has diverged, and many blocks. */
+/* The locks in kernels: every lane of every warp, in any divergence, and many blocks. */
 #include "device.h"
 
 /* ---- every lock that excludes, behind the same calls ---- */
@@ -7,7 +7,7 @@
 enum kind { SPIN, TICKET, MCS, WRITE, SEQ, SEMAPHORE, N_KINDS };
 enum how { SECTION, LOCK_UNLOCK, TRYLOCK, LOCK_FOR, DIVERGED, N_HOW };
 
-/* Memory of zeros but for the semaphore. */
+/* All locks: zero except for the semaphore. */
 struct locks {
 	struct cua_spinlock spin;
 	struct cua_semaphore semaphore;
@@ -174,7 +174,7 @@ __global__ static void every_lane(struct locks *l, enum kind kind, struct cua_mc
 	for (uint32_t i = 0; i < each; i++) {
 		uint32_t random = mix(global_id() * 31 + i + 1);
 
-		/* some come late */
+		/* some lanes are delayed */
 		if (random >> 28 == 1)
 			cua_port_pause(random & 1023);
 		one_section(l, kind, &nodes[global_id()], c, how, scope, random);
@@ -386,7 +386,7 @@ START_TEST(readers)
 }
 END_TEST
 
-/* Readers run side by side: each waits inside for all the others. */
+/* Concurrent readers: each waits inside for all the others. */
 __global__ static void together(struct cua_rwlock *l, uint32_t *inside)
 {
 	CUA_WITH_READ_LOCK (l) {
@@ -518,7 +518,7 @@ START_TEST(bounds)
 }
 END_TEST
 
-/* ---- timeouts: the first lane holds the lock until all the others have given up ---- */
+/* ---- timeouts: the first lane holds the lock until all other lanes have timed out ---- */
 
 __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes,
 			       struct cell *c, uint32_t *held, uint32_t *gave_up, uint32_t *wrong)
@@ -545,7 +545,7 @@ __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslo
 		    lock_for(l, kind, node, 0, CUA_SCOPE_DEVICE))
 			atomicAdd(wrong, 1u);
 		cua_port_add_u32(gave_up, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
-		/* and with time enough */
+		/* with a sufficient time limit */
 		if (!lock_for(l, kind, node, UINT64_MAX, CUA_SCOPE_DEVICE))
 			atomicAdd(wrong, 1u);
 		work(c);

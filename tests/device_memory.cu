@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory inside kernels and graphs, and memory that only the CUDA runtime can make. */
+/* Memory inside kernels and graphs, and kinds of memory that only the CUDA runtime allocates. */
 #include "device.h"
 
 #include <pthread.h>
@@ -148,7 +148,7 @@ START_TEST(symbols)
 	ck_assert_double_eq(result, 1.75);
 	for (uint32_t i = 0; i < TABLE_SIZE; i++)
 		ck_assert_uint_eq(out[i], i * 6);
-	/* a part */
+	/* a part of the symbol */
 	ck_assert_cua(cua_symbol_write(ctx, address, 40, in + 500, 8));
 	ck_assert_cua(cua_symbol_read(ctx, out, address, 36, 16));
 	ck_assert_uint_eq(out[0], 9 * 6);
@@ -195,7 +195,7 @@ START_TEST(graphs)
 	for (int k = 0; k < 5; k++) {
 		p[k] = (char *)test_alloc(ctx, GRAPH_BYTES);
 		copies[k] = (char *)test_alloc(ctx, GRAPH_BYTES);
-		/* from an address that is not aligned to 16 bytes where the pattern is smaller */
+		/* patterns below 16 bytes: the address is not aligned to 16 bytes */
 		filled[k] = (GRAPH_BYTES - sizes[k]) / sizes[k] * sizes[k];
 	}
 	ck_assert_cua(cua_alloc_3d(ctx, 37, 5, 3, 4, &a));
@@ -219,7 +219,7 @@ START_TEST(graphs)
 	ck_assert_cua(cua_copy_to_pitched(ctx, &a, packed));
 	/* pinned memory is read when the graph runs */
 	ck_assert_cua(cua_copy(ctx, packed, pinned, 4));
-	/* a call that has to wait is refused and does not harm the capture */
+	/* a call that has to wait: refused, and the capture continues */
 	ck_assert_status(cua_copy(ctx, host, p[0], 16), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_copy(ctx, p[0], host, 16), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_symbol_write(ctx, p[0], 0, host, 16), CUA_ERROR_CAPTURE);
@@ -235,7 +235,7 @@ START_TEST(graphs)
 	ck_assert_status(cua_context_reserve(ctx, (size_t)1 << 24), CUA_ERROR_WORKSPACE);
 	ck_assert_cua(cua_context_reserve(ctx, 1));
 	ck_assert_ptr_eq(late, &late);
-	/* a context with another stream goes on as ever */
+	/* a context with another stream is not affected */
 	ck_assert_cua(cua_alloc(other, 1000, 1, &late));
 	ck_assert_cua(cua_fill(other, late, 1000, 1, pattern));
 	ck_assert_cua(cua_copy(other, pinned + 32, late, 16));
@@ -245,7 +245,7 @@ START_TEST(graphs)
 	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
 	ck_assert_cuda(cudaGraphInstantiateWithFlags(&exec, graph, 0));
 
-	/* the graph keeps the patterns */
+	/* the graph has its own copy of the pattern */
 	memset(pattern, 0xee, sizeof(pattern));
 	for (int round = 0; round < 3; round++) {
 		const unsigned char zero = 0;
@@ -286,7 +286,7 @@ START_TEST(graphs)
 }
 END_TEST
 
-/* ---- kinds of memory ---- */
+/* ---- memory kinds ---- */
 
 struct query_in_thread {
 	struct cua_context *ctx;
@@ -304,7 +304,7 @@ static void *query_main(void *arg)
 	return NULL;
 }
 
-/* Memory that both backends reach: filled by each, read by each. */
+/* Memory that both backends access: each fills it, and each reads it. */
 static void try_both(struct cua_context *cuda, struct cua_context *cpu, void *p,
 		     enum cua_backend owner)
 {
@@ -347,14 +347,14 @@ START_TEST(kinds)
 	try_both(cuda, cpu, pinned, CUA_BACKEND_CPU);
 	try_both(cuda, cpu, managed, CUA_BACKEND_CUDA);
 	try_both(cuda, cpu, registered, CUA_BACKEND_CPU);
-	/* pinned memory is no allocation of the CUDA backend, managed memory none of the CPU's */
+	/* wrong memory kind: pinned for the CUDA backend, managed for the CPU */
 	ck_assert_status(cua_free(cuda, pinned), CUA_ERROR_MEMORY_KIND);
 	ck_assert_status(cua_free(cpu, pinned), CUA_ERROR_MEMORY_KIND);
 	ck_assert_status(cua_free(cpu, managed), CUA_ERROR_MEMORY_KIND);
 
-	/* ordinary memory, where the device reaches it and where not */
+	/* ordinary memory: with and without access by the device */
 	ck_assert_cuda(cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, 0));
-	/* the tools, where sizes are small, do not know that the device reaches it */
+	/* the tools (with small sizes) do not know of the device's access */
 	if (!pageable || !test_quick()) {
 		ck_assert_status(cua_fill(cuda, ordinary, 1024, 4, &value),
 				 pageable ? CUA_OK : CUA_ERROR_MEMORY_KIND);
@@ -368,7 +368,7 @@ START_TEST(kinds)
 	ck_assert_int_eq(q.info.accessible, pageable != 0);
 	ck_assert_int_eq(q.info.host_accessible, 1);
 
-	/* device memory on the CPU backend, also in a thread that has not used CUDA */
+	/* device memory on the CPU backend: also in a thread that has not used CUDA */
 	ck_assert_cua(cua_fill(cuda, device, 1024, 4, &value));
 	ck_assert_status(cua_fill(cpu, device, 4, 4, on_host), CUA_ERROR_MEMORY_KIND);
 	ck_assert_status(cua_fill(cpu, on_host, 4, 4, device), CUA_ERROR_MEMORY_KIND);
@@ -413,7 +413,7 @@ START_TEST(lost_device)
 	const char *fork_mode = getenv("CK_FORK");
 	void *p, *q = &q;
 
-	/* the error stays with the process, and a tool would report it */
+	/* the error is permanent in the process: a tool would report it */
 	if (fork_mode && !strcmp(fork_mode, "no")) {
 		printf("lost_device: skipped, it needs a process of its own\n");
 		return;
@@ -428,7 +428,7 @@ START_TEST(lost_device)
 	ck_assert_int_ne(cua_free(ctx, p), CUA_OK);
 	ck_assert_int_ne(cua_context_reserve(ctx, (size_t)1 << 24), CUA_OK);
 	cua_context_destroy(ctx);
-	/* the CPU is still there */
+	/* the CPU backend still works */
 	ck_assert_cua(cua_context_create(CUA_BACKEND_CPU, 0, &ctx));
 	p = test_alloc(ctx, 100);
 	test_free(ctx, p);

@@ -61,7 +61,7 @@ static __device__ void tell(uint64_t *counter, uint64_t n)
 		tell(&counters[ERASED], erased);                                                   \
 		tell(&counters[WRONG], wrong);                                                     \
 	}                                                                                          \
-	/* Every id that is there is there once; *size gets how many. */                           \
+	/* Checks that every id occurs at most once; *size is the number of ids. */                \
 	static __global__ void name##_look(struct cua_multimap_view view, unsigned n_keys,         \
 					   uint32_t *seen, uint64_t n, uint64_t *size,             \
 					   uint64_t *wrong)                                        \
@@ -188,7 +188,7 @@ START_TEST(test_graph)
 	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 	ck_assert_cua(cua_multimap_clear(mm));
 	ck_assert_cua(cua_multimap_insert_n(mm, N, keys, values, NULL));
-	/* the first half of the keys goes and comes again */
+	/* the first half of the keys is erased and inserted again */
 	ck_assert_cua(cua_multimap_erase_n(mm, KEYS / 2, asked, removed));
 	ck_assert_cua(cua_multimap_size(mm, results));
 	ck_assert_cua(cua_multimap_reclaim(mm));
@@ -199,7 +199,7 @@ START_TEST(test_graph)
 	ck_assert_cua(cua_multimap_keys(mm, results + 3));
 	ck_assert_status(cua_multimap_retrieve(mm, N, got + N, got + N, results + 4),
 			 CUA_ERROR_OVERLAP);
-	/* a call that would have to wait is refused and does not end the capture */
+	/* a call that would have to wait: refused, and the capture continues */
 	refused[0] = cua_multimap_status(mm);
 	refused[1] = cua_multimap_size(mm, &on_host);
 	refused[2] = cua_multimap_retrieve_n(mm, 1, asked, N, offsets, got, &on_host);
@@ -213,7 +213,7 @@ START_TEST(test_graph)
 		uint64_t expected[KEYS] = {0}, first[KEYS] = {0}, left = N, live = 0, distinct = 0;
 
 		for (uint32_t i = 0; i < N; i++) {
-			/* the second half of the pairs has the first half of the keys */
+			/* the second half of the pairs has keys from the first half */
 			keys[i] =
 				i < N / 2 ? (i * 7 + (uint32_t)replay * i) % KEYS : i % (KEYS / 2);
 			values[i] = i;

@@ -35,7 +35,7 @@ CUA_FN struct affine affine_after(struct affine a, struct affine b)
 	return affine_make(a.scale * b.scale, a.shift * b.scale + b.shift);
 }
 
-/* A value that differs for each i; the scale is odd, so that nothing is lost. */
+/* A different value for each i; the scale is odd, hence invertible. */
 CUA_FN struct affine affine_of(uint32_t i)
 {
 	return affine_make(i * 2 + 3, i * 40503u + 11);
@@ -317,7 +317,7 @@ START_TEST(test_finish)
 		for (unsigned b = 0; b < grid; b++)
 			for (unsigned t = 0; t < block; t++)
 				p = (uint16_t)(p * (2 * t + 1));
-		/* back to back, as launches follow each other in a stream */
+		/* repeated without pause, like launches in a stream */
 		for (int round = 0; round < rounds; round++) {
 			mark++;
 			finish_blocks<<<grid, block>>>(mode, states, partials, marks, mark, result);
@@ -369,7 +369,7 @@ END_TEST
 	X(max, f32, float)                                                                         \
 	X(max, f64, double)
 
-/* Block b of a grid has 100 - 7 * b. */
+/* Block b of a grid has the value 100 - 7 * b. */
 #define DEFINE_WAYS(op, t, T)                                                                      \
 	static __global__ void ways_##op##_##t(struct cua_finish *f, T *partials, T *totals)       \
 	{                                                                                          \
@@ -438,7 +438,7 @@ static struct cua_reduce_options options_of(enum cua_finish_mode mode, uint32_t 
 	return o;
 }
 
-/* Every size of block, with the ways and alignments in turn. */
+/* Every block size, with the modes and alignments in turn. */
 START_TEST(test_bulk_block_sizes)
 {
 	enum { N = 60000 };
@@ -509,7 +509,7 @@ START_TEST(test_graph)
 		ck_assert_cua(cua_reduce(ctx, &o, ops[i / 4], CUA_F64, N, x,
 					 ops[i / 4] == CUA_REDUCE_DOT ? x : NULL, results + i));
 	}
-	/* a call that would have to wait or to allocate is refused and does not end the capture */
+	/* a call that would have to wait or to allocate: refused, and the capture continues */
 	host_status = cua_sum_f64(ctx, N, x, &on_host);
 	many_status = cua_reduce(ctx, &many, CUA_REDUCE_SUM, CUA_F64, N, x, NULL, results);
 	ck_assert_cuda(cudaStreamIsCapturing(stream, &capturing));
@@ -538,13 +538,13 @@ START_TEST(test_graph)
 		for (int i = 0; i < CALLS; i++)
 			ck_assert_msg(got[i] == expected[i / 4], "replay %d, call %d: %g, not %g",
 				      replay, i, got[i], expected[i / 4]);
-		/* a call between two replays uses the same state */
+		/* a call between two replays: uses the same state */
 		ck_assert_cua(cua_sum_f64(ctx, N, x, &on_host));
 		ck_assert(on_host == expected[0]);
 	}
 	ck_assert_cuda(cudaGraphExecDestroy(exec));
 	ck_assert_cuda(cudaGraphDestroy(graph));
-	/* outside a capture the workspace grows */
+	/* outside of a capture the workspace grows */
 	ck_assert_cua(cua_reduce(ctx, &many, CUA_REDUCE_SUM, CUA_F64, N, x, NULL, &on_host));
 	test_download(ctx, got, results, sizeof(*got));
 	ck_assert(on_host == got[0]);

@@ -9,7 +9,7 @@
 
 enum { N = 300003, SEGMENTS = 3000, CALLS = 6 };
 
-/* Segments of any length, also none, over all elements. */
+/* Segments of any length, including 0, over all elements. */
 static void make_segments(uint64_t *offsets, uint32_t *keys, uint32_t round)
 {
 	uint64_t at = 0;
@@ -71,7 +71,7 @@ START_TEST(test_graph)
 	}
 	key_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N, keys, x,
 				       SEGMENTS, unique, by_key, device_count);
-	/* a call that would have to wait or to allocate is refused and does not end the capture */
+	/* a call that would have to wait or to allocate: refused, and the capture continues */
 	host_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N, keys, x,
 					SEGMENTS, unique, by_key, &count);
 	large_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N * 2, keys,
@@ -130,7 +130,7 @@ START_TEST(test_graph)
 			expected_count++;
 		}
 		ck_assert_uint_eq(count, expected_count);
-		/* a call between two replays uses the same state */
+		/* a call between two replays: uses the same state */
 		ck_assert_cua(cua_segmented_sum_f64(ctx, N, x, SEGMENTS, offsets, results));
 	}
 	ck_assert_cuda(cudaGraphExecDestroy(exec));
@@ -152,7 +152,7 @@ START_TEST(test_graph)
 }
 END_TEST
 
-/* Both backends have the same bits in mode FIXED, also where there are more rows than chunks. */
+/* Both backends return the same bits in mode FIXED, also with more rows than chunks. */
 START_TEST(test_fixed_as_cpu)
 {
 	size_t n = test_quick() ? 300007 : ((size_t)1 << 27) + ((size_t)1 << 24) + 7;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The spinlock in kernels: every lane of every warp, however it has diverged. */
+/* The spinlock in kernels: every lane of every warp, in any divergence. */
 #include "device.h"
 
 /* The data under a lock: plain, in three cache lines. */
@@ -59,7 +59,10 @@ __device__ static void section(enum how how, struct cua_spinlock *l, struct cell
 	}
 }
 
-/* Each lane runs `each` sections on locks of its choice; expected[i] counts the choices of lock i. */
+/*
+ * Each lane runs `each` sections on locks that it selects; expected[i] counts the sections of lock
+ * i.
+ */
 __global__ static void every_lane(enum how how, struct cua_spinlock *locks, struct cell *cells,
 				  uint32_t n_locks, uint32_t each, enum cua_scope scope,
 				  unsigned long long *expected)
@@ -292,7 +295,7 @@ __device__ static struct cua_spinlock lone_lock = CUA_SPINLOCK_INIT;
 __global__ static void try_once(struct cell *c, unsigned long long *taken, uint32_t *results)
 {
 	if (threadIdx.x == 0 && blockIdx.x == 0) {
-		struct cua_spinlock *l = &lone_lock; /* of this lane alone */
+		struct cua_spinlock *l = &lone_lock; /* only this lane uses it */
 
 		results[0] = (uint32_t)cua_spinlock_trylock(l);
 		results[1] = (uint32_t)cua_spinlock_trylock(l);

@@ -14,7 +14,7 @@
 #define LIMIT_NS 20000000000u
 #define MILLION 1000000u
 
-/* Until *p is wanted; 0 if it takes too long. */
+/* Waits until *p is `wanted`. Returns 0 if this takes too long. */
 __device__ static int wait_until(const uint32_t *p, uint32_t wanted)
 {
 	uint64_t start = cua_port_clock_ns();
@@ -125,7 +125,7 @@ __device__ static void unlock(struct locks *l, enum kind kind, struct cua_mcsloc
 	}
 }
 
-/* Returns how often the body ran: always once. */
+/* Runs the section. Returns the number of runs of its body: always 1. */
 __device__ static uint32_t section(struct locks *l, enum kind kind, struct cua_mcslock_node *node)
 {
 	uint32_t ran = 0;
@@ -210,7 +210,7 @@ START_TEST(more_blocks_than_fit)
 }
 END_TEST
 
-/* ---- lanes that come late, leave early, and take other branches ---- */
+/* ---- lanes that start late, end early, and diverge ---- */
 
 __global__ static void diverged(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes,
 				uint32_t each, uint32_t seed, uint64_t *done)
@@ -348,7 +348,7 @@ END_TEST
 
 enum {
 	GAP_NS = 100000
-}; /* between two looks at the clock by a block that does nothing else: it was not running */
+}; /* between two readings of the clock by a block that only polls: the block was not running */
 
 /*
  * Programs that share a device take turns of milliseconds on all of it. The holder watches the
@@ -439,7 +439,7 @@ START_TEST(timeouts)
 		printf("timeouts: %s: %llu ns asked, %llu ns at most, %llu ns of them for other programs\n",
 		       kind_names[kind], (unsigned long long)times[i], (unsigned long long)took,
 		       (unsigned long long)away);
-		/* tools make both long */
+		/* tools delay both */
 		if (!test_quick())
 			ck_assert_uint_le(took, bound + away);
 	}
@@ -457,7 +457,7 @@ CUA_DEFINE_COMBINE(add_to, struct locks, uint64_t, {
 });
 CUA_DEFINE_COMBINE(count, uint64_t, uint64_t, *state += argument);
 
-/* Any lanes of a warp, in groups of their own; each group with a mask of its own. */
+/* Any lanes of a warp, in separate groups; each group has its own mask. */
 __global__ static void combine_groups(struct cua_spinlock *locks, uint64_t *counts,
 				      uint32_t n_locks, uint32_t each, uint64_t *own)
 {
@@ -534,15 +534,16 @@ CUA_FN uint32_t cell_of(enum by by, uint32_t id, uint32_t block_size, uint32_t n
 	}
 }
 
-/* Blocks of 256, so that the warps of the grid are 32 threads in a row. */
+/* Blocks of 256 threads: the grid's warps are 32 consecutive threads. */
 #define STRESS_THREADS 256u
 #define ALL_LANES 0xffffffffu
 
 CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u64, (old + operand) % 1000003)
 
 /*
- * apply is the atomic, of p, operand and the block's scratch; expression the plain change of old. The operand is made
- * of random. The identity changes nothing; the cells and each thread's own account begin with it.
+ * apply: the atomic, with p, operand and the block's scratch. expression: the plain update of old.
+ * operand_expression: computed from `random`. The identity changes nothing; the cells and each
+ * thread's own account begin with it.
  */
 #define DEFINE_STRESS(name, T, by, identity, operand_expression, expression, apply, million)       \
 	__device__ static void apply_##name(T *p, T operand, struct cua_block_scratch *block)      \
@@ -631,14 +632,14 @@ DEFINE_STRESS(block_mul_u32, uint32_t, BY_BLOCK, 1, random | 1, old *operand,
 	      (cua_atomic_mul_block_u32(p, operand, block), 0), 100)
 DEFINE_STRESS(block_cas_f64, double, BY_BLOCK, 0, BYTE, ADD,
 	      (cua_atomic_add_cas_block_f64(p, operand, block), 0), 100)
-/* loops over compare-and-swap, a lane at a time: 3 * 10^5 are a second */
+/* loops over compare-and-swap, a lane at a time: 3 * 10^5 take a second */
 DEFINE_STRESS(cas_f32, float, BY_LANE, 0, 1, ADD, cua_atomic_fetch_add_cas_f32(p, operand), 1)
 DEFINE_STRESS(mul_u32, uint32_t, BY_LANE, 1, random | 1, old *operand,
 	      cua_atomic_fetch_mul_u32(p, operand), 1)
 DEFINE_STRESS(user, uint64_t, BY_LANE, 0, random, (old + operand) % 1000003, add_mod(p, operand), 1)
 DEFINE_STRESS(max_f64, double, BY_LANE, 0, random, (old > operand ? old : operand),
 	      (cua_atomic_max_f64(p, operand), 0), 10)
-/* sixteen in four words, and in eight */
+/* sixteen cells in four words, and in eight */
 DEFINE_STRESS(narrow_u8, uint8_t, BY_LANE, 0, random, ADD, (cua_atomic_add_u8(p, operand), 0), 1)
 DEFINE_STRESS(narrow_i16, int16_t, BY_LANE, 0, random, old ^ operand,
 	      cua_atomic_fetch_xor_i16(p, operand), 1)
@@ -656,7 +657,7 @@ static const TTest *const *const stress_tests[] = {
 
 /* ---- atomics whose results prove themselves ---- */
 
-/* Round and round: cell 0 up, cell 1 down, cell 2 up in 64 bits. */
+/* Wrapping counters: cell 0 up, cell 1 down, and a 64-bit cell up. */
 __global__ static void wrap(uint32_t *cells, uint64_t *wide, uint32_t limit, uint32_t each)
 {
 	for (uint32_t i = 0; i < each; i++) {
@@ -686,7 +687,7 @@ START_TEST(wrapping)
 }
 END_TEST
 
-/* Each of 32 blocks owns a bit of the same words, sets it and clears it. */
+/* Each of 32 blocks owns a bit of the same words, and sets and clears it. */
 __global__ static void bits(uint32_t *words, uint32_t each, uint32_t *wrong)
 {
 	uint32_t *word = &words[blockIdx.x / 32], bit = (uint32_t)1 << blockIdx.x % 32;
@@ -702,7 +703,7 @@ __global__ static void bits(uint32_t *words, uint32_t each, uint32_t *wrong)
 	}
 }
 
-/* Tokens that change hands: none is lost, none is there twice. */
+/* Exchanges of tokens: none is lost, none occurs twice. */
 __global__ static void tokens(uint32_t *cells, uint32_t n_cells, uint32_t each, uint32_t *own)
 {
 	uint32_t token = n_cells + global_id();
@@ -769,7 +770,7 @@ START_TEST(traces)
 }
 END_TEST
 
-/* Warp atomics by any lanes, in groups with masks of their own. */
+/* Warp atomics by any lanes, in groups with separate masks. */
 __global__ static void groups(uint64_t *cells, uint32_t n_cells, uint32_t each, uint64_t *own)
 {
 	uint32_t warp = whole_warp();

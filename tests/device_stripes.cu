@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lock stripes and striped atomics in kernels: every lane of every warp, however it has diverged. */
+/* Lock stripes and striped atomics in kernels: every lane of every warp, in any divergence. */
 #include "device.h"
 
 struct wide {
@@ -24,7 +24,7 @@ CUA_FN int whole(const struct wide *w)
 CUA_DEFINE_ATOMIC_STRIPED(wide_add, struct wide, wide_of(old.word[0] + operand.word[0]))
 CUA_DEFINE_ATOMIC_STRIPED_TYPE(wide, struct wide)
 
-/* Adds 1 by one of the operations. */
+/* Adds 1 by the operation that `way` selects. */
 __device__ static struct wide add_one(struct cua_stripes stripes, struct wide *p, uint32_t way,
 				      enum cua_scope scope)
 {
@@ -115,7 +115,7 @@ START_TEST(striped_atomics)
 }
 END_TEST
 
-/* Amounts move between accounts, in both directions at once. */
+/* Amounts move between accounts, concurrently in both directions. */
 __global__ static void moves(struct cua_stripes stripes, int64_t *accounts, uint32_t n,
 			     uint32_t each)
 {
@@ -156,7 +156,7 @@ START_TEST(two_at_once)
 }
 END_TEST
 
-/* Stripes and objects of a block in its shared memory. */
+/* Stripes and objects of a block, in its shared memory. */
 __global__ static void in_block(struct wide *out, unsigned long long *wrong, uint32_t each)
 {
 	__shared__ struct cua_stripe locks[5];

@@ -237,7 +237,7 @@ DEFINE_LACKING(u128, struct cua_u128)
 	{                                                                                           \
 		uint64_t seed = test_seed("operations_" #s);                                        \
 		unsigned edges = (unsigned)(N_WIDE_VALUES(s) * N_WIDE_VALUES(s));                   \
-		/* even, so that no word is in two blocks */                                        \
+		/* even: so that no word belongs to two blocks */                                   \
 		unsigned n = edges + 100 + edges % 2;                                               \
 		T *a, *v, *cells, *olds;                                                            \
                                                                                                     \
@@ -336,11 +336,11 @@ DEFINE_EXACT(u128, struct cua_u128)
 
 CUA_DEFINE_ATOMIC_STRUCT(scored_join, struct scored, 128, scored_better(old, operand))
 
-/* Blocks times threads are MEET: as many as f16 counts exactly. */
+/* Blocks times threads is MEET, the greatest count that f16 represents exactly. */
 #define MEET 2048u
 struct meet {
 	struct cua_f16 half[4];   /* [1] and [2] change, their neighbours never */
-	struct cua_bf16 brain[4]; /* likewise, by the first 256 threads */
+	struct cua_bf16 brain[4]; /* the same, by the first 256 threads */
 	struct cua_u128 u, torn;
 	struct cua_complex_f32 f, f_parts, f_warp, f_block;
 	struct cua_complex_f64 d, d_parts, d_warp, d_block;
@@ -463,7 +463,7 @@ CUA_FN unsigned cell_of(unsigned id, int pattern)
 	return pattern == 0 ? 0 : pattern == 1 ? id & 1 : id % 7 < 3;
 }
 
-/* With pattern 3 half of the lanes stay away. */
+/* With pattern 3 half of the lanes take no part. */
 __global__ static void combine_all(struct meet *m, int pattern)
 {
 	__shared__ struct cua_block_scratch scratch;
@@ -495,7 +495,7 @@ __global__ static void combine_all(struct meet *m, int pattern)
 		d.re = 0.5;
 		d.im = -4;
 #endif
-		/* two lanes of each warp: exact also in bf16 */
+		/* two lanes of each warp: exact in bf16 too */
 		cua_atomic_add_warp_explicit_bf16(
 			mask, &m->brain_warp,
 			cua_bf16_from_f32(threadIdx.x % 32 / 2 == 1 ? 1.0f : 0.0f), CUA_RELEASE,
@@ -576,7 +576,7 @@ START_TEST(rounded_once)
 }
 END_TEST
 
-/* By parts in shared memory, where no instruction is for both, in each order. */
+/* Additions by parts in shared memory, in each order; no instruction there adds both parts. */
 __global__ static void shared_parts(struct cua_complex_f32 *f, struct cua_complex_f64 *d)
 {
 	__shared__ struct cua_complex_f32 x;
@@ -619,7 +619,7 @@ START_TEST(parts)
 }
 END_TEST
 
-/* ---- a message under 128 bits, and under 16 ---- */
+/* ---- a message published by 128 bits, and by 16 bits ---- */
 
 struct post {
 	struct cua_u128 flag;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inline functions of exact.h by format, and the elements that tests of exact sums take. */
+/* The inline functions of exact.h by format, and the elements for tests of exact sums. */
 #ifndef CUATOMIC_TESTS_EXACT_ELEMENTS_H
 #define CUATOMIC_TESTS_EXACT_ELEMENTS_H
 
@@ -113,13 +113,13 @@ static inline void sum_inline(struct cua_exact *e, const struct format *f, size_
 enum kind_of_element {
 	KIND_NEAR,      /* exponents near 1 */
 	KIND_WIDE,      /* all finite numbers */
-	KIND_SUBNORMAL, /* and the least normal numbers */
-	KIND_CANCEL,    /* nearly all cancels */
-	KIND_EXTREME,   /* the largest and the least numbers */
+	KIND_SUBNORMAL, /* subnormal numbers; the least normal numbers */
+	KIND_CANCEL,    /* nearly all elements cancel */
+	KIND_EXTREME,   /* the largest numbers; the least numbers */
 	KIND_SPARSE,    /* mostly zeros of both signs */
-	KIND_OUTLIER,   /* near 1, and now and then any finite number */
-	KIND_STEPS,     /* near some exponent for a while, then near another exponent */
-	KIND_SPECIAL,   /* infinities, rarely NaN */
+	KIND_OUTLIER,   /* near 1; rarely any finite number */
+	KIND_STEPS,     /* near some exponent for a while; then near another */
+	KIND_SPECIAL,   /* infinities; rarely NaN */
 	KINDS
 };
 static const char *const kind_names[] = {"near",   "wide",    "subnormal", "cancel", "extreme",
@@ -180,7 +180,7 @@ static inline void fill(const struct format *f, enum kind_of_element kind, size_
 	}
 	if (kind != KIND_CANCEL)
 		return;
-	/* pairs, in some order, and few elements that are left */
+	/* pairs that cancel, shuffled, and few remaining elements */
 	for (size_t i = 0; i + 1 < n; i += 2) {
 		format_store(f, x, i + 1, format_load(f, x, i) ^ format_minus(f));
 		if (y)

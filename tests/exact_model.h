@@ -83,7 +83,9 @@ static inline void model_bit(struct model *m, int at, int negative)
 	}
 }
 
-/* Sign, mantissa and place of a number that is not finite are not set. Returns 0 then. */
+/*
+ * Splits a number. Returns 0 for infinities and NaN; their sign, mantissa and position are not set.
+ */
 static inline int model_split(const struct format *f, uint64_t bits, int *negative,
 			      uint64_t *mantissa, int *power)
 {
@@ -155,11 +157,11 @@ static inline void model_add_product(struct model *m, const struct format *f, ui
 					  x_negative != y_negative);
 }
 
-/* 2 a compared with b + c; all are positive. */
+/* Compares 2 a with b + c; all are positive. */
 static inline int model_compare(const struct model *a, const struct model *b, const struct model *c)
 {
 	for (int i = MODEL_WORDS - 1, borrowed = 0; i >= 0; i--) {
-		/* at most a few units of the word above are owed */
+		/* the word above owes at most a few units */
 		int64_t d = 2 * (int64_t)a->word[i] - (int64_t)b->word[i] - (int64_t)c->word[i] +
 			    (int64_t)borrowed * ((int64_t)1 << 32);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Every lock that excludes behind the same calls, for a warp and for a block; for threads, kernels, the checker. */
+/*
+ * Every lock that excludes, behind the same calls, for a warp and for a block. Used by threads,
+ * kernels and the checker.
+ */
 #ifndef CUATOMIC_TESTS_GROUP_CALLS_H
 #define CUATOMIC_TESTS_GROUP_CALLS_H
 
@@ -57,7 +60,10 @@ CUA_FN int group_locked(const struct group_locks *l)
 	}
 #define GROUP__WHICH struct group_locks *l, enum group_kind kind, struct cua_mcslock_node *node
 
-/* Takes the lock in some way: for the block, else for the lanes of mask, else (mask 0) for the lane. */
+/*
+ * Acquires the lock by `how`: for the block, else for the lanes of mask, else (mask 0) for the
+ * lane.
+ */
 CUA_FN int group_take(GROUP__WHICH, enum group_how how, uint64_t ns, uint32_t mask, int block,
 		      enum cua_scope scope)
 {

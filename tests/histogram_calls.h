@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Random calls of histograms, with all that the options can say, and how they are made. */
+/* Random calls of histograms with all options, and the functions that make them. */
 #ifndef CUATOMIC_TESTS_HISTOGRAM_CALLS_H
 #define CUATOMIC_TESTS_HISTOGRAM_CALLS_H
 
@@ -102,7 +102,7 @@ static UNUSED void sort(enum cua_type type, char *p, size_t n)
 		}
 }
 
-/* Sets the limits of an even histogram; the type is set. */
+/* Sets the limits of an even histogram; the type is set before. */
 static UNUSED void make_limits(struct model_call *m, uint64_t *seed)
 {
 	if (model_is_float(m->type)) {
@@ -125,10 +125,10 @@ static UNUSED void make_limits(struct model_call *m, uint64_t *seed)
 
 #define MOST_BINS 5000
 #define MOST_N 3000
-/* Bytes of all elements, with the gaps between the rows. */
+/* Bytes of all elements, including the gaps between the rows. */
 #define ROOM ((size_t)MOST_N * 4 * 8 * 3)
 
-/* New elements and weights, at random, for a call with all else. */
+/* New random elements and weights for an otherwise unchanged call. */
 static UNUSED void fill_random(const struct model_call *m, uint64_t *seed, char *x, char *weights)
 {
 	size_t values = m->n ? model_place(m, m->n - 1) + model_channels(m) : 0;
@@ -153,7 +153,7 @@ static UNUSED void fill_random(const struct model_call *m, uint64_t *seed, char 
 	}
 }
 
-/* A random call; x, edges and weights are written to the buffers. */
+/* Makes a random call; writes x, edges and weights to the buffers. */
 static UNUSED void make_random(struct model_call *m, uint64_t *seed, char *x, char *edges,
 			       char *weights)
 {

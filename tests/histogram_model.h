@@ -16,12 +16,12 @@
 
 __extension__ typedef __int128 wide;
 
-/* Not a bin, but why. */
+/* Reasons instead of a bin. */
 #define MODEL_BELOW (SIZE_MAX - 3)
 #define MODEL_ABOVE (SIZE_MAX - 2)
 #define MODEL_NAN (SIZE_MAX - 1)
 
-/* Limits as cua_histogram_even takes them. */
+/* Limits in the form for cua_histogram_even. */
 union limit {
 	int64_t i;
 	uint64_t u;
@@ -142,7 +142,7 @@ static UNUSED size_t model_letter_bin(unsigned char c)
 	return c < 'a' ? MODEL_BELOW : MODEL_ABOVE;
 }
 
-/* -1, 0 or 1 as element i of a is below, equal to or above element j of b. */
+/* Compares element i of a with element j of b: -1 below, 0 equal, 1 above. */
 static UNUSED int model_compare(enum cua_type type, const void *a, size_t i, const void *b,
 				size_t j)
 {
@@ -202,7 +202,7 @@ static UNUSED unsigned model_counted(const struct model_call *m)
 	return m->o.counted ? m->o.counted : model_channels(m);
 }
 
-/* Where element i begins, in values. */
+/* The index of element i, in values. */
 static UNUSED size_t model_place(const struct model_call *m, size_t i)
 {
 	size_t channels = model_channels(m), width = m->o.width ? m->o.width : m->n;

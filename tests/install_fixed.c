@@ -25,7 +25,7 @@ int main(void)
 	o.mode = CUA_REDUCE_FIXED;
 	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
 		for (int tiny = 0; tiny < 2; tiny++) {
-			/* subnormal numbers, or any of them with some that are */
+			/* tiny: subnormal numbers only; else any finite numbers */
 			for (size_t i = 0; i < 2 * N; i++) {
 				random = random * 6364136223846793005u + 1442695040888963407u;
 				x[i] = tiny ? random & 0x800f007f800f007fu

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A user's program: built against an installed copy by the flags of pkg-config. */
+/* A user's program: built against an installed copy with the flags of pkg-config. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The host's port layer with threads that stop between two accesses, so that few processors show many
+ * The host's port layer with threads that stop between two accesses: so few processors produce many
  * interleavings. Compile with -DCUA_PORT_HEADER='"noisy_port.h"'; the program defines noise().
  */
 #ifndef CUATOMIC_TESTS_NOISY_PORT_H
@@ -8,7 +8,7 @@
 
 #include <cuatomic/port/port_host.h>
 
-/* Comes before every atomic access. */
+/* Called before every atomic access. */
 void noise(void);
 
 #define cua_port_load_b32(...) (noise(), cua_port_load_b32(__VA_ARGS__))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums, dot products, minima and maxima as a loop over the elements, and elements for them. */
+/* Sums, dot products, minima and maxima as loops over the elements, and elements for them. */
 #ifndef CUATOMIC_TESTS_REDUCE_MODEL_H
 #define CUATOMIC_TESTS_REDUCE_MODEL_H
 
@@ -40,7 +40,7 @@ static int less_f64(double a, double b)
 
 #define LESS(a, b) ((a) < (b))
 
-/* M: how a sum is formed; R: where it goes. */
+/* M: the type of a sum; R: the type of its result. */
 #define DEFINE_MODEL(t, T, M, R, out, LESS_THAN, is_nan, greatest, least, none)                    \
 	static union value serial_##t(enum cua_reduce_op op, size_t n, const T *x, const T *y)     \
 	{                                                                                          \
@@ -87,7 +87,7 @@ static union value model(enum cua_reduce_op op, enum cua_type type, size_t n, co
 	}
 }
 
-/* Integers of all bits; floats that are small integers, so that every order of adding is exact. */
+/* Integers of all bits. Floats are small integers: every order of addition is exact. */
 static void fill(enum cua_type type, size_t n, void *p, uint64_t *seed)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Append. */
+/* The append buffer. */
 #include <string.h>
 
 #include <cuatomic/append.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Atomics of narrow types, made of the word that contains them. */
+/* Narrow atomics, built on the word that contains them. */
 #include <cuatomic/atomic_narrow.h>
 
 #include "simt_suites.h"
@@ -45,8 +45,8 @@ static const char *narrow_check(void)
 }
 
 /*
- * Exactly one compare-exchange succeeds although the neighbours change. The store and the load
- * between them are whole.
+ * A single compare-exchange succeeds although the neighbours change. The store and the load between
+ * them are whole.
  */
 static uint32_t winners;
 

@@ -41,7 +41,10 @@ static void warp_atomics_setup(void)
 	arrivals = 0;
 }
 
-/* fetch_add of 1 gives every old value of a cell exactly once, and a warp's lanes theirs in order. */
+/*
+ * fetch_add of 1 returns each old value of a cell exactly once, and a warp's lanes get theirs in
+ * lane order.
+ */
 static void warp_fetch_add(void)
 {
 	unsigned id = simt_lane(), lane = cua_port_lane();

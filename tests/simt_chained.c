@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The chained table, and the very functions of its bulk inserts, in small blocks. */
+/* The chained table, and the GPU's kernel functions of its bulk inserts, in small blocks. */
 #define CUA__CHAINED_LOADS 2u
 
 #include <string.h>

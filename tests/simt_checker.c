@@ -19,7 +19,7 @@ static void give(enum cua_order order)
 	cua_port_store_b32(&counter_lock.word, 0, order, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 }
 
-/* The other way to order a lock, and no bug. */
+/* Another correct way to order a lock. */
 static void by_fences(void)
 {
 	take(CUA_RELAXED);

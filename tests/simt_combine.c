@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Combining. */
+/* Combined sections under a lock. */
 #include <string.h>
 
 #include <cuatomic/combine.h>
@@ -11,7 +11,7 @@
 static int combine_calls; /* of each lane */
 
 struct numbers {
-	uint64_t next;  /* the next number to give out */
+	uint64_t next;  /* the next number to hand out */
 	uint64_t twice; /* 2 * next, outside of a section */
 };
 
@@ -93,7 +93,7 @@ static const char *numbers_check(void)
 			if (number >= COMBINE_CALLS * SIMT_MAX_LANES || seen[k][number]++)
 				return "a number was given twice";
 			total++;
-			/* the lane before it in the same warp with the same lock */
+			/* `before`: the previous lane of the same warp with the same lock */
 			while (before % simt_block_lanes() % 32 && lock_of_lane(--before) != k)
 				;
 			if (before != lane && lock_of_lane(before) == k &&
@@ -166,7 +166,7 @@ static void letters_in_turn(void)
 	expect_reply();
 }
 
-/* Sections left early, on several locks in a warp. */
+/* Sections that end early, on several locks in a warp. */
 static uint64_t turn_counts[3];
 
 static void turns_setup(void)
@@ -242,7 +242,7 @@ static void block_scope_ways(void)
 		simt_fail("a section was lost");
 }
 
-/* Turns with no sync_warp between two of them. */
+/* Planted: turns without a sync_warp between two of them. */
 static void bug_turns_unordered(void)
 {
 	uint32_t mask = whole_warp();
@@ -253,7 +253,7 @@ static void bug_turns_unordered(void)
 	for (uint32_t left = mask; left; left &= left - 1) {
 		if (cua_port_lane() == cua_port_ffs_u32(left) - 1)
 			increment();
-		/* a meeting that orders nothing */
+		/* converges the lanes without ordering memory */
 		(void)cua_port_ballot(mask, 1);
 	}
 	cua_port_sync_warp(mask);
@@ -274,7 +274,9 @@ static void bug_scratch_unordered(void)
 	cua_port_sync_block();
 }
 
-/* Waits for the lock of another lane's with the whole warp. */
+/*
+ * Planted: each lane holds its lock until the whole warp, with lanes of the other lock, converges.
+ */
 static void bug_groups_meet(void)
 {
 	unsigned k = simt_lane() % 2;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* so that few elements make a block carry */
+/* small, so that few elements make a block carry */
 #define CUA__EXACT_TILES 2
 #include "lib/kernels/exact_kernel.h"
 
@@ -51,7 +51,7 @@ static const char *exact_check(void)
 
 static void try_exact(const struct format *f, int dot, enum kind_of_element kind, size_t n,
 		      size_t at_x, size_t at_y, unsigned blocks, unsigned lanes,
-		      unsigned runs /* 0: explore */, uint64_t *seed)
+		      unsigned runs /* 0: every schedule */, uint64_t *seed)
 {
 	struct simt_case c = {.setup = exact_setup, .body = exact_body, .check = exact_check};
 	const struct format *to = &formats[test_random(seed) % FORMATS];
@@ -76,7 +76,7 @@ static void try_exact(const struct format *f, int dot, enum kind_of_element kind
 		reduce.partial = &partial;
 		for (int i = 0; how & 2 && i < 3; i++)
 			inline_add(&start, &formats[3], random_finite(&formats[3], seed));
-		/* contents that do not count */
+		/* contents that fresh overrides */
 		reduce.fresh = (how & 6) == 4;
 		if (reduce.fresh)
 			memset(&start, 0x5a, sizeof(start));
@@ -99,7 +99,7 @@ static void try_exact(const struct format *f, int dot, enum kind_of_element kind
 	if (runs) {
 		try_shape(c, blocks, lanes, runs);
 	} else {
-		/* a run is long, so not all of them */
+		/* a run is long: only some of them run */
 		struct simt_report r;
 
 		c.shape.blocks = blocks;
@@ -124,7 +124,7 @@ START_TEST(exact_kernel)
 		size_t size = (size_t)f->size;
 		uint64_t r = test_random(&seed);
 		unsigned shape = (unsigned)(r % SHAPES);
-		/* up to some tiles of every block */
+		/* up to several tiles for every block */
 		size_t n = r / SHAPES % (test_quick() ? 400 : ROOM);
 		size_t at = r >> 40 & 1 ? (r >> 41) % 16 * size % 64 : 0;
 		size_t other = r >> 50 & 1 ? at : (r >> 51) % 16 * size % 64;
@@ -135,7 +135,7 @@ START_TEST(exact_kernel)
 }
 END_TEST
 
-/* Sizes about the ends of packs and tiles, in every shape. */
+/* Sizes around the ends of packs and tiles, in every shape. */
 START_TEST(exact_sizes)
 {
 	uint64_t seed = test_seed("exact sizes");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels of the filter: the very functions that the GPU runs, with small blocks. */
+/* The kernels of the filter: the functions of the GPU, with small blocks. */
 #define CUA__FILTER_POLLS 2u
 #define CUA__FILTER_PATIENCE 3u
-/* the checker looks at words of 4 bytes */
+/* the checker tracks words of 4 bytes */
 #define CUA__FILTER_LOCAL uint32_t
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 enum { MOST = 5000, WORDS = 300, GUARD = 0x5a };
 /* calls of short arrays that ran before and left their words in the state */
 enum { CALLS = 5 };
-/* The kernel. */
+/* The kernel of the case. */
 enum kernel { ANY_ORDER, IN_ORDER, SHORT };
 
 static struct cua__filter_kind kind;
@@ -24,7 +24,7 @@ static struct cua__filter_control control;
 static uint64_t tiles[WORDS], demand, count;
 static uint64_t total_kept;
 
-/* Elements of any size, and where they begin in memory. */
+/* Elements of any size, and the index of the first element in each array. */
 static unsigned char original[MOST * 16 + 64] __attribute__((aligned(128)));
 static unsigned char x[MOST * 16 + 64] __attribute__((aligned(128)));
 static unsigned char values[MOST * 16 + 192] __attribute__((aligned(128)));
@@ -49,7 +49,7 @@ static unsigned char *element(unsigned char *array, unsigned at, uint64_t i)
 }
 
 /*
- * Makes n elements, of which of_8 in 8 are selected. The key of an element is one of its bytes. All
+ * Makes n elements; of_8 in 8 are selected. The key of an element is one of its bytes. All
  * elements differ if they are large enough.
  */
 static void make(enum cua__filter_key key, uint32_t size, uint32_t warps, uint64_t n, unsigned of_8)
@@ -63,13 +63,13 @@ static void make(enum cua__filter_key key, uint32_t size, uint32_t warps, uint64
 	kind.loads = 4;
 	kind.warps = warps;
 	kind.lean = 0;
-	/* of two warps there is no room for three */
+	/* blocks of two warps have no room for three stages */
 	kind.stages = warps == 1 && n % 2 ? 3 : 2;
 	f.n = n;
 	x_at = (unsigned)(next_random() % (size == 16 ? 1 : 16 / size));
 	flags_at = (unsigned)(next_random() % 5);
 	values_at = (unsigned)(next_random() % (128 / size));
-	/* an integer below 200 is kept, or with inverted none such */
+	/* selects integers below 200, or with inverted all others */
 	f.low = 0;
 	f.range = 199;
 	f.inverted = key != CUA__FILTER_FLAG && next_random() % 2 != 0;
@@ -172,7 +172,7 @@ static const char *check_part(uint64_t from, uint64_t end, uint64_t place, int o
 				return wrong("element", i);
 			continue;
 		}
-		/* no two are alike where it is by flags, in 16 bytes */
+		/* 16-byte elements by flags are all different */
 		memcpy(&e, out + place * kind.size + 8, 8);
 		if (e >= f.n || seen[e]++ || !flags[flags_at + e] ||
 		    memcmp(out + place * kind.size, element(original, x_at, e), kind.size))
@@ -268,7 +268,7 @@ static void try_flagged(void)
 }
 
 /*
- * By comparison, in order; at times into the array itself. Smaller elements would race, as above.
+ * By comparison, in order; sometimes in place. Smaller elements would race, as above.
  */
 static void try_compared(void)
 {
@@ -318,7 +318,7 @@ static void try_indexes_and_partitions(void)
 					demand_before = i % 8 == 3 ? 5 : s->n / 2;
 					f.demand = &demand;
 				}
-				/* the checker has no room for 500 lanes and so many words */
+				/* the checker has no room for 500 lanes and this many words */
 				if ((f.ordered || !f.partition) && s->n <= 1500)
 					try_kernel("indexes, short", SHORT, 0, 1);
 				kind.loads = 4;
@@ -403,12 +403,15 @@ static void try_scan(void)
 		for (int in_place = 0; in_place < 2; in_place++) {
 			make(CUA__FILTER_FLAG, 16, warps, 100, 4);
 			f.in_place = in_place;
-			/* all tiles are waited for at once: as many lanes as tiles */
+			/* all tiles wait at once: there are as many lanes as tiles */
 			try_shape(c, 1 + (SCANNED + warps * 32 - 1) / (warps * 32), warps * 32, 8);
 		}
 }
 
-/* In order behind the items of a buffer, with so few elements that the last block is soon done: its end moves once. */
+/*
+ * Appends in order after existing items; so few elements that the last block finishes early: the
+ * end moves once.
+ */
 static void try_end_of_buffer(void)
 {
 	rng = 11;
@@ -453,15 +456,15 @@ static const char *runs_check(void)
 }
 
 /*
- * Runs of up to most_length elements. The first key is 0, and also lies before the array: nothing but its place begins
- * that run.
+ * Runs of up to most_length elements. The first key is 0. It is also the value before the array, so
+ * only its index starts the first run.
  */
 static void make_runs(uint32_t size, uint32_t warps, uint64_t n, uint64_t most_length)
 {
 	uint64_t key = 0;
 
 	make(CUA__FILTER_CHANGE, size, warps, n, 8);
-	/* as on a GPU; there is no room for the numbers of more */
+	/* as on a GPU: more loads have no room for their numbers */
 	kind.loads = 2;
 	f.ordered = 1;
 	f.flags = NULL;

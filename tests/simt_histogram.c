@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels of histograms: the very functions that the GPU runs, in small blocks that count few values. */
+/* The kernels of histograms: the functions of the GPU, in small blocks that count few values. */
 #define CUA__HISTOGRAM_LOADS 2u
 #define CUA__HISTOGRAM_BYTES 16u
 #define CUA__HISTOGRAM_BLOCK 64u
@@ -57,7 +57,7 @@ struct setting {
 
 static uint64_t element(const struct setting *t, size_t i)
 {
-	/* of ANY, some are outside */
+	/* of ANY: some elements are outside */
 	uint64_t range = t->rule == CUA__BIN_EVEN ? (uint64_t)t->bins * 3 : (uint64_t)t->bins + 40,
 		 v = 0;
 	float f;
@@ -165,7 +165,7 @@ static void make(const struct setting *t, int closed)
 		if (closed)
 			cua_histogram_range_close(&h.range);
 	}
-	/* the edges as elements, in the upper half, and as keys; some are equal */
+	/* the edges as elements, in the upper half of the array, and as keys; some are equal */
 	for (uint32_t i = 0; i <= t->bins && t->rule == CUA__BIN_EDGES; i++) {
 		int64_t edge = (int64_t)(i - i % 5 / 4) - 3;
 		float f;
@@ -455,7 +455,7 @@ START_TEST(any)
 {
 	static const struct {
 		unsigned channels, counted;
-		size_t rows, width, gap; /* elements behind a row, in values */
+		size_t rows, width, gap; /* gap: values between the end of a row and the next row */
 		enum cua_type weight_type;
 		enum cua_histogram_strategy strategy;
 		uint32_t own;

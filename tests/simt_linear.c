@@ -151,7 +151,9 @@ static const char *history_check(void)
 		left += e->result;
 	}
 	r = linear_check(events, n_events, map_view.value_size);
-	/* the calls of a warp's quads are all at the same time: then some histories have too many orders to try */
+	/*
+	 * the calls of a warp's quads are concurrent: so some histories have too many orders to try
+	 */
 	if (r.verdict == LINEAR_TOO_MUCH && by_quads) {
 		undecided++;
 		r.verdict = LINEAR_OK;
@@ -239,7 +241,7 @@ static void plan_random(uint64_t seed, unsigned lanes, unsigned calls, unsigned 
 static struct cua_context *ctx;
 static uint64_t schedules;
 
-/* From type 4 on a state a slot, where there are more than 8 bytes. */
+/* From type 4 on, pairs of more than 8 bytes have slot states. */
 static void open_map(unsigned type, uint64_t capacity, uint64_t seed)
 {
 	static const enum cua_type types[2] = {CUA_U32, CUA_U64};
@@ -316,7 +318,7 @@ START_TEST(linear_scripts)
 			for (unsigned room = type >= 4; room <= KEYS; room++) {
 				typed = way;
 				fill = room ? (unsigned)slots - room : 0;
-				/* in quick runs a few */
+				/* only some in quick runs */
 				for (unsigned i = 0; i < n; i++) {
 					unsigned lanes = 0, before = 0;
 
@@ -362,7 +364,7 @@ START_TEST(linear_random)
 		}
 		typed = (r >> 40 & 1);
 		fill = room <= KEYS && room < slots ? (unsigned)(slots - room) : 0;
-		/* a few lanes in many orders; then many, by chance */
+		/* few lanes in many orders: then many lanes in random orders */
 		plan_random(r, lanes, 3, keys);
 		explore("random calls", (r >> 9 & 1) ? lanes : 1, (r >> 9 & 1) ? 1 : lanes, 1);
 		plan_random(r + 1, 6, 4, keys);

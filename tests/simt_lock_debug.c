@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lock debugging, in a unit with CUA_LOCK_DEBUG. */
+/* Lock debugging, in a translation unit with CUA_LOCK_DEBUG. */
 #define CUA_LOCK_DEBUG 1
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static struct locks arena[1024];
 static struct locks *locks;
 static uint64_t sum, awaited, limit_ns;
 
-/* Wherever this program is loaded, the two spinlocks want the same record. */
+/* Two spinlocks that hash to the same record, at any load address. */
 static struct locks *locks_that_collide(void)
 {
 	static struct locks *found;
@@ -54,7 +54,7 @@ static void setup(void)
 	sum = 0;
 	cua_lock_debug_init(&table, RECORDS, records, VERDICTS, verdicts, REPORTS, reports,
 			    limit_ns);
-	/* attach would be an access of a lane */
+	/* an attach here would count as an access of a lane */
 	cua__lock_debug_unit = (uint64_t)(uintptr_t)&table;
 }
 
@@ -76,7 +76,7 @@ static const char *clean(void)
 	return nobody_holds();
 }
 
-/* ---- right use ---- */
+/* ---- correct use ---- */
 
 static void right_use(void)
 {
@@ -114,7 +114,7 @@ static void mixed_use(void)
 	cua_semaphore_unlock(&locks->semaphore);
 }
 
-/* ---- mistakes, and a lane that reads the log meanwhile ---- */
+/* ---- mistakes, and a lane that reads the log concurrently ---- */
 
 static void unlocks_free(void)
 {
@@ -128,7 +128,7 @@ static void unlocks_free(void)
 		while (!cua_port_load_b64(&verdicts[i].ready, CUA_ACQUIRE, CUA_SCOPE_SYSTEM,
 					  CUA_SPACE_GENERIC))
 			cua_port_pause(100);
-		/* plain: only the release of `ready` orders this */
+		/* plain accesses: only the release of `ready` orders them */
 		if (CUA_READ(verdicts[i].mistake) != CUA_LOCK_UNLOCK_FREE ||
 		    CUA_READ(verdicts[i].owner_clock) != 0 ||
 		    CUA_READ(verdicts[i].offender.block) != 0)
@@ -307,7 +307,7 @@ START_TEST(mistakes)
 	expect(SIMT_OK, freed, 2, 8, 20);
 	expect(SIMT_OK, freed, 2, 12, 5);
 	expect(SIMT_OK, strange, 1, 2, 50);
-	/* the log tells why */
+	/* the log names the mistake */
 	expect(SIMT_LIVELOCK, combined, 1, 4, 1);
 	ck_assert_uint_eq(table.n_verdicts, 1);
 	ck_assert_int_eq((int)verdicts[0].mistake, CUA_LOCK_SELF_RELOCK);

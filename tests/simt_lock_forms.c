@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Locks taken by warps and blocks. */
+/* Locks acquired by warps and blocks. */
 #include <string.h>
 
 #include "group_calls.h"
@@ -19,7 +19,7 @@ static uint32_t group_sum; /* totals by atomics: sections << 16 | lanes */
 static enum group_kind group_kind;
 static enum group_how group_how;
 static enum group_level group_level;
-static int group_calls; /* of each group */
+static int group_calls; /* calls of each group */
 
 static void groups_setup(void)
 {
@@ -41,7 +41,7 @@ static const char *groups_check(void)
 	return slots == (group_sum & 0xffff) ? NULL : "a lane of a section was lost";
 }
 
-/* The lanes of a warp of this lane's remainder by three. */
+/* The lanes of this warp with the same remainder by 3 as this lane. */
 static uint32_t part_of_warp(void)
 {
 	uint32_t all = whole_warp(), part = 0;

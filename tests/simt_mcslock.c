@@ -42,7 +42,7 @@ static void mcs_again_body(void)
 		}
 }
 
-/* The queue by hand, with the orders of choice. */
+/* The queue written by hand, with selectable orders. */
 static void mcs_by_hand(enum cua_order acquire, enum cua_order release)
 {
 	struct cua_mcslock_node *node = &nodes[simt_lane()], *other;

@@ -53,7 +53,7 @@ static void mm_add(uint64_t *n, uint64_t more)
 	cua_port_add_u64(n, more, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
-/* Of the memory after a run: the values of a list. Returns how many, or -1. */
+/* Collects the values of a list after a run. Returns their number, or -1. */
 static int mm_list(uint64_t head, unsigned char seen[], uint64_t most)
 {
 	const uint32_t *narrow = (const uint32_t *)mm_entries;
@@ -70,7 +70,7 @@ static int mm_list(uint64_t head, unsigned char seen[], uint64_t most)
 	return n;
 }
 
-/* The pairs, by the counters. */
+/* The number of pairs, from the counters. */
 static uint64_t mm_pairs(void)
 {
 	return (mm_pool.taken < mm.capacity ? mm_pool.taken : mm.capacity) - mm_pool.dropped;
@@ -95,11 +95,11 @@ static const char *mm_check(void)
 	return mm_pairs() == n ? NULL : "the size is wrong";
 }
 
-/* ---- keys that lanes share; value = lane * 4 + a growing number ---- */
+/* ---- keys shared by lanes; value = lane * 4 + a growing number ---- */
 
 #define KEY_OF(value) ((value) / 4 % 2 + 1)
 
-/* A walk meets values of the key alone, and each lane's latest first. */
+/* A walk finds only values of its key, and each lane's values newest first. */
 #define DEFINE_MIXED(name, T)                                                                      \
 	static uint64_t name##_look(T key)                                                         \
 	{                                                                                          \
@@ -147,8 +147,8 @@ static const char *wide_check(void)
 }
 
 /*
- * The same by whole warps, where a lane of five has nothing to insert. Nobody erases: all that a lane has
- * inserted is there.
+ * The same by whole warps: every fifth lane has nothing to insert. No lane erases, so each lane
+ * finds all its inserted values.
  */
 static void mm_warp(void)
 {
@@ -251,7 +251,7 @@ static void mm_spares(void)
 		else if (result == CUA_MULTIMAP_FULL)
 			mm_add(&mm_full, 1);
 	}
-	/* an entry that was given back serves */
+	/* an entry that was given back is used again */
 	if (narrow_insert(&mm, 100, simt_lane() * 4 + 1) != CUA_MULTIMAP_INSERTED)
 		simt_fail("an entry is lost");
 	mm_add(&mm_inserted, 1);
@@ -421,7 +421,7 @@ static void bulk_body(void)
 	cua__multimap_values_kernel(&mm, &retrieves, 4, warps);
 	cua__multimap_all_kernel(&mm, &all, 4);
 	bulk_next();
-	/* every second key goes and comes again */
+	/* every second key is erased and inserted again */
 	for (uint32_t key = simt_lane() * 2; key < BULK_KEYS;
 	     key += 2 * simt_blocks() * simt_block_lanes())
 		mm_add(&mm_erased, narrow_erase(&mm, key));
@@ -470,7 +470,7 @@ static const char *bulk_check(void)
 		if (bulk_results[i] != CUA_MULTIMAP_INSERTED)
 			return "an insert found no room";
 	}
-	/* all that was erased is in use again */
+	/* all erased entries are in use again */
 	if (bulk_n != BULK || mm_erased != even || mm_pool.reusable != even ||
 	    mm_pool.taken != even || mm_pool.fresh != BULK || mm_pool.dropped)
 		return "reclaim has lost count";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lock of readers and writers. */
+/* The readers-writer lock. */
 #include <cuatomic/rwlock.h>
 
 #include "simt_suites.h"
@@ -11,7 +11,7 @@ static uint32_t readers_inside;
 static void rw_setup(void)
 {
 	cua_rwlock_init(&rwlock);
-	/* the words come round */
+	/* the words wrap around */
 	rwlock.readers_in = rwlock.readers_out = UINT32_MAX - 7;
 	rwlock.writers_in = rwlock.writers_out = UINT32_MAX;
 	counter = twin = 0;
@@ -36,7 +36,7 @@ static void rw_write(void)
 	CUA_WRITE(twin, CUA_READ(twin) + 1);
 }
 
-/* Each lane writes once; it reads before or after. */
+/* Each lane writes once and reads, before or after. */
 static void rw_body(void)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -87,7 +87,7 @@ static const char *rw_check(void)
 	return twin != counter ? "the data is torn" : counter_check();
 }
 
-/* Readers may be inside together: each waits there for the other. */
+/* Readers may hold the lock together: each waits inside for another reader. */
 static void rw_together_body(void)
 {
 	CUA_WITH_READ_LOCK (&rwlock) {
@@ -99,7 +99,9 @@ static void rw_together_body(void)
 	}
 }
 
-/* A try to write that looks at the readers, takes the turn, and does not look again. */
+/*
+ * Planted: a trylock for writing that tests for readers, takes the turn, and does not test again.
+ */
 static void bug_rw_no_second_look(void)
 {
 	const uint32_t mark = CUA__RWLOCK_WRITER;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels of segmented reductions: the very functions that the GPU runs, in small tiles. */
+/* The kernels of segmented reductions: the functions of the GPU, in small tiles. */
 #define CUA__SEGMENT_ITEMS 3u
 
 #include <math.h>
@@ -29,7 +29,7 @@ static uint64_t next_random(void)
 	return rng >> 33;
 }
 
-/* Segments of elements that are small integers, so that every order of adding them is exact. */
+/* Segments of small integers: every order of addition is exact. */
 static void make_segments(enum cua_reduce_op op, enum cua_type type, uint64_t n,
 			  uint64_t most_length, unsigned empty)
 {
@@ -150,7 +150,7 @@ START_TEST(fast)
 }
 END_TEST
 
-/* The join alone, of more parts than a block has threads. */
+/* The join alone, of more partial results than a block has threads. */
 static uint64_t n_parts;
 
 static void join_setup(void)
@@ -215,7 +215,7 @@ static struct cua_complex_f32 x_c32[MOST + 8], results_c32[MOST + 2];
 static struct cua_f16 x_f16[MOST + 8], results_f16[MOST + 2];
 static union model_result expected[MOST];
 
-/* The types, and how each is reached; elements begin at every place of a pack. */
+/* The types, and the functions of each; elements begin at every offset in a pack. */
 static const struct fixed_type {
 	enum cua_type type;
 	enum cua__tree_kind kind;
@@ -227,7 +227,7 @@ static const struct fixed_type {
 	{CUA_COMPLEX_F32, CUA__TREE_sum_c32, (char *)x_c32, (char *)results_c32},
 };
 
-/* Now of many sizes, so that another order has another sum. */
+/* Elements of many magnitudes: another order has another sum. */
 static void make_fixed(const struct fixed_type *t, uint64_t n, uint64_t most_length, unsigned empty)
 {
 	size_t size = cua_type_size(t->type), first = next_random() % 8;

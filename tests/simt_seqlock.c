@@ -11,7 +11,7 @@ static uint32_t plain_inside;
 static void seq_setup(void)
 {
 	cua_seqlock_init(&seqlock);
-	/* past 32 bits */
+	/* the sequence passes 32 bits */
 	seqlock.sequence = UINT32_MAX - 1;
 	pair[0] = pair[1] = 0;
 	plain_inside = 0;

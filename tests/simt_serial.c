@@ -6,7 +6,7 @@
 
 #include "simt_suites.h"
 
-/* Neither associative nor commutative. */
+/* An operation that is neither associative nor commutative. */
 CUA_DEFINE_ATOMIC_SERIAL_WARP(step, u32, old * 5 + operand)
 
 static uint32_t cells[2], olds[128];
@@ -49,7 +49,7 @@ static const char *serial_check(void)
 	return memcmp(wanted, cells, sizeof(cells)) == 0 ? NULL : "the last value is wrong";
 }
 
-/* Of many warps, a counter that wraps: each value comes equally often. */
+/* A wrapping counter of many warps: each value occurs equally often. */
 static void wrapping(void)
 {
 	unsigned id = simt_lane();

@@ -39,7 +39,7 @@ START_TEST(spinlock)
 		try_shape(cases[i], 2, 64, 3);
 		try_shape(cases[i], 4, 33, 2);
 	}
-	/* a try with a limit of time, again and again */
+	/* a repeated trylock with a time limit */
 	explore_shape(counter_case("lock_for", lock_for), 3, 1, 3);
 	try_shape(counter_case("lock_for", lock_for), 2, 40, 3);
 }

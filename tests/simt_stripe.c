@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lock stripes, and the atomics that are made of them. */
+/* Lock stripes, and the atomics built on them. */
 #include <cuatomic/stripe.h>
 
 #include "simt_suites.h"

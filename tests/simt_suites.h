@@ -61,7 +61,7 @@ SIMT_SUITES
 /* Whether CUA_TEST_QUICK asks for the fewest schedules. */
 int simt_quick(void);
 
-/* An empty test case with time enough. */
+/* An empty test case with a long timeout. */
 TCase *simt_tcase(const char *name);
 
 /* The seed of this run, printed at its first use: CUA_TEST_SEED, else a seed from the clock. */
@@ -72,7 +72,7 @@ uint64_t simt_seed(void);
  * 000 steps. `runs` schedules with CUA_TEST_FULL, fewer without.
  */
 void try_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned runs);
-/* Every schedule of a small shape with at most so many preemptions. */
+/* Every schedule of a small shape with at most `preemptions` preemptions. */
 void explore_shape(struct simt_case c, unsigned blocks, unsigned block_lanes, unsigned preemptions);
 /* A planted bug must be found with the expected verdict, and its seed must replay it. */
 void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes,
@@ -88,16 +88,16 @@ extern uint64_t counter;
 
 void counter_setup(void);
 const char *counter_check(void);
-/* With plain accesses. */
+/* Increments the counter by plain accesses. */
 void increment(void);
 struct simt_case counter_case(const char *name, void (*body)(void));
 
-/* ---- every way to take a lock ---- */
+/* ---- every way to acquire a lock ---- */
 
 /* How a lane acquires a lock, so that every form runs beside every other form. */
 enum way { EACH_WAY, BY_SECTION, BY_LOCK, BY_TRYLOCK, BY_LOCK_FOR };
 enum way way_of_lane(void);
-/* Every way by itself, then all together. */
+/* Runs the case with each way alone, then with all together. */
 void try_ways(struct simt_case c);
 
 /* A lock acquired by a single lane in the form that way_of_lane() selects. */

@@ -9,7 +9,7 @@ static struct cua_ticketlock ticketlock;
 static void ticket_setup(void)
 {
 	cua_ticketlock_init(&ticketlock);
-	/* the words come round */
+	/* the words wrap around */
 	ticketlock.next = ticketlock.owner = UINT32_MAX;
 	counter = 0;
 }

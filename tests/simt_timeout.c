@@ -24,7 +24,7 @@ static void timeout_setup(void)
 	memset(nodes, 0xee, sizeof(nodes));
 	cua_rwlock_init(&rwlock);
 	cua_seqlock_init(&seqlock);
-	/* the words come round */
+	/* the words wrap around */
 	ticketlock.next = ticketlock.owner = UINT32_MAX;
 	rwlock.readers_in = rwlock.readers_out = UINT32_MAX - 7;
 	rwlock.writers_in = rwlock.writers_out = UINT32_MAX;
@@ -33,7 +33,7 @@ static void timeout_setup(void)
 	timed_out = 0;
 }
 
-/* The lock of this kind: 0 trylock, 1 lock_for, 2 unlock. */
+/* Calls the lock under test: 0 trylock, 1 lock_for, 2 unlock. */
 static int timeout_call(int what, uint64_t ns)
 {
 	struct cua_mcslock_node *node = &nodes[simt_lane()];
@@ -55,13 +55,13 @@ static int timeout_call(int what, uint64_t ns)
 		return what == 0   ? cua_rwlock_write_trylock(&rwlock)
 		       : what == 1 ? cua_rwlock_write_lock_for(&rwlock, ns)
 				   : (cua_rwlock_write_unlock(&rwlock), 0);
-	case 4: /* a writer keeps out readers */
+	case 4: /* a writer excludes readers */
 		if (simt_lane() == 0)
 			return what == 2 ? (cua_rwlock_write_unlock(&rwlock), 0)
 					 : cua_rwlock_write_trylock(&rwlock);
 		return what == 2 ? (cua_rwlock_read_unlock(&rwlock), 0)
 				 : cua_rwlock_read_lock_for(&rwlock, ns);
-	case 5: /* a reader keeps out writers */
+	case 5: /* a reader excludes writers */
 		if (simt_lane() == 0)
 			return what == 2 ? (cua_rwlock_read_unlock(&rwlock), 0)
 					 : cua_rwlock_read_trylock(&rwlock);

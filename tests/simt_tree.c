@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The block of the kernels that reduce in a fixed order, several of them at once, against the model. */
+/*
+ * The block function of the kernels that reduce in a fixed order, in several blocks, against the
+ * model.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,13 +68,13 @@ static const char *tree_check(void)
 	return memcmp(&tree_finish, &zero, sizeof(zero)) ? "the state is not zero again" : NULL;
 }
 
-/* As lib/reduce.c describes a call. */
+/* Describes a call as lib/reduce.c does. */
 static void tree_describe(uint64_t n, size_t shift)
 {
 	enum cua_type type = tree_case->type;
 	size_t size = cua_type_size(type);
 	struct cua__reduce *r = &tree_call;
-	/* with all digits that there are */
+	/* widens: the result keeps all digits */
 	int widens = type == CUA_F32 && tree_case->op != CUA_REDUCE_ARGMIN;
 	enum cua_type result = widens ? CUA_F64 : model_default_result(tree_case->op, type);
 	struct model_call c = {tree_case->op,        type, result, n, tree_x + shift * size,
@@ -103,7 +106,7 @@ static void tree_describe(uint64_t n, size_t shift)
 	tree_expected = model_reduce(&c);
 }
 
-/* Floats of either sign and a few orders, or any bits at all. */
+/* Floats of either sign within a few powers of two, or any bits. */
 static void tree_fill(void *p, enum cua_type type, uint64_t random)
 {
 	for (size_t i = 0; i < TREE_BYTES / 8; i++) {
@@ -130,7 +133,8 @@ static void try_tree(const struct tree_case *which)
 {
 	static const struct {
 		unsigned blocks;
-		unsigned chunks, strips, rows; /* that are full, and `more` elements */
+		unsigned chunks, strips, rows; /* full chunks, strips and rows, then `more`
+					        * elements */
 		unsigned more, shift;
 	} shapes[] = {
 		{1, 0, 0, 0, 0, 0}, {2, 0, 0, 0, 1, 1}, {2, 0, 0, 0, 27, 1}, {1, 0, 0, 1, 3, 0},

@@ -127,7 +127,7 @@ static void half_setup(void)
 	wide_setup();
 }
 
-/* Small whole numbers: exact. */
+/* Small whole numbers: all sums are exact. */
 static void half_body(void)
 {
 	unsigned id = simt_lane();
@@ -155,7 +155,7 @@ static const char *half_check(void)
 
 static unsigned wide_pattern;
 
-/* Whether lane id goes to the first object. */
+/* Whether lane id updates the first object. */
 static int half_first(unsigned id)
 {
 	return wide_pattern == 0 || (wide_pattern == 1 ? id % 2 == 0 : id % 7 < 3);

@@ -26,7 +26,7 @@ struct model_call {
 	const void *x, *y;
 };
 
-/* A result, in the first bytes. */
+/* A result, in the first bytes of the union. */
 union model_result {
 	uint16_t u16;
 	uint32_t u32;
@@ -53,7 +53,7 @@ static inline int model_is_signed(enum cua_type type)
 	return type == CUA_I32 || type == CUA_I64;
 }
 
-/* Whether there is this operation on this type. */
+/* Whether the library has this operation on this type. */
 static inline int model_has(enum cua_reduce_op op, enum cua_type type)
 {
 	if (model_is_complex(type))
@@ -132,7 +132,7 @@ static inline struct model_element model_element(enum cua_type type, const void 
 
 /* ---- results ---- */
 
-/* To nearest even among the multiples of 2^least with so many digits. */
+/* Rounds to nearest even, to `digits` digits and to multiples of 2^least. */
 static inline double model_rounded(double v, int digits, int least, double greatest)
 {
 	int exponent;
@@ -412,13 +412,13 @@ static inline union model_result model_float(const struct model_call *c, enum cu
 
 /* ---- operations without an order ---- */
 
-/* Whether b is less than a; -0 is less than +0, and NaN is not asked. */
+/* Whether b is less than a; -0 is less than +0. The operands are not NaN. */
 static inline int model_less(struct model_element a, struct model_element b)
 {
 	return b.re < a.re || (b.re == a.re && signbit(b.re) && !signbit(a.re));
 }
 
-/* The first element that is the least or the greatest; n if there is none but NaN. */
+/* The index of the first least or greatest element; n if all are NaN. */
 static inline uint64_t model_first(const struct model_call *c)
 {
 	int least = c->op == CUA_REDUCE_MIN || c->op == CUA_REDUCE_ARGMIN;
@@ -448,7 +448,7 @@ static inline uint64_t model_first(const struct model_call *c)
 	return best;
 }
 
-/* The value of MIN or MAX where there is no element: the end of the range that is farthest. */
+/* The result of MIN or MAX without elements: the opposite end of the range. */
 static inline union model_result model_nothing(const struct model_call *c)
 {
 	int least = c->op == CUA_REDUCE_MIN;

@@ -42,7 +42,7 @@ static void look(void)
 	sched_yield();
 }
 
-/* Each way to take the lock in turn. */
+/* Each way to acquire the lock in turn. */
 #define EACH_WAY(WITH, lock_call, try_call, for_call, unlock_call, body)                           \
 	pthread_barrier_wait(&start);                                                              \
 	for (int i = id_of(arg); i < ROUNDS; i++) {                                                \

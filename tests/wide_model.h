@@ -38,7 +38,7 @@ enum wide_op {
 #define WIDE_HAS_complex_f32(op) ((op) <= WIDE_SUB || (op) == WIDE_MUL)
 #define WIDE_HAS_complex_f64(op) ((op) <= WIDE_SUB || (op) == WIDE_MUL)
 
-/* ---- 16-bit floats: as doubles, and rounded by looking for the neighbours ---- */
+/* ---- 16-bit floats: as doubles, rounded by a search for the neighbours ---- */
 
 /* digits: of the fraction; least: the exponent of the least subnormal. */
 static inline double wide_value(uint16_t bits, int digits, int least)
@@ -133,7 +133,7 @@ WIDE_HALF(bf16, 7, -133)
 
 /* ---- 128 bits: two words and a carry ---- */
 
-/* By digits of 32 bits, as on paper. */
+/* By 32-bit digits, like long multiplication. */
 static inline struct cua_u128 wide_product(struct cua_u128 x, struct cua_u128 y)
 {
 	uint32_t a[4] = {(uint32_t)x.lo, (uint32_t)(x.lo >> 32), (uint32_t)x.hi,
@@ -238,7 +238,7 @@ WIDE_COMPLEX(f64, double)
 
 /* ---- an operation in every form ---- */
 
-/* Forms as in atomic_model.h: plain, explicit, and the two without a result where there are such. */
+/* Forms as in atomic_model.h: plain, explicit, and the two without a result, if they exist. */
 #define WIDE_FETCH(OP, op, s)                                                                      \
 	case OP:                                                                                   \
 		return form & 1 ? cua_atomic_fetch_##op##_explicit_##s(p, v, order, scope)         \
@@ -320,7 +320,7 @@ static const struct cua_u128 wide_values_u128[] = {
 	{0, UINT64_C(1) << 63},
 	{UINT64_C(1) << 63, 7},
 };
-/* No subnormals, in or out, as a GPU may take them as zeros. */
+/* No subnormal operands or results, because a GPU may flush them to zero. */
 static const struct cua_complex_f32 wide_values_complex_f32[] = {
 	{0, 0},           {-0.0f, 0},      {1, 0},        {0, 1},   {1.5f, -3.25f},
 	{-1e10f, 1e-10f}, {3e38f, -3e38f}, {INFINITY, 1}, {NAN, 1}, {16777216.0f, 1.0f / 3},
@@ -339,7 +339,7 @@ static const struct cua_complex_f64 wide_values_complex_f64[] = {
 };
 #define N_WIDE_VALUES(s) (sizeof(wide_values_##s) / sizeof(wide_values_##s[0]))
 
-/* ---- random values, and how a value is printed ---- */
+/* ---- random values, and the formats to print a value ---- */
 
 #define SHOW_f16 "%#x"
 #define SHOW_bf16 "%#x"
@@ -375,7 +375,7 @@ static inline struct cua_u128 random_u128(uint64_t *seed)
 	return v;
 }
 
-/* Of either sign, and neither so small nor so near to another that a sum is subnormal. */
+/* Of either sign. No number is so small, or so close to another, that a sum is subnormal. */
 static inline double random_part(uint64_t *seed)
 {
 	uint64_t r = test_random(seed);
@@ -401,7 +401,7 @@ static inline struct cua_complex_f64 random_complex_f64(uint64_t *seed)
 	return v;
 }
 
-/* ---- an object of a user, and the better of two ---- */
+/* ---- a user's object, and the better of two ---- */
 
 struct scored {
 	double score;
