@@ -778,7 +778,7 @@ START_TEST(test_wild)
 					       : (int64_t)test_random(&seed);
 			other.digit[i] = round % 2 ? e.digit[i] : INT64_MAX;
 		}
-		/* digits of a negative number whose absolute digits are all 0 */
+		/* a negative leading digit, but all digits are 0 after the carries */
 		for (int i = 0; !round && i < CUA_EXACT_DIGITS; i++)
 			e.digit[i] = i < 7 ? 0
 					   : most[i == 7                     ? 4

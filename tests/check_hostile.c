@@ -341,10 +341,7 @@ static uint64_t worst_bucket(struct crowd *c)
 	return s.worst_bucket;
 }
 
-/*
- * An attacker with the seed can crowd a bucket. Without the seed or the secret no attacker
- * can.
- */
+/* An attacker with the seed can crowd a bucket. Without the seed or the secret no attacker can. */
 START_TEST(crafted)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -352,7 +349,7 @@ START_TEST(crafted)
 	struct crowd c = crowd_make(ctx, &kinds[_i], &o, 4 * CROWD, CROWD, 5);
 
 	ck_assert_uint_eq(inserted(&c), CROWD);
-	/* at least all keys of the home, among 2^k buckets with k >= 5 */
+	/* all keys have their homes in the same 32nd of the buckets */
 	ck_assert_uint_ge(worst_bucket(&c), CROWD / 16);
 	expect_found(&c);
 	crowd_free(&c);
@@ -433,7 +430,7 @@ START_TEST(bounded)
 	ck_assert_uint_eq(rejected, CROWD - n);
 	test_free(ctx, pairs);
 
-	/* again: exactly the keys in the map exist */
+	/* again: exactly the keys in the map have the result EXISTS */
 	ck_assert_uint_eq(inserted(&c), 0);
 	ck_assert_uint_eq(count_of(&c, CUA_HASHMAP_EXISTS), n);
 	expect_found(&c);

@@ -479,10 +479,7 @@ static const struct cua_lock_debug_options *debug_options(void)
 	return pick(2) ? &o : NULL;
 }
 
-/*
- * ---- the calls, on a line each: the object to destroy afterwards, and whether NULL is a valid
- * argument ----
- */
+/* ---- the calls: a line each, with the object to destroy and whether NULL is valid ---- */
 
 enum kind {
 	PLAIN,

@@ -323,8 +323,8 @@ static void run_race(enum kind kind, unsigned threads)
 	       kind_names[kind], blocks, threads, (unsigned long long)sum,
 	       (unsigned long long)(ns / 1000000), least, most, (double)sum / n);
 	/*
-	 * First come, first served: a thread that returns waits behind all others. Tools delay the
-	 * start of some threads.
+	 * First come, first served: a thread that returns to the lock waits behind all others.
+	 * Tools delay the start of some threads.
 	 */
 	if ((kind == TICKET || kind == MCS) && !test_quick())
 		ck_assert_msg(most <= least + least / 4 + 8,

@@ -19,7 +19,7 @@ __global__ static void ask_wide(int *has)
 #endif
 }
 
-/* Returns 0 on a GPU without them; its tests then print this and end. */
+/* Returns 0 and says so on a GPU without 128-bit atomics; their tests then end. */
 static int has_wide(void)
 {
 	int *has = (int *)managed(sizeof(*has)), it_has;

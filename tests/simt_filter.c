@@ -267,9 +267,7 @@ static void try_flagged(void)
 			}
 }
 
-/*
- * By comparison, in order; sometimes in place. Smaller elements would race, as above.
- */
+/* By comparison, in order; sometimes in place. Smaller elements would race, as above. */
 static void try_compared(void)
 {
 	static const uint32_t sizes[] = {4, 8};
