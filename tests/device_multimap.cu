@@ -133,7 +133,7 @@ START_TEST(test_lanes)
 			ck_assert_cua(cua_multimap_size(mm, &size));
 			ck_assert_uint_eq(size, found[0]);
 			ck_assert_cua(cua_multimap_status(mm));
-			/* all entries are usable again: after an erase of all keys, and after a clear */
+			/* all entries are usable again, after an erase of all keys or a clear */
 			if (erases) {
 				uint64_t *keys = (uint64_t *)managed(n_keys * 8);
 

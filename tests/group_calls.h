@@ -39,7 +39,7 @@ CUA_FN void group_init(struct group_locks *l)
 	cua_seqlock_init(&l->seq);
 }
 
-/* Only after all users have finished: by plain reads, which the checker allows after a run. */
+/* Only after all users have finished: by plain reads; the checker allows them after a run. */
 CUA_FN int group_locked(const struct group_locks *l)
 {
 	return l->spin.word || l->semaphore.count != 1 || l->ticket.next != l->ticket.owner ||

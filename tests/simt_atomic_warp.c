@@ -16,7 +16,7 @@ static float cell_f32;
 static uint64_t payload[512];
 static uint32_t arrivals;
 
-/* Which element of `cells` a lane updates: all the same, in pairs, in turn, some alone. */
+/* The element of `cells` that a lane updates: all the same, in pairs, in turn, some alone. */
 static unsigned pattern;
 static uint32_t cell_of(unsigned id)
 {
@@ -120,7 +120,7 @@ static void block_atomics(void)
 }
 
 /*
- * Every lane writes, then arrives by one acquire-release operation. The last lane to arrive reads
+ * Every lane writes, then arrives by an acquire-release operation. The last lane to arrive reads
  * all messages.
  */
 static void warp_message(void)

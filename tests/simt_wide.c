@@ -59,8 +59,7 @@ static const char *wide_check(void)
 }
 
 /*
- * Exactly one compare-exchange succeeds. An acquire sees the message of the release whose value it
- * reads.
+ * A single compare-exchange succeeds. An acquire that reads a release's value sees its message.
  */
 static uint32_t wide_winners;
 static uint64_t wide_data;
