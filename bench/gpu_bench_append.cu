@@ -4,11 +4,11 @@
  * read, plus elements stored. The peers in the same run are CUB, with temporary memory allocated
  * beforehand, and a textbook filter with an atomic operation per element.
  *
- * The ceiling is the faster of two kernels that copy 16 bytes a thread. The first has a few blocks
- * that loop over the tiles, the second has a block for each tile. The elements are uniform random
- * numbers. A limit selects a share of them. Counts are stored in device memory. After each run, the
- * program compares the count and two checksums of the stored elements. An ordered output is also
- * compared with the output of CUB, whose checksums are verified.
+ * The ceiling is the faster of two kernels that copy 16 bytes a thread: persistent blocks that loop
+ * over the tiles, and a block for each tile. The elements are uniform random numbers. A limit
+ * selects a share of them. Counts are stored in device memory. After each run, the program compares
+ * the count and two checksums of the stored elements. An ordered output is also compared with the
+ * output of CUB, whose checksums are verified.
  */
 #include <math.h>
 
@@ -37,8 +37,8 @@ static uint64_t expected_sums[2], all_sums[2];
 static double bytes;
 
 /*
- * Adds to sums[0..2] the sum, the sum of the mixed values and the number of the elements below
- * limit, or of all elements if limit is UINT32_MAX.
+ * Adds three values to sums[0..2]: the sum, the sum of the mixed values and the number of the
+ * elements below limit, or of all elements if limit is UINT32_MAX.
  */
 static __global__ void add_up(size_t n, const uint32_t *x, uint32_t limit, unsigned long long *sums)
 {
@@ -167,10 +167,10 @@ static void ceilings(void)
 {
 	size_t words = n / 4;
 
-	both_grids(words, [=](unsigned blocks, bool stay) {
+	both_grids(words, [=](unsigned blocks, bool persistent) {
 		row_of(TABLE_CEILING,
-		       stay ? "ceiling: copies, blocks that stay"
-			    : "ceiling: copies, a block a tile",
+		       persistent ? "ceiling: copies, persistent blocks"
+				  : "ceiling: copies, a block per tile",
 		       KEPT, (double)words * 32, [=] {
 			       copy_all<<<blocks, THREADS>>>(words, (const uint4 *)x, (uint4 *)out);
 		       });
@@ -260,7 +260,7 @@ static __global__ void textbook_filter(size_t n, const uint32_t *x, uint32_t lim
 
 static void textbook_row(void)
 {
-	row(TABLE_PEER, "one atomicAdd an element", KEPT, [] {
+	row(TABLE_PEER, "one atomicAdd per element", KEPT, [] {
 		cudaMemsetAsync(count, 0, sizeof(*count));
 		textbook_filter<<<(unsigned)((n + THREADS - 1) / THREADS), THREADS>>>(
 			n, x, limit, out, (unsigned long long *)count);

@@ -188,16 +188,16 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 /*
- * Calls row(blocks, stay) for both launches of a kernel over tiles: a few blocks that loop over the
- * tiles (stay), and a block for each tile. If both are equal, calls it once.
+ * Calls row(blocks, persistent) for both launches of a kernel over tiles: persistent blocks that loop
+ * over the tiles, and a block for each tile. If both are equal, calls it once.
  */
 template <typename Row> static void both_grids(size_t words, Row row)
 {
 	size_t tiles = (words - 1) / (THREADS * LOADS) + 1;
-	size_t stay = processors * 8 < tiles ? processors * 8 : tiles;
+	size_t persistent = processors * 8 < tiles ? processors * 8 : tiles;
 
-	row((unsigned)stay, true);
-	if (stay != tiles)
+	row((unsigned)persistent, true);
+	if (persistent != tiles)
 		row((unsigned)tiles, false);
 }
 

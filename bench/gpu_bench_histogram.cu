@@ -5,10 +5,10 @@
  * sorted; and clustered, in runs of equal elements. The peer is CUB, with temporary memory
  * allocated beforehand.
  *
- * The ceiling is the faster of two kernels that only read the same bytes, 16 a load. The first has
- * a few blocks that loop over the array, the second has a block for each tile. Counts are stored in
- * device memory. After each run they are compared with the counts of a plain kernel of this
- * program, with an independent bin rule.
+ * The ceiling is the faster of two kernels that only read the same bytes, 16 a load: persistent
+ * blocks that loop over the array, and a block for each tile. Counts are stored in device memory.
+ * After each run they are compared with the counts of a plain kernel of this program, with an
+ * independent bin rule.
  */
 #include <math.h>
 
@@ -85,11 +85,11 @@ static void ceilings(void)
 	size_t words = (size_t)bytes / 16;
 	const uint4 *x = (const uint4 *)memory;
 
-	both_grids(words, [=](unsigned blocks, bool stay) {
+	both_grids(words, [=](unsigned blocks, bool persistent) {
 		row(
 			TABLE_CEILING,
-			stay ? "ceiling: reads, blocks that stay"
-			     : "ceiling: reads, a block a tile",
+			persistent ? "ceiling: reads, persistent blocks"
+				   : "ceiling: reads, a block per tile",
 			[=] { read_all<1><<<blocks, THREADS>>>(words, x, x, sink); },
 			[] { return true; });
 	});

@@ -660,9 +660,9 @@ static void candidates(struct bench *b)
 	row<word_lock<CAS_FIRST, 1024, 65536>>(b, TABLE_OURS, "- CAS first, 1024 to 65536 ns",
 					       true);
 	row<word_lock<CAS_FENCE, 32, 1024>>(b, TABLE_OURS, "- CAS first, relaxed and fence", true);
-	row<word_lock<SWAP_BACK, 32, 1024>>(b, TABLE_OURS, "- CAS first, given back by exchange",
+	row<word_lock<SWAP_BACK, 32, 1024>>(b, TABLE_OURS, "- CAS first, released by exchange",
 					    true);
-	row<word_lock<RED_BACK, 32, 1024>>(b, TABLE_OURS, "- CAS first, given back by reduction",
+	row<word_lock<RED_BACK, 32, 1024>>(b, TABLE_OURS, "- CAS first, released by reduction",
 					   true);
 	row<gated<512, 100>>(b, TABLE_OURS, "- lowest waiting lane, to 512 ns", true);
 	row<gated<1024, 500>>(b, TABLE_OURS, "- lowest waiting lane, to 1024 ns", true);

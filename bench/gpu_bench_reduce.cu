@@ -5,10 +5,10 @@
  * products and similar reductions, so these use a transform iterator. If the compiler's CCCL has
  * them, CUB's single-pass sum with atomics and its reproducible sum are peers, too.
  *
- * The ceiling is the faster of two kernels that only read the same bytes, 16 a load. The first has
- * a few blocks that loop over the arrays, the second has a block for each tile. Results are stored
- * in device memory. After each run the result is compared with a reference in double precision, or
- * with a value planted in the array.
+ * The ceiling is the faster of two kernels that only read the same bytes, 16 a load: persistent
+ * blocks that loop over the arrays, and a block for each tile. Results are stored in device memory.
+ * After each run the result is compared with a reference in double precision, or with a value
+ * planted in the array.
  */
 #include <iterator>
 #include <math.h>
@@ -136,9 +136,10 @@ static void ceilings(int arrays)
 	const uint4 *x = (const uint4 *)memory, *y = (const uint4 *)(memory + room / 2);
 	struct expected nothing = {};
 
-	both_grids(words, [=](unsigned blocks, bool stay) {
+	both_grids(words, [=](unsigned blocks, bool persistent) {
 		row(TABLE_CEILING,
-		    stay ? "ceiling: reads, blocks that stay" : "ceiling: reads, a block a tile",
+		    persistent ? "ceiling: reads, persistent blocks"
+			       : "ceiling: reads, a block per tile",
 		    OF_F32, nothing, [=] {
 			    if (arrays == 2)
 				    read_all<2><<<blocks, THREADS>>>(words, x, y, sink);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums and dot products from plain C, on a GPU if there is one, else on the CPU.
+ * Sums and dot products from plain C, on the GPU, or without a GPU on the CPU.
  *
  *     cc sum.c $(pkg-config --cflags --libs cuatomic) -o sum
  */

@@ -2,8 +2,7 @@
 /*
  * `cuatomic bench append` on the CPU: filters of arrays larger than every cache, in GB/s of the
  * bytes that a filter has to move: elements and flags read, plus elements or indexes stored. The
- * ceiling is the faster of two copies by all threads: memcpy, and vector stores that bypass the
- * caches. The peers are plain serial loops.
+ * ceiling is the faster of two copies by all threads: memcpy, and non-temporal vector stores. The peers are plain serial loops.
  *
  * The elements are random. The limit is chosen so that `percent` of them are below it.
  */
@@ -163,7 +162,7 @@ static void copy_plain(void *to, const void *from)
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-static void copy_past_caches(void *to, const void *from)
+static void copy_non_temporal(void *to, const void *from)
 {
 	__m128i *out = to;
 	const __m128i *in = from;
@@ -204,7 +203,7 @@ static void copy_share_of(const struct bench_worker *w, size_t *first, size_t *e
 	}
 DEFINE_COPY_SHARE(copy_plain)
 #if defined(__x86_64__) && defined(__GNUC__)
-DEFINE_COPY_SHARE(copy_past_caches)
+DEFINE_COPY_SHARE(copy_non_temporal)
 #endif
 
 static void clear_copy(struct bench_run *r)
@@ -255,8 +254,8 @@ static void add_ceilings(const struct bench_options *o, struct table *t, const s
 	copy_to = a->out;
 	bench_row(t, TABLE_CEILING, &r);
 #if defined(__x86_64__) && defined(__GNUC__)
-	r.way = "ceiling: copy past the caches, all threads";
-	r.loop = copy_past_caches_share;
+	r.way = "ceiling: non-temporal copy, all threads";
+	r.loop = copy_non_temporal_share;
 	bench_row(t, TABLE_CEILING, &r);
 #endif
 }

@@ -58,7 +58,7 @@ void counter_open(struct counter *c, enum cua_backend backend, unsigned threads,
 }
 
 /*
- * Adds 1 to the counts of n keys. Keys for which the map had no room are moved to the front;
+ * Adds 1 to the counts of n keys. Keys that found the map full are moved to the front;
  * returns their number.
  */
 static size_t add_one(struct counter *c, uint64_t *keys, size_t n)

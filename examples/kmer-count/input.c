@@ -48,7 +48,7 @@ int input_open(struct input *in, const char *path)
 	in->fd = from_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 	if (in->fd < 0)
 		return input_fail(in, "%s", strerror(errno));
-	/* the first two bytes identify gzip; a pipe may deliver them one at a time */
+	/* the first two bytes identify gzip; a pipe may deliver them in two reads */
 	if (fill(in, 2)) {
 		input_close(in);
 		return -1;
