@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The part of `cuatomic bench hashmap` that needs C++. It compares the map of unique keys on the
-// CPU with libcuckoo, alternately in the same process, with the same threads, keys and values. The help
-// text below has the details.
+// CPU with libcuckoo, alternately in the same process, with the same threads, keys and values. The
+// help text below has the details.
 
 #include <cstdint>
 #include <cstdio>

@@ -188,8 +188,8 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 /*
- * Calls row(blocks, persistent) for both launches of a kernel over tiles: persistent blocks that loop
- * over the tiles, and a block for each tile. If both are equal, calls it once.
+ * Calls row(blocks, persistent) for both launches of a kernel over tiles: persistent blocks that
+ * loop over the tiles, and a block for each tile. If both are equal, calls it once.
  */
 template <typename Row> static void both_grids(size_t words, Row row)
 {

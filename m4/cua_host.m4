@@ -92,7 +92,7 @@ AC_SUBST([MPFR_LIBS])
 ])
 
 # CUA_CUCKOO
-# libcuckoo, a C++ peer of the hash map's benchmark. Its absence is an error only with --with-libcuckoo.
+# libcuckoo, a C++ peer in the hash map's benchmark. It is required only by --with-libcuckoo.
 AC_DEFUN([CUA_CUCKOO],
 [AC_ARG_WITH([libcuckoo],
   [AS_HELP_STRING([--with-libcuckoo],

@@ -2,7 +2,8 @@
 /*
  * `cuatomic bench append` on the CPU: filters of arrays larger than every cache, in GB/s of the
  * bytes that a filter has to move: elements and flags read, plus elements or indexes stored. The
- * ceiling is the faster of two copies by all threads: memcpy, and non-temporal vector stores. The peers are plain serial loops.
+ * ceiling is the faster of two copies by all threads: memcpy, and non-temporal vector stores. The
+ * peers are plain serial loops.
  *
  * The elements are random. The limit is chosen so that `percent` of them are below it.
  */
