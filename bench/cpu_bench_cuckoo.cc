@@ -227,7 +227,7 @@ struct way {
 	double rates[OPS][RUNS];
 };
 
-// The number of keys for which the operation gave the right result.
+// The number of keys with the right result.
 static uint64_t right(enum op op, uint64_t size)
 {
 	uint64_t count = 0;

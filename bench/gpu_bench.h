@@ -82,9 +82,9 @@ static inline cudaDeviceProp print_head(const char *name)
 }
 
 /*
- * Times `ignored` calls, which are not counted, then `runs` calls, at most BENCH_RUNS. A call is
- * `operations` operations; the figure is in millions of operations a second. before() and after()
- * run around each call and are not timed.
+ * Times `runs` calls (at most BENCH_RUNS) of `operations` operations each, after `ignored` warm-up
+ * calls. The figure is in millions of operations a second. before() and after() run around each
+ * call and are not timed.
  */
 template <typename Before, typename Call, typename After>
 static struct figure measure_runs(double operations, int ignored, int runs, Before before,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The read ceiling of benchmarks that read an array once: the rate at which all threads together
- * read it with vector loads (the compiler's vector extension).
+ * The read ceiling of benchmarks that read an array once: all threads together read it with vector
+ * loads (the compiler's vector extension).
  */
 #include <string.h>
 
