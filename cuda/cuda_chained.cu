@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The chained hash table on a GPU: the kernels of lib/chained_kernel.h and what launches them. */
+/*
+ * The chained hash table on a GPU: the kernels of lib/kernels/chained_kernel.h and their launches.
+ */
 #include "config.h"
 
 #include "kernels/chained_kernel.h"
@@ -11,13 +13,14 @@
 #define NO_ITEM (~(uint32_t)0)
 
 /*
- * A block takes entries for a tile of pairs at once and writes them where they belong. In shared memory
- * it keeps a table of the tile's buckets, each with the item linked last: an item links itself to its
- * predecessor by an exchange there. The item that has no predecessor ends the bucket's chain, and after the
- * barrier its thread splices the chain into the table: one lock for all items of a bucket.
+ * A block claims the entries of a tile of pairs at once and writes them to the pool. A hash table
+ * of the tile's buckets in shared memory has the last linked item of each bucket; an item links
+ * itself to its predecessor by an exchange there. The item without a predecessor ends the bucket's
+ * chain. After the barrier its thread splices the chain into the table: a single lock for all items
+ * of the bucket.
  *
- * Few waiters are quicker than many, since they poll the lock that the holder works beside; so there
- * is one block a multiprocessor, and a tile as large as its shared memory allows.
+ * Few waiters are faster than many, because they poll the locks while the holders work. So the grid
+ * has a single block per multiprocessor, with a tile as large as its shared memory allows.
  */
 template <unsigned ITEMS> struct tile {
 	static const uint32_t size = ITEMS * INSERT_THREADS;
@@ -30,12 +33,12 @@ static __global__ void __launch_bounds__(INSERT_THREADS)
 	insert_kernel(struct cua_chained_view view, uint64_t n, const uint64_t *keys,
 		      const uint64_t *values)
 {
-	extern __shared__ uint64_t tags[]; /* a bucket a slot, or none */
+	extern __shared__ uint64_t tags[]; /* the bucket of each slot, or CUA_CHAINED_NONE */
 	__shared__ uint64_t base;
 	const uint32_t size = tile<ITEMS>::size, slots = tile<ITEMS>::slots;
 	uint32_t *lasts = (uint32_t *)(tags + slots);
 	uint64_t buckets[ITEMS];
-	uint32_t ends[ITEMS]; /* the slot whose chain this item ends */
+	uint32_t ends[ITEMS]; /* the slot of the chain that this item ends */
 
 	for (uint64_t start = blockIdx.x * (uint64_t)size; start < n;
 	     start += gridDim.x * (uint64_t)size) {
@@ -90,7 +93,7 @@ static __global__ void __launch_bounds__(INSERT_THREADS)
 				entry->next = base + before;
 			}
 		}
-		/* also makes the whole block's entries part of what the splice releases */
+		/* also orders the entries of the whole block before the release of the splice */
 		__syncthreads();
 #pragma unroll
 		for (unsigned j = 0; j < ITEMS; j++)
@@ -132,7 +135,10 @@ static enum cua_status launch_bulk(struct cua_context *ctx, const struct cua__ch
 				   unsigned grid)
 {
 	const size_t bytes = cua__chained_bulk_bytes(BULK_THREADS, bulk->slots);
-	/* always the most: what is set holds for the other threads of the process, too */
+	/*
+	 * always the maximum, because the attribute also applies to the other threads of the
+	 * process
+	 */
 	enum cua_status status = cua__cuda_status(
 		ctx, cudaFuncSetAttribute((const void *)bulk_kernel<WAY>,
 					  cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -146,16 +152,22 @@ static enum cua_status cuda_insert(struct cua_context *ctx, const struct cua_cha
 				   int build, size_t n, const uint64_t *keys,
 				   const uint64_t *values)
 {
-	/* the static part of shared memory has to fit beside the tile, and every processor gets some work */
+	/*
+	 * the static shared memory has to fit beside the tile, and every multiprocessor needs a
+	 * share
+	 */
 	const size_t room = ctx->shared_bytes - 64;
 	const uint64_t each = n / (uint64_t)ctx->processors;
 	struct cua__chained_bulk bulk = {*view, n, keys, values, 0};
 	unsigned grid = cua__grid(ctx, n, BULK_THREADS, 1);
 
-	/* a number in a share has 32 bits */
+	/* indices in a share have 32 bits */
 	if (n / grid >> 31)
 		grid = (unsigned)(n >> 31) + 1;
-	/* worth it where a block has an entry or more for each bucket; a head's exchange costs less than a lock */
+	/*
+	 * pays if a block has at least an entry per bucket; for build 4, because an exchange of a
+	 * head costs less than a lock
+	 */
 	if (view->n_buckets <= n / grid / (build ? 4 : 1) &&
 	    cua__chained_bulk_bytes(BULK_THREADS, view->n_buckets) <= ctx->shared_bytes) {
 		bulk.slots = (uint32_t)view->n_buckets;
@@ -171,7 +183,7 @@ static enum cua_status cuda_insert(struct cua_context *ctx, const struct cua_cha
 	return launch_insert<1>(ctx, view, n, keys, values);
 }
 
-/* ---- find and count: a lane a key ---- */
+/* ---- find and count: a lane per key ---- */
 
 #define THREADS 256u
 #define BLOCKS_PER_PROCESSOR 8u
@@ -201,9 +213,9 @@ static enum cua_status cuda_find(struct cua_context *ctx, const struct cua_chain
 }
 
 /*
- * One lane walks a link in some hundred nanoseconds, so a key that is there a hundred million times
- * would take a minute. After so many links a lane leaves its key to a search of the whole pool
- * by all lanes, which reads it once at the speed of the memory, for up to CUA__CHAINED_PENDING keys.
+ * A lane follows a link in some hundred nanoseconds, so a key with a hundred million pairs would
+ * take a minute. After this many links, a lane leaves its key to a search of the whole pool. All
+ * lanes then read the pool once at memory speed, for up to CUA__CHAINED_PENDING keys.
  */
 #define COUNT_WALK 16384u
 #define VALUES_WALK 1024u
@@ -234,7 +246,10 @@ static __global__ void count_kernel(struct cua_chained_view view, uint64_t n, co
 	}
 }
 
-/* Counts the pending keys in the pool. A thread adds up a run of one key before it tells the others. */
+/*
+ * Counts the pending keys in the pool. A thread adds up a run of equal keys before it updates the
+ * shared count.
+ */
 static __global__ void count_search_kernel(struct cua_chained_view view, const uint64_t *keys,
 					   struct cua__chained_pending *pending)
 {
@@ -258,7 +273,7 @@ static __global__ void count_search_kernel(struct cua_chained_view view, const u
 			continue;
 		}
 		for (unsigned j = 0; j < n; j++) {
-			/* equal keys may be wanted twice */
+			/* equal keys may be pending twice */
 			if (run && wanted[j] == run_key)
 				cua_port_add_u64(&pending->total[j], run, CUA__CHAINED_AT);
 			hit |= wanted[j] == key;
@@ -330,7 +345,7 @@ static __global__ void values_search_kernel(struct cua_chained_view view, uint64
 
 	if (!found->search)
 		return;
-	/* whole warps: the bound is the same for all lanes */
+	/* whole warps: the bound is equal in all lanes */
 	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x; i < used; i += step) {
 		uint64_t index = i + threadIdx.x, at = 0;
 		int hit = index < used && view.entries[index].key == key;

@@ -9,21 +9,21 @@
 #include "launch.h"
 
 #define THREADS 256u
-/* of a batch that would not fill the device */
+/* threads per block for a batch that would not fill the device */
 #define FEW_THREADS 64u
 #define BLOCKS_PER_PROCESSOR 16u
-/* of threads with 64 registers each: so many work at a time */
+/* blocks of threads with 64 registers that fit a multiprocessor */
 #define RESIDENT_BLOCKS 4u
-/* with 80 registers */
+/* the same with 80 registers */
 #define WRITE_BLOCKS 3u
 #define ALL_LANES (~(uint32_t)0)
 
-/* Whole warps: all lanes of a warp take part in each turn, also those that have no element left. */
+/* Loops by whole warps: lanes without an element take part until the warp's last element. */
 #define EACH_WARP(i, n)                                                                            \
 	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;                         \
 	     i - threadIdx.x % 32 < (n); i += (uint64_t)gridDim.x * blockDim.x)
 
-/* Which sizes are words: what cua__hashmap_is_word and is_wide say, as constants of C++. */
+/* The layouts of each size: cua__hashmap_is_word and is_wide as C++ constants. */
 constexpr uint32_t first_layout(uint32_t ks, uint32_t vs)
 {
 	return ks + vs <= 16 && (ks != 16 || vs == 0) && vs != 16 ? CUA_HASHMAP_WORDS
@@ -53,8 +53,8 @@ static int is_few(const struct cua_context *ctx, uint64_t n)
 }
 
 /*
- * Kernels come twice. Those of a map with a seeded hash and no bound on probes, which is PLAIN, know so: a call of the
- * keyed hash would cost them registers.
+ * Each kernel has two instances. PLAIN is for maps with a seeded hash and no bound on probes: a
+ * call of the keyed hash would cost it registers.
  */
 static bool is_plain(const struct cua_hashmap_view *view)
 {
@@ -64,7 +64,10 @@ static bool is_plain(const struct cua_hashmap_view *view)
 #define FOR_VIEW(view, kernel, ...)                                                                \
 	(is_plain(view) ? kernel<__VA_ARGS__, 1> : kernel<__VA_ARGS__, 0>)
 
-/* A kernel with a thread for each of n elements, or so many blocks for each multiprocessor. */
+/*
+ * Launches a kernel with a thread for each of n elements, or `blocks` blocks per multiprocessor if
+ * that is less.
+ */
 template <typename... P>
 static enum cua_status launch_each(struct cua_context *ctx, uint64_t n, unsigned blocks,
 				   void (*kernel)(P...), typename cua__same<P>::type... args)
@@ -75,7 +78,7 @@ static enum cua_status launch_each(struct cua_context *ctx, uint64_t n, unsigned
 				 args...);
 }
 
-/* The same view, of which the compiler knows the layout, and whether it is PLAIN. */
+/* The view with its layout, and if PLAIN its hash and bound, as constants for the compiler. */
 template <int PLAIN>
 static __device__ __forceinline__ struct cua_hashmap_view
 with_layout(const struct cua_hashmap_view *view, uint32_t layout)
@@ -121,25 +124,29 @@ enter_alone(const struct cua_hashmap_view *view, struct cua_u128 key, struct cua
 }
 
 /*
- * The elements of a warp that have more to do than the others, by number, with their pairs as words. They wait until
- * there is one for each lane, for else a warp would go the long way for one of them in nearly every turn.
+ * Deferred elements of each warp: their indices and their pairs as words. They need more than a
+ * probe of the home. The warp handles them when there is an element for every lane; otherwise
+ * nearly every turn would take the long path for a single lane.
  */
-template <uint32_t KS, uint32_t VS> struct later {
+template <uint32_t KS, uint32_t VS> struct deferred {
 	static constexpr int WIDE = KS + VS > 8;
 	uint64_t elements[THREADS / 32][64];
 	uint64_t words[THREADS / 32][64][WIDE ? 2 : 1];
 };
 
-/* Lanes with `waits` add an element. *n of them wait, the same in all lanes, and then at most 63. */
+/*
+ * Defers the elements of lanes with `defers`. *n is the number of deferred elements, equal in all
+ * lanes, at most 63.
+ */
 template <uint32_t KS, uint32_t VS>
-static __device__ __forceinline__ void later_add(struct later<KS, VS> *l, int waits,
-						 uint64_t element, struct cua_u128 key,
-						 struct cua_u128 value, uint32_t *n)
+static __device__ __forceinline__ void deferred_push(struct deferred<KS, VS> *l, int defers,
+						     uint64_t element, struct cua_u128 key,
+						     struct cua_u128 value, uint32_t *n)
 {
-	const uint32_t votes = cua_port_ballot(ALL_LANES, waits);
+	const uint32_t votes = cua_port_ballot(ALL_LANES, defers);
 	const uint32_t below = ((uint32_t)1 << cua_port_lane()) - 1;
 
-	if (waits) {
+	if (defers) {
 		const struct cua_u128 word = cua__hashmap_word_of(KS, VS, key, value);
 		const uint32_t at = *n + cua_port_popc_u32(votes & below);
 
@@ -152,10 +159,11 @@ static __device__ __forceinline__ void later_add(struct later<KS, VS> *l, int wa
 	cua_port_sync_warp(ALL_LANES);
 }
 
-/* Takes up to 32 of them, one a lane; returns whether this lane has one. */
+/* Removes up to 32 deferred elements, one per lane. Returns whether this lane has an element. */
 template <uint32_t KS, uint32_t VS>
-static __device__ __forceinline__ int later_take(const struct later<KS, VS> *l, uint64_t *element,
-						 struct cua_u128 *word, uint32_t *n)
+static __device__ __forceinline__ int deferred_pop(const struct deferred<KS, VS> *l,
+						   uint64_t *element, struct cua_u128 *word,
+						   uint32_t *n)
 {
 	const uint32_t most = *n < 32 ? *n : 32;
 	const int has = cua_port_lane() < most;
@@ -181,9 +189,9 @@ struct bulk_insert {
 };
 
 template <uint32_t VS>
-static __device__ __forceinline__ void tell_insert(const struct bulk_insert *c, uint64_t i,
-						   int result, struct cua_u128 brought,
-						   struct cua_u128 there)
+static __device__ __forceinline__ void report_insert(const struct bulk_insert *c, uint64_t i,
+						     int result, struct cua_u128 brought,
+						     struct cua_u128 there)
 {
 	if (VS && c->values_out && result != CUA_HASHMAP_FULL)
 		cua__hashmap_set(c->values_out, VS, i,
@@ -193,18 +201,18 @@ static __device__ __forceinline__ void tell_insert(const struct bulk_insert *c, 
 }
 
 /*
- * Those of a warp whose home is full. Returns how many the warp has inserted and not counted, with those
- * before.
+ * Inserts a warp's deferred elements, whose home is full. Returns `added` plus the number of keys
+ * inserted and not counted.
  */
 template <uint32_t KS, uint32_t VS, int PLAIN>
-static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c,
-						     const struct later<KS, VS> *l,
-						     uint32_t *waiting, uint32_t added)
+static __device__ __noinline__ uint32_t insert_deferred(const struct bulk_insert *c,
+							const struct deferred<KS, VS> *l,
+							uint32_t *n_deferred, uint32_t added)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua_u128 word = {0, 0}, key, value, there = {0, 0};
 	uint64_t i = 0;
-	const int active = later_take(l, &i, &word, waiting);
+	const int active = deferred_pop(l, &i, &word, n_deferred);
 	int result = 0, left, tries;
 
 	key = cua__hashmap_word_key(KS, word);
@@ -231,18 +239,18 @@ static __device__ __noinline__ uint32_t insert_later(const struct bulk_insert *c
 		there = o.value;
 	}
 	if (active)
-		tell_insert<VS>(c, i, result, value, there);
+		report_insert<VS>(c, i, result, value, there);
 	return added;
 }
 
-/* So many that are left at the end are done sooner by groups of lanes. */
+/* At most this many elements left at the end are inserted faster by octets. */
 #define FEW 16u
 
-/* The same for all that wait, by groups, each of which takes the next one when it is done. */
+/* Inserts all deferred elements by octets; an idle octet takes the next element. */
 template <uint32_t KS, uint32_t VS, int PLAIN>
 static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c,
-						   const struct later<KS, VS> *l, uint32_t waiting,
-						   uint32_t added)
+						   const struct deferred<KS, VS> *l,
+						   uint32_t n_deferred, uint32_t added)
 {
 	const uint32_t warp = threadIdx.x / 32, part = cua_port_lane() % CUA__OCTET_LANES;
 	const uint32_t before = ((uint32_t)1 << (cua_port_lane() - part)) - 1;
@@ -257,9 +265,9 @@ static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c,
 
 		if (!has) {
 			at = taken + cua_port_popc_u32(idle & before);
-			has = at < waiting;
+			has = at < n_deferred;
 		}
-		taken += taken < waiting ? cua_port_popc_u32(idle) : 0;
+		taken += taken < n_deferred ? cua_port_popc_u32(idle) : 0;
 		if (!cua_port_ballot(ALL_LANES, has))
 			return added;
 		if (has) {
@@ -286,7 +294,7 @@ static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c,
 			there = o.value;
 		}
 		if (result && part == 0)
-			tell_insert<VS>(c, l->elements[warp][at], result, value, there);
+			report_insert<VS>(c, l->elements[warp][at], result, value, there);
 		cua_port_sync_warp(ALL_LANES);
 	}
 }
@@ -295,8 +303,8 @@ template <uint32_t KS, uint32_t VS, int PLAIN>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	insert_kernel(const __grid_constant__ struct bulk_insert c)
 {
-	__shared__ struct later<KS, VS> l;
-	uint32_t added = 0, waiting = 0;
+	__shared__ struct deferred<KS, VS> l;
+	uint32_t added = 0, n_deferred = 0;
 
 	if (!cua__hashmap_has_words(KS, VS))
 		return;
@@ -314,28 +322,28 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		result = cua__quad_enter_home(&c.view, KS, VS, ALL_LANES, i < c.n,
 					      hash_of<KS, PLAIN>(&c.view, key), key, NULL, value,
 					      CUA_RELAXED, &seen);
-		/* lanes whose slots others took come later */
+		/* reconverge: lanes that lost their slot to another thread arrive later */
 		cua_port_sync_warp(ALL_LANES);
 		if (result)
-			tell_insert<VS>(&c, i, result, value, seen.value);
+			report_insert<VS>(&c, i, result, value, seen.value);
 		added += cua_port_popc_u32(
 			cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
-		later_add(&l, i < c.n && !result, i, key, value, &waiting);
-		if (waiting >= 32)
-			added = insert_later<KS, VS, PLAIN>(&c, &l, &waiting, added);
+		deferred_push(&l, i < c.n && !result, i, key, value, &n_deferred);
+		if (n_deferred >= 32)
+			added = insert_deferred<KS, VS, PLAIN>(&c, &l, &n_deferred, added);
 	}
 	/* a lane of another warp may wait for this count */
 	cua__quad_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
-	if (waiting > FEW)
-		added = insert_later<KS, VS, PLAIN>(&c, &l, &waiting, added);
-	else if (waiting)
-		added = insert_few<KS, VS, PLAIN>(&c, &l, waiting, added);
+	if (n_deferred > FEW)
+		added = insert_deferred<KS, VS, PLAIN>(&c, &l, &n_deferred, added);
+	else if (n_deferred)
+		added = insert_few<KS, VS, PLAIN>(&c, &l, n_deferred, added);
 	cua__quad_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
 }
 
-/* ---- assign and update, and inserts where slots have states ---- */
+/* ---- assign and update, and inserts into the layout with slot states ---- */
 
-/* What operands of so many bytes are combined in. */
+/* The type in which operands of VS bytes are combined. */
 template <uint32_t VS> struct sum_of {
 	typedef uint64_t type;
 };
@@ -344,30 +352,30 @@ template <> struct sum_of<4> {
 };
 
 /*
- * A key that comes often would be written as often, by all blocks at once, and one address takes few writes
- * a second. So the lanes of a warp that have one key write it once. Where that happens, or a write met
- * others, and the key is there, it is listed in the block's shared memory, its operands are combined there
- * and written once at the end.
+ * A frequent key would be written by all blocks concurrently, and a single address takes few writes
+ * per second. So the lanes of a warp with equal keys write once. If a warp has equal keys, or a
+ * write met contention, and the key is present, the block lists the key in shared memory. It
+ * combines the operands of a listed key there and writes the sum once at the end.
  *
- * What a listed key gets in between has its result at once: EXISTS, for the key was there when it was
- * listed. If the key is still there, or again, at the end, these updates take effect then. If it is not,
- * they took effect before it was erased, for they are no older than the call, and changed only a value that
- * is gone. An assign to a listed key took effect just before one that was written, by the warp that listed
- * the key. An exchange wants the value before it, so nothing is listed for it.
+ * Operations on a listed key return EXISTS at once, because the key was present when it was listed.
+ * If the key is present at the end, these updates take effect then. If it is absent, they took
+ * effect just before its erase: that was during the call, and they changed only a value that is
+ * gone. An assign to a listed key took effect just before an assign that was written by the warp
+ * that listed the key. An exchange returns the previous value, so no key is listed for it.
  */
 template <uint32_t KS, uint32_t VS> struct list {
 	static constexpr uint32_t ROOM = KS == 16 || VS == 16 ? 1024 : 2048;
-	uint64_t tags[ROOM]; /* the key's low half ^ MARK; 0: none; BEING_LISTED */
+	uint64_t tags[ROOM]; /* the key's low half ^ MARK; 0: free; BEING_LISTED */
 	uint64_t highs[KS == 16 ? ROOM : 1];
 	typename sum_of<VS>::type sums[ROOM][VS == 16 ? 2 : 1];
 };
 
 #define BEING_LISTED 1u
-/* Keys whose tags would mean something else are never listed. */
+/* A key whose tag would be 0 or BEING_LISTED is never listed. */
 #define MARK 0x9e3779b97f4a7c15u
 #define IN_BLOCK CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
 
-/* A list with so many places, a power of two and at least 2. */
+/* Clears a list of `room` entries, a power of two and at least 2. */
 template <uint32_t KS, uint32_t VS>
 static __device__ void list_clear(struct list<KS, VS> *l, uint32_t room, int op)
 {
@@ -381,25 +389,28 @@ static __device__ void list_clear(struct list<KS, VS> *l, uint32_t room, int op)
 }
 
 /*
- * The first place where a key of this hash may be, and how many pairs of places are looked at from there
- * on, cyclically. Other places in each block, so that no key is left out everywhere.
+ * The first entry for a key with this hash, and the number of entry pairs searched from there on,
+ * cyclically. The entry depends on the block, so that no key is left out in all blocks.
  */
 #define LIST_PAIRS 4u
-static __device__ __forceinline__ uint32_t list_place(uint32_t room, uint64_t hash)
+static __device__ __forceinline__ uint32_t list_entry(uint32_t room, uint64_t hash)
 {
 	return ((uint32_t)(hash >> 8) ^ blockIdx.x * 0x9e3779b1u >> 8) & (room - 2);
 }
 
-/* What is said in place of where a key is listed; the second also where it cannot be. */
+/*
+ * Results instead of an entry. NOT_LISTED: the key is absent. NO_ROOM: the key is absent and has no
+ * free entry.
+ */
 #define NOT_LISTED (-1)
 #define NO_ROOM (-2)
 
-/* Where the key is listed, or NOT_LISTED. */
+/* Returns the entry of the key, or NOT_LISTED. */
 template <uint32_t KS, uint32_t VS>
 static __device__ __forceinline__ int list_find(const struct list<KS, VS> *l, uint32_t room,
 						uint64_t hash, struct cua_u128 key)
 {
-	uint32_t at = list_place(room, hash);
+	uint32_t at = list_entry(room, hash);
 	uint64_t tags[2];
 
 	if ((key.lo ^ MARK) <= BEING_LISTED)
@@ -417,12 +428,12 @@ static __device__ __forceinline__ int list_find(const struct list<KS, VS> *l, ui
 	return NOT_LISTED;
 }
 
-/* Lists the key. Returns where, or NO_ROOM. */
+/* Lists the key. Returns its entry, or NO_ROOM. */
 template <uint32_t KS, uint32_t VS>
 static __device__ __noinline__ int list_add(struct list<KS, VS> *l, uint32_t room, uint64_t hash,
 					    struct cua_u128 key)
 {
-	uint32_t at = list_place(room, hash);
+	uint32_t at = list_entry(room, hash);
 
 	if ((key.lo ^ MARK) <= BEING_LISTED)
 		return NO_ROOM;
@@ -438,14 +449,14 @@ static __device__ __noinline__ int list_add(struct list<KS, VS> *l, uint32_t roo
 			continue;
 		if (KS == 16)
 			l->highs[at] = key.hi;
-		/* racecheck knows an exchange, but takes a store for a race */
+		/* racecheck recognizes an exchange, but reports a store as a race */
 		(void)cua_port_exchange_b64(&l->tags[at], key.lo ^ MARK, CUA_RELEASE, IN_BLOCK);
 		return (int)at;
 	}
 	return NO_ROOM;
 }
 
-/* Values of 4 bytes, which the hardware combines in shared memory. */
+/* Values of 4 bytes: the hardware combines them in shared memory. */
 static __device__ __forceinline__ void combine_u32(uint32_t *sum, int op, uint32_t v)
 {
 	switch (op) {
@@ -460,8 +471,8 @@ static __device__ __forceinline__ void combine_u32(uint32_t *sum, int op, uint32
 }
 
 /*
- * With values of 16 bytes, not MIN or MAX. Apart, as is all that uniform keys do not need: its registers
- * are not theirs.
+ * Not for MIN or MAX of 16-byte values. A separate function, like all code that uniform keys do not
+ * need, so that the common path does not pay for its registers.
  */
 template <uint32_t KS, uint32_t VS>
 static __device__ __noinline__ void combine_u64(struct list<KS, VS> *l, int at, int op,
@@ -510,7 +521,7 @@ static __device__ __forceinline__ void list_combine(struct list<KS, VS> *l, int 
 		combine_u64(l, at, op, v);
 }
 
-/* One write by one lane, however long it takes. */
+/* A write by a single lane that waits for locks. */
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
 static __device__ __noinline__ struct outcome
 write_alone(const struct cua_hashmap_view *view, int op, struct cua_u128 key, struct cua_u128 value)
@@ -523,7 +534,7 @@ write_alone(const struct cua_hashmap_view *view, int op, struct cua_u128 key, st
 	return o;
 }
 
-/* An update of a key that is there; nothing where it is not. */
+/* Updates a key that is present; does nothing if it is absent. */
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
 static __device__ __noinline__ void update_present(const struct cua_hashmap_view *view, int op,
 						   struct cua_u128 key, struct cua_u128 operand)
@@ -547,16 +558,16 @@ static __device__ __noinline__ void update_present(const struct cua_hashmap_view
 }
 
 /*
- * One write a lane by a warp of quads, for words. Returns a result, where EXISTS comes with the value
- * before in *there; or 0 where the lane has to do it alone. *met: whether others wrote the same pair meanwhile. If it
- * `may_list` an update of a key that is frequent, or was met, it lists the key where there is room, *listed, in place
- * of writing it.
+ * A write per lane, by the quads of a warp, for words. Returns a result, with the previous value in
+ * *there for EXISTS; or 0 if the lane has to write alone. *contended: another thread wrote the same
+ * pair concurrently. With `may_list`, an update of a key that is frequent or contended lists the
+ * key instead of writing it, if there is room; *listed is its entry.
  */
 template <uint32_t KS, uint32_t VS>
 static __device__ __forceinline__ int
-write_quad(const struct cua_hashmap_view *view, int op, int active, uint64_t hash,
-	   struct cua_u128 key, struct cua_u128 value, struct list<KS, VS> *l, uint32_t room,
-	   int may_list, int frequent, struct cua_u128 *there, int *met, int *listed)
+write_by_quads(const struct cua_hashmap_view *view, int op, int active, uint64_t hash,
+	       struct cua_u128 key, struct cua_u128 value, struct list<KS, VS> *l, uint32_t room,
+	       int may_list, int frequent, struct cua_u128 *there, int *contended, int *listed)
 {
 	const int slotted = active && !cua__hashmap_reserved_slot(view, KS, VS, key, NULL);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
@@ -577,7 +588,7 @@ write_quad(const struct cua_hashmap_view *view, int op, int active, uint64_t has
 	do {
 		struct cua_u128 next = value;
 
-		*met |= !changed;
+		*contended |= !changed;
 		if (may_list && (frequent || !changed)) {
 			*listed = list_add(l, room, hash, key);
 			if (*listed >= 0) {
@@ -596,7 +607,7 @@ write_quad(const struct cua_hashmap_view *view, int op, int active, uint64_t has
 	return changed > 0 ? result : 0;
 }
 
-/* The lanes of the caller's warp that are active and have its key. */
+/* The active lanes of the caller's warp with the same key. */
 template <uint32_t KS>
 static __device__ __forceinline__ uint32_t lanes_of(uint32_t active, struct cua_u128 key)
 {
@@ -621,7 +632,7 @@ static __device__ __forceinline__ struct cua_u128 value_of_lane(struct cua_u128 
 	return value;
 }
 
-/* The value, combined with those of the lanes in `rest`. */
+/* The value combined with the values of the lanes in `rest`. */
 template <uint32_t VS>
 static __device__ __noinline__ struct cua_u128 combine_lanes(int op, struct cua_u128 value,
 							     uint32_t rest)
@@ -643,13 +654,13 @@ static __device__ __noinline__ struct cua_u128 combine_lanes(int op, struct cua_
 struct bulk_write {
 	struct bulk_insert c;
 	int op;
-	uint32_t room;         /* of the list */
-	struct cua_u128 value; /* of every key, where c.values is NULL */
+	uint32_t room;         /* entries of the list */
+	struct cua_u128 value; /* the value for every key, if c.values is NULL */
 };
 
 template <uint32_t VS>
-static __device__ __forceinline__ void tell_write(const struct bulk_write *b, uint64_t i,
-						  int result, struct cua_u128 there)
+static __device__ __forceinline__ void report_write(const struct bulk_write *b, uint64_t i,
+						    int result, struct cua_u128 there)
 {
 	if (VS && b->c.values_out && result != CUA_HASHMAP_FULL &&
 	    (b->op == CUA__HASHMAP_INSERT || result == CUA_HASHMAP_EXISTS))
@@ -658,16 +669,16 @@ static __device__ __forceinline__ void tell_write(const struct bulk_write *b, ui
 		b->c.results[i] = (uint8_t)result;
 }
 
-/* As insert_later. */
+/* As insert_deferred. */
 template <uint32_t KS, uint32_t VS, int PLAIN>
-static __device__ __noinline__ uint32_t write_later(const struct bulk_write *b,
-						    const struct later<KS, VS> *q,
-						    uint32_t *waiting, uint32_t added)
+static __device__ __noinline__ uint32_t write_deferred(const struct bulk_write *b,
+						       const struct deferred<KS, VS> *q,
+						       uint32_t *n_deferred, uint32_t added)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua_u128 word = {0, 0}, there = {0, 0}, key, value;
 	uint64_t i = 0;
-	const int active = later_take(q, &i, &word, waiting);
+	const int active = deferred_pop(q, &i, &word, n_deferred);
 	int result;
 
 	key = cua__hashmap_word_key(KS, word);
@@ -686,17 +697,17 @@ static __device__ __noinline__ uint32_t write_later(const struct bulk_write *b,
 		there = o.value;
 	}
 	if (active)
-		tell_write<VS>(b, i, result, there);
+		report_write<VS>(b, i, result, there);
 	return added;
 }
 
-/* ONE: there may be one value for all keys; if PLAIN, there is. */
+/* ONE: the call may have a single value for all keys; with PLAIN, it has. */
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN, int ONE>
 static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 	write_kernel(const __grid_constant__ struct bulk_write b)
 {
 	__shared__ __align__(16) struct list<KS, VS> l;
-	__shared__ struct later<KS, VS> q;
+	__shared__ struct deferred<KS, VS> q;
 	const struct cua_hashmap_view &view = b.c.view;
 	const void *const keys = b.c.keys, *const values = b.c.values;
 	const uint64_t n = b.c.n;
@@ -708,7 +719,7 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 		op == CUA__HASHMAP_ASSIGN
 			? !b.c.values_out
 			: updates && (VS != 16 || (op != CUA_UPDATE_MIN && op != CUA_UPDATE_MAX));
-	uint32_t added = 0, waiting = 0;
+	uint32_t added = 0, n_deferred = 0;
 
 	if (LAYOUT == CUA_HASHMAP_WORDS && !cua__hashmap_has_words(KS, VS))
 		return;
@@ -718,7 +729,8 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 	EACH_WARP(i, n)
 	{
 		struct cua_u128 key = {0, 0}, value = {0, 0}, operand, there = {0, 0};
-		int result = 0, met = 0, listed = NOT_LISTED, leads = i < n, alone, waits = 0;
+		int result = 0, contended = 0, listed = NOT_LISTED, leads = i < n, alone,
+		    defers = 0;
 		uint32_t group = (uint32_t)1 << lane, rest;
 		uint64_t hash;
 
@@ -729,7 +741,9 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 		}
 		operand = value;
 		hash = hash_of<KS, PLAIN>(&view, key);
-		/* where the hardware combines, each lane does it for itself */
+		/*
+		 * 4-byte values: the hardware combines them, so each lane combines its own operand
+		 */
 		if (VS == 4 && lists && i < n)
 			listed = list_find(&l, room, hash, key);
 		if (op != CUA__HASHMAP_INSERT) {
@@ -743,7 +757,10 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 		} else if (updates) {
 			operand = combine_lanes<VS>(op, value, rest);
 		} else {
-			/* one after the other, in the order of the lanes */
+			/*
+			 * the assigns of a group take effect in lane order, so the last value is
+			 * written
+			 */
 			operand = value_of_lane<VS>(value, group ? 31 - __clz((int)group) : lane);
 		}
 		if (VS != 4 && lists && leads)
@@ -754,24 +771,24 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 				list_combine(&l, listed, op, operand);
 		}
 		alone = leads && listed < 0;
-		/* warps with frequent keys alone stay off the map */
+		/* warps with listed keys only do not access the map */
 		if (LAYOUT == CUA_HASHMAP_WORDS && cua_port_ballot(ALL_LANES, alone)) {
-			const int by_quad = write_quad<KS, VS>(&view, op, alone, hash, key, operand,
-							       &l, room, lists && updates,
-							       rest != 0, &there, &met, &listed);
+			const int by_quads = write_by_quads<KS, VS>(
+				&view, op, alone, hash, key, operand, &l, room, lists && updates,
+				rest != 0, &there, &contended, &listed);
 
 			added += cua_port_popc_u32(
-				cua_port_ballot(ALL_LANES, by_quad == CUA_HASHMAP_INSERTED));
+				cua_port_ballot(ALL_LANES, by_quads == CUA_HASHMAP_INSERTED));
 			if (alone)
-				result = by_quad;
-			/* a reserved key may well be frequent, and is listed at once */
+				result = by_quads;
+			/* a reserved key is often frequent: list it at once */
 			if (cua__hashmap_reserved_slot(&view, KS, VS, key, NULL))
-				met = 1;
-			waits = alone && !result && !met && !(group & (group - 1));
-			alone = alone && !result && !waits;
-			later_add(&q, waits, i, key, operand, &waiting);
-			if (waiting >= 32)
-				added = write_later<KS, VS, PLAIN>(&b, &q, &waiting, added);
+				contended = 1;
+			defers = alone && !result && !contended && !(group & (group - 1));
+			alone = alone && !result && !defers;
+			deferred_push(&q, defers, i, key, operand, &n_deferred);
+			if (n_deferred >= 32)
+				added = write_deferred<KS, VS, PLAIN>(&b, &q, &n_deferred, added);
 			if (cua_port_ballot(ALL_LANES, alone))
 				cua__quad_count(&view, ALL_LANES, CUA_RELAXED, &added);
 		}
@@ -782,9 +799,9 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 			result = o.result;
 			there = o.value;
 		}
-		/* an inserted key of one lane has no assign after it */
-		if (lists && leads && listed == NOT_LISTED && (met || (group & (group - 1))) &&
-		    result && result != CUA_HASHMAP_FULL &&
+		/* a single lane's inserted key has no later assign in its warp */
+		if (lists && leads && listed == NOT_LISTED &&
+		    (contended || (group & (group - 1))) && result && result != CUA_HASHMAP_FULL &&
 		    (updates || result == CUA_HASHMAP_EXISTS || (group & (group - 1))))
 			(void)list_add(&l, room, hash, key);
 		if (cua_port_ballot(ALL_LANES, i < n && !leads)) {
@@ -801,11 +818,11 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 					result = CUA_HASHMAP_EXISTS;
 			}
 		}
-		if (i < n && !waits)
-			tell_write<VS>(&b, i, result, there);
+		if (i < n && !defers)
+			report_write<VS>(&b, i, result, there);
 	}
-	if (LAYOUT == CUA_HASHMAP_WORDS && waiting)
-		added = write_later<KS, VS, PLAIN>(&b, &q, &waiting, added);
+	if (LAYOUT == CUA_HASHMAP_WORDS && n_deferred)
+		added = write_deferred<KS, VS, PLAIN>(&b, &q, &n_deferred, added);
 	if (LAYOUT == CUA_HASHMAP_WORDS)
 		cua__quad_count(&view, ALL_LANES, CUA_RELAXED, &added);
 	__syncthreads();
@@ -880,7 +897,7 @@ static enum cua_status cuda_write(struct cua_context *ctx, const struct cua_hash
 
 	if (call->op != CUA__HASHMAP_INSERT)
 		return cuda_change(ctx, view, call);
-	status = cua__cuda_hashmap_insert_parts(ctx, view, call);
+	status = cua__cuda_hashmap_insert_regions(ctx, view, call);
 	return status == CUA_ERROR_UNSUPPORTED ? cuda_insert(ctx, view, call) : status;
 }
 
@@ -895,8 +912,8 @@ struct bulk_find {
 };
 
 template <uint32_t VS>
-static __device__ __forceinline__ void tell_find(const struct bulk_find *c, uint64_t i, int there,
-						 struct cua_u128 value)
+static __device__ __forceinline__ void report_find(const struct bulk_find *c, uint64_t i, int there,
+						   struct cua_u128 value)
 {
 	if (VS && there && c->values_out)
 		cua__hashmap_set(c->values_out, VS, i, value);
@@ -905,21 +922,25 @@ static __device__ __forceinline__ void tell_find(const struct bulk_find *c, uint
 }
 
 /*
- * Each lane has a key, of which it looks at one bucket in a turn: first its home, then those behind it, the farthest
- * first. When it is done it takes the warp's next key, so that all lanes have something to do, and nothing is kept
- * for later. AHEAD: a warp has its keys a row before it needs them, which pays where the memory is waited for.
+ * Each lane searches for a key, a bucket per turn: first the home, then the buckets beyond it,
+ * farthest first. A lane that is done takes the warp's next key, so all lanes stay busy and no key
+ * is deferred. AHEAD: the warp loads its keys a row early, which pays if memory latency is the
+ * limit.
  */
 template <uint32_t KS, uint32_t VS, int AHEAD, int PLAIN>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 	find_kernel(const __grid_constant__ struct bulk_find c)
 {
 	const uint32_t lane = cua_port_lane(), below = ((uint32_t)1 << lane) - 1;
-	/* of the warp: its row of 32 keys, of which so many are taken, one a lane; and the next one, so far away */
+	/*
+	 * per warp: the index of its row of 32 keys and the keys taken from it; the next row is
+	 * `step` further
+	 */
 	uint64_t row = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x - lane;
 	const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
 	struct cua_u128 own = {0, 0}, next = {0, 0};
 	uint32_t taken = 0, idle;
-	/* of the lane */
+	/* per lane */
 	struct cua_u128 key = {0, 0};
 	uint32_t bucket = 0, distance = 0;
 	uint64_t i = 0;
@@ -993,7 +1014,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			if (distance) {
 				bucket = cua__quad_probe(&c.view, seen.home, hash, distance);
 			} else {
-				tell_find<VS>(&c, i, seen.there > 0, seen.value);
+				report_find<VS>(&c, i, seen.there > 0, seen.value);
 				has = 0;
 			}
 		}
@@ -1013,7 +1034,7 @@ static __global__ void __launch_bounds__(THREADS)
 			cua__hashmap_state_find(&c.view, KS, VS, hash_of<KS, PLAIN>(&c.view, key),
 						key, NULL, c.values_out ? &value : NULL);
 
-		tell_find<VS>(&c, i, there, value);
+		report_find<VS>(&c, i, there, value);
 	}
 }
 
@@ -1164,7 +1185,7 @@ static enum cua_status cuda_size(struct cua_context *ctx, const struct cua_hashm
 	return cua__launch(ctx, size_kernel, 1, 32, 0, *view, size);
 }
 
-/* What a thread reads at a time: 16 bytes of a bucket of words, or a slot with a state. */
+/* The unit of a thread's load: 16 bytes of a bucket of words, or a slot with a state. */
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct piece {
 	static constexpr int WIDE = KS + VS > 8;
 	static constexpr uint32_t PAIRS = LAYOUT == CUA_HASHMAP_WORDS && !WIDE ? 2 : 1;
@@ -1178,7 +1199,7 @@ template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct piece {
 			       : cua__hashmap_state_all(view, KS, VS);
 	}
 
-	/* Returns which of PAIRS are there, as bits. */
+	/* Loads the unit. Returns the mask of the PAIRS that are present. */
 	__device__ __forceinline__ uint32_t load(const struct cua_hashmap_view *view, uint64_t at)
 	{
 		uint32_t used = 0;
@@ -1191,7 +1212,7 @@ template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct piece {
 		for (uint32_t j = 0; j < PAIRS; j++) {
 			const struct cua_u128 word = {w[j], WIDE ? w[1] : 0};
 
-			/* the head is in front */
+			/* the head comes first */
 			if ((j || at % (CUA__HASHMAP_WORD_BYTES / 16)) &&
 			    cua__hashmap_word_used(KS, VS, word))
 				used |= 1u << j;
@@ -1202,7 +1223,7 @@ template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct piece {
 	}
 };
 
-/* One addition a block and turn. */
+/* A block claims the offsets of a turn by a single addition. */
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
 static __global__ void __launch_bounds__(THREADS)
 	retrieve_kernel(const __grid_constant__ struct cua_hashmap_view view, uint64_t max,
@@ -1270,7 +1291,7 @@ static __global__ void __launch_bounds__(THREADS)
 		}
 		__syncthreads();
 	}
-	/* the cells */
+	/* the reserved slots */
 	if (LAYOUT == CUA_HASHMAP_WORDS && blockIdx.x == 0 && threadIdx.x < 2) {
 		const struct cua_hashmap_view known = with_layout<0>(&view, LAYOUT);
 		struct cua_u128 key, value;

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Many pairs into a hash map of words: the kernels of lib/hashmap_parts.h and what launches them. */
+/*
+ * Bulk insert and build of a hash map of words: the kernels of lib/kernels/hashmap_regions.h and
+ * their launches.
+ */
 #include "config.h"
 
-#include "kernels/hashmap_parts.h"
+#include "kernels/hashmap_regions.h"
 #include "cuda_hashmap_build.h"
 #include "launch.h"
 
 #define SCATTER_THREADS 512u
 #define SCATTER_BLOCKS_PER_PROCESSOR 2
 #define BUILD_THREADS 256u
-/* 48 registers; others have room for fewer threads, or for less shared memory. */
+/*
+ * These blocks with 48 registers a thread fit sm_90 and newer; older GPUs have room for fewer
+ * threads or less shared memory.
+ */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define BUILD_BLOCKS_PER_PROCESSOR 1
 #else
@@ -21,13 +27,18 @@
 #define SPILL_THREADS 256u
 #define SPILL_BLOCKS_PER_PROCESSOR 4u
 
-#define MOST_PARTS (2 * SCATTER_THREADS)
-/* A place behind the room of a part is told by 32 bits, for as many words as a scatter has at once. */
+#define MOST_REGIONS (2 * SCATTER_THREADS)
+/*
+ * A scatter computes offsets beyond the room of a region in 32 bits, for as many words as are in
+ * flight at once.
+ */
 #define MOST_ROOM (0xffffffffu - 8192u)
-/* What a scatter and a build cost pays from so many pairs on, in a map of so many windows. */
+/* Below these limits of pairs and build regions, a scatter and a build cost more than they save. */
 #define LEAST_PAIRS ((uint64_t)1 << 18)
-#define LEAST_WINDOWS 16u
-/* Of an insert: a part of the map, in buckets, and how much of the map is at work. */
+#define LEAST_BUILD_REGIONS 16u
+/*
+ * Insert: log2 of the buckets per region, and the bytes of the map that are written concurrently.
+ */
 #define INSERT_SHIFT 16u
 #define INSERT_BYTES ((uint64_t)21 << 20)
 
@@ -41,13 +52,13 @@ static __host__ __device__ constexpr uint32_t scatter_each(uint32_t ks, uint32_t
 	return is_wide(ks, vs) ? 8 : 16;
 }
 
-/* All words that there is room for where a window lies. */
+/* Words per thread: as many as fit in the memory of a build region. */
 static __host__ __device__ constexpr uint32_t build_each(uint32_t ks, uint32_t vs)
 {
-	return CUA__PARTS_WINDOW_BYTES / (is_wide(ks, vs) ? 16 : 8) / BUILD_THREADS;
+	return CUA__REGIONS_BUILD_BYTES / (is_wide(ks, vs) ? 16 : 8) / BUILD_THREADS;
 }
 
-/* Words, 4 KiB of them. */
+/* Words in 4 KiB. */
 static __host__ __device__ constexpr uint32_t list_room(uint32_t ks, uint32_t vs)
 {
 	return is_wide(ks, vs) ? 256 : 512;
@@ -56,7 +67,10 @@ static __host__ __device__ constexpr uint32_t list_room(uint32_t ks, uint32_t vs
 namespace
 {
 
-/* Shared memory whose address is in a register: else the compiler makes it anew, by four instructions, for each use. */
+/*
+ * Keeps the address of shared memory in a register. Otherwise the compiler recomputes it for each
+ * use, with four instructions.
+ */
 template <typename T> __device__ __forceinline__ T *known(T *p)
 {
 	uint32_t at = (uint32_t)__cvta_generic_to_shared(p);
@@ -67,70 +81,71 @@ template <typename T> __device__ __forceinline__ T *known(T *p)
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH, int AGAIN>
 __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
-	scatter_kernel(const __grid_constant__ struct cua__parts a)
+	scatter_kernel(const __grid_constant__ struct cua__regions_pass a)
 {
-	constexpr struct cua__parts_kind kind = {KS,    VS,  SCATTER_THREADS, scatter_each(KS, VS),
-						 AGAIN, HASH};
+	constexpr struct cua__regions_kind kind = {
+		KS, VS, SCATTER_THREADS, scatter_each(KS, VS), AGAIN, HASH};
 	constexpr uint32_t TILE = SCATTER_THREADS * scatter_each(KS, VS);
-	__shared__ struct cua__parts_shared shared;
+	__shared__ struct cua__regions_shared shared;
 	extern __shared__ uint4 scatter_stage[];
 	void *stage = known(scatter_stage);
-	CUA__PARTS_LOCAL *part_of =
-		(CUA__PARTS_LOCAL *)((char *)stage + TILE * (is_wide(KS, VS) ? 16 : 8));
-	uint32_t *number = (uint32_t *)(part_of + TILE);
+	CUA__REGIONS_INDEX *region_of =
+		(CUA__REGIONS_INDEX *)((char *)stage + TILE * (is_wide(KS, VS) ? 16 : 8));
+	uint32_t *number = (uint32_t *)(region_of + TILE);
 
 	if (cua__hashmap_has_words(KS, VS))
-		cua__parts_scatter(kind, &a, blockIdx.x, &shared, stage, part_of, number,
-				   number + a.parts);
+		cua__regions_scatter(kind, &a, blockIdx.x, &shared, stage, region_of, number,
+				     number + a.regions);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH>
 __global__ void __launch_bounds__(BUILD_THREADS, BUILD_BLOCKS_PER_PROCESSOR)
-	build_kernel(const __grid_constant__ struct cua__parts a)
+	build_kernel(const __grid_constant__ struct cua__regions_pass a)
 {
-	constexpr struct cua__parts_kind kind = {KS, VS,  BUILD_THREADS, build_each(KS, VS),
-						 0,  HASH};
-	__shared__ struct cua__parts_shared shared;
-	__shared__ uint32_t number[CUA__PARTS_BUCKETS], told[CUA__PARTS_BUCKETS];
+	constexpr struct cua__regions_kind kind = {KS, VS,  BUILD_THREADS, build_each(KS, VS),
+						   0,  HASH};
+	__shared__ struct cua__regions_shared shared;
+	__shared__ uint32_t number[CUA__REGIONS_BUCKETS], overflow[CUA__REGIONS_BUCKETS];
 	extern __shared__ uint4 build_table[];
 	void *table = known(build_table);
 
 	if (cua__hashmap_has_words(KS, VS))
-		cua__parts_build(kind, &a, blockIdx.x, &shared, table, known(number), known(told),
-				 (char *)table + CUA__PARTS_WINDOW_BYTES, list_room(KS, VS));
+		cua__regions_build(kind, &a, blockIdx.x, &shared, table, known(number),
+				   known(overflow), (char *)table + CUA__REGIONS_BUILD_BYTES,
+				   list_room(KS, VS));
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH>
 __global__ void __launch_bounds__(SPILL_THREADS)
-	spill_kernel(const __grid_constant__ struct cua__parts a)
+	spill_kernel(const __grid_constant__ struct cua__regions_pass a)
 {
-	constexpr struct cua__parts_kind kind = {KS, VS, SPILL_THREADS, 1, 0, HASH};
+	constexpr struct cua__regions_kind kind = {KS, VS, SPILL_THREADS, 1, 0, HASH};
 
 	if (cua__hashmap_has_words(KS, VS))
-		cua__parts_insert_spilled(kind, &a);
+		cua__regions_insert_spilled(kind, &a);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH>
 __global__ void __launch_bounds__(INSERT_THREADS, INSERT_BLOCKS_PER_PROCESSOR)
-	insert_kernel(const __grid_constant__ struct cua__parts a)
+	insert_kernel(const __grid_constant__ struct cua__regions_pass a)
 {
-	constexpr struct cua__parts_kind kind = {KS, VS, INSERT_THREADS, INSERT_EACH, 0, HASH};
+	constexpr struct cua__regions_kind kind = {KS, VS, INSERT_THREADS, INSERT_EACH, 0, HASH};
 	__shared__ __align__(16) char list[INSERT_THREADS * 2 * (is_wide(KS, VS) ? 16 : 8)];
 
 	if (cua__hashmap_has_words(KS, VS))
-		cua__parts_insert_tile(kind, &a, blockIdx.x, list);
+		cua__regions_insert_tile(kind, &a, blockIdx.x, list);
 }
 
 } // namespace
 
-typedef void (*kernel)(struct cua__parts);
+typedef void (*kernel)(struct cua__regions_pass);
 
 struct kernels {
-	uint32_t tile;          /* words of a block that scatters */
-	uint32_t scatter_bytes; /* of shared memory, and what each part adds */
-	uint32_t part_bytes;
+	uint32_t tile;          /* words per scattering block */
+	uint32_t scatter_bytes; /* shared memory; region_bytes more for each region */
+	uint32_t region_bytes;
 	uint32_t build_bytes;
-	kernel scatter, again, build, spill, insert;
+	kernel scatter, rescatter, build, spill, insert;
 };
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH> static void kernels_of_hash(struct kernels *k)
@@ -138,11 +153,11 @@ template <uint32_t KS, uint32_t VS, uint32_t HASH> static void kernels_of_hash(s
 	const uint32_t size = is_wide(KS, VS) ? 16 : 8;
 
 	k->tile = SCATTER_THREADS * scatter_each(KS, VS);
-	k->scatter_bytes = k->tile * (size + (uint32_t)sizeof(CUA__PARTS_LOCAL));
-	k->part_bytes = 2 * sizeof(uint32_t);
-	k->build_bytes = CUA__PARTS_WINDOW_BYTES + list_room(KS, VS) * size;
+	k->scatter_bytes = k->tile * (size + (uint32_t)sizeof(CUA__REGIONS_INDEX));
+	k->region_bytes = 2 * sizeof(uint32_t);
+	k->build_bytes = CUA__REGIONS_BUILD_BYTES + list_room(KS, VS) * size;
 	k->scatter = scatter_kernel<KS, VS, HASH, 0>;
-	k->again = scatter_kernel<KS, VS, HASH, 1>;
+	k->rescatter = scatter_kernel<KS, VS, HASH, 1>;
 	k->build = build_kernel<KS, VS, HASH>;
 	k->spill = spill_kernel<KS, VS, HASH>;
 	k->insert = insert_kernel<KS, VS, HASH>;
@@ -175,9 +190,12 @@ static bool find_kernels(const struct cua_hashmap_view *view, struct kernels *k)
 
 /* ---- launching ---- */
 
-/* `most` is the same for all launches of a kernel: what is set holds for the other threads of the process, too. */
+/*
+ * `most` is equal in all launches of a kernel, because the attribute also applies to the other
+ * threads of the process.
+ */
 static enum cua_status launch(struct cua_context *ctx, kernel k, uint64_t grid, unsigned block,
-			      unsigned shared, unsigned most, const struct cua__parts *a)
+			      unsigned shared, unsigned most, const struct cua__regions_pass *a)
 {
 	enum cua_status status = cua__cuda_status(
 		ctx, cudaFuncSetAttribute((const void *)k,
@@ -187,18 +205,18 @@ static enum cua_status launch(struct cua_context *ctx, kernel k, uint64_t grid, 
 }
 
 static enum cua_status scatter(struct cua_context *ctx, const struct kernels *k, kernel which,
-			       uint64_t tiles, struct cua__parts *a)
+			       uint64_t tiles, struct cua__regions_pass *a)
 {
-	const uint32_t mean = k->tile / a->parts;
+	const uint32_t mean = k->tile / a->regions;
 	uint32_t root = 1;
 
 	while (root * root < mean)
 		root++;
-	/* about 10 standard deviations more than the mean */
-	a->many = mean + 10 * root;
+	/* about 10 standard deviations above the mean */
+	a->repeat_limit = mean + 10 * root;
 	return launch(ctx, which, tiles, SCATTER_THREADS,
-		      k->scatter_bytes + a->parts * k->part_bytes,
-		      k->scatter_bytes + MOST_PARTS * k->part_bytes, a);
+		      k->scatter_bytes + a->regions * k->region_bytes,
+		      k->scatter_bytes + MOST_REGIONS * k->region_bytes, a);
 }
 
 static uint64_t divide_up(uint64_t n, uint64_t by)
@@ -206,7 +224,9 @@ static uint64_t divide_up(uint64_t n, uint64_t by)
 	return n / by + (n % by != 0);
 }
 
-/* Words that 8 standard deviations, and a share of equal keys, do not exceed; of whole cache lines.
+/*
+ * The room for a mean number of words: 8 standard deviations and a share of equal keys above the
+ * mean, in whole cache lines.
  */
 static uint64_t room_of(uint64_t mean)
 {
@@ -217,12 +237,12 @@ static uint64_t room_of(uint64_t mean)
 	return (mean + mean / 32 + 8 * root + 63) / 16 * 16;
 }
 
-/* What the parts of both need of the workspace. */
+/* The workspace of a build or an insert. */
 struct plan {
-	uint64_t windows, parts;
-	uint64_t room;       /* of a part */
-	uint64_t counters;   /* of parts, windows, and the spilled */
-	uint64_t spill_room; /* words, as the next */
+	uint64_t build_regions, regions;
+	uint64_t room;       /* words per region of the first scatter */
+	uint64_t counters;   /* one per region and build region, and the spill counter */
+	uint64_t spill_room; /* words */
 	uint64_t words;
 };
 
@@ -238,8 +258,8 @@ static size_t plan_bytes(const struct cua_hashmap_view *view, const struct plan 
 }
 
 static enum cua_status take(struct cua_context *ctx, const struct cua_hashmap_view *view,
-			    const struct plan *plan, struct cua__parts *a, uint64_t **counters,
-			    void **words)
+			    const struct plan *plan, struct cua__regions_pass *a,
+			    uint64_t **counters, void **words)
 {
 	const size_t size = word_bytes(view);
 	const size_t counter_bytes = cua__scratch_size(plan->counters * sizeof(uint64_t));
@@ -247,7 +267,9 @@ static enum cua_status take(struct cua_context *ctx, const struct cua_hashmap_vi
 	void *base;
 
 	call.ctx = ctx;
-	/* any failure, in a capture or for lack of memory, is a reason to go the plain way */
+	/*
+	 * on any failure, such as a capture or lack of memory, the caller takes the ordinary path
+	 */
 	if (cua__call_scratch(&call, plan_bytes(view, plan), &base))
 		return CUA_ERROR_UNSUPPORTED;
 	*counters = (uint64_t *)base;
@@ -258,10 +280,10 @@ static enum cua_status take(struct cua_context *ctx, const struct cua_hashmap_vi
 	return ctx->backend->runtime->set_bytes(ctx, base, 0, counter_bytes);
 }
 
-static struct cua__parts parts_of(const struct cua_hashmap_view *view,
-				  const struct cua__hashmap_call *call)
+static struct cua__regions_pass pass_of(const struct cua_hashmap_view *view,
+					const struct cua__hashmap_call *call)
 {
-	struct cua__parts a = {};
+	struct cua__regions_pass a = {};
 
 	a.view = *view;
 	a.keys = call->keys;
@@ -275,47 +297,48 @@ static bool fits(struct cua_context *ctx, const struct cua_hashmap_view *view,
 {
 	return !call->flags && !call->values_out && call->n >= LEAST_PAIRS &&
 	       view->n_buckets >> 32 == 0 && call->n >> 42 == 0 && find_kernels(view, k) &&
-	       k->scatter_bytes + MOST_PARTS * k->part_bytes + sizeof(struct cua__parts_shared) <=
+	       k->scatter_bytes + MOST_REGIONS * k->region_bytes +
+			       sizeof(struct cua__regions_shared) <=
 		       ctx->shared_bytes;
 }
 
 /* ---- build ---- */
 
-/* *log: of the windows of a part. */
+/* *log: log2 of the build regions per region of the first scatter, or 0. */
 static bool plan_build(struct cua_context *ctx, const struct cua_hashmap_view *view,
 		       const struct cua__hashmap_call *call, struct kernels *k, struct plan *plan,
 		       uint32_t *log)
 {
 	const uint32_t slots = cua__hashmap_word_slots(view->key_size, view->value_size);
 
-	if (!fits(ctx, view, call, k) || view->n_buckets % CUA__HASHMAP_WINDOW ||
-	    view->n_buckets < LEAST_WINDOWS * CUA__HASHMAP_WINDOW ||
-	    /* with more the windows would spill, whatever the pairs are */
+	if (!fits(ctx, view, call, k) || view->n_buckets % CUA__HASHMAP_REGION ||
+	    view->n_buckets < LEAST_BUILD_REGIONS * CUA__HASHMAP_REGION ||
+	    /* with more pairs than slots, build regions would spill for any keys */
 	    call->n > view->n_buckets * slots)
 		return false;
-	plan->windows = view->n_buckets / CUA__HASHMAP_WINDOW;
-	plan->parts = 0;
+	plan->build_regions = view->n_buckets / CUA__HASHMAP_REGION;
+	plan->regions = 0;
 	plan->room = 0;
 	*log = 0;
-	/* where there are no more, a window is a part of the pairs themselves */
-	if (plan->windows > MOST_PARTS) {
+	/* with at most MOST_REGIONS build regions, a single scatter suffices */
+	if (plan->build_regions > MOST_REGIONS) {
 		*log = 5;
-		while ((plan->windows >> *log) > ((uint64_t)4 << *log) ||
-		       divide_up(plan->windows, (uint64_t)1 << *log) > MOST_PARTS)
+		while ((plan->build_regions >> *log) > ((uint64_t)4 << *log) ||
+		       divide_up(plan->build_regions, (uint64_t)1 << *log) > MOST_REGIONS)
 			++*log;
-		plan->parts = divide_up(plan->windows, (uint64_t)1 << *log);
-		plan->room = room_of(
-			(uint64_t)((double)call->n / (double)plan->windows * (double)(1u << *log)));
-		if ((1u << *log) > MOST_PARTS || plan->room > MOST_ROOM)
+		plan->regions = divide_up(plan->build_regions, (uint64_t)1 << *log);
+		plan->room = room_of((uint64_t)((double)call->n / (double)plan->build_regions *
+						(double)(1u << *log)));
+		if ((1u << *log) > MOST_REGIONS || plan->room > MOST_ROOM)
 			return false;
 	}
-	plan->counters = plan->parts + plan->windows + 1;
+	plan->counters = plan->regions + plan->build_regions + 1;
 	plan->spill_room = call->n / 8;
-	plan->words = plan->parts * plan->room + plan->spill_room;
+	plan->words = plan->regions * plan->room + plan->spill_room;
 	return true;
 }
 
-/* All of an empty map but its buckets, which a build writes. */
+/* Clears everything of a map except its buckets, which the build writes. */
 static enum cua_status clear_counts(struct cua_context *ctx, const struct cua_hashmap_view *view)
 {
 	const struct cua__runtime *runtime = ctx->backend->runtime;
@@ -332,7 +355,7 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 					const struct cua_hashmap_view *view,
 					const struct cua__hashmap_call *call)
 {
-	struct cua__parts a = parts_of(view, call), first, second;
+	struct cua__regions_pass a = pass_of(view, call), first, second;
 	uint64_t *counters, tiles;
 	enum cua_status status;
 	struct kernels k;
@@ -346,43 +369,46 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 	if (status)
 		return status;
 
-	/* to the windows, from the pairs or from parts of them */
+	/*
+	 * the last scatter: into the build regions, from the pairs or from the regions of the first
+	 * scatter
+	 */
 	second = a;
 	second.to = view->buckets;
-	second.filled = counters + plan.parts;
+	second.filled = counters + plan.regions;
 	second.room =
-		CUA__PARTS_WINDOW_BYTES / (is_wide(view->key_size, view->value_size) ? 16 : 8);
-	second.shift = CUA__HASHMAP_WINDOW_LOG;
-	second.parts = (uint32_t)plan.windows;
+		CUA__REGIONS_BUILD_BYTES / (is_wide(view->key_size, view->value_size) ? 16 : 8);
+	second.shift = CUA__HASHMAP_REGION_LOG;
+	second.regions = (uint32_t)plan.build_regions;
 	tiles = divide_up(call->n, k.tile);
-	if (plan.parts) {
+	if (plan.regions) {
 		first = a;
 		first.to = words;
 		first.filled = counters;
 		first.room = plan.room;
-		first.shift = CUA__HASHMAP_WINDOW_LOG + log;
-		first.parts = (uint32_t)plan.parts;
+		first.shift = CUA__HASHMAP_REGION_LOG + log;
+		first.regions = (uint32_t)plan.regions;
 		second.from = words;
 		second.from_filled = counters;
 		second.from_room = plan.room;
 		second.from_tiles = divide_up(plan.room, k.tile);
-		second.parts = 1u << log;
+		second.regions = 1u << log;
 	}
 	status = clear_counts(ctx, view);
-	if (!status && plan.parts) {
+	if (!status && plan.regions) {
 		status = scatter(ctx, &k, k.scatter, tiles, &first);
-		tiles = plan.parts * second.from_tiles;
+		tiles = plan.regions * second.from_tiles;
 	}
 	if (!status)
-		status = scatter(ctx, &k, plan.parts ? k.again : k.scatter, tiles, &second);
+		status = scatter(ctx, &k, plan.regions ? k.rescatter : k.scatter, tiles, &second);
 	if (!status)
-		status = launch(ctx, k.build, plan.windows, BUILD_THREADS, k.build_bytes,
+		status = launch(ctx, k.build, plan.build_regions, BUILD_THREADS, k.build_bytes,
 				k.build_bytes, &second);
 	if (!status)
 		status =
 			launch(ctx, k.spill, (uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
 			       SPILL_THREADS, 0, 0, &second);
-	/* nothing that was there remains, nor a part of what should be */
+	/* after an error the map is empty: neither old pairs nor some of the new pairs remain */
 	if (status) {
 		(void)clear_counts(ctx, view);
 		(void)ctx->backend->runtime->set_bytes(ctx, view->buckets, 0,
@@ -393,29 +419,32 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 
 /* ---- insert ---- */
 
-/* *shift: of the number of a bucket, which gives its part's. */
+/* *shift: log2 of the buckets per region. */
 static bool plan_insert(struct cua_context *ctx, const struct cua_hashmap_view *view,
 			const struct cua__hashmap_call *call, struct kernels *k, struct plan *plan,
 			uint32_t *shift)
 {
 	if (!fits(ctx, view, call, k) || call->op != CUA__HASHMAP_INSERT ||
 	    view->n_buckets * CUA__HASHMAP_WORD_BYTES < 4 * INSERT_BYTES ||
-	    /* nothing is near enough to come to one line */
+	    /* with fewer pairs than buckets, inserts seldom share a cache line */
 	    call->n < view->n_buckets)
 		return false;
 	*shift = INSERT_SHIFT;
-	while ((view->n_buckets - 1) >> *shift >= MOST_PARTS)
+	while ((view->n_buckets - 1) >> *shift >= MOST_REGIONS)
 		++*shift;
-	plan->windows = 0;
-	plan->parts = ((view->n_buckets - 1) >> *shift) + 1;
+	plan->build_regions = 0;
+	plan->regions = ((view->n_buckets - 1) >> *shift) + 1;
 	plan->room = room_of((uint64_t)((double)call->n / (double)view->n_buckets *
 					(double)((uint64_t)1 << *shift)));
 	if (plan->room > MOST_ROOM)
 		return false;
-	plan->counters = plan->parts + 1;
-	/* a pair is spilled once at most; all pairs anew would be a second insert of those that an erase took since */
+	plan->counters = plan->regions + 1;
+	/*
+	 * Room for all pairs: a pair is spilled at most once, and inserting all pairs again would
+	 * re-insert a pair that a concurrent erase removed.
+	 */
 	plan->spill_room = call->n;
-	plan->words = plan->parts * plan->room + plan->spill_room;
+	plan->words = plan->regions * plan->room + plan->spill_room;
 	return true;
 }
 
@@ -437,11 +466,11 @@ size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua
 	return build > insert ? build : insert;
 }
 
-enum cua_status cua__cuda_hashmap_insert_parts(struct cua_context *ctx,
-					       const struct cua_hashmap_view *view,
-					       const struct cua__hashmap_call *call)
+enum cua_status cua__cuda_hashmap_insert_regions(struct cua_context *ctx,
+						 const struct cua_hashmap_view *view,
+						 const struct cua__hashmap_call *call)
 {
-	struct cua__parts a = parts_of(view, call);
+	struct cua__regions_pass a = pass_of(view, call);
 	uint64_t *counters, tiles, groups;
 	enum cua_status status;
 	struct kernels k;
@@ -458,7 +487,7 @@ enum cua_status cua__cuda_hashmap_insert_parts(struct cua_context *ctx,
 	a.filled = counters;
 	a.room = plan.room;
 	a.shift = shift;
-	a.parts = (uint32_t)plan.parts;
+	a.regions = (uint32_t)plan.regions;
 	status = scatter(ctx, &k, k.scatter, divide_up(call->n, k.tile), &a);
 	if (status)
 		return status;
@@ -469,7 +498,7 @@ enum cua_status cua__cuda_hashmap_insert_parts(struct cua_context *ctx,
 	a.at_once = (uint32_t)(INSERT_BYTES >> shift) / CUA__HASHMAP_WORD_BYTES;
 	if (!a.at_once)
 		a.at_once = 1;
-	groups = divide_up(plan.parts, a.at_once);
+	groups = divide_up(plan.regions, a.at_once);
 	tiles = groups * a.at_once * a.from_tiles;
 	status = launch(ctx, k.insert, tiles, INSERT_THREADS, 0, 0, &a);
 	if (!status)

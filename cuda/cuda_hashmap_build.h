@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many pairs into a hash map of words by way of parts: hashmap_build.cu. Both take a call without
- * values_out and flags, and else, or where it would not pay or there is no workspace, return
- * CUA_ERROR_UNSUPPORTED and have done nothing: the caller goes the plain way then.
+ * Bulk insert and build of a hash map of words by regions (cuda_hashmap_build.cu). Both functions
+ * need a call without values_out and flags. They return CUA_ERROR_UNSUPPORTED, without any effect,
+ * for other calls, if they would not pay, and if there is no workspace; the caller then takes the
+ * ordinary path.
  */
 #ifndef CUATOMIC_CUDA_HASHMAP_BUILD_H
 #define CUATOMIC_CUDA_HASHMAP_BUILD_H
 
 #include "backend/hashmap_backend.h"
 
-/* In the place of all that the map has. */
+/* Replaces the contents of the map. */
 enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 					const struct cua_hashmap_view *view,
 					const struct cua__hashmap_call *call);
-/* Into any map, also while others use it. */
-enum cua_status cua__cuda_hashmap_insert_parts(struct cua_context *ctx,
-					       const struct cua_hashmap_view *view,
-					       const struct cua__hashmap_call *call);
+/* Inserts into a map, also during concurrent operations on it. */
+enum cua_status cua__cuda_hashmap_insert_regions(struct cua_context *ctx,
+						 const struct cua_hashmap_view *view,
+						 const struct cua__hashmap_call *call);
 
-/* The bytes of workspace that they take at most for n pairs. */
+/* Upper bound on the bytes of workspace of either function for n pairs. */
 size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				       size_t n);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a GPU does with a hash map as a whole: the kernels of lib/hashmap_kernel.h and what launches them. */
+/*
+ * Operations of a GPU on a whole hash map: the kernels of lib/kernels/hashmap_kernel.h and their
+ * launches.
+ */
 #include "config.h"
 
 #include "kernels/hashmap_kernel.h"
@@ -91,13 +94,13 @@ static enum cua_status cuda_sort(struct cua_context *ctx, const struct cua__hash
 	return status ? status : cua__launch(ctx, finish_kernel, grid, THREADS, 0, s);
 }
 
-/* ---- pairs out of the map ---- */
+/* ---- retrieval ---- */
 
 static __global__ void __launch_bounds__(THREADS)
 	rejected_kernel(struct cua_hashmap_view view, uint64_t max, void *keys_out,
 			void *values_out, uint64_t *n)
 {
-	cua__hashmap_give_rejected(&view, max, keys_out, values_out, n);
+	cua__hashmap_retrieve_rejected(&view, max, keys_out, values_out, n);
 }
 
 static enum cua_status cuda_rejected(struct cua_context *ctx, const struct cua_hashmap_view *view,
@@ -120,7 +123,7 @@ static __global__ void __launch_bounds__(THREADS)
 {
 	__shared__ struct cua__slice_shared shared;
 
-	cua__hashmap_give_slice(&view, KS, VS, &slice, &shared);
+	cua__hashmap_retrieve_slice(&view, KS, VS, &slice, &shared);
 }
 
 template <uint32_t KS, uint32_t VS>
@@ -149,7 +152,7 @@ static __global__ void __launch_bounds__(THREADS)
 	cua__hashmap_count_all(&view, KS, VS, homes, tally, &shared);
 }
 
-/* Launches the instance for the view's sizes, for so many places. */
+/* Launches the instance for the view's sizes, for `places` slots. */
 #define LAUNCH_CASE(ks, vs)                                                                        \
 	case ks * 32 + vs:                                                                         \
 		return cua__launch(ctx, KERNEL<ks, vs>, grid, THREADS, 0, ARGUMENTS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The multimap on a GPU: the kernels of lib/multimap_kernel.h and what launches them. */
+/* The multimap on a GPU: the kernels of lib/kernels/multimap_kernel.h and their launches. */
 #include "config.h"
 
 #include "kernels/multimap_kernel.h"
@@ -14,7 +14,7 @@
 
 typedef void call_kernel(const struct cua_multimap_view view, const struct cua__multimap_call call);
 
-/* A kernel of so many elements, by the size of the keys. */
+/* Launches the instance for the key size, for n elements. */
 static enum cua_status launch(struct cua_context *ctx, const struct cua_multimap_view *view,
 			      const struct cua__multimap_call *call, uint64_t n, call_kernel *of_4,
 			      call_kernel *of_8)
@@ -87,11 +87,11 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 static __global__ void __launch_bounds__(THREADS)
-	scan_kernel(const struct cua__multimap_call call, uint32_t parts)
+	scan_kernel(const struct cua__multimap_call call, uint32_t ranges)
 {
 	__shared__ uint64_t warps[THREADS / 32];
 
-	cua__multimap_scan_kernel(&call, parts, warps);
+	cua__multimap_scan_kernel(&call, ranges, warps);
 }
 
 template <uint32_t KS>
@@ -107,17 +107,17 @@ static enum cua_status cuda_retrieve(struct cua_context *ctx, const struct cua_m
 				     const struct cua__multimap_call *call)
 {
 	const int of_4 = view->map.key_size == 4;
-	unsigned parts = cua__grid(ctx, call->n, THREADS, BLOCKS_PER_PROCESSOR);
+	unsigned ranges = cua__grid(ctx, call->n, THREADS, BLOCKS_PER_PROCESSOR);
 	enum cua_status status;
 
-	if (parts > CUA__MULTIMAP_PARTS)
-		parts = CUA__MULTIMAP_PARTS;
-	status = cua__launch(ctx, of_4 ? sums_kernel<4> : sums_kernel<8>, parts, THREADS, 0, *view,
+	if (ranges > CUA__MULTIMAP_RANGES)
+		ranges = CUA__MULTIMAP_RANGES;
+	status = cua__launch(ctx, of_4 ? sums_kernel<4> : sums_kernel<8>, ranges, THREADS, 0, *view,
 			     *call);
 	if (!status)
-		status = cua__launch(ctx, scan_kernel, 1, THREADS, 0, *call, parts);
+		status = cua__launch(ctx, scan_kernel, 1, THREADS, 0, *call, ranges);
 	if (!status && call->n)
-		status = cua__launch(ctx, of_4 ? values_kernel<4> : values_kernel<8>, parts,
+		status = cua__launch(ctx, of_4 ? values_kernel<4> : values_kernel<8>, ranges,
 				     THREADS, 0, *view, *call);
 	return status;
 }

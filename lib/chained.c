@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The chained hash table: its calls, which check arguments and pass them to the backend. */
+/* The chained hash table: argument checks and calls of the backend. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -10,14 +10,14 @@
 struct cua_chained {
 	struct cua_context *ctx;
 	struct cua_chained_view view;
-	/* one allocation: cursor and locks, which start as zeros; heads, as ones; entries */
+	/* a single allocation: cursor and locks, zeros at the start; heads, all bits 1; entries */
 	char *base;
 	size_t bytes, zeros, ones;
 };
 
 /* ---- life ---- */
 
-/* In stream order. Entries not in use are never read. */
+/* Empties the table in stream order. Entries not in use are never read. */
 static enum cua_status reset(struct cua_chained *table)
 {
 	const struct cua__runtime *runtime = table->ctx->backend->runtime;
@@ -45,7 +45,10 @@ enum cua_status cua_chained_create(struct cua_context *ctx,
 		return CUA_ERROR_NULL;
 	if (!buckets || cua__options(options, &chosen, sizeof(chosen)))
 		return CUA_ERROR_VALUE;
-	/* a quarter of what would overflow, so that the sums below cannot */
+	/*
+	 * the factor 4 bounds each size by a quarter of the range, so that the sums below cannot
+	 * overflow
+	 */
 	if (cua__bytes(buckets, 4 * sizeof(uint64_t), &heads) ||
 	    cua__bytes(capacity, 4 * sizeof(struct cua_chained_entry), &entries))
 		return CUA_ERROR_SIZE;
@@ -103,7 +106,7 @@ enum cua_status cua_chained_destroy(struct cua_chained *table)
 	status = runtime->may_wait(table->ctx);
 	if (!status)
 		status = runtime->synchronize(table->ctx);
-	/* in a capture the table stays as it is; after any other error it is gone */
+	/* during a capture nothing is freed; after any other error the table is gone */
 	if (status != CUA_ERROR_CAPTURE) {
 		enum cua_status released = runtime->release(table->ctx, table->base);
 
@@ -132,7 +135,7 @@ enum cua_status cua_chained_clear(struct cua_chained *table)
 	return cua__call_end(&call, reset(table));
 }
 
-/* ---- many at once ---- */
+/* ---- bulk calls ---- */
 
 static int in_table(const struct cua_chained *table, const void *p, size_t bytes)
 {
@@ -274,7 +277,7 @@ enum cua_status cua_chained_values(struct cua_chained *table, uint64_t key, uint
 	return cua__call_end(&call, status);
 }
 
-/* ---- the state of the whole ---- */
+/* ---- the whole table ---- */
 
 enum cua_status cua_chained_demand(struct cua_chained *table, uint64_t *demand)
 {
@@ -311,7 +314,7 @@ enum cua_status cua_chained_size(struct cua_chained *table, uint64_t *size)
 	return cua__call_end(&call, status);
 }
 
-/* The demand, on the host. Within a call. */
+/* Copies the demand to the host. To be called within a call. */
 static enum cua_status read_demand(struct cua_chained *table, uint64_t *demand)
 {
 	const struct cua__runtime *runtime = table->ctx->backend->runtime;
@@ -360,7 +363,7 @@ enum cua_status cua_chained_copy(struct cua_chained *table, struct cua_context *
 	if (status)
 		return status;
 	used = demand < table->view.capacity ? demand : table->view.capacity;
-	/* the CUDA runtime reaches both sides; the CPU's only its own */
+	/* the CUDA runtime can copy to and from both memories; the CPU runtime only its own */
 	ctx = table->ctx->backend->kind == CUA_BACKEND_CUDA ? table->ctx : other;
 	runtime = ctx->backend->runtime;
 	cua__call_begin(&call, ctx);
@@ -382,7 +385,7 @@ enum cua_status cua_chained_copy(struct cua_chained *table, struct cua_context *
 	return status;
 }
 
-/* Gives the check its memory and runs it. Within a call. */
+/* Allocates the memory of the check and runs it. To be called within a call. */
 static enum cua_status run_check(struct cua_chained *table, uint64_t used,
 				 struct cua__chained_totals *totals)
 {

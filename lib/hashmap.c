@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash map: its options, its layout, and its calls on elements. */
+/* The hash map: options, layout and bulk calls. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ CUA_STATIC_ASSERT(BUCKETS_AT % 256 == 0 &&
 			  BUCKETS_AT >=
 				  CUA_HASHMAP_STRIPES * sizeof(struct cua_hashmap_counts) + 32,
 		  "the buckets are behind the cells");
-/* A lane of a GPU numbers buckets in 32 bits. */
+/* Kernels number the buckets in 32 bits. */
 #define MOST_WORD_BUCKETS ((uint64_t)1 << 32)
 
 /* ---- life ---- */
@@ -23,17 +23,17 @@ static int size_of(enum cua_type type, int is_value, uint32_t *size)
 	return *size || (is_value && type == CUA_NONE);
 }
 
-/* The buckets of a map with this capacity; 0 where they are too many. */
+/* The buckets of a map with this capacity; 0 if there are too many. */
 static uint64_t buckets_for(uint64_t capacity, uint64_t slots, int words)
 {
 	uint64_t n = capacity / slots + (capacity % slots != 0), power = 1;
 
 	if (!words)
 		return n;
-	if (n > MOST_WORD_BUCKETS - CUA__HASHMAP_WINDOW)
+	if (n > MOST_WORD_BUCKETS - CUA__HASHMAP_REGION)
 		return 0;
-	if (n > CUA__HASHMAP_WINDOW)
-		return (n + CUA__HASHMAP_WINDOW - 1) / CUA__HASHMAP_WINDOW * CUA__HASHMAP_WINDOW;
+	if (n > CUA__HASHMAP_REGION)
+		return (n + CUA__HASHMAP_REGION - 1) / CUA__HASHMAP_REGION * CUA__HASHMAP_REGION;
 	while (power < n)
 		power *= 2;
 	return power;
@@ -47,7 +47,7 @@ enum cua_status cua__hashmap_lay_out(struct cua_hashmap *map, uint64_t capacity)
 	enum cua_status status;
 	size_t buckets, rejects;
 
-	/* a map keeps the layout that it was made with */
+	/* a resize keeps the layout */
 	if (map->view.layout) {
 		words = map->view.layout == CUA_HASHMAP_WORDS;
 	} else if (words && cua__hashmap_is_wide(ks, vs)) {
@@ -78,7 +78,7 @@ enum cua_status cua__hashmap_lay_out(struct cua_hashmap *map, uint64_t capacity)
 	return CUA_OK;
 }
 
-enum cua_status cua__hashmap_provide(struct cua_hashmap *map)
+enum cua_status cua__hashmap_allocate(struct cua_hashmap *map)
 {
 	const struct cua__runtime *runtime = map->ctx->backend->runtime;
 	enum cua_status status = runtime->may_wait(map->ctx);
@@ -137,7 +137,7 @@ enum cua_status cua_hashmap_create(struct cua_context *ctx,
 	map->options = chosen;
 	secret.lo = chosen.seed;
 	secret.hi = chosen.seed_high;
-	/* the seeded hash has no upper half */
+	/* the seeded hash ignores seed_high */
 	if (!secret.lo && (!secret.hi || chosen.hash != CUA_HASHMAP_HASH_KEYED))
 		secret = cua__random_seed();
 	map->view.seed = secret.lo;
@@ -149,7 +149,7 @@ enum cua_status cua_hashmap_create(struct cua_context *ctx,
 	status = cua__hashmap_lay_out(map, capacity);
 	if (!status) {
 		cua__call_begin(&call, ctx);
-		status = cua__call_end(&call, cua__hashmap_provide(map));
+		status = cua__call_end(&call, cua__hashmap_allocate(map));
 	}
 	if (status) {
 		free(map);
@@ -172,7 +172,7 @@ enum cua_status cua_hashmap_destroy(struct cua_hashmap *map)
 	status = runtime->may_wait(map->ctx);
 	if (!status)
 		status = runtime->synchronize(map->ctx);
-	/* in a capture the map stays as it is; after any other error it is gone */
+	/* during a capture nothing is freed; after any other error the map is gone */
 	if (status != CUA_ERROR_CAPTURE) {
 		enum cua_status released = runtime->release(map->ctx, map->base);
 
@@ -235,14 +235,14 @@ enum cua_status cua__hashmap_build(struct cua_hashmap *map, int empty,
 	return status ? status : ops->write(map->ctx, &map->view, call);
 }
 
-/* ---- many at once ---- */
+/* ---- bulk calls ---- */
 
 enum cua_status cua__hashmap_check(const struct cua_hashmap *map, const void *p, size_t n,
 				   size_t size, struct cua__hashmap_array *a)
 {
 	enum cua_status status = CUA_OK;
 
-	/* elements of no size, or none */
+	/* an array of elements without size, or of no elements */
 	a->user = a->backend = NULL;
 	a->bytes = 0;
 	if (!size || (!p && !n))
@@ -253,7 +253,7 @@ enum cua_status cua__hashmap_check(const struct cua_hashmap *map, const void *p,
 	return status;
 }
 
-int cua__hashmap_meet(const struct cua__hashmap_array *a, const struct cua__hashmap_array *b)
+int cua__hashmap_overlap(const struct cua__hashmap_array *a, const struct cua__hashmap_array *b)
 {
 	return cua__overlap(a->user, a->bytes, b->user, b->bytes);
 }
@@ -263,14 +263,14 @@ int cua__hashmap_in_map(const struct cua_hashmap *map, const struct cua__hashmap
 	return cua__overlap(a->user, a->bytes, map->base, map->bytes);
 }
 
-/* What a bulk call does with its arrays. */
+/* The use of a bulk call's arrays. */
 enum {
-	TAKES_VALUES = 1, /* values are read */
-	GIVES_VALUES = 2, /* values_out is required, else not there */
-	NEEDS_FLAGS = 4,  /* flags are required, else allowed */
-	OF_VALUES = 8,    /* is no call for sets */
-	CLEARS = 16,      /* the map first */
-	ADDS = 32         /* keys: the map may grow */
+	TAKES_VALUES = 1, /* reads values */
+	GIVES_VALUES = 2, /* values_out is required; otherwise it is ignored */
+	NEEDS_FLAGS = 4,  /* flags are required; otherwise they are optional */
+	OF_VALUES = 8,    /* not for sets */
+	CLEARS = 16,      /* clears the map first */
+	ADDS = 32         /* adds keys, so the map may grow */
 };
 
 static enum cua_status bulk(struct cua_hashmap *map, cua__hashmap_bulk_fn *fn, int what,
@@ -300,11 +300,12 @@ static enum cua_status bulk(struct cua_hashmap *map, cua__hashmap_bulk_fn *fn, i
 					    c->flags || (what & NEEDS_FLAGS) ? c->n : 0, 1, &f);
 	if (status)
 		return status;
-	/* values may be replaced in place */
-	if (cua__hashmap_meet(&k, &o) || cua__hashmap_meet(&k, &f) || cua__hashmap_meet(&v, &f) ||
-	    cua__hashmap_meet(&o, &f) || (o.user != v.user && cua__hashmap_meet(&o, &v)) ||
-	    cua__hashmap_in_map(map, &k) || cua__hashmap_in_map(map, &v) ||
-	    cua__hashmap_in_map(map, &o) || cua__hashmap_in_map(map, &f))
+	/* values and values_out may be the same array */
+	if (cua__hashmap_overlap(&k, &o) || cua__hashmap_overlap(&k, &f) ||
+	    cua__hashmap_overlap(&v, &f) || cua__hashmap_overlap(&o, &f) ||
+	    (o.user != v.user && cua__hashmap_overlap(&o, &v)) || cua__hashmap_in_map(map, &k) ||
+	    cua__hashmap_in_map(map, &v) || cua__hashmap_in_map(map, &o) ||
+	    cua__hashmap_in_map(map, &f))
 		return CUA_ERROR_OVERLAP;
 	c->keys = k.backend;
 	c->values = v.backend;
@@ -314,7 +315,7 @@ static enum cua_status bulk(struct cua_hashmap *map, cua__hashmap_bulk_fn *fn, i
 	cua__call_begin(&call, map->ctx);
 	if (grows)
 		status = map->ctx->backend->runtime->may_wait(map->ctx);
-	/* what grows a map asks how full it is */
+	/* growth reads the counts, so clear first */
 	if (!status && (what & CLEARS) && (grows || !c->n))
 		status = cua__hashmap_empty(map);
 	if (!status && grows)
@@ -378,7 +379,7 @@ enum cua_status cua_hashmap_update_n(struct cua_hashmap *map, enum cua_update op
 		    .keys = keys, .values = values, .flags = results);
 }
 
-/* The bits of a value of the map, read as one of its array would be. */
+/* Reads a value of the map's value type from host or backend memory. */
 static enum cua_status read_operand(struct cua_hashmap *map, const void *value,
 				    struct cua_u128 *operand)
 {
@@ -439,7 +440,7 @@ enum cua_status cua_hashmap_erase_n(struct cua_hashmap *map, size_t n, const voi
 	return BULK(map, erase, 0, .n = n, .keys = keys, .flags = found);
 }
 
-/* ---- the state of the whole ---- */
+/* ---- the whole map ---- */
 
 enum cua_status cua_hashmap_size(struct cua_hashmap *map, uint64_t *size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A hash map in a file. */
+/* Save and load of a hash map. */
 #include "config.h"
 
 #include <errno.h>
@@ -12,13 +12,13 @@
 #include "backend/hashmap_backend.h"
 #include "replace.h"
 
-#define PART_BYTES ((size_t)4 << 20)
+#define BATCH_BYTES ((size_t)4 << 20)
 #define FILE_VERSION 1u
 #define SAME_ORDER 0x01020304u
 
 struct header {
 	char magic[8];
-	uint32_t order; /* SAME_ORDER where the machine's is the file's */
+	uint32_t order; /* SAME_ORDER if the byte orders of file and machine agree */
 	uint32_t version;
 	uint32_t key_size, value_size;
 	uint64_t count;
@@ -28,15 +28,16 @@ struct header {
 	uint32_t grow_percent, portable;
 	uint32_t hash, max_probes;
 	uint64_t pairs_sum;
-	uint64_t header_sum; /* of all before it */
+	uint64_t header_sum; /* of all fields before it */
 };
 CUA_STATIC_ASSERT(sizeof(struct header) == 88, "the header is a file format");
 
 static const char magic[8] = {'c', 'u', 'a', 'm', 'a', 'p', '\r', '\n'};
 
 /*
- * 64 bits of bytes: each word is mixed in by steps that are bijective both in the sum and in the word, so that a change
- * within one word is always seen. Parts but the last one are of whole words.
+ * A checksum of 64 bits. Each word is mixed in by steps that are bijective in the sum and in the
+ * word. So a change within a single word always changes the sum. All calls but the last of a
+ * sequence must pass whole words.
  */
 static uint64_t add_up(uint64_t sum, const void *bytes, size_t n)
 {
@@ -61,7 +62,7 @@ static uint64_t header_sum(const struct header *h)
 
 /* ---- save ---- */
 
-/* Pairs one after the other, as the file has them; whole words but at the end. */
+/* A buffer of pairs in the format of the file; whole words, except at the end. */
 struct stream {
 	struct cua__replace *file;
 	uint32_t ks, vs;
@@ -118,19 +119,19 @@ static enum cua_status save_to(struct cua_hashmap *map, struct cua__replace *fil
 	h.key_size = map->view.key_size;
 	h.value_size = map->view.value_size;
 	h.slots = cua__hashmap_slots(&map->view);
-	/* the secret of a keyed hash does not go to a file: load draws another one */
+	/* the file does not contain the secret of a keyed hash; load draws another secret */
 	h.seed = map->options.hash == CUA_HASHMAP_HASH_KEYED ? 0 : map->options.seed;
 	h.hash = map->options.hash;
 	h.max_probes = map->options.max_probes;
 	h.rejects = map->options.rejects;
 	h.grow_percent = map->options.grow_percent;
 	h.portable = map->options.portable;
-	/* a multiple of words, too */
-	s.room = PART_BYTES / (8 * size) * (8 * size);
+	/* a multiple of the word size, too */
+	s.room = BATCH_BYTES / (8 * size) * (8 * size);
 	s.bytes = malloc(s.room);
 	if (!s.bytes)
 		return CUA_ERROR_NO_MEMORY;
-	/* its place; what it says is known at the end */
+	/* reserves the room of the header; its contents are known at the end */
 	status = cua__replace_write(file, &h, sizeof(h));
 	if (!status)
 		status = save_pairs(map, &s, &h);
@@ -166,7 +167,7 @@ enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
 		return CUA_ERROR_NULL;
 	if (map->options.own_hash)
 		return CUA_ERROR_UNSUPPORTED;
-	/* a cancelled thread would leave the temporary file */
+	/* cancellation would leave the temporary file behind */
 	cancel = cua__cancel_disable();
 	status = save(map, path);
 	cua__cancel_restore(cancel);
@@ -175,7 +176,7 @@ enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
 
 /* ---- load ---- */
 
-/* All n bytes, or CORRUPT where the file ends. */
+/* Reads n bytes. CORRUPT if the file ends earlier. */
 static enum cua_status read_all(int fd, void *bytes, size_t n)
 {
 	char *p = bytes;
@@ -226,7 +227,7 @@ static enum cua_status read_header(int fd, struct header *h)
 			       h->max_probes > CUA_HASHMAP_MOST_MAX_PROBES)))
 		return CUA_ERROR_CORRUPT;
 	size = h->key_size + h->value_size;
-	/* the rest is the pairs and nothing else: a count that is absurd is found here */
+	/* the rest must be exactly the pairs; this detects an absurd count before any allocation */
 	if ((uint64_t)file.st_size - sizeof(*h) != h->count * size ||
 	    h->count != ((uint64_t)file.st_size - sizeof(*h)) / size ||
 	    (h->count > h->slots && h->count - h->slots > 2))
@@ -235,13 +236,13 @@ static enum cua_status read_header(int fd, struct header *h)
 }
 
 /*
- * Inserts the pairs in parts. CORRUPT after the first part that has a key twice or a key of an earlier part, as a file
- * with holes does, or at the end if the sum of the pairs is not that of the header.
+ * Inserts the pairs in batches. CORRUPT after the first batch with a key that occurred earlier, as
+ * in a file with holes. CORRUPT at the end if the checksum of the pairs differs from the header's.
  */
 static enum cua_status read_pairs(int fd, const struct header *h, struct cua_hashmap *map)
 {
 	const uint32_t ks = h->key_size, vs = h->value_size;
-	const size_t most = PART_BYTES / (8 * (ks + vs)) * 8;
+	const size_t most = BATCH_BYTES / (8 * (ks + vs)) * 8;
 	char *bytes = malloc(2 * most * (ks + vs)), *keys, *values;
 	enum cua_status status = CUA_OK;
 	uint64_t sum = 0, size = 0;
@@ -263,7 +264,7 @@ static enum cua_status read_pairs(int fd, const struct header *h, struct cua_has
 		status = cua__hashmap_insert_from_host(map, n, keys, values);
 		if (!status)
 			status = cua_hashmap_size(map, &size);
-		/* with max_probes, keys of another seed may not all find slots */
+		/* with max_probes, the keys may not all find slots under another seed */
 		if (!status && size != done + n)
 			status =
 				map->options.max_probes && cua_hashmap_status(map) == CUA_ERROR_FULL
@@ -275,7 +276,8 @@ static enum cua_status read_pairs(int fd, const struct header *h, struct cua_has
 }
 
 /*
- * An empty map with the slots that the saved one had. In a layout without cells, keys that had a cell need slots.
+ * Creates an empty map with the saved number of slots. A layout without reserved slots needs slots
+ * for keys that had reserved slots.
  */
 static enum cua_status create_for(struct cua_context *ctx,
 				  const struct cua_hashmap_options *options, const struct header *h,
@@ -291,7 +293,9 @@ static enum cua_status create_for(struct cua_context *ctx,
 	return cua_hashmap_create(ctx, options, key, value, h->count, map);
 }
 
-/* A header may name many slots for few pairs. */
+/*
+ * A map with fewer pairs than slots / FEW is sparse: a header may claim many slots for few pairs.
+ */
 #define FEW 64
 
 static void expect_pairs(struct cua_hashmap *map, uint64_t count)
@@ -344,7 +348,7 @@ enum cua_status cua_hashmap_load(struct cua_context *ctx, const struct cua_hashm
 	if (!ctx || !path || !map)
 		return CUA_ERROR_NULL;
 	cancel = cua__cancel_disable();
-	/* what is not a file shall not make it wait */
+	/* a path that is no regular file, such as a FIFO, must not block open */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd >= 0) {
 		status = load_from(ctx, options, fd, map);

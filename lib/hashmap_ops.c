@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash map's calls on the map as a whole. */
+/* Calls on a whole hash map. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -7,17 +7,20 @@
 
 #include "backend/hashmap_backend.h"
 
-/* Bytes of pairs that a pass gives the host at a time. */
-#define PART_BYTES ((size_t)4 << 20)
-/* Elements for which a map that grows has room before a part is written, so that parts are worth a launch. */
-#define LEAST_PART ((uint64_t)1 << 16)
+/* Bytes of pairs per batch of a pass. */
+#define BATCH_BYTES ((size_t)4 << 20)
+/*
+ * A growing map reserves room for at least this many elements per batch, so that a batch justifies
+ * a launch.
+ */
+#define LEAST_BATCH ((uint64_t)1 << 16)
 
 static uint64_t places_of(const struct cua_hashmap_view *view)
 {
 	return cua__hashmap_places(view, view->key_size, view->value_size);
 }
 
-/* ---- pairs to backend memory ---- */
+/* ---- retrieval to backend memory ---- */
 
 struct request {
 	struct cua_hashmap *map;
@@ -27,7 +30,10 @@ struct request {
 	int rejected, sorted;
 };
 
-/* The first of the pairs that retrieve has counted, in order, where it left any of them. */
+/*
+ * Orders the output of retrieve by key. If retrieve left pairs out, the output becomes the pairs
+ * with the least keys.
+ */
 static enum cua_status sort(struct cua__call *call, struct cua_hashmap *map, uint64_t max,
 			    void *keys, void *values, const uint64_t *n)
 {
@@ -64,9 +70,9 @@ static enum cua_status give(const struct request *r)
 		return status;
 	n.user = r->n;
 	n.bytes = sizeof(*r->n);
-	if (cua__hashmap_meet(&k, &v) || cua__hashmap_meet(&k, &n) || cua__hashmap_meet(&v, &n) ||
-	    cua__hashmap_in_map(map, &k) || cua__hashmap_in_map(map, &v) ||
-	    cua__hashmap_in_map(map, &n))
+	if (cua__hashmap_overlap(&k, &v) || cua__hashmap_overlap(&k, &n) ||
+	    cua__hashmap_overlap(&v, &n) || cua__hashmap_in_map(map, &k) ||
+	    cua__hashmap_in_map(map, &v) || cua__hashmap_in_map(map, &n))
 		return CUA_ERROR_OVERLAP;
 	if (max > places_of(&map->view) && !r->rejected)
 		max = places_of(&map->view);
@@ -113,7 +119,7 @@ enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map,
 	if (cua__bytes(max, map->view.key_size, &keys) ||
 	    cua__bytes(max, map->view.value_size, &keys))
 		return CUA_ERROR_SIZE;
-	/* the count, and its copy for ordinary memory */
+	/* the count, and its copy for a result in ordinary memory */
 	*bytes = 2 * cua__scratch_size(sizeof(uint64_t));
 	if (max > places_of(&map->view))
 		max = places_of(&map->view);
@@ -146,12 +152,12 @@ enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t max, void
 
 /* ---- resize ---- */
 
-/* What is before the buckets, on the host. */
+/* A host copy of the memory before the buckets. */
 struct front {
 	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
 	struct cua_u128 cells[2];
-	uint64_t in_slots, keys; /* those in cells too */
-	uint64_t kept;           /* rejected pairs */
+	uint64_t in_slots, keys; /* keys in reserved slots included */
+	uint64_t kept;           /* rejected pairs that are kept */
 };
 
 /* Waits for the stream. */
@@ -180,7 +186,10 @@ static enum cua_status read_front(struct cua_hashmap *map, struct front *f)
 	return CUA_OK;
 }
 
-/* Within a call: another memory for the same pairs. On an error nothing has changed. */
+/*
+ * Moves the pairs to new memory of this capacity, within a call. After an error the map is
+ * unchanged.
+ */
 static enum cua_status resize(struct cua_hashmap *map, uint64_t capacity)
 {
 	const struct cua__runtime *runtime = map->ctx->backend->runtime;
@@ -195,10 +204,10 @@ static enum cua_status resize(struct cua_hashmap *map, uint64_t capacity)
 		return CUA_ERROR_SIZE;
 	status = cua__hashmap_lay_out(&fresh, capacity);
 	if (!status)
-		status = cua__hashmap_provide(&fresh);
+		status = cua__hashmap_allocate(&fresh);
 	if (status)
 		return status;
-	/* what was rejected before; what is moved counts itself */
+	/* the earlier rejections; the move counts the keys itself */
 	for (uint32_t i = 0; i < CUA_HASHMAP_STRIPES; i++)
 		front.counts[i].inserted = front.counts[i].erased = 0;
 	status = runtime->copy(map->ctx, fresh.view.counts, front.counts, sizeof(front.counts));
@@ -211,7 +220,7 @@ static enum cua_status resize(struct cua_hashmap *map, uint64_t capacity)
 								 CUA__HASHMAP_INSERT);
 	if (!status)
 		status = runtime->synchronize(map->ctx);
-	/* a pair that found no slot is still in the old memory */
+	/* with max_probes a pair may have found no slot; it is still in the old memory */
 	if (!status && map->view.max_probes)
 		status = read_front(&fresh, &moved);
 	if (!status && map->view.max_probes && moved.keys != front.keys)
@@ -241,7 +250,9 @@ enum cua_status cua_hashmap_resize(struct cua_hashmap *map, uint64_t capacity)
 
 /* ---- growth ---- */
 
-/* Makes room for `more` keys below the limit of the load; *room is how many there are then. */
+/*
+ * Makes room for `more` keys below the load limit. *room is the number of keys that fit afterwards.
+ */
 static enum cua_status make_room(struct cua_hashmap *map, uint64_t more, uint64_t *room)
 {
 	const uint32_t percent = map->options.grow_percent;
@@ -253,12 +264,12 @@ static enum cua_status make_room(struct cua_hashmap *map, uint64_t more, uint64_
 	if (status)
 		return status;
 	keys = front.in_slots;
-	/* of slots * percent / 100, without overflow */
+	/* slots * percent / 100 without overflow */
 	limit = slots / 100 * percent + slots % 100 * percent / 100;
 	if (limit < keys || limit - keys < more) {
 		if (keys + more < keys || keys + more > UINT64_MAX / 200 || slots > UINT64_MAX / 4)
 			return CUA_ERROR_SIZE;
-		/* two more: keys that have cells need no slots, but are keys to resize */
+		/* 2 more: keys in reserved slots need no slot, but resize counts them as keys */
 		wanted = (keys + more) * 100 / percent + 2;
 		status = resize(map, wanted > 2 * slots ? wanted : 2 * slots);
 		if (status)
@@ -270,7 +281,7 @@ static enum cua_status make_room(struct cua_hashmap *map, uint64_t more, uint64_
 	return CUA_OK;
 }
 
-static const void *part_of(const void *array, size_t done, size_t size)
+static const void *elements_from(const void *array, size_t done, size_t size)
 {
 	return array && size ? (const char *)array + done * size : NULL;
 }
@@ -283,26 +294,29 @@ enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, int builds,
 	size_t done = 0;
 
 	while (done < call->n) {
-		struct cua__hashmap_call part = *call;
+		struct cua__hashmap_call batch = *call;
 		uint64_t rest = call->n - done, room;
 
-		/* equal keys take one slot, and those that are there take none: how many is known only afterwards */
-		status = make_room(map, rest < LEAST_PART ? rest : LEAST_PART, &room);
+		/*
+		 * equal keys share a slot and present keys need none; the number of new keys is
+		 * known only afterwards
+		 */
+		status = make_room(map, rest < LEAST_BATCH ? rest : LEAST_BATCH, &room);
 		if (status)
 			break;
-		part.n = rest < room ? rest : room;
-		part.keys = part_of(call->keys, done, ks);
-		part.values = part_of(call->values, done, vs);
-		part.values_out = (void *)part_of(call->values_out, done, vs);
-		part.flags = (void *)part_of(call->flags, done, 1);
+		batch.n = rest < room ? rest : room;
+		batch.keys = elements_from(call->keys, done, ks);
+		batch.values = elements_from(call->values, done, vs);
+		batch.values_out = (void *)elements_from(call->values_out, done, vs);
+		batch.flags = (void *)elements_from(call->flags, done, 1);
 		status = builds && !done
-				 ? cua__hashmap_build(map, 1, &part)
-				 : map->ctx->backend->hashmap->write(map->ctx, &map->view, &part);
+				 ? cua__hashmap_build(map, 1, &batch)
+				 : map->ctx->backend->hashmap->write(map->ctx, &map->view, &batch);
 		if (status)
 			break;
-		done += part.n;
+		done += batch.n;
 	}
-	/* what was not done is told by its result */
+	/* the results of the remaining elements are FULL */
 	if (status && call->flags)
 		map->ctx->backend->runtime->set_bytes(map->ctx, call->flags + done,
 						      CUA_HASHMAP_FULL, call->n - done);
@@ -401,7 +415,7 @@ enum cua_status cua_hashmap_statistics(struct cua_hashmap *map,
 	return CUA_OK;
 }
 
-/* ---- pairs to the host ---- */
+/* ---- retrieval to the host ---- */
 
 enum cua_status cua__hashmap_pass_begin(struct cua__hashmap_pass *pass, struct cua_hashmap *map)
 {
@@ -412,7 +426,7 @@ enum cua_status cua__hashmap_pass_begin(struct cua__hashmap_pass *pass, struct c
 	pass->map = map;
 	pass->place = pass->n = 0;
 	pass->cancel = cancel;
-	pass->room = PART_BYTES / (ks + vs);
+	pass->room = BATCH_BYTES / (ks + vs);
 	if (pass->room > places_of(&map->view))
 		pass->room = places_of(&map->view);
 	pass->keys = malloc(pass->room * (ks + vs));
@@ -493,13 +507,13 @@ enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, 
 		return CUA_ERROR_NULL;
 	if (cua__bytes(max, ks, &k.bytes) || cua__bytes(max, vs, &v.bytes))
 		return CUA_ERROR_SIZE;
-	/* no more than these are ever written */
+	/* never more pairs than slots */
 	if (max > places_of(&map->view)) {
 		k.bytes = places_of(&map->view) * ks;
 		v.bytes = places_of(&map->view) * vs;
 	}
-	if (cua__hashmap_meet(&k, &v) || cua__hashmap_meet(&k, &count) ||
-	    cua__hashmap_meet(&v, &count) || cua__hashmap_in_map(map, &k) ||
+	if (cua__hashmap_overlap(&k, &v) || cua__hashmap_overlap(&k, &count) ||
+	    cua__hashmap_overlap(&v, &count) || cua__hashmap_in_map(map, &k) ||
 	    cua__hashmap_in_map(map, &v) || cua__hashmap_in_map(map, &count))
 		return CUA_ERROR_OVERLAP;
 	status = cua__hashmap_pass_begin(&pass, map);

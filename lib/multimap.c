@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The multimap: its options and its calls. */
+/* The multimap: options, argument checks and calls of the backend. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -11,7 +11,10 @@ struct cua_multimap {
 	struct cua_context *ctx;
 	struct cua_hashmap *map;
 	struct cua_multimap_view view;
-	/* one allocation: the pool, which starts as zeros; entries; the list of those that are reusable */
+	/*
+	 * a single allocation: the pool, which starts as zeros; the entries; the list of reusable
+	 * entries
+	 */
 	char *base;
 	size_t bytes;
 };
@@ -27,7 +30,7 @@ static uint32_t size_of(enum cua_type type)
 	return type == CUA_U32 ? 4 : type == CUA_U64 ? 8 : 0;
 }
 
-/* Memory for the pool, as an empty one. Waits for the stream. */
+/* Allocates an empty pool. Waits for the stream. */
 static enum cua_status provide(struct cua_multimap *mm, size_t entries)
 {
 	const struct cua__runtime *runtime = mm->ctx->backend->runtime;
@@ -120,7 +123,10 @@ enum cua_status cua_multimap_destroy(struct cua_multimap *mm)
 	if (!mm)
 		return CUA_OK;
 	cancel = cua__cancel_disable();
-	/* the map's destroy waits; in a capture all stays as it is, after any other error it is gone */
+	/*
+	 * the map's destroy waits; during a capture nothing is freed, after any other error the map
+	 * is gone
+	 */
 	status = cua_hashmap_destroy(mm->map);
 	if (status != CUA_ERROR_CAPTURE) {
 		cua__call_begin(&call, mm->ctx);
@@ -148,7 +154,7 @@ enum cua_status cua_multimap_clear(struct cua_multimap *mm)
 
 	if (!mm)
 		return CUA_ERROR_NULL;
-	/* both or neither */
+	/* no cancellation between the two clears */
 	cancel = cua__cancel_disable();
 	status = cua_hashmap_clear(mm->map);
 	if (!status) {
@@ -173,7 +179,7 @@ enum cua_status cua_multimap_reclaim(struct cua_multimap *mm)
 
 /* ---- arguments ---- */
 
-/* An array argument as the user gave it, with its bytes. */
+/* A user's array argument and its bytes. */
 struct array {
 	const void *user;
 	size_t bytes;
@@ -181,14 +187,14 @@ struct array {
 
 #define MOST_ARRAYS 4
 
-/* The arrays of a call, of which the first `inputs` are read and the others written. */
+/* The arrays of a call: the first `inputs` are read, the rest are written. */
 struct arrays {
 	struct array a[MOST_ARRAYS];
 	int n, inputs;
 	enum cua_status status; /* the first error */
 };
 
-/* Checks one more array, unless there was an error. Returns the address that the backend uses. */
+/* Checks the next array unless there was an error. Returns its backend address. */
 static void *next_array(const struct cua_multimap *mm, struct arrays *arrays, const void *p,
 			size_t n, size_t size)
 {
@@ -214,7 +220,7 @@ static int in_multimap(const struct cua_multimap *mm, const void *p, size_t byte
 	       cua__overlap(p, bytes, map->counts, (size_t)(end - (const char *)map->counts));
 }
 
-/* The first error, or whether the arrays overlap what they must not. */
+/* Returns the first error, or OVERLAP if arrays overlap that must not. */
 static enum cua_status check_arrays(const struct cua_multimap *mm, const struct arrays *arrays)
 {
 	if (arrays->status)
@@ -231,7 +237,7 @@ static enum cua_status check_arrays(const struct cua_multimap *mm, const struct 
 	return CUA_OK;
 }
 
-/* ---- many at once ---- */
+/* ---- bulk calls ---- */
 
 enum cua_status cua_multimap_insert_n(struct cua_multimap *mm, size_t n, const void *keys,
 				      const void *values, uint8_t *results)
@@ -254,7 +260,7 @@ enum cua_status cua_multimap_insert_n(struct cua_multimap *mm, size_t n, const v
 	return cua__call_end(&call, mm->ctx->backend->multimap->insert(mm->ctx, &mm->view, &c));
 }
 
-/* A call that gives a number for each key. */
+/* A bulk call with a number per key as its result. */
 static enum cua_status numbers(struct cua_multimap *mm, cua__multimap_fn *fn, size_t n,
 			       const void *keys, uint64_t *out)
 {
@@ -314,7 +320,7 @@ enum cua_status cua_multimap_retrieve_n(struct cua_multimap *mm, size_t n, const
 	cua__call_begin(&call, mm->ctx);
 	status = cua__call_result(&call, total, sizeof(*total), sizeof(*total), &result);
 	if (!status)
-		status = cua__call_scratch(&call, CUA__MULTIMAP_PARTS * sizeof(*c.sums), &sums);
+		status = cua__call_scratch(&call, CUA__MULTIMAP_RANGES * sizeof(*c.sums), &sums);
 	if (!status) {
 		c.total = result;
 		c.sums = sums;
@@ -323,7 +329,7 @@ enum cua_status cua_multimap_retrieve_n(struct cua_multimap *mm, size_t n, const
 	return cua__call_end(&call, status);
 }
 
-/* ---- the state of the whole ---- */
+/* ---- the whole multimap ---- */
 
 static enum cua_status number(struct cua_multimap *mm, int keys, uint64_t *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A file that takes the place of another. */
+/* Atomic replacement of a file. */
 #include "config.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 
 #include "replace.h"
 
-#define LINKS_MAX 40 /* as the kernel follows */
+#define LINKS_MAX 40 /* the limit of the kernel */
 #define TRIES 100
 
 static void close_quietly(int fd)
@@ -38,7 +38,10 @@ static void unlink_quietly(int folder, const char *name)
 
 /* ---- the target ---- */
 
-/* The folder part of a path, relative to another folder; O_PATH needs no permission to list it. */
+/*
+ * Opens the folder part of a path, relative to another folder. O_PATH needs no permission to list
+ * the folder.
+ */
 static int open_folder(int from, const char *path, size_t length)
 {
 	char folder[PATH_MAX];
@@ -52,7 +55,7 @@ static int open_folder(int from, const char *path, size_t length)
 	return openat(from, length ? folder : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Splits a path into its folder, opened relative to `from`, and the name in it. */
+/* Splits a path into its folder, opened relative to `from`, and the name in the folder. */
 static int split(int from, const char *path, int *folder, char name[NAME_MAX + 1])
 {
 	const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
@@ -83,7 +86,7 @@ static int may_follow(int folder, const struct stat *link)
 	return 0;
 }
 
-/* The text of the link at r->name: its length, 0 if no link is there, or -1. */
+/* Reads the target of the link r->name. Returns its length, 0 if r->name is no link, or -1. */
 static ssize_t read_link(const struct cua__replace *r, char target[PATH_MAX])
 {
 	int fd = openat(r->folder, r->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -92,7 +95,7 @@ static ssize_t read_link(const struct cua__replace *r, char target[PATH_MAX])
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -1;
-	/* owner and text are of one object, even if the name changes */
+	/* by descriptor: owner and target belong to the same link even if the name changes */
 	if (!fstat(fd, &st)) {
 		if (!S_ISLNK(st.st_mode))
 			n = 0;
@@ -109,7 +112,7 @@ static ssize_t read_link(const struct cua__replace *r, char target[PATH_MAX])
 	return n;
 }
 
-/* Sets folder and name to where the links of the path end. */
+/* Sets folder and name to the end of the path's chain of links. */
 static int resolve(struct cua__replace *r, const char *path)
 {
 	char target[PATH_MAX];
@@ -117,7 +120,10 @@ static int resolve(struct cua__replace *r, const char *path)
 	ssize_t n;
 	int fd;
 
-	/* the kernel decides first: of what is no regular file the links need not lead to a path */
+	/*
+	 * the kernel resolves the path first: the links of an object that is no regular file need
+	 * not form a path
+	 */
 	fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0 && errno != ENOENT)
 		return -1;
@@ -189,7 +195,7 @@ static int is_temporary(const char *name)
 	       !strcmp(name + before + CUA__TEMPORARY_DIGITS, CUA__TEMPORARY_SUFFIX);
 }
 
-/* A new file of a random name. */
+/* Creates a new file with a random name. */
 static int create(int folder, char name[CUA__TEMPORARY_BYTES], mode_t mode)
 {
 	int fd = -1;
@@ -206,8 +212,9 @@ static int create(int folder, char name[CUA__TEMPORARY_BYTES], mode_t mode)
 }
 
 /*
- * Locks a new temporary file. Returns 0 if another writer's call found it before it was locked, and has removed it or
- * is about to. Without locks in the file system the result is 1: no call removes a file that it cannot lock.
+ * Locks a new temporary file. Returns 0 if a concurrent call of another writer found the file
+ * unlocked, and removed it or is about to. In a file system without locks it returns 1: a call
+ * removes no file that it cannot lock.
  */
 static int lock_new(int fd)
 {
@@ -223,17 +230,17 @@ static int is_own_file(const struct stat *st)
 	return S_ISREG(st->st_mode) && st->st_uid == geteuid();
 }
 
-/* Removes a temporary file of this user that no writer holds. */
+/* Removes a temporary file of this user if no writer holds its lock. */
 static void remove_abandoned(int folder, const char *name)
 {
 	static const int how[] = {O_RDWR, O_RDONLY, O_WRONLY};
 	struct stat st;
 	int fd = -1;
 
-	/* nothing but a file is opened: to open a device may do something */
+	/* opens regular files only: opening a device may have side effects */
 	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) || !is_own_file(&st))
 		return;
-	/* where locks are of the kind that needs it, for writing */
+	/* some file systems lock only files that are open for writing */
 	for (size_t i = 0; fd < 0 && i < sizeof(how) / sizeof(how[0]); i++)
 		fd = openat(folder, name, how[i] | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
@@ -248,7 +255,7 @@ static int open_to_read(int folder)
 	return openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* What writers that were killed have left. A folder that cannot be listed is left as it is. */
+/* Removes the files of killed writers. Leaves a folder alone if it cannot be listed. */
 static void remove_all_abandoned(int folder)
 {
 	int fd = open_to_read(folder);
@@ -297,8 +304,8 @@ void cua__replace_abandon(struct cua__replace *r)
 }
 
 /*
- * The signal of a write beyond the file size limit goes to this thread. If it was pending already, it stays so and is
- * still one: signals of this kind do not add up.
+ * A write beyond the file size limit sends SIGXFSZ to this thread. A signal that was already
+ * pending stays pending, and stays a single signal, because standard signals do not queue.
  */
 enum cua_status cua__replace_write(struct cua__replace *r, const void *bytes, size_t n)
 {
@@ -335,8 +342,8 @@ enum cua_status cua__replace_write(struct cua__replace *r, const void *bytes, si
 }
 
 /*
- * The permissions of a new file in this folder, as umask and the folder's access list make them, read from a file that
- * stays empty: umask() would change the mask of all threads for a moment.
+ * The permissions of a new file in this folder, after umask and the folder's access list. They are
+ * read from an empty file, because umask() would change the mask of all threads for a moment.
  */
 static int mode_of_new(int folder, mode_t *mode)
 {
@@ -355,9 +362,10 @@ static int mode_of_new(int folder, mode_t *mode)
 }
 
 /*
- * The permissions of the file that is replaced, if it is a regular one of this user. Its group is kept, too; where it
- * cannot be, neither the new group nor all others may do what not both could before. A file with more names may have
- * been linked to this one by another user: then no more than a new file gets.
+ * Keeps the permissions of the replaced file if it is a regular file of this user. Its group is
+ * kept, too. If it cannot be kept, the new group and all other users get only the permissions that
+ * both had before. A file with several names may have been linked here by another user; the result
+ * then gets no more than a new file.
  */
 static int set_mode(struct cua__replace *r)
 {
@@ -380,7 +388,7 @@ static int set_mode(struct cua__replace *r)
 	} else if (mode_of_new(r->folder, &mode)) {
 		return -1;
 	}
-	/* file systems without permissions have one mode for all files */
+	/* a file system without permissions has the same mode for all files */
 	return mode == (own.st_mode & 07777) ? 0 : fchmod(r->fd, mode);
 }
 
@@ -394,7 +402,7 @@ static int sync_file(int fd)
 	return bad;
 }
 
-/* Makes the new name last. Folders that cannot be read, or file systems whose folders have no fsync, are no error. */
+/* Makes the new name durable. A folder that cannot be read, or has no fsync, is no error. */
 static int sync_folder(int folder)
 {
 	int fd = open_to_read(folder), bad;
@@ -410,7 +418,7 @@ enum cua_status cua__replace_finish(struct cua__replace *r)
 {
 	int bad;
 
-	/* the lock lasts until the file has its name */
+	/* the lock is held until the file has its name */
 	if (set_mode(r) || sync_file(r->fd) ||
 	    renameat(r->folder, r->temporary, r->folder, r->name)) {
 		cua__replace_abandon(r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Seeds of hashes for those who name none. */
+/* Random seeds for hashes without a user-supplied seed. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -11,7 +11,10 @@
 
 #include "backend/internal.h"
 
-/* Where the kernel has no random numbers yet: what differs between processes, runs and calls. */
+/*
+ * Fallback if the kernel has no random numbers yet: a hash of data that differs between processes,
+ * runs and calls.
+ */
 static struct cua_u128 weak_seed(void)
 {
 	static uint64_t calls;

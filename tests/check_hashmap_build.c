@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many pairs at once: build_n, and insert_n of so many that a GPU sorts them into parts first. What
- * is in the map afterwards is compared with the pairs themselves.
+ * Bulk builds: build_n, and insert_n with enough pairs that a GPU scatters them by region. The test
+ * compares the contents of the map with the pairs.
  */
 #include "common.h"
 
-/* A GPU sorts in two passes from 3.7 million slots on, and inserts by parts into tables of 138 MB. */
+/* A GPU scatters in two passes from 3.7 million slots on, and inserts by regions from 138 MB on. */
 #if TEST_CUDA
 #define N_OF_TWO_PASSES 3500003
-#define N_OF_PARTS 2500000
-#define BUCKETS_OF_PARTS 2300000
+#define N_OF_REGIONS 2500000
+#define BUCKETS_OF_REGIONS 2300000
 #else
 #define N_OF_TWO_PASSES 300007
-#define N_OF_PARTS 200000
-#define BUCKETS_OF_PARTS 100000
+#define N_OF_REGIONS 200000
+#define BUCKETS_OF_REGIONS 100000
 #endif
 
-/* Sizes of keys and values as types; values say which pair they are of, as a number. */
+/* Key and value types; a value is the index of its pair. */
 struct sizes {
 	enum cua_type key, value;
 };
@@ -32,8 +32,8 @@ enum data {
 	EACH_FOUR_TIMES,
 	HALF_ARE_ONE,
 	SKEWED,     /* key i is as frequent as 1 / i */
-	ONE_WINDOW, /* some thousands in one window of the map, the others anywhere */
-	RESERVED    /* many of the keys that have no slot */
+	ONE_REGION, /* thousands in a single build region, the rest anywhere */
+	RESERVED    /* many reserved keys */
 };
 
 struct pairs {
@@ -99,7 +99,7 @@ static struct pairs make(struct cua_context *ctx, const struct cua_hashmap *map,
 		struct cua_u128 key = {0, 0};
 
 		put_key(&p, i, of_key);
-		while (data == ONE_WINDOW && i < n / 64 && i < 6000 && view.n_buckets >= 1024) {
+		while (data == ONE_REGION && i < n / 64 && i < 6000 && view.n_buckets >= 1024) {
 			put_key(&p, i, candidate++);
 			memcpy(&key, p.keys + i * ks, ks);
 			if (cua_hash_to_index(cua__hashmap_hash(&view, (uint32_t)ks, key),
@@ -249,7 +249,7 @@ START_TEST(builds_of_all_sizes)
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		try_build(ctx, words[i], 1, 50, DISTINCT);
 		try_build(ctx, words[i], 1000, 80, EACH_FOUR_TIMES);
-		/* from 2^18 on there are parts */
+		/* from 2^18 pairs on, a GPU builds by regions */
 		if (!test_traced() && !test_quick())
 			try_build(ctx, words[i], 300007, 85, i % 2 ? DISTINCT : SKEWED);
 	}
@@ -268,13 +268,13 @@ START_TEST(builds_of_all_data)
 		try_build(ctx, words[0], n, 80, (enum data)data);
 		try_build(ctx, words[3], n, 70, (enum data)data);
 	}
-	/* windows with more pairs than slots */
+	/* build regions with more pairs than slots */
 	try_build(ctx, words[0], n, 97, DISTINCT);
 	cua_context_destroy(ctx);
 }
 END_TEST
 
-/* More windows than one pass takes, and nearly as many as it takes. */
+/* More build regions than the limit of a single scatter, and nearly the limit. */
 START_TEST(builds_in_two_passes)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -366,20 +366,20 @@ END_TEST
 
 /* A table that no cache holds, and as many pairs as it has buckets: twice, with keys that come
  * again. */
-START_TEST(inserts_by_parts)
+START_TEST(inserts_by_regions)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
-	const uint64_t n = test_quick() ? 3000 : N_OF_PARTS;
+	const uint64_t n = test_quick() ? 3000 : N_OF_REGIONS;
 
 	for (size_t i = 0; i < 4; i += 3) {
 		const uint64_t capacity =
-			test_quick() ? 2 * n : (i == 0 ? 7 : 3) * (uint64_t)BUCKETS_OF_PARTS;
+			test_quick() ? 2 * n : (i == 0 ? 7 : 3) * (uint64_t)BUCKETS_OF_REGIONS;
 		const enum data data[] = {DISTINCT, EACH_FOUR_TIMES, SKEWED, HALF_ARE_ONE};
 
 		for (int d = 0; d < 4; d++) {
 			struct cua_hashmap *map = new_map(ctx, words[i], capacity);
 			struct pairs p = make(ctx, map, words[i], n, data[d],
-					      test_seed("inserts_by_parts")),
+					      test_seed("inserts_by_regions")),
 				     half = p;
 
 			half.n /= 2;
@@ -410,7 +410,7 @@ int main(void)
 	tcase_add_test(tcase, build_of_nothing_clears);
 	tcase_add_test(tcase, build_results);
 	tcase_add_test(tcase, build_of_too_many);
-	tcase_add_test(tcase, inserts_by_parts);
+	tcase_add_test(tcase, inserts_by_regions);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite, TEST_BACKEND);
 }

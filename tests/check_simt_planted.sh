@@ -320,14 +320,14 @@ planted 'an insert that does not link to the head' multimap \
 planted 'a head swapped without order' hashmap \
   's/spot, desired, CUA_ACQ_REL/spot, desired, CUA_RELAXED/' multimap
 planted 'an erase whose entries serve others at once' multimap \
-  's/if (place < reusable)/if ((cursor = cua__multimap_take_spare(view, vs)))return cursor;&/
+  's/if (place < reusable)/if ((cursor = cua__multimap_pop_spare(view, vs)))return cursor;&/
    s/set_link(view, vs, cursor, next | CUA__MULTIMAP_MARK)/give_back(view, vs, cursor)/'
 planted 'a walk that takes the mark for a link' multimap \
   's/vs, cursor) & ~CUA__MULTIMAP_MARK;/vs, cursor);/'
 planted 'an erase that does not count' multimap \
   's/&view->pool->dropped, n, /\&view->pool->dropped, 0, /'
 planted 'a full map that keeps the entry' multimap \
-  '/^CUA_FORCE int cua__multimap_insert_at/,/^}/s/cua__multimap_give_back(.*);/(void)0;/'
+  '/^CUA_FORCE int cua__multimap_insert_at/,/^}/s/cua__multimap_push_spare(.*);/(void)0;/'
 planted 'an entry given back without order' multimap \
   's/| cursor, CUA_RELEASE/| cursor, CUA_RELAXED/'
 planted 'spares without a count of pops' multimap \
@@ -354,8 +354,8 @@ planted 'a push that does not ask whether its swap failed' chained \
   '/cua__chained_swap(const/,/^}/s/CUA_SPACE_GLOBAL) == before)$/CUA_SPACE_GLOBAL) == before || 1)/'
 planted 'a push that is tried again with its old link' chained \
   '/cua__chained_swap(const/,/^}/s/CUA_WRITE(/if (backoff.ns == 32) &/'
-planted 'lanes of a warp that do not meet before one pushes for all' chained \
-  '/part of what its last lane/,/swap(/s/cua_port_sync_warp(mask)/(void)0/'
+planted 'lanes of a warp that do not converge before a lane pushes for all' chained \
+  '/before the release by its last lane/,/swap(/s/cua_port_sync_warp(mask)/(void)0/'
 planted 'a lane that returns before its pair is there' chained \
   '/finds its own pair/,/return/s/cua_port_sync_warp(mask)/(void)0/'
 planted 'lanes of a warp in the chain of another bucket' chained \
@@ -363,11 +363,11 @@ planted 'lanes of a warp in the chain of another bucket' chained \
 planted 'an entry of a warp that is linked to one that has no place' chained \
   's/group = cua_port_ballot(mask, stored) &/group = votes \&/'
 planted 'a chain of a block that is inserted before it is whole' chained_kernel \
-  '/also makes all entries/,/for (/s/cua_port_sync_block()/(void)0/' chained
+  '/orders all entries of the block/,/for (/s/cua_port_sync_block()/(void)0/' chained
 planted 'entries of a warp that are stored before all lanes have theirs there' chained_kernel \
   '/stage\[3 \* lane + 2\]/,/UNROLL/s/cua_port_sync_warp(CUA__CHAINED_ALL)/(void)0/' chained
 planted 'entries of a warp that are written over before they are stored' chained_kernel \
-  '/all have read what/,/CUA_WRITE/s/cua_port_sync_warp(CUA__CHAINED_ALL)/(void)0/' chained
+  '/all lanes have read the stage/,/CUA_WRITE/s/cua_port_sync_warp(CUA__CHAINED_ALL)/(void)0/' chained
 planted 'a build by lanes of a warp that all link to the former head' chained_kernel \
   's/above ? base + first + .*/before;/' chained
 planted 'a bulk insert past the end of the pool' chained_kernel \
@@ -626,44 +626,44 @@ planted 'slots with max_probes that are full before they are' hashmap_state \
   's/^\t\tif ((seen & CUA__HASHMAP_STATE_PHASE) == CUA__HASHMAP_STATE_FREE ||$/\t\tif (/'
 planted 'a wide loop that does not try again' atomic \
   's/while (seen != before);/while (0);/' wide
-planted 'a build that keeps equal keys' hashmap_parts 's/	if (equal)$/	if (0)/'
-planted 'words of a build that come late, and their home does not say how far' hashmap_parts \
+planted 'a build that keeps equal keys' hashmap_regions 's/	if (equal)$/	if (0)/'
+planted 'deferred words of a build, whose distance the head of the home lacks' hashmap_regions \
   's/head = cua__hashmap_word_raise(wide, head, hash, distance);/;/'
-planted 'a build that leaves slots as they were' hashmap_parts 's/if (i >= n)$/if (0)/'
-planted 'a stage that is stored before it is written' hashmap_parts \
-  's/crowded = cua_port_sync_block_or(crowded);/crowded = cua_port_ballot(CUA__PARTS_ALL, crowded) != 0;/'
-planted 'words that are staged before their places are known' hashmap_parts \
+planted 'a build that leaves slots as they were' hashmap_regions 's/if (i >= n)$/if (0)/'
+planted 'a stage that is stored before it is written' hashmap_regions \
+  's/crowded = cua_port_sync_block_or(crowded);/crowded = cua_port_ballot(CUA__REGIONS_ALL, crowded) != 0;/'
+planted 'words that are staged before their offsets are known' hashmap_regions \
   '/before += n\[j\];/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/'
-planted 'a tile that takes room which its parts do not have' hashmap_parts \
+planted 'a tile that claims more than the room of its regions' hashmap_regions \
   's/crowded |= claimed\[j\] + n\[j\] > a->room;/;/'
-planted 'words of a build that do not ask their home' hashmap_parts \
-  's/if (cua__parts_has(k, table, home, CUA_READ(number\[home\]), w))/if (0)/'
-planted 'equal keys of a build that are put at the same time' hashmap_parts \
-  's/if (cua_port_fetch_or_b32(&told\[home\], .* & bit)/if (0)/'
-planted 'places of a build that are taken while others look at their home' hashmap_parts \
-  '/late |= (uint32_t)1 << turn;/,/this bound and the next/s/cua_port_sync_block();/(void)0;/'
-planted 'words of a build that are put, and their home does not say how far' hashmap_parts \
-  's/looks = put && distance;/looks = 0;/'
-planted 'a head of a build of which only a half says how far' hashmap_parts 's/half < (wide ? 2u : 1u)/half < 1/'
-planted 'words of a build that come late and are forgotten' hashmap_parts \
-  's/while (cua_port_sync_block_or(late != 0))/while (cua_port_sync_block_or(0))/'
-planted 'late words of a build whose list is emptied while others read it' hashmap_parts \
-  '/result = cua__parts_walk(/,/CUA_WRITE(sh->late, 0)/s/cua_port_sync_block();/(void)0;/'
-planted 'a bucket of a build that is taken without order' hashmap_parts \
-  's/CUA_ACQUIRE, CUA__PARTS_BLOCK) == n;/CUA_RELAXED, CUA__PARTS_BLOCK) == n;/'
-planted 'a bucket of a build that late words share' hashmap_parts \
-  's/if (full || cua__parts_try(number, at, n))/if (1)/'
-planted 'a bucket of a build that late words read without order' hashmap_parts \
+planted 'overflowing words of a build that do not search their home' hashmap_regions \
+  's/if (cua__regions_has(k, table, home, CUA_READ(number\[home\]), w))/if (0)/'
+planted 'equal keys of a build that are inserted concurrently' hashmap_regions \
+  '/if (cua_port_fetch_or_b32(&overflow\[home\]/{N;s/if (.*bit)/if (0)/;}'
+planted 'slots of a build that are claimed while other threads search the home' hashmap_regions \
+  '/deferred |= (uint32_t)1 << turn;/,/this bound and the next/s/cua_port_sync_block();/(void)0;/'
+planted 'overflowing words of a build, whose distance the head of the home lacks' hashmap_regions \
+  's/searching = put && distance;/searching = 0;/'
+planted 'a wide head of a build with distances in the low half only' hashmap_regions 's/half < (wide ? 2u : 1u)/half < 1/'
+planted 'deferred words of a build that are lost' hashmap_regions \
+  's/while (cua_port_sync_block_or(deferred != 0))/while (cua_port_sync_block_or(0))/'
+planted 'a list of deferred words that is emptied while other threads read it' hashmap_regions \
+  '/result = cua__regions_insert_deferred(/,/CUA_WRITE(sh->deferred, 0)/s/cua_port_sync_block();/(void)0;/'
+planted 'a bucket of a build that is locked without acquire' hashmap_regions \
+  's/CUA__REGIONS_BUSY, CUA_ACQUIRE,$/CUA__REGIONS_BUSY, CUA_RELAXED,/'
+planted 'a bucket of a build that deferred words use without its lock' hashmap_regions \
+  's/if (full || cua__regions_lock(number, at, n))/if (1)/'
+planted 'a full bucket of a build that is read without acquire' hashmap_regions \
   's/cua_port_load_b32(&number\[at\], CUA_ACQUIRE/cua_port_load_b32(\&number[at], CUA_RELAXED/'
-planted 'a bucket of a build that is given back without order' hashmap_parts \
-  's/(&number\[bucket\], n, CUA_RELEASE, CUA__PARTS_BLOCK)/(\&number[bucket], n, CUA_RELAXED, CUA__PARTS_BLOCK)/'
-planted 'a late word that is spilled by lanes that have none' hashmap_parts \
-  '/result = cua__parts_walk(/,/cua__parts_spill/s/has && !result/!result/'
-planted 'words of an insert that wait and are forgotten' hashmap_parts \
-  's/for (j = thread; j - lane < n || waiting; j += k.threads)/for (j = thread; j - lane < n; j += k.threads)/'
-planted 'words of an insert that wait where those of other warps do' hashmap_parts \
+planted 'a bucket of a build that is unlocked without release' hashmap_regions \
+  's/(&number\[bucket\], n, CUA_RELEASE, CUA__REGIONS_BLOCK)/(\&number[bucket], n, CUA_RELAXED, CUA__REGIONS_BLOCK)/'
+planted 'a deferred word that is spilled by lanes without a word' hashmap_regions \
+  '/result = cua__regions_insert_deferred(/,/cua__regions_spill/s/has && !result/!result/'
+planted 'deferred words of an insert that are lost' hashmap_regions \
+  's/for (j = thread; j - lane < n || n_deferred; j += k.threads)/for (j = thread; j - lane < n; j += k.threads)/'
+planted 'deferred words of an insert that overwrite the words of other warps' hashmap_regions \
   's/(char \*)list + thread \/ 32 \* 64/(char *)list + 0 * 64/'
-planted 'a list of spilled words that was too short' hashmap_parts \
+planted 'a list of spilled words that was too short' hashmap_regions \
   's/const int listed = spilled <= a->spill_room;/const int listed = 1;/'
 planted 'a sort that counts pairs of a digit before all have read' hashmap_kernel \
   '/all have read/{n;d;}' hashmap_ops
@@ -680,7 +680,7 @@ planted 'a sort that looks at half of a key' hashmap_kernel \
 planted 'a slice that does not wait for its place' hashmap_kernel \
   '/CUA_WRITE(shared->base/{n;n;d;}' hashmap_ops
 planted 'least keys that are counted whatever they begin like' hashmap_kernel \
-  's/cua__hashmap_begins(key, begin, a->pass)/1/' hashmap_ops
+  's/cua__hashmap_same_prefix(key, begin, a->pass)/1/' hashmap_ops
 planted 'least keys that are chosen before all counts are there' hashmap_kernel \
   '/CUA_WRITE(a->least->counts/{n;n;d;}' hashmap_ops
 planted 'least keys counted with the digits of another pass' hashmap_kernel \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * build_n and large insert_n of the hash map in graphs, with a workspace that is large enough for
- * parts and one that is not.
+ * regions, and with a smaller workspace.
  */
 #include "device.h"
 

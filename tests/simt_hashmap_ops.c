@@ -204,8 +204,8 @@ static void whole_body(void)
 	cua_port_sync_block();
 	cua__hashmap_move(&views[0], &views[1], 4, vs, CUA_UPDATE_ADD);
 	cua_port_sync_block();
-	cua__hashmap_give_slice(&views[1], 4, vs, &slice,
-				simt_shared(sizeof(struct cua__slice_shared)));
+	cua__hashmap_retrieve_slice(&views[1], 4, vs, &slice,
+				    simt_shared(sizeof(struct cua__slice_shared)));
 	cua_port_sync_block();
 	cua__hashmap_count_all(&views[1], 4, vs, homes, &tally,
 			       (void *)((char *)simt_shared(1024) + 64));
@@ -335,8 +335,8 @@ static void least_body(void)
 		cua__least_pick(&least_arrays, simt_shared(CUA__HASHMAP_DIGITS * sizeof(uint64_t)));
 		break;
 	case LEAST_GIVE:
-		cua__hashmap_give_slice(&wide_view, 16, 4, &slice,
-					simt_shared(sizeof(struct cua__slice_shared)));
+		cua__hashmap_retrieve_slice(&wide_view, 16, 4, &slice,
+					    simt_shared(sizeof(struct cua__slice_shared)));
 	}
 }
 
@@ -365,7 +365,7 @@ static const char *least_check(void)
 		return "the key is not between those that it parts";
 	if (least_launch == LEAST_PICK && !least.done &&
 	    (!least_arrays.pass ||
-	     !cua__hashmap_begins(least.key, wide_keys[max - 1], least_arrays.pass - 1)))
+	     !cua__hashmap_same_prefix(least.key, wide_keys[max - 1], least_arrays.pass - 1)))
 		return "the digits are not those of the key";
 	if (least_launch != LEAST_GIVE)
 		return NULL;

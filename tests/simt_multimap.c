@@ -281,7 +281,7 @@ static void mm_recycled_setup(void)
 /* No two lanes hold the same spare at a time. */
 static uint64_t mm_take(void)
 {
-	uint64_t cursor = cua__multimap_take_spare(&mm, 4);
+	uint64_t cursor = cua__multimap_pop_spare(&mm, 4);
 
 	if (cursor < 8 || cursor > 10)
 		simt_fail("a spare is lost");
@@ -294,7 +294,7 @@ static uint64_t mm_take(void)
 static void mm_recycled(void)
 {
 	if (simt_lane() == 1)
-		cua__multimap_give_back(&mm, 4, mm_take());
+		cua__multimap_push_spare(&mm, 4, mm_take());
 	mm_take();
 }
 

@@ -31,7 +31,7 @@
 	SIMT_SUITE(filter)                                                                         \
 	SIMT_SUITE(hashmap)                                                                        \
 	SIMT_SUITE(hashmap_kinds)                                                                  \
-	SIMT_SUITE(hashmap_parts)                                                                  \
+	SIMT_SUITE(hashmap_regions)                                                                \
 	SIMT_SUITE(hashmap_ops)                                                                    \
 	SIMT_SUITE(hashmap_state)                                                                  \
 	SIMT_SUITE(histogram)                                                                      \

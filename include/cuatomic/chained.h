@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A chained hash table: buckets, a pool of entries made in advance, a lock a bucket. Keys and values are
- * 64-bit; a key may be there many times. There are three ways to add a pair:
+ * A chained hash table: buckets, a preallocated pool of entries, and a lock per bucket. Keys and
+ * values are 64-bit; a key may occur many times. There are three ways to add a pair:
  *
- *   insert  under the lock of its bucket, as the textbook has it;
- *   push    without the lock, by a compare-and-swap of the bucket's head, while others may read;
- *   build   by an exchange of the head, which never has to be tried again, while nobody reads.
+ *   insert  under the lock of its bucket, as in the textbook;
+ *   push    without the lock, by a compare-and-swap of the bucket's head, while others read;
+ *   build   by an exchange of the head, which never retries, while there are no readers.
  *
- * Source: the hash table of Sanders and Kandrot, CUDA by Example, appendix A.3. Links are indexes into
- * the pool instead of pointers, so that a copy of the table is a table; entries are written before the
- * lock is taken, and a bulk insert links a whole group of entries of one bucket under one lock. The push is
- * that of Treiber's stack, 1986; to join by an exchange and link afterwards, as build does, is how Mellor-Crummey
- * and Scott's queue lock of 1991 begins.
+ * Source: the hash table of Sanders and Kandrot, CUDA by Example, appendix A.3. Links are indices
+ * into the pool, not pointers, so a copy of the table is a valid table. Entries are written before
+ * the lock is acquired, and a bulk insert links a group of entries of the same bucket under a
+ * single lock. The push is that of Treiber's stack, 1986. build exchanges the head and links
+ * afterwards, like the start of the queue lock of Mellor-Crummey and Scott, 1991.
  *
- * Synchronization: X means that the caller must order the two calls, - that the table does it.
+ * Synchronization: X means that the caller must order the two calls, - that the table orders them.
  *
- *               insert  push  build  find  count  first/next  clear  bulk count, values, size, verify, copy
+ *               insert  push  build  find  count  first/next  clear  bulk count, values, size,
+ *                                                                    verify, copy
  *     insert      -      X      X     -      -        -         X                 X
  *     push        X      -      -     -      -        -         X                 X
  *     build       X      -      -     X      X        X         X                 X
@@ -24,35 +25,49 @@
  *     first/next  -      -      X     -      -        -         X                 -
  *     clear       X      X      X     X      X        X         X                 X
  *
- *     The bulk calls insert_n, build_n and find_n are many inserts, builds and finds. The host calls of one
- *     context are ordered by its stream; in a kernel, a barrier of all who build and read orders them.
+ * The bulk calls insert_n, build_n and find_n are many inserts, builds and finds. The stream of a
+ * context orders its host calls. In a kernel, a barrier of all builders and readers orders them.
  *
  * Scope: the device. On the host, all threads.
- * Memory order: a find (count, first) that sees an entry acquires what the inserter or pusher of that entry did
- *   before. build publishes nothing: who reads later was ordered behind it by the caller.
- * Progress: insert is blocking (a spinlock a bucket, held for two stores); push is lock-free, since a swap fails
- *   only where another one of its bucket succeeded; build is wait-free where the machine has fetch-and-add and
- *   exchange. find, count, first and next are wait-free and end after as many steps as the chain had entries
- *   when they began. All may be called by any lane of a diverged warp; push_warp is called by all lanes of its mask
- *   together.
- * Full: the pool hands out its entries by fetch-and-add. An insert, push or build that gets none changes nothing
- *   but the demand, which goes on counting; that is the sticky status, and tells the capacity to retry with.
- * Layout: in a table of a layout that this header does not know nothing is added, counted in the demand, or found.
- * Argument: an entry belongs to its inserter until it is published. Under the bucket's lock the inserter
- *   reads the head, writes it into the new entry's link and stores the entry as the head with release.
- *   A finder loads the head with acquire, so that entry is complete for it. Its link names an entry that was
- *   the head before: stored there by the former holder of the lock, whose unlock the inserter
- *   acquired; so its contents, too, happen before the finder's reads, and so on down the chain. A published
- *   entry is never written again (until clear), so finders need no lock; and a link leads to
- *   an entry published earlier, so that a chain has no cycle.
- *   A pusher writes the head that it has seen into its link and swaps with release, if that still is the head.
- *   An index is never the head twice, so the link names what the swap replaced. Each swap reads what
- *   the one before has stored: all swaps of a head are one release sequence, and a finder that acquires the last one
- *   synchronizes with all of them, so with those that published the entries further down.
- *   A builder gets the former head from the exchange and writes it into its link afterwards, so that the chain ends
- *   at its entry for a moment: that is why nobody may read. The head passes from one to the next in one order, so
- *   each former head gets into one link, and when all have written theirs the chain is whole. A push
- *   between two exchanges does not read the entry whose index it links to.
+ *
+ * Memory order: a find (count, first) that sees an entry acquires the writes of its inserter or
+ * pusher before the insert or push. build publishes nothing; the caller must order later reads
+ * after it.
+ *
+ * Progress: insert is blocking (a spinlock per bucket, held for two stores). push is lock-free: a
+ * compare-and-swap fails only if another push to the bucket succeeded. build is wait-free if the
+ * machine has fetch-and-add and exchange. find, count, first and next are wait-free; their steps
+ * are bounded by the chain's entries at their start. Any lane of a diverged warp may call these
+ * functions; all lanes of its mask call push_warp together.
+ *
+ * Full: a fetch-and-add claims the entries of the pool. An insert, push or build without an entry
+ * changes nothing except the demand, which keeps counting. The demand is the sticky status, and the
+ * capacity to retry with.
+ *
+ * Layout: if the layout is unknown to this header, nothing is added, counted in the demand, or
+ * found.
+ *
+ * Correctness:
+ *
+ * - An entry belongs to its inserter until it is published. Under the bucket's lock, the inserter
+ *   reads the head, writes it to the link of the new entry, and stores the entry as the head with
+ *   release.
+ * - A finder loads the head with acquire, so that entry is complete for it. Its link names an
+ *   earlier head, stored by the previous holder of the lock. The inserter has acquired that
+ *   holder's unlock. So the contents of that entry also happen before the finder's reads, and so on
+ *   down the chain.
+ * - A published entry is never written again until clear, so finders need no lock. A link leads to
+ *   an entry published earlier, so a chain has no cycle.
+ * - A pusher writes the head that it read to its link, and swaps with release if that is still the
+ *   head. An index never becomes the head twice, so the link names the replaced head. Each
+ *   compare-and-swap reads the value stored by the previous compare-and-swap, so all of them form a
+ *   release sequence of the head. A finder that acquires the last synchronizes with all of them,
+ *   and so with the publication of every entry further down.
+ * - A builder gets the previous head from the exchange and writes it to its link afterwards. Until
+ *   then the chain ends at its entry, so readers are excluded. The exchanges of a head have a
+ *   single order, so each previous head gets into exactly one link, and the chain is complete when
+ *   all builders have written their links. A push between two exchanges does not read the entry
+ *   whose index it links to.
  */
 #ifndef CUATOMIC_CHAINED_H
 #define CUATOMIC_CHAINED_H
@@ -63,7 +78,7 @@
 #include <cuatomic/spinlock.h>
 #include <cuatomic/status.h>
 
-/* The handle of the host; only the library knows what is in it. */
+/* The host's handle; opaque. */
 struct cua_chained;
 
 /* No entry: the end of a chain. */
@@ -72,22 +87,22 @@ struct cua_chained;
 /* An entry of the pool. */
 struct cua_chained_entry {
 	uint64_t key, value;
-	uint64_t next; /* index of the next entry of the bucket, or CUA_CHAINED_NONE */
+	uint64_t next; /* index of the bucket's next entry, or CUA_CHAINED_NONE */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_chained_entry) == 24, "the entry is ABI");
 
 /* The pool's cursor. */
 struct cua_chained_cursor {
-	uint64_t demand; /* pairs to add since the last clear, stored or not */
+	uint64_t demand; /* pairs offered since the last clear, stored or not */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_chained_cursor) == 8, "the cursor is ABI");
 
 #define CUA_CHAINED_LAYOUT 1u
 
-/* What a kernel or a host thread gets by value: the table as the backend addresses it. */
+/* The table as the backend addresses it; kernels and host threads take it by value. */
 struct cua_chained_view {
 	uint64_t *heads;            /* index of each bucket's first entry */
-	struct cua_spinlock *locks; /* one a bucket */
+	struct cua_spinlock *locks; /* a lock per bucket */
 	struct cua_chained_entry *entries;
 	struct cua_chained_cursor *cursor;
 	uint64_t n_buckets;
@@ -107,8 +122,8 @@ CUA_FORCE uint64_t cua_chained_bucket(const struct cua_chained_view *view, uint6
 }
 
 /*
- * Publishes a chain of entries, first to last, that belong to the caller, are complete but for the
- * last one's link, and are all of this bucket.
+ * Publishes a chain of entries of this bucket, first to last. They belong to the caller and are
+ * complete except for the link of the last entry.
  */
 CUA_FN void cua__chained_splice(const struct cua_chained_view *view, uint64_t bucket,
 				uint64_t first, uint64_t last)
@@ -120,7 +135,10 @@ CUA_FN void cua__chained_splice(const struct cua_chained_view *view, uint64_t bu
 
 	cua_backoff_init(&backoff);
 	while (!done) {
-		/* the unlock is in the branch of the winner, so that a lane never waits for its own warp */
+		/*
+		 * the unlock is in the branch of the lock's holder, so that no lane waits for its
+		 * own warp
+		 */
 		if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
 			CUA_WRITE(view->entries[last].next,
 				  cua_port_load_b64(head, CUA_RELAXED, CUA_SCOPE_DEVICE,
@@ -135,9 +153,9 @@ CUA_FN void cua__chained_splice(const struct cua_chained_view *view, uint64_t bu
 	}
 }
 
-/* Makes *index an entry with this pair, which is in no chain yet. Returns 0 where there is none. */
-CUA_FORCE int cua__chained_take(const struct cua_chained_view *view, uint64_t key, uint64_t value,
-				uint64_t *index)
+/* Claims an entry, writes the pair to it and sets *index. Returns 0 if the pool is empty. */
+CUA_FORCE int cua__chained_claim(const struct cua_chained_view *view, uint64_t key, uint64_t value,
+				 uint64_t *index)
 {
 	if (!CUA__CHAINED_KNOWN(view))
 		return 0;
@@ -150,21 +168,21 @@ CUA_FORCE int cua__chained_take(const struct cua_chained_view *view, uint64_t ke
 	return 1;
 }
 
-/* Adds a pair; the key may be there already. Returns 1, or 0 where the pool is full. */
+/* Adds a pair; the key may be present. Returns 1, or 0 if the pool is full. */
 CUA_FN int cua_chained_insert(const struct cua_chained_view *view, uint64_t key, uint64_t value)
 {
 	uint64_t index;
 
-	if (!cua__chained_take(view, key, value, &index))
+	if (!cua__chained_claim(view, key, value, &index))
 		return 0;
 	cua__chained_splice(view, cua_chained_bucket(view, key), index, index);
 	return 1;
 }
 
 /*
- * The same without the lock: the last entry gets the head that was there, and one compare-and-swap makes the
- * first entry the head, if that one still is. Where hundreds push to one bucket, most swaps fail, and each costs
- * a release; so the waits between two tries may become much longer than those for a lock.
+ * As cua__chained_splice, without the lock: the last entry links to the current head, and a
+ * compare-and-swap makes the first entry the head. If hundreds of lanes push to a bucket, most
+ * attempts fail, and each costs a release. So the backoff limit is much longer than that of a lock.
  */
 #define CUA__CHAINED_LONGEST_WAIT 65536u /* ns */
 CUA_FN void cua__chained_swap(const struct cua_chained_view *view, uint64_t bucket, uint64_t first,
@@ -186,7 +204,7 @@ CUA_FN void cua__chained_swap(const struct cua_chained_view *view, uint64_t buck
 	}
 }
 
-/* And by an exchange, while nobody reads. */
+/* As cua__chained_splice, by an exchange, while there are no readers. */
 CUA_FORCE void cua__chained_exchange(const struct cua_chained_view *view, uint64_t bucket,
 				     uint64_t first, uint64_t last)
 {
@@ -195,41 +213,41 @@ CUA_FORCE void cua__chained_exchange(const struct cua_chained_view *view, uint64
 					CUA_SPACE_GLOBAL));
 }
 
-/* Adds a pair without a lock; the key may be there already. Returns 1, or 0 where the pool is full. */
+/* Adds a pair without a lock; the key may be present. Returns 1, or 0 if the pool is full. */
 CUA_FN int cua_chained_push(const struct cua_chained_view *view, uint64_t key, uint64_t value)
 {
 	uint64_t index;
 
-	if (!cua__chained_take(view, key, value, &index))
+	if (!cua__chained_claim(view, key, value, &index))
 		return 0;
 	cua__chained_swap(view, cua_chained_bucket(view, key), index, index);
 	return 1;
 }
 
 /*
- * Adds a pair while nobody reads, however many add pairs to its bucket; the key may be there already. Returns 1,
- * or 0 where the pool is full.
+ * Adds a pair while there are no readers, concurrently with any number of builds and pushes; the
+ * key may be present. Returns 1, or 0 if the pool is full.
  */
 CUA_FN int cua_chained_build(const struct cua_chained_view *view, uint64_t key, uint64_t value)
 {
 	uint64_t index;
 
-	if (!cua__chained_take(view, key, value, &index))
+	if (!cua__chained_claim(view, key, value, &index))
 		return 0;
 	cua__chained_exchange(view, cua_chained_bucket(view, key), index, index);
 	return 1;
 }
 
-/* How many lanes of votes are below this one. */
+/* The number of lanes in votes below this lane. */
 CUA_FORCE uint64_t cua__chained_rank(uint32_t votes, uint32_t lane)
 {
 	return cua_port_popc_u32(votes & (((uint32_t)1 << lane) - 1));
 }
 
 /*
- * For the lanes of mask, which all call this together: pushes the pair of each lane whose predicate is
- * not 0. One fetch-and-add takes all entries, and lanes whose keys have one bucket link their entries before
- * one of them swaps the head. Returns 1 if this lane's pair was stored, else 0.
+ * Pushes the pair of each lane with a nonzero predicate. All lanes of mask call it together. A
+ * single fetch-and-add claims all entries. Lanes whose keys share a bucket link their entries, and
+ * their last lane swaps the head. Returns 1 if this lane's pair was stored, else 0.
  */
 CUA_FN int cua_chained_push_warp(const struct cua_chained_view *view, uint32_t mask, int predicate,
 				 uint64_t key, uint64_t value)
@@ -256,18 +274,18 @@ CUA_FN int cua_chained_push_warp(const struct cua_chained_view *view, uint32_t m
 			CUA_WRITE(view->entries[index].next,
 				  first + cua__chained_rank(votes, cua_port_ffs_u32(above) - 1));
 	}
-	/* makes the entries of the group part of what its last lane releases */
+	/* orders the entries of the group before the release by its last lane */
 	cua_port_sync_warp(mask);
 	if (stored && !above)
 		cua__chained_swap(view, bucket,
 				  first + cua__chained_rank(votes, cua_port_ffs_u32(group) - 1),
 				  index);
-	/* a lane that returns finds its own pair */
+	/* after return, a lane finds its own pair */
 	cua_port_sync_warp(mask);
 	return stored;
 }
 
-/* The first entry with this key from index on, down the chain. */
+/* The first entry with this key, from index on down the chain. */
 CUA_FORCE uint64_t cua__chained_seek(const struct cua_chained_view *view, uint64_t index,
 				     uint64_t key)
 {
@@ -277,12 +295,12 @@ CUA_FORCE uint64_t cua__chained_seek(const struct cua_chained_view *view, uint64
 }
 
 /*
- * All entries of a key, the one pushed last first:
+ * Visits all entries of a key, last pushed first:
  *
  *   for (i = cua_chained_first(view, key); i != CUA_CHAINED_NONE; i = cua_chained_next(view, i))
  *           use(cua_chained_value(view, i));
  *
- * Entries pushed after the call of first are not among them.
+ * Entries pushed after the call of first are not visited.
  */
 CUA_FN uint64_t cua_chained_first(const struct cua_chained_view *view, uint64_t key)
 {
@@ -303,13 +321,13 @@ CUA_FN uint64_t cua_chained_next(const struct cua_chained_view *view, uint64_t i
 				 CUA_READ(view->entries[index].key));
 }
 
-/* The value of the entry at an index that first or next gave. */
+/* The value of the entry at an index returned by first or next. */
 CUA_FN uint64_t cua_chained_value(const struct cua_chained_view *view, uint64_t index)
 {
 	return CUA__CHAINED_KNOWN(view) ? CUA_READ(view->entries[index].value) : 0;
 }
 
-/* Returns 1 and sets *value to the value of this key that was pushed last, or returns 0. */
+/* Returns 1 and sets *value to the last pushed value of this key, or returns 0. */
 CUA_FN int cua_chained_find(const struct cua_chained_view *view, uint64_t key, uint64_t *value)
 {
 	uint64_t index = cua_chained_first(view, key);
@@ -320,7 +338,7 @@ CUA_FN int cua_chained_find(const struct cua_chained_view *view, uint64_t key, u
 	return 1;
 }
 
-/* How many pairs have this key. */
+/* The number of pairs with this key. */
 CUA_FN uint64_t cua_chained_count(const struct cua_chained_view *view, uint64_t key)
 {
 	uint64_t n = 0, index;
@@ -331,24 +349,24 @@ CUA_FN uint64_t cua_chained_count(const struct cua_chained_view *view, uint64_t 
 	return n;
 }
 
-/* What a table is made with; NULL in its place means the defaults. */
+/* Options of create; NULL means the defaults. */
 struct cua_chained_options {
 	size_t struct_size; /* sizeof(struct cua_chained_options), set by the caller */
-	uint64_t
-		seed; /* of the hash; 0, the default: drawn at random, see struct cua_hashmap_options */
+	/* of the hash; 0, the default: drawn at random, see struct cua_hashmap_options */
+	uint64_t seed;
 };
 
 #define CUA_CHAINED_OPTIONS_INIT CUA__SIZED_INIT(struct cua_chained_options)
 
-/* What cua_chained_verify found; all of the last four are 0 in a sound table. */
+/* Result of cua_chained_verify; the last four fields are 0 in a sound table. */
 struct cua_chained_report {
 	size_t struct_size;    /* sizeof(struct cua_chained_report), set by the caller */
 	uint64_t entries;      /* in use: the smaller of demand and capacity */
-	uint64_t reached;      /* different entries reached from the buckets */
-	uint64_t misplaced;    /* reached in the chain of a bucket that is not their key's */
-	uint64_t twice;        /* links to an entry that another link leads to as well */
+	uint64_t reached;      /* distinct entries reached from the buckets */
+	uint64_t misplaced;    /* reached from a bucket other than that of their key */
+	uint64_t twice;        /* links to an entry that has another link */
 	uint64_t lost;         /* entries not reached */
-	uint64_t broken_links; /* links to an index that is no entry in use */
+	uint64_t broken_links; /* links to an index without an entry in use */
 };
 #define CUA_CHAINED_REPORT_INIT CUA__SIZED_INIT(struct cua_chained_report)
 
@@ -357,21 +375,21 @@ extern "C" {
 #endif
 
 /*
- * An empty table of so many buckets and places for so many entries, in the memory of the context's
- * backend: 24 bytes an entry and 12 a bucket. Lookups walk entries / buckets links on average, so buckets
- * about as many as entries make it quick. Keys of one bucket make each lookup walk all of them: a seed that nobody
- * knows keeps others from choosing such keys, as far as the layout of the table stays hidden from them; where it
- * may not, cuatomic/multimap.h has a keyed hash. A capacity of 0 is allowed: such a table only counts.
+ * Creates an empty table in the memory of the context's backend: 24 bytes per entry and 12 per
+ * bucket. A lookup walks entries / buckets links on average, so use about as many buckets as
+ * entries. If keys share a bucket, each lookup walks all of them. A secret seed keeps attackers
+ * from choosing such keys, as long as the layout of the table stays hidden from them. Otherwise use
+ * cuatomic/multimap.h, with its keyed hash. A capacity of 0 is allowed: such a table only counts.
  * Errors: NULL, VALUE (buckets = 0, an option), SIZE, NO_MEMORY, CAPTURE.
  */
 CUA_API enum cua_status cua_chained_create(struct cua_context *ctx,
 					   const struct cua_chained_options *options,
 					   uint64_t buckets, uint64_t capacity,
 					   struct cua_chained **table);
-/* Frees the table once the device has finished with it; NULL is allowed. Errors: CAPTURE. */
+/* Waits for the device and frees the table. NULL is allowed. Errors: CAPTURE. */
 CUA_API enum cua_status cua_chained_destroy(struct cua_chained *table);
 
-/* What kernels use the table through; valid until the table is destroyed. Errors: NULL. */
+/* The view for use in kernels; valid until the table is destroyed. Errors: NULL. */
 CUA_API enum cua_status cua_chained_view(const struct cua_chained *table,
 					 struct cua_chained_view *view);
 
@@ -379,15 +397,18 @@ CUA_API enum cua_status cua_chained_view(const struct cua_chained *table,
 CUA_API enum cua_status cua_chained_clear(struct cua_chained *table);
 
 /*
- * Many at once, in stream order; may be captured. Arrays are backend memory of n elements each.
+ * Bulk calls, in stream order; may be captured. Arrays are backend memory of n elements each.
  *
- * insert_n: adds the n pairs, as inserts do. Of the values that one call adds for one key, any may be the one
- *   "pushed last". When the pool runs out the rest is counted in the demand and dropped.
- * build_n: the same, as builds add them: several times as fast. The table need not be empty.
- * find_n: values_out[i] gets the value of keys[i] that was pushed last and found[i] 1; where there is none
- *   found[i] gets 0 and values_out[i] stays as it is. found may be NULL.
- * count_n: counts_out[i] gets the number of pairs with keys[i].
- * Errors: NULL, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another argument or the table).
+ * - insert_n: adds the n pairs as inserts. Among values that a call adds for the same key, any may
+ *   be "pushed last". When the pool is empty, the remaining pairs are counted in the demand and
+ *   dropped.
+ * - build_n: adds the n pairs as builds, several times as fast. The table need not be empty.
+ * - find_n: values_out[i] gets the last pushed value of keys[i], and found[i] gets 1. If the key is
+ *   absent, found[i] gets 0 and values_out[i] is unchanged. found may be NULL.
+ * - count_n: counts_out[i] gets the number of pairs with keys[i].
+ *
+ * Errors: NULL, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another argument or the
+ * table).
  */
 CUA_API enum cua_status cua_chained_insert_n(struct cua_chained *table, size_t n,
 					     const uint64_t *keys, const uint64_t *values);
@@ -400,40 +421,43 @@ CUA_API enum cua_status cua_chained_count_n(struct cua_chained *table, size_t n,
 					    const uint64_t *keys, uint64_t *counts_out);
 
 /*
- * The values of one key in no particular order: the first max of them to values_out (backend memory; may
- * be NULL if max is 0), and how many there are, also when more than max, to *n. The result *n may be in
- * backend memory: see context.h.
+ * Retrieves max values of a key in no particular order to values_out (backend memory; may be NULL
+ * if max is 0). *n gets the number of all its values, even above max; n may be in backend memory
+ * (see context.h).
  * Errors: NULL, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP, CAPTURE, WORKSPACE.
  */
 CUA_API enum cua_status cua_chained_values(struct cua_chained *table, uint64_t key, uint64_t max,
 					   uint64_t *values_out, uint64_t *n);
 
 /*
- * demand: how many pairs were to be added since the last clear. size: how many of them have an entry, which
- * is the smaller of demand and capacity. Each result may be in backend memory: see context.h.
+ * demand: the number of pairs offered since the last clear. size: the number of them with an entry,
+ * which is the smaller of demand and capacity. Each result may be in backend memory (see
+ * context.h).
  * Errors: NULL, ALIGNMENT, CAPTURE, MEMORY_KIND, OVERLAP (the result lies in the table).
  */
 CUA_API enum cua_status cua_chained_demand(struct cua_chained *table, uint64_t *demand);
 CUA_API enum cua_status cua_chained_size(struct cua_chained *table, uint64_t *size);
 
 /*
- * CUA_ERROR_FULL if there were more pairs than the pool has entries, until the next clear; else CUA_OK.
- * Waits for the stream. Other errors: NULL, CAPTURE.
+ * CUA_ERROR_FULL if more pairs were offered than the pool has entries, until the next clear; else
+ * CUA_OK. Waits for the stream. Other errors: NULL, CAPTURE.
  */
 CUA_API enum cua_status cua_chained_status(struct cua_chained *table);
 
 /*
- * The same table, with its seed, in the memory of another context, which may be of the other backend. Waits for both
- * streams. Errors: NULL, NO_MEMORY, CAPTURE.
+ * Copies the table, with its seed, to the memory of another context, also of the other backend.
+ * Waits for both streams.
+ * Errors: NULL, NO_MEMORY, CAPTURE.
  */
 CUA_API enum cua_status cua_chained_copy(struct cua_chained *table, struct cua_context *other,
 					 struct cua_chained **copy);
 
 /*
- * Checks that every entry is in the chain of its key's bucket, that none is lost and none there twice.
- * Ends whatever the memory contains; in a damaged table the figures say where to look and may differ
- * between two calls. Waits for the stream, and allocates a bit an entry and some 24 bytes a bucket while
- * it runs. CUA_ERROR_CORRUPT: something is wrong; *report (host memory, may be NULL) is set then, too.
+ * Checks that every entry is in the chain of its key's bucket exactly once. It terminates for any
+ * contents of the memory; in a damaged table the counts indicate the kind of damage and may differ
+ * between two calls. Waits for the stream, and allocates a bit per entry and about 24 bytes per
+ * bucket temporarily. CUA_ERROR_CORRUPT: the table is damaged; *report (host memory, may be NULL)
+ * is set in this case, too.
  * Other errors: NULL, VALUE (struct_size), NO_MEMORY, CAPTURE.
  */
 CUA_API enum cua_status cua_chained_verify(struct cua_chained *table,

@@ -120,7 +120,7 @@ CUA_FORCE uint32_t cua__quad_probe(const struct cua_hashmap_view *view, uint32_t
 				   uint64_t hash, uint32_t distance)
 {
 	const uint32_t n = (uint32_t)view->n_buckets, step = (uint32_t)(hash >> 4) | 1;
-	const uint32_t mask = n < CUA__HASHMAP_WINDOW ? n - 1 : (uint32_t)CUA__HASHMAP_WINDOW - 1;
+	const uint32_t mask = n < CUA__HASHMAP_REGION ? n - 1 : (uint32_t)CUA__HASHMAP_REGION - 1;
 
 	return distance > mask ? (uint32_t)cua__hashmap_word_probe(view, home, hash, distance)
 			       : (home & ~mask) + ((home + distance * step) & mask);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash map of keys of 4 or 8 bytes with any number of values of 4 or 8 bytes each; duplicates are kept, and
- * every bit pattern is allowed for keys and values. Of larger values store the index.
+ * A hash map of keys with any number of values each. Keys and values have 4 or 8 bytes. Duplicates
+ * are kept, and every bit pattern is allowed for keys and values. For larger values, store an
+ * index.
  *
- * Source: the map of hashmap.h, from each key to its newest entry in a pool of entries, each of which links
- * to the one before it: a stack a key (Treiber, 1986) whose heads are the values of the map.
+ * Source: the map of hashmap.h, from each key to its newest entry in a pool. Each entry links to
+ * the entry before it, so a key has a stack (Treiber, 1986) with its head in the map.
  *
- * Synchronization: X means that the caller must order the two calls, - that the multimap does it.
+ * Synchronization: X means that the caller must order the two calls, - that the multimap orders
+ * them.
  *
- *                    insert  count, first  retrieve  erase  at  reclaim, clear  size, keys, bulk retrieves
+ *                    insert  count, first  retrieve  erase  at  reclaim, clear  size, keys,
+ *                                                                               bulk retrieves
  *     insert           -          -           -        -    X         X                   X
  *     count, first     -          -           -        -    -         X                   -
  *     retrieve         -          -           -        -    -         X                   -
@@ -16,48 +19,57 @@
  *     at               X          -           -        X    -         X                   -
  *     reclaim, clear   X          X           X        X    X         X                   X
  *
- *     Any mix of inserts, counts, walks and erases may run in one kernel, on one key too, and each is
- *     linearizable in the sense of hashmap.h. insert takes effect when the key's head becomes its entry;
- *     count, contains, retrieve and a walk by first and next see the values that the key had at the one
- *     moment when they read its head, whatever is inserted or erased while they walk; erase removes all that
- *     the key has at one moment, and returns how many. The bulk calls insert_n, count_n and erase_n are many
- *     of them. The host calls of one context are ordered by its stream. size, keys, at and the bulk retrieves
- *     while a writer runs touch nothing wrong, but what they tell is no moment's state.
+ * - Any mix of inserts, counts, walks and erases may run concurrently in a kernel, also on the same
+ *   key. Each is linearizable in the sense of hashmap.h.
+ * - insert takes effect when its entry becomes the head of the key.
+ * - count, contains, retrieve and a walk by first and next see the values of the key at the moment
+ *   of their read of the head, regardless of concurrent inserts and erases.
+ * - erase removes all values of the key at a single moment and returns their number.
+ * - The bulk calls insert_n, count_n and erase_n are many such operations. The stream of a context
+ *   orders its host calls.
+ * - size, keys, at and the bulk retrieves are memory-safe during writes, but their results are then
+ *   not the state at any single moment.
  *
- * Order of values: newest first, in the order in which the inserts took effect. Of those that were inserted
- *   by one bulk call or by one insert_warp any may be the newer one.
+ * Order of values: newest first, in the order in which the inserts took effect. The order among the
+ * pairs of a bulk call or an insert_warp is unspecified.
+ *
  * Scope: the device. On the host, all threads.
- * Memory order: a walk that meets a value acquires what its inserter did before.
- * Progress: that of the map: count, contains, retrieve, first and next are wait-free, but for as many steps
- *   as there are values; insert as the map's insert of an absent key and update of a present one, erase as
- *   its erase. All may be called by any lane of a diverged warp; insert_warp by all lanes of its mask
- *   together.
- * Full: an insert that finds no entry, or no slot for a new key, returns FULL, changes nothing and makes the
- *   sticky status FULL. Entries that were erased count as in use until cua_multimap_reclaim or _clear, since
- *   others may still read them, and so does an entry held by an insert in progress.
  *
- * Argument.
+ * Memory order: a walk that reads a value acquires the writes of its inserter before the insert.
  *
- *   Entries. An entry belongs to the lane that took it until it is the head of its key. It is taken by
- *   fetch-and-add on a counter of places: first those of the list of reusable entries, then those of entries
- *   never used. No place is taken twice between two reclaims. A published entry keeps its value and its link
- *   until reclaim or clear.
+ * Progress: as the map. count, contains, retrieve, first and next are wait-free, apart from a step
+ * per value. insert progresses as the map's insert of an absent key and update of a present key,
+ * erase as the map's erase. Any lane of a diverged warp may call them; all lanes of its mask call
+ * insert_warp together.
  *
- *   Insert. The lane writes the value and the link, then makes its entry the head: by the map's insert, with
- *   the link 0, where the key is absent; else by a compare-and-swap of the head that the link names. No entry
- *   is the head of a key twice between two reclaims, so the swap cannot mistake a later head for the one that
- *   it has read, and the link names what the swap replaced.
+ * Full: an insert without a free entry, or without a slot for a new key, returns FULL, changes
+ * nothing, and sets the sticky status FULL. Erased entries count as in use until
+ * cua_multimap_reclaim or _clear, since other threads may still read them. So does the entry of an
+ * insert in progress.
  *
- *   Walks. The head is read with acquire. Whoever made an entry the head has acquired the head before, or has
- *   continued its release sequence, so that all entries further down are complete for who reads the head.
- *   Their links never change, but for the mark, which readers ignore: hence the moment's list.
+ * Correctness:
  *
- *   Erase. The map's erase gives the head that it removed, so each list is removed by one lane, which then
- *   marks its entries and counts them. Reclaim, of which nobody else knows, lists all that are marked.
+ * - Entries. An entry belongs to the lane that claimed it until it becomes the head of its key. A
+ *   fetch-and-add on a ticket counter claims entries: first from the list of reusable entries, then
+ *   never-used entries. No ticket is issued twice between two reclaims. A published entry keeps its
+ *   value and its link until reclaim or clear.
  *
- *   Spares. An insert that has taken an entry and finds the map full has not shown it to anybody; it goes to
- *   a stack of spares, which inserts that find no place look at last. That stack is popped while others push,
- *   so its head has a count of pops beside the entry.
+ * - Insert. The lane writes the value and the link, then makes its entry the head. If the key is
+ *   absent, this is the map's insert, with link 0; else a compare-and-swap of the head that the
+ *   link names. No entry becomes the head twice between two reclaims. So the compare-and-swap is
+ *   free of the ABA problem, and the link names the replaced head.
+ *
+ * - Walks. A walk reads the head with acquire. An insert that replaces a head has acquired it, or
+ *   continues its release sequence. So all entries further down are complete for a reader of the
+ *   head. Their links never change, except for the mark, which readers ignore. So the walk sees the
+ *   list at the moment of its read.
+ *
+ * - Erase. The map's erase returns the removed head, so a single lane removes each list. That lane
+ *   then marks and counts its entries. Reclaim runs alone and lists all marked entries.
+ *
+ * - Spares. If an insert has claimed an entry and the map is full, no other lane has seen the
+ *   entry. It is pushed to a stack of spares; inserts without an entry pop from it. Pushes and pops
+ *   are concurrent, so the stack's head has a count of pops beside the entry.
  */
 #ifndef CUATOMIC_MULTIMAP_H
 #define CUATOMIC_MULTIMAP_H
@@ -68,62 +80,62 @@
 #include <cuatomic/status.h>
 #include <cuatomic/types.h>
 
-/* The handle of the host; only the library knows what is in it. */
+/* The host's handle; opaque. */
 struct cua_multimap;
 
-/* What became of an insert; the numbers are those of enum cua_hashmap_result. */
+/* Results of an insert; the numbers agree with enum cua_hashmap_result. */
 enum cua_multimap_result {
 	CUA_MULTIMAP_INSERTED = 1,
-	CUA_MULTIMAP_FULL = 3, /* no entry, or no slot for a new key: nothing changed */
+	CUA_MULTIMAP_FULL = 3, /* no free entry, or no slot for a new key: nothing changed */
 	/*
-	 * code for a machine that lacks the map's CAS of 128 bits, see hashmap.h, or for other sizes or another
-	 * layout: it finds nothing
+	 * The code lacks the map's 128-bit CAS (see hashmap.h), or the multimap has other sizes or
+	 * another layout. Lookups find nothing then.
 	 */
 	CUA_MULTIMAP_UNSUPPORTED = 5
 };
 
-/* The pool's counters; what is written often is apart from what is not. */
+/* The pool's counters; frequently written counters have cache lines of their own. */
 struct cua_multimap_pool {
-	uint64_t taken; /* places asked for since the last reclaim, also in vain */
+	uint64_t taken; /* tickets issued since the last reclaim, also without an entry */
 	uint64_t reserved_a[15];
-	uint64_t reusable; /* entries that were erased before the last reclaim */
-	uint64_t fresh;    /* entries ever used before the last reclaim */
+	uint64_t reusable; /* entries erased before the last reclaim */
+	uint64_t fresh;    /* entries used at any time before the last reclaim */
 	uint64_t reserved_b[14];
-	uint64_t dropped;  /* since the last reclaim: entries erased, and spares there are */
-	uint64_t rejected; /* inserts that found no entry since the last clear */
-	uint64_t spare;    /* the first spare, and above it a count */
-	uint64_t gathered; /* of a reclaim at work */
+	uint64_t dropped;  /* entries erased since the last reclaim, plus spares */
+	uint64_t rejected; /* inserts without a free entry since the last clear */
+	uint64_t spare;    /* the head of the spares, and the count of pops in the high bits */
+	uint64_t gathered; /* entries listed by a reclaim in progress */
 	uint64_t reserved_c[12];
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_multimap_pool) == 384, "the pool is ABI");
 
 #define CUA_MULTIMAP_LAYOUT 1u
 
-/* What a kernel or a host thread gets by value: the multimap as the backend addresses it. */
+/* The multimap as the backend addresses it; kernels and host threads take it by value. */
 struct cua_multimap_view {
-	struct cua_hashmap_view map; /* values are cursors, of 4 or 8 bytes; links have as many */
-	void *entries;               /* value, link: 8 bytes each, or where both have 4, 4 each */
-	void *reusable;              /* cursors, as long as links */
+	struct cua_hashmap_view map; /* the values are cursors of 4 or 8 bytes, as are links */
+	void *entries;  /* value and link: 4 bytes each if both have 4 bytes, else 8 bytes each */
+	void *reusable; /* cursors, of the size of links */
 	struct cua_multimap_pool *pool;
 	uint64_t capacity;   /* entries */
-	uint32_t value_size; /* 4 or 8, of a value; map.value_size is that of links */
+	uint32_t value_size; /* 4 or 8; map.value_size is the size of links */
 	uint32_t layout;     /* CUA_MULTIMAP_LAYOUT */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_multimap_view) == 64 + 6 * sizeof(void *), "the view is ABI");
 
 #define CUA__MULTIMAP_AT CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
 
-/* In a link: the entry is in no list any more, or not yet. Of links with 4 bytes, bit 31. */
+/* Mark bit of a link: the entry is in no list. Links of 4 bytes use bit 31. */
 #define CUA__MULTIMAP_MARK ((uint64_t)1 << 63)
 #define CUA__MULTIMAP_MARK_OF_4 ((uint32_t)1 << 31)
-/* The most entries with links of 4 bytes, and at all. */
+/* The limits of entries with links of 4 bytes, and of 8 bytes. */
 #define CUA__MULTIMAP_MOST_OF_4 (((uint64_t)1 << 31) - 2)
 #define CUA__MULTIMAP_MOST (((uint64_t)1 << 40) - 2)
 
-/* Nanoseconds between two tries for a head that many want. */
+/* Backoff limit in ns between two compare-and-swaps of a contended head. */
 #define CUA__MULTIMAP_LONGEST_WAIT 65536u
 
-/* ---- entries; a cursor is the number of an entry + 1, or 0 ---- */
+/* ---- entries; a cursor is an entry's index + 1, or 0 ---- */
 
 CUA_FORCE uint32_t cua__multimap_entry_size(uint32_t vs, uint32_t ls)
 {
@@ -144,7 +156,7 @@ CUA_FORCE char *cua__multimap_link_at(const struct cua_multimap_view *view, uint
 	       cua__multimap_entry_size(vs, view->map.value_size) / 2;
 }
 
-/* The cursor of the next entry, and perhaps the mark. */
+/* The cursor of the next entry, with the mark. */
 CUA_FORCE uint64_t cua__multimap_link(const struct cua_multimap_view *view, uint32_t vs,
 				      uint64_t cursor)
 {
@@ -199,15 +211,15 @@ CUA_FORCE void cua__multimap_set_value(const struct cua_multimap_view *view, uin
 
 /* ---- the pool ---- */
 
-/* The word of a spare: the cursor, and the count of pops above it. */
+/* The number of low bits with the cursor in the head of the spares; the count of pops is above. */
 CUA_FORCE uint32_t cua__multimap_spare_bits(const struct cua_multimap_view *view)
 {
 	return view->map.value_size == 4 ? 32 : 40;
 }
 
-/* Gives an entry back that nobody else has seen. */
-CUA_FN void cua__multimap_give_back(const struct cua_multimap_view *view, uint32_t vs,
-				    uint64_t cursor)
+/* Pushes an unpublished entry to the spares. */
+CUA_FN void cua__multimap_push_spare(const struct cua_multimap_view *view, uint32_t vs,
+				     uint64_t cursor)
 {
 	const uint64_t low = ((uint64_t)1 << cua__multimap_spare_bits(view)) - 1;
 	uint64_t *spare = &view->pool->spare;
@@ -222,8 +234,8 @@ CUA_FN void cua__multimap_give_back(const struct cua_multimap_view *view, uint32
 	} while (seen != before);
 }
 
-/* A spare, or 0. */
-CUA_FN uint64_t cua__multimap_take_spare(const struct cua_multimap_view *view, uint32_t vs)
+/* Pops a spare. Returns its cursor, or 0. */
+CUA_FN uint64_t cua__multimap_pop_spare(const struct cua_multimap_view *view, uint32_t vs)
 {
 	const uint64_t low = ((uint64_t)1 << cua__multimap_spare_bits(view)) - 1;
 	uint64_t *spare = &view->pool->spare;
@@ -231,7 +243,10 @@ CUA_FN uint64_t cua__multimap_take_spare(const struct cua_multimap_view *view, u
 
 	while (seen & low) {
 		uint64_t before = seen;
-		/* where another has popped it since, the link may be anything, and the swap fails */
+		/*
+		 * if another lane popped it meanwhile, the link may have any value, and the CAS
+		 * fails
+		 */
 		uint64_t next = cua__multimap_next(view, vs, before & low);
 
 		seen = cua_port_cas_b64(spare, before, ((before & ~low) + low + 1) | next,
@@ -244,28 +259,30 @@ CUA_FN uint64_t cua__multimap_take_spare(const struct cua_multimap_view *view, u
 	return 0;
 }
 
-/* The entry at a place of the counter, or where there is none a spare, or 0 and then the insert is rejected. */
-CUA_FORCE uint64_t cua__multimap_take_at(const struct cua_multimap_view *view, uint32_t vs,
-					 uint64_t place)
+/*
+ * The entry of a ticket; if there is none, a spare; else 0, and the insert is counted as rejected.
+ */
+CUA_FORCE uint64_t cua__multimap_claim_entry(const struct cua_multimap_view *view, uint32_t vs,
+					     uint64_t ticket)
 {
 	const uint64_t reusable = CUA_READ(view->pool->reusable);
 	uint64_t cursor;
 
-	if (place < reusable)
+	if (ticket < reusable)
 		return view->map.value_size == 4
-			       ? CUA_READ(((const uint32_t *)view->reusable)[place])
-			       : CUA_READ(((const uint64_t *)view->reusable)[place]);
-	place = place - reusable + CUA_READ(view->pool->fresh);
-	if (place < view->capacity)
-		return place + 1;
-	cursor = cua__multimap_take_spare(view, vs);
+			       ? CUA_READ(((const uint32_t *)view->reusable)[ticket])
+			       : CUA_READ(((const uint64_t *)view->reusable)[ticket]);
+	ticket = ticket - reusable + CUA_READ(view->pool->fresh);
+	if (ticket < view->capacity)
+		return ticket + 1;
+	cursor = cua__multimap_pop_spare(view, vs);
 	if (!cursor)
 		cua_port_add_u64(&view->pool->rejected, 1, CUA__MULTIMAP_AT);
 	return cursor;
 }
 
-/* Takes so many places of the counter and returns the first. */
-CUA_FORCE uint64_t cua__multimap_places(const struct cua_multimap_view *view, uint64_t n)
+/* Claims n tickets and returns the first. */
+CUA_FORCE uint64_t cua__multimap_claim_tickets(const struct cua_multimap_view *view, uint64_t n)
 {
 	return cua_port_fetch_add_u64(&view->pool->taken, n, CUA__MULTIMAP_AT);
 }
@@ -285,7 +302,7 @@ CUA_FORCE uint64_t cua__multimap_head(const struct cua_multimap_view *view, uint
 	return cua__hashmap_find(&view->map, ks, 8, hash, key, NULL, &head) ? head.lo : 0;
 }
 
-/* For links of ls bytes: see cua__multimap_join. */
+/* cua__multimap_join for links of ls bytes. */
 CUA_FORCE int cua__multimap_join_of(const struct cua_multimap_view *view, uint32_t ks, uint32_t vs,
 				    uint32_t ls, uint64_t hash, struct cua_u128 key, uint64_t first,
 				    uint64_t last)
@@ -308,15 +325,16 @@ CUA_FORCE int cua__multimap_join_of(const struct cua_multimap_view *view, uint32
 			if (cua__hashmap_change(CUA__MULTIMAP_KEY, &spot, head) > 0)
 				return CUA_MULTIMAP_INSERTED;
 			cua__backoff_wait_upto(&backoff, CUA__MULTIMAP_LONGEST_WAIT);
-			/* the head of now, not that of before the wait */
+			/* read the head again: the wait made the old value stale */
 			there = cua__hashmap_spot_of(CUA__MULTIMAP_KEY, &spot);
 		} while (there > 0);
 	}
 }
 
 /*
- * Puts a list of the caller's, complete but for the last link, in front of the key's. Returns an enum
- * cua_multimap_result; what is not INSERTED has changed nothing but that link.
+ * Puts a list of the caller in front of the key's list; all but its last link are complete. Returns
+ * an enum cua_multimap_result. A result other than INSERTED has changed nothing except the last
+ * link.
  */
 CUA_FORCE int cua__multimap_join(const struct cua_multimap_view *view, uint32_t ks, uint32_t vs,
 				 uint64_t hash, struct cua_u128 key, uint64_t first, uint64_t last)
@@ -326,12 +344,12 @@ CUA_FORCE int cua__multimap_join(const struct cua_multimap_view *view, uint32_t 
 	return cua__multimap_join_of(view, ks, vs, 8, hash, key, first, last);
 }
 
-/* Inserts with the entry at a place of the counter. */
+/* Inserts with the entry of a ticket. */
 CUA_FORCE int cua__multimap_insert_at(const struct cua_multimap_view *view, uint32_t ks,
 				      uint32_t vs, uint64_t hash, struct cua_u128 key,
-				      uint64_t value, uint64_t place)
+				      uint64_t value, uint64_t ticket)
 {
-	uint64_t cursor = cua__multimap_take_at(view, vs, place);
+	uint64_t cursor = cua__multimap_claim_entry(view, vs, ticket);
 	int result;
 
 	if (!cursor)
@@ -339,14 +357,14 @@ CUA_FORCE int cua__multimap_insert_at(const struct cua_multimap_view *view, uint
 	cua__multimap_set_value(view, vs, cursor, value);
 	result = cua__multimap_join(view, ks, vs, hash, key, cursor, cursor);
 	if (result != CUA_MULTIMAP_INSERTED)
-		cua__multimap_give_back(view, vs, cursor);
+		cua__multimap_push_spare(view, vs, cursor);
 	return result;
 }
 
 /*
- * For the lanes of mask, which all call this together: inserts the pair of each lane whose predicate is not
- * 0. One fetch-and-add takes all places, and lanes with one key link their entries before one of them joins
- * the list.
+ * Inserts the pair of each lane with a nonzero predicate. All lanes of mask call it together. A
+ * single fetch-and-add claims all tickets. Lanes with equal keys link their entries, and their last
+ * lane joins them to the key's list.
  */
 CUA_FORCE int cua__multimap_insert_warp(const struct cua_multimap_view *view, uint32_t ks,
 					uint32_t vs, uint32_t mask, int predicate,
@@ -354,17 +372,17 @@ CUA_FORCE int cua__multimap_insert_warp(const struct cua_multimap_view *view, ui
 {
 	const uint32_t lane = cua_port_lane(), votes = cua_port_ballot(mask, predicate != 0);
 	uint32_t group, above, ends, joiner;
-	uint64_t place = 0, cursor = 0, first, next;
+	uint64_t ticket = 0, cursor = 0, first, next;
 	uint32_t result = 0;
 
 	if (!votes)
 		return 0;
 	if (lane == cua_port_ffs_u32(votes) - 1)
-		place = cua__multimap_places(view, cua_port_popc_u32(votes));
-	place = cua_port_shuffle_u64(mask, place, cua_port_ffs_u32(votes) - 1) +
-		cua_port_popc_u32(votes & (((uint32_t)1 << lane) - 1));
+		ticket = cua__multimap_claim_tickets(view, cua_port_popc_u32(votes));
+	ticket = cua_port_shuffle_u64(mask, ticket, cua_port_ffs_u32(votes) - 1) +
+		 cua_port_popc_u32(votes & (((uint32_t)1 << lane) - 1));
 	if (predicate)
-		cursor = cua__multimap_take_at(view, vs, place);
+		cursor = cua__multimap_claim_entry(view, vs, ticket);
 	group = cua_port_ballot(mask, cursor != 0) & cua_port_match_any_u64(mask, key.lo);
 	above = group & ~(((uint32_t)2 << lane) - 1);
 	next = cua_port_shuffle_u64(mask, cursor, above ? cua_port_ffs_u32(above) - 1 : lane);
@@ -376,12 +394,12 @@ CUA_FORCE int cua__multimap_insert_warp(const struct cua_multimap_view *view, ui
 		if (above)
 			cua__multimap_set_link(view, vs, cursor, next);
 	}
-	/* makes the entries of the group part of what its last lane releases */
+	/* orders the entries of the group before the release by its last lane */
 	cua_port_sync_warp(mask);
 	if (cursor && !above)
 		result = (uint32_t)cua__multimap_join(
 			view, ks, vs, cua__hashmap_hash(&view->map, ks, key), key, first, cursor);
-	/* a lane that returns finds its own pair */
+	/* after return, a lane finds its own pair */
 	cua_port_sync_warp(mask);
 	result = cua_port_shuffle_u32(mask, result, joiner);
 	if (!predicate)
@@ -389,11 +407,11 @@ CUA_FORCE int cua__multimap_insert_warp(const struct cua_multimap_view *view, ui
 	if (!cursor)
 		return CUA_MULTIMAP_FULL;
 	if (result != CUA_MULTIMAP_INSERTED)
-		cua__multimap_give_back(view, vs, cursor);
+		cua__multimap_push_spare(view, vs, cursor);
 	return (int)result;
 }
 
-/* How many values a list has from this entry on. */
+/* The number of values from this entry on. */
 CUA_FORCE uint64_t cua__multimap_length(const struct cua_multimap_view *view, uint32_t vs,
 					uint64_t cursor)
 {
@@ -428,7 +446,7 @@ CUA_FORCE uint64_t cua__multimap_erase(const struct cua_multimap_view *view, uin
 	return n;
 }
 
-/* The key at a place of the map, with the head of its list, or 0. */
+/* The key in slot `place` of the map, and as the result the head of its list, or 0. */
 CUA_FORCE uint64_t cua__multimap_at(const struct cua_multimap_view *view, uint32_t ks,
 				    uint64_t place, struct cua_u128 *key)
 {
@@ -446,36 +464,40 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 	return cua__hashmap_places(&view->map, ks, 8);
 }
 
-/* ---- operations of one lane, by type ---- */
+/* ---- operations of a single lane, by type ---- */
 
 /*
- * CUA_DEFINE_MULTIMAP(name, K, V) defines, at file scope and with no semicolon after it, for a multimap whose
- * keys and values have the sizes of the types K and V, 4 or 8 bytes:
+ * CUA_DEFINE_MULTIMAP(name, K, V) defines functions for a multimap with keys of the size of K and
+ * values of the size of V, 4 or 8 bytes. Use it at file scope without a semicolon:
  *
  *   int name_insert(view, key, value)               an enum cua_multimap_result
- *   int name_insert_warp(view, mask, predicate, key, value)  for all lanes of mask together: the same for
- *                                                   those whose predicate is not 0; others get 0. Lanes with
- *                                                   one key need one swap
- *   uint64_t name_count(view, key)                  how many values the key has
- *   int name_contains(view, key)                    whether it has any
- *   uint64_t name_first(view, key)                  a cursor to its newest value, or 0
- *   uint64_t name_next(view, cursor)                to the next older one of the same key, or 0
+ *   int name_insert_warp(view, mask, predicate, key, value)
+ *                                                   as insert, for the lanes of mask with a nonzero
+ *                                                   predicate; the rest get 0. All lanes of
+ *                                                   mask call it. Lanes with equal keys need
+ *                                                   a single CAS
+ *   uint64_t name_count(view, key)                  the number of values of the key
+ *   int name_contains(view, key)                    whether the key has values
+ *   uint64_t name_first(view, key)                  the cursor of its newest value, or 0
+ *   uint64_t name_next(view, cursor)                of the next older value of the key, or 0
  *   V name_value(view, cursor)                      the value at a cursor
- *   uint64_t name_retrieve(view, key, max, values)  the first max of its values, newest first; returns how many
- *                                                   there are
- *   uint64_t name_erase(view, key)                  removes the key with all its values; returns how many
- *   uint64_t name_places(view)                      how many places name_at knows
- *   uint64_t name_at(view, place, &key)             a cursor and the key at this place, or 0
+ *   uint64_t name_retrieve(view, key, max, values)  stores the max newest values, newest first;
+ *                                                   returns the number of values of the key
+ *   uint64_t name_erase(view, key)                  removes the key and all its values; returns
+ *                                                   their number
+ *   uint64_t name_places(view)                      the number of places for name_at
+ *   uint64_t name_at(view, place, &key)             the cursor and the key at this place, or 0
  *
- * where `view` is a const struct cua_multimap_view *. In a multimap of other sizes, or of a layout that this header
- * does not know, inserts are UNSUPPORTED, and nothing is found or erased; where it is the size of values, or the
- * layout, next is 0 and values have bits 0. Keys are equal if their bits are. A cursor stays good until reclaim or
- * clear, also if its key is erased. To visit all pairs, share the places out among lanes, and follow the cursors:
+ * `view` is a const struct cua_multimap_view *. If the multimap has other sizes, or a layout
+ * unknown to this header, inserts return UNSUPPORTED, and lookups and erases find nothing. If the
+ * size of values or the layout differs, next returns 0 and value returns bits 0. Keys are equal if
+ * their bits are equal. A cursor is valid until reclaim or clear, also after an erase of its key.
+ * To visit all pairs, divide the places among lanes and follow the cursors:
  *
  *   for (at = name_first(&view, key); at; at = name_next(&view, at))
  *           use(name_value(&view, at));
  */
-/* Whether the entries have such values; and for what begins with a key, whether the map has such keys, too. */
+/* HAS: value size and layout match. FITS: the key size and the map match, too. */
 #define CUA__MULTIMAP_HAS(view, vs)                                                                \
 	((view)->value_size == (vs) && (view)->layout == CUA_MULTIMAP_LAYOUT)
 #define CUA__MULTIMAP_FITS(view, ks, vs)                                                           \
@@ -494,7 +516,7 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 			return CUA_MULTIMAP_UNSUPPORTED;                                           \
 		return cua__multimap_insert_at(view, sizeof(K), sizeof(V), CUA__MULTIMAP_OF(K, k), \
 					       CUA__MULTIMAP_BITS(&value, V).lo,                   \
-					       cua__multimap_places(view, 1));                     \
+					       cua__multimap_claim_tickets(view, 1));              \
 	}                                                                                          \
 	CUA_FN int name##_insert_warp(const struct cua_multimap_view *view, uint32_t mask,         \
 				      int predicate, K key, V value)                               \
@@ -574,15 +596,15 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 		return cursor;                                                                     \
 	}
 
-/* ---- from the host ---- */
+/* ---- host API ---- */
 
-/* What a multimap is made with; NULL in its place means the defaults. */
+/* Options of create; NULL means the defaults. */
 struct cua_multimap_options {
 	size_t struct_size; /* sizeof(struct cua_multimap_options), set by the caller */
-	/* of the hash, and of CUA_HASHMAP_HASH_KEYED the secret; as in hashmap.h */
+	/* seed of the hash; with CUA_HASHMAP_HASH_KEYED the secret; as in hashmap.h */
 	uint64_t seed, seed_high;
 	uint32_t hash; /* an enum cua_hashmap_hash */
-	/* bytes of a link: 8, or 0 for 4 where they are enough, which they are for 2^31 - 2 entries */
+	/* bytes of a link: 8; or 0: 4 up to 2^31 - 2 entries, else 8 */
 	uint32_t link_size;
 	uint32_t portable; /* as in hashmap.h */
 	uint32_t reserved; /* 0 */
@@ -594,10 +616,11 @@ extern "C" {
 #endif
 
 /*
- * An empty multimap in the memory of the context's backend, for so many different keys, which fit for
- * certain, and so many entries, which are pairs. Types: U32 and U64, which stand for all types of their size.
- * Bytes an entry: 12 with values and links of 4 bytes, else 20, or with links of 8 bytes 24. Those of the map
- * are told in hashmap.h, of values as long as links; keys or links of 8 bytes make words of 128 bits.
+ * Creates an empty multimap in the memory of the context's backend. keys_capacity distinct keys are
+ * guaranteed to fit, and entries_capacity pairs. Types: U32 and U64, for all types of their size.
+ * Bytes per entry: 12 if values and links have 4 bytes, 24 if links have 8 bytes, else 20.
+ * hashmap.h states the bytes of the map, with values of the size of links; keys or links of 8 bytes
+ * need words of 128 bits.
  * Errors: NULL, TYPE, VALUE (a capacity of 0, an option), SIZE, NO_MEMORY, CAPTURE.
  */
 CUA_API enum cua_status cua_multimap_create(struct cua_context *ctx,
@@ -605,10 +628,10 @@ CUA_API enum cua_status cua_multimap_create(struct cua_context *ctx,
 					    enum cua_type key_type, enum cua_type value_type,
 					    uint64_t keys_capacity, uint64_t entries_capacity,
 					    struct cua_multimap **mm);
-/* Frees the multimap once the device has finished with it; NULL is allowed. Errors: CAPTURE. */
+/* Waits for the device and frees the multimap. NULL is allowed. Errors: CAPTURE. */
 CUA_API enum cua_status cua_multimap_destroy(struct cua_multimap *mm);
 
-/* What kernels use the multimap through; valid until it is destroyed. Errors: NULL. */
+/* The view for use in kernels; valid until the multimap is destroyed. Errors: NULL. */
 CUA_API enum cua_status cua_multimap_view(const struct cua_multimap *mm,
 					  struct cua_multimap_view *view);
 
@@ -616,28 +639,29 @@ CUA_API enum cua_status cua_multimap_view(const struct cua_multimap *mm,
 CUA_API enum cua_status cua_multimap_clear(struct cua_multimap *mm);
 
 /*
- * Makes the entries that were erased free for inserts, in stream order, in one pass over the entries ever
- * used; may be captured. Nobody else may use the multimap meanwhile, and cursors are void afterwards. Errors:
- * NULL.
+ * Makes erased entries available to inserts, in stream order, by a pass over the entries ever used.
+ * May be captured. No other operation may use the multimap meanwhile, and all cursors become
+ * invalid. Errors: NULL.
  */
 CUA_API enum cua_status cua_multimap_reclaim(struct cua_multimap *mm);
 
 /*
- * Many at once, in stream order; may be captured. Arrays are backend memory, keys and values of the
- * multimap's types, of n elements each unless said otherwise. Keys may be equal.
+ * Bulk calls, in stream order; may be captured. Arrays are backend memory with n elements, unless
+ * said otherwise, of the multimap's key and value types. Keys may repeat.
  *
- * insert_n: adds the pairs. results[i], where results is not NULL, gets the enum cua_multimap_result. Equal
- *   keys that do not fit any more are FULL, which ones is not said.
- * count_n: counts_out[i] gets how many values keys[i] has.
- * retrieve_n: the values of keys[i] are values_out[offsets_out[i]] to values_out[offsets_out[i + 1] - 1],
- *   newest first; offsets_out has n + 1 elements. values_out has room for max values: offsets end there, and
- *   what is beyond is left out. *total, which may be in backend memory (see context.h), gets how many values
- *   there are, also when more than max; so a call with max = 0 tells what to provide. values_out may be NULL
- *   if max is 0.
- * erase_n: removes the keys with all their values; removed_out[i], where removed_out is not NULL, gets how
- *   many values this element removed: of equal keys one has them all.
- * Errors: NULL, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another argument or the multimap);
- * retrieve_n also CAPTURE, WORKSPACE (33 KiB).
+ * - insert_n: inserts the pairs. results[i] gets an enum cua_multimap_result; results may be NULL.
+ *   If not all pairs with equal keys fit, the choice of the pairs that get FULL is unspecified.
+ * - count_n: counts_out[i] gets the number of values of keys[i].
+ * - retrieve_n: the values of keys[i] are values_out[offsets_out[i]] to values_out[offsets_out[i +
+ *   1] - 1], newest first. offsets_out has n + 1 elements. values_out has room for max values;
+ *   values beyond it are left out, and offsets are at most max. *total gets the number of all
+ *   values, even above max, so a call with max = 0 returns the room needed. total may be in backend
+ *   memory (see context.h). values_out may be NULL if max is 0.
+ * - erase_n: removes the keys and all their values. removed_out[i] gets the number of values that
+ *   element i removed; among equal keys, a single element gets them all. removed_out may be NULL.
+ *
+ * Errors: NULL, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another argument or the
+ * multimap); retrieve_n also CAPTURE, WORKSPACE (33 KiB).
  */
 CUA_API enum cua_status cua_multimap_insert_n(struct cua_multimap *mm, size_t n, const void *keys,
 					      const void *values, uint8_t *results);
@@ -650,24 +674,25 @@ CUA_API enum cua_status cua_multimap_erase_n(struct cua_multimap *mm, size_t n, 
 					     uint64_t *removed_out);
 
 /*
- * The number of pairs, and of different keys, without a pass. The result may be in backend memory: see
- * context.h.
- * Errors: NULL, ALIGNMENT, CAPTURE, MEMORY_KIND, OVERLAP (the result lies in the multimap), WORKSPACE.
+ * The number of pairs, and of distinct keys, without a pass. The result may be in backend memory
+ * (see context.h).
+ * Errors: NULL, ALIGNMENT, CAPTURE, MEMORY_KIND, OVERLAP (the result lies in the multimap),
+ * WORKSPACE.
  */
 CUA_API enum cua_status cua_multimap_size(struct cua_multimap *mm, uint64_t *size);
 CUA_API enum cua_status cua_multimap_keys(struct cua_multimap *mm, uint64_t *keys);
 
 /*
- * All pairs in any order: the first max of them to keys_out and values_out (backend memory; may be NULL if
- * max is 0), and how many there are, also when more than max, to *n, which may be in backend memory: see
- * context.h.
+ * Retrieves max pairs in any order to keys_out and values_out (backend memory; may be NULL if max
+ * is 0). *n gets the number of all pairs, even above max; n may be in backend memory (see
+ * context.h).
  * Errors: NULL, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP, CAPTURE, WORKSPACE.
  */
 CUA_API enum cua_status cua_multimap_retrieve(struct cua_multimap *mm, uint64_t max, void *keys_out,
 					      void *values_out, uint64_t *n);
 
 /*
- * CUA_ERROR_FULL if an insert was FULL since the last clear, by a call from the host or in a kernel; else
+ * CUA_ERROR_FULL if an insert returned FULL since the last clear, on the host or in a kernel; else
  * CUA_OK. Waits for the stream. Other errors: NULL, CAPTURE.
  */
 CUA_API enum cua_status cua_multimap_status(struct cua_multimap *mm);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a backend does for the chained table, and the check that both run. */
+/* The backend interface of the chained table, and the check that both backends run. */
 #ifndef CUATOMIC_BACKEND_CHAINED_BACKEND_H
 #define CUATOMIC_BACKEND_CHAINED_BACKEND_H
 
@@ -9,10 +9,10 @@
 extern "C" {
 #endif
 
-/* Scratch of count: keys whose chain is so long that the pool is searched for them instead. */
+/* Scratch of count: keys with long chains, to be searched for in the pool. */
 #define CUA__CHAINED_PENDING 64
 struct cua__chained_pending {
-	uint64_t n; /* may count more than there is room for */
+	uint64_t n; /* may exceed CUA__CHAINED_PENDING */
 	uint64_t index[CUA__CHAINED_PENDING];
 	uint64_t total[CUA__CHAINED_PENDING];
 };
@@ -20,24 +20,26 @@ struct cua__chained_pending {
 /* Scratch of values. */
 struct cua__chained_found {
 	uint64_t n;
-	uint64_t search; /* not 0: the chain was too long to walk */
+	uint64_t search; /* nonzero: the chain was too long to walk */
 };
 
 /*
- * The check of a table. One walker a bucket would be slow where one key is there a million times, so the
- * chains are cut at sentinels, one entry at a pseudo-random place of each 1024 of the pool, and each
- * segment has a walker. A segment begins after a bucket's head or a sentinel and ends with the next sentinel.
+ * The check of a table. A walker per bucket would be slow if a key occurs a million times. So
+ * sentinels cut the chains into segments with a walker each. A sentinel is an entry at a
+ * pseudo-random index in each group of 1024 entries of the pool. A segment begins at a bucket's
+ * head or after a sentinel, and ends with the next sentinel.
  *
- * Pass 1 marks the entries of each segment, and stops at one that is marked already: so no entry, and no
- * sentinel, is in two segments. Pass 2 follows the segments from each bucket; that ends, because no
- * segment has two predecessors and a bucket's first has none. Pass 3 compares the buckets of the keys.
+ * Pass 1 marks the entries of each segment, and stops at an entry that is already marked. So no
+ * entry, and no sentinel, is in two segments. Pass 2 follows the segments from each bucket. It
+ * terminates, because no segment has two predecessors and a bucket's first segment has none. Pass 3
+ * compares the buckets of the keys.
  */
 #define CUA__CHAINED_GROUP 1024u
 
 struct cua__chained_segment {
-	uint64_t next;   /* the group whose sentinel ends it, or CUA_CHAINED_NONE */
+	uint64_t next;   /* the group of the sentinel at its end, or CUA_CHAINED_NONE */
 	uint64_t length; /* entries */
-	uint64_t bucket; /* whose chain it is in, or CUA_CHAINED_NONE */
+	uint64_t bucket; /* the bucket of its chain, or CUA_CHAINED_NONE */
 };
 
 struct cua__chained_totals {
@@ -47,20 +49,20 @@ struct cua__chained_totals {
 struct cua__chained_check {
 	uint64_t entries;
 	uint64_t groups;
-	uint32_t *seen;                        /* a bit an entry, 0 at first */
+	uint32_t *seen;                        /* a bit per entry, 0 at the start */
 	struct cua__chained_segment *segments; /* of the buckets, then of the groups */
-	struct cua__chained_totals *totals;    /* 0 at first */
+	struct cua__chained_totals *totals;    /* 0 at the start */
 };
 
 struct cua__chained_ops {
-	/* with build while nobody reads */
+	/* if build: there are no readers */
 	enum cua_status (*insert)(struct cua_context *ctx, const struct cua_chained_view *view,
 				  int build, size_t n, const uint64_t *keys,
 				  const uint64_t *values);
 	enum cua_status (*find)(struct cua_context *ctx, const struct cua_chained_view *view,
 				size_t n, const uint64_t *keys, uint64_t *values_out,
 				uint8_t *found);
-	/* pending->n and its totals are 0 */
+	/* pending->n and its totals are 0 at the start */
 	enum cua_status (*count)(struct cua_context *ctx, const struct cua_chained_view *view,
 				 size_t n, const uint64_t *keys, uint64_t *counts_out,
 				 struct cua__chained_pending *pending);
@@ -75,7 +77,7 @@ struct cua__chained_ops {
 
 #define CUA__CHAINED_AT CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
 
-/* Entries in use. */
+/* The number of entries in use. */
 CUA_FORCE uint64_t cua__chained_used(const struct cua_chained_view *view)
 {
 	uint64_t demand = cua_port_load_b64(&view->cursor->demand, CUA__CHAINED_AT);
@@ -88,7 +90,7 @@ CUA_FORCE uint64_t cua__chained_sentinel(uint64_t group)
 	return group * CUA__CHAINED_GROUP + cua_hash_u64(group, 1) % CUA__CHAINED_GROUP;
 }
 
-/* The first entry of a segment, or an index that is none. */
+/* The index of a segment's first entry; not necessarily an entry in use. */
 CUA_FORCE uint64_t cua__chained_segment_begin(const struct cua_chained_view *view,
 					      const struct cua__chained_check *check,
 					      uint64_t segment)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a backend does for the hash map. */
+/* The backend interface of the hash map. */
 #ifndef CUATOMIC_BACKEND_HASHMAP_BACKEND_H
 #define CUATOMIC_BACKEND_HASHMAP_BACKEND_H
 
@@ -9,17 +9,22 @@
 extern "C" {
 #endif
 
-/* What a write does where the key is there already: one of these or of enum cua_update. */
+/*
+ * The operation of a write on a key that is present: INSERT, ASSIGN, or a value of enum cua_update.
+ */
 #define CUA__HASHMAP_INSERT 16
 #define CUA__HASHMAP_ASSIGN 17
 
-/* A bulk call. Arrays are as the backend addresses them; those that are not wanted are NULL. */
+/* A bulk call. Pointers are backend addresses, or NULL for absent arrays. */
 struct cua__hashmap_call {
 	int op;
 	size_t n;
 	const void *keys, *values;
-	struct cua_u128 value; /* of every key, for a write with no `values` */
-	/* of INSERT the value afterwards, of ASSIGN the one before, of a find the value; compare_exchange: expected */
+	struct cua_u128 value; /* the value for every key, if `values` is NULL */
+	/*
+	 * INSERT: the value after the call; ASSIGN: the previous value; find: the value;
+	 * compare_exchange: expected values
+	 */
 	void *values_out;
 	uint8_t *flags; /* results, or found */
 };
@@ -28,12 +33,15 @@ struct cua__hashmap_ops {
 	enum cua_status (*write)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_call *call);
 	/*
-	 * in the place of all that the map has, with no results; UNSUPPORTED, which changes nothing, where clearing
-	 * and a write are as good. May be NULL
+	 * Replaces the contents of the map; the call has no results. UNSUPPORTED, without any
+	 * effect, if a clear and a write are as fast. The pointer may be NULL.
 	 */
 	enum cua_status (*build)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_call *call);
-	/* bytes of the workspace that build, or write of an insert without results, takes at most for n pairs */
+	/*
+	 * upper bound on the workspace bytes of build, and of an insert by write without results,
+	 * for n pairs
+	 */
 	size_t (*build_scratch)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				size_t n);
 	enum cua_status (*find)(struct cua_context *ctx, const struct cua_hashmap_view *view,
@@ -45,87 +53,103 @@ struct cua__hashmap_ops {
 					    const struct cua__hashmap_call *call);
 	enum cua_status (*size)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				uint64_t *size);
-	/* *n is 0 before */
+	/* *n is 0 before the call */
 	enum cua_status (*retrieve)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				    uint64_t max, void *keys_out, void *values_out, uint64_t *n);
 	const struct cua__hashmap_whole_ops *whole;
 };
 
-/* Pairs to be sorted by key, stably: min(*n, max) of them, in place. */
+/* A stable sort by key of min(*n, max) pairs in place. */
 struct cua__hashmap_sort {
 	uint32_t key_size, value_size;
-	uint64_t max; /* not 0 */
+	uint64_t max; /* > 0 */
 	const uint64_t *n;
 	void *keys, *values;
-	void *scratch; /* as large as sort_scratch said */
+	void *scratch; /* sort_scratch() bytes */
 };
 
-/* Probes of this length, and all longer ones. */
+/* The last bin of the probe histogram: this length and longer. */
 #define CUA__HASHMAP_FAR 31u
 
-/* One pass over a map. */
+/* Statistics of a pass over a map. */
 struct cua__hashmap_tally {
 	uint64_t probes[CUA__HASHMAP_FAR + 1];
 	uint64_t erased;
-	uint64_t worst; /* most keys of one home bucket */
+	uint64_t worst; /* most keys with the same home bucket */
 };
 
-/* What is done with a map as a whole. */
+/* Operations on a whole map. */
 struct cua__hashmap_whole_ops {
 	size_t (*sort_scratch)(struct cua_context *ctx, uint32_t key_size, uint32_t value_size,
 			       uint64_t max);
 	enum cua_status (*sort)(struct cua_context *ctx, const struct cua__hashmap_sort *sort);
-	/* where *sort->n pairs are more than sort->max: those of the least keys, in any order */
+	/*
+	 * if *sort->n > sort->max: retrieves the sort->max pairs with the least keys, in any order
+	 */
 	enum cua_status (*least)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_sort *sort);
-	/* of the kept pairs; *n is how many were rejected */
+	/* retrieves the kept rejected pairs; *n is the number of rejections */
 	enum cua_status (*rejected)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				    uint64_t max, void *keys_out, void *values_out, uint64_t *n);
-	/* writes all pairs of one map into another of the same sizes */
+	/*
+	 * inserts all pairs of a map into another map with the same key and value sizes, by
+	 * operation `op`
+	 */
 	enum cua_status (*move)(struct cua_context *ctx, const struct cua_hashmap_view *from,
 				const struct cua_hashmap_view *to, int op);
-	/* the pairs at places first to first + places - 1, for which there is room; *n is 0 before */
+	/*
+	 * Retrieves the pairs in slots first to first + places - 1; the outputs have room for all.
+	 * *n is 0 before the call.
+	 */
 	enum cua_status (*slice)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 uint64_t first, uint64_t places, void *keys_out, void *values_out,
 				 uint64_t *n);
-	/* *tally and homes, of n_buckets, are zeros before */
+	/* *tally and homes[n_buckets] are zero before the call */
 	enum cua_status (*tally)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 uint32_t *homes, struct cua__hashmap_tally *tally);
 };
 
 extern const struct cua__hashmap_whole_ops cua__cpu_hashmap_whole, cua__cuda_hashmap_whole;
 
-/* The CPU's write on the calling thread alone. */
+/* The CPU's write, serial on the calling thread. */
 void cua__cpu_hashmap_write_serial(const struct cua_hashmap_view *view,
 				   const struct cua__hashmap_call *call);
-/* The retrieve of cua__cpu_hashmap. */
+/* The CPU backend's retrieve. */
 enum cua_status cua__cpu_hashmap_retrieve(struct cua_context *ctx,
 					  const struct cua_hashmap_view *view, uint64_t max,
 					  void *keys_out, void *values_out, uint64_t *n);
 
-/* ---- the host's side ---- */
+/* ---- host side ---- */
 
 struct cua_hashmap {
 	struct cua_context *ctx;
 	struct cua_hashmap_view view;
 	struct cua_hashmap_options options;
-	/* one allocation: counts and cells, buckets, rejected pairs; zeros at first but for the room of these */
+	/*
+	 * A single allocation: counts and reserved slots, buckets, rejected pairs. All is zero at
+	 * first, except the room of the rejected pairs.
+	 */
 	char *base;
-	size_t bytes;   /* of all */
-	size_t cleared; /* that are zeros in an empty map */
+	size_t bytes;   /* in total */
+	size_t cleared; /* leading bytes that are zero in an empty map */
 };
 
-/* Sizes and layout of map->view for this capacity, and the bytes, from the options and the sizes of a pair. */
+/*
+ * Computes layout, sizes and bytes of map->view for this capacity, from the options and the pair
+ * sizes.
+ */
 enum cua_status cua__hashmap_lay_out(struct cua_hashmap *map, uint64_t capacity);
-/* Memory for what lay_out says, as an empty map. Waits for the stream. */
-enum cua_status cua__hashmap_provide(struct cua_hashmap *map);
-/* Removes all, in stream order. */
+/* Allocates the memory that lay_out computed, as an empty map. Waits for the stream. */
+enum cua_status cua__hashmap_allocate(struct cua_hashmap *map);
+/* Empties the map, in stream order. */
 enum cua_status cua__hashmap_empty(struct cua_hashmap *map);
-/* The backend's build, or what is as good; `empty`: nothing is in the map. */
+/*
+ * Runs the backend's build or, without it, a clear and a write. `empty`: the map is empty already.
+ */
 enum cua_status cua__hashmap_build(struct cua_hashmap *map, int empty,
 				   const struct cua__hashmap_call *call);
 
-/* An array argument as the user gave it, with its bytes, and as the backend addresses it. */
+/* A user's array argument: its address, its backend address and its bytes. */
 struct cua__hashmap_array {
 	const void *user;
 	const void *backend;
@@ -134,40 +158,46 @@ struct cua__hashmap_array {
 
 enum cua_status cua__hashmap_check(const struct cua_hashmap *map, const void *p, size_t n,
 				   size_t size, struct cua__hashmap_array *a);
-int cua__hashmap_meet(const struct cua__hashmap_array *a, const struct cua__hashmap_array *b);
+int cua__hashmap_overlap(const struct cua__hashmap_array *a, const struct cua__hashmap_array *b);
 int cua__hashmap_in_map(const struct cua_hashmap *map, const struct cua__hashmap_array *a);
 
-/* One bulk write with arrays as the backend addresses them. */
+/* A bulk write; pointers are backend addresses. */
 typedef enum cua_status cua__hashmap_bulk_fn(struct cua_context *ctx,
 					     const struct cua_hashmap_view *view,
 					     const struct cua__hashmap_call *call);
-/* The same for a map that grows: in parts, each after the map has got room for it. Waits for the stream. */
+/*
+ * The bulk write of a map that grows: reserves room before each batch of elements. Waits for the
+ * stream.
+ */
 enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, int builds,
 					   const struct cua__hashmap_call *call);
 
 uint64_t cua__hashmap_slots(const struct cua_hashmap_view *view);
 
-/* A pass over the pairs of a map in parts, of which the host gets each. */
+/* A pass that copies the pairs of a map to the host in batches of slots. */
 struct cua__hashmap_pass {
 	struct cua_hashmap *map;
-	uint64_t place;      /* the next part begins here */
-	uint64_t room;       /* places of a part */
-	uint64_t n;          /* pairs of this part, and they: */
-	char *keys, *values; /* ordinary memory of the pass */
-	int cancel;          /* the thread's cancelability before the pass */
+	uint64_t place;      /* first slot of the next batch */
+	uint64_t room;       /* slots per batch */
+	uint64_t n;          /* pairs in this batch */
+	char *keys, *values; /* host memory with these pairs */
+	int cancel;          /* the thread's cancellation state before the pass */
 };
 
-/* Begins a pass, during which the thread is not cancelled; end it whatever happens afterwards. */
+/*
+ * Begins a pass and disables cancellation of the thread. Call pass_end afterwards, also after an
+ * error.
+ */
 enum cua_status cua__hashmap_pass_begin(struct cua__hashmap_pass *pass, struct cua_hashmap *map);
-/* The next part; *more is 0 where there was none. */
+/* Copies the next batch; *more is 0 if there is none. */
 enum cua_status cua__hashmap_pass_next(struct cua__hashmap_pass *pass, int *more);
 void cua__hashmap_pass_end(struct cua__hashmap_pass *pass);
 
-/* Inserts pairs of ordinary memory. Waits for the stream. */
+/* Inserts pairs from host memory. Waits for the stream. */
 enum cua_status cua__hashmap_insert_from_host(struct cua_hashmap *map, uint64_t n, const void *keys,
 					      const void *values);
 
-/* CASE(ks, vs) for all sizes of keys and values. */
+/* CASE(ks, vs) for all key and value sizes. */
 /* clang-format off */
 #define CUA__HASHMAP_SIZES(CASE)                                                                   \
 	CASE(4, 0) CASE(4, 4) CASE(4, 8) CASE(4, 16)                                               \
@@ -175,7 +205,7 @@ enum cua_status cua__hashmap_insert_from_host(struct cua_hashmap *map, uint64_t 
 	CASE(16, 0) CASE(16, 4) CASE(16, 8) CASE(16, 16)
 /* clang-format on */
 
-/* An element of an array of keys or values. */
+/* Element i of an array of keys or values. */
 CUA_FORCE struct cua_u128 cua__hashmap_get(const void *array, uint32_t size, uint64_t i)
 {
 	struct cua_u128 v = {0, 0};
@@ -200,8 +230,8 @@ CUA_FORCE void cua__hashmap_set(void *array, uint32_t size, uint64_t i, struct c
 }
 
 /*
- * One write of a key with this hash; *there, with INSERT and ASSIGN, gets what values_out says. The code of all
- * operations is one, since `op` is no constant.
+ * A write of the key with this hash. *there gets the value that values_out describes for INSERT and
+ * ASSIGN. `op` is not a constant, so all operations share the code.
  */
 CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				 int op, uint64_t hash, struct cua_u128 key, struct cua_u128 value,
@@ -226,7 +256,7 @@ CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t k
 			if (op != CUA__HASHMAP_ASSIGN)
 				desired = cua__hashmap_combine(spot.value, value, vs,
 							       (enum cua_update)op);
-			/* what changes nothing took effect when the value was read */
+			/* an update that changes nothing takes effect at the read of the value */
 			changed = cua__hashmap_same(desired, spot.value)
 					  ? 1
 					  : cua__hashmap_change(view, ks, vs, hash, key, NULL,
@@ -237,18 +267,18 @@ CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t k
 	}
 }
 
-/* The cells of reserved keys that are in use. */
+/* The number of reserved slots in use. */
 CUA_FORCE uint64_t cua__hashmap_cells_used(const struct cua_hashmap_view *view)
 {
 	const uint64_t *cells =
 		(const uint64_t *)(const void *)(view->counts + CUA_HASHMAP_STRIPES);
 
-	/* the low half of a cell in use is never 0 */
+	/* the low half of a used reserved slot is never 0 */
 	return (uint64_t)(cua_port_load_b64(cells, CUA_RELAXED, CUA__HASHMAP_AT) != 0) +
 	       (cua_port_load_b64(cells + 2, CUA_RELAXED, CUA__HASHMAP_AT) != 0);
 }
 
-/* The number of keys, by the counts. */
+/* The number of keys, from the counts. */
 CUA_FORCE uint64_t cua__hashmap_count(const struct cua_hashmap_view *view)
 {
 	uint64_t n = cua__hashmap_cells_used(view);
@@ -259,7 +289,7 @@ CUA_FORCE uint64_t cua__hashmap_count(const struct cua_hashmap_view *view)
 	return n;
 }
 
-/* How many rejected pairs are kept; *all is how many there were. */
+/* The number of kept rejected pairs; *all is the number of rejections. */
 CUA_FORCE uint64_t cua__hashmap_kept(const struct cua_hashmap_view *view, uint64_t *all)
 {
 	uint64_t n = 0;
@@ -274,7 +304,7 @@ CUA_FORCE uint64_t cua__hashmap_kept(const struct cua_hashmap_view *view, uint64
 	return 0;
 }
 
-/* How many buckets behind its home bucket the key at this place is, FAR at most. */
+/* The distance of the key in slot `place` from its home bucket, FAR at most. */
 CUA_FORCE uint32_t cua__hashmap_distance(const struct cua_hashmap_view *view, uint32_t ks,
 					 uint32_t vs, uint64_t place, struct cua_u128 key,
 					 uint64_t *home)
@@ -287,7 +317,9 @@ CUA_FORCE uint32_t cua__hashmap_distance(const struct cua_hashmap_view *view, ui
 
 		bucket = place / slots;
 		d = bucket >= *home ? bucket - *home : bucket + view->n_buckets - *home;
-		/* before its home slot: once around */
+		/*
+		 * a slot before the home slot in the home bucket: the probe sequence wrapped around
+		 */
 		if (!d && place % slots < cua__hashmap_state_home(view, ks, vs, hash).slot)
 			d = view->n_buckets;
 		return d < CUA__HASHMAP_FAR ? (uint32_t)d : CUA__HASHMAP_FAR;
@@ -301,7 +333,7 @@ CUA_FORCE uint32_t cua__hashmap_distance(const struct cua_hashmap_view *view, ui
 	return (uint32_t)d;
 }
 
-/* Whether the slot at this place is closed and holds no key. */
+/* Whether the slot is closed and holds no key. */
 CUA_FORCE int cua__hashmap_is_erased(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				     uint64_t place)
 {
@@ -317,7 +349,7 @@ CUA_FORCE int cua__hashmap_is_erased(const struct cua_hashmap_view *view, uint32
 		cua__hashmap_word_erased(ks, vs));
 }
 
-/* ---- sorting: a pass a byte that is not the same in all keys, the lowest first ---- */
+/* ---- sorting: a pass for each byte in which keys differ, lowest byte first ---- */
 
 #define CUA__HASHMAP_DIGITS 256u
 
@@ -327,19 +359,20 @@ CUA_FORCE uint32_t cua__hashmap_digit(struct cua_u128 v, uint32_t pass)
 }
 
 /*
- * The max-th of all keys, found by a digit a pass, the highest one first: how many of the keys that begin like it have
- * each value of the next digit says which one it has. Zeros at first.
+ * Search for the max-th least key, a digit per pass, highest digit first. Each pass counts the next
+ * digits of the keys that share the prefix found so far. Starts as zeros.
  */
 struct cua__hashmap_least {
-	struct cua_u128 key; /* its digits so far; the others are 0, and 255 once it is found */
-	uint64_t below;      /* keys that are below all that begin like this */
-	uint64_t done;       /* 1: the key is found, or one between it and the next */
-	uint64_t given;      /* pairs */
+	struct cua_u128
+		key;    /* the digits found; the rest are 0, or 255 after the end of the search */
+	uint64_t below; /* keys below this prefix */
+	uint64_t done;  /* 1: exactly max keys are <= key */
+	uint64_t given; /* pairs written */
 	uint64_t counts[CUA__HASHMAP_DIGITS];
 };
 
-/* Whether the digits above that of this pass are the same. */
-CUA_FORCE int cua__hashmap_begins(struct cua_u128 a, struct cua_u128 b, uint32_t pass)
+/* Whether the keys agree in all digits above that of this pass. */
+CUA_FORCE int cua__hashmap_same_prefix(struct cua_u128 a, struct cua_u128 b, uint32_t pass)
 {
 	if (pass >= 8)
 		return !((a.hi ^ b.hi) >> 8 * (pass - 8) >> 8);
@@ -347,8 +380,9 @@ CUA_FORCE int cua__hashmap_begins(struct cua_u128 a, struct cua_u128 b, uint32_t
 }
 
 /*
- * The max-th key has this digit in this pass; of the keys that begin like it, `below` have a lower one and `here` have
- * it. If it is the last one of these, the other digits do not matter.
+ * Appends the digit of a pass to the key. Of the keys with the prefix, `below` have a lower digit
+ * and `here` have this digit. If the max-th key is the last of the latter, the remaining digits do
+ * not matter.
  */
 CUA_FORCE void cua__hashmap_least_digit(struct cua__hashmap_least *least, uint64_t max,
 					uint32_t pass, uint32_t digit, uint64_t below,
@@ -369,7 +403,10 @@ CUA_FORCE void cua__hashmap_least_digit(struct cua__hashmap_least *least, uint64
 	}
 }
 
-/* Of the passes before this one, those that are made; their parity says where the pairs are then. */
+/*
+ * The passes before this pass that sort, by bytes that differ. Their parity tells which array has
+ * the pairs.
+ */
 CUA_FORCE uint32_t cua__hashmap_passes(struct cua_u128 differ, uint32_t pass)
 {
 	uint32_t n = 0, i;

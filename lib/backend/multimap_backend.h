@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a backend does for the multimap. */
+/* The backend interface of the multimap. */
 #ifndef CUATOMIC_BACKEND_MULTIMAP_BACKEND_H
 #define CUATOMIC_BACKEND_MULTIMAP_BACKEND_H
 
@@ -9,20 +9,20 @@
 extern "C" {
 #endif
 
-/* Parts of the keys of a retrieve, at most; each has a sum in scratch memory. */
-#define CUA__MULTIMAP_PARTS 4096u
+/* Maximum number of key ranges of a retrieve; each has a sum in the workspace. */
+#define CUA__MULTIMAP_RANGES 4096u
 
-/* A bulk call. Arrays are as the backend addresses them; those that are not wanted are NULL. */
+/* A bulk call. Pointers are backend addresses, or NULL for absent arrays. */
 struct cua__multimap_call {
 	size_t n;
 	const void *keys, *values;
 	uint8_t *results;
-	uint64_t *out;  /* counts, removed, or of a retrieve the n + 1 offsets */
-	uint64_t max;   /* of a retrieve */
-	void *keys_out; /* of a retrieve of all pairs */
+	uint64_t *out;  /* counts, removed counts, or the n + 1 offsets of a retrieve */
+	uint64_t max;   /* retrieve */
+	void *keys_out; /* retrieve of all pairs */
 	void *values_out;
-	uint64_t *total; /* of a retrieve; of one of all pairs 0 before */
-	uint64_t *sums;  /* of a retrieve: CUA__MULTIMAP_PARTS */
+	uint64_t *total; /* retrieve; 0 at the start of a retrieve of all pairs */
+	uint64_t *sums;  /* retrieve: CUA__MULTIMAP_RANGES elements */
 };
 
 typedef enum cua_status cua__multimap_fn(struct cua_context *ctx,
@@ -31,14 +31,14 @@ typedef enum cua_status cua__multimap_fn(struct cua_context *ctx,
 
 struct cua__multimap_ops {
 	cua__multimap_fn *insert, *count, *erase;
-	cua__multimap_fn *retrieve; /* also of no keys */
+	cua__multimap_fn *retrieve; /* n may be 0 */
 	cua__multimap_fn *retrieve_all;
 	enum cua_status (*reclaim)(struct cua_context *ctx, const struct cua_multimap_view *view);
 	enum cua_status (*size)(struct cua_context *ctx, const struct cua_multimap_view *view,
 				uint64_t *size);
 };
 
-/* Entries ever used. */
+/* The number of entries ever used. */
 CUA_FORCE uint64_t cua__multimap_used(const struct cua_multimap_view *view)
 {
 	const struct cua_multimap_pool *pool = view->pool;
@@ -59,7 +59,7 @@ CUA_FORCE uint64_t cua__multimap_count(const struct cua_multimap_view *view)
 	       cua_port_load_b64(&pool->dropped, CUA__MULTIMAP_AT);
 }
 
-/* Whether the entry of this cursor, below or equal to used, is in no list. */
+/* Whether the entry of this cursor, at most used, is in no list. */
 CUA_FORCE int cua__multimap_is_free(const struct cua_multimap_view *view, uint64_t cursor)
 {
 	return (cua__multimap_link(view, view->value_size, cursor) & CUA__MULTIMAP_MARK) != 0;
@@ -74,7 +74,7 @@ CUA_FORCE void cua__multimap_set_reusable(const struct cua_multimap_view *view, 
 		((uint64_t *)view->reusable)[i] = cursor;
 }
 
-/* The end of a reclaim, once all free entries are listed and counted in gathered. */
+/* Ends a reclaim, after all free entries are listed and counted in `gathered`. */
 CUA_FORCE void cua__multimap_reclaimed(const struct cua_multimap_view *view)
 {
 	struct cua_multimap_pool *pool = view->pool;

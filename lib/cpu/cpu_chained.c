@@ -6,14 +6,15 @@
 
 #include "backend/chained_backend.h"
 
-/* Pairs worth a thread of their own. */
+/* Pairs that justify a thread. */
 #define GRAIN 4096
 
 /* ---- insert ---- */
 
 /*
- * A worker takes entries for a chunk of pairs at once and links those of one bucket to one chain, so
- * that a bucket is locked once a chunk, or its head exchanged once, however often its keys come.
+ * A worker claims entries for a chunk of pairs at once and links the entries of each bucket to a
+ * chain. So it locks a bucket, or exchanges its head, once per chunk, however many keys of the
+ * chunk the bucket has.
  */
 #define CHUNK 1024u
 #define SLOTS (2 * CHUNK)
@@ -111,7 +112,7 @@ struct lookup_job {
 	uint8_t *found;
 };
 
-/* Asks for the head that will be needed some keys later. */
+/* Prefetches the head for a key several iterations ahead. */
 static void prefetch(const struct lookup_job *job, size_t i, size_t end)
 {
 	if (i + 8 < end)

@@ -4,7 +4,7 @@
 
 #include "backend/hashmap_backend.h"
 
-/* ThreadSanitizer would take vector loads for races. */
+/* ThreadSanitizer would report the vector loads as races. */
 #if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
 #define VECTORS 1
 #include <emmintrin.h>
@@ -15,26 +15,26 @@
 #endif
 #endif
 
-/* Elements worth a thread of their own, and keys whose buckets are on their way at the same time. */
+/* Elements that justify a thread, and prefetch distance in keys. */
 #define GRAIN 4096
 #define AHEAD 16
-/* Keys that wait for a bucket behind their home bucket. */
-#define LATER 32
+/* Deferred elements per thread: their bucket beyond the home is being prefetched. */
+#define MOST_DEFERRED 32
 
 struct job {
 	const struct cua_hashmap_view *view;
 	const struct cua__hashmap_call *call;
 };
 
-/* The next keys with their hashes, element i at i % AHEAD. */
+/* The next keys with their hashes; element i is at i % AHEAD. */
 struct ring {
 	struct cua_u128 keys[AHEAD];
 	uint64_t hashes[AHEAD];
 };
 
-/* Hashes the key of element i, if there is one, and asks for its home bucket. */
-CUA_FORCE void ask(struct ring *ring, const struct job *job, uint32_t ks, uint32_t vs, size_t i,
-		   size_t end, int writes)
+/* Hashes the key of element i, if i < end, and prefetches its home bucket. */
+CUA_FORCE void prefetch_home(struct ring *ring, const struct job *job, uint32_t ks, uint32_t vs,
+			     size_t i, size_t end, int writes)
 {
 	const struct cua_hashmap_view *view = job->view;
 	const int words = CUA__HASHMAP_IS_WORDS(view, ks, vs);
@@ -59,11 +59,15 @@ CUA_FORCE void ask(struct ring *ring, const struct job *job, uint32_t ks, uint32
 		__builtin_prefetch(bucket + 64, 1);
 }
 
-/* For element i of [begin, end), with its key and hash at hand and those AHEAD of it asked for. */
+/*
+ * Loops over the elements of [begin, end), with the key and hash of i in the ring and AHEAD homes
+ * prefetched.
+ */
 #define EACH(i, ring, begin, end, writes)                                                          \
 	for (size_t i = (begin); i < (begin) + AHEAD; i++)                                         \
-		ask(&(ring), job, ks, vs, i, end, writes);                                         \
-	for (size_t i = (begin); i < (end); ask(&(ring), job, ks, vs, i + AHEAD, end, writes), i++)
+		prefetch_home(&(ring), job, ks, vs, i, end, writes);                               \
+	for (size_t i = (begin); i < (end);                                                        \
+	     prefetch_home(&(ring), job, ks, vs, i + AHEAD, end, writes), i++)
 
 CUA_FORCE void write_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin,
 			   size_t end)
@@ -91,17 +95,17 @@ CUA_FORCE void write_range(const struct job *job, uint32_t ks, uint32_t vs, size
 }
 
 /*
- * An element of a map of words that needs a bucket behind its home bucket. The bucket has been asked for; meanwhile
- * others have their turn, so that the one in ten keys that is not at home does not cost the whole latency of the
- * memory.
+ * An element of a map of words that needs a bucket beyond its home bucket. It is deferred during
+ * the prefetch of that bucket, while other elements proceed. About a tenth of the keys is not at
+ * home; without the deferral each would cost the full memory latency.
  */
-struct later {
+struct deferred {
 	size_t i;
 	uint64_t hash, distance;
 	struct cua_u128 key;
 };
 
-CUA_FORCE char *bucket_of(const struct cua_hashmap_view *view, const struct later *l)
+CUA_FORCE char *bucket_of(const struct cua_hashmap_view *view, const struct deferred *l)
 {
 	uint64_t home = cua_hash_to_index(l->hash, view->n_buckets);
 
@@ -110,7 +114,7 @@ CUA_FORCE char *bucket_of(const struct cua_hashmap_view *view, const struct late
 }
 
 #ifdef VECTORS
-/* Which of the 16 parts of 4 bytes of a bucket, in `parts`, are this. */
+/* The mask of the 16 parts of 4 bytes, in `parts`, that are equal to `to`. */
 CUA_FORCE uint32_t equal_parts(const __m128i parts[4], __m128i to)
 {
 	return (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(
@@ -120,9 +124,10 @@ CUA_FORCE uint32_t equal_parts(const __m128i parts[4], __m128i to)
 #endif
 
 /*
- * What cua__hashmap_word_search does, but for *first with 0. A vector is loaded at once or in aligned halves of
- * 64 bits, each of them a slot, which is so read whole: no more is needed, for slots may be read in any order. What was
- * hit is read again by an atomic load, and an EMPTY slot is claimed by CAS.
+ * As cua__hashmap_word_search, except that *first is not set for a result of 0. The CPU loads a
+ * vector at once or in aligned halves of 64 bits. Each half is a slot, so no slot is torn, and
+ * slots may be read in any order. A slot that matches is read again by an atomic load, and an EMPTY
+ * slot is claimed by a CAS.
  */
 CUA_FORCE int search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key,
 		     struct cua__hashmap_spot *spot, uint32_t *first)
@@ -131,7 +136,7 @@ CUA_FORCE int search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key
 	if (ks == 4 && vs == 4) {
 		const volatile __m128i *from = (const volatile __m128i *)(void *)bucket;
 		const __m128i parts[4] = {from[0], from[1], from[2], from[3]};
-		/* of the slots' keys: the lower half of each but the head */
+		/* the lower half of every slot: the key; the head has none */
 		const uint32_t keys = 0x5554;
 		uint32_t has = equal_parts(parts, _mm_set1_epi32((int)(uint32_t)key.lo)) & keys,
 			 empty;
@@ -154,7 +159,7 @@ CUA_FORCE int search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key
 	return cua__hashmap_word_search(bucket, ks, vs, key, NULL, CUA_ACQUIRE, spot, first);
 }
 
-/* What cua__hashmap_word_enter_home does. */
+/* As cua__hashmap_word_enter_home. */
 CUA_FORCE int enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 			 uint64_t hash, struct cua_u128 key, struct cua_u128 value,
 			 struct cua__hashmap_spot *spot)
@@ -169,41 +174,44 @@ CUA_FORCE int enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint3
 				       cua__hashmap_word_of(ks, vs, key, value), CUA_ACQ_REL, spot);
 }
 
-/* Inserts into a map of words; what one thread has put is counted at the end, or where the map may be full. */
+/*
+ * Inserts into a map of words. The thread counts its inserted keys at the end, and when the map may
+ * be full.
+ */
 CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin,
 			    size_t end)
 {
 	const struct cua__hashmap_call *call = job->call;
 	const struct cua_hashmap_view *view = job->view;
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
-	struct later later[LATER];
-	unsigned waiting = 0, done = 0;
+	struct deferred deferred[MOST_DEFERRED];
+	unsigned n_deferred = 0, done = 0;
 	uint32_t added = 0;
 	struct ring ring;
 	size_t next = begin;
 
 	for (size_t i = begin; i < begin + AHEAD; i++)
-		ask(&ring, job, ks, vs, i, end, 1);
-	while (next < end || waiting) {
+		prefetch_home(&ring, job, ks, vs, i, end, 1);
+	while (next < end || n_deferred) {
 		struct cua_u128 key, value;
 		uint64_t hash;
 		int result;
 		size_t i;
 
-		if (waiting == LATER || next == end) {
-			i = later[done].i;
-			hash = later[done].hash;
-			key = later[done].key;
+		if (n_deferred == MOST_DEFERRED || next == end) {
+			i = deferred[done].i;
+			hash = deferred[done].hash;
+			key = deferred[done].key;
 			value = cua__hashmap_get(call->values, vs, i);
-			/* its home has no EMPTY slot, nor ever will */
+			/* the home has no EMPTY slot and never will */
 			do {
 				result = cua__hashmap_word_enter_full(
 					view, ks, vs, hash, key, NULL,
 					cua__hashmap_word_of(ks, vs, key, value), CUA_ACQ_REL,
 					&spot, &added);
 			} while (!result);
-			if (++done == waiting)
-				waiting = done = 0;
+			if (++done == n_deferred)
+				n_deferred = done = 0;
 		} else {
 			char *cell;
 
@@ -217,12 +225,12 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 			else
 				result = enter_home(view, ks, vs, hash, key, value, &spot);
 			added += !cell && result == CUA_HASHMAP_INSERTED;
-			ask(&ring, job, ks, vs, i + AHEAD, end, 1);
+			prefetch_home(&ring, job, ks, vs, i + AHEAD, end, 1);
 			if (!result) {
-				struct later l = {i, hash, 1, key};
+				struct deferred l = {i, hash, 1, key};
 
 				__builtin_prefetch(bucket_of(view, &l), 1);
-				later[waiting++] = l;
+				deferred[n_deferred++] = l;
 				continue;
 			}
 		}
@@ -230,15 +238,15 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 			cua__hashmap_reject(view, hash, key, value);
 		if (call->flags)
 			call->flags[i] = (uint8_t)result;
-		/* far from wrapping */
+		/* far below the overflow of `added` */
 		if (added >> 30)
 			cua__hashmap_count_added(view, i, &added);
 	}
 	cua__hashmap_count_added(view, begin / GRAIN, &added);
 }
 
-CUA_FORCE void tell(const struct cua__hashmap_call *call, uint32_t vs, size_t i, int found,
-		    struct cua_u128 value)
+CUA_FORCE void report(const struct cua__hashmap_call *call, uint32_t vs, size_t i, int found,
+		      struct cua_u128 value)
 {
 	if (found && call->values_out)
 		cua__hashmap_set(call->values_out, vs, i, value);
@@ -256,38 +264,38 @@ CUA_FORCE void find_range(const struct job *job, uint32_t ks, uint32_t vs, size_
 		int found = cua__hashmap_find(job->view, ks, vs, ring.hashes[i % AHEAD],
 					      ring.keys[i % AHEAD], NULL, &value);
 
-		tell(job->call, vs, i, found, value);
+		report(job->call, vs, i, found, value);
 	}
 }
 
-/* The same in a map of words: cua__hashmap_word_find a bucket at a time. */
+/* The same in a map of words: cua__hashmap_word_find, a bucket at a time. */
 CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_t begin, size_t end)
 {
 	const struct cua_hashmap_view *view = job->view;
 	const int wide = cua__hashmap_is_wide(ks, vs);
-	struct later later[LATER], l;
-	unsigned waiting = 0, done = 0, left = 0;
+	struct deferred deferred[MOST_DEFERRED], l;
+	unsigned n_deferred = 0, done = 0, left = 0;
 	struct ring ring;
 	size_t next = begin;
 
 	for (size_t i = begin; i < begin + AHEAD; i++)
-		ask(&ring, job, ks, vs, i, end, 0);
-	while (next < end || waiting) {
+		prefetch_home(&ring, job, ks, vs, i, end, 0);
+	while (next < end || n_deferred) {
 		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 		struct cua__hashmap_head head;
 		char *bucket, *cell;
 		uint32_t first;
 		int there;
 
-		if (waiting == LATER || next == end) {
-			l = later[done++];
+		if (n_deferred == MOST_DEFERRED || next == end) {
+			l = deferred[done++];
 			there = search(bucket_of(view, &l), ks, vs, l.key, &spot, &first);
 			l.distance--;
 		} else {
 			l.i = next++;
 			l.hash = ring.hashes[l.i % AHEAD];
 			l.key = ring.keys[l.i % AHEAD];
-			ask(&ring, job, ks, vs, l.i + AHEAD, end, 0);
+			prefetch_home(&ring, job, ks, vs, l.i + AHEAD, end, 0);
 			cell = cua__hashmap_reserved_slot(view, ks, vs, l.key, NULL);
 			l.distance = 0;
 			if (cell) {
@@ -301,24 +309,24 @@ CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_
 				if (l.distance >= view->n_buckets)
 					l.distance = view->n_buckets - 1;
 				there = search(bucket, ks, vs, l.key, &spot, &first);
-				/* an EMPTY slot at home: it is nowhere */
+				/* an EMPTY slot at home: the key is absent */
 				if (there < 0)
 					l.distance = 0;
 			}
 		}
 		if (there <= 0 && l.distance) {
 			__builtin_prefetch(bucket_of(view, &l));
-			/* those that went on lie before those whose turn comes */
+			/* elements deferred again go below the elements still to be searched */
 			if (done)
-				later[left++] = l;
+				deferred[left++] = l;
 			else
-				later[waiting++] = l;
+				deferred[n_deferred++] = l;
 		} else {
-			tell(job->call, vs, l.i, there > 0,
-			     cua__hashmap_word_value(ks, vs, spot.word));
+			report(job->call, vs, l.i, there > 0,
+			       cua__hashmap_word_value(ks, vs, spot.word));
 		}
-		if (done && done == waiting) {
-			waiting = left;
+		if (done && done == n_deferred) {
+			n_deferred = left;
 			done = left = 0;
 		}
 	}
@@ -388,7 +396,7 @@ static void work(const struct job *job,
 		 void (*const ranges[3][4])(const struct job *, size_t, size_t), unsigned worker,
 		 unsigned workers)
 {
-	/* 4, 8, 16 -> 0, 1, 2; 0, 4, 8, 16 -> 0, 1, 2, 3 */
+	/* key sizes 4, 8, 16 -> 0, 1, 2; value sizes 0, 4, 8, 16 -> 0, 1, 2, 3 */
 	uint32_t k = job->view->key_size / 8, v = job->view->value_size;
 	size_t begin, end;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the CPU backend does with a hash map as a whole. */
+/* Operations of the CPU backend on a whole hash map. */
 #include "config.h"
 
 #include <string.h>
 
 #include "backend/hashmap_backend.h"
 
-/* Pairs, and places, worth a thread of their own; places whose pairs are moved at a time. */
+/* Pairs or slots that justify a thread, and slots per step of a retrieval. */
 #define GRAIN 16384
 #define PLACES 256
 
@@ -15,10 +15,10 @@
 struct sorting {
 	const struct cua__hashmap_sort *sort;
 	uint64_t n;
-	const void *keys, *values; /* this pass takes them from here ... */
+	const void *keys, *values; /* the input of this pass */
 	void *keys_out, *values_out;
-	struct cua_u128 differ; /* bits in which keys differ from the first one */
-	uint64_t *places;       /* workers * DIGITS: first how many, then where the next one goes */
+	struct cua_u128 differ; /* OR of all keys' XOR with the first key */
+	uint64_t *places;       /* workers * DIGITS: counts, then the next offset of a digit */
 	uint32_t pass;
 };
 
@@ -120,7 +120,7 @@ static enum cua_status cpu_sort(struct cua_context *ctx, const struct cua__hashm
 	return CUA_OK;
 }
 
-/* ---- pairs out of the map ---- */
+/* ---- retrieval ---- */
 
 static enum cua_status cpu_rejected(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				    uint64_t max, void *keys_out, void *values_out, uint64_t *n)
@@ -135,7 +135,7 @@ static enum cua_status cpu_rejected(struct cua_context *ctx, const struct cua_ha
 	return CUA_OK;
 }
 
-/* last: NULL, or only keys that are not above it. */
+/* last: NULL, or only keys <= *last are retrieved. */
 static void slice(const struct cua_hashmap_view *view, uint64_t first, uint64_t places,
 		  const struct cua_u128 *last, void *keys_out, void *values_out, uint64_t *n)
 {
@@ -168,7 +168,10 @@ struct retrieving {
 	const struct cua_u128 *last; /* of slice */
 };
 
-/* Pairs that were found together lie together; where, is the turn of the workers. */
+/*
+ * The pairs of a step are contiguous in the output. The workers claim the offsets of steps in any
+ * order.
+ */
 static void retrieve_worker(void *arg, unsigned worker, unsigned workers)
 {
 	const struct retrieving *r = arg;
@@ -224,7 +227,7 @@ static void least_count_worker(void *arg, unsigned worker, unsigned workers)
 	cua__share(cua__hashmap_places(c->view, ks, vs), worker, workers, &begin, &end);
 	for (size_t i = begin; i < end; i++)
 		if (cua__hashmap_at(c->view, ks, vs, i, &key, &value) &&
-		    cua__hashmap_begins(key, c->least.key, c->pass))
+		    cua__hashmap_same_prefix(key, c->least.key, c->pass))
 			counts[cua__hashmap_digit(key, c->pass)]++;
 	for (uint32_t d = 0; d < CUA__HASHMAP_DIGITS; d++)
 		cua_port_add_u64(&c->least.counts[d], counts[d], CUA_RELAXED, CUA__HASHMAP_AT);
@@ -292,7 +295,7 @@ static enum cua_status cpu_move(struct cua_context *ctx, const struct cua_hashma
 	return CUA_OK;
 }
 
-/* ---- a tally ---- */
+/* ---- statistics ---- */
 
 struct tallying {
 	const struct cua_hashmap_view *view;

@@ -4,17 +4,20 @@
 
 #include "backend/multimap_backend.h"
 
-/* Elements worth a thread of their own, and keys whose buckets are on their way at the same time. */
+/*
+ * Elements that justify a thread, and keys per batch; the buckets of a batch are prefetched
+ * together.
+ */
 #define GRAIN 4096
 #define BATCH 32
 
 struct job {
 	const struct cua_multimap_view *view;
 	const struct cua__multimap_call *call;
-	unsigned parts;
+	unsigned ranges;
 };
 
-/* The keys of one batch with their hashes; their home buckets are asked for. */
+/* The keys of a batch with their hashes; their home buckets are being prefetched. */
 struct batch {
 	struct cua_u128 keys[BATCH];
 	uint64_t hashes[BATCH];
@@ -41,7 +44,7 @@ CUA_FORCE void batch_load(const struct job *job, uint32_t ks, size_t first, size
 	for (size_t first = (begin); first < (end) && (batch_load(job, ks, first, end, &(b)), 1);  \
 	     first += (b).n)
 
-/* The heads of a batch; the entries they lead to are asked for. */
+/* Reads the heads of a batch and prefetches their entries. */
 CUA_FORCE void batch_heads(const struct job *job, uint32_t ks, uint32_t vs, const struct batch *b,
 			   uint64_t heads[BATCH])
 {
@@ -60,12 +63,12 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 
 	EACH_BATCH(job, ks, b, first, begin, end)
 	{
-		uint64_t place = cua__multimap_places(job->view, b.n);
+		uint64_t ticket = cua__multimap_claim_tickets(job->view, b.n);
 
 		for (size_t i = 0; i < b.n; i++) {
 			int result = cua__multimap_insert_at(
 				job->view, ks, vs, b.hashes[i], b.keys[i],
-				cua__hashmap_get(call->values, vs, first + i).lo, place + i);
+				cua__hashmap_get(call->values, vs, first + i).lo, ticket + i);
 
 			if (call->results)
 				call->results[first + i] = (uint8_t)result;
@@ -93,7 +96,7 @@ CUA_FORCE uint64_t count_range(const struct job *job, uint32_t ks, uint32_t vs, 
 	return sum;
 }
 
-/* Where `out` has the counts, it gets the offsets from `offset` on, and the values go there. */
+/* Stores the values. If `out` has the counts, replaces them by the offsets from `offset` on. */
 CUA_FORCE void values_range(const struct job *job, uint32_t ks, uint32_t vs, size_t begin,
 			    size_t end, uint64_t offset)
 {
@@ -133,7 +136,7 @@ CUA_FORCE void erase_range(const struct job *job, uint32_t ks, uint32_t vs, size
 	}
 }
 
-/* f(job, ks, vs, ...) with sizes that are constants. */
+/* Calls f(job, ks, vs, ...) with constant sizes. */
 #define BY_SIZE(f, job, ...)                                                                       \
 	do {                                                                                       \
 		if ((job)->view->map.key_size == 4 && (job)->view->value_size == 4)                \
@@ -185,20 +188,20 @@ static void values_worker(void *arg, unsigned worker, unsigned workers)
 	BY_SIZE(values_range, job, begin, end, job->call->sums[worker]);
 }
 
-static unsigned parts_of(const struct cua_context *ctx, size_t n)
+static unsigned ranges_of(const struct cua_context *ctx, size_t n)
 {
 	unsigned workers = cua__workers(ctx, n, GRAIN);
 
-	return workers < CUA__MULTIMAP_PARTS ? workers : CUA__MULTIMAP_PARTS;
+	return workers < CUA__MULTIMAP_RANGES ? workers : CUA__MULTIMAP_RANGES;
 }
 
 static enum cua_status work(struct cua_context *ctx, const struct cua_multimap_view *view,
 			    const struct cua__multimap_call *call,
 			    void (*worker)(void *arg, unsigned worker, unsigned workers))
 {
-	struct job job = {view, call, parts_of(ctx, call->n)};
+	struct job job = {view, call, ranges_of(ctx, call->n)};
 
-	cua__parallel(ctx, job.parts, worker, &job);
+	cua__parallel(ctx, job.ranges, worker, &job);
 	return CUA_OK;
 }
 
@@ -227,7 +230,7 @@ static enum cua_status cpu_retrieve(struct cua_context *ctx, const struct cua_mu
 
 	if (call->n) {
 		work(ctx, view, call, count_worker);
-		for (unsigned i = 0; i < parts_of(ctx, call->n); i++) {
+		for (unsigned i = 0; i < ranges_of(ctx, call->n); i++) {
 			uint64_t part = call->sums[i];
 
 			call->sums[i] = sum;
@@ -267,23 +270,23 @@ static enum cua_status cpu_retrieve_all(struct cua_context *ctx,
 static void reclaim_worker(void *arg, unsigned worker, unsigned workers)
 {
 	const struct cua_multimap_view *view = ((const struct job *)arg)->view;
-	uint64_t n = 0, place;
+	uint64_t n = 0, offset;
 	size_t begin, end;
 
 	cua__share(cua__multimap_used(view), worker, workers, &begin, &end);
 	for (size_t i = begin; i < end; i++)
 		n += (uint64_t)cua__multimap_is_free(view, i + 1);
-	place = cua_port_fetch_add_u64(&view->pool->gathered, n, CUA__MULTIMAP_AT);
+	offset = cua_port_fetch_add_u64(&view->pool->gathered, n, CUA__MULTIMAP_AT);
 	for (size_t i = begin; i < end && n; i++)
 		if (cua__multimap_is_free(view, i + 1))
-			cua__multimap_set_reusable(view, place++, i + 1);
+			cua__multimap_set_reusable(view, offset++, i + 1);
 }
 
 static enum cua_status cpu_reclaim(struct cua_context *ctx, const struct cua_multimap_view *view)
 {
 	struct job job = {view, NULL, cua__workers(ctx, cua__multimap_used(view), GRAIN)};
 
-	cua__parallel(ctx, job.parts, reclaim_worker, &job);
+	cua__parallel(ctx, job.ranges, reclaim_worker, &job);
 	cua__multimap_reclaimed(view);
 	return CUA_OK;
 }

@@ -1,32 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bulk calls of the chained table that go through a share of the pairs without stopping, as a function that
- * every thread of a grid calls: cuda/chained.cu makes kernels of it. way is a constant there.
+ * Bulk inserts of the chained table, without barriers while a block processes its share of the
+ * pairs. Every thread of a grid calls the function. cuda/cuda_chained.cu makes kernels of it, with
+ * a constant `way`.
  *
- * A block takes the entries of its share of the pairs at once, and its warps work through it, each at its own pace:
+ * A block claims the entries of its share of the pairs at once. Its warps process the share
+ * independently:
  *
- *   INSERT  few buckets. Each has a slot of the block's shared memory, where the entries that the block has for it
- *           become a chain. At the end of the share each chain is spliced in under its bucket's lock.
- *   GATHER  the same for build: the chain gets in by an exchange.
- *   BUILD   many buckets. The lanes of a warp whose keys have one bucket link their entries, and one of them
- *           exchanges the head.
+ *   INSERT  few buckets. Each has a slot of the block's shared memory with the chain of the
+ *           block's entries for this bucket. At the end of the share, each chain is spliced in
+ *           under its bucket's lock.
+ *   GATHER  the same for build: an exchange adds the chain.
+ *   BUILD   many buckets. Lanes of a warp with keys of the same bucket link their entries, and a
+ *           single lane exchanges the head.
  *
- * Entries are written by whole warps, in the order of their words: they go through shared memory, 24 bytes a thread.
+ * Whole warps write entries in the order of their words: through shared memory, 24 bytes per
+ * thread.
  *
  * Scope: the device. A block has a multiple of 32 threads.
- * Progress: INSERT is blocking, the others wait for no other block.
- * Argument: as in cuatomic/chained.h, an entry belongs to its block until it is published. An exchange in shared
- *   memory gives each number of the share to exactly one successor, and the one that finds the slot empty is
- *   the chain's last one: it alone writes that word. All entries of a chain are written before the barrier
- *   that the thread passes which publishes it, so that its release is one for them, too. BUILD publishes an entry
- *   before it is written: nobody reads before the kernel has ended.
+ *
+ * Progress: INSERT is blocking; GATHER and BUILD wait for no other block.
+ *
+ * Correctness: as in cuatomic/chained.h, an entry belongs to its block until it is published. An
+ * exchange in shared memory gives each index of the share to exactly one successor. The entry whose
+ * exchange finds the slot empty ends the chain, and its lane alone writes slot->last. All entries
+ * of a chain are written before the barrier that precedes its publication, so the publisher's
+ * release also covers them. BUILD publishes an entry before it is written; there are no readers
+ * before the kernel ends.
  */
 #ifndef CUATOMIC_KERNELS_CHAINED_KERNEL_H
 #define CUATOMIC_KERNELS_CHAINED_KERNEL_H
 
 #include "backend/chained_backend.h"
 
-/* Pairs that a thread has in flight. */
+/* Pairs in flight per thread. */
 #ifndef CUA__CHAINED_LOADS
 #define CUA__CHAINED_LOADS 4u
 #endif
@@ -37,32 +44,32 @@
 
 enum cua__chained_way { CUA__CHAINED_INSERT, CUA__CHAINED_GATHER, CUA__CHAINED_BUILD };
 
-/* Entries of one bucket as a chain, by their numbers in the share. */
+/* A chain of entries of the same bucket, by their indices in the share. */
 struct cua__chained_slot {
-	uint32_t first, last; /* EMPTY; without meaning */
+	uint32_t first, last; /* first: EMPTY at the start; last: undefined then */
 };
 
 struct cua__chained_bulk {
 	struct cua_chained_view view;
 	uint64_t n;
 	const uint64_t *keys, *values;
-	uint32_t slots; /* the table's buckets, or for BUILD 0 */
+	uint32_t slots; /* the table's buckets, or 0 for BUILD */
 };
 
-/* Bytes of shared memory: the share's place in the pool, words of entries, slots. */
+/* Bytes of shared memory: the share's offset in the pool, words of entries, slots. */
 CUA_FORCE size_t cua__chained_bulk_bytes(uint32_t threads, uint64_t slots)
 {
 	return 8 * (1 + (size_t)3 * threads) + sizeof(struct cua__chained_slot) * (size_t)slots;
 }
 
-/* A warp writes the entries of its lanes, n of them, where they belong. */
+/* Writes the entries of a warp's first n lanes to the pool. */
 CUA_FORCE void cua__chained_write(uint64_t *stage, struct cua_chained_entry *to, uint32_t n,
 				  uint64_t key, uint64_t value, uint64_t next)
 {
 	const uint32_t lane = cua_port_lane();
 	uint64_t *words = (uint64_t *)(void *)to;
 
-	/* all have read what was there */
+	/* all lanes have read the stage */
 	cua_port_sync_warp(CUA__CHAINED_ALL);
 	CUA_WRITE(stage[3 * lane], key);
 	CUA_WRITE(stage[3 * lane + 1], value);
@@ -77,7 +84,7 @@ CUA_FORCE void cua__chained_write(uint64_t *stage, struct cua_chained_entry *to,
 	}
 }
 
-/* Makes an entry the first one of a slot's chain. Returns the index for its link. */
+/* Makes an entry the first of a slot's chain. Returns the index for its link. */
 CUA_FORCE uint64_t cua__chained_gather(struct cua__chained_slot *slot, uint64_t base,
 				       uint32_t number)
 {
@@ -96,7 +103,7 @@ CUA_FORCE void cua__chained_bulk_add(const struct cua__chained_bulk *b, enum cua
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size(),
 		       lane = cua_port_lane();
 	const uint64_t blocks = cua_port_grid_size(), block = cua_port_block();
-	/* whole warps, so that shares begin as the arrays are aligned */
+	/* whole warps, so that shares keep the alignment of the arrays */
 	const uint64_t share = (b->n / blocks + 32) / 32 * 32, begin = block * share;
 	uint64_t *stage = shared + 1 + (thread - lane) * 3;
 	struct cua__chained_slot *slots =
@@ -154,7 +161,10 @@ CUA_FORCE void cua__chained_bulk_add(const struct cua__chained_bulk *b, enum cua
 			uint64_t first = start + 32 * j;
 
 			if (way == CUA__CHAINED_BUILD) {
-				/* the lowest lane has become the head, and the highest gets what that was */
+				/*
+				 * the lowest lane is the head; the highest lane links to the
+				 * previous head
+				 */
 				uint32_t above = group[j] & ~(((uint32_t)2 << lane) - 1);
 				uint64_t before =
 					cua_port_shuffle_u64(CUA__CHAINED_ALL, next[j],
@@ -172,10 +182,10 @@ CUA_FORCE void cua__chained_bulk_add(const struct cua__chained_bulk *b, enum cua
 	}
 	if (way == CUA__CHAINED_BUILD)
 		return;
-	/* also makes all entries of the block part of what is released below */
+	/* also orders all entries of the block before the releases below */
 	cua_port_sync_block();
 	for (uint32_t k = thread; k < b->slots; k += threads) {
-		/* each block begins elsewhere, so that they do not all want one bucket */
+		/* each block begins at a different slot to avoid contention for a bucket */
 		uint64_t s = (k + block * b->slots / blocks) % b->slots;
 		uint32_t first = CUA_READ(slots[s].first);
 

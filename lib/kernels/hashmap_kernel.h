@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a GPU does with a hash map as a whole, as functions that every thread of a grid calls: cuda/hashmap_ops.cu makes
- * kernels of them. ks and vs are constants there.
+ * Operations of a GPU on a whole hash map, as functions that every thread of a grid calls.
+ * cuda/cuda_hashmap_ops.cu makes kernels of them, with constants for ks and vs.
  *
- * The sort is an LSD radix sort by bytes: for each byte in which keys differ three launches. `count` counts the digits
- * of each block's share; `scan`, one block, makes them the places where the block's first pair with each digit goes;
- * `scatter` takes the share in order, a tile at a time, and gives each pair its rank among those before it in the block
- * that have its digit: by warps, with a match of digits, and then from warp to warp. So pairs with equal digits keep
- * their order. Which bytes are sorted by, and so where the pairs are before a pass, each launch reads in `differ`.
+ * The sort is an LSD radix sort by bytes, with three launches for each byte in which keys differ:
  *
- * Scope: the device. A block has a multiple of 32 threads, CUA__SORT_WARPS warps at most.
+ * - `count` counts the digits in each block's share.
+ * - `scan`, a single block, turns the counts into the offset of each block's first pair with each
+ *   digit.
+ * - `scatter` reads the share in order, a tile at a time, and computes the rank of each pair among
+ *   the earlier pairs of the block with the same digit: inside warps by a match of digits, then
+ *   across warps. So pairs with equal digits keep their order.
+ *
+ * Each launch reads in `differ` the bytes that are sorted by; they determine the array that holds
+ * the pairs before a pass.
+ *
+ * Scope: the device. A block has a multiple of 32 threads and at most CUA__SORT_WARPS warps.
  */
 #ifndef CUATOMIC_KERNELS_HASHMAP_KERNEL_H
 #define CUATOMIC_KERNELS_HASHMAP_KERNEL_H
@@ -17,7 +23,7 @@
 #include "backend/hashmap_backend.h"
 
 #define CUA__SORT_WARPS 8u
-/* Pairs of a thread in a tile. */
+/* Pairs per thread in a tile. */
 #define CUA__SORT_ITEMS 4u
 #define CUA__HASHMAP_ALL 0xffffffffu
 #define CUA__HASHMAP_IN_BLOCK CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
@@ -29,9 +35,10 @@ struct cua__sort_arrays {
 	uint32_t pass, blocks; /* of count and scatter */
 	uint64_t max;
 	const uint64_t *n;
-	void *keys[2], *values[2]; /* where the pairs are at first, and as much room */
-	struct cua_u128 *differ;   /* bits in which keys differ from the first one; zeros before */
-	uint64_t *counts;          /* blocks + 1 times DIGITS */
+	void *keys[2], *values[2]; /* the pairs, and a second array of the same size */
+	/* the bits in which any key differs from the first key; zeros at the start */
+	struct cua_u128 *differ;
+	uint64_t *counts; /* (blocks + 1) * DIGITS */
 };
 
 struct cua__sort_shared {
@@ -46,13 +53,13 @@ CUA_FORCE uint64_t cua__sort_n(const struct cua__sort_arrays *s)
 	return n < s->max ? n : s->max;
 }
 
-/* The array that pass takes pairs from: 0 or 1. */
+/* The input array of a pass: 0 or 1. */
 CUA_FORCE uint32_t cua__sort_from(const struct cua__sort_arrays *s, uint32_t pass)
 {
 	return cua__hashmap_passes(*s->differ, pass) & 1;
 }
 
-/* The caller's block's share, in whole tiles. */
+/* The share of the caller's block, in whole tiles. */
 CUA_FORCE void cua__sort_share(const struct cua__sort_arrays *s, uint64_t *begin, uint64_t *end)
 {
 	const uint64_t tile = (uint64_t)cua_port_block_size() * CUA__SORT_ITEMS, n = cua__sort_n(s);
@@ -119,7 +126,10 @@ CUA_FORCE void cua__sort_count(const struct cua__sort_arrays *s,
 			  (uint64_t)CUA_READ(shared[d]));
 }
 
-/* One block: counts of blocks become those of the blocks before; behind them, where each digit begins. */
+/*
+ * A single block: replaces the counts of each block by the sums over the blocks before, and stores
+ * the first offset of each digit after them.
+ */
 CUA_FORCE void cua__sort_scan(const struct cua__sort_arrays *s,
 			      uint64_t shared[CUA__HASHMAP_DIGITS])
 {
@@ -156,7 +166,7 @@ CUA_FORCE void cua__sort_scatter(const struct cua__sort_arrays *s, struct cua__s
 		       threads = (uint32_t)cua_port_block_size();
 	const uint32_t lane = cua_port_lane(), warp = thread / 32, warps = threads / 32;
 	const uint32_t ks = s->key_size, vs = s->value_size, from = cua__sort_from(s, s->pass);
-	/* not an index, which would make a GPU copy the struct */
+	/* no index: it would make a GPU copy the struct */
 	const void *keys_in = from ? s->keys[1] : s->keys[0],
 		   *values_in = from ? s->values[1] : s->values[0];
 	void *keys_out = from ? s->keys[0] : s->keys[1],
@@ -172,7 +182,7 @@ CUA_FORCE void cua__sort_scatter(const struct cua__sort_arrays *s, struct cua__s
 			CUA_READ(s->counts[cua_port_block() * CUA__HASHMAP_DIGITS + d]) +
 				CUA_READ(s->counts[(uint64_t)s->blocks * CUA__HASHMAP_DIGITS + d]));
 	for (uint64_t tile = begin; tile < end; tile += (uint64_t)threads * CUA__SORT_ITEMS) {
-		/* a warp's pairs are neighbours */
+		/* the pairs of a warp are contiguous */
 		const uint64_t first = tile + (uint64_t)warp * 32 * CUA__SORT_ITEMS + lane;
 		struct cua_u128 keys[CUA__SORT_ITEMS];
 		uint32_t digits[CUA__SORT_ITEMS], ranks[CUA__SORT_ITEMS];
@@ -204,7 +214,10 @@ CUA_FORCE void cua__sort_scatter(const struct cua__sort_arrays *s, struct cua__s
 			cua_port_sync_warp(CUA__HASHMAP_ALL);
 		}
 		cua_port_sync_block();
-		/* `next` goes on to the next tile; a warp's pairs are so many before that */
+		/*
+		 * advance `next` to the next tile; counts[w] becomes the distance of warp w's first
+		 * pair from it
+		 */
 		for (uint32_t d = thread; d < CUA__HASHMAP_DIGITS; d += threads) {
 			uint32_t behind = 0;
 
@@ -232,7 +245,7 @@ CUA_FORCE void cua__sort_scatter(const struct cua__sort_arrays *s, struct cua__s
 	}
 }
 
-/* The pairs to where they were at first. */
+/* Copies the pairs back to the first array if the last pass left them in the second. */
 CUA_FORCE void cua__sort_finish(const struct cua__sort_arrays *s)
 {
 	const uint64_t threads = cua_port_block_size(), step = cua_port_grid_size() * threads;
@@ -249,10 +262,10 @@ CUA_FORCE void cua__sort_finish(const struct cua__sort_arrays *s)
 	}
 }
 
-/* ---- pairs out of the map ---- */
+/* ---- retrieval ---- */
 
-CUA_FORCE void cua__hashmap_give_rejected(const struct cua_hashmap_view *view, uint64_t max,
-					  void *keys_out, void *values_out, uint64_t *n)
+CUA_FORCE void cua__hashmap_retrieve_rejected(const struct cua_hashmap_view *view, uint64_t max,
+					      void *keys_out, void *values_out, uint64_t *n)
 {
 	const uint64_t threads = cua_port_block_size(), step = cua_port_grid_size() * threads;
 	const uint64_t first = cua_port_block() * threads + cua_port_thread();
@@ -271,28 +284,28 @@ struct cua__slice_shared {
 	uint32_t count;
 };
 
-/* Places of a map, and where their pairs go. */
+/* A range of slots of a map, and the output of their pairs. */
 struct cua__slice {
 	uint64_t first, places;
 	void *keys_out, *values_out;
-	uint64_t *n; /* 0 before */
-	/* not NULL: only if *all is more than max, only keys that are not above this one, and max pairs at most */
+	uint64_t *n; /* 0 before the launch */
+	/* if not NULL: only if *all > max, and then at most max pairs with keys <= *last */
 	const struct cua_u128 *last;
 	const uint64_t *all;
 	uint64_t max;
 };
 
-/* The pairs that a block finds get their places by one addition. */
-CUA_FORCE void cua__hashmap_give_slice(const struct cua_hashmap_view *view, uint32_t ks,
-				       uint32_t vs, const struct cua__slice *s,
-				       struct cua__slice_shared *shared)
+/* A block claims the offsets of the pairs of a step by a single addition. */
+CUA_FORCE void cua__hashmap_retrieve_slice(const struct cua_hashmap_view *view, uint32_t ks,
+					   uint32_t vs, const struct cua__slice *s,
+					   struct cua__slice_shared *shared)
 {
 	const uint32_t thread = (uint32_t)cua_port_thread();
 	const uint64_t threads = cua_port_block_size(), step = cua_port_grid_size() * threads;
 
 	if (s->last && *s->all <= s->max)
 		return;
-	/* the bound is the same for all threads */
+	/* the bound is equal in all threads */
 	for (uint64_t start = cua_port_block() * threads; start < s->places; start += step) {
 		struct cua_u128 key = {0, 0}, value = {0, 0};
 		uint32_t mine = 0;
@@ -319,13 +332,16 @@ CUA_FORCE void cua__hashmap_give_slice(const struct cua_hashmap_view *view, uint
 	}
 }
 
-/* ---- the least keys: for each digit a launch of many blocks and one of one, and then one that gives the pairs ---- */
+/*
+ * ---- the least keys: for each digit a count by many blocks and a pick by a single block, then the
+ * retrieval ----
+ */
 
 struct cua__least_arrays {
 	uint32_t pass;
 	uint64_t max;
-	const uint64_t
-		*all; /* the launches do nothing if *all is max at most, or when the key is found */
+	/* the launches do nothing if *all <= max, or after the end of the search */
+	const uint64_t *all;
 	struct cua__hashmap_least *least;
 };
 
@@ -347,7 +363,7 @@ CUA_FORCE void cua__least_count(const struct cua_hashmap_view *view, uint32_t ks
 	cua_port_sync_block();
 	for (uint64_t i = cua_port_block() * threads + thread; i < places; i += step)
 		if (cua__hashmap_at(view, ks, vs, i, &key, &value) &&
-		    cua__hashmap_begins(key, begin, a->pass))
+		    cua__hashmap_same_prefix(key, begin, a->pass))
 			cua_port_add_u32(&shared[cua__hashmap_digit(key, a->pass)], 1,
 					 CUA__HASHMAP_IN_BLOCK);
 	cua_port_sync_block();
@@ -357,7 +373,7 @@ CUA_FORCE void cua__least_count(const struct cua_hashmap_view *view, uint32_t ks
 					 CUA__HASHMAP_AT);
 }
 
-/* One block. Where others write, it may be that no digit is the one: then this one is 0. */
+/* A single block. During concurrent writes, no digit may qualify; the digit is 0 then. */
 CUA_FORCE void cua__least_pick(const struct cua__least_arrays *a,
 			       uint64_t shared[CUA__HASHMAP_DIGITS])
 {

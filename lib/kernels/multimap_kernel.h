@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The multimap's kernels of more than a line, by whole warps, over the port layer. */
+/* The longer kernels of the multimap, by whole warps, over the port layer. */
 #ifndef CUATOMIC_KERNELS_MULTIMAP_KERNEL_H
 #define CUATOMIC_KERNELS_MULTIMAP_KERNEL_H
 
@@ -15,7 +15,7 @@ CUA_FORCE uint64_t cua__multimap_head_of(const struct cua_multimap_view *view, u
 	return cua__multimap_head(view, ks, cua__hashmap_hash(&view->map, ks, key), key);
 }
 
-/* The first element of this thread's block, of all, and the step to its next one. */
+/* The index of the block's first element, and the step to its elements of the next tile. */
 CUA_FORCE uint64_t cua__multimap_tile(void)
 {
 	return (uint64_t)cua_port_block() * cua_port_block_size();
@@ -29,7 +29,7 @@ CUA_FORCE uint64_t cua__multimap_step(void)
 CUA_FORCE void cua__multimap_insert_kernel(const struct cua_multimap_view *view,
 					   const struct cua__multimap_call *call, uint32_t ks)
 {
-	/* whole warps: the bound is the same for all lanes */
+	/* whole warps: the bound is equal in all lanes */
 	for (uint64_t tile = cua__multimap_tile(); tile < call->n; tile += cua__multimap_step()) {
 		const uint64_t i = tile + cua_port_thread();
 		const int valid = i < call->n;
@@ -48,32 +48,32 @@ CUA_FORCE void cua__multimap_insert_kernel(const struct cua_multimap_view *view,
 	}
 }
 
-/* ---- retrieve: each block has a part of the keys, whose values are in one piece ---- */
+/* ---- retrieve: each block has a range of the keys, with contiguous values ---- */
 
-struct cua__multimap_part {
+struct cua__multimap_range {
 	uint64_t begin, end;
 };
 
-/* Whole tiles of this block. */
-CUA_FORCE struct cua__multimap_part cua__multimap_part_of(uint64_t n)
+/* The range of this block, in whole tiles. */
+CUA_FORCE struct cua__multimap_range cua__multimap_range_of(uint64_t n)
 {
 	const uint64_t threads = cua_port_block_size(), blocks = cua_port_grid_size(),
 		       b = cua_port_block();
 	const uint64_t tiles = n / threads + (n % threads != 0), each = tiles / blocks,
 		       more = tiles % blocks;
 	const uint64_t first = each * b + (b < more ? b : more);
-	struct cua__multimap_part part;
+	struct cua__multimap_range range;
 
-	part.begin = first * threads;
-	part.end = (first + each + (b < more)) * threads;
-	if (part.end > n)
-		part.end = n;
-	return part;
+	range.begin = first * threads;
+	range.end = (first + each + (b < more)) * threads;
+	if (range.end > n)
+		range.end = n;
+	return range;
 }
 
 /*
- * The sum of the values of the lower threads of the block; *total gets that of all. By all threads; `warps`,
- * in shared memory, has an element a warp.
+ * Block-wide exclusive sum of `value`; *total gets the sum over all threads. All threads of the
+ * block call it. `warps`, in shared memory, has an element per warp.
  */
 CUA_FORCE uint64_t cua__multimap_block_scan(uint64_t value, uint64_t *warps, uint64_t *total)
 {
@@ -102,15 +102,15 @@ CUA_FORCE uint64_t cua__multimap_block_scan(uint64_t value, uint64_t *warps, uin
 	return before + sum - value;
 }
 
-/* The counts of the keys, and their sum in each part. */
+/* Counts the values of the keys, and sums the counts of each range. */
 CUA_FORCE void cua__multimap_sums_kernel(const struct cua_multimap_view *view,
 					 const struct cua__multimap_call *call, uint32_t ks,
 					 uint64_t *warps)
 {
-	const struct cua__multimap_part part = cua__multimap_part_of(call->n);
+	const struct cua__multimap_range range = cua__multimap_range_of(call->n);
 	uint64_t sum = 0, total, i;
 
-	for (i = part.begin + cua_port_thread(); i < part.end; i += cua_port_block_size()) {
+	for (i = range.begin + cua_port_thread(); i < range.end; i += cua_port_block_size()) {
 		uint64_t n = cua__multimap_length(view, view->value_size,
 						  cua__multimap_head_of(view, ks, call->keys, i));
 
@@ -122,20 +122,20 @@ CUA_FORCE void cua__multimap_sums_kernel(const struct cua_multimap_view *view,
 		CUA_WRITE(call->sums[cua_port_block()], total);
 }
 
-/* By one block: each part's sum becomes that of the parts before. */
-CUA_FORCE void cua__multimap_scan_kernel(const struct cua__multimap_call *call, uint32_t parts,
+/* A single block: replaces the sum of each range by the sum over the ranges before. */
+CUA_FORCE void cua__multimap_scan_kernel(const struct cua__multimap_call *call, uint32_t ranges,
 					 uint64_t *warps)
 {
 	uint64_t carry = 0;
 	uint32_t tile;
 
-	for (tile = 0; tile < parts; tile += cua_port_block_size()) {
+	for (tile = 0; tile < ranges; tile += cua_port_block_size()) {
 		const uint32_t i = tile + cua_port_thread();
 		uint64_t total, before;
 
-		before = cua__multimap_block_scan(i < parts ? CUA_READ(call->sums[i]) : 0, warps,
+		before = cua__multimap_block_scan(i < ranges ? CUA_READ(call->sums[i]) : 0, warps,
 						  &total);
-		if (i < parts)
+		if (i < ranges)
 			CUA_WRITE(call->sums[i], carry + before);
 		carry += total;
 	}
@@ -145,26 +145,26 @@ CUA_FORCE void cua__multimap_scan_kernel(const struct cua__multimap_call *call, 
 	}
 }
 
-/* The counts become offsets, and the values go there. */
+/* Replaces the counts by offsets and stores the values there. */
 CUA_FORCE void cua__multimap_values_kernel(const struct cua_multimap_view *view,
 					   const struct cua__multimap_call *call, uint32_t ks,
 					   uint64_t *warps)
 {
-	const struct cua__multimap_part part = cua__multimap_part_of(call->n);
+	const struct cua__multimap_range range = cua__multimap_range_of(call->n);
 	const uint32_t vs = view->value_size;
 	uint64_t carry = CUA_READ(call->sums[cua_port_block()]), tile, at;
 
-	for (tile = part.begin; tile < part.end; tile += cua_port_block_size()) {
-		const uint64_t i = tile + cua_port_thread(), n = i < part.end ? call->out[i] : 0;
+	for (tile = range.begin; tile < range.end; tile += cua_port_block_size()) {
+		const uint64_t i = tile + cua_port_thread(), n = i < range.end ? call->out[i] : 0;
 		uint64_t total, offset = carry + cua__multimap_block_scan(n, warps, &total),
 				to = offset + n;
 
 		carry += total;
-		if (i < part.end)
+		if (i < range.end)
 			call->out[i] = offset < call->max ? offset : call->max;
 		if (to > call->max)
 			to = call->max;
-		if (i >= part.end || offset >= to)
+		if (i >= range.end || offset >= to)
 			continue;
 		for (at = cua__multimap_head_of(view, ks, call->keys, i); at && offset < to;
 		     at = cua__multimap_next(view, vs, at), offset++) {
@@ -178,8 +178,8 @@ CUA_FORCE void cua__multimap_values_kernel(const struct cua_multimap_view *view,
 
 /* ---- all pairs, and reclaim ---- */
 
-/* The places of a counter for the lanes that want one. All lanes of the warp call it. */
-CUA_FORCE uint64_t cua__multimap_warp_places(uint64_t *counter, int wants)
+/* Claims an offset for each lane with `wants`, from a counter. All lanes of the warp call it. */
+CUA_FORCE uint64_t cua__multimap_claim_offsets(uint64_t *counter, int wants)
 {
 	const uint32_t votes = cua_port_ballot(CUA__MULTIMAP_ALL_LANES, wants),
 		       lane = cua_port_lane();
@@ -207,12 +207,12 @@ CUA_FORCE void cua__multimap_all_kernel(const struct cua_multimap_view *view,
 		if (tile + cua_port_thread() < places)
 			at = cua__multimap_at(view, ks, tile + cua_port_thread(), &key);
 		while (cua_port_ballot(CUA__MULTIMAP_ALL_LANES, at != 0)) {
-			uint64_t place = cua__multimap_warp_places(call->total, at != 0);
+			uint64_t offset = cua__multimap_claim_offsets(call->total, at != 0);
 
-			if (at && place < call->max) {
+			if (at && offset < call->max) {
 				value.lo = cua__multimap_value(view, vs, at);
-				cua__hashmap_set(call->keys_out, ks, place, key);
-				cua__hashmap_set(call->values_out, vs, place, value);
+				cua__hashmap_set(call->keys_out, ks, offset, key);
+				cua__hashmap_set(call->values_out, vs, offset, value);
 			}
 			if (at)
 				at = cua__multimap_next(view, vs, at);
@@ -220,7 +220,7 @@ CUA_FORCE void cua__multimap_all_kernel(const struct cua_multimap_view *view,
 	}
 }
 
-/* Lists the free entries. cua__multimap_reclaimed comes after it. */
+/* Lists the free entries. Call cua__multimap_reclaimed afterwards. */
 CUA_FORCE void cua__multimap_reclaim_kernel(const struct cua_multimap_view *view)
 {
 	const uint64_t used = cua__multimap_used(view);
@@ -229,10 +229,10 @@ CUA_FORCE void cua__multimap_reclaim_kernel(const struct cua_multimap_view *view
 	for (tile = cua__multimap_tile(); tile < used; tile += cua__multimap_step()) {
 		const uint64_t cursor = tile + cua_port_thread() + 1;
 		int is_free = cursor <= used && cua__multimap_is_free(view, cursor);
-		uint64_t place = cua__multimap_warp_places(&view->pool->gathered, is_free);
+		uint64_t offset = cua__multimap_claim_offsets(&view->pool->gathered, is_free);
 
 		if (is_free)
-			cua__multimap_set_reusable(view, place, cursor);
+			cua__multimap_set_reusable(view, offset, cursor);
 	}
 }
 

@@ -91,10 +91,10 @@
  * log2 of the buckets of a region. A map with more buckets has whole regions; a smaller map is a
  * single region.
  */
-#ifndef CUA__HASHMAP_WINDOW_LOG
-#define CUA__HASHMAP_WINDOW_LOG 9u
+#ifndef CUA__HASHMAP_REGION_LOG
+#define CUA__HASHMAP_REGION_LOG 9u
 #endif
-#define CUA__HASHMAP_WINDOW ((uint64_t)1 << CUA__HASHMAP_WINDOW_LOG)
+#define CUA__HASHMAP_REGION ((uint64_t)1 << CUA__HASHMAP_REGION_LOG)
 #define CUA__HASHMAP_LOCKED ((uint64_t)1)
 
 /* ---- words ---- */
@@ -406,8 +406,8 @@ CUA_FORCE struct cua__hashmap_head cua__hashmap_word_raise(int wide, struct cua_
 CUA_FORCE uint64_t cua__hashmap_word_probe(const struct cua_hashmap_view *view, uint64_t home,
 					   uint64_t hash, uint64_t distance)
 {
-	uint64_t mask = view->n_buckets < CUA__HASHMAP_WINDOW ? view->n_buckets - 1
-							      : CUA__HASHMAP_WINDOW - 1;
+	uint64_t mask = view->n_buckets < CUA__HASHMAP_REGION ? view->n_buckets - 1
+							      : CUA__HASHMAP_REGION - 1;
 	uint64_t step = (hash >> 4) | 1, first = home & ~mask;
 
 	if (distance > mask) {

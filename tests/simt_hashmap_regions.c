@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels that build a hash map by parts, one after the other: the very functions that the GPU
- * runs, with small windows.
+ * The kernels that build a hash map by regions, in sequence: the same functions as on a GPU, with
+ * small build regions.
  */
-#define CUA__HASHMAP_WINDOW_LOG 4u
-/* the checker looks at words of 4 bytes */
-#define CUA__PARTS_LOCAL uint32_t
+#define CUA__HASHMAP_REGION_LOG 4u
+/* the checker needs words of 4 bytes */
+#define CUA__REGIONS_INDEX uint32_t
 
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/kernels/hashmap_parts.h"
+#include "lib/kernels/hashmap_regions.h"
 #include "simt_suites.h"
 
 enum {
-	WINDOWS = 4,
-	BUCKETS = WINDOWS << CUA__HASHMAP_WINDOW_LOG,
+	BUILD_REGIONS = 4,
+	BUCKETS = BUILD_REGIONS << CUA__HASHMAP_REGION_LOG,
 	MOST = 480,
 	MOST_BLOCKS = 2,
 	TILE = 128,
-	PARTS = WINDOWS / 2
+	REGIONS = BUILD_REGIONS / 2
 };
 
-enum data { DISTINCT, FEW_KEYS, HALF_ARE_ONE, ONE_WINDOW, ONE_HOME, RESERVED };
-/* What the map is filled by. */
+enum data { DISTINCT, FEW_KEYS, HALF_ARE_ONE, ONE_REGION, ONE_HOME, RESERVED };
+/* The way the map is filled. */
 enum route { TWO_SCATTERS, ONE_SCATTER, INSERT };
 
-static uint32_t ks, vs, lanes; /* of a block */
+static uint32_t ks, vs, lanes; /* lanes: per block */
 static enum route way;
-static struct cua__parts first, second, inserts;
+static struct cua__regions_pass first, second, inserts;
 
 static char buckets[BUCKETS * CUA__HASHMAP_WORD_BYTES] __attribute__((aligned(64)));
 static struct {
@@ -39,16 +39,16 @@ static unsigned char keys[MOST * 16] __attribute__((aligned(16)));
 static unsigned char values[MOST * 16] __attribute__((aligned(16)));
 static char words[4 * MOST * 16] __attribute__((aligned(16)));
 static char spill[MOST * 16] __attribute__((aligned(16)));
-static uint64_t part_filled[PARTS], window_filled[WINDOWS], spilled, arrived;
+static uint64_t region_filled[REGIONS], build_region_filled[BUILD_REGIONS], spilled, arrived;
 static uint64_t distinct;
 
-/* Of a block. */
+/* Per block. */
 static struct {
 	char stage[TILE * 16] __attribute__((aligned(16)));
-	char table[CUA__PARTS_WINDOW_BYTES] __attribute__((aligned(16)));
+	char table[CUA__REGIONS_BUILD_BYTES] __attribute__((aligned(16)));
 	char list[TILE * 16] __attribute__((aligned(16)));
-	uint32_t part_of[TILE], number[TILE], offset[TILE], told[CUA__PARTS_BUCKETS];
-	struct cua__parts_shared sh;
+	uint32_t region_of[TILE], number[TILE], offset[TILE], overflow[CUA__REGIONS_BUCKETS];
+	struct cua__regions_shared sh;
 } block[MOST_BLOCKS];
 static uint32_t list_room;
 
@@ -64,7 +64,7 @@ static int wide(void)
 	return cua__hashmap_is_wide(ks, vs);
 }
 
-/* The next key from *candidate on whose home is one of the buckets from..from + n - 1. */
+/* The next key from *candidate on with a home bucket in from..from + n - 1. */
 static struct cua_u128 key_of_homes(const struct cua_hashmap_view *view, uint64_t *candidate,
 				    uint64_t from, uint64_t n)
 {
@@ -76,10 +76,10 @@ static struct cua_u128 key_of_homes(const struct cua_hashmap_view *view, uint64_
 	return key;
 }
 
-/* Values are the numbers of the pairs. */
+/* The value of a pair is its index. */
 static void make(enum data data, uint64_t n)
 {
-	const uint64_t window = (uint64_t)1 << CUA__HASHMAP_WINDOW_LOG;
+	const uint64_t region = (uint64_t)1 << CUA__HASHMAP_REGION_LOG;
 	struct cua_hashmap_view view;
 	uint64_t candidate = 2;
 
@@ -93,19 +93,19 @@ static void make(enum data data, uint64_t n)
 		switch (data) {
 		case FEW_KEYS: key.lo = 2 + next_random() % (n / 4 + 1); break;
 		case HALF_ARE_ONE: key.lo = next_random() % 2 ? 99 : 100 + i; break;
-		case ONE_WINDOW: key = key_of_homes(&view, &candidate, window, window); break;
-		/* more than a home has bits for, and many of them twice */
+		case ONE_REGION: key = key_of_homes(&view, &candidate, region, region); break;
+		/* more keys than the home's overflow word has bits, and many duplicates */
 		case ONE_HOME:
 			if (i && next_random() % 3 == 0)
 				key = cua__hashmap_get(keys, ks, next_random() % i);
 			else
-				key = key_of_homes(&view, &candidate, window + 3, 1);
+				key = key_of_homes(&view, &candidate, region + 3, 1);
 			break;
 		case RESERVED: key.lo = next_random() % 5; break;
 		default: key.lo = 2 + i * 77;
 		}
-		/* its hash is not that of its low half */
-		if (ks == 16 && data != ONE_WINDOW && data != ONE_HOME)
+		/* so that the hash depends on both halves */
+		if (ks == 16 && data != ONE_REGION && data != ONE_HOME)
 			key.hi = key.lo * 3;
 		cua__hashmap_set(keys, ks, i, key);
 		cua__hashmap_set(values, vs, i, value);
@@ -131,36 +131,38 @@ static void make(enum data data, uint64_t n)
 	first.spilled = &spilled;
 	second = first;
 	second.to = buckets;
-	second.filled = window_filled;
-	second.room = CUA__PARTS_WINDOW_BYTES / (wide() ? 16 : 8);
-	second.shift = CUA__HASHMAP_WINDOW_LOG;
-	second.parts = WINDOWS;
+	second.filled = build_region_filled;
+	second.room = CUA__REGIONS_BUILD_BYTES / (wide() ? 16 : 8);
+	second.shift = CUA__HASHMAP_REGION_LOG;
+	second.regions = BUILD_REGIONS;
 	first.to = words;
-	first.filled = part_filled;
-	first.shift = CUA__HASHMAP_WINDOW_LOG + 1;
-	first.parts = PARTS;
+	first.filled = region_filled;
+	first.shift = CUA__HASHMAP_REGION_LOG + 1;
+	first.regions = REGIONS;
 }
 
-/* Room of a part, room for spilled words, of the list of a window, and what is many of a tile in
- * one part. */
-static void shape(uint64_t room, uint64_t spill_room, uint32_t room_of_list, uint32_t many)
+/*
+ * Sets the room of a region, of the spill list and of a build region's overflow list, and the words
+ * of a tile in a region above which duplicates are dropped.
+ */
+static void shape(uint64_t room, uint64_t spill_room, uint32_t room_of_list, uint32_t repeat_limit)
 {
 	first.room = room;
 	first.spill_room = second.spill_room = spill_room;
-	first.many = second.many = many;
+	first.repeat_limit = second.repeat_limit = repeat_limit;
 	list_room = room_of_list;
 	inserts = first;
 	inserts.from = words;
-	inserts.from_filled = part_filled;
+	inserts.from_filled = region_filled;
 	inserts.from_room = room;
 	inserts.from_tiles = room / TILE + 1;
 	inserts.at_once = 2;
 	if (way == TWO_SCATTERS) {
 		second.from = words;
-		second.from_filled = part_filled;
+		second.from_filled = region_filled;
 		second.from_room = room;
 		second.from_tiles = room / TILE + 1;
-		second.parts = WINDOWS / PARTS;
+		second.regions = BUILD_REGIONS / REGIONS;
 	}
 }
 
@@ -169,13 +171,13 @@ static void setup(void)
 	/* a build does not read the buckets */
 	memset(buckets, way == INSERT ? 0 : 0xee, sizeof(buckets));
 	memset(&state, 0, sizeof(state));
-	memset(part_filled, 0, sizeof(part_filled));
-	memset(window_filled, 0, sizeof(window_filled));
+	memset(region_filled, 0, sizeof(region_filled));
+	memset(build_region_filled, 0, sizeof(build_region_filled));
 	memset(block, 0xdd, sizeof(block));
 	spilled = arrived = 0;
 }
 
-/* As between kernels. */
+/* The order between two kernels. */
 static void next_kernel(uint64_t number)
 {
 	cua_port_sync_block();
@@ -189,7 +191,7 @@ static void next_kernel(uint64_t number)
 	cua_port_sync_block();
 }
 
-static void look(void)
+static void check_map(void)
 {
 	const struct cua_hashmap_view *view = &first.view;
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide() ? 16 : 8;
@@ -234,41 +236,41 @@ static void look(void)
 
 static void body(void)
 {
-	struct cua__parts_kind scatter = {ks, vs, lanes, TILE / lanes, 0, 0},
-			       again = {ks, vs, lanes, TILE / lanes, 1, 0};
-	struct cua__parts_kind build = {
-		ks, vs, lanes, CUA__PARTS_WINDOW_BYTES / (wide() ? 16 : 8) / lanes, 0, 0};
-	struct cua__parts_kind one = {ks, vs, lanes, 1, 0, 0};
+	struct cua__regions_kind scatter = {ks, vs, lanes, TILE / lanes, 0, 0},
+				 rescatter = {ks, vs, lanes, TILE / lanes, 1, 0};
+	struct cua__regions_kind build = {
+		ks, vs, lanes, CUA__REGIONS_BUILD_BYTES / (wide() ? 16 : 8) / lanes, 0, 0};
+	struct cua__regions_kind one = {ks, vs, lanes, 1, 0, 0};
 	const uint64_t blocks = simt_blocks(), b = simt_block();
-	const struct cua__parts *start = way == ONE_SCATTER ? &second : &first;
+	const struct cua__regions_pass *start = way == ONE_SCATTER ? &second : &first;
 	uint64_t i;
 
 	for (i = b; i * TILE < first.n; i += blocks) {
-		cua__parts_scatter(scatter, start, i, &block[b].sh, block[b].stage,
-				   block[b].part_of, block[b].number, block[b].offset);
+		cua__regions_scatter(scatter, start, i, &block[b].sh, block[b].stage,
+				     block[b].region_of, block[b].number, block[b].offset);
 		cua_port_sync_block();
 	}
 	next_kernel(1);
-	for (i = b; way == TWO_SCATTERS && i < PARTS * second.from_tiles; i += blocks) {
-		cua__parts_scatter(again, &second, i, &block[b].sh, block[b].stage,
-				   block[b].part_of, block[b].number, block[b].offset);
+	for (i = b; way == TWO_SCATTERS && i < REGIONS * second.from_tiles; i += blocks) {
+		cua__regions_scatter(rescatter, &second, i, &block[b].sh, block[b].stage,
+				     block[b].region_of, block[b].number, block[b].offset);
 		cua_port_sync_block();
 	}
 	next_kernel(2);
-	for (i = b; way != INSERT && i < WINDOWS; i += blocks) {
-		cua__parts_build(build, &second, i, &block[b].sh, block[b].table, block[b].number,
-				 block[b].told, block[b].list, list_room);
+	for (i = b; way != INSERT && i < BUILD_REGIONS; i += blocks) {
+		cua__regions_build(build, &second, i, &block[b].sh, block[b].table, block[b].number,
+				   block[b].overflow, block[b].list, list_room);
 		cua_port_sync_block();
 	}
-	for (i = b; way == INSERT && i < PARTS * inserts.from_tiles; i += blocks) {
-		cua__parts_insert_tile(again, &inserts, i, block[b].list);
+	for (i = b; way == INSERT && i < REGIONS * inserts.from_tiles; i += blocks) {
+		cua__regions_insert_tile(rescatter, &inserts, i, block[b].list);
 		cua_port_sync_block();
 	}
 	next_kernel(3);
-	cua__parts_insert_spilled(one, way == INSERT ? &inserts : &second);
+	cua__regions_insert_spilled(one, way == INSERT ? &inserts : &second);
 	next_kernel(4);
 	if (simt_lane() == 0)
-		look();
+		check_map();
 }
 
 static const char *nothing(void)
@@ -281,9 +283,9 @@ static const struct {
 } sizes[] = {{4, 4}, {4, 0}, {8, 0}, {8, 8}, {8, 4}, {16, 0}};
 
 static void try_data(enum data data, unsigned of_8, uint64_t room, uint64_t spill_room,
-		     uint32_t room_of_list, uint32_t many)
+		     uint32_t room_of_list, uint32_t repeat_limit)
 {
-	const struct simt_case c = {.name = "parts",
+	const struct simt_case c = {.name = "regions",
 				    .setup = setup,
 				    .body = body,
 				    .check = nothing,
@@ -291,43 +293,43 @@ static void try_data(enum data data, unsigned of_8, uint64_t room, uint64_t spil
 	uint64_t n = (uint64_t)BUCKETS * cua__hashmap_word_slots(ks, vs) * of_8 / 8;
 
 	make(data, n);
-	shape(room ? room : n, spill_room, room_of_list, many);
+	shape(room ? room : n, spill_room, room_of_list, repeat_limit);
 	try_shape(c, 1 + of_8 % 2, lanes, 1);
 }
 
-START_TEST(hashmap_parts)
+START_TEST(hashmap_regions)
 {
-	const uint32_t many = 60;
+	const uint32_t repeat_limit = 60;
 
 	ks = sizes[_i].ks;
 	vs = sizes[_i].vs;
 	rng = simt_seed();
 	for (way = TWO_SCATTERS; way <= INSERT; way++) {
 		lanes = 32;
-		try_data(DISTINCT, 7, 0, 100, 16, many);
+		try_data(DISTINCT, 7, 0, 100, 16, repeat_limit);
 		/*
-		 * a list with no room, and parts that spill: to the list, and so many that all is
-		 * inserted again
+		 * no room in the overflow list, and regions that spill: within the list, and more,
+		 * so that all pairs are inserted again
 		 */
 		try_data(DISTINCT, 6, 64, MOST, 0, TILE);
 		try_data(DISTINCT, 5, 64, 5, 16, TILE);
 		try_data(FEW_KEYS, 8, 0, 100, 2, 2);
-		try_data(HALF_ARE_ONE, 7, 100, 100, 16, many);
+		try_data(HALF_ARE_ONE, 7, 100, 100, 16, repeat_limit);
 		try_data(HALF_ARE_ONE, 6, 100, 100, 16, TILE);
-		try_data(ONE_WINDOW, 3, 0, MOST, 16, TILE);
+		try_data(ONE_REGION, 3, 0, MOST, 16, TILE);
 		try_data(ONE_HOME, 2, 0, MOST, 16, TILE);
 		try_data(RESERVED, 2, 0, 20, 16, TILE);
-		/* its warps share what comes late */
+		/* warps share the deferred words */
 		lanes = 64;
 		try_data(ONE_HOME, 2, 0, MOST, 0, TILE);
 	}
 }
 END_TEST
 
-TCase *simt_hashmap_parts_cases(void)
+TCase *simt_hashmap_regions_cases(void)
 {
-	TCase *tc = simt_tcase("hashmap_parts");
+	TCase *tc = simt_tcase("hashmap_regions");
 
-	tcase_add_loop_test(tc, hashmap_parts, 0, sizeof(sizes) / sizeof(sizes[0]));
+	tcase_add_loop_test(tc, hashmap_regions, 0, sizeof(sizes) / sizeof(sizes[0]));
 	return tc;
 }
