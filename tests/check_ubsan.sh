@@ -54,7 +54,7 @@ done
 for ((; running; running--)); do
   wait -n || exit 1
 done
-wrapped=$(sed -n -e 's/.*[ *]__wrap_\([a-z_]*\)(.*;$/\1/p' -e 's/^FILE_CALL([a-z_]*, \([a-z]*\),.*/\1/p' \
+wrapped=$(sed -n -e 's/.*[ *]__wrap_\([a-z_]*\)(.*/\1/p' -e 's/^FILE_CALL([a-z_]*, \([a-z]*\),.*/\1/p' \
   -e 's/^SERIOUS_CALL([a-z_]*, \([a-z]*\),.*/\1/p' "$top_srcdir/tests/check_injection.c" | sort -u |
   sed 's/^/-Wl,--wrap=/')
 # Lists of words.
