@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of maps under bad conditions: other users in the same folder, links, leftovers, signals, limits, a process that
- * is killed at each of its system calls, and files made to cost their reader much.
+ * Files of maps under bad conditions: other users in the same folder, links, leftovers, signals,
+ * limits, a process that is killed at each of its system calls, and files made to cost their reader
+ * much.
  *
- * This program's open, openat, read, write, fchmod, fsync, renameat and unlinkat replace those of the C library, for
- * the calls of libcuatomic as well.
+ * This program's open, openat, read, write, fchmod, fsync, renameat and unlinkat replace those of
+ * the C library, for the calls of libcuatomic as well.
  *
  * CUA_TEST_DEEP   1: many kills at random moments as well
  */
@@ -319,7 +320,8 @@ static int became_other_user(void)
 }
 
 /*
- * What fn returns in a process of another user, or 77 where this process cannot become one. fn uses no check macro.
+ * What fn returns in a process of another user, or 77 where this process cannot become one. fn uses
+ * no check macro.
  */
 static int as_other_user(int (*fn)(void))
 {
@@ -339,7 +341,10 @@ static int as_other_user(int (*fn)(void))
 
 /* ---- permissions ---- */
 
-/* What others may do with the file, from the moment it is made; its name, and the flags that made it. */
+/*
+ * What others may do with the file, from the moment it is made; its name, and the flags that made
+ * it.
+ */
 START_TEST(private_until_whole)
 {
 	static const mode_t before[] = {0, 0600, 0640, 0666, 0444}, masks[] = {022, 077, 0, 027};
@@ -386,7 +391,10 @@ static int make_trap(void)
 	return fd < 0 || fchmod(fd, 04777);
 }
 
-/* No file has the set-user-id bit after a save, whether the file before was another user's or the saver's. */
+/*
+ * No file has the set-user-id bit after a save, whether the file before was another user's or the
+ * saver's.
+ */
 START_TEST(set_user_id)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -418,7 +426,10 @@ START_TEST(set_user_id)
 }
 END_TEST
 
-/* A group that the file is kept in, or where the saver is no member: not more for anybody than before. */
+/*
+ * A group that the file is kept in, or where the saver is no member: not more for anybody than
+ * before.
+ */
 static int save_of_group(void)
 {
 	struct cua_context *ctx;
@@ -487,7 +498,10 @@ START_TEST(group)
 		ck_assert_int_eq(stat("own", &st), 0);
 		ck_assert_uint_eq(st.st_gid, 12345);
 		ck_assert_uint_eq(st.st_mode, S_IFREG | 0640);
-		/* group 12345 could write, and others not: neither can the group of the other user now */
+		/*
+		 * group 12345 could write, and others not: neither can the group of the other user
+		 * now
+		 */
 		make_file("theirs", 0664);
 		ck_assert_int_eq(chown("theirs", OTHER_USER, 12345) | chmod("theirs", 0664), 0);
 		if (as_other_user(save_of_group) != 77)
@@ -508,7 +522,10 @@ static int make_links(void)
 	       symlink("mine", "shared/chain") || symlink("../victim", "shared/mine");
 }
 
-/* In a sticky folder for all, links of others are not followed; one's own and those of the folder's owner are. */
+/*
+ * In a sticky folder for all, links of others are not followed; one's own and those of the folder's
+ * owner are.
+ */
 START_TEST(sticky_links)
 {
 	static const char *const links[] = {"shared/link", "shared/dangling", "shared/chain",
@@ -580,7 +597,9 @@ static int make_temporary(void)
 	return fd < 0;
 }
 
-/* A child that saves a map of n keys as "a", with a signal at this step or a stop after this write. */
+/*
+ * A child that saves a map of n keys as "a", with a signal at this step or a stop after this write.
+ */
 static pid_t saver(uint32_t n, long last, int signal_number, int stop_in_write)
 {
 	pid_t child;
@@ -681,7 +700,10 @@ END_TEST
 
 /* ---- killed ---- */
 
-/* Before and after each system call of a save: the file is the former or the new one, and the next save cleans up. */
+/*
+ * Before and after each system call of a save: the file is the former or the new one, and the next
+ * save cleans up.
+ */
 START_TEST(killed_at_each_step)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -794,8 +816,8 @@ static void count_signal(int number)
 }
 
 /*
- * The limit is an error of the call and no signal, whatever the process does with that: ends, as by default, calls a
- * handler, or has one pending that is not the library's.
+ * The limit is an error of the call and no signal, whatever the process does with that: ends, as by
+ * default, calls a handler, or has one pending that is not the library's.
  */
 START_TEST(size_limit)
 {
@@ -937,7 +959,10 @@ static long peak_kib(void)
 	return usage.ru_maxrss;
 }
 
-/* One key again and again, in holes and in what is on the disk: known after the first part, with little memory. */
+/*
+ * One key again and again, in holes and in what is on the disk: known after the first part, with
+ * little memory.
+ */
 START_TEST(equal_keys)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -983,7 +1008,10 @@ START_TEST(equal_keys)
 }
 END_TEST
 
-/* A header alone, of a map that would be large: no memory for slots that nobody writes to, and none above the limit. */
+/*
+ * A header alone, of a map that would be large: no memory for slots that nobody writes to, and none
+ * above the limit.
+ */
 START_TEST(large_header)
 {
 	struct cua_hashmap_options o = {.struct_size = sizeof(o), .max_bytes = 1 << 20};
@@ -1070,7 +1098,7 @@ END_TEST
 
 static Suite *make_suite(void)
 {
-	const char *deep = getenv("CUA_TEST_DEEP");
+	const int deep = test_deep();
 	Suite *suite = suite_create("hashmap_file");
 	TCase *tcase = tcase_create("hashmap_file");
 
@@ -1088,7 +1116,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, large_header);
 	tcase_add_test(tcase, few_pairs);
 	suite_add_tcase(suite, tcase);
-	if (deep && *deep && strcmp(deep, "0")) {
+	if (deep) {
 		tcase = tcase_create("deep");
 		tcase_set_timeout(tcase, 1200);
 		tcase_add_test(tcase, killed_at_any_time);

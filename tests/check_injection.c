@@ -800,7 +800,7 @@ static void every(const struct scenario *s, int sticky, unsigned threads)
 START_TEST(test_failures)
 {
 	const struct scenario *s = &scenarios[_i];
-	const char *deep = getenv("CUA_TEST_DEEP");
+	const int deep = test_deep();
 	const char *tmp = getenv("TMPDIR");
 
 	for (size_t i = 0; i < 2 * N; i++) {
@@ -824,7 +824,7 @@ START_TEST(test_failures)
 	every(s, 0, 2);
 	every(s, 1, 2);
 	n_now = N;
-	if (deep && *deep && strcmp(deep, "0")) {
+	if (deep) {
 		for (unsigned threads = 1; threads <= 5; threads++) {
 			every(s, 0, threads);
 			every(s, 1, threads);

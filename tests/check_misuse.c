@@ -1023,7 +1023,8 @@ END_TEST
 
 START_TEST(calls_that_are_wrong)
 {
-	const char *deep = getenv("CUA_TEST_DEEP"), *number = getenv("CUA_MISUSE_CALLS");
+	const int deep = test_deep();
+	const char *number = getenv("CUA_MISUSE_CALLS");
 	const uint64_t seed = test_seed("calls_that_are_wrong");
 	uint64_t n = number && *number ? strtoull(number, NULL, 0)
 		     : deep            ? 300000

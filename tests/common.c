@@ -115,6 +115,11 @@ int test_quick(void)
 	return is_set("CUA_TEST_QUICK");
 }
 
+int test_deep(void)
+{
+	return is_set("CUA_TEST_DEEP");
+}
+
 int test_scale(int quick, int normal, int full)
 {
 	return test_quick() ? quick : is_set("CUA_TEST_FULL") ? full : normal;

@@ -69,6 +69,8 @@ void *test_malloc(size_t bytes);
 
 /* 1 if sizes shall be small. */
 int test_quick(void);
+/* 1 in `make check-deep`, which sets CUA_TEST_DEEP. */
+int test_deep(void);
 /* quick with CUA_TEST_QUICK, full with CUA_TEST_FULL, otherwise normal. */
 int test_scale(int quick, int normal, int full);
 /* 1 if CUA_TEST_TOOL names this tool of compute-sanitizer. */
