@@ -17,7 +17,7 @@
 
 struct options {
 	bool quick;      /* short runs that only test the program */
-	bool candidates; /* see locks.cu */
+	bool candidates; /* see gpu_bench_locks.cu */
 };
 
 static void need(bool ok, const char *what)

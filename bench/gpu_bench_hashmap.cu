@@ -11,7 +11,7 @@
  * chained table, which supports no other size, is the peer, with as many buckets as keys.
  *
  * A key is a bijective mixing function of its index, from 1 on. Lookups use another order than
- * inserts. Skewed keys follow Zipf's law (see keys.h); a kernel of this program counts them.
+ * inserts. Skewed keys follow Zipf's law (see bench_keys.h); a kernel of this program counts them.
  */
 #include <cuatomic/chained.h>
 #include <cuatomic/hashmap.h>
@@ -195,8 +195,9 @@ static bool absent_right(void)
 /* ---- measurement ---- */
 
 /*
- * Measures calls of `ops` operations. An operation counts as 1000 bytes, so the GB/s of calls.h are
- * millions of operations a second. check() returns whether the result is right.
+ * Measures calls of `ops` operations. An operation counts as 1000 bytes, so the GB/s of
+ * gpu_bench_calls.h are millions of operations a second. check() returns whether the result is
+ * right.
  */
 template <typename Before, typename Call, typename Check>
 static struct figure figure_of(const char *way, size_t ops, Before before, Call call, Check check)

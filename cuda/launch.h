@@ -13,8 +13,8 @@
  */
 extern "C" enum cua_status cua__cuda_status(struct cua_context *ctx, cudaError_t error);
 
-/* Defined in atomic_path.cu, for the table of runtime.cu. */
-extern "C" enum cua_status cua__cuda_atomic_paths(struct cua_context *ctx, void *cells);
+/* Defined in cuda_atomic_path.cu, for the table of cuda_runtime.cu. */
+extern "C" enum cua_status cua__cuda_atomic_paths(struct cua_context *ctx, void *entries);
 
 /*
  * Launches a kernel on the context's stream and reports the result of this launch alone; <<<>>>

@@ -741,8 +741,9 @@ START_TEST(equal_keys)
 END_TEST
 
 /*
- * Batches so large that a block's share is many tiles, with few keys and many, in a map with room for all
- * and in one for half of them. No key is erased, so one that was rejected once stays absent.
+ * Batches so large that a block's share is many tiles, with few keys and many, in a map with room
+ * for all and in one for half of them. No key is erased, so one that was rejected once stays
+ * absent.
  */
 START_TEST(large_batches)
 {
@@ -859,7 +860,10 @@ END_TEST
 /* ---- full, and keys that come and go ---- */
 
 #if !TEST_CUDA
-/* The longest probe, in buckets behind the home, that a key of a map of words ever needed (host memory only). */
+/*
+ * The longest probe, in buckets behind the home, that a key of a map of words ever needed (host
+ * memory only).
+ */
 static uint64_t longest_probe(const struct cua_hashmap *map)
 {
 	struct cua_hashmap_view view;
@@ -928,7 +932,10 @@ START_TEST(full)
 		get(ctx, vt, n, v, values);
 		for (uint64_t i = 0; i < n; i++)
 			ck_assert_uint_eq(values[i], cut(keys[i] * 3 + 1, vt));
-		/* writes of present keys work in a full map, and a slot that gets free is used again */
+		/*
+		 * writes of present keys work in a full map, and a slot that gets free is used
+		 * again
+		 */
 		ck_assert_cua(cua_hashmap_assign_n(map, capacity, k, v, f));
 		test_download(ctx, again, f, capacity);
 		for (uint64_t i = 0; i < capacity; i++)
@@ -1108,7 +1115,10 @@ START_TEST(many)
 }
 END_TEST
 
-/* More than 2^32 keys, in less and in more than 64 GiB, where there is memory for them: size, places, hits, misses, erase. */
+/*
+ * More than 2^32 keys, in less and in more than 64 GiB, where there is memory for them: size,
+ * places, hits, misses, erase.
+ */
 #define LARGE_LOG 32
 #define LARGE_PART_LOG 27
 
@@ -1139,7 +1149,10 @@ START_TEST(large)
 	host = test_malloc(8 * part);
 	host_values = test_malloc(8 * part);
 	host_found = test_malloc(part);
-	/* pass 0 inserts, 1 looks at some, 2 erases some, 3 looks at those again; the part behind the last is of absent keys */
+	/*
+	 * pass 0 inserts, 1 looks at some, 2 erases some, 3 looks at those again; the part behind
+	 * the last is of absent keys
+	 */
 	for (int pass = 0; pass < 4; pass++) {
 		for (size_t p = 0; p <= n / part; p++) {
 			const int there = p < n / part && (pass < 3 || p % 16 != 0);
@@ -1312,7 +1325,9 @@ CUA_DEFINE_HASHMAP(vast_words, uint32_t, uint32_t)
 CUA_DEFINE_HASHSET(vast_set, uint64_t)
 CUA_DEFINE_HASHMAP(vast_longs, uint64_t, uint64_t)
 
-/* Zeros that take no memory until they are written; NULL where there are no addresses for so many. */
+/*
+ * Zeros that take no memory until they are written; NULL where there are no addresses for so many.
+ */
 static void *vast_memory(uint64_t bytes)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -1360,7 +1375,10 @@ static int vast_call(const struct cua_hashmap_view *view, int call, uint64_t key
 	}
 }
 
-/* Views of hundreds of gigabytes of which few pages are touched: homes, places and probes past 2^31 and 2^32. */
+/*
+ * Views of hundreds of gigabytes of which few pages are touched: homes, places and probes past 2^31
+ * and 2^32.
+ */
 START_TEST(vast)
 {
 	static const struct {
@@ -1675,7 +1693,10 @@ START_TEST(threads_last_slot)
 }
 END_TEST
 
-/* Key i of a pattern: steps, products, and halves that are the same, each other's complement, or neighbours. */
+/*
+ * Key i of a pattern: steps, products, and halves that are the same, each other's complement, or
+ * neighbours.
+ */
 enum { HASH_PATTERNS = 64 + 16 + 3 * 16 };
 static uint64_t pattern_key(unsigned pattern, uint64_t i)
 {
@@ -1690,7 +1711,10 @@ static uint64_t pattern_key(unsigned pattern, uint64_t i)
 	return pattern % 3 == 1 ? ~low << 32 | low : (low + 1) << 32 | low;
 }
 
-/* Keys in patterns are spread over homes, and over the bits that say where else they may be, like random ones. */
+/*
+ * Keys in patterns are spread over homes, and over the bits that say where else they may be, like
+ * random ones.
+ */
 START_TEST(hash_patterns)
 {
 	enum { N = 1 << 16, BINS = 1 << 12 };
@@ -1728,7 +1752,9 @@ START_TEST(hash_patterns)
 }
 END_TEST
 
-/* Key i of a pattern of 16 bytes: counted in one half or both, and halves that make each other up. */
+/*
+ * Key i of a pattern of 16 bytes: counted in one half or both, and halves that make each other up.
+ */
 enum { KINDS_128 = 13, HASH_PATTERNS_128 = KINDS_128 * 12 };
 static struct cua_u128 pattern_key_128(unsigned pattern, uint64_t i)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash map as a whole: sorted, rejected, resized, grown, merged, told of, copied, saved and loaded. */
+/*
+ * The hash map as a whole: sorted, rejected, resized, grown, merged, told of, copied, saved and
+ * loaded.
+ */
 #include "common.h"
 
 #include <dirent.h>
@@ -21,7 +24,10 @@ static enum cua_type type_of(uint32_t size)
 	return size == 4 ? CUA_U32 : size == 8 ? CUA_U64 : size == 16 ? CUA_U128 : CUA_NONE;
 }
 
-/* All sizes: key of sizes[c % 3], value of sizes[c / 3], c < CASES; 0: 4 + 4, 4: 8 + 8, 8: 16 + 16, 9: 4 + 0. */
+/*
+ * All sizes: key of sizes[c % 3], value of sizes[c / 3], c < CASES; 0: 4 + 4, 4: 8 + 8, 8: 16 + 16,
+ * 9: 4 + 0.
+ */
 #define CASES 12
 
 static void cut(struct cua_u128 *v, uint32_t size)
@@ -404,7 +410,10 @@ START_TEST(sorted)
 				n = 5000;
 				p = (free(p), random_pairs(n, m.ks, m.vs, 0));
 			}
-			/* at times keys with bytes in common: only bits 16 to 31 and, of 16 bytes, 64 to 71 differ */
+			/*
+			 * at times keys with bytes in common: only bits 16 to 31 and, of 16 bytes,
+			 * 64 to 71 differ
+			 */
 			for (size_t i = 0; (c + j) % 2 && i < n; i++) {
 				p[i].key.lo = (uint64_t)0x77 << (m.ks == 4 ? 0 : 40) |
 					      (uint64_t)(i & 0xffff) << 16;
@@ -433,7 +442,10 @@ END_TEST
 /* The workspace that is told is enough where there is no memory for more, and less is not. */
 START_TEST(sorted_workspace)
 {
-	/* of whole units, of which one is for the number of pairs where it is copied, which it is not here */
+	/*
+	 * of whole units, of which one is for the number of pairs where it is copied, which it is
+	 * not here
+	 */
 	enum { UNIT = 256 };
 	const size_t n = 300000;
 	struct pair *p = random_pairs(n, 8, 8, 0);
@@ -592,8 +604,9 @@ END_TEST
 /* ---- compare-exchange ---- */
 
 /*
- * Six elements a key, half of the keys absent, all with the value that the key has and a new one of their own: one of
- * them wins, and the others get what it has stored. Then all expect what is not there.
+ * Six elements a key, half of the keys absent, all with the value that the key has and a new one of
+ * their own: one of them wins, and the others get what it has stored. Then all expect what is not
+ * there.
  */
 static void compare_exchange_all(struct cua_context *ctx, int c, uint32_t portable)
 {
@@ -835,7 +848,10 @@ static void expect_same_maps(const struct maker *a, const struct maker *b)
 	free(q);
 }
 
-/* One operand for all keys: what update_n does with as many copies of it, in every size, also where the map grows. */
+/*
+ * One operand for all keys: what update_n does with as many copies of it, in every size, also where
+ * the map grows.
+ */
 START_TEST(updated_by_one_value)
 {
 	static const enum cua_update ops[] = {CUA_UPDATE_ADD, CUA_UPDATE_MIN, CUA_UPDATE_MAX,
@@ -912,7 +928,10 @@ START_TEST(updated_by_one_value)
 END_TEST
 
 #ifdef HAVE_LIMITS
-/* There is no memory to grow on: what was done stays done, and the results tell which elements it was. */
+/*
+ * There is no memory to grow on: what was done stays done, and the results tell which elements it
+ * was.
+ */
 START_TEST(growth_without_memory)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -1073,9 +1092,9 @@ static uint32_t *random_elements(uint64_t *seed, const struct maker *m, struct p
 }
 
 /*
- * exchange_n: the values of a key that were given are those that came back and the one that is there, whatever the
- * order was. insert_or_get_n: all get the value that is there, which one of them has given. What is rejected gets
- * nothing.
+ * exchange_n: the values of a key that were given are those that came back and the one that is
+ * there, whatever the order was. insert_or_get_n: all get the value that is there, which one of
+ * them has given. What is rejected gets nothing.
  */
 static void check_given_back(struct cua_context *ctx, int c, int portable, int exchange,
 			     int in_place, int half, uint64_t *seed)
@@ -1233,7 +1252,10 @@ START_TEST(bad_values_out)
 }
 END_TEST
 
-/* update_n by all operations on numbers of all sizes; of the longest ones the halves are one number. */
+/*
+ * update_n by all operations on numbers of all sizes; of the longest ones the halves are one
+ * number.
+ */
 START_TEST(updated)
 {
 	static const uint64_t distinct[] = {3, 150, 1500};
@@ -1313,7 +1335,10 @@ START_TEST(updated)
 }
 END_TEST
 
-/* The rejected pairs of this map are some of p[i] with full[i], each once, and as many as there is room for. */
+/*
+ * The rejected pairs of this map are some of p[i] with full[i], each once, and as many as there is
+ * room for.
+ */
 static void expect_rejected(const struct maker *m, const struct pair *p, const uint8_t *full,
 			    size_t n, uint64_t room)
 {
@@ -1418,7 +1443,10 @@ END_TEST
 
 /* ---- statistics ---- */
 
-/* A copy of the map where the host can read it, for the functions of the header; free both pointers. */
+/*
+ * A copy of the map where the host can read it, for the functions of the header; free both
+ * pointers.
+ */
 static struct cua_hashmap_view host_view(const struct maker *m)
 {
 	const size_t counts = CUA_HASHMAP_STRIPES * sizeof(struct cua_hashmap_counts) + 32;
@@ -1522,7 +1550,10 @@ START_TEST(statistics)
 				  s.load < (double)percent / 100 + 0.01);
 			ck_assert_uint_eq(s.rejected, 0);
 			expect_probes(&m, &s);
-			/* the first key of each home bucket of words is there; most keys are, up to a high load */
+			/*
+			 * the first key of each home bucket of words is there; most keys are, up to
+			 * a high load
+			 */
 			if (percent <= 75)
 				ck_assert_uint_ge(s.probes[0], n / 2);
 			if (view.layout == CUA_HASHMAP_WORDS && percent <= 25)
@@ -1934,7 +1965,10 @@ START_TEST(saved)
 }
 END_TEST
 
-/* All slots and cells in use, for a layout that has no cells; and a path that is a link to a file of its owner's. */
+/*
+ * All slots and cells in use, for a layout that has no cells; and a path that is a link to a file
+ * of its owner's.
+ */
 START_TEST(saved_full)
 {
 	const struct cua_hashmap_options portable = {.struct_size = sizeof(portable),
@@ -1968,7 +2002,9 @@ START_TEST(saved_full)
 			ck_assert_cua(
 				cua_hashmap_load(ctx, how ? &portable : NULL, "link", &l.map));
 			expect_pairs(&l, p, n);
-			/* keys that have cells take no slots, of which there are as many as before */
+			/*
+			 * keys that have cells take no slots, of which there are as many as before
+			 */
 			if (!how)
 				ck_assert_uint_eq(slots_of(&l), slots_of(&m));
 			ck_assert_cua(cua_hashmap_destroy(l.map));
@@ -2039,7 +2075,10 @@ START_TEST(saved_by_name)
 }
 END_TEST
 
-/* The options that a map was made with are those of the map of its file, unless load is given others. */
+/*
+ * The options that a map was made with are those of the map of its file, unless load is given
+ * others.
+ */
 START_TEST(saved_options)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -2159,7 +2198,10 @@ END_TEST
 
 /* ---- keys and values of special patterns ---- */
 
-/* Halves of 0, 1, 2, complements and signs: keys that have cells, words that mark slots, and those of such a half. */
+/*
+ * Halves of 0, 1, 2, complements and signs: keys that have cells, words that mark slots, and those
+ * of such a half.
+ */
 enum { SPECIAL = 8 };
 static const uint64_t special[SPECIAL] = {0, 1,          ~(uint64_t)0,      ~(uint64_t)1,
 					  2, 0xffffffff, (uint64_t)1 << 63, 0x80000000};
@@ -2182,7 +2224,10 @@ static size_t special_patterns(uint32_t size, struct cua_u128 *patterns)
 	return n;
 }
 
-/* Through every call that moves pairs or changes values, with all keys and each of the values; two under a tool. */
+/*
+ * Through every call that moves pairs or changes values, with all keys and each of the values; two
+ * under a tool.
+ */
 START_TEST(special_pairs)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -2272,7 +2317,10 @@ START_TEST(special_pairs)
 }
 END_TEST
 
-/* A key that has a cell in one layout needs a slot in another, and is rejected like any key where there is none. */
+/*
+ * A key that has a cell in one layout needs a slot in another, and is rejected like any key where
+ * there is none.
+ */
 START_TEST(special_rejected)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -2377,7 +2425,9 @@ START_TEST(between_layouts)
 							   : b[i].value;
 			expect_pairs(&m, e, 900);
 			if (!h) {
-				/* to the other layout, from there back, and to what the file says */
+				/*
+				 * to the other layout, from there back, and to what the file says
+				 */
 				ck_assert_cua(cua_hashmap_save(m.map, "a"));
 				ck_assert_cua(cua_hashmap_load(ctx, &other, "a", &l.map));
 				expect_pairs(&l, e, 900);
@@ -2494,7 +2544,10 @@ START_TEST(corrupt_files)
 		ck_assert_status(cua_hashmap_load(ctx, NULL, "b", &none), CUA_ERROR_CORRUPT);
 	}
 	memcpy(bad, good, size);
-	/* any key twice, those that have cells too, with its own value or another, in a file that is signed */
+	/*
+	 * any key twice, those that have cells too, with its own value or another, in a file that
+	 * is signed
+	 */
 	sign_all(bad, size);
 	ck_assert_mem_eq(bad, good, size);
 	for (int i = 0; i < 13 * 4; i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash map's slots with a state word, on one host thread and between several. */
+/* The hash map's slots with a state word, used by a single host thread and by several. */
 #include "common.h"
 
 #include <pthread.h>
 
 #include <cuatomic/hashmap.h>
 
-/* Where things are, as the header says it. */
+/* Positions in a bucket, as the header documents them. */
 static const struct layout {
 	uint32_t ks, vs, bytes, slots, first, key, value;
 } layouts[] = {
@@ -55,7 +55,7 @@ static uint64_t mix(uint64_t n)
 	return n == 0 ? 0 : n == 1 ? ~(uint64_t)0 : n * 0x9e3779b97f4a7c15u;
 }
 
-/* Different for n below 2^16. Long keys share their halves, so that halves of two are a third. */
+/* Distinct for n below 2^16. Long keys share halves: halves of two keys make a third key. */
 static struct cua_u128 key_of(const struct map *m, uint64_t n)
 {
 	struct cua_u128 key = {0, 0};
@@ -88,7 +88,7 @@ static struct cua_u128 value_of(const struct map *m, uint64_t n)
 	return value;
 }
 
-/* The number of a value; *wrong grows where it is none. */
+/* The number of a value; counts in *wrong if no number has this value. */
 static uint64_t number_of(const struct map *m, struct cua_u128 value, uint64_t *wrong)
 {
 	uint64_t n = m->vs == 8 ? value.lo >> 32 : value.lo;
@@ -150,7 +150,7 @@ static uint64_t size_of(const struct map *m)
 	return n;
 }
 
-/* ---- one thread ---- */
+/* ---- a single thread ---- */
 
 START_TEST(layout)
 {
@@ -161,7 +161,7 @@ START_TEST(layout)
 
 	ck_assert_uint_eq(cua__hashmap_state_slots(l->ks, l->vs), l->slots);
 	ck_assert_uint_le(l->first + l->slots * l->bytes, 128);
-	/* one bucket filled by hand is what the functions see */
+	/* the functions see a bucket that the test filled */
 	for (uint32_t i = 0; i < l->slots; i++) {
 		char *slot = (char *)m.view.buckets + 128 + l->first + i * l->bytes;
 		uint32_t state = 8 | 2;
@@ -190,7 +190,9 @@ END_TEST
 
 #define MODEL 64
 
-/* The map must have just the pairs of the model; there[k] is 0 for none, else the value's number and 1. */
+/*
+ * Checks that the map has exactly the model's pairs: there[k] is 0, or the value's number plus 1.
+ */
 static void expect_model(const struct map *m, const uint64_t *there, uint64_t n_keys)
 {
 	uint64_t left = 0, wrong = 0;
@@ -265,7 +267,7 @@ START_TEST(random_sequences)
 				value = spot.value;
 				if (!is_there)
 					break;
-				/* in a set all values are one */
+				/* in a set all values are equal */
 				if (m->vs && r & 8) {
 					spot.value = value_of(m, had);
 					ck_assert_int_eq(change(m, key, &spot, n), 0);
@@ -295,7 +297,7 @@ START_TEST(random_sequences)
 }
 END_TEST
 
-/* A place whose key has gone, or of which the slot is another key's. */
+/* A spot whose key was erased, or whose slot holds another key. */
 START_TEST(change_of_absent_keys)
 {
 	struct map map = new_map(&layouts[_i], 1, 5), *m = &map;
@@ -320,7 +322,7 @@ START_TEST(change_of_absent_keys)
 }
 END_TEST
 
-/* Keys that are the same but for their lowest bit. */
+/* Keys that differ only in their lowest bit. */
 static int equal_half(struct cua_u128 a, struct cua_u128 b)
 {
 	return a.lo >> 1 == b.lo >> 1 && a.hi == b.hi;
@@ -368,18 +370,18 @@ START_TEST(own_equality)
 }
 END_TEST
 
-/* ---- several ---- */
+/* ---- several threads ---- */
 
 #define THREADS 4
 #define HOT 10
-#define COUNT 0xfffffu /* of a value's number: what was added; above: whose key it is */
+#define COUNT 0xfffffu /* bits of a value's number that have the sum; the bits above name the key */
 
 struct thread {
 	pthread_t id;
 	const struct map *m;
 	uint64_t seed, number, n_keys;
 	int rounds;
-	/* what it did to each key, and what it saw that cannot be */
+	/* its changes of each key, and the impossible results that it saw */
 	uint64_t inserted[HOT], erased[HOT], added[HOT], taken[HOT], full, wrong;
 };
 
@@ -405,7 +407,7 @@ static void run_threads(struct thread *t, const struct map *m, uint64_t n_keys, 
 		ck_assert_uint_eq(t[i].wrong, 0);
 }
 
-/* What was added to a key, by its value. */
+/* The sum that a key's value has. */
 static uint64_t count_of(struct thread *t, uint64_t key, struct cua_u128 value)
 {
 	uint64_t n = number_of(t->m, value, &t->wrong);
@@ -419,7 +421,7 @@ static uint64_t count_of(struct thread *t, uint64_t key, struct cua_u128 value)
 static struct cua_u128 next_number(struct cua_u128 old, struct cua_u128 operand, enum cua_update op)
 {
 	(void)op;
-	/* the operand tells which of the forms of value_of it is */
+	/* the operand selects the form of value_of */
 	if (operand.hi) {
 		old.lo++;
 		old.hi--;
@@ -457,7 +459,7 @@ static void *mix_main(void *arg)
 	struct thread *t = arg;
 	const struct map *m = t->m;
 
-	/* all at once: a thread may be through before the next one begins */
+	/* all threads start together: otherwise a thread may end before the next begins */
 	pthread_barrier_wait(&barrier);
 	for (int i = 0; i < t->rounds; i++) {
 		uint64_t r = test_random(&t->seed), key = (r >> 32) % t->n_keys;
@@ -505,7 +507,7 @@ static void *mix_main(void *arg)
 	return NULL;
 }
 
-/* For each key, what was added is in what the erases took and in what is there. */
+/* For each key, the erased values and the present value have the sum of all additions. */
 START_TEST(threads_mix)
 {
 	uint64_t seed = test_seed("threads_mix");
@@ -546,7 +548,7 @@ START_TEST(threads_mix)
 }
 END_TEST
 
-/* It has keys of its own, and knows all of them; those of others have values of theirs. */
+/* A thread has its own keys and knows all of them. Values name the thread that owns the key. */
 static void *own_main(void *arg)
 {
 	struct thread *t = arg;
@@ -636,7 +638,7 @@ static void *last_slot_main(void *arg)
 	return NULL;
 }
 
-/* One free slot and many threads: each time exactly one gets it. */
+/* A single free slot and many threads: exactly one thread claims it each time. */
 START_TEST(threads_last_slot)
 {
 	uint64_t seed = 2, won = 0, full = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash map inside kernels: invariants that any mix of operations must keep; its bulk calls in graphs. */
+/*
+ * The hash map inside kernels: invariants that any mix of operations must keep; its bulk calls in
+ * graphs.
+ */
 #include "device.h"
 
 static uint64_t *device_zeros(size_t n)
@@ -414,7 +417,10 @@ START_TEST(test_graph)
 	cudaGraph_t graph;
 	cudaGraphExec_t exec;
 	int replays = test_quick() ? 2 : 10;
-	/* the first half with an array of operands, the second with one, of which the graph keeps the value */
+	/*
+	 * the first half with an array of operands, the second with one, of which the graph keeps
+	 * the value
+	 */
 	uint64_t one = 1;
 
 	ck_assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

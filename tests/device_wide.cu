@@ -203,127 +203,127 @@ DEFINE_LACKING(u128, struct cua_u128)
  * element has six results.
  */
 #define N_ACCESSES (5u * 3u * 2u)
-#define DEFINE_EXACT(s, T)                                                                          \
-	__global__ static void exact_##s(T *cells, T *olds, const T *a, const T *v, unsigned n)     \
-	{                                                                                           \
-		__shared__ T shared[THREADS * 2];                                                   \
-		struct combination c = combination_of(blockIdx.x);                                  \
-		size_t base = (size_t)blockIdx.x * n;                                               \
-                                                                                                    \
-		for (unsigned i = threadIdx.x; i < n; i += THREADS) {                               \
-			T *p = c.shared ? &shared[threadIdx.x * 2] : &cells[base + i];              \
-                                                                                                    \
-			if (c.shared)                                                               \
-				*p = a[i];                                                          \
-			olds[base + i] = apply_##s(c, p, v[i]);                                     \
-			if (c.shared)                                                               \
-				cells[base + i] = *p;                                               \
-		}                                                                                   \
-	}                                                                                           \
-	__global__ static void accesses_of_##s(T *cells, T *results, const T *a, const T *b,        \
-					       const T *other, unsigned n)                          \
-	{                                                                                           \
-		__shared__ T shared[THREADS * 2];                                                   \
-                                                                                                    \
-		for (unsigned i = threadIdx.x; i < n; i += THREADS) {                               \
-			size_t at = (size_t)blockIdx.x * n + i;                                     \
-			T *p = blockIdx.x / 15 ? &shared[threadIdx.x * 2] : &cells[at * 2];         \
-                                                                                                    \
-			*p = a[i];                                                                  \
-			access_##s(blockIdx.x, p, a[i], b[i], other[i], &results[at * 6]);          \
-		}                                                                                   \
-	}                                                                                           \
-	START_TEST(operations_##s)                                                                  \
-	{                                                                                           \
-		uint64_t seed = test_seed("operations_" #s);                                        \
-		unsigned edges = (unsigned)(N_WIDE_VALUES(s) * N_WIDE_VALUES(s));                   \
-		/* even: so that no word belongs to two blocks */                                   \
-		unsigned n = edges + 100 + edges % 2;                                               \
-		T *a, *v, *cells, *olds;                                                            \
-                                                                                                    \
-		if (!HAS_##s())                                                                     \
-			return;                                                                     \
-		a = (T *)managed(n * sizeof(T));                                                    \
-		v = (T *)managed(n * sizeof(T));                                                    \
-		cells = (T *)managed(N_COMBINATIONS * n * sizeof(T));                               \
-		olds = (T *)managed(N_COMBINATIONS * n * sizeof(T));                                \
-		for (unsigned i = 0; i < n; i++) {                                                  \
-			a[i] = i < edges ? wide_values_##s[i / N_WIDE_VALUES(s)]                    \
-					 : random_##s(&seed);                                       \
-			v[i] = i < edges ? wide_values_##s[i % N_WIDE_VALUES(s)]                    \
-					 : random_##s(&seed);                                       \
-		}                                                                                   \
-		for (unsigned b = 0; b < N_COMBINATIONS; b++)                                       \
-			memcpy(&cells[(size_t)b * n], a, n * sizeof(T));                            \
-		exact_##s<<<N_COMBINATIONS, THREADS>>>(cells, olds, a, v, n);                       \
-		finish_kernel();                                                                    \
-		for (unsigned b = 0; b < N_COMBINATIONS; b++) {                                     \
-			struct combination c = combination_of(b);                                   \
-                                                                                                    \
-			for (unsigned i = 0; WIDE_HAS_##s(c.op) && i < n; i++) {                    \
-				T x = cells[(size_t)b * n + i], old = olds[(size_t)b * n + i];      \
-				T wanted = wide_##s((enum wide_op)c.op, a[i], v[i]);                \
-                                                                                                    \
-				EXPECT(memcmp(&old, &a[i], sizeof(old)) == 0,                       \
-				       #s                                                           \
-				       " op %d form %d order %d scope %d shared %d element %u: "    \
-				       "wrong old value",                                           \
-				       c.op, c.form, c.order, c.scope, c.shared, i);                \
-				EXPECT(wide_same_##s((enum wide_op)c.op, x, wanted),                \
-				       #s                                                           \
-				       " op %d form %d order %d scope %d shared %d: from " SHOW_##s \
-				       " by " SHOW_##s " came " SHOW_##s ", not " SHOW_##s,         \
-				       c.op, c.form, c.order, c.scope, c.shared, PARTS_##s(a[i]),   \
-				       PARTS_##s(v[i]), PARTS_##s(x), PARTS_##s(wanted));           \
-			}                                                                           \
-		}                                                                                   \
-		ck_assert_cuda(cudaFree(a));                                                        \
-		ck_assert_cuda(cudaFree(v));                                                        \
-		ck_assert_cuda(cudaFree(cells));                                                    \
-		ck_assert_cuda(cudaFree(olds));                                                     \
-	}                                                                                           \
-	END_TEST                                                                                    \
-                                                                                                    \
-	START_TEST(accesses_##s)                                                                    \
-	{                                                                                           \
-		uint64_t seed = test_seed("accesses_" #s);                                          \
-		unsigned n = (unsigned)(N_WIDE_VALUES(s) * N_WIDE_VALUES(s));                       \
-		T *a, *b, *other, *cells, *results;                                                 \
-                                                                                                    \
-		if (!HAS_##s())                                                                     \
-			return;                                                                     \
-		a = (T *)managed(n * sizeof(T));                                                    \
-		b = (T *)managed(n * sizeof(T));                                                    \
-		other = (T *)managed(n * sizeof(T));                                                \
-		cells = (T *)managed(N_ACCESSES * n * 2 * sizeof(T));                               \
-		results = (T *)managed(N_ACCESSES * n * 6 * sizeof(T));                             \
-		for (unsigned i = 0; i < n; i++) {                                                  \
-			a[i] = wide_values_##s[i / N_WIDE_VALUES(s)];                               \
-			b[i] = wide_values_##s[i % N_WIDE_VALUES(s)];                               \
-			other[i] = random_##s(&seed);                                               \
-		}                                                                                   \
-		accesses_of_##s<<<N_ACCESSES, THREADS>>>(cells, results, a, b, other, n);           \
-		finish_kernel();                                                                    \
-		for (unsigned k = 0; k < N_ACCESSES * n; k++) {                                     \
-			const T *r = &results[(size_t)k * 6];                                       \
-			T was = a[k % n], set = b[k % n], wanted[6];                                \
-			/* bits, not values */                                                      \
-			int equal = memcmp(&was, &set, sizeof(was)) == 0;                           \
-                                                                                                    \
-			wanted[0] = wanted[2] = wanted[4] = was;                                    \
-			wanted[1] = set;                                                            \
-			wanted[3] = wanted[5] = equal ? other[k % n] : was;                         \
-			for (int i = 0; i < 6; i++)                                                 \
-				EXPECT(memcmp(&r[i], &wanted[i], sizeof(was)) == 0,                 \
-				       #s " block %u result %d: " SHOW_##s ", not " SHOW_##s,       \
-				       k / n, i, PARTS_##s(r[i]), PARTS_##s(wanted[i]));            \
-		}                                                                                   \
-		ck_assert_cuda(cudaFree(a));                                                        \
-		ck_assert_cuda(cudaFree(b));                                                        \
-		ck_assert_cuda(cudaFree(other));                                                    \
-		ck_assert_cuda(cudaFree(cells));                                                    \
-		ck_assert_cuda(cudaFree(results));                                                  \
-	}                                                                                           \
+#define DEFINE_EXACT(s, T)                                                                         \
+	__global__ static void exact_##s(T *cells, T *olds, const T *a, const T *v, unsigned n)    \
+	{                                                                                          \
+		__shared__ T shared[THREADS * 2];                                                  \
+		struct combination c = combination_of(blockIdx.x);                                 \
+		size_t base = (size_t)blockIdx.x * n;                                              \
+                                                                                                   \
+		for (unsigned i = threadIdx.x; i < n; i += THREADS) {                              \
+			T *p = c.shared ? &shared[threadIdx.x * 2] : &cells[base + i];             \
+                                                                                                   \
+			if (c.shared)                                                              \
+				*p = a[i];                                                         \
+			olds[base + i] = apply_##s(c, p, v[i]);                                    \
+			if (c.shared)                                                              \
+				cells[base + i] = *p;                                              \
+		}                                                                                  \
+	}                                                                                          \
+	__global__ static void accesses_of_##s(T *cells, T *results, const T *a, const T *b,       \
+					       const T *other, unsigned n)                         \
+	{                                                                                          \
+		__shared__ T shared[THREADS * 2];                                                  \
+                                                                                                   \
+		for (unsigned i = threadIdx.x; i < n; i += THREADS) {                              \
+			size_t at = (size_t)blockIdx.x * n + i;                                    \
+			T *p = blockIdx.x / 15 ? &shared[threadIdx.x * 2] : &cells[at * 2];        \
+                                                                                                   \
+			*p = a[i];                                                                 \
+			access_##s(blockIdx.x, p, a[i], b[i], other[i], &results[at * 6]);         \
+		}                                                                                  \
+	}                                                                                          \
+	START_TEST(operations_##s)                                                                 \
+	{                                                                                          \
+		uint64_t seed = test_seed("operations_" #s);                                       \
+		unsigned edges = (unsigned)(N_WIDE_VALUES(s) * N_WIDE_VALUES(s));                  \
+		/* even: so that no word belongs to two blocks */                                  \
+		unsigned n = edges + 100 + edges % 2;                                              \
+		T *a, *v, *cells, *olds;                                                           \
+                                                                                                   \
+		if (!HAS_##s())                                                                    \
+			return;                                                                    \
+		a = (T *)managed(n * sizeof(T));                                                   \
+		v = (T *)managed(n * sizeof(T));                                                   \
+		cells = (T *)managed(N_COMBINATIONS * n * sizeof(T));                              \
+		olds = (T *)managed(N_COMBINATIONS * n * sizeof(T));                               \
+		for (unsigned i = 0; i < n; i++) {                                                 \
+			a[i] = i < edges ? wide_values_##s[i / N_WIDE_VALUES(s)]                   \
+					 : random_##s(&seed);                                      \
+			v[i] = i < edges ? wide_values_##s[i % N_WIDE_VALUES(s)]                   \
+					 : random_##s(&seed);                                      \
+		}                                                                                  \
+		for (unsigned b = 0; b < N_COMBINATIONS; b++)                                      \
+			memcpy(&cells[(size_t)b * n], a, n * sizeof(T));                           \
+		exact_##s<<<N_COMBINATIONS, THREADS>>>(cells, olds, a, v, n);                      \
+		finish_kernel();                                                                   \
+		for (unsigned b = 0; b < N_COMBINATIONS; b++) {                                    \
+			struct combination c = combination_of(b);                                  \
+                                                                                                   \
+			for (unsigned i = 0; WIDE_HAS_##s(c.op) && i < n; i++) {                   \
+				T x = cells[(size_t)b * n + i], old = olds[(size_t)b * n + i];     \
+				T wanted = wide_##s((enum wide_op)c.op, a[i], v[i]);               \
+                                                                                                   \
+				EXPECT(memcmp(&old, &a[i], sizeof(old)) == 0,                      \
+				       #s                                                          \
+				       " op %d form %d order %d scope %d shared %d element %u: "   \
+				       "wrong old value",                                          \
+				       c.op, c.form, c.order, c.scope, c.shared, i);               \
+				EXPECT(wide_same_##s((enum wide_op)c.op, x, wanted),               \
+				       #s " op %d form %d order %d scope %d shared %d:"            \
+					  " from " SHOW_##s " by " SHOW_##s " came " SHOW_##s      \
+				       ", not " SHOW_##s,                                          \
+				       c.op, c.form, c.order, c.scope, c.shared, PARTS_##s(a[i]),  \
+				       PARTS_##s(v[i]), PARTS_##s(x), PARTS_##s(wanted));          \
+			}                                                                          \
+		}                                                                                  \
+		ck_assert_cuda(cudaFree(a));                                                       \
+		ck_assert_cuda(cudaFree(v));                                                       \
+		ck_assert_cuda(cudaFree(cells));                                                   \
+		ck_assert_cuda(cudaFree(olds));                                                    \
+	}                                                                                          \
+	END_TEST                                                                                   \
+                                                                                                   \
+	START_TEST(accesses_##s)                                                                   \
+	{                                                                                          \
+		uint64_t seed = test_seed("accesses_" #s);                                         \
+		unsigned n = (unsigned)(N_WIDE_VALUES(s) * N_WIDE_VALUES(s));                      \
+		T *a, *b, *other, *cells, *results;                                                \
+                                                                                                   \
+		if (!HAS_##s())                                                                    \
+			return;                                                                    \
+		a = (T *)managed(n * sizeof(T));                                                   \
+		b = (T *)managed(n * sizeof(T));                                                   \
+		other = (T *)managed(n * sizeof(T));                                               \
+		cells = (T *)managed(N_ACCESSES * n * 2 * sizeof(T));                              \
+		results = (T *)managed(N_ACCESSES * n * 6 * sizeof(T));                            \
+		for (unsigned i = 0; i < n; i++) {                                                 \
+			a[i] = wide_values_##s[i / N_WIDE_VALUES(s)];                              \
+			b[i] = wide_values_##s[i % N_WIDE_VALUES(s)];                              \
+			other[i] = random_##s(&seed);                                              \
+		}                                                                                  \
+		accesses_of_##s<<<N_ACCESSES, THREADS>>>(cells, results, a, b, other, n);          \
+		finish_kernel();                                                                   \
+		for (unsigned k = 0; k < N_ACCESSES * n; k++) {                                    \
+			const T *r = &results[(size_t)k * 6];                                      \
+			T was = a[k % n], set = b[k % n], wanted[6];                               \
+			/* bits, not values */                                                     \
+			int equal = memcmp(&was, &set, sizeof(was)) == 0;                          \
+                                                                                                   \
+			wanted[0] = wanted[2] = wanted[4] = was;                                   \
+			wanted[1] = set;                                                           \
+			wanted[3] = wanted[5] = equal ? other[k % n] : was;                        \
+			for (int i = 0; i < 6; i++)                                                \
+				EXPECT(memcmp(&r[i], &wanted[i], sizeof(was)) == 0,                \
+				       #s " block %u result %d: " SHOW_##s ", not " SHOW_##s,      \
+				       k / n, i, PARTS_##s(r[i]), PARTS_##s(wanted[i]));           \
+		}                                                                                  \
+		ck_assert_cuda(cudaFree(a));                                                       \
+		ck_assert_cuda(cudaFree(b));                                                       \
+		ck_assert_cuda(cudaFree(other));                                                   \
+		ck_assert_cuda(cudaFree(cells));                                                   \
+		ck_assert_cuda(cudaFree(results));                                                 \
+	}                                                                                          \
 	END_TEST
 
 DEFINE_EXACT(f16, struct cua_f16)

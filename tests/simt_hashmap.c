@@ -22,7 +22,7 @@ CUA_DEFINE_HASHMAP_UPDATE(broad_step, broad, step(old) * 3 + operand)
 
 #define MOST_BUCKETS 32u
 
-/* In front of the cells, as in a map. */
+/* In front of the reserved slots, as in a map. */
 static struct {
 	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
 	uint64_t cells[4];
@@ -33,7 +33,7 @@ static struct cua_hashmap_view map_view = {buckets, at_counts.counts,  NULL, 1, 
 static int is_broad;
 static uint64_t won, lost;
 
-/* ---- one name for maps of both widths ---- */
+/* ---- common names for maps of both widths ---- */
 
 static int map_insert(uint64_t key, uint64_t value)
 {
@@ -157,7 +157,9 @@ static uint64_t key_at_home(unsigned i)
 			return key;
 }
 
-/* The key number i of those that have home 0 and one probe sequence in 4 buckets: what an attacker would choose. */
+/*
+ * Key i of a list that an attacker would choose: home 0, and the same probe sequence in 4 buckets.
+ */
 static uint64_t key_of_sequence(unsigned i)
 {
 	for (uint64_t key = is_broad ? 2 : 1;; key++) {
@@ -168,9 +170,9 @@ static uint64_t key_of_sequence(unsigned i)
 	}
 }
 
-#define STANDS 50u /* the number of the first key that fills slots */
+#define STANDS 50u /* the index of the first key that fills slots */
 
-/* n slots of bucket 0 hold keys that belong there. */
+/* Fills n slots of bucket 0 with keys whose home it is. */
 static void fill_home(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -202,7 +204,7 @@ static const char *map_check(void)
 
 /* ---- lanes ---- */
 
-/* Values say whose key they are: value = key * 1000 + anything below 1000. Key 0 has a cell. */
+/* A value names its key: value = key * 1000 + a number below 1000. Key 0 has a reserved slot. */
 static void map_mixed(void)
 {
 	uint64_t key = simt_lane() % 3, value;
@@ -218,7 +220,7 @@ static void map_mixed(void)
 		simt_fail("find gave another key's value");
 }
 
-/* Adds 1 to one key: the sum must be exact. */
+/* All lanes add 1 to the same key: the sum must be exact. */
 static void map_add(void)
 {
 	map_update(7, 1);
@@ -243,7 +245,7 @@ static const char *map_add_check(void)
 static struct {
 	int by_quads;
 	unsigned wrote[MOST_IN_TURN];
-	uint64_t followed[MOST_IN_TURN]; /* how many came right after this lane */
+	uint64_t followed[MOST_IN_TURN]; /* the number of exchanges directly after this lane's */
 } turn;
 
 static void turn_setup(void)
@@ -255,13 +257,15 @@ static void turn_setup(void)
 	turn.by_quads = by_quads;
 }
 
-/* One has a slot, the other one a cell. */
+/* The first key has a slot, the second a reserved slot. */
 static uint64_t turn_key(unsigned lane)
 {
 	return lane % 3 == 1 ? 7 : 0;
 }
 
-/* Two keys that hold who was there last; who comes next reads what that lane wrote before. */
+/*
+ * Two keys hold the last lane that exchanged. The next lane reads that lane's earlier plain write.
+ */
 static void map_turn(void)
 {
 	const unsigned lane = simt_lane();
@@ -295,7 +299,7 @@ static const char *map_turn_check(void)
 	return last == (n > 1 ? 2u : 1u) ? map_check() : "an exchange took effect twice";
 }
 
-/* Key 7 in a slot and key 0 in its cell, both with the value 1. */
+/* Key 7 in a slot and key 0 in its reserved slot, both with the value 1. */
 static void step_setup(void)
 {
 	map_setup();
@@ -332,8 +336,8 @@ static const char *map_step_check(void)
 }
 
 /*
- * What every other lane has seen is out of date: another key has got the slot, or the key is in the next slot now, of
- * which the others know.
+ * Every other lane has an outdated word: another key has claimed the slot, or the key is in the
+ * next slot, and the other lanes know it.
  */
 static int has_moved;
 
@@ -374,7 +378,7 @@ static void tell(int is_won)
 	cua_port_add_u64(is_won ? &won : &lost, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
-/* All slots but one are taken: exactly one lane gets the last one. */
+/* A single slot is free: exactly one lane claims it. */
 static void map_last_slot_setup(void)
 {
 	map_setup();
@@ -401,7 +405,10 @@ static const char *map_last_slot_check(void)
 		       : "not exactly one lane got the last slot";
 }
 
-/* Two lanes put one key where a third makes room and a fourth takes room; it gets there once. */
+/*
+ * Two lanes insert the same key while a third frees a slot and a fourth claims one; the key is
+ * inserted once.
+ */
 static unsigned filled_before;
 
 static void map_once_setup(void)
@@ -435,7 +442,7 @@ static const char *map_once_check(void)
 	return won == 1 ? NULL : "not exactly one lane inserted the key";
 }
 
-/* Of lanes that erase one key one has erased it. */
+/* If several lanes erase the same key, exactly one of them erases it. */
 static void map_erase_setup(void)
 {
 	map_setup();
@@ -460,8 +467,9 @@ static const char *map_erase_check(void)
 }
 
 /*
- * One key that comes and goes in one slot with another key in between, and lanes that watch it. The word
- * `phase` says what the writer has finished: 0 there, 1 erasing, 2 gone, 3 inserting, 4 there.
+ * A writer erases and inserts a key, with another key in the slot in between, while lanes look it
+ * up. The word `phase` is the writer's progress: 0 present, 1 erasing, 2 absent, 3 inserting,
+ * 4 present.
  */
 static uint64_t hot, cold;
 static uint32_t phase;
@@ -476,7 +484,7 @@ static void phase_set(uint32_t value)
 	cua_port_store_b32(&phase, value, CUA_RELEASE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
-/* Its home is full, so that slots are used again. */
+/* Its home is full, so slots are reused. */
 static void map_history_setup(void)
 {
 	map_setup();
@@ -520,7 +528,8 @@ static void map_history(void)
 }
 
 /*
- * Keys of one home of which each has one writer, which knows what it must see; more of them than fit there.
+ * More keys of the same home than it has slots. Each key has a single writer, so the writer knows
+ * the result of each of its lookups.
  */
 static void map_own(void)
 {
@@ -543,7 +552,7 @@ static void map_own(void)
 	}
 }
 
-/* A plain message, and a value or a key that says it is there. */
+/* A plain message, published by a value or by a key. */
 static uint64_t message[2];
 
 static void map_message_setup(void)
@@ -579,7 +588,7 @@ static void map_message(void)
 
 /* ---- quads ---- */
 
-/* The lanes that call together: the warp, or in every other block each quad by itself. */
+/* The lanes that call together: the warp, or in every second block a quad. */
 static uint32_t callers(void)
 {
 	uint32_t base = simt_lane_in_block() % 32 / 4 * 4;
@@ -619,7 +628,7 @@ static void quad_own(void)
 			simt_fail("find did not find the lane's own key");
 		if (quad_insert(mask, active, key, 1) != (active ? CUA_HASHMAP_EXISTS : 0))
 			simt_fail("insert of a present key did not find it");
-		/* looks like a head that says that keys are one bucket away */
+		/* resembles a head with keys at distance 1 */
 		if (!is_broad && quad_find(mask, 1, (uint64_t)1 << 24, &value))
 			simt_fail("a head was taken for a pair");
 		if (quad_erase(mask, 1, key) != active || quad_find(mask, 1, key, &value))
@@ -627,7 +636,7 @@ static void quad_own(void)
 	}
 }
 
-/* As many keys of one home as there are slots; some are far away. */
+/* As many keys of the same home as there are slots; some are at large distances. */
 static void quad_far(void)
 {
 	const uint32_t mask = callers();
@@ -650,7 +659,7 @@ static void quad_far(void)
 		simt_fail("find found an absent key");
 }
 
-/* Whether a second try is one of eight lanes for one key. */
+/* Whether the retry is by an octet. */
 static int in_groups;
 
 static int second_try(uint32_t mask, int active, uint64_t key, const struct cua_u128 value)
@@ -684,7 +693,10 @@ static int second_try(uint32_t mask, int active, uint64_t key, const struct cua_
 	return result;
 }
 
-/* As bulk calls insert: what is inserted is counted late, and a full home is for the second try. */
+/*
+ * As bulk calls insert: inserts are counted at the end, and a full home defers the key to the
+ * retry.
+ */
 static int bulk_insert(uint32_t mask, uint64_t key, uint32_t *added)
 {
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
@@ -722,7 +734,7 @@ static void quad_full(void)
 	cua__quad_count(&map_view, mask, CUA_RELAXED, &added);
 }
 
-/* One key less than slots, by each block; some come and go. */
+/* Each block inserts a key fewer than there are slots; some keys are erased and inserted again. */
 static void quad_bulk(void)
 {
 	const uint32_t mask = whole_warp();
@@ -740,7 +752,7 @@ static void quad_bulk(void)
 			simt_fail("a map with room is full");
 		if (quad_find(mask, 1, key_at_home(k), &value) != 1 && k)
 			simt_fail("find did not find an inserted key");
-		/* makes room before others */
+		/* frees slots before other keys */
 		if (simt_lane_in_block() == 0)
 			map_erase(key_at_home(0));
 	}
@@ -753,7 +765,7 @@ static void quad_told_setup(void)
 	fill_home(slots());
 }
 
-/* A key that one lane puts behind its full home: a quad that is told that it is there finds it. */
+/* A lane inserts a key behind its full home. A quad that has seen the result finds the key. */
 static void quad_told(void)
 {
 	const uint32_t mask = whole_warp();
@@ -808,12 +820,15 @@ static void quad_message(void)
 	if (quad_insert(mask, simt_lane_in_block() == 1, cold, 2) == CUA_HASHMAP_EXISTS &&
 	    CUA_READ(message[1]) != 1)
 		simt_fail("the key came before the message");
-	/* it may be this block's own key now */
+	/* the slot may hold this block's own key */
 	if (quad_find(mask, 1, cold, &value) && value == 1 && CUA_READ(message[1]) != 1)
 		simt_fail("the key came before the message");
 }
 
-/* Two keys of one home and class, and a free slot for each: behind the home, and farther than a class can say. */
+/*
+ * Two keys of the same home and class, each with a free slot: behind the home, and beyond a class's
+ * range.
+ */
 static uint64_t near_key, far_key;
 
 static void farther_setup(void)
@@ -831,7 +846,7 @@ static void farther_setup(void)
 	} while (far_bucket == near_bucket ||
 		 cua__hashmap_class(cua_hash_u64(far_key, seed)) !=
 			 cua__hashmap_class(cua_hash_u64(near_key, seed)));
-	/* the others hold keys that nobody looks for */
+	/* the other slots hold keys that no lane looks up */
 	for (unsigned b = 0; b < map_view.n_buckets; b++)
 		for (i = 0; i < slots() - (b == near_bucket || b == far_bucket); i++) {
 			set_slot(b, i, 1000000 + b * slots() + i, 5);
@@ -839,7 +854,10 @@ static void farther_setup(void)
 		}
 }
 
-/* A find that meets a key, and the next one must as well, while the class goes from one distance to "farther". */
+/*
+ * After a find has found a key, the next find must find it too, while the class changes to
+ * "farther".
+ */
 static void map_farther(void)
 {
 	uint64_t value;
@@ -852,7 +870,7 @@ static void map_farther(void)
 	}
 }
 
-/* A slot that is free, and nearer than a key that is there. */
+/* A free slot that is nearer to the home than a present key. */
 static void quad_farther(void)
 {
 	const uint32_t mask = whole_warp();
@@ -869,7 +887,10 @@ static void quad_farther(void)
 		simt_fail("a second try did not find a key behind a free slot");
 }
 
-/* 20 keys of one probe sequence, of which two buckets may hold them: as many get in as there are slots. */
+/*
+ * 20 keys of the same probe sequence, bounded to two buckets: as many are inserted as there are
+ * slots.
+ */
 static void map_bounded(void)
 {
 	for (unsigned i = simt_lane(); i < 20; i += simt_blocks() * simt_block_lanes()) {
@@ -892,7 +913,7 @@ static const char *map_bounded_check(void)
 	return map_check();
 }
 
-/* The last slot of a sequence is free, a key was there before, and each lane inserts that key. */
+/* The last slot of a sequence is free; it held a key before, and each lane inserts that key. */
 static void bounded_once_setup(void)
 {
 	const unsigned last = 2 * slots() - 1;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The quads of maps and sets of all sizes that are words, and of those with a hash and an equality of their own. */
+/*
+ * The quads of maps and sets of all sizes that are words, and of those with a hash and an equality
+ * of their own.
+ */
 #include <string.h>
 
 #include <cuatomic/hashmap_quad.h>

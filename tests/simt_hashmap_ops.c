@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels for a hash map as a whole: the very functions that the GPU runs, with small blocks. */
+/*
+ * The kernels for a hash map as a whole: the very functions that the GPU runs, with small blocks.
+ */
 #include <string.h>
 
 #include "lib/kernels/hashmap_kernel.h"

@@ -9,7 +9,7 @@
 
 #define BUCKET 128
 
-/* Where things are, as the header says it. */
+/* Positions in a bucket, as the header documents them. */
 static const struct layout {
 	uint32_t ks, vs, bytes, slots, first, key, value;
 } layouts[] = {
@@ -24,7 +24,7 @@ static uint64_t buckets[2 * BUCKET / 8];
 static struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
 static struct cua_hashmap_view map_view = {buckets, counts, NULL, 1, 0, 8, 8, 0, 0, 0, 0, 0};
 static uint64_t won, lost;
-/* All keys have one home: then a slot that one leaves is taken by the next. */
+/* All keys have the same home, so the next key claims an erased key's slot. */
 static int one_home;
 
 static void map_setup(void)
@@ -49,7 +49,7 @@ static uint64_t hash_of(uint64_t n)
 	return one_home ? 0 : cua_hash_u64(n, 0);
 }
 
-/* A value says whose key it is; its halves say whether they belong together. */
+/* A value names its key, and its halves show whether they belong together. */
 static struct cua_u128 value_of(uint64_t key, uint64_t n)
 {
 	struct cua_u128 value = {layout->vs ? key * 1000 + n : 0, 0};
@@ -59,7 +59,7 @@ static struct cua_u128 value_of(uint64_t key, uint64_t n)
 	return value;
 }
 
-/* Its number, or fails. */
+/* Returns the value's number, or fails. */
 static uint64_t number_of(uint64_t key, struct cua_u128 value)
 {
 	if (layout->vs && value.lo / 1000 != key)
@@ -123,7 +123,7 @@ static int assign(uint64_t key, uint64_t n)
 	return result;
 }
 
-/* Adds n to the value's number, by change. Returns the number before, or ~0 where the key was inserted. */
+/* Adds n to the value's number by change. Returns the old number, or ~0 if the key was inserted. */
 static uint64_t add_by_change(uint64_t key, uint64_t n)
 {
 	struct cua__hashmap_spot spot;
@@ -197,7 +197,7 @@ static uint64_t map_size(void)
 	return size;
 }
 
-/* No slot is left in the middle, no key is there twice, and the counts are right. */
+/* No slot is BUSY or CHANGING, no key is present twice, and the counts are right. */
 static const char *map_check(void)
 {
 	struct cua_u128 keys[10], value;
@@ -238,7 +238,7 @@ static void map_mixed(void)
 	find(1 - key, &n);
 }
 
-/* Adds 1 to one key: the sum must be exact. */
+/* All lanes add 1 to the same key: the sum must be exact. */
 static void map_add(void)
 {
 	if (simt_lane() % 3 == 2)
@@ -265,7 +265,7 @@ static const char *map_add_check(void)
 	return "the key is not there";
 }
 
-/* One key that is added to and erased: what was added is in what the erases took and in what is there. */
+/* Lanes add to a key and erase it: the erased values and the present value have the sum. */
 static uint64_t taken;
 
 static void map_move_setup(void)
@@ -284,7 +284,7 @@ static void map_move(void)
 					      &old))
 			return;
 		taken += number_of(7, old);
-		/* the slot is another key's for a while */
+		/* meanwhile the slot holds another key */
 		enter(8, 0, NULL);
 		erase(8);
 	} else {
@@ -307,7 +307,7 @@ static const char *map_move_check(void)
 	return sum == 2 * (lanes - 1) ? NULL : "an addition was lost, or went to another key";
 }
 
-/* One bucket, of which all slots but one are taken: exactly one lane gets the last one. */
+/* A bucket with a single free slot: exactly one lane claims it. */
 static void map_last_slot_setup(void)
 {
 	map_setup();
@@ -338,8 +338,9 @@ static const char *map_last_slot_check(void)
 }
 
 /*
- * One key that comes and goes in one slot with another key in between, and lanes that watch it. The word
- * `phase` says what the writer has finished: 0 there, 1 erasing, 2 gone, 3 inserting, 4 there.
+ * A writer erases and inserts a key, with another key in the slot in between, while lanes look it
+ * up. The word `phase` is the writer's progress: 0 present, 1 erasing, 2 absent, 3 inserting,
+ * 4 present.
  */
 #define HOT 1
 #define COLD 2
@@ -394,7 +395,7 @@ static void map_history(void)
 		simt_fail("find did not find a present key");
 }
 
-/* Keys of which each has one writer, which knows what it must see. */
+/* Each key has a single writer, so the writer knows the result of each of its lookups. */
 static void map_own(void)
 {
 	uint64_t key = 100 + simt_lane(), n = 0;
@@ -415,7 +416,7 @@ static void map_own(void)
 	}
 }
 
-/* A key that stays while its value changes: it is always there, and its values come in order. */
+/* A key stays present while its value changes: each find succeeds, and the values ascend. */
 static void map_values(void)
 {
 	uint64_t n = 0, later = 0;
@@ -433,13 +434,14 @@ static void map_values(void)
 }
 
 /*
- * Keys of which two halves, of one each, make a third. Two buckets: the first slot of the second one holds
- * one key and then the other, and a key whose home is the first bucket looks at that slot too.
+ * The first half of a key and the second half of another make a third key. There are two buckets.
+ * The first slot of the second bucket holds the two keys in turn, and a lookup whose home is the
+ * first bucket probes that slot too.
  */
 #define HOME_1 ((uint64_t)1 << 63)
 static struct cua_u128 both[2] = {{1, 2}, {3, 4}}, half = {1, 4}, other_half = {3, 2};
 
-/* For a key that is nowhere yet. */
+/* Fails if the map compares a key that no pair has. */
 static int half_equal(struct cua_u128 there, struct cua_u128 key)
 {
 	if ((there.lo == half.lo && there.hi == half.hi) ||
@@ -454,7 +456,7 @@ static void map_halves_setup(void)
 	slot_fill(1, 0, both[0], value_of(1, 0));
 	set_reach(0, ~(uint32_t)0);
 	set_reach(1, 1);
-	/* the free slots are elsewhere */
+	/* bucket 0 has no free slot */
 	for (unsigned i = 0; i < layout->slots; i++)
 		slot_fill(0, i, key_of(100 + i), value_of(100 + i, 0));
 }
@@ -484,7 +486,7 @@ static void map_halves(void)
 		simt_fail("halves of two keys were written to as a third");
 }
 
-/* The same by bits. */
+/* The same with keys compared by their bits. */
 static void map_halves_bits(void)
 {
 	if (simt_lane() == 0)
@@ -496,7 +498,7 @@ static void map_halves_bits(void)
 		simt_fail("halves of two keys were written to as a third");
 }
 
-/* The same, and the third key is there, behind them: it must be found. */
+/* The same with the third key present in a later slot: it must be found. */
 static void map_behind_setup(void)
 {
 	map_halves_setup();
@@ -519,7 +521,10 @@ static void map_behind(void)
 		simt_fail("a key behind one that looked like it was not found");
 }
 
-/* All pairs, while one key comes and goes, another's value changes and a third one stays. */
+/*
+ * Reads all pairs while a key is erased and inserted, another's value changes, and a third key
+ * stays.
+ */
 static void map_each_setup(void)
 {
 	map_history_setup();
@@ -552,7 +557,7 @@ static void map_each(void)
 		simt_fail("a key that stays was not seen once");
 }
 
-/* A plain message, and a value or a key that says it is there. */
+/* A plain message, published by a value or by a key. */
 static uint64_t message[2];
 
 static void map_message_setup(void)
@@ -586,7 +591,7 @@ static void bounded_setup(void)
 	one_home = 1;
 }
 
-/* 8 keys of one home slot, of which one bucket may hold them: as many get in as there are slots. */
+/* 8 keys of the same home slot, bounded to one bucket: as many are inserted as there are slots. */
 static void map_bounded(void)
 {
 	for (unsigned i = simt_lane(); i < 8; i += simt_blocks() * simt_block_lanes()) {
@@ -609,7 +614,7 @@ static const char *map_bounded_check(void)
 	return map_check();
 }
 
-/* One lane: a slot that an erase frees is used again, though a key lies in the last slot that one may. */
+/* A single lane: an erased slot is reused, although a key is in the last slot of the bound. */
 static void map_bounded_reuse(void)
 {
 	struct cua__hashmap_spot spot;

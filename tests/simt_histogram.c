@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels of histograms: the functions of the GPU, in small blocks that count few values. */
+/* The kernels of histograms, in small blocks that count few values. */
 #define CUA__HISTOGRAM_LOADS 2u
 #define CUA__HISTOGRAM_BYTES 16u
 #define CUA__HISTOGRAM_BLOCK 64u
 #define CUA__HISTOGRAM_SMALL_BLOCK 32u
-/* some of the cases are small, and others are not */
+/* only some of the cases are small */
 #define CUA__HISTOGRAM_SMALL_BYTES 8010u
 #define CUA__HISTOGRAM_COLUMN_COUNTERS 20u
 
@@ -23,7 +23,7 @@ static uint64_t memory[MOST + 8];
 static uint64_t counts[MOST_BINS + 1], outside[CUA_HISTOGRAM_SIDES + 1];
 static uint64_t counts_before[MOST_BINS + 1], outside_before[CUA_HISTOGRAM_SIDES + 1];
 static uint64_t expected[MOST_BINS], expected_outside[CUA_HISTOGRAM_SIDES];
-static uint64_t start[MOST_BINS + CUA_HISTOGRAM_SIDES]; /* what accumulates */
+static uint64_t start[MOST_BINS + CUA_HISTOGRAM_SIDES]; /* the counts before an accumulating call */
 static uint32_t rows[MOST_WORDS], sums[CUA__HISTOGRAM_SUMS];
 static uint64_t keys[MOST_BINS + 1];
 
@@ -34,12 +34,15 @@ static uint64_t next_random(void)
 	return rng >> 33;
 }
 
-/* ---- a histogram and what it has to be ---- */
+/* ---- a histogram and its expected counts ---- */
 
-/* BLOCKS: long runs; MOVING: a few, and others after a while; NEAR: about an edge */
+/* BLOCKS: long runs; MOVING: a few values that change over time; NEAR: values around an edge */
 enum data { ANY, FEW, ONE, RUNS, BLOCKS, MOVING, NEAR };
 
-/* One apart; powers of two, of both signs; the last one is 0; all equal; from the least to the greatest. */
+/*
+ * Steps of 1; powers of 2 of both signs; the last edge is 0; all equal; from the least to the
+ * greatest value.
+ */
 enum edges { EVENLY, POWERS, UP_TO_0, EQUAL, ENDLESS };
 
 struct setting {
@@ -50,7 +53,7 @@ struct setting {
 	enum data data;
 	size_t shared_bytes;
 	uint32_t processors;
-	enum cua__histogram_layout layout; /* that is to be chosen */
+	enum cua__histogram_layout layout; /* the layout that the plan must choose */
 	int u32_counts, accumulate;
 	enum edges edges;
 };
@@ -98,7 +101,7 @@ static uint64_t element(const struct setting *t, size_t i)
 	}
 }
 
-/* By the functions of the header, one by one. */
+/* Counts an element at a time by the functions of the header. */
 static uint32_t model_slot(const struct cua__histogram *h, uint64_t raw)
 {
 	const int64_t i = h->type == CUA_I16   ? (int16_t)raw
@@ -265,7 +268,7 @@ static const char *compare(void)
 	return memcmp(&control, &zero, sizeof(zero)) ? "the state is not zero again" : NULL;
 }
 
-/* Of a kernel whose rows are still to be merged. */
+/* Of a kernel that leaves private histograms to be merged. */
 static const char *keep(void)
 {
 	memcpy(counts_before, counts, sizeof(counts));
@@ -365,7 +368,7 @@ START_TEST(kernels)
 		 halves_u32},
 		{{CUA_U32, E, 199, 5999, MOVING, 512, 2, CUA__COUNT_HALVES, 0, 0, EVENLY},
 		 halves_u32},
-		/* one range, and then several; fields of 8 bits run over */
+		/* a single range, then several ranges; 8-bit fields overflow */
 		{{CUA_I32, E, 240, 5990, FEW, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},
 		{{CUA_I32, E, 240, 5990, FEW, 256, 2, CUA__COUNT_BYTES, 1, 1, EVENLY}, bytes_i32},
 		{{CUA_I32, E, 240, 3000, ONE, 256, 2, CUA__COUNT_BYTES, 0, 0, EVENLY}, bytes_i32},

@@ -10,7 +10,7 @@
  * keys checks the table and is not timed.
  *
  * If libcuckoo was found at configure time, the program bench-cuckoo runs next: see
- * bench/cuckoo.cc.
+ * bench/cpu_bench_cuckoo.cc.
  */
 #include <string.h>
 

@@ -293,49 +293,49 @@
  */
 #define CUA__OFTEN_UNCHANGED 1
 #define CUA__SELDOM_UNCHANGED 0
-#define CUA__DEFINE_BACKOFF_CAS(name, T, bits, next_of, tests_unchanged)                             \
-	/* An attempt with the value seen. Each step between a read and its swap costs successes. */ \
-	CUA_FORCE int name##_attempt(T *p, T operand, enum cua_order order, enum cua_scope scope,    \
-				     cua__uint##bits *seen, T *old)                                  \
-	{                                                                                            \
-		cua__uint##bits before = *seen, desired;                                             \
-		T next;                                                                              \
-                                                                                                     \
-		memcpy(old, &before, sizeof(*old));                                                  \
-		next = next_of(*old, operand);                                                       \
-		memcpy(&desired, &next, sizeof(desired));                                            \
-		if (!(tests_unchanged) || desired != before ||                                       \
-		    (order != CUA_RELAXED && order != CUA_ACQUIRE))                                  \
-			*seen = cua_port_cas_b##bits(p, before, desired, order, scope,               \
-						     CUA_SPACE_GENERIC);                             \
-		return *seen == before;                                                              \
-	}                                                                                            \
-	CUA_FORCE T name##_waiting(T *p, T operand, enum cua_order order, enum cua_scope scope,      \
-				   uint32_t shortest, uint32_t longest)                              \
-	{                                                                                            \
-		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;             \
-		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);    \
-		struct cua_backoff backoff;                                                          \
-		T old;                                                                               \
-                                                                                                     \
-		cua_backoff_init(&backoff);                                                          \
-		backoff.ns = shortest;                                                               \
-		while (!name##_attempt(p, operand, order, scope, &seen, &old)) {                     \
-			/* retry with the value that the swap returned */                            \
-			if (name##_attempt(p, operand, order, scope, &seen, &old))                   \
-				break;                                                               \
-			cua__backoff_wait_upto(&backoff, longest);                                   \
-			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);            \
-		}                                                                                    \
-		return old;                                                                          \
-	}                                                                                            \
-	CUA_FORCE T name(T *p, T operand, enum cua_order order, enum cua_scope scope)                \
-	{                                                                                            \
-		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_WARP_WAIT);              \
-	}                                                                                            \
-	CUA_FORCE T name##_of_block(T *p, T operand, enum cua_order order, enum cua_scope scope)     \
-	{                                                                                            \
-		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_BLOCK_WAIT);             \
+#define CUA__DEFINE_BACKOFF_CAS(name, T, bits, next_of, tests_unchanged)                           \
+	/* Tries the value seen. Each step between a read and its swap costs successes. */         \
+	CUA_FORCE int name##_attempt(T *p, T operand, enum cua_order order, enum cua_scope scope,  \
+				     cua__uint##bits *seen, T *old)                                \
+	{                                                                                          \
+		cua__uint##bits before = *seen, desired;                                           \
+		T next;                                                                            \
+                                                                                                   \
+		memcpy(old, &before, sizeof(*old));                                                \
+		next = next_of(*old, operand);                                                     \
+		memcpy(&desired, &next, sizeof(desired));                                          \
+		if (!(tests_unchanged) || desired != before ||                                     \
+		    (order != CUA_RELAXED && order != CUA_ACQUIRE))                                \
+			*seen = cua_port_cas_b##bits(p, before, desired, order, scope,             \
+						     CUA_SPACE_GENERIC);                           \
+		return *seen == before;                                                            \
+	}                                                                                          \
+	CUA_FORCE T name##_waiting(T *p, T operand, enum cua_order order, enum cua_scope scope,    \
+				   uint32_t shortest, uint32_t longest)                            \
+	{                                                                                          \
+		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
+		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);  \
+		struct cua_backoff backoff;                                                        \
+		T old;                                                                             \
+                                                                                                   \
+		cua_backoff_init(&backoff);                                                        \
+		backoff.ns = shortest;                                                             \
+		while (!name##_attempt(p, operand, order, scope, &seen, &old)) {                   \
+			/* retry with the value that the swap returned */                          \
+			if (name##_attempt(p, operand, order, scope, &seen, &old))                 \
+				break;                                                             \
+			cua__backoff_wait_upto(&backoff, longest);                                 \
+			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);          \
+		}                                                                                  \
+		return old;                                                                        \
+	}                                                                                          \
+	CUA_FORCE T name(T *p, T operand, enum cua_order order, enum cua_scope scope)              \
+	{                                                                                          \
+		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_WARP_WAIT);            \
+	}                                                                                          \
+	CUA_FORCE T name##_of_block(T *p, T operand, enum cua_order order, enum cua_scope scope)   \
+	{                                                                                          \
+		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_BLOCK_WAIT);           \
 	}
 
 /* ---- any read-modify-write ---- */
@@ -435,63 +435,63 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
  * The leader also applies its own operand, and does a single compare-and-swap for all. plain: the
  * operation of one thread.
  */
-#define CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain, tests_unchanged)       \
-	CUA_FORCE T name_explicit(uint32_t mask, T *p, T operand, enum cua_order order,              \
-				  enum cua_scope scope)                                              \
-	{                                                                                            \
-		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;             \
-		uint32_t lane = cua_port_lane(), peers, below, rest, last;                           \
-		cua__uint##bits seen = 0, other, before, desired;                                    \
-		struct cua_backoff backoff;                                                          \
-		T old, next;                                                                         \
-		int pending;                                                                         \
-                                                                                                     \
-		if (CUA_WARP_LANES == 1)                                                             \
-			return plain(p, operand, order, scope);                                      \
-		peers = cua__warp_peers(mask, p);                                                    \
-		below = cua__warp_below(peers);                                                      \
-		last = cua__warp_highest(peers);                                                     \
-		pending = lane == last;                                                              \
-		cua_backoff_init(&backoff);                                                          \
-		if (order != CUA_RELAXED)                                                            \
-			cua_port_sync_warp(mask);                                                    \
-		if (pending)                                                                         \
-			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);            \
-		do {                                                                                 \
-			before = cua__shuffle_b##bits(mask, seen, last);                             \
-			memcpy(&old, &before, sizeof(old));                                          \
-			for (rest = below; cua_port_ballot(mask, rest != 0); rest &= rest - 1) {     \
-				memcpy(&other, &operand, sizeof(other));                             \
-				other = cua__shuffle_b##bits(                                        \
-					mask, other, rest ? cua_port_ffs_u32(rest) - 1 : lane);      \
-				memcpy(&next, &other, sizeof(next));                                 \
-				if (rest)                                                            \
-					old = next_of(old, next);                                    \
-			}                                                                            \
-			if (pending) {                                                               \
-				next = next_of(old, operand);                                        \
-				memcpy(&desired, &next, sizeof(desired));                            \
-				/* `seen` stays if done: later rounds must compute the same `old` */ \
-				pending = !(tests_unchanged) || desired != before ||                 \
-					  (order != CUA_RELAXED && order != CUA_ACQUIRE);            \
-				if (pending)                                                         \
-					pending = cua_port_cas_b##bits(                              \
-							  p, before, desired, order, scope,          \
-							  CUA_SPACE_GENERIC) != before;              \
-				if (pending) {                                                       \
-					cua__backoff_wait_upto(&backoff, CUA__ATOMIC_SERIAL_WAIT);   \
-					seen = cua_port_load_b##bits(p, first, scope,                \
-								     CUA_SPACE_GENERIC);             \
-				}                                                                    \
-			}                                                                            \
-		} while (cua_port_ballot(mask, pending));                                            \
-		if (order != CUA_RELAXED)                                                            \
-			cua_port_sync_warp(mask);                                                    \
-		return old;                                                                          \
-	}                                                                                            \
-	CUA_FORCE T name(uint32_t mask, T *p, T operand)                                             \
-	{                                                                                            \
-		return name_explicit(mask, p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE);               \
+#define CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain, tests_unchanged)     \
+	CUA_FORCE T name_explicit(uint32_t mask, T *p, T operand, enum cua_order order,            \
+				  enum cua_scope scope)                                            \
+	{                                                                                          \
+		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
+		uint32_t lane = cua_port_lane(), peers, below, rest, last;                         \
+		cua__uint##bits seen = 0, other, before, desired;                                  \
+		struct cua_backoff backoff;                                                        \
+		T old, next;                                                                       \
+		int pending;                                                                       \
+                                                                                                   \
+		if (CUA_WARP_LANES == 1)                                                           \
+			return plain(p, operand, order, scope);                                    \
+		peers = cua__warp_peers(mask, p);                                                  \
+		below = cua__warp_below(peers);                                                    \
+		last = cua__warp_highest(peers);                                                   \
+		pending = lane == last;                                                            \
+		cua_backoff_init(&backoff);                                                        \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_warp(mask);                                                  \
+		if (pending)                                                                       \
+			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);          \
+		do {                                                                               \
+			before = cua__shuffle_b##bits(mask, seen, last);                           \
+			memcpy(&old, &before, sizeof(old));                                        \
+			for (rest = below; cua_port_ballot(mask, rest != 0); rest &= rest - 1) {   \
+				memcpy(&other, &operand, sizeof(other));                           \
+				other = cua__shuffle_b##bits(                                      \
+					mask, other, rest ? cua_port_ffs_u32(rest) - 1 : lane);    \
+				memcpy(&next, &other, sizeof(next));                               \
+				if (rest)                                                          \
+					old = next_of(old, next);                                  \
+			}                                                                          \
+			if (pending) {                                                             \
+				next = next_of(old, operand);                                      \
+				memcpy(&desired, &next, sizeof(desired));                          \
+				/* keeps `seen` if done: later rounds compute the same `old` */    \
+				pending = !(tests_unchanged) || desired != before ||               \
+					  (order != CUA_RELAXED && order != CUA_ACQUIRE);          \
+				if (pending)                                                       \
+					pending = cua_port_cas_b##bits(                            \
+							  p, before, desired, order, scope,        \
+							  CUA_SPACE_GENERIC) != before;            \
+				if (pending) {                                                     \
+					cua__backoff_wait_upto(&backoff, CUA__ATOMIC_SERIAL_WAIT); \
+					seen = cua_port_load_b##bits(p, first, scope,              \
+								     CUA_SPACE_GENERIC);           \
+				}                                                                  \
+			}                                                                          \
+		} while (cua_port_ballot(mask, pending));                                          \
+		if (order != CUA_RELAXED)                                                          \
+			cua_port_sync_warp(mask);                                                  \
+		return old;                                                                        \
+	}                                                                                          \
+	CUA_FORCE T name(uint32_t mask, T *p, T operand)                                           \
+	{                                                                                          \
+		return name_explicit(mask, p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE);             \
 	}
 
 /*

@@ -5,9 +5,9 @@
  *
  * Source: three rounds of xor-shift and multiply with published constants. Two rounds are from
  * splitmix64 (Steele, Lea, Flood, 2014; mix by Stafford), the third is from MurmurHash3's fmix64
- * (Appleby). Each shift is 32 bits, which is a single instruction on a machine with 32-bit
- * registers. Two rounds are too few: keys with two equal halves then share few hashes. The mapping
- * takes the high half of a product (Lemire, 2016). It needs no division, and n may be any number.
+ * (Appleby). Each shift is 32 bits: a single instruction on a machine with 32-bit registers. Two
+ * rounds are too few: keys with two equal halves then share few hashes. The mapping takes the high
+ * half of a product (Lemire, 2016). It needs no division, and n may be any number.
  *
  * cua_hash_bytes absorbs a string in words of 8 bytes. The last word is padded with zeros and the
  * low byte of the length, as in SipHash (Aumasson and Bernstein, 2012). An attacker who knows the
@@ -46,7 +46,10 @@ CUA_FORCE uint64_t cua_hash_u64(uint64_t key, uint64_t seed)
 	return x ^ (x >> 32);
 }
 
-/* Hashes a key of 128 bits. If the seed and either half are fixed, it is a bijection of the other. */
+/*
+ * Hashes a key of 128 bits. With a fixed seed and a fixed half, it is a bijection of the other
+ * half.
+ */
 CUA_FORCE uint64_t cua_hash_u128(struct cua_u128 key, uint64_t seed)
 {
 	return cua_hash_u64(key.lo ^ cua_hash_u64(key.hi, ~seed), seed);

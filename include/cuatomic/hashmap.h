@@ -374,8 +374,8 @@ cua_hashmap_for_each(struct cua_hashmap *map,
  * size of the file. It then inserts the pairs in batches of 4 MiB, and ends after the first batch
  * with a repeated key. Both calls wait for the stream.
  *
- * The file has a header of 88 bytes and the pairs, key and value, in the machine's byte order and in
- * any order. Header and pairs have a checksum each. The checksums find damage, not forgery.
+ * The file has a header of 88 bytes and the pairs, key and value, in the machine's byte order and
+ * in any order. Header and pairs have a checksum each. The checksums find damage, not forgery.
  * Errors: NULL, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY, SYSTEM (errno has the reason; EISDIR
  * and EINVAL if it is no regular file, EFBIG at the limit RLIMIT_FSIZE, without its signal). load
  * also: VALUE (options), SIZE, and CORRUPT (not a file of save, another version or byte order,
