@@ -14,6 +14,7 @@
 
 #define THREADS 3
 #define ROUNDS 2000
+#define TURNS_ALONE 40
 
 static struct cua_spinlock spinlock;
 static struct cua_ticketlock ticketlock;
@@ -22,6 +23,7 @@ static struct cua_rwlock rwlock;
 static struct cua_seqlock seqlock;
 static struct cua_semaphore semaphore = CUA_SEMAPHORE_INIT(1);
 static pthread_barrier_t start;
+static uint32_t turn; /* of the threads that acquire a free lock; relaxed */
 static uint64_t data; /* plain, under any of them */
 
 static int id_of(const void *arg)
@@ -42,28 +44,49 @@ static void look(void)
 	sched_yield();
 }
 
-/* Each way to acquire the lock in turn. */
-#define EACH_WAY(WITH, lock_call, try_call, for_call, unlock_call, body)                           \
-	pthread_barrier_wait(&start);                                                              \
-	for (int i = id_of(arg); i < ROUNDS; i++) {                                                \
-		switch (i % 4) {                                                                   \
-		case 0:                                                                            \
+/*
+ * Waits until all threads before this one have had their turn. The counter is relaxed, so turns order
+ * no data.
+ */
+static void await_turn(const void *arg)
+{
+	while ((int)(__atomic_load_n(&turn, __ATOMIC_RELAXED) % THREADS) != id_of(arg))
+		sched_yield();
+}
+
+/* Acquires the lock by a way, runs the body, and releases the lock. */
+#define BY_WAY(way, WITH, lock_call, try_call, for_call, unlock_call, body)                        \
+	do {                                                                                       \
+		if ((way) == 0) {                                                                  \
 			WITH                                                                       \
 			{                                                                          \
 				body;                                                              \
 			}                                                                          \
-			continue;                                                                  \
-		case 1: lock_call; break;                                                          \
-		case 2:                                                                            \
-			while (!(try_call))                                                        \
-				sched_yield();                                                     \
 			break;                                                                     \
-		default:                                                                           \
-			while (!(for_call))                                                        \
-				sched_yield();                                                     \
 		}                                                                                  \
+		if ((way) == 1)                                                                    \
+			lock_call;                                                                 \
+		while ((way) == 2 && !(try_call))                                                  \
+			sched_yield();                                                             \
+		while ((way) == 3 && !(for_call))                                                  \
+			sched_yield();                                                             \
 		body;                                                                              \
 		unlock_call;                                                                       \
+	} while (0)
+
+/*
+ * Every way to acquire the lock: first by a thread at a time, so that the lock is free and every
+ * schedule shows a missing order of an uncontended acquire; then by all threads at once.
+ */
+#define EACH_WAY(WITH, lock_call, try_call, for_call, unlock_call, body)                           \
+	pthread_barrier_wait(&start);                                                              \
+	for (int i = 0; i < TURNS_ALONE; i++) {                                                    \
+		await_turn(arg);                                                                   \
+		BY_WAY(i % 4, WITH, lock_call, try_call, for_call, unlock_call, body);             \
+		__atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED);                                    \
+	}                                                                                          \
+	for (int i = id_of(arg); i < ROUNDS; i++) {                                                \
+		BY_WAY(i % 4, WITH, lock_call, try_call, for_call, unlock_call, body);             \
 		sched_yield();                                                                     \
 	}                                                                                          \
 	return NULL
