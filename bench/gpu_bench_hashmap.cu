@@ -512,7 +512,7 @@ static void open_map(uint64_t capacity)
 	need(!cudaDeviceSynchronize() && !cudaMemGetInfo(&before, &all), "memory");
 	need_ok(cua_hashmap_create(ctx, &map_options, type, type, capacity, &map),
 		"cua_hashmap_create");
-	need_ok(cua_hashmap_view(map, &view), "cua_hashmap_view");
+	need_ok(cua_hashmap_get_view(map, &view), "cua_hashmap_get_view");
 	need(!cudaDeviceSynchronize() && !cudaMemGetInfo(&after, &all), "memory");
 	area_bytes = before - after;
 	/* memory that the driver already had reserved does not appear in the difference */

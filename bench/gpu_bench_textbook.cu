@@ -284,7 +284,7 @@ static void tables(struct cua_context *ctx)
 					  check(got == n, "textbook");
 				  }));
 		need(cua_chained_create(ctx, NULL, b, n, &chained) == CUA_OK &&
-			     cua_chained_view(chained, &view) == CUA_OK,
+			     cua_chained_get_view(chained, &view) == CUA_OK,
 		     "cua_chained_create");
 		auto clear = [=] {
 			need(cua_chained_clear(chained) == CUA_OK, "cua_chained_clear");

@@ -88,7 +88,7 @@ enum cua_status cua_append_destroy(struct cua_append *buffer)
 	return status;
 }
 
-enum cua_status cua_append_view(const struct cua_append *buffer, struct cua_append_view *view)
+enum cua_status cua_append_get_view(const struct cua_append *buffer, struct cua_append_view *view)
 {
 	if (!buffer || !view)
 		return CUA_ERROR_NULL;

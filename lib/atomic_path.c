@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cua_atomic_path: how an atomic operation is implemented on the device of a context. */
+/* cua_atomic_path_query: how an atomic operation is implemented on the device of a context. */
 #include "config.h"
 
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "kernels/atomic_paths.h"
 #include "backend/internal.h"
 
-enum cua_status cua_atomic_path(struct cua_context *ctx, enum cua_type type, enum cua_atomic_op op,
-				enum cua_atomic_path *path)
+enum cua_status cua_atomic_path_query(struct cua_context *ctx, enum cua_type type,
+				      enum cua_atomic_op op, enum cua_atomic_path *path)
 {
 	const struct cua__runtime *runtime;
 	uint8_t entries[CUA__PATH_ENTRIES];

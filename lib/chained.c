@@ -117,7 +117,7 @@ enum cua_status cua_chained_destroy(struct cua_chained *table)
 	return cua__call_end(&call, status);
 }
 
-enum cua_status cua_chained_view(const struct cua_chained *table, struct cua_chained_view *view)
+enum cua_status cua_chained_get_view(const struct cua_chained *table, struct cua_chained_view *view)
 {
 	if (!table || !view)
 		return CUA_ERROR_NULL;

@@ -53,8 +53,8 @@ enum cua_status cua__hashmap_lay_out(struct cua_hashmap *map, uint64_t capacity)
 	} else if (words && cua__hashmap_is_wide(ks, vs)) {
 		words = 0;
 		if (!map->options.portable) {
-			status =
-				cua_atomic_path(map->ctx, CUA_U128, CUA_OP_COMPARE_EXCHANGE, &path);
+			status = cua_atomic_path_query(map->ctx, CUA_U128, CUA_OP_COMPARE_EXCHANGE,
+						       &path);
 			if (status)
 				return status;
 			words = path == CUA_PATH_NATIVE;
@@ -183,7 +183,7 @@ enum cua_status cua_hashmap_destroy(struct cua_hashmap *map)
 	return cua__call_end(&call, status);
 }
 
-enum cua_status cua_hashmap_view(const struct cua_hashmap *map, struct cua_hashmap_view *view)
+enum cua_status cua_hashmap_get_view(const struct cua_hashmap *map, struct cua_hashmap_view *view)
 {
 	if (!map || !view)
 		return CUA_ERROR_NULL;

@@ -326,7 +326,7 @@ enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, int builds,
 /* ---- merge ---- */
 
 enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hashmap *from,
-				  enum cua_hashmap_merge how)
+				  enum cua_hashmap_merge_rule how)
 {
 	struct cua__call call;
 	int op = (int)how;
@@ -359,8 +359,8 @@ enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hash
 CUA_STATIC_ASSERT(CUA_HASHMAP_PROBES == CUA__HASHMAP_FAR + 1,
 		  "the last one counts all longer ones");
 
-enum cua_status cua_hashmap_statistics(struct cua_hashmap *map,
-				       struct cua_hashmap_statistics *statistics)
+enum cua_status cua_hashmap_get_statistics(struct cua_hashmap *map,
+					   struct cua_hashmap_statistics *statistics)
 {
 	struct cua_hashmap_statistics out = {.struct_size = sizeof(out)};
 	struct front front;

@@ -100,7 +100,7 @@ enum cua_status cua_multimap_create(struct cua_context *ctx,
 	status = cua_hashmap_create(ctx, &of_map, key_type, link_size == 4 ? CUA_U32 : CUA_U64,
 				    keys_capacity, &mm->map);
 	if (!status)
-		status = cua_hashmap_view(mm->map, &mm->view.map);
+		status = cua_hashmap_get_view(mm->map, &mm->view.map);
 	if (!status) {
 		cua__call_begin(&call, ctx);
 		status = cua__call_end(&call, provide(mm, entries));
@@ -138,7 +138,7 @@ enum cua_status cua_multimap_destroy(struct cua_multimap *mm)
 	return status;
 }
 
-enum cua_status cua_multimap_view(const struct cua_multimap *mm, struct cua_multimap_view *view)
+enum cua_status cua_multimap_get_view(const struct cua_multimap *mm, struct cua_multimap_view *view)
 {
 	if (!mm || !view)
 		return CUA_ERROR_NULL;

@@ -145,12 +145,12 @@ START_TEST(test_life)
 	ck_assert_cua(cua_append_destroy(NULL));
 
 	ck_assert_cua(cua_append_create(ctx, 4, 10, &b));
-	ck_assert_status(cua_append_view(NULL, &view), CUA_ERROR_NULL);
-	ck_assert_status(cua_append_view(b, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_append_get_view(NULL, &view), CUA_ERROR_NULL);
+	ck_assert_status(cua_append_get_view(b, NULL), CUA_ERROR_NULL);
 	ck_assert_status(cua_append_items(NULL, &items), CUA_ERROR_NULL);
 	ck_assert_status(cua_append_items(b, NULL), CUA_ERROR_NULL);
 	ck_assert_ptr_null(items);
-	ck_assert_cua(cua_append_view(b, &view));
+	ck_assert_cua(cua_append_get_view(b, &view));
 	ck_assert_cua(cua_append_items(b, &items));
 	ck_assert_ptr_eq(view.items, items);
 	ck_assert_uint_eq((uintptr_t)items % 256, 0);
@@ -720,7 +720,7 @@ START_TEST(test_threads)
 
 	ck_assert_cua(cua_append_create(ctx, 8, capacity, &b));
 	for (uint32_t t = 0; t < THREADS; t++) {
-		ck_assert_cua(cua_append_view(b, &pushers[t].view));
+		ck_assert_cua(cua_append_get_view(b, &pushers[t].view));
 		pushers[t].number = t;
 		pushers[t].stored = 0;
 		ck_assert_int_eq(pthread_create(&threads[t], NULL, push_numbers, &pushers[t]), 0);

@@ -70,9 +70,9 @@ START_TEST(bad_arguments)
 	ck_assert_ptr_eq(kept, &table);
 	table = new_table(ctx, 3, 10);
 
-	ck_assert_status(cua_chained_view(NULL, &view), CUA_ERROR_NULL);
-	ck_assert_status(cua_chained_view(table, NULL), CUA_ERROR_NULL);
-	ck_assert_cua(cua_chained_view(table, &view));
+	ck_assert_status(cua_chained_get_view(NULL, &view), CUA_ERROR_NULL);
+	ck_assert_status(cua_chained_get_view(table, NULL), CUA_ERROR_NULL);
+	ck_assert_cua(cua_chained_get_view(table, &view));
 	ck_assert_uint_eq(view.layout, CUA_CHAINED_LAYOUT);
 	ck_assert_uint_eq(view.n_buckets, 3);
 	ck_assert_uint_eq(view.capacity, 10);
@@ -405,7 +405,7 @@ START_TEST(copies)
 	ck_assert_status(cua_chained_status(host), CUA_ERROR_FULL);
 	ck_assert_cua(cua_chained_demand(back, &demand));
 	ck_assert_uint_eq(demand, n);
-	ck_assert_cua(cua_chained_view(host, &view));
+	ck_assert_cua(cua_chained_get_view(host, &view));
 	for (uint64_t i = 0; i < n; i++)
 		if (cua_chained_find(&view, keys[i], &value)) {
 			ck_assert_uint_eq(value, keys[i]);
@@ -464,7 +464,7 @@ START_TEST(verify_damage)
 	k = test_upload(d.ctx, keys, d.n * 8);
 	d.table = new_table(d.ctx, 20, d.n + 10);
 	ck_assert_cua(cua_chained_insert_n(d.table, d.n, k, k));
-	ck_assert_cua(cua_chained_view(d.table, &d.view));
+	ck_assert_cua(cua_chained_get_view(d.table, &d.view));
 	d.entries = test_malloc(d.n * sizeof(*d.entries));
 	d.heads = test_malloc(20 * 8);
 	test_download(d.ctx, d.entries, d.view.entries, d.n * sizeof(*d.entries));
@@ -580,7 +580,7 @@ START_TEST(layouts)
 	struct cua_chained_view view;
 	uint64_t value = 99, demand = 0;
 
-	ck_assert_cua(cua_chained_view(table, &view));
+	ck_assert_cua(cua_chained_get_view(table, &view));
 	memset(view.entries, 0xa5, sizeof(before));
 	ck_assert_int_eq(cua_chained_insert(&view, 1, 2) & cua_chained_push(&view, 1, 3), 1);
 	memcpy(before, view.entries, sizeof(before));
@@ -728,7 +728,7 @@ START_TEST(threads_mix)
 
 		memset(threads, 0, sizeof(threads));
 		for (int i = 0; i < THREADS; i++) {
-			ck_assert_cua(cua_chained_view(table, &threads[i].view));
+			ck_assert_cua(cua_chained_get_view(table, &threads[i].view));
 			threads[i].number = (uint64_t)i;
 			threads[i].rounds = rounds;
 			threads[i].way = c / 2;

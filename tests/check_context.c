@@ -129,19 +129,21 @@ START_TEST(atomic_paths)
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		ck_assert_status(cua_atomic_path(ctx, known[i].type, known[i].op, &path), CUA_OK);
+		ck_assert_status(cua_atomic_path_query(ctx, known[i].type, known[i].op, &path),
+				 CUA_OK);
 		ck_assert_int_eq((int)path, (int)(gpu ? known[i].cuda : known[i].cpu));
 	}
 	/* U128 has the lock-free path or the lock, never a third */
-	ck_assert_status(cua_atomic_path(ctx, CUA_U128, CUA_OP_ADD, &path), CUA_OK);
+	ck_assert_status(cua_atomic_path_query(ctx, CUA_U128, CUA_OP_ADD, &path), CUA_OK);
 	ck_assert(path == CUA_PATH_CAS_128 || path == CUA_PATH_STRIPE);
 	path = CUA_PATH_WORD;
-	ck_assert_status(cua_atomic_path(NULL, CUA_U32, CUA_OP_ADD, &path), CUA_ERROR_NULL);
-	ck_assert_status(cua_atomic_path(ctx, CUA_U32, CUA_OP_ADD, NULL), CUA_ERROR_NULL);
-	ck_assert_status(cua_atomic_path(ctx, (enum cua_type)9, CUA_OP_ADD, &path), CUA_ERROR_TYPE);
-	ck_assert_status(cua_atomic_path(ctx, CUA_U32, (enum cua_atomic_op)0, &path),
+	ck_assert_status(cua_atomic_path_query(NULL, CUA_U32, CUA_OP_ADD, &path), CUA_ERROR_NULL);
+	ck_assert_status(cua_atomic_path_query(ctx, CUA_U32, CUA_OP_ADD, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_atomic_path_query(ctx, (enum cua_type)9, CUA_OP_ADD, &path),
+			 CUA_ERROR_TYPE);
+	ck_assert_status(cua_atomic_path_query(ctx, CUA_U32, (enum cua_atomic_op)0, &path),
 			 CUA_ERROR_VALUE);
-	ck_assert_status(cua_atomic_path(ctx, CUA_U32, (enum cua_atomic_op)17, &path),
+	ck_assert_status(cua_atomic_path_query(ctx, CUA_U32, (enum cua_atomic_op)17, &path),
 			 CUA_ERROR_VALUE);
 	ck_assert_int_eq((int)path, (int)CUA_PATH_WORD);
 	cua_context_destroy(ctx);
@@ -329,7 +331,7 @@ START_TEST(struct_sizes)
 	EVERY_SIZE(cua_device_info, cua_device_query(TEST_BACKEND, 0, o), )
 	EVERY_SIZE(cua_pointer_info, cua_pointer_query(ctx, words, o), )
 	EVERY_SIZE(cua_chained_report, cua_chained_verify(chained, o), )
-	EVERY_SIZE(cua_hashmap_statistics, cua_hashmap_statistics(map, o), )
+	EVERY_SIZE(cua_hashmap_statistics, cua_hashmap_get_statistics(map, o), )
 	EVERY_SIZE(cua_hashmap_options, cua_hashmap_create(ctx, o, CUA_U32, CUA_U32, 9, &made_map),
 		   cua_hashmap_destroy(made_map))
 	EVERY_SIZE(cua_multimap_options,

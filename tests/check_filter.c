@@ -318,7 +318,7 @@ static void try_append(struct cua_context *ctx, struct trial *t, const unsigned 
 	uint64_t demand = 0, got = 0, before = 0;
 
 	ck_assert_cua(cua_append_create(ctx, item, t->capacity, &b));
-	ck_assert_cua(cua_append_view(b, &view));
+	ck_assert_cua(cua_append_get_view(b, &view));
 	o.ordered = t->ordered;
 	o.flags = t->by_flags ? flags + t->flags_at : NULL;
 	o.index_type = t->index_type;

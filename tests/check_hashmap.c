@@ -82,7 +82,7 @@ static uint64_t cells_of(const struct cua_hashmap *map, enum cua_type key_type,
 {
 	struct cua_hashmap_view view;
 
-	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
 	return key_type != value_type || view.layout != CUA_HASHMAP_WORDS ? 0
 	       : key_type == CUA_U32                                      ? 1
 									  : 2;
@@ -124,9 +124,9 @@ START_TEST(bad_arguments)
 	options.struct_size = sizeof(options);
 	ck_assert_cua(cua_hashmap_create(ctx, &options, CUA_U32, CUA_U64, 9, &map));
 
-	ck_assert_status(cua_hashmap_view(NULL, &view), CUA_ERROR_NULL);
-	ck_assert_status(cua_hashmap_view(map, NULL), CUA_ERROR_NULL);
-	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_status(cua_hashmap_get_view(NULL, &view), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_get_view(map, NULL), CUA_ERROR_NULL);
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
 	ck_assert(view.layout == CUA_HASHMAP_WORDS || view.layout == CUA_HASHMAP_STATES);
 	ck_assert_uint_eq(view.seed, 1);
 	inside = view.buckets;
@@ -869,7 +869,7 @@ static uint64_t longest_probe(const struct cua_hashmap *map)
 	struct cua_hashmap_view view;
 	uint64_t longest = 0;
 
-	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
 	ck_assert_uint_eq(view.layout, CUA_HASHMAP_WORDS);
 	for (uint64_t b = 0; b < view.n_buckets; b++) {
 		struct cua__hashmap_head head =
@@ -1251,7 +1251,7 @@ START_TEST(macros)
 	uint32_t value = 0;
 	uint64_t wide = 0, key = 0;
 
-	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
 	ck_assert_int_eq(macro_named(&view, 1, 1), CUA_HASHMAP_INSERTED);
 	ck_assert_int_eq(macro_named(&view, 1, 1), CUA_HASHMAP_EXISTS);
 	ck_assert_int_eq(macro_u32_find(&view, 1, &value), 1);
@@ -1292,7 +1292,7 @@ START_TEST(macros)
 	ck_assert_cua(cua_hashmap_destroy(map));
 
 	map = new_map(ctx, CUA_U32, CUA_U64, 10);
-	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
 	ck_assert_int_eq(macro_two_add(&view, 1, two), CUA_HASHMAP_INSERTED);
 	ck_assert_int_eq(macro_two_add(&view, 1, two), CUA_HASHMAP_EXISTS);
 	ck_assert_int_eq(macro_two_find(&view, 1, &two), 1);
@@ -1300,7 +1300,7 @@ START_TEST(macros)
 	ck_assert_cua(cua_hashmap_destroy(map));
 
 	ck_assert_cua(cua_hashmap_create(ctx, &own, CUA_U64, CUA_U64, 10, &map));
-	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
 	ck_assert_int_eq(macro_text_insert(&view, text, 5), CUA_HASHMAP_INSERTED);
 	ck_assert_int_eq(macro_text_insert(&view, same_text, 6), CUA_HASHMAP_EXISTS);
 	ck_assert_int_eq(macro_text_find(&view, same_text, &wide), 1);
@@ -1310,7 +1310,7 @@ START_TEST(macros)
 
 	map = NULL;
 	ck_assert_cua(cua_hashmap_create(ctx, NULL, CUA_U128, CUA_NONE, 10, &map));
-	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
 	ck_assert_int_eq(cua_hashmap_insert(&view, 1, 1), CUA_HASHMAP_UNSUPPORTED);
 	ck_assert_int_eq(cua_hashmap_assign(&view, 1, 1), CUA_HASHMAP_UNSUPPORTED);
 	ck_assert_int_eq(cua_hashmap_contains(&view, 1) | cua_hashmap_erase(&view, 1), 0);
@@ -1448,7 +1448,7 @@ static void run_threads(struct thread *t, const struct cua_hashmap *map, int rou
 {
 	memset(t, 0, THREADS * sizeof(*t));
 	for (int i = 0; i < THREADS; i++) {
-		ck_assert_cua(cua_hashmap_view(map, &t[i].view));
+		ck_assert_cua(cua_hashmap_get_view(map, &t[i].view));
 		t[i].seed = test_random(seed);
 		t[i].number = (uint64_t)i;
 		t[i].rounds = rounds;
@@ -1625,7 +1625,7 @@ START_TEST(threads_own_keys)
 		uint64_t slots = 0;
 
 		ck_assert_cua(cua_hashmap_capacity(map, &slots));
-		ck_assert_cua(cua_hashmap_view(map, &view));
+		ck_assert_cua(cua_hashmap_get_view(map, &view));
 		for (uint64_t i = 0; i < slots - THREADS; i++)
 			ck_assert_int_eq(cua_hashmap_insert(&view, 100 + i, 0),
 					 CUA_HASHMAP_INSERTED);
@@ -1675,7 +1675,7 @@ START_TEST(threads_last_slot)
 	int64_t won = 0, full_count = 0;
 
 	ck_assert_cua(cua_hashmap_capacity(map, &slots));
-	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
 	for (uint64_t i = 0; i < slots - 1; i++)
 		ck_assert_int_eq(cua_hashmap_insert(&view, i, 0), CUA_HASHMAP_INSERTED);
 	ck_assert_int_eq(pthread_barrier_init(&barrier, NULL, THREADS), 0);
@@ -1833,7 +1833,7 @@ START_TEST(key_patterns_128)
 		for (uint64_t i = 0; i < n; i++)
 			keys[i] = pattern_key_128(pattern, i);
 		ck_assert_cua(cua_hashmap_insert_n(map, n, keys, NULL, NULL));
-		ck_assert_cua(cua_hashmap_statistics(map, &s));
+		ck_assert_cua(cua_hashmap_get_statistics(map, &s));
 		for (int d = 20; d < CUA_HASHMAP_PROBES; d++)
 			far += s.probes[d];
 		ck_assert_uint_eq(s.keys, n);

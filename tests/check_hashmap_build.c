@@ -91,7 +91,7 @@ static struct pairs make(struct cua_context *ctx, const struct cua_hashmap *map,
 	struct cua_hashmap_view view;
 	uint64_t random = seed, candidate = n;
 
-	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
 	p.keys = test_malloc(n * ks + 1);
 	p.values = test_malloc(n * vs + 1);
 	for (uint64_t i = 0; i < n; i++) {

@@ -897,7 +897,7 @@ START_TEST(hash_options)
 	for (size_t i = 0; i + 8 <= sizeof(bytes); i++)
 		ck_assert(memcmp(bytes + i, &secret[0], 8) && memcmp(bytes + i, &secret[1], 8));
 	ck_assert_cua(cua_hashmap_load(ctx, NULL, "a", &loaded));
-	ck_assert_cua(cua_hashmap_view(loaded, &view));
+	ck_assert_cua(cua_hashmap_get_view(loaded, &view));
 	ck_assert_uint_eq(view.hash, CUA_HASHMAP_HASH_KEYED);
 	ck_assert_uint_eq(view.max_probes, 48);
 	ck_assert_uint_ne(view.seed_high, secret[1]);

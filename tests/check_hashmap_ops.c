@@ -238,7 +238,7 @@ START_TEST(bad_arguments)
 	size_t bytes = 5;
 
 	ck_assert_cua(insert(&m, p, 10));
-	ck_assert_cua(cua_hashmap_view(m.map, &view));
+	ck_assert_cua(cua_hashmap_get_view(m.map, &view));
 	ck_assert_status(cua_hashmap_retrieve(m.map, (enum cua_hashmap_order)2, 1, k, v, &n),
 			 CUA_ERROR_VALUE);
 	ck_assert_status(cua_hashmap_retrieve(NULL, CUA_HASHMAP_SORTED, 1, k, v, &n),
@@ -290,17 +290,17 @@ START_TEST(bad_arguments)
 			 CUA_ERROR_UNSUPPORTED);
 	for (int how = -1; how < 20; how++)
 		if (how < 0 || (how > 6 && how != 16))
-			ck_assert_status(
-				cua_hashmap_merge(m.map, wide.map, (enum cua_hashmap_merge)how),
-				CUA_ERROR_VALUE);
+			ck_assert_status(cua_hashmap_merge(m.map, wide.map,
+							   (enum cua_hashmap_merge_rule)how),
+					 CUA_ERROR_VALUE);
 
-	ck_assert_status(cua_hashmap_statistics(NULL, &s), CUA_ERROR_NULL);
-	ck_assert_status(cua_hashmap_statistics(m.map, NULL), CUA_ERROR_NULL);
-	ck_assert_status(cua_hashmap_statistics(hashed.map, &s), CUA_ERROR_UNSUPPORTED);
+	ck_assert_status(cua_hashmap_get_statistics(NULL, &s), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_get_statistics(m.map, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_hashmap_get_statistics(hashed.map, &s), CUA_ERROR_UNSUPPORTED);
 	s.struct_size++;
-	ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_VALUE);
+	ck_assert_status(cua_hashmap_get_statistics(m.map, &s), CUA_ERROR_VALUE);
 	s.struct_size = 0;
-	ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_VALUE);
+	ck_assert_status(cua_hashmap_get_statistics(m.map, &s), CUA_ERROR_VALUE);
 
 	ck_assert_status(cua_hashmap_copy_to_host(NULL, 1, host, host + 4, &n), CUA_ERROR_NULL);
 	ck_assert_status(cua_hashmap_copy_to_host(m.map, 1, NULL, host, &n), CUA_ERROR_NULL);
@@ -1029,12 +1029,13 @@ START_TEST(merged)
 			ck_assert_cua(insert(&from, b, 500));
 			ck_assert_cua(insert(&from, b + 2000, 1000));
 			if (!m.vs && h) {
-				ck_assert_status(cua_hashmap_merge(m.map, from.map,
-								   (enum cua_hashmap_merge)all[h]),
-						 CUA_ERROR_TYPE);
+				ck_assert_status(
+					cua_hashmap_merge(m.map, from.map,
+							  (enum cua_hashmap_merge_rule)all[h]),
+					CUA_ERROR_TYPE);
 			} else {
-				ck_assert_cua(cua_hashmap_merge(m.map, from.map,
-								(enum cua_hashmap_merge)all[h]));
+				ck_assert_cua(cua_hashmap_merge(
+					m.map, from.map, (enum cua_hashmap_merge_rule)all[h]));
 				for (size_t i = 0; i < 500; i++)
 					a[i].value = combined(a[i].value, b[i].value, all[h], m.vs);
 				memcpy(a + 2000, b + 2000, 1000 * sizeof(*a));
@@ -1209,7 +1210,7 @@ START_TEST(bad_values_out)
 	struct cua_hashmap_view view;
 	uint64_t size = 99;
 
-	ck_assert_cua(cua_hashmap_view(m.map, &view));
+	ck_assert_cua(cua_hashmap_get_view(m.map, &view));
 	for (int exchange = 0; exchange < 2; exchange++) {
 #define CALL(map, n, keys, values, values_out, results)                                            \
 	(exchange ? cua_hashmap_exchange_n(map, n, keys, values, values_out, results)              \
@@ -1454,7 +1455,7 @@ static struct cua_hashmap_view host_view(const struct maker *m)
 	void *copy;
 	size_t bytes;
 
-	ck_assert_cua(cua_hashmap_view(m->map, &view));
+	ck_assert_cua(cua_hashmap_get_view(m->map, &view));
 	bytes = view.n_buckets * (view.layout == CUA_HASHMAP_WORDS ? 64 : 128);
 	copy = test_malloc(counts);
 	test_download(m->ctx, copy, view.counts, counts);
@@ -1524,10 +1525,10 @@ START_TEST(statistics)
 			uint64_t homes[4096] = {0}, worst = 0, sum = 0, buckets = 0;
 			void *k;
 
-			ck_assert_cua(cua_hashmap_view(m.map, &view));
+			ck_assert_cua(cua_hashmap_get_view(m.map, &view));
 			ck_assert_uint_le(view.n_buckets, 4096);
 			ck_assert_cua(insert(&m, p, n));
-			ck_assert_cua(cua_hashmap_statistics(m.map, &s));
+			ck_assert_cua(cua_hashmap_get_statistics(m.map, &s));
 			for (size_t i = 0; i < n; i++) {
 				uint64_t hash = m.ks == 16 ? cua_hash_u128(p[i].key, view.seed)
 							   : cua_hash_u64(p[i].key.lo, view.seed);
@@ -1564,7 +1565,7 @@ START_TEST(statistics)
 				struct pair *more = random_pairs(30, m.ks, m.vs, 6 + n);
 
 				ck_assert_cua(insert(&m, more, 30));
-				ck_assert_cua(cua_hashmap_statistics(m.map, &s));
+				ck_assert_cua(cua_hashmap_get_statistics(m.map, &s));
 				ck_assert_uint_eq(s.rejected, 30);
 				ck_assert_uint_eq(s.keys, n);
 				ck_assert_uint_eq(s.free + s.erased, 0);
@@ -1576,10 +1577,10 @@ START_TEST(statistics)
 			/* a shorter struct, which no release had */
 			s.struct_size = offsetof(struct cua_hashmap_statistics, probes);
 			s.probes[0] = 12345;
-			ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_VALUE);
+			ck_assert_status(cua_hashmap_get_statistics(m.map, &s), CUA_ERROR_VALUE);
 			ck_assert_uint_eq(s.probes[0], 12345);
 			s.struct_size = sizeof(s);
-			ck_assert_cua(cua_hashmap_statistics(m.map, &s));
+			ck_assert_cua(cua_hashmap_get_statistics(m.map, &s));
 			ck_assert_uint_eq(s.keys, n - gone);
 			ck_assert_uint_eq(s.free + s.erased, slots - n + gone);
 			if (view.layout == CUA_HASHMAP_WORDS)
@@ -1797,7 +1798,8 @@ START_TEST(own_hash)
 			ck_assert_status(cua_hashmap_merge(plain.map, m.map, CUA_HASHMAP_KEEP),
 					 CUA_ERROR_UNSUPPORTED);
 			ck_assert_status(cua_hashmap_resize(m.map, 400), CUA_ERROR_UNSUPPORTED);
-			ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_UNSUPPORTED);
+			ck_assert_status(cua_hashmap_get_statistics(m.map, &s),
+					 CUA_ERROR_UNSUPPORTED);
 			ck_assert_status(cua_hashmap_save(m.map, "not written"),
 					 CUA_ERROR_UNSUPPORTED);
 			ck_assert_uint_eq(slots_of(&m), slots);
@@ -1809,7 +1811,7 @@ START_TEST(own_hash)
 #if !TEST_CUDA
 			struct cua_hashmap_view view;
 
-			ck_assert_cua(cua_hashmap_view(m.map, &view));
+			ck_assert_cua(cua_hashmap_get_view(m.map, &view));
 			for (uint64_t i = 0; !filled && i < 300; i++)
 				ck_assert_int_eq(halves_insert(&view, i, i + 7),
 						 i % 2 ? CUA_HASHMAP_EXISTS : CUA_HASHMAP_INSERTED);
@@ -1933,7 +1935,7 @@ START_TEST(saved)
 				l.ctx = other ? cpu : ctx;
 				ck_assert_cua(cua_hashmap_load(l.ctx, NULL, "a", &l.map));
 				expect_pairs(&l, p, n);
-				ck_assert_cua(cua_hashmap_view(l.map, &view));
+				ck_assert_cua(cua_hashmap_get_view(l.map, &view));
 				ck_assert_uint_eq(view.seed, 5);
 				ck_assert_ptr_nonnull(view.rejects);
 				ck_assert_uint_ge(slots_of(&l), slots_of(&m));
@@ -1947,7 +1949,7 @@ START_TEST(saved)
 				o.rejects = 0;
 				ck_assert_cua(cua_hashmap_load(ctx, &o, "b", &l.map));
 				expect_pairs(&l, p, n);
-				ck_assert_cua(cua_hashmap_view(l.map, &view));
+				ck_assert_cua(cua_hashmap_get_view(l.map, &view));
 				ck_assert_uint_eq(view.seed, 6);
 				ck_assert_ptr_null(view.rejects);
 				ck_assert_cua(cua_hashmap_destroy(l.map));
@@ -1985,7 +1987,7 @@ START_TEST(saved_full)
 		struct stat st;
 		size_t n;
 
-		ck_assert_cua(cua_hashmap_view(m.map, &view));
+		ck_assert_cua(cua_hashmap_get_view(m.map, &view));
 		n = slots_of(&m) + (view.layout == CUA_HASHMAP_WORDS ? 2 : 0);
 		p = random_pairs(n, m.ks, m.vs, 0);
 		ck_assert_cua(insert(&m, p, n));
@@ -2102,14 +2104,14 @@ START_TEST(saved_options)
 		other.rejects = how & 4 ? 0 : 8;
 		/* 8 + 8: words, if not portable and the machine has them */
 		m = make(ctx, 4, 500, now);
-		ck_assert_cua(cua_hashmap_view(m.map, &plain));
+		ck_assert_cua(cua_hashmap_get_view(m.map, &plain));
 		ck_assert_cua(cua_hashmap_destroy(m.map));
 		m = make(ctx, 4, 500, &o);
 		l = m;
 		ck_assert_cua(insert(&m, p, 200));
 		ck_assert_cua(cua_hashmap_save(m.map, "a"));
 		ck_assert_cua(cua_hashmap_load(ctx, how & 8 ? &other : NULL, "a", &l.map));
-		ck_assert_cua(cua_hashmap_view(l.map, &view));
+		ck_assert_cua(cua_hashmap_get_view(l.map, &view));
 		ck_assert_uint_eq(view.layout, plain.layout);
 		ck_assert_uint_eq(view.seed, now->seed);
 		if (view.rejects)
@@ -2408,7 +2410,7 @@ START_TEST(between_layouts)
 			    *b = random_pairs(500, m.ks, m.vs, 400);
 		struct cua_hashmap_view view, was;
 
-		ck_assert_cua(cua_hashmap_view(m.map, &was));
+		ck_assert_cua(cua_hashmap_get_view(m.map, &was));
 		for (size_t i = 0; i < 500; i++)
 			b[i].value = value_number(i * 31 + 5, m.vs);
 		ck_assert_cua(insert(&from, b, 500));
@@ -2417,8 +2419,8 @@ START_TEST(between_layouts)
 
 			ck_assert_cua(cua_hashmap_clear(m.map));
 			ck_assert_cua(insert(&m, a, 600));
-			ck_assert_cua(
-				cua_hashmap_merge(m.map, from.map, (enum cua_hashmap_merge)all[h]));
+			ck_assert_cua(cua_hashmap_merge(m.map, from.map,
+							(enum cua_hashmap_merge_rule)all[h]));
 			for (size_t i = 0; i < 500; i++)
 				e[400 + i].value = i < 200 ? combined(e[400 + i].value, b[i].value,
 								      all[h], m.vs)
@@ -2434,14 +2436,14 @@ START_TEST(between_layouts)
 				ck_assert_cua(cua_hashmap_save(l.map, "a"));
 				ck_assert_cua(cua_hashmap_destroy(l.map));
 				ck_assert_cua(cua_hashmap_load(ctx, &o, "a", &l.map));
-				ck_assert_cua(cua_hashmap_view(l.map, &view));
+				ck_assert_cua(cua_hashmap_get_view(l.map, &view));
 				ck_assert_uint_eq(view.layout, was.layout);
 				expect_pairs(&l, e, 900);
 				ck_assert_cua(cua_hashmap_destroy(l.map));
 				/* a map keeps its layout */
 				for (uint64_t capacity = 900; capacity < 9000; capacity *= 3) {
 					ck_assert_cua(cua_hashmap_resize(m.map, capacity));
-					ck_assert_cua(cua_hashmap_view(m.map, &view));
+					ck_assert_cua(cua_hashmap_get_view(m.map, &view));
 					ck_assert_uint_eq(view.layout, was.layout);
 					expect_pairs(&m, e, 900);
 				}
@@ -2690,7 +2692,7 @@ START_TEST(captured)
 	ck_assert_status(cua_hashmap_retrieve(m.map, CUA_HASHMAP_SORTED, 100000, k, v, n),
 			 CUA_ERROR_WORKSPACE);
 	ck_assert_status(cua_hashmap_resize(m.map, 90000), CUA_ERROR_CAPTURE);
-	ck_assert_status(cua_hashmap_statistics(m.map, &s), CUA_ERROR_CAPTURE);
+	ck_assert_status(cua_hashmap_get_statistics(m.map, &s), CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_copy_to_host(m.map, 20000, keys, keys + 20000, &there),
 			 CUA_ERROR_CAPTURE);
 	ck_assert_status(cua_hashmap_for_each(m.map, never, NULL), CUA_ERROR_CAPTURE);

@@ -75,7 +75,7 @@ static struct cua_hashmap_view view_of(struct cua_context *ctx, const struct cua
 	struct cua_hashmap *map;
 
 	ck_assert_cua(cua_hashmap_create(ctx, o, CUA_U64, CUA_U64, 10, &map));
-	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
 	ck_assert_cua(cua_hashmap_destroy(map));
 	return view;
 }
@@ -87,9 +87,9 @@ static uint64_t chained_seed(struct cua_context *ctx, const struct cua_chained_o
 	struct cua_chained *table, *copy;
 
 	ck_assert_cua(cua_chained_create(ctx, o, 10, 10, &table));
-	ck_assert_cua(cua_chained_view(table, &view));
+	ck_assert_cua(cua_chained_get_view(table, &view));
 	ck_assert_cua(cua_chained_copy(table, other, &copy));
-	ck_assert_cua(cua_chained_view(copy, &of_copy));
+	ck_assert_cua(cua_chained_get_view(copy, &of_copy));
 	ck_assert_uint_eq(of_copy.seed, view.seed);
 	ck_assert_cua(cua_chained_destroy(copy));
 	ck_assert_cua(cua_chained_destroy(table));
@@ -103,7 +103,7 @@ static struct cua_hashmap_view multimap_seed(struct cua_context *ctx,
 	struct cua_multimap *mm;
 
 	ck_assert_cua(cua_multimap_create(ctx, o, CUA_U64, CUA_U64, 10, 10, &mm));
-	ck_assert_cua(cua_multimap_view(mm, &view));
+	ck_assert_cua(cua_multimap_get_view(mm, &view));
 	ck_assert_cua(cua_multimap_destroy(mm));
 	return view.map;
 }
@@ -337,7 +337,7 @@ static uint64_t worst_bucket(struct crowd *c)
 {
 	struct cua_hashmap_statistics s = {.struct_size = sizeof(s)};
 
-	ck_assert_cua(cua_hashmap_statistics(c->map, &s));
+	ck_assert_cua(cua_hashmap_get_statistics(c->map, &s));
 	return s.worst_bucket;
 }
 
@@ -397,7 +397,7 @@ static size_t least_slots(const struct crowd *c, size_t *most)
 	struct cua_hashmap_view view;
 	const size_t slots = slots_of(c->ctx, c->k);
 
-	ck_assert_cua(cua_hashmap_view(c->map, &view));
+	ck_assert_cua(cua_hashmap_get_view(c->map, &view));
 	ck_assert_uint_eq(view.n_buckets, 64);
 	/* with slot states, probes begin at any slot of the home bucket */
 	*most = (view.layout == CUA_HASHMAP_WORDS ? 32 : 33) * slots;
@@ -470,9 +470,9 @@ START_TEST(bounded_resize)
 	struct cua_hashmap_view before, after;
 
 	ck_assert_uint_eq(inserted(&c), CROWD);
-	ck_assert_cua(cua_hashmap_view(c.map, &before));
+	ck_assert_cua(cua_hashmap_get_view(c.map, &before));
 	ck_assert_status(cua_hashmap_resize(c.map, 64 * 7), CUA_ERROR_SIZE);
-	ck_assert_cua(cua_hashmap_view(c.map, &after));
+	ck_assert_cua(cua_hashmap_get_view(c.map, &after));
 	ck_assert_mem_eq(&before, &after, sizeof(before));
 	expect_found(&c);
 	ck_assert_cua(cua_hashmap_status(c.map));
@@ -502,7 +502,7 @@ START_TEST(bounded_build)
 	void *on_device, *values, *results;
 
 	ck_assert_cua(cua_hashmap_create(ctx, &o, k->key, k->value, n + n / 4, &map));
-	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
 	/* homes in the first 2^-11 of the buckets, and probe steps of 1 modulo 16 */
 	for (size_t i = 0, have = 0; have < CRAFTED; i++) {
 		const uint64_t key = i + 2, hash = cua_hash_u64(key, CUA_HASH_SEED_FIXED);

@@ -322,7 +322,7 @@ static void run_context(struct run *r)
 	DO(cua_alloc_zero(r->ctx, 1, 1000, &p));
 	DO(cua_pointer_query(r->ctx, p, &info));
 	TRUE(info.base == p && info.size == 1000);
-	DO(cua_atomic_path(r->ctx, CUA_F64, CUA_OP_ADD, &path));
+	DO(cua_atomic_path_query(r->ctx, CUA_F64, CUA_OP_ADD, &path));
 	DO(cua_context_synchronize(r->ctx));
 out:
 	cua_free(r->ctx, p);
@@ -369,7 +369,7 @@ static void run_append(struct run *r)
 	uint64_t n = 0, five = 5, demand;
 
 	DO(cua_append_create(r->ctx, 8, n_now, &buffer));
-	DO(cua_append_view(buffer, &view));
+	DO(cua_append_get_view(buffer, &view));
 	DO(cua_filter(r->ctx, CUA_U64, n_now, d.values, CUA_GT, &five, buffer));
 	DO(cua_append_demand(buffer, &demand));
 	DO(cua_append_size(buffer, &n));
@@ -504,7 +504,7 @@ static void run_chained(struct run *r)
 	uint64_t n = 0;
 
 	DO(cua_chained_create(r->ctx, NULL, n_now / 2, 2 * n_now, &table));
-	DO(cua_chained_view(table, &view));
+	DO(cua_chained_get_view(table, &view));
 	DO(cua_chained_insert_n(table, n_now, d.keys, d.values));
 	DO(cua_chained_build_n(table, n_now, d.keys, d.values));
 	DO(cua_chained_find_n(table, n_now, d.keys, d.out, d.flags));
@@ -556,7 +556,7 @@ static void run_map(struct run *r)
 	DO(cua_hashmap_find_n(map, n_now, d.keys, d.out, d.flags));
 	TRUE(d.out[n_now - 1] == 2 * d.values[n_now - 1] && d.flags[n_now - 1] == 1);
 	DO(cua_hashmap_contains_n(map, n_now, d.keys, d.flags));
-	DO(cua_hashmap_statistics(map, &statistics));
+	DO(cua_hashmap_get_statistics(map, &statistics));
 	TRUE(statistics.keys == n_now);
 	before = n_now;
 	/* a failed resize changes nothing */

@@ -188,7 +188,7 @@ static struct small_map new_map(struct cua_context *ctx, int type, uint64_t capa
 
 	ck_assert_cua(cua_hashmap_create(ctx, &options, types[type & 1], types[type >> 1 & 1],
 					 capacity, &m.map));
-	ck_assert_cua(cua_hashmap_view(m.map, &m.view));
+	ck_assert_cua(cua_hashmap_get_view(m.map, &m.view));
 	ck_assert_cua(cua_hashmap_capacity(m.map, &m.slots));
 	return m;
 }
@@ -552,7 +552,7 @@ START_TEST(between_accesses)
 			m = new_map(ctx, type, 1);
 		} else {
 			ck_assert_cua(cua_hashmap_create(ctx, NULL, CUA_U128, CUA_NONE, 1, &m.map));
-			ck_assert_cua(cua_hashmap_view(m.map, &m.view));
+			ck_assert_cua(cua_hashmap_get_view(m.map, &m.view));
 			ck_assert_cua(cua_hashmap_capacity(m.map, &m.slots));
 		}
 		for (unsigned i = 0; i < 7 * 6 * OTHERS * OTHERS; i++) {

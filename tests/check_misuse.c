@@ -547,10 +547,10 @@ static enum cua_status made_array(enum cua_status status)
 	X(cua_append_reset, PLAIN, cua_append_reset(buffer()))                                     \
 	X(cua_append_size, PLAIN, cua_append_size(buffer(), out()))                                \
 	X(cua_append_status, PLAIN, cua_append_status(buffer()))                                   \
-	X(cua_append_view, PLAIN, cua_append_view(buffer(), or_null(outputs())))                   \
-	X(cua_atomic_path, PLAIN,                                                                  \
-	  cua_atomic_path(ctx(), type(), (enum cua_atomic_op)enumerator(0, 17),                    \
-			  or_null(outputs())))                                                     \
+	X(cua_append_get_view, PLAIN, cua_append_get_view(buffer(), or_null(outputs())))           \
+	X(cua_atomic_path_query, PLAIN,                                                            \
+	  cua_atomic_path_query(ctx(), type(), (enum cua_atomic_op)enumerator(0, 17),              \
+				or_null(outputs())))                                               \
 	X(cua_chained_build_n, PLAIN, cua_chained_build_n(chained(), count(), in(), in()))         \
 	X(cua_chained_clear, PLAIN, cua_chained_clear(chained()))                                  \
 	X(cua_chained_copy, MADE_CHAINED,                                                          \
@@ -568,7 +568,7 @@ static enum cua_status made_array(enum cua_status status)
 	  cua_chained_values(chained(), pick(200), room(), out(), out()))                          \
 	X(cua_chained_verify, LENIENT,                                                             \
 	  cua_chained_verify(chained(), with_size(sizeof(struct cua_chained_report))))             \
-	X(cua_chained_view, PLAIN, cua_chained_view(chained(), or_null(outputs())))                \
+	X(cua_chained_get_view, PLAIN, cua_chained_get_view(chained(), or_null(outputs())))        \
 	X(cua_context_backend, LENIENT, fine(cua_context_backend(ctx()) <= CUA_BACKEND_CPU))       \
 	X(cua_context_create, MADE_CONTEXT, cua_context_create(BACKEND, (int)pick(4) - 1, slot())) \
 	X(cua_context_cuda_error, LENIENT, fine(!cua_context_cuda_error(ctx())))                   \
@@ -636,7 +636,7 @@ static enum cua_status made_array(enum cua_status status)
 	  cua_hashmap_insert_or_get_n(map(), count(), in(), in(), out(), out()))                   \
 	X(cua_hashmap_load, MADE_MAP, cua_hashmap_load(ctx(), map_options(), path(), slot()))      \
 	X(cua_hashmap_merge, PLAIN,                                                                \
-	  cua_hashmap_merge(map(), any_map(), (enum cua_hashmap_merge)enumerator(0, 17)))          \
+	  cua_hashmap_merge(map(), any_map(), (enum cua_hashmap_merge_rule)enumerator(0, 17)))     \
 	X(cua_hashmap_rejected, PLAIN, cua_hashmap_rejected(map(), room(), out(), out(), out()))   \
 	X(cua_hashmap_resize, PLAIN, cua_hashmap_resize(map(), capacity()))                        \
 	X(cua_hashmap_retrieve, PLAIN,                                                             \
@@ -645,14 +645,14 @@ static enum cua_status made_array(enum cua_status status)
 	  cua_hashmap_retrieve_workspace(map(), ORDER, room(), or_null(outputs())))                \
 	X(cua_hashmap_save, PLAIN, cua_hashmap_save(map(), path()))                                \
 	X(cua_hashmap_size, PLAIN, cua_hashmap_size(map(), out()))                                 \
-	X(cua_hashmap_statistics, PLAIN,                                                           \
-	  cua_hashmap_statistics(map(), with_size(sizeof(struct cua_hashmap_statistics))))         \
+	X(cua_hashmap_get_statistics, PLAIN,                                                       \
+	  cua_hashmap_get_statistics(map(), with_size(sizeof(struct cua_hashmap_statistics))))     \
 	X(cua_hashmap_status, PLAIN, cua_hashmap_status(map()))                                    \
 	X(cua_hashmap_update_n, PLAIN,                                                             \
 	  cua_hashmap_update_n(map(), UPDATE, count(), in(), in(), out()))                         \
 	X(cua_hashmap_update_value_n, PLAIN,                                                       \
 	  cua_hashmap_update_value_n(map(), UPDATE, count(), in(), in(), out()))                   \
-	X(cua_hashmap_view, PLAIN, cua_hashmap_view(map(), or_null(outputs())))                    \
+	X(cua_hashmap_get_view, PLAIN, cua_hashmap_get_view(map(), or_null(outputs())))            \
 	X(cua_histogram_bytes, PLAIN,                                                              \
 	  cua_histogram_bytes(ctx(), histogram_options(), count(), in(), out()))                   \
 	X(cua_histogram_edges, PLAIN,                                                              \
@@ -699,7 +699,7 @@ static enum cua_status made_array(enum cua_status status)
 	  cua_multimap_retrieve_n(multimap(), count(), in(), room(), out(), out(), out()))         \
 	X(cua_multimap_size, PLAIN, cua_multimap_size(multimap(), out()))                          \
 	X(cua_multimap_status, PLAIN, cua_multimap_status(multimap()))                             \
-	X(cua_multimap_view, PLAIN, cua_multimap_view(multimap(), or_null(outputs())))             \
+	X(cua_multimap_get_view, PLAIN, cua_multimap_get_view(multimap(), or_null(outputs())))     \
 	X(cua_pointer_query, LENIENT,                                                              \
 	  cua_pointer_query(ctx(), in(), with_size(sizeof(struct cua_pointer_info))))              \
 	X(cua_reduce, PLAIN,                                                                       \
@@ -811,7 +811,7 @@ static uint64_t contents(void)
 		struct cua_hashmap *m = i < MAPS ? maps[i] : foreign_map;
 		struct cua_hashmap_view view;
 
-		works(cua_hashmap_view(m, &view));
+		works(cua_hashmap_get_view(m, &view));
 		works(cua_hashmap_retrieve(m, CUA_HASHMAP_SORTED, MOST_PAIRS, keys, values, &n));
 		if (n > MOST_PAIRS)
 			broken("a map has more keys than were inserted");

@@ -77,9 +77,9 @@ START_TEST(bad_arguments)
 	ck_assert_ptr_eq(kept, &mm);
 	mm = new_multimap(ctx, NULL, CUA_U64, CUA_U64, 10, 10);
 
-	ck_assert_status(cua_multimap_view(NULL, &view), CUA_ERROR_NULL);
-	ck_assert_status(cua_multimap_view(mm, NULL), CUA_ERROR_NULL);
-	ck_assert_cua(cua_multimap_view(mm, &view));
+	ck_assert_status(cua_multimap_get_view(NULL, &view), CUA_ERROR_NULL);
+	ck_assert_status(cua_multimap_get_view(mm, NULL), CUA_ERROR_NULL);
+	ck_assert_cua(cua_multimap_get_view(mm, &view));
 	ck_assert_uint_eq(view.layout, CUA_MULTIMAP_LAYOUT);
 	ck_assert_uint_eq(view.capacity, 10);
 	inside = view.entries;
@@ -612,7 +612,7 @@ END_TEST
 		unsigned char seen[PATTERNS * PATTERNS] = {0};                                     \
 		uint64_t n = 0, cursor, met = 0;                                                   \
                                                                                                    \
-		ck_assert_cua(cua_multimap_view(mm, &view));                                       \
+		ck_assert_cua(cua_multimap_get_view(mm, &view));                                   \
 		for (int v = 0; v < PATTERNS; v++)                                                 \
 			for (int k = 0; k < PATTERNS; k++)                                         \
 				EXPECT(name##_insert(&view, (K)key_bits(k), (V)key_bits(v)) ==     \
@@ -694,7 +694,7 @@ END_TEST
 		view.entries = p;                                                                  \
 		ck_assert_cua(cua_hashmap_create(ctx, NULL, sizeof(K) == 4 ? CUA_U32 : CUA_U64,    \
 						 link_size == 4 ? CUA_U32 : CUA_U64, 1, &map));    \
-		ck_assert_cua(cua_hashmap_view(map, &view.map));                                   \
+		ck_assert_cua(cua_hashmap_get_view(map, &view.map));                               \
 		ck_assert_int_eq(name##_insert(&view, key, (V)key_bits(3)),                        \
 				 CUA_MULTIMAP_INSERTED);                                           \
 		ck_assert_uint_eq(name##_first(&view, key), first + 1);                            \
@@ -777,7 +777,7 @@ START_TEST(lanes_of_others)
 		struct cua_multimap_view view, other;
 		struct cua_multimap_pool pool;
 
-		ck_assert_cua(cua_multimap_view(mm, &view));
+		ck_assert_cua(cua_multimap_get_view(mm, &view));
 		memset(view.entries, 0xa5, bytes);
 		ck_assert_cua(cua_multimap_insert_n(mm, 2, k, v, NULL));
 		memcpy(entries, view.entries, bytes);
@@ -890,7 +890,7 @@ START_TEST(threads_mix)
 
 		memset(threads, 0, sizeof(threads));
 		for (uint32_t i = 0; i < THREADS; i++) {
-			ck_assert_cua(cua_multimap_view(mm, &threads[i].view));
+			ck_assert_cua(cua_multimap_get_view(mm, &threads[i].view));
 			threads[i].number = i;
 			threads[i].rounds = rounds;
 			ck_assert_int_eq(

@@ -577,7 +577,7 @@ START_TEST(test_memory)
 	for (uint32_t i = 0; i < N; i++)
 		pinned[i] = i;
 	ck_assert_cua(cua_append_create(ctx, sizeof(uint32_t), N, &b));
-	ck_assert_cua(cua_append_view(b, &view));
+	ck_assert_cua(cua_append_get_view(b, &view));
 	ck_assert_cua(cua_append_items(b, &items));
 	ck_assert_cua(cua_filter_u32(ctx, N, pinned, CUA_LT, 100, b));
 	ck_assert_cua(cua_append_size(b, &counts[0]));

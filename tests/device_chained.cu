@@ -26,7 +26,7 @@ static struct cua_chained_view view_of(struct cua_chained *table)
 {
 	struct cua_chained_view view;
 
-	ck_assert_cua(cua_chained_view(table, &view));
+	ck_assert_cua(cua_chained_get_view(table, &view));
 	return view;
 }
 

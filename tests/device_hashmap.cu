@@ -29,7 +29,7 @@ static struct cua_hashmap_view view_of(struct cua_hashmap *map)
 {
 	struct cua_hashmap_view view;
 
-	ck_assert_cua(cua_hashmap_view(map, &view));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
 	return view;
 }
 

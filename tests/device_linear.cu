@@ -35,7 +35,7 @@ static struct some_map new_map(struct cua_context *ctx, unsigned type, uint64_t 
 	m.ctx = ctx;
 	ck_assert_cua(cua_hashmap_create(ctx, &options, types[type & 1], types[type >> 1 & 1],
 					 capacity, &m.map));
-	ck_assert_cua(cua_hashmap_view(m.map, &m.view));
+	ck_assert_cua(cua_hashmap_get_view(m.map, &m.view));
 	ck_assert_cua(cua_hashmap_capacity(m.map, &m.slots));
 	return m;
 }

@@ -107,7 +107,7 @@ START_TEST(test_lanes)
 		options.link_size = c >= 18 ? 8 : 0;
 		options.portable = c >= 12 && c < 18;
 		ck_assert_cua(cua_multimap_create(ctx, &options, type, type, n_keys, n, &mm));
-		ck_assert_cua(cua_multimap_view(mm, &view));
+		ck_assert_cua(cua_multimap_get_view(mm, &view));
 		for (int again = 0; again < 2; again++) {
 			memset(counters, 0, COUNTERS * 8);
 			memset(found, 0, 16);

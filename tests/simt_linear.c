@@ -251,7 +251,7 @@ static void open_map(unsigned type, uint64_t capacity, uint64_t seed)
 	ck_assert_int_eq(cua_hashmap_create(ctx, &options, types[type & 1], types[type >> 1 & 1],
 					    capacity, &map),
 			 CUA_OK);
-	ck_assert_int_eq(cua_hashmap_view(map, &map_view), CUA_OK);
+	ck_assert_int_eq(cua_hashmap_get_view(map, &map_view), CUA_OK);
 	ck_assert_int_eq(cua_hashmap_capacity(map, &slots), CUA_OK);
 }
 

@@ -285,7 +285,7 @@ static void check_chain_content(struct words *w, int i, uint64_t expected)
 		demo_failed(w->d, i, row->part, status);
 	demo_expect(row, i, "failed verifications", status != CUA_OK, 0);
 	demo_expect(row, i, "number of entries reached", report.reached, w->n);
-	DEMO_DO(w->d, i, row->part, cua_chained_view(w->on[i].chains, &view));
+	DEMO_DO(w->d, i, row->part, cua_chained_get_view(w->on[i].chains, &view));
 	download(w, i, w->entries, view.entries, size * sizeof(*w->entries));
 	for (uint64_t k = 0; k < size; k++)
 		sum += pair_number(w->entries[k].key, w->entries[k].value);

@@ -26,7 +26,7 @@ static void print_paths(struct cua_context *ctx)
 		for (int op = CUA_OP_LOAD; op <= CUA_OP_DEC; op++) {
 			enum cua_atomic_path path;
 			enum cua_status status =
-				cua_atomic_path(ctx, types[t], (enum cua_atomic_op)op, &path);
+				cua_atomic_path_query(ctx, types[t], (enum cua_atomic_op)op, &path);
 
 			printf("%6s", status || (size_t)path >= sizeof(paths) / sizeof(paths[0])
 					      ? "?"

@@ -287,8 +287,8 @@ CUA_API enum cua_status cua_append_create(struct cua_context *ctx, size_t item_s
 CUA_API enum cua_status cua_append_destroy(struct cua_append *buffer);
 
 /* The view for kernels; valid until the buffer is destroyed. Errors: NULL. */
-CUA_API enum cua_status cua_append_view(const struct cua_append *buffer,
-					struct cua_append_view *view);
+CUA_API enum cua_status cua_append_get_view(const struct cua_append *buffer,
+					    struct cua_append_view *view);
 /* The items, in backend memory: the first cua_append_size of them are stored. Errors: NULL. */
 CUA_API enum cua_status cua_append_items(const struct cua_append *buffer, void **items);
 

@@ -24,8 +24,8 @@ extern "C" {
  * Errors: NULL (ctx or path is NULL), TYPE (no such type), VALUE (no such operation), CAPTURE (the
  * context's stream is being captured), and errors of the device.
  */
-CUA_API enum cua_status cua_atomic_path(struct cua_context *ctx, enum cua_type type,
-					enum cua_atomic_op op, enum cua_atomic_path *path);
+CUA_API enum cua_status cua_atomic_path_query(struct cua_context *ctx, enum cua_type type,
+					      enum cua_atomic_op op, enum cua_atomic_path *path);
 
 #ifdef __cplusplus
 }

@@ -390,8 +390,8 @@ CUA_API enum cua_status cua_chained_create(struct cua_context *ctx,
 CUA_API enum cua_status cua_chained_destroy(struct cua_chained *table);
 
 /* The view for use in kernels; valid until the table is destroyed. Errors: NULL. */
-CUA_API enum cua_status cua_chained_view(const struct cua_chained *table,
-					 struct cua_chained_view *view);
+CUA_API enum cua_status cua_chained_get_view(const struct cua_chained *table,
+					     struct cua_chained_view *view);
 
 /* Removes all entries and the status FULL, in stream order. Errors: NULL. */
 CUA_API enum cua_status cua_chained_clear(struct cua_chained *table);

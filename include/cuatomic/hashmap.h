@@ -135,7 +135,7 @@ enum cua_hashmap_order {
 };
 
 /* The value of a key that both maps of a merge have. */
-enum cua_hashmap_merge {
+enum cua_hashmap_merge_rule {
 	CUA_HASHMAP_KEEP = 0, /* its value in the destination */
 	CUA_HASHMAP_ADD = CUA_UPDATE_ADD,
 	CUA_HASHMAP_MIN = CUA_UPDATE_MIN,
@@ -146,7 +146,7 @@ enum cua_hashmap_merge {
 	CUA_HASHMAP_REPLACE = 16 /* its value in the source */
 };
 
-/* The result of cua_hashmap_statistics. */
+/* The result of cua_hashmap_get_statistics. */
 #define CUA_HASHMAP_PROBES 32
 struct cua_hashmap_statistics {
 	size_t struct_size; /* sizeof(struct cua_hashmap_statistics), set by the caller */
@@ -196,8 +196,8 @@ CUA_API enum cua_status cua_hashmap_destroy(struct cua_hashmap *map);
  * Gets the view for kernels, valid until the map is resized, grows or is destroyed.
  * Errors: NULL.
  */
-CUA_API enum cua_status cua_hashmap_view(const struct cua_hashmap *map,
-					 struct cua_hashmap_view *view);
+CUA_API enum cua_status cua_hashmap_get_view(const struct cua_hashmap *map,
+					     struct cua_hashmap_view *view);
 /* Gets the number of slots, which is at least the capacity of create or resize. Errors: NULL. */
 CUA_API enum cua_status cua_hashmap_capacity(const struct cua_hashmap *map, uint64_t *capacity);
 
@@ -333,15 +333,15 @@ CUA_API enum cua_status cua_hashmap_resize(struct cua_hashmap *map, uint64_t cap
  * other than KEEP), OVERLAP (the same map twice), UNSUPPORTED (own_hash).
  */
 CUA_API enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hashmap *from,
-					  enum cua_hashmap_merge how);
+					  enum cua_hashmap_merge_rule how);
 
 /*
  * Collects statistics, with a single pass over the map and 4 bytes of workspace a bucket. Waits for
  * the stream.
  * Errors: NULL, VALUE (struct_size), SIZE, UNSUPPORTED (own_hash), CAPTURE, NO_MEMORY.
  */
-CUA_API enum cua_status cua_hashmap_statistics(struct cua_hashmap *map,
-					       struct cua_hashmap_statistics *statistics);
+CUA_API enum cua_status cua_hashmap_get_statistics(struct cua_hashmap *map,
+						   struct cua_hashmap_statistics *statistics);
 
 /*
  * Copies pairs in any order to ordinary memory of any alignment, at most max of them, and sets *n

@@ -632,8 +632,8 @@ CUA_API enum cua_status cua_multimap_create(struct cua_context *ctx,
 CUA_API enum cua_status cua_multimap_destroy(struct cua_multimap *mm);
 
 /* The view for use in kernels; valid until the multimap is destroyed. Errors: NULL. */
-CUA_API enum cua_status cua_multimap_view(const struct cua_multimap *mm,
-					  struct cua_multimap_view *view);
+CUA_API enum cua_status cua_multimap_get_view(const struct cua_multimap *mm,
+					      struct cua_multimap_view *view);
 
 /* Removes all pairs and the status FULL, in stream order. Errors: NULL. */
 CUA_API enum cua_status cua_multimap_clear(struct cua_multimap *mm);

@@ -32,7 +32,7 @@ enum cua_type {
 	CUA_COMPLEX_F64 = 25
 };
 
-/* The atomic operations that cua_atomic_path describes, with and without a result. */
+/* The atomic operations that cua_atomic_path_query describes, with and without a result. */
 enum cua_atomic_op {
 	CUA_OP_LOAD = 1,
 	CUA_OP_STORE = 2,

@@ -384,7 +384,7 @@ static void check_map(struct map *m, unsigned how, uint64_t max)
 		FUZZ_CHECK(v.n == (max && max < size ? max : size), "for_each: %zu pairs", v.n);
 		break;
 	case 4:
-		OK(cua_hashmap_statistics(m->map, &s));
+		OK(cua_hashmap_get_statistics(m->map, &s));
 		FUZZ_CHECK(s.keys == size && s.slots == slots_of(m), "statistics: %llu keys",
 			   (unsigned long long)s.keys);
 		FUZZ_CHECK(s.rejected == m->rejected, "statistics: %llu rejected",
@@ -571,7 +571,7 @@ static void map_single(struct map *m, struct batch *b, struct input *in)
 	memcpy(&key, b->keys[0].bytes, 8);
 	memcpy(&value, b->values[0].bytes, 8);
 	at = model_at(&m->model, &b->keys[0]);
-	OK(cua_hashmap_view(m->map, &view));
+	OK(cua_hashmap_get_view(m->map, &view));
 	switch (m->vs || which == 0 || which > 2 ? which : 0) {
 	case 0: b->results[0] = (uint8_t)cua_hashmap_insert(&view, key, value); break;
 	case 1: b->results[0] = (uint8_t)cua_hashmap_assign(&view, key, value); break;
@@ -598,10 +598,10 @@ static void map_single(struct map *m, struct batch *b, struct input *in)
 
 static void map_merge(struct map *m, struct map *from, struct input *in)
 {
-	static const enum cua_hashmap_merge ways[] = {
+	static const enum cua_hashmap_merge_rule ways[] = {
 		CUA_HASHMAP_KEEP, CUA_HASHMAP_ADD, CUA_HASHMAP_MIN, CUA_HASHMAP_MAX,
 		CUA_HASHMAP_AND,  CUA_HASHMAP_OR,  CUA_HASHMAP_XOR, CUA_HASHMAP_REPLACE};
-	enum cua_hashmap_merge how = m->vs ? ways[byte(in) % 8] : CUA_HASHMAP_KEEP;
+	enum cua_hashmap_merge_rule how = m->vs ? ways[byte(in) % 8] : CUA_HASHMAP_KEEP;
 	uint64_t slots = slots_of(m);
 	int full = 0;
 
@@ -1089,7 +1089,7 @@ static void fuzz_append(struct input *in)
 	uint64_t demand = 0, n = 0;
 
 	OK(cua_append_create(ctx, size, capacity, &buffer));
-	OK(cua_append_view(buffer, &view));
+	OK(cua_append_get_view(buffer, &view));
 	while (in->p < in->end) {
 		unsigned op = byte(in), value = byte(in);
 		uint64_t stored = demand < capacity ? demand : capacity, max;

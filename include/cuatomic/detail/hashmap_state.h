@@ -140,7 +140,7 @@ CUA_FORCE uint64_t cua__hashmap_state_all(const struct cua_hashmap_view *view, u
 }
 
 CUA_FORCE struct cua__hashmap_state_head *
-cua__hashmap_state_head(const struct cua_hashmap_view *view, uint64_t bucket)
+cua__hashmap_state_head_of(const struct cua_hashmap_view *view, uint64_t bucket)
 {
 	return (struct cua__hashmap_state_head *)(void *)((char *)view->buckets +
 							  bucket * CUA__HASHMAP_STATE_BUCKET);
@@ -226,7 +226,7 @@ CUA_FORCE uint64_t cua__hashmap_state_reach(const struct cua_hashmap_view *view,
 					    uint32_t vs, uint64_t bucket)
 {
 	uint64_t all = cua__hashmap_state_all(view, ks, vs);
-	uint32_t reach = cua_port_load_b32(&cua__hashmap_state_head(view, bucket)->reach,
+	uint32_t reach = cua_port_load_b32(&cua__hashmap_state_head_of(view, bucket)->reach,
 					   CUA_RELAXED, CUA__HASHMAP_AT);
 
 	return reach == ~(uint32_t)0 || reach > all ? all : reach;
@@ -408,7 +408,7 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 	cua__hashmap_state_store(free_slot + cua__hashmap_state_key_at(ks), ks, key);
 	cua__hashmap_state_store(free_slot + cua__hashmap_state_value_at(ks, vs), vs, value);
 	if (free_distance >= reach)
-		cua_port_store_b32(&cua__hashmap_state_head(view, home.bucket)->reach,
+		cua_port_store_b32(&cua__hashmap_state_head_of(view, home.bucket)->reach,
 				   free_distance < ~(uint32_t)0 ? (uint32_t)free_distance + 1
 								: ~(uint32_t)0,
 				   CUA_RELEASE, CUA__HASHMAP_AT);
@@ -456,7 +456,7 @@ CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint
 				       struct cua__hashmap_spot *spot)
 {
 	struct cua__hashmap_state_position home = cua__hashmap_state_home(view, ks, vs, hash);
-	struct cua_spinlock *lock = &cua__hashmap_state_head(view, home.bucket)->lock;
+	struct cua_spinlock *lock = &cua__hashmap_state_head_of(view, home.bucket)->lock;
 	struct cua_backoff backoff;
 	int result = 0;
 
@@ -605,7 +605,7 @@ CUA_FORCE int cua__hashmap_state_change(const struct cua_hashmap_view *view, uin
 					struct cua__hashmap_spot *spot, struct cua_u128 desired)
 {
 	struct cua__hashmap_state_position home = cua__hashmap_state_home(view, ks, vs, hash);
-	struct cua_spinlock *lock = &cua__hashmap_state_head(view, home.bucket)->lock;
+	struct cua_spinlock *lock = &cua__hashmap_state_head_of(view, home.bucket)->lock;
 	struct cua_backoff backoff;
 	int result = 2;
 
@@ -630,7 +630,7 @@ CUA_FORCE int cua__hashmap_state_erase(const struct cua_hashmap_view *view, uint
 				       cua__hashmap_equal_fn *equal, struct cua_u128 *old)
 {
 	struct cua__hashmap_state_position home = cua__hashmap_state_home(view, ks, vs, hash);
-	struct cua_spinlock *lock = &cua__hashmap_state_head(view, home.bucket)->lock;
+	struct cua_spinlock *lock = &cua__hashmap_state_head_of(view, home.bucket)->lock;
 	struct cua_backoff backoff;
 	int result = -1;
 
