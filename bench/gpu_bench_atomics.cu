@@ -116,9 +116,10 @@ THREE(min_u32, uint32_t, cua_atomic_min_u32(p, v), cua_atomic_min_warp_u32(ALL_L
       cua_atomic_min_block_u32(p, v, s))
 THREE(max_f32, float, cua_atomic_max_f32(p, v), cua_atomic_max_warp_f32(ALL_LANES, p, v),
       cua_atomic_max_block_f32(p, v, s))
-WAY(add_in_f32, float, cua_atomic_add_in_f32(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL))
-WAY(add_in_u32, uint32_t,
-    cua_atomic_add_in_u32(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL))
+WAY(add_global_f32, float,
+    cua_atomic_add_explicit_f32(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL))
+WAY(add_global_u32, uint32_t,
+    cua_atomic_add_explicit_u32(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL))
 WAY(fetch_add_f32, float, if (cua_atomic_fetch_add_f32(p, v) < 0) __trap())
 WAY(fetch_add_warp_f32, float, if (cua_atomic_fetch_add_warp_f32(ALL_LANES, p, v) < 0) __trap())
 
@@ -408,7 +409,7 @@ static void spread(const char *where, uint64_t bytes)
 	spread_row<native_f32>(TABLE_CEILING, "ceiling: a lane each, global", bytes);
 	spread_row<cuda_add_f32>(TABLE_PEER, "atomicAdd", bytes);
 	spread_row<add_f32>(TABLE_OURS, "cua_atomic_add_f32", bytes);
-	spread_row<add_in_f32>(TABLE_OURS, "cua_atomic_add_in_f32, global", bytes);
+	spread_row<add_global_f32>(TABLE_OURS, "cua_atomic_add_explicit_f32, global", bytes);
 	spread_row<add_f32_warp>(TABLE_OURS, "cua_atomic_add_warp_f32", bytes);
 	table_end(&table);
 
@@ -416,7 +417,7 @@ static void spread(const char *where, uint64_t bytes)
 	spread_row<native_u32>(TABLE_CEILING, "ceiling: a lane each, global", bytes);
 	spread_row<cuda_add_u32>(TABLE_PEER, "atomicAdd", bytes);
 	spread_row<add_u32>(TABLE_OURS, "cua_atomic_add_u32", bytes);
-	spread_row<add_in_u32>(TABLE_OURS, "cua_atomic_add_in_u32, global", bytes);
+	spread_row<add_global_u32>(TABLE_OURS, "cua_atomic_add_explicit_u32, global", bytes);
 	spread_row<add_u32_warp>(TABLE_OURS, "cua_atomic_add_warp_u32", bytes);
 	table_end(&table);
 

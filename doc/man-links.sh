@@ -4,7 +4,7 @@
 # INCLUDE that is not itself the name of a page in DOC. COMMAND is the C preprocessor, with the folders of headers.
 #
 # A page describes the names under NAME and their families: cua_atomic_fetch_add stands for
-# cua_atomic_fetch_add_explicit_u32 and for cua_atomic_fetch_add_in_complex_f64. A macro is also described by the
+# cua_atomic_fetch_add_explicit_u32 and for cua_atomic_fetch_add_explicit_complex_f64. A macro is also described by the
 # first page that has it in its text. What CUA_DEFINE_HASHMAP and its like make for the user's types (name_erase) goes
 # by the name of the bulk call without _n. Functions, macros with arguments and initializers without a page are told on
 # standard error, and the status is 1.
@@ -41,7 +41,7 @@ for page in "$doc"/*.3; do
 		grep -E '^(cua|CUA)_' | sed "s/\$/ $name/"
 done >"$tmp/named"
 type='_(b|bf|c|complex_f|f|i|u)[0-9]+'
-sed -E "s/_(scope|SCOPE)\$//; s/$type\$//; s/_(explicit|in)\$//; s/_(warp|block)\$//; s/_explicit\$//; s/_cas\$//" \
+sed -E "s/_(scope|SCOPE)\$//; s/$type\$//; s/_explicit\$//; s/_(warp|block)\$//; s/_cas\$//" \
 	<"$tmp/public" | paste -d ' ' "$tmp/public" - >"$tmp/both"
 
 # The pages that have a macro in their text.

@@ -111,15 +111,17 @@ MODEL_FLOAT(f64, double)
 		if (form == 0)                                                                     \
 			return cua_atomic_fetch_##op##_##s(p, v);                                  \
 		if (form == 1)                                                                     \
-			return cua_atomic_fetch_##op##_explicit_##s(p, v, order, scope);           \
+			return cua_atomic_fetch_##op##_explicit_##s(p, v, order, scope,            \
+								    CUA_SPACE_GENERIC);            \
 		if (form == 2)                                                                     \
 			cua_atomic_##op##_##s(p, v);                                               \
 		else                                                                               \
-			cua_atomic_##op##_explicit_##s(p, v, order, scope);                        \
+			cua_atomic_##op##_explicit_##s(p, v, order, scope, CUA_SPACE_GENERIC);     \
 		return before;
 #define MODEL_FLOAT_OPS(s)                                                                         \
 	case OP_ADD_CAS:                                                                           \
-		return form & 1 ? cua_atomic_fetch_add_cas_explicit_##s(p, v, order, scope)        \
+		return form & 1 ? cua_atomic_fetch_add_cas_explicit_##s(p, v, order, scope,        \
+									CUA_SPACE_GENERIC)         \
 				: cua_atomic_fetch_add_cas_##s(p, v);
 #define MODEL_INTEGER_OPS(s)                                                                       \
 	MODEL_QUIET(OP_AND, and, s)                                                                \
@@ -134,10 +136,12 @@ MODEL_FLOAT(f64, double)
 		switch (op) {                                                                      \
 		default: return before;                                                            \
 		case OP_EXCHANGE:                                                                  \
-			return form & 1 ? cua_atomic_exchange_explicit_##s(p, v, order, scope)     \
+			return form & 1 ? cua_atomic_exchange_explicit_##s(p, v, order, scope,     \
+									   CUA_SPACE_GENERIC)      \
 					: cua_atomic_exchange_##s(p, v);                           \
 		case OP_MUL:                                                                       \
-			return form & 1 ? cua_atomic_fetch_mul_explicit_##s(p, v, order, scope)    \
+			return form & 1 ? cua_atomic_fetch_mul_explicit_##s(p, v, order, scope,    \
+									    CUA_SPACE_GENERIC)     \
 					: cua_atomic_fetch_mul_##s(p, v);                          \
 			MODEL_QUIET(OP_ADD, add, s)                                                \
 			MODEL_QUIET(OP_SUB, sub, s)                                                \

@@ -66,22 +66,23 @@
 		if (order != CUA_RELEASE && order != CUA_ACQ_REL) {                                \
 			old = order < 0 ? cua_atomic_load_##s(&x)                                  \
 					: cua_atomic_load_explicit_##s(&x, (enum cua_order)order,  \
-								       scope);                     \
+								       scope, CUA_SPACE_GENERIC);  \
 			EXPECT(memcmp(&old, &a, sizeof(a)) == 0, "load");                          \
 		}                                                                                  \
 		if (order != CUA_ACQUIRE && order != CUA_ACQ_REL) {                                \
 			if (order < 0)                                                             \
 				cua_atomic_store_##s(&x, b);                                       \
 			else                                                                       \
-				cua_atomic_store_explicit_##s(&x, b, (enum cua_order)order,        \
-							      scope);                              \
+				cua_atomic_store_explicit_##s(&x, b, (enum cua_order)order, scope, \
+							      CUA_SPACE_GENERIC);                  \
 			EXPECT(memcmp(&x, &b, sizeof(b)) == 0, "store");                           \
 		}                                                                                  \
 		/* from a: expects b; succeeds only if their bits are equal */                     \
 		x = a;                                                                             \
 		old = order < 0 ? cua_atomic_compare_exchange_##s(&x, b, (T)42)                    \
 				: cua_atomic_compare_exchange_explicit_##s(                        \
-					  &x, b, (T)42, (enum cua_order)order, scope);             \
+					  &x, b, (T)42, (enum cua_order)order, scope,              \
+					  CUA_SPACE_GENERIC);                                      \
 		EXPECT(memcmp(&old, &a, sizeof(a)) == 0, "compare_exchange: old");                 \
 		if (equal)                                                                         \
 			EXPECT(x == (T)42, "compare_exchange: not done");                          \
@@ -179,7 +180,7 @@ START_TEST(loop_orders)
 		float f = 3;
 
 		memset(&asked, 0, sizeof(asked));
-		cua_atomic_min_explicit_f64(&d, 4, orders[o], CUA_SCOPE_DEVICE);
+		cua_atomic_min_explicit_f64(&d, 4, orders[o], CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 		ck_assert_uint_eq(asked.loads, 1);
 		ck_assert_uint_eq(asked.cas, stores);
 		ck_assert_int_eq(asked.load_order, first);
@@ -187,7 +188,8 @@ START_TEST(loop_orders)
 			ck_assert_int_eq(asked.cas_order, orders[o]);
 
 		memset(&asked, 0, sizeof(asked));
-		cua_atomic_fetch_max_explicit_f32(&f, 4, orders[o], CUA_SCOPE_DEVICE);
+		cua_atomic_fetch_max_explicit_f32(&f, 4, orders[o], CUA_SCOPE_DEVICE,
+						  CUA_SPACE_GENERIC);
 		ck_assert_uint_eq(asked.loads, 1);
 		ck_assert_uint_eq(asked.cas, 1);
 		ck_assert_int_eq(asked.load_order, first);
@@ -220,7 +222,8 @@ START_TEST(user_operations)
 
 	for (uint32_t k = 0; k < 10; k++)
 		ck_assert_uint_eq(wrap_inc_u32(&u, 3), k % 4);
-	ck_assert_uint_eq(wrap_inc_u32_explicit(&u, 3, CUA_ACQ_REL, CUA_SCOPE_SYSTEM), 2);
+	ck_assert_uint_eq(
+		wrap_inc_u32_explicit(&u, 3, CUA_ACQ_REL, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC), 2);
 	ck_assert_uint_eq(u, 3);
 	ck_assert_int_eq(twice_i32(&i, 0), -3);
 	ck_assert_int_eq(i, -6);
@@ -606,7 +609,8 @@ START_TEST(more_operations)
 			ck_assert_uint_eq(cua_atomic_fetch_inc_u32(&a, v), old);
 			ck_assert_uint_eq(a, inc);
 			a = old;
-			cua_atomic_inc_explicit_u32(&a, v, CUA_ACQ_REL, CUA_SCOPE_DEVICE);
+			cua_atomic_inc_explicit_u32(&a, v, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
+						    CUA_SPACE_GENERIC);
 			ck_assert_uint_eq(a, inc);
 			a = old;
 			ck_assert_uint_eq(cua_atomic_fetch_dec_u32(&a, v), old);
@@ -631,7 +635,8 @@ START_TEST(more_operations)
 			ck_assert(cua_atomic_fetch_dec_u64(&b, w) == old &&
 				  b == (old == 0 || old > w ? w : old - 1));
 			b = old;
-			cua_atomic_dec_explicit_u64(&b, w, CUA_SEQ_CST, CUA_SCOPE_SYSTEM);
+			cua_atomic_dec_explicit_u64(&b, w, CUA_SEQ_CST, CUA_SCOPE_SYSTEM,
+						    CUA_SPACE_GENERIC);
 			ck_assert(b == (old == 0 || old > w ? w : old - 1));
 			c = (int64_t)old;
 			ck_assert(cua_atomic_fetch_nand_i64(&c, (int64_t)w) == (int64_t)old &&
@@ -655,27 +660,28 @@ END_TEST
 
 #define IN_TRY(name, OP, s, T)                                                                     \
 	x = values_##s[i];                                                                         \
-	EXPECT(model_same_##s(cua_atomic_##name##_in_##s(&x, values_##s[j], AT), values_##s[i]) && \
+	EXPECT(model_same_##s(cua_atomic_##name##_explicit_##s(&x, values_##s[j], AT),             \
+			      values_##s[i]) &&                                                    \
 		       model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])),             \
-	       #name "_in_" #s);
+	       #name "_explicit_" #s);
 #define IN_QUIET(op, OP, s, T)                                                                     \
 	IN_TRY(fetch_##op, OP, s, T)                                                               \
 	x = values_##s[i];                                                                         \
-	cua_atomic_##op##_in_##s(&x, values_##s[j], AT);                                           \
-	EXPECT(model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])), #op "_in_" #s);
+	cua_atomic_##op##_explicit_##s(&x, values_##s[j], AT);                                     \
+	EXPECT(model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])), #op "_explicit_" #s);
 #define IN_BITS(s, T)                                                                              \
 	IN_QUIET(and, OP_AND, s, T)                                                                \
 	IN_QUIET(or, OP_OR, s, T)                                                                  \
 	IN_QUIET(xor, OP_XOR, s, T)                                                                \
 	x = values_##s[i];                                                                         \
-	EXPECT(cua_atomic_fetch_nand_in_##s(&x, values_##s[j], AT) == values_##s[i] &&             \
+	EXPECT(cua_atomic_fetch_nand_explicit_##s(&x, values_##s[j], AT) == values_##s[i] &&       \
 		       x == (T) ~(values_##s[i] & values_##s[j]),                                  \
-	       "fetch_nand_in_" #s);
+	       "fetch_nand_explicit_" #s);
 #define IN_FLOAT(s, T)                                                                             \
 	IN_TRY(fetch_add_cas, OP_ADD_CAS, s, T)                                                    \
 	x = values_##s[i];                                                                         \
-	(void)cua_atomic_fetch_div_in_##s(&x, values_##s[j], AT);                                  \
-	EXPECT(model_same_##s(x, values_##s[i] / values_##s[j]), "fetch_div_in_" #s);
+	(void)cua_atomic_fetch_div_explicit_##s(&x, values_##s[j], AT);                            \
+	EXPECT(model_same_##s(x, values_##s[i] / values_##s[j]), "fetch_div_explicit_" #s);
 #define IN_ALL(s, T, MORE)                                                                         \
 	for (size_t i = 0; i < N_VALUES(s); i++)                                                   \
 		for (size_t j = 0; j < N_VALUES(s); j++) {                                         \
@@ -689,15 +695,16 @@ END_TEST
 			IN_QUIET(max, OP_MAX, s, T)                                                \
 			IN_TRY(fetch_mul, OP_MUL, s, T)                                            \
 			MORE(s, T)                                                                 \
-			cua_atomic_store_in_##s(&x, old, CUA_RELEASE, CUA_SCOPE_BLOCK,             \
-						CUA_SPACE_SHARED);                                 \
-			EXPECT(model_same_##s(cua_atomic_load_in_##s(&x, CUA_ACQUIRE,              \
-								     CUA_SCOPE_SYSTEM,             \
-								     CUA_SPACE_GENERIC),           \
+			cua_atomic_store_explicit_##s(&x, old, CUA_RELEASE, CUA_SCOPE_BLOCK,       \
+						      CUA_SPACE_SHARED);                           \
+			EXPECT(model_same_##s(cua_atomic_load_explicit_##s(&x, CUA_ACQUIRE,        \
+									   CUA_SCOPE_SYSTEM,       \
+									   CUA_SPACE_GENERIC),     \
 					      old),                                                \
-			       "load_in_" #s);                                                     \
-			(void)cua_atomic_compare_exchange_in_##s(&x, values_##s[j], 42, AT);       \
-			EXPECT(model_same_##s(x, same ? 42 : old), "compare_exchange_in_" #s);     \
+			       "load_explicit_" #s);                                               \
+			(void)cua_atomic_compare_exchange_explicit_##s(&x, values_##s[j], 42, AT); \
+			EXPECT(model_same_##s(x, same ? 42 : old),                                 \
+			       "compare_exchange_explicit_" #s);                                   \
 		}
 #define AT orders[(i + j) % 5], scopes[i % 3], spaces[j % 3]
 
@@ -721,18 +728,19 @@ START_TEST(state_spaces)
 			uint8_t b = (uint8_t)old;
 			int16_t h = (int16_t)(uint16_t)old;
 
-			ck_assert_uint_eq(cua_atomic_fetch_inc_in_u32(&x, v, AT), old);
+			ck_assert_uint_eq(cua_atomic_fetch_inc_explicit_u32(&x, v, AT), old);
 			ck_assert_uint_eq(x, old >= v ? 0 : old + 1);
 			x = old;
-			cua_atomic_dec_in_u32(&x, v, AT);
+			cua_atomic_dec_explicit_u32(&x, v, AT);
 			ck_assert_uint_eq(x, old == 0 || old > v ? v : old - 1);
-			ck_assert_uint_eq(cua_atomic_fetch_add_in_u8(&b, (uint8_t)v, AT),
+			ck_assert_uint_eq(cua_atomic_fetch_add_explicit_u8(&b, (uint8_t)v, AT),
 					  (uint8_t)old);
 			ck_assert_uint_eq(b, (uint8_t)(old + v));
-			cua_atomic_sub_in_i16(&h, (int16_t)(uint16_t)v, AT);
+			cua_atomic_sub_explicit_i16(&h, (int16_t)(uint16_t)v, AT);
 			ck_assert_uint_eq((uint16_t)h, (uint16_t)(old - v));
 		}
-	ck_assert_uint_eq(five_in(&word, 3, CUA_ACQ_REL, CUA_SCOPE_BLOCK, CUA_SPACE_GLOBAL), 7);
+	ck_assert_uint_eq(five_explicit(&word, 3, CUA_ACQ_REL, CUA_SCOPE_BLOCK, CUA_SPACE_GLOBAL),
+			  7);
 	ck_assert_uint_eq(word, 38);
 }
 END_TEST

@@ -25,12 +25,12 @@
 		at.x = old;                                                                        \
 		cua_atomic_sub_##s(&at.x, v);                                                      \
 		EXPECT(at.x == (T)(old - v), "sub_" #s);                                           \
-		cua_atomic_max_explicit_##s(&at.x, v, CUA_RELEASE, scope);                         \
+		cua_atomic_max_explicit_##s(&at.x, v, CUA_RELEASE, scope, CUA_SPACE_GENERIC);      \
 		EXPECT(at.x == ((T)(old - v) > v ? (T)(old - v) : v), "max_" #s);                  \
 		cua_atomic_store_##s(&at.x, old);                                                  \
 		EXPECT(cua_atomic_load_##s(&at.x) == old, "load_" #s);                             \
-		EXPECT(cua_atomic_compare_exchange_explicit_##s(&at.x, v, (T)42, order, scope) ==  \
-			       old,                                                                \
+		EXPECT(cua_atomic_compare_exchange_explicit_##s(&at.x, v, (T)42, order, scope,     \
+								CUA_SPACE_GENERIC) == old,         \
 		       "compare_exchange_" #s);                                                    \
 		EXPECT(at.x == (old == v ? (T)42 : old), "compare_exchange_" #s " made %d",        \
 		       (int)at.x);                                                                 \
@@ -42,7 +42,8 @@
 	EXPECT(cua_atomic_##op##_##s(&at.x, v) == was && at.x == wanted,                           \
 	       #op "_" #s " of %d and %d made %d", (int)old, (int)v, (int)at.x);                   \
 	at.x = old;                                                                                \
-	EXPECT(cua_atomic_##op##_explicit_##s(&at.x, v, order, scope) == was && at.x == wanted,    \
+	EXPECT(cua_atomic_##op##_explicit_##s(&at.x, v, order, scope, CUA_SPACE_GENERIC) == was && \
+		       at.x == wanted,                                                             \
 	       #op "_explicit_" #s " of %d and %d made %d", (int)old, (int)v, (int)at.x);
 DEFINE_NARROW(u8, uint8_t)
 DEFINE_NARROW(i8, int8_t)

@@ -28,22 +28,25 @@ static int my_turn(struct ring *r, uint32_t mine)
 {
 	switch (r->how) {
 	case 0:
-		return cua_atomic_load_explicit_u32(&r->turn_u, CUA_ACQUIRE, CUA_SCOPE_DEVICE) ==
-		       mine;
+		return cua_atomic_load_explicit_u32(&r->turn_u, CUA_ACQUIRE, CUA_SCOPE_DEVICE,
+						    CUA_SPACE_GENERIC) == mine;
 	case 1:
 		return cua_atomic_fetch_or_explicit_u32(&r->turn_u, 0, CUA_ACQ_REL,
-							CUA_SCOPE_DEVICE) == mine;
+							CUA_SCOPE_DEVICE,
+							CUA_SPACE_GENERIC) == mine;
 	case 2:
 		/* an addition of -0 ends without a store, and still acquires */
 		return cua_atomic_fetch_add_cas_explicit_f64(&r->turn_d, -0.0, CUA_ACQUIRE,
-							     CUA_SCOPE_DEVICE) == mine;
+							     CUA_SCOPE_DEVICE,
+							     CUA_SPACE_GENERIC) == mine;
 	case 3:
 		/* so does a failing compare_exchange */
 		return cua_atomic_compare_exchange_explicit_f64(&r->turn_d, -1, -2, CUA_ACQUIRE,
-								CUA_SCOPE_DEVICE) == mine;
+								CUA_SCOPE_DEVICE,
+								CUA_SPACE_GENERIC) == mine;
 	default:
-		return cua_atomic_load_explicit_u32(&r->turn_u, CUA_SEQ_CST, CUA_SCOPE_SYSTEM) ==
-		       mine;
+		return cua_atomic_load_explicit_u32(&r->turn_u, CUA_SEQ_CST, CUA_SCOPE_SYSTEM,
+						    CUA_SPACE_GENERIC) == mine;
 	}
 }
 
@@ -51,16 +54,24 @@ static void pass_on(struct ring *r, uint32_t next)
 {
 	switch (r->how) {
 	case 0:
-		cua_atomic_store_explicit_u32(&r->turn_u, next, CUA_RELEASE, CUA_SCOPE_DEVICE);
+		cua_atomic_store_explicit_u32(&r->turn_u, next, CUA_RELEASE, CUA_SCOPE_DEVICE,
+					      CUA_SPACE_GENERIC);
 		break;
-	case 1: cua_atomic_add_explicit_u32(&r->turn_u, 1, CUA_RELEASE, CUA_SCOPE_DEVICE); break;
-	case 2: cua_atomic_max_explicit_f64(&r->turn_d, next, CUA_RELEASE, CUA_SCOPE_DEVICE); break;
+	case 1:
+		cua_atomic_add_explicit_u32(&r->turn_u, 1, CUA_RELEASE, CUA_SCOPE_DEVICE,
+					    CUA_SPACE_GENERIC);
+		break;
+	case 2:
+		cua_atomic_max_explicit_f64(&r->turn_d, next, CUA_RELEASE, CUA_SCOPE_DEVICE,
+					    CUA_SPACE_GENERIC);
+		break;
 	case 3:
 		(void)cua_atomic_fetch_add_explicit_f64(&r->turn_d, 1, CUA_ACQ_REL,
-							CUA_SCOPE_DEVICE);
+							CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 		break;
 	default:
-		cua_atomic_exchange_explicit_u32(&r->turn_u, next, CUA_SEQ_CST, CUA_SCOPE_SYSTEM);
+		cua_atomic_exchange_explicit_u32(&r->turn_u, next, CUA_SEQ_CST, CUA_SCOPE_SYSTEM,
+						 CUA_SPACE_GENERIC);
 		break;
 	}
 }
@@ -131,10 +142,13 @@ static void *dekker_main(void *arg)
 		cua_atomic_store_u32(mine, 0);
 		pthread_barrier_wait(&d->step);
 		if (d->how == 0)
-			cua_atomic_store_explicit_u32(mine, 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE);
+			cua_atomic_store_explicit_u32(mine, 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE,
+						      CUA_SPACE_GENERIC);
 		else
-			cua_atomic_add_explicit_u32(mine, 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE);
-		d->saw[me] = cua_atomic_load_explicit_u32(other, CUA_SEQ_CST, CUA_SCOPE_DEVICE);
+			cua_atomic_add_explicit_u32(mine, 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE,
+						    CUA_SPACE_GENERIC);
+		d->saw[me] = cua_atomic_load_explicit_u32(other, CUA_SEQ_CST, CUA_SCOPE_DEVICE,
+							  CUA_SPACE_GENERIC);
 		pthread_barrier_wait(&d->step);
 		if (me == 0)
 			d->wrong += !d->saw[0] && !d->saw[1];

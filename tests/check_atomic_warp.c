@@ -17,16 +17,16 @@ CUA_DEFINE_ATOMIC_SERIAL_WARP(triple, u32, old * 3 - operand)
 	       "fetch_" #op "_warp_" #s);                                                          \
 	x = values_##s[i];                                                                         \
 	(void)cua_atomic_fetch_##op##_warp_explicit_##s(1, &x, values_##s[j], orders[i % 5],       \
-							CUA_SCOPE_BLOCK);                          \
+							CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);       \
 	EXPECT(model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])),                     \
 	       "fetch_" #op "_warp_explicit_" #s);                                                 \
 	x = values_##s[i];                                                                         \
 	cua_atomic_##op##_block_##s(&x, values_##s[j], &scratch);                                  \
 	EXPECT(model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])), #op "_block_" #s);  \
 	x = values_##s[i];                                                                         \
-	EXPECT(model_same_##s(cua_atomic_fetch_##op##_block_explicit_##s(&x, values_##s[j],        \
-									 &scratch, orders[j % 5],  \
-									 CUA_SCOPE_DEVICE),        \
+	EXPECT(model_same_##s(cua_atomic_fetch_##op##_block_explicit_##s(                          \
+				      &x, values_##s[j], &scratch, orders[j % 5],                  \
+				      CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC),                        \
 			      values_##s[i]) &&                                                    \
 		       model_same_##s(x, model_##s(OP, values_##s[i], values_##s[j])),             \
 	       "fetch_" #op "_block_" #s);
@@ -73,7 +73,9 @@ START_TEST(warp_of_one)
 	ck_assert_uint_eq(add_mod(&m, 5), 6);
 	ck_assert_uint_eq(add_mod_fetch_block(&m, 5, &scratch), 11);
 	ck_assert_uint_eq(triple_warp(1, &m, 8), 16);
-	ck_assert_uint_eq(triple_warp_explicit(1, &m, 1, CUA_SEQ_CST, CUA_SCOPE_SYSTEM), 40);
+	ck_assert_uint_eq(
+		triple_warp_explicit(1, &m, 1, CUA_SEQ_CST, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC),
+		40);
 	ck_assert_uint_eq(triple(&m, 0), 119);
 	ck_assert_uint_eq(m, 357);
 	ck_assert_int_eq(span_gather_warp(1, &span, wider).low, 1);
@@ -110,27 +112,44 @@ START_TEST(leader_keeps)
 		unsigned stores = order != CUA_RELAXED && order != CUA_ACQUIRE;
 
 		LEADER(float, 3, stores,
-		       cua_atomic_fetch_max_warp_explicit_f32(1, &x, 2, order, at))
+		       cua_atomic_fetch_max_warp_explicit_f32(1, &x, 2, order, at,
+							      CUA_SPACE_GENERIC))
 		LEADER(double, 3, stores,
-		       cua_atomic_fetch_min_warp_explicit_f64(1, &x, 4, order, at))
+		       cua_atomic_fetch_min_warp_explicit_f64(1, &x, 4, order, at,
+							      CUA_SPACE_GENERIC))
 		LEADER(float, 3, stores,
-		       cua_atomic_fetch_max_block_explicit_f32(&x, 2, &scratch, order, at))
+		       cua_atomic_fetch_max_block_explicit_f32(&x, 2, &scratch, order, at,
+							       CUA_SPACE_GENERIC))
 		LEADER(uint8_t, 3, stores,
-		       cua_atomic_fetch_or_warp_explicit_u8(1, &x, 2, order, at))
-		LEADER(uint32_t, 3, stores, highest_warp_explicit(1, &x, 2, order, at))
-		LEADER(struct span, span, stores, span_gather_warp_explicit(1, &x, span, order, at))
+		       cua_atomic_fetch_or_warp_explicit_u8(1, &x, 2, order, at, CUA_SPACE_GENERIC))
+		LEADER(uint32_t, 3, stores,
+		       highest_warp_explicit(1, &x, 2, order, at, CUA_SPACE_GENERIC))
+		LEADER(struct span, span, stores,
+		       span_gather_warp_explicit(1, &x, span, order, at, CUA_SPACE_GENERIC))
 		LEADER(float, -0.f, 1,
-		       cua_atomic_fetch_add_cas_warp_explicit_f32(1, &x, -0.f, order, at))
+		       cua_atomic_fetch_add_cas_warp_explicit_f32(1, &x, -0.f, order, at,
+								  CUA_SPACE_GENERIC))
 		LEADER(double, 3, 1,
-		       cua_atomic_fetch_add_cas_warp_explicit_f64(1, &x, 0, order, at))
-		LEADER(float, -0.f, 1, cua_atomic_fetch_mul_warp_explicit_f32(1, &x, 1, order, at))
+		       cua_atomic_fetch_add_cas_warp_explicit_f64(1, &x, 0, order, at,
+								  CUA_SPACE_GENERIC))
+		LEADER(float, -0.f, 1,
+		       cua_atomic_fetch_mul_warp_explicit_f32(1, &x, 1, order, at,
+							      CUA_SPACE_GENERIC))
 		LEADER(uint64_t, 3, 1,
-		       cua_atomic_fetch_mul_block_explicit_u64(&x, 1, &scratch, order, at))
-		LEADER(uint8_t, 3, 1, cua_atomic_fetch_add_warp_explicit_u8(1, &x, 0, order, at))
-		LEADER(int16_t, 3, 1, cua_atomic_fetch_sub_warp_explicit_i16(1, &x, 0, order, at))
-		LEADER(uint32_t, 3, 1, add_mod_warp_explicit(1, &x, 1009, order, at))
-		LEADER(uint32_t, 3, 1, add_mod_fetch_block_explicit(&x, 0, &scratch, order, at))
-		LEADER(struct mean, mean, 1, mean_gather_warp_explicit(1, &x, none, order, at))
+		       cua_atomic_fetch_mul_block_explicit_u64(&x, 1, &scratch, order, at,
+							       CUA_SPACE_GENERIC))
+		LEADER(uint8_t, 3, 1,
+		       cua_atomic_fetch_add_warp_explicit_u8(1, &x, 0, order, at,
+							     CUA_SPACE_GENERIC))
+		LEADER(int16_t, 3, 1,
+		       cua_atomic_fetch_sub_warp_explicit_i16(1, &x, 0, order, at,
+							      CUA_SPACE_GENERIC))
+		LEADER(uint32_t, 3, 1,
+		       add_mod_warp_explicit(1, &x, 1009, order, at, CUA_SPACE_GENERIC))
+		LEADER(uint32_t, 3, 1,
+		       add_mod_fetch_block_explicit(&x, 0, &scratch, order, at, CUA_SPACE_GENERIC))
+		LEADER(struct mean, mean, 1,
+		       mean_gather_warp_explicit(1, &x, none, order, at, CUA_SPACE_GENERIC))
 	}
 }
 END_TEST
@@ -143,8 +162,8 @@ END_TEST
 			EXPECT(model_same_##s(cua_atomic_fetch_##op##_warp_##s(1, &x, v), old) &&  \
 				       model_same_##s(x, (T)(wanted)),                             \
 			       "fetch_" #op "_warp_" #s);                                          \
-			(void)cua_atomic_fetch_##op##_warp_explicit_##s(1, &y, v, orders[i % 5],   \
-									CUA_SCOPE_BLOCK);          \
+			(void)cua_atomic_fetch_##op##_warp_explicit_##s(                           \
+				1, &y, v, orders[i % 5], CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);      \
 			EXPECT(model_same_##s(y, (T)(wanted)), "fetch_" #op "_warp_explicit_" #s); \
 		}
 #define NARROW_WARP(op, s, T, wanted)                                                              \

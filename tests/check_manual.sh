@@ -5,7 +5,7 @@
 # headers do not have. Each page names the release and its date, and its examples keep their indentation.
 #
 # A family shares the name of its plain form: cua_atomic_fetch_add stands for cua_atomic_fetch_add_explicit_u32 and
-# for cua_atomic_fetch_add_in_complex_f64.
+# for cua_atomic_fetch_add_explicit_complex_f64.
 #
 # CHECK_MANUAL_DOC   look for the pages here [doc of the source]
 set -uo pipefail
@@ -21,7 +21,7 @@ failed=0
 
 # The suffixes that may follow the name of a family.
 type='_(b|bf|c|complex_f|f|i|u)[0-9]+'
-plain() { sed -E "s/_scope$//; s/$type$//; s/_(explicit|in)$//; s/_(warp|block)$//; s/_explicit$//; s/_cas$//"; }
+plain() { sed -E "s/_scope$//; s/$type$//; s/_explicit$//; s/_(warp|block)$//; s/_cas$//"; }
 
 # ---- names in the headers ----
 

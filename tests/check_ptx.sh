@@ -203,14 +203,14 @@ atomic_kernels() {
     kernel "atomic_compare_exchange_$t" "atom.relaxed.gpu.cas.b$bits" \
       "*($c *)out = cua_atomic_compare_exchange_$t(($c *)p, ($c)v, ($c)w);"
     kernel "atomic_load_explicit_$t" "ld.acquire.sys.b$bits" \
-      "*($c *)out = cua_atomic_load_explicit_$t(($c *)p, CUA_ACQUIRE, CUA_SCOPE_SYSTEM);"
+      "*($c *)out = cua_atomic_load_explicit_$t(($c *)p, CUA_ACQUIRE, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);"
     kernel "atomic_store_explicit_$t" "st.release.cta.b$bits" \
-      "cua_atomic_store_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_BLOCK);"
+      "cua_atomic_store_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);"
     kernel "atomic_exchange_explicit_$t" "atom.acq_rel.cta.exch.b$bits" \
-      "*($c *)out = cua_atomic_exchange_explicit_$t(($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_BLOCK);"
+      "*($c *)out = cua_atomic_exchange_explicit_$t(($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);"
     kernel "atomic_compare_exchange_explicit_$t" "fence.sc.sys atom.acq_rel.sys.cas.b$bits" \
       "*($c *)out = cua_atomic_compare_exchange_explicit_$t(($c *)p, ($c)v, ($c)w, CUA_SEQ_CST,
-        CUA_SCOPE_SYSTEM);"
+        CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);"
 
     for op in add sub min max and or xor inc dec; do
       case $t$op in
@@ -226,15 +226,15 @@ atomic_kernels() {
       kernel "atomic_fetch_$name" "atom.relaxed.gpu.$ptx" \
         "*($c *)out = cua_atomic_fetch_$name(($c *)p, ($c)v);"
       kernel "atomic_fetch_${op}_explicit_$t" "atom.release.sys.$ptx" \
-        "*($c *)out = cua_atomic_fetch_${op}_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_SYSTEM);"
+        "*($c *)out = cua_atomic_fetch_${op}_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);"
       kernel "atomic_$name" "red.relaxed.gpu.$ptx" "cua_atomic_$name(($c *)p, ($c)v);"
       kernel "atomic_${op}_explicit_release_$t" "red.release.cta.$ptx" \
-        "cua_atomic_${op}_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_BLOCK);"
+        "cua_atomic_${op}_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);"
       # RED cannot acquire.
       kernel "atomic_${op}_explicit_acquire_$t" "atom.acquire.gpu.$ptx" \
-        "cua_atomic_${op}_explicit_$t(($c *)p, ($c)v, CUA_ACQUIRE, CUA_SCOPE_DEVICE);"
+        "cua_atomic_${op}_explicit_$t(($c *)p, ($c)v, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);"
       kernel "atomic_${op}_explicit_seq_cst_$t" "fence.sc.gpu atom.acq_rel.gpu.$ptx" \
-        "cua_atomic_${op}_explicit_$t(($c *)p, ($c)v, CUA_SEQ_CST, CUA_SCOPE_DEVICE);"
+        "cua_atomic_${op}_explicit_$t(($c *)p, ($c)v, CUA_SEQ_CST, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);"
     done
 
     # Loops: a relaxed load (acquire if nothing else is requested), then compare-and-swap.
@@ -244,10 +244,10 @@ atomic_kernels() {
       "*($c *)out = cua_atomic_fetch_mul_$t(($c *)p, ($c)v);"
     kernel "atomic_fetch_mul_explicit_acquire_$t" \
       "ld.acquire.cta.b$bits ${mul}atom.acquire.cta.cas.b$bits loop" \
-      "*($c *)out = cua_atomic_fetch_mul_explicit_$t(($c *)p, ($c)v, CUA_ACQUIRE, CUA_SCOPE_BLOCK);"
+      "*($c *)out = cua_atomic_fetch_mul_explicit_$t(($c *)p, ($c)v, CUA_ACQUIRE, CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);"
     kernel "atomic_fetch_mul_explicit_acq_rel_$t" \
       "ld.relaxed.sys.b$bits ${mul}atom.acq_rel.sys.cas.b$bits loop" \
-      "*($c *)out = cua_atomic_fetch_mul_explicit_$t(($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_SYSTEM);"
+      "*($c *)out = cua_atomic_fetch_mul_explicit_$t(($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);"
     case $t in
     u64)
       for op in inc dec; do
@@ -270,7 +270,7 @@ atomic_kernels() {
       kernel "atomic_fetch_${op}_$t" "ld.relaxed.gpu.b$bits atom.relaxed.gpu.cas.b$bits loop" \
         "*($c *)out = cua_atomic_fetch_${op}_$t(($c *)p, ($c)v);"
       kernel "atomic_${op}_explicit_release_$t" "ld.relaxed.gpu.b$bits atom.release.gpu.cas.b$bits loop" \
-        "cua_atomic_${op}_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_DEVICE);"
+        "cua_atomic_${op}_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);"
     done
   done
   kernel atomic_defined "ld.relaxed.gpu.b32 atom.relaxed.gpu.cas.b32 loop" \
@@ -290,14 +290,14 @@ warp_kernels() {
     kernel "warp_fetch_add_$t" "atom.relaxed.gpu.$ptx" \
       "*($c *)out = cua_atomic_fetch_add_warp_$t($mask, ($c *)p, ($c)v);"
     kernel "warp_add_explicit_$t" "bar.warp.sync red.release.sys.$ptx bar.warp.sync" \
-      "cua_atomic_add_warp_explicit_$t($mask, ($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_SYSTEM);"
+      "cua_atomic_add_warp_explicit_$t($mask, ($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);"
     kernel "warp_fetch_add_explicit_$t" "bar.warp.sync atom.acq_rel.cta.$ptx bar.warp.sync" \
-      "*($c *)out = cua_atomic_fetch_add_warp_explicit_$t($mask, ($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_BLOCK);"
+      "*($c *)out = cua_atomic_fetch_add_warp_explicit_$t($mask, ($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);"
     kernel "patient_block_add_$t" "atom.relaxed.gpu.$ptx atom.relaxed.gpu.$ptx bar.sync bar.sync bar.sync" \
       "BLOCK *($c *)out = cua_atomic_fetch_add_block_$t(($c *)p, ($c)v, &scratch);"
     kernel "patient_block_add_explicit_$t" \
       "atom.acq_rel.sys.$ptx atom.acq_rel.sys.$ptx bar.sync bar.sync bar.sync" \
-      "BLOCK *($c *)out = cua_atomic_fetch_add_block_explicit_$t(($c *)p, ($c)v, &scratch, CUA_ACQ_REL, CUA_SCOPE_SYSTEM);"
+      "BLOCK *($c *)out = cua_atomic_fetch_add_block_explicit_$t(($c *)p, ($c)v, &scratch, CUA_ACQ_REL, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);"
     # The loop: the old value, a swap, a second swap with the result of the first, a pause, and a
     # new load.
     cas="atom.relaxed.gpu.cas.b$bits"
@@ -317,7 +317,7 @@ warp_kernels() {
       kernel "patient_serial_${op}_$t" "$serial" \
         "*($c *)out = cua_atomic_fetch_${op}_warp_$t($mask, ($c *)p, ($c)v);"
       kernel "patient_serial_${op}_explicit_$t" "$explicit" \
-        "*($c *)out = cua_atomic_fetch_${op}_warp_explicit_$t($mask, ($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_SYSTEM);"
+        "*($c *)out = cua_atomic_fetch_${op}_warp_explicit_$t($mask, ($c *)p, ($c)v, CUA_ACQ_REL, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);"
     done
     [ "${t%??}" = f ] || {
       kernel "warp_min_$t" "red.relaxed.gpu.min.${t/i/s}" "cua_atomic_min_warp_$t($mask, ($c *)p, ($c)v);"
@@ -347,13 +347,13 @@ narrow_kernels() {
     c=CUA__TYPE_$t
     kernel "narrow_load_$t" ld.relaxed.gpu.b32 "*($c *)out = cua_atomic_load_$t(($c *)p);"
     kernel "narrow_load_explicit_$t" ld.acquire.sys.b32 \
-      "*($c *)out = cua_atomic_load_explicit_$t(($c *)p, CUA_ACQUIRE, CUA_SCOPE_SYSTEM);"
+      "*($c *)out = cua_atomic_load_explicit_$t(($c *)p, CUA_ACQUIRE, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);"
     kernel "narrow_store_explicit_$t" "ld.relaxed.cta.b32 atom.release.cta.cas.b32 loop" \
-      "cua_atomic_store_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_BLOCK);"
+      "cua_atomic_store_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);"
     kernel "narrow_exchange_$t" "ld.relaxed.gpu.b32 atom.relaxed.gpu.cas.b32 loop" \
       "*($c *)out = cua_atomic_exchange_$t(($c *)p, ($c)v);"
     kernel "narrow_compare_exchange_$t" "ld.acquire.gpu.b32 atom.acq_rel.gpu.cas.b32 loop" \
-      "*($c *)out = cua_atomic_compare_exchange_explicit_$t(($c *)p, ($c)v, ($c)w, CUA_ACQ_REL, CUA_SCOPE_DEVICE);"
+      "*($c *)out = cua_atomic_compare_exchange_explicit_$t(($c *)p, ($c)v, ($c)w, CUA_ACQ_REL, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);"
     for op in add sub min max and or xor nand mul; do
       kernel "narrow_fetch_${op}_$t" "ld.relaxed.gpu.b32 ld.relaxed.gpu.b32 atom.relaxed.gpu.cas.b32" \
         "*($c *)out = cua_atomic_fetch_${op}_$t(($c *)p, ($c)v);"
@@ -363,13 +363,13 @@ narrow_kernels() {
   for t in u16 i16; do
     c=CUA__TYPE_$t
     kernel "half_load_explicit_$t" ld.acquire.sys.b16 \
-      "*($c *)out = cua_atomic_load_explicit_$t(($c *)p, CUA_ACQUIRE, CUA_SCOPE_SYSTEM);"
+      "*($c *)out = cua_atomic_load_explicit_$t(($c *)p, CUA_ACQUIRE, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);"
     kernel "half_store_explicit_$t" st.release.cta.b16 \
-      "cua_atomic_store_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_BLOCK);"
+      "cua_atomic_store_explicit_$t(($c *)p, ($c)v, CUA_RELEASE, CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);"
     kernel "half_exchange_$t" "ld.relaxed.gpu.b16 atom.relaxed.gpu.cas.b16 loop" \
       "*($c *)out = cua_atomic_exchange_$t(($c *)p, ($c)v);"
     kernel "half_compare_exchange_$t" atom.acq_rel.gpu.cas.b16 \
-      "*($c *)out = cua_atomic_compare_exchange_explicit_$t(($c *)p, ($c)v, ($c)w, CUA_ACQ_REL, CUA_SCOPE_DEVICE);"
+      "*($c *)out = cua_atomic_compare_exchange_explicit_$t(($c *)p, ($c)v, ($c)w, CUA_ACQ_REL, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);"
     for op in add sub min max and or xor nand mul; do
       kernel "half_fetch_${op}_$t" "ld.relaxed.gpu.b16 atom.relaxed.gpu.cas.b16 loop" \
         "*($c *)out = cua_atomic_fetch_${op}_$t(($c *)p, ($c)v);"
@@ -379,18 +379,28 @@ narrow_kernels() {
 
 # In a state space that the caller names.
 space_kernels() {
-  local space at
+  local space at cas load
   for space in GLOBAL SHARED; do
     at="CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_$space"
     kernel "in_add_f32_$space" "red.relaxed.gpu${space_ptx[$space]}.add.f32" \
-      "cua_atomic_add_in_f32((float *)p, (float)v, $at);"
+      "cua_atomic_add_explicit_f32((float *)p, (float)v, $at);"
     kernel "in_fetch_max_u64_$space" "atom.relaxed.gpu${space_ptx[$space]}.max.u64" \
-      "*out = cua_atomic_fetch_max_in_u64((uint64_t *)p, v, $at);"
+      "*out = cua_atomic_fetch_max_explicit_u64((uint64_t *)p, v, $at);"
     kernel "in_fetch_mul_u32_$space" \
       "ld.relaxed.gpu${space_ptx[$space]}.b32 atom.relaxed.gpu${space_ptx[$space]}.cas.b32 loop" \
-      "*(uint32_t *)out = cua_atomic_fetch_mul_in_u32((uint32_t *)p, (uint32_t)v, $at);"
+      "*(uint32_t *)out = cua_atomic_fetch_mul_explicit_u32((uint32_t *)p, (uint32_t)v, $at);"
     kernel "in_exchange_u32_$space" "atom.relaxed.gpu${space_ptx[$space]}.exch.b32" \
-      "*(uint32_t *)out = cua_atomic_exchange_in_u32((uint32_t *)p, (uint32_t)v, $at);"
+      "*(uint32_t *)out = cua_atomic_exchange_explicit_u32((uint32_t *)p, (uint32_t)v, $at);"
+    kernel "warp_in_add_u32_$space" "red.relaxed.gpu${space_ptx[$space]}.add.u32" \
+      "cua_atomic_add_warp_explicit_u32((uint32_t)w, (uint32_t *)p, (uint32_t)v, $at);"
+    kernel "warp_in_fetch_sub_i64_$space" "atom.relaxed.gpu${space_ptx[$space]}.add.u64" \
+      "*(int64_t *)out = cua_atomic_fetch_sub_warp_explicit_i64((uint32_t)w, (int64_t *)p, (int64_t)v, $at);"
+    cas="atom.relaxed.gpu${space_ptx[$space]}.cas.b32"
+    kernel "leader_in_fetch_mul_u32_$space" "again $cas ld.relaxed.gpu${space_ptx[$space]}.b32 nanosleep.u32" \
+      "*(uint32_t *)out = cua_atomic_fetch_mul_warp_explicit_u32((uint32_t)w, (uint32_t *)p, (uint32_t)v, $at);"
+    load="ld.relaxed.gpu${space_ptx[$space]}.b32"
+    kernel "patient_in_serial_nand_u32_$space" "$cas $load $load nanosleep.u32" \
+      "*(uint32_t *)out = cua_atomic_fetch_nand_warp_explicit_u32((uint32_t)w, (uint32_t *)p, (uint32_t)v, $at);"
   done
 }
 
@@ -409,12 +419,12 @@ half_kernels() {
         "$of *($c *)out = cua_atomic_fetch_${op}_$t(($c *)p, x);"
       kernel "half_${op}_$t" "red.relaxed.gpu.add.noftz.$t" "$of cua_atomic_${op}_$t(($c *)p, x);"
       kernel "half_${op}_release_$t" "red.release.cta.add.noftz.$t" \
-        "$of cua_atomic_${op}_explicit_$t(($c *)p, x, CUA_RELEASE, CUA_SCOPE_BLOCK);"
+        "$of cua_atomic_${op}_explicit_$t(($c *)p, x, CUA_RELEASE, CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);"
       # RED cannot acquire.
       kernel "half_${op}_acquire_$t" "atom.acquire.gpu.add.noftz.$t" \
-        "$of cua_atomic_${op}_explicit_$t(($c *)p, x, CUA_ACQUIRE, CUA_SCOPE_DEVICE);"
+        "$of cua_atomic_${op}_explicit_$t(($c *)p, x, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);"
       kernel "half_${op}_seq_cst_$t" "fence.sc.sys atom.acq_rel.sys.add.noftz.$t" \
-        "$of *($c *)out = cua_atomic_fetch_${op}_explicit_$t(($c *)p, x, CUA_SEQ_CST, CUA_SCOPE_SYSTEM);"
+        "$of *($c *)out = cua_atomic_fetch_${op}_explicit_$t(($c *)p, x, CUA_SEQ_CST, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);"
     done
     kernel "warp_half_add_$t" "red.relaxed.gpu.add.noftz.$t" \
       "$of cua_atomic_add_warp_$t((uint32_t)w, ($c *)p, x);"
@@ -452,17 +462,17 @@ wide_kernels() {
   atom cas_b128 .cas.b128 "$of $result = cua_port_cas_b128(p, x, x + 1, AT);"
   kernel wide_load ld.relaxed.gpu.b128 "*($u *)out = cua_atomic_load_u128(($u *)p);"
   kernel wide_store_explicit 'fence.sc.gpu st.release.gpu.b128' \
-    "$value cua_atomic_store_explicit_u128(($u *)p, x, CUA_SEQ_CST, CUA_SCOPE_DEVICE);"
+    "$value cua_atomic_store_explicit_u128(($u *)p, x, CUA_SEQ_CST, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);"
   kernel wide_exchange atom.relaxed.gpu.exch.b128 \
     "$value *($u *)out = cua_atomic_exchange_u128(($u *)p, x);"
   kernel wide_compare_exchange atom.acq_rel.cta.cas.b128 \
-    "$value *($u *)out = cua_atomic_compare_exchange_explicit_u128(($u *)p, x, x, CUA_ACQ_REL, CUA_SCOPE_BLOCK);"
+    "$value *($u *)out = cua_atomic_compare_exchange_explicit_u128(($u *)p, x, x, CUA_ACQ_REL, CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);"
   for op in add sub min max and or xor; do
     kernel "wide_fetch_$op" 'ld.relaxed.gpu.b128 atom.relaxed.gpu.cas.b128 loop' \
       "$value *($u *)out = cua_atomic_fetch_${op}_u128(($u *)p, x);"
   done
   kernel wide_fetch_add_acquire 'ld.acquire.sys.b128 atom.acquire.sys.cas.b128 loop' \
-    "$value *($u *)out = cua_atomic_fetch_add_explicit_u128(($u *)p, x, CUA_ACQUIRE, CUA_SCOPE_SYSTEM);"
+    "$value *($u *)out = cua_atomic_fetch_add_explicit_u128(($u *)p, x, CUA_ACQUIRE, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);"
   kernel wide_fetch_add_complex_f64 \
     'ld.relaxed.gpu.b128 add.rn.f64 add.rn.f64 atom.relaxed.gpu.cas.b128 loop' \
     "$double *($d *)out = cua_atomic_fetch_add_complex_f64(($d *)p, x);"
@@ -472,16 +482,20 @@ wide_kernels() {
   kernel wide_add_parts_complex_f32 red.relaxed.gpu.global.add.v2.f32 \
     "$number cua_atomic_add_parts_complex_f32(($c *)p, x);"
   kernel wide_add_parts_release_complex_f32 red.release.sys.global.add.v2.f32 \
-    "$number cua_atomic_add_parts_explicit_complex_f32(($c *)p, x, CUA_RELEASE, CUA_SCOPE_SYSTEM);"
+    "$number cua_atomic_add_parts_explicit_complex_f32(($c *)p, x, CUA_RELEASE, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);"
   kernel wide_add_parts_of_any_complex_f32 \
     'red.relaxed.gpu.global.add.v2.f32 red.relaxed.gpu.add.f32 red.relaxed.gpu.add.f32' \
     "$number cua_atomic_add_parts_complex_f32(*($c **)p, x);"
+  kernel wide_add_parts_in_GLOBAL_complex_f32 red.relaxed.gpu.global.add.v2.f32 \
+    "$number cua_atomic_add_parts_explicit_complex_f32(*($c **)p, x, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);"
+  kernel wide_add_parts_in_SHARED_complex_f32 'red.relaxed.gpu.shared.add.f32 red.relaxed.gpu.shared.add.f32' \
+    "$number cua_atomic_add_parts_explicit_complex_f32(*($c **)p, x, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_SHARED);"
   limit=70-$((add_v2_from - 1))
   kernel wide_add_parts_complex_f32 'red.relaxed.gpu.add.f32 red.relaxed.gpu.add.f32' \
     "$number cua_atomic_add_parts_complex_f32(($c *)p, x);"
   limit=
   kernel wide_add_parts_acquire_complex_f32 'atom.acquire.gpu.add.f32 atom.acquire.gpu.add.f32' \
-    "$number cua_atomic_add_parts_explicit_complex_f32(($c *)p, x, CUA_ACQUIRE, CUA_SCOPE_DEVICE);"
+    "$number cua_atomic_add_parts_explicit_complex_f32(($c *)p, x, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);"
   kernel wide_sub_parts_complex_f64 'red.relaxed.gpu.add.f64 red.relaxed.gpu.add.f64' \
     "$double cua_atomic_sub_parts_complex_f64(($d *)p, x);"
   kernel wide_fetch_add_complex_f32 \
@@ -491,7 +505,7 @@ wide_kernels() {
     'ld.relaxed.gpu.b64 mul.rn.f32 mul.rn.f32 sub.rn.f32 mul.rn.f32 mul.rn.f32 add.rn.f32 atom.relaxed.gpu.cas.b64 loop' \
     "$number *($c *)out = cua_atomic_fetch_mul_complex_f32(($c *)p, x);"
   kernel wide_exchange_complex_f32 atom.release.gpu.exch.b64 \
-    "$number *($c *)out = cua_atomic_exchange_explicit_complex_f32(($c *)p, x, CUA_RELEASE, CUA_SCOPE_DEVICE);"
+    "$number *($c *)out = cua_atomic_exchange_explicit_complex_f32(($c *)p, x, CUA_RELEASE, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);"
 }
 
 spinlock_kernels() {

@@ -206,17 +206,19 @@ START_TEST(one_thread)
 	ck_assert(whole(&objects[0]) && objects[0].word[0] == 7);
 	for (int order = CUA_RELAXED; order <= CUA_SEQ_CST; order++) {
 		w = wide_add_explicit(s, &objects[0], wide_of(1), (enum cua_order)order,
-				      CUA_SCOPE_SYSTEM);
+				      CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);
 		ck_assert_uint_eq(w.word[0], 7);
-		w = wide_load_explicit(s, &objects[0], (enum cua_order)order, CUA_SCOPE_BLOCK);
+		w = wide_load_explicit(s, &objects[0], (enum cua_order)order, CUA_SCOPE_BLOCK,
+				       CUA_SPACE_GENERIC);
 		ck_assert_uint_eq(w.word[0], 8);
 		wide_store_explicit(s, &objects[0], wide_of(9), (enum cua_order)order,
-				    CUA_SCOPE_DEVICE);
+				    CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 		w = wide_exchange_explicit(s, &objects[0], wide_of(10), (enum cua_order)order,
-					   CUA_SCOPE_SYSTEM);
+					   CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);
 		ck_assert_uint_eq(w.word[0], 9);
 		w = wide_compare_exchange_explicit(s, &objects[0], wide_of(10), wide_of(7),
-						   (enum cua_order)order, CUA_SCOPE_SYSTEM);
+						   (enum cua_order)order, CUA_SCOPE_SYSTEM,
+						   CUA_SPACE_GENERIC);
 		ck_assert_uint_eq(w.word[0], 10);
 	}
 	ck_assert(whole(&objects[0]) && objects[0].word[0] == 7);

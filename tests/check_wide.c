@@ -120,21 +120,22 @@ DEFINE_CONVERSIONS(bf16, 7)
 		if (order != CUA_RELEASE && order != CUA_ACQ_REL) {                                \
 			old = order < 0 ? cua_atomic_load_##s(&x)                                  \
 					: cua_atomic_load_explicit_##s(&x, (enum cua_order)order,  \
-								       scope);                     \
+								       scope, CUA_SPACE_GENERIC);  \
 			EXPECT(memcmp(&old, &a, sizeof(a)) == 0, #s " load");                      \
 		}                                                                                  \
 		if (order != CUA_ACQUIRE && order != CUA_ACQ_REL) {                                \
 			if (order < 0)                                                             \
 				cua_atomic_store_##s(&x, b);                                       \
 			else                                                                       \
-				cua_atomic_store_explicit_##s(&x, b, (enum cua_order)order,        \
-							      scope);                              \
+				cua_atomic_store_explicit_##s(&x, b, (enum cua_order)order, scope, \
+							      CUA_SPACE_GENERIC);                  \
 			EXPECT(memcmp(&x, &b, sizeof(b)) == 0, #s " store");                       \
 		}                                                                                  \
 		x = a;                                                                             \
 		old = order < 0 ? cua_atomic_compare_exchange_##s(&x, b, other)                    \
 				: cua_atomic_compare_exchange_explicit_##s(                        \
-					  &x, b, other, (enum cua_order)order, scope);             \
+					  &x, b, other, (enum cua_order)order, scope,              \
+					  CUA_SPACE_GENERIC);                                      \
 		EXPECT(memcmp(&old, &a, sizeof(a)) == 0, #s " compare_exchange: old");             \
 		EXPECT(memcmp(&x, equal ? &other : &a, sizeof(a)) == 0, #s " compare_exchange");   \
 	}                                                                                          \
@@ -214,20 +215,20 @@ START_TEST(parts)
 			cua_atomic_add_parts_complex_f32(&f, df);
 			cua_atomic_add_parts_complex_f64(&d, dd);
 		} else {
-			cua_atomic_add_parts_explicit_complex_f32(&f, df, orders[o],
-								  CUA_SCOPE_SYSTEM);
-			cua_atomic_add_parts_explicit_complex_f64(&d, dd, orders[o],
-								  CUA_SCOPE_SYSTEM);
+			cua_atomic_add_parts_explicit_complex_f32(
+				&f, df, orders[o], CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);
+			cua_atomic_add_parts_explicit_complex_f64(
+				&d, dd, orders[o], CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC);
 		}
 		ck_assert(f.re == 1.5f && f.im == -2 && d.re == 1.5 && d.im == -2);
 		if (o < 0) {
 			cua_atomic_sub_parts_complex_f32(&f, df);
 			cua_atomic_sub_parts_complex_f64(&d, dd);
 		} else {
-			cua_atomic_sub_parts_explicit_complex_f32(&f, df, orders[o],
-								  CUA_SCOPE_BLOCK);
-			cua_atomic_sub_parts_explicit_complex_f64(&d, dd, orders[o],
-								  CUA_SCOPE_BLOCK);
+			cua_atomic_sub_parts_explicit_complex_f32(
+				&f, df, orders[o], CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);
+			cua_atomic_sub_parts_explicit_complex_f64(
+				&d, dd, orders[o], CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);
 		}
 		ck_assert(f.re == 1 && f.im == 2 && d.re == 1 && d.im == 2);
 		/* a warp of 1 lane, a block of 1 thread */
@@ -281,7 +282,9 @@ START_TEST(user_operations)
 	struct cua_f16 h = {2}, odd = {3}, even = {4};
 
 	ck_assert_uint_eq(scored_join(&best, a).who, 1);
-	ck_assert_uint_eq(scored_join_explicit(&best, b, CUA_ACQ_REL, CUA_SCOPE_SYSTEM).n, 2);
+	ck_assert_uint_eq(
+		scored_join_explicit(&best, b, CUA_ACQ_REL, CUA_SCOPE_SYSTEM, CUA_SPACE_GENERIC).n,
+		2);
 	ck_assert(best.who == 7 && best.n == 3 && best.score == 3);
 	wide_mix(&u, two);
 	ck_assert(u.lo == UINT64_MAX && u.hi == 2);
@@ -305,7 +308,7 @@ START_TEST(loop_orders)
 		struct cua_u128 u = {3, 3}, v = {4, 4};
 
 		memset(&asked, 0, sizeof(asked));
-		cua_atomic_min_explicit_f16(&x, y, orders[o], CUA_SCOPE_DEVICE);
+		cua_atomic_min_explicit_f16(&x, y, orders[o], CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 		ck_assert_uint_eq(asked.loads, 1);
 		ck_assert_uint_eq(asked.cas, stores);
 		ck_assert_int_eq(asked.load_order, first);
@@ -313,13 +316,15 @@ START_TEST(loop_orders)
 			ck_assert_int_eq(asked.cas_order, orders[o]);
 
 		memset(&asked, 0, sizeof(asked));
-		cua_atomic_fetch_min_explicit_u128(&u, v, orders[o], CUA_SCOPE_DEVICE);
+		cua_atomic_fetch_min_explicit_u128(&u, v, orders[o], CUA_SCOPE_DEVICE,
+						   CUA_SPACE_GENERIC);
 		ck_assert_uint_eq(asked.loads, 1);
 		ck_assert_uint_eq(asked.cas, stores);
 		ck_assert_int_eq(asked.load_order, first);
 
 		memset(&asked, 0, sizeof(asked));
-		cua_atomic_fetch_max_explicit_u128(&u, v, orders[o], CUA_SCOPE_DEVICE);
+		cua_atomic_fetch_max_explicit_u128(&u, v, orders[o], CUA_SCOPE_DEVICE,
+						   CUA_SPACE_GENERIC);
 		ck_assert_uint_eq(asked.loads, 1);
 		ck_assert_uint_eq(asked.cas, 1);
 		ck_assert_int_eq(asked.load_order, first);
@@ -513,17 +518,18 @@ static void run_ring(struct team *t, unsigned id)
 		for (;;) {
 			if (wide_how == 2) {
 				h = cua_atomic_load_explicit_f16(&t->shared->half[1], CUA_ACQUIRE,
-								 CUA_SCOPE_DEVICE);
+								 CUA_SCOPE_DEVICE,
+								 CUA_SPACE_GENERIC);
 				if (h.bits == turn % 1000)
 					break;
 			} else {
 				seen = wide_how == 0
-					       ? cua_atomic_load_explicit_u128(&t->shared->u,
-									       CUA_ACQUIRE,
-									       CUA_SCOPE_DEVICE)
+					       ? cua_atomic_load_explicit_u128(
+							 &t->shared->u, CUA_ACQUIRE,
+							 CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC)
 					       : cua_atomic_compare_exchange_explicit_u128(
 							 &t->shared->u, mine, mine, CUA_ACQUIRE,
-							 CUA_SCOPE_DEVICE);
+							 CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 				if (seen.lo == turn && seen.hi == ~turn)
 					break;
 			}
@@ -533,14 +539,15 @@ static void run_ring(struct team *t, unsigned id)
 			t->wrong[id] += t->shared->data[k]++ != turn;
 		if (wide_how == 0) {
 			cua_atomic_store_explicit_u128(&t->shared->u, next, CUA_RELEASE,
-						       CUA_SCOPE_DEVICE);
+						       CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 		} else if (wide_how == 1) {
 			(void)cua_atomic_exchange_explicit_u128(&t->shared->u, next, CUA_RELEASE,
-								CUA_SCOPE_DEVICE);
+								CUA_SCOPE_DEVICE,
+								CUA_SPACE_GENERIC);
 		} else {
 			h.bits = (uint16_t)((turn + 1) % 1000);
 			cua_atomic_store_explicit_f16(&t->shared->half[1], h, CUA_RELEASE,
-						      CUA_SCOPE_DEVICE);
+						      CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 		}
 	}
 }

@@ -133,12 +133,12 @@ DEFINE_EXACT(f64, double)
 			T *r = &results[((size_t)blockIdx.x * n + i) * 6];                         \
                                                                                                    \
 			*p = a[i];                                                                 \
-			r[0] = cua_atomic_load_explicit_##s(p, load, scope);                       \
-			cua_atomic_store_explicit_##s(p, b[i], store, scope);                      \
+			r[0] = cua_atomic_load_explicit_##s(p, load, scope, CUA_SPACE_GENERIC);    \
+			cua_atomic_store_explicit_##s(p, b[i], store, scope, CUA_SPACE_GENERIC);   \
 			r[1] = cua_atomic_load_##s(p);                                             \
 			cua_atomic_store_##s(p, a[i]);                                             \
 			r[2] = cua_atomic_compare_exchange_explicit_##s(p, b[i], (T)42, order,     \
-									scope);                    \
+									scope, CUA_SPACE_GENERIC); \
 			r[3] = *p;                                                                 \
 			*p = a[i];                                                                 \
 			r[4] = cua_atomic_compare_exchange_##s(p, b[i], (T)42);                    \
@@ -466,12 +466,16 @@ __global__ static void __launch_bounds__(1024) meet_in_block(uint32_t *wrong)
 		low = INFINITY;
 	}
 	__syncthreads();
-	cua_atomic_add_explicit_u32(&count, 1, CUA_RELAXED, CUA_SCOPE_BLOCK);
-	cua_atomic_fetch_max_explicit_u32(&most, threadIdx.x, CUA_RELAXED, CUA_SCOPE_BLOCK);
-	cua_atomic_add_explicit_u64(&wide, (uint64_t)1 << 40, CUA_RELAXED, CUA_SCOPE_BLOCK);
-	cua_atomic_add_explicit_f32(&sum, 0.5f, CUA_RELAXED, CUA_SCOPE_BLOCK);
-	cua_atomic_fetch_add_cas_explicit_f32(&sum_cas, 0.5f, CUA_RELAXED, CUA_SCOPE_BLOCK);
-	cua_atomic_min_explicit_f64(&low, -(double)threadIdx.x, CUA_RELAXED, CUA_SCOPE_BLOCK);
+	cua_atomic_add_explicit_u32(&count, 1, CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);
+	cua_atomic_fetch_max_explicit_u32(&most, threadIdx.x, CUA_RELAXED, CUA_SCOPE_BLOCK,
+					  CUA_SPACE_GENERIC);
+	cua_atomic_add_explicit_u64(&wide, (uint64_t)1 << 40, CUA_RELAXED, CUA_SCOPE_BLOCK,
+				    CUA_SPACE_GENERIC);
+	cua_atomic_add_explicit_f32(&sum, 0.5f, CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_GENERIC);
+	cua_atomic_fetch_add_cas_explicit_f32(&sum_cas, 0.5f, CUA_RELAXED, CUA_SCOPE_BLOCK,
+					      CUA_SPACE_GENERIC);
+	cua_atomic_min_explicit_f64(&low, -(double)threadIdx.x, CUA_RELAXED, CUA_SCOPE_BLOCK,
+				    CUA_SPACE_GENERIC);
 	__syncthreads();
 	if (threadIdx.x == 0 &&
 	    (count != blockDim.x || most != blockDim.x - 1 || wide != (uint64_t)blockDim.x << 40 ||
@@ -608,22 +612,22 @@ CUA_FN uint64_t in_space_steps(struct in_space *x, uint32_t v, enum cua_space sp
 	const enum cua_scope scope = CUA_SCOPE_BLOCK;
 	uint64_t sum;
 
-	sum = cua_atomic_fetch_add_in_u32(&x->a, v, order, scope, space);
-	cua_atomic_sub_in_u32(&x->a, 3, CUA_RELAXED, scope, space);
-	sum = sum * 31 + cua_atomic_fetch_mul_in_u32(&x->a, v, order, scope, space);
-	sum = sum * 31 + cua_atomic_fetch_inc_in_u32(&x->b, v, order, scope, space);
-	sum = sum * 31 + cua_atomic_exchange_in_u32(&x->b, v, order, scope, space);
-	sum = sum * 31 + cua_atomic_fetch_nand_in_u32(&x->b, v, order, scope, space);
-	sum = sum * 31 + cua_atomic_fetch_max_in_u64(&x->c, v, order, scope, space);
+	sum = cua_atomic_fetch_add_explicit_u32(&x->a, v, order, scope, space);
+	cua_atomic_sub_explicit_u32(&x->a, 3, CUA_RELAXED, scope, space);
+	sum = sum * 31 + cua_atomic_fetch_mul_explicit_u32(&x->a, v, order, scope, space);
+	sum = sum * 31 + cua_atomic_fetch_inc_explicit_u32(&x->b, v, order, scope, space);
+	sum = sum * 31 + cua_atomic_exchange_explicit_u32(&x->b, v, order, scope, space);
+	sum = sum * 31 + cua_atomic_fetch_nand_explicit_u32(&x->b, v, order, scope, space);
+	sum = sum * 31 + cua_atomic_fetch_max_explicit_u64(&x->c, v, order, scope, space);
 	sum = sum * 31 +
-	      cua_atomic_compare_exchange_in_u64(&x->c, v, v * 7ull, order, scope, space);
-	cua_atomic_add_in_f32(&x->d, (float)v, CUA_RELEASE, scope, space);
-	sum = sum * 31 + (uint64_t)cua_atomic_fetch_mul_in_f32(&x->d, 2, order, scope, space);
-	cua_atomic_add_in_f64(&x->e, v, CUA_RELAXED, scope, space);
-	cua_atomic_min_in_f64(&x->e, 1000, order, scope, space);
-	cua_atomic_store_in_i16(&x->f, (int16_t)(v % 100), CUA_RELEASE, scope, space);
-	cua_atomic_add_in_i16(&x->f, 5, order, scope, space);
-	return sum * 31 + (uint64_t)cua_atomic_load_in_i16(&x->f, CUA_ACQUIRE, scope, space);
+	      cua_atomic_compare_exchange_explicit_u64(&x->c, v, v * 7ull, order, scope, space);
+	cua_atomic_add_explicit_f32(&x->d, (float)v, CUA_RELEASE, scope, space);
+	sum = sum * 31 + (uint64_t)cua_atomic_fetch_mul_explicit_f32(&x->d, 2, order, scope, space);
+	cua_atomic_add_explicit_f64(&x->e, v, CUA_RELAXED, scope, space);
+	cua_atomic_min_explicit_f64(&x->e, 1000, order, scope, space);
+	cua_atomic_store_explicit_i16(&x->f, (int16_t)(v % 100), CUA_RELEASE, scope, space);
+	cua_atomic_add_explicit_i16(&x->f, 5, order, scope, space);
+	return sum * 31 + (uint64_t)cua_atomic_load_explicit_i16(&x->f, CUA_ACQUIRE, scope, space);
 }
 
 __global__ static void in_spaces_kernel(struct in_space *cells, uint64_t *sums)

@@ -20,25 +20,28 @@ __device__ static int my_turn(struct chain *c, int how, uint32_t mine)
 {
 	switch (how) {
 	case 0:
-		return cua_atomic_load_explicit_u32(&c->turn_u, CUA_ACQUIRE, CUA_SCOPE_DEVICE) ==
-		       mine;
+		return cua_atomic_load_explicit_u32(&c->turn_u, CUA_ACQUIRE, CUA_SCOPE_DEVICE,
+						    CUA_SPACE_GENERIC) == mine;
 	case 1:
 		return cua_atomic_fetch_or_explicit_u32(&c->turn_u, 0, CUA_ACQ_REL,
-							CUA_SCOPE_DEVICE) == mine;
+							CUA_SCOPE_DEVICE,
+							CUA_SPACE_GENERIC) == mine;
 	case 2: /* an addition of -0 ends without a store, and still acquires */
 		return cua_atomic_fetch_add_cas_explicit_f64(&c->turn_d, -0.0, CUA_ACQUIRE,
-							     CUA_SCOPE_DEVICE) == mine;
+							     CUA_SCOPE_DEVICE,
+							     CUA_SPACE_GENERIC) == mine;
 	case 3: /* so does a failing compare_exchange */
 		return cua_atomic_compare_exchange_explicit_f64(&c->turn_d, -1, -2, CUA_ACQUIRE,
-								CUA_SCOPE_DEVICE) == mine;
+								CUA_SCOPE_DEVICE,
+								CUA_SPACE_GENERIC) == mine;
 	case 4: /* a relaxed read and a fence */
 		if (cua_atomic_load_u32(&c->turn_u) != mine)
 			return 0;
 		cua_port_fence(CUA_ACQUIRE, CUA_SCOPE_DEVICE);
 		return 1;
 	default:
-		return cua_atomic_load_explicit_u32(&c->turn_u, CUA_SEQ_CST, CUA_SCOPE_SYSTEM) ==
-		       mine;
+		return cua_atomic_load_explicit_u32(&c->turn_u, CUA_SEQ_CST, CUA_SCOPE_SYSTEM,
+						    CUA_SPACE_GENERIC) == mine;
 	}
 }
 
@@ -46,19 +49,28 @@ __device__ static void pass_on(struct chain *c, int how, uint32_t next)
 {
 	switch (how) {
 	case 0:
-		cua_atomic_store_explicit_u32(&c->turn_u, next, CUA_RELEASE, CUA_SCOPE_DEVICE);
+		cua_atomic_store_explicit_u32(&c->turn_u, next, CUA_RELEASE, CUA_SCOPE_DEVICE,
+					      CUA_SPACE_GENERIC);
 		break;
-	case 1: cua_atomic_add_explicit_u32(&c->turn_u, 1, CUA_RELEASE, CUA_SCOPE_DEVICE); break;
-	case 2: cua_atomic_max_explicit_f64(&c->turn_d, next, CUA_RELEASE, CUA_SCOPE_DEVICE); break;
+	case 1:
+		cua_atomic_add_explicit_u32(&c->turn_u, 1, CUA_RELEASE, CUA_SCOPE_DEVICE,
+					    CUA_SPACE_GENERIC);
+		break;
+	case 2:
+		cua_atomic_max_explicit_f64(&c->turn_d, next, CUA_RELEASE, CUA_SCOPE_DEVICE,
+					    CUA_SPACE_GENERIC);
+		break;
 	case 3:
-		cua_atomic_fetch_add_explicit_f64(&c->turn_d, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE);
+		cua_atomic_fetch_add_explicit_f64(&c->turn_d, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
+						  CUA_SPACE_GENERIC);
 		break;
 	case 4:
 		cua_port_fence(CUA_RELEASE, CUA_SCOPE_DEVICE);
 		cua_atomic_store_u32(&c->turn_u, next);
 		break;
 	default:
-		cua_atomic_exchange_explicit_u32(&c->turn_u, next, CUA_SEQ_CST, CUA_SCOPE_SYSTEM);
+		cua_atomic_exchange_explicit_u32(&c->turn_u, next, CUA_SEQ_CST, CUA_SCOPE_SYSTEM,
+						 CUA_SPACE_GENERIC);
 		break;
 	}
 }
@@ -110,8 +122,9 @@ struct dekker {
 __device__ static void meet_other(struct dekker *d, uint32_t *times)
 {
 	*times += 2;
-	cua_atomic_add_explicit_u32(d->met, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE);
-	while (cua_atomic_load_explicit_u32(d->met, CUA_ACQUIRE, CUA_SCOPE_DEVICE) < *times)
+	cua_atomic_add_explicit_u32(d->met, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+	while (cua_atomic_load_explicit_u32(d->met, CUA_ACQUIRE, CUA_SCOPE_DEVICE,
+					    CUA_SPACE_GENERIC) < *times)
 		;
 }
 
@@ -123,12 +136,13 @@ __global__ static void store_then_load(struct dekker *d, int how, uint32_t round
 		cua_atomic_store_u32(d->flag[me], 0);
 		meet_other(d, &times);
 		if (how == 0)
-			cua_atomic_store_explicit_u32(d->flag[me], 1, CUA_SEQ_CST,
-						      CUA_SCOPE_DEVICE);
+			cua_atomic_store_explicit_u32(d->flag[me], 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE,
+						      CUA_SPACE_GENERIC);
 		else
-			cua_atomic_add_explicit_u32(d->flag[me], 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE);
+			cua_atomic_add_explicit_u32(d->flag[me], 1, CUA_SEQ_CST, CUA_SCOPE_DEVICE,
+						    CUA_SPACE_GENERIC);
 		d->saw[me][0] = cua_atomic_load_explicit_u32(d->flag[1 - me], CUA_SEQ_CST,
-							     CUA_SCOPE_DEVICE);
+							     CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 		meet_other(d, &times);
 		if (me == 0 && !d->saw[0][0] && !d->saw[1][0])
 			d->wrong++;

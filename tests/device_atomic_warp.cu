@@ -62,7 +62,8 @@ __global__ static void combine(struct combined *m, uint32_t *marks, uint32_t roo
 		} else {
 			mask = full & ~split;
 			old = cua_atomic_fetch_add_warp_explicit_u32(mask, &m->count[c], 1,
-								     CUA_ACQ_REL, CUA_SCOPE_DEVICE);
+								     CUA_ACQ_REL, CUA_SCOPE_DEVICE,
+								     CUA_SPACE_GENERIC);
 			cua_atomic_fetch_sub_warp_i64(mask, &m->sub_i64, (int64_t)(v >> 20));
 			cua_atomic_fetch_mul_warp_u32(mask, &m->mul_u32, 3);
 			cua_atomic_fetch_add_cas_warp_f32(mask, &m->cas_f32, 1);
@@ -91,7 +92,7 @@ __global__ static void combine_blocks(struct combined *m, uint32_t each)
 		cua_atomic_sub_block_i64(&m->block_i64, (int64_t)(v >> 20), &scratch);
 		cua_atomic_add_cas_block_f32(&m->block_f32, 1, &scratch);
 		cua_atomic_add_block_explicit_f64(&m->block_f64, 0.5, &scratch, CUA_ACQ_REL,
-						  CUA_SCOPE_DEVICE);
+						  CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 		add_mod_block(&m->block_mod, v >> 40, &scratch);
 	}
 }
@@ -195,7 +196,8 @@ CUA_FN uint32_t turn_cell(uint32_t block, uint32_t round, uint32_t lane, uint32_
 				olds[i] = TURN_CALL(name, s)(group, p, v);                         \
 			else                                                                       \
 				olds[i] = TURN_EXPLICIT(name, s)(~group, p, v, CUA_ACQ_REL,        \
-								 CUA_SCOPE_DEVICE);                \
+								 CUA_SCOPE_DEVICE,                 \
+								 CUA_SPACE_GENERIC);               \
 			__syncwarp();                                                              \
 		}                                                                                  \
 	}                                                                                          \
@@ -298,6 +300,92 @@ DEFINE_BLOCK_TURNS(add, u8, uint8_t, cua_atomic_fetch_add_block_u8, old + v)
 DEFINE_BLOCK_TURNS(xor, i16, int16_t, cua_atomic_fetch_xor_block_i16, old ^ v)
 DEFINE_BLOCK_TURNS(add_mod, u64, uint64_t, add_mod_fetch_block, (old + v) % 1000003)
 
+/* ---- in a state space ---- */
+
+#define SPACE_THREADS 96u
+
+struct in_space {
+	uint64_t block;
+	uint32_t sum, product, toggled;
+	float most;
+	uint8_t bits;
+};
+
+/*
+ * Every thread of a block calls each form on the same object. ids[i] is the number of a thread as
+ * its block operation returned it. marks counts the values that fetch_add returned.
+ */
+CUA_FORCE void in_space_steps(struct in_space *x, uint32_t *ids, uint32_t *marks,
+			      struct cua_block_scratch *scratch, enum cua_space space)
+{
+	const enum cua_order order = CUA_ACQ_REL;
+	const enum cua_scope scope = CUA_SCOPE_BLOCK;
+	uint32_t i = threadIdx.x, all = 0xffffffff;
+
+	marks[cua_atomic_fetch_add_warp_explicit_u32(all, &x->sum, 1, order, scope, space)]++;
+	cua_atomic_fetch_mul_warp_explicit_u32(all, &x->product, 3, order, scope, space);
+	cua_atomic_fetch_nand_warp_explicit_u32(all, &x->toggled, all, order, scope, space);
+	cua_atomic_max_warp_explicit_f32(all, &x->most, (float)i, order, scope, space);
+	cua_atomic_or_warp_explicit_u8(all, &x->bits, (uint8_t)(1u << i % 8), order, scope, space);
+	ids[i] = (uint32_t)cua_atomic_fetch_add_block_explicit_u64(&x->block, 1, scratch, order,
+								   scope, space);
+	cua_atomic_sub_block_explicit_u64(&x->block, 2, scratch, order, scope, space);
+}
+
+__global__ static void in_spaces_kernel(struct in_space *objects, uint32_t *ids, uint32_t *marks)
+{
+	__shared__ struct cua_block_scratch scratch;
+	__shared__ struct in_space shared;
+
+	if (threadIdx.x == 0)
+		shared = objects[1];
+	__syncthreads();
+	in_space_steps(&objects[0], ids, marks, &scratch, CUA_SPACE_GLOBAL);
+	in_space_steps(&shared, ids + SPACE_THREADS, marks + SPACE_THREADS, &scratch,
+		       CUA_SPACE_SHARED);
+	in_space_steps(&objects[2], ids + 2 * SPACE_THREADS, marks + 2 * SPACE_THREADS, &scratch,
+		       CUA_SPACE_GENERIC);
+	__syncthreads();
+	if (threadIdx.x == 0)
+		objects[1] = shared;
+}
+
+START_TEST(in_spaces)
+{
+	struct in_space *objects = (struct in_space *)managed(3 * sizeof(*objects));
+	uint32_t *ids = (uint32_t *)managed(3 * SPACE_THREADS * sizeof(*ids));
+	uint32_t *marks = (uint32_t *)managed(3 * SPACE_THREADS * sizeof(*marks)), product = 1;
+
+	memset((void *)objects, 0, 3 * sizeof(*objects));
+	memset(marks, 0, 3 * SPACE_THREADS * sizeof(*marks));
+	for (uint32_t i = 0; i < 3; i++)
+		objects[i].product = 1, objects[i].toggled = 0x1234;
+	in_spaces_kernel<<<1, SPACE_THREADS>>>(objects, ids, marks);
+	finish_kernel();
+	for (uint32_t i = 0; i < SPACE_THREADS; i++)
+		product *= 3;
+	for (uint32_t space = 0; space < 3; space++) {
+		const struct in_space *x = &objects[space];
+
+		EXPECT(x->sum == SPACE_THREADS, "space %u: sum %u", space, x->sum);
+		EXPECT(x->product == product, "space %u: product %u", space, x->product);
+		EXPECT(x->toggled == 0x1234, "space %u: toggled %x", space, x->toggled);
+		EXPECT(x->most == SPACE_THREADS - 1, "space %u: most %g", space, (double)x->most);
+		EXPECT(x->bits == 0xff, "space %u: bits %x", space, x->bits);
+		EXPECT(x->block == 0ull - SPACE_THREADS, "space %u: block", space);
+		for (uint32_t i = 0; i < SPACE_THREADS; i++) {
+			EXPECT(ids[space * SPACE_THREADS + i] == i, "space %u, thread %u", space,
+			       i);
+			EXPECT(marks[space * SPACE_THREADS + i] == 1, "space %u, value %u", space,
+			       i);
+		}
+	}
+	ck_assert_cuda(cudaFree(objects));
+	ck_assert_cuda(cudaFree(ids));
+	ck_assert_cuda(cudaFree(marks));
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("combined atomics in kernels");
@@ -327,6 +415,7 @@ static Suite *make_suite(void)
 	tcase_add_loop_test(exact, block_in_turn_add_u8, 0, 6);
 	tcase_add_loop_test(exact, block_in_turn_xor_i16, 0, 6);
 	tcase_add_loop_test(exact, block_in_turn_add_mod_u64, 0, 6);
+	tcase_add_test(exact, in_spaces);
 	tcase_add_loop_test(many, combining, 0, 4);
 	suite_add_tcase(suite, exact);
 	suite_add_tcase(suite, many);

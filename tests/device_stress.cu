@@ -19,7 +19,8 @@ __device__ static int wait_until(const uint32_t *p, uint32_t wanted)
 {
 	uint64_t start = cua_port_clock_ns();
 
-	while (cua_atomic_load_explicit_u32(p, CUA_ACQUIRE, CUA_SCOPE_DEVICE) != wanted) {
+	while (cua_atomic_load_explicit_u32(p, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC) !=
+	       wanted) {
 		if (cua_port_clock_ns() - start > LIMIT_NS)
 			return 0;
 		cua_port_pause(100);
@@ -30,7 +31,8 @@ __device__ static int wait_until(const uint32_t *p, uint32_t wanted)
 /* A barrier of all threads of the grid; the grid must fit on the device. */
 __device__ static int meet(uint32_t *arrived)
 {
-	cua_atomic_fetch_add_explicit_u32(arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE);
+	cua_atomic_fetch_add_explicit_u32(arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
+					  CUA_SPACE_GENERIC);
 	return wait_until(arrived, gridDim.x * blockDim.x);
 }
 
@@ -369,11 +371,12 @@ __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslo
 		if (!lock_for(l, kind, node, 0))
 			cua_atomic_add_u32(wrong, 1);
 		start = last = cua_port_clock_ns();
-		cua_atomic_store_explicit_u32(held, 1, CUA_RELEASE, CUA_SCOPE_DEVICE);
+		cua_atomic_store_explicit_u32(held, 1, CUA_RELEASE, CUA_SCOPE_DEVICE,
+					      CUA_SPACE_GENERIC);
 		do {
 			/* this before the clock: a gap just before the last timeout counts too */
-			all = cua_atomic_load_explicit_u32(gave_up, CUA_ACQUIRE,
-							   CUA_SCOPE_DEVICE) == gridDim.x - 1;
+			all = cua_atomic_load_explicit_u32(gave_up, CUA_ACQUIRE, CUA_SCOPE_DEVICE,
+							   CUA_SPACE_GENERIC) == gridDim.x - 1;
 			now = cua_port_clock_ns();
 			if (now - last > GAP_NS)
 				*away += now - last;
@@ -394,7 +397,8 @@ __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslo
 	if (took < ns)
 		cua_atomic_add_u32(wrong, 1);
 	cua_atomic_max_u64(longest, took);
-	cua_atomic_fetch_add_explicit_u32(gave_up, 1, CUA_RELEASE, CUA_SCOPE_DEVICE);
+	cua_atomic_fetch_add_explicit_u32(gave_up, 1, CUA_RELEASE, CUA_SCOPE_DEVICE,
+					  CUA_SPACE_GENERIC);
 }
 
 /* Returns the time of the slowest block; *away is the part of it in which no block was running. */

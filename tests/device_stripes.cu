@@ -31,12 +31,15 @@ __device__ static struct wide add_one(struct cua_stripes stripes, struct wide *p
 	struct wide old = wide_of(0), seen;
 
 	switch (way % 5) {
-	case 0: return wide_add_explicit(stripes, p, wide_of(1), CUA_RELAXED, scope);
+	case 0:
+		return wide_add_explicit(stripes, p, wide_of(1), CUA_RELAXED, scope,
+					 CUA_SPACE_GENERIC);
 	case 1:
-		old = wide_load_explicit(stripes, p, CUA_ACQUIRE, scope);
+		old = wide_load_explicit(stripes, p, CUA_ACQUIRE, scope, CUA_SPACE_GENERIC);
 		for (;;) {
-			seen = wide_compare_exchange_explicit(
-				stripes, p, old, wide_of(old.word[0] + 1), CUA_ACQ_REL, scope);
+			seen = wide_compare_exchange_explicit(stripes, p, old,
+							      wide_of(old.word[0] + 1), CUA_ACQ_REL,
+							      scope, CUA_SPACE_GENERIC);
 			if (seen.word[0] == old.word[0])
 				return old;
 			old = seen;

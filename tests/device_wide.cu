@@ -159,11 +159,12 @@ CUA_FN struct combination combination_of(unsigned block)
 		enum cua_order store =                                                             \
 			order == CUA_ACQUIRE || order == CUA_ACQ_REL ? CUA_RELEASE : order;        \
                                                                                                    \
-		r[0] = cua_atomic_load_explicit_##s(p, load, scope);                               \
-		cua_atomic_store_explicit_##s(p, b, store, scope);                                 \
+		r[0] = cua_atomic_load_explicit_##s(p, load, scope, CUA_SPACE_GENERIC);            \
+		cua_atomic_store_explicit_##s(p, b, store, scope, CUA_SPACE_GENERIC);              \
 		r[1] = cua_atomic_load_##s(p);                                                     \
 		cua_atomic_store_##s(p, a);                                                        \
-		r[2] = cua_atomic_compare_exchange_explicit_##s(p, b, other, order, scope);        \
+		r[2] = cua_atomic_compare_exchange_explicit_##s(p, b, other, order, scope,         \
+								CUA_SPACE_GENERIC);                \
 		r[3] = *p;                                                                         \
 		*p = a;                                                                            \
 		r[4] = cua_atomic_compare_exchange_##s(p, b, other);                               \
@@ -499,7 +500,7 @@ __global__ static void combine_all(struct meet *m, int pattern)
 		cua_atomic_add_warp_explicit_bf16(
 			mask, &m->brain_warp,
 			cua_bf16_from_f32(threadIdx.x % 32 / 2 == 1 ? 1.0f : 0.0f), CUA_RELEASE,
-			CUA_SCOPE_DEVICE);
+			CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 	}
 	__syncthreads();
 	cua_atomic_add_block_f16(&m->in_block, one, &scratch);
@@ -590,12 +591,12 @@ __global__ static void shared_parts(struct cua_complex_f32 *f, struct cua_comple
 	}
 	__syncthreads();
 	for (int o = 0; o < 5; o++) {
-		cua_atomic_add_parts_explicit_complex_f32(&x, v, (enum cua_order)o,
-							  CUA_SCOPE_BLOCK);
-		cua_atomic_sub_parts_explicit_complex_f64(&y, w, (enum cua_order)o,
-							  CUA_SCOPE_BLOCK);
-		cua_atomic_sub_parts_explicit_complex_f32(f, v, (enum cua_order)o,
-							  CUA_SCOPE_SYSTEM);
+		cua_atomic_add_parts_explicit_complex_f32(&x, v, (enum cua_order)o, CUA_SCOPE_BLOCK,
+							  CUA_SPACE_GENERIC);
+		cua_atomic_sub_parts_explicit_complex_f64(&y, w, (enum cua_order)o, CUA_SCOPE_BLOCK,
+							  CUA_SPACE_GENERIC);
+		cua_atomic_sub_parts_explicit_complex_f32(f, v, (enum cua_order)o, CUA_SCOPE_SYSTEM,
+							  CUA_SPACE_GENERIC);
 	}
 	__syncthreads();
 	if (threadIdx.x == 0) {
@@ -642,14 +643,15 @@ __global__ static void post_and_look(struct post *p, int how)
 		if (how == 1) {
 			struct cua_bf16 one = cua_bf16_from_f32(1);
 
-			cua_atomic_add_explicit_bf16(&p->half, one, CUA_RELEASE, CUA_SCOPE_DEVICE);
+			cua_atomic_add_explicit_bf16(&p->half, one, CUA_RELEASE, CUA_SCOPE_DEVICE,
+						     CUA_SPACE_GENERIC);
 		}
 #if defined(CUA_PORT_HAS_B128)
 		if (how == 0) {
 			struct cua_u128 one = {1, 1};
 
-			cua_atomic_store_explicit_u128(&p->flag, one, CUA_RELEASE,
-						       CUA_SCOPE_DEVICE);
+			cua_atomic_store_explicit_u128(&p->flag, one, CUA_RELEASE, CUA_SCOPE_DEVICE,
+						       CUA_SPACE_GENERIC);
 		}
 #endif
 		return;
@@ -659,12 +661,12 @@ __global__ static void post_and_look(struct post *p, int how)
 
 		if (how == 1)
 			there = cua_atomic_load_explicit_bf16(&p->half, CUA_ACQUIRE,
-							      CUA_SCOPE_DEVICE)
+							      CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC)
 					.bits;
 #if defined(CUA_PORT_HAS_B128)
 		if (how == 0)
 			there = cua_atomic_load_explicit_u128(&p->flag, CUA_ACQUIRE,
-							      CUA_SCOPE_DEVICE)
+							      CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC)
 					.hi;
 #endif
 		if (!there)

@@ -92,10 +92,11 @@ static void narrow_message(void)
 	cua_atomic_fetch_add_u8(&narrow.byte[3], 1);
 	if (id == 0) {
 		CUA_WRITE(narrow_data, 42);
-		cua_atomic_store_explicit_u8(&narrow.byte[0], 1, CUA_RELEASE, CUA_SCOPE_DEVICE);
+		cua_atomic_store_explicit_u8(&narrow.byte[0], 1, CUA_RELEASE, CUA_SCOPE_DEVICE,
+					     CUA_SPACE_GENERIC);
 	} else if (cua_atomic_compare_exchange_explicit_u8(&narrow.byte[0], id % 2 ? 0 : 1,
 							   id % 2 ? 0 : 1, CUA_ACQUIRE,
-							   CUA_SCOPE_DEVICE)) {
+							   CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC)) {
 		if (CUA_READ(narrow_data) != 42)
 			simt_fail("the message is missing");
 	}

@@ -129,7 +129,7 @@ static void warp_message(void)
 
 	CUA_WRITE(payload[id], id + 1);
 	if (cua_atomic_fetch_add_warp_explicit_u32(simt_warp_mask(), &arrivals, 1, CUA_ACQ_REL,
-						   CUA_SCOPE_DEVICE) == n - 1)
+						   CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC) == n - 1)
 		for (unsigned i = 0; i < n; i++)
 			if (CUA_READ(payload[i]) != i + 1)
 				simt_fail("a payload is missing");
@@ -152,8 +152,10 @@ static void block_message(void)
 	unsigned n = simt_blocks() * simt_block_lanes(), id = simt_lane();
 
 	CUA_WRITE(payload[id], id + 1);
-	cua_atomic_add_block_explicit_u32(&arrivals, 1, s, CUA_RELEASE, CUA_SCOPE_DEVICE);
-	if (cua_atomic_load_explicit_u32(&arrivals, CUA_ACQUIRE, CUA_SCOPE_DEVICE) == n)
+	cua_atomic_add_block_explicit_u32(&arrivals, 1, s, CUA_RELEASE, CUA_SCOPE_DEVICE,
+					  CUA_SPACE_GENERIC);
+	if (cua_atomic_load_explicit_u32(&arrivals, CUA_ACQUIRE, CUA_SCOPE_DEVICE,
+					 CUA_SPACE_GENERIC) == n)
 		for (unsigned i = 0; i < n; i++)
 			if (CUA_READ(payload[i]) != i + 1)
 				simt_fail("a payload is missing");

@@ -54,8 +54,8 @@ static void wrapping(void)
 {
 	unsigned id = simt_lane();
 
-	olds[id] = cua_atomic_fetch_inc_warp_explicit_u32(simt_warp_mask(), &cells[1], 2,
-							  CUA_ACQ_REL, CUA_SCOPE_DEVICE);
+	olds[id] = cua_atomic_fetch_inc_warp_explicit_u32(
+		simt_warp_mask(), &cells[1], 2, CUA_ACQ_REL, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 	(void)cua_atomic_fetch_add_warp_u8(simt_warp_mask(), &bytes[id % 4], 1);
 }
 
@@ -114,8 +114,8 @@ static void kinds_body(void)
 
 	kinds[id].quotient = cua_atomic_fetch_div_warp_f32(mask, &quotients[c], (float)(id + 3));
 	kinds[id].counter = cua_atomic_fetch_dec_warp_u64(mask, &counters[c], id % 4 + 1);
-	kinds[id].nand = cua_atomic_fetch_nand_warp_explicit_u32(mask, &nands[c], id * 5,
-								 CUA_ACQ_REL, CUA_SCOPE_DEVICE);
+	kinds[id].nand = cua_atomic_fetch_nand_warp_explicit_u32(
+		mask, &nands[c], id * 5, CUA_ACQ_REL, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 	kinds[id].half = cua_atomic_fetch_nand_warp_u16(mask, &halves[c], (uint16_t)(id * 9 + 1));
 	kinds[id].byte = cua_atomic_fetch_sub_warp_u8(mask, &bytes[c], (uint8_t)(id + 1));
 	kinds[id].most = cua_atomic_fetch_max_warp_i8(mask, &most[c], (int8_t)(id % 5 - 2));

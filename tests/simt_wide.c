@@ -93,9 +93,10 @@ static void wide_message_with(enum cua_order release)
 
 	if (simt_lane() == 0) {
 		CUA_WRITE(wide_data, 42);
-		cua_atomic_add_explicit_u128(&wide_other, flag, release, CUA_SCOPE_DEVICE);
+		cua_atomic_add_explicit_u128(&wide_other, flag, release, CUA_SCOPE_DEVICE,
+					     CUA_SPACE_GENERIC);
 	} else if (cua_atomic_fetch_or_explicit_u128(&wide_other, none, CUA_ACQUIRE,
-						     CUA_SCOPE_DEVICE)
+						     CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC)
 			   .hi) {
 		if (CUA_READ(wide_data) != 42)
 			simt_fail("the message is missing");

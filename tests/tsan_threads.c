@@ -162,7 +162,7 @@ static void *count(void *arg)
 		}                                                                                  \
 		return NULL;                                                                       \
 	}
-#define AT CUA_SCOPE_DEVICE
+#define AT CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC
 TURNS(store32, uint32_t, cua_atomic_load_explicit_u32(&turn_store32, CUA_ACQUIRE, AT),
       cua_atomic_store_explicit_u32(&turn_store32, next, CUA_RELEASE, AT))
 TURNS(store64, uint64_t, cua_atomic_load_explicit_u64(&turn_store64, CUA_ACQUIRE, AT),

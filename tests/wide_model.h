@@ -241,18 +241,20 @@ WIDE_COMPLEX(f64, double)
 /* Forms as in atomic_model.h: plain, explicit, and the two without a result, if they exist. */
 #define WIDE_FETCH(OP, op, s)                                                                      \
 	case OP:                                                                                   \
-		return form & 1 ? cua_atomic_fetch_##op##_explicit_##s(p, v, order, scope)         \
+		return form & 1 ? cua_atomic_fetch_##op##_explicit_##s(p, v, order, scope,         \
+								       CUA_SPACE_GENERIC)          \
 				: cua_atomic_fetch_##op##_##s(p, v);
 #define WIDE_QUIET(OP, op, s)                                                                      \
 	case OP:                                                                                   \
 		if (form == 0)                                                                     \
 			return cua_atomic_fetch_##op##_##s(p, v);                                  \
 		if (form == 1)                                                                     \
-			return cua_atomic_fetch_##op##_explicit_##s(p, v, order, scope);           \
+			return cua_atomic_fetch_##op##_explicit_##s(p, v, order, scope,            \
+								    CUA_SPACE_GENERIC);            \
 		if (form == 2)                                                                     \
 			cua_atomic_##op##_##s(p, v);                                               \
 		else                                                                               \
-			cua_atomic_##op##_explicit_##s(p, v, order, scope);                        \
+			cua_atomic_##op##_explicit_##s(p, v, order, scope, CUA_SPACE_GENERIC);     \
 		return before;
 #define WIDE_APPLY(s, T, more)                                                                     \
 	CUA_FN T wide_apply_##s(enum wide_op op, int form, T *p, T v, enum cua_order order,        \
@@ -263,7 +265,8 @@ WIDE_COMPLEX(f64, double)
 		switch (op) {                                                                      \
 		default: return before;                                                            \
 		case WIDE_EXCHANGE:                                                                \
-			return form & 1 ? cua_atomic_exchange_explicit_##s(p, v, order, scope)     \
+			return form & 1 ? cua_atomic_exchange_explicit_##s(p, v, order, scope,     \
+									   CUA_SPACE_GENERIC)      \
 					: cua_atomic_exchange_##s(p, v);                           \
 			WIDE_QUIET(WIDE_ADD, add, s)                                               \
 			WIDE_QUIET(WIDE_SUB, sub, s)                                               \

@@ -114,7 +114,8 @@ CUA_FORCE uint64_t cua_append_reserve_block(const struct cua_append_view *view, 
 					    struct cua_block_scratch *scratch)
 {
 	return cua_atomic_fetch_add_block_explicit_u64(&view->cursor->demand, n, scratch,
-						       CUA_RELAXED, CUA_SCOPE_DEVICE);
+						       CUA_RELAXED, CUA_SCOPE_DEVICE,
+						       CUA_SPACE_GENERIC);
 }
 
 /*

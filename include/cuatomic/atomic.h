@@ -30,13 +30,13 @@
  * numbers, and atomic_warp.h for operations aggregated in a warp or block. Use atomic_warp.h if
  * many lanes use the same address.
  *
- * These functions are relaxed and of device scope, like CUDA's atomicAdd. A second form takes order
- * and scope: cua_atomic_fetch_add_explicit_u32(p, v, order, scope). A third form also takes the
- * object's state space: cua_atomic_fetch_add_in_u32(p, v, order, scope, space). The first two forms
- * use CUA_SPACE_GENERIC, which is always correct. If a kernel knows that the object is in global or
- * in shared memory, CUA_SPACE_GLOBAL or CUA_SPACE_SHARED saves the GPU a test of the address. A
- * wrong space is undefined behaviour. The host ignores the space. CUA_ATOMIC_PATH below says how an
- * operation is implemented.
+ * These functions are relaxed and of device scope, like CUDA's atomicAdd. The second form,
+ * _explicit, takes order, scope and space at the end:
+ * cua_atomic_fetch_add_explicit_u32(p, v, order, scope, space). The space is the state space of the
+ * object. CUA_SPACE_GENERIC is always correct, and the first form uses it. If a kernel knows that
+ * the object is in global or in shared memory, CUA_SPACE_GLOBAL or CUA_SPACE_SHARED saves the GPU a
+ * test of the address. A wrong space is undefined behaviour. The host ignores the space.
+ * CUA_ATOMIC_PATH below says how an operation is implemented.
  *
  * An object is a plain variable, aligned to its size, in global or shared memory or on the host. A
  * plain assignment initializes it before it is shared.
@@ -128,10 +128,10 @@ CUA_FORCE double cua__negative_f64(double v)
  * Defines, at file scope and with no semicolon after it,
  *
  *   T name(T *p, T operand)                                        relaxed, device scope
- *   T name_explicit(T *p, T operand, enum cua_order order, enum cua_scope scope)
- *   T name_in(T *p, T operand, enum cua_order order, enum cua_scope scope, enum cua_space space)
+ *   T name_explicit(T *p, T operand, enum cua_order order, enum cua_scope scope,
+ *                   enum cua_space space)
  *
- * where suffix is u32, i32, u64, i64, f32 or f64 and T its type. All three set *p to the value of
+ * where suffix is u32, i32, u64, i64, f32 or f64 and T its type. Both set *p to the value of
  * the expression in a single indivisible step and return the old value. The expression uses `old`,
  * the value of *p, and `operand`. A call may evaluate it several times, so it must have no side
  * effects. If the function is used on a GPU, the functions in the expression must be compiled for
@@ -146,15 +146,13 @@ CUA_FORCE double cua__negative_f64(double v)
  */
 #define CUA_DEFINE_ATOMIC(name, suffix, expression)                                                \
 	CUA__DEFINE_LOOP_OF(name, name##_explicit, CUA__TYPE_##suffix, CUA__BITS_##suffix,         \
-			    expression)                                                            \
-	CUA__DEFINE_LOOP_IN(name, name##_in, CUA__TYPE_##suffix)
+			    expression)
 
 #define CUA_DEFINE_ATOMIC_STRUCT(name, type, bits, expression)                                     \
 	CUA_STATIC_ASSERT(sizeof(type) * 8 == (bits), "the type must have exactly so many bits");  \
 	CUA_STATIC_ASSERT(__alignof__(type) * 8 >= (bits),                                         \
 			  "the type must be aligned to its size");                                 \
-	CUA__DEFINE_LOOP_OF(name, name##_explicit, type, bits, expression)                         \
-	CUA__DEFINE_LOOP_IN(name, name##_in, type)
+	CUA__DEFINE_LOOP_OF(name, name##_explicit, type, bits, expression)
 
 /* Lets the arguments expand before they are pasted. */
 #define CUA__DEFINE_LOOP_OF(name, name_explicit, T, bits, expression)                              \
@@ -168,8 +166,8 @@ CUA_FORCE double cua__negative_f64(double v)
 		(void)operand;                                                                     \
 		return (expression);                                                               \
 	}                                                                                          \
-	CUA_FORCE T cua__in_##name(T *p, T operand, enum cua_order order, enum cua_scope scope,    \
-				   enum cua_space space)                                           \
+	CUA_FORCE T name_explicit(T *p, T operand, enum cua_order order, enum cua_scope scope,     \
+				  enum cua_space space)                                            \
 	{                                                                                          \
 		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
 		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, space);              \
@@ -187,21 +185,10 @@ CUA_FORCE double cua__negative_f64(double v)
 		} while (seen != before);                                                          \
 		return old;                                                                        \
 	}                                                                                          \
-	CUA_FORCE T name_explicit(T *p, T operand, enum cua_order order, enum cua_scope scope)     \
-	{                                                                                          \
-		return cua__in_##name(p, operand, order, scope, CUA_SPACE_GENERIC);                \
-	}                                                                                          \
 	CUA_FORCE T name(T *p, T operand)                                                          \
 	{                                                                                          \
-		return name_explicit(p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE);                   \
-	}
-
-/* The loop's public form with a state space. */
-#define CUA__DEFINE_LOOP_IN(name, name_in, T)                                                      \
-	CUA_FORCE T name_in(T *p, T operand, enum cua_order order, enum cua_scope scope,           \
-			    enum cua_space space)                                                  \
-	{                                                                                          \
-		return cua__in_##name(p, operand, order, scope, space);                            \
+		return name_explicit(p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE,                    \
+				     CUA_SPACE_GENERIC);                                           \
 	}
 
 /* ---- load, store, exchange, compare_exchange ---- */
@@ -211,8 +198,8 @@ CUA_FORCE double cua__negative_f64(double v)
 	CUA__PATH_OF(cua_atomic_store_##s, cua__port_path_store_b##bits)                           \
 	CUA__PATH_OF(cua_atomic_exchange_##s, cua__port_path_exchange_b##bits)                     \
 	CUA__PATH_OF(cua_atomic_compare_exchange_##s, cua__port_path_cas_b##bits)                  \
-	CUA_FORCE T cua_atomic_load_in_##s(const T *p, enum cua_order order, enum cua_scope scope, \
-					   enum cua_space space)                                   \
+	CUA_FORCE T cua_atomic_load_explicit_##s(const T *p, enum cua_order order,                 \
+						 enum cua_scope scope, enum cua_space space)       \
 	{                                                                                          \
 		cua__uint##bits seen = cua_port_load_b##bits(p, order, scope, space);              \
 		T v;                                                                               \
@@ -220,34 +207,26 @@ CUA_FORCE double cua__negative_f64(double v)
 		memcpy(&v, &seen, sizeof(v));                                                      \
 		return v;                                                                          \
 	}                                                                                          \
-	CUA_FORCE T cua_atomic_load_explicit_##s(const T *p, enum cua_order order,                 \
-						 enum cua_scope scope)                             \
-	{                                                                                          \
-		return cua_atomic_load_in_##s(p, order, scope, CUA_SPACE_GENERIC);                 \
-	}                                                                                          \
 	CUA_FORCE T cua_atomic_load_##s(const T *p)                                                \
 	{                                                                                          \
-		return cua_atomic_load_explicit_##s(p, CUA_RELAXED, CUA_SCOPE_DEVICE);             \
+		return cua_atomic_load_explicit_##s(p, CUA_RELAXED, CUA_SCOPE_DEVICE,              \
+						    CUA_SPACE_GENERIC);                            \
 	}                                                                                          \
-	CUA_FORCE void cua_atomic_store_in_##s(T *p, T v, enum cua_order order,                    \
-					       enum cua_scope scope, enum cua_space space)         \
+	CUA_FORCE void cua_atomic_store_explicit_##s(T *p, T v, enum cua_order order,              \
+						     enum cua_scope scope, enum cua_space space)   \
 	{                                                                                          \
 		cua__uint##bits desired;                                                           \
                                                                                                    \
 		memcpy(&desired, &v, sizeof(desired));                                             \
 		cua_port_store_b##bits(p, desired, order, scope, space);                           \
 	}                                                                                          \
-	CUA_FORCE void cua_atomic_store_explicit_##s(T *p, T v, enum cua_order order,              \
-						     enum cua_scope scope)                         \
-	{                                                                                          \
-		cua_atomic_store_in_##s(p, v, order, scope, CUA_SPACE_GENERIC);                    \
-	}                                                                                          \
 	CUA_FORCE void cua_atomic_store_##s(T *p, T v)                                             \
 	{                                                                                          \
-		cua_atomic_store_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);                \
+		cua_atomic_store_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,                 \
+					      CUA_SPACE_GENERIC);                                  \
 	}                                                                                          \
-	CUA_FORCE T cua_atomic_exchange_in_##s(T *p, T v, enum cua_order order,                    \
-					       enum cua_scope scope, enum cua_space space)         \
+	CUA_FORCE T cua_atomic_exchange_explicit_##s(T *p, T v, enum cua_order order,              \
+						     enum cua_scope scope, enum cua_space space)   \
 	{                                                                                          \
 		cua__uint##bits desired, seen;                                                     \
 		T old;                                                                             \
@@ -257,18 +236,14 @@ CUA_FORCE double cua__negative_f64(double v)
 		memcpy(&old, &seen, sizeof(old));                                                  \
 		return old;                                                                        \
 	}                                                                                          \
-	CUA_FORCE T cua_atomic_exchange_explicit_##s(T *p, T v, enum cua_order order,              \
-						     enum cua_scope scope)                         \
-	{                                                                                          \
-		return cua_atomic_exchange_in_##s(p, v, order, scope, CUA_SPACE_GENERIC);          \
-	}                                                                                          \
 	CUA_FORCE T cua_atomic_exchange_##s(T *p, T v)                                             \
 	{                                                                                          \
-		return cua_atomic_exchange_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);      \
+		return cua_atomic_exchange_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,       \
+							CUA_SPACE_GENERIC);                        \
 	}                                                                                          \
-	CUA_FORCE T cua_atomic_compare_exchange_in_##s(T *p, T expected, T desired,                \
-						       enum cua_order order, enum cua_scope scope, \
-						       enum cua_space space)                       \
+	CUA_FORCE T cua_atomic_compare_exchange_explicit_##s(                                      \
+		T *p, T expected, T desired, enum cua_order order, enum cua_scope scope,           \
+		enum cua_space space)                                                              \
 	{                                                                                          \
 		cua__uint##bits before, after, seen;                                               \
 		T old;                                                                             \
@@ -279,16 +254,10 @@ CUA_FORCE double cua__negative_f64(double v)
 		memcpy(&old, &seen, sizeof(old));                                                  \
 		return old;                                                                        \
 	}                                                                                          \
-	CUA_FORCE T cua_atomic_compare_exchange_explicit_##s(                                      \
-		T *p, T expected, T desired, enum cua_order order, enum cua_scope scope)           \
-	{                                                                                          \
-		return cua_atomic_compare_exchange_in_##s(p, expected, desired, order, scope,      \
-							  CUA_SPACE_GENERIC);                      \
-	}                                                                                          \
 	CUA_FORCE T cua_atomic_compare_exchange_##s(T *p, T expected, T desired)                   \
 	{                                                                                          \
-		return cua_atomic_compare_exchange_explicit_##s(p, expected, desired, CUA_RELAXED, \
-								CUA_SCOPE_DEVICE);                 \
+		return cua_atomic_compare_exchange_explicit_##s(                                   \
+			p, expected, desired, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);   \
 	}
 
 CUA__DEFINE_ATOMIC_ACCESS(u32, uint32_t, 32)
@@ -306,13 +275,13 @@ CUA__DEFINE_ATOMIC_ACCESS(f64, double, 64)
  */
 #define CUA__DEFINE_ATOMIC_FETCH(op, s, T, port, P, operand)                                       \
 	CUA__PATH_OF(cua_atomic_fetch_##op##_##s, cua__port_path_fetch_##port)                     \
-	CUA_FORCE T cua_atomic_fetch_##op##_in_##s(T *p, T v, enum cua_order order,                \
-						   enum cua_scope scope, enum cua_space space)     \
+	CUA_FORCE T cua_atomic_fetch_##op##_explicit_##s(                                          \
+		T *p, T v, enum cua_order order, enum cua_scope scope, enum cua_space space)       \
 	{                                                                                          \
 		return (T)cua_port_fetch_##port((P *)p, operand, order, scope, space);             \
 	}                                                                                          \
-	CUA_FORCE void cua_atomic_##op##_in_##s(T *p, T v, enum cua_order order,                   \
-						enum cua_scope scope, enum cua_space space)        \
+	CUA_FORCE void cua_atomic_##op##_explicit_##s(T *p, T v, enum cua_order order,             \
+						      enum cua_scope scope, enum cua_space space)  \
 	{                                                                                          \
 		/* PTX's red, which has no result, cannot acquire */                               \
 		if (order == CUA_RELAXED || order == CUA_RELEASE)                                  \
@@ -320,29 +289,19 @@ CUA__DEFINE_ATOMIC_ACCESS(f64, double, 64)
 		else                                                                               \
 			(void)cua_port_fetch_##port((P *)p, operand, order, scope, space);         \
 	}                                                                                          \
-	CUA__DEFINE_ATOMIC_SHORT(op, s, T)
+	CUA__DEFINE_ATOMIC_RELAXED(op, s, T)
 
-/*
- * The shorter forms of an operation, with and without a result, by the forms that take the space.
- */
-#define CUA__DEFINE_ATOMIC_SHORT(op, s, T)                                                         \
-	CUA_FORCE T cua_atomic_fetch_##op##_explicit_##s(T *p, T v, enum cua_order order,          \
-							 enum cua_scope scope)                     \
-	{                                                                                          \
-		return cua_atomic_fetch_##op##_in_##s(p, v, order, scope, CUA_SPACE_GENERIC);      \
-	}                                                                                          \
+/* The relaxed forms of an operation, with and without a result, by the explicit forms. */
+#define CUA__DEFINE_ATOMIC_RELAXED(op, s, T)                                                       \
 	CUA_FORCE T cua_atomic_fetch_##op##_##s(T *p, T v)                                         \
 	{                                                                                          \
-		return cua_atomic_fetch_##op##_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);  \
-	}                                                                                          \
-	CUA_FORCE void cua_atomic_##op##_explicit_##s(T *p, T v, enum cua_order order,             \
-						      enum cua_scope scope)                        \
-	{                                                                                          \
-		cua_atomic_##op##_in_##s(p, v, order, scope, CUA_SPACE_GENERIC);                   \
+		return cua_atomic_fetch_##op##_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,   \
+							    CUA_SPACE_GENERIC);                    \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_##op##_##s(T *p, T v)                                            \
 	{                                                                                          \
-		cua_atomic_##op##_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);               \
+		cua_atomic_##op##_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,                \
+					       CUA_SPACE_GENERIC);                                 \
 	}
 
 #define CUA__DEFINE_ATOMIC_INTEGER(s, T, bits)                                                     \
@@ -370,9 +329,7 @@ CUA__DEFINE_ATOMIC_FETCH(sub, f64, double, add_f64, double, cua__negative_f64(v)
 /* Defines all forms with a result. */
 #define CUA__DEFINE_ATOMIC_LOOP(op, s, expression)                                                 \
 	CUA__DEFINE_LOOP_OF(cua_atomic_fetch_##op##_##s, cua_atomic_fetch_##op##_explicit_##s,     \
-			    CUA__TYPE_##s, CUA__BITS_##s, expression)                              \
-	CUA__DEFINE_LOOP_IN(cua_atomic_fetch_##op##_##s, cua_atomic_fetch_##op##_in_##s,           \
-			    CUA__TYPE_##s)
+			    CUA__TYPE_##s, CUA__BITS_##s, expression)
 
 CUA__DEFINE_ATOMIC_LOOP(mul, u32, old *operand)
 CUA__DEFINE_ATOMIC_LOOP(mul, i32, (int32_t)((uint32_t)old *(uint32_t)operand))
@@ -453,15 +410,10 @@ CUA__DEFINE_ATOMIC_LOOP(max, f64, cua__max_wins_f64(operand, old) ? operand : ol
 
 /* The forms without a result, by the fetch forms. */
 #define CUA__DEFINE_ATOMIC_NO_RESULT(op, s, T)                                                     \
-	CUA_FORCE void cua_atomic_##op##_in_##s(T *p, T v, enum cua_order order,                   \
-						enum cua_scope scope, enum cua_space space)        \
-	{                                                                                          \
-		(void)cua_atomic_fetch_##op##_in_##s(p, v, order, scope, space);                   \
-	}                                                                                          \
 	CUA_FORCE void cua_atomic_##op##_explicit_##s(T *p, T v, enum cua_order order,             \
-						      enum cua_scope scope)                        \
+						      enum cua_scope scope, enum cua_space space)  \
 	{                                                                                          \
-		(void)cua_atomic_fetch_##op##_explicit_##s(p, v, order, scope);                    \
+		(void)cua_atomic_fetch_##op##_explicit_##s(p, v, order, scope, space);             \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_##op##_##s(T *p, T v)                                            \
 	{                                                                                          \

@@ -17,7 +17,7 @@
  *   cua_atomic_fetch_{inc,dec}_u128(p, v)
  *   cua_atomic_{add,sub,min,max,and,or,xor,inc,dec}_u128(p, v)   without a result, but no faster
  *
- * Each function also has an explicit form that takes order and scope. With this header
+ * The second form, _explicit, takes order, scope and space at the end. With this header
  * CUA_DEFINE_ATOMIC accepts the suffix u128, and CUA_DEFINE_ATOMIC_STRUCT accepts a type of 128
  * bits that is aligned to 16 bytes:
  *

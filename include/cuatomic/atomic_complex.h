@@ -23,7 +23,7 @@
  *   cua_atomic_fetch_{add,sub,mul}_T(p, v)
  *   cua_atomic_{add,sub}_T(p, v)                            without a result, but no faster
  *
- * Each function also has an explicit form that takes order and scope. CUA_DEFINE_ATOMIC accepts
+ * The second form, _explicit, takes order, scope and space at the end. CUA_DEFINE_ATOMIC accepts
  * these suffixes. Aggregated forms, as in atomic_warp.h:
  *
  *   cua_atomic_add_parts_warp_T(mask, p, v)
@@ -75,13 +75,14 @@
 /* ---- by parts ---- */
 
 #if defined(CUA_PORT_HAS_ADD_V2_F32)
-#define CUA__ADD_BOTH_f32(p, v, order, scope)                                                      \
-	(cua_port_is_global(p) ? (cua_port_add_v2_f32(&(p)->re, (v).re, (v).im, order, scope), 1)  \
-			       : 0)
+#define CUA__ADD_BOTH_f32(p, v, order, scope, space)                                               \
+	((space) == CUA_SPACE_GLOBAL || ((space) == CUA_SPACE_GENERIC && cua_port_is_global(p))    \
+		 ? (cua_port_add_v2_f32(&(p)->re, (v).re, (v).im, order, scope), 1)                \
+		 : 0)
 #else
-#define CUA__ADD_BOTH_f32(p, v, order, scope) 0
+#define CUA__ADD_BOTH_f32(p, v, order, scope, space) 0
 #endif
-#define CUA__ADD_BOTH_f64(p, v, order, scope) 0
+#define CUA__ADD_BOTH_f64(p, v, order, scope, space) 0
 
 #define CUA__DEFINE_COMPLEX_PARTS(f, T)                                                            \
 	CUA_FORCE T cua__negative_complex_##f(T v)                                                 \
@@ -90,29 +91,31 @@
 		v.im = cua__negative_##f(v.im);                                                    \
 		return v;                                                                          \
 	}                                                                                          \
-	CUA_FORCE void cua_atomic_add_parts_explicit_complex_##f(T *p, T v, enum cua_order order,  \
-								 enum cua_scope scope)             \
+	CUA_FORCE void cua_atomic_add_parts_explicit_complex_##f(                                  \
+		T *p, T v, enum cua_order order, enum cua_scope scope, enum cua_space space)       \
 	{                                                                                          \
 		/* the vector instruction cannot acquire */                                        \
 		if ((order == CUA_RELAXED || order == CUA_RELEASE) &&                              \
-		    CUA__ADD_BOTH_##f(p, v, order, scope))                                         \
+		    CUA__ADD_BOTH_##f(p, v, order, scope, space))                                  \
 			return;                                                                    \
-		cua_atomic_add_explicit_##f(&p->re, v.re, order, scope);                           \
-		cua_atomic_add_explicit_##f(&p->im, v.im, order, scope);                           \
+		cua_atomic_add_explicit_##f(&p->re, v.re, order, scope, space);                    \
+		cua_atomic_add_explicit_##f(&p->im, v.im, order, scope, space);                    \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_add_parts_complex_##f(T *p, T v)                                 \
 	{                                                                                          \
-		cua_atomic_add_parts_explicit_complex_##f(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);    \
+		cua_atomic_add_parts_explicit_complex_##f(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,     \
+							  CUA_SPACE_GENERIC);                      \
 	}                                                                                          \
-	CUA_FORCE void cua_atomic_sub_parts_explicit_complex_##f(T *p, T v, enum cua_order order,  \
-								 enum cua_scope scope)             \
+	CUA_FORCE void cua_atomic_sub_parts_explicit_complex_##f(                                  \
+		T *p, T v, enum cua_order order, enum cua_scope scope, enum cua_space space)       \
 	{                                                                                          \
 		cua_atomic_add_parts_explicit_complex_##f(p, cua__negative_complex_##f(v), order,  \
-							  scope);                                  \
+							  scope, space);                           \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_sub_parts_complex_##f(T *p, T v)                                 \
 	{                                                                                          \
-		cua_atomic_sub_parts_explicit_complex_##f(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);    \
+		cua_atomic_sub_parts_explicit_complex_##f(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,     \
+							  CUA_SPACE_GENERIC);                      \
 	}
 
 CUA__DEFINE_COMPLEX_PARTS(f32, struct cua_complex_f32)
@@ -157,12 +160,13 @@ CUA__DEFINE_COMPLEX_WHOLE(f64, struct cua_complex_f64, 128)
 /* no_result: the leader's operation. */
 #define CUA__DEFINE_COMPLEX_NO_RESULT(f, T, name, no_result)                                       \
 	CUA_FORCE void name##_warp_explicit_complex_##f(                                           \
-		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope,              \
+		enum cua_space space)                                                              \
 	{                                                                                          \
 		uint32_t peers;                                                                    \
                                                                                                    \
 		if (CUA_WARP_LANES == 1) {                                                         \
-			(void)no_result(p, v, order, scope);                                       \
+			(void)no_result(p, v, order, scope, space);                                \
 			return;                                                                    \
 		}                                                                                  \
 		peers = cua__warp_peers(mask, p);                                                  \
@@ -171,17 +175,18 @@ CUA__DEFINE_COMPLEX_WHOLE(f64, struct cua_complex_f64, 128)
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (!cua__warp_below(peers))                                                       \
-			(void)no_result(p, v, order, scope);                                       \
+			(void)no_result(p, v, order, scope, space);                                \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 	}                                                                                          \
 	CUA_FORCE void name##_warp_complex_##f(uint32_t mask, T *p, T v)                           \
 	{                                                                                          \
-		name##_warp_explicit_complex_##f(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);       \
+		name##_warp_explicit_complex_##f(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,        \
+						 CUA_SPACE_GENERIC);                               \
 	}                                                                                          \
-	CUA_FORCE void name##_block_explicit_complex_##f(T *p, T v, struct cua_block_scratch *s,   \
-							 enum cua_order order,                     \
-							 enum cua_scope scope)                     \
+	CUA_FORCE void name##_block_explicit_complex_##f(                                          \
+		T *p, T v, struct cua_block_scratch *s, enum cua_order order,                      \
+		enum cua_scope scope, enum cua_space space)                                        \
 	{                                                                                          \
 		v.re = cua__group_add_##f##_block(v.re, s);                                        \
 		v.im = cua__group_add_##f##_block(v.im, s);                                        \
@@ -189,13 +194,14 @@ CUA__DEFINE_COMPLEX_WHOLE(f64, struct cua_complex_f64, 128)
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 		if (cua_port_thread() == 0)                                                        \
-			(void)no_result(p, v, order, scope);                                       \
+			(void)no_result(p, v, order, scope, space);                                \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 	}                                                                                          \
 	CUA_FORCE void name##_block_complex_##f(T *p, T v, struct cua_block_scratch *s)            \
 	{                                                                                          \
-		name##_block_explicit_complex_##f(p, v, s, CUA_RELAXED, CUA_SCOPE_DEVICE);         \
+		name##_block_explicit_complex_##f(p, v, s, CUA_RELAXED, CUA_SCOPE_DEVICE,          \
+						  CUA_SPACE_GENERIC);                              \
 	}
 
 CUA__DEFINE_COMPLEX_NO_RESULT(f32, struct cua_complex_f32, cua_atomic_add_parts,
@@ -205,13 +211,14 @@ CUA__DEFINE_COMPLEX_NO_RESULT(f64, struct cua_complex_f64, cua_atomic_add_parts,
 
 #define CUA__DEFINE_COMPLEX_FETCH(f, T)                                                            \
 	CUA_FORCE T cua_atomic_fetch_add_warp_explicit_complex_##f(                                \
-		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope,              \
+		enum cua_space space)                                                              \
 	{                                                                                          \
 		uint32_t lane = cua_port_lane(), peers, below, last, from;                         \
 		T all, before, old = v;                                                            \
                                                                                                    \
 		if (CUA_WARP_LANES == 1)                                                           \
-			return cua__backoff_cas_add_complex_##f(p, v, order, scope);               \
+			return cua__backoff_cas_add_complex_##f(p, v, order, scope, space);        \
 		peers = cua__warp_peers(mask, p);                                                  \
 		below = cua__warp_below(peers);                                                    \
 		last = cua__warp_highest(peers);                                                   \
@@ -221,7 +228,7 @@ CUA__DEFINE_COMPLEX_NO_RESULT(f64, struct cua_complex_f64, cua_atomic_add_parts,
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (lane == last)                                                                  \
-			old = cua__backoff_cas_add_complex_##f(p, all, order, scope);              \
+			old = cua__backoff_cas_add_complex_##f(p, all, order, scope, space);       \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		old.re = cua__group_add_##f##_combine__shuffle(mask, old.re, last);                \
@@ -232,8 +239,8 @@ CUA__DEFINE_COMPLEX_NO_RESULT(f64, struct cua_complex_f64, cua_atomic_add_parts,
 	}                                                                                          \
 	CUA_FORCE T cua_atomic_fetch_add_warp_complex_##f(uint32_t mask, T *p, T v)                \
 	{                                                                                          \
-		return cua_atomic_fetch_add_warp_explicit_complex_##f(mask, p, v, CUA_RELAXED,     \
-								      CUA_SCOPE_DEVICE);           \
+		return cua_atomic_fetch_add_warp_explicit_complex_##f(                             \
+			mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);             \
 	}                                                                                          \
 	CUA__DEFINE_COMPLEX_NO_RESULT(f, T, cua_atomic_add, cua__backoff_cas_add_complex_##f)
 

@@ -19,8 +19,8 @@
  *   cua_atomic_fetch_{add,sub,mul,div,min,max}_T(p, v)
  *   cua_atomic_{add,sub,min,max}_T(p, v)                    without a result
  *
- * Each atomic function also has an explicit form that takes order and scope. CUA_DEFINE_ATOMIC
- * accepts these suffixes. Aggregated forms, as in atomic_warp.h:
+ * The second form of an atomic function, _explicit, takes order, scope and space at the end.
+ * CUA_DEFINE_ATOMIC accepts these suffixes. Aggregated forms, as in atomic_warp.h:
  *
  *   cua_atomic_fetch_{add,sub,min,max}_warp_T(mask, p, v)
  *   cua_atomic_{add,sub,min,max}_warp_T(mask, p, v)
@@ -214,7 +214,7 @@ CUA__DEFINE_HALF_LOOPS(bf16)
 
 #define CUA__DEFINE_HALF_NATIVE(op, s, operand)                                                    \
 	CUA__PATH_OF(cua_atomic_fetch_##op##_##s, cua__port_path_fetch_add_##s)                    \
-	CUA_FORCE struct cua_##s cua_atomic_fetch_##op##_in_##s(                                   \
+	CUA_FORCE struct cua_##s cua_atomic_fetch_##op##_explicit_##s(                             \
 		struct cua_##s *p, struct cua_##s v, enum cua_order order, enum cua_scope scope,   \
 		enum cua_space space)                                                              \
 	{                                                                                          \
@@ -223,29 +223,31 @@ CUA__DEFINE_HALF_LOOPS(bf16)
 		old.bits = cua_port_fetch_add_##s(p, (operand).bits, order, scope, space);         \
 		return old;                                                                        \
 	}                                                                                          \
-	CUA_FORCE void cua_atomic_##op##_in_##s(struct cua_##s *p, struct cua_##s v,               \
-						enum cua_order order, enum cua_scope scope,        \
-						enum cua_space space)                              \
+	CUA_FORCE void cua_atomic_##op##_explicit_##s(struct cua_##s *p, struct cua_##s v,         \
+						      enum cua_order order, enum cua_scope scope,  \
+						      enum cua_space space)                        \
 	{                                                                                          \
 		/* PTX's red, which has no result, cannot acquire */                               \
 		if (order == CUA_RELAXED || order == CUA_RELEASE)                                  \
 			cua_port_add_##s(p, (operand).bits, order, scope, space);                  \
 		else                                                                               \
-			(void)cua_atomic_fetch_##op##_in_##s(p, v, order, scope, space);           \
+			(void)cua_atomic_fetch_##op##_explicit_##s(p, v, order, scope, space);     \
 	}                                                                                          \
-	CUA__DEFINE_ATOMIC_SHORT(op, s, struct cua_##s)
+	CUA__DEFINE_ATOMIC_RELAXED(op, s, struct cua_##s)
 #define CUA__DEFINE_HALF_ADD_NATIVE(s)                                                             \
 	CUA__DEFINE_HALF_NATIVE(add, s, v)                                                         \
 	CUA__DEFINE_HALF_NATIVE(sub, s, cua__negative_##s(v))                                      \
 	CUA_FORCE struct cua_##s cua__backoff_cas_add_##s(                                         \
-		struct cua_##s *p, struct cua_##s v, enum cua_order order, enum cua_scope scope)   \
+		struct cua_##s *p, struct cua_##s v, enum cua_order order, enum cua_scope scope,   \
+		enum cua_space space)                                                              \
 	{                                                                                          \
-		return cua_atomic_fetch_add_explicit_##s(p, v, order, scope);                      \
+		return cua_atomic_fetch_add_explicit_##s(p, v, order, scope, space);               \
 	}                                                                                          \
 	CUA_FORCE void cua__backoff_cas_no_result_add_##s(                                         \
-		struct cua_##s *p, struct cua_##s v, enum cua_order order, enum cua_scope scope)   \
+		struct cua_##s *p, struct cua_##s v, enum cua_order order, enum cua_scope scope,   \
+		enum cua_space space)                                                              \
 	{                                                                                          \
-		cua_atomic_add_explicit_##s(p, v, order, scope);                                   \
+		cua_atomic_add_explicit_##s(p, v, order, scope, space);                            \
 	}
 
 #define CUA__DEFINE_HALF_ADD_LOOP(s)                                                               \
@@ -256,9 +258,10 @@ CUA__DEFINE_HALF_LOOPS(bf16)
 	CUA__DEFINE_BACKOFF_CAS(cua__backoff_cas_add_##s, struct cua_##s, 16, cua__add_of_##s,     \
 				CUA__SELDOM_UNCHANGED)                                             \
 	CUA_FORCE void cua__backoff_cas_no_result_add_##s(                                         \
-		struct cua_##s *p, struct cua_##s v, enum cua_order order, enum cua_scope scope)   \
+		struct cua_##s *p, struct cua_##s v, enum cua_order order, enum cua_scope scope,   \
+		enum cua_space space)                                                              \
 	{                                                                                          \
-		(void)cua__backoff_cas_add_##s(p, v, order, scope);                                \
+		(void)cua__backoff_cas_add_##s(p, v, order, scope, space);                         \
 	}
 
 #if defined(CUA_PORT_HAS_ADD_F16)
@@ -286,14 +289,15 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGE
 /* The forms of atomic_warp.h, with the sums of the lanes in float. */
 #define CUA__DEFINE_HALF_ADD_WARP(s, T)                                                            \
 	CUA_FORCE T cua_atomic_fetch_add_warp_explicit_##s(                                        \
-		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope,              \
+		enum cua_space space)                                                              \
 	{                                                                                          \
 		uint32_t lane = cua_port_lane(), peers, below, last;                               \
 		float all, before;                                                                 \
 		T old = v;                                                                         \
                                                                                                    \
 		if (CUA_WARP_LANES == 1)                                                           \
-			return cua__backoff_cas_add_##s(p, v, order, scope);                       \
+			return cua__backoff_cas_add_##s(p, v, order, scope, space);                \
 		peers = cua__warp_peers(mask, p);                                                  \
 		below = cua__warp_below(peers);                                                    \
 		last = cua__warp_highest(peers);                                                   \
@@ -301,7 +305,8 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGE
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (lane == last)                                                                  \
-			old = cua__backoff_cas_add_##s(p, cua_##s##_from_f32(all), order, scope);  \
+			old = cua__backoff_cas_add_##s(p, cua_##s##_from_f32(all), order, scope,   \
+						       space);                                     \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		old = cua__group_min_##s##_combine__shuffle(mask, old, last);                      \
@@ -311,16 +316,17 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGE
 	}                                                                                          \
 	CUA_FORCE T cua_atomic_fetch_add_warp_##s(uint32_t mask, T *p, T v)                        \
 	{                                                                                          \
-		return cua_atomic_fetch_add_warp_explicit_##s(mask, p, v, CUA_RELAXED,             \
-							      CUA_SCOPE_DEVICE);                   \
+		return cua_atomic_fetch_add_warp_explicit_##s(                                     \
+			mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);             \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_add_warp_explicit_##s(                                           \
-		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope,              \
+		enum cua_space space)                                                              \
 	{                                                                                          \
 		uint32_t peers;                                                                    \
                                                                                                    \
 		if (CUA_WARP_LANES == 1) {                                                         \
-			cua__backoff_cas_no_result_add_##s(p, v, order, scope);                    \
+			cua__backoff_cas_no_result_add_##s(p, v, order, scope, space);             \
 			return;                                                                    \
 		}                                                                                  \
 		peers = cua__warp_peers(mask, p);                                                  \
@@ -328,17 +334,18 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGE
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (!cua__warp_below(peers))                                                       \
-			cua__backoff_cas_no_result_add_##s(p, v, order, scope);                    \
+			cua__backoff_cas_no_result_add_##s(p, v, order, scope, space);             \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_add_warp_##s(uint32_t mask, T *p, T v)                           \
 	{                                                                                          \
-		cua_atomic_add_warp_explicit_##s(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);       \
+		cua_atomic_add_warp_explicit_##s(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,        \
+						 CUA_SPACE_GENERIC);                               \
 	}                                                                                          \
-	CUA_FORCE void cua_atomic_add_block_explicit_##s(T *p, T v, struct cua_block_scratch *b,   \
-							 enum cua_order order,                     \
-							 enum cua_scope scope)                     \
+	CUA_FORCE void cua_atomic_add_block_explicit_##s(                                          \
+		T *p, T v, struct cua_block_scratch *b, enum cua_order order,                      \
+		enum cua_scope scope, enum cua_space space)                                        \
 	{                                                                                          \
 		float all = cua__group_add_f32_block(cua_f32_from_##s(v), b);                      \
                                                                                                    \
@@ -346,13 +353,14 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGE
 			cua_port_sync_block();                                                     \
 		if (cua_port_thread() == 0)                                                        \
 			cua__backoff_cas_no_result_add_##s(p, cua_##s##_from_f32(all), order,      \
-							   scope);                                 \
+							   scope, space);                          \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_add_block_##s(T *p, T v, struct cua_block_scratch *b)            \
 	{                                                                                          \
-		cua_atomic_add_block_explicit_##s(p, v, b, CUA_RELAXED, CUA_SCOPE_DEVICE);         \
+		cua_atomic_add_block_explicit_##s(p, v, b, CUA_RELAXED, CUA_SCOPE_DEVICE,          \
+						  CUA_SPACE_GENERIC);                              \
 	}                                                                                          \
 	CUA__DEFINE_ATOMIC_WARP_SUB(s, T, cua__negative_##s(v))
 

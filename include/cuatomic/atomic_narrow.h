@@ -16,7 +16,7 @@
  *   cua_atomic_{add,sub,min,max,and,or,xor}_T(p, v)         without a result, but no faster
  *   cua_atomic_{inc,dec}_T(p, v)                            unsigned only, without a result
  *
- * Each function also has an explicit form that takes order and scope. CUA_DEFINE_ATOMIC accepts
+ * The second form, _explicit, takes order, scope and space at the end. CUA_DEFINE_ATOMIC accepts
  * these suffixes.
  *
  * An object is a plain variable, aligned to its size. The host has instructions for both widths. A

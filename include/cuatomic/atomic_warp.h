@@ -30,8 +30,9 @@
  *     All threads of the block must call together with the same address. The old values are as if
  *     the threads had run one after another in the order of their numbers.
  *
- * Each function also has an explicit form, cua_atomic_fetch_add_warp_explicit_u32(mask, p, v,
- * order, scope). For user-defined operations see CUA_DEFINE_ATOMIC_WARP below.
+ * The second form, _explicit, takes order, scope and space at the end:
+ * cua_atomic_fetch_add_warp_explicit_u32(mask, p, v, order, scope, space). The leader's operation
+ * uses all three. For user-defined operations see CUA_DEFINE_ATOMIC_WARP below.
  *
  * In a kernel:
  *
@@ -148,18 +149,18 @@
 	}
 
 /*
- * fetch: the leader's operation, fetch(p, v, order, scope). The leader is the highest lane: its
- * scan is the total.
+ * fetch: the leader's operation, fetch(p, v, order, scope, space). The leader is the highest lane:
+ * its scan is the total.
  */
 #define CUA__DEFINE_FETCH_WARP(name, name_explicit, group, T, fetch)                               \
 	CUA_FORCE T name_explicit(uint32_t mask, T *p, T v, enum cua_order order,                  \
-				  enum cua_scope scope)                                            \
+				  enum cua_scope scope, enum cua_space space)                      \
 	{                                                                                          \
 		uint32_t lane = cua_port_lane(), peers, below, last;                               \
 		T all, before, old = v;                                                            \
                                                                                                    \
 		if (CUA_WARP_LANES == 1)                                                           \
-			return fetch(p, v, order, scope);                                          \
+			return fetch(p, v, order, scope, space);                                   \
 		peers = cua__warp_peers(mask, p);                                                  \
 		below = cua__warp_below(peers);                                                    \
 		last = cua__warp_highest(peers);                                                   \
@@ -167,7 +168,7 @@
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (lane == last)                                                                  \
-			old = fetch(p, all, order, scope);                                         \
+			old = fetch(p, all, order, scope, space);                                  \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		old = group##_combine__shuffle(mask, old, last);                                   \
@@ -177,18 +178,19 @@
 	}                                                                                          \
 	CUA_FORCE T name(uint32_t mask, T *p, T v)                                                 \
 	{                                                                                          \
-		return name_explicit(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);                   \
+		return name_explicit(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,                    \
+				     CUA_SPACE_GENERIC);                                           \
 	}
 
 /* The same without a result. The leader is the lowest lane, where group_sum is valid. */
 #define CUA__DEFINE_NO_RESULT_WARP(name, name_explicit, group, T, no_result)                       \
 	CUA_FORCE void name_explicit(uint32_t mask, T *p, T v, enum cua_order order,               \
-				     enum cua_scope scope)                                         \
+				     enum cua_scope scope, enum cua_space space)                   \
 	{                                                                                          \
 		uint32_t peers;                                                                    \
                                                                                                    \
 		if (CUA_WARP_LANES == 1) {                                                         \
-			(void)no_result(p, v, order, scope);                                       \
+			(void)no_result(p, v, order, scope, space);                                \
 			return;                                                                    \
 		}                                                                                  \
 		peers = cua__warp_peers(mask, p);                                                  \
@@ -196,13 +198,13 @@
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (!cua__warp_below(peers))                                                       \
-			(void)no_result(p, v, order, scope);                                       \
+			(void)no_result(p, v, order, scope, space);                                \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 	}                                                                                          \
 	CUA_FORCE void name(uint32_t mask, T *p, T v)                                              \
 	{                                                                                          \
-		name_explicit(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);                          \
+		name_explicit(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);       \
 	}
 
 /*
@@ -212,7 +214,7 @@
  */
 #define CUA__DEFINE_FETCH_BLOCK(name, name_explicit, group, T, fetch)                              \
 	CUA_FORCE T name_explicit(T *p, T v, struct cua_block_scratch *s, enum cua_order order,    \
-				  enum cua_scope scope)                                            \
+				  enum cua_scope scope, enum cua_space space)                      \
 	{                                                                                          \
 		uint32_t size = cua_port_block_size(), thread = cua_port_thread();                 \
 		uint32_t index = thread / CUA_WARP_LANES, lane = thread % CUA_WARP_LANES;          \
@@ -224,7 +226,7 @@
 		T all, before, total, old;                                                         \
                                                                                                    \
 		if (size == 1)                                                                     \
-			return fetch(p, v, order, scope);                                          \
+			return fetch(p, v, order, scope, space);                                   \
 		all = group##_scan(mask, mask, v);                                                 \
 		before = group##_combine__shuffle(mask, all, lane ? lane - 1 : 0);                 \
 		if (lane == lanes - 1) {                                                           \
@@ -242,7 +244,7 @@
 				memcpy(&bits, &all, sizeof(all));                                  \
 				CUA_WRITE(s->slot[i], bits);                                       \
 			}                                                                          \
-			old = fetch(p, all, order, scope);                                         \
+			old = fetch(p, all, order, scope, space);                                  \
 			bits = 0;                                                                  \
 			memcpy(&bits, &old, sizeof(old));                                          \
 			CUA_WRITE(s->slot[warps - 1], bits);                                       \
@@ -261,25 +263,25 @@
 	}                                                                                          \
 	CUA_FORCE T name(T *p, T v, struct cua_block_scratch *s)                                   \
 	{                                                                                          \
-		return name_explicit(p, v, s, CUA_RELAXED, CUA_SCOPE_DEVICE);                      \
+		return name_explicit(p, v, s, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);   \
 	}
 
 #define CUA__DEFINE_NO_RESULT_BLOCK(name, name_explicit, group, T, no_result)                      \
 	CUA_FORCE void name_explicit(T *p, T v, struct cua_block_scratch *s, enum cua_order order, \
-				     enum cua_scope scope)                                         \
+				     enum cua_scope scope, enum cua_space space)                   \
 	{                                                                                          \
 		v = group##_block(v, s);                                                           \
 		/* in a block of a single warp, the reduction has no barrier */                    \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 		if (cua_port_thread() == 0)                                                        \
-			(void)no_result(p, v, order, scope);                                       \
+			(void)no_result(p, v, order, scope, space);                                \
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_block();                                                     \
 	}                                                                                          \
 	CUA_FORCE void name(T *p, T v, struct cua_block_scratch *s)                                \
 	{                                                                                          \
-		name_explicit(p, v, s, CUA_RELAXED, CUA_SCOPE_DEVICE);                             \
+		name_explicit(p, v, s, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);          \
 	}
 
 /*
@@ -296,7 +298,7 @@
 #define CUA__DEFINE_BACKOFF_CAS(name, T, bits, next_of, tests_unchanged)                           \
 	/* Tries the value seen. Each step between a read and its swap costs successes. */         \
 	CUA_FORCE int name##_attempt(T *p, T operand, enum cua_order order, enum cua_scope scope,  \
-				     cua__uint##bits *seen, T *old)                                \
+				     enum cua_space space, cua__uint##bits *seen, T *old)          \
 	{                                                                                          \
 		cua__uint##bits before = *seen, desired;                                           \
 		T next;                                                                            \
@@ -306,36 +308,37 @@
 		memcpy(&desired, &next, sizeof(desired));                                          \
 		if (!(tests_unchanged) || desired != before ||                                     \
 		    (order != CUA_RELAXED && order != CUA_ACQUIRE))                                \
-			*seen = cua_port_cas_b##bits(p, before, desired, order, scope,             \
-						     CUA_SPACE_GENERIC);                           \
+			*seen = cua_port_cas_b##bits(p, before, desired, order, scope, space);     \
 		return *seen == before;                                                            \
 	}                                                                                          \
 	CUA_FORCE T name##_waiting(T *p, T operand, enum cua_order order, enum cua_scope scope,    \
-				   uint32_t shortest, uint32_t longest)                            \
+				   enum cua_space space, uint32_t shortest, uint32_t longest)      \
 	{                                                                                          \
 		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
-		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);  \
+		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, space);              \
 		struct cua_backoff backoff;                                                        \
 		T old;                                                                             \
                                                                                                    \
 		cua_backoff_init(&backoff);                                                        \
 		backoff.ns = shortest;                                                             \
-		while (!name##_attempt(p, operand, order, scope, &seen, &old)) {                   \
+		while (!name##_attempt(p, operand, order, scope, space, &seen, &old)) {            \
 			/* retry with the value that the swap returned */                          \
-			if (name##_attempt(p, operand, order, scope, &seen, &old))                 \
+			if (name##_attempt(p, operand, order, scope, space, &seen, &old))          \
 				break;                                                             \
 			cua__backoff_wait_upto(&backoff, longest);                                 \
-			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);          \
+			seen = cua_port_load_b##bits(p, first, scope, space);                      \
 		}                                                                                  \
 		return old;                                                                        \
 	}                                                                                          \
-	CUA_FORCE T name(T *p, T operand, enum cua_order order, enum cua_scope scope)              \
+	CUA_FORCE T name(T *p, T operand, enum cua_order order, enum cua_scope scope,              \
+			 enum cua_space space)                                                     \
 	{                                                                                          \
-		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_WARP_WAIT);            \
+		return name##_waiting(p, operand, order, scope, space, CUA__ATOMIC_WARP_WAIT);     \
 	}                                                                                          \
-	CUA_FORCE T name##_of_block(T *p, T operand, enum cua_order order, enum cua_scope scope)   \
+	CUA_FORCE T name##_of_block(T *p, T operand, enum cua_order order, enum cua_scope scope,   \
+				    enum cua_space space)                                          \
 	{                                                                                          \
-		return name##_waiting(p, operand, order, scope, CUA__ATOMIC_BLOCK_WAIT);           \
+		return name##_waiting(p, operand, order, scope, space, CUA__ATOMIC_BLOCK_WAIT);    \
 	}
 
 /* ---- any read-modify-write ---- */
@@ -348,13 +351,13 @@
  *
  *   T name_warp(uint32_t mask, T *p, T operand)
  *   T name_warp_explicit(uint32_t mask, T *p, T operand, enum cua_order order,
- *                        enum cua_scope scope)
+ *                        enum cua_scope scope, enum cua_space space)
  *   T name_fetch_block(T *p, T operand, struct cua_block_scratch *s)
  *   T name_fetch_block_explicit(T *p, T operand, struct cua_block_scratch *s,
- *                               enum cua_order order, enum cua_scope scope)
+ *                               enum cua_order order, enum cua_scope scope, enum cua_space space)
  *   void name_block(T *p, T operand, struct cua_block_scratch *s)
  *   void name_block_explicit(T *p, T operand, struct cua_block_scratch *s, enum cua_order order,
- *                            enum cua_scope scope)
+ *                            enum cua_scope scope, enum cua_space space)
  *
  * The expression uses `old` and `operand`, as in CUA_DEFINE_ATOMIC. It is also applied to pairs of
  * operands, with the operand of the lower lane as `old`. So it must be associative, f(f(x, a), b) =
@@ -437,7 +440,7 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
  */
 #define CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain, tests_unchanged)     \
 	CUA_FORCE T name_explicit(uint32_t mask, T *p, T operand, enum cua_order order,            \
-				  enum cua_scope scope)                                            \
+				  enum cua_scope scope, enum cua_space space)                      \
 	{                                                                                          \
 		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
 		uint32_t lane = cua_port_lane(), peers, below, rest, last;                         \
@@ -447,7 +450,7 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 		int pending;                                                                       \
                                                                                                    \
 		if (CUA_WARP_LANES == 1)                                                           \
-			return plain(p, operand, order, scope);                                    \
+			return plain(p, operand, order, scope, space);                             \
 		peers = cua__warp_peers(mask, p);                                                  \
 		below = cua__warp_below(peers);                                                    \
 		last = cua__warp_highest(peers);                                                   \
@@ -456,7 +459,7 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 		if (order != CUA_RELAXED)                                                          \
 			cua_port_sync_warp(mask);                                                  \
 		if (pending)                                                                       \
-			seen = cua_port_load_b##bits(p, first, scope, CUA_SPACE_GENERIC);          \
+			seen = cua_port_load_b##bits(p, first, scope, space);                      \
 		do {                                                                               \
 			before = cua__shuffle_b##bits(mask, seen, last);                           \
 			memcpy(&old, &before, sizeof(old));                                        \
@@ -475,13 +478,11 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 				pending = !(tests_unchanged) || desired != before ||               \
 					  (order != CUA_RELAXED && order != CUA_ACQUIRE);          \
 				if (pending)                                                       \
-					pending = cua_port_cas_b##bits(                            \
-							  p, before, desired, order, scope,        \
-							  CUA_SPACE_GENERIC) != before;            \
+					pending = cua_port_cas_b##bits(p, before, desired, order,  \
+								       scope, space) != before;    \
 				if (pending) {                                                     \
 					cua__backoff_wait_upto(&backoff, CUA__ATOMIC_SERIAL_WAIT); \
-					seen = cua_port_load_b##bits(p, first, scope,              \
-								     CUA_SPACE_GENERIC);           \
+					seen = cua_port_load_b##bits(p, first, scope, space);      \
 				}                                                                  \
 			}                                                                          \
 		} while (cua_port_ballot(mask, pending));                                          \
@@ -491,7 +492,8 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 	}                                                                                          \
 	CUA_FORCE T name(uint32_t mask, T *p, T operand)                                           \
 	{                                                                                          \
-		return name_explicit(mask, p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE);             \
+		return name_explicit(mask, p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE,              \
+				     CUA_SPACE_GENERIC);                                           \
 	}
 
 /*
@@ -501,7 +503,7 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
  *
  *   T name_warp(uint32_t mask, T *p, T operand)
  *   T name_warp_explicit(uint32_t mask, T *p, T operand, enum cua_order order,
- *                        enum cua_scope scope)
+ *                        enum cua_scope scope, enum cua_space space)
  *
  * for any expression, associative or not: a quotient, a counter that wraps, a step of a state
  * machine. The operands of the lanes of one address are applied in lane order, in a single
@@ -574,28 +576,31 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 /* Subtracting v is adding its negative. */
 #define CUA__DEFINE_ATOMIC_WARP_SUB(s, T, negative)                                                \
 	CUA_FORCE T cua_atomic_fetch_sub_warp_explicit_##s(                                        \
-		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope,              \
+		enum cua_space space)                                                              \
 	{                                                                                          \
-		return cua_atomic_fetch_add_warp_explicit_##s(mask, p, negative, order, scope);    \
+		return cua_atomic_fetch_add_warp_explicit_##s(mask, p, negative, order, scope,     \
+							      space);                              \
 	}                                                                                          \
 	CUA_FORCE T cua_atomic_fetch_sub_warp_##s(uint32_t mask, T *p, T v)                        \
 	{                                                                                          \
 		return cua_atomic_fetch_add_warp_##s(mask, p, negative);                           \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_sub_warp_explicit_##s(                                           \
-		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope,              \
+		enum cua_space space)                                                              \
 	{                                                                                          \
-		cua_atomic_add_warp_explicit_##s(mask, p, negative, order, scope);                 \
+		cua_atomic_add_warp_explicit_##s(mask, p, negative, order, scope, space);          \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_sub_warp_##s(uint32_t mask, T *p, T v)                           \
 	{                                                                                          \
 		cua_atomic_add_warp_##s(mask, p, negative);                                        \
 	}                                                                                          \
-	CUA_FORCE void cua_atomic_sub_block_explicit_##s(T *p, T v, struct cua_block_scratch *b,   \
-							 enum cua_order order,                     \
-							 enum cua_scope scope)                     \
+	CUA_FORCE void cua_atomic_sub_block_explicit_##s(                                          \
+		T *p, T v, struct cua_block_scratch *b, enum cua_order order,                      \
+		enum cua_scope scope, enum cua_space space)                                        \
 	{                                                                                          \
-		cua_atomic_add_block_explicit_##s(p, negative, b, order, scope);                   \
+		cua_atomic_add_block_explicit_##s(p, negative, b, order, scope, space);            \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_sub_block_##s(T *p, T v, struct cua_block_scratch *b)            \
 	{                                                                                          \
@@ -605,9 +610,10 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 #define CUA__DEFINE_ATOMIC_SUB_FETCH_BLOCK(s, T, negative)                                         \
 	CUA_FORCE T cua_atomic_fetch_sub_block_explicit_##s(                                       \
 		T *p, T v, struct cua_block_scratch *b, enum cua_order order,                      \
-		enum cua_scope scope)                                                              \
+		enum cua_scope scope, enum cua_space space)                                        \
 	{                                                                                          \
-		return cua_atomic_fetch_add_block_explicit_##s(p, negative, b, order, scope);      \
+		return cua_atomic_fetch_add_block_explicit_##s(p, negative, b, order, scope,       \
+							       space);                             \
 	}                                                                                          \
 	CUA_FORCE T cua_atomic_fetch_sub_block_##s(T *p, T v, struct cua_block_scratch *b)         \
 	{                                                                                          \
@@ -707,9 +713,10 @@ CUA__DEFINE_ATOMIC_SERIAL(dec, u32, cua__next_dec_u32)
 
 #define CUA__DEFINE_ATOMIC_SERIAL_NO_RESULT(op, s, T)                                              \
 	CUA_FORCE void cua_atomic_##op##_warp_explicit_##s(                                        \
-		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope)              \
+		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope,              \
+		enum cua_space space)                                                              \
 	{                                                                                          \
-		(void)cua_atomic_fetch_##op##_warp_explicit_##s(mask, p, v, order, scope);         \
+		(void)cua_atomic_fetch_##op##_warp_explicit_##s(mask, p, v, order, scope, space);  \
 	}                                                                                          \
 	CUA_FORCE void cua_atomic_##op##_warp_##s(uint32_t mask, T *p, T v)                        \
 	{                                                                                          \

@@ -278,18 +278,20 @@ CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
  *
  *   type name(struct cua_stripes stripes, type *p, type operand)              relaxed, device scope
  *   type name_explicit(struct cua_stripes stripes, type *p, type operand, enum cua_order order,
- *                      enum cua_scope scope)
+ *                      enum cua_scope scope, enum cua_space space)
  *
  * for a type of any size that can be copied. Both set *p to the value of the expression in a single
- * indivisible step and return the old value. The expression uses `old`, the value of *p, and
- * `operand`. It is evaluated once, under the lock, and must use no stripe of the same array. These
- * functions are for types that CUA_DEFINE_ATOMIC of atomic.h does not support. While other threads
- * use an object, access it only through these functions, the functions below, or sections on the
- * same stripes, never through cua_atomic_*.
+ * indivisible step and return the old value. The second form, _explicit, takes order, scope and
+ * space at the end, as in atomic.h. The space has no effect: a critical section accesses the object
+ * by plain loads and stores. The expression uses `old`, the value of *p, and `operand`. It is
+ * evaluated once, under the lock, and must use no stripe of the same array. These functions are for
+ * types that CUA_DEFINE_ATOMIC of atomic.h does not support. While other threads use an object,
+ * access it only through these functions, the functions below, or sections on the same stripes,
+ * never through cua_atomic_*.
  *
  * CUA_DEFINE_ATOMIC_STRIPED_TYPE(prefix, type)
  *
- * Defines in the same way, each with an _explicit form that takes order and scope at the end,
+ * Defines in the same way, each with an _explicit form,
  *
  *   type prefix_load(struct cua_stripes stripes, const type *p)
  *   void prefix_store(struct cua_stripes stripes, type *p, type v)
@@ -310,11 +312,13 @@ CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
 		return (expression);                                                               \
 	}                                                                                          \
 	CUA_FN type name##_explicit(struct cua_stripes stripes, type *p, type operand,             \
-				    enum cua_order order, enum cua_scope scope)                    \
+				    enum cua_order order, enum cua_scope scope,                    \
+				    enum cua_space space)                                          \
 	{                                                                                          \
 		struct cua_spinlock *l = cua_stripes_at(&stripes, p);                              \
 		type old, next;                                                                    \
                                                                                                    \
+		(void)space;                                                                       \
 		cua__striped_fence(order, scope);                                                  \
 		cua_spinlock_lock_scope(l, scope);                                                 \
 		old = CUA_READ(*p);                                                                \
@@ -326,16 +330,19 @@ CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
 	}                                                                                          \
 	CUA_FN type name(struct cua_stripes stripes, type *p, type operand)                        \
 	{                                                                                          \
-		return name##_explicit(stripes, p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE);        \
+		return name##_explicit(stripes, p, operand, CUA_RELAXED, CUA_SCOPE_DEVICE,         \
+				       CUA_SPACE_GENERIC);                                         \
 	}
 
 #define CUA_DEFINE_ATOMIC_STRIPED_TYPE(prefix, type)                                               \
 	CUA_FN type prefix##_load_explicit(struct cua_stripes stripes, const type *p,              \
-					   enum cua_order order, enum cua_scope scope)             \
+					   enum cua_order order, enum cua_scope scope,             \
+					   enum cua_space space)                                   \
 	{                                                                                          \
 		struct cua_spinlock *l = cua_stripes_at(&stripes, p);                              \
 		type v;                                                                            \
                                                                                                    \
+		(void)space;                                                                       \
 		cua__striped_fence(order, scope);                                                  \
 		cua_spinlock_lock_scope(l, scope);                                                 \
 		v = CUA_READ(*p);                                                                  \
@@ -345,25 +352,29 @@ CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
 	}                                                                                          \
 	CUA_FN type prefix##_load(struct cua_stripes stripes, const type *p)                       \
 	{                                                                                          \
-		return prefix##_load_explicit(stripes, p, CUA_RELAXED, CUA_SCOPE_DEVICE);          \
+		return prefix##_load_explicit(stripes, p, CUA_RELAXED, CUA_SCOPE_DEVICE,           \
+					      CUA_SPACE_GENERIC);                                  \
 	}                                                                                          \
 	CUA_DEFINE_ATOMIC_STRIPED(prefix##_exchange, type, operand)                                \
 	CUA_FN void prefix##_store_explicit(struct cua_stripes stripes, type *p, type v,           \
-					    enum cua_order order, enum cua_scope scope)            \
+					    enum cua_order order, enum cua_scope scope,            \
+					    enum cua_space space)                                  \
 	{                                                                                          \
-		(void)prefix##_exchange_explicit(stripes, p, v, order, scope);                     \
+		(void)prefix##_exchange_explicit(stripes, p, v, order, scope, space);              \
 	}                                                                                          \
 	CUA_FN void prefix##_store(struct cua_stripes stripes, type *p, type v)                    \
 	{                                                                                          \
-		prefix##_store_explicit(stripes, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE);             \
+		prefix##_store_explicit(stripes, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,              \
+					CUA_SPACE_GENERIC);                                        \
 	}                                                                                          \
-	CUA_FN type prefix##_compare_exchange_explicit(struct cua_stripes stripes, type *p,        \
-						       type expected, type desired,                \
-						       enum cua_order order, enum cua_scope scope) \
+	CUA_FN type prefix##_compare_exchange_explicit(                                            \
+		struct cua_stripes stripes, type *p, type expected, type desired,                  \
+		enum cua_order order, enum cua_scope scope, enum cua_space space)                  \
 	{                                                                                          \
 		struct cua_spinlock *l = cua_stripes_at(&stripes, p);                              \
 		type old;                                                                          \
                                                                                                    \
+		(void)space;                                                                       \
 		cua__striped_fence(order, scope);                                                  \
 		cua_spinlock_lock_scope(l, scope);                                                 \
 		old = CUA_READ(*p);                                                                \
@@ -377,7 +388,8 @@ CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
 					      type desired)                                        \
 	{                                                                                          \
 		return prefix##_compare_exchange_explicit(stripes, p, expected, desired,           \
-							  CUA_RELAXED, CUA_SCOPE_DEVICE);          \
+							  CUA_RELAXED, CUA_SCOPE_DEVICE,           \
+							  CUA_SPACE_GENERIC);                      \
 	}
 
 /* ---- host calls ---- */
