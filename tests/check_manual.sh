@@ -88,9 +88,9 @@ done <"$tmp/named"
 # ---- the links of make install ----
 
 # shellcheck disable=SC2086
-if ! bash "$top_srcdir/doc/man-links.sh" "$doc" "$top_srcdir/include" $CC -I"$top_srcdir/include" \
+if ! bash "$top_srcdir/doc/api-index.sh" links "$doc" "$top_srcdir/include" $CC -I"$top_srcdir/include" \
   -I"$top_builddir/include" >"$tmp/links"; then
-  echo "FAILED: doc/man-links.sh"
+  echo "FAILED: doc/api-index.sh"
   failed=1
 fi
 {
