@@ -457,15 +457,15 @@ planted 'a turn handed on without release' reduce \
 planted 'a turn taken without acquire' reduce \
   's/&f->turn, CUA_ACQUIRE/\&f->turn, CUA_RELAXED/'
 planted 'a warp that is in before its lock is taken' lock_forms \
-  '/_lock_warp_scope(CUA__UNPACK params/,/^	}/s/cua_port_sync_warp(mask);/(void)0;/'
+  '/void cua__await_leader_warp/,/^}/s/cua_port_sync_warp(mask);/(void)0;/'
 planted 'a block that is in before its lock is taken' lock_forms \
-  '/_lock_block_scope(CUA__UNPACK params/,/^	}/s/cua_port_sync_block();/(void)0;/'
+  '/void cua__await_leader_block/,/^}/s/cua_port_sync_block();/(void)0;/'
 planted 'a warp that does not meet first' lock_forms \
   '/int cua__converge_warp/,/^}/s/cua_port_sync_warp(mask);/(void)0;/'
 planted 'a block that does not meet first' lock_forms \
   '/int cua__converge_block/,/^}/s/cua_port_sync_block();/(void)0;/'
-planted 'a block that takes its lock before all have come' lock_forms \
-  '/_lock_block_scope(CUA__UNPACK params/,/^	}/s/cua__converge_block()/cua_port_thread() == 0/'
+planted 'a block that takes its lock before all have come' spinlock \
+  '/void cua_spinlock_lock_block_scope/,/^}/s/cua__converge_block()/cua_port_thread() == 0/' lock_forms
 planted 'a vote that orders nothing' lock_forms \
   '/int cua__any_warp/,/^}/s/cua_port_sync_warp(mask);/(void)0;/'
 planted 'an answer for the first thread alone' lock_forms \

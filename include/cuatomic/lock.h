@@ -7,8 +7,8 @@
  *
  * The plain names have device scope; the names with _scope take a scope argument. They are for a
  * single lane. trylock, lock, lock_for and unlock of the same lock also have forms for a warp,
- * _warp(l, mask), and for a block, _block(l). lock_forms.h declares these, and arrays of locks for
- * the host.
+ * _warp(l, mask), and for a block, _block(l). lock_forms.h has their contract, and that of the
+ * arrays of locks for the host.
  *
  *   use                                       header          words   fair
  *   little contention, or many locks          spinlock.h      1       no

@@ -255,9 +255,127 @@ CUA_FORCE void cua__mcslock_section_step(struct cua__mcslock_section *s, struct 
 #define CUA_WITH_MCSLOCK_SCOPE(l, node, scope) CUA__WITH(mcslock, __LINE__, (l), (node), (scope))
 #define CUA_WITH_MCSLOCK(l, node) CUA_WITH_MCSLOCK_SCOPE (l, node, CUA_SCOPE_DEVICE)
 
-/* The forms for warps and blocks, and arrays of locks: see lock_forms.h. */
-CUA__DEFINE_TEAMS(cua_mcslock, (struct cua_mcslock * l, struct cua_mcslock_node *node), (l, node),
-		  (void)0)
-CUA__DEFINE_LOCK_ARRAY(cua_mcslock, struct cua_mcslock)
+/* ---- forms for warps and blocks: the contract is in lock_forms.h ---- */
+
+CUA_FORCE int cua_mcslock_trylock_warp_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
+					     uint32_t mask, enum cua_scope scope)
+{
+	int taken = cua__converge_warp(mask) && cua_mcslock_trylock_scope(l, node, scope);
+
+	return cua__any_warp(taken, mask);
+}
+
+CUA_FORCE void cua_mcslock_lock_warp_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
+					   uint32_t mask, enum cua_scope scope)
+{
+	if (cua__converge_warp(mask))
+		cua_mcslock_lock_scope(l, node, scope);
+	cua__await_leader_warp(mask);
+}
+
+CUA_FORCE int cua_mcslock_lock_for_warp_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
+					      uint64_t ns, uint32_t mask, enum cua_scope scope)
+{
+	int taken = cua__converge_warp(mask) && cua_mcslock_lock_for_scope(l, node, ns, scope);
+
+	return cua__any_warp(taken, mask);
+}
+
+CUA_FORCE void cua_mcslock_unlock_warp_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
+					     uint32_t mask, enum cua_scope scope)
+{
+	if (cua__converge_warp(mask))
+		cua_mcslock_unlock_scope(l, node, scope);
+}
+
+CUA_FORCE int cua_mcslock_trylock_block_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
+					      enum cua_scope scope)
+{
+	int taken = cua__converge_block() && cua_mcslock_trylock_scope(l, node, scope);
+
+	return cua__any_block(taken);
+}
+
+CUA_FORCE void cua_mcslock_lock_block_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
+					    enum cua_scope scope)
+{
+	if (cua__converge_block())
+		cua_mcslock_lock_scope(l, node, scope);
+	cua__await_leader_block();
+}
+
+CUA_FORCE int cua_mcslock_lock_for_block_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
+					       uint64_t ns, enum cua_scope scope)
+{
+	int taken = cua__converge_block() && cua_mcslock_lock_for_scope(l, node, ns, scope);
+
+	return cua__any_block(taken);
+}
+
+CUA_FORCE void cua_mcslock_unlock_block_scope(struct cua_mcslock *l, struct cua_mcslock_node *node,
+					      enum cua_scope scope)
+{
+	if (cua__converge_block())
+		cua_mcslock_unlock_scope(l, node, scope);
+}
+
+CUA_FN int cua_mcslock_trylock_warp(struct cua_mcslock *l, struct cua_mcslock_node *node,
+				    uint32_t mask)
+{
+	return cua_mcslock_trylock_warp_scope(l, node, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_mcslock_lock_warp(struct cua_mcslock *l, struct cua_mcslock_node *node,
+				  uint32_t mask)
+{
+	cua_mcslock_lock_warp_scope(l, node, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_mcslock_lock_for_warp(struct cua_mcslock *l, struct cua_mcslock_node *node,
+				     uint64_t ns, uint32_t mask)
+{
+	return cua_mcslock_lock_for_warp_scope(l, node, ns, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_mcslock_unlock_warp(struct cua_mcslock *l, struct cua_mcslock_node *node,
+				    uint32_t mask)
+{
+	cua_mcslock_unlock_warp_scope(l, node, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_mcslock_trylock_block(struct cua_mcslock *l, struct cua_mcslock_node *node)
+{
+	return cua_mcslock_trylock_block_scope(l, node, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_mcslock_lock_block(struct cua_mcslock *l, struct cua_mcslock_node *node)
+{
+	cua_mcslock_lock_block_scope(l, node, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_mcslock_lock_for_block(struct cua_mcslock *l, struct cua_mcslock_node *node,
+				      uint64_t ns)
+{
+	return cua_mcslock_lock_for_block_scope(l, node, ns, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_mcslock_unlock_block(struct cua_mcslock *l, struct cua_mcslock_node *node)
+{
+	cua_mcslock_unlock_block_scope(l, node, CUA_SCOPE_DEVICE);
+}
+
+/* ---- arrays of locks for the host: the contract is in lock_forms.h ---- */
+
+CUA__HOST_FN enum cua_status cua_mcslock_array_create(struct cua_context *ctx, size_t n,
+						      struct cua_mcslock **locks)
+{
+	return cua__lock_array_create(ctx, n, sizeof(**locks), locks);
+}
+
+CUA__HOST_FN enum cua_status cua_mcslock_array_destroy(struct cua_context *ctx,
+						       struct cua_mcslock *locks)
+{
+	return cua_free(ctx, locks);
+}
 
 #endif /* CUATOMIC_MCSLOCK_H */

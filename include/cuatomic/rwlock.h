@@ -407,9 +407,220 @@ CUA_FORCE void cua__rwlock_write_section_step(struct cua__rwlock_write_section *
 #define CUA_WITH_WRITE_LOCK_SCOPE(l, scope) CUA__WITH(rwlock_write, __LINE__, (l), (scope))
 #define CUA_WITH_WRITE_LOCK(l) CUA_WITH_WRITE_LOCK_SCOPE (l, CUA_SCOPE_DEVICE)
 
-/* The forms for warps and blocks, and arrays of locks: see lock_forms.h. */
-CUA__DEFINE_TEAMS(cua_rwlock_read, (struct cua_rwlock * l), (l), (void)0)
-CUA__DEFINE_TEAMS(cua_rwlock_write, (struct cua_rwlock * l), (l), (void)0)
-CUA__DEFINE_LOCK_ARRAY(cua_rwlock, struct cua_rwlock)
+/* ---- readers' forms for warps and blocks: the contract is in lock_forms.h ---- */
+
+CUA_FORCE int cua_rwlock_read_trylock_warp_scope(struct cua_rwlock *l, uint32_t mask,
+						 enum cua_scope scope)
+{
+	int taken = cua__converge_warp(mask) && cua_rwlock_read_trylock_scope(l, scope);
+
+	return cua__any_warp(taken, mask);
+}
+
+CUA_FORCE void cua_rwlock_read_lock_warp_scope(struct cua_rwlock *l, uint32_t mask,
+					       enum cua_scope scope)
+{
+	if (cua__converge_warp(mask))
+		cua_rwlock_read_lock_scope(l, scope);
+	cua__await_leader_warp(mask);
+}
+
+CUA_FORCE int cua_rwlock_read_lock_for_warp_scope(struct cua_rwlock *l, uint64_t ns, uint32_t mask,
+						  enum cua_scope scope)
+{
+	int taken = cua__converge_warp(mask) && cua_rwlock_read_lock_for_scope(l, ns, scope);
+
+	return cua__any_warp(taken, mask);
+}
+
+CUA_FORCE void cua_rwlock_read_unlock_warp_scope(struct cua_rwlock *l, uint32_t mask,
+						 enum cua_scope scope)
+{
+	if (cua__converge_warp(mask))
+		cua_rwlock_read_unlock_scope(l, scope);
+}
+
+CUA_FORCE int cua_rwlock_read_trylock_block_scope(struct cua_rwlock *l, enum cua_scope scope)
+{
+	int taken = cua__converge_block() && cua_rwlock_read_trylock_scope(l, scope);
+
+	return cua__any_block(taken);
+}
+
+CUA_FORCE void cua_rwlock_read_lock_block_scope(struct cua_rwlock *l, enum cua_scope scope)
+{
+	if (cua__converge_block())
+		cua_rwlock_read_lock_scope(l, scope);
+	cua__await_leader_block();
+}
+
+CUA_FORCE int cua_rwlock_read_lock_for_block_scope(struct cua_rwlock *l, uint64_t ns,
+						   enum cua_scope scope)
+{
+	int taken = cua__converge_block() && cua_rwlock_read_lock_for_scope(l, ns, scope);
+
+	return cua__any_block(taken);
+}
+
+CUA_FORCE void cua_rwlock_read_unlock_block_scope(struct cua_rwlock *l, enum cua_scope scope)
+{
+	if (cua__converge_block())
+		cua_rwlock_read_unlock_scope(l, scope);
+}
+
+CUA_FN int cua_rwlock_read_trylock_warp(struct cua_rwlock *l, uint32_t mask)
+{
+	return cua_rwlock_read_trylock_warp_scope(l, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_rwlock_read_lock_warp(struct cua_rwlock *l, uint32_t mask)
+{
+	cua_rwlock_read_lock_warp_scope(l, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_rwlock_read_lock_for_warp(struct cua_rwlock *l, uint64_t ns, uint32_t mask)
+{
+	return cua_rwlock_read_lock_for_warp_scope(l, ns, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_rwlock_read_unlock_warp(struct cua_rwlock *l, uint32_t mask)
+{
+	cua_rwlock_read_unlock_warp_scope(l, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_rwlock_read_trylock_block(struct cua_rwlock *l)
+{
+	return cua_rwlock_read_trylock_block_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_rwlock_read_lock_block(struct cua_rwlock *l)
+{
+	cua_rwlock_read_lock_block_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_rwlock_read_lock_for_block(struct cua_rwlock *l, uint64_t ns)
+{
+	return cua_rwlock_read_lock_for_block_scope(l, ns, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_rwlock_read_unlock_block(struct cua_rwlock *l)
+{
+	cua_rwlock_read_unlock_block_scope(l, CUA_SCOPE_DEVICE);
+}
+
+/* ---- writers' forms for warps and blocks: the contract is in lock_forms.h ---- */
+
+CUA_FORCE int cua_rwlock_write_trylock_warp_scope(struct cua_rwlock *l, uint32_t mask,
+						  enum cua_scope scope)
+{
+	int taken = cua__converge_warp(mask) && cua_rwlock_write_trylock_scope(l, scope);
+
+	return cua__any_warp(taken, mask);
+}
+
+CUA_FORCE void cua_rwlock_write_lock_warp_scope(struct cua_rwlock *l, uint32_t mask,
+						enum cua_scope scope)
+{
+	if (cua__converge_warp(mask))
+		cua_rwlock_write_lock_scope(l, scope);
+	cua__await_leader_warp(mask);
+}
+
+CUA_FORCE int cua_rwlock_write_lock_for_warp_scope(struct cua_rwlock *l, uint64_t ns, uint32_t mask,
+						   enum cua_scope scope)
+{
+	int taken = cua__converge_warp(mask) && cua_rwlock_write_lock_for_scope(l, ns, scope);
+
+	return cua__any_warp(taken, mask);
+}
+
+CUA_FORCE void cua_rwlock_write_unlock_warp_scope(struct cua_rwlock *l, uint32_t mask,
+						  enum cua_scope scope)
+{
+	if (cua__converge_warp(mask))
+		cua_rwlock_write_unlock_scope(l, scope);
+}
+
+CUA_FORCE int cua_rwlock_write_trylock_block_scope(struct cua_rwlock *l, enum cua_scope scope)
+{
+	int taken = cua__converge_block() && cua_rwlock_write_trylock_scope(l, scope);
+
+	return cua__any_block(taken);
+}
+
+CUA_FORCE void cua_rwlock_write_lock_block_scope(struct cua_rwlock *l, enum cua_scope scope)
+{
+	if (cua__converge_block())
+		cua_rwlock_write_lock_scope(l, scope);
+	cua__await_leader_block();
+}
+
+CUA_FORCE int cua_rwlock_write_lock_for_block_scope(struct cua_rwlock *l, uint64_t ns,
+						    enum cua_scope scope)
+{
+	int taken = cua__converge_block() && cua_rwlock_write_lock_for_scope(l, ns, scope);
+
+	return cua__any_block(taken);
+}
+
+CUA_FORCE void cua_rwlock_write_unlock_block_scope(struct cua_rwlock *l, enum cua_scope scope)
+{
+	if (cua__converge_block())
+		cua_rwlock_write_unlock_scope(l, scope);
+}
+
+CUA_FN int cua_rwlock_write_trylock_warp(struct cua_rwlock *l, uint32_t mask)
+{
+	return cua_rwlock_write_trylock_warp_scope(l, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_rwlock_write_lock_warp(struct cua_rwlock *l, uint32_t mask)
+{
+	cua_rwlock_write_lock_warp_scope(l, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_rwlock_write_lock_for_warp(struct cua_rwlock *l, uint64_t ns, uint32_t mask)
+{
+	return cua_rwlock_write_lock_for_warp_scope(l, ns, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_rwlock_write_unlock_warp(struct cua_rwlock *l, uint32_t mask)
+{
+	cua_rwlock_write_unlock_warp_scope(l, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_rwlock_write_trylock_block(struct cua_rwlock *l)
+{
+	return cua_rwlock_write_trylock_block_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_rwlock_write_lock_block(struct cua_rwlock *l)
+{
+	cua_rwlock_write_lock_block_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_rwlock_write_lock_for_block(struct cua_rwlock *l, uint64_t ns)
+{
+	return cua_rwlock_write_lock_for_block_scope(l, ns, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_rwlock_write_unlock_block(struct cua_rwlock *l)
+{
+	cua_rwlock_write_unlock_block_scope(l, CUA_SCOPE_DEVICE);
+}
+
+/* ---- arrays of locks for the host: the contract is in lock_forms.h ---- */
+
+CUA__HOST_FN enum cua_status cua_rwlock_array_create(struct cua_context *ctx, size_t n,
+						     struct cua_rwlock **locks)
+{
+	return cua__lock_array_create(ctx, n, sizeof(**locks), locks);
+}
+
+CUA__HOST_FN enum cua_status cua_rwlock_array_destroy(struct cua_context *ctx,
+						      struct cua_rwlock *locks)
+{
+	return cua_free(ctx, locks);
+}
 
 #endif /* CUATOMIC_RWLOCK_H */

@@ -202,8 +202,108 @@ CUA_FORCE void cua__semaphore_section_step(struct cua__semaphore_section *s,
 #define CUA_WITH_SEMAPHORE_SCOPE(s, scope) CUA__WITH(semaphore, __LINE__, (s), (scope))
 #define CUA_WITH_SEMAPHORE(s) CUA_WITH_SEMAPHORE_SCOPE (s, CUA_SCOPE_DEVICE)
 
-/* The forms for warps and blocks, which acquire a single unit: see lock_forms.h. */
-CUA__DEFINE_TEAMS(cua_semaphore, (struct cua_semaphore * s), (s), (void)0)
+/* ---- forms of a single unit for warps and blocks: the contract is in lock_forms.h ---- */
+
+CUA_FORCE int cua_semaphore_trylock_warp_scope(struct cua_semaphore *s, uint32_t mask,
+					       enum cua_scope scope)
+{
+	int taken = cua__converge_warp(mask) && cua_semaphore_trylock_scope(s, scope);
+
+	return cua__any_warp(taken, mask);
+}
+
+CUA_FORCE void cua_semaphore_lock_warp_scope(struct cua_semaphore *s, uint32_t mask,
+					     enum cua_scope scope)
+{
+	if (cua__converge_warp(mask))
+		cua_semaphore_lock_scope(s, scope);
+	cua__await_leader_warp(mask);
+}
+
+CUA_FORCE int cua_semaphore_lock_for_warp_scope(struct cua_semaphore *s, uint64_t ns, uint32_t mask,
+						enum cua_scope scope)
+{
+	int taken = cua__converge_warp(mask) && cua_semaphore_lock_for_scope(s, ns, scope);
+
+	return cua__any_warp(taken, mask);
+}
+
+CUA_FORCE void cua_semaphore_unlock_warp_scope(struct cua_semaphore *s, uint32_t mask,
+					       enum cua_scope scope)
+{
+	if (cua__converge_warp(mask))
+		cua_semaphore_unlock_scope(s, scope);
+}
+
+CUA_FORCE int cua_semaphore_trylock_block_scope(struct cua_semaphore *s, enum cua_scope scope)
+{
+	int taken = cua__converge_block() && cua_semaphore_trylock_scope(s, scope);
+
+	return cua__any_block(taken);
+}
+
+CUA_FORCE void cua_semaphore_lock_block_scope(struct cua_semaphore *s, enum cua_scope scope)
+{
+	if (cua__converge_block())
+		cua_semaphore_lock_scope(s, scope);
+	cua__await_leader_block();
+}
+
+CUA_FORCE int cua_semaphore_lock_for_block_scope(struct cua_semaphore *s, uint64_t ns,
+						 enum cua_scope scope)
+{
+	int taken = cua__converge_block() && cua_semaphore_lock_for_scope(s, ns, scope);
+
+	return cua__any_block(taken);
+}
+
+CUA_FORCE void cua_semaphore_unlock_block_scope(struct cua_semaphore *s, enum cua_scope scope)
+{
+	if (cua__converge_block())
+		cua_semaphore_unlock_scope(s, scope);
+}
+
+CUA_FN int cua_semaphore_trylock_warp(struct cua_semaphore *s, uint32_t mask)
+{
+	return cua_semaphore_trylock_warp_scope(s, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_semaphore_lock_warp(struct cua_semaphore *s, uint32_t mask)
+{
+	cua_semaphore_lock_warp_scope(s, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_semaphore_lock_for_warp(struct cua_semaphore *s, uint64_t ns, uint32_t mask)
+{
+	return cua_semaphore_lock_for_warp_scope(s, ns, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_semaphore_unlock_warp(struct cua_semaphore *s, uint32_t mask)
+{
+	cua_semaphore_unlock_warp_scope(s, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_semaphore_trylock_block(struct cua_semaphore *s)
+{
+	return cua_semaphore_trylock_block_scope(s, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_semaphore_lock_block(struct cua_semaphore *s)
+{
+	cua_semaphore_lock_block_scope(s, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_semaphore_lock_for_block(struct cua_semaphore *s, uint64_t ns)
+{
+	return cua_semaphore_lock_for_block_scope(s, ns, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_semaphore_unlock_block(struct cua_semaphore *s)
+{
+	cua_semaphore_unlock_block_scope(s, CUA_SCOPE_DEVICE);
+}
+
+/* ---- arrays for the host ---- */
 
 /*
  * Host: creates and destroys an array of n semaphores with `count` units each, in the memory of the

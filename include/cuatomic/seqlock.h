@@ -317,12 +317,132 @@ CUA_FORCE void cua__seqlock_section_step(struct cua__seqlock_section *s, struct 
 #define CUA_WITH_SEQLOCK_SCOPE(l, scope) CUA__WITH(seqlock, __LINE__, (l), (scope))
 #define CUA_WITH_SEQLOCK(l) CUA_WITH_SEQLOCK_SCOPE (l, CUA_SCOPE_DEVICE)
 
+/* ---- writers' forms for warps and blocks: the contract is in lock_forms.h ---- */
+
 /*
- * The writers' forms for warps and blocks, and arrays of locks: see lock_forms.h. Each lane of the
- * warp or block stores after a release fence of its own, as the argument above requires of a
- * writer.
+ * Each lane of a team that holds the lock stores after a release fence of its own, as the argument
+ * above requires of a writer. Returns `taken`.
  */
-CUA__DEFINE_TEAMS(cua_seqlock, (struct cua_seqlock * l), (l), cua_port_fence(CUA_RELEASE, scope))
-CUA__DEFINE_LOCK_ARRAY(cua_seqlock, struct cua_seqlock)
+CUA_FORCE int cua__seqlock_entered(int taken, enum cua_scope scope)
+{
+	if (taken)
+		cua_port_fence(CUA_RELEASE, scope);
+	return taken;
+}
+
+CUA_FORCE int cua_seqlock_trylock_warp_scope(struct cua_seqlock *l, uint32_t mask,
+					     enum cua_scope scope)
+{
+	int taken = cua__converge_warp(mask) && cua_seqlock_trylock_scope(l, scope);
+
+	return cua__seqlock_entered(cua__any_warp(taken, mask), scope);
+}
+
+CUA_FORCE void cua_seqlock_lock_warp_scope(struct cua_seqlock *l, uint32_t mask,
+					   enum cua_scope scope)
+{
+	if (cua__converge_warp(mask))
+		cua_seqlock_lock_scope(l, scope);
+	cua__await_leader_warp(mask);
+	(void)cua__seqlock_entered(1, scope);
+}
+
+CUA_FORCE int cua_seqlock_lock_for_warp_scope(struct cua_seqlock *l, uint64_t ns, uint32_t mask,
+					      enum cua_scope scope)
+{
+	int taken = cua__converge_warp(mask) && cua_seqlock_lock_for_scope(l, ns, scope);
+
+	return cua__seqlock_entered(cua__any_warp(taken, mask), scope);
+}
+
+CUA_FORCE void cua_seqlock_unlock_warp_scope(struct cua_seqlock *l, uint32_t mask,
+					     enum cua_scope scope)
+{
+	if (cua__converge_warp(mask))
+		cua_seqlock_unlock_scope(l, scope);
+}
+
+CUA_FORCE int cua_seqlock_trylock_block_scope(struct cua_seqlock *l, enum cua_scope scope)
+{
+	int taken = cua__converge_block() && cua_seqlock_trylock_scope(l, scope);
+
+	return cua__seqlock_entered(cua__any_block(taken), scope);
+}
+
+CUA_FORCE void cua_seqlock_lock_block_scope(struct cua_seqlock *l, enum cua_scope scope)
+{
+	if (cua__converge_block())
+		cua_seqlock_lock_scope(l, scope);
+	cua__await_leader_block();
+	(void)cua__seqlock_entered(1, scope);
+}
+
+CUA_FORCE int cua_seqlock_lock_for_block_scope(struct cua_seqlock *l, uint64_t ns,
+					       enum cua_scope scope)
+{
+	int taken = cua__converge_block() && cua_seqlock_lock_for_scope(l, ns, scope);
+
+	return cua__seqlock_entered(cua__any_block(taken), scope);
+}
+
+CUA_FORCE void cua_seqlock_unlock_block_scope(struct cua_seqlock *l, enum cua_scope scope)
+{
+	if (cua__converge_block())
+		cua_seqlock_unlock_scope(l, scope);
+}
+
+CUA_FN int cua_seqlock_trylock_warp(struct cua_seqlock *l, uint32_t mask)
+{
+	return cua_seqlock_trylock_warp_scope(l, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_seqlock_lock_warp(struct cua_seqlock *l, uint32_t mask)
+{
+	cua_seqlock_lock_warp_scope(l, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_seqlock_lock_for_warp(struct cua_seqlock *l, uint64_t ns, uint32_t mask)
+{
+	return cua_seqlock_lock_for_warp_scope(l, ns, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_seqlock_unlock_warp(struct cua_seqlock *l, uint32_t mask)
+{
+	cua_seqlock_unlock_warp_scope(l, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_seqlock_trylock_block(struct cua_seqlock *l)
+{
+	return cua_seqlock_trylock_block_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_seqlock_lock_block(struct cua_seqlock *l)
+{
+	cua_seqlock_lock_block_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_seqlock_lock_for_block(struct cua_seqlock *l, uint64_t ns)
+{
+	return cua_seqlock_lock_for_block_scope(l, ns, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_seqlock_unlock_block(struct cua_seqlock *l)
+{
+	cua_seqlock_unlock_block_scope(l, CUA_SCOPE_DEVICE);
+}
+
+/* ---- arrays of locks for the host: the contract is in lock_forms.h ---- */
+
+CUA__HOST_FN enum cua_status cua_seqlock_array_create(struct cua_context *ctx, size_t n,
+						      struct cua_seqlock **locks)
+{
+	return cua__lock_array_create(ctx, n, sizeof(**locks), locks);
+}
+
+CUA__HOST_FN enum cua_status cua_seqlock_array_destroy(struct cua_context *ctx,
+						       struct cua_seqlock *locks)
+{
+	return cua_free(ctx, locks);
+}
 
 #endif /* CUATOMIC_SEQLOCK_H */

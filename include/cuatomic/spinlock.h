@@ -222,8 +222,119 @@ CUA_FORCE void cua__spinlock_section_step(struct cua__spinlock_section *s, struc
 #define CUA_WITH_LOCK_SCOPE(l, scope) CUA__WITH(spinlock, __LINE__, (l), (scope))
 #define CUA_WITH_LOCK(l) CUA_WITH_LOCK_SCOPE (l, CUA_SCOPE_DEVICE)
 
-/* The forms for warps and blocks, and arrays of locks: see lock_forms.h. */
-CUA__DEFINE_TEAMS(cua_spinlock, (struct cua_spinlock * l), (l), (void)0)
-CUA__DEFINE_LOCK_ARRAY(cua_spinlock, struct cua_spinlock)
+/* ---- forms for warps and blocks: the contract is in lock_forms.h ---- */
+
+CUA_FORCE int cua_spinlock_trylock_warp_scope(struct cua_spinlock *l, uint32_t mask,
+					      enum cua_scope scope)
+{
+	int taken = cua__converge_warp(mask) && cua_spinlock_trylock_scope(l, scope);
+
+	return cua__any_warp(taken, mask);
+}
+
+CUA_FORCE void cua_spinlock_lock_warp_scope(struct cua_spinlock *l, uint32_t mask,
+					    enum cua_scope scope)
+{
+	if (cua__converge_warp(mask))
+		cua_spinlock_lock_scope(l, scope);
+	cua__await_leader_warp(mask);
+}
+
+CUA_FORCE int cua_spinlock_lock_for_warp_scope(struct cua_spinlock *l, uint64_t ns, uint32_t mask,
+					       enum cua_scope scope)
+{
+	int taken = cua__converge_warp(mask) && cua_spinlock_lock_for_scope(l, ns, scope);
+
+	return cua__any_warp(taken, mask);
+}
+
+CUA_FORCE void cua_spinlock_unlock_warp_scope(struct cua_spinlock *l, uint32_t mask,
+					      enum cua_scope scope)
+{
+	if (cua__converge_warp(mask))
+		cua_spinlock_unlock_scope(l, scope);
+}
+
+CUA_FORCE int cua_spinlock_trylock_block_scope(struct cua_spinlock *l, enum cua_scope scope)
+{
+	int taken = cua__converge_block() && cua_spinlock_trylock_scope(l, scope);
+
+	return cua__any_block(taken);
+}
+
+CUA_FORCE void cua_spinlock_lock_block_scope(struct cua_spinlock *l, enum cua_scope scope)
+{
+	if (cua__converge_block())
+		cua_spinlock_lock_scope(l, scope);
+	cua__await_leader_block();
+}
+
+CUA_FORCE int cua_spinlock_lock_for_block_scope(struct cua_spinlock *l, uint64_t ns,
+						enum cua_scope scope)
+{
+	int taken = cua__converge_block() && cua_spinlock_lock_for_scope(l, ns, scope);
+
+	return cua__any_block(taken);
+}
+
+CUA_FORCE void cua_spinlock_unlock_block_scope(struct cua_spinlock *l, enum cua_scope scope)
+{
+	if (cua__converge_block())
+		cua_spinlock_unlock_scope(l, scope);
+}
+
+CUA_FN int cua_spinlock_trylock_warp(struct cua_spinlock *l, uint32_t mask)
+{
+	return cua_spinlock_trylock_warp_scope(l, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_spinlock_lock_warp(struct cua_spinlock *l, uint32_t mask)
+{
+	cua_spinlock_lock_warp_scope(l, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_spinlock_lock_for_warp(struct cua_spinlock *l, uint64_t ns, uint32_t mask)
+{
+	return cua_spinlock_lock_for_warp_scope(l, ns, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_spinlock_unlock_warp(struct cua_spinlock *l, uint32_t mask)
+{
+	cua_spinlock_unlock_warp_scope(l, mask, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_spinlock_trylock_block(struct cua_spinlock *l)
+{
+	return cua_spinlock_trylock_block_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_spinlock_lock_block(struct cua_spinlock *l)
+{
+	cua_spinlock_lock_block_scope(l, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN int cua_spinlock_lock_for_block(struct cua_spinlock *l, uint64_t ns)
+{
+	return cua_spinlock_lock_for_block_scope(l, ns, CUA_SCOPE_DEVICE);
+}
+
+CUA_FN void cua_spinlock_unlock_block(struct cua_spinlock *l)
+{
+	cua_spinlock_unlock_block_scope(l, CUA_SCOPE_DEVICE);
+}
+
+/* ---- arrays of locks for the host: the contract is in lock_forms.h ---- */
+
+CUA__HOST_FN enum cua_status cua_spinlock_array_create(struct cua_context *ctx, size_t n,
+						       struct cua_spinlock **locks)
+{
+	return cua__lock_array_create(ctx, n, sizeof(**locks), locks);
+}
+
+CUA__HOST_FN enum cua_status cua_spinlock_array_destroy(struct cua_context *ctx,
+							struct cua_spinlock *locks)
+{
+	return cua_free(ctx, locks);
+}
 
 #endif /* CUATOMIC_SPINLOCK_H */

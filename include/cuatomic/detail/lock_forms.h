@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of every lock that macros define: its forms for warps and blocks, and arrays of locks
- * for the host.
+ * The contract of the forms that every lock has for warps and blocks, and of the arrays of locks
+ * for the host. Each lock's header ends with its forms.
  *
  * A lane acquires a lock by cua_<lock>_lock, a warp by cua_<lock>_lock_warp, and a block by
  * cua_<lock>_lock_block. All three may use the same lock at the same time. A warp or block acquires
@@ -64,7 +64,7 @@ CUA_FORCE int cua__converge_block(void)
 	return cua_port_thread() == 0;
 }
 
-/* Returns 1 in every lane of mask if `taken` is not 0 in any of them, else 0; orders memory. */
+/* Returns 1 in every lane of the team if `taken` is not 0 in any of them, else 0; orders memory. */
 CUA_FORCE int cua__any_warp(int taken, uint32_t mask)
 {
 	uint32_t votes = cua_port_ballot(mask, taken);
@@ -73,140 +73,43 @@ CUA_FORCE int cua__any_warp(int taken, uint32_t mask)
 	return votes != 0;
 }
 
-#define CUA__UNPACK(...) __VA_ARGS__
+CUA_FORCE int cua__any_block(int taken)
+{
+	return cua_port_sync_block_or(taken);
+}
+
+/* Waits until the leader has acquired the lock; orders memory. */
+CUA_FORCE void cua__await_leader_warp(uint32_t mask)
+{
+	cua_port_sync_warp(mask);
+}
+
+CUA_FORCE void cua__await_leader_block(void)
+{
+	cua_port_sync_block();
+}
 
 /*
- * Defines the forms of `name` for warps and blocks. params and args are the lock's own parameters
- * in parentheses, with and without types. Every lane of a team that has acquired the lock runs
- * `entered`.
- */
-#define CUA__DEFINE_TEAMS(name, params, args, entered)                                             \
-	CUA_FORCE int name##_trylock_warp_scope(CUA__UNPACK params, uint32_t mask,                 \
-						enum cua_scope scope)                              \
-	{                                                                                          \
-		int taken =                                                                        \
-			cua__converge_warp(mask) && name##_trylock_scope(CUA__UNPACK args, scope); \
-                                                                                                   \
-		if (!cua__any_warp(taken, mask))                                                   \
-			return 0;                                                                  \
-		entered;                                                                           \
-		return 1;                                                                          \
-	}                                                                                          \
-	CUA_FORCE void name##_lock_warp_scope(CUA__UNPACK params, uint32_t mask,                   \
-					      enum cua_scope scope)                                \
-	{                                                                                          \
-		if (cua__converge_warp(mask))                                                      \
-			name##_lock_scope(CUA__UNPACK args, scope);                                \
-		cua_port_sync_warp(mask);                                                          \
-		entered;                                                                           \
-	}                                                                                          \
-	CUA_FORCE int name##_lock_for_warp_scope(CUA__UNPACK params, uint64_t ns, uint32_t mask,   \
-						 enum cua_scope scope)                             \
-	{                                                                                          \
-		int taken = cua__converge_warp(mask) &&                                            \
-			    name##_lock_for_scope(CUA__UNPACK args, ns, scope);                    \
-                                                                                                   \
-		if (!cua__any_warp(taken, mask))                                                   \
-			return 0;                                                                  \
-		entered;                                                                           \
-		return 1;                                                                          \
-	}                                                                                          \
-	CUA_FORCE void name##_unlock_warp_scope(CUA__UNPACK params, uint32_t mask,                 \
-						enum cua_scope scope)                              \
-	{                                                                                          \
-		if (cua__converge_warp(mask))                                                      \
-			name##_unlock_scope(CUA__UNPACK args, scope);                              \
-	}                                                                                          \
-	CUA_FORCE int name##_trylock_block_scope(CUA__UNPACK params, enum cua_scope scope)         \
-	{                                                                                          \
-		int taken =                                                                        \
-			cua__converge_block() && name##_trylock_scope(CUA__UNPACK args, scope);    \
-                                                                                                   \
-		if (!cua_port_sync_block_or(taken))                                                \
-			return 0;                                                                  \
-		entered;                                                                           \
-		return 1;                                                                          \
-	}                                                                                          \
-	CUA_FORCE void name##_lock_block_scope(CUA__UNPACK params, enum cua_scope scope)           \
-	{                                                                                          \
-		if (cua__converge_block())                                                         \
-			name##_lock_scope(CUA__UNPACK args, scope);                                \
-		cua_port_sync_block();                                                             \
-		entered;                                                                           \
-	}                                                                                          \
-	CUA_FORCE int name##_lock_for_block_scope(CUA__UNPACK params, uint64_t ns,                 \
-						  enum cua_scope scope)                            \
-	{                                                                                          \
-		int taken = cua__converge_block() &&                                               \
-			    name##_lock_for_scope(CUA__UNPACK args, ns, scope);                    \
-                                                                                                   \
-		if (!cua_port_sync_block_or(taken))                                                \
-			return 0;                                                                  \
-		entered;                                                                           \
-		return 1;                                                                          \
-	}                                                                                          \
-	CUA_FORCE void name##_unlock_block_scope(CUA__UNPACK params, enum cua_scope scope)         \
-	{                                                                                          \
-		if (cua__converge_block())                                                         \
-			name##_unlock_scope(CUA__UNPACK args, scope);                              \
-	}                                                                                          \
-	CUA_FN int name##_trylock_warp(CUA__UNPACK params, uint32_t mask)                          \
-	{                                                                                          \
-		return name##_trylock_warp_scope(CUA__UNPACK args, mask, CUA_SCOPE_DEVICE);        \
-	}                                                                                          \
-	CUA_FN void name##_lock_warp(CUA__UNPACK params, uint32_t mask)                            \
-	{                                                                                          \
-		name##_lock_warp_scope(CUA__UNPACK args, mask, CUA_SCOPE_DEVICE);                  \
-	}                                                                                          \
-	CUA_FN int name##_lock_for_warp(CUA__UNPACK params, uint64_t ns, uint32_t mask)            \
-	{                                                                                          \
-		return name##_lock_for_warp_scope(CUA__UNPACK args, ns, mask, CUA_SCOPE_DEVICE);   \
-	}                                                                                          \
-	CUA_FN void name##_unlock_warp(CUA__UNPACK params, uint32_t mask)                          \
-	{                                                                                          \
-		name##_unlock_warp_scope(CUA__UNPACK args, mask, CUA_SCOPE_DEVICE);                \
-	}                                                                                          \
-	CUA_FN int name##_trylock_block(CUA__UNPACK params)                                        \
-	{                                                                                          \
-		return name##_trylock_block_scope(CUA__UNPACK args, CUA_SCOPE_DEVICE);             \
-	}                                                                                          \
-	CUA_FN void name##_lock_block(CUA__UNPACK params)                                          \
-	{                                                                                          \
-		name##_lock_block_scope(CUA__UNPACK args, CUA_SCOPE_DEVICE);                       \
-	}                                                                                          \
-	CUA_FN int name##_lock_for_block(CUA__UNPACK params, uint64_t ns)                          \
-	{                                                                                          \
-		return name##_lock_for_block_scope(CUA__UNPACK args, ns, CUA_SCOPE_DEVICE);        \
-	}                                                                                          \
-	CUA_FN void name##_unlock_block(CUA__UNPACK params)                                        \
-	{                                                                                          \
-		name##_unlock_block_scope(CUA__UNPACK args, CUA_SCOPE_DEVICE);                     \
-	}
-
-/*
- * Host: create allocates n free locks, zeroed memory of cua_alloc_zero, in the memory of the
- * context's backend. destroy frees them; destroying NULL is allowed. Host threads (CPU backend) or
- * kernels on the context's device (CUDA) use the locks. For locks that host and device share, call
- * cua_alloc_system instead.
+ * Host: <lock>_array_create allocates n free locks, zeroed memory of cua_alloc_zero, in the memory
+ * of the context's backend. _destroy frees them; destroying NULL is allowed. Host threads (CPU
+ * backend) or kernels on the context's device (CUDA) use the locks. For locks that host and device
+ * share, call cua_alloc_system instead.
  * Errors: NULL, SIZE, NO_MEMORY, CAPTURE; destroy: the errors of cua_free.
+ *
+ * `locks` is the address of the caller's pointer to a lock of `size` bytes.
  */
-#define CUA__DEFINE_LOCK_ARRAY(name, T)                                                            \
-	CUA__HOST_FN enum cua_status name##_array_create(struct cua_context *ctx, size_t n,        \
-							 T **locks)                                \
-	{                                                                                          \
-		enum cua_status status;                                                            \
-		void *p = NULL;                                                                    \
-                                                                                                   \
-		if (!locks)                                                                        \
-			return CUA_ERROR_NULL;                                                     \
-		status = cua_alloc_zero(ctx, n, sizeof(T), &p);                                    \
-		if (!status)                                                                       \
-			*locks = (T *)p;                                                           \
-		return status;                                                                     \
-	}                                                                                          \
-	CUA__HOST_FN enum cua_status name##_array_destroy(struct cua_context *ctx, T *locks)       \
-	{                                                                                          \
-		return cua_free(ctx, locks);                                                       \
-	}
+CUA__HOST_FN enum cua_status cua__lock_array_create(struct cua_context *ctx, size_t n, size_t size,
+						    void *locks)
+{
+	enum cua_status status;
+	void *p = NULL;
+
+	if (!locks)
+		return CUA_ERROR_NULL;
+	status = cua_alloc_zero(ctx, n, size, &p);
+	if (!status)
+		memcpy(locks, &p, sizeof(p));
+	return status;
+}
 
 #endif /* CUATOMIC_LOCK_FORMS_H */
