@@ -109,13 +109,37 @@ CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, s
 	}
 }
 
-#define CUA__DEFINE_COMBINE(name, S, A, R, fetches, ...)                                           \
+/*
+ * section runs one section. turn is the part of the group in the section of lane `turn`: the leader
+ * runs the section.
+ */
+#define CUA__DEFINE_COMBINE_SECTION(name, S, A, fetches, ...)                                      \
 	CUA_FORCE A cua__##name##_section(S *state, A argument)                                    \
 	{                                                                                          \
 		(void)state;                                                                       \
 		__VA_ARGS__;                                                                       \
 		return argument;                                                                   \
 	}                                                                                          \
+	CUA_FORCE A cua__##name##_turn(S *value, A argument, uint32_t group, uint32_t lane,        \
+				       uint32_t leader, uint32_t turn)                             \
+	{                                                                                          \
+		A given = argument;                                                                \
+                                                                                                   \
+		cua__combine_shuffle(group, (void *)&given, (const void *)&argument, sizeof(A),    \
+				     turn);                                                        \
+		if (lane == leader)                                                                \
+			given = cua__##name##_section(value, given);                               \
+		if (fetches) {                                                                     \
+			A changed = given;                                                         \
+                                                                                                   \
+			cua__combine_shuffle(group, (void *)&changed, (const void *)&given,        \
+					     sizeof(A), leader);                                   \
+			given = changed;                                                           \
+		}                                                                                  \
+		return given;                                                                      \
+	}
+
+#define CUA__DEFINE_COMBINE_WARP(name, S, A, fetches)                                              \
 	CUA_FORCE A cua__##name##_warp(struct cua_spinlock *l, S *state, A argument,               \
 				       uint32_t mask, enum cua_scope scope)                        \
 	{                                                                                          \
@@ -134,20 +158,11 @@ CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, s
 		}                                                                                  \
 		for (left = group; left; left &= left - 1) {                                       \
 			uint32_t turn = cua_port_ffs_u32(left) - 1;                                \
-			A given = argument;                                                        \
+			A changed =                                                                \
+				cua__##name##_turn(&value, argument, group, lane, leader, turn);   \
                                                                                                    \
-			cua__combine_shuffle(group, (void *)&given, (const void *)&argument,       \
-					     sizeof(A), turn);                                     \
-			if (lane == leader)                                                        \
-				given = cua__##name##_section(&value, given);                      \
-			if (fetches) {                                                             \
-				A changed = given;                                                 \
-                                                                                                   \
-				cua__combine_shuffle(group, (void *)&changed,                      \
-						     (const void *)&given, sizeof(A), leader);     \
-				if (lane == turn)                                                  \
-					result = changed;                                          \
-			}                                                                          \
+			if (fetches && lane == turn)                                               \
+				result = changed;                                                  \
 		}                                                                                  \
 		if (lane == leader) {                                                              \
 			CUA_WRITE(*state, value);                                                  \
@@ -155,7 +170,9 @@ CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, s
 		}                                                                                  \
 		cua_port_sync_warp(group);                                                         \
 		return result;                                                                     \
-	}                                                                                          \
+	}
+
+#define CUA__DEFINE_COMBINE_BLOCK(name, S, A, fetches)                                             \
 	CUA_FORCE A cua__##name##_block(struct cua_spinlock *l, S *state, A argument, uint32_t n,  \
 					A *scratch, enum cua_scope scope)                          \
 	{                                                                                          \
@@ -186,7 +203,12 @@ CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, s
 		if (fetches && thread < n)                                                         \
 			result = CUA_READ(scratch[thread]);                                        \
 		return result;                                                                     \
-	}                                                                                          \
+	}
+
+#define CUA__DEFINE_COMBINE(name, S, A, R, fetches, ...)                                           \
+	CUA__DEFINE_COMBINE_SECTION(name, S, A, fetches, __VA_ARGS__)                              \
+	CUA__DEFINE_COMBINE_WARP(name, S, A, fetches)                                              \
+	CUA__DEFINE_COMBINE_BLOCK(name, S, A, fetches)                                             \
 	CUA_FORCE R name##_warp_scope(struct cua_spinlock *l, S *state, A argument, uint32_t mask, \
 				      enum cua_scope scope)                                        \
 	{                                                                                          \

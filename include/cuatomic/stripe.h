@@ -334,6 +334,30 @@ CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
 				       CUA_SPACE_GENERIC);                                         \
 	}
 
+#define CUA__DEFINE_STRIPED_COMPARE_EXCHANGE(name, type)                                           \
+	CUA_FN type name##_explicit(struct cua_stripes stripes, type *p, type expected,            \
+				    type desired, enum cua_order order, enum cua_scope scope,      \
+				    enum cua_space space)                                          \
+	{                                                                                          \
+		struct cua_spinlock *l = cua_stripes_at(&stripes, p);                              \
+		type old;                                                                          \
+                                                                                                   \
+		(void)space;                                                                       \
+		cua__striped_fence(order, scope);                                                  \
+		cua_spinlock_lock_scope(l, scope);                                                 \
+		old = CUA_READ(*p);                                                                \
+		if (cua__striped_equal(&old, &expected, sizeof(old)))                              \
+			CUA_WRITE(*p, desired);                                                    \
+		cua_spinlock_unlock_scope(l, scope);                                               \
+		cua__striped_fence(order, scope);                                                  \
+		return old;                                                                        \
+	}                                                                                          \
+	CUA_FN type name(struct cua_stripes stripes, type *p, type expected, type desired)         \
+	{                                                                                          \
+		return name##_explicit(stripes, p, expected, desired, CUA_RELAXED,                 \
+				       CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);                       \
+	}
+
 #define CUA_DEFINE_ATOMIC_STRIPED_TYPE(prefix, type)                                               \
 	CUA_FN type prefix##_load_explicit(struct cua_stripes stripes, const type *p,              \
 					   enum cua_order order, enum cua_scope scope,             \
@@ -367,30 +391,7 @@ CUA_FORCE int cua__striped_equal(const void *a, const void *b, size_t bytes)
 		prefix##_store_explicit(stripes, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,              \
 					CUA_SPACE_GENERIC);                                        \
 	}                                                                                          \
-	CUA_FN type prefix##_compare_exchange_explicit(                                            \
-		struct cua_stripes stripes, type *p, type expected, type desired,                  \
-		enum cua_order order, enum cua_scope scope, enum cua_space space)                  \
-	{                                                                                          \
-		struct cua_spinlock *l = cua_stripes_at(&stripes, p);                              \
-		type old;                                                                          \
-                                                                                                   \
-		(void)space;                                                                       \
-		cua__striped_fence(order, scope);                                                  \
-		cua_spinlock_lock_scope(l, scope);                                                 \
-		old = CUA_READ(*p);                                                                \
-		if (cua__striped_equal(&old, &expected, sizeof(old)))                              \
-			CUA_WRITE(*p, desired);                                                    \
-		cua_spinlock_unlock_scope(l, scope);                                               \
-		cua__striped_fence(order, scope);                                                  \
-		return old;                                                                        \
-	}                                                                                          \
-	CUA_FN type prefix##_compare_exchange(struct cua_stripes stripes, type *p, type expected,  \
-					      type desired)                                        \
-	{                                                                                          \
-		return prefix##_compare_exchange_explicit(stripes, p, expected, desired,           \
-							  CUA_RELAXED, CUA_SCOPE_DEVICE,           \
-							  CUA_SPACE_GENERIC);                      \
-	}
+	CUA__DEFINE_STRIPED_COMPARE_EXCHANGE(prefix##_compare_exchange, type)
 
 /* ---- host calls ---- */
 
