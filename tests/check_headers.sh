@@ -3,7 +3,7 @@
 # Every public header compiles alone, in every language it is for, without a
 # warning, also with CUA_LOCK_DEBUG; two translation units that include all of
 # them link together; every struct with a struct_size has its initializer; and
-# CUA_LOCK_DEBUG changes no size and no signature.
+# CUA_LOCK_DEBUG changes no size and no signature. C++ code that leaves a section in any way unlocks.
 set -uo pipefail
 
 # Set by `make check`.
@@ -158,6 +158,59 @@ cp "$tmp/sized.c" "$tmp/sized.cu"
   fi
 }
 [ -z "$NVCC" ] || try "initializers as CUDA" "${nvcc_strict[@]}" "${include[@]}" -I"$tmp" -c "$tmp/sized.cu" -o "$tmp/sized.cu.o"
+
+# ---- the sections of the locks as C++: every jump and an exception leave the lock free ----
+
+cat >"$tmp/exits.cc" <<'END'
+#include <cstdio>
+#include "section_exits.h"
+
+#define THROWS(SECTION)                                                                            \
+  try {                                                                                            \
+    SECTION                                                                                        \
+    throw 1;                                                                                       \
+  } catch (int) {                                                                                  \
+    thrown++;                                                                                      \
+  }                                                                                                \
+  held += section_locked(&l) != 0
+
+int main()
+{
+  struct cua_mcslock_node node;
+  struct cua_stripes stripes;
+  struct section_locks l;
+  int wrong = 0, thrown = 0, held = 0;
+
+  section_init(&l);
+  for (int kind = 0; kind < SECTION_KINDS; kind++)
+    for (int how = 0; how < SECTION_EXITS; how++) {
+      wrong += !section_left((section_exit)how, section_leave(&l, (section_kind)kind, &node, 1, (section_exit)how));
+      held += section_locked(&l) != 0;
+    }
+  if (cua_stripes_init(&l.stripe, 1, &stripes))
+    return 2;
+  THROWS(CUA_WITH_LOCK (&l.group.spin));
+  THROWS(CUA_WITH_TICKETLOCK (&l.group.ticket));
+  THROWS(CUA_WITH_MCSLOCK (&l.group.mcs, &node));
+  THROWS(CUA_WITH_READ_LOCK (&l.group.rw));
+  THROWS(CUA_WITH_WRITE_LOCK (&l.group.rw));
+  THROWS(CUA_WITH_SEQLOCK (&l.group.seq));
+  THROWS(CUA_WITH_SEMAPHORE (&l.group.semaphore));
+  THROWS(CUA_WITH_STRIPE (&stripes, &l));
+  THROWS(CUA_WITH_LOCK_WARP (&l.group.spin, 1));
+  if (wrong || held || thrown != SECTION_KINDS) {
+    std::printf("%d wrong, %d held, %d thrown\n", wrong, held, thrown);
+    return 1;
+  }
+}
+END
+if [ -n "$CXX" ]; then
+  for option in -O0 -O2 -DCUA_LOCK_DEBUG; do
+    # shellcheck disable=SC2086
+    try "sections as C++17 $option" $CXX $SANITIZER_FLAGS -std=c++17 $option "${warnings[@]}" "${include[@]}" -I"$top_srcdir/tests" "$tmp/exits.cc" "${libraries[@]}" $CUDART_LIBS -lpthread -lm -o "$tmp/exits"
+    try "sections as C++17 $option, run" "$tmp/exits"
+  done
+fi
 
 # ---- CUA_LOCK_DEBUG: no size, no layout and no signature differs ----
 

@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "common.h"
+#include "section_exits.h"
 
 #define LIMIT_NS 5000000u
 #define PATIENCE_NS 20000000000u
@@ -733,6 +734,26 @@ START_TEST(mixed)
 END_TEST
 
 /* Without a table nothing is recorded, and the locks work the same. */
+/* A section that is left in any way leaves no record and causes no verdict. */
+START_TEST(exits)
+{
+	enum section_kind kind = (enum section_kind)_i;
+	struct cua_mcslock_node node;
+	struct section_locks l;
+
+	section_init(&l);
+	attach_new(64, 8, 0);
+	for (int i = 0; i < 2 * SECTION_EXITS; i++) {
+		enum section_exit how = (enum section_exit)(i % SECTION_EXITS);
+
+		ck_assert(section_left(how, section_leave(&l, kind, &node, 1, how)));
+		expect_clean();
+	}
+	detach();
+	ck_assert_int_eq(section_locked(&l), 0);
+}
+END_TEST
+
 START_TEST(no_table)
 {
 	struct cua_mcslock_node node;
@@ -873,6 +894,7 @@ static Suite *make_suite(void)
 	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, no_mistakes, CUA_LOCK_SPIN, KINDS);
 	tcase_add_test(tc, mixed);
+	tcase_add_loop_test(tc, exits, 0, SECTION_KINDS);
 	tcase_add_loop_test(tc, no_table, CUA_LOCK_SPIN, KINDS);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("hangs");

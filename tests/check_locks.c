@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "common.h"
+#include "section_exits.h"
 
 static const enum cua_scope scopes[] = {CUA_SCOPE_BLOCK, CUA_SCOPE_DEVICE, CUA_SCOPE_SYSTEM};
 
@@ -167,6 +168,27 @@ START_TEST(one_thread)
 		ck_assert_uint_eq(look.held, i + 1);
 		ck_assert_int_eq(locked(&l, kind), 0);
 	}
+}
+END_TEST
+
+/* A section that is left in any way has run once, and its lock is free. */
+START_TEST(exits)
+{
+	enum section_kind kind = (enum section_kind)_i;
+	struct cua_mcslock_node node;
+	struct section_locks l;
+	uint64_t runs = 0;
+
+	section_init(&l);
+	for (int i = 0; i < 2 * SECTION_EXITS; i++) {
+		enum section_exit how = (enum section_exit)(i % SECTION_EXITS);
+
+		ck_assert(section_left(how, section_leave(&l, kind, &node, 1, how)));
+		ck_assert_int_eq(section_locked(&l), 0);
+		runs += kind != SECTION_READ;
+		ck_assert_uint_eq(l.count[0], runs);
+	}
+	ck_assert_uint_eq(l.torn, 0);
 }
 END_TEST
 
@@ -606,6 +628,7 @@ static Suite *make_suite(void)
 
 	tcase_set_timeout(calls, 120);
 	tcase_add_loop_test(calls, one_thread, 0, N_KINDS);
+	tcase_add_loop_test(calls, exits, 0, SECTION_KINDS);
 	tcase_add_loop_test(calls, scope_forms, 0, 3);
 	tcase_add_loop_test(calls, exclusion, 0, N_KINDS);
 	tcase_add_test(calls, readers);

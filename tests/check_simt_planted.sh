@@ -397,7 +397,7 @@ planted 'a spinlock without release' spinlock \
 planted 'a spinlock given back for the block alone' spinlock \
   's/&l->word, 0, CUA_RELEASE, scope/\&l->word, 0, CUA_RELEASE, CUA_SCOPE_BLOCK/'
 planted 'a spinlock given back before the section' spinlock \
-  '/_section_try(/,/^}/s/return cua__spinlock_cas(l, scope);/return cua__spinlock_cas(l, scope) \&\& (cua_spinlock_unlock_scope(l, scope), 1);/'
+  '/_section_try(/,/^}/s/return cua__spinlock_cas(s->l, s->scope);/return cua__spinlock_cas(s->l, s->scope) \&\& (cua_spinlock_unlock_scope(s->l, s->scope), 1);/'
 planted 'a full-mask sync inside the spin' spinlock \
   '/_section_step(/,/^}/s/cua__backoff_wait_upto(.*);/cua_port_sync_warp(0xffffffffu);/'
 planted 'a spinlock that looks and does not swap' spinlock \
@@ -479,7 +479,13 @@ planted 'a striped atomic that unlocks too early' stripe \
 planted 'a striped load without its lock' stripe \
   's/v = CUA_READ(\*p);/cua_spinlock_unlock_scope(l, scope); &/'
 planted 'a section on the stripe after its own' stripe \
-  's/l = cua_stripes_at((stripes), (p)); l;/l = \&(stripes)->locks[(cua_stripes_index((stripes), (p)) + 1) % (stripes)->n].lock; l;/'
+  's/(cua_stripes_at((stripes), (p)), scope)/(\&(stripes)->locks[(cua_stripes_index((stripes), (p)) + 1) % (stripes)->n].lock, scope)/'
+planted 'a section that stays locked after a return' section \
+  's/__attribute__((cleanup(cua__##kind##_section_leave)))//'
+planted 'a section that is unlocked at its end and once more' spinlock \
+  '/void cua__spinlock_section_leave(/,/^}/s/if (s->state == 1)/if (s->state)/' section
+planted 'turns that a return ends for its lane alone' combine \
+  '/void cua__turns_section_leave(/,/^}/s/while (t->left)/while (0)/' section
 planted 'rows of a histogram that are told without release' reduce \
   's/(&f->arrived, 1, CUA_ACQ_REL,/(\&f->arrived, 1, CUA_ACQUIRE,/' histogram
 planted 'a private histogram that is stored too early' histogram_kernel \

@@ -180,6 +180,32 @@ START_TEST(sections)
 }
 END_TEST
 
+static int count_under(struct cua_spinlock *l, int *count)
+{
+	CUA_WITH_LOCK (l)
+		return ++*count + (cua_spinlock_locked(l) ? 0 : 100);
+	return -1;
+}
+
+/* The value of return is computed under the lock; each argument is evaluated once. */
+START_TEST(values)
+{
+	struct cua_spinlock locks[3] = {CUA_SPINLOCK_INIT, CUA_SPINLOCK_INIT, CUA_SPINLOCK_INIT};
+	static const enum cua_scope order[] = {CUA_SCOPE_SYSTEM, CUA_SCOPE_BLOCK};
+	int count = 6, i = 0, scope = 0;
+
+	ck_assert_int_eq(count_under(&locks[0], &count), 7);
+	ck_assert_int_eq(count_under(&locks[0], &count), 8);
+	CUA_WITH_LOCK_SCOPE (&locks[i++], order[scope++]) {
+		ck_assert_int_eq(cua_spinlock_locked(&locks[0]), 1);
+	}
+	ck_assert_int_eq(i, 1);
+	ck_assert_int_eq(scope, 1);
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(cua_spinlock_locked(&locks[i]), 0);
+}
+END_TEST
+
 /* ---- several threads ---- */
 
 #define THREADS 4
@@ -341,6 +367,7 @@ static Suite *make_suite(void)
 #if !TEST_CUDA
 	tcase_add_test(calls, one_thread);
 	tcase_add_test(calls, sections);
+	tcase_add_test(calls, values);
 	tcase_add_loop_test(calls, threads, 0, 6);
 #endif
 	suite_add_tcase(suite, calls);

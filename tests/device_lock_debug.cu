@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "device.h"
+#include "section_exits.h"
 
 #define LIMIT_NS 20000000u
 /* No kernel of this program waits longer, even if a test fails. */
@@ -463,6 +464,54 @@ START_TEST(no_mistakes)
 }
 END_TEST
 
+/*
+ * Every lane of every warp leaves its section in another way than its neighbours. For SECTION_READ,
+ * a writer follows each reader.
+ */
+__global__ static void leave_sections(struct section_locks *l, enum section_kind kind,
+				      struct cua_mcslock_node *nodes, unsigned rounds,
+				      uint32_t *wrong)
+{
+	uint32_t id = global_id();
+
+	if (kind == SECTION_READ && id % 2)
+		kind = SECTION_WRITE;
+	for (unsigned i = 0; i < rounds; i++) {
+		enum section_exit how = (enum section_exit)((id + i) % SECTION_EXITS);
+
+		if (!section_left(how, section_leave(l, kind, &nodes[id], 0xffffffffu, how)))
+			atomicAdd(wrong, 1);
+		__syncwarp();
+	}
+}
+
+/* No exit leaves a record or causes a verdict. */
+START_TEST(exits)
+{
+	const unsigned blocks = test_quick() ? 4 : 32, threads = 64, rounds = 2 * SECTION_EXITS;
+	struct cua_mcslock_node *nodes =
+		(struct cua_mcslock_node *)managed((size_t)blocks * threads * sizeof(*nodes));
+	struct section_locks *l = (struct section_locks *)managed(sizeof(*l));
+	uint64_t sections = (uint64_t)blocks * threads * rounds;
+	uint32_t *wrong = (uint32_t *)managed(sizeof(*wrong));
+
+	section_init(l);
+	attach_new(65536, 0);
+	leave_sections<<<blocks, threads>>>(l, (enum section_kind)_i, nodes, rounds, wrong);
+	finish_kernel();
+	ck_assert_uint_eq(*wrong, 0);
+	ck_assert_uint_eq(l->torn, 0);
+	ck_assert_uint_eq(l->count[0], _i == SECTION_READ ? sections / 2 : sections);
+	ck_assert(!section_locked(l));
+	expect_clean();
+	expect_no_holders();
+	detach();
+	ck_assert_cuda(cudaFree(l));
+	ck_assert_cuda(cudaFree(nodes));
+	ck_assert_cuda(cudaFree(wrong));
+}
+END_TEST
+
 __global__ static void attaches(struct cua_lock_debug *t, struct cua_spinlock *l)
 {
 	if (threadIdx.x == 0)
@@ -616,6 +665,7 @@ static Suite *make_suite(void)
 	tcase_add_test(kernels, shared_mistake);
 	tcase_add_test(kernels, combined_mistake);
 	tcase_add_loop_test(kernels, no_mistakes, CUA_LOCK_SPIN, KINDS);
+	tcase_add_loop_test(kernels, exits, 0, SECTION_KINDS);
 	tcase_add_test(kernels, attached_in_kernel);
 	/* tools run kernels in sequence */
 	if (!getenv("CUA_TEST_TOOL"))

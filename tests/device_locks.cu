@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The locks in kernels: every lane of every warp, in any divergence, and many blocks. */
 #include "device.h"
+#include "section_exits.h"
 
 /* ---- every lock that excludes, behind the same calls ---- */
 
@@ -575,6 +576,51 @@ START_TEST(timeouts)
 }
 END_TEST
 
+/* ---- sections that are left by return, goto, break and continue ---- */
+
+/*
+ * Every lane of every warp leaves its section in another way than its neighbours. For SECTION_READ,
+ * a writer follows each reader.
+ */
+__global__ static void leave_sections(struct section_locks *l, enum section_kind kind,
+				      struct cua_mcslock_node *nodes, unsigned rounds,
+				      uint32_t *wrong)
+{
+	uint32_t id = global_id();
+
+	if (kind == SECTION_READ && id % 2)
+		kind = SECTION_WRITE;
+	for (unsigned i = 0; i < rounds; i++) {
+		enum section_exit how = (enum section_exit)((id + i) % SECTION_EXITS);
+
+		if (!section_left(how, section_leave(l, kind, &nodes[id], 0xffffffffu, how)))
+			atomicAdd(wrong, 1);
+		__syncwarp();
+	}
+}
+
+START_TEST(exits)
+{
+	const unsigned blocks = test_quick() ? 4 : 32, threads = 64, rounds = 2 * SECTION_EXITS;
+	struct cua_mcslock_node *nodes =
+		(struct cua_mcslock_node *)managed((size_t)blocks * threads * sizeof(*nodes));
+	struct section_locks *l = (struct section_locks *)managed(sizeof(*l));
+	uint64_t sections = (uint64_t)blocks * threads * rounds;
+	uint32_t *wrong = (uint32_t *)managed(sizeof(*wrong));
+
+	section_init(l);
+	leave_sections<<<blocks, threads>>>(l, (enum section_kind)_i, nodes, rounds, wrong);
+	finish_kernel();
+	ck_assert_uint_eq(*wrong, 0);
+	ck_assert_uint_eq(l->torn, 0);
+	ck_assert_uint_eq(l->count[0], _i == SECTION_READ ? sections / 2 : sections);
+	ck_assert(!section_locked(l));
+	ck_assert_cuda(cudaFree(l));
+	ck_assert_cuda(cudaFree(nodes));
+	ck_assert_cuda(cudaFree(wrong));
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("locks in kernels");
@@ -590,6 +636,7 @@ static Suite *make_suite(void)
 	tcase_add_test(kernels, whole_snapshots);
 	tcase_add_test(kernels, bounds);
 	tcase_add_loop_test(kernels, timeouts, 0, N_KINDS);
+	tcase_add_loop_test(kernels, exits, 0, SECTION_KINDS);
 	suite_add_tcase(suite, kernels);
 	return suite;
 }

@@ -237,23 +237,31 @@ CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, s
  *
  * Runs the block once in every lane of mask, one lane after another in lane order. Lanes with the
  * same lock share a single acquire. All lanes of mask must arrive together, and the block must not
- * use warp operations that name another lane. `break` and `continue` leave the block; return and
- * goto must not leave it. The arguments are evaluated more than once.
+ * use warp operations that name another lane. Every jump out of the block, as listed for
+ * CUA_WITH_LOCK in spinlock.h, ends the turn of its lane. A lane that jumps beyond the end of the
+ * block first waits for the remaining turns. The arguments are evaluated once.
  * CUA_WITH_LOCK_WARP_SCOPE(&lock, mask, scope) is the same at another scope.
  *
  * Each lane runs its own section. For a section that all lanes of the warp run together, use
  * cua_spinlock_lock_warp; see lock_forms.h.
  */
-struct cua__turns {
+CUA__SECTION_DECLARE(turns);
+
+struct cua__turns_section {
+	struct cua_spinlock *l;
+	enum cua_scope scope;
 	uint32_t group; /* the lanes with this lock */
 	uint32_t left;  /* the lanes of the group that have not finished their turn */
+	CUA__LEAVES(turns)
 };
 
-CUA_FORCE struct cua__turns cua__turns_begin(struct cua_spinlock *l, uint32_t mask,
-					     enum cua_scope scope)
+CUA_FORCE struct cua__turns_section cua__turns_section_begin(struct cua_spinlock *l, uint32_t mask,
+							     enum cua_scope scope)
 {
-	struct cua__turns t;
+	struct cua__turns_section t;
 
+	t.l = l;
+	t.scope = scope;
 	t.group = t.left = cua_port_match_any_u64(mask, (uint64_t)(uintptr_t)l);
 	if (cua_port_lane() == cua_port_ffs_u32(t.group) - 1)
 		cua_spinlock_lock_scope(l, scope);
@@ -263,24 +271,32 @@ CUA_FORCE struct cua__turns cua__turns_begin(struct cua_spinlock *l, uint32_t ma
 	return t;
 }
 
-CUA_FORCE int cua__turns_mine(const struct cua__turns *t)
+CUA_FORCE int cua__turns_section_mine(const struct cua__turns_section *t)
 {
 	return cua_port_lane() == cua_port_ffs_u32(t->left) - 1;
 }
 
 /* Ends a turn. After the last turn, the leader releases the lock. */
-CUA_FORCE void cua__turns_step(struct cua__turns *t, struct cua_spinlock *l, enum cua_scope scope)
+CUA_FORCE void cua__turns_section_step(struct cua__turns_section *t)
 {
 	t->left &= t->left - 1;
 	cua_port_sync_warp(t->group);
 	if (!t->left && cua_port_lane() == cua_port_ffs_u32(t->group) - 1)
-		cua_spinlock_unlock_scope(l, scope);
+		cua_spinlock_unlock_scope(t->l, t->scope);
+}
+
+/* A lane that has left its block waits for the remaining turns: they converge the whole group. */
+CUA_FORCE void cua__turns_section_leave(struct cua__turns_section *t)
+{
+	while (t->left)
+		cua__turns_section_step(t);
 }
 
 #define CUA__TURNS(l, mask, scope, t, once)                                                        \
-	for (struct cua__turns t = cua__turns_begin((l), (mask), (scope)); t.left;                 \
-	     cua__turns_step(&t, (l), (scope)))                                                    \
-		for (int once = cua__turns_mine(&t); once; once = 0)
+	for (struct cua__turns_section t CUA__LEFT(turns) =                                        \
+		     cua__turns_section_begin((l), (mask), (scope));                               \
+	     t.left; cua__turns_section_step(&t))                                                  \
+		for (int once = cua__turns_section_mine(&t); once; once = 0)
 #define CUA__TURNS_AT(l, mask, scope, line)                                                        \
 	CUA__TURNS(l, mask, scope, cua__turns_##line, cua__turn_##line)
 #define CUA__TURNS_LINE(l, mask, scope, line) CUA__TURNS_AT(l, mask, scope, line)

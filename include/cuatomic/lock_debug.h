@@ -74,6 +74,7 @@
 #define CUATOMIC_LOCK_DEBUG_H
 
 #include <cuatomic/context.h>
+#include <cuatomic/detail/section.h>
 #include <cuatomic/hash.h>
 #include <cuatomic/port.h>
 #include <cuatomic/status.h>
@@ -241,11 +242,6 @@ struct cua__lock_query {
 struct cua__lock_found {
 	uint64_t *state, seen, clock;
 	struct cua_lock_agent owner;
-};
-
-/* A wait: its start and its limit in ns. limit is 0 without a limit, and after the report. */
-struct cua__lock_wait {
-	uint64_t start, limit;
 };
 
 /*
@@ -563,6 +559,8 @@ CUA_FN void cua__lock_debug_reinit(enum cua_lock_kind kind, const void *l)
 
 #define CUA__LOCK_REQUEST(kind, l, wait)                                                           \
 	struct cua__lock_wait wait = cua__lock_debug_request(CUA__LOCK_KIND_##kind, (l))
+#define CUA__LOCK_SECTION(kind, s)                                                                 \
+	((void)((s)->wait = cua__lock_debug_request(CUA__LOCK_KIND_##kind, (s)->l)))
 #define CUA__LOCK_DELEGATE(kind, l) ((void)cua__lock_debug_request(CUA__LOCK_KIND_##kind, (l)))
 #define CUA__LOCK_WAITING(kind, l, wait)                                                           \
 	((void)cua__lock_debug_waiting(CUA__LOCK_KIND_##kind, (l), &(wait)))
@@ -570,32 +568,6 @@ CUA_FN void cua__lock_debug_reinit(enum cua_lock_kind kind, const void *l)
 	cua__lock_debug_acquired(CUA__LOCK_KIND_##kind, (l), (taken))
 #define CUA__LOCK_UNLOCK(kind, l) cua__lock_debug_unlock(CUA__LOCK_KIND_##kind, (l))
 #define CUA__LOCK_INIT(kind, l) cua__lock_debug_reinit(CUA__LOCK_KIND_##kind, (l))
-
-/*
- * The wait of a CUA_WITH_ section is separate from struct cua__<kind>_section, which is the same
- * with and without CUA_LOCK_DEBUG.
- */
-#define CUA__LOCK_FIRST(l, ...) (l)
-struct cua__lock_section {
-	struct cua__lock_wait wait;
-	int entered;
-};
-
-CUA_FN struct cua__lock_section cua__lock_debug_section(enum cua_lock_kind kind, const void *l)
-{
-	struct cua__lock_section s;
-
-	s.wait = cua__lock_debug_request(kind, l);
-	s.entered = 0;
-	return s;
-}
-
-#define CUA__LOCK_SECTION(kind, s, ...)                                                            \
-	for (struct cua__lock_section s = cua__lock_debug_section(                                 \
-		     CUA__LOCK_KIND_##kind, CUA__LOCK_FIRST(__VA_ARGS__, 0));                      \
-	     !s.entered; s.entered = 1)
-#define CUA__LOCK_SECTION_WAITING(kind, s, ...)                                                    \
-	&&cua__lock_debug_waiting(CUA__LOCK_KIND_##kind, CUA__LOCK_FIRST(__VA_ARGS__, 0), &s.wait)
 
 #else /* without the macro, a unit has no table, and attaching has no effect */
 

@@ -212,14 +212,19 @@ CUA_FN int cua_mcslock_locked(const struct cua_mcslock *l)
  * CUA_WITH_MCSLOCK(&lock, &node) { critical section }
  *
  * Every lane that reaches the macro runs the block once under the lock, in queue order. Each lane
- * passes a node of its own. `break` and `continue` leave the block and unlock. `return` and `goto`
- * must not leave it. The arguments are evaluated more than once. CUA_WITH_MCSLOCK_SCOPE(&lock,
- * &node, scope) does the same at another scope.
+ * passes a node of its own. Every jump out of the block unlocks, as in CUA_WITH_LOCK of spinlock.h.
+ * The arguments are evaluated once. CUA_WITH_MCSLOCK_SCOPE(&lock, &node, scope) does the same at
+ * another scope.
  */
+CUA__SECTION_DECLARE(mcslock);
+
 struct cua__mcslock_section {
+	struct cua_mcslock *l;
+	struct cua_mcslock_node *node;
+	enum cua_scope scope;
 	uint32_t polls;
 	int first; /* the queue was empty */
-	int state; /* 0: waiting, 1: holding, 2: done */
+	CUA__SECTION_MEMBERS(mcslock)
 };
 
 CUA_FORCE struct cua__mcslock_section cua__mcslock_section_begin(struct cua_mcslock *l,
@@ -228,28 +233,37 @@ CUA_FORCE struct cua__mcslock_section cua__mcslock_section_begin(struct cua_mcsl
 {
 	struct cua__mcslock_section s;
 
+	s.l = l;
+	s.node = node;
+	s.scope = scope;
+	s.state = 0;
+	CUA__LOCK_SECTION(mcslock, &s);
 	s.polls = 0;
 	s.first = cua__mcslock_join(l, node, scope);
-	s.state = 0;
 	return s;
 }
 
-CUA_FORCE int cua__mcslock_section_try(struct cua__mcslock_section *s, struct cua_mcslock *l,
-				       struct cua_mcslock_node *node, enum cua_scope scope)
+CUA_FORCE int cua__mcslock_section_try(struct cua__mcslock_section *s)
 {
-	(void)l;
-	return CUA__LOCK_ACQUIRED(mcslock, l, s->first || cua__mcslock_handed(node, scope));
+	return CUA__LOCK_ACQUIRED(mcslock, s->l,
+				  s->first || cua__mcslock_handed(s->node, s->scope));
 }
 
-CUA_FORCE void cua__mcslock_section_step(struct cua__mcslock_section *s, struct cua_mcslock *l,
-					 struct cua_mcslock_node *node, enum cua_scope scope)
+CUA_FORCE void cua__mcslock_section_step(struct cua__mcslock_section *s)
 {
 	if (s->state) {
-		cua_mcslock_unlock_scope(l, node, scope);
+		cua_mcslock_unlock_scope(s->l, s->node, s->scope);
 		s->state = 2;
 	} else {
+		CUA__LOCK_WAITING(mcslock, s->l, s->wait);
 		cua__wait_turn(&s->polls);
 	}
+}
+
+CUA_FORCE void cua__mcslock_section_leave(struct cua__mcslock_section *s)
+{
+	if (s->state == 1)
+		cua__mcslock_section_step(s);
 }
 
 #define CUA_WITH_MCSLOCK_SCOPE(l, node, scope) CUA__WITH(mcslock, __LINE__, (l), (node), (scope))

@@ -315,15 +315,19 @@ CUA_FN int cua_rwlock_locked(const struct cua_rwlock *l)
  * CUA_WITH_WRITE_LOCK(&lock) { critical section }
  *
  * Every lane that reaches the macro runs the block once under the lock. The warp may have diverged.
- * `break` and `continue` leave the block and unlock. `return` and `goto` must not leave it. The
- * arguments are evaluated more than once.
+ * Every jump out of the block unlocks, as in CUA_WITH_LOCK of spinlock.h. The arguments are
+ * evaluated once.
  * CUA_WITH_READ_LOCK_SCOPE(&lock, scope) and CUA_WITH_WRITE_LOCK_SCOPE(&lock, scope) do the same at
  * another scope.
  */
+CUA__SECTION_DECLARE(rwlock_read);
+
 struct cua__rwlock_read_section {
+	struct cua_rwlock *l;
+	enum cua_scope scope;
 	uint32_t polls;
 	uint32_t mark;
-	int state; /* 0: waiting, 1: holding, 2: done */
+	CUA__SECTION_MEMBERS(rwlock_read)
 };
 
 CUA_FORCE struct cua__rwlock_read_section cua__rwlock_read_section_begin(struct cua_rwlock *l,
@@ -331,36 +335,48 @@ CUA_FORCE struct cua__rwlock_read_section cua__rwlock_read_section_begin(struct 
 {
 	struct cua__rwlock_read_section s;
 
+	s.l = l;
+	s.scope = scope;
+	s.state = 0;
+	CUA__LOCK_SECTION(rwlock_read, &s);
 	s.polls = 0;
 	s.mark = cua__rwlock_read_join(l, scope);
-	s.state = 0;
 	return s;
 }
 
-CUA_FORCE int cua__rwlock_read_section_try(struct cua__rwlock_read_section *s, struct cua_rwlock *l,
-					   enum cua_scope scope)
+CUA_FORCE int cua__rwlock_read_section_try(struct cua__rwlock_read_section *s)
 {
-	return CUA__LOCK_ACQUIRED(rwlock_read, l,
+	return CUA__LOCK_ACQUIRED(rwlock_read, s->l,
 				  !(s->mark & CUA__RWLOCK_PRESENT) ||
-					  cua__rwlock_read_free(l, s->mark, scope));
+					  cua__rwlock_read_free(s->l, s->mark, s->scope));
 }
 
-CUA_FORCE void cua__rwlock_read_section_step(struct cua__rwlock_read_section *s,
-					     struct cua_rwlock *l, enum cua_scope scope)
+CUA_FORCE void cua__rwlock_read_section_step(struct cua__rwlock_read_section *s)
 {
 	if (s->state) {
-		cua_rwlock_read_unlock_scope(l, scope);
+		cua_rwlock_read_unlock_scope(s->l, s->scope);
 		s->state = 2;
 	} else {
+		CUA__LOCK_WAITING(rwlock_read, s->l, s->wait);
 		cua__wait_turn(&s->polls);
 	}
 }
 
+CUA_FORCE void cua__rwlock_read_section_leave(struct cua__rwlock_read_section *s)
+{
+	if (s->state == 1)
+		cua__rwlock_read_section_step(s);
+}
+
+CUA__SECTION_DECLARE(rwlock_write);
+
 struct cua__rwlock_write_section {
+	struct cua_rwlock *l;
+	enum cua_scope scope;
 	uint32_t polls;
 	uint32_t awaited; /* the awaited value of writers_out, then of readers_out */
 	int marked;
-	int state; /* 0: waiting, 1: holding, 2: done */
+	CUA__SECTION_MEMBERS(rwlock_write)
 };
 
 CUA_FORCE struct cua__rwlock_write_section cua__rwlock_write_section_begin(struct cua_rwlock *l,
@@ -368,38 +384,49 @@ CUA_FORCE struct cua__rwlock_write_section cua__rwlock_write_section_begin(struc
 {
 	struct cua__rwlock_write_section s;
 
+	s.l = l;
+	s.scope = scope;
+	s.state = 0;
+	CUA__LOCK_SECTION(rwlock_write, &s);
 	s.polls = 0;
 	s.awaited = cua_port_fetch_add_u32(&l->writers_in, 1, CUA_RELAXED, CUA__RWLOCK_AT);
 	s.marked = 0;
-	s.state = 0;
 	return s;
 }
 
-CUA_FORCE int cua__rwlock_write_section_try(struct cua__rwlock_write_section *s,
-					    struct cua_rwlock *l, enum cua_scope scope)
+CUA_FORCE int cua__rwlock_write_section_try(struct cua__rwlock_write_section *s)
 {
+	enum cua_scope scope = s->scope;
+
 	if (!s->marked) {
-		if (cua_port_load_b32(&l->writers_out, CUA_RELAXED, CUA__RWLOCK_AT) != s->awaited)
+		if (cua_port_load_b32(&s->l->writers_out, CUA_RELAXED, CUA__RWLOCK_AT) !=
+		    s->awaited)
 			return 0;
-		cua_port_acquire_b32(&l->writers_out, CUA__RWLOCK_AT);
-		s->awaited = cua__rwlock_write_mark(l, scope);
+		cua_port_acquire_b32(&s->l->writers_out, CUA__RWLOCK_AT);
+		s->awaited = cua__rwlock_write_mark(s->l, s->scope);
 		s->marked = 1;
 	}
-	if (cua_port_load_b32(&l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT) != s->awaited)
+	if (cua_port_load_b32(&s->l->readers_out, CUA_RELAXED, CUA__RWLOCK_AT) != s->awaited)
 		return 0;
-	cua_port_acquire_b32(&l->readers_out, CUA__RWLOCK_AT);
-	return CUA__LOCK_ACQUIRED(rwlock_write, l, 1);
+	cua_port_acquire_b32(&s->l->readers_out, CUA__RWLOCK_AT);
+	return CUA__LOCK_ACQUIRED(rwlock_write, s->l, 1);
 }
 
-CUA_FORCE void cua__rwlock_write_section_step(struct cua__rwlock_write_section *s,
-					      struct cua_rwlock *l, enum cua_scope scope)
+CUA_FORCE void cua__rwlock_write_section_step(struct cua__rwlock_write_section *s)
 {
 	if (s->state) {
-		cua_rwlock_write_unlock_scope(l, scope);
+		cua_rwlock_write_unlock_scope(s->l, s->scope);
 		s->state = 2;
 	} else {
+		CUA__LOCK_WAITING(rwlock_write, s->l, s->wait);
 		cua__wait_turn(&s->polls);
 	}
+}
+
+CUA_FORCE void cua__rwlock_write_section_leave(struct cua__rwlock_write_section *s)
+{
+	if (s->state == 1)
+		cua__rwlock_write_section_step(s);
 }
 
 #define CUA_WITH_READ_LOCK_SCOPE(l, scope) CUA__WITH(rwlock_read, __LINE__, (l), (scope))

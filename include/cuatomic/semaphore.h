@@ -160,13 +160,16 @@ CUA_FN int cua_semaphore_locked(const struct cua_semaphore *s)
  * CUA_WITH_SEMAPHORE(&semaphore) { section }
  *
  * Every lane that reaches the macro runs the block once while it holds a unit. The warp may have
- * diverged. `break` and `continue` leave the block and unlock. `return` and `goto` must not leave
- * it. The arguments are evaluated more than once. CUA_WITH_SEMAPHORE_SCOPE(&semaphore, scope) does
- * the same at another scope.
+ * diverged. Every jump out of the block unlocks, as in CUA_WITH_LOCK of spinlock.h. The arguments
+ * are evaluated once. CUA_WITH_SEMAPHORE_SCOPE(&semaphore, scope) does the same at another scope.
  */
+CUA__SECTION_DECLARE(semaphore);
+
 struct cua__semaphore_section {
+	struct cua_semaphore *l;
+	enum cua_scope scope;
 	struct cua_backoff backoff;
-	int state; /* 0: waiting, 1: holding, 2: done */
+	CUA__SECTION_MEMBERS(semaphore)
 };
 
 CUA_FORCE struct cua__semaphore_section cua__semaphore_section_begin(struct cua_semaphore *l,
@@ -174,29 +177,34 @@ CUA_FORCE struct cua__semaphore_section cua__semaphore_section_begin(struct cua_
 {
 	struct cua__semaphore_section s;
 
-	(void)l;
-	(void)scope;
-	cua_backoff_init(&s.backoff);
+	s.l = l;
+	s.scope = scope;
 	s.state = 0;
+	CUA__LOCK_SECTION(semaphore, &s);
+	cua_backoff_init(&s.backoff);
 	return s;
 }
 
-CUA_FORCE int cua__semaphore_section_try(struct cua__semaphore_section *s, struct cua_semaphore *l,
-					 enum cua_scope scope)
+CUA_FORCE int cua__semaphore_section_try(struct cua__semaphore_section *s)
 {
-	(void)s;
-	return cua_semaphore_trylock_scope(l, scope);
+	return cua_semaphore_trylock_scope(s->l, s->scope);
 }
 
-CUA_FORCE void cua__semaphore_section_step(struct cua__semaphore_section *s,
-					   struct cua_semaphore *l, enum cua_scope scope)
+CUA_FORCE void cua__semaphore_section_step(struct cua__semaphore_section *s)
 {
 	if (s->state) {
-		cua_semaphore_unlock_scope(l, scope);
+		cua_semaphore_unlock_scope(s->l, s->scope);
 		s->state = 2;
 	} else {
+		CUA__LOCK_WAITING(semaphore, s->l, s->wait);
 		cua_backoff_wait(&s->backoff);
 	}
+}
+
+CUA_FORCE void cua__semaphore_section_leave(struct cua__semaphore_section *s)
+{
+	if (s->state == 1)
+		cua__semaphore_section_step(s);
 }
 
 #define CUA_WITH_SEMAPHORE_SCOPE(s, scope) CUA__WITH(semaphore, __LINE__, (s), (scope))

@@ -275,13 +275,16 @@ CUA_FN void cua_seqlock_read(const struct cua_seqlock *l, const uint32_t *data, 
  * CUA_WITH_SEQLOCK(&lock) { stores to the data }
  *
  * Every lane that reaches the macro runs the block once as the only writer. The warp may have
- * diverged. `break` and `continue` leave the block and unlock. `return` and `goto` must not leave
- * it. The arguments are evaluated more than once. CUA_WITH_SEQLOCK_SCOPE(&lock, scope) does the
- * same at another scope.
+ * diverged. Every jump out of the block unlocks, as in CUA_WITH_LOCK of spinlock.h. The arguments
+ * are evaluated once. CUA_WITH_SEQLOCK_SCOPE(&lock, scope) does the same at another scope.
  */
+CUA__SECTION_DECLARE(seqlock);
+
 struct cua__seqlock_section {
+	struct cua_seqlock *l;
+	enum cua_scope scope;
 	struct cua_backoff backoff;
-	int state; /* 0: waiting, 1: holding, 2: done */
+	CUA__SECTION_MEMBERS(seqlock)
 };
 
 CUA_FORCE struct cua__seqlock_section cua__seqlock_section_begin(struct cua_seqlock *l,
@@ -289,29 +292,34 @@ CUA_FORCE struct cua__seqlock_section cua__seqlock_section_begin(struct cua_seql
 {
 	struct cua__seqlock_section s;
 
-	(void)l;
-	(void)scope;
-	cua_backoff_init(&s.backoff);
+	s.l = l;
+	s.scope = scope;
 	s.state = 0;
+	CUA__LOCK_SECTION(seqlock, &s);
+	cua_backoff_init(&s.backoff);
 	return s;
 }
 
-CUA_FORCE int cua__seqlock_section_try(struct cua__seqlock_section *s, struct cua_seqlock *l,
-				       enum cua_scope scope)
+CUA_FORCE int cua__seqlock_section_try(struct cua__seqlock_section *s)
 {
-	(void)s;
-	return cua_seqlock_trylock_scope(l, scope);
+	return cua_seqlock_trylock_scope(s->l, s->scope);
 }
 
-CUA_FORCE void cua__seqlock_section_step(struct cua__seqlock_section *s, struct cua_seqlock *l,
-					 enum cua_scope scope)
+CUA_FORCE void cua__seqlock_section_step(struct cua__seqlock_section *s)
 {
 	if (s->state) {
-		cua_seqlock_unlock_scope(l, scope);
+		cua_seqlock_unlock_scope(s->l, s->scope);
 		s->state = 2;
 	} else {
+		CUA__LOCK_WAITING(seqlock, s->l, s->wait);
 		cua_backoff_wait(&s->backoff);
 	}
+}
+
+CUA_FORCE void cua__seqlock_section_leave(struct cua__seqlock_section *s)
+{
+	if (s->state == 1)
+		cua__seqlock_section_step(s);
 }
 
 #define CUA_WITH_SEQLOCK_SCOPE(l, scope) CUA__WITH(seqlock, __LINE__, (l), (scope))

@@ -159,16 +159,21 @@ CUA_FN int cua_spinlock_locked(const struct cua_spinlock *l)
  * CUA_WITH_LOCK(&lock) { critical section }
  *
  * Every lane that reaches the macro runs the block once under the lock. The warp may have diverged.
- * `break` and `continue` leave the block and unlock. `return` and `goto` must not leave it. The
- * arguments are evaluated more than once.
+ * `break`, `continue`, `return`, a `goto` out of the block and a C++ exception leave the block and
+ * unlock. The value of `return` is computed before the unlock. longjmp() leaves the lock held. No
+ * jump may enter the block. The arguments are evaluated once.
  * CUA_WITH_LOCK_SCOPE(&lock, scope) does the same at another scope.
  */
+CUA__SECTION_DECLARE(spinlock);
+
 struct cua__spinlock_section {
+	struct cua_spinlock *l;
+	enum cua_scope scope;
 	struct cua_backoff backoff;
 	uint32_t limit;
 	uint32_t polls;
 	int lost;
-	int state; /* see section.h */
+	CUA__SECTION_MEMBERS(spinlock)
 };
 
 CUA_FORCE struct cua__spinlock_section cua__spinlock_section_begin(struct cua_spinlock *l,
@@ -176,24 +181,24 @@ CUA_FORCE struct cua__spinlock_section cua__spinlock_section_begin(struct cua_sp
 {
 	struct cua__spinlock_section s;
 
-	(void)l;
-	(void)scope;
+	s.l = l;
+	s.scope = scope;
+	s.state = 0;
+	CUA__LOCK_SECTION(spinlock, &s);
 	cua_backoff_init(&s.backoff);
 	s.limit = cua__spinlock_backoff_limit();
 	s.polls = 0;
 	s.lost = 0;
-	s.state = 0;
 	return s;
 }
 
-CUA_FORCE int cua__spinlock_section_try(struct cua__spinlock_section *s, struct cua_spinlock *l,
-					enum cua_scope scope)
+CUA_FORCE int cua__spinlock_section_try(struct cua__spinlock_section *s)
 {
 	uint32_t lane = cua_port_lane(), active;
 
 	if (!s->polls++)
-		return cua__spinlock_cas(l, scope);
-	if (cua_spinlock_locked_scope(l, scope))
+		return cua__spinlock_cas(s->l, s->scope);
+	if (cua_spinlock_locked_scope(s->l, s->scope))
 		return 0;
 	/*
 	 * A CAS that failed on a free lock is a sign of contention. From then on, of the active
@@ -204,19 +209,25 @@ CUA_FORCE int cua__spinlock_section_try(struct cua__spinlock_section *s, struct 
 	active = cua_port_active_mask();
 	if (s->lost && active & (((uint32_t)1 << lane) - 1) && (s->polls ^ lane) & 15)
 		return 0;
-	s->lost = !cua__spinlock_cas(l, scope);
+	s->lost = !cua__spinlock_cas(s->l, s->scope);
 	return !s->lost;
 }
 
-CUA_FORCE void cua__spinlock_section_step(struct cua__spinlock_section *s, struct cua_spinlock *l,
-					  enum cua_scope scope)
+CUA_FORCE void cua__spinlock_section_step(struct cua__spinlock_section *s)
 {
 	if (s->state) {
-		cua_spinlock_unlock_scope(l, scope);
+		cua_spinlock_unlock_scope(s->l, s->scope);
 		s->state = 2;
 	} else {
+		CUA__LOCK_WAITING(spinlock, s->l, s->wait);
 		cua__backoff_wait_upto(&s->backoff, s->limit);
 	}
+}
+
+CUA_FORCE void cua__spinlock_section_leave(struct cua__spinlock_section *s)
+{
+	if (s->state == 1)
+		cua__spinlock_section_step(s);
 }
 
 #define CUA_WITH_LOCK_SCOPE(l, scope) CUA__WITH(spinlock, __LINE__, (l), (scope))

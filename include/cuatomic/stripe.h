@@ -227,17 +227,11 @@ CUA_FN void cua_stripes_unlock_two(const struct cua_stripes *s, const void *p, c
  * CUA_WITH_STRIPE(&stripes, p) { critical section on the object at p }
  *
  * Runs the block once for every lane, under the object's stripe, even if the warp has diverged.
- * `break` and `continue` leave the block and unlock; return and goto must not leave it. The stripes
- * and p are evaluated once. CUA_WITH_STRIPE_SCOPE(&stripes, p, scope) is the same at another scope.
+ * Every jump out of the block unlocks, as in CUA_WITH_LOCK of spinlock.h. The stripes and p are
+ * evaluated once. CUA_WITH_STRIPE_SCOPE(&stripes, p, scope) is the same at another scope.
  */
-#define CUA__WITH_STRIPE_NAMED(l, stripes, p, scope)                                               \
-	for (struct cua_spinlock *l = cua_stripes_at((stripes), (p)); l; l = NULL)                 \
-		CUA_WITH_LOCK_SCOPE (l, scope)
-#define CUA__WITH_STRIPE_AT(line, stripes, p, scope)                                               \
-	CUA__WITH_STRIPE_NAMED(cua__stripe_##line, stripes, p, scope)
-#define CUA__WITH_STRIPE(line, stripes, p, scope) CUA__WITH_STRIPE_AT(line, stripes, p, scope)
-
-#define CUA_WITH_STRIPE_SCOPE(stripes, p, scope) CUA__WITH_STRIPE(__LINE__, stripes, p, scope)
+#define CUA_WITH_STRIPE_SCOPE(stripes, p, scope)                                                   \
+	CUA_WITH_LOCK_SCOPE (cua_stripes_at((stripes), (p)), scope)
 #define CUA_WITH_STRIPE(stripes, p) CUA_WITH_STRIPE_SCOPE (stripes, p, CUA_SCOPE_DEVICE)
 
 /* ---- atomic operations on objects of any size ---- */

@@ -157,14 +157,18 @@ CUA_FN int cua_ticketlock_locked(const struct cua_ticketlock *l)
  * CUA_WITH_TICKETLOCK(&lock) { critical section }
  *
  * Every lane that reaches the macro runs the block once under the lock, in ticket order. The warp
- * may have diverged. `break` and `continue` leave the block and unlock. `return` and `goto` must
- * not leave it. The arguments are evaluated more than once. CUA_WITH_TICKETLOCK_SCOPE(&lock, scope)
- * does the same at another scope.
+ * may have diverged. Every jump out of the block unlocks, as in CUA_WITH_LOCK of spinlock.h. The
+ * arguments are evaluated once. CUA_WITH_TICKETLOCK_SCOPE(&lock, scope) does the same at another
+ * scope.
  */
+CUA__SECTION_DECLARE(ticketlock);
+
 struct cua__ticketlock_section {
+	struct cua_ticketlock *l;
+	enum cua_scope scope;
 	uint32_t ticket;
 	uint32_t polls;
-	int state; /* 0: waiting, 1: holding, 2: done */
+	CUA__SECTION_MEMBERS(ticketlock)
 };
 
 CUA_FORCE struct cua__ticketlock_section cua__ticketlock_section_begin(struct cua_ticketlock *l,
@@ -172,31 +176,40 @@ CUA_FORCE struct cua__ticketlock_section cua__ticketlock_section_begin(struct cu
 {
 	struct cua__ticketlock_section s;
 
+	s.l = l;
+	s.scope = scope;
+	s.state = 0;
+	CUA__LOCK_SECTION(ticketlock, &s);
 	s.polls = 0;
 	s.ticket = cua_port_fetch_add_u32(&l->next, 1, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
-	s.state = 0;
 	return s;
 }
 
-CUA_FORCE int cua__ticketlock_section_try(struct cua__ticketlock_section *s,
-					  struct cua_ticketlock *l, enum cua_scope scope)
+CUA_FORCE int cua__ticketlock_section_try(struct cua__ticketlock_section *s)
 {
-	if (cua_port_load_b32(&l->owner, CUA_RELAXED, scope, CUA_SPACE_GENERIC) != s->ticket)
+	if (cua_port_load_b32(&s->l->owner, CUA_RELAXED, s->scope, CUA_SPACE_GENERIC) != s->ticket)
 		return 0;
-	cua_port_acquire_b32(&l->owner, scope, CUA_SPACE_GENERIC);
-	return CUA__LOCK_ACQUIRED(ticketlock, l, 1);
+	cua_port_acquire_b32(&s->l->owner, s->scope, CUA_SPACE_GENERIC);
+	return CUA__LOCK_ACQUIRED(ticketlock, s->l, 1);
 }
 
-CUA_FORCE void cua__ticketlock_section_step(struct cua__ticketlock_section *s,
-					    struct cua_ticketlock *l, enum cua_scope scope)
+CUA_FORCE void cua__ticketlock_section_step(struct cua__ticketlock_section *s)
 {
 	if (s->state) {
-		CUA__LOCK_UNLOCK(ticketlock, l);
-		cua_port_store_b32(&l->owner, s->ticket + 1, CUA_RELEASE, scope, CUA_SPACE_GENERIC);
+		CUA__LOCK_UNLOCK(ticketlock, s->l);
+		cua_port_store_b32(&s->l->owner, s->ticket + 1, CUA_RELEASE, s->scope,
+				   CUA_SPACE_GENERIC);
 		s->state = 2;
 	} else {
+		CUA__LOCK_WAITING(ticketlock, s->l, s->wait);
 		cua__wait_turn(&s->polls);
 	}
+}
+
+CUA_FORCE void cua__ticketlock_section_leave(struct cua__ticketlock_section *s)
+{
+	if (s->state == 1)
+		cua__ticketlock_section_step(s);
 }
 
 #define CUA_WITH_TICKETLOCK_SCOPE(l, scope) CUA__WITH(ticketlock, __LINE__, (l), (scope))

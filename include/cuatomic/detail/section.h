@@ -4,7 +4,7 @@
  *
  * A section is a loop around the user's block. begin joins the queue, if the lock has one. try
  * polls once and returns 1 when the lane holds the lock. step unlocks after the block has run, or
- * waits before the next poll.
+ * waits before the next poll. leave unlocks if the block is left in another way.
  *
  * The block and the unlock are inside the loop. So a waiting lane never delays a lane of its warp
  * that holds the lock, even where a diverged warp runs one branch to its end before the other.
@@ -13,48 +13,85 @@
  * So waiting lanes reconverge with the holder before they sleep; otherwise the warp could sleep
  * while a lane of it holds the lock.
  *
- * A lock `kind` defines struct cua__<kind>_section, with the member `int state` (0: waiting,
- * 1: holding, 2: done), and these functions:
+ * `break` and `continue` end the inner loop, and step unlocks. `return`, `goto` and a C++ exception
+ * end both loops and the lifetime of the section. The section then calls leave: its destructor in
+ * C++, its cleanup (an attribute of GNU C) in C. At the regular end of the loop the state is 2, so
+ * the compiler removes the call of leave from a block without such a jump. A lane that returns
+ * unlocks outside the loop. So the warp must schedule this lane while its other lanes wait, as all
+ * GPUs from sm_70 on do.
+ *
+ * A lock `kind` defines struct cua__<kind>_section, with the lock `l`, the scope and the members of
+ * CUA__SECTION_MEMBERS, and these functions:
  *
  *   struct cua__<kind>_section cua__<kind>_section_begin(lock..., scope)
- *   int cua__<kind>_section_try(section, lock..., scope)    1 when the lane holds the lock
- *   void cua__<kind>_section_step(section, lock..., scope)
+ *   int cua__<kind>_section_try(section)        1 when the lane holds the lock
+ *   void cua__<kind>_section_step(section)
+ *   void cua__<kind>_section_leave(section)
  */
 #ifndef CUATOMIC_SECTION_H
 #define CUATOMIC_SECTION_H
+
+#include <cuatomic/port.h>
+
+/* A wait: its start and its limit in ns. limit is 0 without a limit, and after the report. */
+struct cua__lock_wait {
+	uint64_t start, limit;
+};
 
 /*
  * The hooks of the lock checker (lock_debug.h). Without CUA_LOCK_DEBUG they expand to no code.
  *
  *   REQUEST   a lane begins a blocking request; declares `wait`
+ *   SECTION   a lane begins the blocking request of a section; sets `wait` of the section
  *   DELEGATE  a lane lets another lane of its group acquire the lock for it
  *   WAITING   a poll found that the lane must wait on
  *   ACQUIRED  an attempt ended; the value is `taken`, 1 if the lane holds the lock
  *   UNLOCK    a lane is about to unlock
  *   INIT      a lane is about to initialize the lock
- *   SECTION, SECTION_WAITING   REQUEST and WAITING for the loop of a CUA_WITH_ macro
  */
 #ifdef CUA_LOCK_DEBUG
 #include <cuatomic/lock_debug.h>
 #else
 #define CUA__LOCK_REQUEST(kind, l, wait) ((void)0)
+#define CUA__LOCK_SECTION(kind, s) ((void)0)
 #define CUA__LOCK_DELEGATE(kind, l) ((void)0)
 #define CUA__LOCK_WAITING(kind, l, wait) ((void)0)
 #define CUA__LOCK_ACQUIRED(kind, l, taken) (taken)
 #define CUA__LOCK_UNLOCK(kind, l) ((void)0)
 #define CUA__LOCK_INIT(kind, l) ((void)0)
-#define CUA__LOCK_SECTION(kind, wait, ...)
-#define CUA__LOCK_SECTION_WAITING(kind, wait, ...)
 #endif
+
+/* Declares a section before its struct. */
+#define CUA__SECTION_DECLARE(kind)                                                                 \
+	struct cua__##kind##_section;                                                              \
+	CUA_FORCE void cua__##kind##_section_leave(struct cua__##kind##_section *s)
+
+/* CUA__LEAVES in the struct and CUA__LEFT at the variable call leave at the end of its lifetime. */
+#ifdef __cplusplus
+#define CUA__LEAVES(kind)                                                                          \
+	CUA__TARGET __attribute__((always_inline)) inline ~cua__##kind##_section()                 \
+	{                                                                                          \
+		cua__##kind##_section_leave(this);                                                 \
+	}
+#define CUA__LEFT(kind)
+#else
+#define CUA__LEAVES(kind)
+#define CUA__LEFT(kind) __attribute__((cleanup(cua__##kind##_section_leave)))
+#endif
+
+/* state is 0 while the lane waits, 1 while it holds the lock, and 2 at the end. */
+#define CUA__SECTION_MEMBERS(kind)                                                                 \
+	int state;                                                                                 \
+	struct cua__lock_wait wait; /* with CUA_LOCK_DEBUG */                                      \
+	CUA__LEAVES(kind)
 
 /* The names contain the line number, so nested sections do not shadow each other. */
 #define CUA__WITH_NAMED(kind, s, once, ...)                                                        \
-	CUA__LOCK_SECTION(kind, s##_wait, __VA_ARGS__)                                             \
-	for (struct cua__##kind##_section s = cua__##kind##_section_begin(__VA_ARGS__);            \
-	     s.state != 2 CUA__LOCK_SECTION_WAITING(kind, s##_wait, __VA_ARGS__);                  \
-	     s.state == 2 ? (void)0 : cua__##kind##_section_step(&s, __VA_ARGS__))                 \
-		for (int once = s.state = cua__##kind##_section_try(&s, __VA_ARGS__); once;        \
-		     once = (cua__##kind##_section_step(&s, __VA_ARGS__), 0))
+	for (struct cua__##kind##_section s CUA__LEFT(kind) =                                      \
+		     cua__##kind##_section_begin(__VA_ARGS__);                                     \
+	     s.state != 2; s.state == 2 ? (void)0 : cua__##kind##_section_step(&s))                \
+		for (int once = s.state = cua__##kind##_section_try(&s); once;                     \
+		     once = (cua__##kind##_section_step(&s), 0))
 #define CUA__WITH_AT(kind, line, ...)                                                              \
 	CUA__WITH_NAMED(kind, cua__s_##line, cua__once_##line, __VA_ARGS__)
 #define CUA__WITH(kind, line, ...) CUA__WITH_AT(kind, line, __VA_ARGS__)
