@@ -181,39 +181,6 @@ static void watch_on(void)
 
 /* ---- folders and files ---- */
 
-enum { FOLDER_BYTES = 4096 };
-
-static void go_to_folder(char folder[FOLDER_BYTES])
-{
-	const char *tmp = getenv("TMPDIR");
-	int n = snprintf(folder, FOLDER_BYTES, "%s/check_hashmap_file.XXXXXX",
-			 tmp && *tmp ? tmp : "/tmp");
-
-	ck_assert_int_lt(n, FOLDER_BYTES);
-	ck_assert_ptr_nonnull(mkdtemp(folder));
-	ck_assert_int_eq(chdir(folder), 0);
-	umask(022);
-}
-
-static int files_in(const char *folder)
-{
-	DIR *dir = opendir(folder);
-	int n = 0;
-
-	ck_assert_ptr_nonnull(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n - 2;
-}
-
-static void leave_folder(const char *folder)
-{
-	ck_assert_int_eq(files_in("."), 0);
-	ck_assert_int_eq(chdir("/"), 0);
-	ck_assert_int_eq(rmdir(folder), 0);
-}
-
 static void make_file(const char *path, mode_t mode)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -350,9 +317,9 @@ START_TEST(private_until_whole)
 	static const mode_t before[] = {0, 0600, 0640, 0666, 0444}, masks[] = {022, 077, 0, 027};
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map = map_of(ctx, 50, NULL);
-	char folder[FOLDER_BYTES], first[300];
+	char folder[TEST_PATH_BYTES], first[300];
 
-	go_to_folder(folder);
+	test_enter_folder(folder);
 	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
 		for (size_t j = 0; j < sizeof(masks) / sizeof(masks[0]); j++) {
 			if (before[i])
@@ -368,7 +335,7 @@ START_TEST(private_until_whole)
 					  S_IFREG | (before[i] ? before[i] : 0666 & ~masks[j]));
 			/* the mask is what it was */
 			ck_assert_uint_eq(umask(022), masks[j]);
-			ck_assert_int_eq(files_in("."), 1);
+			ck_assert_int_eq(test_files_in("."), 1);
 			/* 128 random bits are not the same twice, and not the process */
 			if (i + j)
 				ck_assert_str_ne(first, watch.name);
@@ -378,7 +345,7 @@ START_TEST(private_until_whole)
 					  32);
 			ck_assert_int_eq(unlink("a"), 0);
 		}
-	leave_folder(folder);
+	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
 	cua_context_destroy(ctx);
 }
@@ -399,11 +366,11 @@ START_TEST(set_user_id)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map = map_of(ctx, 50, NULL);
-	char folder[FOLDER_BYTES];
+	char folder[TEST_PATH_BYTES];
 	struct stat st;
 	int other;
 
-	go_to_folder(folder);
+	test_enter_folder(folder);
 	make_file("own", 06755);
 	ck_assert_uint_eq(mode_of("own") & 04000, 04000);
 	ck_assert_cua(cua_hashmap_save(map, "own"));
@@ -420,7 +387,7 @@ START_TEST(set_user_id)
 		ck_assert_int_eq(unlink("theirs"), 0);
 	}
 	ck_assert_int_eq(unlink("own"), 0);
-	leave_folder(folder);
+	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
 	cua_context_destroy(ctx);
 }
@@ -451,11 +418,11 @@ START_TEST(other_names)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map = map_of(ctx, 50, NULL);
 	mode_t before;
-	char folder[FOLDER_BYTES];
+	char folder[TEST_PATH_BYTES];
 	struct stat st;
 	int fd;
 
-	go_to_folder(folder);
+	test_enter_folder(folder);
 	before = umask(077);
 	fd = open("b", O_WRONLY | O_CREAT | O_EXCL, 0600);
 	ck_assert_int_ge(fd, 0);
@@ -474,7 +441,7 @@ START_TEST(other_names)
 	ck_assert_int_eq(stat("a", &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0400);
 	ck_assert_int_eq(unlink("a") | unlink("b"), 0);
-	leave_folder(folder);
+	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
 	cua_context_destroy(ctx);
 }
@@ -484,13 +451,13 @@ START_TEST(group)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map = map_of(ctx, 50, NULL);
-	char folder[FOLDER_BYTES];
+	char folder[TEST_PATH_BYTES];
 	struct stat st;
 
 	if (geteuid()) {
 		printf("skipped: only root can give files away\n");
 	} else {
-		go_to_folder(folder);
+		test_enter_folder(folder);
 		ck_assert_int_eq(chmod(folder, 0777), 0);
 		make_file("own", 0640);
 		ck_assert_int_eq(chown("own", 0, 12345), 0);
@@ -507,7 +474,7 @@ START_TEST(group)
 		if (as_other_user(save_of_group) != 77)
 			ck_assert_int_eq(as_other_user(save_of_group), 0);
 		ck_assert_int_eq(unlink("own") | unlink("theirs"), 0);
-		leave_folder(folder);
+		test_leave_folder(folder);
 	}
 	ck_assert_cua(cua_hashmap_destroy(map));
 	cua_context_destroy(ctx);
@@ -532,10 +499,10 @@ START_TEST(sticky_links)
 					    "own"};
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map = map_of(ctx, 50, NULL);
-	char folder[FOLDER_BYTES];
+	char folder[TEST_PATH_BYTES];
 	int other;
 
-	go_to_folder(folder);
+	test_enter_folder(folder);
 	ck_assert_int_eq(chmod(folder, 0755) | mkdir("shared", 0700) | chmod("shared", 01777), 0);
 	make_file("victim", 0600);
 	/* to a link of another user's */
@@ -548,8 +515,8 @@ START_TEST(sticky_links)
 			ck_assert_status(cua_hashmap_save(map, links[i]), CUA_ERROR_SYSTEM);
 			ck_assert_int_eq(errno, EACCES);
 			ck_assert(is_untouched("victim"));
-			ck_assert_int_eq(files_in("."), 3);
-			ck_assert_int_eq(files_in("shared"), 4);
+			ck_assert_int_eq(test_files_in("."), 3);
+			ck_assert_int_eq(test_files_in("shared"), 4);
 		}
 		/* a folder of one's own that is not sticky: they are followed */
 		ck_assert_int_eq(chmod("shared", 0755), 0);
@@ -572,12 +539,12 @@ START_TEST(sticky_links)
 	ck_assert_uint_eq(mode_of("victim"), S_IFREG | 0600);
 	ck_assert_cua(cua_hashmap_save(map, "shared/dangling"));
 	ck_assert_uint_eq(size_of_file(ctx, "nothing"), 50);
-	ck_assert_int_eq(files_in("shared"), 2);
+	ck_assert_int_eq(test_files_in("shared"), 2);
 	ck_assert_int_eq(unlink("nothing") | unlink("victim") | unlink("own") |
 				 unlink("shared/link") | unlink("shared/dangling") |
 				 rmdir("shared"),
 			 0);
-	leave_folder(folder);
+	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
 	cua_context_destroy(ctx);
 }
@@ -624,12 +591,12 @@ START_TEST(leftovers)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map = map_of(ctx, 50, NULL);
-	char folder[FOLDER_BYTES], name[300], live[300];
+	char folder[TEST_PATH_BYTES], name[300], live[300];
 	int wait_status = 0, other;
 	struct stat st;
 	pid_t child;
 
-	go_to_folder(folder);
+	test_enter_folder(folder);
 	ck_assert_int_eq(chmod(folder, 0777), 0);
 	/* of this process's number, as many as there may be */
 	for (int i = 0; i < 1000; i++) {
@@ -641,14 +608,14 @@ START_TEST(leftovers)
 		snprintf(name, sizeof(name), "cuamap.%ld.%d.tmp", (long)getpid(), i);
 		ck_assert_int_eq(unlink(name), 0);
 	}
-	ck_assert_int_eq(files_in("."), 1);
+	ck_assert_int_eq(test_files_in("."), 1);
 	/* of writers that are no more, of any mode */
 	for (unsigned i = 0; i < 1200; i++) {
 		snprintf(name, sizeof(name), A_NAME, i + 100);
 		make_file(name, i % 3 == 0 ? 0600 : i % 3 == 1 ? 0444 : 0200);
 	}
 	ck_assert_cua(cua_hashmap_save(map, "a"));
-	ck_assert_int_eq(files_in("."), 1);
+	ck_assert_int_eq(test_files_in("."), 1);
 	/* killed in the middle */
 	for (int i = 1; i <= 3; i++) {
 		child = saver(60, 0, 0, i);
@@ -670,7 +637,7 @@ START_TEST(leftovers)
 			ck_assert_int_eq(temporaries(name), 1);
 			ck_assert_cua(cua_hashmap_save(map, "b"));
 		}
-		ck_assert_int_eq(files_in("."), 2);
+		ck_assert_int_eq(test_files_in("."), 2);
 	}
 	/* what only looks like them, and what is not this user's */
 	ck_assert_int_eq(mkdir(".cuamap-0123456789abcdef0123456789abcdef.tmp", 0700), 0);
@@ -680,7 +647,7 @@ START_TEST(leftovers)
 	make_file("cuamap-0123456789abcdef0123456789abcdef.tmp", 0600);
 	other = as_other_user(make_temporary) != 77;
 	ck_assert_cua(cua_hashmap_save(map, "b"));
-	ck_assert_int_eq(files_in("."), 7 + other);
+	ck_assert_int_eq(test_files_in("."), 7 + other);
 	snprintf(name, sizeof(name), A_NAME, 1);
 	ck_assert_int_eq(lstat(name, &st), other ? 0 : -1);
 	if (other)
@@ -692,7 +659,7 @@ START_TEST(leftovers)
 				 unlink("cuamap-0123456789abcdef0123456789abcdef.tmp") |
 				 unlink("a") | unlink("b"),
 			 0);
-	leave_folder(folder);
+	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
 	cua_context_destroy(ctx);
 }
@@ -708,10 +675,10 @@ START_TEST(killed_at_each_step)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map = map_of(ctx, 50, NULL);
-	char folder[FOLDER_BYTES];
+	char folder[TEST_PATH_BYTES];
 	long steps[2];
 
-	go_to_folder(folder);
+	test_enter_folder(folder);
 	for (int exists = 0; exists < 2; exists++) {
 		int killed = 1, was_new = 0, left = 0;
 
@@ -728,7 +695,7 @@ START_TEST(killed_at_each_step)
 			killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
 			ck_assert(killed || (WIFEXITED(wait_status) && !WEXITSTATUS(wait_status)));
 			there = !lstat("a", &st);
-			left += files_in(".") - there;
+			left += test_files_in(".") - there;
 			if (there) {
 				uint64_t n = size_of_file(ctx, "a");
 
@@ -740,7 +707,7 @@ START_TEST(killed_at_each_step)
 				ck_assert(!exists && !was_new);
 			}
 			ck_assert_cua(cua_hashmap_save(map, "b"));
-			ck_assert_int_eq(files_in("."), 1 + there);
+			ck_assert_int_eq(test_files_in("."), 1 + there);
 		}
 		ck_assert(was_new);
 		/* those kills in between did leave files */
@@ -748,7 +715,7 @@ START_TEST(killed_at_each_step)
 		ck_assert_int_ge(steps[exists], 16);
 	}
 	ck_assert_int_eq(unlink("a") | unlink("b"), 0);
-	leave_folder(folder);
+	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
 	cua_context_destroy(ctx);
 }
@@ -762,9 +729,9 @@ START_TEST(killed_at_any_time)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map = map_of(ctx, 50, NULL);
 	int killed = 0, new = 0, ended = 0;
-	char folder[FOLDER_BYTES];
+	char folder[TEST_PATH_BYTES];
 
-	go_to_folder(folder);
+	test_enter_folder(folder);
 	for (int i = 0; i < 300; i++) {
 		int wait_status = 0, ready[2];
 		pid_t child;
@@ -795,11 +762,11 @@ START_TEST(killed_at_any_time)
 		ck_assert(n == 50 || n == size);
 		new += n == size;
 		ck_assert_cua(cua_hashmap_save(map, "b"));
-		ck_assert_int_eq(files_in("."), 2);
+		ck_assert_int_eq(test_files_in("."), 2);
 	}
 	printf("killed_at_any_time: %d killed, %d ended, %d new files\n", killed, ended, new);
 	ck_assert_int_eq(unlink("a") | unlink("b"), 0);
-	leave_folder(folder);
+	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
 	cua_context_destroy(ctx);
 }
@@ -825,9 +792,9 @@ START_TEST(size_limit)
 	struct cua_hashmap *map = map_of(ctx, 50, NULL), *more = map_of(ctx, 60, NULL);
 	sigset_t set, mask, pending;
 	struct rlimit old, limit;
-	char folder[FOLDER_BYTES];
+	char folder[TEST_PATH_BYTES];
 
-	go_to_folder(folder);
+	test_enter_folder(folder);
 	ck_assert_cua(cua_hashmap_save(map, "a"));
 	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
 	sigemptyset(&set);
@@ -858,13 +825,13 @@ START_TEST(size_limit)
 			ck_assert_int_eq(sigismember(&pending, SIGXFSZ), how == 2);
 			ck_assert_int_eq(sigprocmask(SIG_BLOCK, NULL, &mask), 0);
 			ck_assert_int_eq(sigismember(&mask, SIGXFSZ), how == 2);
-			ck_assert_int_eq(files_in("."), 1);
+			ck_assert_int_eq(test_files_in("."), 1);
 			ck_assert_uint_eq(size_of_file(ctx, "a"), 50);
 		}
 	/* the pending one ends here, where it is ignored */
 	ck_assert(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
 	ck_assert_int_eq(unlink("a"), 0);
-	leave_folder(folder);
+	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
 	ck_assert_cua(cua_hashmap_destroy(more));
 	cua_context_destroy(ctx);
@@ -882,10 +849,10 @@ START_TEST(hash_options)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map, *loaded;
 	struct cua_hashmap_view view;
-	char folder[FOLDER_BYTES], bytes[HEADER + 50 * 8];
+	char folder[TEST_PATH_BYTES], bytes[HEADER + 50 * 8];
 	int fd;
 
-	go_to_folder(folder);
+	test_enter_folder(folder);
 	o.seed = secret[0];
 	o.seed_high = secret[1];
 	map = map_of(ctx, 50, &o);
@@ -904,7 +871,7 @@ START_TEST(hash_options)
 	ck_assert_cua(cua_hashmap_destroy(loaded));
 	ck_assert_uint_eq(size_of_file(ctx, "a"), 50);
 	ck_assert_int_eq(unlink("a"), 0);
-	leave_folder(folder);
+	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
 	cua_context_destroy(ctx);
 }
@@ -968,11 +935,11 @@ START_TEST(equal_keys)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map = map_of(ctx, 1, NULL), *none = NULL;
 	const uint64_t all = (uint64_t)8 << 30, some = 3 * PART;
-	char folder[FOLDER_BYTES], *pairs = test_malloc(some);
+	char folder[TEST_PATH_BYTES], *pairs = test_malloc(some);
 	long before;
 	int fd;
 
-	go_to_folder(folder);
+	test_enter_folder(folder);
 	ck_assert_cua(cua_hashmap_save(map, "a"));
 	before = peak_kib();
 	forge("a", all / 8, all / 8, 0, (off_t)(HEADER + all));
@@ -1002,7 +969,7 @@ START_TEST(equal_keys)
 	ck_assert_ptr_null(none);
 	free(pairs);
 	ck_assert_int_eq(unlink("a"), 0);
-	leave_folder(folder);
+	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
 	cua_context_destroy(ctx);
 }
@@ -1019,11 +986,11 @@ START_TEST(large_header)
 	struct cua_hashmap *map = map_of(ctx, 1, NULL), *loaded = NULL;
 	const uint64_t slots = 512 * 7 << 17;
 	uint64_t n = 0, size = 1;
-	char folder[FOLDER_BYTES];
+	char folder[TEST_PATH_BYTES];
 	enum cua_status status;
 	long before;
 
-	go_to_folder(folder);
+	test_enter_folder(folder);
 	ck_assert_cua(cua_hashmap_save(map, "a"));
 	/* 4 GiB; then more than there are addresses */
 	for (int i = 0; i < 2; i++) {
@@ -1053,7 +1020,7 @@ START_TEST(large_header)
 	ck_assert_cua(cua_hashmap_load(ctx, &o, "a", &loaded));
 	ck_assert_cua(cua_hashmap_destroy(loaded));
 	ck_assert_int_eq(unlink("a"), 0);
-	leave_folder(folder);
+	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
 	cua_context_destroy(ctx);
 }
@@ -1065,12 +1032,12 @@ START_TEST(few_pairs)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map = map_of(ctx, 500, NULL), *loaded = NULL;
 	uint64_t pairs_sum, size = 0;
-	char folder[FOLDER_BYTES];
+	char folder[TEST_PATH_BYTES];
 	enum cua_status status;
 	long before;
 	int fd;
 
-	go_to_folder(folder);
+	test_enter_folder(folder);
 	ck_assert_cua(cua_hashmap_save(map, "a"));
 	fd = open("a", O_RDWR);
 	ck_assert_int_ge(fd, 0);
@@ -1090,7 +1057,7 @@ START_TEST(few_pairs)
 		ck_assert_cua(cua_hashmap_destroy(loaded));
 	}
 	ck_assert_int_eq(unlink("a"), 0);
-	leave_folder(folder);
+	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
 	cua_context_destroy(ctx);
 }

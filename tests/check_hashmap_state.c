@@ -172,11 +172,11 @@ START_TEST(layout)
 		memcpy(slot + l->value, &value, l->vs);
 		memcpy(slot, &state, sizeof(state));
 	}
-	for (uint64_t place = 0; place < m.slots; place++) {
+	for (uint64_t index = 0; index < m.slots; index++) {
 		struct cua_u128 is_key, is_value;
-		int there = cua__hashmap_state_at(&m.view, l->ks, l->vs, place, &is_key, &is_value);
+		int there = cua__hashmap_state_at(&m.view, l->ks, l->vs, index, &is_key, &is_value);
 
-		ck_assert_int_eq(there, place >= l->slots);
+		ck_assert_int_eq(there, index >= l->slots);
 		if (!there)
 			continue;
 		key = key_of(&m, found);
@@ -201,10 +201,10 @@ static void expect_model(const struct map *m, const uint64_t *there, uint64_t n_
 	for (uint64_t k = 0; k < n_keys; k++)
 		left += there[k] != 0;
 	ck_assert_uint_eq(size_of(m), left);
-	for (uint64_t place = 0; place < m->slots; place++) {
+	for (uint64_t index = 0; index < m->slots; index++) {
 		uint64_t k = 0;
 
-		if (!cua__hashmap_state_at(&m->view, m->ks, m->vs, place, &key, &value))
+		if (!cua__hashmap_state_at(&m->view, m->ks, m->vs, index, &key, &value))
 			continue;
 		while (k < n_keys && (key_of(m, k).lo != key.lo || key_of(m, k).hi != key.hi))
 			k++;

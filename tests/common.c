@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "common.h"
 
+#include <dirent.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -156,4 +158,35 @@ uint64_t test_random(uint64_t *state)
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
 	return z ^ (z >> 31);
+}
+
+void test_enter_folder(char folder[TEST_PATH_BYTES])
+{
+	const char *tmp = getenv("TMPDIR");
+	int n = snprintf(folder, TEST_PATH_BYTES, "%s/cuatomic-test.XXXXXX",
+			 tmp && *tmp ? tmp : "/tmp");
+
+	ck_assert_int_lt(n, TEST_PATH_BYTES);
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	ck_assert_int_eq(chdir(folder), 0);
+	umask(022);
+}
+
+int test_files_in(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	int n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 2;
+}
+
+void test_leave_folder(const char *folder)
+{
+	ck_assert_int_eq(test_files_in("."), 0);
+	ck_assert_int_eq(chdir("/"), 0);
+	ck_assert_int_eq(rmdir(folder), 0);
 }

@@ -67,6 +67,16 @@ void test_free(struct cua_context *ctx, void *p);
 /* Host memory, aligned to 128 bytes. A failure fails the test. */
 void *test_malloc(size_t bytes);
 
+/*
+ * Creates an empty folder of this test alone in TMPDIR or /tmp, and makes it the working directory.
+ * test_leave_folder expects that it is empty again, and removes it. test_files_in counts the
+ * entries of a folder.
+ */
+#define TEST_PATH_BYTES 4096
+void test_enter_folder(char folder[TEST_PATH_BYTES]);
+int test_files_in(const char *folder);
+void test_leave_folder(const char *folder);
+
 /* 1 if sizes shall be small. */
 int test_quick(void);
 /* 1 in `make check-deep`, which sets CUA_TEST_DEEP. */
