@@ -50,7 +50,7 @@ static size_t size_of(enum cua_type type)
 	return type == CUA_NONE ? 0 : type == CUA_U128 ? 16 : cua_type_size(type);
 }
 
-/* A key of a number, and no other one's below 2^32. */
+/* Numbers below 2^32 have distinct keys. */
 static void put_key(const struct pairs *p, uint64_t i, uint64_t number)
 {
 	const size_t size = size_of(p->sizes.key);
@@ -71,7 +71,7 @@ static uint64_t number_of(const struct pairs *p, uint64_t i, uint64_t *random)
 	case EACH_FOUR_TIMES: return r % (p->n / 4 + 1);
 	case HALF_ARE_ONE: return r % 2 ? 5 : i;
 	case SKEWED:
-		/* a power of two, and then a number of as many bits */
+		/* a random power of two, then a random number below it */
 		for (bits = 1; bits < p->n; bits *= 2)
 			if (r >> 60 == 0)
 				break;
@@ -144,7 +144,7 @@ static uint64_t distinct_keys(const struct pairs *p)
 	return distinct;
 }
 
-/* The map holds these pairs and nothing else; where pairs were written before, `others` more. */
+/* Expects that the map holds these pairs and `others` more pairs. */
 static void expect_pairs(struct cua_context *ctx, struct cua_hashmap *map, const struct pairs *p,
 			 uint64_t others)
 {
@@ -181,7 +181,7 @@ static void expect_pairs(struct cua_context *ctx, struct cua_hashmap *map, const
 	test_free(ctx, backend_found);
 }
 
-/* The same keys with numbers from 2^31 on, which no pair has. */
+/* Keys of numbers from 2^31 on, which are in no pair, are absent. */
 static void expect_absent(struct cua_context *ctx, struct cua_hashmap *map, struct sizes sizes)
 {
 	struct pairs p = {.sizes = sizes, .n = 20000};
@@ -217,7 +217,10 @@ static void build(struct cua_context *ctx, struct cua_hashmap *map, const struct
 					  NULL));
 }
 
-/* Builds twice, over what was there, and then uses the map: half of the keys go and come back. */
+/*
+ * Builds twice over earlier contents. Between the builds, half of the keys are erased and inserted
+ * again.
+ */
 static void try_build(struct cua_context *ctx, struct sizes sizes, uint64_t n, unsigned percent,
 		      enum data data)
 {
@@ -308,7 +311,7 @@ START_TEST(build_of_nothing_clears)
 }
 END_TEST
 
-/* Each key is INSERTED once, by the pair whose value is there. */
+/* Each key is INSERTED once, by the pair whose value is stored. */
 START_TEST(build_results)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -342,7 +345,7 @@ START_TEST(build_results)
 }
 END_TEST
 
-/* More pairs than slots: as many are kept as there are slots, and the rest is refused. */
+/* With more pairs than slots, the build fills all slots and rejects the rest. */
 START_TEST(build_of_too_many)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -355,7 +358,7 @@ START_TEST(build_of_too_many)
 	build(ctx, map, &p);
 	ck_assert_status(cua_hashmap_status(map), CUA_ERROR_FULL);
 	ck_assert_cua(cua_hashmap_size(map, &size));
-	/* keys 0 and 1 need no slots where pairs are words */
+	/* reserved keys need no slots in the layout of words */
 	ck_assert_uint_ge(size, capacity);
 	ck_assert_uint_le(size, capacity + 2);
 	drop(ctx, &p);
@@ -364,8 +367,7 @@ START_TEST(build_of_too_many)
 }
 END_TEST
 
-/* A table that no cache holds, and as many pairs as it has buckets: twice, with keys that come
- * again. */
+/* A table larger than every cache, and as many pairs as buckets. The second insert repeats keys. */
 START_TEST(inserts_by_regions)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);

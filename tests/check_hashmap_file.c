@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of maps under bad conditions: other users in the same folder, links, leftovers, signals,
- * limits, a process that is killed at each of its system calls, and files made to cost their reader
- * much.
+ * Files of maps under bad conditions: other users in the same folder, links, temporary files of
+ * dead processes, signals, limits, a process killed at each of its system calls, and forged files
+ * that cost the reader time or memory.
  *
- * This program's open, openat, read, write, fchmod, fsync, renameat and unlinkat replace those of
- * the C library, for the calls of libcuatomic as well.
+ * This program's open, openat, read, write, fchmod, fsync, renameat and unlinkat replace the
+ * functions of the C library, also for the calls of libcuatomic.
  *
- * CUA_TEST_DEEP   1: many kills at random moments as well
+ *   CUA_TEST_DEEP=1   many kills at random moments as well
  */
-#undef _FORTIFY_SOURCE /* its inline functions would be redefined here */
+#undef _FORTIFY_SOURCE /* its inline functions would conflict with the definitions below */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define HEADER 88
-#define PART ((size_t)4 << 20) /* of the file, that load reads at a time */
+#define PART ((size_t)4 << 20) /* bytes that load reads at a time */
 #define OTHER_USER 65534
 #define NEEDED (O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
 #define MOST_FDS 64
@@ -37,20 +37,21 @@
 
 static struct {
 	int on;
-	long steps; /* calls begun and calls ended */
-	long last;  /* the step of the signal below */
+	long steps; /* each call begins a step and ends a step */
+	long last;  /* the step that raises the signal */
 	int signal; /* 0: none */
-	int writes; /* writes begun */
+	int writes;
 	int stop_in_write;
-	/* of files made here: */
-	int made[MOST_FDS];     /* 1 while open */
-	mode_t modes[MOST_FDS]; /* as they were made */
-	int written, loose,
-		weak; /* that were written to: how many, how many others could open, or lacked a flag */
+	/* files that this program creates; modes and flags are those at creation */
+	int made[MOST_FDS]; /* 1 while open */
+	mode_t modes[MOST_FDS];
 	int flags[MOST_FDS];
-	char name[300]; /* of the last one written to */
 	char names[MOST_FDS][300];
-	uint64_t read, most_read; /* bytes, and when reads begin to fail */
+	/* files that it writes to: all, those that others could open, those without a NEEDED flag */
+	int written, loose, weak;
+	char name[300]; /* of the last file written to */
+	/* bytes read, and the offset at which reads begin to fail */
+	uint64_t read, most_read;
 } watch;
 
 static void step(void)
@@ -59,7 +60,7 @@ static void step(void)
 		kill(getpid(), watch.signal);
 }
 
-/* The library's calls come here, too. */
+/* The library calls these functions, too. */
 #define EXPORTED __attribute__((visibility("default")))
 
 #define REAL(result, name, ...)                                                                    \
@@ -199,7 +200,7 @@ static mode_t mode_of(const char *path)
 	return st.st_mode;
 }
 
-/* Whether the file is the one of make_file. */
+/* Whether the file has the contents of make_file. */
 static int is_untouched(const char *path)
 {
 	char text[8] = "";
@@ -211,7 +212,7 @@ static int is_untouched(const char *path)
 	return same;
 }
 
-/* The temporary files in this folder, of names that end so; *name gets one. */
+/* The number of temporary files in this folder. *name gets the name of one. */
 static int temporaries(char name[300])
 {
 	DIR *dir = opendir(".");
@@ -233,7 +234,7 @@ static int temporaries(char name[300])
 
 /* ---- maps ---- */
 
-/* With keys 1 to n, each with its double. */
+/* A map of keys 1 to n; the value of a key is its double. */
 static struct cua_hashmap *map_of(struct cua_context *ctx, uint32_t n,
 				  const struct cua_hashmap_options *options)
 {
@@ -267,7 +268,7 @@ static int adds_up(void *arg, const void *key, const void *value)
 	return 0;
 }
 
-/* The n of the map_of that a file holds; fails the test if it holds anything else. */
+/* The n of the saved map_of. Fails the test if the file holds anything else. */
 static uint64_t size_of_file(struct cua_context *ctx, const char *path)
 {
 	struct cua_hashmap *map;
@@ -287,8 +288,8 @@ static int became_other_user(void)
 }
 
 /*
- * What fn returns in a process of another user, or 77 where this process cannot become one. fn uses
- * no check macro.
+ * Runs fn in a child process of another user and returns its result; 77 if the process cannot
+ * change its user. fn must not use macros of check.
  */
 static int as_other_user(int (*fn)(void))
 {
@@ -308,10 +309,7 @@ static int as_other_user(int (*fn)(void))
 
 /* ---- permissions ---- */
 
-/*
- * What others may do with the file, from the moment it is made; its name, and the flags that made
- * it.
- */
+/* The permissions of other users from the creation of the file on, its name and its flags. */
 START_TEST(private_until_whole)
 {
 	static const mode_t before[] = {0, 0600, 0640, 0666, 0444}, masks[] = {022, 077, 0, 027};
@@ -333,10 +331,13 @@ START_TEST(private_until_whole)
 			ck_assert_int_eq(watch.weak, 0);
 			ck_assert_uint_eq(mode_of("a"),
 					  S_IFREG | (before[i] ? before[i] : 0666 & ~masks[j]));
-			/* the mask is what it was */
+			/* the umask is unchanged */
 			ck_assert_uint_eq(umask(022), masks[j]);
 			ck_assert_int_eq(test_files_in("."), 1);
-			/* 128 random bits are not the same twice, and not the process */
+			/*
+			 * the 128 random bits of a name differ from save to save, and are not the
+			 * process id
+			 */
 			if (i + j)
 				ck_assert_str_ne(first, watch.name);
 			memcpy(first, watch.name, sizeof(first));
@@ -358,10 +359,7 @@ static int make_trap(void)
 	return fd < 0 || fchmod(fd, 04777);
 }
 
-/*
- * No file has the set-user-id bit after a save, whether the file before was another user's or the
- * saver's.
- */
+/* No file has the set-user-id bit after a save, whoever owned the replaced file. */
 START_TEST(set_user_id)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -394,8 +392,8 @@ START_TEST(set_user_id)
 END_TEST
 
 /*
- * A group that the file is kept in, or where the saver is no member: not more for anybody than
- * before.
+ * save keeps the group of the file if the saver is a member. Otherwise nobody gets more permissions
+ * than before.
  */
 static int save_of_group(void)
 {
@@ -412,7 +410,10 @@ static int save_of_group(void)
 	       (st.st_mode & 07777) != 0644;
 }
 
-/* A file with another name gives away no more than a new file: any user may have linked it here. */
+/*
+ * A file with a second link gets no more permissions than a new file, because any user may have
+ * created the link.
+ */
 START_TEST(other_names)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
@@ -432,7 +433,7 @@ START_TEST(other_names)
 	ck_assert_cua(cua_hashmap_save(map, "a"));
 	ck_assert_int_eq(stat("a", &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0600);
-	/* nor more than it had */
+	/* and no more permissions than it had */
 	ck_assert_int_eq(chmod("b", 0400), 0);
 	ck_assert_int_eq(unlink("a") | link("b", "a"), 0);
 	umask(0);
@@ -465,10 +466,7 @@ START_TEST(group)
 		ck_assert_int_eq(stat("own", &st), 0);
 		ck_assert_uint_eq(st.st_gid, 12345);
 		ck_assert_uint_eq(st.st_mode, S_IFREG | 0640);
-		/*
-		 * group 12345 could write, and others not: neither can the group of the other user
-		 * now
-		 */
+		/* group 12345 could write and others could not, so the new group must not write */
 		make_file("theirs", 0664);
 		ck_assert_int_eq(chown("theirs", OTHER_USER, 12345) | chmod("theirs", 0664), 0);
 		if (as_other_user(save_of_group) != 77)
@@ -490,8 +488,8 @@ static int make_links(void)
 }
 
 /*
- * In a sticky folder for all, links of others are not followed; one's own and those of the folder's
- * owner are.
+ * In a sticky folder that all may write, save follows links of this user and of the folder's owner,
+ * and no others.
  */
 START_TEST(sticky_links)
 {
@@ -505,7 +503,7 @@ START_TEST(sticky_links)
 	test_enter_folder(folder);
 	ck_assert_int_eq(chmod(folder, 0755) | mkdir("shared", 0700) | chmod("shared", 01777), 0);
 	make_file("victim", 0600);
-	/* to a link of another user's */
+	/* a link to a link of another user */
 	ck_assert_int_eq(symlink("shared/link", "own"), 0);
 	other = as_other_user(make_links);
 	if (other != 77) {
@@ -518,7 +516,7 @@ START_TEST(sticky_links)
 			ck_assert_int_eq(test_files_in("."), 3);
 			ck_assert_int_eq(test_files_in("shared"), 4);
 		}
-		/* a folder of one's own that is not sticky: they are followed */
+		/* in a private folder without the sticky bit, save follows them */
 		ck_assert_int_eq(chmod("shared", 0755), 0);
 		ck_assert_cua(cua_hashmap_save(map, "shared/chain"));
 		ck_assert_uint_eq(size_of_file(ctx, "victim"), 50);
@@ -550,7 +548,7 @@ START_TEST(sticky_links)
 }
 END_TEST
 
-/* ---- what earlier processes left ---- */
+/* ---- temporary files of earlier processes ---- */
 
 #define A_NAME ".cuamap-%032x.tmp"
 
@@ -565,7 +563,8 @@ static int make_temporary(void)
 }
 
 /*
- * A child that saves a map of n keys as "a", with a signal at this step or a stop after this write.
+ * Forks a child that saves a map of n keys as "a", raises a signal at a step, or stops after a
+ * write.
  */
 static pid_t saver(uint32_t n, long last, int signal_number, int stop_in_write)
 {
@@ -598,7 +597,7 @@ START_TEST(leftovers)
 
 	test_enter_folder(folder);
 	ck_assert_int_eq(chmod(folder, 0777), 0);
-	/* of this process's number, as many as there may be */
+	/* the largest number of files with this process id */
 	for (int i = 0; i < 1000; i++) {
 		snprintf(name, sizeof(name), "cuamap.%ld.%d.tmp", (long)getpid(), i);
 		make_file(name, 0600);
@@ -609,20 +608,20 @@ START_TEST(leftovers)
 		ck_assert_int_eq(unlink(name), 0);
 	}
 	ck_assert_int_eq(test_files_in("."), 1);
-	/* of writers that are no more, of any mode */
+	/* files of dead writers, with any mode */
 	for (unsigned i = 0; i < 1200; i++) {
 		snprintf(name, sizeof(name), A_NAME, i + 100);
 		make_file(name, i % 3 == 0 ? 0600 : i % 3 == 1 ? 0444 : 0200);
 	}
 	ck_assert_cua(cua_hashmap_save(map, "a"));
 	ck_assert_int_eq(test_files_in("."), 1);
-	/* killed in the middle */
+	/* killed during the save */
 	for (int i = 1; i <= 3; i++) {
 		child = saver(60, 0, 0, i);
 		ck_assert_int_eq(waitpid(child, &wait_status, WUNTRACED), child);
 		ck_assert(WIFSTOPPED(wait_status));
 		ck_assert_int_eq(temporaries(live), 1);
-		/* the writer lives: its file stays, and it ends as if it were alone */
+		/* the file of a living writer stays, and its save succeeds */
 		ck_assert_cua(cua_hashmap_save(map, "b"));
 		ck_assert_int_eq(temporaries(name), 1);
 		ck_assert_str_eq(name, live);
@@ -639,7 +638,7 @@ START_TEST(leftovers)
 		}
 		ck_assert_int_eq(test_files_in("."), 2);
 	}
-	/* what only looks like them, and what is not this user's */
+	/* files with similar names, and files of other users, stay */
 	ck_assert_int_eq(mkdir(".cuamap-0123456789abcdef0123456789abcdef.tmp", 0700), 0);
 	ck_assert_int_eq(symlink("a", ".cuamap-0123456789abcdef0123456789abcde0.tmp"), 0);
 	make_file(".cuamap-0123456789abcdef0123456789abcdeg.tmp", 0600);
@@ -668,8 +667,8 @@ END_TEST
 /* ---- killed ---- */
 
 /*
- * Before and after each system call of a save: the file is the former or the new one, and the next
- * save cleans up.
+ * A kill before and after each system call of a save leaves the old or the new file, and the next
+ * save removes the temporary file.
  */
 START_TEST(killed_at_each_step)
 {
@@ -700,7 +699,7 @@ START_TEST(killed_at_each_step)
 				uint64_t n = size_of_file(ctx, "a");
 
 				ck_assert(n == 60 || (exists && n == 50));
-				/* once new, always new */
+				/* after the rename, every file is the new one */
 				ck_assert(!was_new || n == 60);
 				was_new = n == 60;
 			} else {
@@ -710,7 +709,7 @@ START_TEST(killed_at_each_step)
 			ck_assert_int_eq(test_files_in("."), 1 + there);
 		}
 		ck_assert(was_new);
-		/* those kills in between did leave files */
+		/* kills between these steps left temporary files */
 		ck_assert_int_ge(left, 6);
 		ck_assert_int_ge(steps[exists], 16);
 	}
@@ -721,7 +720,7 @@ START_TEST(killed_at_each_step)
 }
 END_TEST
 
-/* At any moment, in a file of many writes. */
+/* Kills at random moments, with a file of many writes. */
 START_TEST(killed_at_any_time)
 {
 	uint64_t seed = test_seed("killed_at_any_time"), n = 0;
@@ -783,8 +782,8 @@ static void count_signal(int number)
 }
 
 /*
- * The limit is an error of the call and no signal, whatever the process does with that: ends, as by
- * default, calls a handler, or has one pending that is not the library's.
+ * The file size limit makes the call fail and raises no signal, whether the process has the default
+ * action, a handler, or a pending signal of its own.
  */
 START_TEST(size_limit)
 {
@@ -811,7 +810,7 @@ START_TEST(size_limit)
 				raise(SIGXFSZ);
 			limit = old;
 			limit.rlim_cur = at;
-			/* check writes to a file as well */
+			/* check itself writes to a file, too */
 			bad = setrlimit(RLIMIT_FSIZE, &limit);
 			errno = 0;
 			status = cua_hashmap_save(more, "a");
@@ -828,7 +827,7 @@ START_TEST(size_limit)
 			ck_assert_int_eq(test_files_in("."), 1);
 			ck_assert_uint_eq(size_of_file(ctx, "a"), 50);
 		}
-	/* the pending one ends here, where it is ignored */
+	/* the pending signal is delivered here and ignored */
 	ck_assert(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
 	ck_assert_int_eq(unlink("a"), 0);
 	test_leave_folder(folder);
@@ -840,7 +839,7 @@ END_TEST
 
 /* ---- options of the hash ---- */
 
-/* A loaded map hashes as the saved one did; the file does not hold the secret. */
+/* A loaded map has the hash of the saved map; the file does not contain the secret. */
 START_TEST(hash_options)
 {
 	struct cua_hashmap_options o = {
@@ -877,9 +876,9 @@ START_TEST(hash_options)
 }
 END_TEST
 
-/* ---- files that cost much ---- */
+/* ---- files that cost the reader time or memory ---- */
 
-/* The sum of the file format; of whole words. */
+/* The checksum of the file format, over whole words. */
 static uint64_t add_up(uint64_t sum, const void *bytes, size_t n)
 {
 	uint64_t word;
@@ -892,7 +891,7 @@ static uint64_t add_up(uint64_t sum, const void *bytes, size_t n)
 	return sum;
 }
 
-/* The file that a saved map becomes with these numbers in its header. */
+/* Overwrites the header of a saved file with these numbers. */
 static void forge_header(const char *path, uint64_t count, uint64_t slots, uint64_t pairs_sum)
 {
 	char header[HEADER];
@@ -910,7 +909,7 @@ static void forge_header(const char *path, uint64_t count, uint64_t slots, uint6
 	close(fd);
 }
 
-/* The same, of 4 + 4 bytes a pair, and of this size with holes for pairs. */
+/* The same with 4 + 4 bytes a pair, extended by holes to `size`. */
 static void forge(const char *path, uint64_t count, uint64_t slots, uint64_t pairs_sum, off_t size)
 {
 	forge_header(path, count, slots, pairs_sum);
@@ -927,8 +926,8 @@ static long peak_kib(void)
 }
 
 /*
- * One key again and again, in holes and in what is on the disk: known after the first part, with
- * little memory.
+ * The same key again and again, in holes and on the disk. load detects it after the first block,
+ * with little memory.
  */
 START_TEST(equal_keys)
 {
@@ -953,7 +952,7 @@ START_TEST(equal_keys)
 	ck_assert_uint_le(watch.read, 2 * (HEADER + PART));
 	ck_assert_int_lt(peak_kib() - before, 1 << 20);
 
-	/* with the right sum */
+	/* with a valid checksum */
 	for (uint64_t i = 0; i < some; i += 8)
 		memcpy(pairs + i, "key.val.", 8);
 	forge("a", some / 8, some / 8, add_up(0, pairs, some), HEADER);
@@ -976,8 +975,8 @@ START_TEST(equal_keys)
 END_TEST
 
 /*
- * A header alone, of a map that would be large: no memory for slots that nobody writes to, and none
- * above the limit.
+ * A header alone, of a large map. load allocates no memory for unwritten slots, and no more than
+ * the limit.
  */
 START_TEST(large_header)
 {
@@ -992,13 +991,13 @@ START_TEST(large_header)
 
 	test_enter_folder(folder);
 	ck_assert_cua(cua_hashmap_save(map, "a"));
-	/* 4 GiB; then more than there are addresses */
+	/* 4 GiB, then more than the address space */
 	for (int i = 0; i < 2; i++) {
 		forge("a", 0, i ? (uint64_t)1 << 60 : slots, 0, HEADER);
 		ck_assert_status(cua_hashmap_load(ctx, &o, "a", &loaded), CUA_ERROR_SIZE);
 		ck_assert_ptr_null(loaded);
 	}
-	/* the file's size is looked at first */
+	/* load checks the size of the file first */
 	forge("a", slots, slots, 0, HEADER);
 	ck_assert_status(cua_hashmap_load(ctx, &o, "a", &loaded), CUA_ERROR_CORRUPT);
 	forge("a", 0, slots, 0, HEADER);
@@ -1015,7 +1014,7 @@ START_TEST(large_header)
 		ck_assert_uint_eq(size, 0);
 		ck_assert_cua(cua_hashmap_destroy(loaded));
 	}
-	/* a limit that is large enough */
+	/* a sufficient limit */
 	forge("a", 0, 512 * 7, 0, HEADER);
 	ck_assert_cua(cua_hashmap_load(ctx, &o, "a", &loaded));
 	ck_assert_cua(cua_hashmap_destroy(loaded));
@@ -1026,7 +1025,7 @@ START_TEST(large_header)
 }
 END_TEST
 
-/* Pairs far apart in a map that would be large: each takes a page, and no huge one. */
+/* Few pairs far apart in a large map. Each pair costs a page, not a huge page. */
 START_TEST(few_pairs)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);

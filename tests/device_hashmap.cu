@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The hash map inside kernels: invariants that any mix of operations must keep; its bulk calls in
- * graphs.
- */
+/* The hash map inside kernels: invariants of any mix of operations. Also bulk calls in graphs. */
 #include "device.h"
 
 static uint64_t *device_zeros(size_t n)
@@ -43,7 +40,7 @@ static uint64_t size_of(struct cua_hashmap *map)
 
 #define ADD(p, v) cua_port_add_u64(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL)
 
-/* A value tells its key in the high half, so that a find can tell whose value it got. */
+/* The high half of a value holds its key, so find can check it. */
 CUA_FN uint64_t value_of(const struct cua_hashmap_view *view, uint64_t key, uint64_t low)
 {
 	return view->value_size == 8 ? key << 32 | (low & 0xffff) : key << 16 | (low & 0xff);
@@ -58,7 +55,7 @@ CUA_FN uint64_t key_of(const struct cua_hashmap_view *view, uint64_t value)
 
 enum { HOT = 12, WRONG = 2 * HOT, FULL, COUNTERS };
 
-/* counters: HOT inserted, HOT erased, then what cannot be, and the rejected. */
+/* Counters: HOT inserted, HOT erased, then impossible results, and rejected keys. */
 static __global__ void mix_kernel(struct cua_hashmap_view view, uint64_t seed, unsigned rounds,
 				  uint64_t *counters)
 {
@@ -149,7 +146,7 @@ START_TEST(test_mix)
 }
 END_TEST
 
-/* ---- as many keys as slots, each its own thread's: never full, never wrong ---- */
+/* ---- as many keys as slots, each written by a single thread: FULL is an error ---- */
 
 static __global__ void own_kernel(struct cua_hashmap_view view, unsigned n, uint64_t seed,
 				  unsigned rounds, uint64_t *wrong)
@@ -193,7 +190,7 @@ START_TEST(test_own_keys)
 		uint64_t slots = 0;
 
 		ck_assert_cua(cua_hashmap_capacity(map, &slots));
-		/* small blocks, so that they spread */
+		/* small blocks, which spread over the multiprocessors */
 		own_kernel<<<(unsigned)(slots + 31) / 32, 32>>>(view_of(map), (unsigned)slots, seed,
 								test_quick() ? 3 : 40, wrong);
 		finish_kernel();
@@ -227,7 +224,7 @@ START_TEST(test_last_slot)
 
 	ck_assert_cua(cua_hashmap_capacity(map, &slots));
 	keys = (uint64_t *)test_malloc(slots * 8);
-	/* without 0 and 1, which need no slot */
+	/* without the reserved keys 0 and 1 */
 	for (uint64_t i = 0; i < slots; i++)
 		keys[i] = 2 + i;
 	for (int round = 0; round < (test_quick() ? 2 : 20); round++) {
@@ -255,7 +252,7 @@ START_TEST(test_last_slot)
 }
 END_TEST
 
-/* ---- find while others erase and insert again; keys that stay are always found ---- */
+/* ---- find during erases and inserts; permanent keys are always found ---- */
 
 static __global__ void churn_kernel(struct cua_hashmap_view view, uint64_t n_moving,
 				    uint64_t n_staying, unsigned rounds, uint64_t seed,
@@ -323,7 +320,7 @@ static __global__ void sum_kernel(struct cua_hashmap_view view, uint64_t n_keys,
 				  uint64_t *inserted)
 {
 	for (unsigned i = 0; i < rounds; i++)
-		/* half of a warp on one key, the others diverged from them on another */
+		/* half of a warp on one key, the diverged other half on another key */
 		if (threadIdx.x & 16) {
 			if (cua_hashmap_update(&view, i % n_keys, 1, CUA_UPDATE_ADD) ==
 			    CUA_HASHMAP_INSERTED)
@@ -366,7 +363,7 @@ START_TEST(test_sums)
 }
 END_TEST
 
-/* ---- the hash of byte strings, at every address and of every length ---- */
+/* ---- the hash of byte strings, at every alignment and length ---- */
 
 #define STRING_BYTES 300
 
@@ -418,8 +415,8 @@ START_TEST(test_graph)
 	cudaGraphExec_t exec;
 	int replays = test_quick() ? 2 : 10;
 	/*
-	 * the first half with an array of operands, the second with one, of which the graph keeps
-	 * the value
+	 * the first half has an array of operands, the second half a single operand, which the
+	 * graph copies
 	 */
 	uint64_t one = 1;
 
@@ -446,7 +443,7 @@ START_TEST(test_graph)
 	ck_assert_cua(cua_hashmap_size(map, results + 2));
 	ck_assert_cua(cua_hashmap_assign_n(map, 1, keys, ones, NULL));
 	ck_assert_cua(cua_hashmap_size(map, results + 3));
-	/* what would have to wait is refused and does not end the capture */
+	/* a call that would have to wait is refused and does not end the capture */
 	refused[0] = cua_hashmap_status(map);
 	refused[1] = cua_hashmap_size(map, &on_host);
 	refused[2] = cua_hashmap_retrieve(map, CUA_HASHMAP_ANY, N, all_keys, all_values, &on_host);
@@ -512,7 +509,7 @@ START_TEST(test_graph)
 }
 END_TEST
 
-/* ---- many keys at once, and what it takes ---- */
+/* ---- many keys at once ---- */
 
 static __global__ void fill_keys(uint32_t *keys, uint64_t n, uint32_t distinct, uint32_t first)
 {
@@ -591,7 +588,7 @@ START_TEST(test_many)
 			ck_assert_cua(cua_hashmap_find_n(map, n, keys, values, flags));
 			time_end(&t, n, "find hit");
 			ck_assert_uint_eq(flagged(ctx, flags, n, 1), n);
-			/* the values are the keys, so these are there, too */
+			/* the values equal the keys, so these are present, too */
 			ck_assert_cua(cua_hashmap_contains_n(map, n, values, flags));
 			ck_assert_uint_eq(flagged(ctx, flags, n, 1), n);
 			time_begin(&t);

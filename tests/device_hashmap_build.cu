@@ -8,8 +8,8 @@
 enum { N = 300000 };
 
 /*
- * N different keys, other ones in every round, of which number 0 is the key 0 in round 0; a key's
- * value is its complement.
+ * N distinct keys that differ from round to round. Key number 0 of round 0 is the key 0. The value
+ * of a key is its complement.
  */
 static __global__ void fill(uint32_t *keys, uint32_t *values, uint32_t round)
 {
@@ -31,7 +31,7 @@ static __global__ void count_wrong(const uint32_t *keys, const uint32_t *values,
 START_TEST(test_graph)
 {
 	static const size_t workspaces[2] = {0, (size_t)64 << 20};
-	/* racecheck takes minutes for each */
+	/* racecheck takes minutes for each round */
 	const uint32_t rounds = test_under("racecheck") ? 1 : 3;
 	uint32_t *keys, *values, *got;
 	unsigned long long *wrong, host_wrong;

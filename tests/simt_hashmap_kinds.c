@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The quads of maps and sets of all sizes that are words, and of those with a hash and an equality
- * of their own.
+ * The quads of maps and sets of all sizes with the layout of words, also with a hash and an
+ * equality of the user.
  */
 #include <string.h>
 
@@ -19,10 +19,10 @@ static struct {
 static uint64_t buckets[MOST_BUCKETS * 8] __attribute__((aligned(64)));
 static struct cua_hashmap_view view = {buckets, at_counts.counts,  NULL, 1, 0, 4,
 				       4,       CUA_HASHMAP_WORDS, 0,    0, 0, 0};
-/* of each key, inserts less erases */
+/* inserts minus erases of each key */
 static int64_t balance[KEYS];
 
-/* ---- keys: number i, and with an equality of their own in two forms that are one key ---- */
+/* ---- keys: number i; with a user's equality, two forms of one key ---- */
 
 static uint64_t bits_4(uint32_t key)
 {
@@ -34,7 +34,7 @@ static uint64_t bits_8(uint64_t key)
 	return key;
 }
 
-/* The upper half counts from 4 on, so that neither half alone is the key. */
+/* The upper half counts from 4 on, so neither half alone identifies the key. */
 static uint64_t bits_16(struct cua_u128 key)
 {
 	return key.hi << 2 | key.lo;
@@ -74,7 +74,7 @@ FOLDED(16, struct cua_u128)
 
 static int folds;
 
-/* Of each lane another form, where there are two. */
+/* Lanes use different forms, if there are two. */
 static uint64_t bits_of(unsigned i)
 {
 	return folds ? 2 * i + simt_lane() % 2 : i;
@@ -200,7 +200,7 @@ static void kinds_mixed(void)
 	erase(mask, lane % 5 == 0, lane);
 }
 
-/* Notes the key of a word; returns what is wrong. */
+/* Records the key of a word. Returns the number of errors. */
 static const char *note(struct cua_u128 word, unsigned char there[KEYS])
 {
 	const struct cua_u128 key = cua__hashmap_word_key(kind->key_size, word);
@@ -234,7 +234,7 @@ static const char *kinds_check(void)
 		}
 	}
 	for (unsigned c = 0; !wrong && c < 2; c++) {
-		/* of the keys with the bits 0 and 1 */
+		/* number of keys with each value of bits 0 and 1 */
 		if (at_counts.cells[2 * c] && there[folds ? 0 : c]++)
 			wrong = "a reserved key is there twice";
 	}

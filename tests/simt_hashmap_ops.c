@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels for a hash map as a whole: the very functions that the GPU runs, with small blocks.
+ * The kernels of sort, merge, copy, statistics and retrieve: the functions that the GPU runs, with
+ * small blocks.
  */
 #include <string.h>
 
@@ -75,7 +76,7 @@ static const char *sort_check(void)
 	}
 }
 
-/* Keys of which the first `random` bytes differ, taken by their low bits from `kinds` kinds. */
+/* Random keys that differ in the first `random` bytes; their low bits have `kinds` values. */
 static void sort_fill(uint64_t n, uint64_t max, unsigned random, uint64_t kinds)
 {
 	n_given = n;
@@ -87,7 +88,7 @@ static void sort_fill(uint64_t n, uint64_t max, unsigned random, uint64_t kinds)
 		memcpy(&key, &r, random < 8 ? random : 8);
 		if (random > 8)
 			key.hi = (key.hi & ~(uint64_t)255) | (r >> 20 & 255);
-		/* arrays of the sizes: keys of 16 bytes or 4 */
+		/* arrays of keys of 16 or 4 bytes, with values */
 		if (arrays.key_size == 16)
 			keys[0][i] = key;
 		else
@@ -96,7 +97,7 @@ static void sort_fill(uint64_t n, uint64_t max, unsigned random, uint64_t kinds)
 		values[1][i] = 0xffffffff;
 	}
 	n = n < max ? n : max;
-	/* by insertion, which is stable */
+	/* insertion sort is stable */
 	for (uint64_t i = 1; i < n; i++) {
 		uint32_t m = model[i];
 		uint64_t j = i;
@@ -146,7 +147,7 @@ START_TEST(sort)
 				  i % 2 ? 10 : 100000);
 			sort_launch(DIFFER, blocks, lanes);
 			for (arrays.pass = 0; arrays.pass < arrays.key_size; arrays.pass++) {
-				/* a launch for nothing is tried a few times only */
+				/* few runs of an empty launch suffice */
 				if (arrays.pass > 2 && !cua__hashmap_digit(differ, arrays.pass))
 					continue;
 				memset(counts, 0, sizeof(counts));
@@ -159,7 +160,7 @@ START_TEST(sort)
 }
 END_TEST
 
-/* ---- a map moved, read and told of, by one block ---- */
+/* ---- merge, copy and statistics, by one block ---- */
 
 enum { LANES = 64, KEYS = 40 };
 
@@ -198,7 +199,7 @@ static void whole_body(void)
 					 .n = &n_sliced};
 	uint32_t lane = simt_lane();
 
-	/* the second map has some of the keys, with a value of its own */
+	/* the second map shares some keys, with different values */
 	if (lane < 26)
 		cua_hashmap_insert(&views[0], lane, lane * 3);
 	else if (lane < 36)
@@ -250,7 +251,7 @@ START_TEST(whole)
 }
 END_TEST
 
-/* ---- the least keys of a map of 16-byte keys, a launch at a time ---- */
+/* ---- the least keys of a map of 16-byte keys, one launch after another ---- */
 
 enum { WIDE_KEYS = 60, WIDE_BUCKETS = 32 };
 enum least_launch { LEAST_COUNT, LEAST_PICK, LEAST_GIVE };
@@ -266,7 +267,7 @@ static const struct cua_u128 all_ones = {~(uint64_t)0, ~(uint64_t)0};
 static uint64_t n_wide;
 static enum least_launch least_launch;
 
-/* 0, and keys that have many bytes in common, and whose halves do not go the same way. */
+/* Key 0, and keys that share many bytes and whose halves are in opposite order. */
 static struct cua_u128 wide_key(uint32_t i)
 {
 	const struct cua_u128 zero = {0, 0};
@@ -420,7 +421,7 @@ START_TEST(least_of_all)
 			least_try(LEAST_PICK, 1, lanes);
 		}
 		least_try(LEAST_GIVE, blocks, lanes);
-		/* as if others had inserted keys below this one since */
+		/* as if another kernel had inserted keys below this key since */
 		least.given = 0;
 		least.key = all_ones;
 		if (least_arrays.max < n_wide)
