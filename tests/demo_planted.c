@@ -19,6 +19,7 @@
 #include "../tools/cuatomic.c"
 #include "../tools/demo.c"
 #include "../tools/demo_bytes.c"
+#include "../tools/demo_phase.c"
 #include "../tools/demo_reference.c"
 #include "../tools/demo_words.c"
 #include "../tools/info.c"

@@ -2,6 +2,9 @@
 /*
  * The demonstration: host calls of the library on the bytes and words of a file. Each result is
  * compared with a serial reference that shares no code with the library (demo_reference.c).
+ *
+ * demo.c is the command. It runs two phases, demo_bytes.c and demo_words.c. demo_phase.c has the
+ * functions that both use.
  */
 #ifndef CUATOMIC_TOOLS_DEMO_H
 #define CUATOMIC_TOOLS_DEMO_H
@@ -9,17 +12,6 @@
 #include "tools.h"
 
 enum { DEMO_CPU, DEMO_GPU, DEMO_DEVICES };
-
-/* Width of the result column; a longer result shifts the columns after it. */
-#define DEMO_RESULT_WIDTH 29
-
-/* A line of the table. */
-struct demo_row {
-	const char *part;
-	char result[64];
-	double seconds[DEMO_DEVICES];
-	int wrong;
-};
 
 struct demo {
 	const uint8_t *data;
@@ -29,92 +21,99 @@ struct demo {
 	int n_rows, n_wrong;
 };
 
-/* The two phases. Each prints its rows. */
 void demo_bytes(struct demo *d);
 void demo_words(struct demo *d);
 
-const char *demo_device_name(int device);
-/* Reports the call that failed on a single line and ends the process. */
-void demo_failed(const struct demo *d, int device, const char *part, enum cua_status status)
-	__attribute__((noreturn));
+/* ---- a phase (demo_phase.c) ---- */
+
+#define DEMO_ARRAYS 6
+/* Width of the result column; a longer result shifts the columns after it. */
+#define DEMO_RESULT_WIDTH 29
+
+struct demo_row {
+	const char *part;
+	const char *unit; /* of the total */
+	double total;     /* of the results of the first device; a whole number */
+	char text[64];    /* the result, if it is not `total` and `unit` */
+	double seconds[DEMO_DEVICES];
+	int wrong;
+};
+
+struct demo_phase {
+	struct demo *d;
+	struct demo_row setup; /* not printed: the part that allocates and copies */
+	/* arrays on the host, and arrays of the same sizes on each device in use */
+	void *host[DEMO_ARRAYS], *arrays[DEMO_DEVICES][DEMO_ARRAYS];
+	/* the part that runs: its device, the arrays there, its row */
+	int device;
+	struct cua_context *ctx;
+	void **on;
+	struct demo_row *row;
+};
+
+/* Allocates arrays. `what` names them in an error message. */
+void demo_open(struct demo_phase *p, const char *what, const size_t bytes[DEMO_ARRAYS]);
+void demo_close(struct demo_phase *p);
+/* Selects a device. Returns 0 if it is not used. */
+int demo_select(struct demo_phase *p, int device);
+/* Copy the first bytes of an array. demo_download returns the host's array. */
+void demo_upload(struct demo_phase *p, int array, size_t bytes);
+void *demo_download(struct demo_phase *p, int array, size_t bytes);
+
+/* Ends the process, and reports the row on a single line, unless the status is CUA_OK. */
+void demo_need(const struct demo_phase *p, enum cua_status status);
+/*
+ * Calls the library and adds the time until its work is done to the row. Inputs and outputs are in
+ * the memory of the backend, so the time includes no copies.
+ */
+#define DEMO_RUN(p, call)                                                                          \
+	do {                                                                                       \
+		double demo__start = tool_now();                                                   \
+                                                                                                   \
+		demo_need(p, call);                                                                \
+		demo_need(p, cua_context_synchronize((p)->ctx));                                   \
+		(p)->row->seconds[(p)->device] += tool_now() - demo__start;                        \
+	} while (0)
 
 /*
  * Compares a result with the reference. A difference makes the row wrong, and the first difference
- * of a row is reported on stderr. Returns 1 if they are equal.
+ * of a row is reported on stderr. Returns 1 if they are equal. A long double holds each uint64_t
+ * and each double exactly.
  */
-int demo_expect(struct demo_row *row, int device, const char *what, uint64_t got,
-		uint64_t expected);
-/* Compares like demo_expect; the float must hold the whole number exactly. */
-int demo_expect_f64(struct demo_row *row, int device, const char *what, double got,
-		    uint64_t expected);
+int demo_expect(struct demo_phase *p, const char *what, long double got, uint64_t expected);
+/* Adds a result to the total of the row, if the device is the first. */
+void demo_add(struct demo_phase *p, double result);
 
+void demo_print_columns(const char *part, const char *result, const char *cpu, const char *gpu,
+			const char *verified);
 void demo_print_row(struct demo *d, const struct demo_row *row);
-
-/*
- * Calls the library on a device and adds the time until its work is done to the row. Inputs and
- * outputs are in the memory of the backend, so the time includes no copies.
- */
-#define DEMO_RUN(d, device, row, call)                                                             \
-	do {                                                                                       \
-		double demo__start = tool_now();                                                   \
-		enum cua_status demo__status = (call);                                             \
-                                                                                                   \
-		if (!demo__status)                                                                 \
-			demo__status = cua_context_synchronize((d)->ctx[device]);                  \
-		(row)->seconds[device] += tool_now() - demo__start;                                \
-		if (demo__status)                                                                  \
-			demo_failed(d, device, (row)->part, demo__status);                         \
-	} while (0)
-
-/* Calls the library without timing. */
-#define DEMO_DO(d, device, what, call)                                                             \
-	do {                                                                                       \
-		enum cua_status demo__status = (call);                                             \
-                                                                                                   \
-		if (demo__status)                                                                  \
-			demo_failed(d, device, what, demo__status);                                \
-	} while (0)
 
 /* ---- the serial reference (demo_reference.c) ---- */
 
-/* A distinct word. */
-struct reference_slot {
-	uint64_t start, length; /* its first occurrence in the file, in bytes */
-	uint64_t hash;
-	uint64_t count; /* occurrences; 0: a free slot */
-};
-
-/* The distinct words of the file. */
-struct reference_words {
-	const uint8_t *data; /* the file */
-	uint64_t words, distinct;
-	uint64_t hashes; /* distinct hashes: fewer than words if hashes collide */
-	struct reference_slot *slots;
-	uint64_t room; /* slots, a power of two */
-};
-
 /* The sums, extremes and counts of a range of bytes. */
 struct reference_bytes {
-	uint64_t sum, smallest, largest;
-	uint64_t count[256];
-	uint64_t letters[7];
+	uint64_t sum, dot, smallest, largest;
+	uint64_t count[256], letters[7], even[16];
 };
 
-void reference_bytes(struct reference_bytes *r, const uint8_t *p, size_t n);
-/* The sum of n products p[i] * p[i + 1]. */
-uint64_t reference_dot(const uint8_t *p, size_t n);
+/* If `more` is 1, dot also multiplies the last byte by the byte after the range. */
+void reference_bytes(struct reference_bytes *r, const uint8_t *p, size_t n, int more);
 
 /*
- * Finds the next word at or after *at: a run of bytes that are not ASCII white space. Sets its
- * start and length, and *at to its end. Returns 0 if there is no further word, else 1.
+ * Finds the first word at or after *start: a run of bytes that are not ASCII white space. Sets
+ * *start to its first byte and returns its length; 0: there is no word.
  */
-int reference_next_word(const uint8_t *data, size_t size, size_t *at, size_t *start,
-			size_t *length);
+size_t reference_next_word(const uint8_t *data, size_t size, size_t *start);
 
-void reference_words_init(struct reference_words *r, const uint8_t *data);
-void reference_words_add(struct reference_words *r, size_t start, size_t length, uint64_t hash);
-/* Occurrences of all words with this hash; 0: no such word. */
-uint64_t reference_words_count(const struct reference_words *r, uint64_t hash);
-void reference_words_free(struct reference_words *r);
+struct reference_word {
+	uint64_t hash;
+	const uint8_t *text;
+	size_t length;
+};
+
+/* Orders words by hash, and words with equal hashes by text, for qsort. 0: the same word. */
+int reference_order(const void *a, const void *b);
+/* The number of sorted words with this hash. */
+uint64_t reference_count(const struct reference_word *words, size_t n, uint64_t hash);
 
 #endif /* CUATOMIC_TOOLS_DEMO_H */

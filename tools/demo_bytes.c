@@ -5,488 +5,387 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "demo.h"
 
 #define RANGE ((size_t)1 << 25)
-#define FILTER_LIMIT 32u
-#define EVEN_BINS 16u
-/*
- * SEGMENT is the length of a segment; it divides RANGE. RUNS is the most runs of a range whose sums
- * are compared.
- */
-#define SEGMENT ((size_t)64)
-#define RUNS ((size_t)65536)
+#define SEGMENT ((size_t)64) /* length of a segment; divides RANGE */
+#define RUNS ((size_t)65536) /* the most runs of a range whose sums are compared */
 
-enum {
-	SUM,
-	SUM_ATOMIC,
-	SUM_LOCK,
-	SUM_ORDERED,
-	DOT,
-	DOT_EXACT,
-	SEGMENTS,
-	BY_KEY,
-	SMALLEST,
-	LARGEST,
-	FILTER,
-	FILTER_ORDERED,
-	HISTOGRAM_BYTES,
-	HISTOGRAM_LETTERS,
-	HISTOGRAM_EVEN,
-	FILL,
-	N_BYTE_ROWS
+/* The bytes in three types, offsets of segments, results. */
+enum { U8, U32, F64, OFFSETS, KEPT, SUMS };
+
+static const uint32_t limit = 32; /* of the filter */
+
+/* A range of the file. */
+struct range {
+	const uint8_t *bytes;
+	size_t n;
+	int first, more; /* no bytes precede the range; more bytes follow */
+	struct reference_bytes reference;
+	struct cua_append *filtered[DEMO_DEVICES];
+	uint64_t count[256], letters[7], even[16]; /* histograms of all ranges */
 };
 
-static const char *const byte_parts[N_BYTE_ROWS] = {
-	[SUM] = "sum",
-	[SUM_ATOMIC] = "sum, by an atomic",
-	[SUM_LOCK] = "sum, under a lock",
-	[SUM_ORDERED] = "sum, locks in order",
-	[DOT] = "dot",
-	[DOT_EXACT] = "dot, exact",
-	[SEGMENTS] = "sums of segments",
-	[BY_KEY] = "sums of runs",
-	[SMALLEST] = "min",
-	[LARGEST] = "max",
-	[FILTER] = "filter",
-	[FILTER_ORDERED] = "filter, in order",
-	[HISTOGRAM_BYTES] = "histogram of bytes",
-	[HISTOGRAM_LETTERS] = "histogram of letters",
-	[HISTOGRAM_EVEN] = "histogram, even bins",
-	[FILL] = "fill and copy",
-};
+/* ---- the parts: each calls the library on a range, and checks the result ---- */
 
-/* A range of the file, on the host and on each device in use. */
-struct arrays {
-	size_t room; /* elements */
-	uint32_t *u32;
-	double *f64;    /* room + 1: dot multiplies neighbours */
-	uint32_t *kept; /* results copied from the device */
-	uint64_t *sums; /* segment sums; before the call, segment offsets */
-	size_t n_sums;
-	struct {
-		uint8_t *bytes;
-		uint32_t *u32;
-		double *f64;
-		uint32_t *kept;
-		uint64_t *sums, *offsets;
-		struct cua_append *filtered;
-	} on[DEMO_DEVICES];
-};
-
-/* Results of the library, added up over the ranges. */
-struct totals {
-	uint64_t sum, sum_atomic, sum_lock, sum_ordered, segments, runs, kept, kept_ordered, filled;
-	double dot, dot_exact, largest;
-	uint64_t smallest;
-	uint64_t bytes[256], letters[7], even[EVEN_BINS];
-};
-
-static void *device_alloc(const struct demo *d, int device, size_t bytes)
+static void run_sum(struct demo_phase *p, struct range *r)
 {
-	void *p = NULL;
+	uint64_t sum = 0;
 
-	DEMO_DO(d, device, "memory for the bytes", cua_alloc(d->ctx[device], 1, bytes, &p));
-	return p;
+	DEMO_RUN(p, cua_sum(p->ctx, CUA_U32, r->n, p->on[U32], &sum));
+	demo_expect(p, "sum", sum, r->reference.sum);
+	demo_add(p, (double)sum);
 }
 
-static void arrays_create(const struct demo *d, struct arrays *a)
-{
-	a->room = d->size < RANGE ? d->size : RANGE;
-	a->u32 = tool_alloc(a->room * sizeof(*a->u32));
-	a->kept = tool_alloc((a->room > RUNS ? a->room : RUNS) * sizeof(*a->kept));
-	a->f64 = tool_alloc((a->room + 1) * sizeof(*a->f64));
-	a->n_sums = a->room / SEGMENT + 2 > RUNS ? a->room / SEGMENT + 2 : RUNS;
-	a->sums = tool_alloc(a->n_sums * sizeof(*a->sums));
-	for (int i = 0; i < DEMO_DEVICES; i++) {
-		if (!d->ctx[i])
-			continue;
-		a->on[i].bytes = device_alloc(d, i, a->room);
-		a->on[i].u32 = device_alloc(d, i, a->room * sizeof(*a->u32));
-		a->on[i].f64 = device_alloc(d, i, (a->room + 1) * sizeof(*a->f64));
-		a->on[i].kept =
-			device_alloc(d, i, (a->room > RUNS ? a->room : RUNS) * sizeof(*a->kept));
-		a->on[i].sums = device_alloc(d, i, a->n_sums * sizeof(*a->sums));
-		a->on[i].offsets = device_alloc(d, i, a->n_sums * sizeof(*a->sums));
-		DEMO_DO(d, i, byte_parts[FILTER],
-			cua_append_create(d->ctx[i], sizeof(uint32_t), a->room,
-					  &a->on[i].filtered));
-	}
-}
-
-static void arrays_destroy(const struct demo *d, struct arrays *a)
-{
-	for (int i = 0; i < DEMO_DEVICES; i++) {
-		if (!d->ctx[i])
-			continue;
-		cua_append_destroy(a->on[i].filtered);
-		cua_free(d->ctx[i], a->on[i].offsets);
-		cua_free(d->ctx[i], a->on[i].sums);
-		cua_free(d->ctx[i], a->on[i].kept);
-		cua_free(d->ctx[i], a->on[i].f64);
-		cua_free(d->ctx[i], a->on[i].u32);
-		cua_free(d->ctx[i], a->on[i].bytes);
-	}
-	free(a->sums);
-	free(a->f64);
-	free(a->kept);
-	free(a->u32);
-}
-
-/* Copies n bytes at p to the arrays, as numbers. `more` is 1 if another byte follows them. */
-static void load(const struct demo *d, struct arrays *a, const uint8_t *p, size_t n, int more)
-{
-	for (size_t i = 0; i < n; i++) {
-		a->u32[i] = p[i];
-		a->f64[i] = p[i];
-	}
-	a->f64[n] = more ? p[n] : 0;
-	for (int i = 0; i < DEMO_DEVICES; i++) {
-		struct cua_context *ctx = d->ctx[i];
-
-		if (!ctx)
-			continue;
-		DEMO_DO(d, i, "copy", cua_copy(ctx, a->on[i].bytes, p, n));
-		DEMO_DO(d, i, "copy", cua_copy(ctx, a->on[i].u32, a->u32, n * sizeof(*a->u32)));
-		DEMO_DO(d, i, "copy",
-			cua_copy(ctx, a->on[i].f64, a->f64, (n + 1) * sizeof(*a->f64)));
-	}
-}
-
-static uint64_t sum_by(const struct demo *d, int i, const struct arrays *a, size_t n,
-		       enum cua_finish_mode finish, struct demo_row *row)
+static void run_sum_by(struct demo_phase *p, struct range *r, enum cua_finish_mode finish,
+		       const char *what)
 {
 	struct cua_reduce_options options = {.struct_size = sizeof(options), .finish = finish};
 	uint64_t sum = 0;
 
-	DEMO_RUN(d, i, row,
-		 cua_reduce(d->ctx[i], &options, CUA_REDUCE_SUM, CUA_U32, n, a->on[i].u32, NULL,
-			    &sum));
-	return sum;
+	DEMO_RUN(p, cua_reduce(p->ctx, &options, CUA_REDUCE_SUM, CUA_U32, r->n, p->on[U32], NULL,
+			       &sum));
+	demo_expect(p, what, sum, r->reference.sum);
+	demo_add(p, (double)sum);
 }
 
-static void run_sums(const struct demo *d, int i, const struct arrays *a, size_t n,
-		     const struct reference_bytes *r, struct demo_row *rows, struct totals *t)
+static void run_sum_by_atomic(struct demo_phase *p, struct range *r)
 {
-	uint64_t sum = 0;
-
-	DEMO_RUN(d, i, &rows[SUM], cua_sum(d->ctx[i], CUA_U32, n, a->on[i].u32, &sum));
-	demo_expect(&rows[SUM], i, "sum", sum, r->sum);
-	t->sum += sum;
-	sum = sum_by(d, i, a, n, CUA_FINISH_ATOMIC, &rows[SUM_ATOMIC]);
-	demo_expect(&rows[SUM_ATOMIC], i, "atomic sum", sum, r->sum);
-	t->sum_atomic += sum;
-	sum = sum_by(d, i, a, n, CUA_FINISH_LOCK, &rows[SUM_LOCK]);
-	demo_expect(&rows[SUM_LOCK], i, "locked sum", sum, r->sum);
-	t->sum_lock += sum;
-	sum = sum_by(d, i, a, n, CUA_FINISH_ORDERED_LOCK, &rows[SUM_ORDERED]);
-	demo_expect(&rows[SUM_ORDERED], i, "ordered sum", sum, r->sum);
-	t->sum_ordered += sum;
+	run_sum_by(p, r, CUA_FINISH_ATOMIC, "atomic sum");
 }
 
-static void run_dots(const struct demo *d, int i, const struct arrays *a, size_t n,
-		     uint64_t expected, struct demo_row *rows, struct totals *t)
+static void run_sum_under_lock(struct demo_phase *p, struct range *r)
 {
-	struct cua_reduce_options options = {.struct_size = sizeof(options),
-					     .mode = CUA_REDUCE_EXACT};
-	const double *x = a->on[i].f64;
+	run_sum_by(p, r, CUA_FINISH_LOCK, "locked sum");
+}
+
+static void run_sum_in_order(struct demo_phase *p, struct range *r)
+{
+	run_sum_by(p, r, CUA_FINISH_ORDERED_LOCK, "ordered sum");
+}
+
+/* The number of pairs of neighbours. */
+static size_t pairs(const struct range *r)
+{
+	return r->more || !r->n ? r->n : r->n - 1;
+}
+
+/* All partial sums are whole numbers below 2^53: exact in any order. */
+static void run_dot(struct demo_phase *p, struct range *r)
+{
+	const double *x = p->on[F64];
 	double dot = 0;
 
-	/* all partial sums are whole numbers below 2^53: exact in any order */
-	DEMO_RUN(d, i, &rows[DOT], cua_dot(d->ctx[i], CUA_F64, n, x, x + 1, &dot));
-	demo_expect_f64(&rows[DOT], i, "dot product", dot, expected);
-	t->dot += dot;
-	DEMO_RUN(d, i, &rows[DOT_EXACT],
-		 cua_reduce(d->ctx[i], &options, CUA_REDUCE_DOT, CUA_F64, n, x, x + 1, &dot));
-	demo_expect_f64(&rows[DOT_EXACT], i, "exact dot product", dot, expected);
-	t->dot_exact += dot;
+	DEMO_RUN(p, cua_dot(p->ctx, CUA_F64, pairs(r), x, x + 1, &dot));
+	demo_expect(p, "dot product", dot, r->reference.dot);
+	demo_add(p, dot);
+}
+
+static void run_dot_exact(struct demo_phase *p, struct range *r)
+{
+	struct cua_reduce_options exact = {.struct_size = sizeof(exact), .mode = CUA_REDUCE_EXACT};
+	const double *x = p->on[F64];
+	double dot = 0;
+
+	DEMO_RUN(p, cua_reduce(p->ctx, &exact, CUA_REDUCE_DOT, CUA_F64, pairs(r), x, x + 1, &dot));
+	demo_expect(p, "exact dot product", dot, r->reference.dot);
+	demo_add(p, dot);
 }
 
 /* Sums each segment of SEGMENT bytes. The last segment may be shorter. */
-static void run_segments(const struct demo *d, int i, const struct arrays *a, const uint8_t *p,
-			 size_t n, struct demo_row *row, struct totals *t)
+static void run_segments(struct demo_phase *p, struct range *r)
 {
-	const size_t segments = n / SEGMENT + (n % SEGMENT != 0);
+	const size_t n = r->n / SEGMENT + (r->n % SEGMENT != 0);
+	uint64_t *offsets = p->host[OFFSETS], *sums;
 
-	for (size_t s = 0; s <= segments; s++)
-		a->sums[s] = s < segments ? s * SEGMENT : n;
-	DEMO_DO(d, i, row->part,
-		cua_copy(d->ctx[i], a->on[i].offsets, a->sums, (segments + 1) * sizeof(*a->sums)));
-	DEMO_RUN(d, i, row,
-		 cua_segmented_sum(d->ctx[i], CUA_U32, n, a->on[i].u32, segments, a->on[i].offsets,
-				   a->on[i].sums));
-	if (segments)
-		DEMO_DO(d, i, row->part,
-			cua_copy(d->ctx[i], a->sums, a->on[i].sums, segments * sizeof(*a->sums)));
-	for (size_t s = 0; s < segments; s++) {
+	for (size_t s = 0; s <= n; s++)
+		offsets[s] = s < n ? s * SEGMENT : r->n;
+	demo_upload(p, OFFSETS, (n + 1) * sizeof(*offsets));
+	DEMO_RUN(p, cua_segmented_sum(p->ctx, CUA_U32, r->n, p->on[U32], n, p->on[OFFSETS],
+				      p->on[SUMS]));
+	sums = demo_download(p, SUMS, n * sizeof(*sums));
+	for (size_t s = 0; s < n; s++) {
 		uint64_t expected = 0;
 
-		for (size_t k = s * SEGMENT; k < n && k < (s + 1) * SEGMENT; k++)
-			expected += p[k];
-		demo_expect(row, i, "sum of a segment", a->sums[s], expected);
+		for (size_t k = offsets[s]; k < offsets[s + 1]; k++)
+			expected += r->bytes[k];
+		demo_expect(p, "sum of a segment", sums[s], expected);
 	}
-	t->segments += segments;
+	demo_add(p, (double)n);
 }
 
-/*
- * Sums each run of equal bytes. The number of runs is always compared, their bytes and sums up to
- * RUNS.
- */
-static void run_by_key(const struct demo *d, int i, const struct arrays *a, const uint8_t *p,
-		       size_t n, struct demo_row *row, struct totals *t)
+/* Sums each run of equal bytes. The number of runs is compared, bytes and sums up to RUNS. */
+static void run_runs(struct demo_phase *p, struct range *r)
 {
-	uint64_t runs = 0, expected = 0, stored;
+	const uint8_t *bytes = r->bytes;
+	uint64_t n = 0, expected = 0, stored, *sums;
+	uint32_t *keys;
 
-	DEMO_RUN(d, i, row,
-		 cua_reduce_by_key(d->ctx[i], NULL, CUA_REDUCE_SUM, CUA_U32, CUA_U32, n,
-				   a->on[i].u32, a->on[i].u32, RUNS, a->on[i].kept, a->on[i].sums,
-				   &runs));
-	stored = runs < RUNS ? runs : RUNS;
-	if (stored) {
-		DEMO_DO(d, i, row->part,
-			cua_copy(d->ctx[i], a->kept, a->on[i].kept, stored * sizeof(*a->kept)));
-		DEMO_DO(d, i, row->part,
-			cua_copy(d->ctx[i], a->sums, a->on[i].sums, stored * sizeof(*a->sums)));
-	}
-	for (size_t k = 0, end; k < n; k = end, expected++) {
-		for (end = k; end < n && p[end] == p[k];)
+	DEMO_RUN(p, cua_reduce_by_key(p->ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_U32, r->n,
+				      p->on[U32], p->on[U32], RUNS, p->on[KEPT], p->on[SUMS], &n));
+	stored = n < RUNS ? n : RUNS;
+	keys = demo_download(p, KEPT, stored * sizeof(*keys));
+	sums = demo_download(p, SUMS, stored * sizeof(*sums));
+	for (size_t k = 0, end; k < r->n; k = end, expected++) {
+		for (end = k; end < r->n && bytes[end] == bytes[k];)
 			end++;
 		if (expected >= stored)
 			continue;
-		demo_expect(row, i, "byte of a run", a->kept[expected], p[k]);
-		demo_expect(row, i, "sum of a run", a->sums[expected], (uint64_t)p[k] * (end - k));
+		demo_expect(p, "byte of a run", keys[expected], bytes[k]);
+		demo_expect(p, "sum of a run", sums[expected], bytes[k] * (uint64_t)(end - k));
 	}
-	demo_expect(row, i, "number of runs", runs, expected);
-	/* the first run may continue the last run of the range before */
-	t->runs += runs - (n && p > d->data && p[-1] == p[0]);
+	demo_expect(p, "number of runs", n, expected);
+	/* the first run may continue the last run of the preceding range */
+	demo_add(p, (double)n - (!r->first && bytes[-1] == bytes[0]));
 }
 
-static void run_min_max(const struct demo *d, int i, const struct arrays *a, size_t n,
-			const struct reference_bytes *r, struct demo_row *rows, struct totals *t)
+/* Of no elements, min and max return the identity of the operation. */
+static void run_smallest(struct demo_phase *p, struct range *r)
 {
-	uint32_t smallest = 0;
-	double largest = 0;
+	uint32_t min = 0;
 
-	DEMO_RUN(d, i, &rows[SMALLEST], cua_min(d->ctx[i], CUA_U32, n, a->on[i].u32, &smallest));
-	DEMO_RUN(d, i, &rows[LARGEST], cua_max(d->ctx[i], CUA_F64, n, a->on[i].f64, &largest));
-	if (!n) {
-		/* of no elements, min and max return the identity of the operation */
-		demo_expect(&rows[SMALLEST], i, "minimum", smallest, UINT32_MAX);
-		demo_expect(&rows[LARGEST], i, "maximum", largest == -INFINITY, 1);
-		return;
-	}
-	demo_expect(&rows[SMALLEST], i, "minimum", smallest, r->smallest);
-	demo_expect_f64(&rows[LARGEST], i, "maximum", largest, r->largest);
-	if (smallest < t->smallest)
-		t->smallest = smallest;
-	if (largest > t->largest)
-		t->largest = largest;
+	DEMO_RUN(p, cua_min(p->ctx, CUA_U32, r->n, p->on[U32], &min));
+	demo_expect(p, "minimum", min, r->n ? r->reference.smallest : UINT32_MAX);
+	if (!r->n)
+		strcpy(p->row->text, "no bytes");
+	if (p->device == p->d->first && (r->first || min < p->row->total))
+		p->row->total = min;
 }
 
-static void run_filter(const struct demo *d, int i, const struct arrays *a, size_t n,
-		       const struct reference_bytes *r, struct demo_row *row, struct totals *t)
+static void run_largest(struct demo_phase *p, struct range *r)
 {
-	struct cua_append *out = a->on[i].filtered;
-	const uint32_t limit = FILTER_LIMIT;
-	uint64_t demand = 0, stored = 0, expected = 0, count[256] = {0}, strange = 0;
+	double max = 0;
 
-	DEMO_DO(d, i, row->part, cua_append_reset(out));
-	DEMO_RUN(d, i, row, cua_filter(d->ctx[i], CUA_U32, n, a->on[i].u32, CUA_LE, &limit, out));
-	DEMO_DO(d, i, row->part, cua_append_status(out));
-	DEMO_DO(d, i, row->part, cua_append_demand(out, &demand));
-	DEMO_DO(d, i, row->part, cua_append_read(out, a->kept, a->room, &stored));
+	DEMO_RUN(p, cua_max(p->ctx, CUA_F64, r->n, p->on[F64], &max));
+	if (r->n) {
+		demo_expect(p, "maximum", max, r->reference.largest);
+	} else {
+		demo_expect(p, "maximum", max == -INFINITY, 1);
+		strcpy(p->row->text, "no bytes");
+	}
+	if (p->device == p->d->first && max > p->row->total)
+		p->row->total = max;
+}
+
+/* The filter may store in any order, so the check compares the count of each byte. */
+static void run_filter(struct demo_phase *p, struct range *r)
+{
+	struct cua_append **out = &r->filtered[p->device];
+	const uint32_t *kept = p->host[KEPT];
+	uint64_t demand = 0, stored = 0, expected = 0, count[256] = {0}, others = 0;
+
+	if (r->first)
+		demo_need(p, cua_append_create(p->ctx, sizeof(*kept), r->n, out));
+	demo_need(p, cua_append_reset(*out));
+	DEMO_RUN(p, cua_filter(p->ctx, CUA_U32, r->n, p->on[U32], CUA_LE, &limit, *out));
+	demo_need(p, cua_append_status(*out));
+	demo_need(p, cua_append_demand(*out, &demand));
+	demo_need(p, cua_append_read(*out, p->host[KEPT], r->n, &stored));
 	for (uint64_t k = 0; k < stored; k++) {
-		if (a->kept[k] <= limit)
-			count[a->kept[k]]++;
+		if (kept[k] <= limit)
+			count[kept[k]]++;
 		else
-			strange++;
+			others++;
 	}
-	/* the filter may store in any order, so compare multisets */
 	for (unsigned byte = 0; byte <= limit; byte++) {
-		demo_expect(row, i, "count of a kept byte", count[byte], r->count[byte]);
-		expected += r->count[byte];
+		demo_expect(p, "count of a kept byte", count[byte], r->reference.count[byte]);
+		expected += r->reference.count[byte];
 	}
-	demo_expect(row, i, "number of others kept", strange, 0);
-	demo_expect(row, i, "number kept", stored, expected);
-	demo_expect(row, i, "demand", demand, expected);
-	t->kept += stored;
+	demo_expect(p, "number of others kept", others, 0);
+	demo_expect(p, "number kept", stored, expected);
+	demo_expect(p, "demand", demand, expected);
+	demo_add(p, (double)stored);
 }
 
-static void run_filter_ordered(const struct demo *d, int i, const struct arrays *a,
-			       const uint8_t *p, size_t n, struct demo_row *row, struct totals *t)
+static void run_filter_in_order(struct demo_phase *p, struct range *r)
 {
 	const struct cua_filter_options options = {.struct_size = sizeof(options), .ordered = 1};
-	const uint32_t limit = FILTER_LIMIT;
-	uint64_t kept = 0, stored, expected = 0;
+	uint64_t n = 0, stored, expected = 0;
+	uint32_t *kept;
 
-	DEMO_RUN(d, i, row,
-		 cua_filter_array(d->ctx[i], &options, CUA_U32, n, a->on[i].u32, CUA_LE, &limit, n,
-				  a->on[i].kept, &kept));
-	stored = kept < n ? kept : n;
-	if (stored)
-		DEMO_DO(d, i, row->part,
-			cua_copy(d->ctx[i], a->kept, a->on[i].kept, stored * sizeof(*a->kept)));
-	for (size_t k = 0; k < n; k++) {
-		if (p[k] > limit)
+	DEMO_RUN(p, cua_filter_array(p->ctx, &options, CUA_U32, r->n, p->on[U32], CUA_LE, &limit,
+				     r->n, p->on[KEPT], &n));
+	stored = n < r->n ? n : r->n;
+	kept = demo_download(p, KEPT, stored * sizeof(*kept));
+	for (size_t k = 0; k < r->n; k++) {
+		if (r->bytes[k] > limit)
 			continue;
 		if (expected < stored)
-			demo_expect(row, i, "byte kept in order", a->kept[expected], p[k]);
+			demo_expect(p, "byte kept in order", kept[expected], r->bytes[k]);
 		expected++;
 	}
-	demo_expect(row, i, "number kept in order", kept, expected);
-	t->kept_ordered += kept;
+	demo_expect(p, "number kept in order", n, expected);
+	demo_add(p, (double)n);
 }
 
-static void run_histograms(const struct demo *d, int i, const struct arrays *a, size_t n,
-			   const struct reference_bytes *r, struct demo_row *rows, struct totals *t)
-{
-	uint64_t bytes[256] = {0}, letters[7] = {0}, even[EVEN_BINS] = {0}, expected;
-	const int64_t lower = 0, upper = 256;
-
-	DEMO_RUN(d, i, &rows[HISTOGRAM_BYTES],
-		 cua_histogram_bytes(d->ctx[i], NULL, n, a->on[i].bytes, bytes));
-	DEMO_RUN(d, i, &rows[HISTOGRAM_LETTERS],
-		 cua_histogram_letters(d->ctx[i], NULL, n, a->on[i].bytes, letters));
-	DEMO_RUN(d, i, &rows[HISTOGRAM_EVEN],
-		 cua_histogram_even(d->ctx[i], NULL, CUA_U32, n, a->on[i].u32, EVEN_BINS, &lower,
-				    &upper, even));
-	for (unsigned bin = 0; bin < 256; bin++) {
-		demo_expect(&rows[HISTOGRAM_BYTES], i, "count of a byte", bytes[bin],
-			    r->count[bin]);
-		t->bytes[bin] += bytes[bin];
-	}
-	for (unsigned bin = 0; bin < 7; bin++) {
-		demo_expect(&rows[HISTOGRAM_LETTERS], i, "count of four letters", letters[bin],
-			    r->letters[bin]);
-		t->letters[bin] += letters[bin];
-	}
-	for (unsigned bin = 0; bin < EVEN_BINS; bin++) {
-		expected = 0;
-		for (unsigned byte = bin * 16; byte < bin * 16 + 16; byte++)
-			expected += r->count[byte];
-		demo_expect(&rows[HISTOGRAM_EVEN], i, "count of sixteen bytes", even[bin],
-			    expected);
-		t->even[bin] += even[bin];
-	}
-}
-
-static void run_fill(const struct demo *d, int i, const struct arrays *a, const uint8_t *p,
-		     size_t n, struct demo_row *row, struct totals *t)
-{
-	uint32_t pattern = 0;
-	uint64_t same = 0;
-
-	memcpy(&pattern, p, n < 4 ? n : 4);
-	DEMO_RUN(d, i, row, cua_fill(d->ctx[i], a->on[i].u32, n, sizeof(pattern), &pattern));
-	if (n)
-		DEMO_DO(d, i, row->part,
-			cua_copy(d->ctx[i], a->kept, a->on[i].u32, n * sizeof(pattern)));
-	for (size_t k = 0; k < n; k++)
-		same += a->kept[k] == pattern;
-	demo_expect(row, i, "number of elements filled", same, n);
-	t->filled += same;
-}
-
-/* Prints the counts of the bins, followed by "..." if they do not all fit. */
-static void bins_text(char *text, size_t room, const uint64_t *counts, unsigned bins)
+/* Writes the counts of the bins, followed by "..." if they do not all fit the column. */
+static void bins_text(char *text, const uint64_t *counts, unsigned bins)
 {
 	size_t used = 0;
 
-	text[0] = 0;
 	for (unsigned bin = 0; bin < bins; bin++) {
 		char count[24];
 		int n = snprintf(count, sizeof(count), bin ? " %llu" : "%llu",
 				 (unsigned long long)counts[bin]);
 
-		if (used + (size_t)n + 4 >= room) {
-			snprintf(text + used, room - used, " ...");
+		if (used + (size_t)n + 4 > DEMO_RESULT_WIDTH) {
+			strcpy(text + used, " ...");
 			return;
 		}
-		memcpy(text + used, count, (size_t)n + 1);
+		strcpy(text + used, count);
 		used += (size_t)n;
 	}
 }
 
-static void write_byte_results(const struct demo *d, struct demo_row *rows, const struct totals *t)
+/* Compares the bins, and adds those of the first device to the bins of all ranges. */
+static void check_bins(struct demo_phase *p, const char *what, unsigned n, const uint64_t *bins,
+		       const uint64_t *expected, uint64_t *all)
 {
+	for (unsigned k = 0; k < n; k++) {
+		demo_expect(p, what, bins[k], expected[k]);
+		if (p->device == p->d->first)
+			all[k] += bins[k];
+	}
+}
+
+static void run_histogram_bytes(struct demo_phase *p, struct range *r)
+{
+	uint64_t bins[256] = {0};
 	unsigned distinct = 0, most = 0;
 
+	DEMO_RUN(p, cua_histogram_bytes(p->ctx, NULL, r->n, p->on[U8], bins));
+	check_bins(p, "count of a byte", 256, bins, r->reference.count, r->count);
 	for (unsigned byte = 0; byte < 256; byte++) {
-		distinct += t->bytes[byte] != 0;
-		if (t->bytes[byte] > t->bytes[most])
+		distinct += r->count[byte] != 0;
+		if (r->count[byte] > r->count[most])
 			most = byte;
 	}
-#define RESULT(row, ...) snprintf(rows[row].result, sizeof(rows[row].result), __VA_ARGS__)
-	RESULT(SUM, "%llu", (unsigned long long)t->sum);
-	RESULT(SUM_ATOMIC, "%llu", (unsigned long long)t->sum_atomic);
-	RESULT(SUM_LOCK, "%llu", (unsigned long long)t->sum_lock);
-	RESULT(SUM_ORDERED, "%llu", (unsigned long long)t->sum_ordered);
-	RESULT(DOT, "%.0f", t->dot);
-	RESULT(DOT_EXACT, "%.0f", t->dot_exact);
-	RESULT(SEGMENTS, "%llu of up to %zu bytes", (unsigned long long)t->segments, SEGMENT);
-	RESULT(BY_KEY, "%llu runs of equal bytes", (unsigned long long)t->runs);
-	if (d->size) {
-		RESULT(SMALLEST, "%llu", (unsigned long long)t->smallest);
-		RESULT(LARGEST, "%.17g", t->largest);
-	} else {
-		RESULT(SMALLEST, "no bytes");
-		RESULT(LARGEST, "no bytes");
+	snprintf(p->row->text, sizeof(p->row->text), "%u values, most often %u", distinct, most);
+}
+
+static void run_histogram_letters(struct demo_phase *p, struct range *r)
+{
+	uint64_t bins[7] = {0};
+
+	DEMO_RUN(p, cua_histogram_letters(p->ctx, NULL, r->n, p->on[U8], bins));
+	check_bins(p, "count of four letters", 7, bins, r->reference.letters, r->letters);
+	bins_text(p->row->text, r->letters, 7);
+}
+
+static void run_histogram_even(struct demo_phase *p, struct range *r)
+{
+	const int64_t lower = 0, upper = 256;
+	uint64_t bins[16] = {0};
+
+	DEMO_RUN(p, cua_histogram_even(p->ctx, NULL, CUA_U32, r->n, p->on[U32], 16, &lower, &upper,
+				       bins));
+	check_bins(p, "count of sixteen bytes", 16, bins, r->reference.even, r->even);
+	bins_text(p->row->text, r->even, 16);
+}
+
+/* Overwrites the array U32, so it is the last part of a range. */
+static void run_fill(struct demo_phase *p, struct range *r)
+{
+	uint32_t pattern = 0, *filled;
+	uint64_t same = 0;
+
+	memcpy(&pattern, r->bytes, r->n < 4 ? r->n : 4);
+	DEMO_RUN(p, cua_fill(p->ctx, p->on[U32], r->n, sizeof(pattern), &pattern));
+	filled = demo_download(p, U32, r->n * sizeof(*filled));
+	for (size_t k = 0; k < r->n; k++)
+		same += filled[k] == pattern;
+	demo_expect(p, "number of elements filled", same, r->n);
+	demo_add(p, (double)same);
+}
+
+static const struct {
+	const char *part, *unit;
+	void (*run)(struct demo_phase *p, struct range *r);
+} byte_parts[] = {
+	{"sum", "", run_sum},
+	{"sum, by an atomic", "", run_sum_by_atomic},
+	{"sum, under a lock", "", run_sum_under_lock},
+	{"sum, locks in order", "", run_sum_in_order},
+	{"dot", "", run_dot},
+	{"dot, exact", "", run_dot_exact},
+	{"sums of segments", " of up to 64 bytes", run_segments},
+	{"sums of runs", " runs of equal bytes", run_runs},
+	{"min", "", run_smallest},
+	{"max", "", run_largest},
+	{"filter", " bytes <= 32", run_filter},
+	{"filter, in order", " bytes <= 32", run_filter_in_order},
+	{"histogram of bytes", "", run_histogram_bytes},
+	{"histogram of letters", "", run_histogram_letters},
+	{"histogram, even bins", "", run_histogram_even},
+	{"fill and copy", " elements", run_fill},
+};
+enum { BYTE_PARTS = sizeof(byte_parts) / sizeof(byte_parts[0]) };
+
+/* ---- the phase ---- */
+
+/* Loads the range that starts at an offset into the arrays of all devices. */
+static void load(struct demo_phase *p, struct range *r, size_t at)
+{
+	const struct demo *d = p->d;
+	uint8_t *u8 = p->host[U8];
+	uint32_t *u32 = p->host[U32];
+	double *f64 = p->host[F64];
+
+	r->bytes = d->data + at;
+	r->n = d->size - at < RANGE ? d->size - at : RANGE;
+	r->first = at == 0;
+	r->more = at + r->n < d->size;
+	reference_bytes(&r->reference, r->bytes, r->n, r->more);
+	for (size_t k = 0; k < r->n; k++)
+		f64[k] = u32[k] = u8[k] = r->bytes[k];
+	f64[r->n] = r->more ? r->bytes[r->n] : 0;
+	p->row = &p->setup;
+	for (int i = 0; i < DEMO_DEVICES; i++) {
+		if (!demo_select(p, i))
+			continue;
+		demo_upload(p, U8, r->n * sizeof(*u8));
+		demo_upload(p, U32, r->n * sizeof(*u32));
+		demo_upload(p, F64, (r->n + 1) * sizeof(*f64));
 	}
-	RESULT(FILTER, "%llu bytes <= %u", (unsigned long long)t->kept, FILTER_LIMIT);
-	RESULT(FILTER_ORDERED, "%llu bytes <= %u", (unsigned long long)t->kept_ordered,
-	       FILTER_LIMIT);
-	RESULT(HISTOGRAM_BYTES, "%u values, most often %u", distinct, most);
-	bins_text(rows[HISTOGRAM_LETTERS].result, DEMO_RESULT_WIDTH + 1, t->letters, 7);
-	bins_text(rows[HISTOGRAM_EVEN].result, DEMO_RESULT_WIDTH + 1, t->even, EVEN_BINS);
-	RESULT(FILL, "%llu elements", (unsigned long long)t->filled);
-#undef RESULT
 }
 
 void demo_bytes(struct demo *d)
 {
-	struct demo_row rows[N_BYTE_ROWS] = {{.part = NULL}};
-	struct totals totals[DEMO_DEVICES];
-	struct reference_bytes reference;
-	struct arrays a;
+	const size_t room = d->size < RANGE ? d->size : RANGE;
+	const size_t segment_sums = room / SEGMENT + 2;
+	const size_t bytes[DEMO_ARRAYS] = {
+		[U8] = room,
+		[U32] = room * sizeof(uint32_t),
+		[F64] = (room + 1) * sizeof(double),
+		[OFFSETS] = segment_sums * sizeof(uint64_t),
+		[KEPT] = (room > RUNS ? room : RUNS) * sizeof(uint32_t),
+		[SUMS] = (segment_sums > RUNS ? segment_sums : RUNS) * sizeof(uint64_t),
+	};
+	struct demo_row rows[BYTE_PARTS] = {{.part = NULL}};
+	struct demo_phase phase = {.d = d}, *p = &phase;
+	struct range r = {.n = 0};
 	size_t at = 0;
 
-	memset(totals, 0, sizeof(totals));
-	memset(&a, 0, sizeof(a));
-	for (int row = 0; row < N_BYTE_ROWS; row++)
-		rows[row].part = byte_parts[row];
-	for (int i = 0; i < DEMO_DEVICES; i++)
-		totals[i].smallest = 255;
-	arrays_create(d, &a);
-	/* an empty file is processed as an empty range */
+	for (int k = 0; k < BYTE_PARTS; k++) {
+		rows[k].part = byte_parts[k].part;
+		rows[k].unit = byte_parts[k].unit;
+	}
+	demo_open(p, "memory for the bytes", bytes);
+	/* an empty file is an empty range */
 	do {
-		const uint8_t *p = d->data + at;
-		size_t n = d->size - at < RANGE ? d->size - at : RANGE;
-		int more = at + n < d->size;
-		size_t n_dot = more ? n : n ? n - 1 : 0;
-		uint64_t dot = reference_dot(p, n_dot);
-
-		reference_bytes(&reference, p, n);
-		load(d, &a, p, n, more);
-		for (int i = 0; i < DEMO_DEVICES; i++) {
-			if (!d->ctx[i])
-				continue;
-			run_sums(d, i, &a, n, &reference, rows, &totals[i]);
-			run_dots(d, i, &a, n_dot, dot, rows, &totals[i]);
-			run_segments(d, i, &a, p, n, &rows[SEGMENTS], &totals[i]);
-			run_by_key(d, i, &a, p, n, &rows[BY_KEY], &totals[i]);
-			run_min_max(d, i, &a, n, &reference, rows, &totals[i]);
-			run_filter(d, i, &a, n, &reference, &rows[FILTER], &totals[i]);
-			run_filter_ordered(d, i, &a, p, n, &rows[FILTER_ORDERED], &totals[i]);
-			run_histograms(d, i, &a, n, &reference, rows, &totals[i]);
-			run_fill(d, i, &a, p, n, &rows[FILL], &totals[i]);
-		}
-		at += n;
+		load(p, &r, at);
+		for (int i = 0; i < DEMO_DEVICES; i++)
+			for (int k = 0; demo_select(p, i) && k < BYTE_PARTS; k++) {
+				p->row = &rows[k];
+				byte_parts[k].run(p, &r);
+			}
+		at += r.n;
 	} while (at < d->size);
-	arrays_destroy(d, &a);
-	write_byte_results(d, rows, &totals[d->first]);
-	for (int row = 0; row < N_BYTE_ROWS; row++)
-		demo_print_row(d, &rows[row]);
+	for (int i = 0; i < DEMO_DEVICES; i++)
+		cua_append_destroy(r.filtered[i]);
+	demo_close(p);
+	for (int k = 0; k < BYTE_PARTS; k++)
+		demo_print_row(d, &rows[k]);
 }

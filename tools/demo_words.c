@@ -11,104 +11,70 @@
 
 #include "demo.h"
 
-#define BATCH ((size_t)1 << 20)
-#define BATCH_LEAST ((size_t)1 << 16) /* smaller batches are not tried if memory is exhausted */
-#define SAMPLE 65536u
-#define N_ABSENT 1024u
+#define BATCH ((size_t)1 << 20) /* words */
+#define SAMPLE ((size_t)65536)
+#define ABSENT ((size_t)1024)
 
-enum {
-	MAP_UPDATE,
-	MAP_FIND,
-	MULTIMAP_INSERT,
-	MULTIMAP_RETRIEVE,
-	CHAIN_INSERT,
-	CHAIN_COUNT,
-	N_WORD_ROWS
-};
+/* Hashes of words and their positions in the file, queries, results. */
+enum { KEYS, POSITIONS, SAMPLED, ANSWERS, OFFSETS_OUT, FOUND };
 
-static const char *const word_parts[N_WORD_ROWS] = {
-	[MAP_UPDATE] = "map: count words",         [MAP_FIND] = "map: find words",
-	[MULTIMAP_INSERT] = "multimap: add words", [MULTIMAP_RETRIEVE] = "multimap: find words",
-	[CHAIN_INSERT] = "chains: insert words",   [CHAIN_COUNT] = "chains: count words",
-};
-
-/* The tables and arrays of a device. */
-struct on_device {
-	struct cua_hashmap *map;
-	struct cua_multimap *multimap;
-	struct cua_chained *chains;
-	uint64_t *keys, *positions, *answers, *offsets;
-	uint8_t *found;
-	uint64_t inserted, counted, retrieved;
-};
-
-/* Words sampled from a batch, with their number of occurrences in it, in a small hash table. */
-struct sample {
-	size_t n;
-	uint64_t keys[SAMPLE], counts[SAMPLE];
-	uint32_t slots[2 * SAMPLE]; /* index into keys plus 1; 0: a free slot */
-};
+enum { MAP_UPDATE, MAP_FIND, MULTIMAP_INSERT, MULTIMAP_RETRIEVE, CHAIN_INSERT, CHAIN_COUNT };
 
 struct words {
-	struct demo *d;
-	struct reference_words reference;
-	struct demo_row rows[N_WORD_ROWS];
-	struct on_device on[DEMO_DEVICES];
-	uint64_t seed; /* of the hash function of words */
-	size_t batch;  /* room of the arrays, in words */
-	/* the batch: hashes of words and their positions in the file */
-	uint64_t *keys, *positions, *answers, *offsets;
-	uint8_t *found;
-	size_t n;
-	struct sample *sample;
-	struct cua_chained_entry *entries;
+	struct demo_row rows[CHAIN_COUNT + 1];
+	struct cua_hashmap *map[DEMO_DEVICES];
+	struct cua_multimap *multimap[DEMO_DEVICES];
+	struct cua_chained *chains[DEMO_DEVICES];
+	struct cua_chained_entry *entries; /* of a chained table, on the host */
+	uint64_t seed;                     /* of the hash function of words */
+	struct reference_word *all;        /* all words of the file, sorted */
+	size_t n_all;
+	/* the batch: its room, its sorted words, the checksum of its pairs of key and position */
+	size_t room, n;
+	struct reference_word *batch;
+	uint64_t checksum;
+	/* its sample of distinct keys, and their occurrences in the batch */
+	size_t n_sampled;
+	uint64_t *counts;
 };
 
 /* ---- the serial reference ---- */
 
-static void make_reference(struct words *w)
+/* Reads the next word, and moves *at to its end. Returns 0 if there is no word. */
+static int read_word(const struct demo *d, uint64_t seed, size_t *at, struct reference_word *word)
 {
-	const struct demo *d = w->d;
-	size_t at = 0, start, length;
+	const size_t length = reference_next_word(d->data, d->size, at);
 
-	reference_words_init(&w->reference, d->data);
-	while (reference_next_word(d->data, d->size, &at, &start, &length))
-		reference_words_add(&w->reference, start, length,
-				    cua_hash_bytes(d->data + start, length, w->seed));
+	word->text = d->data + *at;
+	word->length = length;
+	word->hash = cua_hash_bytes(word->text, length, seed);
+	*at += length;
+	return length != 0;
 }
 
-static uint32_t *sample_slot(struct sample *s, uint64_t key)
+static void read_all(const struct demo *d, struct words *w)
 {
-	uint32_t i = (uint32_t)(key >> 20) & (2 * SAMPLE - 1);
+	struct reference_word word;
+	size_t at = 0;
 
-	while (s->slots[i] && s->keys[s->slots[i] - 1] != key)
-		i = (i + 1) & (2 * SAMPLE - 1);
-	return &s->slots[i];
+	while (read_word(d, w->seed, &at, &word))
+		w->n_all++;
+	tool_claim_memory(w->n_all * sizeof(*w->all));
+	w->all = tool_alloc(w->n_all * sizeof(*w->all));
+	at = 0;
+	for (size_t k = 0; k < w->n_all; k++)
+		read_word(d, w->seed, &at, &w->all[k]);
+	qsort(w->all, w->n_all, sizeof(*w->all), reference_order);
 }
 
-/* Samples words at equal distances, and counts their occurrences in the whole batch. */
-static void make_sample(struct words *w)
+/* Returns 1 if a word with this hash starts at `position`. */
+static int is_position(const struct demo *d, const struct words *w, uint64_t key, size_t position)
 {
-	struct sample *s = w->sample;
-	size_t stride = w->n / SAMPLE + 1;
+	struct reference_word word;
+	size_t at = position;
 
-	memset(s->slots, 0, sizeof(s->slots));
-	s->n = 0;
-	for (size_t i = 0; i < w->n; i += stride) {
-		uint32_t *slot = sample_slot(s, w->keys[i]);
-
-		if (*slot)
-			continue;
-		s->keys[s->n] = w->keys[i];
-		s->counts[s->n] = 0;
-		*slot = (uint32_t)++s->n;
-	}
-	for (size_t i = 0; i < w->n; i++) {
-		uint32_t number = *sample_slot(s, w->keys[i]);
-
-		if (number)
-			s->counts[number - 1]++;
-	}
+	return position < d->size && read_word(d, w->seed, &at, &word) &&
+	       word.text == d->data + position && word.hash == key;
 }
 
 /*
@@ -124,392 +90,312 @@ static uint64_t pair_number(uint64_t key, uint64_t value)
 	return x ^ x >> 28;
 }
 
-/* ---- memory ---- */
-
-static void device_close(const struct words *w, int i)
+/* Fills the batch with the words from *at on. Returns 0 if there is no word. */
+static int read_batch(struct demo_phase *p, struct words *w, size_t *at)
 {
-	struct cua_context *ctx = w->d->ctx[i];
-	const struct on_device *o = &w->on[i];
+	uint64_t *keys = p->host[KEYS], *positions = p->host[POSITIONS];
+	struct reference_word *word = w->batch;
 
-	cua_chained_destroy(o->chains);
-	cua_multimap_destroy(o->multimap);
-	cua_free(ctx, o->offsets);
-	cua_free(ctx, o->found);
-	cua_free(ctx, o->answers);
-	cua_free(ctx, o->positions);
-	cua_free(ctx, o->keys);
+	w->n = 0;
+	w->checksum = 0;
+	while (w->n < w->room && read_word(p->d, w->seed, at, word)) {
+		keys[w->n] = word->hash;
+		positions[w->n] = (uint64_t)(word->text - p->d->data);
+		w->checksum += pair_number(keys[w->n], positions[w->n]);
+		w->n++;
+		word++;
+	}
+	return w->n != 0;
 }
 
-static enum cua_status alloc_words(struct cua_context *ctx, size_t n, uint64_t **p)
+static int by_value(const void *a, const void *b)
 {
-	void *memory = NULL;
-	enum cua_status status = cua_alloc(ctx, n, sizeof(**p), &memory);
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-	*p = memory;
-	return status;
+	return x < y ? -1 : x > y;
 }
 
-/*
- * Allocates the arrays, the multimap and the chained table of a device, for batches of w->batch
- * words.
- */
-static enum cua_status device_open(struct words *w, int i)
+/* Samples distinct keys of the batch at equal distances, and counts their occurrences. */
+static void sample(struct demo_phase *p, struct words *w)
 {
-	struct cua_context *ctx = w->d->ctx[i];
-	struct on_device *o = &w->on[i];
-	void *found = NULL;
-	enum cua_status status;
+	const uint64_t *keys = p->host[KEYS];
+	uint64_t *sampled = p->host[SAMPLED];
+	size_t n = 0;
 
-	o->keys = o->positions = o->answers = o->offsets = NULL;
-	o->found = NULL;
-	o->multimap = NULL;
-	o->chains = NULL;
-	status = alloc_words(ctx, w->batch, &o->keys);
-	if (!status)
-		status = alloc_words(ctx, w->batch, &o->positions);
-	if (!status)
-		status = alloc_words(ctx, w->batch, &o->answers);
-	if (!status)
-		status = alloc_words(ctx, SAMPLE + 1, &o->offsets);
-	if (!status)
-		status = cua_alloc(ctx, w->batch, 1, &found);
-	o->found = found;
-	if (!status)
-		status = cua_multimap_create(ctx, NULL, CUA_U64, CUA_U64, w->batch + w->batch / 4,
-					     w->batch, &o->multimap);
-	if (!status)
-		status = cua_chained_create(ctx, NULL, w->batch / 2 + 1, w->batch, &o->chains);
-	if (status)
-		device_close(w, i);
-	return status;
-}
-
-static enum cua_status devices_open(struct words *w)
-{
-	for (int i = 0; i < DEMO_DEVICES; i++) {
-		enum cua_status status = w->d->ctx[i] ? device_open(w, i) : CUA_OK;
-
-		if (!status)
+	for (size_t k = 0; k < w->n; k += w->n / SAMPLE + 1)
+		sampled[n++] = keys[k];
+	qsort(sampled, n, sizeof(*sampled), by_value);
+	qsort(w->batch, w->n, sizeof(*w->batch), reference_order);
+	w->n_sampled = 0;
+	for (size_t k = 0; k < n; k++) {
+		if (k > 0 && sampled[k] == sampled[k - 1])
 			continue;
-		if (status != CUA_ERROR_NO_MEMORY)
-			demo_failed(w->d, i, "memory for the words", status);
-		while (i-- > 0) {
-			if (w->d->ctx[i])
-				device_close(w, i);
-		}
-		return status;
+		w->counts[w->n_sampled] = reference_count(w->batch, w->n, sampled[k]);
+		sampled[w->n_sampled++] = sampled[k];
 	}
-	return CUA_OK;
 }
 
-static void open_tables(struct words *w)
-{
-	const struct demo *d = w->d;
-	/* a quarter more slots than keys: probes are short up to a load of 0.8 */
-	uint64_t capacity = w->reference.hashes + w->reference.hashes / 4 + 16;
+/* ---- the parts: each calls the library on a batch, and checks the result ---- */
 
-	for (int i = 0; i < DEMO_DEVICES; i++) {
-		enum cua_status status;
-
-		if (!d->ctx[i])
-			continue;
-		if (i == DEMO_CPU)
-			tool_claim_memory(capacity / 5 * 128);
-		status = cua_hashmap_create(d->ctx[i], NULL, CUA_U64, CUA_U64, capacity,
-					    &w->on[i].map);
-		if (status)
-			demo_failed(d, i, word_parts[MAP_UPDATE], status);
-	}
-	w->batch = w->reference.words < BATCH ? (size_t)w->reference.words : BATCH;
-	if (w->batch < N_ABSENT)
-		w->batch = N_ABSENT;
-	while (devices_open(w)) {
-		if (w->batch / 2 < BATCH_LEAST)
-			tool_die("out of memory (the tables of words)");
-		w->batch /= 2;
-	}
-	w->keys = tool_alloc(w->batch * sizeof(*w->keys));
-	w->positions = tool_alloc(w->batch * sizeof(*w->positions));
-	w->answers = tool_alloc(w->batch * sizeof(*w->answers));
-	w->offsets = tool_alloc((SAMPLE + 1) * sizeof(*w->offsets));
-	w->found = tool_alloc(w->batch);
-	w->entries = tool_alloc(w->batch * sizeof(*w->entries));
-	w->sample = tool_alloc(sizeof(*w->sample));
-}
-
-static void close_tables(struct words *w)
-{
-	for (int i = 0; i < DEMO_DEVICES; i++) {
-		if (!w->d->ctx[i])
-			continue;
-		device_close(w, i);
-		cua_hashmap_destroy(w->on[i].map);
-	}
-	free(w->sample);
-	free(w->entries);
-	free(w->found);
-	free(w->offsets);
-	free(w->answers);
-	free(w->positions);
-	free(w->keys);
-	reference_words_free(&w->reference);
-}
-
-static void upload(const struct words *w, int i, void *to, const uint64_t *from, size_t n)
-{
-	if (n)
-		DEMO_DO(w->d, i, "copy of words", cua_copy(w->d->ctx[i], to, from, n * 8));
-}
-
-static void download(const struct words *w, int i, void *to, const void *from, size_t bytes)
-{
-	if (bytes)
-		DEMO_DO(w->d, i, "copy of words", cua_copy(w->d->ctx[i], to, from, bytes));
-}
-
-/* ---- the chained table: one batch ---- */
-
-static void check_chain_content(struct words *w, int i, uint64_t expected)
-{
-	struct demo_row *row = &w->rows[CHAIN_INSERT];
-	struct cua_chained_report report = CUA_CHAINED_REPORT_INIT;
-	struct cua_chained_view view;
-	enum cua_status status;
-	uint64_t size = 0, sum = 0;
-
-	DEMO_DO(w->d, i, row->part, cua_chained_size(w->on[i].chains, &size));
-	if (!demo_expect(row, i, "number of entries", size, w->n) && size > w->n)
-		size = w->n;
-	status = cua_chained_verify(w->on[i].chains, &report);
-	if (status && status != CUA_ERROR_CORRUPT)
-		demo_failed(w->d, i, row->part, status);
-	demo_expect(row, i, "failed verifications", status != CUA_OK, 0);
-	demo_expect(row, i, "number of entries reached", report.reached, w->n);
-	DEMO_DO(w->d, i, row->part, cua_chained_get_view(w->on[i].chains, &view));
-	download(w, i, w->entries, view.entries, size * sizeof(*w->entries));
-	for (uint64_t k = 0; k < size; k++)
-		sum += pair_number(w->entries[k].key, w->entries[k].value);
-	demo_expect(row, i, "checksum of the pairs", sum, expected);
-	w->on[i].inserted += size;
-}
-
-/* Returns 1 if a word with hash `key` starts at `position`. */
-static int is_position(const struct words *w, uint64_t key, uint64_t position)
-{
-	size_t at = position, start, length;
-
-	return position < w->d->size &&
-	       reference_next_word(w->d->data, w->d->size, &at, &start, &length) &&
-	       start == position && cua_hash_bytes(w->d->data + start, length, w->seed) == key;
-}
-
-static void check_chain_counts(struct words *w, int i)
-{
-	struct demo_row *row = &w->rows[CHAIN_COUNT];
-	const struct sample *s = w->sample;
-	struct on_device *o = &w->on[i];
-
-	upload(w, i, o->keys, s->keys, s->n);
-	DEMO_RUN(w->d, i, row, cua_chained_count_n(o->chains, s->n, o->keys, o->answers));
-	download(w, i, w->answers, o->answers, s->n * sizeof(*w->answers));
-	for (size_t k = 0; k < s->n; k++)
-		demo_expect(row, i, "count of a word in a chain", w->answers[k], s->counts[k]);
-	DEMO_RUN(w->d, i, row, cua_chained_find_n(o->chains, s->n, o->keys, o->answers, o->found));
-	download(w, i, w->answers, o->answers, s->n * sizeof(*w->answers));
-	download(w, i, w->found, o->found, s->n);
-	for (size_t k = 0; k < s->n; k++)
-		demo_expect(row, i, "position of a word",
-			    w->found[k] == 1 && is_position(w, s->keys[k], w->answers[k]), 1);
-	o->counted += s->n;
-}
-
-/* ---- the multimap: one batch ---- */
-
-static void check_multimap(struct words *w, int i)
-{
-	struct demo_row *row = &w->rows[MULTIMAP_RETRIEVE];
-	const struct sample *s = w->sample;
-	struct on_device *o = &w->on[i];
-	uint64_t size = 0, total = 0, expected = 0;
-
-	DEMO_DO(w->d, i, word_parts[MULTIMAP_INSERT], cua_multimap_size(o->multimap, &size));
-	demo_expect(&w->rows[MULTIMAP_INSERT], i, "number of values", size, w->n);
-	upload(w, i, o->keys, s->keys, s->n);
-	DEMO_RUN(w->d, i, row,
-		 cua_multimap_retrieve_n(o->multimap, s->n, o->keys, w->batch, o->offsets,
-					 o->answers, &total));
-	for (size_t k = 0; k < s->n; k++)
-		expected += s->counts[k];
-	if (!demo_expect(row, i, "number of positions", total, expected))
-		return;
-	download(w, i, w->offsets, o->offsets, (s->n + 1) * sizeof(*w->offsets));
-	download(w, i, w->answers, o->answers, total * sizeof(*w->answers));
-	for (size_t k = 0; k < s->n; k++) {
-		const uint64_t n =
-			w->offsets[k + 1] <= total ? w->offsets[k + 1] - w->offsets[k] : 0;
-		uint64_t right = 0;
-
-		if (!demo_expect(row, i, "number of positions of a word", n, s->counts[k]))
-			continue;
-		for (uint64_t j = w->offsets[k]; j < w->offsets[k + 1]; j++)
-			right += (uint64_t)is_position(w, s->keys[k], w->answers[j]);
-		demo_expect(row, i, "positions of a word", right, n);
-	}
-	o->retrieved += total;
-}
-
-static void run_batch(struct words *w)
+static void map_update(struct demo_phase *p, struct words *w)
 {
 	const uint64_t one = 1;
-	uint64_t checksum = 0;
 
-	make_sample(w);
-	for (size_t k = 0; k < w->n; k++)
-		checksum += pair_number(w->keys[k], w->positions[k]);
-	for (int i = 0; i < DEMO_DEVICES; i++) {
-		struct on_device *o = &w->on[i];
-
-		if (!w->d->ctx[i])
-			continue;
-		upload(w, i, o->keys, w->keys, w->n);
-		upload(w, i, o->positions, w->positions, w->n);
-		DEMO_RUN(w->d, i, &w->rows[MAP_UPDATE],
-			 cua_hashmap_update_value_n(o->map, CUA_UPDATE_ADD, w->n, o->keys, &one,
-						    NULL));
-		DEMO_DO(w->d, i, word_parts[MULTIMAP_INSERT], cua_multimap_clear(o->multimap));
-		DEMO_DO(w->d, i, word_parts[CHAIN_INSERT], cua_chained_clear(o->chains));
-		DEMO_DO(w->d, i, word_parts[CHAIN_INSERT], cua_context_synchronize(w->d->ctx[i]));
-		DEMO_RUN(w->d, i, &w->rows[MULTIMAP_INSERT],
-			 cua_multimap_insert_n(o->multimap, w->n, o->keys, o->positions, NULL));
-		DEMO_RUN(w->d, i, &w->rows[CHAIN_INSERT],
-			 cua_chained_insert_n(o->chains, w->n, o->keys, o->positions));
-		check_chain_content(w, i, checksum);
-		check_chain_counts(w, i);
-		check_multimap(w, i);
-	}
+	DEMO_RUN(p, cua_hashmap_update_value_n(w->map[p->device], CUA_UPDATE_ADD, w->n, p->on[KEYS],
+					       &one, NULL));
+	demo_add(p, (double)w->n);
 }
 
-/* ---- the map: after all batches ---- */
-
-/*
- * Looks up the w->n keys in w->keys. w->positions holds their expected counts, 0 for an absent key.
- */
-static void check_map_find(struct words *w)
+static void multimap_insert(struct demo_phase *p, struct words *w)
 {
-	struct demo_row *row = &w->rows[MAP_FIND];
+	struct cua_multimap *map = w->multimap[p->device];
+	uint64_t size = 0;
 
-	for (int i = 0; i < DEMO_DEVICES; i++) {
-		struct on_device *o = &w->on[i];
+	demo_need(p, cua_multimap_clear(map));
+	demo_need(p, cua_context_synchronize(p->ctx));
+	DEMO_RUN(p, cua_multimap_insert_n(map, w->n, p->on[KEYS], p->on[POSITIONS], NULL));
+	demo_need(p, cua_multimap_size(map, &size));
+	demo_expect(p, "number of values", size, w->n);
+	demo_add(p, (double)w->n);
+}
 
-		if (!w->d->ctx[i])
+static void multimap_retrieve(struct demo_phase *p, struct words *w)
+{
+	const uint64_t *sampled = p->host[SAMPLED];
+	uint64_t *offsets, *positions, total = 0, expected = 0;
+
+	DEMO_RUN(p, cua_multimap_retrieve_n(w->multimap[p->device], w->n_sampled, p->on[SAMPLED],
+					    w->room, p->on[OFFSETS_OUT], p->on[ANSWERS], &total));
+	for (size_t k = 0; k < w->n_sampled; k++)
+		expected += w->counts[k];
+	if (!demo_expect(p, "number of positions", total, expected))
+		return;
+	offsets = demo_download(p, OFFSETS_OUT, (w->n_sampled + 1) * sizeof(*offsets));
+	positions = demo_download(p, ANSWERS, total * sizeof(*positions));
+	for (size_t k = 0; k < w->n_sampled; k++) {
+		const uint64_t n = offsets[k + 1] <= total ? offsets[k + 1] - offsets[k] : 0;
+		uint64_t right = 0;
+
+		if (!demo_expect(p, "number of positions of a word", n, w->counts[k]))
 			continue;
-		upload(w, i, o->keys, w->keys, w->n);
-		DEMO_RUN(w->d, i, row,
-			 cua_hashmap_find_n(o->map, w->n, o->keys, o->answers, o->found));
-		download(w, i, w->answers, o->answers, w->n * sizeof(*w->answers));
-		download(w, i, w->found, o->found, w->n);
-		for (size_t k = 0; k < w->n; k++) {
-			int there = w->positions[k] != 0;
+		for (uint64_t j = offsets[k]; j < offsets[k + 1]; j++)
+			right += (uint64_t)is_position(p->d, w, sampled[k], positions[j]);
+		demo_expect(p, "positions of a word", right, n);
+	}
+	demo_add(p, (double)total);
+}
 
-			if (!demo_expect(row, i, there ? "word found" : "absent key found",
-					 w->found[k] != 0, there))
-				continue;
-			if (there)
-				demo_expect(row, i, "count of a word", w->answers[k],
-					    w->positions[k]);
+/* Checks the structure of the table, and its pairs by their checksum. */
+static void chain_insert(struct demo_phase *p, struct words *w)
+{
+	struct cua_chained_report report = CUA_CHAINED_REPORT_INIT;
+	struct cua_chained *chains = w->chains[p->device];
+	struct cua_chained_view view;
+	enum cua_status status;
+	uint64_t size = 0, checksum = 0;
+
+	demo_need(p, cua_chained_clear(chains));
+	demo_need(p, cua_context_synchronize(p->ctx));
+	DEMO_RUN(p, cua_chained_insert_n(chains, w->n, p->on[KEYS], p->on[POSITIONS]));
+	demo_need(p, cua_chained_size(chains, &size));
+	if (!demo_expect(p, "number of entries", size, w->n) && size > w->n)
+		size = w->n;
+	status = cua_chained_verify(chains, &report);
+	if (status != CUA_ERROR_CORRUPT)
+		demo_need(p, status);
+	demo_expect(p, "failed verifications", status != CUA_OK, 0);
+	demo_expect(p, "number of entries reached", report.reached, w->n);
+	demo_need(p, cua_chained_get_view(chains, &view));
+	if (size)
+		demo_need(p,
+			  cua_copy(p->ctx, w->entries, view.entries, size * sizeof(*w->entries)));
+	for (uint64_t k = 0; k < size; k++)
+		checksum += pair_number(w->entries[k].key, w->entries[k].value);
+	demo_expect(p, "checksum of the pairs", checksum, w->checksum);
+	demo_add(p, (double)size);
+}
+
+static void chain_count(struct demo_phase *p, struct words *w)
+{
+	struct cua_chained *chains = w->chains[p->device];
+	const size_t n = w->n_sampled;
+	const uint64_t *sampled = p->host[SAMPLED], *answers;
+	const uint8_t *found;
+
+	DEMO_RUN(p, cua_chained_count_n(chains, n, p->on[SAMPLED], p->on[ANSWERS]));
+	answers = demo_download(p, ANSWERS, n * sizeof(*answers));
+	for (size_t k = 0; k < n; k++)
+		demo_expect(p, "count of a word in a chain", answers[k], w->counts[k]);
+	DEMO_RUN(p, cua_chained_find_n(chains, n, p->on[SAMPLED], p->on[ANSWERS], p->on[FOUND]));
+	answers = demo_download(p, ANSWERS, n * sizeof(*answers));
+	found = demo_download(p, FOUND, n);
+	for (size_t k = 0; k < n; k++)
+		demo_expect(p, "position of a word",
+			    found[k] == 1 && is_position(p->d, w, sampled[k], answers[k]), 1);
+	demo_add(p, (double)n);
+}
+
+static const struct {
+	const char *part, *unit;
+	void (*run)(struct demo_phase *p, struct words *w); /* NULL: runs after all batches */
+} word_parts[] = {
+	[MAP_UPDATE] = {"map: count words", " words", map_update},
+	[MAP_FIND] = {"map: find words", "", NULL},
+	[MULTIMAP_INSERT] = {"multimap: add words", " words", multimap_insert},
+	[MULTIMAP_RETRIEVE] = {"multimap: find words", " positions", multimap_retrieve},
+	[CHAIN_INSERT] = {"chains: insert words", " entries", chain_insert},
+	[CHAIN_COUNT] = {"chains: count words", " words looked up", chain_count},
+};
+enum { WORD_PARTS = sizeof(word_parts) / sizeof(word_parts[0]) };
+
+static void run_batch(struct demo_phase *p, struct words *w)
+{
+	sample(p, w);
+	for (int i = 0; i < DEMO_DEVICES; i++) {
+		if (!demo_select(p, i))
+			continue;
+		p->row = &p->setup;
+		demo_upload(p, KEYS, w->n * sizeof(uint64_t));
+		demo_upload(p, POSITIONS, w->n * sizeof(uint64_t));
+		demo_upload(p, SAMPLED, w->n_sampled * sizeof(uint64_t));
+		for (int k = 0; k < WORD_PARTS; k++) {
+			p->row = &w->rows[k];
+			if (word_parts[k].run)
+				word_parts[k].run(p, w);
 		}
 	}
-	w->n = 0;
 }
 
-static void ask_map(struct words *w, uint64_t key, uint64_t count)
+/* ---- the map of all words ---- */
+
+/* Looks up n keys. The host's array of positions has their counts, 0 for an absent key. */
+static void find_in_map(struct demo_phase *p, struct words *w, size_t n)
 {
-	w->keys[w->n] = key;
-	w->positions[w->n++] = count;
-	if (w->n == w->batch)
-		check_map_find(w);
-}
+	const uint64_t *counts = p->host[POSITIONS], *answers;
+	const uint8_t *found;
 
-static void check_map(struct words *w)
-{
-	const struct reference_words *r = &w->reference;
-
-	w->n = 0;
-	for (uint64_t k = 0; k < r->room; k++) {
-		const struct reference_slot *slot = &r->slots[k];
-
-		if (slot->count)
-			ask_map(w, slot->hash, reference_words_count(r, slot->hash));
-	}
-	for (uint64_t k = 0; k < N_ABSENT; k++) {
-		uint64_t key = pair_number(k, k);
-
-		if (!reference_words_count(r, key))
-			ask_map(w, key, 0);
-	}
-	check_map_find(w);
 	for (int i = 0; i < DEMO_DEVICES; i++) {
-		uint64_t size = 0;
-
-		if (!w->d->ctx[i])
+		if (!demo_select(p, i))
 			continue;
-		DEMO_DO(w->d, i, word_parts[MAP_UPDATE], cua_hashmap_size(w->on[i].map, &size));
-		demo_expect(&w->rows[MAP_UPDATE], i, "number of keys", size, r->hashes);
+		demo_upload(p, KEYS, n * sizeof(uint64_t));
+		DEMO_RUN(p, cua_hashmap_find_n(w->map[i], n, p->on[KEYS], p->on[ANSWERS],
+					       p->on[FOUND]));
+		answers = demo_download(p, ANSWERS, n * sizeof(*answers));
+		found = demo_download(p, FOUND, n);
+		for (size_t k = 0; k < n; k++) {
+			if (!counts[k])
+				demo_expect(p, "absent key found", found[k], 0);
+			else if (demo_expect(p, "word found", found[k], 1))
+				demo_expect(p, "count of a word", answers[k], counts[k]);
+		}
+	}
+}
+
+/* Looks up each distinct hash and ABSENT other keys. */
+static void check_map(struct demo_phase *p, struct words *w)
+{
+	uint64_t *keys = p->host[KEYS], *counts = p->host[POSITIONS];
+	uint64_t hashes = 0, distinct = 0, size = 0;
+	size_t n = 0;
+
+	p->row = &w->rows[MAP_FIND];
+	for (size_t k = 0, end; k < w->n_all; k = end) {
+		distinct++;
+		for (end = k + 1; end < w->n_all && w->all[end].hash == w->all[k].hash; end++)
+			distinct += reference_order(&w->all[end - 1], &w->all[end]) != 0;
+		keys[n] = w->all[k].hash;
+		counts[n++] = end - k;
+		hashes++;
+		if (n == w->room) {
+			find_in_map(p, w, n);
+			n = 0;
+		}
+	}
+	find_in_map(p, w, n);
+	n = 0;
+	for (uint64_t k = 0; k < ABSENT; k++) {
+		counts[n] = 0;
+		keys[n] = pair_number(k, k);
+		n += !reference_count(w->all, w->n_all, keys[n]);
+	}
+	find_in_map(p, w, n);
+	snprintf(p->row->text, sizeof(p->row->text), "%llu keys, %llu collision%s",
+		 (unsigned long long)hashes, (unsigned long long)(distinct - hashes),
+		 distinct - hashes == 1 ? "" : "s");
+	p->row = &w->rows[MAP_UPDATE];
+	for (int i = 0; i < DEMO_DEVICES; i++) {
+		if (!demo_select(p, i))
+			continue;
+		demo_need(p, cua_hashmap_size(w->map[i], &size));
+		demo_expect(p, "number of keys", size, hashes);
 	}
 }
 
 /* ---- the phase ---- */
 
-static void write_word_results(struct words *w)
+static void open_tables(struct demo_phase *p, struct words *w)
 {
-	const struct reference_words *r = &w->reference;
-	const struct on_device *o = &w->on[w->d->first];
-	uint64_t collisions = r->distinct - r->hashes;
+	uint64_t capacity = 16;
 
-#define RESULT(row, ...) snprintf(w->rows[row].result, sizeof(w->rows[row].result), __VA_ARGS__)
-	RESULT(MAP_UPDATE, "%llu words", (unsigned long long)r->words);
-	RESULT(MAP_FIND, "%llu keys, %llu collision%s", (unsigned long long)r->hashes,
-	       (unsigned long long)collisions, collisions == 1 ? "" : "s");
-	RESULT(MULTIMAP_INSERT, "%llu words", (unsigned long long)r->words);
-	RESULT(MULTIMAP_RETRIEVE, "%llu positions", (unsigned long long)o->retrieved);
-	RESULT(CHAIN_INSERT, "%llu entries", (unsigned long long)o->inserted);
-	RESULT(CHAIN_COUNT, "%llu words looked up", (unsigned long long)o->counted);
-#undef RESULT
+	for (size_t k = 0; k < w->n_all; k++)
+		capacity += k == 0 || w->all[k].hash != w->all[k - 1].hash;
+	/* a quarter more slots than keys: probes are short up to a load of 0.8 */
+	capacity += capacity / 4;
+	for (int i = 0; i < DEMO_DEVICES; i++) {
+		if (!demo_select(p, i))
+			continue;
+		if (i == DEMO_CPU)
+			tool_claim_memory(capacity / 5 * 128);
+		p->row = &w->rows[MAP_UPDATE];
+		demo_need(p,
+			  cua_hashmap_create(p->ctx, NULL, CUA_U64, CUA_U64, capacity, &w->map[i]));
+		p->row = &w->rows[MULTIMAP_INSERT];
+		demo_need(p, cua_multimap_create(p->ctx, NULL, CUA_U64, CUA_U64,
+						 w->room + w->room / 4, w->room, &w->multimap[i]));
+		p->row = &w->rows[CHAIN_INSERT];
+		demo_need(p, cua_chained_create(p->ctx, NULL, w->room / 2 + 1, w->room,
+						&w->chains[i]));
+	}
 }
 
 void demo_words(struct demo *d)
 {
-	struct words *w = tool_alloc(sizeof(*w));
-	size_t at = 0, start, length;
-	int first_batch = 1, more = 1;
+	struct words words = {.n = 0}, *w = &words;
+	struct demo_phase phase = {.d = d}, *p = &phase;
+	size_t at = 0;
 
-	memset(w, 0, sizeof(*w));
-	w->d = d;
 	/* a random seed: a file with colliding words cannot be prepared */
 	if (getrandom(&w->seed, sizeof(w->seed), GRND_NONBLOCK) != (ssize_t)sizeof(w->seed))
 		w->seed = CUA_HASH_SEED_FIXED;
-	for (int row = 0; row < N_WORD_ROWS; row++)
-		w->rows[row].part = word_parts[row];
-	make_reference(w);
-	open_tables(w);
-	while (more) {
-		w->n = 0;
-		while (w->n < w->batch) {
-			more = reference_next_word(d->data, d->size, &at, &start, &length);
-			if (!more)
-				break;
-			w->keys[w->n] = cua_hash_bytes(d->data + start, length, w->seed);
-			w->positions[w->n++] = start;
-		}
-		/* a file without words is processed as an empty batch */
-		if (w->n || first_batch)
-			run_batch(w);
-		first_batch = 0;
+	for (int k = 0; k < WORD_PARTS; k++) {
+		w->rows[k].part = word_parts[k].part;
+		w->rows[k].unit = word_parts[k].unit;
 	}
-	check_map(w);
-	write_word_results(w);
-	close_tables(w);
-	for (int row = 0; row < N_WORD_ROWS; row++)
-		demo_print_row(d, &w->rows[row]);
-	free(w);
+	read_all(d, w);
+	w->room = w->n_all < ABSENT ? ABSENT : w->n_all < BATCH ? w->n_all : BATCH;
+	w->batch = tool_alloc(w->room * sizeof(*w->batch));
+	w->counts = tool_alloc(SAMPLE * sizeof(*w->counts));
+	w->entries = tool_alloc(w->room * sizeof(*w->entries));
+	demo_open(p, "memory for the words",
+		  (size_t[DEMO_ARRAYS]){w->room * 8, w->room * 8, SAMPLE * 8, w->room * 8,
+					(SAMPLE + 1) * 8, w->room});
+	open_tables(p, w);
+	/* a file without words is an empty batch */
+	read_batch(p, w, &at);
+	do
+		run_batch(p, w);
+	while (read_batch(p, w, &at));
+	check_map(p, w);
+	for (int i = 0; i < DEMO_DEVICES; i++) {
+		cua_chained_destroy(w->chains[i]);
+		cua_multimap_destroy(w->multimap[i]);
+		cua_hashmap_destroy(w->map[i]);
+	}
+	demo_close(p);
+	free(w->entries);
+	free(w->counts);
+	free(w->batch);
+	free(w->all);
+	for (int k = 0; k < WORD_PARTS; k++)
+		demo_print_row(d, &w->rows[k]);
 }
