@@ -3,7 +3,7 @@
 # CUA_CUDA
 # Find nvcc, the CUDA runtime and the architectures to build for.
 #
-# AC_SUBST      NVCC NVCC_GENCODE NVCC_CFLAGS NVCC_NO_LIBSTDCXX
+# AC_SUBST      NVCC NVCC_GENCODE NVCC_COMPRESS NVCC_CFLAGS NVCC_NO_LIBSTDCXX
 #               CUDA_CPPFLAGS CUDA_LIBDIR CUDART_LIBS CUDART_PC_LIBS
 # AC_DEFINE     CUA_HAVE_CUDA CUA_CUDA_ARCHS
 # conditional   HAVE_CUDA
@@ -50,6 +50,7 @@ AS_IF([test "$cua_cuda" = no],
   [_CUA_CUDA_FIND
    AS_IF([test -z "$cua_cuda_why"], [_CUA_CUDA_FOLDERS])
    AS_IF([test -z "$cua_cuda_why"], [_CUA_CUDA_ARCHS])
+   AS_IF([test -z "$cua_cuda_why"], [_CUA_CUDA_COMPRESS])
    AS_IF([test -z "$cua_cuda_why"], [_CUA_CUDA_CFLAGS])
    AS_IF([test -z "$cua_cuda_why"], [_CUA_CUDA_LINK])
    AS_IF([test -z "$cua_cuda_why"], [cua_have_cuda=yes],
@@ -69,12 +70,13 @@ AS_IF([test "$cua_have_cuda" = yes],
    cua_archs_said=none
    cua_cudart_said=none
    cua_nvcc_said=none
-   NVCC_GENCODE= NVCC_CFLAGS= CUDA_CPPFLAGS= CUDA_LIBDIR= CUDART_LIBS= CUDART_PC_LIBS=])
+   NVCC_GENCODE= NVCC_COMPRESS= NVCC_CFLAGS= CUDA_CPPFLAGS= CUDA_LIBDIR= CUDART_LIBS= CUDART_PC_LIBS=])
 AC_DEFINE_UNQUOTED([CUA_CUDA_ARCHS], ["$CUA_CUDA_ARCHS"],
   [architectures of the CUDA backend, empty without one])
 AC_SUBST([CUA_HAVE_CUDA], [$cua_have_cuda])
 AC_SUBST([cua_cuda_why])
 AC_SUBST([NVCC_GENCODE])
+AC_SUBST([NVCC_COMPRESS])
 AC_SUBST([NVCC_CFLAGS])
 AC_SUBST([NVCC_NO_LIBSTDCXX])
 AC_SUBST([CUDA_CPPFLAGS])
@@ -225,6 +227,18 @@ for cua_n in $cua_offered; do
 done
 cua_list=`AS_ECHO(["$cua_list"]) | $SED 's/^ *//'`])
 
+# _CUA_CUDA_COMPRESS: set NVCC_COMPRESS, which makes device code 4 to 6 times smaller. The drivers of
+# CUDA 12 do not all read that compression, so nvcc must be version 13 or newer.
+AC_DEFUN([_CUA_CUDA_COMPRESS],
+[AC_MSG_CHECKING([whether nvcc compresses for size])
+NVCC_COMPRESS=
+AS_CASE(["$NVCC $NVCCFLAGS"], [*-compress-mode*|*-no-compress*], [],
+  [AS_IF([test "`expr "$cua_nvcc_version" : '\(@<:@0-9@:>@*\)'`" -ge 13 &&
+          $NVCC --compress-mode=size --dryrun -x cu /dev/null >/dev/null 2>&1],
+     [NVCC_COMPRESS=--compress-mode=size])])
+AC_MSG_RESULT([${NVCC_COMPRESS:-no}])
+])
+
 # _CUA_CUDA_CFLAGS: CFLAGS without the flags that nvcc's C++ host compiler refuses or that need the
 # C++ runtime.
 AC_DEFUN([_CUA_CUDA_CFLAGS],
@@ -264,7 +278,7 @@ int main(void)
 _CUAEOF
 # Without exceptions, RTTI and guarded statics, no code calls libstdc++.
 NVCC_NO_LIBSTDCXX="-fno-exceptions -fno-rtti -fno-threadsafe-statics"
-cua_try="$NVCC -forward-unknown-to-host-compiler $NVCC_GENCODE $CPPFLAGS $NVCC_NO_LIBSTDCXX $NVCC_CFLAGS $NVCCFLAGS -c -o conftest.$ac_objext conftest.cu"
+cua_try="$NVCC -forward-unknown-to-host-compiler $NVCC_GENCODE $NVCC_COMPRESS $CPPFLAGS $NVCC_NO_LIBSTDCXX $NVCC_CFLAGS $NVCCFLAGS -c -o conftest.$ac_objext conftest.cu"
 AS_ECHO(["$cua_try"]) >&AS_MESSAGE_LOG_FD
 eval "$cua_try" >conftest.err 2>&1
 cua_tried=$?
