@@ -1,14 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Whether the SIMT checker's cases can fail: each error below, planted into a copy
-# of a header, must be found. A header is one of include/cuatomic or of lib.
-#
-# As many at once as there are processors.
+# The cases of the SIMT checker must fail for each error below, planted into a copy of a header of
+# include/cuatomic or lib. Errors are tried in parallel, one for each processor.
 #
 # CUA_TEST_PLANTED=part/of  tries the errors whose number modulo `of` is `part`: 0/1 is all of them. Without it
-#                           `make check` tries a sample that is always the same, `make check-deep` all.
-# CUA_TEST_PLANTED=edits    compiles nothing, and only checks that each edit still changes code in its header
-# CUA_TEST_QUICK=1          skips all of it, and in `make check-deep` tries another fixed sample
+#                           `make check` tries a fixed sample, `make check-deep` all errors.
+# CUA_TEST_PLANTED=edits    compiles nothing; checks that each edit changes code in its header
+# CUA_TEST_QUICK=1          skips the script; in `make check-deep` it tries another fixed sample
 set -u
 
 # Set by `make check`.
@@ -43,7 +41,7 @@ number=0
 tried=0
 echo "part $part"
 
-# A header, by its name, which no other has.
+# The path of a header; names of headers are unique.
 file_of() {
   (cd "$top_srcdir" && find include lib -name "$1.h")
 }
@@ -53,7 +51,7 @@ build() {
   mkdir "$1" && cp -R "$top_srcdir/include" "$top_srcdir/lib" "$1" || return
   chmod -R u+w "$1/include" "$1/lib"
   sed "$3" "$top_srcdir/$(file_of "$2")" >"$1/$(file_of "$2")" || return
-  # CC and the flags of the library are lists of words. Histories are those of a map that the library makes.
+  # CC and the flags of the library are lists of words. The linear cases use a map of the library.
   # shellcheck disable=SC2086
   "$top_builddir/libtool" --silent --tag=CC --mode=link $CC -no-install \
     -std=gnu11 -O1 -w -ffp-contract=off -DCUA_PORT_HEADER='"simt/port_simt.h"' -I"$1/include" \
@@ -63,14 +61,14 @@ build() {
     "$top_builddir/lib/libcuatomic.la" $flags -lpthread -lm
 }
 
-# limited PROGRAM: with processor time for what does not end, so that other programs do not matter.
+# limited PROGRAM: limits the processor time, because a planted error may make a case run forever.
 limited() (
   ulimit -t 240
   export CUA_TEST_FULL=1 CUA_TEST_QUICK=0 CUA_TEST_SEED=1 CK_TIMEOUT_MULTIPLIER=20
   exec "$1"
 )
 
-# edit_it WHAT HEADER SED: the header must change, and not in comments alone.
+# edit_it WHAT HEADER SED: the edit must change code of the header, not only comments.
 edit_it() {
   local file
   file=$top_srcdir/$(file_of "$2")
@@ -98,11 +96,11 @@ find_it() {
   fi
 }
 
-# planted WHAT HEADER SED [MODULE]: the same of the case of this header, or of MODULE, beside others.
+# planted WHAT HEADER SED [MODULE]: find_it in the background. MODULE is HEADER by default.
 planted() {
   number=$((number + 1))
   if [ "$part" = edits ]; then
-    edit_it "$1" "$2" "$3" | tee -a "$tmp/edits.told"
+    edit_it "$1" "$2" "$3" | tee -a "$tmp/edits.out"
     return
   fi
   [ $((number % ${part#*/})) = "${part%/*}" ] || return 0
@@ -112,8 +110,8 @@ planted() {
     running=$((running - 1))
   fi
   {
-    find_it "$tmp/$number" "$1" "$2" "$3" "${4:-$2}" >"$tmp/$number.told"
-    cat "$tmp/$number.told"
+    find_it "$tmp/$number" "$1" "$2" "$3" "${4:-$2}" >"$tmp/$number.out"
+    cat "$tmp/$number.out"
     rm -rf "${tmp:?}/$number"
   } &
   running=$((running + 1))
@@ -126,8 +124,8 @@ if [ "$part" != edits ]; then
   $CC -std=gnu11 -O2 -w -I"$top_srcdir/tests" -c -o "$tmp/linear.o" "$top_srcdir/tests/linear.c" || exit 1
 fi
 
-# instead NAME PARAMETERS BODY: a sed script that puts another function of the hash map in the place of cua_hashmap_NAME,
-# which is cua_hashmap_NAME_right then. What the map looks like does not matter to these.
+# instead NAME PARAMETERS BODY: a sed script that renames cua_hashmap_NAME to cua_hashmap_NAME_right, and defines
+# cua_hashmap_NAME with another body. These errors do not depend on the layout of the map.
 instead() {
   printf '%s\n' "s/\\<cua_hashmap_$1(/cua_hashmap_$1_right(/g" \
     "/^#endif.*CUATOMIC_HASHMAP_H/i CUA_FN int cua_hashmap_$1(const struct cua_hashmap_view *view, uint64_t key$2) { ${3//$'\n'/ } }"
@@ -705,13 +703,13 @@ planted 'a tally without its worst bucket' hashmap_kernel \
   's/if (worst)$/if (0)/' hashmap_ops
 if [ "$part" = edits ]; then
   echo "$number edits"
-  # none at all is an error of this script
-  [ "$number" -gt 200 ] && [ ! -s "$tmp/edits.told" ]
+  # no tried error is an error of this script
+  [ "$number" -gt 200 ] && [ ! -s "$tmp/edits.out" ]
   exit
 fi
 wait
 echo "$tried of $number errors"
-if [ "$tried" = 0 ] || grep -q '^FAIL' "$tmp"/*.told ||
-  [ "$(cat "$tmp"/*.told | grep -c '^found')" != "$tried" ]; then
+if [ "$tried" = 0 ] || grep -q '^FAIL' "$tmp"/*.out ||
+  [ "$(cat "$tmp"/*.out | grep -c '^found')" != "$tried" ]; then
   exit 1
 fi
