@@ -16,7 +16,6 @@
 #define TREE_BLOCKS_PER_SM 2
 
 #define DEFINE_KERNEL(kind, T, two, C, A, none, widen, combine, store)                             \
-	CUA__DEFINE_TREE_BLOCK(kind, T, two, C, A, none, widen, combine, store)                    \
 	static __global__ void __launch_bounds__(CUA__TREE_THREADS, TREE_BLOCKS_PER_SM)            \
 		tree_##kind(const __grid_constant__ struct cua__reduce r)                          \
 	{                                                                                          \
@@ -30,7 +29,10 @@
 	case CUA__TREE_##kind:                                                                     \
 		return cua__launch_early(ctx, tree_##kind, r->blocks, CUA__TREE_THREADS, 0, *r);
 
-/* Defines the kernels of a file and the function that launches them. */
+/*
+ * Defines the kernels of a file and the function that launches them. tree_block.tmpl.h for the
+ * kinds of LIST must precede it.
+ */
 #define DEFINE_KERNELS(run, LIST)                                                                  \
 	LIST(DEFINE_KERNEL)                                                                        \
 	extern "C" enum cua_status run(struct cua_context *ctx, const struct cua__reduce *r)       \

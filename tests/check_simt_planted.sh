@@ -516,21 +516,21 @@ planted 'a segment without what other tiles have of it' segment_kernel \
   's/before = cua__segment_combine(op, type, \*carry, before)/(void)0/' segment
 planted 'a segment without what the part before has of it' segment_kernel \
   's/before = tail;/before = 0;/' segment
-planted 'partials of a segment that are told without release' segment_tree \
+planted 'partials of a segment that are told without release' segment_tree.tmpl \
   's/&l->arrived, 1, CUA_ACQ_REL,/\&l->arrived, 1, CUA_ACQUIRE,/' segment
-planted 'partials of a segment that are read without acquire' segment_tree \
+planted 'partials of a segment that are read without acquire' segment_tree.tmpl \
   's/&l->arrived, 1, CUA_ACQ_REL,/\&l->arrived, 1, CUA_RELEASE,/' segment
-planted 'partials of a segment that other lanes read before lane 0 has them' segment_tree \
+planted 'partials of a segment that other lanes read before lane 0 has them' segment_tree.tmpl \
   's/cua_port_sync_warp(CUA__FIXED_FULL)/(void)0/' segment
-planted 'a strip without what is moved out of its last row' segment_tree \
+planted 'a strip without what is moved out of its last row' segment_tree.tmpl \
   's/if (shift && full - (int32_t)shift < length)/if (0)/' segment
-planted 'columns of a strip that are not put in their places' segment_tree \
+planted 'columns of a strip that are not put in their places' segment_tree.tmpl \
   's/a\[j\] = moved\[j\];/(void)moved[j];/' segment
-planted 'few rows without what is moved out of the last one' segment_tree \
+planted 'few rows without what is moved out of the last one' segment_tree.tmpl \
   's/c\[0\]\[j\], last.v\[j\], last.v\[j\], 0)/c[0][j], v[0][0].v[j], v[0][0].v[j], 0)/' segment
-planted 'few rows whose last lane takes columns of the wrong pack' segment_tree \
+planted 'few rows whose last lane takes columns of the wrong pack' segment_tree.tmpl \
   's/of ? a\[p\]\[j\] : a\[(p + 1) % PACKS\]\[j\]/a[p][j]/' segment
-planted 'a strip with what is before and after it' segment_tree \
+planted 'a strip with what is before and after it' segment_tree.tmpl \
   's/if (at < 0 || at + WIDTH > length)/if (0)/' segment
 planted 'a segment on the list of which one chunk is another one' segment_tree \
   's/base << CUA__FIXED_CHUNK_BITS | c)/base << CUA__FIXED_CHUNK_BITS | c \/ 2)/' segment
@@ -606,19 +606,19 @@ planted 'a fetch of a block without the totals of the warps' atomic_warp \
   's/old = group##_combine(old, total);/(void)total;/' serial
 planted 'partial results of chunks handed on without order' reduce \
   's/&f->arrived, 1, CUA_ACQ_REL/\&f->arrived, 1, CUA_RELAXED/' tree
-planted 'a last block that does not wait for its first thread' tree_block \
+planted 'a last block that does not wait for its first thread' tree_block.tmpl \
   '/CUA_WRITE(s->last,/,/CUA_READ(s->last)/s/cua_port_sync_block();/(void)0;/' tree
-planted 'chunks that share one place for the values of warps' tree_block \
+planted 'chunks that share one place for the values of warps' tree_block.tmpl \
   's/turn ^= 1;/turn ^= 0;/' tree
-planted 'values of warps that are read too early' tree_block \
-  '/cua__tree_packs_##kind(A v/,/return v;/s/cua_port_sync_block();/(void)0;/' tree
-planted 'a block that arrives before its last partial result' tree_block \
+planted 'values of warps that are read too early' tree_block.tmpl \
+  '/K(cua__tree_packs)(A v/,/return v;/s/cua_port_sync_block();/(void)0;/' tree
+planted 'a block that arrives before its last partial result' tree_block.tmpl \
   '/if (thread == 0)/{N;s/(thread == 0)\(.*s->last\)/(thread == 33)\1/;}' tree
-planted 'chunks that go to other places' tree_block \
+planted 'chunks that go to other places' tree_block.tmpl \
   's/chunk = thread; chunk/chunk = (thread + 1) % CUA__TREE_THREADS; chunk/' tree
-planted 'lanes that take in their neighbours first' tree_block \
+planted 'lanes that take in their neighbours first' tree_block.tmpl \
   's/(lane + half) % 32/(lane + (half > 4 ? 24 - half : half)) % 32/' tree
-planted 'a row without its last element' tree_block \
+planted 'a row without its last element' tree_block.tmpl \
   's/int more = pack + j < left;/int more = pack + j + 1 < left;/' tree
 planted 'a map of which max_probes bounds nothing' hashmap_common \
   's/^\treturn view->max_probes \&\& .*/\treturn view->n_buckets;/'

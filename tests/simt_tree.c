@@ -24,7 +24,9 @@
 	X(order_b16, MAX, F16)                                                                     \
 	X(sum_f16, SUM, F16)
 
-CUA__TREE_LIST(CUA__DEFINE_TREE_BLOCK)
+#define CUA__TREE_TEMPLATE "kernels/tree_block.tmpl.h"
+#define CUA__TREE_WITH_ALL
+#include "kernels/tree_kinds.tmpl.h"
 
 static const struct tree_case {
 	const char *name;

@@ -34,112 +34,65 @@ static void put(uint64_t *to, const void *from, size_t size)
 	memcpy(to, from, size);
 }
 
-/*
- * Independent accumulators: 16 for long ranges, 4 for short ranges, because most segments are
- * short.
- */
-#define DEFINE_RANGE(name, op_name, type_name, T, A, R, family, element, value, nothing)           \
-	static inline A range_##name(const T *x, uint64_t begin, uint64_t end)                     \
+/* The types and functions of an operation by its name, for cpu_segment_range.tmpl.h. */
+#define DEFINE_OPERATION(name, op_name, type_name, T, A, R, family, element, value, nothing)       \
+	typedef T element_type_##name;                                                             \
+	typedef A accumulator_type_##name;                                                         \
+	typedef R result_type_##name;                                                              \
+	CUA_FORCE A element_##name(T a)                                                            \
 	{                                                                                          \
-		uint64_t i = begin;                                                                \
-		A t = 0;                                                                           \
-                                                                                                   \
-		if (end - begin >= 64) {                                                           \
-			A chains[16] = {0};                                                        \
-                                                                                                   \
-			for (; end - i >= 16; i += 16) {                                           \
-				_Pragma("GCC unroll 16") for (int c = 0; c < 16; c++)              \
-				{                                                                  \
-					T a = x[i + (uint64_t)c];                                  \
-                                                                                                   \
-					chains[c] = cua_combine_##family(chains[c], (element));    \
-				}                                                                  \
-			}                                                                          \
-			for (int c = 0; c < 16; c++)                                               \
-				t = cua_combine_##family(t, chains[c]);                            \
-		} else if (end - begin >= 8) {                                                     \
-			A chains[4] = {0};                                                         \
-                                                                                                   \
-			for (; end - i >= 4; i += 4) {                                             \
-				_Pragma("GCC unroll 4") for (int c = 0; c < 4; c++)                \
-				{                                                                  \
-					T a = x[i + (uint64_t)c];                                  \
-                                                                                                   \
-					chains[c] = cua_combine_##family(chains[c], (element));    \
-				}                                                                  \
-			}                                                                          \
-			t = cua_combine_##family(cua_combine_##family(chains[0], chains[1]),       \
-						 cua_combine_##family(chains[2], chains[3]));      \
-		}                                                                                  \
-		for (; i < end; i++) {                                                             \
-			T a = x[i];                                                                \
-                                                                                                   \
-			t = cua_combine_##family(t, (element));                                    \
-		}                                                                                  \
-		return t;                                                                          \
+		return element;                                                                    \
 	}                                                                                          \
-                                                                                                   \
-	static void part_##name(const struct job *job, unsigned worker, unsigned workers)          \
+	CUA_FORCE A combine_##name(A t, A more)                                                    \
 	{                                                                                          \
-		const struct cua__path *p = &job->path;                                            \
-		struct cua__path_part *part = &job->parts[worker];                                 \
-		uint64_t i = part->first, i_end = part[1].first;                                   \
-		uint64_t at = part_begin(p, worker, workers) - i + p->first;                       \
-		uint64_t at_end = part_begin(p, worker + 1, workers) - i_end + p->first;           \
-		const T *x = job->s->x;                                                            \
-		R *results = job->s->results;                                                      \
-		A t = 0;                                                                           \
-                                                                                                   \
-		part->ends = i_end - i;                                                            \
-		part->head = 0;                                                                    \
-		if (i < i_end) {                                                                   \
-			uint64_t next = cua__path_offset(p, i + 1);                                \
-                                                                                                   \
-			if (at < next) {                                                           \
-				t = range_##name(x, at, next);                                     \
-				at = next;                                                         \
-			}                                                                          \
-			put(&part->head, &t, sizeof(t));                                           \
-			for (i++; i < i_end; i++) {                                                \
-				next = cua__path_offset(p, i + 1);                                 \
-				if (at < next) {                                                   \
-					t = range_##name(x, at, next);                             \
-					at = next;                                                 \
-					results[i] = (value);                                      \
-				} else {                                                           \
-					results[i] = (nothing);                                    \
-				}                                                                  \
-			}                                                                          \
-			t = 0;                                                                     \
-		}                                                                                  \
-		if (at < at_end)                                                                   \
-			t = range_##name(x, at, at_end);                                           \
-		put(&part->tail, &t, sizeof(t));                                                   \
+		return cua_combine_##family(t, more);                                              \
 	}                                                                                          \
-                                                                                                   \
-	static void join_##name(const struct job *job, unsigned workers)                           \
+	CUA_FORCE R value_##name(A t)                                                              \
 	{                                                                                          \
-		R *results = job->s->results;                                                      \
-		A carry = 0, t;                                                                    \
-                                                                                                   \
-		for (unsigned w = 0; w < workers; w++) {                                           \
-			const struct cua__path_part *part = &job->parts[w];                        \
-			uint64_t i = part->first;                                                  \
-                                                                                                   \
-			if (part->ends) {                                                          \
-				memcpy(&t, &part->head, sizeof(t));                                \
-				t = cua_combine_##family(carry, t);                                \
-				results[i] = cua__path_offset(&job->path, i) <                     \
-							     cua__path_offset(&job->path, i + 1)   \
-						     ? (value)                                     \
-						     : (nothing);                                  \
-				carry = 0;                                                         \
-			}                                                                          \
-			memcpy(&t, &part->tail, sizeof(t));                                        \
-			carry = cua_combine_##family(carry, t);                                    \
-		}                                                                                  \
+		return value;                                                                      \
+	}                                                                                          \
+	CUA_FORCE R nothing_##name(void)                                                           \
+	{                                                                                          \
+		return nothing;                                                                    \
 	}
-CUA__REDUCE_SINGLE(DEFINE_RANGE)
+CUA__REDUCE_SINGLE(DEFINE_OPERATION)
+
+#define CUA__OPERATION sum_u32
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION sum_i32
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION sum_u64
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION sum_i64
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION sum_f32
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION sum_f64
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION min_u32
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION min_i32
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION min_u64
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION min_i64
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION min_f32
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION min_f64
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION max_u32
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION max_i32
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION max_u64
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION max_i64
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION max_f32
+#include "cpu/cpu_segment_range.tmpl.h"
+#define CUA__OPERATION max_f64
+#include "cpu/cpu_segment_range.tmpl.h"
 
 static void work(void *arg, unsigned worker, unsigned workers)
 {
@@ -190,79 +143,9 @@ static struct cua__reduce one_segment(const struct cua__segments *s, uint64_t i,
 	return r;
 }
 
-/* Segments i to i_end - 1. */
-#define DEFINE_FIXED(kind, T, two, C, A, none, widen, combine, store)                              \
-	static inline A element_##kind(const struct cua__reduce *r, T a)                           \
-	{                                                                                          \
-		C c = cua__tree_##kind##_fold(r, cua__tree_##none(), a, a, 0);                     \
-                                                                                                   \
-		return cua__tree_##widen(r, c, 1, 0, 0);                                           \
-	}                                                                                          \
-                                                                                                   \
-	/* A sum of at most 32 packs, n > 0: each column has a single element and each pack a */   \
-	/* single row. A missing element would add +0, so it is left out. */                       \
-	static A short_##kind(const struct cua__reduce *r, const T *x, unsigned n)                 \
-	{                                                                                          \
-		enum { N = 16 / sizeof(T) };                                                       \
-		unsigned packs = 0, left = n;                                                      \
-		A v[32], c[N];                                                                     \
-                                                                                                   \
-		if (n == 1)                                                                        \
-			return element_##kind(r, x[0]);                                            \
-		for (; left; left -= left < N ? left : N, x += N) {                                \
-			for (unsigned j = 0; j < N; j++)                                           \
-				c[j] = j < left ? element_##kind(r, x[j])                          \
-						: cua__tree_##widen(r, cua__tree_##none(), 0, 0,   \
-								    0);                            \
-			for (unsigned w = N / 2; w; w /= 2)                                        \
-				for (unsigned j = 0; j < w; j++)                                   \
-					c[j] = cua__tree_##combine(c[2 * j], c[2 * j + 1]);        \
-			v[packs++] = c[0];                                                         \
-		}                                                                                  \
-		for (unsigned d = 16; d; d /= 2) {                                                 \
-			if (packs <= d)                                                            \
-				continue;                                                          \
-			for (unsigned i = 0; i + d < packs; i++)                                   \
-				v[i] = cua__tree_##combine(v[i], v[i + d]);                        \
-			packs = d;                                                                 \
-		}                                                                                  \
-		return v[0];                                                                       \
-	}                                                                                          \
-                                                                                                   \
-	static void fixed_##kind(struct fixed_job *f, uint64_t i, uint64_t i_end)                  \
-	{                                                                                          \
-		const struct cua__path *p = &f->job.path;                                          \
-		const T *x = f->job.s->x;                                                          \
-		uint64_t begin, end = cua__path_offset(p, i), n, index;                            \
-		struct cua__reduce r = cua__segment_reduce(f->job.s);                              \
-                                                                                                   \
-		for (; i < i_end; i++) {                                                           \
-			begin = end;                                                               \
-			end = cua__path_offset(p, i + 1);                                          \
-			n = begin < end ? end - begin : 0;                                         \
-			if (n <= 32 * 16 / sizeof(T)) {                                            \
-				A v = cua__tree_##widen(&r, cua__tree_##none(), 0, 0, 0);          \
-                                                                                                   \
-				if (n)                                                             \
-					v = short_##kind(&r, x + begin, (unsigned)n);              \
-				r.result = (T *)f->job.s->results + i;                             \
-				cua__tree_##store(&r, n, v);                                       \
-				continue;                                                          \
-			}                                                                          \
-			if (n >= LONG) {                                                           \
-				index = cua_port_fetch_add_u64(&f->n_long, 1, CUA_RELAXED,         \
-							       CUA_SCOPE_DEVICE,                   \
-							       CUA_SPACE_GENERIC);                 \
-				if (index < f->most_long) {                                        \
-					f->long_segments[index] = i;                               \
-					continue;                                                  \
-				}                                                                  \
-			}                                                                          \
-			r = one_segment(f->job.s, i, begin, n);                                    \
-			cua__cpu_tree_serial(&r);                                                  \
-		}                                                                                  \
-	}
-CUA__TREE_FLOAT_SUMS(DEFINE_FIXED)
+#define CUA__TREE_TEMPLATE "cpu/cpu_segment_fixed.tmpl.h"
+#define CUA__TREE_WITH_FLOAT_SUMS
+#include "kernels/tree_kinds.tmpl.h"
 
 static void fixed_work(void *arg, unsigned worker, unsigned workers)
 {
@@ -274,7 +157,7 @@ static void fixed_work(void *arg, unsigned worker, unsigned workers)
 	/* rounds to nearest and keeps subnormals, as in cpu_tree.c */
 	cua__float_mode_begin(&caller);
 	switch (f->job.s->kind) {
-#define RUN_FIXED(kind, T, two, C, A, none, widen, combine, store)                                 \
+#define RUN_FIXED(kind, ...)                                                                       \
 	case CUA__TREE_##kind: fixed_##kind(f, part[0].first, part[1].first); break;
 		CUA__TREE_FLOAT_SUMS(RUN_FIXED)
 	default: break;
@@ -348,61 +231,13 @@ struct runs_job {
 /* Keys compared in bulk. In long runs most batches have equal keys and are skipped whole. */
 #define KEYS 64
 
-/* A run begins where a key differs from its predecessor. */
-#define DEFINE_RUNS(bits)                                                                          \
-	static inline uint64_t differing_##bits(const uint##bits##_t *keys)                        \
-	{                                                                                          \
-		uint##bits##_t count = 0;                                                          \
-                                                                                                   \
-		for (int i = 0; i < KEYS; i++)                                                     \
-			count += keys[i] != keys[i - 1];                                           \
-		return count;                                                                      \
-	}                                                                                          \
-                                                                                                   \
-	static void count_##bits(void *arg, unsigned worker, unsigned workers)                     \
-	{                                                                                          \
-		const struct runs_job *job = arg;                                                  \
-		const uint##bits##_t *keys = job->r->keys;                                         \
-		uint64_t count = worker == 0;                                                      \
-		size_t i, end;                                                                     \
-                                                                                                   \
-		cua__share((size_t)job->r->n, worker, workers, &i, &end);                          \
-		i += i == 0;                                                                       \
-		for (; end - i >= KEYS; i += KEYS)                                                 \
-			count += differing_##bits(keys + i);                                       \
-		for (; i < end; i++)                                                               \
-			count += keys[i] != keys[i - 1];                                           \
-		job->counts[worker] = count;                                                       \
-	}                                                                                          \
-                                                                                                   \
-	static void number_##bits(void *arg, unsigned worker, unsigned workers)                    \
-	{                                                                                          \
-		const struct runs_job *job = arg;                                                  \
-		const struct cua__runs *r = job->r;                                                \
-		const uint##bits##_t *keys = r->keys;                                              \
-		uint##bits##_t *unique = r->unique_keys;                                           \
-		uint64_t run = job->counts[worker];                                                \
-		size_t i, end;                                                                     \
-                                                                                                   \
-		cua__share((size_t)r->n, worker, workers, &i, &end);                               \
-		/* the key after the last stored run is the end of that run */                     \
-		while (i < end && run <= r->capacity) {                                            \
-			if (i && end - i >= KEYS && !differing_##bits(keys + i)) {                 \
-				i += KEYS;                                                         \
-				continue;                                                          \
-			}                                                                          \
-			for (size_t stop = end - i > KEYS ? i + KEYS : end;                        \
-			     i < stop && run <= r->capacity; i++) {                                \
-				if (i && keys[i] == keys[i - 1])                                   \
-					continue;                                                  \
-				if (run < r->capacity)                                             \
-					unique[run] = keys[i];                                     \
-				r->offsets[run++] = i;                                             \
-			}                                                                          \
-		}                                                                                  \
-	}
-DEFINE_RUNS(32)
-DEFINE_RUNS(64)
+typedef uint32_t key_32;
+typedef uint64_t key_64;
+
+#define BITS 32
+#include "cpu/cpu_segment_runs.tmpl.h"
+#define BITS 64
+#include "cpu/cpu_segment_runs.tmpl.h"
 
 static size_t runs_scratch(struct cua_context *ctx, const struct cua__runs *r)
 {

@@ -49,111 +49,19 @@ static inline const void *second_array(const struct cua__reduce *r)
 	return r->y ? r->y : r->x;
 }
 
-#define FOLD(kind, l)                                                                              \
-	v = cua__tree_##kind##_fold(&call, v, x[j + (l)*WIDTH], y[j + (l)*WIDTH], row + (l));
-
-/* clang-format off */
-#define FOLD_8(kind)                                                                               \
-	FOLD(kind, 0) FOLD(kind, 1) FOLD(kind, 2) FOLD(kind, 3)                                    \
-	FOLD(kind, 4) FOLD(kind, 5) FOLD(kind, 6) FOLD(kind, 7)
-/* clang-format on */
-
-/*
- * If a pack has at least n columns: combines neighbours of `from` into `to`. The compiler
- * vectorizes a loop between two arrays.
- */
-#define PAIR(combine, from, to, n)                                                                 \
-	if (N >= n) {                                                                              \
-		for (size_t j = 0; j < WIDTH / n; j++)                                             \
-			to[j] = cua__tree_##combine(from[2 * j], from[2 * j + 1]);                 \
-		packs = to;                                                                        \
-	}
-
-#define DEFINE_STRIP(kind, T, two, C, A, none, widen, combine, store)                              \
-	/* Combines values 0 to used - 1 of 2 * half values with stride `apart`. */                \
-	static inline __attribute__((always_inline))                                               \
-	A values_##kind(A *v, unsigned half, unsigned apart, unsigned used)                        \
-	{                                                                                          \
-		for (unsigned d = half; d; d /= 2)                                                 \
-			for (unsigned i = 0; i < d && i + d < used; i++)                           \
-				v[i * apart] =                                                     \
-					cua__tree_##combine(v[i * apart], v[(i + d) * apart]);     \
-		return v[0];                                                                       \
-	}                                                                                          \
-                                                                                                   \
-	static inline __attribute__((always_inline))                                               \
-	A strip_##kind(const struct cua__reduce *r, uint64_t first, uint32_t rows, uint32_t left,  \
-		       const unsigned n_packs)                                                     \
-	{                                                                                          \
-		enum { N = 16 / sizeof(T) };                                                       \
-		const size_t WIDTH = n_packs * N;                                                  \
-		const T *x = elements_from(r->x, first, sizeof(T));                                \
-		const T *y = elements_from(second_array(r), first, sizeof(T));                     \
-		struct cua__reduce call = *r;                                                      \
-		uint32_t row = 0;                                                                  \
-		unsigned used = n_packs;                                                           \
-		C c[32 * N];                                                                       \
-		A v[32 * N], pairs[32 * N], *packs = v;                                            \
-                                                                                                   \
-		if (rows >= 8) {                                                                   \
-			for (size_t j = 0; j < WIDTH; j++) {                                       \
-				C v = cua__tree_##none();                                          \
-                                                                                                   \
-				FOLD_8(kind)                                                       \
-				c[j] = v;                                                          \
-			}                                                                          \
-			for (row = 8; row + 8 <= rows; row += 8) {                                 \
-				x += 8 * WIDTH;                                                    \
-				y += 8 * WIDTH;                                                    \
-				for (size_t j = 0; j < WIDTH; j++) {                               \
-					C v = c[j];                                                \
-                                                                                                   \
-					FOLD_8(kind)                                               \
-					c[j] = v;                                                  \
-				}                                                                  \
-			}                                                                          \
-			x += 8 * WIDTH;                                                            \
-			y += 8 * WIDTH;                                                            \
-		} else {                                                                           \
-			for (size_t j = 0; j < WIDTH; j++)                                         \
-				c[j] = cua__tree_##none();                                         \
-		}                                                                                  \
-		for (; row < rows; row++, x += WIDTH, y += WIDTH) {                                \
-			for (size_t j = 0; j < WIDTH; j++) {                                       \
-				C v = c[j];                                                        \
-                                                                                                   \
-				FOLD(kind, 0)                                                      \
-				c[j] = v;                                                          \
-			}                                                                          \
-		}                                                                                  \
-		for (size_t j = 0; j < left; j++) {                                                \
-			C v = c[j];                                                                \
-                                                                                                   \
-			FOLD(kind, 0)                                                              \
-			c[j] = v;                                                                  \
-		}                                                                                  \
-		if (!rows)                                                                         \
-			used = left ? (left + N - 1) / N : 1;                                      \
-		for (size_t j = 0; j < WIDTH; j++)                                                 \
-			v[j] = cua__tree_##widen(&call, c[j], rows + (j < left), first + j,        \
-						 WIDTH);                                           \
-		PAIR(combine, v, pairs, 2)                                                         \
-		PAIR(combine, pairs, v, 4)                                                         \
-		PAIR(combine, v, pairs, 8)                                                         \
-		return used == n_packs ? values_##kind(packs, n_packs / 2, 1, n_packs)             \
-				       : values_##kind(packs, n_packs / 2, 1, used);               \
-	}
-CUA__TREE_LIST(DEFINE_STRIP)
+#define CUA__TREE_TEMPLATE "cpu/cpu_tree.tmpl.h"
+#define CUA__TREE_WITH_ALL
+#include "kernels/tree_kinds.tmpl.h"
 
 /* packs: packs per row, 32 in the tree. The number of elements of a strip does not depend on it. */
-#define DEFINE_CHUNK(name, target, kind, T, A, combine, packs)                                     \
+#define DEFINE_CHUNK(name, target, kind, packs)                                                    \
 	target static void name(const struct cua__reduce *r, const struct cua__tree_shape *shape,  \
 				uint64_t chunk, void *partial)                                     \
 	{                                                                                          \
-		enum { WIDTH = packs * 16 / sizeof(T) };                                           \
+		enum { WIDTH = packs * 16 / sizeof(cua__tree_element_##kind) };                    \
 		const struct cua__tree_shape narrow = {shape->n, shape->rows * (32 / packs), 0};   \
 		uint64_t size = narrow.rows * WIDTH, first = chunk * CUA__TREE_WARPS * size;       \
-		A v[CUA__TREE_WARPS], total;                                                       \
+		cua__tree_value_##kind v[CUA__TREE_WARPS], total;                                  \
 		unsigned used = 0;                                                                 \
                                                                                                    \
 		do {                                                                               \
@@ -172,18 +80,15 @@ CUA__TREE_LIST(DEFINE_STRIP)
  * The same source for each vector width that makes it faster. Builds with sanitizers have only the
  * baseline, because the wide loops compile slowly there.
  */
-#define TREE_CHUNK(level, target, kind, T, A, combine)                                             \
-	DEFINE_CHUNK(chunk_##kind##_##level, target, kind, T, A, combine, 32)
+#define TREE_CHUNK(level, target, kind) DEFINE_CHUNK(chunk_##kind##_##level, target, kind, 32)
 
-#define DEFINE_PLAIN(kind, T, two, C, A, none, widen, combine, store)                              \
-	TREE_CHUNK(plain, , kind, T, A, combine)
+#define DEFINE_PLAIN(kind, ...) TREE_CHUNK(plain, , kind)
 CUA__TREE_LIST(DEFINE_PLAIN)
 #if HAVE_LEVELS
 #define AVX2 __attribute__((target("avx2")))
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#define DEFINE_AVX2(kind, T, two, C, A, none, widen, combine, store)                               \
-	TREE_CHUNK(avx2, AVX2, kind, T, A, combine)
-#define FAST_PACKS(two) (two ? FAST_DOT_PACKS : FAST_SUM_PACKS)
+#define DEFINE_AVX2(kind, ...) TREE_CHUNK(avx2, AVX2, kind)
+#define FAST_PACKS(kind) (cua__tree_two_##kind ? FAST_DOT_PACKS : FAST_SUM_PACKS)
 /*
  * Kinds with a hand-written AVX-512 function below. For the other kinds SECOND expands to
  * DEFINE_CHUNK.
@@ -195,11 +100,11 @@ CUA__TREE_LIST(DEFINE_PLAIN)
 #define OWN_dot_f16 , NO_CHUNK
 #define SECOND(...) SECOND_OF(__VA_ARGS__, )
 #define SECOND_OF(first, second, ...) second
-#define DEFINE_WIDE(kind, T, two, C, A, none, widen, combine, store)                               \
-	TREE_CHUNK(avx512, AVX512, kind, T, A, combine)                                            \
-	DEFINE_CHUNK(fast_##kind##_avx2, AVX2, kind, T, A, combine, FAST_PACKS(two))               \
+#define DEFINE_WIDE(kind, ...)                                                                     \
+	TREE_CHUNK(avx512, AVX512, kind)                                                           \
+	DEFINE_CHUNK(fast_##kind##_avx2, AVX2, kind, FAST_PACKS(kind))                             \
 	SECOND(OWN_##kind, DEFINE_CHUNK)                                                           \
-	(fast_##kind##_avx512, AVX512, kind, T, A, combine, FAST_PACKS(two))
+	(fast_##kind##_avx512, AVX512, kind, FAST_PACKS(kind))
 CUA__TREE_LIST(DEFINE_AVX2)
 CUA__TREE_SUMS(DEFINE_WIDE)
 CUA__TREE_DOTS(DEFINE_WIDE)
@@ -262,8 +167,8 @@ fast_halves(const struct cua__reduce *r, const struct cua__tree_shape *shape, ui
 			for (size_t l = 0; l < N; l++)
 				total += (double)v[j][l];
 		for (; k < end; k++)
-			total += (double)(dot ? cua__tree_dot_f16_fold(r, 0, x[k], y[k], 0)
-					      : cua__tree_sum_f16_fold(r, 0, x[k], x[k], 0));
+			total += (double)(dot ? cua__tree_fold_dot_f16(r, 0, x[k], y[k], 0)
+					      : cua__tree_fold_sum_f16(r, 0, x[k], x[k], 0));
 	}
 	memcpy(partial, &total, sizeof(total));
 }
@@ -306,7 +211,7 @@ fast_products(const struct cua__reduce *r, const uint32_t *x, const uint32_t *y,
 	for (size_t j = 0; j < FAST_VECTORS / 2; j++)
 		total += (uint64_t)_mm512_reduce_add_epi64(_mm512_add_epi64(even[j], odd[j]));
 	for (; k < n; k++)
-		total = cua__tree_dot_b32_fold(r, total, x[k], y[k], 0);
+		total = cua__tree_fold_dot_b32(r, total, x[k], y[k], 0);
 	return total;
 }
 
@@ -337,7 +242,7 @@ AVX512 static void fast_sum_b32_avx512(const struct cua__reduce *r,
 	for (size_t j = 0; j < FAST_VECTORS; j++)
 		total += (uint64_t)_mm512_reduce_add_epi64(v[j]);
 	for (; k < n; k++)
-		total = cua__tree_sum_b32_fold(r, total, x[k], x[k], 0);
+		total = cua__tree_fold_sum_b32(r, total, x[k], x[k], 0);
 	sum = cua__tree_sum_b32_widen(r, total, n, first, 0);
 	memcpy(partial, &sum, sizeof(sum));
 }
@@ -354,40 +259,6 @@ AVX512 static void fast_dot_b32_avx512(const struct cua__reduce *r,
 	memcpy(partial, &total, sizeof(total));
 }
 #endif
-
-/*
- * Computes the result from the chunks' partial results, or from the elements if partials is NULL.
- */
-#define DEFINE_FINISH(kind, T, two, C, A, none, widen, combine, store)                             \
-	static void finish_##kind(const struct cua__reduce *r,                                     \
-				  const struct cua__tree_shape *shape, const void *partials,       \
-				  chunk_fn *of_chunk)                                              \
-	{                                                                                          \
-		A v[CUA__TREE_THREADS], next;                                                      \
-		unsigned used = CUA__TREE_THREADS, warps, lanes;                                   \
-                                                                                                   \
-		for (uint64_t chunk = 0; chunk < shape->chunks; chunk++) {                         \
-			A *accumulator = &v[chunk % CUA__TREE_THREADS];                            \
-                                                                                                   \
-			if (partials)                                                              \
-				memcpy(&next, (const char *)partials + chunk * sizeof(A),          \
-				       sizeof(A));                                                 \
-			else                                                                       \
-				of_chunk(r, shape, chunk, &next);                                  \
-			*accumulator = chunk < CUA__TREE_THREADS                                   \
-					       ? next                                              \
-					       : cua__tree_##combine(*accumulator, next);          \
-		}                                                                                  \
-		if (shape->chunks < used)                                                          \
-			used = (unsigned)shape->chunks;                                            \
-		warps = (used + 31) / 32;                                                          \
-		for (unsigned w = 0; w < warps; w++) {                                             \
-			lanes = used - w * 32 < 32 ? used - w * 32 : 32;                           \
-			(void)values_##kind(v + w * 32, 16, 1, lanes);                             \
-		}                                                                                  \
-		cua__tree_##store(r, shape->n, values_##kind(v, CUA__TREE_WARPS / 2, 32, warps));  \
-	}
-CUA__TREE_LIST(DEFINE_FINISH)
 
 static const struct {
 	size_t element, partial;
@@ -416,10 +287,12 @@ static const struct {
 	}
 #define LEVELS_WIDE(kind) LEVELS(kind)
 #endif
-#define KIND(kind, T, two, C, A, none, widen, combine, store)                                      \
-	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), LEVELS(kind), finish_##kind},
-#define KIND_WIDE(kind, T, two, C, A, none, widen, combine, store)                                 \
-	[CUA__TREE_##kind] = {sizeof(T), sizeof(A), LEVELS_WIDE(kind), finish_##kind},
+#define KIND(kind, ...)                                                                            \
+	[CUA__TREE_##kind] = {sizeof(cua__tree_element_##kind), sizeof(cua__tree_value_##kind),    \
+			      LEVELS(kind), finish_##kind},
+#define KIND_WIDE(kind, ...)                                                                       \
+	[CUA__TREE_##kind] = {sizeof(cua__tree_element_##kind), sizeof(cua__tree_value_##kind),    \
+			      LEVELS_WIDE(kind), finish_##kind},
 	/* clang-format off */
 	CUA__TREE_SUMS(KIND_WIDE)
 	CUA__TREE_DOTS(KIND_WIDE)

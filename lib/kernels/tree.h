@@ -214,17 +214,17 @@ CUA_FN double cua__tree_mean(double sum, uint64_t n)
  *
  * and these functions:
  *
- *   C    cua__tree_<kind>_none(void)
+ *   C    cua__tree_none_<kind>(void)
  *          an empty column
- *   C    cua__tree_<kind>_fold(r, c, a, b, row)
+ *   C    cua__tree_fold_<kind>(r, c, a, b, row)
  *          folds element a, and b of the second array, into column c; row counts from the
  *          strip's start
- *   A    cua__tree_<kind>_widen(r, c, folded, first, columns)
+ *   A    cua__tree_widen_<kind>(r, c, folded, first, columns)
  *          the value of a column of `folded` elements; its element of row 0 has index `first`
  *          in the array, and each later element is `columns` further
- *   A    cua__tree_<kind>_combine(a, b)
+ *   A    cua__tree_combine_<kind>(a, b)
  *          combines a and b; a comes first
- *   void cua__tree_<kind>_store(r, n, a)
+ *   void cua__tree_store_<kind>(r, n, a)
  *          stores the result of n elements
  */
 
@@ -241,7 +241,7 @@ CUA_FORCE uint64_t cua__tree_sum_b32_none(void)
 	return 0;
 }
 
-CUA_FORCE uint64_t cua__tree_sum_b32_fold(const struct cua__reduce *r, uint64_t c, uint32_t a,
+CUA_FORCE uint64_t cua__tree_fold_sum_b32(const struct cua__reduce *r, uint64_t c, uint32_t a,
 					  uint32_t b, uint32_t row)
 {
 	uint32_t turn = (0 - (a >> 31)) & (uint32_t)r->absolute;
@@ -297,7 +297,7 @@ CUA_FORCE struct cua__wide cua__tree_sum_b64_none(void)
 	return none;
 }
 
-CUA_FORCE struct cua__wide cua__tree_sum_b64_fold(const struct cua__reduce *r, struct cua__wide c,
+CUA_FORCE struct cua__wide cua__tree_fold_sum_b64(const struct cua__reduce *r, struct cua__wide c,
 						  uint64_t a, uint64_t b, uint32_t row)
 {
 	uint64_t turn = (0 - (a >> 63)) & r->absolute, v = ((a ^ turn) - turn) ^ r->sign;
@@ -326,14 +326,14 @@ CUA_FORCE uint64_t cua__tree_extend(const struct cua__reduce *r, uint32_t a)
 }
 
 /* Dot products of integers, modulo 2^64. */
-CUA_FORCE uint64_t cua__tree_dot_b32_fold(const struct cua__reduce *r, uint64_t c, uint32_t a,
+CUA_FORCE uint64_t cua__tree_fold_dot_b32(const struct cua__reduce *r, uint64_t c, uint32_t a,
 					  uint32_t b, uint32_t row)
 {
 	(void)row;
 	return c + cua__tree_extend(r, a) * cua__tree_extend(r, b);
 }
 
-CUA_FORCE uint64_t cua__tree_dot_b64_fold(const struct cua__reduce *r, uint64_t c, uint64_t a,
+CUA_FORCE uint64_t cua__tree_fold_dot_b64(const struct cua__reduce *r, uint64_t c, uint64_t a,
 					  uint64_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -365,14 +365,14 @@ CUA_FORCE uint64_t cua__tree_product_b32_none(void)
 	return 1;
 }
 
-CUA_FORCE uint64_t cua__tree_product_b32_fold(const struct cua__reduce *r, uint64_t c, uint32_t a,
+CUA_FORCE uint64_t cua__tree_fold_product_b32(const struct cua__reduce *r, uint64_t c, uint32_t a,
 					      uint32_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return c * cua__tree_extend(r, a);
 }
 
-CUA_FORCE uint64_t cua__tree_product_b64_fold(const struct cua__reduce *r, uint64_t c, uint64_t a,
+CUA_FORCE uint64_t cua__tree_fold_product_b64(const struct cua__reduce *r, uint64_t c, uint64_t a,
 					      uint64_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -385,21 +385,21 @@ CUA_FORCE uint64_t cua__tree_u64_multiply(uint64_t a, uint64_t b)
 }
 
 /* Counts nonzero elements. For floats r->keep excludes the sign bit, so -0 counts as zero. */
-CUA_FORCE uint64_t cua__tree_count_b16_fold(const struct cua__reduce *r, uint64_t c, uint16_t a,
+CUA_FORCE uint64_t cua__tree_fold_count_b16(const struct cua__reduce *r, uint64_t c, uint16_t a,
 					    uint16_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return c + ((a & (uint16_t)r->keep) != 0);
 }
 
-CUA_FORCE uint64_t cua__tree_count_b32_fold(const struct cua__reduce *r, uint64_t c, uint32_t a,
+CUA_FORCE uint64_t cua__tree_fold_count_b32(const struct cua__reduce *r, uint64_t c, uint32_t a,
 					    uint32_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return c + ((a & (uint32_t)r->keep) != 0);
 }
 
-CUA_FORCE uint64_t cua__tree_count_b64_fold(const struct cua__reduce *r, uint64_t c, uint64_t a,
+CUA_FORCE uint64_t cua__tree_fold_count_b64(const struct cua__reduce *r, uint64_t c, uint64_t a,
 					    uint64_t b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -415,7 +415,7 @@ CUA_FORCE float cua__tree_sum_f16_none(void)
 	return 0;
 }
 
-CUA_FORCE float cua__tree_sum_f16_fold(const struct cua__reduce *r, float c, struct cua_f16 a,
+CUA_FORCE float cua__tree_fold_sum_f16(const struct cua__reduce *r, float c, struct cua_f16 a,
 				       struct cua_f16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -423,7 +423,7 @@ CUA_FORCE float cua__tree_sum_f16_fold(const struct cua__reduce *r, float c, str
 	return cua_port_add_rn_f32(c, cua__f32_of_f16(a));
 }
 
-CUA_FORCE float cua__tree_dot_f16_fold(const struct cua__reduce *r, float c, struct cua_f16 a,
+CUA_FORCE float cua__tree_fold_dot_f16(const struct cua__reduce *r, float c, struct cua_f16 a,
 				       struct cua_f16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -443,7 +443,7 @@ CUA_FORCE double cua__tree_sum_f64_none(void)
 	return 0;
 }
 
-CUA_FORCE double cua__tree_sum_bf16_fold(const struct cua__reduce *r, double c, struct cua_bf16 a,
+CUA_FORCE double cua__tree_fold_sum_bf16(const struct cua__reduce *r, double c, struct cua_bf16 a,
 					 struct cua_bf16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -451,7 +451,7 @@ CUA_FORCE double cua__tree_sum_bf16_fold(const struct cua__reduce *r, double c, 
 	return cua_port_add_rn_f64(c, (double)cua__f32_of_bf16(a));
 }
 
-CUA_FORCE double cua__tree_sum_f32_fold(const struct cua__reduce *r, double c, float a, float b,
+CUA_FORCE double cua__tree_fold_sum_f32(const struct cua__reduce *r, double c, float a, float b,
 					uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -459,7 +459,7 @@ CUA_FORCE double cua__tree_sum_f32_fold(const struct cua__reduce *r, double c, f
 		c, (double)cua__from_bits_f32(cua__bits_f32(a) & (uint32_t)r->keep));
 }
 
-CUA_FORCE double cua__tree_sum_f64_fold(const struct cua__reduce *r, double c, double a, double b,
+CUA_FORCE double cua__tree_fold_sum_f64(const struct cua__reduce *r, double c, double a, double b,
 					uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -467,7 +467,7 @@ CUA_FORCE double cua__tree_sum_f64_fold(const struct cua__reduce *r, double c, d
 }
 
 /* Products of two bf16 or of two f32 are exact in double. */
-CUA_FORCE double cua__tree_dot_bf16_fold(const struct cua__reduce *r, double c, struct cua_bf16 a,
+CUA_FORCE double cua__tree_fold_dot_bf16(const struct cua__reduce *r, double c, struct cua_bf16 a,
 					 struct cua_bf16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -475,14 +475,14 @@ CUA_FORCE double cua__tree_dot_bf16_fold(const struct cua__reduce *r, double c, 
 		c, cua_port_mul_rn_f64((double)cua__f32_of_bf16(a), (double)cua__f32_of_bf16(b)));
 }
 
-CUA_FORCE double cua__tree_dot_f32_fold(const struct cua__reduce *r, double c, float a, float b,
+CUA_FORCE double cua__tree_fold_dot_f32(const struct cua__reduce *r, double c, float a, float b,
 					uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return cua_port_add_rn_f64(c, cua_port_mul_rn_f64((double)a, (double)b));
 }
 
-CUA_FORCE double cua__tree_dot_f64_fold(const struct cua__reduce *r, double c, double a, double b,
+CUA_FORCE double cua__tree_fold_dot_f64(const struct cua__reduce *r, double c, double a, double b,
 					uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -517,28 +517,28 @@ CUA_FORCE double cua__tree_product_f64_none(void)
 	return 1;
 }
 
-CUA_FORCE double cua__tree_product_f16_fold(const struct cua__reduce *r, double c, struct cua_f16 a,
+CUA_FORCE double cua__tree_fold_product_f16(const struct cua__reduce *r, double c, struct cua_f16 a,
 					    struct cua_f16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return cua_port_mul_rn_f64(c, (double)cua__f32_of_f16(a));
 }
 
-CUA_FORCE double cua__tree_product_bf16_fold(const struct cua__reduce *r, double c,
+CUA_FORCE double cua__tree_fold_product_bf16(const struct cua__reduce *r, double c,
 					     struct cua_bf16 a, struct cua_bf16 b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return cua_port_mul_rn_f64(c, (double)cua__f32_of_bf16(a));
 }
 
-CUA_FORCE double cua__tree_product_f32_fold(const struct cua__reduce *r, double c, float a, float b,
+CUA_FORCE double cua__tree_fold_product_f32(const struct cua__reduce *r, double c, float a, float b,
 					    uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
 	return cua_port_mul_rn_f64(c, (double)a);
 }
 
-CUA_FORCE double cua__tree_product_f64_fold(const struct cua__reduce *r, double c, double a,
+CUA_FORCE double cua__tree_fold_product_f64(const struct cua__reduce *r, double c, double a,
 					    double b, uint32_t row)
 {
 	CUA__TREE_UNUSED(r, b, row);
@@ -596,7 +596,7 @@ CUA_FORCE struct cua_complex_f64 cua__tree_complex_product(const struct cua__red
 	return p;
 }
 
-CUA_FORCE struct cua_complex_f64 cua__tree_sum_c64_fold(const struct cua__reduce *r,
+CUA_FORCE struct cua_complex_f64 cua__tree_fold_sum_c64(const struct cua__reduce *r,
 							struct cua_complex_f64 c,
 							struct cua_complex_f64 a,
 							struct cua_complex_f64 b, uint32_t row)
@@ -605,7 +605,7 @@ CUA_FORCE struct cua_complex_f64 cua__tree_sum_c64_fold(const struct cua__reduce
 	return cua__tree_complex_add(c, a);
 }
 
-CUA_FORCE struct cua_complex_f64 cua__tree_dot_c64_fold(const struct cua__reduce *r,
+CUA_FORCE struct cua_complex_f64 cua__tree_fold_dot_c64(const struct cua__reduce *r,
 							struct cua_complex_f64 c,
 							struct cua_complex_f64 a,
 							struct cua_complex_f64 b, uint32_t row)
@@ -621,7 +621,7 @@ CUA_FORCE struct cua_complex_f64 cua__tree_of_c32(struct cua_complex_f32 a)
 	return v;
 }
 
-CUA_FORCE struct cua_complex_f64 cua__tree_sum_c32_fold(const struct cua__reduce *r,
+CUA_FORCE struct cua_complex_f64 cua__tree_fold_sum_c32(const struct cua__reduce *r,
 							struct cua_complex_f64 c,
 							struct cua_complex_f32 a,
 							struct cua_complex_f32 b, uint32_t row)
@@ -630,7 +630,7 @@ CUA_FORCE struct cua_complex_f64 cua__tree_sum_c32_fold(const struct cua__reduce
 	return cua__tree_complex_add(c, cua__tree_of_c32(a));
 }
 
-CUA_FORCE struct cua_complex_f64 cua__tree_dot_c32_fold(const struct cua__reduce *r,
+CUA_FORCE struct cua_complex_f64 cua__tree_fold_dot_c32(const struct cua__reduce *r,
 							struct cua_complex_f64 c,
 							struct cua_complex_f32 a,
 							struct cua_complex_f32 b, uint32_t row)
@@ -665,14 +665,16 @@ CUA_FN void cua__tree_complex_store(const struct cua__reduce *r, uint64_t n,
 						      (uint##bits##_t)r->flip);                    \
                                                                                                    \
 		return (a & (uint##bits##_t)r->keep) > (uint##bits##_t)r->finite ? 0 : key;        \
-	}                                                                                          \
+	}
+
+#define CUA__TREE_DEFINE_ORDER(bits)                                                               \
 	CUA_FORCE uint##bits##_t cua__tree_order_b##bits##_none(void)                              \
 	{                                                                                          \
 		return 0;                                                                          \
 	}                                                                                          \
-	CUA_FORCE uint##bits##_t cua__tree_order_b##bits##_fold(                                   \
-		const struct cua__reduce *r, uint##bits##_t c, uint##bits##_t a, uint##bits##_t b, \
-		uint32_t row)                                                                      \
+	CUA_FORCE uint##bits##_t cua__tree_fold_order_b##bits(const struct cua__reduce *r,         \
+							      uint##bits##_t c, uint##bits##_t a,  \
+							      uint##bits##_t b, uint32_t row)      \
 	{                                                                                          \
 		uint##bits##_t key = cua__tree_key_b##bits(r, a);                                  \
                                                                                                    \
@@ -686,7 +688,9 @@ CUA_FN void cua__tree_complex_store(const struct cua__reduce *r, uint64_t n,
 		CUA__TREE_UNUSED(r, first, columns);                                               \
 		(void)folded;                                                                      \
 		return c;                                                                          \
-	}                                                                                          \
+	}
+
+#define CUA__TREE_DEFINE_INDEX(bits)                                                               \
 	struct cua__tree_first_b##bits {                                                           \
 		uint##bits##_t key;                                                                \
 		uint32_t row;                                                                      \
@@ -697,7 +701,7 @@ CUA_FN void cua__tree_complex_store(const struct cua__reduce *r, uint64_t n,
                                                                                                    \
 		return none;                                                                       \
 	}                                                                                          \
-	CUA_FORCE struct cua__tree_first_b##bits cua__tree_index_b##bits##_fold(                   \
+	CUA_FORCE struct cua__tree_first_b##bits cua__tree_fold_index_b##bits(                     \
 		const struct cua__reduce *r, struct cua__tree_first_b##bits c, uint##bits##_t a,   \
 		uint##bits##_t b, uint32_t row)                                                    \
 	{                                                                                          \
@@ -719,9 +723,14 @@ CUA_FN void cua__tree_complex_store(const struct cua__reduce *r, uint64_t n,
 		v.index = c.key ? first + c.row * columns : UINT64_MAX;                            \
 		return v;                                                                          \
 	}
-CUA__TREE_DEFINE_KEY(16)
-CUA__TREE_DEFINE_KEY(32)
-CUA__TREE_DEFINE_KEY(64)
+
+#define CUA__TREE_DEFINE_KEYS(bits)                                                                \
+	CUA__TREE_DEFINE_KEY(bits)                                                                 \
+	CUA__TREE_DEFINE_ORDER(bits)                                                               \
+	CUA__TREE_DEFINE_INDEX(bits)
+CUA__TREE_DEFINE_KEYS(16)
+CUA__TREE_DEFINE_KEYS(32)
+CUA__TREE_DEFINE_KEYS(64)
 
 CUA_FORCE uint64_t cua__tree_order_combine(uint64_t a, uint64_t b)
 {
@@ -835,7 +844,7 @@ CUA_FN void cua__tree_moments_store(const struct cua__reduce *r, uint64_t n, str
 }
 
 #define CUA__TREE_DEFINE_MOMENTS(t, T, value)                                                      \
-	CUA_FORCE struct cua__tree_shifted cua__tree_moments_##t##_fold(                           \
+	CUA_FORCE struct cua__tree_shifted cua__tree_fold_moments_##t(                             \
 		const struct cua__reduce *r, struct cua__tree_shifted c, T a, T b, uint32_t row)   \
 	{                                                                                          \
 		(void)r;                                                                           \
@@ -861,7 +870,7 @@ CUA_FORCE struct cua__norm cua__tree_norm_f64_none(void)
 	return none;
 }
 
-CUA_FORCE struct cua__norm cua__tree_norm_f64_fold(const struct cua__reduce *r, struct cua__norm c,
+CUA_FORCE struct cua__norm cua__tree_fold_norm_f64(const struct cua__reduce *r, struct cua__norm c,
 						   double a, double b, uint32_t row)
 {
 	double size = cua__from_bits_f64(cua__bits_f64(a) & r->keep);
@@ -994,5 +1003,36 @@ CUA_FN void cua__tree_norm_store(const struct cua__reduce *r, uint64_t n, struct
 	CUA__TREE_DOTS(X)                                                                          \
 	CUA__TREE_ORDERS(X)                                                                        \
 	CUA__TREE_MOMENTS(X)
+
+/*
+ * The types and functions of each kind by the kind's name, for templates. A template header
+ * (.tmpl.h) is included once per kind, with CUA__KIND defined as the kind: tree_kinds.tmpl.h.
+ */
+#define CUA__NAME_OF(name, kind) CUA__NAME_PASTE(name, kind)
+#define CUA__NAME_PASTE(name, kind) name##_##kind
+
+#define CUA__TREE_DEFINE_KIND(kind, T, two, C, A, none, widen, combine, store)                     \
+	typedef T cua__tree_element_##kind;                                                        \
+	typedef C cua__tree_column_##kind;                                                         \
+	typedef A cua__tree_value_##kind;                                                          \
+	enum { cua__tree_two_##kind = two };                                                       \
+	CUA_FORCE C cua__tree_none_##kind(void)                                                    \
+	{                                                                                          \
+		return cua__tree_##none();                                                         \
+	}                                                                                          \
+	CUA_FORCE A cua__tree_widen_##kind(const struct cua__reduce *r, C c, uint64_t folded,      \
+					   uint64_t first, uint64_t columns)                       \
+	{                                                                                          \
+		return cua__tree_##widen(r, c, folded, first, columns);                            \
+	}                                                                                          \
+	CUA_FORCE A cua__tree_combine_##kind(A a, A b)                                             \
+	{                                                                                          \
+		return cua__tree_##combine(a, b);                                                  \
+	}                                                                                          \
+	CUA_FORCE void cua__tree_store_##kind(const struct cua__reduce *r, uint64_t n, A a)        \
+	{                                                                                          \
+		cua__tree_##store(r, n, a);                                                        \
+	}
+CUA__TREE_LIST(CUA__TREE_DEFINE_KIND)
 
 #endif /* CUATOMIC_KERNELS_TREE_H */

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Template: the functions of a block that reduces a kind (tree.h) in the order of the tree.
+ * tree_block.h has the types and the argument.
+ *
+ * Parameter: CUA__KIND, which the template undefines.
+ *
+ * Defines, with _<kind> after each name:
+ *   struct cua__tree_pack
+ *   cua__tree_load cua__tree_from cua__tree_lanes cua__tree_packs cua__tree_rows
+ *   cua__tree_pack_of_chunk
+ *   cua__tree_block, the block function
+ */
+#define K(name) CUA__NAME_OF(name, CUA__KIND)
+#define T K(cua__tree_element)
+#define C K(cua__tree_column)
+#define A K(cua__tree_value)
+#define PACK struct K(cua__tree_pack)
+
+struct K(cua__tree_pack) {
+	T v[16 / sizeof(T)];
+} __attribute__((aligned(16)));
+
+CUA_FORCE PACK K(cua__tree_load)(const T *p, int aligned, uint64_t policy)
+{
+	PACK v;
+
+	if (aligned) {
+		struct cua__pack words = cua__cached_load(p, policy);
+
+		memcpy(&v, &words, sizeof(v));
+	} else {
+		CUA__UNROLL
+		for (unsigned j = 0; j < 16 / sizeof(T); j++)
+			v.v[j] = p[j];
+	}
+	return v;
+}
+
+CUA_FORCE A K(cua__tree_from)(A v, uint32_t lane)
+{
+	uint64_t words[sizeof(A) / 8];
+
+	memcpy(words, &v, sizeof(v));
+	CUA__UNROLL
+	for (unsigned w = 0; w < sizeof(A) / 8; w++)
+		words[w] = cua_port_shuffle_u64(0xffffffffu, words[w], lane);
+	memcpy(&v, words, sizeof(v));
+	return v;
+}
+
+/* Combines the values of lanes 0 to 2 * half - 1; the result is in lane 0. */
+CUA_FN A K(cua__tree_lanes)(A v, uint32_t half)
+{
+	uint32_t lane = cua_port_lane();
+
+	for (; half; half /= 2)
+		v = K(cua__tree_combine)(v, K(cua__tree_from)(v, (lane + half) % 32));
+	return v;
+}
+
+/* Combines the values of all packs; the result is in thread 0. */
+CUA_FN A K(cua__tree_packs)(A v, uint64_t (*warps)[CUA__TREE_WORDS])
+{
+	uint32_t thread = cua_port_thread();
+	uint64_t words[sizeof(A) / 8];
+
+	v = K(cua__tree_lanes)(v, 16);
+	if (thread % 32 == 0) {
+		memcpy(words, &v, sizeof(v));
+		CUA__UNROLL
+		for (unsigned w = 0; w < sizeof(A) / 8; w++)
+			CUA_WRITE(warps[thread / 32][w], words[w]);
+	}
+	cua_port_sync_block();
+	if (thread < 32) {
+		CUA__UNROLL
+		for (unsigned w = 0; w < sizeof(A) / 8; w++)
+			words[w] = CUA_READ(warps[thread % CUA__TREE_WARPS][w]);
+		memcpy(&v, words, sizeof(v));
+		v = K(cua__tree_lanes)(v, CUA__TREE_WARPS / 2);
+	}
+	return v;
+}
+
+/*
+ * Folds rows into the columns while at least at_once rows are left; at_once loads per array are in
+ * flight.
+ */
+CUA_FORCE uint32_t K(cua__tree_rows)(const struct cua__reduce *r, C *c, const T **x, const T **y,
+				     uint32_t row, uint32_t rows, unsigned at_once, int aligned,
+				     const struct cua__cached *cached)
+{
+	enum { N = 16 / sizeof(T), WIDTH = 32 * N, MOST = CUA__TREE_LOADS };
+
+	for (; row + at_once <= rows; row += at_once) {
+		PACK a[MOST], b[MOST];
+		uint64_t policy_x = cua__cached_policy(cached, *x);
+		uint64_t policy_y = cua__cached_policy(cached, *y);
+
+		CUA__UNROLL
+		for (unsigned l = 0; l < at_once; l++) {
+			a[l] = K(cua__tree_load)(*x, aligned, policy_x);
+			b[l] = K(cua__tree_two) ? K(cua__tree_load)(*y, aligned, policy_y) : a[l];
+			*x += WIDTH;
+			*y += WIDTH;
+		}
+		CUA__UNROLL
+		for (unsigned l = 0; l < at_once; l++) {
+			CUA__UNROLL
+			for (unsigned j = 0; j < N; j++)
+				c[j] = K(cua__tree_fold)(r, c[j], a[l].v[j], b[l].v[j], row + l);
+		}
+	}
+	return row;
+}
+
+/* The value of this thread's pack in a chunk. `aligned` is a constant. */
+CUA_FORCE A K(cua__tree_pack_of_chunk)(const struct cua__reduce *r,
+				       const struct cua__tree_shape *shape, uint64_t chunk,
+				       int aligned, const struct cua__cached *cached)
+{
+	enum {
+		N = 16 / sizeof(T),
+		WIDTH = 32 * N,
+		LOADS = CUA__TREE_LOADS / (K(cua__tree_two) ? 2 : 1)
+	};
+	uint32_t pack = cua_port_thread() % 32 * N, left, row = 0, rows;
+	uint64_t strip = chunk * CUA__TREE_WARPS + cua_port_thread() / 32;
+	uint64_t first = strip * shape->rows * WIDTH;
+	const T *x = (const T *)r->x + first + pack, *y = (const T *)r->y + first + pack;
+	C c[N];
+	A v[N];
+
+	rows = cua__tree_strip(shape, first, WIDTH, &left);
+	CUA__UNROLL
+	for (unsigned j = 0; j < N; j++)
+		c[j] = K(cua__tree_none)();
+	row = K(cua__tree_rows)(r, c, &x, &y, row, rows, LOADS, aligned, cached);
+	row = K(cua__tree_rows)(r, c, &x, &y, row, rows, 1, aligned, cached);
+	CUA__UNROLL
+	for (unsigned j = 0; j < N; j++) {
+		int more = pack + j < left;
+
+		if (more)
+			c[j] = K(cua__tree_fold)(r, c[j], x[j], y[j], rows);
+		v[j] = K(cua__tree_widen)(r, c[j], rows + (uint64_t)more, first + pack + j, WIDTH);
+	}
+	CUA__UNROLL
+	for (unsigned w = N / 2; w; w /= 2) {
+		CUA__UNROLL
+		for (unsigned j = 0; j < w; j++)
+			v[j] = K(cua__tree_combine)(v[2 * j], v[2 * j + 1]);
+	}
+	return v[0];
+}
+
+/* Every thread of every block calls once. */
+CUA_FN void K(cua__tree_block)(const struct cua__reduce *r, struct cua__tree_scratch *s)
+{
+	struct cua__tree_shape shape = cua__tree_shape(cua__reduce_count(r), sizeof(T));
+	int aligned = (((uintptr_t)r->x | (uintptr_t)r->y) & 15) == 0;
+	enum { LOADS = 8 }; /* partial results in flight */
+	uint32_t thread = cua_port_thread(), turn = 0;
+	uint64_t blocks = cua_port_grid_size(), chunk, words[sizeof(A) / 8];
+	uint64_t *partials = (uint64_t *)r->partials;
+	const struct cua__cached cached =
+		cua__cached(shape.n * sizeof(T) * (K(cua__tree_two) ? 2 : 1), r->kept_bytes);
+	A v;
+
+	for (chunk = cua_port_block(); chunk < shape.chunks; chunk += blocks) {
+		if (aligned)
+			v = K(cua__tree_pack_of_chunk)(r, &shape, chunk, 1, &cached);
+		else
+			v = K(cua__tree_pack_of_chunk)(r, &shape, chunk, 0, &cached);
+		v = K(cua__tree_packs)(v, s->warps[turn]);
+		turn ^= 1;
+		if (thread)
+			continue;
+		memcpy(words, &v, sizeof(v));
+		CUA__UNROLL
+		for (unsigned w = 0; w < sizeof(A) / 8; w++)
+			CUA_WRITE(partials[chunk * (sizeof(A) / 8) + w], words[w]);
+	}
+	if (thread == 0)
+		CUA_WRITE(s->last, (uint64_t)cua__finish_arrive(r->finish, blocks));
+	cua_port_sync_block();
+	if (!CUA_READ(s->last))
+		return;
+	v = K(cua__tree_widen)(r, K(cua__tree_none)(), 0, 0, 0);
+	for (chunk = thread; chunk < shape.chunks; chunk += LOADS * CUA__TREE_THREADS) {
+		A next[LOADS];
+
+		CUA__UNROLL
+		for (unsigned l = 0; l < LOADS; l++) {
+			uint64_t at = chunk + l * CUA__TREE_THREADS;
+
+			at = at < shape.chunks ? at : chunk;
+			CUA__UNROLL
+			for (unsigned w = 0; w < sizeof(A) / 8; w++)
+				words[w] = CUA_READ(partials[at * (sizeof(A) / 8) + w]);
+			memcpy(&next[l], words, sizeof(next[l]));
+		}
+		CUA__UNROLL
+		for (unsigned l = 0; l < LOADS; l++)
+			if (chunk + l * CUA__TREE_THREADS < shape.chunks)
+				v = K(cua__tree_combine)(v, next[l]);
+	}
+	v = K(cua__tree_packs)(v, s->warps[0]);
+	if (thread == 0)
+		K(cua__tree_store)(r, shape.n, v);
+}
+
+#undef K
+#undef T
+#undef C
+#undef A
+#undef PACK
+#undef CUA__KIND
