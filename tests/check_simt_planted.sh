@@ -488,23 +488,23 @@ planted 'rows of a histogram that are told without release' reduce \
   's/(&f->arrived, 1, CUA_ACQ_REL,/(\&f->arrived, 1, CUA_ACQUIRE,/' histogram
 planted 'a private histogram that is stored too early' histogram_kernel \
   '/^CUA_FORCE void cua__histogram_run(/,/store_private/s/cua_port_sync_block()/(void)0/' histogram
-planted 'private histograms that are merged before the block has acquired them' histogram_kernel \
+planted 'private histograms that are merged before the block has acquired them' histogram_finish \
   '/cua__finish_arrive(j/,/is_last = /s/cua_port_sync_block()/(void)0/' histogram
-planted 'the flag of the last block, overwritten before all threads have read it' histogram_kernel \
+planted 'the flag of the last block, overwritten before all threads have read it' histogram_finish \
   '/is_last = CUA_READ/,/return/s/cua_port_sync_block()/(void)0/' histogram
-planted 'a sum of a histogram that is not zero again' histogram_kernel \
+planted 'a sum of a histogram that is not zero again' histogram_finish \
   's/CUA_WRITE(j->sums\[i\], 0)/(void)0/' histogram
-planted 'a packed counter that keeps the carry of the counter below it' histogram_kernel \
+planted 'a packed counter that keeps the carry of the counter below it' histogram_counters \
   's/^\t\tshould = 0;/\t\tshould = 1;/' histogram
-planted 'a packed counter that loses its overflow' histogram_kernel \
+planted 'a packed counter that loses its overflow' histogram_counters \
   's/if (is != should \&\& field < own->counters)/if (is != should \&\& field != counter)/' histogram
-planted 'a hot set that is dropped for the next hot set' histogram_kernel \
+planted 'a hot set that is dropped for the next hot set' histogram_counters \
   '/old + CUA__HISTOGRAM_HOT_LANES ||/,/own->hot = sample/s/cua__histogram_hot_flush(j, own)/own->hot_n = 0/' histogram
-planted 'a pack of two values whose second value gets all counts' histogram_kernel \
+planted 'a pack of two values whose second value gets all counts' histogram_counters \
   's/own->lane ? n \* 32 - firsts : firsts/own->lane ? n * 32 : firsts/' histogram
-planted 'a pack of more than two values that is counted as two' histogram_kernel \
+planted 'a pack of more than two values that is counted as two' histogram_counters \
   's/differs |= counter\[k\] != first \&\& counter\[k\] != last/differs |= 0/' histogram
-planted 'a weight without its carry' histogram_kernel \
+planted 'a weight without its carry' histogram_any \
   's/ + (old + (uint32_t)n < old);/;/' histogram
 planted 'parts of segments that are told without release' reduce \
   's/(&f->arrived, 1, CUA_ACQ_REL,/(\&f->arrived, 1, CUA_ACQUIRE,/' segment

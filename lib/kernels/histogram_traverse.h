@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* The loop of a block over its elements. */
+#ifndef CUATOMIC_KERNELS_HISTOGRAM_TRAVERSE_H
+#define CUATOMIC_KERNELS_HISTOGRAM_TRAVERSE_H
+
+#include "kernels/histogram_counters.h"
+#include "kernels/histogram_find.h"
+
+/* Counts a pack. `together`: called by whole warps. */
+CUA_FORCE void
+cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
+			  enum cua__histogram_layout layout, const struct cua__histogram_job *j,
+			  const struct cua__histogram_edges *edges, struct cua__histogram_own *own,
+			  const struct cua__histogram_pack *p, int together, uint32_t from)
+{
+	const uint32_t n = 16 / (uint32_t)cua__histogram_size(type);
+	uint64_t raw[16];
+	uint32_t counter[16], k;
+	int skipped[16];
+
+	CUA__UNROLL
+	for (k = 0; k < n; k++)
+		raw[k] = cua__histogram_at(16 / n, p, k);
+	cua__histogram_find_counters(type, rule, layout, j, edges, n, raw, counter);
+	if (!together || !cua__histogram_has_hot(layout)) {
+		CUA__UNROLL
+		for (k = 0; k < n; k++)
+			cua__histogram_count_one(layout, j, own, counter[k]);
+		return;
+	}
+	CUA__UNROLL
+	for (k = 0; k < n; k++) {
+		counter[k] = cua__histogram_in_range(layout, own, counter[k]);
+		skipped[k] = layout == CUA__COUNT_BYTES && counter[k] == CUA__HISTOGRAM_NONE;
+	}
+	if (cua__histogram_hot_choose(layout, j, own, n, counter, from))
+		return;
+	if (own->hot != CUA__HISTOGRAM_NO_HOT) {
+		CUA__UNROLL
+		for (k = 0; k < n; k++) {
+			/*
+			 * Index in the hot set if below 4. Otherwise the shift yields 0; at * 8
+			 * does not wrap, because a private histogram has too few counters.
+			 */
+			const uint32_t at = counter[k] ^ own->hot * 4;
+
+			own->hot_n += cua_port_shl_u32(
+				1, layout == CUA__COUNT_GLOBAL && at >= 4 ? 32 : at * 8);
+			skipped[k] |= at < 4;
+		}
+		if (layout != CUA__COUNT_GLOBAL)
+			cua__histogram_count_packed(layout, j, own, n, counter, skipped);
+	} else if (layout != CUA__COUNT_GLOBAL) {
+		/* here, `skipped` is constant except for BYTES */
+		cua__histogram_count_packed(layout, j, own, n, counter, skipped);
+	}
+	if (layout == CUA__COUNT_GLOBAL) {
+		CUA__UNROLL
+		for (k = 0; k < n; k++)
+			if (!skipped[k])
+				cua__histogram_count(layout, j, own, counter[k]);
+	}
+}
+
+/* Counts element i. May be called by any subset of lanes. */
+CUA_FORCE void cua__histogram_count_single(enum cua_type type, enum cua__histogram_rule rule,
+					   enum cua__histogram_layout layout,
+					   const struct cua__histogram_job *j,
+					   const struct cua__histogram_edges *edges,
+					   const struct cua__histogram_own *own, uint64_t i)
+{
+	uint64_t raw = cua__histogram_load(cua__histogram_size(type), j->h.x, i);
+	uint32_t counter;
+
+	cua__histogram_find_counters(type, rule, layout, j, edges, 1, &raw, &counter);
+	cua__histogram_count_one(layout, j, own, counter);
+}
+
+/*
+ * Counts all elements of a single row without gaps and a single channel in the block's counters. A
+ * tile is the elements that a block loads at once; each warp loads a contiguous part of it. The
+ * next tile is loaded while a tile is counted.
+ */
+CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_rule rule,
+					enum cua__histogram_layout layout,
+					const struct cua__histogram_job *j,
+					const struct cua__histogram_edges *edges,
+					struct cua__histogram_own *own)
+{
+	const size_t size = cua__histogram_size(type);
+	const uint32_t loads = CUA__HISTOGRAM_LOADS, thread = cua_port_thread();
+	const uint32_t tile = cua_port_block_size() * loads;
+	const uint32_t mine = thread / 32 * (32 * loads) + own->lane;
+	const uint32_t member = (uint32_t)cua_port_block() / j->ranges,
+		       members = j->blocks / j->ranges;
+	const char *x = (const char *)j->h.x;
+	uint64_t head = (16 - (uintptr_t)x % 16) % 16 / size, packs, full, i, n = j->h.n;
+	const struct cua__histogram_pack *p;
+	struct cua__histogram_pack now[CUA__HISTOGRAM_LOADS], next[CUA__HISTOGRAM_LOADS], rest;
+	uint32_t l;
+
+#ifndef __CUDA_ARCH__
+	/* each element is loaded before it is read, but not every compiler sees that */
+	memset(now, 0, sizeof(now));
+	memset(next, 0, sizeof(next));
+#endif
+	if (head > n)
+		head = n;
+	packs = (n - head) * size / 16;
+	full = packs / tile;
+	/*
+	 * The rest is less than a tile per block. If the layout has hot sets, the rest is counted
+	 * without them, so it is kept as small as possible.
+	 */
+	if (!cua__histogram_has_hot(layout))
+		full = full / members * members;
+	p = (const struct cua__histogram_pack *)(const void *)(x + head * size);
+	if (member < full) {
+		CUA__UNROLL
+		for (l = 0; l < loads; l++)
+			now[l] = p[(uint64_t)member * tile + mine + l * 32];
+	}
+	/* the counters are zero */
+	cua_port_sync_block();
+
+	/* elements before the first pack and after the last pack, singly */
+	if (member == members - 1) {
+		const uint64_t after = head + packs * (16 / size);
+
+		if (thread < head)
+			cua__histogram_count_single(type, rule, layout, j, edges, own, thread);
+		if (thread < n - after)
+			cua__histogram_count_single(type, rule, layout, j, edges, own,
+						    after + thread);
+	}
+	CUA__NO_UNROLL
+	for (i = full * tile + member * cua_port_block_size() + thread; i < packs;
+	     i += members * cua_port_block_size()) {
+		rest = p[i];
+		cua__histogram_count_pack(type, rule, layout, j, edges, own, &rest, 0, 0);
+	}
+	if (member >= full)
+		return;
+	p += (uint64_t)member * tile + mine;
+	for (i = member;; i += members) {
+		const int more = i + members < full;
+
+		p += (uint64_t)members * tile;
+		if (more) {
+			CUA__UNROLL
+			for (l = 0; l < loads; l++)
+				next[l] = p[l * 32];
+		}
+		CUA__UNROLL
+		for (l = 0; l < loads; l++)
+			cua__histogram_count_pack(type, rule, layout, j, edges, own, &now[l], 1,
+						  l * 11 + 3);
+		if (cua__histogram_has_hot(layout))
+			cua__histogram_hot_tick(j, own);
+		if (!more)
+			break;
+		CUA__UNROLL
+		for (l = 0; l < loads; l++)
+			now[l] = next[l];
+	}
+}
+
+#endif /* CUATOMIC_KERNELS_HISTOGRAM_TRAVERSE_H */
