@@ -200,6 +200,62 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 
 /* ---- reductions over warps and blocks ---- */
 
+/* Shuffles *v, of at most 8 bytes. */
+CUA_FORCE void cua__reduce_shuffle(uint32_t mask, void *v, size_t bytes, uint32_t lane)
+{
+	uint32_t low = 0;
+	uint64_t all = 0;
+
+	if (bytes <= sizeof(low)) {
+		memcpy(&low, v, bytes <= sizeof(low) ? bytes : sizeof(low));
+		low = cua_port_shuffle_u32(mask, low, lane);
+		memcpy(v, &low, bytes <= sizeof(low) ? bytes : sizeof(low));
+	} else {
+		memcpy(&all, v, bytes);
+		all = cua_port_shuffle_u64(mask, all, lane);
+		memcpy(v, &all, bytes);
+	}
+}
+
+/* The calling thread's warp in its block. */
+struct cua__block_warp {
+	uint32_t index, start; /* number of the warp, and of its first thread */
+	uint32_t lane, lanes;
+};
+
+CUA_FORCE struct cua__block_warp cua__block_warp(uint32_t size)
+{
+	uint32_t thread = cua_port_thread();
+	struct cua__block_warp w;
+
+	w.index = thread / CUA_WARP_LANES;
+	w.lane = thread % CUA_WARP_LANES;
+	w.start = thread - w.lane;
+	w.lanes = size - w.start < CUA_WARP_LANES ? size - w.start : CUA_WARP_LANES;
+	return w;
+}
+
+CUA_FORCE void cua__block_put(struct cua_block_scratch *s, uint32_t slot, const void *v,
+			      size_t bytes)
+{
+	uint64_t bits = 0;
+
+	memcpy(&bits, v, bytes);
+	CUA_WRITE(s->slot[slot], bits);
+}
+
+/* Thread 0 has stored the block's value in slot 0. Every thread gets it. */
+CUA_FORCE void cua__block_get_all(struct cua_block_scratch *s, void *v, size_t bytes)
+{
+	uint64_t bits;
+
+	cua_port_sync_block();
+	bits = CUA_READ(s->slot[0]);
+	/* the next call may write slot 0 only after all threads have read it */
+	cua_port_sync_block();
+	memcpy(v, &bits, bytes);
+}
+
 /*
  * CUA_DEFINE_REDUCE(name, type, expression)        at file scope, without a semicolon
  *
@@ -227,7 +283,8 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 #define CUA_DEFINE_REDUCE(name, T, expression)                                                     \
 	CUA__DEFINE_REDUCE(name##_combine, name##_warp, name##_block, name##_block_n, T, expression)
 
-#define CUA__DEFINE_REDUCE(combine, warp, block, block_n, T, expression)                           \
+/* combine, combine__shuffle and combine__low */
+#define CUA__DEFINE_REDUCE_LANES(combine, T, expression)                                           \
 	CUA_STATIC_ASSERT(sizeof(T) <= 8, "a value of a reduction has at most 8 bytes");           \
                                                                                                    \
 	CUA_FORCE T combine(T a, T b)                                                              \
@@ -237,18 +294,7 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
                                                                                                    \
 	CUA_FORCE T combine##__shuffle(uint32_t mask, T v, uint32_t lane)                          \
 	{                                                                                          \
-		uint32_t low = 0;                                                                  \
-		uint64_t all = 0;                                                                  \
-                                                                                                   \
-		if (sizeof(T) <= sizeof(low)) {                                                    \
-			memcpy(&low, &v, sizeof(T) <= sizeof(low) ? sizeof(T) : sizeof(low));      \
-			low = cua_port_shuffle_u32(mask, low, lane);                               \
-			memcpy(&v, &low, sizeof(T) <= sizeof(low) ? sizeof(T) : sizeof(low));      \
-		} else {                                                                           \
-			memcpy(&all, &v, sizeof(v));                                               \
-			all = cua_port_shuffle_u64(mask, all, lane);                               \
-			memcpy(&v, &all, sizeof(v));                                               \
-		}                                                                                  \
+		cua__reduce_shuffle(mask, &v, sizeof(v), lane);                                    \
 		return v;                                                                          \
 	}                                                                                          \
                                                                                                    \
@@ -268,8 +314,9 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 				v = combine(v, other);                                             \
 		}                                                                                  \
 		return v;                                                                          \
-	}                                                                                          \
-                                                                                                   \
+	}
+
+#define CUA__DEFINE_REDUCE_WARP(combine, warp, T)                                                  \
 	/* In each round, a remaining lane combines with the next remaining lane above it. */      \
 	/* Then every second remaining lane drops out. */                                          \
 	CUA_FN T warp(T v, uint32_t mask)                                                          \
@@ -294,42 +341,32 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 			rank /= 2;                                                                 \
 		}                                                                                  \
 		return combine##__shuffle(mask, v, first);                                         \
-	}                                                                                          \
-                                                                                                   \
+	}
+
+#define CUA__DEFINE_REDUCE_BLOCK(combine, block, block_n, T)                                       \
 	CUA_FN T block_n(T v, uint32_t n, struct cua_block_scratch *s)                             \
 	{                                                                                          \
-		uint32_t size = cua_port_block_size(), thread = cua_port_thread();                 \
-		uint32_t warp_index = thread / CUA_WARP_LANES, lane = thread % CUA_WARP_LANES;     \
-		uint32_t start = thread - lane, warps = (n + CUA_WARP_LANES - 1) / CUA_WARP_LANES; \
-		uint32_t lanes = size - start < CUA_WARP_LANES ? size - start : CUA_WARP_LANES;    \
-		uint64_t bits = 0;                                                                 \
+		uint32_t size = cua_port_block_size();                                             \
+		struct cua__block_warp w = cua__block_warp(size);                                  \
+		uint32_t warps = (n + CUA_WARP_LANES - 1) / CUA_WARP_LANES;                        \
+		uint64_t bits;                                                                     \
                                                                                                    \
 		if (size == 1)                                                                     \
 			return v;                                                                  \
-		v = combine##__low(v, lane, lanes, n > start ? n - start : 0);                     \
+		v = combine##__low(v, w.lane, w.lanes, n > w.start ? n - w.start : 0);             \
 		if (size <= CUA_WARP_LANES)                                                        \
-			return combine##__shuffle(0xffffffffu >> (32 - lanes), v, 0);              \
-		if (lane == 0 && start < n) {                                                      \
-			memcpy(&bits, &v, sizeof(v));                                              \
-			CUA_WRITE(s->slot[warp_index], bits);                                      \
-		}                                                                                  \
+			return combine##__shuffle(0xffffffffu >> (32 - w.lanes), v, 0);            \
+		if (w.lane == 0 && w.start < n)                                                    \
+			cua__block_put(s, w.index, &v, sizeof(v));                                 \
 		cua_port_sync_block();                                                             \
-		if (warp_index == 0 && warps > 1) {                                                \
-			bits = lane < warps ? CUA_READ(s->slot[lane]) : 0;                         \
+		if (w.index == 0 && warps > 1) {                                                   \
+			bits = w.lane < warps ? CUA_READ(s->slot[w.lane]) : 0;                     \
 			memcpy(&v, &bits, sizeof(v));                                              \
-			v = combine##__low(v, lane, lanes, warps);                                 \
-			if (lane == 0) {                                                           \
-				bits = 0;                                                          \
-				memcpy(&bits, &v, sizeof(v));                                      \
-				CUA_WRITE(s->slot[0], bits);                                       \
-			}                                                                          \
+			v = combine##__low(v, w.lane, w.lanes, warps);                             \
+			if (w.lane == 0)                                                           \
+				cua__block_put(s, 0, &v, sizeof(v));                               \
 		}                                                                                  \
-		/* needed for warps == 1 too: other threads read slot 0 */                         \
-		cua_port_sync_block();                                                             \
-		bits = CUA_READ(s->slot[0]);                                                       \
-		/* the next call may write slot 0 only after all threads have read it */           \
-		cua_port_sync_block();                                                             \
-		memcpy(&v, &bits, sizeof(v));                                                      \
+		cua__block_get_all(s, &v, sizeof(v));                                              \
 		return v;                                                                          \
 	}                                                                                          \
                                                                                                    \
@@ -337,6 +374,11 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 	{                                                                                          \
 		return block_n(v, cua_port_block_size(), s);                                       \
 	}
+
+#define CUA__DEFINE_REDUCE(combine, warp, block, block_n, T, expression)                           \
+	CUA__DEFINE_REDUCE_LANES(combine, T, expression)                                           \
+	CUA__DEFINE_REDUCE_WARP(combine, warp, T)                                                  \
+	CUA__DEFINE_REDUCE_BLOCK(combine, block, block_n, T)
 
 /* ---- finishing across blocks ---- */
 
@@ -402,7 +444,7 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 			   name##_finish_last_block, name##_finish_atomic, name##_combine,         \
 			   name##_block_n, T)
 
-#define CUA__DEFINE_FINISH(any, lock_way, ordered, last_block, atomic, combine, block_n, T)        \
+#define CUA__DEFINE_FINISH_LOCK(lock_way, combine, T)                                              \
 	CUA_FN int lock_way(struct cua_finish *f, uint64_t blocks, T v, T *total)                  \
 	{                                                                                          \
 		uint64_t arrived, bits;                                                            \
@@ -426,8 +468,9 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 		if (last)                                                                          \
 			*total = v;                                                                \
 		return last;                                                                       \
-	}                                                                                          \
-                                                                                                   \
+	}
+
+#define CUA__DEFINE_FINISH_ORDERED(ordered, combine, T)                                            \
 	CUA_FN int ordered(struct cua_finish *f, uint64_t block, uint64_t blocks, T v, T *total)   \
 	{                                                                                          \
 		int last = block == blocks - 1;                                                    \
@@ -452,8 +495,9 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 		cua_port_store_b64(&f->turn, last ? 0 : block + 1, CUA_RELEASE, CUA_SCOPE_DEVICE,  \
 				   CUA_SPACE_GLOBAL);                                              \
 		return last;                                                                       \
-	}                                                                                          \
-                                                                                                   \
+	}
+
+#define CUA__DEFINE_FINISH_LAST_BLOCK(last_block, combine, block_n, T)                             \
 	CUA_FN int last_block(struct cua_finish *f, struct cua_block_scratch *s, T *partials,      \
 			      uint64_t block, uint64_t blocks, T v, T *total)                      \
 	{                                                                                          \
@@ -478,7 +522,12 @@ CUA_FN void cua__finish_wait(struct cua_finish *f, uint64_t ticket)
 		}                                                                                  \
 		*total = block_n(v, blocks < size ? (uint32_t)blocks : size, s);                   \
 		return 1;                                                                          \
-	}                                                                                          \
+	}
+
+#define CUA__DEFINE_FINISH(any, lock_way, ordered, last_block, atomic, combine, block_n, T)        \
+	CUA__DEFINE_FINISH_LOCK(lock_way, combine, T)                                              \
+	CUA__DEFINE_FINISH_ORDERED(ordered, combine, T)                                            \
+	CUA__DEFINE_FINISH_LAST_BLOCK(last_block, combine, block_n, T)                             \
                                                                                                    \
 	CUA_FN int any(enum cua_finish_mode mode, struct cua_finish *f,                            \
 		       struct cua_block_scratch *s, T *partials, uint64_t block, uint64_t blocks,  \
