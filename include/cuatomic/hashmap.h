@@ -743,10 +743,7 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 		return 1;                                                                          \
 	}
 
-#define CUA__DEFINE_HASHMAP(name, K, V, equal_fn)                                                  \
-	typedef K name##__key_type;                                                                \
-	typedef V name##__value_type;                                                              \
-	CUA__DEFINE_HASH_ANY(name, K, sizeof(V), equal_fn)                                         \
+#define CUA__DEFINE_HASHMAP_INSERT(name, K, V, equal_fn)                                           \
 	CUA_FN int name##__enter(const struct cua_hashmap_view *view, K key, V value,              \
 				 struct cua__hashmap_spot *spot)                                   \
 	{                                                                                          \
@@ -755,16 +752,6 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 		return cua__hashmap_enter(view, sizeof(K), sizeof(V), name##__hash(view, key),     \
 					  cua__hashmap_bits(&key, sizeof(K)), equal_fn,            \
 					  cua__hashmap_bits(&value, sizeof(V)), spot);             \
-	}                                                                                          \
-	CUA_FORCE int name##__update(const struct cua_hashmap_view *view, K key, V operand,        \
-				     cua__hashmap_next_fn *next, struct cua__hashmap_spot *spot)   \
-	{                                                                                          \
-		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
-			return CUA_HASHMAP_UNSUPPORTED;                                            \
-		return cua__hashmap_update_by(view, sizeof(K), sizeof(V), name##__hash(view, key), \
-					      cua__hashmap_bits(&key, sizeof(K)), equal_fn,        \
-					      cua__hashmap_bits(&operand, sizeof(V)), next,        \
-					      CUA__HASHMAP_NO_OP, spot);                           \
 	}                                                                                          \
 	CUA_FN int name##_insert(const struct cua_hashmap_view *view, K key, V value)              \
 	{                                                                                          \
@@ -783,6 +770,18 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 		else if (result == CUA_HASHMAP_INSERTED)                                           \
 			*there = value;                                                            \
 		return result;                                                                     \
+	}
+
+#define CUA__DEFINE_HASHMAP_EXCHANGE(name, K, V, equal_fn)                                         \
+	CUA_FORCE int name##__update(const struct cua_hashmap_view *view, K key, V operand,        \
+				     cua__hashmap_next_fn *next, struct cua__hashmap_spot *spot)   \
+	{                                                                                          \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
+			return CUA_HASHMAP_UNSUPPORTED;                                            \
+		return cua__hashmap_update_by(view, sizeof(K), sizeof(V), name##__hash(view, key), \
+					      cua__hashmap_bits(&key, sizeof(K)), equal_fn,        \
+					      cua__hashmap_bits(&operand, sizeof(V)), next,        \
+					      CUA__HASHMAP_NO_OP, spot);                           \
 	}                                                                                          \
 	CUA_FN int name##_exchange(const struct cua_hashmap_view *view, K key, V value, V *old)    \
 	{                                                                                          \
@@ -798,7 +797,9 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 		V old;                                                                             \
                                                                                                    \
 		return name##_exchange(view, key, value, &old);                                    \
-	}                                                                                          \
+	}
+
+#define CUA__DEFINE_HASHMAP_COMPARE_EXCHANGE(name, K, V, equal_fn)                                 \
 	CUA_FN int name##_compare_exchange(const struct cua_hashmap_view *view, K key,             \
 					   V *expected, V desired)                                 \
 	{                                                                                          \
@@ -811,11 +812,12 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 			view, sizeof(K), sizeof(V), name##__hash(view, key),                       \
 			cua__hashmap_bits(&key, sizeof(K)), equal_fn, &seen,                       \
 			cua__hashmap_bits(&desired, sizeof(V)));                                   \
-                                                                                                   \
 		if (result == CUA_HASHMAP_DIFFERS)                                                 \
 			cua__hashmap_unbits(expected, sizeof(V), seen);                            \
 		return result;                                                                     \
-	}                                                                                          \
+	}
+
+#define CUA__DEFINE_HASHMAP_READ(name, K, V, equal_fn)                                             \
 	CUA_FN int name##_find(const struct cua_hashmap_view *view, K key, V *value)               \
 	{                                                                                          \
 		struct cua_u128 there;                                                             \
@@ -839,6 +841,15 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 		cua__hashmap_unbits(value, sizeof(V), v);                                          \
 		return 1;                                                                          \
 	}
+
+#define CUA__DEFINE_HASHMAP(name, K, V, equal_fn)                                                  \
+	typedef K name##__key_type;                                                                \
+	typedef V name##__value_type;                                                              \
+	CUA__DEFINE_HASH_ANY(name, K, sizeof(V), equal_fn)                                         \
+	CUA__DEFINE_HASHMAP_INSERT(name, K, V, equal_fn)                                           \
+	CUA__DEFINE_HASHMAP_EXCHANGE(name, K, V, equal_fn)                                         \
+	CUA__DEFINE_HASHMAP_COMPARE_EXCHANGE(name, K, V, equal_fn)                                 \
+	CUA__DEFINE_HASHMAP_READ(name, K, V, equal_fn)
 
 #define CUA__DEFINE_HASH_OF_BITS(name, K)                                                          \
 	CUA_FORCE uint64_t name##__hash(const struct cua_hashmap_view *view, K key)                \

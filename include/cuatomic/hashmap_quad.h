@@ -814,18 +814,7 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 		return result || !active ? result : name##__insert_alone(view, key);               \
 	}
 
-#define CUA__DEFINE_HASHMAP_QUAD(name, K, V, equal_fn)                                             \
-	CUA__DEFINE_HASH_ANY_QUAD(name, K, sizeof(V), equal_fn)                                    \
-	CUA__RARE int name##__insert_or_get_alone(const struct cua_hashmap_view *view, K key,      \
-						  V value, V *there)                               \
-	{                                                                                          \
-		return name##_insert_or_get(view, key, value, there);                              \
-	}                                                                                          \
-	CUA__RARE int name##__exchange_alone(const struct cua_hashmap_view *view, K key, V value,  \
-					     V *old)                                               \
-	{                                                                                          \
-		return name##_exchange(view, key, value, old);                                     \
-	}                                                                                          \
+#define CUA__DEFINE_HASHMAP_WRITE_QUAD(name, K, V, equal_fn)                                       \
 	CUA_FORCE int name##__write_quad(const struct cua_hashmap_view *view, uint32_t mask,       \
 					 int active, K key, V operand, cua__hashmap_next_fn *next, \
 					 struct cua__hashmap_spot *spot)                           \
@@ -839,7 +828,9 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 						 cua__hashmap_bits(&operand, sizeof(V)), next,     \
 						 spot)                                             \
 			       : 0;                                                                \
-	}                                                                                          \
+	}
+
+#define CUA__DEFINE_HASHMAP_FIND_QUAD(name, K, V, equal_fn)                                        \
 	CUA_FN int name##_find_quad(const struct cua_hashmap_view *view, uint32_t mask,            \
 				    int active, K key, V *value)                                   \
 	{                                                                                          \
@@ -855,6 +846,13 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 			return 0;                                                                  \
 		cua__hashmap_unbits(value, sizeof(V), there);                                      \
 		return 1;                                                                          \
+	}
+
+#define CUA__DEFINE_HASHMAP_INSERT_QUAD(name, K, V)                                                \
+	CUA__RARE int name##__insert_or_get_alone(const struct cua_hashmap_view *view, K key,      \
+						  V value, V *there)                               \
+	{                                                                                          \
+		return name##_insert_or_get(view, key, value, there);                              \
 	}                                                                                          \
 	CUA_FN int name##_insert_or_get_quad(const struct cua_hashmap_view *view, uint32_t mask,   \
 					     int active, K key, V value, V *there)                 \
@@ -876,6 +874,13 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 		V there;                                                                           \
                                                                                                    \
 		return name##_insert_or_get_quad(view, mask, active, key, value, &there);          \
+	}
+
+#define CUA__DEFINE_HASHMAP_EXCHANGE_QUAD(name, K, V)                                              \
+	CUA__RARE int name##__exchange_alone(const struct cua_hashmap_view *view, K key, V value,  \
+					     V *old)                                               \
+	{                                                                                          \
+		return name##_exchange(view, key, value, old);                                     \
 	}                                                                                          \
 	CUA_FN int name##_exchange_quad(const struct cua_hashmap_view *view, uint32_t mask,        \
 					int active, K key, V value, V *old)                        \
@@ -890,6 +895,15 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 			result = name##__exchange_alone(view, key, value, old);                    \
 		return result;                                                                     \
 	}                                                                                          \
+	CUA_FN int name##_assign_quad(const struct cua_hashmap_view *view, uint32_t mask,          \
+				      int active, K key, V value)                                  \
+	{                                                                                          \
+		V old;                                                                             \
+                                                                                                   \
+		return name##_exchange_quad(view, mask, active, key, value, &old);                 \
+	}
+
+#define CUA__DEFINE_HASHMAP_COMPARE_EXCHANGE_QUAD(name, K, V, equal_fn)                            \
 	CUA__RARE int name##__compare_exchange_alone(const struct cua_hashmap_view *view, K key,   \
 						     V *expected, V desired)                       \
 	{                                                                                          \
@@ -916,14 +930,15 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 		if (result == CUA_HASHMAP_DIFFERS)                                                 \
 			cua__hashmap_unbits(expected, sizeof(V), seen);                            \
 		return result;                                                                     \
-	}                                                                                          \
-	CUA_FN int name##_assign_quad(const struct cua_hashmap_view *view, uint32_t mask,          \
-				      int active, K key, V value)                                  \
-	{                                                                                          \
-		V old;                                                                             \
-                                                                                                   \
-		return name##_exchange_quad(view, mask, active, key, value, &old);                 \
 	}
+
+#define CUA__DEFINE_HASHMAP_QUAD(name, K, V, equal_fn)                                             \
+	CUA__DEFINE_HASH_ANY_QUAD(name, K, sizeof(V), equal_fn)                                    \
+	CUA__DEFINE_HASHMAP_WRITE_QUAD(name, K, V, equal_fn)                                       \
+	CUA__DEFINE_HASHMAP_FIND_QUAD(name, K, V, equal_fn)                                        \
+	CUA__DEFINE_HASHMAP_INSERT_QUAD(name, K, V)                                                \
+	CUA__DEFINE_HASHMAP_EXCHANGE_QUAD(name, K, V)                                              \
+	CUA__DEFINE_HASHMAP_COMPARE_EXCHANGE_QUAD(name, K, V, equal_fn)
 
 #define CUA_DEFINE_HASHMAP_QUAD(name, K, V) CUA__DEFINE_HASHMAP_QUAD(name, K, V, NULL)
 #define CUA_DEFINE_HASHMAP_QUAD_WITH(name, K, V) CUA__DEFINE_HASHMAP_QUAD(name, K, V, name##__equal)

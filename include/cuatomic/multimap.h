@@ -505,9 +505,8 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 	 CUA__HASHMAP_KNOWN(&(view)->map))
 #define CUA__MULTIMAP_BITS(p, T) cua__hashmap_bits(p, sizeof(T))
 #define CUA__MULTIMAP_OF(K, key) cua__hashmap_hash(&view->map, sizeof(K), key), key
-#define CUA_DEFINE_MULTIMAP(name, K, V)                                                            \
-	CUA_STATIC_ASSERT(sizeof(K) == 4 || sizeof(K) == 8, "keys have 4 or 8 bytes");             \
-	CUA_STATIC_ASSERT(sizeof(V) == 4 || sizeof(V) == 8, "values have 4 or 8 bytes");           \
+
+#define CUA__DEFINE_MULTIMAP_INSERT(name, K, V)                                                    \
 	CUA_FN int name##_insert(const struct cua_multimap_view *view, K key, V value)             \
 	{                                                                                          \
 		struct cua_u128 k = CUA__MULTIMAP_BITS(&key, K);                                   \
@@ -526,7 +525,9 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 		return cua__multimap_insert_warp(view, sizeof(K), sizeof(V), mask, predicate,      \
 						 CUA__MULTIMAP_BITS(&key, K),                      \
 						 CUA__MULTIMAP_BITS(&value, V).lo);                \
-	}                                                                                          \
+	}
+
+#define CUA__DEFINE_MULTIMAP_CURSORS(name, K, V)                                                   \
 	CUA_FN uint64_t name##_first(const struct cua_multimap_view *view, K key)                  \
 	{                                                                                          \
 		struct cua_u128 k = CUA__MULTIMAP_BITS(&key, K);                                   \
@@ -558,7 +559,9 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 	CUA_FN int name##_contains(const struct cua_multimap_view *view, K key)                    \
 	{                                                                                          \
 		return name##_first(view, key) != 0;                                               \
-	}                                                                                          \
+	}
+
+#define CUA__DEFINE_MULTIMAP_KEY(name, K, V)                                                       \
 	CUA_FN uint64_t name##_retrieve(const struct cua_multimap_view *view, K key, uint64_t max, \
 					V *values)                                                 \
 	{                                                                                          \
@@ -577,7 +580,9 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 		if (!CUA__MULTIMAP_FITS(view, sizeof(K), sizeof(V)))                               \
 			return 0;                                                                  \
 		return cua__multimap_erase(view, sizeof(K), sizeof(V), CUA__MULTIMAP_OF(K, k));    \
-	}                                                                                          \
+	}
+
+#define CUA__DEFINE_MULTIMAP_PLACES(name, K, V)                                                    \
 	CUA_FN uint64_t name##_places(const struct cua_multimap_view *view)                        \
 	{                                                                                          \
 		if (!CUA__MULTIMAP_FITS(view, sizeof(K), sizeof(V)))                               \
@@ -595,6 +600,14 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 			cua__hashmap_unbits(key, sizeof(K), k);                                    \
 		return cursor;                                                                     \
 	}
+
+#define CUA_DEFINE_MULTIMAP(name, K, V)                                                            \
+	CUA_STATIC_ASSERT(sizeof(K) == 4 || sizeof(K) == 8, "keys have 4 or 8 bytes");             \
+	CUA_STATIC_ASSERT(sizeof(V) == 4 || sizeof(V) == 8, "values have 4 or 8 bytes");           \
+	CUA__DEFINE_MULTIMAP_INSERT(name, K, V)                                                    \
+	CUA__DEFINE_MULTIMAP_CURSORS(name, K, V)                                                   \
+	CUA__DEFINE_MULTIMAP_KEY(name, K, V)                                                       \
+	CUA__DEFINE_MULTIMAP_PLACES(name, K, V)
 
 /* ---- host API ---- */
 
