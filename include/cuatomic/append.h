@@ -180,30 +180,26 @@ CUA_DEFINE_APPEND(f32, float)
 CUA_DEFINE_APPEND(f64, double)
 
 /*
- * CUA_DEFINE_APPEND_STAGE(name, T, room) defines `struct cua_append_stage_name`, a stage in the
- * shared memory of a block. It collects up to `room` items of type T. A flush moves them to the
- * buffer with a single atomic operation on its cursor, and with stores of whole lines:
- *
- *     __shared__ struct cua_append_stage_numbers stage;
- *
- *     cua_append_stage_init_numbers(&stage);
- *     for (...) {
- *             cua_append_stage_make_room_numbers(&view, &stage, n);  n: most items until next call
- *             if (...)
- *                     cua_append_stage_push_numbers(&view, &stage, v);
- *     }
- *     cua_append_stage_flush_numbers(&view, &stage);
- *
- * All threads of the block call init, make_room and flush together; these contain barriers.
- * make_room flushes the stage if it has no room for n more items, n <= room. With room for 2n items
- * it flushes half as often as with room for n.
- *
- * Any lane of any warp may call push, diverged or not. An item that does not fit the stage goes
- * directly to the buffer, so a wrong n costs only speed. Staged items count in the buffer's demand
- * when they are flushed. Only threads of one block use a stage. The memory order is relaxed, as for
- * the buffer. If the buffer's item size is not that of T, all items are dropped and not counted.
+ * Reserves offsets for the *used items of a stage. The whole block calls. Returns the first offset,
+ * and limits *used to the offsets that have room in the buffer.
  */
-#define CUA_DEFINE_APPEND_STAGE(name, T, room)                                                     \
+CUA_FORCE uint64_t cua__append_stage_reserve(const struct cua_append_view *view,
+					     uint64_t *stage_first, uint32_t *used)
+{
+	uint64_t first;
+
+	if (cua_port_thread() == 0)
+		CUA_WRITE(*stage_first, *used ? cua_append_reserve(view, *used) : 0);
+	cua_port_sync_block();
+	first = CUA_READ(*stage_first);
+	if (first > view->capacity)
+		first = view->capacity;
+	if (*used > view->capacity - first)
+		*used = (uint32_t)(view->capacity - first);
+	return first;
+}
+
+#define CUA__DEFINE_APPEND_STAGE_PUSH(name, T, room)                                               \
 	struct cua_append_stage_##name {                                                           \
 		uint64_t first;                                                                    \
 		uint32_t used; /* counts also items that did not fit */                            \
@@ -231,7 +227,9 @@ CUA_DEFINE_APPEND(f64, double)
 		index = cua_append_reserve(view, 1);                                               \
 		if (index < view->capacity)                                                        \
 			CUA_WRITE(((T *)view->items)[index], v);                                   \
-	}                                                                                          \
+	}
+
+#define CUA__DEFINE_APPEND_STAGE_MAKE_ROOM(name, T, room)                                          \
 	CUA_FN void cua_append_stage_make_room_##name(const struct cua_append_view *view,          \
 						      struct cua_append_stage_##name *stage,       \
 						      uint32_t n)                                  \
@@ -246,15 +244,7 @@ CUA_DEFINE_APPEND(f64, double)
 				used = (room);                                                     \
 			if (!CUA__APPEND_FITS(view, T))                                            \
 				used = 0;                                                          \
-			if (cua_port_thread() == 0)                                                \
-				CUA_WRITE(stage->first,                                            \
-					  used ? cua_append_reserve(view, used) : 0);              \
-			cua_port_sync_block();                                                     \
-			first = CUA_READ(stage->first);                                            \
-			if (first > view->capacity)                                                \
-				first = view->capacity;                                            \
-			if (used > view->capacity - first)                                         \
-				used = (uint32_t)(view->capacity - first);                         \
+			first = cua__append_stage_reserve(view, &stage->first, &used);             \
 			/* a warp begins at the start of a line, if lines hold whole items */      \
 			skip = (uint32_t)(first % (sizeof(T) < 128 ? 128 / sizeof(T) : 1));        \
 			for (i = cua_port_thread(); i < used + skip; i += threads)                 \
@@ -266,7 +256,35 @@ CUA_DEFINE_APPEND(f64, double)
 		}                                                                                  \
 		/* no thread pushes before all threads have read the number of items */            \
 		cua_port_sync_block();                                                             \
-	}                                                                                          \
+	}
+
+/*
+ * CUA_DEFINE_APPEND_STAGE(name, T, room) defines `struct cua_append_stage_name`, a stage in the
+ * shared memory of a block. It collects up to `room` items of type T. A flush moves them to the
+ * buffer with a single atomic operation on its cursor, and with stores of whole lines:
+ *
+ *     __shared__ struct cua_append_stage_numbers stage;
+ *
+ *     cua_append_stage_init_numbers(&stage);
+ *     for (...) {
+ *             cua_append_stage_make_room_numbers(&view, &stage, n);  n: most items until next call
+ *             if (...)
+ *                     cua_append_stage_push_numbers(&view, &stage, v);
+ *     }
+ *     cua_append_stage_flush_numbers(&view, &stage);
+ *
+ * All threads of the block call init, make_room and flush together; these contain barriers.
+ * make_room flushes the stage if it has no room for n more items, n <= room. With room for 2n items
+ * it flushes half as often as with room for n.
+ *
+ * Any lane of any warp may call push, diverged or not. An item that does not fit the stage goes
+ * directly to the buffer, so a wrong n costs only speed. Staged items count in the buffer's demand
+ * when they are flushed. Only threads of one block use a stage. The memory order is relaxed, as for
+ * the buffer. If the buffer's item size is not that of T, all items are dropped and not counted.
+ */
+#define CUA_DEFINE_APPEND_STAGE(name, T, room)                                                     \
+	CUA__DEFINE_APPEND_STAGE_PUSH(name, T, room)                                               \
+	CUA__DEFINE_APPEND_STAGE_MAKE_ROOM(name, T, room)                                          \
 	CUA_FN void cua_append_stage_flush_##name(const struct cua_append_view *view,              \
 						  struct cua_append_stage_##name *stage)           \
 	{                                                                                          \
