@@ -257,7 +257,7 @@ AVX512 static size_t count_flags_avx512(const uint8_t *flags, size_t n)
 	return count + count_flags_plain(flags + i, n - i);
 }
 
-#define DEFINE_AVX512(name, TARGET, bits, KEY, lanes)                                              \
+#define DEFINE_PACK_AVX512(name, TARGET, bits, KEY, lanes)                                         \
 	AVX512 static inline __mmask##lanes mask_##name(__m512i v, __m512i low, __m512i range)     \
 	{                                                                                          \
 		return _mm512_cmple_epu##bits##_mask(_mm512_sub_epi##bits(KEY(v, bits), low),      \
@@ -283,7 +283,9 @@ AVX512 static size_t count_flags_avx512(const uint8_t *flags, size_t n)
 		}                                                                                  \
 		return (size_t)(out - (char *)kept) / (bits / 8) +                                 \
 		       pack_##name(f, x + i * (bits / 8), n - i, out);                             \
-	}                                                                                          \
+	}
+
+#define DEFINE_KEEPS_AVX512(name, bits, lanes)                                                     \
 	AVX512 static void keeps_##name##_avx512(const struct cua__filter *f,                      \
 						 const void *elements, size_t n, uint8_t *keeps)   \
 	{                                                                                          \
@@ -302,6 +304,10 @@ AVX512 static size_t count_flags_avx512(const uint8_t *flags, size_t n)
 		}                                                                                  \
 		keeps_##name(f, x + i * (bits / 8), n - i, keeps + i);                             \
 	}
+
+#define DEFINE_AVX512(name, TARGET, bits, KEY, lanes)                                              \
+	DEFINE_PACK_AVX512(name, TARGET, bits, KEY, lanes)                                         \
+	DEFINE_KEEPS_AVX512(name, bits, lanes)
 DEFINE_AVX512(i8, VBMI2, 8, AS_IT_IS, 64)
 DEFINE_AVX512(i16, VBMI2, 16, AS_IT_IS, 32)
 DEFINE_AVX512(i32, AVX512, 32, AS_IT_IS, 16)
