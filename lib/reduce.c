@@ -167,31 +167,6 @@ int cua__reduce_has_plain(const struct cua__reduce *r)
 	return 0;
 }
 
-int cua__reduce_in_any_order(const struct cua__reduce *r)
-{
-	if (r->mode == CUA_REDUCE_FAST)
-		return 1;
-	switch (r->kind) {
-	/* integers, exact or modulo 2^64; indexes of the first extreme element; counts */
-	case CUA__TREE_sum_b32:
-	case CUA__TREE_sum_b64:
-	case CUA__TREE_dot_b32:
-	case CUA__TREE_dot_b64:
-	case CUA__TREE_order_b16:
-	case CUA__TREE_order_b32:
-	case CUA__TREE_order_b64:
-	case CUA__TREE_index_b16:
-	case CUA__TREE_index_b32:
-	case CUA__TREE_index_b64:
-	case CUA__TREE_count_b16:
-	case CUA__TREE_count_b32:
-	case CUA__TREE_count_b64:
-	case CUA__TREE_product_b32:
-	case CUA__TREE_product_b64: return 1;
-	default: return 0;
-	}
-}
-
 static int has_second(enum cua_reduce_op op)
 {
 	return op == CUA_REDUCE_DOT || op == CUA_REDUCE_DOT_CONJ;

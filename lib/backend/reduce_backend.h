@@ -86,7 +86,30 @@ int cua__reduce_has_plain(const struct cua__reduce *r);
 /*
  * Whether the order of elements is free: no bits are promised (FAST), or none depend on the order.
  */
-int cua__reduce_in_any_order(const struct cua__reduce *r);
+CUA__HOST_FN int cua__reduce_in_any_order(const struct cua__reduce *r)
+{
+	if (r->mode == CUA_REDUCE_FAST)
+		return 1;
+	switch (r->kind) {
+	/* integers, exact or modulo 2^64; indexes of the first extreme element; counts */
+	case CUA__TREE_sum_b32:
+	case CUA__TREE_sum_b64:
+	case CUA__TREE_dot_b32:
+	case CUA__TREE_dot_b64:
+	case CUA__TREE_order_b16:
+	case CUA__TREE_order_b32:
+	case CUA__TREE_order_b64:
+	case CUA__TREE_index_b16:
+	case CUA__TREE_index_b32:
+	case CUA__TREE_index_b64:
+	case CUA__TREE_count_b16:
+	case CUA__TREE_count_b32:
+	case CUA__TREE_count_b64:
+	case CUA__TREE_product_b32:
+	case CUA__TREE_product_b64: return 1;
+	default: return 0;
+	}
+}
 
 /* Bytes of partial results that the tree needs. */
 size_t cua__tree_partials(const struct cua__reduce *r);
