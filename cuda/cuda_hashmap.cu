@@ -4,8 +4,8 @@
 
 #include <cuatomic/hashmap_quad.h>
 
-#include "backend/hashmap_backend.h"
-#include "cuda_hashmap_build.h"
+#include "cuda_hashmap.h"
+#include "kernels/hashmap_bulk.h"
 #include "launch.h"
 
 #define THREADS 256u
@@ -1324,8 +1324,9 @@ static enum cua_status retrieve_of(struct cua_context *ctx, const struct cua_has
 			   0, *view, max, keys_out, values_out, n);
 }
 
-static enum cua_status cuda_retrieve(struct cua_context *ctx, const struct cua_hashmap_view *view,
-				     uint64_t max, void *keys_out, void *values_out, uint64_t *n)
+enum cua_status cua__cuda_hashmap_retrieve(struct cua_context *ctx,
+					   const struct cua_hashmap_view *view, uint64_t max,
+					   void *keys_out, void *values_out, uint64_t *n)
 {
 #define FUNCTION(ks, vs, layout)                                                                   \
 	retrieve_of<ks, vs, layout>(ctx, view, max, keys_out, values_out, n)
@@ -1341,6 +1342,4 @@ const struct cua__hashmap_ops cua__cuda_hashmap = {
 	cuda_erase,
 	cuda_compare_exchange,
 	cuda_size,
-	cuda_retrieve,
-	&cua__cuda_hashmap_whole,
 };

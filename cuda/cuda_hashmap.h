@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
+/* Functions that the CUDA hash map's files share. */
+#ifndef CUATOMIC_CUDA_HASHMAP_H
+#define CUATOMIC_CUDA_HASHMAP_H
+
+#include "backend/hashmap_backend.h"
+
+/* The backend's retrieve (cuda_hashmap.cu). */
+enum cua_status cua__cuda_hashmap_retrieve(struct cua_context *ctx,
+					   const struct cua_hashmap_view *view, uint64_t max,
+					   void *keys_out, void *values_out, uint64_t *n);
+
 /*
  * Bulk insert and build of a hash map of words by regions (cuda_hashmap_build.cu). Both functions
  * need a call without values_out and flags. They return CUA_ERROR_UNSUPPORTED, without any effect,
  * for other calls, if they would not pay, and if there is no workspace; the caller then takes the
  * ordinary path.
  */
-#ifndef CUATOMIC_CUDA_HASHMAP_BUILD_H
-#define CUATOMIC_CUDA_HASHMAP_BUILD_H
-
-#include "backend/hashmap_backend.h"
-
 /* Replaces the contents of the map. */
 enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 					const struct cua_hashmap_view *view,
@@ -23,4 +29,4 @@ enum cua_status cua__cuda_hashmap_insert_regions(struct cua_context *ctx,
 size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				       size_t n);
 
-#endif /* CUATOMIC_CUDA_HASHMAP_BUILD_H */
+#endif /* CUATOMIC_CUDA_HASHMAP_H */

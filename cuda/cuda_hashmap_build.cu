@@ -5,8 +5,8 @@
  */
 #include "config.h"
 
+#include "cuda_hashmap.h"
 #include "kernels/hashmap_regions.h"
-#include "cuda_hashmap_build.h"
 #include "launch.h"
 
 #define SCATTER_THREADS 512u

@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "cuda_hashmap.h"
 #include "kernels/hashmap_kernel.h"
 #include "launch.h"
 
@@ -245,5 +246,12 @@ static enum cua_status cuda_tally(struct cua_context *ctx, const struct cua_hash
 }
 
 const struct cua__hashmap_whole_ops cua__cuda_hashmap_whole = {
-	cuda_sort_scratch, cuda_sort, cuda_least, cuda_rejected, cuda_move, cuda_slice, cuda_tally,
+	cua__cuda_hashmap_retrieve,
+	cuda_sort_scratch,
+	cuda_sort,
+	cuda_least,
+	cuda_rejected,
+	cuda_move,
+	cuda_slice,
+	cuda_tally,
 };

@@ -418,7 +418,8 @@ static const struct cua__runtime runtime = {
 };
 
 const struct cua__backend cua__cuda_backend = {
-	CUA_BACKEND_CUDA,   &runtime,           &cua__cuda_memory,  &cua__cuda_append,
-	&cua__cuda_filter,  &cua__cuda_reduce,  &cua__cuda_exact,   &cua__cuda_histogram,
-	&cua__cuda_chained, &cua__cuda_hashmap, &cua__cuda_segment, &cua__cuda_multimap,
+	CUA_BACKEND_CUDA,    &runtime,           &cua__cuda_memory,        &cua__cuda_append,
+	&cua__cuda_filter,   &cua__cuda_reduce,  &cua__cuda_exact,         &cua__cuda_histogram,
+	&cua__cuda_chained,  &cua__cuda_hashmap, &cua__cuda_hashmap_whole, &cua__cuda_segment,
+	&cua__cuda_multimap,
 };

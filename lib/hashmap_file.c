@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/hashmap_backend.h"
+#include "hashmap_host.h"
 #include "replace.h"
 
 #define BATCH_BYTES ((size_t)4 << 20)

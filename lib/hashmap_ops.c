@@ -5,16 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/hashmap_backend.h"
+#include "hashmap_host.h"
 
 /* Bytes of pairs per batch of a pass. */
 #define BATCH_BYTES ((size_t)4 << 20)
-/*
- * A growing map reserves room for at least this many elements per batch, so that a batch justifies
- * a launch.
- */
-#define LEAST_BATCH ((uint64_t)1 << 16)
-
 static uint64_t places_of(const struct cua_hashmap_view *view)
 {
 	return cua__hashmap_places(view, view->key_size, view->value_size);
@@ -37,7 +31,7 @@ struct request {
 static enum cua_status sort(struct cua__call *call, struct cua_hashmap *map, uint64_t max,
 			    void *keys, void *values, const uint64_t *n)
 {
-	const struct cua__hashmap_whole_ops *whole = call->ctx->backend->hashmap->whole;
+	const struct cua__hashmap_whole_ops *whole = call->ctx->backend->hashmap_whole;
 	struct cua__hashmap_sort s = {
 		map->view.key_size, map->view.value_size, max, n, keys, values, NULL};
 	enum cua_status status;
@@ -84,11 +78,11 @@ static enum cua_status give(const struct request *r)
 	if (!status)
 		status = ctx->backend->runtime->set_bytes(ctx, count, 0, sizeof(*r->n));
 	if (!status && r->rejected)
-		status = ctx->backend->hashmap->whole->rejected(
+		status = ctx->backend->hashmap_whole->rejected(
 			ctx, &map->view, max, (void *)k.backend, (void *)v.backend, count);
 	else if (!status)
-		status = ctx->backend->hashmap->retrieve(ctx, &map->view, max, (void *)k.backend,
-							 (void *)v.backend, count);
+		status = ctx->backend->hashmap_whole->retrieve(
+			ctx, &map->view, max, (void *)k.backend, (void *)v.backend, count);
 	if (!status && r->sorted)
 		status = sort(&call, map, max, (void *)k.backend, (void *)v.backend, count);
 	if (!status)
@@ -124,7 +118,7 @@ enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map,
 	if (max > places_of(&map->view))
 		max = places_of(&map->view);
 	if (order == CUA_HASHMAP_SORTED && max)
-		*bytes += cua__scratch_size(map->ctx->backend->hashmap->whole->sort_scratch(
+		*bytes += cua__scratch_size(map->ctx->backend->hashmap_whole->sort_scratch(
 			map->ctx, map->view.key_size, map->view.value_size, max));
 	return CUA_OK;
 }
@@ -148,179 +142,6 @@ enum cua_status cua_hashmap_rejected(struct cua_hashmap *map, uint64_t max, void
 	struct request r = {map, max, keys_out, values_out, n, 1, 0};
 
 	return give(&r);
-}
-
-/* ---- resize ---- */
-
-/* A host copy of the memory before the buckets. */
-struct front {
-	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
-	struct cua_u128 cells[2];
-	uint64_t in_slots, keys; /* keys in reserved slots included */
-	uint64_t kept;           /* rejected pairs that are kept */
-};
-
-/* Waits for the stream. */
-static enum cua_status read_front(struct cua_hashmap *map, struct front *f)
-{
-	const struct cua__runtime *runtime = map->ctx->backend->runtime;
-	enum cua_status status = runtime->may_wait(map->ctx);
-
-	if (!status)
-		status = runtime->copy(map->ctx, f, map->view.counts,
-				       offsetof(struct front, in_slots));
-	f->kept = 0;
-	if (!status && map->view.rejects)
-		status = runtime->copy(map->ctx, &f->kept, &map->view.rejects->count,
-				       sizeof(f->kept));
-	if (!status)
-		status = runtime->synchronize(map->ctx);
-	if (status)
-		return status;
-	if (f->kept > map->options.rejects)
-		f->kept = map->options.rejects;
-	f->in_slots = 0;
-	for (uint32_t i = 0; i < CUA_HASHMAP_STRIPES; i++)
-		f->in_slots += f->counts[i].inserted - f->counts[i].erased;
-	f->keys = f->in_slots + (f->cells[0].lo != 0) + (f->cells[1].lo != 0);
-	return CUA_OK;
-}
-
-/*
- * Moves the pairs to new memory of this capacity, within a call. After an error the map is
- * unchanged.
- */
-static enum cua_status resize(struct cua_hashmap *map, uint64_t capacity)
-{
-	const struct cua__runtime *runtime = map->ctx->backend->runtime;
-	struct cua_hashmap fresh = *map;
-	enum cua_status status;
-	struct front front, moved;
-
-	status = read_front(map, &front);
-	if (status)
-		return status;
-	if (capacity < front.keys)
-		return CUA_ERROR_SIZE;
-	status = cua__hashmap_lay_out(&fresh, capacity);
-	if (!status)
-		status = cua__hashmap_allocate(&fresh);
-	if (status)
-		return status;
-	/* the earlier rejections; the move counts the keys itself */
-	for (uint32_t i = 0; i < CUA_HASHMAP_STRIPES; i++)
-		front.counts[i].inserted = front.counts[i].erased = 0;
-	status = runtime->copy(map->ctx, fresh.view.counts, front.counts, sizeof(front.counts));
-	if (!status && map->view.rejects)
-		status = runtime->copy(map->ctx, fresh.view.rejects, map->view.rejects,
-				       offsetof(struct cua_hashmap_rejects, pairs) +
-					       front.kept * sizeof(struct cua_hashmap_pair));
-	if (!status)
-		status = map->ctx->backend->hashmap->whole->move(map->ctx, &map->view, &fresh.view,
-								 CUA__HASHMAP_INSERT);
-	if (!status)
-		status = runtime->synchronize(map->ctx);
-	/* with max_probes a pair may have found no slot; it is still in the old memory */
-	if (!status && map->view.max_probes)
-		status = read_front(&fresh, &moved);
-	if (!status && map->view.max_probes && moved.keys != front.keys)
-		status = CUA_ERROR_SIZE;
-	if (status) {
-		runtime->release(map->ctx, fresh.base);
-		return status;
-	}
-	runtime->release(map->ctx, map->base);
-	*map = fresh;
-	return CUA_OK;
-}
-
-enum cua_status cua_hashmap_resize(struct cua_hashmap *map, uint64_t capacity)
-{
-	struct cua__call call;
-
-	if (!map)
-		return CUA_ERROR_NULL;
-	if (!capacity)
-		return CUA_ERROR_VALUE;
-	if (map->options.own_hash)
-		return CUA_ERROR_UNSUPPORTED;
-	cua__call_begin(&call, map->ctx);
-	return cua__call_end(&call, resize(map, capacity));
-}
-
-/* ---- growth ---- */
-
-/*
- * Makes room for `more` keys below the load limit. *room is the number of keys that fit afterwards.
- */
-static enum cua_status make_room(struct cua_hashmap *map, uint64_t more, uint64_t *room)
-{
-	const uint32_t percent = map->options.grow_percent;
-	uint64_t keys, slots = cua__hashmap_slots(&map->view), limit, wanted;
-	enum cua_status status;
-	struct front front;
-
-	status = read_front(map, &front);
-	if (status)
-		return status;
-	keys = front.in_slots;
-	/* slots * percent / 100 without overflow */
-	limit = slots / 100 * percent + slots % 100 * percent / 100;
-	if (limit < keys || limit - keys < more) {
-		if (keys + more < keys || keys + more > UINT64_MAX / 200 || slots > UINT64_MAX / 4)
-			return CUA_ERROR_SIZE;
-		/* 2 more: keys in reserved slots need no slot, but resize counts them as keys */
-		wanted = (keys + more) * 100 / percent + 2;
-		status = resize(map, wanted > 2 * slots ? wanted : 2 * slots);
-		if (status)
-			return status;
-		slots = cua__hashmap_slots(&map->view);
-		limit = slots / 100 * percent + slots % 100 * percent / 100;
-	}
-	*room = limit - keys;
-	return CUA_OK;
-}
-
-static const void *elements_from(const void *array, size_t done, size_t size)
-{
-	return array && size ? (const char *)array + done * size : NULL;
-}
-
-enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, int builds,
-					   const struct cua__hashmap_call *call)
-{
-	const uint32_t ks = map->view.key_size, vs = map->view.value_size;
-	enum cua_status status = CUA_OK;
-	size_t done = 0;
-
-	while (done < call->n) {
-		struct cua__hashmap_call batch = *call;
-		uint64_t rest = call->n - done, room;
-
-		/*
-		 * equal keys share a slot and present keys need none; the number of new keys is
-		 * known only afterwards
-		 */
-		status = make_room(map, rest < LEAST_BATCH ? rest : LEAST_BATCH, &room);
-		if (status)
-			break;
-		batch.n = rest < room ? rest : room;
-		batch.keys = elements_from(call->keys, done, ks);
-		batch.values = elements_from(call->values, done, vs);
-		batch.values_out = (void *)elements_from(call->values_out, done, vs);
-		batch.flags = (void *)elements_from(call->flags, done, 1);
-		status = builds && !done
-				 ? cua__hashmap_build(map, 1, &batch)
-				 : map->ctx->backend->hashmap->write(map->ctx, &map->view, &batch);
-		if (status)
-			break;
-		done += batch.n;
-	}
-	/* the results of the remaining elements are FULL */
-	if (status && call->flags)
-		map->ctx->backend->runtime->set_bytes(map->ctx, call->flags + done,
-						      CUA_HASHMAP_FULL, call->n - done);
-	return status;
 }
 
 /* ---- merge ---- */
@@ -350,8 +171,8 @@ enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hash
 	if (map == from)
 		return CUA_ERROR_OVERLAP;
 	cua__call_begin(&call, map->ctx);
-	return cua__call_end(&call, map->ctx->backend->hashmap->whole->move(map->ctx, &from->view,
-									    &map->view, op));
+	return cua__call_end(&call, map->ctx->backend->hashmap_whole->move(map->ctx, &from->view,
+									   &map->view, op));
 }
 
 /* ---- statistics ---- */
@@ -363,7 +184,7 @@ enum cua_status cua_hashmap_get_statistics(struct cua_hashmap *map,
 					   struct cua_hashmap_statistics *statistics)
 {
 	struct cua_hashmap_statistics out = {.struct_size = sizeof(out)};
-	struct front front;
+	struct cua__hashmap_front front;
 	struct cua__hashmap_tally tally;
 	const struct cua__runtime *runtime;
 	struct cua__call call;
@@ -391,12 +212,12 @@ enum cua_status cua_hashmap_get_statistics(struct cua_hashmap *map,
 	if (!status)
 		status = runtime->set_bytes(map->ctx, backend, 0, sizeof(tally));
 	if (!status)
-		status = map->ctx->backend->hashmap->whole->tally(map->ctx, &map->view, homes,
-								  backend);
+		status = map->ctx->backend->hashmap_whole->tally(map->ctx, &map->view, homes,
+								 backend);
 	if (!status)
 		status = runtime->copy(map->ctx, &tally, backend, sizeof(tally));
 	if (!status)
-		status = read_front(map, &front);
+		status = cua__hashmap_read_front(map, &front);
 	status = cua__call_end(&call, status);
 	if (status)
 		return status;
@@ -472,8 +293,8 @@ enum cua_status cua__hashmap_pass_next(struct cua__hashmap_pass *pass, int *more
 	if (!status)
 		status = runtime->set_bytes(map->ctx, count, 0, sizeof(pass->n));
 	if (!status)
-		status = map->ctx->backend->hashmap->whole->slice(map->ctx, &map->view, pass->place,
-								  room, keys, values, count);
+		status = map->ctx->backend->hashmap_whole->slice(map->ctx, &map->view, pass->place,
+								 room, keys, values, count);
 	if (!status)
 		status = runtime->copy(map->ctx, &pass->n, count, sizeof(pass->n));
 	if (!status)

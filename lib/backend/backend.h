@@ -98,6 +98,7 @@ struct cua__exact_ops;
 struct cua__histogram_ops;
 struct cua__chained_ops;
 struct cua__hashmap_ops;
+struct cua__hashmap_whole_ops;
 struct cua__multimap_ops;
 struct cua__segment_ops;
 
@@ -112,6 +113,7 @@ struct cua__backend {
 	const struct cua__histogram_ops *histogram;
 	const struct cua__chained_ops *chained;
 	const struct cua__hashmap_ops *hashmap;
+	const struct cua__hashmap_whole_ops *hashmap_whole;
 	const struct cua__segment_ops *segment;
 	const struct cua__multimap_ops *multimap;
 };
@@ -130,6 +132,7 @@ extern const struct cua__exact_ops cua__cpu_exact, cua__cuda_exact;
 extern const struct cua__histogram_ops cua__cpu_histogram, cua__cuda_histogram;
 extern const struct cua__chained_ops cua__cpu_chained, cua__cuda_chained;
 extern const struct cua__hashmap_ops cua__cpu_hashmap, cua__cuda_hashmap;
+extern const struct cua__hashmap_whole_ops cua__cpu_hashmap_whole, cua__cuda_hashmap_whole;
 extern const struct cua__multimap_ops cua__cpu_multimap, cua__cuda_multimap;
 extern const struct cua__segment_ops cua__cpu_segment, cua__cuda_segment;
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "backend/chained_backend.h"
+#include "kernels/chained_check.h"
 
 /* Pairs that justify a thread. */
 #define GRAIN 4096

@@ -2,7 +2,7 @@
 /* The hash map on the CPU. */
 #include "config.h"
 
-#include "backend/hashmap_backend.h"
+#include "kernels/hashmap_bulk.h"
 
 /* ThreadSanitizer would report the vector loads as races. */
 #if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
@@ -465,6 +465,4 @@ const struct cua__hashmap_ops cua__cpu_hashmap = {
 	.erase = cpu_erase,
 	.compare_exchange = cpu_compare_exchange,
 	.size = cpu_size,
-	.retrieve = cua__cpu_hashmap_retrieve,
-	.whole = &cua__cpu_hashmap_whole,
 };

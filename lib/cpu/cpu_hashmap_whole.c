@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#include "backend/hashmap_backend.h"
+#include "kernels/hashmap_bulk.h"
+#include "kernels/hashmap_digits.h"
 
 /* Pairs or slots that justify a thread, and slots per step of a retrieval. */
 #define GRAIN 16384
@@ -195,9 +196,8 @@ static void retrieve_worker(void *arg, unsigned worker, unsigned workers)
 	}
 }
 
-enum cua_status cua__cpu_hashmap_retrieve(struct cua_context *ctx,
-					  const struct cua_hashmap_view *view, uint64_t max,
-					  void *keys_out, void *values_out, uint64_t *n)
+static enum cua_status cpu_retrieve(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				    uint64_t max, void *keys_out, void *values_out, uint64_t *n)
 {
 	struct retrieving r = {view, max, n, keys_out, values_out, NULL};
 
@@ -344,6 +344,7 @@ static enum cua_status cpu_tally(struct cua_context *ctx, const struct cua_hashm
 }
 
 const struct cua__hashmap_whole_ops cua__cpu_hashmap_whole = {
+	.retrieve = cpu_retrieve,
 	.sort_scratch = cpu_sort_scratch,
 	.sort = cpu_sort,
 	.least = cpu_least,

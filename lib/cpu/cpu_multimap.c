@@ -2,7 +2,8 @@
 /* The multimap on the CPU. */
 #include "config.h"
 
-#include "backend/multimap_backend.h"
+#include "kernels/hashmap_bulk.h"
+#include "kernels/multimap_pool.h"
 
 /*
  * Elements that justify a thread, and keys per batch; the buckets of a batch are prefetched

@@ -371,6 +371,7 @@ const struct cua__backend cua__cpu_backend = {
 	.histogram = &cua__cpu_histogram,
 	.chained = &cua__cpu_chained,
 	.hashmap = &cua__cpu_hashmap,
+	.hashmap_whole = &cua__cpu_hashmap_whole,
 	.segment = &cua__cpu_segment,
 	.multimap = &cua__cpu_multimap,
 };

@@ -31,7 +31,7 @@
 #ifndef CUATOMIC_KERNELS_CHAINED_KERNEL_H
 #define CUATOMIC_KERNELS_CHAINED_KERNEL_H
 
-#include "backend/chained_backend.h"
+#include "kernels/chained_check.h"
 
 /* Pairs in flight per thread. */
 #ifndef CUA__CHAINED_LOADS

@@ -20,7 +20,8 @@
 #ifndef CUATOMIC_KERNELS_HASHMAP_KERNEL_H
 #define CUATOMIC_KERNELS_HASHMAP_KERNEL_H
 
-#include "backend/hashmap_backend.h"
+#include "kernels/hashmap_bulk.h"
+#include "kernels/hashmap_digits.h"
 
 #define CUA__SORT_WARPS 8u
 /* Pairs per thread in a tile. */

@@ -56,7 +56,7 @@
 
 #include <cuatomic/hashmap_quad.h>
 
-#include "backend/hashmap_backend.h"
+#include "kernels/hashmap_bulk.h"
 
 #define CUA__REGIONS_ALL 0xffffffffu
 /* The index of a region within the regions of a tile. */

@@ -3,7 +3,8 @@
 #ifndef CUATOMIC_KERNELS_MULTIMAP_KERNEL_H
 #define CUATOMIC_KERNELS_MULTIMAP_KERNEL_H
 
-#include "backend/multimap_backend.h"
+#include "kernels/hashmap_bulk.h"
+#include "kernels/multimap_pool.h"
 
 #define CUA__MULTIMAP_ALL_LANES (~(uint32_t)0)
 
