@@ -349,14 +349,14 @@ static __global__ void values_search_kernel(struct cua_chained_view view, uint64
 	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x; i < used; i += step) {
 		uint64_t index = i + threadIdx.x, at = 0;
 		int hit = index < used && view.entries[index].key == key;
-		uint32_t hits = cua_port_ballot(~(uint32_t)0, hit);
+		uint32_t hits = cua_port_ballot(CUA__ALL_LANES, hit);
 
 		if (!hits)
 			continue;
 		if (cua_port_lane() == cua_port_ffs_u32(hits) - 1)
 			at = cua_port_fetch_add_u64(&found->n, cua_port_popc_u32(hits),
 						    CUA__CHAINED_AT);
-		at = cua_port_shuffle_u64(~(uint32_t)0, at, cua_port_ffs_u32(hits) - 1) +
+		at = cua_port_shuffle_u64(CUA__ALL_LANES, at, cua_port_ffs_u32(hits) - 1) +
 		     cua_port_popc_u32(hits & below);
 		if (hit && at < max)
 			values_out[at] = view.entries[index].value;

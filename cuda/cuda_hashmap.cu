@@ -16,7 +16,6 @@
 #define RESIDENT_BLOCKS 4u
 /* the same with 80 registers */
 #define WRITE_BLOCKS 3u
-#define ALL_LANES (~(uint32_t)0)
 
 /* Loops by whole warps: lanes without an element take part until the warp's last element. */
 #define EACH_WARP(i, n)                                                                            \
@@ -143,7 +142,7 @@ static __device__ __forceinline__ void deferred_push(struct deferred<KS, VS> *l,
 						     uint64_t element, struct cua_u128 key,
 						     struct cua_u128 value, uint32_t *n)
 {
-	const uint32_t votes = cua_port_ballot(ALL_LANES, defers);
+	const uint32_t votes = cua_port_ballot(CUA__ALL_LANES, defers);
 	const uint32_t below = ((uint32_t)1 << cua_port_lane()) - 1;
 
 	if (defers) {
@@ -156,7 +155,7 @@ static __device__ __forceinline__ void deferred_push(struct deferred<KS, VS> *l,
 			l->words[threadIdx.x / 32][at][l->WIDE] = word.hi;
 	}
 	*n += cua_port_popc_u32(votes);
-	cua_port_sync_warp(ALL_LANES);
+	cua_port_sync_warp(CUA__ALL_LANES);
 }
 
 /* Removes up to 32 deferred elements, one per lane. Returns whether this lane has an element. */
@@ -176,7 +175,7 @@ static __device__ __forceinline__ int deferred_pop(const struct deferred<KS, VS>
 		word->lo = l->words[threadIdx.x / 32][at][0];
 		word->hi = l->WIDE ? l->words[threadIdx.x / 32][at][l->WIDE] : 0;
 	}
-	cua_port_sync_warp(ALL_LANES);
+	cua_port_sync_warp(CUA__ALL_LANES);
 	return has;
 }
 
@@ -218,8 +217,8 @@ static __device__ __noinline__ uint32_t insert_deferred(const struct bulk_insert
 	key = cua__hashmap_word_key(KS, word);
 	value = cua__hashmap_word_value(KS, VS, word);
 	left = active && !cua__hashmap_reserved_slot(&c->view, KS, VS, key, NULL);
-	for (tries = 0; tries < CUA__QUAD_TRIES && cua_port_ballot(ALL_LANES, left); tries++) {
-		const int r = cua__quad_enter_full(&c->view, KS, VS, ALL_LANES, left,
+	for (tries = 0; tries < CUA__QUAD_TRIES && cua_port_ballot(CUA__ALL_LANES, left); tries++) {
+		const int r = cua__quad_enter_full(&c->view, KS, VS, CUA__ALL_LANES, left,
 						   hash_of<KS, PLAIN>(&c->view, key), key, NULL,
 						   value, &seen);
 
@@ -229,9 +228,9 @@ static __device__ __noinline__ uint32_t insert_deferred(const struct bulk_insert
 		}
 		left = left && !r;
 	}
-	added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
-	if (cua_port_ballot(ALL_LANES, active && !result))
-		cua__quad_count(&c->view, ALL_LANES, CUA_RELAXED, &added);
+	added += cua_port_popc_u32(cua_port_ballot(CUA__ALL_LANES, result == CUA_HASHMAP_INSERTED));
+	if (cua_port_ballot(CUA__ALL_LANES, active && !result))
+		cua__quad_count(&c->view, CUA__ALL_LANES, CUA_RELAXED, &added);
 	if (active && !result) {
 		struct outcome o = enter_alone<KS, VS, PLAIN>(&c->view, key, value);
 
@@ -259,7 +258,7 @@ static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c,
 	int has = 0;
 
 	for (;;) {
-		const uint32_t idle = cua_port_ballot(ALL_LANES, !has && part == 0);
+		const uint32_t idle = cua_port_ballot(CUA__ALL_LANES, !has && part == 0);
 		struct cua_u128 key, value;
 		int result, slotted;
 
@@ -268,7 +267,7 @@ static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c,
 			has = at < n_deferred;
 		}
 		taken += taken < n_deferred ? cua_port_popc_u32(idle) : 0;
-		if (!cua_port_ballot(ALL_LANES, has))
+		if (!cua_port_ballot(CUA__ALL_LANES, has))
 			return added;
 		if (has) {
 			word.lo = l->words[warp][at][0];
@@ -277,15 +276,15 @@ static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c,
 		key = cua__hashmap_word_key(KS, word);
 		value = cua__hashmap_word_value(KS, VS, word);
 		slotted = has && !cua__hashmap_reserved_slot(&c->view, KS, VS, key, NULL);
-		result = cua__octet_enter_full(&c->view, KS, VS, ALL_LANES, slotted,
+		result = cua__octet_enter_full(&c->view, KS, VS, CUA__ALL_LANES, slotted,
 					       hash_of<KS, PLAIN>(&c->view, key), key, value,
 					       &there);
 		if (has && !slotted)
 			result = -1;
-		added += cua_port_popc_u32(
-			cua_port_ballot(ALL_LANES, part == 0 && result == CUA_HASHMAP_INSERTED));
-		if (cua_port_ballot(ALL_LANES, result < 0))
-			cua__quad_count(&c->view, ALL_LANES, CUA_RELAXED, &added);
+		added += cua_port_popc_u32(cua_port_ballot(
+			CUA__ALL_LANES, part == 0 && result == CUA_HASHMAP_INSERTED));
+		if (cua_port_ballot(CUA__ALL_LANES, result < 0))
+			cua__quad_count(&c->view, CUA__ALL_LANES, CUA_RELAXED, &added);
 		has = has && !result;
 		if (result < 0 && part == 0) {
 			struct outcome o = enter_alone<KS, VS, PLAIN>(&c->view, key, value);
@@ -295,7 +294,7 @@ static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c,
 		}
 		if (result && part == 0)
 			report_insert<VS>(c, l->elements[warp][at], result, value, there);
-		cua_port_sync_warp(ALL_LANES);
+		cua_port_sync_warp(CUA__ALL_LANES);
 	}
 }
 
@@ -319,26 +318,26 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			key = cua__hashmap_get(c.keys, KS, i);
 			value = cua__hashmap_get(c.values, VS, i);
 		}
-		result = cua__quad_enter_home(&c.view, KS, VS, ALL_LANES, i < c.n,
+		result = cua__quad_enter_home(&c.view, KS, VS, CUA__ALL_LANES, i < c.n,
 					      hash_of<KS, PLAIN>(&c.view, key), key, NULL, value,
 					      CUA_RELAXED, &seen);
 		/* reconverge: lanes that lost their slot to another thread arrive later */
-		cua_port_sync_warp(ALL_LANES);
+		cua_port_sync_warp(CUA__ALL_LANES);
 		if (result)
 			report_insert<VS>(&c, i, result, value, seen.value);
 		added += cua_port_popc_u32(
-			cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
+			cua_port_ballot(CUA__ALL_LANES, result == CUA_HASHMAP_INSERTED));
 		deferred_push(&l, i < c.n && !result, i, key, value, &n_deferred);
 		if (n_deferred >= 32)
 			added = insert_deferred<KS, VS, PLAIN>(&c, &l, &n_deferred, added);
 	}
 	/* a lane of another warp may wait for this count */
-	cua__quad_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
+	cua__quad_count(&c.view, CUA__ALL_LANES, CUA_RELAXED, &added);
 	if (n_deferred > FEW)
 		added = insert_deferred<KS, VS, PLAIN>(&c, &l, &n_deferred, added);
 	else if (n_deferred)
 		added = insert_few<KS, VS, PLAIN>(&c, &l, n_deferred, added);
-	cua__quad_count(&c.view, ALL_LANES, CUA_RELAXED, &added);
+	cua__quad_count(&c.view, CUA__ALL_LANES, CUA_RELAXED, &added);
 }
 
 /* ---- assign and update, and inserts into the layout with slot states ---- */
@@ -574,7 +573,7 @@ write_by_quads(const struct cua_hashmap_view *view, int op, int active, uint64_t
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	int result = 0, changed = 1;
 
-	cua__quad_look(view, KS, VS, ALL_LANES, slotted, hash, key, NULL, CUA_RELAXED, &seen);
+	cua__quad_look(view, KS, VS, CUA__ALL_LANES, slotted, hash, key, NULL, CUA_RELAXED, &seen);
 	if (seen.there > 0) {
 		result = CUA_HASHMAP_EXISTS;
 		cua__quad_spot(view, KS, VS, key, &seen, &spot);
@@ -611,11 +610,11 @@ write_by_quads(const struct cua_hashmap_view *view, int op, int active, uint64_t
 template <uint32_t KS>
 static __device__ __forceinline__ uint32_t lanes_of(uint32_t active, struct cua_u128 key)
 {
-	uint32_t group = KS == 4 ? cua_port_match_any_u32(ALL_LANES, (uint32_t)key.lo)
-				 : cua_port_match_any_u64(ALL_LANES, key.lo);
+	uint32_t group = KS == 4 ? cua_port_match_any_u32(CUA__ALL_LANES, (uint32_t)key.lo)
+				 : cua_port_match_any_u64(CUA__ALL_LANES, key.lo);
 
 	if (KS == 16)
-		group &= cua_port_match_any_u64(ALL_LANES, key.hi);
+		group &= cua_port_match_any_u64(CUA__ALL_LANES, key.hi);
 	return group & active;
 }
 
@@ -624,11 +623,11 @@ static __device__ __forceinline__ struct cua_u128 value_of_lane(struct cua_u128 
 								uint32_t lane)
 {
 	if (VS == 4)
-		value.lo = cua_port_shuffle_u32(ALL_LANES, (uint32_t)value.lo, lane);
+		value.lo = cua_port_shuffle_u32(CUA__ALL_LANES, (uint32_t)value.lo, lane);
 	else if (VS)
-		value.lo = cua_port_shuffle_u64(ALL_LANES, value.lo, lane);
+		value.lo = cua_port_shuffle_u64(CUA__ALL_LANES, value.lo, lane);
 	if (VS == 16)
-		value.hi = cua_port_shuffle_u64(ALL_LANES, value.hi, lane);
+		value.hi = cua_port_shuffle_u64(CUA__ALL_LANES, value.hi, lane);
 	return value;
 }
 
@@ -640,7 +639,7 @@ static __device__ __noinline__ struct cua_u128 combine_lanes(int op, struct cua_
 	const uint32_t lane = cua_port_lane();
 	struct cua_u128 operand = value;
 
-	while (cua_port_ballot(ALL_LANES, rest != 0)) {
+	while (cua_port_ballot(CUA__ALL_LANES, rest != 0)) {
 		const struct cua_u128 other =
 			value_of_lane<VS>(value, rest ? cua_port_ffs_u32(rest) - 1 : lane);
 
@@ -684,11 +683,11 @@ static __device__ __noinline__ uint32_t write_deferred(const struct bulk_write *
 	key = cua__hashmap_word_key(KS, word);
 	value = cua__hashmap_word_value(KS, VS, word);
 	result = cua__quad_enter_full(
-		&b->c.view, KS, VS, ALL_LANES,
+		&b->c.view, KS, VS, CUA__ALL_LANES,
 		active && !cua__hashmap_reserved_slot(&b->c.view, KS, VS, key, NULL),
 		hash_of<KS, PLAIN>(&b->c.view, key), key, NULL, value, &seen);
-	added += cua_port_popc_u32(cua_port_ballot(ALL_LANES, result == CUA_HASHMAP_INSERTED));
-	cua__quad_count(&b->c.view, ALL_LANES, CUA_RELAXED, &added);
+	added += cua_port_popc_u32(cua_port_ballot(CUA__ALL_LANES, result == CUA_HASHMAP_INSERTED));
+	cua__quad_count(&b->c.view, CUA__ALL_LANES, CUA_RELAXED, &added);
 	if (active && result != CUA_HASHMAP_INSERTED) {
 		struct outcome o = write_alone<KS, VS, CUA_HASHMAP_WORDS, PLAIN>(&b->c.view, b->op,
 										 key, value);
@@ -747,12 +746,13 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 		if (VS == 4 && lists && i < n)
 			listed = list_find(&l, room, hash, key);
 		if (op != CUA__HASHMAP_INSERT) {
-			group = lanes_of<KS>(cua_port_ballot(ALL_LANES, i < n && listed < 0), key);
+			group = lanes_of<KS>(cua_port_ballot(CUA__ALL_LANES, i < n && listed < 0),
+					     key);
 			group = listed < 0 ? group : (uint32_t)1 << lane;
 			leads = leads && (listed >= 0 || lane == cua_port_ffs_u32(group) - 1);
 		}
 		rest = leads && listed < 0 ? group & (group - 1) : 0;
-		if (!cua_port_ballot(ALL_LANES, rest != 0)) {
+		if (!cua_port_ballot(CUA__ALL_LANES, rest != 0)) {
 			;
 		} else if (updates) {
 			operand = combine_lanes<VS>(op, value, rest);
@@ -772,13 +772,13 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 		}
 		alone = leads && listed < 0;
 		/* warps with listed keys only do not access the map */
-		if (LAYOUT == CUA_HASHMAP_WORDS && cua_port_ballot(ALL_LANES, alone)) {
+		if (LAYOUT == CUA_HASHMAP_WORDS && cua_port_ballot(CUA__ALL_LANES, alone)) {
 			const int by_quads = write_by_quads<KS, VS>(
 				&view, op, alone, hash, key, operand, &l, room, lists && updates,
 				rest != 0, &there, &contended, &listed);
 
 			added += cua_port_popc_u32(
-				cua_port_ballot(ALL_LANES, by_quads == CUA_HASHMAP_INSERTED));
+				cua_port_ballot(CUA__ALL_LANES, by_quads == CUA_HASHMAP_INSERTED));
 			if (alone)
 				result = by_quads;
 			/* a reserved key is often frequent: list it at once */
@@ -789,8 +789,8 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 			deferred_push(&q, defers, i, key, operand, &n_deferred);
 			if (n_deferred >= 32)
 				added = write_deferred<KS, VS, PLAIN>(&b, &q, &n_deferred, added);
-			if (cua_port_ballot(ALL_LANES, alone))
-				cua__quad_count(&view, ALL_LANES, CUA_RELAXED, &added);
+			if (cua_port_ballot(CUA__ALL_LANES, alone))
+				cua__quad_count(&view, CUA__ALL_LANES, CUA_RELAXED, &added);
 		}
 		if (alone) {
 			struct outcome o =
@@ -804,12 +804,12 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 		    (contended || (group & (group - 1))) && result && result != CUA_HASHMAP_FULL &&
 		    (updates || result == CUA_HASHMAP_EXISTS || (group & (group - 1))))
 			(void)list_add(&l, room, hash, key);
-		if (cua_port_ballot(ALL_LANES, i < n && !leads)) {
+		if (cua_port_ballot(CUA__ALL_LANES, i < n && !leads)) {
 			const uint32_t below = group & (((uint32_t)1 << lane) - 1);
 			const struct cua_u128 before =
 				value_of_lane<VS>(value, below ? 31 - __clz((int)below) : lane);
 
-			result = (int)cua_port_shuffle_u32(ALL_LANES, (uint32_t)result,
+			result = (int)cua_port_shuffle_u32(CUA__ALL_LANES, (uint32_t)result,
 							   group ? cua_port_ffs_u32(group) - 1
 								 : lane);
 			if (!leads) {
@@ -824,7 +824,7 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 	if (LAYOUT == CUA_HASHMAP_WORDS && n_deferred)
 		added = write_deferred<KS, VS, PLAIN>(&b, &q, &n_deferred, added);
 	if (LAYOUT == CUA_HASHMAP_WORDS)
-		cua__quad_count(&view, ALL_LANES, CUA_RELAXED, &added);
+		cua__quad_count(&view, CUA__ALL_LANES, CUA_RELAXED, &added);
 	__syncthreads();
 	for (uint32_t j = threadIdx.x; updates && j < room; j += blockDim.x) {
 		const struct cua_u128 key = {KS == 4 ? (uint32_t)(l.tags[j] ^ MARK)
@@ -957,16 +957,16 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 		uint64_t hash;
 
-		idle = cua_port_ballot(ALL_LANES, !has);
+		idle = cua_port_ballot(CUA__ALL_LANES, !has);
 		if (idle) {
 			const uint32_t at = taken + cua_port_popc_u32(idle & below);
 			struct cua_u128 ahead = {0, 0};
 
 			if (AHEAD) {
 				const struct cua_u128 k =
-					cua__quad_key(ALL_LANES, KS, own, at % 32);
+					cua__quad_key(CUA__ALL_LANES, KS, own, at % 32);
 
-				ahead = cua__quad_key(ALL_LANES, KS, next, at % 32);
+				ahead = cua__quad_key(CUA__ALL_LANES, KS, next, at % 32);
 				ahead = at < 32 ? k : ahead;
 			}
 			if (!has) {
@@ -978,7 +978,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 				else if (has)
 					key = cua__hashmap_get(c.keys, KS, i);
 			}
-			if (idle == ALL_LANES && !cua_port_ballot(ALL_LANES, has))
+			if (idle == CUA__ALL_LANES && !cua_port_ballot(CUA__ALL_LANES, has))
 				break;
 			taken += cua_port_popc_u32(idle);
 			if (taken >= 32) {
@@ -994,7 +994,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		seen.home = cua__quad_home(&c.view, hash);
 		if (!distance)
 			bucket = seen.home;
-		cua__quad_look_at(&c.view, KS, VS, ALL_LANES, bucket, key, NULL, CUA_RELAXED,
+		cua__quad_look_at(&c.view, KS, VS, CUA__ALL_LANES, bucket, key, NULL, CUA_RELAXED,
 				  &seen);
 		if (has) {
 			const char *cell = cua__hashmap_reserved_slot(&c.view, KS, VS, key, NULL);
@@ -1085,8 +1085,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			key = cua__hashmap_get(keys, KS, i);
 		hash = hash_of<KS, PLAIN>(&view, key);
 		if (LAYOUT == CUA_HASHMAP_WORDS)
-			there = cua__quad_erase(&view, KS, VS, ALL_LANES, i < n, hash, key, NULL,
-						CUA_RELEASE);
+			there = cua__quad_erase(&view, KS, VS, CUA__ALL_LANES, i < n, hash, key,
+						NULL, CUA_RELEASE);
 		else
 			there = i < n &&
 				cua__hashmap_state_erase(&view, KS, VS, hash, key, NULL, NULL);
@@ -1137,7 +1137,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			value = cua__hashmap_get(desired, VS, i);
 		}
 		if (LAYOUT == CUA_HASHMAP_WORDS)
-			result = cua__quad_compare_exchange(&known, KS, VS, ALL_LANES, i < n,
+			result = cua__quad_compare_exchange(&known, KS, VS, CUA__ALL_LANES, i < n,
 							    hash_of<KS, PLAIN>(&known, key), key,
 							    NULL, &seen, value);
 		if (i >= n)
@@ -1174,7 +1174,7 @@ static __global__ void size_kernel(const __grid_constant__ struct cua_hashmap_vi
 		n += cua_port_load_b64(&view.counts[i].inserted, CUA_RELAXED, CUA__HASHMAP_AT) -
 		     cua_port_load_b64(&view.counts[i].erased, CUA_RELAXED, CUA__HASHMAP_AT);
 	for (uint32_t half = 16; half; half /= 2)
-		n += cua_port_shuffle_u64(ALL_LANES, n, threadIdx.x ^ half);
+		n += cua_port_shuffle_u64(CUA__ALL_LANES, n, threadIdx.x ^ half);
 	if (threadIdx.x == 0)
 		*size = n + cua__hashmap_cells_used(&view);
 }
@@ -1252,7 +1252,8 @@ static __global__ void __launch_bounds__(THREADS)
 			at[j] = sum;
 #pragma unroll
 			for (uint32_t k = 0; k < P::PAIRS; k++) {
-				const uint32_t votes = cua_port_ballot(ALL_LANES, used[j] >> k & 1);
+				const uint32_t votes =
+					cua_port_ballot(CUA__ALL_LANES, used[j] >> k & 1);
 
 				at[j] += cua_port_popc_u32(votes & below);
 				sum += cua_port_popc_u32(votes);

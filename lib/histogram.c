@@ -130,7 +130,7 @@ static enum cua_status read_edges(enum cua_type type, size_t n, const void *edge
 		T v;                                                                               \
                                                                                                    \
 		memcpy(&v, (const char *)edges + i * sizeof(v), sizeof(v));                        \
-		if (cua__histogram_is_nan_##name(wider))                                           \
+		if (cua__is_nan_##name(wider))                                                     \
 			return CUA_ERROR_VALUE;                                                    \
 		k[i] = cua__histogram_edge_key_##name(wider);                                      \
 		if (i && k[i] < k[i - 1])                                                          \

@@ -363,9 +363,9 @@ planted 'an entry of a warp that is linked to one that has no place' chained \
 planted 'a chain of a block that is inserted before it is whole' chained_kernel \
   '/orders all entries of the block/,/for (/s/cua_port_sync_block()/(void)0/' chained
 planted 'entries of a warp that are stored before all lanes have theirs there' chained_kernel \
-  '/stage\[3 \* lane + 2\]/,/UNROLL/s/cua_port_sync_warp(CUA__CHAINED_ALL)/(void)0/' chained
+  '/stage\[3 \* lane + 2\]/,/UNROLL/s/cua_port_sync_warp(CUA__ALL_LANES)/(void)0/' chained
 planted 'entries of a warp that are written over before they are stored' chained_kernel \
-  '/all lanes have read the stage/,/CUA_WRITE/s/cua_port_sync_warp(CUA__CHAINED_ALL)/(void)0/' chained
+  '/all lanes have read the stage/,/CUA_WRITE/s/cua_port_sync_warp(CUA__ALL_LANES)/(void)0/' chained
 planted 'a build by lanes of a warp that all link to the former head' chained_kernel \
   's/above ? base + first + .*/before;/' chained
 planted 'a bulk insert past the end of the pool' chained_kernel \
@@ -521,7 +521,7 @@ planted 'partials of a segment that are told without release' segment_tree.tmpl 
 planted 'partials of a segment that are read without acquire' segment_tree.tmpl \
   's/&l->arrived, 1, CUA_ACQ_REL,/\&l->arrived, 1, CUA_RELEASE,/' segment
 planted 'partials of a segment that other lanes read before lane 0 has them' segment_tree.tmpl \
-  's/cua_port_sync_warp(CUA__FIXED_FULL)/(void)0/' segment
+  's/cua_port_sync_warp(CUA__ALL_LANES)/(void)0/' segment
 planted 'a strip without what is moved out of its last row' segment_tree.tmpl \
   's/if (shift && full - (int32_t)shift < length)/if (0)/' segment
 planted 'columns of a strip that are not put in their places' segment_tree.tmpl \
@@ -635,7 +635,7 @@ planted 'deferred words of a build, whose distance the head of the home lacks' h
   's/head = cua__hashmap_word_raise(wide, head, hash, distance);/;/'
 planted 'a build that leaves slots as they were' hashmap_regions 's/if (i >= n)$/if (0)/'
 planted 'a stage that is stored before it is written' hashmap_regions \
-  's/crowded = cua_port_sync_block_or(crowded);/crowded = cua_port_ballot(CUA__REGIONS_ALL, crowded) != 0;/'
+  's/crowded = cua_port_sync_block_or(crowded);/crowded = cua_port_ballot(CUA__ALL_LANES, crowded) != 0;/'
 planted 'words that are staged before their offsets are known' hashmap_regions \
   '/before += n\[j\];/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/'
 planted 'a tile that claims more than the room of its regions' hashmap_regions \

@@ -143,7 +143,7 @@ static uint32_t model_slot(const struct cua__histogram *h, uint64_t raw)
 static void make(const struct setting *t, int closed)
 {
 	struct cua__histogram h;
-	const size_t size = cua__histogram_size(t->type);
+	const size_t size = cua__element_size(t->type);
 	char *x = (char *)memory + size;
 
 	memset(&h, 0, sizeof(h));
@@ -519,7 +519,7 @@ START_TEST(any)
 			case CUA_F64: memcpy(&weights[e], &f, sizeof(f)); break;
 			default: w = 1; break;
 			}
-			if (cua__histogram_is_float(h->weight_type))
+			if (cua__is_float(h->weight_type))
 				taken = f >= -8 && f <= 8;
 			for (unsigned ch = 0; ch < h->channels; ch++) {
 				int16_t v = (int16_t)((int)(next_random() % 240) - 120);

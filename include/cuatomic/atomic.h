@@ -76,6 +76,7 @@
 #ifndef CUATOMIC_ATOMIC_H
 #define CUATOMIC_ATOMIC_H
 
+#include <cuatomic/detail/float_bits.h>
 #include <cuatomic/port.h>
 
 #define CUA__TYPE_u32 uint32_t
@@ -358,34 +359,12 @@ CUA__DEFINE_ATOMIC_LOOP(add_cas, f64, cua_port_add_rn_f64(old, operand))
  */
 CUA_FORCE int32_t cua__rank_f32(float v)
 {
-	int32_t bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	return bits < 0 ? bits ^ INT32_MAX : bits;
+	return (int32_t)cua__ranked_f32(cua__bits_f32(v));
 }
 
 CUA_FORCE int64_t cua__rank_f64(double v)
 {
-	int64_t bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	return bits < 0 ? bits ^ INT64_MAX : bits;
-}
-
-CUA_FORCE int cua__is_nan_f32(float v)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	return (bits & 0x7fffffffu) > 0x7f800000u;
-}
-
-CUA_FORCE int cua__is_nan_f64(double v)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	return (bits & 0x7fffffffffffffffu) > 0x7ff0000000000000u;
+	return (int64_t)cua__ranked_f64(cua__bits_f64(v));
 }
 
 /* Whether v replaces old. */

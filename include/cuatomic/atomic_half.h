@@ -62,6 +62,7 @@
 
 #include <cuatomic/atomic_narrow.h>
 #include <cuatomic/atomic_warp.h>
+#include <cuatomic/detail/float_bits.h>
 #include <cuatomic/types.h>
 
 #define CUA__TYPE_f16 struct cua_f16
@@ -70,22 +71,6 @@
 #define CUA__BITS_bf16 16
 
 /* ---- conversions, computed on the bits, so that compiler flags have no effect ---- */
-
-CUA_FORCE uint32_t cua__bits_of_f32(float x)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
-}
-
-CUA_FORCE float cua__f32_of_bits(uint32_t bits)
-{
-	float x;
-
-	memcpy(&x, &bits, sizeof(x));
-	return x;
-}
 
 CUA_FN float cua_f32_from_f16(struct cua_f16 v)
 {
@@ -96,16 +81,16 @@ CUA_FN float cua_f32_from_f16(struct cua_f16 v)
 		 fraction = v.bits & 0x3ffu;
 
 	if (exponent == 31)
-		return cua__f32_of_bits(sign | 0x7f800000u | fraction << 13 |
-					(fraction ? 0x400000u : 0));
+		return cua__from_bits_f32(sign | 0x7f800000u | fraction << 13 |
+					  (fraction ? 0x400000u : 0));
 	if (exponent == 0) {
 		if (fraction == 0)
-			return cua__f32_of_bits(sign);
+			return cua__from_bits_f32(sign);
 		for (exponent = 1; !(fraction & 0x400); exponent--)
 			fraction <<= 1;
 	}
 	/* the exponent of a subnormal may have wrapped below 0 */
-	return cua__f32_of_bits(sign | (exponent + 112) << 23 | (fraction & 0x3ff) << 13);
+	return cua__from_bits_f32(sign | (exponent + 112) << 23 | (fraction & 0x3ff) << 13);
 #endif
 }
 
@@ -115,7 +100,7 @@ CUA_FN struct cua_f16 cua_f16_from_f32(float x)
 #if defined(CUA_PORT_HAS_CVT_F16)
 	v.bits = cua_port_cvt_f16_f32(x);
 #else
-	uint32_t bits = cua__bits_of_f32(x), size = bits & 0x7fffffffu, all, rest, half, shift;
+	uint32_t bits = cua__bits_f32(x), size = bits & 0x7fffffffu, all, rest, half, shift;
 
 	if (size > 0x7f800000u) { /* NaN */
 		all = 0x7e00 | (size >> 13 & 0x1ff);
@@ -144,7 +129,7 @@ CUA_FN float cua_f32_from_bf16(struct cua_bf16 v)
 {
 	uint32_t bits = (uint32_t)v.bits << 16;
 
-	return cua__f32_of_bits((bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : bits);
+	return cua__from_bits_f32((bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : bits);
 }
 
 CUA_FN struct cua_bf16 cua_bf16_from_f32(float x)
@@ -153,7 +138,7 @@ CUA_FN struct cua_bf16 cua_bf16_from_f32(float x)
 #if defined(CUA_PORT_HAS_CVT_BF16)
 	v.bits = cua_port_cvt_bf16_f32(x);
 #else
-	uint32_t bits = cua__bits_of_f32(x);
+	uint32_t bits = cua__bits_f32(x);
 
 	if ((bits & 0x7fffffffu) > 0x7f800000u)
 		v.bits = (uint16_t)(bits >> 16 | 0x40);

@@ -125,7 +125,7 @@
 		uint32_t lane = cua_port_lane(), below = cua__warp_below(peers), step;             \
 		uint32_t from = below ? cua__warp_highest(below) : lane;                           \
                                                                                                    \
-		if (peers == 0xffffffffu) {                                                        \
+		if (peers == CUA__ALL_LANES) {                                                     \
 			for (step = 1; step < CUA_WARP_LANES; step *= 2) {                         \
 				T other = group##_combine__shuffle(                                \
 					mask, v, lane < step ? lane : lane - step);                \
@@ -221,7 +221,7 @@
 		uint32_t warps = (size + CUA_WARP_LANES - 1) / CUA_WARP_LANES, i;                  \
 		uint32_t lanes = size - (thread - lane) < CUA_WARP_LANES ? size - (thread - lane)  \
 									 : CUA_WARP_LANES;         \
-		uint32_t mask = 0xffffffffu >> (32 - lanes);                                       \
+		uint32_t mask = CUA__ALL_LANES >> (32 - lanes);                                    \
 		uint64_t bits = 0;                                                                 \
 		T all, before, total, old;                                                         \
                                                                                                    \

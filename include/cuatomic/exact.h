@@ -59,6 +59,7 @@
 #define CUATOMIC_EXACT_H
 
 #include <cuatomic/context.h>
+#include <cuatomic/detail/float_bits.h>
 #include <cuatomic/port.h>
 #include <cuatomic/status.h>
 #include <cuatomic/types.h>
@@ -160,18 +161,12 @@ CUA_FORCE uint64_t cua__exact_bits_bf16(struct cua_bf16 x)
 
 CUA_FORCE uint64_t cua__exact_bits_f32(float x)
 {
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
+	return cua__bits_f32(x);
 }
 
 CUA_FORCE uint64_t cua__exact_bits_f64(double x)
 {
-	uint64_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
+	return cua__bits_f64(x);
 }
 
 /* ---- digits ---- */

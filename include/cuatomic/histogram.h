@@ -46,6 +46,7 @@
 #define CUATOMIC_HISTOGRAM_H
 
 #include <cuatomic/context.h>
+#include <cuatomic/detail/float_bits.h>
 #include <cuatomic/port.h>
 #include <cuatomic/status.h>
 #include <cuatomic/types.h>
@@ -145,51 +146,15 @@ struct cua_histogram_range {
 
 /* ---- keys ---- */
 
-/*
- * Maps floats to unsigned integers in the same order. By its sign, a NaN is below or above all
- * numbers. -0 has a key of its own here, just below the key of 0.
- */
-CUA_FORCE uint32_t cua__histogram_key_of_b32(uint32_t bits)
-{
-	return bits ^ (bits >> 31 ? UINT32_MAX : 0x80000000u);
-}
-
-CUA_FORCE uint64_t cua__histogram_key_of_b64(uint64_t bits)
-{
-	return bits ^ (bits >> 63 ? UINT64_MAX : 0x8000000000000000u);
-}
-
+/* Keys of floats: integers in the order of the floats. Here, the key of -0 is just below that of 0. */
 CUA_FORCE uint32_t cua__histogram_key_f32(float x)
 {
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return cua__histogram_key_of_b32(bits);
+	return cua__ordered_f32(cua__bits_f32(x));
 }
 
 CUA_FORCE uint64_t cua__histogram_key_f64(double x)
 {
-	uint64_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return cua__histogram_key_of_b64(bits);
-}
-
-/* Correct even if compiler flags assume that there are no NaNs. */
-CUA_FORCE int cua__histogram_is_nan_f32(float x)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return (bits & 0x7fffffffu) > 0x7f800000u;
-}
-
-CUA_FORCE int cua__histogram_is_nan_f64(double x)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return (bits & 0x7fffffffffffffffu) > 0x7ff0000000000000u;
+	return cua__ordered_f64(cua__bits_f64(x));
 }
 
 #define CUA__HISTOGRAM_MINUS_ZERO 0x7fffffffffffffffu /* the key of -0 */
@@ -203,11 +168,9 @@ CUA_FN uint32_t cua__histogram_least_f32(uint64_t key)
 	uint32_t least = 0x007fffffu, end = 0xff800001u; /* keys of -infinity, and after infinity */
 
 	while (least < end) {
-		uint32_t middle = least + (end - least) / 2, bits;
-		float v;
+		uint32_t middle = least + (end - least) / 2;
+		float v = cua__from_bits_f32(cua__bits_of_ordered_f32(middle));
 
-		bits = middle >> 31 ? middle ^ 0x80000000u : ~middle;
-		memcpy(&v, &bits, sizeof(v));
 		if (cua__histogram_key_f64(cua_port_cvt_f64_f32(v)) < key)
 			least = middle + 1;
 		else
@@ -432,7 +395,7 @@ CUA_FORCE enum cua_histogram_side cua_histogram_side_u64(const struct cua_histog
 CUA_FORCE enum cua_histogram_side cua_histogram_side_f64(const struct cua_histogram_range *range,
 							 double x)
 {
-	if (cua__histogram_is_nan_f64(x))
+	if (cua__is_nan_f64(x))
 		return CUA_HISTOGRAM_NAN;
 	return cua__histogram_key_f64(x) < range->first_f64 ? CUA_HISTOGRAM_BELOW
 							    : CUA_HISTOGRAM_ABOVE;
@@ -478,24 +441,22 @@ CUA_FORCE uint64_t cua__histogram_edge_key_i64(int64_t x)
 
 CUA_FORCE uint32_t cua__histogram_edge_key_f32(float x)
 {
-	uint32_t bits;
+	const uint32_t bits = cua__bits_f32(x);
 
-	memcpy(&bits, &x, sizeof(bits));
-	return cua__histogram_key_of_b32(bits == 0x80000000u ? 0 : bits);
+	return cua__ordered_f32(bits == 0x80000000u ? 0 : bits);
 }
 
 CUA_FORCE uint64_t cua__histogram_edge_key_f64(double x)
 {
-	uint64_t bits;
+	const uint64_t bits = cua__bits_f64(x);
 
-	memcpy(&bits, &x, sizeof(bits));
-	return cua__histogram_key_of_b64(bits == 0x8000000000000000u ? 0 : bits);
+	return cua__ordered_f64(bits == 0x8000000000000000u ? 0 : bits);
 }
 
-#define cua__histogram_is_nan_u32(x) 0
-#define cua__histogram_is_nan_i32(x) 0
-#define cua__histogram_is_nan_u64(x) 0
-#define cua__histogram_is_nan_i64(x) 0
+#define cua__is_nan_u32(x) 0
+#define cua__is_nan_i32(x) 0
+#define cua__is_nan_u64(x) 0
+#define cua__is_nan_i64(x) 0
 
 /*
  * uint32_t cua_histogram_edge_bin_<t>(const T *edges, uint32_t bins, int closed, T x): the bin of x
@@ -527,7 +488,7 @@ CUA_FORCE uint64_t cua__histogram_edge_key_f64(double x)
 	}                                                                                          \
 	CUA_FORCE enum cua_histogram_side cua_histogram_edge_side_##t(const T *edges, T x)         \
 	{                                                                                          \
-		if (cua__histogram_is_nan_##t(x))                                                  \
+		if (cua__is_nan_##t(x))                                                            \
 			return CUA_HISTOGRAM_NAN;                                                  \
 		return cua__histogram_edge_key_##t(x) < cua__histogram_edge_key_##t(edges[0])      \
 			       ? CUA_HISTOGRAM_BELOW                                               \

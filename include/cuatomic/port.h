@@ -138,6 +138,9 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #define CUA__UNROLL
 #endif
 
+/* The mask of all lanes of a whole warp. */
+#define CUA__ALL_LANES 0xffffffffu
+
 /*
  * CUA__UNIT_WORD(name) defines a 64-bit variable of the translation unit, initially 0. The host has
  * an instance and, in CUDA code, each device has its own. CUA__UNIT_AT(name) is the address of the

@@ -73,6 +73,7 @@
 #define CUATOMIC_REDUCE_H
 
 #include <cuatomic/context.h>
+#include <cuatomic/detail/float_bits.h>
 #include <cuatomic/port.h>
 #include <cuatomic/spinlock.h>
 #include <cuatomic/status.h>
@@ -302,7 +303,7 @@ CUA_FORCE void cua__block_get_all(struct cua_block_scratch *s, void *v, size_t b
 	/* Each step doubles the number of neighbours above a lane that its value covers. */       \
 	CUA_FORCE T combine##__low(T v, uint32_t lane, uint32_t lanes, uint32_t n)                 \
 	{                                                                                          \
-		uint32_t mask = 0xffffffffu >> (32 - lanes), step;                                 \
+		uint32_t mask = CUA__ALL_LANES >> (32 - lanes), step;                              \
                                                                                                    \
 		if (n > lanes)                                                                     \
 			n = lanes;                                                                 \
@@ -355,7 +356,7 @@ CUA_FORCE void cua__block_get_all(struct cua_block_scratch *s, void *v, size_t b
 			return v;                                                                  \
 		v = combine##__low(v, w.lane, w.lanes, n > w.start ? n - w.start : 0);             \
 		if (size <= CUA_WARP_LANES)                                                        \
-			return combine##__shuffle(0xffffffffu >> (32 - w.lanes), v, 0);            \
+			return combine##__shuffle(CUA__ALL_LANES >> (32 - w.lanes), v, 0);         \
 		if (w.lane == 0 && w.start < n)                                                    \
 			cua__block_put(s, w.index, &v, sizeof(v));                                 \
 		cua_port_sync_block();                                                             \
@@ -550,59 +551,6 @@ CUA_FORCE void cua__block_get_all(struct cua_block_scratch *s, void *v, size_t b
  * Keys: unsigned integers that increase with the value (max) or decrease with it (min). So an
  * unsigned maximum serves all types. Key 0 is the identity, and the key of every NaN.
  */
-CUA_FORCE uint32_t cua__bits_f32(float v)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	return bits;
-}
-
-CUA_FORCE uint64_t cua__bits_f64(double v)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	return bits;
-}
-
-CUA_FORCE float cua__from_bits_f32(uint32_t bits)
-{
-	float v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
-}
-
-CUA_FORCE double cua__from_bits_f64(uint64_t bits)
-{
-	double v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
-}
-
-/* Orders the bits of floats: inverts negative floats and sets the top bit of positive floats. */
-CUA_FORCE uint32_t cua__ordered_f32(uint32_t bits)
-{
-	return bits ^ ((0u - (bits >> 31)) | 0x80000000u);
-}
-
-CUA_FORCE uint64_t cua__ordered_f64(uint64_t bits)
-{
-	return bits ^ ((0u - (bits >> 63)) | 0x8000000000000000u);
-}
-
-CUA_FORCE uint32_t cua__bits_of_ordered_f32(uint32_t ordered)
-{
-	return ordered ^ (((ordered >> 31) - 1) | 0x80000000u);
-}
-
-CUA_FORCE uint64_t cua__bits_of_ordered_f64(uint64_t ordered)
-{
-	return ordered ^ (((ordered >> 63) - 1) | 0x8000000000000000u);
-}
-
 CUA_FORCE uint32_t cua__key_max_u32(uint32_t v)
 {
 	return v;

@@ -94,7 +94,7 @@ CUA_FORCE uint32_t cua__filter_key32(enum cua__filter_key key, uint32_t size, ui
 	const uint32_t sign = (uint32_t)1 << (size * 8 - 1);
 
 	if (key == CUA__FILTER_FLOAT && size == 4)
-		return bits ^ ((uint32_t)((int32_t)bits >> 31) & (sign - 1));
+		return cua__ranked_f32(bits);
 	if (key == CUA__FILTER_FLOAT)
 		return bits & sign ? bits ^ (sign - 1) : bits;
 	return bits;
@@ -103,7 +103,7 @@ CUA_FORCE uint32_t cua__filter_key32(enum cua__filter_key key, uint32_t size, ui
 CUA_FORCE uint64_t cua__filter_key64(enum cua__filter_key key, uint64_t bits)
 {
 	if (key == CUA__FILTER_FLOAT)
-		return bits ^ ((uint64_t)((int64_t)bits >> 63) & (UINT64_MAX >> 1));
+		return cua__ranked_f64(bits);
 	return bits;
 }
 

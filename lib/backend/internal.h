@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "backend/backend.h"
+#include "backend/elements.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -133,32 +134,6 @@ static inline int cua__known_size(size_t struct_size, size_t size)
 
 /* Copies the caller's options to *own, or zeros if there are none. Errors: VALUE (the size). */
 enum cua_status cua__options(const void *options, void *own, size_t size);
-
-/* ---- elements ---- */
-
-/* Elements and results as bits, for any type. */
-typedef uint16_t __attribute__((may_alias)) cua__raw16;
-typedef uint32_t __attribute__((may_alias)) cua__raw32;
-typedef uint64_t __attribute__((may_alias)) cua__raw64;
-
-static inline int cua__is_float(enum cua_type type)
-{
-	return type == CUA_F16 || type == CUA_BF16 || type == CUA_F32 || type == CUA_F64;
-}
-
-/* Integers and floats of 32 and 64 bits. */
-static inline int cua__is_word(enum cua_type type)
-{
-	switch (type) {
-	case CUA_I32:
-	case CUA_U32:
-	case CUA_I64:
-	case CUA_U64:
-	case CUA_F32:
-	case CUA_F64: return 1;
-	default: return 0;
-	}
-}
 
 /* ---- seeds ---- */
 

@@ -223,7 +223,7 @@ LOOP_FN void LOOP(floats_of_f16)(const uint16_t *h, float *f)
 	for (int i = 0; i < BATCH; i++) {
 		struct cua_f16 v = {h[i]};
 
-		f[i] = cua_f32_from_f16(v);
+		f[i] = cua__f32_of_f16(v);
 	}
 #endif
 }

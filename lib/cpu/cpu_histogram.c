@@ -89,35 +89,12 @@ struct finders {
 
 static inline float of_f16(uint16_t bits)
 {
-	const struct cua_f16 v = {bits};
-
-	return cua_f32_from_f16(v);
+	return cua__element_f32(CUA_F16, bits);
 }
 
 static inline float of_bf16(uint16_t bits)
 {
-	const struct cua_bf16 v = {bits};
-
-	return cua_f32_from_bf16(v);
-}
-
-/* The number with this key. */
-static inline float number_f32(uint32_t key)
-{
-	const uint32_t bits = key >> 31 ? key ^ 0x80000000u : ~key;
-	float v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
-}
-
-static inline double number_f64(uint64_t key)
-{
-	const uint64_t bits = key >> 63 ? key ^ 0x8000000000000000u : ~key;
-	double v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
+	return cua__element_f32(CUA_BF16, bits);
 }
 
 #define FIND(name) name##_any

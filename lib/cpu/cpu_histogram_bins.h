@@ -104,7 +104,7 @@ DEFINE_EVEN_INTEGER(u64, uint64_t, u64, uint64_t)
                                                                                                    \
 			bins[i] = bin != CUA_HISTOGRAM_NO_BIN                                      \
 					  ? bin                                                    \
-					  : h->bins + FLOAT_SIDE(cua__histogram_is_nan_f32(v),     \
+					  : h->bins + FLOAT_SIDE(cua__is_nan_f32(v),               \
 								 cua__histogram_key_f32(v),        \
 								 range.first_f32);                 \
 		}                                                                                  \
@@ -126,7 +126,7 @@ DEFINE_EVEN_HALF(bf16, of_bf16)
 		const uint32_t none = h->bins;                                                     \
 		const int32_t most = (int32_t)(none - 1);                                          \
 		const K first = range.first_##t, span = range.span_##t;                            \
-		const T inside = number_##t(first);                                                \
+		const T inside = cua__from_bits_##t(cua__bits_of_ordered_##t(first));              \
 		const double factor = range.factor, origin = range.origin, scale = range.scale;    \
                                                                                                    \
 		if (none > (uint32_t)1 << 30 || !span) {                                           \
@@ -134,25 +134,23 @@ DEFINE_EVEN_HALF(bf16, of_bf16)
 				const T v = x[i * step];                                           \
 				const uint32_t bin = cua_histogram_even_bin_##t(&range, v);        \
                                                                                                    \
-				bins[i] =                                                          \
-					bin != CUA_HISTOGRAM_NO_BIN                                \
-						? bin                                              \
-						: none + FLOAT_SIDE(cua__histogram_is_nan_##t(v),  \
-								    cua__histogram_key_##t(v),     \
-								    first);                        \
+				bins[i] = bin != CUA_HISTOGRAM_NO_BIN                              \
+						  ? bin                                            \
+						  : none + FLOAT_SIDE(cua__is_nan_##t(v),          \
+								      cua__histogram_key_##t(v),   \
+								      first);                      \
 			}                                                                          \
 			return;                                                                    \
 		}                                                                                  \
-		FIND_LOOPS(const K key = cua__histogram_key_##t(v);                                \
-			   const int in = key - first < span; const T s = in ? v : inside;         \
-			   const double d = cua_port_sub_rn_f64(                                   \
-				   cua_port_mul_rn_f64(DOUBLE(s), factor), origin);                \
-			   const int32_t bin = (int32_t)cua_port_mul_rn_f64(d, scale);             \
-			   const uint32_t side =                                                   \
-				   none + FLOAT_SIDE(cua__histogram_is_nan_##t(v), key, first);    \
-			   const uint32_t mask = 0u - (uint32_t)in;                                \
-			   bins[i] =                                                               \
-				   (mask & (uint32_t)(bin < most ? bin : most)) | (~mask & side);) \
+		FIND_LOOPS(                                                                        \
+			const K key = cua__histogram_key_##t(v);                                   \
+			const int in = key - first < span; const T s = in ? v : inside;            \
+			const double d = cua_port_sub_rn_f64(                                      \
+				cua_port_mul_rn_f64(DOUBLE(s), factor), origin);                   \
+			const int32_t bin = (int32_t)cua_port_mul_rn_f64(d, scale);                \
+			const uint32_t side = none + FLOAT_SIDE(cua__is_nan_##t(v), key, first);   \
+			const uint32_t mask = 0u - (uint32_t)in;                                   \
+			bins[i] = (mask & (uint32_t)(bin < most ? bin : most)) | (~mask & side);)  \
 	}
 #define SAME(v) (v)
 DEFINE_EVEN_FLOAT(f32, float, uint32_t, cua_port_cvt_f64_f32)

@@ -11,12 +11,7 @@
 #ifndef CUATOMIC_KERNELS_CACHED_H
 #define CUATOMIC_KERNELS_CACHED_H
 
-#include <cuatomic/port.h>
-
-/* 16 bytes of elements. */
-struct __attribute__((may_alias, aligned(16))) cua__pack {
-	uint32_t w[4];
-};
+#include "backend/elements.h"
 
 struct cua__cached {
 	uint64_t evict_first, evict_normal; /* cache policies */
@@ -63,7 +58,7 @@ CUA_FORCE struct cua__pack cua__cached_load(const void *p, uint64_t policy)
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 	__asm__("ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
-		: "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
+		: "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
 		: "l"(__cvta_generic_to_global(p)), "l"(policy));
 #elif defined(__CUDA_ARCH__)
 	(void)policy;

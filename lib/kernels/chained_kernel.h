@@ -40,7 +40,6 @@
 
 #define CUA__CHAINED_EMPTY 0xffffffffu
 #define CUA__CHAINED_IN_BLOCK CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
-#define CUA__CHAINED_ALL 0xffffffffu
 
 enum cua__chained_way { CUA__CHAINED_INSERT, CUA__CHAINED_GATHER, CUA__CHAINED_BUILD };
 
@@ -70,11 +69,11 @@ CUA_FORCE void cua__chained_write(uint64_t *stage, struct cua_chained_entry *to,
 	uint64_t *words = (uint64_t *)(void *)to;
 
 	/* all lanes have read the stage */
-	cua_port_sync_warp(CUA__CHAINED_ALL);
+	cua_port_sync_warp(CUA__ALL_LANES);
 	CUA_WRITE(stage[3 * lane], key);
 	CUA_WRITE(stage[3 * lane + 1], value);
 	CUA_WRITE(stage[3 * lane + 2], next);
-	cua_port_sync_warp(CUA__CHAINED_ALL);
+	cua_port_sync_warp(CUA__ALL_LANES);
 	CUA__UNROLL
 	for (uint32_t k = 0; k < 3; k++) {
 		uint32_t word = 32 * k + lane;
@@ -150,8 +149,8 @@ CUA_FORCE void cua__chained_bulk_add(const struct cua__chained_bulk *b, enum cua
 								      (uint32_t)i);
 				continue;
 			}
-			group[j] = cua_port_match_any_u64(CUA__CHAINED_ALL, bucket) &
-				   cua_port_ballot(CUA__CHAINED_ALL, i < mine);
+			group[j] = cua_port_match_any_u64(CUA__ALL_LANES, bucket) &
+				   cua_port_ballot(CUA__ALL_LANES, i < mine);
 			if (i < mine && lane == cua_port_ffs_u32(group[j]) - 1)
 				next[j] = cua_port_exchange_b64(&view->heads[bucket], base + i,
 								CUA__CHAINED_AT);
@@ -167,7 +166,7 @@ CUA_FORCE void cua__chained_bulk_add(const struct cua__chained_bulk *b, enum cua
 				 */
 				uint32_t above = group[j] & ~(((uint32_t)2 << lane) - 1);
 				uint64_t before =
-					cua_port_shuffle_u64(CUA__CHAINED_ALL, next[j],
+					cua_port_shuffle_u64(CUA__ALL_LANES, next[j],
 							     (cua_port_ffs_u32(group[j]) - 1) % 32);
 
 				next[j] =

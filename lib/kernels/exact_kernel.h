@@ -83,50 +83,11 @@ CUA_FORCE int cua__exact_most(enum cua_type type, int dot)
 	return type == CUA_F16 && !dot ? -24 : CUA__WINDOW_MOST;
 }
 
-CUA_FORCE uint32_t cua__exact_element_size(enum cua_type type)
-{
-	return type == CUA_F64 ? 8 : type == CUA_F32 ? 4 : 2;
-}
-
-/* Element j of a pack, as bits. */
-CUA_FORCE uint64_t cua__exact_element(enum cua_type type, const struct cua__pack *p, int j)
-{
-	if (type == CUA_F64)
-		return p->w[2 * j] | (uint64_t)p->w[2 * j + 1] << 32;
-	if (type == CUA_F32)
-		return p->w[j];
-	return p->w[j / 2] >> 16 * (j % 2) & 0xffff;
-}
-
-/* Element i of an array, as bits. */
-CUA_FORCE uint64_t cua__exact_load(enum cua_type type, const void *x, uint64_t i)
-{
-	if (type == CUA_F64)
-		return ((const cua__raw64 *)x)[i];
-	if (type == CUA_F32)
-		return ((const cua__raw32 *)x)[i];
-	return ((const cua__raw16 *)x)[i];
-}
-
 CUA_FORCE double cua__exact_double(enum cua_type type, uint64_t bits)
 {
-	uint32_t word = (uint32_t)bits;
-	struct cua_f16 h;
-	double d;
-	float f;
-
-	if (type == CUA_F64) {
-		memcpy(&d, &bits, sizeof(d));
-		return d;
-	}
-	if (type == CUA_F16) {
-		h.bits = (uint16_t)bits;
-		return cua_port_cvt_f64_f32(cua_f32_from_f16(h));
-	}
-	if (type == CUA_BF16)
-		word <<= 16;
-	memcpy(&f, &word, sizeof(f));
-	return cua_port_cvt_f64_f32(f);
+	if (type == CUA_F64)
+		return cua__from_bits_f64(bits);
+	return cua_port_cvt_f64_f32(cua__element_f32(type, bits));
 }
 
 CUA_FORCE struct cua__exact_parts cua__exact_parts_in(enum cua_type type, uint64_t bits)
@@ -380,9 +341,9 @@ CUA_FORCE struct cua__pack cua__exact_pack_at(enum cua_type type, int N, const v
 		return p;
 	if (N > 1)
 		return cua__cached_load((const struct cua__pack *)x + i, policy);
-	v = cua__exact_load(type, x, i);
-	p.w[0] = (uint32_t)v;
-	p.w[1] = (uint32_t)(v >> 32);
+	v = cua__element_load(cua__element_size(type), x, i);
+	p.word[0] = (uint32_t)v;
+	p.word[1] = (uint32_t)(v >> 32);
 	return p;
 }
 
@@ -423,8 +384,8 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 				break;
 			CUA__UNROLL
 			for (int j = 0; j < N; j++) {
-				uint64_t u = cua__exact_element(type, &a, j),
-					 v = cua__exact_element(type, &b, j);
+				uint64_t u = cua__pack_element(cua__element_size(type), &a, j),
+					 v = cua__pack_element(cua__element_size(type), &b, j);
 				struct cua__exact_tile t;
 				int fits, p;
 
@@ -497,9 +458,10 @@ CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_w
 		for (uint32_t l = 0; l < packs; l++) {
 			CUA__UNROLL
 			for (int j = 0; j < N; j++)
-				cua__exact_fold(&t, w, type, dot,
-						cua__exact_element(type, &a[l], j),
-						cua__exact_element(type, &b[l], j));
+				cua__exact_fold(
+					&t, w, type, dot,
+					cua__pack_element(cua__element_size(type), &a[l], j),
+					cua__pack_element(cua__element_size(type), &b[l], j));
 		}
 		if (cua_port_ballot(mask, !cua__exact_fits(&t)))
 			cua__exact_retry(s, w, type, dot, N, x, y, first + thread, size, packs, m,
@@ -623,7 +585,7 @@ CUA_FORCE void cua__exact_begin(struct cua__exact_shared *s)
 CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__exact *r,
 				enum cua_type type, int dot)
 {
-	const uint32_t size = cua__exact_element_size(type), N = 16 / size;
+	const uint32_t size = cua__element_size(type), N = 16 / size;
 	const char *x = (const char *)r->x, *y = (const char *)(dot ? r->y : r->x);
 	struct cua__exact_windows w;
 	struct cua__cached cached;
@@ -651,8 +613,11 @@ CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__e
 			     i += cua_port_block_size()) {
 				uint64_t at = i < head ? i : tail + (i - head);
 
-				cua__exact_add_element(s, type, dot, cua__exact_load(type, x, at),
-						       dot ? cua__exact_load(type, y, at) : 0);
+				cua__exact_add_element(
+					s, type, dot,
+					cua__element_load(cua__element_size(type), x, at),
+					dot ? cua__element_load(cua__element_size(type), y, at)
+					    : 0);
 			}
 		}
 		cua__exact_packs(s, &w, type, dot, (int)N, x + head * size, y + head * size, m,

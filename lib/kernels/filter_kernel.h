@@ -55,7 +55,6 @@
 
 #include "backend/filter_backend.h"
 
-#define CUA__FILTER_ALL 0xffffffffu
 /* The index of an element in its tile. */
 #ifndef CUA__FILTER_LOCAL
 #define CUA__FILTER_LOCAL uint16_t
@@ -70,11 +69,6 @@ struct cua__filter_kind {
 	int lean;        /* stores values only, without indexes and partition */
 	uint32_t stages; /* in order: tiles that the stage has room for, 2 or 3 */
 };
-
-/* A pack: at most 16 bytes of elements. */
-struct cua__filter_pack {
-	uint32_t word[4];
-} __attribute__((aligned(16), may_alias));
 
 struct cua__filter_shared {
 	/* offset of the tile's first kept element, and of its first rejected element */
@@ -115,30 +109,7 @@ CUA_FORCE uint64_t cua__filter_tiles(const struct cua__filter_kind k, const stru
 
 /* ---- elements ---- */
 
-/* The bits of element c of a pack; an element has at most 4 bytes. */
-CUA_FORCE uint32_t cua__filter_bits32(uint32_t size, const struct cua__filter_pack *v, uint32_t c)
-{
-	if (size == 4)
-		return v->word[c];
-	if (size == 2)
-		return v->word[c / 2] >> c % 2 * 16 & 0xffff;
-	return v->word[0] >> c * 8 & 0xff;
-}
-
-CUA_FORCE uint64_t cua__filter_bits64(const struct cua__filter_pack *v, uint32_t c)
-{
-	return v->word[c * 2 % 4] | (uint64_t)v->word[(c * 2 + 1) % 4] << 32;
-}
-
-/* The bits of element c; an element has 4 or 8 bytes. */
-CUA_FORCE uint64_t cua__filter_element(const struct cua__filter_kind k,
-				       const struct cua__filter_pack *v, uint32_t c)
-{
-	return k.size == 8 ? cua__filter_bits64(v, c) : cua__filter_bits32(4, v, c);
-}
-
-CUA_FORCE void cua__filter_load(const struct cua__filter_kind k, struct cua__filter_pack *v,
-				const char *p)
+CUA_FORCE void cua__filter_load(const struct cua__filter_kind k, struct cua__pack *v, const char *p)
 {
 	if (k.size == 1) {
 		v->word[0] = CUA_READ(*(const cua__raw32 *)(const void *)p);
@@ -148,16 +119,16 @@ CUA_FORCE void cua__filter_load(const struct cua__filter_kind k, struct cua__fil
 		v->word[0] = (uint32_t)bits;
 		v->word[1] = (uint32_t)(bits >> 32);
 	} else {
-		*v = CUA_READ(*(const struct cua__filter_pack *)(const void *)p);
+		*v = CUA_READ(*(const struct cua__pack *)(const void *)p);
 	}
 }
 
 /* Loads a single element as element c of a zeroed pack. */
-CUA_FORCE void cua__filter_load_one(const struct cua__filter_kind k, struct cua__filter_pack *v,
+CUA_FORCE void cua__filter_load_one(const struct cua__filter_kind k, struct cua__pack *v,
 				    uint32_t c, const char *p)
 {
 	if (k.size == 16)
-		*v = CUA_READ(*(const struct cua__filter_pack *)(const void *)p);
+		*v = CUA_READ(*(const struct cua__pack *)(const void *)p);
 	else if (k.size == 8) {
 		uint64_t bits = CUA_READ(*(const cua__raw64 *)(const void *)p);
 
@@ -174,23 +145,23 @@ CUA_FORCE void cua__filter_load_one(const struct cua__filter_kind k, struct cua_
 
 /* Stores element c of a pack as element i of the stage. */
 CUA_FORCE void cua__filter_stage(const struct cua__filter_kind k, void *to, uint32_t i,
-				 const struct cua__filter_pack *v, uint32_t c)
+				 const struct cua__pack *v, uint32_t c)
 {
 	if (k.size == 16)
-		CUA_WRITE(((struct cua__filter_pack *)to)[i], *v);
+		CUA_WRITE(((struct cua__pack *)to)[i], *v);
 	else if (k.size == 8)
-		CUA_WRITE(((cua__raw64 *)to)[i], cua__filter_bits64(v, c));
+		CUA_WRITE(((cua__raw64 *)to)[i], cua__pack_element(8, v, c));
 	else if (k.size == 4)
-		CUA_WRITE(((cua__raw32 *)to)[i], cua__filter_bits32(4, v, c));
+		CUA_WRITE(((cua__raw32 *)to)[i], (uint32_t)cua__pack_element(4, v, c));
 	else if (k.size == 2)
-		CUA_WRITE(((cua__raw16 *)to)[i], (uint16_t)cua__filter_bits32(2, v, c));
+		CUA_WRITE(((cua__raw16 *)to)[i], (uint16_t)(uint32_t)cua__pack_element(2, v, c));
 	else
-		CUA_WRITE(((uint8_t *)to)[i], (uint8_t)cua__filter_bits32(1, v, c));
+		CUA_WRITE(((uint8_t *)to)[i], (uint8_t)(uint32_t)cua__pack_element(1, v, c));
 }
 
 /* The kept elements of a pack, a bit each; flags has a byte each. */
 CUA_FORCE uint32_t cua__filter_keeps(const struct cua__filter_kind k, const struct cua__filter *f,
-				     const struct cua__filter_pack *v, uint32_t flags)
+				     const struct cua__pack *v, uint32_t flags)
 {
 	uint32_t bits = 0, c;
 
@@ -201,12 +172,13 @@ CUA_FORCE uint32_t cua__filter_keeps(const struct cua__filter_kind k, const stru
 		if (k.key == CUA__FILTER_FLAG)
 			keep = (flags >> c * 8 & 0xff) != 0;
 		else if (k.size == 8)
-			keep = cua__filter_key64(k.key, cua__filter_bits64(v, c)) - f->low <=
+			keep = cua__filter_key64(k.key, cua__pack_element(8, v, c)) - f->low <=
 			       f->range;
 		else
 			keep = cua__filter_in32(
 				k.size,
-				cua__filter_key32(k.key, k.size, cua__filter_bits32(k.size, v, c)),
+				cua__filter_key32(k.key, k.size,
+						  (uint32_t)cua__pack_element(k.size, v, c)),
 				(uint32_t)f->low, (uint32_t)f->range);
 		bits |= (uint32_t)keep << c;
 	}
@@ -226,7 +198,7 @@ CUA_FORCE uint64_t cua__filter_load_before(const struct cua__filter_kind k, cons
  * the warp's range.
  */
 struct cua__filter_items {
-	struct cua__filter_pack v[8];
+	struct cua__pack v[8];
 	uint32_t flags[8];
 	uint32_t valid; /* a bit for each element that is in the array */
 	/*
@@ -262,7 +234,7 @@ CUA_FORCE void cua__filter_read(const struct cua__filter_kind k, const struct cu
 			t->before = cua__filter_load_before(k, x);
 	}
 	if ((tile || !shift) && end <= f->n + shift) {
-		t->valid = CUA__FILTER_ALL >> (32 - k.loads * per);
+		t->valid = CUA__ALL_LANES >> (32 - k.loads * per);
 		if (has_values) {
 			CUA__UNROLL
 			for (j = 0; j < k.loads; j++)
@@ -379,7 +351,7 @@ CUA_FORCE uint32_t cua__filter_scan_warp(uint32_t lane, uint32_t v)
 
 	CUA__UNROLL
 	for (step = 1; step < 32; step *= 2) {
-		uint32_t below = cua_port_shuffle_u32(CUA__FILTER_ALL, v, lane - step);
+		uint32_t below = cua_port_shuffle_u32(CUA__ALL_LANES, v, lane - step);
 
 		v += lane >= step ? below : 0;
 	}
@@ -411,13 +383,13 @@ CUA_FORCE uint32_t cua__filter_scan_step(const struct cua__filter_kind k,
 				  : 0;
 	CUA__UNROLL
 	for (j = 0; j < CUA__FILTER_POLLS; j++) {
-		uint32_t unpublished = ~cua_port_ballot(CUA__FILTER_ALL, word[j] != 0);
+		uint32_t unpublished = ~cua_port_ballot(CUA__ALL_LANES, word[j] != 0);
 		uint32_t run = !goes_on ? 0 : unpublished ? cua_port_ffs_u32(unpublished) - 1 : 32;
 		uint32_t own = lane < run ? (uint32_t)(word[j] & CUA__FILTER_NUMBER) : 0;
 		uint32_t upto = cua__filter_scan_warp(lane, own);
 
 		before[j] = kept + upto - own;
-		kept += cua_port_shuffle_u32(CUA__FILTER_ALL, upto, 31);
+		kept += cua_port_shuffle_u32(CUA__ALL_LANES, upto, 31);
 		published += run;
 		goes_on = run == 32;
 	}
@@ -487,7 +459,7 @@ CUA__DEFINE_FILTER_STORE(8, uint8_t)
 CUA__DEFINE_FILTER_STORE(16, cua__raw16)
 CUA__DEFINE_FILTER_STORE(32, cua__raw32)
 CUA__DEFINE_FILTER_STORE(64, cua__raw64)
-CUA__DEFINE_FILTER_STORE(128, struct cua__filter_pack)
+CUA__DEFINE_FILTER_STORE(128, struct cua__pack)
 
 /* Stores n staged elements, from index `from` of the stage on, at offset `first`. */
 CUA_FORCE void cua__filter_store(const struct cua__filter_kind k, const struct cua__filter *f,
@@ -500,8 +472,8 @@ CUA_FORCE void cua__filter_store(const struct cua__filter_kind k, const struct c
 	if (f->capacity - first < n)
 		n = (uint32_t)(f->capacity - first);
 	if (k.size == 16)
-		cua__filter_store_128(threads, (struct cua__filter_pack *)f->values + first,
-				      (const struct cua__filter_pack *)stage + from, n);
+		cua__filter_store_128(threads, (struct cua__pack *)f->values + first,
+				      (const struct cua__pack *)stage + from, n);
 	else if (k.size == 8)
 		cua__filter_store_64(threads, (cua__raw64 *)f->values + first,
 				     (const cua__raw64 *)stage + from, n);
@@ -580,18 +552,18 @@ CUA_FORCE uint32_t cua__filter_changes(const struct cua__filter_kind k,
 
 	CUA__UNROLL
 	for (j = 0; j < k.loads; j++) {
-		uint64_t last = cua__filter_element(k, &t->v[j], per - 1);
+		uint64_t last = cua__pack_element(k.size, &t->v[j], per - 1);
 		/* from the lane below; lane 0 gets lane 31's, which precedes lane 0's next pack */
 		uint64_t other =
-			k.size == 4 ? cua_port_shuffle_u32(CUA__FILTER_ALL, (uint32_t)last,
+			k.size == 4 ? cua_port_shuffle_u32(CUA__ALL_LANES, (uint32_t)last,
 							   (lane + 31) % 32)
-				    : cua_port_shuffle_u64(CUA__FILTER_ALL, last, (lane + 31) % 32);
+				    : cua_port_shuffle_u64(CUA__ALL_LANES, last, (lane + 31) % 32);
 		uint64_t before = lane ? other : lowest;
 
 		lowest = other;
 		CUA__UNROLL
 		for (c = 0; c < per; c++) {
-			const uint64_t element = cua__filter_element(k, &t->v[j], c);
+			const uint64_t element = cua__pack_element(k.size, &t->v[j], c);
 
 			bits |= (uint32_t)(element != before) << (j * per + c);
 			before = element;
@@ -604,7 +576,7 @@ CUA_FORCE void cua__filter_rank(const struct cua__filter_kind k, const struct cu
 				const struct cua__filter_items *t, struct cua__filter_ranks *r)
 {
 	const uint32_t per = cua__filter_per(k), lane = cua_port_thread() % 32;
-	const uint32_t of_pack = CUA__FILTER_ALL >> (32 - per);
+	const uint32_t of_pack = CUA__ALL_LANES >> (32 - per);
 	uint32_t kept = 0, mine[2] = {0, 0}, upto[2] = {0, 0}, whole[2] = {0, 0}, j, w;
 
 	/* 8 bits for the count of each load: a warp keeps at most 128 elements of a load */
@@ -622,7 +594,7 @@ CUA_FORCE void cua__filter_rank(const struct cua__filter_kind k, const struct cu
 	CUA__UNROLL
 	for (w = 0; w < (k.loads + 3) / 4; w++) {
 		upto[w] = cua__filter_scan_warp(lane, mine[w]);
-		whole[w] = cua_port_shuffle_u32(CUA__FILTER_ALL, upto[w], 31);
+		whole[w] = cua_port_shuffle_u32(CUA__ALL_LANES, upto[w], 31);
 		upto[w] -= mine[w];
 	}
 	/* the top 8 bits are at most 124, so this adds 0 */
@@ -1074,10 +1046,10 @@ CUA_FORCE uint32_t cua__filter_lower(const struct cua__filter *f, int acquire, u
 		}
 		kept += (uint32_t)(word[j] & CUA__FILTER_LOW);
 	}
-	cua_port_sync_warp(CUA__FILTER_ALL);
+	cua_port_sync_warp(CUA__ALL_LANES);
 	CUA__UNROLL
 	for (step = 16; step; step /= 2)
-		kept += cua_port_shuffle_u32(CUA__FILTER_ALL, kept, lane ^ step);
+		kept += cua_port_shuffle_u32(CUA__ALL_LANES, kept, lane ^ step);
 	return kept;
 }
 

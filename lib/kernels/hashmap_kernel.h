@@ -26,7 +26,6 @@
 #define CUA__SORT_WARPS 8u
 /* Pairs per thread in a tile. */
 #define CUA__SORT_ITEMS 4u
-#define CUA__HASHMAP_ALL 0xffffffffu
 #define CUA__HASHMAP_IN_BLOCK CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
 
 /* ---- sorting ---- */
@@ -204,15 +203,15 @@ CUA_FORCE void cua__sort_scatter(const struct cua__sort_arrays *s, struct cua__s
 				digits[r] = cua__hashmap_digit(keys[r], s->pass);
 				ranks[r] = CUA_READ(shared->counts[warp][digits[r]]);
 			}
-			peers = cua_port_match_any_u32(CUA__HASHMAP_ALL, digits[r]);
+			peers = cua_port_match_any_u32(CUA__ALL_LANES, digits[r]);
 			before = cua_port_popc_u32(peers & (((uint32_t)1 << lane) - 1));
 			/* all have read */
-			cua_port_sync_warp(CUA__HASHMAP_ALL);
+			cua_port_sync_warp(CUA__ALL_LANES);
 			if (valid && !before)
 				CUA_WRITE(shared->counts[warp][digits[r]],
 					  ranks[r] + cua_port_popc_u32(peers));
 			ranks[r] += before;
-			cua_port_sync_warp(CUA__HASHMAP_ALL);
+			cua_port_sync_warp(CUA__ALL_LANES);
 		}
 		cua_port_sync_block();
 		/*

@@ -58,7 +58,6 @@
 
 #include "kernels/hashmap_bulk.h"
 
-#define CUA__REGIONS_ALL 0xffffffffu
 /* The index of a region within the regions of a tile. */
 #ifndef CUA__REGIONS_INDEX
 #define CUA__REGIONS_INDEX uint16_t
@@ -160,7 +159,7 @@ CUA_FORCE uint64_t cua__regions_hash(const struct cua__regions_kind k,
 CUA_FORCE void cua__regions_spill(const struct cua__regions_kind k,
 				  const struct cua__regions_pass *a, int has, struct cua_u128 word)
 {
-	const uint32_t mask = cua_port_ballot(CUA__REGIONS_ALL, has), lane = cua_port_lane();
+	const uint32_t mask = cua_port_ballot(CUA__ALL_LANES, has), lane = cua_port_lane();
 	uint64_t at = 0;
 
 	if (!mask)
@@ -168,7 +167,7 @@ CUA_FORCE void cua__regions_spill(const struct cua__regions_kind k,
 	if (lane == 0)
 		at = cua_port_fetch_add_u64(a->spilled, cua_port_popc_u32(mask), CUA_RELAXED,
 					    CUA__HASHMAP_AT);
-	at = cua_port_shuffle_u64(CUA__REGIONS_ALL, at, 0) +
+	at = cua_port_shuffle_u64(CUA__ALL_LANES, at, 0) +
 	     cua_port_popc_u32(mask & (((uint32_t)1 << lane) - 1));
 	if (has && at < a->spill_room)
 		cua__regions_set(k, a->spill, at, word);
@@ -181,7 +180,7 @@ CUA_FORCE uint32_t cua__regions_warp_sum(uint32_t v)
 
 	CUA__UNROLL
 	for (step = 16; step; step /= 2)
-		v += cua_port_shuffle_u32(CUA__REGIONS_ALL, v, cua_port_lane() ^ step);
+		v += cua_port_shuffle_u32(CUA__ALL_LANES, v, cua_port_lane() ^ step);
 	return v;
 }
 
@@ -206,7 +205,7 @@ CUA_FORCE uint32_t cua__regions_scan(const struct cua__regions_kind k,
 
 	CUA__UNROLL
 	for (step = 1; step < 32; step *= 2) {
-		uint32_t other = cua_port_shuffle_u32(CUA__REGIONS_ALL, sum,
+		uint32_t other = cua_port_shuffle_u32(CUA__ALL_LANES, sum,
 						      lane >= step ? lane - step : lane);
 
 		sum += lane >= step ? other : 0;
@@ -217,13 +216,13 @@ CUA_FORCE uint32_t cua__regions_scan(const struct cua__regions_kind k,
 	all = lane < k.threads / 32 ? CUA_READ(sh->warps[lane]) : 0;
 	CUA__UNROLL
 	for (step = 1; step < k.threads / 32; step *= 2) {
-		uint32_t other = cua_port_shuffle_u32(CUA__REGIONS_ALL, all,
+		uint32_t other = cua_port_shuffle_u32(CUA__ALL_LANES, all,
 						      lane >= step ? lane - step : lane);
 
 		all += lane >= step ? other : 0;
 	}
-	before = cua_port_shuffle_u32(CUA__REGIONS_ALL, all, (thread / 32 + 31) % 32);
-	*total = cua_port_shuffle_u32(CUA__REGIONS_ALL, all, k.threads / 32 - 1);
+	before = cua_port_shuffle_u32(CUA__ALL_LANES, all, (thread / 32 + 31) % 32);
+	*total = cua_port_shuffle_u32(CUA__ALL_LANES, all, k.threads / 32 - 1);
 	return (thread < 32 ? 0 : before) + sum - v;
 }
 
@@ -626,7 +625,7 @@ CUA_FORCE int cua__regions_insert_deferred(const struct cua__regions_kind k,
 	uint32_t distance = 0, at = here;
 	int result = 0, searching = has;
 
-	while (cua_port_ballot(CUA__REGIONS_ALL, searching)) {
+	while (cua_port_ballot(CUA__ALL_LANES, searching)) {
 		if (searching) {
 			const uint32_t n =
 				cua_port_load_b32(&number[at], CUA_ACQUIRE, CUA__REGIONS_BLOCK);
@@ -645,10 +644,10 @@ CUA_FORCE int cua__regions_insert_deferred(const struct cua__regions_kind k,
 				     CUA__REGIONS_BUCKETS;
 			}
 		}
-		cua_port_sync_warp(CUA__REGIONS_ALL);
+		cua_port_sync_warp(CUA__ALL_LANES);
 	}
 	searching = distance && result == CUA_HASHMAP_INSERTED;
-	while (cua_port_ballot(CUA__REGIONS_ALL, searching)) {
+	while (cua_port_ballot(CUA__ALL_LANES, searching)) {
 		if (searching) {
 			const uint32_t n =
 				cua_port_load_b32(&number[here], CUA_RELAXED, CUA__REGIONS_BLOCK);
@@ -666,7 +665,7 @@ CUA_FORCE int cua__regions_insert_deferred(const struct cua__regions_kind k,
 				searching = 0;
 			}
 		}
-		cua_port_sync_warp(CUA__REGIONS_ALL);
+		cua_port_sync_warp(CUA__ALL_LANES);
 	}
 	return result;
 }
@@ -691,7 +690,7 @@ CUA_FORCE int cua__regions_insert_unique(const struct cua__regions_kind k, uint3
 	uint32_t distance = 0, at = home, slot = 0, half;
 	int searching = has, put = 0;
 
-	while (cua_port_ballot(CUA__REGIONS_ALL, searching)) {
+	while (cua_port_ballot(CUA__ALL_LANES, searching)) {
 		if (searching) {
 			const uint32_t n =
 				cua_port_load_b32(&number[at], CUA_RELAXED, CUA__REGIONS_BLOCK);
@@ -706,7 +705,7 @@ CUA_FORCE int cua__regions_insert_unique(const struct cua__regions_kind k, uint3
 				searching = 0;
 			}
 		}
-		cua_port_sync_warp(CUA__REGIONS_ALL);
+		cua_port_sync_warp(CUA__ALL_LANES);
 	}
 	if (put)
 		cua__regions_set(k, table, cua__regions_index(k, at, slot), word);
@@ -715,7 +714,7 @@ CUA_FORCE int cua__regions_insert_unique(const struct cua__regions_kind k, uint3
 		searching = put && distance;
 		if (searching)
 			old = cua_port_load_b64(&head[half], CUA_RELAXED, CUA__REGIONS_BLOCK);
-		while (cua_port_ballot(CUA__REGIONS_ALL, searching)) {
+		while (cua_port_ballot(CUA__ALL_LANES, searching)) {
 			if (searching) {
 				struct cua__hashmap_head to = {half ? 0 : old, half ? old : 0};
 				uint64_t seen;
@@ -726,7 +725,7 @@ CUA_FORCE int cua__regions_insert_unique(const struct cua__regions_kind k, uint3
 				searching = seen != old;
 				old = seen;
 			}
-			cua_port_sync_warp(CUA__REGIONS_ALL);
+			cua_port_sync_warp(CUA__ALL_LANES);
 		}
 	}
 	return put ? CUA_HASHMAP_INSERTED : 0;
@@ -1003,20 +1002,20 @@ CUA_FORCE void cua__regions_insert_tile(const struct cua__regions_kind k,
 			next = j + k.threads < n
 				       ? cua__regions_get(k, a->from, from + j + k.threads)
 				       : none;
-			result = cua__quad_enter_home(&a->view, k.ks, k.vs, CUA__REGIONS_ALL, j < n,
+			result = cua__quad_enter_home(&a->view, k.ks, k.vs, CUA__ALL_LANES, j < n,
 						      cua__regions_hash(k, a, word),
 						      cua__hashmap_word_key(k.ks, word), NULL,
 						      cua__hashmap_word_value(k.ks, k.vs, word),
 						      CUA_RELAXED, &seen);
 			added += cua_port_popc_u32(
-				cua_port_ballot(CUA__REGIONS_ALL, result == CUA_HASHMAP_INSERTED));
-			votes = cua_port_ballot(CUA__REGIONS_ALL, j < n && !result);
+				cua_port_ballot(CUA__ALL_LANES, result == CUA_HASHMAP_INSERTED));
+			votes = cua_port_ballot(CUA__ALL_LANES, j < n && !result);
 			if (j < n && !result)
 				cua__regions_set(k, deferred,
 						 n_deferred + cua_port_popc_u32(votes & below),
 						 word);
 			n_deferred += cua_port_popc_u32(votes);
-			cua_port_sync_warp(CUA__REGIONS_ALL);
+			cua_port_sync_warp(CUA__ALL_LANES);
 		}
 		if (n_deferred >= 32 || j - lane >= n) {
 			const uint32_t most = n_deferred < 32 ? n_deferred : 32;
@@ -1026,17 +1025,17 @@ CUA_FORCE void cua__regions_insert_tile(const struct cua__regions_kind k,
 			n_deferred -= most;
 			if (has)
 				w = cua__regions_get(k, deferred, n_deferred + lane);
-			cua_port_sync_warp(CUA__REGIONS_ALL);
+			cua_port_sync_warp(CUA__ALL_LANES);
 			result = cua__quad_enter_full(
-				&a->view, k.ks, k.vs, CUA__REGIONS_ALL, has,
+				&a->view, k.ks, k.vs, CUA__ALL_LANES, has,
 				cua__regions_hash(k, a, w), cua__hashmap_word_key(k.ks, w), NULL,
 				cua__hashmap_word_value(k.ks, k.vs, w), &seen);
 			added += cua_port_popc_u32(
-				cua_port_ballot(CUA__REGIONS_ALL, result == CUA_HASHMAP_INSERTED));
+				cua_port_ballot(CUA__ALL_LANES, result == CUA_HASHMAP_INSERTED));
 			/*
 			 * another thread claimed the slot first: retry with the next deferred words
 			 */
-			votes = cua_port_ballot(CUA__REGIONS_ALL, has && !result);
+			votes = cua_port_ballot(CUA__ALL_LANES, has && !result);
 			if (tries && n_deferred + cua_port_popc_u32(votes) < 32) {
 				if (has && !result)
 					cua__regions_set(
@@ -1048,10 +1047,10 @@ CUA_FORCE void cua__regions_insert_tile(const struct cua__regions_kind k,
 				result = result ? result : -1;
 			}
 			cua__regions_spill(k, a, has && result < 0, w);
-			cua_port_sync_warp(CUA__REGIONS_ALL);
+			cua_port_sync_warp(CUA__ALL_LANES);
 		}
 	}
-	cua__quad_count(&a->view, CUA__REGIONS_ALL, CUA_RELAXED, &added);
+	cua__quad_count(&a->view, CUA__ALL_LANES, CUA_RELAXED, &added);
 }
 
 #endif /* CUATOMIC_KERNELS_HASHMAP_REGIONS_H */

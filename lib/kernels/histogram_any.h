@@ -92,7 +92,7 @@ CUA_FORCE void cua__histogram_any_flush(const struct cua__histogram *h,
 CUA_FORCE void cua__histogram_any_kernel(enum cua_type type, const struct cua__histogram_job *j,
 					 uint32_t own_bins, uint32_t *shared)
 {
-	const size_t size = cua__histogram_size(type);
+	const size_t size = cua__element_size(type);
 	const struct cua__histogram *h = &j->h;
 	const uint64_t threads = cua_port_grid_size() * cua_port_block_size();
 	const uint64_t thread = cua_port_block() * cua_port_block_size() + cua_port_thread();
@@ -140,7 +140,7 @@ CUA_FORCE void cua__histogram_any_kernel(enum cua_type type, const struct cua__h
 			CUA__UNROLL
 			for (c = 0; c < CUA_HISTOGRAM_MAX_CHANNELS; c++)
 				raw[u][c] = is[u] && c < h->counted
-						    ? (cua__histogram_load(size, at, c) ^ top) - top
+						    ? (cua__element_load(size, at, c) ^ top) - top
 						    : 0;
 			i += step;
 			row += step_rows;

@@ -245,14 +245,14 @@ CUA_FORCE void cua__histogram_hot_flush(const struct cua__histogram_job *j,
 		/* the sums over 32 lanes fit into the fields too */
 		all = own->hot_even | (uint64_t)own->hot_odd << 32;
 		for (step = 16; step; step /= 2)
-			all += cua_port_shuffle_u64(CUA__HISTOGRAM_FULL, all, lane ^ step);
+			all += cua_port_shuffle_u64(CUA__ALL_LANES, all, lane ^ step);
 		all = (uint16_t)(all >> (lane & 1) * 32 >> (lane & 2) * 8);
 	} else {
 		even = (own->hot_even & 0xffff) | (uint64_t)(own->hot_even >> 16) << 32;
 		odd = (own->hot_odd & 0xffff) | (uint64_t)(own->hot_odd >> 16) << 32;
 		for (step = 16; step; step /= 2) {
-			even += cua_port_shuffle_u64(CUA__HISTOGRAM_FULL, even, lane ^ step);
-			odd += cua_port_shuffle_u64(CUA__HISTOGRAM_FULL, odd, lane ^ step);
+			even += cua_port_shuffle_u64(CUA__ALL_LANES, even, lane ^ step);
+			odd += cua_port_shuffle_u64(CUA__ALL_LANES, odd, lane ^ step);
 		}
 		all = (uint32_t)((lane & 1 ? odd : even) >> (lane & 2) * 16);
 	}
@@ -290,20 +290,20 @@ CUA_FORCE int cua__histogram_count_two(enum cua__histogram_layout layout,
 		for (k = 0; k < n; k++)
 			differs |= counter[k] ^ sample;
 	}
-	if (cua_port_ballot(CUA__HISTOGRAM_FULL, differs != 0)) {
-		first = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, counter[0], 0);
-		last = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, counter[n - 1], 31);
+	if (cua_port_ballot(CUA__ALL_LANES, differs != 0)) {
+		first = cua_port_shuffle_u32(CUA__ALL_LANES, counter[0], 0);
+		last = cua_port_shuffle_u32(CUA__ALL_LANES, counter[n - 1], 31);
 		differs = 0;
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
 			differs |= counter[k] != first && counter[k] != last;
-		if (cua_port_ballot(CUA__HISTOGRAM_FULL, differs != 0))
+		if (cua_port_ballot(CUA__ALL_LANES, differs != 0))
 			return 0;
 		firsts = 0;
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
 			firsts += cua_port_popc_u32(
-				cua_port_ballot(CUA__HISTOGRAM_FULL, counter[k] == first));
+				cua_port_ballot(CUA__ALL_LANES, counter[k] == first));
 	}
 	/* lane 0 counts the first counter, and lane 1 the last counter if it differs */
 	first = own->lane ? last : first;
@@ -327,12 +327,12 @@ CUA_FORCE int cua__histogram_hot_choose(enum cua__histogram_layout layout,
 
 	if (own->hot != CUA__HISTOGRAM_NO_HOT) {
 		old = cua_port_popc_u32(
-			cua_port_ballot(CUA__HISTOGRAM_FULL, counter[0] / 4 == own->hot));
+			cua_port_ballot(CUA__ALL_LANES, counter[0] / 4 == own->hot));
 		if (old >= 16 && old < 32)
 			return 0;
 	}
-	sample = cua_port_shuffle_u32(CUA__HISTOGRAM_FULL, counter[0], from);
-	now = cua_port_popc_u32(cua_port_ballot(CUA__HISTOGRAM_FULL, (counter[0] ^ sample) < 4));
+	sample = cua_port_shuffle_u32(CUA__ALL_LANES, counter[0], from);
+	now = cua_port_popc_u32(cua_port_ballot(CUA__ALL_LANES, (counter[0] ^ sample) < 4));
 	if ((now > old + CUA__HISTOGRAM_HOT_LANES || now == 32) &&
 	    cua__histogram_count_two(layout, j, own, n, counter, sample, now == 32))
 		return 1;

@@ -70,9 +70,8 @@ CUA_FORCE uint64_t cua__histogram_key(enum cua_type type, const void *keys, uint
 /* Bits of the float with this key: an f64, otherwise an f32. */
 CUA_FORCE uint64_t cua__histogram_float_of_key(enum cua_type type, uint64_t key)
 {
-	if (type == CUA_F64)
-		return key >> 63 ? key ^ 0x8000000000000000u : ~key;
-	return (uint32_t)(key >> 31 ? key ^ 0x80000000u : ~key);
+	return type == CUA_F64 ? cua__bits_of_ordered_f64(key)
+			       : cua__bits_of_ordered_f32((uint32_t)key);
 }
 
 /* An edge in the form that shared memory holds. */
@@ -96,12 +95,13 @@ CUA_FORCE uint32_t cua__histogram_cell(enum cua_type type, int by_value,
 							   : (uint32_t)v >> e->shift;
 	/* adding the power of two moves the integer to the lowest bits */
 	if (type == CUA_F64) {
-		d = cua_port_sub_rn_f64(cua__histogram_f64(v), cua__histogram_f64(e->from));
+		d = cua_port_sub_rn_f64(cua__from_bits_f64(v), cua__from_bits_f64(e->from));
 		d = cua_port_add_rn_f64(cua_port_mul_rn_f64(d, e->scale_f64), 0x1p52);
 		memcpy(&bits64, &d, sizeof(bits64));
 		return (uint32_t)bits64;
 	}
-	f = cua_port_sub_rn_f32(cua__histogram_f32(v), cua__histogram_f32(e->from));
+	f = cua_port_sub_rn_f32(cua__from_bits_f32((uint32_t)v),
+				cua__from_bits_f32((uint32_t)e->from));
 	f = cua_port_add_rn_f32(cua_port_mul_rn_f32(f, e->scale_f32), 0x1p23f);
 	memcpy(&bits, &f, sizeof(bits));
 	return bits - 0x4b000000u;
@@ -110,8 +110,9 @@ CUA_FORCE uint32_t cua__histogram_cell(enum cua_type type, int by_value,
 CUA_FORCE int cua__histogram_not_below(enum cua_type type, int by_value, uint64_t v, uint64_t edge)
 {
 	if (by_value)
-		return type == CUA_F64 ? cua__histogram_f64(v) >= cua__histogram_f64(edge)
-				       : cua__histogram_f32(v) >= cua__histogram_f32(edge);
+		return type == CUA_F64 ? cua__from_bits_f64(v) >= cua__from_bits_f64(edge)
+				       : cua__from_bits_f32((uint32_t)v) >=
+						 cua__from_bits_f32((uint32_t)edge);
 	return cua__histogram_key_bytes(type) == 8 ? v >= edge : (uint32_t)v >= (uint32_t)edge;
 }
 
@@ -135,19 +136,20 @@ CUA_FORCE uint64_t cua__histogram_into_range(enum cua_type type, int by_value,
 		return (uint32_t)v > (uint32_t)e->span ? (uint32_t)e->span : (uint32_t)v;
 	}
 	if (type == CUA_F64) {
-		d = cua__histogram_f64(raw);
-		c = d >= cua__histogram_f64(e->from) ? d : cua__histogram_f64(e->from);
-		c = c <= cua__histogram_f64(e->to) ? c : cua__histogram_f64(e->to);
+		d = cua__from_bits_f64(raw);
+		c = d >= cua__from_bits_f64(e->from) ? d : cua__from_bits_f64(e->from);
+		c = c <= cua__from_bits_f64(e->to) ? c : cua__from_bits_f64(e->to);
 		*out |= d != c;
 		memcpy(&raw, &c, sizeof(raw));
 		return raw;
 	}
-	f = cua__histogram_as_f32(type, raw);
+	f = cua__element_f32(type, raw);
 #ifdef __CUDA_ARCH__
-	g = fminf(fmaxf(f, cua__histogram_f32(e->from)), cua__histogram_f32(e->to));
+	g = fminf(fmaxf(f, cua__from_bits_f32((uint32_t)e->from)),
+		  cua__from_bits_f32((uint32_t)e->to));
 #else
-	g = f >= cua__histogram_f32(e->from) ? f : cua__histogram_f32(e->from);
-	g = g <= cua__histogram_f32(e->to) ? g : cua__histogram_f32(e->to);
+	g = f >= cua__from_bits_f32((uint32_t)e->from) ? f : cua__from_bits_f32((uint32_t)e->from);
+	g = g <= cua__from_bits_f32((uint32_t)e->to) ? g : cua__from_bits_f32((uint32_t)e->to);
 #endif
 	*out |= f != g;
 	memcpy(&bits, &g, sizeof(bits));
@@ -162,15 +164,16 @@ CUA_FORCE int cua__histogram_line(enum cua_type type, const struct cua__histogra
 	double d;
 	float f;
 
-	if (!cua__histogram_is_float(type) || e->empty)
+	if (!cua__is_float(type) || e->empty)
 		return 0;
 	/* an infinite or NaN parameter fails these tests */
 	if (type == CUA_F64) {
-		d = cua_port_sub_rn_f64(cua__histogram_f64(last), cua__histogram_f64(e->from));
+		d = cua_port_sub_rn_f64(cua__from_bits_f64(last), cua__from_bits_f64(e->from));
 		e->scale_f64 = cua_port_div_rn_f64((double)(j->cells - 1), d);
 		return d > 0 && d < 0x1p1000 && e->scale_f64 < 0x1p1000;
 	}
-	f = cua_port_sub_rn_f32(cua__histogram_f32(last), cua__histogram_f32(e->from));
+	f = cua_port_sub_rn_f32(cua__from_bits_f32((uint32_t)last),
+				cua__from_bits_f32((uint32_t)e->from));
 	e->scale_f32 = cua_port_div_rn_f32((float)(j->cells - 1), f);
 	return f > 0 && f < 0x1p120f && e->scale_f32 < 0x1p120f;
 }
@@ -276,7 +279,7 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 	e->empty = !j->h.closed && (last == 0 || last - 1 < e->first);
 	e->most = last - (uint64_t)(!j->h.closed);
 	/* -0 and 0 have the same key */
-	if (cua__histogram_is_float(type) && !j->h.closed &&
+	if (cua__is_float(type) && !j->h.closed &&
 	    last == (uint64_t)1 << (type == CUA_F64 ? 63 : 31))
 		e->most--;
 	e->span = e->empty ? 0 : e->most - e->first;
@@ -289,7 +292,7 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 	line = cua__histogram_line(type, j, last, e);
 	cua_port_add_u32(&found[cua__histogram_max_edges_log2(type, 0, j, shared, e)], 1,
 			 CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
-	if (cua__histogram_is_float(type) && line)
+	if (cua__is_float(type) && line)
 		cua_port_add_u32(&found[16 + cua__histogram_max_edges_log2(type, 1, j, shared, e)],
 				 1, CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
 	cua_port_sync_block();
@@ -300,9 +303,9 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 			max_edges_log2[1] = i;
 	}
 	cua_port_sync_block();
-	e->by_value = cua__histogram_is_float(type) && max_edges_log2[1] <= max_edges_log2[0];
+	e->by_value = cua__is_float(type) && max_edges_log2[1] <= max_edges_log2[0];
 	e->search_step = ((uint32_t)1 << max_edges_log2[e->by_value]) / 2;
-	if (cua__histogram_is_float(type) && e->by_value)
+	if (cua__is_float(type) && e->by_value)
 		cua__histogram_guide_build(type, 1, j, shared, e);
 	else
 		cua__histogram_guide_build(type, 0, j, shared, e);
@@ -347,7 +350,7 @@ CUA_FORCE void cua__histogram_counters_guided(enum cua_type type,
 	uint32_t k;
 	int out;
 
-	if (cua__histogram_is_float(type) && e->by_value)
+	if (cua__is_float(type) && e->by_value)
 		out = cua__histogram_search(type, 1, j->h.bins, e, n, raw, counter);
 	else
 		out = cua__histogram_search(type, 0, j->h.bins, e, n, raw, counter);

@@ -13,11 +13,11 @@ CUA_FORCE int cua__histogram_is_in_fast(enum cua_type type, const struct cua__hi
 	float f;
 
 	if (type == CUA_F64) {
-		x = cua__histogram_f64(raw);
+		x = cua__from_bits_f64(raw);
 		return x >= j->least_f64 && x <= j->most_f64;
 	}
-	if (cua__histogram_is_float(type)) {
-		f = cua__histogram_as_f32(type, raw);
+	if (cua__is_float(type)) {
+		f = cua__element_f32(type, raw);
 		return f >= j->least_f32 && f <= j->most_f32;
 	}
 	return (uint32_t)cua__histogram_as_i64(type, raw) - j->lower <= j->last;
@@ -31,13 +31,13 @@ CUA_FORCE uint32_t cua__histogram_side_fast(enum cua_type type, const struct cua
 	float f;
 
 	if (type == CUA_F64) {
-		x = cua__histogram_f64(raw);
+		x = cua__from_bits_f64(raw);
 		return x != x             ? CUA_HISTOGRAM_NAN
 		       : x < j->least_f64 ? CUA_HISTOGRAM_BELOW
 					  : CUA_HISTOGRAM_ABOVE;
 	}
-	if (cua__histogram_is_float(type)) {
-		f = cua__histogram_as_f32(type, raw);
+	if (cua__is_float(type)) {
+		f = cua__element_f32(type, raw);
 		return f != f             ? CUA_HISTOGRAM_NAN
 		       : f < j->least_f32 ? CUA_HISTOGRAM_BELOW
 					  : CUA_HISTOGRAM_ABOVE;
@@ -63,13 +63,12 @@ CUA_FORCE void cua__histogram_counters_even_fast(enum cua_type type, int whole_b
 	CUA__UNROLL
 	for (k = 0; k < n; k++)
 		out |= !cua__histogram_is_in_fast(type, j, raw[k]);
-	if (cua__histogram_is_float(type)) {
+	if (cua__is_float(type)) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++) {
-			double x =
-				type == CUA_F64
-					? cua__histogram_f64(raw[k])
-					: cua_port_cvt_f64_f32(cua__histogram_as_f32(type, raw[k]));
+			double x = type == CUA_F64
+					   ? cua__from_bits_f64(raw[k])
+					   : cua_port_cvt_f64_f32(cua__element_f32(type, raw[k]));
 
 #ifndef __CUDA_ARCH__
 			/* on a GPU, the conversion to an integer may have any operand */
@@ -102,7 +101,7 @@ CUA_FORCE void cua__histogram_counters_even_fast(enum cua_type type, int whole_b
 							       32);
 		}
 	}
-	if (cua__histogram_is_float(type) || !whole_bins) {
+	if (cua__is_float(type) || !whole_bins) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
 			counter[k] = counter[k] < j->last_bin ? counter[k] : j->last_bin;
@@ -122,13 +121,13 @@ CUA_FORCE uint32_t cua__histogram_counter_even(enum cua_type type,
 	uint32_t bin;
 
 	if (type == CUA_F64) {
-		double x = cua__histogram_f64(raw);
+		double x = cua__from_bits_f64(raw);
 
 		bin = cua_histogram_even_bin_f64(r, x);
 		return bin != CUA_HISTOGRAM_NO_BIN ? bin : r->bins + cua_histogram_side_f64(r, x);
 	}
-	if (cua__histogram_is_float(type)) {
-		float x = cua__histogram_as_f32(type, raw);
+	if (cua__is_float(type)) {
+		float x = cua__element_f32(type, raw);
 
 		bin = cua_histogram_even_bin_f32(r, x);
 		return bin != CUA_HISTOGRAM_NO_BIN

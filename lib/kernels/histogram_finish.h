@@ -98,7 +98,7 @@ CUA_FORCE void cua__histogram_add_privates(uint32_t pack_words, const struct cua
 	uint64_t sum[4] = {0, 0, 0, 0};
 
 	while (pack < packs) {
-		struct cua__histogram_pack v[CUA__HISTOGRAM_IN_FLIGHT];
+		struct cua__pack v[CUA__HISTOGRAM_IN_FLIGHT];
 		uint32_t next_pack = pack, next_block = block;
 
 		CUA__UNROLL
@@ -110,7 +110,7 @@ CUA_FORCE void cua__histogram_add_privates(uint32_t pack_words, const struct cua
 				v[r].word[k] = 0;
 			if (next_pack < packs) {
 				if (pack_words == 4)
-					v[r] = CUA_READ(*(const struct cua__histogram_pack
+					v[r] = CUA_READ(*(const struct cua__pack
 								  *)(const void *)&privates[at]);
 				else
 					v[r].word[0] = CUA_READ(privates[at]);
@@ -201,8 +201,8 @@ CUA_FORCE void cua__histogram_finish(enum cua_type type, enum cua__histogram_rul
 	const uint32_t counters = j->private_words, blocks = j->blocks;
 	uint64_t *sums = (uint64_t *)(void *)shared;
 	/* 4 counters at once, if the private histograms are aligned */
-	const int packed = counters % 4 == 0 &&
-			   (uintptr_t)j->privates % sizeof(struct cua__histogram_pack) == 0;
+	const int packed =
+		counters % 4 == 0 && (uintptr_t)j->privates % sizeof(struct cua__pack) == 0;
 	const uint32_t packs = packed ? counters / 4 : counters;
 	uint32_t groups = packs < threads ? threads / packs : 1, i, b;
 

@@ -5,7 +5,6 @@
 
 #include "backend/histogram_backend.h"
 
-#define CUA__HISTOGRAM_FULL 0xffffffffu
 /* 16-byte packs that a thread has in flight. */
 #ifndef CUA__HISTOGRAM_LOADS
 #define CUA__HISTOGRAM_LOADS 4u

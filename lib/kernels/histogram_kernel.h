@@ -100,7 +100,7 @@ CUA_FORCE void cua__histogram_run(enum cua_type type, enum cua__histogram_rule r
 
 	cua__histogram_count_all(type, rule, layout, j, &block->edges, own);
 	if (cua__histogram_has_hot(layout)) {
-		cua_port_sync_warp(CUA__HISTOGRAM_FULL);
+		cua_port_sync_warp(CUA__ALL_LANES);
 		cua__histogram_hot_flush(j, own);
 	}
 	if (layout == CUA__COUNT_GLOBAL)

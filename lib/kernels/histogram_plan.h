@@ -62,10 +62,10 @@ static inline int cua__histogram_fast_range(enum cua_type type, const struct cua
 			uint32_t key32 = i ? r->first_f32 + r->span_f32 - 1 : r->first_f32;
 			uint64_t key64 = i ? r->first_f64 + r->span_f64 - 1 : r->first_f64;
 
-			key32 = key32 >> 31 ? key32 ^ 0x80000000u : ~key32;
-			key64 = key64 >> 63 ? key64 ^ 0x8000000000000000u : ~key64;
-			memcpy(i ? &job->most_f32 : &job->least_f32, &key32, sizeof(key32));
-			memcpy(i ? &job->most_f64 : &job->least_f64, &key64, sizeof(key64));
+			*(i ? &job->most_f32 : &job->least_f32) =
+				cua__from_bits_f32(cua__bits_of_ordered_f32(key32));
+			*(i ? &job->most_f64 : &job->least_f64) =
+				cua__from_bits_f64(cua__bits_of_ordered_f64(key64));
 		}
 		return r->factor == 1;
 	}
@@ -98,9 +98,9 @@ static inline int cua__histogram_has_kernel(enum cua_type type, enum cua__histog
 {
 	if (layout <= CUA__COUNT_WORDS)
 		return 1;
-	if (rule == CUA__RULE_EDGES || cua__histogram_size(type) == 2)
+	if (rule == CUA__RULE_EDGES || cua__element_size(type) == 2)
 		return 0;
-	return layout == CUA__COUNT_HALVES || cua__histogram_size(type) == 4;
+	return layout == CUA__COUNT_HALVES || cua__element_size(type) == 4;
 }
 
 /* Chooses rule, layout and counters. Returns 0 if only the general kernel fits. */
@@ -108,7 +108,7 @@ static inline int cua__histogram_choose(const struct cua__histogram *h, uint32_t
 					size_t shared_bytes, struct cua__histogram_plan *p)
 {
 	struct cua__histogram_job *job = &p->job;
-	const size_t size = cua__histogram_size(h->type),
+	const size_t size = cua__element_size(h->type),
 		     key_size = cua__histogram_key_bytes(h->type);
 	uint64_t words = shared_bytes / 4, counters = (uint64_t)h->bins + CUA_HISTOGRAM_SIDES;
 
@@ -177,13 +177,13 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 				      size_t shared_bytes, struct cua__histogram_plan *p)
 {
 	struct cua__histogram_job *job = &p->job;
-	const uint64_t bytes = h->n * cua__histogram_size(h->type);
+	const uint64_t bytes = h->n * cua__element_size(h->type);
 	const int is_small = bytes <= CUA__HISTOGRAM_SMALL_BYTES;
 	uint64_t blocks;
 	size_t words, merging;
 
 	memset(p, 0, sizeof(*p));
-	if (cua__histogram_is_signed(h->type) && h->type != CUA_I64)
+	if (cua__is_signed(h->type) && h->type != CUA_I64)
 		job->bias = 0x80000000u;
 	if (!cua__histogram_choose(h, processors, shared_bytes, p))
 		return 0;

@@ -7,20 +7,21 @@
 #include "kernels/histogram_find.h"
 
 /* Counts a pack. `together`: called by whole warps. */
-CUA_FORCE void
-cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
-			  enum cua__histogram_layout layout, const struct cua__histogram_job *j,
-			  const struct cua__histogram_edges *edges, struct cua__histogram_own *own,
-			  const struct cua__histogram_pack *p, int together, uint32_t from)
+CUA_FORCE void cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
+					 enum cua__histogram_layout layout,
+					 const struct cua__histogram_job *j,
+					 const struct cua__histogram_edges *edges,
+					 struct cua__histogram_own *own, const struct cua__pack *p,
+					 int together, uint32_t from)
 {
-	const uint32_t n = 16 / (uint32_t)cua__histogram_size(type);
+	const uint32_t n = 16 / (uint32_t)cua__element_size(type);
 	uint64_t raw[16];
 	uint32_t counter[16], k;
 	int skipped[16];
 
 	CUA__UNROLL
 	for (k = 0; k < n; k++)
-		raw[k] = cua__histogram_at(16 / n, p, k);
+		raw[k] = cua__pack_element(16 / n, p, k);
 	cua__histogram_find_counters(type, rule, layout, j, edges, n, raw, counter);
 	if (!together || !cua__histogram_has_hot(layout)) {
 		CUA__UNROLL
@@ -69,7 +70,7 @@ CUA_FORCE void cua__histogram_count_single(enum cua_type type, enum cua__histogr
 					   const struct cua__histogram_edges *edges,
 					   const struct cua__histogram_own *own, uint64_t i)
 {
-	uint64_t raw = cua__histogram_load(cua__histogram_size(type), j->h.x, i);
+	uint64_t raw = cua__element_load(cua__element_size(type), j->h.x, i);
 	uint32_t counter;
 
 	cua__histogram_find_counters(type, rule, layout, j, edges, 1, &raw, &counter);
@@ -87,7 +88,7 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 					const struct cua__histogram_edges *edges,
 					struct cua__histogram_own *own)
 {
-	const size_t size = cua__histogram_size(type);
+	const size_t size = cua__element_size(type);
 	const uint32_t loads = CUA__HISTOGRAM_LOADS, thread = cua_port_thread();
 	const uint32_t tile = cua_port_block_size() * loads;
 	const uint32_t mine = thread / 32 * (32 * loads) + own->lane;
@@ -95,8 +96,8 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 		       members = j->blocks / j->ranges;
 	const char *x = (const char *)j->h.x;
 	uint64_t head = (16 - (uintptr_t)x % 16) % 16 / size, packs, full, i, n = j->h.n;
-	const struct cua__histogram_pack *p;
-	struct cua__histogram_pack now[CUA__HISTOGRAM_LOADS], next[CUA__HISTOGRAM_LOADS], rest;
+	const struct cua__pack *p;
+	struct cua__pack now[CUA__HISTOGRAM_LOADS], next[CUA__HISTOGRAM_LOADS], rest;
 	uint32_t l;
 
 #ifndef __CUDA_ARCH__
@@ -114,7 +115,7 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 	 */
 	if (!cua__histogram_has_hot(layout))
 		full = full / members * members;
-	p = (const struct cua__histogram_pack *)(const void *)(x + head * size);
+	p = (const struct cua__pack *)(const void *)(x + head * size);
 	if (member < full) {
 		CUA__UNROLL
 		for (l = 0; l < loads; l++)

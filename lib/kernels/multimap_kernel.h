@@ -6,8 +6,6 @@
 #include "kernels/hashmap_bulk.h"
 #include "kernels/multimap_pool.h"
 
-#define CUA__MULTIMAP_ALL_LANES (~(uint32_t)0)
-
 CUA_FORCE uint64_t cua__multimap_head_of(const struct cua_multimap_view *view, uint32_t ks,
 					 const void *keys, uint64_t i)
 {
@@ -42,8 +40,8 @@ CUA_FORCE void cua__multimap_insert_kernel(const struct cua_multimap_view *view,
 			key = cua__hashmap_get(call->keys, ks, i);
 			value = cua__hashmap_get(call->values, view->value_size, i).lo;
 		}
-		result = cua__multimap_insert_warp(view, ks, view->value_size,
-						   CUA__MULTIMAP_ALL_LANES, valid, key, value);
+		result = cua__multimap_insert_warp(view, ks, view->value_size, CUA__ALL_LANES,
+						   valid, key, value);
 		if (valid && call->results)
 			call->results[i] = (uint8_t)result;
 	}
@@ -83,8 +81,8 @@ CUA_FORCE uint64_t cua__multimap_block_scan(uint64_t value, uint64_t *warps, uin
 	uint32_t d, w;
 
 	for (d = 1; d < CUA_WARP_LANES; d *= 2) {
-		uint64_t other = cua_port_shuffle_u64(CUA__MULTIMAP_ALL_LANES, sum,
-						      lane >= d ? lane - d : lane);
+		uint64_t other =
+			cua_port_shuffle_u64(CUA__ALL_LANES, sum, lane >= d ? lane - d : lane);
 
 		if (lane >= d)
 			sum += other;
@@ -182,15 +180,14 @@ CUA_FORCE void cua__multimap_values_kernel(const struct cua_multimap_view *view,
 /* Claims an offset for each lane with `wants`, from a counter. All lanes of the warp call it. */
 CUA_FORCE uint64_t cua__multimap_claim_offsets(uint64_t *counter, int wants)
 {
-	const uint32_t votes = cua_port_ballot(CUA__MULTIMAP_ALL_LANES, wants),
-		       lane = cua_port_lane();
+	const uint32_t votes = cua_port_ballot(CUA__ALL_LANES, wants), lane = cua_port_lane();
 	uint64_t first = 0;
 
 	if (!votes)
 		return 0;
 	if (lane == cua_port_ffs_u32(votes) - 1)
 		first = cua_port_fetch_add_u64(counter, cua_port_popc_u32(votes), CUA__MULTIMAP_AT);
-	return cua_port_shuffle_u64(CUA__MULTIMAP_ALL_LANES, first, cua_port_ffs_u32(votes) - 1) +
+	return cua_port_shuffle_u64(CUA__ALL_LANES, first, cua_port_ffs_u32(votes) - 1) +
 	       cua_port_popc_u32(votes & (((uint32_t)1 << lane) - 1));
 }
 
@@ -207,7 +204,7 @@ CUA_FORCE void cua__multimap_all_kernel(const struct cua_multimap_view *view,
 
 		if (tile + cua_port_thread() < places)
 			at = cua__multimap_at(view, ks, tile + cua_port_thread(), &key);
-		while (cua_port_ballot(CUA__MULTIMAP_ALL_LANES, at != 0)) {
+		while (cua_port_ballot(CUA__ALL_LANES, at != 0)) {
 			uint64_t offset = cua__multimap_claim_offsets(call->total, at != 0);
 
 			if (at && offset < call->max) {

@@ -21,7 +21,6 @@
 #ifndef CUA__SEGMENT_ITEMS
 #define CUA__SEGMENT_ITEMS 7u
 #endif
-#define CUA__SEGMENT_FULL 0xffffffffu
 
 /* Shared memory of a block. */
 struct cua__segment_shared {
@@ -35,17 +34,7 @@ struct cua__segment_shared {
 	uint64_t values[CUA__SEGMENT_ITEMS * CUA__SEGMENT_BLOCK];
 };
 
-/* 16 bytes of elements. */
-struct cua__segment_pack {
-	uint32_t word[4];
-} __attribute__((aligned(16), may_alias));
-
 /* ---- elements, accumulators, results ---- */
-
-CUA_FORCE uint64_t cua__segment_raw(size_t size, const void *x, uint64_t i)
-{
-	return size == 4 ? (uint64_t)((const cua__raw32 *)x)[i] : ((const cua__raw64 *)x)[i];
-}
 
 /* The accumulator of an element, given as bits. */
 CUA_FORCE uint64_t cua__segment_element(enum cua_reduce_op op, enum cua_type type, uint64_t bits)
@@ -119,16 +108,16 @@ CUA_FORCE void cua__segment_scan(enum cua_reduce_op op, enum cua_type type,
 	uint64_t below;
 
 	for (step = 1; step < 32; step *= 2) {
-		below = cua_port_shuffle_u64(CUA__SEGMENT_FULL, v, lane - step);
-		below_ended = cua_port_shuffle_u32(CUA__SEGMENT_FULL, ended, lane - step);
+		below = cua_port_shuffle_u64(CUA__ALL_LANES, v, lane - step);
+		below_ended = cua_port_shuffle_u32(CUA__ALL_LANES, ended, lane - step);
 		if (lane >= step) {
 			if (!ended)
 				v = cua__segment_combine(op, type, below, v);
 			ended |= below_ended;
 		}
 	}
-	below = cua_port_shuffle_u64(CUA__SEGMENT_FULL, v, lane - 1);
-	below_ended = cua_port_shuffle_u32(CUA__SEGMENT_FULL, ended, lane - 1);
+	below = cua_port_shuffle_u64(CUA__ALL_LANES, v, lane - 1);
+	below_ended = cua_port_shuffle_u32(CUA__ALL_LANES, ended, lane - 1);
 	if (lane == 0)
 		below = below_ended = 0;
 	if (lane == 31) {
@@ -163,7 +152,7 @@ CUA_FN uint64_t cua__path_search_warp(const struct cua__path *p, uint64_t d)
 	while (low < high) {
 		uint64_t step = (high - low) / 32 + 1, at = low + (cua_port_lane() + 1) * step - 1;
 		int before = at < high && cua__path_offset(p, at + 1) - p->first + at < d;
-		uint32_t count = cua_port_popc_u32(cua_port_ballot(CUA__SEGMENT_FULL, before));
+		uint32_t count = cua_port_popc_u32(cua_port_ballot(CUA__ALL_LANES, before));
 
 		/*
 		 * with ascending offsets, position low + (count + 1) * step - 1 is the first probe
@@ -178,12 +167,9 @@ CUA_FN uint64_t cua__path_search_warp(const struct cua__path *p, uint64_t d)
 
 /* The accumulator of element j of a pack. */
 CUA_FORCE uint64_t cua__segment_packed(enum cua_reduce_op op, enum cua_type type,
-				       const struct cua__segment_pack *v, uint32_t j)
+				       const struct cua__pack *v, uint32_t j)
 {
-	if (type == CUA_U32 || type == CUA_I32 || type == CUA_F32)
-		return cua__segment_element(op, type, v->word[j]);
-	return cua__segment_element(op, type,
-				    v->word[j * 2 % 4] | (uint64_t)v->word[(j * 2 + 1) % 4] << 32);
+	return cua__segment_element(op, type, cua__pack_element(cua__element_size(type), v, j));
 }
 
 /* Combines this thread's share of elements begin to end - 1. No segment ends among them. */
@@ -191,23 +177,23 @@ CUA_FORCE uint64_t cua__segment_stream(enum cua_reduce_op op, enum cua_type type
 				       uint64_t begin, uint64_t end)
 {
 	enum { LOADS = 8 }; /* in flight per thread */
-	const size_t size = type == CUA_U32 || type == CUA_I32 || type == CUA_F32 ? 4 : 8;
+	const size_t size = cua__element_size(type);
 	const uint32_t per_pack = (uint32_t)(16 / size), thread = cua_port_thread();
 	const uint32_t threads = cua_port_block_size();
 	const uint64_t head = (-((uintptr_t)x + begin * size) & 15) / size;
-	const struct cua__segment_pack *packs;
+	const struct cua__pack *packs;
 	uint64_t t[2] = {0, 0}, at, n, left;
 
 	if (head < end - begin) {
 		if (thread < head)
 			t[0] = cua__segment_element(op, type,
-						    cua__segment_raw(size, x, begin + thread));
+						    cua__element_load(size, x, begin + thread));
 		begin += head;
 	}
-	packs = (const struct cua__segment_pack *)(const void *)((const char *)x + begin * size);
+	packs = (const struct cua__pack *)(const void *)((const char *)x + begin * size);
 	n = ((uintptr_t)packs & 15) == 0 ? (end - begin) / per_pack : 0;
 	for (at = thread; at < n; at += threads * left) {
-		struct cua__segment_pack v[LOADS];
+		struct cua__pack v[LOADS];
 		uint32_t l, j;
 
 		/* all LOADS packs, or a single pack near the end */
@@ -231,7 +217,7 @@ CUA_FORCE uint64_t cua__segment_stream(enum cua_reduce_op op, enum cua_type type
 	for (at = begin + n * per_pack + thread; at < end; at += threads)
 		t[0] = cua__segment_combine(
 			op, type, t[0],
-			cua__segment_element(op, type, cua__segment_raw(size, x, at)));
+			cua__segment_element(op, type, cua__element_load(size, x, at)));
 	return cua__segment_combine(op, type, t[0], t[1]);
 }
 
@@ -266,7 +252,7 @@ CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 				     uint32_t items, uint64_t first, uint64_t *carry,
 				     uint64_t *head, uint32_t *elements)
 {
-	const size_t size = type == CUA_U32 || type == CUA_I32 || type == CUA_F32 ? 4 : 8;
+	const size_t size = cua__element_size(type);
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
 	uint32_t k, ends = 0, m, d, low, high, at, q, steps, w, ended = 0, head_at = 0,
 		    before_ended;
@@ -281,7 +267,7 @@ CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 		uint32_t element = q * threads + thread;
 
 		raw[q] = element < items && j + element < p->last
-				 ? cua__segment_raw(size, s->x, j + element)
+				 ? cua__element_load(size, s->x, j + element)
 				 : 0;
 	}
 	/*
@@ -291,7 +277,7 @@ CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 	for (k = thread;; k += threads) {
 		uint64_t where = 0;
 		int within = cua__segment_end_within(p, i, j, k, items, &where);
-		uint32_t others = ~cua_port_ballot(CUA__SEGMENT_FULL, within);
+		uint32_t others = ~cua_port_ballot(CUA__ALL_LANES, within);
 
 		if (within)
 			CUA_WRITE(sh->ends[k], (uint32_t)where);

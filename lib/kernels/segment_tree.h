@@ -36,8 +36,6 @@
 /* Lanes of a group: the columns of a row must fit in 32 registers per lane. */
 #define CUA__FIXED_GROUP(T, C) (16 / sizeof(T) * sizeof(C) > 32 ? 16 : 8)
 
-#define CUA__FIXED_FULL 0xffffffffu
-
 #define CUA__FIXED_APART CUA__TARGET static __attribute__((noinline, unused))
 
 /* In global memory; zeros before the first kernel. */
@@ -125,20 +123,20 @@ CUA_FORCE int cua__fixed_whole(const struct cua__path *p, uint64_t first, uint64
 CUA_FORCE int cua__fixed_list(const struct cua__fixed_lists *f, uint64_t first, uint32_t chunks)
 {
 	const uint32_t lane = cua_port_lane();
-	uint32_t upto = chunks, step, some = cua_port_ballot(CUA__FIXED_FULL, chunks != 0);
+	uint32_t upto = chunks, step, some = cua_port_ballot(CUA__ALL_LANES, chunks != 0);
 	uint64_t first_entry = 0;
 	int listed;
 
 	CUA__UNROLL
 	for (step = 1; step < 32; step *= 2) {
-		uint32_t below = cua_port_shuffle_u32(CUA__FIXED_FULL, upto, lane - step);
+		uint32_t below = cua_port_shuffle_u32(CUA__ALL_LANES, upto, lane - step);
 
 		upto += lane >= step ? below : 0;
 	}
 	if (lane == 31)
 		first_entry = cua_port_fetch_add_u64(&f->state->entries, upto, CUA_RELAXED,
 						     CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
-	first_entry = cua_port_shuffle_u64(CUA__FIXED_FULL, first_entry, 31) + upto - chunks;
+	first_entry = cua_port_shuffle_u64(CUA__ALL_LANES, first_entry, 31) + upto - chunks;
 	listed = first_entry + chunks <= f->capacity;
 	if (chunks && listed) {
 		CUA_WRITE(f->list[first_entry].segment, first + lane);
@@ -147,11 +145,11 @@ CUA_FORCE int cua__fixed_list(const struct cua__fixed_lists *f, uint64_t first, 
 		cua_port_max_u64(&f->state->cut, f->capacity - first_entry, CUA_RELAXED,
 				 CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	}
-	some &= cua_port_ballot(CUA__FIXED_FULL, listed);
+	some &= cua_port_ballot(CUA__ALL_LANES, listed);
 	for (; some; some &= some - 1) {
 		const uint32_t from = cua_port_ffs_u32(some) - 1;
-		const uint64_t base = cua_port_shuffle_u64(CUA__FIXED_FULL, first_entry, from);
-		const uint32_t n = cua_port_shuffle_u32(CUA__FIXED_FULL, chunks, from);
+		const uint64_t base = cua_port_shuffle_u64(CUA__ALL_LANES, first_entry, from);
+		const uint32_t n = cua_port_shuffle_u32(CUA__ALL_LANES, chunks, from);
 
 		for (uint32_t c = lane; c < n; c += 32)
 			CUA_WRITE(f->entry[base + c], base << CUA__FIXED_CHUNK_BITS | c);

@@ -232,7 +232,7 @@ CUA_FORCE void K(cua__fixed_group)(const struct cua__segments *s, const struct c
 	/* below every index, if the group has no segment */
 	const int32_t length = n ? (int32_t)n : -N, first = (int32_t)(of * N) - (int32_t)shift;
 	const int whole =
-		!cua_port_ballot(CUA__FIXED_FULL, n && !cua__fixed_whole(path, begin, n, shift, N));
+		!cua_port_ballot(CUA__ALL_LANES, n && !cua__fixed_whole(path, begin, n, shift, N));
 	PACK v[ROWS][PACKS], last;
 	C c[PACKS][N];
 	A a[PACKS][N];
@@ -362,8 +362,8 @@ CUA_FORCE void K(cua__fixed_groups)(const struct cua__segments *s, const struct 
 	enum { N = 16 / sizeof(T), LANES = CUA__FIXED_GROUP(T, C) };
 	const uint32_t lane = cua_port_lane();
 	uint32_t rest =
-		cua_port_ballot(CUA__FIXED_FULL, n > CUA__FIXED_TINY_PACKS * N &&
-							 n <= CUA__FIXED_GROUP_ROWS * 32 * N);
+		cua_port_ballot(CUA__ALL_LANES, n > CUA__FIXED_TINY_PACKS * N &&
+							n <= CUA__FIXED_GROUP_ROWS * 32 * N);
 
 	while (rest) {
 		uint32_t from = 32;
@@ -374,8 +374,8 @@ CUA_FORCE void K(cua__fixed_groups)(const struct cua__segments *s, const struct 
 				from = cua_port_ffs_u32(rest) - 1;
 			rest &= rest - 1;
 		}
-		its_n = cua_port_shuffle_u64(CUA__FIXED_FULL, n, from % 32);
-		its_begin = cua_port_shuffle_u64(CUA__FIXED_FULL, begin, from % 32);
+		its_n = cua_port_shuffle_u64(CUA__ALL_LANES, n, from % 32);
+		its_begin = cua_port_shuffle_u64(CUA__ALL_LANES, begin, from % 32);
 		K(cua__fixed_group)(s, path, first + from, its_begin, from < 32 ? its_n : 0);
 	}
 }
@@ -389,16 +389,16 @@ CUA_FORCE void K(cua__fixed_longer)(const struct cua__segments *s, const struct 
 	const struct cua__fixed_lists f = cua__fixed_lists(s);
 	const int is_long = n > CUA__TREE_WARPS * cua__fixed_strip(sizeof(T));
 	const uint32_t chunks = is_long ? (uint32_t)cua__tree_shape(n, sizeof(T)).chunks : 0;
-	uint32_t rest = cua_port_ballot(CUA__FIXED_FULL, n > few && !is_long);
+	uint32_t rest = cua_port_ballot(CUA__ALL_LANES, n > few && !is_long);
 
 	for (; rest; rest &= rest - 1) {
 		uint32_t from = cua_port_ffs_u32(rest) - 1;
-		uint64_t its_n = cua_port_shuffle_u64(CUA__FIXED_FULL, n, from);
-		uint64_t its_begin = cua_port_shuffle_u64(CUA__FIXED_FULL, begin, from);
+		uint64_t its_n = cua_port_shuffle_u64(CUA__ALL_LANES, n, from);
+		uint64_t its_begin = cua_port_shuffle_u64(CUA__ALL_LANES, begin, from);
 
 		K(cua__fixed_warp)(s, path, first + from, its_begin, its_n);
 	}
-	if (cua_port_ballot(CUA__FIXED_FULL, is_long) && !cua__fixed_list(&f, first, chunks) &&
+	if (cua_port_ballot(CUA__ALL_LANES, is_long) && !cua__fixed_list(&f, first, chunks) &&
 	    is_long)
 		K(cua__fixed_put)
 	(s, first + cua_port_lane(), n, K(cua__tree_widen)(NULL, K(cua__tree_none)(), 0, 0, 0));
@@ -456,9 +456,9 @@ CUA_FORCE void K(cua__fixed_entry)(const struct cua__segments *s, const struct c
 			last = cua_port_fetch_add_u64(&l->arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
 						      CUA_SPACE_GLOBAL) == shape.chunks - 1;
 		}
-		if (!cua_port_shuffle_u32(CUA__FIXED_FULL, last, 0))
+		if (!cua_port_shuffle_u32(CUA__ALL_LANES, last, 0))
 			return;
-		cua_port_sync_warp(CUA__FIXED_FULL);
+		cua_port_sync_warp(CUA__ALL_LANES);
 		v = K(cua__tree_widen)(&one, K(cua__tree_none)(), 0, 0, 0);
 		for (uint32_t base = 0; base < CUA__TREE_THREADS; base += 32) {
 			sum = K(cua__tree_widen)(&one, K(cua__tree_none)(), 0, 0, 0);
@@ -511,13 +511,13 @@ CUA_FORCE void K(cua__segment_fixed_short)(const struct cua__segments *s,
 			else if (n <= TINY)
 				K(cua__fixed_tiny_apart)(s, i, begin, n);
 		}
-		if (!cua_port_ballot(CUA__FIXED_FULL, n > TINY))
+		if (!cua_port_ballot(CUA__ALL_LANES, n > TINY))
 			continue;
 		if (most == CUA__FIXED_TINY) {
 			K(cua__fixed_rest_apart)(s, path, first, begin, n);
 		} else if (most == CUA__FIXED_FEW_ROWS) {
 			K(cua__fixed_groups)(s, &path, first, begin, n);
-			if (cua_port_ballot(CUA__FIXED_FULL, n > CUA__FIXED_GROUP_ROWS * 32 * N))
+			if (cua_port_ballot(CUA__ALL_LANES, n > CUA__FIXED_GROUP_ROWS * 32 * N))
 				K(cua__fixed_longer_apart)(s, path, first, begin, n);
 		} else {
 			K(cua__fixed_longer)(s, &path, first, begin, n, TINY);

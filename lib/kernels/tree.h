@@ -110,32 +110,6 @@ struct cua__norm {
 };
 
 /*
- * Converts an f16 to float without branches. Shifting the bits and adding 112 to the exponent is
- * right for normal numbers; infinities and NaN need another 112. For subnormals, 113 in the
- * exponent adds exactly 2^-14, and the code subtracts 2^-14.
- */
-CUA_FORCE float cua__f32_of_f16(struct cua_f16 v)
-{
-#if defined(CUA_PORT_HAS_CVT_F16)
-	return cua_port_cvt_f32_f16(v.bits);
-#else
-	uint32_t bits = (uint32_t)(v.bits & 0x7fff) << 13;
-	uint32_t normal = bits + (112u << 23) + ((0 - (uint32_t)(bits >= 31u << 23)) & 112u << 23);
-	float tiny = cua__from_bits_f32(bits + (113u << 23)) - cua__from_bits_f32(113u << 23);
-	uint32_t is_tiny = 0 - (uint32_t)(bits < 1u << 23);
-
-	/* masks: compilers do not vectorize a condition on arithmetic that might trap */
-	return cua__from_bits_f32((normal & ~is_tiny) | (cua__bits_f32(tiny) & is_tiny) |
-				  (uint32_t)(v.bits & 0x8000) << 16);
-#endif
-}
-
-CUA_FORCE float cua__f32_of_bf16(struct cua_bf16 v)
-{
-	return cua__from_bits_f32((uint32_t)v.bits << 16);
-}
-
-/*
  * Converts a double to float, rounding to odd. So a second rounding, to fewer bits, gives the same
  * as a single rounding of the double.
  */

@@ -44,7 +44,7 @@ CUA_FORCE A K(cua__tree_from)(A v, uint32_t lane)
 	memcpy(words, &v, sizeof(v));
 	CUA__UNROLL
 	for (unsigned w = 0; w < sizeof(A) / 8; w++)
-		words[w] = cua_port_shuffle_u64(0xffffffffu, words[w], lane);
+		words[w] = cua_port_shuffle_u64(CUA__ALL_LANES, words[w], lane);
 	memcpy(&v, words, sizeof(v));
 	return v;
 }
