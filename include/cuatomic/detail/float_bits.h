@@ -77,12 +77,12 @@ CUA_FORCE uint64_t cua__bits_of_ordered_f64(uint64_t ordered)
 /* The same order for signed integers: the top bit of the result is the sign. */
 CUA_FORCE uint32_t cua__ranked_f32(uint32_t bits)
 {
-	return bits ^ ((uint32_t)((int32_t)bits >> 31) & 0x7fffffffu);
+	return (int32_t)bits < 0 ? bits ^ 0x7fffffffu : bits;
 }
 
 CUA_FORCE uint64_t cua__ranked_f64(uint64_t bits)
 {
-	return bits ^ ((uint64_t)((int64_t)bits >> 63) & 0x7fffffffffffffffu);
+	return (int64_t)bits < 0 ? bits ^ 0x7fffffffffffffffu : bits;
 }
 
 #endif /* CUATOMIC_DETAIL_FLOAT_BITS_H */
