@@ -108,11 +108,12 @@ __global__ void __launch_bounds__(BUILD_THREADS, BUILD_BLOCKS_PER_PROCESSOR)
 	__shared__ uint32_t number[CUA__REGIONS_BUCKETS], overflow[CUA__REGIONS_BUCKETS];
 	extern __shared__ uint4 build_table[];
 	void *table = known(build_table);
+	const struct cua__regions_room room = {table, known(number), known(overflow),
+					       (char *)table + CUA__REGIONS_BUILD_BYTES,
+					       list_room(KS, VS)};
 
 	if (cua__hashmap_has_words(KS, VS))
-		cua__regions_build(kind, &a, blockIdx.x, &shared, table, known(number),
-				   known(overflow), (char *)table + CUA__REGIONS_BUILD_BYTES,
-				   list_room(KS, VS));
+		cua__regions_build(kind, &a, blockIdx.x, &shared, room);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH>

@@ -9,24 +9,11 @@ static struct cua__exact_state *state_of(struct cua_context *ctx)
 	return (struct cua__exact_state *)(void *)((char *)ctx->control + CUA__EXACT_CONTROL);
 }
 
-enum cua_status cua__exact_reduce(struct cua_context *ctx, enum cua_reduce_op op,
-				  enum cua_type type, enum cua_type result_type, uint64_t n,
-				  const uint64_t *count, const void *x, const void *y, void *result)
+enum cua_status cua__exact_reduce(struct cua_context *ctx, struct cua__exact *r)
 {
-	struct cua__exact r = {
-		.op = op,
-		.type = type,
-		.result_type = result_type,
-		.n = n,
-		.count = count,
-		.x = x,
-		.y = y,
-		.result = result,
-		.state = state_of(ctx),
-		.kept_bytes = ctx->kept_bytes,
-	};
-
-	return ctx->backend->exact->run(ctx, &r);
+	r->state = state_of(ctx);
+	r->kept_bytes = ctx->kept_bytes;
+	return ctx->backend->exact->run(ctx, r);
 }
 
 static enum cua_status add(struct cua_context *ctx, enum cua_reduce_op op, enum cua_type type,

@@ -143,19 +143,18 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_filter_opt
 }
 
 /*
- * Fills in the inputs: flags or a comparison, and the elements. x may be NULL if neither reads the
- * elements.
+ * Fills in the inputs of f->n elements: flags or a comparison, and the elements. x may be NULL if
+ * neither reads the elements.
  */
 static enum cua_status plan_inputs(struct cua_context *ctx, const struct cua_filter_options *o,
-				   enum cua_type type, size_t n, const void *x,
-				   enum cua_compare compare, const void *value, int has_values,
-				   struct cua__filter *f)
+				   enum cua_type type, const void *x, enum cua_compare compare,
+				   const void *value, int has_values, struct cua__filter *f)
 {
 	enum cua_status status = CUA_OK;
 	const void *p;
 
 	if (o->flags) {
-		status = cua__check_array(ctx, o->flags, n, 1, 1, &p);
+		status = cua__check_array(ctx, o->flags, f->n, 1, 1, &p);
 		f->flags = p;
 	} else {
 		if (!value)
@@ -165,7 +164,7 @@ static enum cua_status plan_inputs(struct cua_context *ctx, const struct cua_fil
 		plan_compare(f, type, compare, value);
 	}
 	if (!status && (x || has_values || !o->flags))
-		status = cua__check_array(ctx, x, n, f->size, f->size, &f->x);
+		status = cua__check_array(ctx, x, f->n, f->size, f->size, &f->x);
 	return status;
 }
 
@@ -208,7 +207,7 @@ enum cua_status cua_filter_array(struct cua_context *ctx, const struct cua_filte
 		return CUA_ERROR_VALUE;
 	if (f.partition && capacity < n)
 		return CUA_ERROR_SIZE;
-	status = plan_inputs(ctx, &o, type, n, x, compare, value, values != NULL, &f);
+	status = plan_inputs(ctx, &o, type, x, compare, value, values != NULL, &f);
 	f.capacity = capacity < n ? capacity : n;
 	room = (size_t)f.capacity;
 	if (!status && values) {
@@ -279,7 +278,7 @@ enum cua_status cua_filter_append(struct cua_context *ctx, const struct cua_filt
 		return CUA_ERROR_TYPE;
 	if (out->ctx != ctx)
 		return CUA_ERROR_CONTEXT;
-	status = plan_inputs(ctx, &o, type, n, x, compare, value, !o.index_type, &f);
+	status = plan_inputs(ctx, &o, type, x, compare, value, !o.index_type, &f);
 	if (status)
 		return status;
 	if (n && ((x && cua__append_overlap(&out->view, x, n * f.size)) ||

@@ -233,6 +233,22 @@ static size_t partials_size(const struct cua__reduce *r)
 	return r->finish_mode == CUA_FINISH_LAST_BLOCK ? (size_t)r->blocks * sizeof(uint64_t) : 0;
 }
 
+static enum cua_status reduce_exactly(struct cua_context *ctx, const struct cua__reduce *r)
+{
+	struct cua__exact exact = {
+		.op = has_second(r->op) ? CUA_REDUCE_DOT : CUA_REDUCE_SUM,
+		.type = r->type,
+		.result_type = r->result_type,
+		.n = r->n,
+		.count = r->count,
+		.x = r->x,
+		.y = has_second(r->op) ? r->y : NULL,
+		.result = r->result,
+	};
+
+	return cua__exact_reduce(ctx, &exact);
+}
+
 enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_options *options,
 			   enum cua_reduce_op op, enum cua_type type, size_t n, const void *x,
 			   const void *y, void *result)
@@ -275,9 +291,7 @@ enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_opti
 	if (!status && partials_size(&r))
 		status = cua__call_scratch(&call, partials_size(&r), &r.partials);
 	if (!status && r.mode == CUA_REDUCE_EXACT)
-		status = cua__exact_reduce(ctx, has_second(op) ? CUA_REDUCE_DOT : CUA_REDUCE_SUM,
-					   type, r.result_type, n, r.count, r.x,
-					   has_second(op) ? r.y : NULL, r.result);
+		status = reduce_exactly(ctx, &r);
 	else if (!status)
 		status = ctx->backend->reduce->run(ctx, &r);
 	return cua__call_end(&call, status);

@@ -150,12 +150,14 @@ enum cua_status cua_segmented_sum(struct cua_context *ctx, enum cua_type type, s
 
 /* ---- runs of equal keys ---- */
 
+/* r has n and the user's capacity, and zeros. */
 static enum cua_status plan_by_key(struct cua_context *ctx,
 				   const struct cua_segment_options *options, enum cua_reduce_op op,
-				   enum cua_type key_type, enum cua_type type, size_t n,
-				   uint64_t capacity, struct cua__segments *s, struct cua__runs *r)
+				   enum cua_type key_type, enum cua_type type,
+				   struct cua__segments *s, struct cua__runs *r)
 {
-	uint64_t room = capacity < n ? capacity : n;
+	const size_t n = (size_t)r->n;
+	const uint64_t room = r->capacity < n ? r->capacity : n;
 	enum cua_status status = plan(ctx, options, op, type, n, room, s);
 	size_t bytes;
 
@@ -168,9 +170,7 @@ static enum cua_status plan_by_key(struct cua_context *ctx,
 	case CUA_I64: break;
 	default: return CUA_ERROR_TYPE;
 	}
-	memset(r, 0, sizeof(*r));
 	r->key_size = cua_type_size(key_type);
-	r->n = n;
 	r->capacity = room;
 	status = cua__bytes(n, r->key_size, &bytes);
 	return status ? status : cua__bytes(n + 1, sizeof(uint64_t), &bytes);
@@ -193,14 +193,14 @@ enum cua_status cua_reduce_by_key(struct cua_context *ctx,
 		size_t bytes;
 	} arrays[5];
 	struct cua__segments s;
-	struct cua__runs r;
+	struct cua__runs r = {.n = n, .capacity = capacity};
 	struct cua__call call;
 	enum cua_status status;
 	size_t size, out, room;
 	void *scratch = NULL, *user = NULL;
 	const void *p;
 
-	status = plan_by_key(ctx, options, op, key_type, type, n, capacity, &s, &r);
+	status = plan_by_key(ctx, options, op, key_type, type, &s, &r);
 	if (status)
 		return status;
 	if (!count)
@@ -271,12 +271,12 @@ enum cua_status cua_reduce_by_key_workspace(struct cua_context *ctx,
 					    size_t *bytes)
 {
 	struct cua__segments s;
-	struct cua__runs r;
+	struct cua__runs r = {.n = n, .capacity = capacity};
 	enum cua_status status;
 
 	if (!bytes)
 		return CUA_ERROR_NULL;
-	status = plan_by_key(ctx, options, op, key_type, type, n, capacity, &s, &r);
+	status = plan_by_key(ctx, options, op, key_type, type, &s, &r);
 	if (status)
 		return status;
 	/* the count, if it is in ordinary host memory */

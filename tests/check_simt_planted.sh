@@ -511,11 +511,11 @@ planted 'parts of segments that are told without release' reduce \
 planted 'a tile of a path that is read before it is there' segment_kernel \
   '/m = (uint32_t)(p->last - j);/,/this thread/s/cua_port_sync_block()/(void)0/' segment
 planted 'a scan of segments that frees its scratch too early' segment_kernel \
-  '/\*total_ended = ended;/,/^}/s/cua_port_sync_block()/(void)0/' segment
+  '/total->ended = ended;/,/^}/s/cua_port_sync_block()/(void)0/' segment
 planted 'a segment without what other tiles have of it' segment_kernel \
-  's/before = cua__segment_combine(op, type, \*carry, before)/(void)0/' segment
+  's/before.v = cua__segment_combine(op, type, from->carry, before.v)/(void)0/' segment
 planted 'a segment without what the part before has of it' segment_kernel \
-  's/before = tail;/before = 0;/' segment
+  's/before.v = tail;/before.v = 0;/' segment
 planted 'partials of a segment that are told without release' segment_tree.tmpl \
   's/&l->arrived, 1, CUA_ACQ_REL,/\&l->arrived, 1, CUA_ACQUIRE,/' segment
 planted 'partials of a segment that are read without acquire' segment_tree.tmpl \
@@ -555,7 +555,7 @@ planted 'an item that is stored where the stage has no room' append \
 planted 'a filter in place whose counts are published without release' filter_kernel \
   's/cua__filter_publish(f, f->in_place, tile, CUA__FILTER_COUNT/cua__filter_publish(f, 0, tile, CUA__FILTER_COUNT/' filter
 planted 'a count of the filter that is published before all have counted' filter_kernel \
-  '/CUA_WRITE(sh->next, next);/,/before = cua__filter_add_warps/s/cua_port_sync_block()/(void)0/' filter
+  '/CUA_WRITE(b.sh->next, next);/,/before = cua__filter_add_warps/s/cua_port_sync_block()/(void)0/' filter
 planted 'a filter in place whose counts are read without acquire' filter_kernel \
   's/? cua__filter_load_word(f, f->in_place, tile + j/? cua__filter_load_word(f, 0, tile + j/' filter
 planted 'a filter in place whose offsets are published without release' filter_kernel \

@@ -258,8 +258,10 @@ static void body(void)
 	}
 	next_kernel(2);
 	for (i = b; way != INSERT && i < BUILD_REGIONS; i += blocks) {
-		cua__regions_build(build, &second, i, &block[b].sh, block[b].table, block[b].number,
-				   block[b].overflow, block[b].list, list_room);
+		const struct cua__regions_room room = {block[b].table, block[b].number,
+						       block[b].overflow, block[b].list, list_room};
+
+		cua__regions_build(build, &second, i, &block[b].sh, room);
 		cua_port_sync_block();
 	}
 	for (i = b; way == INSERT && i < REGIONS * inserts.from_tiles; i += blocks) {

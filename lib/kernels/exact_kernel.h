@@ -347,16 +347,27 @@ CUA_FORCE struct cua__pack cua__exact_pack_at(enum cua_type type, int N, const v
 	return p;
 }
 
+/* The packs of a launch, and the cache policies of the present tile. */
+struct cua__exact_arrays {
+	enum cua_type type;
+	int dot;
+	int per_pack; /* elements of a pack; 1 if x and y are not both aligned to 16 bytes */
+	const void *x, *y;
+	uint64_t packs;
+	uint64_t policy_x, policy_y;
+};
+
 /*
  * Adds the tiles of a warp element by element. A lane has `packs` packs of N elements: the first at
- * index `first`, each later pack `stride` packs further, none at or after m. A pack is loaded while
+ * index `first`, each later pack `stride` packs further, none at or after in.packs. A pack is loaded while
  * the previous pack is added, because nothing else hides the latency.
  */
 CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_windows *w,
-				enum cua_type type, int dot, int N, const void *x, const void *y,
-				uint64_t first, uint32_t stride, uint32_t packs, uint64_t m,
-				uint32_t mask, uint64_t policy_x, uint64_t policy_y)
+				const struct cua__exact_arrays in, uint64_t first, uint32_t stride,
+				uint32_t packs, uint32_t mask)
 {
+	const enum cua_type type = in.type;
+	const int dot = in.dot, N = in.per_pack;
 	const int windows = cua__exact_windows_of(type, dot);
 	const uint32_t lane = cua_port_lane();
 	const struct cua__pack none = {{0, 0, 0, 0}};
@@ -367,20 +378,22 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 	for (int adding = 0; adding < 2; adding++) {
 		struct cua__pack a, b = none, next_a, next_b = none;
 
-		next_a = cua__exact_pack_at(type, N, x, first, m, policy_x);
+		next_a = cua__exact_pack_at(type, N, in.x, first, in.packs, in.policy_x);
 		if (dot)
-			next_b = cua__exact_pack_at(type, N, y, first, m, policy_y);
+			next_b = cua__exact_pack_at(type, N, in.y, first, in.packs, in.policy_y);
 		for (uint32_t l = 0; l < packs; l++) {
 			uint64_t next = first + (l + 1) * (uint64_t)stride;
 
 			a = next_a;
 			b = next_b;
 			if (l + 1 < packs) {
-				next_a = cua__exact_pack_at(type, N, x, next, m, policy_x);
+				next_a = cua__exact_pack_at(type, N, in.x, next, in.packs,
+							    in.policy_x);
 				if (dot)
-					next_b = cua__exact_pack_at(type, N, y, next, m, policy_y);
+					next_b = cua__exact_pack_at(type, N, in.y, next, in.packs,
+								    in.policy_y);
 			}
-			if (next - stride >= m)
+			if (next - stride >= in.packs)
 				break;
 			CUA__UNROLL
 			for (int j = 0; j < N; j++) {
@@ -425,33 +438,35 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 
 /* ---- a block ---- */
 
-/* Adds m packs of N elements of x and y. N is 1 if x and y are not both aligned to 16 bytes. */
+/* Adds all packs. */
 CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_windows *w,
-				enum cua_type type, int dot, int N, const void *x, const void *y,
-				uint64_t m, const struct cua__cached *cached)
+				struct cua__exact_arrays in, const struct cua__cached *cached)
 {
+	const enum cua_type type = in.type;
+	const int dot = in.dot, N = in.per_pack;
 	enum { MOST = CUA__EXACT_LOADS };
 	const uint32_t packs = N == 1 || !dot ? MOST : MOST / 2, size = cua_port_block_size();
 	const uint32_t thread = cua_port_thread(), warp = thread / CUA_WARP_LANES * CUA_WARP_LANES;
 	const uint32_t lanes = size - warp < CUA_WARP_LANES ? size - warp : CUA_WARP_LANES;
 	const uint32_t mask = (uint32_t)(((uint64_t)1 << lanes) - 1);
 	const uint64_t tile = (uint64_t)size * packs, stride = tile * cua_port_grid_size();
-	const struct cua__pack *xs = (const struct cua__pack *)x;
-	const struct cua__pack *ys = (const struct cua__pack *)y;
+	const struct cua__pack *xs = (const struct cua__pack *)in.x;
+	const struct cua__pack *ys = (const struct cua__pack *)in.y;
 	uint32_t tiles = 0;
 
-	for (uint64_t first = cua_port_block() * tile; first < m; first += stride) {
-		uint64_t policy_x = cua__cached_policy(cached, xs + first);
-		uint64_t policy_y = cua__cached_policy(cached, ys + first);
+	for (uint64_t first = cua_port_block() * tile; first < in.packs; first += stride) {
 		struct cua__pack a[MOST], b[MOST];
 		struct cua__exact_tile t;
 
+		in.policy_x = cua__cached_policy(cached, xs + first);
+		in.policy_y = cua__cached_policy(cached, ys + first);
 		CUA__UNROLL
 		for (uint32_t l = 0; l < packs; l++) {
 			uint64_t i = first + (uint64_t)l * size + thread;
 
-			a[l] = cua__exact_pack_at(type, N, x, i, m, policy_x);
-			b[l] = dot ? cua__exact_pack_at(type, N, y, i, m, policy_y) : a[l];
+			a[l] = cua__exact_pack_at(type, N, in.x, i, in.packs, in.policy_x);
+			b[l] = dot ? cua__exact_pack_at(type, N, in.y, i, in.packs, in.policy_y)
+				   : a[l];
 		}
 		cua__exact_clear(&t);
 		CUA__UNROLL
@@ -464,8 +479,7 @@ CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_w
 					cua__pack_element(cua__element_size(type), &b[l], j));
 		}
 		if (cua_port_ballot(mask, !cua__exact_fits(&t)))
-			cua__exact_retry(s, w, type, dot, N, x, y, first + thread, size, packs, m,
-					 mask, policy_x, policy_y);
+			cua__exact_retry(s, w, in, first + thread, size, packs, mask);
 		else
 			cua__exact_commit(w, &t, type, dot, packs * (uint32_t)N);
 		if (++tiles % CUA__EXACT_TILES == 0)
@@ -587,6 +601,7 @@ CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__e
 {
 	const uint32_t size = cua__element_size(type), N = 16 / size;
 	const char *x = (const char *)r->x, *y = (const char *)(dot ? r->y : r->x);
+	struct cua__exact_arrays in = {type, dot, 1, x, y, 0, 0, 0};
 	struct cua__exact_windows w;
 	struct cua__cached cached;
 	uint64_t n = r->n, i;
@@ -600,7 +615,8 @@ CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__e
 		cua__window_for(0, cua__exact_least(type, dot), cua__exact_most(type, dot)));
 	if (((uintptr_t)x ^ (uintptr_t)y) & 15) {
 		/* x and y have no 16-byte boundary in common */
-		cua__exact_packs(s, &w, type, dot, 1, x, y, n, &cached);
+		in.packs = n;
+		cua__exact_packs(s, &w, in, &cached);
 	} else {
 		uint64_t head = ((0 - (uintptr_t)x) & 15) / size, m, tail;
 
@@ -620,8 +636,11 @@ CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__e
 					    : 0);
 			}
 		}
-		cua__exact_packs(s, &w, type, dot, (int)N, x + head * size, y + head * size, m,
-				 &cached);
+		in.per_pack = (int)N;
+		in.x = x + head * size;
+		in.y = y + head * size;
+		in.packs = m;
+		cua__exact_packs(s, &w, in, &cached);
 	}
 	if (cua__exact_arrive(s, r->state))
 		cua__exact_finish_block(s, r);

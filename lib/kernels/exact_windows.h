@@ -55,14 +55,12 @@ struct cua__exact_ops {
 };
 
 /*
- * *result = the sum of x, or of the products of x and y, rounded to result_type. The pointers have
- * been checked, and the backend can access them. The caller calls it between cua__call_begin and
- * cua__call_end. It needs no workspace and does not wait.
+ * r->result = the sum of r->x, or of the products of r->x and r->y, rounded to r->result_type. The
+ * pointers have been checked, and the backend can access them. The function sets the other members.
+ * The caller calls it between cua__call_begin and cua__call_end. It needs no workspace and does not
+ * wait.
  */
-enum cua_status cua__exact_reduce(struct cua_context *ctx, enum cua_reduce_op op,
-				  enum cua_type type, enum cua_type result_type, uint64_t n,
-				  const uint64_t *count, const void *x, const void *y,
-				  void *result);
+enum cua_status cua__exact_reduce(struct cua_context *ctx, struct cua__exact *r);
 
 /* ---- windows ---- */
 

@@ -675,23 +675,32 @@ CUA_FORCE void cua__filter_stage_tile(const struct cua__filter_kind k, const str
 	}
 }
 
+/* What the functions of a block share. */
+struct cua__filter_block {
+	uint64_t tiles; /* of the call */
+	uint32_t shift;
+	struct cua__filter_shared *sh;
+	/* room for a tile that is being stored or staged */
+	void *stage;
+	CUA__FILTER_LOCAL *locals;
+};
+
 /*
  * Stores the kept elements at offset `first`. In a partition without order, `rest` is the number of
  * rejected elements that other tiles have already claimed room for at the end of the array.
  */
 CUA_FORCE void cua__filter_store_tile(const struct cua__filter_kind k, const struct cua__filter *f,
-				      int ordered, uint32_t shift,
+				      const struct cua__filter_block b, int ordered,
 				      const struct cua__filter_staged *s, uint64_t first,
-				      uint64_t rest, const void *stage,
-				      const CUA__FILTER_LOCAL *locals)
+				      uint64_t rest)
 {
 	const int has_values = cua__filter_stages(k, f), has_indexes = !k.lean && f->indexes;
-	const uint64_t begin = s->tile * cua__filter_tile(k) - shift;
+	const uint64_t begin = s->tile * cua__filter_tile(k) - b.shift;
 
 	if (has_values)
-		cua__filter_store(k, f, first, s->kept, stage, 0);
+		cua__filter_store(k, f, first, s->kept, b.stage, 0);
 	if (has_indexes)
-		cua__filter_store_indexes(k, f, first, s->kept, begin, locals, 0);
+		cua__filter_store_indexes(k, f, first, s->kept, begin, b.locals, 0);
 	if (!k.lean && f->partition) {
 		/*
 		 * in order, rejected elements follow all kept elements; without order, they fill
@@ -702,9 +711,9 @@ CUA_FORCE void cua__filter_store_tile(const struct cua__filter_kind k, const str
 					    : f->n - rest - rejected;
 
 		if (has_values)
-			cua__filter_store(k, f, to, rejected, stage, s->kept);
+			cua__filter_store(k, f, to, rejected, b.stage, s->kept);
 		if (has_indexes)
-			cua__filter_store_indexes(k, f, to, rejected, begin, locals, s->kept);
+			cua__filter_store_indexes(k, f, to, rejected, begin, b.locals, s->kept);
 	}
 }
 
@@ -770,6 +779,7 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 {
 	const uint32_t thread = cua_port_thread(), shift = cua__filter_shift(k, f->x);
 	const uint64_t tiles = cua__filter_tiles(k, f);
+	const struct cua__filter_block b = {tiles, shift, sh, stage, locals};
 	const int partition = !k.lean && f->partition;
 	/* if each block has a tile, no block claims a second */
 	const int one_each = tiles <= cua_port_grid_size();
@@ -801,8 +811,8 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 		cua_port_sync_block();
 
 		if (is_staged)
-			cua__filter_store_tile(k, f, 0, shift, &s, CUA_READ(sh->first),
-					       partition ? CUA_READ(sh->rest) : 0, stage, locals);
+			cua__filter_store_tile(k, f, b, 0, &s, CUA_READ(sh->first),
+					       partition ? CUA_READ(sh->rest) : 0);
 		if (!more)
 			break;
 		s.tile = tile;
@@ -841,11 +851,10 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
  * 1 for cua__filter_ticket.
  */
 CUA_FORCE uint64_t cua__filter_count_tile(const struct cua__filter_kind k,
-					  const struct cua__filter *f, uint64_t tiles,
-					  uint32_t shift, struct cua__filter_shared *sh,
+					  const struct cua__filter *f,
+					  const struct cua__filter_block b,
 					  const struct cua__filter_items *t, uint64_t tile,
-					  uint64_t next, struct cua__filter_staged *s, void *stage,
-					  CUA__FILTER_LOCAL *locals)
+					  uint64_t next, struct cua__filter_staged *s)
 {
 	const uint32_t thread = cua_port_thread();
 	struct cua__filter_ranks r;
@@ -854,22 +863,23 @@ CUA_FORCE uint64_t cua__filter_count_tile(const struct cua__filter_kind k,
 	s->tile = tile;
 	cua__filter_rank(k, f, t, &r);
 	if (thread % 32 == 0)
-		CUA_WRITE(sh->kept[thread / 32], r.own);
+		CUA_WRITE(b.sh->kept[thread / 32], r.own);
 	if (thread == 0)
-		CUA_WRITE(sh->next, next);
+		CUA_WRITE(b.sh->next, next);
 	cua_port_sync_block();
-	before = cua__filter_add_warps(k, f, tiles, shift, sh, s);
+	before = cua__filter_add_warps(k, f, b.tiles, b.shift, b.sh, s);
 	if (thread == 0)
 		cua__filter_publish(f, f->in_place, tile, CUA__FILTER_COUNT | s->kept);
-	cua__filter_stage_tile(k, f, t, &r, s, before, stage, locals);
+	cua__filter_stage_tile(k, f, t, &r, s, before, b.stage, b.locals);
 	return r.one;
 }
 
 /* The scanning block. */
 CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cua__filter *f,
-				uint64_t tiles, uint32_t shift, struct cua__filter_shared *sh,
-				void *stage, CUA__FILTER_LOCAL *locals)
+				const struct cua__filter_block b)
 {
+	struct cua__filter_shared *sh = b.sh;
+	const uint64_t tiles = b.tiles;
 	const uint32_t thread = cua_port_thread();
 	const uint64_t base = cua__filter_base(f);
 	uint64_t first = 0, offset = base;
@@ -891,8 +901,7 @@ CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cu
 				CUA_WRITE(sh->first, cua__filter_load_word(f, f->in_place, s.tile) &
 							     CUA__FILTER_NUMBER);
 			cua_port_sync_block();
-			cua__filter_store_tile(k, f, 1, shift, &s, CUA_READ(sh->first), 0, stage,
-					       locals);
+			cua__filter_store_tile(k, f, b, 1, &s, CUA_READ(sh->first), 0);
 			is_staged = 0;
 		} else if (idle > CUA__FILTER_PATIENCE && !is_staged) {
 			uint64_t ticket = 0;
@@ -918,9 +927,8 @@ CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cu
 			if (ticket != 0 && ticket - 1 < tiles) {
 				struct cua__filter_items t;
 
-				cua__filter_read(k, f, ticket - 1, shift, &t);
-				cua__filter_count_tile(k, f, tiles, shift, sh, &t, ticket - 1, 0,
-						       &s, stage, locals);
+				cua__filter_read(k, f, ticket - 1, b.shift, &t);
+				cua__filter_count_tile(k, f, b, &t, ticket - 1, 0, &s);
 				is_staged = 1;
 			}
 		} else if (published == 0) {
@@ -942,6 +950,7 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 	const uint32_t thread = cua_port_thread(), shift = cua__filter_shift(k, f->x),
 		       room = cua__filter_tile(k);
 	const uint64_t tiles = cua__filter_tiles(k, f);
+	struct cua__filter_block b = {tiles, shift, sh, stage, locals};
 	/*
 	 * staged tiles that are not stored yet, newest first; at most stages - 1 between two
 	 * iterations
@@ -953,7 +962,7 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 	int more;
 
 	if (ticket == 0) {
-		cua__filter_scan(k, f, tiles, shift, sh, stage, locals);
+		cua__filter_scan(k, f, b);
 		cua__filter_finish(f, 1, sh);
 		return;
 	}
@@ -982,9 +991,9 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 		}
 		if (more) {
 			staged[1] = staged[0];
-			one = cua__filter_count_tile(k, f, tiles, shift, sh, &t, tile, ticket,
-						     &staged[0], (char *)stage + to * room * k.size,
-						     locals + to * room);
+			b.stage = (char *)stage + to * room * k.size;
+			b.locals = locals + to * room;
+			one = cua__filter_count_tile(k, f, b, &t, tile, ticket, &staged[0]);
 			to = to + 1 == k.stages ? 0 : to + 1;
 			tile = CUA_READ(sh->next) - 1;
 			cua__filter_read_nothing(&t);
@@ -1003,10 +1012,11 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 			CUA_WRITE(sh->first, word & CUA__FILTER_NUMBER);
 		}
 		cua_port_sync_block();
-		if (due)
-			cua__filter_store_tile(k, f, 1, shift, &oldest, CUA_READ(sh->first), 0,
-					       (char *)stage + from * room * k.size,
-					       locals + from * room);
+		if (due) {
+			b.stage = (char *)stage + from * room * k.size;
+			b.locals = locals + from * room;
+			cua__filter_store_tile(k, f, b, 1, &oldest, CUA_READ(sh->first), 0);
+		}
 		n_staged += (uint32_t)more - (uint32_t)due;
 	} while (n_staged);
 	cua__filter_finish(f, 1, sh);
@@ -1064,6 +1074,7 @@ CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct c
 {
 	const uint32_t thread = cua_port_thread(), shift = cua__filter_shift(k, f->x);
 	const uint64_t tiles = cua__filter_tiles(k, f);
+	const struct cua__filter_block b = {tiles, shift, sh, stage, locals};
 	const int synchronize = f->in_place || f->demand;
 	struct cua__filter_control *control = f->control;
 	struct cua__filter_staged s;
@@ -1127,7 +1138,7 @@ CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct c
 	if (thread == 0)
 		CUA_WRITE(sh->first, offset);
 	cua_port_sync_block();
-	cua__filter_store_tile(k, f, f->ordered, shift, &s, CUA_READ(sh->first), 0, stage, locals);
+	cua__filter_store_tile(k, f, b, f->ordered, &s, CUA_READ(sh->first), 0);
 }
 
 #endif /* CUATOMIC_KERNELS_FILTER_KERNEL_H */

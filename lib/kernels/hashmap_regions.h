@@ -732,26 +732,41 @@ CUA_FORCE int cua__regions_insert_unique(const struct cua__regions_kind k, uint3
 }
 
 /*
- * Inserts the `listed` words that overflowed their home: in `list` and, beyond its room, in
- * `words`, the memory of the region's words. Equal keys share a home and a bit of its `overflow`
+ * The room of a block that builds a region. `table` has room for the region's buckets; `number` and
+ * `overflow` have an element per bucket. `list` takes the words that overflow their home; words
+ * beyond list_room go to the memory of the region's words.
+ */
+struct cua__regions_room {
+	void *table;
+	uint32_t *number;
+	uint32_t *overflow;
+	void *list;
+	uint32_t list_room;
+};
+
+/*
+ * Inserts the `listed` words that overflowed their home: in its list and, beyond the
+ * room of that, in `words`, the memory of the region's words. Equal keys share a home and a bit of its `overflow`
  * word. The first word that sets the bit searches only its home, then claims a free slot. Every
  * other word with that bit is deferred until the first words have their slots, and searches for its
  * key. Returns the number of words that this thread inserted.
  */
 CUA_FORCE uint32_t cua__regions_insert_overflow(const struct cua__regions_kind k,
 						const struct cua__regions_pass *a,
-						struct cua__regions_shared *sh, void *table,
-						uint32_t *number, uint32_t *overflow,
-						const void *list, uint32_t list_room,
+						struct cua__regions_shared *sh,
+						const struct cua__regions_room to,
 						const void *words, uint32_t listed)
 {
+	uint32_t *number = to.number, *overflow = to.overflow;
+	void *table = to.table;
 	const uint32_t thread = cua_port_thread(), lane = cua_port_lane(),
 		       most = cua__regions_max_probes(a);
 	uint32_t inserted = 0, todo = 0, deferred = 0, turn, i, at, n;
 
 	/* a thread has at most as many turns as words per thread of a region: at most 32 */
 	for (turn = 0, i = thread; i < listed; turn++, i += k.threads) {
-		const struct cua_u128 w = cua__regions_get(k, i < list_room ? list : words, i);
+		const struct cua_u128 w =
+			cua__regions_get(k, i < to.list_room ? to.list : words, i);
 		const uint64_t hash = cua__regions_hash(k, a, w);
 		const uint32_t home = cua__quad_home(&a->view, hash) % CUA__REGIONS_BUCKETS;
 		const uint32_t bit = (uint32_t)1 << (hash >> 4 & 31);
@@ -773,7 +788,7 @@ CUA_FORCE uint32_t cua__regions_insert_overflow(const struct cua__regions_kind k
 		int result;
 
 		if (has)
-			w = cua__regions_get(k, i < list_room ? list : words, i);
+			w = cua__regions_get(k, i < to.list_room ? to.list : words, i);
 		hash = cua__regions_hash(k, a, w);
 		result = cua__regions_insert_unique(
 			k, most, table, number, has,
@@ -806,7 +821,7 @@ CUA_FORCE uint32_t cua__regions_insert_overflow(const struct cua__regions_kind k
 
 			if (has) {
 				i = CUA_READ(overflow[at]);
-				w = cua__regions_get(k, i < list_room ? list : words, i);
+				w = cua__regions_get(k, i < to.list_room ? to.list : words, i);
 			}
 			result = cua__regions_insert_deferred(k, a, table, number, has, w);
 			inserted += result == CUA_HASHMAP_INSERTED;
@@ -819,16 +834,13 @@ CUA_FORCE uint32_t cua__regions_insert_overflow(const struct cua__regions_kind k
 	return inserted;
 }
 
-/*
- * Builds a region. `table` has room for its buckets; `number` and `overflow` have an element per
- * bucket. `list` takes the words that overflow their home; words beyond list_room go to the memory
- * of the region's words.
- */
+/* Builds a region. */
 CUA_FORCE void cua__regions_build(const struct cua__regions_kind k,
 				  const struct cua__regions_pass *a, uint64_t region,
-				  struct cua__regions_shared *sh, void *table, uint32_t *number,
-				  uint32_t *overflow, void *list, uint32_t list_room)
+				  struct cua__regions_shared *sh, const struct cua__regions_room to)
 {
+	uint32_t *number = to.number, *overflow = to.overflow;
+	void *table = to.table;
 	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
 	const uint32_t thread = cua_port_thread(), slots = cua__hashmap_word_slots(k.ks, k.vs);
 	char *words = cua__hashmap_word_bucket(&a->view, region * CUA__REGIONS_BUCKETS);
@@ -864,8 +876,8 @@ CUA_FORCE void cua__regions_build(const struct cua__regions_kind k,
 			continue;
 		}
 		i = cua_port_fetch_add_u32(&sh->listed, 1, CUA_RELAXED, CUA__REGIONS_BLOCK);
-		if (i < list_room)
-			cua__regions_set(k, list, i, word[j]);
+		if (i < to.list_room)
+			cua__regions_set(k, to.list, i, word[j]);
 		else
 			cua__regions_set(k, words, i, word[j]);
 	}
@@ -874,8 +886,7 @@ CUA_FORCE void cua__regions_build(const struct cua__regions_kind k,
 		inserted += cua__regions_finish(k, table, number, bucket);
 	listed = CUA_READ(sh->listed);
 	cua_port_sync_block();
-	inserted += cua__regions_insert_overflow(k, a, sh, table, number, overflow, list, list_room,
-						 words, listed);
+	inserted += cua__regions_insert_overflow(k, a, sh, to, words, listed);
 	inserted = cua__regions_warp_sum(inserted);
 	if (cua_port_lane() == 0)
 		cua_port_add_u32(&sh->inserted, inserted, CUA_RELAXED, CUA__REGIONS_BLOCK);

@@ -51,12 +51,6 @@
 #include "kernels/histogram_plan.h"
 #include "kernels/histogram_traverse.h"
 
-/* State of a block. The edges and counters that it points to are in shared memory. */
-struct cua__histogram_block {
-	struct cua__histogram_edges edges;
-	struct cua__histogram_own own;
-};
-
 /*
  * The part of a block's work that accesses no elements, counts or scratch memory. keys: of the
  * edges.
@@ -98,7 +92,7 @@ CUA_FORCE void cua__histogram_run(enum cua_type type, enum cua__histogram_rule r
 {
 	struct cua__histogram_own *own = &block->own;
 
-	cua__histogram_count_all(type, rule, layout, j, &block->edges, own);
+	cua__histogram_count_all(type, rule, layout, j, block);
 	if (cua__histogram_has_hot(layout)) {
 		cua_port_sync_warp(CUA__ALL_LANES);
 		cua__histogram_hot_flush(j, own);

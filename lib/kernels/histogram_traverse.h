@@ -6,15 +6,21 @@
 #include "kernels/histogram_counters.h"
 #include "kernels/histogram_find.h"
 
+/* State of a block. The edges and counters that it points to are in shared memory. */
+struct cua__histogram_block {
+	struct cua__histogram_edges edges;
+	struct cua__histogram_own own;
+};
+
 /* Counts a pack. `together`: called by whole warps. */
 CUA_FORCE void cua__histogram_count_pack(enum cua_type type, enum cua__histogram_rule rule,
 					 enum cua__histogram_layout layout,
 					 const struct cua__histogram_job *j,
-					 const struct cua__histogram_edges *edges,
-					 struct cua__histogram_own *own, const struct cua__pack *p,
-					 int together, uint32_t from)
+					 struct cua__histogram_block *block,
+					 const struct cua__pack *p, int together, uint32_t from)
 {
 	const uint32_t n = 16 / (uint32_t)cua__element_size(type);
+	struct cua__histogram_own *own = &block->own;
 	uint64_t raw[16];
 	uint32_t counter[16], k;
 	int skipped[16];
@@ -22,7 +28,7 @@ CUA_FORCE void cua__histogram_count_pack(enum cua_type type, enum cua__histogram
 	CUA__UNROLL
 	for (k = 0; k < n; k++)
 		raw[k] = cua__pack_element(16 / n, p, k);
-	cua__histogram_find_counters(type, rule, layout, j, edges, n, raw, counter);
+	cua__histogram_find_counters(type, rule, layout, j, &block->edges, n, raw, counter);
 	if (!together || !cua__histogram_has_hot(layout)) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++)
@@ -67,14 +73,13 @@ CUA_FORCE void cua__histogram_count_pack(enum cua_type type, enum cua__histogram
 CUA_FORCE void cua__histogram_count_single(enum cua_type type, enum cua__histogram_rule rule,
 					   enum cua__histogram_layout layout,
 					   const struct cua__histogram_job *j,
-					   const struct cua__histogram_edges *edges,
-					   const struct cua__histogram_own *own, uint64_t i)
+					   const struct cua__histogram_block *block, uint64_t i)
 {
 	uint64_t raw = cua__element_load(cua__element_size(type), j->h.x, i);
 	uint32_t counter;
 
-	cua__histogram_find_counters(type, rule, layout, j, edges, 1, &raw, &counter);
-	cua__histogram_count_one(layout, j, own, counter);
+	cua__histogram_find_counters(type, rule, layout, j, &block->edges, 1, &raw, &counter);
+	cua__histogram_count_one(layout, j, &block->own, counter);
 }
 
 /*
@@ -85,10 +90,10 @@ CUA_FORCE void cua__histogram_count_single(enum cua_type type, enum cua__histogr
 CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_rule rule,
 					enum cua__histogram_layout layout,
 					const struct cua__histogram_job *j,
-					const struct cua__histogram_edges *edges,
-					struct cua__histogram_own *own)
+					struct cua__histogram_block *block)
 {
 	const size_t size = cua__element_size(type);
+	struct cua__histogram_own *own = &block->own;
 	const uint32_t loads = CUA__HISTOGRAM_LOADS, thread = cua_port_thread();
 	const uint32_t tile = cua_port_block_size() * loads;
 	const uint32_t mine = thread / 32 * (32 * loads) + own->lane;
@@ -129,16 +134,15 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 		const uint64_t after = head + packs * (16 / size);
 
 		if (thread < head)
-			cua__histogram_count_single(type, rule, layout, j, edges, own, thread);
+			cua__histogram_count_single(type, rule, layout, j, block, thread);
 		if (thread < n - after)
-			cua__histogram_count_single(type, rule, layout, j, edges, own,
-						    after + thread);
+			cua__histogram_count_single(type, rule, layout, j, block, after + thread);
 	}
 	CUA__NO_UNROLL
 	for (i = full * tile + member * cua_port_block_size() + thread; i < packs;
 	     i += members * cua_port_block_size()) {
 		rest = p[i];
-		cua__histogram_count_pack(type, rule, layout, j, edges, own, &rest, 0, 0);
+		cua__histogram_count_pack(type, rule, layout, j, block, &rest, 0, 0);
 	}
 	if (member >= full)
 		return;
@@ -154,7 +158,7 @@ CUA_FORCE void cua__histogram_count_all(enum cua_type type, enum cua__histogram_
 		}
 		CUA__UNROLL
 		for (l = 0; l < loads; l++)
-			cua__histogram_count_pack(type, rule, layout, j, edges, own, &now[l], 1,
+			cua__histogram_count_pack(type, rule, layout, j, block, &now[l], 1,
 						  l * 11 + 3);
 		if (cua__histogram_has_hot(layout))
 			cua__histogram_hot_tick(j, own);

@@ -92,20 +92,25 @@ CUA_FORCE void cua__segment_put(enum cua_reduce_op op, enum cua_type type,
 
 /* ---- functions of a block ---- */
 
+/* An accumulator of items. If a segment ended in them, v covers the items after the last end. */
+struct cua__segment_sum {
+	uint64_t v;
+	uint32_t ended;
+};
+
 /*
- * A segmented scan over the block. Each thread has an accumulator v, and `ended` says whether a
- * segment ended in its items; v covers the items after the last end. *before_v and *before_ended
- * become the combination of all lower threads, *total_v and *total_ended that of all threads. The
- * accumulators before an end do not contribute to values after it.
+ * A segmented scan over the block. Each thread has the sum of its items. *before becomes the
+ * combination of all lower threads, *total that of all threads. The accumulators before an end do
+ * not contribute to values after it.
  */
 CUA_FORCE void cua__segment_scan(enum cua_reduce_op op, enum cua_type type,
-				 struct cua__segment_shared *sh, uint64_t v, uint32_t ended,
-				 uint64_t *before_v, uint32_t *before_ended, uint64_t *total_v,
-				 uint32_t *total_ended)
+				 struct cua__segment_shared *sh, const struct cua__segment_sum own,
+				 struct cua__segment_sum *before, struct cua__segment_sum *total)
 {
 	uint32_t lane = cua_port_thread() % 32, warp = cua_port_thread() / 32;
 	uint32_t warps = cua_port_block_size() / 32, step, w, below_ended;
-	uint64_t below;
+	uint32_t ended = own.ended;
+	uint64_t v = own.v, below;
 
 	for (step = 1; step < 32; step *= 2) {
 		below = cua_port_shuffle_u64(CUA__ALL_LANES, v, lane - step);
@@ -125,21 +130,21 @@ CUA_FORCE void cua__segment_scan(enum cua_reduce_op op, enum cua_type type,
 		CUA_WRITE(sh->warp_ended[warp], ended);
 	}
 	cua_port_sync_block();
-	v = *before_v = 0;
-	ended = *before_ended = 0;
+	v = before->v = 0;
+	ended = before->ended = 0;
 	for (w = 0; w < warps; w++) {
 		uint64_t warp_v = CUA_READ(sh->warp_value[w]);
 		uint32_t warp_ended = CUA_READ(sh->warp_ended[w]);
 
 		if (w == warp) {
-			*before_v = below_ended ? below : cua__segment_combine(op, type, v, below);
-			*before_ended = ended | below_ended;
+			before->v = below_ended ? below : cua__segment_combine(op, type, v, below);
+			before->ended = ended | below_ended;
 		}
 		v = warp_ended ? warp_v : cua__segment_combine(op, type, v, warp_v);
 		ended |= warp_ended;
 	}
-	*total_v = v;
-	*total_ended = ended;
+	total->v = v;
+	total->ended = ended;
 	cua_port_sync_block();
 }
 
@@ -239,25 +244,30 @@ CUA_FORCE int cua__segment_end_within(const struct cua__path *p, uint64_t i, uin
 	return *at + k < items;
 }
 
+/* The position of a block in its part of the path. */
+struct cua__segment_position {
+	uint64_t first; /* the first segment of the part */
+	uint64_t i, j;  /* the open segment, and the next element */
+	uint64_t carry; /* the sum of the open segment so far */
+	uint64_t *head; /* receives the sum of segment `first` */
+};
+
 /*
- * Processes a tile of the path: at most `items` items, from segment i and element j. Stores the
- * results of the segments that end in it. The exception is segment `first`, the first of the
- * block's part, whose sum goes to *head. *carry is the sum of the open segment before the tile, and
- * becomes the sum of the open segment after it. Returns the number of ends; *elements becomes the
- * number of elements.
+ * Processes a tile of the path: at most `items` items from *from on. Stores the results of the
+ * segments that end in it. The exception is segment from->first, whose sum goes to *from->head. Advances
+ * *from, and returns the number of items.
  */
 CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 				     const struct cua__segments *s, const struct cua__path *p,
-				     struct cua__segment_shared *sh, uint64_t i, uint64_t j,
-				     uint32_t items, uint64_t first, uint64_t *carry,
-				     uint64_t *head, uint32_t *elements)
+				     struct cua__segment_shared *sh,
+				     struct cua__segment_position *from, uint32_t items)
 {
 	const size_t size = cua__element_size(type);
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
-	uint32_t k, ends = 0, m, d, low, high, at, q, steps, w, ended = 0, head_at = 0,
-		    before_ended;
-	uint32_t total_ended;
-	uint64_t v = 0, head_v = 0, before, total, raw[CUA__SEGMENT_ITEMS];
+	uint32_t k, ends = 0, m, d, low, high, at, q, steps, w, ended = 0, head_at = 0;
+	const uint64_t i = from->i, j = from->j;
+	struct cua__segment_sum own, before, total;
+	uint64_t v = 0, head_v = 0, raw[CUA__SEGMENT_ITEMS];
 
 	/*
 	 * loads `items` elements, all in flight at once; ends in the tile may leave some of them to
@@ -338,19 +348,22 @@ CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 			at++;
 		}
 	}
-	cua__segment_scan(op, type, sh, v, ended, &before, &before_ended, &total, &total_ended);
+	own.v = v;
+	own.ended = ended;
+	cua__segment_scan(op, type, sh, own, &before, &total);
 	if (ended) {
-		if (!before_ended)
-			before = cua__segment_combine(op, type, *carry, before);
-		head_v = cua__segment_combine(op, type, before, head_v);
-		if (i + head_at == first)
-			CUA_WRITE(*head, head_v);
+		if (!before.ended)
+			before.v = cua__segment_combine(op, type, from->carry, before.v);
+		head_v = cua__segment_combine(op, type, before.v, head_v);
+		if (i + head_at == from->first)
+			CUA_WRITE(*from->head, head_v);
 		else
 			cua__segment_put(op, type, s, p, i + head_at, head_v);
 	}
-	*carry = total_ended ? total : cua__segment_combine(op, type, *carry, total);
-	*elements = m;
-	return ends;
+	from->carry = total.ended ? total.v : cua__segment_combine(op, type, from->carry, total.v);
+	from->i += ends;
+	from->j += m;
+	return ends + m;
 }
 
 /* A block finishes the first segment that ends in each of n parts. */
@@ -362,28 +375,28 @@ CUA_FORCE void cua__segment_join(enum cua_reduce_op op, enum cua_type type,
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
 	/* each thread reads neighbours, to keep the order */
 	uint64_t k = n / threads * thread + (thread < n % threads ? thread : n % threads), i;
-	uint64_t end = k + n / threads + (thread < n % threads), tail, carry = 0, before, total;
-	uint32_t ended = 0, before_ended, total_ended;
+	uint64_t end = k + n / threads + (thread < n % threads), tail;
+	struct cua__segment_sum own = {0, 0}, before, total;
 
 	for (i = k; i < end; i++) {
 		tail = CUA_READ(parts[i].tail);
 		if (CUA_READ(parts[i].ends)) {
-			ended = 1;
-			carry = tail;
+			own.ended = 1;
+			own.v = tail;
 		} else {
-			carry = cua__segment_combine(op, type, carry, tail);
+			own.v = cua__segment_combine(op, type, own.v, tail);
 		}
 	}
-	cua__segment_scan(op, type, sh, carry, ended, &before, &before_ended, &total, &total_ended);
+	cua__segment_scan(op, type, sh, own, &before, &total);
 	for (i = k; i < end; i++) {
 		tail = CUA_READ(parts[i].tail);
 		if (CUA_READ(parts[i].ends)) {
 			cua__segment_put(
 				op, type, s, path, CUA_READ(parts[i].first),
-				cua__segment_combine(op, type, before, CUA_READ(parts[i].head)));
-			before = tail;
+				cua__segment_combine(op, type, before.v, CUA_READ(parts[i].head)));
+			before.v = tail;
 		} else {
-			before = cua__segment_combine(op, type, before, tail);
+			before.v = cua__segment_combine(op, type, before.v, tail);
 		}
 	}
 }
@@ -408,15 +421,16 @@ CUA_FORCE void cua__segment_fast(enum cua_reduce_op op, enum cua_type type,
 	const uint64_t block = cua_port_block(), blocks = cua_port_grid_size();
 	struct cua__path_part *parts = (struct cua__path_part *)s->scratch, *part = &parts[block];
 	struct cua__path path;
-	uint64_t length, d, end, i, j, first, carry = 0, before, total, last = 0;
-	uint32_t before_ended, total_ended;
+	struct cua__segment_position at;
+	uint64_t length, d, end, last = 0;
 
 	cua__path_init(&path, s);
 	length = cua__path_length(&path);
 	d = length / blocks * block + (block < length % blocks ? block : length % blocks);
 	end = d + length / blocks + (block < length % blocks);
 	if (thread < 32) {
-		i = cua__path_search_warp(&path, d);
+		const uint64_t i = cua__path_search_warp(&path, d);
+
 		if (thread == 0) {
 			CUA_WRITE(sh->start, i);
 			/* if the offsets do not ascend, a part may have ends without a head */
@@ -424,37 +438,36 @@ CUA_FORCE void cua__segment_fast(enum cua_reduce_op op, enum cua_type type,
 		}
 	}
 	cua_port_sync_block();
-	first = i = CUA_READ(sh->start);
-	j = d - i + path.first;
+	at.first = at.i = CUA_READ(sh->start);
+	at.j = d - at.i + path.first;
+	at.carry = 0;
+	at.head = &part->head;
 	while (d < end) {
-		uint32_t tile = CUA__SEGMENT_ITEMS * threads, ends, elements;
+		uint32_t tile = CUA__SEGMENT_ITEMS * threads;
 		uint32_t items = end - d < tile ? (uint32_t)(end - d) : tile;
-		uint64_t next = i < path.segments ? cua__path_offset(&path, i + 1) : path.last;
+		uint64_t next =
+			at.i < path.segments ? cua__path_offset(&path, at.i + 1) : path.last;
 
-		if (next > j && next - j >= items) {
+		if (next > at.j && next - at.j >= items) {
 			/* no end among the next items: stream the elements up to the next end */
-			uint64_t run = next - j < end - d ? next - j : end - d, v;
+			uint64_t run = next - at.j < end - d ? next - at.j : end - d;
+			struct cua__segment_sum own = {0, 0}, before, total;
 
-			v = cua__segment_stream(op, type, s->x, j, j + run);
-			cua__segment_scan(op, type, sh, v, 0, &before, &before_ended, &total,
-					  &total_ended);
-			carry = cua__segment_combine(op, type, carry, total);
-			j += run;
+			own.v = cua__segment_stream(op, type, s->x, at.j, at.j + run);
+			cua__segment_scan(op, type, sh, own, &before, &total);
+			at.carry = cua__segment_combine(op, type, at.carry, total.v);
+			at.j += run;
 			d += run;
 			continue;
 		}
-		ends = cua__segment_tile(op, type, s, &path, sh, i, j, items, first, &carry,
-					 &part->head, &elements);
-		i += ends;
-		j += elements;
-		d += ends + elements;
+		d += cua__segment_tile(op, type, s, &path, sh, &at, items);
 	}
 	/* any thread may have stored the head; the barrier makes the store visible to thread 0 */
 	cua_port_sync_block();
 	if (thread == 0) {
-		CUA_WRITE(part->first, first);
-		CUA_WRITE(part->ends, i - first);
-		CUA_WRITE(part->tail, carry);
+		CUA_WRITE(part->first, at.first);
+		CUA_WRITE(part->ends, at.i - at.first);
+		CUA_WRITE(part->tail, at.carry);
 		last = (uint64_t)cua__finish_arrive((struct cua_finish *)s->control, blocks);
 	}
 	if (!cua__block_broadcast(last, &sh->scratch))
