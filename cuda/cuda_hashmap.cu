@@ -114,7 +114,8 @@ enter_alone(const struct cua_hashmap_view *view, struct cua_u128 key, struct cua
 	struct outcome o;
 	uint32_t added = 0;
 
-	o.result = cua__hashmap_word_enter(&known, KS, VS, hash, key, NULL, value, CUA_RELAXED,
+	o.result = cua__hashmap_word_enter(&known, CUA__HASHMAP_KIND(KS, VS),
+					   cua__hashmap_key_of(hash, key), NULL, value, CUA_RELAXED,
 					   &spot, &added);
 	if (o.result == CUA_HASHMAP_FULL)
 		cua__hashmap_reject(view, hash, key, value);
@@ -218,9 +219,11 @@ static __device__ __noinline__ uint32_t insert_deferred(const struct bulk_insert
 	value = cua__hashmap_word_value(KS, VS, word);
 	left = active && !cua__hashmap_reserved_slot(&c->view, KS, VS, key, NULL);
 	for (tries = 0; tries < CUA__QUAD_TRIES && cua_port_ballot(CUA__ALL_LANES, left); tries++) {
-		const int r = cua__quad_enter_full(&c->view, KS, VS, CUA__ALL_LANES, left,
-						   hash_of<KS, PLAIN>(&c->view, key), key, NULL,
-						   value, &seen);
+		const int r = cua__quad_enter_full(
+			&c->view, CUA__HASHMAP_KIND(KS, VS),
+			cua__quad_lanes_of(CUA__ALL_LANES, left),
+			cua__hashmap_key_of(hash_of<KS, PLAIN>(&c->view, key), key), NULL, value,
+			&seen);
 
 		if (left && r > 0) {
 			result = r;
@@ -276,9 +279,10 @@ static __device__ __noinline__ uint32_t insert_few(const struct bulk_insert *c,
 		key = cua__hashmap_word_key(KS, word);
 		value = cua__hashmap_word_value(KS, VS, word);
 		slotted = has && !cua__hashmap_reserved_slot(&c->view, KS, VS, key, NULL);
-		result = cua__octet_enter_full(&c->view, KS, VS, CUA__ALL_LANES, slotted,
-					       hash_of<KS, PLAIN>(&c->view, key), key, value,
-					       &there);
+		result = cua__octet_enter_full(
+			&c->view, CUA__HASHMAP_KIND(KS, VS),
+			cua__quad_lanes_of(CUA__ALL_LANES, slotted),
+			cua__hashmap_key_of(hash_of<KS, PLAIN>(&c->view, key), key), value, &there);
 		if (has && !slotted)
 			result = -1;
 		added += cua_port_popc_u32(cua_port_ballot(
@@ -318,9 +322,11 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			key = cua__hashmap_get(c.keys, KS, i);
 			value = cua__hashmap_get(c.values, VS, i);
 		}
-		result = cua__quad_enter_home(&c.view, KS, VS, CUA__ALL_LANES, i < c.n,
-					      hash_of<KS, PLAIN>(&c.view, key), key, NULL, value,
-					      CUA_RELAXED, &seen);
+		result = cua__quad_enter_home(
+			&c.view, CUA__HASHMAP_KIND(KS, VS),
+			cua__quad_lanes_of(CUA__ALL_LANES, i < c.n),
+			cua__hashmap_key_of(hash_of<KS, PLAIN>(&c.view, key), key), NULL, value,
+			CUA_RELAXED, &seen);
 		/* reconverge: lanes that lost their slot to another thread arrive later */
 		cua_port_sync_warp(CUA__ALL_LANES);
 		if (result)
@@ -539,19 +545,21 @@ static __device__ __noinline__ void update_present(const struct cua_hashmap_view
 						   struct cua_u128 key, struct cua_u128 operand)
 {
 	const struct cua_hashmap_view known = with_layout<PLAIN>(view, LAYOUT);
-	const uint64_t hash = hash_of<KS, PLAIN>(view, key);
+	const struct cua__hashmap_key whole =
+		cua__hashmap_key_of(hash_of<KS, PLAIN>(view, key), cua__hashmap_cut(key, KS));
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	int changed = 0;
 
-	while (changed <= 0 && cua__hashmap_spot_of(&known, KS, VS, hash, key, NULL, &spot) > 0) {
+	while (changed <= 0 &&
+	       cua__hashmap_spot_of(&known, CUA__HASHMAP_KIND(KS, VS), whole, NULL, &spot) > 0) {
 		do {
 			struct cua_u128 next =
 				cua__hashmap_combine(spot.value, operand, VS, (enum cua_update)op);
 
 			changed = cua__hashmap_same(next, spot.value)
 					  ? 1
-					  : cua__hashmap_change(&known, KS, VS, hash, key, NULL,
-								&spot, next);
+					  : cua__hashmap_change(&known, CUA__HASHMAP_KIND(KS, VS),
+								whole, NULL, &spot, next);
 		} while (!changed);
 	}
 }
@@ -573,14 +581,16 @@ write_by_quads(const struct cua_hashmap_view *view, int op, int active, uint64_t
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	int result = 0, changed = 1;
 
-	cua__quad_look(view, KS, VS, CUA__ALL_LANES, slotted, hash, key, NULL, CUA_RELAXED, &seen);
+	cua__quad_look(view, CUA__HASHMAP_KIND(KS, VS), cua__quad_lanes_of(CUA__ALL_LANES, slotted),
+		       cua__hashmap_key_of(hash, key), NULL, CUA_RELAXED, &seen);
 	if (seen.there > 0) {
 		result = CUA_HASHMAP_EXISTS;
 		cua__quad_spot(view, KS, VS, key, &seen, &spot);
 	} else if (seen.there < 0) {
-		result = cua__hashmap_word_claim(
-			cua__hashmap_word_bucket(view, seen.home), KS, VS, seen.slot, key, NULL,
-			cua__hashmap_word_of(KS, VS, key, value), CUA_RELAXED, &spot);
+		result = cua__hashmap_word_claim(cua__hashmap_word_bucket(view, seen.home),
+						 CUA__HASHMAP_KIND(KS, VS), seen.slot, key, NULL,
+						 cua__hashmap_word_of(KS, VS, key, value),
+						 CUA_RELAXED, &spot);
 	}
 	if (result != CUA_HASHMAP_EXISTS)
 		return result;
@@ -683,9 +693,11 @@ static __device__ __noinline__ uint32_t write_deferred(const struct bulk_write *
 	key = cua__hashmap_word_key(KS, word);
 	value = cua__hashmap_word_value(KS, VS, word);
 	result = cua__quad_enter_full(
-		&b->c.view, KS, VS, CUA__ALL_LANES,
-		active && !cua__hashmap_reserved_slot(&b->c.view, KS, VS, key, NULL),
-		hash_of<KS, PLAIN>(&b->c.view, key), key, NULL, value, &seen);
+		&b->c.view, CUA__HASHMAP_KIND(KS, VS),
+		cua__quad_lanes_of(
+			CUA__ALL_LANES,
+			active && !cua__hashmap_reserved_slot(&b->c.view, KS, VS, key, NULL)),
+		cua__hashmap_key_of(hash_of<KS, PLAIN>(&b->c.view, key), key), NULL, value, &seen);
 	added += cua_port_popc_u32(cua_port_ballot(CUA__ALL_LANES, result == CUA_HASHMAP_INSERTED));
 	cua__quad_count(&b->c.view, CUA__ALL_LANES, CUA_RELAXED, &added);
 	if (active && result != CUA_HASHMAP_INSERTED) {
@@ -994,8 +1006,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		seen.home = cua__quad_home(&c.view, hash);
 		if (!distance)
 			bucket = seen.home;
-		cua__quad_look_at(&c.view, KS, VS, CUA__ALL_LANES, bucket, key, NULL, CUA_RELAXED,
-				  &seen);
+		cua__quad_look_at(&c.view, CUA__HASHMAP_KIND(KS, VS), CUA__ALL_LANES, bucket, key,
+				  NULL, CUA_RELAXED, &seen);
 		if (has) {
 			const char *cell = cua__hashmap_reserved_slot(&c.view, KS, VS, key, NULL);
 
@@ -1030,9 +1042,10 @@ static __global__ void __launch_bounds__(THREADS)
 	     i += (uint64_t)gridDim.x * blockDim.x) {
 		const struct cua_u128 key = cua__hashmap_get(c.keys, KS, i);
 		struct cua_u128 value = {0, 0};
-		int there =
-			cua__hashmap_state_find(&c.view, KS, VS, hash_of<KS, PLAIN>(&c.view, key),
-						key, NULL, c.values_out ? &value : NULL);
+		int there = cua__hashmap_state_find(
+			&c.view, CUA__HASHMAP_KIND(KS, VS),
+			cua__hashmap_key_of(hash_of<KS, PLAIN>(&c.view, key), key), NULL,
+			c.values_out ? &value : NULL);
 
 		report_find<VS>(&c, i, there, value);
 	}
@@ -1085,11 +1098,13 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			key = cua__hashmap_get(keys, KS, i);
 		hash = hash_of<KS, PLAIN>(&view, key);
 		if (LAYOUT == CUA_HASHMAP_WORDS)
-			there = cua__quad_erase(&view, KS, VS, CUA__ALL_LANES, i < n, hash, key,
-						NULL, CUA_RELEASE);
+			there = cua__quad_erase(&view, CUA__HASHMAP_KIND(KS, VS),
+						cua__quad_lanes_of(CUA__ALL_LANES, i < n),
+						cua__hashmap_key_of(hash, key), NULL, CUA_RELEASE);
 		else
-			there = i < n &&
-				cua__hashmap_state_erase(&view, KS, VS, hash, key, NULL, NULL);
+			there = i < n && cua__hashmap_state_erase(&view, CUA__HASHMAP_KIND(KS, VS),
+								  cua__hashmap_key_of(hash, key),
+								  NULL, NULL);
 		if (i < n && found)
 			found[i] = (uint8_t)there;
 	}
@@ -1112,8 +1127,9 @@ static __device__ __noinline__ int
 compare_exchange_alone(const struct cua_hashmap_view *view, struct cua_u128 key,
 		       struct cua_u128 *expected, struct cua_u128 desired)
 {
-	return cua__hashmap_compare_exchange(view, KS, VS, hash_of<KS, PLAIN>(view, key), key, NULL,
-					     expected, desired);
+	return cua__hashmap_compare_exchange(
+		view, CUA__HASHMAP_KIND(KS, VS),
+		cua__hashmap_key_of(hash_of<KS, PLAIN>(view, key), key), NULL, expected, desired);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
@@ -1137,9 +1153,11 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 			value = cua__hashmap_get(desired, VS, i);
 		}
 		if (LAYOUT == CUA_HASHMAP_WORDS)
-			result = cua__quad_compare_exchange(&known, KS, VS, CUA__ALL_LANES, i < n,
-							    hash_of<KS, PLAIN>(&known, key), key,
-							    NULL, &seen, value);
+			result = cua__quad_compare_exchange(
+				&known, CUA__HASHMAP_KIND(KS, VS),
+				cua__quad_lanes_of(CUA__ALL_LANES, i < n),
+				cua__hashmap_key_of(hash_of<KS, PLAIN>(&known, key), key), NULL,
+				&seen, value);
 		if (i >= n)
 			continue;
 		if (result < 0)

@@ -100,7 +100,9 @@ static uint64_t number_of(const struct map *m, struct cua_u128 value, uint64_t *
 
 /* ---- calls, by numbers ---- */
 
-#define KEY m->ks, m->vs, hash_of(m, key_of(m, key)), key_of(m, key), NULL
+#define KEY                                                                                        \
+	CUA__HASHMAP_KIND(m->ks, m->vs),                                                           \
+		cua__hashmap_key_of(hash_of(m, key_of(m, key)), key_of(m, key)), NULL
 
 static int enter(const struct map *m, uint64_t key, uint64_t n, struct cua__hashmap_spot *spot)
 {
@@ -337,21 +339,26 @@ START_TEST(own_equality)
 		struct cua_u128 key = {i, 0}, value = value_of(m, i), old = nothing;
 		uint64_t hash = cua_hash_u64(i >> 1, 0), wrong = 0;
 
-		ck_assert_int_eq(cua__hashmap_state_enter(&m->view, m->ks, m->vs, hash, key,
+		ck_assert_int_eq(cua__hashmap_state_enter(&m->view, CUA__HASHMAP_KIND(m->ks, m->vs),
+							  cua__hashmap_key_of(hash, key),
 							  equal_half, value, &spot),
 				 i & 1 ? CUA_HASHMAP_EXISTS : CUA_HASHMAP_INSERTED);
-		ck_assert_int_eq(cua__hashmap_state_update(&m->view, m->ks, m->vs, hash, key,
-							   equal_half, value, take_operand,
-							   CUA__HASHMAP_NO_OP, &old),
-				 CUA_HASHMAP_EXISTS);
-		ck_assert_int_eq(cua__hashmap_state_locate(&m->view, m->ks, m->vs, hash, key,
-							   equal_half, &spot),
+		ck_assert_int_eq(
+			cua__hashmap_state_update(&m->view, CUA__HASHMAP_KIND(m->ks, m->vs),
+						  cua__hashmap_key_of(hash, key), equal_half, value,
+						  take_operand, CUA__HASHMAP_NO_OP, &old),
+			CUA_HASHMAP_EXISTS);
+		ck_assert_int_eq(cua__hashmap_state_locate(
+					 &m->view, CUA__HASHMAP_KIND(m->ks, m->vs),
+					 cua__hashmap_key_of(hash, key), equal_half, &spot),
 				 1);
-		ck_assert_int_eq(cua__hashmap_state_change(&m->view, m->ks, m->vs, hash, key,
-							   equal_half, &spot, value),
+		ck_assert_int_eq(cua__hashmap_state_change(
+					 &m->view, CUA__HASHMAP_KIND(m->ks, m->vs),
+					 cua__hashmap_key_of(hash, key), equal_half, &spot, value),
 				 1);
-		ck_assert_int_eq(cua__hashmap_state_find(&m->view, m->ks, m->vs, hash, key,
-							 equal_half, &old),
+		ck_assert_int_eq(cua__hashmap_state_find(&m->view, CUA__HASHMAP_KIND(m->ks, m->vs),
+							 cua__hashmap_key_of(hash, key), equal_half,
+							 &old),
 				 1);
 		ck_assert_uint_eq(number_of(m, old, &wrong), m->vs ? i : 0);
 		ck_assert_uint_eq(wrong, 0);
@@ -360,10 +367,11 @@ START_TEST(own_equality)
 	for (uint64_t i = 0; i < 10; i++) {
 		struct cua_u128 key = {i ^ 1, 0};
 
-		ck_assert_int_eq(cua__hashmap_state_erase(&m->view, m->ks, m->vs,
-							  cua_hash_u64(i >> 1, 0), key, equal_half,
-							  NULL),
-				 !(i & 1));
+		ck_assert_int_eq(
+			cua__hashmap_state_erase(&m->view, CUA__HASHMAP_KIND(m->ks, m->vs),
+						 cua__hashmap_key_of(cua_hash_u64(i >> 1, 0), key),
+						 equal_half, NULL),
+			!(i & 1));
 	}
 	ck_assert_uint_eq(size_of(m), 0);
 	free_map(m);

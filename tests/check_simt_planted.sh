@@ -144,7 +144,7 @@ planted 'an erase that says so by an earlier look' hashmap "$(instead erase '' \
 planted 'a find of which the value comes from a second look' hashmap "$(instead find ', uint64_t *value' \
   '*value = 0; if (!cua_hashmap_contains(view, key)) return 0; cua_hashmap_find_right(view, key, value); return 1;')" linear
 planted 'a write by a quad that is not counted' hashmap_quad \
-  's/added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));/added = 0;/' linear
+  's/added = cua_port_popc_u32(cua_port_ballot(lanes.mask, result == CUA_HASHMAP_INSERTED));/added = 0;/' linear
 planted 'an update by a quad that changes nothing' hashmap_quad \
   '/^CUA_FORCE int cua__quad_write(/,/^}/s/return \(cua__hashmap_word_change_by\)/return 1 || \1/' linear
 planted 'quads of sets that ask for no equality' hashmap_quad \
@@ -158,7 +158,7 @@ planted 'words of 4 + 8 that lose half of the value' hashmap_word \
 planted 'a compare-exchange that does not compare' hashmap \
   '/^CUA_FORCE int cua__hashmap_compare_exchange_at(/,/^}/s/if (!cua__hashmap_same(spot->value, \*expected))/if (0)/' linear
 planted 'a compare-exchange by a quad that forgets a reserved key' hashmap_quad \
-  's/return active \&\& is_reserved ? -1 : 0;/return 0;/' linear
+  's/return lanes.active \&\& is_reserved ? -1 : 0;/return 0;/' linear
 planted 'updates together without what the others did before' hashmap_word \
   '/_word_change_together(/,/^}/s/cua_port_sync_warp(mask);/;/' hashmap
 planted 'updates together of lanes with two places' hashmap_word \
@@ -196,7 +196,7 @@ planted 'an insert that does not store the reach' hashmap_state \
 planted 'a write that gives the lock back too early' hashmap_state \
   's/result = cua__hashmap_state_write_locked/cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);&/'
 planted 'a change that gives the lock back too early' hashmap_state \
-  '/^\t\t\tresult =$/s/result =/cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);&/'
+  '/result = cua__hashmap_state_change_locked/s/result =/cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);&/'
 planted 'an erase that gives the lock back too early' hashmap_state \
   's/result = cua__hashmap_state_erase_locked/cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);&/'
 planted 'a claimed slot that says at once it holds a key' hashmap_state \
@@ -238,7 +238,7 @@ planted 'a claim that takes a slot for its own that another one took' hashmap_wo
 planted 'a claim that goes past the key' hashmap_word \
   '/cua__hashmap_word_claim(char/,/^}/s/if (cua__hashmap_word_cas(spot->at, wide, empty, word, order, &spot->word))/if (i > first ? (cua_port_store_b64(spot->at, word.lo, order, CUA__HASHMAP_AT), 1) : cua__hashmap_word_cas(spot->at, wide, empty, word, order, \&spot->word))/' hashmap
 planted 'a pair that is put away without a look at where it may be' hashmap_word \
-  's/uint64_t far = cua__hashmap_word_far(wide, \*head, hash), distance/uint64_t far = 0, distance/' hashmap
+  's/uint64_t far = cua__hashmap_word_far(wide, in->head, key.hash), distance/uint64_t far = 0, distance/' hashmap
 planted 'a class that is not raised' hashmap_word \
   's/if ((\*classes >> shift & most) < far)/if (0)/' hashmap
 planted 'a head that does not say how far' hashmap_word \
@@ -256,7 +256,7 @@ planted 'an erase that keeps its count when another one was faster' hashmap_word
 planted 'an erase that does not count' hashmap_word \
   's/cua_port_add_u64(counted, 1,/cua_port_add_u64(counted, 0,/' hashmap
 planted 'a find that ends at the home' hashmap_word \
-  's/^	far = cua__hashmap_word_reach(bucket, wide, head, hash);/	far = 0;/' hashmap
+  's/^	far = cua__hashmap_word_reach(bucket, wide, head, key.hash);/	far = 0;/' hashmap
 planted 'pairs put without release' hashmap_word \
   's/order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL/CUA_RELAXED/' hashmap
 planted 'pairs found without acquire' hashmap_word \

@@ -671,10 +671,14 @@ static int second_try(uint32_t mask, int active, uint64_t key, const struct cua_
 	int result = 0;
 
 	if (!in_groups)
-		return is_broad ? cua__quad_enter_full(&map_view, 8, 8, mask, active, hash, bits,
-						       NULL, value, &seen)
-				: cua__quad_enter_full(&map_view, 4, 4, mask, active, hash, bits,
-						       NULL, value, &seen);
+		return is_broad ? cua__quad_enter_full(&map_view, CUA__HASHMAP_KIND(8, 8),
+						       cua__quad_lanes_of(mask, active),
+						       cua__hashmap_key_of(hash, bits), NULL, value,
+						       &seen)
+				: cua__quad_enter_full(&map_view, CUA__HASHMAP_KIND(4, 4),
+						       cua__quad_lanes_of(mask, active),
+						       cua__hashmap_key_of(hash, bits), NULL, value,
+						       &seen);
 	for (uint32_t i = 0; i < CUA__OCTET_LANES; i++) {
 		const uint32_t lane = cua_port_lane() - part + i;
 		const int has = (int)cua_port_shuffle_u32(mask, (uint32_t)active, lane);
@@ -682,10 +686,14 @@ static int second_try(uint32_t mask, int active, uint64_t key, const struct cua_
 
 		bits.lo = cua_port_shuffle_u64(mask, key, lane);
 		hash = cua_hash_u64(bits.lo, map_view.seed);
-		now = is_broad ? cua__octet_enter_full(&map_view, 8, 8, mask, has, hash, bits,
-						       value, &there)
-			       : cua__octet_enter_full(&map_view, 4, 4, mask, has, hash, bits,
-						       value, &there);
+		now = is_broad ? cua__octet_enter_full(&map_view, CUA__HASHMAP_KIND(8, 8),
+						       cua__quad_lanes_of(mask, has),
+						       cua__hashmap_key_of(hash, bits), value,
+						       &there)
+			       : cua__octet_enter_full(&map_view, CUA__HASHMAP_KIND(4, 4),
+						       cua__quad_lanes_of(mask, has),
+						       cua__hashmap_key_of(hash, bits), value,
+						       &there);
 		if (has && now == CUA_HASHMAP_EXISTS && there.lo != 1)
 			simt_fail("a group found a value that nobody inserted");
 		result = part == i ? now : result;
@@ -704,9 +712,13 @@ static int bulk_insert(uint32_t mask, uint64_t key, uint32_t *added)
 	const uint64_t hash = cua_hash_u64(key, map_view.seed);
 	int again, result;
 
-	result = is_broad ? cua__quad_enter_home(&map_view, 8, 8, mask, 1, hash, bits, NULL, value,
+	result = is_broad ? cua__quad_enter_home(&map_view, CUA__HASHMAP_KIND(8, 8),
+						 cua__quad_lanes_of(mask, 1),
+						 cua__hashmap_key_of(hash, bits), NULL, value,
 						 CUA_RELAXED, &seen)
-			  : cua__quad_enter_home(&map_view, 4, 4, mask, 1, hash, bits, NULL, value,
+			  : cua__quad_enter_home(&map_view, CUA__HASHMAP_KIND(4, 4),
+						 cua__quad_lanes_of(mask, 1),
+						 cua__hashmap_key_of(hash, bits), NULL, value,
 						 CUA_RELAXED, &seen);
 	again = second_try(mask, !result, key, value);
 	if (!result)

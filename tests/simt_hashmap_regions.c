@@ -201,8 +201,10 @@ static void check_map(void)
 		const struct cua_u128 key = cua__hashmap_get(keys, ks, i);
 		struct cua_u128 value = {0, 0};
 
-		if (!cua__hashmap_word_find(view, ks, vs, cua__hashmap_hash(view, ks, key), key,
-					    NULL, CUA_ACQUIRE, &value))
+		if (!cua__hashmap_word_find(
+			    view, CUA__HASHMAP_KIND(ks, vs),
+			    cua__hashmap_key_of(cua__hashmap_hash(view, ks, key), key), NULL,
+			    CUA_ACQUIRE, &value))
 			simt_fail("a pair is lost");
 		else if (vs &&
 			 (value.lo >= first.n || memcmp(keys + value.lo * ks, keys + i * ks, ks)))

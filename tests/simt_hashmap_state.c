@@ -71,16 +71,17 @@ static uint64_t number_of(uint64_t key, struct cua_u128 value)
 
 static int enter(uint64_t key, uint64_t n, struct cua__hashmap_spot *spot)
 {
-	return cua__hashmap_state_enter(&map_view, layout->ks, layout->vs, hash_of(key),
-					key_of(key), NULL, value_of(key, n), spot);
+	return cua__hashmap_state_enter(&map_view, CUA__HASHMAP_KIND(layout->ks, layout->vs),
+					cua__hashmap_key_of(hash_of(key), key_of(key)), NULL,
+					value_of(key, n), spot);
 }
 
 static int find(uint64_t key, uint64_t *n)
 {
 	struct cua_u128 value;
 
-	if (!cua__hashmap_state_find(&map_view, layout->ks, layout->vs, hash_of(key), key_of(key),
-				     NULL, &value))
+	if (!cua__hashmap_state_find(&map_view, CUA__HASHMAP_KIND(layout->ks, layout->vs),
+				     cua__hashmap_key_of(hash_of(key), key_of(key)), NULL, &value))
 		return 0;
 	*n = number_of(key, value);
 	return 1;
@@ -88,16 +89,16 @@ static int find(uint64_t key, uint64_t *n)
 
 static int contains(uint64_t key)
 {
-	return cua__hashmap_state_find(&map_view, layout->ks, layout->vs, hash_of(key), key_of(key),
-				       NULL, NULL);
+	return cua__hashmap_state_find(&map_view, CUA__HASHMAP_KIND(layout->ks, layout->vs),
+				       cua__hashmap_key_of(hash_of(key), key_of(key)), NULL, NULL);
 }
 
 static int erase(uint64_t key)
 {
 	struct cua_u128 old;
 
-	if (!cua__hashmap_state_erase(&map_view, layout->ks, layout->vs, hash_of(key), key_of(key),
-				      NULL, &old))
+	if (!cua__hashmap_state_erase(&map_view, CUA__HASHMAP_KIND(layout->ks, layout->vs),
+				      cua__hashmap_key_of(hash_of(key), key_of(key)), NULL, &old))
 		return 0;
 	number_of(key, old);
 	return 1;
@@ -114,9 +115,10 @@ static struct cua_u128 take_operand(struct cua_u128 old, struct cua_u128 operand
 static int assign(uint64_t key, uint64_t n)
 {
 	struct cua_u128 old;
-	int result = cua__hashmap_state_update(&map_view, layout->ks, layout->vs, hash_of(key),
-					       key_of(key), NULL, value_of(key, n), take_operand,
-					       CUA__HASHMAP_NO_OP, &old);
+	int result =
+		cua__hashmap_state_update(&map_view, CUA__HASHMAP_KIND(layout->ks, layout->vs),
+					  cua__hashmap_key_of(hash_of(key), key_of(key)), NULL,
+					  value_of(key, n), take_operand, CUA__HASHMAP_NO_OP, &old);
 
 	if (result == CUA_HASHMAP_EXISTS)
 		number_of(key, old);
@@ -135,9 +137,10 @@ static uint64_t add_by_change(uint64_t key, uint64_t n)
 			return ~(uint64_t)0;
 		do {
 			before = number_of(key, spot.value);
-			changed = cua__hashmap_state_change(&map_view, layout->ks, layout->vs,
-							    hash_of(key), key_of(key), NULL, &spot,
-							    value_of(key, before + n));
+			changed = cua__hashmap_state_change(
+				&map_view, CUA__HASHMAP_KIND(layout->ks, layout->vs),
+				cua__hashmap_key_of(hash_of(key), key_of(key)), NULL, &spot,
+				value_of(key, before + n));
 		} while (changed == 0);
 	} while (changed < 0);
 	return before;
@@ -242,9 +245,9 @@ static void map_mixed(void)
 static void map_add(void)
 {
 	if (simt_lane() % 3 == 2)
-		cua__hashmap_state_update(&map_view, layout->ks, layout->vs, hash_of(7), key_of(7),
-					  NULL, value_of(7, 1), add_operand, CUA__HASHMAP_NO_OP,
-					  NULL);
+		cua__hashmap_state_update(&map_view, CUA__HASHMAP_KIND(layout->ks, layout->vs),
+					  cua__hashmap_key_of(hash_of(7), key_of(7)), NULL,
+					  value_of(7, 1), add_operand, CUA__HASHMAP_NO_OP, NULL);
 	else
 		add_by_change(7, 1);
 }
@@ -280,8 +283,8 @@ static void map_move(void)
 	struct cua_u128 old;
 
 	if (simt_lane() == 1) {
-		if (!cua__hashmap_state_erase(&map_view, layout->ks, layout->vs, 0, key_of(7), NULL,
-					      &old))
+		if (!cua__hashmap_state_erase(&map_view, CUA__HASHMAP_KIND(layout->ks, layout->vs),
+					      cua__hashmap_key_of(0, key_of(7)), NULL, &old))
 			return;
 		taken += number_of(7, old);
 		/* meanwhile the slot holds another key */
@@ -468,20 +471,25 @@ static void map_halves(void)
 	struct cua_u128 old;
 
 	if (simt_lane() == 0) {
-		if (!cua__hashmap_state_erase(&map_view, ks, vs, HOME_1, both[0], NULL, &old))
+		if (!cua__hashmap_state_erase(&map_view, CUA__HASHMAP_KIND(ks, vs),
+					      cua__hashmap_key_of(HOME_1, both[0]), NULL, &old))
 			simt_fail("erase did not find the key");
-		if (cua__hashmap_state_enter(&map_view, ks, vs, HOME_1, both[1], NULL,
+		if (cua__hashmap_state_enter(&map_view, CUA__HASHMAP_KIND(ks, vs),
+					     cua__hashmap_key_of(HOME_1, both[1]), NULL,
 					     value_of(1, 0), &spot) != CUA_HASHMAP_INSERTED)
 			simt_fail("insert of an absent key did not insert it");
 		return;
 	}
-	if (cua__hashmap_state_find(&map_view, ks, vs, 0, half, NULL, NULL) ||
-	    cua__hashmap_state_find(&map_view, ks, vs, 0, half, half_equal, &old))
+	if (cua__hashmap_state_find(&map_view, CUA__HASHMAP_KIND(ks, vs),
+				    cua__hashmap_key_of(0, half), NULL, NULL) ||
+	    cua__hashmap_state_find(&map_view, CUA__HASHMAP_KIND(ks, vs),
+				    cua__hashmap_key_of(0, half), half_equal, &old))
 		simt_fail("halves of two keys were found as a third");
 	if (simt_lane() != 1)
 		return;
-	if (cua__hashmap_state_update(&map_view, ks, vs, 0, other_half, half_equal, value_of(1, 1),
-				      take_operand, CUA__HASHMAP_NO_OP,
+	if (cua__hashmap_state_update(&map_view, CUA__HASHMAP_KIND(ks, vs),
+				      cua__hashmap_key_of(0, other_half), half_equal,
+				      value_of(1, 1), take_operand, CUA__HASHMAP_NO_OP,
 				      NULL) != CUA_HASHMAP_INSERTED)
 		simt_fail("halves of two keys were written to as a third");
 }
@@ -492,8 +500,9 @@ static void map_halves_bits(void)
 	if (simt_lane() == 0)
 		map_halves();
 	else if (simt_lane() == 1 &&
-		 cua__hashmap_state_update(&map_view, layout->ks, layout->vs, 0, half, NULL,
-					   value_of(1, 1), take_operand, CUA__HASHMAP_NO_OP,
+		 cua__hashmap_state_update(&map_view, CUA__HASHMAP_KIND(layout->ks, layout->vs),
+					   cua__hashmap_key_of(0, half), NULL, value_of(1, 1),
+					   take_operand, CUA__HASHMAP_NO_OP,
 					   NULL) != CUA_HASHMAP_INSERTED)
 		simt_fail("halves of two keys were written to as a third");
 }
@@ -510,13 +519,15 @@ static void map_behind(void)
 	struct cua_u128 old;
 
 	if (simt_lane() == 0) {
-		cua__hashmap_state_erase(&map_view, layout->ks, layout->vs, HOME_1, both[0], NULL,
-					 &old);
-		cua__hashmap_state_enter(&map_view, layout->ks, layout->vs, HOME_1, both[1], NULL,
-					 value_of(1, 0), NULL);
+		cua__hashmap_state_erase(&map_view, CUA__HASHMAP_KIND(layout->ks, layout->vs),
+					 cua__hashmap_key_of(HOME_1, both[0]), NULL, &old);
+		cua__hashmap_state_enter(&map_view, CUA__HASHMAP_KIND(layout->ks, layout->vs),
+					 cua__hashmap_key_of(HOME_1, both[1]), NULL, value_of(1, 0),
+					 NULL);
 		return;
 	}
-	if (!cua__hashmap_state_find(&map_view, layout->ks, layout->vs, 0, half, NULL, &old) ||
+	if (!cua__hashmap_state_find(&map_view, CUA__HASHMAP_KIND(layout->ks, layout->vs),
+				     cua__hashmap_key_of(0, half), NULL, &old) ||
 	    number_of(1, old) != (layout->vs ? 1 : 0))
 		simt_fail("a key behind one that looked like it was not found");
 }

@@ -463,26 +463,30 @@ CUA_FN void cua__hashmap_reject(const struct cua_hashmap_view *view, uint64_t ha
 }
 
 /* `value` may be NULL, a constant. */
-CUA_FORCE int cua__hashmap_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+CUA_FORCE int cua__hashmap_find(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
+				const struct cua__hashmap_key key, cua__hashmap_equal_fn *equal,
 				struct cua_u128 *value)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
-		return cua__hashmap_state_find(view, ks, vs, hash, key, equal, value);
+		return cua__hashmap_state_find(view, kind, key, equal, value);
 	return cua__hashmap_has_words(ks, vs) &&
-	       cua__hashmap_word_find(view, ks, vs, hash, key, equal, CUA_ACQUIRE, value);
+	       cua__hashmap_word_find(view, kind, key, equal, CUA_ACQUIRE, value);
 }
 
 /* Returns 1 and sets *spot; 0 if the key is absent; -1 if this code cannot access the map. */
-CUA_FORCE int cua__hashmap_spot_of(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				   uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				   struct cua__hashmap_spot *spot)
+CUA_FORCE int cua__hashmap_spot_of(const struct cua_hashmap_view *view,
+				   const cua__hashmap_kind kind, const struct cua__hashmap_key key,
+				   cua__hashmap_equal_fn *equal, struct cua__hashmap_spot *spot)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
-		return cua__hashmap_state_locate(view, ks, vs, hash, key, equal, spot);
+		return cua__hashmap_state_locate(view, kind, key, equal, spot);
 	if (!cua__hashmap_has_words(ks, vs))
 		return -1;
-	if (!cua__hashmap_word_spot(view, ks, vs, hash, key, equal, CUA_ACQUIRE, spot))
+	if (!cua__hashmap_word_spot(view, kind, key, equal, CUA_ACQUIRE, spot))
 		return 0;
 	spot->value = cua__hashmap_word_value(ks, vs, spot->word);
 	return 1;
@@ -492,25 +496,27 @@ CUA_FORCE int cua__hashmap_spot_of(const struct cua_hashmap_view *view, uint32_t
  * Inserts the pair if the key is absent: INSERTED, EXISTS with the spot, or FULL with the pair
  * rejected.
  */
-CUA_FORCE int cua__hashmap_enter(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				 uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+CUA_FORCE int cua__hashmap_enter(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
+				 const struct cua__hashmap_key key, cua__hashmap_equal_fn *equal,
 				 struct cua_u128 value, struct cua__hashmap_spot *spot)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	uint32_t added = 0;
 	int result;
 
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs)) {
-		result = cua__hashmap_state_enter(view, ks, vs, hash, key, equal, value, spot);
+		result = cua__hashmap_state_enter(view, kind, key, equal, value, spot);
 	} else if (!cua__hashmap_has_words(ks, vs)) {
 		return CUA_HASHMAP_UNSUPPORTED;
 	} else {
-		result = cua__hashmap_word_enter(view, ks, vs, hash, key, equal, value, CUA_ACQUIRE,
-						 spot, &added);
-		cua__hashmap_count_added(view, cua_hash_to_index(hash, view->n_buckets), &added);
+		result = cua__hashmap_word_enter(view, kind, key, equal, value, CUA_ACQUIRE, spot,
+						 &added);
+		cua__hashmap_count_added(view, cua_hash_to_index(key.hash, view->n_buckets),
+					 &added);
 		spot->value = cua__hashmap_word_value(ks, vs, spot->word);
 	}
 	if (result == CUA_HASHMAP_FULL)
-		cua__hashmap_reject(view, hash, key, value);
+		cua__hashmap_reject(view, key.hash, key.bits, value);
 	return result;
 }
 
@@ -518,14 +524,15 @@ CUA_FORCE int cua__hashmap_enter(const struct cua_hashmap_view *view, uint32_t k
  * Changes the value of the key at *spot. Returns 1; 0 if the key has another value, which is then
  * in the spot; or -1 if the slot no longer holds the key.
  */
-CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				  uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
+				  const struct cua__hashmap_key key, cua__hashmap_equal_fn *equal,
 				  struct cua__hashmap_spot *spot, struct cua_u128 desired)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	int changed;
 
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
-		return cua__hashmap_state_change(view, ks, vs, hash, key, equal, spot, desired);
+		return cua__hashmap_state_change(view, kind, key, equal, spot, desired);
 	changed = cua__hashmap_word_change(ks, vs, spot, desired, CUA_ACQ_REL);
 	if (!changed)
 		spot->value = cua__hashmap_word_value(ks, vs, spot->word);
@@ -537,26 +544,29 @@ CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, uint32_t 
  * former value. Inserts the pair (key, operand) if the key is absent. `next` is a constant, and may
  * run more than once.
  */
-CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				     uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view,
+				     const cua__hashmap_kind kind,
+				     const struct cua__hashmap_key key,
 				     cua__hashmap_equal_fn *equal, struct cua_u128 operand,
 				     cua__hashmap_next_fn *next, enum cua_update op,
 				     struct cua__hashmap_spot *spot)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs)) {
 		/*
 		 * a single write under the lock: a CAS loop of many lanes would lock again at each
 		 * failure
 		 */
-		int result = cua__hashmap_state_update(view, ks, vs, hash, key, equal, operand,
-						       next, op, &spot->value);
+		int result = cua__hashmap_state_update(view, kind, key, equal, operand, next, op,
+						       &spot->value);
 
 		if (result == CUA_HASHMAP_FULL)
-			cua__hashmap_reject(view, hash, key, operand);
+			cua__hashmap_reject(view, key.hash, key.bits, operand);
 		return result;
 	}
 	for (;;) {
-		int result = cua__hashmap_enter(view, ks, vs, hash, key, equal, operand, spot);
+		int result = cua__hashmap_enter(view, kind, key, equal, operand, spot);
 
 		if (result != CUA_HASHMAP_EXISTS)
 			return result;
@@ -569,8 +579,9 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view, uint32
  * compare_exchange of the key at *spot: EXISTS or DIFFERS, or 0 if the slot no longer holds the key
  * and the caller must look it up again.
  */
-CUA_FORCE int cua__hashmap_compare_exchange_at(const struct cua_hashmap_view *view, uint32_t ks,
-					       uint32_t vs, uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_compare_exchange_at(const struct cua_hashmap_view *view,
+					       const cua__hashmap_kind kind,
+					       const struct cua__hashmap_key key,
 					       cua__hashmap_equal_fn *equal,
 					       struct cua__hashmap_spot *spot,
 					       struct cua_u128 *expected, struct cua_u128 desired)
@@ -582,13 +593,14 @@ CUA_FORCE int cua__hashmap_compare_exchange_at(const struct cua_hashmap_view *vi
 			*expected = spot->value;
 			return CUA_HASHMAP_DIFFERS;
 		}
-		changed = cua__hashmap_change(view, ks, vs, hash, key, equal, spot, desired);
+		changed = cua__hashmap_change(view, kind, key, equal, spot, desired);
 	} while (!changed);
 	return changed > 0 ? CUA_HASHMAP_EXISTS : 0;
 }
 
-CUA_FORCE int cua__hashmap_compare_exchange(const struct cua_hashmap_view *view, uint32_t ks,
-					    uint32_t vs, uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_compare_exchange(const struct cua_hashmap_view *view,
+					    const cua__hashmap_kind kind,
+					    const struct cua__hashmap_key key,
 					    cua__hashmap_equal_fn *equal, struct cua_u128 *expected,
 					    struct cua_u128 desired)
 {
@@ -596,33 +608,35 @@ CUA_FORCE int cua__hashmap_compare_exchange(const struct cua_hashmap_view *view,
 	int result;
 
 	do {
-		int there = cua__hashmap_spot_of(view, ks, vs, hash, key, equal, &spot);
+		int there = cua__hashmap_spot_of(view, kind, key, equal, &spot);
 
 		if (there <= 0)
 			return there < 0 ? CUA_HASHMAP_UNSUPPORTED : CUA_HASHMAP_ABSENT;
-		result = cua__hashmap_compare_exchange_at(view, ks, vs, hash, key, equal, &spot,
-							  expected, desired);
+		result = cua__hashmap_compare_exchange_at(view, kind, key, equal, &spot, expected,
+							  desired);
 	} while (!result);
 	return result;
 }
 
 /* Erases the key. Returns 1 and sets *old to its value, or 0 if it was absent. */
-CUA_FORCE int cua__hashmap_take(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal,
+CUA_FORCE int cua__hashmap_take(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
+				const struct cua__hashmap_key key, cua__hashmap_equal_fn *equal,
 				struct cua_u128 *old)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
-		return cua__hashmap_state_erase(view, ks, vs, hash, key, equal, old);
+		return cua__hashmap_state_erase(view, kind, key, equal, old);
 	return cua__hashmap_has_words(ks, vs) &&
-	       cua__hashmap_word_erase(view, ks, vs, hash, key, equal, old);
+	       cua__hashmap_word_erase(view, kind, key, equal, old);
 }
 
-CUA_FORCE int cua__hashmap_erase(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				 uint64_t hash, struct cua_u128 key, cua__hashmap_equal_fn *equal)
+CUA_FORCE int cua__hashmap_erase(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
+				 const struct cua__hashmap_key key, cua__hashmap_equal_fn *equal)
 {
 	struct cua_u128 old;
 
-	return cua__hashmap_take(view, ks, vs, hash, key, equal, &old);
+	return cua__hashmap_take(view, kind, key, equal, &old);
 }
 
 /* The number of slots that cua__hashmap_at reads; the reserved slots have the highest numbers. */
@@ -703,14 +717,18 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	CUA_FN int name##_contains(const struct cua_hashmap_view *view, K key)                     \
 	{                                                                                          \
 		return CUA__HASHMAP_FITS(view, sizeof(K), vs) &&                                   \
-		       cua__hashmap_find(view, sizeof(K), vs, name##__hash(view, key),             \
-					 cua__hashmap_bits(&key, sizeof(K)), equal_fn, NULL);      \
+		       cua__hashmap_find(view, CUA__HASHMAP_KIND(sizeof(K), vs),                   \
+					 cua__hashmap_key_of(name##__hash(view, key),              \
+							     cua__hashmap_bits(&key, sizeof(K))),  \
+					 equal_fn, NULL);                                          \
 	}                                                                                          \
 	CUA_FN int name##_erase(const struct cua_hashmap_view *view, K key)                        \
 	{                                                                                          \
 		return CUA__HASHMAP_FITS(view, sizeof(K), vs) &&                                   \
-		       cua__hashmap_erase(view, sizeof(K), vs, name##__hash(view, key),            \
-					  cua__hashmap_bits(&key, sizeof(K)), equal_fn);           \
+		       cua__hashmap_erase(view, CUA__HASHMAP_KIND(sizeof(K), vs),                  \
+					  cua__hashmap_key_of(name##__hash(view, key),             \
+							      cua__hashmap_bits(&key, sizeof(K))), \
+					  equal_fn);                                               \
 	}                                                                                          \
 	CUA_FN uint64_t name##_places(const struct cua_hashmap_view *view)                         \
 	{                                                                                          \
@@ -728,9 +746,10 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
                                                                                                    \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), 0))                                        \
 			return CUA_HASHMAP_UNSUPPORTED;                                            \
-		return cua__hashmap_enter(view, sizeof(K), 0, name##__hash(view, key),             \
-					  cua__hashmap_bits(&key, sizeof(K)), equal_fn, none,      \
-					  &spot);                                                  \
+		return cua__hashmap_enter(view, CUA__HASHMAP_KIND(sizeof(K), 0),                   \
+					  cua__hashmap_key_of(name##__hash(view, key),             \
+							      cua__hashmap_bits(&key, sizeof(K))), \
+					  equal_fn, none, &spot);                                  \
 	}                                                                                          \
 	CUA_FN int name##_at(const struct cua_hashmap_view *view, uint64_t number, K *key)         \
 	{                                                                                          \
@@ -749,9 +768,10 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	{                                                                                          \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
 			return CUA_HASHMAP_UNSUPPORTED;                                            \
-		return cua__hashmap_enter(view, sizeof(K), sizeof(V), name##__hash(view, key),     \
-					  cua__hashmap_bits(&key, sizeof(K)), equal_fn,            \
-					  cua__hashmap_bits(&value, sizeof(V)), spot);             \
+		return cua__hashmap_enter(view, CUA__HASHMAP_KIND(sizeof(K), sizeof(V)),           \
+					  cua__hashmap_key_of(name##__hash(view, key),             \
+							      cua__hashmap_bits(&key, sizeof(K))), \
+					  equal_fn, cua__hashmap_bits(&value, sizeof(V)), spot);   \
 	}                                                                                          \
 	CUA_FN int name##_insert(const struct cua_hashmap_view *view, K key, V value)              \
 	{                                                                                          \
@@ -778,10 +798,12 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	{                                                                                          \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
 			return CUA_HASHMAP_UNSUPPORTED;                                            \
-		return cua__hashmap_update_by(view, sizeof(K), sizeof(V), name##__hash(view, key), \
-					      cua__hashmap_bits(&key, sizeof(K)), equal_fn,        \
-					      cua__hashmap_bits(&operand, sizeof(V)), next,        \
-					      CUA__HASHMAP_NO_OP, spot);                           \
+		return cua__hashmap_update_by(                                                     \
+			view, CUA__HASHMAP_KIND(sizeof(K), sizeof(V)),                             \
+			cua__hashmap_key_of(name##__hash(view, key),                               \
+					    cua__hashmap_bits(&key, sizeof(K))),                   \
+			equal_fn, cua__hashmap_bits(&operand, sizeof(V)), next,                    \
+			CUA__HASHMAP_NO_OP, spot);                                                 \
 	}                                                                                          \
 	CUA_FN int name##_exchange(const struct cua_hashmap_view *view, K key, V value, V *old)    \
 	{                                                                                          \
@@ -809,9 +831,10 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
 			return CUA_HASHMAP_UNSUPPORTED;                                            \
 		result = cua__hashmap_compare_exchange(                                            \
-			view, sizeof(K), sizeof(V), name##__hash(view, key),                       \
-			cua__hashmap_bits(&key, sizeof(K)), equal_fn, &seen,                       \
-			cua__hashmap_bits(&desired, sizeof(V)));                                   \
+			view, CUA__HASHMAP_KIND(sizeof(K), sizeof(V)),                             \
+			cua__hashmap_key_of(name##__hash(view, key),                               \
+					    cua__hashmap_bits(&key, sizeof(K))),                   \
+			equal_fn, &seen, cua__hashmap_bits(&desired, sizeof(V)));                  \
 		if (result == CUA_HASHMAP_DIFFERS)                                                 \
 			cua__hashmap_unbits(expected, sizeof(V), seen);                            \
 		return result;                                                                     \
@@ -823,8 +846,10 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 		struct cua_u128 there;                                                             \
                                                                                                    \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)) ||                              \
-		    !cua__hashmap_find(view, sizeof(K), sizeof(V), name##__hash(view, key),        \
-				       cua__hashmap_bits(&key, sizeof(K)), equal_fn, &there))      \
+		    !cua__hashmap_find(view, CUA__HASHMAP_KIND(sizeof(K), sizeof(V)),              \
+				       cua__hashmap_key_of(name##__hash(view, key),                \
+							   cua__hashmap_bits(&key, sizeof(K))),    \
+				       equal_fn, &there))                                          \
 			return 0;                                                                  \
 		cua__hashmap_unbits(value, sizeof(V), there);                                      \
 		return 1;                                                                          \
@@ -925,8 +950,10 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	default: return other;                                                                     \
 	}
 #define CUA__HASHMAP_WHERE(ks, vs)                                                                 \
-	view, ks, vs, cua__hashmap_hash(view, ks, cua__hashmap_u64(key, ks)),                      \
-		cua__hashmap_u64(key, ks), NULL
+	view, CUA__HASHMAP_KIND(ks, vs),                                                           \
+		cua__hashmap_key_of(cua__hashmap_hash(view, ks, cua__hashmap_u64(key, ks)),        \
+				    cua__hashmap_u64(key, ks)),                                    \
+		NULL
 
 /*
  * Inserts the pair if the key is absent; else changes nothing. Returns an enum cua_hashmap_result.

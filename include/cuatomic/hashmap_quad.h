@@ -72,7 +72,11 @@ struct cua__hashmap_seen {
 	 * NONE
 	 */
 	uint32_t slot;
-	uint32_t distance; /* of a walk with `free`: the distance of the free slot's bucket */
+	/*
+	 * Before a walk, the farthest distance to search. After a walk with `free`, the distance of
+	 * the free slot's bucket.
+	 */
+	uint32_t distance;
 	/*
 	 * The half of a head that has the classes. The head is that of the bucket that
 	 * cua__quad_look_at searched, and after a walk with `free` that of the home.
@@ -94,6 +98,21 @@ struct cua__hashmap_seen {
 #define CUA__HASHMAP_HAS_QUADS(view, ks, vs)                                                       \
 	(CUA_WARP_LANES > 1 && CUA__HASHMAP_IS_WORDS(view, ks, vs) &&                              \
 	 cua__hashmap_has_words(ks, vs))
+
+/* The lanes that call a quad operation together, and whether this lane has a key. */
+struct cua__quad_lanes {
+	uint32_t mask;
+	int active;
+};
+
+CUA_FORCE struct cua__quad_lanes cua__quad_lanes_of(uint32_t mask, int active)
+{
+	struct cua__quad_lanes lanes;
+
+	lanes.mask = mask;
+	lanes.active = active;
+	return lanes;
+}
 
 CUA_FORCE struct cua_u128 cua__quad_key(uint32_t mask, uint32_t ks, struct cua_u128 key,
 					uint32_t lane)
@@ -226,11 +245,12 @@ CUA_FORCE char *cua__quad_at(const struct cua_hashmap_view *view, int wide,
 }
 
 /* Each lane of mask searches a bucket for its key. In lanes without a key, *seen has no meaning. */
-CUA_FORCE void cua__quad_look_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+CUA_FORCE void cua__quad_look_at(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
 				 uint32_t mask, uint32_t bucket, struct cua_u128 key,
 				 cua__hashmap_equal_fn *equal, enum cua_order order,
 				 struct cua__hashmap_seen *seen)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	uint64_t w[8];
 
@@ -283,38 +303,40 @@ CUA_FORCE uint32_t cua__quad_far(const struct cua_hashmap_view *view, int wide, 
 }
 
 /*
- * Each lane of mask with `pending` searches the buckets of its probe sequence. A quad reads the
+ * Each active lane of the mask searches the buckets of its probe sequence. A quad reads the
  * buckets of all its pending lanes together.
  *
- * Without `free`, the walk goes from distance `far` down to 1: a key of a class is mostly at the
+ * Without `free`, the walk goes from seen->distance down to 1: a key of a class is mostly at the
  * farthest distance that the class records.
  *
  * With `free`, the walk goes from the home bucket up, until it has seen the first free slot and all
- * buckets that may hold the key. These end at `far`, or nearer if the home's class says so.
+ * buckets that may hold the key. These end at seen->distance, or nearer if the home's class says so.
  * there = -1 then means that the home has EMPTY slots.
  */
-CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-			      uint32_t mask, int pending, uint32_t far, uint64_t hash,
-			      struct cua_u128 key, cua__hashmap_equal_fn *equal,
-			      enum cua_order order, int free, struct cua__hashmap_seen *seen)
+CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
+			      const struct cua__quad_lanes lanes, const struct cua__hashmap_key key,
+			      cua__hashmap_equal_fn *equal, enum cua_order order, int free,
+			      struct cua__hashmap_seen *seen)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t part = cua_port_lane() % 4, base = cua_port_lane() - part;
-	uint32_t distance = free ? 0 : far, bucket = seen->home, waiting;
+	uint32_t far = seen->distance, distance = free ? 0 : far, bucket = seen->home, waiting;
+	int pending = lanes.active;
 
 	if (pending && distance)
-		bucket = cua__quad_probe(view, seen->home, hash, distance);
-	while ((waiting = cua_port_ballot(mask, pending)) != 0) {
+		bucket = cua__quad_probe(view, seen->home, key.hash, distance);
+	while ((waiting = cua_port_ballot(lanes.mask, pending)) != 0) {
 		struct cua__hashmap_seen here = {0, 0, 0, 0, 0, 0, {0, 0}};
 		uint32_t unused;
 		uint64_t w[8];
 
-		cua__quad_read(view, wide, mask, waiting >> base & 15, bucket, w);
+		cua__quad_read(view, wide, lanes.mask, waiting >> base & 15, bucket, w);
 		if (order != CUA_RELAXED)
-			cua_port_sync_warp(mask);
+			cua_port_sync_warp(lanes.mask);
 		if (!pending)
 			continue;
-		unused = cua__quad_search(ks, vs, w, key, equal, &here);
+		unused = cua__quad_search(ks, vs, w, key.bits, equal, &here);
 		if (here.there > 0 && free && distance > far) {
 			/*
 			 * its insert has not raised the home's class yet; until then the key is
@@ -342,7 +364,7 @@ CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 			if (distance == 0) {
 				const uint32_t most = cua__hashmap_class_most(wide);
 				const uint32_t of_class = cua__hashmap_class_far(
-					wide, wide ? w[1] : w[0] >> 32, hash);
+					wide, wide ? w[1] : w[0] >> 32, key.hash);
 
 				/*
 				 * the loads are unordered: a slot before the last may seem EMPTY
@@ -368,7 +390,7 @@ CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, uint32_t ks, 
 			distance++;
 		}
 		if (pending)
-			bucket = cua__quad_probe(view, seen->home, hash, distance);
+			bucket = cua__quad_probe(view, seen->home, key.hash, distance);
 	}
 }
 
@@ -376,21 +398,24 @@ CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, uint32_t ks, 
  * Looks up the key of each active lane, in its home and then behind it. Reserved keys are not
  * active.
  */
-CUA_FORCE void cua__quad_look(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-			      uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
+CUA_FORCE void cua__quad_look(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
+			      const struct cua__quad_lanes lanes, const struct cua__hashmap_key key,
 			      cua__hashmap_equal_fn *equal, enum cua_order order,
 			      struct cua__hashmap_seen *seen)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	uint32_t far = 0;
 
-	seen->home = cua__quad_home(view, hash);
-	cua__quad_look_at(view, ks, vs, mask, seen->home, key, equal, order, seen);
-	if (!active)
+	seen->home = cua__quad_home(view, key.hash);
+	cua__quad_look_at(view, kind, lanes.mask, seen->home, key.bits, equal, order, seen);
+	if (!lanes.active)
 		seen->there = 0;
 	else if (seen->there == 0)
-		far = cua__quad_far(view, cua__hashmap_is_wide(ks, vs), hash, seen);
-	if (cua_port_ballot(mask, far != 0))
-		cua__quad_walk(view, ks, vs, mask, far != 0, far, hash, key, equal, order, 0, seen);
+		far = cua__quad_far(view, cua__hashmap_is_wide(ks, vs), key.hash, seen);
+	seen->distance = far;
+	if (cua_port_ballot(lanes.mask, far != 0))
+		cua__quad_walk(view, kind, cua__quad_lanes_of(lanes.mask, far != 0), key, equal,
+			       order, 0, seen);
 }
 
 /* Sets the spot, with address and word, of a key that a lookup has found. */
@@ -403,16 +428,18 @@ CUA_FORCE void cua__quad_spot(const struct cua_hashmap_view *view, uint32_t ks, 
 }
 
 /* Returns 1 and sets *value if the lane's key is present. */
-CUA_FORCE int cua__quad_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-			     uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__quad_find(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
+			     const struct cua__quad_lanes lanes, const struct cua__hashmap_key key,
 			     cua__hashmap_equal_fn *equal, enum cua_order order,
 			     struct cua_u128 *value)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-	const char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
+	const char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key.bits, equal);
 
-	cua__quad_look(view, ks, vs, mask, active && !reserved, hash, key, equal, order, &seen);
-	if (reserved && active) {
+	cua__quad_look(view, kind, cua__quad_lanes_of(lanes.mask, lanes.active && !reserved), key,
+		       equal, order, &seen);
+	if (reserved && lanes.active) {
 		struct cua_u128 w =
 			cua__hashmap_word_load(reserved, cua__hashmap_is_wide(ks, vs), CUA_ACQUIRE);
 
@@ -429,24 +456,26 @@ CUA_FORCE int cua__quad_find(const struct cua_hashmap_view *view, uint32_t ks, u
  * absent. Returns -1 if the lane must do the operation alone: the key is reserved, or it was erased
  * between the lookup and the CAS.
  */
-CUA_FORCE int cua__quad_compare_exchange(const struct cua_hashmap_view *view, uint32_t ks,
-					 uint32_t vs, uint32_t mask, int active, uint64_t hash,
-					 struct cua_u128 key, cua__hashmap_equal_fn *equal,
-					 struct cua_u128 *expected, struct cua_u128 desired)
+CUA_FORCE int cua__quad_compare_exchange(const struct cua_hashmap_view *view,
+					 const cua__hashmap_kind kind,
+					 const struct cua__quad_lanes lanes,
+					 const struct cua__hashmap_key key,
+					 cua__hashmap_equal_fn *equal, struct cua_u128 *expected,
+					 struct cua_u128 desired)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
-	const int is_reserved = cua__hashmap_reserved_slot(view, ks, vs, key, equal) != NULL;
+	const int is_reserved = cua__hashmap_reserved_slot(view, ks, vs, key.bits, equal) != NULL;
 	int result;
 
-	cua__quad_look(view, ks, vs, mask, active && !is_reserved, hash, key, equal, CUA_ACQUIRE,
-		       &seen);
-	if (!active || is_reserved || seen.there <= 0)
-		return active && is_reserved ? -1 : 0;
-	cua__quad_spot(view, ks, vs, key, &seen, &spot);
+	cua__quad_look(view, kind, cua__quad_lanes_of(lanes.mask, lanes.active && !is_reserved),
+		       key, equal, CUA_ACQUIRE, &seen);
+	if (!lanes.active || is_reserved || seen.there <= 0)
+		return lanes.active && is_reserved ? -1 : 0;
+	cua__quad_spot(view, ks, vs, key.bits, &seen, &spot);
 	spot.value = seen.value;
-	result = cua__hashmap_compare_exchange_at(view, ks, vs, hash, key, equal, &spot, expected,
-						  desired);
+	result = cua__hashmap_compare_exchange_at(view, kind, key, equal, &spot, expected, desired);
 	return result ? result : -1;
 }
 
@@ -480,25 +509,27 @@ CUA_FORCE void cua__quad_count(const struct cua_hashmap_view *view, uint32_t mas
  * not counted yet; EXISTS, with the value in *seen; or 0. The inserts of mask must be counted
  * before a lane of it continues alone, because that lane may wait for the counts to be complete.
  */
-CUA_FORCE int cua__quad_enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				   uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
-				   cua__hashmap_equal_fn *equal, struct cua_u128 value,
-				   enum cua_order order, struct cua__hashmap_seen *seen)
+CUA_FORCE int cua__quad_enter_home(const struct cua_hashmap_view *view,
+				   const cua__hashmap_kind kind, const struct cua__quad_lanes lanes,
+				   const struct cua__hashmap_key key, cua__hashmap_equal_fn *equal,
+				   struct cua_u128 value, enum cua_order order,
+				   struct cua__hashmap_seen *seen)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	const enum cua_order both = order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL;
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	int result = 0;
 
-	seen->home = cua__quad_home(view, hash);
-	cua__quad_look_at(view, ks, vs, mask, seen->home, key, equal, order, seen);
-	if (!active || cua__hashmap_reserved_slot(view, ks, vs, key, equal))
+	seen->home = cua__quad_home(view, key.hash);
+	cua__quad_look_at(view, kind, lanes.mask, seen->home, key.bits, equal, order, seen);
+	if (!lanes.active || cua__hashmap_reserved_slot(view, ks, vs, key.bits, equal))
 		return 0;
 	if (seen->there > 0)
 		return CUA_HASHMAP_EXISTS;
 	if (seen->there < 0) {
 		result = cua__hashmap_word_claim(
-			cua__hashmap_word_bucket(view, seen->home), ks, vs, seen->slot, key, equal,
-			cua__hashmap_word_of(ks, vs, key, value), both, &spot);
+			cua__hashmap_word_bucket(view, seen->home), kind, seen->slot, key.bits,
+			equal, cua__hashmap_word_of(ks, vs, key.bits, value), both, &spot);
 		seen->value = cua__hashmap_word_value(ks, vs, spot.word);
 	}
 	return result;
@@ -513,30 +544,31 @@ CUA_FORCE int cua__quad_enter_home(const struct cua_hashmap_view *view, uint32_t
  *   -1        the lane must continue alone: no slot is near, or the home has EMPTY slots.
  * Memory order: relaxed, except that locking acquires and unlocking releases.
  */
-CUA_FORCE int cua__quad_enter_full(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				   uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
-				   cua__hashmap_equal_fn *equal, struct cua_u128 value,
-				   struct cua__hashmap_seen *seen)
+CUA_FORCE int cua__quad_enter_full(const struct cua_hashmap_view *view,
+				   const cua__hashmap_kind kind, const struct cua__quad_lanes lanes,
+				   const struct cua__hashmap_key key, cua__hashmap_equal_fn *equal,
+				   struct cua_u128 value, struct cua__hashmap_seen *seen)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	const int wide = cua__hashmap_is_wide(ks, vs);
-	const struct cua_u128 word = cua__hashmap_word_of(ks, vs, key, value), empty = {0, 0};
+	const struct cua_u128 word = cua__hashmap_word_of(ks, vs, key.bits, value), empty = {0, 0};
 	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
 	struct cua__hashmap_head head = {CUA__HASHMAP_LOCKED, 0};
 	struct cua_u128 was;
 	int result = 0;
 	char *home;
 
-	seen->home = cua__quad_home(view, hash);
+	seen->home = cua__quad_home(view, key.hash);
 	seen->there = 0;
 	seen->slot = CUA__QUAD_NONE;
 	home = cua__hashmap_word_bucket(view, seen->home);
-	if (active)
+	if (lanes.active)
 		head.lo = cua_port_fetch_or_b64(home, CUA__HASHMAP_LOCKED, CUA_ACQUIRE,
 						CUA__HASHMAP_AT);
 	/* the lanes of the quad read for the lane that has the lock */
-	cua_port_sync_warp(mask);
-	cua__quad_walk(view, ks, vs, mask, active, cua__quad_farthest(view, head.lo), hash, key,
-		       equal, CUA_RELAXED, 1, seen);
+	cua_port_sync_warp(lanes.mask);
+	seen->distance = cua__quad_farthest(view, head.lo);
+	cua__quad_walk(view, kind, lanes, key, equal, CUA_RELAXED, 1, seen);
 	if (seen->there)
 		result = seen->there > 0 ? CUA_HASHMAP_EXISTS : -1;
 	if (head.lo & CUA__HASHMAP_LOCKED)
@@ -560,7 +592,7 @@ CUA_FORCE int cua__quad_enter_full(const struct cua_hashmap_view *view, uint32_t
 				result = CUA_HASHMAP_INSERTED;
 		}
 		if (result)
-			head = cua__hashmap_word_raise(wide, head, hash, seen->distance);
+			head = cua__hashmap_word_raise(wide, head, key.hash, seen->distance);
 	} else if (!result) {
 		result = -1;
 	}
@@ -586,16 +618,19 @@ CUA_FORCE struct cua_u128 cua__quad_value(uint32_t vs, uint32_t mask, struct cua
  * which keeps the latency low if there are few keys. All lanes of an octet pass the same key and
  * get the same result. INSERTED stands for a single insert of the octet.
  */
-CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				    uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
-				    struct cua_u128 value, struct cua_u128 *value_there)
+CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view,
+				    const cua__hashmap_kind kind,
+				    const struct cua__quad_lanes lanes,
+				    const struct cua__hashmap_key key, struct cua_u128 value,
+				    struct cua_u128 *value_there)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t lane = cua_port_lane(), base = lane & ~(CUA__OCTET_LANES - 1),
 		       part = lane % 4;
-	const struct cua_u128 word = cua__hashmap_word_of(ks, vs, key, value);
+	const struct cua_u128 word = cua__hashmap_word_of(ks, vs, key.bits, value);
 	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
-	const uint32_t home = cua__quad_home(view, hash);
+	const uint32_t home = cua__quad_home(view, key.hash);
 	char *const at_home = cua__hashmap_word_bucket(view, home);
 	struct cua__hashmap_head head = {CUA__HASHMAP_LOCKED, 0};
 	struct cua_u128 expected = {0, 0}, was;
@@ -605,21 +640,22 @@ CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view, uint32_
 	 */
 	uint32_t far, distance = 0, owner = CUA__QUAD_NONE, put_distance = 0;
 	char *free_at = NULL;
-	int pending = active, result = 0, mine = 0, owns;
+	int pending = lanes.active, result = 0, mine = 0, owns;
 
-	if (active && lane == base)
+	if (lanes.active && lane == base)
 		head.lo = cua_port_fetch_or_b64(at_home, CUA__HASHMAP_LOCKED, CUA_ACQUIRE,
 						CUA__HASHMAP_AT);
 	/* the octet reads for its first lane, which has the lock */
-	cua_port_sync_warp(mask);
-	head.lo = cua_port_shuffle_u64(mask, head.lo, base);
+	cua_port_sync_warp(lanes.mask);
+	head.lo = cua_port_shuffle_u64(lanes.mask, head.lo, base);
 	owns = !(head.lo & CUA__HASHMAP_LOCKED);
 	far = cua__quad_farthest(view, head.lo);
-	while (cua_port_ballot(mask, pending)) {
+	while (cua_port_ballot(lanes.mask, pending)) {
 		const uint32_t d = distance + (lane - base) / 4;
 		const int looks = pending && d < view->n_buckets;
-		char *at = cua__hashmap_word_bucket(view, cua__quad_probe(view, home, hash, d)) +
-			   16 * part;
+		char *at =
+			cua__hashmap_word_bucket(view, cua__quad_probe(view, home, key.hash, d)) +
+			16 * part;
 		uint32_t hits, frees, empties;
 		struct cua_u128 first, second, there;
 		uint64_t w[2] = {0, 0}, classes;
@@ -632,28 +668,28 @@ CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view, uint32_
 		second.lo = w[1];
 		second.hi = 0;
 		/* the first word of lane 0 of a quad is the head, not a slot */
-		in_first = looks && part && cua__hashmap_word_has(ks, vs, first, key, NULL);
-		in_second = looks && !wide && cua__hashmap_word_has(ks, vs, second, key, NULL);
+		in_first = looks && part && cua__hashmap_word_has(ks, vs, first, key.bits, NULL);
+		in_second = looks && !wide && cua__hashmap_word_has(ks, vs, second, key.bits, NULL);
 		first_free = looks && part && !cua__hashmap_word_used(ks, vs, first);
 		second_free = looks && !wide && !cua__hashmap_word_used(ks, vs, second);
-		hits = cua_port_ballot(mask, in_first || in_second) >> base & 255;
-		frees = cua_port_ballot(mask, first_free || second_free) >> base & 255;
+		hits = cua_port_ballot(lanes.mask, in_first || in_second) >> base & 255;
+		frees = cua_port_ballot(lanes.mask, first_free || second_free) >> base & 255;
 		/* every slot is checked, not the last alone, because the loads are unordered */
-		empties = cua_port_ballot(mask,
+		empties = cua_port_ballot(lanes.mask,
 					  looks && ((part && cua__hashmap_word_empty(first)) ||
 						    (!wide && cua__hashmap_word_empty(second)))) >>
 				  base &
 			  255;
-		classes = cua_port_shuffle_u64(mask, w[wide != 0], base);
-		there = cua__quad_value(vs, mask,
+		classes = cua_port_shuffle_u64(lanes.mask, w[wide != 0], base);
+		there = cua__quad_value(vs, lanes.mask,
 					cua__hashmap_word_value(ks, vs, in_second ? second : first),
 					base + (hits ? cua_port_ffs_u32(hits) - 1 : 0));
 		if (!pending)
 			continue;
 		if (!distance) {
 			const uint32_t most = cua__hashmap_class_most(wide);
-			const uint32_t of_class =
-				cua__hashmap_class_far(wide, wide ? classes : classes >> 32, hash);
+			const uint32_t of_class = cua__hashmap_class_far(
+				wide, wide ? classes : classes >> 32, key.hash);
 
 			head.hi = wide ? classes : 0;
 			far = of_class < most ? of_class : far;
@@ -696,12 +732,12 @@ CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view, uint32_
 		/* claimed and erased since the load: the slot is still free */
 		(cua__hashmap_same(was, erased) &&
 		 cua__hashmap_word_cas(free_at, wide, erased, word, CUA_RELAXED, &was)));
-	if (cua_port_ballot(mask, mine) >> base & 255) {
+	if (cua_port_ballot(lanes.mask, mine) >> base & 255) {
 		result = CUA_HASHMAP_INSERTED;
-		head = cua__hashmap_word_raise(wide, head, hash, put_distance);
+		head = cua__hashmap_word_raise(wide, head, key.hash, put_distance);
 	}
 	/* orders the octet's CAS before the unlock */
-	cua_port_sync_warp(mask);
+	cua_port_sync_warp(lanes.mask);
 	if (lane == base && owns)
 		cua__hashmap_word_unlock(at_home, wide, head);
 	return result;
@@ -713,26 +749,27 @@ CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view, uint32_
  * EXISTS, with the former value in the spot; or 0 if it changed nothing, also because another lane
  * was faster.
  */
-CUA_FORCE int cua__quad_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-			      uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__quad_write(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
+			      const struct cua__quad_lanes lanes, const struct cua__hashmap_key key,
 			      cua__hashmap_equal_fn *equal, struct cua_u128 operand,
 			      cua__hashmap_next_fn *next, struct cua__hashmap_spot *spot)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	uint32_t added;
-	int result = cua__quad_enter_home(view, ks, vs, mask, active, hash, key, equal, operand,
-					  CUA_ACQUIRE, &seen);
+	int result =
+		cua__quad_enter_home(view, kind, lanes, key, equal, operand, CUA_ACQUIRE, &seen);
 
 	/* counted before a lane may wait for the counts to be complete */
-	added = cua_port_popc_u32(cua_port_ballot(mask, result == CUA_HASHMAP_INSERTED));
-	cua__quad_count(view, mask, CUA_ACQUIRE, &added);
+	added = cua_port_popc_u32(cua_port_ballot(lanes.mask, result == CUA_HASHMAP_INSERTED));
+	cua__quad_count(view, lanes.mask, CUA_ACQUIRE, &added);
 	spot->value = seen.value;
 	if (result != CUA_HASHMAP_EXISTS || !next)
 		return result;
 	/* the claim met the key, which the search had not seen: *seen has no slot of it */
 	if (seen.there <= 0)
 		return 0;
-	cua__quad_spot(view, ks, vs, key, &seen, spot);
+	cua__quad_spot(view, ks, vs, key.bits, &seen, spot);
 	return cua__hashmap_word_change_by(ks, vs, operand, next, CUA__HASHMAP_NO_OP, spot)
 		       ? CUA_HASHMAP_EXISTS
 		       : 0;
@@ -741,29 +778,31 @@ CUA_FORCE int cua__quad_write(const struct cua_hashmap_view *view, uint32_t ks, 
 /*
  * Erases the lane's key. Returns 1, or 0 if it was absent. `order` is that of the CAS; it releases.
  */
-CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-			      uint32_t mask, int active, uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
+			      const struct cua__quad_lanes lanes, const struct cua__hashmap_key key,
 			      cua__hashmap_equal_fn *equal, enum cua_order order)
 {
-	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key.bits, equal);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	uint64_t *counted = &cua__quad_counts(view)->erased;
 	uint32_t there;
 
 	if (order != CUA_RELAXED)
-		cua_port_sync_warp(mask);
-	cua__quad_look(view, ks, vs, mask, active && !reserved, hash, key, equal, CUA_RELAXED,
-		       &seen);
-	there = cua_port_ballot(mask, seen.there > 0);
-	if (there && cua_port_lane() == cua_port_ffs_u32(mask) - 1)
+		cua_port_sync_warp(lanes.mask);
+	cua__quad_look(view, kind, cua__quad_lanes_of(lanes.mask, lanes.active && !reserved), key,
+		       equal, CUA_RELAXED, &seen);
+	there = cua_port_ballot(lanes.mask, seen.there > 0);
+	if (there && cua_port_lane() == cua_port_ffs_u32(lanes.mask) - 1)
 		cua_port_add_u64(counted, cua_port_popc_u32(there), CUA_RELAXED, CUA__HASHMAP_AT);
-	cua_port_sync_warp(mask);
+	cua_port_sync_warp(lanes.mask);
 	if (seen.there > 0) {
-		cua__quad_spot(view, ks, vs, key, &seen, &spot);
-		return cua__hashmap_word_take(ks, vs, key, equal, order, counted, &spot);
+		cua__quad_spot(view, ks, vs, key.bits, &seen, &spot);
+		return cua__hashmap_word_take(ks, vs, key.bits, equal, order, counted, &spot);
 	}
-	return active && reserved && cua__hashmap_reserved_erase(reserved, ks, vs, &seen.value);
+	return lanes.active && reserved &&
+	       cua__hashmap_reserved_erase(reserved, ks, vs, &seen.value);
 }
 
 /* name##_contains_quad and name##_erase_quad; values have vs bytes. */
@@ -777,9 +816,11 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 			return 0;                                                                  \
 		if (!CUA__HASHMAP_HAS_QUADS(view, sizeof(K), vs))                                  \
 			return active && name##_contains(view, key);                               \
-		return cua__quad_find(view, sizeof(K), vs, mask, active, name##__hash(view, key),  \
-				      cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQUIRE,   \
-				      &there);                                                     \
+		return cua__quad_find(view, CUA__HASHMAP_KIND(sizeof(K), vs),                      \
+				      cua__quad_lanes_of(mask, active),                            \
+				      cua__hashmap_key_of(name##__hash(view, key),                 \
+							  cua__hashmap_bits(&key, sizeof(K))),     \
+				      equal_fn, CUA_ACQUIRE, &there);                              \
 	}                                                                                          \
 	CUA_FN int name##_erase_quad(const struct cua_hashmap_view *view, uint32_t mask,           \
 				     int active, K key)                                            \
@@ -788,8 +829,11 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 			return 0;                                                                  \
 		if (!CUA__HASHMAP_HAS_QUADS(view, sizeof(K), vs))                                  \
 			return active && name##_erase(view, key);                                  \
-		return cua__quad_erase(view, sizeof(K), vs, mask, active, name##__hash(view, key), \
-				       cua__hashmap_bits(&key, sizeof(K)), equal_fn, CUA_ACQ_REL); \
+		return cua__quad_erase(view, CUA__HASHMAP_KIND(sizeof(K), vs),                     \
+				       cua__quad_lanes_of(mask, active),                           \
+				       cua__hashmap_key_of(name##__hash(view, key),                \
+							   cua__hashmap_bits(&key, sizeof(K))),    \
+				       equal_fn, CUA_ACQ_REL);                                     \
 	}
 
 #define CUA__DEFINE_HASHSET_QUAD(name, K, equal_fn)                                                \
@@ -809,8 +853,11 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                               \
 		if (CUA__HASHMAP_HAS_QUADS(view, sizeof(K), 0))                                    \
 			result = cua__quad_write(                                                  \
-				view, sizeof(K), 0, mask, active, name##__hash(view, key),         \
-				cua__hashmap_bits(&key, sizeof(K)), equal_fn, none, NULL, &spot);  \
+				view, CUA__HASHMAP_KIND(sizeof(K), 0),                             \
+				cua__quad_lanes_of(mask, active),                                  \
+				cua__hashmap_key_of(name##__hash(view, key),                       \
+						    cua__hashmap_bits(&key, sizeof(K))),           \
+				equal_fn, none, NULL, &spot);                                      \
 		return result || !active ? result : name##__insert_alone(view, key);               \
 	}
 
@@ -822,11 +869,13 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
 			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                               \
 		return CUA__HASHMAP_HAS_QUADS(view, sizeof(K), sizeof(V))                          \
-			       ? cua__quad_write(view, sizeof(K), sizeof(V), mask, active,         \
-						 name##__hash(view, key),                          \
-						 cua__hashmap_bits(&key, sizeof(K)), equal_fn,     \
-						 cua__hashmap_bits(&operand, sizeof(V)), next,     \
-						 spot)                                             \
+			       ? cua__quad_write(                                                  \
+					 view, CUA__HASHMAP_KIND(sizeof(K), sizeof(V)),            \
+					 cua__quad_lanes_of(mask, active),                         \
+					 cua__hashmap_key_of(name##__hash(view, key),              \
+							     cua__hashmap_bits(&key, sizeof(K))),  \
+					 equal_fn, cua__hashmap_bits(&operand, sizeof(V)), next,   \
+					 spot)                                                     \
 			       : 0;                                                                \
 	}
 
@@ -840,8 +889,10 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 			return 0;                                                                  \
 		if (!CUA__HASHMAP_HAS_QUADS(view, sizeof(K), sizeof(V)))                           \
 			return active && name##_find(view, key, value);                            \
-		if (!cua__quad_find(view, sizeof(K), sizeof(V), mask, active,                      \
-				    name##__hash(view, key), cua__hashmap_bits(&key, sizeof(K)),   \
+		if (!cua__quad_find(view, CUA__HASHMAP_KIND(sizeof(K), sizeof(V)),                 \
+				    cua__quad_lanes_of(mask, active),                              \
+				    cua__hashmap_key_of(name##__hash(view, key),                   \
+							cua__hashmap_bits(&key, sizeof(K))),       \
 				    equal_fn, CUA_ACQUIRE, &there))                                \
 			return 0;                                                                  \
 		cua__hashmap_unbits(value, sizeof(V), there);                                      \
@@ -920,9 +971,11 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, uint32_t ks, 
 			return active ? CUA_HASHMAP_UNSUPPORTED : 0;                               \
 		if (CUA__HASHMAP_HAS_QUADS(view, sizeof(K), sizeof(V)))                            \
 			result = cua__quad_compare_exchange(                                       \
-				view, sizeof(K), sizeof(V), mask, active, name##__hash(view, key), \
-				cua__hashmap_bits(&key, sizeof(K)), equal_fn, &seen,               \
-				cua__hashmap_bits(&desired, sizeof(V)));                           \
+				view, CUA__HASHMAP_KIND(sizeof(K), sizeof(V)),                     \
+				cua__quad_lanes_of(mask, active),                                  \
+				cua__hashmap_key_of(name##__hash(view, key),                       \
+						    cua__hashmap_bits(&key, sizeof(K))),           \
+				equal_fn, &seen, cua__hashmap_bits(&desired, sizeof(V)));          \
 		if (result < 0)                                                                    \
 			return active ? name##__compare_exchange_alone(view, key, expected,        \
 								       desired)                    \

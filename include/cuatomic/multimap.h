@@ -289,7 +289,8 @@ CUA_FORCE uint64_t cua__multimap_claim_tickets(const struct cua_multimap_view *v
 
 /* ---- lists ---- */
 
-#define CUA__MULTIMAP_KEY &view->map, ks, ls, hash, key, NULL
+#define CUA__MULTIMAP_KEY                                                                          \
+	&view->map, CUA__HASHMAP_KIND(ks, ls), cua__hashmap_key_of(hash, key), NULL
 
 /* The head of a key's list, or 0. */
 CUA_FORCE uint64_t cua__multimap_head(const struct cua_multimap_view *view, uint32_t ks,
@@ -298,8 +299,14 @@ CUA_FORCE uint64_t cua__multimap_head(const struct cua_multimap_view *view, uint
 	struct cua_u128 head;
 
 	if (view->map.value_size == 4)
-		return cua__hashmap_find(&view->map, ks, 4, hash, key, NULL, &head) ? head.lo : 0;
-	return cua__hashmap_find(&view->map, ks, 8, hash, key, NULL, &head) ? head.lo : 0;
+		return cua__hashmap_find(&view->map, CUA__HASHMAP_KIND(ks, 4),
+					 cua__hashmap_key_of(hash, key), NULL, &head)
+			       ? head.lo
+			       : 0;
+	return cua__hashmap_find(&view->map, CUA__HASHMAP_KIND(ks, 8),
+				 cua__hashmap_key_of(hash, key), NULL, &head)
+		       ? head.lo
+		       : 0;
 }
 
 /* cua__multimap_join for links of ls bytes. */
@@ -431,9 +438,11 @@ CUA_FORCE uint64_t cua__multimap_erase(const struct cua_multimap_view *view, uin
 	int there;
 
 	if (view->map.value_size == 4)
-		there = cua__hashmap_take(&view->map, ks, 4, hash, key, NULL, &head);
+		there = cua__hashmap_take(&view->map, CUA__HASHMAP_KIND(ks, 4),
+					  cua__hashmap_key_of(hash, key), NULL, &head);
 	else
-		there = cua__hashmap_take(&view->map, ks, 8, hash, key, NULL, &head);
+		there = cua__hashmap_take(&view->map, CUA__HASHMAP_KIND(ks, 8),
+					  cua__hashmap_key_of(hash, key), NULL, &head);
 	if (!there)
 		return 0;
 	for (cursor = head.lo; cursor; n++) {

@@ -170,7 +170,7 @@ CUA_FORCE int enter_home(const struct cua_hashmap_view *view, uint32_t ks, uint3
 
 	if (there >= 0)
 		return there > 0 ? CUA_HASHMAP_EXISTS : 0;
-	return cua__hashmap_word_claim(bucket, ks, vs, first, key, NULL,
+	return cua__hashmap_word_claim(bucket, CUA__HASHMAP_KIND(ks, vs), first, key, NULL,
 				       cua__hashmap_word_of(ks, vs, key, value), CUA_ACQ_REL, spot);
 }
 
@@ -206,7 +206,8 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 			/* the home has no EMPTY slot and never will */
 			do {
 				result = cua__hashmap_word_enter_full(
-					view, ks, vs, hash, key, NULL,
+					view, CUA__HASHMAP_KIND(ks, vs),
+					cua__hashmap_key_of(hash, key), NULL,
 					cua__hashmap_word_of(ks, vs, key, value), CUA_ACQ_REL,
 					&spot, &added);
 			} while (!result);
@@ -261,8 +262,10 @@ CUA_FORCE void find_range(const struct job *job, uint32_t ks, uint32_t vs, size_
 	EACH(i, ring, begin, end, 0)
 	{
 		struct cua_u128 value = {0, 0};
-		int found = cua__hashmap_find(job->view, ks, vs, ring.hashes[i % AHEAD],
-					      ring.keys[i % AHEAD], NULL, &value);
+		int found = cua__hashmap_find(
+			job->view, CUA__HASHMAP_KIND(ks, vs),
+			cua__hashmap_key_of(ring.hashes[i % AHEAD], ring.keys[i % AHEAD]), NULL,
+			&value);
 
 		report(job->call, vs, i, found, value);
 	}
@@ -339,8 +342,9 @@ CUA_FORCE void erase_range(const struct job *job, uint32_t ks, uint32_t vs, size
 
 	EACH(i, ring, begin, end, 1)
 	{
-		int found = cua__hashmap_erase(job->view, ks, vs, ring.hashes[i % AHEAD],
-					       ring.keys[i % AHEAD], NULL);
+		int found = cua__hashmap_erase(
+			job->view, CUA__HASHMAP_KIND(ks, vs),
+			cua__hashmap_key_of(ring.hashes[i % AHEAD], ring.keys[i % AHEAD]), NULL);
 
 		if (job->call->flags)
 			job->call->flags[i] = (uint8_t)found;
@@ -356,7 +360,8 @@ CUA_FORCE void compare_exchange_range(const struct job *job, uint32_t ks, uint32
 	{
 		struct cua_u128 expected = cua__hashmap_get(job->call->values_out, vs, i);
 		int result = cua__hashmap_compare_exchange(
-			job->view, ks, vs, ring.hashes[i % AHEAD], ring.keys[i % AHEAD], NULL,
+			job->view, CUA__HASHMAP_KIND(ks, vs),
+			cua__hashmap_key_of(ring.hashes[i % AHEAD], ring.keys[i % AHEAD]), NULL,
 			&expected, cua__hashmap_get(job->call->values, vs, i));
 
 		if (result == CUA_HASHMAP_DIFFERS)

@@ -41,8 +41,9 @@ CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t k
 
 	*there = value;
 	for (;;) {
-		int changed,
-			result = cua__hashmap_enter(view, ks, vs, hash, key, NULL, value, &spot);
+		int changed, result = cua__hashmap_enter(view, CUA__HASHMAP_KIND(ks, vs),
+							 cua__hashmap_key_of(hash, key), NULL,
+							 value, &spot);
 
 		if (result != CUA_HASHMAP_EXISTS)
 			return result;
@@ -59,8 +60,9 @@ CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t k
 			/* an update that changes nothing takes effect at the read of the value */
 			changed = cua__hashmap_same(desired, spot.value)
 					  ? 1
-					  : cua__hashmap_change(view, ks, vs, hash, key, NULL,
-								&spot, desired);
+					  : cua__hashmap_change(view, CUA__HASHMAP_KIND(ks, vs),
+								cua__hashmap_key_of(hash, key),
+								NULL, &spot, desired);
 		} while (!changed);
 		if (changed > 0)
 			return result;

@@ -933,8 +933,9 @@ CUA_FORCE void cua__regions_insert(const struct cua__regions_kind k,
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	uint32_t added = 0;
 
-	if (cua__hashmap_word_enter(&a->view, k.ks, k.vs, hash, key, NULL, value, CUA_RELAXED,
-				    &spot, &added) == CUA_HASHMAP_FULL)
+	if (cua__hashmap_word_enter(&a->view, CUA__HASHMAP_KIND(k.ks, k.vs),
+				    cua__hashmap_key_of(hash, key), NULL, value, CUA_RELAXED, &spot,
+				    &added) == CUA_HASHMAP_FULL)
 		cua__hashmap_reject(&a->view, hash, key, value);
 	cua__hashmap_count_added(&a->view, cua_hash_to_index(hash, a->view.n_buckets), &added);
 }
@@ -1013,11 +1014,13 @@ CUA_FORCE void cua__regions_insert_tile(const struct cua__regions_kind k,
 			next = j + k.threads < n
 				       ? cua__regions_get(k, a->from, from + j + k.threads)
 				       : none;
-			result = cua__quad_enter_home(&a->view, k.ks, k.vs, CUA__ALL_LANES, j < n,
-						      cua__regions_hash(k, a, word),
-						      cua__hashmap_word_key(k.ks, word), NULL,
-						      cua__hashmap_word_value(k.ks, k.vs, word),
-						      CUA_RELAXED, &seen);
+			result = cua__quad_enter_home(
+				&a->view, CUA__HASHMAP_KIND(k.ks, k.vs),
+				cua__quad_lanes_of(CUA__ALL_LANES, j < n),
+				cua__hashmap_key_of(cua__regions_hash(k, a, word),
+						    cua__hashmap_word_key(k.ks, word)),
+				NULL, cua__hashmap_word_value(k.ks, k.vs, word), CUA_RELAXED,
+				&seen);
 			added += cua_port_popc_u32(
 				cua_port_ballot(CUA__ALL_LANES, result == CUA_HASHMAP_INSERTED));
 			votes = cua_port_ballot(CUA__ALL_LANES, j < n && !result);
@@ -1038,9 +1041,11 @@ CUA_FORCE void cua__regions_insert_tile(const struct cua__regions_kind k,
 				w = cua__regions_get(k, deferred, n_deferred + lane);
 			cua_port_sync_warp(CUA__ALL_LANES);
 			result = cua__quad_enter_full(
-				&a->view, k.ks, k.vs, CUA__ALL_LANES, has,
-				cua__regions_hash(k, a, w), cua__hashmap_word_key(k.ks, w), NULL,
-				cua__hashmap_word_value(k.ks, k.vs, w), &seen);
+				&a->view, CUA__HASHMAP_KIND(k.ks, k.vs),
+				cua__quad_lanes_of(CUA__ALL_LANES, has),
+				cua__hashmap_key_of(cua__regions_hash(k, a, w),
+						    cua__hashmap_word_key(k.ks, w)),
+				NULL, cua__hashmap_word_value(k.ks, k.vs, w), &seen);
 			added += cua_port_popc_u32(
 				cua_port_ballot(CUA__ALL_LANES, result == CUA_HASHMAP_INSERTED));
 			/*

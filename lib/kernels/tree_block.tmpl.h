@@ -85,9 +85,9 @@ CUA_FN A K(cua__tree_packs)(A v, uint64_t (*warps)[CUA__TREE_WORDS])
 
 /*
  * Folds rows into the columns while at least at_once rows are left; at_once loads per array are in
- * flight.
+ * flight. `from` has the next element of either array, and is advanced.
  */
-CUA_FORCE uint32_t K(cua__tree_rows)(const struct cua__reduce *r, C *c, const T **x, const T **y,
+CUA_FORCE uint32_t K(cua__tree_rows)(const struct cua__reduce *r, C *c, const T **from,
 				     uint32_t row, uint32_t rows, unsigned at_once, int aligned,
 				     const struct cua__cached *cached)
 {
@@ -95,15 +95,16 @@ CUA_FORCE uint32_t K(cua__tree_rows)(const struct cua__reduce *r, C *c, const T 
 
 	for (; row + at_once <= rows; row += at_once) {
 		PACK a[MOST], b[MOST];
-		uint64_t policy_x = cua__cached_policy(cached, *x);
-		uint64_t policy_y = cua__cached_policy(cached, *y);
+		uint64_t policy_x = cua__cached_policy(cached, from[0]);
+		uint64_t policy_y = cua__cached_policy(cached, from[1]);
 
 		CUA__UNROLL
 		for (unsigned l = 0; l < at_once; l++) {
-			a[l] = K(cua__tree_load)(*x, aligned, policy_x);
-			b[l] = K(cua__tree_two) ? K(cua__tree_load)(*y, aligned, policy_y) : a[l];
-			*x += WIDTH;
-			*y += WIDTH;
+			a[l] = K(cua__tree_load)(from[0], aligned, policy_x);
+			b[l] = K(cua__tree_two) ? K(cua__tree_load)(from[1], aligned, policy_y)
+						: a[l];
+			from[0] += WIDTH;
+			from[1] += WIDTH;
 		}
 		CUA__UNROLL
 		for (unsigned l = 0; l < at_once; l++) {
@@ -128,7 +129,7 @@ CUA_FORCE A K(cua__tree_pack_of_chunk)(const struct cua__reduce *r,
 	uint32_t pack = cua_port_thread() % 32 * N, left, row = 0, rows;
 	uint64_t strip = chunk * CUA__TREE_WARPS + cua_port_thread() / 32;
 	uint64_t first = strip * shape->rows * WIDTH;
-	const T *x = (const T *)r->x + first + pack, *y = (const T *)r->y + first + pack;
+	const T *from[2] = {(const T *)r->x + first + pack, (const T *)r->y + first + pack};
 	C c[N];
 	A v[N];
 
@@ -136,14 +137,14 @@ CUA_FORCE A K(cua__tree_pack_of_chunk)(const struct cua__reduce *r,
 	CUA__UNROLL
 	for (unsigned j = 0; j < N; j++)
 		c[j] = K(cua__tree_none)();
-	row = K(cua__tree_rows)(r, c, &x, &y, row, rows, LOADS, aligned, cached);
-	row = K(cua__tree_rows)(r, c, &x, &y, row, rows, 1, aligned, cached);
+	row = K(cua__tree_rows)(r, c, from, row, rows, LOADS, aligned, cached);
+	row = K(cua__tree_rows)(r, c, from, row, rows, 1, aligned, cached);
 	CUA__UNROLL
 	for (unsigned j = 0; j < N; j++) {
 		int more = pack + j < left;
 
 		if (more)
-			c[j] = K(cua__tree_fold)(r, c[j], x[j], y[j], rows);
+			c[j] = K(cua__tree_fold)(r, c[j], from[0][j], from[1][j], rows);
 		v[j] = K(cua__tree_widen)(r, c[j], rows + (uint64_t)more, first + pack + j, WIDTH);
 	}
 	CUA__UNROLL

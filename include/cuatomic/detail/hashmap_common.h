@@ -85,6 +85,30 @@ CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_view) == 48 + 3 * sizeof(void *), "t
 typedef int cua__hashmap_equal_fn(struct cua_u128 a, struct cua_u128 b);
 
 /*
+ * The kind of a map: the bytes of a key and of a value. Always a compile-time constant. It is a
+ * number, not a struct, because compilers fold a constant argument earlier than a struct's member.
+ */
+typedef uint32_t cua__hashmap_kind;
+#define CUA__HASHMAP_KIND(ks, vs) ((cua__hashmap_kind)((ks)*32 + (vs)))
+#define CUA__HASHMAP_KS(kind) ((kind) / 32)
+#define CUA__HASHMAP_VS(kind) ((kind) % 32)
+
+/* A key with its hash. */
+struct cua__hashmap_key {
+	uint64_t hash;
+	struct cua_u128 bits;
+};
+
+CUA_FORCE struct cua__hashmap_key cua__hashmap_key_of(uint64_t hash, struct cua_u128 bits)
+{
+	struct cua__hashmap_key key;
+
+	key.hash = hash;
+	key.bits = bits;
+	return key;
+}
+
+/*
  * The new value after `old`. Always a compile-time constant. `op` is passed through from the
  * caller.
  */

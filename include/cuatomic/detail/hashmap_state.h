@@ -348,12 +348,16 @@ CUA_FORCE void cua__hashmap_state_put(char *slot, uint32_t ks, uint32_t vs, uint
  * the address and former value of a present key. Returns a result, or 0 if the caller must release
  * the lock and retry.
  */
-CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *view, uint32_t ks,
-					      uint32_t vs, struct cua__hashmap_state_position home,
-					      struct cua_u128 key, cua__hashmap_equal_fn *equal,
-					      struct cua_u128 value, cua__hashmap_next_fn *next,
-					      enum cua_update op, struct cua__hashmap_spot *spot)
+CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *view,
+					      const cua__hashmap_kind kind,
+					      const struct cua__hashmap_key key,
+					      cua__hashmap_equal_fn *equal, struct cua_u128 value,
+					      cua__hashmap_next_fn *next, enum cua_update op,
+					      struct cua__hashmap_spot *spot)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+	const struct cua__hashmap_state_position home =
+		cua__hashmap_state_home(view, ks, vs, key.hash);
 	const uint64_t all = cua__hashmap_state_all(view, ks, vs),
 		       most = cua__hashmap_state_most(view, ks, vs);
 	uint64_t reach = cua__hashmap_state_reach(view, ks, vs, home.bucket), distance,
@@ -384,7 +388,8 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 				free_distance = distance;
 			}
 		} else if (distance < reach &&
-			   cua__hashmap_state_match(slot, ks, vs, seen, key, equal, 1, &state)) {
+			   cua__hashmap_state_match(slot, ks, vs, seen, key.bits, equal, 1,
+						    &state)) {
 			if (next || spot) {
 				struct cua_u128 old = cua__hashmap_state_load(
 					slot + cua__hashmap_state_value_at(ks, vs), vs,
@@ -405,7 +410,7 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 	if (cua_port_cas_b32(free_slot, free_state, state | CUA__HASHMAP_STATE_BUSY, CUA_ACQUIRE,
 			     CUA__HASHMAP_AT) != free_state)
 		return 0;
-	cua__hashmap_state_store(free_slot + cua__hashmap_state_key_at(ks), ks, key);
+	cua__hashmap_state_store(free_slot + cua__hashmap_state_key_at(ks), ks, key.bits);
 	cua__hashmap_state_store(free_slot + cua__hashmap_state_value_at(ks, vs), vs, value);
 	if (free_distance >= reach)
 		cua_port_store_b32(&cua__hashmap_state_head_of(view, home.bucket)->reach,
@@ -449,13 +454,15 @@ CUA_FORCE int cua__hashmap_state_crowded(const struct cua_hashmap_view *view, ui
 /*
  * Takes the lock of the home bucket for cua__hashmap_state_write_locked, and frees it.
  */
-CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint32_t ks,
-				       uint32_t vs, uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view,
+				       const cua__hashmap_kind kind,
+				       const struct cua__hashmap_key key,
 				       cua__hashmap_equal_fn *equal, struct cua_u128 value,
 				       cua__hashmap_next_fn *next, enum cua_update op,
 				       struct cua__hashmap_spot *spot)
 {
-	struct cua__hashmap_state_position home = cua__hashmap_state_home(view, ks, vs, hash);
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+	struct cua__hashmap_state_position home = cua__hashmap_state_home(view, ks, vs, key.hash);
 	struct cua_spinlock *lock = &cua__hashmap_state_head_of(view, home.bucket)->lock;
 	struct cua_backoff backoff;
 	int result = 0;
@@ -465,17 +472,17 @@ CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view, uint
 		/*
 		 * a present key is found without the lock, also while this lane waits for the lock
 		 */
-		if (!next && cua__hashmap_state_lookup(view, ks, vs, home, key, equal, spot)) {
+		if (!next && cua__hashmap_state_lookup(view, ks, vs, home, key.bits, equal, spot)) {
 			result = CUA_HASHMAP_EXISTS;
-		} else if (cua__hashmap_state_crowded(view, ks, vs, home, key, equal)) {
+		} else if (cua__hashmap_state_crowded(view, ks, vs, home, key.bits, equal)) {
 			result = CUA_HASHMAP_FULL;
 		} else if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
 			/*
 			 * the unlock is in this branch, so that no lane of the warp waits for a
 			 * diverged holder
 			 */
-			result = cua__hashmap_state_write_locked(view, ks, vs, home, key, equal,
-								 value, next, op, spot);
+			result = cua__hashmap_state_write_locked(view, kind, key, equal, value,
+								 next, op, spot);
 			cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);
 		}
 		if (!result)
@@ -537,14 +544,17 @@ CUA_FORCE int cua__hashmap_state_erase_locked(const struct cua_hashmap_view *vie
 /* ---- operations of a single lane. Keys and values are extended with zeros. ---- */
 
 /* Returns 1 and, if value is not NULL, sets *value; or returns 0 if the key is absent. */
-CUA_FORCE int cua__hashmap_state_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				      uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_state_find(const struct cua_hashmap_view *view,
+				      const cua__hashmap_kind kind,
+				      const struct cua__hashmap_key key,
 				      cua__hashmap_equal_fn *equal, struct cua_u128 *value)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	struct cua__hashmap_spot spot;
 
-	if (!cua__hashmap_state_lookup(view, ks, vs, cua__hashmap_state_home(view, ks, vs, hash),
-				       key, equal, value ? &spot : NULL))
+	if (!cua__hashmap_state_lookup(view, ks, vs,
+				       cua__hashmap_state_home(view, ks, vs, key.hash), key.bits,
+				       equal, value ? &spot : NULL))
 		return 0;
 	if (value)
 		*value = spot.value;
@@ -552,26 +562,31 @@ CUA_FORCE int cua__hashmap_state_find(const struct cua_hashmap_view *view, uint3
 }
 
 /* Returns 1 and sets *spot, for cua__hashmap_state_change, or returns 0 if the key is absent. */
-CUA_FORCE int cua__hashmap_state_locate(const struct cua_hashmap_view *view, uint32_t ks,
-					uint32_t vs, uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_state_locate(const struct cua_hashmap_view *view,
+					const cua__hashmap_kind kind,
+					const struct cua__hashmap_key key,
 					cua__hashmap_equal_fn *equal,
 					struct cua__hashmap_spot *spot)
 {
-	return cua__hashmap_state_lookup(view, ks, vs, cua__hashmap_state_home(view, ks, vs, hash),
-					 key, equal, spot);
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+
+	return cua__hashmap_state_lookup(view, ks, vs,
+					 cua__hashmap_state_home(view, ks, vs, key.hash), key.bits,
+					 equal, spot);
 }
 
 /*
  * Inserts the pair if the key is absent: INSERTED or FULL. Else EXISTS; *spot, if not NULL, then
  * gets the address and the value of the key.
  */
-CUA_FORCE int cua__hashmap_state_enter(const struct cua_hashmap_view *view, uint32_t ks,
-				       uint32_t vs, uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_state_enter(const struct cua_hashmap_view *view,
+				       const cua__hashmap_kind kind,
+				       const struct cua__hashmap_key key,
 				       cua__hashmap_equal_fn *equal, struct cua_u128 value,
 				       struct cua__hashmap_spot *spot)
 {
-	return cua__hashmap_state_write(view, ks, vs, hash, key, equal, value, NULL,
-					CUA__HASHMAP_NO_OP, spot);
+	return cua__hashmap_state_write(view, kind, key, equal, value, NULL, CUA__HASHMAP_NO_OP,
+					spot);
 }
 
 /*
@@ -579,14 +594,15 @@ CUA_FORCE int cua__hashmap_state_enter(const struct cua_hashmap_view *view, uint
  * becomes next(value, operand, op), and *old, if not NULL, gets the former value. `next` runs under
  * a lock.
  */
-CUA_FORCE int cua__hashmap_state_update(const struct cua_hashmap_view *view, uint32_t ks,
-					uint32_t vs, uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_state_update(const struct cua_hashmap_view *view,
+					const cua__hashmap_kind kind,
+					const struct cua__hashmap_key key,
 					cua__hashmap_equal_fn *equal, struct cua_u128 operand,
 					cua__hashmap_next_fn *next, enum cua_update op,
 					struct cua_u128 *old)
 {
 	struct cua__hashmap_spot spot;
-	int result = cua__hashmap_state_write(view, ks, vs, hash, key, equal, operand, next, op,
+	int result = cua__hashmap_state_write(view, kind, key, equal, operand, next, op,
 					      old ? &spot : NULL);
 
 	if (old && result == CUA_HASHMAP_EXISTS)
@@ -599,12 +615,14 @@ CUA_FORCE int cua__hashmap_state_update(const struct cua_hashmap_view *view, uin
  * if the key has another value, and copies that to spot->value. Returns -1 if the slot no longer
  * holds the key.
  */
-CUA_FORCE int cua__hashmap_state_change(const struct cua_hashmap_view *view, uint32_t ks,
-					uint32_t vs, uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_state_change(const struct cua_hashmap_view *view,
+					const cua__hashmap_kind kind,
+					const struct cua__hashmap_key key,
 					cua__hashmap_equal_fn *equal,
 					struct cua__hashmap_spot *spot, struct cua_u128 desired)
 {
-	struct cua__hashmap_state_position home = cua__hashmap_state_home(view, ks, vs, hash);
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+	struct cua__hashmap_state_position home = cua__hashmap_state_home(view, ks, vs, key.hash);
 	struct cua_spinlock *lock = &cua__hashmap_state_head_of(view, home.bucket)->lock;
 	struct cua_backoff backoff;
 	int result = 2;
@@ -612,8 +630,8 @@ CUA_FORCE int cua__hashmap_state_change(const struct cua_hashmap_view *view, uin
 	cua_backoff_init(&backoff);
 	while (result == 2) {
 		if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
-			result =
-				cua__hashmap_state_change_locked(ks, vs, key, equal, spot, desired);
+			result = cua__hashmap_state_change_locked(ks, vs, key.bits, equal, spot,
+								  desired);
 			cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);
 		} else {
 			cua__backoff_wait_upto(&backoff, CUA__HASHMAP_LONGEST_WAIT);
@@ -625,22 +643,24 @@ CUA_FORCE int cua__hashmap_state_change(const struct cua_hashmap_view *view, uin
 /*
  * Erases the key. Returns 1 and, if old is not NULL, sets *old to its value; or 0 if it was absent.
  */
-CUA_FORCE int cua__hashmap_state_erase(const struct cua_hashmap_view *view, uint32_t ks,
-				       uint32_t vs, uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_state_erase(const struct cua_hashmap_view *view,
+				       const cua__hashmap_kind kind,
+				       const struct cua__hashmap_key key,
 				       cua__hashmap_equal_fn *equal, struct cua_u128 *old)
 {
-	struct cua__hashmap_state_position home = cua__hashmap_state_home(view, ks, vs, hash);
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+	struct cua__hashmap_state_position home = cua__hashmap_state_home(view, ks, vs, key.hash);
 	struct cua_spinlock *lock = &cua__hashmap_state_head_of(view, home.bucket)->lock;
 	struct cua_backoff backoff;
 	int result = -1;
 
 	cua_backoff_init(&backoff);
 	while (result < 0) {
-		if (!cua__hashmap_state_lookup(view, ks, vs, home, key, equal, NULL)) {
+		if (!cua__hashmap_state_lookup(view, ks, vs, home, key.bits, equal, NULL)) {
 			result = 0;
 		} else if (cua_spinlock_trylock_scope(lock, CUA_SCOPE_DEVICE)) {
-			result = cua__hashmap_state_erase_locked(view, ks, vs, home, key, equal,
-								 old);
+			result = cua__hashmap_state_erase_locked(view, ks, vs, home, key.bits,
+								 equal, old);
 			cua_spinlock_unlock_scope(lock, CUA_SCOPE_DEVICE);
 		}
 		if (result < 0)

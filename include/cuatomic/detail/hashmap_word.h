@@ -498,55 +498,62 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, s
 }
 
 /* Looks up a key that is not reserved. Returns 1 and sets *spot, or 0. */
-CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				     uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view,
+				     const cua__hashmap_kind kind,
+				     const struct cua__hashmap_key key,
 				     cua__hashmap_equal_fn *equal, enum cua_order order,
 				     struct cua__hashmap_spot *spot)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	const int wide = cua__hashmap_is_wide(ks, vs);
-	uint64_t home = cua_hash_to_index(hash, view->n_buckets), far, distance;
+	uint64_t home = cua_hash_to_index(key.hash, view->n_buckets), far, distance;
 	char *bucket = cua__hashmap_word_bucket(view, home);
 	const struct cua__hashmap_head head = cua__hashmap_word_head(bucket, wide);
 	uint32_t first;
-	int there = cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &first);
+	int there = cua__hashmap_word_search(bucket, ks, vs, key.bits, equal, order, spot, &first);
 
 	if (there)
 		return there > 0;
-	far = cua__hashmap_word_reach(bucket, wide, head, hash);
+	far = cua__hashmap_word_reach(bucket, wide, head, key.hash);
 	distance = far < view->n_buckets ? far : view->n_buckets - 1;
 	/* farthest first: most keys of a class that are not at home are at its farthest distance */
 	for (; distance; distance--) {
 		bucket = cua__hashmap_word_bucket(
-			view, cua__hashmap_word_probe(view, home, hash, distance));
-		if (cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &first) > 0)
+			view, cua__hashmap_word_probe(view, home, key.hash, distance));
+		if (cua__hashmap_word_search(bucket, ks, vs, key.bits, equal, order, spot, &first) >
+		    0)
 			return 1;
 	}
 	return 0;
 }
 
 /* The same for any key, reserved keys included. */
-CUA_FORCE int cua__hashmap_word_spot(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				     uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_word_spot(const struct cua_hashmap_view *view,
+				     const cua__hashmap_kind kind,
+				     const struct cua__hashmap_key key,
 				     cua__hashmap_equal_fn *equal, enum cua_order order,
 				     struct cua__hashmap_spot *spot)
 {
-	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key.bits, equal);
 
 	if (!reserved)
-		return cua__hashmap_word_look(view, ks, vs, hash, key, equal, order, spot);
+		return cua__hashmap_word_look(view, kind, key, equal, order, spot);
 	spot->at = reserved;
 	spot->word = cua__hashmap_word_load(reserved, cua__hashmap_is_wide(ks, vs), CUA_ACQUIRE);
 	return !cua__hashmap_word_empty(spot->word);
 }
 
-CUA_FORCE int cua__hashmap_word_find(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				     uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_word_find(const struct cua_hashmap_view *view,
+				     const cua__hashmap_kind kind,
+				     const struct cua__hashmap_key key,
 				     cua__hashmap_equal_fn *equal, enum cua_order order,
 				     struct cua_u128 *value)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 
-	if (!cua__hashmap_word_spot(view, ks, vs, hash, key, equal, order, &spot))
+	if (!cua__hashmap_word_spot(view, kind, key, equal, order, &spot))
 		return 0;
 	if (value)
 		*value = cua__hashmap_word_value(ks, vs, spot.word);
@@ -571,11 +578,12 @@ CUA_FORCE void cua__hashmap_count_added(const struct cua_hashmap_view *view, uin
  * Tries to store the word in the home bucket, by a CAS on each slot from `first` on. Returns
  * INSERTED; EXISTS with the spot; or 0 if no slot was EMPTY.
  */
-CUA_FORCE int cua__hashmap_word_claim(char *bucket, uint32_t ks, uint32_t vs, uint32_t first,
+CUA_FORCE int cua__hashmap_word_claim(char *bucket, const cua__hashmap_kind kind, uint32_t first,
 				      struct cua_u128 key, cua__hashmap_equal_fn *equal,
 				      struct cua_u128 word, enum cua_order order,
 				      struct cua__hashmap_spot *spot)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
 	const struct cua_u128 empty = {0, 0};
@@ -690,31 +698,40 @@ CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view, uin
 /* An insert checks after this many buckets without a free slot whether the map is full. */
 #define CUA__HASHMAP_PATIENCE 64u
 
+/* The word that an insert stores, and the head of its home. */
+struct cua__hashmap_insertion {
+	struct cua_u128 word;
+	struct cua__hashmap_head head;
+};
+
 /*
- * Stores the word in the first free slot of the probe sequence, with the home's lock held. *head is
- * the home's head. Returns INSERTED, with *head raised; EXISTS with the spot; FULL; or 0 if the
+ * Stores the word in the first free slot of the probe sequence, with the home's lock held. Returns
+ * INSERTED, with in->head raised; EXISTS with the spot; FULL; or 0 if the
  * caller must retry, because the home has EMPTY slots or other lanes were changing the map.
  */
-CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				      uint64_t hash, struct cua_u128 key,
-				      cua__hashmap_equal_fn *equal, struct cua_u128 word,
-				      enum cua_order order, uint64_t home,
-				      struct cua__hashmap_head *head,
+CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view,
+				      const cua__hashmap_kind kind,
+				      const struct cua__hashmap_key key,
+				      cua__hashmap_equal_fn *equal, enum cua_order order,
+				      struct cua__hashmap_insertion *in,
 				      struct cua__hashmap_spot *spot, uint32_t *added)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+	const uint64_t home = cua_hash_to_index(key.hash, view->n_buckets);
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
 	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
 	const uint64_t none = view->n_buckets, most = cua__hashmap_most(view);
-	uint64_t far = cua__hashmap_word_far(wide, *head, hash), distance, free_distance = none;
+	uint64_t far = cua__hashmap_word_far(wide, in->head, key.hash), distance,
+		 free_distance = none;
 	uint32_t free_slot = 0, i = 0;
 
 	/* searches all buckets that may hold the key, and remembers the first free slot */
 	for (distance = 0; distance <= far && distance < view->n_buckets; distance++) {
 		char *bucket = cua__hashmap_word_bucket(
-			view, cua__hashmap_word_probe(view, home, hash, distance));
+			view, cua__hashmap_word_probe(view, home, key.hash, distance));
 		const int there =
-			cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &i);
+			cua__hashmap_word_search(bucket, ks, vs, key.bits, equal, order, spot, &i);
 
 		if (there > 0)
 			return CUA_HASHMAP_EXISTS;
@@ -732,19 +749,20 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view, uint3
 		distance = free_distance;
 	for (; distance < most; distance++, free_slot = 0) {
 		char *bucket = cua__hashmap_word_bucket(
-			view, cua__hashmap_word_probe(view, home, hash, distance));
+			view, cua__hashmap_word_probe(view, home, key.hash, distance));
 		struct cua_u128 was = {0, 0};
 
 		while ((i = cua__hashmap_word_free(bucket, ks, vs, free_slot, &was)) < slots) {
 			char *at = bucket + (i + 1) * size;
 
-			if (cua__hashmap_word_cas(at, wide, was, word, order, &was) ||
+			if (cua__hashmap_word_cas(at, wide, was, in->word, order, &was) ||
 			    /* claimed and erased since the load: the slot is still free */
 			    (cua__hashmap_same(was, erased) &&
-			     cua__hashmap_word_cas(at, wide, erased, word, order, &was))) {
+			     cua__hashmap_word_cas(at, wide, erased, in->word, order, &was))) {
 				spot->at = at;
-				spot->word = word;
-				*head = cua__hashmap_word_raise(wide, *head, hash, distance);
+				spot->word = in->word;
+				in->head =
+					cua__hashmap_word_raise(wide, in->head, key.hash, distance);
 				return CUA_HASHMAP_INSERTED;
 			}
 			free_slot = i + 1;
@@ -786,16 +804,18 @@ CUA_FORCE int cua__hashmap_reserved_enter(char *reserved, uint32_t ks, uint32_t 
  * it under the lock. Returns INSERTED; EXISTS with the spot; FULL; or 0 if the home has an EMPTY
  * slot.
  */
-CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, uint32_t ks,
-					   uint32_t vs, uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view,
+					   const cua__hashmap_kind kind,
+					   const struct cua__hashmap_key key,
 					   cua__hashmap_equal_fn *equal, struct cua_u128 word,
 					   enum cua_order order, struct cua__hashmap_spot *spot,
 					   uint32_t *added)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	const int wide = cua__hashmap_is_wide(ks, vs);
-	uint64_t home = cua_hash_to_index(hash, view->n_buckets);
+	uint64_t home = cua_hash_to_index(key.hash, view->n_buckets);
 	char *bucket = cua__hashmap_word_bucket(view, home);
-	struct cua__hashmap_head head = {0, 0};
+	struct cua__hashmap_insertion in = {word, {0, 0}};
 	struct cua_backoff backoff;
 	int result = -1;
 
@@ -804,18 +824,19 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
 		/*
 		 * a present key is found without the lock, also while this lane waits for the lock
 		 */
-		if (cua__hashmap_word_look(view, ks, vs, hash, key, equal, order, spot)) {
+		if (cua__hashmap_word_look(view, kind, key, equal, order, spot)) {
 			result = CUA_HASHMAP_EXISTS;
-		} else if (cua__hashmap_word_crowded(view, ks, vs, home, hash, key, equal)) {
+		} else if (cua__hashmap_word_crowded(view, ks, vs, home, key.hash, key.bits,
+						     equal)) {
 			result = CUA_HASHMAP_FULL;
-		} else if (cua__hashmap_word_trylock(bucket, wide, &head)) {
+		} else if (cua__hashmap_word_trylock(bucket, wide, &in.head)) {
 			/*
 			 * the unlock is in this branch, so that no lane of the warp waits for a
 			 * diverged holder
 			 */
-			result = cua__hashmap_word_place(view, ks, vs, hash, key, equal, word,
-							 order, home, &head, spot, added);
-			cua__hashmap_word_unlock(bucket, wide, head);
+			result = cua__hashmap_word_place(view, kind, key, equal, order, &in, spot,
+							 added);
+			cua__hashmap_word_unlock(bucket, wide, in.head);
 			*added += result == CUA_HASHMAP_INSERTED;
 			/*
 			 * counted before the warp converges again: a lane of it may wait for this
@@ -834,20 +855,22 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view, 
  * Inserts the word into the home bucket if the key is not there. Returns INSERTED; EXISTS; or 0 if
  * no EMPTY slot is left.
  */
-CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view, uint32_t ks,
-					   uint32_t vs, uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view,
+					   const cua__hashmap_kind kind,
+					   const struct cua__hashmap_key key,
 					   cua__hashmap_equal_fn *equal, struct cua_u128 word,
 					   enum cua_order order, struct cua__hashmap_spot *spot)
 {
-	char *bucket = cua__hashmap_word_bucket(view, cua_hash_to_index(hash, view->n_buckets));
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+	char *bucket = cua__hashmap_word_bucket(view, cua_hash_to_index(key.hash, view->n_buckets));
 	uint32_t first = 0;
-	int there = cua__hashmap_word_search(bucket, ks, vs, key, equal, order, spot, &first);
+	int there = cua__hashmap_word_search(bucket, ks, vs, key.bits, equal, order, spot, &first);
 
 	if (there > 0)
 		return CUA_HASHMAP_EXISTS;
 	if (there == 0)
 		return 0;
-	return cua__hashmap_word_claim(bucket, ks, vs, first, key, equal, word,
+	return cua__hashmap_word_claim(bucket, kind, first, key.bits, equal, word,
 				       order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL, spot);
 }
 
@@ -857,31 +880,32 @@ CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view, 
  * map's counts. On a GPU *added is 0 afterwards, because other lanes of the warp may wait for the
  * counts.
  */
-CUA_FORCE int cua__hashmap_word_enter(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				      uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_word_enter(const struct cua_hashmap_view *view,
+				      const cua__hashmap_kind kind,
+				      const struct cua__hashmap_key key,
 				      cua__hashmap_equal_fn *equal, struct cua_u128 value,
 				      enum cua_order order, struct cua__hashmap_spot *spot,
 				      uint32_t *added)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	const enum cua_order both = order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL;
-	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
+	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key.bits, equal);
 	struct cua_u128 word;
 	int result = 0;
 
 	if (reserved)
 		return cua__hashmap_reserved_enter(reserved, ks, vs, value, spot);
-	word = cua__hashmap_word_of(ks, vs, key, value);
+	word = cua__hashmap_word_of(ks, vs, key.bits, value);
 	while (!result) {
-		result = cua__hashmap_word_enter_home(view, ks, vs, hash, key, equal, word, order,
-						      spot);
+		result = cua__hashmap_word_enter_home(view, kind, key, equal, word, order, spot);
 		if (result == CUA_HASHMAP_INSERTED) {
 			++*added;
 			if (CUA_WARP_LANES > 1)
 				cua__hashmap_count_added(
-					view, cua_hash_to_index(hash, view->n_buckets), added);
+					view, cua_hash_to_index(key.hash, view->n_buckets), added);
 		} else if (!result) {
-			result = cua__hashmap_word_enter_full(view, ks, vs, hash, key, equal, word,
-							      both, spot, added);
+			result = cua__hashmap_word_enter_full(view, kind, key, equal, word, both,
+							      spot, added);
 		}
 	}
 	return result;
@@ -1087,21 +1111,23 @@ CUA_FORCE int cua__hashmap_reserved_erase(char *reserved, uint32_t ks, uint32_t 
 }
 
 /* Erases the key. Returns 1 and sets *old to its value, or 0 if it was absent. */
-CUA_FORCE int cua__hashmap_word_erase(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-				      uint64_t hash, struct cua_u128 key,
+CUA_FORCE int cua__hashmap_word_erase(const struct cua_hashmap_view *view,
+				      const cua__hashmap_kind kind,
+				      const struct cua__hashmap_key key,
 				      cua__hashmap_equal_fn *equal, struct cua_u128 *old)
 {
-	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key, equal);
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key.bits, equal);
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	uint64_t *counted =
-		&cua__hashmap_counts(view, cua_hash_to_index(hash, view->n_buckets))->erased;
+		&cua__hashmap_counts(view, cua_hash_to_index(key.hash, view->n_buckets))->erased;
 
 	if (reserved)
 		return cua__hashmap_reserved_erase(reserved, ks, vs, old);
-	if (!cua__hashmap_word_look(view, ks, vs, hash, key, equal, CUA_RELAXED, &spot))
+	if (!cua__hashmap_word_look(view, kind, key, equal, CUA_RELAXED, &spot))
 		return 0;
 	cua_port_add_u64(counted, 1, CUA_RELAXED, CUA__HASHMAP_AT);
-	if (!cua__hashmap_word_take(ks, vs, key, equal, CUA_ACQ_REL, counted, &spot))
+	if (!cua__hashmap_word_take(ks, vs, key.bits, equal, CUA_ACQ_REL, counted, &spot))
 		return 0;
 	*old = cua__hashmap_word_value(ks, vs, spot.word);
 	return 1;
