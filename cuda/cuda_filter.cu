@@ -258,7 +258,7 @@ static enum cua_status cuda_filter(struct cua_context *ctx, const struct cua__fi
 	}
 	f.tiles = words ? (uint64_t *)scratch : f.control->short_tiles;
 	if (!status && words)
-		status = ctx->backend->runtime->set_bytes(ctx, f.tiles, 0, words);
+		status = ctx->runtime->set_bytes(ctx, f.tiles, 0, words);
 	return status ? status : launch(ctx, &f);
 }
 

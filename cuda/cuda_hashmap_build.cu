@@ -278,7 +278,7 @@ static enum cua_status take(struct cua_context *ctx, const struct cua_hashmap_vi
 	a->spilled = *counters + (plan->counters - 1);
 	a->spill = (char *)*words + (plan->words - plan->spill_room) * size;
 	a->spill_room = plan->spill_room;
-	return ctx->backend->runtime->set_bytes(ctx, base, 0, counter_bytes);
+	return ctx->runtime->set_bytes(ctx, base, 0, counter_bytes);
 }
 
 static struct cua__regions_pass pass_of(const struct cua_hashmap_view *view,
@@ -342,7 +342,7 @@ static bool plan_build(struct cua_context *ctx, const struct cua_hashmap_view *v
 /* Clears everything of a map except its buckets, which the build writes. */
 static enum cua_status clear_counts(struct cua_context *ctx, const struct cua_hashmap_view *view)
 {
-	const struct cua__runtime *runtime = ctx->backend->runtime;
+	const struct cua__runtime *runtime = ctx->runtime;
 	enum cua_status status = runtime->set_bytes(
 		ctx, view->counts, 0, (size_t)((char *)view->buckets - (char *)view->counts));
 
@@ -412,8 +412,8 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 	/* after an error the map is empty: neither old pairs nor some of the new pairs remain */
 	if (status) {
 		(void)clear_counts(ctx, view);
-		(void)ctx->backend->runtime->set_bytes(ctx, view->buckets, 0,
-						       view->n_buckets * CUA__HASHMAP_WORD_BYTES);
+		(void)ctx->runtime->set_bytes(ctx, view->buckets, 0,
+					      view->n_buckets * CUA__HASHMAP_WORD_BYTES);
 	}
 	return status;
 }

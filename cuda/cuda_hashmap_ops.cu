@@ -82,7 +82,7 @@ static enum cua_status cuda_sort(struct cua_context *ctx, const struct cua__hash
 		(struct cua_u128 *)((char *)s.values[1] + cua__scratch_size(s.max * s.value_size));
 	s.counts = (uint64_t *)((char *)s.differ + cua__scratch_size(sizeof(struct cua_u128)));
 	grid = cua__grid(ctx, s.max, THREADS, BLOCKS_PER_PROCESSOR);
-	status = ctx->backend->runtime->set_bytes(ctx, s.differ, 0, sizeof(*s.differ));
+	status = ctx->runtime->set_bytes(ctx, s.differ, 0, sizeof(*s.differ));
 	if (!status)
 		status = cua__launch(ctx, differ_kernel, grid, THREADS, 0, s);
 	for (s.pass = 0; !status && s.pass < s.key_size; s.pass++) {
@@ -216,7 +216,7 @@ static enum cua_status cuda_least(struct cua_context *ctx, const struct cua_hash
 	struct cua__hashmap_least *least = (struct cua__hashmap_least *)sort->scratch;
 	struct cua__least_arrays arrays = {sort->key_size, sort->max, sort->n, least};
 	struct cua__slice slice = {};
-	enum cua_status status = ctx->backend->runtime->set_bytes(ctx, least, 0, sizeof(*least));
+	enum cua_status status = ctx->runtime->set_bytes(ctx, least, 0, sizeof(*least));
 
 	while (!status && arrays.pass-- > 0) {
 		status = launch_least_count(ctx, view, arrays);

@@ -212,7 +212,7 @@ enum cua_status allow_shared(struct cua_context *ctx, const void *kernel, size_t
 /* Sets counts and sides to zero before kernels add to them. */
 enum cua_status clear_counts(struct cua_context *ctx, struct cua__histogram *h)
 {
-	const struct cua__runtime *runtime = ctx->backend->runtime;
+	const struct cua__runtime *runtime = ctx->runtime;
 	enum cua_status status;
 
 	if (!h->clear)

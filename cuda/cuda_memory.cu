@@ -123,7 +123,7 @@ static enum cua_status cuda_copy_rows(struct cua_context *ctx, void *dst, size_t
 		/* rows too far apart for a 2D copy are large enough to be copied singly */
 		if (dst_pitch > (size_t)limit || src_pitch > (size_t)limit) {
 			n = 1;
-			status = ctx->backend->runtime->copy(ctx, dst, src, row_bytes);
+			status = ctx->runtime->copy(ctx, dst, src, row_bytes);
 		} else {
 			status = cua__cuda_status(ctx,
 						  cudaMemcpy2DAsync(dst, dst_pitch, src, src_pitch,
@@ -137,20 +137,8 @@ static enum cua_status cuda_copy_rows(struct cua_context *ctx, void *dst, size_t
 	return status;
 }
 
-static enum cua_status cuda_info(struct cua_context *ctx, uint64_t *free_bytes,
-				 uint64_t *total_bytes)
-{
-	size_t available = 0, total = 0;
-	enum cua_status status = cua__cuda_status(ctx, cudaMemGetInfo(&available, &total));
-
-	*free_bytes = available;
-	*total_bytes = total;
-	return status;
-}
-
 /* In the order of the struct's members. */
 const struct cua__memory_ops cua__cuda_memory = {
-	cuda_info,
 	cuda_fill,
 	cuda_fill_rows,
 	cuda_copy_rows,

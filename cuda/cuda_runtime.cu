@@ -252,7 +252,7 @@ static enum cua_status cuda_locate(struct cua_context *ctx, const void *p,
 	if (status)
 		return status;
 	if (a.type == cudaMemoryTypeUnregistered) {
-		cua__cpu_backend.runtime->locate(ctx, p, where);
+		cua__cpu_runtime.locate(ctx, p, where);
 		where->pageable = 1;
 		where->memory_kind =
 			ctx->pageable_access ? CUA__MEMORY_KIND_BACKEND : CUA__MEMORY_KIND_HOST;
@@ -389,37 +389,31 @@ static enum cua_status cuda_allocate_zeros(struct cua_context *ctx, size_t bytes
 	return status;
 }
 
+static enum cua_status cuda_memory_info(struct cua_context *ctx, uint64_t *free_bytes,
+					uint64_t *total_bytes)
+{
+	size_t available = 0, total = 0;
+	enum cua_status status = cua__cuda_status(ctx, cudaMemGetInfo(&available, &total));
+
+	*free_bytes = available;
+	*total_bytes = total;
+	return status;
+}
+
 /*
  * In the order of the struct's members: the C++ version that nvcc uses by default has no designated
  * initializers.
  */
-static const struct cua__runtime runtime = {
-	cuda_device_count,
-	cuda_device_query,
-	cuda_device_problem,
-	cuda_open,
-	cuda_close,
-	cuda_enter,
-	cuda_leave,
-	cuda_may_wait,
-	cuda_synchronize,
-	cuda_locate,
-	cuda_extent,
-	cuda_allocate,
-	cuda_allocate_system,
-	cuda_release,
-	cuda_allocate_mapped,
-	cuda_release_mapped,
-	cuda_copy,
-	cuda_set_bytes,
-	cua__cuda_atomic_paths,
-	cuda_allocate_zeros,
-	NULL,
-};
-
-const struct cua__backend cua__cuda_backend = {
-	CUA_BACKEND_CUDA,    &runtime,           &cua__cuda_memory,        &cua__cuda_append,
-	&cua__cuda_filter,   &cua__cuda_reduce,  &cua__cuda_exact,         &cua__cuda_histogram,
-	&cua__cuda_chained,  &cua__cuda_hashmap, &cua__cuda_hashmap_whole, &cua__cuda_segment,
-	&cua__cuda_multimap,
+const struct cua__runtime cua__cuda_runtime = {
+	CUA_BACKEND_CUDA,    cuda_device_count,
+	cuda_device_query,   cuda_device_problem,
+	cuda_open,           cuda_close,
+	cuda_enter,          cuda_leave,
+	cuda_may_wait,       cuda_synchronize,
+	cuda_locate,         cuda_extent,
+	cuda_allocate,       cuda_allocate_system,
+	cuda_release,        cuda_allocate_mapped,
+	cuda_release_mapped, cuda_copy,
+	cuda_set_bytes,      cuda_memory_info,
+	cuda_allocate_zeros, NULL,
 };

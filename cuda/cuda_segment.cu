@@ -141,7 +141,7 @@ static enum cua_status fixed(struct cua_context *ctx, const struct cua__segments
 	}
 	if (warps < s->segments / 32 + 1)
 		warps = s->segments / 32 + 1;
-	status = ctx->backend->runtime->set_bytes(ctx, f.state, 0, sizeof(*f.state));
+	status = ctx->runtime->set_bytes(ctx, f.state, 0, sizeof(*f.state));
 	if (!status)
 		status = cua__launch(
 			ctx, is_short,

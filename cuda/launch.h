@@ -13,9 +13,6 @@
  */
 extern "C" enum cua_status cua__cuda_status(struct cua_context *ctx, cudaError_t error);
 
-/* Defined in cuda_atomic_path.cu, for the table of cuda_runtime.cu. */
-extern "C" enum cua_status cua__cuda_atomic_paths(struct cua_context *ctx, void *entries);
-
 /*
  * Launches a kernel on the context's stream and reports the result of this launch alone; <<<>>>
  * would also report earlier errors of other code. It is a template because only a template sees the

@@ -39,7 +39,7 @@ enum cua_status cua_append_create(struct cua_context *ctx, size_t item_size, uin
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return CUA_ERROR_NO_MEMORY;
-	runtime = ctx->backend->runtime;
+	runtime = ctx->runtime;
 	cua__call_begin(&call, ctx);
 	status = runtime->may_wait(ctx);
 	if (!status)
@@ -76,7 +76,7 @@ enum cua_status cua_append_destroy(struct cua_append *buffer)
 
 	if (!buffer)
 		return CUA_OK;
-	runtime = buffer->ctx->backend->runtime;
+	runtime = buffer->ctx->runtime;
 	cua__call_begin(&call, buffer->ctx);
 	status = runtime->may_wait(buffer->ctx);
 	if (status == CUA_ERROR_CAPTURE)
@@ -112,8 +112,8 @@ enum cua_status cua_append_reset(struct cua_append *buffer)
 	if (!buffer)
 		return CUA_ERROR_NULL;
 	cua__call_begin(&call, buffer->ctx);
-	status = buffer->ctx->backend->runtime->set_bytes(buffer->ctx, buffer->view.cursor, 0,
-							  sizeof(*buffer->view.cursor));
+	status = buffer->ctx->runtime->set_bytes(buffer->ctx, buffer->view.cursor, 0,
+						 sizeof(*buffer->view.cursor));
 	return cua__call_end(&call, status);
 }
 
@@ -130,8 +130,8 @@ enum cua_status cua_append_demand(struct cua_append *buffer, uint64_t *demand)
 	cua__call_begin(&call, buffer->ctx);
 	status = cua__call_result(&call, demand, sizeof(*demand), sizeof(*demand), &out);
 	if (!status)
-		status = buffer->ctx->backend->runtime->copy(
-			buffer->ctx, out, &buffer->view.cursor->demand, sizeof(*demand));
+		status = buffer->ctx->runtime->copy(buffer->ctx, out, &buffer->view.cursor->demand,
+						    sizeof(*demand));
 	return cua__call_end(&call, status);
 }
 
@@ -148,7 +148,7 @@ enum cua_status cua_append_size(struct cua_append *buffer, uint64_t *size)
 	cua__call_begin(&call, buffer->ctx);
 	status = cua__call_result(&call, size, sizeof(*size), sizeof(*size), &out);
 	if (!status)
-		status = buffer->ctx->backend->append->size(buffer->ctx, &buffer->view, out);
+		status = CUA__OPS(buffer->ctx, append)->size(buffer->ctx, &buffer->view, out);
 	return cua__call_end(&call, status);
 }
 
@@ -179,7 +179,7 @@ enum cua_status cua_append_read(struct cua_append *buffer, void *dst, size_t max
 		return CUA_ERROR_NULL;
 	ctx = buffer->ctx;
 	view = &buffer->view;
-	runtime = ctx->backend->runtime;
+	runtime = ctx->runtime;
 	if (max_items > view->capacity)
 		max_items = (size_t)view->capacity;
 	bytes = max_items * (size_t)view->item_size;

@@ -22,7 +22,7 @@ enum cua_status cua_atomic_path_query(struct cua_context *ctx, enum cua_type typ
 		return CUA_ERROR_TYPE;
 	if ((int)op < CUA_OP_LOAD || op > CUA_OP_DEC)
 		return CUA_ERROR_VALUE;
-	runtime = ctx->backend->runtime;
+	runtime = ctx->runtime;
 	cua__call_begin(&call, ctx);
 	status = runtime->may_wait(ctx);
 	if (!status)
@@ -30,7 +30,7 @@ enum cua_status cua_atomic_path_query(struct cua_context *ctx, enum cua_type typ
 	if (!status)
 		status = runtime->set_bytes(ctx, scratch, 0, sizeof(entries));
 	if (!status)
-		status = runtime->atomic_paths(ctx, scratch);
+		status = CUA__OPS(ctx, atomic_paths)(ctx, scratch);
 	if (!status)
 		status = runtime->copy(ctx, entries, scratch, sizeof(entries));
 	if (!status)

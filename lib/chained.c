@@ -20,7 +20,7 @@ struct cua_chained {
 /* Empties the table in stream order. Entries not in use are never read. */
 static enum cua_status reset(struct cua_chained *table)
 {
-	const struct cua__runtime *runtime = table->ctx->backend->runtime;
+	const struct cua__runtime *runtime = table->ctx->runtime;
 	enum cua_status status = runtime->set_bytes(table->ctx, table->base, 0, table->zeros);
 
 	if (!status)
@@ -63,7 +63,7 @@ enum cua_status cua_chained_create(struct cua_context *ctx,
 	table->ones = heads;
 	table->bytes = 256 + locks + heads + entries;
 
-	runtime = ctx->backend->runtime;
+	runtime = ctx->runtime;
 	cua__call_begin(&call, ctx);
 	status = runtime->may_wait(ctx);
 	if (!status)
@@ -101,7 +101,7 @@ enum cua_status cua_chained_destroy(struct cua_chained *table)
 
 	if (!table)
 		return CUA_OK;
-	runtime = table->ctx->backend->runtime;
+	runtime = table->ctx->runtime;
 	cua__call_begin(&call, table->ctx);
 	status = runtime->may_wait(table->ctx);
 	if (!status)
@@ -163,7 +163,7 @@ static enum cua_status insert(struct cua_chained *table, int build, size_t n, co
 	if (!n)
 		return CUA_OK;
 	cua__call_begin(&call, table->ctx);
-	status = table->ctx->backend->chained->insert(table->ctx, &table->view, build, n, k, v);
+	status = CUA__OPS(table->ctx, chained)->insert(table->ctx, &table->view, build, n, k, v);
 	return cua__call_end(&call, status);
 }
 
@@ -205,8 +205,8 @@ enum cua_status cua_chained_find_n(struct cua_chained *table, size_t n, const ui
 	if (!n)
 		return CUA_OK;
 	cua__call_begin(&call, table->ctx);
-	status = table->ctx->backend->chained->find(table->ctx, &table->view, n, k, (void *)v,
-						    (void *)f);
+	status = CUA__OPS(table->ctx, chained)
+			 ->find(table->ctx, &table->view, n, k, (void *)v, (void *)f);
 	return cua__call_end(&call, status);
 }
 
@@ -234,11 +234,11 @@ enum cua_status cua_chained_count_n(struct cua_chained *table, size_t n, const u
 	cua__call_begin(&call, table->ctx);
 	status = cua__call_scratch(&call, sizeof(struct cua__chained_pending), &pending);
 	if (!status)
-		status = table->ctx->backend->runtime->set_bytes(
-			table->ctx, pending, 0, sizeof(struct cua__chained_pending));
+		status = table->ctx->runtime->set_bytes(table->ctx, pending, 0,
+							sizeof(struct cua__chained_pending));
 	if (!status)
-		status = table->ctx->backend->chained->count(table->ctx, &table->view, n, k,
-							     (void *)c, pending);
+		status = CUA__OPS(table->ctx, chained)
+				 ->count(table->ctx, &table->view, n, k, (void *)c, pending);
 	return cua__call_end(&call, status);
 }
 
@@ -266,13 +266,13 @@ enum cua_status cua_chained_values(struct cua_chained *table, uint64_t key, uint
 	if (!status)
 		status = cua__call_scratch(&call, sizeof(struct cua__chained_found), &found);
 	if (!status)
-		status = table->ctx->backend->runtime->set_bytes(table->ctx, found, 0,
-								 sizeof(struct cua__chained_found));
+		status = table->ctx->runtime->set_bytes(table->ctx, found, 0,
+							sizeof(struct cua__chained_found));
 	if (!status)
-		status = table->ctx->backend->chained->values(table->ctx, &table->view, key, max,
-							      (void *)v, found);
+		status = CUA__OPS(table->ctx, chained)
+				 ->values(table->ctx, &table->view, key, max, (void *)v, found);
 	if (!status)
-		status = table->ctx->backend->runtime->copy(
+		status = table->ctx->runtime->copy(
 			table->ctx, result, &((struct cua__chained_found *)found)->n, sizeof(*n));
 	return cua__call_end(&call, status);
 }
@@ -292,8 +292,8 @@ enum cua_status cua_chained_demand(struct cua_chained *table, uint64_t *demand)
 	cua__call_begin(&call, table->ctx);
 	status = cua__call_result(&call, demand, sizeof(*demand), sizeof(*demand), &result);
 	if (!status)
-		status = table->ctx->backend->runtime->copy(
-			table->ctx, result, &table->view.cursor->demand, sizeof(*demand));
+		status = table->ctx->runtime->copy(table->ctx, result, &table->view.cursor->demand,
+						   sizeof(*demand));
 	return cua__call_end(&call, status);
 }
 
@@ -310,14 +310,14 @@ enum cua_status cua_chained_size(struct cua_chained *table, uint64_t *size)
 	cua__call_begin(&call, table->ctx);
 	status = cua__call_result(&call, size, sizeof(*size), sizeof(*size), &result);
 	if (!status)
-		status = table->ctx->backend->chained->size(table->ctx, &table->view, result);
+		status = CUA__OPS(table->ctx, chained)->size(table->ctx, &table->view, result);
 	return cua__call_end(&call, status);
 }
 
 /* Copies the demand to the host. To be called within a call. */
 static enum cua_status read_demand(struct cua_chained *table, uint64_t *demand)
 {
-	const struct cua__runtime *runtime = table->ctx->backend->runtime;
+	const struct cua__runtime *runtime = table->ctx->runtime;
 	enum cua_status status = runtime->may_wait(table->ctx);
 
 	if (!status)
@@ -364,8 +364,8 @@ enum cua_status cua_chained_copy(struct cua_chained *table, struct cua_context *
 		return status;
 	used = demand < table->view.capacity ? demand : table->view.capacity;
 	/* the CUDA runtime can copy to and from both memories; the CPU runtime only its own */
-	ctx = table->ctx->backend->kind == CUA_BACKEND_CUDA ? table->ctx : other;
-	runtime = ctx->backend->runtime;
+	ctx = table->ctx->runtime->kind == CUA_BACKEND_CUDA ? table->ctx : other;
+	runtime = ctx->runtime;
 	cua__call_begin(&call, ctx);
 	status = runtime->copy(ctx, copy->view.cursor, table->view.cursor,
 			       sizeof(*copy->view.cursor));
@@ -389,7 +389,7 @@ enum cua_status cua_chained_copy(struct cua_chained *table, struct cua_context *
 static enum cua_status run_check(struct cua_chained *table, uint64_t used,
 				 struct cua__chained_totals *totals)
 {
-	const struct cua__runtime *runtime = table->ctx->backend->runtime;
+	const struct cua__runtime *runtime = table->ctx->runtime;
 	struct cua__chained_check check;
 	size_t marks, zeros, segments;
 	enum cua_status status;
@@ -409,7 +409,7 @@ static enum cua_status run_check(struct cua_chained *table, uint64_t used,
 	check.segments = (void *)((char *)base + zeros);
 	status = runtime->set_bytes(table->ctx, base, 0, zeros);
 	if (!status)
-		status = table->ctx->backend->chained->verify(table->ctx, &table->view, &check);
+		status = CUA__OPS(table->ctx, chained)->verify(table->ctx, &table->view, &check);
 	if (!status)
 		status = runtime->copy(table->ctx, totals, check.totals, sizeof(*totals));
 	if (!status)

@@ -32,13 +32,13 @@ static unsigned usable_cpus(void)
 	return n < 1 ? 1 : n > (long)MAX_THREADS ? MAX_THREADS : (unsigned)n;
 }
 
-static const struct cua__backend *backend_of(enum cua_backend kind)
+static const struct cua__runtime *runtime_of(enum cua_backend kind)
 {
 	if (kind == CUA_BACKEND_CPU)
-		return &cua__cpu_backend;
+		return &cua__cpu_runtime;
 #if CUA_HAVE_CUDA
 	if (kind == CUA_BACKEND_CUDA)
-		return &cua__cuda_backend;
+		return &cua__cuda_runtime;
 #endif
 	return NULL;
 }
@@ -52,7 +52,7 @@ static int known(enum cua_backend kind)
 
 enum cua_status cua_device_count(enum cua_backend kind, int *count)
 {
-	const struct cua__backend *backend;
+	const struct cua__runtime *runtime;
 	enum cua_status status;
 	int cancel;
 
@@ -60,13 +60,13 @@ enum cua_status cua_device_count(enum cua_backend kind, int *count)
 		return CUA_ERROR_NULL;
 	if (!known(kind))
 		return CUA_ERROR_VALUE;
-	backend = backend_of(kind);
-	if (!backend) {
+	runtime = runtime_of(kind);
+	if (!runtime) {
 		*count = 0;
 		return CUA_OK;
 	}
 	cancel = cua__cancel_disable();
-	status = backend->runtime->device_count(count);
+	status = runtime->device_count(count);
 	cua__cancel_restore(cancel);
 	return status;
 }
@@ -88,7 +88,7 @@ enum cua_status cua__options(const void *options, void *own, size_t size)
 
 enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_device_info *info)
 {
-	const struct cua__backend *backend;
+	const struct cua__runtime *runtime;
 	struct cua_device_info out = {.struct_size = sizeof(out)};
 	enum cua_status status;
 	int cancel;
@@ -97,11 +97,11 @@ enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_d
 		return CUA_ERROR_NULL;
 	if (!known(kind) || device < 0 || !cua__known_size(info->struct_size, sizeof(out)))
 		return CUA_ERROR_VALUE;
-	backend = backend_of(kind);
-	if (!backend)
+	runtime = runtime_of(kind);
+	if (!runtime)
 		return CUA_ERROR_NOT_BUILT;
 	cancel = cua__cancel_disable();
-	status = backend->runtime->device_query(device, &out);
+	status = runtime->device_query(device, &out);
 	cua__cancel_restore(cancel);
 	if (status)
 		return status;
@@ -112,25 +112,25 @@ enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_d
 
 const char *cua_device_problem(enum cua_backend kind, int device)
 {
-	const struct cua__backend *backend = backend_of(kind);
+	const struct cua__runtime *runtime = runtime_of(kind);
 	const char *problem;
 	int cancel;
 
 	if (!known(kind))
 		return "no such backend";
-	if (!backend)
+	if (!runtime)
 		return cua_strerror(CUA_ERROR_NOT_BUILT);
 	if (device < 0)
 		return "no such device";
 	cancel = cua__cancel_disable();
-	problem = backend->runtime->device_problem(device);
+	problem = runtime->device_problem(device);
 	cua__cancel_restore(cancel);
 	return problem;
 }
 
 /* ---- life of a context ---- */
 
-static enum cua_status create_on(const struct cua__backend *backend, int device,
+static enum cua_status create_on(const struct cua__runtime *runtime, int device,
 				 struct cua_context **result)
 {
 	struct cua_context *ctx = calloc(1, sizeof(*ctx));
@@ -139,26 +139,26 @@ static enum cua_status create_on(const struct cua__backend *backend, int device,
 
 	if (!ctx)
 		return CUA_ERROR_NO_MEMORY;
-	ctx->backend = backend;
+	ctx->runtime = runtime;
 	ctx->device = device;
 	ctx->threads = usable_cpus();
-	status = backend->runtime->open(ctx, device);
+	status = runtime->open(ctx, device);
 	if (status) {
 		free(ctx);
 		return status;
 	}
-	previous = backend->runtime->enter(ctx);
+	previous = runtime->enter(ctx);
 	/* the default stream cannot be used while a stream that waits for it is being captured */
-	status = backend->runtime->may_wait(ctx);
+	status = runtime->may_wait(ctx);
 	if (!status)
-		status = backend->runtime->allocate(ctx, CUA__CONTROL_BYTES, &ctx->control);
+		status = runtime->allocate(ctx, CUA__CONTROL_BYTES, &ctx->control);
 	if (!status)
-		status = backend->runtime->set_bytes(ctx, ctx->control, 0, CUA__CONTROL_BYTES);
+		status = runtime->set_bytes(ctx, ctx->control, 0, CUA__CONTROL_BYTES);
 	if (!status)
 		status = cua_context_reserve(ctx, DEFAULT_WORKSPACE);
 	if (!status)
-		status = backend->runtime->synchronize(ctx);
-	backend->runtime->leave(ctx, previous);
+		status = runtime->synchronize(ctx);
+	runtime->leave(ctx, previous);
 	if (status)
 		cua_context_destroy(ctx);
 	else
@@ -166,11 +166,11 @@ static enum cua_status create_on(const struct cua__backend *backend, int device,
 	return status;
 }
 
-static enum cua_status create(const struct cua__backend *backend, int device,
+static enum cua_status create(const struct cua__runtime *runtime, int device,
 			      struct cua_context **result)
 {
 	int cancel = cua__cancel_disable();
-	enum cua_status status = create_on(backend, device, result);
+	enum cua_status status = create_on(runtime, device, result);
 
 	cua__cancel_restore(cancel);
 	return status;
@@ -179,18 +179,18 @@ static enum cua_status create(const struct cua__backend *backend, int device,
 enum cua_status cua_context_create(enum cua_backend kind, int device, struct cua_context **ctx)
 {
 	enum cua_status status;
-	const struct cua__backend *cuda = backend_of(CUA_BACKEND_CUDA);
+	const struct cua__runtime *cuda = runtime_of(CUA_BACKEND_CUDA);
 
 	if (!ctx)
 		return CUA_ERROR_NULL;
 	if (device < 0 || (kind != CUA_BACKEND_AUTO && !known(kind)))
 		return CUA_ERROR_VALUE;
 	if (kind == CUA_BACKEND_CPU)
-		return device ? CUA_ERROR_NO_DEVICE : create(&cua__cpu_backend, 0, ctx);
+		return device ? CUA_ERROR_NO_DEVICE : create(&cua__cpu_runtime, 0, ctx);
 	status = cuda ? create(cuda, device, ctx) : CUA_ERROR_NOT_BUILT;
 	if ((status == CUA_ERROR_NO_DEVICE || status == CUA_ERROR_NOT_BUILT) &&
 	    kind == CUA_BACKEND_AUTO)
-		return create(&cua__cpu_backend, 0, ctx);
+		return create(&cua__cpu_runtime, 0, ctx);
 	return status;
 }
 
@@ -202,7 +202,7 @@ void cua_context_destroy(struct cua_context *ctx)
 	if (!ctx)
 		return;
 	cancel = cua__cancel_disable();
-	runtime = ctx->backend->runtime;
+	runtime = ctx->runtime;
 	previous = runtime->enter(ctx);
 	/* waiting for a stream that is being captured would invalidate the capture */
 	if (runtime->may_wait(ctx) == CUA_OK)
@@ -221,7 +221,7 @@ void cua_context_destroy(struct cua_context *ctx)
 
 enum cua_backend cua_context_backend(const struct cua_context *ctx)
 {
-	return ctx ? ctx->backend->kind : CUA_BACKEND_AUTO;
+	return ctx ? ctx->runtime->kind : CUA_BACKEND_AUTO;
 }
 
 int cua_context_device(const struct cua_context *ctx)
@@ -233,7 +233,7 @@ enum cua_status cua_context_set_stream(struct cua_context *ctx, struct CUstream_
 {
 	if (!ctx)
 		return CUA_ERROR_NULL;
-	if (ctx->backend->kind != CUA_BACKEND_CUDA)
+	if (ctx->runtime->kind != CUA_BACKEND_CUDA)
 		return CUA_ERROR_NO_DEVICE;
 	ctx->stream = stream;
 	return CUA_OK;
@@ -282,7 +282,7 @@ enum cua_status cua_context_synchronize(struct cua_context *ctx)
 	if (!ctx)
 		return CUA_ERROR_NULL;
 	cancel = cua__cancel_disable();
-	runtime = ctx->backend->runtime;
+	runtime = ctx->runtime;
 	previous = runtime->enter(ctx);
 	status = runtime->may_wait(ctx);
 	if (!status)
@@ -311,7 +311,7 @@ static enum cua_status retire(struct cua__workspace *w)
 
 static enum cua_status grow(struct cua_context *ctx, size_t bytes)
 {
-	const struct cua__runtime *runtime = ctx->backend->runtime;
+	const struct cua__runtime *runtime = ctx->runtime;
 	struct cua__workspace *w = &ctx->workspace;
 	enum cua_status status;
 	void *base;
@@ -341,7 +341,7 @@ static void release_retired(struct cua_context *ctx)
 	if (w->captured)
 		return;
 	while (w->n_retired)
-		ctx->backend->runtime->release(ctx, w->retired[--w->n_retired]);
+		ctx->runtime->release(ctx, w->retired[--w->n_retired]);
 }
 
 enum cua_status cua_context_reserve(struct cua_context *ctx, size_t bytes)
@@ -351,15 +351,15 @@ enum cua_status cua_context_reserve(struct cua_context *ctx, size_t bytes)
 
 	if (!ctx)
 		return CUA_ERROR_NULL;
-	if (bytes > SIZE_MAX / 2)
+	if (bytes > CUA__MAX_BYTES)
 		return CUA_ERROR_SIZE;
 	cancel = cua__cancel_disable();
-	previous = ctx->backend->runtime->enter(ctx);
+	previous = ctx->runtime->enter(ctx);
 	if (bytes > ctx->workspace.size)
 		status = grow(ctx, cua__scratch_size(bytes));
 	if (!status && ctx->workspace.n_retired)
 		release_retired(ctx);
-	ctx->backend->runtime->leave(ctx, previous);
+	ctx->runtime->leave(ctx, previous);
 	cua__cancel_restore(cancel);
 	return status;
 }
@@ -371,7 +371,7 @@ void cua__call_begin(struct cua__call *call, struct cua_context *ctx)
 	call->cancel = cua__cancel_disable();
 	call->ctx = ctx;
 	call->n_results = 0;
-	call->previous_device = ctx->backend->runtime->enter(ctx);
+	call->previous_device = ctx->runtime->enter(ctx);
 	ctx->workspace.used = 0;
 }
 
@@ -402,7 +402,7 @@ enum cua_status cua__call_scratch(struct cua__call *call, size_t bytes, void **p
 	}
 	*p = w->base + w->used;
 	w->used += bytes;
-	if (!w->captured && ctx->backend->runtime->may_wait(ctx) == CUA_ERROR_CAPTURE)
+	if (!w->captured && ctx->runtime->may_wait(ctx) == CUA_ERROR_CAPTURE)
 		w->captured = 1;
 	return CUA_OK;
 }
@@ -410,7 +410,7 @@ enum cua_status cua__call_scratch(struct cua__call *call, size_t bytes, void **p
 enum cua_status cua__call_result(struct cua__call *call, void *user, size_t bytes, size_t align,
 				 void **backend)
 {
-	const struct cua__runtime *runtime = call->ctx->backend->runtime;
+	const struct cua__runtime *runtime = call->ctx->runtime;
 	struct cua__location where;
 	enum cua_status status;
 
@@ -444,7 +444,7 @@ enum cua_status cua__call_result(struct cua__call *call, void *user, size_t byte
 enum cua_status cua__call_end(struct cua__call *call, enum cua_status status)
 {
 	struct cua_context *ctx = call->ctx;
-	const struct cua__runtime *runtime = ctx->backend->runtime;
+	const struct cua__runtime *runtime = ctx->runtime;
 
 	/* results are written only if all earlier work has succeeded */
 	if (!status && call->n_results)
@@ -465,7 +465,7 @@ enum cua_status cua__call_end(struct cua__call *call, enum cua_status status)
 
 enum cua_status cua__bytes(size_t n, size_t size, size_t *bytes)
 {
-	if (size && n > SIZE_MAX / 2 / size)
+	if (size && n > CUA__MAX_BYTES / size)
 		return CUA_ERROR_SIZE;
 	*bytes = n * size;
 	return CUA_OK;
@@ -493,9 +493,9 @@ enum cua_status cua__check_array(struct cua_context *ctx, const void *p, size_t 
 	if ((uintptr_t)p > UINTPTR_MAX - bytes)
 		return CUA_ERROR_SIZE;
 	cancel = cua__cancel_disable();
-	previous = ctx->backend->runtime->enter(ctx);
-	status = ctx->backend->runtime->locate(ctx, p, &where);
-	ctx->backend->runtime->leave(ctx, previous);
+	previous = ctx->runtime->enter(ctx);
+	status = ctx->runtime->locate(ctx, p, &where);
+	ctx->runtime->leave(ctx, previous);
 	cua__cancel_restore(cancel);
 	if (status)
 		return status;

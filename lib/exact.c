@@ -13,7 +13,7 @@ enum cua_status cua__exact_reduce(struct cua_context *ctx, struct cua__exact *r)
 {
 	r->state = state_of(ctx);
 	r->kept_bytes = ctx->kept_bytes;
-	return ctx->backend->exact->run(ctx, r);
+	return CUA__OPS(ctx, exact)->run(ctx, r);
 }
 
 static enum cua_status add(struct cua_context *ctx, enum cua_reduce_op op, enum cua_type type,
@@ -46,7 +46,7 @@ static enum cua_status add(struct cua_context *ctx, enum cua_reduce_op op, enum 
 	r.kept_bytes = ctx->kept_bytes;
 	cua__call_begin(&call, ctx);
 	status = cua__call_result(&call, partial, sizeof(*partial), sizeof(uint64_t), &backend);
-	if (!status && (call.n_results || ctx->backend->kind == CUA_BACKEND_CPU) &&
+	if (!status && (call.n_results || ctx->runtime->kind == CUA_BACKEND_CPU) &&
 	    partial->layout != CUA_EXACT_LAYOUT)
 		status = CUA_ERROR_LAYOUT;
 	if (!status)
@@ -57,7 +57,7 @@ static enum cua_status add(struct cua_context *ctx, enum cua_reduce_op op, enum 
 		r.fresh = 1;
 	}
 	if (!status)
-		status = ctx->backend->exact->run(ctx, &r);
+		status = CUA__OPS(ctx, exact)->run(ctx, &r);
 	status = cua__call_end(&call, status);
 	if (!status && r.fresh) {
 		cua_exact_merge(partial, &sum);
@@ -97,7 +97,7 @@ enum cua_status cua_exact_finish(struct cua_context *ctx, const struct cua_exact
 		return status;
 	if (cua__overlap(result, size, partial, sizeof(*partial)))
 		return CUA_ERROR_OVERLAP;
-	if (ctx->backend->kind == CUA_BACKEND_CPU && partial->layout != CUA_EXACT_LAYOUT)
+	if (ctx->runtime->kind == CUA_BACKEND_CPU && partial->layout != CUA_EXACT_LAYOUT)
 		return CUA_ERROR_LAYOUT;
 
 	/* the backend only reads it */
@@ -105,6 +105,6 @@ enum cua_status cua_exact_finish(struct cua_context *ctx, const struct cua_exact
 	cua__call_begin(&call, ctx);
 	status = cua__call_result(&call, result, size, size, &r.result);
 	if (!status)
-		status = ctx->backend->exact->finish(ctx, &r);
+		status = CUA__OPS(ctx, exact)->finish(ctx, &r);
 	return cua__call_end(&call, status);
 }

@@ -170,13 +170,13 @@ static enum cua_status plan_inputs(struct cua_context *ctx, const struct cua_fil
 
 static enum cua_status run(struct cua_context *ctx, struct cua__call *call, struct cua__filter *f)
 {
-	size_t bytes = ctx->backend->filter->scratch(ctx, f);
+	size_t bytes = CUA__OPS(ctx, filter)->scratch(ctx, f);
 	enum cua_status status = CUA_OK;
 	void *scratch = NULL;
 
 	if (bytes)
 		status = cua__call_scratch(call, bytes, &scratch);
-	return status ? status : ctx->backend->filter->filter(ctx, f, scratch);
+	return status ? status : CUA__OPS(ctx, filter)->filter(ctx, f, scratch);
 }
 
 /* ---- the calls ---- */
@@ -251,7 +251,7 @@ enum cua_status cua_filter_array(struct cua_context *ctx, const struct cua_filte
 	status = cua__call_result(&call, count, sizeof(*count), sizeof(*count), &out);
 	f.count = out;
 	if (!status && !n)
-		status = ctx->backend->runtime->set_bytes(ctx, f.count, 0, sizeof(*f.count));
+		status = ctx->runtime->set_bytes(ctx, f.count, 0, sizeof(*f.count));
 	else if (!status)
 		status = run(ctx, &call, &f);
 	return cua__call_end(&call, status);
@@ -321,7 +321,7 @@ enum cua_status cua_filter_workspace(struct cua_context *ctx,
 	f.ordered = f.ordered || !f.partition;
 	*bytes = cua__scratch_size(sizeof(uint64_t));
 	if (n)
-		*bytes += cua__scratch_size(ctx->backend->filter->scratch(ctx, &f));
+		*bytes += cua__scratch_size(CUA__OPS(ctx, filter)->scratch(ctx, &f));
 	return CUA_OK;
 }
 

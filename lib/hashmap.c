@@ -76,7 +76,7 @@ enum cua_status cua_hashmap_destroy(struct cua_hashmap *map)
 
 	if (!map)
 		return CUA_OK;
-	runtime = map->ctx->backend->runtime;
+	runtime = map->ctx->runtime;
 	cua__call_begin(&call, map->ctx);
 	status = runtime->may_wait(map->ctx);
 	if (!status)
@@ -171,7 +171,7 @@ static enum cua_status bulk(struct cua_hashmap *map, cua__hashmap_bulk_fn *fn, i
 	grows = map->options.grow_percent && (what & ADDS) && c->n;
 	cua__call_begin(&call, map->ctx);
 	if (grows)
-		status = map->ctx->backend->runtime->may_wait(map->ctx);
+		status = map->ctx->runtime->may_wait(map->ctx);
 	/* growth reads the counts, so clear first */
 	if (!status && (what & CLEARS) && (grows || !c->n))
 		status = cua__hashmap_empty(map);
@@ -184,7 +184,7 @@ static enum cua_status bulk(struct cua_hashmap *map, cua__hashmap_bulk_fn *fn, i
 }
 
 #define BULK(map, name, what, ...)                                                                 \
-	bulk(map, (map) ? (map)->ctx->backend->hashmap->name : NULL, what,                         \
+	bulk(map, (map) ? CUA__OPS((map)->ctx, hashmap)->name : NULL, what,                        \
 	     &(struct cua__hashmap_call){__VA_ARGS__})
 
 enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
@@ -312,7 +312,7 @@ enum cua_status cua_hashmap_size(struct cua_hashmap *map, uint64_t *size)
 	cua__call_begin(&call, map->ctx);
 	status = cua__call_result(&call, size, sizeof(*size), sizeof(*size), &result);
 	if (!status)
-		status = map->ctx->backend->hashmap->size(map->ctx, &map->view, result);
+		status = CUA__OPS(map->ctx, hashmap)->size(map->ctx, &map->view, result);
 	return cua__call_end(&call, status);
 }
 
@@ -325,7 +325,7 @@ enum cua_status cua_hashmap_status(struct cua_hashmap *map)
 
 	if (!map)
 		return CUA_ERROR_NULL;
-	runtime = map->ctx->backend->runtime;
+	runtime = map->ctx->runtime;
 	cua__call_begin(&call, map->ctx);
 	status = runtime->may_wait(map->ctx);
 	if (!status)

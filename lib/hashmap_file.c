@@ -300,7 +300,7 @@ static enum cua_status create_for(struct cua_context *ctx,
 
 static void expect_pairs(struct cua_hashmap *map, uint64_t count)
 {
-	const struct cua__runtime *runtime = map->ctx->backend->runtime;
+	const struct cua__runtime *runtime = map->ctx->runtime;
 
 	if (runtime->expect_few && count < cua__hashmap_slots(&map->view) / FEW)
 		runtime->expect_few(map->ctx, map->base, map->bytes);

@@ -71,7 +71,7 @@ enum cua_status cua__hashmap_lay_out(struct cua_hashmap *map, uint64_t capacity)
 
 enum cua_status cua__hashmap_allocate(struct cua_hashmap *map)
 {
-	const struct cua__runtime *runtime = map->ctx->backend->runtime;
+	const struct cua__runtime *runtime = map->ctx->runtime;
 	enum cua_status status = runtime->may_wait(map->ctx);
 	void *base = NULL;
 
@@ -107,7 +107,7 @@ uint64_t cua__hashmap_slots(const struct cua_hashmap_view *view)
 
 enum cua_status cua__hashmap_empty(struct cua_hashmap *map)
 {
-	return map->ctx->backend->runtime->set_bytes(map->ctx, map->base, 0, map->cleared);
+	return map->ctx->runtime->set_bytes(map->ctx, map->base, 0, map->cleared);
 }
 
 /* ---- array arguments ---- */

@@ -31,7 +31,7 @@ struct request {
 static enum cua_status sort(struct cua__call *call, struct cua_hashmap *map, uint64_t max,
 			    void *keys, void *values, const uint64_t *n)
 {
-	const struct cua__hashmap_whole_ops *whole = call->ctx->backend->hashmap_whole;
+	const struct cua__hashmap_whole_ops *whole = CUA__OPS(call->ctx, hashmap_whole);
 	struct cua__hashmap_sort s = {
 		map->view.key_size, map->view.value_size, max, n, keys, values, NULL};
 	enum cua_status status;
@@ -76,17 +76,19 @@ static enum cua_status give(const struct request *r)
 	if (!status)
 		status = cua__call_scratch(&call, sizeof(*r->n), &count);
 	if (!status)
-		status = ctx->backend->runtime->set_bytes(ctx, count, 0, sizeof(*r->n));
+		status = ctx->runtime->set_bytes(ctx, count, 0, sizeof(*r->n));
 	if (!status && r->rejected)
-		status = ctx->backend->hashmap_whole->rejected(
-			ctx, &map->view, max, (void *)k.backend, (void *)v.backend, count);
+		status = CUA__OPS(ctx, hashmap_whole)
+				 ->rejected(ctx, &map->view, max, (void *)k.backend,
+					    (void *)v.backend, count);
 	else if (!status)
-		status = ctx->backend->hashmap_whole->retrieve(
-			ctx, &map->view, max, (void *)k.backend, (void *)v.backend, count);
+		status = CUA__OPS(ctx, hashmap_whole)
+				 ->retrieve(ctx, &map->view, max, (void *)k.backend,
+					    (void *)v.backend, count);
 	if (!status && r->sorted)
 		status = sort(&call, map, max, (void *)k.backend, (void *)v.backend, count);
 	if (!status)
-		status = ctx->backend->runtime->copy(ctx, result, count, sizeof(*r->n));
+		status = ctx->runtime->copy(ctx, result, count, sizeof(*r->n));
 	return cua__call_end(&call, status);
 }
 
@@ -118,8 +120,9 @@ enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map,
 	if (max > places_of(&map->view))
 		max = places_of(&map->view);
 	if (order == CUA_HASHMAP_SORTED && max)
-		*bytes += cua__scratch_size(map->ctx->backend->hashmap_whole->sort_scratch(
-			map->ctx, map->view.key_size, map->view.value_size, max));
+		*bytes += cua__scratch_size(CUA__OPS(map->ctx, hashmap_whole)
+						    ->sort_scratch(map->ctx, map->view.key_size,
+								   map->view.value_size, max));
 	return CUA_OK;
 }
 
@@ -132,7 +135,7 @@ enum cua_status cua_hashmap_build_workspace(const struct cua_hashmap *map, size_
 	if (cua__bytes(n, map->view.key_size, &keys) || cua__bytes(n, map->view.value_size, &keys))
 		return CUA_ERROR_SIZE;
 	*bytes = cua__scratch_size(
-		map->ctx->backend->hashmap->build_scratch(map->ctx, &map->view, n));
+		CUA__OPS(map->ctx, hashmap)->build_scratch(map->ctx, &map->view, n));
 	return CUA_OK;
 }
 
@@ -171,8 +174,9 @@ enum cua_status cua_hashmap_merge(struct cua_hashmap *map, const struct cua_hash
 	if (map == from)
 		return CUA_ERROR_OVERLAP;
 	cua__call_begin(&call, map->ctx);
-	return cua__call_end(&call, map->ctx->backend->hashmap_whole->move(map->ctx, &from->view,
-									   &map->view, op));
+	return cua__call_end(
+		&call,
+		CUA__OPS(map->ctx, hashmap_whole)->move(map->ctx, &from->view, &map->view, op));
 }
 
 /* ---- statistics ---- */
@@ -200,7 +204,7 @@ enum cua_status cua_hashmap_get_statistics(struct cua_hashmap *map,
 		return CUA_ERROR_UNSUPPORTED;
 	if (cua__bytes(map->view.n_buckets, sizeof(uint32_t), &bytes))
 		return CUA_ERROR_SIZE;
-	runtime = map->ctx->backend->runtime;
+	runtime = map->ctx->runtime;
 	cua__call_begin(&call, map->ctx);
 	status = runtime->may_wait(map->ctx);
 	if (!status)
@@ -212,8 +216,8 @@ enum cua_status cua_hashmap_get_statistics(struct cua_hashmap *map,
 	if (!status)
 		status = runtime->set_bytes(map->ctx, backend, 0, sizeof(tally));
 	if (!status)
-		status = map->ctx->backend->hashmap_whole->tally(map->ctx, &map->view, homes,
-								 backend);
+		status = CUA__OPS(map->ctx, hashmap_whole)
+				 ->tally(map->ctx, &map->view, homes, backend);
 	if (!status)
 		status = runtime->copy(map->ctx, &tally, backend, sizeof(tally));
 	if (!status)
@@ -269,7 +273,7 @@ void cua__hashmap_pass_end(struct cua__hashmap_pass *pass)
 enum cua_status cua__hashmap_pass_next(struct cua__hashmap_pass *pass, int *more)
 {
 	struct cua_hashmap *map = pass->map;
-	const struct cua__runtime *runtime = map->ctx->backend->runtime;
+	const struct cua__runtime *runtime = map->ctx->runtime;
 	const uint32_t ks = map->view.key_size, vs = map->view.value_size;
 	uint64_t all = places_of(&map->view), room = pass->room;
 	void *keys, *values, *count;
@@ -293,8 +297,9 @@ enum cua_status cua__hashmap_pass_next(struct cua__hashmap_pass *pass, int *more
 	if (!status)
 		status = runtime->set_bytes(map->ctx, count, 0, sizeof(pass->n));
 	if (!status)
-		status = map->ctx->backend->hashmap_whole->slice(map->ctx, &map->view, pass->place,
-								 room, keys, values, count);
+		status = CUA__OPS(map->ctx, hashmap_whole)
+				 ->slice(map->ctx, &map->view, pass->place, room, keys, values,
+					 count);
 	if (!status)
 		status = runtime->copy(map->ctx, &pass->n, count, sizeof(pass->n));
 	if (!status)
@@ -384,7 +389,7 @@ enum cua_status cua_hashmap_for_each(struct cua_hashmap *map,
 enum cua_status cua__hashmap_insert_from_host(struct cua_hashmap *map, uint64_t n, const void *keys,
 					      const void *values)
 {
-	const struct cua__runtime *runtime = map->ctx->backend->runtime;
+	const struct cua__runtime *runtime = map->ctx->runtime;
 	const uint32_t ks = map->view.key_size, vs = map->view.value_size;
 	struct cua__hashmap_call insert = {.op = CUA__HASHMAP_INSERT, .n = n};
 	struct cua__call call;
@@ -402,7 +407,7 @@ enum cua_status cua__hashmap_insert_from_host(struct cua_hashmap *map, uint64_t 
 	insert.keys = k;
 	insert.values = vs ? v : NULL;
 	if (!status)
-		status = map->ctx->backend->hashmap->write(map->ctx, &map->view, &insert);
+		status = CUA__OPS(map->ctx, hashmap)->write(map->ctx, &map->view, &insert);
 	if (!status)
 		status = runtime->synchronize(map->ctx);
 	return cua__call_end(&call, status);

@@ -14,7 +14,7 @@
 
 enum cua_status cua__hashmap_read_front(struct cua_hashmap *map, struct cua__hashmap_front *f)
 {
-	const struct cua__runtime *runtime = map->ctx->backend->runtime;
+	const struct cua__runtime *runtime = map->ctx->runtime;
 	enum cua_status status = runtime->may_wait(map->ctx);
 
 	if (!status)
@@ -43,7 +43,7 @@ enum cua_status cua__hashmap_read_front(struct cua_hashmap *map, struct cua__has
  */
 static enum cua_status resize(struct cua_hashmap *map, uint64_t capacity)
 {
-	const struct cua__runtime *runtime = map->ctx->backend->runtime;
+	const struct cua__runtime *runtime = map->ctx->runtime;
 	struct cua_hashmap fresh = *map;
 	enum cua_status status;
 	struct cua__hashmap_front front, moved;
@@ -67,8 +67,8 @@ static enum cua_status resize(struct cua_hashmap *map, uint64_t capacity)
 				       offsetof(struct cua_hashmap_rejects, pairs) +
 					       front.kept * sizeof(struct cua_hashmap_pair));
 	if (!status)
-		status = map->ctx->backend->hashmap_whole->move(map->ctx, &map->view, &fresh.view,
-								CUA__HASHMAP_INSERT);
+		status = CUA__OPS(map->ctx, hashmap_whole)
+				 ->move(map->ctx, &map->view, &fresh.view, CUA__HASHMAP_INSERT);
 	if (!status)
 		status = runtime->synchronize(map->ctx);
 	/* with max_probes a pair may have found no slot; it is still in the old memory */
@@ -104,7 +104,7 @@ enum cua_status cua_hashmap_resize(struct cua_hashmap *map, uint64_t capacity)
 enum cua_status cua__hashmap_build(struct cua_hashmap *map, int empty,
 				   const struct cua__hashmap_call *call)
 {
-	const struct cua__hashmap_ops *ops = map->ctx->backend->hashmap;
+	const struct cua__hashmap_ops *ops = CUA__OPS(map->ctx, hashmap);
 	enum cua_status status =
 		ops->build ? ops->build(map->ctx, &map->view, call) : CUA_ERROR_UNSUPPORTED;
 
@@ -175,14 +175,14 @@ enum cua_status cua__hashmap_write_growing(struct cua_hashmap *map, int builds,
 		batch.flags = (void *)elements_from(call->flags, done, 1);
 		status = builds && !done
 				 ? cua__hashmap_build(map, 1, &batch)
-				 : map->ctx->backend->hashmap->write(map->ctx, &map->view, &batch);
+				 : CUA__OPS(map->ctx, hashmap)->write(map->ctx, &map->view, &batch);
 		if (status)
 			break;
 		done += batch.n;
 	}
 	/* the results of the remaining elements are FULL */
 	if (status && call->flags)
-		map->ctx->backend->runtime->set_bytes(map->ctx, call->flags + done,
-						      CUA_HASHMAP_FULL, call->n - done);
+		map->ctx->runtime->set_bytes(map->ctx, call->flags + done, CUA_HASHMAP_FULL,
+					     call->n - done);
 	return status;
 }

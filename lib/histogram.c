@@ -164,11 +164,11 @@ static enum cua_status stage_edges(struct cua__call *call, struct cua__histogram
 
 	status = cua__call_scratch(call, bytes, &staged);
 	if (!status)
-		status = call->ctx->backend->runtime->copy(call->ctx, staged, keys, bytes);
+		status = call->ctx->runtime->copy(call->ctx, staged, keys, bytes);
 	/* If the device reads pageable memory itself, the copy may run after this call, which
 	 * frees the keys. */
 	if (!status && call->ctx->pageable_access)
-		status = call->ctx->backend->runtime->synchronize(call->ctx);
+		status = call->ctx->runtime->synchronize(call->ctx);
 	h->edges = staged;
 	return status;
 }
@@ -194,8 +194,8 @@ static enum cua_status count(struct cua_context *ctx, const struct cua_histogram
 			     struct cua__histogram *h, size_t n, const void *x, const void *edges,
 			     const void *keys, void *counts)
 {
-	const struct cua__runtime *runtime = ctx->backend->runtime;
-	const struct cua__histogram_ops *ops = ctx->backend->histogram;
+	const struct cua__runtime *runtime = ctx->runtime;
+	const struct cua__histogram_ops *ops = CUA__OPS(ctx, histogram);
 	const int fixed_point = cua__is_float(o->weight_type);
 	/* counts and outside first, then the inputs */
 	struct range user[5] = {{0}}, backend[5] = {{0}};
@@ -372,7 +372,7 @@ enum cua_status cua_histogram_even(struct cua_context *ctx,
 /* Whether the host can read the edges during the call. */
 static enum cua_status check_edges(struct cua_context *ctx, const void *edges, size_t align)
 {
-	const struct cua__runtime *runtime = ctx->backend->runtime;
+	const struct cua__runtime *runtime = ctx->runtime;
 	struct cua__location where;
 	enum cua_status status;
 	int previous, cancel;
@@ -454,7 +454,7 @@ enum cua_status cua_histogram_workspace(struct cua_context *ctx,
 		most += cua__scratch_size((bins + 1) * sizeof(uint64_t));
 	if (cua__is_float(o.weight_type))
 		most += cua__scratch_size(all * sizeof(uint64_t));
-	ctx->backend->histogram->plan(ctx, &h);
+	CUA__OPS(ctx, histogram)->plan(ctx, &h);
 	*bytes = most + cua__scratch_size(h.scratch_bytes);
 	return CUA_OK;
 }

@@ -79,7 +79,7 @@ enum cua_status cua_lock_debug_create(struct cua_context *ctx,
 	if (status)
 		return status;
 
-	runtime = ctx->backend->runtime;
+	runtime = ctx->runtime;
 	cua__call_begin(&call, ctx);
 	status = runtime->may_wait(ctx);
 	if (!status)
@@ -124,7 +124,7 @@ enum cua_status cua_lock_debug_destroy(struct cua_lock_debug *table)
 	ctx = table->ctx;
 	if (!ctx)
 		return CUA_ERROR_VALUE;
-	runtime = ctx->backend->runtime;
+	runtime = ctx->runtime;
 	cua__call_begin(&call, ctx);
 	status = runtime->may_wait(ctx);
 	if (!status)

@@ -33,7 +33,7 @@ static uint32_t size_of(enum cua_type type)
 /* Allocates an empty pool. Waits for the stream. */
 static enum cua_status provide(struct cua_multimap *mm, size_t entries)
 {
-	const struct cua__runtime *runtime = mm->ctx->backend->runtime;
+	const struct cua__runtime *runtime = mm->ctx->runtime;
 	enum cua_status status = runtime->may_wait(mm->ctx);
 	void *base = NULL;
 
@@ -130,7 +130,7 @@ enum cua_status cua_multimap_destroy(struct cua_multimap *mm)
 	status = cua_hashmap_destroy(mm->map);
 	if (status != CUA_ERROR_CAPTURE) {
 		cua__call_begin(&call, mm->ctx);
-		released = mm->ctx->backend->runtime->release(mm->ctx, mm->base);
+		released = mm->ctx->runtime->release(mm->ctx, mm->base);
 		status = cua__call_end(&call, status ? status : released);
 		free(mm);
 	}
@@ -159,9 +159,8 @@ enum cua_status cua_multimap_clear(struct cua_multimap *mm)
 	status = cua_hashmap_clear(mm->map);
 	if (!status) {
 		cua__call_begin(&call, mm->ctx);
-		status = cua__call_end(
-			&call, mm->ctx->backend->runtime->set_bytes(mm->ctx, mm->view.pool, 0,
-								    sizeof(*mm->view.pool)));
+		status = cua__call_end(&call, mm->ctx->runtime->set_bytes(mm->ctx, mm->view.pool, 0,
+									  sizeof(*mm->view.pool)));
 	}
 	cua__cancel_restore(cancel);
 	return status;
@@ -174,7 +173,7 @@ enum cua_status cua_multimap_reclaim(struct cua_multimap *mm)
 	if (!mm)
 		return CUA_ERROR_NULL;
 	cua__call_begin(&call, mm->ctx);
-	return cua__call_end(&call, mm->ctx->backend->multimap->reclaim(mm->ctx, &mm->view));
+	return cua__call_end(&call, CUA__OPS(mm->ctx, multimap)->reclaim(mm->ctx, &mm->view));
 }
 
 /* ---- arguments ---- */
@@ -257,7 +256,7 @@ enum cua_status cua_multimap_insert_n(struct cua_multimap *mm, size_t n, const v
 	if (status || !n)
 		return status;
 	cua__call_begin(&call, mm->ctx);
-	return cua__call_end(&call, mm->ctx->backend->multimap->insert(mm->ctx, &mm->view, &c));
+	return cua__call_end(&call, CUA__OPS(mm->ctx, multimap)->insert(mm->ctx, &mm->view, &c));
 }
 
 /* A bulk call with a number per key as its result. */
@@ -270,7 +269,7 @@ static enum cua_status numbers(struct cua_multimap *mm, cua__multimap_fn *fn, si
 	enum cua_status status;
 
 	c.keys = next_array(mm, &arrays, keys, n, mm->view.map.key_size);
-	if (out || fn == mm->ctx->backend->multimap->count)
+	if (out || fn == CUA__OPS(mm->ctx, multimap)->count)
 		c.out = next_array(mm, &arrays, out, n, sizeof(*out));
 	status = check_arrays(mm, &arrays);
 	if (status || !n)
@@ -282,14 +281,14 @@ static enum cua_status numbers(struct cua_multimap *mm, cua__multimap_fn *fn, si
 enum cua_status cua_multimap_count_n(struct cua_multimap *mm, size_t n, const void *keys,
 				     uint64_t *counts_out)
 {
-	return mm ? numbers(mm, mm->ctx->backend->multimap->count, n, keys, counts_out)
+	return mm ? numbers(mm, CUA__OPS(mm->ctx, multimap)->count, n, keys, counts_out)
 		  : CUA_ERROR_NULL;
 }
 
 enum cua_status cua_multimap_erase_n(struct cua_multimap *mm, size_t n, const void *keys,
 				     uint64_t *removed_out)
 {
-	return mm ? numbers(mm, mm->ctx->backend->multimap->erase, n, keys, removed_out)
+	return mm ? numbers(mm, CUA__OPS(mm->ctx, multimap)->erase, n, keys, removed_out)
 		  : CUA_ERROR_NULL;
 }
 
@@ -324,7 +323,7 @@ enum cua_status cua_multimap_retrieve_n(struct cua_multimap *mm, size_t n, const
 	if (!status) {
 		c.total = result;
 		c.sums = sums;
-		status = mm->ctx->backend->multimap->retrieve(mm->ctx, &mm->view, &c);
+		status = CUA__OPS(mm->ctx, multimap)->retrieve(mm->ctx, &mm->view, &c);
 	}
 	return cua__call_end(&call, status);
 }
@@ -344,8 +343,8 @@ static enum cua_status number(struct cua_multimap *mm, int keys, uint64_t *out)
 	cua__call_begin(&call, mm->ctx);
 	status = cua__call_result(&call, out, sizeof(*out), sizeof(*out), &result);
 	if (!status)
-		status = keys ? mm->ctx->backend->hashmap->size(mm->ctx, &mm->view.map, result)
-			      : mm->ctx->backend->multimap->size(mm->ctx, &mm->view, result);
+		status = keys ? CUA__OPS(mm->ctx, hashmap)->size(mm->ctx, &mm->view.map, result)
+			      : CUA__OPS(mm->ctx, multimap)->size(mm->ctx, &mm->view, result);
 	return cua__call_end(&call, status);
 }
 
@@ -380,7 +379,7 @@ enum cua_status cua_multimap_retrieve(struct cua_multimap *mm, uint64_t max, voi
 	status = check_arrays(mm, &arrays);
 	if (status)
 		return status;
-	runtime = mm->ctx->backend->runtime;
+	runtime = mm->ctx->runtime;
 	cua__call_begin(&call, mm->ctx);
 	status = cua__call_result(&call, n, sizeof(*n), sizeof(*n), &result);
 	if (!status)
@@ -389,7 +388,7 @@ enum cua_status cua_multimap_retrieve(struct cua_multimap *mm, uint64_t max, voi
 		status = runtime->set_bytes(mm->ctx, count, 0, sizeof(*n));
 	if (!status) {
 		c.total = count;
-		status = mm->ctx->backend->multimap->retrieve_all(mm->ctx, &mm->view, &c);
+		status = CUA__OPS(mm->ctx, multimap)->retrieve_all(mm->ctx, &mm->view, &c);
 	}
 	if (!status)
 		status = runtime->copy(mm->ctx, result, count, sizeof(*n));
@@ -408,7 +407,7 @@ enum cua_status cua_multimap_status(struct cua_multimap *mm)
 	status = cua_hashmap_status(mm->map);
 	if (status)
 		return status;
-	runtime = mm->ctx->backend->runtime;
+	runtime = mm->ctx->runtime;
 	cua__call_begin(&call, mm->ctx);
 	status = runtime->copy(mm->ctx, &rejected, &mm->view.pool->rejected, sizeof(rejected));
 	if (!status)

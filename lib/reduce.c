@@ -220,7 +220,7 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_reduce_opt
 		return cua__is_float(type) && (op == CUA_REDUCE_SUM || has_second(op))
 			       ? CUA_OK
 			       : CUA_ERROR_UNSUPPORTED;
-	ctx->backend->reduce->plan(ctx, r);
+	CUA__OPS(ctx, reduce)->plan(ctx, r);
 	return CUA_OK;
 }
 
@@ -293,7 +293,7 @@ enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_opti
 	if (!status && r.mode == CUA_REDUCE_EXACT)
 		status = reduce_exactly(ctx, &r);
 	else if (!status)
-		status = ctx->backend->reduce->run(ctx, &r);
+		status = CUA__OPS(ctx, reduce)->run(ctx, &r);
 	return cua__call_end(&call, status);
 }
 

@@ -29,7 +29,7 @@ static void plan_tree(const struct cua_context *ctx, enum cua_reduce_mode mode,
 		      struct cua__segments *s)
 {
 	if (mode == CUA_REDUCE_FIXED || !cua__is_word(s->type) ||
-	    (s->segments && s->n / s->segments < ctx->backend->segment->tree_below))
+	    (s->segments && s->n / s->segments < CUA__OPS(ctx, segment)->tree_below))
 		s->kind = tree_of(s->op, s->type);
 }
 
@@ -115,10 +115,10 @@ enum cua_status cua_segmented_reduce(struct cua_context *ctx,
 	if (!segments)
 		return CUA_OK;
 	cua__call_begin(&call, ctx);
-	status = cua__call_scratch(&call, ctx->backend->segment->segments_scratch(ctx, &s),
+	status = cua__call_scratch(&call, CUA__OPS(ctx, segment)->segments_scratch(ctx, &s),
 				   &s.scratch);
 	if (!status)
-		status = ctx->backend->segment->segments(ctx, &s);
+		status = CUA__OPS(ctx, segment)->segments(ctx, &s);
 	return cua__call_end(&call, status);
 }
 
@@ -135,7 +135,7 @@ enum cua_status cua_segmented_reduce_workspace(struct cua_context *ctx,
 	status = plan_segmented(ctx, options, op, type, n, segments, &s);
 	if (!status)
 		*bytes = segments ? cua__scratch_size(
-					    ctx->backend->segment->segments_scratch(ctx, &s))
+					    CUA__OPS(ctx, segment)->segments_scratch(ctx, &s))
 				  : 0;
 	return status;
 }
@@ -205,7 +205,7 @@ enum cua_status cua_reduce_by_key(struct cua_context *ctx,
 		return status;
 	if (!count)
 		return CUA_ERROR_NULL;
-	ops = ctx->backend->segment;
+	ops = CUA__OPS(ctx, segment);
 	size = s.size;
 	out = result_size(op, type);
 	room = (size_t)r.capacity;
@@ -242,7 +242,7 @@ enum cua_status cua_reduce_by_key(struct cua_context *ctx,
 	status = cua__call_result(&call, count, sizeof(*count), sizeof(*count), &user);
 	r.count = (uint64_t *)user;
 	if (!status && !n) {
-		status = ctx->backend->runtime->set_bytes(ctx, r.count, 0, sizeof(*r.count));
+		status = ctx->runtime->set_bytes(ctx, r.count, 0, sizeof(*r.count));
 		return cua__call_end(&call, status);
 	}
 	if (!status)
@@ -284,8 +284,8 @@ enum cua_status cua_reduce_by_key_workspace(struct cua_context *ctx,
 	if (n)
 		*bytes += cua__scratch_size(sizeof(*r.total)) +
 			  cua__scratch_size(offsets_size(&r)) +
-			  cua__scratch_size(ctx->backend->segment->runs_scratch(ctx, &r));
+			  cua__scratch_size(CUA__OPS(ctx, segment)->runs_scratch(ctx, &r));
 	if (r.capacity)
-		*bytes += cua__scratch_size(ctx->backend->segment->segments_scratch(ctx, &s));
+		*bytes += cua__scratch_size(CUA__OPS(ctx, segment)->segments_scratch(ctx, &s));
 	return CUA_OK;
 }

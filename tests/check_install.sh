@@ -113,6 +113,20 @@ if [ -f "$root$libdir/libcuatomic.a" ]; then
     echo "FAILED: the static program needs libcuatomic.so"
     exit 1
   fi
+
+  # Each module names its own table of a backend, so a program gets the device code of the modules
+  # that it calls.
+  build "${cc[@]}" "${flags[@]}" "$here/install_locks.c" "${static_libs[@]}" -o "$tmp/locks_static"
+  "$tmp/locks_static"
+  tables() { nm "$1" | sed -nE 's/.* [DR] (cua__(cpu|cuda)_[a-z_]+)$/\1/p' | grep -v _runtime; }
+  if ! tables "$tmp/host_static" | grep -x cua__cpu_reduce >/dev/null; then
+    echo "FAILED: the table of reductions is not among the symbols of a program with a sum"
+    exit 1
+  fi
+  if tables "$tmp/locks_static"; then
+    echo "FAILED: these modules are in a static program that uses only the spinlock"
+    exit 1
+  fi
 fi
 
 # The programs of the README, compiled by the commands that stand below them.

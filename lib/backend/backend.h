@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A backend is a table of functions for each module. The CPU's tables are always built. The CUDA
- * tables (cuda/cuda_runtime.cu) exist only in a build with CUDA; only context.c depends on that.
+ * A backend is a table of functions for each module, and a runtime. The CPU's tables are always
+ * built. The CUDA tables exist only in a build with CUDA. A context knows its runtime, and each
+ * module names its own table by CUA__OPS, so that a program that links the static library gets
+ * the device code only of the modules that it calls.
  *
  * The functions behind these tables trust their arguments. lib/<module>.c has checked them, has
  * made the context's device current, and has chosen result memory that the backend can write.
@@ -35,6 +37,7 @@ struct cua__location {
 };
 
 struct cua__runtime {
+	enum cua_backend kind;
 	enum cua_status (*device_count)(int *count);
 	enum cua_status (*device_query)(int device, struct cua_device_info *info);
 	/* "", or the reason why the device cannot be used. */
@@ -79,8 +82,9 @@ struct cua__runtime {
 	/* In stream order; any combination of host and backend memory. */
 	enum cua_status (*copy)(struct cua_context *ctx, void *dst, const void *src, size_t bytes);
 	enum cua_status (*set_bytes)(struct cua_context *ctx, void *dst, int byte, size_t bytes);
-	/* Fills the zeroed table of lib/kernels/atomic_paths.h, in stream order. */
-	enum cua_status (*atomic_paths)(struct cua_context *ctx, void *cells);
+	/* Bytes of memory that are free, and bytes in total. */
+	enum cua_status (*memory_info)(struct cua_context *ctx, uint64_t *free_bytes,
+				       uint64_t *total_bytes);
 	/* As allocate, with all bytes 0. Unwritten pages need not occupy memory. */
 	enum cua_status (*allocate_zeros)(struct cua_context *ctx, size_t bytes, void **p);
 	/*
@@ -89,6 +93,16 @@ struct cua__runtime {
 	 */
 	void (*expect_few)(struct cua_context *ctx, void *p, size_t bytes);
 };
+
+extern const struct cua__runtime cua__cpu_runtime, cua__cuda_runtime;
+
+/* The module's table for the backend of a context. */
+#if CUA_HAVE_CUDA
+#define CUA__OPS(ctx, module)                                                                      \
+	((ctx)->runtime->kind == CUA_BACKEND_CUDA ? &cua__cuda_##module : &cua__cpu_##module)
+#else
+#define CUA__OPS(ctx, module) ((void)(ctx), &cua__cpu_##module)
+#endif
 
 struct cua__memory_ops;
 struct cua__append_ops;
@@ -102,28 +116,7 @@ struct cua__hashmap_whole_ops;
 struct cua__multimap_ops;
 struct cua__segment_ops;
 
-struct cua__backend {
-	enum cua_backend kind;
-	const struct cua__runtime *runtime;
-	const struct cua__memory_ops *memory;
-	const struct cua__append_ops *append;
-	const struct cua__filter_ops *filter;
-	const struct cua__reduce_ops *reduce;
-	const struct cua__exact_ops *exact;
-	const struct cua__histogram_ops *histogram;
-	const struct cua__chained_ops *chained;
-	const struct cua__hashmap_ops *hashmap;
-	const struct cua__hashmap_whole_ops *hashmap_whole;
-	const struct cua__segment_ops *segment;
-	const struct cua__multimap_ops *multimap;
-};
-
-extern const struct cua__backend cua__cpu_backend;
-#if CUA_HAVE_CUDA
-extern const struct cua__backend cua__cuda_backend;
-#endif
-
-/* The modules' tables; lib/<module>.h defines the structs. */
+/* The modules' tables; lib/backend/<module>_backend.h defines the structs. */
 extern const struct cua__memory_ops cua__cpu_memory, cua__cuda_memory;
 extern const struct cua__append_ops cua__cpu_append, cua__cuda_append;
 extern const struct cua__filter_ops cua__cpu_filter, cua__cuda_filter;
@@ -135,6 +128,10 @@ extern const struct cua__hashmap_ops cua__cpu_hashmap, cua__cuda_hashmap;
 extern const struct cua__hashmap_whole_ops cua__cpu_hashmap_whole, cua__cuda_hashmap_whole;
 extern const struct cua__multimap_ops cua__cpu_multimap, cua__cuda_multimap;
 extern const struct cua__segment_ops cua__cpu_segment, cua__cuda_segment;
+
+/* Fills the zeroed table of lib/kernels/atomic_paths.h, in stream order. */
+typedef enum cua_status cua__atomic_paths_fn(struct cua_context *ctx, void *entries);
+cua__atomic_paths_fn cua__cpu_atomic_paths, cua__cuda_atomic_paths;
 
 #ifdef __cplusplus
 }

@@ -35,7 +35,7 @@ struct cua__workspace {
 #define CUA__CONTROL_BYTES (8192 + 32768)
 
 struct cua_context {
-	const struct cua__backend *backend;
+	const struct cua__runtime *runtime;
 	int device;
 	struct CUstream_st *stream;
 	int cuda_error;
@@ -146,7 +146,16 @@ struct cua_u128 cua__random_seed(void);
 
 /* ---- arguments ---- */
 
-/* *bytes = n * size. Errors: SIZE, also if the product exceeds half the address space. */
+/* Larger ranges of bytes count as overflow: half the address space. */
+#define CUA__MAX_BYTES (SIZE_MAX / 2)
+
+/* Whether the range is too large or wraps around the address space. */
+static inline int cua__wraps(const void *p, size_t bytes)
+{
+	return bytes > CUA__MAX_BYTES || (uintptr_t)p > UINTPTR_MAX - bytes;
+}
+
+/* *bytes = n * size. Errors: SIZE, also if the product exceeds CUA__MAX_BYTES. */
 enum cua_status cua__bytes(size_t n, size_t size, size_t *bytes);
 
 /*
@@ -161,6 +170,14 @@ enum cua_status cua__check_array(struct cua_context *ctx, const void *p, size_t 
  * wraps around), MEMORY_KIND (the host cannot read it).
  */
 enum cua_status cua__read_value(struct cua_context *ctx, const void *p, size_t bytes, void *value);
+
+/*
+ * Checks the memory kinds of a copy from src to dst inside a call. Sets *waits if the call must
+ * synchronize after the copy, because one of them is host memory that is not pinned. Errors:
+ * MEMORY_KIND, CAPTURE (the copy would wait).
+ */
+enum cua_status cua__copy_waits(struct cua_context *ctx, const void *dst, const void *src,
+				int *waits);
 
 /* Whether two byte ranges share a byte. */
 int cua__overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes);

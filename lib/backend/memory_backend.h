@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The backend interface of the memory calls, beyond its runtime's allocate, release and copy. */
+/* The backend interface of fills and of pitched arrays. */
 #ifndef CUATOMIC_BACKEND_MEMORY_BACKEND_H
 #define CUATOMIC_BACKEND_MEMORY_BACKEND_H
 
@@ -18,8 +18,6 @@ struct cua__pattern {
 };
 
 struct cua__memory_ops {
-	enum cua_status (*info)(struct cua_context *ctx, uint64_t *free_bytes,
-				uint64_t *total_bytes);
 	/* bytes is a multiple of the pattern's size; dst is aligned to it. */
 	enum cua_status (*fill)(struct cua_context *ctx, void *dst, size_t bytes,
 				const struct cua__pattern *pattern);

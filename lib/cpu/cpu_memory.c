@@ -2,9 +2,7 @@
 /* The memory calls of the CPU backend; the threads share the rows. */
 #include "config.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 
 #include "backend/memory_backend.h"
 
@@ -102,38 +100,7 @@ static enum cua_status cpu_copy_rows(struct cua_context *ctx, void *dst, size_t 
 	return run(ctx, &job);
 }
 
-static enum cua_status cpu_info(struct cua_context *ctx, uint64_t *free_bytes,
-				uint64_t *total_bytes)
-{
-	unsigned long long available = 0, total = 0;
-	struct sysinfo si;
-	char line[128];
-	FILE *f;
-
-	(void)ctx;
-	f = fopen("/proc/meminfo", "re");
-	if (f) {
-		while (fgets(line, sizeof(line), f)) {
-			/* a line of another name changes neither variable */
-			if (sscanf(line, "MemTotal: %llu kB", &total) != 1)
-				(void)sscanf(line, "MemAvailable: %llu kB", &available);
-		}
-		fclose(f);
-	}
-	if (total && available) {
-		*free_bytes = (uint64_t)available * 1024;
-		*total_bytes = (uint64_t)total * 1024;
-		return CUA_OK;
-	}
-	if (sysinfo(&si))
-		return CUA_ERROR_SYSTEM;
-	*free_bytes = ((uint64_t)si.freeram + si.bufferram) * si.mem_unit;
-	*total_bytes = (uint64_t)si.totalram * si.mem_unit;
-	return CUA_OK;
-}
-
 const struct cua__memory_ops cua__cpu_memory = {
-	.info = cpu_info,
 	.fill = cpu_fill,
 	.fill_rows = cpu_fill_rows,
 	.copy_rows = cpu_copy_rows,

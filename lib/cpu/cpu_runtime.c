@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include "kernels/atomic_paths.h"
 #include "backend/driver.h"
 #include "backend/internal.h"
 
@@ -329,14 +329,38 @@ static enum cua_status cpu_set_bytes(struct cua_context *ctx, void *dst, int byt
 	return CUA_OK;
 }
 
-static enum cua_status cpu_atomic_paths(struct cua_context *ctx, void *cells)
+static enum cua_status cpu_memory_info(struct cua_context *ctx, uint64_t *free_bytes,
+				       uint64_t *total_bytes)
 {
+	unsigned long long available = 0, total = 0;
+	struct sysinfo si;
+	char line[128];
+	FILE *f;
+
 	(void)ctx;
-	cua__paths_fill(cells);
+	f = fopen("/proc/meminfo", "re");
+	if (f) {
+		while (fgets(line, sizeof(line), f)) {
+			/* a line of another name changes neither variable */
+			if (sscanf(line, "MemTotal: %llu kB", &total) != 1)
+				(void)sscanf(line, "MemAvailable: %llu kB", &available);
+		}
+		fclose(f);
+	}
+	if (total && available) {
+		*free_bytes = (uint64_t)available * 1024;
+		*total_bytes = (uint64_t)total * 1024;
+		return CUA_OK;
+	}
+	if (sysinfo(&si))
+		return CUA_ERROR_SYSTEM;
+	*free_bytes = ((uint64_t)si.freeram + si.bufferram) * si.mem_unit;
+	*total_bytes = (uint64_t)si.totalram * si.mem_unit;
 	return CUA_OK;
 }
 
-static const struct cua__runtime runtime = {
+const struct cua__runtime cua__cpu_runtime = {
+	.kind = CUA_BACKEND_CPU,
 	.device_count = cpu_device_count,
 	.device_query = cpu_device_query,
 	.device_problem = cpu_device_problem,
@@ -355,23 +379,7 @@ static const struct cua__runtime runtime = {
 	.release_mapped = cpu_release,
 	.copy = cpu_copy,
 	.set_bytes = cpu_set_bytes,
-	.atomic_paths = cpu_atomic_paths,
+	.memory_info = cpu_memory_info,
 	.allocate_zeros = cpu_allocate_zeros,
 	.expect_few = cpu_expect_few,
-};
-
-const struct cua__backend cua__cpu_backend = {
-	.kind = CUA_BACKEND_CPU,
-	.runtime = &runtime,
-	.memory = &cua__cpu_memory,
-	.append = &cua__cpu_append,
-	.filter = &cua__cpu_filter,
-	.reduce = &cua__cpu_reduce,
-	.exact = &cua__cpu_exact,
-	.histogram = &cua__cpu_histogram,
-	.chained = &cua__cpu_chained,
-	.hashmap = &cua__cpu_hashmap,
-	.hashmap_whole = &cua__cpu_hashmap_whole,
-	.segment = &cua__cpu_segment,
-	.multimap = &cua__cpu_multimap,
 };
