@@ -24,15 +24,15 @@ AS_CASE([$enable_sanitizer],
 AC_SUBST([SANITIZER_FLAGS])
 ])
 
-# CUA_TRY_CFLAG(FLAG)
-# Add FLAG to HOST_CFLAGS if the compiler accepts it.
+# CUA_TRY_CFLAG(FLAG, [VARIABLE = HOST_CFLAGS])
+# Add FLAG to VARIABLE if the compiler accepts it.
 AC_DEFUN([CUA_TRY_CFLAG],
 [AC_MSG_CHECKING([whether $CC takes $1])
 cua_save_CFLAGS=$CFLAGS
 CFLAGS="$CFLAGS -Werror $1"
 AC_COMPILE_IFELSE([AC_LANG_PROGRAM()],
   [AC_MSG_RESULT([yes])
-   HOST_CFLAGS="$HOST_CFLAGS $1"],
+   AS_VAR_APPEND(m4_default([$2], [HOST_CFLAGS]), [" $1"])],
   [AC_MSG_RESULT([no])])
 CFLAGS=$cua_save_CFLAGS
 ])
@@ -52,6 +52,11 @@ CUA_TRY_CFLAG([-Wextra])
 CUA_TRY_CFLAG([-Wstrict-prototypes])
 AS_VAR_APPEND([HOST_CFLAGS], [" $SANITIZER_FLAGS"])
 AC_SUBST([HOST_CFLAGS])
+
+# The tests compile in two thirds of the time without the debugger's map of inlined variables.
+TEST_CFLAGS=$HOST_CFLAGS
+CUA_TRY_CFLAG([-fno-var-tracking], [TEST_CFLAGS])
+AC_SUBST([TEST_CFLAGS])
 
 # clang expects the program to define the sanitizers' symbols, so a sanitized library cannot be
 # linked with -z defs.
