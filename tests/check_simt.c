@@ -40,13 +40,18 @@ int simt_quick(void)
 	return is_set("CUA_TEST_QUICK");
 }
 
+int simt_scale(int quick, int normal, int full)
+{
+	return simt_quick() ? quick : is_set("CUA_TEST_FULL") ? full : normal;
+}
+
 /*
  * Schedules dominate the time of `make check`: a sixth of them run unless CUA_TEST_FULL requests
  * all.
  */
 static unsigned scaled(unsigned all)
 {
-	return simt_quick() ? all / 8 + 1 : is_set("CUA_TEST_FULL") ? all : all / 6 + 1;
+	return all / (unsigned)simt_scale(8, 6, 1) + (unsigned)simt_scale(1, 1, 0);
 }
 
 static void expect_ok(const struct simt_case *c, const char *how, struct simt_report r)

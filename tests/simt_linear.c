@@ -318,7 +318,7 @@ START_TEST(linear_scripts)
 			for (unsigned room = type >= 4; room <= KEYS; room++) {
 				typed = way;
 				fill = room ? (unsigned)slots - room : 0;
-				/* only some in quick runs */
+				/* a quick run takes a quarter of the scripts, the default a half */
 				for (unsigned i = 0; i < n; i++) {
 					unsigned lanes = 0, before = 0;
 
@@ -327,7 +327,7 @@ START_TEST(linear_scripts)
 						lanes++;
 					before = n_planned[BEFORE];
 					if (before > slots - fill ||
-					    (simt_quick() && (i + type + room) % 4))
+					    (i + type + room) % (unsigned)simt_scale(4, 2, 1))
 						continue;
 					explore(scripts[i], lanes, 1, lanes > 2 ? 1 : 2);
 				}
@@ -351,7 +351,7 @@ START_TEST(linear_random)
 	ctx = NULL;
 	ck_assert_int_eq(cua_context_create(CUA_BACKEND_CPU, 0, &ctx), CUA_OK);
 	ck_assert_int_eq(cua_context_set_threads(ctx, 1), CUA_OK);
-	for (int i = 0; i < (simt_quick() ? 40 : 400); i++) {
+	for (int i = 0; i < simt_scale(40, 150, 400); i++) {
 		uint64_t r = cua_hash_u64((uint64_t)i, seed), room = (r >> 16) % (KEYS + 2);
 		unsigned lanes = 2 + (r >> 24) % 2, keys = 1 + (unsigned)((r >> 32) % KEYS);
 

@@ -61,6 +61,8 @@ SIMT_SUITES
 
 /* Whether CUA_TEST_QUICK asks for the fewest schedules. */
 int simt_quick(void);
+/* Chooses by CUA_TEST_QUICK and CUA_TEST_FULL. */
+int simt_scale(int quick, int normal, int full);
 
 /* An empty test case with a long timeout. */
 TCase *simt_tcase(const char *name);
