@@ -72,63 +72,15 @@ CUA_FORCE uint32_t cua__shift_of(const void *p)
 	return (uint32_t)((uintptr_t)p & 3) * 8;
 }
 
-#define CUA__DEFINE_NARROW_ACCESS(bits)                                                            \
-	CUA__PORT_PATHS(bits, CUA_PATH_WORD, CUA_PATH_WORD, CUA_PATH_WORD)                         \
-	CUA_FORCE uint##bits##_t cua_port_load_b##bits(const void *p, enum cua_order order,        \
-						       enum cua_scope scope, enum cua_space space) \
-	{                                                                                          \
-		return (uint##bits##_t)(cua_port_load_b32(cua__word_of(p), order, scope, space) >> \
-					cua__shift_of(p));                                         \
-	}                                                                                          \
-	CUA_FORCE uint##bits##_t cua_port_cas_b##bits(                                             \
-		void *p, uint##bits##_t expected, uint##bits##_t desired, enum cua_order order,    \
-		enum cua_scope scope, enum cua_space space)                                        \
-	{                                                                                          \
-		uint32_t *word = cua__word_of(p), shift = cua__shift_of(p), before;                \
-		uint32_t change = (uint32_t)(uint##bits##_t)(expected ^ desired) << shift;         \
-		/* the order of a failed compare_exchange */                                       \
-		enum cua_order first = order == CUA_SEQ_CST   ? CUA_SEQ_CST                        \
-				       : order == CUA_RELEASE ? CUA_RELAXED                        \
-				       : order == CUA_ACQ_REL ? CUA_ACQUIRE                        \
-							      : order;                             \
-		uint32_t seen = cua_port_load_b32(word, first, scope, space);                      \
-                                                                                                   \
-		do {                                                                               \
-			before = seen;                                                             \
-			if ((uint##bits##_t)(before >> shift) != expected)                         \
-				break;                                                             \
-			seen = cua_port_cas_b32(word, before, before ^ change, order, scope,       \
-						space);                                            \
-		} while (seen != before);                                                          \
-		return (uint##bits##_t)(before >> shift);                                          \
-	}                                                                                          \
-	CUA_FORCE uint##bits##_t cua_port_exchange_b##bits(                                        \
-		void *p, uint##bits##_t v, enum cua_order order, enum cua_scope scope,             \
-		enum cua_space space)                                                              \
-	{                                                                                          \
-		uint32_t *word = cua__word_of(p), shift = cua__shift_of(p), before;                \
-		uint32_t keep = ~((uint32_t)(uint##bits##_t) - 1 << shift);                        \
-		uint32_t seen = cua_port_load_b32(word, CUA_RELAXED, scope, space);                \
-                                                                                                   \
-		do {                                                                               \
-			before = seen;                                                             \
-			seen = cua_port_cas_b32(word, before,                                      \
-						(before & keep) | (uint32_t)v << shift, order,     \
-						scope, space);                                     \
-		} while (seen != before);                                                          \
-		return (uint##bits##_t)(before >> shift);                                          \
-	}                                                                                          \
-	CUA_FORCE void cua_port_store_b##bits(void *p, uint##bits##_t v, enum cua_order order,     \
-					      enum cua_scope scope, enum cua_space space)          \
-	{                                                                                          \
-		(void)cua_port_exchange_b##bits(p, v, order, scope, space);                        \
-	}
-
 #if !defined(CUA_PORT_HAS_B8)
-CUA__DEFINE_NARROW_ACCESS(8)
+CUA__PORT_PATHS(8, CUA_PATH_WORD, CUA_PATH_WORD, CUA_PATH_WORD)
+#define CUA__BITS 8
+#include <cuatomic/detail/atomic_narrow.tmpl.h>
 #endif
 #if !defined(CUA_PORT_HAS_B16)
-CUA__DEFINE_NARROW_ACCESS(16)
+CUA__PORT_PATHS(16, CUA_PATH_WORD, CUA_PATH_WORD, CUA_PATH_WORD)
+#define CUA__BITS 16
+#include <cuatomic/detail/atomic_narrow.tmpl.h>
 #endif
 #endif
 

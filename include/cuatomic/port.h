@@ -169,6 +169,10 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #define CUA__PORT_NATIVE(bits)                                                                     \
 	CUA__PORT_PATHS(bits, CUA_PATH_NATIVE, CUA_PATH_NATIVE, CUA_PATH_NATIVE)
 
+/* Pastes two names after they expand. */
+#define CUA__JOIN(a, b) CUA__JOIN_EXPANDED(a, b)
+#define CUA__JOIN_EXPANDED(a, b) a##b
+
 /* Types of bits, under names that macros can paste from a width. */
 typedef uint8_t cua__uint8;
 typedef uint16_t cua__uint16;
