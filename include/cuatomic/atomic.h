@@ -194,11 +194,9 @@ CUA_FORCE double cua__negative_f64(double v)
 
 /* ---- load, store, exchange, compare_exchange ---- */
 
-#define CUA__DEFINE_ATOMIC_ACCESS(s, T, bits)                                                      \
+#define CUA__DEFINE_ATOMIC_LOAD_STORE(s, T, bits)                                                  \
 	CUA__PATH_OF(cua_atomic_load_##s, cua__port_path_load_b##bits)                             \
 	CUA__PATH_OF(cua_atomic_store_##s, cua__port_path_store_b##bits)                           \
-	CUA__PATH_OF(cua_atomic_exchange_##s, cua__port_path_exchange_b##bits)                     \
-	CUA__PATH_OF(cua_atomic_compare_exchange_##s, cua__port_path_cas_b##bits)                  \
 	CUA_FORCE T cua_atomic_load_explicit_##s(const T *p, enum cua_order order,                 \
 						 enum cua_scope scope, enum cua_space space)       \
 	{                                                                                          \
@@ -225,7 +223,11 @@ CUA_FORCE double cua__negative_f64(double v)
 	{                                                                                          \
 		cua_atomic_store_explicit_##s(p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,                 \
 					      CUA_SPACE_GENERIC);                                  \
-	}                                                                                          \
+	}
+
+#define CUA__DEFINE_ATOMIC_EXCHANGE(s, T, bits)                                                    \
+	CUA__PATH_OF(cua_atomic_exchange_##s, cua__port_path_exchange_b##bits)                     \
+	CUA__PATH_OF(cua_atomic_compare_exchange_##s, cua__port_path_cas_b##bits)                  \
 	CUA_FORCE T cua_atomic_exchange_explicit_##s(T *p, T v, enum cua_order order,              \
 						     enum cua_scope scope, enum cua_space space)   \
 	{                                                                                          \
@@ -260,6 +262,10 @@ CUA_FORCE double cua__negative_f64(double v)
 		return cua_atomic_compare_exchange_explicit_##s(                                   \
 			p, expected, desired, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);   \
 	}
+
+#define CUA__DEFINE_ATOMIC_ACCESS(s, T, bits)                                                      \
+	CUA__DEFINE_ATOMIC_LOAD_STORE(s, T, bits)                                                  \
+	CUA__DEFINE_ATOMIC_EXCHANGE(s, T, bits)
 
 CUA__DEFINE_ATOMIC_ACCESS(u32, uint32_t, 32)
 CUA__DEFINE_ATOMIC_ACCESS(i32, int32_t, 32)
