@@ -271,82 +271,44 @@ CUA__DEFINE_ATOMIC_WARP_LOOP(min, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGE
 CUA__DEFINE_ATOMIC_WARP_LOOP(max, bf16, struct cua_bf16, 16, CUA__OFTEN_UNCHANGED,
 			     CUA__DEFINE_ATOMIC_WARP_NO_RESULT)
 
-/* The forms of atomic_warp.h, with the sums of the lanes in float. */
+/*
+ * The functions that combine operands, as of CUA__DEFINE_GROUP. The lanes sum in float, and round
+ * each result once.
+ */
+#define CUA__DEFINE_HALF_ADD_GROUP(s, T)                                                           \
+	CUA_FORCE T cua__group_add_##s##_combine(T a, T b)                                         \
+	{                                                                                          \
+		return cua__add_of_##s(a, b);                                                      \
+	}                                                                                          \
+	CUA_FORCE T cua__group_add_##s##_combine__shuffle(uint32_t mask, T v, uint32_t lane)       \
+	{                                                                                          \
+		v.bits = (uint16_t)cua_port_shuffle_u32(mask, v.bits, lane);                       \
+		return v;                                                                          \
+	}                                                                                          \
+	CUA_FORCE T cua__group_add_##s##_sum(uint32_t mask, uint32_t peers, T v)                   \
+	{                                                                                          \
+		return cua_##s##_from_f32(                                                         \
+			cua__group_add_f32_sum(mask, peers, cua_f32_from_##s(v)));                 \
+	}                                                                                          \
+	CUA_FORCE T cua__group_add_##s##_scan(uint32_t mask, uint32_t peers, T v)                  \
+	{                                                                                          \
+		return cua_##s##_from_f32(                                                         \
+			cua__group_add_f32_scan(mask, peers, cua_f32_from_##s(v)));                \
+	}                                                                                          \
+	CUA_FORCE T cua__group_add_##s##_block(T v, struct cua_block_scratch *b)                   \
+	{                                                                                          \
+		return cua_##s##_from_f32(cua__group_add_f32_block(cua_f32_from_##s(v), b));       \
+	}
+
 #define CUA__DEFINE_HALF_ADD_WARP(s, T)                                                            \
-	CUA_FORCE T cua_atomic_fetch_add_warp_explicit_##s(                                        \
-		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope,              \
-		enum cua_space space)                                                              \
-	{                                                                                          \
-		uint32_t lane = cua_port_lane(), peers, below, last;                               \
-		float all, before;                                                                 \
-		T old = v;                                                                         \
-                                                                                                   \
-		if (CUA_WARP_LANES == 1)                                                           \
-			return cua__backoff_cas_add_##s(p, v, order, scope, space);                \
-		peers = cua__warp_peers(mask, p);                                                  \
-		below = cua__warp_below(peers);                                                    \
-		last = cua__warp_highest(peers);                                                   \
-		all = cua__group_add_f32_scan(mask, peers, cua_f32_from_##s(v));                   \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
-		if (lane == last)                                                                  \
-			old = cua__backoff_cas_add_##s(p, cua_##s##_from_f32(all), order, scope,   \
-						       space);                                     \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
-		old = cua__group_min_##s##_combine__shuffle(mask, old, last);                      \
-		before = cua__group_add_f32_combine__shuffle(                                      \
-			mask, all, below ? cua__warp_highest(below) : lane);                       \
-		return below ? cua__add_of_##s(old, cua_##s##_from_f32(before)) : old;             \
-	}                                                                                          \
-	CUA_FORCE T cua_atomic_fetch_add_warp_##s(uint32_t mask, T *p, T v)                        \
-	{                                                                                          \
-		return cua_atomic_fetch_add_warp_explicit_##s(                                     \
-			mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);             \
-	}                                                                                          \
-	CUA_FORCE void cua_atomic_add_warp_explicit_##s(                                           \
-		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope,              \
-		enum cua_space space)                                                              \
-	{                                                                                          \
-		uint32_t peers;                                                                    \
-                                                                                                   \
-		if (CUA_WARP_LANES == 1) {                                                         \
-			cua__backoff_cas_no_result_add_##s(p, v, order, scope, space);             \
-			return;                                                                    \
-		}                                                                                  \
-		peers = cua__warp_peers(mask, p);                                                  \
-		v = cua_##s##_from_f32(cua__group_add_f32_sum(mask, peers, cua_f32_from_##s(v)));  \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
-		if (!cua__warp_below(peers))                                                       \
-			cua__backoff_cas_no_result_add_##s(p, v, order, scope, space);             \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
-	}                                                                                          \
-	CUA_FORCE void cua_atomic_add_warp_##s(uint32_t mask, T *p, T v)                           \
-	{                                                                                          \
-		cua_atomic_add_warp_explicit_##s(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,        \
-						 CUA_SPACE_GENERIC);                               \
-	}                                                                                          \
-	CUA_FORCE void cua_atomic_add_block_explicit_##s(                                          \
-		T *p, T v, struct cua_block_scratch *b, enum cua_order order,                      \
-		enum cua_scope scope, enum cua_space space)                                        \
-	{                                                                                          \
-		float all = cua__group_add_f32_block(cua_f32_from_##s(v), b);                      \
-                                                                                                   \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_block();                                                     \
-		if (cua_port_thread() == 0)                                                        \
-			cua__backoff_cas_no_result_add_##s(p, cua_##s##_from_f32(all), order,      \
-							   scope, space);                          \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_block();                                                     \
-	}                                                                                          \
-	CUA_FORCE void cua_atomic_add_block_##s(T *p, T v, struct cua_block_scratch *b)            \
-	{                                                                                          \
-		cua_atomic_add_block_explicit_##s(p, v, b, CUA_RELAXED, CUA_SCOPE_DEVICE,          \
-						  CUA_SPACE_GENERIC);                              \
-	}                                                                                          \
+	CUA__DEFINE_HALF_ADD_GROUP(s, T)                                                           \
+	CUA__DEFINE_FETCH_WARP(cua_atomic_fetch_add_warp_##s,                                      \
+			       cua_atomic_fetch_add_warp_explicit_##s, cua__group_add_##s, T,      \
+			       cua__backoff_cas_add_##s)                                           \
+	CUA__DEFINE_NO_RESULT_WARP(cua_atomic_add_warp_##s, cua_atomic_add_warp_explicit_##s,      \
+				   cua__group_add_##s, T, cua__backoff_cas_no_result_add_##s)      \
+	CUA__DEFINE_NO_RESULT_BLOCK(cua_atomic_add_block_##s, cua_atomic_add_block_explicit_##s,   \
+				    cua__group_add_##s, T, cua__backoff_cas_no_result_add_##s)     \
 	CUA__DEFINE_ATOMIC_WARP_SUB(s, T, cua__negative_##s(v))
 
 CUA__DEFINE_HALF_ADD_WARP(f16, struct cua_f16)
