@@ -157,96 +157,61 @@ CUA__DEFINE_COMPLEX_WHOLE(f64, struct cua_complex_f64, 128)
 
 /* ---- aggregated in the warp and in the block, a component after the other ---- */
 
-/* no_result: the leader's operation. */
-#define CUA__DEFINE_COMPLEX_NO_RESULT(f, T, name, no_result)                                       \
-	CUA_FORCE void name##_warp_explicit_complex_##f(                                           \
-		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope,              \
-		enum cua_space space)                                                              \
+/* The functions that combine operands, as of CUA__DEFINE_GROUP. */
+#define CUA__DEFINE_COMPLEX_GROUP(f, T)                                                            \
+	CUA_FORCE T cua__group_add_complex_##f##_combine__shuffle(uint32_t mask, T v,              \
+								  uint32_t lane)                   \
 	{                                                                                          \
-		uint32_t peers;                                                                    \
-                                                                                                   \
-		if (CUA_WARP_LANES == 1) {                                                         \
-			(void)no_result(p, v, order, scope, space);                                \
-			return;                                                                    \
-		}                                                                                  \
-		peers = cua__warp_peers(mask, p);                                                  \
+		v.re = cua__group_add_##f##_combine__shuffle(mask, v.re, lane);                    \
+		v.im = cua__group_add_##f##_combine__shuffle(mask, v.im, lane);                    \
+		return v;                                                                          \
+	}                                                                                          \
+	CUA_FORCE T cua__group_add_complex_##f##_sum(uint32_t mask, uint32_t peers, T v)           \
+	{                                                                                          \
 		v.re = cua__group_add_##f##_sum(mask, peers, v.re);                                \
 		v.im = cua__group_add_##f##_sum(mask, peers, v.im);                                \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
-		if (!cua__warp_below(peers))                                                       \
-			(void)no_result(p, v, order, scope, space);                                \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
+		return v;                                                                          \
 	}                                                                                          \
-	CUA_FORCE void name##_warp_complex_##f(uint32_t mask, T *p, T v)                           \
+	CUA_FORCE T cua__group_add_complex_##f##_scan(uint32_t mask, uint32_t peers, T v)          \
 	{                                                                                          \
-		name##_warp_explicit_complex_##f(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE,        \
-						 CUA_SPACE_GENERIC);                               \
+		v.re = cua__group_add_##f##_scan(mask, peers, v.re);                               \
+		v.im = cua__group_add_##f##_scan(mask, peers, v.im);                               \
+		return v;                                                                          \
 	}                                                                                          \
-	CUA_FORCE void name##_block_explicit_complex_##f(                                          \
-		T *p, T v, struct cua_block_scratch *s, enum cua_order order,                      \
-		enum cua_scope scope, enum cua_space space)                                        \
+	CUA_FORCE T cua__group_add_complex_##f##_block(T v, struct cua_block_scratch *s)           \
 	{                                                                                          \
 		v.re = cua__group_add_##f##_block(v.re, s);                                        \
 		v.im = cua__group_add_##f##_block(v.im, s);                                        \
-		/* in a block of a single warp, the reduction has no barrier */                    \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_block();                                                     \
-		if (cua_port_thread() == 0)                                                        \
-			(void)no_result(p, v, order, scope, space);                                \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_block();                                                     \
-	}                                                                                          \
-	CUA_FORCE void name##_block_complex_##f(T *p, T v, struct cua_block_scratch *s)            \
-	{                                                                                          \
-		name##_block_explicit_complex_##f(p, v, s, CUA_RELAXED, CUA_SCOPE_DEVICE,          \
-						  CUA_SPACE_GENERIC);                              \
+		return v;                                                                          \
 	}
 
+/* no_result: the leader's operation. */
+#define CUA__DEFINE_COMPLEX_NO_RESULT(f, T, name, no_result)                                       \
+	CUA__DEFINE_NO_RESULT_WARP(name##_warp_complex_##f, name##_warp_explicit_complex_##f,      \
+				   cua__group_add_complex_##f, T, no_result)                       \
+	CUA__DEFINE_NO_RESULT_BLOCK(name##_block_complex_##f, name##_block_explicit_complex_##f,   \
+				    cua__group_add_complex_##f, T, no_result)
+
+CUA__DEFINE_COMPLEX_GROUP(f32, struct cua_complex_f32)
+CUA__DEFINE_COMPLEX_GROUP(f64, struct cua_complex_f64)
 CUA__DEFINE_COMPLEX_NO_RESULT(f32, struct cua_complex_f32, cua_atomic_add_parts,
 			      cua_atomic_add_parts_explicit_complex_f32)
 CUA__DEFINE_COMPLEX_NO_RESULT(f64, struct cua_complex_f64, cua_atomic_add_parts,
 			      cua_atomic_add_parts_explicit_complex_f64)
 
-#define CUA__DEFINE_COMPLEX_FETCH(f, T)                                                            \
-	CUA_FORCE T cua_atomic_fetch_add_warp_explicit_complex_##f(                                \
-		uint32_t mask, T *p, T v, enum cua_order order, enum cua_scope scope,              \
-		enum cua_space space)                                                              \
+#define CUA__DEFINE_COMPLEX_ADD(f, T)                                                              \
+	CUA_FORCE T cua__group_add_complex_##f##_combine(T a, T b)                                 \
 	{                                                                                          \
-		uint32_t lane = cua_port_lane(), peers, below, last, from;                         \
-		T all, before, old = v;                                                            \
-                                                                                                   \
-		if (CUA_WARP_LANES == 1)                                                           \
-			return cua__backoff_cas_add_complex_##f(p, v, order, scope, space);        \
-		peers = cua__warp_peers(mask, p);                                                  \
-		below = cua__warp_below(peers);                                                    \
-		last = cua__warp_highest(peers);                                                   \
-		from = below ? cua__warp_highest(below) : lane;                                    \
-		all.re = cua__group_add_##f##_scan(mask, peers, v.re);                             \
-		all.im = cua__group_add_##f##_scan(mask, peers, v.im);                             \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
-		if (lane == last)                                                                  \
-			old = cua__backoff_cas_add_complex_##f(p, all, order, scope, space);       \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
-		old.re = cua__group_add_##f##_combine__shuffle(mask, old.re, last);                \
-		old.im = cua__group_add_##f##_combine__shuffle(mask, old.im, last);                \
-		before.re = cua__group_add_##f##_combine__shuffle(mask, all.re, from);             \
-		before.im = cua__group_add_##f##_combine__shuffle(mask, all.im, from);             \
-		return below ? cua__add_of_complex_##f(old, before) : old;                         \
+		return cua__add_of_complex_##f(a, b);                                              \
 	}                                                                                          \
-	CUA_FORCE T cua_atomic_fetch_add_warp_complex_##f(uint32_t mask, T *p, T v)                \
-	{                                                                                          \
-		return cua_atomic_fetch_add_warp_explicit_complex_##f(                             \
-			mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);             \
-	}                                                                                          \
+	CUA__DEFINE_FETCH_WARP(cua_atomic_fetch_add_warp_complex_##f,                              \
+			       cua_atomic_fetch_add_warp_explicit_complex_##f,                     \
+			       cua__group_add_complex_##f, T, cua__backoff_cas_add_complex_##f)    \
 	CUA__DEFINE_COMPLEX_NO_RESULT(f, T, cua_atomic_add, cua__backoff_cas_add_complex_##f)
 
-CUA__DEFINE_COMPLEX_FETCH(f32, struct cua_complex_f32)
+CUA__DEFINE_COMPLEX_ADD(f32, struct cua_complex_f32)
 #if defined(__SIZEOF_INT128__)
-CUA__DEFINE_COMPLEX_FETCH(f64, struct cua_complex_f64)
+CUA__DEFINE_COMPLEX_ADD(f64, struct cua_complex_f64)
 #endif
 
 #endif /* CUATOMIC_ATOMIC_COMPLEX_H */
