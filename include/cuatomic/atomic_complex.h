@@ -152,6 +152,8 @@ CUA__DEFINE_COMPLEX_PARTS(f64, struct cua_complex_f64)
 
 CUA__DEFINE_COMPLEX_WHOLE(f32, struct cua_complex_f32, 64)
 #if defined(__SIZEOF_INT128__)
+#define CUA__BITS 128
+#include <cuatomic/detail/atomic_update.tmpl.h>
 CUA__DEFINE_COMPLEX_WHOLE(f64, struct cua_complex_f64, 128)
 #endif
 

@@ -284,6 +284,15 @@
 		name_explicit(p, v, s, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);          \
 	}
 
+#define CUA__BITS 8
+#include <cuatomic/detail/atomic_update.tmpl.h>
+#define CUA__BITS 16
+#include <cuatomic/detail/atomic_update.tmpl.h>
+#define CUA__BITS 32
+#include <cuatomic/detail/atomic_update.tmpl.h>
+#define CUA__BITS 64
+#include <cuatomic/detail/atomic_update.tmpl.h>
+
 /*
  * A leader's compare-and-swap loop with backoff. A failed attempt costs the L2 as much time as a
  * successful attempt. So after a failure the leader retries once with the value that the swap
@@ -295,8 +304,9 @@
  */
 #define CUA__OFTEN_UNCHANGED 1
 #define CUA__SELDOM_UNCHANGED 0
-#define CUA__DEFINE_BACKOFF_CAS(name, T, bits, next_of, tests_unchanged)                           \
-	/* Tries the value seen. Each step between a read and its swap costs successes. */         \
+
+/* Tries the value seen. Each step between a read and its swap costs successes. */
+#define CUA__DEFINE_CAS_ATTEMPT(name, T, bits, next_of, tests_unchanged)                           \
 	CUA_FORCE int name##_attempt(T *p, T operand, enum cua_order order, enum cua_scope scope,  \
 				     enum cua_space space, cua__uint##bits *seen, T *old)          \
 	{                                                                                          \
@@ -306,16 +316,17 @@
 		memcpy(old, &before, sizeof(*old));                                                \
 		next = next_of(*old, operand);                                                     \
 		memcpy(&desired, &next, sizeof(desired));                                          \
-		if (!(tests_unchanged) || desired != before ||                                     \
-		    (order != CUA_RELAXED && order != CUA_ACQUIRE))                                \
-			*seen = cua_port_cas_b##bits(p, before, desired, order, scope, space);     \
+		*seen = cua__update_swap_b##bits(p, before, desired, tests_unchanged, order,       \
+						 scope, space);                                    \
 		return *seen == before;                                                            \
-	}                                                                                          \
+	}
+
+#define CUA__DEFINE_BACKOFF_CAS(name, T, bits, next_of, tests_unchanged)                           \
+	CUA__DEFINE_CAS_ATTEMPT(name, T, bits, next_of, tests_unchanged)                           \
 	CUA_FORCE T name##_waiting(T *p, T operand, enum cua_order order, enum cua_scope scope,    \
 				   enum cua_space space, uint32_t shortest, uint32_t longest)      \
 	{                                                                                          \
-		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
-		cua__uint##bits seen = cua_port_load_b##bits(p, first, scope, space);              \
+		cua__uint##bits seen = cua__update_load_b##bits(p, order, scope, space);           \
 		struct cua_backoff backoff;                                                        \
 		T old;                                                                             \
                                                                                                    \
@@ -326,7 +337,7 @@
 			if (name##_attempt(p, operand, order, scope, space, &seen, &old))          \
 				break;                                                             \
 			cua__backoff_wait_upto(&backoff, longest);                                 \
-			seen = cua_port_load_b##bits(p, first, scope, space);                      \
+			seen = cua__update_load_b##bits(p, order, scope, space);                   \
 		}                                                                                  \
 		return old;                                                                        \
 	}                                                                                          \
