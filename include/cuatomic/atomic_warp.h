@@ -88,42 +88,81 @@
 /* The longest pause, in ns, of a serial operation, where the other lanes wait for the leader. */
 #define CUA__ATOMIC_SERIAL_WAIT 2048
 
+/* Orders the callers' accesses before or after the leader's operation, unless that is relaxed. */
+CUA_FORCE void cua__warp_order(uint32_t mask, enum cua_order order)
+{
+	if (order != CUA_RELAXED)
+		cua_port_sync_warp(mask);
+}
+
+CUA_FORCE void cua__block_order(enum cua_order order)
+{
+	if (order != CUA_RELAXED)
+		cua_port_sync_block();
+}
+
+/* The highest lane of `below`, or the caller's lane if there is none. */
+CUA_FORCE uint32_t cua__warp_next_below(uint32_t below, uint32_t lane)
+{
+	return below ? cua__warp_highest(below) : lane;
+}
+
 /*
- * For an associative operation on T, written over its operands a and b: group_combine, group_block
- * and so on by CUA_DEFINE_REDUCE, and
- *
- *   group_sum(mask, peers, v)    the reduction over peers, valid in the lowest lane of peers
- *   group_scan(mask, peers, v)   the inclusive scan over peers
- *
- * peers: the lanes of mask that have the address of the caller.
+ * A lane in a reduction over its peers. In each round, a remaining lane combines with the next
+ * remaining lane above it. Then every second remaining lane drops out.
  */
-#define CUA__DEFINE_GROUP(group, T, expression)                                                    \
-	CUA_DEFINE_REDUCE(group, T, expression)                                                    \
-                                                                                                   \
-	/* Each round doubles the number of operands in a lane's v; see CUA_DEFINE_REDUCE. */      \
+struct cua__warp_rounds {
+	uint32_t above; /* the remaining lanes above */
+	uint32_t rank;  /* the number of remaining lanes below */
+};
+
+CUA_FORCE struct cua__warp_rounds cua__warp_rounds(uint32_t peers, uint32_t lane)
+{
+	struct cua__warp_rounds r;
+
+	r.above = peers & ~((2u << lane) - 1);
+	r.rank = cua_port_popc_u32(cua__warp_below(peers));
+	return r;
+}
+
+/* The next remaining lane above, or the caller's lane if there is none. */
+CUA_FORCE uint32_t cua__warp_rounds_next(const struct cua__warp_rounds *r, uint32_t lane)
+{
+	return r->above ? cua_port_ffs_u32(r->above) - 1 : lane;
+}
+
+CUA_FORCE void cua__warp_rounds_drop(struct cua__warp_rounds *r, uint32_t mask)
+{
+	r->above &= cua_port_ballot(mask, !(r->rank & 1));
+	r->rank /= 2;
+}
+
+/* group_sum; see CUA__DEFINE_GROUP. Each round doubles the number of operands in a lane's v. */
+#define CUA__DEFINE_GROUP_SUM(group, T)                                                            \
 	CUA_FORCE T group##_sum(uint32_t mask, uint32_t peers, T v)                                \
 	{                                                                                          \
-		uint32_t lane = cua_port_lane(), above = peers & ~((2u << lane) - 1);              \
-		uint32_t rank = cua_port_popc_u32(cua__warp_below(peers));                         \
+		uint32_t lane = cua_port_lane();                                                   \
+		struct cua__warp_rounds rounds = cua__warp_rounds(peers, lane);                    \
                                                                                                    \
 		if (peers == mask)                                                                 \
 			return group##_warp(v, mask);                                              \
-		while (cua_port_ballot(mask, above != 0)) {                                        \
-			uint32_t next = above ? cua_port_ffs_u32(above) - 1 : lane;                \
-			T other = group##_combine__shuffle(mask, v, next);                         \
+		while (cua_port_ballot(mask, rounds.above != 0)) {                                 \
+			T other = group##_combine__shuffle(mask, v,                                \
+							   cua__warp_rounds_next(&rounds, lane));  \
                                                                                                    \
-			if (above)                                                                 \
+			if (rounds.above)                                                          \
 				v = group##_combine(v, other);                                     \
-			above &= cua_port_ballot(mask, !(rank & 1));                               \
-			rank /= 2;                                                                 \
+			cua__warp_rounds_drop(&rounds, mask);                                      \
 		}                                                                                  \
 		return v;                                                                          \
-	}                                                                                          \
-                                                                                                   \
+	}
+
+/* group_scan; see CUA__DEFINE_GROUP */
+#define CUA__DEFINE_GROUP_SCAN(group, T)                                                           \
 	CUA_FORCE T group##_scan(uint32_t mask, uint32_t peers, T v)                               \
 	{                                                                                          \
-		uint32_t lane = cua_port_lane(), below = cua__warp_below(peers), step;             \
-		uint32_t from = below ? cua__warp_highest(below) : lane;                           \
+		uint32_t lane = cua_port_lane(), step;                                             \
+		uint32_t from = cua__warp_next_below(cua__warp_below(peers), lane);                \
                                                                                                    \
 		if (peers == CUA__ALL_LANES) {                                                     \
 			for (step = 1; step < CUA_WARP_LANES; step *= 2) {                         \
@@ -149,6 +188,20 @@
 	}
 
 /*
+ * For an associative operation on T, written over its operands a and b: group_combine, group_block
+ * and so on by CUA_DEFINE_REDUCE, and
+ *
+ *   group_sum(mask, peers, v)    the reduction over peers, valid in the lowest lane of peers
+ *   group_scan(mask, peers, v)   the inclusive scan over peers
+ *
+ * peers: the lanes of mask that have the address of the caller.
+ */
+#define CUA__DEFINE_GROUP(group, T, expression)                                                    \
+	CUA_DEFINE_REDUCE(group, T, expression)                                                    \
+	CUA__DEFINE_GROUP_SUM(group, T)                                                            \
+	CUA__DEFINE_GROUP_SCAN(group, T)
+
+/*
  * fetch: the leader's operation, fetch(p, v, order, scope, space). The leader is the highest lane:
  * its scan is the total.
  */
@@ -165,15 +218,12 @@
 		below = cua__warp_below(peers);                                                    \
 		last = cua__warp_highest(peers);                                                   \
 		all = group##_scan(mask, peers, v);                                                \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
+		cua__warp_order(mask, order);                                                      \
 		if (lane == last)                                                                  \
 			old = fetch(p, all, order, scope, space);                                  \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
+		cua__warp_order(mask, order);                                                      \
 		old = group##_combine__shuffle(mask, old, last);                                   \
-		before = group##_combine__shuffle(mask, all,                                       \
-						  below ? cua__warp_highest(below) : lane);        \
+		before = group##_combine__shuffle(mask, all, cua__warp_next_below(below, lane));   \
 		return below ? group##_combine(old, before) : old;                                 \
 	}                                                                                          \
 	CUA_FORCE T name(uint32_t mask, T *p, T v)                                                 \
@@ -195,12 +245,10 @@
 		}                                                                                  \
 		peers = cua__warp_peers(mask, p);                                                  \
 		v = group##_sum(mask, peers, v);                                                   \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
+		cua__warp_order(mask, order);                                                      \
 		if (!cua__warp_below(peers))                                                       \
 			(void)no_result(p, v, order, scope, space);                                \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
+		cua__warp_order(mask, order);                                                      \
 	}                                                                                          \
 	CUA_FORCE void name(uint32_t mask, T *p, T v)                                              \
 	{                                                                                          \
@@ -272,12 +320,10 @@
 	{                                                                                          \
 		v = group##_block(v, s);                                                           \
 		/* in a block of a single warp, the reduction has no barrier */                    \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_block();                                                     \
+		cua__block_order(order);                                                           \
 		if (cua_port_thread() == 0)                                                        \
 			(void)no_result(p, v, order, scope, space);                                \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_block();                                                     \
+		cua__block_order(order);                                                           \
 	}                                                                                          \
 	CUA_FORCE void name(T *p, T v, struct cua_block_scratch *s)                                \
 	{                                                                                          \
@@ -467,8 +513,7 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 		last = cua__warp_highest(peers);                                                   \
 		pending = lane == last;                                                            \
 		cua_backoff_init(&backoff);                                                        \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
+		cua__warp_order(mask, order);                                                      \
 		if (pending)                                                                       \
 			seen = cua_port_load_b##bits(p, first, scope, space);                      \
 		do {                                                                               \
@@ -497,8 +542,7 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
 				}                                                                  \
 			}                                                                          \
 		} while (cua_port_ballot(mask, pending));                                          \
-		if (order != CUA_RELAXED)                                                          \
-			cua_port_sync_warp(mask);                                                  \
+		cua__warp_order(mask, order);                                                      \
 		return old;                                                                        \
 	}                                                                                          \
 	CUA_FORCE T name(uint32_t mask, T *p, T operand)                                           \
