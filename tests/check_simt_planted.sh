@@ -601,7 +601,7 @@ planted 'lanes in turn that do not see those below' atomic_warp \
 planted 'lanes in turn whose swap is not asked whether it failed' atomic_warp \
   '/CUA__DEFINE_SERIAL_WARP(/,/^	}/s/scope, space) != before;/scope, space) != before \&\& 0;/' serial
 planted 'a fetch of a block that frees its scratch too early' atomic_warp \
-  '/the slots are free again/,/return lane/s/cua_port_sync_block()/(void)0/' serial
+  '/the slots are free again/,/return w.lane/s/cua_port_sync_block()/(void)0/' serial
 planted 'a fetch of a block without the totals of the warps' atomic_warp \
   's/old = group##_combine(old, total);/(void)total;/' serial
 planted 'partial results of chunks handed on without order' reduce \

@@ -255,59 +255,59 @@ CUA_FORCE void cua__warp_rounds_drop(struct cua__warp_rounds *r, uint32_t mask)
 		name_explicit(mask, p, v, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);       \
 	}
 
+/* Scans slots 0 to warps - 1 of the scratch in place, and returns the total. */
+#define CUA__DEFINE_SCAN_SLOTS(name, group, T)                                                     \
+	CUA_FORCE T name(struct cua_block_scratch *s, uint32_t warps)                              \
+	{                                                                                          \
+		uint32_t i;                                                                        \
+		T all, next;                                                                       \
+                                                                                                   \
+		cua__block_get(s, 0, &all, sizeof(all));                                           \
+		for (i = 1; i < warps; i++) {                                                      \
+			cua__block_get(s, i, &next, sizeof(next));                                 \
+			all = group##_combine(all, next);                                          \
+			cua__block_put(s, i, &all, sizeof(all));                                   \
+		}                                                                                  \
+		return all;                                                                        \
+	}
+
 /*
  * Each warp scans its operands, thread 0 scans the warps' totals in the scratch, and applies the
  * block's total. Slot i holds the total of warps 0 to i. Thread 0 then overwrites the last slot
  * with the old value of *p.
  */
 #define CUA__DEFINE_FETCH_BLOCK(name, name_explicit, group, T, fetch)                              \
+	CUA__DEFINE_SCAN_SLOTS(group##_scan_slots, group, T)                                       \
 	CUA_FORCE T name_explicit(T *p, T v, struct cua_block_scratch *s, enum cua_order order,    \
 				  enum cua_scope scope, enum cua_space space)                      \
 	{                                                                                          \
-		uint32_t size = cua_port_block_size(), thread = cua_port_thread();                 \
-		uint32_t index = thread / CUA_WARP_LANES, lane = thread % CUA_WARP_LANES;          \
-		uint32_t warps = (size + CUA_WARP_LANES - 1) / CUA_WARP_LANES, i;                  \
-		uint32_t lanes = size - (thread - lane) < CUA_WARP_LANES ? size - (thread - lane)  \
-									 : CUA_WARP_LANES;         \
-		uint32_t mask = CUA__ALL_LANES >> (32 - lanes);                                    \
-		uint64_t bits = 0;                                                                 \
+		uint32_t size = cua_port_block_size();                                             \
+		struct cua__block_warp w = cua__block_warp(size);                                  \
+		uint32_t warps = (size + CUA_WARP_LANES - 1) / CUA_WARP_LANES;                     \
+		uint32_t mask = CUA__ALL_LANES >> (32 - w.lanes);                                  \
 		T all, before, total, old;                                                         \
                                                                                                    \
 		if (size == 1)                                                                     \
 			return fetch(p, v, order, scope, space);                                   \
 		all = group##_scan(mask, mask, v);                                                 \
-		before = group##_combine__shuffle(mask, all, lane ? lane - 1 : 0);                 \
-		if (lane == lanes - 1) {                                                           \
-			memcpy(&bits, &all, sizeof(all));                                          \
-			CUA_WRITE(s->slot[index], bits);                                           \
-		}                                                                                  \
+		before = group##_combine__shuffle(mask, all, w.lane ? w.lane - 1 : 0);             \
+		if (w.lane == w.lanes - 1)                                                         \
+			cua__block_put(s, w.index, &all, sizeof(all));                             \
 		/* also orders all threads' earlier accesses before a releasing fetch */           \
 		cua_port_sync_block();                                                             \
-		if (thread == 0) {                                                                 \
-			for (i = 0; i < warps; i++) {                                              \
-				bits = CUA_READ(s->slot[i]);                                       \
-				memcpy(&total, &bits, sizeof(total));                              \
-				all = i ? group##_combine(all, total) : total;                     \
-				bits = 0;                                                          \
-				memcpy(&bits, &all, sizeof(all));                                  \
-				CUA_WRITE(s->slot[i], bits);                                       \
-			}                                                                          \
-			old = fetch(p, all, order, scope, space);                                  \
-			bits = 0;                                                                  \
-			memcpy(&bits, &old, sizeof(old));                                          \
-			CUA_WRITE(s->slot[warps - 1], bits);                                       \
+		if (cua_port_thread() == 0) {                                                      \
+			old = fetch(p, group##_scan_slots(s, warps), order, scope, space);         \
+			cua__block_put(s, warps - 1, &old, sizeof(old));                           \
 		}                                                                                  \
 		cua_port_sync_block();                                                             \
-		bits = CUA_READ(s->slot[warps - 1]);                                               \
-		memcpy(&old, &bits, sizeof(old));                                                  \
-		if (index) {                                                                       \
-			bits = CUA_READ(s->slot[index - 1]);                                       \
-			memcpy(&total, &bits, sizeof(total));                                      \
+		cua__block_get(s, warps - 1, &old, sizeof(old));                                   \
+		if (w.index) {                                                                     \
+			cua__block_get(s, w.index - 1, &total, sizeof(total));                     \
 			old = group##_combine(old, total);                                         \
 		}                                                                                  \
 		/* the slots are free again only after all threads have read them */               \
 		cua_port_sync_block();                                                             \
-		return lane ? group##_combine(old, before) : old;                                  \
+		return w.lane ? group##_combine(old, before) : old;                                \
 	}                                                                                          \
 	CUA_FORCE T name(T *p, T v, struct cua_block_scratch *s)                                   \
 	{                                                                                          \

@@ -245,6 +245,13 @@ CUA_FORCE void cua__block_put(struct cua_block_scratch *s, uint32_t slot, const 
 	CUA_WRITE(s->slot[slot], bits);
 }
 
+CUA_FORCE void cua__block_get(struct cua_block_scratch *s, uint32_t slot, void *v, size_t bytes)
+{
+	uint64_t bits = CUA_READ(s->slot[slot]);
+
+	memcpy(v, &bits, bytes);
+}
+
 /* Thread 0 has stored the block's value in slot 0. Every thread gets it. */
 CUA_FORCE void cua__block_get_all(struct cua_block_scratch *s, void *v, size_t bytes)
 {
