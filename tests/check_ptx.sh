@@ -304,10 +304,9 @@ warp_kernels() {
     loop="again $cas ld.relaxed.gpu.b$bits nanosleep.u32"
     kernel "leader_fetch_mul_$t" "$loop" \
       "*($c *)out = cua_atomic_fetch_mul_warp_$t($mask, ($c *)p, ($c)v);"
-    # Lanes in sequence: a swap in each round.
-    serial="$cas ld.relaxed.gpu.b$bits ld.relaxed.gpu.b$bits nanosleep.u32"
-    explicit="atom.acq_rel.sys.cas.b$bits bar.warp.sync bar.warp.sync ld.relaxed.sys.b$bits"
-    explicit="$explicit ld.relaxed.sys.b$bits nanosleep.u32"
+    # Lanes in sequence: a load and a swap in each round.
+    serial="$cas ld.relaxed.gpu.b$bits nanosleep.u32"
+    explicit="atom.acq_rel.sys.cas.b$bits bar.warp.sync bar.warp.sync ld.relaxed.sys.b$bits nanosleep.u32"
     case $t in
     f*) ops=div ;;
     u*) ops='nand inc dec' ;;
@@ -336,7 +335,7 @@ warp_kernels() {
     "*(uint32_t *)out = highest_warp($mask, (uint32_t *)p, (uint32_t)v);"
   kernel leader_changing_defined "again $cas ld.relaxed.gpu.b32 nanosleep.u32" \
     "*(uint32_t *)out = add_mod_warp($mask, (uint32_t *)p, (uint32_t)v);"
-  kernel patient_serial_defined "$cas ld.relaxed.gpu.b32 ld.relaxed.gpu.b32 nanosleep.u32" \
+  kernel patient_serial_defined "$cas ld.relaxed.gpu.b32 nanosleep.u32" \
     "*(uint32_t *)out = five_warp($mask, (uint32_t *)p, (uint32_t)v);"
 }
 
@@ -399,7 +398,7 @@ space_kernels() {
     kernel "leader_in_fetch_mul_u32_$space" "again $cas ld.relaxed.gpu${space_ptx[$space]}.b32 nanosleep.u32" \
       "*(uint32_t *)out = cua_atomic_fetch_mul_warp_explicit_u32((uint32_t)w, (uint32_t *)p, (uint32_t)v, $at);"
     load="ld.relaxed.gpu${space_ptx[$space]}.b32"
-    kernel "patient_in_serial_nand_u32_$space" "$cas $load $load nanosleep.u32" \
+    kernel "patient_in_serial_nand_u32_$space" "$cas $load nanosleep.u32" \
       "*(uint32_t *)out = cua_atomic_fetch_nand_warp_explicit_u32((uint32_t)w, (uint32_t *)p, (uint32_t)v, $at);"
   done
 }

@@ -599,7 +599,7 @@ planted 'two reports of one wait' lock_debug \
 planted 'lanes in turn that do not see those below' atomic_warp \
   's/old = next_of(old, next);/(void)next;/' serial
 planted 'lanes in turn whose swap is not asked whether it failed' atomic_warp \
-  '/CUA__DEFINE_SERIAL_WARP(/,/^	}/s/scope, space) != before;/scope, space) != before \&\& 0;/' serial
+  '/CUA__DEFINE_SERIAL_WARP(/,/^	}/s/space, &seen);/space, \&seen) \&\& 0;/' serial
 planted 'a fetch of a block that frees its scratch too early' atomic_warp \
   '/the slots are free again/,/return w.lane/s/cua_port_sync_block()/(void)0/' serial
 planted 'a fetch of a block without the totals of the warps' atomic_warp \

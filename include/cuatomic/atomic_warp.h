@@ -340,9 +340,8 @@ CUA_FORCE void cua__warp_rounds_drop(struct cua__warp_rounds *r, uint32_t mask)
 #include <cuatomic/detail/atomic_update.tmpl.h>
 
 /*
- * A leader's compare-and-swap loop with backoff. A failed attempt costs the L2 as much time as a
- * successful attempt. So after a failure the leader retries once with the value that the swap
- * returned; then it pauses, loads again and retries.
+ * Replaces *seen by next_of(old, operand). Returns 1 if that is done; else *seen is the value that
+ * the swap found. Each step between a read and its swap costs successes.
  *
  * tests_unchanged: if 1, and the order releases nothing, an operation that leaves the value
  * unchanged skips the swap. This suits a maximum, because most operands change nothing. For
@@ -350,25 +349,32 @@ CUA_FORCE void cua__warp_rounds_drop(struct cua__warp_rounds *r, uint32_t mask)
  */
 #define CUA__OFTEN_UNCHANGED 1
 #define CUA__SELDOM_UNCHANGED 0
-
-/* Tries the value seen. Each step between a read and its swap costs successes. */
-#define CUA__DEFINE_CAS_ATTEMPT(name, T, bits, next_of, tests_unchanged)                           \
-	CUA_FORCE int name##_attempt(T *p, T operand, enum cua_order order, enum cua_scope scope,  \
-				     enum cua_space space, cua__uint##bits *seen, T *old)          \
+#define CUA__DEFINE_UPDATE(name, T, bits, next_of, tests_unchanged)                                \
+	CUA_FORCE int name(T *p, T old, T operand, enum cua_order order, enum cua_scope scope,     \
+			   enum cua_space space, cua__uint##bits *seen)                            \
 	{                                                                                          \
 		cua__uint##bits before = *seen, desired;                                           \
-		T next;                                                                            \
+		T next = next_of(old, operand);                                                    \
                                                                                                    \
-		memcpy(old, &before, sizeof(*old));                                                \
-		next = next_of(*old, operand);                                                     \
 		memcpy(&desired, &next, sizeof(desired));                                          \
 		*seen = cua__update_swap_b##bits(p, before, desired, tests_unchanged, order,       \
 						 scope, space);                                    \
 		return *seen == before;                                                            \
 	}
 
+/*
+ * A leader's compare-and-swap loop with backoff. A failed attempt costs the L2 as much time as a
+ * successful attempt. So after a failure the leader retries once with the value that the swap
+ * returned; then it pauses, loads again and retries.
+ */
 #define CUA__DEFINE_BACKOFF_CAS(name, T, bits, next_of, tests_unchanged)                           \
-	CUA__DEFINE_CAS_ATTEMPT(name, T, bits, next_of, tests_unchanged)                           \
+	CUA__DEFINE_UPDATE(name##_update, T, bits, next_of, tests_unchanged)                       \
+	CUA_FORCE int name##_attempt(T *p, T operand, enum cua_order order, enum cua_scope scope,  \
+				     enum cua_space space, cua__uint##bits *seen, T *old)          \
+	{                                                                                          \
+		memcpy(old, seen, sizeof(*old));                                                   \
+		return name##_update(p, *old, operand, order, scope, space, seen);                 \
+	}                                                                                          \
 	CUA_FORCE T name##_waiting(T *p, T operand, enum cua_order order, enum cua_scope scope,    \
 				   enum cua_space space, uint32_t shortest, uint32_t longest)      \
 	{                                                                                          \
@@ -468,26 +474,21 @@ CUA_FORCE void cua__warp_rounds_drop(struct cua__warp_rounds *r, uint32_t mask)
 
 /* ---- serial operations: the operands are applied in lane order ---- */
 
-/* Broadcasts the bits of v from a lane. */
-CUA_FORCE uint8_t cua__shuffle_b8(uint32_t mask, uint8_t v, uint32_t lane)
-{
-	return (uint8_t)cua_port_shuffle_u32(mask, v, lane);
-}
-
-CUA_FORCE uint16_t cua__shuffle_b16(uint32_t mask, uint16_t v, uint32_t lane)
-{
-	return (uint16_t)cua_port_shuffle_u32(mask, v, lane);
-}
-
-CUA_FORCE uint32_t cua__shuffle_b32(uint32_t mask, uint32_t v, uint32_t lane)
-{
-	return cua_port_shuffle_u32(mask, v, lane);
-}
-
-CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
-{
-	return cua_port_shuffle_u64(mask, v, lane);
-}
+/* Applies the operands of the lanes of `below`, in their order. */
+#define CUA__DEFINE_SERIAL_APPLY(name, T, next_of)                                                 \
+	CUA_STATIC_ASSERT(sizeof(T) <= 8, "an operand of a serial operation has at most 8 bytes"); \
+	CUA_FORCE T name(uint32_t mask, uint32_t below, uint32_t lane, T old, T operand)           \
+	{                                                                                          \
+		for (; cua_port_ballot(mask, below != 0); below &= below - 1) {                    \
+			T next = operand;                                                          \
+                                                                                                   \
+			cua__reduce_shuffle(mask, &next, sizeof(next),                             \
+					    below ? cua_port_ffs_u32(below) - 1 : lane);           \
+			if (below)                                                                 \
+				old = next_of(old, next);                                          \
+		}                                                                                  \
+		return old;                                                                        \
+	}
 
 /*
  * The highest lane of an address is the leader, and reads the object. Each lane applies the
@@ -496,51 +497,36 @@ CUA_FORCE uint64_t cua__shuffle_b64(uint32_t mask, uint64_t v, uint32_t lane)
  * operation of one thread.
  */
 #define CUA__DEFINE_SERIAL_WARP(name, name_explicit, T, bits, next_of, plain, tests_unchanged)     \
+	CUA__DEFINE_SERIAL_APPLY(cua__serial_##name, T, next_of)                                   \
+	CUA__DEFINE_UPDATE(cua__update_##name, T, bits, next_of, tests_unchanged)                  \
 	CUA_FORCE T name_explicit(uint32_t mask, T *p, T operand, enum cua_order order,            \
 				  enum cua_scope scope, enum cua_space space)                      \
 	{                                                                                          \
-		enum cua_order first = order == CUA_ACQUIRE ? CUA_ACQUIRE : CUA_RELAXED;           \
-		uint32_t lane = cua_port_lane(), peers, below, rest, last;                         \
-		cua__uint##bits seen = 0, other, before, desired;                                  \
+		uint32_t lane = cua_port_lane(), peers, last;                                      \
+		cua__uint##bits seen = 0;                                                          \
 		struct cua_backoff backoff;                                                        \
-		T old, next;                                                                       \
+		T old;                                                                             \
 		int pending;                                                                       \
                                                                                                    \
 		if (CUA_WARP_LANES == 1)                                                           \
 			return plain(p, operand, order, scope, space);                             \
 		peers = cua__warp_peers(mask, p);                                                  \
-		below = cua__warp_below(peers);                                                    \
 		last = cua__warp_highest(peers);                                                   \
-		pending = lane == last;                                                            \
 		cua_backoff_init(&backoff);                                                        \
 		cua__warp_order(mask, order);                                                      \
-		if (pending)                                                                       \
-			seen = cua_port_load_b##bits(p, first, scope, space);                      \
+		pending = lane == last;                                                            \
 		do {                                                                               \
-			before = cua__shuffle_b##bits(mask, seen, last);                           \
-			memcpy(&old, &before, sizeof(old));                                        \
-			for (rest = below; cua_port_ballot(mask, rest != 0); rest &= rest - 1) {   \
-				memcpy(&other, &operand, sizeof(other));                           \
-				other = cua__shuffle_b##bits(                                      \
-					mask, other, rest ? cua_port_ffs_u32(rest) - 1 : lane);    \
-				memcpy(&next, &other, sizeof(next));                               \
-				if (rest)                                                          \
-					old = next_of(old, next);                                  \
-			}                                                                          \
-			if (pending) {                                                             \
-				next = next_of(old, operand);                                      \
-				memcpy(&desired, &next, sizeof(desired));                          \
-				/* keeps `seen` if done: later rounds compute the same `old` */    \
-				pending = !(tests_unchanged) || desired != before ||               \
-					  (order != CUA_RELAXED && order != CUA_ACQUIRE);          \
-				if (pending)                                                       \
-					pending = cua_port_cas_b##bits(p, before, desired, order,  \
-								       scope, space) != before;    \
-				if (pending) {                                                     \
-					cua__backoff_wait_upto(&backoff, CUA__ATOMIC_SERIAL_WAIT); \
-					seen = cua_port_load_b##bits(p, first, scope, space);      \
-				}                                                                  \
-			}                                                                          \
+			if (pending)                                                               \
+				seen = cua__update_load_b##bits(p, order, scope, space);           \
+			memcpy(&old, &seen, sizeof(old));                                          \
+			cua__reduce_shuffle(mask, &old, sizeof(old), last);                        \
+			old = cua__serial_##name(mask, cua__warp_below(peers), lane, old,          \
+						 operand);                                         \
+			/* leaves `seen` if done: later rounds compute the same `old` */           \
+			pending = pending && !cua__update_##name(p, old, operand, order, scope,    \
+								 space, &seen);                    \
+			if (pending)                                                               \
+				cua__backoff_wait_upto(&backoff, CUA__ATOMIC_SERIAL_WAIT);         \
 		} while (cua_port_ballot(mask, pending));                                          \
 		cua__warp_order(mask, order);                                                      \
 		return old;                                                                        \
