@@ -14,7 +14,7 @@ trap 'rm -rf "$tmp"' EXIT
 failed=0
 
 # shellcheck disable=SC2086 # a command with its flags
-if ! $CC -dM -E -x c /dev/null | grep -qw __SIZEOF_INT128__; then
+if ! $CC -dM -E -x c /dev/null | grep -w __SIZEOF_INT128__ >/dev/null; then
   echo "skipped: without 128-bit integers the headers have fewer names"
   exit 77
 fi
