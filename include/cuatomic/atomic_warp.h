@@ -107,42 +107,12 @@ CUA_FORCE uint32_t cua__warp_next_below(uint32_t below, uint32_t lane)
 	return below ? cua__warp_highest(below) : lane;
 }
 
-/*
- * A lane in a reduction over its peers. In each round, a remaining lane combines with the next
- * remaining lane above it. Then every second remaining lane drops out.
- */
-struct cua__warp_rounds {
-	uint32_t above; /* the remaining lanes above */
-	uint32_t rank;  /* the number of remaining lanes below */
-};
-
-CUA_FORCE struct cua__warp_rounds cua__warp_rounds(uint32_t peers, uint32_t lane)
-{
-	struct cua__warp_rounds r;
-
-	r.above = peers & ~((2u << lane) - 1);
-	r.rank = cua_port_popc_u32(cua__warp_below(peers));
-	return r;
-}
-
-/* The next remaining lane above, or the caller's lane if there is none. */
-CUA_FORCE uint32_t cua__warp_rounds_next(const struct cua__warp_rounds *r, uint32_t lane)
-{
-	return r->above ? cua_port_ffs_u32(r->above) - 1 : lane;
-}
-
-CUA_FORCE void cua__warp_rounds_drop(struct cua__warp_rounds *r, uint32_t mask)
-{
-	r->above &= cua_port_ballot(mask, !(r->rank & 1));
-	r->rank /= 2;
-}
-
 /* group_sum; see CUA__DEFINE_GROUP. Each round doubles the number of operands in a lane's v. */
 #define CUA__DEFINE_GROUP_SUM(group, T)                                                            \
 	CUA_FORCE T group##_sum(uint32_t mask, uint32_t peers, T v)                                \
 	{                                                                                          \
 		uint32_t lane = cua_port_lane();                                                   \
-		struct cua__warp_rounds rounds = cua__warp_rounds(peers, lane);                    \
+		struct cua__warp_rounds rounds = cua__warp_rounds_of(peers, lane);                 \
                                                                                                    \
 		if (peers == mask)                                                                 \
 			return group##_warp(v, mask);                                              \

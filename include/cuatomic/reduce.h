@@ -218,6 +218,36 @@ CUA_FORCE void cua__reduce_shuffle(uint32_t mask, void *v, size_t bytes, uint32_
 	}
 }
 
+/*
+ * A lane's part in a reduction over lanes. In each round, a remaining lane combines with the next
+ * remaining lane above it. Then every second remaining lane drops out.
+ */
+struct cua__warp_rounds {
+	uint32_t above; /* the remaining lanes above */
+	uint32_t rank;  /* the number of remaining lanes below */
+};
+
+CUA_FORCE struct cua__warp_rounds cua__warp_rounds_of(uint32_t lanes, uint32_t lane)
+{
+	struct cua__warp_rounds r;
+
+	r.above = lanes & ~((2u << lane) - 1);
+	r.rank = cua_port_popc_u32(lanes & ((1u << lane) - 1));
+	return r;
+}
+
+/* The next remaining lane above, or the caller's lane if there is none. */
+CUA_FORCE uint32_t cua__warp_rounds_next(const struct cua__warp_rounds *r, uint32_t lane)
+{
+	return r->above ? cua_port_ffs_u32(r->above) - 1 : lane;
+}
+
+CUA_FORCE void cua__warp_rounds_drop(struct cua__warp_rounds *r, uint32_t mask)
+{
+	r->above &= cua_port_ballot(mask, !(r->rank & 1));
+	r->rank /= 2;
+}
+
 /* The calling thread's warp in its block. */
 struct cua__block_warp {
 	uint32_t index, start; /* number of the warp, and of its first thread */
@@ -325,13 +355,10 @@ CUA_FORCE void cua__block_get_all(struct cua_block_scratch *s, void *v, size_t b
 	}
 
 #define CUA__DEFINE_REDUCE_WARP(combine, warp, T)                                                  \
-	/* In each round, a remaining lane combines with the next remaining lane above it. */      \
-	/* Then every second remaining lane drops out. */                                          \
 	CUA_FN T warp(T v, uint32_t mask)                                                          \
 	{                                                                                          \
 		uint32_t lane = cua_port_lane(), first = cua_port_ffs_u32(mask) - 1;               \
-		uint32_t above = mask & ~((2u << lane) - 1);                                       \
-		uint32_t rank = cua_port_popc_u32(mask & ((1u << lane) - 1));                      \
+		struct cua__warp_rounds rounds = cua__warp_rounds_of(mask, lane);                  \
                                                                                                    \
 		if ((mask & (mask + 1)) == 0) {                                                    \
 			uint32_t lanes = cua_port_popc_u32(mask);                                  \
@@ -339,14 +366,13 @@ CUA_FORCE void cua__block_get_all(struct cua_block_scratch *s, void *v, size_t b
 			v = combine##__low(v, lane, lanes, lanes);                                 \
 			return combine##__shuffle(mask, v, 0);                                     \
 		}                                                                                  \
-		while (cua_port_ballot(mask, above != 0)) {                                        \
-			uint32_t next = above ? cua_port_ffs_u32(above) - 1 : lane;                \
-			T other = combine##__shuffle(mask, v, next);                               \
+		while (cua_port_ballot(mask, rounds.above != 0)) {                                 \
+			T other =                                                                  \
+				combine##__shuffle(mask, v, cua__warp_rounds_next(&rounds, lane)); \
                                                                                                    \
-			if (above)                                                                 \
+			if (rounds.above)                                                          \
 				v = combine(v, other);                                             \
-			above &= cua_port_ballot(mask, !(rank & 1));                               \
-			rank /= 2;                                                                 \
+			cua__warp_rounds_drop(&rounds, mask);                                      \
 		}                                                                                  \
 		return combine##__shuffle(mask, v, first);                                         \
 	}
