@@ -2,15 +2,15 @@
 /*
  * A queue lock: waiters form a linked list, and each polls a word in its own node.
  *
- * Each acquisition needs a node. The lock uses the node from lock to unlock; after unlock the
- * caller may reuse it. Other lanes access nodes, so nodes live in global memory, or in shared
- * memory for a lock that only the lanes of one block use. A local variable of a lane is not
- * allowed.
+ * Each acquisition needs a node. The lock uses the node from lock to unlock; after unlock, or after
+ * a failed trylock or lock_for, the caller may reuse it. Other lanes access nodes, so nodes are in
+ * global memory, or in shared memory for a lock that only the lanes of one block use. A local
+ * variable of a lane is not allowed.
  *
  * Source: Mellor-Crummey and Scott, 1991.
  *
- * Synchronization: X means that the caller must order the two calls, - that the lock orders them.
- * The caller must always order two calls with the same node.
+ * Synchronization: X: the caller must order the two calls. -: they may run at the same time, with
+ * different nodes. The caller must always order two calls with the same node.
  *
  *               init  trylock  lock  lock_for  unlock  locked
  *     init       X       X       X      X        X       X
@@ -23,14 +23,14 @@
  * Scope: the device. The _scope forms accept CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or
  *   _SYSTEM. All users of a lock must name a scope that includes all of these users. At system
  *   scope a node must have the same address for all users.
- * Memory order: a successful trylock, lock or lock_for acquires all that the last unlock released.
+ * Memory order: unlock releases. A successful trylock, lock or lock_for acquires all that the last
+ *   unlock released. A failed call, locked and init guarantee no order.
  * Progress: blocking and fair: the lock is granted in the order in which lanes joined the queue,
- *   and only running lanes join it. unlock waits for a lane that has joined but has not linked its
- *   node; that lane links it two instructions later. Both may be lanes of one warp, so the lock
- *   requires sm_70 or newer: the waiter sleeps now and then, and then at the latest the other lanes
- *   of its warp run. On sm_70 and newer, lock and CUA_WITH_MCSLOCK may be called in a diverged
- *   warp. lock_for does not join the queue: it retries until the time has passed, succeeds only
- *   while no lane holds the lock or waits for it, and is not fair.
+ *   and only running lanes join it. A lane may use the lock in a diverged warp; lock.h states why
+ *   the warp makes progress. unlock waits for a lane that has joined but has not linked its node;
+ *   that lane links it two instructions later. Both may be lanes of one warp, so CUA_WITH_MCSLOCK
+ *   depends on pauses too, as lock does. lock_for does not join the queue: it retries until the
+ *   time has passed, succeeds only while no lane holds the lock or waits for it, and is not fair.
  * Argument: the exchange on tail orders the lanes, and the lane that reads 0 enters. Its acquire
  *   reads the 0 that the last holder's CAS stored with release. A lane that reads the
  *   address of a node stores its own node's address in that node's `next` (the link), with release.
@@ -212,7 +212,7 @@ CUA_FN int cua_mcslock_locked(const struct cua_mcslock *l)
  * CUA_WITH_MCSLOCK(&lock, &node) { critical section }
  *
  * Every lane that reaches the macro runs the block once under the lock, in queue order. Each lane
- * passes a node of its own. Every jump out of the block unlocks, as in CUA_WITH_LOCK of spinlock.h.
+ * passes a node of its own. CUA_WITH_LOCK of spinlock.h has the rules for the block and for jumps.
  * The arguments are evaluated once. CUA_WITH_MCSLOCK_SCOPE(&lock, &node, scope) does the same at
  * another scope.
  */

@@ -12,7 +12,8 @@
  *
  * Names: cua_port_<operation>_<type>. The types are named as in PTX: b32 and b64 for operations on
  * bits, u32, i32, u64, i64, f32 and f64 for arithmetic. Each atomic operation is a single
- * indivisible access to a naturally aligned object. Its last arguments are:
+ * indivisible access to a naturally aligned object. The operations with a result, except load,
+ * return the old value. The last arguments of an atomic operation, left out below, are:
  *
  *   order   its memory order. A load takes RELAXED, ACQUIRE or SEQ_CST. A store or an operation
  *           without a result takes RELAXED, RELEASE or SEQ_CST, and acquires nothing. All other
@@ -30,27 +31,31 @@
  *   load_b32 load_b64                    store_b32 store_b64
  *   load_2xb64(p, ..., out)              two neighbours, an access each; p is aligned to 16 bytes.
  *                                        Without CUA_PORT_HAS_2XB64, made here of two load_b64
- *   exchange_b32 exchange_b64            cas_b32 cas_b64 (return the old bits)
+ *   exchange_b32 exchange_b64            cas_b32 cas_b64 (p, expected, desired)
  *   fetch_{and,or,xor}_{b32,b64}         {and,or,xor}_{b32,b64}          (without result: RED)
  *   fetch_add_{u32,u64,f32,f64}          add_{u32,u64,f32,f64}
  *   fetch_{min,max}_{u32,i32,u64,i64}    {min,max}_{u32,i32,u64,i64}
  *   fetch_{inc,dec}_u32                  {inc,dec}_u32    (wrapping at the operand: 0 to v)
- *   fence(order, scope)
- *   acquire_b32(p)                       makes the caller's last relaxed load of *p an acquire load
- *   pause(ns)                            sleep about ns nanoseconds or yield; not a fence
- *   pause_lane(ns)                       pauses the caller only. A GPU does nothing here: a warp
- *                                        sleeps as a whole, and others may wait for its lanes
+ *   fence(order, scope)                  all five orders; RELAXED orders nothing
+ *   acquire_b32(p, scope, space)         makes the caller's last relaxed load of *p an acquire load
+ *   pause(ns)                            sleep about ns nanoseconds or yield; not a fence. On a GPU
+ *                                        it delays the whole warp
+ *   pause_lane(ns)                       pauses the caller only. A GPU does nothing here, because a
+ *                                        pause would delay the other lanes of the warp
  *   clock_ns()                           nanoseconds of this processor; host and GPU differ
  *   lane() active_mask() ballot(mask, p) match_any_u32/u64(mask, v)
  *   shuffle_u32/u64(mask, v, lane) sync_warp(mask)
- *   thread() block_size() block() grid_size()
+ *   thread() block_size()                the number of the thread in its block, linear with x
+ *                                        fastest; the number of threads in a block
+ *   block() grid_size()                  the same for the block in its grid
  *   sync_block() sync_block_or(p)        the latter returns 1 if p is not 0 in any thread, else 0
  *   grid_id()                            differs between concurrent launches (on the host, threads)
  *   CUA_WARP_LANES                       32, or 1 on the host
  *   popc_u32 ffs_u32                     ffs: position of the lowest bit + 1, 0 for none
  *   shl_u32(v, by)                       0 if by is 32 or more
  *   mul_high_u64(a, b)                   the upper half of the product
- *   is_global(p) is_shared(p)            whether a generic address is in global or in shared memory
+ *   is_global(p) is_shared(p)            1 if a generic address is in global or in shared memory,
+ *                                        else 0; 0 on the host
  *   neg_f32                              changes the sign, flushes nothing
  *   mul_rn_f32/f64 add_rn_f32/f64        one rounding each, never contracted
  *   sub_rn_f32/f64 div_rn_f32/f64
@@ -264,11 +269,13 @@ CUA_FORCE cua__uint128 cua_port_cas_b128(void *p, cua__uint128 expected, cua__ui
 #endif
 
 /*
- * Exponential backoff of a waiter: 32 ns, doubling up to 1 us, jittered so that waiters spread out.
+ * Exponential backoff of a waiter. A pause is random between half the limit and the limit, so that
+ * waiters spread out. The limit is 32 ns for the first pause and doubles with each pause, up to
+ * about 1 us.
  */
 struct cua_backoff {
-	uint32_t ns;
-	uint32_t seed;
+	uint32_t ns;   /* the limit of the next pause */
+	uint32_t seed; /* of the random numbers */
 };
 
 CUA_FN void cua_backoff_init(struct cua_backoff *b)
@@ -320,10 +327,10 @@ CUA_FN void cua_backoff_wait(struct cua_backoff *b)
 }
 
 /*
- * Pauses between two polls of a waiter in a queue, which must not sleep past its turn. Every 16th
- * poll sleeps for 32 ns all the same: while a lane of a diverged warp spins, a GPU may not schedule
- * the other lanes, and one of these may hold or be next to get the lock. The locks' guarantee of
- * progress depends on this sleep.
+ * Pauses between two polls of a waiter in a queue, which must not sleep past its turn. So on a GPU
+ * 15 of 16 polls do not pause. Every 16th poll pauses for 32 ns. Without any pause, a GPU may never
+ * run the other lanes of a diverged warp, and one of these may hold the lock or be next to get it.
+ * The locks' guarantee of progress depends on this pause.
  */
 CUA_FORCE void cua__wait_turn(uint32_t *polls)
 {

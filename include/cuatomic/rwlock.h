@@ -3,14 +3,17 @@
  * A phase-fair reader-writer lock: many readers or a single writer.
  *
  * Readers and writers take turns, so neither starves. A reader waits for at most 1 writer. A writer
- * waits for the writers before it, and for one phase of readers in front of each writer.
+ * first waits for the earlier writers. Then it has its turn, and waits for the readers that arrived
+ * before its turn. Later readers wait for this writer.
  *
  * Source: Brandenburg and Anderson, "Spin-based reader-writer synchronization for multiprocessor
- * real-time systems", 2010, the ticket algorithm. Here the phase is a bit of the word and not a bit
- * of the ticket, so that write_trylock can give its ticket up.
+ * real-time systems", 2010, the ticket algorithm. The phase is a bit that flips with each writer.
+ * Here it is a bit of readers_in and not of the ticket, so that write_trylock can give its ticket
+ * up.
  *
- * Synchronization: X means that the caller must order the two calls, - that the lock orders them.
- * The table holds for the read_ and the write_ forms.
+ * Synchronization: X: the caller must order the two calls. -: they may run at the same time. The
+ * table holds for the read_ and the write_ forms. unlock may run at the same time as unlock because
+ * several readers may hold the lock.
  *
  *               init  trylock  lock  lock_for  unlock  locked
  *     init       X       X       X      X        X       X
@@ -22,29 +25,30 @@
  *
  * Scope: the device. The _scope forms accept CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or
  *   _SYSTEM. All users of a lock must name a scope that includes all of these users.
- * Memory order: a reader acquires all that the last writer released. A writer acquires that, and
- *   also all that the earlier readers released. Readers are not ordered among themselves.
- * Progress: blocking. lock is fair as above, and only running lanes are waited for. On sm_70 and
- *   newer, a lane may call lock in a diverged warp, as in ticketlock.h. CUA_WITH_READ_LOCK and
- *   CUA_WITH_WRITE_LOCK do not depend on this. A lane that holds the lock must not acquire it
- *   again, not even to read: a writer may have arrived in between. A waiting reader is already
- *   counted in readers_in and cannot withdraw, so lock_for does not queue: it retries until the
- *   time has passed, and is not fair. write_trylock may delay other writers for a moment, but never
- *   a reader.
+ * Memory order: read_unlock and write_unlock release. A reader acquires all that the last writer
+ *   released. A writer acquires that, and also all that the earlier readers released. Readers are
+ *   not ordered among themselves. A failed call, locked and init guarantee no order.
+ * Progress: blocking. lock is fair as above, and waits only for running lanes. A lane may use the
+ *   lock in a diverged warp; lock.h states why the warp makes progress. A lane that holds the lock
+ *   must not acquire it again, not even to read: it would wait for a writer that may have arrived
+ *   in between, and that writer for this lane. A waiting reader is already counted in readers_in
+ *   and cannot withdraw, so lock_for does not queue: it retries until the time has passed, and is
+ *   not fair. write_trylock may delay other writers for a moment, but never a reader.
  * Argument: writers exclude each other by tickets, as in ticketlock.h. Only the lane whose ticket
  *   is writers_out changes writers_out: with release after a section, and relaxed after a failed
  *   write_trylock. A failed write_trylock has written no data. Its read-modify-write continues the
  *   release sequence of the preceding unlock, so the next writer acquires that unlock when it
  *   acquires writers_out. (No execution depends even on that: a write_trylock with a ticket fails
  *   only if a reader arrived after that unlock, and the next writer acquires that reader's
- *   release.) The writer then marks readers_in. The same operation returns the number of readers
- *   that arrived earlier. The writer waits until readers_out, which it acquires, reaches that
- *   number. A reader that finds the mark waits until the mark or its phase has changed. The reader
- *   cannot miss the change: the next writer flips the phase and counts this reader, so it waits for
- *   the reader before a third writer can flip the phase back. All changes of readers_in and of
+ *   release.) The writer then flips PRESENT and the phase in readers_in. The same operation returns
+ *   the number of readers that arrived earlier. The writer waits until readers_out, which it
+ *   acquires, reaches that number. A reader that finds PRESENT set waits until PRESENT or the phase
+ *   has changed. The reader cannot miss the change: the next writer flips the phase and counts this
+ *   reader, so it waits for the reader before a third writer can flip the phase back. write_unlock
+ *   clears PRESENT with release, and a reader acquires readers_in. All changes of readers_in and of
  *   readers_out are read-modify-writes, so an acquire of either word acquires all earlier releases
- *   of it. write_trylock sets the mark by a CAS that fails if a reader has arrived since the counts
- *   were equal. The counts and the tickets wrap around in step. At most 2^30 - 1 readers and
+ *   of it. write_trylock flips both bits by a CAS that fails if a reader has arrived since the
+ *   counts were equal. The counts and the tickets wrap around in step. At most 2^30 - 1 readers and
  *   2^32 - 1 writers may hold the lock or wait for it at the same time.
  */
 #ifndef CUATOMIC_RWLOCK_H
@@ -61,7 +65,7 @@
 #define CUA__RWLOCK_AT scope, CUA_SPACE_GENERIC
 
 struct cua_rwlock {
-	uint32_t readers_in;  /* bits 31-2: readers that arrived, bits 1-0: the writer's mark */
+	uint32_t readers_in;  /* bits 31-2: readers that arrived, bit 1: PRESENT, bit 0: PHASE */
 	uint32_t readers_out; /* bits 31-2: readers that left, bits 1-0: zero */
 	uint32_t writers_in;  /* the next ticket of a writer to draw */
 	uint32_t writers_out; /* the ticket of the writer whose turn it is */
@@ -104,7 +108,10 @@ CUA_FORCE int cua_rwlock_read_trylock_scope(struct cua_rwlock *l, enum cua_scope
 	return 0;
 }
 
-/* Counts a reader in. Returns the mark of readers_in; the reader waits if PRESENT is set in it. */
+/*
+ * Counts a reader in. Returns PRESENT and PHASE of readers_in, the mark. The reader waits if
+ * PRESENT is set in the mark.
+ */
 CUA_FORCE uint32_t cua__rwlock_read_join(struct cua_rwlock *l, enum cua_scope scope)
 {
 	return cua_port_fetch_add_u32(&l->readers_in, CUA__RWLOCK_READER, CUA_ACQUIRE,
@@ -196,7 +203,7 @@ CUA_FORCE int cua_rwlock_write_trylock_scope(struct cua_rwlock *l, enum cua_scop
 	return 0;
 }
 
-/* Sets the mark of the writer whose turn it is. Returns the value that readers_out must reach. */
+/* Flips both bits when a writer has its turn. Returns the value that readers_out must reach. */
 CUA_FORCE uint32_t cua__rwlock_write_mark(struct cua_rwlock *l, enum cua_scope scope)
 {
 	return cua_port_fetch_xor_b32(&l->readers_in, CUA__RWLOCK_WRITER, CUA_RELAXED,
@@ -255,7 +262,7 @@ CUA_FORCE void cua_rwlock_write_unlock_scope(struct cua_rwlock *l, enum cua_scop
 
 /*
  * Returns 1 if a reader or writer holds the lock, or waits for it, at this moment, else 0. A writer
- * counts from the moment at which it marks readers_in. The result is a hint and orders nothing.
+ * counts from the moment at which it sets PRESENT. The result is a hint and orders nothing.
  */
 CUA_FORCE int cua_rwlock_locked_scope(const struct cua_rwlock *l, enum cua_scope scope)
 {
@@ -315,8 +322,8 @@ CUA_FN int cua_rwlock_locked(const struct cua_rwlock *l)
  * CUA_WITH_WRITE_LOCK(&lock) { critical section }
  *
  * Every lane that reaches the macro runs the block once under the lock. The warp may have diverged.
- * Every jump out of the block unlocks, as in CUA_WITH_LOCK of spinlock.h. The arguments are
- * evaluated once.
+ * CUA_WITH_LOCK of spinlock.h has the rules for the block and for jumps; blocks of readers may run
+ * at the same time. The arguments are evaluated once.
  * CUA_WITH_READ_LOCK_SCOPE(&lock, scope) and CUA_WITH_WRITE_LOCK_SCOPE(&lock, scope) do the same at
  * another scope.
  */

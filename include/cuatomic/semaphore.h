@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A counting semaphore: it limits the number of concurrent holders.
+ * A counting semaphore: it limits the number of concurrent holders. Its count is the number of free
+ * units. lock acquires a unit, and waits while there is none; unlock adds a unit.
  *
- * Source: Dijkstra, 1965; waiting on a plain load with backoff as in spinlock.h.
+ * A semaphore that begins with count 0 is a signal: one lane waits by lock, another lane signals by
+ * unlock.
  *
- * Synchronization: X means that the caller must order the two calls, - that the semaphore orders
- * them.
+ * Source: Dijkstra, 1965; waiting by loads alone, with backoff, as in spinlock.h.
+ *
+ * Synchronization: X: the caller must order the two calls. -: they may run at the same time.
  *
  *               init  trylock  lock  lock_for  unlock  locked  value
  *     init       X       X       X      X        X       X       X
@@ -19,15 +22,15 @@
  * Scope: the device. The _scope forms accept CUA_SCOPE_BLOCK (a semaphore in shared memory),
  *   _DEVICE or _SYSTEM. All users of a semaphore must name a scope that includes all of these
  *   users.
- * Memory order: a successful trylock, lock or lock_for acquires all that every earlier unlock
- *   released. If the initial count is above 1, holders run concurrently and are not ordered among
- *   themselves.
- * Progress: blocking, and not fair. On sm_70 and newer, a lane may call lock in a diverged warp.
- *   CUA_WITH_SEMAPHORE is safe on every architecture: a lane that fails retries only after the
- *   lanes that hold the semaphore have run their sections.
- * Argument: only a CAS from a value above 0 lowers the count, so the holders never outnumber the
- *   initial count. All changes are read-modify-writes, so an acquire that reads any of them
- *   acquires all earlier releases.
+ * Memory order: unlock releases. A successful trylock, lock or lock_for acquires all that every
+ *   earlier unlock released. If the initial count is above 1, holders run concurrently and are not
+ *   ordered among themselves. A failed call, locked, value and init guarantee no order.
+ * Progress: blocking, and not fair. A lane may use the semaphore in a diverged warp; lock.h states
+ *   why the warp makes progress. A lane that waits for a signal depends on the signalling lane. If
+ *   that lane is in a block that cannot start before the waiter's block ends, both wait for ever.
+ * Argument: only a CAS from a value above 0 lowers the count. So the acquired units never outnumber
+ *   the initial count plus the units that unlock has added. All changes are read-modify-writes, so
+ *   an acquire that reads any of them acquires all earlier releases.
  */
 #ifndef CUATOMIC_SEMAPHORE_H
 #define CUATOMIC_SEMAPHORE_H
@@ -160,8 +163,9 @@ CUA_FN int cua_semaphore_locked(const struct cua_semaphore *s)
  * CUA_WITH_SEMAPHORE(&semaphore) { section }
  *
  * Every lane that reaches the macro runs the block once while it holds a unit. The warp may have
- * diverged. Every jump out of the block unlocks, as in CUA_WITH_LOCK of spinlock.h. The arguments
- * are evaluated once. CUA_WITH_SEMAPHORE_SCOPE(&semaphore, scope) does the same at another scope.
+ * diverged. CUA_WITH_LOCK of spinlock.h has the rules for the block and for jumps; several lanes
+ * may run the block at the same time. The arguments are evaluated once.
+ * CUA_WITH_SEMAPHORE_SCOPE(&semaphore, scope) does the same at another scope.
  */
 CUA__SECTION_DECLARE(semaphore);
 

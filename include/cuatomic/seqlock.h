@@ -16,7 +16,7 @@
  * Source: Hemminger's seqlock of Linux 2.5, 2002; the orders after Boehm, "Can seqlocks get along
  * with programming language memory models?", 2012.
  *
- * Synchronization: X means that the caller must order the two calls, - that the lock orders them.
+ * Synchronization: X: the caller must order the two calls. -: they may run at the same time.
  * Writers call trylock, lock, lock_for and unlock. "read" stands for read_begin, read_retry and
  * read.
  *
@@ -31,12 +31,12 @@
  *
  * Scope: the device. The _scope forms accept CUA_SCOPE_BLOCK (lock and data in shared memory),
  *   _DEVICE or _SYSTEM. All users of a lock must name a scope that includes all of these users.
- * Memory order: a successful trylock, lock or lock_for, and a read_begin whose read_retry returns
- *   0, acquire all that the last unlock released.
+ * Memory order: unlock releases. A successful trylock, lock or lock_for acquires all that the last
+ *   unlock released, and so does a read_begin whose read_retry returns 0. A failed call, locked and
+ *   init guarantee no order.
  * Progress: writers block each other and are not fair. A reader never delays a writer. A reader
- *   waits while a writer writes, and starves if writers leave no gap. On sm_70 and newer, a lane
- *   may call lock and read_begin in a diverged warp. CUA_WITH_SEQLOCK is safe on every
- *   architecture, as in spinlock.h.
+ *   waits while a writer writes, and starves if writers leave no gap. A lane may use the lock, also
+ *   to read, in a diverged warp; lock.h states why the warp makes progress.
  * Argument: a writer makes the sequence odd by a CAS, so there is a single writer at a time. A
  *   release store makes it even again. read_begin acquires an even sequence. Suppose that the
  *   reader then reads a word that a later writer stored. The writer's release fence precedes that
@@ -275,7 +275,7 @@ CUA_FN void cua_seqlock_read(const struct cua_seqlock *l, const uint32_t *data, 
  * CUA_WITH_SEQLOCK(&lock) { stores to the data }
  *
  * Every lane that reaches the macro runs the block once as the only writer. The warp may have
- * diverged. Every jump out of the block unlocks, as in CUA_WITH_LOCK of spinlock.h. The arguments
+ * diverged. CUA_WITH_LOCK of spinlock.h has the rules for the block and for jumps. The arguments
  * are evaluated once. CUA_WITH_SEQLOCK_SCOPE(&lock, scope) does the same at another scope.
  */
 CUA__SECTION_DECLARE(seqlock);

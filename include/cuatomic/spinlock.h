@@ -3,11 +3,10 @@
  * A spinlock of one word: a compare-and-swap, then test-and-test-and-set with bounded, jittered,
  * exponential backoff.
  *
- * Source: the compare-and-swap lock of Sanders and Kandrot, CUDA by Example, appendix A. Waiting on
- * a plain load (test-and-test-and-set) after Rudolph and Segall, 1984. Backoff after Anderson,
- * 1990.
+ * Source: the compare-and-swap lock of Sanders and Kandrot, CUDA by Example, appendix A. Waiting by
+ * loads alone (test-and-test-and-set) after Rudolph and Segall, 1984. Backoff after Anderson, 1990.
  *
- * Synchronization: X means that the caller must order the two calls, - that the lock orders them.
+ * Synchronization: X: the caller must order the two calls. -: they may run at the same time.
  *
  *               init  trylock  lock  lock_for  unlock  locked
  *     init       X       X       X      X        X       X
@@ -19,11 +18,11 @@
  *
  * Scope: the device. The _scope forms accept CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or
  *   _SYSTEM. All users of a lock must name a scope that includes all of these users.
- * Memory order: a successful trylock, lock or lock_for acquires all that the last unlock released.
- * Progress: blocking, and not fair. On sm_70 and newer, a lane may call lock in a diverged warp.
- *   CUA_WITH_LOCK is safe on every architecture: a lane that fails retries only after the lanes
- *   that hold a lock have run their critical sections. Lanes that hold several locks at once must
- *   all acquire them in the same order.
+ * Memory order: unlock releases. A successful trylock, lock or lock_for acquires all that the last
+ *   unlock released. A failed call, locked and init guarantee no order.
+ * Progress: blocking, and not fair. A lane may use the lock in a diverged warp; lock.h states why
+ *   the warp makes progress. Lanes that hold several locks at once must all acquire them in the
+ *   same order. The lock is not recursive.
  * Argument: only the winner of the CAS 0 -> 1 enters. Its acquire reads the 0 that the last
  *   holder's release store wrote, so all earlier critical sections are visible to it. Waiters poll
  *   with relaxed loads, which cost the holder only bandwidth. A strong CAS from 0 fails only if
@@ -63,8 +62,8 @@ CUA_FORCE int cua__spinlock_cas(struct cua_spinlock *l, enum cua_scope scope)
 }
 
 /*
- * Backoff limit in ns. Active lanes of a warp sleep in turn, so the limit is halved if several
- * lanes are active.
+ * Backoff limit in ns. A pause delays all lanes of a warp. So a lane that begins to wait together
+ * with other lanes has half the limit of a lane alone. Both limits are the fastest on an H200.
  */
 CUA_FORCE uint32_t cua__spinlock_backoff_limit(void)
 {
@@ -158,11 +157,18 @@ CUA_FN int cua_spinlock_locked(const struct cua_spinlock *l)
 /*
  * CUA_WITH_LOCK(&lock) { critical section }
  *
- * Every lane that reaches the macro runs the block once under the lock. The warp may have diverged.
+ * Every lane that reaches the macro runs the block once under the lock. Lanes with
+ * the same lock run it one after another. The warp may have diverged.
+ *
  * `break`, `continue`, `return`, a `goto` out of the block and a C++ exception leave the block and
- * unlock. The value of `return` is computed before the unlock. longjmp() leaves the lock held. No
- * jump may enter the block. The arguments are evaluated once.
- * CUA_WITH_LOCK_SCOPE(&lock, scope) does the same at another scope.
+ * unlock. `break` and `continue` end the block, not a loop around the macro. The value of `return`
+ * is computed before the unlock. longjmp() and the end of the thread leave the lock held. No jump
+ * may enter the block.
+ *
+ * Other lanes may wait for the lock while a lane runs the block. So the block must not wait for
+ * them: no barrier, and no warp operation that other lanes must join. Blocks of different locks may
+ * nest. The arguments are evaluated once. CUA_WITH_LOCK_SCOPE(&lock, scope) does the same at
+ * another scope.
  */
 CUA__SECTION_DECLARE(spinlock);
 

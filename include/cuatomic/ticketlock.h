@@ -4,7 +4,7 @@
  *
  * Source: Reed and Kanodia, 1979 (event counts and sequencers).
  *
- * Synchronization: X means that the caller must order the two calls, - that the lock orders them.
+ * Synchronization: X: the caller must order the two calls. -: they may run at the same time.
  *
  *               init  trylock  lock  lock_for  unlock  locked
  *     init       X       X       X      X        X       X
@@ -16,18 +16,18 @@
  *
  * Scope: the device. The _scope forms accept CUA_SCOPE_BLOCK (a lock in shared memory), _DEVICE or
  *   _SYSTEM. All users of a lock must name a scope that includes all of these users.
- * Memory order: a successful trylock, lock or lock_for acquires all that the last unlock released.
+ * Memory order: unlock releases. A successful trylock, lock or lock_for acquires all that the last
+ *   unlock released. A failed call, locked and init guarantee no order.
  * Progress: blocking and fair: lock grants the lock in ticket order. Only running lanes draw
- *   tickets, so no lane waits for a block that has not started. On sm_70 and newer, a lane may call
- *   lock in a diverged warp: the waiter sleeps now and then, and then at the latest the other lanes
- *   of its warp run. CUA_WITH_TICKETLOCK does not depend on this. A ticket cannot be given back, so
+ *   tickets, so no lane waits for a block that has not started. A lane may use the lock in a
+ *   diverged warp; lock.h states why the warp makes progress. A ticket cannot be given back, so
  *   lock_for draws none: it retries until the time has passed, succeeds only while no lane holds
  *   the lock or waits for it, and is not fair.
  * Argument: each ticket is drawn once, so at most one lane has owner == its ticket. unlock adds 1
  *   to owner with release, and the lane with that ticket acquires the new value before it enters.
  *   No other lane writes owner in between. trylock acquires owner first. If next still equals that
- *   value when the CAS succeeds, no lane holds the lock or waits for it. owner is unchanged as
- *   well: only the lane with ticket `owner` changes owner, and no lane had that ticket. The two
+ *   value when the CAS succeeds, no lane holds the lock or waits for it. owner has not changed
+ *   either: only the lane with ticket `owner` changes owner, and no lane had that ticket. The two
  *   words wrap around together: at most 2^32 - 1 lanes may wait. A trylock must not be delayed by
  *   2^32 sections between its load and its CAS.
  */
@@ -157,7 +157,7 @@ CUA_FN int cua_ticketlock_locked(const struct cua_ticketlock *l)
  * CUA_WITH_TICKETLOCK(&lock) { critical section }
  *
  * Every lane that reaches the macro runs the block once under the lock, in ticket order. The warp
- * may have diverged. Every jump out of the block unlocks, as in CUA_WITH_LOCK of spinlock.h. The
+ * may have diverged. CUA_WITH_LOCK of spinlock.h has the rules for the block and for jumps. The
  * arguments are evaluated once. CUA_WITH_TICKETLOCK_SCOPE(&lock, scope) does the same at another
  * scope.
  */

@@ -2,31 +2,32 @@
 /*
  * The loop that all CUA_WITH_ macros of the locks share.
  *
- * A section is a loop around the user's block. begin joins the queue, if the lock has one. try
- * polls once and returns 1 when the lane holds the lock. step unlocks after the block has run, or
- * waits before the next poll. leave unlocks if the block is left in another way.
+ * A section is a loop around the user's block. A lock `kind` defines struct cua__<kind>_section,
+ * with the lock `l`, the scope and the members of CUA__SECTION_MEMBERS, and the four functions that
+ * the loop calls:
+ *
+ *   struct cua__<kind>_section cua__<kind>_section_begin(lock..., scope)
+ *                  joins the queue, if the lock has one
+ *   int cua__<kind>_section_try(section)
+ *                  polls once; returns 1 if the lane holds the lock, and the block then runs
+ *   void cua__<kind>_section_step(section)
+ *                  unlocks if the block has run, else pauses before the next poll
+ *   void cua__<kind>_section_leave(section)
+ *                  unlocks if return, goto or an exception has left the block
  *
  * The block and the unlock are inside the loop. So a waiting lane never delays a lane of its warp
  * that holds the lock, even where a diverged warp runs one branch to its end before the other.
  *
- * The unlock directly follows the block, and the wait comes after both. A warp sleeps as a whole.
- * So waiting lanes reconverge with the holder before they sleep; otherwise the warp could sleep
- * while a lane of it holds the lock.
+ * In the loop, the unlock directly follows the block, and the pause comes after both. A pause
+ * delays the whole warp. So waiting lanes reconverge with the holder before they pause; otherwise
+ * the warp could pause while a lane of it holds the lock.
  *
  * `break` and `continue` end the inner loop, and step unlocks. `return`, `goto` and a C++ exception
  * end both loops and the lifetime of the section. The section then calls leave: its destructor in
  * C++, its cleanup (an attribute of GNU C) in C. At the regular end of the loop the state is 2, so
  * the compiler removes the call of leave from a block without such a jump. A lane that returns
- * unlocks outside the loop. So the warp must schedule this lane while its other lanes wait, as all
- * GPUs from sm_70 on do.
- *
- * A lock `kind` defines struct cua__<kind>_section, with the lock `l`, the scope and the members of
- * CUA__SECTION_MEMBERS, and these functions:
- *
- *   struct cua__<kind>_section cua__<kind>_section_begin(lock..., scope)
- *   int cua__<kind>_section_try(section)        1 when the lane holds the lock
- *   void cua__<kind>_section_step(section)
- *   void cua__<kind>_section_leave(section)
+ * unlocks outside the loop. So the GPU must run this lane while other lanes of its warp wait. The
+ * pauses of the waiting lanes ensure this; lock.h has the reason.
  */
 #ifndef CUATOMIC_SECTION_H
 #define CUATOMIC_SECTION_H
