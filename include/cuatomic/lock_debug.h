@@ -4,21 +4,28 @@
  *
  * Compile with -DCUA_LOCK_DEBUG and attach a table to the translation unit:
  *
- *     cua_lock_debug_create(ctx, NULL, &table);
- *     cua_lock_debug_attach(table);          on the host: its locks; in a kernel: the device's
- *     cua_lock_debug_attach_device(table);   locks in kernels; called by the host in CUDA code
+ *     struct cua_lock_debug_options options = CUA_LOCK_DEBUG_OPTIONS_INIT;
  *
- * The locks of lock.h, combine.h and stripe.h in this unit then record each holder in the table,
- * log the mistakes that they detect, and report waits beyond the table's limit. The host can read
- * the log and the reports while a kernel hangs. A unit without a table works as usual. The macro
- * changes no struct and no call, and without it the locks contain no code for the table.
+ *     options.limit_ns = 1000000000;
+ *     cua_lock_debug_create(ctx, &options, &table);
+ *     cua_lock_debug_attach_device(table);   on the host: for the locks that kernels use
+ *     cua_lock_debug_attach(table);          on the host: for the locks that host threads use;
+ *                                            in a kernel: for the locks that kernels use
  *
- * The lane that makes a mistake logs it before the mistake takes effect:
+ * A table serves either host threads or the kernels of one device.
  *
- *   SELF_RELOCK      lock (also a CUA_WITH_ section or a combined call) of a lock that the lane
- *                    already holds. For a rwlock, in any combination of reading and writing. For a
- *                    sequence lock, also a read, once the read would wait. trylock and lock_for
- *                    never log this: they terminate by themselves.
+ * The locks of lock.h, combine.h and stripe.h in this unit then record each holder in the table.
+ * They log each mistake that they detect, as a verdict. They report each wait beyond the table's
+ * limit, limit_ns; without options there is no limit and no report. The host can read the verdicts
+ * and the reports while a kernel hangs. A unit without a table works as usual. The macro changes no
+ * struct and no call, and without it the locks contain no code for the table.
+ *
+ * The lane that makes a mistake logs the verdict before the mistake takes effect:
+ *
+ *   SELF_RELOCK      lock (also a CUA_WITH_ macro or a function of CUA_DEFINE_COMBINE) of a lock
+ *                    that the lane already holds. For a rwlock, in any combination of reading and
+ *                    writing. For a sequence lock, also a read, once the read would wait. trylock
+ *                    and lock_for never log this: they terminate by themselves.
  *   STRANGER_UNLOCK  unlock by a lane that does not hold the lock, while another lane holds it. The
  *                    lock is then free, so the owner's record is removed.
  *   UNLOCK_FREE      unlock of a lock that no lane holds. For a rwlock: that no lane holds in this
@@ -31,9 +38,10 @@
  *   rwlock           the writer, or each reader; a reader must unlock its own acquisition
  *   semaphore        the lane that acquired a unit last, until that lane releases a unit. Any lane
  *                    may release a unit, so a semaphore has reports and no verdicts
- *   name_warp, name_block, CUA_WITH_LOCK_WARP   the lane that acquires the lock for all: the lowest
- *                    of the group, or thread 0. If another lane of the group already holds the
- *                    lock, that lane logs SELF_RELOCK
+ *
+ * The forms _warp and _block of a lock, name_warp and name_block of CUA_DEFINE_COMBINE, and
+ * CUA_WITH_LOCK_WARP record the leader: the lowest lane of the team, or thread 0. In the latter
+ * three, another lane that already holds the lock logs SELF_RELOCK as well.
  *
  * grid (the launch), block and thread identify a lane. grid alone identifies a host thread; its
  * block and thread are 0. Times are those of cua_port_clock_ns: times of the host and of a device
@@ -42,8 +50,8 @@
  * Source: the error-checking mutex of POSIX, with the owner in a side table as in Linux's lock
  * debugging.
  *
- * Synchronization: X means that the caller must order the two calls, - that the table orders them.
- * "lock" is any call that uses a lock of the unit.
+ * Synchronization: X: the caller must order the two calls. -: they may run at the same time. "lock"
+ * is any call that uses a lock of the unit.
  *
  *               init/create  attach  lock  read  destroy
  *     attach         X          -      -     -      X
@@ -57,9 +65,9 @@
  * Scope: system, for the table. The table identifies a lock in shared memory by its block as well.
  * Memory order: the table orders nothing between the users of a lock.
  * Progress: no lane ever waits for the table. A search probes CUA_LOCK_DEBUG_PROBES records from
- *   its home index on. A holder for which no record there is free is counted as dropped. From then
- *   on, the absence of a record with the same home proves nothing and causes no verdict. Verdicts
- *   and reports beyond the capacity are counted.
+ *   its home on, the index that a hash of the lock selects. A holder for which no record there is
+ *   free is counted as dropped. From then on, the absence of a record with the same home proves
+ *   nothing and causes no verdict. Verdicts and reports beyond the capacity are counted, not stored.
  * Argument: a CAS of the state from free to busy gives a record to a single lane, until that lane's
  *   release store makes it held. A record is also freed by a CAS, so only a single lane frees it. A
  *   lane that reads a record reads its state before and after the fields. The owner stores the
@@ -121,7 +129,7 @@ struct cua_lock_record {
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_lock_record) == 64, "the record is ABI");
 
-/* An entry of the log: a mistake. */
+/* A verdict: an entry of the log for a mistake. */
 struct cua_lock_verdict {
 	uint64_t ready;       /* not 0 once the other fields have been written */
 	uint32_t mistake;     /* enum cua_lock_mistake */
@@ -134,7 +142,7 @@ struct cua_lock_verdict {
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_lock_verdict) == 88, "the verdict is ABI");
 
-/* A wait beyond the limit. */
+/* A report: an entry for a wait beyond the limit. */
 struct cua_hang_report {
 	uint64_t ready; /* not 0 once the other fields have been written */
 	uint32_t kind;  /* enum cua_lock_kind: the waiter's request */
