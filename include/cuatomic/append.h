@@ -8,7 +8,7 @@
  * addition, a full buffer is not the writer's error here. Nothing is ever stored past the capacity,
  * and the cursor keeps counting. So the demand is the capacity that a retry needs.
  *
- * Synchronization: X means that the caller must order the two calls, - that the buffer does it.
+ * Synchronization: X: the caller must order the two calls. -: they may run at the same time.
  *
  *               reserve  push  store to at()  load of items  reset
  *     reserve      -      -          -              -          X
@@ -19,7 +19,9 @@
  *
  *     (1) only if both store to the same offset; each offset is reserved for a single caller.
  *     To order a load after a push: the end of the kernel, or a release by the writer and an
- *     acquire by the reader. The host calls below are ordered by the context's stream.
+ *     acquire by the reader. The stream of the buffer's context orders the host calls below. A
+ *     kernel that uses the view is ordered with these calls if it is launched in that stream,
+ *     cua_context_stream.
  *
  * Scope: the device. On the host, all threads.
  * Memory order: relaxed. The cursor assigns offsets and publishes no items.
@@ -42,7 +44,7 @@
 /* The host's handle; opaque. */
 struct cua_append;
 
-/* The cursor, in the backend's memory. */
+/* The cursor, in the backend's memory. On a GPU it must be in global memory, not shared memory. */
 struct cua_append_cursor {
 	uint64_t demand; /* items requested since the last reset, stored or not */
 };
@@ -86,8 +88,9 @@ CUA_FORCE void *cua_append_at(const struct cua_append_view *view, uint64_t index
 }
 
 /*
- * One reservation for the lanes of mask whose predicate is not 0. All lanes of mask call it
- * together. Returns this lane's offset; it is meaningless if the lane's predicate is 0.
+ * One reservation for the lanes of mask whose predicate is not 0. All lanes of mask, and no other
+ * lanes, call it together with the same mask. Returns this lane's offset; it is meaningless if the
+ * lane's predicate is 0.
  */
 CUA_FORCE uint64_t cua_append_reserve_warp(const struct cua_append_view *view, uint32_t mask,
 					   int predicate)
@@ -106,9 +109,10 @@ CUA_FORCE uint64_t cua_append_reserve_warp(const struct cua_append_view *view, u
 }
 
 /*
- * One reservation of n offsets for each thread of a block. All threads of the block call it
- * together. Returns the caller's first offset. The threads' ranges are consecutive, in ascending
- * order of thread numbers.
+ * One reservation of n offsets for each thread of a block; n may differ between threads. All
+ * threads of the block call it together. Returns the caller's first offset. The threads' ranges are
+ * consecutive, in ascending order of thread numbers. scratch is shared memory of the block, without
+ * initialization; it may be used again as soon as the call returns.
  */
 CUA_FORCE uint64_t cua_append_reserve_block(const struct cua_append_view *view, uint64_t n,
 					    struct cua_block_scratch *scratch)
@@ -294,6 +298,11 @@ CUA_FORCE uint64_t cua__append_stage_reserve(const struct cua_append_view *view,
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/*
+ * Host calls. Errors are listed without CUA_ERROR_. On the CUDA backend, CUA_ERROR_CUDA is possible
+ * too, except from get_view and items. context.h has the rules for all host calls.
+ */
 
 /*
  * Creates an empty buffer for `capacity` items of item_size bytes each, in the memory of the

@@ -7,7 +7,8 @@
  * compare-and-swap loop is from Sanders and Kandrot, CUDA by Example, appendix A, made safe for
  * NaN.
  *
- * The type suffix T is u32, i32, u64, i64, f32 or f64. The functions return the old value, `old`:
+ * T stands for the suffix of a type: u32, i32, u64, i64, f32 or f64. The functions return the old
+ * value, `old`, except store and the forms without a result:
  *
  *   cua_atomic_load_T(p)
  *   cua_atomic_store_T(p, v)

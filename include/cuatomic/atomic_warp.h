@@ -55,8 +55,9 @@
  *   nand, inc, dec and div are exact too: they apply each operand in turn, as the lanes would have
  *   done alone. So the lanes may pass different bounds, and a quotient rounds once per lane: the
  *   result is old / a / b, not old / (a * b).
- * Synchronization: that of atomic.h. To all other threads, a call is one plain operation per
- *   address. The scratch belongs to the block and may be used again as soon as the call returns.
+ * Synchronization: that of atomic.h. To all other threads, a call is one operation of atomic.h per
+ *   address. The scratch, struct cua_block_scratch of reduce.h, is shared memory of the block. It
+ *   needs no initialization and may be used again as soon as the call returns.
  * Scope: as in atomic.h.
  * Memory order: as in atomic.h, for every calling lane or thread. A releasing call releases all
  *   earlier accesses of every caller. An acquiring call acquires for every caller. Relaxed calls
