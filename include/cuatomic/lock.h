@@ -22,6 +22,9 @@
  *   a few words that are read all the time    seqlock.h       2       no; readers write nothing
  *   at most n holders at once, or a signal    semaphore.h     1       no
  *
+ * Zeroed memory is a free lock, except for the semaphore, whose count would be 0. CUDA allows no
+ * initializer in shared memory. There, one thread calls init, and then the block passes a barrier.
+ *
  * Progress on a GPU. These headers need sm_70 or newer, which schedules the lanes of a diverged
  * warp independently. Even so, the GPU may run a waiting lane for ever and never switch to a lane
  * of the same warp that holds the lock (measured on an H200). The locks make progress as follows:

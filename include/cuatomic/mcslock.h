@@ -68,7 +68,9 @@ CUA_STATIC_ASSERT(sizeof(struct cua_mcslock_node) == 16, "the node is ABI");
 		0                                                                                  \
 	}
 
-/* Initializes a free lock. No other call on the lock may run at the same time. */
+/*
+ * Makes the lock free, whatever its content. No other call on the lock may run at the same time.
+ */
 CUA_FN void cua_mcslock_init(struct cua_mcslock *l)
 {
 	CUA__LOCK_INIT(mcslock, l);

@@ -78,7 +78,9 @@ CUA_STATIC_ASSERT(sizeof(struct cua_rwlock) == 16, "the lock is ABI");
 		0, 0, 0, 0                                                                         \
 	}
 
-/* Initializes a free lock. No other call on the lock may run at the same time. */
+/*
+ * Makes the lock free, whatever its content. No other call on the lock may run at the same time.
+ */
 CUA_FN void cua_rwlock_init(struct cua_rwlock *l)
 {
 	CUA__LOCK_INIT(rwlock_write, l);

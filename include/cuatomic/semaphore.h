@@ -51,8 +51,8 @@ CUA_STATIC_ASSERT(sizeof(struct cua_semaphore) == 4, "the semaphore is ABI");
 	}
 
 /*
- * Initializes the semaphore with `count` units, 0 to 2^32 - 1. No other call on the semaphore may
- * run at the same time.
+ * Sets the count, 0 to 2^32 - 1, whatever the semaphore's content. No other call on the semaphore
+ * may run at the same time.
  */
 CUA_FN void cua_semaphore_init(struct cua_semaphore *s, uint32_t count)
 {

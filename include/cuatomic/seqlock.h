@@ -62,7 +62,9 @@ CUA_STATIC_ASSERT(sizeof(struct cua_seqlock) == 8, "the lock is ABI");
 		0                                                                                  \
 	}
 
-/* Initializes a free lock. No other call on the lock may run at the same time. */
+/*
+ * Makes the lock free, whatever its content. No other call on the lock may run at the same time.
+ */
 CUA_FN void cua_seqlock_init(struct cua_seqlock *l)
 {
 	CUA__LOCK_INIT(seqlock, l);

@@ -46,7 +46,9 @@ CUA_STATIC_ASSERT(sizeof(struct cua_spinlock) == 4, "the lock is ABI");
 		0                                                                                  \
 	}
 
-/* Initializes a free lock. No other call on the lock may run at the same time. */
+/*
+ * Makes the lock free, whatever its content. No other call on the lock may run at the same time.
+ */
 CUA_FN void cua_spinlock_init(struct cua_spinlock *l)
 {
 	CUA__LOCK_INIT(spinlock, l);
@@ -162,8 +164,8 @@ CUA_FN int cua_spinlock_locked(const struct cua_spinlock *l)
  *
  * `break`, `continue`, `return`, a `goto` out of the block and a C++ exception leave the block and
  * unlock. `break` and `continue` end the block, not a loop around the macro. The value of `return`
- * is computed before the unlock. longjmp() and the end of the thread leave the lock held. No jump
- * may enter the block.
+ * is computed before the unlock. longjmp() leaves the lock held, and the end of the thread may do
+ * so. No jump may enter the block.
  *
  * Other lanes may wait for the lock while a lane runs the block. So the block must not wait for
  * them: no barrier, and no warp operation that other lanes must join. Blocks of different locks may

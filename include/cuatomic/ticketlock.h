@@ -50,7 +50,9 @@ CUA_STATIC_ASSERT(sizeof(struct cua_ticketlock) == 8, "the lock is ABI");
 		0, 0                                                                               \
 	}
 
-/* Initializes a free lock. No other call on the lock may run at the same time. */
+/*
+ * Makes the lock free, whatever its content. No other call on the lock may run at the same time.
+ */
 CUA_FN void cua_ticketlock_init(struct cua_ticketlock *l)
 {
 	CUA__LOCK_INIT(ticketlock, l);
