@@ -110,8 +110,9 @@ CUA_FORCE void cua__combine_shuffle(uint32_t mask, void *to, const void *from, s
 }
 
 /*
- * section runs one section. turn is the part of the group in the section of lane `turn`: the leader
- * runs the section.
+ * _section runs a single section. All lanes of the group call _turn, once for each of its lanes:
+ * lane `turn` passes its argument to the leader, which runs the section. With `fetches`, every lane
+ * gets the argument as the section left it.
  */
 #define CUA__DEFINE_COMBINE_SECTION(name, S, A, fetches, ...)                                      \
 	CUA_FORCE A cua__##name##_section(S *state, A argument)                                    \

@@ -15,8 +15,11 @@
  *   waits for the stream, and a capture refuses it with CUA_ERROR_CAPTURE. Ordinary means neither
  *   pinned nor managed, even if the device could access it. On the CPU backend every call has
  *   finished when it returns.
- * - A status other than CUA_OK about the arguments means that nothing was changed. Outcomes that
- *   depend on the data (full, overflow) are kept by the object and read by a separate call.
+ * - The comment of each call lists its errors without the prefix CUA_ERROR_. An error about the
+ *   arguments means that nothing was changed. On the CUDA backend every call may also return
+ *   CUA_ERROR_CUDA: CUDA failed, or earlier work of the stream did.
+ * - Outcomes that depend on the data (full, overflow) are kept by the object. A separate call reads
+ *   them.
  * - A struct that begins with struct_size records the version that the caller was compiled with.
  *   The caller sets it to sizeof the struct, or uses the struct's _INIT. A size that no release
  *   gave the struct is refused with CUA_ERROR_VALUE, even a size between two versions.
@@ -117,9 +120,9 @@ CUA_API const char *cua_device_problem(enum cua_backend backend, int device);
  * legacy default stream.
  *
  * Errors: NO_DEVICE (no such device, no driver, or no code for its architecture in this build);
- * NOT_BUILT (CUDA in a build without CUDA). In both cases AUTO uses the CPU. VALUE (unknown
- * backend, or a negative device); CAPTURE (a stream that waits for the legacy default stream is
- * being captured); NULL, NO_MEMORY, CUDA.
+ * NOT_BUILT (CUDA in a build without CUDA). AUTO uses the CPU instead of returning these two. VALUE
+ * (unknown backend, or a negative device); CAPTURE (a stream that waits for the legacy default
+ * stream is being captured); NULL, NO_MEMORY, CUDA.
  */
 CUA_API enum cua_status cua_context_create(enum cua_backend backend, int device,
 					   struct cua_context **ctx);

@@ -66,8 +66,8 @@
 
 #define CUA_EXACT_DIGITS 136
 /*
- * The version of the format. A host call that can read the sum refuses another version with
- * CUA_ERROR_LAYOUT. Otherwise such a sum counts as NaN.
+ * The version of the format: 0, so that zeros are an empty sum. A host call that can read the sum
+ * refuses another version with CUA_ERROR_LAYOUT. Otherwise such a sum counts as NaN.
  */
 #define CUA_EXACT_LAYOUT 0
 /* Bit 0 of digit 0 has the weight 2^-CUA__EXACT_POINT. */
@@ -284,7 +284,7 @@ CUA_FN void cua_exact_init(struct cua_exact *e)
 		e->digit[i] = 0;
 }
 
-/* Brings the digits into the unique form of the sum's value. */
+/* Normalizes the digits: each value has a single normalized form. */
 CUA_FN void cua_exact_normalize(struct cua_exact *e)
 {
 	if (e->pending)
@@ -409,8 +409,8 @@ extern "C" {
  * the device can write *partial, the call is ordered in the stream. Otherwise it waits, by the
  * rules for results in cuatomic/context.h.
  *
- * Each call is a single kernel. The sum is the same for every backend, device, stream and number of
- * threads.
+ * On the CUDA backend each call is a single kernel. The sum is the same for every backend, device,
+ * stream and number of threads.
  * Errors: NULL; TYPE; SIZE; ALIGNMENT; OVERLAP (of partial with x or y); LAYOUT (of a partial in
  *   host memory; in other memory the sum becomes NaN); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY;
  *   CUDA.

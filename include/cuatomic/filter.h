@@ -19,8 +19,9 @@
  * Scope: the host calls use one device, in stream order. No other thread may write their arrays
  *   meanwhile. cua_filter_by_<name> is for a whole grid; it pushes kept elements with the scope and
  *   the memory order of append.h.
- * Progress: without order no block waits for another block. In order, blocks wait until the counts
- *   of lower tiles are published; the blocks that publish these already run.
+ * Progress: without order no block waits for another block. In order, each block counts tiles of
+ *   consecutive elements, and publishes a count a tile. A block waits for the counts of lower
+ *   tiles only; the blocks that publish these already run.
  */
 #ifndef CUATOMIC_FILTER_H
 #define CUATOMIC_FILTER_H
@@ -120,11 +121,8 @@ struct cua_filter_options {
 	 * not 0: rejected elements follow the kept elements, in the order of x if `ordered` is set
 	 */
 	int partition;
-	const uint8_t *
-		/*
-		 * n bytes in backend memory, a byte for each element, 0 rejects it; NULL: compare
-		 */
-		flags;
+	/* n bytes in backend memory, a byte for each element, 0 rejects it; NULL: compare */
+	const uint8_t *flags;
 	void *indexes; /* room for `capacity` indexes of the elements, counted from 0; NULL: none */
 	enum cua_type index_type; /* U32 or U64; 0: none */
 };
@@ -150,8 +148,8 @@ extern "C" {
  * A partition stores all n elements or indexes, so its capacity must be at least n. The rejected
  * elements begin at offset *count. Without order they also have any order.
  *
- * values may be x itself, except for a partition; the filter is then ordered. Otherwise the outputs
- * must not overlap the inputs nor each other.
+ * values may be x itself, except for a partition. Then the call keeps the order, even if
+ * options->ordered is 0. Otherwise the outputs must not overlap the inputs nor each other.
  *
  * Types: for comparisons, integers and floats of 8 to 64 bits; for flags, all types. The host reads
  * value before the call returns. options may be NULL. The call follows the rules of
@@ -198,7 +196,7 @@ CUA_API enum cua_status cua_filter(struct cua_context *ctx, enum cua_type type, 
 }
 #endif
 
-/* The same by type. */
+/* cua_filter by type: cua_filter_f32(ctx, n, x, compare, value, out). */
 #define CUA__DEFINE_FILTER(name, TYPE, T)                                                          \
 	CUA__HOST_FN enum cua_status cua_filter_##name(struct cua_context *ctx, size_t n,          \
 						       const T *x, enum cua_compare compare,       \

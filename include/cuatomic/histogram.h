@@ -23,7 +23,8 @@
  * An element in no bin is below, above or NaN, and is counted as such on request. -0 equals 0. f16
  * and bf16 elements are converted to double.
  *
- * Synchronization: X: the caller must order the two calls. -: the histogram orders them.
+ * Synchronization of two calls by threads of a block on the same private bins. X: the caller must
+ * order them. -: the histogram orders them.
  *
  *                  block_init  block_add  block_flush  load of counts
  *     block_init       X           X (1)       X             -
@@ -32,8 +33,9 @@
  *
  *     (1) only for an add before the init: block_init ends with a barrier of the block.
  *     (2) block_flush begins and ends with a barrier of the block.
- *     Several blocks may flush to the same counts at once. Load the counts after the end of the
- *     kernel. The host calls below are ordered by the context's stream.
+ *     Different blocks have different private bins, and may flush to the same counts at once. Load
+ *     the counts after the end of the kernel. The host calls below are ordered by the context's
+ *     stream.
  *
  * Scope: block_add, the block; block_flush, the device.
  * Memory order: relaxed; the barriers of the block order the private bins.
@@ -146,7 +148,10 @@ struct cua_histogram_range {
 
 /* ---- keys ---- */
 
-/* Keys of floats: integers in the order of the floats. Here, the key of -0 is just below that of 0. */
+/*
+ * Keys of floats: integers in the order of the floats. Here, the key of -0 is 1 less than the key of
+ * 0.
+ */
 CUA_FORCE uint32_t cua__histogram_key_f32(float x)
 {
 	return cua__ordered_f32(cua__bits_f32(x));
@@ -534,10 +539,11 @@ CUA_FORCE double cua__histogram_sum(uint64_t units, double unit, int add, double
 /* ---- private bins ---- */
 
 /*
- * Private bins of a block in shared memory, for user kernels. All threads of the block call init.
- * Then any thread may add. Then all threads call flush: it adds the nonempty private bins to the
- * counts in global memory, and clears them for further use. A block must flush before any of its
- * bins has counted 2^32 elements.
+ * Private bins of a block, for user kernels. `shared` is an array of `bins` words in shared memory,
+ * counts is an array of `bins` counts in global memory. All threads of the block call init. Then
+ * any thread may add. Then all threads call flush: it adds the nonempty private bins to the counts,
+ * and clears them for further use. A block must flush before any of its bins has counted 2^32
+ * elements.
  */
 CUA_FN void cua_histogram_block_init(uint32_t *shared, uint32_t bins)
 {

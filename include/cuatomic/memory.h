@@ -7,8 +7,8 @@
  * Source: the memory calls of Sanders and Kandrot, CUDA by Example, and the pitched allocations of
  * the CUDA programming guide; here with the same pitch rule for every backend.
  *
- * Synchronization: X means that the caller must order the two calls, - that the stream does it
- * (calls of one context, same memory).
+ * Synchronization of two calls of one context on the same memory: X means that the caller must
+ * order them, - means that the stream orders them.
  *
  *              free  copy  fill  work in another stream
  *     free      X     -     -              X
@@ -106,8 +106,8 @@ extern "C" {
 
 /*
  * Host: allocates backend memory for n elements of `size` bytes, 256-byte aligned, contents
- * undefined. If n or size is 0, the pointer may only be freed. cua_free waits for work that may use
- * the memory; NULL is allowed.
+ * undefined. If n or size is 0, *p may only be passed to cua_free. cua_free waits for work that may
+ * use the memory; NULL is allowed.
  * Errors: NULL, SIZE (n * size overflows), NO_MEMORY, CAPTURE. cua_free: CAPTURE, MEMORY_KIND (not
  * an allocation of this backend and device; nothing is done).
  */

@@ -23,8 +23,9 @@
  * - lock: a spinlock protects the accumulator. Blocks combine in the order of their arrival, so
  *   float results may differ from run to run. Each block takes the lock once: for small grids.
  * - ordered: a lock in the order of the blocks' tickets. A block takes its ticket when it starts
- *   (cua_finish_ticket). The ticket is its block number, also to choose its data. So the result is
- *   the same in every run, and a block waits only for blocks that already run.
+ *   (cua_finish_ticket). The kernel must use the ticket in place of blockIdx, also to choose the
+ *   block's elements. So the result is the same in every run, and a block waits only for blocks
+ *   that already run.
  * - last block: each block stores a partial result. The block that arrives last reduces them in
  *   order. The result is the same in every run. This is the default of the host calls.
  * - atomic: an atomic operation on the accumulator: native for the operations below, else a loop of
@@ -36,8 +37,8 @@
  * min and max depend neither on the order nor on the way to finish.
  *
  * Synchronization: X means that the caller must order the two calls; - means that the callee does.
- *   "block" is any block function, on the same scratch. "finish" is any way to finish, on the same
- *   struct cua_finish.
+ *   "block" is any block function, on the same scratch. "finish" is any way to finish, by blocks of
+ *   the same launch, on the same struct cua_finish.
  *
  *               block  init  ticket  finish
  *     block       -      -      -       -
@@ -57,10 +58,11 @@
  *
  * Argument:
  * - lock: accumulator and arrived are accessed only under the lock; its acquire and release order
- *   the accesses.
+ *   the accesses. The first block stores its value instead of combining, so no identity is needed.
  * - ordered: block t - 1 writes turn = t by a release store, after its access of accumulator. Block
- *   t reads it by an acquire load, before its own access. Ticket t is taken only after tickets 0 to
- *   t - 1. Their blocks run, and so they reach their turns.
+ *   t reads it by an acquire load, before its own access. Ticket 0 stores its value instead of
+ *   combining. Ticket t is taken only after tickets 0 to t - 1. Their blocks run, and so they reach
+ *   their turns.
  * - last block: a block stores its partial result and then adds 1 to arrived, with acquire and
  *   release. These read-modify-writes form a single release sequence. So the block that reads
  *   blocks - 1 acquires the releases of all other blocks, and all partial results are visible to
@@ -93,7 +95,7 @@ struct cua_block_scratch {
  */
 struct cua_finish {
 	uint64_t accumulator; /* combined value of the arrived blocks: lock, ordered, atomic */
-	uint64_t arrived;     /* number of finished blocks: lock, atomic, last block */
+	uint64_t arrived;     /* number of arrived blocks: lock, atomic, last block */
 	uint64_t ticket;      /* ordered: the next ticket */
 	struct cua_spinlock lock;
 	uint32_t reserved0;
@@ -582,7 +584,8 @@ CUA_FORCE void cua__block_get_all(struct cua_block_scratch *s, void *v, size_t b
 
 /*
  * Keys: unsigned integers that increase with the value (max) or decrease with it (min). So an
- * unsigned maximum serves all types. Key 0 is the identity, and the key of every NaN.
+ * unsigned maximum serves all types, and min too. Key 0 is the identity. It is also the key of
+ * every NaN, and of the greatest (min) or least (max) integer.
  */
 CUA_FORCE uint32_t cua__key_max_u32(uint32_t v)
 {
@@ -895,9 +898,9 @@ extern "C" {
  *   the number of threads), and the options. The finishes under a lock and by an atomic support
  *   SUM, MIN, MAX and DOT of 32-bit and 64-bit types with the default result type.
  *
- * The call is a single kernel, which also writes the result. It follows the rules for results in
- * cuatomic/context.h. options->count is 8-byte aligned memory that the backend can read; the value
- * is read when the call runs.
+ * On the CUDA backend the call is a single kernel, which also writes the result. The call follows
+ * the rules for results in cuatomic/context.h. options->count is 8-byte aligned memory that the
+ * backend can read; the value is read when the call runs.
  * Errors: NULL; VALUE (options, op, or y if it is not used); TYPE (also of the result); UNSUPPORTED
  *   (a finish or mode that the operation or type does not have); SIZE; ALIGNMENT (of x, y, result,
  *   count); OVERLAP (of result with x, y or count); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY;

@@ -14,13 +14,16 @@
  *     offsets  0      3 3     5   6         4 segments, the second is empty
  *     sums     8 0 14 4
  *
- * The work is divided into equal parts, or long segments into chunks. So the time depends on the
- * number of elements and offsets, and little on the lengths: it is similar for a single long
+ * A call divides elements and offsets together into equal parts. The tree of mode FIXED permits no
+ * division within a chunk, so there a long segment is divided at its chunks. So the time depends on
+ * the number of elements and offsets, and little on the lengths: it is similar for a single long
  * segment, a million short segments, mostly empty segments, or any mixture.
  *
  * Modes:
- * - FAST, the default: the order of additions depends on the lengths of all segments, and on the
- *   device or the number of threads. Sums of F16, BF16 and complex numbers are those of FIXED.
+ * - FAST, the default: the order of additions depends on the sizes of the arrays, the lengths of
+ *   all segments, the alignment of x, and the device (on the CPU: its kind and the number of
+ *   threads). While these are the same, so are the bits. Sums of F16, BF16 and complex numbers are
+ *   those of FIXED.
  * - FIXED: each result has the bits that cua_reduce in mode FIXED gives for the segment alone. They
  *   depend on the segment's elements and their number. They do not depend on its position, its
  *   neighbours, the device, the number of threads or the backend.

@@ -2,7 +2,8 @@
 /*
  * The status that every host call returns: 0 is success, errors are negative.
  *
- * A single list defines each status's enumerator, number and text. Numbers are never reused.
+ * A single list defines each status's enumerator, number and text. Numbers are never reused, so the
+ * list may have gaps.
  */
 #ifndef CUATOMIC_STATUS_H
 #define CUATOMIC_STATUS_H

@@ -9,8 +9,8 @@
  * table, so no lock is shared between unrelated programs or streams.
  *
  * Synchronization: X: the caller must order the two; -: the stripe orders them. Calls on objects
- * with the same stripe wait for each other. A plain access is an access to the object without its
- * lock.
+ * with the same stripe wait for each other. "init" is cua_stripe_init; cua_stripes_init accesses no
+ * stripe. A plain access is an access to the object by a thread that does not hold its stripe.
  *
  *                     init  trylock  lock  lock_for  unlock  locked  striped atomics  plain access
  *     init             X       X       X      X        X       X            X              -

@@ -61,12 +61,11 @@ enum cua_atomic_path {
 	CUA_PATH_CAS_32 = 4,
 	CUA_PATH_CAS_64 = 5,
 	CUA_PATH_CAS_128 = 6,
-	CUA_PATH_WORD =
-		/*
-		 * on the aligned 32-bit word that contains the value: a load of it, else a loop
-		 * over its compare-and-swap
-		 */
-	7,
+	/*
+	 * on the aligned 32-bit word that contains the value: a load of the word, or a loop over
+	 * its compare-and-swap
+	 */
+	CUA_PATH_WORD = 7,
 	CUA_PATH_STRIPE = 8 /* only under a lock, by the striped atomics */
 };
 
