@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels of the tree (lib/kernels/tree_block.h). Each tree_*.cu has a subset of the kinds, so
- * that they compile in parallel.
+ * The kernels of the tree (lib/kernels/tree_block.h). Each cuda_tree_*.cu has a subset of the kinds,
+ * so that they compile in parallel.
  */
 #ifndef CUATOMIC_CUDA_TREE_H
 #define CUATOMIC_CUDA_TREE_H

@@ -149,8 +149,8 @@ struct cua_histogram_range {
 /* ---- keys ---- */
 
 /*
- * Keys of floats: integers in the order of the floats. Here, the key of -0 is 1 less than the key of
- * 0.
+ * Keys of floats: integers in the order of the floats. Here, the key of -0 is 1 less than that of
+ * +0.
  */
 CUA_FORCE uint32_t cua__histogram_key_f32(float x)
 {

@@ -20,7 +20,8 @@ extern "C" {
 /* The kind of memory behind a pointer, as seen by a context's backend. */
 enum cua__memory_kind {
 	CUA__MEMORY_KIND_BACKEND, /* the backend can read and write it */
-	CUA__MEMORY_KIND_HOST,    /* ordinary host memory that the device cannot access */
+	/* host memory that the device cannot access; ordinary memory that it can is of BACKEND */
+	CUA__MEMORY_KIND_HOST,
 	/* memory of another device, or other memory that this backend cannot access */
 	CUA__MEMORY_KIND_OTHER
 };
@@ -33,7 +34,8 @@ struct cua__location {
 	size_t size;
 	const void *address; /* the address by which the backend accesses the memory */
 	int host_access;     /* the host can read and write it */
-	int pageable;        /* CUDA: ordinary host memory, even if the device can access it */
+	/* CUDA: ordinary host memory, of either kind: results there make a call wait */
+	int pageable;
 };
 
 struct cua__runtime {
@@ -116,7 +118,10 @@ struct cua__hashmap_whole_ops;
 struct cua__multimap_ops;
 struct cua__segment_ops;
 
-/* The modules' tables; lib/backend/<module>_backend.h defines the structs. */
+/*
+ * The modules' tables. lib/backend/<module>_backend.h defines the structs; struct cua__exact_ops is
+ * in lib/kernels/exact_windows.h.
+ */
 extern const struct cua__memory_ops cua__cpu_memory, cua__cuda_memory;
 extern const struct cua__append_ops cua__cpu_append, cua__cuda_append;
 extern const struct cua__filter_ops cua__cpu_filter, cua__cuda_filter;

@@ -25,8 +25,9 @@ enum cua__filter_key {
 #define CUA__FILTER_SHORT 128
 
 /*
- * Tickets and sums of a kernel. All are zero between calls, except the short_ticket and short_tiles
- * fields.
+ * Tickets and sums of a kernel. All are zero between calls, except short_ticket and short_tiles:
+ * their bits from 16 on hold the number of the last call on a short array. So a call needs no
+ * reset.
  */
 struct cua__filter_control {
 	uint64_t ticket;
@@ -71,9 +72,8 @@ struct cua__filter {
 	uint64_t *count;      /* if demand is NULL: receives the number of kept elements */
 	uint64_t *count_copy; /* runs only: receives the same number */
 	/* set by the CUDA backend */
-	const uint64_t *
-		/* ordered partition: the number of kept elements, counted by an earlier pass */
-		total_kept;
+	/* ordered partition: the number of kept elements, counted by an earlier pass */
+	const uint64_t *total_kept;
 	struct cua__filter_control *control;
 	uint64_t *tiles; /* ordered: a zeroed word for each tile, or control->short_tiles */
 };

@@ -31,7 +31,11 @@ struct cua__workspace {
 	void **retired;
 };
 
-/* Bytes of the control block: tickets, locks and partial results. It is zero between calls. */
+/*
+ * Bytes of the control block: tickets, locks and partial results. It is zero between calls, except
+ * two fields of struct cua__filter_control. The CUA__<module>_CONTROL constants are the offsets of
+ * the modules' ranges; static assertions keep these apart.
+ */
 #define CUA__CONTROL_BYTES (8192 + 32768)
 
 struct cua_context {
@@ -107,7 +111,10 @@ void cua__call_begin(struct cua__call *call, struct cua_context *ctx);
 enum cua_status cua__call_result(struct cua__call *call, void *user, size_t bytes, size_t align,
 				 void **backend);
 
-/* Takes scratch memory for this call from the workspace: 256-byte aligned, contents undefined. */
+/*
+ * Allocates scratch memory for this call in the workspace: 256-byte aligned, contents undefined.
+ * Errors: WORKSPACE (it would have to grow in a capture), NO_MEMORY.
+ */
 enum cua_status cua__call_scratch(struct cua__call *call, size_t bytes, void **p);
 
 /* Ends a call. On success it copies the results back. Returns status, or the error of the copy. */

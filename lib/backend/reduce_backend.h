@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declarations that both backends' reductions share. A reduction takes one of two paths:
- * - The tree (tree.h) serves every operation, type and mode except EXACT.
- * - The plain path serves the operations that can finish by an atomic or under a lock. Its
- *   accumulator is a sum of u64 or f64, or a maximum of unsigned 32-bit or 64-bit keys
- *   (cuatomic/reduce.h). Zeros are the identity of all four.
+ * Declarations that both backends' reductions share. A reduction takes one of two paths; mode EXACT
+ * takes neither, but cua__exact_reduce of kernels/exact_windows.h:
+ * - The tree (tree.h) has every operation and type. It finishes by the last block.
+ * - The plain path has the operations of CUA__REDUCE_LIST and every finish. Its accumulator is a
+ *   sum of u64 or f64, or a maximum of unsigned 32-bit or 64-bit keys (cuatomic/reduce.h). Zeros
+ *   are the identity of all four.
+ * lib/reduce.c sets the kind of the tree, and the backend's plan replaces it by CUA__TREE_NONE if
+ * the backend prefers the plain path or needs it for the finish.
  */
 #ifndef CUATOMIC_BACKEND_REDUCE_BACKEND_H
 #define CUATOMIC_BACKEND_REDUCE_BACKEND_H
@@ -12,8 +15,8 @@
 #include "backend/internal.h"
 
 /*
- * The kinds that tree.h defines, X(kind, family). A family is a list of kinds there and a file
- * cuda/cuda_tree_<family>.cu.
+ * The kinds that tree.h defines, X(kind, family). A family is a list of kinds in tree.h, and the
+ * file cuda/cuda_tree_<family>.cu with their kernels.
  */
 /* clang-format off */
 #define CUA__TREE_KINDS(X)                                                                         \
@@ -67,8 +70,8 @@ struct cua__reduce {
 
 struct cua__reduce_ops {
 	/*
-	 * Chooses finish_mode, blocks and block_size where they are 0. Reads the other members
-	 * except addresses.
+	 * Chooses the path (kind), and blocks and block_size where they are 0. Reads the other
+	 * members except addresses.
 	 */
 	void (*plan)(struct cua_context *ctx, struct cua__reduce *r);
 	enum cua_status (*run)(struct cua_context *ctx, const struct cua__reduce *r);
@@ -124,7 +127,7 @@ CUA_FN uint64_t cua__reduce_count(const struct cua__reduce *r)
 
 /*
  * The tree on the CPU: by the context's threads, or by the caller alone. The GPU's kernels are in
- * cuda/tree_*.cu.
+ * cuda/cuda_tree_*.cu.
  */
 enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce *r);
 void cua__cpu_tree_serial(const struct cua__reduce *r);

@@ -3,11 +3,12 @@
  * The kernel of exact sums. It is written over the port layer, so the SIMT checker runs the same
  * code as a GPU.
  *
- * A lane adds its elements to windows in registers (exact_windows.h), a tile at a time. All lanes
- * of a warp have the same windows. If a tile of any lane does not fit, the warp retries element by
- * element. It first chooses windows for these tiles, unless most elements fit the old windows.
- * Elements that still do not fit go to the block's digits, in shared memory. A window has 128 bits
- * per lane, so it cannot overflow.
+ * A lane adds its elements to windows in registers (exact_windows.h), a tile at a time: first to
+ * 64-bit sums of the tile, and if all elements of the tile fit, to the windows. All lanes of a warp
+ * have the same windows. If a tile of any lane does not fit, the warp retries element by element.
+ * It first chooses windows for these tiles, unless at least half of the elements fit the old
+ * windows. Elements that still do not fit are added to the block's digits, in shared memory. A
+ * window has 128 bits per lane, so it cannot overflow.
  *
  * At the end, and before it changes its windows, a warp flushes them: it adds them up over its
  * lanes and then to the block's digits. At the end, the block adds its digits to the digits of the
@@ -47,7 +48,10 @@ struct cua__exact_shared {
 	uint32_t last;
 };
 
-/* The windows of a lane. */
+/*
+ * The windows of a lane: k of the first, and for each the constant M and the sum of 128 bits, in
+ * units of its quantum.
+ */
 struct cua__exact_windows {
 	int k;
 	double m[3];
@@ -55,7 +59,10 @@ struct cua__exact_windows {
 	int64_t high[3];
 };
 
-/* A lane's additions of a tile, until it is known whether they fit. */
+/*
+ * A lane's additions of a tile, until it is known whether they fit: for each window the sum of the
+ * bits of v + M; the differences of their upper halves from M's, by OR; and the rests, by OR.
+ */
 struct cua__exact_tile {
 	uint64_t sum[3];
 	uint32_t bad;
@@ -358,9 +365,9 @@ struct cua__exact_arrays {
 };
 
 /*
- * Adds the tiles of a warp element by element. A lane has `packs` packs of N elements: the first at
- * index `first`, each later pack `stride` packs further, none at or after in.packs. A pack is loaded while
- * the previous pack is added, because nothing else hides the latency.
+ * Adds the tiles of a warp element by element. A lane has `packs` packs of in.per_pack elements:
+ * the first at index `first`, each later pack `stride` packs further, none at or after in.packs. A
+ * pack is loaded while the previous pack is added, because nothing else hides the latency.
  */
 CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_windows *w,
 				const struct cua__exact_arrays in, uint64_t first, uint32_t stride,

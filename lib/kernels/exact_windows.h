@@ -5,11 +5,14 @@
  * Windows speed up the addition to the digits of struct cua_exact. A window has a quantum 2^k and a
  * constant M = 1.5 * 2^(k + 52). A double v with |v| <= 2^(k + 51) splits exactly into q = (v + M)
  * - M, a multiple of 2^k, and the rest v - q. The bits of v + M minus the bits of M are the integer
- * q / 2^k. So a window is a 64-bit sum of integers. The rest goes to the next window, whose k is 51
- * less.
+ * q / 2^k. So a window is a sum of 64-bit integers. The rest is added to the next window, whose k
+ * is 51 less.
  *
  * An element fits the windows if every v + M has the sign and exponent of M, and the rest after the
- * last window is zero. All other elements are added to the digits directly.
+ * last window is zero. A backend checks a batch or a tile of elements at once, and keeps its sums
+ * only if all elements fit. Otherwise it chooses other windows, or adds single elements to the
+ * digits (cpu/cpu_exact.c, exact_kernel.h). A 64-bit window has room for 2^12 additions; the CPU
+ * empties it after each batch, and a GPU extends it to 128 bits.
  */
 #ifndef CUATOMIC_KERNELS_EXACT_WINDOWS_H
 #define CUATOMIC_KERNELS_EXACT_WINDOWS_H
@@ -20,7 +23,9 @@
 extern "C" {
 #endif
 
-/* A checked call. All pointers are as the backend addresses them. */
+/*
+ * A checked call; struct cua_exact is a sum. All pointers are as the backend addresses them.
+ */
 struct cua__exact {
 	enum cua_reduce_op op; /* SUM or DOT */
 	enum cua_type type, result_type;

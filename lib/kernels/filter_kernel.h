@@ -4,16 +4,20 @@
  * functions; cuda/cuda_filter.cu makes kernels of them. A tile is the elements that a block reads
  * in a step.
  *
- * Source: stream compaction by a scan of the block. Without order, a fetch-and-add per tile assigns
- * the offset of its kept elements (cua__filter_any_order). In order, each block publishes the
- * counts of its tiles. A single block, the scanning block, sums the counts and publishes each
- * tile's offset (cua__filter_in_order). In a short array each block has exactly 1 tile. If a short
- * array is ordered, each block sums the published counts of the lower tiles itself
- * (cua__filter_short).
+ * Source: stream compaction by a scan of the block. There are three kernels; cuda/cuda_filter.cu
+ * chooses:
+ * - cua__filter_any_order: a fetch-and-add per tile assigns the offset of its kept elements.
+ * - cua__filter_in_order: each block publishes the counts of its tiles. A single block, the
+ *   scanning block, sums the counts and publishes each tile's offset. It processes tiles itself
+ *   only if no other block does.
+ * - cua__filter_short, for arrays of at most CUA__FILTER_SHORT tiles: each block has exactly 1
+ *   tile, and there is no scanning block. In order, each block sums the published counts of the
+ *   lower tiles itself. Without order it fetches its offset by an atomic.
  *
- * The last two functions also find runs of equal elements (CUA__FILTER_CHANGE): an element is kept
- * if it differs from its predecessor. The predecessor is in the same lane, or is the last element
- * of the lane below. For the first element of a warp, lane 0 reads it again.
+ * cua__filter_in_order and cua__filter_short also find runs of equal elements (CUA__FILTER_CHANGE):
+ * an element is kept if it differs from its predecessor. The predecessor is in the same lane, or is
+ * the last element of the lane below. For the first element of a warp, lane 0 loads the predecessor
+ * from the array.
  *
  * Tiles begin at 16-byte boundaries, even if the array does not. Kept elements are staged in shared
  * memory, from which a warp stores whole lines. A block loads its next tile while it stores an
@@ -26,12 +30,14 @@
  *     in order: compare tile k, rank it | barrier | publish its count, stage it | load tile k + 1 |
  *     receive the offset of tile k - 1 or k - 2 | barrier | store that tile | ...
  *
- * So in order a count is published as soon as it is known, even if offsets are still unknown. The
- * scanning block has the time of 1 or 2 whole tiles to compute an offset.
+ * Tiles k, k + 1, ... are here those of a block, in the order in which it claims them. In order a
+ * count is published as soon as it is known, even if offsets are still unknown. With a stage for 2
+ * tiles the scanning block has the time of 1 whole tile to compute an offset; with a stage for 3
+ * tiles, of 2.
  *
  * Scope: blocks of one device. A block has a multiple of 32 threads, at most 1024.
  *
- * Memory order: a tile's word is complete in itself, so its accesses are relaxed, except:
+ * Memory order: a tile's word is all that a reader needs, so its accesses are relaxed, except:
  *   - In place, the tile's offset must also prove that all lower tiles were read, because the block
  *     stores over their elements. The store of a count is a release. The barrier before it makes
  *     the release cover the loads of the whole block. The scanning block acquires each count,
@@ -40,15 +46,18 @@
  *     that precedes its staging. In a short array the thread that sums acquires all lower counts.
  *   - In a short array with a buffer, a count also proves that its block has read the end of the
  *     buffer before the last block moves that end. So these counts are released and acquired too.
- * Progress: running blocks claim tiles by tickets, in order. A block publishes the count of each
- *   claimed tile before it waits for any offset except those of its earlier tiles, whose counts it
- *   has published too. The scanning block can publish an offset once the counts of all lower tiles
- *   are published. So the block with the lowest claimed, unpublished tile waits only for the
- *   scanning block, and only for offsets that it can already publish. The scanning block waits only
- *   for counts of claimed tiles. If no other block runs and claims a tile, the scanning block
- *   claims it, and continues to scan while that tile waits for its offset. The scanning block is
- *   the block with the first ticket, so it runs. A tile of a short array waits only for counts of
- *   lower tiles. Each is published by a block that runs and has not waited.
+ * Progress, without order: no block waits.
+ * Progress, in order: blocks that run claim tiles by tickets, in ascending order. A block publishes
+ *   the count of each claimed tile before it waits for any offset except those of its earlier
+ *   tiles, whose counts it has published too. The scanning block can publish an offset once the
+ *   counts of all lower tiles are published. Consider the lowest tile that is claimed and has no
+ *   published count. Its block waits only for the scanning block, and only for offsets of lower
+ *   tiles, which the scanning block can already publish. So each claimed tile gets a count. The
+ *   scanning block waits only for counts of claimed tiles. If no other block claims the next tile,
+ *   the scanning block claims it, and continues to scan while that tile waits for its offset. The
+ *   scanning block is the block with the first ticket, so it runs.
+ * Progress, short array in order: a tile waits only for counts of lower tiles. Each is published by
+ *   a block that runs and has not waited.
  */
 #ifndef CUATOMIC_KERNELS_FILTER_KERNEL_H
 #define CUATOMIC_KERNELS_FILTER_KERNEL_H
@@ -529,9 +538,8 @@ CUA_FORCE int cua__filter_stages(const struct cua__filter_kind k, const struct c
 /* A tile whose kept elements are staged. */
 struct cua__filter_staged {
 	uint64_t tile;
-	uint32_t kept, elements,
-		/* the elements have the numbers first_local to first_local + elements - 1 */
-		first_local;
+	/* the elements have the numbers first_local to first_local + elements - 1 in the tile */
+	uint32_t kept, elements, first_local;
 };
 
 /* The ranks of a thread's kept elements among those of its warp. */
@@ -1025,9 +1033,10 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 /* ---- short arrays ---- */
 
 /*
- * Tickets and words of a short array are never reset: above their lowest 16 bits they hold the
- * number of the call. So no block waits for other blocks to finish, and the words may start with
- * any older value.
+ * Tickets and words of an ordered short array are never reset: their bits from 16 on hold the
+ * number of the call, and a block ignores words with another number. The block with the last ticket
+ * of a call raises the number, in device memory, so a replayed graph gets a new number too. So no
+ * block waits for other blocks to finish, and the words may start with any older value.
  */
 #define CUA__FILTER_LOW 0xffffu
 
@@ -1065,8 +1074,8 @@ CUA_FORCE uint32_t cua__filter_lower(const struct cua__filter *f, int acquire, u
 
 /*
  * Each block has exactly 1 tile, of at most CUA__FILTER_SHORT tiles in all. A tile has fewer than
- * 2^16 elements. A partition must be ordered. `stage` and `locals` are as for
- * cua__filter_any_order.
+ * 2^16 elements. The kernel has no path for a partition without order. `stage` and `locals` are as
+ * for cua__filter_any_order.
  */
 CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct cua__filter *f,
 				 struct cua__filter_shared *sh, void *stage,

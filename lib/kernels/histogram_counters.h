@@ -5,6 +5,7 @@
 
 #include "kernels/histogram_job.h"
 
+/* The counters that a lane's additions change: the block's words, and the hot set of its warp. */
 struct cua__histogram_own {
 	uint32_t *words; /* of the block */
 	uint32_t lane;
@@ -21,11 +22,15 @@ struct cua__histogram_own {
 
 #define CUA__HISTOGRAM_NONE 0xffffffffu   /* counter of another range */
 #define CUA__HISTOGRAM_NO_HOT 0xfffffffeu /* no hot set */
-/* A new hot set must have this many more lanes than the present hot set. */
+/* A new hot set must have more lanes than the present hot set has, by more than this number. */
 #ifndef CUA__HISTOGRAM_HOT_LANES
 #define CUA__HISTOGRAM_HOT_LANES 5u
 #endif
-/* Tiles until 8-bit fields are added to 16-bit fields, and until the 16-bit fields are flushed. */
+/*
+ * Tiles until 8-bit fields are added to 16-bit fields, and until the 16-bit fields are flushed. A
+ * lane has at most 16 elements of a tile: layouts with a hot set have elements of 4 or 8 bytes, and
+ * a tile is CUA__HISTOGRAM_LOADS packs. So a field is at most 128, and 32768.
+ */
 #define CUA__HISTOGRAM_HOT_SHORT 8u
 #define CUA__HISTOGRAM_HOT_LONG 2048u
 
@@ -53,9 +58,9 @@ CUA_FORCE uint32_t cua__histogram_words(enum cua__histogram_layout layout, uint3
 }
 
 /*
- * Settles an addition that changed a word from `old` to `now` and should add `should` to one
- * counter. Adds the difference to the global counts, for this field and all higher fields of the
- * word.
+ * Settles an addition (histogram_kernel.h) that changed a word from `old` to `now` and should add
+ * `should` to one counter. Adds the difference to the global counts, for this field and all higher
+ * fields of the word.
  */
 CUA_FORCE void cua__histogram_settle(enum cua__histogram_layout layout,
 				     const struct cua__histogram_job *j,
@@ -81,8 +86,8 @@ CUA_FORCE void cua__histogram_settle(enum cua__histogram_layout layout,
 
 /*
  * Completes an addition of `add` to a counter. Its word was `old`. Called if the top bit of some
- * field is set before or after it. `add` is at most the top bit of BYTES. If this addition raised
- * the field above its top bit, it subtracts the top bit.
+ * field is set before or after it. `add` is at most the top bit of a field of BYTES, 128. If this
+ * addition raised the field above its top bit, it subtracts the top bit.
  */
 CUA_FORCE void cua__histogram_relieve(enum cua__histogram_layout layout,
 				      const struct cua__histogram_job *j,
@@ -107,7 +112,7 @@ CUA_FORCE uint32_t cua__histogram_tops(enum cua__histogram_layout layout)
 	return layout == CUA__COUNT_HALVES ? 0x80008000u : 0x80808080u;
 }
 
-/* Adds to a counter of the range; `add` is at most the top bit of BYTES. */
+/* Adds to a counter of the range; `add` is at most the top bit of a field of BYTES, 128. */
 CUA_FORCE void cua__histogram_count_many(enum cua__histogram_layout layout,
 					 const struct cua__histogram_job *j,
 					 const struct cua__histogram_own *own, uint32_t counter,

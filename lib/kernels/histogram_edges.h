@@ -32,9 +32,9 @@ struct cua__histogram_edges {
 	 * cell
 	 */
 	uint32_t search_step;
-	uint32_t shift; /* of key differences */
-	uint64_t first,
-		span; /* key of the first edge; difference of the last key in the range from it */
+	uint32_t shift;       /* of key differences */
+	uint64_t first;       /* key of the first edge */
+	uint64_t span;        /* difference of the last key in the range from `first` */
 	uint64_t least, most; /* least and greatest key in the range */
 	uint64_t from, to;    /* bits of the least and the greatest float in the range */
 	float scale_f32;

@@ -3,12 +3,14 @@
  * The kernels of histograms, as functions that every thread of a grid calls. cuda/cuda_histogram.cu
  * makes kernels of them; type, rule and layout are constants there.
  *
- * A counter is the count of a bin, or of a side. The CUA_HISTOGRAM_SIDES sides follow the bins.
- * Every element has a counter, so counting needs no branch. A block's private histogram has a
- * layout of this list:
+ * A counter is the count of a bin, or of a side (enum cua_histogram_side: the reasons why an
+ * element is in no bin). The CUA_HISTOGRAM_SIDES sides follow the bins. So every element has a
+ * counter, and counting needs no branch. A block's private histogram has a layout of this list,
+ * which is in the order of the number of counters (histogram_plan.h chooses):
  *
- *  COLUMNS  each lane has a column of counters to itself, so that the lanes of a warp never
- *           conflict in a bank of shared memory, for any data.
+ *  COLUMNS  32 columns of counters, one for each lane number. So the lanes of a warp never conflict
+ *           in a bank of shared memory, for any data. The warps of the block share the columns, by
+ *           atomics.
  *  WORDS    a counter is a word of shared memory, incremented by 1. The hardware merges the
  *           increments of lanes with the same counter.
  *  HALVES   a word holds 2 counters.
@@ -19,17 +21,24 @@
  * With HALVES and BYTES, the private counter holds the low bits, and the count in global memory
  * holds the rest.
  *
- * The last three layouts would be slow if many lanes have the same counter. So a warp keeps a hot
- * set in registers: 4 adjacent counters that a sampled element belongs to, chosen if enough lanes
- * have elements there. And if all elements of a warp have the same counter, they are added at once.
+ * HALVES, BYTES and GLOBAL would be slow if many lanes had the same counter. So a warp keeps a hot
+ * set in registers: 4 adjacent counters, those of a sampled element, chosen if enough lanes have
+ * elements there. And if all elements of a warp have the same counter, they are added at once.
  *
- * A field of HALVES and BYTES may overflow and carry into the next field. Each addition to a word
- * fetches its old bits and settles its own effect: if a field has not changed by exactly the amount
- * that it should have, the difference goes to the global count. So after each settled addition,
- * field and count together are right, regardless of other additions in flight. At the end of the
- * block, every addition is settled. An addition needs no settling if no top bit is set before or
- * after it. Only the addition that raises a field above its top bit subtracts that bit again. So
- * few additions have to settle anything.
+ * A field of HALVES and BYTES may overflow and carry into the next field of its word. The invariant
+ * for each counter: the block's field, plus what the block has added to the global count, is the
+ * number that the block has counted.
+ * - Each addition fetches the old bits of its word, so it knows by how much it changed each field.
+ *   Its own field should change by the amount that it added, all higher fields by 0. Any
+ *   difference, which an overflow makes, is added to the global counts of these fields: the
+ *   addition settles. This restores the invariant for its own effect, regardless of other additions
+ *   in flight.
+ * - An addition of at most 128 cannot overflow a field without a set top bit. So it settles only if
+ *   the top bit of some field is set before or after it.
+ * - To keep that rare, the one addition that raises a field above its top bit (2^15 or 2^7)
+ *   subtracts the top bit again, and settles this subtraction too: the global count receives the
+ *   top bit.
+ * At the end of the block all additions have settled, so the invariant gives the exact counts.
  *
  * Scope: blocks of one device. A block has a multiple of 32 threads. Shared memory is passed as
  *   words.

@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels of segmented reductions along the merge path (segment_path.h), as functions that
- * every thread of a grid calls. cuda/cuda_segment.cu makes kernels of them, with constants for op
- * and type.
+ * The kernel of segmented reductions along the merge path (segment_path.h), as functions that every
+ * thread of a grid calls. cuda/cuda_segment.cu makes kernels of them, with constants for op and
+ * type. The order of the operations is that of mode FAST; segment_tree.h has that of mode FIXED.
  *
- * An accumulator has 64 bits for every type. Zeros are the identity of every operation.
+ * - The path is divided into equal parts, one for each block. A block searches the segment that is
+ *   open at its part's start, then processes its part tile by tile. A tile has at most
+ *   CUA__SEGMENT_ITEMS items for each thread.
+ * - In a tile, each thread combines its consecutive items. A segmented scan over the block adds the
+ *   sum of the lower threads since the last end. A thread with an end stores that segment's result.
+ * - If no segment ends among the next items, the threads of the block stream the elements up to the
+ *   next end, in packs.
+ * - A segment that two blocks share is finished by the last block, which joins the parts in order.
+ * So there is no atomic on a result: with the same grid and the same alignment of the elements,
+ * each run gives the same bits.
+ *
+ * A "sum" below is the combination by any operation. An accumulator has 64 bits for every type.
+ * Zeros are the identity of every operation.
  *
  * Scope: blocks of the same device. A block has a multiple of 32 threads, at most
  *   CUA__SEGMENT_BLOCK.
@@ -29,7 +41,7 @@ struct cua__segment_shared {
 	uint32_t warp_ended[CUA__SEGMENT_WARPS];
 	uint64_t start;
 	uint32_t warp_ends[CUA__SEGMENT_WARPS];
-	/* positions of the ends, in elements from the tile's first element */
+	/* of each end in the tile: the number of elements of the tile before it */
 	uint32_t ends[CUA__SEGMENT_ITEMS * CUA__SEGMENT_BLOCK];
 	uint64_t values[CUA__SEGMENT_ITEMS * CUA__SEGMENT_BLOCK];
 };
@@ -92,16 +104,19 @@ CUA_FORCE void cua__segment_put(enum cua_reduce_op op, enum cua_type type,
 
 /* ---- functions of a block ---- */
 
-/* An accumulator of items. If a segment ended in them, v covers the items after the last end. */
+/*
+ * An accumulator of consecutive items. If a segment ends among them, `ended` is 1, and v covers the
+ * items after the last end only.
+ */
 struct cua__segment_sum {
 	uint64_t v;
 	uint32_t ended;
 };
 
 /*
- * A segmented scan over the block. Each thread has the sum of its items. *before becomes the
- * combination of all lower threads, *total that of all threads. The accumulators before an end do
- * not contribute to values after it.
+ * A segmented scan over the block, in the order of the threads. `own` covers the items of the
+ * calling thread. *before is set to the accumulator of the items of all lower threads, *total to
+ * that of all threads. Both cover only the items after the last end among them.
  */
 CUA_FORCE void cua__segment_scan(enum cua_reduce_op op, enum cua_type type,
 				 struct cua__segment_shared *sh, const struct cua__segment_sum own,
@@ -230,7 +245,7 @@ CUA_FORCE uint64_t cua__segment_stream(enum cua_reduce_op op, enum cua_type type
 
 /*
  * Whether the end of segment i + k is among the next `items` items of the path. Segment i is open
- * and j is the next element; *at becomes the end's position, in elements from j.
+ * and j is the next element. *at is set to the number of elements from j to this end.
  */
 CUA_FORCE int cua__segment_end_within(const struct cua__path *p, uint64_t i, uint64_t j, uint32_t k,
 				      uint64_t items, uint64_t *at)
@@ -244,7 +259,7 @@ CUA_FORCE int cua__segment_end_within(const struct cua__path *p, uint64_t i, uin
 	return *at + k < items;
 }
 
-/* The position of a block in its part of the path. */
+/* The progress of a block in its part of the path. */
 struct cua__segment_position {
 	uint64_t first; /* the first segment of the part */
 	uint64_t i, j;  /* the open segment, and the next element */
@@ -254,8 +269,9 @@ struct cua__segment_position {
 
 /*
  * Processes a tile of the path: at most `items` items from *from on. Stores the results of the
- * segments that end in it. The exception is segment from->first, whose sum goes to *from->head. Advances
- * *from, and returns the number of items.
+ * segments that end in the tile, except that of segment from->first: its first elements may be in
+ * an earlier part, so its sum is stored in *from->head. Advances *from, and returns the number of
+ * items.
  */
 CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 				     const struct cua__segments *s, const struct cua__path *p,
@@ -366,7 +382,10 @@ CUA_FORCE uint32_t cua__segment_tile(enum cua_reduce_op op, enum cua_type type,
 	return ends + m;
 }
 
-/* A block finishes the first segment that ends in each of n parts. */
+/*
+ * Finishes the first segment that ends in each of the n parts: combines the tails of earlier parts
+ * since the last end, in the order of the parts, with the part's head. Called by a whole block.
+ */
 CUA_FORCE void cua__segment_join(enum cua_reduce_op op, enum cua_type type,
 				 const struct cua__segments *s, const struct cua__path *path,
 				 struct cua__segment_shared *sh, uint64_t n)
@@ -402,10 +421,9 @@ CUA_FORCE void cua__segment_join(enum cua_reduce_op op, enum cua_type type,
 }
 
 /*
- * A whole call in mode FAST. A block processes a contiguous part of the path, tile by tile. It
- * stores the sums that it cannot finish: of the segment that is open at the part's start, up to its
- * end (head), and of the segment that is open at the part's end (tail). The last block joins them
- * in order.
+ * A whole call. A block stores the two sums that it cannot finish. Head is the sum of the segment
+ * that is open at the part's start, up to the end of this segment. Tail is the sum of the segment
+ * that is open at the part's end. The last block joins heads and tails in order.
  *
  * Progress: no block waits for another block.
  *

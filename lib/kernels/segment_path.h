@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The merge path of segmented reductions, and a segment as a reduction of its own in mode FIXED.
- * As in reduce_backend.h, every operation of the merge path is a sum of u64 or f64, or a maximum of
- * unsigned keys. Zeros are the identity of all of them.
+ * The merge path of segmented reductions on both backends, and a segment as a reduction of its own
+ * in mode FIXED. As in reduce_backend.h, every operation of the merge path is a sum of u64 or f64,
+ * or a maximum of unsigned keys. Zeros are the identity of all of them.
  */
 #ifndef CUATOMIC_KERNELS_SEGMENT_PATH_H
 #define CUATOMIC_KERNELS_SEGMENT_PATH_H
@@ -72,8 +72,9 @@ CUA_FN uint64_t cua__path_search(const struct cua__path *p, uint64_t d)
 }
 
 /*
- * The partial result of a worker or block for its part of the path. The last worker or block reads
- * the parts in order and finishes the segments that were cut.
+ * The partial result of a CPU worker or a block for its part of the path. After all parts are
+ * stored, the thread that called the workers, or the last block, reads the parts in order and
+ * finishes the segments that the parts divide.
  */
 struct cua__path_part {
 	uint64_t first; /* the segment that is open at the part's start */

@@ -69,7 +69,10 @@ struct cua__fixed_lists {
 	struct cua__fixed_long *list;
 };
 
-/* The expected length of most segments. It decides which code gets the registers. */
+/*
+ * The expected length of most segments, a constant of a kernel. The code for this length is
+ * inlined, and the code for other lengths is called, so that it takes no registers from it.
+ */
 enum cua__fixed_length { CUA__FIXED_TINY, CUA__FIXED_FEW_ROWS, CUA__FIXED_LONGER };
 
 /* The number of elements of the shortest strip. */
@@ -116,9 +119,9 @@ CUA_FORCE int cua__fixed_whole(const struct cua__path *p, uint64_t first, uint64
 }
 
 /*
- * Puts segment first + lane on the list if its chunks > 0. The whole warp calls. Returns 0 if the
- * list is full, which ascending offsets never cause. In that case `cut` records the entries at the
- * list's end that stay unwritten.
+ * Appends the `chunks` entries of segment first + lane to the list, if chunks > 0. The whole warp
+ * calls. Returns 0 if the list has no room for them, which happens only if the offsets do not
+ * ascend. Then `cut` records the number of entries at the list's end that stay unwritten.
  */
 CUA_FORCE int cua__fixed_list(const struct cua__fixed_lists *f, uint64_t first, uint32_t chunks)
 {
@@ -158,9 +161,9 @@ CUA_FORCE int cua__fixed_list(const struct cua__fixed_lists *f, uint64_t first, 
 }
 
 /*
- * The number of segments that a warp processes at a time: a power of two, at most 32. It is limited
- * to the elements of about a chunk if the warp sums the segments itself, and so that no warp is
- * left without segments.
+ * The number of segments that a warp processes at a time: a power of two, at most 32. Two limits
+ * spread the work: every warp shall have segments, and if the average segment is shorter than a
+ * chunk, so that warps sum most segments themselves, a warp shall have about a chunk of elements.
  */
 CUA_FORCE uint32_t cua__fixed_at_once(const struct cua__path *p, uint64_t warps, uint32_t strip)
 {

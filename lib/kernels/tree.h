@@ -7,24 +7,30 @@
  * Layout of the elements:
  * - pack: 16 bytes of elements, loaded by a lane at once.
  * - row: 32 packs, loaded by a warp at once.
- * - strip: s.rows consecutive rows, reduced by a warp.
+ * - strip: consecutive rows, reduced by a warp. All strips have the same number of rows (`rows` of
+ *   struct cua__tree_shape); only the last strip of the array may have fewer.
  * - chunk: CUA__TREE_WARPS consecutive strips, reduced by a block to a partial result.
  * - column j of a strip: element j of each of its rows.
  *
- * The number of rows of a strip is the least multiple of CUA__TREE_ROWS that leaves at most
- * CUA__TREE_CHUNKS chunks. It is not rounded to a power of two: strips are read side by side, and
- * memory is slower if their starts are powers of two apart.
+ * So strip w of chunk c begins at row (c * CUA__TREE_WARPS + w) * rows of the array. The number of
+ * rows of a strip is the least multiple of CUA__TREE_ROWS that makes at most CUA__TREE_CHUNKS
+ * chunks. It is not rounded to a power of two: strips are read side by side, and memory is slower
+ * if their starts are powers of two apart.
  *
  * The tree, from its leaves to its root:
  * - A column folds in its elements row after row.
- * - The columns of a pack are combined with their neighbours, then pairs with pairs, and so on.
- * - The packs of a row, and then the strips of a chunk, are combined by halving: value i combines
- *   with value i + d, for d half the number of values, then a fourth of it, and so on.
- * - The chunks go round robin to CUA__TREE_THREADS accumulators. The accumulators are combined like
- *   the packs of a chunk.
+ * - The columns of a pack are combined with their neighbours, then pairs with pairs, and so on. The
+ *   result is a value for each of the 32 packs of a strip's rows.
+ * - These 32 values, and then the values of the chunk's strips, are combined by halving: value i
+ *   combines with value i + d, for d half the number of values, then a fourth of it, and so on.
+ * - The values of the chunks go round robin to CUA__TREE_THREADS accumulators: chunk c to
+ *   accumulator c % CUA__TREE_THREADS, in ascending order. The accumulators are combined like the
+ *   packs of a chunk: by halving within groups of 32, then over the groups.
  *
- * The tree has no stand-in for a missing element or chunk. An implementation may combine with an
- * empty value in its place: this changes no bit, because sums start from +0 and so are never -0.
+ * A missing element or chunk is left out of the tree. An implementation may combine with the value
+ * of an empty column (cua__tree_none) instead. This changes no bit, because this value is the
+ * identity of the kind's combine. For sums it is +0, which would change only -0; a sum starts from
+ * +0, so it never is -0.
  *
  * Every rounding is explicit: the library is built without contraction, the device functions are
  * those of port.h, and the CPU backend replaces the caller's floating-point environment.
@@ -90,7 +96,8 @@ struct cua__wide {
 };
 
 /*
- * The greatest key and the index of the first element with this key; UINT64_MAX if every key is 0.
+ * The greatest key and the index of the first element with this key. The index is UINT64_MAX if
+ * every key is 0.
  */
 struct cua__key_index {
 	uint64_t key, index;
@@ -181,8 +188,9 @@ CUA_FN double cua__tree_mean(double sum, uint64_t n)
 /* ---- kinds of reductions ---- */
 
 /*
- * A kind is a family of functions that serves several operations and types. Parameters in struct
- * cua__reduce distinguish the operations and types of a kind. A kind has three types:
+ * A kind is a set of functions that serves several operations and types. Parameters in struct
+ * cua__reduce (r below) distinguish the operations and types of a kind; `describe` of lib/reduce.c
+ * sets them. A kind has three types:
  *
  *   T   an element          C   a column          A   a value that the tree combines
  *
@@ -192,7 +200,7 @@ CUA_FN double cua__tree_mean(double sum, uint64_t n)
  *          an empty column
  *   C    cua__tree_fold_<kind>(r, c, a, b, row)
  *          folds element a, and b of the second array, into column c; row counts from the
- *          strip's start
+ *          strip's start. A kind with a single array ignores b.
  *   A    cua__tree_widen_<kind>(r, c, folded, first, columns)
  *          the value of a column of `folded` elements; its element of row 0 has index `first`
  *          in the array, and each later element is `columns` further
@@ -622,11 +630,14 @@ CUA_FN void cua__tree_complex_store(const struct cua__reduce *r, uint64_t n,
 }
 
 /*
- * Minima and maxima as the greatest key (cuatomic/reduce.h). Parameters:
- * - r->sign: the top bit; 0 for unsigned types
+ * Minima and maxima, and their indexes, as the greatest key (cuatomic/reduce.h). Parameters:
+ * - r->top: the top bit
+ * - r->sign: the top bit for signed integers and floats; 0 for unsigned types
  * - r->low: all bits but the top bit for floats, else 0
- * - r->finite: the bits of infinity for floats, else all bits; elements with greater bits (without
- *   sign) are NaN
+ * - r->keep: all bits but the top bit for floats, else all bits
+ * - r->finite: the bits of infinity for floats, else all bits; an element with greater bits, of
+ *   those in r->keep, is NaN
+ * - r->quiet: for floats, the bits of the NaN that is stored
  * - r->flip: all bits for a minimum, else 0
  */
 #define CUA__TREE_DEFINE_KEY(bits)                                                                 \
@@ -739,7 +750,9 @@ CUA_FN void cua__tree_order_store(const struct cua__reduce *r, uint64_t n, uint6
 		*(uint16_t *)r->result = (uint16_t)bits;
 }
 
-/* If all keys are 0, all elements are equal, and the first element is the result. */
+/*
+ * If all keys are 0, all elements are NaN, or all are the integer of key 0. Then the index is 0.
+ */
 CUA_FN void cua__tree_index_store(const struct cua__reduce *r, uint64_t n, struct cua__key_index v)
 {
 	*(uint64_t *)r->result = n && v.index == UINT64_MAX ? 0 : v.index;
