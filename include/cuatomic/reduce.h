@@ -866,10 +866,11 @@ extern "C" {
  * instead: a real type for real types, a complex type for complex types. MIN and MAX always give
  * the element type.
  *
- * - Arithmetic: floats are summed and multiplied in double. Elements and products of F16 are added
- *   in float while a single thread adds them up. The result is rounded once to its type. Products
- *   of F16, BF16 and F32 are exact before they are added. Products of F64 are rounded or, in mode
- *   FAST, may be fused with the addition. Sums start from +0.
+ * - Arithmetic: floats are summed and multiplied in double. Elements and products of F16 are first
+ *   added in float, in groups that a single thread adds up; the sums of the groups are added in
+ *   double. The result is rounded once to its type. Products of F16, BF16 and F32 are exact before
+ *   they are added. Products of F64 are rounded or, in mode FAST, may be fused with the addition.
+ *   Sums start from +0.
  * - DOT_CONJ conjugates the elements of x. For real types it is DOT.
  * - NORM2 is the square root of the sum of squares. For F64 it neither overflows nor underflows.
  * - MEAN is the sum divided by n. Integers are summed in 128 bits.

@@ -49,8 +49,8 @@ struct cua__segment_ops {
 	enum cua_status (*segments)(struct cua_context *ctx, const struct cua__segments *s);
 	enum cua_status (*runs)(struct cua_context *ctx, const struct cua__runs *r);
 	/*
-	 * Where segments have fewer elements on average, mode FAST uses the tree too, because it is
-	 * faster.
+	 * If the segments have fewer elements than this on average, mode FAST uses the tree too,
+	 * because it is faster.
 	 */
 	size_t tree_below;
 };

@@ -10,20 +10,23 @@
 #ifndef CUA__HISTOGRAM_BLOCK
 #define CUA__HISTOGRAM_BLOCK 1024u
 #endif
-/* For arrays that would keep only a few large blocks busy. */
+/*
+ * Arrays of at most SMALL_BYTES would keep only a few large blocks busy. So, with at most
+ * SMALL_COUNTERS counters, their blocks have SMALL_BLOCK threads.
+ */
 #ifndef CUA__HISTOGRAM_SMALL_BLOCK
 #define CUA__HISTOGRAM_SMALL_BLOCK 512u
 #endif
 #ifndef CUA__HISTOGRAM_SMALL_BYTES
 #define CUA__HISTOGRAM_SMALL_BYTES ((uint64_t)4 << 20)
 #endif
+#define CUA__HISTOGRAM_SMALL_COUNTERS 1024u
 /*
- * For such arrays: 16-byte packs per thread, as long as there are free processors; and the maximum
- * number of additions that all blocks make to the sums.
+ * If the blocks add to sums: 16-byte packs per thread, until each processor has a block; and the
+ * maximum number of additions that all blocks together make to the sums.
  */
 #define CUA__HISTOGRAM_SMALL_LOADS 2u
 #define CUA__HISTOGRAM_MOST_ADDED 300000u
-#define CUA__HISTOGRAM_SMALL_COUNTERS 1024u
 /* Maximum number of counters in COLUMNS: 256 bins and the sides. */
 #ifndef CUA__HISTOGRAM_COLUMN_COUNTERS
 #define CUA__HISTOGRAM_COLUMN_COUNTERS 260u
@@ -46,7 +49,7 @@ struct cua__histogram_plan {
 	enum cua__histogram_layout layout;
 	uint32_t block; /* threads per block */
 	int sums;       /* job.sums must be private_words zeros */
-	size_t shared;  /* of shared memory */
+	size_t shared;  /* bytes of shared memory of a block */
 };
 
 /* Whether EVEN_FAST is valid for a range. Sets the job's members for it. */

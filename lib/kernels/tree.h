@@ -74,7 +74,7 @@ CUA_FN struct cua__tree_shape cua__tree_shape(uint64_t n, size_t size)
 
 /*
  * Returns the number of complete rows of the strip at element `first`; *left is the number of
- * elements in the incomplete row after them.
+ * elements in the incomplete row after them. A row has `width` elements.
  */
 CUA_FN uint32_t cua__tree_strip(const struct cua__tree_shape *s, uint64_t first, uint32_t width,
 				uint32_t *left)
