@@ -293,8 +293,8 @@ CUA_FORCE void cua__filter_read(const struct cua__filter_kind k, const struct cu
 /* ---- offsets ---- */
 
 /*
- * A tile's word is 0, then its count, then its offset. The two top bits distinguish these states, so
- * a published count of 0 differs from the initial 0.
+ * A tile's word is 0, then its count, then its offset. The two top bits distinguish these states,
+ * so a published count of 0 differs from the initial 0.
  */
 #define CUA__FILTER_COUNT ((uint64_t)1 << 62)
 #define CUA__FILTER_OFFSET ((uint64_t)2 << 62)
