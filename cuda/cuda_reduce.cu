@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions on a GPU. This file has the plain path: a single kernel, which also finishes across
- * its blocks. Its blocks read the array with a stride of the grid. Each thread has several 16-byte
- * loads in flight. Mode FIXED, and every operation or type that the plain path lacks, uses the tree
- * (tree.h).
+ * Reductions on a GPU. This file has the plain algorithm: a single kernel, which also finishes
+ * across its blocks. Its blocks read the array with a stride of the grid. Each thread has several
+ * 16-byte loads in flight. The tree (tree.h) serves mode FIXED, if the order can change a bit, and
+ * every operation or type that the plain algorithm lacks.
  */
 #include "config.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declarations that both backends' reductions share. A reduction takes one of two paths; mode EXACT
- * takes neither, but cua__exact_reduce of kernels/exact_windows.h:
+ * Declarations that both backends' reductions share. A reduction uses one of two algorithms; mode
+ * EXACT uses neither, but cua__exact_reduce of kernels/exact_windows.h:
  * - The tree (tree.h) has every operation and type. It finishes by the last block.
- * - The plain path has the operations of CUA__REDUCE_LIST and every finish. Its accumulator is a
- *   sum of u64 or f64, or a maximum of unsigned 32-bit or 64-bit keys (cuatomic/reduce.h). Zeros
+ * - The plain algorithm has the operations of CUA__REDUCE_LIST and every finish. Its accumulator is
+ *   a sum of u64 or f64, or a maximum of unsigned 32-bit or 64-bit keys (cuatomic/reduce.h). Zeros
  *   are the identity of all four.
  * lib/reduce.c sets the kind of the tree, and the backend's plan replaces it by CUA__TREE_NONE if
- * the backend prefers the plain path or needs it for the finish.
+ * the backend prefers the plain algorithm or needs it for the finish.
  */
 #ifndef CUATOMIC_BACKEND_REDUCE_BACKEND_H
 #define CUATOMIC_BACKEND_REDUCE_BACKEND_H
@@ -51,7 +51,7 @@ struct cua__reduce {
 	enum cua_type type, result_type;
 	enum cua_reduce_mode mode;
 	enum cua_finish_mode finish_mode;
-	enum cua__tree_kind kind; /* 0: the plain path */
+	enum cua__tree_kind kind; /* 0: the plain algorithm */
 	uint32_t blocks, block_size;
 	uint64_t n;
 	const uint64_t *count; /* NULL, or the address of a smaller element count */
@@ -70,7 +70,7 @@ struct cua__reduce {
 
 struct cua__reduce_ops {
 	/*
-	 * Chooses the path (kind), and blocks and block_size where they are 0. Reads the other
+	 * Chooses the algorithm (kind), and blocks and block_size where they are 0. Reads the other
 	 * members except addresses.
 	 */
 	void (*plan)(struct cua_context *ctx, struct cua__reduce *r);
@@ -83,7 +83,7 @@ struct cua__reduce_ops {
  */
 enum cua__tree_kind cua__reduce_kind(enum cua_reduce_op op, enum cua_type type);
 
-/* Whether the plain path has this operation, element type and result type. */
+/* Whether the plain algorithm has this operation, element type and result type. */
 int cua__reduce_has_plain(const struct cua__reduce *r);
 
 /*
@@ -151,7 +151,7 @@ CUA_FORCE double cua__round_f64(double v)
  * (and b), result of accumulator t, result for n = 0)
  *
  * CUA__REDUCE_SINGLE lists the operations on a single array, which segmented reductions share.
- * CUA__REDUCE_LIST adds the dot products; it lists every operation of the plain path.
+ * CUA__REDUCE_LIST adds the dot products; it lists every operation of the plain algorithm.
  */
 #define CUA__REDUCE_SINGLE(X)                                                                      \
 	X(sum_u32, SUM, U32, uint32_t, uint64_t, uint64_t, sum_u64, a, t, 0)                       \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The plain path of reductions on the CPU, for the finishes by an atomic or under a lock. A worker
- * acts as a block of 1 thread: it reduces a contiguous range, then finishes as a block of a kernel
- * does. All other reductions use the tree (cpu_tree.c).
+ * The plain algorithm of reductions on the CPU, for the finishes by an atomic or under a lock. A
+ * worker acts as a block of 1 thread: it reduces a contiguous range, then finishes as a block of a
+ * kernel does. All other reductions use the tree (cpu_tree.c).
  */
 #include "config.h"
 
