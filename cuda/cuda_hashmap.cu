@@ -1316,7 +1316,7 @@ static __global__ void __launch_bounds__(THREADS)
 		struct cua_u128 key, value;
 
 		if (cua__hashmap_at(&known, KS, VS,
-				    cua__hashmap_places(&known, KS, VS) - 2 + threadIdx.x, &key,
+				    cua__hashmap_all_slots(&known, KS, VS) - 2 + threadIdx.x, &key,
 				    &value)) {
 			const uint64_t to =
 				cua_port_fetch_add_u64(n, 1, CUA_RELAXED, CUA__HASHMAP_AT);

@@ -153,7 +153,7 @@ static __global__ void __launch_bounds__(THREADS)
 	cua__hashmap_count_all(&view, KS, VS, homes, tally, &shared);
 }
 
-/* Launches the instance for the view's sizes, for `places` slots. */
+/* Launches the instance for the view's sizes, with a grid for n slots. */
 #define LAUNCH_CASE(ks, vs)                                                                        \
 	case ks * 32 + vs:                                                                         \
 		return cua__launch(ctx, KERNEL<ks, vs>, grid, THREADS, 0, ARGUMENTS);
@@ -170,7 +170,7 @@ static enum cua_status cuda_move(struct cua_context *ctx, const struct cua_hashm
 {
 #define KERNEL move_kernel
 #define ARGUMENTS *from, *to, op
-	LAUNCH(from, cua__hashmap_places(from, from->key_size, from->value_size))
+	LAUNCH(from, cua__hashmap_all_slots(from, from->key_size, from->value_size))
 #undef KERNEL
 #undef ARGUMENTS
 }
@@ -180,19 +180,19 @@ static enum cua_status launch_slice(struct cua_context *ctx, const struct cua_ha
 {
 #define KERNEL slice_kernel
 #define ARGUMENTS *view, slice
-	LAUNCH(view, slice.places)
+	LAUNCH(view, slice.slots)
 #undef KERNEL
 #undef ARGUMENTS
 }
 
 static enum cua_status cuda_slice(struct cua_context *ctx, const struct cua_hashmap_view *view,
-				  uint64_t first, uint64_t places, void *keys_out, void *values_out,
+				  uint64_t first, uint64_t slots, void *keys_out, void *values_out,
 				  uint64_t *n)
 {
 	struct cua__slice slice = {};
 
 	slice.first = first;
-	slice.places = places;
+	slice.slots = slots;
 	slice.keys_out = keys_out;
 	slice.values_out = values_out;
 	slice.n = n;
@@ -205,7 +205,7 @@ static enum cua_status launch_least_count(struct cua_context *ctx,
 {
 #define KERNEL least_count_kernel
 #define ARGUMENTS *view, arrays
-	LAUNCH(view, cua__hashmap_places(view, view->key_size, view->value_size))
+	LAUNCH(view, cua__hashmap_all_slots(view, view->key_size, view->value_size))
 #undef KERNEL
 #undef ARGUMENTS
 }
@@ -225,7 +225,7 @@ static enum cua_status cuda_least(struct cua_context *ctx, const struct cua_hash
 	}
 	if (status)
 		return status;
-	slice.places = cua__hashmap_places(view, view->key_size, view->value_size);
+	slice.slots = cua__hashmap_all_slots(view, view->key_size, view->value_size);
 	slice.keys_out = sort->keys;
 	slice.values_out = sort->values;
 	slice.n = &least->given;
@@ -240,7 +240,7 @@ static enum cua_status cuda_tally(struct cua_context *ctx, const struct cua_hash
 {
 #define KERNEL tally_kernel
 #define ARGUMENTS *view, homes, tally
-	LAUNCH(view, cua__hashmap_places(view, view->key_size, view->value_size))
+	LAUNCH(view, cua__hashmap_all_slots(view, view->key_size, view->value_size))
 #undef KERNEL
 #undef ARGUMENTS
 }

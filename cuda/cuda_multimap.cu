@@ -135,7 +135,7 @@ static enum cua_status cuda_retrieve_all(struct cua_context *ctx,
 					 const struct cua_multimap_view *view,
 					 const struct cua__multimap_call *call)
 {
-	return launch(ctx, view, call, cua__multimap_map_places(view, view->map.key_size),
+	return launch(ctx, view, call, cua__multimap_map_slots(view, view->map.key_size),
 		      all_kernel<4>, all_kernel<8>);
 }
 

@@ -9,9 +9,9 @@
 
 /* Bytes of pairs per batch of a pass. */
 #define BATCH_BYTES ((size_t)4 << 20)
-static uint64_t places_of(const struct cua_hashmap_view *view)
+static uint64_t all_slots(const struct cua_hashmap_view *view)
 {
-	return cua__hashmap_places(view, view->key_size, view->value_size);
+	return cua__hashmap_all_slots(view, view->key_size, view->value_size);
 }
 
 /* ---- retrieval to backend memory ---- */
@@ -40,7 +40,7 @@ static enum cua_status sort(struct cua__call *call, struct cua_hashmap *map, uin
 		return CUA_OK;
 	status = cua__call_scratch(
 		call, whole->sort_scratch(call->ctx, s.key_size, s.value_size, max), &s.scratch);
-	if (!status && max < places_of(&map->view))
+	if (!status && max < all_slots(&map->view))
 		status = whole->least(call->ctx, &map->view, &s);
 	return status ? status : whole->sort(call->ctx, &s);
 }
@@ -68,8 +68,8 @@ static enum cua_status give(const struct request *r)
 	    cua__hashmap_overlap(&v, &n) || cua__hashmap_in_map(map, &k) ||
 	    cua__hashmap_in_map(map, &v) || cua__hashmap_in_map(map, &n))
 		return CUA_ERROR_OVERLAP;
-	if (max > places_of(&map->view) && !r->rejected)
-		max = places_of(&map->view);
+	if (max > all_slots(&map->view) && !r->rejected)
+		max = all_slots(&map->view);
 	ctx = map->ctx;
 	cua__call_begin(&call, ctx);
 	status = cua__call_result(&call, r->n, sizeof(*r->n), sizeof(*r->n), &result);
@@ -117,8 +117,8 @@ enum cua_status cua_hashmap_retrieve_workspace(const struct cua_hashmap *map,
 		return CUA_ERROR_SIZE;
 	/* the count, and its copy for a result in ordinary memory */
 	*bytes = 2 * cua__scratch_size(sizeof(uint64_t));
-	if (max > places_of(&map->view))
-		max = places_of(&map->view);
+	if (max > all_slots(&map->view))
+		max = all_slots(&map->view);
 	if (order == CUA_HASHMAP_SORTED && max)
 		*bytes += cua__scratch_size(CUA__OPS(map->ctx, hashmap_whole)
 						    ->sort_scratch(map->ctx, map->view.key_size,
@@ -252,8 +252,8 @@ enum cua_status cua__hashmap_pass_begin(struct cua__hashmap_pass *pass, struct c
 	pass->place = pass->n = 0;
 	pass->cancel = cancel;
 	pass->room = BATCH_BYTES / (ks + vs);
-	if (pass->room > places_of(&map->view))
-		pass->room = places_of(&map->view);
+	if (pass->room > all_slots(&map->view))
+		pass->room = all_slots(&map->view);
 	pass->keys = malloc(pass->room * (ks + vs));
 	pass->values = pass->keys ? pass->keys + pass->room * ks : NULL;
 	if (!pass->keys)
@@ -275,7 +275,7 @@ enum cua_status cua__hashmap_pass_next(struct cua__hashmap_pass *pass, int *more
 	struct cua_hashmap *map = pass->map;
 	const struct cua__runtime *runtime = map->ctx->runtime;
 	const uint32_t ks = map->view.key_size, vs = map->view.value_size;
-	uint64_t all = places_of(&map->view), room = pass->room;
+	uint64_t all = all_slots(&map->view), room = pass->room;
 	void *keys, *values, *count;
 	struct cua__call call;
 	enum cua_status status;
@@ -334,9 +334,9 @@ enum cua_status cua_hashmap_copy_to_host(struct cua_hashmap *map, uint64_t max, 
 	if (cua__bytes(max, ks, &k.bytes) || cua__bytes(max, vs, &v.bytes))
 		return CUA_ERROR_SIZE;
 	/* never more pairs than slots */
-	if (max > places_of(&map->view)) {
-		k.bytes = places_of(&map->view) * ks;
-		v.bytes = places_of(&map->view) * vs;
+	if (max > all_slots(&map->view)) {
+		k.bytes = all_slots(&map->view) * ks;
+		v.bytes = all_slots(&map->view) * vs;
 	}
 	if (cua__hashmap_overlap(&k, &v) || cua__hashmap_overlap(&k, &count) ||
 	    cua__hashmap_overlap(&v, &count) || cua__hashmap_in_map(map, &k) ||

@@ -76,7 +76,7 @@ START_TEST(macros)
 	ck_assert_int_eq(macro_set_contains(&view, 1) | macro_set_erase(&view, 1) |
 				 macro_set_at(&view, 0, &key),
 			 0);
-	ck_assert_uint_eq(macro_set_places(&view), 0);
+	ck_assert_uint_eq(macro_set_slots(&view), 0);
 	other = view;
 	other.layout = 4;
 	ck_assert_int_eq(macro_u32_insert(&other, 2, 2), CUA_HASHMAP_UNSUPPORTED);

@@ -271,7 +271,7 @@ static void expect_probes(const struct pair_map *m, const struct cua_hashmap_sta
 	struct cua_u128 key, value;
 
 	/* indexes after the buckets are reserved slots, at distance 0 */
-	for (uint64_t index = 0; index < cua__hashmap_places(&view, m->ks, m->vs); index++) {
+	for (uint64_t index = 0; index < cua__hashmap_all_slots(&view, m->ks, m->vs); index++) {
 		uint64_t hash, home, d = 0;
 
 		if (!cua__hashmap_at(&view, m->ks, m->vs, index, &key, &value))

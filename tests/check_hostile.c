@@ -544,7 +544,7 @@ START_TEST(bounded_build)
 			const struct kind kind = *k;
 			struct cua_u128 key, value;
 
-			for (uint64_t p = 0; p < cua__hashmap_places(&view, kind.ks, kind.vs);
+			for (uint64_t p = 0; p < cua__hashmap_all_slots(&view, kind.ks, kind.vs);
 			     p++) {
 				uint64_t hash, home, d = 0;
 

@@ -591,7 +591,7 @@ END_TEST
 		       name##_insert_warp(view, 1, 0, 1, 2) == 0 && name##_first(view, 1) == 0 &&  \
 		       name##_count(view, 1) == 0 && name##_contains(view, 1) == 0 &&              \
 		       name##_retrieve(view, 1, 2, values) == 0 && name##_erase(view, 1) == 0 &&   \
-		       name##_places(view) == 0 && name##_at(view, 0, &key) == 0 &&                \
+		       name##_slots(view) == 0 && name##_at(view, 0, &key) == 0 &&                 \
 		       values[0] == 7 && key == 7;                                                 \
 	}                                                                                          \
 	static int name##_stays_off(const struct cua_multimap_view *view, uint64_t cursor)         \
@@ -623,7 +623,7 @@ END_TEST
 				memset(some, 0xa5, sizeof(some));                                  \
 				EXPECT(name##_retrieve(&view, (K)key_bits(k), max, some) ==        \
 					       PATTERNS,                                           \
-				       "a retrieve tells another number");                         \
+				       "a retrieve returns another number");                       \
 				for (uint64_t v = 0; v < max; v++)                                 \
 					EXPECT(some[v] == (V)key_bits(PATTERNS - 1 - v),           \
 					       "not newest first");                                \
@@ -631,12 +631,12 @@ END_TEST
 				       "a value beyond the end");                                  \
 			}                                                                          \
 		EXPECT(name##_retrieve(&view, (K)0x77, 1, some) == 0, "an absent key was found");  \
-		for (uint64_t i = 0; i < name##_places(&view); i++) {                              \
+		for (uint64_t i = 0; i < name##_slots(&view); i++) {                               \
 			cursor = name##_at(&view, i, &key);                                        \
 			EXPECT(!cursor || (cursor == name##_first(&view, key) && ++met),           \
-			       "a key at a wrong place");                                          \
+			       "a key in a wrong slot");                                           \
 		}                                                                                  \
-		EXPECT(met == PATTERNS, "not each key has one place");                             \
+		EXPECT(met == PATTERNS, "not each key has one slot");                              \
 		for (uint64_t max = 0; max <= PATTERNS * PATTERNS; max += 6) {                     \
 			memset(keys, 0xa5, PATTERNS *PATTERNS * sizeof(K));                        \
 			memset(values, 0xa5, PATTERNS *PATTERNS * sizeof(V));                      \

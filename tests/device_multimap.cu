@@ -68,7 +68,7 @@ static __device__ void tell(uint64_t *counter, uint64_t n)
 	{                                                                                          \
 		const uint64_t step = (uint64_t)gridDim.x * blockDim.x;                            \
                                                                                                    \
-		for (uint64_t p = global_id(); p < name##_places(&view); p += step) {              \
+		for (uint64_t p = global_id(); p < name##_slots(&view); p += step) {               \
 			T key = 0;                                                                 \
 			uint64_t at = name##_at(&view, p, &key);                                   \
                                                                                                    \

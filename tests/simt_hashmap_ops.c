@@ -193,7 +193,7 @@ static void whole_setup(void)
 static void whole_body(void)
 {
 	const uint32_t vs = states ? 8 : 4;
-	const struct cua__slice slice = {.places = cua__hashmap_places(&views[1], 4, vs),
+	const struct cua__slice slice = {.slots = cua__hashmap_all_slots(&views[1], 4, vs),
 					 .keys_out = sliced_keys,
 					 .values_out = sliced_values,
 					 .n = &n_sliced};
@@ -321,7 +321,7 @@ static void least_setup(void)
 
 static void least_body(void)
 {
-	struct cua__slice slice = {.places = cua__hashmap_places(&wide_view, 16, 4),
+	struct cua__slice slice = {.slots = cua__hashmap_all_slots(&wide_view, 16, 4),
 				   .keys_out = least_keys,
 				   .values_out = least_values,
 				   .n = &least.given,

@@ -210,10 +210,10 @@ static void check_map(void)
 			 (value.lo >= first.n || memcmp(keys + value.lo * ks, keys + i * ks, ks)))
 			simt_fail("a key has the value of another one");
 	}
-	for (uint64_t place = 0; place < cua__hashmap_places(view, ks, vs); place++) {
+	for (uint64_t slot = 0; slot < cua__hashmap_all_slots(view, ks, vs); slot++) {
 		struct cua_u128 key, value;
 
-		found += (uint64_t)cua__hashmap_at(view, ks, vs, place, &key, &value);
+		found += (uint64_t)cua__hashmap_at(view, ks, vs, slot, &key, &value);
 	}
 	if (found != distinct)
 		simt_fail("a key is there twice, or one that nobody brought");

@@ -553,10 +553,10 @@ static void map_each(void)
 		enter(COLD, 2, NULL);
 		return;
 	}
-	for (uint64_t place = 0; place < layout->slots; place++) {
+	for (uint64_t slot = 0; slot < layout->slots; slot++) {
 		struct cua_u128 key, value;
 
-		if (!cua__hashmap_state_at(&map_view, layout->ks, layout->vs, place, &key, &value))
+		if (!cua__hashmap_state_at(&map_view, layout->ks, layout->vs, slot, &key, &value))
 			continue;
 		if (key.hi != key_of(key.lo).hi || key.lo < 1 || key.lo > 3)
 			simt_fail("a key that nobody inserted");

@@ -82,8 +82,8 @@ static const char *mm_check(void)
 	unsigned char seen[4 * SIMT_MAX_LANES] = {0};
 	uint64_t n = 0;
 
-	for (uint64_t place = 0; place < mm.map.n_buckets * 7; place++) {
-		uint64_t word = mm_buckets[place / 7 * 8 + 1 + place % 7];
+	for (uint64_t slot = 0; slot < mm.map.n_buckets * 7; slot++) {
+		uint64_t word = mm_buckets[slot / 7 * 8 + 1 + slot % 7];
 		int more = (uint32_t)word ? mm_list(word >> 32, seen, sizeof(seen)) : 0;
 
 		if (more < 0)

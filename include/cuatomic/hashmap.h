@@ -639,9 +639,9 @@ CUA_FORCE int cua__hashmap_erase(const struct cua_hashmap_view *view, const cua_
 	return cua__hashmap_take(view, kind, key, equal, &old);
 }
 
-/* The number of slots that cua__hashmap_at reads; the reserved slots have the highest numbers. */
-CUA_FORCE uint64_t cua__hashmap_places(const struct cua_hashmap_view *view, uint32_t ks,
-				       uint32_t vs)
+/* The number of all slots. The reserved slots of the word layout have the highest numbers. */
+CUA_FORCE uint64_t cua__hashmap_all_slots(const struct cua_hashmap_view *view, uint32_t ks,
+					  uint32_t vs)
 {
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
 		return view->n_buckets * cua__hashmap_state_slots(ks, vs);
@@ -649,12 +649,12 @@ CUA_FORCE uint64_t cua__hashmap_places(const struct cua_hashmap_view *view, uint
 }
 
 CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
-			      uint64_t number, struct cua_u128 *key, struct cua_u128 *value)
+			      uint64_t slot, struct cua_u128 *key, struct cua_u128 *value)
 {
 	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
-		return cua__hashmap_state_at(view, ks, vs, number, key, value);
+		return cua__hashmap_state_at(view, ks, vs, slot, key, value);
 	return cua__hashmap_has_words(ks, vs) &&
-	       cua__hashmap_word_at(view, ks, vs, number, key, value);
+	       cua__hashmap_word_at(view, ks, vs, slot, key, value);
 }
 
 /* ---- operations of a single lane, by type ---- */
@@ -675,16 +675,17 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
  *   int name_find(view, key, &value)          returns 1 and sets value, or returns 0
  *   int name_contains(view, key)              returns 1 or 0
  *   int name_erase(view, key)                 returns 1, or 0 if the key was absent
- *   uint64_t name_places(view)                the number of slots that name_at reads
- *   int name_at(view, number, &key, &value)   returns 1 and sets the pair in slot `number`, or 0
+ *   uint64_t name_slots(view)                 the number of slots, reserved slots included
+ *   int name_at(view, slot, &key, &value)     returns 1 and sets key and value to the pair in this
+ *                                             slot, or returns 0 if the slot has no pair
  *
  * `view` is a const struct cua_hashmap_view *. Results are an enum cua_hashmap_result unless stated
  * otherwise. If the map has other sizes, or a layout that this header does not know, writes return
  * UNSUPPORTED, and finds and erases find nothing. Keys are equal if their bits are: padding in a
- * struct counts. To visit all pairs, divide the numbers from 0 to name_places - 1 among lanes.
+ * struct counts. To visit all pairs, divide the slots 0 to name_slots - 1 among lanes.
  *
- * CUA_DEFINE_HASHSET(name, K) defines insert(view, key), contains, erase, places and at(view,
- * number, &key).
+ * CUA_DEFINE_HASHSET(name, K) defines insert(view, key), contains, erase, slots and at(view,
+ * slot, &key).
  *
  * CUA_DEFINE_HASHMAP_WITH(name, K, V, hash, equal) and CUA_DEFINE_HASHSET_WITH(name, K, hash,
  * equal) take the functions uint64_t hash(K key, uint64_t seed) and int equal(K a, K b), which nvcc
@@ -730,10 +731,10 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 							      cua__hashmap_bits(&key, sizeof(K))), \
 					  equal_fn);                                               \
 	}                                                                                          \
-	CUA_FN uint64_t name##_places(const struct cua_hashmap_view *view)                         \
+	CUA_FN uint64_t name##_slots(const struct cua_hashmap_view *view)                          \
 	{                                                                                          \
 		return CUA__HASHMAP_FITS(view, sizeof(K), vs)                                      \
-			       ? cua__hashmap_places(view, sizeof(K), vs)                          \
+			       ? cua__hashmap_all_slots(view, sizeof(K), vs)                       \
 			       : 0;                                                                \
 	}
 
@@ -751,12 +752,12 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 							      cua__hashmap_bits(&key, sizeof(K))), \
 					  equal_fn, none, &spot);                                  \
 	}                                                                                          \
-	CUA_FN int name##_at(const struct cua_hashmap_view *view, uint64_t number, K *key)         \
+	CUA_FN int name##_at(const struct cua_hashmap_view *view, uint64_t slot, K *key)           \
 	{                                                                                          \
 		struct cua_u128 k, v;                                                              \
                                                                                                    \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), 0) ||                                      \
-		    !cua__hashmap_at(view, sizeof(K), 0, number, &k, &v))                          \
+		    !cua__hashmap_at(view, sizeof(K), 0, slot, &k, &v))                            \
 			return 0;                                                                  \
 		cua__hashmap_unbits(key, sizeof(K), k);                                            \
 		return 1;                                                                          \
@@ -854,13 +855,12 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 		cua__hashmap_unbits(value, sizeof(V), there);                                      \
 		return 1;                                                                          \
 	}                                                                                          \
-	CUA_FN int name##_at(const struct cua_hashmap_view *view, uint64_t number, K *key,         \
-			     V *value)                                                             \
+	CUA_FN int name##_at(const struct cua_hashmap_view *view, uint64_t slot, K *key, V *value) \
 	{                                                                                          \
 		struct cua_u128 k, v;                                                              \
                                                                                                    \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)) ||                              \
-		    !cua__hashmap_at(view, sizeof(K), sizeof(V), number, &k, &v))                  \
+		    !cua__hashmap_at(view, sizeof(K), sizeof(V), slot, &k, &v))                    \
 			return 0;                                                                  \
 		cua__hashmap_unbits(key, sizeof(K), k);                                            \
 		cua__hashmap_unbits(value, sizeof(V), v);                                          \

@@ -455,22 +455,22 @@ CUA_FORCE uint64_t cua__multimap_erase(const struct cua_multimap_view *view, uin
 	return n;
 }
 
-/* The key in slot `place` of the map, and as the result the head of its list, or 0. */
+/* Sets *key to the key in a slot of the map, and returns the cursor of its newest entry, or 0. */
 CUA_FORCE uint64_t cua__multimap_at(const struct cua_multimap_view *view, uint32_t ks,
-				    uint64_t place, struct cua_u128 *key)
+				    uint64_t slot, struct cua_u128 *key)
 {
 	struct cua_u128 head;
 
 	if (view->map.value_size == 4)
-		return cua__hashmap_at(&view->map, ks, 4, place, key, &head) ? head.lo : 0;
-	return cua__hashmap_at(&view->map, ks, 8, place, key, &head) ? head.lo : 0;
+		return cua__hashmap_at(&view->map, ks, 4, slot, key, &head) ? head.lo : 0;
+	return cua__hashmap_at(&view->map, ks, 8, slot, key, &head) ? head.lo : 0;
 }
 
-CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view, uint32_t ks)
+CUA_FORCE uint64_t cua__multimap_map_slots(const struct cua_multimap_view *view, uint32_t ks)
 {
 	if (view->map.value_size == 4)
-		return cua__hashmap_places(&view->map, ks, 4);
-	return cua__hashmap_places(&view->map, ks, 8);
+		return cua__hashmap_all_slots(&view->map, ks, 4);
+	return cua__hashmap_all_slots(&view->map, ks, 8);
 }
 
 /* ---- operations of a single lane, by type ---- */
@@ -494,16 +494,17 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
  *                                                   returns the number of values of the key
  *   uint64_t name_erase(view, key)                  removes the key and all its values; returns
  *                                                   their number
- *   uint64_t name_places(view)                      the number of places for name_at
- *   uint64_t name_at(view, place, &key)             the cursor and the key at this place, or 0
+ *   uint64_t name_slots(view)                       the number of slots of the map of keys
+ *   uint64_t name_at(view, slot, &key)              sets key to the key in this slot, and returns
+ *                                                   the cursor of its newest value; or returns 0
  *
  * `view` is a const struct cua_multimap_view *. If the multimap has other sizes, or a layout
  * unknown to this header, inserts return UNSUPPORTED, and lookups and erases find nothing. If the
  * size of values or the layout differs, next returns 0 and value returns bits 0. Keys are equal if
  * their bits are equal. A cursor is valid until reclaim or clear, also after an erase of its key.
- * To visit all pairs, divide the places among lanes and follow the cursors:
+ * To visit all pairs, divide the slots 0 to name_slots - 1 among lanes, and follow the cursors:
  *
- *   for (at = name_first(&view, key); at; at = name_next(&view, at))
+ *   for (at = name_at(&view, slot, &key); at; at = name_next(&view, at))
  *           use(name_value(&view, at));
  */
 /* HAS: value size and layout match. FITS: the key size and the map match, too. */
@@ -591,20 +592,20 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 		return cua__multimap_erase(view, sizeof(K), sizeof(V), CUA__MULTIMAP_OF(K, k));    \
 	}
 
-#define CUA__DEFINE_MULTIMAP_PLACES(name, K, V)                                                    \
-	CUA_FN uint64_t name##_places(const struct cua_multimap_view *view)                        \
+#define CUA__DEFINE_MULTIMAP_SLOTS(name, K, V)                                                     \
+	CUA_FN uint64_t name##_slots(const struct cua_multimap_view *view)                         \
 	{                                                                                          \
 		if (!CUA__MULTIMAP_FITS(view, sizeof(K), sizeof(V)))                               \
 			return 0;                                                                  \
-		return cua__multimap_map_places(view, sizeof(K));                                  \
+		return cua__multimap_map_slots(view, sizeof(K));                                   \
 	}                                                                                          \
-	CUA_FN uint64_t name##_at(const struct cua_multimap_view *view, uint64_t place, K *key)    \
+	CUA_FN uint64_t name##_at(const struct cua_multimap_view *view, uint64_t slot, K *key)     \
 	{                                                                                          \
 		struct cua_u128 k = {0, 0};                                                        \
 		uint64_t cursor = 0;                                                               \
                                                                                                    \
 		if (CUA__MULTIMAP_FITS(view, sizeof(K), sizeof(V)))                                \
-			cursor = cua__multimap_at(view, sizeof(K), place, &k);                     \
+			cursor = cua__multimap_at(view, sizeof(K), slot, &k);                      \
 		if (cursor)                                                                        \
 			cua__hashmap_unbits(key, sizeof(K), k);                                    \
 		return cursor;                                                                     \
@@ -616,7 +617,7 @@ CUA_FORCE uint64_t cua__multimap_map_places(const struct cua_multimap_view *view
 	CUA__DEFINE_MULTIMAP_INSERT(name, K, V)                                                    \
 	CUA__DEFINE_MULTIMAP_CURSORS(name, K, V)                                                   \
 	CUA__DEFINE_MULTIMAP_KEY(name, K, V)                                                       \
-	CUA__DEFINE_MULTIMAP_PLACES(name, K, V)
+	CUA__DEFINE_MULTIMAP_SLOTS(name, K, V)
 
 /* ---- host API ---- */
 

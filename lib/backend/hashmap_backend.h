@@ -101,7 +101,7 @@ struct cua__hashmap_whole_ops {
 	 * *n is 0 before the call.
 	 */
 	enum cua_status (*slice)(struct cua_context *ctx, const struct cua_hashmap_view *view,
-				 uint64_t first, uint64_t places, void *keys_out, void *values_out,
+				 uint64_t first, uint64_t slots, void *keys_out, void *values_out,
 				 uint64_t *n);
 	/* *tally and homes[n_buckets] are zero before the call */
 	enum cua_status (*tally)(struct cua_context *ctx, const struct cua_hashmap_view *view,

@@ -137,13 +137,13 @@ static enum cua_status cpu_rejected(struct cua_context *ctx, const struct cua_ha
 }
 
 /* last: NULL, or only keys <= *last are retrieved. */
-static void slice(const struct cua_hashmap_view *view, uint64_t first, uint64_t places,
+static void slice(const struct cua_hashmap_view *view, uint64_t first, uint64_t slots,
 		  const struct cua_u128 *last, void *keys_out, void *values_out, uint64_t *n)
 {
 	const uint32_t ks = view->key_size, vs = view->value_size;
 	struct cua_u128 key, value;
 
-	for (uint64_t i = first; i < first + places; i++) {
+	for (uint64_t i = first; i < first + slots; i++) {
 		if (!cua__hashmap_at(view, ks, vs, i, &key, &value) ||
 		    (last && cua__hashmap_below(*last, key)))
 			continue;
@@ -154,11 +154,11 @@ static void slice(const struct cua_hashmap_view *view, uint64_t first, uint64_t 
 }
 
 static enum cua_status cpu_slice(struct cua_context *ctx, const struct cua_hashmap_view *view,
-				 uint64_t first, uint64_t places, void *keys_out, void *values_out,
+				 uint64_t first, uint64_t slots, void *keys_out, void *values_out,
 				 uint64_t *n)
 {
 	(void)ctx;
-	slice(view, first, places, NULL, keys_out, values_out, n);
+	slice(view, first, slots, NULL, keys_out, values_out, n);
 	return CUA_OK;
 }
 
@@ -180,7 +180,7 @@ static void retrieve_worker(void *arg, unsigned worker, unsigned workers)
 	struct cua_u128 keys[PLACES], values[PLACES];
 	size_t begin, end;
 
-	cua__share(cua__hashmap_places(r->view, ks, vs), worker, workers, &begin, &end);
+	cua__share(cua__hashmap_all_slots(r->view, ks, vs), worker, workers, &begin, &end);
 	for (size_t first = begin; first < end; first += PLACES) {
 		uint64_t n = 0, at;
 
@@ -202,7 +202,8 @@ static enum cua_status cpu_retrieve(struct cua_context *ctx, const struct cua_ha
 	struct retrieving r = {view, max, n, keys_out, values_out, NULL};
 
 	cua__parallel(ctx,
-		      cua__workers(ctx, cua__hashmap_places(view, view->key_size, view->value_size),
+		      cua__workers(ctx,
+				   cua__hashmap_all_slots(view, view->key_size, view->value_size),
 				   GRAIN),
 		      retrieve_worker, &r);
 	return CUA_OK;
@@ -224,7 +225,7 @@ static void least_count_worker(void *arg, unsigned worker, unsigned workers)
 	struct cua_u128 key, value;
 	size_t begin, end;
 
-	cua__share(cua__hashmap_places(c->view, ks, vs), worker, workers, &begin, &end);
+	cua__share(cua__hashmap_all_slots(c->view, ks, vs), worker, workers, &begin, &end);
 	for (size_t i = begin; i < end; i++)
 		if (cua__hashmap_at(c->view, ks, vs, i, &key, &value) &&
 		    cua__hashmap_same_prefix(key, c->least.key, c->pass))
@@ -240,7 +241,7 @@ static enum cua_status cpu_least(struct cua_context *ctx, const struct cua_hashm
 	struct retrieving r = {view,       sort->max,    &c.least.given,
 			       sort->keys, sort->values, &c.least.key};
 	const unsigned workers = cua__workers(
-		ctx, cua__hashmap_places(view, view->key_size, view->value_size), GRAIN);
+		ctx, cua__hashmap_all_slots(view, view->key_size, view->value_size), GRAIN);
 
 	if (*sort->n <= sort->max)
 		return CUA_OK;
@@ -271,7 +272,7 @@ static void move_worker(void *arg, unsigned worker, unsigned workers)
 	struct cua_u128 keys[PLACES], values[PLACES];
 	size_t begin, end;
 
-	cua__share(cua__hashmap_places(m->from, ks, vs), worker, workers, &begin, &end);
+	cua__share(cua__hashmap_all_slots(m->from, ks, vs), worker, workers, &begin, &end);
 	for (size_t first = begin; first < end; first += PLACES) {
 		struct cua__hashmap_call call = {.op = m->op, .keys = keys, .values = values};
 		uint64_t n = 0;
@@ -289,7 +290,8 @@ static enum cua_status cpu_move(struct cua_context *ctx, const struct cua_hashma
 	struct moving m = {from, to, op};
 
 	cua__parallel(ctx,
-		      cua__workers(ctx, cua__hashmap_places(from, from->key_size, from->value_size),
+		      cua__workers(ctx,
+				   cua__hashmap_all_slots(from, from->key_size, from->value_size),
 				   GRAIN),
 		      move_worker, &m);
 	return CUA_OK;
@@ -311,7 +313,7 @@ static void tally_worker(void *arg, unsigned worker, unsigned workers)
 	struct cua_u128 key, value;
 	size_t begin, end;
 
-	cua__share(cua__hashmap_places(t->view, ks, vs), worker, workers, &begin, &end);
+	cua__share(cua__hashmap_all_slots(t->view, ks, vs), worker, workers, &begin, &end);
 	for (size_t i = begin; i < end; i++) {
 		uint64_t home, there;
 
@@ -337,7 +339,8 @@ static enum cua_status cpu_tally(struct cua_context *ctx, const struct cua_hashm
 	struct tallying t = {view, homes, tally};
 
 	cua__parallel(ctx,
-		      cua__workers(ctx, cua__hashmap_places(view, view->key_size, view->value_size),
+		      cua__workers(ctx,
+				   cua__hashmap_all_slots(view, view->key_size, view->value_size),
 				   GRAIN),
 		      tally_worker, &t);
 	return CUA_OK;

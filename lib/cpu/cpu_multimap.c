@@ -249,11 +249,11 @@ static enum cua_status cpu_retrieve_all(struct cua_context *ctx,
 					const struct cua__multimap_call *call)
 {
 	const uint32_t ks = view->map.key_size, vs = view->value_size;
-	uint64_t places = cua__multimap_map_places(view, ks), n = 0;
+	uint64_t slots = cua__multimap_map_slots(view, ks), n = 0;
 	struct cua_u128 key = {0, 0}, value = {0, 0};
 
 	(void)ctx;
-	for (uint64_t i = 0; i < places; i++)
+	for (uint64_t i = 0; i < slots; i++)
 		for (uint64_t at = cua__multimap_at(view, ks, i, &key); at;
 		     at = cua__multimap_next(view, vs, at), n++) {
 			if (n >= call->max)

@@ -286,7 +286,7 @@ struct cua__slice_shared {
 
 /* A range of slots of a map, and the output of their pairs. */
 struct cua__slice {
-	uint64_t first, places;
+	uint64_t first, slots;
 	void *keys_out, *values_out;
 	uint64_t *n; /* 0 before the launch */
 	/* if not NULL: only if *all > max, and then at most max pairs with keys <= *last */
@@ -306,7 +306,7 @@ CUA_FORCE void cua__hashmap_retrieve_slice(const struct cua_hashmap_view *view, 
 	if (s->last && *s->all <= s->max)
 		return;
 	/* the bound is equal in all threads */
-	for (uint64_t start = cua_port_block() * threads; start < s->places; start += step) {
+	for (uint64_t start = cua_port_block() * threads; start < s->slots; start += step) {
 		struct cua_u128 key = {0, 0}, value = {0, 0};
 		uint32_t mine = 0;
 		int there;
@@ -314,7 +314,7 @@ CUA_FORCE void cua__hashmap_retrieve_slice(const struct cua_hashmap_view *view, 
 		if (thread == 0)
 			CUA_WRITE(shared->count, (uint32_t)0);
 		cua_port_sync_block();
-		there = start + thread < s->places &&
+		there = start + thread < s->slots &&
 			cua__hashmap_at(view, ks, vs, s->first + start + thread, &key, &value) &&
 			!(s->last && cua__hashmap_below(*s->last, key));
 		if (there)
@@ -352,7 +352,7 @@ CUA_FORCE void cua__least_count(const struct cua_hashmap_view *view, uint32_t ks
 	const uint32_t thread = (uint32_t)cua_port_thread(),
 		       threads = (uint32_t)cua_port_block_size();
 	const uint64_t step = cua_port_grid_size() * threads,
-		       places = cua__hashmap_places(view, ks, vs);
+		       slots = cua__hashmap_all_slots(view, ks, vs);
 	struct cua_u128 begin, key, value;
 
 	if (*a->all <= a->max || a->least->done)
@@ -361,7 +361,7 @@ CUA_FORCE void cua__least_count(const struct cua_hashmap_view *view, uint32_t ks
 	for (uint32_t d = thread; d < CUA__HASHMAP_DIGITS; d += threads)
 		CUA_WRITE(shared[d], (uint32_t)0);
 	cua_port_sync_block();
-	for (uint64_t i = cua_port_block() * threads + thread; i < places; i += step)
+	for (uint64_t i = cua_port_block() * threads + thread; i < slots; i += step)
 		if (cua__hashmap_at(view, ks, vs, i, &key, &value) &&
 		    cua__hashmap_same_prefix(key, begin, a->pass))
 			cua_port_add_u32(&shared[cua__hashmap_digit(key, a->pass)], 1,
@@ -405,10 +405,10 @@ CUA_FORCE void cua__hashmap_move(const struct cua_hashmap_view *from,
 				 int op)
 {
 	const uint64_t threads = cua_port_block_size(), step = cua_port_grid_size() * threads;
-	const uint64_t places = cua__hashmap_places(from, ks, vs);
+	const uint64_t slots = cua__hashmap_all_slots(from, ks, vs);
 	struct cua_u128 key, value, there;
 
-	for (uint64_t i = cua_port_block() * threads + cua_port_thread(); i < places; i += step)
+	for (uint64_t i = cua_port_block() * threads + cua_port_thread(); i < slots; i += step)
 		if (cua__hashmap_at(from, ks, vs, i, &key, &value))
 			(void)cua__hashmap_write(to, ks, vs, op, cua__hashmap_hash(to, ks, key),
 						 key, value, &there);
@@ -420,7 +420,7 @@ CUA_FORCE void cua__hashmap_count_all(const struct cua_hashmap_view *view, uint3
 {
 	const uint32_t thread = (uint32_t)cua_port_thread();
 	const uint64_t threads = cua_port_block_size(), step = cua_port_grid_size() * threads;
-	const uint64_t places = cua__hashmap_places(view, ks, vs);
+	const uint64_t slots = cua__hashmap_all_slots(view, ks, vs);
 	const uint32_t words = sizeof(*shared) / sizeof(uint64_t);
 	uint64_t *sums = (uint64_t *)(void *)shared, *all = (uint64_t *)(void *)tally, worst = 0,
 		 erased = 0;
@@ -429,7 +429,7 @@ CUA_FORCE void cua__hashmap_count_all(const struct cua_hashmap_view *view, uint3
 	for (uint32_t w = thread; w < words; w += (uint32_t)threads)
 		CUA_WRITE(sums[w], (uint64_t)0);
 	cua_port_sync_block();
-	for (uint64_t i = cua_port_block() * threads + thread; i < places; i += step) {
+	for (uint64_t i = cua_port_block() * threads + thread; i < slots; i += step) {
 		uint64_t home, there;
 
 		if (!cua__hashmap_at(view, ks, vs, i, &key, &value)) {

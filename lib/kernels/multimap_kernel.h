@@ -194,15 +194,15 @@ CUA_FORCE uint64_t cua__multimap_claim_offsets(uint64_t *counter, int wants)
 CUA_FORCE void cua__multimap_all_kernel(const struct cua_multimap_view *view,
 					const struct cua__multimap_call *call, uint32_t ks)
 {
-	const uint64_t places = cua__multimap_map_places(view, ks);
+	const uint64_t slots = cua__multimap_map_slots(view, ks);
 	const uint32_t vs = view->value_size;
 	uint64_t tile;
 
-	for (tile = cua__multimap_tile(); tile < places; tile += cua__multimap_step()) {
+	for (tile = cua__multimap_tile(); tile < slots; tile += cua__multimap_step()) {
 		struct cua_u128 key = {0, 0}, value = {0, 0};
 		uint64_t at = 0;
 
-		if (tile + cua_port_thread() < places)
+		if (tile + cua_port_thread() < slots)
 			at = cua__multimap_at(view, ks, tile + cua_port_thread(), &key);
 		while (cua_port_ballot(CUA__ALL_LANES, at != 0)) {
 			uint64_t offset = cua__multimap_claim_offsets(call->total, at != 0);
