@@ -134,14 +134,14 @@ planted 'an update that is a find and an assign' hashmap "$(instead update ', ui
   'uint64_t old; if (op == CUA_UPDATE_ADD && cua_hashmap_find(view, key, &old))
     return cua_hashmap_assign(view, key, old + value);
     return cua_hashmap_update_right(view, key, value, op);')" linear
-planted 'an insert that looks and assigns' hashmap "$(instead insert ', uint64_t value' \
+planted 'an insert that is a lookup and an assign' hashmap "$(instead insert ', uint64_t value' \
   'return cua_hashmap_contains(view, key) ? CUA_HASHMAP_EXISTS : cua_hashmap_assign(view, key, value);')" linear
 planted 'an assign that erases and inserts' hashmap "$(instead assign ', uint64_t value' \
   'int was = cua_hashmap_erase(view, key), result = cua_hashmap_insert(view, key, value);
     return was && result == CUA_HASHMAP_INSERTED ? CUA_HASHMAP_EXISTS : result;')" linear
-planted 'an erase that says so by an earlier look' hashmap "$(instead erase '' \
+planted 'an erase whose result comes from an earlier lookup' hashmap "$(instead erase '' \
   'int was = cua_hashmap_contains(view, key); cua_hashmap_erase_right(view, key); return was;')" linear
-planted 'a find of which the value comes from a second look' hashmap "$(instead find ', uint64_t *value' \
+planted 'a find whose value comes from a second lookup' hashmap "$(instead find ', uint64_t *value' \
   '*value = 0; if (!cua_hashmap_contains(view, key)) return 0; cua_hashmap_find_right(view, key, value); return 1;')" linear
 planted 'a write by a quad that is not counted' hashmap_quad \
   's/added = cua_port_popc_u32(cua_port_ballot(lanes.mask, result == CUA_HASHMAP_INSERTED));/added = 0;/' linear
@@ -161,7 +161,7 @@ planted 'a compare-exchange by a quad that forgets a reserved key' hashmap_quad 
   's/return lanes.active \&\& is_reserved ? -1 : 0;/return 0;/' linear
 planted 'updates together without what the others did before' hashmap_word \
   '/_word_change_together(/,/^}/s/cua_port_sync_warp(mask);/;/' hashmap
-planted 'updates together of lanes with two places' hashmap_word \
+planted 'updates together of lanes with two slots' hashmap_word \
   '/_word_change_together(/,/^}/s/peers = cua__warp_peers(.*) &$/peers =/' hashmap
 planted 'updates together of lanes with two operations' hashmap_word \
   '/_word_change_together(/,/^}/s/spot->at + (uint32_t)op/spot->at/' linear
@@ -181,13 +181,13 @@ planted 'updates together that ask an operation about the value of another key' 
   's/left ? below : 0, operand/below, operand/' hashmap
 planted 'updates together of which the lowest lane swaps' hashmap_word \
   '/_word_change_together(/,/^}/s/cua__warp_highest(peers)/cua_port_ffs_u32(peers) - 1/' hashmap
-planted 'updates together that take a swap of another place for theirs' hashmap_word \
+planted 'updates together that count the CAS of another slot as theirs' hashmap_word \
   '/_word_change_together(/,/^}/s/cua_port_ballot(mask, swapped) \& peers/cua_port_ballot(mask, swapped)/' hashmap
 planted 'updates together whose swap does not release' hashmap_word \
   '/_word_change_together(/,/^}/s/desired, CUA_ACQ_REL/desired, CUA_ACQUIRE/' hashmap
 planted 'updates together whose read and swap do not acquire' hashmap_word \
   '/_word_change_together(/,/^}/{s/desired, CUA_ACQ_REL/desired, CUA_RELEASE/;s/wide, CUA_ACQUIRE/wide, CUA_RELAXED/}' hashmap
-planted 'a find without its second look at the state' hashmap_state \
+planted 'a find without its second load of the state' hashmap_state \
   's/if (seen == state && !wait)/if (!wait)/'
 planted 'a claim that does not advance the version' hashmap_state \
   's/state = cua__hashmap_state_next(free_state);/state = free_state;/'
@@ -207,13 +207,13 @@ planted 'values loaded without acquire' hashmap_state \
   '/v = cua__hashmap_state_load($/,/;/s/CUA_ACQUIRE/CUA_RELAXED/'
 planted 'an erase that does not count' hashmap_state \
   's/&counts->erased, 1/\&counts->erased, 0/'
-planted 'halves of two keys taken for a third' hashmap_state \
+planted 'halves of two keys accepted as a third key' hashmap_state \
   's/ || cua__hashmap_state_glance(slot) == \*state)/ || 1)/'
 planted 'halves of two keys written to as a third' hashmap_state \
   's/if (ks < 16 || !(locked || equal)/if (ks < 16 || !equal/'
 planted 'halves of two keys that end a find' hashmap_state \
   '/_state_lookup(/,/^}/{/if (vs < 16)/{n;s/break/return 0/}}'
-planted 'a find that does not look again at a changed value' hashmap_state \
+planted 'a find that does not retry after a changed value' hashmap_state \
   '/_state_lookup(/,/^}/s/if (vs < 16)/if (1)/'
 planted 'a find that does not wait for a value' hashmap_state \
   '/int wait =$/{n;s/vs == 16/vs == 99/;}'
@@ -233,23 +233,23 @@ planted 'a pair of which the key is of another one' hashmap_state \
   '/_state_at(/,/^}/s/if (cua__hashmap_state_glance(slot) == state)/if (1)/'
 planted 'a pair with a value that is changing' hashmap_state \
   '/_state_at(/,/^}/s/== CUA__HASHMAP_STATE_CHANGING)/== 99)/'
-planted 'a claim that takes a slot for its own that another one took' hashmap_word \
+planted 'a claim that ignores an equal key stored by another lane' hashmap_word \
   '/cua__hashmap_word_claim(char/,/^}/s/if (cua__hashmap_word_has(.*/if (0)/' hashmap
 planted 'a claim that goes past the key' hashmap_word \
   '/cua__hashmap_word_claim(char/,/^}/s/if (cua__hashmap_word_cas(spot->at, wide, empty, word, order, &spot->word))/if (i > first ? (cua_port_store_b64(spot->at, word.lo, order, CUA__HASHMAP_AT), 1) : cua__hashmap_word_cas(spot->at, wide, empty, word, order, \&spot->word))/' hashmap
-planted 'a pair that is put away without a look at where it may be' hashmap_word \
+planted 'an insert under the lock that searches only the home' hashmap_word \
   's/uint64_t far = cua__hashmap_word_far(wide, in->head, key.hash), distance/uint64_t far = 0, distance/' hashmap
 planted 'a class that is not raised' hashmap_word \
   's/if ((\*classes >> shift & most) < far)/if (0)/' hashmap
-planted 'a head that does not say how far' hashmap_word \
+planted 'a head whose farthest distance is not raised' hashmap_word \
   's/if (distance > cua__hashmap_far_of((uint32_t)(head.lo >> 24) & 255))/if (0)/' hashmap
 planted 'a home that is unlocked too early' hashmap_word \
-  's/result = cua__hashmap_word_place(/cua__hashmap_word_unlock(bucket, wide, head); &/' hashmap
+  's/result = cua__hashmap_word_place(/cua__hashmap_word_unlock(bucket, wide, in.head); &/' hashmap
 planted 'a lock of a home that two lanes have' hashmap_word \
   '/int cua__hashmap_word_trylock/,/^}/s/if ((head->lo & CUA__HASHMAP_LOCKED) ||/if (/' hashmap
 planted 'an erased slot that is empty again' hashmap_word \
   '/int cua__hashmap_word_take/,/^}/s/erased = cua__hashmap_word_erased(ks, vs);/erased = {0, 0};/' hashmap
-planted 'an erase that does not look whose the slot is now' hashmap_word \
+planted 'an erase that does not compare the key of the slot' hashmap_word \
   '/int cua__hashmap_word_take/,/^}/s/if (!cua__hashmap_word_has(.*/if (0) {/' hashmap
 planted 'an erase that keeps its count when another one was faster' hashmap_word \
   's/~(uint64_t)0, CUA_RELAXED, CUA__HASHMAP_AT/0, CUA_RELAXED, CUA__HASHMAP_AT/' hashmap
@@ -267,11 +267,11 @@ planted 'a value read again after a wait that is another key'"'"'s' hashmap_word
   '/_word_change_together(/,/^}/s/cua__hashmap_word_has(ks, vs, word, key, NULL)/!cua__hashmap_word_empty(word) \&\& !cua__hashmap_same(word, cua__hashmap_word_erased(ks, vs))/' linear
 planted 'an empty slot of a reserved key taken for the key, after a wait' hashmap_word \
   '/_word_change_together(/,/^}/s/cua__hashmap_word_has(.*NULL)/(& || cua__hashmap_word_empty(word))/' linear
-planted 'a quad that is told of a key before its home is' hashmap_quad \
+planted 'a quad that finds a key before the class of its home is raised' hashmap_quad \
   's/if (here.there > 0 && free && distance > far)/if (0)/' hashmap
-planted 'an octet that is told of a key before its home is' hashmap_quad \
+planted 'an octet that finds a key before the class of its home is raised' hashmap_quad \
   's/\/ 4 <= far$/\/ 4 < ~far/' hashmap
-planted 'a class that says no distance any more, and a distance from before' hashmap_word \
+planted 'a class at its largest number, and an outdated farthest distance' hashmap_word \
   's/if (wide && cua__hashmap_class_far(/if (0 \&\& cua__hashmap_class_far(/' hashmap
 planted 'a quad that takes the head for a slot' hashmap_quad \
   's/wide ? w\[2 \* slot + 2\] : w\[slot + 1\]/wide ? w[2 * slot] : w[slot]/' hashmap
@@ -292,20 +292,20 @@ planted 'a quad that leaves out the nearest' hashmap_quad 's/pending = --distanc
 planted 'a quad that walks past what it found' hashmap_quad \
   's/if (here.there > 0) {$/if (here.there > 0 \&\& distance == 0) {/' hashmap
 planted 'a second try without the lock' hashmap_quad \
-  's/if (head.lo & CUA__HASHMAP_LOCKED)$/if (!active)/' hashmap
+  's/if (head.lo & CUA__HASHMAP_LOCKED)$/if (!lanes.active)/' hashmap
 planted 'a second try that does not raise the class' hashmap_quad \
   '/int cua__quad_enter_full/,/^}/s/head = cua__hashmap_word_raise(/(void)cua__hashmap_word_raise(/' hashmap
 planted 'a second try that keeps the lock' hashmap_quad \
   '/int cua__quad_enter_full/,/^}/s/cua__hashmap_word_unlock(home, wide, head);/(void)head;/' hashmap
-planted 'a second try that does not look at all places' hashmap_quad \
+planted 'a second try that does not search all buckets' hashmap_quad \
   's/(distance < far || seen->slot == CUA__QUAD_NONE)/seen->slot == CUA__QUAD_NONE/; s/if (!pending && !here.there && distance < far)/if (0)/' hashmap
 planted 'an octet without the lock' hashmap_quad \
-  's/owns = !(head.lo & CUA__HASHMAP_LOCKED);/owns = active;/' hashmap
+  's/owns = !(head.lo & CUA__HASHMAP_LOCKED);/owns = lanes.active;/' hashmap
 planted 'an octet that does not raise the class' hashmap_quad \
   '/int cua__octet_enter_full/,/^}/s/head = cua__hashmap_word_raise(/(void)cua__hashmap_word_raise(/' hashmap
 planted 'an octet that keeps the lock' hashmap_quad \
   '/int cua__octet_enter_full/,/^}/s/cua__hashmap_word_unlock(at_home, wide, head);/(void)head;/' hashmap
-planted 'an octet that does not look at all places' hashmap_quad \
+planted 'an octet that does not search all buckets' hashmap_quad \
   's/pending = far >= distance || owner == CUA__QUAD_NONE;/pending = owner == CUA__QUAD_NONE;/' hashmap
 planted 'an octet of which all lanes put the key' hashmap_quad \
   's/mine = lane == owner;/mine = part \&\& first_free;/' hashmap
@@ -318,8 +318,8 @@ planted 'an insert that does not link to the head' multimap \
 planted 'a head swapped without order' hashmap \
   's/spot, desired, CUA_ACQ_REL/spot, desired, CUA_RELAXED/' multimap
 planted 'an erase whose entries serve others at once' multimap \
-  's/if (place < reusable)/if ((cursor = cua__multimap_pop_spare(view, vs)))return cursor;&/
-   s/set_link(view, vs, cursor, next | CUA__MULTIMAP_MARK)/give_back(view, vs, cursor)/'
+  's/if (ticket < reusable)/if ((cursor = cua__multimap_pop_spare(view, vs)))return cursor;&/
+   s/set_link(view, vs, cursor, next | CUA__MULTIMAP_MARK)/push_spare(view, vs, cursor)/'
 planted 'a walk that takes the mark for a link' multimap \
   's/vs, cursor) & ~CUA__MULTIMAP_MARK;/vs, cursor);/'
 planted 'an erase that does not count' multimap \
@@ -333,14 +333,14 @@ planted 'spares without a count of pops' multimap \
 planted 'entries of a warp joined before they are complete' multimap \
   '/^CUA_FORCE int cua__multimap_insert_warp/,/^}/s/^	cua_port_sync_warp(mask);/	(void)0;/'
 planted 'a warp whose lanes do not give entries back' multimap \
-  's/if (!cursor)$/if (!cursor || place >= view->capacity)/'
+  's/if (!cursor)$/if (!cursor || ticket >= view->capacity)/'
 planted 'sums of warps that are read too early' multimap_kernel \
   '/^CUA_FORCE uint64_t cua__multimap_block_scan/,/^}/{/CUA_WRITE(warps/{n;s/cua_port_sync_block();/(void)0;/;}}' multimap
 planted 'sums of warps that the next scan overwrites' multimap_kernel \
   '/for the next call/{n;s/cua_port_sync_block();/(void)0;/;}' multimap
-planted 'a part whose tiles begin where the part begins' multimap_kernel \
+planted 'tiles that all begin at the offset of their range' multimap_kernel \
   '/^CUA_FORCE void cua__multimap_values_kernel/,/^}/s/carry += total;/(void)total;/' multimap
-planted 'a warp that lists its free entries at one place' multimap_kernel \
+planted 'a warp that lists its free entries at one offset' multimap_kernel \
   's/ +$/ + 0 */' multimap
 planted 'a head stored without release' chained \
   's/cua_port_store_b64(head, first, CUA_RELEASE/cua_port_store_b64(head, first, CUA_RELAXED/'
@@ -358,7 +358,7 @@ planted 'a lane that returns before its pair is there' chained \
   '/finds its own pair/,/return/s/cua_port_sync_warp(mask)/(void)0/'
 planted 'lanes of a warp in the chain of another bucket' chained \
   's/ & cua_port_match_any_u64(mask, bucket);/;/'
-planted 'an entry of a warp that is linked to one that has no place' chained \
+planted 'an entry of a warp that links to a lane without an entry' chained \
   's/group = cua_port_ballot(mask, stored) &/group = votes \&/'
 planted 'a chain of a block that is inserted before it is whole' chained_kernel \
   '/orders all entries of the block/,/for (/s/cua_port_sync_block()/(void)0/' chained
@@ -419,7 +419,7 @@ planted 'a queue joined without acquire' mcslock \
 planted 'a write lock that does not wait for the readers' rwlock \
   's/!= arrived/!= arrived \&\& 0/'
 planted 'a try to write that does not look at the readers again' rwlock \
-  's/if (cua_port_cas_b32(&l->readers_in, in,.*/if (cua_port_fetch_xor_b32(\&l->readers_in, CUA__RWLOCK_WRITER, CUA_RELAXED, CUA__RWLOCK_AT) != ~0u)/'
+  '/if (cua_port_cas_b32(&l->readers_in, in,/{N;s/if (.*/if (cua_port_fetch_xor_b32(\&l->readers_in, CUA__RWLOCK_WRITER, CUA_RELAXED, CUA__RWLOCK_AT) != ~0u)/;}'
 planted 'a writer that does not flip the phase' rwlock \
   's/fetch_xor_b32(&l->readers_in, CUA__RWLOCK_WRITER/fetch_xor_b32(\&l->readers_in, CUA__RWLOCK_PRESENT/'
 planted 'a read unlock without release' rwlock \
@@ -430,7 +430,7 @@ planted 'a write unlock without release to the writers' rwlock \
   's/and_b32(&l->readers_in, ~CUA__RWLOCK_PRESENT, CUA_RELEASE/and_b32(\&l->readers_in, ~CUA__RWLOCK_PRESENT, CUA_RELAXED/; s/&l->writers_out, 1, CUA_RELEASE/\&l->writers_out, 1, CUA_RELAXED/'
 planted 'a write unlock without release to the readers' rwlock \
   's/and_b32(&l->readers_in, ~CUA__RWLOCK_PRESENT, CUA_RELEASE/and_b32(\&l->readers_in, ~CUA__RWLOCK_PRESENT, CUA_RELAXED/'
-planted 'a read without its second look' seqlock \
+planted 'a read without its second load of the sequence' seqlock \
   's/ != begun;$/ != begun \&\& 0;/'
 planted 'a read that begins in the middle of a write' seqlock \
   's/^\tif (!(seen & 1))$/\tif (1)/; s/ != begun;$/ != (begun | 1) \&\& 0;/'
@@ -484,7 +484,7 @@ planted 'a section that is unlocked at its end and once more' spinlock \
   '/void cua__spinlock_section_leave(/,/^}/s/if (s->state == 1)/if (s->state)/' section
 planted 'turns that a return ends for its lane alone' combine \
   '/void cua__turns_section_leave(/,/^}/s/while (t->left)/while (0)/' section
-planted 'rows of a histogram that are told without release' reduce \
+planted 'rows of a histogram that are published without release' reduce \
   's/(&f->arrived, 1, CUA_ACQ_REL,/(\&f->arrived, 1, CUA_ACQUIRE,/' histogram
 planted 'a private histogram that is stored too early' histogram_kernel \
   '/^CUA_FORCE void cua__histogram_run(/,/store_private/s/cua_port_sync_block()/(void)0/' histogram
@@ -506,7 +506,7 @@ planted 'a pack of more than two values that is counted as two' histogram_counte
   's/differs |= counter\[k\] != first \&\& counter\[k\] != last/differs |= 0/' histogram
 planted 'a weight without its carry' histogram_any \
   's/ + (old + (uint32_t)n < old);/;/' histogram
-planted 'parts of segments that are told without release' reduce \
+planted 'partial results of segments that are published without release' reduce \
   's/(&f->arrived, 1, CUA_ACQ_REL,/(\&f->arrived, 1, CUA_ACQUIRE,/' segment
 planted 'a tile of a path that is read before it is there' segment_kernel \
   '/m = (uint32_t)(p->last - j);/,/this thread/s/cua_port_sync_block()/(void)0/' segment
@@ -516,7 +516,7 @@ planted 'a segment without what other tiles have of it' segment_kernel \
   's/before.v = cua__segment_combine(op, type, from->carry, before.v)/(void)0/' segment
 planted 'a segment without what the part before has of it' segment_kernel \
   's/before.v = tail;/before.v = 0;/' segment
-planted 'partials of a segment that are told without release' segment_tree.tmpl \
+planted 'partial results of a segment that are published without release' segment_tree.tmpl \
   's/&l->arrived, 1, CUA_ACQ_REL,/\&l->arrived, 1, CUA_ACQUIRE,/' segment
 planted 'partials of a segment that are read without acquire' segment_tree.tmpl \
   's/&l->arrived, 1, CUA_ACQ_REL,/\&l->arrived, 1, CUA_RELEASE,/' segment
@@ -524,7 +524,7 @@ planted 'partials of a segment that other lanes read before lane 0 has them' seg
   's/cua_port_sync_warp(CUA__ALL_LANES)/(void)0/' segment
 planted 'a strip without what is moved out of its last row' segment_tree.tmpl \
   's/if (shift && full - (int32_t)shift < length)/if (0)/' segment
-planted 'columns of a strip that are not put in their places' segment_tree.tmpl \
+planted 'columns of a strip that are not moved to their lanes' segment_tree.tmpl \
   's/a\[j\] = moved\[j\];/(void)moved[j];/' segment
 planted 'few rows without what is moved out of the last one' segment_tree.tmpl \
   's/c\[0\]\[j\], last.v\[j\], last.v\[j\], 0)/c[0][j], v[0][0].v[j], v[0][0].v[j], 0)/' segment
@@ -534,7 +534,7 @@ planted 'a strip with what is before and after it' segment_tree.tmpl \
   's/if (at < 0 || at + WIDTH > length)/if (0)/' segment
 planted 'a segment on the list of which one chunk is another one' segment_tree \
   's/base << CUA__FIXED_CHUNK_BITS | c)/base << CUA__FIXED_CHUNK_BITS | c \/ 2)/' segment
-planted 'a segment without a place on the list that is left out and not stored' segment_tree \
+planted 'a segment that finds no room on the list and is not stored' segment_tree \
   's/return listed;/return 1;/' segment
 planted 'a run that begins again with each warp' filter_kernel \
   's/t->before = cua__filter_load_before(k, x);/;/' filter
@@ -544,9 +544,9 @@ planted 'a first key that begins no run where the array begins a pack' filter_ke
   's/t->start = at == 0 \&\& !shift;/t->start = 0;/' filter
 planted 'a first key that begins no run inside a pack' filter_kernel \
   's/t->start = (uint32_t)1 << (j \* per + c);/;/' filter
-planted 'the end of the last run, where all places are taken' filter_kernel \
+planted 'the end of the last run, at the end of the output' filter_kernel \
   's/if (kept <= f->capacity)$/if (kept < f->capacity)/' filter
-planted 'the end of the last run with a place' filter_kernel \
+planted 'the end of the last run that has room' filter_kernel \
   's/f->capacity + (k.key == CUA__FILTER_CHANGE)/f->capacity/' filter
 planted 'a stage that is pushed to before all have seen how full it is' append \
   '/no thread pushes before all threads have read/,/^	}/s/cua_port_sync_block()/(void)0/'
@@ -608,23 +608,23 @@ planted 'partial results of chunks handed on without order' reduce \
   's/&f->arrived, 1, CUA_ACQ_REL/\&f->arrived, 1, CUA_RELAXED/' tree
 planted 'a last block that does not wait for its first thread' tree_block.tmpl \
   '/CUA_WRITE(s->last,/,/CUA_READ(s->last)/s/cua_port_sync_block();/(void)0;/' tree
-planted 'chunks that share one place for the values of warps' tree_block.tmpl \
+planted 'chunks that share the memory for the values of warps' tree_block.tmpl \
   's/turn ^= 1;/turn ^= 0;/' tree
 planted 'values of warps that are read too early' tree_block.tmpl \
   '/K(cua__tree_packs)(A v/,/return v;/s/cua_port_sync_block();/(void)0;/' tree
 planted 'a block that arrives before its last partial result' tree_block.tmpl \
   '/if (thread == 0)/{N;s/(thread == 0)\(.*s->last\)/(thread == 33)\1/;}' tree
-planted 'chunks that go to other places' tree_block.tmpl \
+planted 'chunks that other threads combine' tree_block.tmpl \
   's/chunk = thread; chunk/chunk = (thread + 1) % CUA__TREE_THREADS; chunk/' tree
 planted 'lanes that take in their neighbours first' tree_block.tmpl \
   's/(lane + half) % 32/(lane + (half > 4 ? 24 - half : half)) % 32/' tree
 planted 'a row without its last element' tree_block.tmpl \
   's/int more = pack + j < left;/int more = pack + j + 1 < left;/' tree
 planted 'a map of which max_probes bounds nothing' hashmap_common \
-  's/^\treturn view->max_probes \&\& .*/\treturn view->n_buckets;/'
+  's/^\treturn view->max_probes \&\& /\treturn 0 \&\& /' hashmap
 planted 'a map with max_probes that is full before it is' hashmap_word \
   '/equal, CUA_RELAXED, &spot,$/{n;N;s/&first) ||.*/\&first) > 0)/;}' hashmap
-planted 'a key that is put while its slots are looked at, with max_probes' hashmap_word \
+planted 'a key that is stored during the scan of its slots, with max_probes' hashmap_word \
   '/if (cua__hashmap_word_search(bucket, ks, vs, key, equal, CUA_RELAXED, &spot,$/{N;N;s/if (\(.*&first)\) ||.*/first = \1 > 0 ? slots : first; if (first != slots)/;}' hashmap
 planted 'slots with max_probes that are full before they are' hashmap_state \
   's/^\t\tif ((seen & CUA__HASHMAP_STATE_PHASE) == CUA__HASHMAP_STATE_FREE ||$/\t\tif (/'
@@ -681,8 +681,8 @@ planted 'sorted pairs left in the other array' hashmap_kernel \
   's/if (!cua__sort_from(s, s->key_size))/if (cua__sort_from(s, s->key_size))/' hashmap_ops
 planted 'a sort that looks at half of a key' hashmap_kernel \
   's/differ.hi |= key.hi ^ first.hi/differ.hi |= 0/' hashmap_ops
-planted 'a slice that does not wait for its place' hashmap_kernel \
-  '/CUA_WRITE(shared->base/{n;n;d;}' hashmap_ops
+planted 'a slice that does not wait for its offset' hashmap_kernel \
+  '/CUA_WRITE(shared->base/{n;n;n;d;}' hashmap_ops
 planted 'least keys that are counted whatever they begin like' hashmap_kernel \
   's/cua__hashmap_same_prefix(key, begin, a->pass)/1/' hashmap_ops
 planted 'least keys that are chosen before all counts are there' hashmap_kernel \
@@ -693,7 +693,7 @@ planted 'least keys without the last of them' hashmap_kernel \
   's/!(s->last && cua__hashmap_below(\*s->last, key))/!(s->last \&\& !cua__hashmap_below(key, *s->last))/' hashmap_ops
 planted 'least keys of which more are given than there is room for' hashmap_kernel \
   's/if (there && (!s->last || .*))/if (there)/' hashmap_ops
-planted 'least keys that are searched to the last digit although one before told them' hashmap_kernel \
+planted 'least keys that are searched to the last digit although an earlier digit decided' hashmap_kernel \
   's/ || a->least->done//' hashmap_ops
 planted 'a digit of the least keys that is taken for the last that matters' hashmap_kernel \
   '/a->pass, d, below,$/{n;s/CUA_READ(shared\[d\]))/rank - below + 1)/;}' hashmap_ops
