@@ -13,7 +13,7 @@
  * single lock. The push is that of Treiber's stack, 1986. build exchanges the head and links
  * afterwards, like the start of the queue lock of Mellor-Crummey and Scott, 1991.
  *
- * Synchronization: X means that the caller must order the two calls, - that the table orders them.
+ * Synchronization. X: the caller must order the two calls. -: the calls may run concurrently.
  *
  *               insert  push  build  find  count  first/next  clear  bulk count, values, size,
  *                                                                    verify, copy
@@ -25,8 +25,12 @@
  *     first/next  -      -      X     -      -        -         X                 -
  *     clear       X      X      X     X      X        X         X                 X
  *
+ * insert excludes push and build because it reads the head and stores a new head under the lock,
+ * without a compare-and-swap. A push or build between the two would be lost.
+ *
  * The bulk calls insert_n, build_n and find_n are many inserts, builds and finds. The stream of a
- * context orders its host calls. In a kernel, a barrier of all builders and readers orders them.
+ * context orders its host calls. In a kernel, a barrier of all builders and readers orders builds
+ * before later reads.
  *
  * Scope: the device. On the host, all threads.
  *
@@ -91,7 +95,7 @@ struct cua_chained_entry {
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_chained_entry) == 24, "the entry is ABI");
 
-/* The pool's cursor. */
+/* The counter that claims entries of the pool. */
 struct cua_chained_cursor {
 	uint64_t demand; /* pairs offered since the last clear, stored or not */
 };
@@ -364,7 +368,7 @@ struct cua_chained_report {
 	uint64_t entries;      /* in use: the smaller of demand and capacity */
 	uint64_t reached;      /* distinct entries reached from the buckets */
 	uint64_t misplaced;    /* reached from a bucket other than that of their key */
-	uint64_t twice;        /* links to an entry that has another link */
+	uint64_t twice;        /* links to an entry to which a head or another link also leads */
 	uint64_t lost;         /* entries not reached */
 	uint64_t broken_links; /* links to an index without an entry in use */
 };

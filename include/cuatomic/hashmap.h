@@ -3,9 +3,10 @@
  * A hash map of unique keys. Keys have 4, 8 or 16 bytes; values have 4, 8 or 16 bytes, or are
  * absent (a set). All bit patterns are allowed for both.
  *
- * Source: open addressing in buckets of 64 or 128 bytes. hashmap_word.h (a pair is an atomic word)
- * and hashmap_state.h (a slot has a state word) have the two layouts, their sources and the
- * arguments.
+ * Source: open addressing in buckets of 64 or 128 bytes. In the word layout a pair is a single
+ * atomic word. In the state layout a slot has a state word, a key and a value. The sizes of key and
+ * value and the machine choose the layout. detail/hashmap_word.h and detail/hashmap_state.h have the
+ * layouts, their sources and the correctness arguments; doc/hashmap.md introduces both.
  *
  * Synchronization. X: the caller must order the two calls. -: the calls may run concurrently.
  *
@@ -24,8 +25,8 @@
  *     the map.
  *
  *     Any mix of insert, assign, update, find and erase may run in a kernel, also on the same key.
- *     Each call is linearizable: a call precedes another call if it happens before it. Calls on
- *     different keys by lanes that do not synchronize have no common order. For example, each of
+ *     Each call is linearizable: if a call happens before another call, it also takes effect before
+ *     it. Calls on different keys by lanes that do not synchronize have no common order. For example, each of
  *     two lanes inserts a key and then looks up the other lane's key: both lookups may miss, unless
  *     each lane executes a cua_port_fence of CUA_SEQ_CST between its two calls.
  *
@@ -54,8 +55,8 @@
  *   A blocking call waits in two cases. It waits for the spinlock of the key's home bucket; a lane
  *   holds a single such lock at a time. And if it finds no free slot, it waits until all inserts in
  *   progress have been counted; a bulk call on the host counts when a thread has finished its
- *   share. Any lane of a diverged warp may make any call. If several lanes of a warp fail to change
- *   values of words at the same time, they retry together. They wait for each other until each has
+ *   share. Any lane of a diverged warp may make any call. In the word layout, lanes of a warp whose
+ *   CAS of a value failed at the same time retry together. They wait for each other until each has
  *   succeeded or has found that its key is gone.
  *
  * Full: FULL is returned only if all slots held a key at a single moment of the call. In a map with
@@ -66,14 +67,16 @@
  *   last slot, exactly one lane gets it. Bulk calls on a GPU may combine equal keys first. They then
  *   count as one pair; an update has the combined value of all of them.
  *
- *   Argument. An insert counts itself after its key is stored. An erase counts itself before it
- *   frees its slot, and takes its count back if another erase was faster. A lane that finds no free
- *   slot adds up first the inserts, then the erases. When it starts with the erases, the map holds
- *   at least as many keys as the difference of the sums. If the difference is the number of slots,
- *   all slots held a key at that moment. If it is less, an operation is in progress: the lane
- *   releases its lock and retries.
+ *   Argument. The map has counts of inserts and of erases (struct cua_hashmap_counts). An insert
+ *   counts itself after its key is stored. An erase counts itself before it frees its slot, and
+ *   undoes its count if another erase was faster. A lane that finds no free slot adds up first all
+ *   counts of inserts, then all counts of erases. Consider the moment between the two sums. Each
+ *   insert in the first sum has stored its key, and each slot freed by then is in the second sum. So
+ *   the map holds at least as many keys as the difference of the sums. If the difference is the
+ *   number of slots, all slots hold a key at that moment. If it is less, an operation is in
+ *   progress: the lane releases its lock and retries.
  *
- * Hostile keys: without max_probes an operation visits up to all buckets. Random keys need few. But
+ * Hostile keys: without max_probes an operation visits up to all buckets. Random keys need few, but
  *   an attacker who knows the map's seed, or can watch its layout, can choose keys that all have
  *   the same home. The default is a seed that the map draws at random. It hides the layout from an
  *   attacker who only chooses keys. CUA_HASHMAP_HASH_KEYED hides it also from an attacker who sees
@@ -153,8 +156,9 @@ struct cua_hashmap_statistics {
 	uint64_t keys;
 	uint64_t slots;
 	/* keys + free + erased is slots, plus up to 2 for pairs in reserved slots */
-	uint64_t free;   /* words: slots that never held a key; states: slots without a key */
-	uint64_t erased; /* slots without a key that may be claimed, but end no search */
+	uint64_t free; /* words: slots that never held a key; states: slots without a key */
+	/* words: slots of erased keys, which inserts claim under a lock, but which end no search */
+	uint64_t erased;
 	uint64_t rejected;
 	uint64_t worst_bucket; /* the largest number of keys with the same home */
 	/* probes[i]: keys at distance i from their home; the last element: or farther */
@@ -462,7 +466,7 @@ CUA_FN void cua__hashmap_reject(const struct cua_hashmap_view *view, uint64_t ha
 	}
 }
 
-/* `value` may be NULL, a constant. */
+/* Looks up a key. Returns 1 and sets *value, or returns 0. A `value` of NULL is a constant. */
 CUA_FORCE int cua__hashmap_find(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
 				const struct cua__hashmap_key key, cua__hashmap_equal_fn *equal,
 				struct cua_u128 *value)

@@ -45,12 +45,12 @@
  * Argument. The argument in hashmap_word.h assumes no order among the loads of a bucket, so any
  * lane may make them.
  *   - The lanes converge before they read. So loads for a key see all that any lane did earlier.
- *   - They converge after they read, too. The lane with the key then reads the word once more, with
- *     acquire. It gets the word that the quad saw, or a later word of that slot.
- *   - The lane with the key takes the lock of the home bucket, and the lanes converge before they
- *     read under that lock.
- *   - A warp counts its inserts before any of its lanes may wait for the counts to show whether the
- *     map is full.
+ *   - They converge after they read, too. After a hit, the lane with the key loads the word once
+ *     more, with acquire. It reads the word that the quad saw, or a later word of that slot.
+ *   - The lane with the key locks the home bucket, and the lanes converge before they read under
+ *     that lock.
+ *   - A lane that finds no free slot waits until all inserts are counted: see "Full" in hashmap.h.
+ *     So a warp counts its inserts before any of its lanes may wait.
  */
 #ifndef CUATOMIC_HASHMAP_QUAD_H
 #define CUATOMIC_HASHMAP_QUAD_H
@@ -58,7 +58,9 @@
 #include <cuatomic/hashmap.h>
 
 /*
- * The result of a quad's lookup for the key of a lane. A map on a GPU has fewer than 2^32 buckets.
+ * The result of a quad's lookup for the key of a lane. A *walk* (cua__quad_walk) searches the
+ * buckets of the key's probe sequence; with its argument `free` it also searches for a free slot,
+ * which is EMPTY or ERASED. A map on a GPU has fewer than 2^32 buckets.
  */
 struct cua__hashmap_seen {
 	int there; /* 1, 0 or -1 as cua__hashmap_word_search returns it */
@@ -86,7 +88,7 @@ struct cua__hashmap_seen {
 };
 
 #define CUA__QUAD_NONE (~(uint32_t)0)
-/* A walk for a free slot ends after this distance. */
+/* A walk for a free slot ends after this distance, in buckets. */
 #define CUA__QUAD_PATIENCE 16u
 /*
  * A bulk insert tries this often for locks that may be held. Then each lane waits for its lock
@@ -306,12 +308,13 @@ CUA_FORCE uint32_t cua__quad_far(const struct cua_hashmap_view *view, int wide, 
  * Each active lane of the mask searches the buckets of its probe sequence. A quad reads the
  * buckets of all its pending lanes together.
  *
- * Without `free`, the walk goes from seen->distance down to 1: a key of a class is mostly at the
- * farthest distance that the class records.
+ * Without `free`, the walk starts at seen->distance and ends at distance 1: a key of a class is
+ * mostly at the farthest distance that the class records.
  *
- * With `free`, the walk goes from the home bucket up, until it has seen the first free slot and all
- * buckets that may hold the key. These end at seen->distance, or nearer if the home's class says so.
- * there = -1 then means that the home has EMPTY slots.
+ * With `free`, the walk starts at the home. It ends when it has read the first free slot and all
+ * buckets that may hold the key. These are the buckets up to the farthest distance of the home's
+ * class, at most up to seen->distance. The walk also ends at the first bucket that has an EMPTY
+ * slot, and after CUA__QUAD_PATIENCE. there = -1 then means that the home has EMPTY slots.
  */
 CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
 			      const struct cua__quad_lanes lanes, const struct cua__hashmap_key key,
@@ -395,8 +398,8 @@ CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, const cua__ha
 }
 
 /*
- * Looks up the key of each active lane, in its home and then behind it. Reserved keys are not
- * active.
+ * Looks up the key of each active lane, in its home and then in its other buckets. The caller sets
+ * active = 0 for reserved keys.
  */
 CUA_FORCE void cua__quad_look(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
 			      const struct cua__quad_lanes lanes, const struct cua__hashmap_key key,
@@ -540,8 +543,9 @@ CUA_FORCE int cua__quad_enter_home(const struct cua_hashmap_view *view,
  * once to lock its home bucket, and searches for its key whether it got the lock or not. Returns
  *   INSERTED  not counted yet;
  *   EXISTS    with the value in *seen;
- *   0         another lane was faster: the caller may try again;
- *   -1        the lane must continue alone: no slot is near, or the home has EMPTY slots.
+ *   0         another lane held the lock or claimed the slot: the caller may try again;
+ *   -1        a further try is useless, so the lane must insert alone (cua__hashmap_word_enter): no
+ *             slot up to CUA__QUAD_PATIENCE is free, or the home has EMPTY slots.
  * Memory order: relaxed, except that locking acquires and unlocking releases.
  */
 CUA_FORCE int cua__quad_enter_full(const struct cua_hashmap_view *view,
@@ -746,8 +750,8 @@ CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view,
 /*
  * Inserts each lane's pair if the key is absent and its home has an EMPTY slot. If the key is in
  * its home and `next` is not NULL, the value becomes next(value, operand). Returns INSERTED;
- * EXISTS, with the former value in the spot; or 0 if it changed nothing, also because another lane
- * was faster.
+ * EXISTS, with the former value in the spot; or 0 if it changed nothing. The caller then retries the
+ * operation alone.
  */
 CUA_FORCE int cua__quad_write(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
 			      const struct cua__quad_lanes lanes, const struct cua__hashmap_key key,
@@ -766,7 +770,7 @@ CUA_FORCE int cua__quad_write(const struct cua_hashmap_view *view, const cua__ha
 	spot->value = seen.value;
 	if (result != CUA_HASHMAP_EXISTS || !next)
 		return result;
-	/* the claim met the key, which the search had not seen: *seen has no slot of it */
+	/* another lane stored the key after the search, so *seen does not have its slot */
 	if (seen.there <= 0)
 		return 0;
 	cua__quad_spot(view, ks, vs, key.bits, &seen, spot);
@@ -776,7 +780,8 @@ CUA_FORCE int cua__quad_write(const struct cua_hashmap_view *view, const cua__ha
 }
 
 /*
- * Erases the lane's key. Returns 1, or 0 if it was absent. `order` is that of the CAS; it releases.
+ * Erases the lane's key. Returns 1, or 0 if it was absent. `order`, RELEASE or ACQ_REL, is the order
+ * of the CAS.
  */
 CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
 			      const struct cua__quad_lanes lanes, const struct cua__hashmap_key key,

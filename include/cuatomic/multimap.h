@@ -4,11 +4,15 @@
  * are kept, and every bit pattern is allowed for keys and values. For larger values, store an
  * index.
  *
- * Source: the map of hashmap.h, from each key to its newest entry in a pool. Each entry links to
- * the entry before it, so a key has a stack (Treiber, 1986) with its head in the map.
+ * Source: the map of hashmap.h, from each key to its newest entry. An entry has a value and a link
+ * to the next older entry of the key, and belongs to a pool of fixed size. So a key has a stack
+ * (Treiber, 1986) whose head, the newest entry, is the key's value in the map.
  *
- * Synchronization: X means that the caller must order the two calls, - that the multimap orders
- * them.
+ * A cursor is the number of an entry: its index in the pool plus 1, or 0 for none. Heads and links
+ * are cursors. An erase marks the links of the removed entries. cua_multimap_reclaim makes marked
+ * entries available to inserts again.
+ *
+ * Synchronization. X: the caller must order the two calls. -: the calls may run concurrently.
  *
  *                    insert  count, first  retrieve  erase  at  reclaim, clear  size, keys,
  *                                                                               bulk retrieves
@@ -21,6 +25,8 @@
  *
  * - Any mix of inserts, counts, walks and erases may run concurrently in a kernel, also on the same
  *   key. Each is linearizable in the sense of hashmap.h.
+ *   In the table, retrieve is name_retrieve in a kernel, at is name_at, and keys is
+ *   cua_multimap_keys.
  * - insert takes effect when its entry becomes the head of the key.
  * - count, contains, retrieve and a walk by first and next see the values of the key at the moment
  *   of their read of the head, regardless of concurrent inserts and erases.
@@ -42,22 +48,23 @@
  * erase as the map's erase. Any lane of a diverged warp may call them; all lanes of its mask call
  * insert_warp together.
  *
- * Full: an insert without a free entry, or without a slot for a new key, returns FULL, changes
- * nothing, and sets the sticky status FULL. Erased entries count as in use until
- * cua_multimap_reclaim or _clear, since other threads may still read them. So does the entry of an
- * insert in progress.
+ * Full: an insert that finds no free entry, or no slot for a new key, returns FULL, changes nothing,
+ * and sets the sticky status FULL. Erased entries are not free until cua_multimap_reclaim or _clear,
+ * since other threads may still read them. Nor is the entry of an insert in progress.
  *
  * Correctness:
  *
  * - Entries. An entry belongs to the lane that claimed it until it becomes the head of its key. A
- *   fetch-and-add on a ticket counter claims entries: first from the list of reusable entries, then
- *   never-used entries. No ticket is issued twice between two reclaims. A published entry keeps its
- *   value and its link until reclaim or clear.
+ *   lane claims an entry by a ticket, from a fetch-and-add on a counter. The first tickets stand for
+ *   the entries of the list that the last reclaim made, later tickets for entries that were never
+ *   used. No ticket is issued twice between two reclaims. A published entry keeps its value and its
+ *   link until reclaim or clear.
  *
  * - Insert. The lane writes the value and the link, then makes its entry the head. If the key is
- *   absent, this is the map's insert, with link 0; else a compare-and-swap of the head that the
- *   link names. No entry becomes the head twice between two reclaims. So the compare-and-swap is
- *   free of the ABA problem, and the link names the replaced head.
+ *   absent, the link is 0, and the map's insert stores the head. If the key is present, the link is
+ *   the head that the lane has read, and a compare-and-swap replaces this head. No entry becomes the
+ *   head twice between two reclaims. So the compare-and-swap is free of the ABA problem, and the
+ *   link is the replaced head.
  *
  * - Walks. A walk reads the head with acquire. An insert that replaces a head has acquired it, or
  *   continues its release sequence. So all entries further down are complete for a reader of the
@@ -68,8 +75,9 @@
  *   then marks and counts its entries. Reclaim runs alone and lists all marked entries.
  *
  * - Spares. If an insert has claimed an entry and the map is full, no other lane has seen the
- *   entry. It is pushed to a stack of spares; inserts without an entry pop from it. Pushes and pops
- *   are concurrent, so the stack's head has a count of pops beside the entry.
+ *   entry. The insert pushes it to a stack of spares. An insert whose ticket has no entry pops a
+ *   spare. Pushes and pops are concurrent, so the word of the stack's head also has a count of pops:
+ *   a compare-and-swap fails if the same spare was popped and pushed again meanwhile.
  */
 #ifndef CUATOMIC_MULTIMAP_H
 #define CUATOMIC_MULTIMAP_H
@@ -104,7 +112,7 @@ struct cua_multimap_pool {
 	uint64_t dropped;  /* entries erased since the last reclaim, plus spares */
 	uint64_t rejected; /* inserts without a free entry since the last clear */
 	uint64_t spare;    /* the head of the spares, and the count of pops in the high bits */
-	uint64_t gathered; /* entries listed by a reclaim in progress */
+	uint64_t gathered; /* entries that a reclaim in progress has listed as reusable */
 	uint64_t reserved_c[12];
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_multimap_pool) == 384, "the pool is ABI");
@@ -125,17 +133,17 @@ CUA_STATIC_ASSERT(sizeof(struct cua_multimap_view) == 64 + 6 * sizeof(void *), "
 
 #define CUA__MULTIMAP_AT CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
 
-/* Mark bit of a link: the entry is in no list. Links of 4 bytes use bit 31. */
+/* Mark bit of a link: the entry was erased or is a spare. Links of 4 bytes use bit 31. */
 #define CUA__MULTIMAP_MARK ((uint64_t)1 << 63)
 #define CUA__MULTIMAP_MARK_OF_4 ((uint32_t)1 << 31)
-/* The limits of entries with links of 4 bytes, and of 8 bytes. */
+/* The largest capacity with links of 4 bytes, and of 8 bytes. */
 #define CUA__MULTIMAP_MOST_OF_4 (((uint64_t)1 << 31) - 2)
 #define CUA__MULTIMAP_MOST (((uint64_t)1 << 40) - 2)
 
 /* Backoff limit in ns between two compare-and-swaps of a contended head. */
 #define CUA__MULTIMAP_LONGEST_WAIT 65536u
 
-/* ---- entries; a cursor is an entry's index + 1, or 0 ---- */
+/* ---- entries ---- */
 
 CUA_FORCE uint32_t cua__multimap_entry_size(uint32_t vs, uint32_t ls)
 {
@@ -260,7 +268,8 @@ CUA_FN uint64_t cua__multimap_pop_spare(const struct cua_multimap_view *view, ui
 }
 
 /*
- * The entry of a ticket; if there is none, a spare; else 0, and the insert is counted as rejected.
+ * The cursor of a ticket's entry. If the ticket has no entry: a spare, or 0, and counts the insert as
+ * rejected.
  */
 CUA_FORCE uint64_t cua__multimap_claim_entry(const struct cua_multimap_view *view, uint32_t vs,
 					     uint64_t ticket)
@@ -339,9 +348,9 @@ CUA_FORCE int cua__multimap_join_of(const struct cua_multimap_view *view, uint32
 }
 
 /*
- * Puts a list of the caller in front of the key's list; all but its last link are complete. Returns
- * an enum cua_multimap_result. A result other than INSERTED has changed nothing except the last
- * link.
+ * Prepends a list of entries, which belong to the caller, to the key's list. All links of the
+ * caller's list except the last are complete. Returns an enum cua_multimap_result. A result other
+ * than INSERTED has changed nothing except the last link.
  */
 CUA_FORCE int cua__multimap_join(const struct cua_multimap_view *view, uint32_t ks, uint32_t vs,
 				 uint64_t hash, struct cua_u128 key, uint64_t first, uint64_t last)
@@ -670,7 +679,7 @@ CUA_API enum cua_status cua_multimap_reclaim(struct cua_multimap *mm);
 
 /*
  * Bulk calls, in stream order; may be captured. Arrays are backend memory with n elements, unless
- * said otherwise, of the multimap's key and value types. Keys may repeat.
+ * stated otherwise, of the multimap's key and value types. Keys may repeat.
  *
  * - insert_n: inserts the pairs. results[i] gets an enum cua_multimap_result; results may be NULL.
  *   If not all pairs with equal keys fit, the choice of the pairs that get FULL is unspecified.

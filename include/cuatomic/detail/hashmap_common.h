@@ -27,14 +27,15 @@ enum cua_hashmap_result {
 };
 
 /*
- * Counts, striped by home bucket so that no address is hot. Only sums over all stripes have a
- * meaning.
+ * Counts, in stripes so that no address is hot. A lane counts in the stripe of the home bucket. A
+ * warp that counts for all its lanes uses a stripe chosen by its number. Only sums over all stripes
+ * have a meaning. cuatomic/hashmap.h, "Full", has their use.
  */
 #define CUA_HASHMAP_STRIPES 64u
 struct cua_hashmap_counts {
 	uint64_t inserted; /* keys inserted into slots, counted after they are stored */
-	uint64_t erased;   /* keys erased from slots, counted before they are removed */
-	uint64_t rejected; /* writes that found the map full */
+	uint64_t erased;   /* keys erased from slots, counted before the slots are free */
+	uint64_t rejected; /* writes that were FULL */
 	uint64_t reserved;
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_counts) == 32, "the counts are ABI");
@@ -116,19 +117,22 @@ typedef struct cua_u128 cua__hashmap_next_fn(struct cua_u128 old, struct cua_u12
 					     enum cua_update op);
 #define CUA__HASHMAP_NO_OP ((enum cua_update)0)
 
-/* The slot of a key, with its value at the time. */
+/*
+ * The slot in which a lookup or an insert found or stored a key. Another lane may have changed or
+ * erased the pair since.
+ */
 struct cua__hashmap_spot {
 	char *at;
-	struct cua_u128 value;
-	struct cua_u128 word; /* in the word layout, the slot's word at the time */
+	struct cua_u128 value; /* the value that was read */
+	struct cua_u128 word;  /* in the word layout, the word that was read or stored */
 };
 
 #define CUA__HASHMAP_AT CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
 
 /*
  * Backoff limit in ns of lanes that wait for a lock. Hundreds of lanes may wait for a hot key, and
- * each attempt is traffic that delays the holder. A wait reaches this limit only after a total wait
- * of about this length.
+ * each attempt is traffic that delays the holder. The pauses of a lane grow to this limit only after
+ * pauses of about this length in total.
  */
 #define CUA__HASHMAP_LONGEST_WAIT 16384u
 /* Backoff limit in ns of warps whose lanes change values together: see doc/performance.md. */
@@ -150,13 +154,14 @@ CUA_FN int cua__hashmap_full(const struct cua_hashmap_view *view, uint32_t slots
 	return inserted - erased == view->n_buckets * slots;
 }
 
-/* The number of buckets of a probe sequence that may hold a key. */
+/* The number of buckets, from the first of the probe sequence on, that may hold a key. */
 CUA_FORCE uint64_t cua__hashmap_most(const struct cua_hashmap_view *view)
 {
 	return view->max_probes && view->max_probes < view->n_buckets ? view->max_probes
 								      : view->n_buckets;
 }
 
+/* The stripe of counts of a home bucket. */
 CUA_FORCE struct cua_hashmap_counts *cua__hashmap_counts(const struct cua_hashmap_view *view,
 							 uint64_t bucket)
 {
@@ -203,11 +208,13 @@ CUA_FORCE struct cua_u128 cua__hashmap_u64(uint64_t v, uint32_t size)
 	return bits;
 }
 
+/* Whether a < b, as unsigned numbers. */
 CUA_FORCE int cua__hashmap_below(struct cua_u128 a, struct cua_u128 b)
 {
 	return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
 }
 
+/* The low `size` bytes of v. */
 CUA_FORCE struct cua_u128 cua__hashmap_cut(struct cua_u128 v, uint32_t size)
 {
 	if (size == 4)

@@ -4,6 +4,10 @@
  * state word with a version, and the lock of a key's home bucket protects the writes of that key.
  * Internal; hashmap.h has the contract.
  *
+ * The hash of a key chooses its home bucket and its home slot in that bucket. A search visits slot
+ * after slot from the home slot on. The reach, in the head of the home bucket, is the number of
+ * slots to search for any key of this home.
+ *
  * Source: open addressing with linear probing. Each home bucket records the longest probe that any
  * of its keys has needed, as in Amble and Knuth's ordered tables and in hopscotch hashing. So an
  * erased slot is simply free again, and a miss stays short however often keys are inserted and
@@ -15,18 +19,18 @@
  *   retry. Writes of a key are blocking. Each home bucket has a spinlock; a lane holds a single
  *   lock at a time, and waits for nothing while it holds a lock.
  *
- * Argument. A slot state has a phase, FREE, BUSY, USED or CHANGING, and a version. The version
- * grows with each claim and with each change of a 16-byte value. The slot holds a key while it is
- * USED or CHANGING.
+ * Argument. A slot state has a phase, FREE, BUSY, USED or CHANGING, and a version. An insert claims
+ * a FREE slot by a CAS to BUSY. The version grows with each claim and with each change of a 16-byte
+ * value. The slot holds a key while it is USED or CHANGING.
  *
  *   Writers. Every change of the presence or the value of a key is made under the lock of its home
  *   bucket. So the writes of a key are ordered, and between them the key stays in its slot. Only
- *   holders of k's lock change a slot with key k. Writers of any home claim a FREE slot by CAS,
- *   from FREE to BUSY with the next version, and a single writer wins. The holder of the lock
- *   searches for k from its home slot up to the home's reach. k is not beyond the reach, because
- *   the reach is raised before k is published and never lowered. So k is never in two slots. A key
- *   of two words may look like k while another key replaces it. The holder accepts a match only if
- *   the state is the same before and after.
+ *   the holder of this lock changes a slot that has the key. Inserts of keys of different homes may
+ *   compete for a FREE slot. The CAS, from FREE to BUSY with the next version, lets one of them win.
+ *   The holder of the lock searches for its key k from the home slot up to the reach. k is not
+ *   beyond the reach, because the reach is raised before k is published and never lowered. So k is
+ *   never in two slots. A key of 16 bytes is two words, and may look like k while another key
+ *   replaces it. The holder accepts a match only if the state is the same before and after.
  *
  *   Order of stores. An insert
  *     - claims the slot;
@@ -39,22 +43,22 @@
  *       acquires this state still acquires the claim;
  *     - stores both words with release;
  *     - stores USED with that version with release.
- *   Suppose that a reader loads a word of a key or a value from a later claim or change. That store
- *   releases and the reader's load acquires, so the later state happens before the reader's second
- *   load of the state, and that load differs from the first.
+ *   A find loads the state, the key, the value and the state again. All these loads acquire, except
+ *   the last. Suppose that a load of the key or the value reads a store of a later claim or change.
+ *   That store releases, so the later state happens before the last load, and the two states differ.
  *
- *   Find, hit. The find read the state USED with version v, then k, the value, and the same state
- *   again. So the slot held k all that time. If the value is a single word, the hit takes effect
- *   when that word is read. Two words of a value are both of version v, so the slot held this value
- *   all that time too.
+ *   Find, hit. Both states were the same: a phase with a key, and version v. So the slot held k
+ *   between these two loads. If the value is a single word, the hit takes effect when that word is
+ *   read. A value of two words is accepted only in phase USED. Both words are of version v, so the
+ *   slot held this value between the two loads too.
  *
- *   Find, miss. k was absent at some moment of the call. Suppose that k was there from the first to
- *   the last step. Then it was in a single slot, within the reach read at the start, in a single
- *   claim. Every read of that slot gives k, whole, and a state that holds a key. So if the state
- *   differs afterwards and values have at most 8 bytes, k had left this slot, or was not yet
- *   published in it, or was never there, and the find continues with the next slot. With values of
- *   16 bytes the difference may also be a new value. The find then reads the slot again, until it
- *   hits or sees that k is not there.
+ *   Find, miss. k was absent at some moment of the call. Suppose the contrary, that k was present
+ *   during the whole call. Then k stayed in one slot, within the reach that was read at the start,
+ *   and no other key had this slot meanwhile. Each read of the slot returns k, whole, and a phase
+ *   that has a key. With values of at most 8 bytes the state of the slot stayed the same, so the
+ *   find hit. With values of 16 bytes the state differs only if the value was changed. The find then
+ *   reads the slot again, until it hits: a contradiction. So the find may go on to the next slot
+ *   if a slot has another key, no key, or, with values of at most 8 bytes, a new state.
  *
  *   Insert, assign and update take effect when they store USED or, for a present key, the value. A
  *   change of a 16-byte value takes effect when it stores USED again: no reader accepts the value
@@ -232,7 +236,7 @@ CUA_FORCE uint64_t cua__hashmap_state_reach(const struct cua_hashmap_view *view,
 	return reach == ~(uint32_t)0 || reach > all ? all : reach;
 }
 
-/* Slots that may hold a key, from its home slot on. */
+/* Slots that max_probes allows for a key, from its home slot on. */
 CUA_FORCE uint64_t cua__hashmap_state_most(const struct cua_hashmap_view *view, uint32_t ks,
 					   uint32_t vs)
 {
@@ -244,8 +248,9 @@ CUA_FORCE uint64_t cua__hashmap_state_most(const struct cua_hashmap_view *view, 
 /*
  * Whether the slot holds the key. `seen` is its state as just read. On a match, *state is the state
  * with which the key was read. For a holder of the key's lock (`locked`) the result is final. Other
- * callers must load the state again after the data that they read. The first loads are relaxed: a
- * key that they miss was not in the slot during the whole call.
+ * callers must load the state again after the data that they read. `seen` and the first word of the
+ * key are relaxed loads that exclude most slots: if they do not match, the key was not in the slot
+ * during the whole call. After a match, state and key are loaded again with acquire.
  */
 CUA_FORCE int cua__hashmap_state_match(const char *slot, uint32_t ks, uint32_t vs, uint32_t seen,
 				       struct cua_u128 key, cua__hashmap_equal_fn *equal,
@@ -312,7 +317,8 @@ CUA_FORCE int cua__hashmap_state_lookup(const struct cua_hashmap_view *view, uin
 				return 1;
 			}
 			/*
-			 * the key left or had not come: a change of the value alone keeps the state
+			 * the key was erased or inserted meanwhile: a change of the value alone
+			 * keeps the state
 			 */
 			if (vs < 16)
 				break;
@@ -425,9 +431,10 @@ CUA_FORCE int cua__hashmap_state_write_locked(const struct cua_hashmap_view *vie
 }
 
 /*
- * Returns 1 if the map has max_probes, a key of this home is in the last slot that this allows, and
- * each of the allowed slots is taken, but not by this key; else 0. It needs no lock, so inserts of
- * such keys do not queue for it.
+ * Returns 1 if the map has max_probes, a key of this home has reached the last slot that max_probes
+ * allows, and each of the allowed slots is taken, but not by this key; else 0. After 1 an insert is
+ * FULL without the lock, so hostile inserts do not queue for it. The reach spares other homes the
+ * scan.
  */
 CUA_FORCE int cua__hashmap_state_crowded(const struct cua_hashmap_view *view, uint32_t ks,
 					 uint32_t vs, struct cua__hashmap_state_position p,
@@ -452,7 +459,8 @@ CUA_FORCE int cua__hashmap_state_crowded(const struct cua_hashmap_view *view, ui
 }
 
 /*
- * Takes the lock of the home bucket for cua__hashmap_state_write_locked, and frees it.
+ * Locks the home bucket for cua__hashmap_state_write_locked, and retries until that has a result. An
+ * insert, whose `next` is NULL, needs no lock if the key is present.
  */
 CUA_FORCE int cua__hashmap_state_write(const struct cua_hashmap_view *view,
 				       const cua__hashmap_kind kind,

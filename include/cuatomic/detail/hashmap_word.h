@@ -9,62 +9,72 @@
  * buckets that record how far their keys are, as in hopscotch hashing (Herlihy, Shavit, Tzafrir,
  * 2008), here separately for 16 classes of keys.
  *
- * A bucket has 64 bytes: the head, then 7 slots of 8 bytes or 3 slots of 16. A slot is a word:
+ * A bucket has 64 bytes: the head, then 7 slots of 8 bytes or 3 slots of 16. A slot is a word. Two
+ * words mark slots without a pair: EMPTY, all zeros, in a slot that never had a pair, and ERASED. A
+ * comma separates the two halves of a word of 128 bits:
  *
- *     key, value   word                                      reserved keys
- *     4, 4         key | value << 32                         0
- *     4, 0         key | 1 << 32                             none
- *     8, 0         key                                       0, 1
- *     8, 8         key, value                                0, 1
- *     4, 8         key | 1 << 32, value                      none
- *     8, 4         key, value | 1 << 32                      none
- *     16, 0        key                                       0, 1
+ *     key, value   word                      ERASED      reserved keys
+ *     4, 4         key | value << 32         1 << 32     0
+ *     4, 0         key | 1 << 32             1           none
+ *     8, 0         key                       1           0, 1
+ *     8, 8         key, value                1, 0        0, 1
+ *     4, 8         key | 1 << 32, value      1, 0        none
+ *     8, 4         key, value | 1 << 32      0, 1        none
+ *     16, 0        key                       1, 0        0, 1
  *
- * Two words mark slots without a pair: EMPTY, all zeros, and ERASED. A reserved key would look like
- * EMPTY or ERASED. Its pair has a reserved slot outside the buckets: a word of the same form with 2
- * in place of the key, or all zeros if the pair is absent.
+ * A reserved key would look like the key of EMPTY or ERASED. Its pair has a reserved slot outside
+ * the buckets: a word of the same form with 2 in place of the key, or all zeros if the pair is
+ * absent.
  *
- * The head of a bucket describes the keys whose home it is. Its first 64 bits have
+ * The hash of a key chooses its home bucket, its class (one of 16) and its probe sequence, which is
+ * the order in which the key's buckets are searched. The distance of a bucket is its index in this
+ * sequence. The home is first, at distance 0.
+ *
+ * The head of a bucket describes the keys whose home it is. Its first 64 bits, `lo`, have
  *   - in bit 0 their lock;
- *   - in bits 24 to 31 the code of the farthest distance of any of them, in buckets of the probe
- *     sequence;
+ *   - in bits 24 to 31 the farthest distance of any of them, as a code (cua__hashmap_far_of);
  *   - with words of 64 bits, in bits 32 to 63 the 16 classes, 2 bits each.
- * With words of 128 bits, the second 64 bits have the 16 classes, 4 bits each.
- * The hash of a key chooses its class. A class records the farthest distance of its keys. Its
- * largest number means "up to the farthest distance in the head". A class is raised and never
- * lowered until clear.
+ * With words of 128 bits, the second 64 bits, `hi`, have the 16 classes, 4 bits each.
+ * A class below its largest number, 3 or 15, is the farthest distance of its keys. The largest
+ * number stands for the farthest distance in lo. Classes and the farthest distance are raised, and
+ * never lowered until clear.
  *
  * Argument.
  *
- *   Slots. A slot changes only by CAS, and never becomes EMPTY again. Every insert claims the first
- *   EMPTY slot of a bucket, or an ERASED slot. So the EMPTY slots of a bucket are its last slots,
- *   and a bucket whose last slot is not EMPTY has none.
+ *   Slots. A slot changes only by CAS, and never becomes EMPTY again until clear. Every insert
+ *   claims the first EMPTY slot of a bucket, or an ERASED slot. So the EMPTY slots of a bucket are
+ *   its last slots, and a bucket whose last slot is not EMPTY has none.
  *
- *   Where a key may be. While its home bucket has an EMPTY slot, a key is stored only in such a
- *   slot, by any lane. Afterwards only the holder of the home's lock stores it, in a slot of the
- *   probe sequence. The holder has seen the home without EMPTY slots, and also every bucket before
- *   the chosen bucket. So a key is never stored behind an EMPTY slot of its home, and a search may
- *   end in a home that has an EMPTY slot.
+ *   Where a key may be. While its home has an EMPTY slot, any lane may store the key, but only in
+ *   the first EMPTY slot of the home. Afterwards only the holder of the home's lock stores it, in
+ *   any free slot of the probe sequence. The holder has seen that neither the home nor any bucket
+ *   before the chosen bucket has an EMPTY slot. So no key is stored in a bucket after a bucket of
+ *   its sequence that has an EMPTY slot. A lookup ends at a home that has an EMPTY slot. A search
+ *   under the lock ends at the first such bucket.
  *
- *   At most one slot a key. Suppose that a lane stores a key in EMPTY slot s of its home while slot
- *   p holds the key. Until then s was EMPTY, so every key of this home was stored in slots of the
- *   home that were EMPTY, and p is such a slot. There are two cases.
- *   - p is behind s. Then the lane that claimed p had seen s not EMPTY, a contradiction.
- *   - p is before s. The lane has read p after p was claimed. If p then held the key, the lane has
- *     found it, and stores nothing. Else p held another key or ERASED. If the key was ever in p, it
- *     was erased, and p, no longer EMPTY, cannot get it again.
- *   The holder of the lock has seen that the last slot is not EMPTY, so it knows that no other lane
- *   can store the key. It searches all slots that may hold the key before it claims a slot. An
- *   erase only changes the key's word to ERASED, and needs no lock.
+ *   At most one slot a key. A lane stores a key k either under the lock or without it.
  *
- *   Find. A hit reads the key and the value in a single word. A key that stays in a slot during the
- *   whole call is found, in whatever order the buckets are read, because its class was raised
- *   before its insert returned. A key counts as present once its slot, its class and the farthest
- *   distance all say so. None of these is ever undone, not even when the class stops recording the
- *   distance itself (cua__hashmap_word_reach). So a find cannot miss a key that an earlier find
- *   hit, unless the key was erased. A miss of a key that was present at the start means that the
- *   key moved during the call. It was absent between its erase and its next insert, and the miss
- *   takes effect then.
+ *   Under the lock: the holder has seen that the last slot of the home is not EMPTY, so no other
+ *   lane can store k. It searches all slots that may hold k before it claims a slot.
+ *
+ *   Without the lock: suppose that a lane stores k in the EMPTY slot s of the home while slot p
+ *   holds k. Since s was EMPTY, keys of this home have been stored only in EMPTY slots of the home.
+ *   So p is a slot of the home, and its first word was one of k. There are two cases.
+ *   - p is after s. But slots are claimed in order, so s was not EMPTY then: a contradiction.
+ *   - p is before s. The lane has read p after the claim of p, and has not found k there, or it
+ *     would store nothing. So k was erased from p. p is never EMPTY again, so k cannot return to
+ *     it: a contradiction.
+ *
+ *   An erase changes the key's word to ERASED, and needs no lock.
+ *
+ *   Find. A hit reads the key and the value in a single word. An insert under the lock first stores
+ *   the word, then raises the head. The key counts as present once its slot, its class and the
+ *   farthest distance all say so. The class and the farthest distance are never lowered. So a find
+ *   hits a key that stays in its slot during the whole call, in whatever order it reads the
+ *   buckets. Nor can a find miss a key that an earlier find hit, unless the key was erased. This
+ *   also holds if a class reaches its largest number meanwhile: see cua__hashmap_word_reach. If a
+ *   find misses a key that was present at the start, the key moved during the call. It was absent
+ *   between its erase and its next insert, and the miss takes effect then.
  *
  *   Writes. Assign and update replace the word of a present key by CAS, so they take effect only
  *   while the key is there. An erase takes effect by a CAS of the word to ERASED. An insert takes
@@ -76,9 +86,14 @@
  *   because the scan uses no data that these loads would have to acquire. If another lane stores
  *   the key in a slot before the scan reads that slot, the scan sees the key.
  *
- *   Order. A CAS or OR on the head takes a lock and acquires. A store of the head, which also
- *   raises the class, frees the lock and releases. The CAS that stores a pair releases, and a find
- *   that hits the pair acquires.
+ *   Order.
+ *   - Lock: the CAS or OR that sets bit 0 of the head acquires. The store of the head that clears
+ *     it releases. After an insert, the same store has the raised farthest distance.
+ *   - Pairs: each CAS that stores, changes or erases a pair releases. The loads of a lookup are
+ *     relaxed. After a hit, the lookup acquires the slot, so a find acquires all that the writer of
+ *     the pair did before.
+ *   - Calls with the order CUA_RELAXED, as bulk calls on a GPU use, omit the acquire of the hit and
+ *     the order of the inserts' CAS. The stream orders them with other work.
  */
 /* hashmap.h includes this file after the declarations that it needs */
 #ifndef CUATOMIC_HASHMAP_WORD_H
@@ -202,7 +217,7 @@ CUA_FORCE int cua__hashmap_word_has(uint32_t ks, uint32_t vs, struct cua_u128 w,
 
 /*
  * Loads the word of a slot. On the host an atomic load of 128 bits is a CAS. So the host reads the
- * two halves, and both again until the first half, read once more after the second, is unchanged.
+ * first half, the second half, and the first half again, until both reads of the first half agree.
  * The halves may still belong to two different pairs. If the second half belongs to a pair, the
  * first half is from that pair or from a later word. After a match, the caller reads the matching
  * slot as a whole. It does so for every matching slot of the bucket, because a later match may be a
@@ -357,7 +372,7 @@ CUA_FORCE uint32_t cua__hashmap_class_far(int wide, uint64_t classes, uint64_t h
 	       cua__hashmap_class_most(wide);
 }
 
-/* The farthest distance of a key of this hash. The head was read under the lock. */
+/* The farthest distance at which a key of this hash may be. The head was read under the lock. */
 CUA_FORCE uint64_t cua__hashmap_word_far(int wide, struct cua__hashmap_head head, uint64_t hash)
 {
 	const uint32_t far = cua__hashmap_class_far(wide, wide ? head.hi : head.lo >> 32, hash);
@@ -369,8 +384,9 @@ CUA_FORCE uint64_t cua__hashmap_word_far(int wide, struct cua__hashmap_head head
 
 /*
  * The same for a head that was read without the lock. A class in hi with its largest number refers
- * to the farthest distance in lo. That lo must not be older than the last distance that the class
- * recorded. So lo is read again, after an acquire of the store that released hi.
+ * to the farthest distance in lo. That lo must cover all keys that were present when hi was stored,
+ * also keys at the distances that the class recorded earlier. So lo is read again, after an acquire
+ * of hi; cua__hashmap_word_unlock has the release.
  */
 CUA_FORCE uint64_t cua__hashmap_word_reach(const char *home, int wide,
 					   struct cua__hashmap_head head, uint64_t hash)
@@ -436,8 +452,10 @@ CUA_FORCE void cua__hashmap_word_read(char *bucket, uint32_t ks, uint32_t vs, en
 /*
  * Searches a bucket for the key. Returns
  *   1   the key is there: sets *spot;
- *   0   the key is not there. *first is the first ERASED slot, or the number of slots if there is
- *       none, or more than that if a slot seemed EMPTY although the last slot did not;
+ *   0   the key is not there, and the bucket has no EMPTY slot. *first is the first ERASED slot, or
+ *       the number of slots if there is none. It is larger than that number if an earlier slot was
+ *       read as EMPTY, because the loads are unordered: that slot was claimed meanwhile, perhaps
+ *       for this key;
  *   -1  the key is neither there nor in any later bucket, because the last slot is EMPTY. *first is
  *       the first EMPTY slot.
  */
@@ -614,8 +632,9 @@ CUA_FORCE int cua__hashmap_word_trylock(char *bucket, int wide, struct cua__hash
 
 /*
  * Unlocks by storing the head, in which bit 0 is clear. Only the holder of the lock changes the
- * head, so no read-modify-write is needed. If a class of hi refers to lo, the store of hi releases
- * the lo that the lock was taken with.
+ * head, so no read-modify-write is needed. hi is stored before lo. If a class has its largest
+ * number, the store of hi releases the lo of all earlier holders, which covers all present keys. The
+ * key of this holder becomes present when its lo is stored.
  */
 CUA_FORCE void cua__hashmap_word_unlock(char *bucket, int wide, struct cua__hashmap_head head)
 {
@@ -660,9 +679,10 @@ CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs
 }
 
 /*
- * Returns 1 if the map has max_probes, a key of this home is in the last bucket that this allows,
- * and each slot of the allowed buckets holds another key; else 0. It needs no lock, so inserts of
- * such keys do not queue for it. The function is always inlined in kernels: a call would cost
+ * Returns 1 if the map has max_probes, a key of this home has reached the last bucket that
+ * max_probes allows, and each slot of the allowed buckets holds another key; else 0. After 1 an
+ * insert is FULL without the lock, so hostile inserts do not queue for it. The farthest distance in
+ * the head spares other homes the scan. The function is always inlined in kernels: a call would cost
  * inserts by lanes a third of their speed.
  */
 CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view, uint32_t ks,
@@ -706,8 +726,9 @@ struct cua__hashmap_insertion {
 
 /*
  * Stores the word in the first free slot of the probe sequence, with the home's lock held. Returns
- * INSERTED, with in->head raised; EXISTS with the spot; FULL; or 0 if the
- * caller must retry, because the home has EMPTY slots or other lanes were changing the map.
+ * INSERTED, with in->head raised; EXISTS with the spot; or FULL. Returns 0 if the caller must unlock
+ * and retry: the home may have EMPTY slots, or no slot was free although the counts do not show a
+ * full map.
  */
 CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view,
 				      const cua__hashmap_kind kind,
@@ -741,7 +762,7 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view,
 			free_distance = distance;
 			free_slot = i;
 		}
-		/* the key is not behind a bucket that has EMPTY slots */
+		/* no key is stored after a bucket of its sequence that has EMPTY slots */
 		if (there < 0)
 			far = distance;
 	}
@@ -1071,8 +1092,8 @@ CUA_FORCE int cua__hashmap_word_change_by(uint32_t ks, uint32_t vs, struct cua_u
 /*
  * Erases the key at the spot. The caller has already counted the erase at *counted; FULL in
  * hashmap.h has the reason. Returns 1, with the last word in the spot. Returns 0 if another lane
- * has erased the key, and undoes the count in the same stripe. A sum of the counts may then miss
- * both additions or the second, but never the first alone.
+ * has erased the key, and undoes the count in the same stripe. A sum of the counts then includes
+ * neither addition, the first, or both. So it is never less than the erases that took effect.
  */
 CUA_FORCE int cua__hashmap_word_take(uint32_t ks, uint32_t vs, struct cua_u128 key,
 				     cua__hashmap_equal_fn *equal, enum cua_order order,
@@ -1134,8 +1155,8 @@ CUA_FORCE int cua__hashmap_word_erase(const struct cua_hashmap_view *view,
 }
 
 /*
- * Reads the pair in a slot. The reserved slots have the numbers after all others. Returns 0 if it
- * has none.
+ * Reads the pair in a slot. The reserved slots have the numbers after all others. Returns 0 if the
+ * slot has no pair.
  */
 CUA_FORCE int cua__hashmap_word_at(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
 				   uint64_t number, struct cua_u128 *key, struct cua_u128 *value)
