@@ -170,12 +170,12 @@ static void sort(unsigned char *array, size_t n, size_t size)
 }
 
 /*
- * Offsets place to place + stored - 1 of the output hold elements that the model selects, or
+ * Offsets `offset` to `offset` + stored - 1 of the output hold elements that the model selects, or
  * rejects if other = 1. Ordered: the first `stored` elements in order. Unordered: any of them, each
  * at most once.
  */
-static void check_places(const struct trial *t, const unsigned char *values,
-			 const unsigned char *indexes, uint64_t place, uint64_t stored, int other)
+static void check_offsets(const struct trial *t, const unsigned char *values,
+			  const unsigned char *indexes, uint64_t offset, uint64_t stored, int other)
 {
 	size_t size = cua_type_size(t->type),
 	       index_size = t->index_type ? cua_type_size(t->index_type) : 0;
@@ -191,7 +191,7 @@ static void check_places(const struct trial *t, const unsigned char *values,
 		for (i = 0; i < t->n; i++)
 			if (t->keeps[i] != other)
 				memcpy(all + n_all++ * size, t->x + i * size, size);
-		memcpy(got, values + place * size, stored * size);
+		memcpy(got, values + offset * size, stored * size);
 		sort(all, n_all, size);
 		sort(got, stored, size);
 		for (i = 0; i < stored; i++, a++) {
@@ -206,25 +206,25 @@ static void check_places(const struct trial *t, const unsigned char *values,
 		free(seen);
 		return;
 	}
-	for (uint64_t k = 0; k < stored; k++, place++) {
+	for (uint64_t k = 0; k < stored; k++, offset++) {
 		uint64_t index = 0;
 
 		if (t->index_type)
-			memcpy(&index, indexes + place * index_size, index_size);
+			memcpy(&index, indexes + offset * index_size, index_size);
 		if (t->ordered) {
 			while (i < t->n && t->keeps[i] == other)
 				i++;
 			EXPECT(!t->index_type || index == i, "%s: index %llu is %llu, not %llu",
-			       describe(t), (unsigned long long)place, (unsigned long long)index,
+			       describe(t), (unsigned long long)offset, (unsigned long long)index,
 			       (unsigned long long)i);
 			index = i++;
 		}
 		EXPECT(index < t->n && t->keeps[index] != other && !seen[index]++,
 		       "%s: index %llu, %llu, should not be there", describe(t),
-		       (unsigned long long)place, (unsigned long long)index);
-		EXPECT(!t->has_values || !memcmp(values + place * size, t->x + index * size, size),
+		       (unsigned long long)offset, (unsigned long long)index);
+		EXPECT(!t->has_values || !memcmp(values + offset * size, t->x + index * size, size),
 		       "%s: element %llu is not that of index %llu", describe(t),
-		       (unsigned long long)place, (unsigned long long)index);
+		       (unsigned long long)offset, (unsigned long long)index);
 	}
 	free(seen);
 }
@@ -286,9 +286,9 @@ static void try_array(struct cua_context *ctx, const struct trial *t, unsigned c
 	got_indexes = host_of(ctx, indexes, index_bytes);
 	out = t->in_place ? got_values : got_values + t->values_at * size;
 	if (t->has_values || t->index_type) {
-		check_places(t, out, got_indexes, 0, stored, 0);
+		check_offsets(t, out, got_indexes, 0, stored, 0);
 		if (t->partition)
-			check_places(t, out, got_indexes, t->kept, t->n - t->kept, 1);
+			check_offsets(t, out, got_indexes, t->kept, t->n - t->kept, 1);
 	}
 	if (t->partition)
 		stored = t->n;
@@ -341,7 +341,7 @@ static void try_append(struct cua_context *ctx, struct trial *t, const unsigned 
 			stored = t->kept;
 		EXPECT(got == (demand < t->capacity ? demand : t->capacity), "%s: %llu stored",
 		       describe(t), (unsigned long long)got);
-		check_places(t, items, items, before, stored, 0);
+		check_offsets(t, items, items, before, stored, 0);
 		free(items);
 		before = demand;
 	}

@@ -306,7 +306,7 @@ START_TEST(random_small)
 		EXPECT(r.verdict == LINEAR_OK, "history %d is right: %s", i, r.message);
 		for (uint64_t m = 1 + test_random(&seed) % 3; m; m--)
 			mutate(&seed, events, n);
-		/* plain search: such a compare-exchange tells no value */
+		/* plain search: such a compare-exchange returns no value */
 		for (size_t j = 0; j < n; j++)
 			if (events[j].op == LINEAR_COMPARE_EXCHANGE &&
 			    events[j].result == LINEAR_EXISTS)

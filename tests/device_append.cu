@@ -265,19 +265,19 @@ static __global__ void reserve_block_kernel(struct cua_append_view view, uint32_
 {
 	__shared__ struct cua_block_scratch scratch;
 	const uint64_t thread = cua_port_block() * cua_port_block_size() + cua_port_thread();
-	uint64_t place;
+	uint64_t offset;
 	uint32_t mine = 0;
 
 	for (uint32_t k = 0; k < each; k++)
 		mine += bits >> ((thread * each + k) % 3 != 0) & 1;
-	place = cua_append_reserve_block(&view, mine, &scratch);
+	offset = cua_append_reserve_block(&view, mine, &scratch);
 	for (uint32_t k = 0; k < each; k++) {
 		const uint64_t v = thread * each + k;
 		uint64_t *item;
 
 		if (!(bits >> (v % 3 != 0) & 1))
 			continue;
-		item = (uint64_t *)cua_append_at(&view, place++);
+		item = (uint64_t *)cua_append_at(&view, offset++);
 		if (item)
 			*item = v;
 	}
@@ -511,12 +511,12 @@ START_TEST(test_filter_graph)
 		for (uint32_t i = 0; i < N; i++)
 			if (host[i] < limit) {
 				if (back[below] != host[i])
-					ck_abort_msg("replay %u: place %u of the partition", replay,
-						     (unsigned)below);
+					ck_abort_msg("replay %u: offset %u of the partition",
+						     replay, (unsigned)below);
 				below++;
 			} else {
 				if (back[got[0] + above] != host[i])
-					ck_abort_msg("replay %u: place %u of the others", replay,
+					ck_abort_msg("replay %u: offset %u of the others", replay,
 						     (unsigned)above);
 				if (i < FEW && back_indexes[few++] != i)
 					ck_abort_msg("replay %u: index %u", replay, i);

@@ -86,8 +86,9 @@ static void append_reserved(void)
 {
 	struct cua_block_scratch *scratch = simt_shared(sizeof(*scratch));
 	uint32_t v = simt_lane();
-	uint64_t place = cua_append_reserve_block(&append_view, (uint64_t)staged_keeps(v), scratch);
-	uint32_t *item = cua_append_at(&append_view, place);
+	uint64_t offset =
+		cua_append_reserve_block(&append_view, (uint64_t)staged_keeps(v), scratch);
+	uint32_t *item = cua_append_at(&append_view, offset);
 
 	if (staged_keeps(v) && item)
 		CUA_WRITE(*item, v);

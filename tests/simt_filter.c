@@ -142,40 +142,40 @@ static const char *wrong(const char *what, uint64_t i)
 }
 
 /*
- * Checks the output from offset `place`: it must hold the elements or indexes expected[from..end -
+ * Checks the output from offset `offset`: it must hold the elements or indexes expected[from..end -
  * 1].
  */
-static const char *check_part(uint64_t from, uint64_t end, uint64_t place, int ordered)
+static const char *check_part(uint64_t from, uint64_t end, uint64_t offset, int ordered)
 {
 	static uint8_t seen[MOST];
 	const unsigned char *out =
 		f.in_place ? x + x_at * kind.size : values + values_at * kind.size;
 
 	memset(seen, 0, sizeof(seen));
-	for (uint64_t i = from; i < end; i++, place++) {
+	for (uint64_t i = from; i < end; i++, offset++) {
 		uint64_t e = expected[i];
 
-		if (place >= f.capacity)
+		if (offset >= f.capacity)
 			break;
 		if (f.indexes && !ordered) {
-			e = indexes[place];
+			e = indexes[offset];
 			if (e >= f.n || seen[e]++ ||
 			    (flags[flags_at + e] != 0) != (from == 0 && i < kept))
 				return wrong("index", i);
-		} else if (f.indexes && indexes[place] != e) {
+		} else if (f.indexes && indexes[offset] != e) {
 			return wrong("index", i);
 		}
 		if (!f.values)
 			continue;
 		if (f.indexes || ordered) {
-			if (memcmp(out + place * kind.size, element(original, x_at, e), kind.size))
+			if (memcmp(out + offset * kind.size, element(original, x_at, e), kind.size))
 				return wrong("element", i);
 			continue;
 		}
 		/* 16-byte elements by flags are all different */
-		memcpy(&e, out + place * kind.size + 8, 8);
+		memcpy(&e, out + offset * kind.size + 8, 8);
 		if (e >= f.n || seen[e]++ || !flags[flags_at + e] ||
-		    memcmp(out + place * kind.size, element(original, x_at, e), kind.size))
+		    memcmp(out + offset * kind.size, element(original, x_at, e), kind.size))
 			return wrong("element without order", i);
 	}
 	return NULL;
@@ -348,12 +348,12 @@ static void scan_body(void)
 
 	if (cua_port_block() == 0) {
 		struct cua__filter_shared *sh = simt_shared(sizeof(*sh));
-		uint64_t first = 0, place = 1000;
+		uint64_t first = 0, offset = 1000;
 		uint32_t turn = 0;
 
 		while (first < SCANNED) {
 			uint32_t told =
-				cua__filter_scan_step(kind, &f, sh, turn, SCANNED, first, &place);
+				cua__filter_scan_step(kind, &f, sh, turn, SCANNED, first, &offset);
 
 			first += told;
 			turn ^= 1;
@@ -375,7 +375,7 @@ static void scan_body(void)
 		CUA_WRITE(places_of[tile], word & CUA__FILTER_NUMBER);
 		for (uint32_t i = 0; f.in_place && i < tile; i += 1 + tile / 8)
 			if (CUA_READ(told_before[i]) != i + 1)
-				simt_fail("a place was known before a lower tile was read");
+				simt_fail("an offset was known before a lower tile was read");
 	}
 }
 
@@ -385,7 +385,7 @@ static const char *scan_check(void)
 
 	for (unsigned i = 0; i < SCANNED; i++) {
 		if (places_of[i] != sum)
-			return "a place is wrong";
+			return "an offset is wrong";
 		sum += i % 7;
 	}
 	return NULL;

@@ -365,13 +365,14 @@ static const char *cut_check(void)
 	for (uint64_t i = 0; i < segments.segments; i++)
 		if (results_f32[i] != 0 &&
 		    (i % 2 || memcmp(&results_f32[i], &expected[0], sizeof(float)) || right++))
-			return "a segment that has no place has a sum";
+			return "a segment beyond the list has a sum";
 	return right ? NULL : "no segment has its sum";
 }
 
 START_TEST(fixed_cut)
 {
-	struct simt_case c = {.name = "more long segments than places", .setup = short_setup};
+	struct simt_case c = {.name = "more long segments than the list can hold",
+			      .setup = short_setup};
 
 	rng = 5;
 	for (int blocks = 1; blocks < 3; blocks++) {
@@ -384,7 +385,7 @@ START_TEST(fixed_cut)
 		call.x = segments.x;
 		expected[0] = model_reduce(&call);
 		most = CUA__FIXED_LONGER;
-		c.name = "more long segments than places";
+		c.name = "more long segments than the list can hold";
 		c.setup = short_setup;
 		c.check = NULL;
 		c.body = fixed_short;

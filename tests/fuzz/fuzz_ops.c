@@ -340,7 +340,7 @@ static void check_pairs(struct map *m, const uint8_t *keys, const uint8_t *value
 
 			for (size_t j = 0; j < m->model.n; j++)
 				below += fuzz_order(m->model.keys[j].bytes, k.bytes, m->ks) < 0;
-			FUZZ_CHECK(below == i, "pair %llu sorted has place %zu",
+			FUZZ_CHECK(below == i, "sorted pair %llu has index %zu",
 				   (unsigned long long)i, below);
 		}
 		for (uint64_t j = 0; !sorted && j < i; j++)
