@@ -332,7 +332,7 @@ planted 'spares without a count of pops' multimap \
   's/((before \& ~low) + low + 1) | next/(before \& ~low) | next/'
 planted 'entries of a warp joined before they are complete' multimap \
   '/^CUA_FORCE int cua__multimap_insert_warp/,/^}/s/^	cua_port_sync_warp(mask);/	(void)0;/'
-planted 'a warp whose lanes do not give entries back' multimap \
+planted 'a warp whose lanes do not push unpublished entries to the spares' multimap \
   's/if (!cursor)$/if (!cursor || ticket >= view->capacity)/'
 planted 'sums of warps that are read too early' multimap_kernel \
   '/^CUA_FORCE uint64_t cua__multimap_block_scan/,/^}/{/CUA_WRITE(warps/{n;s/cua_port_sync_block();/(void)0;/;}}' multimap
