@@ -43,7 +43,7 @@ kernel() {
 # PTX version.
 nvcc_version=$("${nvcc[@]}" --version | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
 if [ -z "$nvcc_version" ]; then
-  echo "nvcc does not tell its version"
+  echo "nvcc does not print its version"
   exit 1
 fi
 # since ARCH MAJOR MINOR: the first architecture on which this nvcc has a feature that needs both;

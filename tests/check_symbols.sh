@@ -71,7 +71,7 @@ done
 
 # The attribute must agree with the list too: a call left out of the list
 # would otherwise be missed, because the version script hides it.  Objects for
-# link-time optimization tell nothing of it.
+# link-time optimization do not show it.
 if [ -f "$archive" ] && ! readelf -SW "$archive" 2>/dev/null | grep '\.gnu\.lto_' >/dev/null; then
   readelf -sW "$archive" 2>/dev/null |
     awk '$5 ~ /GLOBAL|WEAK/ && $6 == "DEFAULT" && $7 != "UND" && $8 ~ /^cua_/ { print $8 }' |

@@ -9,7 +9,7 @@ CUA_DEFINE_MULTIMAP(wide, uint64_t, uint64_t)
 
 enum { INSERTED, ERASED, WRONG, COUNTERS };
 
-static __device__ void tell(uint64_t *counter, uint64_t n)
+static __device__ void count(uint64_t *counter, uint64_t n)
 {
 	cua_port_add_u64(counter, n, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
@@ -57,9 +57,9 @@ static __device__ void tell(uint64_t *counter, uint64_t n)
 			if (erases && (id + j) % erases == 0)                                      \
 				erased += name##_erase(&view, (T)((id / erases) % n_keys));        \
 		}                                                                                  \
-		tell(&counters[INSERTED], inserted);                                               \
-		tell(&counters[ERASED], erased);                                                   \
-		tell(&counters[WRONG], wrong);                                                     \
+		count(&counters[INSERTED], inserted);                                              \
+		count(&counters[ERASED], erased);                                                  \
+		count(&counters[WRONG], wrong);                                                    \
 	}                                                                                          \
 	/* Checks that every id occurs at most once; *size is the number of ids. */                \
 	static __global__ void name##_look(struct cua_multimap_view view, unsigned n_keys,         \
@@ -73,12 +73,12 @@ static __device__ void tell(uint64_t *counter, uint64_t n)
 			uint64_t at = name##_at(&view, p, &key);                                   \
                                                                                                    \
 			if (at)                                                                    \
-				tell(size, name##_count(&view, key));                              \
+				count(size, name##_count(&view, key));                             \
 			for (; at; at = name##_next(&view, at)) {                                  \
 				T id = name##_value(&view, at);                                    \
                                                                                                    \
 				if (id >= n || id % n_keys != key || atomicAdd(&seen[id], 1u))     \
-					tell(wrong, 1);                                            \
+					count(wrong, 1);                                           \
 			}                                                                          \
 		}                                                                                  \
 	}

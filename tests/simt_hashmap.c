@@ -25,7 +25,7 @@ CUA_DEFINE_HASHMAP_UPDATE(broad_step, broad, step(old) * 3 + operand)
 /* In front of the reserved slots, as in a map. */
 static struct {
 	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
-	uint64_t cells[4];
+	uint64_t reserved[4];
 } at_counts __attribute__((aligned(64)));
 static uint64_t buckets[MOST_BUCKETS * 8] __attribute__((aligned(64)));
 static struct cua_hashmap_view map_view = {buckets, at_counts.counts,  NULL, 1, 0, 4,
@@ -305,8 +305,8 @@ static void step_setup(void)
 	map_setup();
 	set_slot(0, 0, 7, 1);
 	at_counts.counts[0].inserted = 1;
-	at_counts.cells[0] = is_broad ? 2 : 2 | (uint64_t)1 << 32;
-	at_counts.cells[1] = is_broad;
+	at_counts.reserved[0] = is_broad ? 2 : 2 | (uint64_t)1 << 32;
+	at_counts.reserved[1] = is_broad;
 }
 
 /* An operation that is not associative. No value is 0. */
@@ -328,7 +328,7 @@ static const char *map_step_check(void)
 		expected[i % 3 == 1] = expected[i % 3 == 1] * 3 + 1;
 	if (!get_slot(0, 0, &key, &values[1]) || key != 7)
 		return "the key is not there";
-	values[0] = is_broad ? at_counts.cells[1] : at_counts.cells[0] >> 32;
+	values[0] = is_broad ? at_counts.reserved[1] : at_counts.reserved[0] >> 32;
 	for (unsigned i = 0; i < 2; i++)
 		if (values[i] != (is_broad ? expected[i] : (uint32_t)expected[i]))
 			return "a step was lost, or came twice";
@@ -373,7 +373,7 @@ static const char *map_stale_check(void)
 	return value == simt_blocks() * simt_block_lanes() / 2 ? map_check() : "the sum is wrong";
 }
 
-static void tell(int is_won)
+static void count_result(int is_won)
 {
 	cua_port_add_u64(is_won ? &won : &lost, 1, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
@@ -389,7 +389,7 @@ static void map_last_slot(void)
 {
 	int result = map_insert(key_at_home(simt_lane()), 1);
 
-	tell(result == CUA_HASHMAP_INSERTED);
+	count_result(result == CUA_HASHMAP_INSERTED);
 	if (result == CUA_HASHMAP_EXISTS)
 		simt_fail("a key exists that nobody inserted");
 }
@@ -422,7 +422,7 @@ static void map_once(void)
 	uint64_t value;
 
 	if (simt_lane() < 2) {
-		tell(map_insert(key_at_home(0), 1000) == CUA_HASHMAP_INSERTED);
+		count_result(map_insert(key_at_home(0), 1000) == CUA_HASHMAP_INSERTED);
 		if (!map_find(key_at_home(0), &value))
 			simt_fail("find did not find an inserted key");
 	} else if (simt_lane() == 2) {
@@ -454,7 +454,7 @@ static void map_erase_one(void)
 	if (simt_lane() == 2)
 		map_assign(key_at_home(STANDS), 6);
 	else
-		tell(map_erase(key_at_home(STANDS)));
+		count_result(map_erase(key_at_home(STANDS)));
 }
 
 static const char *map_erase_check(void)
@@ -738,7 +738,7 @@ static void quad_full(void)
 	for (unsigned again = 0; again < 2; again++) {
 		int result = bulk_insert(mask, key_at_home(2 * simt_lane() + again), &added);
 
-		tell(result == CUA_HASHMAP_INSERTED);
+		count_result(result == CUA_HASHMAP_INSERTED);
 		if (result == CUA_HASHMAP_EXISTS)
 			simt_fail("a key exists that nobody inserted");
 		cua_port_sync_warp(mask);
@@ -759,7 +759,7 @@ static void quad_bulk(void)
 		int result = bulk_insert(mask, key_at_home(k), &added);
 
 		if (k)
-			tell(result == CUA_HASHMAP_INSERTED);
+			count_result(result == CUA_HASHMAP_INSERTED);
 		if (result == CUA_HASHMAP_FULL)
 			simt_fail("a map with room is full");
 		if (quad_find(mask, 1, key_at_home(k), &value) != 1 && k)
@@ -771,14 +771,14 @@ static void quad_bulk(void)
 	cua__quad_count(&map_view, mask, CUA_RELAXED, &added);
 }
 
-static void quad_told_setup(void)
+static void quad_visible_setup(void)
 {
 	map_setup();
 	fill_home(slots());
 }
 
-/* A lane inserts a key behind its full home. A quad that has seen the result finds the key. */
-static void quad_told(void)
+/* A lane inserts a key beyond its full home. A quad that has seen the result finds the key. */
+static void quad_visible(void)
 {
 	const uint32_t mask = whole_warp();
 	uint32_t added = 0;
@@ -910,7 +910,7 @@ static void map_bounded(void)
 		uint64_t value;
 		int result = i % 2 ? map_insert(key, i) : map_update(key, i);
 
-		tell(result == CUA_HASHMAP_INSERTED);
+		count_result(result == CUA_HASHMAP_INSERTED);
 		if (result != CUA_HASHMAP_INSERTED && result != CUA_HASHMAP_FULL)
 			simt_fail("a key exists that nobody inserted");
 		if (map_find(key, &value) != (result == CUA_HASHMAP_INSERTED))
@@ -947,9 +947,9 @@ static void map_bounded_once(void)
 {
 	int result = map_insert(key_of_sequence(2 * slots() - 1), 1);
 
-	tell(result == CUA_HASHMAP_INSERTED);
+	count_result(result == CUA_HASHMAP_INSERTED);
 	if (result == CUA_HASHMAP_FULL)
-		simt_fail("a map is full for a key that another lane has put into it");
+		simt_fail("a map is full for a key that another lane has inserted");
 }
 
 static void lanes_of_width(void)
@@ -1079,17 +1079,17 @@ static void quads_of_width(void)
 				     .setup = map_message_setup,
 				     .body = quad_message,
 				     .check = map_check};
-	struct simt_case told = {.name = "map, quads, told",
-				 .setup = quad_told_setup,
-				 .body = quad_told,
-				 .check = map_check};
+	struct simt_case visible = {.name = "map, quads, visible",
+				    .setup = quad_visible_setup,
+				    .body = quad_visible,
+				    .check = map_check};
 	struct simt_case farther = {.name = "map, quads, farther",
 				    .setup = farther_setup,
 				    .body = quad_farther,
 				    .check = map_check};
 
 	map_view.n_buckets = 2;
-	try_shape(told, 2, 4, 20);
+	try_shape(visible, 2, 4, 20);
 	try_shape(mixed, 1, 32, 5);
 	try_shape(mixed, 3, 8, 10);
 	try_shape(own, 1, 8, 20);
@@ -1103,7 +1103,7 @@ static void quads_of_width(void)
 	try_shape(bulk, 2, 4, 50);
 	try_shape(bulk, 3, 8, 20);
 	in_groups = 1;
-	try_shape(told, 2, 8, 20);
+	try_shape(visible, 2, 8, 20);
 	try_shape(full, 2, 8, 10);
 	try_shape(bulk, 2, 16, 10);
 	try_shape(bulk, 3, 8, 20);

@@ -14,7 +14,7 @@
 
 static struct {
 	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
-	uint64_t cells[4];
+	uint64_t reserved[4];
 } at_counts __attribute__((aligned(64)));
 static uint64_t buckets[MOST_BUCKETS * 8] __attribute__((aligned(64)));
 static struct cua_hashmap_view view = {buckets, at_counts.counts,  NULL, 1, 0, 4,
@@ -235,7 +235,7 @@ static const char *kinds_check(void)
 	}
 	for (unsigned c = 0; !wrong && c < 2; c++) {
 		/* number of keys with each value of bits 0 and 1 */
-		if (at_counts.cells[2 * c] && there[folds ? 0 : c]++)
+		if (at_counts.reserved[2 * c] && there[folds ? 0 : c]++)
 			wrong = "a reserved key is there twice";
 	}
 	for (unsigned i = 0; !wrong && i < KEYS; i++)

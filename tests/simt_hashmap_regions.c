@@ -33,7 +33,7 @@ static struct cua__regions_pass first, second, inserts;
 static char buckets[BUCKETS * CUA__HASHMAP_WORD_BYTES] __attribute__((aligned(64)));
 static struct {
 	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
-	uint64_t cells[4];
+	uint64_t reserved[4];
 } state __attribute__((aligned(64)));
 static unsigned char keys[MOST * 16] __attribute__((aligned(16)));
 static unsigned char values[MOST * 16] __attribute__((aligned(16)));

@@ -14,7 +14,7 @@ static uint64_t mm_buckets[16 * CUA__HASHMAP_WORD_BYTES / 8] __attribute__((alig
 static uint64_t mm_entries[2 * MOST], mm_reusable[MOST];
 static struct {
 	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
-	uint64_t cells[4];
+	uint64_t reserved[4];
 } mm_counts;
 static struct cua_multimap_pool mm_pool;
 static struct cua_multimap_view mm;

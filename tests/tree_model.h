@@ -331,7 +331,7 @@ static inline struct model_value model_halves(const struct model_call *c, struct
 	return v[0];
 }
 
-enum { MODEL_STRIPS = 8, MODEL_PLACES = 256, MODEL_WIDEST = 256 };
+enum { MODEL_STRIPS = 8, MODEL_THREADS = 256, MODEL_WIDEST = 256 };
 
 static inline struct model_value model_strip(const struct model_call *c, uint64_t first,
 					     uint64_t rows, unsigned width)
@@ -355,21 +355,21 @@ static inline struct model_value model_tree(const struct model_call *c)
 {
 	unsigned width = 32 * 16 / (unsigned)cua_type_size(c->type);
 	uint64_t rows = 8, chunks;
-	struct model_value places[MODEL_PLACES], strips[MODEL_STRIPS];
+	struct model_value threads[MODEL_THREADS], strips[MODEL_STRIPS];
 
 	while ((c->n + MODEL_STRIPS * rows * width - 1) / (MODEL_STRIPS * rows * width) > 2000)
 		rows += 8;
 	chunks = (c->n + MODEL_STRIPS * rows * width - 1) / (MODEL_STRIPS * rows * width);
-	memset(places, 0, sizeof(places));
+	memset(threads, 0, sizeof(threads));
 	for (uint64_t chunk = 0; chunk < chunks; chunk++) {
 		for (unsigned i = 0; i < MODEL_STRIPS; i++)
 			strips[i] = model_strip(c, (chunk * MODEL_STRIPS + i) * rows * width, rows,
 						width);
-		places[chunk % MODEL_PLACES] = model_combine(c, places[chunk % MODEL_PLACES],
-							     model_halves(c, strips, MODEL_STRIPS));
+		threads[chunk % MODEL_THREADS] = model_combine(
+			c, threads[chunk % MODEL_THREADS], model_halves(c, strips, MODEL_STRIPS));
 	}
-	for (unsigned i = 0; i < MODEL_PLACES / 32; i++)
-		strips[i] = model_halves(c, places + 32 * i, 32);
+	for (unsigned i = 0; i < MODEL_THREADS / 32; i++)
+		strips[i] = model_halves(c, threads + 32 * i, 32);
 	return model_halves(c, strips, MODEL_STRIPS);
 }
 
