@@ -253,7 +253,7 @@ CUA_FORCE uint32_t cua__warp_next_below(uint32_t below, uint32_t lane)
 				  enum cua_scope scope, enum cua_space space)                      \
 	{                                                                                          \
 		uint32_t size = cua_port_block_size();                                             \
-		struct cua__block_warp w = cua__block_warp(size);                                  \
+		struct cua__block_warp w = cua__block_warp(cua_port_thread(), size);               \
 		uint32_t warps = (size + CUA_WARP_LANES - 1) / CUA_WARP_LANES;                     \
 		uint32_t mask = CUA__ALL_LANES >> (32 - w.lanes);                                  \
 		T all, before, total, old;                                                         \

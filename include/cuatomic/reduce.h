@@ -250,15 +250,17 @@ CUA_FORCE void cua__warp_rounds_drop(struct cua__warp_rounds *r, uint32_t mask)
 	r->rank /= 2;
 }
 
-/* The calling thread's warp in its block. */
+/*
+ * The calling thread's warp in its block. The caller passes cua_port_thread(): if this function
+ * read it, nvcc would read the register of the thread's number in each iteration of a caller's loop.
+ */
 struct cua__block_warp {
 	uint32_t index, start; /* number of the warp, and of its first thread */
 	uint32_t lane, lanes;
 };
 
-CUA_FORCE struct cua__block_warp cua__block_warp(uint32_t size)
+CUA_FORCE struct cua__block_warp cua__block_warp(uint32_t thread, uint32_t size)
 {
-	uint32_t thread = cua_port_thread();
 	struct cua__block_warp w;
 
 	w.index = thread / CUA_WARP_LANES;
@@ -383,7 +385,7 @@ CUA_FORCE void cua__block_get_all(struct cua_block_scratch *s, void *v, size_t b
 	CUA_FN T block_n(T v, uint32_t n, struct cua_block_scratch *s)                             \
 	{                                                                                          \
 		uint32_t size = cua_port_block_size();                                             \
-		struct cua__block_warp w = cua__block_warp(size);                                  \
+		struct cua__block_warp w = cua__block_warp(cua_port_thread(), size);               \
 		uint32_t warps = (n + CUA_WARP_LANES - 1) / CUA_WARP_LANES;                        \
 		uint64_t bits;                                                                     \
                                                                                                    \
