@@ -1009,11 +1009,11 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		cua__quad_look_at(&c.view, CUA__HASHMAP_KIND(KS, VS), CUA__ALL_LANES, bucket, key,
 				  NULL, CUA_RELAXED, &seen);
 		if (has) {
-			const char *cell = cua__hashmap_reserved_slot(&c.view, KS, VS, key, NULL);
+			const char *slot = cua__hashmap_reserved_slot(&c.view, KS, VS, key, NULL);
 
-			if (cell) {
+			if (slot) {
 				const struct cua_u128 w = cua__hashmap_word_load(
-					cell, cua__hashmap_is_wide(KS, VS), CUA_RELAXED);
+					slot, cua__hashmap_is_wide(KS, VS), CUA_RELAXED);
 
 				seen.there = cua__hashmap_word_empty(w) ? -1 : 1;
 				seen.value = cua__hashmap_word_value(KS, VS, w);
@@ -1194,7 +1194,7 @@ static __global__ void size_kernel(const __grid_constant__ struct cua_hashmap_vi
 	for (uint32_t half = 16; half; half /= 2)
 		n += cua_port_shuffle_u64(CUA__ALL_LANES, n, threadIdx.x ^ half);
 	if (threadIdx.x == 0)
-		*size = n + cua__hashmap_cells_used(&view);
+		*size = n + cua__hashmap_reserved_used(&view);
 }
 
 static enum cua_status cuda_size(struct cua_context *ctx, const struct cua_hashmap_view *view,

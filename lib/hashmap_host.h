@@ -70,7 +70,7 @@ uint64_t cua__hashmap_slots(const struct cua_hashmap_view *view);
 /* A host copy of the memory before the buckets. */
 struct cua__hashmap_front {
 	struct cua_hashmap_counts counts[CUA_HASHMAP_STRIPES];
-	struct cua_u128 cells[2];
+	struct cua_u128 reserved_slots[2];
 	uint64_t in_slots, keys; /* keys in reserved slots included */
 	uint64_t kept;           /* rejected pairs that are kept */
 };

@@ -8,7 +8,7 @@
 CUA_STATIC_ASSERT(BUCKETS_AT % 256 == 0 &&
 			  BUCKETS_AT >=
 				  CUA_HASHMAP_STRIPES * sizeof(struct cua_hashmap_counts) + 32,
-		  "the buckets are behind the cells");
+		  "the buckets begin after the reserved slots");
 /* Kernels number the buckets in 32 bits. */
 #define MOST_WORD_BUCKETS ((uint64_t)1 << 32)
 

@@ -33,7 +33,7 @@ enum cua_status cua__hashmap_read_front(struct cua_hashmap *map, struct cua__has
 	f->in_slots = 0;
 	for (uint32_t i = 0; i < CUA_HASHMAP_STRIPES; i++)
 		f->in_slots += f->counts[i].inserted - f->counts[i].erased;
-	f->keys = f->in_slots + (f->cells[0].lo != 0) + (f->cells[1].lo != 0);
+	f->keys = f->in_slots + (f->reserved_slots[0].lo != 0) + (f->reserved_slots[1].lo != 0);
 	return CUA_OK;
 }
 

@@ -214,18 +214,18 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 			if (++done == n_deferred)
 				n_deferred = done = 0;
 		} else {
-			char *cell;
+			char *slot;
 
 			i = next++;
 			hash = ring.hashes[i % AHEAD];
 			key = ring.keys[i % AHEAD];
 			value = cua__hashmap_get(call->values, vs, i);
-			cell = cua__hashmap_reserved_slot(view, ks, vs, key, NULL);
-			if (cell)
-				result = cua__hashmap_reserved_enter(cell, ks, vs, value, &spot);
+			slot = cua__hashmap_reserved_slot(view, ks, vs, key, NULL);
+			if (slot)
+				result = cua__hashmap_reserved_enter(slot, ks, vs, value, &spot);
 			else
 				result = enter_home(view, ks, vs, hash, key, value, &spot);
-			added += !cell && result == CUA_HASHMAP_INSERTED;
+			added += !slot && result == CUA_HASHMAP_INSERTED;
 			prefetch_home(&ring, job, ks, vs, i + AHEAD, end, 1);
 			if (!result) {
 				struct deferred l = {i, hash, 1, key};
@@ -286,7 +286,7 @@ CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_
 	while (next < end || n_deferred) {
 		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 		struct cua__hashmap_head head;
-		char *bucket, *cell;
+		char *bucket, *slot;
 		uint32_t first;
 		int there;
 
@@ -299,10 +299,10 @@ CUA_FORCE void find_words(const struct job *job, uint32_t ks, uint32_t vs, size_
 			l.hash = ring.hashes[l.i % AHEAD];
 			l.key = ring.keys[l.i % AHEAD];
 			prefetch_home(&ring, job, ks, vs, l.i + AHEAD, end, 0);
-			cell = cua__hashmap_reserved_slot(view, ks, vs, l.key, NULL);
+			slot = cua__hashmap_reserved_slot(view, ks, vs, l.key, NULL);
 			l.distance = 0;
-			if (cell) {
-				spot.word = cua__hashmap_word_load(cell, wide, CUA_ACQUIRE);
+			if (slot) {
+				spot.word = cua__hashmap_word_load(slot, wide, CUA_ACQUIRE);
 				there = cua__hashmap_word_empty(spot.word) ? -1 : 1;
 			} else {
 				bucket = cua__hashmap_word_bucket(

@@ -70,20 +70,20 @@ CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t k
 }
 
 /* The number of reserved slots in use. */
-CUA_FORCE uint64_t cua__hashmap_cells_used(const struct cua_hashmap_view *view)
+CUA_FORCE uint64_t cua__hashmap_reserved_used(const struct cua_hashmap_view *view)
 {
-	const uint64_t *cells =
+	const uint64_t *reserved_slots =
 		(const uint64_t *)(const void *)(view->counts + CUA_HASHMAP_STRIPES);
 
 	/* the low half of a used reserved slot is never 0 */
-	return (uint64_t)(cua_port_load_b64(cells, CUA_RELAXED, CUA__HASHMAP_AT) != 0) +
-	       (cua_port_load_b64(cells + 2, CUA_RELAXED, CUA__HASHMAP_AT) != 0);
+	return (uint64_t)(cua_port_load_b64(reserved_slots, CUA_RELAXED, CUA__HASHMAP_AT) != 0) +
+	       (cua_port_load_b64(reserved_slots + 2, CUA_RELAXED, CUA__HASHMAP_AT) != 0);
 }
 
 /* The number of keys, from the counts. */
 CUA_FORCE uint64_t cua__hashmap_count(const struct cua_hashmap_view *view)
 {
-	uint64_t n = cua__hashmap_cells_used(view);
+	uint64_t n = cua__hashmap_reserved_used(view);
 
 	for (uint32_t i = 0; i < CUA_HASHMAP_STRIPES; i++)
 		n += cua_port_load_b64(&view->counts[i].inserted, CUA_RELAXED, CUA__HASHMAP_AT) -

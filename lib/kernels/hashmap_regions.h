@@ -271,12 +271,12 @@ CUA_FORCE void cua__regions_read(const struct cua__regions_kind k,
 		return;
 	CUA__UNROLL
 	for (j = 0; j < k.each; j++) {
-		char *cell = (*there >> j & 1) ? cua__regions_reserved_slot(k, a, word[j]) : NULL;
+		char *slot = (*there >> j & 1) ? cua__regions_reserved_slot(k, a, word[j]) : NULL;
 
-		if (!cell)
+		if (!slot)
 			continue;
 		(void)cua__hashmap_reserved_enter(
-			cell, k.ks, k.vs, cua__hashmap_word_value(k.ks, k.vs, word[j]), &spot);
+			slot, k.ks, k.vs, cua__hashmap_word_value(k.ks, k.vs, word[j]), &spot);
 		*there &= ~((uint32_t)1 << j);
 	}
 }
