@@ -92,12 +92,12 @@ DEFINE_BYTES(24)
 DEFINE_BYTES(39)
 
 struct large {
-	uint64_t cell[1000];
+	uint64_t element[1000];
 };
 CUA_DEFINE_COMBINE(large_add, struct large *, uint32_t, {
-	uint64_t *cell = &(*state)->cell[argument];
+	uint64_t *element = &(*state)->element[argument];
 
-	CUA_WRITE(*cell, CUA_READ(*cell) + 1);
+	CUA_WRITE(*element, CUA_READ(*element) + 1);
 });
 
 START_TEST(any_type)
@@ -120,7 +120,7 @@ START_TEST(any_type)
 	large_add_warp(&l, &mine, 999, 1);
 	large_add_block(&l, &mine, 999, &scratch);
 	ck_assert_ptr_eq(mine, large);
-	ck_assert_uint_eq(large->cell[999], 2);
+	ck_assert_uint_eq(large->element[999], 2);
 	free(large);
 }
 END_TEST

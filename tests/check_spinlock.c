@@ -209,22 +209,22 @@ END_TEST
 /* ---- several threads ---- */
 
 #define THREADS 4
-#define CELLS 7
+#define LOCKS 7
 
 struct team {
 	int how;
 	int n; /* sections a thread */
 	pthread_barrier_t start;
-	struct cua_spinlock *locks; /* CELLS locks, from the library */
+	struct cua_spinlock *locks; /* LOCKS locks, from the library */
 	struct cua_spinlock outer;
-	/* plain data; lock i protects cell i, the outer lock protects total */
+	/* plain data; lock i protects state i, the outer lock protects total */
 	struct {
 		uint64_t count;
 		int inside;
 		unsigned wrong;
-	} cell[CELLS];
+	} state[LOCKS];
 	uint64_t total;
-	uint64_t done[THREADS][CELLS]; /* each row is written by its own thread */
+	uint64_t done[THREADS][LOCKS]; /* each row is written by its own thread */
 };
 
 struct member {
@@ -233,32 +233,33 @@ struct member {
 	pthread_t thread;
 };
 
-static void enter(struct team *t, unsigned cell)
+static void enter(struct team *t, unsigned lock)
 {
-	CUA_WRITE(t->cell[cell].wrong, t->cell[cell].wrong + (CUA_READ(t->cell[cell].inside) != 0));
-	CUA_WRITE(t->cell[cell].inside, 1);
-	CUA_WRITE(t->cell[cell].count, CUA_READ(t->cell[cell].count) + 1);
-	CUA_WRITE(t->cell[cell].inside, 0);
+	CUA_WRITE(t->state[lock].wrong,
+		  t->state[lock].wrong + (CUA_READ(t->state[lock].inside) != 0));
+	CUA_WRITE(t->state[lock].inside, 1);
+	CUA_WRITE(t->state[lock].count, CUA_READ(t->state[lock].count) + 1);
+	CUA_WRITE(t->state[lock].inside, 0);
 }
 
-/* Runs a section under the lock of the cell. Returns whether it ran. */
-static int section(struct team *t, unsigned cell, int i)
+/* Runs a section under the lock with this index. Returns whether it ran. */
+static int section(struct team *t, unsigned lock, int i)
 {
-	struct cua_spinlock *l = &t->locks[cell];
+	struct cua_spinlock *l = &t->locks[lock];
 
 	switch (t->how) {
 	case 0:
 		cua_spinlock_lock(l);
-		enter(t, cell);
+		enter(t, lock);
 		cua_spinlock_unlock(l);
 		return 1;
 	case 1:
 		CUA_WITH_LOCK (l)
-			enter(t, cell);
+			enter(t, lock);
 		return 1;
 	case 2:
 		CUA_WITH_LOCK_SCOPE (l, CUA_SCOPE_SYSTEM) {
-			enter(t, cell);
+			enter(t, lock);
 			if (i % 2)
 				break;
 			continue;
@@ -267,29 +268,29 @@ static int section(struct team *t, unsigned cell, int i)
 	case 3:
 		if (!cua_spinlock_trylock(l))
 			return 0;
-		enter(t, cell);
+		enter(t, lock);
 		cua_spinlock_unlock(l);
 		return 1;
 	case 4: /* two locks, always in the same order */
 		CUA_WITH_LOCK (&t->outer) {
 			CUA_WRITE(t->total, CUA_READ(t->total) + 1);
 			CUA_WITH_LOCK (l)
-				enter(t, cell);
+				enter(t, lock);
 		}
 		return 1;
 	default: /* all forms exclude each other */
 		if (i % 3 == 0) {
 			if (!cua_spinlock_trylock_scope(l, CUA_SCOPE_SYSTEM))
 				return 0;
-			enter(t, cell);
+			enter(t, lock);
 			cua_spinlock_unlock_scope(l, CUA_SCOPE_SYSTEM);
 		} else if (i % 3 == 1) {
 			cua_spinlock_lock(l);
-			enter(t, cell);
+			enter(t, lock);
 			cua_spinlock_unlock(l);
 		} else {
 			CUA_WITH_LOCK (l)
-				enter(t, cell);
+				enter(t, lock);
 		}
 		return 1;
 	}
@@ -305,11 +306,11 @@ static void *member_main(void *arg)
 	for (int i = 0; i < t->n; i++) {
 		/* half of the sections use the same lock */
 		uint64_t r = test_random(&random);
-		unsigned cell = r & 1 ? 0 : (unsigned)(r >> 32) % CELLS;
+		unsigned lock = r & 1 ? 0 : (unsigned)(r >> 32) % LOCKS;
 
-		if (section(t, cell, i))
-			t->done[m->id][cell]++;
-		(void)cua_spinlock_locked(&t->locks[cell]);
+		if (section(t, lock, i))
+			t->done[m->id][lock]++;
+		(void)cua_spinlock_locked(&t->locks[lock]);
 	}
 	return NULL;
 }
@@ -324,7 +325,7 @@ START_TEST(threads)
 	memset(&t, 0, sizeof(t));
 	t.how = _i;
 	t.n = test_quick() ? 1000 : 20000;
-	ck_assert_cua(cua_spinlock_array_create(ctx, CELLS, &t.locks));
+	ck_assert_cua(cua_spinlock_array_create(ctx, LOCKS, &t.locks));
 	ck_assert_int_eq(pthread_barrier_init(&t.start, NULL, THREADS), 0);
 	for (unsigned id = 0; id < THREADS; id++) {
 		member[id].team = &t;
@@ -334,15 +335,15 @@ START_TEST(threads)
 	}
 	for (unsigned id = 0; id < THREADS; id++)
 		ck_assert_int_eq(pthread_join(member[id].thread, NULL), 0);
-	for (unsigned cell = 0; cell < CELLS; cell++) {
+	for (unsigned lock = 0; lock < LOCKS; lock++) {
 		uint64_t done = 0;
 
 		for (unsigned id = 0; id < THREADS; id++)
-			done += t.done[id][cell];
-		ck_assert_uint_eq(t.cell[cell].wrong, 0);
-		ck_assert_uint_eq(t.cell[cell].count, done);
+			done += t.done[id][lock];
+		ck_assert_uint_eq(t.state[lock].wrong, 0);
+		ck_assert_uint_eq(t.state[lock].count, done);
 		ck_assert_uint_gt(done, 0);
-		ck_assert_int_eq(cua_spinlock_locked(&t.locks[cell]), 0);
+		ck_assert_int_eq(cua_spinlock_locked(&t.locks[lock]), 0);
 		total += done;
 	}
 	if (t.how != 3 && t.how < 5)

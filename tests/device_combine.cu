@@ -6,26 +6,26 @@
 #include "device.h"
 
 /* The data under a lock. */
-struct cell {
+struct account {
 	uint64_t count;
 	int64_t debit; /* debit + credit is 0 outside of a section */
 	int64_t credit;
 	uint64_t wrong;
 };
 
-__device__ static void work(struct cell *c)
+__device__ static void work(struct account *a)
 {
-	int64_t debit = CUA_READ(c->debit);
+	int64_t debit = CUA_READ(a->debit);
 
-	if (debit + CUA_READ(c->credit) != 0)
-		CUA_WRITE(c->wrong, CUA_READ(c->wrong) + 1);
-	CUA_WRITE(c->debit, debit - 3);
-	CUA_WRITE(c->credit, CUA_READ(c->credit) + 3);
-	CUA_WRITE(c->count, CUA_READ(c->count) + 1);
+	if (debit + CUA_READ(a->credit) != 0)
+		CUA_WRITE(a->wrong, CUA_READ(a->wrong) + 1);
+	CUA_WRITE(a->debit, debit - 3);
+	CUA_WRITE(a->credit, CUA_READ(a->credit) + 3);
+	CUA_WRITE(a->count, CUA_READ(a->count) + 1);
 }
 
-/* Copies the whole cell to registers; the result is the number of earlier sections. */
-CUA_DEFINE_COMBINE_FETCH(number, struct cell, uint64_t, {
+/* Copies the whole account to registers; the result is the number of earlier sections. */
+CUA_DEFINE_COMBINE_FETCH(number, struct account, uint64_t, {
 	uint64_t before = state->count;
 
 	if (state->debit + state->credit != 0)
@@ -35,8 +35,8 @@ CUA_DEFINE_COMBINE_FETCH(number, struct cell, uint64_t, {
 	state->count += argument;
 	argument = before;
 });
-/* Updates the cell in place. */
-CUA_DEFINE_COMBINE(visit, struct cell *, uint32_t, {
+/* Updates the account in place. */
+CUA_DEFINE_COMBINE(visit, struct account *, uint32_t, {
 	for (uint32_t i = 0; i < argument; i++) {
 		(*state)->debit -= 3;
 		(*state)->credit += 3;
@@ -45,14 +45,14 @@ CUA_DEFINE_COMBINE(visit, struct cell *, uint32_t, {
 });
 CUA_DEFINE_COMBINE(add, uint64_t, uint64_t, *state += argument);
 
-static void check_cells(const struct cell *cells, const unsigned long long *expected,
-			const struct cua_spinlock *locks, uint32_t n)
+static void check_accounts(const struct account *accounts, const unsigned long long *expected,
+			   const struct cua_spinlock *locks, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		ck_assert_uint_eq(cells[i].wrong, 0);
-		ck_assert_uint_eq(cells[i].count, expected[i]);
-		ck_assert(cells[i].debit == -3 * (int64_t)expected[i]);
-		ck_assert(cells[i].credit == 3 * (int64_t)expected[i]);
+		ck_assert_uint_eq(accounts[i].wrong, 0);
+		ck_assert_uint_eq(accounts[i].count, expected[i]);
+		ck_assert(accounts[i].debit == -3 * (int64_t)expected[i]);
+		ck_assert(accounts[i].credit == 3 * (int64_t)expected[i]);
 		ck_assert_int_eq(cua_spinlock_locked(&locks[i]), 0);
 	}
 }
@@ -63,7 +63,7 @@ static void check_cells(const struct cell *cells, const unsigned long long *expe
  * Each lane selects a lock, and may also not take part. `errors` counts numbers that do not follow
  * the number of the previous lane with the same lock.
  */
-__global__ static void warps(struct cua_spinlock *locks, struct cell *cells, uint32_t n_locks,
+__global__ static void warps(struct cua_spinlock *locks, struct account *accounts, uint32_t n_locks,
 			     uint32_t each, unsigned long long *expected, unsigned long long *sum,
 			     unsigned long long *errors)
 {
@@ -79,7 +79,7 @@ __global__ static void warps(struct cua_spinlock *locks, struct cell *cells, uin
 			if (random >> 28 == 1)
 				cua_port_pause(random & 1023);
 			atomicAdd(&expected[k], 1ull);
-			got = number_warp(&locks[k], &cells[k], 1, mask);
+			got = number_warp(&locks[k], &accounts[k], 1, mask);
 			atomicAdd(&sum[k], (unsigned long long)got);
 			group = cua_port_match_any_u32(mask, k);
 			before = group & ((1u << cua_port_lane()) - 1);
@@ -95,20 +95,20 @@ __global__ static void warps(struct cua_spinlock *locks, struct cell *cells, uin
 static void run_warps(uint32_t n_locks, unsigned blocks, unsigned threads, uint32_t each)
 {
 	struct cua_spinlock *locks = (struct cua_spinlock *)managed(n_locks * sizeof(*locks));
-	struct cell *cells = (struct cell *)managed(n_locks * sizeof(*cells));
+	struct account *accounts = (struct account *)managed(n_locks * sizeof(*accounts));
 	unsigned long long *expected = (unsigned long long *)managed(n_locks * sizeof(*expected));
 	unsigned long long *sum = (unsigned long long *)managed(n_locks * sizeof(*sum));
 	unsigned long long *errors = (unsigned long long *)managed(sizeof(*errors));
 
-	warps<<<blocks, threads>>>(locks, cells, n_locks, each, expected, sum, errors);
+	warps<<<blocks, threads>>>(locks, accounts, n_locks, each, expected, sum, errors);
 	finish_kernel();
-	check_cells(cells, expected, locks, n_locks);
+	check_accounts(accounts, expected, locks, n_locks);
 	ck_assert_uint_eq(*errors, 0);
 	/* every number from 0 on was handed out once */
 	for (uint32_t i = 0; i < n_locks; i++)
 		ck_assert_uint_eq(sum[i], expected[i] ? expected[i] * (expected[i] - 1) / 2 : 0);
 	ck_assert_cuda(cudaFree(locks));
-	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(accounts));
 	ck_assert_cuda(cudaFree(expected));
 	ck_assert_cuda(cudaFree(sum));
 	ck_assert_cuda(cudaFree(errors));
@@ -134,7 +134,7 @@ END_TEST
 
 /* n threads of the block have a section; the numbers of a block are consecutive in thread order. */
 __global__ static void __launch_bounds__(1024)
-	blocks_number(struct cua_spinlock *lock, struct cell *cell, uint32_t n, uint32_t each,
+	blocks_number(struct cua_spinlock *lock, struct account *account, uint32_t n, uint32_t each,
 		      unsigned long long *sum, unsigned long long *errors)
 {
 	extern __shared__ uint64_t scratch[];
@@ -145,9 +145,9 @@ __global__ static void __launch_bounds__(1024)
 		uint64_t got;
 
 		if (n == cua_port_block_size())
-			got = number_block(lock, cell, 1, scratch);
+			got = number_block(lock, account, 1, scratch);
 		else
-			got = number_block_scope(lock, cell, 1, n, scratch, CUA_SCOPE_DEVICE);
+			got = number_block_scope(lock, account, 1, n, scratch, CUA_SCOPE_DEVICE);
 		if (thread == 0)
 			first = got;
 		__syncthreads();
@@ -166,7 +166,7 @@ START_TEST(block)
 {
 	static const dim3 sizes[] = {1, 2, 32, 33, 250, dim3(5, 7, 9), 1024};
 	struct cua_spinlock *lock = (struct cua_spinlock *)managed(sizeof(*lock));
-	struct cell *cell = (struct cell *)managed(sizeof(*cell));
+	struct account *account = (struct account *)managed(sizeof(*account));
 	unsigned long long *sum = (unsigned long long *)managed(2 * sizeof(*sum));
 	unsigned blocks = test_quick() ? 4 : 300;
 
@@ -176,19 +176,19 @@ START_TEST(block)
 		for (unsigned n : {threads, threads / 2, threads - 1}) {
 			unsigned long long expected = (unsigned long long)blocks * 3 * n;
 
-			blocks_number<<<blocks, size, threads * 8>>>(lock, cell, n, 3, sum,
+			blocks_number<<<blocks, size, threads * 8>>>(lock, account, n, 3, sum,
 								     sum + 1);
 			finish_kernel();
-			check_cells(cell, &expected, lock, 1);
+			check_accounts(account, &expected, lock, 1);
 			ck_assert_uint_eq(sum[1], 0);
 			ck_assert_uint_eq(sum[0], expected ? expected * (expected - 1) / 2 : 0);
-			ck_assert_cuda(cudaMemset(cell, 0, sizeof(*cell)));
+			ck_assert_cuda(cudaMemset(account, 0, sizeof(*account)));
 			ck_assert_cuda(cudaMemset(sum, 0, 2 * sizeof(*sum)));
 			ck_assert_cuda(cudaDeviceSynchronize());
 		}
 	}
 	ck_assert_cuda(cudaFree(lock));
-	ck_assert_cuda(cudaFree(cell));
+	ck_assert_cuda(cudaFree(account));
 	ck_assert_cuda(cudaFree(sum));
 }
 END_TEST
@@ -218,8 +218,8 @@ END_TEST
 
 /* ---- turns, and every form at once ---- */
 
-__global__ static void in_turn(struct cua_spinlock *locks, struct cell *cells, uint32_t n_locks,
-			       uint32_t each, unsigned long long *expected)
+__global__ static void in_turn(struct cua_spinlock *locks, struct account *accounts,
+			       uint32_t n_locks, uint32_t each, unsigned long long *expected)
 {
 	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x, warp = whole_warp();
 
@@ -232,7 +232,7 @@ __global__ static void in_turn(struct cua_spinlock *locks, struct cell *cells, u
 			continue;
 		atomicAdd(&expected[k], 1ull);
 		CUA_WITH_LOCK_WARP (&locks[k], mask) {
-			work(&cells[k]);
+			work(&accounts[k]);
 			if (random & 1)
 				break;
 			if (random & 2)
@@ -243,29 +243,29 @@ __global__ static void in_turn(struct cua_spinlock *locks, struct cell *cells, u
 }
 
 /* Blocks that combine, warps that combine, warps in turn and lanes alone, all on the same lock. */
-__global__ static void every_way(struct cua_spinlock *lock, struct cell *cell, uint32_t each)
+__global__ static void every_way(struct cua_spinlock *lock, struct account *account, uint32_t each)
 {
 	__shared__ uint64_t numbers[256];
 	__shared__ uint32_t visits[256];
-	struct cell *mine = cell;
+	struct account *mine = account;
 
 	for (uint32_t i = 0; i < each; i++) {
 		uint32_t way = mix(blockIdx.x * 7 + i) % 7;
 
 		if (way == 0) {
-			number_block(lock, cell, 1, numbers);
+			number_block(lock, account, 1, numbers);
 		} else if (way == 1) {
 			visit_block(lock, &mine, 1, visits);
 		} else if (threadIdx.x / 32 % 2) {
 			visit_warp(lock, &mine, 1, whole_warp());
 		} else if (way < 4) {
-			number_warp(lock, cell, 1, whole_warp());
+			number_warp(lock, account, 1, whole_warp());
 		} else if (way < 6) {
 			CUA_WITH_LOCK_WARP (lock, whole_warp())
-				work(cell);
+				work(account);
 		} else {
 			CUA_WITH_LOCK (lock)
-				work(cell);
+				work(account);
 		}
 	}
 }
@@ -275,70 +275,70 @@ START_TEST(turns)
 	static const uint32_t n_locks[] = {1, 3, 97};
 	unsigned blocks = test_quick() ? 4 : 132;
 	struct cua_spinlock *locks = (struct cua_spinlock *)managed(97 * sizeof(*locks));
-	struct cell *cells = (struct cell *)managed(97 * sizeof(*cells));
+	struct account *accounts = (struct account *)managed(97 * sizeof(*accounts));
 	unsigned long long *expected = (unsigned long long *)managed(97 * sizeof(*expected));
 	unsigned long long total;
 
 	for (int i = 0; i < 3; i++) {
-		in_turn<<<blocks, 200>>>(locks, cells, n_locks[i], 4, expected);
+		in_turn<<<blocks, 200>>>(locks, accounts, n_locks[i], 4, expected);
 		finish_kernel();
-		check_cells(cells, expected, locks, 97);
+		check_accounts(accounts, expected, locks, 97);
 	}
-	ck_assert_cuda(cudaMemset(cells, 0, sizeof(*cells)));
+	ck_assert_cuda(cudaMemset(accounts, 0, sizeof(*accounts)));
 	ck_assert_cuda(cudaDeviceSynchronize());
-	every_way<<<blocks, 256>>>(locks, cells, 8);
+	every_way<<<blocks, 256>>>(locks, accounts, 8);
 	finish_kernel();
 	total = (unsigned long long)blocks * 256 * 8;
-	check_cells(cells, &total, locks, 1);
+	check_accounts(accounts, &total, locks, 1);
 	ck_assert_cuda(cudaFree(locks));
-	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(accounts));
 	ck_assert_cuda(cudaFree(expected));
 }
 END_TEST
 
 /* ---- block scope ---- */
 
-__global__ static void block_scope_kernel(struct cell *cells)
+__global__ static void block_scope_kernel(struct account *accounts)
 {
 	extern __shared__ uint64_t scratch[];
 	__shared__ struct cua_spinlock lock;
-	__shared__ struct cell cell;
+	__shared__ struct account account;
 
 	if (threadIdx.x == 0) {
 		cua_spinlock_init(&lock);
-		memset(&cell, 0, sizeof(cell));
+		memset(&account, 0, sizeof(account));
 	}
 	__syncthreads();
-	number_warp_scope(&lock, &cell, 1, whole_warp(), CUA_SCOPE_BLOCK);
-	number_block_scope(&lock, &cell, 1, blockDim.x, scratch, CUA_SCOPE_BLOCK);
+	number_warp_scope(&lock, &account, 1, whole_warp(), CUA_SCOPE_BLOCK);
+	number_block_scope(&lock, &account, 1, blockDim.x, scratch, CUA_SCOPE_BLOCK);
 	CUA_WITH_LOCK_WARP_SCOPE (&lock, whole_warp(), CUA_SCOPE_BLOCK)
-		work(&cell);
-	number_block_scope(&lock, &cell, 1, blockDim.x, scratch, CUA_SCOPE_BLOCK);
+		work(&account);
+	number_block_scope(&lock, &account, 1, blockDim.x, scratch, CUA_SCOPE_BLOCK);
 	__syncthreads();
 	if (threadIdx.x == 0)
-		cells[blockIdx.x] = cell;
+		accounts[blockIdx.x] = account;
 }
 
 START_TEST(block_scope)
 {
 	static const unsigned sizes[] = {1, 31, 64, 250};
 	unsigned blocks = test_quick() ? 4 : 300;
-	struct cell *cells;
+	struct account *accounts;
 
 	if (test_under("racecheck")) {
 		printf("block_scope: skipped, the tool takes a lock in shared memory for a race\n");
 		return;
 	}
-	cells = (struct cell *)managed(blocks * sizeof(*cells));
+	accounts = (struct account *)managed(blocks * sizeof(*accounts));
 	for (int i = 0; i < 4; i++) {
-		block_scope_kernel<<<blocks, sizes[i], sizes[i] * 8>>>(cells);
+		block_scope_kernel<<<blocks, sizes[i], sizes[i] * 8>>>(accounts);
 		finish_kernel();
 		for (unsigned k = 0; k < blocks; k++) {
-			ck_assert_uint_eq(cells[k].wrong, 0);
-			ck_assert_uint_eq(cells[k].count, 4 * sizes[i]);
+			ck_assert_uint_eq(accounts[k].wrong, 0);
+			ck_assert_uint_eq(accounts[k].count, 4 * sizes[i]);
 		}
 	}
-	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(accounts));
 }
 END_TEST
 

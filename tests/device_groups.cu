@@ -18,9 +18,9 @@ enum level { LANE_LEVEL, WARP_LEVEL, PART_LEVEL, BLOCK_LEVEL, MIXED_LEVEL, N_LEV
 #define MOST_THREADS 256
 
 /* The data under a lock: plain, for all lanes of a group. */
-struct cell {
+struct tally {
 	uint64_t sections; /* counted by the first lane of each group */
-	uint64_t slots[MOST_THREADS];
+	uint64_t by_rank[MOST_THREADS];
 	uint32_t wrong, gave_up;
 	/* counted by atomics */
 	unsigned long long groups, lanes;
@@ -43,23 +43,23 @@ __device__ static void meet(uint32_t mask, int block)
 		cua_port_sync_warp(mask);
 }
 
-__device__ static void section(struct cell *c, uint32_t rank, uint32_t mask, int block)
+__device__ static void section(struct tally *t, uint32_t rank, uint32_t mask, int block)
 {
-	uint64_t before = CUA_READ(c->sections), slot = CUA_READ(c->slots[rank]);
+	uint64_t before = CUA_READ(t->sections), own = CUA_READ(t->by_rank[rank]);
 
 	meet(mask, block);
-	if (slot > before)
-		atomicAdd(&c->wrong, 1u);
-	CUA_WRITE(c->slots[rank], slot + 1);
+	if (own > before)
+		atomicAdd(&t->wrong, 1u);
+	CUA_WRITE(t->by_rank[rank], own + 1);
 	if (rank == 0) {
-		CUA_WRITE(c->sections, before + 1);
-		atomicAdd(&c->groups, 1ull);
+		CUA_WRITE(t->sections, before + 1);
+		atomicAdd(&t->groups, 1ull);
 	}
-	atomicAdd(&c->lanes, 1ull);
+	atomicAdd(&t->lanes, 1ull);
 }
 
 __device__ static void work(struct group_locks *l, enum group_kind kind,
-			    struct cua_mcslock_node *nodes, struct cell *c, enum level level,
+			    struct cua_mcslock_node *nodes, struct tally *t, enum level level,
 			    enum group_how how, uint32_t each, enum cua_scope scope)
 {
 	uint32_t mask = 0, rank = 0, leader = threadIdx.x, tries = 0;
@@ -83,54 +83,54 @@ __device__ static void work(struct group_locks *l, enum group_kind kind,
 		/* uniform: different answers in a group would hang here */
 		while (!group_take(l, kind, &nodes[leader], how, 5000, mask, block, scope)) {
 			if (++tries > 10000000) {
-				atomicAdd(&c->gave_up, 1u);
+				atomicAdd(&t->gave_up, 1u);
 				return;
 			}
 			cua_port_pause(200);
 		}
-		section(c, rank, mask, block);
+		section(t, rank, mask, block);
 		group_give(l, kind, &nodes[leader], mask, block, scope);
 	}
 }
 
 __global__ static void groups(struct group_locks *l, enum group_kind kind,
-			      struct cua_mcslock_node *nodes, struct cell *c, enum level level,
+			      struct cua_mcslock_node *nodes, struct tally *t, enum level level,
 			      enum group_how how, uint32_t each, enum cua_scope scope)
 {
-	work(l, kind, nodes + (size_t)blockIdx.x * blockDim.x, c, level, how, each, scope);
+	work(l, kind, nodes + (size_t)blockIdx.x * blockDim.x, t, level, how, each, scope);
 }
 
-static void check_cell(struct cell *c, enum group_kind kind, int level, int how, uint64_t lanes)
+static void check_tally(struct tally *t, enum group_kind kind, int level, int how, uint64_t lanes)
 {
 	uint64_t sum = 0;
 
 	for (int i = 0; i < MOST_THREADS; i++)
-		sum += c->slots[i];
+		sum += t->by_rank[i];
 	ck_assert_msg(
-		c->wrong == 0 && c->gave_up == 0 && c->lanes == lanes && sum == lanes &&
-			c->sections == c->groups,
-		"lock %d, level %d, way %d: %u wrong, %u gave up, %llu lanes of %llu, %llu in the slots, "
+		t->wrong == 0 && t->gave_up == 0 && t->lanes == lanes && sum == lanes &&
+			t->sections == t->groups,
+		"lock %d, level %d, way %d: %u wrong, %u gave up, %llu lanes of %llu, %llu by rank, "
 		"%llu sections of %llu",
-		(int)kind, level, how, c->wrong, c->gave_up, c->lanes, (unsigned long long)lanes,
-		(unsigned long long)sum, (unsigned long long)c->sections, c->groups);
-	memset(c, 0, sizeof(*c));
+		(int)kind, level, how, t->wrong, t->gave_up, t->lanes, (unsigned long long)lanes,
+		(unsigned long long)sum, (unsigned long long)t->sections, t->groups);
+	memset(t, 0, sizeof(*t));
 }
 
 static void run_groups(enum group_kind kind, enum level level, enum group_how how, unsigned blocks,
 		       unsigned threads, uint32_t each, enum cua_scope scope)
 {
 	struct group_locks *l = (struct group_locks *)managed(sizeof(*l));
-	struct cell *c = (struct cell *)managed(sizeof(*c));
+	struct tally *t = (struct tally *)managed(sizeof(*t));
 	struct cua_mcslock_node *nodes;
 
 	group_init(l);
 	nodes = (struct cua_mcslock_node *)managed((size_t)blocks * threads * sizeof(*nodes));
-	groups<<<blocks, threads>>>(l, kind, nodes, c, level, how, each, scope);
+	groups<<<blocks, threads>>>(l, kind, nodes, t, level, how, each, scope);
 	finish_kernel();
-	check_cell(c, kind, level, how, (uint64_t)blocks * threads * each);
+	check_tally(t, kind, level, how, (uint64_t)blocks * threads * each);
 	ck_assert(!group_locked(l));
 	ck_assert_cuda(cudaFree(l));
-	ck_assert_cuda(cudaFree(c));
+	ck_assert_cuda(cudaFree(t));
 	ck_assert_cuda(cudaFree(nodes));
 }
 
@@ -166,32 +166,32 @@ START_TEST(more_blocks_than_fit)
 END_TEST
 
 /* Lock, nodes and data in shared memory, at block scope. */
-__global__ static void in_block(enum group_kind kind, enum group_how how, struct cell *cells,
+__global__ static void in_block(enum group_kind kind, enum group_how how, struct tally *tallies,
 				uint32_t each)
 {
 	__shared__ struct group_locks l;
 	__shared__ struct cua_mcslock_node nodes[MOST_THREADS];
-	__shared__ struct cell cell;
+	__shared__ struct tally tally;
 
 	if (threadIdx.x == 0) {
 		group_init(&l);
-		memset(&cell, 0, sizeof(cell));
+		memset(&tally, 0, sizeof(tally));
 	}
 	__syncthreads();
-	work(&l, kind, nodes, &cell, WARP_LEVEL, how, each, CUA_SCOPE_BLOCK);
-	work(&l, kind, nodes, &cell, PART_LEVEL, how, each, CUA_SCOPE_BLOCK);
+	work(&l, kind, nodes, &tally, WARP_LEVEL, how, each, CUA_SCOPE_BLOCK);
+	work(&l, kind, nodes, &tally, PART_LEVEL, how, each, CUA_SCOPE_BLOCK);
 	__syncthreads();
-	work(&l, kind, nodes, &cell, BLOCK_LEVEL, how, each, CUA_SCOPE_BLOCK);
+	work(&l, kind, nodes, &tally, BLOCK_LEVEL, how, each, CUA_SCOPE_BLOCK);
 	__syncthreads();
 	if (threadIdx.x == 0)
-		cells[blockIdx.x] = cell;
+		tallies[blockIdx.x] = tally;
 }
 
 START_TEST(block_scope)
 {
 	static const unsigned sizes[] = {1, 33, 250};
 	unsigned blocks = test_quick() ? 4 : 100;
-	struct cell *cells;
+	struct tally *tallies;
 
 	if (_i == GROUP_READ)
 		return;
@@ -199,17 +199,17 @@ START_TEST(block_scope)
 		printf("block_scope: skipped, the tool takes a lock in shared memory for a race\n");
 		return;
 	}
-	cells = (struct cell *)managed(blocks * sizeof(*cells));
+	tallies = (struct tally *)managed(blocks * sizeof(*tallies));
 	for (int how = 0; how < GROUP_HOWS; how++)
 		for (int i = 0; i < 3; i++) {
 			in_block<<<blocks, sizes[i]>>>((enum group_kind)_i, (enum group_how)how,
-						       cells, 2);
+						       tallies, 2);
 			finish_kernel();
 			for (unsigned b = 0; b < blocks; b++)
-				check_cell(&cells[b], (enum group_kind)_i, -1, how,
-					   (uint64_t)sizes[i] * 6);
+				check_tally(&tallies[b], (enum group_kind)_i, -1, how,
+					    (uint64_t)sizes[i] * 6);
 		}
-	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(tallies));
 }
 END_TEST
 

@@ -86,7 +86,7 @@ __device__ static void unlock(struct locks *l, enum kind kind, struct cua_mcsloc
 }
 
 /* The data under a lock: plain, in three cache lines. */
-struct cell {
+struct account {
 	uint64_t count;
 	int64_t debit; /* debit + credit is 0 outside of a section */
 	uint8_t gap[112];
@@ -94,53 +94,53 @@ struct cell {
 	uint32_t wrong;
 };
 
-__device__ static void work(struct cell *c)
+__device__ static void work(struct account *a)
 {
-	int64_t debit = CUA_READ(c->debit);
+	int64_t debit = CUA_READ(a->debit);
 
-	if (debit + CUA_READ(c->credit) != 0)
-		CUA_WRITE(c->wrong, CUA_READ(c->wrong) + 1);
-	CUA_WRITE(c->debit, debit - 3);
-	CUA_WRITE(c->credit, CUA_READ(c->credit) + 3);
-	CUA_WRITE(c->count, CUA_READ(c->count) + 1);
+	if (debit + CUA_READ(a->credit) != 0)
+		CUA_WRITE(a->wrong, CUA_READ(a->wrong) + 1);
+	CUA_WRITE(a->debit, debit - 3);
+	CUA_WRITE(a->credit, CUA_READ(a->credit) + 3);
+	CUA_WRITE(a->count, CUA_READ(a->count) + 1);
 }
 
 __device__ static void one_section(struct locks *l, enum kind kind, struct cua_mcslock_node *node,
-				   struct cell *c, enum how how, enum cua_scope scope,
+				   struct account *a, enum how how, enum cua_scope scope,
 				   uint32_t random)
 {
 	if (how == DIVERGED)
 		how = (enum how)(random >> 8 & 3);
 	if (how == SECTION) {
 		switch (kind) {
-		case SPIN: CUA_WITH_LOCK_SCOPE (&l->spin, scope) { work(c);
+		case SPIN: CUA_WITH_LOCK_SCOPE (&l->spin, scope) { work(a);
 			}
 			break;
 		case TICKET:
 			CUA_WITH_TICKETLOCK_SCOPE (&l->ticket, scope) {
-				work(c);
+				work(a);
 				if (random & 1)
 					break;
 			}
 			break;
 		case MCS:
 			CUA_WITH_MCSLOCK_SCOPE (&l->mcs, node, scope) {
-				work(c);
+				work(a);
 				if (random & 1)
 					continue;
 			}
 			break;
 		case WRITE:
 			CUA_WITH_WRITE_LOCK_SCOPE (&l->rw, scope) {
-				work(c);
+				work(a);
 				if (random & 1)
 					break;
 			}
 			break;
-		case SEQ: CUA_WITH_SEQLOCK_SCOPE (&l->seq, scope) { work(c);
+		case SEQ: CUA_WITH_SEQLOCK_SCOPE (&l->seq, scope) { work(a);
 			}
 			break;
-		default: CUA_WITH_SEMAPHORE_SCOPE (&l->semaphore, scope) { work(c);
+		default: CUA_WITH_SEMAPHORE_SCOPE (&l->semaphore, scope) { work(a);
 			}
 		}
 		return;
@@ -152,25 +152,26 @@ __device__ static void one_section(struct locks *l, enum kind kind, struct cua_m
 				      : !lock_for(l, kind, node, 2000, scope))
 			cua_port_pause(200);
 	}
-	work(c);
+	work(a);
 	unlock(l, kind, node, scope);
 }
 
-static void check_cell(struct cell *c, enum kind kind, enum how how, uint64_t expected)
+static void check_account(struct account *a, enum kind kind, enum how how, uint64_t expected)
 {
-	ck_assert_msg(c->wrong == 0, "lock %d, way %d: %u sections saw another one", (int)kind,
-		      (int)how, c->wrong);
-	ck_assert_msg(c->count == expected, "lock %d, way %d: %llu sections, not %llu", (int)kind,
-		      (int)how, (unsigned long long)c->count, (unsigned long long)expected);
-	ck_assert(c->debit == -3 * (int64_t)expected);
-	ck_assert(c->credit == 3 * (int64_t)expected);
-	memset(c, 0, sizeof(*c));
+	ck_assert_msg(a->wrong == 0, "lock %d, way %d: %u sections saw another one", (int)kind,
+		      (int)how, a->wrong);
+	ck_assert_msg(a->count == expected, "lock %d, way %d: %llu sections, not %llu", (int)kind,
+		      (int)how, (unsigned long long)a->count, (unsigned long long)expected);
+	ck_assert(a->debit == -3 * (int64_t)expected);
+	ck_assert(a->credit == 3 * (int64_t)expected);
+	memset(a, 0, sizeof(*a));
 }
 
 /* ---- exclusion ---- */
 
 __global__ static void every_lane(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes,
-				  struct cell *c, enum how how, uint32_t each, enum cua_scope scope)
+				  struct account *a, enum how how, uint32_t each,
+				  enum cua_scope scope)
 {
 	for (uint32_t i = 0; i < each; i++) {
 		uint32_t random = mix(global_id() * 31 + i + 1);
@@ -178,7 +179,7 @@ __global__ static void every_lane(struct locks *l, enum kind kind, struct cua_mc
 		/* some lanes are delayed */
 		if (random >> 28 == 1)
 			cua_port_pause(random & 1023);
-		one_section(l, kind, &nodes[global_id()], c, how, scope, random);
+		one_section(l, kind, &nodes[global_id()], a, how, scope, random);
 	}
 }
 
@@ -187,16 +188,16 @@ static void run_every_lane(enum kind kind, enum how how, unsigned blocks, unsign
 {
 	struct locks *l = managed_locks();
 	struct cua_mcslock_node *nodes;
-	struct cell *c = (struct cell *)managed(sizeof(*c));
+	struct account *a = (struct account *)managed(sizeof(*a));
 
 	nodes = (struct cua_mcslock_node *)managed((size_t)blocks * threads * sizeof(*nodes));
-	every_lane<<<blocks, threads>>>(l, kind, nodes, c, how, each, scope);
+	every_lane<<<blocks, threads>>>(l, kind, nodes, a, how, each, scope);
 	finish_kernel();
-	check_cell(c, kind, how, (uint64_t)blocks * threads * each);
+	check_account(a, kind, how, (uint64_t)blocks * threads * each);
 	ck_assert(!locked(l));
 	ck_assert_cuda(cudaFree(l));
 	ck_assert_cuda(cudaFree(nodes));
-	ck_assert_cuda(cudaFree(c));
+	ck_assert_cuda(cudaFree(a));
 }
 
 START_TEST(exclusion)
@@ -229,11 +230,12 @@ START_TEST(more_blocks_than_fit)
 END_TEST
 
 /* Locks, nodes and data in shared memory, at block scope. */
-__global__ static void block_lock(enum kind kind, enum how how, struct cell *cells, uint32_t each)
+__global__ static void block_lock(enum kind kind, enum how how, struct account *accounts,
+				  uint32_t each)
 {
 	__shared__ struct locks l;
 	__shared__ struct cua_mcslock_node nodes[256];
-	__shared__ struct cell cell;
+	__shared__ struct account account;
 
 	if (threadIdx.x == 0) {
 		cua_spinlock_init(&l.spin);
@@ -242,44 +244,44 @@ __global__ static void block_lock(enum kind kind, enum how how, struct cell *cel
 		cua_rwlock_init(&l.rw);
 		cua_seqlock_init(&l.seq);
 		cua_semaphore_init(&l.semaphore, 1);
-		memset(&cell, 0, sizeof(cell));
+		memset(&account, 0, sizeof(account));
 	}
 	__syncthreads();
 	for (uint32_t i = 0; i < each; i++)
-		one_section(&l, kind, &nodes[threadIdx.x], &cell, how, CUA_SCOPE_BLOCK,
+		one_section(&l, kind, &nodes[threadIdx.x], &account, how, CUA_SCOPE_BLOCK,
 			    mix(global_id() + i * 77));
 	__syncthreads();
 	if (threadIdx.x == 0)
-		cells[blockIdx.x] = cell;
+		accounts[blockIdx.x] = account;
 }
 
 START_TEST(block_scope)
 {
 	static const unsigned sizes[] = {1, 33, 250};
 	unsigned blocks = test_quick() ? 4 : 100;
-	struct cell *cells;
+	struct account *accounts;
 
 	if (test_under("racecheck")) {
 		printf("block_scope: skipped, the tool takes a lock in shared memory for a race\n");
 		return;
 	}
-	cells = (struct cell *)managed(blocks * sizeof(*cells));
+	accounts = (struct account *)managed(blocks * sizeof(*accounts));
 	for (int how = 0; how < N_HOW; how++)
 		for (unsigned i = 0; i < 3; i++) {
-			block_lock<<<blocks, sizes[i]>>>((enum kind)_i, (enum how)how, cells, 4);
+			block_lock<<<blocks, sizes[i]>>>((enum kind)_i, (enum how)how, accounts, 4);
 			finish_kernel();
 			for (unsigned b = 0; b < blocks; b++)
-				check_cell(&cells[b], (enum kind)_i, (enum how)how,
-					   (uint64_t)sizes[i] * 4);
+				check_account(&accounts[b], (enum kind)_i, (enum how)how,
+					      (uint64_t)sizes[i] * 4);
 		}
-	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(accounts));
 }
 END_TEST
 
 /* ---- fairness: a single lane in each block, until their sections add up to a total ---- */
 
 __global__ static void race(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes,
-			    struct cell *c, uint32_t *arrived, uint64_t total, uint64_t *done)
+			    struct account *a, uint32_t *arrived, uint64_t total, uint64_t *done)
 {
 	struct cua_mcslock_node *node = &nodes[blockIdx.x];
 	int over = 0;
@@ -291,9 +293,9 @@ __global__ static void race(struct locks *l, enum kind kind, struct cua_mcslock_
 		cua_port_pause(100);
 	while (!over) {
 		lock(l, kind, node, CUA_SCOPE_DEVICE);
-		over = CUA_READ(c->count) >= total;
+		over = CUA_READ(a->count) >= total;
 		if (!over) {
-			work(c);
+			work(a);
 			done[blockIdx.x]++;
 		}
 		unlock(l, kind, node, CUA_SCOPE_DEVICE);
@@ -306,13 +308,13 @@ START_TEST(fairness)
 	unsigned blocks = processors();
 	uint64_t each = test_quick() ? 20 : 200, total = each * blocks, sum = 0, *done;
 	struct locks *l = managed_locks();
-	struct cell *c = (struct cell *)managed(sizeof(*c));
+	struct account *a = (struct account *)managed(sizeof(*a));
 	uint32_t *arrived = (uint32_t *)managed(sizeof(*arrived));
 	struct cua_mcslock_node *nodes;
 
 	done = (uint64_t *)managed(blocks * sizeof(*done));
 	nodes = (struct cua_mcslock_node *)managed(blocks * sizeof(*nodes));
-	race<<<blocks, 1>>>(l, fair[_i], nodes, c, arrived, total, done);
+	race<<<blocks, 1>>>(l, fair[_i], nodes, a, arrived, total, done);
 	finish_kernel();
 	for (unsigned i = 0; i < blocks; i++) {
 		sum += done[i];
@@ -321,10 +323,10 @@ START_TEST(fairness)
 			      (unsigned long long)each);
 	}
 	ck_assert_uint_eq(sum, total);
-	check_cell(c, fair[_i], LOCK_UNLOCK, total);
+	check_account(a, fair[_i], LOCK_UNLOCK, total);
 	ck_assert(!locked(l));
 	ck_assert_cuda(cudaFree(l));
-	ck_assert_cuda(cudaFree(c));
+	ck_assert_cuda(cudaFree(a));
 	ck_assert_cuda(cudaFree(arrived));
 	ck_assert_cuda(cudaFree(done));
 	ck_assert_cuda(cudaFree(nodes));
@@ -333,7 +335,7 @@ END_TEST
 
 /* ---- readers and writers ---- */
 
-__global__ static void readers_and_writers(struct locks *l, struct cell *c, uint32_t each,
+__global__ static void readers_and_writers(struct locks *l, struct account *a, uint32_t each,
 					   unsigned long long *torn, unsigned long long *writes)
 {
 	for (uint32_t i = 0; i < each; i++) {
@@ -342,7 +344,7 @@ __global__ static void readers_and_writers(struct locks *l, struct cell *c, uint
 
 		if (random % 8 == 0) {
 			CUA_WITH_WRITE_LOCK (&l->rw) {
-				work(c);
+				work(a);
 			}
 			atomicAdd(writes, 1ull);
 			continue;
@@ -350,7 +352,7 @@ __global__ static void readers_and_writers(struct locks *l, struct cell *c, uint
 		switch (random >> 8 & 3) {
 		case 0:
 			CUA_WITH_READ_LOCK (&l->rw) {
-				if (CUA_READ(c->debit) + CUA_READ(c->credit) != 0)
+				if (CUA_READ(a->debit) + CUA_READ(a->credit) != 0)
 					atomicAdd(torn, 1ull);
 			}
 			break;
@@ -362,7 +364,7 @@ __global__ static void readers_and_writers(struct locks *l, struct cell *c, uint
 		default: holds = cua_rwlock_read_lock_for(&l->rw, 5000);
 		}
 		if (holds) {
-			if (CUA_READ(c->debit) + CUA_READ(c->credit) != 0)
+			if (CUA_READ(a->debit) + CUA_READ(a->credit) != 0)
 				atomicAdd(torn, 1ull);
 			cua_rwlock_read_unlock(&l->rw);
 		}
@@ -372,17 +374,17 @@ __global__ static void readers_and_writers(struct locks *l, struct cell *c, uint
 START_TEST(readers)
 {
 	struct locks *l = managed_locks();
-	struct cell *c = (struct cell *)managed(sizeof(*c));
+	struct account *a = (struct account *)managed(sizeof(*a));
 	unsigned long long *counts = (unsigned long long *)managed(2 * sizeof(*counts));
 
-	readers_and_writers<<<test_quick() ? 4 : 100, 128>>>(l, c, 4, &counts[0], &counts[1]);
+	readers_and_writers<<<test_quick() ? 4 : 100, 128>>>(l, a, 4, &counts[0], &counts[1]);
 	finish_kernel();
 	ck_assert_uint_eq(counts[0], 0);
 	ck_assert_uint_gt(counts[1], 0);
-	check_cell(c, WRITE, SECTION, counts[1]);
+	check_account(a, WRITE, SECTION, counts[1]);
 	ck_assert(!locked(l));
 	ck_assert_cuda(cudaFree(l));
-	ck_assert_cuda(cudaFree(c));
+	ck_assert_cuda(cudaFree(a));
 	ck_assert_cuda(cudaFree(counts));
 }
 END_TEST
@@ -522,7 +524,8 @@ END_TEST
 /* ---- timeouts: the first lane holds the lock until all other lanes have timed out ---- */
 
 __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes,
-			       struct cell *c, uint32_t *held, uint32_t *gave_up, uint32_t *wrong)
+			       struct account *a, uint32_t *held, uint32_t *gave_up,
+			       uint32_t *wrong)
 {
 	struct cua_mcslock_node *node = &nodes[global_id()];
 
@@ -533,7 +536,7 @@ __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslo
 		while (cua_port_load_b32(gave_up, CUA_RELAXED, CUA_SCOPE_DEVICE,
 					 CUA_SPACE_GENERIC) != gridDim.x * blockDim.x - 1)
 			cua_port_pause(500);
-		work(c);
+		work(a);
 		unlock(l, kind, node, CUA_SCOPE_DEVICE);
 	} else {
 		uint64_t start;
@@ -549,7 +552,7 @@ __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslo
 		/* with a sufficient time limit */
 		if (!lock_for(l, kind, node, UINT64_MAX, CUA_SCOPE_DEVICE))
 			atomicAdd(wrong, 1u);
-		work(c);
+		work(a);
 		unlock(l, kind, node, CUA_SCOPE_DEVICE);
 	}
 }
@@ -558,19 +561,19 @@ START_TEST(timeouts)
 {
 	const unsigned blocks = 8, threads = 48;
 	struct locks *l = managed_locks();
-	struct cell *c = (struct cell *)managed(sizeof(*c));
+	struct account *a = (struct account *)managed(sizeof(*a));
 	uint32_t *words = (uint32_t *)managed(3 * sizeof(*words));
 	struct cua_mcslock_node *nodes;
 
 	nodes = (struct cua_mcslock_node *)managed(blocks * threads * sizeof(*nodes));
-	give_up<<<blocks, threads>>>(l, (enum kind)_i, nodes, c, &words[0], &words[1], &words[2]);
+	give_up<<<blocks, threads>>>(l, (enum kind)_i, nodes, a, &words[0], &words[1], &words[2]);
 	finish_kernel();
 	ck_assert_uint_eq(words[2], 0);
 	ck_assert_uint_eq(words[1], blocks * threads - 1);
-	check_cell(c, (enum kind)_i, LOCK_FOR, blocks * threads);
+	check_account(a, (enum kind)_i, LOCK_FOR, blocks * threads);
 	ck_assert(!locked(l));
 	ck_assert_cuda(cudaFree(l));
-	ck_assert_cuda(cudaFree(c));
+	ck_assert_cuda(cudaFree(a));
 	ck_assert_cuda(cudaFree(words));
 	ck_assert_cuda(cudaFree(nodes));
 }

@@ -3,7 +3,7 @@
 #include "device.h"
 
 /* The data under a lock: plain, in three cache lines. */
-struct cell {
+struct account {
 	uint64_t count;
 	int64_t debit; /* debit + credit is 0 outside of a section */
 	uint8_t gap[112];
@@ -13,29 +13,29 @@ struct cell {
 
 enum how { WITH_LOCK, WITH_LOCK_LEFT, LOCK_UNLOCK, TRYLOCK, DIVERGED, N_HOW };
 
-__device__ static void work(struct cell *c)
+__device__ static void work(struct account *a)
 {
-	int64_t debit = CUA_READ(c->debit);
+	int64_t debit = CUA_READ(a->debit);
 
-	if (debit + CUA_READ(c->credit) != 0)
-		CUA_WRITE(c->wrong, CUA_READ(c->wrong) + 1);
-	CUA_WRITE(c->debit, debit - 3);
-	CUA_WRITE(c->credit, CUA_READ(c->credit) + 3);
-	CUA_WRITE(c->count, CUA_READ(c->count) + 1);
+	if (debit + CUA_READ(a->credit) != 0)
+		CUA_WRITE(a->wrong, CUA_READ(a->wrong) + 1);
+	CUA_WRITE(a->debit, debit - 3);
+	CUA_WRITE(a->credit, CUA_READ(a->credit) + 3);
+	CUA_WRITE(a->count, CUA_READ(a->count) + 1);
 }
 
-__device__ static void section(enum how how, struct cua_spinlock *l, struct cell *c,
+__device__ static void section(enum how how, struct cua_spinlock *l, struct account *a,
 			       enum cua_scope scope, uint32_t random)
 {
 	if (how == DIVERGED)
 		how = (enum how)(random >> 8 & 3);
 	if (how == WITH_LOCK) {
 		CUA_WITH_LOCK_SCOPE (l, scope) {
-			work(c);
+			work(a);
 		}
 	} else if (how == WITH_LOCK_LEFT) {
 		CUA_WITH_LOCK_SCOPE (l, scope) {
-			work(c);
+			work(a);
 			if (random & 1)
 				break;
 			if (random & 2)
@@ -44,12 +44,12 @@ __device__ static void section(enum how how, struct cua_spinlock *l, struct cell
 		}
 	} else if (how == LOCK_UNLOCK) {
 		cua_spinlock_lock_scope(l, scope);
-		work(c);
+		work(a);
 		cua_spinlock_unlock_scope(l, scope);
 	} else {
 		for (int done = 0; !done;) {
 			if (cua_spinlock_trylock_scope(l, scope)) {
-				work(c);
+				work(a);
 				cua_spinlock_unlock_scope(l, scope);
 				done = 1;
 			} else {
@@ -63,9 +63,9 @@ __device__ static void section(enum how how, struct cua_spinlock *l, struct cell
  * Each lane runs `each` sections on locks that it selects; expected[i] counts the sections of lock
  * i.
  */
-__global__ static void every_lane(enum how how, struct cua_spinlock *locks, struct cell *cells,
-				  uint32_t n_locks, uint32_t each, enum cua_scope scope,
-				  unsigned long long *expected)
+__global__ static void every_lane(enum how how, struct cua_spinlock *locks,
+				  struct account *accounts, uint32_t n_locks, uint32_t each,
+				  enum cua_scope scope, unsigned long long *expected)
 {
 	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -78,22 +78,22 @@ __global__ static void every_lane(enum how how, struct cua_spinlock *locks, stru
 		if (random >> 28 == 1)
 			cua_port_pause(random & 1023);
 		atomicAdd(&expected[k], 1ull);
-		section(how, &locks[k], &cells[k], scope, random);
+		section(how, &locks[k], &accounts[k], scope, random);
 	}
 }
 
-static uint64_t check_cells(const struct cell *cells, const unsigned long long *expected,
-			    const struct cua_spinlock *locks, uint32_t n)
+static uint64_t check_accounts(const struct account *accounts, const unsigned long long *expected,
+			       const struct cua_spinlock *locks, uint32_t n)
 {
 	uint64_t total = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		ck_assert_msg(cells[i].wrong == 0, "lock %u: %u sections saw another one", i,
-			      cells[i].wrong);
-		ck_assert_msg(cells[i].count == expected[i], "lock %u: %llu sections, not %llu", i,
-			      (unsigned long long)cells[i].count, expected[i]);
-		ck_assert(cells[i].debit == -3 * (int64_t)expected[i]);
-		ck_assert(cells[i].credit == 3 * (int64_t)expected[i]);
+		ck_assert_msg(accounts[i].wrong == 0, "lock %u: %u sections saw another one", i,
+			      accounts[i].wrong);
+		ck_assert_msg(accounts[i].count == expected[i], "lock %u: %llu sections, not %llu",
+			      i, (unsigned long long)accounts[i].count, expected[i]);
+		ck_assert(accounts[i].debit == -3 * (int64_t)expected[i]);
+		ck_assert(accounts[i].credit == 3 * (int64_t)expected[i]);
 		ck_assert(cua_spinlock_locked(&locks[i]) == 0);
 		total += expected[i];
 	}
@@ -106,20 +106,20 @@ static void run_every_lane(struct cua_context *ctx, enum how how, uint32_t n_loc
 {
 	struct cua_spinlock *locks, *after;
 	unsigned long long *expected;
-	struct cell *cells;
+	struct account *accounts;
 
-	cells = (struct cell *)managed(n_locks * sizeof(*cells));
+	accounts = (struct account *)managed(n_locks * sizeof(*accounts));
 	expected = (unsigned long long *)managed(n_locks * sizeof(*expected));
 	ck_assert_cua(cua_spinlock_array_create(ctx, n_locks, &locks));
-	every_lane<<<blocks, threads>>>(how, locks, cells, n_locks, each, scope, expected);
+	every_lane<<<blocks, threads>>>(how, locks, accounts, n_locks, each, scope, expected);
 	ck_assert_cuda(cudaGetLastError());
 	ck_assert_cuda(cudaDeviceSynchronize());
 	after = (struct cua_spinlock *)test_malloc(n_locks * sizeof(*after));
 	test_download(ctx, after, locks, n_locks * sizeof(*after));
-	ck_assert(check_cells(cells, expected, after, n_locks) > 0);
+	ck_assert(check_accounts(accounts, expected, after, n_locks) > 0);
 	free(after);
 	ck_assert_cua(cua_spinlock_array_destroy(ctx, locks));
-	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(accounts));
 	ck_assert_cuda(cudaFree(expected));
 }
 
@@ -174,8 +174,8 @@ START_TEST(more_blocks_than_fit)
 }
 END_TEST
 
-/* A lock in shared memory, at block scope. The data is in global memory, a cell for each block. */
-__global__ static void block_lock(enum how how, struct cell *cells, uint32_t each)
+/* A lock in shared memory, at block scope. Each block has an account in global memory. */
+__global__ static void block_lock(enum how how, struct account *accounts, uint32_t each)
 {
 	__shared__ struct cua_spinlock lock;
 
@@ -183,40 +183,40 @@ __global__ static void block_lock(enum how how, struct cell *cells, uint32_t eac
 		cua_spinlock_init(&lock);
 	__syncthreads();
 	for (uint32_t i = 0; i < each; i++)
-		section(how, &lock, &cells[blockIdx.x], CUA_SCOPE_BLOCK,
+		section(how, &lock, &accounts[blockIdx.x], CUA_SCOPE_BLOCK,
 			mix(blockIdx.x * 1024 + threadIdx.x + i * 77));
 }
 
 /* The same with the data in shared memory too. */
-__global__ static void block_lock_and_data(enum how how, struct cell *cells, uint32_t each)
+__global__ static void block_lock_and_data(enum how how, struct account *accounts, uint32_t each)
 {
 	__shared__ struct cua_spinlock lock;
-	__shared__ struct cell cell;
+	__shared__ struct account account;
 
 	if (threadIdx.x == 0) {
 		cua_spinlock_init(&lock);
-		memset(&cell, 0, sizeof(cell));
+		memset(&account, 0, sizeof(account));
 	}
 	__syncthreads();
 	for (uint32_t i = 0; i < each; i++)
-		section(how, &lock, &cell, CUA_SCOPE_BLOCK,
+		section(how, &lock, &account, CUA_SCOPE_BLOCK,
 			mix(blockIdx.x * 1024 + threadIdx.x + i * 77));
 	__syncthreads();
 	if (threadIdx.x == 0)
-		cells[blockIdx.x] = cell;
+		accounts[blockIdx.x] = account;
 }
 
-static void check_blocks(struct cell *cells, unsigned blocks, uint64_t expected)
+static void check_blocks(struct account *accounts, unsigned blocks, uint64_t expected)
 {
 	ck_assert_cuda(cudaGetLastError());
 	ck_assert_cuda(cudaDeviceSynchronize());
 	for (unsigned i = 0; i < blocks; i++) {
-		ck_assert_uint_eq(cells[i].wrong, 0);
-		ck_assert_uint_eq(cells[i].count, expected);
-		ck_assert(cells[i].debit == -3 * (int64_t)expected);
-		ck_assert(cells[i].credit == 3 * (int64_t)expected);
+		ck_assert_uint_eq(accounts[i].wrong, 0);
+		ck_assert_uint_eq(accounts[i].count, expected);
+		ck_assert(accounts[i].debit == -3 * (int64_t)expected);
+		ck_assert(accounts[i].credit == 3 * (int64_t)expected);
 	}
-	ck_assert_cuda(cudaMemset(cells, 0, blocks * sizeof(*cells)));
+	ck_assert_cuda(cudaMemset(accounts, 0, blocks * sizeof(*accounts)));
 	ck_assert_cuda(cudaDeviceSynchronize());
 }
 
@@ -224,28 +224,28 @@ START_TEST(block_scope)
 {
 	static const unsigned sizes[] = {1, 32, 33, 250};
 	unsigned blocks = test_quick() ? 4 : 200, n_sizes = test_quick() ? 3 : 4;
-	struct cell *cells;
+	struct account *accounts;
 
 	if (test_under("racecheck")) {
 		printf("block_scope: skipped, the tool takes a lock in shared memory for a race\n");
 		return;
 	}
-	cells = (struct cell *)managed(blocks * sizeof(*cells));
+	accounts = (struct account *)managed(blocks * sizeof(*accounts));
 	for (int how = 0; how < N_HOW; how++)
 		for (unsigned i = 0; i < n_sizes; i++) {
-			block_lock<<<blocks, sizes[i]>>>((enum how)how, cells, 4);
-			check_blocks(cells, blocks, (uint64_t)sizes[i] * 4);
-			block_lock_and_data<<<blocks, sizes[i]>>>((enum how)how, cells, 4);
-			check_blocks(cells, blocks, (uint64_t)sizes[i] * 4);
+			block_lock<<<blocks, sizes[i]>>>((enum how)how, accounts, 4);
+			check_blocks(accounts, blocks, (uint64_t)sizes[i] * 4);
+			block_lock_and_data<<<blocks, sizes[i]>>>((enum how)how, accounts, 4);
+			check_blocks(accounts, blocks, (uint64_t)sizes[i] * 4);
 		}
-	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(accounts));
 }
 END_TEST
 
 /* An outer and an inner lock, always in this order, by lanes of the same warp and of many warps. */
 __global__ static void nested(struct cua_spinlock *outer, struct cua_spinlock *inner,
-			      struct cell *outer_cells, struct cell *inner_cells, uint32_t n,
-			      unsigned long long *outer_expected,
+			      struct account *outer_accounts, struct account *inner_accounts,
+			      uint32_t n, unsigned long long *outer_expected,
 			      unsigned long long *inner_expected)
 {
 	uint32_t random = mix(blockIdx.x * blockDim.x + threadIdx.x + 1);
@@ -254,9 +254,9 @@ __global__ static void nested(struct cua_spinlock *outer, struct cua_spinlock *i
 	atomicAdd(&outer_expected[a], 1ull);
 	atomicAdd(&inner_expected[b], 1ull);
 	CUA_WITH_LOCK (&outer[a]) {
-		work(&outer_cells[a]);
+		work(&outer_accounts[a]);
 		CUA_WITH_LOCK (&inner[b]) {
-			work(&inner_cells[b]);
+			work(&inner_accounts[b]);
 			if (random >> 31)
 				break;
 		}
@@ -270,20 +270,21 @@ START_TEST(nested_locks)
 	const uint32_t n = 13;
 	struct cua_spinlock *locks;
 	unsigned long long *expected;
-	struct cell *cells;
+	struct account *accounts;
 	uint64_t total;
 	unsigned blocks = test_quick() ? 4 : 64;
 
 	locks = (struct cua_spinlock *)managed(2 * n * sizeof(*locks));
-	cells = (struct cell *)managed(2 * n * sizeof(*cells));
+	accounts = (struct account *)managed(2 * n * sizeof(*accounts));
 	expected = (unsigned long long *)managed(2 * n * sizeof(*expected));
-	nested<<<blocks, 128>>>(locks, locks + n, cells, cells + n, n, expected, expected + n);
+	nested<<<blocks, 128>>>(locks, locks + n, accounts, accounts + n, n, expected,
+				expected + n);
 	ck_assert_cuda(cudaGetLastError());
 	ck_assert_cuda(cudaDeviceSynchronize());
-	total = check_cells(cells, expected, locks, 2 * n);
+	total = check_accounts(accounts, expected, locks, 2 * n);
 	ck_assert_uint_eq(total, 2 * 128 * (uint64_t)blocks);
 	ck_assert_cuda(cudaFree(locks));
-	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(accounts));
 	ck_assert_cuda(cudaFree(expected));
 }
 END_TEST
@@ -292,7 +293,7 @@ END_TEST
 __device__ static struct cua_spinlock static_lock = CUA_SPINLOCK_INIT;
 __device__ static struct cua_spinlock lone_lock = CUA_SPINLOCK_INIT;
 
-__global__ static void try_once(struct cell *c, unsigned long long *taken, uint32_t *results)
+__global__ static void try_once(struct account *a, unsigned long long *taken, uint32_t *results)
 {
 	if (threadIdx.x == 0 && blockIdx.x == 0) {
 		struct cua_spinlock *l = &lone_lock; /* only this lane uses it */
@@ -308,7 +309,7 @@ __global__ static void try_once(struct cell *c, unsigned long long *taken, uint3
 		results[5] = (uint32_t)cua_spinlock_locked(l);
 	}
 	if (cua_spinlock_trylock(&static_lock)) {
-		work(c);
+		work(a);
 		cua_spinlock_unlock(&static_lock);
 		atomicAdd(taken, 1ull);
 	}
@@ -318,21 +319,21 @@ START_TEST(trylock_once)
 {
 	static const uint32_t wanted[6] = {1, 0, 1, 0, 1, 0};
 	unsigned long long *taken;
-	struct cell *cell;
+	struct account *account;
 	uint32_t *results;
 
-	cell = (struct cell *)managed(sizeof(*cell));
+	account = (struct account *)managed(sizeof(*account));
 	taken = (unsigned long long *)managed(sizeof(*taken));
 	results = (uint32_t *)managed(sizeof(wanted));
-	try_once<<<test_quick() ? 4 : 64, 64>>>(cell, taken, results);
+	try_once<<<test_quick() ? 4 : 64, 64>>>(account, taken, results);
 	ck_assert_cuda(cudaGetLastError());
 	ck_assert_cuda(cudaDeviceSynchronize());
 	for (int i = 0; i < 6; i++)
 		ck_assert_uint_eq(results[i], wanted[i]);
 	ck_assert_uint_ge(*taken, 1);
-	ck_assert_uint_eq(cell->count, *taken);
-	ck_assert_uint_eq(cell->wrong, 0);
-	ck_assert_cuda(cudaFree(cell));
+	ck_assert_uint_eq(account->count, *taken);
+	ck_assert_uint_eq(account->wrong, 0);
+	ck_assert_cuda(cudaFree(account));
 	ck_assert_cuda(cudaFree(taken));
 	ck_assert_cuda(cudaFree(results));
 }
