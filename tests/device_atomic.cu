@@ -2,7 +2,7 @@
 /* The atomics, and the port layer below them, in kernels. */
 #include "device_atomic.h"
 
-/* ---- every operation, type, form, order, scope and space, each lane on its own cell ---- */
+/* ---- every operation, type, form, order, scope and space, each lane on its own target ---- */
 
 #define THREADS 128u
 
@@ -28,24 +28,24 @@ CUA_FN struct combination combination_of(unsigned block)
 }
 
 /*
- * cells and olds have n elements for each block. Each thread of a block handles every THREADSth
- * element. All scopes are wide enough, because no other thread accesses a cell.
+ * targets and olds have n elements for each block. Each thread of a block handles every THREADSth
+ * element. All scopes are wide enough, because no other thread accesses a target.
  */
 #define DEFINE_EXACT(s, T)                                                                         \
-	__global__ static void exact_##s(T *cells, T *olds, const T *a, const T *v, unsigned n)    \
+	__global__ static void exact_##s(T *targets, T *olds, const T *a, const T *v, unsigned n)  \
 	{                                                                                          \
 		__shared__ T shared[THREADS];                                                      \
 		struct combination c = combination_of(blockIdx.x);                                 \
 		size_t base = (size_t)blockIdx.x * n;                                              \
                                                                                                    \
 		for (unsigned i = threadIdx.x; i < n; i += THREADS) {                              \
-			T *p = c.shared ? &shared[threadIdx.x] : &cells[base + i];                 \
+			T *p = c.shared ? &shared[threadIdx.x] : &targets[base + i];               \
                                                                                                    \
 			*p = a[i];                                                                 \
 			olds[base + i] =                                                           \
 				apply_##s((enum model_op)c.op, c.form, p, v[i],                    \
 					  (enum cua_order)c.order, (enum cua_scope)c.scope);       \
-			cells[base + i] = *p;                                                      \
+			targets[base + i] = *p;                                                    \
 		}                                                                                  \
 	}                                                                                          \
 	START_TEST(operations_##s)                                                                 \
@@ -53,20 +53,20 @@ CUA_FN struct combination combination_of(unsigned block)
 		uint64_t seed = test_seed("operations_" #s);                                       \
 		unsigned edges = (unsigned)(N_VALUES(s) * N_VALUES(s)), n = edges + 100;           \
 		T *a = (T *)managed(n * sizeof(T)), *v = (T *)managed(n * sizeof(T));              \
-		T *cells = (T *)managed(N_COMBINATIONS * n * sizeof(T));                           \
+		T *targets = (T *)managed(N_COMBINATIONS * n * sizeof(T));                         \
 		T *olds = (T *)managed(N_COMBINATIONS * n * sizeof(T));                            \
                                                                                                    \
 		for (unsigned i = 0; i < n; i++) {                                                 \
 			a[i] = i < edges ? values_##s[i / N_VALUES(s)] : random_##s(&seed);        \
 			v[i] = i < edges ? values_##s[i % N_VALUES(s)] : random_##s(&seed);        \
 		}                                                                                  \
-		exact_##s<<<N_COMBINATIONS, THREADS>>>(cells, olds, a, v, n);                      \
+		exact_##s<<<N_COMBINATIONS, THREADS>>>(targets, olds, a, v, n);                    \
 		finish_kernel();                                                                   \
 		for (unsigned b = 0; b < N_COMBINATIONS; b++) {                                    \
 			struct combination c = combination_of(b);                                  \
                                                                                                    \
 			for (unsigned i = 0; MODEL_HAS_##s(c.op) && i < n; i++) {                  \
-				T x = cells[(size_t)b * n + i], old = olds[(size_t)b * n + i];     \
+				T x = targets[(size_t)b * n + i], old = olds[(size_t)b * n + i];   \
 				T wanted = model_##s((enum model_op)c.op, a[i], v[i]);             \
                                                                                                    \
 				EXPECT(model_same_##s(old, a[i]) && model_same_##s(x, wanted),     \
@@ -78,7 +78,7 @@ CUA_FN struct combination combination_of(unsigned block)
 		}                                                                                  \
 		ck_assert_cuda(cudaFree(a));                                                       \
 		ck_assert_cuda(cudaFree(v));                                                       \
-		ck_assert_cuda(cudaFree(cells));                                                   \
+		ck_assert_cuda(cudaFree(targets));                                                 \
 		ck_assert_cuda(cudaFree(olds));                                                    \
 	}                                                                                          \
 	END_TEST
@@ -116,7 +116,7 @@ DEFINE_EXACT(f64, double)
 /* Load, store and compare_exchange in the same way; their old values go to four results. */
 #define N_ACCESSES (5u * 3u * 2u)
 #define DEFINE_ACCESS(s, T)                                                                        \
-	__global__ static void access_##s(T *cells, T *results, const T *a, const T *b,            \
+	__global__ static void access_##s(T *targets, T *results, const T *a, const T *b,          \
 					  unsigned n)                                              \
 	{                                                                                          \
 		__shared__ T shared[THREADS];                                                      \
@@ -129,7 +129,7 @@ DEFINE_EXACT(f64, double)
                                                                                                    \
 		for (unsigned i = threadIdx.x; i < n; i += THREADS) {                              \
 			T *p = blockIdx.x / 15 ? &shared[threadIdx.x]                              \
-					       : &cells[(size_t)blockIdx.x * n + i];               \
+					       : &targets[(size_t)blockIdx.x * n + i];             \
 			T *r = &results[((size_t)blockIdx.x * n + i) * 6];                         \
                                                                                                    \
 			*p = a[i];                                                                 \
@@ -149,14 +149,14 @@ DEFINE_EXACT(f64, double)
 	{                                                                                          \
 		unsigned n = (unsigned)(N_VALUES(s) * N_VALUES(s));                                \
 		T *a = (T *)managed(n * sizeof(T)), *b = (T *)managed(n * sizeof(T));              \
-		T *cells = (T *)managed(N_ACCESSES * n * sizeof(T));                               \
+		T *targets = (T *)managed(N_ACCESSES * n * sizeof(T));                             \
 		T *results = (T *)managed(N_ACCESSES * n * 6 * sizeof(T));                         \
                                                                                                    \
 		for (unsigned i = 0; i < n; i++) {                                                 \
 			a[i] = values_##s[i / N_VALUES(s)];                                        \
 			b[i] = values_##s[i % N_VALUES(s)];                                        \
 		}                                                                                  \
-		access_##s<<<N_ACCESSES, THREADS>>>(cells, results, a, b, n);                      \
+		access_##s<<<N_ACCESSES, THREADS>>>(targets, results, a, b, n);                    \
 		finish_kernel();                                                                   \
 		for (unsigned k = 0; k < N_ACCESSES * n; k++) {                                    \
 			const T *r = &results[(size_t)k * 6];                                      \
@@ -174,7 +174,7 @@ DEFINE_EXACT(f64, double)
 		}                                                                                  \
 		ck_assert_cuda(cudaFree(a));                                                       \
 		ck_assert_cuda(cudaFree(b));                                                       \
-		ck_assert_cuda(cudaFree(cells));                                                   \
+		ck_assert_cuda(cudaFree(targets));                                                 \
 		ck_assert_cuda(cudaFree(results));                                                 \
 	}                                                                                          \
 	END_TEST
@@ -254,7 +254,7 @@ START_TEST(float_rules)
 }
 END_TEST
 
-/* ---- every lane of many blocks on the same cells ---- */
+/* ---- every lane of many blocks on the same targets ---- */
 
 CUA_DEFINE_ATOMIC(wrap_inc, u32, old >= operand ? 0 : old + 1)
 CUA_DEFINE_ATOMIC_STRUCT(span_widen, struct span, 32, span_join(old, operand))
@@ -630,34 +630,34 @@ CUA_FN uint64_t in_space_steps(struct in_space *x, uint32_t v, enum cua_space sp
 	return sum * 31 + (uint64_t)cua_atomic_load_explicit_i16(&x->f, CUA_ACQUIRE, scope, space);
 }
 
-__global__ static void in_spaces_kernel(struct in_space *cells, uint64_t *sums)
+__global__ static void in_spaces_kernel(struct in_space *targets, uint64_t *sums)
 {
 	__shared__ struct in_space shared[64];
 	uint32_t i = threadIdx.x;
 
 	memset((void *)&shared[i], 0, sizeof(shared[i]));
-	sums[i] = in_space_steps(&cells[i], i * 37, CUA_SPACE_GLOBAL);
+	sums[i] = in_space_steps(&targets[i], i * 37, CUA_SPACE_GLOBAL);
 	sums[64 + i] = in_space_steps(&shared[i], i * 37, CUA_SPACE_SHARED);
-	cells[64 + i] = shared[i];
-	sums[128 + i] = in_space_steps(&cells[128 + i], i * 37, CUA_SPACE_GENERIC);
+	targets[64 + i] = shared[i];
+	sums[128 + i] = in_space_steps(&targets[128 + i], i * 37, CUA_SPACE_GENERIC);
 }
 
 START_TEST(in_spaces)
 {
-	struct in_space *cells = (struct in_space *)managed(192 * sizeof(*cells)), wanted;
+	struct in_space *targets = (struct in_space *)managed(192 * sizeof(*targets)), wanted;
 	uint64_t *sums = (uint64_t *)managed(192 * sizeof(*sums)), sum;
 
-	memset((void *)cells, 0, 192 * sizeof(*cells));
-	in_spaces_kernel<<<1, 64>>>(cells, sums);
+	memset((void *)targets, 0, 192 * sizeof(*targets));
+	in_spaces_kernel<<<1, 64>>>(targets, sums);
 	finish_kernel();
 	for (uint32_t i = 0; i < 192; i++) {
 		memset((void *)&wanted, 0, sizeof(wanted));
 		sum = in_space_steps(&wanted, i % 64 * 37, CUA_SPACE_GENERIC);
 		EXPECT(sums[i] == sum, "space %u, lane %u: the old values", i / 64, i % 64);
-		EXPECT(memcmp(&cells[i], &wanted, sizeof(wanted)) == 0, "space %u, lane %u", i / 64,
-		       i % 64);
+		EXPECT(memcmp(&targets[i], &wanted, sizeof(wanted)) == 0, "space %u, lane %u",
+		       i / 64, i % 64);
 	}
-	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(targets));
 	ck_assert_cuda(cudaFree(sums));
 }
 END_TEST

@@ -4,10 +4,10 @@
 
 CUA_DEFINE_ATOMIC_WARP(add_mod, u64, (old + operand) % 1000003)
 
-#define CELLS 64u
+#define TARGETS 64u
 
 struct combined {
-	uint32_t count[CELLS], max_u32, or_u32, mul_u32, wrong, block_u32;
+	uint32_t count[TARGETS], max_u32, or_u32, mul_u32, wrong, block_u32;
 	uint64_t mod, block_mod;
 	int64_t sub_i64, min_i64, block_i64;
 	float cas_f32, max_f32, block_f32;
@@ -15,15 +15,15 @@ struct combined {
 };
 
 /*
- * The cell of a lane: the same for all, each in turn, random, or one of a few that many lanes
+ * The target of a lane: the same for all, each in turn, random, or one of a few that many lanes
  * share.
  */
-CUA_FN uint32_t cell_of(int how, uint32_t id, uint32_t i)
+CUA_FN uint32_t target_of(int how, uint32_t id, uint32_t i)
 {
 	switch (how) {
-	case 0: return i % CELLS;
-	case 1: return (id + i) % CELLS;
-	case 2: return (uint32_t)operand_of(id, i) % CELLS;
+	case 0: return i % TARGETS;
+	case 1: return (id + i) % TARGETS;
+	case 2: return (uint32_t)operand_of(id, i) % TARGETS;
 	default: return (uint32_t)operand_of(id, i) % 3 * (id % 2);
 	}
 }
@@ -42,7 +42,7 @@ __global__ static void combine(struct combined *m, uint32_t *marks, uint32_t roo
 				: (1u << (blockDim.x - threadIdx.x + lane)) - 1;
 
 	for (uint32_t i = 0; i < each; i++) {
-		uint32_t c = cell_of(how, id, i), split = (uint32_t)operand_of(warp, i) | 1;
+		uint32_t c = target_of(how, id, i), split = (uint32_t)operand_of(warp, i) | 1;
 		uint32_t mask, old, before, peers;
 		uint64_t v = operand_of(id, i);
 
@@ -103,7 +103,7 @@ START_TEST(combining)
 	unsigned blocks = test_quick() ? 4 : 40, threads = 250, each = 8;
 	uint32_t total = blocks * threads * each, sum = 0, most = 0, bits = 0, product = 1;
 	struct combined *m = (struct combined *)managed(sizeof(*m));
-	uint32_t *marks = (uint32_t *)managed((size_t)CELLS * total * sizeof(*marks));
+	uint32_t *marks = (uint32_t *)managed((size_t)TARGETS * total * sizeof(*marks));
 	uint64_t mod = 0;
 	int64_t least = 0, difference = 0;
 	float greatest = 0;
@@ -127,11 +127,11 @@ START_TEST(combining)
 			product *= 3;
 		}
 	ck_assert_uint_eq(m->wrong, 0);
-	for (uint32_t c = 0; c < CELLS; c++) {
+	for (uint32_t c = 0; c < TARGETS; c++) {
 		sum += m->count[c];
 		for (uint32_t i = 0; i < m->count[c]; i++)
 			EXPECT(marks[(size_t)c * total + i] == 1,
-			       "cell %u: old value %u came %u times", c, i,
+			       "target %u: old value %u came %u times", c, i,
 			       marks[(size_t)c * total + i]);
 	}
 	ck_assert_uint_eq(sum, total);
@@ -159,37 +159,38 @@ END_TEST
 
 CUA_DEFINE_ATOMIC_SERIAL_WARP(collatz, u32, (old & 1 ? 3 * old + 1 : old / 2) + operand)
 
-#define TURN_CELLS 4u
+#define TURN_TARGETS 4u
 #define TURN_ROUNDS 12u
 #define TURN_BLOCKS 6u
 
-/* The lanes of a round call in two groups; each group has its own cells. */
+/* The lanes of a round call in two groups; each group has its own targets. */
 CUA_FN uint32_t group_of(uint32_t block, uint32_t round)
 {
 	return round % 3 == 0 ? 0xffffffffu : (uint32_t)operand_of(block, round) | 1;
 }
 
-CUA_FN uint32_t turn_cell(uint32_t block, uint32_t round, uint32_t lane, uint32_t group)
+CUA_FN uint32_t turn_target(uint32_t block, uint32_t round, uint32_t lane, uint32_t group)
 {
-	uint32_t c = round % 4 == 0   ? 0
-		     : round % 4 == 1 ? lane % TURN_CELLS
-				      : (uint32_t)operand_of(block * 32 + lane, round) % TURN_CELLS;
+	uint32_t c = round % 4 == 0 ? 0
+		     : round % 4 == 1
+			     ? lane % TURN_TARGETS
+			     : (uint32_t)operand_of(block * 32 + lane, round) % TURN_TARGETS;
 
-	return (block * 2 + (group >> lane & 1)) * TURN_CELLS + c;
+	return (block * 2 + (group >> lane & 1)) * TURN_TARGETS + c;
 }
 
 /* An operand with an effect: small for counters, and not zero for quotients. */
 #define TURN_OPERAND(T, id, round) ((T)(operand_of(id, round) % 5 + 1))
 
 #define DEFINE_TURNS(name, s, T, next)                                                             \
-	__global__ static void turns_##name##_##s(T *cells, T *olds)                               \
+	__global__ static void turns_##name##_##s(T *targets, T *olds)                             \
 	{                                                                                          \
 		uint32_t lane = threadIdx.x, block = blockIdx.x, r;                                \
                                                                                                    \
 		for (r = 0; r < TURN_ROUNDS; r++) {                                                \
 			uint32_t group = group_of(block, r),                                       \
 				 i = (block * TURN_ROUNDS + r) * 32 + lane;                        \
-			T *p = &cells[turn_cell(block, r, lane, group)];                           \
+			T *p = &targets[turn_target(block, r, lane, group)];                       \
 			T v = TURN_OPERAND(T, block * 32 + lane, r);                               \
                                                                                                    \
 			if (group >> lane & 1)                                                     \
@@ -203,18 +204,18 @@ CUA_FN uint32_t turn_cell(uint32_t block, uint32_t round, uint32_t lane, uint32_
 	}                                                                                          \
 	START_TEST(in_turn_##name##_##s)                                                           \
 	{                                                                                          \
-		const uint32_t n = TURN_BLOCKS * 2 * TURN_CELLS;                                   \
-		T *cells = (T *)managed(n * sizeof(T)), wanted[TURN_BLOCKS * 2 * TURN_CELLS];      \
+		const uint32_t n = TURN_BLOCKS * 2 * TURN_TARGETS;                                 \
+		T *targets = (T *)managed(n * sizeof(T)), wanted[TURN_BLOCKS * 2 * TURN_TARGETS];  \
 		T *olds = (T *)managed(TURN_BLOCKS * TURN_ROUNDS * 32 * sizeof(T));                \
 		uint32_t i, block, r, lane;                                                        \
                                                                                                    \
 		for (i = 0; i < n; i++)                                                            \
-			cells[i] = wanted[i] = (T)(operand_of(i, 99) % 7 * 13);                    \
-		turns_##name##_##s<<<TURN_BLOCKS, 32>>>(cells, olds);                              \
+			targets[i] = wanted[i] = (T)(operand_of(i, 99) % 7 * 13);                  \
+		turns_##name##_##s<<<TURN_BLOCKS, 32>>>(targets, olds);                            \
 		finish_kernel();                                                                   \
 		for (i = 0; i < TURN_BLOCKS * TURN_ROUNDS * 32; i++) {                             \
 			lane = i % 32, r = i / 32 % TURN_ROUNDS, block = i / 32 / TURN_ROUNDS;     \
-			T *w = &wanted[turn_cell(block, r, lane, group_of(block, r))], old = *w;   \
+			T *w = &wanted[turn_target(block, r, lane, group_of(block, r))], old = *w; \
 			T v = TURN_OPERAND(T, block * 32 + lane, r);                               \
                                                                                                    \
 			EXPECT(memcmp(&olds[i], &old, sizeof(T)) == 0,                             \
@@ -223,9 +224,9 @@ CUA_FN uint32_t turn_cell(uint32_t block, uint32_t round, uint32_t lane, uint32_
 			*w = (T)(next);                                                            \
 		}                                                                                  \
 		for (i = 0; i < n; i++)                                                            \
-			EXPECT(memcmp(&cells[i], &wanted[i], sizeof(T)) == 0,                      \
-			       "cell %u: %g, not %g", i, (double)cells[i], (double)wanted[i]);     \
-		ck_assert_cuda(cudaFree(cells));                                                   \
+			EXPECT(memcmp(&targets[i], &wanted[i], sizeof(T)) == 0,                    \
+			       "target %u: %g, not %g", i, (double)targets[i], (double)wanted[i]); \
+		ck_assert_cuda(cudaFree(targets));                                                 \
 		ck_assert_cuda(cudaFree(olds));                                                    \
 	}                                                                                          \
 	END_TEST
@@ -253,26 +254,27 @@ DEFINE_TURNS(xor, u16, uint16_t, old ^ v)
 DEFINE_TURNS(collatz, u32, uint32_t, (old & 1 ? 3 * old + 1 : old / 2) + v)
 
 #define DEFINE_BLOCK_TURNS(name, s, T, call, next)                                                 \
-	__global__ static void __launch_bounds__(1024) block_turns_##name##_##s(T *cells, T *olds) \
+	__global__ static void __launch_bounds__(1024)                                             \
+		block_turns_##name##_##s(T *targets, T *olds)                                      \
 	{                                                                                          \
 		__shared__ struct cua_block_scratch scratch;                                       \
 		uint32_t id = blockIdx.x * blockDim.x + threadIdx.x, r;                            \
                                                                                                    \
 		for (r = 0; r < TURN_ROUNDS; r++)                                                  \
 			olds[id * TURN_ROUNDS + r] =                                               \
-				call(&cells[blockIdx.x], TURN_OPERAND(T, id, r), &scratch);        \
+				call(&targets[blockIdx.x], TURN_OPERAND(T, id, r), &scratch);      \
 	}                                                                                          \
 	START_TEST(block_in_turn_##name##_##s)                                                     \
 	{                                                                                          \
 		static const uint32_t sizes[] = {1, 31, 32, 33, 250, 1024};                        \
 		uint32_t size = sizes[_i], block, r, i;                                            \
 		/* a byte is updated through the word that contains it */                          \
-		T *cells = (T *)managed((TURN_BLOCKS * sizeof(T) + 3) / 4 * 4);                    \
+		T *targets = (T *)managed((TURN_BLOCKS * sizeof(T) + 3) / 4 * 4);                  \
 		T *olds = (T *)managed((size_t)TURN_BLOCKS * size * TURN_ROUNDS * sizeof(T));      \
                                                                                                    \
 		for (block = 0; block < TURN_BLOCKS; block++)                                      \
-			cells[block] = (T)(block + 3);                                             \
-		block_turns_##name##_##s<<<TURN_BLOCKS, size>>>(cells, olds);                      \
+			targets[block] = (T)(block + 3);                                           \
+		block_turns_##name##_##s<<<TURN_BLOCKS, size>>>(targets, olds);                    \
 		finish_kernel();                                                                   \
 		for (block = 0; block < TURN_BLOCKS; block++) {                                    \
 			T old = (T)(block + 3);                                                    \
@@ -286,9 +288,9 @@ DEFINE_TURNS(collatz, u32, uint32_t, (old & 1 ? 3 * old + 1 : old / 2) + v)
 					       r, i - block * size);                               \
 					old = (T)(next);                                           \
 				}                                                                  \
-			EXPECT(cells[block] == old, "the cell of block %u", block);                \
+			EXPECT(targets[block] == old, "the target of block %u", block);            \
 		}                                                                                  \
-		ck_assert_cuda(cudaFree(cells));                                                   \
+		ck_assert_cuda(cudaFree(targets));                                                 \
 		ck_assert_cuda(cudaFree(olds));                                                    \
 	}                                                                                          \
 	END_TEST

@@ -524,17 +524,17 @@ START_TEST(combining)
 }
 END_TEST
 
-/* ---- atomics: the cells equal the threads' own operations, combined on the host ---- */
+/* ---- atomics: the targets equal the threads' own operations, combined on the host ---- */
 
-/* The cell of a thread: shared by a lane's, a warp's or a block's operations. */
+/* The target of a thread: shared by a lane's, a warp's or a block's operations. */
 enum by { BY_LANE, BY_WARP, BY_BLOCK };
 
-CUA_FN uint32_t cell_of(enum by by, uint32_t id, uint32_t block_size, uint32_t n_cells)
+CUA_FN uint32_t target_of(enum by by, uint32_t id, uint32_t block_size, uint32_t n_targets)
 {
 	switch (by) {
-	case BY_LANE: return mix(id) % n_cells;
-	case BY_WARP: return mix(id / 32) % n_cells;
-	default: return id / block_size % n_cells;
+	case BY_LANE: return mix(id) % n_targets;
+	case BY_WARP: return mix(id / 32) % n_targets;
+	default: return id / block_size % n_targets;
 	}
 }
 
@@ -546,7 +546,7 @@ CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u64, (old + operand) % 1000003)
 
 /*
  * apply: the atomic, with p, operand and the block's scratch. expression: the plain update of old.
- * operand_expression: computed from `random`. The identity changes nothing; the cells and each
+ * operand_expression: computed from `random`. The identity changes nothing; the targets and each
  * thread's own account begin with it.
  */
 #define DEFINE_STRESS(name, T, by, identity, operand_expression, expression, apply, million)       \
@@ -556,10 +556,10 @@ CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u64, (old + operand) % 1000003)
 		(void)(apply);                                                                     \
 	}                                                                                          \
 	__global__ static void __launch_bounds__(STRESS_THREADS)                                   \
-		kernel_##name(T *cells, T *own, uint32_t n_cells, uint32_t each)                   \
+		kernel_##name(T *targets, T *own, uint32_t n_targets, uint32_t each)               \
 	{                                                                                          \
 		__shared__ struct cua_block_scratch scratch;                                       \
-		T *p = &cells[cell_of(by, global_id(), STRESS_THREADS, n_cells)];                  \
+		T *p = &targets[target_of(by, global_id(), STRESS_THREADS, n_targets)];            \
 		T old = (T)(identity);                                                             \
                                                                                                    \
 		for (uint32_t i = 0; i < each; i++) {                                              \
@@ -574,27 +574,28 @@ CUA_DEFINE_ATOMIC_CHANGING_WARP(add_mod, u64, (old + operand) % 1000003)
 	}                                                                                          \
 	START_TEST(stress_##name)                                                                  \
 	{                                                                                          \
-		const uint32_t n_cells = 16;                                                       \
+		const uint32_t n_targets = 16;                                                     \
 		unsigned blocks = test_quick() ? 4 : processors(), n = blocks * STRESS_THREADS;    \
 		uint32_t each = test_quick() ? 5 : (uint32_t)((million)*MILLION / n + 1);          \
-		T *cells = (T *)managed(n_cells * sizeof(T)), *own = (T *)managed(n * sizeof(T));  \
-		T expected[n_cells];                                                               \
+		T *targets = (T *)managed(n_targets * sizeof(T));                                  \
+		T *own = (T *)managed(n * sizeof(T));                                              \
+		T expected[n_targets];                                                             \
                                                                                                    \
-		for (uint32_t k = 0; k < n_cells; k++)                                             \
-			cells[k] = expected[k] = (T)(identity);                                    \
-		kernel_##name<<<blocks, STRESS_THREADS>>>(cells, own, n_cells, each);              \
+		for (uint32_t k = 0; k < n_targets; k++)                                           \
+			targets[k] = expected[k] = (T)(identity);                                  \
+		kernel_##name<<<blocks, STRESS_THREADS>>>(targets, own, n_targets, each);          \
 		finish_kernel();                                                                   \
 		for (uint32_t id = 0; id < n; id++) {                                              \
-			T *p = &expected[cell_of(by, id, STRESS_THREADS, n_cells)];                \
+			T *p = &expected[target_of(by, id, STRESS_THREADS, n_targets)];            \
 			T old = *p, operand = own[id];                                             \
                                                                                                    \
 			*p = (T)(expression);                                                      \
 		}                                                                                  \
-		for (uint32_t k = 0; k < n_cells; k++)                                             \
-			ck_assert_msg(cells[k] == expected[k],                                     \
-				      #name ": cell %u is %.17g, not %.17g", k, (double)cells[k],  \
-				      (double)expected[k]);                                        \
-		ck_assert_cuda(cudaFree(cells));                                                   \
+		for (uint32_t k = 0; k < n_targets; k++)                                           \
+			ck_assert_msg(targets[k] == expected[k],                                   \
+				      #name ": target %u is %.17g, not %.17g", k,                  \
+				      (double)targets[k], (double)expected[k]);                    \
+		ck_assert_cuda(cudaFree(targets));                                                 \
 		ck_assert_cuda(cudaFree(own));                                                     \
 	}                                                                                          \
 	END_TEST
@@ -643,7 +644,7 @@ DEFINE_STRESS(mul_u32, uint32_t, BY_LANE, 1, random | 1, old *operand,
 DEFINE_STRESS(user, uint64_t, BY_LANE, 0, random, (old + operand) % 1000003, add_mod(p, operand), 1)
 DEFINE_STRESS(max_f64, double, BY_LANE, 0, random, (old > operand ? old : operand),
 	      (cua_atomic_max_f64(p, operand), 0), 10)
-/* sixteen cells in four words, and in eight */
+/* sixteen targets in four words, and in eight */
 DEFINE_STRESS(narrow_u8, uint8_t, BY_LANE, 0, random, ADD, (cua_atomic_add_u8(p, operand), 0), 1)
 DEFINE_STRESS(narrow_i16, int16_t, BY_LANE, 0, random, old ^ operand,
 	      cua_atomic_fetch_xor_i16(p, operand), 1)
@@ -661,12 +662,12 @@ static const TTest *const *const stress_tests[] = {
 
 /* ---- atomics whose results prove themselves ---- */
 
-/* Wrapping counters: cell 0 up, cell 1 down, and a 64-bit cell up. */
-__global__ static void wrap(uint32_t *cells, uint64_t *wide, uint32_t limit, uint32_t each)
+/* Wrapping counters: target 0 up, target 1 down, and a 64-bit target up. */
+__global__ static void wrap(uint32_t *targets, uint64_t *wide, uint32_t limit, uint32_t each)
 {
 	for (uint32_t i = 0; i < each; i++) {
-		cua_atomic_inc_u32(&cells[0], limit);
-		(void)cua_atomic_fetch_dec_u32(&cells[1], limit);
+		cua_atomic_inc_u32(&targets[0], limit);
+		(void)cua_atomic_fetch_dec_u32(&targets[1], limit);
 		if (threadIdx.x == 0 && i % 16 == 0)
 			cua_atomic_inc_u64(wide, limit);
 	}
@@ -678,15 +679,15 @@ START_TEST(wrapping)
 	unsigned blocks = test_quick() ? 4 : processors();
 	uint32_t each = test_quick() ? 5 : 100 * MILLION / (blocks * 256) + 1;
 	uint64_t total = (uint64_t)blocks * 256 * each, round = (uint64_t)limit + 1;
-	uint32_t *cells = (uint32_t *)managed(2 * sizeof(*cells));
+	uint32_t *targets = (uint32_t *)managed(2 * sizeof(*targets));
 	uint64_t *wide = (uint64_t *)managed(sizeof(*wide));
 
-	wrap<<<blocks, 256>>>(cells, wide, limit, each);
+	wrap<<<blocks, 256>>>(targets, wide, limit, each);
 	finish_kernel();
-	ck_assert_uint_eq(cells[0], total % round);
-	ck_assert_uint_eq(cells[1], (round - total % round) % round);
+	ck_assert_uint_eq(targets[0], total % round);
+	ck_assert_uint_eq(targets[1], (round - total % round) % round);
 	ck_assert_uint_eq(*wide, (uint64_t)blocks * ((each + 15) / 16) % round);
-	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(targets));
 	ck_assert_cuda(cudaFree(wide));
 }
 END_TEST
@@ -708,22 +709,22 @@ __global__ static void bits(uint32_t *words, uint32_t each, uint32_t *wrong)
 }
 
 /* Exchanges of tokens: none is lost, none occurs twice. */
-__global__ static void tokens(uint32_t *cells, uint32_t n_cells, uint32_t each, uint32_t *own)
+__global__ static void tokens(uint32_t *targets, uint32_t n_targets, uint32_t each, uint32_t *own)
 {
-	uint32_t token = n_cells + global_id();
+	uint32_t token = n_targets + global_id();
 
 	for (uint32_t i = 0; i < each; i++)
-		token = cua_atomic_exchange_u32(&cells[mix(global_id() + i) % n_cells], token);
+		token = cua_atomic_exchange_u32(&targets[mix(global_id() + i) % n_targets], token);
 	own[global_id()] = token;
 }
 
 /* An increment by compare-and-swap: each success adds 1. */
-__global__ static void swaps(uint64_t *cells, uint32_t n_cells, uint32_t each, uint64_t *won)
+__global__ static void swaps(uint64_t *targets, uint32_t n_targets, uint32_t each, uint64_t *won)
 {
 	uint32_t mine = 0;
 
 	for (uint32_t i = 0; i < each; i++) {
-		uint64_t *p = &cells[i % n_cells], seen = cua_atomic_load_u64(p);
+		uint64_t *p = &targets[i % n_targets], seen = cua_atomic_load_u64(p);
 
 		mine += cua_atomic_compare_exchange_u64(p, seen, seen + 1) == seen;
 	}
@@ -732,42 +733,42 @@ __global__ static void swaps(uint64_t *cells, uint32_t n_cells, uint32_t each, u
 
 START_TEST(traces)
 {
-	const uint32_t n_cells = 16;
+	const uint32_t n_targets = 16;
 	unsigned blocks = test_quick() ? 4 : processors(), n = blocks * 256;
 	uint32_t each = test_quick() ? 5 : 100 * MILLION / n + 1, wrong_bits = 0;
-	uint32_t *cells = (uint32_t *)managed(64 * sizeof(*cells));
+	uint32_t *targets = (uint32_t *)managed(64 * sizeof(*targets));
 	uint32_t *own = (uint32_t *)managed(n * sizeof(*own));
-	uint64_t *wide = (uint64_t *)managed(n_cells * sizeof(*wide));
+	uint64_t *wide = (uint64_t *)managed(n_targets * sizeof(*wide));
 	uint64_t *won = (uint64_t *)managed(sizeof(*won));
-	uint8_t *seen = (uint8_t *)test_malloc(n + n_cells);
+	uint8_t *seen = (uint8_t *)test_malloc(n + n_targets);
 
-	bits<<<64, 1>>>(cells, test_quick() ? 5 : MILLION, &cells[32]);
+	bits<<<64, 1>>>(targets, test_quick() ? 5 : MILLION, &targets[32]);
 	finish_kernel();
 	for (int i = 0; i < 2; i++)
-		wrong_bits |= ~cells[i];
+		wrong_bits |= ~targets[i];
 	ck_assert_uint_eq(wrong_bits, 0);
-	ck_assert_uint_eq(cells[32], 0);
+	ck_assert_uint_eq(targets[32], 0);
 
-	for (uint32_t k = 0; k < n_cells; k++)
-		cells[k] = k;
-	tokens<<<blocks, 256>>>(cells, n_cells, each, own);
+	for (uint32_t k = 0; k < n_targets; k++)
+		targets[k] = k;
+	tokens<<<blocks, 256>>>(targets, n_targets, each, own);
 	finish_kernel();
-	memset(seen, 0, n + n_cells);
-	for (uint32_t i = 0; i < n + n_cells; i++) {
-		uint32_t token = i < n ? own[i] : cells[i - n];
+	memset(seen, 0, n + n_targets);
+	for (uint32_t i = 0; i < n + n_targets; i++) {
+		uint32_t token = i < n ? own[i] : targets[i - n];
 
-		ck_assert_uint_lt(token, n + n_cells);
+		ck_assert_uint_lt(token, n + n_targets);
 		ck_assert_msg(!seen[token], "token %u is there twice", token);
 		seen[token] = 1;
 	}
 
-	swaps<<<blocks, 256>>>(wide, n_cells, test_quick() ? 5 : 3000, won);
+	swaps<<<blocks, 256>>>(wide, n_targets, test_quick() ? 5 : 3000, won);
 	finish_kernel();
 	ck_assert_uint_gt(*won, 0);
-	ck_assert_uint_eq(sum_and_clear(wide, n_cells), *won);
+	ck_assert_uint_eq(sum_and_clear(wide, n_targets), *won);
 
 	free(seen);
-	ck_assert_cuda(cudaFree(cells));
+	ck_assert_cuda(cudaFree(targets));
 	ck_assert_cuda(cudaFree(own));
 	ck_assert_cuda(cudaFree(wide));
 	ck_assert_cuda(cudaFree(won));
@@ -775,7 +776,7 @@ START_TEST(traces)
 END_TEST
 
 /* Warp atomics by any lanes, in groups with separate masks. */
-__global__ static void groups(uint64_t *cells, uint32_t n_cells, uint32_t each, uint64_t *own)
+__global__ static void groups(uint64_t *targets, uint32_t n_targets, uint32_t each, uint64_t *own)
 {
 	uint32_t warp = whole_warp();
 	uint64_t mine = 0;
@@ -786,7 +787,7 @@ __global__ static void groups(uint64_t *cells, uint32_t n_cells, uint32_t each, 
 
 		if (random % 5 == 0)
 			continue;
-		cua_atomic_fetch_add_warp_u64(mask, &cells[(random >> 8) % n_cells], random);
+		cua_atomic_fetch_add_warp_u64(mask, &targets[(random >> 8) % n_targets], random);
 		mine += random;
 	}
 	own[global_id()] = mine;
@@ -794,15 +795,15 @@ __global__ static void groups(uint64_t *cells, uint32_t n_cells, uint32_t each, 
 
 START_TEST(odd_masks)
 {
-	const uint32_t n_cells = 3;
+	const uint32_t n_targets = 3;
 	unsigned blocks = test_quick() ? 4 : processors(), threads = 250;
-	uint64_t *cells = (uint64_t *)managed(n_cells * sizeof(*cells));
+	uint64_t *targets = (uint64_t *)managed(n_targets * sizeof(*targets));
 	uint64_t *own = (uint64_t *)managed(blocks * threads * sizeof(*own));
 
-	groups<<<blocks, threads>>>(cells, n_cells, test_quick() ? 5 : 300, own);
+	groups<<<blocks, threads>>>(targets, n_targets, test_quick() ? 5 : 300, own);
 	finish_kernel();
-	ck_assert_uint_eq(sum_and_clear(cells, n_cells), sum_and_clear(own, blocks * threads));
-	ck_assert_cuda(cudaFree(cells));
+	ck_assert_uint_eq(sum_and_clear(targets, n_targets), sum_and_clear(own, blocks * threads));
+	ck_assert_cuda(cudaFree(targets));
 	ck_assert_cuda(cudaFree(own));
 }
 END_TEST

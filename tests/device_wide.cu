@@ -118,7 +118,7 @@ START_TEST(conversions)
 }
 END_TEST
 
-/* ---- every operation, type, form, order, scope and space, each lane on its own cell ---- */
+/* ---- every operation, type, form, order, scope and space, each lane on its own target ---- */
 
 #define THREADS 128u
 
@@ -143,7 +143,7 @@ CUA_FN struct combination combination_of(unsigned block)
 	return c;
 }
 
-/* The operations of a kernel on a cell that holds a[i]; the tests below define the expected r. */
+/* The operations of a kernel on a target that holds a[i]; the tests below define the expected r. */
 #define DEFINE_ON_GPU(s, T)                                                                        \
 	__device__ static T apply_##s(struct combination c, T *p, T v)                             \
 	{                                                                                          \
@@ -198,37 +198,37 @@ DEFINE_LACKING(u128, struct cua_u128)
 #endif
 
 /*
- * cells and olds have n elements for each block. Each thread of a block handles every THREADSth
- * element. All scopes are wide enough: no other thread accesses a cell, and 16-bit cells share a
- * word only with cells of the same block. With plain accesses, each cell has its own word. Each
- * element has six results.
+ * targets and olds have n elements for each block. Each thread of a block handles every THREADSth
+ * element. All scopes are wide enough: no other thread accesses a target, and 16-bit targets
+ * share a word only with targets of the same block. With plain accesses, each target has its own
+ * word. Each element has six results.
  */
 #define N_ACCESSES (5u * 3u * 2u)
 #define DEFINE_EXACT(s, T)                                                                         \
-	__global__ static void exact_##s(T *cells, T *olds, const T *a, const T *v, unsigned n)    \
+	__global__ static void exact_##s(T *targets, T *olds, const T *a, const T *v, unsigned n)  \
 	{                                                                                          \
 		__shared__ T shared[THREADS * 2];                                                  \
 		struct combination c = combination_of(blockIdx.x);                                 \
 		size_t base = (size_t)blockIdx.x * n;                                              \
                                                                                                    \
 		for (unsigned i = threadIdx.x; i < n; i += THREADS) {                              \
-			T *p = c.shared ? &shared[threadIdx.x * 2] : &cells[base + i];             \
+			T *p = c.shared ? &shared[threadIdx.x * 2] : &targets[base + i];           \
                                                                                                    \
 			if (c.shared)                                                              \
 				*p = a[i];                                                         \
 			olds[base + i] = apply_##s(c, p, v[i]);                                    \
 			if (c.shared)                                                              \
-				cells[base + i] = *p;                                              \
+				targets[base + i] = *p;                                            \
 		}                                                                                  \
 	}                                                                                          \
-	__global__ static void accesses_of_##s(T *cells, T *results, const T *a, const T *b,       \
+	__global__ static void accesses_of_##s(T *targets, T *results, const T *a, const T *b,     \
 					       const T *other, unsigned n)                         \
 	{                                                                                          \
 		__shared__ T shared[THREADS * 2];                                                  \
                                                                                                    \
 		for (unsigned i = threadIdx.x; i < n; i += THREADS) {                              \
 			size_t at = (size_t)blockIdx.x * n + i;                                    \
-			T *p = blockIdx.x / 15 ? &shared[threadIdx.x * 2] : &cells[at * 2];        \
+			T *p = blockIdx.x / 15 ? &shared[threadIdx.x * 2] : &targets[at * 2];      \
                                                                                                    \
 			*p = a[i];                                                                 \
 			access_##s(blockIdx.x, p, a[i], b[i], other[i], &results[at * 6]);         \
@@ -240,13 +240,13 @@ DEFINE_LACKING(u128, struct cua_u128)
 		unsigned edges = (unsigned)(N_WIDE_VALUES(s) * N_WIDE_VALUES(s));                  \
 		/* even: so that no word belongs to two blocks */                                  \
 		unsigned n = edges + 100 + edges % 2;                                              \
-		T *a, *v, *cells, *olds;                                                           \
+		T *a, *v, *targets, *olds;                                                         \
                                                                                                    \
 		if (!HAS_##s())                                                                    \
 			return;                                                                    \
 		a = (T *)managed(n * sizeof(T));                                                   \
 		v = (T *)managed(n * sizeof(T));                                                   \
-		cells = (T *)managed(N_COMBINATIONS * n * sizeof(T));                              \
+		targets = (T *)managed(N_COMBINATIONS * n * sizeof(T));                            \
 		olds = (T *)managed(N_COMBINATIONS * n * sizeof(T));                               \
 		for (unsigned i = 0; i < n; i++) {                                                 \
 			a[i] = i < edges ? wide_values_##s[i / N_WIDE_VALUES(s)]                   \
@@ -255,14 +255,14 @@ DEFINE_LACKING(u128, struct cua_u128)
 					 : random_##s(&seed);                                      \
 		}                                                                                  \
 		for (unsigned b = 0; b < N_COMBINATIONS; b++)                                      \
-			memcpy(&cells[(size_t)b * n], a, n * sizeof(T));                           \
-		exact_##s<<<N_COMBINATIONS, THREADS>>>(cells, olds, a, v, n);                      \
+			memcpy(&targets[(size_t)b * n], a, n * sizeof(T));                         \
+		exact_##s<<<N_COMBINATIONS, THREADS>>>(targets, olds, a, v, n);                    \
 		finish_kernel();                                                                   \
 		for (unsigned b = 0; b < N_COMBINATIONS; b++) {                                    \
 			struct combination c = combination_of(b);                                  \
                                                                                                    \
 			for (unsigned i = 0; WIDE_HAS_##s(c.op) && i < n; i++) {                   \
-				T x = cells[(size_t)b * n + i], old = olds[(size_t)b * n + i];     \
+				T x = targets[(size_t)b * n + i], old = olds[(size_t)b * n + i];   \
 				T wanted = wide_##s((enum wide_op)c.op, a[i], v[i]);               \
                                                                                                    \
 				EXPECT(memcmp(&old, &a[i], sizeof(old)) == 0,                      \
@@ -280,7 +280,7 @@ DEFINE_LACKING(u128, struct cua_u128)
 		}                                                                                  \
 		ck_assert_cuda(cudaFree(a));                                                       \
 		ck_assert_cuda(cudaFree(v));                                                       \
-		ck_assert_cuda(cudaFree(cells));                                                   \
+		ck_assert_cuda(cudaFree(targets));                                                 \
 		ck_assert_cuda(cudaFree(olds));                                                    \
 	}                                                                                          \
 	END_TEST                                                                                   \
@@ -289,21 +289,21 @@ DEFINE_LACKING(u128, struct cua_u128)
 	{                                                                                          \
 		uint64_t seed = test_seed("accesses_" #s);                                         \
 		unsigned n = (unsigned)(N_WIDE_VALUES(s) * N_WIDE_VALUES(s));                      \
-		T *a, *b, *other, *cells, *results;                                                \
+		T *a, *b, *other, *targets, *results;                                              \
                                                                                                    \
 		if (!HAS_##s())                                                                    \
 			return;                                                                    \
 		a = (T *)managed(n * sizeof(T));                                                   \
 		b = (T *)managed(n * sizeof(T));                                                   \
 		other = (T *)managed(n * sizeof(T));                                               \
-		cells = (T *)managed(N_ACCESSES * n * 2 * sizeof(T));                              \
+		targets = (T *)managed(N_ACCESSES * n * 2 * sizeof(T));                            \
 		results = (T *)managed(N_ACCESSES * n * 6 * sizeof(T));                            \
 		for (unsigned i = 0; i < n; i++) {                                                 \
 			a[i] = wide_values_##s[i / N_WIDE_VALUES(s)];                              \
 			b[i] = wide_values_##s[i % N_WIDE_VALUES(s)];                              \
 			other[i] = random_##s(&seed);                                              \
 		}                                                                                  \
-		accesses_of_##s<<<N_ACCESSES, THREADS>>>(cells, results, a, b, other, n);          \
+		accesses_of_##s<<<N_ACCESSES, THREADS>>>(targets, results, a, b, other, n);        \
 		finish_kernel();                                                                   \
 		for (unsigned k = 0; k < N_ACCESSES * n; k++) {                                    \
 			const T *r = &results[(size_t)k * 6];                                      \
@@ -322,7 +322,7 @@ DEFINE_LACKING(u128, struct cua_u128)
 		ck_assert_cuda(cudaFree(a));                                                       \
 		ck_assert_cuda(cudaFree(b));                                                       \
 		ck_assert_cuda(cudaFree(other));                                                   \
-		ck_assert_cuda(cudaFree(cells));                                                   \
+		ck_assert_cuda(cudaFree(targets));                                                 \
 		ck_assert_cuda(cudaFree(results));                                                 \
 	}                                                                                          \
 	END_TEST
@@ -333,7 +333,7 @@ DEFINE_EXACT(complex_f32, struct cua_complex_f32)
 DEFINE_EXACT(complex_f64, struct cua_complex_f64)
 DEFINE_EXACT(u128, struct cua_u128)
 
-/* ---- every lane of many blocks on the same cells ---- */
+/* ---- every lane of many blocks on the same targets ---- */
 
 CUA_DEFINE_ATOMIC_STRUCT(scored_join, struct scored, 128, scored_better(old, operand))
 
@@ -459,7 +459,7 @@ END_TEST
 
 /* ---- combined ---- */
 
-CUA_FN unsigned cell_of(unsigned id, int pattern)
+CUA_FN unsigned target_of(unsigned id, int pattern)
 {
 	return pattern == 0 ? 0 : pattern == 1 ? id & 1 : id % 7 < 3;
 }
@@ -468,7 +468,7 @@ CUA_FN unsigned cell_of(unsigned id, int pattern)
 __global__ static void combine_all(struct meet *m, int pattern)
 {
 	__shared__ struct cua_block_scratch scratch;
-	unsigned id = blockIdx.x * blockDim.x + threadIdx.x, c = cell_of(id, pattern);
+	unsigned id = blockIdx.x * blockDim.x + threadIdx.x, c = target_of(id, pattern);
 	uint32_t mask = __ballot_sync(0xffffffffu, pattern != 3 || id % 2);
 	struct cua_f16 one = cua_f16_from_f32(1);
 	struct cua_complex_f32 f = {1, -2}, old;
@@ -519,7 +519,7 @@ START_TEST(combining)
 
 	for (unsigned id = 0; id < MEET; id++)
 		if (pattern != 3 || id % 2) {
-			n[cell_of(id, pattern)]++;
+			n[target_of(id, pattern)]++;
 			least = id;
 		}
 	callers = n[0] + n[1];
@@ -530,7 +530,7 @@ START_TEST(combining)
 		ck_assert(value_f16(m->in_warp[c]) == n[c]);
 		for (unsigned i = 0; i < MEET; i++)
 			EXPECT(m->warp_marks[c][i] == (i < n[c]),
-			       "cell %u: old value %u came %u times", c, i, m->warp_marks[c][i]);
+			       "target %u: old value %u came %u times", c, i, m->warp_marks[c][i]);
 	}
 	ck_assert(value_f16(m->least) == -(double)least && value_bf16(m->most) == 249);
 	ck_assert(value_bf16(m->brain_warp) == (pattern == 3 ? 1 : 2) * MEET / 32);

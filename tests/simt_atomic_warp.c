@@ -8,17 +8,17 @@
 
 CUA_DEFINE_ATOMIC_CHANGING_WARP(user_add, u32, old + operand)
 
-static uint32_t cells[4];
+static uint32_t targets[4];
 static uint32_t seen_marks[512];
-static int64_t cell_i64;
-static uint32_t cell_mul;
-static float cell_f32;
+static int64_t target_i64;
+static uint32_t target_mul;
+static float target_f32;
 static uint64_t payload[512];
 static uint32_t arrivals;
 
-/* The element of `cells` that a lane updates: all the same, in pairs, in turn, some alone. */
+/* The element of `targets` that a lane updates: all the same, in pairs, in turn, some alone. */
 static unsigned pattern;
-static uint32_t cell_of(unsigned id)
+static uint32_t target_of(unsigned id)
 {
 	static const uint32_t odd[] = {0, 3, 3, 1, 0, 0, 2, 3, 1, 1, 1};
 
@@ -32,29 +32,29 @@ static uint32_t cell_of(unsigned id)
 
 static void warp_atomics_setup(void)
 {
-	memset(cells, 0, sizeof(cells));
+	memset(targets, 0, sizeof(targets));
 	memset(seen_marks, 0, sizeof(seen_marks));
 	memset(payload, 0, sizeof(payload));
-	cell_i64 = 0;
-	cell_mul = 1;
-	cell_f32 = 0;
+	target_i64 = 0;
+	target_mul = 1;
+	target_f32 = 0;
 	arrivals = 0;
 }
 
 /*
- * fetch_add of 1 returns each old value of a cell exactly once, and a warp's lanes get theirs in
+ * fetch_add of 1 returns each old value of a target exactly once, and a warp's lanes get theirs in
  * lane order.
  */
 static void warp_fetch_add(void)
 {
 	unsigned id = simt_lane(), lane = cua_port_lane();
-	uint32_t mask = simt_warp_mask(), c = cell_of(id), old, before;
+	uint32_t mask = simt_warp_mask(), c = target_of(id), old, before;
 	uint32_t peers = 0;
 
-	old = pattern & 1 ? user_add_warp(mask, &cells[c], 1)
-			  : cua_atomic_fetch_add_warp_u32(mask, &cells[c], 1);
+	old = pattern & 1 ? user_add_warp(mask, &targets[c], 1)
+			  : cua_atomic_fetch_add_warp_u32(mask, &targets[c], 1);
 	for (unsigned i = 0; i < SIMT_WARP_LANES; i++)
-		if (mask >> i & 1 && cell_of(id - lane + i) == c)
+		if (mask >> i & 1 && target_of(id - lane + i) == c)
 			peers |= 1u << i;
 	peers &= (1u << lane) - 1;
 	before =
@@ -70,7 +70,7 @@ static const char *warp_fetch_check(void)
 	uint32_t sum = 0;
 
 	for (unsigned i = 0; i < 4; i++)
-		sum += cells[i];
+		sum += targets[i];
 	return sum == simt_blocks() * simt_block_lanes() ? NULL : "an update was lost";
 }
 
@@ -84,12 +84,12 @@ static void warp_quiet(void)
 	uint32_t all = simt_warp_mask();
 	uint32_t mask = all & (lane % 3 == 1 ? 0x92492492u : ~0x92492492u);
 
-	cua_atomic_add_warp_u32(mask, &cells[cell_of(id)], 1);
-	cua_atomic_sub_warp_i64(mask, &cell_i64, (int64_t)id);
-	cua_atomic_fetch_mul_warp_u32(mask, &cell_mul, 3);
-	cua_atomic_max_warp_f32(mask, &cell_f32, (float)id);
+	cua_atomic_add_warp_u32(mask, &targets[target_of(id)], 1);
+	cua_atomic_sub_warp_i64(mask, &target_i64, (int64_t)id);
+	cua_atomic_fetch_mul_warp_u32(mask, &target_mul, 3);
+	cua_atomic_max_warp_f32(mask, &target_f32, (float)id);
 	/* the next call groups the lanes by address anew */
-	cua_atomic_fetch_add_cas_warp_f32(mask, &cell_f32, 0);
+	cua_atomic_fetch_add_cas_warp_f32(mask, &target_f32, 0);
 }
 
 static const char *warp_quiet_check(void)
@@ -98,11 +98,11 @@ static const char *warp_quiet_check(void)
 
 	for (uint32_t i = 0; i < n; i++)
 		product *= 3;
-	if (cell_i64 != -(int64_t)n * (n - 1) / 2)
+	if (target_i64 != -(int64_t)n * (n - 1) / 2)
 		return "the difference is wrong";
-	if (cell_mul != product)
+	if (target_mul != product)
 		return "the product is wrong";
-	if (cell_f32 != (float)(n - 1))
+	if (target_f32 != (float)(n - 1))
 		return "the maximum is wrong";
 	return warp_fetch_check();
 }
@@ -112,11 +112,11 @@ static void block_atomics(void)
 	struct cua_block_scratch *s = simt_shared(sizeof(*s));
 	unsigned id = simt_lane();
 
-	cua_atomic_add_block_u32(&cells[0], 1, s);
-	cua_atomic_sub_block_i64(&cell_i64, (int64_t)id, s);
-	cua_atomic_mul_block_u32(&cell_mul, 3, s);
-	cua_atomic_max_block_f32(&cell_f32, (float)id, s);
-	user_add_block(&cells[1], 0, s);
+	cua_atomic_add_block_u32(&targets[0], 1, s);
+	cua_atomic_sub_block_i64(&target_i64, (int64_t)id, s);
+	cua_atomic_mul_block_u32(&target_mul, 3, s);
+	cua_atomic_max_block_f32(&target_f32, (float)id, s);
+	user_add_block(&targets[1], 0, s);
 }
 
 /*

@@ -9,28 +9,28 @@
 /* An operation that is neither associative nor commutative. */
 CUA_DEFINE_ATOMIC_SERIAL_WARP(step, u32, old * 5 + operand)
 
-static uint32_t cells[2], olds[128];
+static uint32_t targets[2], olds[128];
 static uint8_t bytes[4];
 static unsigned pattern;
 
-static unsigned cell_of(unsigned id)
+static unsigned target_of(unsigned id)
 {
 	return pattern == 0 ? 0 : pattern == 1 ? id % 2 : id / 3 % 2;
 }
 
 static void setup(void)
 {
-	memset(cells, 0, sizeof(cells));
+	memset(targets, 0, sizeof(targets));
 	memset(bytes, 0, sizeof(bytes));
 	memset(olds, 0xff, sizeof(olds));
-	cells[0] = 7;
+	targets[0] = 7;
 }
 
 static void serial(void)
 {
 	unsigned id = simt_lane();
 
-	olds[id] = step_warp(simt_warp_mask(), &cells[cell_of(id)], id + 1);
+	olds[id] = step_warp(simt_warp_mask(), &targets[target_of(id)], id + 1);
 }
 
 /* With a single warp the lanes update an element in lane order, so the whole result is known. */
@@ -40,13 +40,13 @@ static const char *serial_check(void)
 	unsigned n = simt_blocks() * simt_block_lanes();
 
 	for (unsigned id = 0; id < n; id++) {
-		uint32_t *cell = &wanted[cell_of(id)];
+		uint32_t *target = &wanted[target_of(id)];
 
-		if (olds[id] != *cell)
+		if (olds[id] != *target)
 			return "a lane got another value than it would have alone";
-		*cell = *cell * 5 + id + 1;
+		*target = *target * 5 + id + 1;
 	}
-	return memcmp(wanted, cells, sizeof(cells)) == 0 ? NULL : "the last value is wrong";
+	return memcmp(wanted, targets, sizeof(targets)) == 0 ? NULL : "the last value is wrong";
 }
 
 /* A wrapping counter of many warps: each value occurs equally often. */
@@ -55,7 +55,7 @@ static void wrapping(void)
 	unsigned id = simt_lane();
 
 	olds[id] = cua_atomic_fetch_inc_warp_explicit_u32(
-		simt_warp_mask(), &cells[1], 2, CUA_ACQ_REL, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
+		simt_warp_mask(), &targets[1], 2, CUA_ACQ_REL, CUA_SCOPE_DEVICE, CUA_SPACE_GENERIC);
 	(void)cua_atomic_fetch_add_warp_u8(simt_warp_mask(), &bytes[id % 4], 1);
 }
 
@@ -109,7 +109,7 @@ static void kinds_setup(void)
 
 static void kinds_body(void)
 {
-	unsigned id = simt_lane(), c = cell_of(id);
+	unsigned id = simt_lane(), c = target_of(id);
 	uint32_t mask = simt_warp_mask();
 
 	kinds[id].quotient = cua_atomic_fetch_div_warp_f32(mask, &quotients[c], (float)(id + 3));
@@ -135,7 +135,7 @@ static const char *kinds_check(void)
 		now[c].most = -3;
 	}
 	for (unsigned id = 0; id < n; id++) {
-		struct kinds *k = &now[cell_of(id)], *got = &kinds[id];
+		struct kinds *k = &now[target_of(id)], *got = &kinds[id];
 		uint64_t bound = id % 4 + 1;
 		int8_t v = (int8_t)(id % 5 - 2);
 
@@ -172,8 +172,8 @@ static void in_block(void)
 	unsigned id = simt_lane();
 	uint32_t thread = cua_port_thread(), first, old;
 
-	old = cua_atomic_fetch_add_block_u32(&cells[1], thread + 1, s);
-	first = cua_atomic_fetch_add_block_u32(&cells[0], 1, s) - thread;
+	old = cua_atomic_fetch_add_block_u32(&targets[1], thread + 1, s);
+	first = cua_atomic_fetch_add_block_u32(&targets[0], 1, s) - thread;
 	olds[id] = old;
 	if (first != 7 && simt_blocks() == 1)
 		simt_fail("the threads are not in order");
@@ -185,7 +185,7 @@ static const char *in_block_check(void)
 {
 	uint32_t n = simt_block_lanes();
 
-	if (cells[1] != simt_blocks() * (n * (n + 1) / 2) || cells[0] != 7 + simt_blocks() * n)
+	if (targets[1] != simt_blocks() * (n * (n + 1) / 2) || targets[0] != 7 + simt_blocks() * n)
 		return "an update was lost";
 	return NULL;
 }
