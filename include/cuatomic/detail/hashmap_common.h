@@ -135,7 +135,10 @@ struct cua__hashmap_spot {
  * pauses of about this length in total.
  */
 #define CUA__HASHMAP_LONGEST_WAIT 16384u
-/* Backoff limit in ns of warps whose lanes change values together: see doc/performance.md. */
+/*
+ * Backoff limit in ns of warps whose lanes change values together. The figures for other limits are
+ * in doc/lab-notes/hashmap.md, "Updates of a hot key by lanes".
+ */
 #define CUA__HASHMAP_LONGEST_APART 4096u
 
 /*
