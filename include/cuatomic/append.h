@@ -8,7 +8,8 @@
  * addition, a full buffer is not the writer's error here. Nothing is ever stored past the capacity,
  * and the cursor keeps counting. So the demand is the capacity that a retry needs.
  *
- * Synchronization: X: the caller must order the two calls. -: they may run at the same time.
+ * Synchronization of two operations on the same buffer. X: the caller must order the operations.
+ * -: the operations may run concurrently.
  *
  *               reserve  push  store to at()  load of items  reset
  *     reserve      -      -          -              -          X

@@ -42,7 +42,8 @@
  * An object is a plain variable, aligned to its size, in global or shared memory or on the host. A
  * plain assignment initializes it before it is shared.
  *
- * Synchronization: X: the caller must order the two; -: they may run at the same time.
+ * Synchronization of two accesses to the same object. X: the caller must order the accesses.
+ * -: the accesses may run concurrently.
  *
  *                            plain access  cua_atomic_*
  *     plain read                  -             X       (-: if all of the atomics are loads)

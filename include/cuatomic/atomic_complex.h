@@ -36,7 +36,8 @@
  * the 128-bit instructions; atomic_b128.h lists the machines, and the consequence for read-only
  * memory. complex_f64 by parts works everywhere.
  *
- * Synchronization: X: the caller must order the two; -: they may run at the same time.
+ * Synchronization of two accesses to the same object. X: the caller must order the accesses.
+ * -: the accesses may run concurrently.
  *
  *                            plain access  by parts  as a whole
  *     plain read                  -            X         X   (-: if all of the atomics are loads)

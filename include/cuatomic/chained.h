@@ -13,7 +13,8 @@
  * single lock. The push is that of Treiber's stack, 1986. build exchanges the head and links
  * afterwards, like the start of the queue lock of Mellor-Crummey and Scott, 1991.
  *
- * Synchronization. X: the caller must order the two calls. -: the calls may run concurrently.
+ * Synchronization of two calls on the same table. X: the caller must order the calls. -: the calls
+ * may run concurrently.
  *
  *               insert  push  build  find  count  first/next  clear  bulk count, values, size,
  *                                                                    verify, copy

@@ -12,8 +12,9 @@
  * Source: flat combining, Hendler, Incze, Shavit and Tzafrir, 2010. Here the lanes converge at a
  * warp operation or a barrier, so no publication list is needed.
  *
- * Synchronization: X: the caller must order the two calls; -: the lock orders them. "lock" is any
- * function that acquires the same cua_spinlock, init is cua_spinlock_init.
+ * Synchronization of two calls on the same cua_spinlock. X: the caller must order the calls. -: the
+ * calls may run concurrently, and the lock makes their sections run one after another. "lock" is
+ * any other function that acquires the spinlock; init is cua_spinlock_init.
  *
  *                    init  lock  name_warp  name_block  CUA_WITH_LOCK_WARP
  *     name_warp       X     -        -          -                -

@@ -29,8 +29,8 @@
  * - subnormal: subnormal elements, products and results are exact. A product is infinitely precise,
  *   even if its type could not hold it.
  *
- * Synchronization: X means that the caller must order two calls on the same struct cua_exact; -
- *   means that they may run concurrently. A sum is read as the source of a merge or a copy.
+ * Synchronization of two calls on the same struct cua_exact. X: the caller must order the calls.
+ *   -: the calls may run concurrently. A merge or a copy reads its source.
  *
  *               write  read
  *     write       X      X

@@ -8,7 +8,8 @@
  * value and the machine choose the layout. detail/hashmap_word.h and detail/hashmap_state.h have the
  * layouts, their sources and the correctness arguments; doc/hashmap.md introduces both.
  *
- * Synchronization. X: the caller must order the two calls. -: the calls may run concurrently.
+ * Synchronization of two calls on the same map. X: the caller must order the calls. -: the calls
+ * may run concurrently.
  *
  *               insert  assign  update  find/contains  erase  at  clear  size, retrieve
  *     insert      -       -       -          -           -     X    X        X

@@ -24,7 +24,7 @@
  * and bf16 elements are converted to double.
  *
  * Synchronization of two calls by threads of a block on the same private bins. X: the caller must
- * order them. -: the histogram orders them.
+ * order the calls. -: the functions order the calls by themselves.
  *
  *                  block_init  block_add  block_flush  load of counts
  *     block_init       X           X (1)       X             -

@@ -50,8 +50,8 @@
  * Source: the error-checking mutex of POSIX, with the owner in a side table as in Linux's lock
  * debugging.
  *
- * Synchronization: X: the caller must order the two calls. -: they may run at the same time. "lock"
- * is any call that uses a lock of the unit.
+ * Synchronization of two calls on the same table. X: the caller must order the calls. -: the calls
+ * may run concurrently. "lock" is any call that uses a lock of the unit.
  *
  *               init/create  attach  lock  read  destroy
  *     attach         X          -      -     -      X
@@ -63,7 +63,8 @@
  *   units that unlock a lock must have the same table. Either host threads or kernels of a single
  *   device use a table.
  * Scope: system, for the table. The table identifies a lock in shared memory by its block as well.
- * Memory order: the table orders nothing between the users of a lock.
+ * Memory order: only the lock orders the accesses of its users; its record in the table adds no
+ *   order.
  * Progress: no lane ever waits for the table. A search probes CUA_LOCK_DEBUG_PROBES records from
  *   its home on, the index that a hash of the lock selects. A holder for which no record there is
  *   free is counted as dropped. From then on, the absence of a record with the same home proves

@@ -9,8 +9,8 @@
  *
  * Source: Mellor-Crummey and Scott, 1991.
  *
- * Synchronization: X: the caller must order the two calls. -: they may run at the same time, with
- * different nodes. The caller must always order two calls with the same node.
+ * Synchronization of two calls on the same lock. X: the caller must order the calls. -: the calls
+ * may run concurrently if their nodes differ. The caller must order all calls with the same node.
  *
  *               init  trylock  lock  lock_for  unlock  locked
  *     init       X       X       X      X        X       X

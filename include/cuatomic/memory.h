@@ -7,8 +7,8 @@
  * Source: the memory calls of Sanders and Kandrot, CUDA by Example, and the pitched allocations of
  * the CUDA programming guide; here with the same pitch rule for every backend.
  *
- * Synchronization of two calls of one context on the same memory: X means that the caller must
- * order them, - means that the stream orders them.
+ * Synchronization of two calls of a context on the same memory. X: the caller must order the calls.
+ * -: the stream of the context orders the calls.
  *
  *              free  copy  fill  work in another stream
  *     free      X     -     -              X

@@ -12,7 +12,9 @@
  * are cursors. An erase marks the links of the removed entries. cua_multimap_reclaim makes marked
  * entries available to inserts again.
  *
- * Synchronization. X: the caller must order the two calls. -: the calls may run concurrently.
+ * Synchronization of two calls on the same map. X: the caller must order the calls. -: the calls
+ * may run concurrently. retrieve is name_retrieve in a kernel, at is name_at, and keys is
+ * cua_multimap_keys.
  *
  *                    insert  count, first  retrieve  erase  at  reclaim, clear  size, keys,
  *                                                                               bulk retrieves
@@ -25,8 +27,6 @@
  *
  * - Any mix of inserts, counts, walks and erases may run concurrently in a kernel, also on the same
  *   key. Each is linearizable in the sense of hashmap.h.
- *   In the table, retrieve is name_retrieve in a kernel, at is name_at, and keys is
- *   cua_multimap_keys.
  * - insert takes effect when its entry becomes the head of the key.
  * - count, contains, retrieve and a walk by first and next see the values of the key at the moment
  *   of their read of the head, regardless of concurrent inserts and erases.

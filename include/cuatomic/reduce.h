@@ -36,9 +36,9 @@
  * and max of floats ignore NaN, and return NaN only if all values are NaN; -0 is less than +0. So
  * min and max depend neither on the order nor on the way to finish.
  *
- * Synchronization: X means that the caller must order the two calls; - means that the callee does.
- *   "block" is any block function, on the same scratch. "finish" is any way to finish, by blocks of
- *   the same launch, on the same struct cua_finish.
+ * Synchronization of two calls on the same scratch or the same struct cua_finish, within a launch.
+ *   X: the caller must order the calls. -: the functions order the calls by themselves. "block" is
+ *   any block function, and "finish" is any way to finish.
  *
  *               block  init  ticket  finish
  *     block       -      -      -       -

@@ -11,8 +11,8 @@
  * Here it is a bit of readers_in and not of the ticket, so that write_trylock can give its ticket
  * up.
  *
- * Synchronization: X: the caller must order the two calls. -: they may run at the same time. The
- * table holds for the read_ and the write_ forms. unlock may run at the same time as unlock because
+ * Synchronization of two calls on the same lock, in the read_ or the write_ form. X: the caller
+ * must order the calls. -: the calls may run concurrently. Two unlocks may run concurrently because
  * several readers may hold the lock.
  *
  *               init  trylock  lock  lock_for  unlock  locked

@@ -8,7 +8,8 @@
  *
  * Source: Dijkstra, 1965; waiting by loads alone, with backoff, as in spinlock.h.
  *
- * Synchronization: X: the caller must order the two calls. -: they may run at the same time.
+ * Synchronization of two calls on the same lock. X: the caller must order the calls. -: the calls
+ * may run concurrently.
  *
  *               init  trylock  lock  lock_for  unlock  locked  value
  *     init       X       X       X      X        X       X       X

@@ -16,9 +16,9 @@
  * Source: Hemminger's seqlock of Linux 2.5, 2002; the orders after Boehm, "Can seqlocks get along
  * with programming language memory models?", 2012.
  *
- * Synchronization: X: the caller must order the two calls. -: they may run at the same time.
- * Writers call trylock, lock, lock_for and unlock. "read" stands for read_begin, read_retry and
- * read.
+ * Synchronization of two calls on the same lock. X: the caller must order the calls. -: the calls
+ * may run concurrently. Writers call trylock, lock, lock_for and unlock. "read" stands for
+ * read_begin, read_retry and read.
  *
  *               init  trylock  lock  lock_for  unlock  locked  read
  *     init       X       X       X      X        X       X      X

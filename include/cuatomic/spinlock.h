@@ -6,7 +6,8 @@
  * Source: the compare-and-swap lock of Sanders and Kandrot, CUDA by Example, appendix A. Waiting by
  * loads alone (test-and-test-and-set) after Rudolph and Segall, 1984. Backoff after Anderson, 1990.
  *
- * Synchronization: X: the caller must order the two calls. -: they may run at the same time.
+ * Synchronization of two calls on the same lock. X: the caller must order the calls. -: the calls
+ * may run concurrently.
  *
  *               init  trylock  lock  lock_for  unlock  locked
  *     init       X       X       X      X        X       X

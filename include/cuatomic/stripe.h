@@ -8,8 +8,9 @@
  * table of locks: the C11 libraries, for objects that are not lock-free. Here the caller owns the
  * table, so no lock is shared between unrelated programs or streams.
  *
- * Synchronization: X: the caller must order the two; -: the stripe orders them. Calls on objects
- * with the same stripe wait for each other. "init" is cua_stripe_init; cua_stripes_init accesses no
+ * Synchronization of two operations on objects with the same stripe. X: the caller must order the
+ * operations. -: the operations may run concurrently, and the critical sections and striped atomics
+ * of the stripe run one after another. "init" is cua_stripe_init; cua_stripes_init accesses no
  * stripe. A plain access is an access to the object by a thread that does not hold its stripe.
  *
  *                     init  trylock  lock  lock_for  unlock  locked  striped atomics  plain access

@@ -4,7 +4,8 @@
  *
  * Source: Reed and Kanodia, 1979 (event counts and sequencers).
  *
- * Synchronization: X: the caller must order the two calls. -: they may run at the same time.
+ * Synchronization of two calls on the same lock. X: the caller must order the calls. -: the calls
+ * may run concurrently.
  *
  *               init  trylock  lock  lock_for  unlock  locked
  *     init       X       X       X      X        X       X
