@@ -76,21 +76,18 @@ static pid_t saver(uint32_t n, long last, int signal_number, int stop_in_write)
 
 START_TEST(leftovers)
 {
-	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap *map = map_of(ctx, 50, NULL);
-	char folder[TEST_PATH_BYTES], name[300], live[300];
+	char name[300], live[300];
 	int wait_status = 0, other;
 	struct stat st;
 	pid_t child;
 
-	test_enter_folder(folder);
-	ck_assert_int_eq(chmod(folder, 0777), 0);
+	ck_assert_int_eq(chmod(fixture.folder, 0777), 0);
 	/* the largest number of files with this process id */
 	for (int i = 0; i < 1000; i++) {
 		snprintf(name, sizeof(name), "cuamap.%ld.%d.tmp", (long)getpid(), i);
 		make_file(name, 0600);
 	}
-	ck_assert_cua(cua_hashmap_save(map, "a"));
+	ck_assert_cua(cua_hashmap_save(fixture.map, "a"));
 	for (int i = 0; i < 1000; i++) {
 		snprintf(name, sizeof(name), "cuamap.%ld.%d.tmp", (long)getpid(), i);
 		ck_assert_int_eq(unlink(name), 0);
@@ -101,7 +98,7 @@ START_TEST(leftovers)
 		snprintf(name, sizeof(name), A_NAME, i + 100);
 		make_file(name, i % 3 == 0 ? 0600 : i % 3 == 1 ? 0444 : 0200);
 	}
-	ck_assert_cua(cua_hashmap_save(map, "a"));
+	ck_assert_cua(cua_hashmap_save(fixture.map, "a"));
 	ck_assert_int_eq(test_files_in("."), 1);
 	/* killed during the save */
 	for (int i = 1; i <= 3; i++) {
@@ -110,19 +107,19 @@ START_TEST(leftovers)
 		ck_assert(WIFSTOPPED(wait_status));
 		ck_assert_int_eq(temporaries(live), 1);
 		/* the file of a living writer stays, and its save succeeds */
-		ck_assert_cua(cua_hashmap_save(map, "b"));
+		ck_assert_cua(cua_hashmap_save(fixture.map, "b"));
 		ck_assert_int_eq(temporaries(name), 1);
 		ck_assert_str_eq(name, live);
 		if (i == 2) {
 			ck_assert_int_eq(kill(child, SIGCONT), 0);
 			ck_assert_int_eq(waitpid(child, &wait_status, 0), child);
 			ck_assert(WIFEXITED(wait_status) && !WEXITSTATUS(wait_status));
-			ck_assert_uint_eq(size_of_file(ctx, "a"), 60);
+			ck_assert_uint_eq(size_of_file("a"), 60);
 		} else {
 			ck_assert_int_eq(kill(child, SIGKILL), 0);
 			ck_assert_int_eq(waitpid(child, &wait_status, 0), child);
 			ck_assert_int_eq(temporaries(name), 1);
-			ck_assert_cua(cua_hashmap_save(map, "b"));
+			ck_assert_cua(cua_hashmap_save(fixture.map, "b"));
 		}
 		ck_assert_int_eq(test_files_in("."), 2);
 	}
@@ -133,7 +130,7 @@ START_TEST(leftovers)
 	make_file(".cuamap-0123456789abcdef0123456789abcdef.tmp2", 0600);
 	make_file("cuamap-0123456789abcdef0123456789abcdef.tmp", 0600);
 	other = as_other_user(make_temporary) != 77;
-	ck_assert_cua(cua_hashmap_save(map, "b"));
+	ck_assert_cua(cua_hashmap_save(fixture.map, "b"));
 	ck_assert_int_eq(test_files_in("."), 7 + other);
 	snprintf(name, sizeof(name), A_NAME, 1);
 	ck_assert_int_eq(lstat(name, &st), other ? 0 : -1);
@@ -146,9 +143,6 @@ START_TEST(leftovers)
 				 unlink("cuamap-0123456789abcdef0123456789abcdef.tmp") |
 				 unlink("a") | unlink("b"),
 			 0);
-	test_leave_folder(folder);
-	ck_assert_cua(cua_hashmap_destroy(map));
-	cua_context_destroy(ctx);
 }
 END_TEST
 
@@ -160,12 +154,8 @@ END_TEST
  */
 START_TEST(killed_at_each_step)
 {
-	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap *map = map_of(ctx, 50, NULL);
-	char folder[TEST_PATH_BYTES];
 	long steps[2];
 
-	test_enter_folder(folder);
 	for (int exists = 0; exists < 2; exists++) {
 		int killed = 1, was_new = 0, left = 0;
 
@@ -176,7 +166,7 @@ START_TEST(killed_at_each_step)
 
 			unlink("a");
 			if (exists)
-				ck_assert_cua(cua_hashmap_save(map, "a"));
+				ck_assert_cua(cua_hashmap_save(fixture.map, "a"));
 			child = saver(60, steps[exists] + 1, SIGKILL, 0);
 			ck_assert_int_eq(waitpid(child, &wait_status, 0), child);
 			killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
@@ -184,16 +174,16 @@ START_TEST(killed_at_each_step)
 			there = !lstat("a", &st);
 			left += test_files_in(".") - there;
 			if (there) {
-				uint64_t n = size_of_file(ctx, "a");
+				uint64_t n = size_of_file("a");
 
-				ck_assert(n == 60 || (exists && n == 50));
+				ck_assert(n == 60 || (exists && n == FIXTURE_KEYS));
 				/* after the rename, every file is the new one */
 				ck_assert(!was_new || n == 60);
 				was_new = n == 60;
 			} else {
 				ck_assert(!exists && !was_new);
 			}
-			ck_assert_cua(cua_hashmap_save(map, "b"));
+			ck_assert_cua(cua_hashmap_save(fixture.map, "b"));
 			ck_assert_int_eq(test_files_in("."), 1 + there);
 		}
 		ck_assert(was_new);
@@ -202,9 +192,6 @@ START_TEST(killed_at_each_step)
 		ck_assert_int_ge(steps[exists], 16);
 	}
 	ck_assert_int_eq(unlink("a") | unlink("b"), 0);
-	test_leave_folder(folder);
-	ck_assert_cua(cua_hashmap_destroy(map));
-	cua_context_destroy(ctx);
 }
 END_TEST
 
@@ -213,18 +200,14 @@ START_TEST(killed_at_any_time)
 {
 	uint64_t seed = test_seed("killed_at_any_time"), n = 0;
 	const uint32_t size = test_quick() ? 100000 : 2000000;
-	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap *map = map_of(ctx, 50, NULL);
 	int killed = 0, new = 0, ended = 0;
-	char folder[TEST_PATH_BYTES];
 
-	test_enter_folder(folder);
 	for (int i = 0; i < 300; i++) {
 		int wait_status = 0, ready[2];
 		pid_t child;
 		char byte;
 
-		ck_assert_cua(cua_hashmap_save(map, "a"));
+		ck_assert_cua(cua_hashmap_save(fixture.map, "a"));
 		ck_assert_int_eq(pipe(ready), 0);
 		fflush(NULL);
 		child = fork();
@@ -245,17 +228,14 @@ START_TEST(killed_at_any_time)
 		ck_assert_int_eq(waitpid(child, &wait_status, 0), child);
 		killed += WIFSIGNALED(wait_status) != 0;
 		ended += WIFEXITED(wait_status) != 0;
-		n = size_of_file(ctx, "a");
-		ck_assert(n == 50 || n == size);
+		n = size_of_file("a");
+		ck_assert(n == FIXTURE_KEYS || n == size);
 		new += n == size;
-		ck_assert_cua(cua_hashmap_save(map, "b"));
+		ck_assert_cua(cua_hashmap_save(fixture.map, "b"));
 		ck_assert_int_eq(test_files_in("."), 2);
 	}
 	printf("killed_at_any_time: %d killed, %d ended, %d new files\n", killed, ended, new);
 	ck_assert_int_eq(unlink("a") | unlink("b"), 0);
-	test_leave_folder(folder);
-	ck_assert_cua(cua_hashmap_destroy(map));
-	cua_context_destroy(ctx);
 }
 END_TEST
 
@@ -275,14 +255,11 @@ static void count_signal(int number)
  */
 START_TEST(size_limit)
 {
-	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap *map = map_of(ctx, 50, NULL), *more = map_of(ctx, 60, NULL);
+	struct cua_hashmap *more = map_of(fixture.ctx, 60, NULL);
 	sigset_t set, mask, pending;
 	struct rlimit old, limit;
-	char folder[TEST_PATH_BYTES];
 
-	test_enter_folder(folder);
-	ck_assert_cua(cua_hashmap_save(map, "a"));
+	ck_assert_cua(cua_hashmap_save(fixture.map, "a"));
 	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
 	sigemptyset(&set);
 	sigaddset(&set, SIGXFSZ);
@@ -313,15 +290,12 @@ START_TEST(size_limit)
 			ck_assert_int_eq(sigprocmask(SIG_BLOCK, NULL, &mask), 0);
 			ck_assert_int_eq(sigismember(&mask, SIGXFSZ), how == 2);
 			ck_assert_int_eq(test_files_in("."), 1);
-			ck_assert_uint_eq(size_of_file(ctx, "a"), 50);
+			ck_assert_uint_eq(size_of_file("a"), FIXTURE_KEYS);
 		}
 	/* the pending signal is delivered here and ignored */
 	ck_assert(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
 	ck_assert_int_eq(unlink("a"), 0);
-	test_leave_folder(folder);
-	ck_assert_cua(cua_hashmap_destroy(map));
 	ck_assert_cua(cua_hashmap_destroy(more));
-	cua_context_destroy(ctx);
 }
 END_TEST
 
@@ -329,15 +303,14 @@ static Suite *make_suite(void)
 {
 	const int deep = test_deep();
 	Suite *suite = suite_create("hashmap_interrupt");
-	TCase *tcase = tcase_create("hashmap_interrupt");
+	TCase *tcase = files_tcase("hashmap_interrupt");
 
-	tcase_set_timeout(tcase, 240);
 	tcase_add_test(tcase, leftovers);
 	tcase_add_test(tcase, killed_at_each_step);
 	tcase_add_test(tcase, size_limit);
 	suite_add_tcase(suite, tcase);
 	if (deep) {
-		tcase = tcase_create("deep");
+		tcase = files_tcase("deep");
 		tcase_set_timeout(tcase, 1200);
 		tcase_add_test(tcase, killed_at_any_time);
 		suite_add_tcase(suite, tcase);

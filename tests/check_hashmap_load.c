@@ -19,16 +19,14 @@ START_TEST(hash_options)
 	struct cua_hashmap_options o = {
 		.struct_size = sizeof(o), .hash = CUA_HASHMAP_HASH_KEYED, .max_probes = 48};
 	const uint64_t secret[2] = {0x1122334455667788, 0x99aabbccddeeff01};
-	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_hashmap *map, *loaded;
 	struct cua_hashmap_view view;
-	char folder[TEST_PATH_BYTES], bytes[HEADER_BYTES + 50 * 8];
+	char bytes[HEADER_BYTES + 50 * 8];
 	int fd;
 
-	test_enter_folder(folder);
 	o.seed = secret[0];
 	o.seed_high = secret[1];
-	map = map_of(ctx, 50, &o);
+	map = map_of(fixture.ctx, 50, &o);
 	ck_assert_cua(cua_hashmap_save(map, "a"));
 	fd = open("a", O_RDONLY);
 	ck_assert_int_ge(fd, 0);
@@ -36,17 +34,15 @@ START_TEST(hash_options)
 	close(fd);
 	for (size_t i = 0; i + 8 <= sizeof(bytes); i++)
 		ck_assert(memcmp(bytes + i, &secret[0], 8) && memcmp(bytes + i, &secret[1], 8));
-	ck_assert_cua(cua_hashmap_load(ctx, NULL, "a", &loaded));
+	ck_assert_cua(cua_hashmap_load(fixture.ctx, NULL, "a", &loaded));
 	ck_assert_cua(cua_hashmap_get_view(loaded, &view));
 	ck_assert_uint_eq(view.hash, CUA_HASHMAP_HASH_KEYED);
 	ck_assert_uint_eq(view.max_probes, 48);
 	ck_assert_uint_ne(view.seed_high, secret[1]);
 	ck_assert_cua(cua_hashmap_destroy(loaded));
-	ck_assert_uint_eq(size_of_file(ctx, "a"), 50);
+	ck_assert_uint_eq(size_of_file("a"), 50);
 	ck_assert_int_eq(unlink("a"), 0);
-	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
-	cua_context_destroy(ctx);
 }
 END_TEST
 
@@ -105,22 +101,21 @@ static long peak_kib(void)
  */
 START_TEST(equal_keys)
 {
-	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap *map = map_of(ctx, 1, NULL), *none = NULL;
+	struct cua_hashmap *none = NULL;
 	const uint64_t all = (uint64_t)8 << 30, some = 3 * BLOCK_BYTES;
-	char folder[TEST_PATH_BYTES], *pairs = test_malloc(some);
+	char *pairs = test_malloc(some);
 	long before;
 	int fd;
 
-	test_enter_folder(folder);
-	ck_assert_cua(cua_hashmap_save(map, "a"));
+	ck_assert_cua(cua_hashmap_save(fixture.map, "a"));
 	before = peak_kib();
 	forge("a", all / 8, all / 8, 0, (off_t)(HEADER_BYTES + all));
 	watch_on();
-	if (cua_hashmap_load(ctx, NULL, "a", &none) == CUA_ERROR_NO_MEMORY)
+	if (cua_hashmap_load(fixture.ctx, NULL, "a", &none) == CUA_ERROR_NO_MEMORY)
 		printf("no memory for a map of 8 GiB: the file was not read\n");
 	else
-		ck_assert_status(cua_hashmap_load(ctx, NULL, "a", &none), CUA_ERROR_CORRUPT);
+		ck_assert_status(cua_hashmap_load(fixture.ctx, NULL, "a", &none),
+				 CUA_ERROR_CORRUPT);
 	watch.on = 0;
 	ck_assert_uint_ge(watch.read, HEADER_BYTES);
 	ck_assert_uint_le(watch.read, 2 * (HEADER_BYTES + BLOCK_BYTES));
@@ -135,16 +130,13 @@ START_TEST(equal_keys)
 	ck_assert_int_eq(write(fd, pairs, some), (ssize_t)some);
 	close(fd);
 	watch_on();
-	ck_assert_status(cua_hashmap_load(ctx, NULL, "a", &none), CUA_ERROR_CORRUPT);
+	ck_assert_status(cua_hashmap_load(fixture.ctx, NULL, "a", &none), CUA_ERROR_CORRUPT);
 	watch.on = 0;
 	ck_assert_uint_ge(watch.read, HEADER_BYTES + BLOCK_BYTES);
 	ck_assert_uint_le(watch.read, HEADER_BYTES + BLOCK_BYTES);
 	ck_assert_ptr_null(none);
 	free(pairs);
 	ck_assert_int_eq(unlink("a"), 0);
-	test_leave_folder(folder);
-	ck_assert_cua(cua_hashmap_destroy(map));
-	cua_context_destroy(ctx);
 }
 END_TEST
 
@@ -155,28 +147,25 @@ END_TEST
 START_TEST(large_header)
 {
 	struct cua_hashmap_options o = {.struct_size = sizeof(o), .max_bytes = 1 << 20};
-	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap *map = map_of(ctx, 1, NULL), *loaded = NULL;
+	struct cua_hashmap *loaded = NULL;
 	const uint64_t slots = 512 * 7 << 17;
 	uint64_t n = 0, size = 1;
-	char folder[TEST_PATH_BYTES];
 	enum cua_status status;
 	long before;
 
-	test_enter_folder(folder);
-	ck_assert_cua(cua_hashmap_save(map, "a"));
+	ck_assert_cua(cua_hashmap_save(fixture.map, "a"));
 	/* 4 GiB, then more than the address space */
 	for (int i = 0; i < 2; i++) {
 		forge("a", 0, i ? (uint64_t)1 << 60 : slots, 0, HEADER_BYTES);
-		ck_assert_status(cua_hashmap_load(ctx, &o, "a", &loaded), CUA_ERROR_SIZE);
+		ck_assert_status(cua_hashmap_load(fixture.ctx, &o, "a", &loaded), CUA_ERROR_SIZE);
 		ck_assert_ptr_null(loaded);
 	}
 	/* load checks the size of the file first */
 	forge("a", slots, slots, 0, HEADER_BYTES);
-	ck_assert_status(cua_hashmap_load(ctx, &o, "a", &loaded), CUA_ERROR_CORRUPT);
+	ck_assert_status(cua_hashmap_load(fixture.ctx, &o, "a", &loaded), CUA_ERROR_CORRUPT);
 	forge("a", 0, slots, 0, HEADER_BYTES);
 	before = peak_kib();
-	status = cua_hashmap_load(ctx, NULL, "a", &loaded);
+	status = cua_hashmap_load(fixture.ctx, NULL, "a", &loaded);
 	ck_assert_int_lt(peak_kib() - before, 256 << 10);
 	if (status == CUA_ERROR_NO_MEMORY) {
 		printf("no memory for a map of 4 GiB\n");
@@ -190,27 +179,21 @@ START_TEST(large_header)
 	}
 	/* a sufficient limit */
 	forge("a", 0, 512 * 7, 0, HEADER_BYTES);
-	ck_assert_cua(cua_hashmap_load(ctx, &o, "a", &loaded));
+	ck_assert_cua(cua_hashmap_load(fixture.ctx, &o, "a", &loaded));
 	ck_assert_cua(cua_hashmap_destroy(loaded));
 	ck_assert_int_eq(unlink("a"), 0);
-	test_leave_folder(folder);
-	ck_assert_cua(cua_hashmap_destroy(map));
-	cua_context_destroy(ctx);
 }
 END_TEST
 
 /* Few pairs far apart in a large map. Each pair costs a page, not a huge page. */
 START_TEST(few_pairs)
 {
-	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap *map = map_of(ctx, 500, NULL), *loaded = NULL;
+	struct cua_hashmap *map = map_of(fixture.ctx, 500, NULL), *loaded = NULL;
 	uint64_t pairs_sum, size = 0;
-	char folder[TEST_PATH_BYTES];
 	enum cua_status status;
 	long before;
 	int fd;
 
-	test_enter_folder(folder);
 	ck_assert_cua(cua_hashmap_save(map, "a"));
 	fd = open("a", O_RDWR);
 	ck_assert_int_ge(fd, 0);
@@ -219,7 +202,7 @@ START_TEST(few_pairs)
 	/* 4 GiB of slots */
 	forge_header("a", 500, 512 * 7 << 17, pairs_sum);
 	before = peak_kib();
-	status = cua_hashmap_load(ctx, NULL, "a", &loaded);
+	status = cua_hashmap_load(fixture.ctx, NULL, "a", &loaded);
 	if (status == CUA_ERROR_NO_MEMORY) {
 		printf("no memory for a map of 4 GiB\n");
 	} else {
@@ -230,18 +213,15 @@ START_TEST(few_pairs)
 		ck_assert_cua(cua_hashmap_destroy(loaded));
 	}
 	ck_assert_int_eq(unlink("a"), 0);
-	test_leave_folder(folder);
 	ck_assert_cua(cua_hashmap_destroy(map));
-	cua_context_destroy(ctx);
 }
 END_TEST
 
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("hashmap_load");
-	TCase *tcase = tcase_create("hashmap_load");
+	TCase *tcase = files_tcase("hashmap_load");
 
-	tcase_set_timeout(tcase, 240);
 	tcase_add_test(tcase, hash_options);
 	tcase_add_test(tcase, equal_keys);
 	tcase_add_test(tcase, large_header);

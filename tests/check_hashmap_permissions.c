@@ -35,18 +35,15 @@ static int is_untouched(const char *path)
 START_TEST(private_until_whole)
 {
 	static const mode_t before[] = {0, 0600, 0640, 0666, 0444}, masks[] = {022, 077, 0, 027};
-	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap *map = map_of(ctx, 50, NULL);
-	char folder[TEST_PATH_BYTES], first[300];
+	char first[300];
 
-	test_enter_folder(folder);
 	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
 		for (size_t j = 0; j < sizeof(masks) / sizeof(masks[0]); j++) {
 			if (before[i])
 				make_file("a", before[i]);
 			umask(masks[j]);
 			watch_on();
-			ck_assert_cua(cua_hashmap_save(map, "a"));
+			ck_assert_cua(cua_hashmap_save(fixture.map, "a"));
 			watch.on = 0;
 			ck_assert_int_eq(watch.written, 1);
 			ck_assert_int_eq(watch.loose, 0);
@@ -68,9 +65,6 @@ START_TEST(private_until_whole)
 					  32);
 			ck_assert_int_eq(unlink("a"), 0);
 		}
-	test_leave_folder(folder);
-	ck_assert_cua(cua_hashmap_destroy(map));
-	cua_context_destroy(ctx);
 }
 END_TEST
 
@@ -81,35 +75,28 @@ static int make_trap(void)
 	return fd < 0 || fchmod(fd, 04777);
 }
 
-/* No file has the set-user-id bit after a save, whoever owned the replaced file. */
+/* No file has the set-user-id bit after a save, for any owner of the replaced file. */
 START_TEST(set_user_id)
 {
-	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap *map = map_of(ctx, 50, NULL);
-	char folder[TEST_PATH_BYTES];
 	struct stat st;
 	int other;
 
-	test_enter_folder(folder);
 	make_file("own", 06755);
 	ck_assert_uint_eq(mode_of("own") & 04000, 04000);
-	ck_assert_cua(cua_hashmap_save(map, "own"));
+	ck_assert_cua(cua_hashmap_save(fixture.map, "own"));
 	ck_assert_uint_eq(mode_of("own"), S_IFREG | 0755);
 
-	ck_assert_int_eq(chmod(folder, 0777), 0);
+	ck_assert_int_eq(chmod(fixture.folder, 0777), 0);
 	other = as_other_user(make_trap);
 	if (other != 77) {
 		ck_assert_int_eq(other, 0);
-		ck_assert_cua(cua_hashmap_save(map, "theirs"));
+		ck_assert_cua(cua_hashmap_save(fixture.map, "theirs"));
 		ck_assert_int_eq(stat("theirs", &st), 0);
 		ck_assert_uint_eq(st.st_uid, geteuid());
 		ck_assert_uint_eq(st.st_mode, S_IFREG | 0644);
 		ck_assert_int_eq(unlink("theirs"), 0);
 	}
 	ck_assert_int_eq(unlink("own"), 0);
-	test_leave_folder(folder);
-	ck_assert_cua(cua_hashmap_destroy(map));
-	cua_context_destroy(ctx);
 }
 END_TEST
 
@@ -119,35 +106,28 @@ END_TEST
  */
 START_TEST(other_names)
 {
-	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap *map = map_of(ctx, 50, NULL);
 	mode_t before;
-	char folder[TEST_PATH_BYTES];
 	struct stat st;
 	int fd;
 
-	test_enter_folder(folder);
 	before = umask(077);
 	fd = open("b", O_WRONLY | O_CREAT | O_EXCL, 0600);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(fchmod(fd, 0666), 0);
 	close(fd);
 	ck_assert_int_eq(link("b", "a"), 0);
-	ck_assert_cua(cua_hashmap_save(map, "a"));
+	ck_assert_cua(cua_hashmap_save(fixture.map, "a"));
 	ck_assert_int_eq(stat("a", &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0600);
 	/* and no more permissions than it had */
 	ck_assert_int_eq(chmod("b", 0400), 0);
 	ck_assert_int_eq(unlink("a") | link("b", "a"), 0);
 	umask(0);
-	ck_assert_cua(cua_hashmap_save(map, "a"));
+	ck_assert_cua(cua_hashmap_save(fixture.map, "a"));
 	umask(before);
 	ck_assert_int_eq(stat("a", &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0400);
 	ck_assert_int_eq(unlink("a") | unlink("b"), 0);
-	test_leave_folder(folder);
-	ck_assert_cua(cua_hashmap_destroy(map));
-	cua_context_destroy(ctx);
 }
 END_TEST
 
@@ -172,32 +152,25 @@ static int save_of_group(void)
 
 START_TEST(group)
 {
-	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap *map = map_of(ctx, 50, NULL);
-	char folder[TEST_PATH_BYTES];
 	struct stat st;
 
 	if (geteuid()) {
 		printf("skipped: only root can give files away\n");
-	} else {
-		test_enter_folder(folder);
-		ck_assert_int_eq(chmod(folder, 0777), 0);
-		make_file("own", 0640);
-		ck_assert_int_eq(chown("own", 0, 12345), 0);
-		ck_assert_cua(cua_hashmap_save(map, "own"));
-		ck_assert_int_eq(stat("own", &st), 0);
-		ck_assert_uint_eq(st.st_gid, 12345);
-		ck_assert_uint_eq(st.st_mode, S_IFREG | 0640);
-		/* group 12345 could write and others could not, so the new group must not write */
-		make_file("theirs", 0664);
-		ck_assert_int_eq(chown("theirs", OTHER_USER, 12345) | chmod("theirs", 0664), 0);
-		if (as_other_user(save_of_group) != 77)
-			ck_assert_int_eq(as_other_user(save_of_group), 0);
-		ck_assert_int_eq(unlink("own") | unlink("theirs"), 0);
-		test_leave_folder(folder);
+		return;
 	}
-	ck_assert_cua(cua_hashmap_destroy(map));
-	cua_context_destroy(ctx);
+	ck_assert_int_eq(chmod(fixture.folder, 0777), 0);
+	make_file("own", 0640);
+	ck_assert_int_eq(chown("own", 0, 12345), 0);
+	ck_assert_cua(cua_hashmap_save(fixture.map, "own"));
+	ck_assert_int_eq(stat("own", &st), 0);
+	ck_assert_uint_eq(st.st_gid, 12345);
+	ck_assert_uint_eq(st.st_mode, S_IFREG | 0640);
+	/* group 12345 could write and other users could not, so the new group must not write */
+	make_file("theirs", 0664);
+	ck_assert_int_eq(chown("theirs", OTHER_USER, 12345) | chmod("theirs", 0664), 0);
+	if (as_other_user(save_of_group) != 77)
+		ck_assert_int_eq(as_other_user(save_of_group), 0);
+	ck_assert_int_eq(unlink("own") | unlink("theirs"), 0);
 }
 END_TEST
 
@@ -210,20 +183,17 @@ static int make_links(void)
 }
 
 /*
- * In a sticky folder that all may write, save follows links of this user and of the folder's owner,
- * and no others.
+ * In a sticky folder that all may write, save follows only links of this user and of the folder's
+ * owner.
  */
 START_TEST(sticky_links)
 {
 	static const char *const links[] = {"shared/link", "shared/dangling", "shared/chain",
 					    "own"};
-	struct cua_context *ctx = test_context(TEST_BACKEND);
-	struct cua_hashmap *map = map_of(ctx, 50, NULL);
-	char folder[TEST_PATH_BYTES];
 	int other;
 
-	test_enter_folder(folder);
-	ck_assert_int_eq(chmod(folder, 0755) | mkdir("shared", 0700) | chmod("shared", 01777), 0);
+	ck_assert_int_eq(
+		chmod(fixture.folder, 0755) | mkdir("shared", 0700) | chmod("shared", 01777), 0);
 	make_file("victim", 0600);
 	/* a link to a link of another user */
 	ck_assert_int_eq(symlink("shared/link", "own"), 0);
@@ -232,7 +202,7 @@ START_TEST(sticky_links)
 		ck_assert_int_eq(other, 0);
 		for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
 			errno = 0;
-			ck_assert_status(cua_hashmap_save(map, links[i]), CUA_ERROR_SYSTEM);
+			ck_assert_status(cua_hashmap_save(fixture.map, links[i]), CUA_ERROR_SYSTEM);
 			ck_assert_int_eq(errno, EACCES);
 			ck_assert(is_untouched("victim"));
 			ck_assert_int_eq(test_files_in("."), 3);
@@ -240,10 +210,10 @@ START_TEST(sticky_links)
 		}
 		/* in a private folder without the sticky bit, save follows them */
 		ck_assert_int_eq(chmod("shared", 0755), 0);
-		ck_assert_cua(cua_hashmap_save(map, "shared/chain"));
-		ck_assert_uint_eq(size_of_file(ctx, "victim"), 50);
-		ck_assert_cua(cua_hashmap_save(map, "shared/dangling"));
-		ck_assert_uint_eq(size_of_file(ctx, "nothing"), 50);
+		ck_assert_cua(cua_hashmap_save(fixture.map, "shared/chain"));
+		ck_assert_uint_eq(size_of_file("victim"), FIXTURE_KEYS);
+		ck_assert_cua(cua_hashmap_save(fixture.map, "shared/dangling"));
+		ck_assert_uint_eq(size_of_file("nothing"), FIXTURE_KEYS);
 		ck_assert(S_ISLNK(mode_of("shared/link")) && S_ISLNK(mode_of("shared/dangling")));
 		ck_assert_int_eq(unlink("nothing") | unlink("shared/link") |
 					 unlink("shared/dangling") | unlink("shared/chain") |
@@ -254,28 +224,24 @@ START_TEST(sticky_links)
 	}
 	ck_assert_int_eq(
 		symlink("../victim", "shared/link") | symlink("../nothing", "shared/dangling"), 0);
-	ck_assert_cua(cua_hashmap_save(map, "own"));
-	ck_assert_uint_eq(size_of_file(ctx, "victim"), 50);
+	ck_assert_cua(cua_hashmap_save(fixture.map, "own"));
+	ck_assert_uint_eq(size_of_file("victim"), FIXTURE_KEYS);
 	ck_assert_uint_eq(mode_of("victim"), S_IFREG | 0600);
-	ck_assert_cua(cua_hashmap_save(map, "shared/dangling"));
-	ck_assert_uint_eq(size_of_file(ctx, "nothing"), 50);
+	ck_assert_cua(cua_hashmap_save(fixture.map, "shared/dangling"));
+	ck_assert_uint_eq(size_of_file("nothing"), FIXTURE_KEYS);
 	ck_assert_int_eq(test_files_in("shared"), 2);
 	ck_assert_int_eq(unlink("nothing") | unlink("victim") | unlink("own") |
 				 unlink("shared/link") | unlink("shared/dangling") |
 				 rmdir("shared"),
 			 0);
-	test_leave_folder(folder);
-	ck_assert_cua(cua_hashmap_destroy(map));
-	cua_context_destroy(ctx);
 }
 END_TEST
 
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("hashmap_permissions");
-	TCase *tcase = tcase_create("hashmap_permissions");
+	TCase *tcase = files_tcase("hashmap_permissions");
 
-	tcase_set_timeout(tcase, 240);
 	tcase_add_test(tcase, private_until_whole);
 	tcase_add_test(tcase, set_user_id);
 	tcase_add_test(tcase, other_names);

@@ -35,50 +35,48 @@ static void step(void)
 	if (!real)                                                                                 \
 	*(void **)(&real) = dlsym(RTLD_NEXT, #name)
 
-static void note_open(int fd, const char *path, int flags)
+static int watched_open(int folder, const char *path, int flags, mode_t mode)
 {
+	REAL(int, openat, int, const char *, int, ...);
 	struct stat st;
+	int fd;
 
-	if (!watch.on || fd < 0 || fd >= WATCHED_FDS)
-		return;
-	watch.made[fd] = (flags & O_CREAT) != 0;
-	watch.flags[fd] = flags;
-	watch.modes[fd] = fstat(fd, &st) ? 07777 : st.st_mode & 07777;
-	snprintf(watch.names[fd], sizeof(watch.names[fd]), "%s", path);
+	step();
+	fd = real(folder, path, flags, mode);
+	if (watch.on && fd >= 0 && fd < WATCHED_FDS) {
+		watch.made[fd] = (flags & O_CREAT) != 0;
+		watch.flags[fd] = flags;
+		watch.modes[fd] = fstat(fd, &st) ? 07777 : st.st_mode & 07777;
+		snprintf(watch.names[fd], sizeof(watch.names[fd]), "%s", path);
+	}
+	step();
+	return fd;
 }
+
+/* Sets mode to the argument after flags, or to 0 if the call does not create a file. */
+#define GET_MODE(mode, flags)                                                                      \
+	do {                                                                                       \
+		va_list list;                                                                      \
+                                                                                                   \
+		va_start(list, flags);                                                             \
+		mode = (flags)&O_CREAT ? va_arg(list, mode_t) : 0;                                 \
+		va_end(list);                                                                      \
+	} while (0)
 
 EXPORTED int open(const char *path, int flags, ...)
 {
-	REAL(int, open, const char *, int, ...);
-	va_list list;
 	mode_t mode;
-	int fd;
 
-	va_start(list, flags);
-	mode = flags & O_CREAT ? va_arg(list, mode_t) : 0;
-	va_end(list);
-	step();
-	fd = real(path, flags, mode);
-	note_open(fd, path, flags);
-	step();
-	return fd;
+	GET_MODE(mode, flags);
+	return watched_open(AT_FDCWD, path, flags, mode);
 }
 
 EXPORTED int openat(int folder, const char *path, int flags, ...)
 {
-	REAL(int, openat, int, const char *, int, ...);
-	va_list list;
 	mode_t mode;
-	int fd;
 
-	va_start(list, flags);
-	mode = flags & O_CREAT ? va_arg(list, mode_t) : 0;
-	va_end(list);
-	step();
-	fd = real(folder, path, flags, mode);
-	note_open(fd, path, flags);
-	step();
-	return fd;
+	GET_MODE(mode, flags);
+	return watched_open(folder, path, flags, mode);
 }
 
 EXPORTED ssize_t write(int fd, const void *bytes, size_t n)
@@ -147,6 +145,33 @@ void watch_on(void)
 	watch.on = 1;
 }
 
+/* ---- the fixture ---- */
+
+struct files_fixture fixture;
+
+static void setup(void)
+{
+	fixture.ctx = test_context(TEST_BACKEND);
+	fixture.map = map_of(fixture.ctx, FIXTURE_KEYS, NULL);
+	test_enter_folder(fixture.folder);
+}
+
+static void teardown(void)
+{
+	test_leave_folder(fixture.folder);
+	ck_assert_cua(cua_hashmap_destroy(fixture.map));
+	cua_context_destroy(fixture.ctx);
+}
+
+TCase *files_tcase(const char *name)
+{
+	TCase *tcase = tcase_create(name);
+
+	tcase_set_timeout(tcase, 240);
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	return tcase;
+}
+
 /* ---- files ---- */
 
 void make_file(const char *path, mode_t mode)
@@ -194,12 +219,12 @@ static int adds_up(void *arg, const void *key, const void *value)
 	return 0;
 }
 
-uint64_t size_of_file(struct cua_context *ctx, const char *path)
+uint64_t size_of_file(const char *path)
 {
 	struct cua_hashmap *map;
 	uint64_t n = 0, sum = 0;
 
-	ck_assert_cua(cua_hashmap_load(ctx, NULL, path, &map));
+	ck_assert_cua(cua_hashmap_load(fixture.ctx, NULL, path, &map));
 	ck_assert_cua(cua_hashmap_size(map, &n));
 	ck_assert_cua(cua_hashmap_for_each(map, adds_up, &sum));
 	ck_assert_uint_eq(sum, n * (n + 1) / 2);

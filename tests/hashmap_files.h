@@ -42,6 +42,25 @@ extern struct call_watch watch;
 /* Clears the watch and turns it on. */
 void watch_on(void);
 
+/* ---- the fixture ---- */
+
+/* The keys of the fixture's map. */
+#define FIXTURE_KEYS 50
+
+/* Of each test: its context, map_of FIXTURE_KEYS keys, and the working directory, a new folder. */
+struct files_fixture {
+	struct cua_context *ctx;
+	struct cua_hashmap *map;
+	char folder[TEST_PATH_BYTES];
+};
+extern struct files_fixture fixture;
+
+/*
+ * A test case with this fixture. After each test, the teardown removes the folder, and fails if any
+ * file is left in it.
+ */
+TCase *files_tcase(const char *name);
+
 /* ---- files ---- */
 
 /* Creates a file with the contents "before". */
@@ -53,7 +72,7 @@ void make_file(const char *path, mode_t mode);
 struct cua_hashmap *map_of(struct cua_context *ctx, uint32_t n,
 			   const struct cua_hashmap_options *options);
 /* The n of the saved map_of. Fails the test if the file holds anything else. */
-uint64_t size_of_file(struct cua_context *ctx, const char *path);
+uint64_t size_of_file(const char *path);
 
 /* ---- users ---- */
 
