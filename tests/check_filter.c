@@ -11,7 +11,7 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define GUARD 0xa7
 
-/* The first of them can be compared. */
+/* The first COMPARABLE types are ordered; the other types are filtered by flags only. */
 static const enum cua_type types[] = {CUA_U32, CUA_I8,  CUA_U8,   CUA_I16,         CUA_U16,
 				      CUA_I32, CUA_I64, CUA_U64,  CUA_F16,         CUA_BF16,
 				      CUA_F32, CUA_F64, CUA_U128, CUA_COMPLEX_F32, CUA_COMPLEX_F64};
@@ -57,7 +57,7 @@ static double float_of(enum cua_type type, uint64_t bits)
 	return bits >> 15 & 1 ? -v : v;
 }
 
-/* -1, 0, 1, or 2 with a NaN. */
+/* Returns -1, 0 or 1, or 2 if a or b is NaN. */
 static int order(enum cua_type type, uint64_t a, uint64_t b)
 {
 	unsigned up = 64 - (unsigned)cua_type_size(type) * 8;
@@ -171,11 +171,12 @@ static void sort(unsigned char *array, size_t n, size_t size)
 
 /*
  * Offsets `offset` to `offset` + stored - 1 of the output hold elements that the model selects, or
- * rejects if other = 1. Ordered: the first `stored` elements in order. Unordered: any of them, each
- * at most once.
+ * elements that it rejects if `rejected` is 1. Ordered: the first `stored` elements in order.
+ * Unordered: any of them, each at most once.
  */
 static void check_offsets(const struct trial *t, const unsigned char *values,
-			  const unsigned char *indexes, uint64_t offset, uint64_t stored, int other)
+			  const unsigned char *indexes, uint64_t offset, uint64_t stored,
+			  int rejected)
 {
 	size_t size = cua_type_size(t->type),
 	       index_size = t->index_type ? cua_type_size(t->index_type) : 0;
@@ -189,7 +190,7 @@ static void check_offsets(const struct trial *t, const unsigned char *values,
 		size_t n_all = 0, a = 0;
 
 		for (i = 0; i < t->n; i++)
-			if (t->keeps[i] != other)
+			if (t->keeps[i] != rejected)
 				memcpy(all + n_all++ * size, t->x + i * size, size);
 		memcpy(got, values + offset * size, stored * size);
 		sort(all, n_all, size);
@@ -198,8 +199,7 @@ static void check_offsets(const struct trial *t, const unsigned char *values,
 			while (a < n_all && memcmp(all + a * size, got + i * size, size) < 0)
 				a++;
 			EXPECT(a < n_all && !memcmp(all + a * size, got + i * size, size),
-			       "%s: element %llu is not one of x", describe(t),
-			       (unsigned long long)i);
+			       "%s: element %llu is not in x", describe(t), (unsigned long long)i);
 		}
 		free(all);
 		free(got);
@@ -212,14 +212,14 @@ static void check_offsets(const struct trial *t, const unsigned char *values,
 		if (t->index_type)
 			memcpy(&index, indexes + offset * index_size, index_size);
 		if (t->ordered) {
-			while (i < t->n && t->keeps[i] == other)
+			while (i < t->n && t->keeps[i] == rejected)
 				i++;
 			EXPECT(!t->index_type || index == i, "%s: index %llu is %llu, not %llu",
 			       describe(t), (unsigned long long)offset, (unsigned long long)index,
 			       (unsigned long long)i);
 			index = i++;
 		}
-		EXPECT(index < t->n && t->keeps[index] != other && !seen[index]++,
+		EXPECT(index < t->n && t->keeps[index] != rejected && !seen[index]++,
 		       "%s: index %llu, %llu, should not be there", describe(t),
 		       (unsigned long long)offset, (unsigned long long)index);
 		EXPECT(!t->has_values || !memcmp(values + offset * size, t->x + index * size, size),
@@ -375,7 +375,7 @@ START_TEST(test_properties)
 		unsigned of_16 = r >> 50 & 1 ? (unsigned)(r >> 51 & 15) : (r >> 51 & 1 ? 16 : 0);
 
 		t.n = lengths[k < (int)n_lengths ? (size_t)k : test_random(&seed) % n_lengths];
-		/* mostly aligned to 16-byte vectors, else anywhere */
+		/* mostly at the start of a pack, otherwise at any element */
 		t.x_at = r & 1 ? 0 : (size_t)(r >> 1 & 31);
 		t.flags_at = r >> 6 & 1 ? 0 : (size_t)(r >> 7 & 7);
 		t.values_at = (size_t)(r >> 10 & 31);
@@ -569,7 +569,7 @@ START_TEST(test_arguments)
 	ck_assert_cua(cua_append_demand(b, &count));
 	ck_assert_uint_eq(count, 0);
 
-	/* 0 elements, to either side */
+	/* 0 elements; the arrays may be NULL */
 	TRY(ctx, &o, CUA_U32, 0, NULL, CUA_LT, &two, 8, out, &count, CUA_OK);
 	ck_assert_uint_eq(count, 0);
 	TRY(ctx, NULL, CUA_U32, 0, NULL, CUA_LT, &two, 0, NULL, on_device, CUA_OK);
@@ -657,14 +657,14 @@ START_TEST(test_big)
 			ck_assert_uint_eq(got[1], n / 2);
 		}
 	}
-	/* far more matches than capacity */
+	/* the kept elements far exceed the capacity */
 	o.ordered = 1;
 	ck_assert_cua(cua_filter_array(ctx, &o, CUA_U8, n, x, CUA_EQ, &zero, 3, NULL, &count));
 	ck_assert_uint_eq(count, n - 3);
 	test_download(ctx, got, indexes, sizeof(got));
 	ck_assert_uint_eq(got[0], 1);
 	ck_assert_uint_eq(got[2], 3);
-	/* and in place: all but three elements move down */
+	/* in place: the three marks move to the start */
 	o.indexes = NULL;
 	o.index_type = (enum cua_type)0;
 #if TEST_CUDA

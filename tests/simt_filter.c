@@ -12,7 +12,7 @@
 #include "simt_suites.h"
 
 enum { MOST = 5000, WORDS = 300, GUARD = 0x5a };
-/* calls of short arrays that ran before and left their words in the state */
+/* The number of earlier calls with short arrays; their words are left in control.short_tiles. */
 enum { CALLS = 5 };
 /* The kernel of the case. */
 enum kernel { ANY_ORDER, IN_ORDER, SHORT };
@@ -145,7 +145,7 @@ static const char *wrong(const char *what, uint64_t i)
  * Checks the output from offset `offset`: it must hold the elements or indexes expected[from..end -
  * 1].
  */
-static const char *check_part(uint64_t from, uint64_t end, uint64_t offset, int ordered)
+static const char *check_range(uint64_t from, uint64_t end, uint64_t offset, int ordered)
 {
 	static uint8_t seen[MOST];
 	const unsigned char *out =
@@ -183,13 +183,13 @@ static const char *check_part(uint64_t from, uint64_t end, uint64_t offset, int 
 
 static const char *check(void)
 {
-	const char *problem = check_part(0, kept, demand_before, f.ordered);
+	const char *problem = check_range(0, kept, demand_before, f.ordered);
 	uint64_t stored = demand_before + (f.partition ? f.n : kept);
 
 	if (stored > f.capacity)
 		stored = f.capacity;
 	if (!problem && f.partition)
-		problem = check_part(kept, f.n, kept, f.ordered);
+		problem = check_range(kept, f.n, kept, f.ordered);
 	if (problem)
 		return problem;
 	if (f.demand ? demand != demand_before + kept : count != kept)
@@ -267,7 +267,7 @@ static void try_flagged(void)
 			}
 }
 
-/* By comparison, in order; sometimes in place. Smaller elements would race, as above. */
+/* By comparison, in order; sometimes in place. Smaller elements would be reported as races. */
 static void try_compared(void)
 {
 	static const uint32_t sizes[] = {4, 8};
@@ -327,19 +327,19 @@ static void try_indexes_and_partitions(void)
 }
 
 /*
- * The scan alone. Block 0 scans. A warp of another block has 32 tiles; each lane stores a plain
- * word before it publishes its tile's count, from the highest lane down or from the lowest up. A
- * lane that knows its offset reads the words of all lower tiles.
+ * The scan alone. Block 0 is the scanning block. A warp of another block has 32 tiles. Each of its
+ * lanes stores a plain word before it publishes the count of its tile. A lane that has loaded the
+ * offset of its tile reads words of lower tiles.
  */
 enum { SCANNED = 100 };
-static uint64_t places_of[SCANNED];
-static uint32_t told_before[SCANNED];
+static uint64_t offset_of[SCANNED];
+static uint32_t words[SCANNED];
 
 static void scan_setup(void)
 {
 	setup();
-	memset(places_of, 0xff, sizeof(places_of));
-	memset(told_before, 0, sizeof(told_before));
+	memset(offset_of, 0xff, sizeof(offset_of));
+	memset(words, 0, sizeof(words));
 }
 
 static void scan_body(void)
@@ -352,12 +352,12 @@ static void scan_body(void)
 		uint32_t turn = 0;
 
 		while (first < SCANNED) {
-			uint32_t told =
+			uint32_t published =
 				cua__filter_scan_step(kind, &f, sh, turn, SCANNED, first, &offset);
 
-			first += told;
+			first += published;
 			turn ^= 1;
-			if (!told)
+			if (!published)
 				cua_port_pause(20);
 		}
 		return;
@@ -366,15 +366,15 @@ static void scan_body(void)
 	     tile += size * (simt_blocks() - 1)) {
 		uint64_t word = 0;
 
-		CUA_WRITE(told_before[tile], tile + 1);
+		CUA_WRITE(words[tile], tile + 1);
 		cua__filter_publish(&f, f.in_place, tile, CUA__FILTER_COUNT | (tile % 7));
 		while (word < CUA__FILTER_OFFSET) {
 			word = cua__filter_load_word(&f, f.in_place, tile);
 			cua_port_pause(20);
 		}
-		CUA_WRITE(places_of[tile], word & CUA__FILTER_NUMBER);
+		CUA_WRITE(offset_of[tile], word & CUA__FILTER_NUMBER);
 		for (uint32_t i = 0; f.in_place && i < tile; i += 1 + tile / 8)
-			if (CUA_READ(told_before[i]) != i + 1)
+			if (CUA_READ(words[i]) != i + 1)
 				simt_fail("an offset was known before a lower tile was read");
 	}
 }
@@ -384,7 +384,7 @@ static const char *scan_check(void)
 	uint64_t sum = 1000;
 
 	for (unsigned i = 0; i < SCANNED; i++) {
-		if (places_of[i] != sum)
+		if (offset_of[i] != sum)
 			return "an offset is wrong";
 		sum += i % 7;
 	}
@@ -407,8 +407,8 @@ static void try_scan(void)
 }
 
 /*
- * Appends in order after existing items; so few elements that the last block finishes early: the
- * end moves once.
+ * Appends in order after existing items. The elements are so few that the last block finishes
+ * early; the cursor must still advance only once.
  */
 static void try_end_of_buffer(void)
 {
@@ -449,7 +449,7 @@ static const char *runs_check(void)
 		return "something was stored outside";
 	for (uint64_t i = 0; i <= stored; i++)
 		if (starts[i] != expected_starts[i])
-			return wrong("beginning", i);
+			return wrong("start", i);
 	return control.ticket || control.arrived ? "the control block is not zero again" : NULL;
 }
 

@@ -215,7 +215,7 @@ static struct cua_complex_f32 x_c32[MOST + 8], results_c32[MOST + 2];
 static struct cua_f16 x_f16[MOST + 8], results_f16[MOST + 2];
 static union model_result expected[MOST];
 
-/* The types, and the functions of each; elements begin at every offset in a pack. */
+/* The types, and the functions of each type. The elements begin at all positions in a pack. */
 static const struct fixed_type {
 	enum cua_type type;
 	enum cua__tree_kind kind;
@@ -355,7 +355,7 @@ START_TEST(fixed)
 END_TEST
 
 /*
- * Offsets that do not ascend ask for more entries than the list has room for. One segment gets an
+ * Offsets that do not ascend need more entries than the list has room for. A single segment gets an
  * entry, the other segments have the result 0, and no lane reads an entry that was not written.
  */
 static const char *cut_check(void)

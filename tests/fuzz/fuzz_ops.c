@@ -492,7 +492,7 @@ static void map_erases(struct map *m, struct batch *b, struct input *in)
 }
 
 /* insert_or_get and exchange: calls that write pairs and return values. */
-static void map_gives(struct map *m, struct batch *b, struct input *in, int exchange)
+static void map_returns(struct map *m, struct batch *b, struct input *in, int exchange)
 {
 	uint8_t *results, *out;
 	struct model *before = malloc(sizeof(*before));
@@ -521,7 +521,7 @@ static void map_gives(struct map *m, struct batch *b, struct input *in, int exch
 
 		unpack(&got, out + i * m->vs, 1, m->vs);
 		FUZZ_CHECK(same(&got, at < now->n ? &now->values[at] : &b->out[i]),
-			   "the value that was given");
+			   "the returned value");
 	}
 	free(before);
 }
@@ -698,11 +698,11 @@ static void fuzz_map(struct input *in)
 			break;
 		case 5:
 			if (m->vs)
-				map_gives(m, b, in, 0);
+				map_returns(m, b, in, 0);
 			break;
 		case 6:
 			if (m->vs)
-				map_gives(m, b, in, 1);
+				map_returns(m, b, in, 1);
 			break;
 		case 7:
 			if (m->vs)
@@ -764,7 +764,7 @@ static uint64_t count_of(uint64_t key)
  * Removes a pair with this key, value and call (0: any call). Returns whether there was such a
  * pair.
  */
-static int take(struct pair *from, size_t *n, uint64_t key, uint64_t value, unsigned call)
+static int remove_pair(struct pair *from, size_t *n, uint64_t key, uint64_t value, unsigned call)
 {
 	for (size_t i = 0; i < *n; i++)
 		if (from[i].key == key && from[i].value == value &&
@@ -791,8 +791,9 @@ static void check_values(uint64_t key, const uint64_t *values, uint64_t n, int n
 		for (size_t j = 0; newest_first && j < n_left; j++)
 			if (left[j].key == key && left[j].call > newest)
 				newest = left[j].call;
-		FUZZ_CHECK(take(left, &n_left, key, values[i], newest), "value %llu of key %llx",
-			   (unsigned long long)i, (unsigned long long)key);
+		FUZZ_CHECK(remove_pair(left, &n_left, key, values[i], newest),
+			   "value %llu of key %llx", (unsigned long long)i,
+			   (unsigned long long)key);
 	}
 }
 
@@ -840,7 +841,7 @@ static void fuzz_multimap(struct input *in)
 	const uint64_t most_keys = 1 + byte(in) % 64, most_entries = 1 + byte(in) % 200;
 	_Alignas(16) uint64_t keys[MOST_BATCH], values[MOST_BATCH], offsets[MOST_BATCH + 1];
 	static _Alignas(16) uint64_t out[MOST_PAIRS], out_keys[MOST_PAIRS];
-	uint64_t n = 0, dropped = 0;
+	uint64_t n = 0, erased = 0; /* erased: entries, not yet reclaimed */
 	uint8_t results[MOST_BATCH];
 	struct cua_multimap *mm;
 	unsigned calls = 0;
@@ -878,12 +879,12 @@ static void fuzz_multimap(struct input *in)
 				pairs[n_pairs++] =
 					(struct pair){get(keys, i, ks), get(values, i, vs), calls};
 			}
-			FUZZ_CHECK(n_pairs + dropped <= most_entries, "%zu pairs, %llu dropped",
-				   n_pairs, (unsigned long long)dropped);
+			FUZZ_CHECK(n_pairs + erased <= most_entries, "%zu pairs, %llu erased",
+				   n_pairs, (unsigned long long)erased);
 			OK(cua_multimap_keys(mm, &n));
-			FUZZ_CHECK(full < 2 || n_pairs + dropped == most_entries || n >= most_keys,
-				   "full with %zu pairs, %llu dropped", n_pairs,
-				   (unsigned long long)dropped);
+			FUZZ_CHECK(full < 2 || n_pairs + erased == most_entries || n >= most_keys,
+				   "full with %zu pairs, %llu erased", n_pairs,
+				   (unsigned long long)erased);
 			full = full != 0;
 			break;
 		case 3:
@@ -928,16 +929,16 @@ static void fuzz_multimap(struct input *in)
 				for (size_t j = n_pairs; j-- > 0;)
 					if (pairs[j].key == key)
 						pairs[j] = pairs[--n_pairs];
-				dropped += had;
+				erased += had;
 			}
 			break;
 		case 6:
 			if (op < 128) {
 				OK(cua_multimap_reclaim(mm));
-				dropped = 0;
+				erased = 0;
 			} else if (op >= 224) {
 				OK(cua_multimap_clear(mm));
-				dropped = 0;
+				erased = 0;
 				n_pairs = 0;
 				full = 0;
 			}
@@ -951,8 +952,8 @@ static void fuzz_multimap(struct input *in)
 			OK(cua_multimap_retrieve(mm, max, out_keys, out, &n));
 			FUZZ_CHECK(n == n_pairs, "retrieve: %llu pairs", (unsigned long long)n);
 			for (uint64_t i = 0; i < n && i < max; i++)
-				FUZZ_CHECK(take(left, &n_left, get(out_keys, i, ks),
-						get(out, i, vs), 0),
+				FUZZ_CHECK(remove_pair(left, &n_left, get(out_keys, i, ks),
+						       get(out, i, vs), 0),
 					   "retrieve: pair %llu", (unsigned long long)i);
 		}
 		}
@@ -1144,7 +1145,7 @@ static void fuzz_append(struct input *in)
 			max = max < stored ? max : stored;
 			FUZZ_CHECK(!memcmp(out, model, max * size), "read: other items");
 			for (size_t i = max * size; i < sizeof(out); i++)
-				FUZZ_CHECK(out[i] == 0x5a, "read: bytes behind the items");
+				FUZZ_CHECK(out[i] == 0x5a, "read: bytes after the items");
 			break;
 		default:
 			if (op >= 220) {
