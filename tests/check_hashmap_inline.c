@@ -10,8 +10,8 @@
 /* ---- functions that the macros define ---- */
 
 /*
- * An update expression uses variables with names that the macros might also use. Values are
- * structs.
+ * The names of these variables could clash with names inside the macros; an update expression uses
+ * them. Values are structs.
  */
 static uint32_t next = 1000, before = 100, with = 10;
 struct two {
@@ -147,7 +147,7 @@ static void *vast_memory(uint64_t bytes)
 	if (p == MAP_FAILED)
 		return NULL;
 #ifdef MADV_NOHUGEPAGE
-	/* a bucket then costs one small page, not a huge page */
+	/* so that a bucket costs a small page, not a huge page */
 	(void)madvise(p, bytes, MADV_NOHUGEPAGE);
 #endif
 	return p;
@@ -391,7 +391,7 @@ static void *own_main(void *arg)
 {
 	struct thread *t = arg;
 
-	/* the thread owns two keys, and at most one of them is in the map */
+	/* the thread owns two keys; the map never contains both */
 	for (int i = 0; i < t->rounds; i++) {
 		uint64_t low = test_random(&t->seed), value = 0;
 		uint64_t key = t->number + (i & 1 ? THREADS : 0),
@@ -422,7 +422,7 @@ START_TEST(threads_own_keys)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 
 	for (int t = 0; t < 4; t++) {
-		/* few buckets; permanent keys fill all slots except one for each thread */
+		/* few buckets; permanent keys leave a free slot per thread */
 		struct cua_hashmap *map =
 			new_word_map(ctx, word_types[t & 1], word_types[t >> 1], THREADS);
 		struct thread threads[THREADS];
@@ -467,7 +467,10 @@ static void *last_slot_main(void *arg)
 	return NULL;
 }
 
-/* One free slot and many threads: each time exactly one thread inserts. */
+/*
+ * Many threads insert at once into a map with a single free slot. In each round a single insert
+ * succeeds.
+ */
 START_TEST(threads_last_slot)
 {
 	uint64_t seed = 2;

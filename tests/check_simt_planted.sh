@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The cases of the SIMT checker must fail for each error below, planted into a copy of a header of
-# include/cuatomic or lib. Errors are tried in parallel, one for each processor.
+# include/cuatomic or lib. As many errors are tried in parallel as there are processors.
 #
-# CUA_TEST_PLANTED=part/of  tries the errors whose number modulo `of` is `part`: 0/1 is all of them. Without it
-#                           `make check` tries a fixed sample, `make check-deep` all errors.
+# CUA_TEST_PLANTED=part/of  tries error number n if n modulo `of` is `part`; 0/1 tries all errors. By default,
+#                           `make check` tries a fixed sample, and `make check-deep` all errors.
 # CUA_TEST_PLANTED=edits    compiles nothing; checks that each edit changes code in its header
 # CUA_TEST_QUICK=1          skips the script; in `make check-deep` it tries another fixed sample
 set -u
@@ -68,7 +68,7 @@ limited() (
   exec "$1"
 )
 
-# edit_it WHAT HEADER SED: the edit must change code of the header, not only comments.
+# edit_it ERROR HEADER SED: the edit must change code of the header, not only comments.
 edit_it() {
   local file
   file=$top_srcdir/$(file_of "$2")
@@ -80,7 +80,7 @@ edit_it() {
   fi
 }
 
-# find_it DIR WHAT HEADER SED MODULE: the case of MODULE must fail, not crash or hang.
+# find_it DIR ERROR HEADER SED MODULE: the case of MODULE must fail, not crash or hang.
 find_it() {
   if ! build "$1" "$3" "$4" "$5" 2>&1; then
     echo "FAIL: $2: does not compile"
@@ -96,7 +96,8 @@ find_it() {
   fi
 }
 
-# planted WHAT HEADER SED [MODULE]: find_it in the background. MODULE is HEADER by default.
+# planted ERROR HEADER SED [MODULE]: find_it in the background. ERROR describes the error. MODULE
+# is HEADER by default.
 planted() {
   number=$((number + 1))
   if [ "$part" = edits ]; then

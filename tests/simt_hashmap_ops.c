@@ -160,7 +160,7 @@ START_TEST(sort)
 }
 END_TEST
 
-/* ---- merge, copy and statistics, by one block ---- */
+/* ---- merge, copy and statistics, by a single block ---- */
 
 enum { LANES = 64, KEYS = 40 };
 
@@ -251,7 +251,7 @@ START_TEST(whole)
 }
 END_TEST
 
-/* ---- the least keys of a map of 16-byte keys, one launch after another ---- */
+/* ---- the least keys of a map of 16-byte keys, in successive launches ---- */
 
 enum { WIDE_KEYS = 60, WIDE_BUCKETS = 32 };
 enum least_launch { LEAST_COUNT, LEAST_PICK, LEAST_GIVE };
@@ -267,7 +267,7 @@ static const struct cua_u128 all_ones = {~(uint64_t)0, ~(uint64_t)0};
 static uint64_t n_wide;
 static enum least_launch least_launch;
 
-/* Key 0, and keys that share many bytes and whose halves are in opposite order. */
+/* Key 0, and keys that share many bytes. The orders of their low and their high halves differ. */
 static struct cua_u128 wide_key(uint32_t i)
 {
 	const struct cua_u128 zero = {0, 0};
@@ -421,7 +421,7 @@ START_TEST(least_of_all)
 			least_try(LEAST_PICK, 1, lanes);
 		}
 		least_try(LEAST_GIVE, blocks, lanes);
-		/* as if another kernel had inserted keys below this key since */
+		/* as if another kernel had inserted keys below this key in the meantime */
 		least.given = 0;
 		least.key = all_ones;
 		if (least_arrays.max < n_wide)

@@ -3,7 +3,7 @@
  * Template: the functions of the port for a width that the port lacks, by atomics on the 32-bit
  * word that contains the object. atomic_narrow.h has the argument.
  *
- * Parameter: CUA__BITS, 8 or 16, which the template undefines.
+ * Parameter: CUA__BITS, 8 or 16. The template undefines it.
  *
  * Defines, with the width after each name, cua_port_load_b cua_port_cas_b cua_port_exchange_b
  * cua_port_store_b.

@@ -3,7 +3,7 @@
  * Template: the accesses of a leader that updates an object by compare-and-swap. atomic.h has the
  * argument.
  *
- * Parameter: CUA__BITS, 8, 16, 32, 64 or 128, which the template undefines.
+ * Parameter: CUA__BITS, 8, 16, 32, 64 or 128. The template undefines it.
  *
  * Defines, with the width after each name, cua__update_load_b cua__update_swap_b.
  */
@@ -19,8 +19,8 @@ CUA_FORCE CUA__WORD CUA__B(cua__update_load_b)(const void *p, enum cua_order ord
 }
 
 /*
- * Returns the value seen, which is `before` if the update is done. With tests_unchanged, an update
- * that changes and releases nothing is done without a swap.
+ * Returns the value that was read. If it equals `before`, the update is done. With tests_unchanged,
+ * an update that changes and releases nothing is done without a swap.
  */
 CUA_FORCE CUA__WORD CUA__B(cua__update_swap_b)(void *p, CUA__WORD before, CUA__WORD desired,
 					       int tests_unchanged, enum cua_order order,
