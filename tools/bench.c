@@ -4,7 +4,6 @@
  * CPU backend.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -132,12 +131,8 @@ void bench_row(struct table *t, enum table_kind kind, struct bench_run *r)
 
 /* ---- the command ---- */
 
-enum target { BENCH_AUTO, BENCH_CPU, BENCH_CUDA };
-
 struct arguments {
-	enum target target;
-	unsigned threads; /* 0: the context's default */
-	int quick;
+	struct tool_options options;
 	const struct benchmark *benchmark; /* NULL: print the list */
 	char **rest;
 	int n_rest;
@@ -145,30 +140,8 @@ struct arguments {
 
 static int parse_arguments(int argc, char **argv, struct arguments *a)
 {
-	static const struct option names[] = {
-		{"backend", required_argument, NULL, 'b'},
-		{"quick", no_argument, NULL, 'q'},
-		{"threads", required_argument, NULL, 't'},
-		{NULL, 0, NULL, 0},
-	};
-	int c, status = TOOL_OK;
+	int status = tool_parse_options(argc, argv, ":b:qt:", &a->options);
 
-	opterr = 0;
-	while (status == TOOL_OK && (c = getopt_long(argc, argv, ":b:qt:", names, NULL)) != -1) {
-		switch (c) {
-		case 'b':
-			a->target = !strcmp(optarg, "cpu")    ? BENCH_CPU
-				    : !strcmp(optarg, "cuda") ? BENCH_CUDA
-							      : BENCH_AUTO;
-			if (a->target == BENCH_AUTO && strcmp(optarg, "auto") != 0)
-				status = tool_usage_error(
-					"unknown backend '%s' (cpu, cuda or auto)", optarg);
-			break;
-		case 'q': a->quick = 1; break;
-		case 't': status = tool_parse_threads(optarg, &a->threads); break;
-		default: status = tool_option_error(c, argv[optind - 1]); break;
-		}
-	}
 	if (status || optind == argc)
 		return status;
 	for (size_t i = 0; i < sizeof(benchmarks) / sizeof(benchmarks[0]); i++)
@@ -214,7 +187,7 @@ static int run_program(const struct arguments *a)
 	int n = 0, error;
 
 	argv[n++] = path;
-	if (a->quick)
+	if (a->options.quick)
 		argv[n++] = (char *)"--quick";
 	for (int i = 0; i < a->n_rest; i++)
 		argv[n++] = a->rest[i];
@@ -254,20 +227,10 @@ static int run_more(const struct benchmark *b, const struct bench_options *o)
 
 static int run_on_cpu(const struct arguments *a)
 {
-	struct bench_options o = {.quick = a->quick};
+	struct bench_options o = {.quick = a->options.quick};
 	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
-	struct cua_context *ctx;
-	enum cua_status status;
+	struct cua_context *ctx = tool_cpu_context(a->options.threads, &info);
 
-	status = cua_context_create(CUA_BACKEND_CPU, 0, &ctx);
-	if (!status)
-		status = cua_context_set_threads(ctx, a->threads);
-	if (!status)
-		status = cua_device_query(CUA_BACKEND_CPU, 0, &info);
-	if (status) {
-		tool_error("CPU backend: %s", cua_strerror(status));
-		return TOOL_FAILED;
-	}
 	o.threads = cua_context_threads(ctx);
 	cua_context_destroy(ctx);
 	printf("%s: %s, %u thread%s; cuatomic %s\n", a->benchmark->name, info.name, o.threads,
@@ -285,7 +248,7 @@ static void print_list(void)
 
 int tool_bench(int argc, char **argv)
 {
-	struct arguments a = {.target = BENCH_AUTO};
+	struct arguments a = {.benchmark = NULL};
 	int status = parse_arguments(argc, argv, &a);
 	const char *why = NULL;
 
@@ -295,9 +258,9 @@ int tool_bench(int argc, char **argv)
 		print_list();
 		return TOOL_OK;
 	}
-	if (a.target == BENCH_CUDA)
+	if (!a.options.cpu)
 		return run_program(&a);
-	if (a.target == BENCH_AUTO) {
+	if (a.options.cuda) {
 		why = why_no_gpu();
 		if (!why)
 			return run_program(&a);

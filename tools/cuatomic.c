@@ -96,7 +96,11 @@ int tool_usage_error(const char *format, ...)
 	return TOOL_USAGE;
 }
 
-int tool_option_error(int returned, const char *argument)
+/*
+ * Reports the option that getopt_long refused. `returned` is its result with opterr 0 and a leading
+ * ':' in the option string.
+ */
+static int option_error(int returned, const char *argument)
 {
 	if (returned == ':')
 		return tool_usage_error("option '%s' needs a value", argument);
@@ -106,7 +110,7 @@ int tool_option_error(int returned, const char *argument)
 	return tool_usage_error("unknown option '%s'", argument);
 }
 
-int tool_parse_threads(const char *text, unsigned *threads)
+static int parse_threads(const char *text, unsigned *threads)
 {
 	char *end;
 	unsigned long n;
@@ -117,6 +121,54 @@ int tool_parse_threads(const char *text, unsigned *threads)
 		return tool_usage_error("'%s' is not a number of threads (1 to 1024)", text);
 	*threads = (unsigned)n;
 	return TOOL_OK;
+}
+
+static int parse_backend(const char *text, struct tool_options *o)
+{
+	o->cpu = !strcmp(text, "cpu") || !strcmp(text, "auto");
+	o->cuda = !strcmp(text, "cuda") || !strcmp(text, "auto");
+	if (!o->cpu && !o->cuda)
+		return tool_usage_error("unknown backend '%s' (cpu, cuda or auto)", text);
+	return TOOL_OK;
+}
+
+int tool_parse_options(int argc, char **argv, const char *letters, struct tool_options *o)
+{
+	/* the first one is an option of bench only */
+	static const struct option names[] = {
+		{"quick", no_argument, NULL, 'q'},
+		{"backend", required_argument, NULL, 'b'},
+		{"threads", required_argument, NULL, 't'},
+		{NULL, 0, NULL, 0},
+	};
+	const struct option *allowed = strchr(letters, 'q') ? names : names + 1;
+	int c, status = TOOL_OK;
+
+	*o = (struct tool_options){.cpu = 1, .cuda = 1};
+	opterr = 0;
+	while (!status && (c = getopt_long(argc, argv, letters, allowed, NULL)) != -1) {
+		switch (c) {
+		case 'b': status = parse_backend(optarg, o); break;
+		case 'q': o->quick = 1; break;
+		case 't': status = parse_threads(optarg, &o->threads); break;
+		default: status = option_error(c, argv[optind - 1]); break;
+		}
+	}
+	return status;
+}
+
+struct cua_context *tool_cpu_context(unsigned threads, struct cua_device_info *info)
+{
+	struct cua_context *ctx;
+	enum cua_status status = cua_context_create(CUA_BACKEND_CPU, 0, &ctx);
+
+	if (!status)
+		status = cua_context_set_threads(ctx, threads);
+	if (!status)
+		status = cua_device_query(CUA_BACKEND_CPU, 0, info);
+	if (status)
+		tool_die("CPU backend: %s", cua_strerror(status));
+	return ctx;
 }
 
 int tool_finish(int status)

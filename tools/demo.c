@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,47 +133,6 @@ static int read_input(struct input *in, const char *path)
 
 /* ---- the command ---- */
 
-struct options {
-	int cpu, cuda; /* the backends to run */
-	unsigned threads;
-	const char *path;
-};
-
-static int parse_backend(const char *text, struct options *o)
-{
-	o->cpu = !strcmp(text, "cpu") || !strcmp(text, "auto");
-	o->cuda = !strcmp(text, "cuda") || !strcmp(text, "auto");
-	if (!o->cpu && !o->cuda)
-		return tool_usage_error("unknown backend '%s' (cpu, cuda or auto)", text);
-	return TOOL_OK;
-}
-
-static int parse(int argc, char **argv, struct options *o)
-{
-	static const struct option names[] = {
-		{"backend", required_argument, NULL, 'b'},
-		{"threads", required_argument, NULL, 't'},
-		{NULL, 0, NULL, 0},
-	};
-	int c, status = TOOL_OK;
-
-	opterr = 0;
-	while (status == TOOL_OK && (c = getopt_long(argc, argv, ":b:t:", names, NULL)) != -1) {
-		switch (c) {
-		case 'b': status = parse_backend(optarg, o); break;
-		case 't': status = tool_parse_threads(optarg, &o->threads); break;
-		default: status = tool_option_error(c, argv[optind - 1]); break;
-		}
-	}
-	if (status)
-		return status;
-	if (argc - optind > 1)
-		return tool_usage_error("one FILE at a time, not also '%s'", argv[optind + 1]);
-	if (optind < argc)
-		o->path = argv[optind];
-	return TOOL_OK;
-}
-
 /* The reason why no context for the first GPU could be created. */
 static const char *gpu_problem(enum cua_status status)
 {
@@ -184,18 +142,12 @@ static const char *gpu_problem(enum cua_status status)
 }
 
 /* Creates the contexts. A missing GPU is an error only with --backend=cuda. */
-static int open_devices(struct demo *d, const struct options *o, enum cua_status *gpu)
+static int open_devices(struct demo *d, const struct tool_options *o, enum cua_status *gpu)
 {
-	enum cua_status status = CUA_OK;
+	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
 
 	if (o->cpu)
-		status = cua_context_create(CUA_BACKEND_CPU, 0, &d->ctx[DEMO_CPU]);
-	if (o->cpu && !status)
-		status = cua_context_set_threads(d->ctx[DEMO_CPU], o->threads);
-	if (status) {
-		tool_error("CPU backend: %s", cua_strerror(status));
-		return TOOL_FAILED;
-	}
+		d->ctx[DEMO_CPU] = tool_cpu_context(o->threads, &info);
 	if (o->cuda)
 		*gpu = cua_context_create(CUA_BACKEND_CUDA, 0, &d->ctx[DEMO_GPU]);
 	if (*gpu && !o->cpu) {
@@ -206,7 +158,7 @@ static int open_devices(struct demo *d, const struct options *o, enum cua_status
 	return TOOL_OK;
 }
 
-static void print_devices(const struct demo *d, const struct options *o, enum cua_status gpu)
+static void print_devices(const struct demo *d, const struct tool_options *o, enum cua_status gpu)
 {
 	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
 
@@ -238,15 +190,17 @@ static void print_summary(const struct demo *d)
 
 int tool_demo(int argc, char **argv)
 {
-	struct options o = {.cpu = 1, .cuda = 1};
+	struct tool_options o;
 	struct input in = {.data = NULL};
 	struct demo d = {.first = DEMO_CPU};
 	enum cua_status gpu = CUA_OK;
 	char size[TOOL_BYTES_TEXT];
-	int status = parse(argc, argv, &o);
+	int status = tool_parse_options(argc, argv, ":b:t:", &o);
 
+	if (!status && argc - optind > 1)
+		return tool_usage_error("one FILE at a time, not also '%s'", argv[optind + 1]);
 	if (!status)
-		status = read_input(&in, o.path);
+		status = read_input(&in, argv[optind]);
 	if (!status)
 		status = open_devices(&d, &o, &gpu);
 	if (!status) {

@@ -27,14 +27,20 @@ void tool_die(const char *format, ...) TOOL_PRINTF __attribute__((noreturn));
 /* Prints the message and a hint to the help. Returns TOOL_USAGE. */
 int tool_usage_error(const char *format, ...) TOOL_PRINTF;
 
+/* The options of demo and bench. */
+struct tool_options {
+	int cpu, cuda;    /* the backends to use; by default both */
+	unsigned threads; /* of the CPU backend; 0: the default */
+	int quick;
+};
 /*
- * Reports the option that getopt_long refused. `returned` is its result with opterr 0 and a leading
- * ':' in the option string. Returns TOOL_USAGE.
+ * Parses the options: `letters` is ":b:t:", or ":b:qt:" if --quick is allowed. Afterwards optind is
+ * the index of the first argument. Returns TOOL_OK or TOOL_USAGE.
  */
-int tool_option_error(int returned, const char *argument);
+int tool_parse_options(int argc, char **argv, const char *letters, struct tool_options *o);
 
-/* Parses the value of option -t. Returns TOOL_OK or TOOL_USAGE. */
-int tool_parse_threads(const char *text, unsigned *threads);
+/* Creates a context of the CPU backend and describes its device. An error ends the process. */
+struct cua_context *tool_cpu_context(unsigned threads, struct cua_device_info *info);
 
 /* Flushes stdout. Returns status, or reports a write error and returns TOOL_FAILED. */
 int tool_finish(int status);
