@@ -5,8 +5,19 @@
  * check_cli.sh expects the command to notice. The licence texts are made unavailable, so that the
  * second default file is tested as well.
  */
-#define CUATOMIC_DEMO_PLANT 1
+#include <stdlib.h>
+#include <string.h>
+
+static int plant(const char *what)
+{
+	const char *name = getenv("DEMO_PLANT");
+
+	return name && !strcmp(name, what);
+}
+
+#define CUATOMIC_DEMO_PLANT(what) plant(what)
 #define CUATOMIC_LICENSES "/nonexistent/common-licenses"
+#define CUATOMIC_DOCDIR "/usr/local/share/doc/cuatomic"
 
 #include "../tools/bench.c"
 #include "../tools/cpu_bench_append.c"
@@ -18,8 +29,5 @@
 #include "../tools/cpu_bench_reduce.c"
 #include "../tools/cuatomic.c"
 #include "../tools/demo.c"
-#include "../tools/demo_bytes.c"
-#include "../tools/demo_phase.c"
-#include "../tools/demo_reference.c"
-#include "../tools/demo_words.c"
+#include "../tools/demo_parts.c"
 #include "../tools/info.c"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `cuatomic demo`: options, the input file, the devices and the summary. */
-#include <dirent.h>
+/* `cuatomic demo`: options, the input file, the devices, the table of results. */
+#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +15,13 @@
 #ifndef CUATOMIC_LICENSES
 #define CUATOMIC_LICENSES "/usr/share/common-licenses"
 #endif
-#ifndef CUATOMIC_DOCDIR
-#define CUATOMIC_DOCDIR "/usr/local/share/doc/cuatomic"
-#endif
+
+/*
+ * Bytes of a piece: the arrays and tables of a file of any size need memory for a piece only.
+ * Results are added up, so a run of bytes in two pieces counts twice, and the dot product lacks the
+ * product of the last byte of a piece and the first of the next.
+ */
+#define DEMO_PIECE ((size_t)1 << 22)
 
 /* ---- the input file ---- */
 
@@ -27,197 +31,191 @@ struct input {
 	char name[PATH_MAX + 64];
 };
 
-static void make_room(struct input *in, size_t room)
-{
-	if (room <= in->room)
-		return;
-	if (room > (size_t)1 << 20)
-		tool_claim_memory(room - in->size);
-	in->data = realloc(in->data, room);
-	if (!in->data)
-		tool_die("%s: out of memory", in->name);
-	in->room = room;
-}
-
-/* Appends a file's content. Returns 0, or an errno. */
+/* Appends a file. Returns 0, or an errno. */
 static int read_file(struct input *in, const char *path)
 {
-	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-	struct stat st;
-	ssize_t n = 1;
-	int error = 0;
+	FILE *f = strcmp(path, "-") ? fopen(path, "re") : stdin;
+	size_t n;
+	int error;
 
-	if (fd < 0)
+	if (!f)
 		return errno;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size < SIZE_MAX / 2)
-		make_room(in, in->size + (size_t)st.st_size + 1);
-	while (n && !error) {
-		if (in->size == in->room)
-			make_room(in, in->room < 65536 ? 65536 : in->room * 2);
-		n = read(fd, in->data + in->size, in->room - in->size);
-		if (n > 0)
-			in->size += (size_t)n;
-		else if (n < 0 && errno != EINTR)
-			error = errno;
-	}
-	if (fd != STDIN_FILENO)
-		close(fd);
+	do {
+		if (in->size == in->room) {
+			in->room += in->room / 4 + 65536;
+			tool_claim_memory(in->room - in->size);
+			in->data = realloc(in->data, in->room);
+			if (!in->data)
+				tool_die("%s: out of memory", in->name);
+		}
+		n = fread(in->data + in->size, 1, in->room - in->size, f);
+		in->size += n;
+	} while (n > 0);
+	error = ferror(f) ? errno : 0;
+	if (f != stdin)
+		fclose(f);
 	return error;
 }
 
-/* Appends all regular files of the licence folder in the order of their names. */
+/* Reads all licence texts in the order of their names. */
 static int read_licences(struct input *in)
 {
-	struct dirent **entries;
-	int n = scandir(CUATOMIC_LICENSES, &entries, NULL, alphasort), n_read = 0;
+	glob_t paths = {.gl_pathc = 0};
+	struct stat st;
+	int n = 0;
 
-	for (int i = 0; i < n; i++) {
-		char path[PATH_MAX];
-		struct stat st;
-
-		snprintf(path, sizeof(path), "%s/%s", CUATOMIC_LICENSES, entries[i]->d_name);
+	glob(CUATOMIC_LICENSES "/*", 0, NULL, &paths);
+	for (size_t k = 0; k < paths.gl_pathc; k++) {
 		/* a symbolic link would add the same text twice */
-		if (!lstat(path, &st) && S_ISREG(st.st_mode) && !read_file(in, path))
-			n_read++;
-		free(entries[i]);
+		if (!lstat(paths.gl_pathv[k], &st) && S_ISREG(st.st_mode))
+			n += !read_file(in, paths.gl_pathv[k]);
 	}
-	if (n >= 0)
-		free(entries);
-	snprintf(in->name, sizeof(in->name), "%s (%d files)", CUATOMIC_LICENSES, n_read);
-	return n_read > 0;
+	globfree(&paths);
+	snprintf(in->name, sizeof(in->name), "%s (%d files)", CUATOMIC_LICENSES, n);
+	return n > 0;
 }
 
-/* Reads the README of cuatomic from a folder above the program: a build tree has it there. */
-static int read_near_program(struct input *in)
+/* Reads the README of cuatomic: from a folder above the program in a build tree, or installed. */
+static int read_readme(struct input *in)
 {
-	static const char title[] = "# cuatomic\n";
+	const ssize_t n = readlink("/proc/self/exe", in->name, PATH_MAX);
 	char *slash;
-	ssize_t n = readlink("/proc/self/exe", in->name, PATH_MAX - sizeof("/README.md"));
 
 	in->name[n < 0 ? 0 : n] = 0;
 	for (int up = 0; up < 6 && (slash = strrchr(in->name, '/')); up++) {
 		strcpy(slash, "/README.md");
 		in->size = 0;
-		if (!read_file(in, in->name) && in->size >= strlen(title) &&
-		    !memcmp(in->data, title, strlen(title)))
+		if (!read_file(in, in->name) && in->size > 10 &&
+		    !memcmp(in->data, "# cuatomic\n", 11))
 			return 1;
 		*slash = 0;
 	}
-	return 0;
-}
-
-static int read_installed(struct input *in)
-{
 	in->size = 0;
-	snprintf(in->name, sizeof(in->name), "%s", CUATOMIC_DOCDIR "/README.md");
+	strcpy(in->name, CUATOMIC_DOCDIR "/README.md");
 	return !read_file(in, in->name);
 }
 
-static int read_input(struct input *in, const char *path)
+static void read_input(struct input *in, const char *path)
 {
-	int error;
+	int error = 0;
 
+	if (!path && !read_licences(in) && !read_readme(in))
+		tool_die("there is no default file here; name one: cuatomic demo FILE");
 	if (path) {
 		snprintf(in->name, sizeof(in->name), "%s",
 			 strcmp(path, "-") ? path : "standard input");
 		error = read_file(in, path);
-		if (error)
-			tool_error("%s: %s", in->name, strerror(error));
-		return error ? TOOL_FAILED : TOOL_OK;
 	}
-	if (read_licences(in) || read_near_program(in) || read_installed(in))
-		return TOOL_OK;
-	tool_error("there is no default file here; name one: cuatomic demo FILE");
-	return TOOL_FAILED;
+	tool_one_line(in->name);
+	if (error)
+		tool_die("%s: %s", in->name, strerror(error));
 }
 
-/* ---- the command ---- */
-
-/* The reason why no context for the first GPU could be created. */
-static const char *gpu_problem(enum cua_status status)
+/* The length of the next piece. It ends after white space, unless a word is longer than a piece. */
+static size_t piece_length(const uint8_t *data, size_t size)
 {
+	const size_t most = size < DEMO_PIECE ? size : DEMO_PIECE;
+	size_t n = most;
+
+	while (most < size && n > 0 && !isspace(data[n - 1]))
+		n--;
+	return n > 0 ? n : most;
+}
+
+/* ---- the devices ---- */
+
+/* Creates the contexts, and prints the lines above the table. A GPU may be missing beside a CPU. */
+static void open_devices(struct cua_context **contexts, const struct tool_options *o,
+			 const struct input *in)
+{
+	struct cua_device_info cpu = CUA_DEVICE_INFO_INIT, gpu = CUA_DEVICE_INFO_INIT;
 	const char *problem = cua_device_problem(CUA_BACKEND_CUDA, 0);
-
-	return *problem ? problem : cua_strerror(status);
-}
-
-/* Creates the contexts. A missing GPU is an error only with --backend=cuda. */
-static int open_devices(struct demo *d, const struct tool_options *o, enum cua_status *gpu)
-{
-	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
+	enum cua_status status = CUA_OK;
+	unsigned threads;
+	char size[TOOL_BYTES_TEXT];
 
 	if (o->cpu)
-		d->ctx[DEMO_CPU] = tool_cpu_context(o->threads, &info);
+		contexts[DEMO_CPU] = tool_cpu_context(o->threads, &cpu);
 	if (o->cuda)
-		*gpu = cua_context_create(CUA_BACKEND_CUDA, 0, &d->ctx[DEMO_GPU]);
-	if (*gpu && !o->cpu) {
-		tool_error("CUDA backend: %s", gpu_problem(*gpu));
-		return TOOL_FAILED;
-	}
-	d->first = d->ctx[DEMO_CPU] ? DEMO_CPU : DEMO_GPU;
-	return TOOL_OK;
-}
-
-static void print_devices(const struct demo *d, const struct tool_options *o, enum cua_status gpu)
-{
-	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
-
-	if (!d->ctx[DEMO_CPU])
+		status = cua_context_create(CUA_BACKEND_CUDA, 0, &contexts[DEMO_GPU]);
+	if (o->cuda && !status)
+		status = cua_device_query(CUA_BACKEND_CUDA, 0, &gpu);
+	if (!*problem)
+		problem = cua_strerror(status);
+	if (status && !o->cpu)
+		tool_die("CUDA backend: %s", problem);
+	printf("file: %s, %s\n", in->name, tool_bytes_text(size, in->size));
+	threads = cua_context_threads(contexts[DEMO_CPU]);
+	if (o->cpu)
+		printf("CPU:  %s, %u thread%s\n", cpu.name, threads, threads == 1 ? "" : "s");
+	else
 		printf("CPU:  not used\n");
-	else if (cua_device_query(CUA_BACKEND_CPU, 0, &info) == CUA_OK)
-		printf("CPU:  %s, %u thread%s\n", info.name, cua_context_threads(d->ctx[DEMO_CPU]),
-		       cua_context_threads(d->ctx[DEMO_CPU]) == 1 ? "" : "s");
 	if (!o->cuda)
 		printf("GPU:  not used\n");
-	else if (!d->ctx[DEMO_GPU])
-		printf("GPU:  none (%s)\n", gpu_problem(gpu));
-	else if (cua_device_query(CUA_BACKEND_CUDA, 0, &info) == CUA_OK)
-		printf("GPU:  %s, compute capability %d.%d\n", info.name, info.compute_major,
-		       info.compute_minor);
+	else if (status)
+		printf("GPU:  none (%s)\n", problem);
+	else
+		printf("GPU:  %s, compute capability %d.%d\n", gpu.name, gpu.compute_major,
+		       gpu.compute_minor);
+	fflush(stdout);
 }
 
-static void print_summary(const struct demo *d)
-{
-	const char *where = !d->ctx[DEMO_GPU]   ? "the CPU"
-			    : !d->ctx[DEMO_CPU] ? "the GPU"
-						: "the CPU and the GPU";
+/* ---- the table of results ---- */
 
-	if (d->n_wrong)
-		printf("\n%d of %d results WRONG on %s\n", d->n_wrong, d->n_rows, where);
+/* Returns the number of wrong rows. */
+static int print_table(struct cua_context *const *contexts)
+{
+	const struct cua_context *cpu = contexts[DEMO_CPU], *gpu = contexts[DEMO_GPU];
+	const char *where = !gpu ? "the CPU" : cpu ? "the CPU and the GPU" : "the GPU";
+	const struct demo_part *part;
+	char text[64];
+	int wrong = 0, rows;
+
+	printf("\n%-20s %-29s %9s %9s  %s\n", "part", "result", "CPU time", "GPU time", "verified");
+	for (part = demo_parts; part->name; part++) {
+		snprintf(text, sizeof(text), "%.0f%s", part->result[cpu ? DEMO_CPU : DEMO_GPU],
+			 part->unit);
+		printf("%-20s %-29s", part->name, text);
+		for (int i = 0; i < DEMO_DEVICES; i++) {
+			const double ms = part->seconds[i] * 1e3;
+
+			snprintf(text, sizeof(text), ms < 100 ? "%.3f ms" : "%.0f ms", ms);
+			printf(" %9s", contexts[i] ? text : "-");
+		}
+		printf("  %s\n", part->wrong ? "NO" : "yes");
+		wrong += part->wrong;
+	}
+	rows = (int)(part - demo_parts);
+	if (wrong)
+		printf("\n%d of %d results WRONG on %s\n", wrong, rows, where);
 	else
-		printf("\n%d results verified on %s\n", d->n_rows, where);
+		printf("\n%d results verified on %s\n", rows, where);
+	return wrong;
 }
 
 int tool_demo(int argc, char **argv)
 {
 	struct tool_options o;
+	struct cua_context *contexts[DEMO_DEVICES] = {NULL};
 	struct input in = {.data = NULL};
-	struct demo d = {.first = DEMO_CPU};
-	enum cua_status gpu = CUA_OK;
-	char size[TOOL_BYTES_TEXT];
-	int status = tool_parse_options(argc, argv, ":b:t:", &o);
+	size_t at = 0, n;
+	int wrong, status = tool_parse_options(argc, argv, ":b:t:", &o);
 
-	if (!status && argc - optind > 1)
+	if (status)
+		return status;
+	if (argc - optind > 1)
 		return tool_usage_error("one FILE at a time, not also '%s'", argv[optind + 1]);
-	if (!status)
-		status = read_input(&in, argv[optind]);
-	if (!status)
-		status = open_devices(&d, &o, &gpu);
-	if (!status) {
-		d.data = in.data;
-		d.size = in.size;
-		tool_one_line(in.name);
-		printf("file: %s, %s\n", in.name, tool_bytes_text(size, in.size));
-		print_devices(&d, &o, gpu);
-		putchar('\n');
-		demo_print_columns("part", "result", "CPU time", "GPU time", "verified");
-		demo_bytes(&d);
-		demo_words(&d);
-		print_summary(&d);
-		status = d.n_wrong ? TOOL_FAILED : TOOL_OK;
-	}
-	for (int device = 0; device < DEMO_DEVICES; device++)
-		cua_context_destroy(d.ctx[device]);
+	read_input(&in, argv[optind]);
+	open_devices(contexts, &o, &in);
+	/* an empty file is an empty piece */
+	do {
+		n = piece_length(in.data + at, in.size - at);
+		demo_run(contexts, in.data + at, n);
+		at += n;
+	} while (at < in.size);
+	wrong = print_table(contexts);
+	cua_context_destroy(contexts[DEMO_CPU]);
+	cua_context_destroy(contexts[DEMO_GPU]);
 	free(in.data);
-	return status;
+	return wrong ? TOOL_FAILED : TOOL_OK;
 }
