@@ -15,6 +15,7 @@
  */
 #include <cuatomic/chained.h>
 #include <cuatomic/hashmap.h>
+#include <cuatomic/hashmap_quad.h>
 
 #include "gpu_bench_calls.h"
 #include "bench_keys.h"
@@ -430,8 +431,12 @@ static __global__ void find_lanes(struct cua_hashmap_view view, size_t n, const 
 }
 
 #ifdef CUA_DEFINE_HASHMAP
+#define ALL_LANES 0xffffffffu
+
 CUA_DEFINE_HASHMAP(pairs32, uint32_t, uint32_t)
 CUA_DEFINE_HASHMAP(pairs64, uint64_t, uint64_t)
+CUA_DEFINE_HASHMAP_QUAD(pairs32, uint32_t, uint32_t)
+CUA_DEFINE_HASHMAP_QUAD(pairs64, uint64_t, uint64_t)
 CUA_DEFINE_HASHMAP_UPDATE(add32, pairs32, old + operand)
 
 static __device__ int typed_insert(const struct cua_hashmap_view *view, uint32_t key,
@@ -451,6 +456,34 @@ static __device__ int typed_find(const struct cua_hashmap_view *view, uint32_t k
 static __device__ int typed_find(const struct cua_hashmap_view *view, uint64_t key, uint64_t *value)
 {
 	return pairs64_find(view, key, value);
+}
+static __device__ int typed_erase(const struct cua_hashmap_view *view, uint32_t key)
+{
+	return pairs32_erase(view, key);
+}
+static __device__ int typed_erase(const struct cua_hashmap_view *view, uint64_t key)
+{
+	return pairs64_erase(view, key);
+}
+static __device__ int quad_insert(const struct cua_hashmap_view *view, int active, uint32_t key,
+				  uint32_t value)
+{
+	return pairs32_insert_quad(view, ALL_LANES, active, key, value);
+}
+static __device__ int quad_insert(const struct cua_hashmap_view *view, int active, uint64_t key,
+				  uint64_t value)
+{
+	return pairs64_insert_quad(view, ALL_LANES, active, key, value);
+}
+static __device__ int quad_find(const struct cua_hashmap_view *view, int active, uint32_t key,
+				uint32_t *value)
+{
+	return pairs32_find_quad(view, ALL_LANES, active, key, value);
+}
+static __device__ int quad_find(const struct cua_hashmap_view *view, int active, uint64_t key,
+				uint64_t *value)
+{
+	return pairs64_find_quad(view, ALL_LANES, active, key, value);
 }
 
 template <typename T>
@@ -473,6 +506,74 @@ static __global__ void find_typed(struct cua_hashmap_view view, size_t n, const 
 		if (found[i])
 			out[i] = value;
 	}
+}
+
+/* Whole warps, for calls of quads. */
+#define EACH_WARP(i, n)                                                                            \
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; (i & ~(size_t)31) < (n);    \
+	     i += (size_t)gridDim.x * blockDim.x)
+
+template <typename T>
+static __global__ void insert_quads(struct cua_hashmap_view view, size_t n, const T *keys,
+				    const T *values)
+{
+	EACH_WARP(i, n)
+	quad_insert(&view, i < n, i < n ? keys[i] : 0, i < n ? values[i] : 0);
+}
+
+template <typename T>
+static __global__ void find_quads(struct cua_hashmap_view view, size_t n, const T *asked, T *out,
+				  uint8_t *found)
+{
+	EACH_WARP(i, n)
+	{
+		T value = 0;
+		int there = quad_find(&view, i < n, i < n ? asked[i] : 0, &value);
+
+		if (i < n)
+			found[i] = (uint8_t)there;
+		if (there)
+			out[i] = value;
+	}
+}
+
+/* The operation of element i of the mix: 0 and 1 find, 2 insert, 3 erase. */
+static __device__ unsigned mix_operation(size_t i)
+{
+	return (unsigned)(keys_mix64(i + 1) >> 62);
+}
+
+/*
+ * Each lane finds keys[i], inserts absent[i] or erases keys[i]. found[i] becomes 1 if the result is
+ * right.
+ */
+template <typename T>
+static __global__ void mix_lanes(struct cua_hashmap_view view, size_t n, const T *keys,
+				 const T *absent, uint8_t *found)
+{
+	EACH(i, n)
+	{
+		const unsigned operation = mix_operation(i);
+		T value = 0;
+
+		if (operation < 2)
+			found[i] = typed_find(&view, keys[i], &value) &&
+				   value == (T)keys_value(sizeof(T), keys[i]);
+		else if (operation == 2)
+			found[i] =
+				typed_insert(&view, absent[i], absent[i]) == CUA_HASHMAP_INSERTED;
+		else
+			found[i] = typed_erase(&view, keys[i]) == 1;
+	}
+}
+
+static __global__ void count_right(size_t n, const uint8_t *found, unsigned long long *right)
+{
+	unsigned long long own = 0;
+
+	EACH(i, n)
+	own += found[i] == 1;
+	atomicAdd(right, own);
 }
 
 static __global__ void update_typed(struct cua_hashmap_view view, size_t n, const uint32_t *keys,
@@ -683,6 +784,17 @@ static void insert_case(void)
 					(const uint64_t *)values)));
 		},
 		has_all);
+	row(
+		TABLE_OURS, "CUA_DEFINE_HASHMAP_QUAD, insert in a kernel", n, clear_map,
+		[] {
+			OF_WIDTH(
+				(insert_quads<<<lane_blocks(n), THREADS>>>(
+					view, n, (const uint32_t *)keys, (const uint32_t *)values)),
+				(insert_quads<<<lane_blocks(n), THREADS>>>(
+					view, n, (const uint64_t *)keys,
+					(const uint64_t *)values)));
+		},
+		has_all);
 #endif
 	table_end(&table);
 }
@@ -737,6 +849,17 @@ static void find_case(const char *what, bool hits)
 						 found)));
 			},
 			right);
+		row(
+			TABLE_OURS, "CUA_DEFINE_HASHMAP_QUAD, find in a kernel", n, poison_found,
+			[=] {
+				OF_WIDTH((find_quads<<<lane_blocks(n), THREADS>>>(
+						 view, n, (const uint32_t *)wanted, (uint32_t *)out,
+						 found)),
+					 (find_quads<<<lane_blocks(n), THREADS>>>(
+						 view, n, (const uint64_t *)wanted, (uint64_t *)out,
+						 found)));
+			},
+			right);
 #endif
 	}
 	table_end(&table);
@@ -760,6 +883,42 @@ static void erase_cases(void)
 	table_end(&table);
 }
 
+/* Half of the operations find, a quarter insert new keys, a quarter erase. */
+static void mix_case(void)
+{
+	const size_t quarter = n / 4;
+
+	begin("mix");
+	swap_ceiling(n, false);
+#ifdef CUA_DEFINE_HASHMAP
+	row(
+		TABLE_OURS, "CUA_DEFINE_HASHMAP, mix in a kernel", n, build_all,
+		[] {
+			OF_WIDTH((mix_lanes<<<lane_blocks(n), THREADS>>>(
+					 view, n, (const uint32_t *)keys, (const uint32_t *)absent,
+					 found)),
+				 (mix_lanes<<<lane_blocks(n), THREADS>>>(
+					 view, n, (const uint64_t *)keys, (const uint64_t *)absent,
+					 found)));
+		},
+		[] {
+			return counted([](unsigned long long *right) {
+				       count_right<<<many_blocks(n), THREADS>>>(n, found, right);
+			       }) == n;
+		});
+#endif
+	row(
+		TABLE_OURS, "erase_n, insert_n, find_n", 4 * quarter, build_all,
+		[=] {
+			erase_some(quarter);
+			need_ok(cua_hashmap_insert_n(map, quarter, absent, absent, NULL),
+				"cua_hashmap_insert_n");
+			find_some(2 * quarter, keys + 2 * quarter * width);
+		},
+		[=] { return has_size(n); });
+	table_end(&table);
+}
+
 static void large_shape(const char *name, unsigned size, size_t n_keys, unsigned load,
 			bool with_chained)
 {
@@ -773,6 +932,7 @@ static void large_shape(const char *name, unsigned size, size_t n_keys, unsigned
 	cua_chained_destroy(chained);
 	chained = NULL;
 	erase_cases();
+	mix_case();
 	close_map();
 }
 
