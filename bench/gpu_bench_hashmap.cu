@@ -430,7 +430,6 @@ static __global__ void find_lanes(struct cua_hashmap_view view, size_t n, const 
 	}
 }
 
-#ifdef CUA_DEFINE_HASHMAP
 #define ALL_LANES 0xffffffffu
 
 CUA_DEFINE_HASHMAP(pairs32, uint32_t, uint32_t)
@@ -582,7 +581,6 @@ static __global__ void update_typed(struct cua_hashmap_view view, size_t n, cons
 	EACH(i, n)
 	add32(&view, keys[i], values[i]);
 }
-#endif
 
 static unsigned lane_blocks(size_t items)
 {
@@ -650,20 +648,10 @@ static void find_some(size_t some, const char *wanted)
 }
 
 /* Builds the table from all pairs. */
-#ifdef CUA_DEFINE_HASHMAP
-#define BUILD_WAY "cua_hashmap_build_n"
 static void build_all(void)
 {
-	need_ok(cua_hashmap_build_n(map, n, keys, values, NULL), BUILD_WAY);
+	need_ok(cua_hashmap_build_n(map, n, keys, values, NULL), "cua_hashmap_build_n");
 }
-#else
-#define BUILD_WAY "cua_hashmap_clear, insert_n"
-static void build_all(void)
-{
-	clear_map();
-	insert_some(n);
-}
-#endif
 
 static bool has_size(uint64_t wanted)
 {
@@ -753,6 +741,24 @@ static void chained_build(void)
 		chained_has_all);
 }
 
+template <typename T>
+using insert_kernel = void(struct cua_hashmap_view view, size_t n, const T *keys, const T *values);
+
+static void insert_row(const char *way, insert_kernel<uint32_t> *narrow,
+		       insert_kernel<uint64_t> *wide)
+{
+	row(
+		TABLE_OURS, way, n, clear_map,
+		[=] {
+			OF_WIDTH((narrow<<<lane_blocks(n), THREADS>>>(view, n,
+								      (const uint32_t *)keys,
+								      (const uint32_t *)values)),
+				 (wide<<<lane_blocks(n), THREADS>>>(view, n, (const uint64_t *)keys,
+								    (const uint64_t *)values)));
+		},
+		has_all);
+}
+
 static void insert_case(void)
 {
 	begin("insert");
@@ -761,41 +767,12 @@ static void insert_case(void)
 		chained_inserts();
 	row(
 		TABLE_OURS, "cua_hashmap_insert_n", n, clear_map, [] { insert_some(n); }, has_all);
-	row(
-		TABLE_OURS, "cua_hashmap_insert in a kernel", n, clear_map,
-		[] {
-			OF_WIDTH(
-				(insert_lanes<<<lane_blocks(n), THREADS>>>(
-					view, n, (const uint32_t *)keys, (const uint32_t *)values)),
-				(insert_lanes<<<lane_blocks(n), THREADS>>>(
-					view, n, (const uint64_t *)keys,
-					(const uint64_t *)values)));
-		},
-		has_all);
-#ifdef CUA_DEFINE_HASHMAP
-	row(
-		TABLE_OURS, "CUA_DEFINE_HASHMAP, insert in a kernel", n, clear_map,
-		[] {
-			OF_WIDTH(
-				(insert_typed<<<lane_blocks(n), THREADS>>>(
-					view, n, (const uint32_t *)keys, (const uint32_t *)values)),
-				(insert_typed<<<lane_blocks(n), THREADS>>>(
-					view, n, (const uint64_t *)keys,
-					(const uint64_t *)values)));
-		},
-		has_all);
-	row(
-		TABLE_OURS, "CUA_DEFINE_HASHMAP_QUAD, insert in a kernel", n, clear_map,
-		[] {
-			OF_WIDTH(
-				(insert_quads<<<lane_blocks(n), THREADS>>>(
-					view, n, (const uint32_t *)keys, (const uint32_t *)values)),
-				(insert_quads<<<lane_blocks(n), THREADS>>>(
-					view, n, (const uint64_t *)keys,
-					(const uint64_t *)values)));
-		},
-		has_all);
-#endif
+	insert_row("cua_hashmap_insert in a kernel", insert_lanes<uint32_t>,
+		   insert_lanes<uint64_t>);
+	insert_row("CUA_DEFINE_HASHMAP, insert in a kernel", insert_typed<uint32_t>,
+		   insert_typed<uint64_t>);
+	insert_row("CUA_DEFINE_HASHMAP_QUAD, insert in a kernel", insert_quads<uint32_t>,
+		   insert_quads<uint64_t>);
 	table_end(&table);
 }
 
@@ -806,8 +783,29 @@ static void build_case(void)
 	if (chained)
 		chained_build();
 	row(
-		TABLE_OURS, BUILD_WAY, n, [] {}, build_all, has_all);
+		TABLE_OURS, "cua_hashmap_build_n", n, [] {}, build_all, has_all);
 	table_end(&table);
+}
+
+template <typename T>
+using find_kernel = void(struct cua_hashmap_view view, size_t n, const T *asked, T *out,
+			 uint8_t *found);
+
+template <typename Right>
+static void find_row(const char *way, const char *wanted, Right right,
+		     find_kernel<uint32_t> *narrow, find_kernel<uint64_t> *wide)
+{
+	row(
+		TABLE_OURS, way, n, poison_found,
+		[=] {
+			OF_WIDTH((narrow<<<lane_blocks(n), THREADS>>>(view, n,
+								      (const uint32_t *)wanted,
+								      (uint32_t *)out, found)),
+				 (wide<<<lane_blocks(n), THREADS>>>(view, n,
+								    (const uint64_t *)wanted,
+								    (uint64_t *)out, found)));
+		},
+		right);
 }
 
 /* The map and the chained table contain all pairs. */
@@ -826,41 +824,12 @@ static void find_case(const char *what, bool hits)
 		TABLE_OURS, "cua_hashmap_find_n", n, poison_found, [=] { find_some(n, wanted); },
 		right);
 	if (timing == ONE_CALL) {
-		row(
-			TABLE_OURS, "cua_hashmap_find in a kernel", n, poison_found,
-			[=] {
-				OF_WIDTH((find_lanes<<<lane_blocks(n), THREADS>>>(
-						 view, n, (const uint32_t *)wanted, (uint32_t *)out,
-						 found)),
-					 (find_lanes<<<lane_blocks(n), THREADS>>>(
-						 view, n, (const uint64_t *)wanted, (uint64_t *)out,
-						 found)));
-			},
-			right);
-#ifdef CUA_DEFINE_HASHMAP
-		row(
-			TABLE_OURS, "CUA_DEFINE_HASHMAP, find in a kernel", n, poison_found,
-			[=] {
-				OF_WIDTH((find_typed<<<lane_blocks(n), THREADS>>>(
-						 view, n, (const uint32_t *)wanted, (uint32_t *)out,
-						 found)),
-					 (find_typed<<<lane_blocks(n), THREADS>>>(
-						 view, n, (const uint64_t *)wanted, (uint64_t *)out,
-						 found)));
-			},
-			right);
-		row(
-			TABLE_OURS, "CUA_DEFINE_HASHMAP_QUAD, find in a kernel", n, poison_found,
-			[=] {
-				OF_WIDTH((find_quads<<<lane_blocks(n), THREADS>>>(
-						 view, n, (const uint32_t *)wanted, (uint32_t *)out,
-						 found)),
-					 (find_quads<<<lane_blocks(n), THREADS>>>(
-						 view, n, (const uint64_t *)wanted, (uint64_t *)out,
-						 found)));
-			},
-			right);
-#endif
+		find_row("cua_hashmap_find in a kernel", wanted, right, find_lanes<uint32_t>,
+			 find_lanes<uint64_t>);
+		find_row("CUA_DEFINE_HASHMAP, find in a kernel", wanted, right,
+			 find_typed<uint32_t>, find_typed<uint64_t>);
+		find_row("CUA_DEFINE_HASHMAP_QUAD, find in a kernel", wanted, right,
+			 find_quads<uint32_t>, find_quads<uint64_t>);
 	}
 	table_end(&table);
 }
@@ -890,7 +859,6 @@ static void mix_case(void)
 
 	begin("mix");
 	swap_ceiling(n, false);
-#ifdef CUA_DEFINE_HASHMAP
 	row(
 		TABLE_OURS, "CUA_DEFINE_HASHMAP, mix in a kernel", n, build_all,
 		[] {
@@ -906,7 +874,6 @@ static void mix_case(void)
 				       count_right<<<many_blocks(n), THREADS>>>(n, found, right);
 			       }) == n;
 		});
-#endif
 	row(
 		TABLE_OURS, "erase_n, insert_n, find_n", 4 * quarter, build_all,
 		[=] {
@@ -1042,14 +1009,12 @@ static void update_cases(size_t n_keys)
 		};
 		ops = lane_ops(skew, lanes);
 		update_row(skew, 1, "cua_hashmap_update in a kernel", ops, [=] { lanes(ops); });
-#ifdef CUA_DEFINE_HASHMAP
 		auto typed_lanes = [=](size_t some) {
 			update_typed<<<lane_blocks(some), THREADS>>>(view, some, update, ones);
 		};
 		ops = lane_ops(skew, typed_lanes);
 		update_row(skew, 2, "CUA_DEFINE_HASHMAP_UPDATE in a kernel", ops,
 			   [=] { typed_lanes(ops); });
-#endif
 		table_end(&table);
 	}
 
