@@ -66,4 +66,19 @@ static inline __device__ uint32_t whole_warp(void)
 	return rest < 32 ? ((uint32_t)1 << rest) - 1 : 0xffffffffu;
 }
 
+/*
+ * The work of a critical section. Outside of a section the sum of debit and credit is 0; a section
+ * that sees another sum counts it in `wrong`.
+ */
+template <typename Account> static inline __device__ void work(Account *a)
+{
+	const auto debit = CUA_READ(a->debit);
+
+	if (debit + CUA_READ(a->credit) != 0)
+		CUA_WRITE(a->wrong, CUA_READ(a->wrong) + 1);
+	CUA_WRITE(a->debit, debit - 3);
+	CUA_WRITE(a->credit, CUA_READ(a->credit) + 3);
+	CUA_WRITE(a->count, CUA_READ(a->count) + 1);
+}
+
 #endif /* CUATOMIC_TESTS_DEVICE_H */

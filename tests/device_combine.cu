@@ -13,17 +13,6 @@ struct account {
 	uint64_t wrong;
 };
 
-__device__ static void work(struct account *a)
-{
-	int64_t debit = CUA_READ(a->debit);
-
-	if (debit + CUA_READ(a->credit) != 0)
-		CUA_WRITE(a->wrong, CUA_READ(a->wrong) + 1);
-	CUA_WRITE(a->debit, debit - 3);
-	CUA_WRITE(a->credit, CUA_READ(a->credit) + 3);
-	CUA_WRITE(a->count, CUA_READ(a->count) + 1);
-}
-
 /* Copies the whole account to registers; the result is the number of earlier sections. */
 CUA_DEFINE_COMBINE_FETCH(number, struct account, uint64_t, {
 	uint64_t before = state->count;

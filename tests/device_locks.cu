@@ -94,17 +94,6 @@ struct account {
 	uint32_t wrong;
 };
 
-__device__ static void work(struct account *a)
-{
-	int64_t debit = CUA_READ(a->debit);
-
-	if (debit + CUA_READ(a->credit) != 0)
-		CUA_WRITE(a->wrong, CUA_READ(a->wrong) + 1);
-	CUA_WRITE(a->debit, debit - 3);
-	CUA_WRITE(a->credit, CUA_READ(a->credit) + 3);
-	CUA_WRITE(a->count, CUA_READ(a->count) + 1);
-}
-
 __device__ static void one_section(struct locks *l, enum kind kind, struct cua_mcslock_node *node,
 				   struct account *a, enum how how, enum cua_scope scope,
 				   uint32_t random)

@@ -13,17 +13,6 @@ struct account {
 
 enum how { WITH_LOCK, WITH_LOCK_LEFT, LOCK_UNLOCK, TRYLOCK, DIVERGED, N_HOW };
 
-__device__ static void work(struct account *a)
-{
-	int64_t debit = CUA_READ(a->debit);
-
-	if (debit + CUA_READ(a->credit) != 0)
-		CUA_WRITE(a->wrong, CUA_READ(a->wrong) + 1);
-	CUA_WRITE(a->debit, debit - 3);
-	CUA_WRITE(a->credit, CUA_READ(a->credit) + 3);
-	CUA_WRITE(a->count, CUA_READ(a->count) + 1);
-}
-
 __device__ static void section(enum how how, struct cua_spinlock *l, struct account *a,
 			       enum cua_scope scope, uint32_t random)
 {

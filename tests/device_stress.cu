@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Locks and atomics under the greatest contention of the device: exact counts after up to 10^8
- * operations, the distribution of turns, warps whose lanes diverge, more blocks than fit, and the
+ * operations, the distribution of turns, warps with diverged lanes, more blocks than fit, and the
  * delay of timeouts.
  *
  * Apart from locks, no kernel here waits longer than LIMIT_NS.
@@ -77,17 +77,6 @@ static void check_and_free(struct locks *l, uint64_t expected)
 		  !cua_seqlock_locked(&l->seq));
 	ck_assert_uint_eq(cua_semaphore_value(&l->semaphore), 1);
 	ck_assert_cuda(cudaFree(l));
-}
-
-__device__ static void work(struct locks *l)
-{
-	uint64_t debit = CUA_READ(l->debit);
-
-	if (debit + CUA_READ(l->credit) != 0)
-		CUA_WRITE(l->wrong, CUA_READ(l->wrong) + 1);
-	CUA_WRITE(l->debit, debit - 3);
-	CUA_WRITE(l->credit, CUA_READ(l->credit) + 3);
-	CUA_WRITE(l->count, CUA_READ(l->count) + 1);
 }
 
 __device__ static int lock_for(struct locks *l, enum kind kind, struct cua_mcslock_node *node,
@@ -325,7 +314,7 @@ static void run_race(enum kind kind, unsigned threads)
 	       kind_names[kind], blocks, threads, (unsigned long long)sum,
 	       (unsigned long long)(ns / 1000000), least, most, (double)sum / n);
 	/*
-	 * First come, first served: a thread that returns to the lock waits behind all others.
+	 * First come, first served: a thread that returns to the lock waits behind all other threads.
 	 * Tools delay the start of some threads.
 	 */
 	if ((kind == TICKET || kind == MCS) && !test_quick())
@@ -354,8 +343,8 @@ enum {
 
 /*
  * Programs that share a device take turns of milliseconds on all of it. The holder watches the
- * clock while the other blocks wait. It adds up in *away the time in which no block of this kernel
- * ran.
+ * clock while the other blocks wait. It adds up in *away the time without a running block of this
+ * kernel.
  */
 __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslock_node *nodes,
 			       uint64_t ns, uint32_t *held, uint32_t *gave_up, uint64_t *longest,
@@ -401,7 +390,7 @@ __global__ static void give_up(struct locks *l, enum kind kind, struct cua_mcslo
 					  CUA_SPACE_GENERIC);
 }
 
-/* Returns the time of the slowest block; *away is the part of it in which no block was running. */
+/* Returns the time of the slowest block; *away is the part of it without a running block. */
 static uint64_t run_timeouts(enum kind kind, uint64_t ns, uint64_t *away)
 {
 	unsigned blocks = test_quick() ? 4 : processors();
