@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash map whose pairs are words, by lanes and by quads. */
+/* The hash map in the word layout, by lanes and by quads. */
 #include <string.h>
 
 #include <cuatomic/hashmap_quad.h>
@@ -148,7 +148,7 @@ static void map_setup(void)
 	won = lost = 0;
 }
 
-/* The key number i, from 0, whose home is bucket 0. */
+/* The key with number i, from 0, of the keys with bucket 0 as home. */
 static uint64_t key_at_home(unsigned i)
 {
 	for (uint64_t key = is_broad ? 2 : 1;; key++)
@@ -172,7 +172,7 @@ static uint64_t key_of_sequence(unsigned i)
 
 #define STANDS 50u /* the index of the first key that fills slots */
 
-/* Fills n slots of bucket 0 with keys whose home it is. */
+/* Fills n slots of bucket 0 with keys of this home. */
 static void fill_home(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -406,8 +406,8 @@ static const char *map_last_slot_check(void)
 }
 
 /*
- * Two lanes insert the same key while a third frees a slot and a fourth claims one; the key is
- * inserted once.
+ * Two lanes insert the same key while a third frees a slot and a fourth claims a slot;
+ * the key is inserted once.
  */
 static unsigned filled_before;
 
@@ -442,7 +442,7 @@ static const char *map_once_check(void)
 	return won == 1 ? NULL : "not exactly one lane inserted the key";
 }
 
-/* If several lanes erase the same key, exactly one of them erases it. */
+/* If several lanes erase the same key, a single lane erases it. */
 static void map_erase_setup(void)
 {
 	map_setup();

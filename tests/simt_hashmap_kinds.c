@@ -22,7 +22,7 @@ static struct cua_hashmap_view view = {buckets, at_counts.counts,  NULL, 1, 0, 4
 /* inserts minus erases of each key */
 static int64_t balance[KEYS];
 
-/* ---- keys: number i; with a user's equality, two forms of one key ---- */
+/* ---- keys: number i; with a user's equality, two forms of a key ---- */
 
 static uint64_t bits_4(uint32_t key)
 {

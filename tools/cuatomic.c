@@ -134,7 +134,7 @@ static int parse_backend(const char *text, struct tool_options *o)
 
 int tool_parse_options(int argc, char **argv, const char *letters, struct tool_options *o)
 {
-	/* the first one is an option of bench only */
+	/* demo has no --quick */
 	static const struct option names[] = {
 		{"quick", no_argument, NULL, 'q'},
 		{"backend", required_argument, NULL, 'b'},

@@ -24,7 +24,7 @@ struct demo_part {
 };
 extern struct demo_part demo_parts[]; /* the last has no name */
 
-/* Runs all parts on a piece of the file, on each device whose context is not NULL. */
+/* Runs all parts on a piece of the file, on each device with a context that is not NULL. */
 void demo_run(struct cua_context *const contexts[DEMO_DEVICES], const uint8_t *bytes, size_t n);
 
 #endif /* CUATOMIC_TOOLS_DEMO_H */

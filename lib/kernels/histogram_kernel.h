@@ -8,7 +8,7 @@
  * counter, and counting needs no branch. A block's private histogram has a layout of this list,
  * which is in the order of the number of counters (histogram_plan.h chooses):
  *
- *  COLUMNS  32 columns of counters, one for each lane number. So the lanes of a warp never conflict
+ *  COLUMNS  32 columns of counters, a column for each lane number. So the lanes of a warp never conflict
  *           in a bank of shared memory, for any data. The warps of the block share the columns, by
  *           atomics.
  *  WORDS    a counter is a word of shared memory, incremented by 1. The hardware merges the
@@ -29,18 +29,18 @@
  * for each counter: the block's field, plus what the block has added to the global count, is the
  * number that the block has counted.
  * - Each addition fetches the old bits of its word, so it knows by how much it changed each field.
- *   Its own field should change by the amount that it added, all higher fields by 0. Any
- *   difference, which an overflow makes, is added to the global counts of these fields: the
+ *   Its own field should change by the amount that it added, all higher fields by 0. A
+ *   difference is due to an overflow; it is added to the global counts of these fields: the
  *   addition settles. This restores the invariant for its own effect, regardless of other additions
  *   in flight.
  * - An addition of at most 128 cannot overflow a field without a set top bit. So it settles only if
  *   the top bit of some field is set before or after it.
- * - To keep that rare, the one addition that raises a field above its top bit (2^15 or 2^7)
+ * - To keep that rare, the addition that raises a field above its top bit (2^15 or 2^7)
  *   subtracts the top bit again, and settles this subtraction too: the global count receives the
  *   top bit.
  * At the end of the block all additions have settled, so the invariant gives the exact counts.
  *
- * Scope: blocks of one device. A block has a multiple of 32 threads. Shared memory is passed as
+ * Scope: blocks of a device. A block has a multiple of 32 threads. Shared memory is passed as
  *   words.
  * Progress: no block waits for another block.
  * Argument: between two barriers, only atomics change a block's counters. Before the first and
