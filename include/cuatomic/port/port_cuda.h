@@ -425,19 +425,23 @@ CUA_FORCE uint32_t cua_port_active_mask(void)
 	return mask;
 }
 
+/*
+ * Lanes that call for another mask may execute the instruction at the same moment, and nvcc 13.0
+ * then returns their votes too.
+ */
 CUA_FORCE uint32_t cua_port_ballot(uint32_t mask, int predicate)
 {
-	return __ballot_sync(mask, predicate);
+	return __ballot_sync(mask, predicate) & mask;
 }
 
 CUA_FORCE uint32_t cua_port_match_any_u32(uint32_t mask, uint32_t v)
 {
-	return __match_any_sync(mask, v);
+	return __match_any_sync(mask, v) & mask;
 }
 
 CUA_FORCE uint32_t cua_port_match_any_u64(uint32_t mask, uint64_t v)
 {
-	return __match_any_sync(mask, (unsigned long long)v);
+	return __match_any_sync(mask, (unsigned long long)v) & mask;
 }
 
 CUA_FORCE uint32_t cua_port_shuffle_u32(uint32_t mask, uint32_t v, uint32_t lane)
