@@ -2,6 +2,8 @@
 /* The hash map on a GPU. */
 #include "config.h"
 
+/* few lanes of a warp call operations by lanes here */
+#define CUA__HASHMAP_WARP 0
 #include <cuatomic/hashmap_quad.h>
 
 #include "cuda_hashmap.h"
@@ -104,17 +106,21 @@ struct outcome {
 	struct cua_u128 value;
 };
 
+/*
+ * An insert by a single lane that waits for locks. It is inlined: around a call, the loops of the
+ * kernels would keep their own values in local memory. For the same reason the view stays where it
+ * is, without a copy that has constants.
+ */
 template <uint32_t KS, uint32_t VS, int PLAIN>
-static __device__ __noinline__ struct outcome
+static __device__ __forceinline__ struct outcome
 enter_alone(const struct cua_hashmap_view *view, struct cua_u128 key, struct cua_u128 value)
 {
-	const struct cua_hashmap_view known = with_layout<PLAIN>(view, CUA_HASHMAP_WORDS);
 	const uint64_t hash = hash_of<KS, PLAIN>(view, key);
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	struct outcome o;
 	uint32_t added = 0;
 
-	o.result = cua__hashmap_word_enter(&known, CUA__HASHMAP_KIND(KS, VS),
+	o.result = cua__hashmap_word_enter(view, CUA__HASHMAP_KIND(KS, VS),
 					   cua__hashmap_key_of(hash, key), NULL, value, CUA_RELAXED,
 					   &spot, &added);
 	if (o.result == CUA_HASHMAP_FULL)
@@ -526,15 +532,17 @@ static __device__ __forceinline__ void list_combine(struct list<KS, VS> *l, int 
 		combine_u64(l, at, op, v);
 }
 
-/* A write by a single lane that waits for locks. */
+/* A write by a single lane that waits for locks; inlined as enter_alone. */
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
-static __device__ __noinline__ struct outcome
+static __device__ __forceinline__ struct outcome
 write_alone(const struct cua_hashmap_view *view, int op, struct cua_u128 key, struct cua_u128 value)
 {
-	const struct cua_hashmap_view known = with_layout<PLAIN>(view, LAYOUT);
+	const cua__hashmap_kind kind =
+		CUA__HASHMAP_KIND(KS, VS) +
+		(LAYOUT == CUA_HASHMAP_WORDS ? CUA__HASHMAP_OF_WORDS : CUA__HASHMAP_OF_STATES);
 	struct outcome o = {0, {0, 0}};
 
-	o.result = cua__hashmap_write(&known, KS, VS, op, hash_of<KS, PLAIN>(view, key), key, value,
+	o.result = cua__hashmap_write(view, kind, op, hash_of<KS, PLAIN>(view, key), key, value,
 				      &o.value);
 	return o;
 }
@@ -1003,7 +1011,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 		}
 
 		hash = hash_of<KS, PLAIN>(&c.view, key);
-		seen.home = cua__quad_home(&c.view, hash);
+		seen.home = cua__hashmap_word_home(&c.view, hash);
 		if (!distance)
 			bucket = seen.home;
 		cua__quad_look_at(&c.view, CUA__HASHMAP_KIND(KS, VS), CUA__ALL_LANES, bucket, key,
@@ -1024,7 +1032,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 				distance = cua__quad_far(&c.view, cua__hashmap_is_wide(KS, VS),
 							 hash, &seen);
 			if (distance) {
-				bucket = cua__quad_probe(&c.view, seen.home, hash, distance);
+				bucket =
+					cua__hashmap_word_probe(&c.view, seen.home, hash, distance);
 			} else {
 				report_find<VS>(&c, i, seen.there > 0, seen.value);
 				has = 0;
@@ -1226,7 +1235,7 @@ template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct piece {
 		if (LAYOUT != CUA_HASHMAP_WORDS)
 			return (uint32_t)cua__hashmap_state_at(view, KS, VS, at, &keys[0],
 							       &values[0]);
-		cua__quad_load((const char *)view->buckets + 16 * at, WIDE, w);
+		cua__piece_load((const char *)view->buckets + 16 * at, WIDE, w);
 		for (uint32_t j = 0; j < PAIRS; j++) {
 			const struct cua_u128 word = {w[j], WIDE ? w[1] : 0};
 

@@ -5,6 +5,8 @@
  */
 #include "config.h"
 
+/* few lanes of a warp call operations by lanes here */
+#define CUA__HASHMAP_WARP 0
 #include "cuda_hashmap.h"
 #include "kernels/hashmap_regions.h"
 #include "launch.h"

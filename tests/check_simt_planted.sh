@@ -239,15 +239,15 @@ planted 'a claim that ignores an equal key stored by another lane' hashmap_word 
 planted 'a claim that goes past the key' hashmap_word \
   '/cua__hashmap_word_claim(char/,/^}/s/if (cua__hashmap_word_cas(spot->at, wide, empty, word, order, &spot->word))/if (i > first ? (cua_port_store_b64(spot->at, word.lo, order, CUA__HASHMAP_AT), 1) : cua__hashmap_word_cas(spot->at, wide, empty, word, order, \&spot->word))/' hashmap
 planted 'an insert under the lock that searches only the home' hashmap_word \
-  's/uint64_t far = cua__hashmap_word_far(wide, in->head, key.hash), distance/uint64_t far = 0, distance/' hashmap
+  's/far = cua__hashmap_word_far(wide, in->head, key.hash);/far = 0;/' hashmap
 planted 'a class that is not raised' hashmap_word \
   's/if ((\*classes >> shift & most) < far)/if (0)/' hashmap
 planted 'a head whose farthest distance is not raised' hashmap_word \
   's/if (distance > cua__hashmap_far_of((uint32_t)(head.lo >> 24) & 255))/if (0)/' hashmap
 planted 'a home that is unlocked too early' hashmap_word \
-  's/result = cua__hashmap_word_place(/cua__hashmap_word_unlock(bucket, wide, in.head); &/' hashmap
+  's/result = cua__hashmap_word_place(/cua__hashmap_word_unlock(bucket, wide, in->head); &/' hashmap
 planted 'a lock of a home that two lanes have' hashmap_word \
-  '/int cua__hashmap_word_trylock/,/^}/s/if ((head->lo & CUA__HASHMAP_LOCKED) ||/if (/' hashmap
+  '/int cua__hashmap_word_trylock/,/^}/s/return !(lo & CUA__HASHMAP_LOCKED) &&/return/' hashmap
 planted 'an erased slot that is empty again' hashmap_word \
   '/int cua__hashmap_word_take/,/^}/s/erased = cua__hashmap_word_erased(ks, vs);/erased = {0, 0};/' hashmap
 planted 'an erase that does not compare the key of the slot' hashmap_word \
@@ -257,11 +257,25 @@ planted 'an erase that keeps its count when another one was faster' hashmap_word
 planted 'an erase that does not count' hashmap_word \
   's/cua_port_add_u64(counted, 1,/cua_port_add_u64(counted, 0,/' hashmap
 planted 'a find that ends at the home' hashmap_word \
-  's/^	far = cua__hashmap_word_reach(bucket, wide, head, key.hash);/	far = 0;/' hashmap
+  's/return cua__hashmap_word_look_far(view, kind, key, equal, order, room.head, spot);/return 0;/' hashmap
 planted 'pairs put without release' hashmap_word \
-  's/order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL/CUA_RELAXED/' hashmap
+  's/^	if (fenced)$/	if (0)/' hashmap
 planted 'pairs found without acquire' hashmap_word \
   's/^\(.*\)cua_port_acquire_b32(spot->at.*/\1(void)0;/' hashmap
+planted 'pairs found without acquire by a warp' hashmap_word \
+  's/^\(.*\)(void)cua__hashmap_word_load(spot->at, wide, CUA_ACQUIRE);/\1(void)0;/' hashmap
+planted 'a warp that reads together without some of its lanes' hashmap_bucket \
+  's/if (mask == all) {/if (mask \& (mask - 1)) {/' hashmap
+planted 'a lane that counts for itself alone, not for those that count with it' hashmap_bucket \
+  's/cua_port_popc_u32(mask), order,/1, order,/' hashmap
+planted 'inserts into two maps that are counted in one' hashmap_bucket \
+  's/if (cua_port_ballot(mask, cua_port_shuffle_u64(.*) == mask) {/if (array) {/' hashmap
+planted 'an unlock that does not count' hashmap_word \
+  's/inserted, \*added, CUA_RELAXED,/inserted, 0, CUA_RELAXED,/' hashmap
+planted 'a slot that another home has claimed meanwhile' hashmap_word \
+  '/int cua__hashmap_word_put(/,/^}/s/if (cua__hashmap_word_cas(.*was)) {/if (cua__hashmap_word_cas(spot->at, wide, expected, word, order, \&was) || 1) {/' hashmap
+planted 'classes that are older than the lock' hashmap_word \
+  's/in->head.hi = room.head.hi;/(void)0;/' hashmap
 planted 'a value changed that was another one by then' hashmap_word \
   '/int cua__hashmap_word_change/,/^}/s/if (!cua__hashmap_word_has(ks, vs, seen, key, NULL))/if (0)/' linear
 planted 'a value read again after a wait that is another key'"'"'s' hashmap_word \
@@ -278,10 +292,12 @@ planted 'a quad that takes the head for a slot' hashmap_quad \
   's/wide ? w\[2 \* slot + 2\] : w\[slot + 1\]/wide ? w[2 * slot] : w[slot]/' hashmap
 planted 'an octet that takes the head for a slot' hashmap_quad \
   's/first_free = looks && part &&/first_free = looks \&\&/' hashmap
-planted 'a quad that loses the slots of its last lane' hashmap_quad \
+planted 'a quad that loses the slots of its last lane' hashmap_bucket \
   's/for (j = 1; j < 4; j++)/for (j = 1; j < 3; j++)/' hashmap
-planted 'lanes of a quad that take each other'"'"'s buckets' hashmap_quad \
+planted 'lanes of a quad that take each other'"'"'s buckets' hashmap_bucket \
   's/for (bit = 1; bit < 4; bit \*= 2)/for (bit = 1; bit < 2; bit *= 2)/' hashmap
+planted 'a quad that inserts without release' hashmap_quad \
+  '/cua__quad_write(/,/^}/s/cua_port_fence(CUA_RELEASE, CUA_SCOPE_DEVICE);/(void)0;/' hashmap
 planted 'a quad that acquires nothing' hashmap_quad \
   '/cua__quad_look_at(/,/^}/s/if (seen->there > 0)$/if (0)/' hashmap
 planted 'a quad that acquires nothing behind the home' hashmap_quad \
@@ -624,9 +640,9 @@ planted 'a row without its last element' tree_block.tmpl \
 planted 'a map of which max_probes bounds nothing' hashmap_common \
   's/^\treturn view->max_probes \&\& /\treturn 0 \&\& /' hashmap
 planted 'a map with max_probes that is full before it is' hashmap_word \
-  '/equal, CUA_RELAXED, &spot,$/{n;N;s/&first) ||.*/\&first) > 0)/;}' hashmap
+  '/_word_crowded(/,/^}/{/&room) ||$/{N;s/&room) ||.*/\&room) > 0)/;}}' hashmap
 planted 'a key that is stored during the scan of its slots, with max_probes' hashmap_word \
-  '/if (cua__hashmap_word_search(bucket, ks, vs, key, equal, CUA_RELAXED, &spot,$/{N;N;s/if (\(.*&first)\) ||.*/first = \1 > 0 ? slots : first; if (first != slots)/;}' hashmap
+  '/_word_crowded(/,/^}/{/if (cua__hashmap_word_search(/{N;N;s/if (\(.*&room)\) ||/room.unused = slots; if (\1 < 0 ||/;}}' hashmap
 planted 'slots with max_probes that are full before they are' hashmap_state \
   's/^\t\tif ((seen & CUA__HASHMAP_STATE_PHASE) == CUA__HASHMAP_STATE_FREE ||$/\t\tif (/'
 planted 'a wide loop that does not try again' atomic \

@@ -463,7 +463,9 @@ static const char *map_erase_check(void)
 
 	if (wrong)
 		return wrong;
-	return won == 1 || (won == 2 && simt_blocks() > 2) ? NULL : "a key was erased twice";
+	return won == 1 || (won == 2 && simt_blocks() * simt_block_lanes() > 2)
+		       ? NULL
+		       : "a key was erased twice";
 }
 
 /*
@@ -550,6 +552,49 @@ static void map_own(void)
 		if (again == 0 && !map_erase(key))
 			simt_fail("erase did not remove the lane's own key");
 	}
+}
+
+/* Lanes with an odd number call for another map, which has the second half of the buckets. */
+static struct cua_hashmap_view maps[2];
+static struct cua_hashmap_counts other_counts[CUA_HASHMAP_STRIPES];
+
+static void map_two_setup(void)
+{
+	map_setup();
+	memset(other_counts, 0, sizeof(other_counts));
+	map_view.n_buckets = MOST_BUCKETS / 2;
+	maps[0] = maps[1] = map_view;
+	maps[1].buckets = buckets + MOST_BUCKETS / 2 * 8;
+	maps[1].counts = other_counts;
+}
+
+static void map_two(void)
+{
+	const struct cua_hashmap_view *map = &maps[simt_lane() % 2];
+	const uint64_t key = 10 + simt_lane() / 4;
+	uint64_t value = 0;
+
+	cua_hashmap_insert(map, key, key * 7 + simt_lane() % 2);
+	if (!cua_hashmap_find(map, key, &value) || value != key * 7 + simt_lane() % 2)
+		simt_fail("a key of the lane's map is not there, or has the other map's value");
+	cua_hashmap_insert(map, 100 + simt_lane(), 1);
+	if (cua_hashmap_erase(map, 100 + simt_lane()) != 1)
+		simt_fail("the lane's own key was not in its map");
+}
+
+static const char *map_two_check(void)
+{
+	const uint64_t keys = (simt_blocks() * simt_block_lanes() + 3) / 4;
+
+	for (unsigned m = 0; m < 2; m++) {
+		uint64_t size = 0;
+
+		for (unsigned i = 0; i < CUA_HASHMAP_STRIPES; i++)
+			size += maps[m].counts[i].inserted - maps[m].counts[i].erased;
+		if (size != keys)
+			return "the size of one of two maps is wrong";
+	}
+	return NULL;
 }
 
 /* A plain message, published by a value or by a key. */
@@ -952,105 +997,147 @@ static void map_bounded_once(void)
 		simt_fail("a map is full for a key that another lane has inserted");
 }
 
+/* The cases of operations by lanes. */
+static const struct {
+	struct simt_case bounded_once, bounded, farther, mixed, add, in_turn, stale, step, last,
+		once, erase, history, own, messages, two;
+} lanes = {
+	.bounded_once = {.name = "map, bounded, one key",
+			 .setup = bounded_once_setup,
+			 .body = map_bounded_once,
+			 .check = map_check},
+	.bounded = {.name = "map, bounded",
+		    .setup = map_setup,
+		    .body = map_bounded,
+		    .check = map_bounded_check},
+	.farther = {.name = "map, farther",
+		    .setup = farther_setup,
+		    .body = map_farther,
+		    .check = map_check},
+	.mixed = {.name = "map, mixed", .setup = map_setup, .body = map_mixed, .check = map_check},
+	.add = {.name = "map, add", .setup = map_setup, .body = map_add, .check = map_add_check},
+	.in_turn = {.name = "map, in turn",
+		    .setup = turn_setup,
+		    .body = map_turn,
+		    .check = map_turn_check},
+	.stale = {.name = "map, stale",
+		  .setup = stale_setup,
+		  .body = map_stale,
+		  .check = map_stale_check},
+	.step = {.name = "map, step",
+		 .setup = step_setup,
+		 .body = map_step,
+		 .check = map_step_check},
+	.last = {.name = "map, last slot",
+		 .setup = map_last_slot_setup,
+		 .body = map_last_slot,
+		 .check = map_last_slot_check},
+	.once = {.name = "map, once",
+		 .setup = map_once_setup,
+		 .body = map_once,
+		 .check = map_once_check},
+	.erase = {.name = "map, erase",
+		  .setup = map_erase_setup,
+		  .body = map_erase_one,
+		  .check = map_erase_check},
+	.history = {.name = "map, history",
+		    .setup = map_history_setup,
+		    .body = map_history,
+		    .check = map_check},
+	.own = {.name = "map, own keys", .setup = map_setup, .body = map_own, .check = map_check},
+	.two = {.name = "two maps",
+		.setup = map_two_setup,
+		.body = map_two,
+		.check = map_two_check},
+	.messages = {.name = "map, messages",
+		     .setup = map_message_setup,
+		     .body = map_message,
+		     .check = map_check},
+};
+
 static void lanes_of_width(void)
 {
-	struct simt_case bounded_once = {.name = "map, bounded, one key",
-					 .setup = bounded_once_setup,
-					 .body = map_bounded_once,
-					 .check = map_check};
-	struct simt_case bounded = {.name = "map, bounded",
-				    .setup = map_setup,
-				    .body = map_bounded,
-				    .check = map_bounded_check};
-	struct simt_case farther = {.name = "map, farther",
-				    .setup = farther_setup,
-				    .body = map_farther,
-				    .check = map_check};
-	struct simt_case mixed = {
-		.name = "map, mixed", .setup = map_setup, .body = map_mixed, .check = map_check};
-	struct simt_case add = {
-		.name = "map, add", .setup = map_setup, .body = map_add, .check = map_add_check};
-	struct simt_case in_turn = {.name = "map, in turn",
-				    .setup = turn_setup,
-				    .body = map_turn,
-				    .check = map_turn_check};
-	struct simt_case stale = {.name = "map, stale",
-				  .setup = stale_setup,
-				  .body = map_stale,
-				  .check = map_stale_check};
-	struct simt_case step = {.name = "map, step",
-				 .setup = step_setup,
-				 .body = map_step,
-				 .check = map_step_check};
-	struct simt_case last = {.name = "map, last slot",
-				 .setup = map_last_slot_setup,
-				 .body = map_last_slot,
-				 .check = map_last_slot_check};
-	struct simt_case once = {.name = "map, once",
-				 .setup = map_once_setup,
-				 .body = map_once,
-				 .check = map_once_check};
-	struct simt_case erase = {.name = "map, erase",
-				  .setup = map_erase_setup,
-				  .body = map_erase_one,
-				  .check = map_erase_check};
-	struct simt_case history = {.name = "map, history",
-				    .setup = map_history_setup,
-				    .body = map_history,
-				    .check = map_check};
-	struct simt_case own = {
-		.name = "map, own keys", .setup = map_setup, .body = map_own, .check = map_check};
-	struct simt_case messages = {.name = "map, messages",
-				     .setup = map_message_setup,
-				     .body = map_message,
-				     .check = map_check};
-
 	map_view.n_buckets = 1;
-	explore_shape(mixed, 2, 1, 2);
-	explore_shape(add, 3, 1, 2);
-	explore_shape(last, 2, 1, 2);
-	explore_shape(erase, 2, 1, 3);
-	explore_shape(history, 2, 1, 2);
-	try_shape(history, 1, 8, 20);
-	try_shape(history, 3, 3, 20);
-	try_shape(last, 2, 16, 10);
+	explore_shape(lanes.mixed, 2, 1, 2);
+	explore_shape(lanes.add, 3, 1, 2);
+	explore_shape(lanes.last, 2, 1, 2);
+	explore_shape(lanes.erase, 2, 1, 3);
+	explore_shape(lanes.history, 2, 1, 2);
+	try_shape(lanes.history, 1, 8, 20);
+	try_shape(lanes.history, 3, 3, 20);
+	try_shape(lanes.last, 2, 16, 10);
 	map_view.n_buckets = 2;
 	for (filled_before = 0; filled_before < 2; filled_before++) {
-		explore_shape(once, 3, 1, 2);
-		try_shape(once, 4, 1, 200);
-		explore_shape(messages, 2, 1, 2);
-		try_shape(messages, 2, 20, 5);
+		explore_shape(lanes.once, 3, 1, 2);
+		try_shape(lanes.once, 4, 1, 200);
+		explore_shape(lanes.messages, 2, 1, 2);
+		try_shape(lanes.messages, 2, 20, 5);
 	}
-	explore_shape(own, 2, 1, 1);
-	try_shape(own, 1, slots() + 2, 20);
+	explore_shape(lanes.own, 2, 1, 1);
+	try_shape(lanes.own, 1, slots() + 2, 20);
 	map_view.n_buckets = MOST_BUCKETS;
-	explore_shape(farther, 2, 1, 2);
+	explore_shape(lanes.farther, 2, 1, 2);
 	for (map_view.n_buckets = 1; map_view.n_buckets <= 2; map_view.n_buckets++) {
-		try_shape(mixed, 1, 32, 10);
-		try_shape(mixed, 3, 20, 10);
-		try_shape(add, 2, 40, 5);
+		try_shape(lanes.mixed, 1, 32, 10);
+		try_shape(lanes.mixed, 3, 20, 10);
+		try_shape(lanes.add, 2, 40, 5);
 	}
 	map_view.n_buckets = 4;
 	map_view.max_probes = 2;
-	explore_shape(bounded, 2, 1, 1);
-	try_shape(bounded, 2, 5, 10);
-	try_shape(bounded, 3, 4, 10);
-	explore_shape(bounded_once, 2, 1, 2);
-	try_shape(bounded_once, 2, 3, 20);
+	explore_shape(lanes.bounded, 2, 1, 1);
+	try_shape(lanes.bounded, 2, 5, 10);
+	try_shape(lanes.bounded, 3, 4, 10);
+	explore_shape(lanes.bounded_once, 2, 1, 2);
+	try_shape(lanes.bounded_once, 2, 3, 20);
 	map_view.max_probes = 0;
 	for (turn.by_quads = 0; turn.by_quads < 2; turn.by_quads++) {
 		map_view.n_buckets = 1;
-		try_shape(in_turn, 1, 8, 100);
-		try_shape(in_turn, 2, 20, 20);
+		try_shape(lanes.in_turn, 1, 8, 100);
+		try_shape(lanes.in_turn, 2, 20, 20);
 	}
 	turn.by_quads = 0;
-	explore_shape(in_turn, 1, 4, 3);
-	explore_shape(step, 1, 4, 3);
-	try_shape(step, 2, 12, 20);
+	explore_shape(lanes.in_turn, 1, 4, 3);
+	explore_shape(lanes.step, 1, 4, 3);
+	try_shape(lanes.step, 2, 12, 20);
 	for (has_moved = 0; has_moved < 2; has_moved++) {
-		explore_shape(stale, 1, 2, 2);
-		try_shape(stale, 2, 8, 20);
+		explore_shape(lanes.stale, 1, 2, 2);
+		try_shape(lanes.stale, 2, 8, 20);
 	}
+}
+
+/* The lanes of a whole warp read their homes together; see simt_together. */
+static void together_of_width(void)
+{
+	simt_together = 1;
+	for (map_view.n_buckets = 1; map_view.n_buckets <= 2; map_view.n_buckets++) {
+		try_shape(lanes.mixed, 1, 8, 20);
+		try_shape(lanes.mixed, 2, 12, 10);
+		try_shape(lanes.mixed, 1, 40, 3);
+		try_shape(lanes.add, 2, 8, 10);
+	}
+	map_view.n_buckets = 1;
+	try_shape(lanes.history, 1, 4, 50);
+	try_shape(lanes.history, 2, 4, 20);
+	try_shape(lanes.last, 2, 16, 5);
+	try_shape(lanes.erase, 2, 4, 50);
+	map_view.n_buckets = 2;
+	for (filled_before = 0; filled_before < 2; filled_before++) {
+		try_shape(lanes.once, 1, 4, 50);
+		try_shape(lanes.once, 2, 4, 50);
+		try_shape(lanes.messages, 2, 4, 50);
+		try_shape(lanes.messages, 2, 8, 20);
+	}
+	try_shape(lanes.own, 1, 12, 10);
+	try_shape(lanes.two, 1, 8, 50);
+	try_shape(lanes.two, 2, 16, 10);
+	map_view.n_buckets = MOST_BUCKETS;
+	try_shape(lanes.farther, 2, 4, 5);
+	map_view.n_buckets = 4;
+	map_view.max_probes = 2;
+	try_shape(lanes.bounded, 3, 4, 10);
+	try_shape(lanes.bounded_once, 2, 4, 20);
+	map_view.max_probes = 0;
+	simt_together = 0;
 }
 
 static void quads_of_width(void)
@@ -1125,6 +1212,13 @@ START_TEST(hashmap)
 }
 END_TEST
 
+START_TEST(hashmap_together)
+{
+	is_broad = _i;
+	together_of_width();
+}
+END_TEST
+
 START_TEST(hashmap_quads)
 {
 	is_broad = _i;
@@ -1137,6 +1231,7 @@ TCase *simt_hashmap_cases(void)
 	TCase *tc = simt_tcase("hashmap");
 
 	tcase_add_loop_test(tc, hashmap, 0, 2);
+	tcase_add_loop_test(tc, hashmap_together, 0, 2);
 	tcase_add_loop_test(tc, hashmap_quads, 0, 2);
 	return tc;
 }

@@ -88,10 +88,14 @@ struct kind {
 	int (*erase)(uint32_t mask, int active, unsigned i);
 };
 
+/* By quads, or by the lanes of a whole warp that call together. */
+#define BY(quads, lanes) (!simt_together ? (quads) : active ? (lanes) : 0)
+
 #define ERASE(name, size)                                                                          \
 	static int name##_erase_number(uint32_t mask, int active, unsigned i)                      \
 	{                                                                                          \
-		return name##_erase_quad(&view, mask, active, key_##size(bits_of(i)));             \
+		return BY(name##_erase_quad(&view, mask, active, key_##size(bits_of(i))),          \
+			  name##_erase(&view, key_##size(bits_of(i))));                            \
 	}
 
 /* The value of key i is 7 i. */
@@ -99,14 +103,16 @@ struct kind {
 	ERASE(name, size)                                                                          \
 	static int name##_insert_number(uint32_t mask, int active, unsigned i)                     \
 	{                                                                                          \
-		return name##_insert_quad(&view, mask, active, key_##size(bits_of(i)),             \
-					  (V)(7 * i));                                             \
+		return BY(name##_insert_quad(&view, mask, active, key_##size(bits_of(i)),          \
+					     (V)(7 * i)),                                          \
+			  name##_insert(&view, key_##size(bits_of(i)), (V)(7 * i)));               \
 	}                                                                                          \
 	static int name##_find_number(uint32_t mask, int active, unsigned i)                       \
 	{                                                                                          \
 		V value = 0;                                                                       \
 		const int there =                                                                  \
-			name##_find_quad(&view, mask, active, key_##size(bits_of(i)), &value);     \
+			BY(name##_find_quad(&view, mask, active, key_##size(bits_of(i)), &value),  \
+			   name##_find(&view, key_##size(bits_of(i)), &value));                    \
                                                                                                    \
 		if (there && (value != 7 * i || !active))                                          \
 			simt_fail("find gave another key's value");                                \
@@ -117,11 +123,13 @@ struct kind {
 	ERASE(name, size)                                                                          \
 	static int name##_insert_number(uint32_t mask, int active, unsigned i)                     \
 	{                                                                                          \
-		return name##_insert_quad(&view, mask, active, key_##size(bits_of(i)));            \
+		return BY(name##_insert_quad(&view, mask, active, key_##size(bits_of(i))),         \
+			  name##_insert(&view, key_##size(bits_of(i))));                           \
 	}                                                                                          \
 	static int name##_find_number(uint32_t mask, int active, unsigned i)                       \
 	{                                                                                          \
-		return name##_contains_quad(&view, mask, active, key_##size(bits_of(i)));          \
+		return BY(name##_contains_quad(&view, mask, active, key_##size(bits_of(i))),       \
+			  name##_contains(&view, key_##size(bits_of(i))));                         \
 	}
 
 CUA_DEFINE_HASHMAP(map_4_8, uint32_t, uint64_t)
@@ -253,7 +261,8 @@ START_TEST(hashmap_kinds)
 				  .body = kinds_mixed,
 				  .check = kinds_check};
 
-	kind = &kinds[_i];
+	kind = &kinds[_i % KINDS];
+	simt_together = _i / KINDS;
 	folds = kind->folds;
 	view.key_size = kind->key_size;
 	view.value_size = kind->value_size;
@@ -262,6 +271,7 @@ START_TEST(hashmap_kinds)
 		try_shape(mixed, 2, 4, 10);
 		try_shape(mixed, 3, 12, 2);
 	}
+	simt_together = 0;
 }
 END_TEST
 
@@ -269,6 +279,6 @@ TCase *simt_hashmap_kinds_cases(void)
 {
 	TCase *tc = simt_tcase("hashmap_kinds");
 
-	tcase_add_loop_test(tc, hashmap_kinds, 0, KINDS);
+	tcase_add_loop_test(tc, hashmap_kinds, 0, 2 * KINDS);
 	return tc;
 }

@@ -295,7 +295,7 @@ static void wide_body(void)
 		const struct cua_u128 value = {i, 0};
 		struct cua_u128 there;
 
-		(void)cua__hashmap_write(&wide_view, 16, 4, CUA__HASHMAP_INSERT,
+		(void)cua__hashmap_write(&wide_view, CUA__HASHMAP_KIND(16, 4), CUA__HASHMAP_INSERT,
 					 cua__hashmap_hash(&wide_view, 16, wide_key(i)),
 					 wide_key(i), value, &there);
 	}

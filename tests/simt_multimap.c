@@ -351,6 +351,12 @@ START_TEST(multimap)
 		mm_size(8, buckets, MOST);
 		try_shape(states, 2, 5, 20);
 	}
+	simt_together = 1;
+	mm_size(4, 1, MOST);
+	try_shape(moments, 2, 4, 50);
+	try_shape(mixed, 1, 16, 10);
+	try_shape(spares, 1, 8, 20);
+	simt_together = 0;
 }
 END_TEST
 

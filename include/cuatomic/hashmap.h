@@ -56,9 +56,11 @@
  *   A blocking call waits in two cases. It waits for the spinlock of the key's home bucket; a lane
  *   holds a single such lock at a time. And if it finds no free slot, it waits until all inserts in
  *   progress have been counted; a bulk call on the host counts when a thread has finished its
- *   share. Any lane of a diverged warp may make any call. In the word layout, lanes of a warp whose
- *   CAS of a value failed at the same time retry together. They wait for each other until each has
- *   succeeded or has found that its key is gone.
+ *   share. Any lane of a diverged warp may make any call. In the word layout, lanes of a warp wait
+ *   for each other in two cases. If all lanes of a warp are at the same call, they read their home
+ *   buckets together, up to 5 times as fast; no lane waits before this read or after it. And
+ *   lanes whose CAS of a value failed at the same time retry together, until each has succeeded or
+ *   has found that its key is gone.
  *
  * Full: FULL is returned only if all slots held a key at a single moment of the call. In a map with
  *   max_probes it has a weaker meaning. The key was absent at some moment of the call, and each
@@ -403,9 +405,18 @@ CUA_API enum cua_status cua_hashmap_status(struct cua_hashmap *map);
 
 /* ---- operations on a key, for all layouts; sizes are constants of the caller ---- */
 
-#define CUA__HASHMAP_IS_WORDS(view, ks, vs)                                                        \
-	(cua__hashmap_is_word(ks, vs) &&                                                           \
-	 (!cua__hashmap_is_wide(ks, vs) || (view)->layout == CUA_HASHMAP_WORDS))
+/* Whether the map has the word layout. Pairs of up to 8 bytes have no other. */
+CUA_FORCE int cua__hashmap_is_words(const struct cua_hashmap_view *view,
+				    const cua__hashmap_kind kind)
+{
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+
+	if (!cua__hashmap_is_word(ks, vs) || kind & CUA__HASHMAP_OF_STATES)
+		return 0;
+	return !cua__hashmap_is_wide(ks, vs) || kind & CUA__HASHMAP_OF_WORDS ||
+	       view->layout == CUA_HASHMAP_WORDS;
+}
+#define CUA__HASHMAP_IS_WORDS(view, ks, vs) cua__hashmap_is_words(view, CUA__HASHMAP_KIND(ks, vs))
 
 /* Whether this code can access a word layout of these sizes. */
 CUA_FORCE int cua__hashmap_has_words(uint32_t ks, uint32_t vs)
@@ -453,9 +464,8 @@ CUA_FN void cua__hashmap_reject(const struct cua_hashmap_view *view, uint64_t ha
 {
 	struct cua_hashmap_rejects *rejects = view->rejects;
 
-	cua_port_add_u64(
-		&cua__hashmap_counts(view, cua_hash_to_index(hash, view->n_buckets))->rejected, 1,
-		CUA_RELAXED, CUA__HASHMAP_AT);
+	cua_port_add_u64(&cua__hashmap_counts(view, hash)->rejected, 1, CUA_RELAXED,
+			 CUA__HASHMAP_AT);
 	if (rejects) {
 		uint64_t at =
 			cua_port_fetch_add_u64(&rejects->count, 1, CUA_RELAXED, CUA__HASHMAP_AT);
@@ -474,7 +484,7 @@ CUA_FORCE int cua__hashmap_find(const struct cua_hashmap_view *view, const cua__
 {
 	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 
-	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
+	if (!cua__hashmap_is_words(view, kind))
 		return cua__hashmap_state_find(view, kind, key, equal, value);
 	return cua__hashmap_has_words(ks, vs) &&
 	       cua__hashmap_word_find(view, kind, key, equal, CUA_ACQUIRE, value);
@@ -487,7 +497,7 @@ CUA_FORCE int cua__hashmap_spot_of(const struct cua_hashmap_view *view,
 {
 	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 
-	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
+	if (!cua__hashmap_is_words(view, kind))
 		return cua__hashmap_state_locate(view, kind, key, equal, spot);
 	if (!cua__hashmap_has_words(ks, vs))
 		return -1;
@@ -509,7 +519,7 @@ CUA_FORCE int cua__hashmap_enter(const struct cua_hashmap_view *view, const cua_
 	uint32_t added = 0;
 	int result;
 
-	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs)) {
+	if (!cua__hashmap_is_words(view, kind)) {
 		result = cua__hashmap_state_enter(view, kind, key, equal, value, spot);
 	} else if (!cua__hashmap_has_words(ks, vs)) {
 		return CUA_HASHMAP_UNSUPPORTED;
@@ -536,7 +546,7 @@ CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, const cua
 	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	int changed;
 
-	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
+	if (!cua__hashmap_is_words(view, kind))
 		return cua__hashmap_state_change(view, kind, key, equal, spot, desired);
 	changed = cua__hashmap_word_change(ks, vs, spot, desired, CUA_ACQ_REL);
 	if (!changed)
@@ -558,7 +568,7 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view,
 {
 	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 
-	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs)) {
+	if (!cua__hashmap_is_words(view, kind)) {
 		/*
 		 * a single write under the lock: a CAS loop of many lanes would lock again at each
 		 * failure
@@ -630,7 +640,7 @@ CUA_FORCE int cua__hashmap_take(const struct cua_hashmap_view *view, const cua__
 {
 	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 
-	if (!CUA__HASHMAP_IS_WORDS(view, ks, vs))
+	if (!cua__hashmap_is_words(view, kind))
 		return cua__hashmap_state_erase(view, kind, key, equal, old);
 	return cua__hashmap_has_words(ks, vs) &&
 	       cua__hashmap_word_erase(view, kind, key, equal, old);

@@ -128,55 +128,18 @@ CUA_FORCE struct cua_u128 cua__quad_key(uint32_t mask, uint32_t ks, struct cua_u
 	return key;
 }
 
-/* cua_hash_to_index, at half its cost because the map has fewer than 2^32 buckets. */
-CUA_FORCE uint32_t cua__quad_home(const struct cua_hashmap_view *view, uint64_t hash)
-{
-	const uint64_t n = (uint32_t)view->n_buckets;
-
-	return (uint32_t)(((hash >> 32) * n + ((uint64_t)(uint32_t)hash * n >> 32)) >> 32);
-}
-
-/* cua__hashmap_word_probe for bucket numbers and distances below 2^32. */
-CUA_FORCE uint32_t cua__quad_probe(const struct cua_hashmap_view *view, uint32_t home,
-				   uint64_t hash, uint32_t distance)
-{
-	const uint32_t n = (uint32_t)view->n_buckets, step = (uint32_t)(hash >> 4) | 1;
-	const uint32_t mask = n < CUA__HASHMAP_REGION ? n - 1 : (uint32_t)CUA__HASHMAP_REGION - 1;
-
-	return distance > mask ? (uint32_t)cua__hashmap_word_probe(view, home, hash, distance)
-			       : (home & ~mask) + ((home + distance * step) & mask);
-}
-
-/* Loads 16 bytes of a bucket: two words of 64 bits or one of 128. The first may be the head. */
-CUA_FORCE void cua__quad_load(const char *at, int wide, uint64_t out[2])
-{
-#if defined(CUA_PORT_HAS_B128)
-	if (wide) {
-		struct cua_u128 w = cua__hashmap_word_load(at, 1, CUA_RELAXED);
-
-		out[0] = w.lo;
-		out[1] = w.hi;
-		return;
-	}
-#endif
-	(void)wide;
-	cua_port_load_2xb64(at, CUA_RELAXED, CUA__HASHMAP_AT, out);
-}
-
 /*
  * Reads the bucket of each lane into its registers: w[0] and w[1] get the first 16 bytes, and so
  * on. `lanes` has a bit for each lane of the quad whose bucket is wanted.
  *
- * The quad reads these buckets in turn. Of the bucket of lane j, lane i reads piece i ^ j. Each
- * lane then sorts its pieces so that w[2 r] has piece r of the bucket of lane i ^ r, and the lanes
- * exchange them. The sort has no branches on the lane: with branches, the compiler would make two
- * copies of the code and the lanes would not converge.
+ * The quad reads these buckets in turn, and its lanes exchange the pieces: see
+ * detail/hashmap_bucket.h.
  */
 CUA_FORCE void cua__quad_read(const struct cua_hashmap_view *view, int wide, uint32_t mask,
 			      uint32_t lanes, uint32_t bucket, uint64_t w[8])
 {
 	const uint32_t lane = cua_port_lane(), part = lane % 4;
-	uint32_t j, bit, half;
+	uint32_t j;
 
 	CUA__UNROLL
 	for (j = 0; j < 4; j++) {
@@ -184,27 +147,10 @@ CUA_FORCE void cua__quad_read(const struct cua_hashmap_view *view, int wide, uin
 
 		w[2 * j] = w[2 * j + 1] = 0;
 		if (lanes >> j & 1)
-			cua__quad_load(cua__hashmap_word_bucket(view, b) + 16 * (part ^ j), wide,
-				       w + 2 * j);
+			cua__piece_load(cua__hashmap_word_bucket(view, b) + 16 * (part ^ j), wide,
+					w + 2 * j);
 	}
-	CUA__UNROLL
-	for (bit = 1; bit < 4; bit *= 2)
-		CUA__UNROLL
-	for (j = 0; j < 4; j++)
-		CUA__UNROLL
-	for (half = 0; half < 2; half++) {
-		const uint64_t low = w[2 * j + half], high = w[2 * (j | bit) + half];
-
-		if (j & bit)
-			continue;
-		w[2 * j + half] = part & bit ? high : low;
-		w[2 * (j | bit) + half] = part & bit ? low : high;
-	}
-	CUA__UNROLL
-	for (j = 1; j < 4; j++)
-		CUA__UNROLL
-	for (half = 0; half < 2; half++)
-		w[2 * j + half] = cua_port_shuffle_u64(mask, w[2 * j + half], lane ^ j);
+	cua__pieces_exchange(mask, w);
 }
 
 /*
@@ -280,7 +226,7 @@ CUA_FORCE void cua__quad_look_at(const struct cua_hashmap_view *view, const cua_
 /* The farthest distance of all classes of a home bucket, from its head. */
 CUA_FORCE uint32_t cua__quad_farthest(const struct cua_hashmap_view *view, uint64_t head)
 {
-	uint64_t far = cua__hashmap_far_of((uint32_t)(head >> 24) & 255);
+	const uint32_t far = cua__hashmap_far_of((uint32_t)(head >> 24) & 255);
 
 	return (uint32_t)(far < view->n_buckets ? far : view->n_buckets - 1);
 }
@@ -328,7 +274,7 @@ CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, const cua__ha
 	int pending = lanes.active;
 
 	if (pending && distance)
-		bucket = cua__quad_probe(view, seen->home, key.hash, distance);
+		bucket = cua__hashmap_word_probe(view, seen->home, key.hash, distance);
 	while ((waiting = cua_port_ballot(lanes.mask, pending)) != 0) {
 		struct cua__hashmap_seen here = {0, 0, 0, 0, 0, 0, {0, 0}};
 		uint32_t unused;
@@ -393,7 +339,7 @@ CUA_FORCE void cua__quad_walk(const struct cua_hashmap_view *view, const cua__ha
 			distance++;
 		}
 		if (pending)
-			bucket = cua__quad_probe(view, seen->home, key.hash, distance);
+			bucket = cua__hashmap_word_probe(view, seen->home, key.hash, distance);
 	}
 }
 
@@ -409,7 +355,7 @@ CUA_FORCE void cua__quad_look(const struct cua_hashmap_view *view, const cua__ha
 	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	uint32_t far = 0;
 
-	seen->home = cua__quad_home(view, key.hash);
+	seen->home = cua__hashmap_word_home(view, key.hash);
 	cua__quad_look_at(view, kind, lanes.mask, seen->home, key.bits, equal, order, seen);
 	if (!lanes.active)
 		seen->there = 0;
@@ -511,6 +457,7 @@ CUA_FORCE void cua__quad_count(const struct cua_hashmap_view *view, uint32_t mas
  * Inserts each lane's pair if the key is absent and its home has an EMPTY slot. Returns INSERTED,
  * not counted yet; EXISTS, with the value in *seen; or 0. The inserts of mask must be counted
  * before a lane of it continues alone, because that lane may wait for the counts to be complete.
+ * With the order CUA_ACQUIRE the caller has made a fence, so that the inserts release.
  */
 CUA_FORCE int cua__quad_enter_home(const struct cua_hashmap_view *view,
 				   const cua__hashmap_kind kind, const struct cua__quad_lanes lanes,
@@ -519,11 +466,10 @@ CUA_FORCE int cua__quad_enter_home(const struct cua_hashmap_view *view,
 				   struct cua__hashmap_seen *seen)
 {
 	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
-	const enum cua_order both = order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL;
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	int result = 0;
 
-	seen->home = cua__quad_home(view, key.hash);
+	seen->home = cua__hashmap_word_home(view, key.hash);
 	cua__quad_look_at(view, kind, lanes.mask, seen->home, key.bits, equal, order, seen);
 	if (!lanes.active || cua__hashmap_reserved_slot(view, ks, vs, key.bits, equal))
 		return 0;
@@ -532,7 +478,7 @@ CUA_FORCE int cua__quad_enter_home(const struct cua_hashmap_view *view,
 	if (seen->there < 0) {
 		result = cua__hashmap_word_claim(
 			cua__hashmap_word_bucket(view, seen->home), kind, seen->slot, key.bits,
-			equal, cua__hashmap_word_of(ks, vs, key.bits, value), both, &spot);
+			equal, cua__hashmap_word_of(ks, vs, key.bits, value), order, &spot);
 		seen->value = cua__hashmap_word_value(ks, vs, spot.word);
 	}
 	return result;
@@ -562,7 +508,7 @@ CUA_FORCE int cua__quad_enter_full(const struct cua_hashmap_view *view,
 	int result = 0;
 	char *home;
 
-	seen->home = cua__quad_home(view, key.hash);
+	seen->home = cua__hashmap_word_home(view, key.hash);
 	seen->there = 0;
 	seen->slot = CUA__QUAD_NONE;
 	home = cua__hashmap_word_bucket(view, seen->home);
@@ -634,7 +580,7 @@ CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view,
 		       part = lane % 4;
 	const struct cua_u128 word = cua__hashmap_word_of(ks, vs, key.bits, value);
 	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
-	const uint32_t home = cua__quad_home(view, key.hash);
+	const uint32_t home = cua__hashmap_word_home(view, key.hash);
 	char *const at_home = cua__hashmap_word_bucket(view, home);
 	struct cua__hashmap_head head = {CUA__HASHMAP_LOCKED, 0};
 	struct cua_u128 expected = {0, 0}, was;
@@ -657,16 +603,16 @@ CUA_FORCE int cua__octet_enter_full(const struct cua_hashmap_view *view,
 	while (cua_port_ballot(lanes.mask, pending)) {
 		const uint32_t d = distance + (lane - base) / 4;
 		const int looks = pending && d < view->n_buckets;
-		char *at =
-			cua__hashmap_word_bucket(view, cua__quad_probe(view, home, key.hash, d)) +
-			16 * part;
+		char *at = cua__hashmap_word_bucket(
+				   view, cua__hashmap_word_probe(view, home, key.hash, d)) +
+			   16 * part;
 		uint32_t hits, frees, empties;
 		struct cua_u128 first, second, there;
 		uint64_t w[2] = {0, 0}, classes;
 		int in_first, in_second, first_free, second_free;
 
 		if (looks)
-			cua__quad_load(at, wide, w);
+			cua__piece_load(at, wide, w);
 		first.lo = w[0];
 		first.hi = wide ? w[1] : 0;
 		second.lo = w[1];
@@ -761,8 +707,10 @@ CUA_FORCE int cua__quad_write(const struct cua_hashmap_view *view, const cua__ha
 	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
 	uint32_t added;
-	int result =
-		cua__quad_enter_home(view, kind, lanes, key, equal, operand, CUA_ACQUIRE, &seen);
+	int result;
+
+	cua_port_fence(CUA_RELEASE, CUA_SCOPE_DEVICE);
+	result = cua__quad_enter_home(view, kind, lanes, key, equal, operand, CUA_ACQUIRE, &seen);
 
 	/* counted before a lane may wait for the counts to be complete */
 	added = cua_port_popc_u32(cua_port_ballot(lanes.mask, result == CUA_HASHMAP_INSERTED));

@@ -136,11 +136,16 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #define CUA_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
 #endif
 
-/* Unrolls a kernel's loop over an array that must stay in registers. */
+/*
+ * Unrolls a kernel's loop over an array that must stay in registers; keeps a rare loop of a kernel
+ * from being unrolled, which would displace other code from the instruction cache.
+ */
 #ifdef __CUDA_ARCH__
 #define CUA__UNROLL _Pragma("unroll")
+#define CUA__ROLLED _Pragma("unroll 1")
 #else
 #define CUA__UNROLL
+#define CUA__ROLLED
 #endif
 
 /* The mask of all lanes of a whole warp. */

@@ -82,8 +82,9 @@ CUA_FORCE void write_range(const struct job *job, uint32_t ks, uint32_t vs, size
 
 		if (call->values)
 			value = cua__hashmap_get(call->values, vs, i);
-		result = cua__hashmap_write(job->view, ks, vs, call->op, ring.hashes[i % AHEAD],
-					    ring.keys[i % AHEAD], value, &there);
+		result = cua__hashmap_write(job->view, CUA__HASHMAP_KIND(ks, vs), call->op,
+					    ring.hashes[i % AHEAD], ring.keys[i % AHEAD], value,
+					    &there);
 
 		if (call->flags)
 			call->flags[i] = (uint8_t)result;
@@ -132,6 +133,9 @@ CUA_FORCE uint32_t equal_parts(const __m128i parts[4], __m128i to)
 CUA_FORCE int search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key,
 		     struct cua__hashmap_spot *spot, uint32_t *first)
 {
+	struct cua__hashmap_room room;
+	int there;
+
 #ifdef VECTORS
 	if (ks == 4 && vs == 4) {
 		const volatile __m128i *from = (const volatile __m128i *)(void *)bucket;
@@ -156,7 +160,10 @@ CUA_FORCE int search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key
 		}
 	}
 #endif
-	return cua__hashmap_word_search(bucket, ks, vs, key, NULL, CUA_ACQUIRE, spot, first);
+	there = cua__hashmap_word_search(bucket, CUA__HASHMAP_KIND(ks, vs), key, NULL, CUA_ACQUIRE,
+					 0, spot, &room);
+	*first = room.empty;
+	return there;
 }
 
 /* As cua__hashmap_word_enter_home. */
@@ -203,14 +210,9 @@ CUA_FORCE void insert_range(const struct job *job, uint32_t ks, uint32_t vs, siz
 			hash = deferred[done].hash;
 			key = deferred[done].key;
 			value = cua__hashmap_get(call->values, vs, i);
-			/* the home has no EMPTY slot and never will */
-			do {
-				result = cua__hashmap_word_enter_full(
-					view, CUA__HASHMAP_KIND(ks, vs),
-					cua__hashmap_key_of(hash, key), NULL,
-					cua__hashmap_word_of(ks, vs, key, value), CUA_ACQ_REL,
-					&spot, &added);
-			} while (!result);
+			result = cua__hashmap_word_enter(view, CUA__HASHMAP_KIND(ks, vs),
+							 cua__hashmap_key_of(hash, key), NULL,
+							 value, CUA_ACQUIRE, &spot, &added);
 			if (++done == n_deferred)
 				n_deferred = done = 0;
 		} else {

@@ -33,7 +33,7 @@ CUA_FORCE void cua__hashmap_set(void *array, uint32_t size, uint64_t i, struct c
  * A write of the key with this hash. *there gets the value that values_out describes for INSERT and
  * ASSIGN. `op` is not a constant, so all operations share the code.
  */
-CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,
+CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
 				 int op, uint64_t hash, struct cua_u128 key, struct cua_u128 value,
 				 struct cua_u128 *there)
 {
@@ -41,9 +41,8 @@ CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t k
 
 	*there = value;
 	for (;;) {
-		int changed, result = cua__hashmap_enter(view, CUA__HASHMAP_KIND(ks, vs),
-							 cua__hashmap_key_of(hash, key), NULL,
-							 value, &spot);
+		int changed, result = cua__hashmap_enter(view, kind, cua__hashmap_key_of(hash, key),
+							 NULL, value, &spot);
 
 		if (result != CUA_HASHMAP_EXISTS)
 			return result;
@@ -55,12 +54,13 @@ CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, uint32_t k
 
 			*there = spot.value;
 			if (op != CUA__HASHMAP_ASSIGN)
-				desired = cua__hashmap_combine(spot.value, value, vs,
+				desired = cua__hashmap_combine(spot.value, value,
+							       CUA__HASHMAP_VS(kind),
 							       (enum cua_update)op);
 			/* an update that changes nothing takes effect at the read of the value */
 			changed = cua__hashmap_same(desired, spot.value)
 					  ? 1
-					  : cua__hashmap_change(view, CUA__HASHMAP_KIND(ks, vs),
+					  : cua__hashmap_change(view, kind,
 								cua__hashmap_key_of(hash, key),
 								NULL, &spot, desired);
 		} while (!changed);

@@ -410,8 +410,9 @@ CUA_FORCE void cua__hashmap_move(const struct cua_hashmap_view *from,
 
 	for (uint64_t i = cua_port_block() * threads + cua_port_thread(); i < slots; i += step)
 		if (cua__hashmap_at(from, ks, vs, i, &key, &value))
-			(void)cua__hashmap_write(to, ks, vs, op, cua__hashmap_hash(to, ks, key),
-						 key, value, &there);
+			(void)cua__hashmap_write(to, CUA__HASHMAP_KIND(ks, vs), op,
+						 cua__hashmap_hash(to, ks, key), key, value,
+						 &there);
 }
 
 CUA_FORCE void cua__hashmap_count_all(const struct cua_hashmap_view *view, uint32_t ks, uint32_t vs,

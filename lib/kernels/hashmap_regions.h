@@ -400,7 +400,8 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 			rank[j] = CUA__REGIONS_NONE;
 			if (!(there >> j & 1))
 				continue;
-			p = cua__quad_home(&a->view, cua__regions_hash(k, a, word[j])) >> a->shift;
+			p = cua__hashmap_word_home(&a->view, cua__regions_hash(k, a, word[j])) >>
+			    a->shift;
 			if (k.rescatter)
 				p &= a->regions - 1;
 			rank[j] = p << 16 | cua_port_fetch_add_u32(&number[p], 1, CUA_RELAXED,
@@ -619,7 +620,8 @@ CUA_FORCE int cua__regions_insert_deferred(const struct cua__regions_kind k,
 	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
 	const uint32_t slots = cua__hashmap_word_slots(k.ks, k.vs);
 	const uint64_t hash = cua__regions_hash(k, a, word);
-	const uint32_t home = cua__quad_home(&a->view, hash), here = home % CUA__REGIONS_BUCKETS;
+	const uint32_t home = cua__hashmap_word_home(&a->view, hash),
+		       here = home % CUA__REGIONS_BUCKETS;
 	const uint32_t most = cua__regions_max_probes(a);
 	const uint32_t head_at = cua__regions_index(k, here, 0);
 	uint32_t distance = 0, at = here;
@@ -768,7 +770,7 @@ CUA_FORCE uint32_t cua__regions_insert_overflow(const struct cua__regions_kind k
 		const struct cua_u128 w =
 			cua__regions_get(k, i < to.list_room ? to.list : words, i);
 		const uint64_t hash = cua__regions_hash(k, a, w);
-		const uint32_t home = cua__quad_home(&a->view, hash) % CUA__REGIONS_BUCKETS;
+		const uint32_t home = cua__hashmap_word_home(&a->view, hash) % CUA__REGIONS_BUCKETS;
 		const uint32_t bit = (uint32_t)1 << (hash >> 4 & 31);
 
 		if (cua__regions_has(k, table, home, CUA_READ(number[home]), w))
@@ -792,7 +794,7 @@ CUA_FORCE uint32_t cua__regions_insert_overflow(const struct cua__regions_kind k
 		hash = cua__regions_hash(k, a, w);
 		result = cua__regions_insert_unique(
 			k, most, table, number, has,
-			cua__quad_home(&a->view, hash) % CUA__REGIONS_BUCKETS, hash, w);
+			cua__hashmap_word_home(&a->view, hash) % CUA__REGIONS_BUCKETS, hash, w);
 		inserted += result == CUA_HASHMAP_INSERTED;
 		cua__regions_spill(k, a, has && !result, w);
 	}
@@ -868,7 +870,7 @@ CUA_FORCE void cua__regions_build(const struct cua__regions_kind k,
 	for (j = 0; j < k.each; j++) {
 		if (j * k.threads + thread >= n)
 			continue;
-		bucket = cua__quad_home(&a->view, cua__regions_hash(k, a, word[j])) %
+		bucket = cua__hashmap_word_home(&a->view, cua__regions_hash(k, a, word[j])) %
 			 CUA__REGIONS_BUCKETS;
 		i = cua_port_fetch_add_u32(&number[bucket], 1, CUA_RELAXED, CUA__REGIONS_BLOCK);
 		if (i < slots) {

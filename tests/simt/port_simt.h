@@ -9,6 +9,8 @@
 #include "simt.h"
 
 #define CUA_WARP_LANES SIMT_WARP_LANES
+/* see simt_together */
+#define CUA__HASHMAP_WARP simt_whole_warp()
 
 #define CUA_READ(lvalue) (*(__typeof__(lvalue) *)simt__reading(&(lvalue), sizeof(lvalue)))
 #define CUA_WRITE(lvalue, value)                                                                   \

@@ -543,6 +543,20 @@ uint32_t simt_warp_mask(void)
 	return mask;
 }
 
+int simt_together;
+
+uint32_t simt_whole_warp(void)
+{
+	const unsigned warp = warp_start(s.current);
+	unsigned lanes = 0;
+
+	if (!simt_together)
+		return 0;
+	while (lanes < SIMT_WARP_LANES && in_warp(warp, lanes))
+		lanes++;
+	return lanes % 4 || lanes == SIMT_WARP_LANES ? ~(uint32_t)0 : ((uint32_t)1 << lanes) - 1;
+}
+
 uint32_t simt_active_mask(void)
 {
 	const unsigned warp = warp_start(s.current);

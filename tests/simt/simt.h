@@ -92,6 +92,16 @@ uint32_t simt_warp_mask(void);
  * that a GPU may return. A scheduling point.
  */
 uint32_t simt_active_mask(void);
+/*
+ * Whether the lanes of a whole warp read a bucket of the hash map together; else each lane reads
+ * alone, which has fewer scheduling points. A case sets it, and clears it at its end.
+ */
+extern int simt_together;
+/*
+ * The mask that simt_active_mask returns for a whole warp, if its lanes form quads. Else a mask that
+ * it never returns. 0 unless simt_together.
+ */
+uint32_t simt_whole_warp(void);
 /* Ends the run with SIMT_FAILED. */
 void simt_fail(const char *message);
 /* This block's shared memory, zero at the start of a run. bytes is at most 16 KiB. */

@@ -27,9 +27,10 @@ enum cua_hashmap_result {
 };
 
 /*
- * Counts, in stripes so that no address is hot. A lane counts in the stripe of the home bucket. A
- * warp that counts for all its lanes uses a stripe chosen by its number. Only sums over all stripes
- * have a meaning. cuatomic/hashmap.h, "Full", has their use.
+ * Counts, in stripes so that no address is hot. A lane counts in the stripe of its home bucket, or
+ * of that of a lane which counts with it; a quad in a stripe chosen by the number of its warp; a
+ * rejected pair in a stripe chosen by its hash. Only sums over all stripes have a meaning.
+ * cuatomic/hashmap.h, "Full", has their use.
  */
 #define CUA_HASHMAP_STRIPES 64u
 struct cua_hashmap_counts {
@@ -91,7 +92,10 @@ typedef int cua__hashmap_equal_fn(struct cua_u128 a, struct cua_u128 b);
  */
 typedef uint32_t cua__hashmap_kind;
 #define CUA__HASHMAP_KIND(ks, vs) ((cua__hashmap_kind)((ks)*32 + (vs)))
-#define CUA__HASHMAP_KS(kind) ((kind) / 32)
+/* Added to the kind of a map whose layout is a constant too. */
+#define CUA__HASHMAP_OF_WORDS ((cua__hashmap_kind)1024)
+#define CUA__HASHMAP_OF_STATES ((cua__hashmap_kind)2048)
+#define CUA__HASHMAP_KS(kind) ((kind) / 32 % 32)
 #define CUA__HASHMAP_VS(kind) ((kind) % 32)
 
 /* A key with its hash. */
@@ -149,9 +153,11 @@ CUA_FN int cua__hashmap_full(const struct cua_hashmap_view *view, uint32_t slots
 	uint64_t inserted = 0, erased = 0;
 	uint32_t i;
 
+	CUA__ROLLED
 	for (i = 0; i < CUA_HASHMAP_STRIPES; i++)
 		inserted +=
 			cua_port_load_b64(&view->counts[i].inserted, CUA_ACQUIRE, CUA__HASHMAP_AT);
+	CUA__ROLLED
 	for (i = 0; i < CUA_HASHMAP_STRIPES; i++)
 		erased += cua_port_load_b64(&view->counts[i].erased, CUA_ACQUIRE, CUA__HASHMAP_AT);
 	return inserted - erased == view->n_buckets * slots;

@@ -94,11 +94,19 @@
  *     the pair did before.
  *   - Calls with the order CUA_RELAXED, as bulk calls on a GPU use, omit the acquire of the hit and
  *     the order of the inserts' CAS. The stream orders them with other work.
+ *   - On a GPU a fence costs about as much as an access to memory. So an insert makes one at its
+ *     start, and its CAS need not release. A second one, before the unlock, orders the CAS before
+ *     both the stores of the head and the addition to the counts.
+ *
+ *   Lanes of a warp. The argument assumes no order among the loads of a bucket, so any lane may make
+ *   them: detail/hashmap_bucket.h has the reads by a whole warp. The acquire after a hit is made by
+ *   the lane with the key. Otherwise each lane continues alone.
  */
 /* hashmap.h includes this file after the declarations that it needs */
 #ifndef CUATOMIC_HASHMAP_WORD_H
 #define CUATOMIC_HASHMAP_WORD_H
 
+#include <cuatomic/detail/hashmap_bucket.h>
 #include <cuatomic/detail/hashmap_common.h>
 
 #define CUA__HASHMAP_WORD_BYTES 64u
@@ -331,18 +339,34 @@ CUA_FORCE struct cua__hashmap_head cua__hashmap_word_head(const char *bucket, in
 	return head;
 }
 
-/* The distance of a code of 8 bits. Distances from 128 on are rounded up to a power of two. */
-CUA_FORCE uint64_t cua__hashmap_far_of(uint32_t code)
+/*
+ * The home bucket of a hash: cua_hash_to_index. A GPU computes it at half the cost, because the map
+ * has fewer than 2^32 buckets.
+ */
+CUA_FORCE uint32_t cua__hashmap_word_home(const struct cua_hashmap_view *view, uint64_t hash)
 {
-	return code < 128 ? code : (uint64_t)1 << (code - 128);
+	const uint64_t n = (uint32_t)view->n_buckets;
+
+	if (CUA_WARP_LANES == 1)
+		return (uint32_t)cua_hash_to_index(hash, n);
+	return (uint32_t)(((hash >> 32) * n + ((uint64_t)(uint32_t)hash * n >> 32)) >> 32);
 }
 
-CUA_FORCE uint32_t cua__hashmap_far_code(uint64_t distance)
+/*
+ * The distance of a code of 8 bits. Distances from 128 on are rounded up to a power of two, or to
+ * the largest number.
+ */
+CUA_FORCE uint32_t cua__hashmap_far_of(uint32_t code)
+{
+	return code < 128 ? code : code < 160 ? (uint32_t)1 << (code - 128) : ~(uint32_t)0;
+}
+
+CUA_FORCE uint32_t cua__hashmap_far_code(uint32_t distance)
 {
 	uint32_t e = 7;
 
 	if (distance < 128)
-		return (uint32_t)distance;
+		return distance;
 	while ((uint64_t)1 << e < distance)
 		e++;
 	return 128 + e;
@@ -373,7 +397,7 @@ CUA_FORCE uint32_t cua__hashmap_class_far(int wide, uint64_t classes, uint64_t h
 }
 
 /* The farthest distance at which a key of this hash may be. The head was read under the lock. */
-CUA_FORCE uint64_t cua__hashmap_word_far(int wide, struct cua__hashmap_head head, uint64_t hash)
+CUA_FORCE uint32_t cua__hashmap_word_far(int wide, struct cua__hashmap_head head, uint64_t hash)
 {
 	const uint32_t far = cua__hashmap_class_far(wide, wide ? head.hi : head.lo >> 32, hash);
 
@@ -388,11 +412,11 @@ CUA_FORCE uint64_t cua__hashmap_word_far(int wide, struct cua__hashmap_head head
  * also keys at the distances that the class recorded earlier. So lo is read again, after an acquire
  * of hi; cua__hashmap_word_unlock has the release.
  */
-CUA_FORCE uint64_t cua__hashmap_word_reach(const char *home, int wide,
+CUA_FORCE uint32_t cua__hashmap_word_reach(const char *home, int wide,
 					   struct cua__hashmap_head head, uint64_t hash)
 {
 	if (wide && cua__hashmap_class_far(wide, head.hi, hash) == cua__hashmap_class_most(wide)) {
-		cua_port_acquire_b32(home + 8, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		(void)cua_port_load_b64(home + 8, CUA_ACQUIRE, CUA__HASHMAP_AT);
 		head.lo = cua_port_load_b64(home, CUA_RELAXED, CUA__HASHMAP_AT);
 	}
 	return cua__hashmap_word_far(wide, head, hash);
@@ -400,7 +424,7 @@ CUA_FORCE uint64_t cua__hashmap_word_reach(const char *home, int wide,
 
 /* The head, unlocked, after its class and farthest distance were raised to `distance`. */
 CUA_FORCE struct cua__hashmap_head cua__hashmap_word_raise(int wide, struct cua__hashmap_head head,
-							   uint64_t hash, uint64_t distance)
+							   uint64_t hash, uint32_t distance)
 {
 	uint32_t shift = wide ? 4 * cua__hashmap_class(hash) : 32 + 2 * cua__hashmap_class(hash);
 	uint64_t most = cua__hashmap_class_most(wide), far = distance < most ? distance : most;
@@ -419,65 +443,96 @@ CUA_FORCE struct cua__hashmap_head cua__hashmap_word_raise(int wide, struct cua_
  * The bucket at a distance from home, 0 <= distance < n_buckets. The probe sequence visits all
  * buckets of the home's region, then all buckets of the next region, and so on.
  */
-CUA_FORCE uint64_t cua__hashmap_word_probe(const struct cua_hashmap_view *view, uint64_t home,
-					   uint64_t hash, uint64_t distance)
+CUA_FORCE uint32_t cua__hashmap_word_probe(const struct cua_hashmap_view *view, uint32_t home,
+					   uint64_t hash, uint32_t distance)
 {
-	uint64_t mask = view->n_buckets < CUA__HASHMAP_REGION ? view->n_buckets - 1
-							      : CUA__HASHMAP_REGION - 1;
-	uint64_t step = (hash >> 4) | 1, first = home & ~mask;
+	const uint32_t n = (uint32_t)view->n_buckets, step = (uint32_t)(hash >> 4) | 1;
+	const uint32_t mask = n < CUA__HASHMAP_REGION ? n - 1 : (uint32_t)CUA__HASHMAP_REGION - 1;
+	const uint32_t regions = distance & ~mask;
+	uint32_t first = home & ~mask;
 
-	if (distance > mask) {
-		first += distance & ~mask;
-		if (first >= view->n_buckets)
-			first -= view->n_buckets;
-	}
+	if (distance > mask)
+		first = regions < n - first ? first + regions : regions - (n - first);
 	return first + ((home + distance * step) & mask);
 }
 
 /* ---- find ---- */
 
-/* Loads all slots of a bucket. */
-CUA_FORCE void cua__hashmap_word_read(char *bucket, uint32_t ks, uint32_t vs, enum cua_order order,
-				      struct cua_u128 w[7])
+/*
+ * Loads the head and all slots of a bucket. The loads have no order among them. `together` is a
+ * constant: whether the lanes of a whole warp read together. Most keys are in their home, so a warp
+ * seldom reads other buckets as a whole. Returns whether other lanes have loaded for this one.
+ */
+CUA_FORCE int cua__hashmap_word_read(char *bucket, const cua__hashmap_kind kind,
+				     enum cua_order order, int together,
+				     struct cua__hashmap_head *head, struct cua_u128 w[7])
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
+	int by_others = 0;
+	uint64_t words[8];
 	uint32_t i;
 
+	if (CUA_WARP_LANES == 1) {
+		*head = cua__hashmap_word_head(bucket, wide);
+		CUA__UNROLL
+		for (i = 0; i < slots; i++)
+			w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, order);
+		return 0;
+	}
+	if (together && CUA__HASHMAP_WARP)
+		by_others = cua__bucket_read_together(bucket, wide, words);
+	else
+		cua__bucket_read(bucket, wide, words);
+	head->lo = words[0];
+	head->hi = wide ? words[1] : 0;
 	CUA__UNROLL
-	for (i = 0; i < slots; i++)
-		w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, order);
+	for (i = 0; i < slots; i++) {
+		w[i].lo = wide ? words[2 * i + 2] : words[i + 1];
+		w[i].hi = wide ? words[2 * i + 3] : 0;
+	}
+	return by_others;
 }
+
+/* What a search has read of a bucket that does not hold the key. */
+struct cua__hashmap_room {
+	struct cua__hashmap_head head;
+	uint32_t empty;  /* the first EMPTY slot, or the number of slots */
+	uint32_t unused; /* the first EMPTY or ERASED slot, or the number of slots */
+};
 
 /*
  * Searches a bucket for the key. Returns
- *   1   the key is there: sets *spot;
- *   0   the key is not there, and the bucket has no EMPTY slot. *first is the first ERASED slot, or
- *       the number of slots if there is none. It is larger than that number if an earlier slot was
- *       read as EMPTY, because the loads are unordered: that slot was claimed meanwhile, perhaps
+ *   1   the key is there: sets *spot, and room->head;
+ *   0   the key is not there, and the bucket has no EMPTY slot: sets *room. room->empty may still be
+ *       an EMPTY slot, because the loads are unordered: that slot was claimed meanwhile, perhaps
  *       for this key;
- *   -1  the key is neither there nor in any later bucket, because the last slot is EMPTY. *first is
- *       the first EMPTY slot.
+ *   -1  the key is neither there nor in any later bucket, because the last slot is EMPTY: sets
+ *       *room.
  */
-CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key,
-				       cua__hashmap_equal_fn *equal, enum cua_order order,
-				       struct cua__hashmap_spot *spot, uint32_t *first)
+CUA_FORCE int cua__hashmap_word_search(char *bucket, const cua__hashmap_kind kind,
+				       struct cua_u128 key, cua__hashmap_equal_fn *equal,
+				       enum cua_order order, int together,
+				       struct cua__hashmap_spot *spot,
+				       struct cua__hashmap_room *room)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
 	const enum cua_order look = cua__hashmap_word_order(wide, equal);
-	struct cua_u128 w[7];
+	struct cua_u128 w[7], word = {0, 0};
+	const int by_others = cua__hashmap_word_read(bucket, kind, look, together, &room->head, w);
 	uint32_t i, hit = slots;
 
-	cua__hashmap_word_read(bucket, ks, vs, look, w);
 	/* without branches, because the slot of a hit cannot be predicted */
 	CUA__UNROLL
 	for (i = 0; i < slots; i++) {
 		int has = cua__hashmap_word_has(ks, vs, w[i], key, equal);
 
 		hit = has ? i : hit;
-		spot->word.lo = has ? w[i].lo : spot->word.lo;
-		spot->word.hi = has ? w[i].hi : spot->word.hi;
+		word.lo = has ? w[i].lo : word.lo;
+		word.hi = has ? w[i].hi : word.hi;
 	}
 	if (hit < slots) {
 		if (wide && CUA_WARP_LANES == 1) {
@@ -491,28 +546,56 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, uint32_t ks, uint32_t vs, s
 			}
 		} else {
 			spot->at = bucket + (hit + 1) * size;
-			if (order != CUA_RELAXED)
+			spot->word = word;
+			/* the lane itself reads this word, or a later word of the slot */
+			if (order != CUA_RELAXED && by_others)
+				(void)cua__hashmap_word_load(spot->at, wide, CUA_ACQUIRE);
+			else if (order != CUA_RELAXED)
 				cua_port_acquire_b32(spot->at, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 			return 1;
 		}
 	}
-	*first = slots;
-	if (!cua__hashmap_word_empty(w[slots - 1])) {
-		CUA__UNROLL
-		for (i = slots; i-- > 0;)
-			if (cua__hashmap_same(w[i], cua__hashmap_word_erased(ks, vs)))
-				*first = i;
-		CUA__UNROLL
-		for (i = 0; i < slots; i++)
-			if (cua__hashmap_word_empty(w[i]))
-				*first = slots + 1;
-		return 0;
-	}
+	room->empty = room->unused = slots;
 	CUA__UNROLL
-	for (i = slots; i-- > 0;)
-		if (cua__hashmap_word_empty(w[i]))
-			*first = i;
-	return -1;
+	for (i = slots; i-- > 0;) {
+		const int empty = cua__hashmap_word_empty(w[i]);
+
+		room->empty = empty ? i : room->empty;
+		room->unused = empty || cua__hashmap_same(w[i], cua__hashmap_word_erased(ks, vs))
+				       ? i
+				       : room->unused;
+	}
+	return cua__hashmap_word_empty(w[slots - 1]) ? -1 : 0;
+}
+
+/*
+ * Looks up a key that is not in its home, whose head the caller has read. Returns 1 and sets *spot,
+ * or 0.
+ */
+CUA_FORCE int cua__hashmap_word_look_far(const struct cua_hashmap_view *view,
+					 const cua__hashmap_kind kind,
+					 const struct cua__hashmap_key key,
+					 cua__hashmap_equal_fn *equal, enum cua_order order,
+					 const struct cua__hashmap_head head,
+					 struct cua__hashmap_spot *spot)
+{
+	const int wide = cua__hashmap_is_wide(CUA__HASHMAP_KS(kind), CUA__HASHMAP_VS(kind));
+	const uint32_t home = cua__hashmap_word_home(view, key.hash);
+	const uint32_t far =
+		cua__hashmap_word_reach(cua__hashmap_word_bucket(view, home), wide, head, key.hash);
+	uint32_t distance = far < view->n_buckets ? far : (uint32_t)view->n_buckets - 1;
+
+	/* farthest first: most keys of a class that are not at home are at its farthest distance */
+	for (; distance; distance--) {
+		struct cua__hashmap_room room;
+		char *bucket = cua__hashmap_word_bucket(
+			view, cua__hashmap_word_probe(view, home, key.hash, distance));
+
+		if (cua__hashmap_word_search(bucket, kind, key.bits, equal, order, 0, spot, &room) >
+		    0)
+			return 1;
+	}
+	return 0;
 }
 
 /* Looks up a key that is not reserved. Returns 1 and sets *spot, or 0. */
@@ -522,27 +605,14 @@ CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view,
 				     cua__hashmap_equal_fn *equal, enum cua_order order,
 				     struct cua__hashmap_spot *spot)
 {
-	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
-	const int wide = cua__hashmap_is_wide(ks, vs);
-	uint64_t home = cua_hash_to_index(key.hash, view->n_buckets), far, distance;
-	char *bucket = cua__hashmap_word_bucket(view, home);
-	const struct cua__hashmap_head head = cua__hashmap_word_head(bucket, wide);
-	uint32_t first;
-	int there = cua__hashmap_word_search(bucket, ks, vs, key.bits, equal, order, spot, &first);
+	struct cua__hashmap_room room;
+	const int there = cua__hashmap_word_search(
+		cua__hashmap_word_bucket(view, cua__hashmap_word_home(view, key.hash)), kind,
+		key.bits, equal, order, 1, spot, &room);
 
 	if (there)
 		return there > 0;
-	far = cua__hashmap_word_reach(bucket, wide, head, key.hash);
-	distance = far < view->n_buckets ? far : view->n_buckets - 1;
-	/* farthest first: most keys of a class that are not at home are at its farthest distance */
-	for (; distance; distance--) {
-		bucket = cua__hashmap_word_bucket(
-			view, cua__hashmap_word_probe(view, home, key.hash, distance));
-		if (cua__hashmap_word_search(bucket, ks, vs, key.bits, equal, order, spot, &first) >
-		    0)
-			return 1;
-	}
-	return 0;
+	return cua__hashmap_word_look_far(view, kind, key, equal, order, room.head, spot);
 }
 
 /* The same for any key, reserved keys included. */
@@ -586,9 +656,12 @@ CUA_FORCE int cua__hashmap_word_find(const struct cua_hashmap_view *view,
 CUA_FORCE void cua__hashmap_count_added(const struct cua_hashmap_view *view, uint64_t bucket,
 					uint32_t *added)
 {
-	if (*added)
-		cua_port_add_u64(&cua__hashmap_counts(view, bucket)->inserted, *added, CUA_RELEASE,
-				 CUA__HASHMAP_AT);
+	uint64_t *count = &cua__hashmap_counts(view, bucket)->inserted;
+
+	if (*added && CUA__HASHMAP_WARP)
+		(void)cua__count_together(count, view->counts, CUA_RELEASE);
+	else if (*added)
+		cua_port_add_u64(count, *added, CUA_RELEASE, CUA__HASHMAP_AT);
 	*added = 0;
 }
 
@@ -617,17 +690,20 @@ CUA_FORCE int cua__hashmap_word_claim(char *bucket, const cua__hashmap_kind kind
 	return 0;
 }
 
-/* Tries to lock the keys whose home is this bucket. On success, sets *head to the bucket's head. */
-CUA_FORCE int cua__hashmap_word_trylock(char *bucket, int wide, struct cua__hashmap_head *head)
+/* Tries to lock the keys whose home is this bucket. `lo` is the first half of its head as read. */
+CUA_FORCE int cua__hashmap_word_trylock(char *bucket, uint64_t lo)
 {
-	head->lo = cua_port_load_b64(bucket, CUA_RELAXED, CUA__HASHMAP_AT);
-	if ((head->lo & CUA__HASHMAP_LOCKED) ||
-	    cua_port_cas_b64(bucket, head->lo, head->lo | CUA__HASHMAP_LOCKED, CUA_ACQUIRE,
-			     CUA__HASHMAP_AT) != head->lo)
-		return 0;
-	if (wide)
-		head->hi = cua_port_load_b64(bucket + 8, CUA_RELAXED, CUA__HASHMAP_AT);
-	return 1;
+	return !(lo & CUA__HASHMAP_LOCKED) && cua_port_cas_b64(bucket, lo, lo | CUA__HASHMAP_LOCKED,
+							       CUA_ACQUIRE, CUA__HASHMAP_AT) == lo;
+}
+
+/* Stores hi of a head under the lock: see cua__hashmap_word_unlock. */
+CUA_FORCE void cua__hashmap_word_put_classes(char *bucket, int wide, uint64_t hi)
+{
+	if (wide && cua__hashmap_has_most(hi))
+		cua_port_store_b64(bucket + 8, hi, CUA_RELEASE, CUA__HASHMAP_AT);
+	else if (wide)
+		cua_port_store_b64(bucket + 8, hi, CUA_RELAXED, CUA__HASHMAP_AT);
 }
 
 /*
@@ -638,44 +714,27 @@ CUA_FORCE int cua__hashmap_word_trylock(char *bucket, int wide, struct cua__hash
  */
 CUA_FORCE void cua__hashmap_word_unlock(char *bucket, int wide, struct cua__hashmap_head head)
 {
-	if (wide && cua__hashmap_has_most(head.hi))
-		cua_port_store_b64(bucket + 8, head.hi, CUA_RELEASE, CUA__HASHMAP_AT);
-	else if (wide)
-		cua_port_store_b64(bucket + 8, head.hi, CUA_RELAXED, CUA__HASHMAP_AT);
+	cua__hashmap_word_put_classes(bucket, wide, head.hi);
 	cua_port_store_b64(bucket, head.lo, CUA_RELEASE, CUA__HASHMAP_AT);
 }
 
 /*
- * The first slot from `from` on that is EMPTY or ERASED, with its word in *there; or the number of
- * slots if there is none.
+ * The same on a GPU, for a lane that has inserted *added keys: it adds them to the map's counts,
+ * behind the same fence as the store of lo.
  */
-CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs, uint32_t from,
-					  struct cua_u128 *there)
+CUA_FORCE void cua__hashmap_word_unlock_counted(const struct cua_hashmap_view *view, uint32_t home,
+						int wide, struct cua__hashmap_head head,
+						uint32_t *added)
 {
-	const int wide = cua__hashmap_is_wide(ks, vs);
-	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
-	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
-	struct cua_u128 w[7];
-	uint32_t i, slot = slots;
+	char *bucket = cua__hashmap_word_bucket(view, home);
 
-	if (CUA_WARP_LANES > 1) {
-		cua__hashmap_word_read(bucket, ks, vs, CUA_RELAXED, w);
-		CUA__UNROLL
-		for (i = slots; i-- > 0;)
-			if (i >= from &&
-			    (cua__hashmap_word_empty(w[i]) || cua__hashmap_same(w[i], erased))) {
-				slot = i;
-				*there = w[i];
-			}
-	} else {
-		/* the first load has brought the whole cache line */
-		for (i = from; i < slots && slot == slots; i++) {
-			*there = cua__hashmap_word_load(bucket + (i + 1) * size, wide, CUA_RELAXED);
-			if (cua__hashmap_word_empty(*there) || cua__hashmap_same(*there, erased))
-				slot = i;
-		}
-	}
-	return slot;
+	cua__hashmap_word_put_classes(bucket, wide, head.hi);
+	cua_port_fence(CUA_ACQ_REL, CUA_SCOPE_DEVICE);
+	if (*added)
+		cua_port_add_u64(&cua__hashmap_counts(view, home)->inserted, *added, CUA_RELAXED,
+				 CUA__HASHMAP_AT);
+	*added = 0;
+	cua_port_store_b64(bucket, head.lo, CUA_RELAXED, CUA__HASHMAP_AT);
 }
 
 /*
@@ -685,31 +744,33 @@ CUA_FORCE uint32_t cua__hashmap_word_free(char *bucket, uint32_t ks, uint32_t vs
  * the head spares other homes the scan. The function is always inlined in kernels: a call would cost
  * inserts by lanes a third of their speed.
  */
-CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view, uint32_t ks,
-					uint32_t vs, uint64_t home, uint64_t hash,
-					struct cua_u128 key, cua__hashmap_equal_fn *equal)
+CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view,
+					const cua__hashmap_kind kind,
+					const struct cua__hashmap_key key,
+					cua__hashmap_equal_fn *equal,
+					const struct cua__hashmap_head head)
 {
-	const uint32_t slots = cua__hashmap_word_slots(ks, vs);
-	const uint64_t most = cua__hashmap_most(view);
-	char *bucket = cua__hashmap_word_bucket(view, home);
-	uint64_t distance;
+	const uint32_t slots =
+		cua__hashmap_word_slots(CUA__HASHMAP_KS(kind), CUA__HASHMAP_VS(kind));
+	const uint32_t home = cua__hashmap_word_home(view, key.hash);
+	const uint32_t most = (uint32_t)cua__hashmap_most(view);
+	uint32_t distance;
 
 	if (most == view->n_buckets ||
-	    cua__hashmap_far_of((uint32_t)(cua__hashmap_word_head(bucket, 0).lo >> 24) & 255) + 1 <
-		    most)
+	    cua__hashmap_far_of((uint32_t)(head.lo >> 24) & 255) < most - 1)
 		return 0;
 	for (distance = 0; distance < most; distance++) {
 		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
-		uint32_t first = 0;
+		struct cua__hashmap_room room;
+		char *bucket = cua__hashmap_word_bucket(
+			view, cua__hashmap_word_probe(view, home, key.hash, distance));
 
-		bucket = cua__hashmap_word_bucket(
-			view, cua__hashmap_word_probe(view, home, hash, distance));
 		/*
 		 * searched, not scanned for free slots alone: another lane may have stored this key
 		 */
-		if (cua__hashmap_word_search(bucket, ks, vs, key, equal, CUA_RELAXED, &spot,
-					     &first) ||
-		    first != slots)
+		if (cua__hashmap_word_search(bucket, kind, key.bits, equal, CUA_RELAXED, 0, &spot,
+					     &room) ||
+		    room.unused < slots)
 			return 0;
 	}
 	return 1;
@@ -725,10 +786,51 @@ struct cua__hashmap_insertion {
 };
 
 /*
+ * A slot without a pair that an insert has found: 2 times its number, plus 1 if it was ERASED and
+ * not EMPTY.
+ */
+#define CUA__HASHMAP_NO_VACANCY 16u
+
+/*
+ * Tries to store the word in a vacancy, or in a later slot of its bucket, with the home's lock held.
+ * Returns INSERTED and sets *spot, or 0 if inserts of other homes have claimed these slots.
+ */
+CUA_FORCE int cua__hashmap_word_put(char *bucket, const cua__hashmap_kind kind, uint32_t vacancy,
+				    struct cua_u128 word, enum cua_order order,
+				    struct cua__hashmap_spot *spot)
+{
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+	const int wide = cua__hashmap_is_wide(ks, vs);
+	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
+	const struct cua_u128 empty = {0, 0}, erased = cua__hashmap_word_erased(ks, vs);
+	struct cua_u128 expected = vacancy & 1 ? erased : empty, was;
+	uint32_t slot = vacancy / 2;
+	int result = 0;
+
+	while (!result && slot < slots) {
+		spot->at = bucket + (slot + 1) * size;
+		if (cua__hashmap_word_cas(spot->at, wide, expected, word, order, &was)) {
+			spot->word = word;
+			result = CUA_HASHMAP_INSERTED;
+		} else if (cua__hashmap_same(was, erased)) {
+			/* claimed and erased since the load: the slot is still free */
+			expected = erased;
+		} else {
+			expected = empty;
+			slot += !cua__hashmap_same(was, empty);
+		}
+	}
+	return result;
+}
+
+/*
  * Stores the word in the first free slot of the probe sequence, with the home's lock held. Returns
  * INSERTED, with in->head raised; EXISTS with the spot; or FULL. Returns 0 if the caller must unlock
  * and retry: the home may have EMPTY slots, or no slot was free although the counts do not show a
  * full map.
+ *
+ * The loops have a single exit each, so that the lanes of a warp converge after them, and store and
+ * unlock together.
  */
 CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view,
 				      const cua__hashmap_kind kind,
@@ -738,68 +840,72 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view,
 				      struct cua__hashmap_spot *spot, uint32_t *added)
 {
 	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
-	const uint64_t home = cua_hash_to_index(key.hash, view->n_buckets);
+	const uint32_t home = cua__hashmap_word_home(view, key.hash);
 	const int wide = cua__hashmap_is_wide(ks, vs);
-	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
-	const struct cua_u128 erased = cua__hashmap_word_erased(ks, vs);
-	const uint64_t none = view->n_buckets, most = cua__hashmap_most(view);
-	uint64_t far = cua__hashmap_word_far(wide, in->head, key.hash), distance,
-		 free_distance = none;
-	uint32_t free_slot = 0, i = 0;
+	const uint32_t slots = cua__hashmap_word_slots(ks, vs);
+	const uint32_t most = (uint32_t)cua__hashmap_most(view);
+	uint32_t far = 0, distance = 0;
+	int result = 0; /* -1: the caller must retry */
 
-	/* searches all buckets that may hold the key, and remembers the first free slot */
-	for (distance = 0; distance <= far && distance < view->n_buckets; distance++) {
-		char *bucket = cua__hashmap_word_bucket(
-			view, cua__hashmap_word_probe(view, home, key.hash, distance));
-		const int there =
-			cua__hashmap_word_search(bucket, ks, vs, key.bits, equal, order, spot, &i);
+	while (!result) {
+		uint32_t vacancy = CUA__HASHMAP_NO_VACANCY, vacant_distance = 0;
 
-		if (there > 0)
-			return CUA_HASHMAP_EXISTS;
-		if (distance == 0 && (there < 0 || i > slots))
-			return 0;
-		if (i < slots && free_distance == none) {
-			free_distance = distance;
-			free_slot = i;
-		}
-		/* no key is stored after a bucket of its sequence that has EMPTY slots */
-		if (there < 0)
-			far = distance;
-	}
-	if (free_distance != none)
-		distance = free_distance;
-	for (; distance < most; distance++, free_slot = 0) {
-		char *bucket = cua__hashmap_word_bucket(
-			view, cua__hashmap_word_probe(view, home, key.hash, distance));
-		struct cua_u128 was = {0, 0};
+		/* searches all buckets that may hold the key, and finds the first unused slot */
+		do {
+			char *bucket = cua__hashmap_word_bucket(
+				view, cua__hashmap_word_probe(view, home, key.hash, distance));
+			struct cua__hashmap_room room;
+			const int there = cua__hashmap_word_search(bucket, kind, key.bits, equal,
+								   order, 0, spot, &room);
 
-		while ((i = cua__hashmap_word_free(bucket, ks, vs, free_slot, &was)) < slots) {
-			char *at = bucket + (i + 1) * size;
-
-			if (cua__hashmap_word_cas(at, wide, was, in->word, order, &was) ||
-			    /* claimed and erased since the load: the slot is still free */
-			    (cua__hashmap_same(was, erased) &&
-			     cua__hashmap_word_cas(at, wide, erased, in->word, order, &was))) {
-				spot->at = at;
-				spot->word = in->word;
-				in->head =
-					cua__hashmap_word_raise(wide, in->head, key.hash, distance);
-				return CUA_HASHMAP_INSERTED;
+			if (distance == 0) {
+				in->head.hi = room.head.hi;
+				far = cua__hashmap_word_far(wide, in->head, key.hash);
 			}
-			free_slot = i + 1;
+			if (there > 0) {
+				result = CUA_HASHMAP_EXISTS;
+			} else if (distance == 0 && room.empty < slots) {
+				result = -1;
+			} else {
+				if (vacancy == CUA__HASHMAP_NO_VACANCY && room.unused < slots) {
+					vacant_distance = distance;
+					vacancy = room.unused * 2 + (room.unused != room.empty);
+				}
+				/* no key is stored after a bucket that has EMPTY slots */
+				if (there < 0 && distance < far)
+					far = distance;
+				if (vacancy == CUA__HASHMAP_NO_VACANCY && distance >= far &&
+				    (distance - far) % CUA__HASHMAP_PATIENCE ==
+					    CUA__HASHMAP_PATIENCE - 1) {
+					/* the check must see the inserts of this lane */
+					cua__hashmap_count_added(view, home, added);
+					if (cua__hashmap_full(view, slots))
+						result = CUA_HASHMAP_FULL;
+				}
+				distance++;
+			}
+		} while (!result && distance < most &&
+			 (distance <= far || vacancy == CUA__HASHMAP_NO_VACANCY));
+		if (!result && vacancy != CUA__HASHMAP_NO_VACANCY) {
+			result = cua__hashmap_word_put(
+				cua__hashmap_word_bucket(
+					view, cua__hashmap_word_probe(view, home, key.hash,
+								      vacant_distance)),
+				kind, vacancy, in->word, order, spot);
+			if (result)
+				in->head = cua__hashmap_word_raise(wide, in->head, key.hash,
+								   vacant_distance);
+			/* else these slots are taken */
+			distance = vacant_distance + 1;
 		}
-		if (distance >= far &&
-		    (distance - far) % CUA__HASHMAP_PATIENCE == CUA__HASHMAP_PATIENCE - 1) {
-			/* the check must see the inserts that this lane has not counted yet */
+		if (!result && distance >= most) {
 			cua__hashmap_count_added(view, home, added);
-			if (cua__hashmap_full(view, slots))
-				return CUA_HASHMAP_FULL;
+			result = most < view->n_buckets || cua__hashmap_full(view, slots)
+					 ? CUA_HASHMAP_FULL
+					 : -1;
 		}
 	}
-	if (most < view->n_buckets)
-		return CUA_HASHMAP_FULL;
-	cua__hashmap_count_added(view, home, added);
-	return cua__hashmap_full(view, slots) ? CUA_HASHMAP_FULL : 0;
+	return result > 0 ? result : 0;
 }
 
 /* Inserts the pair of a reserved key into its reserved slot. Returns INSERTED or EXISTS. */
@@ -821,78 +927,69 @@ CUA_FORCE int cua__hashmap_reserved_enter(char *reserved, uint32_t ks, uint32_t 
 }
 
 /*
- * Inserts a key whose home bucket had no EMPTY slot. Looks the key up without the lock, then stores
- * it under the lock. Returns INSERTED; EXISTS with the spot; FULL; or 0 if the home has an EMPTY
- * slot.
+ * Inserts a key whose home bucket had no EMPTY slot and did not hold the key; in->head is its head
+ * as read. Looks the key up in its other buckets without the lock, then tries once to store it under
+ * the lock. Returns INSERTED, EXISTS with the spot, or FULL. Returns 0 if the caller must start again
+ * at the home: another lane held the lock, or the home has an EMPTY slot.
  */
 CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view,
 					   const cua__hashmap_kind kind,
 					   const struct cua__hashmap_key key,
-					   cua__hashmap_equal_fn *equal, struct cua_u128 word,
-					   enum cua_order order, struct cua__hashmap_spot *spot,
-					   uint32_t *added)
+					   cua__hashmap_equal_fn *equal, enum cua_order order,
+					   struct cua__hashmap_insertion *in,
+					   struct cua__hashmap_spot *spot, uint32_t *added)
 {
-	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
-	const int wide = cua__hashmap_is_wide(ks, vs);
-	uint64_t home = cua_hash_to_index(key.hash, view->n_buckets);
+	const int wide = cua__hashmap_is_wide(CUA__HASHMAP_KS(kind), CUA__HASHMAP_VS(kind));
+	const uint32_t home = cua__hashmap_word_home(view, key.hash);
 	char *bucket = cua__hashmap_word_bucket(view, home);
-	struct cua__hashmap_insertion in = {word, {0, 0}};
-	struct cua_backoff backoff;
-	int result = -1;
+	int result = 0;
 
-	cua_backoff_init(&backoff);
-	while (result < 0) {
+	/* a present key is found without the lock, also while this lane waits for the lock */
+	if (cua__hashmap_word_look_far(view, kind, key, equal, order, in->head, spot)) {
+		result = CUA_HASHMAP_EXISTS;
+	} else if (cua__hashmap_word_crowded(view, kind, key, equal, in->head)) {
+		result = CUA_HASHMAP_FULL;
+	} else if (cua__hashmap_word_trylock(bucket, in->head.lo)) {
 		/*
-		 * a present key is found without the lock, also while this lane waits for the lock
+		 * the unlock is in this branch, so that no lane of the warp waits for a diverged
+		 * holder
 		 */
-		if (cua__hashmap_word_look(view, kind, key, equal, order, spot)) {
-			result = CUA_HASHMAP_EXISTS;
-		} else if (cua__hashmap_word_crowded(view, ks, vs, home, key.hash, key.bits,
-						     equal)) {
-			result = CUA_HASHMAP_FULL;
-		} else if (cua__hashmap_word_trylock(bucket, wide, &in.head)) {
-			/*
-			 * the unlock is in this branch, so that no lane of the warp waits for a
-			 * diverged holder
-			 */
-			result = cua__hashmap_word_place(view, kind, key, equal, order, &in, spot,
-							 added);
-			cua__hashmap_word_unlock(bucket, wide, in.head);
-			*added += result == CUA_HASHMAP_INSERTED;
-			/*
-			 * counted before the warp converges again: a lane of it may wait for this
-			 * count
-			 */
-			if (CUA_WARP_LANES > 1)
-				cua__hashmap_count_added(view, home, added);
-		}
-		if (result <= 0)
-			cua__backoff_wait_upto(&backoff, CUA__HASHMAP_LONGEST_WAIT);
+		result = cua__hashmap_word_place(view, kind, key, equal, order, in, spot, added);
+		*added += result == CUA_HASHMAP_INSERTED;
+		/*
+		 * counted before the warp converges again: a lane of it may wait for this count
+		 */
+		if (CUA_WARP_LANES > 1)
+			cua__hashmap_word_unlock_counted(view, home, wide, in->head, added);
+		else
+			cua__hashmap_word_unlock(bucket, wide, in->head);
 	}
 	return result;
 }
 
 /*
- * Inserts the word into the home bucket if the key is not there. Returns INSERTED; EXISTS; or 0 if
- * no EMPTY slot is left.
+ * Inserts the word into the home bucket if the key is not there, and sets in->head to the head as
+ * read. Returns INSERTED; EXISTS; or 0 if no EMPTY slot is left.
  */
 CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view,
 					   const cua__hashmap_kind kind,
 					   const struct cua__hashmap_key key,
-					   cua__hashmap_equal_fn *equal, struct cua_u128 word,
-					   enum cua_order order, struct cua__hashmap_spot *spot)
+					   cua__hashmap_equal_fn *equal, enum cua_order order,
+					   struct cua__hashmap_insertion *in,
+					   struct cua__hashmap_spot *spot)
 {
-	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
-	char *bucket = cua__hashmap_word_bucket(view, cua_hash_to_index(key.hash, view->n_buckets));
-	uint32_t first = 0;
-	int there = cua__hashmap_word_search(bucket, ks, vs, key.bits, equal, order, spot, &first);
+	char *bucket = cua__hashmap_word_bucket(view, cua__hashmap_word_home(view, key.hash));
+	struct cua__hashmap_room room;
+	const int there =
+		cua__hashmap_word_search(bucket, kind, key.bits, equal, order, 1, spot, &room);
 
+	in->head = room.head;
 	if (there > 0)
 		return CUA_HASHMAP_EXISTS;
 	if (there == 0)
 		return 0;
-	return cua__hashmap_word_claim(bucket, kind, first, key.bits, equal, word,
-				       order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL, spot);
+	return cua__hashmap_word_claim(bucket, kind, room.empty, key.bits, equal, in->word, order,
+				       spot);
 }
 
 /*
@@ -909,26 +1006,36 @@ CUA_FORCE int cua__hashmap_word_enter(const struct cua_hashmap_view *view,
 				      uint32_t *added)
 {
 	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
-	const enum cua_order both = order == CUA_RELAXED ? CUA_RELAXED : CUA_ACQ_REL;
+	/* the CAS releases, or a fence before it */
+	const int fenced = CUA_WARP_LANES > 1 && order != CUA_RELAXED;
+	const enum cua_order both = order == CUA_RELAXED ? CUA_RELAXED
+				    : fenced             ? CUA_ACQUIRE
+							 : CUA_ACQ_REL;
 	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key.bits, equal);
-	struct cua_u128 word;
-	int result = 0;
+	struct cua__hashmap_insertion in;
+	struct cua_backoff backoff;
+	int result;
 
 	if (reserved)
 		return cua__hashmap_reserved_enter(reserved, ks, vs, value, spot);
-	word = cua__hashmap_word_of(ks, vs, key.bits, value);
-	while (!result) {
-		result = cua__hashmap_word_enter_home(view, kind, key, equal, word, order, spot);
+	in.word = cua__hashmap_word_of(ks, vs, key.bits, value);
+	cua_backoff_init(&backoff);
+	if (fenced)
+		cua_port_fence(CUA_RELEASE, CUA_SCOPE_DEVICE);
+	do {
+		result = cua__hashmap_word_enter_home(view, kind, key, equal, both, &in, spot);
 		if (result == CUA_HASHMAP_INSERTED) {
 			++*added;
 			if (CUA_WARP_LANES > 1)
 				cua__hashmap_count_added(
-					view, cua_hash_to_index(key.hash, view->n_buckets), added);
-		} else if (!result) {
-			result = cua__hashmap_word_enter_full(view, kind, key, equal, word, both,
-							      spot, added);
+					view, cua__hashmap_word_home(view, key.hash), added);
 		}
-	}
+		if (!result)
+			result = cua__hashmap_word_enter_full(view, kind, key, equal, both, &in,
+							      spot, added);
+		if (!result)
+			cua__backoff_wait_upto(&backoff, CUA__HASHMAP_LONGEST_WAIT);
+	} while (!result);
 	return result;
 }
 
@@ -1141,13 +1248,16 @@ CUA_FORCE int cua__hashmap_word_erase(const struct cua_hashmap_view *view,
 	char *reserved = cua__hashmap_reserved_slot(view, ks, vs, key.bits, equal);
 	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
 	uint64_t *counted =
-		&cua__hashmap_counts(view, cua_hash_to_index(key.hash, view->n_buckets))->erased;
+		&cua__hashmap_counts(view, cua__hashmap_word_home(view, key.hash))->erased;
 
 	if (reserved)
 		return cua__hashmap_reserved_erase(reserved, ks, vs, old);
 	if (!cua__hashmap_word_look(view, kind, key, equal, CUA_RELAXED, &spot))
 		return 0;
-	cua_port_add_u64(counted, 1, CUA_RELAXED, CUA__HASHMAP_AT);
+	if (CUA__HASHMAP_WARP)
+		counted = cua__count_together(counted, view->counts, CUA_RELAXED);
+	else
+		cua_port_add_u64(counted, 1, CUA_RELAXED, CUA__HASHMAP_AT);
 	if (!cua__hashmap_word_take(ks, vs, key.bits, equal, CUA_ACQ_REL, counted, &spot))
 		return 0;
 	*old = cua__hashmap_word_value(ks, vs, spot.word);
