@@ -544,11 +544,12 @@ static __device__ unsigned mix_operation(size_t i)
 
 /*
  * Each lane finds keys[i], inserts absent[i] or erases keys[i]. found[i] becomes 1 if the result is
- * right.
+ * right. The bound, 5 blocks a multiprocessor, limits the lane to 48 registers.
  */
 template <typename T>
-static __global__ void mix_lanes(struct cua_hashmap_view view, size_t n, const T *keys,
-				 const T *absent, uint8_t *found)
+static __global__ void __launch_bounds__(THREADS, 5)
+	mix_lanes(struct cua_hashmap_view view, size_t n, const T *keys, const T *absent,
+		  uint8_t *found)
 {
 	EACH(i, n)
 	{
