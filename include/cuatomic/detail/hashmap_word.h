@@ -521,7 +521,7 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, const cua__hashmap_kind kin
 	const int wide = cua__hashmap_is_wide(ks, vs);
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
 	const enum cua_order look = cua__hashmap_word_order(wide, equal);
-	struct cua_u128 w[7], word = {0, 0};
+	struct cua_u128 w[7] = {{0, 0}}, word = {0, 0};
 	const int by_others = cua__hashmap_word_read(bucket, kind, look, together, &room->head, w);
 	uint32_t i, hit = slots;
 
