@@ -270,6 +270,8 @@ planted 'a lane that counts for itself alone, not for those that count with it' 
   's/cua_port_popc_u32(mask), order,/1, order,/' hashmap
 planted 'inserts into two maps that are counted in one' hashmap_bucket \
   's/if (cua_port_ballot(mask, cua_port_shuffle_u64(.*) == mask) {/if (array) {/' hashmap
+planted 'a key that is counted before its head is stored' hashmap_word \
+  '/void cua__hashmap_word_raise_home(/,/^}/s/head->lo | CUA__HASHMAP_LOCKED, CUA_RELAXED/lo | CUA__HASHMAP_LOCKED, CUA_RELAXED/' hashmap
 planted 'an unlock that does not count' hashmap_word \
   's/inserted, \*added, CUA_RELAXED,/inserted, 0, CUA_RELAXED,/' hashmap
 planted 'a slot that another home has claimed meanwhile' hashmap_word \

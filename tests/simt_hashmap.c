@@ -554,6 +554,39 @@ static void map_own(void)
 	}
 }
 
+/*
+ * Two buckets with a single free slot. Block 0 inserts a key behind its full home. If block 1 finds
+ * the map full for a key of the other home, the key of block 0 is there.
+ */
+static uint64_t key_of_home(unsigned bucket, unsigned i)
+{
+	for (uint64_t key = is_broad ? 2 : 1;; key++)
+		if (cua_hash_to_index(cua_hash_u64(key, map_view.seed), map_view.n_buckets) ==
+			    bucket &&
+		    i-- == 0)
+			return key;
+}
+
+static void map_counted_setup(void)
+{
+	map_setup();
+	for (unsigned i = 0; i < 2 * slots() - 1; i++)
+		set_slot(i / slots(), i % slots(), key_of_home(i / slots(), i % slots()), 5);
+	at_counts.counts[0].inserted = 2 * slots() - 1;
+}
+
+static void map_counted(void)
+{
+	const uint64_t last = key_of_home(0, slots());
+	uint64_t value;
+
+	if (simt_lane() == 0)
+		map_insert(last, 1);
+	else if (map_insert(key_of_home(1, slots()), 1) == CUA_HASHMAP_FULL &&
+		 !map_find(last, &value))
+		simt_fail("a map is full without the last key");
+}
+
 /* Lanes with an odd number call for another map, which has the second half of the buckets. */
 static struct cua_hashmap_view maps[2];
 static struct cua_hashmap_counts other_counts[CUA_HASHMAP_STRIPES];
@@ -1000,7 +1033,7 @@ static void map_bounded_once(void)
 /* The cases of operations by lanes. */
 static const struct {
 	struct simt_case bounded_once, bounded, farther, mixed, add, in_turn, stale, step, last,
-		once, erase, history, own, messages, two;
+		once, erase, history, own, messages, two, counted;
 } lanes = {
 	.bounded_once = {.name = "map, bounded, one key",
 			 .setup = bounded_once_setup,
@@ -1049,6 +1082,10 @@ static const struct {
 		.setup = map_two_setup,
 		.body = map_two,
 		.check = map_two_check},
+	.counted = {.name = "map, counted",
+		    .setup = map_counted_setup,
+		    .body = map_counted,
+		    .check = map_check},
 	.messages = {.name = "map, messages",
 		     .setup = map_message_setup,
 		     .body = map_message,
@@ -1073,6 +1110,7 @@ static void lanes_of_width(void)
 		explore_shape(lanes.messages, 2, 1, 2);
 		try_shape(lanes.messages, 2, 20, 5);
 	}
+	explore_shape(lanes.counted, 2, 1, 3);
 	explore_shape(lanes.own, 2, 1, 1);
 	try_shape(lanes.own, 1, slots() + 2, 20);
 	map_view.n_buckets = MOST_BUCKETS;

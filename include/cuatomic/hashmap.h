@@ -56,11 +56,12 @@
  *   A blocking call waits in two cases. It waits for the spinlock of the key's home bucket; a lane
  *   holds a single such lock at a time. And if it finds no free slot, it waits until all inserts in
  *   progress have been counted; a bulk call on the host counts when a thread has finished its
- *   share. Any lane of a diverged warp may make any call. In the word layout, lanes of a warp wait
- *   for each other in two cases. If all lanes of a warp are at the same call, they read their home
- *   buckets together, up to 5 times as fast; no lane waits before this read or after it. And
- *   lanes whose CAS of a value failed at the same time retry together, until each has succeeded or
- *   has found that its key is gone.
+ *   share. Any lane of a diverged warp may make any call. In the word layout, lanes of a warp that
+ *   are at the same instruction wait for each other in three cases: for a read of their home
+ *   buckets, which a whole warp makes up to 3 times as fast as a warp that has diverged; for an
+ *   addition to the counts; and if their CAS of a value failed at the same time. Then they retry
+ *   together, until each has succeeded or has found that its key is gone. None of these lanes waits
+ *   for another lane meanwhile.
  *
  * Full: FULL is returned only if all slots held a key at a single moment of the call. In a map with
  *   max_probes it has a weaker meaning. The key was absent at some moment of the call, and each

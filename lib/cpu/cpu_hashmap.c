@@ -125,7 +125,7 @@ CUA_FORCE uint32_t equal_parts(const __m128i parts[4], __m128i to)
 #endif
 
 /*
- * As cua__hashmap_word_search, except that *first is not set for a result of 0. The CPU loads a
+ * As cua__hashmap_word_search; *first is the first EMPTY slot if the result is -1. The CPU loads a
  * vector at once or in aligned halves of 64 bits. Each half is a slot, so no slot is torn, and
  * slots may be read in any order. A slot that matches is read again by an atomic load, and an EMPTY
  * slot is claimed by a CAS.
@@ -133,7 +133,7 @@ CUA_FORCE uint32_t equal_parts(const __m128i parts[4], __m128i to)
 CUA_FORCE int search(char *bucket, uint32_t ks, uint32_t vs, struct cua_u128 key,
 		     struct cua__hashmap_spot *spot, uint32_t *first)
 {
-	struct cua__hashmap_room room;
+	struct cua__hashmap_room room = {{0, 0}, 0, 0};
 	int there;
 
 #ifdef VECTORS

@@ -15,9 +15,9 @@
  * hardware. If all lanes of the warp are here, its quads read together. Else each lane reads alone,
  * because an exchange among some lanes costs more instructions than it saves requests.
  *
- * Progress: lanes wait for each other only if all lanes of the warp execute
- * cua__bucket_read_together at the same moment, and then only until the end of the read. The read
- * has no loop and no branch that depends on the lane.
+ * Progress: in cua__bucket_read_together and cua__count_together a lane waits only for the lanes that
+ * were active with it at the start of the function. Until its end they execute the same
+ * instructions, without a loop and without a branch that depends on the lane and waits.
  */
 #ifndef CUATOMIC_HASHMAP_BUCKET_H
 #define CUATOMIC_HASHMAP_BUCKET_H
@@ -26,7 +26,8 @@
 
 /*
  * The lanes of a whole warp, which read and count together; or 0 if each lane reads and counts alone.
- * The library's kernels define 0, because only some lanes of their warps call operations by lanes.
+ * The bulk kernels of the map define 0, because only some lanes of their warps call operations by
+ * lanes.
  */
 #ifndef CUA__HASHMAP_WARP
 #define CUA__HASHMAP_WARP (CUA_WARP_LANES > 1 ? CUA__ALL_LANES : 0)

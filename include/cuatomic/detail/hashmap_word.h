@@ -95,12 +95,15 @@
  *   - Calls with the order CUA_RELAXED, as bulk calls on a GPU use, omit the acquire of the hit and
  *     the order of the inserts' CAS. The stream orders them with other work.
  *   - On a GPU a fence costs about as much as an access to memory. So an insert makes one at its
- *     start, and its CAS need not release. A second one, before the unlock, orders the CAS before
- *     both the stores of the head and the addition to the counts.
+ *     start, and its CAS need not release. If it took the lock, it stores the raised head, still
+ *     locked, and makes a second fence. This fence orders the CAS and the head before the addition
+ *     to the counts and before the store that unlocks. So each lane that acquires either of the two
+ *     finds the key.
  *
  *   Lanes of a warp. The argument assumes no order among the loads of a bucket, so any lane may make
  *   them: detail/hashmap_bucket.h has the reads by a whole warp. The acquire after a hit is made by
- *   the lane with the key. Otherwise each lane continues alone.
+ *   the lane with the key. Lanes that count at the same moment may add to the counts once for all.
+ *   Everything else is done by each lane alone.
  */
 /* hashmap.h includes this file after the declarations that it needs */
 #ifndef CUATOMIC_HASHMAP_WORD_H
@@ -481,7 +484,7 @@ CUA_FORCE int cua__hashmap_word_read(char *bucket, const cua__hashmap_kind kind,
 			w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, order);
 		return 0;
 	}
-	if (together && CUA__HASHMAP_WARP)
+	if (together && CUA__HASHMAP_WARP != 0)
 		by_others = cua__bucket_read_together(bucket, wide, words);
 	else
 		cua__bucket_read(bucket, wide, words);
@@ -658,7 +661,7 @@ CUA_FORCE void cua__hashmap_count_added(const struct cua_hashmap_view *view, uin
 {
 	uint64_t *count = &cua__hashmap_counts(view, bucket)->inserted;
 
-	if (*added && CUA__HASHMAP_WARP)
+	if (*added && CUA__HASHMAP_WARP != 0)
 		(void)cua__count_together(count, view->counts, CUA_RELEASE);
 	else if (*added)
 		cua_port_add_u64(count, *added, CUA_RELEASE, CUA__HASHMAP_AT);
@@ -719,22 +722,37 @@ CUA_FORCE void cua__hashmap_word_unlock(char *bucket, int wide, struct cua__hash
 }
 
 /*
- * The same on a GPU, for a lane that has inserted *added keys: it adds them to the map's counts,
- * behind the same fence as the store of lo.
+ * Raises *head, the head of a home whose lock is held, for a key that has been stored at `distance`.
+ * On a GPU the raised head is also stored, still locked: see cua__hashmap_word_unlock_counted.
+ */
+CUA_FORCE void cua__hashmap_word_raise_home(char *bucket, int wide, uint64_t hash,
+					    uint32_t distance, struct cua__hashmap_head *head)
+{
+	const uint64_t lo = head->lo;
+
+	*head = cua__hashmap_word_raise(wide, *head, hash, distance);
+	if (CUA_WARP_LANES > 1) {
+		cua__hashmap_word_put_classes(bucket, wide, head->hi);
+		if (head->lo != lo)
+			cua_port_store_b64(bucket, head->lo | CUA__HASHMAP_LOCKED, CUA_RELAXED,
+					   CUA__HASHMAP_AT);
+	}
+}
+
+/*
+ * Adds *added keys to the map's counts, sets *added to 0, and unlocks a home on a GPU. A raised head
+ * has already been stored. So one fence orders the CAS of the slot and the head before both the
+ * addition and the store of lo. A lane that is FULL by this count finds the key.
  */
 CUA_FORCE void cua__hashmap_word_unlock_counted(const struct cua_hashmap_view *view, uint32_t home,
-						int wide, struct cua__hashmap_head head,
-						uint32_t *added)
+						uint64_t lo, uint32_t *added)
 {
-	char *bucket = cua__hashmap_word_bucket(view, home);
-
-	cua__hashmap_word_put_classes(bucket, wide, head.hi);
 	cua_port_fence(CUA_ACQ_REL, CUA_SCOPE_DEVICE);
 	if (*added)
 		cua_port_add_u64(&cua__hashmap_counts(view, home)->inserted, *added, CUA_RELAXED,
 				 CUA__HASHMAP_AT);
 	*added = 0;
-	cua_port_store_b64(bucket, head.lo, CUA_RELAXED, CUA__HASHMAP_AT);
+	cua_port_store_b64(cua__hashmap_word_bucket(view, home), lo, CUA_RELAXED, CUA__HASHMAP_AT);
 }
 
 /*
@@ -893,8 +911,9 @@ CUA_FORCE int cua__hashmap_word_place(const struct cua_hashmap_view *view,
 								      vacant_distance)),
 				kind, vacancy, in->word, order, spot);
 			if (result)
-				in->head = cua__hashmap_word_raise(wide, in->head, key.hash,
-								   vacant_distance);
+				cua__hashmap_word_raise_home(cua__hashmap_word_bucket(view, home),
+							     wide, key.hash, vacant_distance,
+							     &in->head);
 			/* else these slots are taken */
 			distance = vacant_distance + 1;
 		}
@@ -960,7 +979,7 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view,
 		 * counted before the warp converges again: a lane of it may wait for this count
 		 */
 		if (CUA_WARP_LANES > 1)
-			cua__hashmap_word_unlock_counted(view, home, wide, in->head, added);
+			cua__hashmap_word_unlock_counted(view, home, in->head.lo, added);
 		else
 			cua__hashmap_word_unlock(bucket, wide, in->head);
 	}
@@ -1254,7 +1273,7 @@ CUA_FORCE int cua__hashmap_word_erase(const struct cua_hashmap_view *view,
 		return cua__hashmap_reserved_erase(reserved, ks, vs, old);
 	if (!cua__hashmap_word_look(view, kind, key, equal, CUA_RELAXED, &spot))
 		return 0;
-	if (CUA__HASHMAP_WARP)
+	if (CUA__HASHMAP_WARP != 0)
 		counted = cua__count_together(counted, view->counts, CUA_RELAXED);
 	else
 		cua_port_add_u64(counted, 1, CUA_RELAXED, CUA__HASHMAP_AT);
