@@ -274,6 +274,10 @@ planted 'a key that is counted before its head is stored' hashmap_word \
   '/void cua__hashmap_word_raise_home(/,/^}/s/head->lo | CUA__HASHMAP_LOCKED, CUA_RELAXED/lo | CUA__HASHMAP_LOCKED, CUA_RELAXED/' hashmap
 planted 'an unlock that does not count' hashmap_word \
   's/inserted, \*added, CUA_RELAXED,/inserted, 0, CUA_RELAXED,/' hashmap
+planted 'an unlock without a fence' hashmap_word \
+  '/void cua__hashmap_word_unlock_counted(/,/^}/s/cua_port_fence(.*);//' hashmap
+planted 'a hit in a load of another lane that is acquired by a fence' hashmap_word \
+  's/by_others = cua__bucket_read_together/(void)cua__bucket_read_together/' hashmap
 planted 'a slot that another home has claimed meanwhile' hashmap_word \
   '/int cua__hashmap_word_put(/,/^}/s/if (cua__hashmap_word_cas(.*was)) {/if (cua__hashmap_word_cas(spot->at, wide, expected, word, order, \&was) || 1) {/' hashmap
 planted 'classes that are older than the lock' hashmap_word \

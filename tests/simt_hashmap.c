@@ -478,7 +478,8 @@ static uint32_t phase;
 
 static uint32_t phase_now(void)
 {
-	return cua_port_load_b32(&phase, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	/* a read-modify-write, because a load may return an older phase */
+	return cua_port_fetch_or_b32(&phase, 0, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
 static void phase_set(uint32_t value)

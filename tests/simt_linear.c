@@ -9,7 +9,7 @@
 
 #include <cuatomic.h>
 
-#define LINEAR_TICK(clock) ((*(clock))++)
+#define LINEAR_TICK(clock) (simt_moment(), (*(clock))++)
 #include "linear_calls.h"
 #include "simt_suites.h"
 

@@ -61,8 +61,11 @@ typedef cua__uint128 __attribute__((may_alias)) simt__bits128;
 	CUA__PORT_NATIVE(bits)                                                                     \
 	CUA_FN cua__uint##bits cua_port_load_b##bits(const void *p, CUA__WHERE)                    \
 	{                                                                                          \
-		CUA__POINT(SIMT_LOAD, bits / 8);                                                   \
-		return *(const simt__bits##bits *)p;                                               \
+		cua__uint##bits v;                                                                 \
+                                                                                                   \
+		(void)space;                                                                       \
+		simt_load(p, &v, bits / 8, (int)order, (int)scope);                                \
+		return v;                                                                          \
 	}                                                                                          \
 	CUA_FN void cua_port_store_b##bits(void *p, cua__uint##bits v, CUA__WHERE)                 \
 	{                                                                                          \
@@ -99,7 +102,10 @@ SIMT__DEFINE_ACCESS(128)
 
 CUA_FN void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cua_space space)
 {
-	(void)cua_port_load_b32(p, CUA_ACQUIRE, scope, space);
+	if (simt_acquires_by_fence())
+		cua_port_fence(CUA_ACQUIRE, scope);
+	else
+		(void)cua_port_load_b32(p, CUA_ACQUIRE, scope, space);
 }
 
 #define SIMT__DEFINE_FETCH(op, suffix, T, P, expr)                                                 \

@@ -15,6 +15,8 @@
 #define SHADOWS ((size_t)1 << 15)
 #define DEFAULT_MAX_STEPS 1000000u
 #define MAX_CHOICES 100000u
+#define STORES 4u           /* the newest stores to a word that a load may return */
+#define STALE_MAX_LANES 64u /* in runs with more lanes each load returns the newest store */
 
 /* The numbers of enum cua_order and enum cua_scope. */
 enum { RELAXED, ACQUIRE, RELEASE, ACQ_REL, SEQ_CST };
@@ -42,6 +44,16 @@ struct lane {
 	int released_scope; /* -1: none */
 	uint32_t *pending
 		[2]; /* read by relaxed loads of block, device scope; an acquire fence joins it */
+	uint32_t *fenced; /* clocks of the fences of order SEQ_CST before its last such fence */
+};
+
+/* A store to four bytes of memory. */
+struct stored {
+	uint64_t number; /* counts all stores of the run; 0: the value before them */
+	uint32_t value;  /* unless it is the newest store: then memory has the value */
+	uint32_t *seen;  /* for each lane its clock when it made the store or first read it, or 0 */
+	uint32_t *device, *in_block; /* as in struct shadow, after the store */
+	int device_block, block;
 };
 
 /* The shadow state of four bytes of memory. */
@@ -55,6 +67,10 @@ struct shadow {
 	uint32_t *device, *in_block;
 	int device_block; /* the block of all releases in `device`, -1 none, -2 several */
 	int block;        /* -1 none */
+	struct stored stores[STORES]; /* the newest is the last */
+	unsigned n_stores;
+	int has_clocks; /* of stores */
+	int by_parts;   /* an access of less than 16 bytes has stored to it */
 };
 
 static struct {
@@ -70,7 +86,11 @@ static struct {
 	struct shadow *shadows;
 	size_t used[SHADOWS];
 	size_t n_used;
-	uint32_t *clocks; /* arena of all vectors of a run */
+	int stale;         /* whether a load may return an older store */
+	uint64_t stores;   /* of this run */
+	uint32_t *fences;  /* clocks of all fences of order SEQ_CST */
+	uint32_t *moments; /* clocks of all moments */
+	uint32_t *clocks;  /* arena of all vectors of a run */
 	size_t clocks_used, clocks_room;
 	/* random schedules */
 	uint64_t random;
@@ -80,7 +100,6 @@ static struct {
 	int exploring;
 	unsigned preemptions, bound;
 	struct {
-		unsigned short options[8];
 		unsigned char n, at, costs; /* costs: bit i set when option i is a preemption */
 	} * choices;
 	size_t n_choices, at_choice;
@@ -190,6 +209,9 @@ static struct shadow *shadow_at(uintptr_t address)
 		c->device = new_clock();
 		c->in_block = new_clock();
 		c->device_block = c->block = -1;
+		c->n_stores = 0;
+		c->has_clocks = 0;
+		c->by_parts = 0;
 		s.used[s.n_used++] = at;
 	}
 	return &s.shadows[at];
@@ -222,13 +244,17 @@ static void check_scopes(const struct lane *l, const uint32_t *others, int scope
 	}
 }
 
-/* Joins the clocks that an acquire of this scope gets from the shadow. */
-static void acquire_from(const struct lane *l, uint32_t *into, const struct shadow *c, int scope)
+/*
+ * Joins the clocks that an acquire of this scope gets from a store, or from the newest if `from` is
+ * NULL.
+ */
+static void acquire_from(const struct lane *l, uint32_t *into, const struct shadow *c,
+			 const struct stored *from, int scope)
 {
-	if (scope > BLOCK || c->device_block == (int)l->block)
-		join(into, c->device);
-	if (c->block == (int)l->block)
-		join(into, c->in_block);
+	if (scope > BLOCK || (from ? from->device_block : c->device_block) == (int)l->block)
+		join(into, from ? from->device : c->device);
+	if ((from ? from->block : c->block) == (int)l->block)
+		join(into, from ? from->in_block : c->in_block);
 }
 
 /* Adds a released clock to the shadow. clear ends the release sequence so far. */
@@ -255,17 +281,170 @@ static void release_to(const struct lane *l, struct shadow *c, const uint32_t *c
 	}
 }
 
+/* ---- older stores ---- */
+
+/*
+ * A load may return any store to its bytes that is not older than one that the lane knows. It knows
+ * each store that happens before the load, and each store that was returned by a load that happens
+ * before. A fence of order SEQ_CST makes known what all earlier such fences knew. Read-modify-writes
+ * are done at once and get the newest store.
+ */
+
+static uint32_t memory_of(const struct shadow *c)
+{
+	uint32_t value;
+
+	memcpy(&value, (const void *)(c->address * 4), sizeof(value));
+	return value;
+}
+
+static void keep_clocks(struct stored *store, const struct shadow *c)
+{
+	memcpy(store->device, c->device, s.n * sizeof(*c->device));
+	memcpy(store->in_block, c->in_block, s.n * sizeof(*c->in_block));
+	store->device_block = c->device_block;
+	store->block = c->block;
+}
+
+/* Makes a place for a store, and gives it no number yet. */
+static struct stored *new_store(struct shadow *c)
+{
+	struct stored *store;
+
+	if (!c->has_clocks)
+		for (unsigned i = 0; i < STORES; i++) {
+			c->stores[i].seen = new_clock();
+			c->stores[i].device = new_clock();
+			c->stores[i].in_block = new_clock();
+		}
+	c->has_clocks = 1;
+	if (c->n_stores == STORES) {
+		struct stored oldest = c->stores[0];
+
+		memmove(c->stores, c->stores + 1, (STORES - 1) * sizeof(*c->stores));
+		c->stores[--c->n_stores] = oldest;
+	}
+	store = &c->stores[c->n_stores++];
+	memset(store->seen, 0, s.n * sizeof(*store->seen));
+	return store;
+}
+
+/* Notes the value before all stores of the run. */
+static void note_first(struct shadow *c)
+{
+	struct stored *store;
+
+	if (c->n_stores)
+		return;
+	store = new_store(c);
+	store->number = 0;
+	keep_clocks(store, c);
+}
+
+/* Notes a store by this lane; memory has the value before it. */
+static struct stored *note_store(struct shadow *c)
+{
+	struct stored *store;
+
+	note_first(c);
+	c->stores[c->n_stores - 1].value = memory_of(c);
+	store = new_store(c);
+	store->number = s.stores;
+	store->seen[s.current] = self()->now[s.current];
+	return store;
+}
+
+static int knows(const struct lane *l, const struct stored *store)
+{
+	for (unsigned j = 0; j < s.n; j++)
+		if (store->seen[j] &&
+		    (store->seen[j] <= l->now[j] || store->seen[j] <= l->fenced[j]))
+			return 1;
+	return 0;
+}
+
+/* The newest store to these four bytes that is not newer than `number`. */
+static struct stored *stored_at(struct shadow *c, uint64_t number)
+{
+	unsigned i = c->n_stores - 1;
+
+	while (i && c->stores[i].number > number)
+		i--;
+	return &c->stores[i];
+}
+
+static unsigned choose(unsigned n);
+
+/* Chooses the store that a load of these words returns, as a number for stored_at. */
+static uint64_t choose_store(struct shadow *const *words, size_t n)
+{
+	uint64_t oldest = 0, numbers[4 * STORES];
+	unsigned left = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct shadow *c = words[i];
+		unsigned k = c->n_stores - 1;
+
+		while (k && !knows(self(), &c->stores[k]))
+			k--;
+		if (c->stores[k].number > oldest)
+			oldest = c->stores[k].number;
+	}
+	/* from the newest on, so that choice 0 is the newest */
+	for (uint64_t below = UINT64_MAX;;) {
+		uint64_t number = 0;
+		int found = 0;
+
+		for (size_t i = 0; i < n; i++)
+			for (unsigned k = 0; k < words[i]->n_stores; k++) {
+				const uint64_t at = words[i]->stores[k].number;
+
+				if (at < below && at >= oldest && (!found || at > number)) {
+					number = at;
+					found = 1;
+				}
+			}
+		if (!found)
+			break;
+		numbers[left++] = below = number;
+	}
+	return left ? numbers[choose(left)] : oldest;
+}
+
+/* ---- accesses ---- */
+
+static void fence_all(struct lane *l)
+{
+	join(l->fenced, s.fences);
+	join(s.fences, l->now);
+}
+
+/* Stores into *value what a load returns; the other accesses have value NULL. */
 static void atomic_effect(enum simt_access access, const void *p, size_t bytes, int order,
-			  int scope)
+			  int scope, void *value)
 {
 	struct lane *l = self();
+	struct shadow *words[4];
 	int acquires = order == ACQUIRE || order >= ACQ_REL, releases = order >= RELEASE;
+	uint64_t number = 0;
 
 	if ((uintptr_t)p % bytes)
 		verdict(SIMT_FAILED, "misaligned atomic at %p", p);
+	if (order == SEQ_CST)
+		fence_all(l);
 	l->now[s.current]++;
 	for (size_t i = 0; i < bytes; i += 4) {
-		struct shadow *c = shadow_at((uintptr_t)p / 4 + i / 4);
+		words[i / 4] = shadow_at((uintptr_t)p / 4 + i / 4);
+		if (s.stale)
+			note_first(words[i / 4]);
+	}
+	if (s.stale && access == SIMT_LOAD && value)
+		number = choose_store(words, bytes / 4);
+	else
+		s.stores++;
+	for (size_t i = 0; i < bytes; i += 4) {
+		struct shadow *c = words[i / 4];
+		struct stored *from = NULL;
 
 		check_against(l, c->plain_write, "atomic", "plain write", c);
 		check_scopes(l, c->atomic_write, scope, c);
@@ -274,20 +453,38 @@ static void atomic_effect(enum simt_access access, const void *p, size_t bytes, 
 			check_scopes(l, c->atomic_read, scope, c);
 			c->atomic_write[s.current] = l->now[s.current];
 		}
+		if (value) {
+			const uint32_t newest = memory_of(c);
+
+			if (s.stale)
+				from = stored_at(c, number);
+			memcpy((char *)value + i,
+			       from && from != &c->stores[c->n_stores - 1] ? &from->value : &newest,
+			       4);
+		} else if (s.stale) {
+			from = &c->stores[c->n_stores - 1];
+		}
 		if (access != SIMT_STORE) {
+			if (from && !from->seen[s.current])
+				from->seen[s.current] = l->now[s.current];
 			c->atomic_read[s.current] = l->now[s.current];
 			if (acquires)
-				acquire_from(l, l->now, c, scope);
+				acquire_from(l, l->now, c, from, scope);
 			for (int f = BLOCK; f <= DEVICE && f <= scope; f++)
-				acquire_from(l, l->pending[f], c, f);
+				acquire_from(l, l->pending[f], c, from, f);
 		}
 		c->atomic_scope[s.current] = (unsigned char)scope;
 		if (access != SIMT_LOAD) {
+			struct stored *store = s.stale ? note_store(c) : NULL;
+
+			c->by_parts |= bytes < 16;
 			release_to(l, c, releases ? l->now : NULL, scope, access == SIMT_STORE);
 			if (!releases && l->released_scope >= 0)
 				release_to(l, c, l->released,
 					   l->released_scope < scope ? l->released_scope : scope,
 					   0);
+			if (store)
+				keep_clocks(store, c);
 		}
 	}
 	if (s.report.verdict != SIMT_OK)
@@ -297,20 +494,36 @@ static void atomic_effect(enum simt_access access, const void *p, size_t bytes, 
 void simt_atomic(enum simt_access access, const void *p, size_t bytes, int order, int scope)
 {
 	yield();
-	atomic_effect(access, p, bytes, order, scope);
+	atomic_effect(access, p, bytes, order, scope, NULL);
+}
+
+/*
+ * A load of 16 bytes is one access only of words that are stored by accesses of 16 bytes. A word that
+ * is stored by halves is loaded by halves: PTX orders accesses of different sizes less strictly.
+ */
+void simt_load(const void *p, void *value, size_t bytes, int order, int scope)
+{
+	if (bytes == 16 &&
+	    (shadow_at((uintptr_t)p / 4)->by_parts || shadow_at((uintptr_t)p / 4 + 2)->by_parts)) {
+		simt_load(p, value, 8, order, scope);
+		simt_load((const char *)p + 8, (char *)value + 8, 8, order, scope);
+		return;
+	}
+	yield();
+	atomic_effect(SIMT_LOAD, p, bytes, order, scope, value);
 }
 
 void simt_cas(const void *p, size_t bytes, const void *expected, int order, int scope)
 {
 	yield();
 	if (memcmp(p, expected, bytes) == 0)
-		atomic_effect(SIMT_RMW, p, bytes, order, scope);
+		atomic_effect(SIMT_RMW, p, bytes, order, scope, NULL);
 	else
 		atomic_effect(SIMT_LOAD, p, bytes,
 			      order == ACQ_REL   ? ACQUIRE
 			      : order == RELEASE ? RELAXED
 						 : order,
-			      scope);
+			      scope, NULL);
 }
 
 void simt_plain(int is_write, const void *p, size_t bytes)
@@ -331,6 +544,7 @@ void simt_plain(int is_write, const void *p, size_t bytes)
 			check_against(l, c->plain_read, mine, "plain read", c);
 			check_against(l, c->atomic_read, mine, "atomic read", c);
 			c->plain_write[s.current] = l->now[s.current];
+			c->n_stores = 0; /* all later accesses know it, or race */
 		} else {
 			c->plain_read[s.current] = l->now[s.current];
 		}
@@ -347,6 +561,8 @@ void simt_fence(int order, int scope)
 	l = self();
 	if (order == RELAXED)
 		return;
+	if (order == SEQ_CST)
+		fence_all(l);
 	l->now[s.current]++;
 	if (order != RELEASE)
 		for (int f = BLOCK; f <= DEVICE && f <= scope; f++)
@@ -355,6 +571,11 @@ void simt_fence(int order, int scope)
 		memcpy(l->released, l->now, s.n * sizeof(*l->now));
 		l->released_scope = scope;
 	}
+}
+
+int simt_acquires_by_fence(void)
+{
+	return s.exploring || next_random() % 2;
 }
 
 void simt_pause(void)
@@ -584,6 +805,15 @@ uint32_t simt_active_mask(void)
 	return l->mask;
 }
 
+void simt_moment(void)
+{
+	if (!s.stale)
+		return;
+	join(self()->now, s.moments);
+	join(s.moments, self()->now);
+	self()->now[s.current]++;
+}
+
 void simt_fail(const char *message)
 {
 	verdict(SIMT_FAILED, "lane %u of block %u: %s", self()->in_block, self()->block, message);
@@ -631,40 +861,55 @@ static unsigned pick_random(void)
 	return first;
 }
 
+/* Takes one of n options; bit i of `costs` is set if option i is a preemption. */
+static unsigned explored(unsigned n, unsigned costs)
+{
+	const size_t at = s.at_choice;
+
+	if (at == s.n_choices) {
+		if (at == MAX_CHOICES)
+			return 0;
+		s.choices[at].n = (unsigned char)n;
+		s.choices[at].at = 0;
+		s.choices[at].costs = (unsigned char)costs;
+		s.n_choices++;
+	}
+	s.at_choice++;
+	if (s.choices[at].costs >> s.choices[at].at & 1)
+		s.preemptions++;
+	return s.choices[at].at;
+}
+
 static unsigned pick_explored(void)
 {
-	unsigned short options[8];
-	unsigned char n = 0, costs = 0;
+	unsigned options[8], n = 0, costs = 0;
 	int current_runs = runnable(s.current);
-	size_t at = s.at_choice;
 
 	/* the current lane first, so that the first schedule has no preemption */
 	if (current_runs)
-		options[n++] = (unsigned short)s.current;
+		options[n++] = s.current;
 	for (unsigned i = 0; i < s.n; i++) {
 		if (i == s.current || !runnable(i))
 			continue;
 		if (current_runs && s.preemptions >= s.bound)
 			break;
 		if (current_runs)
-			costs |= (unsigned char)(1u << n);
-		options[n++] = (unsigned short)i;
+			costs |= 1u << n;
+		options[n++] = i;
 	}
 	if (n <= 1)
 		return n ? options[0] : s.n;
-	if (at == s.n_choices) {
-		if (at == MAX_CHOICES)
-			return options[0];
-		memcpy(s.choices[at].options, options, sizeof(options));
-		s.choices[at].n = n;
-		s.choices[at].at = 0;
-		s.choices[at].costs = costs;
-		s.n_choices++;
-	}
-	s.at_choice++;
-	if (s.choices[at].costs >> s.choices[at].at & 1)
-		s.preemptions++;
-	return s.choices[at].options[s.choices[at].at];
+	return options[explored(n, costs)];
+}
+
+/* Chooses one of n stores, of which the first is the newest; an older one counts as a preemption. */
+static unsigned choose(unsigned n)
+{
+	if (n == 1)
+		return 0;
+	if (!s.exploring)
+		return next_random() % 2 ? 0 : (unsigned)(next_random() % n);
+	return s.preemptions < s.bound ? explored(n < 8 ? n : 8, 0xfe) : 0;
 }
 
 /*
@@ -738,6 +983,7 @@ static void start_lanes(void)
 		l->released_scope = -1;
 		l->pending[0] = new_clock();
 		l->pending[1] = new_clock();
+		l->fenced = new_clock();
 		getcontext(&l->start);
 		l->start.uc_stack.ss_sp = s.stacks + i * STACK_BYTES;
 		l->start.uc_stack.ss_size = STACK_BYTES;
@@ -760,6 +1006,9 @@ static void one_run(const struct simt_case *c)
 	s.at_choice = 0;
 	allocate();
 	memset(s.shared, 0, c->shape.blocks * SHARED_BYTES);
+	s.stores = 0;
+	s.fences = new_clock();
+	s.moments = new_clock();
 	if (c->setup)
 		c->setup();
 	start_lanes();
@@ -814,6 +1063,8 @@ struct simt_report simt_random(const struct simt_case *c, enum simt_policy polic
 		unsigned lanes = c->shape.blocks * c->shape.block_lanes;
 
 		s.random = s.report.seed = seed + i;
+		/* so that every second of the policies, and every second run, has older stores */
+		s.stale = (seed + i + (uint64_t)policy / 2) % 2 && lanes <= STALE_MAX_LANES;
 		s.policy = policy;
 		s.victim = (unsigned)(next_random() % lanes);
 		if (policy == SIMT_STARVE_WARP)
@@ -844,6 +1095,7 @@ struct simt_report simt_explore(const struct simt_case *c, unsigned preemptions,
 	memset(&s.report, 0, sizeof(s.report));
 	s.exploring = 1;
 	s.bound = preemptions;
+	s.stale = c->shape.blocks * c->shape.block_lanes <= STALE_MAX_LANES;
 	s.n_choices = 0;
 	do {
 		one_run(c);

@@ -4,12 +4,15 @@
  * GPU. Every atomic, fence, pause, warp operation, barrier and marked plain access is a scheduling
  * point: a seeded scheduler chooses the lane that continues.
  *
- * The checker runs sequentially consistent interleavings and keeps a happens-before clock for each
- * lane. Only releases, acquires, fences and barriers of sufficient scope advance the clocks. Two
- * accesses race if they are not ordered by the clocks, at least one is a write, and at least one is
- * plain or of too narrow a scope. A race is reported even if it was harmless in this interleaving.
- * So a missing acquire, release or fence, or too narrow a scope, is found on any machine. The
- * checker cannot show a stale value read by a relaxed atomic.
+ * The checker executes one access after the other, and keeps a happens-before clock for each lane.
+ * Only releases, acquires, fences and barriers of sufficient scope advance the clocks. Two accesses
+ * race if they are not ordered by the clocks, at least one is a write, and at least one is plain or
+ * of too narrow a scope. A race is reported even if it was harmless in this run. So a missing
+ * acquire, release or fence, or too narrow a scope, is found on any machine.
+ *
+ * In explored runs, and in half of the random ones, an atomic load may return an older store, as the
+ * memory models of CUDA and C11 allow. Stores and read-modify-writes take effect in the order of the
+ * run, so no load returns a store that a lane makes later.
  */
 #ifndef CUATOMIC_TESTS_SIMT_H
 #define CUATOMIC_TESTS_SIMT_H
@@ -71,8 +74,8 @@ struct simt_report simt_random(const struct simt_case *c, enum simt_policy polic
 
 /*
  * Tries every schedule with at most `preemptions` preemptions, up to max_runs schedules. A
- * preemption is a switch away from a lane that could continue; a switch at a pause or a barrier is
- * none.
+ * preemption is a switch away from a lane that could continue, or a load of an older store. A switch
+ * at a pause or a barrier is none.
  */
 struct simt_report simt_explore(const struct simt_case *c, unsigned preemptions, uint64_t max_runs);
 
@@ -102,6 +105,11 @@ extern int simt_together;
  * it never returns. 0 unless simt_together.
  */
 uint32_t simt_whole_warp(void);
+/*
+ * A moment between two calls of a lane. In a run with loads of older stores, all that happens before
+ * a moment happens before the next moment of any lane, so that calls have an order in time.
+ */
+void simt_moment(void);
 /* Ends the run with SIMT_FAILED. */
 void simt_fail(const char *message);
 /* This block's shared memory, zero at the start of a run. bytes is at most 16 KiB. */
@@ -113,9 +121,13 @@ enum simt_access { SIMT_LOAD, SIMT_STORE, SIMT_RMW };
 
 /* A scheduling point, then the access's effect on the clocks. order and scope as in port.h. */
 void simt_atomic(enum simt_access access, const void *p, size_t bytes, int order, int scope);
+/* The same for a load; stores what it returns into *value. */
+void simt_load(const void *p, void *value, size_t bytes, int order, int scope);
 /* The same for a plain access. */
 void simt_plain(int is_write, const void *p, size_t bytes);
 void simt_fence(int order, int scope);
+/* Whether an acquire after a load is a fence, or else another load: GPUs have either. */
+int simt_acquires_by_fence(void);
 void simt_pause(void);
 /*
  * Waits for the lanes of mask. Then sets values[i] to the value of lane i, for each lane i of mask.
