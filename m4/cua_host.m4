@@ -96,29 +96,43 @@ AC_SUBST([MPFR_CPPFLAGS])
 AC_SUBST([MPFR_LIBS])
 ])
 
-# CUA_CUCKOO
-# libcuckoo, a C++ peer in the hash map's benchmark. It is required only by --with-libcuckoo.
-AC_DEFUN([CUA_CUCKOO],
-[AC_ARG_WITH([libcuckoo],
-  [AS_HELP_STRING([--with-libcuckoo],
-    [build the benchmark with libcuckoo as peer @<:@if it is found@:>@])],
-  [], [with_libcuckoo=check])
-AS_CASE([$with_libcuckoo], [yes|no|check], [],
-  [AC_MSG_ERROR([--with-libcuckoo=$with_libcuckoo: choose yes, no or check; CPPFLAGS=-IFOLDER sets its folder])])
-AC_ARG_VAR([CXXFLAGS], [C++ compiler flags])
+# CUA_CPU_PEER(OPTION, NAME, VARIABLE, MACRO, PROGRAM, LIBS)
+# A C++ library that is a peer in the hash map's benchmark. Only --with-OPTION requires it.
+AC_DEFUN([CUA_CPU_PEER],
+[AC_ARG_WITH([$1],
+  [AS_HELP_STRING([--with-$1],
+    [build the benchmark with $2 as peer @<:@if it is found@:>@])],
+  [], [with_$1=check])
+AS_CASE([$with_$1], [yes|no|check], [],
+  [AC_MSG_ERROR([--with-$1=$with_$1: choose yes, no or check; CPPFLAGS=-IFOLDER sets its folder])])
+$3=no
+AS_IF([test "$with_$1" != no && test -n "$CXX"],
+  [AC_MSG_CHECKING([for $2])
+   AS_ECHO(["$5"]) >conftest.cc
+   AS_IF([$CXX $CPPFLAGS $CXXFLAGS -std=c++17 -pthread conftest.cc $LDFLAGS $6 -o conftest$EXEEXT >&AS_MESSAGE_LOG_FD 2>&1],
+     [$3=yes
+      AC_DEFINE([$4], [1], [Define to 1 if the benchmark can use $2.])])
+   rm -f conftest.cc conftest$EXEEXT
+   AC_MSG_RESULT([$$3])])
+AS_IF([test "$with_$1" = yes && test "$$3" = no],
+  [AC_MSG_ERROR([$2 was requested, but was not found])])
+])
+
+# CUA_CPU_PEERS
+# The peers of bench-maps, and TBB_LIBS.
+AC_DEFUN([CUA_CPU_PEERS],
+[AC_ARG_VAR([CXXFLAGS], [C++ compiler flags])
 : ${CXXFLAGS="-g -O2"}
-cua_have_cuckoo=no
-AS_IF([test "$with_libcuckoo" != no && test -n "$CXX"],
-  [AC_MSG_CHECKING([for libcuckoo])
-   AS_ECHO(["#include <libcuckoo/cuckoohash_map.hh>
-libcuckoo::cuckoohash_map<int, int> map;"]) >conftest.cc
-   AS_IF([$CXX $CPPFLAGS $CXXFLAGS -std=c++17 -c conftest.cc -o conftest.$OBJEXT >&AS_MESSAGE_LOG_FD 2>&1],
-     [cua_have_cuckoo=yes])
-   rm -f conftest.cc conftest.$OBJEXT
-   AC_MSG_RESULT([$cua_have_cuckoo])])
-AS_IF([test "$with_libcuckoo" = yes && test "$cua_have_cuckoo" = no],
-  [AC_MSG_ERROR([libcuckoo was requested, but was not found])])
-AM_CONDITIONAL([HAVE_CUCKOO], [test "$cua_have_cuckoo" = yes])
+CUA_CPU_PEER([libcuckoo], [libcuckoo], [cua_have_cuckoo], [HAVE_LIBCUCKOO],
+  [#include <libcuckoo/cuckoohash_map.hh>
+int main() { libcuckoo::cuckoohash_map<int, int> map; return map.empty() ? 0 : 1; }])
+CUA_CPU_PEER([tbb], [oneTBB], [cua_have_tbb], [HAVE_TBB],
+  [#include <oneapi/tbb/concurrent_hash_map.h>
+int main() { oneapi::tbb::concurrent_hash_map<int, int> map; return map.empty() ? 0 : 1; }], [-ltbb])
+AS_IF([test "$cua_have_tbb" = yes], [TBB_LIBS=-ltbb], [TBB_LIBS=])
+AC_SUBST([TBB_LIBS])
+AM_CONDITIONAL([HAVE_CPU_PEERS],
+  [test "$cua_have_cuckoo" = yes || test "$cua_have_tbb" = yes])
 ])
 
 # CUA_ZLIB

@@ -350,27 +350,37 @@ if "$cuatomic" info | grep -q 'built without CUDA$'; then
 fi
 
 # A second program goes on where the first table is printed.
-printf '#!/bin/sh\necho "$0" "$@"\nexit 7\n' >"$tmp/programs/bench-cuckoo"
-chmod +x "$tmp/programs/bench-cuckoo"
+printf '#!/bin/sh\necho "$0" "$@"\nexit 7\n' >"$tmp/programs/bench-maps"
+chmod +x "$tmp/programs/bench-maps"
 runs 7 "the program that goes on" env CUATOMIC_BENCH_DIR="$tmp/programs" "$cuatomic" bench hashmap -q -b cpu -t 2
-says out "the program that goes on" "^$tmp/programs/bench-cuckoo --threads=2 --quick\$"
+says out "the program that goes on" "^$tmp/programs/bench-maps --threads=2 --quick\$"
 
 # The programs of this build.
 programs=$(cd "$top_builddir/bench" && pwd)
-if [ -x "$programs/bench-cuckoo" ]; then
-  runs 0 "bench-cuckoo --help" "$programs/bench-cuckoo" --help
-  says out "bench-cuckoo --help" '^usage: bench-cuckoo '
+if [ -x "$programs/bench-maps" ]; then
+  runs 0 "bench-maps --help" "$programs/bench-maps" --help
+  says out "bench-maps --help" '^usage: bench-maps '
   for argument in nonsense --threads=0 --threads=x; do
-    runs 2 "bench-cuckoo $argument" "$programs/bench-cuckoo" $argument && one_line "bench-cuckoo $argument"
+    runs 2 "bench-maps $argument" "$programs/bench-maps" $argument && one_line "bench-maps $argument"
   done
-  if runs 0 "bench hashmap with libcuckoo" env CUATOMIC_BENCH_DIR="$programs" \
+  if runs 0 "bench hashmap with peers" env CUATOMIC_BENCH_DIR="$programs" \
     "$cuatomic" bench hashmap -q -b cpu -t 2; then
-    [ ! -s "$tmp/err" ] || fail "bench hashmap with libcuckoo: something on stderr"
-    for case in "insert, 2 threads" "find hits, 2 threads" "find misses, 2 threads"; do
-      for way in libcuckoo "libcuckoo, large pages" cua_hashmap; do
-        says out "bench hashmap with libcuckoo" "^$case +$way +[0-9.]+ \([0-9.]+ to [0-9.]+\) \* +[0-9.]+ "
+    [ ! -s "$tmp/err" ] || fail "bench hashmap with peers: something on stderr"
+    has_row() {
+      for case in insert "find hits" "find misses"; do
+        for threads in "1 thread" "2 threads"; do
+          says out "bench hashmap with peers" \
+            "^$case, $threads +$1 +[0-9.]+ \([0-9.]+ to [0-9.]+\) \* +[0-9.]+ "
+        done
       done
-    done
+    }
+    has_row "cua_hashmap, a key a call"
+    has_row cua_hashmap
+    if grep -q '^#define HAVE_LIBCUCKOO 1' "$top_builddir/config.h"; then
+      has_row libcuckoo
+      has_row "libcuckoo, large pages"
+    fi
+    grep -q '^#define HAVE_TBB 1' "$top_builddir/config.h" && has_row oneTBB
   fi
 fi
 while read -r name _; do

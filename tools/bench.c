@@ -23,7 +23,7 @@ static const struct benchmark {
 	{"append", "filters: elements below a limit, or by flags; partitions", bench_append, NULL},
 	{"atomics", "atomic operations on one address and on many", bench_atomics, NULL},
 	{"hashmap", "bulk calls and calls in kernels of the map of unique keys", bench_hashmap,
-	 "cuckoo"},
+	 "maps"},
 	{"histogram", "counts of bytes, letters, even bins and bins between edges", bench_histogram,
 	 NULL},
 	{"locks", "critical sections under one lock", bench_locks, NULL},

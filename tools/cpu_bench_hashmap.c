@@ -9,8 +9,8 @@
  * absent keys. Then it erases half of the keys and inserts that half again. A last lookup of all
  * keys checks the table and is not timed.
  *
- * If libcuckoo was found at configure time, the program bench-cuckoo runs next: see
- * bench/cpu_bench_cuckoo.cc.
+ * If configure found libcuckoo or oneTBB, the program bench-maps runs next: see
+ * bench/cpu_bench_maps.cc.
  */
 #include <string.h>
 

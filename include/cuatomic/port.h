@@ -137,12 +137,16 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #endif
 
 /*
- * Unrolls a kernel's loop over an array that must stay in registers; keeps a rare loop of a kernel
- * from being unrolled, which would displace other code from the instruction cache.
+ * CUA__UNROLL unrolls a loop over an array that must stay in registers. At -O2, GCC would keep the
+ * array in memory. CUA__ROLLED keeps a rare loop of a kernel from being unrolled, which would
+ * displace other code from the instruction cache.
  */
 #ifdef __CUDA_ARCH__
 #define CUA__UNROLL _Pragma("unroll")
 #define CUA__ROLLED _Pragma("unroll 1")
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && !defined(CUA_PORT_HEADER)
+#define CUA__UNROLL _Pragma("GCC unroll 8")
+#define CUA__ROLLED
 #else
 #define CUA__UNROLL
 #define CUA__ROLLED

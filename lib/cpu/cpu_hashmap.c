@@ -17,7 +17,7 @@
 
 /* Elements that justify a thread, and prefetch distance in keys. */
 #define GRAIN 4096
-#define AHEAD 16
+#define AHEAD 32
 /* Deferred elements per thread: their bucket beyond the home is being prefetched. */
 #define MOST_DEFERRED 32
 

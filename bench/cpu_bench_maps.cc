@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The part of `cuatomic bench hashmap` that needs C++. It compares the map of unique keys on the
-// CPU with libcuckoo, alternately in the same process, with the same threads, keys and values. The
-// help text below has the details.
+// CPU with concurrent maps of C++, alternately in the same process, with the same threads, keys and
+// values. The help text below has the details.
+
+#include "config.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -16,7 +18,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#ifdef HAVE_LIBCUCKOO
 #include <libcuckoo/cuckoohash_map.hh>
+#endif
+#ifdef HAVE_TBB
+#include <oneapi/tbb/concurrent_hash_map.h>
+#endif
 
 #include <cuatomic/hashmap.h>
 
@@ -28,25 +35,30 @@
 #define LOAD 80 // percent
 #define RUNS 5
 // If a run of all maps takes more than SLOW seconds, only SLOW_RUNS runs are measured.
-#define SLOW 60
+#define SLOW 30
 #define SLOW_RUNS 3
 
 static const char help_text[] =
-	"usage: bench-cuckoo [--quick] [--threads=N]\n"
+	"usage: bench-maps [--quick] [--threads=N]\n"
 	"\n"
 	"Inserts 26214400 distinct keys of 4 bytes with values of 4 bytes into an empty map\n"
 	"that holds them at a load of 0.8, finds all of them in another order, and looks up as\n"
-	"many absent keys. Prints millions of keys a second of\n"
+	"many absent keys. Does so with a single thread, and with N threads that share the\n"
+	"keys. Prints millions of keys a second of the maps that the build found, in turns:\n"
 	"\n"
-	"  libcuckoo    cuckoohash_map<uint32_t, uint32_t> with this capacity reserved. Each\n"
-	"               thread calls insert and find for its share of the keys. The number of\n"
-	"               slots is a power of two, so the load is 0.78. Measured with the default\n"
-	"               allocator, and with an allocator that uses large pages like cuatomic\n"
-	"  cuatomic     cua_hashmap_insert_n and cua_hashmap_find_n of the CPU backend, with\n"
-	"               the same number of threads\n"
+	"  libcuckoo    cuckoohash_map<uint32_t, uint32_t> with this capacity reserved. Calls\n"
+	"               insert and find. The number of slots is a power of two, so the load is\n"
+	"               0.78. Measured with the default allocator, and with an allocator that\n"
+	"               uses large pages like cuatomic\n"
+	"  oneTBB       concurrent_hash_map<uint32_t, uint32_t> with a bucket reserved for each\n"
+	"               key. Calls insert and find\n"
+	"  cua_hashmap, a key a call\n"
+	"               cua_hashmap_insert and cua_hashmap_find, in the threads of the peers\n"
+	"  cua_hashmap  cua_hashmap_insert_n and cua_hashmap_find_n of the CPU backend, with as\n"
+	"               many threads\n"
 	"\n"
-	"alternately, and the ratio of cuatomic to the faster libcuckoo. Every result is\n"
-	"checked. Without a GPU, 'cuatomic bench hashmap' runs this program.\n";
+	"The last column is the ratio to the fastest peer. Every result is checked. Without a\n"
+	"GPU, 'cuatomic bench hashmap' runs this program.\n";
 
 // ---- the shared input ----
 
@@ -80,8 +92,40 @@ static double now()
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+// ---- calls for a key, on threads that share the keys ----
+
+// Calls part(first, end) on each thread, for its share of the keys.
+template <typename Part> static void share(Part part)
+{
+	std::vector<std::thread> all;
+
+	for (unsigned t = 1; t < threads; t++)
+		all.emplace_back(part, n * t / threads, n * (t + 1) / threads);
+	part((size_t)0, n / threads);
+	for (std::thread &t : all)
+		t.join();
+}
+
+// Calls map.insert_one or map.find_one for all keys.
+template <typename Map> static void call_each(Map &map, enum op op)
+{
+	const uint32_t *wanted = op == FIND ? asked : absent;
+
+	if (op == INSERT)
+		share([&map](size_t first, size_t end) {
+			for (size_t i = first; i < end; i++)
+				map.insert_one(keys[i], values[i]);
+		});
+	else
+		share([&map, wanted](size_t first, size_t end) {
+			for (size_t i = first; i < end; i++)
+				found[i] = map.find_one(wanted[i], &out[i]);
+		});
+}
+
 // ---- libcuckoo ----
 
+#ifdef HAVE_LIBCUCKOO
 // Allocates memory with large pages.
 template <typename T> struct large_pages {
 	typedef T value_type;
@@ -119,30 +163,9 @@ template <typename T> struct large_pages {
 
 template <template <typename> class Allocator> class cuckoo
 {
-	typedef libcuckoo::cuckoohash_map<uint32_t, uint32_t, std::hash<uint32_t>,
-					  std::equal_to<uint32_t>,
-					  Allocator<std::pair<const uint32_t, uint32_t>>>
-		map_type;
-	map_type map;
-
-	// Calls part(first, end) on each thread, for its share of the keys.
-	template <typename Part> static void share(Part part)
-	{
-		std::vector<std::thread> all;
-
-		for (unsigned t = 1; t < threads; t++)
-			all.emplace_back(part, n * t / threads, n * (t + 1) / threads);
-		part((size_t)0, n / threads);
-		for (std::thread &t : all)
-			t.join();
-	}
-	void find(const uint32_t *wanted)
-	{
-		share([=](size_t first, size_t end) {
-			for (size_t i = first; i < end; i++)
-				found[i] = map.find(wanted[i], out[i]);
-		});
-	}
+	libcuckoo::cuckoohash_map<uint32_t, uint32_t, std::hash<uint32_t>, std::equal_to<uint32_t>,
+				  Allocator<std::pair<const uint32_t, uint32_t>>>
+		map;
 
       public:
 	cuckoo() : map(n * 100 / LOAD)
@@ -152,51 +175,106 @@ template <template <typename> class Allocator> class cuckoo
 	{
 		map.clear();
 	}
+	void insert_one(uint32_t key, uint32_t value)
+	{
+		map.insert(key, value);
+	}
+	bool find_one(uint32_t key, uint32_t *value)
+	{
+		return map.find(key, *value);
+	}
 	void call(enum op op)
 	{
-		if (op == FIND)
-			find(asked);
-		else if (op == MISS)
-			find(absent);
-		else
-			share([=](size_t first, size_t end) {
-				for (size_t i = first; i < end; i++)
-					map.insert(keys[i], values[i]);
-			});
+		call_each(*this, op);
 	}
 	uint64_t size() const
 	{
 		return map.size();
 	}
-	uint64_t capacity() const
+};
+#endif
+
+// ---- oneTBB ----
+
+#ifdef HAVE_TBB
+class tbb_map
+{
+	typedef oneapi::tbb::concurrent_hash_map<uint32_t, uint32_t> map_type;
+	map_type map;
+
+      public:
+	void clear()
 	{
-		return map.capacity();
+		map.clear();
+		map.rehash(n);
+	}
+	void insert_one(uint32_t key, uint32_t value)
+	{
+		map.insert(map_type::value_type(key, value));
+	}
+	bool find_one(uint32_t key, uint32_t *value)
+	{
+		map_type::const_accessor pair;
+
+		if (!map.find(pair, key))
+			return false;
+		*value = pair->second;
+		return true;
+	}
+	void call(enum op op)
+	{
+		call_each(*this, op);
+	}
+	uint64_t size() const
+	{
+		return map.size();
 	}
 };
+#endif
 
 // ---- cuatomic ----
 
 class ours
 {
 	struct cua_hashmap *map = nullptr;
+	struct cua_hashmap_view view;
+	bool bulk;
 
       public:
-	ours()
+	explicit ours(bool bulk) : bulk(bulk)
 	{
 		need(cua_hashmap_create(ctx, nullptr, CUA_U32, CUA_U32, n * 100 / LOAD, &map),
 		     "cua_hashmap_create");
+		need(cua_hashmap_get_view(map, &view), "cua_hashmap_get_view");
 	}
 	~ours()
 	{
 		cua_hashmap_destroy(map);
 	}
+	ours(const ours &) = delete;
+	ours &operator=(const ours &) = delete;
 	void clear()
 	{
 		need(cua_hashmap_clear(map), "cua_hashmap_clear");
 	}
+	void insert_one(uint32_t key, uint32_t value)
+	{
+		(void)cua_hashmap_insert(&view, key, value);
+	}
+	bool find_one(uint32_t key, uint32_t *value)
+	{
+		uint64_t v;
+
+		if (!cua_hashmap_find(&view, key, &v))
+			return false;
+		*value = (uint32_t)v;
+		return true;
+	}
 	void call(enum op op)
 	{
-		if (op == INSERT)
+		if (!bulk)
+			call_each(*this, op);
+		else if (op == INSERT)
 			need(cua_hashmap_insert_n(map, n, keys, values, nullptr),
 			     "cua_hashmap_insert_n");
 		else
@@ -210,13 +288,6 @@ class ours
 		need(cua_hashmap_size(map, &result), "cua_hashmap_size");
 		return result;
 	}
-	uint64_t capacity() const
-	{
-		uint64_t result;
-
-		need(cua_hashmap_capacity(map, &result), "cua_hashmap_capacity");
-		return result;
-	}
 };
 
 // ---- measurement ----
@@ -225,6 +296,18 @@ struct way {
 	const char *name;
 	enum table_kind kind;
 	double rates[OPS][RUNS];
+};
+
+static struct way ways[] = {
+#ifdef HAVE_LIBCUCKOO
+	{"libcuckoo", TABLE_PEER, {}},
+	{"libcuckoo, large pages", TABLE_PEER, {}},
+#endif
+#ifdef HAVE_TBB
+	{"oneTBB", TABLE_PEER, {}},
+#endif
+	{"cua_hashmap, a key a call", TABLE_OURS, {}},
+	{"cua_hashmap", TABLE_OURS, {}},
 };
 
 // The number of keys with the right result.
@@ -307,46 +390,54 @@ static void parse(int argc, char **argv)
 			threads = (unsigned)strtoul(argv[i] + 10, &end, 10);
 		if (*end || threads < 1 || threads > 1024) {
 			fprintf(stderr,
-				"cuatomic: bench hashmap: bench-cuckoo takes no argument '%s'\n",
+				"cuatomic: bench hashmap: bench-maps takes no argument '%s'\n",
 				argv[i]);
 			exit(2);
 		}
 	}
 }
 
-int main(int argc, char **argv)
+// Measures all maps in turns, and returns the number of runs.
+static int measure_all()
 {
-	struct way ways[] = {{"libcuckoo", TABLE_PEER, {}},
-			     {"libcuckoo, large pages", TABLE_PEER, {}},
-			     {"cua_hashmap", TABLE_OURS, {}}};
-	struct table table = {};
+	struct way *way;
 	int runs = RUNS;
+#ifdef HAVE_LIBCUCKOO
+	cuckoo<std::allocator> small;
+	cuckoo<large_pages> large;
+#endif
+#ifdef HAVE_TBB
+	tbb_map tbb;
+#endif
+	ours each(false), bulk(true);
 
-	parse(argc, argv);
-	need(cua_context_create(CUA_BACKEND_CPU, 0, &ctx), "cua_context_create");
-	need(cua_context_set_threads(ctx, threads), "cua_context_set_threads");
-	threads = cua_context_threads(ctx);
-	make_keys();
-	{
-		cuckoo<std::allocator> small;
-		cuckoo<large_pages> large;
-		ours map;
+	for (int run = -1; run < runs; run++) {
+		double start = now();
 
-		for (int run = -1; run < runs; run++) {
-			double start = now();
-
-			measure(small, &ways[0], run);
-			measure(large, &ways[1], run);
-			measure(map, &ways[2], run);
-			if (now() - start > SLOW)
-				runs = SLOW_RUNS;
-		}
-		printf("\nlibcuckoo, %u thread%s: %zu keys of 4 bytes and values of 4 bytes, in turns, medians of %d "
-		       "runs; load %.2f of libcuckoo's slots, %.2f of cuatomic's\n",
-		       threads, threads == 1 ? "" : "s", n, runs,
-		       (double)n / (double)small.capacity(), (double)n / (double)map.capacity());
+		way = ways;
+#ifdef HAVE_LIBCUCKOO
+		measure(small, way++, run);
+		measure(large, way++, run);
+#endif
+#ifdef HAVE_TBB
+		measure(tbb, way++, run);
+#endif
+		measure(each, way++, run);
+		measure(bulk, way, run);
+		if (now() - start > SLOW)
+			runs = SLOW_RUNS;
 	}
-	table_columns("M/s", "");
+	return runs;
+}
+
+static void measure_threads(unsigned count)
+{
+	struct table table = {};
+	int runs;
+
+	threads = count;
+	need(cua_context_set_threads(ctx, threads), "cua_context_set_threads");
+	runs = measure_all();
 	for (int op = INSERT; op < OPS; op++) {
 		char name[28];
 
@@ -357,6 +448,22 @@ int main(int argc, char **argv)
 			table_add(&table, way.kind, way.name, table_figure(way.rates[op], runs));
 		table_end(&table);
 	}
+}
+
+int main(int argc, char **argv)
+{
+	unsigned all;
+
+	parse(argc, argv);
+	need(cua_context_create(CUA_BACKEND_CPU, 0, &ctx), "cua_context_create");
+	need(cua_context_set_threads(ctx, threads), "cua_context_set_threads");
+	all = cua_context_threads(ctx);
+	make_keys();
+	printf("\n%zu keys of 4 bytes and values of 4 bytes, load %d %%, in turns\n", n, LOAD);
+	table_columns("M/s", "");
+	measure_threads(1);
+	if (all > 1)
+		measure_threads(all);
 	cua_context_destroy(ctx);
 	return 0;
 }
